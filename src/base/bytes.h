@@ -1,0 +1,46 @@
+#ifndef SR_BYTES_H
+#define SR_BYTES_H
+/*
+ * bytes: a borrowed run of bytes. Owns nothing, is never NUL-terminated, and lives as long as what it points
+ * into. Part of src/base: no allocation, no I/O, any thread.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct sr_bytes {
+    const char *at; /* may be NULL only when len is 0 */
+    size_t len;
+} sr_bytes;
+
+#define SR_BYTES(literal) ((sr_bytes){(literal), sizeof(literal) - 1})
+
+static inline sr_bytes sr_bytes_of(const char *at, size_t len)
+{
+    return (sr_bytes){at, len};
+}
+
+static inline bool sr_bytes_equal(sr_bytes a, sr_bytes b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+/* ASCII lower case of one byte; bytes outside A-Z are returned as they are. */
+static inline unsigned char sr_lower(unsigned char c)
+{
+    return (unsigned)(c - 'A') < 26U ? (unsigned char)(c | 0x20) : c;
+}
+
+/* Equal but for ASCII case: how field names and most tokens compare (RFC 9110 5.1). */
+static inline bool sr_bytes_equal_nocase(sr_bytes a, sr_bytes b)
+{
+    if (a.len != b.len)
+        return false;
+    for (size_t i = 0; i < a.len; i++)
+        if (sr_lower((unsigned char)a.at[i]) != sr_lower((unsigned char)b.at[i]))
+            return false;
+    return true;
+}
+
+#endif

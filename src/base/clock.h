@@ -1,0 +1,26 @@
+#ifndef SR_CLOCK_H
+#define SR_CLOCK_H
+/* clock: time in nanoseconds, without a system call on Linux (vDSO). Any thread. */
+#include <stdint.h>
+#include <time.h>
+
+#define SR_SECOND INT64_C(1000000000)
+#define SR_MILLISECOND INT64_C(1000000)
+
+/* Monotonic: for time limits and durations. It is the same clock in every process of the machine. */
+static inline int64_t sr_clock_monotonic(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * SR_SECOND + t.tv_nsec;
+}
+
+/* Seconds since 1970, at most 4 ms late: for the Date field, which counts whole seconds. */
+static inline int64_t sr_clock_wall_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME_COARSE, &t);
+    return t.tv_sec;
+}
+
+#endif

@@ -1,0 +1,203 @@
+#include "framing.h"
+
+#include "method.h"
+#include "target.h"
+#include "token.h"
+
+/* `name` consists of tchar, `lower` of a-z and '-': then setting bit 5 is all there is to lower case. */
+static inline bool is(const char *name, const char *lower, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if ((name[i] | 0x20) != lower[i])
+            return false;
+    return true;
+}
+
+static bool host(sr_request *r, const char *at, sr_span value)
+{
+    if (r->seen & SR_SEEN_HOST)
+        return sr_request_refuse(r, 400, "two Host fields");
+    r->seen |= SR_SEEN_HOST;
+    sr_authority ignored;
+    if (!sr_authority_parse(sr_span_in(at, value), &ignored))
+        return sr_request_refuse(r, 400, "no valid Host");
+    if (r->form != SR_FORM_HTTP && r->form != SR_FORM_HTTPS) {
+        r->host = value;
+        return true;
+    }
+    /* RFC 9112 3.2.2 lets the target win; two that differ mean that somebody was deceived */
+    if (!sr_authority_equal(sr_span_in(at, r->host), sr_span_in(at, value),
+                            r->form == SR_FORM_HTTP ? 80 : 443))
+        return sr_request_refuse(r, 400, "Host differs from the request target");
+    return true;
+}
+
+/* 1*DIGIT that fits 63 bits; what others read as octal, signed or a list is refused (RFC 9112 6.3). */
+static bool content_length(sr_request *r, sr_bytes raw)
+{
+    if (r->seen & SR_SEEN_LENGTH)
+        return sr_request_refuse(r, 400, "two Content-Length fields");
+    r->seen |= SR_SEEN_LENGTH;
+    if (raw.len && *raw.at == ' ')
+        raw = sr_bytes_of(raw.at + 1, raw.len - 1);
+    if (!raw.len || raw.len > 19 || !sr_all_are(raw, SR_CHAR_DIGIT) || (raw.len > 1 && *raw.at == '0'))
+        return sr_request_refuse(r, 400, "no valid Content-Length");
+    uint64_t n = 0;
+    for (size_t i = 0; i < raw.len; i++) /* 19 digits are less than 2^64 */
+        n = n * 10 + (uint64_t)(raw.at[i] - '0');
+    if (n > INT64_MAX)
+        return sr_request_refuse(r, 400, "no valid Content-Length");
+    r->content_length = n;
+    return true;
+}
+
+static bool transfer_encoding(sr_request *r, sr_bytes list)
+{
+    if (r->seen & SR_SEEN_CODING)
+        return sr_request_refuse(r, 400, "two Transfer-Encoding fields");
+    r->seen |= SR_SEEN_CODING;
+    unsigned codings = 0, chunked = 0;
+    bool last_is_chunked = false;
+    sr_bytes coding;
+    while (sr_list_next(&list, &coding)) {
+        if (!sr_is_token(coding)) /* parameters and quotes too: none is registered for a coding */
+            return sr_request_refuse(r, 400, "no valid Transfer-Encoding");
+        last_is_chunked = sr_bytes_equal_nocase(coding, SR_BYTES("chunked"));
+        chunked += last_is_chunked;
+        codings++;
+    }
+    if (chunked > 1 || (chunked && !last_is_chunked))
+        return sr_request_refuse(r, 400, "chunked is not the last coding");
+    if (codings != chunked)
+        r->seen |= SR_SEEN_UNKNOWN_CODING;
+    return true;
+}
+
+static void connection(sr_request *r, sr_bytes list)
+{
+    sr_bytes option;
+    while (sr_list_next(&list, &option)) {
+        if (sr_bytes_equal_nocase(option, SR_BYTES("keep-alive")))
+            r->seen |= SR_SEEN_KEEP_ALIVE;
+        else if (sr_bytes_equal_nocase(option, SR_BYTES("close")))
+            r->seen |= SR_SEEN_CLOSE;
+        else if (sr_bytes_equal_nocase(option, SR_BYTES("upgrade")))
+            r->seen |= SR_SEEN_UPGRADE_OPTION;
+    }
+}
+
+static void expect(sr_request *r, sr_bytes value)
+{
+    if ((r->seen & SR_SEEN_EXPECT) || !sr_bytes_equal_nocase(value, SR_BYTES("100-continue")))
+        r->seen |= SR_SEEN_BAD_EXPECT;
+    r->seen |= SR_SEEN_EXPECT;
+}
+
+static bool content_type(sr_request *r, sr_span value)
+{
+    if (r->seen & SR_SEEN_TYPE)
+        return sr_request_refuse(r, 400, "two Content-Type fields");
+    r->seen |= SR_SEEN_TYPE;
+    r->content_type = value;
+    return true;
+}
+
+static sr_field_use keep_if(bool ok)
+{
+    return ok ? SR_FIELD_KEEP : SR_FIELD_REFUSED;
+}
+
+sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field field, sr_span raw)
+{
+    const char *name = at + field.name.at;
+    sr_bytes value = sr_span_in(at, field.value);
+    switch (field.name.len) {
+    case 4:
+        return is(name, "host", 4) ? keep_if(host(r, at, field.value)) : SR_FIELD_KEEP;
+    case 5: /* would be HTTP_PROXY, which libraries take for their proxy (httpoxy, CVE-2016-5385) */
+        return is(name, "proxy", 5) ? SR_FIELD_DROP : SR_FIELD_KEEP;
+    case 6:
+        if (is(name, "expect", 6))
+            expect(r, value);
+        return SR_FIELD_KEEP;
+    case 7:
+        if (is(name, "upgrade", 7))
+            r->seen |= SR_SEEN_UPGRADE | (sr_list_has(value, SR_BYTES("websocket")) ? SR_SEEN_WEBSOCKET : 0u);
+        return SR_FIELD_KEEP;
+    case 10:
+        if (is(name, "connection", 10))
+            connection(r, value);
+        return SR_FIELD_KEEP;
+    case 12:
+        return is(name, "content-type", 12) ? keep_if(content_type(r, field.value)) : SR_FIELD_KEEP;
+    case 14:
+        return is(name, "content-length", 14) ? keep_if(content_length(r, sr_span_in(at, raw)))
+                                              : SR_FIELD_KEEP;
+    case 17:
+        return is(name, "transfer-encoding", 17) ? keep_if(transfer_encoding(r, value)) : SR_FIELD_KEEP;
+    case 21:
+        if (is(name, "sec-websocket-version", 21) && !sr_bytes_equal(value, SR_BYTES("13")))
+            r->seen |= SR_SEEN_BAD_WEBSOCKET;
+        return SR_FIELD_KEEP;
+    default:
+        return SR_FIELD_KEEP;
+    }
+}
+
+bool sr_framing_spoof(sr_bytes name)
+{
+    static const sr_bytes framing[] = {{"content-length", 14}, {"transfer-encoding", 17}};
+    for (size_t f = 0; f < 2; f++) {
+        size_t i = 0;
+        if (name.len == framing[f].len)
+            while (i < name.len && (name.at[i] == '_' ? '-' : name.at[i] | 0x20) == framing[f].at[i])
+                i++;
+        if (i == framing[f].len)
+            return true;
+    }
+    return false;
+}
+
+/* The refusals that need more than one line; RFC 9112 6.1, 6.3. */
+static bool consistent(sr_request *r)
+{
+    if (r->minor == 1 && !(r->seen & SR_SEEN_HOST))
+        return sr_request_refuse(r, 400, "no Host");
+    if (r->seen & SR_SEEN_CODING) {
+        if (r->minor == 0)
+            return sr_request_refuse(r, 400, "Transfer-Encoding in HTTP/1.0");
+        if (r->seen & SR_SEEN_LENGTH)
+            return sr_request_refuse(r, 400, "Transfer-Encoding and Content-Length");
+        if (r->seen & SR_SEEN_UNKNOWN_CODING)
+            return sr_request_refuse(r, 501, "unknown transfer coding");
+    }
+    if (r->method_id == SR_METHOD_MISCASED)
+        return sr_request_refuse(r, 501, "registered method in the wrong case");
+    if (r->method_id == SR_METHOD_TRACE || r->method_id == SR_METHOD_CONNECT)
+        return sr_request_refuse(r, 501, "method not implemented");
+    return true;
+}
+
+bool sr_framing_decide(sr_request *r)
+{
+    if (!consistent(r))
+        return false;
+    if (r->seen & SR_SEEN_CODING)
+        r->framing = SR_BODY_CHUNKED;
+    else if (r->seen & SR_SEEN_LENGTH)
+        r->framing = SR_BODY_LENGTH;
+    r->keep_alive = !(r->seen & SR_SEEN_CLOSE) && (r->minor == 1 || (r->seen & SR_SEEN_KEEP_ALIVE));
+    if (r->minor == 0) /* expectations and upgrades of HTTP/1.0 are to be ignored */
+        return true;
+
+    const uint32_t upgrade = SR_SEEN_UPGRADE_OPTION | SR_SEEN_UPGRADE;
+    const uint32_t bad_websocket = upgrade | SR_SEEN_WEBSOCKET | SR_SEEN_BAD_WEBSOCKET;
+    if (r->seen & SR_SEEN_BAD_EXPECT)
+        return sr_request_refuse(r, 417, "Expect is not 100-continue");
+    if ((r->seen & bad_websocket) == bad_websocket)
+        return sr_request_refuse(r, 426, "Sec-WebSocket-Version is not 13");
+    r->upgrade = (r->seen & upgrade) == upgrade;
+    if (r->seen & SR_SEEN_EXPECT)
+        r->expect = SR_EXPECT_CONTINUE;
+    return true;
+}

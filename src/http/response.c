@@ -1,0 +1,322 @@
+#include "response.h"
+
+#include "date.h"
+#include "status.h"
+#include "token.h"
+
+enum { DIGITS_MAX = 20 }; /* of a uint64_t */
+
+/* Appending to room that is reserved: `to` is where, the new end is returned. */
+static inline char *put(char *to, sr_bytes s)
+{
+    memcpy(to, s.at, s.len);
+    return to + s.len;
+}
+#define PUT(to, literal) put((to), SR_BYTES(literal))
+
+static char *put_number(char *to, uint64_t n)
+{
+    char digits[DIGITS_MAX], *d = digits + DIGITS_MAX;
+    do
+        *--d = (char)('0' + n % 10);
+    while (n /= 10);
+    return put(to, sr_bytes_of(d, (size_t)(digits + DIGITS_MAX - d)));
+}
+
+static bool status_line(sr_buffer *out, int status)
+{
+    sr_bytes reason = sr_status_reason(status);
+    if (!sr_buffer_reserve(out, sizeof "HTTP/1.1 200 \r\n" + reason.len))
+        return false;
+    char *to = PUT(out->data + out->end, "HTTP/1.1 ");
+    to = put_number(to, (unsigned)status);
+    *to++ = ' ';
+    to = put(to, reason);
+    to = PUT(to, "\r\n");
+    out->end = (size_t)(to - out->data);
+    return true;
+}
+
+sr_response_error sr_response_init(sr_response *r, sr_buffer *out, int status, uint8_t minor, bool is_head,
+                                   bool keep_alive)
+{
+    *r = (sr_response){.status = status,
+                       .minor = minor,
+                       .is_head = is_head,
+                       .keep_alive = keep_alive,
+                       .app_length = SR_LENGTH_UNKNOWN};
+    if (status < 200 || status > 999)
+        return SR_RESPONSE_BAD_STATUS;
+    return status_line(out, status) ? SR_RESPONSE_OK : SR_RESPONSE_NO_MEMORY;
+}
+
+static sr_response_error check_field(sr_bytes name, sr_bytes value)
+{
+    if (!sr_is_token(name))
+        return SR_RESPONSE_BAD_NAME;
+    return sr_is_value(value) ? SR_RESPONSE_OK : SR_RESPONSE_BAD_VALUE;
+}
+
+static sr_response_error add_field(sr_buffer *out, sr_bytes name, sr_bytes value)
+{
+    if (!sr_buffer_reserve(out, name.len + value.len + sizeof ": \r\n"))
+        return SR_RESPONSE_NO_MEMORY;
+    char *to = put(out->data + out->end, name);
+    to = PUT(to, ": ");
+    if (value.len)
+        to = put(to, value);
+    to = PUT(to, "\r\n");
+    out->end = (size_t)(to - out->data);
+    return SR_RESPONSE_OK;
+}
+
+typedef enum role { OTHER, CONNECTION, CONTENT_LENGTH, DATE, HOP, SERVER, UPGRADE } role;
+
+/* The fields the server has a say in. HOP: of one connection, and that is ours. */
+static role role_of(sr_bytes name)
+{
+    switch (name.len) {
+    case 4:
+        return sr_bytes_equal_nocase(name, SR_BYTES("Date")) ? DATE : OTHER;
+    case 6:
+        return sr_bytes_equal_nocase(name, SR_BYTES("Server")) ? SERVER : OTHER;
+    case 7:
+        return sr_bytes_equal_nocase(name, SR_BYTES("Upgrade")) ? UPGRADE : OTHER;
+    case 10:
+        if (sr_bytes_equal_nocase(name, SR_BYTES("Connection")))
+            return CONNECTION;
+        return sr_bytes_equal_nocase(name, SR_BYTES("Keep-Alive")) ? HOP : OTHER;
+    case 14:
+        return sr_bytes_equal_nocase(name, SR_BYTES("Content-Length")) ? CONTENT_LENGTH : OTHER;
+    case 16:
+        return sr_bytes_equal_nocase(name, SR_BYTES("Proxy-Connection")) ? HOP : OTHER;
+    case 17:
+        return sr_bytes_equal_nocase(name, SR_BYTES("Transfer-Encoding")) ? HOP : OTHER;
+    default:
+        return OTHER;
+    }
+}
+
+/* Taken when it is a number; again, when it is the same (RFC 9110 8.6). */
+static sr_response_error app_length(sr_response *r, sr_bytes value)
+{
+    value = sr_trim(value);
+    if (!value.len || value.len > 19 || !sr_all_are(value, SR_CHAR_DIGIT))
+        return SR_RESPONSE_BAD_LENGTH;
+    uint64_t n = 0;
+    for (size_t i = 0; i < value.len; i++)
+        n = n * 10 + (uint64_t)(value.at[i] - '0');
+    if (n > INT64_MAX || (r->app_length != SR_LENGTH_UNKNOWN && r->app_length != n))
+        return SR_RESPONSE_BAD_LENGTH;
+    r->app_length = n;
+    return SR_RESPONSE_OK;
+}
+
+sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes name, sr_bytes value)
+{
+    sr_response_error e = check_field(name, value);
+    if (e != SR_RESPONSE_OK)
+        return e;
+    switch (role_of(name)) {
+    case CONNECTION:
+        if (sr_list_has(value, SR_BYTES("close")))
+            r->keep_alive = false;
+        return SR_RESPONSE_OK;
+    case HOP:
+        return SR_RESPONSE_OK;
+    case CONTENT_LENGTH:
+        return app_length(r, value);
+    case DATE:
+        r->has_date = true;
+        break;
+    case SERVER:
+        r->has_server = true;
+        break;
+    case UPGRADE:
+        r->has_upgrade = true;
+        break;
+    case OTHER:
+        break;
+    }
+    return add_field(out, name, value);
+}
+
+/* Decides framing, body_length and keep_alive. Returns the Content-Length to send, or SR_LENGTH_UNKNOWN. */
+static uint64_t decide(sr_response *r, uint64_t known)
+{
+    if (r->status == 205) { /* no content, but a length (RFC 9110 15.3.6) */
+        r->framing = r->is_head ? SR_FRAMING_NONE : SR_FRAMING_LENGTH;
+        return 0;
+    }
+    if (sr_status_bodiless(
+            r->status)) /* never with 204 (RFC 9110 8.6); with 304 it is the length of the 200 */
+        return r->status == 304 ? r->app_length : SR_LENGTH_UNKNOWN;
+    if (r->is_head) {
+        /* An application may leave out the body of a HEAD: a length of 0 need not be that of the GET. */
+        uint64_t certain = known ? known : SR_LENGTH_UNKNOWN;
+        return r->app_length != SR_LENGTH_UNKNOWN ? r->app_length : certain;
+    }
+    uint64_t length = r->app_length != SR_LENGTH_UNKNOWN ? r->app_length : known;
+    if (length == SR_LENGTH_UNKNOWN) {
+        r->framing = r->minor ? SR_FRAMING_CHUNKED : SR_FRAMING_CLOSE;
+        r->keep_alive &= r->minor > 0;
+        return SR_LENGTH_UNKNOWN;
+    }
+    if (known < length) /* the rest will be missing, and only a close can say so */
+        r->keep_alive = false;
+    r->framing = SR_FRAMING_LENGTH;
+    return r->body_length = length;
+}
+
+static sr_bytes connection(const sr_response *r)
+{
+    if (!r->keep_alive)
+        return r->has_upgrade ? SR_BYTES("Connection: close, Upgrade\r\n")
+                              : SR_BYTES("Connection: close\r\n");
+    if (r->minor == 0)
+        return r->has_upgrade ? SR_BYTES("Connection: keep-alive, Upgrade\r\n")
+                              : SR_BYTES("Connection: keep-alive\r\n");
+    return r->has_upgrade ? SR_BYTES("Connection: Upgrade\r\n") : SR_BYTES("");
+}
+
+static char *put_date(char *to, const char *date)
+{
+    to = PUT(to, "Date: ");
+    to = put(to, sr_bytes_of(date, SR_DATE_LEN));
+    return PUT(to, "\r\n");
+}
+
+static char *put_server(char *to, sr_bytes server)
+{
+    if (!server.len)
+        return to;
+    to = PUT(to, "Server: ");
+    to = put(to, server);
+    return PUT(to, "\r\n");
+}
+
+static char *put_length(char *to, uint64_t length)
+{
+    to = PUT(to, "Content-Length: ");
+    to = put_number(to, length);
+    return PUT(to, "\r\n");
+}
+
+sr_response_error sr_response_finish(sr_response *r, sr_buffer *out, uint64_t known, const char *date,
+                                     sr_bytes server)
+{
+    uint64_t length = decide(r, known);
+    static const char longest[] = "Content-Length: 18446744073709551615\r\nDate: \r\nServer: \r\n"
+                                  "Connection: keep-alive, Upgrade\r\n\r\n";
+    if (!sr_buffer_reserve(out, sizeof longest + SR_DATE_LEN + server.len))
+        return SR_RESPONSE_NO_MEMORY;
+    char *to = out->data + out->end;
+    if (length != SR_LENGTH_UNKNOWN)
+        to = put_length(to, length);
+    else if (r->framing == SR_FRAMING_CHUNKED)
+        to = PUT(to, "Transfer-Encoding: chunked\r\n");
+    if (!r->has_date)
+        to = put_date(to, date);
+    if (!r->has_server)
+        to = put_server(to, server);
+    to = put(to, connection(r));
+    to = PUT(to, "\r\n");
+    out->end = (size_t)(to - out->data);
+    return SR_RESPONSE_OK;
+}
+
+sr_response_error sr_informational_init(sr_buffer *out, int status)
+{
+    if (status < 102 || status > 199)
+        return SR_RESPONSE_BAD_STATUS;
+    return status_line(out, status) ? SR_RESPONSE_OK : SR_RESPONSE_NO_MEMORY;
+}
+
+sr_response_error sr_informational_field(sr_buffer *out, sr_bytes name, sr_bytes value)
+{
+    sr_response_error e = check_field(name, value);
+    if (e != SR_RESPONSE_OK)
+        return e;
+    switch (role_of(name)) {
+    case CONNECTION:
+    case CONTENT_LENGTH:
+    case HOP:
+    case UPGRADE:
+        return SR_RESPONSE_OK;
+    default:
+        return add_field(out, name, value);
+    }
+}
+
+sr_response_error sr_informational_end(sr_buffer *out)
+{
+    return sr_buffer_add(out, "\r\n", 2) ? SR_RESPONSE_OK : SR_RESPONSE_NO_MEMORY;
+}
+
+size_t sr_chunk_head(char out[18], uint64_t length)
+{
+    size_t digits = 1;
+    for (uint64_t rest = length >> 4; rest; rest >>= 4)
+        digits++;
+    for (size_t i = digits; i-- > 0; length >>= 4)
+        out[i] = "0123456789abcdef"[length & 15];
+    memcpy(out + digits, "\r\n", 2);
+    return digits + 2;
+}
+
+/* What a status needs beside its line. */
+static sr_bytes extra_fields(int status)
+{
+    switch (status) {
+    case 426: /* RFC 6455 4.4, RFC 9110 15.5.22 */
+        return SR_BYTES("Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: close, Upgrade\r\n");
+    case 503: /* overload passes in a moment, or a colleague of ours answers */
+        return SR_BYTES("Retry-After: 1\r\nConnection: close\r\n");
+    default:
+        return SR_BYTES("Connection: close\r\n");
+    }
+}
+
+bool sr_response_refusal(sr_buffer *out, int status, bool is_head, const char *date, sr_bytes server)
+{
+    sr_bytes reason = sr_status_reason(status), extra = extra_fields(status);
+    if (!status_line(out, status))
+        return false;
+    static const char longest[] = "Date: \r\nServer: \r\nContent-Type: text/plain\r\n"
+                                  "Content-Length: 18446744073709551615\r\n\r\n999 \n";
+    if (!sr_buffer_reserve(out, sizeof longest + SR_DATE_LEN + server.len + extra.len + reason.len))
+        return false;
+    char *to = put_date(out->data + out->end, date);
+    to = put_server(to, server);
+    to = PUT(to, "Content-Type: text/plain\r\n");
+    to = put_length(to, sizeof "999 \n" - 1 + reason.len);
+    to = put(to, extra);
+    to = PUT(to, "\r\n");
+    if (!is_head) {
+        to = put_number(to, (unsigned)status);
+        *to++ = ' ';
+        to = put(to, reason);
+        *to++ = '\n';
+    }
+    out->end = (size_t)(to - out->data);
+    return true;
+}
+
+const char *sr_response_error_text(sr_response_error e)
+{
+    switch (e) {
+    case SR_RESPONSE_OK:
+        return "no error";
+    case SR_RESPONSE_BAD_STATUS:
+        return "status is not 200 to 999";
+    case SR_RESPONSE_BAD_NAME:
+        return "header name is no token";
+    case SR_RESPONSE_BAD_VALUE:
+        return "header value has a control character";
+    case SR_RESPONSE_BAD_LENGTH:
+        return "Content-Length is no number, or there are two";
+    case SR_RESPONSE_NO_MEMORY:
+        return "out of memory";
+    }
+    return "unknown error";
+}

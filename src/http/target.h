@@ -1,0 +1,31 @@
+#ifndef SR_TARGET_H
+#define SR_TARGET_H
+/* target: the request-target and the authority (RFC 9112 3.2, RFC 3986 3.2). Pure; any thread. */
+#include "request.h"
+
+typedef enum sr_target_form {
+    SR_FORM_ORIGIN,
+    SR_FORM_ASTERISK,
+    SR_FORM_AUTHORITY, /* CONNECT only */
+    SR_FORM_HTTP,      /* absolute-form, by scheme: it says which port may be left out */
+    SR_FORM_HTTPS,
+} sr_target_form;
+
+typedef struct sr_authority {
+    size_t host_len;
+    int port; /* -1: none, or a colon with nothing behind it */
+} sr_authority;
+
+/* host [":" port], no userinfo, nothing around it. False: it is none. */
+bool sr_authority_parse(sr_bytes s, sr_authority *out);
+
+/* Both valid. The same host but for case, the same port; one that is absent is the scheme's default. */
+bool sr_authority_equal(sr_bytes a, sr_bytes b, int default_port);
+
+/*
+ * Judge r->target, with r->method_id known. Sets form, path, query, has_query and, for absolute-form, host.
+ * Returns NULL or why it is refused (always with 400).
+ */
+const char *sr_target_parse(sr_request *r, const char *at);
+
+#endif

@@ -1,0 +1,27 @@
+#ifndef SR_PEER_H
+#define SR_PEER_H
+/* peer: who is at the other end, in 20 bytes that travel with a connection. Pure; any thread. */
+#include "../base/bytes.h"
+
+#include <sys/socket.h>
+
+enum { SR_PEER_TEXT_MAX = 64 }; /* an IPv6 address with its zone */
+
+typedef struct sr_peer {
+    uint8_t family; /* 0: unix socket; 4; 6 */
+    uint8_t unused;
+    uint16_t port;    /* host byte order; 0 for unix */
+    uint8_t addr[16]; /* network byte order, 4 or 16 bytes of it */
+    uint32_t scope;   /* IPv6 zone, 0 for none */
+} sr_peer;
+
+/* From what accept4 gave. An IPv4-mapped IPv6 address becomes the IPv4 one. */
+void sr_peer_init(sr_peer *p, const struct sockaddr_storage *from);
+
+/*
+ * The address as text: "127.0.0.1", "::1"; for a unix socket "127.0.0.1", since applications and
+ * Plack::Middleware::Lint expect an address. `out` gets no NUL. Returns the bytes written.
+ */
+size_t sr_peer_text(const sr_peer *p, char out[SR_PEER_TEXT_MAX]);
+
+#endif

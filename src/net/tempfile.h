@@ -1,0 +1,12 @@
+#ifndef SR_TEMPFILE_H
+#define SR_TEMPFILE_H
+/* tempfile: unlinked temporary files for what is too large for memory. Any thread. */
+#include <stddef.h>
+
+/* A new file without a name in `dir`, CLOEXEC, mode 0600. -1 with errno. Nothing is left after kill -9. */
+int sr_tempfile_open(const char *dir);
+
+/* All of it, or -1 with errno (ENOSPC). */
+int sr_tempfile_write(int fd, const char *at, size_t len);
+
+#endif

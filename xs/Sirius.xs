@@ -1,0 +1,125 @@
+#include "sirius.h"
+
+XS(sirius_xs_writer_write);
+XS(sirius_xs_writer_close);
+
+/*
+ * A signal that arrives between perl's last look at PL_sig_pending and epoll_wait would wait for the next event. So
+ * perl's C handler is wrapped: after it has noted the signal, the engine is woken.
+ */
+static Sighandler_t perl_handler;
+#if defined(PERL_USE_3ARG_SIGHANDLER) || \
+    (PERL_VERSION < 32 && defined(HAS_SIGACTION) && defined(SA_SIGINFO))
+static Signal_t waking_handler(int sig, siginfo_t *info, void *context)
+{
+    perl_handler(sig, info, context);
+    if (sirius_current)
+        sr_engine_wake(sirius_current->engine);
+}
+#else
+static Signal_t waking_handler(int sig)
+{
+    perl_handler(sig);
+    if (sirius_current)
+        sr_engine_wake(sirius_current->engine);
+}
+#endif
+
+MODULE = Sirius    PACKAGE = Sirius::Engine
+
+PROTOTYPES: DISABLE
+
+BOOT:
+    sirius_env_boot(aTHX);
+    sirius_stream_boot(aTHX);
+    CvXSUBANY(newXS("Sirius::Writer::write", sirius_xs_writer_write, __FILE__)).any_i32 = 0;
+    CvXSUBANY(newXS("Sirius::Writer::put", sirius_xs_writer_write, __FILE__)).any_i32 = 1;
+    newXS("Sirius::Writer::close", sirius_xs_writer_close, __FILE__);
+    perl_handler = PL_csighandlerp;
+    PL_csighandlerp = waking_handler;
+
+SV *
+new(const char *class, HV *conf)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = SvREFCNT_inc(sirius_new(aTHX_ conf));
+OUTPUT:
+    RETVAL
+
+const char *
+serve(sirius *self, SV *app)
+CODE:
+    if (sirius_current)
+        croak("this process is serving already");
+    RETVAL = sirius_serve(aTHX_ self, app);
+OUTPUT:
+    RETVAL
+
+void
+drain(sirius *self)
+CODE:
+    sr_engine_drain(self->engine);
+
+void
+stop(sirius *self)
+CODE:
+    sr_engine_stop(self->engine);
+
+void
+abandon(sirius *self, const char *why)
+CODE:
+    sirius_abandon(aTHX_ self, why);
+
+void
+DESTROY(sirius *self)
+CODE:
+    sirius_free(aTHX_ self);
+
+MODULE = Sirius    PACKAGE = Sirius::Scoreboard
+
+SV *
+new(const char *class, UV slots)
+CODE:
+    sr_scoreboard *s = sr_scoreboard_new((uint32_t)slots);
+    PERL_UNUSED_VAR(class);
+    if (!s)
+        croak("Sirius::Scoreboard->new(%" UVuf "): %s", slots, Strerror(errno));
+    RETVAL = sv_setref_pv(newSV(0), "Sirius::Scoreboard", s);
+OUTPUT:
+    RETVAL
+
+UV
+slots(sr_scoreboard *self)
+CODE:
+    RETVAL = self->slots;
+OUTPUT:
+    RETVAL
+
+HV *
+row(sr_scoreboard *self, UV slot)
+CODE:
+    if (slot >= self->slots)
+        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
+    sr_row *r = &self->rows[slot];
+    RETVAL = (HV *)sv_2mortal((SV *)newHV());
+    (void)hv_stores(RETVAL, "state", newSVpv(sr_worker_state_name(atomic_load_explicit(&r->state, memory_order_relaxed)), 0));
+    (void)hv_stores(RETVAL, "pid", newSViv(atomic_load_explicit(&r->pid, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "requests", newSVuv(atomic_load_explicit(&r->requests, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "connections", newSVuv(atomic_load_explicit(&r->connections, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "since", newSVnv((NV)atomic_load_explicit(&r->since, memory_order_relaxed) / 1e9));
+OUTPUT:
+    RETVAL
+
+void
+release(sr_scoreboard *self, UV slot)
+CODE:
+    if (slot >= self->slots)
+        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
+    atomic_store_explicit(&self->rows[slot].state, SR_WORKER_FREE, memory_order_relaxed);
+    atomic_store_explicit(&self->rows[slot].pid, 0, memory_order_relaxed);
+    atomic_store_explicit(&self->rows[slot].connections, 0, memory_order_relaxed);
+
+void
+DESTROY(sr_scoreboard *self)
+CODE:
+    sr_scoreboard_free(self);

@@ -1,0 +1,108 @@
+/* engine: a Sirius::Engine from the hash that Sirius::Worker hands over, and its end. */
+#include "sirius.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+
+static SV *conf(pTHX_ HV *hv, const char *key)
+{
+    SV **svp = hv_fetch(hv, key, (I32)strlen(key), 0);
+    if (!svp || !SvOK(*svp))
+        croak("Sirius::Engine->new: %s is missing", key);
+    return *svp;
+}
+
+static AV *conf_array(pTHX_ SV *sv, const char *what)
+{
+    if (!SvROK(sv) || SvTYPE(SvRV(sv)) != SVt_PVAV)
+        croak("Sirius::Engine->new: %s", what);
+    return (AV *)SvRV(sv);
+}
+
+static int64_t nanoseconds(pTHX_ HV *hv, const char *key) { return (int64_t)(SvNV(conf(aTHX_ hv, key)) * 1e9); }
+static UV number(pTHX_ HV *hv, const char *key) { return SvUV(conf(aTHX_ hv, key)); }
+
+static sr_config config_read(pTHX_ HV *hv, sirius *s)
+{
+    STRLEN len;
+    s->tmpdir = newSVsv(conf(aTHX_ hv, "tmpdir"));
+    s->server = newSVsv(conf(aTHX_ hv, "server"));
+    const char *server = SvPV(s->server, len);
+    return (sr_config){
+        .request = {.line = (uint32_t)number(aTHX_ hv, "max_request_line"),
+                    .head = (uint32_t)number(aTHX_ hv, "max_header_bytes"),
+                    .fields = (uint32_t)number(aTHX_ hv, "max_header_fields")},
+        .max_body = number(aTHX_ hv, "max_body"),
+        .body_memory = number(aTHX_ hv, "body_memory"),
+        .header_ns = nanoseconds(aTHX_ hv, "header_timeout"),
+        .idle_ns = nanoseconds(aTHX_ hv, "keepalive_timeout"),
+        .body_ns = nanoseconds(aTHX_ hv, "body_timeout"),
+        .body_rate = (uint32_t)number(aTHX_ hv, "body_rate"),
+        .write_ns = nanoseconds(aTHX_ hv, "write_timeout"),
+        .linger_ns = 5 * SR_SECOND, /* what nginx waits by default (lingering_timeout) */
+        .max_keepalive_reqs = (uint32_t)number(aTHX_ hv, "max_keepalive_reqs"),
+        .keepalive = SvTRUE(conf(aTHX_ hv, "keepalive")),
+        .max_requests = number(aTHX_ hv, "max_requests"),
+        .tmpdir = SvPV_nolen(s->tmpdir),
+        .server = sr_bytes_of(server, len),
+    };
+}
+
+static void listen_all(pTHX_ HV *hv, sirius *s)
+{
+    AV *list = conf_array(aTHX_ conf(aTHX_ hv, "listeners"), "listeners is no array");
+    bool multiprocess = SvTRUE(conf(aTHX_ hv, "multiprocess"));
+    for (SSize_t i = 0; i <= av_len(list); i++) {
+        AV *row = conf_array(aTHX_ * av_fetch(list, i, 1), "a listener is no array");
+        if (av_len(row) != 3)
+            croak("Sirius::Engine->new: a listener is not [fd, name, port, is_unix]");
+        SV **field = AvARRAY(row);
+        if (sr_engine_listen(s->engine, (int)SvIV(field[0]), SvTRUE(field[3])) != 0)
+            croak("Sirius::Engine->new: more than %d listeners", SR_LISTENERS_MAX);
+        s->env_base[i] = sirius_env_base(aTHX_ SvPV_nolen(field[1]), SvPV_nolen(field[2]), multiprocess);
+    }
+}
+
+/* A child that the application forks must keep its hands off its parent's connections. */
+static void forked_child(void)
+{
+    if (sirius_current)
+        sirius_current->engine->forked = true;
+}
+
+void sirius_free(pTHX_ sirius *s)
+{
+    if (sirius_current == s)
+        sirius_current = NULL;
+    for (int i = 0; i < SR_LISTENERS_MAX; i++)
+        SvREFCNT_dec((SV *)s->env_base[i]);
+    sr_engine_free(s->engine);
+    SvREFCNT_dec(s->tmpdir);
+    SvREFCNT_dec(s->server);
+    sr_buffer_free(&s->head);
+    free(s->iov);
+    Safefree(s);
+}
+
+SV *sirius_new(pTHX_ HV *hv)
+{
+    static bool watching_forks;
+    sirius *s;
+    Newxz(s, 1, sirius);
+    SV *self = sv_setref_pv(sv_newmortal(), "Sirius::Engine", s); /* owns s from here on, also when we croak */
+    sr_config config = config_read(aTHX_ hv, s);
+    SV **board = hv_fetchs(hv, "scoreboard", 0);
+    sr_scoreboard *scoreboard = NULL;
+    if (board && SvROK(*board) && sv_derived_from(*board, "Sirius::Scoreboard"))
+        scoreboard = INT2PTR(sr_scoreboard *, SvIV(SvRV(*board)));
+    int err = sr_engine_new(&s->engine, &config, scoreboard, (uint32_t)number(aTHX_ hv, "slot"),
+                            (int)SvIV(conf(aTHX_ hv, "control_fd")));
+    if (err)
+        croak("Sirius::Engine->new: %s", Strerror(err));
+    listen_all(aTHX_ hv, s);
+    if (!watching_forks)
+        pthread_atfork(NULL, NULL, forked_child);
+    watching_forks = true;
+    return self;
+}

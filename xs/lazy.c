@@ -1,0 +1,131 @@
+/*
+ * lazy: values of %env that cost something and are seldom read: psgi.input, psgix.io, psgix.informational. Each is a
+ * scalar with magic that makes the value when it is first read and then goes; an assignment makes it go as well.
+ */
+#include "sirius.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static int lazy_get(pTHX_ SV *sv, MAGIC *mg);
+static int lazy_set(pTHX_ SV *sv, MAGIC *mg);
+static int lazy_free(pTHX_ SV *sv, MAGIC *mg);
+
+static const MGVTBL lazy_vtbl = {.svt_get = lazy_get, .svt_set = lazy_set, .svt_free = lazy_free};
+
+/* mg_private: the kind. mg_ptr, with mg_len 0 so that perl does not free it: descriptor + 1, or the serial of a turn. */
+static MAGIC *lazy_new(pTHX_ SV *sv, sirius_lazy kind, SV *obj, UV number)
+{
+    MAGIC *mg = sv_magicext(sv, obj, PERL_MAGIC_ext, &lazy_vtbl, INT2PTR(const char *, number), 0);
+    mg->mg_private = (U16)kind;
+    return mg;
+}
+
+SV *sirius_lazy_input(pTHX_ sr_bytes body, int fd)
+{
+    SV *sv = newSV(0);
+    SV *bytes = body.len ? newSVpvn(body.at, body.len) : NULL;
+    lazy_new(aTHX_ sv, SIRIUS_LAZY_INPUT, bytes, (UV)(fd + 1));
+    SvREFCNT_dec(bytes);
+    return sv;
+}
+
+SV *sirius_lazy_turn(pTHX_ sirius *s, sirius_lazy kind)
+{
+    SV *sv = newSV(0);
+    lazy_new(aTHX_ sv, kind, NULL, s->turn.serial);
+    return sv;
+}
+
+/* A read-only handle without a name, as open(my $fh, ...) makes it. */
+static SV *handle(pTHX_ PerlIO *f)
+{
+    GV *gv = (GV *)newSV(0);
+    gv_init(gv, gv_stashpvs("Sirius", GV_ADD), "input", 5, 0);
+    IO *io = GvIOn(gv);
+    IoIFP(io) = f;
+    IoTYPE(io) = IoTYPE_RDONLY;
+    return newRV_noinc((SV *)gv);
+}
+
+static SV *input(pTHX_ MAGIC *mg)
+{
+    int fd = (int)PTR2IV(mg->mg_ptr) - 1;
+    PerlIO *f;
+    if (fd >= 0) {
+        lseek(fd, 0, SEEK_SET);
+        f = PerlIO_fdopen(fd, "r");
+        mg->mg_ptr = NULL; /* the handle owns it now */
+    } else {
+        SV *bytes = mg->mg_obj ? mg->mg_obj : sv_2mortal(newSVpvs(""));
+        SV *ref = sv_2mortal(newRV_inc(bytes));
+        f = PerlIO_openn(aTHX_ "scalar", "r", -1, 0, 0, NULL, 1, &ref);
+    }
+    return f ? handle(aTHX_ f) : newSV(0);
+}
+
+/* The helper that makes an IO::Socket is Perl: it runs once in a lifetime of few connections. */
+static SV *io(pTHX_ UV serial)
+{
+    sirius *s = sirius_current;
+    if (!s || s->turn.serial != serial || !s->turn.conn)
+        return newSV(0);
+    sr_conn *c = s->turn.conn;
+    int fd = fcntl(c->source.fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return newSV(0);
+    int flags = fcntl(fd, F_GETFL);
+    fcntl(fd, F_SETFL, flags & ~O_NONBLOCK); /* as a socket of IO::Socket is */
+    c->borrowed = true;
+    dSP;
+    ENTER;
+    SAVETMPS;
+    PUSHMARK(SP);
+    mXPUSHi(fd);
+    mXPUSHp(c->in.data ? sr_buffer_at(&c->in) : "", sr_buffer_len(&c->in)); /* bytes read ahead, given over once */
+    PUTBACK;
+    sr_buffer_reset(&c->in);
+    int n = call_pv("Sirius::Socket::adopt", G_SCALAR);
+    SPAGAIN;
+    SV *socket = n == 1 ? SvREFCNT_inc(POPs) : newSV(0);
+    PUTBACK;
+    FREETMPS;
+    LEAVE;
+    return socket;
+}
+
+static int lazy_get(pTHX_ SV *sv, MAGIC *mg)
+{
+    SV *value = NULL;
+    UV number = PTR2UV(mg->mg_ptr);
+    switch ((sirius_lazy)mg->mg_private) {
+    case SIRIUS_LAZY_INPUT:
+        value = input(aTHX_ mg);
+        break;
+    case SIRIUS_LAZY_IO:
+        value = io(aTHX_ number);
+        break;
+    case SIRIUS_LAZY_INFORMATIONAL:
+        value = sirius_informational(aTHX_ number);
+        break;
+    }
+    sv_unmagicext(sv, PERL_MAGIC_ext, (MGVTBL *)&lazy_vtbl);
+    sv_setsv_nomg(sv, value);
+    SvREFCNT_dec(value);
+    return 0;
+}
+
+static int lazy_set(pTHX_ SV *sv, MAGIC *mg)
+{
+    PERL_UNUSED_ARG(mg);
+    sv_unmagicext(sv, PERL_MAGIC_ext, (MGVTBL *)&lazy_vtbl);
+    return 0;
+}
+
+static int lazy_free(pTHX_ SV *sv, MAGIC *mg)
+{
+    PERL_UNUSED_ARG(sv);
+    if (mg->mg_private == SIRIUS_LAZY_INPUT && mg->mg_ptr)
+        close((int)PTR2IV(mg->mg_ptr) - 1); /* never read */
+    return 0;
+}

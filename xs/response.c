@@ -1,0 +1,338 @@
+/*
+ * response: what an application returns, onto the wire.
+ *
+ * Plain values (no magic, no overload) are read in place. Anything else is first copied to plain values by
+ * Sirius::Response::plain, which is Perl and may die: so no code of the application runs while a head is half made.
+ */
+#include "sirius.h"
+
+#include "perliol.h" /* PERLIO_F_UTF8 */
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct parts { /* borrowed from the value that was returned */
+    int status;
+    AV *headers;
+    SV *body; /* NULL: streaming */
+} parts;
+
+static bool plain_scalar(SV *sv) { return !sv || (!SvGMAGICAL(sv) && !SvROK(sv)); }
+
+static AV *plain_array(SV *sv)
+{
+    if (!sv || SvGMAGICAL(sv) || !SvROK(sv) || SvOBJECT(SvRV(sv)) || SvTYPE(SvRV(sv)) != SVt_PVAV ||
+        SvRMAGICAL(SvRV(sv)))
+        return NULL;
+    return (AV *)SvRV(sv);
+}
+
+static SV *element(pTHX_ AV *av, SSize_t i)
+{
+    SV **svp = AvARRAY(av) + i;
+    return i <= AvFILLp(av) && *svp ? *svp : &PL_sv_undef;
+}
+
+static bool all_plain(AV *av)
+{
+    for (SSize_t i = 0; i <= AvFILLp(av); i++)
+        if (!plain_scalar(AvARRAY(av)[i]))
+            return false;
+    return true;
+}
+
+/* 1: all can be read in place; 0: Perl must look at it first. */
+static bool readable(pTHX_ SV *res)
+{
+    AV *av = plain_array(res);
+    if (!av || AvFILLp(av) < 1 || AvFILLp(av) > 2 || !plain_scalar(element(aTHX_ av, 0)))
+        return false;
+    AV *headers = plain_array(element(aTHX_ av, 1));
+    if (!headers || !all_plain(headers))
+        return false;
+    if (AvFILLp(av) == 1)
+        return true;
+    SV *body = element(aTHX_ av, 2);
+    AV *elements = plain_array(body);
+    return elements ? all_plain(elements) : SvROK(body) && !SvGMAGICAL(body) && isGV_with_GP(SvRV(body));
+}
+
+static const char *split(pTHX_ SV *res, parts *p)
+{
+    AV *av = plain_array(res);
+    if (!av || AvFILLp(av) < 1 || AvFILLp(av) > 2)
+        return "the response is not an array of status, headers and body";
+    SV *status = element(aTHX_ av, 0);
+    UV number = 0;
+    if (!SvOK(status) || !looks_like_number(status) || (number = SvUV(status)) < 200 || number > 999)
+        return "the status is not a number from 200 to 999";
+    p->status = (int)number;
+    p->headers = plain_array(element(aTHX_ av, 1));
+    if (!p->headers || AvFILLp(p->headers) % 2 == 0)
+        return "the headers are not an array of pairs";
+    p->body = AvFILLp(av) == 2 ? element(aTHX_ av, 2) : NULL;
+    if (p->body && !SvROK(p->body))
+        return "the body is neither an array nor a handle";
+    return NULL;
+}
+
+bool sirius_bytes(pTHX_ SV *sv, sr_bytes *out)
+{
+    STRLEN len = 0;
+    if (!SvOK(sv)) {
+        *out = sr_bytes_of("", 0);
+        return true;
+    }
+    const char *at = SvPV_nomg_const(sv, len);
+    if (SvUTF8(sv)) {
+        bool utf8 = true;
+        U8 *bytes = bytes_from_utf8((const U8 *)at, &len, &utf8);
+        if (utf8)
+            return false;
+        at = (const char *)bytes;
+        if (at != SvPVX_const(sv))
+            SAVEFREEPV(bytes);
+    }
+    *out = sr_bytes_of(at, len);
+    return true;
+}
+
+/* --- heads --- */
+
+static const char *head_begin(pTHX_ sirius *s, const parts *p)
+{
+    sirius_turn *t = &s->turn;
+    sr_buffer_reset(&s->head);
+    sr_response_error err = sr_response_init(&t->response, &s->head, p->status, t->conn->minor, t->conn->is_head,
+                                             sr_engine_keeps(s->engine, t->conn));
+    for (SSize_t i = 0; !err && i < AvFILLp(p->headers); i += 2) {
+        sr_bytes name, value;
+        if (!sirius_bytes(aTHX_ element(aTHX_ p->headers, i), &name) ||
+            !sirius_bytes(aTHX_ element(aTHX_ p->headers, i + 1), &value))
+            return "a header has characters above 0xff";
+        err = sr_response_field(&t->response, &s->head, name, value);
+    }
+    return err ? sr_response_error_text(err) : NULL;
+}
+
+static const char *head_end(sirius *s, uint64_t known)
+{
+    sirius_turn *t = &s->turn;
+    sr_response_error err = sr_response_finish(&t->response, &s->head, known, s->engine->date, s->engine->config.server);
+    if (err)
+        return sr_response_error_text(err);
+    t->conn->keep_alive = t->response.keep_alive;
+    t->left = t->response.framing == SR_FRAMING_LENGTH ? t->response.body_length : 0;
+    return NULL;
+}
+
+static struct iovec head_iov(sirius *s)
+{
+    return (struct iovec){sr_buffer_at(&s->head), sr_buffer_len(&s->head)};
+}
+
+/* --- arrays: one writev, whatever their size --- */
+
+static bool iov_room(sirius *s, size_t n)
+{
+    if (n <= s->iov_cap)
+        return true;
+    struct iovec *iov = realloc(s->iov, n * 2 * sizeof *iov);
+    if (!iov)
+        return false;
+    s->iov = iov;
+    s->iov_cap = n * 2;
+    return true;
+}
+
+static const char *respond_array(pTHX_ sirius *s, AV *body)
+{
+    sirius_turn *t = &s->turn;
+    uint64_t known = 0;
+    int n = 1;
+    if (!iov_room(s, (size_t)AvFILLp(body) + 2))
+        return "no memory for the response";
+    for (SSize_t i = 0; i <= AvFILLp(body); i++) {
+        sr_bytes bytes;
+        if (!sirius_bytes(aTHX_ element(aTHX_ body, i), &bytes))
+            return "the body has characters above 0xff: encode it";
+        if (bytes.len)
+            s->iov[n++] = (struct iovec){(char *)bytes.at, bytes.len};
+        known += bytes.len;
+    }
+    const char *why = head_end(s, known);
+    if (why)
+        return why;
+    s->iov[0] = head_iov(s);
+    if (t->response.framing != SR_FRAMING_LENGTH)
+        n = 1;
+    for (int i = 1; i < n; i++) { /* a body longer than the application's Content-Length is cut there */
+        if (s->iov[i].iov_len > t->left)
+            s->iov[i].iov_len = (size_t)t->left;
+        t->left -= s->iov[i].iov_len;
+    }
+    sr_engine_send(s->engine, t->conn, s->iov, n);
+    t->phase = SIRIUS_ANSWERED;
+    return NULL;
+}
+
+/* --- files: sendfile --- */
+
+/* Layers that change bytes would be passed by. */
+static bool raw_layers(pTHX_ PerlIO *f)
+{
+    AV *layers = (AV *)sv_2mortal((SV *)PerlIO_get_layers(aTHX_ f));
+    for (SSize_t i = 0; i + 2 <= AvFILLp(layers); i += 3) {
+        SV *name = element(aTHX_ layers, i), *flags = element(aTHX_ layers, i + 2);
+        if (!SvPOK(name) || (strNE(SvPVX(name), "unix") && strNE(SvPVX(name), "perlio")) ||
+            (SvIOK(flags) && (SvIV(flags) & (PERLIO_F_UTF8 | PERLIO_F_CRLF))))
+            return false;
+    }
+    return true;
+}
+
+/* A class with a getline of its own means something by it. */
+static bool own_getline(pTHX_ SV *handle)
+{
+    if (!SvOBJECT(handle))
+        return false;
+    GV *own = gv_fetchmethod_autoload(SvSTASH(handle), "getline", 0);
+    GV *std = gv_fetchmethod_autoload(gv_stashpvs("IO::Handle", GV_ADD), "getline", 0);
+    return own && (!std || GvCV(own) != GvCV(std));
+}
+
+/* The descriptor, position and rest of a regular file behind a handle; false: read it by getline. */
+static bool real_file(pTHX_ SV *body, int *fd, off_t *offset, uint64_t *length)
+{
+    SV *handle = SvRV(body);
+    IO *io = isGV_with_GP(handle) ? GvIO((GV *)handle) : SvTYPE(handle) == SVt_PVIO ? (IO *)handle : NULL;
+    if (!io || SvTIED_mg((SV *)io, PERL_MAGIC_tiedscalar) || !IoIFP(io) || own_getline(aTHX_ handle))
+        return false;
+    PerlIO *f = IoIFP(io);
+    struct stat st;
+    *fd = PerlIO_fileno(f);
+    if (*fd < 0 || fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0 || !raw_layers(aTHX_ f))
+        return false;
+    *offset = PerlIO_tell(f);
+    if (*offset < 0)
+        return false;
+    *length = st.st_size > *offset ? (uint64_t)(st.st_size - *offset) : 0;
+    return true;
+}
+
+static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t length)
+{
+    sirius_turn *t = &s->turn;
+    const char *why = head_end(s, length);
+    if (why)
+        return why;
+    struct iovec head = head_iov(s);
+    uint64_t send = t->response.framing != SR_FRAMING_LENGTH ? 0 : t->left < length ? t->left : length;
+    int copy = send ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1; /* the application's handle is closed before the last byte */
+    if (send && copy < 0)
+        return "no descriptor for the file of the body";
+    if (send)
+        sr_engine_send_file(s->engine, t->conn, &head, 1, copy, offset, send);
+    else
+        sr_engine_send(s->engine, t->conn, &head, 1);
+    t->left -= send;
+    t->phase = SIRIUS_ANSWERED;
+    return NULL;
+}
+
+/* --- objects: getline --- */
+
+/* Sirius::Response::drain calls getline and puts what it gets into the writer. */
+static const char *respond_object(pTHX_ sirius *s, SV *body)
+{
+    sirius_turn *t = &s->turn;
+    const char *why = head_end(s, SR_LENGTH_UNKNOWN);
+    if (why)
+        return why;
+    struct iovec head = head_iov(s);
+    sr_engine_send(s->engine, t->conn, &head, 1);
+    t->phase = SIRIUS_STREAMING;
+    SV *writer = t->response.framing == SR_FRAMING_NONE ? &PL_sv_undef : sirius_writer(aTHX_ s);
+    SV *drained = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::drain", GV_ADD))), body, writer);
+    if (!drained) {
+        t->phase = SIRIUS_BROKEN;
+        sirius_log(aTHX_ s, "the body died", ERRSV);
+    } else if (t->phase == SIRIUS_STREAMING) {
+        sirius_stream_end(aTHX_ s);
+    }
+    return NULL;
+}
+
+/* --- all of them --- */
+
+static const char *respond_body(pTHX_ sirius *s, const parts *p, SV **writer)
+{
+    int fd;
+    off_t offset;
+    uint64_t length;
+    if (!p->body) {
+        const char *why = head_end(s, SR_LENGTH_UNKNOWN);
+        if (why)
+            return why;
+        struct iovec head = head_iov(s);
+        s->turn.phase = SIRIUS_STREAMING;
+        sr_engine_write(s->engine, s->turn.conn, &head, 1);
+        *writer = sirius_writer(aTHX_ s);
+        return NULL;
+    }
+    AV *elements = plain_array(p->body);
+    if (elements)
+        return respond_array(aTHX_ s, elements);
+    if (real_file(aTHX_ p->body, &fd, &offset, &length))
+        return respond_file(aTHX_ s, fd, offset, length);
+    return respond_object(aTHX_ s, p->body);
+}
+
+void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
+{
+    if (!readable(aTHX_ res)) {
+        res = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::plain", GV_ADD))), res, NULL);
+        if (!res) {
+            sirius_fail(aTHX_ s, "the response is not usable", ERRSV);
+            return;
+        }
+    }
+    parts p;
+    const char *why = split(aTHX_ res, &p);
+    if (!why && !p.body && !may_stream)
+        why = "a response without a body is for a streaming responder only";
+    ENTER;
+    if (!why)
+        why = head_begin(aTHX_ s, &p);
+    if (!why)
+        why = respond_body(aTHX_ s, &p, writer);
+    LEAVE;
+    if (why)
+        sirius_fail(aTHX_ s, why, NULL);
+}
+
+void sirius_fail(pTHX_ sirius *s, const char *what, SV *error)
+{
+    static char text[] = "Internal Server Error\n";
+    sirius_turn *t = &s->turn;
+    sirius_log(aTHX_ s, what, error);
+    if (t->phase != SIRIUS_UNANSWERED) {
+        if (t->phase == SIRIUS_STREAMING)
+            t->phase = SIRIUS_BROKEN;
+        return;
+    }
+    sr_buffer_reset(&s->head);
+    sr_response_error err = sr_response_init(&t->response, &s->head, 500, t->conn->minor, t->conn->is_head,
+                                             sr_engine_keeps(s->engine, t->conn));
+    if (!err)
+        err = sr_response_field(&t->response, &s->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain"));
+    if (err || head_end(s, sizeof text - 1)) {
+        t->phase = SIRIUS_BROKEN;
+        return;
+    }
+    struct iovec iov[2] = {head_iov(s), {text, sizeof text - 1}};
+    sr_engine_send(s->engine, t->conn, iov, t->response.framing == SR_FRAMING_LENGTH ? 2 : 1);
+    t->left = 0;
+    t->phase = SIRIUS_ANSWERED;
+}

@@ -1,0 +1,191 @@
+/*
+ * serve: the loop of a worker: next request, call the application, hand the response over.
+ */
+#include "sirius.h"
+
+#include <unistd.h>
+
+sirius *sirius_current;
+
+/* --- the helm --- */
+
+bool sirius_helm_take(sirius *s)
+{
+    if (s->engine->helm_held)
+        return false;
+    sr_engine_return(s->engine);
+    return true;
+}
+
+void sirius_helm_leave(sirius *s, bool taken)
+{
+    if (taken)
+        sr_engine_lend(s->engine);
+}
+
+/* --- application code --- */
+
+SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
+{
+    bool held = s->engine->helm_held;
+    if (held)
+        sr_engine_lend(s->engine);
+    dSP;
+    PUSHSTACKi(PERLSI_REQUIRE); /* a stack of its own: last, next and goto find no loop or label outside */
+    PUSHMARK(SP);
+    XPUSHs(arg1);
+    if (arg2)
+        XPUSHs(arg2);
+    PUTBACK;
+    int n = call_sv(code, G_SCALAR | G_EVAL);
+    SPAGAIN;
+    SV *result = n == 1 ? POPs : NULL;
+    PUTBACK;
+    POPSTACK;
+    if (SvTRUE(ERRSV))
+        result = NULL;
+    if (sr_engine_forked(s->engine)) /* a child that the application forked came back: it must not serve */
+        my_exit(0);
+    if (held)
+        sr_engine_return(s->engine);
+    return result;
+}
+
+void sirius_log(pTHX_ sirius *s, const char *what, SV *error)
+{
+    SV *line = sv_2mortal(newSVpvf("[sirius %d] ", (int)getpid()));
+    if (s->turn.env) {
+        SV **method = sirius_env_fetch(aTHX_ s->turn.env, "REQUEST_METHOD");
+        SV **uri = sirius_env_fetch(aTHX_ s->turn.env, "REQUEST_URI");
+        if (method && uri && SvPOK(*method) && SvPOK(*uri))
+            sv_catpvf(line, "%s %s: ", SvPVX(*method), SvPVX(*uri));
+    }
+    sv_catpv(line, what);
+    if (error) {
+        STRLEN len;
+        const char *text = SvPV(error, len);
+        sv_catpvs(line, ": ");
+        sv_catpvn(line, text, len);
+    }
+    if (*(SvEND(line) - 1) != '\n')
+        sv_catpvs(line, "\n");
+    PerlIO *err = PerlIO_stderr();
+    PerlIO_write(err, SvPVX(line), SvCUR(line));
+    PerlIO_flush(err);
+}
+
+/* --- one request --- */
+
+static void answer(pTHX_ sirius *s, SV *res)
+{
+    sirius_turn *t = &s->turn;
+    SV *writer = NULL;
+    if (!res) {
+        sirius_fail(aTHX_ s, "the application died", ERRSV);
+        return;
+    }
+    SvGETMAGIC(res);
+    if (!SvROK(res) || SvTYPE(SvRV(res)) != SVt_PVCV) {
+        sirius_respond(aTHX_ s, res, false, &writer);
+        return;
+    }
+    SV *done = sirius_call(aTHX_ s, res, sirius_responder(aTHX_ s), NULL);
+    if (!done)
+        sirius_fail(aTHX_ s, "the application died", ERRSV);
+    else if (t->phase == SIRIUS_UNANSWERED && !t->conn->borrowed)
+        sirius_fail(aTHX_ s, "the application returned without calling the responder", NULL);
+    else if (t->phase == SIRIUS_STREAMING)
+        sirius_fail(aTHX_ s, "the application returned without closing the writer", NULL);
+}
+
+/* The engine gets its connection back. */
+static void finish(sirius *s)
+{
+    sirius_turn *t = &s->turn;
+    sr_conn *c = t->conn;
+    t->conn = NULL;
+    if (t->phase == SIRIUS_ANSWERED) {
+        if (t->left)
+            c->keep_alive = false;
+        sr_engine_finish(s->engine, c);
+    } else if (t->phase == SIRIUS_UNANSWERED) {
+        sr_engine_detach(s->engine, c); /* psgix.io: the application went on alone with the socket */
+    } else {
+        sr_engine_abort(s->engine, c);
+    }
+}
+
+static void cleanup(pTHX_ sirius *s, HV *env)
+{
+    SV **handlers = sirius_env_fetch(aTHX_ env, "psgix.cleanup.handlers");
+    if (handlers && SvROK(*handlers) && SvTYPE(SvRV(*handlers)) == SVt_PVAV) {
+        AV *av = (AV *)SvRV(*handlers);
+        for (SSize_t i = 0; i <= av_len(av); i++) { /* a handler may push another */
+            SV **handler = av_fetch(av, i, 0);
+            if (handler && !sirius_call(aTHX_ s, *handler, sv_2mortal(newRV_inc((SV *)env)), NULL))
+                sirius_log(aTHX_ s, "a cleanup handler died", ERRSV);
+        }
+    }
+    SV **commit = sirius_env_fetch(aTHX_ env, "psgix.harakiri.commit");
+    if (commit && SvTRUE(*commit)) {
+        s->leave = true;
+        sr_engine_retire(s->engine);
+    }
+}
+
+static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
+{
+    ENTER;
+    SAVETMPS;
+    s->turn = (sirius_turn){.serial = ++s->serial, .conn = task->conn};
+    HV *env = sirius_env(aTHX_ s, task);
+    SV *ref = sv_2mortal(newRV_noinc((SV *)env));
+    s->turn.env = env;
+    SV **commit = NULL;
+    answer(aTHX_ s, sirius_call(aTHX_ s, app, ref, NULL));
+    (void)commit;
+    finish(s);
+    cleanup(aTHX_ s, env);
+    s->turn.env = NULL;
+    FREETMPS;
+    LEAVE;
+}
+
+const char *sirius_serve(pTHX_ sirius *s, SV *app)
+{
+    sr_task task;
+    sirius_current = s;
+    for (;;) {
+        if (PL_sig_pending) { /* a handler may die: then the helm must not be held */
+            if (s->engine->helm_held)
+                sr_engine_lend(s->engine);
+            PERL_ASYNC_CHECK();
+        }
+        switch (sr_engine_next(s->engine, &task)) {
+        case SR_NEXT_REQUEST:
+            serve_one(aTHX_ s, &task, app);
+            break;
+        case SR_NEXT_WAKE:
+            break;
+        case SR_NEXT_DONE:
+            sr_engine_lend(s->engine);
+            sirius_current = NULL;
+            if (s->engine->drain == SR_DRAIN_NOW)
+                return "stopped";
+            return s->engine->drain ? "drained" : s->leave ? "harakiri" : "max-requests";
+        }
+    }
+}
+
+void sirius_abandon(pTHX_ sirius *s, const char *why)
+{
+    if (sr_engine_forked(s->engine) || !sirius_current)
+        return;
+    sirius_helm_take(s);
+    if (s->turn.conn) {
+        sirius_fail(aTHX_ s, why, NULL);
+        finish(s);
+    }
+    sr_engine_lend(s->engine);
+    sirius_current = NULL;
+}

@@ -1,0 +1,188 @@
+/*
+ * stream: the callbacks of PSGI: the responder, the writer, early hints. Each carries the serial of its request and
+ * does nothing but complain once that is over.
+ */
+#include "sirius.h"
+
+static HV *writer_stash;
+
+void sirius_stream_boot(pTHX) { writer_stash = gv_stashpvs("Sirius::Writer", GV_ADD); }
+
+static sirius *alive(UV serial)
+{
+    sirius *s = sirius_current;
+    return s && s->turn.conn && s->turn.serial == serial && !sr_engine_forked(s->engine) ? s : NULL;
+}
+
+static SV *closure(pTHX_ XSUBADDR_t body, UV serial)
+{
+    CV *cv = newXS(NULL, body, __FILE__);
+    CvXSUBANY(cv).any_iv = (IV)serial;
+    return newRV_noinc((SV *)cv);
+}
+
+/* --- writer --- */
+
+SV *sirius_writer(pTHX_ sirius *s)
+{
+    SV *ref = newRV_noinc(newSVuv(s->turn.serial));
+    sv_bless(ref, writer_stash);
+    return sv_2mortal(ref);
+}
+
+/* One chunk is head, data and CRLF; an empty one would be the end. */
+bool sirius_stream_send(pTHX_ sirius *s, SV *data, bool wait)
+{
+    sirius_turn *t = &s->turn;
+    sr_bytes bytes;
+    SvGETMAGIC(data);
+    if (!sirius_bytes(aTHX_ data, &bytes))
+        croak("Wide character in a response body: encode it");
+    if (t->phase != SIRIUS_STREAMING)
+        return false;
+    sr_response_framing framing = t->response.framing;
+    if (framing == SR_FRAMING_LENGTH && bytes.len > t->left)
+        bytes.len = (size_t)t->left;
+    if (!bytes.len || framing == SR_FRAMING_NONE)
+        return !t->conn->gone;
+    char head[18];
+    struct iovec iov[3] = {{head, 0}, {(char *)bytes.at, bytes.len}, {(char *)"\r\n", 2}};
+    bool chunked = framing == SR_FRAMING_CHUNKED;
+    if (chunked)
+        iov[0].iov_len = sr_chunk_head(head, bytes.len);
+    t->left -= framing == SR_FRAMING_LENGTH ? bytes.len : 0;
+    bool taken = sirius_helm_take(s);
+    if (wait)
+        sr_engine_write(s->engine, t->conn, chunked ? iov : iov + 1, chunked ? 3 : 1);
+    else
+        sr_engine_send(s->engine, t->conn, chunked ? iov : iov + 1, chunked ? 3 : 1);
+    sirius_helm_leave(s, taken);
+    return !t->conn->gone;
+}
+
+bool sirius_stream_end(pTHX_ sirius *s)
+{
+    sirius_turn *t = &s->turn;
+    if (t->phase != SIRIUS_STREAMING)
+        return false;
+    t->phase = SIRIUS_ANSWERED;
+    if (t->response.framing == SR_FRAMING_CHUNKED) {
+        struct iovec end = {(char *)"0\r\n\r\n", 5};
+        bool taken = sirius_helm_take(s);
+        sr_engine_send(s->engine, t->conn, &end, 1);
+        sirius_helm_leave(s, taken);
+    }
+    if (t->left) /* shorter than its Content-Length: the close tells the client so */
+        t->conn->keep_alive = false;
+    return !t->conn->gone;
+}
+
+static sirius *writer_turn(pTHX_ SV *self)
+{
+    if (!SvROK(self) || !SvOBJECT(SvRV(self)) || SvSTASH(SvRV(self)) != writer_stash || !SvIOK(SvRV(self)))
+        croak("not a Sirius::Writer");
+    return alive(SvUVX(SvRV(self)));
+}
+
+XS(sirius_xs_writer_write);
+XS(sirius_xs_writer_write)
+{
+    dXSARGS;
+    if (items != 2)
+        croak("usage: $writer->write($bytes)");
+    sirius *s = writer_turn(aTHX_ ST(0));
+    bool ok = s && sirius_stream_send(aTHX_ s, ST(1), XSANY.any_i32 == 0);
+    ST(0) = boolSV(ok);
+    XSRETURN(1);
+}
+
+XS(sirius_xs_writer_close);
+XS(sirius_xs_writer_close)
+{
+    dXSARGS;
+    if (items < 1)
+        croak("usage: $writer->close");
+    sirius *s = writer_turn(aTHX_ ST(0));
+    ST(0) = boolSV(s && sirius_stream_end(aTHX_ s));
+    XSRETURN(1);
+}
+
+/* --- responder --- */
+
+XS(sirius_xs_responder);
+XS(sirius_xs_responder)
+{
+    dXSARGS;
+    if (items != 1)
+        croak("the responder takes one response");
+    sirius *s = alive((UV)XSANY.any_iv);
+    if (!s)
+        croak("the responder was called after its request was over");
+    if (s->turn.phase != SIRIUS_UNANSWERED)
+        croak("the responder was called twice");
+    SV *writer = NULL;
+    bool taken = sirius_helm_take(s);
+    sirius_respond(aTHX_ s, ST(0), true, &writer);
+    sirius_helm_leave(s, taken);
+    if (!writer)
+        XSRETURN_EMPTY;
+    ST(0) = writer;
+    XSRETURN(1);
+}
+
+SV *sirius_responder(pTHX_ sirius *s) { return sv_2mortal(closure(aTHX_ sirius_xs_responder, s->turn.serial)); }
+
+/* --- psgix.informational --- */
+
+static const char *interim(pTHX_ sr_buffer *out, SV *status, AV *headers)
+{
+    sr_response_error err = sr_informational_init(out, (int)SvIV(status));
+    for (SSize_t i = 0; !err && i < av_len(headers); i += 2) {
+        SV **name = av_fetch(headers, i, 0), **value = av_fetch(headers, i + 1, 0);
+        sr_bytes n, v;
+        if (!name || !value)
+            return "a header is not defined";
+        SvGETMAGIC(*name);
+        SvGETMAGIC(*value);
+        if (!sirius_bytes(aTHX_ *name, &n) || !sirius_bytes(aTHX_ *value, &v))
+            return "a header has characters above 0xff";
+        err = sr_informational_field(out, n, v);
+    }
+    if (!err)
+        err = sr_informational_end(out);
+    return err ? sr_response_error_text(err) : NULL;
+}
+
+XS(sirius_xs_informational);
+XS(sirius_xs_informational)
+{
+    dXSARGS;
+    if (items != 2 || !SvROK(ST(1)) || SvTYPE(SvRV(ST(1))) != SVt_PVAV)
+        croak("usage: $env->{'psgix.informational'}->($status, \\@headers)");
+    sirius *s = alive((UV)XSANY.any_iv);
+    if (!s || s->turn.phase != SIRIUS_UNANSWERED) {
+        warn("psgix.informational was called after the final response had begun");
+        XSRETURN_EMPTY;
+    }
+    AV *headers = (AV *)SvRV(ST(1));
+    SV *scratch = sv_2mortal(newSV(0));
+    sr_buffer out;
+    sr_buffer_init(&out);
+    ENTER;
+    const char *why = av_len(headers) % 2 == 0 ? "the headers are not pairs" : interim(aTHX_ &out, ST(0), headers);
+    LEAVE;
+    if (!why)
+        sv_setpvn(scratch, sr_buffer_at(&out), sr_buffer_len(&out));
+    sr_buffer_free(&out); /* before croak, which does not return */
+    if (why)
+        croak("psgix.informational: %s", why);
+    if (s->turn.conn->minor > 0) { /* RFC 9110 15.2: never to a 1.0 client */
+        struct iovec iov = {SvPVX(scratch), SvCUR(scratch)};
+        bool taken = sirius_helm_take(s);
+        sr_engine_write(s->engine, s->turn.conn, &iov, 1);
+        sirius_helm_leave(s, taken);
+    }
+    XSRETURN_EMPTY;
+}
+
+SV *sirius_informational(pTHX_ UV serial) { return closure(aTHX_ sirius_xs_informational, serial); }
