@@ -1,5 +1,5 @@
 /* engine: a Sirius::Engine from the hash that Sirius::Worker hands over, and its end. */
-#include "sirius.h"
+#include "envpool.h"
 
 #include "base/clock.h"
 
@@ -20,8 +20,14 @@ static AV *conf_array(pTHX_ SV *sv, const char *what)
     return (AV *)SvRV(sv);
 }
 
-static int64_t nanoseconds(pTHX_ HV *hv, const char *key) { return (int64_t)(SvNV(conf(aTHX_ hv, key)) * 1e9); }
-static UV number(pTHX_ HV *hv, const char *key) { return SvUV(conf(aTHX_ hv, key)); }
+static int64_t nanoseconds(pTHX_ HV *hv, const char *key)
+{
+    return (int64_t)(SvNV(conf(aTHX_ hv, key)) * 1e9);
+}
+static UV number(pTHX_ HV *hv, const char *key)
+{
+    return SvUV(conf(aTHX_ hv, key));
+}
 
 static sr_config config_read(pTHX_ HV *hv, sirius *s)
 {
@@ -60,7 +66,7 @@ static void listen_all(pTHX_ HV *hv, sirius *s)
         SV **field = AvARRAY(row);
         if (sr_engine_listen(s->engine, (int)SvIV(field[0]), SvTRUE(field[3])) != 0)
             croak("Sirius::Engine->new: more than %d listeners", SR_LISTENERS_MAX);
-        s->env_base[i] = sirius_env_base(aTHX_ SvPV_nolen(field[1]), SvPV_nolen(field[2]), multiprocess);
+        s->site[i] = sirius_site_new(aTHX_ SvPV_nolen(field[1]), SvPV_nolen(field[2]), multiprocess);
     }
 }
 
@@ -75,8 +81,14 @@ void sirius_free(pTHX_ sirius *s)
 {
     if (sirius_current == s)
         sirius_current = NULL;
-    for (int i = 0; i < SR_LISTENERS_MAX; i++)
-        SvREFCNT_dec((SV *)s->env_base[i]);
+    for (int i = 0; s->pool && i < ENVPOOL_SHAPES; i++)
+        envpool_forget(aTHX_ & s->pool[i]);
+    for (int i = 0; i < SR_LISTENERS_MAX; i++) {
+        SvREFCNT_dec(s->site[i].name);
+        SvREFCNT_dec(s->site[i].port);
+        SvREFCNT_dec(s->site[i].multiprocess);
+    }
+    Safefree(s->pool);
     sr_engine_free(s->engine);
     SvREFCNT_dec(s->tmpdir);
     SvREFCNT_dec(s->server);
@@ -90,7 +102,9 @@ SV *sirius_new(pTHX_ HV *hv)
     static bool watching_forks;
     sirius *s;
     Newxz(s, 1, sirius);
-    SV *self = sv_setref_pv(sv_newmortal(), "Sirius::Engine", s); /* owns s from here on, also when we croak */
+    SV *self =
+        sv_setref_pv(sv_newmortal(), "Sirius::Engine", s); /* owns s from here on, also when we croak */
+    Newxz(s->pool, ENVPOOL_SHAPES, envpool_env);
     sr_config config = config_read(aTHX_ hv, s);
     SV **board = hv_fetchs(hv, "scoreboard", 0);
     sr_scoreboard *scoreboard = NULL;

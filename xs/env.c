@@ -1,188 +1,321 @@
 /*
- * env: the PSGI environment of one request.
+ * env: the PSGI environment of one request, in a hash from envpool.
  *
- * Constant keys are copied from a template, whose keys are shared strings with their hashes made: newHVhv then only
- * counts references. Keys of header fields are cached by the raw name, so that a field costs one comparison, not an
- * upper-casing, a hash and a look-up. Every value is a fresh scalar: an application may change all of them.
+ * Keys are shared strings made once. Those of header fields are cached by the raw name, so that a field costs
+ * one comparison, not an upper-casing, a hash and a look-up.
  */
-#include "sirius.h"
+#include "envpool.h"
 
 #define KEYS(X)                                                                                              \
-    X(REQUEST_METHOD) X(SCRIPT_NAME) X(PATH_INFO) X(REQUEST_URI) X(QUERY_STRING) X(SERVER_PROTOCOL)          \
-    X(REMOTE_ADDR) X(REMOTE_PORT) X(CONTENT_TYPE) X(CONTENT_LENGTH)
+    X(REQUEST_METHOD, "REQUEST_METHOD")                                                                      \
+    X(REQUEST_URI, "REQUEST_URI")                                                                            \
+    X(PATH_INFO, "PATH_INFO")                                                                                \
+    X(QUERY_STRING, "QUERY_STRING")                                                                          \
+    X(SERVER_PROTOCOL, "SERVER_PROTOCOL")                                                                    \
+    X(REMOTE_ADDR, "REMOTE_ADDR")                                                                            \
+    X(REMOTE_PORT, "REMOTE_PORT")                                                                            \
+    X(SERVER_NAME, "SERVER_NAME")                                                                            \
+    X(SERVER_PORT, "SERVER_PORT")                                                                            \
+    X(INPUT, "psgi.input")                                                                                   \
+    X(IO, "psgix.io")                                                                                        \
+    X(INFORMATIONAL, "psgix.informational")                                                                  \
+    X(VERSION, "psgi.version")                                                                               \
+    X(HANDLERS, "psgix.cleanup.handlers")                                                                    \
+    X(SCRIPT_NAME, "SCRIPT_NAME")                                                                            \
+    X(URL_SCHEME, "psgi.url_scheme")                                                                         \
+    X(ERRORS, "psgi.errors")                                                                                 \
+    X(MULTITHREAD, "psgi.multithread")                                                                       \
+    X(MULTIPROCESS, "psgi.multiprocess")                                                                     \
+    X(RUN_ONCE, "psgi.run_once")                                                                             \
+    X(NONBLOCKING, "psgi.nonblocking")                                                                       \
+    X(STREAMING, "psgi.streaming")                                                                           \
+    X(BUFFERED, "psgix.input.buffered")                                                                      \
+    X(HARAKIRI, "psgix.harakiri")                                                                            \
+    X(CLEANUP, "psgix.cleanup")                                                                              \
+    X(CONTENT_TYPE, "CONTENT_TYPE")                                                                          \
+    X(CONTENT_LENGTH, "CONTENT_LENGTH")
 
-#define X(name) KEY_##name,
-enum { KEYS(X) KEY_INPUT, KEY_IO, KEY_VERSION, KEY_HANDLERS, KEY_INFORMATIONAL, KEY_COUNT };
+/* The first FIXED of them are in every environment, and slot number and key number are one. */
+#define X(name, text) KEY_##name,
+enum { KEYS(X) KEY_COUNT, FIXED = KEY_CONTENT_TYPE };
 #undef X
 
 static SV *keys[KEY_COUNT];
+static SV *masters[FIXED]; /* of the constants that all listeners have in common */
 
 enum { NAME_CACHE = 128, NAME_CACHED_MAX = 40 };
 static struct cached_name {
     uint8_t len; /* 0: empty */
     char name[NAME_CACHED_MAX];
     SV *key; /* "HTTP_USER_AGENT", a shared string */
+    UV turn; /* serial of the request that had it last: a second time in one request is a repeated field */
 } name_cache[NAME_CACHE];
+
+static SV *array_master(pTHX_ int n) /* [1, 1] or [] */
+{
+    AV *av = newAV();
+    for (int i = 0; i < n; i++)
+        av_push(av, newSViv(1));
+    return (SV *)av;
+}
 
 void sirius_env_boot(pTHX)
 {
-#define X(name) keys[KEY_##name] = newSVpvs_share(#name);
+#define X(name, text) keys[KEY_##name] = newSVpvs_share(text);
     KEYS(X)
 #undef X
-    keys[KEY_INPUT] = newSVpvs_share("psgi.input");
-    keys[KEY_IO] = newSVpvs_share("psgix.io");
-    keys[KEY_VERSION] = newSVpvs_share("psgi.version");
-    keys[KEY_HANDLERS] = newSVpvs_share("psgix.cleanup.handlers");
-    keys[KEY_INFORMATIONAL] = newSVpvs_share("psgix.informational");
+    masters[KEY_VERSION] = array_master(aTHX_ 2);
+    masters[KEY_HANDLERS] = array_master(aTHX_ 0);
+    masters[KEY_SCRIPT_NAME] = newSVpvs("");
+    masters[KEY_URL_SCHEME] = newSVpvs("http");
+    masters[KEY_ERRORS] = newRV_inc((SV *)PL_stderrgv);
+    for (int i = KEY_MULTITHREAD; i < FIXED; i++)
+        masters[i] = newSViv(i >= KEY_STREAMING);
 }
 
-static void put(pTHX_ HV *env, SV *key, SV *value)
+sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multiprocess)
 {
-    if (!hv_store_ent(env, key, value, SvSHARED_HASH(key)))
-        SvREFCNT_dec(value);
+    return (sirius_site){newSVpv(name, 0), newSVpv(port, 0), newSViv(multiprocess)};
 }
 
-static SV *text(pTHX_ sr_bytes s) { return newSVpvn(s.len ? s.at : "", s.len); }
+/* --- shapes --- */
 
-HV *sirius_env_base(pTHX_ const char *server_name, const char *server_port, bool multiprocess)
+static bool is_field(sr_bytes name, const char *what, size_t len)
 {
-    HV *env = newHV();
-    hv_ksplit(env, 64); /* room for a browser's request without a split */
-    (void)hv_stores(env, "SERVER_NAME", newSVpv(server_name, 0));
-    (void)hv_stores(env, "SERVER_PORT", newSVpv(server_port, 0));
-    (void)hv_stores(env, "SCRIPT_NAME", newSVpvs(""));
-    (void)hv_stores(env, "psgi.url_scheme", newSVpvs("http"));
-    (void)hv_stores(env, "psgi.errors", newRV_inc((SV *)PL_stderrgv));
-    (void)hv_stores(env, "psgi.multithread", newSViv(0));
-    (void)hv_stores(env, "psgi.multiprocess", newSViv(multiprocess));
-    (void)hv_stores(env, "psgi.run_once", newSViv(0));
-    (void)hv_stores(env, "psgi.nonblocking", newSViv(0));
-    (void)hv_stores(env, "psgi.streaming", newSViv(1));
-    (void)hv_stores(env, "psgix.input.buffered", newSViv(1));
-    (void)hv_stores(env, "psgix.harakiri", newSViv(1));
-    (void)hv_stores(env, "psgix.cleanup", newSViv(1));
-    return env;
+    return name.len == len && sr_bytes_equal_nocase(name, sr_bytes_of(what, len));
 }
 
-/* "user-agent" -> HTTP_USER_AGENT. The cache is small and direct-mapped: a flood of odd names only costs misses. */
-static SV *field_key(pTHX_ sr_bytes name)
+/* "user-agent" -> HTTP_USER_AGENT. The cache is small and direct-mapped: a flood of odd names only costs
+ * misses. */
+static SV *field_key(pTHX_ sr_bytes name, UV turn, bool *lasting)
 {
     const unsigned char *n = (const unsigned char *)name.at;
-    unsigned slot = (unsigned)(name.len * 31 + n[0] + n[name.len - 1] * 7u + n[name.len / 2] * 13u) % NAME_CACHE;
+    unsigned slot =
+        (unsigned)(name.len * 31 + n[0] + n[name.len - 1] * 7U + n[name.len / 2] * 13U) % NAME_CACHE;
     struct cached_name *cached = &name_cache[slot];
-    if (cached->len == name.len && memcmp(cached->name, n, name.len) == 0)
-        return cached->key;
-    char key[5 + 1024] = "HTTP_"; /* the parser refuses longer names */
-    STRLEN len = 5;
-    for (size_t i = 0; i < name.len && len < sizeof key; i++)
-        key[len++] = n[i] == '-' ? '_' : toUPPER_A(n[i]);
-    SV *sv = newSVpvn_share(key, (I32)len, 0);
-    if (name.len > NAME_CACHED_MAX)
-        return sv_2mortal(sv);
-    SvREFCNT_dec(cached->key);
-    cached->len = (uint8_t)name.len;
-    memcpy(cached->name, n, name.len);
-    cached->key = sv;
-    return sv;
+    if (cached->len != name.len || memcmp(cached->name, n, name.len) != 0) {
+        char key[5 + 1024] = "HTTP_"; /* the parser refuses longer names */
+        STRLEN len = 5;
+        for (size_t i = 0; i < name.len && len < sizeof key; i++)
+            key[len++] = n[i] == '-' ? '_' : (char)toUPPER_A(n[i]);
+        SV *sv = newSVpvn_share(key, (I32)len, 0);
+        if (name.len > NAME_CACHED_MAX) {
+            *lasting = false;
+            return sv_2mortal(sv);
+        }
+        sv_2mortal(cached->key); /* this very request may have it in its list */
+        cached->len = (uint8_t)name.len;
+        memcpy(cached->name, n, name.len);
+        cached->key = sv;
+        cached->turn = 0;
+    }
+    if (cached->turn == turn)
+        *lasting = false; /* repeated: two fields, one key */
+    cached->turn = turn;
+    return cached->key;
 }
 
-/* A second field of one name is appended: ", " by RFC 9110 5.3; a Cookie by "; " as RFC 6265 5.4 writes it. */
-static void put_field(pTHX_ HV *env, SV *key, sr_bytes value)
+/* The key of a field; NULL for those that the decoded body makes untrue. */
+static SV *key_of(pTHX_ const sr_task *t, const sr_field *f, UV turn, bool *lasting)
+{
+    sr_bytes name = sr_span_in(t->base, f->name);
+    if (is_field(name, "content-type", 12))
+        return keys[KEY_CONTENT_TYPE];
+    if (is_field(name, "content-length", 14) || is_field(name, "transfer-encoding", 17))
+        return NULL;
+    return field_key(aTHX_ name, turn, lasting);
+}
+
+/* --- values --- */
+
+typedef struct text {
+    const char *at;
+    STRLEN len;
+} text;
+
+/* The texts of a request in the order of their keys; buf has room for what must be made. */
+typedef struct texts {
+    text of[KEY_REMOTE_PORT + 1];
+    char addr[SR_PEER_TEXT_MAX], port[8], length[24];
+    SV *path, *uri; /* mortals, where a copy was needed */
+} texts;
+
+static text decimal(char *end, uint64_t n)
+{
+    char *at = end;
+    do
+        *--at = (char)('0' + n % 10);
+    while (n /= 10);
+    return (text){at, (STRLEN)(end - at)};
+}
+
+static text path_info(pTHX_ sr_bytes path)
+{
+    if (!path.len || path.at[0] != '/')
+        return (text){"/", 1}; /* "http://host" and "*"; REQUEST_URI tells them apart */
+    if (!memchr(path.at, '%', path.len))
+        return (text){path.at, path.len};
+    SV *sv = sv_2mortal(newSV(path.len + 1));
+    return (text){SvPVX(sv), sr_path_decode(SvPVX(sv), path)};
+}
+
+/* Path and query without scheme and host, as PSGI wants REQUEST_URI. */
+static text request_uri(pTHX_ const sr_task *t)
+{
+    const sr_request *r = t->request;
+    sr_bytes target = sr_span_in(t->base, r->target), path = sr_span_in(t->base, r->path);
+    if (target.len && (target.at[0] == '/' || target.at[0] == '*'))
+        return (text){target.at, target.len};
+    SV *sv = sv_2mortal(path.len ? newSVpvn(path.at, path.len) : newSVpvs("/"));
+    if (r->has_query)
+        sv_catpvf(sv, "?%.*s", (int)r->query.len, t->base + r->query.at);
+    return (text){SvPVX(sv), SvCUR(sv)};
+}
+
+static void texts_make(pTHX_ texts *x, const sr_task *t)
+{
+    const sr_request *r = t->request;
+    sr_bytes method = sr_span_in(t->base, r->method), query = sr_span_in(t->base, r->query);
+    x->of[KEY_REQUEST_METHOD] = (text){method.at, method.len};
+    x->of[KEY_REQUEST_URI] = request_uri(aTHX_ t);
+    x->of[KEY_PATH_INFO] = path_info(aTHX_ sr_span_in(t->base, r->path));
+    x->of[KEY_QUERY_STRING] = (text){query.at, query.len};
+    x->of[KEY_SERVER_PROTOCOL] = (text){r->minor ? "HTTP/1.1" : "HTTP/1.0", 8};
+    x->of[KEY_REMOTE_ADDR] = (text){x->addr, sr_peer_text(&t->conn->peer, x->addr)};
+    x->of[KEY_REMOTE_PORT] = decimal(x->port + sizeof x->port, t->conn->peer.port);
+}
+
+/* A second field of one name is appended: ", " by RFC 9110 5.3; a Cookie by "; " as RFC 6265 5.4 writes it.
+ */
+static void put_repeatable(pTHX_ HV *env, SV *key, sr_bytes value)
 {
     HE *he = hv_fetch_ent(env, key, 1, SvSHARED_HASH(key));
-    SV *sv = he ? HeVAL(he) : NULL;
-    if (!sv)
-        return;
+    SV *sv = HeVAL(he);
     if (SvOK(sv)) {
         bool cookie = SvCUR(key) == 11 && memEQ(SvPVX(key), "HTTP_COOKIE", 11);
         sv_catpvn(sv, cookie ? "; " : ", ", 2);
-        sv_catpvn(sv, value.at, value.len);
+        sv_catpvn(sv, value.len ? value.at : "", value.len);
     } else {
         sv_setpvn(sv, value.len ? value.at : "", value.len);
     }
 }
 
-static void put_fields(pTHX_ HV *env, const sr_task *t)
+/* --- making --- */
+
+static uint8_t slot_kind(int key)
 {
-    static const sr_bytes content_type = {"content-type", 12}, content_length = {"content-length", 14},
-                          transfer_encoding = {"transfer-encoding", 17};
+    if (key <= KEY_REMOTE_PORT || key >= FIXED)
+        return ENVPOOL_TEXT;
+    if (key == KEY_VERSION || key == KEY_HANDLERS)
+        return ENVPOOL_ARRAY;
+    return key == KEY_INPUT || key == KEY_IO || key == KEY_INFORMATIONAL ? ENVPOOL_LAZY : ENVPOOL_CONST;
+}
+
+static void slot_fill(pTHX_ envpool_env *env, SV *key, uint8_t kind, SV *master, sirius_lazy lazy)
+{
+    envpool_slot *slot = &env->slots[env->n_slots++];
+    *slot = (envpool_slot){.key = key, .master = master, .kind = kind, .lazy_kind = (uint8_t)lazy};
+    slot->value = envpool_make(aTHX_ slot);
+    slot->he = hv_store_ent(env->hv, key, slot->value, SvSHARED_HASH(key));
+}
+
+static void fixed_fill(pTHX_ envpool_env *env, const sirius_site *site)
+{
+    for (int i = 0; i < FIXED; i++) {
+        sirius_lazy lazy = i == KEY_IO              ? SIRIUS_LAZY_IO
+                           : i == KEY_INFORMATIONAL ? SIRIUS_LAZY_INFORMATIONAL
+                                                    : SIRIUS_LAZY_INPUT;
+        SV *master = i == KEY_SERVER_NAME    ? site->name
+                     : i == KEY_SERVER_PORT  ? site->port
+                     : i == KEY_MULTIPROCESS ? site->multiprocess
+                                             : masters[i];
+        slot_fill(aTHX_ env, keys[i], slot_kind(i), master, lazy);
+    }
+}
+
+static void env_begin(pTHX_ envpool_env *env, const sirius_site *site)
+{
+    env->n_slots = 0;
+    env->hv = newHV();
+    hv_ksplit(env->hv, 64); /* room for a browser's request and what middleware adds, without a split */
+    fixed_fill(aTHX_ env, site);
+}
+
+static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_task *t)
+{
+    texts x;
+    texts_make(aTHX_ & x, t);
+    for (int i = 0; i <= KEY_REMOTE_PORT; i++)
+        envpool_set(aTHX_ & env->slots[i], x.of[i].at, x.of[i].len);
+    if (t->body.len || t->body_fd >= 0)
+        sirius_lazy_body(aTHX_ env->slots[KEY_INPUT].value, t->body, t->body_fd);
+    sirius_lazy_arm(aTHX_ env->slots[KEY_IO].value, s->turn.serial);
+    sirius_lazy_arm(aTHX_ env->slots[KEY_INFORMATIONAL].value, s->turn.serial);
+}
+
+/* A request that fits no shape: more than ENVPOOL_FIELDS, repeated, or very long names. */
+static HV *env_alone(pTHX_ sirius *s, const sr_task *t)
+{
+    envpool_env env;
+    bool lasting;
+    char length[24];
+    env_begin(aTHX_ & env, &s->site[t->conn->listener]);
+    fixed_set(aTHX_ s, &env, t);
     for (uint32_t i = 0; i < t->request->n_fields; i++) {
         const sr_field *f = &t->request->fields[i];
-        sr_bytes name = sr_span_in(t->base, f->name), value = sr_span_in(t->base, f->value);
-        if (name.len == 12 && sr_bytes_equal_nocase(name, content_type))
-            put(aTHX_ env, keys[KEY_CONTENT_TYPE], text(aTHX_ value));
-        else if ((name.len == 14 && sr_bytes_equal_nocase(name, content_length)) ||
-                 (name.len == 17 && sr_bytes_equal_nocase(name, transfer_encoding)))
-            continue; /* the body is decoded: CONTENT_LENGTH tells its real length */
-        else
-            put_field(aTHX_ env, field_key(aTHX_ name), value);
+        SV *key = key_of(aTHX_ t, f, 0, &lasting);
+        if (key)
+            put_repeatable(aTHX_ env.hv, key, sr_span_in(t->base, f->value));
     }
-}
-
-static SV *path_info(pTHX_ sr_bytes path)
-{
-    if (!path.len || path.at[0] != '/')
-        return newSVpvs("/"); /* "http://host" and "*"; REQUEST_URI tells them apart */
-    if (!memchr(path.at, '%', path.len))
-        return newSVpvn(path.at, path.len);
-    SV *sv = newSV(path.len + 1);
-    SvPOK_only(sv);
-    SvCUR_set(sv, sr_path_decode(SvPVX(sv), path));
-    *SvEND(sv) = '\0';
-    return sv;
-}
-
-/* Path and query without scheme and host, as PSGI wants REQUEST_URI. */
-static SV *request_uri(pTHX_ const sr_task *t)
-{
-    const sr_request *r = t->request;
-    sr_bytes target = sr_span_in(t->base, r->target);
-    if (target.len && (target.at[0] == '/' || target.at[0] == '*'))
-        return text(aTHX_ target);
-    SV *sv = r->path.len ? text(aTHX_ sr_span_in(t->base, r->path)) : newSVpvs("/");
-    if (r->has_query) {
-        sr_bytes query = sr_span_in(t->base, r->query);
-        sv_catpvs(sv, "?");
-        sv_catpvn(sv, query.len ? query.at : "", query.len);
+    if (t->request->framing != SR_BODY_NONE) {
+        text n = decimal(length + sizeof length, t->body_length);
+        put_repeatable(aTHX_ env.hv, keys[KEY_CONTENT_LENGTH], sr_bytes_of(n.at, n.len));
     }
-    return sv;
-}
-
-static void put_peer(pTHX_ HV *env, const sr_peer *peer)
-{
-    char addr[SR_PEER_TEXT_MAX];
-    put(aTHX_ env, keys[KEY_REMOTE_ADDR], newSVpvn(addr, sr_peer_text(peer, addr)));
-    put(aTHX_ env, keys[KEY_REMOTE_PORT], newSVuv(peer->port));
-}
-
-static SV *psgi_version(pTHX)
-{
-    AV *version = newAV();
-    av_extend(version, 1);
-    av_push(version, newSViv(1));
-    av_push(version, newSViv(1));
-    return newRV_noinc((SV *)version);
+    s->turn.pooled = NULL;
+    return env.hv;
 }
 
 HV *sirius_env(pTHX_ sirius *s, const sr_task *t)
 {
     const sr_request *r = t->request;
-    HV *env = newHVhv(s->env_base[t->conn->listener]);
-    put(aTHX_ env, keys[KEY_REQUEST_METHOD], text(aTHX_ sr_span_in(t->base, r->method)));
-    put(aTHX_ env, keys[KEY_REQUEST_URI], request_uri(aTHX_ t));
-    put(aTHX_ env, keys[KEY_PATH_INFO], path_info(aTHX_ sr_span_in(t->base, r->path)));
-    put(aTHX_ env, keys[KEY_QUERY_STRING], text(aTHX_ sr_span_in(t->base, r->query)));
-    put(aTHX_ env, keys[KEY_SERVER_PROTOCOL], r->minor ? newSVpvs("HTTP/1.1") : newSVpvs("HTTP/1.0"));
-    put_peer(aTHX_ env, &t->conn->peer);
-    if (r->framing != SR_BODY_NONE)
-        put(aTHX_ env, keys[KEY_CONTENT_LENGTH], newSVpvf("%" UVuf, (UV)t->body_length));
-    put_fields(aTHX_ env, t);
-    put(aTHX_ env, keys[KEY_VERSION], psgi_version(aTHX));
-    put(aTHX_ env, keys[KEY_HANDLERS], newRV_noinc((SV *)newAV()));
-    put(aTHX_ env, keys[KEY_INPUT], sirius_lazy_input(aTHX_ t->body, t->body_fd));
-    put(aTHX_ env, keys[KEY_IO], sirius_lazy_turn(aTHX_ s, SIRIUS_LAZY_IO));
-    put(aTHX_ env, keys[KEY_INFORMATIONAL], sirius_lazy_turn(aTHX_ s, SIRIUS_LAZY_INFORMATIONAL));
-    return env;
+    SV *fields[ENVPOOL_FIELDS];
+    sr_bytes values[ENVPOOL_FIELDS];
+    char length[24];
+    unsigned n = 0;
+    bool lasting = r->n_fields < ENVPOOL_FIELDS;
+    for (uint32_t i = 0; lasting && i < r->n_fields; i++) {
+        SV *key = key_of(aTHX_ t, &r->fields[i], s->turn.serial, &lasting);
+        if (!key)
+            continue;
+        fields[n] = key;
+        values[n++] = sr_span_in(t->base, r->fields[i].value);
+    }
+    if (!lasting)
+        return env_alone(aTHX_ s, t);
+    if (r->framing != SR_BODY_NONE) {
+        text len = decimal(length + sizeof length, t->body_length);
+        fields[n] = keys[KEY_CONTENT_LENGTH];
+        values[n++] = sr_bytes_of(len.at, len.len);
+    }
+    envpool_env *env = envpool_find(s->pool, t->conn->listener, fields, n);
+    if (!env) {
+        env = envpool_claim(aTHX_ s->pool, &s->pool_clock);
+        if (!env)
+            return env_alone(aTHX_ s, t);
+        env_begin(aTHX_ env, &s->site[t->conn->listener]);
+        for (unsigned i = 0; i < n; i++)
+            slot_fill(aTHX_ env, fields[i], ENVPOOL_TEXT, NULL, SIRIUS_LAZY_INPUT);
+        envpool_seal(aTHX_ env, t->conn->listener, fields, n);
+    }
+    env->in_use = true;
+    fixed_set(aTHX_ s, env, t);
+    for (unsigned i = 0; i < n; i++)
+        envpool_set(aTHX_ & env->slots[FIXED + i], values[i].at, values[i].len);
+    s->turn.pooled = env;
+    return (HV *)SvREFCNT_inc((SV *)env->hv);
 }
 
-SV **sirius_env_fetch(pTHX_ HV *env, const char *key) { return hv_fetch(env, key, (I32)strlen(key), 0); }
+SV **sirius_env_fetch(pTHX_ HV *env, const char *key)
+{
+    return hv_fetch(env, key, (I32)strlen(key), 0);
+}

@@ -1,6 +1,7 @@
 /*
- * lazy: values of %env that cost something and are seldom read: psgi.input, psgix.io, psgix.informational. Each is a
- * scalar with magic that makes the value when it is first read and then goes; an assignment makes it go as well.
+ * lazy: values of %env that cost something and are seldom read: psgi.input, psgix.io, psgix.informational.
+ * Each is a scalar with magic that makes the value when it is first read and then goes; an assignment makes
+ * it go as well.
  */
 #include "sirius.h"
 
@@ -13,28 +14,40 @@ static int lazy_free(pTHX_ SV *sv, MAGIC *mg);
 
 static const MGVTBL lazy_vtbl = {.svt_get = lazy_get, .svt_set = lazy_set, .svt_free = lazy_free};
 
-/* mg_private: the kind. mg_ptr, with mg_len 0 so that perl does not free it: descriptor + 1, or the serial of a turn. */
-static MAGIC *lazy_new(pTHX_ SV *sv, sirius_lazy kind, SV *obj, UV number)
-{
-    MAGIC *mg = sv_magicext(sv, obj, PERL_MAGIC_ext, &lazy_vtbl, INT2PTR(const char *, number), 0);
-    mg->mg_private = (U16)kind;
-    return mg;
-}
-
-SV *sirius_lazy_input(pTHX_ sr_bytes body, int fd)
+/* mg_private: the kind. mg_ptr, with mg_len 0 so that perl does not free it: descriptor + 1, or the serial of
+ * a turn. */
+SV *sirius_lazy_new(pTHX_ sirius_lazy kind)
 {
     SV *sv = newSV(0);
-    SV *bytes = body.len ? newSVpvn(body.at, body.len) : NULL;
-    lazy_new(aTHX_ sv, SIRIUS_LAZY_INPUT, bytes, (UV)(fd + 1));
-    SvREFCNT_dec(bytes);
+    sv_magicext(sv, NULL, PERL_MAGIC_ext, &lazy_vtbl, NULL, 0)->mg_private = (U16)kind;
     return sv;
 }
 
-SV *sirius_lazy_turn(pTHX_ sirius *s, sirius_lazy kind)
+void sirius_lazy_body(pTHX_ SV *sv, sr_bytes body, int fd)
 {
-    SV *sv = newSV(0);
-    lazy_new(aTHX_ sv, kind, NULL, s->turn.serial);
-    return sv;
+    MAGIC *mg = SvMAGIC(sv);
+    if (fd >= 0) {
+        mg->mg_ptr = INT2PTR(char *, (IV)fd + 1);
+    } else {
+        mg->mg_obj = newSVpvn(body.at, body.len);
+        mg->mg_flags |= MGf_REFCOUNTED;
+    }
+}
+
+void sirius_lazy_arm(pTHX_ SV *sv, UV serial)
+{
+    PERL_UNUSED_CONTEXT;
+    SvMAGIC(sv)->mg_ptr = INT2PTR(char *, serial);
+}
+
+bool sirius_lazy_untouched(pTHX_ const SV *sv)
+{
+    PERL_UNUSED_CONTEXT;
+    if (SvTYPE(sv) != SVt_PVMG || SvROK(sv) || SvOK(sv) || SvREADONLY(sv))
+        return false;
+    const MAGIC *mg = SvMAGIC(sv);
+    return mg && mg->mg_virtual == &lazy_vtbl && !mg->mg_moremagic && !mg->mg_obj &&
+           (mg->mg_private != SIRIUS_LAZY_INPUT || !mg->mg_ptr);
 }
 
 /* A read-only handle without a name, as open(my $fh, ...) makes it. */
@@ -82,7 +95,8 @@ static SV *io(pTHX_ UV serial)
     SAVETMPS;
     PUSHMARK(SP);
     mXPUSHi(fd);
-    mXPUSHp(c->in.data ? sr_buffer_at(&c->in) : "", sr_buffer_len(&c->in)); /* bytes read ahead, given over once */
+    mXPUSHp(c->in.data ? sr_buffer_at(&c->in) : "",
+            sr_buffer_len(&c->in)); /* bytes read ahead, given over once */
     PUTBACK;
     sr_buffer_reset(&c->in);
     int n = call_pv("Sirius::Socket::adopt", G_SCALAR);

@@ -2,7 +2,8 @@
  * response: what an application returns, onto the wire.
  *
  * Plain values (no magic, no overload) are read in place. Anything else is first copied to plain values by
- * Sirius::Response::plain, which is Perl and may die: so no code of the application runs while a head is half made.
+ * Sirius::Response::plain, which is Perl and may die: so no code of the application runs while a head is half
+ * made.
  */
 #include "sirius.h"
 
@@ -18,7 +19,10 @@ typedef struct parts { /* borrowed from the value that was returned */
     SV *body; /* NULL: streaming */
 } parts;
 
-static bool plain_scalar(SV *sv) { return !sv || (!SvGMAGICAL(sv) && !SvROK(sv)); }
+static bool plain_scalar(SV *sv)
+{
+    return !sv || (!SvGMAGICAL(sv) && !SvROK(sv));
+}
 
 static AV *plain_array(SV *sv)
 {
@@ -104,8 +108,8 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
 {
     sirius_turn *t = &s->turn;
     sr_buffer_reset(&s->head);
-    sr_response_error err = sr_response_init(&t->response, &s->head, p->status, t->conn->minor, t->conn->is_head,
-                                             sr_engine_keeps(s->engine, t->conn));
+    sr_response_error err = sr_response_init(&t->response, &s->head, p->status, t->conn->minor,
+                                             t->conn->is_head, sr_engine_keeps(s->engine, t->conn));
     for (SSize_t i = 0; !err && i < AvFILLp(p->headers); i += 2) {
         sr_bytes name, value;
         if (!sirius_bytes(aTHX_ element(aTHX_ p->headers, i), &name) ||
@@ -119,7 +123,8 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
 static const char *head_end(sirius *s, uint64_t known)
 {
     sirius_turn *t = &s->turn;
-    sr_response_error err = sr_response_finish(&t->response, &s->head, known, s->engine->date, s->engine->config.server);
+    sr_response_error err =
+        sr_response_finish(&t->response, &s->head, known, s->engine->date, s->engine->config.server);
     if (err)
         return sr_response_error_text(err);
     t->conn->keep_alive = t->response.keep_alive;
@@ -229,7 +234,8 @@ static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t 
         return why;
     struct iovec head = head_iov(s);
     uint64_t send = t->response.framing != SR_FRAMING_LENGTH ? 0 : t->left < length ? t->left : length;
-    int copy = send ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1; /* the application's handle is closed before the last byte */
+    int copy = send ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
+                    : -1; /* the application's handle is closed before the last byte */
     if (send && copy < 0)
         return "no descriptor for the file of the body";
     if (send)
@@ -254,7 +260,8 @@ static const char *respond_object(pTHX_ sirius *s, SV *body)
     sr_engine_send(s->engine, t->conn, &head, 1);
     t->phase = SIRIUS_STREAMING;
     SV *writer = t->response.framing == SR_FRAMING_NONE ? &PL_sv_undef : sirius_writer(aTHX_ s);
-    SV *drained = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::drain", GV_ADD))), body, writer);
+    SV *drained = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::drain", GV_ADD))),
+                              body, writer);
     if (!drained) {
         t->phase = SIRIUS_BROKEN;
         sirius_log(aTHX_ s, "the body died", ERRSV);
@@ -292,7 +299,8 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, SV **writer)
 void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
 {
     if (!readable(aTHX_ res)) {
-        res = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::plain", GV_ADD))), res, NULL);
+        res = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::plain", GV_ADD))),
+                          res, NULL);
         if (!res) {
             sirius_fail(aTHX_ s, "the response is not usable", ERRSV);
             return;

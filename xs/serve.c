@@ -1,7 +1,7 @@
 /*
  * serve: the loop of a worker: next request, call the application, hand the response over.
  */
-#include "sirius.h"
+#include "envpool.h"
 
 #include <unistd.h>
 
@@ -138,17 +138,16 @@ static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
     ENTER;
     SAVETMPS;
     s->turn = (sirius_turn){.serial = ++s->serial, .conn = task->conn};
-    HV *env = sirius_env(aTHX_ s, task);
+    HV *env = s->turn.env = sirius_env(aTHX_ s, task);
     SV *ref = sv_2mortal(newRV_noinc((SV *)env));
-    s->turn.env = env;
-    SV **commit = NULL;
     answer(aTHX_ s, sirius_call(aTHX_ s, app, ref, NULL));
-    (void)commit;
     finish(s);
     cleanup(aTHX_ s, env);
     s->turn.env = NULL;
     FREETMPS;
     LEAVE;
+    if (s->turn.pooled)
+        envpool_scrub(aTHX_ s->turn.pooled);
 }
 
 const char *sirius_serve(pTHX_ sirius *s, SV *app)

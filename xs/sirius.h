@@ -3,8 +3,8 @@
 /*
  * What the files of xs/ share: the only code that knows both Perl and the engine.
  *
- * Thread: all of it runs on the Perl thread. "With the helm" means e->helm_held; application code (the app itself,
- * overloads, ties, DESTROY, getline) is always called without it, through sirius_call.
+ * Thread: all of it runs on the Perl thread. "With the helm" means e->helm_held; application code (the app
+ * itself, overloads, ties, DESTROY, getline) is always called without it, through sirius_call.
  */
 #define PERL_NO_GET_CONTEXT /* must precede perl's headers, or every call looks the interpreter up in TLS */
 #include "EXTERN.h"
@@ -14,6 +14,8 @@
 
 #include "core/engine.h"
 
+typedef struct envpool_env envpool_env; /* envpool.h */
+
 typedef enum sirius_phase {
     SIRIUS_UNANSWERED, /* no byte of a final response is out */
     SIRIUS_STREAMING,  /* the head is out, a writer may follow */
@@ -21,26 +23,37 @@ typedef enum sirius_phase {
     SIRIUS_BROKEN,     /* begun and impossible to complete: to be cut */
 } sirius_phase;
 
-/* The request at hand. A responder, writer or early-hints callback of an earlier one has another serial and is dead. */
+/* The request at hand. A responder, writer or early-hints callback of an earlier one has another serial and
+ * is dead. */
 typedef struct sirius_turn {
     UV serial;
-    sr_conn *conn; /* NULL between two requests */
-    HV *env;       /* borrowed from the frame that serves */
+    sr_conn *conn;       /* NULL between two requests */
+    HV *env;             /* borrowed from the frame that serves */
+    envpool_env *pooled; /* where env goes after the request; NULL: nowhere */
     sirius_phase phase;
     sr_response response;
     uint64_t left; /* SR_FRAMING_LENGTH: bytes of the body still owed */
 } sirius_turn;
 
+/* What all requests of a listener have in common. */
+typedef struct sirius_site {
+    SV *name, *port, *multiprocess;
+} sirius_site;
+
+enum { ENVPOOL_SHAPES = 4 };
+
 typedef struct sirius {
     sr_engine *engine;
     sirius_turn turn;
     UV serial;
-    bool leave;                      /* psgix.harakiri: end this worker after the response */
-    HV *env_base[SR_LISTENERS_MAX];  /* what all requests of a listener have in common */
-    sr_buffer head;                  /* scratch: the head being made */
-    struct iovec *iov;               /* scratch, grown to the largest response so far */
+    bool leave; /* psgix.harakiri: end this worker after the response */
+    sirius_site site[SR_LISTENERS_MAX];
+    envpool_env *pool; /* ENVPOOL_SHAPES of them */
+    unsigned pool_clock;
+    sr_buffer head;    /* scratch: the head being made */
+    struct iovec *iov; /* scratch, grown to the largest response so far */
     size_t iov_cap;
-    SV *tmpdir, *server;             /* strings that the engine's config points into */
+    SV *tmpdir, *server; /* strings that the engine's config points into */
 } sirius;
 
 /* engine.c */
@@ -50,9 +63,11 @@ void sirius_free(pTHX_ sirius *s);
 /* serve.c. The one engine of this process that is inside serve, or NULL: what callbacks of PSGI talk to. */
 extern sirius *sirius_current;
 const char *sirius_serve(pTHX_ sirius *s, SV *app); /* why it ended: static text */
-void sirius_abandon(pTHX_ sirius *s, const char *why); /* exit in application code: answer 500, end politely */
+void sirius_abandon(pTHX_ sirius *s,
+                    const char *why); /* exit in application code: answer 500, end politely */
 
-/* Application code, without the helm, in its own stack so that last, next and goto can't leave it. NULL: it died, $@. */
+/* Application code, without the helm, in its own stack so that last, next and goto can't leave it. NULL: it
+ * died, $@. */
 SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2);
 bool sirius_helm_take(sirius *s); /* true: it was not held and the caller has to let it go again */
 void sirius_helm_leave(sirius *s, bool taken);
@@ -60,17 +75,20 @@ void sirius_log(pTHX_ sirius *s, const char *what, SV *error); /* error may be N
 
 /* env.c */
 void sirius_env_boot(pTHX);
-HV *sirius_env_base(pTHX_ const char *server_name, const char *server_port, bool multiprocess);
-HV *sirius_env(pTHX_ sirius *s, const sr_task *task); /* with the helm; refcount 1 */
+sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multiprocess);
+HV *sirius_env(pTHX_ sirius *s, const sr_task *task); /* with the helm; counted */
 SV **sirius_env_fetch(pTHX_ HV *env, const char *key);
 
 /* lazy.c: values of %env that are made when they are first read */
 typedef enum sirius_lazy { SIRIUS_LAZY_INPUT, SIRIUS_LAZY_IO, SIRIUS_LAZY_INFORMATIONAL } sirius_lazy;
-SV *sirius_lazy_input(pTHX_ sr_bytes body, int fd); /* fd is owned by the value */
-SV *sirius_lazy_turn(pTHX_ sirius *s, sirius_lazy kind);
+SV *sirius_lazy_new(pTHX_ sirius_lazy kind);
+void sirius_lazy_body(pTHX_ SV *sv, sr_bytes body, int fd); /* for an INPUT; fd, when not -1, is taken over */
+void sirius_lazy_arm(pTHX_ SV *sv, UV serial);              /* for the others: the request they speak for */
+bool sirius_lazy_untouched(pTHX_ const SV *sv); /* neither read nor assigned, and without a body */
 
 /* response.c: with the helm */
-void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer); /* any value an application returns */
+void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream,
+                    SV **writer);                               /* any value an application returns */
 void sirius_fail(pTHX_ sirius *s, const char *what, SV *error); /* log; 500, or a cut when the head is out */
 
 /* stream.c */

@@ -1,12 +1,15 @@
 /*
- * stream: the callbacks of PSGI: the responder, the writer, early hints. Each carries the serial of its request and
- * does nothing but complain once that is over.
+ * stream: the callbacks of PSGI: the responder, the writer, early hints. Each carries the serial of its
+ * request and does nothing but complain once that is over.
  */
 #include "sirius.h"
 
 static HV *writer_stash;
 
-void sirius_stream_boot(pTHX) { writer_stash = gv_stashpvs("Sirius::Writer", GV_ADD); }
+void sirius_stream_boot(pTHX)
+{
+    writer_stash = gv_stashpvs("Sirius::Writer", GV_ADD);
+}
 
 static sirius *alive(UV serial)
 {
@@ -130,7 +133,10 @@ XS(sirius_xs_responder)
     XSRETURN(1);
 }
 
-SV *sirius_responder(pTHX_ sirius *s) { return sv_2mortal(closure(aTHX_ sirius_xs_responder, s->turn.serial)); }
+SV *sirius_responder(pTHX_ sirius *s)
+{
+    return sv_2mortal(closure(aTHX_ sirius_xs_responder, s->turn.serial));
+}
 
 /* --- psgix.informational --- */
 
@@ -144,7 +150,7 @@ static const char *interim(pTHX_ sr_buffer *out, SV *status, AV *headers)
             return "a header is not defined";
         SvGETMAGIC(*name);
         SvGETMAGIC(*value);
-        if (!sirius_bytes(aTHX_ *name, &n) || !sirius_bytes(aTHX_ *value, &v))
+        if (!sirius_bytes(aTHX_ * name, &n) || !sirius_bytes(aTHX_ * value, &v))
             return "a header has characters above 0xff";
         err = sr_informational_field(out, n, v);
     }
@@ -169,7 +175,8 @@ XS(sirius_xs_informational)
     sr_buffer out;
     sr_buffer_init(&out);
     ENTER;
-    const char *why = av_len(headers) % 2 == 0 ? "the headers are not pairs" : interim(aTHX_ &out, ST(0), headers);
+    const char *why =
+        av_len(headers) % 2 == 0 ? "the headers are not pairs" : interim(aTHX_ & out, ST(0), headers);
     LEAVE;
     if (!why)
         sv_setpvn(scratch, sr_buffer_at(&out), sr_buffer_len(&out));
@@ -185,4 +192,7 @@ XS(sirius_xs_informational)
     XSRETURN_EMPTY;
 }
 
-SV *sirius_informational(pTHX_ UV serial) { return closure(aTHX_ sirius_xs_informational, serial); }
+SV *sirius_informational(pTHX_ UV serial)
+{
+    return closure(aTHX_ sirius_xs_informational, serial);
+}

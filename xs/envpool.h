@@ -1,0 +1,70 @@
+#ifndef SIRIUS_ENVPOOL_H
+#define SIRIUS_ENVPOOL_H
+/*
+ * envpool: hashes that serve one request after the other.
+ *
+ * Every request sees a hash of fresh scalars, and an application may change, keep or destroy all of it. But
+ * to make and free 25 keys and scalars costs more than all else that a request needs of user space. So at the
+ * end of a request, when nobody but the pool holds the hash, it is scrubbed: keys that were added are
+ * deleted, and every value that is not exactly what was put there, or that somebody else holds as well, gives
+ * way to a new scalar. A hash whose own keys have changed is given up.
+ *
+ * There is one hash for each recent shape. A shape is the listener and the list of field names: clients that
+ * send the same names are most of those that come again.
+ */
+#include "sirius.h"
+
+enum { ENVPOOL_FIELDS = 32, ENVPOOL_SLOTS = ENVPOOL_FIELDS + 32 };
+
+typedef enum envpool_kind {
+    ENVPOOL_TEXT,  /* set for each request */
+    ENVPOOL_CONST, /* a copy of `master` */
+    ENVPOOL_ARRAY, /* a reference to an array of its own, with the numbers of `master` in it, or empty */
+    ENVPOOL_LAZY,  /* see lazy.c; lazy_kind */
+} envpool_kind;
+
+typedef struct envpool_slot {
+    HE *he;
+    SV *value; /* what the entry must hold; not counted: the entry does that */
+    SV *key; /* a shared string that lives as long as the process, so that its HEK can be compared by address
+              */
+    SV *master; /* owned by the process */
+    uint8_t kind, lazy_kind;
+} envpool_slot;
+
+struct envpool_env {
+    HV *hv;      /* NULL: free. Counted */
+    bool in_use; /* by the request at hand */
+    U32 flags;   /* of hv when it was made */
+    HE **array;
+    STRLEN max;
+    uint8_t listener, n_fields;
+    uint8_t n_slots;
+    uint8_t order[ENVPOOL_SLOTS]; /* slots in the order in which a walk through the hash finds them */
+    SV *fields[ENVPOOL_FIELDS];   /* the shape: keys in the order of the request's fields. Counted */
+    envpool_slot slots[ENVPOOL_SLOTS];
+};
+
+/* One of this shape that is scrubbed and free, or NULL. */
+envpool_env *envpool_find(envpool_env *pool, uint8_t listener, SV *const *fields, unsigned n_fields);
+
+/* Room for a new one: the least recently made that is not in use is given up. */
+envpool_env *envpool_claim(pTHX_ envpool_env *pool, unsigned *clock);
+
+/* After all slots are stored in env->hv: notes what it looks like and of what shape it is. */
+void envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, unsigned n_fields);
+
+/* At the end of its request, after the last temporary is freed: scrubbed for the next, or given up. */
+void envpool_scrub(pTHX_ envpool_env *env);
+
+void envpool_forget(pTHX_ envpool_env *env);
+
+SV *envpool_make(pTHX_ const envpool_slot *slot); /* a new value for a slot that is no text */
+
+/* A string for a text slot: into the scalar that is there, which scrub has found to be ours alone. */
+static inline void envpool_set(pTHX_ const envpool_slot *slot, const char *at, STRLEN len)
+{
+    sv_setpvn(slot->value, len ? at : "", len);
+}
+
+#endif
