@@ -3,9 +3,10 @@
 #include "token.h"
 
 enum phase {
-    SIZE,        /* 1*16HEXDIG */
-    SIZE_LF,     /* behind the CR of the chunk-size line */
-    EXT_NAME,    /* behind ";": chunk-ext-name */
+    SIZE,    /* 1*16HEXDIG */
+    SIZE_LF, /* behind the CR of the chunk-size line */
+    EXT,     /* behind ";" */
+    EXT_NAME,
     EXT_VALUE,   /* behind "=": its first byte */
     EXT_TOKEN,   /* the rest of a token */
     EXT_QUOTED,  /* in a quoted string */
@@ -48,7 +49,7 @@ static sr_chunked_result size_end(sr_chunked *c, unsigned char b, const char *wh
     if (b == '\r')
         return enter(c, SIZE_LF);
     if (b == ';')
-        return c->name_len = 0, enter(c, EXT_NAME);
+        return enter(c, EXT);
     return refuse(c, 400, why);
 }
 
@@ -75,11 +76,11 @@ static sr_chunked_result extension(sr_chunked *c, unsigned char b)
     static const char why[] = "byte not allowed in a chunk extension";
     bool token = sr_char_is(b, SR_CHAR_TOKEN);
     switch (c->phase) {
+    case EXT:
+        return token ? enter(c, EXT_NAME) : refuse(c, 400, "chunk extension without a name");
     case EXT_NAME:
         if (token)
-            return c->name_len = 1, SR_CHUNKED_MORE;
-        if (!c->name_len)
-            return refuse(c, 400, "chunk extension without a name");
+            return SR_CHUNKED_MORE;
         return b == '=' ? enter(c, EXT_VALUE) : size_end(c, b, why);
     case EXT_VALUE:
         if (b == '"')
@@ -232,4 +233,9 @@ sr_chunked_result sr_chunked_feed(sr_chunked *c, sr_bytes in, size_t *used, sr_b
             return result;
     }
     return SR_CHUNKED_MORE;
+}
+
+uint64_t sr_chunked_announced(const sr_chunked *c)
+{
+    return c->phase == DATA ? c->left : 0;
 }

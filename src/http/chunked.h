@@ -35,7 +35,7 @@ typedef struct sr_chunked {
     uint16_t trailers;
     uint8_t phase;
     uint8_t digits;
-    uint8_t name_len; /* of the current trailer field's name, as far as name[] goes */
+    uint8_t name_len; /* of the current trailer field's name, at most one past name[] */
     char name[32];    /* its start, lower case: to know the forbidden ones */
     int status;
     const char *why; /* static */
@@ -49,11 +49,10 @@ void sr_chunked_init(sr_chunked *c);
  */
 sr_chunked_result sr_chunked_feed(sr_chunked *c, sr_bytes in, size_t *used, sr_bytes *data);
 
-/* The most bytes of body that the current chunk still announces: lets the caller refuse 413 before they come.
+/*
+ * Bytes of body that the current chunk still announces: lets the caller refuse 413 before they come. 0 while
+ * its size line is not complete: digits may follow, and the line may yet be refused.
  */
-static inline uint64_t sr_chunked_announced(const sr_chunked *c)
-{
-    return c->left;
-}
+uint64_t sr_chunked_announced(const sr_chunked *c);
 
 #endif

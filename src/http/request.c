@@ -38,7 +38,7 @@ static size_t fields_max(const sr_request_limits *limits)
     return min(limits->fields, SR_REQUEST_FIELDS_MAX);
 }
 
-/* A CR in at[from, end); the caller sees to it that what follows `end` is known not to be an LF. */
+/* A CR in at[from, end). Where this is asked, the byte behind any such CR is there and is no LF. */
 static bool has_cr(const char *at, size_t from, size_t end)
 {
     return from < end && memchr(at + from, '\r', end - from) != NULL;
@@ -54,8 +54,9 @@ static bool method_too_long(const char *at)
 }
 
 /*
- * What a request line without LF in at[r->line, end) shows already; its last byte is no CR. `from`: what is
- * before was looked at. Judged in the order of the offset where it shows, so that every split agrees.
+ * What a request line shows before its LF is there: at[r->line, end) are its bytes, without a CR at their end
+ * and at most two past the limit. What is before `from` was looked at. Judged in the order of the offset
+ * where it shows, so that every split agrees.
  */
 static bool early_line(sr_request *r, const sr_request_limits *limits, const char *at, size_t from,
                        size_t end)
@@ -64,21 +65,22 @@ static bool early_line(sr_request *r, const sr_request_limits *limits, const cha
     if (end - start > SR_METHOD_MAX && max >= SR_METHOD_MAX && from <= start + SR_METHOD_MAX &&
         method_too_long(at + start))
         return sr_request_refuse(r, 400, "method too long");
-    if (has_cr(at, from, min(end, start + max + 1)))
+    if (has_cr(at, from, end))
         return sr_request_refuse(r, 400, bare_cr);
     if (end - start > max)
         return sr_request_refuse(r, 414, "request line too long");
     return true;
 }
 
-/* The same for a field line. `lf` is where its LF is, or where the bytes end: not before that. */
+/* The same for a field line, none of whose bytes is past the limit. `lf`: where the LF is or could be next.
+ */
 static bool early_field(sr_request *r, const sr_request_limits *limits, const char *at, size_t from,
                         size_t end, size_t lf)
 {
     size_t start = r->line, stop = head_end(r, limits);
-    if (start < stop && lf > start && at[start] != '\r' && r->lines >= fields_max(limits))
+    if (lf > start && at[start] != '\r' && r->lines >= fields_max(limits))
         return sr_request_refuse(r, 431, "too many fields");
-    if (has_cr(at, from, min(end, stop - 1)))
+    if (has_cr(at, from, end))
         return sr_request_refuse(r, 400, bare_cr);
     if (lf >= stop)
         return sr_request_refuse(r, 431, "head too large");

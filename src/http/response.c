@@ -280,11 +280,10 @@ static sr_bytes extra_fields(int status)
 bool sr_response_refusal(sr_buffer *out, int status, bool is_head, const char *date, sr_bytes server)
 {
     sr_bytes reason = sr_status_reason(status), extra = extra_fields(status);
-    if (!status_line(out, status))
-        return false;
-    static const char longest[] = "Date: \r\nServer: \r\nContent-Type: text/plain\r\n"
+    static const char longest[] = "HTTP/1.1 999 \r\nDate: \r\nServer: \r\nContent-Type: text/plain\r\n"
                                   "Content-Length: 18446744073709551615\r\n\r\n999 \n";
-    if (!sr_buffer_reserve(out, sizeof longest + SR_DATE_LEN + server.len + extra.len + reason.len))
+    size_t len = sizeof longest + SR_DATE_LEN + server.len + extra.len + 2 * reason.len;
+    if (!sr_buffer_reserve(out, len) || !status_line(out, status))
         return false;
     char *to = put_date(out->data + out->end, date);
     to = put_server(to, server);

@@ -117,14 +117,11 @@ static bool has_scheme(sr_bytes target, sr_bytes scheme)
 
 static const char *absolute_form(sr_request *r, const char *at, sr_bytes target)
 {
-    size_t i = 7, end = target.len;
-    if (has_scheme(target, SR_BYTES("http://")))
-        r->form = SR_FORM_HTTP;
-    else if (has_scheme(target, SR_BYTES("https://")))
-        r->form = SR_FORM_HTTPS, i = 8;
-    else
+    sr_bytes http = SR_BYTES("http://"), https = SR_BYTES("https://");
+    if (!has_scheme(target, http) && !has_scheme(target, https))
         return "request target of no known form";
-    size_t start = i;
+    r->form = has_scheme(target, http) ? SR_FORM_HTTP : SR_FORM_HTTPS;
+    size_t i = r->form == SR_FORM_HTTP ? http.len : https.len, end = target.len, start = i;
     while (i < end && target.at[i] != '/' && target.at[i] != '?')
         i++;
     sr_authority a;
