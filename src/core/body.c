@@ -1,0 +1,104 @@
+#include "body.h"
+
+#include "../net/tempfile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+sr_body *sr_body_new(const sr_request *r)
+{
+    sr_body *b = calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->fd = -1;
+    b->chunked = r->framing == SR_BODY_CHUNKED;
+    b->left = r->content_length;
+    sr_chunked_init(&b->decoder);
+    return b;
+}
+
+void sr_body_free(sr_body *b)
+{
+    if (!b)
+        return;
+    if (b->fd >= 0)
+        close(b->fd);
+    sr_buffer_free(&b->mem);
+    free(b);
+}
+
+static sr_body_result bad(sr_body *b, int status, const char *why)
+{
+    b->status = status;
+    b->why = why;
+    return SR_BODY_BAD;
+}
+
+static sr_body_result disk_failed(sr_body *b)
+{
+    bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+    return bad(b, full ? 507 : 500, "the request body cannot be written to a temporary file");
+}
+
+static sr_body_result store(sr_body *b, const sr_config *config, sr_bytes data)
+{
+    if (b->length + data.len > config->max_body)
+        return bad(b, 413, "the request body is larger than max-body");
+    b->length += data.len;
+    if (!b->spooled && b->length <= config->body_memory)
+        return sr_buffer_add_bytes(&b->mem, data) ? SR_BODY_MORE
+                                                  : bad(b, 503, "no memory for a request body");
+    if (!b->spooled) {
+        b->fd = sr_tempfile_open(config->tmpdir);
+        if (b->fd < 0 || sr_tempfile_write(b->fd, sr_buffer_at(&b->mem), sr_buffer_len(&b->mem)) < 0)
+            return disk_failed(b);
+        sr_buffer_free(&b->mem);
+        b->spooled = true;
+    }
+    return sr_tempfile_write(b->fd, data.at, data.len) < 0 ? disk_failed(b) : SR_BODY_MORE;
+}
+
+static sr_body_result feed_length(sr_body *b, const sr_config *config, sr_bytes in, size_t *used)
+{
+    if (in.len > b->left)
+        in.len = (size_t)b->left;
+    *used = in.len;
+    b->left -= in.len;
+    if (store(b, config, in) == SR_BODY_BAD)
+        return SR_BODY_BAD;
+    return b->left ? SR_BODY_MORE : SR_BODY_DONE;
+}
+
+static sr_body_result feed_chunked(sr_body *b, const sr_config *config, sr_bytes in, size_t *used)
+{
+    *used = 0;
+    for (;;) {
+        size_t n = 0;
+        sr_bytes data = {0};
+        sr_chunked_result r =
+            sr_chunked_feed(&b->decoder, sr_bytes_of(in.at + *used, in.len - *used), &n, &data);
+        *used += n;
+        switch (r) {
+        case SR_CHUNKED_DATA:
+            if (store(b, config, data) == SR_BODY_BAD)
+                return SR_BODY_BAD;
+            break;
+        case SR_CHUNKED_MORE:
+            if (sr_chunked_announced(&b->decoder) > config->max_body - b->length)
+                return bad(b, 413, "a chunk is larger than max-body");
+            return SR_BODY_MORE;
+        case SR_CHUNKED_DONE:
+            return SR_BODY_DONE;
+        case SR_CHUNKED_BAD:
+            return bad(b, b->decoder.status, b->decoder.why);
+        }
+    }
+}
+
+sr_body_result sr_body_feed(sr_body *b, const sr_config *config, sr_bytes in, size_t *used)
+{
+    sr_body_result r = b->chunked ? feed_chunked(b, config, in, used) : feed_length(b, config, in, used);
+    b->received += *used;
+    return r;
+}

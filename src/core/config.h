@@ -1,0 +1,23 @@
+#ifndef SR_CONFIG_H
+#define SR_CONFIG_H
+/* config: what the operator decided. Copied into the engine at its start and never changed after. */
+#include "../http/request.h"
+
+typedef struct sr_config {
+    sr_request_limits request;
+    uint64_t max_body;           /* bytes of one request body; past it 413 */
+    size_t body_memory;          /* a larger body goes to a temporary file */
+    int64_t header_ns;           /* for a whole request head: 408 */
+    int64_t idle_ns;             /* a kept connection without a request: closed */
+    int64_t body_ns;             /* the window in which body_rate is judged */
+    uint32_t body_rate;          /* bytes per second a body must bring on average: 408 */
+    int64_t write_ns;            /* without progress of a response: closed */
+    int64_t linger_ns;           /* reading on after a final response, RFC 9112 9.6 */
+    uint32_t max_keepalive_reqs; /* requests on one connection, 0: no limit */
+    bool keepalive;
+    uint64_t max_requests; /* that this worker may serve before it retires, 0: no limit */
+    const char *tmpdir;    /* NUL-terminated; the embedder keeps it alive */
+    sr_bytes server;       /* value of the Server field, len 0: none; kept alive by the embedder */
+} sr_config;
+
+#endif

@@ -1,0 +1,82 @@
+#ifndef SR_CONNECTION_H
+#define SR_CONNECTION_H
+/*
+ * connection: one accepted socket and where its conversation stands.
+ *
+ *      accept                                 kept alive, more bytes here: served in turn
+ *        |      first byte    head whole     ,-------------------------------------.
+ *        v          |             |          v                                     |
+ *      IDLE ------> HEAD ------> BODY -----> READY -----> SERVING ----> FLUSH -----+--> IDLE
+ *        |            |            |         (complete,   (lent to      (produced,
+ *        |            `-- refused -'          unstarted)   the Perl      not all
+ *        |                   |                             thread)       taken)
+ *        |                   v                                |            |
+ *        |                 FLUSH ---> LINGER <----------------+------------'  not kept
+ *        |                              |                     |
+ *        `----------> closed <----------'---------------------'
+ *
+ * LINGER: our side is shut down, what still comes is read and thrown away for a while, so that the peer can
+ * read the response before a reset takes it from its buffer (RFC 9112 9.6).
+ *
+ * Owner: the engine. Lock: the helm; a connection in SERVING is touched only by the thread that serves it,
+ * and its buffers (in, body, out) only by calls of that thread. An idle connection holds no buffer: this
+ * struct and its descriptor are all.
+ */
+#include "../base/list.h"
+#include "../net/loop.h"
+#include "../net/peer.h"
+#include "body.h"
+#include "output.h"
+
+typedef enum sr_conn_state {
+    SR_CONN_IDLE,
+    SR_CONN_HEAD,
+    SR_CONN_BODY,
+    SR_CONN_READY,
+    SR_CONN_SERVING,
+    SR_CONN_FLUSH,
+    SR_CONN_LINGER,
+} sr_conn_state;
+
+typedef struct sr_conn {
+    sr_source source;  /* must be first; kind SR_SOURCE_CONN */
+    uint8_t state;     /* sr_conn_state */
+    uint8_t listener;  /* index of the listener it came through */
+    bool registered;   /* in the epoll set */
+    uint32_t interest; /* the events it is registered for */
+
+    /* the current request, set when it is taken, used by its response */
+    uint8_t minor;
+    bool is_head;
+    bool keep_alive;  /* the client wants it and the server has nothing against it, as far as is known */
+    bool linger;      /* at the end read on: bytes may be on their way that nobody will answer */
+    bool head_sent;   /* a final response has begun */
+    bool gone;        /* the peer is known to be gone, or a write has failed */
+    bool close_after; /* in FLUSH: close when all is out */
+    bool borrowed;    /* psgix.io: application code has had its hands on the socket */
+
+    uint32_t requests; /* taken on this connection */
+    sr_peer peer;
+    sr_link timer;    /* in one of the engine's deadline lists, or alone */
+    int64_t deadline; /* monotonic ns; valid while timer is linked */
+    sr_link all;      /* in engine->all */
+    sr_link turn;     /* in engine->turns: has bytes or a whole request that wait */
+    int64_t ready_at; /* when the current request was complete */
+    uint64_t sent;    /* bytes of the current response on the wire */
+
+    sr_buffer in;      /* bytes read and not used; while a head is kept for a body: that head first */
+    sr_request *parse; /* of the head at the start of `in`; NULL while none has begun. Owned */
+    sr_body *body;     /* being collected, or whole; NULL when there is none. Owned */
+    sr_output *out;    /* NULL while nothing is pending. Owned */
+} sr_conn;
+
+sr_conn *sr_conn_new(int fd, const sr_peer *peer,
+                     uint8_t listener); /* NULL: no memory; fd stays the caller's */
+
+/* Frees all it owns and closes the descriptor, unless that is -1. It must be out of every list. */
+void sr_conn_free(sr_conn *c);
+
+/* What it keeps for a request is let go: in is taken `used` bytes forward and freed when empty. */
+void sr_conn_forget_request(sr_conn *c, size_t used);
+
+#endif

@@ -1,0 +1,179 @@
+#ifndef SR_ENGINE_H
+#define SR_ENGINE_H
+/*
+ * engine: one worker's connections and the loop that drives them.
+ *
+ * Inverted: the embedder asks for the next request, lets the helm go, calls the application, takes the helm
+ * back and hands the response over. No frame of the engine is on the stack while application code runs, so
+ * die, exit and longjmp of an application cross nothing.
+ *
+ *     while ((what = sr_engine_next(e, &task)) == SR_NEXT_REQUEST) {
+ *         copy what is needed out of task;
+ *         sr_engine_lend(e);                    the helm is let go, task's bytes are gone
+ *         ... application ...
+ *         sr_engine_return(e);                  the helm is back
+ *         sr_engine_send(e, ...); sr_engine_finish(e, ...);
+ *     }
+ *
+ * Thread: every call needs the helm unless it says otherwise; sr_engine_next takes it when the caller does
+ * not have it. Fork: a child of this process that is not a worker must not call anything but
+ * sr_engine_forked; see there.
+ */
+#include "../http/date.h"
+#include "../http/response.h"
+#include "config.h"
+#include "connection.h"
+#include "helm.h"
+#include "scoreboard.h"
+
+enum { SR_SOURCE_WAKE, SR_SOURCE_CONTROL, SR_SOURCE_LISTENER, SR_SOURCE_CONN };
+
+enum {
+    SR_LISTENERS_MAX = 64,
+    SR_SCRATCH = 128 * 1024, /* one read; a request that fits is served from here and never copied */
+};
+
+typedef enum sr_deadline_kind { /* one list each, in order of time, since the time limit of a kind is constant
+                                 */
+                                SR_DEADLINE_HEAD,
+                                SR_DEADLINE_BODY,
+                                SR_DEADLINE_IDLE,
+                                SR_DEADLINE_WRITE,
+                                SR_DEADLINE_LINGER,
+                                SR_DEADLINE_KINDS,
+} sr_deadline_kind;
+
+typedef struct sr_listener {
+    sr_source source; /* kind SR_SOURCE_LISTENER; the descriptor is the supervisor's and is not closed here */
+    bool registered;
+    bool is_unix;
+} sr_listener;
+
+typedef enum sr_drain { SR_DRAIN_NO, SR_DRAIN_ASKED, SR_DRAIN_NOW } sr_drain;
+
+typedef struct sr_engine {
+    sr_config config;
+    sr_helm helm;
+    bool helm_held; /* by the Perl thread; touched by that thread only */
+    bool forked;    /* set in a forked child, where nothing here may be used */
+    sr_loop loop;
+    sr_source control; /* pipe to the supervisor; -1: none. Its end of file means drain */
+    sr_listener listeners[SR_LISTENERS_MAX];
+    unsigned n_listeners;
+    bool listening;       /* the listeners are in the epoll set */
+    int64_t accept_again; /* accept found no descriptors: listeners are out until then; 0: they are not */
+
+    struct epoll_event events[SR_LOOP_EVENTS]; /* the batch at hand: [event, n_events) is still to do */
+    int event, n_events;
+    unsigned served_from_turns; /* since the last epoll_wait: bounded, so that pipelining starves nobody */
+
+    sr_link all;   /* every connection */
+    sr_link turns; /* connections whose next request is here already */
+    sr_link deadlines[SR_DEADLINE_KINDS];
+    int64_t limit[SR_DEADLINE_KINDS]; /* ns */
+    uint64_t n_conns;
+    size_t pending; /* bytes of memory in outputs */
+
+    int64_t now; /* monotonic ns, read once a turn */
+    int64_t wall;
+    char date[SR_DATE_LEN];
+
+    sr_conn *current;      /* in SERVING: lent to the Perl thread */
+    bool current_borrowed; /* the task's bytes lie in scratch, not in current->in */
+    size_t current_used;   /* bytes of the view that are the request */
+    sr_bytes current_view;
+    uint64_t served;
+    bool retiring;      /* max_requests reached or asked by the application */
+    volatile int drain; /* sr_drain; written by signal handlers */
+
+    sr_scoreboard *scoreboard; /* may be NULL */
+    sr_row *row;               /* this worker's, or a private one; never NULL */
+    sr_row no_row;
+
+    sr_request request; /* scratch of the parser */
+    char *scratch;      /* SR_SCRATCH bytes */
+} sr_engine;
+
+/* What a request is to the embedder. All pointers die with sr_engine_lend. */
+typedef struct sr_task {
+    sr_conn *conn;
+    const sr_request *request;
+    const char *base; /* the bytes that request's spans point into */
+    sr_bytes body;    /* a body in memory, maybe empty */
+    int body_fd;      /* or -1: a body in a file, from offset 0; the embedder owns it now */
+    uint64_t body_length;
+} sr_task;
+
+typedef enum sr_next {
+    SR_NEXT_REQUEST,
+    SR_NEXT_WAKE, /* a signal or sr_engine_wake: look around, then call again */
+    SR_NEXT_DONE, /* drained or stopped: no more requests will come */
+} sr_next;
+
+/*
+ * 0 or errno. `control` is -1 or a descriptor whose end of file means drain. `slot` is this worker's row.
+ * The engine is one allocation of about 150 KiB with its scratch; call in the process that will use it, after
+ * fork.
+ */
+int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *scoreboard, uint32_t slot,
+                  int control);
+void sr_engine_free(sr_engine *e); /* closes its connections; in a forked child it only frees memory */
+
+/* Before the first next. A listening, non-blocking socket; stays the caller's. 0 or errno (ENOSPC: too many).
+ */
+int sr_engine_listen(sr_engine *e, int fd, bool is_unix);
+
+sr_next sr_engine_next(sr_engine *e, sr_task *task);
+void sr_engine_lend(sr_engine *e);
+void sr_engine_return(sr_engine *e);
+
+/* Async-signal-safe, no helm needed. */
+void sr_engine_wake(sr_engine *e);
+void sr_engine_drain(sr_engine *e); /* answer what was accepted, close the rest, then SR_NEXT_DONE */
+void sr_engine_stop(sr_engine *e);  /* SR_NEXT_DONE as soon as next is called */
+
+/* In this process no engine runs: it is a child that the application has forked. Any time. */
+static inline bool sr_engine_forked(const sr_engine *e)
+{
+    return e->forked;
+}
+
+/*
+ * The response of the current connection. Bytes go out in one system call when the socket takes them; the
+ * rest is kept and flushed by the loop. After a failed write everything is accepted and thrown away,
+ * conn->gone is set.
+ */
+void sr_engine_send(sr_engine *e, sr_conn *c, struct iovec *iov, int n);
+
+/* A file behind the head in iov: sendfile from the loop. fd is taken over. */
+void sr_engine_send_file(sr_engine *e, sr_conn *c, struct iovec *head, int n, int fd, off_t offset,
+                         uint64_t length);
+
+/*
+ * Returns when all of iov is in the kernel's hands: for streams, whose producer must not run ahead of a slow
+ * reader. The helm is let go while it waits. False: the peer is gone or has not read for write_ns.
+ */
+bool sr_engine_write(sr_engine *e, sr_conn *c, struct iovec *iov, int n);
+
+/* The peer has closed or reset: a look without waiting. One system call. */
+bool sr_engine_peer_gone(sr_conn *c);
+
+/* The response is complete: the connection is kept when conn->keep_alive, else closed after its last byte. */
+void sr_engine_finish(sr_engine *e, sr_conn *c);
+
+/* The response can't be completed: cut the connection so that the peer sees it. */
+void sr_engine_abort(sr_engine *e, sr_conn *c);
+
+/* The application keeps the socket (psgix.io): forget it here without shutting it down. */
+void sr_engine_detach(sr_engine *e, sr_conn *c);
+
+/* Finish the request at hand, take no more, then SR_NEXT_DONE. */
+static inline void sr_engine_retire(sr_engine *e)
+{
+    e->retiring = true;
+}
+
+/* Keep the connection after this response? Decided when its head is made. */
+bool sr_engine_keeps(const sr_engine *e, const sr_conn *c);
+
+#endif

@@ -1,0 +1,339 @@
+#include "parts.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { IOV_BATCH = 1024, LINGER_READS = 4 };
+#define SPOOL_MAX ((uint64_t)1 << 30) /* of one response; past it the producer waits for the reader */
+
+/* --- the end of a connection --- */
+
+void sr_outflow_lingering(sr_engine *e, sr_conn *c)
+{
+    for (int i = 0; i < LINGER_READS; i++) {
+        ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        if (n <= 0) {
+            sr_conn_close(e, c);
+            return;
+        }
+    }
+    sr_conn_watch(e, c, EPOLLIN);
+}
+
+void sr_outflow_close(sr_engine *e, sr_conn *c)
+{
+    sr_conn_forget_request(c, sr_buffer_len(&c->in));
+    if (shutdown(c->source.fd, SHUT_WR) < 0) {
+        sr_conn_close(e, c);
+        return;
+    }
+    c->state = SR_CONN_LINGER;
+    sr_deadline_set(e, c, SR_DEADLINE_LINGER);
+    sr_outflow_lingering(e, c);
+}
+
+/* All of the response is out: what now? */
+static void response_over(sr_engine *e, sr_conn *c)
+{
+    if (c->close_after) {
+        if (c->linger || sr_buffer_len(&c->in) || c->body)
+            sr_outflow_close(e, c);
+        else
+            sr_conn_close(e, c);
+        return;
+    }
+    c->state = SR_CONN_IDLE;
+    if (sr_buffer_len(&c->in)) {
+        sr_deadline_set(e, c, SR_DEADLINE_HEAD);
+        sr_link_append(&e->turns, &c->turn);
+        return;
+    }
+    sr_deadline_set(e, c, SR_DEADLINE_IDLE);
+    sr_conn_watch(e, c, EPOLLIN);
+}
+
+static void output_drop(sr_engine *e, sr_conn *c)
+{
+    if (!c->out)
+        return;
+    e->pending -= sr_output_memory(c->out);
+    sr_output_free(c->out);
+    c->out = NULL;
+}
+
+/* SR_FLUSH_DONE with nothing pending any more, SR_FLUSH_AGAIN, or SR_FLUSH_GONE (a cut file counts as gone).
+ */
+static sr_flush flush(sr_engine *e, sr_conn *c)
+{
+    if (!c->out)
+        return SR_FLUSH_DONE;
+    sr_flush r = sr_output_flush(c->out, c->source.fd, &c->sent);
+    if (r == SR_FLUSH_AGAIN)
+        return r;
+    output_drop(e, c);
+    return r == SR_FLUSH_DONE ? r : SR_FLUSH_GONE;
+}
+
+void sr_outflow_writable(sr_engine *e, sr_conn *c)
+{
+    uint64_t before = c->sent;
+    switch (flush(e, c)) {
+    case SR_FLUSH_DONE:
+        sr_deadline_clear(c);
+        response_over(e, c);
+        return;
+    case SR_FLUSH_AGAIN:
+        if (c->sent != before || sr_link_alone(&c->timer))
+            sr_deadline_set(e, c, SR_DEADLINE_WRITE);
+        sr_conn_watch(e, c, EPOLLOUT);
+        return;
+    case SR_FLUSH_SHORT:
+    case SR_FLUSH_GONE:
+        sr_conn_close(e, c);
+        return;
+    }
+}
+
+/* Whatever is pending goes first; then the connection is kept or not. */
+static void flush_then(sr_engine *e, sr_conn *c, bool close_after)
+{
+    sr_deadline_clear(c);
+    c->state = SR_CONN_FLUSH;
+    c->close_after = close_after;
+    sr_outflow_writable(e, c);
+}
+
+void sr_outflow_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
+{
+    sr_buffer out;
+    sr_buffer_init(&out);
+    c->linger = true;
+    c->gone = false;
+    sr_conn_forget_request(c, sr_buffer_len(&c->in));
+    if (!sr_response_refusal(&out, status, is_head, e->date, e->config.server)) {
+        sr_buffer_free(&out);
+        sr_conn_close(e, c);
+        return;
+    }
+    struct iovec iov = {sr_buffer_at(&out), sr_buffer_len(&out)};
+    sr_engine_send(e, c, &iov, 1);
+    sr_buffer_free(&out);
+    if (c->gone)
+        sr_conn_close(e, c);
+    else
+        flush_then(e, c, true);
+}
+
+/* A last look before an idle connection is closed: the request may have come this very moment. */
+static void idle_over(sr_engine *e, sr_conn *c)
+{
+    char byte;
+    ssize_t n = recv(c->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n == 1) {
+        sr_deadline_set(e, c, SR_DEADLINE_HEAD);
+        sr_conn_watch(e, c, EPOLLIN);
+    } else {
+        sr_outflow_close(e, c);
+    }
+}
+
+void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
+{
+    switch (kind) {
+    case SR_DEADLINE_HEAD:
+        if (c->state == SR_CONN_IDLE) /* not one byte came: there is nothing to answer */
+            sr_outflow_close(e, c);
+        else
+            sr_outflow_refuse(e, c, 408, false);
+        break;
+    case SR_DEADLINE_BODY: {
+        uint64_t got = c->body->received - c->body->window;
+        c->body->window = c->body->received;
+        if ((double)got * (double)SR_SECOND >= (double)e->config.body_rate * (double)e->config.body_ns)
+            sr_deadline_set(e, c, SR_DEADLINE_BODY);
+        else
+            sr_outflow_refuse(e, c, 408, c->parse && c->parse->is_head);
+        break;
+    }
+    case SR_DEADLINE_IDLE:
+        idle_over(e, c);
+        break;
+    case SR_DEADLINE_WRITE:
+    case SR_DEADLINE_LINGER:
+    case SR_DEADLINE_KINDS:
+        sr_conn_close(e, c);
+        break;
+    }
+}
+
+/* --- sending --- */
+
+/* What went out of iov; -1 when the peer is gone. Less than all: the socket is full. */
+static ssize_t send_some(sr_conn *c, struct iovec *iov, int n)
+{
+    size_t total = 0;
+    while (n > 0) {
+        struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)(n < IOV_BATCH ? n : IOV_BATCH)};
+        size_t want = 0;
+        for (size_t i = 0; i < msg.msg_iovlen; i++)
+            want += iov[i].iov_len;
+        ssize_t sent =
+            sendmsg(c->source.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT | (n > IOV_BATCH ? MSG_MORE : 0));
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+            return -1;
+        if (sent < 0)
+            break;
+        total += (size_t)sent;
+        if ((size_t)sent < want)
+            break;
+        iov += msg.msg_iovlen;
+        n -= (int)msg.msg_iovlen;
+    }
+    c->sent += total;
+    return (ssize_t)total;
+}
+
+static size_t iov_bytes(const struct iovec *iov, int n)
+{
+    size_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += iov[i].iov_len;
+    return sum;
+}
+
+static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip)
+{
+    if (!c->out && !(c->out = sr_output_new())) {
+        c->gone = true;
+        return;
+    }
+    e->pending -= sr_output_memory(c->out);
+    if (!sr_output_keep(c->out, iov, n, skip, e->pending > SR_OUTPUT_TOTAL, e->config.tmpdir))
+        c->gone = true; /* neither memory nor disk: the response can only be cut */
+    e->pending += sr_output_memory(c->out);
+}
+
+/* The helm is let go meanwhile. False: write_ns went by, or an error. */
+static bool wait_writable(sr_engine *e, sr_conn *c)
+{
+    int64_t end = sr_clock_monotonic() + e->config.write_ns;
+    struct pollfd p = {.fd = c->source.fd, .events = POLLOUT};
+    int n;
+    sr_engine_lend(e);
+    do {
+        int64_t left = (end - sr_clock_monotonic() + SR_MILLISECOND - 1) / SR_MILLISECOND;
+        n = left > 0 ? poll(&p, 1, left < INT_MAX ? (int)left : INT_MAX) : 0;
+    } while (n < 0 && errno == EINTR);
+    sr_engine_return(e);
+    return n > 0 && !(p.revents & (POLLERR | POLLNVAL));
+}
+
+static bool flush_all(sr_engine *e, sr_conn *c)
+{
+    sr_flush r;
+    while ((r = flush(e, c)) == SR_FLUSH_AGAIN)
+        if (!wait_writable(e, c))
+            break;
+    if (r != SR_FLUSH_DONE)
+        c->gone = true;
+    return !c->gone;
+}
+
+void sr_engine_send(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
+{
+    if (c->gone)
+        return;
+    ssize_t sent = c->out ? 0 : send_some(c, iov, n);
+    if (sent < 0) {
+        c->gone = true;
+    } else if ((size_t)sent < iov_bytes(iov, n)) {
+        keep(e, c, iov, n, (size_t)sent);
+        if (!c->gone && c->out->file_left > SPOOL_MAX)
+            flush_all(e, c);
+    }
+}
+
+void sr_engine_send_file(sr_engine *e, sr_conn *c, struct iovec *head, int n, int fd, off_t offset,
+                         uint64_t length)
+{
+    if (!c->gone && c->out)
+        flush_all(e, c); /* a file goes behind memory only */
+    if (!c->gone)
+        keep(e, c, head, n, 0);
+    if (c->gone || c->out->spool)
+        close(fd);
+    else
+        sr_output_file(c->out, fd, offset, length);
+}
+
+bool sr_engine_write(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
+{
+    if (c->gone || !flush_all(e, c))
+        return false;
+    for (;;) {
+        ssize_t sent = send_some(c, iov, n);
+        if (sent < 0)
+            break;
+        size_t skip = (size_t)sent;
+        while (n > 0 && skip >= iov->iov_len) {
+            skip -= iov->iov_len;
+            iov++;
+            n--;
+        }
+        if (n == 0)
+            return true;
+        iov->iov_base = (char *)iov->iov_base + skip;
+        iov->iov_len -= skip;
+        if (!wait_writable(e, c))
+            break;
+    }
+    c->gone = true;
+    return false;
+}
+
+bool sr_engine_peer_gone(sr_conn *c)
+{
+    struct pollfd p = {.fd = c->source.fd, .events = 0};
+    return c->gone || (poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP)));
+}
+
+/* --- the end of a response --- */
+
+void sr_engine_finish(sr_engine *e, sr_conn *c)
+{
+    e->current = NULL;
+    if (c->gone)
+        sr_conn_close(e, c);
+    else
+        flush_then(e, c, !c->keep_alive);
+}
+
+void sr_engine_abort(sr_engine *e, sr_conn *c)
+{
+    e->current = NULL;
+    if (c->minor == 0) { /* its end is the only frame a 1.0 client may have: only a reset says "cut" */
+        struct linger reset = {.l_onoff = 1, .l_linger = 0};
+        setsockopt(c->source.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    }
+    if (c->gone || c->minor == 0)
+        sr_conn_close(e, c);
+    else
+        flush_then(e, c, true);
+}
+
+void sr_engine_detach(sr_engine *e, sr_conn *c)
+{
+    e->current = NULL;
+    sr_conn_unwatch(e, c);
+    sr_conn_close(e, c);
+}

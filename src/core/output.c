@@ -1,0 +1,124 @@
+#include "output.h"
+
+#include "../net/tempfile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+sr_output *sr_output_new(void)
+{
+    sr_output *o = calloc(1, sizeof *o);
+    if (o)
+        o->fd = -1;
+    return o;
+}
+
+void sr_output_free(sr_output *o)
+{
+    if (!o)
+        return;
+    if (o->fd >= 0)
+        close(o->fd);
+    sr_buffer_free(&o->mem);
+    free(o);
+}
+
+static bool spool_open(sr_output *o, const char *tmpdir)
+{
+    if (o->fd >= 0)
+        return true;
+    o->fd = sr_tempfile_open(tmpdir);
+    o->spool = o->fd >= 0;
+    o->offset = 0;
+    return o->spool;
+}
+
+bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, bool to_disk,
+                    const char *tmpdir)
+{
+    size_t rest = 0;
+    for (int i = 0; i < n; i++)
+        rest += iov[i].iov_len;
+    rest -= skip;
+    bool disk = o->spool || to_disk || sr_buffer_len(&o->mem) + rest > SR_OUTPUT_MEMORY;
+    if (disk && !spool_open(o, tmpdir))
+        return false;
+    for (int i = 0; i < n; i++) {
+        size_t len = iov[i].iov_len;
+        if (skip >= len) {
+            skip -= len;
+            continue;
+        }
+        const char *at = (const char *)iov[i].iov_base + skip;
+        len -= skip;
+        skip = 0;
+        if (!disk) {
+            if (!sr_buffer_add(&o->mem, at, len))
+                return false;
+        } else if (sr_tempfile_write(o->fd, at, len) < 0) {
+            return false;
+        } else {
+            o->file_left += len;
+        }
+    }
+    return true;
+}
+
+void sr_output_file(sr_output *o, int fd, off_t offset, uint64_t length)
+{
+    o->fd = fd;
+    o->offset = offset;
+    o->file_left = length;
+}
+
+static sr_flush failed(void)
+{
+    return errno == EAGAIN || errno == EWOULDBLOCK ? SR_FLUSH_AGAIN : SR_FLUSH_GONE;
+}
+
+static sr_flush flush_memory(sr_output *o, int socket, uint64_t *sent)
+{
+    int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (o->file_left ? MSG_MORE : 0); /* head and file in one packet */
+    while (sr_buffer_len(&o->mem)) {
+        ssize_t n = send(socket, sr_buffer_at(&o->mem), sr_buffer_len(&o->mem), flags);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return failed();
+        sr_buffer_take(&o->mem, (size_t)n);
+        *sent += (uint64_t)n;
+    }
+    return SR_FLUSH_DONE;
+}
+
+static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent)
+{
+    /* 1 MiB a turn: one fast reader of a large file must not keep the loop from the others */
+    for (size_t budget = 1024 * 1024; o->file_left;) {
+        size_t want = o->file_left < budget ? (size_t)o->file_left : budget;
+        if (!want)
+            return SR_FLUSH_AGAIN;
+        ssize_t n = sendfile(socket, o->fd, &o->offset, want);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EIO || errno == EINVAL || errno == EOVERFLOW))
+            return SR_FLUSH_SHORT;
+        if (n < 0)
+            return failed();
+        if (n == 0)
+            return SR_FLUSH_SHORT;
+        o->file_left -= (uint64_t)n;
+        budget -= (size_t)n;
+        *sent += (uint64_t)n;
+    }
+    return SR_FLUSH_DONE;
+}
+
+sr_flush sr_output_flush(sr_output *o, int socket, uint64_t *sent)
+{
+    sr_flush r = flush_memory(o, socket, sent);
+    return r == SR_FLUSH_DONE ? flush_file(o, socket, sent) : r;
+}

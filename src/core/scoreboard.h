@@ -1,0 +1,46 @@
+#ifndef SR_SCOREBOARD_H
+#define SR_SCOREBOARD_H
+/*
+ * scoreboard: shared memory in which each worker says what it does. Made by the supervisor before it forks;
+ * each worker writes its own row only; anybody reads. No lock and no system call: every field is atomic by
+ * itself, relaxed order, so a reader sees each field whole, but not all fields of one instant.
+ *
+ * The memory is freed by the kernel with the last process that has it mapped.
+ */
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SR_SLOTS_MAX = 4096 };
+
+typedef enum sr_worker_state {
+    SR_WORKER_FREE, /* no process has this row */
+    SR_WORKER_STARTING,
+    SR_WORKER_IDLE, /* waiting for events */
+    SR_WORKER_BUSY, /* inside application code */
+    SR_WORKER_DRAINING,
+} sr_worker_state;
+
+typedef struct sr_row {
+    _Alignas(128) _Atomic uint32_t
+        state; /* 128: two cache lines, adjacent-line prefetch would couple neighbours */
+    _Atomic int32_t pid;
+    _Atomic uint64_t
+        requests; /* answered or refused by the application's turn; never decreases while pid lives */
+    _Atomic uint64_t connections; /* open now */
+    _Atomic int64_t since;        /* monotonic ns of the last change between idle and busy */
+} sr_row;
+
+typedef struct sr_scoreboard {
+    uint32_t slots;
+    uint32_t unused;
+    size_t size; /* bytes mapped */
+    sr_row rows[];
+} sr_scoreboard;
+
+sr_scoreboard *sr_scoreboard_new(uint32_t slots); /* NULL with errno; 1 <= slots <= SR_SLOTS_MAX */
+void sr_scoreboard_free(sr_scoreboard *s);        /* unmaps in this process only */
+
+const char *sr_worker_state_name(uint32_t state); /* static */
+
+#endif
