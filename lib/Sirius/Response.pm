@@ -13,11 +13,11 @@ use constant BLOCK => 65536;
 
 # The engine puts each piece where it belongs; put is false once the client is gone.
 sub drain {
-    my ($body, $writer) = @_;
+    my ( $body, $writer ) = @_;
 
     if ($writer) {
         local $/ = \BLOCK;
-        while (defined(my $piece = $body->getline)) {
+        while ( defined( my $piece = $body->getline ) ) {
             last if !$writer->put($piece);
         }
     }
@@ -31,11 +31,11 @@ sub plain {
     my $response = shift;
 
     die "not a reference to an array\n" if !_is_array($response);
-    my ($status, $headers, @body) = @{$response};
+    my ( $status, $headers, @body ) = @{$response};
     die "it has more than three elements\n" if @body > 1;
     die "the headers are not an array\n"    if !_is_array($headers);
 
-    my @plain = ("$status", [map { defined $_ ? "$_" : '' } @{$headers}]);
+    my @plain = ( "$status", [ map { defined $_ ? "$_" : '' } @{$headers} ] );
     push @plain, _plain_body(@body) if @body;
     return \@plain;
 }
@@ -44,7 +44,7 @@ sub _is_array {
     my $value = shift;
     return 0 if !ref $value;
     return 1 if reftype $value eq 'ARRAY';
-    return blessed $value && overload::Method($value, '@{}') ? 1 : 0;
+    return blessed $value && overload::Method( $value, '@{}' ) ? 1 : 0;
 }
 
 sub _plain_body {
@@ -52,14 +52,14 @@ sub _plain_body {
 
     die "the body is neither an array nor a handle\n" if !ref $body;
     my $is_object = blessed $body && $body->can('getline');
-    return [map { defined $_ ? "$_" : '' } @{$body}] if !$is_object && _is_array($body);
-    return $body                                     if reftype $body eq 'GLOB' || reftype $body eq 'IO';
-    die "the body is neither an array nor a handle\n" if !$is_object;
+    return [ map { defined $_ ? "$_" : '' } @{$body} ] if !$is_object && _is_array($body);
+    return $body                                       if reftype $body eq 'GLOB' || reftype $body eq 'IO';
+    die "the body is neither an array nor a handle\n"  if !$is_object;
 
     # An object that names a file stands for its content (PSGI, "Body"): the file can be sent by the kernel
-    if ($body->can('path')) {
+    if ( $body->can('path') ) {
         my $path = $body->path;
-        if (defined $path && -f $path && open my $fh, '<:raw', "$path") {
+        if ( defined $path && -f $path && open my $fh, '<:raw', "$path" ) {
             return $fh;
         }
     }

@@ -9,20 +9,18 @@ use Socket     ();
 
 # For psgix.io: a socket object on a descriptor, with the bytes that the engine has read ahead
 sub adopt {
-    my ($fd, $ahead) = @_;
+    my ( $fd, $ahead ) = @_;
 
     my $class  = 'IO::Socket';
-    my $handle = IO::Socket->new_from_fd($fd, '+<') or return undef;
-    my $domain = Socket::sockaddr_family(getsockname $handle);
-    if ($domain == Socket::AF_UNIX()) {
+    my $handle = IO::Socket->new_from_fd( $fd, '+<' ) or return undef;
+    my $domain = Socket::sockaddr_family( getsockname $handle );
+    if ( $domain == Socket::AF_UNIX() ) {
         require IO::Socket::UNIX;
         $class = 'IO::Socket::UNIX';
-    }
-    elsif ($domain == Socket::AF_INET()) {
+    } elsif ( $domain == Socket::AF_INET() ) {
         require IO::Socket::INET;
         $class = 'IO::Socket::INET';
-    }
-    else {
+    } else {
         require IO::Socket::IP;
         $class = 'IO::Socket::IP';
     }

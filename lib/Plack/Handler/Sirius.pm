@@ -1,0 +1,73 @@
+package Plack::Handler::Sirius;
+
+use strict;
+use warnings;
+
+use Sirius;
+use Sirius::Listener;
+use Sirius::Options;
+use Sirius::Supervisor;
+
+sub new {
+    my ( $class, %args ) = @_;
+    my $conf = Sirius::Options->parse( \%args );
+    warn "$_\n" for @{ delete $conf->{notices} };
+    return bless { conf => $conf }, $class;
+}
+
+sub run {
+    my ( $self, $app ) = @_;
+    my $conf      = $self->{conf};
+    my @listeners = Sirius::Listener->open_all($conf);
+    Sirius::Supervisor->new(
+        app       => $app,
+        builder   => $self->{psgi_app_builder},
+        conf      => $conf,
+        listeners => \@listeners,
+    )->run;
+    $_->close for @listeners;
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Plack::Handler::Sirius - Sirius for plackup and Plack::Loader
+
+=head1 SYNOPSIS
+
+  plackup -s Sirius --workers 4 app.psgi
+
+  use Plack::Loader;
+  Plack::Loader->load('Sirius', port => 8080, workers => 4)->run($app);
+
+=head1 DESCRIPTION
+
+Glue between L<Plack> and L<Sirius>. Options are those of L<sirius>, with dashes or underscores.
+
+With C<-L Delayed> the application is built in each worker before it gets ready, not at its first request.
+
+=head1 METHODS
+
+=head2 new
+
+  my $handler = Plack::Handler::Sirius->new(%options);
+
+Checks the options. Dies with one line that names the option when one is wrong or unknown; C<$!> is 2 then, so that a
+program that doesn't catch it exits with that status. Beside the options of the command: C<server_ready>, called for each
+TCP listener with C<host>, C<port>, C<proto> and C<server_software>; C<listen_sock>, a socket that listens already.
+
+=head2 run
+
+  $handler->run($app);
+
+Binds, serves, and returns after a stop.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<sirius>, L<plackup>, L<Plack::Loader>.
+
+=cut

@@ -1,0 +1,160 @@
+package Sirius::Signals;
+
+use strict;
+use warnings;
+
+use Config      qw(%Config);
+use Fcntl       qw(F_GETFL F_SETFL F_SETOWN O_ASYNC O_NONBLOCK);
+use POSIX       qw(SIG_BLOCK SIG_SETMASK);
+use Time::HiRes qw(ITIMER_REAL setitimer);
+
+my %NUMBER;
+@NUMBER{ split ' ', $Config{sig_name} } = split ' ', $Config{sig_num};
+
+sub hand_over {
+    my ( $self, %handler ) = @_;
+    $SIG{$_} = 'DEFAULT' for @{ $self->{names} };
+    $self->_restore;
+    $SIG{$_} = $handler{$_} for keys %handler;
+    POSIX::sigprocmask( SIG_SETMASK, $self->{open} );
+    return;
+}
+
+sub new {
+    my ( $class, @names ) = @_;
+    my @caught;
+    my $self = bless { names => [ @names, 'ALRM', 'IO' ], caught => \@caught }, $class;
+
+    # Nothing arrives except inside wait, so a signal is never lost between a look at the flags and the sleep
+    my $ours = POSIX::SigSet->new( map { $NUMBER{$_} } @{ $self->{names} } );
+    $self->{closed} = POSIX::SigSet->new;
+    POSIX::sigprocmask( SIG_BLOCK, $ours, $self->{closed} );
+    $self->{open} = POSIX::SigSet->new;
+    POSIX::sigprocmask( SIG_BLOCK, $ours, $self->{open} );
+    $self->{open}->delset( $NUMBER{$_} ) for @{ $self->{names} };
+
+    for my $name ( @{ $self->{names} } ) {
+        $self->{saved}{$name} = $SIG{$name};
+        $SIG{$name} = sub { push @caught, $name };
+    }
+    return $self;
+}
+
+sub release {
+    my $self = shift;
+    _async( $_, 0 ) for @{ delete $self->{watched} || [] };
+
+    # Ignoring a signal throws away what is pending of it. Not CHLD: that would reap the caller's children
+    $SIG{$_} = 'IGNORE' for grep { $_ ne 'CHLD' } @{ $self->{names} };
+    $self->_restore;
+    POSIX::sigprocmask( SIG_SETMASK, $self->{closed} );
+    return;
+}
+
+sub wait {
+    my ( $self, $timeout ) = @_;
+    my $caught = $self->{caught};
+    if ( !@$caught ) {
+        setitimer( ITIMER_REAL, $timeout > 0.00001 ? $timeout : 0.00001 ) if defined $timeout;
+        POSIX::sigsuspend( $self->{open} );
+        setitimer( ITIMER_REAL, 0 ) if defined $timeout;
+    }
+    return splice @$caught;
+}
+
+sub watch {
+    my ( $self, $fh ) = @_;
+
+    # + 0: as text the argument would be taken for the address of a structure
+    fcntl $fh, F_SETOWN, $$ + 0 or die "sirius: F_SETOWN: $!\n";
+    _async( $fh, O_ASYNC | O_NONBLOCK );
+    push @{ $self->{watched} }, $fh;
+    return;
+}
+
+# Without it, a pipe that is closed later would kill a process that has no handler for IO any more
+sub _async {
+    my ( $fh, $on ) = @_;
+    my $flags = fcntl $fh, F_GETFL, 0 or die "sirius: F_GETFL: $!\n";
+    fcntl $fh, F_SETFL, $flags & ~O_ASYNC | $on or die "sirius: F_SETFL: $!\n";
+    return;
+}
+
+sub _restore {
+    my $self = shift;
+    for my $name ( @{ $self->{names} } ) {
+        my $handler = $self->{saved}{$name};
+        if ( defined $handler && length $handler ) { $SIG{$name} = $handler }
+        else                                       { delete $SIG{$name} }
+    }
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Signals - wait for signals, descriptors and time, and lose none
+
+=head1 SYNOPSIS
+
+  use Sirius::Signals;
+
+  my $signals = Sirius::Signals->new(qw(CHLD TERM INT));
+  $signals->watch($pipe);
+  while (1) {
+      my @names = $signals->wait($seconds);
+      last if grep { $_ eq 'TERM' } @names;
+      ...
+  }
+  $signals->release;
+
+=head1 DESCRIPTION
+
+Perl calls C<%SIG> handlers between two operations. A signal that comes after a program has looked at its flags and
+before C<select> sleeps is noticed when the sleep ends, which may be never. Here all signals are blocked except inside
+C<sigsuspend>, which opens them and sleeps in one step. Descriptors join in through C<O_ASYNC>: the kernel sends C<SIGIO>
+when there is something to read. Nothing is polled: a process that waits without a timeout is not woken for nothing.
+
+=head1 METHODS
+
+=head2 hand_over
+
+  $signals->hand_over(TERM => sub {...});
+
+In a child after C<fork>: gives every signal back to the handler it had before L</new>, installs the given handlers and
+opens all of them. What arrived for the child since the fork is delivered now.
+
+=head2 new
+
+  my $signals = Sirius::Signals->new(@names);
+
+Takes over the named signals, and C<ALRM> and C<IO> for its own use, until L</release>.
+
+=head2 release
+
+  $signals->release;
+
+Forgets what is pending and puts handlers and mask back as they were.
+
+=head2 wait
+
+  my @names = $signals->wait;
+  my @names = $signals->wait($seconds);
+
+Sleeps until a signal comes or the time is over; returns the names of what came, C<ALRM> for the time and C<IO> for a
+watched descriptor.
+
+=head2 watch
+
+  $signals->watch($handle);
+
+Makes the handle non-blocking and wakes L</wait> when something comes. Read it until it is empty each time.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Supervisor>.
+
+=cut

@@ -1,0 +1,162 @@
+package Sirius::Type;
+
+use strict;
+use warnings;
+
+use List::Util qw(first);
+use Sirius::Listener;
+
+my %SECONDS = ( ms => 0.001, s => 1, m => 60, h => 3600 );
+my %BYTES   = ( k  => 2**10, m => 2**20, g => 2**30 );
+
+# What the value is called in --help
+my %PLACEHOLDER = (
+    bytes   => 'BYTES',
+    code    => 'CODE',
+    count   => 'N',
+    dir     => 'DIR',
+    listen  => 'ADDRESS',
+    port    => 'PORT',
+    seconds => 'SECONDS',
+    string  => 'STRING',
+    token   => 'STRING',
+);
+
+my %CHECK = (
+    any     => sub { return shift },
+    bool    => \&_bool,
+    bytes   => sub { return _range( _bytes(shift), @_ ) },
+    code    => \&_code,
+    count   => sub { return _range( _count(shift), @_ ) },
+    dir     => \&_dir,
+    listen  => \&_listen,
+    port    => sub { return _range( _count(shift),   { min => 0, max => 65535 } ) },
+    seconds => sub { return _range( _seconds(shift), @_ ) },
+    string  => \&_string,
+    token   => \&_token,
+);
+
+sub check {
+    my ( $class, $row, $value ) = @_;
+    return $CHECK{ $row->{type} }->( $value, $row );
+}
+
+sub placeholder {
+    my ( $class, $row ) = @_;
+    return $row->{value} || $PLACEHOLDER{ $row->{type} };
+}
+
+sub _bool {
+    my $value = shift;
+    return 0 if $value =~ /\A(?:0*|no|off|false)\z/i;
+    return 1 if $value =~ /\A(?:\d+|yes|on|true)\z/i;
+    die "'$value' is neither 1 nor 0\n";
+}
+
+sub _bytes {
+    my $value = shift;
+    my ( $number, $unit ) = $value =~ /\A(\d{1,15})([kmg]?)b?\z/i
+        or die "'$value' is not a number of bytes (such as 8192, 64k, 10m or 1g)\n";
+    return $number * ( $BYTES{ lc $unit } || 1 );
+}
+
+sub _code {
+    my $value = shift;
+    return $value if ref $value eq 'CODE';
+    my $code = _compile($value);
+    die "does not compile: $@"              if !defined $code && $@;
+    die "'$value' is not a 'sub { ... }'\n" if ref $code ne 'CODE';
+    return $code;
+}
+
+sub _compile { return eval "package main; no strict; no warnings; $_[0]" }
+
+sub _count {
+    my $value = shift;
+    die "'$value' is not a whole number\n" if $value !~ /\A-?\d{1,15}\z/;
+    return $value + 0;
+}
+
+sub _dir {
+    my $value = shift;
+    die "'$value' is no directory\n"                         if !-d $value;
+    die "'$value' is a directory without write permission\n" if !-w _;
+    return $value;
+}
+
+sub _listen {
+    my $value = shift;
+    my @specs = ref $value eq 'ARRAY' ? @$value : $value;
+    die scalar(@specs) . " addresses are more than 64\n" if @specs > 64;    # SR_LISTENERS_MAX
+    Sirius::Listener->parse($_) for @specs;
+    return \@specs;
+}
+
+sub _range {
+    my ( $value, $row ) = @_;
+    die "$value is less than $row->{min}\n" if defined $row->{min} && $value < $row->{min};
+    die "$value is more than $row->{max}\n" if defined $row->{max} && $value > $row->{max};
+    return $value;
+}
+
+sub _seconds {
+    my $value = shift;
+    my ( $number, $unit ) = $value =~ /\A(-?(?:\d{1,9}(?:\.\d*)?|\.\d+))(ms|[smh])?\z/
+        or die "'$value' is not a time in seconds (such as 30, 0.5, 500ms or 5m)\n";
+    return $number * ( defined $unit ? $SECONDS{$unit} : 1 );
+}
+
+sub _string {
+    my $value = shift;
+    die "is empty\n" if !length $value;
+    return $value;
+}
+
+# Goes into a response header; empty means none
+sub _token {
+    my $value = shift;
+    my $bad   = first {/[^\x20-\x7e]/} split //, $value;
+    die sprintf "has the character 0x%02x, which a header cannot have\n", ord $bad if defined $bad;
+    return $value;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Type - values of options
+
+=head1 SYNOPSIS
+
+  use Sirius::Type;
+
+  Sirius::Type->check({ type => 'bytes', max => 2**30 }, '64k');    # 65536
+
+=head1 DESCRIPTION
+
+C<count> is a whole number; C<seconds> a number with an optional C<ms>, C<s>, C<m> or C<h>; C<bytes> a whole number with
+an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false or empty; C<port>, C<listen>, C<dir> and
+C<string> are what they say; C<token> is printable ASCII, perhaps none; C<code> is a sub or the text of one; C<any> takes
+everything.
+
+=head1 METHODS
+
+=head2 check
+
+  my $value = Sirius::Type->check($row, $text);
+
+Returns the value in its final form, or dies with what is wrong with it. C<$row> has C<type> and perhaps C<min> and C<max>.
+
+=head2 placeholder
+
+  my $word = Sirius::Type->placeholder($row);
+
+C<BYTES>, C<SECONDS>, ...: what stands for the value in a list of options. Undefined for C<bool> and C<any>.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Options>.
+
+=cut

@@ -1,0 +1,108 @@
+package Sirius::Usage;
+
+use strict;
+use warnings;
+
+use Sirius::Options;
+use Sirius::Type;
+use Text::Wrap ();
+
+my $INDENT = 34;    # where the texts of --help begin
+
+sub help {
+    my $class = shift;
+    local ( $Text::Wrap::columns, $Text::Wrap::unexpand ) = ( 100, 0 );
+    my ( $text, $group ) = ( "Usage: sirius [options] [app.psgi]\n", '' );
+    for my $row ( _visible() ) {
+        $text .= "\n$row->{group}\n" if $group ne $row->{group};
+        $group = $row->{group};
+        my $names = join ', ', _names($row);
+        my $value = Sirius::Type->placeholder($row);
+        my $left  = '  ' . $names . ( defined $value ? " $value" : '' );
+        my $fits  = length $left < $INDENT;
+        $text .= "$left\n" if !$fits;
+        my $first = $fits ? sprintf '%-*s', $INDENT, $left : ' ' x $INDENT;
+        $text .= Text::Wrap::wrap( $first, ' ' x $INDENT, _sentence($row) ) . "\n";
+    }
+    return $text;
+}
+
+sub pod {
+    my $class = shift;
+    my ( $text, $group ) = ( '', '' );
+    for my $row ( _visible() ) {
+        if ( $group ne $row->{group} ) {
+            $text .= "=back\n\n" if $group;
+            $group = $row->{group};
+            $text .= "=head2 $group\n\n=over 4\n\n";
+        }
+        my $value = Sirius::Type->placeholder($row);
+        my @names = map {"B<$_>"} _names($row);
+        $text .= '=item ' . join( ', ', @names ) . ( defined $value ? " I<$value>" : '' ) . "\n\n";
+        $text .= ucfirst( _sentence($row) ) . ".\n\n";
+    }
+    return "$text=back\n";
+}
+
+sub _default {
+    my $row     = shift;
+    my $default = $row->{default};
+    return                         if !defined $default || $row->{text} =~ /\(default:/;
+    return $default ? 'yes' : 'no' if $row->{type} eq 'bool';
+    return $default                if $row->{type} ne 'bytes';
+    for my $unit ( [ g => 30 ], [ m => 20 ], [ k => 10 ] ) {
+        my ( $letter, $bits ) = @$unit;
+        return ( $default >> $bits ) . $letter if $default && !( $default & ( 1 << $bits ) - 1 );
+    }
+    return $default;
+}
+
+sub _names {
+    my $row = shift;
+    return split /, /, $row->{typed} if $row->{typed};
+    return map { length > 1 ? "--$_" : "-$_" } grep {defined} $row->{short}, $row->{name},
+        @{ $row->{alias} || [] };
+}
+
+sub _sentence {
+    my $row     = shift;
+    my $default = _default($row);
+    return $row->{text} . ( defined $default ? " (default: $default)" : '' );
+}
+
+sub _visible {
+    return grep { !$_->{hidden} } Sirius::Options->rows;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Usage - the options as text
+
+=head1 SYNOPSIS
+
+  perl -Ilib -MSirius::Usage -e 'print Sirius::Usage->pod'
+
+=head1 DESCRIPTION
+
+Makes C<sirius --help> and the list in the manual page L<sirius> from the table in L<Sirius::Options>. A test compares that
+page with L</pod>.
+
+=head1 METHODS
+
+=head2 help
+
+  print Sirius::Usage->help;
+
+=head2 pod
+
+  print Sirius::Usage->pod;
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Options>.
+
+=cut

@@ -1,0 +1,80 @@
+use strict;
+use warnings;
+use Test::More;
+use Sirius::Runner;
+
+# What becomes of a command line: options as the handler gets them, the rest, and Plack's own
+sub parse {
+    my $runner = Sirius::Runner->new( server => 'Sirius' );
+    eval { $runner->parse_options(@_); 1 } or return $@;
+    my %option = @{ $runner->{options} };
+    delete @option{ grep { !defined $option{$_} } keys %option };
+    return { %option, listen => "@{ $option{listen} }", argv => "@{ $runner->{argv} }", runner => $runner };
+}
+
+subtest 'Flags take nothing' => sub {
+    for my $flag (qw(--preload-app -preload-app --preload_app --keepalive --enable-keepalive)) {
+        is parse( $flag, 'app.psgi' )->{argv}, 'app.psgi', $flag;
+    }
+    is parse( '--disable-keepalive',     'app.psgi' )->{keepalive}, '',                 'off';
+    is parse( '--disable_keepalive',     'app.psgi' )->{keepalive}, '',                 'off';
+    is parse( '--keepalive=0',           'app.psgi' )->{keepalive}, '0',                'off';
+    is parse( '--disable-proctitle',     'app.psgi' )->{argv},      'app.psgi',         'no argument taken';
+    is parse( '--no-default-middleware', 'app.psgi' )->{runner}{default_middleware}, 0, 'known to Plack';
+    is parse( '-D',                      'app.psgi' )->{daemonize},                  1, 'known to Plack';
+};
+
+subtest 'Values' => sub {
+    is parse(qw(--workers 3 app.psgi))->{workers},           3,                     'behind';
+    is parse(qw(--workers=3 app.psgi))->{workers},           3,                     'with it';
+    is parse(qw(-workers 3 app.psgi))->{workers},            3,                     'one dash';
+    is parse(qw(app.psgi --max_workers 3))->{workers},       3,                     'last';
+    is parse( '--child-exit', "sub {\n-1 }" )->{child_exit}, "sub {\n-1 }",         'two lines';
+    is parse( '-e', 'sub { "--workers" }' )->{runner}{eval}, 'sub { "--workers" }', 'code';
+    is parse('-esub {}')->{runner}{eval},                    'sub {}',              'code, cuddled';
+    is_deeply parse(qw(-Ilib -I t -MFoo))->{runner}{includes}, [qw(lib t)], 'directories';
+    is parse(qw(-E test))->{runner}{env},          'test',                 'environment';
+    is parse(qw(-- app.psgi --workers 3))->{argv}, 'app.psgi --workers 3', 'no option any more';
+};
+
+subtest 'Addresses' => sub {
+    is parse(qw(-p 0))->{port},                                    0,                  'port 0 stays 0';
+    is parse(qw(-l [::1]:0 --listen /a:1 --listen=:80))->{listen}, '[::1]:0 /a:1 :80', 'all, in order';
+    is parse(qw(-o ::1 -p 80))->{host},                            '::1',              'as it is';
+};
+
+subtest 'Wrong' => sub {
+    my @case = (
+        [ 'unknown option --wrokers (did you mean --workers?)',      qw(--wrokers 3) ],
+        [ 'unknown option --acess-log (did you mean --access-log?)', qw(--acess-log x) ],
+        [ 'unknown option --disable-workers',                        qw(--disable-workers) ],
+        [ 'unknown option --listen-sock',                            qw(--listen-sock 3) ],
+        [ 'unknown option --argv',                                   qw(--argv 3) ],
+        [ q(--workers: 'abc' is not a whole number),                 qw(--workers abc) ],
+        [ '--workers needs a value',                                 qw(--workers) ],
+        [ '--workers needs a value',                                 qw(--workers --port 3) ],
+        [ '--workers: -1 is less than 0',                            qw(--workers -1) ],
+        [ q(--port: 'x' is not a whole number),                      qw(-p x) ],
+        [ '--listen: port 99999 is not 0 to 65535',                  qw(-l :99999) ],
+        [ '--help takes no value',                                   qw(--help=1) ],
+    );
+    for my $case (@case) {
+        my ( $message, @args ) = @$case;
+        like parse(@args), qr/\Asirius: \Q$message\E/, "@args";
+    }
+};
+
+subtest 'Exit status' => sub {
+    for my $args ( [qw(--wrokers 3)], [qw(--workers abc)], [qw(--port)] ) {
+        my $pid = open my $err, '-|' or do {
+            open STDERR, '>&', \*STDOUT;
+            exec $^X, '-Ilib', 'bin/sirius', @$args;
+        };
+        my @lines = <$err>;
+        close $err;
+        is $? >> 8, 2, "@$args: 2";
+        is @lines,  1, 'one line';
+    }
+};
+
+done_testing;

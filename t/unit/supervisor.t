@@ -1,0 +1,244 @@
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use IO::Socket::INET;
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+# An engine without C: serves until it is told to stop, and does what a line in the file "orders" says
+BEGIN {
+
+    package Sirius;
+    our $VERSION = '0.01';
+
+    package Sirius::Scoreboard;
+    sub new     { return bless { slots => $_[1] }, $_[0] }
+    sub release { }
+
+    package Sirius::Engine;
+    our $ORDERS;
+    sub abandon { }
+    sub drain   { my $self = shift; $self->{why} ||= 'drained'; return }
+    sub new     { my ( $class, $conf ) = @_; return bless {%$conf}, $class }
+
+    sub serve {
+        my ( $self, $app ) = @_;
+        open my $alive, '<&=', $self->{control_fd} or die $! if $self->{control_fd} >= 0;
+        while ( !$self->{why} ) {
+            my $bits = '';
+            vec( $bits, fileno $alive, 1 ) = 1 if $alive;
+            return 'drained' if select $bits, undef, undef, 0.02;
+            $app->($self) if unlink $ORDERS;
+        }
+        return $self->{why};
+    }
+    sub stop { my $self = shift; $self->{why} = 'stopped'; return }
+}
+
+use Sirius::Listener;
+use Sirius::Options;
+use Sirius::Supervisor;
+
+plan skip_all => 'needs /proc' if !-r "/proc/$$/stat";
+
+my $dir = tempdir( CLEANUP => 1 );
+$Sirius::Engine::ORDERS = "$dir/order";
+
+my ( $server, $conf );
+
+sub start {
+    my %args = @_;
+    my $app  = delete $args{app};
+    my $make = delete $args{builder};
+    unlink "$dir/order", "$dir/log";
+    $server = fork;
+    return until_true( sub { log_text() =~ /\S/ } ) if $server;
+    open STDERR, '>', "$dir/log" or die $!;
+    STDERR->autoflush(1);
+    my $conf = Sirius::Options->parse( { listen => '127.0.0.1:0', workers => 2, %args } );
+    eval {
+        my @listeners = Sirius::Listener->open_all($conf);
+        local $SIG{TERM} = 'IGNORE';
+        Sirius::Supervisor->new( app => $app, builder => $make, conf => $conf, listeners => \@listeners )
+            ->run;
+        print {*STDERR} "SIG is $SIG{TERM}\n";
+        1;
+    } or print {*STDERR} $@;
+    POSIX::_exit( $@ ? 1 : 0 );
+}
+
+sub log_text {
+    open my $in, '<', "$dir/log" or return '';
+    local $/;
+    return scalar <$in> || '';
+}
+
+sub order { open my $out, '>', "$dir/order" or die $!; return }
+
+sub until_true {
+    my $code  = shift;
+    my $until = time + 5;
+    sleep 0.01 until $code->() || time > $until;
+    return $code->();
+}
+
+# Children of the server that are no zombies
+sub workers {
+    my @pids;
+    for my $file ( glob '/proc/[0-9]*/stat' ) {
+        open my $in, '<', $file or next;
+        my ( $pid, $state, $parent ) = ( <$in> || '' ) =~ /\A(\d+) \(.*\) (\S) (\d+)/s or next;
+        push @pids, $pid if $parent == $server && $state ne 'Z';
+    }
+    return @pids;
+}
+
+sub gone {
+    my $pid = shift;
+    open my $in, '<', "/proc/$pid/stat" or return 1;
+    return ( <$in> || 'Z' ) =~ /\) Z|\AZ/;
+}
+
+sub ended {
+    my ($signal) = @_;
+    my $start = time;
+    kill $signal => $server if $signal;
+    waitpid $server, 0;
+    return ( $?, time - $start );
+}
+
+subtest 'A clean life' => sub {
+    start();
+    like log_text(), qr{\ASirius/0\.01 listening on http://127\.0\.0\.1:[1-9]\d*/\n\z}, 'right line';
+    ok until_true( sub { workers() == 2 } ), 'two workers';
+    my ($status) = ended('TERM');
+    is $status, 0, 'right status';
+    unlike log_text(), qr/\[sirius/,         'nothing to report';
+    like log_text(),   qr/^SIG is IGNORE$/m, 'signals as before';
+};
+
+subtest 'Idle costs nothing' => sub {
+    start();
+    until_true( sub { workers() == 2 } );
+    sleep 0.2;
+    my $switches = sub {
+        open my $in, '<', "/proc/$server/status" or die $!;
+        return join '', grep {/ctxt/} <$in>;
+    };
+    my $before = $switches->();
+    sleep 1;
+    is $switches->(), $before, 'not once awake';
+    ended('TERM');
+};
+
+subtest 'Ends of workers' => sub {
+    my @case = (
+        [ sub { kill KILL => $$; sleep 1 }, 'was killed by signal 9 \(KILL\); replaced' ],
+        [ sub { POSIX::_exit(3) },          'exited with status 3; replaced' ],
+        [ sub { exit 0 },                   'exited with status 0 inside the application; replaced' ],
+        [ sub { kill TERM => $$ },          'ended: drained; replaced' ],
+        [ sub { die "oops\n" },             'exited with status 1; replaced' ],
+    );
+    for my $case (@case) {
+        my ( $app, $message ) = @$case;
+        start( app => $app, err_respawn_interval => 0.01, workers => 1 );
+        sleep 0.05;
+        my ($first) = workers();
+        order();
+        ok until_true( sub { my ($now) = workers(); $now && $now != $first } ), 'replaced';
+        like log_text(), qr/^\[sirius $server\] worker $first $message$/m, $message;
+        is + ( ended('TERM') )[0], 0, 'right status';
+    }
+};
+
+subtest 'Asked for: nothing to report' => sub {
+    for my $why (qw(max-requests harakiri)) {
+        start( app => sub { $_[0]{why} = $why }, workers => 1 );
+        my ($first) = workers();
+        order();
+        ok until_true( sub { my ($now) = workers(); $now && $now != $first } ), "replaced after $why";
+        unlike log_text(), qr/\[sirius/, 'no line';
+        ended('TERM');
+    }
+};
+
+subtest 'Failed at once' => sub {
+    start( app => sub { POSIX::_exit(3) }, err_respawn_interval => 0.5, workers => 1 );
+    order();
+    ok until_true( sub { log_text() =~ /exited with status 3; next attempt in 0\.5 s$/m } ), 'right line';
+    is workers(), 0, 'not yet';
+    ok until_true( sub { workers() == 1 } ), 'now';
+    ended('TERM');
+};
+
+subtest 'Never ready' => sub {
+    start( builder => sub { die "no luck\n" }, err_respawn_interval => 0.1, workers => 5 );
+    until_true( sub { 4 <= ( () = log_text() =~ /next attempt/g ) } );
+    my ( $status, $time ) = ended('TERM');
+    is $status, 0, 'right status';
+    cmp_ok $time, '<', 1, 'without waiting';
+    my $log = log_text();
+    like $log, qr/worker failed: no luck$/m, 'right reason';
+    is join( ' ', $log =~ /never got ready; next attempt in (\S+) s$/mg ), '0.1 0.2 0.4 0.8', 'ever later';
+    unlike $log, qr/listening/, 'never said it was';
+};
+
+subtest 'Stuck' => sub {
+    my $stuck = sub { 1 while 1 };
+    my @case
+        = ( [ 0.3, 0.3, 'TERM' ], [ 30, 1, 'INT' ], [ 30, 1, qw(TERM TERM) ], [ 30, 0, qw(TERM INT INT) ] );
+    for my $case (@case) {
+        my ( $grace, $expected, @signals ) = @$case;
+        my $last = pop @signals;
+        start( app => $stuck, graceful_timeout => $grace );
+        order();
+        until_true( sub { !-e "$dir/order" } );
+        for my $signal (@signals) { kill $signal => $server; sleep 0.05 }
+        my ( $status, $time ) = ended($last);
+        is $status, 0, "@signals $last: right status";
+        cmp_ok $time, '>', $expected - 0.1, "not before $expected s";
+        cmp_ok $time, '<', $expected + 0.6, 'nor much later';
+        like log_text(), qr/\[sirius $server\] not finished in time, killed: \d+$/m, 'right line';
+    }
+};
+
+subtest 'Without a supervisor' => sub {
+    start();
+    until_true( sub { workers() == 2 } );
+    my @workers = workers();
+    ended('KILL');
+    ok until_true( sub {
+        !grep { !gone($_) } @workers;
+        } ),
+        'the workers go';
+};
+
+subtest 'In one process' => sub {
+    for my $signal (qw(TERM QUIT INT)) {
+        start( workers => 0 );
+        like log_text(), qr/listening/, 'right line';
+        is workers(),               0, 'no child';
+        is + ( ended($signal) )[0], 0, "$signal: right status";
+    }
+    my $turns = 0;
+    start( workers => 0, app => sub { $_[0]{why} = $turns++ ? 'stopped' : 'harakiri' } );
+    for ( 1, 2 ) {
+        order();
+        until_true( sub { !-e "$dir/order" } );
+    }
+    is + ( ended() )[0], 0, 'goes on after harakiri';
+};
+
+subtest 'Ready callback and exit hook' => sub {
+    start(
+        server_ready => sub { print {*STDERR} "ready on $_[0]{host} at $_[0]{port}\n" },
+        child_exit   => sub { print {*STDERR} "exit hook\n" },
+    );
+    like log_text(), qr/\Aready on 127\.0\.0\.1 at [1-9]\d*\n\z/, 'right line';
+    until_true( sub { workers() == 2 } );
+    ended('TERM');
+    is scalar( () = log_text() =~ /^exit hook$/mg ), 2, 'once in each';
+};
+
+done_testing;
