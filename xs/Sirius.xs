@@ -1,5 +1,7 @@
 #include "sirius.h"
 
+#include "net/descriptors.h"
+
 XS(sirius_xs_writer_write);
 XS(sirius_xs_writer_close);
 
@@ -55,6 +57,14 @@ CODE:
 OUTPUT:
     RETVAL
 
+UV
+descriptors(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sr_descriptors_raise();
+OUTPUT:
+    RETVAL
+
 void
 drain(sirius *self)
 CODE:
@@ -106,6 +116,10 @@ CODE:
     (void)hv_stores(RETVAL, "pid", newSViv(atomic_load_explicit(&r->pid, memory_order_relaxed)));
     (void)hv_stores(RETVAL, "requests", newSVuv(atomic_load_explicit(&r->requests, memory_order_relaxed)));
     (void)hv_stores(RETVAL, "connections", newSVuv(atomic_load_explicit(&r->connections, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "idle", newSVuv(atomic_load_explicit(&r->idle, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "waiting", newSVuv(atomic_load_explicit(&r->waiting, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "given", newSVuv(atomic_load_explicit(&r->given, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "taken", newSVuv(atomic_load_explicit(&r->taken, memory_order_relaxed)));
     (void)hv_stores(RETVAL, "since", newSVnv((NV)atomic_load_explicit(&r->since, memory_order_relaxed) / 1e9));
 OUTPUT:
     RETVAL
@@ -118,6 +132,13 @@ CODE:
     atomic_store_explicit(&self->rows[slot].state, SR_WORKER_FREE, memory_order_relaxed);
     atomic_store_explicit(&self->rows[slot].pid, 0, memory_order_relaxed);
     atomic_store_explicit(&self->rows[slot].connections, 0, memory_order_relaxed);
+    atomic_store_explicit(&self->rows[slot].idle, 0, memory_order_relaxed);
+    atomic_store_explicit(&self->rows[slot].waiting, 0, memory_order_relaxed);
+
+void
+stop(sr_scoreboard *self)
+CODE:
+    atomic_store_explicit(&self->stopping, 1, memory_order_relaxed);
 
 void
 DESTROY(sr_scoreboard *self)

@@ -2,6 +2,7 @@
 #include "envpool.h"
 
 #include "base/clock.h"
+#include "core/companion.h"
 
 #include <pthread.h>
 
@@ -50,6 +51,10 @@ static sr_config config_read(pTHX_ HV *hv, sirius *s)
         .max_keepalive_reqs = (uint32_t)number(aTHX_ hv, "max_keepalive_reqs"),
         .keepalive = SvTRUE(conf(aTHX_ hv, "keepalive")),
         .max_requests = number(aTHX_ hv, "max_requests"),
+        .max_connections = number(aTHX_ hv, "max_connections"),
+        .max_queue = number(aTHX_ hv, "max_queue"),
+        .queue_ns = nanoseconds(aTHX_ hv, "queue_timeout"),
+        .companion = SvTRUE(conf(aTHX_ hv, "companion")),
         .tmpdir = SvPV_nolen(s->tmpdir),
         .server = sr_bytes_of(server, len),
     };
@@ -71,6 +76,12 @@ static void listen_all(pTHX_ HV *hv, sirius *s)
 }
 
 /* A child that the application forks must keep its hands off its parent's connections. */
+static void about_to_fork(void)
+{
+    if (sirius_current && sirius_current->engine->scoreboard)
+        sirius_current->engine->scoreboard->app_forks = 1;
+}
+
 static void forked_child(void)
 {
     if (sirius_current)
@@ -90,6 +101,7 @@ void sirius_free(pTHX_ sirius *s)
     }
     Safefree(s->pool);
     sr_engine_free(s->engine);
+    SvREFCNT_dec(s->scoreboard);
     SvREFCNT_dec(s->tmpdir);
     SvREFCNT_dec(s->server);
     sr_buffer_free(&s->head);
@@ -110,13 +122,19 @@ SV *sirius_new(pTHX_ HV *hv)
     sr_scoreboard *scoreboard = NULL;
     if (board && SvROK(*board) && sv_derived_from(*board, "Sirius::Scoreboard"))
         scoreboard = INT2PTR(sr_scoreboard *, SvIV(SvRV(*board)));
+    if (scoreboard)
+        s->scoreboard = SvREFCNT_inc(SvRV(*board)); /* global destruction frees in any order */
     int err = sr_engine_new(&s->engine, &config, scoreboard, (uint32_t)number(aTHX_ hv, "slot"),
                             (int)SvIV(conf(aTHX_ hv, "control_fd")));
     if (err)
         croak("Sirius::Engine->new: %s", Strerror(err));
     listen_all(aTHX_ hv, s);
+    sr_engine_exchange(s->engine, (int)SvIV(conf(aTHX_ hv, "exchange_give")),
+                       (int)SvIV(conf(aTHX_ hv, "exchange_take")));
+    if (config.companion && (err = sr_companion_start(s->engine)) != 0)
+        croak("Sirius::Engine->new: no thread: %s", Strerror(err));
     if (!watching_forks)
-        pthread_atfork(NULL, NULL, forked_child);
+        pthread_atfork(about_to_fork, NULL, forked_child);
     watching_forks = true;
     return self;
 }

@@ -207,6 +207,16 @@ static bool own_getline(pTHX_ SV *handle)
     return own && (!std || GvCV(own) != GvCV(std));
 }
 
+/* Where the next getline would read: the descriptor's position less what is buffered. PerlIO_tell knows
+ * nothing of sysread. */
+static off_t position(pTHX_ PerlIO *f, int fd)
+{
+    if (PerlIOBase(f)->flags & PERLIO_F_WRBUF && PerlIO_flush(f) != 0)
+        return -1;
+    SSize_t buffered = PerlIO_has_cntptr(f) ? PerlIO_get_cnt(f) : 0;
+    return lseek(fd, 0, SEEK_CUR) - (buffered > 0 ? buffered : 0);
+}
+
 /* The descriptor, position and rest of a regular file behind a handle; false: read it by getline. */
 static bool real_file(pTHX_ SV *body, int *fd, off_t *offset, uint64_t *length)
 {
@@ -219,8 +229,7 @@ static bool real_file(pTHX_ SV *body, int *fd, off_t *offset, uint64_t *length)
     *fd = PerlIO_fileno(f);
     if (*fd < 0 || fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0 || !raw_layers(aTHX_ f))
         return false;
-    *offset = PerlIO_tell(f);
-    if (*offset < 0)
+    if ((*offset = position(aTHX_ f, *fd)) < 0)
         return false;
     *length = st.st_size > *offset ? (uint64_t)(st.st_size - *offset) : 0;
     return true;

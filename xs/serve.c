@@ -42,7 +42,7 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     SV *result = n == 1 ? POPs : NULL;
     PUTBACK;
     POPSTACK;
-    if (SvTRUE(ERRSV))
+    if (SvROK(ERRSV) || SvTRUE(ERRSV)) /* an object may be false, or die when it is asked */
         result = NULL;
     if (sr_engine_forked(s->engine)) /* a child that the application forked came back: it must not serve */
         my_exit(0);
@@ -51,8 +51,20 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     return result;
 }
 
+/* An exception as text; its overload is application code and may die as well. A mortal. */
+static SV *error_text(pTHX_ sirius *s, SV *error)
+{
+    SV *copy = sv_2mortal(newSVsv(error));
+    if (SvROK(copy) && SvAMAGIC(copy))
+        copy = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::text", GV_ADD))),
+                           copy, NULL);
+    return copy ? copy : sv_2mortal(newSVpvs("an exception that can't be made text"));
+}
+
 void sirius_log(pTHX_ sirius *s, const char *what, SV *error)
 {
+    if (error)
+        error = error_text(aTHX_ s, error);
     SV *line = sv_2mortal(newSVpvf("[sirius %d] ", (int)getpid()));
     if (s->turn.env) {
         SV **method = sirius_env_fetch(aTHX_ s->turn.env, "REQUEST_METHOD");

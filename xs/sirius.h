@@ -53,6 +53,7 @@ typedef struct sirius {
     sr_buffer head;    /* scratch: the head being made */
     struct iovec *iov; /* scratch, grown to the largest response so far */
     size_t iov_cap;
+    SV *scoreboard;      /* what the engine writes its row of */
     SV *tmpdir, *server; /* strings that the engine's config points into */
 } sirius;
 

@@ -59,6 +59,12 @@ my @TABLE = (
     [ 'keepalive-timeout', 'seconds', 75, 'an idle connection is closed after', { min => 0, max => $WEEK } ],
     [ 'max-keepalive-reqs', 'count', 0, 'requests on one connection; 0 is no limit, 1 no keep-alive', { min => 0, max => $MANY } ],
 
+    'Waiting',
+    [ 'max-connections', 'count', 0, 'in all; the oldest idle one makes room, without one 503. 0: as many as descriptors allow', { min => 0, max => $MANY } ],
+    [ 'max-queue', 'count', 1000, 'complete requests that wait for a worker; 503 past that', { min => 1, max => $MANY } ],
+    [ 'queue-timeout', 'seconds', 30, 'that a complete request may wait (503); 0 is no limit', { min => 0, max => $WEEK } ],
+    [ 'companion', 'bool', 1, 'off: connections of a busy worker wait for it', { hidden => 1 } ],
+
     'Time limits',
     [ 'header-timeout', 'seconds', 30, 'for a whole request head (408)', { alias => ['read-timeout'], min => 0.01, max => $WEEK } ],
     [ 'body-timeout', 'seconds', 30, 'over which --body-rate is measured (408)', { min => 0.01, max => $WEEK } ],
@@ -84,7 +90,7 @@ my @TABLE = (
     [ 'daemonize', 'bool', undef, '', { short => 'D', plackup => 'flag', passed => 1, noop => 'the server stays in the foreground, for systemd, a container or start_server to watch' } ],
     [ 'preload-app', 'bool', undef, '', { noop => 'the application is always loaded before the workers; -L Delayed is the opposite' } ],
     [ 'proctitle', 'bool', undef, '', { typed => '--disable-proctitle', noop => 'the title of the process is never changed' } ],
-    [ 'max-keepalive-connection', 'any', undef, '', { alias => ['max-keepalive-connections'], noop => 'an idle connection costs no worker' } ],
+    [ 'max-keepalive-connection', 'any', undef, '', { alias => ['max-keepalive-connections'], noop => 'an idle connection costs no worker; --max-connections bounds all' } ],
     ( map { [ "$_-readahead-reqs", 'any', undef, '', { noop => 'a worker never waits on one connection' } ] } qw(max min) ),
     ( map { [ "$_-servers", 'any', undef, '', { noop => 'the number of workers is --workers' } ] } qw(min max min-spare max-spare) ),
 );

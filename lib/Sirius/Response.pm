@@ -40,6 +40,12 @@ sub plain {
     return \@plain;
 }
 
+# What an exception says
+sub text {
+    my $error = shift;
+    return "$error";
+}
+
 sub _is_array {
     my $value = shift;
     return 0 if !ref $value;
@@ -93,6 +99,12 @@ Reads an object by C<getline>, 64 KiB at a time, into the writer, and closes it.
   my $copy = plain($response);
 
 A copy in which status, headers and the elements of the body are strings. Dies when it cannot be made.
+
+=head2 text
+
+  my $string = text($exception);
+
+An exception as a string. Dies when its overload does.
 
 =head1 SEE ALSO
 

@@ -10,6 +10,7 @@ use POSIX       qw(WNOHANG);
 use Sirius::Log ();
 use Sirius::Signals;
 use Sirius::Worker;
+use Socket      qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
@@ -29,6 +30,7 @@ sub run {
     return $self->_run_alone if !$self->{conf}{workers};
 
     $self->{scoreboard} = Sirius::Scoreboard->new( $self->{conf}{workers} );
+    $self->{exchange}   = _exchange();
     $self->{signals}    = Sirius::Signals->new(qw(CHLD HUP INT QUIT TERM));
     @{$self}{qw(alive control)} = _pipe();
     @{$self}{qw(news report)}   = _pipe();
@@ -70,7 +72,7 @@ sub _become_worker {
         close $self->{control};
         close $self->{news};
         my $worker = Sirius::Worker->new(
-            ( map { $_ => $self->{$_} } qw(app builder conf listeners scoreboard) ),
+            ( map { $_ => $self->{$_} } qw(app builder conf exchange listeners scoreboard) ),
             control      => $self->{alive},
             multiprocess => 1,
             on_ready     => sub { $self->_tell('ready') },
@@ -107,6 +109,13 @@ sub _cause {
     return "was killed by signal $signal ($SIGNAL_NAME[$signal])" if $signal;
     return 'exited with status ' . ( $status >> 8 )               if $status;
     return $why ? "ended: $why" : 'exited with status 0 inside the application';
+}
+
+# The queue of connections that change their worker; held open here, so that what is in it outlives any of them
+sub _exchange {
+    socketpair my $give, my $take, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC or die "sirius: socketpair: $!\n";
+    $_->blocking(0) for $give, $take;
+    return [ $give, $take ];
 }
 
 # What workers have to tell: "PID ready", "PID done WHY"
@@ -240,6 +249,7 @@ sub _stop {
     my $deadline = _now() + $grace;
     $self->{deadline} = $deadline if !$self->{stopping} || $deadline < $self->{deadline};
     $self->{stopping} = 1;
+    $self->{scoreboard}->stop;
     kill $signal => keys %{ $self->{workers} };
     return;
 }

@@ -3,12 +3,26 @@ package Sirius::Worker;
 use strict;
 use warnings;
 
+use Scalar::Util qw(blessed reftype);
+use overload     ();
+
 # The engine that is serving, for the application that calls exit
 my $serving;
 
 # Options the engine takes as they are
-my @ENGINE = qw(body_memory body_rate body_timeout header_timeout keepalive keepalive_timeout max_body
-    max_header_bytes max_header_fields max_keepalive_reqs max_request_line tmpdir write_timeout);
+my @ENGINE
+    = qw(body_memory body_rate body_timeout companion header_timeout keepalive keepalive_timeout max_body
+    max_header_bytes max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tmpdir
+    write_timeout);
+
+# Before anything listens: a file that ends with another value than the application is a common slip
+sub check_app {
+    my ( $class, $app ) = @_;
+    return $app if ref $app && ( reftype $app eq 'CODE' || blessed $app && overload::Method( $app, '&{}' ) );
+    my $what = !defined $app ? 'undef' : ref $app ? 'a reference to ' . ref $app : "'$app'";
+    die
+        "sirius: the application is not a code reference but $what: does its file end with the application?\n";
+}
 
 sub handlers {
     my $self  = shift;
@@ -32,7 +46,7 @@ sub new {
 sub run {
     my $self = shift;
     srand;
-    my $app    = $self->{builder} ? $self->{builder}->() : $self->{app};
+    my $app    = $self->{builder} ? $self->check_app( $self->{builder}->() ) : $self->{app};
     my $engine = $self->{engine} = Sirius::Engine->new( $self->_engine_conf );
     $self->{on_ready}->();
 
@@ -62,14 +76,23 @@ sub _engine_conf {
     my $conf = $self->{conf};
     return {
         ( map { $_ => $conf->{$_} } @ENGINE ),
-        control_fd   => $self->{control} ? fileno $self->{control} : -1,
-        listeners    => [ map { [ $_->fd, $_->name, $_->port, $_->is_unix ] } @{ $self->{listeners} } ],
-        max_requests => $self->_max_requests,
-        multiprocess => $self->{multiprocess} ? 1 : 0,
-        scoreboard   => $self->{scoreboard},
-        server       => $conf->{server_software},
-        slot         => $self->{slot},
+        max_connections => $conf->{max_connections} || _descriptors(),
+        exchange_give   => $self->{exchange} ? fileno $self->{exchange}[0] : -1,
+        exchange_take   => $self->{exchange} ? fileno $self->{exchange}[1] : -1,
+        control_fd      => $self->{control}  ? fileno $self->{control}     : -1,
+        listeners       => [ map { [ $_->fd, $_->name, $_->port, $_->is_unix ] } @{ $self->{listeners} } ],
+        max_requests    => $self->_max_requests,
+        multiprocess    => $self->{multiprocess} ? 1 : 0,
+        scoreboard      => $self->{scoreboard},
+        server          => $conf->{server_software},
+        slot            => $self->{slot},
     };
+}
+
+# All but some for the application: its log, its database, its temporary files
+sub _descriptors {
+    my $all = Sirius::Engine->descriptors;
+    return $all > 256 ? $all - 128 : int( $all / 2 ) + 1;
 }
 
 # Spread, so that workers of one age do not retire in one moment
@@ -122,6 +145,12 @@ application call is running. C<HUP> is the supervisor's business and does nothin
 An application that calls C<exit> ends the process; its client gets a 500 first.
 
 =head1 METHODS
+
+=head2 check_app
+
+  my $app = Sirius::Worker->check_app($app);
+
+Returns what can be called as an application, and dies with one line about anything else.
 
 =head2 handlers
 

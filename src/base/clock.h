@@ -15,6 +15,14 @@ static inline int64_t sr_clock_monotonic(void)
     return (int64_t)t.tv_sec * SR_SECOND + t.tv_nsec;
 }
 
+/* Nanoseconds since 1970. */
+static inline int64_t sr_clock_wall(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * SR_SECOND + t.tv_nsec;
+}
+
 /* Seconds since 1970, at most 4 ms late: for the Date field, which counts whole seconds. */
 static inline int64_t sr_clock_wall_seconds(void)
 {

@@ -15,9 +15,13 @@ typedef struct sr_config {
     int64_t linger_ns;           /* reading on after a final response, RFC 9112 9.6 */
     uint32_t max_keepalive_reqs; /* requests on one connection, 0: no limit */
     bool keepalive;
-    uint64_t max_requests; /* that this worker may serve before it retires, 0: no limit */
-    const char *tmpdir;    /* NUL-terminated; the embedder keeps it alive */
-    sr_bytes server;       /* value of the Server field, len 0: none; kept alive by the embedder */
+    uint64_t max_requests;    /* that this worker may serve before it retires, 0: no limit */
+    uint64_t max_connections; /* of this process, and of all workers together; at least 1 */
+    uint64_t max_queue;       /* complete requests that wait in all workers; past it 503 */
+    int64_t queue_ns;         /* that a complete request may wait: 503; 0: no limit */
+    bool companion;           /* false: only for measuring what it costs */
+    const char *tmpdir;       /* NUL-terminated; the embedder keeps it alive */
+    sr_bytes server;          /* value of the Server field, len 0: none; kept alive by the embedder */
 } sr_config;
 
 #endif

@@ -55,14 +55,17 @@ typedef struct sr_conn {
     bool close_after; /* in FLUSH: close when all is out */
     bool borrowed;    /* psgix.io: application code has had its hands on the socket */
 
+    uint32_t head_len; /* of the request in READY: bytes of its head at the start of `in` */
     uint32_t requests; /* taken on this connection */
     sr_peer peer;
-    sr_link timer;    /* in one of the engine's deadline lists, or alone */
-    int64_t deadline; /* monotonic ns; valid while timer is linked */
-    sr_link all;      /* in engine->all */
-    sr_link turn;     /* in engine->turns: has bytes or a whole request that wait */
-    int64_t ready_at; /* when the current request was complete */
-    uint64_t sent;    /* bytes of the current response on the wire */
+    sr_link timer;      /* in one of the engine's deadline lists, or alone */
+    uint8_t timer_kind; /* sr_deadline_kind of that list */
+    int64_t deadline;   /* monotonic ns; valid while timer is linked */
+    sr_link all;        /* in engine->all */
+    sr_link turn;       /* in engine->turns: has bytes or a whole request that wait */
+    int64_t ready_at;   /* when the current request was complete */
+    int unacknowledged; /* in FLUSH: bytes in the send buffer when the write limit was set */
+    uint64_t sent;      /* bytes of the current response on the wire */
 
     sr_buffer in;      /* bytes read and not used; while a head is kept for a body: that head first */
     sr_request *parse; /* of the head at the start of `in`; NULL while none has begun. Owned */

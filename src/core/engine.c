@@ -1,22 +1,36 @@
+#include "companion.h"
 #include "parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-enum { TURNS_BETWEEN_POLLS = 16, ACCEPT_PAUSE_MS = 100 };
+enum { TURNS_BETWEEN_POLLS = 16, ACCEPT_PAUSE_MS = 100, GIVE_PATIENCE_MS = 50 };
 
-static void tick(sr_engine *e)
+void sr_engine_tick(sr_engine *e)
 {
     e->now = sr_clock_monotonic();
     int64_t wall = sr_clock_wall_seconds();
-    if (wall != e->wall) {
-        e->wall = wall;
-        sr_date_format(e->date, wall);
-    }
+    if (wall == e->wall)
+        return;
+    e->wall = wall;
+    e->wall_offset = sr_clock_wall() - e->now;
+    sr_date_format(e->date, wall);
 }
 
 /* --- lifecycle --- */
+
+static void limits_init(sr_engine *e, const sr_config *config)
+{
+    e->config = *config;
+    e->limit[SR_DEADLINE_HEAD] = config->header_ns;
+    e->limit[SR_DEADLINE_BODY] = config->body_ns;
+    e->limit[SR_DEADLINE_IDLE] = config->idle_ns;
+    e->limit[SR_DEADLINE_WRITE] = config->write_ns;
+    e->limit[SR_DEADLINE_QUEUE] = config->queue_ns ? config->queue_ns : INT64_MAX / 4;
+    e->limit[SR_DEADLINE_LINGER] = config->linger_ns;
+}
 
 int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *scoreboard, uint32_t slot,
                   int control)
@@ -30,17 +44,13 @@ int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *score
         return err;
     }
     e->scratch = scratch;
-    e->config = *config;
+    limits_init(e, config);
     sr_helm_init(&e->helm);
     sr_link_init(&e->all);
     sr_link_init(&e->turns);
     for (int i = 0; i < SR_DEADLINE_KINDS; i++)
         sr_link_init(&e->deadlines[i]);
-    e->limit[SR_DEADLINE_HEAD] = config->header_ns;
-    e->limit[SR_DEADLINE_BODY] = config->body_ns;
-    e->limit[SR_DEADLINE_IDLE] = config->idle_ns;
-    e->limit[SR_DEADLINE_WRITE] = config->write_ns;
-    e->limit[SR_DEADLINE_LINGER] = config->linger_ns;
+    e->exchange = (sr_exchange){-1, -1};
     e->scoreboard = scoreboard;
     e->row = scoreboard && slot < scoreboard->slots ? &scoreboard->rows[slot] : &e->no_row;
     atomic_store_explicit(&e->row->pid, getpid(), memory_order_relaxed);
@@ -49,7 +59,8 @@ int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *score
         sr_engine_free(e);
         return err;
     }
-    tick(e);
+    sr_engine_tick(e);
+    e->idle_at = e->now;
     *out = e;
     return 0;
 }
@@ -58,12 +69,22 @@ void sr_engine_free(sr_engine *e)
 {
     if (!e)
         return;
-    while (!e->forked && !sr_link_alone(&e->all))
-        sr_conn_close(e, SR_LIST_ENTRY(e->all.next, sr_conn, all));
-    if (!e->forked)
+    if (!e->forked) {
+        sr_companion_stop(e);
+        while (!sr_link_alone(&e->all))
+            sr_conn_close(e, SR_LIST_ENTRY(e->all.next, sr_conn, all));
         sr_loop_free(&e->loop);
+        sr_helm_free(&e->helm);
+    }
     free(e->scratch);
     free(e);
+}
+
+int sr_engine_exchange(sr_engine *e, int give, int take)
+{
+    e->exchange = (sr_exchange){.give = give, .take = take};
+    e->takes = (sr_source){.fd = take, .kind = SR_SOURCE_EXCHANGE};
+    return 0;
 }
 
 int sr_engine_listen(sr_engine *e, int fd, bool is_unix)
@@ -75,26 +96,32 @@ int sr_engine_listen(sr_engine *e, int fd, bool is_unix)
     return 0;
 }
 
-/* EPOLLEXCLUSIVE: a new connection wakes one waiting worker, not all. */
-static void listeners_watch(sr_engine *e, bool on)
+/* EPOLLEXCLUSIVE: what arrives wakes one waiting worker, not all; a worker that does not wait is passed over.
+ */
+static void queue_watch(sr_engine *e, sr_source *s, bool *registered, bool on)
 {
-    for (unsigned i = 0; i < e->n_listeners; i++) {
-        sr_listener *l = &e->listeners[i];
-        if (on && !l->registered)
-            l->registered = sr_loop_add(&e->loop, &l->source, EPOLLIN | EPOLLEXCLUSIVE) == 0;
-        else if (!on && l->registered)
-            l->registered = sr_loop_remove(&e->loop, &l->source) != 0;
-    }
+    if (on && !*registered)
+        *registered = sr_loop_add(&e->loop, s, EPOLLIN | EPOLLEXCLUSIVE) == 0;
+    else if (!on && *registered)
+        *registered = sr_loop_remove(&e->loop, s) != 0;
+}
+
+void sr_engine_queues(sr_engine *e, bool on)
+{
+    for (unsigned i = 0; i < e->n_listeners; i++)
+        queue_watch(e, &e->listeners[i].source, &e->listeners[i].registered, on && !e->accept_again);
+    if (e->takes.fd >= 0 && e->exchange.take >= 0)
+        queue_watch(e, &e->takes, &e->takes_registered, on && e->n_conns < e->config.max_connections);
     e->listening = on;
 }
 
-/* --- what the other files use --- */
-
-void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
+void sr_engine_pause_accept(sr_engine *e)
 {
-    c->deadline = e->now + e->limit[kind];
-    sr_link_append(&e->deadlines[kind], &c->timer);
+    e->accept_again = e->now + ACCEPT_PAUSE_MS * SR_MILLISECOND;
+    sr_engine_queues(e, e->listening);
 }
+
+/* --- connections --- */
 
 bool sr_conn_watch(sr_engine *e, sr_conn *c, uint32_t events)
 {
@@ -118,77 +145,86 @@ void sr_conn_unwatch(sr_engine *e, sr_conn *c)
     c->registered = false;
 }
 
-void sr_conn_close(sr_engine *e, sr_conn *c)
+void sr_conn_enter(sr_engine *e, sr_conn *c)
+{
+    sr_link_append(&e->all, &c->all);
+    e->n_conns++;
+}
+
+void sr_conn_forget(sr_engine *e, sr_conn *c)
 {
     for (int i = e->event; i < e->n_events; i++)
         if (e->events[i].data.ptr == c)
             e->events[i].data.ptr = NULL; /* the batch at hand must not lead to freed memory */
-    sr_link_remove(&c->timer);
+    sr_deadline_clear(e, c);
     sr_link_remove(&c->turn);
     sr_link_remove(&c->all);
     e->n_conns--;
-    atomic_store_explicit(&e->row->connections, e->n_conns, memory_order_relaxed);
     if (c->out)
         e->pending -= sr_output_memory(c->out);
     sr_conn_free(c);
 }
+
+void sr_conn_close(sr_engine *e, sr_conn *c)
+{
+    bool shared = e->scoreboard && atomic_load_explicit(&e->scoreboard->app_forks, memory_order_relaxed);
+    if (shared || c->borrowed)
+        sr_conn_unwatch(e, c);
+    if (shared)
+        shutdown(c->source.fd, SHUT_RDWR);
+    sr_conn_forget(e, c);
+}
+
+/* --- the loop --- */
 
 bool sr_engine_draining(const sr_engine *e)
 {
     return e->drain != SR_DRAIN_NO || e->retiring;
 }
 
-/* --- the loop --- */
-
-static int timeout_ms(const sr_engine *e)
+bool sr_engine_gives(const sr_engine *e)
 {
-    if (!sr_link_alone(&e->turns))
-        return 0;
-    int64_t first = e->accept_again ? e->accept_again : INT64_MAX;
-    for (int i = 0; i < SR_DEADLINE_KINDS; i++) {
-        const sr_link *head = &e->deadlines[i];
-        if (sr_link_alone(head))
-            continue;
-        int64_t deadline = SR_LIST_ENTRY(head->next, sr_conn, timer)->deadline;
-        if (deadline < first)
-            first = deadline;
-    }
-    if (first == INT64_MAX)
-        return -1;
-    if (first <= e->now)
-        return 0;
-    int64_t ms = (first - e->now + SR_MILLISECOND - 1) / SR_MILLISECOND;
-    return ms < 60000 ? (int)ms : 60000;
+    return e->exchange.give >= 0 && !e->orphaned && e->scoreboard &&
+           !atomic_load_explicit(&e->scoreboard->stopping, memory_order_relaxed);
 }
 
-static void expire(sr_engine *e)
+static void publish(sr_engine *e, sr_worker_state state)
 {
-    for (int kind = 0; kind < SR_DEADLINE_KINDS; kind++)
-        while (!sr_link_alone(&e->deadlines[kind])) {
-            sr_conn *c = SR_LIST_ENTRY(e->deadlines[kind].next, sr_conn, timer);
-            if (c->deadline > e->now)
-                break;
-            sr_deadline_clear(c);
-            sr_outflow_expired(e, c, (sr_deadline_kind)kind);
-        }
-    if (e->accept_again && e->accept_again <= e->now) {
-        e->accept_again = 0;
-        listeners_watch(e, true);
+    sr_row *row = e->row;
+    atomic_store_explicit(&row->connections, e->n_conns, memory_order_relaxed);
+    atomic_store_explicit(&row->idle, e->n_idle, memory_order_relaxed);
+    atomic_store_explicit(&row->waiting, e->n_waiting, memory_order_relaxed);
+    atomic_store_explicit(&row->requests, e->served, memory_order_relaxed);
+    if (atomic_load_explicit(&row->state, memory_order_relaxed) != state) {
+        atomic_store_explicit(&row->since, e->now, memory_order_relaxed);
+        atomic_store_explicit(&row->state, state, memory_order_relaxed);
     }
 }
 
-/* False: a signal came, or an error that the next call may not see any more. */
+/* There are connections whose bytes are here, to be served by us. A retiring worker gives them away, unless
+ * nobody takes them for a while. */
+static bool turns_serve(const sr_engine *e)
+{
+    if (sr_link_alone(&e->turns))
+        return false;
+    if (!sr_engine_draining(e) || !sr_engine_gives(e))
+        return true;
+    const sr_conn *c = SR_LIST_ENTRY(e->turns.next, sr_conn, turn);
+    return e->now - c->ready_at > GIVE_PATIENCE_MS * SR_MILLISECOND;
+}
+
+/* False: a signal came. */
 static bool wait_events(sr_engine *e)
 {
-    expire(e);
+    int ms = turns_serve(e) ? 0 : sr_deadlines_timeout(e);
+    int64_t before = e->now;
+    publish(e, sr_engine_draining(e) ? SR_WORKER_DRAINING : ms ? SR_WORKER_IDLE : SR_WORKER_BUSY);
     e->served_from_turns = 0;
-    if (atomic_load_explicit(&e->row->state, memory_order_relaxed) != SR_WORKER_IDLE) {
-        atomic_store_explicit(&e->row->since, e->now, memory_order_relaxed);
-        atomic_store_explicit(&e->row->state, SR_WORKER_IDLE, memory_order_relaxed);
-    }
     e->event = 0;
-    e->n_events = sr_loop_wait(&e->loop, e->events, timeout_ms(e));
-    tick(e);
+    e->n_events = sr_loop_wait(&e->loop, e->events, ms);
+    sr_engine_tick(e);
+    if (e->now - before > 50 * 1000)
+        e->idle_at = e->now; /* 50 us: longer than the wait for events that were there already */
     if (e->n_events >= 0)
         return true;
     e->n_events = 0;
@@ -201,7 +237,8 @@ static void control_readable(sr_engine *e)
     ssize_t n = read(e->control.fd, &byte, 1);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
-    sr_loop_remove(&e->loop, &e->control); /* end of file: the supervisor is gone */
+    sr_loop_remove(&e->loop, &e->control); /* end of file: the supervisor is gone, and nobody replaces us */
+    e->orphaned = true;
     sr_engine_drain(e);
 }
 
@@ -226,10 +263,8 @@ static sr_intake conn_event(sr_engine *e, sr_conn *c, sr_task *task)
     return SR_INTAKE_WAIT;
 }
 
-static sr_next event_dispatch(sr_engine *e, void *ptr, sr_task *task, bool *wake)
+sr_intake sr_engine_event(sr_engine *e, sr_source *s, sr_task *task, bool *wake)
 {
-    sr_source *s = ptr;
-    sr_intake got = SR_INTAKE_WAIT;
     switch (s->kind) {
     case SR_SOURCE_WAKE:
         sr_loop_woken(&e->loop);
@@ -238,111 +273,134 @@ static sr_next event_dispatch(sr_engine *e, void *ptr, sr_task *task, bool *wake
     case SR_SOURCE_CONTROL:
         control_readable(e);
         break;
+    case SR_SOURCE_EXCHANGE:
+        if (e->takes_registered)
+            sr_handover_take(e);
+        break;
     case SR_SOURCE_LISTENER:
-        if (e->listening)
-            got = sr_intake_accept(e, ptr, task);
+        if (((sr_listener *)s)->registered)
+            return sr_intake_accept(e, (sr_listener *)s, task);
         break;
     case SR_SOURCE_CONN:
-        got = conn_event(e, ptr, task);
-        break;
+        return conn_event(e, (sr_conn *)s, task);
     }
-    return got == SR_INTAKE_READY ? SR_NEXT_REQUEST : SR_NEXT_WAKE;
+    return SR_INTAKE_WAIT;
 }
 
-/* True when nothing is left to wait for. Only between two batches of events: it closes connections. */
-static bool drain_step(sr_engine *e)
+/* What is due before the next wait. */
+static void between_batches(sr_engine *e)
 {
-    if (e->listening || e->accept_again) {
-        listeners_watch(e, false);
+    sr_deadlines_expire(e);
+    if (e->accept_again && e->accept_again <= e->now) {
         e->accept_again = 0;
-        e->limit[SR_DEADLINE_LINGER] = e->config.linger_ns < SR_SECOND ? e->config.linger_ns : SR_SECOND;
-        sr_link *lingering = &e->deadlines[SR_DEADLINE_LINGER];
-        sr_link *last = lingering->prev;
-        for (sr_link *l = lingering->next; l != lingering && !sr_link_alone(lingering);) {
-            sr_link *next = l->next;
-            sr_deadline_set(e, SR_LIST_ENTRY(l, sr_conn, timer), SR_DEADLINE_LINGER);
-            if (l == last)
-                break;
-            l = next;
-        }
+        sr_engine_queues(e, e->listening);
     }
-    while (!sr_link_alone(&e->deadlines[SR_DEADLINE_IDLE])) {
-        sr_conn *c = SR_LIST_ENTRY(e->deadlines[SR_DEADLINE_IDLE].next, sr_conn, timer);
-        sr_deadline_clear(c);
-        sr_outflow_expired(e, c, SR_DEADLINE_IDLE);
+    bool full = e->n_conns >= e->config.max_connections;
+    if (!sr_engine_draining(e) && (!e->listening || full == e->takes_registered))
+        sr_engine_queues(e, true);
+}
+
+/* A retiring worker serves no more, unless nobody takes its requests. */
+static bool serve_here(sr_engine *e, sr_task *task)
+{
+    if (!sr_engine_draining(e) || !sr_engine_gives(e) ||
+        e->now - task->conn->ready_at > GIVE_PATIENCE_MS * SR_MILLISECOND)
+        return true;
+    sr_intake_park(e, task);
+    return false;
+}
+
+/* One event of the batch, or one connection whose bytes are here. False: there is neither. */
+static bool work(sr_engine *e, sr_task *task, bool *wake, bool *ready)
+{
+    sr_intake got = SR_INTAKE_WAIT;
+    if (e->event < e->n_events) {
+        sr_source *s = e->events[e->event++].data.ptr;
+        if (s)
+            got = sr_engine_event(e, s, task, wake);
+    } else if (turns_serve(e) && e->served_from_turns < TURNS_BETWEEN_POLLS) {
+        sr_conn *c = SR_LIST_ENTRY(e->turns.next, sr_conn, turn);
+        sr_link_remove(&c->turn);
+        e->served_from_turns++;
+        got = sr_intake_turn(e, c, task);
+    } else {
+        return false;
     }
-    return e->n_conns == 0;
+    *ready = got == SR_INTAKE_READY && serve_here(e, task);
+    return true;
 }
 
 sr_next sr_engine_next(sr_engine *e, sr_task *task)
 {
     if (!e->helm_held)
         sr_engine_return(e);
-    if (!e->listening && !e->accept_again && !sr_engine_draining(e))
-        listeners_watch(e, true);
     for (;;) {
+        bool wake = false, ready = false;
         if (e->drain == SR_DRAIN_NOW)
             return SR_NEXT_DONE;
-        if (e->event < e->n_events) {
-            void *ptr = e->events[e->event++].data.ptr;
-            bool wake = false;
-            if (ptr && event_dispatch(e, ptr, task, &wake) == SR_NEXT_REQUEST)
+        sr_surplus_share(e);
+        if (work(e, task, &wake, &ready)) {
+            if (ready)
                 return SR_NEXT_REQUEST;
             if (wake)
                 return SR_NEXT_WAKE;
             continue;
         }
-        if (!sr_link_alone(&e->turns) && e->served_from_turns < TURNS_BETWEEN_POLLS) {
-            sr_conn *c = SR_LIST_ENTRY(e->turns.next, sr_conn, turn);
-            sr_link_remove(&c->turn);
-            e->served_from_turns++;
-            if (sr_intake_turn(e, c, task) == SR_INTAKE_READY)
-                return SR_NEXT_REQUEST;
-            continue;
-        }
-        if (sr_engine_draining(e) && drain_step(e))
+        between_batches(e);
+        if (sr_engine_draining(e) && sr_drain_step(e))
             return SR_NEXT_DONE;
         if (!wait_events(e))
             return SR_NEXT_WAKE;
     }
 }
 
-void sr_engine_pause_accept(sr_engine *e)
-{
-    listeners_watch(e, false);
-    e->accept_again = e->now + ACCEPT_PAUSE_MS * SR_MILLISECOND;
-}
-
 /* --- the helm --- */
+
+/* The bytes of the task are done with: what follows them is kept. */
+static void task_close(sr_engine *e, sr_conn *c)
+{
+    size_t used = e->current_used;
+    sr_bytes rest = sr_bytes_of(e->current_view.at + used, e->current_view.len - used);
+    sr_conn_forget_request(c, e->current_borrowed ? 0 : used);
+    if (e->current_borrowed && !sr_buffer_add_bytes(&c->in, rest)) {
+        c->keep_alive = false; /* no memory for the next request: answer this one and close */
+        c->linger = true;
+    }
+    e->current = NULL;
+    e->current_view = (sr_bytes){0};
+    e->served++;
+    if (e->config.max_requests && e->served >= e->config.max_requests)
+        e->retiring = true;
+    publish(e, SR_WORKER_BUSY);
+}
 
 void sr_engine_lend(sr_engine *e)
 {
-    sr_conn *c = e->current;
-    if (c && e->current_view.at) {
-        size_t used = e->current_used;
-        sr_bytes rest = sr_bytes_of(e->current_view.at + used, e->current_view.len - used);
-        sr_conn_forget_request(c, e->current_borrowed ? 0 : used);
-        if (e->current_borrowed && !sr_buffer_add_bytes(&c->in, rest)) {
-            c->keep_alive = false; /* no memory for the next request: answer this one and close */
-            c->linger = true;
-        }
-        e->current_view = (sr_bytes){0};
-        e->served++;
-        if (e->config.max_requests && e->served >= e->config.max_requests)
-            e->retiring = true;
-        atomic_store_explicit(&e->row->requests, e->served, memory_order_relaxed);
-        atomic_store_explicit(&e->row->since, e->now, memory_order_relaxed);
-        atomic_store_explicit(&e->row->state, SR_WORKER_BUSY, memory_order_relaxed);
-    }
+    if (e->current)
+        task_close(e, e->current);
+    e->lent_at = e->now;
     e->helm_held = false;
+    atomic_store_explicit(&e->call, atomic_load_explicit(&e->call, memory_order_relaxed) + 1,
+                          memory_order_release);
     sr_helm_leave(&e->helm);
+    atomic_thread_fence(memory_order_seq_cst); /* with the one in park: one of us sees the other */
+    if (atomic_load_explicit(&e->parked, memory_order_relaxed))
+        sr_companion_unpark(e);
 }
 
 void sr_engine_return(sr_engine *e)
 {
+    uint32_t call = atomic_load_explicit(&e->call, memory_order_relaxed);
+    if (call & 1) {
+        atomic_store_explicit(&e->call, call + 1, memory_order_seq_cst);
+        if (atomic_load_explicit(&e->driving, memory_order_seq_cst))
+            sr_companion_nudge(e);
+    }
     sr_helm_take(&e->helm);
     e->helm_held = true;
-    tick(e);
+    sr_engine_tick(e);
+    if (call & 1)
+        e->service_ns += (e->now - e->lent_at - e->service_ns) / 8;
 }
 
 void sr_engine_wake(sr_engine *e)
@@ -352,8 +410,8 @@ void sr_engine_wake(sr_engine *e)
 
 void sr_engine_drain(sr_engine *e)
 {
-    if (e->drain == SR_DRAIN_NO)
-        e->drain = SR_DRAIN_ASKED;
+    int no = SR_DRAIN_NO;
+    atomic_compare_exchange_strong(&e->drain, &no, SR_DRAIN_ASKED);
     sr_loop_wake(&e->loop);
 }
 
@@ -366,6 +424,7 @@ void sr_engine_stop(sr_engine *e)
 bool sr_engine_keeps(const sr_engine *e, const sr_conn *c)
 {
     const sr_config *config = &e->config;
-    return c->keep_alive && config->keepalive && !c->borrowed && !sr_engine_draining(e) &&
+    return c->keep_alive && config->keepalive && !c->borrowed &&
+           (!sr_engine_draining(e) || sr_engine_gives(e)) &&
            (!config->max_keepalive_reqs || c->requests < config->max_keepalive_reqs);
 }

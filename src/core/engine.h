@@ -21,12 +21,13 @@
  */
 #include "../http/date.h"
 #include "../http/response.h"
+#include "../net/exchange.h"
 #include "config.h"
 #include "connection.h"
 #include "helm.h"
 #include "scoreboard.h"
 
-enum { SR_SOURCE_WAKE, SR_SOURCE_CONTROL, SR_SOURCE_LISTENER, SR_SOURCE_CONN };
+enum { SR_SOURCE_WAKE, SR_SOURCE_CONTROL, SR_SOURCE_LISTENER, SR_SOURCE_EXCHANGE, SR_SOURCE_CONN };
 
 enum {
     SR_LISTENERS_MAX = 64,
@@ -39,6 +40,7 @@ typedef enum sr_deadline_kind { /* one list each, in order of time, since the ti
                                 SR_DEADLINE_BODY,
                                 SR_DEADLINE_IDLE,
                                 SR_DEADLINE_WRITE,
+                                SR_DEADLINE_QUEUE,
                                 SR_DEADLINE_LINGER,
                                 SR_DEADLINE_KINDS,
 } sr_deadline_kind;
@@ -52,16 +54,32 @@ typedef struct sr_listener {
 typedef enum sr_drain { SR_DRAIN_NO, SR_DRAIN_ASKED, SR_DRAIN_NOW } sr_drain;
 
 typedef struct sr_engine {
-    sr_config config;
-    sr_helm helm;
+    /* shared with the companion without the helm; who writes is said in companion.h */
+    _Atomic uint32_t call; /* odd: application code runs; each change is a new value. A futex */
+    _Atomic uint32_t parked;
+    _Atomic uint32_t driving;
+    _Atomic uint32_t leaving;
+    _Atomic int drain; /* sr_drain; also written by signal handlers */
+    int nudge;         /* eventfd: the call is over */
+    pthread_t companion;
+    bool has_companion;
     bool helm_held; /* by the Perl thread; touched by that thread only */
     bool forked;    /* set in a forked child, where nothing here may be used */
+    sr_helm helm;
+
+    /* all that follows: with the helm */
+    sr_config config;
     sr_loop loop;
     sr_source control; /* pipe to the supervisor; -1: none. Its end of file means drain */
+    bool orphaned;     /* that end of file has come */
+    sr_exchange exchange;
+    sr_source takes; /* exchange.take in the epoll set */
+    bool takes_registered;
     sr_listener listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
     bool listening;       /* the listeners are in the epoll set */
     int64_t accept_again; /* accept found no descriptors: listeners are out until then; 0: they are not */
+    int64_t retry_at;     /* connections are to be given away and the exchange was full; 0: none */
 
     struct epoll_event events[SR_LOOP_EVENTS]; /* the batch at hand: [event, n_events) is still to do */
     int event, n_events;
@@ -72,19 +90,24 @@ typedef struct sr_engine {
     sr_link deadlines[SR_DEADLINE_KINDS];
     int64_t limit[SR_DEADLINE_KINDS]; /* ns */
     uint64_t n_conns;
-    size_t pending; /* bytes of memory in outputs */
+    uint64_t n_idle, n_waiting; /* lengths of two deadline lists: IDLE and QUEUE */
+    size_t pending;             /* bytes of memory in outputs */
 
     int64_t now; /* monotonic ns, read once a turn */
     int64_t wall;
+    int64_t wall_offset; /* wall clock minus monotonic, ns; renewed each second */
     char date[SR_DATE_LEN];
+    int64_t idle_at;    /* when this worker last had nothing to do */
+    int64_t looked_at;  /* when it last looked for a free colleague */
+    int64_t lent_at;    /* when application code was last entered */
+    int64_t service_ns; /* its own recent time per request, a moving average over 8 */
 
-    sr_conn *current;      /* in SERVING: lent to the Perl thread */
+    sr_conn *current;      /* of the task at hand, until lend */
     bool current_borrowed; /* the task's bytes lie in scratch, not in current->in */
     size_t current_used;   /* bytes of the view that are the request */
     sr_bytes current_view;
     uint64_t served;
-    bool retiring;      /* max_requests reached or asked by the application */
-    volatile int drain; /* sr_drain; written by signal handlers */
+    bool retiring; /* max_requests reached or asked by the application */
 
     sr_scoreboard *scoreboard; /* may be NULL */
     sr_row *row;               /* this worker's, or a private one; never NULL */
@@ -118,6 +141,10 @@ typedef enum sr_next {
 int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *scoreboard, uint32_t slot,
                   int control);
 void sr_engine_free(sr_engine *e); /* closes its connections; in a forked child it only frees memory */
+
+/* Before the first next: the queue that is shared with the other workers. The descriptors stay the caller's.
+ */
+int sr_engine_exchange(sr_engine *e, int give, int take);
 
 /* Before the first next. A listening, non-blocking socket; stays the caller's. 0 or errno (ENOSPC: too many).
  */

@@ -12,6 +12,8 @@ enum { READS_PER_EVENT = 4 }; /* of a body: 512 KiB a turn, then the others */
 
 typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take; /* OVER: refused or closed, do not touch */
 
+#define WAITED_NS (10 * SR_MILLISECOND)
+
 static const char continue_100[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
 static take refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
@@ -36,9 +38,11 @@ static bool keep_parse(sr_engine *e, sr_conn *c)
 
 static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, bool borrowed, sr_task *task)
 {
-    sr_deadline_clear(c);
+    sr_deadline_clear(e, c);
+    if (c->state != SR_CONN_READY)
+        c->ready_at = e->now;
     c->state = SR_CONN_SERVING;
-    c->ready_at = e->now;
+    c->head_len = r->head_len;
     c->requests++;
     c->minor = r->minor;
     c->is_head = r->is_head;
@@ -216,10 +220,72 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
     return SR_INTAKE_WAIT;
 }
 
+/* --- waiting --- */
+
+/* Complete requests that wait in all workers, without the few in the exchange. */
+static uint64_t queue_length(const sr_engine *e)
+{
+    uint64_t sum = e->n_waiting;
+    for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++)
+        if (&e->scoreboard->rows[i] != e->row)
+            sum += atomic_load_explicit(&e->scoreboard->rows[i].waiting, memory_order_relaxed);
+    return sum;
+}
+
+void sr_intake_park(sr_engine *e, sr_task *task)
+{
+    sr_conn *c = task->conn;
+    bool kept = !e->current_borrowed || (keep_parse(e, c) && sr_buffer_add_bytes(&c->in, e->current_view));
+    if (c->body)
+        c->body->fd = task->body_fd;
+    e->current = NULL;
+    e->current_view = (sr_bytes){0};
+    c->requests--; /* it is counted when it is served */
+    c->state = SR_CONN_READY;
+    if (kept && sr_handover_give(e, c))
+        return;
+    if (!kept || queue_length(e) >= e->config.max_queue) {
+        sr_outflow_refuse(e, c, 503, c->is_head);
+        return;
+    }
+    sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, c->ready_at + e->limit[SR_DEADLINE_QUEUE]);
+    sr_link_append(&e->turns, &c->turn);
+    atomic_store_explicit(&e->row->waiting, e->n_waiting, memory_order_relaxed);
+}
+
+/* Nobody wants the answer any more. Looked at only when the request had to wait: it is a system call. */
+static bool gave_up(sr_engine *e, sr_conn *c)
+{
+    char byte;
+    if (e->now - c->ready_at < WAITED_NS)
+        return false;
+    ssize_t n = recv(c->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+static take take_ready(sr_engine *e, sr_conn *c, sr_bytes view, sr_task *task)
+{
+    if (e->config.queue_ns && e->now - c->ready_at > e->config.queue_ns)
+        return refuse(e, c, 503, looks_like_head(view)); /* it spent that time in the exchange */
+    if (gave_up(e, c)) {
+        sr_conn_close(e, c);
+        return TAKE_OVER;
+    }
+    sr_request *r = c->parse;
+    if (!r) {
+        r = &e->request;
+        sr_request_init(r);
+        if (sr_request_feed(r, &e->config.request, view.at, view.len) != SR_PARSE_DONE)
+            return refuse(e, c, 500, looks_like_head(view)); /* the giver read it otherwise: cannot be */
+    }
+    return ready(e, c, r, view, false, task);
+}
+
 sr_intake sr_intake_turn(sr_engine *e, sr_conn *c, sr_task *task)
 {
     sr_bytes view = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
-    switch (take_head(e, c, view, false, task)) {
+    bool whole = c->state == SR_CONN_READY;
+    switch (whole ? take_ready(e, c, view, task) : take_head(e, c, view, false, task)) {
     case TAKE_READY:
         return SR_INTAKE_READY;
     case TAKE_OVER:
@@ -248,6 +314,18 @@ static bool close_oldest_idle(sr_engine *e)
     return true;
 }
 
+/* More connections than there may be, in this process or in all. */
+static bool crowded(const sr_engine *e)
+{
+    uint64_t sum = e->n_conns;
+    if (sum > e->config.max_connections)
+        return true;
+    for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++)
+        if (&e->scoreboard->rows[i] != e->row)
+            sum += atomic_load_explicit(&e->scoreboard->rows[i].connections, memory_order_relaxed);
+    return sum > e->config.max_connections;
+}
+
 sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
 {
     if (!sr_link_alone(&e->turns))
@@ -270,9 +348,11 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
         close(fd);
         return SR_INTAKE_WAIT;
     }
-    sr_link_append(&e->all, &c->all);
-    e->n_conns++;
-    atomic_store_explicit(&e->row->connections, e->n_conns, memory_order_relaxed);
+    sr_conn_enter(e, c);
     sr_deadline_set(e, c, SR_DEADLINE_HEAD);
+    if (crowded(e) && !close_oldest_idle(e)) {
+        sr_outflow_refuse(e, c, 503, false);
+        return SR_INTAKE_WAIT;
+    }
     return sr_intake_readable(e, c, task); /* TCP_DEFER_ACCEPT: the first bytes are here */
 }

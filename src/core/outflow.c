@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -82,17 +84,42 @@ static sr_flush flush(sr_engine *e, sr_conn *c)
     return r == SR_FLUSH_DONE ? r : SR_FLUSH_GONE;
 }
 
+/*
+ * Bytes in the send buffer that the peer has not acknowledged. A socket is writable again only when a third
+ * of its buffer is free, which takes a slow reader longer than write_ns: fewer bytes in the buffer are
+ * progress as well.
+ */
+static int unacknowledged(const sr_conn *c)
+{
+    int n = 0;
+    return ioctl(c->source.fd, SIOCOUTQ, &n) == 0 ? n : 0;
+}
+
+static void stall_watch(sr_engine *e, sr_conn *c)
+{
+    c->unacknowledged = unacknowledged(c);
+    sr_deadline_set(e, c, SR_DEADLINE_WRITE);
+}
+
+static void stalled(sr_engine *e, sr_conn *c)
+{
+    if (unacknowledged(c) < c->unacknowledged)
+        stall_watch(e, c);
+    else
+        sr_conn_close(e, c);
+}
+
 void sr_outflow_writable(sr_engine *e, sr_conn *c)
 {
     uint64_t before = c->sent;
     switch (flush(e, c)) {
     case SR_FLUSH_DONE:
-        sr_deadline_clear(c);
+        sr_deadline_clear(e, c);
         response_over(e, c);
         return;
     case SR_FLUSH_AGAIN:
         if (c->sent != before || sr_link_alone(&c->timer))
-            sr_deadline_set(e, c, SR_DEADLINE_WRITE);
+            stall_watch(e, c);
         sr_conn_watch(e, c, EPOLLOUT);
         return;
     case SR_FLUSH_SHORT:
@@ -105,7 +132,7 @@ void sr_outflow_writable(sr_engine *e, sr_conn *c)
 /* Whatever is pending goes first; then the connection is kept or not. */
 static void flush_then(sr_engine *e, sr_conn *c, bool close_after)
 {
-    sr_deadline_clear(c);
+    sr_deadline_clear(e, c);
     c->state = SR_CONN_FLUSH;
     c->close_after = close_after;
     sr_outflow_writable(e, c);
@@ -117,6 +144,7 @@ void sr_outflow_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
     sr_buffer_init(&out);
     c->linger = true;
     c->gone = false;
+    sr_link_remove(&c->turn);
     sr_conn_forget_request(c, sr_buffer_len(&c->in));
     if (!sr_response_refusal(&out, status, is_head, e->date, e->config.server)) {
         sr_buffer_free(&out);
@@ -166,7 +194,12 @@ void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
     case SR_DEADLINE_IDLE:
         idle_over(e, c);
         break;
+    case SR_DEADLINE_QUEUE:
+        sr_outflow_refuse(e, c, 503, c->is_head);
+        break;
     case SR_DEADLINE_WRITE:
+        stalled(e, c);
+        break;
     case SR_DEADLINE_LINGER:
     case SR_DEADLINE_KINDS:
         sr_conn_close(e, c);
@@ -227,12 +260,19 @@ static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip
 static bool wait_writable(sr_engine *e, sr_conn *c)
 {
     int64_t end = sr_clock_monotonic() + e->config.write_ns;
+    int unread = unacknowledged(c);
     struct pollfd p = {.fd = c->source.fd, .events = POLLOUT};
     int n;
     sr_engine_lend(e);
     do {
         int64_t left = (end - sr_clock_monotonic() + SR_MILLISECOND - 1) / SR_MILLISECOND;
         n = left > 0 ? poll(&p, 1, left < INT_MAX ? (int)left : INT_MAX) : 0;
+        if (n == 0 && unacknowledged(c) < unread) { /* no room yet, but the peer reads */
+            unread = unacknowledged(c);
+            end = sr_clock_monotonic() + e->config.write_ns;
+            n = -1;
+            errno = EINTR;
+        }
     } while (n < 0 && errno == EINTR);
     sr_engine_return(e);
     return n > 0 && !(p.revents & (POLLERR | POLLNVAL));
@@ -311,7 +351,6 @@ bool sr_engine_peer_gone(sr_conn *c)
 
 void sr_engine_finish(sr_engine *e, sr_conn *c)
 {
-    e->current = NULL;
     if (c->gone)
         sr_conn_close(e, c);
     else
@@ -320,7 +359,6 @@ void sr_engine_finish(sr_engine *e, sr_conn *c)
 
 void sr_engine_abort(sr_engine *e, sr_conn *c)
 {
-    e->current = NULL;
     if (c->minor == 0) { /* its end is the only frame a 1.0 client may have: only a reset says "cut" */
         struct linger reset = {.l_onoff = 1, .l_linger = 0};
         setsockopt(c->source.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
@@ -333,7 +371,6 @@ void sr_engine_abort(sr_engine *e, sr_conn *c)
 
 void sr_engine_detach(sr_engine *e, sr_conn *c)
 {
-    e->current = NULL;
     sr_conn_unwatch(e, c);
     sr_conn_close(e, c);
 }

@@ -5,28 +5,58 @@
 #include "engine.h"
 
 /* engine.c */
-void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind);
-static inline void sr_deadline_clear(sr_conn *c)
-{
-    sr_link_remove(&c->timer);
-}
+void sr_conn_enter(sr_engine *e, sr_conn *c); /* into the lists and counts */
 bool sr_conn_watch(sr_engine *e, sr_conn *c,
                    uint32_t events); /* false: epoll_ctl failed, the connection is closed */
 void sr_conn_unwatch(sr_engine *e, sr_conn *c);
 void sr_conn_close(sr_engine *e, sr_conn *c);
-bool sr_engine_draining(const sr_engine *e);
-void sr_engine_pause_accept(sr_engine *e); /* no descriptors: the listeners are left alone for 100 ms */
+void sr_conn_forget(sr_engine *e,
+                    sr_conn *c);   /* frees it and closes our descriptor, but does not end the connection */
+void sr_engine_tick(sr_engine *e); /* reads the clock */
+void sr_engine_pause_accept(sr_engine *e);    /* no descriptors: the listeners are left alone for 100 ms */
+void sr_engine_queues(sr_engine *e, bool on); /* listeners and exchange into the epoll set, or out of it */
+bool sr_engine_draining(const sr_engine *e);  /* takes no more connections */
+bool sr_engine_gives(const sr_engine *e);     /* and colleagues go on: what can move is given to them */
 
-/* intake.c: from readable to a complete request */
 typedef enum sr_intake {
     SR_INTAKE_WAIT,  /* nothing to serve; the connection waits for events, or is closed */
     SR_INTAKE_READY, /* a complete request: task is filled */
 } sr_intake;
+sr_intake sr_engine_event(sr_engine *e, sr_source *s, sr_task *task, bool *wake);
 
+/* deadline.c */
+void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind); /* its whole time from now on */
+void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind,
+                      int64_t deadline); /* one that runs already */
+void sr_deadline_clear(sr_engine *e, sr_conn *c);
+void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit); /* as if it had always been so */
+void sr_deadlines_expire(sr_engine *e);
+int sr_deadlines_timeout(const sr_engine *e); /* ms until something is due, for epoll_wait */
+
+/* handover.c */
+bool sr_handover_can_move(const sr_conn *c);
+bool sr_handover_give(sr_engine *e, sr_conn *c);    /* true: it is gone from here */
+bool sr_handover_give_idle(sr_engine *e, int most); /* true: none is left */
+bool sr_handover_give_turns(sr_engine *e);          /* true: none is left */
+bool sr_handover_take(sr_engine *e);                /* one message; false: there is none */
+
+/* surplus.c */
+void sr_surplus_share(sr_engine *e);
+
+/* drain.c */
+bool sr_drain_step(sr_engine *e); /* true: no connection is left */
+
+/* companion.c */
+void sr_companion_unpark(sr_engine *e);
+void sr_companion_nudge(sr_engine *e);
+
+/* intake.c: from readable to a complete request */
 sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task);
 sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task);
 sr_intake sr_intake_turn(sr_engine *e, sr_conn *c,
                          sr_task *task); /* bytes or a request are in hand already */
+void sr_intake_park(sr_engine *e,
+                    sr_task *task); /* nobody can serve it now: it waits in READY, or is refused */
 
 /* outflow.c: from a response to the wire, and the end of connections */
 void sr_outflow_writable(sr_engine *e, sr_conn *c);

@@ -28,13 +28,20 @@ typedef struct sr_row {
     _Atomic uint64_t
         requests; /* answered or refused by the application's turn; never decreases while pid lives */
     _Atomic uint64_t connections; /* open now */
+    _Atomic uint64_t idle;        /* of them between two requests */
+    _Atomic uint64_t waiting;     /* complete requests that wait in this worker */
+    _Atomic uint64_t given;       /* connections handed to the exchange */
+    _Atomic uint64_t taken;       /* and taken from it */
     _Atomic int64_t since;        /* monotonic ns of the last change between idle and busy */
 } sr_row;
 
 typedef struct sr_scoreboard {
     uint32_t slots;
-    uint32_t unused;
-    size_t size; /* bytes mapped */
+    _Atomic uint32_t
+        stopping; /* set by the supervisor: the whole server ends, so nothing is given away any more */
+    _Atomic uint32_t app_forks; /* set before an application forks: a child may hold our sockets open, so that
+                                   a close alone neither ends a connection nor takes it out of an epoll set */
+    size_t size;                /* bytes mapped */
     sr_row rows[];
 } sr_scoreboard;
 

@@ -15,10 +15,12 @@ BEGIN {
     package Sirius::Scoreboard;
     sub new     { return bless { slots => $_[1] }, $_[0] }
     sub release { }
+    sub stop    { }
 
     package Sirius::Engine;
     our $ORDERS;
     sub abandon { }
+    sub descriptors { return 1024 }
     sub drain   { my $self = shift; $self->{why} ||= 'drained'; return }
     sub new     { my ( $class, $conf ) = @_; return bless {%$conf}, $class }
 

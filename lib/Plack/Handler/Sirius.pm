@@ -17,7 +17,8 @@ sub new {
 
 sub run {
     my ( $self, $app ) = @_;
-    my $conf      = $self->{conf};
+    my $conf = $self->{conf};
+    Sirius::Worker->check_app($app) if !$self->{psgi_app_builder};
     my @listeners = Sirius::Listener->open_all($conf);
     Sirius::Supervisor->new(
         app       => $app,

@@ -1,0 +1,12 @@
+# For the measurements of fairness: / sleeps 1 ms, /slow 500 ms, /long 10 s, /hello answers at once
+use strict;
+use warnings;
+
+my %seconds = ( '/' => 0.001, '/slow' => 0.5, '/long' => 10 );
+
+sub {
+    my $env = shift;
+    my $seconds = $seconds{ $env->{PATH_INFO} };
+    select undef, undef, undef, $seconds if $seconds;
+    return [ 200, [ 'Content-Type' => 'text/plain' ], ["$$"] ];
+};

@@ -1,0 +1,168 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* syscall */
+#endif
+#include "companion.h"
+
+#include "parts.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    TICK_NS = 1000 * 1000, /* a call that is seen by two looks is an overrun: found after 1 to 2 ms */
+    QUIET_TICKS = 20,      /* without a call: then park */
+    RETRY_MS = 5,          /* requests are in hand and the exchange was full */
+    STACK_BYTES = 256 * 1024,
+};
+
+/* --- sleeping --- */
+
+static void park(sr_engine *e, uint32_t seen)
+{
+    atomic_store_explicit(&e->parked, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst); /* with the one in sr_engine_lend: one of us sees the other */
+    while (atomic_load_explicit(&e->call, memory_order_relaxed) == seen &&
+           !atomic_load_explicit(&e->leaving, memory_order_relaxed))
+        syscall(SYS_futex, &e->call, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+    atomic_store_explicit(&e->parked, 0, memory_order_relaxed);
+}
+
+void sr_companion_unpark(sr_engine *e)
+{
+    syscall(SYS_futex, &e->call, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void sr_companion_nudge(sr_engine *e)
+{
+    uint64_t one = 1;
+    ssize_t n = write(e->nudge, &one, sizeof one);
+    (void)n;
+}
+
+static void nudged(sr_engine *e)
+{
+    uint64_t count;
+    ssize_t n = read(e->nudge, &count, sizeof count);
+    (void)n;
+}
+
+/* --- driving --- */
+
+static bool same_call(sr_engine *e, uint32_t call)
+{
+    return atomic_load_explicit(&e->call, memory_order_acquire) == call;
+}
+
+/* One round of what is there, broken off as soon as the call is over: the Perl thread waits for the helm. */
+static void step(sr_engine *e, uint32_t call)
+{
+    sr_task task;
+    e->event = 0;
+    e->n_events = sr_loop_wait(&e->loop, e->events, 0);
+    if (e->n_events < 0)
+        e->n_events = 0;
+    sr_engine_tick(e);
+    while (e->event < e->n_events && same_call(e, call)) {
+        sr_source *s = e->events[e->event++].data.ptr;
+        bool wake; /* a signal: the Perl thread looks for those by itself when the call is over */
+        if (s && sr_engine_event(e, s, &task, &wake) == SR_INTAKE_READY)
+            sr_intake_park(e, &task);
+    }
+    e->event = e->n_events = 0; /* level-triggered: what is dropped is reported again */
+    sr_deadlines_expire(e);
+    if (sr_engine_draining(e))
+        sr_drain_step(e);
+    else
+        sr_handover_give_turns(e);
+}
+
+static int patience_ms(sr_engine *e)
+{
+    int ms = sr_deadlines_timeout(e);
+    return sr_link_alone(&e->turns) || (ms >= 0 && ms < RETRY_MS) ? ms : RETRY_MS;
+}
+
+/*
+ * The call `call` overruns: drive until it ends. The worker's epoll set is waited for by poll, from outside,
+ * so that it has no waiter of ours when the Perl thread waits in it again.
+ */
+static void drive(sr_engine *e, uint32_t call)
+{
+    struct pollfd p[2] = {{.fd = e->loop.epoll, .events = POLLIN}, {.fd = e->nudge, .events = POLLIN}};
+    sr_helm_take(&e->helm);
+    if (same_call(e, call)) {
+        sr_engine_queues(e, false);
+        atomic_store_explicit(&e->driving, 1, memory_order_seq_cst);
+        while (same_call(e, call) && !atomic_load_explicit(&e->leaving, memory_order_relaxed)) {
+            step(e, call);
+            int ms = patience_ms(e);
+            sr_helm_leave(&e->helm);
+            poll(p, 2, ms);
+            if (p[1].revents)
+                nudged(e);
+            sr_helm_take(&e->helm);
+        }
+        atomic_store_explicit(&e->driving, 0, memory_order_seq_cst);
+    }
+    sr_helm_leave(&e->helm);
+}
+
+static void *companion(void *arg)
+{
+    sr_engine *e = arg;
+    uint32_t seen = atomic_load_explicit(&e->call, memory_order_relaxed);
+    int quiet = 0;
+    while (!atomic_load_explicit(&e->leaving, memory_order_relaxed)) {
+        struct timespec tick = {.tv_nsec = TICK_NS};
+        nanosleep(&tick, NULL);
+        uint32_t now = atomic_load_explicit(&e->call, memory_order_relaxed);
+        if (now != seen) {
+            seen = now;
+            quiet = 0;
+        } else if (now & 1) {
+            drive(e, now);
+            quiet = 0;
+        } else if (++quiet >= QUIET_TICKS) {
+            park(e, seen);
+            quiet = 0;
+        }
+    }
+    return NULL;
+}
+
+/* --- start and stop --- */
+
+int sr_companion_start(sr_engine *e)
+{
+    sigset_t all, before;
+    pthread_attr_t attr;
+    e->nudge = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (e->nudge < 0)
+        return errno;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    sigfillset(&all); /* a thread inherits the mask: no handler of the application may ever run on it */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = pthread_create(&e->companion, &attr, companion, e);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    e->has_companion = err == 0;
+    return err;
+}
+
+void sr_companion_stop(sr_engine *e)
+{
+    if (!e->has_companion)
+        return;
+    atomic_store_explicit(&e->leaving, 1, memory_order_seq_cst);
+    sr_companion_unpark(e);
+    sr_companion_nudge(e);
+    pthread_join(e->companion, NULL);
+    e->has_companion = false;
+    close(e->nudge);
+}

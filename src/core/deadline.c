@@ -1,0 +1,88 @@
+/*
+ * deadline: time limits as lists in order of time, one for each kind, since the time limit of a kind is
+ * constant: setting one is an append, looking for the next due one is a look at a few heads.
+ */
+#include "parts.h"
+
+static void count_idle(sr_engine *e, sr_deadline_kind kind, int64_t by)
+{
+    if (kind == SR_DEADLINE_IDLE)
+        e->n_idle += (uint64_t)by;
+    if (kind == SR_DEADLINE_QUEUE)
+        e->n_waiting += (uint64_t)by;
+}
+
+void sr_deadline_clear(sr_engine *e, sr_conn *c)
+{
+    if (sr_link_alone(&c->timer))
+        return;
+    count_idle(e, (sr_deadline_kind)c->timer_kind, -1);
+    sr_link_remove(&c->timer);
+}
+
+static void enter(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t deadline)
+{
+    sr_deadline_clear(e, c);
+    c->deadline = deadline;
+    c->timer_kind = (uint8_t)kind;
+    count_idle(e, kind, 1);
+}
+
+void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
+{
+    enter(e, c, kind, e->now + e->limit[kind]);
+    sr_link_append(&e->deadlines[kind], &c->timer);
+}
+
+void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t deadline)
+{
+    int64_t last = e->now + e->limit[kind];
+    enter(e, c, kind, deadline < last ? deadline : last);
+    sr_link *at = e->deadlines[kind].prev; /* from the end: what comes from a colleague is seldom old */
+    while (at != &e->deadlines[kind] && SR_LIST_ENTRY(at, sr_conn, timer)->deadline > c->deadline)
+        at = at->prev;
+    sr_link_append(at->next, &c->timer);
+}
+
+void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit)
+{
+    int64_t less = e->limit[kind] - limit;
+    if (less <= 0)
+        return;
+    e->limit[kind] = limit;
+    for (sr_link *l = e->deadlines[kind].next; l != &e->deadlines[kind]; l = l->next)
+        SR_LIST_ENTRY(l, sr_conn, timer)->deadline -= less;
+}
+
+void sr_deadlines_expire(sr_engine *e)
+{
+    for (int kind = 0; kind < SR_DEADLINE_KINDS; kind++)
+        while (!sr_link_alone(&e->deadlines[kind])) {
+            sr_conn *c = SR_LIST_ENTRY(e->deadlines[kind].next, sr_conn, timer);
+            if (c->deadline > e->now)
+                break;
+            sr_deadline_clear(e, c);
+            sr_outflow_expired(e, c, (sr_deadline_kind)kind);
+        }
+}
+
+int sr_deadlines_timeout(const sr_engine *e)
+{
+    int64_t first = e->accept_again ? e->accept_again : INT64_MAX;
+    if (e->retry_at && e->retry_at < first)
+        first = e->retry_at;
+    for (int kind = 0; kind < SR_DEADLINE_KINDS; kind++) {
+        const sr_link *head = &e->deadlines[kind];
+        if (sr_link_alone(head))
+            continue;
+        int64_t deadline = SR_LIST_ENTRY(head->next, sr_conn, timer)->deadline;
+        if (deadline < first)
+            first = deadline;
+    }
+    if (first == INT64_MAX)
+        return -1;
+    if (first <= e->now)
+        return 0;
+    int64_t ms = (first - e->now + SR_MILLISECOND - 1) / SR_MILLISECOND;
+    return ms < 60000 ? (int)ms : 60000;
+}

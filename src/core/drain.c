@@ -1,0 +1,45 @@
+/*
+ * drain: how a worker ends without a client noticing: what can move is given to its colleagues, what can't is
+ * finished. Only when the whole server ends are idle connections closed.
+ */
+#include "parts.h"
+
+enum { RETRY_MS = 2 };
+
+/* Heads that have begun, and new connections that have sent nothing yet. */
+static bool give_heads(sr_engine *e)
+{
+    sr_link *head = &e->deadlines[SR_DEADLINE_HEAD];
+    for (sr_link *l = head->next, *next; l != head; l = next) {
+        next = l->next;
+        if (!sr_handover_give(e, SR_LIST_ENTRY(l, sr_conn, timer)))
+            return false;
+    }
+    return true;
+}
+
+/*
+ * The whole server ends, or nobody is left to give to. A client that was active within the last second may be
+ * about to send: it is told "Connection: close" with one more response instead of finding its connection
+ * closed.
+ */
+static void let_go(sr_engine *e)
+{
+    while (sr_handover_take(e)) /* what we gave while we still could */
+        ;
+    sr_deadline_shorten(e, SR_DEADLINE_IDLE, SR_SECOND);
+    sr_deadlines_expire(e);
+}
+
+bool sr_drain_step(sr_engine *e)
+{
+    sr_engine_queues(e, false);
+    sr_deadline_shorten(e, SR_DEADLINE_LINGER, SR_SECOND);
+    e->retry_at = 0;
+    if (!sr_engine_gives(e)) {
+        let_go(e);
+    } else if (!sr_handover_give_turns(e) || !sr_handover_give_idle(e, INT32_MAX) || !give_heads(e)) {
+        e->retry_at = e->now + RETRY_MS * SR_MILLISECOND;
+    }
+    return e->n_conns == 0;
+}
