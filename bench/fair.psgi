@@ -2,11 +2,13 @@
 use strict;
 use warnings;
 
+use Time::HiRes qw(sleep);
+
 my %seconds = ( '/' => 0.001, '/slow' => 0.5, '/long' => 10 );
 
 sub {
-    my $env = shift;
+    my $env     = shift;
     my $seconds = $seconds{ $env->{PATH_INFO} };
-    select undef, undef, undef, $seconds if $seconds;
+    sleep $seconds if $seconds;
     return [ 200, [ 'Content-Type' => 'text/plain' ], ["$$"] ];
 };

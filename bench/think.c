@@ -1,11 +1,12 @@
 #define _GNU_SOURCE
 /*
- * think: a closed-loop client whose connections think between requests. It prints the latency of the fast requests.
+ * think: a closed-loop client whose connections think between requests. It prints the latency of the fast
+ * requests.
  *
  *   think PORT CONNECTIONS THINK_MS SLOW_PER_MILLE SECONDS [FAST_PATH SLOW_PATH]
  *
- * Every connection is kept alive; a request is slow with a chance of SLOW_PER_MILLE / 1000. Think times are uniform
- * between 0.5 and 1.5 times THINK_MS. One line of name=value pairs, in ms.
+ * Every connection is kept alive; a request is slow with a chance of SLOW_PER_MILLE / 1000. Think times are
+ * uniform between 0.5 and 1.5 times THINK_MS. One line of name=value pairs, in ms.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -51,7 +52,8 @@ static double random_unit(void)
 
 static void dial(conn *c, int ep)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     c->fd = socket(AF_INET, SOCK_STREAM, 0);
     if (connect(c->fd, (struct sockaddr *)&a, sizeof a) < 0) {
         perror("connect");
@@ -71,7 +73,8 @@ static void ask(conn *c)
 {
     char req[256];
     c->slow = random_unit() * 1000 < slow_mille;
-    int n = snprintf(req, sizeof req, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", c->slow ? slow_path : fast_path);
+    int n = snprintf(req, sizeof req, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                     c->slow ? slow_path : fast_path);
     c->sent = now_ns();
     if (write(c->fd, req, (size_t)n) != n)
         errors++;
@@ -118,7 +121,10 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double quantile(double q) { return n_latency ? latency[(size_t)(q * (double)(n_latency - 1))] : 0; }
+static double quantile(double q)
+{
+    return n_latency ? latency[(size_t)(q * (double)(n_latency - 1))] : 0;
+}
 
 static void report(double seconds)
 {
@@ -128,15 +134,17 @@ static void report(double seconds)
         most = conns[i].done > most ? conns[i].done : most;
     }
     qsort(latency, n_latency, sizeof *latency, by_value);
-    printf("fast=%zu slow=%lu errors=%lu reconnects=%lu rate=%.0f p50=%.2f p90=%.2f p99=%.2f p99.9=%.2f max=%.2f least=%lu most=%lu\n",
-           n_latency, slow_done, errors, reconnects, (double)(n_latency + slow_done) / seconds, quantile(0.5), quantile(0.9),
-           quantile(0.99), quantile(0.999), quantile(1), least, most);
+    printf("fast=%zu slow=%lu errors=%lu reconnects=%lu rate=%.0f p50=%.2f p90=%.2f p99=%.2f p99.9=%.2f "
+           "max=%.2f least=%lu most=%lu\n",
+           n_latency, slow_done, errors, reconnects, (double)(n_latency + slow_done) / seconds, quantile(0.5),
+           quantile(0.9), quantile(0.99), quantile(0.999), quantile(1), least, most);
 }
 
 int main(int argc, char **argv)
 {
     if (argc < 6) {
-        fprintf(stderr, "usage: think PORT CONNECTIONS THINK_MS SLOW_PER_MILLE SECONDS [FAST_PATH SLOW_PATH]\n");
+        fprintf(stderr,
+                "usage: think PORT CONNECTIONS THINK_MS SLOW_PER_MILLE SECONDS [FAST_PATH SLOW_PATH]\n");
         return 2;
     }
     port = atoi(argv[1]);

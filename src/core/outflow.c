@@ -218,8 +218,9 @@ static ssize_t send_some(sr_conn *c, struct iovec *iov, int n)
         size_t want = 0;
         for (size_t i = 0; i < msg.msg_iovlen; i++)
             want += iov[i].iov_len;
-        ssize_t sent =
-            sendmsg(c->source.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT | (n > IOV_BATCH ? MSG_MORE : 0));
+        int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (n > IOV_BATCH ? MSG_MORE : 0);
+        ssize_t sent = n == 1 ? send(c->source.fd, iov->iov_base, iov->iov_len, flags)
+                              : sendmsg(c->source.fd, &msg, flags);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
