@@ -14,6 +14,7 @@
     X(SERVER_PROTOCOL, "SERVER_PROTOCOL")                                                                    \
     X(REMOTE_ADDR, "REMOTE_ADDR")                                                                            \
     X(REMOTE_PORT, "REMOTE_PORT")                                                                            \
+    X(REQUEST_START, "psgix.request_start")                                                                  \
     X(SERVER_NAME, "SERVER_NAME")                                                                            \
     X(SERVER_PORT, "SERVER_PORT")                                                                            \
     X(INPUT, "psgi.input")                                                                                   \
@@ -206,6 +207,8 @@ static uint8_t slot_kind(int key)
 {
     if (key <= KEY_REMOTE_PORT || key >= FIXED)
         return ENVPOOL_TEXT;
+    if (key == KEY_REQUEST_START)
+        return ENVPOOL_NUMBER;
     if (key == KEY_VERSION || key == KEY_HANDLERS)
         return ENVPOOL_ARRAY;
     return key == KEY_INPUT || key == KEY_IO || key == KEY_INFORMATIONAL ? ENVPOOL_LAZY : ENVPOOL_CONST;
@@ -247,6 +250,7 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_task *t)
     texts_make(aTHX_ & x, t);
     for (int i = 0; i <= KEY_REMOTE_PORT; i++)
         envpool_set(aTHX_ & env->slots[i], x.of[i].at, x.of[i].len);
+    SvNV_set(env->slots[KEY_REQUEST_START].value, (NV)(t->conn->ready_at + s->engine->wall_offset) / 1e9);
     if (t->body.len || t->body_fd >= 0)
         sirius_lazy_body(aTHX_ env->slots[KEY_INPUT].value, t->body, t->body_fd);
     sirius_lazy_arm(aTHX_ env->slots[KEY_IO].value, s->turn.serial);

@@ -41,6 +41,8 @@ SV *envpool_make(pTHX_ const envpool_slot *slot)
     switch ((envpool_kind)slot->kind) {
     case ENVPOOL_TEXT:
         break;
+    case ENVPOOL_NUMBER:
+        return newSVnv(0);
     case ENVPOOL_CONST:
         return newSVsv(slot->master);
     case ENVPOOL_ARRAY: {
@@ -116,6 +118,8 @@ static bool same(pTHX_ const envpool_slot *slot)
     switch ((envpool_kind)slot->kind) {
     case ENVPOOL_TEXT:
         return is_plain_string(slot->value);
+    case ENVPOOL_NUMBER:
+        return SvFLAGS(slot->value) == (SVt_NV | SVf_NOK | SVp_NOK);
     case ENVPOOL_CONST:
         return same_const(slot->value, slot->master);
     case ENVPOOL_ARRAY:

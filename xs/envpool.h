@@ -17,10 +17,11 @@
 enum { ENVPOOL_FIELDS = 32, ENVPOOL_SLOTS = ENVPOOL_FIELDS + 32 };
 
 typedef enum envpool_kind {
-    ENVPOOL_TEXT,  /* set for each request */
-    ENVPOOL_CONST, /* a copy of `master` */
-    ENVPOOL_ARRAY, /* a reference to an array of its own, with the numbers of `master` in it, or empty */
-    ENVPOOL_LAZY,  /* see lazy.c; lazy_kind */
+    ENVPOOL_TEXT,   /* set for each request */
+    ENVPOOL_NUMBER, /* likewise */
+    ENVPOOL_CONST,  /* a copy of `master` */
+    ENVPOOL_ARRAY,  /* a reference to an array of its own, with the numbers of `master` in it, or empty */
+    ENVPOOL_LAZY,   /* see lazy.c; lazy_kind */
 } envpool_kind;
 
 typedef struct envpool_slot {

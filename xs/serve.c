@@ -1,6 +1,7 @@
 /*
  * serve: the loop of a worker: next request, call the application, hand the response over.
  */
+#include "base/clock.h"
 #include "envpool.h"
 
 #include <unistd.h>
@@ -197,6 +198,7 @@ void sirius_abandon(pTHX_ sirius *s, const char *why)
         sirius_fail(aTHX_ s, why, NULL);
         finish(s);
     }
+    sr_engine_evacuate(s->engine, 2 * SR_SECOND);
     sr_engine_lend(s->engine);
     sirius_current = NULL;
 }

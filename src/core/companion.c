@@ -6,6 +6,7 @@
 #include "parts.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,9 +17,13 @@
 enum {
     TICK_NS = 1000 * 1000, /* a call that is seen by two looks is an overrun: found after 1 to 2 ms */
     QUIET_TICKS = 20,      /* without a call: then park */
-    RETRY_MS = 5,          /* requests are in hand and the exchange was full */
+    RETRY_MS = 5,
+    SWEEP_MAX = 64, /* messages looked through at once */
+    SWEEP_MS = 200, /* requests are in hand and the exchange was full */
     STACK_BYTES = 256 * 1024,
 };
+
+#define SWEEP_NS (SWEEP_MS * SR_MILLISECOND)
 
 /* --- sleeping --- */
 
@@ -58,6 +63,16 @@ static bool same_call(sr_engine *e, uint32_t call)
     return atomic_load_explicit(&e->call, memory_order_acquire) == call;
 }
 
+/* Nobody takes from the exchange, so nobody sees that a request in it has waited too long: look through it
+ * ourselves. */
+static void sweep(sr_engine *e)
+{
+    e->swept_at = e->now;
+    for (int i = 0; i < SWEEP_MAX && sr_handover_take(e); i++)
+        ;
+    sr_deadlines_expire(e);
+}
+
 /* One round of what is there, broken off as soon as the call is over: the Perl thread waits for the helm. */
 static void step(sr_engine *e, uint32_t call)
 {
@@ -67,24 +82,32 @@ static void step(sr_engine *e, uint32_t call)
     if (e->n_events < 0)
         e->n_events = 0;
     sr_engine_tick(e);
+    e->stepping = true;
     while (e->event < e->n_events && same_call(e, call)) {
         sr_source *s = e->events[e->event++].data.ptr;
         bool wake; /* a signal: the Perl thread looks for those by itself when the call is over */
         if (s && sr_engine_event(e, s, &task, &wake) == SR_INTAKE_READY)
             sr_intake_park(e, &task);
     }
+    e->stepping = false;
     e->event = e->n_events = 0; /* level-triggered: what is dropped is reported again */
     sr_deadlines_expire(e);
-    if (sr_engine_draining(e))
+    if (sr_engine_draining(e)) {
         sr_drain_step(e);
-    else
-        sr_handover_give_turns(e);
+        return;
+    }
+    bool alone = !sr_surplus_colleagues(e, e->now);
+    sr_engine_listeners(e, alone);
+    if (alone && e->config.queue_ns && e->now - e->swept_at > SWEEP_NS)
+        sweep(e);
+    sr_handover_give_turns(e);
 }
 
 static int patience_ms(sr_engine *e)
 {
     int ms = sr_deadlines_timeout(e);
-    return sr_link_alone(&e->turns) || (ms >= 0 && ms < RETRY_MS) ? ms : RETRY_MS;
+    int most = !sr_link_alone(&e->turns) ? RETRY_MS : e->listening && e->config.queue_ns ? SWEEP_MS : INT_MAX;
+    return ms >= 0 && ms < most ? ms : most == INT_MAX ? -1 : most;
 }
 
 /*

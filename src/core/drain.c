@@ -43,3 +43,20 @@ bool sr_drain_step(sr_engine *e)
     }
     return e->n_conns == 0;
 }
+
+void sr_engine_evacuate(sr_engine *e, int64_t ns)
+{
+    sr_task task;
+    bool wake;
+    e->retiring = true;
+    sr_engine_tick(e);
+    for (int64_t end = e->now + ns; e->now < end && !sr_drain_step(e); sr_engine_tick(e)) {
+        e->n_events = sr_loop_wait(&e->loop, e->events, RETRY_MS);
+        for (e->event = 0; e->event < e->n_events;) {
+            sr_source *s = e->events[e->event++].data.ptr;
+            if (s && sr_engine_event(e, s, &task, &wake) == SR_INTAKE_READY)
+                sr_intake_park(e, &task);
+        }
+        sr_deadlines_expire(e);
+    }
+}

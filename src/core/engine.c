@@ -106,19 +106,24 @@ static void queue_watch(sr_engine *e, sr_source *s, bool *registered, bool on)
         *registered = sr_loop_remove(&e->loop, s) != 0;
 }
 
-void sr_engine_queues(sr_engine *e, bool on)
+void sr_engine_listeners(sr_engine *e, bool on)
 {
     for (unsigned i = 0; i < e->n_listeners; i++)
         queue_watch(e, &e->listeners[i].source, &e->listeners[i].registered, on && !e->accept_again);
+    e->listening = on;
+}
+
+void sr_engine_queues(sr_engine *e, bool on)
+{
+    sr_engine_listeners(e, on);
     if (e->takes.fd >= 0 && e->exchange.take >= 0)
         queue_watch(e, &e->takes, &e->takes_registered, on && e->n_conns < e->config.max_connections);
-    e->listening = on;
 }
 
 void sr_engine_pause_accept(sr_engine *e)
 {
     e->accept_again = e->now + ACCEPT_PAUSE_MS * SR_MILLISECOND;
-    sr_engine_queues(e, e->listening);
+    sr_engine_listeners(e, e->listening);
 }
 
 /* --- connections --- */
@@ -293,7 +298,7 @@ static void between_batches(sr_engine *e)
     sr_deadlines_expire(e);
     if (e->accept_again && e->accept_again <= e->now) {
         e->accept_again = 0;
-        sr_engine_queues(e, e->listening);
+        sr_engine_listeners(e, e->listening);
     }
     bool full = e->n_conns >= e->config.max_connections;
     if (!sr_engine_draining(e) && (!e->listening || full == e->takes_registered))

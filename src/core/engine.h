@@ -75,6 +75,8 @@ typedef struct sr_engine {
     sr_exchange exchange;
     sr_source takes; /* exchange.take in the epoll set */
     bool takes_registered;
+    bool stepping;    /* the companion takes events: what is complete must wait for a worker */
+    int64_t swept_at; /* when the companion last looked for requests that are too old in the exchange */
     sr_listener listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
     bool listening;       /* the listeners are in the epoll set */
@@ -193,6 +195,12 @@ void sr_engine_abort(sr_engine *e, sr_conn *c);
 
 /* The application keeps the socket (psgix.io): forget it here without shutting it down. */
 void sr_engine_detach(sr_engine *e, sr_conn *c);
+
+/*
+ * The application ended the process in the middle of everything: give away and flush what can be, for at most
+ * `ns`. Nothing but sr_engine_free may follow.
+ */
+void sr_engine_evacuate(sr_engine *e, int64_t ns);
 
 /* Finish the request at hand, take no more, then SR_NEXT_DONE. */
 static inline void sr_engine_retire(sr_engine *e)

@@ -42,6 +42,12 @@ static void parcel_fill(sr_parcel *p, const sr_conn *c)
     p->bytes += (uint32_t)sr_buffer_len(&c->body->mem);
 }
 
+static void count_queued(sr_engine *e, int by)
+{
+    if (e->scoreboard && by)
+        atomic_fetch_add_explicit(&e->scoreboard->queued, by, memory_order_relaxed);
+}
+
 /* The other process has it: forget it here, without a word to the peer. */
 static void given(sr_engine *e, sr_conn *c)
 {
@@ -66,8 +72,11 @@ bool sr_handover_give(sr_engine *e, sr_conn *c)
     }
     if (p.body == SR_PARCEL_FILE)
         fds[n_fds++] = c->body->fd;
-    if (sr_exchange_give(&e->exchange, &p, 1, fds, n_fds, parts, 3) != SR_EXCHANGE_OK)
+    count_queued(e, c->state == SR_CONN_READY); /* before: a taker must not count down first */
+    if (sr_exchange_give(&e->exchange, &p, 1, fds, n_fds, parts, 3) != SR_EXCHANGE_OK) {
+        count_queued(e, -(c->state == SR_CONN_READY));
         return false;
+    }
     atomic_fetch_add_explicit(&e->row->given, 1, memory_order_relaxed);
     given(e, c);
     return true;
@@ -163,13 +172,18 @@ bool sr_handover_take(sr_engine *e)
     sr_parcel parcels[SR_PARCELS_MAX];
     int fds[SR_PARCELS_MAX + 1], n = 0, n_fds = 0;
     size_t n_bytes;
-    if (e->exchange.take < 0 ||
-        sr_exchange_take(&e->exchange, parcels, &n, fds, &n_fds, e->scratch, &n_bytes) != SR_EXCHANGE_OK)
+    if (e->exchange.take < 0)
         return false;
+    if (sr_exchange_take(&e->exchange, parcels, &n, fds, &n_fds, e->scratch, &n_bytes) != SR_EXCHANGE_OK) {
+        if (e->scoreboard)
+            atomic_store_explicit(&e->scoreboard->queued, 0, memory_order_relaxed);
+        return false;
+    }
     atomic_fetch_add_explicit(&e->row->taken, (uint64_t)n, memory_order_relaxed);
     for (int i = 0, fd = 0; i < n; i++) {
         sr_conn *c = unpack(e, &parcels[i], fds + fd, e->scratch);
         fd += parcels[i].body == SR_PARCEL_FILE ? 2 : 1;
+        count_queued(e, -(parcels[i].state == SR_CONN_READY));
         if (c)
             settle(e, c, parcels[i].deadline);
     }

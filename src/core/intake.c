@@ -222,10 +222,11 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
 
 /* --- waiting --- */
 
-/* Complete requests that wait in all workers, without the few in the exchange. */
+/* Complete requests that wait in the exchange and in all workers. */
 static uint64_t queue_length(const sr_engine *e)
 {
-    uint64_t sum = e->n_waiting;
+    int32_t queued = e->scoreboard ? atomic_load_explicit(&e->scoreboard->queued, memory_order_relaxed) : 0;
+    uint64_t sum = e->n_waiting + (queued > 0 ? (uint64_t)queued : 0);
     for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++)
         if (&e->scoreboard->rows[i] != e->row)
             sum += atomic_load_explicit(&e->scoreboard->rows[i].waiting, memory_order_relaxed);
@@ -242,9 +243,10 @@ void sr_intake_park(sr_engine *e, sr_task *task)
     e->current_view = (sr_bytes){0};
     c->requests--; /* it is counted when it is served */
     c->state = SR_CONN_READY;
-    if (kept && sr_handover_give(e, c))
+    bool room = queue_length(e) < e->config.max_queue;
+    if (kept && room && sr_handover_give(e, c))
         return;
-    if (!kept || queue_length(e) >= e->config.max_queue) {
+    if (!kept || !room) {
         sr_outflow_refuse(e, c, 503, c->is_head);
         return;
     }
@@ -328,7 +330,7 @@ static bool crowded(const sr_engine *e)
 
 sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
 {
-    if (!sr_link_alone(&e->turns))
+    if (!sr_link_alone(&e->turns) && !e->stepping)
         return SR_INTAKE_WAIT; /* work is in hand: leave it to a worker that waits */
     struct sockaddr_storage from;
     socklen_t len = sizeof from;

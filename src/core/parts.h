@@ -13,10 +13,11 @@ void sr_conn_close(sr_engine *e, sr_conn *c);
 void sr_conn_forget(sr_engine *e,
                     sr_conn *c);   /* frees it and closes our descriptor, but does not end the connection */
 void sr_engine_tick(sr_engine *e); /* reads the clock */
-void sr_engine_pause_accept(sr_engine *e);    /* no descriptors: the listeners are left alone for 100 ms */
-void sr_engine_queues(sr_engine *e, bool on); /* listeners and exchange into the epoll set, or out of it */
-bool sr_engine_draining(const sr_engine *e);  /* takes no more connections */
-bool sr_engine_gives(const sr_engine *e);     /* and colleagues go on: what can move is given to them */
+void sr_engine_pause_accept(sr_engine *e);       /* no descriptors: the listeners are left alone for 100 ms */
+void sr_engine_listeners(sr_engine *e, bool on); /* into the epoll set, or out of it */
+void sr_engine_queues(sr_engine *e, bool on);    /* listeners and exchange into the epoll set, or out of it */
+bool sr_engine_draining(const sr_engine *e);     /* takes no more connections */
+bool sr_engine_gives(const sr_engine *e);        /* and colleagues go on: what can move is given to them */
 
 typedef enum sr_intake {
     SR_INTAKE_WAIT,  /* nothing to serve; the connection waits for events, or is closed */
@@ -29,7 +30,8 @@ void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind); /* its wh
 void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind,
                       int64_t deadline); /* one that runs already */
 void sr_deadline_clear(sr_engine *e, sr_conn *c);
-void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit); /* as if it had always been so */
+void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind,
+                         int64_t limit); /* as if it had always been so */
 void sr_deadlines_expire(sr_engine *e);
 int sr_deadlines_timeout(const sr_engine *e); /* ms until something is due, for epoll_wait */
 
@@ -42,6 +44,8 @@ bool sr_handover_take(sr_engine *e);                /* one message; false: there
 
 /* surplus.c */
 void sr_surplus_share(sr_engine *e);
+int sr_surplus_colleagues(const sr_engine *e,
+                          int64_t since); /* workers that have waited for events since then */
 
 /* drain.c */
 bool sr_drain_step(sr_engine *e); /* true: no connection is left */

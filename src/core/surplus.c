@@ -26,11 +26,10 @@ static int connections_at_hand(const sr_engine *e)
     return n;
 }
 
-/* Workers that wait for events, for at least as long as `since` says. */
-static int idle_colleagues(const sr_engine *e, int64_t since)
+int sr_surplus_colleagues(const sr_engine *e, int64_t since)
 {
     int n = 0;
-    for (uint32_t i = 0; i < e->scoreboard->slots; i++) {
+    for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++) {
         sr_row *row = &e->scoreboard->rows[i];
         if (row != e->row && atomic_load_explicit(&row->state, memory_order_relaxed) == SR_WORKER_IDLE &&
             atomic_load_explicit(&row->since, memory_order_relaxed) <= since)
@@ -70,8 +69,8 @@ void sr_surplus_share(sr_engine *e)
         return;
     bool worth = more * e->service_ns > WORTH_NS;
     bool saturated = e->now - e->idle_at > SATURATED_NS;
-    int colleagues = worth       ? idle_colleagues(e, e->now)
-                     : saturated ? idle_colleagues(e, e->now - SATURATED_NS)
+    int colleagues = worth       ? sr_surplus_colleagues(e, e->now)
+                     : saturated ? sr_surplus_colleagues(e, e->now - SATURATED_NS)
                                  : 0;
     if (!colleagues)
         return;

@@ -6,9 +6,10 @@
  *
  * A message is one or more parcels, their descriptors (SCM_RIGHTS), and, for a single parcel, bytes that were
  * read. The kernel keeps them in order, hands each to exactly one taker, and closes the descriptors of a
- * message nobody took when the last end of the pair is closed. Its room is small (net.unix.max_dgram_qlen, 10
- * by default, messages): a full exchange is a normal answer. Thread: any, each call is one system call.
- * Process: any that has inherited the pair.
+ * message nobody took when the last end of the pair is closed.
+ * Its room is the send buffer of the socket, about 270 small messages by default: a full exchange is a normal
+ * answer.
+ * Thread: any, each call is one system call. Process: any that has inherited the pair.
  */
 #include "../base/bytes.h"
 #include "peer.h"
