@@ -134,6 +134,8 @@ CODE:
     atomic_store_explicit(&self->rows[slot].connections, 0, memory_order_relaxed);
     atomic_store_explicit(&self->rows[slot].idle, 0, memory_order_relaxed);
     atomic_store_explicit(&self->rows[slot].waiting, 0, memory_order_relaxed);
+    atomic_store_explicit(&self->rows[slot].oldest, 0, memory_order_relaxed);
+    atomic_store_explicit(&self->rows[slot].shed, 0, memory_order_relaxed);
 
 void
 stop(sr_scoreboard *self)

@@ -66,6 +66,12 @@ void sr_deadlines_expire(sr_engine *e)
         }
 }
 
+int64_t sr_deadline_first(const sr_engine *e, sr_deadline_kind kind)
+{
+    const sr_link *head = &e->deadlines[kind];
+    return sr_link_alone(head) ? 0 : SR_LIST_ENTRY(head->next, sr_conn, timer)->deadline;
+}
+
 int sr_deadlines_timeout(const sr_engine *e)
 {
     int64_t first = e->accept_again ? e->accept_again : INT64_MAX;

@@ -55,7 +55,12 @@ int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *score
     e->row = scoreboard && slot < scoreboard->slots ? &scoreboard->rows[slot] : &e->no_row;
     atomic_store_explicit(&e->row->pid, getpid(), memory_order_relaxed);
     e->control = (sr_source){.fd = control, .kind = SR_SOURCE_CONTROL};
-    if (control >= 0 && (err = sr_loop_add(&e->loop, &e->control, EPOLLIN)) != 0) {
+    e->bell = (sr_source){.fd = e->row == &e->no_row ? -1 : e->row->bell, .kind = SR_SOURCE_BELL};
+    if (control >= 0)
+        err = sr_loop_add(&e->loop, &e->control, EPOLLIN);
+    if (!err && e->bell.fd >= 0)
+        err = sr_loop_add(&e->loop, &e->bell, EPOLLIN);
+    if (err) {
         sr_engine_free(e);
         return err;
     }
@@ -198,6 +203,7 @@ static void publish(sr_engine *e, sr_worker_state state)
     sr_row *row = e->row;
     atomic_store_explicit(&row->connections, e->n_conns, memory_order_relaxed);
     atomic_store_explicit(&row->idle, e->n_idle, memory_order_relaxed);
+    atomic_store_explicit(&row->oldest, sr_deadline_first(e, SR_DEADLINE_IDLE), memory_order_relaxed);
     atomic_store_explicit(&row->waiting, e->n_waiting, memory_order_relaxed);
     atomic_store_explicit(&row->requests, e->served, memory_order_relaxed);
     if (atomic_load_explicit(&row->state, memory_order_relaxed) != state) {
@@ -277,6 +283,9 @@ sr_intake sr_engine_event(sr_engine *e, sr_source *s, sr_task *task, bool *wake)
         break;
     case SR_SOURCE_CONTROL:
         control_readable(e);
+        break;
+    case SR_SOURCE_BELL:
+        sr_room_asked(e);
         break;
     case SR_SOURCE_EXCHANGE:
         if (e->takes_registered)

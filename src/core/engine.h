@@ -27,7 +27,14 @@
 #include "helm.h"
 #include "scoreboard.h"
 
-enum { SR_SOURCE_WAKE, SR_SOURCE_CONTROL, SR_SOURCE_LISTENER, SR_SOURCE_EXCHANGE, SR_SOURCE_CONN };
+enum {
+    SR_SOURCE_WAKE,
+    SR_SOURCE_CONTROL,
+    SR_SOURCE_BELL,
+    SR_SOURCE_LISTENER,
+    SR_SOURCE_EXCHANGE,
+    SR_SOURCE_CONN
+};
 
 enum {
     SR_LISTENERS_MAX = 64,
@@ -72,6 +79,7 @@ typedef struct sr_engine {
     sr_loop loop;
     sr_source control; /* pipe to the supervisor; -1: none. Its end of file means drain */
     bool orphaned;     /* that end of file has come */
+    sr_source bell;    /* of our row; -1: none */
     sr_exchange exchange;
     sr_source takes; /* exchange.take in the epoll set */
     bool takes_registered;

@@ -306,28 +306,6 @@ static bool out_of_descriptors(int err)
     return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
 }
 
-/* The oldest idle connection makes room; false when there is none. */
-static bool close_oldest_idle(sr_engine *e)
-{
-    sr_link *idle = &e->deadlines[SR_DEADLINE_IDLE];
-    if (sr_link_alone(idle))
-        return false;
-    sr_conn_close(e, SR_LIST_ENTRY(idle->next, sr_conn, timer));
-    return true;
-}
-
-/* More connections than there may be, in this process or in all. */
-static bool crowded(const sr_engine *e)
-{
-    uint64_t sum = e->n_conns;
-    if (sum > e->config.max_connections)
-        return true;
-    for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++)
-        if (&e->scoreboard->rows[i] != e->row)
-            sum += atomic_load_explicit(&e->scoreboard->rows[i].connections, memory_order_relaxed);
-    return sum > e->config.max_connections;
-}
-
 sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
 {
     if (!sr_link_alone(&e->turns) && !e->stepping)
@@ -336,7 +314,7 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
     socklen_t len = sizeof from;
     int fd = accept4(l->source.fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-        if (out_of_descriptors(errno) && !close_oldest_idle(e))
+        if (out_of_descriptors(errno) && !sr_room_close_oldest(e))
             sr_engine_pause_accept(e); /* it stays readable: without a pause the loop would spin */
         return SR_INTAKE_WAIT;
     }
@@ -352,7 +330,7 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
     }
     sr_conn_enter(e, c);
     sr_deadline_set(e, c, SR_DEADLINE_HEAD);
-    if (crowded(e) && !close_oldest_idle(e)) {
+    if (!sr_room_make(e)) {
         sr_outflow_refuse(e, c, 503, false);
         return SR_INTAKE_WAIT;
     }

@@ -32,6 +32,8 @@ void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind,
 void sr_deadline_clear(sr_engine *e, sr_conn *c);
 void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind,
                          int64_t limit); /* as if it had always been so */
+int64_t sr_deadline_first(const sr_engine *e,
+                          sr_deadline_kind kind); /* of the one that is due first; 0: none */
 void sr_deadlines_expire(sr_engine *e);
 int sr_deadlines_timeout(const sr_engine *e); /* ms until something is due, for epoll_wait */
 
@@ -49,6 +51,12 @@ int sr_surplus_colleagues(const sr_engine *e,
 
 /* drain.c */
 bool sr_drain_step(sr_engine *e); /* true: no connection is left */
+
+/* room.c: not more connections than there may be */
+bool sr_room_make(
+    sr_engine *e); /* for one that was just accepted; false: all are in use, it must be refused */
+bool sr_room_close_oldest(sr_engine *e); /* false: none is idle here */
+void sr_room_asked(sr_engine *e);        /* the bell has rung */
 
 /* companion.c */
 void sr_companion_unpark(sr_engine *e);

@@ -1,7 +1,9 @@
 #include "scoreboard.h"
 
 #include <errno.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 sr_scoreboard *sr_scoreboard_new(uint32_t slots)
 {
@@ -13,15 +15,34 @@ sr_scoreboard *sr_scoreboard_new(uint32_t slots)
     sr_scoreboard *s = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (s == MAP_FAILED)
         return NULL;
-    s->slots = slots;
     s->size = size;
+    while (s->slots < slots) {
+        int bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (bell < 0) {
+            int err = errno;
+            sr_scoreboard_free(s);
+            errno = err;
+            return NULL;
+        }
+        s->rows[s->slots++].bell = bell;
+    }
     return s;
 }
 
 void sr_scoreboard_free(sr_scoreboard *s)
 {
-    if (s)
-        munmap(s, s->size);
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->slots; i++)
+        close(s->rows[i].bell);
+    munmap(s, s->size);
+}
+
+void sr_scoreboard_ring(sr_row *row)
+{
+    uint64_t one = 1;
+    ssize_t n = write(row->bell, &one, sizeof one);
+    (void)n; /* EAGAIN: it rings already */
 }
 
 const char *sr_worker_state_name(uint32_t state)

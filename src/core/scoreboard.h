@@ -32,7 +32,11 @@ typedef struct sr_row {
     _Atomic uint64_t waiting;     /* complete requests that wait in this worker */
     _Atomic uint64_t given;       /* connections handed to the exchange */
     _Atomic uint64_t taken;       /* and taken from it */
-    _Atomic int64_t since;        /* monotonic ns of the last change between idle and busy */
+    _Atomic int64_t
+        oldest; /* monotonic ns at which its oldest idle connection will be closed; 0: it has none */
+    _Atomic uint32_t shed; /* idle connections that others ask it to close, to make room for new ones */
+    int bell;              /* eventfd, the same number in all processes: wakes the worker to look at shed */
+    _Atomic int64_t since; /* monotonic ns of the last change between idle and busy */
 } sr_row;
 
 typedef struct sr_scoreboard {
@@ -48,7 +52,8 @@ typedef struct sr_scoreboard {
 } sr_scoreboard;
 
 sr_scoreboard *sr_scoreboard_new(uint32_t slots); /* NULL with errno; 1 <= slots <= SR_SLOTS_MAX */
-void sr_scoreboard_free(sr_scoreboard *s);        /* unmaps in this process only */
+void sr_scoreboard_free(sr_scoreboard *s);        /* in this process only */
+void sr_scoreboard_ring(sr_row *row);             /* wakes the worker of that row */
 
 const char *sr_worker_state_name(uint32_t state); /* static */
 

@@ -1,0 +1,73 @@
+package Sirius::Test;
+
+# The harness of the tests: one server on port 0, raw bytes in and out.
+#
+#   my $server = start_server(<<'APP', '--workers', 1);
+#   sub { [200, [], ['hello']] }
+#   APP
+#   is $server->ask('GET /')->status, 200, 'a status';
+#   $server->stop;
+
+use strict;
+use warnings;
+use Exporter    qw(import);
+use Test::More  ();
+use Time::HiRes ();
+use Sirius::Test::Client;
+use Sirius::Test::Response;
+use Sirius::Test::Server;
+use Sirius::Test::Swarm;
+
+our @EXPORT = qw(corpus_file elapsed every_delivery request skip_without start_server until_true);
+
+$SIG{$_} ||= sub { exit 1 }
+    for qw(INT TERM);    # so that END stops the servers
+
+sub corpus_file { return "$Sirius::Test::Server::ROOT/t/corpus/" . shift }
+
+# Seconds that the code takes
+sub elapsed(&) {
+    my $code  = shift;
+    my $start = Time::HiRes::time();
+    $code->();
+    return Time::HiRes::time() - $start;
+}
+
+# A test: the bytes bring the same result, whole, byte by byte and split at every offset. $want is a string
+# or a pattern; see Sirius::Test::Swarm for the results. Returns the jobs.
+sub every_delivery {
+    my ( $server, $name, $bytes, $want, %job ) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my %option = map { exists $job{$_} ? ( $_ => delete $job{$_} ) : () } qw(at_once pause patience);
+    $job{head} = 1 if !exists $job{head} && $bytes =~ /\AHEAD /;
+    my @job
+        = map { { %job, delivery => $_->[0], pieces => $_->[1] } } Sirius::Test::Swarm->deliveries($bytes);
+    Sirius::Test::Swarm->run( $server->address, \@job, %option );
+    my @wrong = grep { ref $want ? $_->{result} !~ $want : $_->{result} ne $want } @job;
+    Test::More::ok( !@wrong, $name )
+        or Test::More::diag( "want: $want\n",
+        map {"$_->{delivery}: $_->{result}\n"} @wrong > 5 ? @wrong[ 0 .. 4 ] : @wrong );
+    return @job;
+}
+
+# Ends the test file or the subtest unless the module is there
+sub skip_without {
+    my $module = shift;
+    return if eval "require $module; 1";    ## no critic (StringyEval)
+    Test::More::plan( skip_all => "$module is not installed" );
+    return;
+}
+
+# The bytes of a request; see Sirius::Test::Client
+sub request { return Sirius::Test::Client::request(@_) }
+
+# $app is a file or source text
+sub start_server {
+    my ( $app, @args ) = @_;
+    return Sirius::Test::Server->start( app => $app, args => \@args );
+}
+
+# Calls the code until it is true, so many seconds at most
+sub until_true { return Sirius::Test::Server::until_true(@_) }
+
+1;

@@ -1,0 +1,162 @@
+package Sirius::Test::Client;
+
+# One connection, raw bytes out and strictly read responses in. Nothing here waits without a limit.
+
+use strict;
+use warnings;
+use Errno  qw(EAGAIN ECONNRESET EINTR EPIPE EWOULDBLOCK);
+use Fcntl  qw(F_GETFL F_SETFL O_NONBLOCK);
+use Socket qw(AF_INET AF_INET6 AF_UNIX IPPROTO_TCP SOCK_STREAM SOL_SOCKET SO_LINGER SO_RCVBUF TCP_NODELAY
+    inet_pton pack_sockaddr_in pack_sockaddr_in6 pack_sockaddr_un sockaddr_family unpack_sockaddr_in);
+use Time::HiRes qw(time);
+use Sirius::Test::Response;
+
+our $PATIENCE = 10;    # seconds that any single answer may take
+
+# $address is "127.0.0.1:80", "[::1]:80" or "unix:/path". Options: rcvbuf (bytes, set before connect)
+sub new {
+    my ( $class, $address, %option ) = @_;
+    my $to = sockaddr($address);
+    socket my $socket, sockaddr_family($to), SOCK_STREAM, 0 or die "socket: $!";
+    setsockopt $socket, SOL_SOCKET, SO_RCVBUF, pack 'i', $option{rcvbuf} if $option{rcvbuf};
+    connect $socket, $to or die "connect to $address: $!";
+    setsockopt $socket, IPPROTO_TCP, TCP_NODELAY, 1 if sockaddr_family($to) != AF_UNIX;
+    fcntl $socket, F_SETFL, fcntl( $socket, F_GETFL, 0 ) | O_NONBLOCK or die "fcntl: $!";
+    return bless { socket => $socket, in => '', end => undef }, $class;
+}
+
+sub sockaddr {
+    my $address = shift;
+    return pack_sockaddr_un($1) if $address =~ /\Aunix:(.+)\z/;
+    my ( $host, $port ) = $address =~ /\A\[?(.+?)\]?:(\d+)\z/ or die "no address: '$address'";
+    return pack_sockaddr_in6( $port, inet_pton( AF_INET6, $host ) ) if $host =~ /:/;
+    return pack_sockaddr_in( $port, inet_pton( AF_INET, $host ) );
+}
+
+# The bytes of a request: request('POST /path', 'X-Name: value', \'body')
+sub request {
+    my ( $line, @field ) = @_;
+    my $body = ref $field[-1] ? ${ pop @field } : undef;
+    $line .= ' HTTP/1.1' if $line !~ / HTTP\/\d\.\d\z/;
+    unshift @field, 'Host: a' if $line !~ /1\.0\z/ && !grep {/\AHost:/i} @field;
+    push @field, 'Content-Length: ' . length $body if defined $body;
+    return join( "\r\n", $line, @field, '', '' ) . ( defined $body ? $body : '' );
+}
+
+# Sends a request as request() makes it and returns the answer
+sub ask {
+    my ( $self, @request ) = @_;
+    $self->send( request(@request) );
+    return $self->response( head => scalar $request[0] =~ /\AHEAD / );
+}
+
+# Hard: the peer sees a reset
+sub abort {
+    my $self = shift;
+    setsockopt $self->{socket}, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0;
+    return $self->close;
+}
+
+sub close { return close shift->{socket} }
+
+# How the connection ends when nothing but the end may come: "eof", "reset", "timeout" or "bytes: ..."
+sub end {
+    my ( $self, $patience ) = @_;
+    my $bytes = $self->rest($patience);
+    return length $bytes ? 'bytes: ' . substr( $bytes, 0, 200 ) : $self->{end} || 'timeout';
+}
+
+# No more is sent from here, the answer may still come
+sub finish { return shutdown shift->{socket}, 1 }
+
+sub port { return ( unpack_sockaddr_in( getsockname shift->{socket} ) )[0] }
+
+# Bytes that came within so many seconds, at least $count of them if they came ("" if none did)
+sub some {
+    my ( $self, $count, $patience ) = @_;
+    my $until = time + ( defined $patience ? $patience : $PATIENCE );
+    1 while length $self->{in} < $count && $self->_read($until);
+    my $bytes = $self->{in};
+    $self->{in} = '';
+    return $bytes;
+}
+
+# All bytes until the connection ends or the patience does
+sub rest {
+    my ( $self, $patience ) = @_;
+    return $self->some( 9**15, $patience );
+}
+
+# One final response; what was before it is in interim(). Options: head (it answers a HEAD), patience.
+# Without one its status is the reason: "eof", "reset", "timeout", "cut" (a part, then the end), "garbage:
+# ..."
+sub response {
+    my ( $self, %option ) = @_;
+    my $until = time + ( $option{patience} || $PATIENCE );
+    my @interim;
+    while (1) {
+        my $response
+            = eval { Sirius::Test::Response->take( \$self->{in}, head => $option{head}, eof => $self->{end} ); };
+        return $self->_failed($@) if $@;
+        if ( !$response ) {
+            next                         if $self->_read($until);
+            next                         if $self->{end} && !$option{eof}++;
+            return $self->_failed('cut') if $self->{end} && length $self->{in};
+            return $self->_failed( $self->{end} || 'timeout' );
+        }
+        if ( $response->status < 200 ) { push @interim, $response; next }
+        $response->{interim} = \@interim;
+        return $response;
+    }
+}
+
+sub responses {
+    my ( $self, $count, %option ) = @_;
+    return map { $self->response(%option) } 1 .. $count;
+}
+
+# Sends all, reading meanwhile; returns how many bytes the kernel took before the end or the limit
+sub send {
+    my ( $self, $bytes, $patience ) = @_;
+    local $SIG{PIPE} = 'IGNORE';
+    my $until = time + ( $patience || $PATIENCE );
+    my $sent  = 0;
+    while ( $sent < length $bytes ) {
+        my $n = syswrite $self->{socket}, $bytes, 65_536, $sent;
+        if ( defined $n ) { $sent += $n; next }
+        last if $! != EAGAIN && $! != EWOULDBLOCK && $! != EINTR;
+        last if time >= $until;
+        vec( my $write = '', fileno $self->{socket}, 1 ) = 1;
+        my $read = $self->{end} ? undef : $write;
+        select $read, $write, undef, 0.05;
+        $self->_read(0) if $read;
+    }
+    return $sent;
+}
+
+sub socket { return shift->{socket} }
+
+sub _failed {
+    my ( $self, $reason ) = @_;
+    chomp $reason;
+    return Sirius::Test::Response->failure($reason);
+}
+
+# True when bytes were read; the end is noted
+sub _read {
+    my ( $self, $until ) = @_;
+    return 0 if $self->{end};
+    while (1) {
+        my $n = sysread $self->{socket}, $self->{in}, 262_144, length $self->{in};
+        return 1 if $n;
+        if ( defined $n )                      { $self->{end} = 'eof';   return 0 }
+        if ( $! == ECONNRESET || $! == EPIPE ) { $self->{end} = 'reset'; return 0 }
+        die "read: $!" if $! != EAGAIN && $! != EWOULDBLOCK && $! != EINTR;
+        my $left = $until - time;
+        return 0 if $left <= 0;
+        vec( my $read = '', fileno $self->{socket}, 1 ) = 1;
+        select $read, undef, undef, $left;
+    }
+}
+
+1;

@@ -1,0 +1,256 @@
+package Sirius::Test::Server;
+
+# A server under test: its own process group, port 0, STDERR in a file, stopped or killed at the end in any
+# case.
+
+use strict;
+use warnings;
+use Cwd ();
+use File::Spec;
+use File::Temp;
+use POSIX        qw(WNOHANG);
+use Scalar::Util qw(weaken);
+use Test::More   ();
+use Time::HiRes  qw(sleep time);
+use Sirius::Test::Client;
+
+our $ROOT = do {
+    my ( $volume, $path ) = File::Spec->splitpath( File::Spec->rel2abs(__FILE__) );
+    Cwd::abs_path( File::Spec->catdir( $path, ( File::Spec->updir ) x 4 ) );
+};
+
+my %running;
+
+# Options: app (file or source text), args (of the command), command (instead of bin/sirius), env, ready
+# (lines to wait for, by default one per --listen), plain (args are complete: no --port 0), may_crash
+# (workers are killed on purpose)
+sub start {
+    my ( $class, %option ) = @_;
+    my $self = $class->spawn(%option);
+    my $ready
+        = defined $option{ready} ? $option{ready} : ( grep {/\A(?:-l|--listen)\z/} @{ $self->{args} } ) || 1;
+    return $self if until_true( 30, sub { $self->listeners >= $ready || $self->_reap } ) && !$self->exited;
+    my $log = $self->log;
+    die "the server did not start: " . ( $self->exited || 'not ready' ) . "\n@{ $self->{command} }\n$log";
+}
+
+# The same without waiting until it is ready
+sub spawn {
+    my ( $class, %option ) = @_;
+    -d "$ROOT/blib" or die "no blib/: run 'perl Makefile.PL && make' first\n";
+    my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    my @args = @{ $option{args} || [] };
+    my $self = bless { %option, args => \@args, dir => $dir, owner => $$ }, $class;
+    unshift @args, qw(--host 127.0.0.1 --port 0)
+        if !$option{plain} && !grep {/\A(?:-l|--listen|--port|-p|-S|--socket)\b/} @args;
+    my @app = defined $option{app} ? $self->app_file( $option{app} ) : ();
+    $self->{command}
+        = [ @{ $option{command} || [ $^X, "$ROOT/bin/sirius", '-E', 'deployment' ] }, @args, @app ];
+    $self->_exec;
+    $running{$self} = $self;
+    weaken $running{$self};
+    return $self;
+}
+
+# A file with this source text (or the file that is named)
+sub app_file {
+    my ( $self, $app ) = @_;
+    return $app if $app !~ /\n/ && -e $app;
+    return $self->file( 'app.psgi', $app );
+}
+
+# Writes a file into the server's own directory and returns its path
+sub file {
+    my ( $self, $name, $text ) = @_;
+    my $path = "$self->{dir}/$name";
+    open my $out, '>:raw', $path or die "$path: $!";
+    print {$out} $text;
+    close $out or die "$path: $!";
+    return $path;
+}
+
+sub address { return ( shift->listeners )[0] }
+
+# One request on a connection of its own
+sub ask {
+    my ( $self, @request ) = @_;
+    return $self->connect->ask(@request);
+}
+
+sub connect {
+    my ( $self, %option ) = @_;
+    return Sirius::Test::Client->new( delete $option{to} || $self->address, %option );
+}
+
+# Lines that tell of a worker that died by a signal, or of a broken interpreter
+sub crashes {
+    my $self = shift;
+    return grep {
+        /\bsignal[ ](?:4|5|6|7|8|9|11)\b|SIG(?:SEGV|ABRT|BUS)|Segmentation|panic:|Bizarre[ ]copy|
+         Attempt[ ]to[ ]free|Sanitizer|runtime[ ]error:/x
+    } split /\n/, $self->log;
+}
+
+sub dir { return '' . shift->{dir} }
+
+# "exit 0", "signal 9" or undef while it runs
+sub exited {
+    my $self = shift;
+    return if !defined $self->{status};
+    return $self->{status} & 127 ? 'signal ' . ( $self->{status} & 127 ) : 'exit ' . ( $self->{status} >> 8 );
+}
+
+# Where it listens, in the order of its ready lines: "127.0.0.1:80", "[::1]:80", "unix:/path"
+sub listeners {
+    my $self = shift;
+    my %seen;
+    return grep { !$seen{$_}++ }
+        map { s{\Ahttp://}{}; s{/\z}{} if !/\Aunix:/; $_ } $self->log =~ /^.*listening on (\S+)[ \t]*$/mg;
+}
+
+# What it wrote to STDERR so far
+sub log {
+    my $self = shift;
+    return slurp("$self->{dir}/stderr");
+}
+
+sub output {
+    my $self = shift;
+    return slurp("$self->{dir}/stdout");
+}
+
+sub pid  { return shift->{pid} }
+sub port { return ( shift->address =~ /:(\d+)\z/ )[0] }
+
+# PIDs of all its processes that are no zombies
+sub processes {
+    my $self = shift;
+    return map { $_->{pid} } grep { $_->{group} == $self->{pid} && $_->{state} ne 'Z' } all_processes();
+}
+
+sub signal {
+    my ( $self, $name ) = @_;
+    return kill $name => $self->{pid};
+}
+
+# A test: the signal (TERM) ends it with exit 0, all its processes are gone, and no worker had crashed
+sub stop {
+    my ( $self, $name ) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    $self->signal( $name || 'TERM' ) if !$self->exited;
+    my $how  = $self->wait_exit || 'still running';
+    my @left = until_true( 3, sub { !$self->processes } ) ? () : $self->processes;
+    $how .= ", processes left: @left" if @left;
+    my @crash = $self->{may_crash} ? () : $self->crashes;
+    my $ok
+        = Test::More::is( join( "\n", $how, @crash ), 'exit 0', 'the server stops, exit 0, nothing crashed' );
+    Test::More::diag( $self->log ) if !$ok;
+    $self->kill_hard;
+    return $ok;
+}
+
+# Waits for its end, returns how, undef when it does not come
+sub wait_exit {
+    my ( $self, $patience ) = @_;
+    until_true( $patience || 20, sub { $self->_reap } );
+    return $self->exited;
+}
+
+# True when the log has it within the time
+sub wait_log {
+    my ( $self, $pattern, $patience ) = @_;
+    return until_true( $patience || 5, sub { $self->log =~ $pattern } );
+}
+
+sub kill_hard {
+    my $self = shift;
+    return if $self->{owner} != $$ || !$self->{pid};
+    local ( $?, $!, $@ );
+    kill KILL => -$self->{pid} if !$self->exited || $self->processes;
+    until_true( 5, sub { $self->_reap } );
+    delete $running{$self};
+    return;
+}
+
+# Calls the code until it is true, for so many seconds at most; returns what it returned
+sub until_true {
+    my ( $patience, $code ) = @_;
+    my $until = time + $patience;
+    my $wait  = 0.002;
+    while (1) {
+        my $result = $code->();
+        return $result if $result || time > $until;
+        sleep $wait;
+        $wait *= 1.5 if $wait < 0.05;
+    }
+}
+
+# Open descriptors of a process
+sub descriptors {
+    my ( $class, $pid ) = @_;
+    opendir my $dir, "/proc/$pid/fd" or return;
+    return grep {/\A\d+\z/} readdir $dir;
+}
+
+# Resident memory of a process in KiB
+sub memory {
+    my ( $class, $pid ) = @_;
+    return slurp("/proc/$pid/status") =~ /^VmRSS:\s+(\d+)/m ? $1 : 0;
+}
+
+# pid, parent, group, state of every process there is
+sub all_processes {
+    opendir my $dir, '/proc' or return;
+    return map {
+        slurp("/proc/$_/stat") =~ /\A(\d+) \(.*\) (\S) (\d+) (\d+)/s
+            ? { pid => $1, state => $2, parent => $3, group => $4 }
+            : ()
+    } grep {/\A\d+\z/} readdir $dir;
+}
+
+sub slurp {
+    my $path = shift;
+    open my $in, '<:raw', $path or return '';
+    local $/ = undef;
+    my $text = <$in>;
+    return defined $text ? $text : '';
+}
+
+sub _exec {
+    my $self = shift;
+    my $pid  = fork;
+    defined $pid or die "fork: $!";
+    if ( !$pid ) {
+        setpgrp 0, 0;
+        delete @ENV{qw(PLACK_ENV PLACK_SERVER SERVER_STARTER_PORT LISTEN_FDS LISTEN_PID)};
+        %ENV = ( %ENV, %{ $self->{env} || {} } );
+        $ENV{PERL5LIB} = join ':', "$ROOT/blib/lib", "$ROOT/blib/arch", $ENV{PERL5LIB} || ();
+        open STDIN,  '<',  '/dev/null'           or POSIX::_exit(126);
+        open STDOUT, '>>', "$self->{dir}/stdout" or POSIX::_exit(126);
+        open STDERR, '>>', "$self->{dir}/stderr" or POSIX::_exit(126);
+        { exec { $self->{command}[0] } @{ $self->{command} } }
+        POSIX::_exit(127);
+    }
+    setpgrp $pid, $pid;    # both sides: no matter which runs first
+    $self->{pid} = $pid;
+    return;
+}
+
+sub _reap {
+    my $self = shift;
+    return 1 if defined $self->{status};
+    local $?;
+    return 0 if waitpid( $self->{pid}, WNOHANG ) != $self->{pid};
+    $self->{status} = $?;
+    return 1;
+}
+
+sub DESTROY { return shift->kill_hard }
+
+END {
+    my $status = $?;
+    $_->kill_hard for grep {defined} values %running;
+    $? = $status;
+}
+
+1;

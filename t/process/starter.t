@@ -1,0 +1,61 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::More;
+use File::Temp;
+use Time::HiRes qw(sleep time);
+use Sirius::Test;
+
+# Under start_server (Server::Starter): HUP replaces the server, no request fails
+
+BEGIN { skip_without('Server::Starter') }
+my ($starter) = grep {-x} map {"$_/start_server"} split /:/, $ENV{PATH};
+plan skip_all => 'start_server is not in PATH' if !$starter;
+
+my $dir    = File::Temp->newdir;
+my $port   = free_port();
+my $root   = $Sirius::Test::Server::ROOT;
+my $server = Sirius::Test::Server->start(
+    app     => "sub { [ 200, [], [\$ENV{SERVER_STARTER_GENERATION}] ] }\n",
+    args    => [ '--listen', 'not-used', qw(--workers 2) ],
+    command => [
+        $^X, $starter, '--port', "127.0.0.1:$port", '--path', "$dir/sock", '--interval', 1,
+        '--signal-on-hup', 'TERM', '--', $^X, "$root/bin/sirius", '-E', 'deployment'
+    ],
+    ready => 2,
+);
+
+is_deeply [ sort $server->listeners ], [ "127.0.0.1:$port", "unix:$dir/sock" ],
+    'both of its sockets are served';
+is $server->connect( to => $_ )->ask('GET /')->body, 1, "generation 1 on $_" for $server->listeners;
+
+subtest 'HUP' => sub {
+    my ( %status, %generation );
+    my $client = $server->connect;
+    $server->signal('HUP');
+    my $until = time + 15;
+    my $since;
+    while ( time < $until && ( !$since || time < $since + 1 ) ) {
+        for my $answer ( $client->ask('GET /'), $server->ask('GET /') ) {
+            $status{ $answer->status }++;
+            $generation{ $answer->body }++;
+            $since ||= time            if $answer->body eq '2';
+            $client = $server->connect if $answer->closes;
+        }
+        sleep 0.001;
+    }
+    is_deeply [ keys %status ],          [200],    'no request failed' or diag explain \%status;
+    is_deeply [ sort keys %generation ], [ 1, 2 ], 'served by the old and the new';
+    is $server->ask('GET /')->body, 2, 'in the end by the new';
+};
+
+$server->stop;
+done_testing;
+
+sub free_port {
+    require IO::Socket::INET;
+    my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1', LocalPort => 0 )
+        or die "listen: $!";
+    return $socket->sockport;
+}

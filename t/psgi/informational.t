@@ -1,0 +1,80 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::More;
+use Sirius::Test;
+
+# psgix.informational: interim responses before the final one
+
+my $server = start_server( <<'APP', qw(--workers 1) );
+my $LINK = [ Link => '</style.css>; rel=preload' ];
+my %answer = (
+    '/103'    => sub { $_[0]->( 103, $LINK ); [ 200, [], ['ok'] ] },
+    '/two'    => sub { $_[0]->( 103, $LINK ); $_[0]->( 102, [] ); [ 200, [], ['ok'] ] },
+    '/bad'    => sub { [ 200, [], [ join ',', map { my $code = $_; eval { $_[0]->( $code, [] ); 1 } ? 'sent' : 'died' } 101, 200, 404, 99 ] ] },
+    '/inject' => sub { eval { $_[0]->( 103, [ "X\r\nY" => 1 ] ) }; eval { $_[0]->( 103, [ X => "1\r\nY: 2" ] ) }; [ 200, [], ['ok'] ] },
+    '/late'   => sub {
+        my $inform = shift;
+        return sub { my $w = shift->( [ 200, [] ] ); eval { $inform->( 103, $LINK ) }; $w->write('ok'); $w->close };
+    },
+    '/early'  => sub { my $inform = shift; return sub { my $respond = shift; $inform->( 103, $LINK ); $respond->( [ 200, [], ['ok'] ] ) } },
+    '/keep'   => sub { our $kept = shift; [ 200, [], ['ok'] ] },
+    '/kept'   => sub { our $kept; eval { $kept->( 103, $LINK ) }; [ 200, [], ['ok'] ] },
+);
+sub { my $env = shift; my $code = $env->{'psgix.informational'}; return [ 200, [], ['none'] ] if !$code; $answer{ $env->{PATH_INFO} }->($code) }
+APP
+
+sub asked {
+    my ( $client, @request ) = @_;
+    my $answer = $client->ask(@request);
+    return join ' ', ( map { $_->status } $answer->interim ), $answer->status, $answer->body;
+}
+
+subtest 'before the final response' => sub {
+    my $client = $server->connect;
+    is asked( $client, 'GET /103' ),   '103 200 ok',     'one';
+    is asked( $client, 'GET /two' ),   '103 102 200 ok', 'two';
+    is asked( $client, 'GET /early' ), '103 200 ok',     'before a delayed response';
+    my ($hint) = $client->ask('GET /103')->interim;
+    is $hint->header('Link'), '</style.css>; rel=preload', 'its fields';
+};
+
+subtest 'it is on the wire before the application returns' => sub {
+    my $slow = start_server( <<'APP', qw(--workers 1) );
+sub { $_[0]{'psgix.informational'}->( 103, [ Link => '</a>' ] ); sleep 2; [ 200, [], ['ok'] ] }
+APP
+    my $client = $slow->connect;
+    $client->send( request('GET /') );
+    like $client->some( 20, 1 ), qr/\AHTTP\/1\.1 103 /, 'within a second';
+    is $client->response->status, 200, 'then the response';
+    $slow->stop;
+};
+
+subtest 'after the final head nothing goes on the wire, a warning is logged' => sub {
+    my $client = $server->connect;
+    is asked( $client, 'GET /late' ), '200 ok', 'nothing';
+    ok $server->wait_log(qr/informational/i), 'a warning';
+    is asked( $client, 'GET /103' ), '103 200 ok', 'the connection goes on';
+};
+
+subtest 'one that was kept from a request before' => sub {
+    my $client = $server->connect;
+    is asked( $client, 'GET /keep' ), '200 ok', 'kept';
+    is asked( $client, 'GET /kept' ), '200 ok', 'says nothing in the next';
+};
+
+subtest 'what is no interim response' => sub {
+    like asked( $server->connect, 'GET /bad' ), qr/\A200 /, 'codes that are none never reach the wire';
+    my $answer = $server->ask('GET /inject');
+    is $answer->status,                                     200, 'no field can be injected';
+    is scalar( grep { $_->header('Y') } $answer->interim ), 0,   'in no way';
+};
+
+subtest 'HTTP/1.0 has none' => sub {
+    my $client = $server->connect;
+    like asked( $client, 'GET /103 HTTP/1.0' ), qr/\A200 (?:ok|none)\z/, 'nothing is sent';
+};
+
+$server->stop;
+done_testing;

@@ -1,0 +1,121 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::More;
+use Sirius::Test;
+
+# Delayed responses and the writer: what is written is on the wire when write returns; no hang when nobody
+# reads
+
+my $server = start_server( <<'APP', qw(--workers 2 --write-timeout 2) );
+use Time::HiRes qw(sleep time);
+my %answer = (
+    '/delayed' => sub { my $respond = shift; sleep 0.1; $respond->( [ 200, [], ['delayed'] ] ) },
+    '/nested'  => sub { my $respond = shift; ( sub { ( sub { $respond->( [ 200, [], [ 'nested' ] ] ) } )->() } )->() },
+    '/file'    => sub { my $respond = shift; open my $fh, '<', __FILE__ or die $!; $respond->( [ 200, [], $fh ] ) },
+    '/events'  => sub {
+        my $writer = shift->( [ 200, [ 'Content-Type' => 'text/event-stream' ] ] );
+        for my $n ( 1 .. 10 ) {
+            $writer->write( sprintf "%.4f\n", time );
+            sleep 0.1;
+        }
+        $writer->close;
+    },
+    '/gone' => sub {
+        my $writer = shift->( [ 200, [ 'X-Pid' => $$ ] ] );
+        my $n      = 0;
+        while ( $writer->write( 'x' x 65_536 ) ) { $n++; last if $n > 10_000; sleep 0.001 }
+        warn "write was false after $n\n" if $n <= 10_000;
+        $writer->close;
+    },
+    '/true' => sub {
+        my $writer = shift->( [ 200, [] ] );
+        my $true   = $writer->write('x') ? 1 : 0;
+        $writer->write($true);
+        $writer->close;
+    },
+    '/large' => sub {
+        my $writer = shift->( [ 200, [] ] );
+        $writer->write( chr( 97 + $_ ) x 1_000_000 ) for 0 .. 19;
+        $writer->close;
+    },
+    '/unclosed' => sub { my $writer = shift->( [ 200, [] ] ); $writer->write('unclosed'); return },
+    '/head'     => sub { my $writer = shift->( [ 200, [ 'X-Early' => 1 ] ] ); sleep 1; $writer->write('late'); $writer->close },
+);
+sub {
+    my $env = shift;
+    my $answer = $answer{ $env->{PATH_INFO} };
+    return [ 200, [], ['plain'] ] if !$answer;
+    return $answer;
+}
+APP
+
+subtest 'delayed responses' => sub {
+    my $client = $server->connect;
+    is $client->ask('GET /delayed')->body, 'delayed', 'later';
+    is $client->ask('GET /nested')->body,  'nested',  'from inside';
+    like $client->ask('GET /file')->body, qr/X-Early/, 'a file';
+    is $client->ask('GET /')->body, 'plain', 'the connection goes on';
+};
+
+subtest 'each event is on the wire when it is written' => sub {
+    my $client = $server->connect;
+    $client->send( request('GET /events') );
+    my ( $in, $events, $worst ) = ( '', 0, 0 );
+    my $until = time + 10;
+    while ( $events < 10 && time < $until ) {
+        my $more = $client->some( 1, 2 );
+        last if $more eq '';
+        my $now = Time::HiRes::time();
+        for my $written ( $more =~ /^(\d+\.\d{4})$/mg ) {
+            $events++;
+            $worst = $now - $written if $now - $written > $worst;
+        }
+    }
+    is $events, 10, 'ten events';
+    cmp_ok $worst, '<', 0.05, sprintf 'each within 50 ms, the slowest took %.1f ms', $worst * 1000;
+};
+
+subtest 'the head goes out before the first piece' => sub {
+    my $client  = $server->connect;
+    my $seconds = elapsed {
+        $client->send( request('GET /head') );
+        like $client->some( 10, 0.7 ), qr/^X-Early: 1\r$/m, 'the head';
+    };
+    cmp_ok $seconds, '<', 0.8, 'at once';
+};
+
+subtest 'write says whether the client is there' => sub {
+    is $server->ask('GET /true')->body, 'x1', 'true while it is';
+    for my $how (qw(abort close)) {
+        my $client = $server->connect;
+        $client->send( request('GET /gone') );
+        $client->some( 1, 5 );
+        $client->$how;
+        my $count = my @before = $server->log =~ /write was false/g;
+        ok $server->wait_log( qr/(?:write was false.*){@{[ $how eq 'abort' ? 1 : 2 ]}}/s, 6 ),
+            "false after $how";
+    }
+};
+
+subtest 'a client that does not read stops a writer only until the write timeout' => sub {
+    my @silent = map { $server->connect( rcvbuf => 4096 ) } 1 .. 2;
+    $_->send( request('GET /gone') ) for @silent;
+    ok $server->wait_log( qr/(?:write was false.*){4}/s, 12 ), 'false for both';
+    is $server->ask('GET /')->body, 'plain', 'the workers are free again';
+};
+
+subtest 'large pieces' => sub {
+    my $answer = $server->ask('GET /large');
+    is length $answer->body, 20_000_000,                                             'all of them';
+    is $answer->body,        join( '', map { chr( 97 + $_ ) x 1_000_000 } 0 .. 19 ), 'in order';
+};
+
+subtest 'a writer that is never closed' => sub {
+    like $server->ask('GET /unclosed')->status, qr/\A(?:200|cut)\z/, 'does not hang';
+    is $server->ask('GET /')->body, 'plain', 'the server goes on';
+};
+
+$server->stop;
+done_testing;

@@ -1,0 +1,45 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::More;
+use File::Temp;
+use Sirius::Test;
+
+# Whatever comes over the wire, it stays on its line in the logs
+
+my $dir    = File::Temp->newdir;
+my $server = start_server( "sub { warn qq(app sees \$_[0]{PATH_INFO}\\n); [ 200, [], ['ok'] ] }\n",
+    '--workers', 1, '--access-log', "$dir/log" );
+
+sub log_lines {
+    my $text = Sirius::Test::Server::slurp("$dir/log");
+    return split /\n/, $text;
+}
+
+is $server->ask( 'GET /%25n%25s?q=%0a', 'User-Agent: "quoted" \\ back' )->status, 200,
+    'a request with everything';
+ok until_true( 5, sub { log_lines() } ), 'is logged';
+is scalar( my @line = log_lines() ), 1, 'in one line';
+like $line[0], qr{"GET /%25n%25s\?q=%0a HTTP/1\.1" 200}, 'as it came';
+
+my @evil = ( "\e[31mred", "a\x07b", "a\x00b", "a\x7fb", "line\x0bbreak" );
+for my $evil (@evil) {
+    my $status = $server->ask( 'GET /', "User-Agent: $evil" )->status;
+    is $status, 400, sprintf 'control byte %vd in a field', $evil;
+}
+for my $bytes (
+    "GET /\e[31m HTTP/1.1\r\nHost: a\r\n\r\n",
+    "\e]0;title\x07\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: \e[31m\r\n\r\n"
+    )
+{
+    my $client = $server->connect;
+    $client->send($bytes);
+    is $client->response->status, 400, 'control bytes in the head';
+}
+is $server->ask("GET /$_")->status, 400, "an encoded line end, $_" for qw(%0a %0d x%0d%0ay);
+unlike $server->log . join( '', log_lines() ), qr/[\x00-\x08\x0b-\x1f\x7f]/, 'no control byte is in any log';
+
+$server->stop;
+done_testing;
