@@ -87,7 +87,8 @@ Ignored, with a line in the log. There is no reload in this version.
 
 =back
 
-A worker that gets C<TERM> finishes what it accepted, goes, and is replaced. When the supervisor is killed, its workers
+A worker that gets C<TERM> finishes the requests it has begun, gives all other connections to its colleagues, goes, and is
+replaced. When the supervisor is killed, its workers
 finish what they accepted and go.
 
 =head1 PSGI ENVIRONMENT
@@ -105,6 +106,10 @@ True: the whole body is there before the application is called.
 =item C<psgix.io>
 
 The client's socket. Who reads or writes it has it for good: the server does not use it any more.
+
+=item C<psgix.request_start>
+
+When the request was complete, in seconds since 1970 with a fraction: how long it has waited is the difference to now.
 
 =item C<psgix.harakiri>, C<psgix.harakiri.commit>
 
@@ -130,8 +135,12 @@ Sends an informational response at once. Does nothing for HTTP/1.0.
   --header-timeout                            408
   --max-body                                  413, before the body is read if its length was told
   --body-rate over --body-timeout             408
+  --max-queue, --queue-timeout                503 with Retry-After
+  --max-connections                           the oldest idle connection is closed; when none is idle, 503
   --write-timeout                             the connection is closed
   --keepalive-timeout                         the connection is closed
+
+A request body that cannot be written to C<--tmpdir> is answered with 507 when the disk is full, else with 500.
 
 =head1 SEE ALSO
 

@@ -6,6 +6,10 @@
 #include "sirius.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 static int lazy_get(pTHX_ SV *sv, MAGIC *mg);
@@ -77,6 +81,23 @@ static SV *input(pTHX_ MAGIC *mg)
     return f ? handle(aTHX_ f) : newSV(0);
 }
 
+/* Bytes written to a TCP socket and read from it so far. False: the kernel does not say (unix sockets). */
+static bool counters(int fd, uint64_t *written, uint64_t *taken)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    int out = 0, in = 0;
+    *written = *taken = 0;
+    memset(&info, 0, sizeof info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
+        len < offsetof(struct tcp_info, tcpi_segs_out) || ioctl(fd, SIOCOUTQ, &out) != 0 ||
+        ioctl(fd, SIOCINQ, &in) != 0)
+        return false;
+    *written = info.tcpi_bytes_acked + (uint64_t)out;
+    *taken = info.tcpi_bytes_received - (uint64_t)in;
+    return true;
+}
+
 /* The helper that makes an IO::Socket is Perl: it runs once in a lifetime of few connections. */
 static SV *io(pTHX_ UV serial)
 {
@@ -90,6 +111,7 @@ static SV *io(pTHX_ UV serial)
     int flags = fcntl(fd, F_GETFL);
     fcntl(fd, F_SETFL, flags & ~O_NONBLOCK); /* as a socket of IO::Socket is */
     c->borrowed = true;
+    counters(fd, &s->turn.io_written, &s->turn.io_read);
     dSP;
     ENTER;
     SAVETMPS;
@@ -98,14 +120,36 @@ static SV *io(pTHX_ UV serial)
     mXPUSHp(c->in.data ? sr_buffer_at(&c->in) : "",
             sr_buffer_len(&c->in)); /* bytes read ahead, given over once */
     PUTBACK;
-    sr_buffer_reset(&c->in);
     int n = call_pv("Sirius::Socket::adopt", G_SCALAR);
     SPAGAIN;
     SV *socket = n == 1 ? SvREFCNT_inc(POPs) : newSV(0);
     PUTBACK;
     FREETMPS;
     LEAVE;
+    if (SvROK(socket))
+        s->turn.io = SvREFCNT_inc(SvRV(socket));
     return socket;
+}
+
+void sirius_lazy_io_settle(pTHX_ sirius *s)
+{
+    sirius_turn *t = &s->turn;
+    uint64_t written, taken;
+    PERL_UNUSED_CONTEXT;
+    if (SvREFCNT(t->io) > 2 ||
+        !counters(t->conn->source.fd, &written, &taken)) /* 2: that in %env, and ours */
+        return;
+    if (written != t->io_written || taken != t->io_read)
+        return;
+    int flags = fcntl(t->conn->source.fd, F_GETFL);
+    if (fcntl(t->conn->source.fd, F_SETFL, flags | O_NONBLOCK) == 0)
+        t->conn->borrowed = false;
+}
+
+void sirius_lazy_io_drop(pTHX_ sirius *s)
+{
+    SvREFCNT_dec(s->turn.io);
+    s->turn.io = NULL;
 }
 
 static int lazy_get(pTHX_ SV *sv, MAGIC *mg)

@@ -109,6 +109,8 @@ bool sirius_bytes(pTHX_ SV *sv, sr_bytes *out)
 static const char *head_begin(pTHX_ sirius *s, const parts *p)
 {
     sirius_turn *t = &s->turn;
+    if (t->io)
+        sirius_lazy_io_settle(aTHX_ s);
     sr_buffer_reset(&s->head);
     sr_response_error err = sr_response_init(&t->response, &s->head, p->status, t->conn->minor,
                                              t->conn->is_head, sr_engine_keeps(s->engine, t->conn));
@@ -119,6 +121,7 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
             return "a header has characters above 0xff";
         err = sr_response_field(&t->response, &s->head, name, value);
     }
+    unchunk_begin(&s->unchunk, t->response.app_chunked);
     return err ? sr_response_error_text(err) : NULL;
 }
 
@@ -193,6 +196,21 @@ static const char *respond_array(pTHX_ sirius *s, AV *body)
         n = join(s, n);
     sr_engine_send(s->engine, t->conn, s->iov, n);
     t->phase = SIRIUS_ANSWERED;
+    return NULL;
+}
+
+/* The application says that its bytes are chunked already. */
+static const char *respond_framed(pTHX_ sirius *s, AV *body)
+{
+    const char *why = head_end(s, SR_LENGTH_UNKNOWN);
+    if (why)
+        return why;
+    struct iovec head = head_iov(s);
+    sr_engine_send(s->engine, s->turn.conn, &head, 1);
+    s->turn.phase = SIRIUS_STREAMING;
+    for (SSize_t i = 0; i <= AvFILLp(body); i++)
+        sirius_stream_send(aTHX_ s, element(aTHX_ body, i), false);
+    sirius_stream_end(aTHX_ s);
     return NULL;
 }
 
@@ -313,8 +331,9 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, SV **writer)
     }
     AV *elements = plain_array(p->body);
     if (elements)
-        return respond_array(aTHX_ s, elements);
-    if (real_file(aTHX_ p->body, &fd, &offset, &length))
+        return s->turn.response.app_chunked ? respond_framed(aTHX_ s, elements)
+                                            : respond_array(aTHX_ s, elements);
+    if (!s->turn.response.app_chunked && real_file(aTHX_ p->body, &fd, &offset, &length))
         return respond_file(aTHX_ s, fd, offset, length);
     return respond_object(aTHX_ s, p->body);
 }

@@ -117,6 +117,8 @@ static void finish(sirius *s)
     sirius_turn *t = &s->turn;
     sr_conn *c = t->conn;
     t->conn = NULL;
+    if (c->borrowed) /* bytes read ahead are the application's now */
+        sr_buffer_reset(&c->in);
     if (t->phase == SIRIUS_ANSWERED) {
         if (t->left)
             c->keep_alive = false;
@@ -157,6 +159,8 @@ static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
     finish(s);
     cleanup(aTHX_ s, env);
     s->turn.env = NULL;
+    if (s->turn.io)
+        sirius_lazy_io_drop(aTHX_ s);
     FREETMPS;
     LEAVE;
     if (s->turn.pooled)

@@ -13,6 +13,7 @@
 #include "XSUB.h"
 
 #include "core/engine.h"
+#include "unchunk.h"
 
 typedef struct envpool_env envpool_env; /* envpool.h */
 
@@ -32,7 +33,9 @@ typedef struct sirius_turn {
     envpool_env *pooled; /* where env goes after the request; NULL: nowhere */
     sirius_phase phase;
     sr_response response;
-    uint64_t left; /* SR_FRAMING_LENGTH: bytes of the body still owed */
+    SV *io;                       /* the socket object of psgix.io, once it was made. Counted */
+    uint64_t io_written, io_read; /* bytes that had gone through the socket then */
+    uint64_t left;                /* SR_FRAMING_LENGTH: bytes of the body still owed */
 } sirius_turn;
 
 /* What all requests of a listener have in common. */
@@ -46,7 +49,8 @@ typedef struct sirius {
     sr_engine *engine;
     sirius_turn turn;
     UV serial;
-    bool leave; /* psgix.harakiri: end this worker after the response */
+    unchunk unchunk; /* of the response being sent */
+    bool leave;      /* psgix.harakiri: end this worker after the response */
     sirius_site site[SR_LISTENERS_MAX];
     envpool_env *pool; /* ENVPOOL_SHAPES of them */
     unsigned pool_clock;
@@ -86,6 +90,13 @@ SV *sirius_lazy_new(pTHX_ sirius_lazy kind);
 void sirius_lazy_body(pTHX_ SV *sv, sr_bytes body, int fd); /* for an INPUT; fd, when not -1, is taken over */
 void sirius_lazy_arm(pTHX_ SV *sv, UV serial);              /* for the others: the request they speak for */
 bool sirius_lazy_untouched(pTHX_ const SV *sv); /* neither read nor assigned, and without a body */
+
+/*
+ * The application has looked at psgix.io, as whoever copies %env does, but holds it no more and has neither read nor
+ * written: then the connection is still ours.
+ */
+void sirius_lazy_io_settle(pTHX_ sirius *s);
+void sirius_lazy_io_drop(pTHX_ sirius *s); /* at the end of the turn */
 
 /* response.c: with the helm */
 void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream,

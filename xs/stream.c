@@ -33,16 +33,16 @@ SV *sirius_writer(pTHX_ sirius *s)
     return sv_2mortal(ref);
 }
 
-/* One chunk is head, data and CRLF; an empty one would be the end. */
-bool sirius_stream_send(pTHX_ sirius *s, SV *data, bool wait)
+typedef struct sink { /* where unchunk's runs of bytes go */
+    sirius *s;
+    bool wait;
+} sink;
+
+/* One chunk is head, data and CRLF; an empty one would be the end. With the helm. */
+static bool put(void *arg, sr_bytes bytes)
 {
-    sirius_turn *t = &s->turn;
-    sr_bytes bytes;
-    SvGETMAGIC(data);
-    if (!sirius_bytes(aTHX_ data, &bytes))
-        croak("Wide character in a response body: encode it");
-    if (t->phase != SIRIUS_STREAMING)
-        return false;
+    sink *k = arg;
+    sirius_turn *t = &k->s->turn;
     sr_response_framing framing = t->response.framing;
     if (framing == SR_FRAMING_LENGTH && bytes.len > t->left)
         bytes.len = (size_t)t->left;
@@ -54,13 +54,30 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, bool wait)
     if (chunked)
         iov[0].iov_len = sr_chunk_head(head, bytes.len);
     t->left -= framing == SR_FRAMING_LENGTH ? bytes.len : 0;
-    bool taken = sirius_helm_take(s);
-    if (wait)
-        sr_engine_write(s->engine, t->conn, chunked ? iov : iov + 1, chunked ? 3 : 1);
+    struct iovec *first = chunked ? iov : iov + 1;
+    int n = chunked ? 3 : 1;
+    if (k->wait)
+        sr_engine_write(k->s->engine, t->conn, first, n);
     else
-        sr_engine_send(s->engine, t->conn, chunked ? iov : iov + 1, chunked ? 3 : 1);
-    sirius_helm_leave(s, taken);
+        sr_engine_send(k->s->engine, t->conn, first, n);
     return !t->conn->gone;
+}
+
+bool sirius_stream_send(pTHX_ sirius *s, SV *data, bool wait)
+{
+    sirius_turn *t = &s->turn;
+    sr_bytes bytes;
+    SvGETMAGIC(data);
+    if (!sirius_bytes(aTHX_ data, &bytes))
+        croak("Wide character in a response body: encode it");
+    if (t->phase != SIRIUS_STREAMING)
+        return false;
+    sink k = {s, wait};
+    bool taken = sirius_helm_take(s);
+    if (!unchunk_feed(&s->unchunk, bytes, put, &k) && s->unchunk.state == UNCHUNK_BAD)
+        t->phase = SIRIUS_BROKEN;
+    sirius_helm_leave(s, taken);
+    return !t->conn->gone && t->phase == SIRIUS_STREAMING;
 }
 
 bool sirius_stream_end(pTHX_ sirius *s)
@@ -68,13 +85,13 @@ bool sirius_stream_end(pTHX_ sirius *s)
     sirius_turn *t = &s->turn;
     if (t->phase != SIRIUS_STREAMING)
         return false;
-    t->phase = SIRIUS_ANSWERED;
-    if (t->response.framing == SR_FRAMING_CHUNKED) {
-        struct iovec end = {(char *)"0\r\n\r\n", 5};
-        bool taken = sirius_helm_take(s);
+    sink k = {s, false};
+    struct iovec end = {(char *)"0\r\n\r\n", 5};
+    bool taken = sirius_helm_take(s);
+    t->phase = unchunk_end(&s->unchunk, put, &k) || t->conn->gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
+    if (t->phase == SIRIUS_ANSWERED && t->response.framing == SR_FRAMING_CHUNKED)
         sr_engine_send(s->engine, t->conn, &end, 1);
-        sirius_helm_leave(s, taken);
-    }
+    sirius_helm_leave(s, taken);
     if (t->left) /* shorter than its Content-Length: the close tells the client so */
         t->conn->keep_alive = false;
     return !t->conn->gone;

@@ -3,9 +3,12 @@ package Sirius::Log;
 use strict;
 use warnings;
 
+use IO::Handle ();
+
 sub note {
     my ( $class, $message ) = @_;
     warn "[sirius $$] $message\n";
+    STDERR->flush;    # it may have a layer of the application's
     return;
 }
 

@@ -12,7 +12,7 @@ sub adopt {
     my ( $fd, $ahead ) = @_;
 
     my $class  = 'IO::Socket';
-    my $handle = IO::Socket->new_from_fd( $fd, '+<' ) or return undef;
+    my $handle = IO::Socket->new_from_fd( $fd, '+<' ) or return;
     my $domain = Socket::sockaddr_family( getsockname $handle );
     if ( $domain == Socket::AF_UNIX() ) {
         require IO::Socket::UNIX;

@@ -62,6 +62,7 @@ sub _announce {
         }
         print {*STDERR} "$program listening on ", $listener->url, "\n";
     }
+    STDERR->flush;    # an application may have put a layer on it, and then it is buffered
     return;
 }
 

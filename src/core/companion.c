@@ -16,10 +16,10 @@
 
 enum {
     TICK_NS = 1000 * 1000, /* a call that is seen by two looks is an overrun: found after 1 to 2 ms */
-    QUIET_TICKS = 20,      /* without a call: then park */
-    RETRY_MS = 5,
-    SWEEP_MAX = 64, /* messages looked through at once */
-    SWEEP_MS = 200, /* requests are in hand and the exchange was full */
+    QUIET_TICKS = 20,      /* without a turn: then park */
+    RETRY_MS = 5,          /* requests are in hand and the exchange was full */
+    SWEEP_MAX = 64,        /* messages looked through at once */
+    SWEEP_MS = 200,        /* between two sweeps of the exchange */
     STACK_BYTES = 256 * 1024,
 };
 
@@ -29,17 +29,17 @@ enum {
 
 static void park(sr_engine *e, uint32_t seen)
 {
-    atomic_store_explicit(&e->parked, 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst); /* with the one in sr_engine_lend: one of us sees the other */
-    while (atomic_load_explicit(&e->call, memory_order_relaxed) == seen &&
+    atomic_store_explicit(&e->parked, 1,
+                          memory_order_seq_cst); /* then look: turn_change does it the other way round */
+    while (atomic_load_explicit(&e->turn, memory_order_seq_cst) == seen &&
            !atomic_load_explicit(&e->leaving, memory_order_relaxed))
-        syscall(SYS_futex, &e->call, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+        syscall(SYS_futex, &e->turn, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
     atomic_store_explicit(&e->parked, 0, memory_order_relaxed);
 }
 
 void sr_companion_unpark(sr_engine *e)
 {
-    syscall(SYS_futex, &e->call, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, &e->turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 void sr_companion_nudge(sr_engine *e)
@@ -58,9 +58,14 @@ static void nudged(sr_engine *e)
 
 /* --- driving --- */
 
-static bool same_call(sr_engine *e, uint32_t call)
+static bool same_turn(sr_engine *e, uint32_t turn)
 {
-    return atomic_load_explicit(&e->call, memory_order_acquire) == call;
+    return atomic_load_explicit(&e->turn, memory_order_seq_cst) == turn;
+}
+
+static bool wanted(sr_engine *e)
+{
+    return atomic_load_explicit(&e->wants, memory_order_relaxed) != 0;
 }
 
 /* Nobody takes from the exchange, so nobody sees that a request in it has waited too long: look through it
@@ -73,8 +78,23 @@ static void sweep(sr_engine *e)
     sr_deadlines_expire(e);
 }
 
-/* One round of what is there, broken off as soon as the call is over: the Perl thread waits for the helm. */
-static void step(sr_engine *e, uint32_t call)
+/* Pipelined bytes: is there a complete request in them, which has to wait and to be counted? */
+static void look_at_turns(sr_engine *e)
+{
+    sr_task task;
+    for (sr_link *l = e->turns.next, *next; l != &e->turns; l = next) {
+        next = l->next;
+        sr_conn *c = SR_LIST_ENTRY(l, sr_conn, turn);
+        if (c->state == SR_CONN_READY)
+            continue;
+        sr_link_remove(l);
+        if (sr_intake_turn(e, c, &task) == SR_INTAKE_READY)
+            sr_intake_park(e, &task);
+    }
+}
+
+/* One round of what is there, broken off as soon as the Perl thread waits for the helm. */
+static void step(sr_engine *e, uint32_t turn)
 {
     sr_task task;
     e->event = 0;
@@ -83,7 +103,7 @@ static void step(sr_engine *e, uint32_t call)
         e->n_events = 0;
     sr_engine_tick(e);
     e->stepping = true;
-    while (e->event < e->n_events && same_call(e, call)) {
+    while (e->event < e->n_events && same_turn(e, turn) && !wanted(e)) {
         sr_source *s = e->events[e->event++].data.ptr;
         bool wake; /* a signal: the Perl thread looks for those by itself when the call is over */
         if (s && sr_engine_event(e, s, &task, &wake) == SR_INTAKE_READY)
@@ -91,6 +111,7 @@ static void step(sr_engine *e, uint32_t call)
     }
     e->stepping = false;
     e->event = e->n_events = 0; /* level-triggered: what is dropped is reported again */
+    look_at_turns(e);
     sr_deadlines_expire(e);
     if (sr_engine_draining(e)) {
         sr_drain_step(e);
@@ -111,23 +132,27 @@ static int patience_ms(sr_engine *e)
 }
 
 /*
- * The call `call` overruns: drive until it ends. The worker's epoll set is waited for by poll, from outside,
+ * The turn `turn` overruns: drive until it ends, whenever the Perl thread does not need the helm itself (to write). The worker's epoll set is waited for by poll, from outside,
  * so that it has no waiter of ours when the Perl thread waits in it again.
  */
-static void drive(sr_engine *e, uint32_t call)
+static void drive(sr_engine *e, uint32_t turn)
 {
+    static const struct timespec courtesy = {
+        .tv_nsec = 50 * 1000}; /* a mutex does not wait for the one it has woken */
     struct pollfd p[2] = {{.fd = e->loop.epoll, .events = POLLIN}, {.fd = e->nudge, .events = POLLIN}};
     sr_helm_take(&e->helm);
-    if (same_call(e, call)) {
+    if (same_turn(e, turn)) {
         sr_engine_queues(e, false);
         atomic_store_explicit(&e->driving, 1, memory_order_seq_cst);
-        while (same_call(e, call) && !atomic_load_explicit(&e->leaving, memory_order_relaxed)) {
-            step(e, call);
+        while (same_turn(e, turn) && !atomic_load_explicit(&e->leaving, memory_order_relaxed)) {
+            step(e, turn);
             int ms = patience_ms(e);
             sr_helm_leave(&e->helm);
             poll(p, 2, ms);
             if (p[1].revents)
                 nudged(e);
+            if (wanted(e))
+                nanosleep(&courtesy, NULL);
             sr_helm_take(&e->helm);
         }
         atomic_store_explicit(&e->driving, 0, memory_order_seq_cst);
@@ -138,12 +163,12 @@ static void drive(sr_engine *e, uint32_t call)
 static void *companion(void *arg)
 {
     sr_engine *e = arg;
-    uint32_t seen = atomic_load_explicit(&e->call, memory_order_relaxed);
+    uint32_t seen = atomic_load_explicit(&e->turn, memory_order_relaxed);
     int quiet = 0;
     while (!atomic_load_explicit(&e->leaving, memory_order_relaxed)) {
         struct timespec tick = {.tv_nsec = TICK_NS};
         nanosleep(&tick, NULL);
-        uint32_t now = atomic_load_explicit(&e->call, memory_order_relaxed);
+        uint32_t now = atomic_load_explicit(&e->turn, memory_order_relaxed);
         if (now != seen) {
             seen = now;
             quiet = 0;

@@ -4,15 +4,17 @@
  * companion: the second star of a worker: a thread that drives the engine while the first is inside
  * application code.
  *
- * It never touches Perl and has every signal blocked. While its worker is busy it looks at e->call every
- * millisecond; when the same call is still running it takes the helm, takes the listeners and the exchange
- * out of the epoll set (so that new work goes to a worker that waits), and drives: it reads, flushes,
- * enforces time limits, and gives every connection with a complete request to the exchange. When the call
- * ends, the Perl thread writes e->nudge and waits for the helm at most for one step. When the worker is idle
- * the companion sleeps in a futex and costs nothing.
+ * It never touches Perl and has every signal blocked. While its worker is busy it looks at e->turn every
+ * millisecond; when the same request is still with the application it takes the helm, takes the listeners and the
+ * exchange out of the epoll set (so that new work goes to a worker that waits; while none waits it accepts
+ * itself, so that what waits is seen and bounded), and drives: it reads, flushes, enforces time limits, and gives
+ * every connection with a complete request to the exchange. The Perl thread gets the helm whenever it wants it, at most one
+ * event later, and when the turn is over it writes e->nudge. When the worker is idle the companion sleeps in a
+ * futex and costs nothing.
  *
- * Rules: e->call is written by the Perl thread only, odd while application code runs. e->parked is written by
- * the companion only. Everything else it touches, it touches with the helm.
+ * Rules: e->turn and e->wants are written by the Perl thread only, e->turn odd from the moment a request is handed
+ * out until the next is asked for. e->parked and e->driving are written by the companion only. Everything else it
+ * touches, it touches with the helm.
  */
 #include "engine.h"
 

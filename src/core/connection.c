@@ -1,8 +1,7 @@
-#include "connection.h"
-
-#include "engine.h"
+#include "parts.h"
 
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 sr_conn *sr_conn_new(int fd, const sr_peer *peer, uint8_t listener)
@@ -45,4 +44,58 @@ void sr_conn_forget_request(sr_conn *c, size_t used)
         sr_buffer_take(&c->in, used);
     if (c->in.data && !sr_buffer_len(&c->in))
         sr_buffer_free(&c->in);
+}
+
+/* --- in the engine --- */
+
+bool sr_conn_watch(sr_engine *e, sr_conn *c, uint32_t events)
+{
+    if (c->registered && c->interest == events)
+        return true;
+    int err = c->registered ? sr_loop_change(&e->loop, &c->source, events)
+                            : sr_loop_add(&e->loop, &c->source, events);
+    if (err) { /* ENOSPC (max_user_watches) or ENOMEM: it could never be served again */
+        sr_conn_close(e, c);
+        return false;
+    }
+    c->registered = true;
+    c->interest = events;
+    return true;
+}
+
+void sr_conn_unwatch(sr_engine *e, sr_conn *c)
+{
+    if (c->registered)
+        sr_loop_remove(&e->loop, &c->source);
+    c->registered = false;
+}
+
+void sr_conn_enter(sr_engine *e, sr_conn *c)
+{
+    sr_link_append(&e->all, &c->all);
+    e->n_conns++;
+}
+
+void sr_conn_forget(sr_engine *e, sr_conn *c)
+{
+    for (int i = e->event; i < e->n_events; i++)
+        if (e->events[i].data.ptr == c)
+            e->events[i].data.ptr = NULL; /* the batch at hand must not lead to freed memory */
+    sr_deadline_clear(e, c);
+    sr_link_remove(&c->turn);
+    sr_link_remove(&c->all);
+    e->n_conns--;
+    if (c->out)
+        e->pending -= sr_output_memory(c->out);
+    sr_conn_free(c);
+}
+
+void sr_conn_close(sr_engine *e, sr_conn *c)
+{
+    bool shared = e->scoreboard && atomic_load_explicit(&e->scoreboard->app_forks, memory_order_relaxed);
+    if (shared || c->borrowed)
+        sr_conn_unwatch(e, c);
+    if (shared)
+        shutdown(c->source.fd, SHUT_RDWR);
+    sr_conn_forget(e, c);
 }

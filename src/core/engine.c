@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { TURNS_BETWEEN_POLLS = 16, ACCEPT_PAUSE_MS = 100, GIVE_PATIENCE_MS = 50 };
@@ -131,60 +130,6 @@ void sr_engine_pause_accept(sr_engine *e)
     sr_engine_listeners(e, e->listening);
 }
 
-/* --- connections --- */
-
-bool sr_conn_watch(sr_engine *e, sr_conn *c, uint32_t events)
-{
-    if (c->registered && c->interest == events)
-        return true;
-    int err = c->registered ? sr_loop_change(&e->loop, &c->source, events)
-                            : sr_loop_add(&e->loop, &c->source, events);
-    if (err) { /* ENOSPC (max_user_watches) or ENOMEM: it could never be served again */
-        sr_conn_close(e, c);
-        return false;
-    }
-    c->registered = true;
-    c->interest = events;
-    return true;
-}
-
-void sr_conn_unwatch(sr_engine *e, sr_conn *c)
-{
-    if (c->registered)
-        sr_loop_remove(&e->loop, &c->source);
-    c->registered = false;
-}
-
-void sr_conn_enter(sr_engine *e, sr_conn *c)
-{
-    sr_link_append(&e->all, &c->all);
-    e->n_conns++;
-}
-
-void sr_conn_forget(sr_engine *e, sr_conn *c)
-{
-    for (int i = e->event; i < e->n_events; i++)
-        if (e->events[i].data.ptr == c)
-            e->events[i].data.ptr = NULL; /* the batch at hand must not lead to freed memory */
-    sr_deadline_clear(e, c);
-    sr_link_remove(&c->turn);
-    sr_link_remove(&c->all);
-    e->n_conns--;
-    if (c->out)
-        e->pending -= sr_output_memory(c->out);
-    sr_conn_free(c);
-}
-
-void sr_conn_close(sr_engine *e, sr_conn *c)
-{
-    bool shared = e->scoreboard && atomic_load_explicit(&e->scoreboard->app_forks, memory_order_relaxed);
-    if (shared || c->borrowed)
-        sr_conn_unwatch(e, c);
-    if (shared)
-        shutdown(c->source.fd, SHUT_RDWR);
-    sr_conn_forget(e, c);
-}
-
 /* --- the loop --- */
 
 bool sr_engine_draining(const sr_engine *e)
@@ -198,7 +143,7 @@ bool sr_engine_gives(const sr_engine *e)
            !atomic_load_explicit(&e->scoreboard->stopping, memory_order_relaxed);
 }
 
-static void publish(sr_engine *e, sr_worker_state state)
+void sr_row_publish(sr_engine *e, sr_worker_state state)
 {
     sr_row *row = e->row;
     atomic_store_explicit(&row->connections, e->n_conns, memory_order_relaxed);
@@ -229,7 +174,7 @@ static bool wait_events(sr_engine *e)
 {
     int ms = turns_serve(e) ? 0 : sr_deadlines_timeout(e);
     int64_t before = e->now;
-    publish(e, sr_engine_draining(e) ? SR_WORKER_DRAINING : ms ? SR_WORKER_IDLE : SR_WORKER_BUSY);
+    sr_row_publish(e, sr_engine_draining(e) ? SR_WORKER_DRAINING : ms ? SR_WORKER_IDLE : SR_WORKER_BUSY);
     e->served_from_turns = 0;
     e->event = 0;
     e->n_events = sr_loop_wait(&e->loop, e->events, ms);
@@ -344,10 +289,8 @@ static bool work(sr_engine *e, sr_task *task, bool *wake, bool *ready)
     return true;
 }
 
-sr_next sr_engine_next(sr_engine *e, sr_task *task)
+static sr_next next(sr_engine *e, sr_task *task)
 {
-    if (!e->helm_held)
-        sr_engine_return(e);
     for (;;) {
         bool wake = false, ready = false;
         if (e->drain == SR_DRAIN_NOW)
@@ -368,53 +311,16 @@ sr_next sr_engine_next(sr_engine *e, sr_task *task)
     }
 }
 
-/* --- the helm --- */
-
-/* The bytes of the task are done with: what follows them is kept. */
-static void task_close(sr_engine *e, sr_conn *c)
+sr_next sr_engine_next(sr_engine *e, sr_task *task)
 {
-    size_t used = e->current_used;
-    sr_bytes rest = sr_bytes_of(e->current_view.at + used, e->current_view.len - used);
-    sr_conn_forget_request(c, e->current_borrowed ? 0 : used);
-    if (e->current_borrowed && !sr_buffer_add_bytes(&c->in, rest)) {
-        c->keep_alive = false; /* no memory for the next request: answer this one and close */
-        c->linger = true;
-    }
-    e->current = NULL;
-    e->current_view = (sr_bytes){0};
-    e->served++;
-    if (e->config.max_requests && e->served >= e->config.max_requests)
-        e->retiring = true;
-    publish(e, SR_WORKER_BUSY);
-}
-
-void sr_engine_lend(sr_engine *e)
-{
-    if (e->current)
-        task_close(e, e->current);
-    e->lent_at = e->now;
-    e->helm_held = false;
-    atomic_store_explicit(&e->call, atomic_load_explicit(&e->call, memory_order_relaxed) + 1,
-                          memory_order_release);
-    sr_helm_leave(&e->helm);
-    atomic_thread_fence(memory_order_seq_cst); /* with the one in park: one of us sees the other */
-    if (atomic_load_explicit(&e->parked, memory_order_relaxed))
-        sr_companion_unpark(e);
-}
-
-void sr_engine_return(sr_engine *e)
-{
-    uint32_t call = atomic_load_explicit(&e->call, memory_order_relaxed);
-    if (call & 1) {
-        atomic_store_explicit(&e->call, call + 1, memory_order_seq_cst);
-        if (atomic_load_explicit(&e->driving, memory_order_seq_cst))
-            sr_companion_nudge(e);
-    }
-    sr_helm_take(&e->helm);
-    e->helm_held = true;
-    sr_engine_tick(e);
-    if (call & 1)
-        e->service_ns += (e->now - e->lent_at - e->service_ns) / 8;
+    if (atomic_load_explicit(&e->turn, memory_order_relaxed) & 1)
+        sr_turn_change(e);
+    if (!e->helm_held)
+        sr_engine_return(e);
+    sr_next what = next(e, task);
+    if (what == SR_NEXT_REQUEST)
+        sr_turn_change(e);
+    return what;
 }
 
 void sr_engine_wake(sr_engine *e)
@@ -433,12 +339,4 @@ void sr_engine_stop(sr_engine *e)
 {
     e->drain = SR_DRAIN_NOW;
     sr_loop_wake(&e->loop);
-}
-
-bool sr_engine_keeps(const sr_engine *e, const sr_conn *c)
-{
-    const sr_config *config = &e->config;
-    return c->keep_alive && config->keepalive && !c->borrowed &&
-           (!sr_engine_draining(e) || sr_engine_gives(e)) &&
-           (!config->max_keepalive_reqs || c->requests < config->max_keepalive_reqs);
 }

@@ -62,7 +62,8 @@ typedef enum sr_drain { SR_DRAIN_NO, SR_DRAIN_ASKED, SR_DRAIN_NOW } sr_drain;
 
 typedef struct sr_engine {
     /* shared with the companion without the helm; who writes is said in companion.h */
-    _Atomic uint32_t call; /* odd: application code runs; each change is a new value. A futex */
+    _Atomic uint32_t turn;  /* odd: a request is with the application; each change is a new value. A futex */
+    _Atomic uint32_t wants; /* the Perl thread waits for the helm */
     _Atomic uint32_t parked;
     _Atomic uint32_t driving;
     _Atomic uint32_t leaving;
@@ -166,8 +167,9 @@ void sr_engine_return(sr_engine *e);
 
 /* Async-signal-safe, no helm needed. */
 void sr_engine_wake(sr_engine *e);
-void sr_engine_drain(sr_engine *e); /* answer what was accepted, close the rest, then SR_NEXT_DONE */
-void sr_engine_stop(sr_engine *e);  /* SR_NEXT_DONE as soon as next is called */
+/* Answer what has begun, give the rest to colleagues, or close it when the whole server ends, then SR_NEXT_DONE. */
+void sr_engine_drain(sr_engine *e);
+void sr_engine_stop(sr_engine *e); /* SR_NEXT_DONE as soon as next is called */
 
 /* In this process no engine runs: it is a child that the application has forked. Any time. */
 static inline bool sr_engine_forked(const sr_engine *e)

@@ -174,11 +174,11 @@ bool sr_handover_take(sr_engine *e)
     size_t n_bytes;
     if (e->exchange.take < 0)
         return false;
-    if (sr_exchange_take(&e->exchange, parcels, &n, fds, &n_fds, e->scratch, &n_bytes) != SR_EXCHANGE_OK) {
-        if (e->scoreboard)
-            atomic_store_explicit(&e->scoreboard->queued, 0, memory_order_relaxed);
+    sr_exchange_result got = sr_exchange_take(&e->exchange, parcels, &n, fds, &n_fds, e->scratch, &n_bytes);
+    if (got == SR_EXCHANGE_FULL && e->scoreboard) /* that is: found empty */
+        atomic_store_explicit(&e->scoreboard->queued, 0, memory_order_relaxed);
+    if (got != SR_EXCHANGE_OK)
         return false;
-    }
     atomic_fetch_add_explicit(&e->row->taken, (uint64_t)n, memory_order_relaxed);
     for (int i = 0, fd = 0; i < n; i++) {
         sr_conn *c = unpack(e, &parcels[i], fds + fd, e->scratch);

@@ -8,6 +8,7 @@
  * ns together.
  */
 #include <pthread.h>
+#include <stdbool.h>
 
 typedef struct sr_helm {
     pthread_mutex_t lock;
@@ -24,6 +25,10 @@ static inline void sr_helm_free(sr_helm *h)
 static inline void sr_helm_take(sr_helm *h)
 {
     pthread_mutex_lock(&h->lock);
+}
+static inline bool sr_helm_try(sr_helm *h)
+{
+    return pthread_mutex_trylock(&h->lock) == 0;
 }
 static inline void sr_helm_leave(sr_helm *h)
 {

@@ -32,6 +32,7 @@ void sr_outflow_lingering(sr_engine *e, sr_conn *c)
 
 void sr_outflow_close(sr_engine *e, sr_conn *c)
 {
+    sr_link_remove(&c->turn);
     sr_conn_forget_request(c, sr_buffer_len(&c->in));
     if (shutdown(c->source.fd, SHUT_WR) < 0) {
         sr_conn_close(e, c);
@@ -53,8 +54,8 @@ static void response_over(sr_engine *e, sr_conn *c)
         return;
     }
     c->state = SR_CONN_IDLE;
-    if (sr_buffer_len(&c->in)) {
-        sr_deadline_set(e, c, SR_DEADLINE_HEAD);
+    if (sr_buffer_len(&c->in)) { /* its next request may be whole: no time limit until somebody has looked */
+        sr_deadline_clear(e, c);
         sr_link_append(&e->turns, &c->turn);
         return;
     }
@@ -177,7 +178,8 @@ void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
 {
     switch (kind) {
     case SR_DEADLINE_HEAD:
-        if (c->state == SR_CONN_IDLE) /* not one byte came: there is nothing to answer */
+        if (c->state == SR_CONN_IDLE &&
+            !sr_buffer_len(&c->in)) /* not one byte came: there is nothing to answer */
             sr_outflow_close(e, c);
         else
             sr_outflow_refuse(e, c, 408, false);

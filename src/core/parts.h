@@ -4,15 +4,16 @@
 #include "../base/clock.h"
 #include "engine.h"
 
-/* engine.c */
+/* connection.c */
 void sr_conn_enter(sr_engine *e, sr_conn *c); /* into the lists and counts */
 bool sr_conn_watch(sr_engine *e, sr_conn *c,
                    uint32_t events); /* false: epoll_ctl failed, the connection is closed */
 void sr_conn_unwatch(sr_engine *e, sr_conn *c);
 void sr_conn_close(sr_engine *e, sr_conn *c);
 void sr_conn_forget(sr_engine *e,
-                    sr_conn *c);   /* frees it and closes our descriptor, but does not end the connection */
-void sr_engine_tick(sr_engine *e); /* reads the clock */
+                    sr_conn *c); /* frees it and closes our descriptor, but does not end the connection */
+/* engine.c */
+void sr_engine_tick(sr_engine *e);               /* reads the clock */
 void sr_engine_pause_accept(sr_engine *e);       /* no descriptors: the listeners are left alone for 100 ms */
 void sr_engine_listeners(sr_engine *e, bool on); /* into the epoll set, or out of it */
 void sr_engine_queues(sr_engine *e, bool on);    /* listeners and exchange into the epoll set, or out of it */
@@ -24,6 +25,10 @@ typedef enum sr_intake {
     SR_INTAKE_READY, /* a complete request: task is filled */
 } sr_intake;
 sr_intake sr_engine_event(sr_engine *e, sr_source *s, sr_task *task, bool *wake);
+
+/* turn.c */
+void sr_turn_change(sr_engine *e);
+void sr_row_publish(sr_engine *e, sr_worker_state state); /* engine.c: what others see of this worker */
 
 /* deadline.c */
 void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind); /* its whole time from now on */

@@ -46,7 +46,7 @@ typedef struct sr_scoreboard {
     _Atomic uint32_t app_forks; /* set before an application forks: a child may hold our sockets open, so that
                                    a close alone neither ends a connection nor takes it out of an epoll set */
     _Atomic int32_t queued;     /* complete requests in the exchange; set right when it is found empty, for a
-                                   worker may     be killed between taking and counting */
+                                   worker may be killed between taking and counting */
     size_t size;                /* bytes mapped */
     sr_row rows[];
 } sr_scoreboard;

@@ -70,7 +70,7 @@ static sr_response_error add_field(sr_buffer *out, sr_bytes name, sr_bytes value
     return SR_RESPONSE_OK;
 }
 
-typedef enum role { OTHER, CONNECTION, CONTENT_LENGTH, DATE, HOP, SERVER, UPGRADE } role;
+typedef enum role { OTHER, CODING, CONNECTION, CONTENT_LENGTH, DATE, HOP, SERVER, UPGRADE } role;
 
 /* The fields the server has a say in. HOP: of one connection, and that is ours. */
 static role role_of(sr_bytes name)
@@ -91,7 +91,7 @@ static role role_of(sr_bytes name)
     case 16:
         return sr_bytes_equal_nocase(name, SR_BYTES("Proxy-Connection")) ? HOP : OTHER;
     case 17:
-        return sr_bytes_equal_nocase(name, SR_BYTES("Transfer-Encoding")) ? HOP : OTHER;
+        return sr_bytes_equal_nocase(name, SR_BYTES("Transfer-Encoding")) ? CODING : OTHER;
     default:
         return OTHER;
     }
@@ -121,6 +121,9 @@ sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes nam
     case CONNECTION:
         if (sr_list_has(value, SR_BYTES("close")))
             r->keep_alive = false;
+        return SR_RESPONSE_OK;
+    case CODING:
+        r->app_chunked = r->app_chunked || sr_list_has(value, SR_BYTES("chunked"));
         return SR_RESPONSE_OK;
     case HOP:
         return SR_RESPONSE_OK;
@@ -205,6 +208,8 @@ static char *put_length(char *to, uint64_t length)
 sr_response_error sr_response_finish(sr_response *r, sr_buffer *out, uint64_t known, const char *date,
                                      sr_bytes server)
 {
+    if (r->app_chunked)
+        r->app_length = SR_LENGTH_UNKNOWN; /* RFC 9112 6.3: the coding wins */
     uint64_t length = decide(r, known);
     static const char longest[] = "Content-Length: 18446744073709551615\r\nDate: \r\nServer: \r\n"
                                   "Connection: keep-alive, Upgrade\r\n\r\n";
@@ -240,6 +245,7 @@ sr_response_error sr_informational_field(sr_buffer *out, sr_bytes name, sr_bytes
     switch (role_of(name)) {
     case CONNECTION:
     case CONTENT_LENGTH:
+    case CODING:
     case HOP:
     case UPGRADE:
         return SR_RESPONSE_OK;

@@ -46,6 +46,9 @@ typedef struct sr_response {
     /* private */
     uint64_t app_length; /* the application's Content-Length or SR_LENGTH_UNKNOWN */
     bool has_date, has_server, has_upgrade;
+
+    /* for the caller: the application said Transfer-Encoding: chunked, so its bytes may be framed already */
+    bool app_chunked;
 } sr_response;
 
 /* Starts the head: status line. 200 <= status <= 999. The response line is always HTTP/1.1 (RFC 9112 2.3). */

@@ -4,103 +4,105 @@
 use strict;
 use warnings;
 use Config;
-use File::Basename qw(basename dirname);
+use File::Basename        qw(basename dirname);
 use File::Spec::Functions qw(catfile rel2abs);
-use File::Temp qw(tempdir);
-use POSIX ();
+use File::Temp            qw(tempdir);
+use POSIX                 ();
 use Test::More;
 
-my $here = dirname(rel2abs(__FILE__));
-my $root = dirname(dirname($here));
-my $dir  = $ENV{SIRIUS_C_DIR} || tempdir(CLEANUP => 1);
-my @cc   = split ' ', $ENV{CC} || 'cc';
-my @flags
-  = (qw(-std=gnu11 -Wall -Wextra -Werror -g -pthread), "-I$root/src", sanitizers(), split ' ', $ENV{CFLAGS} || '');
+my $here  = dirname( rel2abs(__FILE__) );
+my $root  = dirname( dirname($here) );
+my $dir   = $ENV{SIRIUS_C_DIR} || tempdir( CLEANUP => 1 );
+my @cc    = split ' ', $ENV{CC} || 'cc';
+my @flags = (
+    qw(-std=gnu11 -Wall -Wextra -Werror -g -pthread),
+    "-I$root/src", sanitizers(), split ' ', $ENV{CFLAGS} || ''
+);
 
 # Exit code and output of a command, standard error included
 sub run {
-  my @command = @_;
-  my $pid     = open my $out, '-|' // die "fork: $!";
-  if (!$pid) {
-    open STDERR, '>&', \*STDOUT;
-    exec @command or print "$command[0]: $!\n" and exit 127;
-  }
-  my $text = do { local $/; <$out> }
-    // '';
-  close $out;
-  return $?, $text;
+    my @command = @_;
+    my $pid     = open my $out, '-|' // die "fork: $!";
+    if ( !$pid ) {
+        open STDERR, '>&', \*STDOUT;
+        exec @command or print "$command[0]: $!\n" and exit 127;
+    }
+    my $text = do { local $/; <$out> }
+        // '';
+    close $out;
+    return $?, $text;
 }
 
 # None where they do not link: a minimal container
 sub sanitizers {
-  my $source = catfile($dir, 'probe.c');
-  open my $file, '>', $source or die "$source: $!";
-  print $file "int main(void) { return 0; }\n";
-  close $file;
-  my @wanted = ('-fsanitize=address,undefined', '-fno-sanitize-recover=all');
-  my ($code) = run(@cc, @wanted, '-o', catfile($dir, 'probe'), $source);
-  return $code ? () : @wanted;
+    my $source = catfile( $dir, 'probe.c' );
+    open my $file, '>', $source or die "$source: $!";
+    print $file "int main(void) { return 0; }\n";
+    close $file;
+    my @wanted = ( '-fsanitize=address,undefined', '-fno-sanitize-recover=all' );
+    my ($code) = run( @cc, @wanted, '-o', catfile( $dir, 'probe' ), $source );
+    return $code ? () : @wanted;
 }
 
 # Two compilers at a time; a source that does not compile fails here, and only the programs that need it
 sub compile_all {
-  my @sources = @_;
-  my (%running, @failed, @objects);
-  my $reap = sub {
-    my $pid = waitpid -1, 0;
-    my $job = delete $running{$pid} or return;
-    push @{$? ? \@failed : \@objects}, $job;
-  };
-  for my $source (@sources) {
-    (my $object = $source) =~ s{^\Q$root\E/}{};
-    $object =~ tr{/}{_};
-    my $job = {source => $source, object => catfile($dir, "$object.o")};
-    $reap->() while keys %running >= 2;
-    my $pid = fork // die "fork: $!";
-    if (!$pid) {
-      open STDERR, '>', "$job->{object}.log";
-      exec @cc, @flags, '-c', '-o', $job->{object}, $source or POSIX::_exit(127);
+    my @sources = @_;
+    my ( %running, @failed, @objects );
+    my $reap = sub {
+        my $pid = waitpid -1, 0;
+        my $job = delete $running{$pid} or return;
+        push @{ $? ? \@failed : \@objects }, $job;
+    };
+    for my $source (@sources) {
+        ( my $object = $source ) =~ s{^\Q$root\E/}{};
+        $object =~ tr{/}{_};
+        my $job = { source => $source, object => catfile( $dir, "$object.o" ) };
+        $reap->() while keys %running >= 2;
+        my $pid = fork // die "fork: $!";
+        if ( !$pid ) {
+            open STDERR, '>', "$job->{object}.log";
+            exec @cc, @flags, '-c', '-o', $job->{object}, $source or POSIX::_exit(127);
+        }
+        $running{$pid} = $job;
     }
-    $running{$pid} = $job;
-  }
-  $reap->() while %running;
-  return \@objects, \@failed;
+    $reap->() while %running;
+    return \@objects, \@failed;
 }
 
 sub slurp {
-  open my $file, '<', shift or return '';
-  local $/;
-  return <$file> // '';
+    open my $file, '<', shift or return '';
+    local $/;
+    return <$file> // '';
 }
 
-plan skip_all => 'no C compiler' if (run(@cc, '--version'))[0];
+plan skip_all => 'no C compiler' if ( run( @cc, '--version' ) )[0];
 
 my @tests = sort glob "$here/*.c";
-my ($objects, $failed) = compile_all(@tests, sort glob "$root/src/*/*.c");
+my ( $objects, $failed ) = compile_all( @tests, sort glob "$root/src/*/*.c" );
 fail "$_->{source} compiles" or diag slurp("$_->{object}.log") for @$failed;
 
-my $library = catfile($dir, 'libsirius.a');
+my $library = catfile( $dir, 'libsirius.a' );
 unlink $library;
 my @engine = map { $_->{object} } grep { $_->{source} !~ m{^\Q$here\E/} } @$objects;
-is system('ar', 'rcs', $library, @engine), 0, 'engine';
+is system( 'ar', 'rcs', $library, @engine ), 0, 'engine';
 
 my %object = map { $_->{source} => $_->{object} } @$objects;
-for my $test (grep { $object{$_} } @tests) {
-  my $name    = basename($test, '.c');
-  my $program = catfile($dir, $name);
-  subtest $name => sub {
-    my ($code, $output) = run(@cc, @flags, '-o', $program, $object{$test}, $library);
-    is $code, 0, "$name links" or return diag $output;
-    ($code, $output) = run($program);
-    my ($count, $say) = (0, $code ? \&diag : \&note);
-    for (split /\n/, $output) {
-      if    (/^(not )?ok \d+ - (.*)/) { $count++; ok !$1, $2 }
-      elsif (/^1\.\.(\d+)/)           { is $count, $1, 'the whole plan was run' }
-      elsif (/^1\.\.0 # SKIP ?(.*)/i) { pass "skipped: $1" }
-      else                            { $say->($_) }
-    }
-    is $code, 0, "$name exits with 0";
-  };
+for my $test ( grep { $object{$_} } @tests ) {
+    my $name    = basename( $test, '.c' );
+    my $program = catfile( $dir, $name );
+    subtest $name => sub {
+        my ( $code, $output ) = run( @cc, @flags, '-o', $program, $object{$test}, $library );
+        is $code, 0, "$name links" or return diag $output;
+        ( $code, $output ) = run($program);
+        my ( $count, $say ) = ( 0, $code ? \&diag : \&note );
+        for ( split /\n/, $output ) {
+            if    (/^(not )?ok \d+ - (.*)/) { $count++; ok !$1, $2 }
+            elsif (/^1\.\.(\d+)/)           { is $count, $1, 'the whole plan was run' }
+            elsif (/^1\.\.0 # SKIP ?(.*)/i) { pass "skipped: $1" }
+            else                            { $say->($_) }
+        }
+        is $code, 0, "$name exits with 0";
+    };
 }
 
 done_testing;

@@ -19,10 +19,10 @@ BEGIN {
 
     package Sirius::Engine;
     our $ORDERS;
-    sub abandon { }
+    sub abandon     { }
     sub descriptors { return 1024 }
-    sub drain   { my $self = shift; $self->{why} ||= 'drained'; return }
-    sub new     { my ( $class, $conf ) = @_; return bless {%$conf}, $class }
+    sub drain       { my $self = shift; $self->{why} ||= 'drained'; return }
+    sub new         { my ( $class, $conf ) = @_; return bless {%$conf}, $class }
 
     sub serve {
         my ( $self, $app ) = @_;
