@@ -1,0 +1,42 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::More;
+use Time::HiRes qw(sleep);
+use Sirius::Test;
+
+# --max-connections: the oldest idle connection of the whole server makes room, whichever worker has it
+
+my $APP = <<'APP';
+use Time::HiRes qw(sleep);
+sub { my $env = shift; sleep 2 if $env->{PATH_INFO} eq '/long'; [ 200, [], ["$$"] ] };
+APP
+
+subtest 'the oldest idle one is closed, and only that' => sub {
+    my $server = start_server( $APP, qw(--workers 3 --max-connections 10) );
+    my @clients;
+    for my $n ( 1 .. 30 ) {
+        push @clients, $server->connect;
+        is $clients[-1]->ask('GET /')->status, 200, "connection $n is served";
+        sleep 0.02;
+    }
+    sleep 0.2;
+    is join( ' ', map { $_->end(0.05) } @clients ), join( ' ', ('eof') x 20, ('timeout') x 10 ),
+        'the ten newest are open';
+    $server->stop;
+};
+
+subtest 'none is idle' => sub {
+    my $server = start_server( $APP, qw(--workers 2 --max-connections 2) );
+    my @busy   = map { $server->connect } 1 .. 2;
+    $_->send( request('GET /long') ) for @busy;
+    sleep 0.3;
+    my $answer = $server->connect->ask('GET /');
+    is $answer->status, 503, 'refused';
+    ok $answer->header('Retry-After'), 'with a time to come again';
+    is $_->response->status, 200, 'who was served is served' for @busy;
+    $server->stop;
+};
+
+done_testing;
