@@ -211,23 +211,23 @@ static uint8_t slot_kind(int key)
         return ENVPOOL_NUMBER;
     if (key == KEY_VERSION || key == KEY_HANDLERS)
         return ENVPOOL_ARRAY;
-    return key == KEY_INPUT || key == KEY_IO || key == KEY_INFORMATIONAL ? ENVPOOL_LAZY : ENVPOOL_CONST;
+    if (key == KEY_INPUT)
+        return ENVPOOL_INPUT;
+    return key == KEY_IO || key == KEY_INFORMATIONAL ? ENVPOOL_LAZY : ENVPOOL_CONST;
 }
 
 static void slot_fill(pTHX_ envpool_env *env, SV *key, uint8_t kind, SV *master, sirius_lazy lazy)
 {
     envpool_slot *slot = &env->slots[env->n_slots++];
     *slot = (envpool_slot){.key = key, .master = master, .kind = kind, .lazy_kind = (uint8_t)lazy};
-    slot->value = envpool_make(aTHX_ slot);
+    slot->value = envpool_make(aTHX_ env, slot);
     slot->he = hv_store_ent(env->hv, key, slot->value, SvSHARED_HASH(key));
 }
 
 static void fixed_fill(pTHX_ envpool_env *env, const sirius_site *site)
 {
     for (int i = 0; i < FIXED; i++) {
-        sirius_lazy lazy = i == KEY_IO              ? SIRIUS_LAZY_IO
-                           : i == KEY_INFORMATIONAL ? SIRIUS_LAZY_INFORMATIONAL
-                                                    : SIRIUS_LAZY_INPUT;
+        sirius_lazy lazy = i == KEY_INFORMATIONAL ? SIRIUS_LAZY_INFORMATIONAL : SIRIUS_LAZY_IO;
         SV *master = i == KEY_SERVER_NAME    ? site->name
                      : i == KEY_SERVER_PORT  ? site->port
                      : i == KEY_MULTIPROCESS ? site->multiprocess
@@ -251,8 +251,10 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_task *t)
     for (int i = 0; i <= KEY_REMOTE_PORT; i++)
         envpool_set(aTHX_ & env->slots[i], x.of[i].at, x.of[i].len);
     SvNV_set(env->slots[KEY_REQUEST_START].value, (NV)(t->conn->ready_at + s->engine->wall_offset) / 1e9);
-    if (t->body.len || t->body_fd >= 0)
-        sirius_lazy_body(aTHX_ env->slots[KEY_INPUT].value, t->body, t->body_fd);
+    if (t->body_fd >= 0)
+        sv_setsv(env->slots[KEY_INPUT].value, sv_2mortal(sirius_input_file(aTHX_ t->body_fd)));
+    else if (t->body.len)
+        sirius_input_fill(aTHX_ & env->input, t->body);
     sirius_lazy_arm(aTHX_ env->slots[KEY_IO].value, s->turn.serial);
     sirius_lazy_arm(aTHX_ env->slots[KEY_INFORMATIONAL].value, s->turn.serial);
 }
@@ -260,7 +262,7 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_task *t)
 /* A request that fits no shape: more than ENVPOOL_FIELDS, repeated, or very long names. */
 static HV *env_alone(pTHX_ sirius *s, const sr_task *t)
 {
-    envpool_env env;
+    envpool_env env = {0};
     bool lasting;
     char length[24];
     env_begin(aTHX_ & env, &s->site[t->conn->listener]);
@@ -275,6 +277,7 @@ static HV *env_alone(pTHX_ sirius *s, const sr_task *t)
         text n = decimal(length + sizeof length, t->body_length);
         put_repeatable(aTHX_ env.hv, keys[KEY_CONTENT_LENGTH], sr_bytes_of(n.at, n.len));
     }
+    sirius_input_forget(aTHX_ & env.input); /* the layer holds the bytes */
     s->turn.pooled = NULL;
     return env.hv;
 }
@@ -308,7 +311,7 @@ HV *sirius_env(pTHX_ sirius *s, const sr_task *t)
             return env_alone(aTHX_ s, t);
         env_begin(aTHX_ env, &s->site[t->conn->listener]);
         for (unsigned i = 0; i < n; i++)
-            slot_fill(aTHX_ env, fields[i], ENVPOOL_TEXT, NULL, SIRIUS_LAZY_INPUT);
+            slot_fill(aTHX_ env, fields[i], ENVPOOL_TEXT, NULL, SIRIUS_LAZY_IO);
         envpool_seal(aTHX_ env, t->conn->listener, fields, n);
     }
     env->in_use = true;

@@ -22,6 +22,7 @@ void envpool_forget(pTHX_ envpool_env *env)
     env->hv = NULL; /* first: a DESTROY may come back here */
     env->in_use = false;
     SvREFCNT_dec_NN((SV *)hv);
+    sirius_input_forget(aTHX_ & env->input);
 }
 
 envpool_env *envpool_claim(pTHX_ envpool_env *pool, unsigned *clock)
@@ -36,7 +37,7 @@ envpool_env *envpool_claim(pTHX_ envpool_env *pool, unsigned *clock)
     return NULL;
 }
 
-SV *envpool_make(pTHX_ const envpool_slot *slot)
+SV *envpool_make(pTHX_ envpool_env *env, const envpool_slot *slot)
 {
     switch ((envpool_kind)slot->kind) {
     case ENVPOOL_TEXT:
@@ -51,6 +52,9 @@ SV *envpool_make(pTHX_ const envpool_slot *slot)
             av_push(av, newSVsv(AvARRAY(from)[i]));
         return newRV_noinc((SV *)av);
     }
+    case ENVPOOL_INPUT:
+        sirius_input_forget(aTHX_ & env->input);
+        return sirius_input_new(aTHX_ & env->input);
     case ENVPOOL_LAZY:
         return sirius_lazy_new(aTHX_(sirius_lazy) slot->lazy_kind);
     }
@@ -111,7 +115,7 @@ static bool same_array(const SV *sv, const AV *master)
     return true;
 }
 
-static bool same(pTHX_ const envpool_slot *slot)
+static bool same(pTHX_ envpool_env *env, const envpool_slot *slot)
 {
     if (SvREFCNT(slot->value) != 1)
         return false;
@@ -124,6 +128,11 @@ static bool same(pTHX_ const envpool_slot *slot)
         return same_const(slot->value, slot->master);
     case ENVPOOL_ARRAY:
         return same_array(slot->value, (const AV *)slot->master);
+    case ENVPOOL_INPUT:
+        if (!sirius_input_reusable(aTHX_ & env->input, slot->value))
+            return false;
+        sirius_input_empty(aTHX_ & env->input);
+        return true;
     case ENVPOOL_LAZY:
         return sirius_lazy_untouched(aTHX_ slot->value);
     }
@@ -165,10 +174,10 @@ void envpool_scrub(pTHX_ envpool_env *env)
         ours = SvREFCNT(env->hv) == 1 && HvTOTALKEYS(env->hv) == env->n_slots;
     for (unsigned i = 0; ours && i < env->n_slots; i++) {
         envpool_slot *slot = &env->slots[i];
-        if (HeVAL(slot->he) == slot->value && same(aTHX_ slot))
+        if (HeVAL(slot->he) == slot->value && same(aTHX_ env, slot))
             continue;
         SV *old = HeVAL(slot->he);
-        HeVAL(slot->he) = slot->value = envpool_make(aTHX_ slot);
+        HeVAL(slot->he) = slot->value = envpool_make(aTHX_ env, slot);
         SvREFCNT_dec(old);
         ours = SvREFCNT(env->hv) == 1 && SvFLAGS(env->hv) == env->flags; /* it too may have had a DESTROY */
     }

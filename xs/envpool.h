@@ -12,7 +12,7 @@
  * There is one hash for each recent shape. A shape is the listener and the list of field names: clients that
  * send the same names are most of those that come again.
  */
-#include "sirius.h"
+#include "input.h"
 
 enum { ENVPOOL_FIELDS = 32, ENVPOOL_SLOTS = ENVPOOL_FIELDS + 32 };
 
@@ -21,6 +21,7 @@ typedef enum envpool_kind {
     ENVPOOL_NUMBER, /* likewise */
     ENVPOOL_CONST,  /* a copy of `master` */
     ENVPOOL_ARRAY,  /* a reference to an array of its own, with the numbers of `master` in it, or empty */
+    ENVPOOL_INPUT,  /* psgi.input: see input.h */
     ENVPOOL_LAZY,   /* see lazy.c; lazy_kind */
 } envpool_kind;
 
@@ -44,6 +45,7 @@ struct envpool_env {
     uint8_t order[ENVPOOL_SLOTS]; /* slots in the order in which a walk through the hash finds them */
     SV *fields[ENVPOOL_FIELDS];   /* the shape: keys in the order of the request's fields. Counted */
     envpool_slot slots[ENVPOOL_SLOTS];
+    sirius_input input;
 };
 
 /* One of this shape that is scrubbed and free, or NULL. */
@@ -60,7 +62,8 @@ void envpool_scrub(pTHX_ envpool_env *env);
 
 void envpool_forget(pTHX_ envpool_env *env);
 
-SV *envpool_make(pTHX_ const envpool_slot *slot); /* a new value for a slot that is no text */
+SV *envpool_make(pTHX_ envpool_env *env,
+                 const envpool_slot *slot); /* a new value for a slot that is no text */
 
 /* A string for a text slot: into the scalar that is there, which scrub has found to be ours alone. */
 static inline void envpool_set(pTHX_ const envpool_slot *slot, const char *at, STRLEN len)

@@ -1,5 +1,5 @@
 /*
- * lazy: values of %env that cost something and are seldom read: psgi.input, psgix.io, psgix.informational.
+ * lazy: values of %env that cost something and are seldom read: psgix.io, psgix.informational.
  * Each is a scalar with magic that makes the value when it is first read and then goes; an assignment makes
  * it go as well.
  */
@@ -14,9 +14,8 @@
 
 static int lazy_get(pTHX_ SV *sv, MAGIC *mg);
 static int lazy_set(pTHX_ SV *sv, MAGIC *mg);
-static int lazy_free(pTHX_ SV *sv, MAGIC *mg);
 
-static const MGVTBL lazy_vtbl = {.svt_get = lazy_get, .svt_set = lazy_set, .svt_free = lazy_free};
+static const MGVTBL lazy_vtbl = {.svt_get = lazy_get, .svt_set = lazy_set};
 
 /* mg_private: the kind. mg_ptr, with mg_len 0 so that perl does not free it: descriptor + 1, or the serial of
  * a turn. */
@@ -25,17 +24,6 @@ SV *sirius_lazy_new(pTHX_ sirius_lazy kind)
     SV *sv = newSV(0);
     sv_magicext(sv, NULL, PERL_MAGIC_ext, &lazy_vtbl, NULL, 0)->mg_private = (U16)kind;
     return sv;
-}
-
-void sirius_lazy_body(pTHX_ SV *sv, sr_bytes body, int fd)
-{
-    MAGIC *mg = SvMAGIC(sv);
-    if (fd >= 0) {
-        mg->mg_ptr = INT2PTR(char *, (IV)fd + 1);
-    } else {
-        mg->mg_obj = newSVpvn(body.at, body.len);
-        mg->mg_flags |= MGf_REFCOUNTED;
-    }
 }
 
 void sirius_lazy_arm(pTHX_ SV *sv, UV serial)
@@ -50,35 +38,7 @@ bool sirius_lazy_untouched(pTHX_ const SV *sv)
     if (SvTYPE(sv) != SVt_PVMG || SvROK(sv) || SvOK(sv) || SvREADONLY(sv))
         return false;
     const MAGIC *mg = SvMAGIC(sv);
-    return mg && mg->mg_virtual == &lazy_vtbl && !mg->mg_moremagic && !mg->mg_obj &&
-           (mg->mg_private != SIRIUS_LAZY_INPUT || !mg->mg_ptr);
-}
-
-/* A read-only handle without a name, as open(my $fh, ...) makes it. */
-static SV *handle(pTHX_ PerlIO *f)
-{
-    GV *gv = (GV *)newSV(0);
-    gv_init(gv, gv_stashpvs("Sirius", GV_ADD), "input", 5, 0);
-    IO *io = GvIOn(gv);
-    IoIFP(io) = f;
-    IoTYPE(io) = IoTYPE_RDONLY;
-    return newRV_noinc((SV *)gv);
-}
-
-static SV *input(pTHX_ MAGIC *mg)
-{
-    int fd = (int)PTR2IV(mg->mg_ptr) - 1;
-    PerlIO *f;
-    if (fd >= 0) {
-        lseek(fd, 0, SEEK_SET);
-        f = PerlIO_fdopen(fd, "r");
-        mg->mg_ptr = NULL; /* the handle owns it now */
-    } else {
-        SV *bytes = mg->mg_obj ? mg->mg_obj : sv_2mortal(newSVpvs(""));
-        SV *ref = sv_2mortal(newRV_inc(bytes));
-        f = PerlIO_openn(aTHX_ "scalar", "r", -1, 0, 0, NULL, 1, &ref);
-    }
-    return f ? handle(aTHX_ f) : newSV(0);
+    return mg && mg->mg_virtual == &lazy_vtbl && !mg->mg_moremagic && !mg->mg_obj;
 }
 
 /* Bytes written to a TCP socket and read from it so far. False: the kernel does not say (unix sockets). */
@@ -157,9 +117,6 @@ static int lazy_get(pTHX_ SV *sv, MAGIC *mg)
     SV *value = NULL;
     UV number = PTR2UV(mg->mg_ptr);
     switch ((sirius_lazy)mg->mg_private) {
-    case SIRIUS_LAZY_INPUT:
-        value = input(aTHX_ mg);
-        break;
     case SIRIUS_LAZY_IO:
         value = io(aTHX_ number);
         break;
@@ -177,13 +134,5 @@ static int lazy_set(pTHX_ SV *sv, MAGIC *mg)
 {
     PERL_UNUSED_ARG(mg);
     sv_unmagicext(sv, PERL_MAGIC_ext, (MGVTBL *)&lazy_vtbl);
-    return 0;
-}
-
-static int lazy_free(pTHX_ SV *sv, MAGIC *mg)
-{
-    PERL_UNUSED_ARG(sv);
-    if (mg->mg_private == SIRIUS_LAZY_INPUT && mg->mg_ptr)
-        close((int)PTR2IV(mg->mg_ptr) - 1); /* never read */
     return 0;
 }

@@ -85,11 +85,10 @@ HV *sirius_env(pTHX_ sirius *s, const sr_task *task); /* with the helm; counted 
 SV **sirius_env_fetch(pTHX_ HV *env, const char *key);
 
 /* lazy.c: values of %env that are made when they are first read */
-typedef enum sirius_lazy { SIRIUS_LAZY_INPUT, SIRIUS_LAZY_IO, SIRIUS_LAZY_INFORMATIONAL } sirius_lazy;
+typedef enum sirius_lazy { SIRIUS_LAZY_IO, SIRIUS_LAZY_INFORMATIONAL } sirius_lazy;
 SV *sirius_lazy_new(pTHX_ sirius_lazy kind);
-void sirius_lazy_body(pTHX_ SV *sv, sr_bytes body, int fd); /* for an INPUT; fd, when not -1, is taken over */
-void sirius_lazy_arm(pTHX_ SV *sv, UV serial);              /* for the others: the request they speak for */
-bool sirius_lazy_untouched(pTHX_ const SV *sv); /* neither read nor assigned, and without a body */
+void sirius_lazy_arm(pTHX_ SV *sv, UV serial);  /* the request they speak for */
+bool sirius_lazy_untouched(pTHX_ const SV *sv); /* neither read nor assigned */
 
 /*
  * The application has looked at psgix.io, as whoever copies %env does, but holds it no more and has neither read nor
