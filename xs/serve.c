@@ -177,6 +177,11 @@ const char *sirius_serve(pTHX_ sirius *s, SV *app)
                 sr_engine_lend(s->engine);
             PERL_ASYNC_CHECK();
         }
+        if (!s->retiring && sr_engine_draining(s->engine) && s->engine->drain != SR_DRAIN_NOW) {
+            s->retiring = true;
+            sirius_current = NULL;
+            return "retiring";
+        }
         switch (sr_engine_next(s->engine, &task)) {
         case SR_NEXT_REQUEST:
             serve_one(aTHX_ s, &task, app);

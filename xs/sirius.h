@@ -50,6 +50,7 @@ typedef struct sirius {
     sirius_turn turn;
     UV serial;
     unchunk unchunk; /* of the response being sent */
+    bool retiring;   /* serve has said so */
     bool leave;      /* psgix.harakiri: end this worker after the response */
     sirius_site site[SR_LISTENERS_MAX];
     envpool_env *pool; /* ENVPOOL_SHAPES of them */

@@ -29,7 +29,8 @@ sub run {
     my $self = shift;
     return $self->_run_alone if !$self->{conf}{workers};
 
-    $self->{scoreboard} = Sirius::Scoreboard->new( $self->{conf}{workers} );
+    Sirius::Engine->descriptors;    # the scoreboard needs one for each slot
+    $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots );
     $self->{exchange}   = _exchange();
     $self->{signals}    = Sirius::Signals->new(qw(CHLD HUP INT QUIT TERM));
     @{$self}{qw(alive control)} = _pipe();
@@ -77,6 +78,7 @@ sub _become_worker {
             control      => $self->{alive},
             multiprocess => 1,
             on_ready     => sub { $self->_tell('ready') },
+            on_retire    => sub { $self->_tell('retiring') },
             slot         => $slot,
         );
         $self->{signals}->hand_over( $worker->handlers );
@@ -157,7 +159,7 @@ sub _patience {
     my $self = shift;
     my $due;
     if   ( $self->{stopping} ) { $due = $self->{deadline}   if !$self->{killed} }
-    else                       { $due = $self->{not_before} if $self->_wanted && !$self->_trying }
+    else                       { $due = $self->{not_before} if !$self->_trying && ( my @slots = $self->_wanted ) }
     return if !defined $due;
     my $left = $due - _now();
     return $left > 0 ? $left : 0;
@@ -208,6 +210,12 @@ sub _schedule {
     return 'replaced' if !$delay;
     $self->{not_before} = _now() + $delay;
     return ( $worker->{ready} ? '' : 'it never got ready; ' ) . sprintf 'next attempt in %g s', $delay;
+}
+
+# Room for those that retire beside their successors
+sub _slots {
+    my $workers = shift->{conf}{workers};
+    return $workers + ( $workers > 8 ? $workers : 8 );
 }
 
 sub _spawn {
@@ -286,7 +294,12 @@ sub _trying {
 sub _wanted {
     my $self = shift;
     return if $self->{stopping};
-    return grep { !$self->{slots}[$_] } 0 .. $self->{conf}{workers} - 1;
+
+    # One that retires is replaced at once: its slow clients may keep it for long
+    my $missing = $self->{conf}{workers} - grep { !$_->{retiring} } values %{ $self->{workers} };
+    return if $missing <= 0;
+    my @free = grep { !$self->{slots}[$_] } 0 .. $self->_slots - 1;
+    return @free > $missing ? @free[ 0 .. $missing - 1 ] : @free;
 }
 
 1;

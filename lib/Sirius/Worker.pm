@@ -54,6 +54,10 @@ sub run {
     my $asked = $self->{asked};
     $serving = $engine;
     my $why = !$asked ? $engine->serve($app) : $asked eq 'drain' ? 'drained' : 'stopped';
+    if ( $why eq 'retiring' ) {
+        $self->{on_retire}->() if $self->{on_retire};
+        $why = $engine->serve($app);
+    }
     undef $serving;
 
     my $hook = $self->{conf}{child_exit};
@@ -164,7 +168,7 @@ The C<%SIG> handlers for L</SIGNALS>. They may be installed before L</run>: what
 
 C<app>, or C<builder> (a sub that returns the application, called in L</run>); C<conf>, a hash from L<Sirius::Options>;
 C<control>, a handle whose end of file tells that the supervisor is gone; C<listeners>, L<Sirius::Listener> objects;
-C<multiprocess>; C<on_ready>, called when connections are served from now on; C<scoreboard> and C<slot>.
+C<multiprocess>; C<on_ready>, called when connections are served from now on; C<on_retire>, called when no more are taken; C<scoreboard> and C<slot>.
 
 =head2 run
 

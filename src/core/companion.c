@@ -119,7 +119,7 @@ static void step(sr_engine *e, uint32_t turn)
     }
     bool alone = !sr_surplus_colleagues(e, e->now);
     sr_engine_listeners(e, alone);
-    if (alone && e->config.queue_ns && e->now - e->swept_at > SWEEP_NS)
+    if (alone && e->config.queue_ns && e->now - e->swept_at > SWEEP_NS && sr_engine_gives(e))
         sweep(e);
     sr_handover_give_turns(e);
 }
@@ -200,6 +200,8 @@ int sr_companion_start(sr_engine *e)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     e->has_companion = err == 0;
+    if (err)
+        close(e->nudge);
     return err;
 }
 

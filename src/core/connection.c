@@ -93,7 +93,8 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
 void sr_conn_close(sr_engine *e, sr_conn *c)
 {
     bool shared = e->scoreboard && atomic_load_explicit(&e->scoreboard->app_forks, memory_order_relaxed);
-    if (shared || c->borrowed)
+    if (shared || c->borrowed ||
+        c->traveled) /* another descriptor of the same open file would keep it in epoll */
         sr_conn_unwatch(e, c);
     if (shared)
         shutdown(c->source.fd, SHUT_RDWR);

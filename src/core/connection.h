@@ -53,6 +53,7 @@ typedef struct sr_conn {
     bool head_sent;   /* a final response has begun */
     bool gone;        /* the peer is known to be gone, or a write has failed */
     bool close_after; /* in FLUSH: close when all is out */
+    bool traveled;    /* came through the exchange: the giver may hold its descriptor a little longer */
     bool borrowed;    /* psgix.io: application code has had its hands on the socket */
 
     uint32_t head_len; /* of the request in READY: bytes of its head at the start of `in` */

@@ -6,18 +6,6 @@
 
 enum { RETRY_MS = 2 };
 
-/* Heads that have begun, and new connections that have sent nothing yet. */
-static bool give_heads(sr_engine *e)
-{
-    sr_link *head = &e->deadlines[SR_DEADLINE_HEAD];
-    for (sr_link *l = head->next, *next; l != head; l = next) {
-        next = l->next;
-        if (!sr_handover_give(e, SR_LIST_ENTRY(l, sr_conn, timer)))
-            return false;
-    }
-    return true;
-}
-
 /*
  * The whole server ends, or nobody is left to give to. A client that was active within the last second may be
  * about to send: it is told "Connection: close" with one more response instead of finding its connection
@@ -25,9 +13,11 @@ static bool give_heads(sr_engine *e)
  */
 static void let_go(sr_engine *e)
 {
-    while (sr_handover_take(e)) /* what we gave while we still could */
+    bool free_to_serve = !(atomic_load_explicit(&e->turn, memory_order_relaxed) & 1);
+    while (free_to_serve && sr_handover_take(e)) /* what was given while there was somebody to take it */
         ;
     sr_deadline_shorten(e, SR_DEADLINE_IDLE, SR_SECOND);
+    sr_deadline_shorten(e, SR_DEADLINE_HEAD, SR_SECOND);
     sr_deadlines_expire(e);
 }
 
@@ -38,7 +28,8 @@ bool sr_drain_step(sr_engine *e)
     e->retry_at = 0;
     if (!sr_engine_gives(e)) {
         let_go(e);
-    } else if (!sr_handover_give_turns(e) || !sr_handover_give_idle(e, INT32_MAX) || !give_heads(e)) {
+    } else if (!sr_handover_give_turns(e) || !sr_handover_give_idle(e, INT32_MAX) ||
+               !sr_handover_give_heads(e)) {
         e->retry_at = e->now + RETRY_MS * SR_MILLISECOND;
     }
     return e->n_conns == 0;

@@ -218,6 +218,9 @@ static inline void sr_engine_retire(sr_engine *e)
     e->retiring = true;
 }
 
+/* It takes no more connections: it is told to drain, or retires by itself. */
+bool sr_engine_draining(const sr_engine *e);
+
 /* Keep the connection after this response? Decided when its head is made. */
 bool sr_engine_keeps(const sr_engine *e, const sr_conn *c);
 

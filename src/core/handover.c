@@ -56,10 +56,10 @@ static void given(sr_engine *e, sr_conn *c)
     sr_conn_forget(e, c);
 }
 
-bool sr_handover_give(sr_engine *e, sr_conn *c)
+sr_given sr_handover_give(sr_engine *e, sr_conn *c)
 {
     if (!sr_engine_gives(e) || !sr_handover_can_move(c))
-        return false;
+        return SR_GIVEN_NEVER;
     sr_parcel p;
     int fds[2] = {c->source.fd, -1}, n_fds = 1;
     parcel_fill(&p, c);
@@ -73,13 +73,14 @@ bool sr_handover_give(sr_engine *e, sr_conn *c)
     if (p.body == SR_PARCEL_FILE)
         fds[n_fds++] = c->body->fd;
     count_queued(e, c->state == SR_CONN_READY); /* before: a taker must not count down first */
-    if (sr_exchange_give(&e->exchange, &p, 1, fds, n_fds, parts, 3) != SR_EXCHANGE_OK) {
+    sr_exchange_result got = sr_exchange_give(&e->exchange, &p, 1, fds, n_fds, parts, 3);
+    if (got != SR_EXCHANGE_OK) {
         count_queued(e, -(c->state == SR_CONN_READY));
-        return false;
+        return got == SR_EXCHANGE_FULL ? SR_GIVEN_LATER : SR_GIVEN_NEVER;
     }
     atomic_fetch_add_explicit(&e->row->given, 1, memory_order_relaxed);
     given(e, c);
-    return true;
+    return SR_GIVEN;
 }
 
 /* Oldest first, many in one message: a retiring worker may have thousands. */
@@ -106,14 +107,28 @@ bool sr_handover_give_idle(sr_engine *e, int most)
     return sr_link_alone(idle);
 }
 
+/* Each of a list of connections, linked by a member at `offset`. One that can't move does not hold up those behind it. */
+static bool give_list(sr_engine *e, sr_link *head, size_t offset)
+{
+    bool all = true;
+    for (sr_link *l = head->next, *next; l != head; l = next) {
+        next = l->next;
+        sr_given got = sr_handover_give(e, (sr_conn *)((char *)l - offset));
+        all = all && got == SR_GIVEN;
+        if (got == SR_GIVEN_LATER)
+            break;
+    }
+    return all;
+}
+
 bool sr_handover_give_turns(sr_engine *e)
 {
-    for (sr_link *l = e->turns.next, *next; l != &e->turns; l = next) {
-        next = l->next;
-        if (!sr_handover_give(e, SR_LIST_ENTRY(l, sr_conn, turn)))
-            return false;
-    }
-    return true;
+    return give_list(e, &e->turns, offsetof(sr_conn, turn));
+}
+
+bool sr_handover_give_heads(sr_engine *e)
+{
+    return give_list(e, &e->deadlines[SR_DEADLINE_HEAD], offsetof(sr_conn, timer));
 }
 
 /* --- taking --- */
@@ -128,6 +143,7 @@ static sr_conn *unpack(sr_engine *e, const sr_parcel *p, const int *fds, const c
         return NULL;
     }
     sr_conn_enter(e, c);
+    c->traveled = true;
     c->requests = p->requests;
     c->ready_at = p->ready_at;
     c->head_len = p->head;

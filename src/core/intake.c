@@ -244,7 +244,7 @@ void sr_intake_park(sr_engine *e, sr_task *task)
     c->requests--; /* it is counted when it is served */
     c->state = SR_CONN_READY;
     bool room = queue_length(e) < e->config.max_queue;
-    if (kept && room && sr_handover_give(e, c))
+    if (kept && room && sr_handover_give(e, c) == SR_GIVEN)
         return;
     if (!kept || !room) {
         sr_outflow_refuse(e, c, 503, c->is_head);

@@ -247,14 +247,16 @@ static size_t iov_bytes(const struct iovec *iov, int n)
     return sum;
 }
 
-static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip)
+static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip, sr_keep where)
 {
     if (!c->out && !(c->out = sr_output_new())) {
         c->gone = true;
         return;
     }
     e->pending -= sr_output_memory(c->out);
-    if (!sr_output_keep(c->out, iov, n, skip, e->pending > SR_OUTPUT_TOTAL, e->config.tmpdir))
+    if (where == SR_KEEP_BY_SIZE && e->pending > SR_OUTPUT_TOTAL)
+        where = SR_KEEP_ON_DISK;
+    if (!sr_output_keep(c->out, iov, n, skip, where, e->config.tmpdir))
         c->gone = true; /* neither memory nor disk: the response can only be cut */
     e->pending += sr_output_memory(c->out);
 }
@@ -300,7 +302,7 @@ void sr_engine_send(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
     if (sent < 0) {
         c->gone = true;
     } else if ((size_t)sent < iov_bytes(iov, n)) {
-        keep(e, c, iov, n, (size_t)sent);
+        keep(e, c, iov, n, (size_t)sent, SR_KEEP_BY_SIZE);
         if (!c->gone && c->out->file_left > SPOOL_MAX)
             flush_all(e, c);
     }
@@ -312,8 +314,8 @@ void sr_engine_send_file(sr_engine *e, sr_conn *c, struct iovec *head, int n, in
     if (!c->gone && c->out)
         flush_all(e, c); /* a file goes behind memory only */
     if (!c->gone)
-        keep(e, c, head, n, 0);
-    if (c->gone || c->out->spool)
+        keep(e, c, head, n, 0, SR_KEEP_IN_MEMORY); /* and the file behind it */
+    if (c->gone)
         close(fd);
     else
         sr_output_file(c->out, fd, offset, length);

@@ -3,6 +3,7 @@
 #include "../net/tempfile.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -29,21 +30,22 @@ void sr_output_free(sr_output *o)
 static bool spool_open(sr_output *o, const char *tmpdir)
 {
     if (o->fd >= 0)
-        return true;
+        return o->spool; /* else it is the application's file */
     o->fd = sr_tempfile_open(tmpdir);
     o->spool = o->fd >= 0;
     o->offset = 0;
     return o->spool;
 }
 
-bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, bool to_disk,
+bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, sr_keep where,
                     const char *tmpdir)
 {
     size_t rest = 0;
     for (int i = 0; i < n; i++)
         rest += iov[i].iov_len;
     rest -= skip;
-    bool disk = o->spool || to_disk || sr_buffer_len(&o->mem) + rest > SR_OUTPUT_MEMORY;
+    bool large = sr_buffer_len(&o->mem) + rest > SR_OUTPUT_MEMORY;
+    bool disk = o->spool || where == SR_KEEP_ON_DISK || (where == SR_KEEP_BY_SIZE && large);
     if (disk && !spool_open(o, tmpdir))
         return false;
     for (int i = 0; i < n; i++) {
@@ -94,6 +96,29 @@ static sr_flush flush_memory(sr_output *o, int socket, uint64_t *sent)
     return SR_FLUSH_DONE;
 }
 
+/*
+ * sendfile knows no MSG_NOSIGNAL. The worker has a handler for SIGPIPE, but an application may have set the default back,
+ * and then a client that leaves would kill the worker.
+ */
+static ssize_t sendfile_quietly(int socket, int fd, off_t *offset, size_t want)
+{
+    struct sigaction action;
+    sigset_t pipe, before;
+    static const struct timespec now;
+    if (sigaction(SIGPIPE, NULL, &action) != 0 || action.sa_handler != SIG_DFL)
+        return sendfile(socket, fd, offset, want);
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    ssize_t n = sendfile(socket, fd, offset, want);
+    int err = errno;
+    if (n < 0 && err == EPIPE)
+        sigtimedwait(&pipe, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = err;
+    return n;
+}
+
 static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent)
 {
     /* 1 MiB a turn: one fast reader of a large file must not keep the loop from the others */
@@ -101,7 +126,7 @@ static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent)
         size_t want = o->file_left < budget ? (size_t)o->file_left : budget;
         if (!want)
             return SR_FLUSH_AGAIN;
-        ssize_t n = sendfile(socket, o->fd, &o->offset, want);
+        ssize_t n = sendfile_quietly(socket, o->fd, &o->offset, want);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EIO || errno == EINVAL || errno == EOVERFLOW))

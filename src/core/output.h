@@ -22,6 +22,8 @@ typedef struct sr_output {
     uint64_t file_left; /* bytes of the file to send */
 } sr_output;
 
+typedef enum sr_keep { SR_KEEP_BY_SIZE, SR_KEEP_ON_DISK, SR_KEEP_IN_MEMORY } sr_keep;
+
 typedef enum sr_flush {
     SR_FLUSH_DONE,  /* nothing is pending any more */
     SR_FLUSH_AGAIN, /* the socket is full */
@@ -32,9 +34,9 @@ typedef enum sr_flush {
 sr_output *sr_output_new(void);
 void sr_output_free(sr_output *o); /* NULL is fine; closes the file */
 
-/* Keep the bytes of iov behind its first `skip`. Goes to disk when `to_disk` or when too large. False: errno.
+/* Keep the bytes of iov behind its first `skip`: where it is said, or by size. False: errno.
  */
-bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, bool to_disk,
+bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, sr_keep where,
                     const char *tmpdir);
 
 /* Send a file behind what is kept. Takes the ownership of fd in every case. Only once, and never behind a

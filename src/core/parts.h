@@ -17,7 +17,6 @@ void sr_engine_tick(sr_engine *e);               /* reads the clock */
 void sr_engine_pause_accept(sr_engine *e);       /* no descriptors: the listeners are left alone for 100 ms */
 void sr_engine_listeners(sr_engine *e, bool on); /* into the epoll set, or out of it */
 void sr_engine_queues(sr_engine *e, bool on);    /* listeners and exchange into the epoll set, or out of it */
-bool sr_engine_draining(const sr_engine *e);     /* takes no more connections */
 bool sr_engine_gives(const sr_engine *e);        /* and colleagues go on: what can move is given to them */
 
 typedef enum sr_intake {
@@ -44,10 +43,16 @@ int sr_deadlines_timeout(const sr_engine *e); /* ms until something is due, for 
 
 /* handover.c */
 bool sr_handover_can_move(const sr_conn *c);
-bool sr_handover_give(sr_engine *e, sr_conn *c);    /* true: it is gone from here */
+typedef enum sr_given {
+    SR_GIVEN,
+    SR_GIVEN_LATER,
+    SR_GIVEN_NEVER
+} sr_given; /* GIVEN: gone from here; LATER: full */
+sr_given sr_handover_give(sr_engine *e, sr_conn *c);
 bool sr_handover_give_idle(sr_engine *e, int most); /* true: none is left */
 bool sr_handover_give_turns(sr_engine *e);          /* true: none is left */
-bool sr_handover_take(sr_engine *e);                /* one message; false: there is none */
+bool sr_handover_give_heads(sr_engine *e); /* heads that have begun, and connections that never sent a byte */
+bool sr_handover_take(sr_engine *e);       /* one message; false: there is none */
 
 /* surplus.c */
 void sr_surplus_share(sr_engine *e);

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SR_SLOTS_MAX = 4096 };
+enum { SR_SLOTS_MAX = 8192 };
 
 typedef enum sr_worker_state {
     SR_WORKER_FREE, /* no process has this row */

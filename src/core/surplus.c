@@ -49,7 +49,7 @@ static int give_events(sr_engine *e, int most)
         sr_conn *c = (sr_conn *)s;
         if (c->state != SR_CONN_IDLE && c->state != SR_CONN_HEAD)
             continue;
-        if (!sr_handover_give(e, c))
+        if (sr_handover_give(e, c) != SR_GIVEN)
             break;
         given++;
     }
@@ -77,6 +77,6 @@ void sr_surplus_share(sr_engine *e)
     int give = (more + 1) * colleagues / (colleagues + 1);
     give -= give_events(e, give);
     while (give-- > 0 && !sr_link_alone(&e->turns))
-        if (!sr_handover_give(e, SR_LIST_ENTRY(e->turns.prev, sr_conn, turn)))
+        if (sr_handover_give(e, SR_LIST_ENTRY(e->turns.prev, sr_conn, turn)) != SR_GIVEN)
             break;
 }

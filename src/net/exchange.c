@@ -35,7 +35,7 @@ sr_exchange_result sr_exchange_give(sr_exchange *x, const sr_parcel *parcels, in
         char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
     } control;
     struct iovec iov[1 + PARTS_MAX] = {{(void *)parcels, (size_t)n * sizeof *parcels}};
-    if (n_parts > PARTS_MAX || n_fds > FDS_MAX) {
+    if (n > SR_PARCELS_MAX || n_parts > PARTS_MAX || n_fds > FDS_MAX) {
         errno = EMSGSIZE;
         return SR_EXCHANGE_FAILED;
     }
