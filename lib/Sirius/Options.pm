@@ -48,7 +48,7 @@ my @TABLE = (
     'Workers',
     [ 'workers', 'count', 10, 'worker processes; 0 serves in one process', { alias => ['max-workers'], min => 0, max => 4096 } ],
     [ 'max-reqs-per-child', 'count', 0, 'requests after which a worker is replaced; 0 is never', { alias => ['max-requests'], min => 0, max => $MANY } ],
-    [ 'min-reqs-per-child', 'count', undef, 'replace it after a random number of requests from this one up', { min => 1, max => $MANY } ],
+    [ 'min-reqs-per-child', 'count', undef, 'replace it after a random number of requests from this one up (default: 90 % of the other)', { min => 1, max => $MANY } ],
     [ 'graceful-timeout', 'seconds', 30, 'what TERM leaves to the workers to finish; then they are killed', { min => 0, max => $WEEK } ],
     [ 'spawn-interval', 'seconds', 0, 'between the starts of two workers', { min => 0, max => 3600 } ],
     [ 'err-respawn-interval', 'seconds', 1, 'before a worker that failed at once is tried again, doubled up to 30', { min => 0.01, max => 3600 } ],

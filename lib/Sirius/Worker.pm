@@ -3,6 +3,7 @@ package Sirius::Worker;
 use strict;
 use warnings;
 
+use IO::Handle   ();
 use Scalar::Util qw(blessed reftype);
 use overload     ();
 
@@ -46,7 +47,8 @@ sub new {
 sub run {
     my $self = shift;
     srand;
-    my $app    = $self->{builder} ? $self->check_app( $self->{builder}->() ) : $self->{app};
+    my $app = $self->{builder} ? $self->check_app( $self->{builder}->() ) : $self->{app};
+    STDERR->autoflush(1);    # the application may have put a layer on it, which buffers
     my $engine = $self->{engine} = Sirius::Engine->new( $self->_engine_conf );
     $self->{on_ready}->();
 
@@ -104,7 +106,8 @@ sub _max_requests {
     my $self = shift;
     return 0 if !$self->{multiprocess};
     my ( $min, $max ) = @{ $self->{conf} }{qw(min_reqs_per_child max_reqs_per_child)};
-    return $min ? $max - int rand( $max - $min + 1 ) : $max;
+    $min = int 0.9 * $max if !$min;
+    return $max - int rand( $max - $min + 1 );
 }
 
 END {

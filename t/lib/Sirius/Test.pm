@@ -21,7 +21,7 @@ use Sirius::Test::Swarm;
 our @EXPORT = qw(corpus_file elapsed every_delivery request skip_without start_server until_true);
 
 $SIG{$_} ||= sub { exit 1 }
-    for qw(INT TERM);    # so that END stops the servers
+    for qw(HUP INT PIPE TERM);    # so that END stops the servers
 
 sub corpus_file { return "$Sirius::Test::Server::ROOT/t/corpus/" . shift }
 
