@@ -101,7 +101,7 @@ sub _bury {
 
     my $text = "worker $worker->{pid} " . _cause( $status, $why );
     return Sirius::Log->note($text) if $self->{stopping};
-    Sirius::Log->note( "$text; " . $self->_schedule( $worker, $status || !$why ) );
+    Sirius::Log->note( "$text; " . $self->_schedule( $worker, $status || !$why, $signal ) );
     return;
 }
 
@@ -158,8 +158,8 @@ sub _kill_late {
 sub _patience {
     my $self = shift;
     my $due;
-    if   ( $self->{stopping} ) { $due = $self->{deadline}   if !$self->{killed} }
-    else                       { $due = $self->{not_before} if !$self->_trying && ( my @slots = $self->_wanted ) }
+    if ( $self->{stopping} ) { $due = $self->{deadline} if !$self->{killed} }
+    else { $due = $self->{not_before} if !$self->_trying && ( my @slots = $self->_wanted ) }
     return if !defined $due;
     my $left = $due - _now();
     return $left > 0 ? $left : 0;
@@ -202,11 +202,13 @@ sub _run_alone {
 
 # When to replace it, in words. At once, except when that would be a loop of forks
 sub _schedule {
-    my ( $self, $worker, $failed ) = @_;
+    my ( $self, $worker, $failed, $signal ) = @_;
     my $interval = $self->{conf}{err_respawn_interval};
     my $delay    = 0;
     if    ( !$worker->{ready} ) { $delay = min BACKOFF_MAX, $interval * 2**$self->{failures}++ }
-    elsif ( $failed && _now() - $worker->{since} < $interval ) { $delay = $interval }
+    elsif ( $failed && _now() - $worker->{since} < $interval && !$self->_spared($signal) ) {
+        $delay = $interval;
+    }
     return 'replaced' if !$delay;
     $self->{not_before} = _now() + $delay;
     return ( $worker->{ready} ? '' : 'it never got ready; ' ) . sprintf 'next attempt in %g s', $delay;
@@ -216,6 +218,16 @@ sub _schedule {
 sub _slots {
     my $workers = shift->{conf}{workers};
     return $workers + ( $workers > 8 ? $workers : 8 );
+}
+
+# Killed from outside, and not for ever: no reason to be without workers for a while
+sub _spared {
+    my ( $self, $signal ) = @_;
+    return 0 if $signal != 9;
+    my $since  = _now() - $self->{conf}{err_respawn_interval};
+    my $killed = $self->{killed_young} ||= [];
+    @$killed = grep { $_ > $since } @$killed, _now();
+    return @$killed <= 2 * $self->{conf}{workers};
 }
 
 sub _spawn {

@@ -1,0 +1,237 @@
+/* output: what the socket has not taken yet, in memory and in files */
+#include "core/output.h"
+#include "base/clock.h"
+#include "net/tempfile.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SIZE = 4 * 1024 * 1024 };
+
+static char *data, *got;
+static int pair[2];
+
+static void sockets(void)
+{
+    int small = 4096;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) < 0)
+        exit(1);
+    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+}
+
+static void unsockets(void)
+{
+    close(pair[0]);
+    close(pair[1]);
+}
+
+/* Flushes while a reader takes `step` bytes at a time; the bytes that arrived, *last is the final answer */
+static size_t pump(sr_output *o, size_t step, sr_flush *last, uint64_t *sent)
+{
+    size_t len = 0;
+    for (int idle = 0; idle < 3;) {
+        *last = sr_output_flush(o, pair[0], sent);
+        ssize_t n = recv(pair[1], got + len, step < SIZE - len ? step : SIZE - len, MSG_DONTWAIT);
+        len += n > 0 ? (size_t)n : 0;
+        idle = n > 0 ? 0 : idle + 1;
+    }
+    return len;
+}
+
+static void arrives(sr_output *o, size_t want, size_t step, const char *name)
+{
+    sr_flush last;
+    uint64_t sent = 0;
+    size_t len = pump(o, step, &last, &sent);
+    ok(len == want && sent == want && memcmp(got, data, len) == 0, "%s: %zu bytes as they were", name, want);
+    is_int(last, SR_FLUSH_DONE, "and done");
+}
+
+static void memory(void)
+{
+    sockets();
+    sr_output *o = sr_output_new();
+    struct iovec iov[4] = {{data, 1000}, {data + 1000, 0}, {data + 1000, 100000}, {data + 101000, 9000}};
+    ok(sr_output_keep(o, iov, 4, 0, false, "/nonexistent"), "three pieces are kept");
+    ok(o->fd == -1 && sr_output_memory(o) >= 110000, "in memory");
+    uint64_t sent = 0;
+    is_int(sr_output_flush(o, pair[0], &sent), SR_FLUSH_AGAIN, "a full socket takes a part");
+    ok(sent > 0 && sent < 110000, "%d bytes", (int)sent);
+    sr_flush last;
+    size_t len = pump(o, 777, &last, &sent);
+    ok(len == 110000 && sent == 110000 && memcmp(got, data, len) == 0, "the reader gets all");
+    is_int(last, SR_FLUSH_DONE, "and done");
+    ok(sr_output_keep(o, iov, 4, 1500, false, "/nonexistent"), "behind the first 1,500 bytes");
+    len = pump(o, 5000, &last, &sent);
+    ok(len == 108500 && memcmp(got, data + 1500, len) == 0, "the rest arrives");
+    sr_output_free(o);
+    unsockets();
+}
+
+static void spool(size_t step, bool twice)
+{
+    sockets();
+    sr_output *o = sr_output_new();
+    struct iovec small = {data, 100}, large = {data + 100, 1000000}, more = {data + 1000100, 500000};
+    ok(sr_output_keep(o, &small, 1, 0, false, "/tmp") && o->fd == -1, "a little in memory");
+    ok(sr_output_keep(o, &large, 1, 0, false, "/tmp") && o->spool, "much goes to a file");
+    ok(sr_output_memory(o) < 10000, "memory stays small");
+    if (twice)
+        ok(sr_output_keep(o, &more, 1, 0, false, "/tmp"), "and more behind it");
+    arrives(o, twice ? 1500100 : 1000100, step, "memory, then the file");
+    sr_output_free(o);
+    unsockets();
+}
+
+/* The file grows while a part of it is out already. */
+static void growing(void)
+{
+    sockets();
+    sr_output *o = sr_output_new();
+    size_t at = 0, len = 0;
+    uint64_t sent = 0;
+    bool kept = true;
+    for (int i = 0; i < 40; i++) {
+        struct iovec iov = {data + at, 20000 + (size_t)i};
+        kept = kept && sr_output_keep(o, &iov, 1, 0, i == 3, "/tmp");
+        at += iov.iov_len;
+        sr_output_flush(o, pair[0], &sent);
+        ssize_t n = recv(pair[1], got + len, 7000, MSG_DONTWAIT);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    ok(kept && o->spool, "forty pieces, the fourth to disk");
+    size_t before = len;
+    sr_flush last;
+    for (int idle = 0; idle < 3;) {
+        last = sr_output_flush(o, pair[0], &sent);
+        ssize_t n = recv(pair[1], got + len, 65536, MSG_DONTWAIT);
+        len += n > 0 ? (size_t)n : 0;
+        idle = n > 0 ? 0 : idle + 1;
+    }
+    ok(before < at && len == at && last == SR_FLUSH_DONE && memcmp(got, data, len) == 0, "arrive in order");
+    sr_output_free(o);
+    unsockets();
+}
+
+static int file_of(size_t size)
+{
+    int fd = sr_tempfile_open("/tmp");
+    if (fd < 0 || sr_tempfile_write(fd, data, size) < 0)
+        exit(1);
+    return fd;
+}
+
+static void files(void)
+{
+    sockets();
+    sr_output *o = sr_output_new();
+    struct iovec head = {data, 300};
+    sr_output_keep(o, &head, 1, 0, false, "/tmp");
+    sr_output_file(o, file_of(2000000), 300, 1999700);
+    arrives(o, 2000000, 100000, "a head and a file from its middle");
+    sr_output_free(o);
+
+    o = sr_output_new();
+    sr_output_file(o, file_of(5000), 1000, 9000);
+    sr_flush last;
+    uint64_t sent = 0;
+    size_t len = pump(o, 100000, &last, &sent);
+    ok(len == 4000 && last == SR_FLUSH_SHORT, "a file that was cut meanwhile");
+    sr_output_free(o);
+
+    o = sr_output_new();
+    sr_output_file(o, open("/tmp", O_RDONLY), 0, 10);
+    is_int(sr_output_flush(o, pair[0], &sent), SR_FLUSH_SHORT, "a folder is no file");
+    sr_output_free(o);
+
+    int fd = file_of(1000);
+    o = sr_output_new();
+    sr_output_file(o, fd, 0, 1000);
+    close(pair[1]);
+    is_int(sr_output_flush(o, pair[0], &sent), SR_FLUSH_GONE, "the peer has gone");
+    sr_output_free(o);
+    ok(fcntl(fd, F_GETFD) < 0, "the file is closed with it");
+    close(pair[0]);
+}
+
+/* What is kept behind a file must neither come before it nor be written into it. */
+static void behind_a_file(void)
+{
+    sockets();
+    sr_output *o = sr_output_new();
+    int fd = file_of(1000), copy = dup(fd);
+    sr_output_file(o, fd, 0, 1000);
+    struct iovec more = {data + 1000, 400000};
+    bool kept = sr_output_keep(o, &more, 1, 0, false, "/tmp");
+    ok(lseek(copy, 0, SEEK_END) == 1000, "the application's file is not written to");
+    sr_flush last;
+    uint64_t sent = 0;
+    size_t len = pump(o, 100000, &last, &sent);
+    ok(!kept || (len == 401000 && memcmp(got, data, len) == 0), "bytes behind a file are refused or come behind it");
+    close(copy);
+    sr_output_free(o);
+    unsockets();
+}
+
+static void no_disk(void)
+{
+    sr_output *o = sr_output_new();
+    struct iovec iov = {data, 1000000};
+    ok(!sr_output_keep(o, &iov, 1, 0, false, "/nonexistent"), "no folder: refused");
+    is_int(errno, ENOENT, "with its reason");
+    sr_output_free(o);
+    struct rlimit old, few;
+    getrlimit(RLIMIT_FSIZE, &old);
+    few = old;
+    few.rlim_cur = 300000;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &few);
+    o = sr_output_new();
+    bool kept = sr_output_keep(o, &iov, 1, 0, false, "/tmp");
+    int err = errno;
+    setrlimit(RLIMIT_FSIZE, &old);
+    ok(!kept && err == EFBIG, "the disk is full: refused");
+    sr_output_free(o);
+    sr_output_free(NULL);
+}
+
+/* One fast reader of a large file must not hold the loop: a turn has an end. */
+static void turns(void)
+{
+    int large = 8 << 20;
+    sockets();
+    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &large, sizeof large);
+    sr_output *o = sr_output_new();
+    uint64_t sent = 0;
+    sr_output_file(o, file_of(SIZE), 0, SIZE);
+    is_int(sr_output_flush(o, pair[0], &sent), SR_FLUSH_AGAIN, "a large file takes several turns");
+    ok(sent <= 1024 * 1024, "of a megabyte at most");
+    sr_output_free(o);
+    unsockets();
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN); /* sendfile has no MSG_NOSIGNAL: the embedder sees to it */
+    data = malloc(SIZE);
+    got = malloc(SIZE);
+    for (size_t i = 0; i < SIZE; i++)
+        data[i] = (char)(i * 31 + i / 4093);
+    memory();
+    spool(100000, false);
+    spool(3000, true);
+    growing();
+    files();
+    behind_a_file();
+    no_disk();
+    turns();
+    free(data);
+    free(got);
+    return done_testing();
+}

@@ -1,0 +1,159 @@
+/*
+ * stress: engines that share an exchange, clients that do everything at once, and workers that come and go. Two seconds, or as
+ * many as the argument says. dev/tsan runs it with the thread sanitizer.
+ */
+#include "driver.h"
+#include "tap.h"
+
+enum { CLIENTS = 24, SLOTS = 3 };
+
+static site s;
+static _Atomic int over;
+static _Atomic uint64_t answers, failures, moves;
+
+typedef struct thread {
+    pthread_t id;
+    unsigned seed;
+} thread;
+
+static unsigned next_random(thread *t)
+{
+    t->seed = t->seed * 1103515245u + 12345u;
+    return t->seed >> 16;
+}
+
+static bool asks(client *c, thread *t)
+{
+    static const char *const paths[] = {"/", "/", "/", "/sleep/1", "/sleep/4", "/sleep/15", "/big/500000", "/stream/200000",
+                                        "/file/300000"};
+    static const char post[] = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 90000\r\n\r\n";
+    static const char chunked[] = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    static char body[90000];
+    unsigned what = next_random(t) % 12;
+    int status;
+    if (what < 9) {
+        status = client_ask(c, paths[what]);
+    } else if (what == 9) {
+        client_send(c, post, sizeof post - 1);
+        status = client_send(c, body, sizeof body) ? client_response(c) : 0;
+    } else if (what == 10) {
+        client_send(c, chunked, sizeof chunked - 1);
+        status = client_response(c);
+    } else {
+        for (int i = 0; i < 5; i++)
+            client_get(c, "/");
+        for (int i = 0; i < 5 && (status = client_response(c)) == 200; i++)
+            ;
+    }
+    if (status != 200)
+        printf("# %u: status %d, %zu bytes, %s\n", what, status, c->len, c->ended ? c->reset ? "reset" : "eof" : "open");
+    return status == 200;
+}
+
+/* The first request comes at once: a connection that has sent nothing lives no longer than header_ns */
+static client fresh(void)
+{
+    client c = client_open(&s, 0);
+    if (client_ask(&c, "/") != 200)
+        atomic_fetch_add(&failures, 1);
+    return c;
+}
+
+static void *clients(void *arg)
+{
+    thread *t = arg;
+    client c[4];
+    for (int i = 0; i < 4; i++)
+        c[i] = fresh();
+    while (!atomic_load(&over)) {
+        client *one = &c[next_random(t) % 4];
+        int before = one->slot;
+        if (asks(one, t)) {
+            atomic_fetch_add(&answers, 1);
+            atomic_fetch_add(&moves, before >= 0 && before != one->slot);
+        } else {
+            atomic_fetch_add(&failures, 1);
+            client_close(one);
+            *one = fresh();
+        }
+        if (next_random(t) % 50 == 0) {
+            client_close(one);
+            *one = fresh();
+        }
+    }
+    for (int i = 0; i < 4; i++)
+        client_close(&c[i]);
+    return NULL;
+}
+
+/* Half heads, silence, refusals, and who goes away early: nobody counts their answers */
+static void *nuisance(void *arg)
+{
+    thread *t = arg;
+    static const char *const texts[] = {"GET / HT", "", "BAD\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
+                                        "GET /big/3000000 HTTP/1.1\r\nHost: a\r\n\r\n", "GET /sleep/10 HTTP/1.1\r\nHost: a\r\n\r\n",
+                                        "GET /cut HTTP/1.1\r\nHost: a\r\n\r\n"};
+    client c[6] = {{.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}};
+    while (!atomic_load(&over)) {
+        client *one = &c[next_random(t) % 6];
+        client_close(one);
+        *one = client_open(&s, 4096);
+        const char *text = texts[next_random(t) % 7];
+        client_send(one, text, strlen(text));
+        sleep_ms(next_random(t) % 20);
+    }
+    for (int i = 0; i < 6; i++)
+        client_close(&c[i]);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    double seconds = argc > 1 ? atof(argv[1]) : 2;
+    sr_config config = config_default();
+    thread threads[CLIENTS / 4 + 2];
+    uint64_t given = 0, taken = 0;
+    int retired = 0;
+    config.header_ns = config.body_ns = config.write_ns = 300 * SR_MILLISECOND;
+    config.idle_ns = 30 * SR_SECOND;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    site_open(&s, &config, SLOTS);
+    for (uint32_t i = 0; i < SLOTS; i++)
+        worker_start(&s, i);
+    for (int i = 0; i < CLIENTS / 4 + 2; i++) {
+        threads[i].seed = (unsigned)i * 77 + 5;
+        pthread_create(&threads[i].id, NULL, i < CLIENTS / 4 ? clients : nuisance, &threads[i]);
+    }
+    int64_t end = sr_clock_monotonic() + (int64_t)(seconds * 1e9);
+    for (uint32_t slot = 0; sr_clock_monotonic() < end; slot = (slot + 1) % SLOTS) {
+        sleep_ms(250);
+        worker *w = &s.workers[slot];
+        sr_engine_drain(w->e); /* and another takes its place */
+        worker_end(w);
+        sr_row *row = &s.board->rows[slot];
+        given += atomic_exchange(&row->given, 0);
+        taken += atomic_exchange(&row->taken, 0);
+        worker_start(&s, slot);
+        retired++;
+    }
+    atomic_store(&over, 1);
+    for (int i = 0; i < CLIENTS / 4 + 2; i++)
+        pthread_join(threads[i].id, NULL);
+    for (uint32_t slot = 0; slot < SLOTS; slot++) {
+        given += atomic_load(&s.board->rows[slot].given);
+        taken += atomic_load(&s.board->rows[slot].taken);
+    }
+    printf("# %llu answers, %d workers replaced, %llu connections given, %llu taken, %llu changes seen\n",
+           (unsigned long long)answers, retired, (unsigned long long)given, (unsigned long long)taken, (unsigned long long)moves);
+    is_int((long long)failures, 0, "every request is answered");
+    ok(answers > 100 && moves > 10, "many were, and connections moved");
+    ok(given >= taken, "none was taken twice");
+    atomic_store(&s.board->stopping, 1);
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        sr_engine_drain(s.workers[slot].e);
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        worker_end(&s.workers[slot]);
+    ok(true, "all workers drain");
+    site_close(&s);
+    return done_testing();
+}

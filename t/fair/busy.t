@@ -1,0 +1,65 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+use Test::More;
+use Time::HiRes qw(sleep);
+use Sirius::Test;
+use Fair;
+
+# A worker is inside application code: connections that were kept alive there are served by the other one
+
+my ( $server, $busy, $free ) = fair_server(2);
+
+my ( $slow, @kept ) = on_worker( $server, $busy, 101 );
+$slow->send( request('GET /sleep/2') );
+sleep 0.02;
+
+my ( %by, @seconds );
+for my $client (@kept) {
+    push @seconds, elapsed { $by{ $client->ask('GET /')->body }++ };
+}
+is_deeply \%by, { $free => 100 }, 'a hundred are answered by the other worker';
+cmp_ok quantile( 0.9, @seconds ), '<', 0.05, sprintf 'within 50 ms (p90 %.1f ms)', 1000 * quantile( 0.9, @seconds );
+cmp_ok quantile( 1,   @seconds ), '<', 0.5, sprintf 'and the slowest (%.1f ms)', 1000 * quantile( 1, @seconds );
+
+is $slow->response->body, $busy, 'the slow request gets its own answer';
+
+subtest 'all at once' => sub {
+    my ( $long, @many ) = on_worker( $server, $busy, 51 );
+    $long->send( request('GET /sleep/2') );
+    sleep 0.02;
+    my $seconds = elapsed {
+        $_->send( request('GET /') ) for @many;
+        my %who;
+        $who{ $_->response->body }++ for @many;
+        is_deeply \%who, { $free => 50 }, 'fifty are answered by the other worker';
+    };
+    cmp_ok $seconds, '<', 1, sprintf 'soon (%.0f ms)', $seconds * 1000;
+    is $long->response->body, $busy, 'the long request gets its own answer';
+};
+
+subtest 'new connections' => sub {
+    my ($long) = on_worker( $server, $busy, 1 );
+    $long->send( request('GET /sleep/1.5') );
+    sleep 0.02;
+    my ( %who, @each );
+    push @each, elapsed { $who{ $server->ask('GET /')->body }++ } for 1 .. 50;
+    is_deeply \%who, { $free => 50 }, 'fifty go to the other worker';
+    cmp_ok quantile( 0.9, @each ), '<', 0.05, sprintf 'at once (p90 %.1f ms)', 1000 * quantile( 0.9, @each );
+    is $long->response->body, $busy, 'the long request gets its own answer';
+};
+
+subtest 'a worker is back at once after its request' => sub {
+    my ( $long, $other ) = on_worker( $server, $busy, 2 );
+    my @client = on_worker( $server, $free, 1 );
+    is $long->ask('GET /sleep/0.3')->body, $busy, 'the request';
+    $client[0]->send( request('GET /sleep/0.5') );
+    sleep 0.02;
+    my $seconds = elapsed { is $other->ask('GET /')->body, $busy, 'it serves the next' };
+    cmp_ok $seconds, '<', 0.1, sprintf 'at once (%.1f ms)', $seconds * 1000;
+    is $client[0]->response->body, $free, 'the other had its own';
+};
+
+$server->stop;
+done_testing;

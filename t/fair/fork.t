@@ -1,0 +1,180 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Sirius::Test;
+use Fair;
+
+# An application that forks, calls alarm and system and sets signal handlers, as under any other server
+
+my $APP = <<'APP';
+use strict;
+use warnings;
+use POSIX ();
+use Time::HiRes qw(sleep);
+sub answer { return [ 200, [ 'X-Worker' => $$ ], [ join '', @_ ] ] }
+sub {
+    my $env  = shift;
+    my $path = $env->{PATH_INFO};
+    sleep $1 if $path =~ m{\A/sleep/([\d.]+)};
+    if ( $path =~ m{\A/(?:fork|exit|return|die|stream)\z} ) {
+        my $server = $$;
+        my $stream;
+        my $child = fork;
+        die "fork: $!" if !defined $child;
+        return answer("$server $child") if $child;
+        POSIX::_exit( sleep 3 )         if $path eq '/fork';
+        exit 3                          if $path eq '/exit';
+        die "in a child\n"              if $path eq '/die';
+        return answer('STRAY');
+    }
+    if ( $path eq '/writer' ) {
+        return sub {
+            my $writer = shift->( [ 200, [ 'X-Worker' => $$ ] ] );
+            $writer->write('one ');
+            my $child = fork;
+            if ( !$child ) { $writer->write('STRAY '); $writer->close; POSIX::_exit(0) }
+            waitpid $child, 0;
+            $writer->write('two');
+            $writer->close;
+        };
+    }
+    return answer( system('sleep 0.05; exit 7') >> 8 ) if $path eq '/system';
+    return answer(`echo shell; sleep 0.05`) if $path eq '/shell';
+    if ( $path eq '/chld' ) {
+        my $seen = 0;
+        local $SIG{CHLD} = sub { $seen++ };
+        my $child = fork;
+        POSIX::_exit(5) if !$child;
+        sleep 0.3;
+        my $got = waitpid $child, 0;
+        return answer( "$seen ", $got == $child ? 'reaped ' : "lost $! ", $? >> 8 );
+    }
+    if ( $path eq '/ignore' ) {
+        local $SIG{CHLD} = 'IGNORE';
+        my $child = fork;
+        POSIX::_exit(0) if !$child;
+        sleep 0.2;
+        return answer( waitpid( $child, 0 ) );
+    }
+    if ( $path eq '/alarm' ) {
+        my $before = Time::HiRes::time();
+        my $ok = eval { local $SIG{ALRM} = sub { die "rang\n" }; alarm 1; sleep 10; 1 };
+        alarm 0;
+        return answer( $ok ? 'slept' : $@ =~ s/\n//r, ' ', sprintf '%.0f', Time::HiRes::time() - $before );
+    }
+    if ( $path eq '/usr1' ) {
+        my $got = 0;
+        local $SIG{USR1} = sub { $got++ };
+        sleep 0.01;
+        for ( 1 .. 50 ) { kill USR1 => $$; sleep 0.001 }
+        return answer($got);
+    }
+    return answer($$);
+}
+APP
+
+my $server = start_server( $APP, qw(--workers 2 --keepalive-timeout 5) );
+until_true( 10, sub { worker_pids($server) == 2 } );
+sleep 0.3;
+
+subtest 'a child lives on: its parent\'s connections are the parent\'s' => sub {
+    my $closing = $server->connect;
+    my @kept    = map { $server->connect } 1 .. 10;
+    $_->ask('GET /') for @kept;
+    my $answer = $closing->ask( 'GET /fork', 'Connection: close' );
+    my ( $parent, $child ) = split / /, $answer->body;
+    my $seconds = elapsed { is $closing->end, 'eof', 'a connection that is closed' };
+    cmp_ok $seconds, '<', 1, sprintf 'is seen to be closed although the child lives (%.0f ms)', 1000 * $seconds;
+    ok kill( 0 => $child ), 'which it does';
+    my %status;
+    for my $client (@kept) { $status{ $client->ask('GET /')->status }++ for 1 .. 10 }
+    is_deeply \%status, { 200 => 100 }, 'kept ones go on';
+    my $kept = $server->connect;
+    my ( undef, $other ) = split / /, $kept->ask('GET /fork')->body;
+    is $kept->ask('GET /')->status, 200, 'the one that forked as well';
+    my $bad = $server->connect;
+    $bad->send("BAD\r\n\r\n");
+    is $bad->response->status, 400, 'a refused one';
+    $seconds = elapsed { is $bad->end, 'eof', 'is closed' };
+    cmp_ok $seconds, '<', 1, sprintf 'at once (%.0f ms)', 1000 * $seconds;
+    ok kill( 0 => $other ), 'while the child lives';
+    ok until_true( 6, sub { !grep { -e "/proc/$_" && Fair::state($_) ne 'Z' } $child, $other } ), 'the children end';
+    is $_->ask('GET /')->status, 200, 'and nothing changes for a kept one' for @kept[ 0, 5, 9 ];
+};
+
+subtest 'an idle connection times out while a child holds it' => sub {
+    my $client = $server->connect;
+    my ( undef, $child ) = split / /, $client->ask('GET /fork')->body;
+    $client->ask('GET /fork');
+    sleep 2.5;
+    my $second = $server->connect;
+    ( undef, $child ) = split / /, $second->ask('GET /fork')->body;
+    $second->ask('GET /fork');
+    my $seconds = elapsed { is $client->end(8), 'eof', 'it is closed' };
+    cmp_ok $seconds, '<', 4, 'in its time';
+};
+
+for my $path (qw(/exit /return /die)) {
+    subtest "a child that leaves the application by $path" => sub {
+        my $client = $server->connect;
+        my %parent;
+        for ( 1 .. 20 ) {
+            my $answer = $client->ask("GET $path");
+            my ( $parent, $child ) = split / /, $answer->body;
+            is $answer->header('X-Worker'), $parent, 'the parent answers';
+            $parent{$parent}++;
+        }
+        sleep 0.3;
+        is $client->some( 1, 0.1 ), '', 'no stray bytes';
+        is $client->ask('GET /')->status, 200, 'the connection goes on';
+        is_deeply [ grep { my $pid = $_; !grep { $_ == $pid } worker_pids($server) } keys %parent ], [],
+            'the worker lives';
+    };
+}
+
+subtest 'a child with a writer' => sub {
+    my $client = $server->connect;
+    is $client->ask('GET /writer')->body, 'one two', 'only the parent writes' for 1 .. 10;
+    is $client->some( 1, 0.1 ), '', 'no stray bytes';
+};
+
+subtest 'system, backticks, CHLD, alarm, other signals' => sub {
+    my @other = map { $server->connect } 1 .. 8;
+    $_->ask('GET /') for @other;
+    my @job = (
+        [ '/system', '7' ],
+        [ '/shell',  "shell\n" ],
+        [ '/chld',   '1 reaped 5' ],
+        [ '/ignore', '-1' ],
+        [ '/alarm',  'rang 1' ],
+        [ '/usr1',   '50' ],
+    );
+    for my $job (@job) {
+        my $client = $server->connect;
+        $client->send( request("GET $job->[0]") );
+        my @seconds;
+        for my $other (@other) { push @seconds, elapsed { $other->ask('GET /')->status } }
+        my $answer = $client->response;
+        is $answer->body, $job->[1], "$job->[0]: as everywhere";
+        cmp_ok quantile( 1, @seconds ), '<', 0.5, 'others are served meanwhile';
+    }
+};
+
+subtest 'both at the same time' => sub {
+    my @client = map { $server->connect } 1 .. 6;
+    my @path   = qw(/alarm /chld /system /fork /usr1 /ignore);
+    for my $round ( 1 .. 3 ) {
+        $client[$_]->send( request("GET $path[$_]") ) for 0 .. $#client;
+        my @status = map { $_->response->status } @client;
+        is_deeply \@status, [ (200) x 6 ], "round $round";
+    }
+};
+
+unlike $server->log, qr/STRAY/, 'nothing stray';
+is worker_pids($server), 2, 'two workers';
+sleep 3;
+$server->stop;
+done_testing;

@@ -1,0 +1,87 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Sirius::Test;
+use Sirius::Test::Server;
+use Fair;
+
+# Clients that send slowly, or do not read, cost no worker
+
+my ( $server, @worker ) = fair_server( 2, qw(--header-timeout 4 --body-timeout 4 --body-rate 1000 --write-timeout 3) );
+my @head   = map { $server->connect } 1 .. 200;
+my @body   = map { $server->connect } 1 .. 50;
+my @reader = map { $server->connect( rcvbuf => 4096 ) } 1 .. 20;
+my $start  = time;
+$_->send("GET / HTTP/1.1\r\nHost: a\r\n")                             for @head;
+$_->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9999\r\n\r\n") for @body;
+$_->send( request('GET /big/8000000') )                               for @reader;    # the kernel takes 2.5 MB of it
+
+my ( @fresh, @kept, %status );
+my $kept = $server->connect;
+while ( time < $start + 2.5 ) {
+    for my $i ( 0 .. 9 ) {
+        $head[ rand @head ]->send('X');
+        $body[ rand @body ]->send('a');
+        push @fresh, elapsed { $status{ $server->ask('GET /')->status }++ };
+        push @kept,  elapsed { $status{ $kept->ask('GET /')->status }++ };
+    }
+    sleep 0.01;
+}
+is_deeply [ keys %status ], [200], "$status{200} requests of normal clients are answered";
+for ( [ 'a new connection', @fresh ], [ 'a kept one', @kept ] ) {
+    my ( $name, @seconds ) = @$_;
+    my ( $p99, $worst ) = map { 1000 * quantile( $_, @seconds ) } 0.99, 1;
+    cmp_ok $p99, '<', 100, sprintf '%s: p99 %.1f ms', $name, $p99;
+    cmp_ok $worst, '<', 500, sprintf 'the slowest %.1f ms', $worst;
+}
+
+for ( [ 'heads', 200, @head ], [ 'bodies', 50, @body ] ) {
+    my ( $name, $count, @client ) = @$_;
+    my ( %answer, %end );
+    for my $client (@client) {
+        my $answer = $client->response( patience => 6 );
+        $answer{ $answer->status . ( $answer->closes ? ' close' : '' ) }++;
+        $end{ $client->end(5) }++;
+    }
+    is_deeply \%answer, { '408 close' => $count }, "slow $name are told 408 and close";
+    is_deeply \%end, { eof => $count }, 'and closed by FIN';
+}
+cmp_ok time - $start, '>', 3.5, 'not before their time';
+cmp_ok time - $start, '<', 8,   'and soon after it';
+
+sleep 0.1 while time < $start + 6.5;
+my %left;
+for my $client (@reader) {
+    my $bytes = length $client->rest(3);
+    $left{ ( $bytes >= 8_000_000 ? 'whole' : 'cut' ) . ' ' . ( $client->{end} || 'open' ) }++;
+}
+is join( ',', sort keys %left ), 'cut ' . ( $left{'cut reset'} ? 'reset' : 'eof' ), 'those who did not read are cut off'
+    or diag explain \%left;
+
+subtest 'many readers that are slow but steady' => sub {
+    my @steady = map { $server->connect( rcvbuf => 65_536 ) } 1 .. 60;
+    $_->send( request('GET /big/5000000') ) for @steady;
+    my ( @seconds, @bytes );
+    for my $round ( 1 .. 20 ) {
+        $bytes[$_] += length $steady[$_]->some( 40_000, 0 ) for 0 .. $#steady;
+        push @seconds, elapsed { is $server->ask('GET /')->status, 200, 'another is served' };
+        sleep 0.05;
+    }
+    cmp_ok quantile( 0.9, @seconds ), '<', 0.1, sprintf 'at once (p90 %.1f ms)', 1000 * quantile( 0.9, @seconds );
+    my $memory = 0;
+    $memory = $memory > $_ ? $memory : $_ for map { anonymous($_) } @worker;
+    cmp_ok $memory, '<', 200_000, "a worker has $memory KiB of its own";
+    my $whole = 0;
+    for my $i ( 0 .. $#steady ) {
+        my $more = $steady[$i]->some( 5_000_000 - $bytes[$i], 10 );
+        $whole++ if $bytes[$i] + length $more >= 5_000_000;
+    }
+    is $whole, 60, 'each gets all of it in the end';
+};
+
+is join( ' ', worker_pids($server) ), "@worker", 'the workers are the same';
+$server->stop;
+done_testing;
