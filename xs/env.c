@@ -34,7 +34,8 @@
     X(HARAKIRI, "psgix.harakiri")                                                                            \
     X(CLEANUP, "psgix.cleanup")                                                                              \
     X(CONTENT_TYPE, "CONTENT_TYPE")                                                                          \
-    X(CONTENT_LENGTH, "CONTENT_LENGTH")
+    X(CONTENT_LENGTH, "CONTENT_LENGTH")                                                                      \
+    X(COMMIT, "psgix.harakiri.commit")
 
 /* The first FIXED of them are in every environment, and slot number and key number are one. */
 #define X(name, text) KEY_##name,
@@ -220,8 +221,7 @@ static void slot_fill(pTHX_ envpool_env *env, SV *key, uint8_t kind, SV *master,
 {
     envpool_slot *slot = &env->slots[env->n_slots++];
     *slot = (envpool_slot){.key = key, .master = master, .kind = kind, .lazy_kind = (uint8_t)lazy};
-    slot->value = envpool_make(aTHX_ env, slot);
-    slot->he = hv_store_ent(env->hv, key, slot->value, SvSHARED_HASH(key));
+    envpool_put(aTHX_ env, slot);
 }
 
 static void fixed_fill(pTHX_ envpool_env *env, const sirius_site *site)
@@ -325,4 +325,17 @@ HV *sirius_env(pTHX_ sirius *s, const sr_task *t)
 SV **sirius_env_fetch(pTHX_ HV *env, const char *key)
 {
     return hv_fetch(env, key, (I32)strlen(key), 0);
+}
+
+bool sirius_env_commit(pTHX_ HV *env)
+{
+    HE *he = hv_fetch_ent(env, keys[KEY_COMMIT], 0, SvSHARED_HASH(keys[KEY_COMMIT]));
+    return he && SvTRUE(HeVAL(he));
+}
+
+AV *sirius_env_handlers(pTHX_ HV *env)
+{
+    HE *he = hv_fetch_ent(env, keys[KEY_HANDLERS], 0, SvSHARED_HASH(keys[KEY_HANDLERS]));
+    SV *sv = he ? HeVAL(he) : NULL;
+    return sv && SvROK(sv) && SvTYPE(SvRV(sv)) == SVt_PVAV ? (AV *)SvRV(sv) : NULL;
 }

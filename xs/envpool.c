@@ -73,113 +73,140 @@ void envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, u
     env->array = HvARRAY(hv);
     env->max = HvMAX(hv);
     for (STRLEN b = 0; b <= env->max; b++)
-        for (HE *he = env->array[b]; he; he = HeNEXT(he)) {
+        for (HE **link = &env->array[b]; *link; link = &HeNEXT(*link)) {
             unsigned i = 0;
-            while (env->slots[i].he != he)
+            while (env->slots[i].he != *link)
                 i++;
+            env->slots[i].link = link;
+            env->slots[i].hek = HeKEY_hek(*link);
             env->order[n++] = (uint8_t)i;
         }
 }
 
 /* --- is it still what was put there? --- */
 
-/* A string of type PV and nothing more: no magic, no number, no UTF-8, not read-only, not blessed. */
-static bool is_plain_string(const SV *sv)
-{
-    U32 more = SvFLAGS(sv) & ~(U32)(SVTYPEMASK | SVf_POK | SVp_POK | SVf_IsCOW);
-    return SvTYPE(sv) == SVt_PV && !more && SvPOK(sv);
-}
-
-/* Numbers may have got a string beside them; what counts is what Perl code sees. */
+/* Numbers may have got a string beside them: then their flags differ. */
 static bool same_const(const SV *sv, const SV *master)
 {
     if (SvROK(master))
-        return SvFLAGS(sv) == SvFLAGS(master) && SvRV(sv) == SvRV(master);
-    if (SvPOK(master))
-        return is_plain_string(sv) && SvCUR(sv) == SvCUR(master) &&
-               memcmp(SvPVX_const(sv), SvPVX_const(master), SvCUR(sv)) == 0;
-    return SvFLAGS(sv) == SvFLAGS(master) && SvIVX(sv) == SvIVX(master);
+        return SvRV(sv) == SvRV(master);
+    if (!SvPOK(master))
+        return SvIVX(sv) == SvIVX(master);
+    if (SvIsCOW(sv) && SvPVX_const(sv) == SvPVX_const(master))
+        return true; /* a shared buffer is never written to */
+    return SvCUR(sv) == SvCUR(master) && memcmp(SvPVX_const(sv), SvPVX_const(master), SvCUR(sv)) == 0;
 }
 
 static bool same_array(const SV *sv, const AV *master)
 {
-    if (SvTYPE(sv) != SVt_IV || !SvROK(sv) || SvFLAGS(sv) & (SVf_READONLY | SVs_GMG | SVs_SMG | SVs_RMG))
-        return false;
     const AV *av = (const AV *)SvRV(sv);
     if (SvREFCNT(av) != 1 || SvFLAGS(av) != SvFLAGS(master) || AvFILLp(av) != AvFILLp(master))
         return false;
-    for (SSize_t i = 0; i <= AvFILLp(av); i++)
-        if (!AvARRAY(av)[i] || SvREFCNT(AvARRAY(av)[i]) != 1 ||
-            !same_const(AvARRAY(av)[i], AvARRAY(master)[i]))
+    for (SSize_t i = 0; i <= AvFILLp(av); i++) {
+        const SV *element = AvARRAY(av)[i], *right = AvARRAY(master)[i];
+        if (!element || SvREFCNT(element) != 1 || SvFLAGS(element) != SvFLAGS(right) ||
+            SvIVX(element) != SvIVX(right))
             return false;
+    }
     return true;
 }
 
-static bool same(pTHX_ envpool_env *env, const envpool_slot *slot)
+/*
+ * Ours alone, and of the very flags it was made with: so a string is a string and nothing more, without magic, UTF-8, a number, a
+ * blessing or a lock. What a text or a number says does not matter, the next request sets it.
+ */
+static inline bool same(pTHX_ envpool_env *env, const envpool_slot *slot)
 {
-    if (SvREFCNT(slot->value) != 1)
+    const SV *sv = slot->value;
+    if (SvREFCNT(sv) != 1 || (SvFLAGS(sv) & ~(U32)SVf_IsCOW) != slot->flags)
         return false;
     switch ((envpool_kind)slot->kind) {
     case ENVPOOL_TEXT:
-        return is_plain_string(slot->value);
     case ENVPOOL_NUMBER:
-        return SvFLAGS(slot->value) == (SVt_NV | SVf_NOK | SVp_NOK);
+        return true;
     case ENVPOOL_CONST:
-        return same_const(slot->value, slot->master);
+        return same_const(sv, slot->master);
     case ENVPOOL_ARRAY:
-        return same_array(slot->value, (const AV *)slot->master);
+        return same_array(sv, (const AV *)slot->master);
     case ENVPOOL_INPUT:
-        if (!sirius_input_reusable(aTHX_ & env->input, slot->value))
+        if (!sirius_input_reusable(aTHX_ & env->input, sv))
             return false;
         sirius_input_empty(aTHX_ & env->input);
         return true;
     case ENVPOOL_LAZY:
-        return sirius_lazy_untouched(aTHX_ slot->value);
+        return sirius_lazy_untouched(aTHX_ sv);
     }
     return false;
 }
 
+static void slot_set(envpool_slot *slot, SV *value)
+{
+    slot->value = value;
+    slot->flags = SvFLAGS(value) & ~(U32)SVf_IsCOW;
+}
+
+void envpool_put(pTHX_ envpool_env *env, envpool_slot *slot)
+{
+    slot_set(slot, envpool_make(aTHX_ env, slot));
+    slot->he = hv_store_ent(env->hv, slot->key, slot->value, SvSHARED_HASH(slot->key));
+}
+
 /* --- scrubbing --- */
 
-/* Keys that were added, while our own are all in their places. False: the hash is another one now. */
-static bool find_added(pTHX_ envpool_env *env, AV **added)
+static bool same_hash(const envpool_env *env)
 {
     HV *hv = env->hv;
-    unsigned n = 0;
-    if (SvREFCNT(hv) != 1 || SvFLAGS(hv) != env->flags || HvARRAY(hv) != env->array || HvMAX(hv) != env->max)
+    return SvREFCNT(hv) == 1 && SvFLAGS(hv) == env->flags && HvARRAY(hv) == env->array &&
+           HvMAX(hv) == env->max;
+}
+
+/* Every entry is where it was, and no other. Read in walking order each is reached through one that was found sound. */
+static bool nothing_moved(const envpool_env *env)
+{
+    if (HvTOTALKEYS(env->hv) != env->n_slots)
         return false;
+    for (unsigned n = 0; n < env->n_slots; n++) {
+        const envpool_slot *slot = &env->slots[env->order[n]];
+        if (*slot->link != slot->he || HeKEY_hek(slot->he) != slot->hek)
+            return false;
+    }
+    return true;
+}
+
+/* Deletes the keys that were added. False: our own are not all in their places, the hash is another one now. */
+static bool delete_added(pTHX_ envpool_env *env)
+{
+    AV *added = (AV *)sv_2mortal((SV *)newAV());
+    unsigned n = 0;
     for (STRLEN b = 0; b <= env->max; b++)
         for (HE *he = env->array[b]; he; he = HeNEXT(he)) {
             const envpool_slot *slot = n < env->n_slots ? &env->slots[env->order[n]] : NULL;
-            if (slot && slot->he == he && HeKEY_hek(he) == SvSHARED_HEK_FROM_PV(SvPVX_const(slot->key))) {
+            if (slot && slot->he == he && HeKEY_hek(he) == slot->hek)
                 n++;
-                continue;
-            }
-            if (!*added)
-                *added = (AV *)sv_2mortal((SV *)newAV());
-            av_push(*added, newSVhek(HeKEY_hek(he)));
+            else
+                av_push(added, newSVhek(HeKEY_hek(he)));
         }
-    return n == env->n_slots;
+    if (n != env->n_slots)
+        return false;
+    for (SSize_t i = 0; i <= AvFILLp(added); i++)
+        (void)hv_delete_ent(env->hv, AvARRAY(added)[i], G_DISCARD, 0);
+    return same_hash(env) && nothing_moved(env); /* a DESTROY of what was deleted may have been busy in it */
 }
 
 void envpool_scrub(pTHX_ envpool_env *env)
 {
-    AV *added = NULL;
     ENTER;
     SAVETMPS;
-    bool ours = find_added(aTHX_ env, &added);
-    for (SSize_t i = 0; ours && added && i <= AvFILLp(added); i++)
-        (void)hv_delete_ent(env->hv, AvARRAY(added)[i], G_DISCARD, 0);
-    if (ours && added) /* a DESTROY of what was deleted may have looked at it */
-        ours = SvREFCNT(env->hv) == 1 && HvTOTALKEYS(env->hv) == env->n_slots;
+    bool ours = same_hash(env) && (nothing_moved(env) || delete_added(aTHX_ env));
     for (unsigned i = 0; ours && i < env->n_slots; i++) {
         envpool_slot *slot = &env->slots[i];
         if (HeVAL(slot->he) == slot->value && same(aTHX_ env, slot))
             continue;
         SV *old = HeVAL(slot->he);
-        HeVAL(slot->he) = slot->value = envpool_make(aTHX_ env, slot);
+        slot_set(slot, envpool_make(aTHX_ env, slot));
+        HeVAL(slot->he) = slot->value;
         SvREFCNT_dec(old);
-        ours = SvREFCNT(env->hv) == 1 && SvFLAGS(env->hv) == env->flags; /* it too may have had a DESTROY */
+        ours = same_hash(env); /* it too may have had a DESTROY */
     }
     env->in_use = false;
     if (!ours)

@@ -27,6 +27,10 @@ typedef enum envpool_kind {
 
 typedef struct envpool_slot {
     HE *he;
+    HE **
+        link; /* what points to he: its bucket, or the entry before it. Sound when all before it in `order` is */
+    HEK *hek;  /* of he; the process holds it through key, so that it can be compared by address */
+    U32 flags; /* of value, without SVf_IsCOW */
     SV *value; /* what the entry must hold; not counted: the entry does that */
     SV *key; /* a shared string that lives as long as the process, so that its HEK can be compared by address
               */
@@ -64,6 +68,9 @@ void envpool_forget(pTHX_ envpool_env *env);
 
 SV *envpool_make(pTHX_ envpool_env *env,
                  const envpool_slot *slot); /* a new value for a slot that is no text */
+
+/* A new value of its kind for a slot whose key, kind and master are set, and its entry in env->hv. */
+void envpool_put(pTHX_ envpool_env *env, envpool_slot *slot);
 
 /* A string for a text slot: into the scalar that is there, which scrub has found to be ours alone. */
 static inline void envpool_set(pTHX_ const envpool_slot *slot, const char *at, STRLEN len)

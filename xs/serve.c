@@ -132,17 +132,13 @@ static void finish(sirius *s)
 
 static void cleanup(pTHX_ sirius *s, HV *env)
 {
-    SV **handlers = sirius_env_fetch(aTHX_ env, "psgix.cleanup.handlers");
-    if (handlers && SvROK(*handlers) && SvTYPE(SvRV(*handlers)) == SVt_PVAV) {
-        AV *av = (AV *)SvRV(*handlers);
-        for (SSize_t i = 0; i <= av_len(av); i++) { /* a handler may push another */
-            SV **handler = av_fetch(av, i, 0);
-            if (handler && !sirius_call(aTHX_ s, *handler, sv_2mortal(newRV_inc((SV *)env)), NULL))
-                sirius_log(aTHX_ s, "a cleanup handler died", ERRSV);
-        }
+    AV *handlers = sirius_env_handlers(aTHX_ env);
+    for (SSize_t i = 0; handlers && i <= av_len(handlers); i++) { /* a handler may push another */
+        SV **handler = av_fetch(handlers, i, 0);
+        if (handler && !sirius_call(aTHX_ s, *handler, sv_2mortal(newRV_inc((SV *)env)), NULL))
+            sirius_log(aTHX_ s, "a cleanup handler died", ERRSV);
     }
-    SV **commit = sirius_env_fetch(aTHX_ env, "psgix.harakiri.commit");
-    if (commit && SvTRUE(*commit)) {
+    if (sirius_env_commit(aTHX_ env)) {
         s->leave = true;
         sr_engine_retire(s->engine);
     }

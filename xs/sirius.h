@@ -84,6 +84,8 @@ void sirius_env_boot(pTHX);
 sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multiprocess);
 HV *sirius_env(pTHX_ sirius *s, const sr_task *task); /* with the helm; counted */
 SV **sirius_env_fetch(pTHX_ HV *env, const char *key);
+bool sirius_env_commit(pTHX_ HV *env);  /* psgix.harakiri.commit is true */
+AV *sirius_env_handlers(pTHX_ HV *env); /* psgix.cleanup.handlers; NULL: it is no array any more */
 
 /* lazy.c: values of %env that are made when they are first read */
 typedef enum sirius_lazy { SIRIUS_LAZY_IO, SIRIUS_LAZY_INFORMATIONAL } sirius_lazy;

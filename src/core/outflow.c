@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 enum { IOV_BATCH = 1024, LINGER_READS = 4 };
+#define LATE_NS (100 * SR_MILLISECOND)
 #define SPOOL_MAX ((uint64_t)1 << 30) /* of one response; past it the producer waits for the reader */
 
 /* --- the end of a connection --- */
@@ -104,7 +105,9 @@ static void stall_watch(sr_engine *e, sr_conn *c)
 
 static void stalled(sr_engine *e, sr_conn *c)
 {
-    if (unacknowledged(c) < c->unacknowledged)
+    bool late = e->now - c->deadline >
+                LATE_NS; /* this process stood still itself (a suspended VM): not the peer's fault */
+    if (late || unacknowledged(c) < c->unacknowledged)
         stall_watch(e, c);
     else
         sr_conn_close(e, c);

@@ -58,7 +58,8 @@ static bool is_stored(sr_body *b, size_t size)
     if (b->length != size)
         return false;
     if (!b->spooled)
-        return b->fd == -1 && sr_buffer_len(&b->mem) == size && memcmp(sr_buffer_at(&b->mem), data, size) == 0;
+        return b->fd == -1 && sr_buffer_len(&b->mem) == size &&
+               memcmp(sr_buffer_at(&b->mem), data, size) == 0;
     return sr_buffer_len(&b->mem) == 0 && !b->mem.data && pread(b->fd, got, SIZE, 0) == (ssize_t)size &&
            memcmp(got, data, size) == 0;
 }
@@ -75,8 +76,8 @@ static void takes(bool chunked, size_t size, size_t piece)
     sr_body *b = body(chunked, size);
     size_t used;
     sr_body_result r = feed(b, &config, wire_len + 14, piece, &used);
-    ok(r == SR_BODY_DONE && used == wire_len && is_stored(b, size) && b->spooled == (size > config.body_memory) &&
-           b->received == wire_len,
+    ok(r == SR_BODY_DONE && used == wire_len && is_stored(b, size) &&
+           b->spooled == (size > config.body_memory) && b->received == wire_len,
        "%zu bytes %s, %zu at a time", size, chunked ? "in chunks" : "with a length", piece);
     sr_body_free(b);
 }
@@ -87,7 +88,8 @@ static void refused(bool chunked, size_t len, const sr_config *c, int status, co
         sr_body *b = body(chunked, len);
         size_t used;
         sr_body_result r = feed(b, c, len, len > 100000 && piece == 1 ? 1000 : piece, &used);
-        ok(r == SR_BODY_BAD && b->status == status && b->why, "%s: %d (%s)", name, status, b->why ? b->why : "no reason");
+        ok(r == SR_BODY_BAD && b->status == status && b->why, "%s: %d (%s)", name, status,
+           b->why ? b->why : "no reason");
         sr_body_free(b);
     }
 }
@@ -104,7 +106,8 @@ static void limits(void)
     is_int(feed(b, &small, 6, 6, &used), SR_BODY_MORE, "a part of a chunk's size");
     sr_body_free(b);
     b = body(true, 0);
-    is_int(feed(b, &small, 10, 10, &used), SR_BODY_BAD, "a chunk that is too large is refused before it comes");
+    is_int(feed(b, &small, 10, 10, &used), SR_BODY_BAD,
+           "a chunk that is too large is refused before it comes");
     is_int(b->status, 413, "with 413");
     sr_body_free(b);
     chunks(1000, 100);
@@ -116,7 +119,8 @@ static void limits(void)
     small.body_memory = 0;
     memcpy(wire, data, 1);
     b = body(false, 1);
-    ok(feed(b, &small, 1, 1, &used) == SR_BODY_DONE && b->spooled && is_stored(b, 1), "without memory all is spooled");
+    ok(feed(b, &small, 1, 1, &used) == SR_BODY_DONE && b->spooled && is_stored(b, 1),
+       "without memory all is spooled");
     sr_body_free(b);
 }
 

@@ -62,8 +62,8 @@ static void moves(int ms, int at_a_time)
     is_int(wrong, 0, "all are answered");
     if (ms >= 50)
         is_int(second, KEPT, "by the other worker");
-    ok(took[KEPT / 2] < (ms >= 50 ? 25 : 50), "%d at a time while the application sleeps %d ms: half within %.2f ms", at_a_time,
-       ms, took[KEPT / 2]);
+    ok(took[KEPT / 2] < (ms >= 50 ? 25 : 50),
+       "%d at a time while the application sleeps %d ms: half within %.2f ms", at_a_time, ms, took[KEPT / 2]);
     ok(took[KEPT - 1] < 300, "all within %.2f ms", took[KEPT - 1]);
     ok(atomic_load(&s.workers[0].back_ns) < 50 * SR_MILLISECOND, "the helm is back after %.2f ms at most",
        (double)atomic_load(&s.workers[0].back_ns) / 1e6);
@@ -105,7 +105,8 @@ static void unmovable(void)
     }
     if (!is_int(late, 0, "requests behind one that cannot move are served by the worker that is free first"))
         printf("# the last after %.0f ms\n", ms_since(start));
-    ok(client_response(&long_one) == 200 && client_response(&other) == 200 && client_response(&kept[20]) == 200,
+    ok(client_response(&long_one) == 200 && client_response(&other) == 200 &&
+           client_response(&kept[20]) == 200,
        "the others are answered as well");
     client_close(&other);
     free(post);
@@ -120,7 +121,8 @@ static void forking(void)
     static const char request[] = "GET /fork/1500 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     client_send(&closing, request, sizeof request - 1);
     int64_t start = sr_clock_monotonic();
-    ok(client_response(&closing) == 200 && client_ends(&closing), "a connection that is closed while a child lives");
+    ok(client_response(&closing) == 200 && client_ends(&closing),
+       "a connection that is closed while a child lives");
     double took = ms_since(start);
     ok(took < 700, "is seen closed (%.1f ms)", took);
     pid_t child[2] = {atomic_exchange(&s.workers[closing.slot].child, 0)};
@@ -147,7 +149,8 @@ static void meanwhile(void)
     config.header_ns = 100 * SR_MILLISECOND;
     site_open(&s, &config, 1);
     worker_start(&s, 0);
-    client bad = client_open(&s, 0), half = client_open(&s, 0), posts = client_open(&s, 0), leaves = client_open(&s, 0);
+    client bad = client_open(&s, 0), half = client_open(&s, 0), posts = client_open(&s, 0),
+           leaves = client_open(&s, 0);
     client_ask(&bad, "/");
     client_ask(&half, "/");
     client_ask(&posts, "/");
@@ -190,7 +193,8 @@ static void parks(void)
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
     double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 + (double)(after.tv_nsec - before.tv_nsec) / 1e6;
     ok(ms < 5, "two idle workers for 500 ms: %.2f ms of CPU", ms);
-    ok(atomic_load(&s.workers[0].e->parked) && atomic_load(&s.workers[1].e->parked), "both companions are parked");
+    ok(atomic_load(&s.workers[0].e->parked) && atomic_load(&s.workers[1].e->parked),
+       "both companions are parked");
     close_all();
 }
 

@@ -57,7 +57,8 @@ static void lists(sr_conn **c)
     is_int((long long)e->n_idle, 4, "four are idle");
     is_int(sr_deadlines_timeout(e), 160, "the first is due 200 ms after it was set");
     sr_deadline_set(e, c[0], SR_DEADLINE_IDLE);
-    ok(order(SR_DEADLINE_IDLE, 4, (sr_conn *[]){c[1], c[2], c[3], c[0]}), "setting it again moves it to the end");
+    ok(order(SR_DEADLINE_IDLE, 4, (sr_conn *[]){c[1], c[2], c[3], c[0]}),
+       "setting it again moves it to the end");
     is_int((long long)e->n_idle, 4, "four are idle still");
     int64_t second = c[2]->deadline;
     sr_deadline_keep(e, c[0], SR_DEADLINE_IDLE, second);

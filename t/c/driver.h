@@ -10,8 +10,7 @@
  *   /big/N       N bytes in one piece
  *   /stream/N    N bytes, written in pieces of 10,000
  *   /file/N      N bytes of a file
- *   /cut         a response that is broken off
- *   /fork/MS     a child lives on for a while
+ *   /cut         a response that is broken off       /fork/MS     a child lives on for a while
  */
 #include "base/clock.h"
 #include "core/companion.h"
@@ -20,10 +19,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,11 +34,9 @@ typedef struct worker {
     sr_engine *e;
     pthread_t thread;
     uint32_t slot;
-    int made; /* descriptor of a file for /file, -1 */
     _Atomic int64_t back_ns; /* the longest wait for the helm */
     _Atomic uint64_t calls;
     _Atomic pid_t child; /* forked last */
-    bool joined;
 } worker;
 
 typedef struct site {
@@ -63,7 +58,6 @@ static inline void fill_pattern(char *at, size_t len)
     for (size_t i = 0; i < len; i++)
         at[i] = pattern(i);
 }
-
 static inline void sleep_ms(int64_t ms)
 {
     struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
@@ -82,8 +76,8 @@ static inline void answer(worker *w, sr_conn *c, const char *body, size_t len)
 {
     char head[200];
     c->keep_alive = sr_engine_keeps(w->e, c);
-    int n = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nX-Slot: %u\r\n%s\r\n", len, w->slot,
-                     c->keep_alive ? "" : "Connection: close\r\n");
+    int n = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nX-Slot: %u\r\n%s\r\n", len,
+                     w->slot, c->keep_alive ? "" : "Connection: close\r\n");
     struct iovec iov[2] = {{head, (size_t)n}, {(void *)body, len}};
     sr_engine_send(w->e, c, iov, c->is_head ? 1 : 2);
     sr_engine_finish(w->e, c);
@@ -99,7 +93,8 @@ static inline void answer_large(worker *w, sr_conn *c, const char *how, size_t l
         return;
     }
     c->keep_alive = sr_engine_keeps(w->e, c);
-    int n = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nX-Slot: %u\r\n\r\n", len, w->slot);
+    int n = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nX-Slot: %u\r\n\r\n", len,
+                     w->slot);
     struct iovec iov = {head, (size_t)n};
     if (*how == 's') {
         bool ok = sr_engine_write(w->e, c, &iov, 1);
@@ -165,7 +160,8 @@ static inline void serve(worker *w, sr_task *task)
         atomic_store(&w->back_ns, over);
     if (strcmp(path, "/echo") == 0) {
         answer(w, c, body, body_len);
-    } else if (strncmp(path, "/big/", 5) == 0 || strncmp(path, "/stream/", 8) == 0 || strncmp(path, "/file/", 6) == 0) {
+    } else if (strncmp(path, "/big/", 5) == 0 || strncmp(path, "/stream/", 8) == 0 ||
+               strncmp(path, "/file/", 6) == 0) {
         answer_large(w, c, path + 1, (size_t)number);
     } else if (strcmp(path, "/cut") == 0) {
         struct iovec iov = {(void *)"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf", 43};
@@ -254,10 +250,10 @@ static inline worker *worker_start(site *s, uint32_t slot)
 
 static inline void worker_end(worker *w)
 {
-    if (!w->e)
-        return;
-    pthread_join(w->thread, NULL);
-    sr_engine_free(w->e);
+    if (w->e) {
+        pthread_join(w->thread, NULL);
+        sr_engine_free(w->e);
+    }
     w->e = NULL;
 }
 
@@ -357,8 +353,7 @@ static inline int client_response(client *c)
         c->body = NULL;
     }
     char *end = NULL;
-    size_t head = 0, body = 0;
-    for (;;) {
+    for (size_t head = 0, body = 0;;) {
         if (!end && c->len && (end = strstr(c->in, "\r\n\r\n"))) {
             *end = '\0';
             char *length = strstr(c->in, "Content-Length: "), *slot = strstr(c->in, "X-Slot: ");

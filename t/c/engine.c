@@ -10,7 +10,8 @@ static void site_one(site *s, const sr_config *config)
 
 static bool ask_is(client *c, const char *path, const char *body)
 {
-    return client_ask(c, path) == 200 && c->body_len == strlen(body) && memcmp(c->body, body, c->body_len) == 0;
+    return client_ask(c, path) == 200 && c->body_len == strlen(body) &&
+           memcmp(c->body, body, c->body_len) == 0;
 }
 
 static bool post_is(client *c, size_t size, size_t piece, bool chunked)
@@ -69,16 +70,23 @@ static void requests(void)
     ok(post_is(&c, 65537, 1000000, false) && post_is(&c, 1000000, 1000000, false) &&
            post_is(&c, 300000, 30000, false),
        "bodies in files");
-    ok(post_is(&c, 1, 10, true) && post_is(&c, 65536, 1000000, true) && post_is(&c, 300000, 30000, true), "in chunks");
-    static const char two[] = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    ok(post_is(&c, 1, 10, true) && post_is(&c, 65536, 1000000, true) && post_is(&c, 300000, 30000, true),
+       "in chunks");
+    static const char two[] =
+        "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\nHost: a\r\n\r\n";
     client_send(&c, two, sizeof two - 1);
-    ok(client_response(&c) == 200 && memcmp(c.body, "abc", 3) == 0 && client_response(&c) == 200 && *c.body == '0',
+    ok(client_response(&c) == 200 && memcmp(c.body, "abc", 3) == 0 && client_response(&c) == 200 &&
+           *c.body == '0',
        "a body and a request behind it");
-    ok(client_ask(&c, "/big/3000000") == 200 && c.body_len == 3000000 && has_pattern(c.body, c.body_len), "3 MB at once");
-    ok(client_ask(&c, "/stream/3000000") == 200 && c.body_len == 3000000 && has_pattern(c.body, c.body_len), "streamed");
-    ok(client_ask(&c, "/file/3000000") == 200 && c.body_len == 3000000 && has_pattern(c.body, c.body_len), "from a file");
+    ok(client_ask(&c, "/big/3000000") == 200 && c.body_len == 3000000 && has_pattern(c.body, c.body_len),
+       "3 MB at once");
+    ok(client_ask(&c, "/stream/3000000") == 200 && c.body_len == 3000000 && has_pattern(c.body, c.body_len),
+       "streamed");
+    ok(client_ask(&c, "/file/3000000") == 200 && c.body_len == 3000000 && has_pattern(c.body, c.body_len),
+       "from a file");
     ok(ask_is(&c, "/", "0"), "the connection is kept");
-    ok(client_ask(&c, "/cut") == -1 && c.ended && !c.reset, "a response that is cut ends with the connection");
+    ok(client_ask(&c, "/cut") == -1 && c.ended && !c.reset,
+       "a response that is cut ends with the connection");
     client_close(&c);
     c = client_open(&s, 0);
     client_send(&c, "GET /cut HTTP/1.0\r\n\r\n", 21);
@@ -138,7 +146,8 @@ static void file_without_memory(void)
     setsockopt(c.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     int status = client_ask(&c, "/file/100000");
     if (!ok(status == 200 && has_pattern(c.body, c.body_len), "a file while SR_OUTPUT_TOTAL is used up"))
-        printf("# status %d, %zu bytes with the head, connection %s\n", status, c.len, c.ended ? "ended" : "kept");
+        printf("# status %d, %zu bytes with the head, connection %s\n", status, c.len,
+               c.ended ? "ended" : "kept");
     client_close(&c);
     site_close(&s);
 }
@@ -178,7 +187,8 @@ static void draining(void)
     site s;
     sr_config config = config_default();
     site_one(&s, &config);
-    client idle = client_open(&s, 0), busy = client_open(&s, 0), waits = client_open(&s, 0), late = client_open(&s, 0);
+    client idle = client_open(&s, 0), busy = client_open(&s, 0), waits = client_open(&s, 0),
+           late = client_open(&s, 0);
     client_ask(&idle, "/");
     client_ask(&late, "/");
     client_get(&busy, "/sleep/300");
@@ -189,7 +199,8 @@ static void draining(void)
     sr_engine_drain(s.workers[0].e);
     sleep_ms(50);
     client_get(&late, "/");
-    ok(client_response(&busy) == 200 && busy.closes && client_ends(&busy), "the request that runs is answered, closed");
+    ok(client_response(&busy) == 200 && busy.closes && client_ends(&busy),
+       "the request that runs is answered, closed");
     ok(client_response(&waits) == 200 && waits.closes && client_ends(&waits), "so is the one that waits");
     ok(client_response(&late) == 200 && late.closes, "and one that comes a moment later");
     ok(client_ends(&idle) && !idle.reset, "the idle connection is closed");
@@ -255,7 +266,8 @@ static void gone(void)
     site s;
     sr_config config = config_default();
     site_one(&s, &config);
-    static const char *const paths[] = {"/sleep/5", "/big/3000000", "/stream/3000000", "/file/3000000", "/echo"};
+    static const char *const paths[] = {"/sleep/5", "/big/3000000", "/stream/3000000", "/file/3000000",
+                                        "/echo"};
     struct linger reset = {.l_onoff = 1};
     for (int i = 0; i < 100; i++) {
         client c = client_open(&s, 4096);

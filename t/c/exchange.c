@@ -87,7 +87,8 @@ static void many(void)
 
 static void with_bytes(size_t size, uint8_t body)
 {
-    sr_bytes parts[3] = {{bytes, size / 3}, {bytes + size / 3, size / 3}, {bytes + 2 * (size / 3), size - 2 * (size / 3)}};
+    sr_bytes parts[3] = {
+        {bytes, size / 3}, {bytes + size / 3, size / 3}, {bytes + 2 * (size / 3), size - 2 * (size / 3)}};
     given[0] = (sr_parcel){.bytes = (uint32_t)size, .body = body};
     int want = body == SR_PARCEL_FILE ? 2 : 1;
     is_int(sr_exchange_give(&x, given, 1, fds, want, parts, 3), SR_EXCHANGE_OK, "a connection with bytes");

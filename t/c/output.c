@@ -173,7 +173,8 @@ static void behind_a_file(void)
     sr_flush last;
     uint64_t sent = 0;
     size_t len = pump(o, 100000, &last, &sent);
-    ok(!kept || (len == 401000 && memcmp(got, data, len) == 0), "bytes behind a file are refused or come behind it");
+    ok(!kept || (len == 401000 && memcmp(got, data, len) == 0),
+       "bytes behind a file are refused or come behind it");
     close(copy);
     sr_output_free(o);
     unsockets();

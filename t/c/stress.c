@@ -24,10 +24,11 @@ static unsigned next_random(thread *t)
 
 static bool asks(client *c, thread *t)
 {
-    static const char *const paths[] = {"/", "/", "/", "/sleep/1", "/sleep/4", "/sleep/15", "/big/500000", "/stream/200000",
-                                        "/file/300000"};
+    static const char *const paths[] = {
+        "/", "/", "/", "/sleep/1", "/sleep/4", "/sleep/15", "/big/500000", "/stream/200000", "/file/300000"};
     static const char post[] = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 90000\r\n\r\n";
-    static const char chunked[] = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    static const char chunked[] =
+        "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
     static char body[90000];
     unsigned what = next_random(t) % 12;
     int status;
@@ -46,7 +47,8 @@ static bool asks(client *c, thread *t)
             ;
     }
     if (status != 200)
-        printf("# %u: status %d, %zu bytes, %s\n", what, status, c->len, c->ended ? c->reset ? "reset" : "eof" : "open");
+        printf("# %u: status %d, %zu bytes, %s\n", what, status, c->len,
+               c->ended ? c->reset ? "reset" : "eof" : "open");
     return status == 200;
 }
 
@@ -90,8 +92,12 @@ static void *clients(void *arg)
 static void *nuisance(void *arg)
 {
     thread *t = arg;
-    static const char *const texts[] = {"GET / HT", "", "BAD\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
-                                        "GET /big/3000000 HTTP/1.1\r\nHost: a\r\n\r\n", "GET /sleep/10 HTTP/1.1\r\nHost: a\r\n\r\n",
+    static const char *const texts[] = {"GET / HT",
+                                        "",
+                                        "BAD\r\n\r\n",
+                                        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
+                                        "GET /big/3000000 HTTP/1.1\r\nHost: a\r\n\r\n",
+                                        "GET /sleep/10 HTTP/1.1\r\nHost: a\r\n\r\n",
                                         "GET /cut HTTP/1.1\r\nHost: a\r\n\r\n"};
     client c[6] = {{.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}, {.fd = -1}};
     while (!atomic_load(&over)) {
@@ -144,7 +150,8 @@ int main(int argc, char **argv)
         taken += atomic_load(&s.board->rows[slot].taken);
     }
     printf("# %llu answers, %d workers replaced, %llu connections given, %llu taken, %llu changes seen\n",
-           (unsigned long long)answers, retired, (unsigned long long)given, (unsigned long long)taken, (unsigned long long)moves);
+           (unsigned long long)answers, retired, (unsigned long long)given, (unsigned long long)taken,
+           (unsigned long long)moves);
     is_int((long long)failures, 0, "every request is answered");
     ok(answers > 100 && moves > 10, "many were, and connections moved");
     ok(given >= taken, "none was taken twice");

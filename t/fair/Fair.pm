@@ -58,7 +58,7 @@ sub fair_server {
         sub {
             my @client = map { $server->connect } 1 .. $workers;
             $_->send( request('GET /sleep/0.05') ) for @client;
-            $seen{ $_->response->body }++          for @client;
+            $seen{ $_->response->body }++ for @client;
             return worker_pids($server) == $workers && !grep { !$seen{$_} } worker_pids($server);
         }
     ) or die "not all of the $workers workers answer: @{[ %seen ]}\n" . $server->log;
@@ -111,7 +111,7 @@ sub hammer {
             next if !defined $n && ( $! == EAGAIN || $! == EWOULDBLOCK || $! == EINTR );
             if ( !$n ) { $again->( $job, defined $n ? 'eof' : "$!" ); next }
             my $answer = eval { Sirius::Test::Response->take( \$job->{client}{in} ) };
-            if ($@)       { chomp( my $why = $@ ); $again->( $job, $why ); next }
+            if ($@)         { chomp( my $why = $@ ); $again->( $job, $why ); next }
             if ( !$answer ) {next}
             push @{ $result{failures} }, $answer->status if $answer->status != 200;
             push @{ $result{failures} }, 'stray bytes'   if length $job->{client}{in};
@@ -156,7 +156,12 @@ sub state {
 sub still {
     my @pid = @_;
     kill STOP => @pid;
-    until_true( 5, sub { !grep { ( state($_) || '' ) ne 'T' } @pid } ) or die "cannot stop @pid\n";
+    until_true(
+        5,
+        sub {
+            !grep { ( state($_) || '' ) ne 'T' } @pid;
+        }
+    ) or die "cannot stop @pid\n";
     return;
 }
 

@@ -14,9 +14,11 @@ for my $round ( 1 .. 3 ) {
     my $client = $server->connect;
     my $first;
     my $seconds = elapsed { $first = $client->ask('GET /cleanup')->body };
-    cmp_ok $seconds, '<', 0.3, sprintf 'the response does not wait for the handler (%.1f ms)', $seconds * 1000;
+    cmp_ok $seconds, '<', 0.3, sprintf 'the response does not wait for the handler (%.1f ms)',
+        $seconds * 1000;
     my ($other) = grep { $_ != $first } @worker;
-    $seconds = elapsed { is $client->ask('GET /')->body, $other, 'the next request is served by the other worker' };
+    $seconds
+        = elapsed { is $client->ask('GET /')->body, $other, 'the next request is served by the other worker' };
     cmp_ok $seconds, '<', 0.1, sprintf 'at once (%.1f ms)', $seconds * 1000;
     $seconds = elapsed { is $server->ask('GET /')->body, $other, 'and so is a new connection' };
     cmp_ok $seconds, '<', 0.1, sprintf 'at once (%.1f ms)', $seconds * 1000;

@@ -87,7 +87,8 @@ subtest 'a child lives on: its parent\'s connections are the parent\'s' => sub {
     my $answer = $closing->ask( 'GET /fork', 'Connection: close' );
     my ( $parent, $child ) = split / /, $answer->body;
     my $seconds = elapsed { is $closing->end, 'eof', 'a connection that is closed' };
-    cmp_ok $seconds, '<', 1, sprintf 'is seen to be closed although the child lives (%.0f ms)', 1000 * $seconds;
+    cmp_ok $seconds, '<', 1, sprintf 'is seen to be closed although the child lives (%.0f ms)',
+        1000 * $seconds;
     ok kill( 0 => $child ), 'which it does';
     my %status;
     for my $client (@kept) { $status{ $client->ask('GET /')->status }++ for 1 .. 10 }
@@ -101,7 +102,13 @@ subtest 'a child lives on: its parent\'s connections are the parent\'s' => sub {
     $seconds = elapsed { is $bad->end, 'eof', 'is closed' };
     cmp_ok $seconds, '<', 1, sprintf 'at once (%.0f ms)', 1000 * $seconds;
     ok kill( 0 => $other ), 'while the child lives';
-    ok until_true( 6, sub { !grep { -e "/proc/$_" && Fair::state($_) ne 'Z' } $child, $other } ), 'the children end';
+    ok until_true(
+        6,
+        sub {
+            !grep { -e "/proc/$_" && Fair::state($_) ne 'Z' } $child, $other;
+        }
+        ),
+        'the children end';
     is $_->ask('GET /')->status, 200, 'and nothing changes for a kept one' for @kept[ 0, 5, 9 ];
 };
 
@@ -128,9 +135,15 @@ for my $path (qw(/exit /return /die)) {
             $parent{$parent}++;
         }
         sleep 0.3;
-        is $client->some( 1, 0.1 ), '', 'no stray bytes';
+        is $client->some( 1, 0.1 ),       '',  'no stray bytes';
         is $client->ask('GET /')->status, 200, 'the connection goes on';
-        is_deeply [ grep { my $pid = $_; !grep { $_ == $pid } worker_pids($server) } keys %parent ], [],
+        is_deeply [
+            grep {
+                my $pid = $_;
+                !grep { $_ == $pid } worker_pids($server)
+            } keys %parent
+            ],
+            [],
             'the worker lives';
     };
 }
@@ -138,7 +151,7 @@ for my $path (qw(/exit /return /die)) {
 subtest 'a child with a writer' => sub {
     my $client = $server->connect;
     is $client->ask('GET /writer')->body, 'one two', 'only the parent writes' for 1 .. 10;
-    is $client->some( 1, 0.1 ), '', 'no stray bytes';
+    is $client->some( 1, 0.1 ),           '',        'no stray bytes';
 };
 
 subtest 'system, backticks, CHLD, alarm, other signals' => sub {
@@ -156,7 +169,9 @@ subtest 'system, backticks, CHLD, alarm, other signals' => sub {
         my $client = $server->connect;
         $client->send( request("GET $job->[0]") );
         my @seconds;
-        for my $other (@other) { push @seconds, elapsed { $other->ask('GET /')->status } }
+        for my $other (@other) {
+            push @seconds, elapsed { $other->ask('GET /')->status }
+        }
         my $answer = $client->response;
         is $answer->body, $job->[1], "$job->[0]: as everywhere";
         cmp_ok quantile( 1, @seconds ), '<', 0.5, 'others are served meanwhile';

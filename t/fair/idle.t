@@ -52,7 +52,13 @@ is_deeply \%status, { 200 => 2500 }, 'each of them is served when it asks';
 
 subtest 'a worker that ends hands 1,250 of them over' => sub {
     kill TERM => $worker[0];
-    ok until_true( 10, sub { !grep { $_ == $worker[0] } worker_pids($server) } ), 'it ends';
+    ok until_true(
+        10,
+        sub {
+            !grep { $_ == $worker[0] } worker_pids($server);
+        }
+        ),
+        'it ends';
     my %after;
     $after{ $_->ask('GET /')->status }++ for @idle, @silent;
     is_deeply \%after, { 200 => 2500 }, 'no client notices';

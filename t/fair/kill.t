@@ -22,7 +22,9 @@ subtest 'connections of the others notice nothing' => sub {
     my $dead = $worker[1];
     kill KILL => $dead;
     my %status;
-    for my $pid ( grep { $_ != $dead } @worker ) { $status{ $_->ask('GET /')->status }++ for @{ $kept{$pid} } }
+    for my $pid ( grep { $_ != $dead } @worker ) {
+        $status{ $_->ask('GET /')->status }++ for @{ $kept{$pid} };
+    }
     is_deeply \%status, { 200 => 40 }, 'forty connections of two workers go on';
     my %end;
     $end{ $_->end(2) }++ for @{ $kept{$dead} };
@@ -45,8 +47,8 @@ subtest 'a request that waits is not lost with the worker that read it when it c
     my %status;
     $status{ $_->response->status }++ for @waiting;
     note explain \%status;
-    is $long[1]->response->body, $second, 'the other is finished';
-    is $long[0]->response->status, 'eof', 'what the dead one ran is lost';
+    is $long[1]->response->body,   $second, 'the other is finished';
+    is $long[0]->response->status, 'eof',   'what the dead one ran is lost';
     cmp_ok $status{200} || 0, '>=', 3, 'most of what waited is answered';
     $server->{may_crash} = 1;
     $server->stop;
@@ -77,20 +79,34 @@ subtest 'fifty times under load' => sub {
         requests => 0,
         stop     => sub { $kills == 50 },
     );
-    is $kills, 50, "50 workers were killed, $got->{answers} answers by @{[ scalar keys %{ $got->{by_worker} } ]} workers";
+    is $kills, 50,
+        "50 workers were killed, $got->{answers} answers by @{[ scalar keys %{ $got->{by_worker} } ]} workers";
     my %how;
-    $how{ s/ at .*//r }++ for @{ $got->{failures} };
-    is_deeply [ grep { !/\A(?:eof|Connection reset by peer|write: Broken pipe|write: Connection reset by peer)\z/ } keys %how ], [],
-        'no failure but a connection that ended'
+    $how{s/ at .*//r}++ for @{ $got->{failures} };
+    is_deeply [
+        grep { !/\A(?:eof|Connection reset by peer|write: Broken pipe|write: Connection reset by peer)\z/ }
+            keys %how
+        ],
+        [], 'no failure but a connection that ended'
         or diag explain \%how;
     cmp_ok scalar @{ $got->{failures} }, '<=', 50 * 12, "@{[ scalar @{ $got->{failures} } ]} in all";
     my $worst = quantile( 1, @{ $got->{latency} } );
     cmp_ok $worst, '<', 2, sprintf 'the slowest answer took %.0f ms', 1000 * $worst;
     ok until_true( 5, sub { worker_pids($server) == 3 } ), 'three workers are there';
     my %by;
-    until_true( 5, sub { $by{ $server->ask('GET /sleep/0.01')->body }++; my @c = map { $server->connect } 1 .. 3; $_->send( request('GET /sleep/0.05') ) for @c; $by{ $_->response->body }++ for @c; keys %by >= 3 } );
+    until_true(
+        5,
+        sub {
+            $by{ $server->ask('GET /sleep/0.01')->body }++;
+            my @c = map { $server->connect } 1 .. 3;
+            $_->send( request('GET /sleep/0.05') ) for @c;
+            $by{ $_->response->body }++ for @c;
+            keys %by >= 3;
+        }
+    );
     is_deeply [ sort keys %by ], [ sort +worker_pids($server) ], 'and each of them serves';
-    ok until_true( 3, sub { supervisor_files($server) == $files } ), "the supervisor has $files descriptors as before"
+    ok until_true( 3, sub { supervisor_files($server) == $files } ),
+        "the supervisor has $files descriptors as before"
         or diag supervisor_files($server);
     is scalar( () = $server->log =~ /was killed by signal 9/g ), 50, 'each is in the log';
     $server->{may_crash} = 1;
@@ -100,17 +116,19 @@ subtest 'fifty times under load' => sub {
 # As it is configured by default: a worker that dies young is replaced a second later
 subtest 'every 200 ms, four workers, default options: the service never stops' => sub {
     my ($server) = fair_server(4);
-    my @client = map { $server->connect } 1 .. 4;
-    my $kills = 0;
-    my $got = hammer(
+    my @client   = map { $server->connect } 1 .. 4;
+    my $kills    = 0;
+    my $got      = hammer(
         $server,
         clients => \@client,
         seconds => 6,
         every   => 0.2,
-        tick    => sub { my @pid = worker_pids($server); return if !@pid; kill KILL => $pid[ rand @pid ]; $kills++ },
+        tick    =>
+            sub { my @pid = worker_pids($server); return if !@pid; kill KILL => $pid[ rand @pid ]; $kills++ },
     );
     my $worst = quantile( 1, @{ $got->{latency} } );
-    cmp_ok $worst, '<', 0.5, sprintf "%d kills, %d answers, %d connections ended, the slowest answer took %.0f ms", $kills,
+    cmp_ok $worst, '<', 0.5,
+        sprintf "%d kills, %d answers, %d connections ended, the slowest answer took %.0f ms", $kills,
         $got->{answers}, scalar @{ $got->{failures} }, 1000 * $worst;
     $server->{may_crash} = 1;
     $server->stop;

@@ -33,13 +33,13 @@ sub moves {
         }
         while ( my ( $line, $body ) = splice @want, 0, 2 ) {
             my $answer = $client->response( head => scalar $line =~ /\AHEAD / );
-            is $answer->status, 200, "$line: 200" or next;
-            is $answer->header('X-Worker'), $free, 'by the other worker';
-            is $answer->header('X-MD5'), md5_hex($body), 'its body as it was sent';
+            is $answer->status,             200,            "$line: 200" or next;
+            is $answer->header('X-Worker'), $free,          'by the other worker';
+            is $answer->header('X-MD5'),    md5_hex($body), 'its body as it was sent';
             my ( $method, $target ) = split / /, $line;
             my ($query) = $target =~ /\?(.*)/;
             is $answer->header('X-Env'),
-                "REQUEST_METHOD=$method REQUEST_URI=$target QUERY_STRING=$query CONTENT_LENGTH="
+                  "REQUEST_METHOD=$method REQUEST_URI=$target QUERY_STRING=$query CONTENT_LENGTH="
                 . ( $method eq 'POST' ? length $body : '-' )
                 . " CONTENT_TYPE=- REMOTE_ADDR=127.0.0.1 REMOTE_PORT=@{[ $client->port ]} HTTP_X_MINE=mine-$query",
                 'its environment';
@@ -84,8 +84,11 @@ for my $size ( 1, 10_000, 65_536, 65_537, 130_000, 400_000 ) {
     my ( $line, $request ) = echo( 'POST', \$body );
     moves( "a body of $size bytes", [$request], $line => $body );
     ( $line, $request ) = echo( 'POST', \$body );
-    moves( "a body of $size bytes in ten pieces", [ unpack '(a' . ( 1 + int length($request) / 10 ) . ')*', $request ],
-        $line => $body );
+    moves(
+        "a body of $size bytes in ten pieces",
+        [ unpack '(a' . ( 1 + int length($request) / 10 ) . ')*', $request ],
+        $line => $body
+    );
 }
 
 for my $size ( 10_000, 65_536, 300_000 ) {
@@ -93,13 +96,17 @@ for my $size ( 10_000, 65_536, 300_000 ) {
     my ( $line, $request ) = post_chunked( 4096, $body );
     moves( "$size bytes in chunks", [$request], $line => $body );
     ( $line, $request ) = post_chunked( 7001, $body );
-    moves( "$size bytes in chunks, in ten pieces", [ unpack '(a' . ( 1 + int length($request) / 10 ) . ')*', $request ],
-        $line => $body );
+    moves(
+        "$size bytes in chunks, in ten pieces",
+        [ unpack '(a' . ( 1 + int length($request) / 10 ) . ')*', $request ],
+        $line => $body
+    );
 }
 
 for my $size ( 5000, 100_000 ) {
     my $body = substr $bytes, 99, $size;
-    my @all  = ( [ echo( 'POST', \$body ) ], [ echo('GET') ], [ post_chunked( 999, $body ) ], [ echo('GET') ] );
+    my @all
+        = ( [ echo( 'POST', \$body ) ], [ echo('GET') ], [ post_chunked( 999, $body ) ], [ echo('GET') ] );
     my @want = map { $_->[0] => $_->[0] =~ /POST/ ? $body : '' } @all;
     moves( "bodies of $size bytes and heads, pipelined", [ join '', map { $_->[1] } @all ], @want );
     @all  = ( [ echo( 'POST', \$body ) ], [ echo('GET') ], [ post_chunked( 999, $body ) ], [ echo('GET') ] );
@@ -115,16 +122,17 @@ subtest 'Expect: 100-continue' => sub {
     is $client->some( 25, 2 ), "HTTP/1.1 100 Continue\r\n\r\n", 'is answered while the worker is busy';
     $client->send( substr $bytes, 0, 70_000 );
     my $answer = $client->response;
-    is $answer->header('X-MD5'), md5_hex( substr $bytes, 0, 70_000 ), 'and the body is served';
-    is $answer->header('X-Worker'), $free, 'by the other worker';
-    is $long->response->body, $busy, 'the long request gets its own answer';
+    is $answer->header('X-MD5'),    md5_hex( substr $bytes, 0, 70_000 ), 'and the body is served';
+    is $answer->header('X-Worker'), $free,                               'by the other worker';
+    is $long->response->body,       $busy, 'the long request gets its own answer';
 };
 
 subtest 'a bad request is refused by the busy worker itself' => sub {
     my ( $long, $client ) = on_worker( $server, $busy, 2 );
     $long->send( request('GET /sleep/1') );
     sleep 0.02;
-    my $seconds = elapsed { $client->send("GET / HTTP/1.1\r\n\r\n"); is $client->response->status, 400, '400' };
+    my $seconds
+        = elapsed { $client->send("GET / HTTP/1.1\r\n\r\n"); is $client->response->status, 400, '400' };
     cmp_ok $seconds, '<', 0.3, 'at once';
     is $long->response->body, $busy, 'the long request gets its own answer';
 };

@@ -40,9 +40,11 @@ for my $workers ( 1, 2 ) {
         my @later = grep { $_->{status} eq '503' && $_->{seconds} >= 0.7 && $_->{seconds} < 1.6 } @got;
         my %how;
         $how{ sprintf '%s after %.1f s', $_->{status}, $_->{seconds} }++ for @got;
-        is scalar @now,   35, '35 are refused at once'    or diag explain \%how;
+        is scalar @now,   35, '35 are refused at once'      or diag explain \%how;
         is scalar @later, 5,  'the 5 that waited after 1 s' or diag explain \%how;
-        my @retry = grep { $_->{answer} && ( $_->{answer}->header('Retry-After') || '' ) =~ /\A[1-9]\d*\z/ } @now, @later;
+        my @retry
+            = grep { $_->{answer} && ( $_->{answer}->header('Retry-After') || '' ) =~ /\A[1-9]\d*\z/ } @now,
+            @later;
         is scalar @retry, @now + @later, 'all with Retry-After';
         is_deeply [ sort map { $_->response->body } @long ], [ sort @worker ], 'the long ones are answered';
         unlike $server->log, qr/reached/, 'the application saw none of those refused';
@@ -98,8 +100,8 @@ subtest '--max-connections: the oldest idle one makes room, wherever it is' => s
     sleep 0.05;
     my $new = $server->connect;
     is $new->ask('GET /')->status, 200, 'a new one is served while the worker that has the idle ones is busy';
-    is $long->response->body, $first, 'the long request as well';
-    is $idle[-1]->ask('GET /')->status, 200, 'and the idle one that came last';
+    is $long->response->body,           $first, 'the long request as well';
+    is $idle[-1]->ask('GET /')->status, 200,    'and the idle one that came last';
     $server->stop;
 };
 

@@ -17,7 +17,8 @@ for my $workers ( 2, 3 ) {
         is_deeply $got->{failures}, [], 'no failure and no close';
         is $got->{answers}, 4000, '4,000 answers';
         is $got->{closes},  0,    'none said close';
-        cmp_ok scalar keys %{ $got->{by_worker} }, '>=', 100, "by @{[ scalar keys %{ $got->{by_worker} } ]} workers";
+        cmp_ok scalar keys %{ $got->{by_worker} }, '>=', 100,
+            "by @{[ scalar keys %{ $got->{by_worker} } ]} workers";
         my ($most) = sort { $b <=> $a } values %{ $got->{by_worker} };
         cmp_ok $most, '<=', 22, "none served much more than its 20 ($most)";
         my $worst = quantile( 1, @{ $got->{latency} } );
@@ -56,7 +57,7 @@ subtest 'slow clients of retiring workers do not keep others waiting' => sub {
                 $status{ $client->response( patience => 2 )->status }++;
             };
             $worst = $seconds if $seconds > $worst;
-            last if $worst > 1;
+            last              if $worst > 1;
         }
         last if $worst > 1;
         sleep 0.05;
@@ -66,6 +67,37 @@ subtest 'slow clients of retiring workers do not keep others waiting' => sub {
     is_deeply [ keys %status ], [200], 'always 200';
     $_->close for values %where;
     sleep 0.2;
+    $server->stop;
+};
+
+# Uploads last minutes, a worker's requests may be used up in seconds: there is always one more that retires
+subtest 'a slow upload on every worker that comes' => sub {
+    my ($server) = fair_server( 2, qw(--max-reqs-per-child 20) );
+    my ( @upload, %status );
+    my $worst = 0;
+    for my $count ( 1 .. 500 ) {
+        if ( $count % 5 == 1 ) {
+            push @upload, $server->connect;
+            $upload[-1]->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+        }
+        my $client  = $server->connect;
+        my $seconds = elapsed {
+            $client->send( request('GET /') );
+            $status{ $client->response( patience => 3 )->status }++
+        };
+        $worst = $seconds if $seconds > $worst;
+        last              if $worst > 2;
+    }
+    is_deeply \%status, { 200 => 500 }, '500 new clients are answered beside a hundred uploads';
+    cmp_ok $worst, '<', 1, sprintf 'none waits long (worst %.0f ms)', 1000 * $worst;
+    my $processes = () = $server->processes;
+    cmp_ok $processes, '<', 30, "by not too many processes ($processes)";
+    my %upload;
+    for my $client (@upload) {
+        $client->send( 'a' x 100_000 );
+        $upload{ $client->response->status }++;
+    }
+    is_deeply \%upload, { 200 => scalar @upload }, 'each upload is finished and answered';
     $server->stop;
 };
 
@@ -83,7 +115,7 @@ subtest 'one worker that has many connections which have not sent anything' => s
     }
     is_deeply \%status, { 200 => 90 }, '90 new clients are answered';
     cmp_ok $worst, '<', 2, sprintf 'none waits long (worst %.0f ms)', 1000 * $worst;
-    isnt +( worker_pids($server) )[0], $worker, 'the worker was replaced';
+    isnt + ( worker_pids($server) )[0], $worker, 'the worker was replaced';
     $server->stop;
 };
 

@@ -10,14 +10,15 @@ use Fair;
 
 # Clients that send slowly, or do not read, cost no worker
 
-my ( $server, @worker ) = fair_server( 2, qw(--header-timeout 4 --body-timeout 4 --body-rate 1000 --write-timeout 3) );
+my ( $server, @worker )
+    = fair_server( 2, qw(--header-timeout 4 --body-timeout 4 --body-rate 1000 --write-timeout 3) );
 my @head   = map { $server->connect } 1 .. 200;
 my @body   = map { $server->connect } 1 .. 50;
 my @reader = map { $server->connect( rcvbuf => 4096 ) } 1 .. 20;
 my $start  = time;
-$_->send("GET / HTTP/1.1\r\nHost: a\r\n")                             for @head;
+$_->send("GET / HTTP/1.1\r\nHost: a\r\n")                              for @head;
 $_->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9999\r\n\r\n") for @body;
-$_->send( request('GET /big/8000000') )                               for @reader;    # the kernel takes 2.5 MB of it
+$_->send( request('GET /big/8000000') ) for @reader;    # the kernel takes 2.5 MB of it
 
 my ( @fresh, @kept, %status );
 my $kept = $server->connect;
@@ -47,7 +48,7 @@ for ( [ 'heads', 200, @head ], [ 'bodies', 50, @body ] ) {
         $end{ $client->end(5) }++;
     }
     is_deeply \%answer, { '408 close' => $count }, "slow $name are told 408 and close";
-    is_deeply \%end, { eof => $count }, 'and closed by FIN';
+    is_deeply \%end,    { eof         => $count }, 'and closed by FIN';
 }
 cmp_ok time - $start, '>', 3.5, 'not before their time';
 cmp_ok time - $start, '<', 8,   'and soon after it';
@@ -58,7 +59,8 @@ for my $client (@reader) {
     my $bytes = length $client->rest(3);
     $left{ ( $bytes >= 8_000_000 ? 'whole' : 'cut' ) . ' ' . ( $client->{end} || 'open' ) }++;
 }
-is join( ',', sort keys %left ), 'cut ' . ( $left{'cut reset'} ? 'reset' : 'eof' ), 'those who did not read are cut off'
+is join( ',', sort keys %left ), 'cut ' . ( $left{'cut reset'} ? 'reset' : 'eof' ),
+    'those who did not read are cut off'
     or diag explain \%left;
 
 subtest 'many readers that are slow but steady' => sub {
@@ -70,7 +72,8 @@ subtest 'many readers that are slow but steady' => sub {
         push @seconds, elapsed { is $server->ask('GET /')->status, 200, 'another is served' };
         sleep 0.05;
     }
-    cmp_ok quantile( 0.9, @seconds ), '<', 0.1, sprintf 'at once (p90 %.1f ms)', 1000 * quantile( 0.9, @seconds );
+    cmp_ok quantile( 0.9, @seconds ), '<', 0.1, sprintf 'at once (p90 %.1f ms)',
+        1000 * quantile( 0.9, @seconds );
     my $memory = 0;
     $memory = $memory > $_ ? $memory : $_ for map { anonymous($_) } @worker;
     cmp_ok $memory, '<', 200_000, "a worker has $memory KiB of its own";

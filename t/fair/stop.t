@@ -17,7 +17,13 @@ subtest 'TERM to one worker' => sub {
     $half->send("GET / HTTP/1.1\r\nHo");
     sleep 0.1;
     kill TERM => $first;
-    ok until_true( 5, sub { !grep { $_ == $first } worker_pids($server) } ), 'it ends';
+    ok until_true(
+        5,
+        sub {
+            !grep { $_ == $first } worker_pids($server);
+        }
+        ),
+        'it ends';
     my %by;
     $by{ $_->ask('GET /')->status }++ for @client;
     is_deeply \%by, { 200 => 50 }, 'its kept connections are served';
@@ -38,7 +44,8 @@ subtest 'TERM to one worker after the other under load' => sub {
         every   => 0.4,
         tick    => sub { my @pid = worker_pids($server); kill TERM => $pid[0] if @pid == 3 }
     );
-    is_deeply $got->{failures}, [], "$got->{answers} answers by @{[ scalar keys %{ $got->{by_worker} } ]} workers, no failure";
+    is_deeply $got->{failures}, [],
+        "$got->{answers} answers by @{[ scalar keys %{ $got->{by_worker} } ]} workers, no failure";
     is $got->{closes}, 0, 'none said close';
     cmp_ok keys %{ $got->{by_worker} }, '>', 4, 'workers were replaced';
     $server->stop;

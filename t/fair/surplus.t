@@ -13,7 +13,7 @@ for my $case ( [ 'a fast application', '/', 16 ], [ 'requests of 5 ms', '/sleep/
     subtest $name => sub {
         my ( $server, $first, $second ) = fair_server(2);
         my @client = on_worker( $server, $first, $count );
-        my $got = hammer( $server, clients => \@client, seconds => 1, path => $path );
+        my $got    = hammer( $server, clients => \@client, seconds => 1, path => $path );
         is_deeply $got->{failures}, [], "$got->{answers} answers, no failure";
         cmp_ok $got->{by_worker}{$second} || 0, '>', 0, 'both workers answer within a second';
         $got = hammer( $server, clients => \@client, seconds => 2, path => $path );
