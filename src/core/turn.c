@@ -16,6 +16,18 @@ void sr_turn_change(sr_engine *e)
     }
 }
 
+/*
+ * A worker that retires may stay for long, for its slow clients; its successor needs a row of its own. Without one this worker
+ * goes on: else all could be retiring and nobody accept.
+ */
+static bool successor_has_room(const sr_engine *e)
+{
+    for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++)
+        if (atomic_load_explicit(&e->scoreboard->rows[i].pid, memory_order_relaxed) == 0)
+            return true;
+    return !e->scoreboard;
+}
+
 /* The bytes of the task are done with: what follows them is kept. */
 static void task_close(sr_engine *e, sr_conn *c)
 {
@@ -29,7 +41,7 @@ static void task_close(sr_engine *e, sr_conn *c)
     e->current = NULL;
     e->current_view = (sr_bytes){0};
     e->served++;
-    if (e->config.max_requests && e->served >= e->config.max_requests)
+    if (e->config.max_requests && e->served >= e->config.max_requests && successor_has_room(e))
         e->retiring = true;
     sr_row_publish(e, SR_WORKER_BUSY);
 }
