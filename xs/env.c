@@ -135,11 +135,10 @@ typedef struct text {
     STRLEN len;
 } text;
 
-/* The texts of a request in the order of their keys; buf has room for what must be made. */
+/* The texts of a request in the order of their keys, with room for those that must be made. */
 typedef struct texts {
     text of[KEY_REMOTE_PORT + 1];
-    char addr[SR_PEER_TEXT_MAX], port[8], length[24];
-    SV *path, *uri; /* mortals, where a copy was needed */
+    char addr[SR_PEER_TEXT_MAX], port[8];
 } texts;
 
 static text decimal(char *end, uint64_t n)

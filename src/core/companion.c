@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    TICK_NS = 1000 * 1000, /* a call that is seen by two looks is an overrun: found after 1 to 2 ms */
+    TICK_NS = 1000 * 1000, /* a turn that is seen by two looks is an overrun: found after 1 to 2 ms */
     QUIET_TICKS = 20,      /* without a turn: then park */
     RETRY_MS = 5,          /* requests are in hand and the exchange was full */
     SWEEP_MAX = 64,        /* messages looked through at once */
@@ -132,8 +132,9 @@ static int patience_ms(sr_engine *e)
 }
 
 /*
- * The turn `turn` overruns: drive until it ends, whenever the Perl thread does not need the helm itself (to write). The worker's epoll set is waited for by poll, from outside,
- * so that it has no waiter of ours when the Perl thread waits in it again.
+ * The turn `turn` overruns: drive until it ends, whenever the Perl thread does not need the helm itself (to
+ * write). The worker's epoll set is waited for by poll, from outside, so that it has no waiter of ours when the
+ * Perl thread waits in it again.
  */
 static void drive(sr_engine *e, uint32_t turn)
 {

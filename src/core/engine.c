@@ -157,16 +157,17 @@ void sr_row_publish(sr_engine *e, sr_worker_state state)
     }
 }
 
-/* There are connections whose bytes are here, to be served by us. A retiring worker gives them away, unless
- * nobody takes them for a while. */
+/* A retiring worker serves no more but gives away, unless nobody takes it for a while. */
+static bool serves(const sr_engine *e, const sr_conn *c)
+{
+    return !sr_engine_draining(e) || !sr_engine_gives(e) ||
+           e->now - c->ready_at > GIVE_PATIENCE_MS * SR_MILLISECOND;
+}
+
+/* There are connections whose bytes are here, to be served by us. */
 static bool turns_serve(const sr_engine *e)
 {
-    if (sr_link_alone(&e->turns))
-        return false;
-    if (!sr_engine_draining(e) || !sr_engine_gives(e))
-        return true;
-    const sr_conn *c = SR_LIST_ENTRY(e->turns.next, sr_conn, turn);
-    return e->now - c->ready_at > GIVE_PATIENCE_MS * SR_MILLISECOND;
+    return !sr_link_alone(&e->turns) && serves(e, SR_LIST_ENTRY(e->turns.next, sr_conn, turn));
 }
 
 /* False: a signal came. */
@@ -259,16 +260,6 @@ static void between_batches(sr_engine *e)
         sr_engine_queues(e, true);
 }
 
-/* A retiring worker serves no more, unless nobody takes its requests. */
-static bool serve_here(sr_engine *e, sr_task *task)
-{
-    if (!sr_engine_draining(e) || !sr_engine_gives(e) ||
-        e->now - task->conn->ready_at > GIVE_PATIENCE_MS * SR_MILLISECOND)
-        return true;
-    sr_intake_park(e, task);
-    return false;
-}
-
 /* One event of the batch, or one connection whose bytes are here. False: there is neither. */
 static bool work(sr_engine *e, sr_task *task, bool *wake, bool *ready)
 {
@@ -285,7 +276,9 @@ static bool work(sr_engine *e, sr_task *task, bool *wake, bool *ready)
     } else {
         return false;
     }
-    *ready = got == SR_INTAKE_READY && serve_here(e, task);
+    *ready = got == SR_INTAKE_READY && serves(e, task->conn);
+    if (got == SR_INTAKE_READY && !*ready)
+        sr_intake_park(e, task);
     return true;
 }
 

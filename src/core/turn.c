@@ -17,8 +17,8 @@ void sr_turn_change(sr_engine *e)
 }
 
 /*
- * A worker that retires may stay for long, for its slow clients; its successor needs a row of its own. Without one this worker
- * goes on: else all could be retiring and nobody accept.
+ * A worker that retires may stay for long, for its slow clients; its successor needs a row of its own. Without
+ * one this worker goes on: else all could be retiring and nobody accept.
  */
 static bool successor_has_room(const sr_engine *e)
 {
