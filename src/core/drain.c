@@ -28,9 +28,12 @@ bool sr_drain_step(sr_engine *e)
     e->retry_at = 0;
     if (!sr_engine_gives(e)) {
         let_go(e);
-    } else if (!sr_handover_give_turns(e) || !sr_handover_give_idle(e, INT32_MAX) ||
-               !sr_handover_give_heads(e)) {
-        e->retry_at = e->now + RETRY_MS * SR_MILLISECOND;
+    } else {
+        bool turns = sr_handover_give_turns(e); /* one that can't move must not keep the others here */
+        bool idle = sr_handover_give_idle(e, INT32_MAX);
+        bool heads = sr_handover_give_heads(e);
+        if (!turns || !idle || !heads)
+            e->retry_at = e->now + RETRY_MS * SR_MILLISECOND;
     }
     return e->n_conns == 0;
 }

@@ -194,9 +194,6 @@ void sr_engine_send_file(sr_engine *e, sr_conn *c, struct iovec *head, int n, in
  */
 bool sr_engine_write(sr_engine *e, sr_conn *c, struct iovec *iov, int n);
 
-/* The peer has closed or reset: a look without waiting. One system call. */
-bool sr_engine_peer_gone(sr_conn *c);
-
 /* The response is complete: the connection is kept when conn->keep_alive, else closed after its last byte. */
 void sr_engine_finish(sr_engine *e, sr_conn *c);
 

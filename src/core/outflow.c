@@ -349,12 +349,6 @@ bool sr_engine_write(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
     return false;
 }
 
-bool sr_engine_peer_gone(sr_conn *c)
-{
-    struct pollfd p = {.fd = c->source.fd, .events = 0};
-    return c->gone || (poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP)));
-}
-
 /* --- the end of a response --- */
 
 void sr_engine_finish(sr_engine *e, sr_conn *c)
