@@ -219,8 +219,8 @@ static uint8_t slot_kind(int key)
 static void slot_fill(pTHX_ envpool_env *env, SV *key, uint8_t kind, SV *master, sirius_lazy lazy)
 {
     envpool_slot *slot = &env->slots[env->n_slots++];
-    *slot = (envpool_slot){.key = key, .master = master, .kind = kind, .lazy_kind = (uint8_t)lazy};
-    envpool_put(aTHX_ env, slot);
+    *slot = (envpool_slot){.master = master, .kind = kind, .lazy_kind = (uint8_t)lazy};
+    envpool_put(aTHX_ env, slot, key);
 }
 
 static void fixed_fill(pTHX_ envpool_env *env, const sirius_site *site)

@@ -86,7 +86,7 @@ void envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, u
 /* --- is it still what was put there? --- */
 
 /* Numbers may have got a string beside them: then their flags differ. */
-static bool same_const(const SV *sv, const SV *master)
+static inline bool same_const(const SV *sv, const SV *master)
 {
     if (SvROK(master))
         return SvRV(sv) == SvRV(master);
@@ -97,7 +97,7 @@ static bool same_const(const SV *sv, const SV *master)
     return SvCUR(sv) == SvCUR(master) && memcmp(SvPVX_const(sv), SvPVX_const(master), SvCUR(sv)) == 0;
 }
 
-static bool same_array(const SV *sv, const AV *master)
+static inline bool same_array(const SV *sv, const AV *master)
 {
     const AV *av = (const AV *)SvRV(sv);
     if (SvREFCNT(av) != 1 || SvFLAGS(av) != SvFLAGS(master) || AvFILLp(av) != AvFILLp(master))
@@ -115,7 +115,7 @@ static bool same_array(const SV *sv, const AV *master)
  * Ours alone, and of the very flags it was made with: so a string is a string and nothing more, without magic, UTF-8, a number, a
  * blessing or a lock. What a text or a number says does not matter, the next request sets it.
  */
-static inline bool same(pTHX_ envpool_env *env, const envpool_slot *slot)
+static inline bool same(pTHX_ const envpool_env *env, const envpool_slot *slot)
 {
     const SV *sv = slot->value;
     if (SvREFCNT(sv) != 1 || (SvFLAGS(sv) & ~(U32)SVf_IsCOW) != slot->flags)
@@ -129,10 +129,7 @@ static inline bool same(pTHX_ envpool_env *env, const envpool_slot *slot)
     case ENVPOOL_ARRAY:
         return same_array(sv, (const AV *)slot->master);
     case ENVPOOL_INPUT:
-        if (!sirius_input_reusable(aTHX_ & env->input, sv))
-            return false;
-        sirius_input_empty(aTHX_ & env->input);
-        return true;
+        return sirius_input_reusable(aTHX_ & env->input, sv);
     case ENVPOOL_LAZY:
         return sirius_lazy_untouched(aTHX_ sv);
     }
@@ -145,18 +142,18 @@ static void slot_set(envpool_slot *slot, SV *value)
     slot->flags = SvFLAGS(value) & ~(U32)SVf_IsCOW;
 }
 
-void envpool_put(pTHX_ envpool_env *env, envpool_slot *slot)
+void envpool_put(pTHX_ envpool_env *env, envpool_slot *slot, SV *key)
 {
     slot_set(slot, envpool_make(aTHX_ env, slot));
-    slot->he = hv_store_ent(env->hv, slot->key, slot->value, SvSHARED_HASH(slot->key));
+    slot->he = hv_store_ent(env->hv, key, slot->value, SvSHARED_HASH(key));
 }
 
 /* --- scrubbing --- */
 
-static bool same_hash(const envpool_env *env)
+static bool same_hash(const envpool_env *env, U32 holders)
 {
     HV *hv = env->hv;
-    return SvREFCNT(hv) == 1 && SvFLAGS(hv) == env->flags && HvARRAY(hv) == env->array &&
+    return SvREFCNT(hv) == holders && SvFLAGS(hv) == env->flags && HvARRAY(hv) == env->array &&
            HvMAX(hv) == env->max;
 }
 
@@ -190,14 +187,29 @@ static bool delete_added(pTHX_ envpool_env *env)
         return false;
     for (SSize_t i = 0; i <= AvFILLp(added); i++)
         (void)hv_delete_ent(env->hv, AvARRAY(added)[i], G_DISCARD, 0);
-    return same_hash(env) && nothing_moved(env); /* a DESTROY of what was deleted may have been busy in it */
+    return same_hash(env, 1) &&
+           nothing_moved(env); /* a DESTROY of what was deleted may have been busy in it */
 }
 
-void envpool_scrub(pTHX_ envpool_env *env)
+bool envpool_untouched(pTHX_ const envpool_env *env, U32 holders)
+{
+    if (!same_hash(env, holders) || HvTOTALKEYS(env->hv) != env->n_slots)
+        return false;
+    for (unsigned n = 0; n < env->n_slots; n++) {
+        const envpool_slot *slot = &env->slots[env->order[n]];
+        HE *he = slot->he;
+        if (*slot->link != he || HeKEY_hek(he) != slot->hek || HeVAL(he) != slot->value ||
+            !same(aTHX_ env, slot))
+            return false;
+    }
+    return true;
+}
+
+static bool scrub(pTHX_ envpool_env *env)
 {
     ENTER;
     SAVETMPS;
-    bool ours = same_hash(env) && (nothing_moved(env) || delete_added(aTHX_ env));
+    bool ours = same_hash(env, 1) && (nothing_moved(env) || delete_added(aTHX_ env));
     for (unsigned i = 0; ours && i < env->n_slots; i++) {
         envpool_slot *slot = &env->slots[i];
         if (HeVAL(slot->he) == slot->value && same(aTHX_ env, slot))
@@ -206,11 +218,19 @@ void envpool_scrub(pTHX_ envpool_env *env)
         slot_set(slot, envpool_make(aTHX_ env, slot));
         HeVAL(slot->he) = slot->value;
         SvREFCNT_dec(old);
-        ours = same_hash(env); /* it too may have had a DESTROY */
+        ours = same_hash(env, 1); /* it too may have had a DESTROY */
     }
-    env->in_use = false;
-    if (!ours)
-        envpool_forget(aTHX_ env);
     FREETMPS;
     LEAVE;
+    return ours;
+}
+
+void envpool_give_back(pTHX_ envpool_env *env, bool untouched)
+{
+    bool ours = untouched || scrub(aTHX_ env);
+    env->in_use = false;
+    if (ours)
+        sirius_input_empty(aTHX_ & env->input);
+    else
+        envpool_forget(aTHX_ env);
 }

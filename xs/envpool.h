@@ -29,12 +29,11 @@ typedef struct envpool_slot {
     HE *he;
     HE **
         link; /* what points to he: its bucket, or the entry before it. Sound when all before it in `order` is */
-    HEK *hek;  /* of he; the process holds it through key, so that it can be compared by address */
-    U32 flags; /* of value, without SVf_IsCOW */
-    SV *value; /* what the entry must hold; not counted: the entry does that */
-    SV *key; /* a shared string that lives as long as the process, so that its HEK can be compared by address
-              */
+    HEK *
+        hek; /* of he; its key is held by the process or by `fields`, so that it can be compared by address */
+    SV *value;  /* what the entry must hold; not counted: the entry does that */
     SV *master; /* owned by the process */
+    U32 flags;  /* of value, without SVf_IsCOW */
     uint8_t kind, lazy_kind;
 } envpool_slot;
 
@@ -61,21 +60,37 @@ envpool_env *envpool_claim(pTHX_ envpool_env *pool, unsigned *clock);
 /* After all slots are stored in env->hv: notes what it looks like and of what shape it is. */
 void envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, unsigned n_fields);
 
-/* At the end of its request, after the last temporary is freed: scrubbed for the next, or given up. */
-void envpool_scrub(pTHX_ envpool_env *env);
+/*
+ * The request has left everything as it was made, no cleanup handler or harakiri among it, and nobody but
+ * `holders` counts holds the hash: then no code that could change it is left either.
+ */
+bool envpool_untouched(pTHX_ const envpool_env *env, U32 holders);
+
+/* At the end of its request, after the last temporary is freed: back for the next, scrubbed first unless it was
+ * untouched, or given up. */
+void envpool_give_back(pTHX_ envpool_env *env, bool untouched);
 
 void envpool_forget(pTHX_ envpool_env *env);
 
 SV *envpool_make(pTHX_ envpool_env *env,
                  const envpool_slot *slot); /* a new value for a slot that is no text */
 
-/* A new value of its kind for a slot whose key, kind and master are set, and its entry in env->hv. */
-void envpool_put(pTHX_ envpool_env *env, envpool_slot *slot);
+/* A new value of its kind for a slot whose kind and master are set, and its entry in env->hv. `key` is a shared
+ * string that outlives the hash. */
+void envpool_put(pTHX_ envpool_env *env, envpool_slot *slot, SV *key);
 
 /* A string for a text slot: into the scalar that is there, which scrub has found to be ours alone. */
 static inline void envpool_set(pTHX_ const envpool_slot *slot, const char *at, STRLEN len)
 {
-    sv_setpvn(slot->value, len ? at : "", len);
+    SV *sv = slot->value;
+    if (SvLEN(sv) <= len || SvIsCOW(sv)) {
+        sv_setpvn(sv, len ? at : "", len);
+        return;
+    }
+    if (len)
+        memcpy(SvPVX(sv), at, len);
+    SvPVX(sv)[len] = '\0';
+    SvCUR_set(sv, len);
 }
 
 #endif

@@ -166,7 +166,7 @@ static int join(sirius *s, int n)
     return 1;
 }
 
-static const char *respond_array(pTHX_ sirius *s, AV *body)
+static const char *respond_array(pTHX_ sirius *s, AV *body, bool last)
 {
     sirius_turn *t = &s->turn;
     uint64_t known = 0;
@@ -194,7 +194,10 @@ static const char *respond_array(pTHX_ sirius *s, AV *body)
     }
     if (n > 1 && known <= COPY_MAX)
         n = join(s, n);
-    sr_engine_send(s->engine, t->conn, s->iov, n);
+    if (last)
+        sr_engine_send_last(s->engine, t->conn, s->iov, n);
+    else /* called by a responder: nobody knows when the application returns */
+        sr_engine_send(s->engine, t->conn, s->iov, n);
     t->phase = SIRIUS_ANSWERED;
     return NULL;
 }
@@ -314,7 +317,7 @@ static const char *respond_object(pTHX_ sirius *s, SV *body)
 
 /* --- all of them --- */
 
-static const char *respond_body(pTHX_ sirius *s, const parts *p, SV **writer)
+static const char *respond_body(pTHX_ sirius *s, const parts *p, bool last, SV **writer)
 {
     int fd;
     off_t offset;
@@ -332,7 +335,7 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, SV **writer)
     AV *elements = plain_array(p->body);
     if (elements)
         return s->turn.response.app_chunked ? respond_framed(aTHX_ s, elements)
-                                            : respond_array(aTHX_ s, elements);
+                                            : respond_array(aTHX_ s, elements, last);
     if (!s->turn.response.app_chunked && real_file(aTHX_ p->body, &fd, &offset, &length))
         return respond_file(aTHX_ s, fd, offset, length);
     return respond_object(aTHX_ s, p->body);
@@ -356,7 +359,7 @@ void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
     if (!why)
         why = head_begin(aTHX_ s, &p);
     if (!why)
-        why = respond_body(aTHX_ s, &p, writer);
+        why = respond_body(aTHX_ s, &p, !may_stream, writer);
     LEAVE;
     if (why)
         sirius_fail(aTHX_ s, why, NULL);

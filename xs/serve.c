@@ -153,14 +153,17 @@ static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
     SV *ref = sv_2mortal(newRV_noinc((SV *)env));
     answer(aTHX_ s, sirius_call(aTHX_ s, app, ref, NULL));
     finish(s);
-    cleanup(aTHX_ s, env);
+    envpool_env *pooled = s->turn.pooled;
+    bool untouched = pooled && envpool_untouched(aTHX_ pooled, 2); /* held by the pool and by ref */
+    if (!untouched)
+        cleanup(aTHX_ s, env);
     s->turn.env = NULL;
     if (s->turn.io)
         sirius_lazy_io_drop(aTHX_ s);
     FREETMPS;
     LEAVE;
-    if (s->turn.pooled)
-        envpool_scrub(aTHX_ s->turn.pooled);
+    if (pooled)
+        envpool_give_back(aTHX_ pooled, untouched && SvREFCNT(pooled->hv) == 1);
 }
 
 const char *sirius_serve(pTHX_ sirius *s, SV *app)

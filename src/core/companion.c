@@ -15,15 +15,19 @@
 #include <unistd.h>
 
 enum {
-    TICK_NS = 1000 * 1000, /* a turn that is seen by two looks is an overrun: found after 1 to 2 ms */
-    QUIET_TICKS = 20,      /* without a turn: then park */
-    RETRY_MS = 5,          /* requests are in hand and the exchange was full */
-    SWEEP_MAX = 64,        /* messages looked through at once */
-    SWEEP_MS = 200,        /* between two sweeps of the exchange */
+    RETRY_MS = 5,   /* requests are in hand and the exchange was full */
+    SWEEP_MAX = 64, /* messages looked through at once */
+    SWEEP_MS = 200, /* between two sweeps of the exchange */
     STACK_BYTES = 256 * 1024,
 };
 
 #define SWEEP_NS (SWEEP_MS * SR_MILLISECOND)
+#define OVERRUN_NS SR_MILLISECOND /* a call that is longer; found by the next look */
+#define WATCH_NS SR_MILLISECOND   /* between two looks while calls are slow */
+#define GLANCE_NS                                                                                            \
+    (10 * SR_MILLISECOND) /* and while none is: a timer costs 10 to 40 us where clocks are virtual */
+#define SLOW_KEPT_NS (10 * SR_SECOND)  /* how long a slow call keeps all looking more often */
+#define QUIET_NS (20 * SR_MILLISECOND) /* without a turn: then park */
 
 /* --- sleeping --- */
 
@@ -161,24 +165,43 @@ static void drive(sr_engine *e, uint32_t turn)
     sr_helm_leave(&e->helm);
 }
 
+/* --- looking --- */
+
+/* One worker's slow call makes all look more often: the next one may be anywhere. */
+static _Atomic int64_t *slow_at(sr_engine *e)
+{
+    return e->scoreboard ? &e->scoreboard->slow_at : &e->no_slow_at;
+}
+
+/* The call of an odd turn has gone on for so long; of a turn that is over, the answer is that of the next. */
+static int64_t age(const sr_engine *e, int64_t now)
+{
+    return now - atomic_load_explicit(&e->lent_at, memory_order_relaxed);
+}
+
 static void *companion(void *arg)
 {
     sr_engine *e = arg;
     uint32_t seen = atomic_load_explicit(&e->turn, memory_order_relaxed);
-    int quiet = 0;
+    int64_t now = sr_clock_monotonic(), changed_at = now;
     while (!atomic_load_explicit(&e->leaving, memory_order_relaxed)) {
-        struct timespec tick = {.tv_nsec = TICK_NS};
-        nanosleep(&tick, NULL);
-        uint32_t now = atomic_load_explicit(&e->turn, memory_order_relaxed);
-        if (now != seen) {
-            seen = now;
-            quiet = 0;
-        } else if (now & 1) {
-            drive(e, now);
-            quiet = 0;
-        } else if (++quiet >= QUIET_TICKS) {
-            park(e, seen);
-            quiet = 0;
+        bool watch = now - atomic_load_explicit(slow_at(e), memory_order_relaxed) < SLOW_KEPT_NS;
+        struct timespec pause = {.tv_nsec = watch ? WATCH_NS : GLANCE_NS};
+        nanosleep(&pause, NULL);
+        now = sr_clock_monotonic();
+        uint32_t turn = atomic_load_explicit(&e->turn, memory_order_seq_cst);
+        bool same = turn == seen;
+        if (!same)
+            changed_at = now;
+        seen = turn;
+        if (turn & 1) {
+            if (!same && age(e, now) < OVERRUN_NS)
+                continue;
+            atomic_store_explicit(slow_at(e), now, memory_order_relaxed);
+            drive(e, turn);
+            now = changed_at = sr_clock_monotonic();
+        } else if (now - changed_at >= QUIET_NS) {
+            park(e, turn);
         }
     }
     return NULL;

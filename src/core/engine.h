@@ -69,6 +69,9 @@ typedef struct sr_engine {
     _Atomic uint32_t leaving;
     _Atomic int drain; /* sr_drain; also written by signal handlers */
     int nudge;         /* eventfd: the call is over */
+    _Atomic int64_t
+        lent_at; /* when application code was last entered: e->now then, written by the Perl thread */
+    _Atomic int64_t no_slow_at; /* scoreboard->slow_at without a scoreboard */
     pthread_t companion;
     bool has_companion;
     bool helm_held; /* by the Perl thread; touched by that thread only */
@@ -110,7 +113,6 @@ typedef struct sr_engine {
     char date[SR_DATE_LEN];
     int64_t idle_at;    /* when this worker last had nothing to do */
     int64_t looked_at;  /* when it last looked for a free colleague */
-    int64_t lent_at;    /* when application code was last entered */
     int64_t service_ns; /* its own recent time per request, a moving average over 8 */
 
     sr_conn *current;      /* of the task at hand, until lend */
@@ -183,6 +185,12 @@ static inline bool sr_engine_forked(const sr_engine *e)
  * conn->gone is set.
  */
 void sr_engine_send(sr_engine *e, sr_conn *c, struct iovec *iov, int n);
+
+/*
+ * The same for a whole response that sr_engine_finish follows at once: when the connection closes behind it,
+ * the kernel holds the bytes for the FIN and both go out as one segment.
+ */
+void sr_engine_send_last(sr_engine *e, sr_conn *c, struct iovec *iov, int n);
 
 /* A file behind the head in iov: sendfile from the loop. fd is taken over. */
 void sr_engine_send_file(sr_engine *e, sr_conn *c, struct iovec *head, int n, int fd, off_t offset,

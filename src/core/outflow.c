@@ -215,7 +215,7 @@ void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
 /* --- sending --- */
 
 /* What went out of iov; -1 when the peer is gone. Less than all: the socket is full. */
-static ssize_t send_some(sr_conn *c, struct iovec *iov, int n)
+static ssize_t send_some(sr_conn *c, struct iovec *iov, int n, int more)
 {
     size_t total = 0;
     while (n > 0) {
@@ -223,7 +223,7 @@ static ssize_t send_some(sr_conn *c, struct iovec *iov, int n)
         size_t want = 0;
         for (size_t i = 0; i < msg.msg_iovlen; i++)
             want += iov[i].iov_len;
-        int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (n > IOV_BATCH ? MSG_MORE : 0);
+        int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (n > IOV_BATCH ? MSG_MORE : more);
         ssize_t sent = n == 1 ? send(c->source.fd, iov->iov_base, iov->iov_len, flags)
                               : sendmsg(c->source.fd, &msg, flags);
         if (sent < 0 && errno == EINTR)
@@ -297,11 +297,11 @@ static bool flush_all(sr_engine *e, sr_conn *c)
     return !c->gone;
 }
 
-void sr_engine_send(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
+static void send_or_keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, int more)
 {
     if (c->gone)
         return;
-    ssize_t sent = c->out ? 0 : send_some(c, iov, n);
+    ssize_t sent = c->out ? 0 : send_some(c, iov, n, more);
     if (sent < 0) {
         c->gone = true;
     } else if ((size_t)sent < iov_bytes(iov, n)) {
@@ -309,6 +309,16 @@ void sr_engine_send(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
         if (!c->gone && c->out->file_left > SPOOL_MAX)
             flush_all(e, c);
     }
+}
+
+void sr_engine_send(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
+{
+    send_or_keep(e, c, iov, n, 0);
+}
+
+void sr_engine_send_last(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
+{
+    send_or_keep(e, c, iov, n, c->keep_alive ? 0 : MSG_MORE);
 }
 
 void sr_engine_send_file(sr_engine *e, sr_conn *c, struct iovec *head, int n, int fd, off_t offset,
@@ -329,7 +339,7 @@ bool sr_engine_write(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
     if (c->gone || !flush_all(e, c))
         return false;
     for (;;) {
-        ssize_t sent = send_some(c, iov, n);
+        ssize_t sent = send_some(c, iov, n, 0);
         if (sent < 0)
             break;
         size_t skip = (size_t)sent;

@@ -47,6 +47,7 @@ typedef struct sr_scoreboard {
                                    a close alone neither ends a connection nor takes it out of an epoll set */
     _Atomic int32_t queued;     /* complete requests in the exchange; set right when it is found empty, for a
                                    worker may be killed between taking and counting */
+    _Atomic int64_t slow_at;    /* monotonic ns; when a worker was last found in a call that overran */
     size_t size;                /* bytes mapped */
     sr_row rows[];
 } sr_scoreboard;

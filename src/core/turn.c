@@ -50,7 +50,7 @@ void sr_engine_lend(sr_engine *e)
 {
     if (e->current)
         task_close(e, e->current);
-    e->lent_at = e->now;
+    atomic_store_explicit(&e->lent_at, e->now, memory_order_relaxed);
     e->helm_held = false;
     sr_helm_leave(&e->helm);
 }
@@ -65,7 +65,8 @@ void sr_engine_return(sr_engine *e)
     e->helm_held = true;
     sr_engine_tick(e);
     if (atomic_load_explicit(&e->turn, memory_order_relaxed) & 1)
-        e->service_ns += (e->now - e->lent_at - e->service_ns) / 8;
+        e->service_ns +=
+            (e->now - atomic_load_explicit(&e->lent_at, memory_order_relaxed) - e->service_ns) / 8;
 }
 
 bool sr_engine_keeps(const sr_engine *e, const sr_conn *c)
