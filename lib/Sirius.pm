@@ -3,6 +3,7 @@ package Sirius;
 use strict;
 use warnings;
 
+use Sirius::Command  ();    # first: it notes how this program was started
 use PerlIO::scalar   ();    # psgi.input of small bodies: before the fork, not in each worker
 use Sirius::Response ();    # the engine calls these two
 use Sirius::Socket   ();

@@ -2,6 +2,8 @@
 
 #include "net/descriptors.h"
 
+#include <sys/prctl.h>
+
 XS(sirius_xs_writer_write);
 XS(sirius_xs_writer_close);
 
@@ -33,6 +35,7 @@ PROTOTYPES: DISABLE
 
 BOOT:
     sirius_env_boot(aTHX);
+    sirius_log_boot(aTHX);
     sirius_stream_boot(aTHX);
     CvXSUBANY(newXS("Sirius::Writer::write", sirius_xs_writer_write, __FILE__)).any_i32 = 0;
     CvXSUBANY(newXS("Sirius::Writer::put", sirius_xs_writer_write, __FILE__)).any_i32 = 1;
@@ -57,6 +60,12 @@ CODE:
 OUTPUT:
     RETVAL
 
+void
+subreaper(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* Linux 3.4; without it orphans go to init */
+
 UV
 descriptors(const char *class)
 CODE:
@@ -64,6 +73,12 @@ CODE:
     RETVAL = sr_descriptors_raise();
 OUTPUT:
     RETVAL
+
+void
+name(const char *class, const char *text)
+CODE:
+    PERL_UNUSED_VAR(class);
+    prctl(PR_SET_NAME, text, 0, 0, 0); /* the kernel takes 15 bytes of it */
 
 void
 drain(sirius *self)
@@ -98,6 +113,17 @@ CODE:
 OUTPUT:
     RETVAL
 
+SV *
+adopt(const char *class, int memfd)
+CODE:
+    sr_scoreboard *s = sr_scoreboard_adopt(memfd);
+    PERL_UNUSED_VAR(class);
+    if (!s)
+        croak("Sirius::Scoreboard->adopt(%d): %s", memfd, Strerror(errno));
+    RETVAL = sv_setref_pv(newSV(0), "Sirius::Scoreboard", s);
+OUTPUT:
+    RETVAL
+
 UV
 slots(sr_scoreboard *self)
 CODE:
@@ -114,6 +140,7 @@ CODE:
     RETVAL = (HV *)sv_2mortal((SV *)newHV());
     (void)hv_stores(RETVAL, "state", newSVpv(sr_worker_state_name(atomic_load_explicit(&r->state, memory_order_relaxed)), 0));
     (void)hv_stores(RETVAL, "pid", newSViv(atomic_load_explicit(&r->pid, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "generation", newSVuv(atomic_load_explicit(&r->generation, memory_order_relaxed)));
     (void)hv_stores(RETVAL, "requests", newSVuv(atomic_load_explicit(&r->requests, memory_order_relaxed)));
     (void)hv_stores(RETVAL, "connections", newSVuv(atomic_load_explicit(&r->connections, memory_order_relaxed)));
     (void)hv_stores(RETVAL, "idle", newSVuv(atomic_load_explicit(&r->idle, memory_order_relaxed)));
@@ -129,13 +156,38 @@ release(sr_scoreboard *self, UV slot)
 CODE:
     if (slot >= self->slots)
         croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
-    atomic_store_explicit(&self->rows[slot].state, SR_WORKER_FREE, memory_order_relaxed);
-    atomic_store_explicit(&self->rows[slot].pid, 0, memory_order_relaxed);
-    atomic_store_explicit(&self->rows[slot].connections, 0, memory_order_relaxed);
-    atomic_store_explicit(&self->rows[slot].idle, 0, memory_order_relaxed);
-    atomic_store_explicit(&self->rows[slot].waiting, 0, memory_order_relaxed);
-    atomic_store_explicit(&self->rows[slot].oldest, 0, memory_order_relaxed);
-    atomic_store_explicit(&self->rows[slot].shed, 0, memory_order_relaxed);
+    sr_scoreboard_release(self, (uint32_t)slot);
+
+IV
+claim(sr_scoreboard *self, UV generation)
+CODE:
+    RETVAL = sr_scoreboard_claim(self, (uint32_t)generation);
+OUTPUT:
+    RETVAL
+
+UV
+waiting(sr_scoreboard *self)
+CODE:
+    RETVAL = sr_scoreboard_waiting(self, NULL);
+OUTPUT:
+    RETVAL
+
+UV
+workers(sr_scoreboard *self, SV *set = NULL)
+CODE:
+    if (set)
+        atomic_store_explicit(&self->workers, (uint32_t)SvUV(set), memory_order_relaxed);
+    RETVAL = atomic_load_explicit(&self->workers, memory_order_relaxed);
+OUTPUT:
+    RETVAL
+
+void
+descriptors(sr_scoreboard *self)
+PPCODE:
+    EXTEND(SP, (SSize_t)self->slots + 1);
+    mPUSHi(self->memfd);
+    for (uint32_t i = 0; i < self->slots; i++)
+        mPUSHi(self->rows[i].bell);
 
 void
 stop(sr_scoreboard *self)

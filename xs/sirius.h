@@ -100,6 +100,8 @@ bool sirius_lazy_untouched(pTHX_ const SV *sv); /* neither read nor assigned */
 void sirius_lazy_io_settle(pTHX_ sirius *s);
 void sirius_lazy_io_drop(pTHX_ sirius *s); /* at the end of the turn */
 
+void sirius_log_boot(pTHX); /* log.c: the layer :sirius_log */
+
 /* response.c: with the helm */
 void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream,
                     SV **writer);                               /* any value an application returns */

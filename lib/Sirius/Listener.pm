@@ -3,71 +3,90 @@ package Sirius::Listener;
 use strict;
 use warnings;
 
-use Errno  qw(EADDRINUSE EAFNOSUPPORT EADDRNOTAVAIL ECONNREFUSED ENOENT);
-use Fcntl  qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
+use Errno qw(EADDRNOTAVAIL EAFNOSUPPORT);
+use Fcntl qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
+use Sirius::Systemd;
+use Sirius::Unix;
 use Socket qw(
     AF_INET AF_INET6 AF_UNIX INADDR_ANY IN6ADDR_ANY IPPROTO_IPV6 IPPROTO_TCP IPV6_V6ONLY NI_NUMERICHOST
-    NI_NUMERICSERV SOCK_STREAM SOL_SOCKET SO_REUSEADDR TCP_NODELAY getaddrinfo getnameinfo inet_pton
-    pack_sockaddr_in pack_sockaddr_in6 pack_sockaddr_un sockaddr_family unpack_sockaddr_in
+    NI_NUMERICSERV SOCK_STREAM SOL_SOCKET SO_ACCEPTCONN SO_REUSEADDR SO_TYPE TCP_NODELAY getaddrinfo
+    getnameinfo inet_pton pack_sockaddr_in pack_sockaddr_in6 sockaddr_family unpack_sockaddr_in
     unpack_sockaddr_in6 unpack_sockaddr_un
 );
 use Sys::Hostname qw(hostname);
 
-use constant {
-    PATH_MAX         => 107,    # bytes of sun_path without its NUL
-    TCP_DEFER_ACCEPT => 9,      # Linux; Socket has the name only since 2.009
-};
+use constant TCP_DEFER_ACCEPT => 9;    # Linux; Socket has the name only since 2.009
 
 sub adopt {
-    my ( $class, $fh, $host ) = @_;
-    $fh = _handle($fh) if !ref $fh;
-    my $self = bless { fh => $fh, given => $host }, $class;
-    getsockname $fh or die "sirius: descriptor ${\ fileno $fh} is no socket: $!\n";
+    my ( $class, $fh, $given, $from ) = @_;
+    my $fd   = ref $fh       ? fileno $fh              : $fh;
+    my $what = defined $from ? "$from: descriptor $fd" : "descriptor $fd";
+    $fh = _handle($fd) if !ref $fh;
+    _refuse("$what is not open")                      if !$fh;
+    _refuse("$what is no listening stream socket")    if _number( $fh,  SO_TYPE ) != SOCK_STREAM;
+    _refuse("$what is a socket that does not listen") if !_number( $fh, SO_ACCEPTCONN );
+    my $self = bless { fh => $fh, given => $given }, $class;
     $self->_prepare;
     return $self;
 }
 
 sub close {
-    my $self  = shift;
-    my $bound = delete $self->{bound};
-    if ( $bound && $bound->{pid} == $$ ) {
-        my $there = _identity( $bound->{path} );
-        unlink $bound->{path} if defined $there && $there eq $bound->{identity};
-    }
+    my $self = shift;
+    my $unix = delete $self->{unix};
+    $unix->remove if $unix;
     delete $self->{fh};
     return;
 }
 
-sub fd   { return fileno shift->{fh} }
-sub host { return shift->{host} }
+sub fd    { return fileno shift->{fh} }
+sub given { return shift->{given} }
+sub host  { return shift->{host} }
 
 sub is_unix { return shift->{is_unix} }
 sub name    { return shift->{name} }
 
 sub open {
-    my ( $class, $spec, $backlog ) = @_;
+    my ( $class, $spec, $backlog, %unix ) = @_;
     my $address = $class->parse($spec);
-    my $self    = bless { given => $address->{host} }, $class;
-    if   ( defined $address->{path} ) { $self->_bind_unix( $address->{path} ) }
-    else                              { $self->_bind_tcp( $spec, @{$address}{qw(host port)} ) }
-    listen $self->{fh}, $backlog or _fail( $spec, $! );
+    return $class->adopt( $address->{fd}, undef, "--listen $spec" ) if defined $address->{fd};
+    my $self = bless { given => $address->{host} }, $class;
+    if ( defined $address->{path} ) { $self->_bind_unix( $backlog, %unix, %$address ) }
+    else {
+        $self->_bind_tcp( $spec, @{$address}{qw(host port)} );
+        listen $self->{fh}, $backlog or _fail( $spec, $! );
+    }
     $self->_prepare;
     return $self;
 }
 
 sub open_all {
     my ( $class, $conf ) = @_;
-    return $class->adopt( $conf->{listen_sock} )         if $conf->{listen_sock};
-    return $class->_starter( $ENV{SERVER_STARTER_PORT} ) if defined $ENV{SERVER_STARTER_PORT};
-    return map { $class->open( $_, $conf->{backlog} ) } @{ $conf->{listen} };
+    my @from_systemd = Sirius::Systemd->descriptors;
+    return $class->adopt( $conf->{listen_sock}, undef, 'listen_sock' ) if $conf->{listen_sock};
+    return $class->_starter( $ENV{SERVER_STARTER_PORT} )               if defined $ENV{SERVER_STARTER_PORT};
+    my @specs = @{ $conf->{listen} };
+
+    # A list that names none of them may be only the default
+    return map { $class->adopt( $_->{fd}, undef, "LISTEN_FDS: $_->{name}" ) } @from_systemd
+        if @from_systemd && !grep {/\A(?:fd|systemd):/} @specs;
+    my %unix = map { $_ => $conf->{"socket_$_"} } grep { defined $conf->{"socket_$_"} } qw(mode owner group);
+    return map { $class->open( $_, $conf->{backlog}, %unix ) } map { _named( $_, @from_systemd ) } @specs;
+}
+
+sub own {
+    my $unix = shift->{unix};
+    $unix->own if $unix;
+    return;
 }
 
 sub parse {
     my ( $class, $spec ) = @_;
-    return { path => $1 }                       if $spec =~ m{\Aunix:(.+)\z}s;
-    return { path => $spec }                    if $spec =~ m{/};
+    return { fd   => $1 } if $spec =~ /\Afd:(\d+)\z/;
+    return { name => $1 } if $spec =~ /\Asystemd:(.+)\z/s;
+    return Sirius::Unix->parse( $spec, $1 )    if $spec =~ /\Aunix:(.*)\z/s;
+    return Sirius::Unix->parse( $spec, $spec ) if $spec =~ m{/|\A\@};
     return { host => '', port => _port($spec) } if $spec =~ /\A\d+\z/;
-    return { host => $1, port => _port($2) }    if $spec =~ /\A\[([^\[\]]*:[^\[\]]*)\]:(\d+)\z/;
+    return { host => $1, port => _port($2) } if $spec =~ /\A\[([^\[\]]*:[^\[\]]*)\]:(\d+)\z/;
     die "'$spec' has no port\n" if $spec =~ /\A\[.*\]\z/ || $spec =~ /:\z/;
 
     # What plackup makes of --host ::1 --port 80
@@ -78,7 +97,7 @@ sub parse {
     }
     return { host => $1, port => _port($2) } if $spec =~ /\A([^:\s]*):(\d+)\z/;
     die "an empty address\n"                 if $spec eq '';
-    return { path => $spec };
+    return Sirius::Unix->parse( $spec, $spec );
 }
 
 sub port { return shift->{port} }
@@ -86,6 +105,18 @@ sub port { return shift->{port} }
 sub url {
     my $self = shift;
     return $self->{is_unix} ? "unix:$self->{path}" : "http://$self->{host}:$self->{port}/";
+}
+
+sub restore {
+    my ( $class, $state ) = @_;
+    my $self = $class->adopt( @{$state}{qw(fd given)} );
+    $self->{unix} = Sirius::Unix->restore( $state->{unix}, $self->{fh} ) if $state->{unix};
+    return $self;
+}
+
+sub state {
+    my $self = shift;
+    return { fd => $self->fd, given => $self->{given}, unix => $self->{unix} && $self->{unix}->state };
 }
 
 sub _bind_tcp {
@@ -110,16 +141,12 @@ sub _bind_tcp {
 }
 
 sub _bind_unix {
-    my ( $self, $path ) = @_;
-    my $length = length $path;
-    _fail( "unix:$path", "the path has $length bytes, at most ${\ PATH_MAX} are possible" )
-        if $length > PATH_MAX;
-    socket $self->{fh}, AF_UNIX, SOCK_STREAM, 0 or _fail( "unix:$path", $! );
-    _remove_stale($path);
-    bind $self->{fh}, pack_sockaddr_un($path) or _fail( "unix:$path", $! );
-
-    # Removed at the end only by this process, and only while it is still this socket
-    $self->{bound} = { identity => _identity($path), path => $path, pid => $$ };
+    my ( $self, $backlog, %address ) = @_;
+    my $path = delete $address{path};
+    $self->{given} = $path =~ s/\A\0/\@/r;    # the kernel may know it by another name
+    $self->{unix}  = eval { Sirius::Unix->open( $path, $backlog, %address ) };
+    _fail( "unix:$self->{given}", $@ ) if !$self->{unix};
+    $self->{fh} = $self->{unix}->handle;
     return;
 }
 
@@ -129,8 +156,8 @@ sub _describe {
     my $address = getsockname $self->{fh};
     my $family  = sockaddr_family($address);
     if ( $family == AF_UNIX ) {
-        @{$self}{qw(host is_unix name path port)}
-            = ( 'localhost', 1, 'localhost', unpack_sockaddr_un($address), 80 );
+        my $path = defined $self->{given} ? $self->{given} : unpack_sockaddr_un($address) =~ s/\A\0/\@/r;
+        @{$self}{qw(given host is_unix name path port)} = ( $path, 'localhost', 1, 'localhost', $path, 80 );
         return;
     }
     my ( $error, $host, $port ) = getnameinfo( $address, NI_NUMERICHOST | NI_NUMERICSERV );
@@ -153,21 +180,32 @@ sub _bracketed {
 
 sub _fail {
     my ( $spec, $error ) = @_;
-    $error = "$error";
-    $!     = 1;          # exit status, whatever the error was
-    die "sirius: cannot listen on $spec: $error\n";
+    chomp( $error = "$error" );
+    return _refuse("cannot listen on $spec: $error");
 }
 
 sub _handle {
     my $fd = shift;
-    CORE::open my $fh, '+<&=', $fd or die "sirius: descriptor $fd: $!\n";
+    CORE::open my $fh, '+<&=', $fd or return;
     return $fh;
 }
 
-sub _identity {
-    my $path = shift;
-    my ( $device, $inode ) = lstat $path or return;
-    return "$device:$inode";
+# An address, or what systemd has of this name
+sub _named {
+    my ( $spec, @from_systemd ) = @_;
+    my ($name) = $spec =~ /\Asystemd:(.+)\z/s or return $spec;
+    my @found  = grep     { $_->{name} eq $name } @from_systemd;
+    my @names  = sort map { $_->{name} } @from_systemd;
+    _fail( $spec, 'LISTEN_FDNAMES has ' . ( @names ? "only @names" : 'no names for this process' ) )
+        if !@found;
+    return map {"fd:$_->{fd}"} @found;
+}
+
+# An option of the socket, -1 when it is none
+sub _number {
+    my ( $fh, $option ) = @_;
+    my $value = getsockopt $fh, SOL_SOCKET, $option;
+    return defined $value ? unpack 'i', $value : -1;
 }
 
 sub _port {
@@ -191,20 +229,10 @@ sub _prepare {
     return;
 }
 
-# What a process that was killed left behind is removed; what is alive or is no socket is not
-sub _remove_stale {
-    my $path = shift;
-    return                                                    if !-e $path && !-l $path;
-    _fail( "unix:$path", 'the path exists and is no socket' ) if !-S $path;
-    socket my $probe, AF_UNIX, SOCK_STREAM, 0 or _fail( "unix:$path", $! );
-
-    # A listener with a full queue must not block us here; that it is there is all we ask
-    fcntl $probe, F_SETFL, O_NONBLOCK;
-    my $connected = connect $probe, pack_sockaddr_un($path);
-    return                                  if !$connected && $! == ENOENT;
-    _fail( "unix:$path", 'already in use' ) if $connected || $! != ECONNREFUSED;
-    unlink $path or _fail( "unix:$path", $! );
-    return;
+sub _refuse {
+    my $message = shift;
+    $! = 1;    # exit status, whatever the error was
+    die "sirius: $message\n";
 }
 
 # An error or '', then addresses to try in turn. A name is bound to its IPv4 address when it has one, as the whole
@@ -227,13 +255,13 @@ sub _starter {
     my @listeners;
     for my $pair ( split /;/, $text ) {
         my ( $address, $fd ) = $pair =~ /\A(.*)=(\d+)\z/s
-            or die "sirius: SERVER_STARTER_PORT: '$pair' is not address=descriptor\n";
+            or _refuse("SERVER_STARTER_PORT: '$pair' is not address=descriptor");
         my ($host) = $address =~ m{\A([^/]*):\d+\z};
         $host =~ tr/[]//d if defined $host;
-        push @listeners, $class->adopt( $fd, $host );
+        push @listeners, $class->adopt( $fd, $host, "SERVER_STARTER_PORT: $address" );
     }
     return @listeners if @listeners;
-    die "sirius: SERVER_STARTER_PORT is empty: start_server was given no --port and no --path\n";
+    return _refuse('SERVER_STARTER_PORT is empty: start_server was given no --port and no --path');
 }
 
 sub DESTROY {
@@ -268,23 +296,36 @@ closed on C<exec>, C<TCP_NODELAY> (accepted connections inherit it) and, on Linu
   localhost:5000    the IPv4 address of a name, or else its IPv6 address
   :5000             all IPv4 addresses    *:5000    all IPv4 and IPv6 addresses
   [::1]:5000        an IPv6 address       [::]:5000 as *:5000, without the fall-back to IPv4
+  [fe80::1%eth0]:80 an IPv6 address of one interface only
   /run/app.sock     a unix socket         unix:app.sock, app.sock as well
+  @app, unix:@app   a name in Linux's abstract namespace
+  fd:3              a descriptor that listens already
+  systemd:web       all of systemd's that have this name (FileDescriptorName=)
 
 Port 0 lets the system choose; L</port> tells which. What has a slash in it is a path, colons or not.
 
-The file of a unix socket that nobody listens on any more is replaced; one that is alive, or is no socket, is an error. It is
-removed by L</close>, in the process that bound it and only while it is still the same file.
+A path may have the rights of the file behind it, as in C<unix:/run/app.sock?mode=0660&owner=www&group=www-data>, otherwise
+they are C<--socket-mode>, C<--socket-owner> and C<--socket-group>, otherwise the umask decides. See L<Sirius::Unix>, also for
+a file that is there already. L</close> removes it; one that somebody else has bound is never removed.
 
-With C<SERVER_STARTER_PORT> in the environment (start_server of L<Server::Starter>) its descriptors are used and nothing is
-bound.
+=head1 DESCRIPTORS
+
+With C<SERVER_STARTER_PORT> in the environment (start_server of L<Server::Starter>) its descriptors are served and
+nothing is bound.
+
+So it is with C<LISTEN_FDS> and C<LISTEN_PID> (socket activation by systemd): all of its descriptors are served, and the
+addresses in the configuration are not, since those may be only the default. With C<fd:> or C<systemd:> among them it is
+the other way round: all addresses that are named are served, and of the descriptors only those that are named; the others
+are left as they are. The variables are taken out of the environment.
 
 =head1 METHODS
 
 =head2 adopt
 
-  my $listener = Sirius::Listener->adopt($handle_or_fd, $host);
+  my $listener = Sirius::Listener->adopt( $handle_or_fd, $given, $from );
 
-Takes over a socket that listens already.
+Takes over a socket that listens already; its file stays when it is closed. C<$given> is what L</given> says where it was
+bound, or undefined; C<$from> is where it comes from, for the message with which this dies when it is no such socket.
 
 =head2 close
 
@@ -297,6 +338,12 @@ Closes the socket and removes its file.
   my $fd = $listener->fd;
 
 Its descriptor.
+
+=head2 given
+
+  my $given = $listener->given;
+
+The host as it was given, for another process to L</adopt> it; for a unix socket its path or C<@name>.
 
 =head2 host
 
@@ -317,21 +364,29 @@ socket. Never empty.
 
 =head2 open
 
-  my $listener = Sirius::Listener->open($address, $backlog);
+  my $listener = Sirius::Listener->open( $address, $backlog, mode => 0660, owner => 'www', group => 'www' );
 
-Binds and listens. Dies with C<sirius: cannot listen on ADDRESS: REASON>.
+Binds and listens. The rest is for a unix socket that does not say it itself. Dies with C<sirius: cannot listen on
+ADDRESS: REASON>.
 
 =head2 open_all
 
   my @listeners = Sirius::Listener->open_all($conf);
 
-All of C<< $conf->{listen} >>, or what C<< $conf->{listen_sock} >> or Server::Starter brought.
+All of C<< $conf->{listen} >>, or what C<< $conf->{listen_sock} >>, Server::Starter or systemd brought. To be called in
+the process that systemd started, before any C<fork>.
+
+=head2 own
+
+  $listener->own;
+
+After a C<fork>: from now on the file of a unix socket is this process's to remove.
 
 =head2 parse
 
   my $address = Sirius::Listener->parse('[::1]:5000');
 
-C<host> and C<port>, or C<path>. Dies when it is no address.
+C<host> and C<port>, or C<fd>, or C<name> (of systemd), or what L<Sirius::Unix/parse> returns. Dies when it is no address.
 
 =head2 port
 
@@ -343,10 +398,20 @@ The real port; 80 for a unix socket, because C<SERVER_PORT> must not be empty.
 
   my $url = $listener->url;
 
-C<http://127.0.0.1:5000/> or C<unix:/path>.
+C<http://127.0.0.1:5000/>, C<unix:/path> or C<unix:@name>.
+
+=head2 restore
+
+  my $listener = Sirius::Listener->restore($state);
+
+In another program of the same process: from L</state>, with the descriptors it names open.
+
+=head2 state
+
+What can be written down; C<fd> is a descriptor to keep open.
 
 =head1 SEE ALSO
 
-L<Sirius>, L<Sirius::Options>.
+L<Sirius>, L<Sirius::Options>, L<Sirius::Systemd>, L<Sirius::Unix>.
 
 =cut

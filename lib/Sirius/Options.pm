@@ -4,7 +4,8 @@ use strict;
 use warnings;
 
 use File::Spec ();
-use List::Util qw(min);
+use List::Util qw(max min);
+use Sirius::Config;
 use Sirius::Type;
 
 my $MANY = 0x7fff_ffff;
@@ -12,47 +13,61 @@ my $WEEK = 7 * 86400;
 
 # A string opens a group, an array is an option: name, type, default, one line of text, and what else there is:
 #   alias     other names
+#   command   for the command line only, neither in the environment nor in a file
+#   family    any name that begins with this one and a dash is meant as well
+#   hidden    for programs, not for the command line
+#   many      may be given several times
 #   min, max  limits of the value
 #   noop      has no effect here: why
-#   passed    plackup's, and passed on to the handler
-#   plackup   Plack::Runner knows it itself; "flag" when it takes no value
+#   passed    frameworks pass it on to the handler, where it says nothing
+#   plackup   what only Plack::Runner can do; "flag" when it takes no value
+#   refused   an error: why
 #   short     letter
 #   typed     how the name is shown when that is not --name
 #   value     word for the value in the list of options
-#   hidden    for programs, not for the command line
 #<<< a table: its columns mean more than the tidier's
 my @TABLE = (
     'Application',
     [ 'app', 'string', undef, 'application file (default: the first argument, or app.psgi)', { short => 'a', plackup => 1, passed => 1, value => 'FILE' } ],
-    [ 'e', 'string', undef, 'application as Perl text', { plackup => 1, value => 'CODE' } ],
-    [ 'I', 'string', undef, 'directory to look for modules in, before all others', { plackup => 1, value => 'DIR' } ],
-    [ 'M', 'string', undef, 'module to load first', { plackup => 1, value => 'MODULE' } ],
+    [ 'e', 'string', undef, 'application as Perl text', { alias => ['eval'], plackup => 1, value => 'CODE' } ],
+    [ 'I', 'string', undef, 'directory to look for modules in, before all others', { alias => ['include'], many => 1, plackup => 1, value => 'DIR' } ],
+    [ 'M', 'string', undef, 'module to load first', { alias => ['module'], many => 1, plackup => 1, value => 'MODULE' } ],
     [ 'env', 'string', 'deployment', 'PLACK_ENV; development adds Lint, StackTrace and AccessLog', { short => 'E', plackup => 1, passed => 1, value => 'NAME' } ],
     [ 'path', 'string', undef, 'mount the application under this path', { plackup => 1 } ],
     [ 'access-log', 'string', undef, 'file for an access log', { plackup => 1, value => 'FILE' } ],
     [ 'loader', 'string', undef, 'way to load the application: Delayed, Shotgun or Restarter', { short => 'L', plackup => 1, value => 'NAME' } ],
     [ 'reload', 'bool', undef, 'restart when the application or its lib directory changes', { short => 'r', plackup => 'flag' } ],
-    [ 'Reload', 'string', undef, 'the same for these directories, with commas', { short => 'R', plackup => 1, value => 'DIRS' } ],
+    [ 'Reload', 'string', undef, 'the same for these directories, with commas', { alias => ['reload-dirs'], short => 'R', plackup => 1, value => 'DIRS' } ],
     [ 'default-middleware', 'bool', undef, 'without the middleware of development', { typed => '--no-default-middleware', plackup => 'flag' } ],
     [ 'server', 'string', 'Sirius', 'another Plack handler', { short => 's', plackup => 1, value => 'NAME' } ],
-    [ 'version', 'bool', undef, 'print the version and exit', { short => 'v', plackup => 'flag' } ],
-    [ 'help', 'bool', undef, 'print this list and exit', { short => 'h', plackup => 'flag' } ],
+    [ 'version', 'bool', undef, 'print the version and exit', { command => 1, short => 'v', plackup => 'flag' } ],
+    [ 'help', 'bool', undef, 'print this list and exit', { command => 1, short => 'h', plackup => 'flag' } ],
 
     'Listening',
-    [ 'listen', 'listen', ':5000', 'host:port, :port, *:port, [v6]:port or the path of a unix socket; may be given several times', { short => 'l', plackup => 1, passed => 1 } ],
-    [ 'host', 'string', undef, 'address for --port (default: all of IPv4)', { short => 'o', plackup => 1, passed => 1 } ],
-    [ 'port', 'port', undef, 'TCP port; 0 lets the system choose', { short => 'p', plackup => 1, passed => 1 } ],
-    [ 'socket', 'string', undef, 'path of a unix socket', { short => 'S', plackup => 1, passed => 1, alias => ['socket-path'], value => 'PATH' } ],
+    [ 'listen', 'listen', ':5000', 'host:port, :port, *:port, [v6]:port, the path of a unix socket, unix:PATH?mode=0660&group=NAME, @abstract, fd:N, systemd:NAME; may be given several times', { short => 'l', many => 1 } ],
+    [ 'host', 'string', undef, 'address for --port (default: all of IPv4)', { short => 'o', value => 'HOST' } ],
+    [ 'port', 'port', undef, 'TCP port; 0 lets the system choose', { short => 'p' } ],
+    [ 'socket', 'string', undef, 'path of a unix socket', { short => 'S', alias => ['socket-path'], value => 'PATH' } ],
     [ 'backlog', 'count', 4096, 'connections the kernel holds until they are accepted; its own limit is net.core.somaxconn', { min => 1, max => 65535 } ],
+    [ 'socket-mode', 'octal', undef, 'file mode of unix sockets that have no ?mode= in their address', {} ],
+    [ 'socket-owner', 'user', undef, 'owner of unix sockets without ?owner=', {} ],
+    [ 'socket-group', 'group', undef, 'group of unix sockets without ?group=', {} ],
 
     'Workers',
-    [ 'workers', 'count', 10, 'worker processes; 0 serves in one process', { alias => ['max-workers'], min => 0, max => 4096 } ],
+    [ 'workers', 'workers', 10, 'worker processes: a number, auto (as many as CPUs), MIN:MAX or MIN:auto (as the load asks for), or 0 (serve in one process)', { alias => ['max-workers'], max => 4096, value => 'N' } ],
+    [ 'min-servers', 'count', undef, 'the fewest workers: MIN of --workers MIN:MAX', { min => 1, max => 4096 } ],
+    [ 'max-servers', 'count', undef, 'the most workers: MAX of --workers MIN:MAX', { min => 1, max => 4096 } ],
     [ 'max-reqs-per-child', 'count', 0, 'requests after which a worker is replaced; 0 is never', { alias => ['max-requests'], min => 0, max => $MANY } ],
     [ 'min-reqs-per-child', 'count', undef, 'replace it after a random number of requests from this one up (default: 90 % of the other)', { min => 1, max => $MANY } ],
+    [ 'max-rss', 'bytes', 0, 'of RAM past which a worker is replaced; 0 is no limit', { min => 0, max => 1 << 50 } ],
+    [ 'max-lifetime', 'seconds', 0, 'after which a worker is replaced, up to 10 % earlier by chance; 0 is never', { min => 0, max => 52 * $WEEK } ],
     [ 'graceful-timeout', 'seconds', 30, 'what TERM leaves to the workers to finish; then they are killed', { min => 0, max => $WEEK } ],
     [ 'spawn-interval', 'seconds', 0, 'between the starts of two workers', { min => 0, max => 3600 } ],
     [ 'err-respawn-interval', 'seconds', 1, 'before a worker that failed at once is tried again, doubled up to 30', { min => 0.01, max => 3600 } ],
+    [ 'before-fork', 'code', undef, q('sub {...}' called before each fork of a worker, in the process that forks), {} ],
+    [ 'after-fork', 'code', undef, q('sub {...}' that each worker calls before it serves), {} ],
     [ 'child-exit', 'code', undef, q('sub {...}' that each worker calls at its end), {} ],
+    [ 'on-reload', 'code', undef, q('sub {...}' called when a reload has replaced the workers, in the process that they came from), {} ],
 
     'Keep-alive',
     [ 'keepalive', 'bool', 1, 'close each connection after one response, or do not', { typed => '--disable-keepalive, --enable-keepalive' } ],
@@ -70,6 +85,8 @@ my @TABLE = (
     [ 'body-timeout', 'seconds', 30, 'over which --body-rate is measured (408)', { min => 0.01, max => $WEEK } ],
     [ 'body-rate', 'count', 100, 'bytes a second that a request body must bring', { min => 0, max => $MANY } ],
     [ 'write-timeout', 'seconds', 60, 'without progress of a response', { min => 0.01, max => $WEEK } ],
+    [ 'request-timeout', 'seconds', 0, 'for the application, from the complete request on (504); 0 is no limit', { min => 0, max => $WEEK } ],
+    [ 'stream-timeout', 'seconds', 0, 'the same while a streamed response moves; 0 is no limit', { min => 0, max => $WEEK } ],
     [ 'timeout', 'seconds', undef, 'sets --write-timeout and --body-timeout where they are not given', { min => 0.01, max => $WEEK } ],
 
     'Size limits',
@@ -78,21 +95,35 @@ my @TABLE = (
     [ 'max-header-fields', 'count', 100, 'header fields (431)', { min => 1, max => 256 } ],
     [ 'max-body', 'bytes', 1 << 30, 'of a request body (413)', { min => 0, max => 1 << 50 } ],
     [ 'body-memory', 'bytes', 65536, 'of a request body held in memory; a larger one goes to a file', { min => 0, max => 1 << 30 } ],
-    [ 'tmpdir', 'dir', File::Spec->tmpdir, 'for those files (default: the system\'s)', {} ],
+    [ 'tmpdir', 'dir', File::Spec->tmpdir, 'for those files (default: the system\'s)', { writable => 1 } ],
+
+    'Process',
+    [ 'config', 'path', undef, 'file with more options, a line "name = value" for each', { command => 1 } ],
+    [ 'control', 'path', undef, 'unix socket for "sirius ctl"', {} ],
+    [ 'pid', 'path', undef, 'file for the PID of the supervisor', { alias => [qw(pid-file pidfile)] } ],
+    [ 'user', 'user', undef, 'user to become after listening; for a start as root', {} ],
+    [ 'group', 'group', undef, 'group to become (default: that of --user)', {} ],
+    [ 'umask', 'octal', undef, 'file mode creation mask', {} ],
+    [ 'chdir', 'dir', undef, 'directory to work in', {} ],
+    [ 'daemonize', 'bool', undef, 'go to the background once it serves', { short => 'D' } ],
+    [ 'error-log', 'path', undef, 'file for STDERR', { alias => ['log-file'] } ],
+    [ 'log-prefix', 'bool', undef, 'time, PID and level before each line of the log (default: with --error-log)', { typed => '--enable-log-prefix, --disable-log-prefix' } ],
+    [ 'proctitle', 'bool', 0, 'show in ps what each process does', { typed => '--enable-proctitle, --disable-proctitle' } ],
 
     'Other',
     [ 'server-software', 'token', 'Sirius', 'value of the Server header; empty for none', {} ],
     [ 'server-ready', 'code', undef, 'called for each TCP listener once it is served', { hidden => 1 } ],
     [ 'listen-sock', 'any', undef, 'a socket that listens already', { hidden => 1 } ],
+    [ 'sources', 'any', undef, 'a Sirius::Config that is read already', { hidden => 1 } ],
     ( map { [ $_, 'any', undef, 'what frameworks pass to every handler', { hidden => 1 } ] } qw(argv extra-argv) ),
 
-    'Accepted without effect',
-    [ 'daemonize', 'bool', undef, '', { short => 'D', plackup => 'flag', passed => 1, noop => 'the server stays in the foreground, for systemd, a container or start_server to watch' } ],
+    'Known from other servers',
     [ 'preload-app', 'bool', undef, '', { noop => 'the application is always loaded before the workers; -L Delayed is the opposite' } ],
-    [ 'proctitle', 'bool', undef, '', { typed => '--disable-proctitle', noop => 'the title of the process is never changed' } ],
-    [ 'max-keepalive-connection', 'any', undef, '', { alias => ['max-keepalive-connections'], noop => 'an idle connection costs no worker; --max-connections bounds all' } ],
-    ( map { [ "$_-readahead-reqs", 'any', undef, '', { noop => 'a worker never waits on one connection' } ] } qw(max min) ),
-    ( map { [ "$_-servers", 'any', undef, '', { noop => 'the number of workers is --workers' } ] } qw(min max min-spare max-spare) ),
+    [ 'max-keepalive-connection', 'count', undef, '', { alias => ['max-keepalive-connections'], noop => 'an idle connection costs no worker; --max-connections bounds all' } ],
+    ( map { [ "$_-readahead-reqs", 'count', undef, '', { noop => 'a worker never waits on one connection' } ] } qw(max min) ),
+    ( map { [ "$_-spare-servers", 'count', undef, '', { noop => 'the load decides between MIN and MAX of --workers' } ] } qw(min max) ),
+    [ 'net-server', 'any', undef, '', { family => 1, typed => '--net-server-*', noop => 'Sirius does not stand on Net::Server' } ],
+    [ 'ssl', 'bool', undef, '', { family => 1, typed => '--enable-ssl, --ssl-*', refused => 'TLS ends at a proxy in front; Sirius speaks HTTP only' } ],
 );
 #>>>
 
@@ -100,47 +131,80 @@ my ( @ROWS, %BY_NAME, $group );
 for my $entry (@TABLE) {
     if ( !ref $entry ) { $group = $entry; next }
     my ( $name, $type, $default, $text, $more ) = @$entry;
-    $text = "no effect: $more->{noop}" if $more->{noop};
+    $text = "no effect: $more->{noop}"  if $more->{noop};
+    $text = "refused: $more->{refused}" if $more->{refused};
     push @ROWS, { name => $name, type => $type, default => $default, text => $text, group => $group, %$more };
     $BY_NAME{$_} ||= $ROWS[-1] for $name, @{ $more->{alias} || [] }, grep {defined} $more->{short};
 }
 
 sub check {
-    my ( $class, $row, $value ) = @_;
+    my ( $class, $row, $value, $from ) = @_;
+    return if $row->{refused} && $value =~ /\A0?\z/;    # what plackup makes of --disable-ssl
     local $SIG{__DIE__};
-    my ($checked) = eval { Sirius::Type->check( $row, $value ) };
+    my ($checked) = eval { die "$row->{refused}\n" if $row->{refused}; Sirius::Type->check( $row, $value ) };
     return $checked if !$@;
     chomp( my $error = $@ );
-    return $class->fail("--$row->{name}: $error");
+    return $class->fail( "--$row->{name}: $error", $from );
+}
+
+sub closest {
+    my ( $class, $name )  = @_;
+    my ( $best,  $least ) = ( undef, 1 + min 3, int( length($name) / 2 ) );
+    for my $candidate ( sort grep { length > 1 && !$BY_NAME{$_}{hidden} } keys %BY_NAME ) {
+        my $distance = _distance( $name, $candidate );
+        ( $best, $least ) = ( $candidate, $distance ) if $distance < $least;
+    }
+    return $best;
 }
 
 sub fail {
-    my ( $class, $message ) = @_;
+    my ( $class, $message, $from ) = @_;
     $! = 2;    # what perl exits with when nobody catches this
-    die "sirius: $message\n";
+    die "sirius: $message" . ( defined $from ? " (from $from)" : '' ) . "\n";
+}
+
+sub find {
+    my ( $class, $name ) = @_;
+    $name =~ tr/_/-/;
+    my $row = $class->row($name);
+    return $row if $row || $name !~ /\A(enable|disable|no)-(.+)\z/;
+    my $sense = $1 eq 'enable' ? 1 : 0;
+    $row = $class->row($2);
+    return $row && $row->{type} eq 'bool' && !$row->{command} ? ( $row, $sense ) : ();
 }
 
 sub parse {
     my ( $class, $raw ) = @_;
-    my $given = $class->_named($raw);
-    my %conf  = ( listen => $class->check( $BY_NAME{listen}, _addresses($given) ), notices => [] );
-    for my $row ( grep { !$_->{plackup} || $_->{noop} } @ROWS ) {
-        my $key   = _key( $row->{name} );
+    my $given  = Sirius::Config->given($raw);
+    my $config = $given->{sources} || Sirius::Config->read( file => $given->{config} );
+    my $from   = $config->fill($given);
+    my %conf   = ( notices => [ $config->notices ] );
+    for my $row ( ( grep { !$_->{plackup} } @ROWS ), _family($given) ) {
+        my $key   = $class->key( $row->{name} );
         my $value = $given->{$key};
-        $value = $class->check( $row, $value ) if defined $value;
-        if ( !$row->{noop} ) {
+        $value = $class->check( $row, $value, $from->{$key} ) if defined $value;
+        if ( !$row->{noop} && !$row->{refused} ) {
             $conf{$key} = defined $value ? $value : $row->{default};
         } elsif ( defined $value ) {
-            push @{ $conf{notices} }, "sirius: --$row->{name} has no effect: $row->{noop}";
+            push @{ $conf{notices} }, "sirius: --$row->{name} has no effect: $row->{noop}"
+                . ( $from->{$key} ? " (from $from->{$key})" : '' );
         }
     }
-    return $class->_together( \%conf, $given );
+    return $class->_together( \%conf, $given, $from );
+}
+
+sub key {
+    my ( $class, $name ) = @_;
+    $name =~ tr/-/_/;
+    return $name;
 }
 
 sub row {
     my ( $class, $name ) = @_;
     $name =~ tr/_/-/;
-    return $BY_NAME{$name};
+    return $BY_NAME{$name} if $BY_NAME{$name};
+    my ($family) = grep { $_->{family} && index( $name, "$_->{name}-" ) == 0 } @ROWS or return;
+    return { %$family, name => $name, type => 'any' };
 }
 
 sub rows { return @ROWS }
@@ -148,34 +212,26 @@ sub rows { return @ROWS }
 sub unknown {
     my ( $class, $name ) = @_;
     $name =~ tr/_/-/;
-    my ( $best, $least ) = ( undef, 1 + min 3, int( length($name) / 2 ) );
-    for my $candidate ( sort grep { length > 1 && !$BY_NAME{$_}{hidden} } keys %BY_NAME ) {
-        my $distance = _distance( $name, $candidate );
-        ( $best, $least ) = ( $candidate, $distance ) if $distance < $least;
-    }
-    return $class->fail( "unknown option --$name" . ( defined $best ? " (did you mean --$best?)" : '' ) );
+    my $closest = $class->closest($name);
+    return $class->fail(
+        "unknown option --$name" . ( defined $closest ? " (did you mean --$closest?)" : '' ) );
 }
 
-# What plackup, a program or both said about addresses, as one list
+# All that was said about addresses, as one list
 sub _addresses {
-    my $given = shift;
-    my ( $host, $port, $socket ) = @{$given}{qw(host port socket)};
-    my $listen = $given->{listen};
-    my @listen = ref $listen eq 'ARRAY' ? @$listen : defined $listen ? $listen : ();
-
-    # Plack::Runner always gives a list, and the host and port that it found in it
+    my ( $class, $conf, $given,  $from )   = @_;
+    my ( $host,  $port, $listen, $socket ) = delete @{$conf}{qw(host port listen socket)};
+    my @listen = $given->{listen} ? @$listen : ();
     if (@listen) {
-        delete @{$given}{qw(host port)};
-
-        # It doesn't know --socket-path; its own default is then not meant
-        @listen = () if $given->{'socket-path'} && !$host && "@listen" eq ':5000';
+        push @{ $conf->{notices} }, "sirius: --$_ has no effect: the addresses are those of --listen"
+            for grep { defined $given->{$_} } qw(host port);
     } elsif ( defined $port || defined $host || !defined $socket ) {
-        $host = ''                                  if !defined $host;
-        __PACKAGE__->check( $BY_NAME{port}, $port ) if defined $port;
+        $host   = '' if !defined $host;
         @listen = ( ( $host =~ /\A[^\[].*:/ ? "[$host]" : $host ) . ':' . ( defined $port ? $port : 5000 ) );
     }
     push @listen, $socket if defined $socket && !grep { $_ eq $socket } @listen;
-    return \@listen;
+    $conf->{listen} = $class->check( $BY_NAME{listen}, \@listen );
+    return;
 }
 
 # Levenshtein's
@@ -193,40 +249,53 @@ sub _distance {
     return $last[-1];
 }
 
-sub _key {
-    my $name = shift;
-    $name =~ tr/-/_/;
-    return $name;
-}
-
-# Values by the options' own names. undef is as good as not given; the own name beats an alias
-sub _named {
-    my ( $class, $raw ) = @_;
-    my %given;
-    for my $key ( sort keys %$raw ) {
-        my $row = length $key > 1 && $class->row($key) || $class->unknown($key);
-        $class->fail("--$row->{name} is for the command line, not for the handler")
-            if $row->{plackup} && !$row->{passed};
-        next if !defined $raw->{$key};
-        my $own = _key( $row->{name} );
-        $given{'socket-path'} = 1            if _key($key) eq 'socket_path';
-        $given{$own}          = $raw->{$key} if !defined $given{$own} || _key($key) eq $own;
-    }
-    return \%given;
+# Of names such as net-server-port, which stand for all that begin so
+sub _family {
+    my $given = shift;
+    return map { __PACKAGE__->row($_) } grep { !$BY_NAME{tr/_/-/r} } sort keys %$given;
 }
 
 # What depends on more than one option
 sub _together {
-    my ( $class, $conf, $given ) = @_;
+    my ( $class, $conf, $given, $from ) = @_;
+    $class->_addresses( $conf, $given );
     my ( $min, $max ) = @{$conf}{qw(min_reqs_per_child max_reqs_per_child)};
-    $class->fail("--min-reqs-per-child: $min is more than --max-reqs-per-child, which is $max")
+    $class->fail( "--min-reqs-per-child: $min is more than --max-reqs-per-child, which is $max",
+        $from->{min_reqs_per_child} )
         if defined $min && $min > $max;
+    $class->_workers( $conf, $given );
     my $timeout = delete $conf->{timeout};
     for my $key ( defined $timeout ? qw(body_timeout write_timeout) : () ) {
         $conf->{$key} = $timeout if !defined $given->{$key};
     }
     $conf->{keepalive} = 0 if !$conf->{keepalive_timeout};
+    delete $conf->{sources};
     return $conf;
+}
+
+# --workers as two numbers: those of the start, and the most there may be
+sub _workers {
+    my ( $class, $conf, $given ) = @_;
+    my ( $workers, $min, $max )  = delete @{$conf}{qw(workers min_servers max_servers)};
+    my $fixed = defined $given->{workers} && $given->{workers} =~ /\A\d+\z/;
+    my ( $low, $high ) = ref $workers ? @$workers : ( $workers, $workers );
+    if ( ref $workers ) {
+        push @{ $conf->{notices} }, "sirius: --$_ has no effect: --workers says both numbers"
+            for grep { defined $given->{ $class->key($_) } } qw(min-servers max-servers);
+    } else {
+        my ($name) = defined $min ? '--min-servers' : '--max-servers';
+        $class->fail("$name: there is one process with --workers 0") if !$workers && ( $min || $max );
+        $class->fail("--min-servers: $min is more than --workers, which is $workers")
+            if defined $min && !defined $max && $fixed && $min > $workers;
+        $class->fail("--max-servers: $max is less than --workers, which is $workers")
+            if defined $max && !defined $min && $fixed && $max < $workers;
+        $class->fail("--min-servers: $min is more than --max-servers, which is $max")
+            if defined $min && defined $max && $min > $max;
+        $low  = defined $min ? $min : min $workers, grep {defined} $max;
+        $high = defined $max ? $max : max $low,     $workers;
+    }
+    @{$conf}{qw(workers workers_max)} = ( $low, $high );
+    return;
 }
 
 1;
@@ -246,30 +315,51 @@ Sirius::Options - every option, in one table
 
 =head1 DESCRIPTION
 
-One table has the name, aliases, type, limits, default and text of every option. Parsing, checking, C<sirius --help> and the
-list in L<sirius> come from it, so they cannot differ.
+One table has the name, aliases, type, limits, default and text of every option. Parsing, checking, C<sirius --help> and
+the list in L<sirius> come from it, so they cannot differ.
 
 =head1 METHODS
 
 =head2 check
 
-  my $value = Sirius::Options->check($row, $text);
+  my $value = Sirius::Options->check( $row, $text, $from );
 
 One value in its final form (see L<Sirius::Type>), or L</fail>.
+
+=head2 closest
+
+  my $name = Sirius::Options->closest('wrokers');    # workers
+
+The name that was meant, undefined when none is near.
 
 =head2 fail
 
   Sirius::Options->fail('--workers: why');
+  Sirius::Options->fail( '--workers: why', 'SIRIUS_WORKERS' );
 
-Dies with C<sirius: --workers: why>. C<$!> is 2, so that a program that doesn't catch it exits with 2.
+Dies with C<sirius: --workers: why>, or C<sirius: --workers: why (from SIRIUS_WORKERS)>. C<$!> is 2, so that a program that
+doesn't catch it exits with 2.
+
+=head2 find
+
+  my ( $row, $sense ) = Sirius::Options->find('disable-keepalive');
+
+The L</row> of a name. For C<enable->, C<disable-> or C<no-> before the name of a yes-or-no option also what that means:
+1 or 0.
+
+=head2 key
+
+  my $key = Sirius::Options->key('max-body');    # max_body
 
 =head2 parse
 
   my $conf = Sirius::Options->parse(\%raw);
 
-From names with dashes or underscores, aliases included, to a hash of checked values by their own names with underscores,
-defaults filled in. C<undef> counts as not given. C<listen> is the list of all addresses, from C<listen>, C<host>, C<port>
-and C<socket>; C<notices> a list of lines about options without effect.
+From names with dashes or underscores, aliases included, to a hash of checked values by their own names with
+underscores; what is not there is looked for in the environment and in the file of C<config> (see L<Sirius::Config>),
+then the default is taken. C<undef> counts as not given. C<listen> is the list of all addresses, from C<listen>,
+C<host>, C<port> and C<socket>; C<workers> and C<workers_max> are the numbers of workers at the start and at the most;
+C<notices> is a list of lines about options without effect.
 
 =head2 row
 
@@ -291,6 +381,6 @@ L</fail>s with C<unknown option --wrokers (did you mean --workers?)>.
 
 =head1 SEE ALSO
 
-L<Sirius>, L<sirius>, L<Sirius::Type>, L<Sirius::Usage>.
+L<Sirius>, L<sirius>, L<Sirius::Config>, L<Sirius::Type>, L<Sirius::Usage>.
 
 =cut

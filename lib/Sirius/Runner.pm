@@ -4,13 +4,9 @@ use strict;
 use warnings;
 use parent 'Plack::Runner';
 
+use Sirius::Command ();    # before the application is loaded, which overwrites the command line
+use Sirius::Config;
 use Sirius::Options;
-
-# Sirius::Options makes the addresses: here port 0 would become 5000 and [::1]:80 the host "["
-sub mangle_host_port_socket {
-    my ( $self, $host, $port, $socket, @listen ) = @_;
-    return host => $host, port => $port, listen => \@listen, socket => $socket;
-}
 
 sub parse_options {
     my ( $self, @args ) = @_;
@@ -20,11 +16,17 @@ sub parse_options {
         ( undef, @rest ) = splice @args, $i;
         last;
     }
-    $self->SUPER::parse_options( _explicit(@args) );
+    my ( $given, @words ) = _read(@args);
+    my ( $config, %all, @plack ) = ( undef, %$given );
+    $all{app} = $words[0] // $rest[0] if !defined $all{app} && @words + @rest;
+    if ( !$given->{help} && !$given->{version} ) {
+        $config = Sirius::Config->read( command => 1, file => $given->{config} );
+        my $from = $config->fill( \%all );
+        @plack = _for_plack( { map { $_ => $all{$_} } keys %$from }, $from );
+    }
+    $self->SUPER::parse_options( @plack, _for_plack( $given, {} ), @words );
     push @{ $self->{argv} }, @rest;
-
-    # Before the application is loaded, which may take its time
-    Sirius::Options->parse( { @{ $self->{options} } } ) if $self->{server} eq 'Sirius';
+    return $self->_pass_on( $given, \%all, $config ) if $config;
     return;
 }
 
@@ -46,47 +48,80 @@ sub version_cb {
     };
 }
 
-# Arguments in a form that Plack::Runner cannot take for another: there an option that it doesn't know takes the next
-# argument, whatever it is
-sub _explicit {
-    my @args = @_;
-    my @out;
-    while ( defined( my $arg = shift @args ) ) {
-        if ( $arg =~ /\A-[IMe]./s || $arg !~ /\A--?([^-=][^=]*)(?:=(.*))?\z/s ) {
-            push @out, $arg;
-            next;
+# What Plack::Runner itself does, in a form that it cannot take for anything else: an option that it doesn't know takes
+# the next argument there, whatever it is
+sub _for_plack {
+    my ( $given, $from ) = @_;
+    my @args;
+    for my $row ( grep { $_->{plackup} } Sirius::Options->rows ) {
+        my ( $name, $key ) = ( $row->{name}, Sirius::Options->key( $row->{name} ) );
+        my $value = $given->{$key};
+        next if !defined $value;
+        my @values = map { Sirius::Options->check( $row, $_, $from->{$key} ) } ref $value ? @$value : $value;
+        if ( $row->{plackup} ne 'flag' ) {
+            push @args, length $name > 1 ? "--$name=$_" : ( "-$name", $_ ) for @values;
+        } elsif ( $values[0] ) {
+            push @args, "--$name";
+        } elsif ( $name eq 'default-middleware' ) {
+            push @args, "--no-$name";
         }
-        my ( $name, $value ) = ( $1, $2 );
-        my ( $row,  $bool )  = _known($name);
-        if ( ( $row->{plackup} || '' ) eq 'flag' ) {
-            Sirius::Options->fail("--$row->{name} takes no value") if defined $value;
-            push @out, $arg;
-            next;
-        }
-        $value = $bool                  if !defined $value && $row->{type} eq 'bool';
-        $value = _value( $row, \@args ) if !defined $value;
-        Sirius::Options->check( $row, $value ) if $row->{plackup};
-        push @out, length $row->{name} > 1 ? "--$row->{name}=$value" : ( "-$row->{name}", $value );
     }
-    return @out;
+    return @args;
 }
 
-# The row of a name, and what it says about a bool: --keepalive and --enable-keepalive 1, --disable-keepalive ''
+# The row of a name, and what it says about a bool: --keepalive and --enable-keepalive 1, --disable-keepalive 0
 sub _known {
     my $name = shift;
-    $name =~ tr/_/-/;
-    my $row = Sirius::Options->row($name);
-    return $row, 1 if $row && !$row->{hidden};
-    if ( $name =~ /\A(enable|disable|no)-(.+)\z/ ) {
-        my ( $prefix, $rest ) = ( $1, $2 );
-        $row = Sirius::Options->row($rest);
-        my $runner = $row && $row->{plackup};
-        return $row, $prefix eq 'enable' ? 1 : ''
-            if $row
-            && $row->{type} eq 'bool'
-            && ( $prefix eq 'no' ? $rest eq 'default-middleware' : !$runner );
+    my ( $row, $sense ) = Sirius::Options->find($name);
+    Sirius::Options->unknown($name) if !$row || $row->{hidden};
+    return $row, defined $sense ? $sense : 1;
+}
+
+# To the handler: what the command line says, and what the environment and the file say
+sub _pass_on {
+    my ( $self, $given, $all, $config ) = @_;
+    my %plack = map  { $_->{name} => 1 } grep { $_->{plackup} } Sirius::Options->rows;
+    my @own   = grep { !$plack{tr/_/-/r} } sort keys %$given;
+    if ( $self->{server} ne 'Sirius' ) {
+        my ( $host, $port, $socket, $listen ) = delete @{$all}{qw(host port socket listen)};
+        delete $all->{config};
+        @own = grep { !$plack{tr/_/-/r} } sort keys %$all;
+        my @address = $self->mangle_host_port_socket( $host, $port, $socket, @{ $listen || [] } );
+        $self->{options} = [ @address, map { $_ => $all->{$_} } @own ];
+        return;
     }
-    return Sirius::Options->unknown($name);
+    $self->{options} = [ sources => $config, map { $_ => $given->{$_} } @own ];
+
+    # Before the application is loaded, which may take its time
+    my $conf = Sirius::Options->parse( { @{ $self->{options} } } );
+    Sirius::Options->fail('--daemonize: --reload and a server in the background exclude each other')
+        if $conf->{daemonize} && $self->{loader} eq 'Restarter';
+    return;
+}
+
+# Options by their own names, then what is none
+sub _read {
+    my @args = @_;
+    my ( %given, @words );
+    while ( defined( my $arg = shift @args ) ) {
+        my ( $name, $value ) = $arg =~ /\A--?([^-=][^=]*)(?:=(.*))?\z/s;
+        ( $name, $value ) = ( $1, $2 ) if $arg =~ /\A-([IMe])(.+)\z/s && !Sirius::Options->find($name);
+        if ( !defined $name ) {
+            push @words, $arg;
+            next;
+        }
+        my ( $row, $bool ) = _known($name);
+        if ( $row->{type} eq 'bool' ) {
+            Sirius::Options->fail("--$row->{name} takes no value") if defined $value && $row->{plackup};
+            $value = defined $value ? Sirius::Options->check( { %$row, name => $name }, $value ) : 1;
+            $value = $value         ? $bool                                                      : 1 - $bool;
+        }
+        $value = _value( $row, \@args ) if !defined $value;
+        my $key = Sirius::Options->key( $row->{name} );
+        if ( $row->{many} ) { push @{ $given{$key} }, $value }
+        else                { $given{$key} = $value }
+    }
+    return \%given, @words;
 }
 
 sub _value {
@@ -123,15 +158,13 @@ Port 0 and IPv6 addresses work. What follows C<--> is no option.
 
 Those of L<Plack::Runner>, and these in its place:
 
-=head2 mangle_host_port_socket
-
-Leaves addresses as they are: L<Sirius::Options> makes one list of them.
-
 =head2 parse_options
 
   $runner->parse_options(@ARGV);
 
-Reads the command line and checks all of it.
+Reads the command line, then the environment and the file of C<--config> (L<Sirius::Config>), and checks all of it.
+Plack::Runner gets what it can do itself. The handler gets the rest, addresses as they are: here port 0 would become
+5000 and C<[::1]:80> the host C<[>.
 
 =head2 setup
 
@@ -143,6 +176,6 @@ Prints the versions of Sirius, Plack and perl.
 
 =head1 SEE ALSO
 
-L<sirius>, L<Sirius::Options>, L<Plack::Runner>.
+L<sirius>, L<Sirius::Options>, L<Sirius::Config>, L<Plack::Runner>.
 
 =cut

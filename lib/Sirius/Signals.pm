@@ -11,6 +11,14 @@ use Time::HiRes qw(ITIMER_REAL setitimer);
 my %NUMBER;
 @NUMBER{ split ' ', $Config{sig_name} } = split ' ', $Config{sig_num};
 
+# In a child that goes on as a supervisor of its own
+sub forked {
+    my $self = shift;
+    @{ $self->{caught} } = ();
+    $self->{watched} = [];    # the parent's: their signals go to it
+    return;
+}
+
 sub hand_over {
     my ( $self, %handler ) = @_;
     $SIG{$_} = 'DEFAULT' for @{ $self->{names} };
@@ -72,6 +80,12 @@ sub watch {
     return;
 }
 
+sub unwatch {
+    my ( $self, $fh ) = @_;
+    @{ $self->{watched} } = grep { $_ != $fh } @{ $self->{watched} };
+    return;
+}
+
 # Without it, a pipe that is closed later would kill a process that has no handler for IO any more
 sub _async {
     my ( $fh, $on ) = @_;
@@ -120,6 +134,12 @@ when there is something to read. Nothing is polled: a process that waits without
 
 =head1 METHODS
 
+=head2 forked
+
+  $signals->forked;
+
+In a child after C<fork> that will wait as its parent does: forgets what came and what is watched.
+
 =head2 hand_over
 
   $signals->hand_over(TERM => sub {...});
@@ -146,6 +166,12 @@ Forgets what is pending and puts handlers and mask back as they were.
 
 Sleeps until a signal comes or the time is over; returns the names of what came, C<ALRM> for the time and C<IO> for a
 watched descriptor.
+
+=head2 unwatch
+
+  $signals->unwatch($handle);
+
+Before a watched handle is closed.
 
 =head2 watch
 

@@ -3,7 +3,9 @@ package Sirius::Type;
 use strict;
 use warnings;
 
+use File::Spec ();
 use List::Util qw(first);
+use Sirius::Cpus;
 use Sirius::Listener;
 
 my %SECONDS = ( ms => 0.001, s => 1, m => 60, h => 3600 );
@@ -16,10 +18,14 @@ my %PLACEHOLDER = (
     count   => 'N',
     dir     => 'DIR',
     listen  => 'ADDRESS',
+    group   => 'GROUP',
+    octal   => 'OCTAL',
+    path    => 'FILE',
     port    => 'PORT',
     seconds => 'SECONDS',
     string  => 'STRING',
     token   => 'STRING',
+    user    => 'USER',
 );
 
 my %CHECK = (
@@ -30,10 +36,15 @@ my %CHECK = (
     count   => sub { return _range( _count(shift), @_ ) },
     dir     => \&_dir,
     listen  => \&_listen,
+    group   => \&_group,
+    octal   => \&_octal,
+    path    => \&_path,
     port    => sub { return _range( _count(shift),   { min => 0, max => 65535 } ) },
     seconds => sub { return _range( _seconds(shift), @_ ) },
     string  => \&_string,
     token   => \&_token,
+    user    => \&_user,
+    workers => \&_workers,
 );
 
 sub check {
@@ -46,11 +57,13 @@ sub placeholder {
     return $row->{value} || $PLACEHOLDER{ $row->{type} };
 }
 
+# plackup gives an option that it doesn't know the next word as its value
 sub _bool {
-    my $value = shift;
+    my ( $value, $row ) = @_;
     return 0 if $value =~ /\A(?:0*|no|off|false)\z/i;
     return 1 if $value =~ /\A(?:\d+|yes|on|true)\z/i;
-    die "'$value' is neither 1 nor 0\n";
+    my $hint = $value =~ /\A-|[.]/ ? "; with plackup write --$row->{name}=1" : '';
+    die "'$value' is neither 1 nor 0$hint\n";
 }
 
 sub _bytes {
@@ -64,8 +77,8 @@ sub _code {
     my $value = shift;
     return $value if ref $value eq 'CODE';
     my $code = _compile($value);
-    die "does not compile: $@"              if !defined $code && $@;
-    die "'$value' is not a 'sub { ... }'\n" if ref $code ne 'CODE';
+    die 'does not compile: ' . $@ =~ s/ at \(eval \d+\)/ at/r =~ s/\n.*//sr . "\n" if !defined $code && $@;
+    die "'$value' is not a 'sub { ... }'\n"                                        if ref $code ne 'CODE';
     return $code;
 }
 
@@ -78,9 +91,16 @@ sub _count {
 }
 
 sub _dir {
-    my $value = shift;
+    my ( $value, $row ) = @_;
     die "'$value' is no directory\n"                         if !-d $value;
-    die "'$value' is a directory without write permission\n" if !-w _;
+    die "'$value' is a directory without write permission\n" if $row->{writable} && !-w _;
+    return File::Spec->rel2abs($value);
+}
+
+# An account by name or number; a number needs no entry anywhere
+sub _group {
+    my $value = shift;
+    die "'$value' is no group of this system\n" if $value !~ /\A\d{1,10}\z/ && !defined getgrnam $value;
     return $value;
 }
 
@@ -88,8 +108,25 @@ sub _listen {
     my $value = shift;
     my @specs = ref $value eq 'ARRAY' ? @$value : $value;
     die scalar(@specs) . " addresses are more than 64\n" if @specs > 64;    # SR_LISTENERS_MAX
-    Sirius::Listener->parse($_) for @specs;
+    for my $spec (@specs) {
+        die "$spec: TLS ends at a proxy in front; Sirius speaks HTTP only\n" if $spec =~ /:ssl\z/i;
+        Sirius::Listener->parse($spec);
+    }
     return \@specs;
+}
+
+# Text, not a number: 0022 of a Perl program is 18 before it comes here
+sub _octal {
+    my $value = shift;
+    die "'$value' is not an octal number from 0 to 0777\n" if $value !~ /\A0*[0-7]{1,3}\z/;
+    return oct $value;
+}
+
+# Whole: the server may change its directory
+sub _path {
+    my $value = _string(shift);
+    die "'$value' is a directory\n" if -d $value;
+    return File::Spec->rel2abs($value);
 }
 
 sub _range {
@@ -120,6 +157,26 @@ sub _token {
     return $value;
 }
 
+sub _user {
+    my $value = shift;
+    die "'$value' is no user of this system\n" if $value !~ /\A\d{1,10}\z/ && !defined getpwnam $value;
+    return $value;
+}
+
+# A number, or two of them: at the start and at the most
+sub _workers {
+    my ( $value, $row )  = @_;
+    my ( $low,   $high ) = $value =~ /\A(-?\d{1,15}|auto)(?::(\d{1,15}|auto))?\z/
+        or die "'$value' is not a whole number, auto, MIN:MAX or MIN:auto\n";
+    my $auto = $high && $high eq 'auto';
+    $_ = _range( $_ eq 'auto' ? Sirius::Cpus->workers : $_ + 0, { %$row, min => defined $high ? 1 : 0 } )
+        for grep {defined} $low, $high;
+    return $low                                  if !defined $high;
+    return [ $low, $high < $low ? $low : $high ] if $auto;
+    die "'$value': $low is more than $high\n"    if $low > $high;
+    return [ $low, $high ];
+}
+
 1;
 
 =encoding utf8
@@ -138,8 +195,10 @@ Sirius::Type - values of options
 
 C<count> is a whole number; C<seconds> a number with an optional C<ms>, C<s>, C<m> or C<h>; C<bytes> a whole number with
 an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false or empty; C<port>, C<listen>, C<dir> and
-C<string> are what they say; C<token> is printable ASCII, perhaps none; C<code> is a sub or the text of one; C<any> takes
-everything.
+C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<octal> is an octal number
+up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<workers> is a whole number,
+C<auto> (see L<Sirius::Cpus>), or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
+perhaps none; C<code> is a sub or the text of one; C<any> takes everything.
 
 =head1 METHODS
 

@@ -29,19 +29,16 @@ sub help {
 
 sub pod {
     my $class = shift;
+    local ( $Text::Wrap::columns, $Text::Wrap::unexpand, $Text::Wrap::huge ) = ( 121, 0, 'overflow' );
     my ( $text, $group ) = ( '', '' );
     for my $row ( _visible() ) {
-        if ( $group ne $row->{group} ) {
-            $text .= "=back\n\n" if $group;
-            $group = $row->{group};
-            $text .= "=head2 $group\n\n=over 4\n\n";
-        }
+        $text .= "=head2 $row->{group}\n\n" if $group ne $row->{group};
+        $group = $row->{group};
         my $value = Sirius::Type->placeholder($row);
-        my @names = map {"B<$_>"} _names($row);
-        $text .= '=item ' . join( ', ', @names ) . ( defined $value ? " I<$value>" : '' ) . "\n\n";
-        $text .= ucfirst( _sentence($row) ) . ".\n\n";
+        my $names = join( ', ', map {"B<$_>"} _names($row) ) . ( defined $value ? " I<$value>" : '' );
+        $text .= Text::Wrap::wrap( '', '', "$names: " . _sentence($row) ) . ".\n\n";
     }
-    return "$text=back\n";
+    return $text =~ s/\n\n\z/\n/r;
 }
 
 sub _default {

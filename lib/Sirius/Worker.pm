@@ -3,8 +3,11 @@ package Sirius::Worker;
 use strict;
 use warnings;
 
+use Carp         ();
 use IO::Handle   ();
 use Scalar::Util qw(blessed reftype);
+use Sirius::Hooks;
+use Sirius::Log ();
 use overload     ();
 
 # The engine that is serving, for the application that calls exit
@@ -36,6 +39,8 @@ sub handlers {
         PIPE => sub { },
         QUIT => $drain,
         TERM => $drain,
+        USR1 => sub { Sirius::Log->reopen },
+        USR2 => sub { Sirius::Log->note( Carp::longmess('is here') =~ s/\s+\z//r ) },
     );
 }
 
@@ -50,20 +55,20 @@ sub run {
     my $app = $self->{builder} ? $self->check_app( $self->{builder}->() ) : $self->{app};
     STDERR->autoflush(1);    # the application may have put a layer on it, which buffers
     my $engine = $self->{engine} = Sirius::Engine->new( $self->_engine_conf );
-    $self->{on_ready}->();
+    Sirius::Hooks->run( $self->{conf}, 'after_fork', $self ) if $self->{multiprocess};
+    $self->{tell}->('ready');
 
     # A signal that came while there was no engine
     my $asked = $self->{asked};
     $serving = $engine;
     my $why = !$asked ? $engine->serve($app) : $asked eq 'drain' ? 'drained' : 'stopped';
-    if ( $why eq 'retiring' ) {
-        $self->{on_retire}->() if $self->{on_retire};
+    while ( $why =~ /\A(retiring|soon)\b *(.*)/ ) {
+        $self->{tell}->( $1, $2 );
         $why = $engine->serve($app);
     }
     undef $serving;
 
-    my $hook = $self->{conf}{child_exit};
-    $hook->( $self, $app ) if $hook;
+    Sirius::Hooks->run( $self->{conf}, 'child_exit', $self, $app );
     delete $self->{engine};
     return $why;
 }
@@ -90,6 +95,7 @@ sub _engine_conf {
         max_requests    => $self->_max_requests,
         multiprocess    => $self->{multiprocess} ? 1 : 0,
         scoreboard      => $self->{scoreboard},
+        report_fd       => $self->{report} ? fileno $self->{report} : -1,
         server          => $conf->{server_software},
         slot            => $self->{slot},
     };
@@ -131,7 +137,7 @@ Sirius::Worker - one worker: an engine, an application, and the signals between 
       app        => $app,
       conf       => Sirius::Options->parse({}),
       listeners  => \@listeners,
-      on_ready   => sub {...},
+      tell       => sub {...},
       scoreboard => Sirius::Scoreboard->new(1),
       slot       => 0,
   );
@@ -171,7 +177,9 @@ The C<%SIG> handlers for L</SIGNALS>. They may be installed before L</run>: what
 
 C<app>, or C<builder> (a sub that returns the application, called in L</run>); C<conf>, a hash from L<Sirius::Options>;
 C<control>, a handle whose end of file tells that the supervisor is gone; C<listeners>, L<Sirius::Listener> objects;
-C<multiprocess>; C<on_ready>, called when connections are served from now on; C<on_retire>, called when no more are taken; C<scoreboard> and C<slot>.
+C<multiprocess>; C<report>, a handle for what the engine itself has to tell; C<scoreboard> and C<slot>; C<tell>, called with
+C<ready> when connections are served from now on, with C<soon> and a reason when a successor should be made ready, and
+with C<retiring> when no more are taken.
 
 =head2 run
 

@@ -24,8 +24,9 @@ enum {
 #define SWEEP_NS (SWEEP_MS * SR_MILLISECOND)
 #define OVERRUN_NS SR_MILLISECOND /* a call that is longer; found by the next look */
 #define WATCH_NS SR_MILLISECOND   /* between two looks while calls are slow */
-#define GLANCE_NS                                                                                            \
-    (10 * SR_MILLISECOND) /* and while none is: a timer costs 10 to 40 us where clocks are virtual */
+/* And while none is: a timer costs 10 to 40 us where clocks are virtual. ALONE: nobody could take over what waits */
+#define GLANCE_NS (4 * SR_MILLISECOND)
+#define ALONE_NS (10 * SR_MILLISECOND)
 #define SLOW_KEPT_NS (10 * SR_SECOND)  /* how long a slow call keeps all looking more often */
 #define QUIET_NS (20 * SR_MILLISECOND) /* without a turn: then park */
 
@@ -179,14 +180,29 @@ static int64_t age(const sr_engine *e, int64_t now)
     return now - atomic_load_explicit(&e->lent_at, memory_order_relaxed);
 }
 
+static bool alone(const sr_engine *e)
+{
+    for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++)
+        if (&e->scoreboard->rows[i] != e->row &&
+            atomic_load_explicit(&e->scoreboard->rows[i].pid, memory_order_relaxed) != 0)
+            return false;
+    return true;
+}
+
+static long pause_ns(sr_engine *e, int64_t now)
+{
+    if (now - atomic_load_explicit(slow_at(e), memory_order_relaxed) < SLOW_KEPT_NS)
+        return WATCH_NS;
+    return alone(e) ? ALONE_NS : GLANCE_NS;
+}
+
 static void *companion(void *arg)
 {
     sr_engine *e = arg;
     uint32_t seen = atomic_load_explicit(&e->turn, memory_order_relaxed);
     int64_t now = sr_clock_monotonic(), changed_at = now;
     while (!atomic_load_explicit(&e->leaving, memory_order_relaxed)) {
-        bool watch = now - atomic_load_explicit(slow_at(e), memory_order_relaxed) < SLOW_KEPT_NS;
-        struct timespec pause = {.tv_nsec = watch ? WATCH_NS : GLANCE_NS};
+        struct timespec pause = {.tv_nsec = pause_ns(e, now)};
         nanosleep(&pause, NULL);
         now = sr_clock_monotonic();
         uint32_t turn = atomic_load_explicit(&e->turn, memory_order_seq_cst);

@@ -64,7 +64,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *score
         return err;
     }
     sr_engine_tick(e);
-    e->idle_at = e->now;
+    e->window_at = e->now;
     *out = e;
     return 0;
 }
@@ -180,8 +180,7 @@ static bool wait_events(sr_engine *e)
     e->event = 0;
     e->n_events = sr_loop_wait(&e->loop, e->events, ms);
     sr_engine_tick(e);
-    if (e->now - before > 50 * 1000)
-        e->idle_at = e->now; /* 50 us: longer than the wait for events that were there already */
+    sr_surplus_window(e, e->now - before);
     if (e->n_events >= 0)
         return true;
     e->n_events = 0;

@@ -111,9 +111,11 @@ typedef struct sr_engine {
     int64_t wall;
     int64_t wall_offset; /* wall clock minus monotonic, ns; renewed each second */
     char date[SR_DATE_LEN];
-    int64_t idle_at;    /* when this worker last had nothing to do */
-    int64_t looked_at;  /* when it last looked for a free colleague */
-    int64_t service_ns; /* its own recent time per request, a moving average over 8 */
+    int64_t window_at;   /* start of the present window of sr_surplus_window */
+    int64_t window_idle; /* ns of it without anything to do */
+    bool busy;           /* a good part of the window before was work */
+    int64_t looked_at;   /* when it last looked for a free colleague */
+    int64_t service_ns;  /* its own recent time per request, a moving average over 8 */
 
     sr_conn *current;      /* of the task at hand, until lend */
     bool current_borrowed; /* the task's bytes lie in scratch, not in current->in */

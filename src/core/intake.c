@@ -225,12 +225,7 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
 /* Complete requests that wait in the exchange and in all workers. */
 static uint64_t queue_length(const sr_engine *e)
 {
-    int32_t queued = e->scoreboard ? atomic_load_explicit(&e->scoreboard->queued, memory_order_relaxed) : 0;
-    uint64_t sum = e->n_waiting + (queued > 0 ? (uint64_t)queued : 0);
-    for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++)
-        if (&e->scoreboard->rows[i] != e->row)
-            sum += atomic_load_explicit(&e->scoreboard->rows[i].waiting, memory_order_relaxed);
-    return sum;
+    return e->n_waiting + (e->scoreboard ? sr_scoreboard_waiting(e->scoreboard, e->row) : 0);
 }
 
 void sr_intake_park(sr_engine *e, sr_task *task)

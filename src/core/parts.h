@@ -55,6 +55,7 @@ bool sr_handover_give_heads(sr_engine *e); /* heads that have begun, and connect
 bool sr_handover_take(sr_engine *e);       /* one message; false: there is none */
 
 /* surplus.c */
+void sr_surplus_window(sr_engine *e, int64_t idle);
 void sr_surplus_share(sr_engine *e);
 int sr_surplus_colleagues(const sr_engine *e,
                           int64_t since); /* workers that have waited for events since then */

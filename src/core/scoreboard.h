@@ -1,17 +1,20 @@
 #ifndef SR_SCOREBOARD_H
 #define SR_SCOREBOARD_H
 /*
- * scoreboard: shared memory in which each worker says what it does. Made by the supervisor before it forks;
- * each worker writes its own row only; anybody reads. No lock and no system call: every field is atomic by
- * itself, relaxed order, so a reader sees each field whole, but not all fields of one instant.
+ * scoreboard: shared memory in which each worker says what it does. Made by the supervisor; each worker writes its
+ * own row only; anybody reads. No lock and no system call: every field is atomic by itself, relaxed order, so a
+ * reader sees each field whole, but not all fields of one instant.
  *
- * The memory is freed by the kernel with the last process that has it mapped.
+ * It outlives programs: the memory is a memfd, and a new generation, which is a new program, adopts it by its
+ * descriptor. The bells are descriptors of the same numbers in all processes; who starts a new program leaves
+ * them and the memfd open. The kernel frees the memory with the last process that has it.
  */
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SR_SLOTS_MAX = 8192 };
+enum { SR_SLOTS_MAX = 8192, SR_CLAIMED = -1 };
 
 typedef enum sr_worker_state {
     SR_WORKER_FREE, /* no process has this row */
@@ -23,8 +26,9 @@ typedef enum sr_worker_state {
 
 typedef struct sr_row {
     _Alignas(128) _Atomic uint32_t
-        state; /* 128: two cache lines, adjacent-line prefetch would couple neighbours */
-    _Atomic int32_t pid;
+        state;                   /* 128: two cache lines, adjacent-line prefetch would couple neighbours */
+    _Atomic int32_t pid;         /* 0: free; SR_CLAIMED: of a worker that is about to be forked */
+    _Atomic uint32_t generation; /* of the program that it runs; set by who claims the row */
     _Atomic uint64_t
         requests; /* answered or refused by the application's turn; never decreases while pid lives */
     _Atomic uint64_t connections; /* open now */
@@ -48,13 +52,28 @@ typedef struct sr_scoreboard {
     _Atomic int32_t queued;     /* complete requests in the exchange; set right when it is found empty, for a
                                    worker may be killed between taking and counting */
     _Atomic int64_t slow_at;    /* monotonic ns; when a worker was last found in a call that overran */
-    size_t size;                /* bytes mapped */
+    _Atomic uint32_t
+        workers; /* how many the operator wants now (TTIN, TTOU); a new generation takes it over */
+    size_t size; /* bytes mapped */
+    int memfd;   /* the same number in all processes */
     sr_row rows[];
 } sr_scoreboard;
 
 sr_scoreboard *sr_scoreboard_new(uint32_t slots); /* NULL with errno; 1 <= slots <= SR_SLOTS_MAX */
-void sr_scoreboard_free(sr_scoreboard *s);        /* in this process only */
-void sr_scoreboard_ring(sr_row *row);             /* wakes the worker of that row */
+sr_scoreboard *
+sr_scoreboard_adopt(int memfd);            /* NULL with errno; EINVAL: it is none. Sets FD_CLOEXEC on all */
+void sr_scoreboard_free(sr_scoreboard *s); /* in this process only */
+
+/* May this generation have one process more? Those that retire slowly are bounded: as many as wanted, or 8. */
+bool sr_scoreboard_room(const sr_scoreboard *s, uint32_t generation);
+
+/* Complete requests that wait in the exchange and in all workers but the one of this row (or NULL). */
+uint64_t sr_scoreboard_waiting(const sr_scoreboard *s, const sr_row *but);
+
+/* For a worker to be forked: the number of a free row, which is that worker's now; -1: there is no room. */
+int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation);
+void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot); /* once its worker is gone */
+void sr_scoreboard_ring(sr_row *row);                        /* wakes the worker of that row */
 
 const char *sr_worker_state_name(uint32_t state); /* static */
 

@@ -4,14 +4,19 @@
  *
  * A move costs both sides about 5 us of CPU and the wake-up of an idle core 20 to 40 us, so it must pay:
  *  - the last of the ready ones would wait longer than WORTH_NS at this worker's recent time per request; or
- *  - this worker has had no idle moment for SATURATED_NS, and the colleague none but idle ones for as long.
+ *  - this worker has been at work for a good part of a window, and the colleague has done nothing for IDLE_NS.
  * That spreads connections of a fast application, and stops by itself: what moved stays there, and soon
  * nobody is idle for long.
  */
 #include "parts.h"
 
 #define WORTH_NS (300 * INT64_C(1000))
-#define SATURATED_NS (2 * SR_MILLISECOND)
+#define WINDOW_NS (10 * SR_MILLISECOND)
+#define IDLE_NS (2 * SR_MILLISECOND)
+
+enum {
+    BUSY_PART = 5
+}; /* a fifth of a window: what moves once is cheap against what it waits for in seconds to come */
 #define LOOK_EVERY_NS (100 * INT64_C(1000))
 
 static int connections_at_hand(const sr_engine *e)
@@ -56,6 +61,18 @@ static int give_events(sr_engine *e, int most)
     return given;
 }
 
+/* Called after each wait for events. Between two windows the judgement of the last one holds. */
+void sr_surplus_window(sr_engine *e, int64_t idle)
+{
+    e->window_idle += idle;
+    int64_t window = e->now - e->window_at;
+    if (window < WINDOW_NS)
+        return;
+    e->busy = e->window_idle < window - window / BUSY_PART;
+    e->window_at = e->now;
+    e->window_idle = 0;
+}
+
 void sr_surplus_share(sr_engine *e)
 {
     if (e->n_events - e->event < 2 && sr_link_alone(&e->turns))
@@ -68,10 +85,9 @@ void sr_surplus_share(sr_engine *e)
     if (more < 1)
         return;
     bool worth = more * e->service_ns > WORTH_NS;
-    bool saturated = e->now - e->idle_at > SATURATED_NS;
-    int colleagues = worth       ? sr_surplus_colleagues(e, e->now)
-                     : saturated ? sr_surplus_colleagues(e, e->now - SATURATED_NS)
-                                 : 0;
+    int colleagues = worth     ? sr_surplus_colleagues(e, e->now)
+                     : e->busy ? sr_surplus_colleagues(e, e->now - IDLE_NS)
+                               : 0;
     if (!colleagues)
         return;
     int give = (more + 1) * colleagues / (colleagues + 1);

@@ -22,10 +22,9 @@ void sr_turn_change(sr_engine *e)
  */
 static bool successor_has_room(const sr_engine *e)
 {
-    for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++)
-        if (atomic_load_explicit(&e->scoreboard->rows[i].pid, memory_order_relaxed) == 0)
-            return true;
-    return !e->scoreboard;
+    return !e->scoreboard ||
+           sr_scoreboard_room(e->scoreboard,
+                              atomic_load_explicit(&e->row->generation, memory_order_relaxed));
 }
 
 /* The bytes of the task are done with: what follows them is kept. */

@@ -178,12 +178,8 @@ sub unlimited {
 }
 
 sub worker_pids {
-    my $server = shift;
-    my $group  = $server->pid;
-    my @pids   = map { $_->{pid} }
-        grep { $_->{parent} == $group && $_->{state} ne 'Z' } Sirius::Test::Server::all_processes();
-    return sort { $a <=> $b } @pids if wantarray;
-    return scalar @pids;
+    my @pids = shift->workers;
+    return @pids;
 }
 
 1;

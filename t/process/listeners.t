@@ -4,7 +4,9 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
 use File::Temp;
-use Socket qw(AF_INET6 SOCK_STREAM inet_pton pack_sockaddr_in6);
+use Socket qw(AF_INET6 SOCK_STREAM inet_pton pack_sockaddr_in6 sockaddr_family unpack_sockaddr_in
+    unpack_sockaddr_in6);
+use Sys::Hostname qw(hostname);
 use Sirius::Test;
 
 # Several addresses at once, and what the application is told of them
@@ -44,6 +46,31 @@ subtest '[::1]' => sub {
     my ( undef, $port, $addr ) = split /\|/, $server->ask('GET /')->body;
     is $addr, '::1',         'REMOTE_ADDR without brackets';
     is $port, $server->port, 'SERVER_PORT';
+    $server->stop;
+};
+
+subtest '*: IPv4 and IPv6 on one port' => sub {
+    plan skip_all => 'no IPv6 here' if !$six;
+    my $server = start_server( $APP, '--listen', '*:0' );
+    my $port   = $server->port;
+    my $name   = hostname();
+    for my $case ( [ "127.0.0.1:$port", '127.0.0.1' ], [ "[::1]:$port", '::1' ] ) {
+        my ( $to, $addr ) = @$case;
+        my $client = $server->connect( to => $to );
+        my $own    = getsockname $client->socket;
+        my ($from) = sockaddr_family($own) == AF_INET6 ? unpack_sockaddr_in6($own) : unpack_sockaddr_in($own);
+        is $client->ask('GET /')->body, "$name|$port|$addr|$from", "REMOTE_ADDR $addr";
+    }
+    $server->stop;
+};
+
+subtest 'an abstract unix socket' => sub {
+    plan skip_all => 'Linux only' if $^O ne 'linux';
+    my $name   = "sirius-listeners-$$";
+    my $server = start_server( $APP, '--listen', "\@$name" );
+    is $server->address, "unix:\@$name", 'its name is shown';
+    my $client = $server->connect( to => "unix:\0$name" );
+    is $client->ask('GET /')->body =~ s/\|\w*\z//r, 'localhost|80|127.0.0.1', 'it serves';
     $server->stop;
 };
 

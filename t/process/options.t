@@ -8,7 +8,10 @@ use Sirius::Test;
 
 # Options: those of plackup through bin/sirius and through plackup itself, and what happens to wrong ones
 
-my $APP       = "sub { [ 200, [ 'X-Path' => \$_[0]{PATH_INFO} ], [ \$_[0]{SCRIPT_NAME} ] ] }\n";
+my $APP = "sub { [ 200, [ 'X-Path' => \$_[0]{PATH_INFO} ], [ \$_[0]{SCRIPT_NAME} ] ] }\n";
+
+# Not --port 0: plackup takes that for 5000
+my @LISTEN    = qw(--listen 127.0.0.1:0);
 my $dir       = File::Temp->newdir;
 my ($plackup) = grep {-x} map {"$_/plackup"} split /:/, $ENV{PATH};
 
@@ -36,6 +39,14 @@ subtest 'a wrong option ends it with 2 and is named' => sub {
         like $said,   $named,               'it is named';
         unlike $said, qr/ at \S+ line \d+/, 'to a human';
         cmp_ok scalar( my @line = split /\n/, $said ), '<=', 3, 'in a few words';
+    }
+};
+
+subtest 'what a proxy does is refused' => sub {
+    for my $args ( ['--enable-ssl'], [ '--ssl-cert', 'x' ], ['--ssl-key=x'], [ '--listen', ':443:ssl' ] ) {
+        my ( $how, $said ) = run_once( app => $APP, args => $args );
+        is $how, 'exit 2', "@$args: exit 2";
+        like $said, qr/\Asirius: --(?:ssl|listen)[^\n]*: TLS ends at a proxy in front[^\n]*\n\z/, 'one line';
     }
 };
 
@@ -76,16 +87,20 @@ for my $name ( sort keys %command ) {
                 $APP,     [ '--max-workers=2', '--max-requests=1000', '--timeout=20', '--preload-app=1' ],
                 'GET /x', ''
             ],
+            'more of them' => [
+                $APP,
+                [   '--min-servers=1',          '--max-servers=2',
+                    '--disable-proctitle',      '--no-keepalive=1',
+                    '--net-server-log_level=4', '--max-spare-servers=2'
+                ],
+                'GET /x', ''
+            ],
+            '-L Shotgun' => [ undef, [ '-L', 'Shotgun', write_app() ], 'GET /x', '' ],
         );
         for my $case ( sort keys %case ) {
             my ( $app, $args, $ask, $want ) = @{ $case{$case} };
-            my $server = eval {
-                Sirius::Test::Server->start(
-                    app  => $app,
-                    args => [ '--host', '127.0.0.1', '--port', 0, @$args ],
-                    @command
-                );
-            };
+            my $server
+                = eval { Sirius::Test::Server->start( app => $app, args => [ @LISTEN, @$args ], @command ); };
             ok $server, "$case: starts" or diag($@), next;
             is $server->ask($ask)->body, $want, "$case: works";
             $server->stop;
@@ -93,7 +108,7 @@ for my $name ( sort keys %command ) {
         my $log    = "$dir/access_log";
         my $server = Sirius::Test::Server->start(
             app  => $APP,
-            args => [ '--access-log', $log, '--workers', 1 ],
+            args => [ @LISTEN, '--access-log', $log, '--workers', 1 ],
             @command
         );
         is $server->ask('GET /logged')->status, 200, '--access-log';

@@ -1,10 +1,27 @@
 use strict;
 use warnings;
-use Fcntl      qw(FD_CLOEXEC F_GETFD F_GETFL O_NONBLOCK);
+
+# True: as on a machine without IPv6
+our $no_ipv6;
+
+BEGIN {
+    no warnings 'once';
+    *CORE::GLOBAL::socket = sub (*$$$) {
+        my ( undef, $family, $type, $protocol ) = @_;
+        return CORE::socket( $_[0], $family, $type, $protocol )
+            if !$no_ipv6 || $family != Socket::AF_INET6();
+        $! = Errno::EAFNOSUPPORT();
+        return !1;
+    };
+}
+
+use Errno      ();
+use Fcntl      qw(FD_CLOEXEC F_DUPFD F_GETFD F_GETFL O_NONBLOCK);
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use IO::Socket::UNIX;
-use Socket        qw(IPPROTO_TCP TCP_NODELAY);
+use POSIX         ();
+use Socket        qw(:DEFAULT IPPROTO_TCP NI_NUMERICHOST NI_NUMERICSERV TCP_NODELAY getnameinfo);
 use Sys::Hostname qw(hostname);
 use Test::More;
 use Sirius::Listener;
@@ -12,7 +29,8 @@ use Sirius::Listener;
 my $dir = tempdir( CLEANUP => 1 );
 
 sub try_open {
-    my $listener = eval { Sirius::Listener->open( @_, 16 ) };
+    my ( $spec, @rights ) = @_;
+    my $listener = eval { Sirius::Listener->open( $spec, 16, @rights ) };
     return $listener || "$@";
 }
 
@@ -24,6 +42,43 @@ sub connects {
 sub option {
     my ( $listener, $level, $name ) = @_;
     return unpack 'i', getsockopt $listener->{fh}, $level, $name;
+}
+
+# What the kernel says of it: "0.0.0.0", "[::1]", "/path" or "@name"
+sub bound {
+    my $listener = shift;
+    my $address  = getsockname $listener->{fh};
+    return unpack_sockaddr_un($address) =~ s/\A\0/\@/r if sockaddr_family($address) == AF_UNIX;
+    my ( undef, $host, $port ) = getnameinfo( $address, NI_NUMERICHOST | NI_NUMERICSERV );
+    return "port $port is not " . $listener->port if !$port || $port != $listener->port;
+    return $host =~ /:/ ? "[$host]" : $host;
+}
+
+# An IPv6 address that needs its interface, such as fe80::1%eth0
+sub link_local {
+    open my $in, '<', '/proc/net/if_inet6' or return;
+    my @lines = map { [split] } readline $in;
+    my ($found) = grep { $_->[0] =~ /\Afe80/ && !( hex( $_->[4] ) & 0x48 ) } @lines or return;    # valid now
+    return Socket::inet_ntop( AF_INET6, pack 'H*', $found->[0] ) . "%$found->[5]";
+}
+
+# What this code prints in another process, which gets these sockets as descriptors 3 and up, and how it ends
+sub activated {
+    my ( $code, $env, @sockets ) = @_;
+    pipe my $read, my $write or die "pipe: $!";
+    my $pid = fork;
+    die "fork: $!" if !defined $pid;
+    if ( !$pid ) {
+        my @high = map { fcntl $_, F_DUPFD, 100 } @sockets;
+        POSIX::dup2( fileno $write, $_ ) for 1, 2;
+        POSIX::dup2( $high[$_], 3 + $_ ) for 0 .. $#high;
+        %ENV = ( %ENV, LISTEN_FDS => scalar @sockets, LISTEN_PID => $$, %$env );
+        exec $^X, ( map {"-I$_"} @INC ), '-MSirius::Listener', '-e', $code or POSIX::_exit(127);
+    }
+    close $write;
+    my $text = join '', readline $read;
+    waitpid $pid, 0;
+    return $text . 'exit ' . ( $? >> 8 );
 }
 
 subtest 'Specs' => sub {
@@ -44,6 +99,13 @@ subtest 'Specs' => sub {
         [ 'unix:/run/a.sock', 'path /run/a.sock' ],
         [ 'unix:a:80',        'path a:80' ],
         [ 'a.sock',           'path a.sock' ],
+        [ '/a.sock?mode=600', 'mode 384 path /a.sock' ],
+        [ 'unix:a?group=0',   'group 0 path a' ],
+        [ 'a.sock?owner=0',   'owner 0 path a.sock' ],
+        [ 'unix:@a',          "path \0a" ],
+        [ '@a/b:80',          "path \0a/b:80" ],
+        [ 'fd:3',             'fd 3' ],
+        [ 'systemd:web',      'name web' ],
     );
     for my $case (@case) {
         my $got = Sirius::Listener->parse( $case->[0] );
@@ -59,11 +121,58 @@ subtest 'No specs' => sub {
         [ '[::1]',                'has no port' ],
         [ 'a:',                   'has no port' ],
         [ 'a:b:80',               'is no address' ],
+        [ 'unix:',                'has no path' ],
+        [ 'unix:@',               'has no name' ],
+        [ 'unix:/a?mod=0660',     q('unix:/a?mod=0660': 'mod=0660' is not mode=) ],
         )
     {
         eval { Sirius::Listener->parse( $case->[0] ) };
         like $@, qr/\Q$case->[1]\E/, "'$case->[0]'";
     }
+};
+
+my $local = link_local();
+my @BOUND = (
+    [ '127.0.0.1:0',           '127.0.0.1' ],
+    [ 'localhost:0',           '127.0.0.1' ],
+    [ ':0',                    '0.0.0.0' ],
+    [ '0',                     '0.0.0.0' ],
+    [ '0.0.0.0:0',             '0.0.0.0' ],
+    [ '[::1]:0',               '[::1]' ],
+    [ '::1:0',                 '[::1]' ],
+    [ '[0:0:0:0:0:0:0:1]:0',   '[::1]' ],
+    [ '[::]:0',                '[::]' ],
+    [ '*:0',                   '[::]' ],
+    [ '[::ffff:127.0.0.1]:0',  '[::ffff:127.0.0.1]' ],
+    [ "$dir/b:1",              "$dir/b:1" ],
+    [ "unix:$dir/b.sock",      "$dir/b.sock" ],
+    [ "$dir/b.sock?mode=0600", "$dir/b.sock" ],
+    [ "\@sirius-test-$$",      "\@sirius-test-$$" ],
+    [ "unix:\@sirius/test:$$", "\@sirius/test:$$" ],
+    $local ? [ "[$local]:0", "[$local]" ] : (),
+);
+
+for my $case (@BOUND) {
+    my ( $spec, $want ) = @$case;
+    subtest "Listens on $spec" => sub {
+        plan skip_all => 'no IPv6 here'           if $want =~ /\A\[/ && !ref try_open('[::1]:0');
+        plan skip_all => 'no abstract names here' if $want =~ /\A\@/ && $^O ne 'linux';
+        my $listener = try_open($spec);
+        is ref $listener,    'Sirius::Listener', 'opened' or return diag $listener;
+        is bound($listener), $want,              'right address';
+        is $listener->url, $listener->is_unix ? "unix:$want" : "http://$want:" . $listener->port . '/',
+            'right URL';
+        my $other = Sirius::Listener->adopt( $listener->{fh}, $listener->given );
+        is $other->$_, $listener->$_, "$_ is the same for who adopts it" for qw(host is_unix name port url);
+    };
+}
+
+subtest 'Without IPv6' => sub {
+    local $no_ipv6 = 1;
+    is bound( try_open('*:0') ),         '0.0.0.0',   '*:0 is all of IPv4';
+    is bound( try_open('localhost:0') ), '127.0.0.1', 'localhost';
+    like try_open("[$_]:0"), qr/\Asirius: cannot listen on \[\Q$_\E\]:0: \w/, "right error for [$_]"
+        for '::1', '::';
 };
 
 subtest 'TCP' => sub {
@@ -88,6 +197,13 @@ subtest 'TCP' => sub {
     like try_open('no.such.host.invalid:0'), qr/\Asirius: cannot listen on no\.such\.host\.invalid:0: \w/,
         'right error';
     like try_open('192.0.2.1:0'), qr/Cannot assign requested address/, 'right error';
+};
+
+subtest 'Backlog' => sub {
+    plan skip_all => 'Linux only' if $^O ne 'linux';
+    my $listener = Sirius::Listener->open( '127.0.0.1:0', 7 );
+    my $tcp_info = getsockopt $listener->{fh}, IPPROTO_TCP, 11;
+    is unpack( 'x28 L', $tcp_info ), 7, 'as given';    # tcpi_sacked of a listener
 };
 
 subtest 'All interfaces' => sub {
@@ -122,35 +238,19 @@ subtest 'Unix' => sub {
     is try_open("unix:$path"), "sirius: cannot listen on unix:$path: already in use\n", 'alive';
     ok -S $path, 'not removed';
 
-    if ( my $pid = fork ) {
-        waitpid $pid, 0;
-        ok -S $path, 'not removed by a child';
-    } else {
-        $listener->close;
-        require POSIX;
-        POSIX::_exit(0);
-    }
     $listener->close;
     ok !-e $path, 'removed';
 };
 
-subtest 'What is in the way of a unix socket' => sub {
-    my $path = "$dir/stale.sock";
-    my $dead = IO::Socket::UNIX->new( Local => $path, Listen => 1 );
-    $dead->close;
-    ok -S $path, 'left behind';
-    my $listener = try_open($path);
-    is ref $listener, 'Sirius::Listener', 'replaced';
-
-    unlink $path;
-    my $successor = IO::Socket::UNIX->new( Local => $path, Listen => 1 );
-    $listener->close;
-    ok -S $path, q(another's socket is not removed);
-
-    open my $out, '>', "$dir/file" or die $!;
-    like try_open("$dir/file"),           qr/the path exists and is no socket/, 'right error';
-    like try_open("$dir/none/a"),         qr/No such file or directory/,        'right error';
-    like try_open( "$dir/" . 'x' x 108 ), qr/at most 107 are possible/,         'right error';
+subtest 'Rights of a unix socket' => sub {
+    my %conf = ( backlog => 1, listen => [ "$dir/d", "$dir/e?mode=0600" ], socket_mode => 0640 );
+    my @all  = Sirius::Listener->open_all( \%conf );
+    my @mode = map { sprintf '%04o', ( stat "$dir/$_" )[2] & 07777 } qw(d e);
+    is "@mode", '0640 0600', 'its own, or else those of the configuration';
+    is try_open("$dir/none/a"), "sirius: cannot listen on unix:$dir/none/a: No such file or directory\n",
+        'right error';
+    is try_open( "$dir/f", owner => 'no-such-user' ),
+        "sirius: cannot listen on unix:$dir/f: there is no user no-such-user\n", 'right error';
 };
 
 subtest 'Server::Starter' => sub {
@@ -169,12 +269,65 @@ subtest 'Server::Starter' => sub {
     $listeners[2]->close;
     ok -S "$dir/starter.sock", 'not ours to remove';
 
-    for my $bad ( '', 'nonsense', 'a=b' ) {
+    for my $bad ( '', 'nonsense', 'a=b', '80=0', '80=9999' ) {
         local $ENV{SERVER_STARTER_PORT} = $bad;
         eval { Sirius::Listener->open_all( {} ) };
         like $@, qr/\Asirius: SERVER_STARTER_PORT/, "'$bad'";
     }
     $_->{fh} = undef for @listeners;
+};
+
+subtest 'systemd' => sub {
+    my $tcp    = IO::Socket::INET->new( LocalAddr => '127.0.0.1',      Listen => 1 );
+    my $unix   = IO::Socket::UNIX->new( Local     => "$dir/activated", Listen => 1 );
+    my $url    = 'http://127.0.0.1:' . $tcp->sockport . '/';
+    my $print  = q(print map { $_->url . "\n" } @l; print grep {/^LISTEN_/} keys %ENV; $_->close for @l;);
+    my $listen = sub {
+        return 'my @l = Sirius::Listener->open_all({ backlog => 1, listen => [qw(' . "@_" . ")] }); $print";
+    };
+    my %names = ( LISTEN_FDNAMES => 'web:local' );
+    is activated( $listen->('127.0.0.1:1'), {}, $tcp, $unix ), "${url}\nunix:$dir/activated\nexit 0",
+        'all are served, in place of the addresses';
+    ok -S "$dir/activated", 'the inherited unix socket is not removed';
+    is activated( $listen->('127.0.0.1:1'), {}, $unix ), "unix:$dir/activated\nexit 0", 'a unix socket alone';
+    is activated( $listen->('systemd:local'), \%names, $tcp, $unix ), "unix:$dir/activated\nexit 0",
+        'one by its name';
+    is activated( $listen->( "$dir/more", 'fd:3' ), \%names, $tcp, $unix ), "unix:$dir/more\n${url}\nexit 0",
+        'one by its number, and an address beside it';
+    is activated( $listen->('systemd:web'), { LISTEN_FDNAMES => 'web:web' }, $tcp, $unix ),
+        "${url}\nunix:$dir/activated\nexit 0", 'two of one name';
+    is activated( $listen->("$dir/more"), { LISTEN_PID => $$ }, $tcp ), "unix:$dir/more\nexit 0",
+        'those of another process are not touched';
+    is activated( $listen->("$dir/more"), { LISTEN_FDS => 0 } ), "unix:$dir/more\nexit 0", 'none';
+
+    is activated( $listen->('systemd:x'), \%names, $tcp, $unix ),
+        "sirius: cannot listen on systemd:x: LISTEN_FDNAMES has only local web\nexit 1",
+        'a name that is not there';
+    is activated( $listen->('systemd:x'), { LISTEN_PID => $$ } ),
+        "sirius: cannot listen on systemd:x: LISTEN_FDNAMES has no names for this process\nexit 1", 'nor any';
+    is activated( $listen->('fd:77'), {} ), "sirius: --listen fd:77: descriptor 77 is not open\nexit 1",
+        'not open';
+    is activated( $listen->('0'), { LISTEN_FDS => 2, %names }, $tcp ),
+        "sirius: LISTEN_FDS: local: descriptor 4 is not open\nexit 1", 'not all are there';
+};
+
+subtest 'No listening socket' => sub {
+    socket my $datagram, AF_UNIX, SOCK_DGRAM,  0 or die $!;
+    socket my $deaf,     AF_INET, SOCK_STREAM, 0 or die $!;
+    bind $deaf, pack_sockaddr_in( 0, INADDR_LOOPBACK ) or die $!;
+    open my $file, '<', $0 or die $!;
+    for my $case (
+        [ $datagram, 'is no listening stream socket' ],
+        [ $file,     'is no listening stream socket' ],
+        [ $deaf,     'is a socket that does not listen' ]
+        )
+    {
+        my ( $fh, $want ) = @$case;
+        eval { Sirius::Listener->adopt( $fh, undef, 'LISTEN_FDS' ) };
+        is $@,     'sirius: LISTEN_FDS: descriptor ' . fileno($fh) . " $want\n", 'right error';
+        is 0 + $!, 1,                                                            'right exit status';
+        ok defined fileno $fh, 'still open';
+    }
 };
 
 subtest 'A socket of the caller' => sub {

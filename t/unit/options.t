@@ -1,8 +1,12 @@
 use strict;
 use warnings;
 use Test::More;
+use Cwd qw(getcwd);
+use Sirius::Cpus;
 use Sirius::Options;
 use Sirius::Usage;
+
+delete @ENV{ grep {/\ASIRIUS_/} keys %ENV };
 
 sub conf { return Sirius::Options->parse( {@_} ) }
 
@@ -22,7 +26,11 @@ subtest 'Defaults' => sub {
     is $conf->{body_memory},       2**16, 'right size';
     is $conf->{keepalive},         1,     'keep-alive';
     is $conf->{write_timeout},     60,    'right time';
+    is $conf->{workers_max},       10,    'the most are as many';
+    is $conf->{umask},             undef, 'left as it is';
+    is $conf->{daemonize},         undef, 'in the foreground';
     is_deeply $conf->{notices}, [], 'nothing to say';
+    ok !exists $conf->{$_}, "no $_ any more" for qw(host port socket sources timeout min_servers max_servers);
 };
 
 subtest 'Names' => sub {
@@ -32,6 +40,11 @@ subtest 'Names' => sub {
     is conf( read_timeout   => 3 )->{header_timeout},            3,  'alias';
     is conf( workers        => 2, max_workers => 3 )->{workers}, 2,  'the own name wins';
     is conf( workers        => undef )->{workers},               10, 'undef is not given';
+    like conf( $_ => 'x' )->{pid},       qr{/x\z}, "$_ is --pid"       for qw(pid pid_file pidfile);
+    like conf( $_ => 'x' )->{error_log}, qr{/x\z}, "$_ is --error-log" for qw(error-log log-file);
+    is conf( no_keepalive        => 1 )->{keepalive}, 0, 'what plackup makes of --no-keepalive=1';
+    is conf( 'disable-keepalive' => 0 )->{keepalive}, 1, 'off is off';
+    is conf( enable_proctitle    => 1 )->{proctitle}, 1, 'on';
 };
 
 subtest 'Values' => sub {
@@ -44,6 +57,59 @@ subtest 'Values' => sub {
     is conf( child_exit      => 'sub { 42 }' )->{child_exit}->(), 42, 'code as text';
     is conf( child_exit      => sub {43} )->{child_exit}->(),     43, 'code';
     is conf( server_software => '' )->{server_software},          '', 'an empty header value';
+    is conf( $_              => 'sub { 42 }' )->{$_}->(), 42, $_   for qw(before_fork after_fork on_reload);
+    is conf( umask => $_->[0] )->{umask}, $_->[1], "umask $_->[0]" for [ '022', 18 ], [ 77, 63 ], [ '0', 0 ];
+    is conf( socket_mode  => '0660' )->{socket_mode}, 432,                'mode';
+    is conf( max_rss      => '200m' )->{max_rss},     200 * 2**20,        'memory';
+    is conf( max_lifetime => '1h' )->{max_lifetime},  3600,               'time';
+    is conf( pid          => 'a/../b' )->{pid},       getcwd . '/a/../b', 'a whole path';
+    is conf( chdir        => '/' )->{chdir},          '/',                'a directory';
+    is conf( user         => 'root' )->{user},        'root',             'a user';
+    is conf( user         => 12_345 )->{user},        12_345,             'the number of one';
+    is conf( group        => 54_321 )->{group},       54_321,             'the number of a group';
+};
+
+subtest 'The number of workers' => sub {
+    my $auto = Sirius::Cpus->workers;
+    my $most = $auto > 3 ? $auto : 3;
+    my @case = (
+        [ '4 4',         workers     => 4 ],
+        [ '0 0',         workers     => 0 ],
+        [ "$auto $auto", workers     => 'auto' ],
+        [ '2 6',         workers     => '2:6' ],
+        [ '2 2',         workers     => '2:2' ],
+        [ "3 $most",     workers     => '3:auto' ],
+        [ '2 6',         min_servers => 2, max_servers => 6 ],
+        [ '2 6',         min_servers => 2, max_servers => 6, workers => 4 ],
+        [ '2 6',         min_servers => 2, workers     => 6 ],
+        [ '2 6',         max_servers => 6, workers     => 2 ],
+        [ '2 10',        min_servers => 2 ],
+        [ '12 12',       min_servers => 12 ],
+        [ '10 12',       max_servers => 12 ],
+        [ '2 2',         max_servers => 2 ],
+        [ '1 1',         max_servers => 1, workers => 'auto' ],
+    );
+    for my $case (@case) {
+        my ( $want, @given ) = @$case;
+        my $conf = conf(@given);
+        is "$conf->{workers} $conf->{workers_max}", $want, "@given";
+        is_deeply $conf->{notices}, [], 'nothing to say';
+    }
+    my $conf = conf( workers => '2:6', max_servers => 4 );
+    is $conf->{workers_max}, 6, '--workers MIN:MAX beats --max-servers';
+    is_deeply $conf->{notices}, ['sirius: --max-servers has no effect: --workers says both numbers'],
+        'and says so';
+    my @wrong = (
+        [ [ workers => '6:2' ],      q(--workers: '6:2': 6 is more than 2) ],
+        [ [ workers => '0:2' ],      '--workers: 0 is less than 1' ],
+        [ [ workers => '2:' ],       q(--workers: '2:' is not a whole number, auto, MIN:MAX or MIN:auto) ],
+        [ [ workers => 'auto:2:3' ], q(--workers: 'auto:2:3' is not) ],
+        [ [ min_servers => 6, max_servers => 2 ], '--min-servers: 6 is more than --max-servers, which is 2' ],
+        [ [ min_servers => 6, workers => 2 ],     '--min-servers: 6 is more than --workers, which is 2' ],
+        [ [ max_servers => 2, workers => 6 ],     '--max-servers: 2 is less than --workers, which is 6' ],
+        [ [ max_servers => 2, workers => 0 ],     '--max-servers: there is one process with --workers 0' ],
+    );
+    like refused( @{ $_->[0] } ), qr/\Asirius: \Q$_->[1]\E/, $_->[1] for @wrong;
 };
 
 subtest 'What one option says about another' => sub {
@@ -58,26 +124,42 @@ subtest 'What one option says about another' => sub {
 
 subtest 'Wrong values' => sub {
     my @wrong = (
-        [ workers             => 'abc',       q('abc' is not a whole number) ],
-        [ workers             => '1.5',       q('1.5' is not a whole number) ],
-        [ workers             => '',          q('' is not a whole number) ],
-        [ workers             => -1,          q(-1 is less than 0) ],
-        [ workers             => 10_000,      q(10000 is more than 4096) ],
-        [ workers             => '9' x 40,    q(is not a whole number) ],
-        [ workers             => "1\n",       q(is not a whole number) ],
-        [ backlog             => 0,           q(0 is less than 1) ],
-        [ 'max-body'          => '10x',       q('10x' is not a number of bytes) ],
-        [ 'max-body'          => -1,          q('-1' is not a number of bytes) ],
-        [ 'max-header-fields' => 257,         q(257 is more than 256) ],
-        [ 'write-timeout'     => 'soon',      q('soon' is not a time) ],
-        [ 'write-timeout'     => 0,           q(0 is less than 0.01) ],
-        [ keepalive           => 'maybe',     q('maybe' is neither 1 nor 0) ],
-        [ 'child-exit'        => 'sub {',     q(does not compile) ],
-        [ 'child-exit'        => '42',        q('42' is not a 'sub) ],
-        [ tmpdir              => '/nowhere',  q('/nowhere' is no directory) ],
-        [ 'server-software'   => "a\r\nb: c", q(has the character 0x0d) ],
-        [ port                => 65_536,      q(65536 is more than 65535) ],
-        [ listen              => 'a:65536',   q(port 65536 is not 0 to 65535) ],
+        [ workers             => 'abc',    q('abc' is not a whole number, auto, MIN:MAX) ],
+        [ workers             => '1.5',    q('1.5' is not a whole number) ],
+        [ workers             => '',       q('' is not a whole number) ],
+        [ workers             => -1,       q(-1 is less than 0) ],
+        [ workers             => 10_000,   q(10000 is more than 4096) ],
+        [ workers             => '9' x 40, q(is not a whole number) ],
+        [ workers             => "1\n",    q(is not a whole number) ],
+        [ backlog             => 0,        q(0 is less than 1) ],
+        [ 'max-body'          => '10x',    q('10x' is not a number of bytes) ],
+        [ 'max-body'          => -1,       q('-1' is not a number of bytes) ],
+        [ 'max-header-fields' => 257,      q(257 is more than 256) ],
+        [ 'write-timeout'     => 'soon',   q('soon' is not a time) ],
+        [ 'write-timeout'     => 0,        q(0 is less than 0.01) ],
+        [ keepalive           => 'maybe',  qq('maybe' is neither 1 nor 0\n) ],
+        [ 'preload-app' => 'app.psgi', q('app.psgi' is neither 1 nor 0; with plackup write --preload-app=1) ],
+        [ 'no-proctitle'      => '-D', q('-D' is neither 1 nor 0; with plackup write --no-proctitle=1) ],
+        [ 'min-spare-servers' => 'app.psgi', q('app.psgi' is not a whole number) ],
+        [ umask               => '9',        q('9' is not an octal number from 0 to 0777) ],
+        [ 'socket-mode'       => '01777',    q('01777' is not an octal number from 0 to 0777) ],
+        [ user                => 'no such',  q('no such' is no user of this system) ],
+        [ group               => 'no such',  q('no such' is no group of this system) ],
+        [ 'socket-owner'      => '',         q('' is no user of this system) ],
+        [ chdir               => '/nowhere', q('/nowhere' is no directory) ],
+        [ 'error-log'         => '/',        q('/' is a directory) ],
+        [ pid                 => '',         q(is empty) ],
+        [   'after-fork' => 'sub {',
+            qq(does not compile: Missing right curly or square bracket at line 1, at end of line\n)
+        ],
+        [ 'max-rss'         => 'much',      q('much' is not a number of bytes) ],
+        [ 'request-timeout' => -1,          q(-1 is less than 0) ],
+        [ 'child-exit'      => 'sub { $',   q(does not compile) ],
+        [ 'child-exit'      => '42',        q('42' is not a 'sub) ],
+        [ tmpdir            => '/nowhere',  q('/nowhere' is no directory) ],
+        [ 'server-software' => "a\r\nb: c", q(has the character 0x0d) ],
+        [ port              => 65_536,      q(65536 is more than 65535) ],
+        [ listen            => 'a:65536',   q(port 65536 is not 0 to 65535) ],
     );
     for my $wrong (@wrong) {
         my ( $name, $value, $message ) = @$wrong;
@@ -120,14 +202,31 @@ subtest 'Addresses' => sub {
 };
 
 subtest 'Without effect, with one line' => sub {
-    for my $name (
-        qw(max-readahead-reqs min-readahead-reqs max-keepalive-connection preload-app proctitle daemonize),
-        qw(min-servers max-servers min-spare-servers max-spare-servers) )
+    for my $name ( qw(max-readahead-reqs min-readahead-reqs max-keepalive-connection preload-app),
+        qw(min-spare-servers max-spare-servers net-server-port) )
     {
         my $conf = conf( $name => 1 );
         is @{ $conf->{notices} }, 1, 'one line';
         like $conf->{notices}[0], qr/\Asirius: --$name has no effect: \w/, "--$name";
     }
+    my $conf = conf( net_server_port => 1, net_server_log_level => 2 );
+    is_deeply [ map {/(--\S+)/} @{ $conf->{notices} } ], [qw(--net-server-log-level --net-server-port)],
+        'each is named';
+    $conf
+        = conf( listen => ':80', socket => '/s', sources => Sirius::Config->read( env => {} ), port => 8080 );
+    is_deeply $conf->{notices}, ['sirius: --port has no effect: the addresses are those of --listen'],
+        '--port';
+};
+
+subtest 'TLS is refused' => sub {
+    for my $name (qw(ssl enable_ssl ssl_cert ssl-key ssl_anything)) {
+        my $shown = $name =~ tr/_/-/r;
+        like refused( $name => 1 ), qr/\Asirius: --$shown: TLS ends at a proxy in front; [^\n]+\n\z/,
+            "--$shown";
+    }
+    like refused( listen => '127.0.0.1:443:ssl' ), qr/\Asirius: --listen: 127.0.0.1:443:ssl: TLS ends at/,
+        'an address';
+    is conf( ssl => '' )->{workers}, 10, '--disable-ssl';
 };
 
 subtest 'What programs pass' => sub {

@@ -3,25 +3,40 @@ use warnings;
 use Test::More;
 use Sirius::Runner;
 
+delete @ENV{ grep {/\ASIRIUS_/} keys %ENV };
+
 # What becomes of a command line: options as the handler gets them, the rest, and Plack's own
 sub parse {
     my $runner = Sirius::Runner->new( server => 'Sirius' );
     eval { $runner->parse_options(@_); 1 } or return $@;
     my %option = @{ $runner->{options} };
     delete @option{ grep { !defined $option{$_} } keys %option };
-    return { %option, listen => "@{ $option{listen} }", argv => "@{ $runner->{argv} }", runner => $runner };
+    return {
+        %option,
+        listen => "@{ $option{listen} || [] }",
+        argv   => "@{ $runner->{argv} }",
+        runner => $runner
+    };
 }
 
 subtest 'Flags take nothing' => sub {
     for my $flag (qw(--preload-app -preload-app --preload_app --keepalive --enable-keepalive)) {
         is parse( $flag, 'app.psgi' )->{argv}, 'app.psgi', $flag;
     }
-    is parse( '--disable-keepalive',     'app.psgi' )->{keepalive}, '',                 'off';
-    is parse( '--disable_keepalive',     'app.psgi' )->{keepalive}, '',                 'off';
+    is parse( '--disable-keepalive',     'app.psgi' )->{keepalive}, 0,                  'off';
+    is parse( '--disable_keepalive',     'app.psgi' )->{keepalive}, 0,                  'off';
     is parse( '--keepalive=0',           'app.psgi' )->{keepalive}, '0',                'off';
     is parse( '--disable-proctitle',     'app.psgi' )->{argv},      'app.psgi',         'no argument taken';
     is parse( '--no-default-middleware', 'app.psgi' )->{runner}{default_middleware}, 0, 'known to Plack';
     is parse( '-D',                      'app.psgi' )->{daemonize},                  1, 'known to Plack';
+    is parse(qw(-D app.psgi))->{argv},                                        'app.psgi', 'no argument taken';
+    is parse(qw(-D --no-daemonize))->{daemonize},                             0,          'off again';
+    is parse(qw(--no-log-prefix))->{log_prefix},                              0,          'off';
+    is parse(qw(--disable-log-prefix=0))->{log_prefix},                       1,          'not off';
+    is parse(qw(--disable-default-middleware))->{runner}{default_middleware}, 0,          'known to Plack';
+    is parse(qw(--enable-default-middleware))->{runner}{default_middleware},  1,          'known to Plack';
+    is parse(qw(--enable-reload app.psgi))->{runner}{loader}, 'Restarter',                'known to Plack';
+    is parse(qw(-r --no-reload app.psgi))->{runner}{loader},  'Plack::Loader',            'off again';
 };
 
 subtest 'Values' => sub {
@@ -32,6 +47,10 @@ subtest 'Values' => sub {
     is parse( '--child-exit', "sub {\n-1 }" )->{child_exit}, "sub {\n-1 }",         'two lines';
     is parse( '-e', 'sub { "--workers" }' )->{runner}{eval}, 'sub { "--workers" }', 'code';
     is parse('-esub {}')->{runner}{eval},                    'sub {}',              'code, cuddled';
+    is parse(qw(-error-log x app.psgi))->{error_log},        'x',                   'not code for -e';
+    is parse(qw(--eval 42 app.psgi))->{runner}{eval},        42,                    'the long name of -e';
+    is_deeply parse(qw(--include lib -It --module Foo))->{runner}{includes}, [qw(lib t)],
+        'the long name of -I';
     is_deeply parse(qw(-Ilib -I t -MFoo))->{runner}{includes}, [qw(lib t)], 'directories';
     is parse(qw(-E test))->{runner}{env},          'test',                 'environment';
     is parse(qw(-- app.psgi --workers 3))->{argv}, 'app.psgi --workers 3', 'no option any more';
@@ -51,6 +70,15 @@ subtest 'Wrong' => sub {
         [ 'unknown option --listen-sock',                            qw(--listen-sock 3) ],
         [ 'unknown option --argv',                                   qw(--argv 3) ],
         [ q(--workers: 'abc' is not a whole number),                 qw(--workers abc) ],
+        [ 'unknown option --sources',                                qw(--sources 3) ],
+        [ 'unknown option --no-help',                                qw(--no-help) ],
+        [ '--ssl-cert: TLS ends at a proxy in front',                qw(--ssl-cert x) ],
+        [ '--ssl: TLS ends at a proxy in front',                     qw(--enable-ssl) ],
+        [ '--ssl: TLS ends at a proxy in front',                     qw(--ssl) ],
+        [ '--reload takes no value',                                 qw(--reload=1) ],
+        [ q(--keepalive: 'x' is neither 1 nor 0),                    qw(--keepalive=x) ],
+        [ '--daemonize: --reload and a server in the background',    qw(-D -r) ],
+        [ '--config /nowhere: No such file',                         qw(--config /nowhere) ],
         [ '--workers needs a value',                                 qw(--workers) ],
         [ '--workers needs a value',                                 qw(--workers --port 3) ],
         [ '--workers: -1 is less than 0',                            qw(--workers -1) ],
@@ -62,6 +90,15 @@ subtest 'Wrong' => sub {
         my ( $message, @args ) = @$case;
         like parse(@args), qr/\Asirius: \Q$message\E/, "@args";
     }
+};
+
+subtest 'Another server gets what is given' => sub {
+    my $parsed = parse(qw(-s Starman --workers 3 --port 80 -D app.psgi));
+    is $parsed->{workers},   3,     'an option';
+    is $parsed->{port},      80,    'an address';
+    is $parsed->{listen},    ':80', 'as Plack gives it';
+    is $parsed->{daemonize}, 1,     'a flag';
+    ok !exists $parsed->{sources}, 'nothing of ours';
 };
 
 subtest 'Exit status' => sub {

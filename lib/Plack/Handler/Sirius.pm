@@ -6,6 +6,7 @@ use warnings;
 use Sirius;
 use Sirius::Listener;
 use Sirius::Options;
+use Sirius::Launch;
 use Sirius::Supervisor;
 
 sub new {
@@ -19,13 +20,13 @@ sub run {
     my ( $self, $app ) = @_;
     my $conf = $self->{conf};
     Sirius::Worker->check_app($app) if !$self->{psgi_app_builder};
+    my %what = ( app => $app, builder => $self->{psgi_app_builder}, conf => $conf );
+
+    # A reload: the supervisor has run the original command again, and listens already
+    my $generation = Sirius::Launch->take(%what);
+    exit $generation->run if $generation;
     my @listeners = Sirius::Listener->open_all($conf);
-    Sirius::Supervisor->new(
-        app       => $app,
-        builder   => $self->{psgi_app_builder},
-        conf      => $conf,
-        listeners => \@listeners,
-    )->run;
+    Sirius::Supervisor->new( %what, listeners => \@listeners )->run;
     $_->close for @listeners;
     return;
 }

@@ -128,6 +128,26 @@ sub processes {
     return map { $_->{pid} } grep { $_->{group} == $self->{pid} && $_->{state} ne 'Z' } all_processes();
 }
 
+# PIDs of its generations: its own children
+sub generations {
+    my $self = shift;
+    return $self->_children( $self->{pid} );
+}
+
+# PIDs of its workers: theirs
+sub workers {
+    my $self = shift;
+    return $self->_children( $self->generations );
+}
+
+sub _children {
+    my ( $self, @parents ) = @_;
+    my %parent = map { $_ => 1 } @parents;
+    my @pids = map { $_->{pid} } grep { $parent{ $_->{parent} } && $_->{state} ne 'Z' } all_processes();
+    @pids = sort { $a <=> $b } @pids;
+    return @pids;    # in scalar context their number
+}
+
 sub signal {
     my ( $self, $name ) = @_;
     return kill $name => $self->{pid};

@@ -6,25 +6,18 @@ use POSIX ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# An engine without C: serves until it is told to stop, and does what a line in the file "orders" says
-BEGIN {
+use Sirius;
 
-    package Sirius;
-    our $VERSION = '0.01';
-
-    package Sirius::Scoreboard;
-    sub new     { return bless { slots => $_[1] }, $_[0] }
-    sub release { }
-    sub stop    { }
-
-    package Sirius::Engine;
-    our $ORDERS;
-    sub abandon     { }
-    sub descriptors { return 1024 }
-    sub drain       { my $self = shift; $self->{why} ||= 'drained'; return }
-    sub new         { my ( $class, $conf ) = @_; return bless {%$conf}, $class }
-
-    sub serve {
+# An engine that serves nobody until it is told to stop, and does what a line in the file "orders" says
+our $ORDERS;
+{
+    no warnings 'redefine';
+    *Sirius::Engine::abandon = sub { };
+    *Sirius::Engine::DESTROY = sub { };
+    *Sirius::Engine::drain   = sub { my $self = shift; $self->{why} ||= 'drained'; return };
+    *Sirius::Engine::stop    = sub { my $self = shift; $self->{why} = 'stopped';   return };
+    *Sirius::Engine::new     = sub { my ( $class, $conf ) = @_; return bless {%$conf}, $class };
+    *Sirius::Engine::serve   = sub {
         my ( $self, $app ) = @_;
         open my $alive, '<&=', $self->{control_fd} or die $! if $self->{control_fd} >= 0;
         while ( !$self->{why} ) {
@@ -34,8 +27,7 @@ BEGIN {
             $app->($self) if unlink $ORDERS;
         }
         return $self->{why};
-    }
-    sub stop { my $self = shift; $self->{why} = 'stopped'; return }
+    };
 }
 
 use Sirius::Listener;
@@ -45,7 +37,7 @@ use Sirius::Supervisor;
 plan skip_all => 'needs /proc' if !-r "/proc/$$/stat";
 
 my $dir = tempdir( CLEANUP => 1 );
-$Sirius::Engine::ORDERS = "$dir/order";
+$ORDERS = "$dir/order";
 
 my ( $server, $conf );
 
@@ -85,13 +77,19 @@ sub until_true {
     return $code->();
 }
 
-# Children of the server that are no zombies
+# PIDs of its workers that are no zombies: the children of its children
 sub workers {
+    my @generations = children($server);
+    return children(@generations);
+}
+
+sub children {
+    my %of = map { $_ => 1 } @_;
     my @pids;
     for my $file ( glob '/proc/[0-9]*/stat' ) {
         open my $in, '<', $file or next;
         my ( $pid, $state, $parent ) = ( <$in> || '' ) =~ /\A(\d+) \(.*\) (\S) (\d+)/s or next;
-        push @pids, $pid if $parent == $server && $state ne 'Z';
+        push @pids, $pid if $of{$parent} && $state ne 'Z';
     }
     return @pids;
 }
@@ -149,18 +147,21 @@ subtest 'Ends of workers' => sub {
         my ($first) = workers();
         order();
         ok until_true( sub { my ($now) = workers(); $now && $now != $first } ), 'replaced';
-        like log_text(), qr/^\[sirius $server\] worker $first $message$/m, $message;
+        like log_text(), qr/^\[sirius \d+\] worker $first $message$/m, $message;
         is + ( ended('TERM') )[0], 0, 'right status';
     }
 };
 
-subtest 'Asked for: nothing to report' => sub {
+subtest 'Asked for: one line with the reason' => sub {
     for my $why (qw(max-requests harakiri)) {
         start( app => sub { $_[0]{why} = $why }, workers => 1 );
-        my ($first) = workers();
+        my $first;
+        until_true( sub { ($first) = workers() } );
         order();
         ok until_true( sub { my ($now) = workers(); $now && $now != $first } ), "replaced after $why";
-        unlike log_text(), qr/\[sirius/, 'no line';
+        is join( '', log_text() =~ /^(\[sirius.*\n)/mg ),
+            "[sirius @{[ children($server) ]}] worker $first ended: $why\n",
+            'right line';
         ended('TERM');
     }
 };
@@ -201,7 +202,7 @@ subtest 'Stuck' => sub {
         is $status, 0, "@signals $last: right status";
         cmp_ok $time, '>', $expected - 0.1, "not before $expected s";
         cmp_ok $time, '<', $expected + 0.6, 'nor much later';
-        like log_text(), qr/\[sirius $server\] not finished in time, killed: \d+$/m, 'right line';
+        like log_text(), qr/\[sirius \d+\] not finished in time, killed: \d+$/m, 'right line';
     }
 };
 

@@ -1,0 +1,121 @@
+package Sirius::Command;
+
+use strict;
+use warnings;
+
+use Cwd ();
+
+# Taken when this is loaded, which is as early as the server can: an application may change all of it later
+my @words = _words();
+my $cwd   = Cwd::getcwd();
+my %env   = %ENV;
+my @inc   = grep { !ref } @INC;
+
+sub env { return {%env} }
+sub inc { return @inc }
+
+sub restore {
+    my ( $class, $state ) = @_;
+    @words = @{ $state->{words} };
+    @inc   = @{ $state->{inc} };
+    %env   = %{ $state->{env} };
+    $cwd   = $state->{cwd};
+    return;
+}
+
+sub run {
+    my ( $class, %more ) = @_;
+    die "the command line is not known\n" if !@words;
+    return $class->run_perl( $cwd, { %env, %more }, @words );
+}
+
+sub run_perl {
+    my ( $class, $dir, $env, @args ) = @_;
+    defined $dir && ( chdir $dir or die "chdir $dir: $!\n" );
+    local %ENV = %$env;
+    no warnings 'exec';    # its failure is our exception
+    exec {$^X} $^X, @args or die "exec $^X: $!\n";
+}
+
+sub state { return { cwd => $cwd, env => {%env}, inc => [@inc], words => [@words] } }
+
+sub words { return @words }
+
+# Of the interpreter as well: "perl -Ilib bin/sirius ...". Plack::Util::load_psgi sets $0 for a moment, and that
+# overwrites all words; then those of the program are in @ARGV, and of the interpreter's only the folders matter
+sub _words {
+    my @all = _cmdline();
+    return @all if grep { $_ eq $0 } @all and @all > @ARGV;
+    return ( map {"-I$_"} grep { !ref } @INC ), $0, @ARGV;
+}
+
+sub _cmdline {
+    open my $fh, '<:raw', '/proc/self/cmdline' or return;
+    my $line = do { local $/ = undef; readline $fh };
+    close $fh;
+    my ( undef, @all ) = split /\0/, $line, -1;
+    pop @all;
+    return @all;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Command - the command that this program was started with
+
+=head1 SYNOPSIS
+
+  use Sirius::Command;
+
+  my $pid = fork;
+  Sirius::Command->run( SIRIUS_GENERATION => $text ) if !$pid;
+
+=head1 DESCRIPTION
+
+A reload runs the original command again. What that was is noted when this module is loaded: the words of the command line
+with perl's own options among them, the working directory, the environment and C<@INC>.
+
+=head1 METHODS
+
+=head2 env
+
+The environment of the start, a copy.
+
+=head2 inc
+
+The C<@INC> of the start.
+
+=head2 restore
+
+  Sirius::Command->restore($state);
+
+In another program: what it was there.
+
+=head2 run
+
+  Sirius::Command->run(%more);
+
+Becomes that command, in its directory, with its environment and C<%more> added. Dies when it can't.
+
+=head2 run_perl
+
+  Sirius::Command->run_perl( $directory, \%env, @arguments );
+
+Becomes a perl of the same kind with these arguments. Without a directory it stays where it is.
+
+=head2 state
+
+All of it, as L</restore> wants it.
+
+=head2 words
+
+The words of the command line without the program that runs it.
+
+=head1 SEE ALSO
+
+L<Sirius::Supervisor>.
+
+=cut

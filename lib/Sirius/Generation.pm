@@ -1,0 +1,397 @@
+package Sirius::Generation;
+
+use strict;
+use warnings;
+
+use IO::Handle ();
+use List::Util qw(min);
+use POSIX      qw(WNOHANG);
+use Sirius::Cause;
+use Sirius::Hooks;
+use Sirius::Log ();
+use Sirius::Recycling;
+use Sirius::Signals;
+use Sirius::Worker;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+use constant {
+    BACKOFF_MAX => 30,    # seconds between two attempts to start a worker that never gets ready
+    FAST_STOP   => 1,     # seconds that INT leaves to running application calls
+};
+
+sub new {
+    my ( $class, %args ) = @_;
+    return bless { failures => 0, heard => '', not_before => 0, stopping => 0, workers => {}, %args }, $class;
+}
+
+sub run {
+    my $self = shift;
+    $self->{signals} ||= Sirius::Signals->new( $self->signals );
+    $self->{recycling} = Sirius::Recycling->new( $self->{conf} );
+    @{$self}{qw(news report)} = _pipe();
+    $self->{signals}->watch( $self->{news} );
+
+    # A description of our own: who gets the signal is a property of it
+    open my $alive, '<', '/proc/self/fd/' . fileno $self->{alive} or die "sirius: pipe: $!\n";
+    $self->{signals}->watch( $self->{watched_alive} = $alive );
+
+    my $clean = eval { $self->_supervise; 1 };
+    my $error = $@;
+    $self->{signals}->release;
+    delete @{$self}{qw(news report watched_alive)};
+    die $error if !$clean;
+    return $self->{gave_up} ? 1 : 0;
+}
+
+sub signals { return qw(CHLD HUP INT QUIT TERM TTIN TTOU USR1 USR2) }
+
+# Those that serve and are to go on
+sub _active {
+    return grep { !$_->{retiring} && !$_->{leave} } values %{ shift->{workers} };
+}
+
+sub _become_worker {
+    my ( $self, $slot ) = @_;
+    my $status = 1;
+    eval {
+        close $self->{news};
+        close $self->{watched_alive};
+        close $self->{supervisor};
+        my $worker = Sirius::Worker->new(
+            ( map { $_ => $self->{$_} } qw(app builder conf exchange listeners scoreboard) ),
+            control      => $self->{alive},
+            multiprocess => 1,
+            report       => $self->{report},
+            slot         => $slot,
+            tell         => sub { $self->_tell_generation(@_) },
+        );
+        $self->{signals}->hand_over( $worker->handlers );
+        $self->_tell_generation( 'done', $worker->run );
+        $status = 0;
+        1;
+    } or Sirius::Log->note( 'worker failed: ' . $@ =~ s/\s+\z//r );
+    return $status;
+}
+
+sub _bury {
+    my ( $self, $worker, $status ) = @_;
+    $self->{scoreboard}->release( $worker->{slot} );
+
+    # Asked for: by us, by a limit, by the application
+    my ( $why, $signal ) = ( $worker->{leave} || $worker->{done} || '', $status & 127 );
+    return if $self->{stopping} && ( !$status || $self->{killed} && $signal == 9 );
+    if ( !$status && ( $worker->{leave} || $why =~ /\A(?:max-|harakiri)/ ) ) {
+        return Sirius::Log->note("worker $worker->{pid} ended: $why");
+    }
+    my $text
+        = "worker $worker->{pid} "
+        . (    $signal == 9
+            && $worker->{leave} ? "was killed: $worker->{leave}" : Sirius::Cause->words( $status, $why ) );
+    return Sirius::Log->note($text) if $self->{stopping};
+    Sirius::Log->note( "$text; " . $self->_schedule( $worker, $status || !$why, $signal ) );
+    return;
+}
+
+# The supervisor is gone, in whatever way: so is the server
+sub _check_alive {
+    my $self = shift;
+    return if $self->{orphaned} || !defined sysread $self->{watched_alive}, my $nothing, 1;
+    $self->{orphaned} = 1;
+    return $self->_stop('TERM');
+}
+
+# What workers have to tell: "PID WHAT WHY"
+sub _hear {
+    my $self = shift;
+    1 while sysread $self->{news}, $self->{heard}, 4096, length $self->{heard};
+    while ( $self->{heard} =~ s/\A(\d+) (\S+) ?([^\n]*)\n// ) {
+        my ( $pid, $what, $why ) = ( $1, $2, $3 );
+        my $worker = $self->{workers}{$pid} or next;
+        $worker->{$what} = length $why ? $why : 1;
+        if    ( $what eq 'ready' )   { $self->_hear_ready($worker) }
+        elsif ( $what eq 'soon' )    { $worker->{leave} ||= $why }
+        elsif ( $what eq 'timeout' ) { $self->{recycling}->overdue( $worker, $why ) }
+    }
+    return;
+}
+
+sub _hear_ready {
+    my ( $self, $worker ) = @_;
+    $self->{failures} = 0;
+    $self->_tell_supervisor('up') if !$self->{up}++;
+    return if $self->{complete} || $self->_number > grep { $_->{ready} } $self->_active;
+    $self->{complete} = 1;
+    $self->_tell_supervisor('ready');
+    return;
+}
+
+sub _heed {
+    my ( $self, $signal ) = @_;
+    return $self->_stop('INT') if $signal eq 'INT';
+    return $self->_stop( $self->{stopping} && !$self->{orphaned} ? 'INT' : 'TERM' )
+        if $signal eq 'TERM' || $signal eq 'QUIT';
+    Sirius::Log->reopen if $signal eq 'USR1';
+    kill $signal => keys %{ $self->{workers} } if $signal =~ /\AUSR/;
+    return;
+}
+
+sub _kill_late {
+    my $self = shift;
+    return if !$self->{stopping} || $self->{killed} || _now() < $self->{deadline};
+    $self->{killed} = 1;
+    my @pids = sort { $a <=> $b } keys %{ $self->{workers} } or return;
+    Sirius::Log->note("not finished in time, killed: @pids");
+    kill KILL => @pids;
+    return;
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# How many workers there are to be; the operator may change it (TTIN, TTOU), the scoreboard has it
+sub _number { return shift->{scoreboard}->workers }
+
+# Seconds until something is due, undef when only a signal can bring work
+sub _patience {
+    my $self = shift;
+    my @due  = $self->{recycling}->due( values %{ $self->{workers} } );
+    if    ( $self->{stopping} )                  { push @due, $self->{deadline} if !$self->{killed} }
+    elsif ( !$self->_trying && $self->_missing ) { push @due, $self->{not_before} }
+    return if !@due;
+    my $left = min(@due) - _now();
+    return $left > 0 ? $left : 0;
+}
+
+sub _pipe {
+    pipe my $read, my $write or die "sirius: pipe: $!\n";
+    return $read, $write;
+}
+
+sub _reap {
+    my $self = shift;
+    local $?;
+    while ( ( my $pid = waitpid -1, WNOHANG ) > 0 ) {
+        my $status = $?;
+        next if !$self->{workers}{$pid};
+        $self->_hear;
+        $self->_bury( delete $self->{workers}{$pid}, $status );
+    }
+    return;
+}
+
+# Those that have to leave do so once enough others are ready
+sub _relieve {
+    my $self   = shift;
+    my @active = $self->_active;
+
+    # The operator wants less of them: the youngest have the least to lose
+    my $surplus = @active - $self->_number;
+    if ( $surplus > 0 ) {
+        my @young = sort { $b->{since} <=> $a->{since} } @active;
+        $_->{leave} = 'fewer workers are wanted' for @young[ 0 .. $surplus - 1 ];
+        @active = $self->_active;
+    }
+    my $ready = grep { $_->{ready} } @active;
+    for my $worker ( grep { $_->{leave} && !$_->{retiring} } values %{ $self->{workers} } ) {
+        last if $ready < $self->_number;
+        $worker->{retiring} = 1;
+        kill TERM => $worker->{pid};
+    }
+    return;
+}
+
+# When to replace it, in words. At once, except when that would be a loop of forks
+sub _schedule {
+    my ( $self, $worker, $failed, $signal ) = @_;
+    my $interval = $self->{conf}{err_respawn_interval};
+    my $delay    = 0;
+    if    ( !$worker->{ready} ) { $delay = min BACKOFF_MAX, $interval * 2**$self->{failures}++ }
+    elsif ($failed
+        && !$worker->{leave}
+        && _now() - $worker->{since} < $interval
+        && !$self->_spared($signal) )
+    {
+        $delay = $interval;
+    }
+    if ( $delay && $self->{reload} && !$self->{complete} ) {  # the old generation is there still, and goes on
+        $self->{gave_up} = 1;
+        $self->_stop('INT');
+        return 'it never got ready: this generation gives up';
+    }
+    return 'replaced' if !$delay;
+    $self->{not_before} = _now() + $delay;
+    return ( $worker->{ready} ? '' : 'it never got ready; ' ) . sprintf 'next attempt in %g s', $delay;
+}
+
+# Killed from outside, and not for ever: no reason to be without workers for a while
+sub _spared {
+    my ( $self, $signal ) = @_;
+    return 0 if $signal != 9;
+    my $since  = _now() - $self->{conf}{err_respawn_interval};
+    my $killed = $self->{killed_young} ||= [];
+    @$killed = grep { $_ > $since } @$killed, _now();
+    return @$killed <= 2 * $self->_number;
+}
+
+sub _spawn {
+    my ( $self, $slot ) = @_;
+
+    # What is still in a buffer would be written once by each worker
+    STDOUT->flush;
+    STDERR->flush;
+    Sirius::Hooks->run( $self->{conf}, 'before_fork' );
+    my $pid = fork;
+    exit $self->_become_worker($slot) if defined $pid && !$pid;
+
+    my $now = _now();
+    if ( !defined $pid ) {
+        my $delay = min BACKOFF_MAX, $self->{conf}{err_respawn_interval} * 2**$self->{failures}++;
+        Sirius::Log->note("fork: $!; next attempt in $delay s");
+        $self->{scoreboard}->release($slot);
+        $self->{not_before} = $now + $delay;
+        return;
+    }
+    $self->{workers}{$pid} = { pid => $pid, since => $now, slot => $slot };
+    $self->{recycling}->begin( $self->{workers}{$pid} );
+    $self->{not_before} = $now + $self->{conf}{spawn_interval};
+    return;
+}
+
+sub _spawn_due {
+    my $self = shift;
+    for ( 1 .. $self->_missing ) {
+        last if $self->_trying || _now() < $self->{not_before};
+
+        # None is free while many retire slowly: the end of one is noticed
+        my $slot = $self->{scoreboard}->claim( $self->{number} );
+        last if $slot < 0;
+        $self->_spawn($slot);
+    }
+    return;
+}
+
+sub _stop {
+    my ( $self, $signal ) = @_;
+    my $grace = $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : FAST_STOP;
+
+    # Asked a third time
+    $grace = 0 if $self->{stopping} && $signal eq 'INT' && $self->{hurry}++;
+    my $deadline = _now() + $grace;
+    $self->{deadline} = $deadline if !$self->{stopping} || $deadline < $self->{deadline};
+    $self->{stopping} = 1;
+    kill $signal => keys %{ $self->{workers} };
+    return;
+}
+
+sub _supervise {
+    my $self = shift;
+    while ( !$self->{stopping} || %{ $self->{workers} } ) {
+        $self->_spawn_due;
+        my @signals = $self->{signals}->wait( $self->_patience );
+        $self->_hear;
+        $self->_reap;
+        $self->_check_alive;
+        $self->_heed($_) for @signals;
+        $self->_kill_late;
+        next if $self->{stopping};
+        $self->{recycling}->look( values %{ $self->{workers} } );
+        $self->_relieve;
+    }
+    return;
+}
+
+# From a worker; shorter than PIPE_BUF, so never mixed with another's
+sub _tell_generation {
+    my ( $self, @words ) = @_;
+    syswrite $self->{report}, "$$ @words\n";
+    return;
+}
+
+sub _tell_supervisor {
+    my ( $self, $what ) = @_;
+    syswrite $self->{supervisor}, "$what\n";
+    return;
+}
+
+# While it is unknown whether workers can start at all, one is tried at a time
+sub _trying {
+    my $self = shift;
+    return 0 if $self->{up} && !$self->{failures};
+    return scalar grep { !$_->{ready} } values %{ $self->{workers} };
+}
+
+# One that retires is replaced at once: its slow clients may keep it for long
+sub _missing {
+    my $self = shift;
+    return 0 if $self->{stopping};
+    my $missing = $self->_number - $self->_active;
+    return $missing > 0 ? $missing : 0;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Generation - the workers of one loading of the application
+
+=head1 SYNOPSIS
+
+  use Sirius::Generation;
+
+  my $status = Sirius::Generation->new(
+      alive      => $pipe,
+      app        => $app,
+      conf       => Sirius::Options->parse({ workers => 4 }),
+      exchange   => [ $give, $take ],
+      listeners  => \@listeners,
+      number     => 1,
+      scoreboard => $scoreboard,
+      supervisor => $news,
+  )->run;
+
+=head1 DESCRIPTION
+
+A process that has loaded the application, forks workers, and replaces each that ends. A child of L<Sirius::Supervisor>,
+which starts another one for a reload and then tells this one to drain. It serves no request itself and sleeps until a
+signal comes (see L<Sirius::Signals>).
+
+The first worker is started alone. When it is ready, the others follow. A worker that ends is replaced at once. One that
+ends without ever having been ready is tried again after C<--err-respawn-interval> seconds, then twice as many, up to 30;
+meanwhile no other is tried. In a reload the first such failure ends the generation instead, since the one before still
+serves. Every end is logged with its reason.
+
+A worker that has to leave (requests, memory, age; see L<Sirius::Recycling>) goes on until its successor is ready.
+
+A pipe that only the supervisor can write tells of its life: when it dies in whatever way, workers and generation finish what
+they have accepted and go.
+
+=head1 SIGNALS
+
+C<TERM> and C<QUIT> drain: the workers give their connections to those of another generation when there is one, and finish
+what they have begun; after C<--graceful-timeout> the rest is killed. C<INT>, or a second C<TERM>, is the fast stop. C<USR1>
+reopens the log here and in the workers, C<USR2> is passed on to the workers, C<TTIN> and C<TTOU> look at the scoreboard,
+which has the number of workers.
+
+=head1 METHODS
+
+=head2 new
+
+C<alive>, the handle whose end of file tells that the supervisor is gone; C<app>, or C<builder> (a sub that makes it, called in
+each worker); C<conf>, a hash from L<Sirius::Options>; C<exchange>, C<listeners> and C<scoreboard>; C<number>; C<reload>, true when
+another generation serves meanwhile; C<signals>, a L<Sirius::Signals> to go on with; C<supervisor>, where to write "up"
+(the first worker is ready) and "ready" (all are).
+
+=head2 run
+
+Returns its exit status after a stop, with all workers gone.
+
+=head2 signals
+
+The names of the signals it waits for.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Supervisor>, L<Sirius::Worker>, L<Sirius::Recycling>, L<Sirius::Signals>.
+
+=cut

@@ -1,0 +1,320 @@
+package Sirius::Generations;
+
+use strict;
+use warnings;
+
+use List::Util   qw(min);
+use Scalar::Util qw(weaken);
+use Sirius::Cause;
+use Sirius::Launch;
+use Sirius::Log ();
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+use constant {
+    BACKOFF_MAX => 30,      # seconds between two attempts to start a generation in place of one that died
+    ERROR_MAX   => 8192,    # characters of what a generation that failed has said
+    LATE        => 2,       # seconds more than its workers have, that a generation gets to end
+};
+
+sub all {
+    my $self = shift;
+    my @all  = sort { $a->{number} <=> $b->{number} } values %{ $self->{by_pid} };
+    return @all;            # in scalar context their number
+}
+
+sub begin {
+    my $self = shift;
+    return $self->started( Sirius::Launch->here( $self->{supervisor}, ++$self->{last_number} ) );
+}
+
+sub child {
+    my ( $self, $pid ) = @_;
+    return $self->{by_pid}{$pid};
+}
+
+# The one that serves, or will
+sub current {
+    my ($current) = grep { !$_->{old} && $_->{ready} } reverse shift->all;
+    return $current;
+}
+
+sub deadlines {
+    my $self = shift;
+    for my $generation ( grep { defined $_->{deadline} && $_->{deadline} <= _now() } $self->all ) {
+        delete $generation->{deadline};
+        my @pids = map { $_->{pid} }
+            grep { $_->{pid} > 0 && $_->{generation} == $generation->{number} } $self->{supervisor}->rows;
+        Sirius::Log->note(
+            "generation $generation->{number} did not end in time, killed: $generation->{pid} @pids");
+        kill KILL => $generation->{pid}, @pids;
+    }
+    return if !defined $self->{again_at} || _now() < $self->{again_at};
+    delete $self->{again_at};
+    $self->reload;
+    return;
+}
+
+sub due {
+    my $self = shift;
+    return grep {defined} $self->{again_at}, map { $_->{deadline} } $self->all;
+}
+
+sub hear {
+    my ( $self, $generation ) = @_;
+    1 while sysread $generation->{news}, $generation->{heard}, 4096, length $generation->{heard};
+    while ( $generation->{heard} =~ s/\A(\w+)\n// ) {
+        my $what = $1;
+        $generation->{$what} = 1;
+        $self->{supervisor}->announce if $what eq 'up';
+        $self->_complete($generation) if $what eq 'ready';
+    }
+    return if !$generation->{stderr};
+
+   # What it says while it loads goes where it would have gone, and is remembered for who asked for the reload
+    while ( sysread $generation->{stderr}, my $text, 65536 ) {
+        print {*STDERR} $text;
+        STDERR->flush;
+        $generation->{said} = substr $generation->{said} . $text, -ERROR_MAX();
+    }
+    return;
+}
+
+# A generation has ended
+sub lost {
+    my ( $self, $generation, $status ) = @_;
+    $self->hear($generation);
+    delete $self->{by_pid}{ $generation->{pid} };
+    $self->{supervisor}{scoreboard}->release( $_->{slot} )    # claimed, and killed before the fork
+        for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $self->{supervisor}->rows;
+    $self->{supervisor}{signals}->unwatch($_) for grep {defined} @{$generation}{qw(news stderr)};
+    return if $self->{supervisor}{stopping} || $generation->{old} && !$status;
+    my $how = "generation $generation->{number} " . Sirius::Cause->words( $status, '' );
+    return Sirius::Log->note($how) if $generation->{old};
+
+    if ( $generation->{reload} && !$generation->{ready} && $self->current ) {
+        my $error = "reload failed: $how; generation " . $self->current->{number} . ' goes on';
+        Sirius::Log->note($error);
+        my $said = $generation->{said} =~ s/\s+\z//r;
+        $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload failed' );
+        return $self->_reloaded( $generation, { ok => 0, error => $error, said => $said } );
+    }
+
+    # The one that served: its workers do so still, but nobody replaces them
+    my $delay = $self->{failures}++ ? min BACKOFF_MAX, 2**( $self->{failures} - 1 ) : 0;
+    Sirius::Log->note( $how . ( $delay ? "; next attempt in $delay s" : '; another is started' ) );
+    $self->{again_at} = _now() + $delay;
+    return;
+}
+
+sub new {
+    my ( $class, $supervisor, %state ) = @_;
+    my $self = bless { by_pid => {}, failures => 0, last_number => 0, supervisor => $supervisor, %state },
+        $class;
+    weaken $self->{supervisor};
+    return $self;
+}
+
+sub reload {
+    my ( $self, $reply ) = @_;
+    if ( $self->{loading} ) {    # what it has read may be older than this wish
+        push @{ $self->{after} }, $reply;
+        return;
+    }
+    $self->{supervisor}{systemd}->notify( 'RELOADING=1', sprintf 'MONOTONIC_USEC=%.0f', _now() * 1e6 );
+    my $generation = eval { Sirius::Launch->program( $self->{supervisor}, ++$self->{last_number} ) };
+    if ( !$generation ) {
+        chomp( my $error = "reload failed: $@" );
+        Sirius::Log->note($error);
+        $reply->( { ok => 0, error => $error } ) if $reply;
+        return;
+    }
+    $self->{loading} = $self->started( { %$generation, reload => 1, replies => [$reply] } );
+    return;
+}
+
+# True once after each reload
+sub renewed {
+    my $self = shift;
+    return delete $self->{renewed};
+}
+
+# One generation that serves, and nothing under way
+sub settled {
+    my $self = shift;
+    return !$self->{loading} && !defined $self->{again_at} && 1 == $self->all;
+}
+
+sub signal {
+    my ( $self, $signal ) = @_;
+    kill $signal => keys %{ $self->{by_pid} };
+    return;
+}
+
+sub started {
+    my ( $self, $generation ) = @_;
+    $generation = { heard => '', since => _now(), %$generation };
+    $self->{supervisor}{signals}->watch($_) for grep {defined} @{$generation}{qw(news stderr)};
+    return $self->{by_pid}{ $generation->{pid} } = $generation;
+}
+
+# All of them end, in so many seconds
+sub stop {
+    my ( $self, $signal, $grace ) = @_;
+    my $deadline = _now() + $grace + LATE;
+    $_->{deadline} = min grep {defined} $_->{deadline}, $deadline for $self->all;
+    return $self->signal($signal);
+}
+
+# It serves: those before it drain
+sub _complete {
+    my ( $self, $generation ) = @_;
+    $self->{failures} = 0;
+    delete $self->{again_at};
+    $self->{renewed} = $generation->{reload};
+    for my $old ( grep { $_ != $generation && !$_->{old} } $self->all ) {
+        $self->_retire($old);
+    }
+    return if !$generation->{reload};
+    $self->_drain_orphans($generation);
+    Sirius::Log->note("generation $generation->{number} serves");
+    $self->_reloaded( $generation, { ok => 1, text => "generation $generation->{number} serves" } );
+    $self->{supervisor}{systemd}
+        ->notify( 'READY=1', "MAINPID=$$", "STATUS=generation $generation->{number} serves" );
+    return;
+}
+
+# Workers whose generation was killed under them have served on; now there are others
+sub _drain_orphans {
+    my ( $self, $generation ) = @_;
+    my %alive = map { $_->{number} => 1 } $self->all;
+    my @pids  = map { $_->{pid} }
+        grep { $_->{pid} > 0 && !$alive{ $_->{generation} } } $self->{supervisor}->rows;
+    kill TERM => @pids;
+    return;
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# The end of a reload, good or bad; and the next, which was asked for meanwhile
+sub _reloaded {
+    my ( $self, $generation, $result ) = @_;
+    delete $self->{loading};
+    $self->{last_reload} = { %$result, at => time };
+    for my $reply ( grep {defined} @{ $generation->{replies} } ) {
+        if ( $result->{ok} ) { $self->{supervisor}{commands}->later( drained => $reply, $result ) }
+        else                 { $reply->($result) }
+    }
+    my @after = @{ delete $self->{after} || [] } or return;
+    $self->reload;
+    push @{ $self->{loading}{replies} }, @after;
+    return;
+}
+
+sub _retire {
+    my ( $self, $generation ) = @_;
+    $generation->{old}      = 1;
+    $generation->{deadline} = _now() + $self->{supervisor}{conf}{graceful_timeout} + LATE;
+    kill TERM => $generation->{pid};
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Generations - the children of the supervisor, and how one replaces the other
+
+=head1 SYNOPSIS
+
+  use Sirius::Generations;
+
+  my $generations = Sirius::Generations->new($supervisor);
+  $generations->begin;
+  $generations->reload;
+
+=head1 DESCRIPTION
+
+One serves. During a reload another one loads; when all its workers are ready the one before is told to drain, and is gone after
+C<--graceful-timeout> at the latest. One that ends before it is ready has failed: what it said is kept for who asked for the
+reload, and the one before goes on. One that dies while it serves is replaced by another, at once, then after 1, 2, 4 ... 30
+seconds; its workers serve on until that is ready.
+
+A generation is a hash: C<number>, C<pid>, C<since>, C<ready>, C<old> (it drains), C<deadline> (when it is killed).
+
+=head1 METHODS
+
+=head2 all
+
+The generations, oldest first.
+
+=head2 begin
+
+Starts the first.
+
+=head2 child
+
+  my $generation = $generations->child($pid);
+
+=head2 current
+
+The one that serves.
+
+=head2 deadlines
+
+Does what is due: kills those that did not end, starts the next attempt.
+
+=head2 due
+
+The monotonic times at which L</deadlines> has something to do.
+
+=head2 hear
+
+  $generations->hear($generation);
+
+Reads what it has to tell.
+
+=head2 lost
+
+  $generations->lost( $generation, $status );
+
+It has ended.
+
+=head2 new
+
+  my $generations = Sirius::Generations->new( $supervisor, %state );
+
+=head2 reload
+
+  $generations->reload($reply);
+
+Starts a reload, or notes that one more is wanted when one is under way.
+
+=head2 renewed
+
+True once after each reload.
+
+=head2 settled
+
+True when there is one generation and nothing is under way.
+
+=head2 signal
+
+  $generations->signal('USR1');
+
+=head2 started
+
+  $generations->started($child);
+
+Takes charge of a child of L<Sirius::Launch>.
+
+=head2 stop
+
+  $generations->stop( 'TERM', $seconds );
+
+=head1 SEE ALSO
+
+L<Sirius::Supervisor>, L<Sirius::Launch>, L<Sirius::Generation>.
+
+=cut

@@ -1,0 +1,66 @@
+package Sirius::Hooks;
+
+use strict;
+use warnings;
+
+use Sirius::Log ();
+
+sub run {
+    my ( $class, $conf, $name, @args ) = @_;
+    my $hook = $conf->{$name} or return;
+    return if eval { $hook->(@args); 1 };
+    Sirius::Log->note( "$name died: " . $@ =~ s/\s+\z//r );
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Hooks - code of the operator at certain moments
+
+=head1 SYNOPSIS
+
+  use Sirius::Hooks;
+
+  Sirius::Hooks->run( $conf, 'after_fork', $worker );
+
+=head1 DESCRIPTION
+
+Four options are code, which is called in this order in the life of a worker and of a generation:
+
+=over 4
+
+=item C<before_fork>
+
+In the process that forks, before each worker: close what children must not share.
+
+=item C<after_fork>
+
+In the new worker, before it serves: connect to the database. Its argument is the L<Sirius::Worker>.
+
+=item C<child_exit>
+
+In the worker, after its last request. Its arguments are the L<Sirius::Worker> and the application.
+
+=item C<on_reload>
+
+In the process whose workers are replaced by those of a new generation, when that is ready.
+
+=back
+
+=head1 METHODS
+
+=head2 run
+
+  Sirius::Hooks->run( $conf, $name, @args );
+
+Calls the hook of that name when there is one. An exception is logged and goes no further.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Generation>, L<Sirius::Worker>.
+
+=cut

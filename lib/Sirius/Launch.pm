@@ -1,0 +1,139 @@
+package Sirius::Launch;
+
+use strict;
+use warnings;
+
+use POSIX ();
+use Sirius::Command;
+use Sirius::Generation;
+use Sirius::Handover;
+use Sirius::Listener;
+
+use constant VARIABLE => 'SIRIUS_GENERATION';
+
+# The application is in this process already
+sub here {
+    my ( $class, $supervisor, $number ) = @_;
+    pipe my $news, my $report or die "sirius: pipe: $!\n";
+    STDOUT->flush;
+    STDERR->flush;
+    my $pid = fork;
+    die "sirius: fork: $!\n"                                 if !defined $pid;
+    return { pid => $pid, number => $number, news => $news } if $pid;
+    close $news;
+    delete @{$supervisor}{qw(life control pid)};
+    $supervisor->{signals}->forked;
+    exit Sirius::Generation->new(
+        ( map { $_ => $supervisor->{$_} } qw(alive app builder conf exchange listeners scoreboard signals) ),
+        number     => $number,
+        supervisor => $report,
+    )->run;
+}
+
+# The original command, with what we have by its descriptors
+sub program {
+    my ( $class, $supervisor, $number ) = @_;
+    pipe my $news,   my $report or die "pipe: $!\n";
+    pipe my $stderr, my $said   or die "pipe: $!\n";
+    STDERR->flush;
+    my $pid = fork;
+    die "fork: $!\n"                                                                        if !defined $pid;
+    return { pid => $pid, number => $number, news => $news, stderr => $stderr, said => '' } if $pid;
+    eval {
+        open my $ours, '>&', \*STDERR or die "STDERR: $!\n";
+        open STDERR,   '>&', $said    or die "STDERR: $!\n";
+        $class->_become( $supervisor, $number, $report, $ours );
+    };
+    print {*STDERR} "sirius: $@";
+    return POSIX::_exit(1);
+}
+
+# The handler of the new program is here in the same way as that of the first
+sub take {
+    my ( $class, %args ) = @_;
+    my $state = Sirius::Handover->take(VARIABLE) or return;
+    my $fh    = sub { Sirius::Handover->take_handle(shift) };
+    my $log   = $fh->( $state->{stderr} );
+    open STDERR, '>&', $log or die "sirius: STDERR: $!\n";    # until now it went to the supervisor
+    STDERR->autoflush(1);
+    return Sirius::Generation->new(
+        %args,
+        alive      => $fh->( $state->{alive} ),
+        exchange   => [ map { $fh->($_) } @{ $state->{exchange} } ],
+        listeners  => [ map { Sirius::Listener->adopt(@$_) } @{ $state->{listeners} } ],
+        number     => $state->{number},
+        reload     => 1,
+        scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
+        supervisor => $fh->( $state->{news} ),
+    );
+}
+
+sub _become {
+    my ( $class, $supervisor, $number, $report, $stderr ) = @_;
+    $supervisor->{signals}->hand_over;
+    my @listeners   = map { [ $_->fd, $_->given ] } @{ $supervisor->{listeners} };
+    my @descriptors = $supervisor->{scoreboard}->descriptors;
+    my $text        = Sirius::Handover->give(
+        {   alive      => fileno $supervisor->{alive},
+            exchange   => [ map { fileno $_ } @{ $supervisor->{exchange} } ],
+            listeners  => \@listeners,
+            news       => fileno $report,
+            number     => $number,
+            scoreboard => $descriptors[0],
+            stderr     => fileno $stderr,
+        },
+        $supervisor->{alive},
+        @{ $supervisor->{exchange} },
+        $report, $stderr,
+        ( map { $_->[0] } @listeners ),
+        @descriptors
+    );
+    return Sirius::Command->run( VARIABLE() => $text );
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Launch - starts a generation
+
+=head1 SYNOPSIS
+
+  use Sirius::Launch;
+
+  my $child = Sirius::Launch->program( $supervisor, 2 );
+
+=head1 DESCRIPTION
+
+The first generation is a fork of the supervisor, where the application has been loaded. Every other is the original command,
+run again (L<Sirius::Command>), which finds in its environment that it is not alone and what it gets (L<Sirius::Handover>): the
+listening sockets, the exchange, the scoreboard, a pipe to report to, and one whose end of file tells that the supervisor is gone.
+What it writes to STDERR while it loads goes through a pipe, so that the supervisor can tell why a reload has failed.
+
+=head1 METHODS
+
+=head2 here
+
+  my $child = Sirius::Launch->here( $supervisor, $number );
+
+A hash: C<pid>, C<number>, and C<news>, where the generation reports. Dies when there can be no child.
+
+=head2 program
+
+  my $child = Sirius::Launch->program( $supervisor, $number );
+
+The same, with C<stderr> and C<said> besides.
+
+=head2 take
+
+  my $generation = Sirius::Launch->take(%args);
+
+In the new program: the L<Sirius::Generation> that it is to run, or nothing when it was started by an operator.
+
+=head1 SEE ALSO
+
+L<Sirius::Supervisor>, L<Sirius::Generation>.
+
+=cut

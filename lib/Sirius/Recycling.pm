@@ -1,0 +1,144 @@
+package Sirius::Recycling;
+
+use strict;
+use warnings;
+
+use POSIX       ();
+use Sirius::Log ();
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+use constant {
+    GRACE => 1,    # seconds from a request's deadline to the end of its worker: others' connections move away
+    LOOK  => 5,    # seconds between two looks at the memory of workers
+};
+
+my $page = POSIX::sysconf(POSIX::_SC_PAGESIZE);
+
+# A worker is new; spread, so that those of one age don't go in one moment
+sub begin {
+    my ( $self, $worker ) = @_;
+    my $lifetime = $self->{conf}{max_lifetime};
+    $worker->{expires} = $worker->{since} + $lifetime * ( 1 - rand 0.1 ) if $lifetime;
+    return;
+}
+
+sub due {
+    my ( $self, @workers ) = @_;
+    my @due  = map  { defined $_->{kill_at} ? $_->{kill_at} : () } @workers;
+    my @stay = grep { !$_->{leave} && !$_->{retiring} } @workers;
+    push @due, map { defined $_->{expires} ? $_->{expires} : () } @stay;
+    push @due, $self->{looked_at} + LOOK if $self->{conf}{max_rss} && @stay;
+    return @due;
+}
+
+sub look {
+    my ( $self, @workers ) = @_;
+    my $now = _now();
+    for my $worker ( grep { defined $_->{kill_at} && $_->{kill_at} <= $now } @workers ) {
+        delete $worker->{kill_at};
+        kill KILL => $worker->{pid};
+    }
+    my @stay = grep { !$_->{leave} && !$_->{retiring} } @workers;
+    for my $worker ( grep { defined $_->{expires} && $_->{expires} <= $now } @stay ) {
+        $worker->{leave} = sprintf 'max-lifetime (%d s)', $now - $worker->{since};
+    }
+    return if !$self->{conf}{max_rss} || $now < $self->{looked_at} + LOOK;
+    $self->{looked_at} = $now;
+    for my $worker ( grep { !$_->{leave} } @stay ) {
+        my $bytes = $self->resident( $worker->{pid} );
+        $worker->{leave} = sprintf 'max-rss (%d MiB)', $bytes / 2**20 if $bytes > $self->{conf}{max_rss};
+    }
+    return;
+}
+
+sub new {
+    my ( $class, $conf ) = @_;
+    return bless { conf => $conf, looked_at => _now() }, $class;
+}
+
+# Its request has run for longer than --request-timeout. The client has its answer; the worker can't be saved
+sub overdue {
+    my ( $self, $worker, $what ) = @_;
+    Sirius::Log->note("worker $worker->{pid}: $what");
+    kill USR2 => $worker->{pid};    # where is it? It says so if Perl still runs
+    $worker->{leave}   = 'its request ran for too long';
+    $worker->{kill_at} = _now() + GRACE;
+    return;
+}
+
+# Bytes of memory that a process has in RAM; 0 when it is gone
+sub resident {
+    my ( $class, $pid ) = @_;
+    open my $fh, '<', "/proc/$pid/statm" or return 0;
+    my $line = readline $fh;
+    close $fh;
+    return defined $line && $line =~ /\A\d+ (\d+)/ ? $1 * $page : 0;
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Recycling - which workers have to leave, and when
+
+=head1 SYNOPSIS
+
+  use Sirius::Recycling;
+
+  my $recycling = Sirius::Recycling->new($conf);
+  $recycling->begin($worker);
+  $recycling->look(@workers);    # sets $worker->{leave}, a reason
+
+=head1 DESCRIPTION
+
+A worker leaves when it has served enough requests, has grown too large, or is too old. It counts its requests and looks at
+its memory after each of them by itself; what it cannot see while it is idle is looked at from outside, here: its age, when
+that time comes, and its memory every 5 seconds. A worker whose request ran for longer than C<--request-timeout> is killed one
+second later.
+
+A worker is a hash of L<Sirius::Generation>: C<pid>, C<since> (monotonic seconds), C<leave> (why it has to leave) and
+C<retiring> (it does so already). This module adds C<expires> and C<kill_at>.
+
+=head1 METHODS
+
+=head2 begin
+
+  $recycling->begin($worker);
+
+Draws its time of life: 90 to 100 % of C<--max-lifetime>.
+
+=head2 due
+
+  my @times = $recycling->due(@workers);
+
+The monotonic times at which L</look> would find something.
+
+=head2 look
+
+  $recycling->look(@workers);
+
+Sets C<leave>; kills those whose time is over.
+
+=head2 new
+
+  my $recycling = Sirius::Recycling->new($conf);
+
+=head2 overdue
+
+  $recycling->overdue( $worker, $what );
+
+Its request has timed out: logs that, asks it for a stack trace, and has it replaced and killed.
+
+=head2 resident
+
+  my $bytes = Sirius::Recycling->resident($pid);
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Generation>.
+
+=cut

@@ -1,0 +1,143 @@
+package Sirius::Renewal;
+
+use strict;
+use warnings;
+
+use POSIX ();
+use Sirius;
+use Sirius::Command;
+use Sirius::Handover;
+use Sirius::Listener;
+use Sirius::Log ();
+
+use constant VARIABLE => 'SIRIUS_RENEWAL';
+
+sub become {
+    my ( $class, $supervisor )  = @_;
+    my ( $state, @descriptors ) = $class->_state($supervisor);
+    return $class->_run( 'resume', VARIABLE() => Sirius::Handover->give( $state, @descriptors ) );
+}
+
+sub resume {
+    my $class = shift;
+    my $state = Sirius::Handover->take(VARIABLE) or die "sirius: nothing to resume\n";
+    my $fh    = sub { Sirius::Handover->take_handle(shift) };
+    Sirius::Command->restore( $state->{command} );
+    $0 = join ' ', $^X, Sirius::Command->words;    ## no critic (RequireLocalizedPunctuationVars)
+    require Sirius::Supervisor;                    # which uses this module
+    my $supervisor = Sirius::Supervisor->new(
+        ( map { $_ => $state->{$_} } qw(conf generations) ),
+        alive      => $fh->( $state->{alive} ),
+        announced  => 1,
+        exchange   => [ map { $fh->($_) } @{ $state->{exchange} } ],
+        life       => $fh->( $state->{life} ),
+        listeners  => [ map { Sirius::Listener->restore($_) } @{ $state->{listeners} } ],
+        scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
+        signals    => Sirius::Signals->new( Sirius::Generation->signals ),
+        systemd    => Sirius::Systemd->restore( $state->{systemd} ),
+    );
+    $supervisor->{control} = Sirius::Control->restore( $state->{control} ) if $state->{control};
+    $supervisor->{pid}     = Sirius::PidFile->restore( $state->{pid} )     if $state->{pid};
+    my %generation = %{ $state->{generation} };
+    $supervisor->{generations}->started( { %generation, news => $fh->( $generation{news} ) } );
+    $supervisor->serve;
+    return;
+}
+
+# Does the code that is installed now load at all? The PID of a child that finds out
+sub try {
+    my ( $class, $signals ) = @_;
+    my $pid = fork;
+    return $pid if !defined $pid || $pid;
+    $signals->hand_over;
+    eval { $class->_run('tried') };
+    print {*STDERR} "sirius: $@";
+    return POSIX::_exit(1);
+}
+
+sub tried { return require Sirius::Supervisor }
+
+# What can be written down, and the descriptors in it. Code is for generations, which have the original command
+sub _state {
+    my ( $class, $supervisor ) = @_;
+    my $all       = $supervisor->{generations};
+    my ($current) = $all->all;
+    my $conf      = $supervisor->{conf};
+    my %service   = map { $_ => $supervisor->{$_}->state } grep { $supervisor->{$_} } qw(control pid);
+    my @listeners = map { $_->state } @{ $supervisor->{listeners} };
+    my @board     = $supervisor->{scoreboard}->descriptors;
+    my %state     = (
+        %service,
+        alive      => fileno $supervisor->{alive},
+        command    => Sirius::Command->state,
+        conf       => { map { $_ => $conf->{$_} } grep { !ref $conf->{$_} } keys %$conf },
+        exchange   => [ map { fileno $_ } @{ $supervisor->{exchange} } ],
+        generation => {
+            ( map { $_ => $current->{$_} } qw(number pid since ready up) ),
+            news => fileno $current->{news},
+        },
+        life        => fileno $supervisor->{life},
+        listeners   => \@listeners,
+        generations => { map { $_ => $all->{$_} } qw(last_number last_reload) },
+        scoreboard  => $board[0],
+        systemd     => $supervisor->{systemd}->state,
+    );
+    my @plain = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );
+    return ( \%state, @plain, @board, map { $_->{fd} } ( @listeners, values %service ) );
+}
+
+sub _run {
+    my ( $class, $method, %env ) = @_;
+    my @inc = map {"-I$_"} Sirius::Command->inc;
+    return Sirius::Command->run_perl( undef, { %ENV, %env }, @inc, "-M$class", '-e', "$class->$method" );
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Renewal - the supervisor takes up its own new version
+
+=head1 SYNOPSIS
+
+  use Sirius::Renewal;
+
+  Sirius::Renewal->become($supervisor);    # does not return
+
+=head1 DESCRIPTION
+
+A reload starts a new generation, which is a new program with the code that is installed now. The supervisor has its PID to
+keep, so it becomes a new program itself, by C<exec>, once the reload is done and all is quiet: its children stay its children, its
+descriptors are handed over by number, the rest as text. Before that a child tries whether that code loads.
+
+It also gives back the memory of the application, which the first generation was forked with.
+
+=head1 METHODS
+
+=head2 become
+
+  Sirius::Renewal->become($supervisor);
+
+Dies when it can't; then nothing has changed.
+
+=head2 resume
+
+What the new program calls.
+
+=head2 try
+
+  my $pid = Sirius::Renewal->try($signals);
+
+Starts a perl that loads all of this and ends with status 0, or another when that fails.
+
+=head2 tried
+
+What that perl does.
+
+=head1 SEE ALSO
+
+L<Sirius::Supervisor>, L<Sirius::Handover>, L<Sirius::Command>.
+
+=cut

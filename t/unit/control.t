@@ -1,0 +1,382 @@
+use strict;
+use warnings;
+use Fcntl      qw(FD_CLOEXEC F_GETFD F_GETFL O_NONBLOCK);
+use File::Temp qw(tempdir);
+use IO::Socket::UNIX;
+use JSON::PP ();
+use POSIX    ();
+use Socket   qw(SOL_SOCKET SO_RCVBUF SO_SNDBUF);
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Sirius::Control;
+use Sirius::Signals;
+
+# The control socket: requests in any form and pace, peers that are slow, gone or strangers
+
+my $dir  = tempdir( CLEANUP => 1 );
+my $json = JSON::PP->new->utf8->canonical;
+my $last = 0;
+
+sub try_new {
+    my $control = eval { Sirius::Control->new(@_) };
+    return $control || "$@";
+}
+
+sub new_path { return "$dir/" . ++$last }
+
+sub client {
+    my $path   = shift;
+    my $socket = IO::Socket::UNIX->new( Peer => $path ) or die "$path: $!";
+    $socket->blocking(0);
+    return $socket;
+}
+
+# What has come so far, and whether that is all
+sub answer {
+    my $socket = shift;
+    my ( $text, $got ) = ('');
+    1 while $got = sysread $socket, $text, 65_536, length $text;
+    return $text . ( defined $got ? '' : '...' );
+}
+
+sub echo {
+    my ( $request, $reply ) = @_;
+    $reply->( { ok => 1, request => $request } );
+}
+
+sub ask {
+    my ( $control, $path, $text ) = @_;
+    my $socket = client($path);
+    syswrite $socket, $text;
+    $control->serve( \&echo );
+    return answer($socket);
+}
+
+# The PIDs' exit statuses; the sub runs in a child
+sub in_child {
+    my $code = shift;
+    my $pid  = fork;
+    die "fork: $!"                 if !defined $pid;
+    POSIX::_exit( $code->() || 0 ) if !$pid;
+    waitpid $pid, 0;
+    return $? >> 8;
+}
+
+subtest 'Its file' => sub {
+    my $path    = new_path();
+    my $mask    = umask 0;
+    my $control = try_new($path);
+    is umask($mask), 0, 'the umask is as it was';
+    ok -S $path, 'a socket';
+    is sprintf( '%04o', ( stat _ )[2] & 07777 ), '0600', 'for its owner alone, whatever the umask';
+    is_deeply [ glob "$path*" ], [$path], 'nothing else is left';
+    ok fcntl( $control->handle, F_GETFL, 0 ) & O_NONBLOCK, 'non-blocking';
+    ok fcntl( $control->handle, F_GETFD, 0 ) & FD_CLOEXEC, 'closed on exec';
+
+    is try_new($path), "sirius: --control $path: already in use\n", 'one that is alive is not replaced';
+    is in_child( sub { undef $control; 0 } ), 0,                    'a child destroys its copy';
+    ok -S $path, 'the file stays';
+    is ask( $control, $path, qq({"command":"status"}\n) ),
+        qq({"ok":1,"request":{"command":"status","wait":0}}\n), 'and works';
+
+    rename $path, "$path.old" or die $!;
+    my $other = try_new($path);
+    $control->close;
+    ok -S $path, 'the file of another is not removed';
+    $other->close;
+    ok !-e $path, 'its own is';
+};
+
+subtest 'In the way' => sub {
+    my $path  = new_path();
+    my $stale = IO::Socket::UNIX->new( Local => $path, Listen => 1 ) or die $!;
+    close $stale;
+    ok -S $path, 'a socket that was left behind';
+    my $control = try_new($path);
+    isa_ok $control, 'Sirius::Control', 'is replaced';
+    undef $control;
+    ok !-e $path, 'removed with the object';
+
+    open my $file, '>', $path or die $!;
+    close $file;
+    is try_new($path), "sirius: --control $path: the path exists and is no socket\n", 'a file is not touched';
+    ok -f $path, 'it is there still';
+    like try_new("$dir/none/x"), qr{\Asirius: --control \Q$dir\E/none/x: No such file}, 'no such directory';
+    like try_new('@name'), qr/\Asirius: --control \@name: an abstract socket has no permissions/, 'abstract';
+    my $long = "$dir/" . 'x' x 100;
+    like try_new($long), qr/\Asirius: --control \Q$long\E: the path has \d+ bytes, at most 99/, 'too long';
+};
+
+subtest 'A path that is relative is found again after chdir' => sub {
+    require Cwd;
+    my $home = Cwd::getcwd();
+    my $mine = tempdir( CLEANUP => 1 );
+    chdir $mine or die $!;
+    my $control = try_new('sock');
+    chdir $home or die $!;
+    ok -S "$mine/sock", 'made';
+    $control->close;
+    ok !-e "$mine/sock", 'removed';
+};
+
+my $path    = new_path();
+my $control = try_new($path);
+
+subtest 'Requests' => sub {
+    my %case = (
+        '{"command":"status"}'                          => '{"command":"status","wait":0}',
+        '{"command":"reload","wait":true}'              => '{"command":"reload","wait":1}',
+        '{"command":"stop","wait":false}'               => '{"command":"stop","wait":0}',
+        '{"command":"workers","workers":12}'            => '{"command":"workers","wait":0,"workers":12}',
+        '{"command":"workers","workers":"3","wait":1}'  => '{"command":"workers","wait":1,"workers":3}',
+        " { \"command\" : \"status\",\t\"more\":[] }\r" => '{"command":"status","wait":0}',
+    );
+    for my $text ( sort keys %case ) {
+        is ask( $control, $path, "$text\n" ), qq({"ok":1,"request":$case{$text}}\n), $text;
+    }
+    is ask( $control, $path, qq({"command":"status"}\n{"command":"stop"}\n) ),
+        qq({"ok":1,"request":{"command":"status","wait":0}}\n), 'one for each connection';
+};
+
+subtest 'Bad requests' => sub {
+    my $large = '{"command":"status","x":"' . 'x' x 65_510 . '"}';
+    my @case  = (
+        [ '',                                      'this is no JSON object' ],
+        [ 'status',                                'this is no JSON object' ],
+        [ '"status"',                              'this is no JSON object' ],
+        [ '["status"]',                            'this is no JSON object' ],
+        [ '{"command":"status"',                   'this is no JSON object' ],
+        [ '[' x 60_000,                            'this is no JSON object' ],
+        [ "\xff\xfe",                              'this is no JSON object' ],
+        [ '{}',                                    'there is no command' ],
+        [ '{"command":null}',                      'there is no command' ],
+        [ '{"command":{"status":1}}',              'there is no command' ],
+        [ '{"command":"fly"}',                     q(the command 'fly' is unknown) ],
+        [ '{"command":"workers"}',                 'workers is not a whole number above 0' ],
+        [ '{"command":"workers","workers":0}',     'workers is not a whole number above 0' ],
+        [ '{"command":"workers","workers":-1}',    'workers is not a whole number above 0' ],
+        [ '{"command":"workers","workers":1.5}',   'workers is not a whole number above 0' ],
+        [ '{"command":"workers","workers":[1]}',   'workers is not a whole number above 0' ],
+        [ '{"command":"workers","workers":"1\n"}', 'workers is not a whole number above 0' ],
+        [ $large,                                  'a request has at most 65536 bytes' ],
+        [ 'x' x 70_000,                            'a request has at most 65536 bytes' ],
+    );
+    for my $case (@case) {
+        my ( $text, $error ) = @$case;
+        my $name = length $text > 50 ? length($text) . ' bytes' : "'$text'";
+        my $got  = ask( $control, $path, "$text\n" );
+        is_deeply eval { $json->decode($got) } || $got, { ok => 0, error => $error }, $name;
+    }
+    chop( my $fits = $large );
+    substr $fits, -2, 2, '"}';
+    like ask( $control, $path, "$fits\n" ), qr/"ok":1/, length($fits) . ' bytes are allowed';
+};
+
+subtest 'In pieces' => sub {
+    my $socket = client($path);
+    my $calls  = 0;
+    for my $byte ( split //, qq({"command":"status"}\n) ) {
+        is $calls, 0, 'not yet' if $byte eq "\n";
+        syswrite $socket, $byte;
+        $control->serve( sub { $calls++; echo(@_) } );
+    }
+    is $calls, 1, 'one call';
+    like answer($socket), qr/\A\{"ok":1.*\}\n\z/, 'one answer';
+};
+
+subtest 'Several at once, answered in any order, once' => sub {
+    my @socket = map { client($path) } 1 .. 3;
+    my @reply;
+    syswrite $socket[ $_ - 1 ], sprintf qq({"command":"workers","workers":%d}\n), $_ for 1 .. 3;
+    $control->serve( sub { my ( $request, $reply ) = @_; $reply[ $request->{workers} ] = $reply } );
+    is_deeply [ map { answer($_) } @socket ], [ ('...') x 3 ], 'they wait';
+    $control->serve( sub { fail 'no second call' } );
+    $reply[$_]->( { ok => 1, number => $_ } )      for 3, 1, 2;
+    $reply[$_]->( { ok => 0, error  => 'twice' } ) for 3, 1, 2;
+    is_deeply [ map { answer($_) } @socket ], [ map {qq({"number":$_,"ok":1}\n)} 1 .. 3 ], 'each has its own';
+    is_deeply $control->{clients}, {}, 'nobody is left';
+};
+
+subtest 'A peer that is slow to read delays nobody' => sub {
+    my $socket = client($path);
+    my $big    = 'x' x 3_000_000;
+    syswrite $socket, qq({"command":"status"}\n);
+    my $start = time;
+    $control->serve( sub { $_[1]->( { ok => 1, big => $big } ) } );
+    is ask( $control, $path, qq({"command":"status"}\n) ),
+        qq({"ok":1,"request":{"command":"status","wait":0}}\n), 'another one is served meanwhile';
+    my ( $text, $rounds ) = ( '', 0 );
+    while ( $text !~ /\n\z/ && $rounds++ < 10_000 ) {
+        my $got = answer($socket);
+        $text .= $got =~ s/\.\.\.\z//r;
+        $control->serve( sub { fail 'no second call' } );
+    }
+    is length $text, length(qq({"big":"$big","ok":1}\n)), 'it gets all of it';
+    cmp_ok $rounds, '>', 1, 'in several pieces';
+};
+
+subtest 'A peer that has gone is forgotten' => sub {
+    local $SIG{PIPE} = sub { fail 'no SIGPIPE' };
+    my ( $late, @unwatched );
+    my $mine = new_path();
+    my $own  = try_new( $mine, watch => sub { }, unwatch => sub { push @unwatched, shift } );
+    for my $case ( [ 'silent', '' ], [ 'in the middle', '{"comm' ] ) {
+        my $socket = client($mine);
+        syswrite $socket, $case->[1];
+        $own->serve( \&echo );
+        is scalar( keys %{ $own->{clients} } ), 1, "$case->[0]: known";
+        close $socket;
+        $own->serve( \&echo );
+        is scalar( keys %{ $own->{clients} } ), 0, "$case->[0]: forgotten";
+    }
+    my $socket = client($mine);
+    syswrite $socket, qq({"command":"reload","wait":true}\n);
+    $own->serve( sub { $late = $_[1] } );
+    close $socket;
+    $own->serve( \&echo );
+    is scalar( keys %{ $own->{clients} } ), 0, 'waiting: forgotten';
+    $late->( { ok => 1 } );
+    pass 'a late reply is dropped';
+
+    $socket = client($mine);
+    syswrite $socket, qq({"command":"reload","wait":true}\n);
+    $own->serve( sub { $late = $_[1] } );
+    close $socket;
+    $late->( { ok => 1 } );
+    is scalar( keys %{ $own->{clients} } ), 0, 'nor is a reply written that comes before its end was noticed';
+    is scalar(@unwatched),                  4, 'each was unwatched';
+
+    undef $own;
+    ok !-e $mine, 'who keeps a reply does not keep the socket';
+    $late->( { ok => 1 } );
+};
+
+subtest 'Who has closed only the own direction still gets the answer' => sub {
+    my $late;
+    my $socket = client($path);
+    syswrite $socket, qq({"command":"reload","wait":true}\n);
+    shutdown $socket, 1;
+    $control->serve( sub { $late = $_[1] } );
+    $control->serve( \&echo );
+    $late->( { ok => 1 } );
+    is answer($socket), qq({"ok":1}\n), 'here it is';
+};
+
+subtest 'Silent connections do not lock others out' => sub {
+    my @silent = map {
+        my $one = client($path);
+        $control->serve( \&echo ) if !( $_ % 50 );
+        $one;
+    } 1 .. 100;
+    $control->serve( \&echo );
+    is scalar( keys %{ $control->{clients} } ), 64, 'a bound';
+    like ask( $control, $path, qq({"command":"status"}\n) ), qr/"ok":1/, 'who asks is served';
+    is answer( $silent[0] ),  '',    'the oldest was dropped';
+    is answer( $silent[99] ), '...', 'the youngest was not';
+    close $_ for @silent;
+    $control->serve( \&echo );
+};
+
+subtest 'What the answer may be' => sub {
+    my %case = (
+        "caf\xc3\xa9" => "caf\xe9",
+        "caf\xe9"     => "caf\xe9",
+        "\x{263a}"    => "\x{263a}",
+        "a\nb\e[1m"   => "a\nb\e[1m",
+    );
+    for my $text ( sort keys %case ) {
+        my $socket = client($path);
+        syswrite $socket, qq({"command":"status"}\n);
+        $control->serve( sub { $_[1]->( { ok => 1, text => $text, object => $control } ) } );
+        my $line = answer($socket);
+        is $line =~ tr/\n//, 1, 'one line';
+        is eval { $json->decode($line)->{text} }, $case{$text}, sprintf 'UTF-8 of %vx', $text;
+    }
+    my $socket = client($path);
+    syswrite $socket, qq({"command":"status"}\n);
+    local $SIG{__DIE__} = sub { fail 'the handler of the application is not called' };
+    $control->serve( sub { die "no luck\n" } );
+    is answer($socket), qq({"error":"no luck","ok":0}\n), 'an exception';
+};
+
+subtest 'Other users are refused, even when the file is open to them' => sub {
+    plan skip_all => 'needs root' if $>;
+    my $nobody = getpwnam 'nobody';
+    plan skip_all => 'there is no nobody' if !$nobody;
+    my $open = tempdir( CLEANUP => 1 );
+    chmod 0755, $open;
+    my $mine      = "$open/sock";
+    my $own       = try_new($mine);
+    my $as_nobody = sub {
+        my $code = shift;
+        my $pid  = fork;
+        return $pid if $pid;
+        ( $(, $) ) = ( 65_534, '65534 65534' );
+        ( $<, $> ) = ( $nobody, $nobody );
+        POSIX::_exit( $code->() );
+    };
+    waitpid $as_nobody->( sub { return IO::Socket::UNIX->new( Peer => $mine ) ? 1 : 0 } ), 0;
+    is $?, 0, 'the file keeps them out';
+    chmod 0666, $mine;
+    my $pid = $as_nobody->( sub {
+        my $socket = IO::Socket::UNIX->new( Peer => $mine ) or return 2;
+        syswrite $socket, qq({"command":"stop"}\n);
+        my $line = readline $socket;
+        return defined $line
+            && $line eq qq({"error":"user $nobody may not control this server","ok":0}\n) ? 0 : 3;
+    } );
+    my $until = time + 20;
+    while ( !waitpid $pid, POSIX::WNOHANG() ) {
+        $own->serve( sub { fail 'not called' } );
+        sleep 0.01;
+        last if time > $until;
+    }
+    is $?, 0, 'and so does the server';
+};
+
+subtest 'With Sirius::Signals nothing is polled' => sub {
+    my $mine    = new_path();
+    my $signals = Sirius::Signals->new('TERM');
+    my $own     = try_new(
+        $mine,
+        watch   => sub { $signals->watch(shift) },
+        unwatch => sub { $signals->unwatch(shift) },
+    );
+    $signals->watch( $own->handle );
+    my $big = 'x' x 2_000_000;
+    pipe my $read, my $write or die $!;
+    my $pid = fork;
+    if ( !$pid ) {
+        close $read;
+        $signals->hand_over;
+        my $socket = IO::Socket::UNIX->new( Peer => $mine ) or POSIX::_exit(1);
+        sleep 0.1;
+        syswrite $socket, '{"command":';
+        sleep 0.1;
+        syswrite $socket, qq("status"}\n);
+        sleep 0.1;
+        my $text = '';
+        sleep 0.001 while sysread $socket, $text, 65_536, length $text;
+        POSIX::_exit( length $text == length(qq({"big":"$big","ok":1}\n)) ? 0 : 2 );
+    }
+    close $write;
+    my ( $woken, $done, $until ) = ( 0, 0, time + 30 );
+    while ( !$done && time < $until ) {
+        my @names = $signals->wait(30);
+        last if grep { $_ eq 'ALRM' } @names;
+        $woken++;
+        $own->serve( sub { $_[1]->( { ok => 1, big => $big } ) } );
+        $done = 1 if $woken > 3 && !%{ $own->{clients} };
+    }
+    ok $done, 'woken for the connection, each piece of the request, and room for the answer';
+    waitpid $pid, 0;
+    is $?, 0, 'the answer is whole';
+    is_deeply [ map { fileno $_ } @{ $signals->{watched} } ], [ fileno $own->handle ],
+        'only the listener is watched';
+    $signals->release;
+};
+
+$control->close;
+ok !-e $path, 'the file is removed';
+
+done_testing;

@@ -1,0 +1,155 @@
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use Socket     qw(AF_UNIX MSG_DONTWAIT SOCK_DGRAM pack_sockaddr_un);
+use Test::More;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
+use Sirius::Systemd;
+
+my $dir = tempdir( CLEANUP => 1 );
+delete @ENV{ grep {/\A(?:LISTEN|NOTIFY|WATCHDOG)_/} keys %ENV };
+
+# What systemd would have
+sub notify_socket {
+    my $address = shift;
+    socket my $fh, AF_UNIX, SOCK_DGRAM, 0 or die "socket: $!";
+    bind $fh, pack_sockaddr_un( $address =~ s/\A\@/\0/r ) or die "bind $address: $!";
+    return $fh;
+}
+
+sub received {
+    my $fh = shift;
+    my @messages;
+    while ( defined recv $fh, my $text, 65_536, MSG_DONTWAIT ) {
+        push @messages, $text;
+    }
+    return @messages;
+}
+
+sub in_env {
+    my ( $env, $code ) = @_;
+    local @ENV{ keys %$env } = values %$env;
+    return $code->();
+}
+
+sub left {
+    return join ' ', sort grep {/\A(?:LISTEN|NOTIFY|WATCHDOG)_/} keys %ENV;
+}
+
+subtest 'Without systemd' => sub {
+    my $systemd = Sirius::Systemd->new;
+    is_deeply [ $systemd->due ],                [], 'nothing is due';
+    is_deeply [ $systemd->notify('READY=1') ],  [], 'nobody is told';
+    is_deeply [ $systemd->watchdog ],           [], 'no ping';
+    is_deeply [ Sirius::Systemd->descriptors ], [], 'no descriptors';
+    is_deeply [ Sirius::Systemd->forget ],      [], 'nothing to forget';
+};
+
+for my $address ( "$dir/notify", $^O eq 'linux' ? "\@sirius-test-$$" : () ) {
+    subtest "NOTIFY_SOCKET=$address" => sub {
+        my $socket  = notify_socket($address);
+        my $systemd = in_env(
+            { NOTIFY_SOCKET => $address },
+            sub {
+                my $systemd = Sirius::Systemd->new;
+                is left(), '', 'children will not know of it';
+                $systemd;
+            }
+        );
+        $systemd->notify( 'READY=1', "MAINPID=$$" );
+        $systemd->notify("STATUS=two\nlines");
+        $systemd->notify("STATUS=\x{263a}");
+        is_deeply [ received($socket) ],
+            [ "READY=1\nMAINPID=$$", 'STATUS=two lines', "STATUS=\xe2\x98\xba" ], 'one message for each call';
+        is_deeply [ $systemd->due ], [], 'no watchdog';
+    };
+}
+
+subtest 'A message that nobody takes neither blocks nor kills' => sub {
+    my $socket  = notify_socket("$dir/full");
+    my $systemd = in_env( { NOTIFY_SOCKET => "$dir/full" }, sub { Sirius::Systemd->new } );
+    ok eval { $systemd->notify( 'STATUS=' . 'x' x 5000 ) for 1 .. 1000; 1 }, 'the queue is full';
+    cmp_ok scalar( () = received($socket) ), '>', 0, 'what went in is there';
+    close $socket;
+    ok eval { $systemd->notify('READY=1'); 1 }, 'nobody listens';
+    unlink "$dir/full";
+    $! = 7;
+    my $alive = eval { $systemd->notify('READY=1'); 1 };
+    is 0 + $!, 7, 'errno is the same';
+    ok $alive, 'nothing is there';
+
+    for my $bad ( 'relative', '', 'vsock:2:1', '/' . 'x' x 300 ) {
+        my $other = in_env( { NOTIFY_SOCKET => $bad }, sub { Sirius::Systemd->new } );
+        ok eval { $other->notify('READY=1'); 1 }, "'" . substr( $bad, 0, 20 ) . q(': ignored);
+    }
+};
+
+subtest 'Watchdog' => sub {
+    my $socket  = notify_socket("$dir/watchdog");
+    my %env     = ( NOTIFY_SOCKET => "$dir/watchdog", WATCHDOG_USEC => 400_000 );
+    my $before  = clock_gettime(CLOCK_MONOTONIC);
+    my $systemd = in_env( { %env, WATCHDOG_PID => $$ }, sub { Sirius::Systemd->new } );
+    my ($due)   = $systemd->due;
+    cmp_ok $due, '>=', $before + 0.2,                               'due after half of it';
+    cmp_ok $due, '<=', clock_gettime(CLOCK_MONOTONIC) + 0.2 + 1e-6, 'and not later';
+    $systemd->{due} = clock_gettime(CLOCK_MONOTONIC) + 3600;
+    $systemd->watchdog;
+    is_deeply [ received($socket) ], [], 'not before it is due';
+    $systemd->{due} = $due;
+    sleep 0.01 while clock_gettime(CLOCK_MONOTONIC) < $due;
+    $systemd->watchdog;
+    is_deeply [ received($socket) ], ['WATCHDOG=1'], 'when it is due';
+    cmp_ok( ( $systemd->due )[0], '>=', $due + 0.2, 'the next' );
+
+    my $any = in_env( {%env}, sub { Sirius::Systemd->new } );
+    is scalar( () = $any->due ), 1, 'without WATCHDOG_PID: ours';
+    for my $case (
+        [ WATCHDOG_PID  => getppid ],
+        [ WATCHDOG_USEC => 0 ],
+        [ WATCHDOG_USEC => 'x' ],
+        [ NOTIFY_SOCKET => '' ]
+        )
+    {
+        my $other = in_env( { %env, @$case }, sub { Sirius::Systemd->new } );
+        is_deeply [ $other->due ], [], "@$case: none";
+    }
+};
+
+subtest 'LISTEN_FDS' => sub {
+    my @case = (
+        [ [ 2, $$,      'web:' ], [ { fd => 3, name => 'web' }, { fd => 4, name => 'unknown' } ] ],
+        [ [ 1, $$,      undef ],  [ { fd => 3, name => 'unknown' } ] ],
+        [ [ 1, $$,      'a:b' ],  [ { fd => 3, name => 'a' } ] ],
+        [ [ 0, $$,      '' ],     [] ],
+        [ [ 1, getppid, 'web' ],  [], 'LISTEN_PID is another process' ],
+        [ [ 1, undef,   'web' ],  [], 'LISTEN_PID is missing' ],
+    );
+    for my $case (@case) {
+        my ( $values, $want, $name ) = @$case;
+        my %env;
+        @env{qw(LISTEN_FDS LISTEN_PID LISTEN_FDNAMES)} = @$values;
+        delete @env{ grep { !defined $env{$_} } keys %env };
+        in_env(
+            \%env,
+            sub {
+                is_deeply [ Sirius::Systemd->descriptors ], $want, $name || join ' ', %env;
+                is left(), '', 'children will not know of them';
+            }
+        );
+    }
+    in_env(
+        { LISTEN_FDS => 'many', LISTEN_PID => $$ },
+        sub {
+            eval { Sirius::Systemd->descriptors };
+            is $@, "sirius: LISTEN_FDS: 'many' is no number of descriptors\n", 'right error';
+        }
+    );
+};
+
+subtest 'Variables of another process' => sub {
+    my %env
+        = map { $_ => 1 } qw(LISTEN_FDS LISTEN_PID LISTEN_FDNAMES NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID);
+    in_env( \%env, sub { Sirius::Systemd->forget; is left(), '', 'forgotten' } );
+};
+
+done_testing;

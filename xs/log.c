@@ -1,0 +1,234 @@
+/*
+ * log: a PerlIO layer for STDERR that many processes share. Each line, however long, leaves in one write(2), so that lines
+ * of several processes do not mix; with the argument "prefix" each begins with "2026-11-21T23:05:01Z PID LEVEL ".
+ *
+ * The bytes go to the descriptor directly: perl's own buffer below would split them. What has no newline yet is held,
+ * whatever flushes, as perl flushes after each piece of a line; it belongs to the process that wrote it.
+ */
+#include "sirius.h"
+
+#include "perliol.h"
+
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    HELD_MAX = 64 * 1024, /* a longer line that comes in pieces is cut here */
+    STAMP_MAX = 64,       /* time, PID, level */
+};
+
+typedef struct log_layer {
+    struct _PerlIO base;
+    char *buf; /* the line that has begun, its prefix included */
+    size_t len, cap;
+    pid_t owner;      /* of what is in buf: after a fork it is the parent's */
+    bool prefix, cut; /* cut: the last line ended at HELD_MAX */
+} log_layer;
+
+/* Lines that the server makes itself say "[sirius PID] " in front. Returns its length, 0 when it is not there. */
+static size_t server_mark(const char *at, size_t len, long *pid)
+{
+    static const char mark[] = "[sirius ";
+    size_t i = sizeof mark - 1;
+    long number = 0;
+    if (len < i || memcmp(at, mark, i) != 0)
+        return 0;
+    while (i < len && isDIGIT(at[i]) && number < 100000000)
+        number = number * 10 + (at[i++] - '0');
+    if (!number || len < i + 2 || at[i] != ']' || at[i + 1] != ' ')
+        return 0;
+    *pid = number;
+    return i + 2;
+}
+
+/* psgi.errors is printed to, and what the server says of a dead application comes out of a call; all else warns. */
+static const char *level_of_op(pTHX)
+{
+    switch (PL_op ? PL_op->op_type : OP_NULL) {
+    case OP_PRINT:
+    case OP_PRTF:
+    case OP_SAY:
+    case OP_DIE:
+    case OP_ENTERSUB:
+        return "error";
+    default:
+        return "warn";
+    }
+}
+
+static void append(log_layer *l, const char *at, size_t len)
+{
+    if (l->cap - l->len < len) {
+        l->cap = (l->len + len) * 2;
+        Renew(l->buf, l->cap, char);
+    }
+    memcpy(l->buf + l->len, at, len);
+    l->len += len;
+}
+
+static void stamp(log_layer *l, long pid, const char *level)
+{
+    char text[STAMP_MAX];
+    time_t now = time(NULL);
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    size_t n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    n += (size_t)snprintf(text + n, sizeof text - n, " %ld %s ", pid, level);
+    append(l, text, n);
+}
+
+/* One line or a part of it. Returns the level of what follows in the same breath: a stack trace has many lines. */
+static const char *add_line(pTHX_ log_layer *l, const char *at, size_t len, const char *level)
+{
+    long pid = l->owner;
+    size_t mark = server_mark(at, len, &pid);
+    bool begins = !l->len || l->buf[l->len - 1] == '\n';
+    if (mark && !begins) /* behind the unfinished line of an application */
+        append(l, "\n", 1);
+    if (mark && !(PL_op && PL_op->op_type == OP_ENTERSUB))
+        level = "notice";
+    if (l->prefix && (mark || begins)) {
+        stamp(l, pid, level);
+        if (mark)
+            append(l, "sirius: ", 8);
+        at += mark;
+        len -= mark;
+    }
+    append(l, at, len);
+    return level;
+}
+
+/* Writes the first n bytes of buf. False: errno says why, and they are lost. */
+static bool write_out(pTHX_ PerlIO *f, log_layer *l, size_t n)
+{
+    int fd = PerlIO_fileno(f);
+    size_t done = 0;
+    while (done < n) {
+        ssize_t r = write(fd, l->buf + done, n - done);
+        if (r > 0) {
+            done += (size_t)r;
+        } else if (r == 0) {
+            break;
+        } else if (errno == EAGAIN) { /* a pipe that somebody else has made non-blocking */
+            struct pollfd p = {.fd = fd, .events = POLLOUT};
+            poll(&p, 1, -1);
+        } else if (errno != EINTR) {
+            break;
+        }
+    }
+    l->len -= n;
+    memmove(l->buf, l->buf + n, l->len);
+    if (l->cap > 4 * HELD_MAX && l->len <= HELD_MAX) {
+        l->cap = 2 * HELD_MAX;
+        Renew(l->buf, l->cap, char);
+    }
+    return done == n;
+}
+
+static SSize_t log_write(pTHX_ PerlIO *f, const void *data, Size_t count)
+{
+    log_layer *l = PerlIOSelf(f, log_layer);
+    const char *at = data, *end = at + count;
+    const char *level = level_of_op(aTHX);
+    pid_t self = getpid();
+    if (l->owner != self) {
+        l->owner = self;
+        l->len = 0;
+        l->cut = false;
+    }
+    if (l->cut && count && *at == '\n')
+        at++;
+    l->cut = l->cut && !count;
+    size_t whole = 0;
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *next = newline ? newline + 1 : end;
+        level = add_line(aTHX_ l, at, (size_t)(next - at), level);
+        if (newline)
+            whole = l->len;
+        at = next;
+    }
+    if (l->len - whole > HELD_MAX + STAMP_MAX) {
+        append(l, "\n", 1);
+        whole = l->len;
+        l->cut = true;
+    }
+    return !whole || write_out(aTHX_ f, l, whole) ? (SSize_t)count : -1;
+}
+
+/* No line will be finished any more. */
+static void finish(pTHX_ PerlIO *f)
+{
+    log_layer *l = PerlIOSelf(f, log_layer);
+    if (!l->len || l->owner != getpid())
+        return;
+    append(l, "\n", 1);
+    write_out(aTHX_ f, l, l->len);
+}
+
+static IV log_pushed(pTHX_ PerlIO *f, const char *mode, SV *arg, PerlIO_funcs *tab)
+{
+    log_layer *l = PerlIOSelf(f, log_layer);
+    IV code = PerlIOBase_pushed(aTHX_ f, mode, arg, tab);
+    l->prefix = arg && SvOK(arg) && strEQ(SvPV_nolen(arg), "prefix");
+    if (code == 0 && PerlIOValid(PerlIONext(f))) {
+        PerlIO_flush(PerlIONext(f));
+        l->base.flags |= PerlIOBase(PerlIONext(f))->flags & PERLIO_F_UTF8;
+    }
+    return code;
+}
+
+static IV log_popped(pTHX_ PerlIO *f)
+{
+    log_layer *l = PerlIOSelf(f, log_layer);
+    finish(aTHX_ f);
+    Safefree(l->buf);
+    l->buf = NULL;
+    l->len = l->cap = 0;
+    return PerlIOBase_popped(aTHX_ f);
+}
+
+static IV log_close(pTHX_ PerlIO *f)
+{
+    finish(aTHX_ f);
+    return PerlIOBase_close(aTHX_ f);
+}
+
+static IV log_flush(pTHX_ PerlIO *f)
+{
+    return PerlIOValid(PerlIONext(f)) ? PerlIO_flush(PerlIONext(f)) : 0;
+}
+
+static SV *log_getarg(pTHX_ PerlIO *f, CLONE_PARAMS *param, int flags)
+{
+    PERL_UNUSED_ARG(param);
+    PERL_UNUSED_ARG(flags);
+    return PerlIOSelf(f, log_layer)->prefix ? newSVpvs("prefix") : newSV(0);
+}
+
+/* PERLIO_K_RAW: binmode leaves it where it is. PERLIO_K_DESTRUCT: it is popped, and so finished, when perl ends. */
+static PERLIO_FUNCS_DECL(log_funcs) = {
+    .fsize = sizeof(PerlIO_funcs),
+    .name = "sirius_log",
+    .size = sizeof(log_layer),
+    .kind = PERLIO_K_RAW | PERLIO_K_DESTRUCT,
+    .Pushed = log_pushed,
+    .Popped = log_popped,
+    .Binmode = PerlIOBase_binmode,
+    .Getarg = log_getarg,
+    .Fileno = PerlIOBase_fileno,
+    .Dup = PerlIOBase_dup,
+    .Write = log_write,
+    .Close = log_close,
+    .Flush = log_flush,
+    .Eof = PerlIOBase_eof,
+    .Error = PerlIOBase_error,
+    .Clearerr = PerlIOBase_clearerr,
+    .Setlinebuf = PerlIOBase_setlinebuf,
+};
+
+void sirius_log_boot(pTHX)
+{
+    PerlIO_define_layer(aTHX_ PERLIO_FUNCS_CAST(&log_funcs));
+}
