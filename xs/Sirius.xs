@@ -189,6 +189,13 @@ PPCODE:
     for (uint32_t i = 0; i < self->slots; i++)
         mPUSHi(self->rows[i].bell);
 
+bool
+stopping(sr_scoreboard *self)
+CODE:
+    RETVAL = atomic_load_explicit(&self->stopping, memory_order_relaxed);
+OUTPUT:
+    RETVAL
+
 void
 stop(sr_scoreboard *self)
 CODE:

@@ -33,8 +33,8 @@ sub run_perl {
     my ( $class, $dir, $env, @args ) = @_;
     defined $dir && ( chdir $dir or die "chdir $dir: $!\n" );
     local %ENV = %$env;
-    no warnings 'exec';    # its failure is our exception
-    exec {$^X} $^X, @args or die "exec $^X: $!\n";
+    { exec {$^X} $^X, @args }
+    die "exec $^X: $!\n";
 }
 
 sub state { return { cwd => $cwd, env => {%env}, inc => [@inc], words => [@words] } }

@@ -10,11 +10,12 @@ use IO::Poll     qw(POLLHUP);
 use JSON::PP     ();
 use Scalar::Util qw(weaken);
 use Sirius::Handover;
-use Socket       qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
+use Socket qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
 
 use constant {
     BACKLOG     => 64,
     CLIENTS_MAX => 64,       # connections at a time
+    KEPT_MAX    => 256,      # bytes of a request that an exec may interrupt: the environment holds 128 KiB
     PATH_MAX    => 99,       # bytes of sun_path without its NUL, less the longest ".PID"
     REQUEST_MAX => 65536,    # bytes
 };
@@ -72,19 +73,35 @@ sub serve {
 
 sub restore {
     my ( $class, $state ) = @_;
-    my $fh = Sirius::Handover->take_handle( $state->{fd} );
-    return bless { clients => {}, last => 0, fh => $fh, map { $_ => $state->{$_} } qw(bound path) }, $class;
+    my $fh   = Sirius::Handover->take_handle( $state->{fd} );
+    my $self = bless { clients => {}, fh => $fh, last => 0, restored => 1 }, $class;
+    $self->{$_} = $state->{$_} for qw(bound path);
+    for my $client ( @{ $state->{clients} } ) {
+        my ( $fd, $text ) = @$client;
+        utf8::downgrade($text);
+        $self->_add( Sirius::Handover->take_handle($fd), $text );
+    }
+    return $self;
 }
 
+# Who has asked for nothing yet stays connected
 sub state {
-    my $self = shift;
-    return { fd => fileno $self->{fh}, map { $_ => $self->{$_} } qw(bound path) };
+    my $self   = shift;
+    my @silent = grep { !$_->{asked} && length $_->{in} <= KEPT_MAX } $self->_clients;
+    Sirius::Handover->give( {}, map { $_->{fh} } @silent );
+    return {
+        clients => [ map { [ fileno $_->{fh}, $_->{in} ] } @silent ],
+        fd      => fileno $self->{fh},
+        map { $_ => $self->{$_} } qw(bound path)
+    };
 }
 
 sub watch {
     my ( $self, $watch, $unwatch ) = @_;
     @{$self}{qw(watch unwatch)} = ( $watch, $unwatch );
-    return $watch->( $self->{fh} );
+    $watch->($_) for $self->{fh}, map { $_->{fh} } $self->_clients;
+    kill IO => $$ if delete $self->{restored};    # what came last has woken the program before this one
+    return;
 }
 
 sub _accept {
@@ -96,9 +113,8 @@ sub _accept {
             return;
         }
         $self->_make_room;
-        my $client = { fh => $fh, in => '', number => ++$self->{last} };
         _prepare($fh);
-        $self->{clients}{ $client->{number} } = $client;
+        my $client = $self->_add( $fh, '' );
         $self->{watch}->($fh) if $self->{watch};    # before it is read: what comes later, wakes
 
         # The mode of the file says the same; a second lock, should somebody open the first
@@ -107,6 +123,12 @@ sub _accept {
             if $uid != 0 && $uid != $>;
     }
     return;
+}
+
+sub _add {
+    my ( $self, $fh, $text ) = @_;
+    my $number = ++$self->{last};
+    return $self->{clients}{$number} = { fh => $fh, in => $text, number => $number };
 }
 
 # Once; a client that has gone in the meantime gets nothing
@@ -352,13 +374,17 @@ In another program of the same process: from L</state>, with the descriptors it 
 
 =head2 state
 
-What can be written down; C<fd> is a descriptor to keep open.
+  my $state = $control->state;
+
+What can be written down, in front of an exec; C<fd> is a descriptor to keep open. Clients that have asked for nothing yet
+are in it, and their descriptors are kept open here.
 
 =head2 watch
 
   $control->watch( sub { my $handle = shift }, sub { my $handle = shift } );
 
-Calls the first for the listening handle and each that is accepted, the second before one of those is closed.
+Calls the first for the listening handle and each client's, now and when it is accepted, the second before one of those is
+closed. For L<Sirius::Signals>: after L</restore> it sends this process C<SIGIO> once.
 
 =head1 SEE ALSO
 

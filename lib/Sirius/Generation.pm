@@ -6,34 +6,38 @@ use warnings;
 use IO::Handle ();
 use List::Util qw(min);
 use POSIX      qw(WNOHANG);
+use Sirius::Backoff;
 use Sirius::Cause;
+use Sirius::ForkCheck;
 use Sirius::Hooks;
 use Sirius::Log ();
 use Sirius::Recycling;
 use Sirius::Signals;
+use Sirius::Title;
 use Sirius::Worker;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
-use constant {
-    BACKOFF_MAX => 30,    # seconds between two attempts to start a worker that never gets ready
-    FAST_STOP   => 1,     # seconds that INT leaves to running application calls
-};
+use constant FAST_STOP => 1;    # seconds that INT leaves to running application calls
 
 sub new {
     my ( $class, %args ) = @_;
-    return bless { failures => 0, heard => '', not_before => 0, stopping => 0, workers => {}, %args }, $class;
+    return bless { heard => '', stopping => 0, workers => {}, %args }, $class;
 }
 
 sub run {
     my $self = shift;
     $self->{signals} ||= Sirius::Signals->new( $self->signals );
+    $self->{backoff}   = Sirius::Backoff->new( $self->{conf} );
     $self->{recycling} = Sirius::Recycling->new( $self->{conf} );
     @{$self}{qw(news report)} = _pipe();
     $self->{signals}->watch( $self->{news} );
 
     # A description of our own: who gets the signal is a property of it
-    open my $alive, '<', '/proc/self/fd/' . fileno $self->{alive} or die "sirius: pipe: $!\n";
+    my $path = '/proc/self/fd/' . fileno $self->{alive};
+    open my $alive, '<', $path or die "sirius: pipe: $!\n";    ## no critic (RequireBriefOpen)
     $self->{signals}->watch( $self->{watched_alive} = $alive );
+    $self->{privileges}->drop if $self->{privileges};
+    Sirius::Title->set( $self->{conf}, "generation $self->{number}" );
 
     my $clean = eval { $self->_supervise; 1 };
     my $error = $@;
@@ -63,8 +67,9 @@ sub _become_worker {
             multiprocess => 1,
             report       => $self->{report},
             slot         => $slot,
-            tell         => sub { $self->_tell_generation(@_) },
+            tell         => sub { $self->_tell_generation(@_); $self->_leave_terminal if $_[0] eq 'ready' },
         );
+        Sirius::Title->set( $self->{conf}, 'worker' );
         $self->{signals}->hand_over( $worker->handlers );
         $self->_tell_generation( 'done', $worker->run );
         $status = 0;
@@ -117,8 +122,11 @@ sub _hear {
 
 sub _hear_ready {
     my ( $self, $worker ) = @_;
-    $self->{failures} = 0;
-    $self->_tell_supervisor('up') if !$self->{up}++;
+    $self->{backoff}->ready;
+    if ( !$self->{up}++ ) {
+        $self->_tell_supervisor('up');
+        $self->_leave_terminal;
+    }
     return if $self->{complete} || $self->_number > grep { $_->{ready} } $self->_active;
     $self->{complete} = 1;
     $self->_tell_supervisor('ready');
@@ -128,6 +136,8 @@ sub _hear_ready {
 sub _heed {
     my ( $self, $signal ) = @_;
     return $self->_stop('INT') if $signal eq 'INT';
+    Sirius::Hooks->run( $self->{conf}, 'on_reload' )
+        if $signal eq 'TERM' && !$self->{stopping} && !$self->{scoreboard}->stopping;
     return $self->_stop( $self->{stopping} && !$self->{orphaned} ? 'INT' : 'TERM' )
         if $signal eq 'TERM' || $signal eq 'QUIT';
     Sirius::Log->reopen if $signal eq 'USR1';
@@ -155,10 +165,17 @@ sub _patience {
     my $self = shift;
     my @due  = $self->{recycling}->due( values %{ $self->{workers} } );
     if    ( $self->{stopping} )                  { push @due, $self->{deadline} if !$self->{killed} }
-    elsif ( !$self->_trying && $self->_missing ) { push @due, $self->{not_before} }
+    elsif ( !$self->_trying && $self->_missing ) { push @due, $self->{backoff}->at }
     return if !@due;
     my $left = min(@due) - _now();
     return $left > 0 ? $left : 0;
+}
+
+# --daemonize: the command that the operator typed is over
+sub _leave_terminal {
+    my $self = shift;
+    $self->{daemon}->detach if $self->{daemon};
+    return;
 }
 
 sub _pipe {
@@ -199,37 +216,17 @@ sub _relieve {
     return;
 }
 
-# When to replace it, in words. At once, except when that would be a loop of forks
+# When to replace it, in words
 sub _schedule {
     my ( $self, $worker, $failed, $signal ) = @_;
-    my $interval = $self->{conf}{err_respawn_interval};
-    my $delay    = 0;
-    if    ( !$worker->{ready} ) { $delay = min BACKOFF_MAX, $interval * 2**$self->{failures}++ }
-    elsif ($failed
-        && !$worker->{leave}
-        && _now() - $worker->{since} < $interval
-        && !$self->_spared($signal) )
-    {
-        $delay = $interval;
-    }
-    if ( $delay && $self->{reload} && !$self->{complete} ) {  # the old generation is there still, and goes on
+    my $delay = $self->{backoff}->ended( $worker, $failed, $signal == 9, $self->_number );
+    return 'replaced' if !$delay;
+    if ( $self->{reload} && !$self->{complete} ) {    # the old generation is there still, and goes on
         $self->{gave_up} = 1;
         $self->_stop('INT');
         return 'it never got ready: this generation gives up';
     }
-    return 'replaced' if !$delay;
-    $self->{not_before} = _now() + $delay;
     return ( $worker->{ready} ? '' : 'it never got ready; ' ) . sprintf 'next attempt in %g s', $delay;
-}
-
-# Killed from outside, and not for ever: no reason to be without workers for a while
-sub _spared {
-    my ( $self, $signal ) = @_;
-    return 0 if $signal != 9;
-    my $since  = _now() - $self->{conf}{err_respawn_interval};
-    my $killed = $self->{killed_young} ||= [];
-    @$killed = grep { $_ > $since } @$killed, _now();
-    return @$killed <= 2 * $self->_number;
 }
 
 sub _spawn {
@@ -239,27 +236,27 @@ sub _spawn {
     STDOUT->flush;
     STDERR->flush;
     Sirius::Hooks->run( $self->{conf}, 'before_fork' );
+    Sirius::ForkCheck->warn_once( map( { fileno $_ } @{ $self->{exchange} } ),
+        map( { $_->fd } @{ $self->{listeners} } ) );
     my $pid = fork;
     exit $self->_become_worker($slot) if defined $pid && !$pid;
 
-    my $now = _now();
     if ( !defined $pid ) {
-        my $delay = min BACKOFF_MAX, $self->{conf}{err_respawn_interval} * 2**$self->{failures}++;
-        Sirius::Log->note("fork: $!; next attempt in $delay s");
+        my $error = $!;
+        Sirius::Log->note( sprintf 'fork: %s; next attempt in %g s', $error, $self->{backoff}->no_fork );
         $self->{scoreboard}->release($slot);
-        $self->{not_before} = $now + $delay;
         return;
     }
-    $self->{workers}{$pid} = { pid => $pid, since => $now, slot => $slot };
+    $self->{workers}{$pid} = { pid => $pid, since => _now(), slot => $slot };
     $self->{recycling}->begin( $self->{workers}{$pid} );
-    $self->{not_before} = $now + $self->{conf}{spawn_interval};
+    $self->{backoff}->started;
     return;
 }
 
 sub _spawn_due {
     my $self = shift;
     for ( 1 .. $self->_missing ) {
-        last if $self->_trying || _now() < $self->{not_before};
+        last if $self->_trying || _now() < $self->{backoff}->at;
 
         # None is free while many retire slowly: the end of one is noticed
         my $slot = $self->{scoreboard}->claim( $self->{number} );
@@ -286,10 +283,10 @@ sub _supervise {
     my $self = shift;
     while ( !$self->{stopping} || %{ $self->{workers} } ) {
         $self->_spawn_due;
+        $self->_check_alive;    # before the wait: an end before it was watched has raised no signal
         my @signals = $self->{signals}->wait( $self->_patience );
         $self->_hear;
         $self->_reap;
-        $self->_check_alive;
         $self->_heed($_) for @signals;
         $self->_kill_late;
         next if $self->{stopping};
@@ -315,7 +312,7 @@ sub _tell_supervisor {
 # While it is unknown whether workers can start at all, one is tried at a time
 sub _trying {
     my $self = shift;
-    return 0 if $self->{up} && !$self->{failures};
+    return 0 if $self->{up} && !$self->{backoff}->failing;
     return scalar grep { !$_->{ready} } values %{ $self->{workers} };
 }
 

@@ -82,28 +82,18 @@ sub hear {
 # A generation has ended
 sub lost {
     my ( $self, $generation, $status ) = @_;
+    my $supervisor = $self->{supervisor};
     $self->hear($generation);
     delete $self->{by_pid}{ $generation->{pid} };
-    $self->{supervisor}{scoreboard}->release( $_->{slot} )    # claimed, and killed before the fork
-        for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $self->{supervisor}->rows;
-    $self->{supervisor}{signals}->unwatch($_) for grep {defined} @{$generation}{qw(news stderr)};
-    return if $self->{supervisor}{stopping} || $generation->{old} && !$status;
+    delete $self->{loading} if $generation == ( $self->{loading} || 0 );
+    $supervisor->{signals}->unwatch($_) for grep {defined} @{$generation}{qw(news stderr)};
+    $supervisor->{scoreboard}->release( $_->{slot} )    # claimed, and killed before the fork
+        for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $supervisor->rows;
+    return if $supervisor->{stopping} || $generation->{old} && !$status;
     my $how = "generation $generation->{number} " . Sirius::Cause->words( $status, '' );
-    return Sirius::Log->note($how) if $generation->{old};
-
-    if ( $generation->{reload} && !$generation->{ready} && $self->current ) {
-        my $error = "reload failed: $how; generation " . $self->current->{number} . ' goes on';
-        Sirius::Log->note($error);
-        my $said = $generation->{said} =~ s/\s+\z//r;
-        $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload failed' );
-        return $self->_reloaded( $generation, { ok => 0, error => $error, said => $said } );
-    }
-
-    # The one that served: its workers do so still, but nobody replaces them
-    my $delay = $self->{failures}++ ? min BACKOFF_MAX, 2**( $self->{failures} - 1 ) : 0;
-    Sirius::Log->note( $how . ( $delay ? "; next attempt in $delay s" : '; another is started' ) );
-    $self->{again_at} = _now() + $delay;
-    return;
+    return Sirius::Log->note($how)             if $generation->{old};
+    return $self->_failed( $generation, $how ) if !$generation->{ready} && $self->current;
+    return $self->_again($how);
 }
 
 sub new {
@@ -122,14 +112,14 @@ sub reload {
     }
     $self->{supervisor}{systemd}->notify( 'RELOADING=1', sprintf 'MONOTONIC_USEC=%.0f', _now() * 1e6 );
     my $generation = eval { Sirius::Launch->program( $self->{supervisor}, ++$self->{last_number} ) };
-    if ( !$generation ) {
-        chomp( my $error = "reload failed: $@" );
-        Sirius::Log->note($error);
-        $reply->( { ok => 0, error => $error } ) if $reply;
-        return;
+    if ($generation) {
+        @{$generation}{qw(reload replies)} = ( 1, [$reply] );
+        $self->{loading} = $generation;
+        return $self->started($generation);
     }
-    $self->{loading} = $self->started( { %$generation, reload => 1, replies => [$reply] } );
-    return;
+    chomp( my $error = "reload failed: $@" );
+    $reply->( { ok => 0, error => $error } ) if $reply;
+    return $self->current ? Sirius::Log->note($error) : $self->_again($error);
 }
 
 # True once after each reload
@@ -152,9 +142,12 @@ sub signal {
 
 sub started {
     my ( $self, $generation ) = @_;
-    $generation = { heard => '', since => _now(), %$generation };
+    $generation->{heard} = '';
+    $generation->{since} ||= _now();
+    $self->{by_pid}{ $generation->{pid} } = $generation;
     $self->{supervisor}{signals}->watch($_) for grep {defined} @{$generation}{qw(news stderr)};
-    return $self->{by_pid}{ $generation->{pid} } = $generation;
+    $self->hear($generation);    # what it said before it was watched has raised no signal
+    return;
 }
 
 # All of them end, in so many seconds
@@ -171,7 +164,7 @@ sub _complete {
     $self->{failures} = 0;
     delete $self->{again_at};
     $self->{renewed} = $generation->{reload};
-    for my $old ( grep { $_ != $generation && !$_->{old} } $self->all ) {
+    for my $old ( grep { $_->{number} < $generation->{number} && !$_->{old} } $self->all ) {
         $self->_retire($old);
     }
     return if !$generation->{reload};
@@ -204,10 +197,28 @@ sub _reloaded {
         if ( $result->{ok} ) { $self->{supervisor}{commands}->later( drained => $reply, $result ) }
         else                 { $reply->($result) }
     }
-    my @after = @{ delete $self->{after} || [] } or return;
-    $self->reload;
-    push @{ $self->{loading}{replies} }, @after;
+    my @after   = @{ delete $self->{after} || [] } or return;
+    my @replies = grep {defined} @after;
+    $self->reload( @replies ? sub { $_->(@_) for @replies } : undef );    # one for all
     return;
+}
+
+# The one that served: its workers do so still, but nobody replaces them
+sub _again {
+    my ( $self, $how ) = @_;
+    my $delay = $self->{failures}++ ? min BACKOFF_MAX, 2**( $self->{failures} - 1 ) : 0;
+    Sirius::Log->note( $how . ( $delay ? "; next attempt in $delay s" : '; another is started' ) );
+    $self->{again_at} = _now() + $delay;
+    return;
+}
+
+sub _failed {
+    my ( $self, $generation, $how ) = @_;
+    my $error = "reload failed: $how; generation " . $self->current->{number} . ' goes on';
+    Sirius::Log->note($error);
+    my $said = $generation->{said} =~ s/\s+\z//r;
+    $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload failed' );
+    return $self->_reloaded( $generation, { ok => 0, error => $error, said => $said } );
 }
 
 sub _retire {

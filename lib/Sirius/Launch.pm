@@ -8,6 +8,8 @@ use Sirius::Command;
 use Sirius::Generation;
 use Sirius::Handover;
 use Sirius::Listener;
+use Sirius::Log ();
+use Sirius::Systemd;
 
 use constant VARIABLE => 'SIRIUS_GENERATION';
 
@@ -21,10 +23,13 @@ sub here {
     die "sirius: fork: $!\n"                                 if !defined $pid;
     return { pid => $pid, number => $number, news => $news } if $pid;
     close $news;
-    delete @{$supervisor}{qw(life control pid)};
+    delete @{$supervisor}{qw(life control)};
+    $supervisor->{pid_file}->release if $supervisor->{pid_file};
     $supervisor->{signals}->forked;
     exit Sirius::Generation->new(
-        ( map { $_ => $supervisor->{$_} } qw(alive app builder conf exchange listeners scoreboard signals) ),
+        (   map { $_ => $supervisor->{$_} }
+                qw(alive app builder conf daemon exchange listeners privileges scoreboard signals)
+        ),
         number     => $number,
         supervisor => $report,
     )->run;
@@ -40,8 +45,9 @@ sub program {
     die "fork: $!\n"                                                                        if !defined $pid;
     return { pid => $pid, number => $number, news => $news, stderr => $stderr, said => '' } if $pid;
     eval {
-        open my $ours, '>&', \*STDERR or die "STDERR: $!\n";
-        open STDERR,   '>&', $said    or die "STDERR: $!\n";
+        open my $ours, '>&', \*STDERR or die "STDERR: $!\n";    ## no critic (RequireBriefOpen)
+        Sirius::Log->close;                                     # the supervisor's has the layer already
+        open STDERR, '>&', $said or die "STDERR: $!\n";
         $class->_become( $supervisor, $number, $report, $ours );
     };
     print {*STDERR} "sirius: $@";
@@ -52,8 +58,9 @@ sub program {
 sub take {
     my ( $class, %args ) = @_;
     my $state = Sirius::Handover->take(VARIABLE) or return;
-    my $fh    = sub { Sirius::Handover->take_handle(shift) };
-    my $log   = $fh->( $state->{stderr} );
+    Sirius::Systemd->forget;
+    my $fh  = sub { Sirius::Handover->take_handle(shift) };
+    my $log = $fh->( $state->{stderr} );
     open STDERR, '>&', $log or die "sirius: STDERR: $!\n";    # until now it went to the supervisor
     STDERR->autoflush(1);
     return Sirius::Generation->new(

@@ -73,12 +73,6 @@ sub open_all {
     return map { $class->open( $_, $conf->{backlog}, %unix ) } map { _named( $_, @from_systemd ) } @specs;
 }
 
-sub own {
-    my $unix = shift->{unix};
-    $unix->own if $unix;
-    return;
-}
-
 sub parse {
     my ( $class, $spec ) = @_;
     return { fd   => $1 } if $spec =~ /\Afd:(\d+)\z/;
@@ -102,11 +96,6 @@ sub parse {
 
 sub port { return shift->{port} }
 
-sub url {
-    my $self = shift;
-    return $self->{is_unix} ? "unix:$self->{path}" : "http://$self->{host}:$self->{port}/";
-}
-
 sub restore {
     my ( $class, $state ) = @_;
     my $self = $class->adopt( @{$state}{qw(fd given)} );
@@ -117,6 +106,11 @@ sub restore {
 sub state {
     my $self = shift;
     return { fd => $self->fd, given => $self->{given}, unix => $self->{unix} && $self->{unix}->state };
+}
+
+sub url {
+    my $self = shift;
+    return $self->{is_unix} ? "unix:$self->{path}" : "http://$self->{host}:$self->{port}/";
 }
 
 sub _bind_tcp {
@@ -335,19 +329,13 @@ Closes the socket and removes its file.
 
 =head2 fd
 
-  my $fd = $listener->fd;
-
 Its descriptor.
 
 =head2 given
 
-  my $given = $listener->given;
-
 The host as it was given, for another process to L</adopt> it; for a unix socket its path or C<@name>.
 
 =head2 host
-
-  my $host = $listener->host;
 
 The bound address in numbers, with brackets when it is IPv6.
 
@@ -376,12 +364,6 @@ ADDRESS: REASON>.
 All of C<< $conf->{listen} >>, or what C<< $conf->{listen_sock} >>, Server::Starter or systemd brought. To be called in
 the process that systemd started, before any C<fork>.
 
-=head2 own
-
-  $listener->own;
-
-After a C<fork>: from now on the file of a unix socket is this process's to remove.
-
 =head2 parse
 
   my $address = Sirius::Listener->parse('[::1]:5000');
@@ -390,25 +372,21 @@ C<host> and C<port>, or C<fd>, or C<name> (of systemd), or what L<Sirius::Unix/p
 
 =head2 port
 
-  my $port = $listener->port;
-
 The real port; 80 for a unix socket, because C<SERVER_PORT> must not be empty.
-
-=head2 url
-
-  my $url = $listener->url;
-
-C<http://127.0.0.1:5000/>, C<unix:/path> or C<unix:@name>.
 
 =head2 restore
 
   my $listener = Sirius::Listener->restore($state);
 
-In another program of the same process: from L</state>, with the descriptors it names open.
+In another program of the same process: from L</state>, with the descriptor it names open.
 
 =head2 state
 
 What can be written down; C<fd> is a descriptor to keep open.
+
+=head2 url
+
+C<http://127.0.0.1:5000/>, C<unix:/path> or C<unix:@name>.
 
 =head1 SEE ALSO
 

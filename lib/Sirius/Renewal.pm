@@ -9,6 +9,9 @@ use Sirius::Command;
 use Sirius::Handover;
 use Sirius::Listener;
 use Sirius::Log ();
+use Sirius::PidFile;
+use Sirius::Privileges;
+use Sirius::Title;
 
 use constant VARIABLE => 'SIRIUS_RENEWAL';
 
@@ -27,6 +30,7 @@ sub resume {
     require Sirius::Supervisor;                    # which uses this module
     my $supervisor = Sirius::Supervisor->new(
         ( map { $_ => $state->{$_} } qw(conf generations) ),
+        privileges => Sirius::Privileges->new( $state->{conf} ),
         alive      => $fh->( $state->{alive} ),
         announced  => 1,
         exchange   => [ map { $fh->($_) } @{ $state->{exchange} } ],
@@ -36,8 +40,10 @@ sub resume {
         signals    => Sirius::Signals->new( Sirius::Generation->signals ),
         systemd    => Sirius::Systemd->restore( $state->{systemd} ),
     );
-    $supervisor->{control} = Sirius::Control->restore( $state->{control} ) if $state->{control};
-    $supervisor->{pid}     = Sirius::PidFile->restore( $state->{pid} )     if $state->{pid};
+    $supervisor->{control}  = Sirius::Control->restore( $state->{control} )  if $state->{control};
+    $supervisor->{pid_file} = Sirius::PidFile->restore( $state->{pid_file} ) if $state->{pid_file};
+    Sirius::Log->open( $state->{conf}, @{ $state->{owner} } );
+    Sirius::Title->set( $state->{conf}, 'supervisor' );
     my %generation = %{ $state->{generation} };
     $supervisor->{generations}->started( { %generation, news => $fh->( $generation{news} ) } );
     $supervisor->serve;
@@ -63,7 +69,7 @@ sub _state {
     my $all       = $supervisor->{generations};
     my ($current) = $all->all;
     my $conf      = $supervisor->{conf};
-    my %service   = map { $_ => $supervisor->{$_}->state } grep { $supervisor->{$_} } qw(control pid);
+    my %service   = map { $_ => $supervisor->{$_}->state } grep { $supervisor->{$_} } qw(control pid_file);
     my @listeners = map { $_->state } @{ $supervisor->{listeners} };
     my @board     = $supervisor->{scoreboard}->descriptors;
     my %state     = (
@@ -78,6 +84,7 @@ sub _state {
         },
         life        => fileno $supervisor->{life},
         listeners   => \@listeners,
+        owner       => [ $supervisor->{privileges}->owner ],
         generations => { map { $_ => $all->{$_} } qw(last_number last_reload) },
         scoreboard  => $board[0],
         systemd     => $supervisor->{systemd}->state,

@@ -15,6 +15,7 @@ use Sirius::Renewal;
 use Sirius::Scaling;
 use Sirius::Signals;
 use Sirius::Systemd;
+use Sirius::Title;
 use Sirius::Worker;
 use Socket      qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
@@ -25,6 +26,7 @@ sub announce {
     return if $self->{announced}++;
     my $program = 'Sirius/' . Sirius->VERSION;
     my $ready   = $self->{conf}{server_ready};
+    my $logs    = defined $self->{conf}{error_log} || $self->{conf}{log_prefix};
     for my $listener ( @{ $self->{listeners} } ) {
         if ( $ready && !$listener->is_unix ) {
             $ready->( {
@@ -35,7 +37,9 @@ sub announce {
             } );
             next;
         }
-        print {*STDERR} "$program listening on ", $listener->url, "\n";
+        my $line = "$program listening on " . $listener->url;
+        if   ($logs) { Sirius::Log->note($line) }
+        else         { print {*STDERR} "$line\n" }
     }
     STDERR->flush;    # an application may have put a layer on it, and then it is buffered
     $self->{systemd}->notify( 'READY=1', "MAINPID=$$", 'STATUS=serving' );
@@ -55,14 +59,18 @@ sub new {
 }
 
 sub rows {
-    my $self = shift;
-    return map { { %{ $self->{scoreboard}->row($_) }, slot => $_ } } 0 .. $self->{scoreboard}->slots - 1;
+    my $self  = shift;
+    my $board = $self->{scoreboard};
+    return map { +{ %{ $board->row($_) }, slot => $_ } } 0 .. $board->slots - 1;
 }
 
 sub run {
     my $self = shift;
-    return $self->_run_alone if !$self->{conf}{workers};
-
+    Sirius::Title->set( $self->{conf}, 'supervisor' );
+    if ( !$self->{conf}{workers} ) {
+        $self->_run_alone;
+        return $self->_clean_up;
+    }
     Sirius::Engine->descriptors;    # the scoreboard needs one for each slot
     Sirius::Engine->subreaper;
     $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots );
@@ -72,7 +80,7 @@ sub run {
     socketpair my $give, my $take, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC or die "sirius: socketpair: $!\n";
     $_->blocking(0) for $give, $take;
     $self->{exchange} = [ $give, $take ];
-    pipe $self->{alive}, $self->{life} or die "sirius: pipe: $!\n";
+    @{$self}{qw(alive life)} = _pipe();
     my $path = $self->{conf}{control};
     $self->{control} = Sirius::Control->new($path) if defined $path && length $path;
     $self->{signals} = Sirius::Signals->new( Sirius::Generation->signals );
@@ -88,6 +96,7 @@ sub serve {
     my $error = $@;
     $signals->release;
     delete @{$self}{qw(alive life control)};
+    $self->_clean_up;
     die $error if !$clean;
     return;
 }
@@ -111,6 +120,13 @@ sub stop {
     $self->{generations}->stop( $signal, $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : 1 );
     my %alive = map { $_->{number} => 1 } $self->{generations}->all;
     kill $signal => map { $_->{pid} } grep { $_->{pid} > 0 && !$alive{ $_->{generation} } } $self->rows;
+    return;
+}
+
+sub _clean_up {
+    my $self = shift;
+    $_->close for @{ $self->{listeners} };
+    $self->{pid_file}->remove if $self->{pid_file};
     return;
 }
 
@@ -140,6 +156,12 @@ sub _patience {
 sub _quiet {
     my $self = shift;
     return !$self->{stopping} && !$self->{commands}->pending && $self->{generations}->settled;
+}
+
+# No variable of a caller may keep an end: a generation that is forked inside it must not have it
+sub _pipe {
+    pipe my $read, my $write or die "sirius: pipe: $!\n";
+    return $read, $write;
 }
 
 # All children, not only ours: those of a generation that was killed, orphans of the application
@@ -172,7 +194,8 @@ sub _renew {
 
 # --workers 0: no child, no control pipe; ends when it is told to
 sub _run_alone {
-    my $self   = shift;
+    my $self = shift;
+    $self->{privileges}->drop if $self->{privileges};
     my $worker = Sirius::Worker->new(
         ( map { $_ => $self->{$_} } qw(app builder conf listeners) ),
         scoreboard => Sirius::Scoreboard->new(1),
@@ -180,8 +203,11 @@ sub _run_alone {
         tell       => sub { $self->announce if $_[0] eq 'ready' },
     );
     my %handlers = $worker->handlers;
+    $handlers{HUP}
+        = sub { Sirius::Log->note('HUP: --workers 0 serves in this very process, which has no reload') };
     local @SIG{ keys %handlers } = values %handlers;
     1 while $worker->run !~ /\A(?:drained|stopped)\z/;
+    $self->{systemd}->notify('STOPPING=1');
     return;
 }
 
@@ -290,7 +316,8 @@ Tells that the server listens, once.
   my $supervisor = Sirius::Supervisor->new(%args);
 
 C<app>, or C<builder> (a sub that makes it, called in each worker); C<conf>, a hash from L<Sirius::Options>; C<listeners>,
-L<Sirius::Listener> objects; C<daemon> and C<pid>, a L<Sirius::Daemon> and a L<Sirius::PidFile> or not.
+L<Sirius::Listener> objects; C<privileges>, a L<Sirius::Privileges>; C<daemon> and C<pid_file>, a
+L<Sirius::Daemon> and a L<Sirius::PidFile> or not.
 
 =head2 rows
 

@@ -36,9 +36,8 @@ sub forget {
 sub new {
     my $class = shift;
     my ( $socket, $interval, $pid ) = delete @ENV{@NOTIFY};
-    my $self = bless {}, $class;
-    return $self if !defined $socket || $socket !~ m{\A[/\@].{1,106}\z}s;    # sun_path
-    $self->{address} = pack_sockaddr_un( $socket =~ s/\A\@/\0/r );
+    return bless {}, $class if !defined $socket || $socket !~ m{\A[/\@].{1,106}\z}s;    # sun_path
+    my $self = bless { address => pack_sockaddr_un( $socket =~ s/\A\@/\0/r ) }, $class;
     return $self if defined $pid && $pid ne $$ || !defined $interval || $interval !~ /\A[1-9]\d*\z/;
 
     # As sd_watchdog_enabled(3) recommends: twice as often as asked for
@@ -146,12 +145,6 @@ process.
 
 One message. A line break inside a line becomes a space. Never waits and never dies.
 
-=head2 watchdog
-
-  $systemd->watchdog;
-
-Says C<WATCHDOG=1> when it is due, which is after half of C<WATCHDOG_USEC>.
-
 =head2 restore
 
   my $systemd = Sirius::Systemd->restore($state);
@@ -161,6 +154,12 @@ In another program of the same process: from L</state>.
 =head2 state
 
 What can be written down.
+
+=head2 watchdog
+
+  $systemd->watchdog;
+
+Says C<WATCHDOG=1> when it is due, which is after half of C<WATCHDOG_USEC>.
 
 =head1 SEE ALSO
 

@@ -32,12 +32,6 @@ sub open {
     return $self;
 }
 
-sub own {
-    my $self = shift;
-    $self->{pid} = $$ if $self->{pid};
-    return;
-}
-
 sub parse {
     my ( $class, $spec, $text ) = @_;
     my %address;
@@ -211,12 +205,6 @@ The listening socket.
 
 The rest is optional: without C<mode> the umask decides; C<owner> and C<group> are names or numbers. Dies with the reason.
 
-=head2 own
-
-  $unix->own;
-
-After a fork: from now on the file is this process's to remove.
-
 =head2 parse
 
   my $address = Sirius::Unix->parse( $spec, '/run/app.sock?mode=0660&group=www-data' );
@@ -234,7 +222,7 @@ Removes the file when this process has bound it and it is still the same.
 
   my $unix = Sirius::Unix->restore( $state, $fh );
 
-In another program of the same process: from L</state>, with the descriptors it names open.
+In another program of the same process: from L</state> and the listening socket.
 
 =head2 state
 

@@ -8,7 +8,7 @@ use IO::Handle   ();
 use Scalar::Util qw(blessed reftype);
 use Sirius::Hooks;
 use Sirius::Log ();
-use overload     ();
+use overload    ();
 
 # The engine that is serving, for the application that calls exit
 my $serving;
@@ -40,7 +40,7 @@ sub handlers {
         QUIT => $drain,
         TERM => $drain,
         USR1 => sub { Sirius::Log->reopen },
-        USR2 => sub { Sirius::Log->note( Carp::longmess('is here') =~ s/\s+\z//r ) },
+        USR2 => sub { $self->_trace },
     );
 }
 
@@ -114,6 +114,21 @@ sub _max_requests {
     my ( $min, $max ) = @{ $self->{conf} }{qw(min_reqs_per_child max_reqs_per_child)};
     $min = int 0.9 * $max if !$min;
     return $max - int rand( $max - $min + 1 );
+}
+
+# What of the application is being called, innermost first; what has called it is always the same
+sub _trace {
+    my @frames = split /\n\t/, Carp::longmess('') =~ s/\s+\z//r;
+    shift @frames while @frames && $frames[0] !~ /\ASirius::Worker::__ANON__\(/;
+    my ($own) = grep { $frames[$_] =~ /\ASirius::Worker::run\(/ } 0 .. $#frames;
+    $#frames = $own - 1 if defined $own;
+    my ($where) = ( shift(@frames) || '' ) =~ /called( at .*)/;
+    return Sirius::Log->note('is in no application code')
+        if !@frames || !defined $where || $where =~ m{/Sirius/Worker\.pm line};
+    shift @frames if $frames[0]                 =~ /\Aeval/;    # perl's own around a handler
+    pop @frames   if @frames > 1 && $frames[-1] =~ /\Aeval/;
+    Sirius::Log->note( join "\n\t", "is$where", @frames );
+    return;
 }
 
 END {

@@ -23,8 +23,7 @@ void sr_turn_change(sr_engine *e)
 static bool successor_has_room(const sr_engine *e)
 {
     return !e->scoreboard ||
-           sr_scoreboard_room(e->scoreboard,
-                              atomic_load_explicit(&e->row->generation, memory_order_relaxed));
+           sr_scoreboard_room(e->scoreboard, atomic_load_explicit(&e->row->generation, memory_order_relaxed));
 }
 
 /* The bytes of the task are done with: what follows them is kept. */

@@ -69,13 +69,13 @@ sub needs {
     my $case = shift;
     my ( $kind, $more ) = split / /, $case->{check}, 2;
     my %need = map { ( $_->{own} => $case->{item} ) } options( $case->{item} );
-    $need{application} = $case->{item}  if $need{app} || $need{e};
-    $need{loader}      = $case->{item}  if grep { $need{$_} } qw(Reload reload loader);
-    $need{workers}     = $case->{item}  if grep {/\A(?:min|max)-(?:servers|reqs)|\A[Rr]eload/} keys %need;
-    $need{address}     = $case->{item}  if grep { $need{$_} } qw(host listen port socket);
-    $need{address}     = $case->{item}  if $case->{item} =~ /\ASERVER_STARTER/;
-    $need{connection}  = $case->{check} if $kind         =~ /\A(?:closes|keeps)\z/;
-    $need{alone}       = $case->{name}  if $kind eq 'recycles' || $need{'error-log'};
+    $need{application} = $case->{item} if $need{app} || $need{e};
+    $need{loader}      = $case->{item} if grep { $need{$_} } qw(Reload reload loader);
+    $need{workers}     = $case->{item} if grep {/\A(?:min|max)-(?:servers|reqs)|\A[Rr]eload/} keys %need;
+    $need{address}     = $case->{item} if grep { $need{$_} } qw(host listen port socket);
+    $need{address}     = $case->{item} if $case->{item} =~ /\ASERVER_STARTER/;
+    $need{connection}  = $case->{item} if $kind         =~ /\A(?:closes|keeps)\z/;
+    $need{alone}       = $case->{name} if $kind eq 'recycles' || $need{'error-log'};
     $need{path}        = $kind eq 'serves' && defined $more ? $more : '/';
     return \%need;
 }
@@ -285,43 +285,46 @@ subtest 'The background' => sub {
 
 # --- signals ---
 
+my $number = 2;
+
+# So many workers, none of those
+sub are {
+    my ( $server, $want, @not ) = @_;
+    my %not = map { $_ => 1 } @not;
+    return until_true(
+        30,
+        sub {
+            my @now = $server->workers;
+            @now == $want && !grep { $not{$_} } @now;
+        }
+    );
+}
+
+sub by_one {
+    my ( $step, $server, $send ) = @_;
+    $send->();
+    return are( $server, $number += $step );
+}
+
 my %OUTCOME = (
     'reloads' => sub {
-        my ( $server, $send ) = @_;
-        my %old = map { $_ => 1 } $server->workers;
+        my ( $server, $send, @old ) = @_;
+        my ($generation) = $server->generations;
         $send->();
-        return until_true(
-            30,
-            sub {
-                my @now = $server->workers;
-                @now && !grep { $old{$_} } @now;
-            }
-            )
+        return
+               are( $server, $number, @old )
+            && until_true( 20, sub { my @now = $server->generations; @now == 1 && $now[0] != $generation } )
             && !$server->exited
             && $server->ask('GET /')->status eq '200';
     },
     'one more' => sub { return by_one( 1,  @_ ) },
     'one less' => sub { return by_one( -1, @_ ) },
     'replaced' => sub {
-        my ( $server, $send ) = @_;
-        my @old = $server->workers;
+        my ( $server, $send, @old ) = @_;
         $send->( $old[0] );
-        return until_true(
-            20,
-            sub {
-                my @now = $server->workers;
-                @now == @old && !grep { $_ == $old[0] } @now;
-            }
-        );
+        return are( $server, $number, $old[0] );
     },
 );
-
-sub by_one {
-    my ( $step, $server, $send ) = @_;
-    my $before = () = $server->workers;
-    $send->();
-    return until_true( 20, sub { $before + $step == $server->workers } );
-}
 
 # Once for each signal and outcome, whoever knows it
 sub each_signal {
@@ -337,14 +340,13 @@ sub each_signal {
 
 subtest 'Signals while it serves' => sub {
     my $server = Sirius::Test::Server->start( app => "$root/eg/hello.psgi", args => [qw(--workers 2)] );
-    until_true( 20, sub { 2 == $server->workers } );
     each_signal(
         [ grep { $OUTCOME{ $_->{check} } } @rows ],
         sub {
             my $case = shift;
-            my $good = $OUTCOME{ $case->{check} }
-                ->( $server, sub { kill $case->{item} => @_ ? @_ : $server->pid } );
-            return $good || !diag $server->log;
+            are( $server, $number );
+            my $send = sub { kill $case->{item} => @_ ? @_ : $server->pid };
+            return $OUTCOME{ $case->{check} }->( $server, $send, $server->workers ) || diag $server->log;
         }
     );
     $server->stop;

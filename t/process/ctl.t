@@ -182,8 +182,8 @@ subtest 'Exit status 3: no server' => sub {
     close IO::Socket::UNIX->new( Local => "$dir/stale", Listen => 1 );
     is_deeply [ ctl( '--control', "$dir/stale", 'status' ) ],
         [ 3, '', "sirius ctl: no server listens at $dir/stale: Connection refused\n" ], 'left behind';
-    is_deeply [ ctl( '--control', $root, 'status' ) ],
-        [ 3, '', "sirius ctl: no server listens at $root: Connection refused\n" ], 'no socket';
+    is_deeply [ ctl( "--control", "$dir/out", "status" ) ],
+        [ 3, '', "sirius ctl: no server listens at $dir/out: Connection refused\n" ], 'no socket';
 };
 
 subtest 'Exit status 4: no answer in time' => sub {

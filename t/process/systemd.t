@@ -75,9 +75,9 @@ sub said {
 
 # True when a message of this kind has come; what was before it is forgotten
 sub hears {
-    my ( $pattern, $patience ) = @_;
+    my $pattern = shift;
     return until_true(
-        $patience || 20,
+        20,
         sub {
             my ($first) = grep { $said[$_] =~ $pattern } 0 .. $#{ [said] };
             return defined $first && do { splice @said, 0, $first + 1; 1 };
@@ -164,10 +164,7 @@ subtest 'Type=notify-reload: READY, RELOADING, READY, STOPPING, with one main pr
     version(1);
     my $server = activate( env => { NOTIFY_SOCKET => "$dir/notify" } );
     my $pid    = $server->pid;
-TODO: {
-        local $TODO = 'the supervisor says it only after a reload';
-        ok hears( qr/^READY=1$/m, 3 ), 'READY';
-    }
+    ok hears(qr/^READY=1$/m), 'READY';
     is $server->ask('GET /')->body, '1', 'children do not know of it';
 
     version(2);

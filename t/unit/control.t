@@ -17,6 +17,9 @@ my $dir  = tempdir( CLEANUP => 1 );
 my $json = JSON::PP->new->utf8->canonical;
 my $last = 0;
 
+my $ASK  = qq({"command":"status"}\n);
+my $TOLD = qq({"ok":1,"request":{"command":"status","wait":0}}\n);
+
 sub try_new {
     my $control = eval { Sirius::Control->new(@_) };
     return $control || "$@";
@@ -28,6 +31,14 @@ sub client {
     my $path   = shift;
     my $socket = IO::Socket::UNIX->new( Peer => $path ) or die "$path: $!";
     $socket->blocking(0);
+    return $socket;
+}
+
+# The same, and something is said
+sub asker {
+    my ( $path, $text ) = @_;
+    my $socket = client($path);
+    syswrite $socket, defined $text ? $text : $ASK;
     return $socket;
 }
 
@@ -46,8 +57,7 @@ sub echo {
 
 sub ask {
     my ( $control, $path, $text ) = @_;
-    my $socket = client($path);
-    syswrite $socket, $text;
+    my $socket = asker( $path, $text );
     $control->serve( \&echo );
     return answer($socket);
 }
@@ -76,8 +86,7 @@ subtest 'Its file' => sub {
     is try_new($path), "sirius: --control $path: already in use\n", 'one that is alive is not replaced';
     is in_child( sub { undef $control; 0 } ), 0,                    'a child destroys its copy';
     ok -S $path, 'the file stays';
-    is ask( $control, $path, qq({"command":"status"}\n) ),
-        qq({"ok":1,"request":{"command":"status","wait":0}}\n), 'and works';
+    is ask( $control, $path, $ASK ), $TOLD, 'and works';
 
     rename $path, "$path.old" or die $!;
     my $other = try_new($path);
@@ -92,31 +101,25 @@ subtest 'In the way' => sub {
     my $stale = IO::Socket::UNIX->new( Local => $path, Listen => 1 ) or die $!;
     close $stale;
     ok -S $path, 'a socket that was left behind';
-    my $control = try_new($path);
-    isa_ok $control, 'Sirius::Control', 'is replaced';
-    undef $control;
+    isa_ok try_new($path), 'Sirius::Control', 'is replaced';
     ok !-e $path, 'removed with the object';
-
     open my $file, '>', $path or die $!;
     close $file;
     is try_new($path), "sirius: --control $path: the path exists and is no socket\n", 'a file is not touched';
     ok -f $path, 'it is there still';
+    my $removed = in_child( sub {
+        chdir $dir or die $!;
+        my $relative = try_new('relative');
+        chdir '/' or die $!;
+        return 2 if !-S "$dir/relative";
+        $relative->close;
+        return -e "$dir/relative" ? 1 : 0;
+    } );
+    is $removed, 0, 'a relative path is found again after chdir';
     like try_new("$dir/none/x"), qr{\Asirius: --control \Q$dir\E/none/x: No such file}, 'no such directory';
     like try_new('@name'), qr/\Asirius: --control \@name: an abstract socket has no permissions/, 'abstract';
     my $long = "$dir/" . 'x' x 100;
     like try_new($long), qr/\Asirius: --control \Q$long\E: the path has \d+ bytes, at most 99/, 'too long';
-};
-
-subtest 'A path that is relative is found again after chdir' => sub {
-    require Cwd;
-    my $home = Cwd::getcwd();
-    my $mine = tempdir( CLEANUP => 1 );
-    chdir $mine or die $!;
-    my $control = try_new('sock');
-    chdir $home or die $!;
-    ok -S "$mine/sock", 'made';
-    $control->close;
-    ok !-e "$mine/sock", 'removed';
 };
 
 my $path    = new_path();
@@ -135,7 +138,7 @@ subtest 'Requests' => sub {
         is ask( $control, $path, "$text\n" ), qq({"ok":1,"request":$case{$text}}\n), $text;
     }
     is ask( $control, $path, qq({"command":"status"}\n{"command":"stop"}\n) ),
-        qq({"ok":1,"request":{"command":"status","wait":0}}\n), 'one for each connection';
+        $TOLD, 'one for each connection';
 };
 
 subtest 'Bad requests' => sub {
@@ -143,20 +146,16 @@ subtest 'Bad requests' => sub {
     my @case  = (
         [ '',                                      'this is no JSON object' ],
         [ 'status',                                'this is no JSON object' ],
-        [ '"status"',                              'this is no JSON object' ],
         [ '["status"]',                            'this is no JSON object' ],
         [ '{"command":"status"',                   'this is no JSON object' ],
         [ '[' x 60_000,                            'this is no JSON object' ],
         [ "\xff\xfe",                              'this is no JSON object' ],
         [ '{}',                                    'there is no command' ],
-        [ '{"command":null}',                      'there is no command' ],
         [ '{"command":{"status":1}}',              'there is no command' ],
         [ '{"command":"fly"}',                     q(the command 'fly' is unknown) ],
         [ '{"command":"workers"}',                 'workers is not a whole number above 0' ],
         [ '{"command":"workers","workers":0}',     'workers is not a whole number above 0' ],
-        [ '{"command":"workers","workers":-1}',    'workers is not a whole number above 0' ],
         [ '{"command":"workers","workers":1.5}',   'workers is not a whole number above 0' ],
-        [ '{"command":"workers","workers":[1]}',   'workers is not a whole number above 0' ],
         [ '{"command":"workers","workers":"1\n"}', 'workers is not a whole number above 0' ],
         [ $large,                                  'a request has at most 65536 bytes' ],
         [ 'x' x 70_000,                            'a request has at most 65536 bytes' ],
@@ -175,7 +174,7 @@ subtest 'Bad requests' => sub {
 subtest 'In pieces' => sub {
     my $socket = client($path);
     my $calls  = 0;
-    for my $byte ( split //, qq({"command":"status"}\n) ) {
+    for my $byte ( split //, $ASK ) {
         is $calls, 0, 'not yet' if $byte eq "\n";
         syswrite $socket, $byte;
         $control->serve( sub { $calls++; echo(@_) } );
@@ -189,8 +188,8 @@ subtest 'Several at once, answered in any order, once' => sub {
     my @reply;
     syswrite $socket[ $_ - 1 ], sprintf qq({"command":"workers","workers":%d}\n), $_ for 1 .. 3;
     $control->serve( sub { my ( $request, $reply ) = @_; $reply[ $request->{workers} ] = $reply } );
-    is_deeply [ map { answer($_) } @socket ], [ ('...') x 3 ], 'they wait';
     $control->serve( sub { fail 'no second call' } );
+    is_deeply [ map { answer($_) } @socket ], [ ('...') x 3 ], 'they wait';
     $reply[$_]->( { ok => 1, number => $_ } )      for 3, 1, 2;
     $reply[$_]->( { ok => 0, error  => 'twice' } ) for 3, 1, 2;
     is_deeply [ map { answer($_) } @socket ], [ map {qq({"number":$_,"ok":1}\n)} 1 .. 3 ], 'each has its own';
@@ -198,13 +197,10 @@ subtest 'Several at once, answered in any order, once' => sub {
 };
 
 subtest 'A peer that is slow to read delays nobody' => sub {
-    my $socket = client($path);
+    my $socket = asker($path);
     my $big    = 'x' x 3_000_000;
-    syswrite $socket, qq({"command":"status"}\n);
-    my $start = time;
     $control->serve( sub { $_[1]->( { ok => 1, big => $big } ) } );
-    is ask( $control, $path, qq({"command":"status"}\n) ),
-        qq({"ok":1,"request":{"command":"status","wait":0}}\n), 'another one is served meanwhile';
+    is ask( $control, $path, $ASK ), $TOLD, 'another one is served meanwhile';
     my ( $text, $rounds ) = ( '', 0 );
     while ( $text !~ /\n\z/ && $rounds++ < 10_000 ) {
         my $got = answer($socket);
@@ -221,25 +217,20 @@ subtest 'A peer that has gone is forgotten' => sub {
     my $mine = new_path();
     my $own  = try_new( $mine, watch => sub { }, unwatch => sub { push @unwatched, shift } );
     for my $case ( [ 'silent', '' ], [ 'in the middle', '{"comm' ] ) {
-        my $socket = client($mine);
-        syswrite $socket, $case->[1];
+        my $socket = asker( $mine, $case->[1] );
         $own->serve( \&echo );
         is scalar( keys %{ $own->{clients} } ), 1, "$case->[0]: known";
         close $socket;
         $own->serve( \&echo );
         is scalar( keys %{ $own->{clients} } ), 0, "$case->[0]: forgotten";
     }
-    my $socket = client($mine);
-    syswrite $socket, qq({"command":"reload","wait":true}\n);
+    my $socket = asker( $mine, qq({"command":"reload","wait":true}\n) );
     $own->serve( sub { $late = $_[1] } );
     close $socket;
     $own->serve( \&echo );
     is scalar( keys %{ $own->{clients} } ), 0, 'waiting: forgotten';
     $late->( { ok => 1 } );
-    pass 'a late reply is dropped';
-
-    $socket = client($mine);
-    syswrite $socket, qq({"command":"reload","wait":true}\n);
+    $socket = asker( $mine, qq({"command":"reload","wait":true}\n) );
     $own->serve( sub { $late = $_[1] } );
     close $socket;
     $late->( { ok => 1 } );
@@ -253,8 +244,7 @@ subtest 'A peer that has gone is forgotten' => sub {
 
 subtest 'Who has closed only the own direction still gets the answer' => sub {
     my $late;
-    my $socket = client($path);
-    syswrite $socket, qq({"command":"reload","wait":true}\n);
+    my $socket = asker( $path, qq({"command":"reload","wait":true}\n) );
     shutdown $socket, 1;
     $control->serve( sub { $late = $_[1] } );
     $control->serve( \&echo );
@@ -263,14 +253,13 @@ subtest 'Who has closed only the own direction still gets the answer' => sub {
 };
 
 subtest 'Silent connections do not lock others out' => sub {
-    my @silent = map {
-        my $one = client($path);
-        $control->serve( \&echo ) if !( $_ % 50 );
-        $one;
-    } 1 .. 100;
-    $control->serve( \&echo );
+    my @silent;
+    for ( 1 .. 4 ) {
+        push @silent, map { client($path) } 1 .. 25;
+        $control->serve( \&echo );
+    }
     is scalar( keys %{ $control->{clients} } ), 64, 'a bound';
-    like ask( $control, $path, qq({"command":"status"}\n) ), qr/"ok":1/, 'who asks is served';
+    like ask( $control, $path, $ASK ), qr/"ok":1/, 'who asks is served';
     is answer( $silent[0] ),  '',    'the oldest was dropped';
     is answer( $silent[99] ), '...', 'the youngest was not';
     close $_ for @silent;
@@ -285,15 +274,13 @@ subtest 'What the answer may be' => sub {
         "a\nb\e[1m"   => "a\nb\e[1m",
     );
     for my $text ( sort keys %case ) {
-        my $socket = client($path);
-        syswrite $socket, qq({"command":"status"}\n);
+        my $socket = asker($path);
         $control->serve( sub { $_[1]->( { ok => 1, text => $text, object => $control } ) } );
         my $line = answer($socket);
         is $line =~ tr/\n//, 1, 'one line';
         is eval { $json->decode($line)->{text} }, $case{$text}, sprintf 'UTF-8 of %vx', $text;
     }
-    my $socket = client($path);
-    syswrite $socket, qq({"command":"status"}\n);
+    my $socket = asker($path);
     local $SIG{__DIE__} = sub { fail 'the handler of the application is not called' };
     $control->serve( sub { die "no luck\n" } );
     is answer($socket), qq({"error":"no luck","ok":0}\n), 'an exception';
@@ -305,26 +292,21 @@ subtest 'Other users are refused, even when the file is open to them' => sub {
     plan skip_all => 'there is no nobody' if !$nobody;
     my $open = tempdir( CLEANUP => 1 );
     chmod 0755, $open;
-    my $mine      = "$open/sock";
-    my $own       = try_new($mine);
-    my $as_nobody = sub {
-        my $code = shift;
-        my $pid  = fork;
-        return $pid if $pid;
-        ( $(, $) ) = ( 65_534, '65534 65534' );
-        ( $<, $> ) = ( $nobody, $nobody );
-        POSIX::_exit( $code->() );
-    };
-    waitpid $as_nobody->( sub { return IO::Socket::UNIX->new( Peer => $mine ) ? 1 : 0 } ), 0;
-    is $?, 0, 'the file keeps them out';
+    my $mine = "$open/sock";
+    my $own  = try_new($mine);
+    is in_child(
+        sub { ( $<, $> ) = ( $nobody, $nobody ); return IO::Socket::UNIX->new( Peer => $mine ) ? 1 : 0 } ),
+        0, 'the file keeps them out';
     chmod 0666, $mine;
-    my $pid = $as_nobody->( sub {
-        my $socket = IO::Socket::UNIX->new( Peer => $mine ) or return 2;
+    my $pid = fork;
+
+    if ( !$pid ) {
+        ( $<, $> ) = ( $nobody, $nobody );
+        my $socket = IO::Socket::UNIX->new( Peer => $mine ) or POSIX::_exit(2);
         syswrite $socket, qq({"command":"stop"}\n);
         my $line = readline $socket;
-        return defined $line
-            && $line eq qq({"error":"user $nobody may not control this server","ok":0}\n) ? 0 : 3;
-    } );
+        POSIX::_exit( $line ne qq({"error":"user $nobody may not control this server","ok":0}\n) );
+    }
     my $until = time + 20;
     while ( !waitpid $pid, POSIX::WNOHANG() ) {
         $own->serve( sub { fail 'not called' } );
@@ -374,6 +356,42 @@ subtest 'With Sirius::Signals nothing is polled' => sub {
     is_deeply [ map { fileno $_ } @{ $signals->{watched} } ], [ fileno $own->handle ],
         'only the listener is watched';
     $signals->release;
+};
+
+subtest 'Across an exec' => sub {
+    my $mine = new_path();
+    my $text = qq({"command":"status","x":"caf\xc3\xa9"}\n);
+    pipe my $read, my $write or die $!;
+    my $pid = fork;
+    if ( !$pid ) {
+        alarm 30;
+        my $own = Sirius::Control->new($mine);
+        syswrite $write, "listens\n";
+        while ( 2 > keys %{ $own->{clients} } || !grep { length $_->{in} } values %{ $own->{clients} } ) {
+            $own->serve( \&echo );
+        }
+        my $state = $own->state;
+        $ENV{STATE} = Sirius::Handover->give( $state, $state->{fd} );
+        syswrite $write, "state\n";
+        exec $^X, ( map {"-I$_"} @INC ), '-e', <<'NEXT' or POSIX::_exit(1);
+use Sirius::Control;
+my ( $io, @watched );
+$SIG{IO} = sub { $io++ };
+my $own = Sirius::Control->restore( Sirius::Handover->take('STATE') );
+$own->watch( sub { push @watched, shift }, sub { } );
+$own->serve( sub { $_[1]->( { ok => 1, x => "$io " . @watched } ) } ) while %{ $own->{clients} };
+NEXT
+    }
+    readline $read;
+    my @socket = map { client($mine) } 1 .. 2;
+    syswrite $socket[1], substr $text, 0, 30;
+    readline $read;
+    syswrite $socket[0], $text;
+    syswrite $socket[1], substr $text, 30;
+    waitpid $pid, 0;
+    is $?,         0,                        'the next program goes on';
+    is answer($_), qq({"ok":1,"x":"1 3"}\n), 'and serves who was there already' for @socket;
+    ok !-e $mine, 'the file is removed by it';
 };
 
 $control->close;

@@ -20,6 +20,7 @@ use Fcntl      qw(FD_CLOEXEC F_DUPFD F_GETFD F_GETFL O_NONBLOCK);
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use IO::Socket::UNIX;
+use JSON::PP      ();
 use POSIX         ();
 use Socket        qw(:DEFAULT IPPROTO_TCP NI_NUMERICHOST NI_NUMERICSERV TCP_NODELAY getnameinfo);
 use Sys::Hostname qw(hostname);
@@ -240,6 +241,16 @@ subtest 'Unix' => sub {
 
     $listener->close;
     ok !-e $path, 'removed';
+};
+
+subtest 'In another program of the same process' => sub {
+    my @was   = map { try_open($_) } "$dir/program", '127.0.0.1:0';
+    my @state = map { JSON::PP::decode_json( JSON::PP::encode_json( $_->state ) ) } @was;
+    my @is    = map { Sirius::Listener->restore($_) } @state;
+    is $is[$_]->url,     $was[$_]->url, 'the same address'    for 0, 1;
+    is $state[$_]->{fd}, $was[$_]->fd,  'the same descriptor' for 0, 1;
+    $is[0]->close;
+    ok !-e "$dir/program", 'the file is removed';
 };
 
 subtest 'Rights of a unix socket' => sub {

@@ -62,6 +62,8 @@ for my $address ( "$dir/notify", $^O eq 'linux' ? "\@sirius-test-$$" : () ) {
         is_deeply [ received($socket) ],
             [ "READY=1\nMAINPID=$$", 'STATUS=two lines', "STATUS=\xe2\x98\xba" ], 'one message for each call';
         is_deeply [ $systemd->due ], [], 'no watchdog';
+        Sirius::Systemd->restore( $systemd->state )->notify('READY=1');
+        is_deeply [ received($socket) ], ['READY=1'], 'the same in another program';
     };
 }
 
@@ -100,6 +102,8 @@ subtest 'Watchdog' => sub {
     $systemd->watchdog;
     is_deeply [ received($socket) ], ['WATCHDOG=1'], 'when it is due';
     cmp_ok( ( $systemd->due )[0], '>=', $due + 0.2, 'the next' );
+    is_deeply [ Sirius::Systemd->restore( $systemd->state )->due ], [ $systemd->due ],
+        'the same in another program';
 
     my $any = in_env( {%env}, sub { Sirius::Systemd->new } );
     is scalar( () = $any->due ), 1, 'without WATCHDOG_PID: ours';

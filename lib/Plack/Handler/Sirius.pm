@@ -5,7 +5,11 @@ use warnings;
 
 use Sirius;
 use Sirius::Listener;
+use Sirius::Log ();
 use Sirius::Options;
+use Sirius::PidFile;
+use Sirius::Privileges;
+use Sirius::Daemon;
 use Sirius::Launch;
 use Sirius::Supervisor;
 
@@ -20,14 +24,19 @@ sub run {
     my ( $self, $app ) = @_;
     my $conf = $self->{conf};
     Sirius::Worker->check_app($app) if !$self->{psgi_app_builder};
-    my %what = ( app => $app, builder => $self->{psgi_app_builder}, conf => $conf );
+    my $privileges = Sirius::Privileges->new($conf);
+    my %what
+        = ( app => $app, builder => $self->{psgi_app_builder}, conf => $conf, privileges => $privileges );
 
     # A reload: the supervisor has run the original command again, and listens already
     my $generation = Sirius::Launch->take(%what);
+    $what{daemon}    = Sirius::Daemon->start                 if $conf->{daemonize} && !$generation;
+    $what{listeners} = [ Sirius::Listener->open_all($conf) ] if !$generation;
+    $what{pid_file}  = Sirius::PidFile->new( $conf->{pid} )  if defined $conf->{pid} && !$generation;
+    Sirius::Log->open( $conf, $privileges->owner );
+    $privileges->umask_and_chdir;
     exit $generation->run if $generation;
-    my @listeners = Sirius::Listener->open_all($conf);
-    Sirius::Supervisor->new( %what, listeners => \@listeners )->run;
-    $_->close for @listeners;
+    Sirius::Supervisor->new(%what)->run;
     return;
 }
 

@@ -143,7 +143,7 @@ sub workers {
 sub _children {
     my ( $self, @parents ) = @_;
     my %parent = map { $_ => 1 } @parents;
-    my @pids = map { $_->{pid} } grep { $parent{ $_->{parent} } && $_->{state} ne 'Z' } all_processes();
+    my @pids   = map { $_->{pid} } grep { $parent{ $_->{parent} } && $_->{state} ne 'Z' } all_processes();
     @pids = sort { $a <=> $b } @pids;
     return @pids;    # in scalar context their number
 }
@@ -242,7 +242,8 @@ sub _exec {
     defined $pid or die "fork: $!";
     if ( !$pid ) {
         setpgrp 0, 0;
-        delete @ENV{qw(PLACK_ENV PLACK_SERVER SERVER_STARTER_PORT LISTEN_FDS LISTEN_PID)};
+        delete @ENV{ qw(PLACK_ENV PLACK_SERVER SERVER_STARTER_PORT LISTEN_FDS LISTEN_PID LISTEN_FDNAMES
+            NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID) };
         %ENV = ( %ENV, %{ $self->{env} || {} } );
         $ENV{PERL5LIB} = join ':', "$ROOT/blib/lib", "$ROOT/blib/arch", $ENV{PERL5LIB} || ();
         open STDIN,  '<',  '/dev/null'           or POSIX::_exit(126);

@@ -1,0 +1,62 @@
+package Sirius::Title;
+
+use strict;
+use warnings;
+
+use File::Basename qw(basename);
+use Sirius;
+use Sirius::Command;
+
+# What is served; $0 as it is at the start, before it is a title itself
+my ($served) = ( grep( {/\.psgi\z/} Sirius::Command->words ), $0 );
+
+sub set {
+    my ( $class, $conf, $role ) = @_;
+    if ( $conf->{proctitle} ) {
+        my $app = defined $conf->{app} ? $conf->{app} : basename($served);
+        $0 = "sirius: $role ($app)";
+    }
+
+   # After $0, which sets it as well. The supervisor's is the one to find with pgrep -x; 15 bytes are possible
+    my $name = "sirius: $role";
+    if    ( $role eq 'supervisor' )           { $name = 'sirius' }
+    elsif ( $role =~ /\Ageneration (\d+)\z/ ) { $name = "sirius: gen $1" }
+    Sirius::Engine->name($name);
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Title - what ps and top call the processes
+
+=head1 SYNOPSIS
+
+  use Sirius::Title;
+
+  Sirius::Title->set( $conf, 'supervisor' );
+  Sirius::Title->set( $conf, 'generation 2' );
+  Sirius::Title->set( $conf, 'worker' );
+
+=head1 DESCRIPTION
+
+The kernel's short name of a process, which C<top> and C<ps -o comm> show, always tells what the process does: C<sirius>,
+C<sirius: gen 2>, C<sirius: worker>. C<$0>, the command line that C<ps -f> shows, belongs to the application, which may look for
+its files beside it. Only with C<--enable-proctitle> it becomes C<sirius: worker (app.psgi)>.
+
+=head1 METHODS
+
+=head2 set
+
+  Sirius::Title->set( $conf, $role );
+
+Names this process. Children inherit the name.
+
+=head1 SEE ALSO
+
+L<Sirius>.
+
+=cut
