@@ -85,7 +85,21 @@ Stop fast: workers end as soon as no application call is running, and are killed
 
 =item C<HUP>
 
-Ignored, with a line in the log. There is no reload in this version.
+Reload: new code, always. The original command is run again; when it is ready, it gets all connections, and the old
+workers finish what they have begun. When it does not load, nothing changes, and the log says why. L<sirius ctl|Sirius::Ctl>
+can wait for the result.
+
+=item C<USR1>
+
+Reopens the log of C<--error-log>, in all processes.
+
+=item C<USR2>
+
+Each worker writes to the log what it is running, as a stack trace of the application.
+
+=item C<TTIN>, C<TTOU>
+
+One worker more, one less.
 
 =back
 

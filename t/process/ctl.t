@@ -318,6 +318,28 @@ subtest 'reload without --wait' => sub {
     ok until_true( 30, sub { $server->ask('GET /')->body eq 'five' } ), 'it comes';
 };
 
+subtest 'No request is lost while the supervisor becomes a new program' => sub {
+    my ( %got, $number );
+    for ( 1 .. 2 ) {
+        is + ( ctl_here('reload') )[0], 0, 'reload';
+        my $until = time + 4;
+        while ( time < $until ) {
+            my $socket = IO::Socket::UNIX->new( Peer => $control ) or $got{"connect: $!"}++, next;
+            sleep 0.01;
+            print {$socket} qq({"command":"status"}\n);
+            $socket->flush;
+            my $bits = '';
+            vec( $bits, fileno $socket, 1 ) = 1;
+            my $line   = select( $bits, undef, undef, 20 ) ? readline $socket : 'nothing in 20 s';
+            my $status = eval { $json->decode($line)->{status} };
+            $got{ $status ? 'status' : defined $line ? $line : 'end' }++;
+            $number = $status->{generations}[-1]{number};
+        }
+    }
+    is_deeply [ keys %got ], ['status'], 'all are answered' or diag explain \%got;
+    cmp_ok $number, '>', 5, 'there were new generations';
+};
+
 subtest 'workers' => sub {
     ok until_true( 30, sub { 1 == @{ status_of()->{generations} || [] } } ), 'one generation';
     for my $number ( 4, 1 ) {

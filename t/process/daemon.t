@@ -6,7 +6,6 @@ use File::Temp ();
 use IO::Socket::INET;
 use POSIX ();
 use Test::More;
-use Time::HiRes qw(sleep time);
 use Sirius::Test;
 
 # --daemonize, and the options that go with it: --pid, --chdir, --umask, --user, --group
@@ -35,8 +34,9 @@ sub all {
 }
 
 sub children {
-    my %parent = map { $_ => 1 } @_;
-    my @pids   = map { $_->{pid} }
+    my @parents = @_;
+    my %parent  = map { $_ => 1 } @parents;
+    my @pids    = map { $_->{pid} }
         grep { $parent{ $_->{parent} } && $_->{state} ne 'Z' } Sirius::Test::Server::all_processes();
     return @pids;
 }
@@ -49,8 +49,8 @@ END {
 
 # Runs the command as a shell does in $(...): its status, and what it and all that it leaves behind say there
 sub command {
-    my @args = @_;
-    my ( $from, %env ) = ( $dir, ref $args[0] ? %{ shift @args } : () );
+    my @args   = @_;
+    my %option = ref $args[0] ? %{ shift @args } : ();
     pipe my $read, my $write or die $!;
     my $pid = fork;
     die $! if !defined $pid;
@@ -59,13 +59,12 @@ sub command {
         $ENV{PERL5LIB} = join ':', "$root/blib/lib", "$root/blib/arch", $ENV{PERL5LIB} || ();
         $ENV{$_}       = $env{$_} for keys %env;
         POSIX::dup2( fileno $write, $_ ) for 1, 2;
-        chdir $from or POSIX::_exit(126);
-        { exec $^X, "$root/bin/sirius", @args }
+        chdir $dir or POSIX::_exit(126);
+        { exec $^X, $option{command} || "$root/bin/sirius", @args }
         POSIX::_exit(127);
     }
     close $write;
     my ( $text, $end, $status ) = ( '', 0 );
-    my $until = time + 60;
     $read->blocking(0);
     until_true(
         60,
@@ -98,10 +97,10 @@ sub file {
 
 # A folder for this case, with an application in it
 sub fresh {
+    my $app = shift;
     $dir = "$top/" . ++$cases;
     mkdir $dir or die $!;
-    file( 'app.psgi', @_ ? @_ : $APP );
-    return;
+    return file( 'app.psgi', defined $app ? $app : $APP );
 }
 
 sub pid_of { return content("$dir/pid") =~ /\A(\d+)\n\z/ ? $1 : 0 }
@@ -124,6 +123,7 @@ sub start {
     my ( $status, $text ) = command( qw(-D --pid pid --workers 2 --listen 127.0.0.1:0), @args, 'app.psgi' );
     my ($address) = ( $text . content("$dir/log") ) =~ m{listening on http://(\S+)/};
     is $status, 0, 'it starts' or diag $text;
+    return if $status ne '0';
     return ( pid_of(), $address );
 }
 
@@ -136,24 +136,38 @@ sub stops {
     return ok $gone, 'it stops, no process is left';
 }
 
-subtest 'Pain 45: the command ends when the server listens' => sub {
-    fresh( "select undef, undef, undef, 0.5; warn qq(loading\\n);\n" . $APP );
-    my ( $status, $text ) = command(qw(-D --pid pid --workers 2 --listen 127.0.0.1:0 app.psgi));
-    is $status, 0, 'with 0';
-    like $text, qr{\Aloading\nSirius/\S+ listening on http://127\.0\.0\.1:\d+/\n\z}, 'and has said where';
-    my $pid = pid_of();
-    ok kill( 0, $pid ), '--pid has its PID';
-    is ask( $text =~ m{http://(\S+)/} ) =~ s/\|.*//r, $dir, 'it serves, where it was started';
-    is_deeply [ map { readlink "/proc/$pid/fd/$_" } 0 .. 2 ], [ ('/dev/null') x 3 ], 'without a terminal';
-    my ($stat) = content("/proc/$pid/stat") =~ /.*\) \S (.*)/;
-    my ( $parent, $group, $session, $terminal ) = split ' ', $stat;
-    isnt $parent,                                              $$, 'no child of ours';
-    isnt $session, ( split ' ', content("/proc/$$/stat") )[5], 'in a session of its own';
-    isnt $session,                                             $pid, 'which it does not lead';
-    is $terminal,                                              0,    'and which has none';
-    stops($pid);
-    ok !-e "$dir/pid", 'the file is removed at the end';
-};
+my $plackup = ( grep { -e "$_/plackup" } split /:/, $ENV{PATH} )[0] . '/plackup';
+my %way     = (
+    'sirius'             => [qw(--workers 2)],
+    'sirius --workers 0' => [qw(--workers 0)],
+    'plackup -s Sirius'  => [ { command => $plackup }, qw(-s Sirius -E deployment --workers 2) ],
+);
+for my $name ( sort keys %way ) {
+    subtest "Pain 45: the command ends when the server listens: $name" => sub {
+        fresh( "select undef, undef, undef, 0.5; warn qq(loading\n);\n" . $APP );
+        my ( $status, $text )
+            = command( @{ $way{$name} }, qw(-D --pid pid --listen 127.0.0.1:0 -a app.psgi) );
+        is $status, 0, 'with 0';
+        like $text, qr{\Aloading\nSirius/\S+ listening on http://127\.0\.0\.1:\d+/\n\z}, 'and has said where';
+        my $pid = pid_of();
+        ok kill( 0, $pid ), '--pid has its PID';
+        is ask( $text =~ m{http://(\S+)/} ) =~ s/\|.*//r, $dir, 'it serves, where it was started';
+        is_deeply [ map { readlink "/proc/$pid/fd/$_" } 0 .. 2 ], [ ('/dev/null') x 3 ], 'without a terminal';
+        my ( $parent, undef, $session, $terminal ) = state_of($pid);
+        isnt $parent,                       $$, 'no child of ours';
+        isnt $session, ( state_of($$) )[2], 'in a session of its own';
+        isnt $session,                      $pid, 'which it does not lead';
+        is $terminal,                       0,    'and which has none';
+        stops($pid);
+        ok !-e "$dir/pid", 'the file is removed at the end';
+    };
+}
+
+# Parent, group, session, terminal
+sub state_of {
+    my ($state) = content( '/proc/' . shift() . '/stat' ) =~ /.*\) \S (.*)/;
+    return split ' ', $state;
+}
 
 subtest 'It does not start: not 0, and the reason' => sub {
     my $taken = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1' ) or die $@;
@@ -206,7 +220,7 @@ subtest 'Pain 10: what is in --pid does not keep it from starting' => sub {
     for my $name ( sort keys %old ) {
         fresh();
         file( 'pid', $old{$name} );
-        my ( $pid, $address ) = start();
+        my ( $pid, $address ) = start() or next;
         ok kill( 0, $pid ) && $pid > 1 && $pid != $$, "$name: the file has the PID of the server";
         stops($pid);
     }
@@ -220,19 +234,19 @@ subtest 'Pain 10: what is in --pid does not keep it from starting' => sub {
     is content("$dir/pid"), "precious\n", 'it stays as it is';
 
     fresh();
-    my ($pid) = start();
+    my ($pid) = start() or return;
     kill KILL => $pid;
     my $gone = until_true( 20, sub { !all() } );
     ok $gone, 'killed: all is gone' or kill KILL => all();
     is pid_of(), $pid, 'but the file';
-    my ($next) = start();
+    my ($next) = start() or return;
     isnt $next, $pid, 'another server starts';
     stops($next);
 };
 
 subtest 'Two servers with one --pid' => sub {
     fresh();
-    my ( $pid, $address ) = start();
+    my ( $pid, $address ) = start() or return;
     my $second = sub {
         my $when = shift;
         my ( $status, $text ) = command(qw(-D --pid pid --workers 1 --listen 127.0.0.1:0 app.psgi));
@@ -250,11 +264,11 @@ subtest 'Two servers with one --pid' => sub {
 subtest '--chdir and --umask' => sub {
     fresh();
     mkdir "$dir/work" or die $!;
-    my ( $pid, $address ) = start(qw(--chdir work --umask 027 --error-log log));
+    my ( $pid, $address ) = start(qw(--chdir work --umask 027 --error-log log)) or return;
     for my $when ( 'at the start', 'after a reload' ) {
         is ask( $address, '/make' ) =~ s/\|.*//r, "$dir/work", "$when: there it works";
-        is sprintf( '%o', 0777 & ( stat "$dir/work/made" )[2] ),   '640', 'the mode of a file';
-        is sprintf( '%o', 0777 & ( stat "$dir/work/made.d" )[2] ), '750', 'of a folder';
+        is sprintf( '%o', oct(777) & ( stat "$dir/work/made" )[2] ),   '640', 'the mode of a file';
+        is sprintf( '%o', oct(777) & ( stat "$dir/work/made.d" )[2] ), '750', 'of a folder';
         unlink "$dir/work/made";
         rmdir "$dir/work/made.d";
         next if $when =~ /reload/;
@@ -268,7 +282,7 @@ subtest 'HUP: the PID stays, relative paths are what they were' => sub {
     fresh("use My; sub { [ 200, [], [ \$My::VERSION ] ] }\n");
     mkdir "$dir/$_" or die $! for qw(lib logs work);
     file( 'lib/My.pm', "package My; our \$VERSION = 1; 1;\n" );
-    my ( $pid, $address ) = start(qw(-I lib --error-log logs/error --chdir work));
+    my ( $pid, $address ) = start(qw(-I lib --error-log logs/error --chdir work)) or return;
     ($address) = content("$dir/logs/error") =~ m{listening on http://(\S+)/};
     is ask($address), 1, 'it serves';
     for my $number ( 2 .. 4 ) {
@@ -288,9 +302,6 @@ subtest 'Another user' => sub {
     my @nobody = getpwnam 'nobody';
     plan skip_all => 'needs a user nobody' if !@nobody;
     my ( $uid, $gid ) = @nobody[ 2, 3 ];
-    fresh();
-    mkdir "$dir/work" or die $!;
-    chown $uid, $gid, "$dir/work" or die $!;
     my %run = (
         '--user'             => [ [qw(--user nobody)], $gid, $gid ],
         '--user and --group' => [
@@ -303,7 +314,10 @@ subtest 'Another user' => sub {
 
     for my $name ( sort keys %run ) {
         my ( $args, $want_gid, $want_groups ) = @{ $run{$name} };
-        my ($pid) = start( @$args, qw(--error-log log --chdir work), '--listen', "unix:$dir/sock?mode=0666" );
+        fresh();
+        mkdir "$dir/work" or die $!;
+        my ($pid) = start( @$args, qw(--error-log log --chdir work), '--listen', "unix:$dir/sock?mode=0666" )
+            or next;
         for my $when ( 'at the start', 'after a reload' ) {
             my ( undef, $user, $group, $groups, $home ) = split /\|/, ask("unix:$dir/sock");
             is $user,                                              "$uid:$uid",  "$name, $when: the user";
@@ -325,7 +339,6 @@ subtest 'Another user' => sub {
         ok until_true( 10, sub { -e "$dir/log" } ), 'USR1';
         stops($pid);
         ok !-e "$dir/$_", "$_ is removed" for qw(pid sock);
-        unlink map {"$dir/$_"} qw(log log.old);
     }
 };
 
