@@ -147,6 +147,10 @@ CODE:
     (void)hv_stores(RETVAL, "waiting", newSVuv(atomic_load_explicit(&r->waiting, memory_order_relaxed)));
     (void)hv_stores(RETVAL, "given", newSVuv(atomic_load_explicit(&r->given, memory_order_relaxed)));
     (void)hv_stores(RETVAL, "taken", newSVuv(atomic_load_explicit(&r->taken, memory_order_relaxed)));
+    uint64_t began = atomic_load_explicit(&r->began, memory_order_relaxed);
+    char line[4 * SR_LINE_MAX];
+    (void)hv_stores(RETVAL, "began", newSVnv((NV)began / 1e9));
+    (void)hv_stores(RETVAL, "line", newSVpvn(line, began ? sr_row_text(r, line, sizeof line) : 0));
     (void)hv_stores(RETVAL, "since", newSVnv((NV)atomic_load_explicit(&r->since, memory_order_relaxed) / 1e9));
 OUTPUT:
     RETVAL

@@ -68,9 +68,11 @@ static SV *io(pTHX_ UV serial)
     int fd = fcntl(c->source.fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0)
         return newSV(0);
+    bool taken = sirius_helm_take(s); /* from here on no 504 of the companion's may come in between */
+    c->borrowed = true;
+    sirius_helm_leave(s, taken);
     int flags = fcntl(fd, F_GETFL);
     fcntl(fd, F_SETFL, flags & ~O_NONBLOCK); /* as a socket of IO::Socket is */
-    c->borrowed = true;
     counters(fd, &s->turn.io_written, &s->turn.io_read);
     dSP;
     ENTER;

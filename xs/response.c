@@ -198,7 +198,7 @@ static const char *respond_array(pTHX_ sirius *s, AV *body, bool last)
         sr_engine_send_last(s->engine, t->conn, s->iov, n);
     else /* called by a responder: nobody knows when the application returns */
         sr_engine_send(s->engine, t->conn, s->iov, n);
-    t->phase = SIRIUS_ANSWERED;
+    sirius_answered(t);
     return NULL;
 }
 
@@ -287,7 +287,7 @@ static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t 
     else
         sr_engine_send(s->engine, t->conn, &head, 1);
     t->left -= send;
-    t->phase = SIRIUS_ANSWERED;
+    sirius_answered(t);
     return NULL;
 }
 
@@ -387,5 +387,5 @@ void sirius_fail(pTHX_ sirius *s, const char *what, SV *error)
     struct iovec iov[2] = {head_iov(s), {text, sizeof text - 1}};
     sr_engine_send(s->engine, t->conn, iov, t->response.framing == SR_FRAMING_LENGTH ? 2 : 1);
     t->left = 0;
-    t->phase = SIRIUS_ANSWERED;
+    sirius_answered(t);
 }

@@ -166,6 +166,30 @@ static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
         envpool_give_back(aTHX_ pooled, untouched && SvREFCNT(pooled->hv) == 1);
 }
 
+static const char *soon(sirius *s)
+{
+    static char text[64];
+    sr_engine *e = s->engine;
+    if (e->soon == SR_REASON_RSS)
+        snprintf(text, sizeof text, "soon max-rss (%llu MiB)", (unsigned long long)(e->rss >> 20));
+    else
+        snprintf(text, sizeof text, "soon max-requests (%llu requests)", (unsigned long long)e->served);
+    return text;
+}
+
+/* Why no more requests will come. */
+static const char *ended(const sirius *s)
+{
+    const sr_engine *e = s->engine;
+    if (e->drain)
+        return e->drain == SR_DRAIN_NOW ? "stopped" : "drained";
+    if (s->leave)
+        return "harakiri";
+    return e->reason == SR_REASON_OVERDUE ? "timeout"
+           : e->reason == SR_REASON_RSS   ? "max-rss"
+                                          : "max-requests";
+}
+
 const char *sirius_serve(pTHX_ sirius *s, SV *app)
 {
     sr_task task;
@@ -187,12 +211,14 @@ const char *sirius_serve(pTHX_ sirius *s, SV *app)
             break;
         case SR_NEXT_WAKE:
             break;
+        case SR_NEXT_SOON:
+            sr_engine_lend(s->engine);
+            sirius_current = NULL;
+            return soon(s);
         case SR_NEXT_DONE:
             sr_engine_lend(s->engine);
             sirius_current = NULL;
-            if (s->engine->drain == SR_DRAIN_NOW)
-                return "stopped";
-            return s->engine->drain ? "drained" : s->leave ? "harakiri" : "max-requests";
+            return ended(s);
         }
     }
 }

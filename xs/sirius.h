@@ -38,6 +38,13 @@ typedef struct sirius_turn {
     uint64_t left;                /* SR_FRAMING_LENGTH: bytes of the body still owed */
 } sirius_turn;
 
+/* All of the response is in the engine's hands. With the helm. */
+static inline void sirius_answered(sirius_turn *t)
+{
+    t->phase = SIRIUS_ANSWERED;
+    t->conn->whole = true;
+}
+
 /* What all requests of a listener have in common. */
 typedef struct sirius_site {
     SV *name, *port, *multiprocess;

@@ -76,8 +76,9 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, bool wait)
     bool taken = sirius_helm_take(s);
     if (!unchunk_feed(&s->unchunk, bytes, put, &k) && s->unchunk.state == UNCHUNK_BAD)
         t->phase = SIRIUS_BROKEN;
-    sirius_helm_leave(s, taken);
-    return !t->conn->gone && t->phase == SIRIUS_STREAMING;
+    bool ok = !t->conn->gone && t->phase == SIRIUS_STREAMING;
+    sirius_helm_leave(s, taken); /* from here on the companion may cut it */
+    return ok;
 }
 
 bool sirius_stream_end(pTHX_ sirius *s)
@@ -88,13 +89,17 @@ bool sirius_stream_end(pTHX_ sirius *s)
     sink k = {s, false};
     struct iovec end = {(char *)"0\r\n\r\n", 5};
     bool taken = sirius_helm_take(s);
-    t->phase = unchunk_end(&s->unchunk, put, &k) || t->conn->gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
+    if (unchunk_end(&s->unchunk, put, &k) || t->conn->gone)
+        sirius_answered(t);
+    else
+        t->phase = SIRIUS_BROKEN;
     if (t->phase == SIRIUS_ANSWERED && t->response.framing == SR_FRAMING_CHUNKED)
         sr_engine_send(s->engine, t->conn, &end, 1);
-    sirius_helm_leave(s, taken);
     if (t->left) /* shorter than its Content-Length: the close tells the client so */
         t->conn->keep_alive = false;
-    return !t->conn->gone;
+    bool ok = !t->conn->gone;
+    sirius_helm_leave(s, taken);
+    return ok;
 }
 
 static sirius *writer_turn(pTHX_ SV *self)
@@ -203,7 +208,7 @@ XS(sirius_xs_informational)
     if (s->turn.conn->minor > 0) { /* RFC 9110 15.2: never to a 1.0 client */
         struct iovec iov = {SvPVX(scratch), SvCUR(scratch)};
         bool taken = sirius_helm_take(s);
-        sr_engine_write(s->engine, s->turn.conn, &iov, 1);
+        sr_engine_write_interim(s->engine, s->turn.conn, &iov, 1);
         sirius_helm_leave(s, taken);
     }
     XSRETURN_EMPTY;

@@ -92,12 +92,15 @@ sub _engine_conf {
         exchange_take   => $self->{exchange} ? fileno $self->{exchange}[1] : -1,
         control_fd      => $self->{control}  ? fileno $self->{control}     : -1,
         listeners       => [ map { [ $_->fd, $_->name, $_->port, $_->is_unix ] } @{ $self->{listeners} } ],
-        max_requests    => $self->_max_requests,
+        $self->_max_requests,
+        max_rss         => $self->{multiprocess} && $conf->{max_rss} || 0,
         multiprocess    => $self->{multiprocess} ? 1 : 0,
         scoreboard      => $self->{scoreboard},
         report_fd       => $self->{report} ? fileno $self->{report} : -1,
+        request_timeout => $conf->{request_timeout} || 0,
         server          => $conf->{server_software},
         slot            => $self->{slot},
+        stream_timeout  => $conf->{stream_timeout} || 0,
     };
 }
 
@@ -107,13 +110,16 @@ sub _descriptors {
     return $all > 256 ? $all - 128 : int( $all / 2 ) + 1;
 }
 
-# Spread, so that workers of one age do not retire in one moment
+# When it asks for a successor, spread, so that workers of one age do not retire in one moment; and when it goes, ready
+# or not. What lies between is served while the successor starts
 sub _max_requests {
     my $self = shift;
-    return 0 if !$self->{multiprocess};
     my ( $min, $max ) = @{ $self->{conf} }{qw(min_reqs_per_child max_reqs_per_child)};
-    $min = int 0.9 * $max if !$min;
-    return $max - int rand( $max - $min + 1 );
+    return ( soon_requests => 0, max_requests => 0 ) if !$self->{multiprocess} || !$max;
+    $min = int( 0.9 * $max ) || 1 if !$min;
+    my $last = $max - int $max / 20;
+    $last = $min if $last < $min;
+    return ( soon_requests => $min + int rand( $last - $min + 1 ), max_requests => $max );
 }
 
 # What of the application is being called, innermost first; what has called it is always the same
@@ -200,7 +206,7 @@ with C<retiring> when no more are taken.
 
   my $why = $worker->run;
 
-Serves, and returns why it ended: C<drained>, C<stopped>, C<max-requests> or C<harakiri>.
+Serves, and returns why it ended: C<drained>, C<stopped>, C<max-requests>, C<max-rss>, C<timeout> or C<harakiri>.
 
 =head1 SEE ALSO
 

@@ -98,8 +98,11 @@ static void look_at_turns(sr_engine *e)
     }
 }
 
-/* One round of what is there, broken off as soon as the Perl thread waits for the helm. */
-static void step(sr_engine *e, uint32_t turn)
+/*
+ * One round of what is there, broken off as soon as the Perl thread waits for the helm. Returns the bytes of `line`
+ * that are to be told.
+ */
+static size_t step(sr_engine *e, uint32_t turn, char line[SR_OVERDUE_LINE])
 {
     sr_task task;
     e->event = 0;
@@ -118,21 +121,26 @@ static void step(sr_engine *e, uint32_t turn)
     e->event = e->n_events = 0; /* level-triggered: what is dropped is reported again */
     look_at_turns(e);
     sr_deadlines_expire(e);
+    size_t overdue = sr_overdue_look(e, line);
     if (sr_engine_draining(e)) {
         sr_drain_step(e);
-        return;
+        sr_row_publish(e, SR_WORKER_DRAINING);
+        return overdue;
     }
     bool alone = !sr_surplus_colleagues(e, e->now);
     sr_engine_listeners(e, alone);
-    if (alone && e->config.queue_ns && e->now - e->swept_at > SWEEP_NS && sr_engine_gives(e))
+    if (alone && e->limit[SR_DEADLINE_QUEUE] != SR_NO_LIMIT && e->now - e->swept_at > SWEEP_NS &&
+        sr_engine_gives(e))
         sweep(e);
     sr_handover_give_turns(e);
+    return overdue;
 }
 
 static int patience_ms(sr_engine *e)
 {
     int ms = sr_deadlines_timeout(e);
-    int most = !sr_link_alone(&e->turns) ? RETRY_MS : e->listening && e->config.queue_ns ? SWEEP_MS : INT_MAX;
+    bool sweeps = e->listening && e->limit[SR_DEADLINE_QUEUE] != SR_NO_LIMIT;
+    int most = !sr_link_alone(&e->turns) ? RETRY_MS : sweeps ? SWEEP_MS : INT_MAX;
     return ms >= 0 && ms < most ? ms : most == INT_MAX ? -1 : most;
 }
 
@@ -151,9 +159,12 @@ static void drive(sr_engine *e, uint32_t turn)
         sr_engine_queues(e, false);
         atomic_store_explicit(&e->driving, 1, memory_order_seq_cst);
         while (same_turn(e, turn) && !atomic_load_explicit(&e->leaving, memory_order_relaxed)) {
-            step(e, turn);
+            char line[SR_OVERDUE_LINE];
+            size_t len = step(e, turn, line);
             int ms = patience_ms(e);
             sr_helm_leave(&e->helm);
+            if (len)
+                sr_overdue_tell(e, line, len);
             poll(p, 2, ms);
             if (p[1].revents)
                 nudged(e);

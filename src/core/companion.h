@@ -7,10 +7,10 @@
  * It never touches Perl and has every signal blocked. While its worker is busy it looks at e->turn every
  * millisecond; when the same request is still with the application it takes the helm, takes the listeners and the
  * exchange out of the epoll set (so that new work goes to a worker that waits; while none waits it accepts
- * itself, so that what waits is seen and bounded), and drives: it reads, flushes, enforces time limits, and gives
- * every connection with a complete request to the exchange. The Perl thread gets the helm whenever it wants it, at most one
- * event later, and when the turn is over it writes e->nudge. When the worker is idle the companion sleeps in a
- * futex and costs nothing.
+ * itself, so that what waits is seen and bounded), and drives: it reads, flushes, enforces time limits (also that of
+ * the request which is with the application, see overdue.c), and gives every connection with a complete request to
+ * the exchange. The Perl thread gets the helm whenever it wants it, at most one event later, and when the turn is
+ * over it writes e->nudge. When the worker is idle the companion sleeps in a futex and costs nothing.
  *
  * Rules: e->turn and e->wants are written by the Perl thread only, e->turn odd from the moment a request is handed
  * out until the next is asked for. e->parked and e->driving are written by the companion only. Everything else it

@@ -16,9 +16,14 @@ typedef struct sr_config {
     uint32_t max_keepalive_reqs; /* requests on one connection, 0: no limit */
     bool keepalive;
     uint64_t max_requests;    /* that this worker may serve before it retires, 0: no limit */
+    uint64_t soon_requests;   /* after so many it says that it will (SR_NEXT_SOON), 0: it does not */
+    uint64_t max_rss;         /* bytes of memory past which it retires; says so at 90 %. 0: no limit */
     uint64_t max_connections; /* of this process, and of all workers together; at least 1 */
     uint64_t max_queue;       /* complete requests that wait in all workers; past it 503 */
     int64_t queue_ns;         /* that a complete request may wait: 503; 0: no limit */
+    int64_t request_ns;       /* from a complete request to the start of its response: 504; 0: no limit */
+    int64_t stream_ns;        /* without anything new of a response that has begun: cut; 0: no limit */
+    int report_fd;            /* where the supervisor is told of the two; -1: there is none, so STDERR */
     bool companion;           /* false: only for measuring what it costs */
     const char *tmpdir;       /* NUL-terminated; the embedder keeps it alive */
     sr_bytes server;          /* value of the Server field, len 0: none; kept alive by the embedder */

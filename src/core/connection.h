@@ -19,8 +19,8 @@
  * read the response before a reset takes it from its buffer (RFC 9112 9.6).
  *
  * Owner: the engine. Lock: the helm; a connection in SERVING is touched only by the thread that serves it,
- * and its buffers (in, body, out) only by calls of that thread. An idle connection holds no buffer: this
- * struct and its descriptor are all.
+ * and its buffers (in, body, out) only by calls of that thread; overdue.c is the one exception. An idle connection
+ * holds no buffer: this struct and its descriptor are all.
  */
 #include "../base/list.h"
 #include "../net/loop.h"
@@ -50,8 +50,10 @@ typedef struct sr_conn {
     bool is_head;
     bool keep_alive;  /* the client wants it and the server has nothing against it, as far as is known */
     bool linger;      /* at the end read on: bytes may be on their way that nobody will answer */
-    bool head_sent;   /* a final response has begun */
-    bool gone;        /* the peer is known to be gone, or a write has failed */
+    bool whole;       /* the application's part of the response is complete; set by the embedder */
+    bool blocked;     /* the application waits for the peer to read */
+    bool cut;         /* took too long: the companion has ended it, what still comes is thrown away */
+    bool gone;        /* the peer is known to be gone, or a write has failed, or it was cut */
     bool close_after; /* in FLUSH: close when all is out */
     bool traveled;    /* came through the exchange: the giver may hold its descriptor a little longer */
     bool borrowed;    /* psgix.io: application code has had its hands on the socket */
@@ -66,7 +68,8 @@ typedef struct sr_conn {
     sr_link turn;       /* in engine->turns: has bytes or a whole request that wait */
     int64_t ready_at;   /* when the current request was complete */
     int unacknowledged; /* in FLUSH: bytes in the send buffer when the write limit was set */
-    uint64_t sent;      /* bytes of the current response on the wire */
+    uint64_t sent;      /* bytes of the current response on the wire, interim responses aside */
+    int64_t active_at;  /* when the application last added to it; valid once something is sent */
 
     sr_buffer in;      /* bytes read and not used; while a head is kept for a body: that head first */
     sr_request *parse; /* of the head at the start of `in`; NULL while none has begun. Owned */

@@ -27,8 +27,13 @@ static void limits_init(sr_engine *e, const sr_config *config)
     e->limit[SR_DEADLINE_BODY] = config->body_ns;
     e->limit[SR_DEADLINE_IDLE] = config->idle_ns;
     e->limit[SR_DEADLINE_WRITE] = config->write_ns;
-    e->limit[SR_DEADLINE_QUEUE] = config->queue_ns ? config->queue_ns : INT64_MAX / 4;
+    e->limit[SR_DEADLINE_QUEUE] = config->queue_ns ? config->queue_ns : SR_NO_LIMIT;
     e->limit[SR_DEADLINE_LINGER] = config->linger_ns;
+    e->waited_too_long = 503;
+    if (config->request_ns && config->request_ns < e->limit[SR_DEADLINE_QUEUE]) {
+        e->limit[SR_DEADLINE_QUEUE] = config->request_ns;
+        e->waited_too_long = 504;
+    }
 }
 
 int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *scoreboard, uint32_t slot,
@@ -50,8 +55,10 @@ int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *score
     for (int i = 0; i < SR_DEADLINE_KINDS; i++)
         sr_link_init(&e->deadlines[i]);
     e->exchange = (sr_exchange){-1, -1};
+    e->resident.fd = -1;
     e->scoreboard = scoreboard;
     e->row = scoreboard && slot < scoreboard->slots ? &scoreboard->rows[slot] : &e->no_row;
+    e->served_before = atomic_load_explicit(&e->row->requests, memory_order_relaxed);
     atomic_store_explicit(&e->row->pid, getpid(), memory_order_relaxed);
     e->control = (sr_source){.fd = control, .kind = SR_SOURCE_CONTROL};
     e->bell = (sr_source){.fd = e->row == &e->no_row ? -1 : e->row->bell, .kind = SR_SOURCE_BELL};
@@ -63,6 +70,8 @@ int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *score
         sr_engine_free(e);
         return err;
     }
+    if (config->max_rss)
+        sr_resident_open(&e->resident);
     sr_engine_tick(e);
     e->window_at = e->now;
     *out = e;
@@ -80,6 +89,7 @@ void sr_engine_free(sr_engine *e)
         sr_loop_free(&e->loop);
         sr_helm_free(&e->helm);
     }
+    sr_resident_close(&e->resident);
     free(e->scratch);
     free(e);
 }
@@ -150,7 +160,7 @@ void sr_row_publish(sr_engine *e, sr_worker_state state)
     atomic_store_explicit(&row->idle, e->n_idle, memory_order_relaxed);
     atomic_store_explicit(&row->oldest, sr_deadline_first(e, SR_DEADLINE_IDLE), memory_order_relaxed);
     atomic_store_explicit(&row->waiting, e->n_waiting, memory_order_relaxed);
-    atomic_store_explicit(&row->requests, e->served, memory_order_relaxed);
+    atomic_store_explicit(&row->requests, e->served_before + e->served, memory_order_relaxed);
     if (atomic_load_explicit(&row->state, memory_order_relaxed) != state) {
         atomic_store_explicit(&row->since, e->now, memory_order_relaxed);
         atomic_store_explicit(&row->state, state, memory_order_relaxed);
@@ -305,13 +315,22 @@ static sr_next next(sr_engine *e, sr_task *task)
 
 sr_next sr_engine_next(sr_engine *e, sr_task *task)
 {
-    if (atomic_load_explicit(&e->turn, memory_order_relaxed) & 1)
+    bool was_busy = atomic_load_explicit(&e->turn, memory_order_relaxed) & 1;
+    if (was_busy)
         sr_turn_change(e);
     if (!e->helm_held)
         sr_engine_return(e);
+    if (was_busy && sr_turn_end(e))
+        return SR_NEXT_WAKE;
+    if (e->soon && !e->soon_said && !sr_engine_draining(e)) {
+        e->soon_said = true;
+        return SR_NEXT_SOON;
+    }
     sr_next what = next(e, task);
-    if (what == SR_NEXT_REQUEST)
+    if (what == SR_NEXT_REQUEST) {
+        sr_turn_begin(e, task);
         sr_turn_change(e);
+    }
     return what;
 }
 

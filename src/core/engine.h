@@ -19,6 +19,7 @@
  * not have it. Fork: a child of this process that is not a worker must not call anything but
  * sr_engine_forked; see there.
  */
+#include "../base/resident.h"
 #include "../http/date.h"
 #include "../http/response.h"
 #include "../net/exchange.h"
@@ -58,7 +59,11 @@ typedef struct sr_listener {
     bool is_unix;
 } sr_listener;
 
+#define SR_NO_LIMIT (INT64_MAX / 4) /* ns; may be added to a time */
+
 typedef enum sr_drain { SR_DRAIN_NO, SR_DRAIN_ASKED, SR_DRAIN_NOW } sr_drain;
+
+typedef enum sr_reason { SR_REASON_NONE, SR_REASON_REQUESTS, SR_REASON_RSS, SR_REASON_OVERDUE } sr_reason;
 
 typedef struct sr_engine {
     /* shared with the companion without the helm; who writes is said in companion.h */
@@ -117,12 +122,20 @@ typedef struct sr_engine {
     int64_t looked_at;   /* when it last looked for a free colleague */
     int64_t service_ns;  /* its own recent time per request, a moving average over 8 */
 
+    sr_conn *serving;      /* whose request is with the application, until finish, abort or detach */
     sr_conn *current;      /* of the task at hand, until lend */
     bool current_borrowed; /* the task's bytes lie in scratch, not in current->in */
     size_t current_used;   /* bytes of the view that are the request */
     sr_bytes current_view;
     uint64_t served;
-    bool retiring; /* max_requests reached or asked by the application */
+    uint64_t served_before; /* by other workers that had this row */
+    bool retiring;          /* a limit is reached, or asked by the application */
+    sr_reason reason;       /* of retiring, once a limit is reached */
+    sr_reason soon;         /* of what will soon be reached */
+    bool soon_said;
+    sr_resident resident;
+    uint64_t rss;        /* bytes after the last request, when there is a limit */
+    int waited_too_long; /* status for a request whose SR_DEADLINE_QUEUE is over: 503, or 504 */
 
     sr_scoreboard *scoreboard; /* may be NULL */
     sr_row *row;               /* this worker's, or a private one; never NULL */
@@ -144,7 +157,8 @@ typedef struct sr_task {
 
 typedef enum sr_next {
     SR_NEXT_REQUEST,
-    SR_NEXT_WAKE, /* a signal or sr_engine_wake: look around, then call again */
+    SR_NEXT_WAKE, /* a signal, sr_engine_wake, or it retires now: look around, then call again */
+    SR_NEXT_SOON, /* once: engine->soon is near, a successor should be made ready. Then call again */
     SR_NEXT_DONE, /* drained or stopped: no more requests will come */
 } sr_next;
 
@@ -203,6 +217,9 @@ void sr_engine_send_file(sr_engine *e, sr_conn *c, struct iovec *head, int n, in
  * reader. The helm is let go while it waits. False: the peer is gone or has not read for write_ns.
  */
 bool sr_engine_write(sr_engine *e, sr_conn *c, struct iovec *iov, int n);
+
+/* The same for an interim response (RFC 9110 15.2), behind which the whole response is still to come. */
+bool sr_engine_write_interim(sr_engine *e, sr_conn *c, struct iovec *iov, int n);
 
 /* The response is complete: the connection is kept when conn->keep_alive, else closed after its last byte. */
 void sr_engine_finish(sr_engine *e, sr_conn *c);

@@ -148,6 +148,7 @@ static sr_conn *unpack(sr_engine *e, const sr_parcel *p, const int *fds, const c
     c->ready_at = p->ready_at;
     c->head_len = p->head;
     c->state = p->state;
+    c->is_head = sr_intake_is_head(sr_bytes_of(bytes, p->bytes));
     size_t body = p->body == SR_PARCEL_DECODED ? (size_t)p->body_length : 0;
     size_t head = p->body == SR_PARCEL_RAW ? p->bytes : p->head;
     bool ok = p->bytes == 0 || (sr_buffer_add(&c->in, bytes, head) &&
@@ -176,6 +177,8 @@ static void settle(sr_engine *e, sr_conn *c, int64_t deadline)
     sr_deadline_kind kind = c->state == SR_CONN_READY                           ? SR_DEADLINE_QUEUE
                             : c->state == SR_CONN_IDLE && c->requests && !bytes ? SR_DEADLINE_IDLE
                                                                                 : SR_DEADLINE_HEAD;
+    if (kind == SR_DEADLINE_QUEUE)
+        deadline = c->ready_at + e->limit[kind];
     sr_deadline_keep(e, c, kind, deadline ? deadline : INT64_MAX);
     if (bytes)
         sr_link_append(&e->turns, &c->turn);

@@ -47,7 +47,7 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     c->minor = r->minor;
     c->is_head = r->is_head;
     c->keep_alive = r->keep_alive;
-    c->head_sent = c->gone = c->borrowed = false;
+    c->whole = c->gone = c->borrowed = false;
     c->sent = 0;
     *task = (sr_task){.conn = c, .request = r, .base = view.at, .body_fd = -1};
     e->current = c;
@@ -135,8 +135,7 @@ static take head_done(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bo
 
 /* --- heads --- */
 
-static bool
-looks_like_head(sr_bytes view) /* RFC 9110 9.3.2: no body in the answer, even to a request refused */
+bool sr_intake_is_head(sr_bytes view)
 {
     while (view.len && (*view.at == '\r' || *view.at == '\n'))
         view = sr_bytes_of(view.at + 1, view.len - 1);
@@ -154,7 +153,7 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool borrowed, sr
     case SR_PARSE_DONE:
         return head_done(e, c, r, view, borrowed, task);
     case SR_PARSE_BAD:
-        return refuse(e, c, r->status, looks_like_head(view));
+        return refuse(e, c, r->status, sr_intake_is_head(view));
     case SR_PARSE_MORE:
         break;
     }
@@ -262,8 +261,9 @@ static bool gave_up(sr_engine *e, sr_conn *c)
 
 static take take_ready(sr_engine *e, sr_conn *c, sr_bytes view, sr_task *task)
 {
-    if (e->config.queue_ns && e->now - c->ready_at > e->config.queue_ns)
-        return refuse(e, c, 503, looks_like_head(view)); /* it spent that time in the exchange */
+    if (e->now - c->ready_at > e->limit[SR_DEADLINE_QUEUE])
+        return refuse(e, c, e->waited_too_long,
+                      sr_intake_is_head(view)); /* it spent that time in the exchange */
     if (gave_up(e, c)) {
         sr_conn_close(e, c);
         return TAKE_OVER;
@@ -273,7 +273,7 @@ static take take_ready(sr_engine *e, sr_conn *c, sr_bytes view, sr_task *task)
         r = &e->request;
         sr_request_init(r);
         if (sr_request_feed(r, &e->config.request, view.at, view.len) != SR_PARSE_DONE)
-            return refuse(e, c, 500, looks_like_head(view)); /* the giver read it otherwise: cannot be */
+            return refuse(e, c, 500, sr_intake_is_head(view)); /* the giver read it otherwise: cannot be */
     }
     return ready(e, c, r, view, false, task);
 }

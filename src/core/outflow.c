@@ -133,8 +133,7 @@ void sr_outflow_writable(sr_engine *e, sr_conn *c)
     }
 }
 
-/* Whatever is pending goes first; then the connection is kept or not. */
-static void flush_then(sr_engine *e, sr_conn *c, bool close_after)
+void sr_outflow_end(sr_engine *e, sr_conn *c, bool close_after)
 {
     sr_deadline_clear(e, c);
     c->state = SR_CONN_FLUSH;
@@ -161,7 +160,7 @@ void sr_outflow_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
     if (c->gone)
         sr_conn_close(e, c);
     else
-        flush_then(e, c, true);
+        sr_outflow_end(e, c, true);
 }
 
 /* A last look before an idle connection is closed: the request may have come this very moment. */
@@ -200,7 +199,7 @@ void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
         idle_over(e, c);
         break;
     case SR_DEADLINE_QUEUE:
-        sr_outflow_refuse(e, c, 503, c->is_head);
+        sr_outflow_refuse(e, c, e->waited_too_long, c->is_head);
         break;
     case SR_DEADLINE_WRITE:
         stalled(e, c);
@@ -271,6 +270,7 @@ static bool wait_writable(sr_engine *e, sr_conn *c)
     int unread = unacknowledged(c);
     struct pollfd p = {.fd = c->source.fd, .events = POLLOUT};
     int n;
+    c->blocked = true;
     sr_engine_lend(e);
     do {
         int64_t left = (end - sr_clock_monotonic() + SR_MILLISECOND - 1) / SR_MILLISECOND;
@@ -283,6 +283,8 @@ static bool wait_writable(sr_engine *e, sr_conn *c)
         }
     } while (n < 0 && errno == EINTR);
     sr_engine_return(e);
+    c->blocked = false;
+    c->active_at = e->now;
     return n > 0 && !(p.revents & (POLLERR | POLLNVAL));
 }
 
@@ -299,6 +301,7 @@ static bool flush_all(sr_engine *e, sr_conn *c)
 
 static void send_or_keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, int more)
 {
+    c->active_at = e->now;
     if (c->gone)
         return;
     ssize_t sent = c->out ? 0 : send_some(c, iov, n, more);
@@ -324,6 +327,7 @@ void sr_engine_send_last(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
 void sr_engine_send_file(sr_engine *e, sr_conn *c, struct iovec *head, int n, int fd, off_t offset,
                          uint64_t length)
 {
+    c->active_at = e->now;
     if (!c->gone && c->out)
         flush_all(e, c); /* a file goes behind memory only */
     if (!c->gone)
@@ -336,6 +340,7 @@ void sr_engine_send_file(sr_engine *e, sr_conn *c, struct iovec *head, int n, in
 
 bool sr_engine_write(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
 {
+    c->active_at = e->now;
     if (c->gone || !flush_all(e, c))
         return false;
     for (;;) {
@@ -359,30 +364,9 @@ bool sr_engine_write(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
     return false;
 }
 
-/* --- the end of a response --- */
-
-void sr_engine_finish(sr_engine *e, sr_conn *c)
+bool sr_engine_write_interim(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
 {
-    if (c->gone)
-        sr_conn_close(e, c);
-    else
-        flush_then(e, c, !c->keep_alive);
-}
-
-void sr_engine_abort(sr_engine *e, sr_conn *c)
-{
-    if (c->minor == 0) { /* its end is the only frame a 1.0 client may have: only a reset says "cut" */
-        struct linger reset = {.l_onoff = 1, .l_linger = 0};
-        setsockopt(c->source.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    }
-    if (c->gone || c->minor == 0)
-        sr_conn_close(e, c);
-    else
-        flush_then(e, c, true);
-}
-
-void sr_engine_detach(sr_engine *e, sr_conn *c)
-{
-    sr_conn_unwatch(e, c);
-    sr_conn_close(e, c);
+    bool ok = sr_engine_write(e, c, iov, n);
+    c->sent = 0;
+    return ok;
 }

@@ -4,6 +4,8 @@
 #include "../base/clock.h"
 #include "engine.h"
 
+enum { SR_OVERDUE_LINE = 511 }; /* bytes; a pipe takes them in one piece */
+
 /* connection.c */
 void sr_conn_enter(sr_engine *e, sr_conn *c); /* into the lists and counts */
 bool sr_conn_watch(sr_engine *e, sr_conn *c,
@@ -27,6 +29,8 @@ sr_intake sr_engine_event(sr_engine *e, sr_source *s, sr_task *task, bool *wake)
 
 /* turn.c */
 void sr_turn_change(sr_engine *e);
+void sr_turn_begin(sr_engine *e, const sr_task *task); /* it goes to the application */
+bool sr_turn_end(sr_engine *e); /* the application has no request any more; true: so the worker retires */
 void sr_row_publish(sr_engine *e, sr_worker_state state); /* engine.c: what others see of this worker */
 
 /* deadline.c */
@@ -69,6 +73,15 @@ bool sr_room_make(
 bool sr_room_close_oldest(sr_engine *e); /* false: none is idle here */
 void sr_room_asked(sr_engine *e);        /* the bell has rung */
 
+/* overdue.c: the time limit of a request that is with the application */
+int64_t sr_overdue_at(const sr_engine *e); /* monotonic ns; INT64_MAX: never */
+/*
+ * The companion: when it is over, ends the response. Returns the bytes of the line for sr_overdue_tell that `line`
+ * was filled with; 0: it is not over.
+ */
+size_t sr_overdue_look(sr_engine *e, char line[SR_OVERDUE_LINE]);
+void sr_overdue_tell(const sr_engine *e, const char *line, size_t len); /* may block; without the helm */
+
 /* companion.c */
 void sr_companion_unpark(sr_engine *e);
 void sr_companion_nudge(sr_engine *e);
@@ -78,6 +91,8 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task);
 sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task);
 sr_intake sr_intake_turn(sr_engine *e, sr_conn *c,
                          sr_task *task); /* bytes or a request are in hand already */
+/* Bytes of a request, maybe no whole one: no body in the answer, even when it is refused (RFC 9110 9.3.2) */
+bool sr_intake_is_head(sr_bytes view);
 void sr_intake_park(sr_engine *e,
                     sr_task *task); /* nobody can serve it now: it waits in READY, or is refused */
 
@@ -85,6 +100,8 @@ void sr_intake_park(sr_engine *e,
 void sr_outflow_writable(sr_engine *e, sr_conn *c);
 void sr_outflow_refuse(sr_engine *e, sr_conn *c, int status, bool is_head);
 void sr_outflow_close(sr_engine *e, sr_conn *c); /* politely: shut down our side and linger */
+void sr_outflow_end(sr_engine *e, sr_conn *c,
+                    bool close_after); /* flush what is pending; then close, or keep the connection */
 void sr_outflow_lingering(sr_engine *e, sr_conn *c);
 void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind);
 

@@ -6,11 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+enum { LINE_TRIES = 100 }; /* it takes 20 ns to write, unless the writer loses its CPU meanwhile */
 
 static void close_keeping_errno(int fd)
 {
@@ -130,6 +133,7 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
     atomic_store_explicit(&r->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&r->oldest, 0, memory_order_relaxed);
     atomic_store_explicit(&r->shed, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->began, 0, memory_order_relaxed);
     atomic_store_explicit(&r->pid, 0, memory_order_release); /* last: then another may claim it */
 }
 
@@ -138,6 +142,73 @@ void sr_scoreboard_ring(sr_row *row)
     uint64_t one = 1;
     ssize_t n = write(row->bell, &one, sizeof one);
     (void)n; /* EAGAIN: it rings already */
+}
+
+/* --- the request line --- */
+
+void sr_row_set_line(sr_row *row, const char *at, size_t len)
+{
+    if (len > SR_LINE_MAX)
+        len = SR_LINE_MAX;
+    /* odd already: the row's last worker was killed right here */
+    uint32_t sequence = atomic_load_explicit(&row->line_sequence, memory_order_relaxed) | 1;
+    atomic_store_explicit(&row->line_sequence, sequence, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&row->line_len, (uint32_t)len, memory_order_relaxed);
+    for (size_t i = 0; i * sizeof(uint64_t) < len; i++) {
+        uint64_t word;
+        memcpy(&word, at + i * sizeof word, sizeof word);
+        atomic_store_explicit(&row->line[i], word, memory_order_relaxed);
+    }
+    atomic_store_explicit(&row->line_sequence, sequence + 1, memory_order_release);
+}
+
+/* False: it was being written. */
+static bool read_line(const sr_row *row, uint64_t *line, size_t *len)
+{
+    uint32_t sequence = atomic_load_explicit(&row->line_sequence, memory_order_acquire);
+    *len = atomic_load_explicit(&row->line_len, memory_order_relaxed);
+    if (sequence & 1 || *len > SR_LINE_MAX)
+        return false;
+    for (size_t i = 0; i * sizeof *line < *len; i++)
+        line[i] = atomic_load_explicit(&row->line[i], memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&row->line_sequence, memory_order_relaxed) == sequence;
+}
+
+size_t sr_row_line(const sr_row *row, char *out, size_t cap)
+{
+    uint64_t line[SR_LINE_MAX / sizeof(uint64_t)];
+    size_t len = 0;
+    for (int i = 0; i < LINE_TRIES; i++) {
+        if (!read_line(row, line, &len))
+            continue;
+        if (len > cap)
+            len = cap;
+        memcpy(out, line, len);
+        return len;
+    }
+    return 0;
+}
+
+size_t sr_row_text(const sr_row *row, char *out, size_t cap)
+{
+    char line[SR_LINE_MAX];
+    size_t len = sr_row_line(row, line, sizeof line), used = 0;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)line[i];
+        bool plain = c >= 0x20 && c <= 0x7e;
+        if (cap - used < (plain ? 1 : 4))
+            break;
+        if (plain) {
+            out[used++] = (char)c;
+            continue;
+        }
+        const char escape[4] = {'\\', 'x', "0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
+        memcpy(out + used, escape, sizeof escape);
+        used += sizeof escape;
+    }
+    return used;
 }
 
 const char *sr_worker_state_name(uint32_t state)

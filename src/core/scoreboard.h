@@ -3,7 +3,8 @@
 /*
  * scoreboard: shared memory in which each worker says what it does. Made by the supervisor; each worker writes its
  * own row only; anybody reads. No lock and no system call: every field is atomic by itself, relaxed order, so a
- * reader sees each field whole, but not all fields of one instant.
+ * reader sees each field whole, but not all fields of one instant. The request line has more bytes than are atomic:
+ * a sequence lock says whether what was read is whole.
  *
  * It outlives programs: the memory is a memfd, and a new generation, which is a new program, adopts it by its
  * descriptor. The bells are descriptors of the same numbers in all processes; who starts a new program leaves
@@ -14,7 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SR_SLOTS_MAX = 8192, SR_CLAIMED = -1 };
+enum {
+    SR_SLOTS_MAX = 8192,
+    SR_CLAIMED = -1,
+    SR_LINE_MAX = 200, /* bytes of a request line that others see */
+};
 
 typedef enum sr_worker_state {
     SR_WORKER_FREE, /* no process has this row */
@@ -30,7 +35,7 @@ typedef struct sr_row {
     _Atomic int32_t pid;         /* 0: free; SR_CLAIMED: of a worker that is about to be forked */
     _Atomic uint32_t generation; /* of the program that it runs; set by who claims the row */
     _Atomic uint64_t
-        requests; /* answered or refused by the application's turn; never decreases while pid lives */
+        requests; /* handed to the application, by all workers that had this row; so are given and taken */
     _Atomic uint64_t connections; /* open now */
     _Atomic uint64_t idle;        /* of them between two requests */
     _Atomic uint64_t waiting;     /* complete requests that wait in this worker */
@@ -38,9 +43,15 @@ typedef struct sr_row {
     _Atomic uint64_t taken;       /* and taken from it */
     _Atomic int64_t
         oldest; /* monotonic ns at which its oldest idle connection will be closed; 0: it has none */
-    _Atomic uint32_t shed; /* idle connections that others ask it to close, to make room for new ones */
-    int bell;              /* eventfd, the same number in all processes: wakes the worker to look at shed */
-    _Atomic int64_t since; /* monotonic ns of the last change between idle and busy */
+    _Atomic uint32_t shed;  /* idle connections that others ask it to close, to make room for new ones */
+    int bell;               /* eventfd, the same number in all processes: wakes the worker to look at shed */
+    _Atomic int64_t since;  /* monotonic ns of the last change between idle and busy */
+    _Atomic uint64_t began; /* monotonic ns at which the present request was complete; 0: there is none */
+
+    /* method and target of the last request, in lines of their own: they are written for each one */
+    _Alignas(64) _Atomic uint32_t line_sequence; /* odd: being written */
+    _Atomic uint32_t line_len;
+    _Atomic uint64_t line[SR_LINE_MAX / sizeof(uint64_t)];
 } sr_row;
 
 typedef struct sr_scoreboard {
@@ -74,6 +85,16 @@ uint64_t sr_scoreboard_waiting(const sr_scoreboard *s, const sr_row *but);
 int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation);
 void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot); /* once its worker is gone */
 void sr_scoreboard_ring(sr_row *row);                        /* wakes the worker of that row */
+
+/*
+ * The worker of that row: this is its request now. The first SR_LINE_MAX bytes are kept. at[len, len + 7) can be read
+ * as well: behind the target of a request comes its version, and whole words are copied faster.
+ */
+void sr_row_set_line(sr_row *row, const char *at, size_t len);
+/* Any process: the first `cap` bytes of it into out. Their number; 0: none, or it changed all the time. */
+size_t sr_row_line(const sr_row *row, char *out, size_t cap);
+/* The same for a log: what is not 0x20 to 0x7e becomes \xNN, and what does not fit in whole is left out. */
+size_t sr_row_text(const sr_row *row, char *out, size_t cap);
 
 const char *sr_worker_state_name(uint32_t state); /* static */
 

@@ -1,7 +1,10 @@
 /*
- * turn: what happens around a request that is with the application: the helm is let go and taken back.
+ * turn: what happens around a request that is with the application: the helm is let go and taken back, the response
+ * ends, and limits that count requests are looked at.
  */
 #include "parts.h"
+
+#include <sys/socket.h>
 
 /* The companion's sign: between two turns there is nothing for it to do. */
 void sr_turn_change(sr_engine *e)
@@ -26,6 +29,15 @@ static bool successor_has_room(const sr_engine *e)
            sr_scoreboard_room(e->scoreboard, atomic_load_explicit(&e->row->generation, memory_order_relaxed));
 }
 
+/* False: it did so before, or has to go on. */
+static bool retire(sr_engine *e, sr_reason reason)
+{
+    if (e->retiring || !successor_has_room(e))
+        return false;
+    e->reason = reason;
+    return e->retiring = true;
+}
+
 /* The bytes of the task are done with: what follows them is kept. */
 static void task_close(sr_engine *e, sr_conn *c)
 {
@@ -38,10 +50,32 @@ static void task_close(sr_engine *e, sr_conn *c)
     }
     e->current = NULL;
     e->current_view = (sr_bytes){0};
-    e->served++;
-    if (e->config.max_requests && e->served >= e->config.max_requests && successor_has_room(e))
-        e->retiring = true;
+    if (++e->served == e->config.soon_requests)
+        e->soon = SR_REASON_REQUESTS;
+    if (e->config.max_requests && e->served >= e->config.max_requests)
+        retire(e, SR_REASON_REQUESTS);
     sr_row_publish(e, SR_WORKER_BUSY);
+}
+
+void sr_turn_begin(sr_engine *e, const sr_task *task)
+{
+    const sr_request *r = task->request;
+    e->serving = task->conn;
+    /* "METHOD TARGET" as it came */
+    sr_row_set_line(e->row, task->base + r->method.at, r->target.at + r->target.len - r->method.at);
+    atomic_store_explicit(&e->row->began, (uint64_t)task->conn->ready_at, memory_order_relaxed);
+}
+
+bool sr_turn_end(sr_engine *e)
+{
+    uint64_t max = e->config.max_rss;
+    atomic_store_explicit(&e->row->began, 0, memory_order_relaxed);
+    if (!max)
+        return false;
+    e->rss = sr_resident_bytes(&e->resident);
+    if (e->rss > max - max / 10 && !e->soon)
+        e->soon = SR_REASON_RSS;
+    return e->rss > max && retire(e, SR_REASON_RSS);
 }
 
 void sr_engine_lend(sr_engine *e)
@@ -73,4 +107,47 @@ bool sr_engine_keeps(const sr_engine *e, const sr_conn *c)
     return c->keep_alive && config->keepalive && !c->borrowed &&
            (!sr_engine_draining(e) || sr_engine_gives(e)) &&
            (!config->max_keepalive_reqs || c->requests < config->max_keepalive_reqs);
+}
+
+/* --- the end of a response --- */
+
+/* The companion has ended it already: what the peer may still send is read and thrown away. */
+static bool was_cut(sr_engine *e, sr_conn *c)
+{
+    e->serving = NULL;
+    if (!c->cut)
+        return false;
+    sr_outflow_close(e, c);
+    return true;
+}
+
+void sr_engine_finish(sr_engine *e, sr_conn *c)
+{
+    if (was_cut(e, c))
+        return;
+    if (c->gone)
+        sr_conn_close(e, c);
+    else
+        sr_outflow_end(e, c, !c->keep_alive);
+}
+
+void sr_engine_abort(sr_engine *e, sr_conn *c)
+{
+    if (was_cut(e, c))
+        return;
+    if (c->minor == 0) { /* its end is the only frame a 1.0 client may have: only a reset says "cut" */
+        struct linger reset = {.l_onoff = 1, .l_linger = 0};
+        setsockopt(c->source.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    }
+    if (c->gone || c->minor == 0)
+        sr_conn_close(e, c);
+    else
+        sr_outflow_end(e, c, true);
+}
+
+void sr_engine_detach(sr_engine *e, sr_conn *c)
+{
+    e->serving = NULL;
+    sr_conn_unwatch(e, c);
+    sr_conn_close(e, c);
 }

@@ -7,9 +7,8 @@
  *   /            the slot of the worker
  *   /sleep/MS    the same after a while
  *   /echo        the request's body
- *   /big/N       N bytes in one piece
+ *   /big/N       N bytes in one piece                /file/N      N bytes of a file
  *   /stream/N    N bytes, written in pieces of 10,000
- *   /file/N      N bytes of a file
  *   /cut         a response that is broken off       /fork/MS     a child lives on for a while
  */
 #include "base/clock.h"
@@ -203,6 +202,7 @@ static inline sr_config config_default(void)
         .max_connections = 10000,
         .max_queue = 1000,
         .queue_ns = 10 * SR_SECOND,
+        .report_fd = -1,
         .companion = true,
         .tmpdir = "/tmp",
         .server = SR_BYTES("driver"),

@@ -9,7 +9,7 @@ enum { CLIENTS = 24, SLOTS = 3 };
 
 static site s;
 static _Atomic int over;
-static _Atomic uint64_t answers, failures, moves;
+static _Atomic uint64_t answers, failures, moves, seen, torn;
 
 typedef struct thread {
     pthread_t id;
@@ -113,12 +113,42 @@ static void *nuisance(void *arg)
     return NULL;
 }
 
+/* What the supervisor does: request lines of all workers, while they change */
+static void *watcher(void *arg)
+{
+    static const char *const lines[] = {"",
+                                        "GET /",
+                                        "GET /sleep/1",
+                                        "GET /sleep/4",
+                                        "GET /sleep/15",
+                                        "GET /sleep/10",
+                                        "GET /big/500000",
+                                        "GET /big/3000000",
+                                        "GET /stream/200000",
+                                        "GET /file/300000",
+                                        "GET /cut",
+                                        "POST /echo"};
+    enum { N = sizeof lines / sizeof *lines };
+    char line[SR_LINE_MAX + 1];
+    for (uint32_t slot = 0; !atomic_load(&over); slot = (slot + 1) % SLOTS) {
+        size_t i = 0;
+        line[sr_row_line(&s.board->rows[slot], line, SR_LINE_MAX)] = '\0';
+        while (i < N && strcmp(line, lines[i]) != 0)
+            i++;
+        atomic_fetch_add(i < N ? &seen : &torn, i != 0);
+        if (slot == 0)
+            sleep_ms(1);
+    }
+    return arg;
+}
+
 int main(int argc, char **argv)
 {
     double seconds = argc > 1 ? atof(argv[1]) : 2;
     sr_config config = config_default();
     thread threads[CLIENTS / 4 + 2];
     uint64_t given = 0, taken = 0;
+    pthread_t watching;
     int retired = 0;
     config.header_ns = config.body_ns = config.write_ns = 300 * SR_MILLISECOND;
     config.idle_ns = 30 * SR_SECOND;
@@ -130,6 +160,7 @@ int main(int argc, char **argv)
         threads[i].seed = (unsigned)i * 77 + 5;
         pthread_create(&threads[i].id, NULL, i < CLIENTS / 4 ? clients : nuisance, &threads[i]);
     }
+    pthread_create(&watching, NULL, watcher, NULL);
     int64_t end = sr_clock_monotonic() + (int64_t)(seconds * 1e9);
     for (uint32_t slot = 0; sr_clock_monotonic() < end; slot = (slot + 1) % SLOTS) {
         sleep_ms(250);
@@ -145,6 +176,7 @@ int main(int argc, char **argv)
     atomic_store(&over, 1);
     for (int i = 0; i < CLIENTS / 4 + 2; i++)
         pthread_join(threads[i].id, NULL);
+    pthread_join(watching, NULL);
     for (uint32_t slot = 0; slot < SLOTS; slot++)
         taken += atomic_load(&s.board->rows[slot].taken);
     sleep_ms(100); /* the giver counts after it has sent: the taker may have been faster */
@@ -156,6 +188,8 @@ int main(int argc, char **argv)
     is_int((long long)failures, 0, "every request is answered");
     ok(answers > 100 && moves > 10, "many were, and connections moved");
     ok(given >= taken, "none was taken twice");
+    ok(seen > 100 && torn == 0, "%llu request lines seen, %llu of them torn", (unsigned long long)seen,
+       (unsigned long long)torn);
     atomic_store(&s.board->stopping, 1);
     for (uint32_t slot = 0; slot < SLOTS; slot++)
         sr_engine_drain(s.workers[slot].e);

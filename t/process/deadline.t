@@ -1,0 +1,196 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Fcntl       qw(LOCK_EX LOCK_NB);
+use File::Temp  ();
+use Time::HiRes qw(sleep time);
+use Test::More;
+use Sirius::Test;
+
+# --request-timeout and --stream-timeout: an application call that hangs costs its client a 504 and nobody else anything
+
+my $lock = File::Temp->new;
+flock $lock, LOCK_EX or die "flock: $!";
+
+my $APP = <<'APP';
+use Fcntl qw(LOCK_EX);
+use POSIX ();
+use Time::HiRes qw(sleep);
+my %do = (
+    '/sleep' => sub { sleep 60 },
+    '/deaf'  => sub { local $SIG{USR2} = local $SIG{TERM} = 'IGNORE'; sleep 60 },
+    '/spin'  => sub { 1 while 1 },
+    '/flock' => sub { open my $fh, '<', $ENV{LOCK_FILE} or die $!; 1 until flock $fh, LOCK_EX },
+    '/pause' => sub { POSIX::pause() while 1 },
+    '/late'  => sub { sleep $_[0]{QUERY_STRING} },
+    '/die'   => sub { sleep $_[0]{QUERY_STRING}; die "too late\n" },
+    '/exit'  => sub { sleep $_[0]{QUERY_STRING}; exit },
+);
+sub {
+    my $env = shift;
+    my ( $path, $query ) = @{$env}{qw(PATH_INFO QUERY_STRING)};
+    $do{$path}->($env) if $do{$path};
+    return sub {
+        my $w = shift->( [ 200, [ 'Content-Type' => 'text/event-stream' ] ] );
+        for ( 1 .. $query ) { $w->write("data: $_\n\n"); sleep 0.2 }
+        sleep 60 if $path eq '/still';
+        $w->close;
+    } if $path eq '/events' || $path eq '/still';
+    return sub {
+        $_[0]->( [ 200, [], ["done\n"] ] );
+        sleep $query;
+    } if $path eq '/after';
+    return sub { sleep $query; shift->( [ 200, [], ["late\n"] ] ) } if $path eq '/delayed';
+    [ 200, [], ["$$"] ];
+}
+APP
+
+sub server {
+    my @args = @_;
+    local $ENV{LOCK_FILE} = "$lock";
+    my $server = start_server( $APP, @args );
+    $server->{may_crash} = 1;
+    return $server;
+}
+
+sub replaced {
+    my ( $server, $pid ) = @_;
+    return until_true(
+        15,
+        sub {
+            my @now = $server->workers;
+            @now == 2 && !grep { $_ == $pid } @now;
+        }
+    );
+}
+
+# The worker that the log says has timed out with this path
+sub culprit {
+    my ( $server, $path ) = @_;
+    until_true( 15, sub { $server->log =~ /worker \d+: GET \Q$path\E / } );
+    return $server->log =~ /worker (\d+): GET \Q$path\E / ? $1 : 0;
+}
+
+for my $path (qw(/sleep /deaf /spin /flock /pause)) {
+    subtest "$path: an application call that never returns" => sub {
+        my $server  = server(qw(--workers 2 --request-timeout 1));
+        my @others  = map { $server->connect } 1 .. 20;
+        my %before  = map { $_ => 1 } $server->workers;
+        my $hanging = $server->connect;
+        $_->ask('GET /') for @others;
+        my $start = time;
+        $hanging->send( request("GET $path?who=me") );
+        my %status;
+
+        while ( $server->log !~ /worker \d+: GET/ && time < $start + 15 ) {
+            $status{ $_->ask('GET /')->status }++ for @others;
+        }
+        my $answer = $hanging->response;
+        is $answer->status, 504, 'its client gets 504';
+        ok $answer->closes, 'and is told that the connection closes';
+        is $hanging->end, 'eof', 'which it does';
+        cmp_ok time - $start, '>', 0.9, 'not before its time';
+        cmp_ok time - $start, '<', 14,  'and not much later';
+        my $pid = culprit( $server, "$path?who=me" );
+        ok $before{$pid}, 'the log names worker and URL' or diag $server->log;
+        like $server->log, qr{GET \Q$path\E\?who=me ran for 1\.\d s, the client got 504$}m,
+            'and what happened';
+        ok replaced( $server, $pid ), 'the worker is replaced';
+        $status{ $_->ask('GET /')->status }++ for @others;
+        is_deeply [ keys %status ], [200], 'the others go on over the same connections'
+            or diag explain \%status;
+        my $ends = () = $server->log =~ /^.*worker $pid (?:ended|was killed).*$/mg;
+        is $ends, 1, 'its end is logged once' or diag $server->log;
+        $server->stop;
+    };
+}
+
+subtest 'both workers hang, and the queue behind them' => sub {
+    my $server  = server(qw(--workers 2 --request-timeout 1));
+    my @hanging = map { $server->connect } 1 .. 2;
+    $_->send( request('GET /deaf') ) for @hanging;
+    my @waiting = map { $server->connect } 1 .. 10;
+    $_->send( request('GET /') ) for @waiting;
+    is_deeply [ map { $_->response->status } @hanging ], [ 504, 504 ], 'those that hang get 504';
+    my %status;
+    $status{ $_->response->status }++ for @waiting;
+    is_deeply [ grep { $_ != 200 && $_ != 504 } keys %status ], [], 'those that wait get an answer';
+    is $server->ask('GET /')->status, 200, 'the server serves again';
+    ok replaced( $server, $_ ), "worker $_ is replaced" for $server->log =~ /worker (\d+): GET/g;
+    $server->stop;
+};
+
+subtest 'a response that has begun' => sub {
+    my $server = server(qw(--workers 2 --request-timeout 1));
+    my $client = $server->connect;
+    $client->send( request('GET /events?10') );
+    my $answer = $client->response;
+    is $answer->status, 200,                                      'server-sent events for two seconds';
+    is $answer->body,   join( '', map {"data: $_\n\n"} 1 .. 10 ), 'are all there';
+    is $server->ask('GET /after?2')->body,     "done\n",          'a whole response, then work';
+    is $server->ask('GET /delayed?3')->status, 504,               'a delayed response that does not come';
+    ok $server->wait_log( qr/GET/, 15 ), 'the log says so';
+    my @logged = $server->log =~ /worker \d+: (GET \S+)/g;
+    is_deeply \@logged, ['GET /delayed?3'], 'only that has timed out';
+    $server->stop;
+};
+
+subtest '--stream-timeout: a stream that stands still' => sub {
+    my $server = server(qw(--workers 2 --stream-timeout 1.5));
+    my $client = $server->connect;
+    $client->send( request('GET /events?10') );
+    is length $client->response->body, 10 * 9 + 1, 'one that does not is left alone';
+    $client->send( request('GET /still?2') );
+    my $answer = $client->response;
+    is $answer->status, 'cut', 'the answer does not look whole';
+    my $pid = culprit( $server, '/still?2' );
+    ok $pid, 'the log names it' or diag $server->log;
+    like $server->log, qr/GET \/still\?2 stream stood still for 1\.\d s, cut$/m, 'and what happened';
+    ok replaced( $server, $pid ), 'the worker is replaced';
+    $server->stop;
+};
+
+subtest 'a call that returns after all' => sub {
+    for my $path (qw(/late /die /exit /delayed)) {
+        my $server = server(qw(--workers 2 --request-timeout 0.5));
+        my $client = $server->connect;
+        $client->send( request("GET $path?1") );
+        is $client->response->status, 504,   "$path: 504";
+        is $client->end,              'eof', 'and nothing behind it';
+        my $pid = culprit( $server, "$path?1" );
+        ok replaced( $server, $pid ), 'the worker is replaced';
+        is $server->ask('GET /')->status, 200, 'the server serves';
+        unlike $server->log, qr/signal (?:4|6|7|8|11)\b|panic/, 'nothing crashed';
+        $server->stop;
+    }
+};
+
+subtest '--workers 0: nobody would start it again' => sub {
+    my $server = server(qw(--workers 0 --request-timeout 0.5));
+    my $pid    = $server->ask('GET /')->body;
+    for my $path (qw(/late /die)) {
+        is $server->ask("GET $path?1.5")->status, 504, "$path: 504";
+        is $server->ask('GET /')->status,         504, 'who waits for it as well';
+    }
+    ok until_true( 10, sub { ( $server->ask('GET /')->body || '' ) eq $pid } ), 'then it goes on';
+    like $server->log, qr{^\[sirius $pid\] GET /late\?1\.5 ran for 0\.\d s, the client got 504$}m,
+        'the log names the URL';
+    $server->stop;
+};
+
+subtest 'psgix.io: the conversation is the application\'s' => sub {
+    my $server = start_server( <<'APP', qw(--workers 1 --request-timeout 0.5) );
+sub {
+    my $io = $_[0]{'psgix.io'};
+    return sub { sleep 2; syswrite $io, 'mine, and only that'; close $io };
+}
+APP
+    my $client = $server->connect;
+    $client->send( request('GET /') );
+    is $client->rest, 'mine, and only that', 'no 504 comes in between';
+    unlike $server->log, qr/504/, 'and nothing is logged';
+    $server->stop;
+};
+
+done_testing;
