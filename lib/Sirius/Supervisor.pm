@@ -172,7 +172,7 @@ sub _reap {
         my $status     = $?;
         my $generation = $self->{generations}->child($pid);
         if    ($generation)                       { $self->{generations}->lost( $generation, $status ) }
-        elsif ( $pid == ( $self->{trial} || 0 ) ) { $self->_renew($status) }
+        elsif ( $pid == ( $self->{trial} || 0 ) ) { $self->{tried} = $status }
         else {
             $self->{scoreboard}->release( $_->{slot} ) for grep { $_->{pid} == $pid } $self->rows;
         }
@@ -239,6 +239,7 @@ sub _supervise {
         $self->{commands}->reply_late;
         $self->{systemd}->watchdog;
         $self->_scale;
+        $self->_renew( delete $self->{tried} ) if defined $self->{tried};    # all that came has been heeded
         $self->{trial} = Sirius::Renewal->try( $self->{signals} ) if $self->_quiet && $all->renewed;
     }
     $self->{commands}->stopped;

@@ -53,7 +53,7 @@ subtest 'lingering has an end' => sub {
 };
 
 subtest 'the client that hangs up first leaves nothing behind' => sub {
-    my ($pid) = grep { $_ != $server->pid } $server->processes;
+    my ($pid) = $server->workers;
     my $before = () = Sirius::Test::Server->descriptors($pid);
     for my $kind (qw(abort close)) {
         for ( 1 .. 50 ) {

@@ -99,7 +99,7 @@ subtest 'a file that shrinks meanwhile' => sub {
 };
 
 subtest 'the client goes away in the middle' => sub {
-    my ($pid) = grep { $_ != $server->pid } $server->processes;
+    my ($pid) = $server->workers;
     my $before = () = Sirius::Test::Server->descriptors($pid);
     for ( 1 .. 20 ) {
         my $client = $server->connect;

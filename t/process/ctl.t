@@ -324,7 +324,8 @@ subtest 'No request is lost while the supervisor becomes a new program' => sub {
         is + ( ctl_here('reload') )[0], 0, 'reload';
         my $until = time + 4;
         while ( time < $until ) {
-            my $socket = IO::Socket::UNIX->new( Peer => $control ) or $got{"connect: $!"}++, next;
+            my $socket = IO::Socket::UNIX->new( Peer => $control, Timeout => 20 )
+                or $got{"connect: $!"}++, last;
             sleep 0.01;
             print {$socket} qq({"command":"status"}\n);
             $socket->flush;

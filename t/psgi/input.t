@@ -123,7 +123,7 @@ subtest 'a handle that an application damages is its own' => sub {
 };
 
 subtest 'files of bodies are gone' => sub {
-    my ($worker) = grep { $_ != $server->pid } $server->processes;
+    my ($worker) = $server->workers;
     my $count = () = Sirius::Test::Server->descriptors($worker);
     $server->ask( 'POST /read', \$BODY{file} ) for 1 .. 20;
     ok until_true( 3, sub { $count >= ( () = Sirius::Test::Server->descriptors($worker) ) } ),

@@ -74,7 +74,7 @@ subtest 'the client goes away' => sub {
 };
 
 subtest 'no descriptor is left' => sub {
-    my @worker = grep { $_ != $server->pid } $server->processes;
+    my @worker = $server->workers;
     my $count  = sub { my $n = 0; $n += () = Sirius::Test::Server->descriptors($_) for @worker; $n };
     my $before = $count->();
     $server->ask('GET /look') for 1 .. 50;

@@ -27,7 +27,7 @@ sub new {
 
 sub sockaddr {
     my $address = shift;
-    return pack_sockaddr_un($1) if $address =~ /\Aunix:(.+)\z/;
+    return pack_sockaddr_un("$1") if $address =~ /\Aunix:(.+)\z/;
     my ( $host, $port ) = $address =~ /\A\[?(.+?)\]?:(\d+)\z/ or die "no address: '$address'";
     return pack_sockaddr_in6( $port, inet_pton( AF_INET6, $host ) ) if $host =~ /:/;
     return pack_sockaddr_in( $port, inet_pton( AF_INET, $host ) );
