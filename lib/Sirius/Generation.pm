@@ -84,7 +84,8 @@ sub _bury {
 
     # Asked for: by us, by a limit, by the application
     my ( $why, $signal ) = ( $worker->{leave} || $worker->{done} || '', $status & 127 );
-    return if $self->{stopping} && ( !$status || $self->{killed} && $signal == 9 );
+    return if $self->{stopping} && ( !$status        || $self->{killed} && $signal == 9 );
+    return if $signal == 15     && ( $worker->{done} || $worker->{retiring} ); # it was on its way out already
     if ( !$status && ( $worker->{leave} || $why =~ /\A(?:max-|harakiri)/ ) ) {
         return Sirius::Log->note("worker $worker->{pid} ended: $why");
     }
@@ -289,8 +290,8 @@ sub _supervise {
         $self->_reap;
         $self->_heed($_) for @signals;
         $self->_kill_late;
-        next if $self->{stopping};
         $self->{recycling}->look( values %{ $self->{workers} } );
+        next if $self->{stopping};
         $self->_relieve;
     }
     return;
