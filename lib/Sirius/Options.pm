@@ -16,6 +16,7 @@ my $WEEK = 7 * 86400;
 #   command   for the command line only, neither in the environment nor in a file
 #   family    any name that begins with this one and a dash is meant as well
 #   hidden    for programs, not for the command line
+#   list      several values with commas
 #   many      may be given several times
 #   min, max  limits of the value
 #   noop      has no effect here: why
@@ -102,7 +103,7 @@ my @TABLE = (
     [ 'control', 'path', undef, 'unix socket for "sirius ctl"', {} ],
     [ 'pid', 'path', undef, 'file for the PID of the supervisor', { alias => [qw(pid-file pidfile)] } ],
     [ 'user', 'user', undef, 'user to become after listening; for a start as root', {} ],
-    [ 'group', 'group', undef, 'group to become (default: that of --user)', {} ],
+    [ 'group', 'group', undef, 'group to become, others behind commas (default: those of --user)', { list => 1 } ],
     [ 'umask', 'octal', undef, 'file mode creation mask', {} ],
     [ 'chdir', 'dir', undef, 'directory to work in', {} ],
     [ 'daemonize', 'bool', undef, 'go to the background once it serves', { short => 'D' } ],

@@ -99,8 +99,11 @@ sub _dir {
 
 # An account by name or number; a number needs no entry anywhere
 sub _group {
-    my $value = shift;
-    die "'$value' is no group of this system\n" if $value !~ /\A\d{1,10}\z/ && !defined getgrnam $value;
+    my ( $value, $row ) = @_;
+    my @names = $row->{list} ? split /,/, $value, -1 : $value;
+    for my $name ( @names ? @names : '' ) {
+        die "'$name' is no group of this system\n" if $name !~ /\A\d{1,10}\z/ && !defined getgrnam $name;
+    }
     return $value;
 }
 
