@@ -86,8 +86,8 @@ my @TABLE = (
     [ 'body-timeout', 'seconds', 30, 'over which --body-rate is measured (408)', { min => 0.01, max => $WEEK } ],
     [ 'body-rate', 'count', 100, 'bytes a second that a request body must bring', { min => 0, max => $MANY } ],
     [ 'write-timeout', 'seconds', 60, 'without progress of a response', { min => 0.01, max => $WEEK } ],
-    [ 'request-timeout', 'seconds', 0, 'for the application, from the complete request on (504); 0 is no limit', { min => 0, max => $WEEK } ],
-    [ 'stream-timeout', 'seconds', 0, 'the same while a streamed response moves; 0 is no limit', { min => 0, max => $WEEK } ],
+    [ 'request-timeout', 'seconds', 0, 'from the complete request to the response, waiting included (504); its worker is replaced. 0 is no limit', { min => 0, max => $WEEK } ],
+    [ 'stream-timeout', 'seconds', 0, 'without a byte of a response that the application has begun; then it is cut. 0 is no limit', { min => 0, max => $WEEK } ],
     [ 'timeout', 'seconds', undef, 'sets --write-timeout and --body-timeout where they are not given', { min => 0.01, max => $WEEK } ],
 
     'Size limits',
