@@ -35,7 +35,6 @@ my @TABLE = (
     [ 'M', 'string', undef, 'module to load first', { alias => ['module'], many => 1, plackup => 1, value => 'MODULE' } ],
     [ 'env', 'string', 'deployment', 'PLACK_ENV; development adds Lint, StackTrace and AccessLog', { short => 'E', plackup => 1, passed => 1, value => 'NAME' } ],
     [ 'path', 'string', undef, 'mount the application under this path', { plackup => 1 } ],
-    [ 'access-log', 'string', undef, 'file for an access log', { plackup => 1, value => 'FILE' } ],
     [ 'loader', 'string', undef, 'way to load the application: Delayed, Shotgun or Restarter', { short => 'L', plackup => 1, value => 'NAME' } ],
     [ 'reload', 'bool', undef, 'restart when the application or its lib directory changes', { short => 'r', plackup => 'flag' } ],
     [ 'Reload', 'string', undef, 'the same for these directories, with commas', { alias => ['reload-dirs'], short => 'R', plackup => 1, value => 'DIRS' } ],
@@ -110,6 +109,18 @@ my @TABLE = (
     [ 'error-log', 'path', undef, 'file for STDERR', { alias => ['log-file'] } ],
     [ 'log-prefix', 'bool', undef, 'time, PID and level before each line of the log (default: with --error-log)', { typed => '--enable-log-prefix, --disable-log-prefix' } ],
     [ 'proctitle', 'bool', 0, 'show in ps what each process does', { typed => '--enable-proctitle, --disable-proctitle' } ],
+
+    'Seeing what it does',
+    [ 'access-log', 'string', undef, 'a line for each request into a file, - (STDOUT), syslog:FACILITY or "|COMMAND"', { plackup => 1, value => 'FILE' } ],
+    [ 'access-log-format', 'string', 'combined', 'its format: common, combined, ltsv, json, or of Apache\'s LogFormat', { value => 'FORMAT' } ],
+    [ 'access-log-min-time', 'seconds', 0, 'only requests that took at least so long', { min => 0, max => $WEEK } ],
+    [ 'access-log-errors-only', 'bool', 0, 'only responses of 4xx and 5xx, and those that were cut', {} ],
+    [ 'admin', 'listen', undef, 'address of the status page, metrics and probes; a loopback address or a unix socket. May be given several times', { many => 1 } ],
+    [ 'admin-public', 'bool', 0, 'let --admin listen on addresses that others can reach', {} ],
+
+    'Proxies in front',
+    [ 'trust-proxy', 'string', undef, 'networks of proxies whose Forwarded and X-Forwarded-* are believed: 10.0.0.0/8,::1, or unix', { value => 'CIDR,...' } ],
+    [ 'proxy-protocol', 'bool', 0, 'each connection begins with a line or block of the PROXY protocol, 1 or 2', {} ],
 
     'Other',
     [ 'server-software', 'token', 'Sirius', 'value of the Server header; empty for none', {} ],
@@ -366,7 +377,7 @@ C<notices> is a list of lines about options without effect.
 
   my $row = Sirius::Options->row('max-requests');
 
-The row of a name, alias or letter: a hash with C<name>, C<type>, C<default>, C<text>, C<group> and what the table says.
+A hash with C<name>, C<type>, C<default>, C<text>, C<group> and what the table says.
 
 =head2 rows
 
