@@ -138,7 +138,7 @@ typedef struct text {
 /* The texts of a request in the order of their keys, with room for those that must be made. */
 typedef struct texts {
     text of[KEY_REMOTE_PORT + 1];
-    char addr[SR_PEER_TEXT_MAX], port[8];
+    char port[8];
 } texts;
 
 static text decimal(char *end, uint64_t n)
@@ -173,6 +173,20 @@ static text request_uri(pTHX_ const sr_task *t)
     return (text){SvPVX(sv), SvCUR(sv)};
 }
 
+/* That of the request before is mostly that of this one, too: behind a proxy it always is. */
+static text address(const sr_peer *peer)
+{
+    static sr_peer last;
+    static char at[SR_PEER_TEXT_MAX];
+    static STRLEN len;
+    if (!len || peer->family != last.family || peer->scope != last.scope ||
+        memcmp(peer->addr, last.addr, sizeof last.addr) != 0) {
+        last = *peer;
+        len = sr_peer_text(peer, at);
+    }
+    return (text){at, len};
+}
+
 static void texts_make(pTHX_ texts *x, const sr_task *t)
 {
     const sr_request *r = t->request;
@@ -182,7 +196,7 @@ static void texts_make(pTHX_ texts *x, const sr_task *t)
     x->of[KEY_PATH_INFO] = path_info(aTHX_ sr_span_in(t->base, r->path));
     x->of[KEY_QUERY_STRING] = (text){query.at, query.len};
     x->of[KEY_SERVER_PROTOCOL] = (text){r->minor ? "HTTP/1.1" : "HTTP/1.0", 8};
-    x->of[KEY_REMOTE_ADDR] = (text){x->addr, sr_peer_text(&t->conn->peer, x->addr)};
+    x->of[KEY_REMOTE_ADDR] = address(&t->conn->peer);
     x->of[KEY_REMOTE_PORT] = decimal(x->port + sizeof x->port, t->conn->peer.port);
 }
 
@@ -259,7 +273,7 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_task *t)
 }
 
 /* A request that fits no shape: more than ENVPOOL_FIELDS, repeated, or very long names. */
-static HV *env_alone(pTHX_ sirius *s, const sr_task *t)
+static SV *env_alone(pTHX_ sirius *s, const sr_task *t)
 {
     envpool_env env = {0};
     bool lasting;
@@ -278,10 +292,12 @@ static HV *env_alone(pTHX_ sirius *s, const sr_task *t)
     }
     sirius_input_forget(aTHX_ & env.input); /* the layer holds the bytes */
     s->turn.pooled = NULL;
-    return env.hv;
+    s->turn.env =
+        (HV *)sv_2mortal((SV *)env.hv); /* the reference is $_[0] of the application: no hold for us */
+    return sv_2mortal(newRV_inc((SV *)env.hv));
 }
 
-HV *sirius_env(pTHX_ sirius *s, const sr_task *t)
+SV *sirius_env(pTHX_ sirius *s, const sr_task *t)
 {
     const sr_request *r = t->request;
     SV *fields[ENVPOOL_FIELDS];
@@ -318,7 +334,8 @@ HV *sirius_env(pTHX_ sirius *s, const sr_task *t)
     for (unsigned i = 0; i < n; i++)
         envpool_set(aTHX_ & env->slots[FIXED + i], values[i].at, values[i].len);
     s->turn.pooled = env;
-    return (HV *)SvREFCNT_inc((SV *)env->hv);
+    s->turn.env = env->hv;
+    return envpool_ref(aTHX_ env);
 }
 
 SV **sirius_env_fetch(pTHX_ HV *env, const char *key)

@@ -11,6 +11,31 @@ envpool_env *envpool_find(envpool_env *pool, uint8_t listener, SV *const *fields
     return NULL;
 }
 
+/* --- the reference --- */
+
+SV *envpool_ref(pTHX_ envpool_env *env)
+{
+    if (!env->ref)
+        env->ref = newRV_inc((SV *)env->hv);
+    return env->ref;
+}
+
+/* It is $_[0] of the application, which may assign to it, weaken it or keep a reference to it. */
+static bool ref_intact(const envpool_env *env)
+{
+    const SV *ref = env->ref;
+    return ref && SvREFCNT(ref) == 1 && SvFLAGS(ref) == (SVt_IV | SVf_ROK) && SvRV(ref) == (SV *)env->hv;
+}
+
+static void ref_drop(pTHX_ envpool_env *env)
+{
+    SV *ref = env->ref;
+    env->ref = NULL;
+    SvREFCNT_dec(ref);
+}
+
+/* --- making and forgetting --- */
+
 void envpool_forget(pTHX_ envpool_env *env)
 {
     HV *hv = env->hv;
@@ -21,6 +46,7 @@ void envpool_forget(pTHX_ envpool_env *env)
     env->n_fields = 0;
     env->hv = NULL; /* first: a DESTROY may come back here */
     env->in_use = false;
+    ref_drop(aTHX_ env);
     SvREFCNT_dec_NN((SV *)hv);
     sirius_input_forget(aTHX_ & env->input);
 }
@@ -79,8 +105,12 @@ void envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, u
                 i++;
             env->slots[i].link = link;
             env->slots[i].hek = HeKEY_hek(*link);
-            env->order[n++] = (uint8_t)i;
+            env->walk[n++] = &env->slots[i];
         }
+    env->n_special = 0;
+    for (unsigned i = 0; i < env->n_slots; i++)
+        if (env->slots[i].kind != ENVPOOL_TEXT && env->slots[i].kind != ENVPOOL_NUMBER)
+            env->special[env->n_special++] = &env->slots[i];
 }
 
 /* --- is it still what was put there? --- */
@@ -115,23 +145,27 @@ static inline bool same_array(const SV *sv, const AV *master)
  * Ours alone, and of the very flags it was made with: so a string is a string and nothing more, without magic, UTF-8, a number, a
  * blessing or a lock. What a text or a number says does not matter, the next request sets it.
  */
-static inline bool same(pTHX_ const envpool_env *env, const envpool_slot *slot)
+static inline bool same_kind(const envpool_slot *slot)
 {
     const SV *sv = slot->value;
-    if (SvREFCNT(sv) != 1 || (SvFLAGS(sv) & ~(U32)SVf_IsCOW) != slot->flags)
-        return false;
+    return ((SvREFCNT(sv) ^ 1) | ((SvFLAGS(sv) & ~(U32)SVf_IsCOW) ^ slot->flags)) == 0;
+}
+
+/* Of a special one whose kind is the same. */
+static inline bool same_value(pTHX_ const envpool_env *env, const envpool_slot *slot)
+{
     switch ((envpool_kind)slot->kind) {
     case ENVPOOL_TEXT:
     case ENVPOOL_NUMBER:
         return true;
     case ENVPOOL_CONST:
-        return same_const(sv, slot->master);
+        return same_const(slot->value, slot->master);
     case ENVPOOL_ARRAY:
-        return same_array(sv, (const AV *)slot->master);
+        return same_array(slot->value, (const AV *)slot->master);
     case ENVPOOL_INPUT:
-        return sirius_input_reusable(aTHX_ & env->input, sv);
+        return sirius_input_reusable(aTHX_ & env->input, slot->value);
     case ENVPOOL_LAZY:
-        return sirius_lazy_untouched(aTHX_ sv);
+        return sirius_lazy_untouched(aTHX_ slot->value);
     }
     return false;
 }
@@ -150,10 +184,11 @@ void envpool_put(pTHX_ envpool_env *env, envpool_slot *slot, SV *key)
 
 /* --- scrubbing --- */
 
-static bool same_hash(const envpool_env *env, U32 holders)
+/* Held by the pool and by the reference, if there is one, and nobody else. */
+static bool same_hash(const envpool_env *env)
 {
     HV *hv = env->hv;
-    return SvREFCNT(hv) == holders && SvFLAGS(hv) == env->flags && HvARRAY(hv) == env->array &&
+    return SvREFCNT(hv) == (env->ref ? 2 : 1) && SvFLAGS(hv) == env->flags && HvARRAY(hv) == env->array &&
            HvMAX(hv) == env->max;
 }
 
@@ -163,7 +198,7 @@ static bool nothing_moved(const envpool_env *env)
     if (HvTOTALKEYS(env->hv) != env->n_slots)
         return false;
     for (unsigned n = 0; n < env->n_slots; n++) {
-        const envpool_slot *slot = &env->slots[env->order[n]];
+        const envpool_slot *slot = env->walk[n];
         if (*slot->link != slot->he || HeKEY_hek(slot->he) != slot->hek)
             return false;
     }
@@ -177,7 +212,7 @@ static bool delete_added(pTHX_ envpool_env *env)
     unsigned n = 0;
     for (STRLEN b = 0; b <= env->max; b++)
         for (HE *he = env->array[b]; he; he = HeNEXT(he)) {
-            const envpool_slot *slot = n < env->n_slots ? &env->slots[env->order[n]] : NULL;
+            const envpool_slot *slot = n < env->n_slots ? env->walk[n] : NULL;
             if (slot && slot->he == he && HeKEY_hek(he) == slot->hek)
                 n++;
             else
@@ -187,21 +222,28 @@ static bool delete_added(pTHX_ envpool_env *env)
         return false;
     for (SSize_t i = 0; i <= AvFILLp(added); i++)
         (void)hv_delete_ent(env->hv, AvARRAY(added)[i], G_DISCARD, 0);
-    return same_hash(env, 1) &&
-           nothing_moved(env); /* a DESTROY of what was deleted may have been busy in it */
+    return same_hash(env) && nothing_moved(env); /* a DESTROY of what was deleted may have been busy in it */
 }
 
-bool envpool_untouched(pTHX_ const envpool_env *env, U32 holders)
+/*
+ * Every request that changes nothing comes through here, with some 27 slots: a branch for each and no more. An entry or a value
+ * that is not ours any more is looked at too before that is known; perl never gives back the memory of either.
+ */
+bool envpool_untouched(pTHX_ const envpool_env *env)
 {
-    if (!same_hash(env, holders) || HvTOTALKEYS(env->hv) != env->n_slots)
+    if (!same_hash(env) || HvTOTALKEYS(env->hv) != env->n_slots)
         return false;
     for (unsigned n = 0; n < env->n_slots; n++) {
-        const envpool_slot *slot = &env->slots[env->order[n]];
-        HE *he = slot->he;
-        if (*slot->link != he || HeKEY_hek(he) != slot->hek || HeVAL(he) != slot->value ||
-            !same(aTHX_ env, slot))
+        const envpool_slot *slot = env->walk[n];
+        UV differ = (PTR2UV(*slot->link) ^ PTR2UV(slot->he)) |
+                    (PTR2UV(HeKEY_hek(slot->he)) ^ PTR2UV(slot->hek)) |
+                    (PTR2UV(HeVAL(slot->he)) ^ PTR2UV(slot->value));
+        if (differ || !same_kind(slot))
             return false;
     }
+    for (unsigned n = 0; n < env->n_special; n++)
+        if (!same_value(aTHX_ env, env->special[n]))
+            return false;
     return true;
 }
 
@@ -209,16 +251,16 @@ static bool scrub(pTHX_ envpool_env *env)
 {
     ENTER;
     SAVETMPS;
-    bool ours = same_hash(env, 1) && (nothing_moved(env) || delete_added(aTHX_ env));
+    bool ours = same_hash(env) && (nothing_moved(env) || delete_added(aTHX_ env));
     for (unsigned i = 0; ours && i < env->n_slots; i++) {
         envpool_slot *slot = &env->slots[i];
-        if (HeVAL(slot->he) == slot->value && same(aTHX_ env, slot))
+        if (HeVAL(slot->he) == slot->value && same_kind(slot) && same_value(aTHX_ env, slot))
             continue;
         SV *old = HeVAL(slot->he);
         slot_set(slot, envpool_make(aTHX_ env, slot));
         HeVAL(slot->he) = slot->value;
         SvREFCNT_dec(old);
-        ours = same_hash(env, 1); /* it too may have had a DESTROY */
+        ours = same_hash(env); /* it too may have had a DESTROY */
     }
     FREETMPS;
     LEAVE;
@@ -227,7 +269,11 @@ static bool scrub(pTHX_ envpool_env *env)
 
 void envpool_give_back(pTHX_ envpool_env *env, bool untouched)
 {
-    bool ours = untouched || scrub(aTHX_ env);
+    if (!ref_intact(env)) {
+        untouched = false;
+        ref_drop(aTHX_ env);
+    }
+    bool ours = (untouched && SvREFCNT(env->hv) == 2) || scrub(aTHX_ env);
     env->in_use = false;
     if (ours)
         sirius_input_empty(aTHX_ & env->input);

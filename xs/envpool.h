@@ -28,7 +28,7 @@ typedef enum envpool_kind {
 typedef struct envpool_slot {
     HE *he;
     HE **
-        link; /* what points to he: its bucket, or the entry before it. Sound when all before it in `order` is */
+        link; /* what points to he: its bucket, or the entry before it. Sound when all before it in `walk` is */
     HEK *
         hek; /* of he; its key is held by the process or by `fields`, so that it can be compared by address */
     SV *value;  /* what the entry must hold; not counted: the entry does that */
@@ -38,15 +38,18 @@ typedef struct envpool_slot {
 } envpool_slot;
 
 struct envpool_env {
-    HV *hv;      /* NULL: free. Counted */
+    HV *hv;  /* NULL: free. Counted */
+    SV *ref; /* what the application gets: a reference to it, while nobody has changed or kept that. Counted */
     bool in_use; /* by the request at hand */
     U32 flags;   /* of hv when it was made */
     HE **array;
     STRLEN max;
     uint8_t listener, n_fields;
     uint8_t n_slots;
-    uint8_t order[ENVPOOL_SLOTS]; /* slots in the order in which a walk through the hash finds them */
-    SV *fields[ENVPOOL_FIELDS];   /* the shape: keys in the order of the request's fields. Counted */
+    uint8_t n_special;
+    envpool_slot *walk[ENVPOOL_SLOTS];    /* slots in the order in which a walk through the hash finds them */
+    envpool_slot *special[ENVPOOL_SLOTS]; /* those whose value matters: all but text and number */
+    SV *fields[ENVPOOL_FIELDS];           /* the shape: keys in the order of the request's fields. Counted */
     envpool_slot slots[ENVPOOL_SLOTS];
     sirius_input input;
 };
@@ -60,11 +63,14 @@ envpool_env *envpool_claim(pTHX_ envpool_env *pool, unsigned *clock);
 /* After all slots are stored in env->hv: notes what it looks like and of what shape it is. */
 void envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, unsigned n_fields);
 
+/* The reference to hand to the application; stays the pool's. */
+SV *envpool_ref(pTHX_ envpool_env *env);
+
 /*
- * The request has left everything as it was made, no cleanup handler or harakiri among it, and nobody but
- * `holders` counts holds the hash: then no code that could change it is left either.
+ * The request has left everything as it was made, no cleanup handler or harakiri among it, and nobody but the pool
+ * holds the hash: then no code that could change it is left either.
  */
-bool envpool_untouched(pTHX_ const envpool_env *env, U32 holders);
+bool envpool_untouched(pTHX_ const envpool_env *env);
 
 /* At the end of its request, after the last temporary is freed: back for the next, scrubbed first unless it was
  * untouched, or given up. */

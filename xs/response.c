@@ -7,10 +7,7 @@
  */
 #include "sirius.h"
 
-#include "perliol.h" /* PERLIO_F_UTF8 */
-
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { COPY_MAX = 2048 }; /* bytes of a body that is copied behind its head */
@@ -70,8 +67,8 @@ static const char *split(pTHX_ SV *res, parts *p)
     if (!av || AvFILLp(av) < 1 || AvFILLp(av) > 2)
         return "the response is not an array of status, headers and body";
     SV *status = element(aTHX_ av, 0);
-    UV number = 0;
-    if (!SvOK(status) || !looks_like_number(status) || (number = SvUV(status)) < 200 || number > 999)
+    IV number = SvIOK_notUV(status) || (SvOK(status) && looks_like_number(status)) ? SvIV(status) : 0;
+    if (number < 200 || number > 999)
         return "the status is not a number from 200 to 999";
     p->status = (int)number;
     p->headers = plain_array(element(aTHX_ av, 1));
@@ -106,6 +103,23 @@ bool sirius_bytes(pTHX_ SV *sv, sr_bytes *out)
 
 /* --- heads --- */
 
+enum { NUMBER_MAX = 20 }; /* digits of a UV */
+
+/* A value that is a number and nothing else, as a Content-Length mostly is: without making perl a string of it. */
+static bool value_bytes(pTHX_ SV *sv, char digits[NUMBER_MAX], sr_bytes *out)
+{
+    if ((SvFLAGS(sv) & (SVf_IOK | SVf_POK | SVf_NOK | SVf_ROK | SVp_POK | SVs_GMG)) != SVf_IOK ||
+        (!SvIsUV(sv) && SvIVX(sv) < 0))
+        return sirius_bytes(aTHX_ sv, out);
+    char *end = digits + NUMBER_MAX, *at = end;
+    UV n = SvUVX(sv);
+    do
+        *--at = (char)('0' + n % 10);
+    while (n /= 10);
+    *out = sr_bytes_of(at, (size_t)(end - at));
+    return true;
+}
+
 static const char *head_begin(pTHX_ sirius *s, const parts *p)
 {
     sirius_turn *t = &s->turn;
@@ -116,8 +130,9 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
                                              t->conn->is_head, sr_engine_keeps(s->engine, t->conn));
     for (SSize_t i = 0; !err && i < AvFILLp(p->headers); i += 2) {
         sr_bytes name, value;
+        char digits[NUMBER_MAX];
         if (!sirius_bytes(aTHX_ element(aTHX_ p->headers, i), &name) ||
-            !sirius_bytes(aTHX_ element(aTHX_ p->headers, i + 1), &value))
+            !value_bytes(aTHX_ element(aTHX_ p->headers, i + 1), digits, &value))
             return "a header has characters above 0xff";
         err = sr_response_field(&t->response, &s->head, name, value);
     }
@@ -219,57 +234,6 @@ static const char *respond_framed(pTHX_ sirius *s, AV *body)
 
 /* --- files: sendfile --- */
 
-/* Layers that change bytes would be passed by. */
-static bool raw_layers(pTHX_ PerlIO *f)
-{
-    AV *layers = (AV *)sv_2mortal((SV *)PerlIO_get_layers(aTHX_ f));
-    for (SSize_t i = 0; i + 2 <= AvFILLp(layers); i += 3) {
-        SV *name = element(aTHX_ layers, i), *flags = element(aTHX_ layers, i + 2);
-        if (!SvPOK(name) || (strNE(SvPVX(name), "unix") && strNE(SvPVX(name), "perlio")) ||
-            (SvIOK(flags) && (SvIV(flags) & (PERLIO_F_UTF8 | PERLIO_F_CRLF))))
-            return false;
-    }
-    return true;
-}
-
-/* A class with a getline of its own means something by it. */
-static bool own_getline(pTHX_ SV *handle)
-{
-    if (!SvOBJECT(handle))
-        return false;
-    GV *own = gv_fetchmethod_autoload(SvSTASH(handle), "getline", 0);
-    GV *std = gv_fetchmethod_autoload(gv_stashpvs("IO::Handle", GV_ADD), "getline", 0);
-    return own && (!std || GvCV(own) != GvCV(std));
-}
-
-/* Where the next getline would read: the descriptor's position less what is buffered. PerlIO_tell knows
- * nothing of sysread. */
-static off_t position(pTHX_ PerlIO *f, int fd)
-{
-    if (PerlIOBase(f)->flags & PERLIO_F_WRBUF && PerlIO_flush(f) != 0)
-        return -1;
-    SSize_t buffered = PerlIO_has_cntptr(f) ? PerlIO_get_cnt(f) : 0;
-    return lseek(fd, 0, SEEK_CUR) - (buffered > 0 ? buffered : 0);
-}
-
-/* The descriptor, position and rest of a regular file behind a handle; false: read it by getline. */
-static bool real_file(pTHX_ SV *body, int *fd, off_t *offset, uint64_t *length)
-{
-    SV *handle = SvRV(body);
-    IO *io = isGV_with_GP(handle) ? GvIO((GV *)handle) : SvTYPE(handle) == SVt_PVIO ? (IO *)handle : NULL;
-    if (!io || SvTIED_mg((SV *)io, PERL_MAGIC_tiedscalar) || !IoIFP(io) || own_getline(aTHX_ handle))
-        return false;
-    PerlIO *f = IoIFP(io);
-    struct stat st;
-    *fd = PerlIO_fileno(f);
-    if (*fd < 0 || fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0 || !raw_layers(aTHX_ f))
-        return false;
-    if ((*offset = position(aTHX_ f, *fd)) < 0)
-        return false;
-    *length = st.st_size > *offset ? (uint64_t)(st.st_size - *offset) : 0;
-    return true;
-}
-
 static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t length)
 {
     sirius_turn *t = &s->turn;
@@ -336,7 +300,7 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, bool last, SV *
     if (elements)
         return s->turn.response.app_chunked ? respond_framed(aTHX_ s, elements)
                                             : respond_array(aTHX_ s, elements, last);
-    if (!s->turn.response.app_chunked && real_file(aTHX_ p->body, &fd, &offset, &length))
+    if (!s->turn.response.app_chunked && sirius_file(aTHX_ p->body, &fd, &offset, &length))
         return respond_file(aTHX_ s, fd, offset, length);
     return respond_object(aTHX_ s, p->body);
 }

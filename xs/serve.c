@@ -149,21 +149,20 @@ static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
     ENTER;
     SAVETMPS;
     s->turn = (sirius_turn){.serial = ++s->serial, .conn = task->conn};
-    HV *env = s->turn.env = sirius_env(aTHX_ s, task);
-    SV *ref = sv_2mortal(newRV_noinc((SV *)env));
+    SV *ref = sirius_env(aTHX_ s, task);
     answer(aTHX_ s, sirius_call(aTHX_ s, app, ref, NULL));
     finish(s);
     envpool_env *pooled = s->turn.pooled;
-    bool untouched = pooled && envpool_untouched(aTHX_ pooled, 2); /* held by the pool and by ref */
+    bool untouched = pooled && envpool_untouched(aTHX_ pooled);
     if (!untouched)
-        cleanup(aTHX_ s, env);
+        cleanup(aTHX_ s, s->turn.env);
     s->turn.env = NULL;
     if (s->turn.io)
         sirius_lazy_io_drop(aTHX_ s);
     FREETMPS;
     LEAVE;
     if (pooled)
-        envpool_give_back(aTHX_ pooled, untouched && SvREFCNT(pooled->hv) == 1);
+        envpool_give_back(aTHX_ pooled, untouched);
 }
 
 static const char *soon(sirius *s)

@@ -89,7 +89,8 @@ void sirius_log(pTHX_ sirius *s, const char *what, SV *error); /* error may be N
 /* env.c */
 void sirius_env_boot(pTHX);
 sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multiprocess);
-HV *sirius_env(pTHX_ sirius *s, const sr_task *task); /* with the helm; counted */
+/* With the helm: the environment of the turn, and a reference to it that is a mortal or the pool's. */
+SV *sirius_env(pTHX_ sirius *s, const sr_task *task);
 SV **sirius_env_fetch(pTHX_ HV *env, const char *key);
 bool sirius_env_commit(pTHX_ HV *env);  /* psgix.harakiri.commit is true */
 AV *sirius_env_handlers(pTHX_ HV *env); /* psgix.cleanup.handlers; NULL: it is no array any more */
@@ -113,6 +114,9 @@ void sirius_log_boot(pTHX); /* log.c: the layer :sirius_log */
 void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream,
                     SV **writer);                               /* any value an application returns */
 void sirius_fail(pTHX_ sirius *s, const char *what, SV *error); /* log; 500, or a cut when the head is out */
+
+/* file.c: descriptor, position and rest of the regular file behind a handle; false: it must be read by getline */
+bool sirius_file(pTHX_ SV *body, int *fd, off_t *offset, uint64_t *length);
 
 /* stream.c */
 void sirius_stream_boot(pTHX);

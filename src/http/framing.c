@@ -4,15 +4,6 @@
 #include "target.h"
 #include "token.h"
 
-/* `name` consists of tchar, `lower` of a-z and '-': then setting bit 5 is all there is to lower case. */
-static inline bool is(const char *name, const char *lower, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if ((name[i] | 0x20) != lower[i])
-            return false;
-    return true;
-}
-
 static bool host(sr_request *r, const char *at, sr_span value)
 {
     if (r->seen & SR_SEEN_HOST)
@@ -113,30 +104,31 @@ sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field field, sr_
     sr_bytes value = sr_span_in(at, field.value);
     switch (field.name.len) {
     case 4:
-        return is(name, "host", 4) ? keep_if(host(r, at, field.value)) : SR_FIELD_KEEP;
+        return sr_token_is(name, "host", 4) ? keep_if(host(r, at, field.value)) : SR_FIELD_KEEP;
     case 5: /* would be HTTP_PROXY, which libraries take for their proxy (httpoxy, CVE-2016-5385) */
-        return is(name, "proxy", 5) ? SR_FIELD_DROP : SR_FIELD_KEEP;
+        return sr_token_is(name, "proxy", 5) ? SR_FIELD_DROP : SR_FIELD_KEEP;
     case 6:
-        if (is(name, "expect", 6))
+        if (sr_token_is(name, "expect", 6))
             expect(r, value);
         return SR_FIELD_KEEP;
     case 7:
-        if (is(name, "upgrade", 7))
+        if (sr_token_is(name, "upgrade", 7))
             r->seen |= SR_SEEN_UPGRADE | (sr_list_has(value, SR_BYTES("websocket")) ? SR_SEEN_WEBSOCKET : 0u);
         return SR_FIELD_KEEP;
     case 10:
-        if (is(name, "connection", 10))
+        if (sr_token_is(name, "connection", 10))
             connection(r, value);
         return SR_FIELD_KEEP;
     case 12:
-        return is(name, "content-type", 12) ? keep_if(content_type(r, field.value)) : SR_FIELD_KEEP;
+        return sr_token_is(name, "content-type", 12) ? keep_if(content_type(r, field.value)) : SR_FIELD_KEEP;
     case 14:
-        return is(name, "content-length", 14) ? keep_if(content_length(r, sr_span_in(at, raw)))
-                                              : SR_FIELD_KEEP;
+        return sr_token_is(name, "content-length", 14) ? keep_if(content_length(r, sr_span_in(at, raw)))
+                                                       : SR_FIELD_KEEP;
     case 17:
-        return is(name, "transfer-encoding", 17) ? keep_if(transfer_encoding(r, value)) : SR_FIELD_KEEP;
+        return sr_token_is(name, "transfer-encoding", 17) ? keep_if(transfer_encoding(r, value))
+                                                          : SR_FIELD_KEEP;
     case 21:
-        if (is(name, "sec-websocket-version", 21) && !sr_bytes_equal(value, SR_BYTES("13")))
+        if (sr_token_is(name, "sec-websocket-version", 21) && !sr_bytes_equal(value, SR_BYTES("13")))
             r->seen |= SR_SEEN_BAD_WEBSOCKET;
         return SR_FIELD_KEEP;
     default:

@@ -72,29 +72,29 @@ static sr_response_error add_field(sr_buffer *out, sr_bytes name, sr_bytes value
 
 typedef enum role { OTHER, CODING, CONNECTION, CONTENT_LENGTH, DATE, HOP, SERVER, UPGRADE } role;
 
-/* The fields the server has a say in. HOP: of one connection, and that is ours. */
+/* The fields the server has a say in. HOP: of one connection, and that is ours. `name` is a token. */
 static role role_of(sr_bytes name)
 {
+#define IS(lower) sr_token_is(name.at, lower, sizeof lower - 1)
     switch (name.len) {
     case 4:
-        return sr_bytes_equal_nocase(name, SR_BYTES("Date")) ? DATE : OTHER;
+        return IS("date") ? DATE : OTHER;
     case 6:
-        return sr_bytes_equal_nocase(name, SR_BYTES("Server")) ? SERVER : OTHER;
+        return IS("server") ? SERVER : OTHER;
     case 7:
-        return sr_bytes_equal_nocase(name, SR_BYTES("Upgrade")) ? UPGRADE : OTHER;
+        return IS("upgrade") ? UPGRADE : OTHER;
     case 10:
-        if (sr_bytes_equal_nocase(name, SR_BYTES("Connection")))
-            return CONNECTION;
-        return sr_bytes_equal_nocase(name, SR_BYTES("Keep-Alive")) ? HOP : OTHER;
+        return IS("connection") ? CONNECTION : IS("keep-alive") ? HOP : OTHER;
     case 14:
-        return sr_bytes_equal_nocase(name, SR_BYTES("Content-Length")) ? CONTENT_LENGTH : OTHER;
+        return IS("content-length") ? CONTENT_LENGTH : OTHER;
     case 16:
-        return sr_bytes_equal_nocase(name, SR_BYTES("Proxy-Connection")) ? HOP : OTHER;
+        return IS("proxy-connection") ? HOP : OTHER;
     case 17:
-        return sr_bytes_equal_nocase(name, SR_BYTES("Transfer-Encoding")) ? CODING : OTHER;
+        return IS("transfer-encoding") ? CODING : OTHER;
     default:
         return OTHER;
     }
+#undef IS
 }
 
 /* Taken when it is a number; again, when it is the same (RFC 9110 8.6). */

@@ -26,6 +26,28 @@ int sr_hex_value(unsigned char c);
 /* Every byte is of one of the classes; true for no bytes at all. */
 bool sr_all_are(sr_bytes s, unsigned classes);
 
+/*
+ * `name` has `len` tchars, `lower` as many of a-z, 0-9 and '-': then setting bit 5 is all there is to lower case. With
+ * a literal this is a few instructions, eight bytes at a time.
+ */
+static inline bool sr_token_is(const char *name, const char *lower, size_t len)
+{
+    const uint64_t fold = 0x2020202020202020;
+    uint64_t a, b, differ = 0;
+    if (len < sizeof a) {
+        for (size_t i = 0; i < len; i++)
+            differ |= (unsigned char)((name[i] | 0x20) ^ lower[i]);
+        return !differ;
+    }
+    for (size_t i = 0; i < len; i += sizeof a) {
+        size_t at = i + sizeof a <= len ? i : len - sizeof a; /* the last may overlap */
+        memcpy(&a, name + at, sizeof a);
+        memcpy(&b, lower + at, sizeof b);
+        differ |= (a | fold) ^ b;
+    }
+    return !differ;
+}
+
 /* 1*tchar. */
 bool sr_is_token(sr_bytes s);
 

@@ -123,4 +123,37 @@ subtest 'workers 0 is no multiprocess server' => sub {
 };
 
 $server->stop;
+
+subtest 'the reference itself, as $_[0]' => sub {
+    my $own = start_server( <<'APP', qw(--workers 1) );
+use Scalar::Util 'weaken';
+my ( @kept, @seen );
+my %do = (
+    '/assign' => sub { $_[0] = undef },
+    '/number' => sub { $_[0] = 5 },
+    '/weaken' => sub { weaken $_[0] },
+    '/keep'   => sub { push @kept, \$_[0] },
+    '/bless'  => sub { bless \$_[0], 'Kept' },
+    '/other'  => sub { $_[0] = { PATH_INFO => 'other' } },
+);
+sub {
+    push @seen, "$_[0]{PATH_INFO}$_[0]{HTTP_X_ONE}";
+    my $path = $_[0]{PATH_INFO};
+    $do{$path}->( $_[0] ) if $do{$path};
+    return [ 200, [], [ $path eq '/seen' ? join ' ', @seen : 'ok' ] ];
+}
+APP
+    my $client = $own->connect;
+    for my $path (qw(/assign /number /weaken /keep /bless /other)) {
+        is $client->ask("GET $path")->body, 'ok', "$path of an environment that serves again";
+        is $client->ask( "GET $path", 'X-One: 1', 'X-One: 2' )->body, 'ok', 'and of one that does not';
+        is $client->ask('GET /')->body,                               'ok', 'the next request';
+    }
+    is $client->ask('GET /seen')->body,
+        join( ' ', map { ( $_, "${_}1, 2", '/' ) } qw(/assign /number /weaken /keep /bless /other) )
+        . ' /seen',
+        'each had its own';
+    is $own->crashes, 0, 'no worker fell';
+};
+
 done_testing;
