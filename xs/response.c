@@ -140,7 +140,7 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
     return err ? sr_response_error_text(err) : NULL;
 }
 
-static const char *head_end(sirius *s, uint64_t known)
+static inline const char *head_end(sirius *s, uint64_t known)
 {
     sirius_turn *t = &s->turn;
     sr_response_error err =
@@ -148,6 +148,7 @@ static const char *head_end(sirius *s, uint64_t known)
     if (err)
         return sr_response_error_text(err);
     t->conn->keep_alive = t->response.keep_alive;
+    sr_engine_head(t->conn, t->response.status, sr_buffer_len(&s->head));
     t->left = t->response.framing == SR_FRAMING_LENGTH ? t->response.body_length : 0;
     return NULL;
 }

@@ -120,8 +120,10 @@ static void finish(sirius *s)
     if (c->borrowed) /* bytes read ahead are the application's now */
         sr_buffer_reset(&c->in);
     if (t->phase == SIRIUS_ANSWERED) {
-        if (t->left)
+        if (t->left) {
             c->keep_alive = false;
+            c->broken = true;
+        }
         sr_engine_finish(s->engine, c);
     } else if (t->phase == SIRIUS_UNANSWERED) {
         sr_engine_detach(s->engine, c); /* psgix.io: the application went on alone with the socket */

@@ -27,6 +27,7 @@
 #include "../net/peer.h"
 #include "body.h"
 #include "output.h"
+#include "tally.h"
 
 typedef enum sr_conn_state {
     SR_CONN_IDLE,
@@ -57,16 +58,26 @@ typedef struct sr_conn {
     bool close_after; /* in FLUSH: close when all is out */
     bool traveled;    /* came through the exchange: the giver may hold its descriptor a little longer */
     bool borrowed;    /* psgix.io: application code has had its hands on the socket */
+    sr_closed why;    /* it will be closed, once that is decided */
+
+    /* of the current request too, for account.c */
+    bool owed;           /* not accounted for yet */
+    bool refused;        /* the server itself answers */
+    bool broken;         /* the response that was handed over is not the whole of it */
+    uint32_t status;     /* of its final response; 0: there was none. Set by the embedder */
+    uint32_t head_bytes; /* of `sent`, those of the head of that response */
+    int64_t given_at;    /* to the application; 0: it was not */
+    int64_t back_at;     /* when the application was done with the response */
 
     uint32_t head_len; /* of the request in READY: bytes of its head at the start of `in` */
-    uint32_t requests; /* taken on this connection */
+    uint32_t requests; /* taken on this connection, and refused */
     sr_peer peer;
     sr_link timer;      /* in one of the engine's deadline lists, or alone */
     uint8_t timer_kind; /* sr_deadline_kind of that list */
     int64_t deadline;   /* monotonic ns; valid while timer is linked */
     sr_link all;        /* in engine->all */
     sr_link turn;       /* in engine->turns: has bytes or a whole request that wait */
-    int64_t ready_at;   /* when the current request was complete */
+    int64_t ready_at;   /* when the current request was complete; 0: refused before */
     int unacknowledged; /* in FLUSH: bytes in the send buffer when the write limit was set */
     uint64_t sent;      /* bytes of the current response on the wire, interim responses aside */
     int64_t active_at;  /* when the application last added to it; valid once something is sent */

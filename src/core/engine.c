@@ -58,7 +58,6 @@ int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *score
     e->resident.fd = -1;
     e->scoreboard = scoreboard;
     e->row = scoreboard && slot < scoreboard->slots ? &scoreboard->rows[slot] : &e->no_row;
-    e->served_before = atomic_load_explicit(&e->row->requests, memory_order_relaxed);
     atomic_store_explicit(&e->row->pid, getpid(), memory_order_relaxed);
     e->control = (sr_source){.fd = control, .kind = SR_SOURCE_CONTROL};
     e->bell = (sr_source){.fd = e->row == &e->no_row ? -1 : e->row->bell, .kind = SR_SOURCE_BELL};
@@ -78,14 +77,22 @@ int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *score
     return 0;
 }
 
+static void close_all(sr_engine *e)
+{
+    while (!sr_link_alone(&e->all)) {
+        sr_conn *c = SR_LIST_ENTRY(e->all.next, sr_conn, all);
+        sr_conn_close(e, c, c->state == SR_CONN_LINGER ? c->why : SR_CLOSED_STOP);
+    }
+    atomic_store_explicit(&e->row->connections, 0, memory_order_relaxed); /* none is left to count */
+}
+
 void sr_engine_free(sr_engine *e)
 {
     if (!e)
         return;
     if (!e->forked) {
         sr_companion_stop(e);
-        while (!sr_link_alone(&e->all))
-            sr_conn_close(e, SR_LIST_ENTRY(e->all.next, sr_conn, all));
+        close_all(e);
         sr_loop_free(&e->loop);
         sr_helm_free(&e->helm);
     }
@@ -160,7 +167,6 @@ void sr_row_publish(sr_engine *e, sr_worker_state state)
     atomic_store_explicit(&row->idle, e->n_idle, memory_order_relaxed);
     atomic_store_explicit(&row->oldest, sr_deadline_first(e, SR_DEADLINE_IDLE), memory_order_relaxed);
     atomic_store_explicit(&row->waiting, e->n_waiting, memory_order_relaxed);
-    atomic_store_explicit(&row->requests, e->served_before + e->served, memory_order_relaxed);
     if (atomic_load_explicit(&row->state, memory_order_relaxed) != state) {
         atomic_store_explicit(&row->since, e->now, memory_order_relaxed);
         atomic_store_explicit(&row->state, state, memory_order_relaxed);

@@ -128,10 +128,9 @@ typedef struct sr_engine {
     size_t current_used;   /* bytes of the view that are the request */
     sr_bytes current_view;
     uint64_t served;
-    uint64_t served_before; /* by other workers that had this row */
-    bool retiring;          /* a limit is reached, or asked by the application */
-    sr_reason reason;       /* of retiring, once a limit is reached */
-    sr_reason soon;         /* of what will soon be reached */
+    bool retiring;    /* a limit is reached, or asked by the application */
+    sr_reason reason; /* of retiring, once a limit is reached */
+    sr_reason soon;   /* of what will soon be reached */
     bool soon_said;
     sr_resident resident;
     uint64_t rss;        /* bytes after the last request, when there is a limit */
@@ -193,6 +192,13 @@ void sr_engine_stop(sr_engine *e); /* SR_NEXT_DONE as soon as next is called */
 static inline bool sr_engine_forked(const sr_engine *e)
 {
     return e->forked;
+}
+
+/* The head of the final response is made, and of so many bytes: for those who count. Before it is sent. */
+static inline void sr_engine_head(sr_conn *c, int status, size_t bytes)
+{
+    c->status = (uint32_t)status;
+    c->head_bytes = (uint32_t)bytes;
 }
 
 /*

@@ -78,7 +78,7 @@ sr_given sr_handover_give(sr_engine *e, sr_conn *c)
         count_queued(e, -(c->state == SR_CONN_READY));
         return got == SR_EXCHANGE_FULL ? SR_GIVEN_LATER : SR_GIVEN_NEVER;
     }
-    atomic_fetch_add_explicit(&e->row->given, 1, memory_order_relaxed);
+    sr_tally_add(&e->row->tally.given, 1);
     given(e, c);
     return SR_GIVEN;
 }
@@ -101,7 +101,7 @@ bool sr_handover_give_idle(sr_engine *e, int most)
             return false;
         for (int i = 0; i < n; i++)
             given(e, conns[i]);
-        atomic_fetch_add_explicit(&e->row->given, (uint64_t)n, memory_order_relaxed);
+        sr_tally_add(&e->row->tally.given, (uint64_t)n);
         most -= n;
     }
     return sr_link_alone(idle);
@@ -145,9 +145,10 @@ static sr_conn *unpack(sr_engine *e, const sr_parcel *p, const int *fds, const c
     sr_conn_enter(e, c);
     c->traveled = true;
     c->requests = p->requests;
-    c->ready_at = p->ready_at;
+    c->ready_at = p->ready_at < e->now ? p->ready_at : e->now; /* the giver may have read the clock later */
     c->head_len = p->head;
     c->state = p->state;
+    c->owed = p->state == SR_CONN_READY;
     c->is_head = sr_intake_is_head(sr_bytes_of(bytes, p->bytes));
     size_t body = p->body == SR_PARCEL_DECODED ? (size_t)p->body_length : 0;
     size_t head = p->body == SR_PARCEL_RAW ? p->bytes : p->head;
@@ -167,7 +168,7 @@ static sr_conn *unpack(sr_engine *e, const sr_parcel *p, const int *fds, const c
     }
     if (ok)
         return c;
-    sr_conn_close(e, c);
+    sr_conn_close(e, c, SR_CLOSED_ERROR);
     return NULL;
 }
 
@@ -198,7 +199,7 @@ bool sr_handover_take(sr_engine *e)
         atomic_store_explicit(&e->scoreboard->queued, 0, memory_order_relaxed);
     if (got != SR_EXCHANGE_OK)
         return false;
-    atomic_fetch_add_explicit(&e->row->taken, (uint64_t)n, memory_order_relaxed);
+    sr_tally_add(&e->row->tally.taken, (uint64_t)n);
     for (int i = 0, fd = 0; i < n; i++) {
         sr_conn *c = unpack(e, &parcels[i], fds + fd, e->scratch);
         fd += parcels[i].body == SR_PARCEL_FILE ? 2 : 1;

@@ -47,7 +47,11 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     c->minor = r->minor;
     c->is_head = r->is_head;
     c->keep_alive = r->keep_alive;
-    c->whole = c->gone = c->borrowed = false;
+    c->whole = c->gone = c->borrowed = c->refused = c->broken = false;
+    c->owed = true;
+    c->why = SR_CLOSED_AFTER;
+    c->status = 0;
+    c->head_bytes = 0;
     c->sent = 0;
     *task = (sr_task){.conn = c, .request = r, .base = view.at, .body_fd = -1};
     e->current = c;
@@ -100,7 +104,7 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
     if (r->expect == SR_EXPECT_CONTINUE &&
         !rest.len) { /* RFC 9110 10.1.1; a full socket buffer: it has time */
         ssize_t n = send(c->source.fd, continue_100, sizeof continue_100 - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        (void)n;
+        sr_tally_add(&e->row->tally.responses[0], n > 0);
     }
     c->body = sr_body_new(r);
     if (!c->body || !keep_parse(e, c) || (borrowed && !sr_buffer_add(&c->in, view.at, r->head_len)))
@@ -183,7 +187,7 @@ static take take_bytes(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
 static void ended(sr_engine *e, sr_conn *c)
 {
     if (c->state == SR_CONN_IDLE)
-        sr_conn_close(e, c);
+        sr_conn_close(e, c, SR_CLOSED_CLIENT);
     else
         sr_outflow_refuse(e, c, 400, c->parse && c->parse->is_head);
 }
@@ -197,7 +201,7 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             break;
         if (n < 0) {
-            sr_conn_close(e, c);
+            sr_conn_close(e, c, SR_CLOSED_CLIENT);
             return SR_INTAKE_WAIT;
         }
         if (n == 0) {
@@ -265,7 +269,7 @@ static take take_ready(sr_engine *e, sr_conn *c, sr_bytes view, sr_task *task)
         return refuse(e, c, e->waited_too_long,
                       sr_intake_is_head(view)); /* it spent that time in the exchange */
     if (gave_up(e, c)) {
-        sr_conn_close(e, c);
+        sr_conn_close(e, c, SR_CLOSED_CLIENT);
         return TAKE_OVER;
     }
     sr_request *r = c->parse;
@@ -324,6 +328,7 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
         return SR_INTAKE_WAIT;
     }
     sr_conn_enter(e, c);
+    sr_tally_add(&e->row->tally.accepted, 1);
     sr_deadline_set(e, c, SR_DEADLINE_HEAD);
     if (!sr_room_make(e)) {
         sr_outflow_refuse(e, c, 503, false);

@@ -24,19 +24,20 @@ void sr_outflow_lingering(sr_engine *e, sr_conn *c)
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             break;
         if (n <= 0) {
-            sr_conn_close(e, c);
+            sr_conn_close(e, c, c->why);
             return;
         }
     }
     sr_conn_watch(e, c, EPOLLIN);
 }
 
-void sr_outflow_close(sr_engine *e, sr_conn *c)
+void sr_outflow_close(sr_engine *e, sr_conn *c, sr_closed why)
 {
+    c->why = why;
     sr_link_remove(&c->turn);
     sr_conn_forget_request(c, sr_buffer_len(&c->in));
     if (shutdown(c->source.fd, SHUT_WR) < 0) {
-        sr_conn_close(e, c);
+        sr_conn_close(e, c, why);
         return;
     }
     c->state = SR_CONN_LINGER;
@@ -47,11 +48,12 @@ void sr_outflow_close(sr_engine *e, sr_conn *c)
 /* All of the response is out: what now? */
 static void response_over(sr_engine *e, sr_conn *c)
 {
+    sr_account_over(e, c, c->broken ? SR_OVER_ABORTED : SR_OVER_WHOLE);
     if (c->close_after) {
         if (c->linger || sr_buffer_len(&c->in) || c->body)
-            sr_outflow_close(e, c);
+            sr_outflow_close(e, c, c->why);
         else
-            sr_conn_close(e, c);
+            sr_conn_close(e, c, c->why);
         return;
     }
     c->state = SR_CONN_IDLE;
@@ -73,17 +75,15 @@ static void output_drop(sr_engine *e, sr_conn *c)
     c->out = NULL;
 }
 
-/* SR_FLUSH_DONE with nothing pending any more, SR_FLUSH_AGAIN, or SR_FLUSH_GONE (a cut file counts as gone).
- */
+/* Unless it is SR_FLUSH_AGAIN, nothing is pending any more. */
 static sr_flush flush(sr_engine *e, sr_conn *c)
 {
     if (!c->out)
         return SR_FLUSH_DONE;
     sr_flush r = sr_output_flush(c->out, c->source.fd, &c->sent);
-    if (r == SR_FLUSH_AGAIN)
-        return r;
-    output_drop(e, c);
-    return r == SR_FLUSH_DONE ? r : SR_FLUSH_GONE;
+    if (r != SR_FLUSH_AGAIN)
+        output_drop(e, c);
+    return r;
 }
 
 /*
@@ -110,7 +110,7 @@ static void stalled(sr_engine *e, sr_conn *c)
     if (late || unacknowledged(c) < c->unacknowledged)
         stall_watch(e, c);
     else
-        sr_conn_close(e, c);
+        sr_conn_close(e, c, SR_CLOSED_WRITE);
 }
 
 void sr_outflow_writable(sr_engine *e, sr_conn *c)
@@ -127,8 +127,10 @@ void sr_outflow_writable(sr_engine *e, sr_conn *c)
         sr_conn_watch(e, c, EPOLLOUT);
         return;
     case SR_FLUSH_SHORT:
+        sr_conn_close(e, c, SR_CLOSED_ERROR);
+        return;
     case SR_FLUSH_GONE:
-        sr_conn_close(e, c);
+        sr_conn_close(e, c, SR_CLOSED_CLIENT);
         return;
     }
 }
@@ -151,16 +153,23 @@ void sr_outflow_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
     sr_conn_forget_request(c, sr_buffer_len(&c->in));
     if (!sr_response_refusal(&out, status, is_head, e->date, e->config.server)) {
         sr_buffer_free(&out);
-        sr_conn_close(e, c);
+        sr_conn_close(e, c, SR_CLOSED_ERROR);
         return;
     }
     struct iovec iov = {sr_buffer_at(&out), sr_buffer_len(&out)};
+    sr_account_refuse(c, status, sr_bytes_of(iov.iov_base, iov.iov_len));
     sr_engine_send(e, c, &iov, 1);
     sr_buffer_free(&out);
     if (c->gone)
-        sr_conn_close(e, c);
+        sr_conn_close(e, c, c->why);
     else
         sr_outflow_end(e, c, true);
+}
+
+/* One that has had its time; while the server stops that is short */
+static sr_closed idle_why(const sr_engine *e, sr_closed why)
+{
+    return sr_engine_draining(e) && !sr_engine_gives(e) ? SR_CLOSED_STOP : why;
 }
 
 /* A last look before an idle connection is closed: the request may have come this very moment. */
@@ -172,7 +181,7 @@ static void idle_over(sr_engine *e, sr_conn *c)
         sr_deadline_set(e, c, SR_DEADLINE_HEAD);
         sr_conn_watch(e, c, EPOLLIN);
     } else {
-        sr_outflow_close(e, c);
+        sr_outflow_close(e, c, idle_why(e, SR_CLOSED_IDLE));
     }
 }
 
@@ -182,7 +191,7 @@ void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
     case SR_DEADLINE_HEAD:
         if (c->state == SR_CONN_IDLE &&
             !sr_buffer_len(&c->in)) /* not one byte came: there is nothing to answer */
-            sr_outflow_close(e, c);
+            sr_outflow_close(e, c, idle_why(e, SR_CLOSED_HEAD));
         else
             sr_outflow_refuse(e, c, 408, false);
         break;
@@ -206,12 +215,18 @@ void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
         break;
     case SR_DEADLINE_LINGER:
     case SR_DEADLINE_KINDS:
-        sr_conn_close(e, c);
+        sr_conn_close(e, c, c->why);
         break;
     }
 }
 
 /* --- sending --- */
+
+static void lost(sr_conn *c, sr_closed why)
+{
+    c->gone = true;
+    c->why = why;
+}
 
 /* What went out of iov; -1 when the peer is gone. Less than all: the socket is full. */
 static ssize_t send_some(sr_conn *c, struct iovec *iov, int n, int more)
@@ -252,18 +267,18 @@ static size_t iov_bytes(const struct iovec *iov, int n)
 static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip, sr_keep where)
 {
     if (!c->out && !(c->out = sr_output_new())) {
-        c->gone = true;
+        lost(c, SR_CLOSED_ERROR);
         return;
     }
     e->pending -= sr_output_memory(c->out);
     if (where == SR_KEEP_BY_SIZE && e->pending > SR_OUTPUT_TOTAL)
         where = SR_KEEP_ON_DISK;
     if (!sr_output_keep(c->out, iov, n, skip, where, e->config.tmpdir))
-        c->gone = true; /* neither memory nor disk: the response can only be cut */
+        lost(c, SR_CLOSED_ERROR); /* neither memory nor disk: the response can only be cut */
     e->pending += sr_output_memory(c->out);
 }
 
-/* The helm is let go meanwhile. False: write_ns went by, or an error. */
+/* The helm is let go meanwhile. False: write_ns went by, or an error: it is lost. */
 static bool wait_writable(sr_engine *e, sr_conn *c)
 {
     int64_t end = sr_clock_monotonic() + e->config.write_ns;
@@ -285,7 +300,10 @@ static bool wait_writable(sr_engine *e, sr_conn *c)
     sr_engine_return(e);
     c->blocked = false;
     c->active_at = e->now;
-    return n > 0 && !(p.revents & (POLLERR | POLLNVAL));
+    if (n > 0 && !(p.revents & (POLLERR | POLLNVAL)))
+        return true;
+    lost(c, n == 0 ? SR_CLOSED_WRITE : SR_CLOSED_CLIENT);
+    return false;
 }
 
 static bool flush_all(sr_engine *e, sr_conn *c)
@@ -293,9 +311,9 @@ static bool flush_all(sr_engine *e, sr_conn *c)
     sr_flush r;
     while ((r = flush(e, c)) == SR_FLUSH_AGAIN)
         if (!wait_writable(e, c))
-            break;
+            return false;
     if (r != SR_FLUSH_DONE)
-        c->gone = true;
+        lost(c, r == SR_FLUSH_SHORT ? SR_CLOSED_ERROR : SR_CLOSED_CLIENT);
     return !c->gone;
 }
 
@@ -306,7 +324,7 @@ static void send_or_keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, int
         return;
     ssize_t sent = c->out ? 0 : send_some(c, iov, n, more);
     if (sent < 0) {
-        c->gone = true;
+        lost(c, SR_CLOSED_CLIENT);
     } else if ((size_t)sent < iov_bytes(iov, n)) {
         keep(e, c, iov, n, (size_t)sent, SR_KEEP_BY_SIZE);
         if (!c->gone && c->out->file_left > SPOOL_MAX)
@@ -345,8 +363,10 @@ bool sr_engine_write(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
         return false;
     for (;;) {
         ssize_t sent = send_some(c, iov, n, 0);
-        if (sent < 0)
-            break;
+        if (sent < 0) {
+            lost(c, SR_CLOSED_CLIENT);
+            return false;
+        }
         size_t skip = (size_t)sent;
         while (n > 0 && skip >= iov->iov_len) {
             skip -= iov->iov_len;
@@ -358,15 +378,14 @@ bool sr_engine_write(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
         iov->iov_base = (char *)iov->iov_base + skip;
         iov->iov_len -= skip;
         if (!wait_writable(e, c))
-            break;
+            return false;
     }
-    c->gone = true;
-    return false;
 }
 
 bool sr_engine_write_interim(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
 {
     bool ok = sr_engine_write(e, c, iov, n);
+    sr_tally_add(&e->row->tally.responses[0], ok);
     c->sent = 0;
     return ok;
 }

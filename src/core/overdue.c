@@ -62,10 +62,12 @@ static size_t describe(const sr_engine *e, char line[SR_OVERDUE_LINE], const cha
                        const char *end)
 {
     bool told = e->config.report_fd >= 0;
+    sr_row_request request;
     char *to = put(line, told ? "" : "[sirius ");
     to = put_number(to, (uint64_t)getpid());
     to = put(to, told ? " timeout " : "] ");
-    to += sr_row_text(e->row, to, TARGET_ROOM);
+    if (sr_row_read(e->row, &request))
+        to += sr_row_text(&request, to, TARGET_ROOM);
     to = put(to, what);
     to = put_seconds(to, ns);
     to = put(to, end);
@@ -83,21 +85,25 @@ void sr_overdue_tell(const sr_engine *e, const char *line, size_t len)
 
 /* --- the end --- */
 
-/* False: it could not be sent. The socket is empty unless the client leaves an earlier response unread. */
-static bool send_504(sr_engine *e, sr_conn *c)
+/* Its bytes; 0: it could not be sent. The socket is empty unless the client leaves an earlier response unread. */
+static size_t send_504(sr_engine *e, sr_conn *c)
 {
     sr_buffer out;
     sr_buffer_init(&out);
-    bool sent = false;
-    if (!c->gone && sr_response_refusal(&out, 504, c->is_head, e->date, e->config.server))
-        sent = send(c->source.fd, sr_buffer_at(&out), sr_buffer_len(&out), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-               (ssize_t)sr_buffer_len(&out);
+    size_t sent = 0;
+    if (!c->gone && sr_response_refusal(&out, 504, c->is_head, e->date, e->config.server)) {
+        sr_bytes all = sr_bytes_of(sr_buffer_at(&out), sr_buffer_len(&out));
+        if (send(c->source.fd, all.at, all.len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)all.len) {
+            sent = all.len;
+            sr_account_refuse(c, 504, all);
+        }
+    }
     sr_buffer_free(&out);
     return sent;
 }
 
 /* The client sees the end now; the descriptor stays open, for the Perl thread may be using it. */
-static void end(sr_engine *e, sr_conn *c, bool reset)
+static void end(sr_engine *e, sr_conn *c, bool reset, sr_over how)
 {
     struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
     /* a reset without a close. A unix socket can't be reset */
@@ -107,6 +113,8 @@ static void end(sr_engine *e, sr_conn *c, bool reset)
     for (int i = 0; i < THROWN_READS && recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT) > 0; i++)
         ;
     c->cut = c->gone = true;
+    c->back_at = e->now;
+    sr_account_over(e, c, how);
 }
 
 /* Somebody will end this worker: whatever else is here moves away first. */
@@ -126,11 +134,14 @@ size_t sr_overdue_look(sr_engine *e, char line[SR_OVERDUE_LINE])
     size_t len;
     if (c->sent) {
         len = describe(e, line, " stream stood still for ", e->now - c->active_at, "cut");
-        end(e, c, c->minor == 0); /* its end is the only frame a 1.0 client may have */
+        c->why = SR_CLOSED_ERROR;
+        end(e, c, c->minor == 0, SR_OVER_ABORTED); /* its end is the only frame a 1.0 client may have */
     } else {
+        c->why = SR_CLOSED_CLIENT;
+        c->sent = send_504(e, c);
         len = describe(e, line, " ran for ", e->now - c->ready_at,
-                       send_504(e, c) ? "the client got 504" : "the client was gone");
-        end(e, c, false);
+                       c->sent ? "the client got 504" : "the client was gone");
+        end(e, c, false, c->sent ? SR_OVER_WHOLE : SR_OVER_ABORTED);
     }
     leave(e);
     return len;

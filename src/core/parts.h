@@ -11,9 +11,19 @@ void sr_conn_enter(sr_engine *e, sr_conn *c); /* into the lists and counts */
 bool sr_conn_watch(sr_engine *e, sr_conn *c,
                    uint32_t events); /* false: epoll_ctl failed, the connection is closed */
 void sr_conn_unwatch(sr_engine *e, sr_conn *c);
-void sr_conn_close(sr_engine *e, sr_conn *c);
+void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why); /* what is owed counts as aborted */
 void sr_conn_forget(sr_engine *e,
                     sr_conn *c); /* frees it and closes our descriptor, but does not end the connection */
+/* account.c: what became of each request */
+typedef enum sr_over {
+    SR_OVER_WHOLE,   /* the kernel has the last byte of the response */
+    SR_OVER_ABORTED, /* the client does not get it, or not all of it */
+    SR_OVER_TAKEN,   /* the application goes on alone with the socket */
+} sr_over;
+void sr_account_over(sr_engine *e, sr_conn *c, sr_over how); /* does nothing when nothing is owed */
+/* The server itself answers, with these bytes that are sent next. To be called in the state that is refused */
+void sr_account_refuse(sr_conn *c, int status, sr_bytes response);
+
 /* engine.c */
 void sr_engine_tick(sr_engine *e);               /* reads the clock */
 void sr_engine_pause_accept(sr_engine *e);       /* no descriptors: the listeners are left alone for 100 ms */
@@ -99,7 +109,7 @@ void sr_intake_park(sr_engine *e,
 /* outflow.c: from a response to the wire, and the end of connections */
 void sr_outflow_writable(sr_engine *e, sr_conn *c);
 void sr_outflow_refuse(sr_engine *e, sr_conn *c, int status, bool is_head);
-void sr_outflow_close(sr_engine *e, sr_conn *c); /* politely: shut down our side and linger */
+void sr_outflow_close(sr_engine *e, sr_conn *c, sr_closed why); /* politely: shut down our side and linger */
 void sr_outflow_end(sr_engine *e, sr_conn *c,
                     bool close_after); /* flush what is pending; then close, or keep the connection */
 void sr_outflow_lingering(sr_engine *e, sr_conn *c);

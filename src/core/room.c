@@ -22,7 +22,7 @@ bool sr_room_close_oldest(sr_engine *e)
     sr_link *idle = &e->deadlines[SR_DEADLINE_IDLE];
     if (sr_link_alone(idle))
         return false;
-    sr_conn_close(e, SR_LIST_ENTRY(idle->next, sr_conn, timer));
+    sr_conn_close(e, SR_LIST_ENTRY(idle->next, sr_conn, timer), SR_CLOSED_ROOM);
     return true;
 }
 

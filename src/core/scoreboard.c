@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LINE_TRIES = 100 }; /* it takes 20 ns to write, unless the writer loses its CPU meanwhile */
+enum { READ_TRIES = 100 }; /* it takes 20 ns to write, unless the writer loses its CPU meanwhile */
 
 static void close_keeping_errno(int fd)
 {
@@ -127,13 +127,16 @@ int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation)
 void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
 {
     sr_row *r = &s->rows[slot];
+    uint64_t left = atomic_load_explicit(&r->connections, memory_order_relaxed);
+    if (left) /* it was killed */
+        sr_tally_add(&r->tally.closed[SR_CLOSED_ERROR], left);
     atomic_store_explicit(&r->state, SR_WORKER_FREE, memory_order_relaxed);
     atomic_store_explicit(&r->connections, 0, memory_order_relaxed);
     atomic_store_explicit(&r->idle, 0, memory_order_relaxed);
     atomic_store_explicit(&r->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&r->oldest, 0, memory_order_relaxed);
     atomic_store_explicit(&r->shed, 0, memory_order_relaxed);
-    atomic_store_explicit(&r->began, 0, memory_order_relaxed);
+    sr_row_end(r);
     atomic_store_explicit(&r->pid, 0, memory_order_release); /* last: then another may claim it */
 }
 
@@ -144,59 +147,125 @@ void sr_scoreboard_ring(sr_row *row)
     (void)n; /* EAGAIN: it rings already */
 }
 
-/* --- the request line --- */
-
-void sr_row_set_line(sr_row *row, const char *at, size_t len)
+void sr_scoreboard_tally(const sr_scoreboard *s, sr_tally *sum)
 {
-    if (len > SR_LINE_MAX)
-        len = SR_LINE_MAX;
+    memset(sum, 0, sizeof *sum);
+    for (uint32_t i = 0; i < s->slots; i++)
+        sr_tally_sum(sum, &s->rows[i].tally);
+}
+
+/* --- the request --- */
+
+/* Readers see that it is being written, from here to write_end */
+static uint32_t write_begin(sr_row *row)
+{
     /* odd already: the row's last worker was killed right here */
-    uint32_t sequence = atomic_load_explicit(&row->line_sequence, memory_order_relaxed) | 1;
-    atomic_store_explicit(&row->line_sequence, sequence, memory_order_relaxed);
+    uint32_t sequence = atomic_load_explicit(&row->sequence, memory_order_relaxed) | 1;
+    atomic_store_explicit(&row->sequence, sequence, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&row->line_len, (uint32_t)len, memory_order_relaxed);
+    return sequence;
+}
+
+static void write_end(sr_row *row, uint32_t sequence)
+{
+    atomic_store_explicit(&row->sequence, sequence + 1, memory_order_release);
+}
+
+/* In whole words: reads up to 7 bytes more */
+static void write_bytes(_Atomic uint64_t *to, const void *from, size_t len)
+{
     for (size_t i = 0; i * sizeof(uint64_t) < len; i++) {
         uint64_t word;
-        memcpy(&word, at + i * sizeof word, sizeof word);
-        atomic_store_explicit(&row->line[i], word, memory_order_relaxed);
+        memcpy(&word, (const char *)from + i * sizeof word, sizeof word);
+        atomic_store_explicit(&to[i], word, memory_order_relaxed);
     }
-    atomic_store_explicit(&row->line_sequence, sequence + 1, memory_order_release);
+}
+
+void sr_row_begin(sr_row *row, const char *at, size_t len, const sr_peer *peer, int64_t began)
+{
+    _Static_assert(sizeof(sr_peer) == 3 * sizeof(uint64_t), "whole words");
+    if (len > SR_LINE_MAX)
+        len = SR_LINE_MAX;
+    uint64_t from[3];
+    memcpy(from, peer, sizeof from);
+    uint32_t sequence = write_begin(row);
+    atomic_store_explicit(&row->began, (uint64_t)began, memory_order_relaxed);
+    atomic_store_explicit(&row->line_len, (uint32_t)len, memory_order_relaxed);
+    atomic_store_explicit(&row->mark_len, 0, memory_order_relaxed);
+    atomic_store_explicit(&row->peer[0], from[0], memory_order_relaxed);
+    atomic_store_explicit(&row->peer[1], from[1], memory_order_relaxed);
+    atomic_store_explicit(&row->peer[2], from[2], memory_order_relaxed);
+    write_bytes(row->line, at, len);
+    write_end(row, sequence);
+}
+
+/* Without the sequence: this alone can make no mixture */
+void sr_row_end(sr_row *row)
+{
+    atomic_store_explicit(&row->began, 0, memory_order_relaxed);
+}
+
+void sr_row_mark(sr_row *row, const char *at, size_t len)
+{
+    char text[SR_MARK_MAX + 1] = {0};
+    bool cut = len > SR_MARK_MAX;
+    if (cut)
+        len = SR_MARK_MAX;
+    while (cut && len && ((unsigned char)at[len] & 0xc0) == 0x80) /* the rest of a character */
+        len--;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)at[i];
+        bool order = c < 0x20 || c == 0x7f;
+        if (c == 0xc2 && i + 1 < len && (unsigned char)at[i + 1] < 0xa0) { /* U+0080 to U+009F */
+            text[i++] = ' ';
+            order = true;
+        }
+        text[i] = order ? ' ' : (char)c;
+    }
+    uint32_t sequence = write_begin(row);
+    atomic_store_explicit(&row->mark_len, (uint32_t)len, memory_order_relaxed);
+    write_bytes(row->mark, text, len);
+    write_end(row, sequence);
+}
+
+static void read_bytes(void *to, const _Atomic uint64_t *from, size_t len)
+{
+    for (size_t i = 0; i * sizeof(uint64_t) < len; i++) {
+        uint64_t word = atomic_load_explicit(&from[i], memory_order_relaxed);
+        memcpy((char *)to + i * sizeof word, &word, sizeof word);
+    }
 }
 
 /* False: it was being written. */
-static bool read_line(const sr_row *row, uint64_t *line, size_t *len)
+static bool read_once(const sr_row *row, sr_row_request *out)
 {
-    uint32_t sequence = atomic_load_explicit(&row->line_sequence, memory_order_acquire);
-    *len = atomic_load_explicit(&row->line_len, memory_order_relaxed);
-    if (sequence & 1 || *len > SR_LINE_MAX)
+    uint32_t sequence = atomic_load_explicit(&row->sequence, memory_order_acquire);
+    out->began = atomic_load_explicit(&row->began, memory_order_relaxed);
+    out->line_len = atomic_load_explicit(&row->line_len, memory_order_relaxed);
+    out->mark_len = out->began ? atomic_load_explicit(&row->mark_len, memory_order_relaxed) : 0;
+    if (sequence & 1 || out->line_len > SR_LINE_MAX || out->mark_len > SR_MARK_MAX)
         return false;
-    for (size_t i = 0; i * sizeof *line < *len; i++)
-        line[i] = atomic_load_explicit(&row->line[i], memory_order_relaxed);
+    read_bytes(&out->peer, row->peer, sizeof out->peer);
+    read_bytes(out->line, row->line, out->line_len);
+    read_bytes(out->mark, row->mark, out->mark_len);
     atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&row->line_sequence, memory_order_relaxed) == sequence;
+    return atomic_load_explicit(&row->sequence, memory_order_relaxed) == sequence;
 }
 
-size_t sr_row_line(const sr_row *row, char *out, size_t cap)
+bool sr_row_read(const sr_row *row, sr_row_request *out)
 {
-    uint64_t line[SR_LINE_MAX / sizeof(uint64_t)];
-    size_t len = 0;
-    for (int i = 0; i < LINE_TRIES; i++) {
-        if (!read_line(row, line, &len))
-            continue;
-        if (len > cap)
-            len = cap;
-        memcpy(out, line, len);
-        return len;
-    }
-    return 0;
+    for (int i = 0; i < READ_TRIES; i++)
+        if (read_once(row, out))
+            return true;
+    return false;
 }
 
-size_t sr_row_text(const sr_row *row, char *out, size_t cap)
+size_t sr_row_text(const sr_row_request *request, char *out, size_t cap)
 {
-    char line[SR_LINE_MAX];
-    size_t len = sr_row_line(row, line, sizeof line), used = 0;
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)line[i];
+    const unsigned char *line = (const unsigned char *)request->line;
+    size_t used = 0;
+    for (size_t i = 0; i < request->line_len; i++) {
+        unsigned char c = line[i];
         bool plain = c >= 0x20 && c <= 0x7e;
         if (cap - used < (plain ? 1 : 4))
             break;

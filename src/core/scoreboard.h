@@ -3,22 +3,23 @@
 /*
  * scoreboard: shared memory in which each worker says what it does. Made by the supervisor; each worker writes its
  * own row only; anybody reads. No lock and no system call: every field is atomic by itself, relaxed order, so a
- * reader sees each field whole, but not all fields of one instant. The request line has more bytes than are atomic:
- * a sequence lock says whether what was read is whole.
+ * reader sees each field whole, but not all fields of one instant. What is said of the present request has more bytes
+ * than are atomic: a sequence lock says whether what was read is whole, and of one request.
  *
  * It outlives programs: the memory is a memfd, and a new generation, which is a new program, adopts it by its
  * descriptor. The bells are descriptors of the same numbers in all processes; who starts a new program leaves
  * them and the memfd open. The kernel frees the memory with the last process that has it.
  */
-#include <stdatomic.h>
+#include "../net/peer.h"
+#include "tally.h"
+
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum {
     SR_SLOTS_MAX = 8192,
     SR_CLAIMED = -1,
     SR_LINE_MAX = 200, /* bytes of a request line that others see */
+    SR_MARK_MAX = 63,  /* and of what the application says of its request */
 };
 
 typedef enum sr_worker_state {
@@ -31,28 +32,38 @@ typedef enum sr_worker_state {
 
 typedef struct sr_row {
     _Alignas(128) _Atomic uint32_t
-        state;                   /* 128: two cache lines, adjacent-line prefetch would couple neighbours */
-    _Atomic int32_t pid;         /* 0: free; SR_CLAIMED: of a worker that is about to be forked */
-    _Atomic uint32_t generation; /* of the program that it runs; set by who claims the row */
-    _Atomic uint64_t
-        requests; /* handed to the application, by all workers that had this row; so are given and taken */
+        state;                    /* 128: two cache lines, adjacent-line prefetch would couple neighbours */
+    _Atomic int32_t pid;          /* 0: free; SR_CLAIMED: of a worker that is about to be forked */
+    _Atomic uint32_t generation;  /* of the program that it runs; set by who claims the row */
     _Atomic uint64_t connections; /* open now */
     _Atomic uint64_t idle;        /* of them between two requests */
     _Atomic uint64_t waiting;     /* complete requests that wait in this worker */
-    _Atomic uint64_t given;       /* connections handed to the exchange */
-    _Atomic uint64_t taken;       /* and taken from it */
     _Atomic int64_t
         oldest; /* monotonic ns at which its oldest idle connection will be closed; 0: it has none */
-    _Atomic uint32_t shed;  /* idle connections that others ask it to close, to make room for new ones */
-    int bell;               /* eventfd, the same number in all processes: wakes the worker to look at shed */
-    _Atomic int64_t since;  /* monotonic ns of the last change between idle and busy */
-    _Atomic uint64_t began; /* monotonic ns at which the present request was complete; 0: there is none */
+    _Atomic uint32_t shed; /* idle connections that others ask it to close, to make room for new ones */
+    int bell;              /* eventfd, the same number in all processes: wakes the worker to look at shed */
+    _Atomic int64_t since; /* monotonic ns of the last change between idle and busy */
 
-    /* method and target of the last request, in lines of their own: they are written for each one */
-    _Alignas(64) _Atomic uint32_t line_sequence; /* odd: being written */
+    /* the last request, in cache lines of its own: they are written for each one */
+    _Alignas(128) _Atomic uint32_t sequence; /* odd: being written */
     _Atomic uint32_t line_len;
-    _Atomic uint64_t line[SR_LINE_MAX / sizeof(uint64_t)];
+    _Atomic uint64_t began; /* monotonic ns at which it was complete; 0: it is over */
+    _Atomic uint64_t peer[sizeof(sr_peer) / sizeof(uint64_t)];
+    _Atomic uint32_t mark_len;
+    _Atomic uint64_t line[SR_LINE_MAX / sizeof(uint64_t)]; /* method and target */
+    _Atomic uint64_t mark[(SR_MARK_MAX + 1) / sizeof(uint64_t)];
+
+    _Alignas(64) sr_tally tally; /* of all workers that had this row */
 } sr_row;
+
+/* What a row says of its request, copied */
+typedef struct sr_row_request {
+    uint64_t began; /* 0: it is over, and has no mark any more */
+    sr_peer peer;
+    uint32_t line_len, mark_len;
+    uint64_t line[SR_LINE_MAX / sizeof(uint64_t)];
+    uint64_t mark[(SR_MARK_MAX + 1) / sizeof(uint64_t)]; /* UTF-8 without control characters */
+} sr_row_request;
 
 typedef struct sr_scoreboard {
     uint32_t slots;
@@ -83,18 +94,29 @@ uint64_t sr_scoreboard_waiting(const sr_scoreboard *s, const sr_row *but);
 
 /* For a worker to be forked: the number of a free row, which is that worker's now; -1: there is no room. */
 int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation);
-void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot); /* once its worker is gone */
-void sr_scoreboard_ring(sr_row *row);                        /* wakes the worker of that row */
+/* Once its worker is gone. Connections that it still had are counted as closed */
+void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot);
+void sr_scoreboard_ring(sr_row *row); /* wakes the worker of that row */
+
+void sr_scoreboard_tally(const sr_scoreboard *s, sr_tally *sum); /* of all rows, into *sum */
 
 /*
- * The worker of that row: this is its request now. The first SR_LINE_MAX bytes are kept. at[len, len + 7) can be read
- * as well: behind the target of a request comes its version, and whole words are copied faster.
+ * The worker's Perl thread: this is its request now, complete since `began`, without a mark. The first SR_LINE_MAX bytes of
+ * the line are kept. at[len, len + 7) can be read as well: behind the target of a request comes its version, and whole
+ * words are copied faster.
  */
-void sr_row_set_line(sr_row *row, const char *at, size_t len);
-/* Any process: the first `cap` bytes of it into out. Their number; 0: none, or it changed all the time. */
-size_t sr_row_line(const sr_row *row, char *out, size_t cap);
-/* The same for a log: what is not 0x20 to 0x7e becomes \xNN, and what does not fit in whole is left out. */
-size_t sr_row_text(const sr_row *row, char *out, size_t cap);
+void sr_row_begin(sr_row *row, const char *at, size_t len, const sr_peer *peer, int64_t began);
+void sr_row_end(sr_row *row); /* the same thread: it is over */
+/*
+ * The same thread: what the application says of it, UTF-8. As many whole characters are kept as fit into SR_MARK_MAX
+ * bytes; what a terminal could take for an order becomes spaces.
+ */
+void sr_row_mark(sr_row *row, const char *at, size_t len);
+
+/* Any process. False: it changed all the time, or the worker was killed while it wrote */
+bool sr_row_read(const sr_row *row, sr_row_request *out);
+/* The line for a log: what is not 0x20 to 0x7e becomes \xNN, what does not fit in whole is left out. Bytes written. */
+size_t sr_row_text(const sr_row_request *request, char *out, size_t cap);
 
 const char *sr_worker_state_name(uint32_t state); /* static */
 

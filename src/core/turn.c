@@ -60,16 +60,19 @@ static void task_close(sr_engine *e, sr_conn *c)
 void sr_turn_begin(sr_engine *e, const sr_task *task)
 {
     const sr_request *r = task->request;
-    e->serving = task->conn;
+    sr_conn *c = e->serving = task->conn;
+    c->given_at = e->now;
+    sr_tally_add(&e->row->tally.requests, 1);
+    sr_histogram_add(&e->row->tally.queue, (uint64_t)(e->now - c->ready_at));
     /* "METHOD TARGET" as it came */
-    sr_row_set_line(e->row, task->base + r->method.at, r->target.at + r->target.len - r->method.at);
-    atomic_store_explicit(&e->row->began, (uint64_t)task->conn->ready_at, memory_order_relaxed);
+    sr_row_begin(e->row, task->base + r->method.at, r->target.at + r->target.len - r->method.at, &c->peer,
+                 c->ready_at);
 }
 
 bool sr_turn_end(sr_engine *e)
 {
     uint64_t max = e->config.max_rss;
-    atomic_store_explicit(&e->row->began, 0, memory_order_relaxed);
+    sr_row_end(e->row);
     if (!max)
         return false;
     e->rss = sr_resident_bytes(&e->resident);
@@ -111,13 +114,14 @@ bool sr_engine_keeps(const sr_engine *e, const sr_conn *c)
 
 /* --- the end of a response --- */
 
-/* The companion has ended it already: what the peer may still send is read and thrown away. */
+/* The application is done. True: the companion has ended it before, what the peer may still send is thrown away. */
 static bool was_cut(sr_engine *e, sr_conn *c)
 {
     e->serving = NULL;
+    c->back_at = e->now;
     if (!c->cut)
         return false;
-    sr_outflow_close(e, c);
+    sr_outflow_close(e, c, c->why);
     return true;
 }
 
@@ -126,7 +130,7 @@ void sr_engine_finish(sr_engine *e, sr_conn *c)
     if (was_cut(e, c))
         return;
     if (c->gone)
-        sr_conn_close(e, c);
+        sr_conn_close(e, c, c->why);
     else
         sr_outflow_end(e, c, !c->keep_alive);
 }
@@ -135,12 +139,15 @@ void sr_engine_abort(sr_engine *e, sr_conn *c)
 {
     if (was_cut(e, c))
         return;
+    c->broken = true;
+    if (!c->gone)
+        c->why = SR_CLOSED_ERROR;
     if (c->minor == 0) { /* its end is the only frame a 1.0 client may have: only a reset says "cut" */
         struct linger reset = {.l_onoff = 1, .l_linger = 0};
         setsockopt(c->source.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     }
     if (c->gone || c->minor == 0)
-        sr_conn_close(e, c);
+        sr_conn_close(e, c, c->why);
     else
         sr_outflow_end(e, c, true);
 }
@@ -148,6 +155,8 @@ void sr_engine_abort(sr_engine *e, sr_conn *c)
 void sr_engine_detach(sr_engine *e, sr_conn *c)
 {
     e->serving = NULL;
+    c->back_at = e->now;
+    sr_account_over(e, c, SR_OVER_TAKEN);
     sr_conn_unwatch(e, c);
-    sr_conn_close(e, c);
+    sr_conn_close(e, c, SR_CLOSED_APPLICATION);
 }

@@ -77,6 +77,7 @@ static inline void answer(worker *w, sr_conn *c, const char *body, size_t len)
     c->keep_alive = sr_engine_keeps(w->e, c);
     int n = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nX-Slot: %u\r\n%s\r\n", len,
                      w->slot, c->keep_alive ? "" : "Connection: close\r\n");
+    sr_engine_head(c, 200, (size_t)n);
     struct iovec iov[2] = {{head, (size_t)n}, {(void *)body, len}};
     sr_engine_send(w->e, c, iov, c->is_head ? 1 : 2);
     sr_engine_finish(w->e, c);
@@ -94,6 +95,7 @@ static inline void answer_large(worker *w, sr_conn *c, const char *how, size_t l
     c->keep_alive = sr_engine_keeps(w->e, c);
     int n = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nX-Slot: %u\r\n\r\n", len,
                      w->slot);
+    sr_engine_head(c, 200, (size_t)n);
     struct iovec iov = {head, (size_t)n};
     if (*how == 's') {
         bool ok = sr_engine_write(w->e, c, &iov, 1);
@@ -129,14 +131,11 @@ static inline void serve(worker *w, sr_task *task)
     sr_conn *c = task->conn;
     char path[64], slot[16], *body = NULL;
     size_t len = task->request->path.len, body_len = (size_t)task->body_length;
-    int number = 0;
     if (len >= sizeof path)
         len = sizeof path - 1;
     memcpy(path, task->base + task->request->path.at, len);
     path[len] = '\0';
-    char *digits = strrchr(path, '/') + 1;
-    if (*digits >= '0' && *digits <= '9')
-        number = atoi(digits);
+    int number = atoi(strrchr(path, '/') + 1);
     if (body_len) {
         body = malloc(body_len);
         if (task->body_fd < 0)
@@ -164,6 +163,7 @@ static inline void serve(worker *w, sr_task *task)
         answer_large(w, c, path + 1, (size_t)number);
     } else if (strcmp(path, "/cut") == 0) {
         struct iovec iov = {(void *)"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf", 43};
+        sr_engine_head(c, 200, 39);
         sr_engine_send(e, c, &iov, 1);
         sr_engine_abort(e, c);
     } else {

@@ -162,7 +162,6 @@ static void others_move(void)
 {
     sr_config config = limits(1000, 0);
     client kept[KEPT], half;
-    char line[SR_LINE_MAX];
     held_open(&config, 2);
     sr_row *row = &s.board->rows[0];
     for (int i = 0; i < KEPT; i++) {
@@ -174,8 +173,9 @@ static void others_move(void)
     int64_t before = sr_clock_monotonic();
     client_get(&kept[0], "/held/send?x=%7f&y");
     ok(called(KEPT + 1), "one is with the application");
-    size_t len = sr_row_line(row, line, sizeof line);
-    ok(len == 22 && memcmp(line, "GET /held/send?x=%7f&y", len) == 0, "others see which");
+    sr_row_request seen;
+    ok(sr_row_read(row, &seen) && seen.line_len == 22 && memcmp(seen.line, "GET /held/send?x=%7f&y", 22) == 0,
+       "others see which");
     ok((int64_t)row->began > before - SR_SECOND && (int64_t)row->began <= sr_clock_monotonic(), "since when");
     held_start(1);
     ok(client_response(&kept[0]) == 504 && client_ends(&kept[0]), "its client gets 504");

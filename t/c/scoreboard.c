@@ -1,10 +1,12 @@
-/* scoreboard: rows that outlive their workers, and the request line that others read while it changes */
+/* scoreboard: rows that outlive their workers, and the request that others read while it changes */
 #include "core/scoreboard.h"
 #include "base/clock.h"
 #include "tap.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,29 +14,49 @@ static void layout(void)
 {
     is_int(_Alignof(sr_row), 128, "a row is aligned to two cache lines");
     is_int(sizeof(sr_row) % 128, 0, "and fills them");
-    ok(offsetof(sr_row, line_sequence) / 128 > offsetof(sr_row, began) / 128,
-       "its request line is not where others look for an idle colleague");
+    ok(offsetof(sr_row, sequence) / 128 > offsetof(sr_row, since) / 128,
+       "its request is not where others look for an idle colleague");
+    ok(offsetof(sr_row, tally) / 64 > offsetof(sr_row, mark) / 64, "nor are its counters");
 }
+
+static const sr_peer peer = {.family = 4, .port = 5555, .addr = {127, 0, 0, 1}};
 
 static bool line_is(const sr_row *row, const char *want)
 {
-    char out[SR_LINE_MAX];
-    size_t len = sr_row_line(row, out, sizeof out);
-    return len == strlen(want) && memcmp(out, want, len) == 0;
+    sr_row_request r;
+    return sr_row_read(row, &r) && r.line_len == strlen(want) && memcmp(r.line, want, r.line_len) == 0;
+}
+
+static bool mark_is(const sr_row *row, const char *want)
+{
+    sr_row_request r;
+    bool good = sr_row_read(row, &r) && r.mark_len == strlen(want) && memcmp(r.mark, want, r.mark_len) == 0;
+    if (!good)
+        tap_bytes("mark", (const char *)r.mark, r.mark_len);
+    return good;
 }
 
 static bool text_is(const sr_row *row, size_t cap, const char *want)
 {
     char out[1000];
+    sr_row_request r;
     memset(out, '#', sizeof out);
-    size_t len = sr_row_text(row, out, cap);
+    size_t len = sr_row_read(row, &r) ? sr_row_text(&r, out, cap) : 0;
     return len == strlen(want) && memcmp(out, want, len) == 0 && out[len] == '#';
 }
 
 static void set(sr_row *row, const char *line)
 {
     char request[100]; /* the target, and more behind it */
-    sr_row_set_line(row, request, (size_t)snprintf(request, sizeof request, "%s HTTP/1.1\r\n", line) - 11);
+    int len = snprintf(request, sizeof request, "%s HTTP/1.1\r\n", line) - 11;
+    sr_row_begin(row, request, (size_t)len, &peer, 7);
+}
+
+static void mark(sr_row *row, const char *text)
+{
+    char *copy = strdup(text); /* exactly so long: the sanitizer sees who reads on */
+    sr_row_mark(row, copy, strlen(copy));
+    free(copy);
 }
 
 static void lines(sr_row *row)
@@ -42,18 +64,16 @@ static void lines(sr_row *row)
     ok(line_is(row, ""), "no line at first");
     bool all = true;
     for (size_t len = 0; len <= SR_LINE_MAX + 50; len++) {
-        char *line = malloc(len + 7); /* exactly so long: the sanitizer sees who reads on */
+        char *line = malloc(len + 7);
         for (size_t i = 0; i < len + 7; i++)
             line[i] = (char)('a' + (i * 7 + len) % 26);
-        sr_row_set_line(row, line, len);
+        sr_row_begin(row, line, len, &peer, 1);
         line[len > SR_LINE_MAX ? SR_LINE_MAX : len] = '\0';
         all = all && line_is(row, line);
         free(line);
     }
     ok(all, "lines of all lengths, at most %d bytes of them", SR_LINE_MAX);
-    char out[4];
     set(row, "GET /abc");
-    ok(sr_row_line(row, out, 4) == 4 && memcmp(out, "GET ", 4) == 0, "a small buffer gets the first bytes");
     ok(text_is(row, 1000, "GET /abc"), "plain text");
     set(row, "GET /\x80\x1b[1m\n\x7f~");
     ok(text_is(row, 1000, "GET /\\x80\\x1b[1m\\x0a\\x7f~"),
@@ -61,6 +81,36 @@ static void lines(sr_row *row)
     ok(text_is(row, 8, "GET /"), "no half of an escape");
     ok(text_is(row, 9, "GET /\\x80"), "a whole one");
     ok(text_is(row, 0, ""), "no room");
+    sr_row_request r;
+    ok(sr_row_read(row, &r) && memcmp(&r.peer, &peer, sizeof peer) == 0 && r.began == 7,
+       "and who asks, and since when");
+}
+
+static void marks(sr_row *row)
+{
+    char long_one[200];
+    set(row, "GET /");
+    ok(mark_is(row, ""), "no mark at first");
+    mark(row, "report 7");
+    ok(mark_is(row, "report 7") && line_is(row, "GET /"), "a mark beside the line");
+    mark(row, "a\nb\x1b[2J\x7f\xc2\x9b\xc2\xa0\xc3\x9f");
+    ok(mark_is(row, "a b [2J   \xc2\xa0\xc3\x9f"), "without orders to a terminal");
+    memset(long_one, 'x', sizeof long_one);
+    long_one[63] = '\0';
+    mark(row, long_one);
+    ok(mark_is(row, long_one), "63 bytes");
+    snprintf(long_one + 62, 10, "\xc3\x9fy");
+    mark(row, long_one);
+    long_one[62] = '\0';
+    ok(mark_is(row, long_one), "of more bytes whole characters");
+    mark(row, "");
+    ok(mark_is(row, ""), "it can be cleared");
+    mark(row, "again");
+    sr_row_end(row);
+    sr_row_request r;
+    ok(mark_is(row, "") && sr_row_read(row, &r) && !r.began, "it ends with its request");
+    set(row, "GET /next");
+    ok(mark_is(row, ""), "and is none of the next one");
 }
 
 static void survival(void)
@@ -68,53 +118,100 @@ static void survival(void)
     sr_scoreboard *s = sr_scoreboard_new(2);
     int32_t slot = sr_scoreboard_claim(s, 1);
     sr_row *row = &s->rows[slot];
-    row->requests = 10;
-    row->given = 11;
-    row->taken = 12;
-    row->began = 13;
-    row->line_sequence = 7; /* odd: killed in the middle of writing */
-    char out[SR_LINE_MAX];
-    is_int((long long)sr_row_line(row, out, sizeof out), 0, "a line whose writer was killed is none");
+    sr_row_request r;
+    sr_tally sum;
+    sr_tally_add(&row->tally.requests, 10);
+    sr_tally_add(&row->tally.closed[SR_CLOSED_CLIENT], 1);
+    sr_tally_add(&s->rows[1].tally.requests, 5);
+    row->connections = 3; /* killed with them */
+    set(row, "GET /");
+    row->sequence = 7; /* odd: in the middle of writing */
+    ok(!sr_row_read(row, &r), "a request whose writer was killed can't be read");
     sr_scoreboard_release(s, (uint32_t)slot);
-    ok(row->requests == 10 && row->given == 11 && row->taken == 12, "counters go on with the next worker");
-    ok(row->began == 0, "its request does not");
+    is_int((long long)row->tally.requests, 10, "counters go on with the next worker");
+    ok(row->tally.closed[SR_CLOSED_CLIENT] == 1 && row->tally.closed[SR_CLOSED_ERROR] == 3,
+       "the connections of the one that was killed are closed");
+    ok(row->began == 0, "its request is over");
     is_int(sr_scoreboard_claim(s, 1), slot, "the next worker");
     set(row, "GET /next");
     ok(line_is(row, "GET /next"), "and its line");
+    sr_scoreboard_tally(s, &sum);
+    ok(sum.requests == 15 && sum.closed[SR_CLOSED_ERROR] == 3, "all rows together");
     sr_scoreboard_free(s);
 }
 
-/* Lines of one letter each: a mixture or a wrong length is torn. In another process, as the supervisor is */
+/* A scoreboard of another build is refused, whichever is larger */
+static void layouts(void)
+{
+    sr_scoreboard *s = sr_scoreboard_new(3);
+    off_t size = (off_t)s->size;
+    int fd = dup(s->memfd);
+    for (int by = -128; by <= 128; by += 128) {
+        sr_scoreboard *other = NULL;
+        s->size = (size_t)(size + by);
+        s->memfd = fd;
+        if (ftruncate(fd, size + by) == 0)
+            other = sr_scoreboard_adopt(fd);
+        ok(by ? !other && errno == EINVAL : other != NULL, "%+d bytes", by);
+        if (other)
+            munmap(other, other->size);
+    }
+    s->size = (size_t)size;
+    sr_scoreboard_free(s);
+}
+
+static void write_for_ever(sr_row *row)
+{
+    char text[26][SR_LINE_MAX];
+    sr_peer from = peer;
+    for (int i = 0; i < 26; i++)
+        memset(text[i], 'a' + i, sizeof text[i]);
+    for (unsigned i = 0; getppid() != 1; i++) {
+        from.port = (uint16_t)(i % 26);
+        sr_row_begin(row, text[i % 26], 50 + i % 26 * 5, &from, i % 26 + 1);
+        sr_row_mark(row, text[i % 26], 20 + i % 26);
+        if (i % 3 == 0)
+            sr_row_end(row);
+    }
+}
+
+/* All of it speaks of one letter, which the line consists of */
+static bool of_one(const sr_row_request *r)
+{
+    const char *line = (const char *)r->line, *at = (const char *)r->mark;
+    unsigned letter = (unsigned)(*line - 'a');
+    bool good = r->line_len == 50 + letter * 5 && r->peer.port == letter &&
+                (r->began == letter + 1 || r->began == 0) && (r->mark_len == 20 + letter || r->mark_len == 0);
+    for (size_t i = 0; i < r->line_len; i++)
+        good = good && line[i] == *line;
+    for (size_t i = 0; i < r->mark_len; i++)
+        good = good && at[i] == *line;
+    return good;
+}
+
+/* Of two requests is torn. In another process, as the supervisor is */
 static void torn(void)
 {
     sr_scoreboard *s = sr_scoreboard_new(1);
     sr_row *row = &s->rows[0];
     pid_t writer = fork();
     if (writer == 0) {
-        char line[26][SR_LINE_MAX];
-        for (int i = 0; i < 26; i++)
-            memset(line[i], 'a' + i, sizeof line[i]);
-        for (unsigned i = 0; getppid() != 1; i++)
-            sr_row_set_line(row, line[i % 26], 50 + i % 26 * 5);
+        write_for_ever(row);
         _exit(0);
     }
     long whole = 0, none = 0, bad = 0;
-    char out[SR_LINE_MAX];
+    sr_row_request r;
     for (int64_t end = sr_clock_monotonic() + SR_SECOND / 2; sr_clock_monotonic() < end;) {
-        size_t len = sr_row_line(row, out, sizeof out);
-        size_t same = 0;
-        while (same < len && out[same] == *out)
-            same++;
-        if (!len)
+        if (!sr_row_read(row, &r) || !r.line_len)
             none++;
-        else if (same == len && len == 50 + (size_t)(*out - 'a') * 5)
+        else if (of_one(&r))
             whole++;
         else
             bad++;
     }
     kill(writer, SIGKILL);
     waitpid(writer, NULL, 0);
-    is_int(bad, 0, "no torn line");
+    is_int(bad, 0, "nothing torn");
     ok(whole > 0, "%ld whole ones, %ld times none while they change all the time", whole, none);
     sr_scoreboard_free(s);
 }
@@ -124,7 +221,9 @@ int main(void)
     sr_row row = {0};
     layout();
     lines(&row);
+    marks(&row);
     survival();
+    layouts();
     torn();
     return done_testing();
 }

@@ -129,12 +129,13 @@ static void *watcher(void *arg)
                                         "GET /cut",
                                         "POST /echo"};
     enum { N = sizeof lines / sizeof *lines };
-    char line[SR_LINE_MAX + 1];
+    sr_row_request r;
     for (uint32_t slot = 0; !atomic_load(&over); slot = (slot + 1) % SLOTS) {
-        size_t i = 0;
-        line[sr_row_line(&s.board->rows[slot], line, SR_LINE_MAX)] = '\0';
-        while (i < N && strcmp(line, lines[i]) != 0)
+        size_t i = 0, len = sr_row_read(&s.board->rows[slot], &r) ? r.line_len : 0;
+        while (i < N && (strlen(lines[i]) != len || memcmp(lines[i], r.line, len) != 0))
             i++;
+        if (len && r.peer.family != 4)
+            i = N;
         atomic_fetch_add(i < N ? &seen : &torn, i != 0);
         if (slot == 0)
             sleep_ms(1);
@@ -168,8 +169,8 @@ int main(int argc, char **argv)
         sr_engine_drain(w->e); /* and another takes its place */
         worker_end(w);
         sr_row *row = &s.board->rows[slot];
-        given += atomic_exchange(&row->given, 0);
-        taken += atomic_exchange(&row->taken, 0);
+        given += atomic_exchange(&row->tally.given, 0);
+        taken += atomic_exchange(&row->tally.taken, 0);
         worker_start(&s, slot);
         retired++;
     }
@@ -178,10 +179,10 @@ int main(int argc, char **argv)
         pthread_join(threads[i].id, NULL);
     pthread_join(watching, NULL);
     for (uint32_t slot = 0; slot < SLOTS; slot++)
-        taken += atomic_load(&s.board->rows[slot].taken);
+        taken += atomic_load(&s.board->rows[slot].tally.taken);
     sleep_ms(100); /* the giver counts after it has sent: the taker may have been faster */
     for (uint32_t slot = 0; slot < SLOTS; slot++)
-        given += atomic_load(&s.board->rows[slot].given);
+        given += atomic_load(&s.board->rows[slot].tally.given);
     printf("# %llu answers, %d workers replaced, %llu connections given, %llu taken, %llu changes seen\n",
            (unsigned long long)answers, retired, (unsigned long long)given, (unsigned long long)taken,
            (unsigned long long)moves);
@@ -196,6 +197,14 @@ int main(int argc, char **argv)
     for (uint32_t slot = 0; slot < SLOTS; slot++)
         worker_end(&s.workers[slot]);
     ok(true, "all workers drain");
+    sr_tally sum;
+    sr_scoreboard_tally(s.board, &sum);
+    uint64_t closed = 0;
+    for (int i = 0; i < SR_CLOSED_REASONS; i++)
+        closed += sum.closed[i];
+    is_int((long long)closed, (long long)sum.accepted, "each connection was closed once, wherever it went");
+    is_int((long long)sum.responses[1], (long long)sum.requests, "each request was over once");
+    is_int((long long)sr_histogram_count(&sum.queue), (long long)sum.requests, "and waited once");
     site_close(&s);
     return done_testing();
 }

@@ -151,8 +151,8 @@ static void counters(void)
     sr_row *row = &s.board->rows[0];
     for (int i = 0; i < 3; i++)
         request(0);
-    atomic_store(&row->given, 5);
-    atomic_store(&row->taken, 6);
+    atomic_store(&row->tally.given, 5);
+    atomic_store(&row->tally.taken, 6);
     sr_engine_drain(w->e);
     sr_task task;
     client_close(&c);
@@ -161,13 +161,13 @@ static void counters(void)
     sr_engine_lend(w->e);
     sr_engine_free(w->e);
     sr_scoreboard_release(s.board, 0);
-    is_int((long long)row->requests, 3, "three requests");
+    is_int((long long)row->tally.requests, 3, "three requests");
     w = worker_new(&s, 0);
     c = client_open(&s, 0);
-    is_int((long long)row->requests, 3, "a new worker does not forget them");
+    is_int((long long)row->tally.requests, 3, "a new worker does not forget them");
     request(0);
-    is_int((long long)row->requests, 4, "and adds its own");
-    ok(row->given == 5 && row->taken == 6, "nor what was given and taken");
+    is_int((long long)row->tally.requests, 4, "and adds its own");
+    ok(row->tally.given == 5 && row->tally.taken == 6, "nor what was given and taken");
     end();
 }
 

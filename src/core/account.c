@@ -1,0 +1,53 @@
+/*
+ * account: what became of each request, told once: when the kernel has the last byte of its response, or when it is
+ * certain that it never will. Here it is counted, and whatever else is to be said of a request that is over is said here.
+ *
+ * What is known then, of a request that is owed (sr_conn):
+ *   status, 0: no response was made      nth on its connection, from 0: requests - 1
+ *   bytes: sent, of them the head: head_bytes, if status (a head that was cut is smaller)
+ *   times, if ready_at: all of it e->now - ready_at; with the application, if given_at: back_at - given_at, and it had
+ *   waited given_at - ready_at
+ *   the connection is kept: state FLUSH and not close_after
+ *
+ * The clock is that of e->now, read when the application has returned, or when the socket took more: the system call
+ * that sends the last byte is not in it.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memmem */
+#endif
+#include "parts.h"
+
+void sr_account_refuse(sr_conn *c, int status, sr_bytes response)
+{
+    static const char end[] = "\r\n\r\n";
+    if (c->state != SR_CONN_SERVING) { /* else the application has it, for too long */
+        c->owed = true;
+        c->broken = false;
+        c->requests++;
+        c->given_at = 0;
+        c->sent = 0;
+    }
+    if (c->state != SR_CONN_SERVING && c->state != SR_CONN_READY)
+        c->ready_at = 0;
+    const char *body = memmem(response.at, response.len, end, sizeof end - 1);
+    sr_engine_head(c, status, body ? (size_t)(body - response.at) + sizeof end - 1 : response.len);
+    c->refused = true;
+    c->why = status != 408 ? SR_CLOSED_REFUSED : c->state == SR_CONN_BODY ? SR_CLOSED_BODY : SR_CLOSED_HEAD;
+}
+
+void sr_account_over(sr_engine *e, sr_conn *c, sr_over how)
+{
+    sr_tally *tally = &e->row->tally;
+    if (!c->owed)
+        return;
+    c->owed = false;
+    if (c->status)
+        sr_tally_add(&tally->responses[c->status < 600 ? c->status / 100 - 1 : 4], 1);
+    sr_tally_add(&tally->bytes, c->sent);
+    if (c->refused)
+        sr_tally_add(&tally->refused, 1);
+    if (how == SR_OVER_ABORTED)
+        sr_tally_add(&tally->aborted, 1);
+    if (how == SR_OVER_WHOLE && c->ready_at)
+        sr_histogram_add(&tally->latency, (uint64_t)(e->now - c->ready_at));
+}

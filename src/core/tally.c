@@ -1,0 +1,56 @@
+#include "tally.h"
+
+uint64_t sr_histogram_from(unsigned i)
+{
+    return i ? (uint64_t)(4 + (i - 1) % 4) << (SR_HISTOGRAM_FIRST - 2 + (i - 1) / 4) : 0;
+}
+
+uint64_t sr_histogram_count(const sr_histogram *h)
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < SR_HISTOGRAM_BUCKETS; i++)
+        count += atomic_load_explicit(&h->buckets[i], memory_order_relaxed);
+    return count;
+}
+
+double sr_histogram_quantile(const sr_histogram *h, double part)
+{
+    double rank = part * (double)sr_histogram_count(h), before = 0;
+    for (unsigned i = 0; i < SR_HISTOGRAM_BUCKETS; i++) {
+        double here = (double)atomic_load_explicit(&h->buckets[i], memory_order_relaxed);
+        double from = (double)sr_histogram_from(i);
+        if (here > 0 && before + here >= rank) {
+            double to = i + 1 < SR_HISTOGRAM_BUCKETS ? (double)sr_histogram_from(i + 1) : from;
+            return from + (to - from) * (rank - before) / here;
+        }
+        before += here;
+    }
+    return 0;
+}
+
+void sr_tally_sum(sr_tally *sum, const sr_tally *row)
+{
+    _Static_assert(sizeof(sr_tally) % sizeof(_Atomic uint64_t) == 0, "counters only");
+    _Atomic uint64_t *to = (void *)sum;
+    const _Atomic uint64_t *from = (const void *)row;
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+        sr_tally_add(&to[i], atomic_load_explicit(&from[i], memory_order_relaxed));
+}
+
+const char *sr_closed_name(sr_closed why)
+{
+    static const char *const names[SR_CLOSED_REASONS] = {
+        [SR_CLOSED_CLIENT] = "client",
+        [SR_CLOSED_IDLE] = "keepalive-timeout",
+        [SR_CLOSED_HEAD] = "header-timeout",
+        [SR_CLOSED_BODY] = "body-timeout",
+        [SR_CLOSED_WRITE] = "write-timeout",
+        [SR_CLOSED_AFTER] = "after-response",
+        [SR_CLOSED_REFUSED] = "refused",
+        [SR_CLOSED_ERROR] = "error",
+        [SR_CLOSED_ROOM] = "room",
+        [SR_CLOSED_STOP] = "stop",
+        [SR_CLOSED_APPLICATION] = "application",
+    };
+    return names[why];
+}

@@ -1,0 +1,363 @@
+/* account: each request and each connection is counted once, under what became of it */
+#include "held.h"
+
+static sr_tally base;  /* the last counts that were looked at */
+static uint64_t bytes; /* that came between the last two looks */
+
+static char *put_count(char *to, const char *name, const _Atomic uint64_t *now,
+                       const _Atomic uint64_t *before)
+{
+    uint64_t n = *now - *before;
+    return n ? to + sprintf(to, " %s %llu", name, (unsigned long long)n) : to;
+}
+
+/* " accepted 1 requests 1 2xx 1": what has changed */
+static const char *changes(const sr_tally *now)
+{
+    static char out[1000];
+    char *to = out;
+    *to = '\0';
+    to = put_count(to, "accepted", &now->accepted, &base.accepted);
+    to = put_count(to, "requests", &now->requests, &base.requests);
+    for (int i = 0; i < 5; i++) {
+        char name[] = {(char)('1' + i), 'x', 'x', '\0'};
+        to = put_count(to, name, &now->responses[i], &base.responses[i]);
+    }
+    to = put_count(to, "aborted", &now->aborted, &base.aborted);
+    to = put_count(to, "refused", &now->refused, &base.refused);
+    to = put_count(to, "given", &now->given, &base.given);
+    to = put_count(to, "taken", &now->taken, &base.taken);
+    _Atomic uint64_t timed[2] = {sr_histogram_count(&base.latency), sr_histogram_count(&now->latency)};
+    to = put_count(to, "timed", &timed[1], &timed[0]);
+    for (int i = 0; i < SR_CLOSED_REASONS; i++) {
+        char name[50];
+        snprintf(name, sizeof name, "closed:%s", sr_closed_name((sr_closed)i));
+        to = put_count(to, name, &now->closed[i], &base.closed[i]);
+    }
+    return out;
+}
+
+/* The counts become so. What is counted too much and later spoils the next look */
+static void counts(const char *want, const char *name)
+{
+    sr_tally now;
+    for (int i = 0; i < 2000; i++) {
+        sr_scoreboard_tally(s.board, &now);
+        if (strcmp(changes(&now), want) == 0)
+            break;
+        sleep_ms(5);
+    }
+    if (!ok(strcmp(changes(&now), want) == 0, "%s", name))
+        printf("# got %s\n# want%s\n", changes(&now), want);
+    ok(sr_histogram_count(&now.queue) == now.requests, "each request has waited once");
+    bytes = now.bytes - base.bytes;
+    base = now;
+}
+
+static void begin(const sr_config *config, uint32_t slots)
+{
+    memset(&base, 0, sizeof base);
+    held_open(config, slots);
+}
+
+static client sends(const char *text)
+{
+    client c = client_open(&s, 0);
+    client_send(&c, text, strlen(text));
+    return c;
+}
+
+static void read_all(client *c)
+{
+    while (client_read(c))
+        ;
+}
+
+static struct iovec text(const char *at)
+{
+    return (struct iovec){(void *)at, strlen(at)};
+}
+
+/* /held: 200 when it is let go. /held/hint: a 103 first. /held/io: the socket is the application's */
+static void held(worker *w, sr_conn *c, const char *path)
+{
+    struct iovec hint = text("HTTP/1.1 103 Early Hints\r\n\r\n"),
+                 all = text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+    if (strcmp(path, "/held/hint") == 0)
+        sr_engine_write_interim(w->e, c, &hint, 1);
+    hold(w->e);
+    if (strcmp(path, "/held/io") == 0) {
+        c->borrowed = true;
+        sr_engine_detach(w->e, c);
+        return;
+    }
+    sr_engine_head(c, 200, all.iov_len - 2);
+    sr_engine_send(w->e, c, &all, 1);
+    sr_engine_finish(w->e, c);
+}
+
+/* --- whole ones --- */
+
+static void answered(void)
+{
+    sr_config config = config_default();
+    begin(&config, 1);
+    client c = client_open(&s, 0);
+    is_int(client_ask(&c, "/"), 200, "a request");
+    counts(" accepted 1 requests 1 2xx 1 timed 1", "is counted");
+    is_int((long long)bytes, (long long)c.len, "with its bytes");
+    client_ask(&c, "/big/100000");
+    counts(" requests 1 2xx 1 timed 1", "another on the same connection");
+    is_int((long long)bytes, (long long)c.len, "with its bytes");
+    client_close(&c);
+    counts(" closed:client 1", "the client closes it");
+    c = sends("HEAD / HTTP/1.0\r\n\r\n");
+    read_all(&c);
+    counts(" accepted 1 requests 1 2xx 1 timed 1 closed:after-response 1", "HEAD, and not kept");
+    is_int((long long)bytes, (long long)c.len, "the head alone");
+    client_close(&c);
+    c = sends("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    is_int(client_response(&c), 100, "an interim response");
+    counts(" accepted 1 1xx 1", "is counted as such");
+    client_send(&c, "hi", 2);
+    is_int(client_response(&c), 200, "the response");
+    counts(" requests 1 2xx 1 timed 1", "too");
+    atomic_store(&go_on, 1);
+    client_get(&c, "/held/hint");
+    ok(client_response(&c) == 103 && client_response(&c) == 200, "an interim response of the application");
+    counts(" requests 1 1xx 1 2xx 1 timed 1", "both are counted");
+    is_int((long long)bytes, (long long)c.len, "but the bytes of the other only");
+    for (int i = 0; i < 3; i++)
+        client_get(&c, "/");
+    for (int i = 0; i < 3; i++)
+        client_response(&c);
+    counts(" requests 3 2xx 3 timed 3", "three at once");
+    client_get(&c, "/held/io");
+    counts(" requests 1 closed:application 1", "the application takes the socket");
+    client_close(&c);
+    c = client_open(&s, 0);
+    client_ask(&c, "/");
+    sr_engine_stop(s.workers[0].e);
+    worker_end(&s.workers[0]);
+    counts(" accepted 1 requests 1 2xx 1 timed 1 closed:stop 1", "one that is open when the server stops");
+    client_close(&c);
+    site_close(&s);
+}
+
+/* A response is over when the kernel has all of it, not when the application has done its part */
+static void slow_reader(void)
+{
+    sr_config config = config_default();
+    begin(&config, 1);
+    client c = client_open(&s, 65536), other = client_open(&s, 0);
+    client_get(&c, "/big/9000000");
+    ok(called(1), "a large response to a slow reader");
+    int64_t since = sr_clock_monotonic();
+    client_ask(&other, "/"); /* behind it: what the first one's call has sent is sent */
+    counts(" accepted 2 requests 2 2xx 1 timed 1", "is not over while it waits");
+    sleep_ms(100);
+    int64_t least = sr_clock_monotonic() - since;
+    uint64_t sum = base.latency.sum;
+    is_int(client_response(&c), 200, "until it is read");
+    counts(" 2xx 1 timed 1", "now it is");
+    is_int((long long)bytes, (long long)c.len, "all bytes");
+    ok((int64_t)(base.latency.sum - sum) >= least, "and all the time");
+    client_close(&c);
+    client_close(&other);
+    counts(" closed:client 2", "both leave");
+    site_close(&s);
+}
+
+/* --- those that end early --- */
+
+static void aborted(void)
+{
+    sr_config config = config_default();
+    struct linger reset = {.l_onoff = 1};
+    config.write_ns = 300 * SR_MILLISECOND;
+    begin(&config, 1);
+    client c = sends("GET /cut HTTP/1.1\r\nHost: a\r\n\r\n");
+    read_all(&c);
+    counts(" accepted 1 requests 1 2xx 1 aborted 1 closed:error 1", "a response that breaks off");
+    is_int((long long)bytes, (long long)c.len, "the bytes that were sent");
+    client_close(&c);
+    c = sends("GET /cut HTTP/1.0\r\n\r\n");
+    read_all(&c);
+    counts(" accepted 1 requests 1 2xx 1 aborted 1 closed:error 1", "and for 1.0");
+    client_close(&c);
+    c = client_open(&s, 4096);
+    client_get(&c, "/big/9000000");
+    counts(" accepted 1 requests 1 2xx 1 aborted 1 closed:write-timeout 1", "a client that does not read");
+    client_close(&c);
+    c = client_open(&s, 4096);
+    client_get(&c, "/stream/9000000");
+    counts(" accepted 1 requests 1 2xx 1 aborted 1 closed:write-timeout 1", "nor a stream");
+    client_close(&c);
+    c = client_open(&s, 0);
+    client_get(&c, "/held");
+    counts(" accepted 1 requests 1", "a request with the application");
+    setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    client_close(&c);
+    atomic_store(&go_on, 1);
+    counts(" 2xx 1 aborted 1 closed:client 1", "whose client goes");
+    is_int((long long)bytes, 0, "no byte of it was sent");
+    site_close(&s);
+}
+
+static void overdue(void)
+{
+    sr_config config = limits(300, 0);
+    begin(&config, 1);
+    client c = client_open(&s, 0);
+    client_get(&c, "/held");
+    is_int(client_response(&c), 504, "a request that takes too long");
+    counts(" accepted 1 requests 1 5xx 1 refused 1 timed 1", "is over with its 504, while the call goes on");
+    is_int((long long)bytes, (long long)c.len, "with its bytes");
+    client_close(&c);
+    atomic_store(&go_on, 1);
+    worker_end(&s.workers[0]);
+    counts(" closed:refused 1", "its connection is closed when the call is over");
+    site_close(&s);
+}
+
+/* --- refusals --- */
+
+typedef struct refusal {
+    const char *name, *request, *want;
+} refusal;
+
+static void each(const sr_config *config, const refusal *list, size_t n)
+{
+    begin(config, 1);
+    for (const refusal *r = list; r < list + n; r++) {
+        client c = sends(r->request);
+        read_all(&c);
+        counts(r->want, r->name);
+        is_int((long long)bytes, (long long)c.len, "its bytes");
+        client_close(&c);
+    }
+    site_close(&s);
+}
+
+static void refused(void)
+{
+    sr_config config = config_default();
+    static const refusal list[] = {
+        {"400", "BAD\r\n\r\n", " accepted 1 4xx 1 refused 1 closed:refused 1"},
+        {"413", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 101\r\n\r\n",
+         " accepted 1 4xx 1 refused 1 closed:refused 1"},
+        {"501", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n",
+         " accepted 1 5xx 1 refused 1 closed:refused 1"},
+        {"a second one, refused", "GET / HTTP/1.1\r\nHost: a\r\n\r\nBAD\r\n\r\n",
+         " accepted 1 requests 1 2xx 1 4xx 1 refused 1 timed 1 closed:refused 1"},
+    };
+    config.linger_ns = 100 * SR_MILLISECOND;
+    config.max_body = 100;
+    each(&config, list, sizeof list / sizeof *list);
+}
+
+static void late(void)
+{
+    sr_config config = config_default();
+    static const refusal list[] = {
+        {"408 of a head", "GET / HT", " accepted 1 4xx 1 refused 1 closed:header-timeout 1"},
+        {"408 of a body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab",
+         " accepted 1 4xx 1 refused 1 closed:body-timeout 1"},
+        {"nothing at all", "", " accepted 1 closed:header-timeout 1"},
+        {"idle for too long", "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+         " accepted 1 requests 1 2xx 1 timed 1 closed:keepalive-timeout 1"},
+    };
+    config.header_ns = config.body_ns = config.idle_ns = SR_SECOND;
+    config.linger_ns = 100 * SR_MILLISECOND;
+    each(&config, list, sizeof list / sizeof *list);
+}
+
+/* Complete requests that nobody has begun to serve */
+static void waited(void)
+{
+    sr_config config = config_default();
+    config.queue_ns = 2 * SR_SECOND;
+    begin(&config, 1);
+    client busy = client_open(&s, 0), c, gone;
+    client_get(&busy, "/held");
+    ok(called(1), "the worker is busy");
+    counts(" accepted 1 requests 1", "with one");
+    c = sends("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    is_int(client_response(&c), 503, "another waits for too long");
+    counts(" accepted 1 5xx 1 refused 1 timed 1", "refused, with the time that it has waited");
+    client_close(&c);
+    counts(" closed:refused 1", "and closed");
+    gone = sends("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    counts(" accepted 1", "a third one");
+    for (int i = 0; i < 2000 && atomic_load(&s.board->rows[0].waiting) != 1; i++)
+        sleep_ms(5);
+    client_close(&gone);
+    sleep_ms(50); /* its client is looked at only when it has waited */
+    atomic_store(&go_on, 1);
+    counts(" 2xx 1 aborted 1 timed 1 closed:client 1",
+           "its client has gone before its turn: aborted, never a request");
+    client_close(&busy);
+    counts(" closed:client 1", "all are gone");
+    site_close(&s);
+}
+
+/* --- connections --- */
+
+static void moved(void)
+{
+    sr_config config = config_default();
+    begin(&config, 2);
+    client c = client_open(&s, 0);
+    client_ask(&c, "/");
+    counts(" accepted 1 requests 1 2xx 1 timed 1", "a connection");
+    held_start(1);
+    sr_engine_drain(s.workers[0].e);
+    worker_end(&s.workers[0]);
+    counts(" given 1 taken 1", "that moves is neither closed nor accepted");
+    ok(client_ask(&c, "/") == 200 && c.slot == 1, "it is served on");
+    client_close(&c);
+    counts(" requests 1 2xx 1 timed 1 closed:client 1", "and closed once");
+    site_close(&s);
+}
+
+static void room(void)
+{
+    sr_config config = config_default();
+    config.max_connections = 1;
+    begin(&config, 1);
+    client first = client_open(&s, 0), second;
+    client_ask(&first, "/");
+    second = client_open(&s, 0);
+    is_int(client_ask(&second, "/"), 200, "one too many");
+    counts(" accepted 2 requests 2 2xx 2 timed 2 closed:room 1", "the oldest idle one gives way");
+    client_close(&first);
+    client_get(&second, "/held");
+    ok(called(3), "one that is not idle");
+    counts(" requests 1", "does not");
+    first = client_open(&s, 0);
+    is_int(client_response(&first), 503, "so the new one is refused");
+    counts(" accepted 1 5xx 1 refused 1", "before it has said anything");
+    client_close(&first);
+    counts(" closed:refused 1", "and closed");
+    atomic_store(&go_on, 1);
+    client_close(&second);
+    counts(" 2xx 1 timed 1 closed:client 1", "all are gone");
+    site_close(&s);
+}
+
+int main(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (pipe(report) < 0)
+        return 1;
+    answered();
+    slow_reader();
+    aborted();
+    overdue();
+    refused();
+    late();
+    waited();
+    moved();
+    room();
+    return done_testing();
+}

@@ -1,0 +1,157 @@
+/* scoreboard: what Sirius::Scoreboard tells, as Perl values, and the mark that an application sets. */
+#include "scoreboard.h"
+
+#include "sirius.h"
+
+static UV count(const _Atomic uint64_t *n)
+{
+    return (UV)atomic_load_explicit(n, memory_order_relaxed);
+}
+
+static NV seconds(uint64_t ns)
+{
+    return (NV)ns / 1e9;
+}
+
+/* --- the board of this process --- */
+
+static SV *board; /* what the object refers to; not counted, DESTROY forgets it */
+
+SV *sirius_board_new(pTHX_ sr_scoreboard *s)
+{
+    SV *self = sv_setref_pv(newSV(0), "Sirius::Scoreboard", s);
+    board = SvRV(self);
+    return self;
+}
+
+SV *sirius_board_current(pTHX)
+{
+    return board ? newRV_inc(board) : newSV(0);
+}
+
+void sirius_board_free(pTHX_ SV *self, sr_scoreboard *s)
+{
+    PERL_UNUSED_CONTEXT;
+    if (SvRV(self) == board)
+        board = NULL;
+    sr_scoreboard_free(s);
+}
+
+/* --- rows --- */
+
+/* "127.0.0.1:5555", "[::1]:5555", "unix" */
+static SV *client(pTHX_ const sr_peer *peer)
+{
+    char text[SR_PEER_TEXT_MAX];
+    if (!peer->family)
+        return newSVpvs("unix");
+    int len = (int)sr_peer_text(peer, text);
+    return newSVpvf(peer->family == 6 ? "[%.*s]:%d" : "%.*s:%d", len, text, (int)peer->port);
+}
+
+HV *sirius_board_row(pTHX_ const sr_row *r)
+{
+    sr_row_request request;
+    char line[4 * SR_LINE_MAX];
+    bool begun = sr_row_read(r, &request) && request.began;
+    SV *mark = newSVpvn((const char *)request.mark, begun ? request.mark_len : 0);
+    HV *hv = (HV *)sv_2mortal((SV *)newHV());
+    sv_utf8_decode(mark);
+    (void)hv_stores(hv, "state",
+                    newSVpv(sr_worker_state_name(atomic_load_explicit(&r->state, memory_order_relaxed)), 0));
+    (void)hv_stores(hv, "pid", newSViv(atomic_load_explicit(&r->pid, memory_order_relaxed)));
+    (void)hv_stores(hv, "generation", newSVuv(atomic_load_explicit(&r->generation, memory_order_relaxed)));
+    (void)hv_stores(hv, "requests", newSVuv(count(&r->tally.requests)));
+    (void)hv_stores(hv, "bytes", newSVuv(count(&r->tally.bytes)));
+    (void)hv_stores(hv, "connections", newSVuv(count(&r->connections)));
+    (void)hv_stores(hv, "idle", newSVuv(count(&r->idle)));
+    (void)hv_stores(hv, "waiting", newSVuv(count(&r->waiting)));
+    (void)hv_stores(hv, "given", newSVuv(count(&r->tally.given)));
+    (void)hv_stores(hv, "taken", newSVuv(count(&r->tally.taken)));
+    (void)hv_stores(hv, "since",
+                    newSVnv(seconds((uint64_t)atomic_load_explicit(&r->since, memory_order_relaxed))));
+    (void)hv_stores(hv, "began", newSVnv(begun ? seconds(request.began) : 0));
+    (void)hv_stores(hv, "line", newSVpvn(line, begun ? sr_row_text(&request, line, sizeof line) : 0));
+    (void)hv_stores(hv, "client", begun ? client(aTHX_ & request.peer) : newSVpvs(""));
+    (void)hv_stores(hv, "mark", mark);
+    return hv;
+}
+
+/* --- totals --- */
+
+static SV *closed(pTHX_ const sr_tally *t)
+{
+    HV *hv = newHV();
+    for (unsigned i = 0; i < SR_CLOSED_REASONS; i++) {
+        const char *name = sr_closed_name((sr_closed)i);
+        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&t->closed[i])), 0);
+    }
+    return newRV_noinc((SV *)hv);
+}
+
+static SV *responses(pTHX_ const sr_tally *t)
+{
+    HV *hv = newHV();
+    for (int i = 0; i < 5; i++) {
+        char digit = (char)('1' + i);
+        (void)hv_store(hv, &digit, 1, newSVuv(count(&t->responses[i])), 0);
+    }
+    return newRV_noinc((SV *)hv);
+}
+
+static SV *histogram(pTHX_ const sr_histogram *h)
+{
+    HV *hv = newHV();
+    AV *buckets = newAV();
+    UV sum = 0;
+    for (unsigned i = 0; i + 1 < SR_HISTOGRAM_BUCKETS; i++) {
+        AV *bucket = newAV();
+        av_push(bucket, newSVnv(seconds(sr_histogram_from(i + 1))));
+        av_push(bucket, newSVuv(sum += count(&h->buckets[i])));
+        av_push(buckets, newRV_noinc((SV *)bucket));
+    }
+    (void)hv_stores(hv, "count", newSVuv((UV)sr_histogram_count(h)));
+    (void)hv_stores(hv, "sum", newSVnv(seconds(count(&h->sum))));
+    (void)hv_stores(hv, "buckets", newRV_noinc((SV *)buckets));
+    (void)hv_stores(hv, "p50", newSVnv(sr_histogram_quantile(h, 0.5) / 1e9));
+    (void)hv_stores(hv, "p90", newSVnv(sr_histogram_quantile(h, 0.9) / 1e9));
+    (void)hv_stores(hv, "p99", newSVnv(sr_histogram_quantile(h, 0.99) / 1e9));
+    (void)hv_stores(hv, "p999", newSVnv(sr_histogram_quantile(h, 0.999) / 1e9));
+    return newRV_noinc((SV *)hv);
+}
+
+HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
+{
+    sr_tally t;
+    HV *hv = (HV *)sv_2mortal((SV *)newHV());
+    sr_scoreboard_tally(s, &t);
+    (void)hv_stores(hv, "requests", newSVuv(count(&t.requests)));
+    (void)hv_stores(hv, "responses", responses(aTHX_ & t));
+    (void)hv_stores(hv, "bytes", newSVuv(count(&t.bytes)));
+    (void)hv_stores(hv, "aborted", newSVuv(count(&t.aborted)));
+    (void)hv_stores(hv, "refused", newSVuv(count(&t.refused)));
+    (void)hv_stores(hv, "accepted", newSVuv(count(&t.accepted)));
+    (void)hv_stores(hv, "closed", closed(aTHX_ & t));
+    (void)hv_stores(hv, "given", newSVuv(count(&t.given)));
+    (void)hv_stores(hv, "taken", newSVuv(count(&t.taken)));
+    (void)hv_stores(hv, "log_lost", newSVuv(count(&t.log_lost)));
+    (void)hv_stores(hv, "latency", histogram(aTHX_ & t.latency));
+    (void)hv_stores(hv, "queue", histogram(aTHX_ & t.queue));
+    return hv;
+}
+
+/* --- the mark --- */
+
+void sirius_mark(pTHX_ SV *text)
+{
+    sirius *s = sirius_current;
+    STRLEN len = 0;
+    const char *at = "";
+    if (!s || sr_engine_forked(s->engine))
+        return;
+    SV *copy = sv_2mortal(newSVsv(text));
+    if (SvOK(copy))
+        at = SvPVutf8(copy, len);
+    if (sirius_current == s) /* an overload is application code */
+        sr_row_mark(s->engine->row, at, len);
+}
