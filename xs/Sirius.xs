@@ -119,6 +119,8 @@ adopt(const char *class, int memfd)
 CODE:
     sr_scoreboard *s = sr_scoreboard_adopt(memfd);
     PERL_UNUSED_VAR(class);
+    if (!s && errno == EINVAL)
+        croak("sirius: the scoreboard is of another version of Sirius: that needs a restart, not a reload\n");
     if (!s)
         croak("Sirius::Scoreboard->adopt(%d): %s", memfd, Strerror(errno));
     RETVAL = sirius_board_new(aTHX_ s);
@@ -130,6 +132,14 @@ current(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
     RETVAL = sirius_board_current(aTHX);
+OUTPUT:
+    RETVAL
+
+SV *
+layout(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = newSVpvf("%d-%d", (int)sizeof(sr_scoreboard), (int)sizeof(sr_row));
 OUTPUT:
     RETVAL
 

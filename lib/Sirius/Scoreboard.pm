@@ -1,0 +1,258 @@
+package Sirius::Scoreboard;
+
+use strict;
+use warnings;
+
+use Carp  ();
+use POSIX ();
+use Sirius;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime time);
+
+my $PAGE = POSIX::sysconf( POSIX::_SC_PAGESIZE() );
+
+sub snapshot {
+    my $self    = shift;
+    my $board   = ref $self ? $self : $self->current || Carp::croak('this process is of no server');
+    my $totals  = $board->totals;
+    my %sum     = ( connections => 0, idle => 0, waiting => 0 );
+    my @workers = grep { $_->{pid} > 0 }    # it may have gone just now
+        map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
+    for my $worker (@workers) {
+        $worker->{rss} = _rss( $worker->{pid} );
+        $sum{$_} += $worker->{$_} for keys %sum;
+    }
+    return {
+        connections => { open => delete $sum{connections}, %sum },
+        latency     => delete $totals->{latency},
+        now         => clock_gettime(CLOCK_MONOTONIC),
+        queue       => delete $totals->{queue},
+        queued      => $board->queued,
+        stopping    => $board->stopping ? 1 : 0,
+        time        => time,
+        totals      => $totals,
+        wanted      => $board->workers,
+        workers     => \@workers,
+    };
+}
+
+# Bytes; 0 when it has gone
+sub _rss {
+    my $pid = shift;
+    open my $in, '<', "/proc/$pid/statm" or return 0;
+    my $line = readline $in;
+    close $in or return 0;
+    return defined $line ? ( split ' ', $line )[1] * $PAGE : 0;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Scoreboard - what the workers do, and what they have done
+
+=head1 SYNOPSIS
+
+  use Sirius::Scoreboard;
+
+  # in an application
+  Sirius::Scoreboard->mark("report $id, page $page");
+
+  # in any process of the server
+  my $now = Sirius::Scoreboard->snapshot;
+  printf "%d requests, half of them within %.3f s\n", $now->{totals}{requests}, $now->{latency}{p50};
+  print "$_->{pid} $_->{state} $_->{line} $_->{mark}\n" for @{ $now->{workers} };
+
+=head1 DESCRIPTION
+
+Memory that all processes of a server share, with a row for each worker. It outlives workers and generations: counters go on where
+the last worker of the row has ended. Readers need no lock and stop nobody; numbers that belong together may be apart by what
+happens in a microsecond.
+
+All methods but L</snapshot> are written in C and are there as soon as L<Sirius> is loaded.
+
+=head1 METHODS
+
+=head2 adopt
+
+  my $board = Sirius::Scoreboard->adopt($descriptor);
+
+In a new program: the scoreboard that it was given, see L</descriptors>. Dies when that is none, or one of another version of Sirius
+with another layout.
+
+=head2 claim
+
+  my $slot = $board->claim($generation);
+
+A free row for a worker that is about to be forked, -1 when there is no room.
+
+=head2 current
+
+  my $board = Sirius::Scoreboard->current;
+
+The one of this process, which it has made, adopted or inherited; undef when this process is of no server.
+
+=head2 descriptors
+
+The numbers of the descriptors that a new program needs, that of the memory first.
+
+=head2 layout
+
+A text that is another one when versions of Sirius can't share a scoreboard.
+
+=head2 mark
+
+  Sirius::Scoreboard->mark('exporting customers');
+  Sirius::Scoreboard->mark('');
+
+What the application says about the request it serves: the operator sees it beside the request line. The first 63 bytes (as UTF-8) are
+kept, without control characters. It costs less than a microsecond and is gone at the end of the request. It does nothing where
+no request is served: in a hook, or in a child that the application has forked.
+
+An application that runs under other servers too asks first: C<< Sirius::Scoreboard->can('mark') >>.
+
+=head2 new
+
+  my $board = Sirius::Scoreboard->new($slots);
+
+=head2 occupied
+
+The numbers of the rows that have a worker.
+
+=head2 queued
+
+How many complete requests are on their way to another worker.
+
+=head2 release
+
+  $board->release($slot);
+
+The worker of that row has gone. Connections that it still had were closed by the kernel and count as closed by an C<error>.
+
+=head2 row
+
+  my $row = $board->row($slot);
+
+A hash: C<pid>; C<generation>; C<state>: C<starting>, C<idle>, C<busy>, C<draining> or C<free>, C<since> when (monotonic seconds);
+C<connections> that are open, how many of them are C<idle>, and how many complete requests are C<waiting>.
+
+Of the request that is being served: C<began>, when it was complete (monotonic seconds; 0: there is none); C<line>, method and target,
+where anything but printable ASCII is C<\xNN>; C<client>, C<127.0.0.1:5555>, C<[::1]:5555> or C<unix>; C<mark>.
+
+Of all workers that had this row: C<requests>, C<bytes>, and the connections C<given> away and C<taken>.
+
+=head2 slots
+
+How many rows there are.
+
+=head2 snapshot
+
+  my $snapshot = Sirius::Scoreboard->snapshot;
+  my $snapshot = $board->snapshot;
+
+A hash:
+
+=over 4
+
+=item C<time>, C<now>
+
+Seconds since 1970, and of the monotonic clock that the rows speak of.
+
+=item C<workers>
+
+The rows of all workers as L</row> has them, with C<slot> and C<rss>, the bytes of memory of that process.
+
+=item C<totals>, C<latency>, C<queue>
+
+See L</totals>.
+
+=item C<connections>
+
+C<open>, C<idle>, and C<waiting>: with a complete request for which no worker is free.
+
+=item C<queued>, C<wanted>, C<stopping>
+
+See L</queued> and L</workers>; 1 when the server is about to end.
+
+=back
+
+Dies when this process is of no server.
+
+=head2 stop
+
+The whole server ends: nothing is given away any more.
+
+=head2 stopping
+
+True after L</stop>.
+
+=head2 totals
+
+  my $totals = $board->totals;
+
+What all workers have done since the server was started. Never goes down, also over reloads. A hash:
+
+=over 4
+
+=item C<requests>
+
+Handed to the application.
+
+=item C<responses>
+
+By the first digit of their status: C<< { 1 => 0, 2 => 17, ... } >>. Those with 1 are interim responses; the others are counted when they
+are over. 5 stands for what is above as well.
+
+=item C<refused>
+
+Of these, what the server itself has answered: bad requests, timeouts, overload. Most of them were never handed to the application.
+
+=item C<aborted>
+
+Requests whose client did not get all of the response: it went away, or the application failed in the middle.
+
+=item C<bytes>
+
+That the kernel has taken, heads included, of responses that are over. Interim responses are not in it.
+
+=item C<accepted>, C<closed>
+
+Connections; C<closed> is a hash by the reason: C<client>, C<after-response>, C<keepalive-timeout>, C<header-timeout>, C<body-timeout>,
+C<write-timeout>, C<refused>, C<room> (the oldest idle one gave way to a new one), C<stop>, C<application> (it has taken the
+socket, psgix.io) and C<error>.
+
+=item C<given>, C<taken>
+
+Connections that have moved to another worker.
+
+=item C<log_lost>
+
+Lines of the access log that could not be written.
+
+=item C<latency>, C<queue>
+
+How long it took: from a complete request to the last byte of its response in the kernel's hands, and from a complete request to
+the call of the application. A request that was aborted, or refused before it was complete, is not in C<latency>.
+
+Each is a hash: C<count>; C<sum>, seconds; C<buckets>, pairs of seconds and how many took less, from 16 microseconds to 137
+seconds, 4 for each doubling; C<p50>, C<p90>, C<p99> and C<p999>, seconds that so many did not take longer.
+
+=back
+
+=head2 waiting
+
+How many complete requests no worker has begun to serve.
+
+=head2 workers
+
+  my $number = $board->workers;
+  $board->workers($number);
+
+How many the operator wants.
+
+=head1 SEE ALSO
+
+L<Sirius::Supervisor>, L<Sirius::Worker>.
+
+=cut

@@ -1,0 +1,94 @@
+use strict;
+use warnings;
+use Fcntl qw(FD_CLOEXEC F_GETFD F_SETFD);
+use Test::More;
+use Sirius::Handover;
+use Sirius::Scoreboard;
+
+# Without workers: what there is at first, and whose it is. With workers: t/process/scoreboard.t
+
+sub error {
+    my $code = shift;
+    return eval { $code->(); 1 } ? '' : $@;
+}
+
+is( Sirius::Scoreboard->current, undef, 'no scoreboard at first' );
+like error( sub { Sirius::Scoreboard->snapshot } ), qr/\Athis process is of no server at \Q$0\E/,
+    'and no snapshot';
+is error( sub { Sirius::Scoreboard->mark('x') } ), '', 'a mark is no error anywhere';
+
+my $board = Sirius::Scoreboard->new(3);
+is_deeply( Sirius::Scoreboard->current, $board, 'the one of this process' );
+is $board->slots, 3, 'its rows';
+is_deeply [ $board->occupied ], [], 'nobody is there';
+
+subtest 'a snapshot' => sub {
+    my $got = Sirius::Scoreboard->snapshot;
+    is_deeply $got->{workers},                                             [], 'no worker';
+    is_deeply $got->{connections}, { open => 0, idle => 0, waiting => 0 }, 'no connection';
+    is_deeply [ @{$got}{qw(queued wanted stopping)} ],                     [ 0, 0, 0 ], 'nothing asked';
+    cmp_ok abs( $got->{time} - time ), '<', 60, 'when';
+    is_deeply $got->{totals}, {
+        ( map { $_ => 0 } qw(aborted accepted bytes given log_lost refused requests taken) ),
+        closed => {
+            map { $_ => 0 }
+                qw(after-response application body-timeout client error header-timeout keepalive-timeout
+                refused room stop write-timeout)
+        },
+        responses => { map { $_ => 0 } 1 .. 5 },
+        },
+        'all counters';
+    for my $time ( @{$got}{qw(latency queue)} ) {
+        my @buckets = @{ delete $time->{buckets} };
+        is_deeply $time, { map { $_ => 0 } qw(count sum p50 p90 p99 p999) }, 'no times';
+        cmp_ok $buckets[0][0],  '<=', 20e-6, 'buckets from 16 us';
+        cmp_ok $buckets[-1][0], '>=', 128,   'to 128 s';
+        ok !( grep { $buckets[ $_ - 1 ][0] >= $buckets[$_][0] || $buckets[$_][1] } 1 .. $#buckets ),
+            'in order, empty';
+    }
+    $board->workers(2);
+    $board->stop;
+    is_deeply [ @{ $board->snapshot }{qw(wanted stopping)} ], [ 2, 1 ], 'of an object as well';
+};
+
+subtest 'rows' => sub {
+    my $slot = $board->claim(7);
+    is $slot, 0, 'claimed for a worker';
+    is_deeply [ $board->occupied ], [], 'who is not there yet';
+    my $row = $board->row($slot);
+    is_deeply $row,
+        {
+        ( map { $_ => 0 } qw(began bytes connections given idle requests since taken waiting) ),
+        ( map { $_ => '' } qw(client line mark) ),
+        generation => 7,
+        pid        => -1,
+        state      => 'free',
+        },
+        'all of a row';
+    like error( sub { $board->row(3) } ),     qr/there is no row 3/, 'no such row';
+    like error( sub { $board->release(3) } ), qr/there is no row 3/, 'nor there';
+    $board->release($slot);
+    is $board->row($slot)->{pid}, 0, 'free again';
+};
+
+subtest 'a new program' => sub {
+    my @descriptors = $board->descriptors;
+    is scalar @descriptors, 4, 'the memory and three bells';
+    my $memory = Sirius::Handover->handle( $descriptors[0] );
+    my $size   = -s $memory;
+    fcntl $memory, F_SETFD, 0 or die $!;
+    my $adopted = Sirius::Scoreboard->adopt( $descriptors[0] );
+    is $adopted->workers,            2,          'adopts it';
+    is fcntl( $memory, F_GETFD, 0 ), FD_CLOEXEC, 'and keeps it from programs that it starts';
+    is_deeply( Sirius::Scoreboard->current, $adopted, 'it is the one of this process' );
+
+    for my $other ( $size - 64, $size + 64, $size * 2, 10 ) {
+        truncate $memory, $other or die $!;
+        is error( sub { Sirius::Scoreboard->adopt( $descriptors[0] ) } ),
+            "sirius: the scoreboard is of another version of Sirius: that needs a restart, not a reload\n",
+            "not one of $other bytes instead of $size";
+        truncate $memory, $size or die $!;
+    }
+};
+
+done_testing;
