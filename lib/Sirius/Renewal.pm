@@ -56,12 +56,17 @@ sub try {
     my $pid = fork;
     return $pid if !defined $pid || $pid;
     $signals->hand_over;
-    eval { $class->_run('tried') };
+    eval { $class->_run( sprintf q{tried('%s')}, Sirius::Scoreboard->layout ) };
     print {*STDERR} "sirius: $@";
     return POSIX::_exit(1);
 }
 
-sub tried { return require Sirius::Supervisor }
+sub tried {
+    my ( $class, $layout ) = @_;
+    require Sirius::Supervisor;
+    return 1 if $layout eq Sirius::Scoreboard->layout;
+    die "sirius: the scoreboard of the version that is installed now is another\n";
+}
 
 # What can be written down, and the descriptors in it. Code is for generations, which have the original command
 sub _state {
@@ -141,7 +146,8 @@ Starts a perl that loads all of this and ends with status 0, or another when tha
 
 =head2 tried
 
-What that perl does.
+What that perl does. Its argument is the layout of the running server's scoreboard: a supervisor that could not read it would be
+the end of all.
 
 =head1 SEE ALSO
 

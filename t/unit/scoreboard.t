@@ -3,6 +3,7 @@ use warnings;
 use Fcntl qw(FD_CLOEXEC F_GETFD F_SETFD);
 use Test::More;
 use Sirius::Handover;
+use Sirius::Renewal;
 use Sirius::Scoreboard;
 
 # Without workers: what there is at first, and whose it is. With workers: t/process/scoreboard.t
@@ -89,6 +90,14 @@ subtest 'a new program' => sub {
             "not one of $other bytes instead of $size";
         truncate $memory, $size or die $!;
     }
+};
+
+subtest 'a supervisor that would become a new version' => sub {
+    my $layout = Sirius::Scoreboard->layout;
+    like $layout, qr/\A\d+-\d+\z/, 'the layout';
+    is error( sub { Sirius::Renewal->tried($layout) } ), '', 'the same one';
+    like error( sub { Sirius::Renewal->tried('1-1') } ), qr/\Asirius: the scoreboard .* is another\n\z/,
+        'another one';
 };
 
 done_testing;
