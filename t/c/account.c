@@ -243,10 +243,10 @@ static void refused(void)
 {
     sr_config config = config_default();
     static const refusal list[] = {
-        {"400", "BAD\r\n\r\n", " accepted 1 4xx 1 refused 1 closed:refused 1"},
-        {"413", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 101\r\n\r\n",
+        {"no request at all", "BAD\r\n\r\n", " accepted 1 4xx 1 refused 1 closed:refused 1"},
+        {"a body that is too large", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 101\r\n\r\n",
          " accepted 1 4xx 1 refused 1 closed:refused 1"},
-        {"501", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n",
+        {"an unknown coding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n",
          " accepted 1 5xx 1 refused 1 closed:refused 1"},
         {"a second one, refused", "GET / HTTP/1.1\r\nHost: a\r\n\r\nBAD\r\n\r\n",
          " accepted 1 requests 1 2xx 1 4xx 1 refused 1 timed 1 closed:refused 1"},
