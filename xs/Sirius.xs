@@ -1,5 +1,7 @@
 #include "sirius.h"
 
+#include "logformat.h"
+
 #include "net/descriptors.h"
 
 #include <sys/prctl.h>
@@ -209,3 +211,32 @@ void
 DESTROY(sr_scoreboard *self)
 CODE:
     sr_scoreboard_free(self);
+
+MODULE = Sirius    PACKAGE = Sirius::LogFormat
+
+void
+_compile(const char *class, SV *format, HV *char_handlers, HV *block_handlers)
+PPCODE:
+    sr_logformat_error err;
+    sirius_logformat *f = sirius_logformat_new(aTHX_ format, char_handlers, block_handlers, &err);
+    if (f)
+        XPUSHs(sv_2mortal(sv_setref_pv(newSV(0), class, f)));
+    else {
+        EXTEND(SP, 3);
+        PUSHs(&PL_sv_undef);
+        mPUSHp(err.message, strlen(err.message));
+        mPUSHu(err.offset);
+    }
+
+SV *
+log_line(sirius_logformat *self, SV *env, SV *res, SV *length = NULL, SV *microseconds = NULL, SV *epoch = NULL)
+CODE:
+    SV *args[] = {env, res, length, microseconds, epoch};
+    RETVAL = sirius_logformat_line(aTHX_ ST(0), self, args);
+OUTPUT:
+    RETVAL
+
+void
+DESTROY(sirius_logformat *self)
+CODE:
+    sirius_logformat_free(aTHX_ self);
