@@ -14,26 +14,26 @@ use Time::HiRes           qw(CLOCK_MONOTONIC clock_gettime);
 
 sub call {
     my ( $self, $env ) = @_;
-    my %at  = ( epoch => time, began => clock_gettime(CLOCK_MONOTONIC) );
-    my $res = $self->app->($env);
-    return $self->_watched( $res, $env, \%at ) if ref $res eq 'ARRAY';
-    return $res                                if ref $res ne 'CODE';
+    my @at  = ( time, clock_gettime(CLOCK_MONOTONIC) );
+    my $res = $self->{app}->($env);
+    return $self->_watched( $res, $env, @at ) if ref $res eq 'ARRAY';
+    return $res                               if ref $res ne 'CODE';
 
     return sub {
         my $respond = shift;
         return $res->( sub {
             my $response = shift;
-            return $respond->( $self->_watched( $response, $env, \%at ) ) if defined $response->[2];
+            return $respond->( $self->_watched( $response, $env, @at ) ) if defined $response->[2];
             my $writer = $respond->($response);
-            return $writer && $self->_watch( $writer, $response, $env, \%at );
+            return $writer && $self->_watch( $writer, $response, $env, @at );
         } );
     };
 }
 
 sub log_line {
     my ( $self, $status, $headers, $env, $opts ) = @_;
-    my @known = @{$opts}{qw(content_length time epoch)};
-    return $self->compiled_format->log_line( $env, [ $status, $headers ], @known );
+    return $self->{compiled_format}
+        ->log_line( $env, [ $status, $headers ], @{$opts}{qw(content_length time epoch)} );
 }
 
 sub prepare_app {
@@ -44,7 +44,12 @@ sub prepare_app {
 
 # The length of a body that a server can send without asking us for it
 sub _length {
-    my $body   = shift;
+    my $body = shift;
+    if ( ref $body eq 'ARRAY' ) {
+        my $length = 0;
+        defined and $length += length for @{$body};
+        return $length;
+    }
     my $length = Plack::Util::content_length($body);
     return $length if defined $length || !blessed $body || !$body->can('path');
     my $path = $body->path;
@@ -52,11 +57,11 @@ sub _length {
 }
 
 sub _log {
-    my ( $self, $res, $env, $at, $length ) = @_;
-    my $time = int( ( clock_gettime(CLOCK_MONOTONIC) - $at->{began} ) * 1e6 );
-    my %opts = ( content_length => $length, time => $time, epoch => $at->{epoch} );
-    my $line = $self->log_line( $res->[0], $res->[1], $env, \%opts );
-    if ( my $logger = $self->logger ) {
+    my ( $self, $res, $env, $epoch, $began, $length ) = @_;
+    my $time = int( ( clock_gettime(CLOCK_MONOTONIC) - $began ) * 1e6 );
+    my $line = $self->log_line( $res->[0], $res->[1], $env,
+        { content_length => $length, time => $time, epoch => $epoch } );
+    if ( my $logger = $self->{logger} ) {
         $logger->($line);
     } else {
         $env->{'psgi.errors'}->print($line);
@@ -65,21 +70,21 @@ sub _log {
 }
 
 sub _watch {
-    my ( $self, $inner, $res, $env, $at ) = @_;
+    my ( $self, $inner, $res, $env, @at ) = @_;
     my @head = @{$res}[ 0, 1 ];
     return Plack::Middleware::AccessLog::Compiled::Watch->new( $inner,
-        sub { $self->_log( \@head, $env, $at, shift ) } );
+        sub { $self->_log( \@head, $env, @at, shift ) } );
 }
 
 # A body of known length stays what it is: the server may have a fast way for it
 sub _watched {
-    my ( $self, $res, $env, $at ) = @_;
+    my ( $self, $res, $env, @at ) = @_;
     my $length = _length( $res->[2] );
     if ( defined $length || !ref $res->[2] ) {
-        $self->_log( $res, $env, $at, $length );
+        $self->_log( $res, $env, @at, $length );
         return $res;
     }
-    return [ @{$res}[ 0, 1 ], $self->_watch( $res->[2], $res, $env, $at ) ];
+    return [ @{$res}[ 0, 1 ], $self->_watch( $res->[2], $res, $env, @at ) ];
 }
 
 1;
