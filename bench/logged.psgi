@@ -2,9 +2,11 @@
 use strict;
 use warnings;
 
-my $app = do './bench/hello.psgi' || die $@ || $!;
-my $log = $ENV{SIRIUS_BENCH_LOG}  || return $app;
-open my $null, '>', '/dev/null' or die $!;
+use IO::File ();
+
+my $app  = do './bench/hello.psgi'           || die $@ || $!;
+my $log  = $ENV{SIRIUS_BENCH_LOG}            || return $app;
+my $null = IO::File->new( '/dev/null', 'w' ) || die $!;
 
 require Plack::Util;
 Plack::Util::load_class( $log, 'Plack::Middleware' )

@@ -172,7 +172,7 @@ Names and formats with C<'> or C<!>, and a backslash before an item, compile. Th
 
 =item *
 
-Errors are: an unknown conversion of a time; C<%{> or C<%E<lt>> or C<%E<gt>> that begin no item, and C<} > inside a name
+Errors are: an unknown conversion of a time; C<%{> or C<%E<lt>> or C<%E<gt>> that begin no item, and C<}> inside a name
 of C<i> and C<o>; conditions such as C<%400,501{Referer}i>. There they are printed as they stand, or as something else.
 
 =item *

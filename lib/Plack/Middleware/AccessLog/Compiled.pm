@@ -137,9 +137,11 @@ requests that no application sees. This middleware is for other servers, and for
 
 =head2 block_handlers
 
+Own items with a text: a hash of letters and code, see L<Sirius::LogFormat/new>.
+
 =head2 char_handlers
 
-Own items, see L<Sirius::LogFormat/new>.
+Own items without one, likewise.
 
 =head2 format
 
