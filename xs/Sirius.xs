@@ -1,5 +1,6 @@
-#include "scoreboard.h"
 #include "sirius.h"
+
+#include "logformat.h"
 
 #include "net/descriptors.h"
 
@@ -110,7 +111,7 @@ CODE:
     PERL_UNUSED_VAR(class);
     if (!s)
         croak("Sirius::Scoreboard->new(%" UVuf "): %s", slots, Strerror(errno));
-    RETVAL = sirius_board_new(aTHX_ s);
+    RETVAL = sv_setref_pv(newSV(0), "Sirius::Scoreboard", s);
 OUTPUT:
     RETVAL
 
@@ -119,35 +120,11 @@ adopt(const char *class, int memfd)
 CODE:
     sr_scoreboard *s = sr_scoreboard_adopt(memfd);
     PERL_UNUSED_VAR(class);
-    if (!s && errno == EINVAL)
-        croak("sirius: the scoreboard is of another version of Sirius: that needs a restart, not a reload\n");
     if (!s)
         croak("Sirius::Scoreboard->adopt(%d): %s", memfd, Strerror(errno));
-    RETVAL = sirius_board_new(aTHX_ s);
+    RETVAL = sv_setref_pv(newSV(0), "Sirius::Scoreboard", s);
 OUTPUT:
     RETVAL
-
-SV *
-current(const char *class)
-CODE:
-    PERL_UNUSED_VAR(class);
-    RETVAL = sirius_board_current(aTHX);
-OUTPUT:
-    RETVAL
-
-SV *
-layout(const char *class)
-CODE:
-    PERL_UNUSED_VAR(class);
-    RETVAL = newSVpvf("%d-%d", (int)sizeof(sr_scoreboard), (int)sizeof(sr_row));
-OUTPUT:
-    RETVAL
-
-void
-mark(const char *class, SV *text)
-CODE:
-    PERL_UNUSED_VAR(class);
-    sirius_mark(aTHX_ text);
 
 UV
 slots(sr_scoreboard *self)
@@ -161,21 +138,22 @@ row(sr_scoreboard *self, UV slot)
 CODE:
     if (slot >= self->slots)
         croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
-    RETVAL = sirius_board_row(aTHX_ &self->rows[slot]);
-OUTPUT:
-    RETVAL
-
-void
-occupied(sr_scoreboard *self)
-PPCODE:
-    for (uint32_t i = 0; i < self->slots; i++)
-        if (atomic_load_explicit(&self->rows[i].pid, memory_order_relaxed) > 0)
-            mXPUSHu(i);
-
-HV *
-totals(sr_scoreboard *self)
-CODE:
-    RETVAL = sirius_board_totals(aTHX_ self);
+    sr_row *r = &self->rows[slot];
+    RETVAL = (HV *)sv_2mortal((SV *)newHV());
+    (void)hv_stores(RETVAL, "state", newSVpv(sr_worker_state_name(atomic_load_explicit(&r->state, memory_order_relaxed)), 0));
+    (void)hv_stores(RETVAL, "pid", newSViv(atomic_load_explicit(&r->pid, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "generation", newSVuv(atomic_load_explicit(&r->generation, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "requests", newSVuv(atomic_load_explicit(&r->requests, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "connections", newSVuv(atomic_load_explicit(&r->connections, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "idle", newSVuv(atomic_load_explicit(&r->idle, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "waiting", newSVuv(atomic_load_explicit(&r->waiting, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "given", newSVuv(atomic_load_explicit(&r->given, memory_order_relaxed)));
+    (void)hv_stores(RETVAL, "taken", newSVuv(atomic_load_explicit(&r->taken, memory_order_relaxed)));
+    uint64_t began = atomic_load_explicit(&r->began, memory_order_relaxed);
+    char line[4 * SR_LINE_MAX];
+    (void)hv_stores(RETVAL, "began", newSVnv((NV)began / 1e9));
+    (void)hv_stores(RETVAL, "line", newSVpvn(line, began ? sr_row_text(r, line, sizeof line) : 0));
+    (void)hv_stores(RETVAL, "since", newSVnv((NV)atomic_load_explicit(&r->since, memory_order_relaxed) / 1e9));
 OUTPUT:
     RETVAL
 
@@ -190,14 +168,6 @@ IV
 claim(sr_scoreboard *self, UV generation)
 CODE:
     RETVAL = sr_scoreboard_claim(self, (uint32_t)generation);
-OUTPUT:
-    RETVAL
-
-UV
-queued(sr_scoreboard *self)
-CODE:
-    int32_t queued = atomic_load_explicit(&self->queued, memory_order_relaxed);
-    RETVAL = queued > 0 ? (UV)queued : 0;
 OUTPUT:
     RETVAL
 
@@ -240,4 +210,33 @@ CODE:
 void
 DESTROY(sr_scoreboard *self)
 CODE:
-    sirius_board_free(aTHX_ ST(0), self);
+    sr_scoreboard_free(self);
+
+MODULE = Sirius    PACKAGE = Sirius::LogFormat
+
+void
+_compile(const char *class, SV *format, HV *char_handlers, HV *block_handlers)
+PPCODE:
+    sr_logformat_error err;
+    sirius_logformat *f = sirius_logformat_new(aTHX_ format, char_handlers, block_handlers, &err);
+    if (f)
+        XPUSHs(sv_2mortal(sv_setref_pv(newSV(0), class, f)));
+    else {
+        EXTEND(SP, 3);
+        PUSHs(&PL_sv_undef);
+        mPUSHp(err.message, strlen(err.message));
+        mPUSHu(err.offset);
+    }
+
+SV *
+log_line(sirius_logformat *self, SV *env, SV *res, SV *length = NULL, SV *microseconds = NULL, SV *epoch = NULL)
+CODE:
+    SV *args[] = {env, res, length, microseconds, epoch};
+    RETVAL = sirius_logformat_line(aTHX_ ST(0), self, args);
+OUTPUT:
+    RETVAL
+
+void
+DESTROY(sirius_logformat *self)
+CODE:
+    sirius_logformat_free(aTHX_ self);

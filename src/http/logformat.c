@@ -1,0 +1,213 @@
+#include "logformat.h"
+
+#include "logprogram.h"
+#include "logtext.h"
+
+sr_logitem *sr_logformat_items(const sr_logformat *f, size_t *count)
+{
+    *count = f->count;
+    return f->items;
+}
+
+bool sr_logformat_has(const sr_logformat *f, sr_logkind kind)
+{
+    return f->kinds >> kind & 1;
+}
+
+static bool add(sr_buffer *out, sr_bytes s)
+{
+    return sr_buffer_add(out, s.at, s.len);
+}
+
+/* An empty value would be no column at all, but there are items of which that is the value */
+static bool may_be_empty(sr_logkind kind)
+{
+    return kind == SR_LOG_METHOD || kind == SR_LOG_URI || kind == SR_LOG_PROTOCOL || kind == SR_LOG_PATH ||
+           kind == SR_LOG_QUERY || kind == SR_LOG_REQUEST_LINE || kind == SR_LOG_PORT;
+}
+
+static bool add_value(const sr_logformat *f, const sr_logitem *item, sr_bytes value, sr_buffer *out)
+{
+    if (f->json)
+        return sr_logtext_json(out, value);
+    if (item->kind == SR_LOG_QUERY)
+        return !value.len || (sr_buffer_add(out, "?", 1) && sr_logtext_add(out, value));
+    if (!value.at || (!value.len && !may_be_empty(item->kind)))
+        return sr_buffer_add(out, "-", 1);
+    return sr_logtext_add(out, value);
+}
+
+static bool add_time(const sr_logformat *f, const sr_logitem *item, int64_t wall, sr_buffer *out)
+{
+    sr_bytes text = sr_logtime_text(item->time, wall);
+    if (f->json)
+        return sr_logtext_json(out, text);
+    if (!text.at)
+        return sr_buffer_add(out, "-", 1);
+    return sr_buffer_add(out, "[", 1) && add(out, text) && sr_buffer_add(out, "]", 1);
+}
+
+static bool add_early(const sr_logformat *f, const sr_logitem *item, const sr_logsource *source,
+                      sr_buffer *out)
+{
+    switch (item->kind) {
+    case SR_LOG_TEXT:
+        return add(out, item->name);
+    case SR_LOG_TIME:
+        return add_time(f, item, source->wall, out);
+    case SR_LOG_PID:
+        return sr_logtext_number(out, (uint64_t)source->pid);
+    default:
+        return add_value(f, item, source->get(source->ctx, item), out);
+    }
+}
+
+static bool add_unknown(const sr_logformat *f, sr_buffer *out)
+{
+    return f->json ? sr_buffer_add(out, "null", 4) : sr_buffer_add(out, "-", 1);
+}
+
+static bool add_duration(const sr_logformat *f, int64_t ns, int64_t unit, sr_buffer *out)
+{
+    return ns < 0 ? add_unknown(f, out) : sr_logtext_number(out, (uint64_t)(ns / unit));
+}
+
+static bool add_count(const sr_logformat *f, uint64_t n, uint64_t unknown, sr_buffer *out)
+{
+    return n == unknown ? add_unknown(f, out) : sr_logtext_number(out, n);
+}
+
+static bool add_late(const sr_logformat *f, const sr_logitem *item, const sr_logfacts *facts, sr_buffer *out)
+{
+    switch (item->kind) {
+    case SR_LOG_STATUS:
+        return facts->status > 0 ? sr_logtext_number(out, (uint64_t)facts->status) : add_unknown(f, out);
+    case SR_LOG_SIZE:
+        return add_count(f, facts->body_bytes, SR_LOG_BYTES_UNKNOWN, out);
+    case SR_LOG_BODY_BYTES:
+        return sr_logtext_number(out, facts->body_bytes == SR_LOG_BYTES_UNKNOWN ? 0 : facts->body_bytes);
+    case SR_LOG_BYTES:
+        return add_count(f, facts->bytes, SR_LOG_BYTES_UNKNOWN, out);
+    case SR_LOG_DURATION:
+        return add_duration(f, facts->total_ns, item->unit, out);
+    case SR_LOG_QUEUE:
+        return add_duration(f, facts->queue_ns, item->unit, out);
+    case SR_LOG_APP:
+        return add_duration(f, facts->app_ns, item->unit, out);
+    case SR_LOG_CONNECTION: {
+        const char *how = facts->aborted ? "X" : facts->kept ? "+" : "-";
+        return f->json ? sr_logtext_json(out, sr_bytes_of(how, 1)) : sr_buffer_add(out, how, 1);
+    }
+    case SR_LOG_NTH:
+        return facts->nth == SR_LOG_NTH_UNKNOWN ? add_unknown(f, out) : sr_logtext_number(out, facts->nth);
+    default:
+        return true;
+    }
+}
+
+static bool is_late(const sr_logitem *item)
+{
+    return item->kind >= SR_LOG_STATUS;
+}
+
+/* Whatever was added goes again when not all of it could be */
+static bool settle(sr_buffer *out, size_t len, bool done)
+{
+    if (!done)
+        out->end = out->from + len;
+    return done;
+}
+
+/*
+ * A record is a run of pieces, one for each run of early items, each behind its length: late items stand between them,
+ * and only the program knows which.
+ */
+typedef uint32_t piece_len;
+
+/* The items from *i up to the next late one */
+static bool add_piece(const sr_logformat *f, const sr_logsource *source, size_t *i, sr_buffer *record)
+{
+    piece_len len = 0;
+    size_t at = sr_buffer_len(record);
+    if (!sr_buffer_add(record, &len, sizeof len))
+        return false;
+    for (; *i < f->count && !is_late(&f->items[*i]); ++*i)
+        if (!add_early(f, &f->items[*i], source, record))
+            return false;
+    size_t all = sr_buffer_len(record) - at - sizeof len;
+    if (all > UINT32_MAX)
+        return false;
+    len = (piece_len)all;
+    memcpy(sr_buffer_at(record) + at, &len, sizeof len);
+    return true;
+}
+
+bool sr_logformat_early(sr_logformat *f, const sr_logsource *source, sr_buffer *record)
+{
+    size_t before = sr_buffer_len(record), i = 0;
+    bool done = true;
+    while (done && i < f->count) {
+        if (is_late(&f->items[i]))
+            i++;
+        else
+            done = add_piece(f, source, &i, record);
+    }
+    return settle(record, before, done);
+}
+
+/* The next piece of a record; no bytes at all of one that is none */
+static sr_bytes take_piece(sr_bytes *record)
+{
+    piece_len len = 0;
+    if (record->len >= sizeof len)
+        memcpy(&len, record->at, sizeof len);
+    if (record->len < sizeof len || record->len - sizeof len < len)
+        return *record = sr_bytes_of(NULL, 0);
+    sr_bytes piece = sr_bytes_of(record->at + sizeof len, len);
+    *record = sr_bytes_of(piece.at + len, record->len - sizeof len - len);
+    return piece;
+}
+
+bool sr_logformat_late(const sr_logformat *f, sr_bytes record, const sr_logfacts *facts, sr_buffer *out)
+{
+    size_t before = sr_buffer_len(out);
+    bool done = true, fresh = true; /* fresh: the piece of this run of early items is not out */
+    for (size_t i = 0; done && i < f->count; i++) {
+        bool late = is_late(&f->items[i]);
+        if (late)
+            done = add_late(f, &f->items[i], facts, out);
+        else if (fresh)
+            done = add(out, take_piece(&record));
+        fresh = late;
+    }
+    return settle(out, before, done && sr_buffer_add(out, "\n", 1));
+}
+
+bool sr_logformat_line(sr_logformat *f, const sr_logsource *source, const sr_logfacts *facts, sr_buffer *out)
+{
+    size_t before = sr_buffer_len(out);
+    bool done = true;
+    for (size_t i = 0; done && i < f->count; i++) {
+        const sr_logitem *item = &f->items[i];
+        done = is_late(item) ? add_late(f, item, facts, out) : add_early(f, item, source, out);
+    }
+    return settle(out, before, done && sr_buffer_add(out, "\n", 1));
+}
+
+sr_bytes sr_logformat_field(sr_bytes head, sr_bytes name)
+{
+    while (head.len) {
+        const char *newline = memchr(head.at, '\n', head.len);
+        size_t len = newline ? (size_t)(newline - head.at) : head.len;
+        if (len > name.len && head.at[name.len] == ':' &&
+            sr_bytes_equal_nocase(sr_bytes_of(head.at, name.len), name)) {
+            size_t end = len - (len > 0 && head.at[len - 1] == '\r'), from = name.len + 1;
+            while (from < end && (head.at[from] == ' ' || head.at[from] == '\t'))
+                from++;
+            return sr_bytes_of(head.at + from, end - from);
+        }
+        len += newline != NULL;
+        head = sr_bytes_of(head.at + len, head.len - len);
+    }
+    return sr_bytes_of(NULL, 0);
+}

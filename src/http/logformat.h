@@ -1,0 +1,113 @@
+#ifndef SR_LOGFORMAT_H
+#define SR_LOGFORMAT_H
+/*
+ * logformat: lines of an access log. A format in Apache's LogFormat language is compiled once; a line is made in one go,
+ * or in two: early, while the bytes of the request are there, and late, when the last byte is out.
+ *
+ * Owner: sr_logformat_new gives the program to the caller, who frees it. Thread: none of its own; it keeps the text of
+ * the present second, so two threads need a lock. No I/O but the first look at the time zone, no clock. Memory: new
+ * allocates; lines only what the caller's buffer needs.
+ *
+ * The language, the presets and what each item gives are told in lib/Sirius/LogFormat.pm.
+ */
+#include "../base/buffer.h"
+
+/* What a value is asked by. Those up to CUSTOM come from the source, each as raw bytes. */
+typedef enum sr_logkind {
+    SR_LOG_REMOTE_ADDR,  /* %h %a */
+    SR_LOG_USER,         /* %u */
+    SR_LOG_REQUEST_LINE, /* %r, in one piece */
+    SR_LOG_METHOD,       /* %m */
+    SR_LOG_URI,          /* %{uri}r, the target as it was sent */
+    SR_LOG_PROTOCOL,     /* %H */
+    SR_LOG_PATH,         /* %U */
+    SR_LOG_QUERY,        /* %q, without its question mark */
+    SR_LOG_SERVER_NAME,  /* %v */
+    SR_LOG_HOST,         /* %V, the name that the client gave, else SERVER_NAME */
+    SR_LOG_PORT,         /* %p */
+    SR_LOG_IN,           /* %{name}i, a field of the request */
+    SR_LOG_OUT,          /* %{name}o, a field of the response */
+    SR_LOG_ENV,          /* %{name}e */
+    SR_LOG_CUSTOM,       /* %z or %{name}z of the embedder: `letter`, and `name` unless its at is NULL */
+    SR_LOG_TEXT,         /* early, from here on, without the source */
+    SR_LOG_TIME,         /* %t %{format}t */
+    SR_LOG_PID,          /* %P */
+    SR_LOG_STATUS,       /* late, from here on. %s */
+    SR_LOG_SIZE,         /* %b: - when it is unknown */
+    SR_LOG_BODY_BYTES,   /* %B: 0 when it is unknown */
+    SR_LOG_BYTES,        /* %O */
+    SR_LOG_DURATION,     /* %D %T %{unit}T: since the request began, in `unit` ns */
+    SR_LOG_QUEUE,        /* %{queue}D */
+    SR_LOG_APP,          /* %{app}D */
+    SR_LOG_CONNECTION,   /* %X: X cut, + kept, - closed */
+    SR_LOG_NTH,          /* %k */
+} sr_logkind;
+
+typedef struct sr_logitem {
+    sr_logkind kind;
+    char letter;   /* SR_LOG_CUSTOM */
+    sr_bytes name; /* as the format has it; lives as long as the program */
+    int64_t unit;  /* SR_LOG_DURATION, _QUEUE, _APP */
+    void *aux;     /* the embedder's, NULL at first: whatever makes its `get` fast. He frees it */
+    struct sr_logtime *time;
+} sr_logitem;
+
+typedef struct sr_logformat sr_logformat;
+
+typedef struct sr_logformat_error {
+    char message[96]; /* without the place: "unknown item %Z" */
+    size_t offset;    /* of the first byte of what is wrong */
+} sr_logformat_error;
+
+/* Letters that the embedder gives a meaning, where the language has none of ALC's: strings, or NULL. */
+typedef struct sr_logletters {
+    const char *chars;  /* %z */
+    const char *blocks; /* %{name}z */
+} sr_logletters;
+
+/*
+ * Compiles a format, or one of the presets common, combined, ltsv, json. NULL: *err says why; when memory is short, too.
+ * `own` may be NULL.
+ */
+sr_logformat *sr_logformat_new(const char *text, size_t len, const sr_logletters *own,
+                               sr_logformat_error *err);
+void sr_logformat_free(sr_logformat *f); /* may be NULL */
+
+/* The items in the order of the format: to set aux, and to know what is asked at all. */
+sr_logitem *sr_logformat_items(const sr_logformat *f, size_t *count);
+bool sr_logformat_has(const sr_logformat *f, sr_logkind kind);
+
+typedef struct sr_logsource {
+    void *ctx;
+    /* Raw bytes, good until the next call; NULL at: there are none. */
+    sr_bytes (*get)(void *ctx, const sr_logitem *item);
+    int64_t wall; /* ns since 1970 when the request came; SR_LOGTIME_UNKNOWN: "-" */
+    int pid;
+} sr_logsource;
+
+#define SR_LOG_BYTES_UNKNOWN UINT64_MAX
+#define SR_LOG_NTH_UNKNOWN UINT32_MAX
+
+typedef struct sr_logfacts {
+    int status;                         /* 0: none was sent */
+    uint64_t body_bytes, bytes;         /* SR_LOG_BYTES_UNKNOWN */
+    int64_t total_ns, queue_ns, app_ns; /* below 0: unknown */
+    bool aborted, kept;
+    uint32_t nth; /* request of its connection, from 0; SR_LOG_NTH_UNKNOWN */
+} sr_logfacts;
+
+/*
+ * All three append, and return false when memory is short; then `out` is as it was. A record is read by the program that
+ * wrote it, and by no other; its size is that of the line less the late items. Lines end with "\n".
+ */
+bool sr_logformat_early(sr_logformat *f, const sr_logsource *source, sr_buffer *record);
+bool sr_logformat_late(const sr_logformat *f, sr_bytes record, const sr_logfacts *facts, sr_buffer *out);
+bool sr_logformat_line(sr_logformat *f, const sr_logsource *source, const sr_logfacts *facts, sr_buffer *out);
+
+/*
+ * For `get`: the value of the first field of that name in the bytes of a head, "Name: value\r\n" and so on; a first line
+ * without a colon before its end is passed over. NULL at: it has none.
+ */
+sr_bytes sr_logformat_field(sr_bytes head, sr_bytes name);
+
+#endif

@@ -1,0 +1,15 @@
+#ifndef SR_LOGPROGRAM_H
+#define SR_LOGPROGRAM_H
+/* logprogram: what logparse.c makes and logformat.c runs. For these two alone. */
+#include "logformat.h"
+#include "logtime.h"
+
+struct sr_logformat {
+    sr_logitem *items;
+    size_t count;
+    char *bytes;    /* texts and names of the items */
+    uint64_t kinds; /* 1 << kind of each item */
+    bool json;      /* each item is a JSON value */
+};
+
+#endif

@@ -1,0 +1,22 @@
+#ifndef SR_LOGTEXT_H
+#define SR_LOGTEXT_H
+/*
+ * logtext: values of a request as they stand in a line of a log, so that no client can forge a line or break it.
+ *
+ * Appends to the caller's buffer. Failure: only memory; then false, and the buffer may hold a part. No I/O, no locale,
+ * any thread.
+ */
+#include "../base/buffer.h"
+
+/* Bytes 0x20 to 0x7e as they are, quotes and backslashes too; any other as \xNN. */
+bool sr_logtext_add(sr_buffer *out, sr_bytes value);
+
+/*
+ * A JSON string with its quotes (RFC 8259 7). Characters in valid UTF-8 (RFC 3629) stay, a byte that is none is written as
+ * the four characters \xNN. NULL at is null.
+ */
+bool sr_logtext_json(sr_buffer *out, sr_bytes value);
+
+bool sr_logtext_number(sr_buffer *out, uint64_t n);
+
+#endif
