@@ -3,10 +3,9 @@ package Sirius::Log;
 use strict;
 use warnings;
 
-use Errno      qw(EEXIST ENOENT);
-use Fcntl      qw(O_APPEND O_CREAT O_EXCL O_WRONLY);
 use IO::Handle ();
 use POSIX      ();
+use Sirius::LogFile;
 
 my $LAYER = 'sirius_log';    # xs/log.c
 
@@ -59,21 +58,6 @@ sub _fail {
     die "sirius: --error-log $path: $error\n";
 }
 
-# Only a new file gets a new owner: another may be anybody's. It may come or go between two calls
-sub _file {
-    for ( 1 .. 10 ) {
-        my $fh;
-        return $fh if sysopen $fh, $path, O_WRONLY | O_APPEND;
-        return if $! != ENOENT;
-        if ( sysopen $fh, $path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL, oct 640 ) {
-            chown @owner, $fh if @owner && !$>;
-            return $fh;
-        }
-        return if $! != EEXIST;
-    }
-    return;
-}
-
 # Which file descriptor 2 is
 sub _place {
     my ( $device, $inode ) = stat '/proc/self/fd/2';
@@ -82,8 +66,8 @@ sub _place {
 
 # No moment without a log: the new file takes the place of the old one in one step
 sub _redirect {
-    my $fh = _file()                     or return 0;
-    defined POSIX::dup2( fileno $fh, 2 ) or return 0;
+    my $fh = Sirius::LogFile->open( $path, owner => \@owner ) or return 0;
+    defined POSIX::dup2( fileno $fh, 2 )                      or return 0;
     $place = _place();
     return 1;
 }

@@ -1,9 +1,9 @@
 #include "output.h"
 
+#include "../net/quiet.h"
 #include "../net/tempfile.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -103,19 +103,12 @@ static sr_flush flush_memory(sr_output *o, int socket, uint64_t *sent)
 static ssize_t sendfile_quietly(int socket, int fd, off_t *offset, size_t want)
 {
     struct sigaction action;
-    sigset_t pipe, before;
-    static const struct timespec now;
+    sr_quiet quiet;
     if (sigaction(SIGPIPE, NULL, &action) != 0 || action.sa_handler != SIG_DFL)
         return sendfile(socket, fd, offset, want);
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    sr_quiet_begin(&quiet);
     ssize_t n = sendfile(socket, fd, offset, want);
-    int err = errno;
-    if (n < 0 && err == EPIPE)
-        sigtimedwait(&pipe, NULL, &now);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = err;
+    sr_quiet_end(&quiet, n < 0 ? errno : 0);
     return n;
 }
 

@@ -1,0 +1,75 @@
+package Sirius::LogFile;
+
+use strict;
+use warnings;
+
+use Errno qw(EEXIST ENOENT);
+use Fcntl qw(F_DUPFD O_APPEND O_CREAT O_EXCL O_WRONLY);
+use POSIX ();
+use Sirius::Handover;
+
+sub high {
+    my ( $class, $fh ) = @_;
+    my $low = fileno $fh;
+    my $fd  = fcntl $fh, F_DUPFD, 3 or return;
+    POSIX::close($low) if $low < 3;    # perl, which has STDIN and the others there, would not
+    return Sirius::Handover->take_handle($fd);
+}
+
+# Only a new file gets a new owner: another may be anybody's. It may come or go between two calls
+sub open {
+    my ( $class, $path, %how ) = @_;
+    my $flags = O_APPEND | ( defined $how{flags} ? $how{flags} : O_WRONLY );
+    my @owner = @{ $how{owner} || [] };
+    for ( 1 .. 10 ) {
+        my $fh;
+        return $class->high($fh) if sysopen $fh, $path, $flags;
+        return if $! != ENOENT;
+        if ( sysopen $fh, $path, $flags | O_CREAT | O_EXCL, oct 640 ) {
+            chown @owner, $fh if @owner && !$>;
+            return $class->high($fh);
+        }
+        return if $! != EEXIST;
+    }
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::LogFile - opens the files of the logs
+
+=head1 SYNOPSIS
+
+  use Sirius::LogFile;
+
+  my $fh = Sirius::LogFile->open( '/var/log/app.log', owner => [ $uid, $gid ] ) or die $!;
+
+=head1 DESCRIPTION
+
+What L<Sirius::Log> and L<Sirius::AccessLog> have in common.
+
+=head1 METHODS
+
+=head2 high
+
+  $fh = Sirius::LogFile->high($fh) or die $!;
+
+The same under a descriptor that is closed on exec and more than 2: when a server is started with STDIN, STDOUT or STDERR closed,
+what it opens next would get that number, and all that programs print.
+
+=head2 open
+
+  my $fh = Sirius::LogFile->open( $path, owner => [ $uid, $gid ], flags => O_WRONLY | O_NONBLOCK ) or die $!;
+
+Opens for appending. A file that is not there is made, with mode 0640 less the umask; when root makes it, it belongs to
+C<owner>, so that workers which are somebody else can open it again. Nothing, with C<$!>, when it can't.
+
+=head1 SEE ALSO
+
+L<Sirius::Log>, L<Sirius::AccessLog>.
+
+=cut
