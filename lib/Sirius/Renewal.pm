@@ -18,7 +18,8 @@ use constant VARIABLE => 'SIRIUS_RENEWAL';
 sub become {
     my ( $class, $supervisor )  = @_;
     my ( $state, @descriptors ) = $class->_state($supervisor);
-    return $class->_run( 'resume', VARIABLE() => Sirius::Handover->give( $state, @descriptors ) );
+    my $text = Sirius::Handover->give( $state, @descriptors );
+    return Sirius::Command->run_module( $class, 'resume', VARIABLE() => $text );
 }
 
 sub resume {
@@ -56,19 +57,27 @@ sub try {
     my $pid = fork;
     return $pid if !defined $pid || $pid;
     $signals->hand_over;
-    eval { $class->_run('tried') };
+    eval { Sirius::Command->run_module( $class, 'tried' ) };
     print {*STDERR} "sirius: $@";
     return POSIX::_exit(1);
 }
 
 sub tried { return require Sirius::Supervisor }
 
+# Without code and lists, which are for generations and for the start; and the name that is found there
+sub _conf {
+    my $conf = shift;
+    return {
+        ( map { $_ => $conf->{$_} } grep { !ref $conf->{$_} } keys %$conf ),
+        app => Sirius::Title->app($conf)
+    };
+}
+
 # What can be written down, and the descriptors in it. Code is for generations, which have the original command
 sub _state {
     my ( $class, $supervisor ) = @_;
     my $all       = $supervisor->{generations};
     my ($current) = $all->all;
-    my $conf      = $supervisor->{conf};
     my %service   = map { $_ => $supervisor->{$_}->state } grep { $supervisor->{$_} } qw(control pid_file);
     my @listeners = map { $_->state } @{ $supervisor->{listeners} };
     my @board     = $supervisor->{scoreboard}->descriptors;
@@ -76,7 +85,7 @@ sub _state {
         %service,
         alive      => fileno $supervisor->{alive},
         command    => Sirius::Command->state,
-        conf       => { map { $_ => $conf->{$_} } grep { !ref $conf->{$_} } keys %$conf },
+        conf       => _conf( $supervisor->{conf} ),
         exchange   => [ map { fileno $_ } @{ $supervisor->{exchange} } ],
         generation => {
             ( map { $_ => $current->{$_} } qw(number pid since ready up) ),
@@ -91,12 +100,6 @@ sub _state {
     );
     my @plain = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );
     return ( \%state, @plain, @board, map { $_->{fd} } ( @listeners, values %service ) );
-}
-
-sub _run {
-    my ( $class, $method, %env ) = @_;
-    my @inc = map {"-I$_"} Sirius::Command->inc;
-    return Sirius::Command->run_perl( undef, { %ENV, %env }, @inc, "-M$class", '-e', "$class->$method" );
 }
 
 1;
