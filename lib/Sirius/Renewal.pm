@@ -5,6 +5,7 @@ use warnings;
 
 use POSIX ();
 use Sirius;
+use Sirius::AdminPort;
 use Sirius::Command;
 use Sirius::Handover;
 use Sirius::Listener;
@@ -33,6 +34,7 @@ sub resume {
         ( map { $_ => $state->{$_} } qw(conf generations) ),
         privileges => Sirius::Privileges->new( $state->{conf} ),
         alive      => $fh->( $state->{alive} ),
+        admin      => Sirius::AdminPort->restore( $state->{admin} ),
         announced  => 1,
         exchange   => [ map { $fh->($_) } @{ $state->{exchange} } ],
         life       => $fh->( $state->{life} ),
@@ -46,6 +48,7 @@ sub resume {
     Sirius::Log->open( $state->{conf}, @{ $state->{owner} } );
     Sirius::Title->set( $state->{conf}, 'supervisor' );
     my %generation = %{ $state->{generation} };
+    $supervisor->{admin}->start($supervisor);    # anew; the process of before ends by itself
     $supervisor->{generations}->started( { %generation, news => $fh->( $generation{news} ) } );
     $supervisor->serve;
     return;
@@ -83,6 +86,7 @@ sub _state {
     my @board     = $supervisor->{scoreboard}->descriptors;
     my %state     = (
         %service,
+        admin      => $supervisor->{admin}->state,
         alive      => fileno $supervisor->{alive},
         command    => Sirius::Command->state,
         conf       => _conf( $supervisor->{conf} ),
@@ -98,8 +102,9 @@ sub _state {
         scoreboard  => $board[0],
         systemd     => $supervisor->{systemd}->state,
     );
-    my @plain = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );
-    return ( \%state, @plain, @board, map { $_->{fd} } ( @listeners, values %service ) );
+    my @plain   = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );
+    my @sockets = ( @listeners, @{ $state{admin}{listeners} }, values %service );
+    return ( \%state, @plain, @board, map { $_->{fd} } @sockets );
 }
 
 1;
