@@ -3,16 +3,16 @@ package Sirius::Command;
 use strict;
 use warnings;
 
-use Cwd ();
+use Cwd        ();
+use File::Spec ();
 
 # Taken when this is loaded, which is as early as the server can: an application may change all of it later
 my @words = _words();
 my $cwd   = Cwd::getcwd();
 my %env   = %ENV;
-my @inc   = grep { !ref } @INC;
+my @inc   = map { File::Spec->rel2abs($_) } grep { !ref } @INC;
 
 sub env { return {%env} }
-sub inc { return @inc }
 
 sub restore {
     my ( $class, $state ) = @_;
@@ -27,6 +27,12 @@ sub run {
     my ( $class, %more ) = @_;
     die "the command line is not known\n" if !@words;
     return $class->run_perl( $cwd, { %env, %more }, @words );
+}
+
+sub run_module {
+    my ( $class, $module, $method, %more ) = @_;
+    my @folders = map {"-I$_"} @inc;
+    return $class->run_perl( undef, { %ENV, %more }, @folders, "-M$module", '-e', "$module->$method" );
 }
 
 sub run_perl {
@@ -84,10 +90,6 @@ with perl's own options among them, the working directory, the environment and C
 
 The environment of the start, a copy.
 
-=head2 inc
-
-The C<@INC> of the start.
-
 =head2 restore
 
   Sirius::Command->restore($state);
@@ -99,6 +101,13 @@ In another program: what it was there.
   Sirius::Command->run(%more);
 
 Becomes that command, in its directory, with its environment and C<%more> added. Dies when it can't.
+
+=head2 run_module
+
+  Sirius::Command->run_module( $module, $method, %more );
+
+Becomes a perl that finds modules where the command found them and calls this method of one. It stays in the present directory,
+with the present environment and C<%more> added. Dies when it can't.
 
 =head2 run_perl
 

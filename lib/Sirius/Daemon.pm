@@ -32,6 +32,12 @@ sub ready {
     return $self->_report(0);
 }
 
+# Another program of the daemon, with the streams it was started with
+sub restore {
+    my $class = shift;
+    return bless { pid => 0, places => [ '', _place(1), _place(2) ] }, $class;
+}
+
 sub start {
     my $class = shift;
     pipe my $news, my $report or die "sirius: --daemonize: pipe: $!\n";
@@ -124,6 +130,12 @@ The command ends with this status, by default 1. So it does when the daemon ends
   $daemon->ready(%args);
 
 L</detach>es, and the command ends with status 0. In another process than that which L</start> returned to, only the former.
+
+=head2 restore
+
+  Sirius::Daemon->restore->detach;
+
+For another program, which the daemon has started.
 
 =head2 start
 

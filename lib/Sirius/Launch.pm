@@ -23,6 +23,7 @@ sub here {
     die "sirius: fork: $!\n"                                 if !defined $pid;
     return { pid => $pid, number => $number, news => $news } if $pid;
     close $news;
+    $supervisor->{admin}->close;
     delete @{$supervisor}{qw(life control)};
     $supervisor->{pid_file}->release if $supervisor->{pid_file};
     $supervisor->{signals}->forked;

@@ -5,7 +5,6 @@ use warnings;
 
 use Errno qw(EADDRNOTAVAIL EAFNOSUPPORT);
 use Fcntl qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
-use Sirius::Systemd;
 use Sirius::Unix;
 use Socket qw(
     AF_INET AF_INET6 AF_UNIX INADDR_ANY IN6ADDR_ANY IPPROTO_IPV6 IPPROTO_TCP IPV6_V6ONLY NI_NUMERICHOST
@@ -45,6 +44,17 @@ sub host  { return shift->{host} }
 sub is_unix { return shift->{is_unix} }
 sub name    { return shift->{name} }
 
+# An address, or what systemd has of this name
+sub named {
+    my ( $class, $spec, @from_systemd ) = @_;
+    my ($name) = $spec =~ /\Asystemd:(.+)\z/s or return $spec;
+    my @found  = grep     { $_->{name} eq $name } @from_systemd;
+    my @names  = sort map { $_->{name} } @from_systemd;
+    _fail( $spec, 'LISTEN_FDNAMES has ' . ( @names ? "only @names" : 'no names for this process' ) )
+        if !@found;
+    return map {"fd:$_->{fd}"} @found;
+}
+
 sub open {
     my ( $class, $spec, $backlog, %unix ) = @_;
     my $address = $class->parse($spec);
@@ -60,8 +70,7 @@ sub open {
 }
 
 sub open_all {
-    my ( $class, $conf ) = @_;
-    my @from_systemd = Sirius::Systemd->descriptors;
+    my ( $class, $conf, @from_systemd ) = @_;
     return $class->adopt( $conf->{listen_sock}, undef, 'listen_sock' ) if $conf->{listen_sock};
     return $class->_starter( $ENV{SERVER_STARTER_PORT} )               if defined $ENV{SERVER_STARTER_PORT};
     my @specs = @{ $conf->{listen} };
@@ -70,7 +79,8 @@ sub open_all {
     return map { $class->adopt( $_->{fd}, undef, "LISTEN_FDS: $_->{name}" ) } @from_systemd
         if @from_systemd && !grep {/\A(?:fd|systemd):/} @specs;
     my %unix = map { $_ => $conf->{"socket_$_"} } grep { defined $conf->{"socket_$_"} } qw(mode owner group);
-    return map { $class->open( $_, $conf->{backlog}, %unix ) } map { _named( $_, @from_systemd ) } @specs;
+    return
+        map { $class->open( $_, $conf->{backlog}, %unix ) } map { $class->named( $_, @from_systemd ) } @specs;
 }
 
 sub parse {
@@ -182,17 +192,6 @@ sub _handle {
     my $fd = shift;
     CORE::open my $fh, '+<&=', $fd or return;
     return $fh;
-}
-
-# An address, or what systemd has of this name
-sub _named {
-    my ( $spec, @from_systemd ) = @_;
-    my ($name) = $spec =~ /\Asystemd:(.+)\z/s or return $spec;
-    my @found  = grep     { $_->{name} eq $name } @from_systemd;
-    my @names  = sort map { $_->{name} } @from_systemd;
-    _fail( $spec, 'LISTEN_FDNAMES has ' . ( @names ? "only @names" : 'no names for this process' ) )
-        if !@found;
-    return map {"fd:$_->{fd}"} @found;
 }
 
 # An option of the socket, -1 when it is none
@@ -350,6 +349,12 @@ The bound address in numbers, with brackets when it is IPv6.
 For C<SERVER_NAME>: the host it was given, the name of the machine when it listens on all addresses, C<localhost> for a unix
 socket. Never empty.
 
+=head2 named
+
+  my @addresses = Sirius::Listener->named( 'systemd:web', @descriptors );
+
+C<fd:N> for each of systemd's descriptors with this name; dies when there is none. Any other address is returned as it is.
+
 =head2 open
 
   my $listener = Sirius::Listener->open( $address, $backlog, mode => 0660, owner => 'www', group => 'www' );
@@ -359,10 +364,9 @@ ADDRESS: REASON>.
 
 =head2 open_all
 
-  my @listeners = Sirius::Listener->open_all($conf);
+  my @listeners = Sirius::Listener->open_all( $conf, Sirius::Systemd->descriptors );
 
-All of C<< $conf->{listen} >>, or what C<< $conf->{listen_sock} >>, Server::Starter or systemd brought. To be called in
-the process that systemd started, before any C<fork>.
+All of C<< $conf->{listen} >>, or what C<< $conf->{listen_sock} >>, Server::Starter or systemd brought.
 
 =head2 parse
 

@@ -5,6 +5,7 @@ use warnings;
 
 use POSIX ();
 use Sirius;
+use Sirius::AdminPort;
 use Sirius::Command;
 use Sirius::Handover;
 use Sirius::Listener;
@@ -18,7 +19,8 @@ use constant VARIABLE => 'SIRIUS_RENEWAL';
 sub become {
     my ( $class, $supervisor )  = @_;
     my ( $state, @descriptors ) = $class->_state($supervisor);
-    return $class->_run( 'resume', VARIABLE() => Sirius::Handover->give( $state, @descriptors ) );
+    my $text = Sirius::Handover->give( $state, @descriptors );
+    return Sirius::Command->run_module( $class, 'resume', VARIABLE() => $text );
 }
 
 sub resume {
@@ -32,6 +34,7 @@ sub resume {
         ( map { $_ => $state->{$_} } qw(conf generations) ),
         privileges => Sirius::Privileges->new( $state->{conf} ),
         alive      => $fh->( $state->{alive} ),
+        admin      => Sirius::AdminPort->restore( $state->{admin} ),
         announced  => 1,
         exchange   => [ map { $fh->($_) } @{ $state->{exchange} } ],
         life       => $fh->( $state->{life} ),
@@ -45,6 +48,7 @@ sub resume {
     Sirius::Log->open( $state->{conf}, @{ $state->{owner} } );
     Sirius::Title->set( $state->{conf}, 'supervisor' );
     my %generation = %{ $state->{generation} };
+    $supervisor->{admin}->start($supervisor);    # anew; the process of before ends by itself
     $supervisor->{generations}->started( { %generation, news => $fh->( $generation{news} ) } );
     $supervisor->serve;
     return;
@@ -56,16 +60,20 @@ sub try {
     my $pid = fork;
     return $pid if !defined $pid || $pid;
     $signals->hand_over;
-    eval { $class->_run( sprintf q{tried('%s')}, Sirius::Scoreboard->layout ) };
+    eval { Sirius::Command->run_module( $class, 'tried' ) };
     print {*STDERR} "sirius: $@";
     return POSIX::_exit(1);
 }
 
-sub tried {
-    my ( $class, $layout ) = @_;
-    require Sirius::Supervisor;
-    return 1 if $layout eq Sirius::Scoreboard->layout;
-    die "sirius: the scoreboard of the version that is installed now is another\n";
+sub tried { return require Sirius::Supervisor }
+
+# Without code and lists, which are for generations and for the start; and the name that is found there
+sub _conf {
+    my $conf = shift;
+    return {
+        ( map { $_ => $conf->{$_} } grep { !ref $conf->{$_} } keys %$conf ),
+        app => Sirius::Title->app($conf)
+    };
 }
 
 # What can be written down, and the descriptors in it. Code is for generations, which have the original command
@@ -73,15 +81,15 @@ sub _state {
     my ( $class, $supervisor ) = @_;
     my $all       = $supervisor->{generations};
     my ($current) = $all->all;
-    my $conf      = $supervisor->{conf};
     my %service   = map { $_ => $supervisor->{$_}->state } grep { $supervisor->{$_} } qw(control pid_file);
     my @listeners = map { $_->state } @{ $supervisor->{listeners} };
     my @board     = $supervisor->{scoreboard}->descriptors;
     my %state     = (
         %service,
+        admin      => $supervisor->{admin}->state,
         alive      => fileno $supervisor->{alive},
         command    => Sirius::Command->state,
-        conf       => { map { $_ => $conf->{$_} } grep { !ref $conf->{$_} } keys %$conf },
+        conf       => _conf( $supervisor->{conf} ),
         exchange   => [ map { fileno $_ } @{ $supervisor->{exchange} } ],
         generation => {
             ( map { $_ => $current->{$_} } qw(number pid since ready up) ),
@@ -94,14 +102,9 @@ sub _state {
         scoreboard  => $board[0],
         systemd     => $supervisor->{systemd}->state,
     );
-    my @plain = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );
-    return ( \%state, @plain, @board, map { $_->{fd} } ( @listeners, values %service ) );
-}
-
-sub _run {
-    my ( $class, $method, %env ) = @_;
-    my @inc = map {"-I$_"} Sirius::Command->inc;
-    return Sirius::Command->run_perl( undef, { %ENV, %env }, @inc, "-M$class", '-e', "$class->$method" );
+    my @plain   = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );
+    my @sockets = ( @listeners, @{ $state{admin}{listeners} }, values %service );
+    return ( \%state, @plain, @board, map { $_->{fd} } @sockets );
 }
 
 1;
@@ -146,8 +149,7 @@ Starts a perl that loads all of this and ends with status 0, or another when tha
 
 =head2 tried
 
-What that perl does. Its argument is the layout of the running server's scoreboard: a supervisor that could not read it would be
-the end of all.
+What that perl does.
 
 =head1 SEE ALSO
 

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use parent 'Plack::Runner';
 
+use Sirius::AdminPort;
 use Sirius::Command ();    # before the application is loaded, which overwrites the command line
 use Sirius::Config;
 use Sirius::Options;
@@ -94,6 +95,7 @@ sub _pass_on {
 
     # Before the application is loaded, which may take its time
     my $conf = Sirius::Options->parse( { @{ $self->{options} } } );
+    Sirius::AdminPort->check($conf);
     Sirius::Options->fail('--daemonize: --reload and a server in the background exclude each other')
         if $conf->{daemonize} && $self->{loader} eq 'Restarter';
     return;

@@ -6,6 +6,7 @@ use warnings;
 use IO::Handle ();
 use List::Util qw(max min);
 use POSIX      qw(WNOHANG);
+use Sirius::AdminPort;
 use Sirius::Commands;
 use Sirius::Control;
 use Sirius::Generation;
@@ -26,7 +27,6 @@ sub announce {
     return if $self->{announced}++;
     my $program = 'Sirius/' . Sirius->VERSION;
     my $ready   = $self->{conf}{server_ready};
-    my $logs    = defined $self->{conf}{error_log} || $self->{conf}{log_prefix};
     for my $listener ( @{ $self->{listeners} } ) {
         if ( $ready && !$listener->is_unix ) {
             $ready->( {
@@ -37,10 +37,9 @@ sub announce {
             } );
             next;
         }
-        my $line = "$program listening on " . $listener->url;
-        if   ($logs) { Sirius::Log->note($line) }
-        else         { print {*STDERR} "$line\n" }
+        $self->_say( "$program listening on " . $listener->url );
     }
+    $self->_say("$program admin on $_") for $self->{admin}->urls;
     STDERR->flush;    # an application may have put a layer on it, and then it is buffered
     $self->{systemd}->notify( 'READY=1', "MAINPID=$$", 'STATUS=serving' );
     $self->{daemon}->ready if $self->{daemon};
@@ -51,6 +50,7 @@ sub new {
     my ( $class, %args ) = @_;
     my $generations = delete $args{generations} || {};
     my $self        = bless { stopping => 0, %args }, $class;
+    $self->{admin} ||= Sirius::AdminPort->new;
     $self->{commands}    = Sirius::Commands->new($self);
     $self->{generations} = Sirius::Generations->new( $self, %$generations );
     $self->{scaling}     = Sirius::Scaling->new( $self->{conf} );
@@ -84,6 +84,7 @@ sub run {
     my $path = $self->{conf}{control};
     $self->{control} = Sirius::Control->new($path) if defined $path && length $path;
     $self->{signals} = Sirius::Signals->new( Sirius::Generation->signals );
+    $self->{admin}->start($self);
     $self->{generations}->begin;
     return $self->serve;
 }
@@ -125,7 +126,7 @@ sub stop {
 
 sub _clean_up {
     my $self = shift;
-    $_->close for @{ $self->{listeners} };
+    $_->close for $self->{admin}, @{ $self->{listeners} };
     $self->{pid_file}->remove if $self->{pid_file};
     return;
 }
@@ -136,8 +137,11 @@ sub _heed {
     return $self->stop( $self->{stopping} ? 'INT' : 'TERM' ) if $signal eq 'TERM' || $signal eq 'QUIT';
     return                                                   if $self->{stopping};
     return $self->{generations}->reload                      if $signal eq 'HUP';
-    Sirius::Log->reopen                                      if $signal eq 'USR1';
-    return $self->{generations}->signal($signal)             if $signal =~ /\AUSR/;
+    if ( $signal =~ /\AUSR/ ) {
+        Sirius::Log->reopen if $signal eq 'USR1';
+        $_->signal($signal) for @{$self}{qw(admin generations)};
+        return;
+    }
     my $step = $signal eq 'TTIN' ? 1 : $signal eq 'TTOU' ? -1 : return;
     return $self->set_workers( $self->{scoreboard}->workers + $step );
 }
@@ -147,7 +151,7 @@ sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 # Seconds until something is due, undef when only a signal can bring work
 sub _patience {
     my $self = shift;
-    my @due  = map { $self->{$_}->due } qw(generations scaling systemd);
+    my @due  = map { $self->{$_}->due } qw(admin generations scaling systemd);
     push @due, _now() + 0.05 if $self->{commands}->pending;
     return @due ? max 0, min(@due) - _now() : undef;
 }
@@ -173,7 +177,7 @@ sub _reap {
         my $generation = $self->{generations}->child($pid);
         if    ($generation)                       { $self->{generations}->lost( $generation, $status ) }
         elsif ( $pid == ( $self->{trial} || 0 ) ) { $self->{tried} = $status }
-        else {
+        elsif ( !$self->{admin}->lost( $pid, $status ) ) {
             $self->{scoreboard}->release( $_->{slot} ) for grep { $_->{pid} == $pid } $self->rows;
         }
     }
@@ -220,22 +224,36 @@ sub _scale {
     return;
 }
 
+sub _say {
+    my ( $self, $line ) = @_;
+    my $conf = $self->{conf};
+    return Sirius::Log->note($line) if defined $conf->{error_log} || $conf->{log_prefix};
+    print {*STDERR} "$line\n";
+    return;
+}
+
 # Room for those that retire beside their successors, within a generation and from one to the next
 sub _slots {
     my $conf = shift->{conf};
     return min 8192, 4 * max( 8, $conf->{workers}, $conf->{workers_max} || 0 );
 }
 
+sub _serves {
+    my $self = shift;
+    return !$self->{stopping} || $self->{generations}->all || grep { $_->{pid} > 0 } $self->rows;
+}
+
 sub _supervise {
     my $self = shift;
     my $all  = $self->{generations};
-    while ( !$self->{stopping} || $all->all || grep { $_->{pid} > 0 } $self->rows ) {
+    while ( $self->_serves || $self->{admin}->end ) {
         my @signals = $self->{signals}->wait( $self->_patience );
         $all->hear($_) for $all->all;
         $self->_reap;
         $self->_heed($_) for @signals;
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
         $all->deadlines;
+        $self->{admin}->look;
         $self->{commands}->reply_late;
         $self->{systemd}->watchdog;
         $self->_scale;
@@ -267,7 +285,8 @@ Sirius::Supervisor - what an operator starts, stops and reloads
 =head1 DESCRIPTION
 
 The process whose PID never changes. It holds what outlives any other process: the listening sockets, the exchange, the
-scoreboard, the control socket. It serves no request and sleeps until a signal comes (see L<Sirius::Signals>).
+scoreboard, the control socket, the admin port (L<Sirius::AdminPort>). It serves no request and sleeps until a signal comes
+(see L<Sirius::Signals>).
 
 The workers are children of a L<Sirius::Generation>, which has loaded the application. The first one is a fork of this process; a
 reload runs the original command again (L<Sirius::Launch>). When all workers of the new generation are ready, the old one is
@@ -317,8 +336,8 @@ Tells that the server listens, once.
   my $supervisor = Sirius::Supervisor->new(%args);
 
 C<app>, or C<builder> (a sub that makes it, called in each worker); C<conf>, a hash from L<Sirius::Options>; C<listeners>,
-L<Sirius::Listener> objects; C<privileges>, a L<Sirius::Privileges>; C<daemon> and C<pid_file>, a
-L<Sirius::Daemon> and a L<Sirius::PidFile> or not.
+L<Sirius::Listener> objects; C<admin>, C<daemon> and C<pid_file>, a L<Sirius::AdminPort>, a L<Sirius::Daemon> and a
+L<Sirius::PidFile> or not; C<privileges>, a L<Sirius::Privileges>.
 
 =head2 rows
 
@@ -346,6 +365,7 @@ At least 1, at most what the scoreboard has room for.
 
 =head1 SEE ALSO
 
-L<Sirius>, L<Sirius::Generations>, L<Sirius::Generation>, L<Sirius::Commands>, L<Sirius::Scaling>, L<Sirius::Renewal>, L<Sirius::Signals>.
+L<Sirius>, L<Sirius::Generations>, L<Sirius::Generation>, L<Sirius::AdminPort>, L<Sirius::Commands>, L<Sirius::Scaling>,
+L<Sirius::Renewal>, L<Sirius::Signals>.
 
 =cut

@@ -10,12 +10,14 @@ use Sirius::Command;
 # What is served; $0 as it is at the start, before it is a title itself
 my ($served) = ( grep( {/\.psgi\z/} Sirius::Command->words ), $0 );
 
+sub app {
+    my ( $class, $conf ) = @_;
+    return defined $conf->{app} ? $conf->{app} : basename($served);
+}
+
 sub set {
     my ( $class, $conf, $role ) = @_;
-    if ( $conf->{proctitle} ) {
-        my $app = defined $conf->{app} ? $conf->{app} : basename($served);
-        $0 = "sirius: $role ($app)";
-    }
+    $0 = "sirius: $role (${\ $class->app($conf) })" if $conf->{proctitle};
 
    # After $0, which sets it as well. The supervisor's is the one to find with pgrep -x; 15 bytes are possible
     my $name = "sirius: $role";
@@ -48,6 +50,12 @@ C<sirius: gen 2>, C<sirius: worker>. C<$0>, the command line that C<ps -f> shows
 its files beside it. Only with C<--enable-proctitle> it becomes C<sirius: worker (app.psgi)>.
 
 =head1 METHODS
+
+=head2 app
+
+  my $name = Sirius::Title->app($conf);
+
+The name of what is served; for another program of this server to put into its C<$conf>.
 
 =head2 set
 

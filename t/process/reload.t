@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use File::Spec ();
 use File::Temp ();
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -177,6 +178,30 @@ subtest 'the generation is killed' => sub {
     kill KILL => $server->generations, $server->workers;
     is $server->ask('GET /')->status, 200, 'all killed at once: who connects meanwhile is served by the next';
     ok until_true( 10, sub { $server->workers == 2 } ), 'two workers again';
+    $server->stop;
+};
+
+subtest 'the supervisor becomes a new program' => sub {
+    my $root = $Sirius::Test::Server::ROOT;
+    version(1);
+    my $server = Sirius::Test::Server->start(
+        app     => write_file( 'xs.psgi', "use Opcode; do '$app'" ),
+        command => [
+            $^X, ( map { '-I' . File::Spec->abs2rel("$root/$_") } qw(blib/lib blib/arch) ),
+            "$root/bin/sirius"
+        ],
+        env  => { PERL5LIB => '' },
+        args => [ '-I', "$dir/lib", qw(--workers 1 --enable-proctitle --chdir /) ],
+    );
+    my $proc  = sub { Sirius::Test::Server::slurp( '/proc/' . $server->pid . '/' . shift ) };
+    my $title = qr/\Asirius: supervisor \(xs\.psgi\)/;
+    like $proc->('cmdline'), $title,          'its title';
+    like $proc->('maps'),    qr{/Opcode\.so}, 'it has loaded the application';
+    $server->signal('HUP');
+    ok until_true( 20, sub { $proc->('maps')    !~ m{/Opcode\.so} } ), 'and is now a program without it';
+    ok until_true( 20, sub { $proc->('cmdline') =~ $title } ),         'with the same title';
+    unlike $server->log, qr/old code/, 'relative folders of modules are found in another directory';
+    is $server->ask('GET /')->body, 'version 1', 'it serves';
     $server->stop;
 };
 

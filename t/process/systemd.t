@@ -118,6 +118,19 @@ subtest 'one of them, and an address beside it' => sub {
     $server->stop;
 };
 
+subtest 'what --admin names is not served by the workers' => sub {
+    my ( $tcp, $admin ) = ( tcp(), tcp() );
+    my $server = activate(
+        sockets => [ $admin, $tcp ],
+        env     => { LISTEN_FDNAMES => 'admin:web' },
+        args    => [ '--admin', 'systemd:admin' ],
+    );
+    is_deeply [ $server->listeners ], [ '127.0.0.1:' . port($tcp) ], 'the other one is';
+    my $url = 'http://127.0.0.1:' . port($admin) . '/';
+    like $server->log, qr/admin on \Q$url\E$/m, 'it has an admin port';
+    $server->stop;
+};
+
 subtest 'LISTEN_PID is not ours: ignored' => sub {
     my $tcp    = tcp();
     my $server = activate( sockets => [$tcp], env => { TEST_OTHER_PID => 1 } );

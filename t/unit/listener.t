@@ -74,7 +74,8 @@ sub activated {
         POSIX::dup2( fileno $write, $_ ) for 1, 2;
         POSIX::dup2( $high[$_], 3 + $_ ) for 0 .. $#high;
         %ENV = ( %ENV, LISTEN_FDS => scalar @sockets, LISTEN_PID => $$, %$env );
-        exec $^X, ( map {"-I$_"} @INC ), '-MSirius::Listener', '-e', $code or POSIX::_exit(127);
+        exec $^X, ( map {"-I$_"} @INC ), '-MSirius::Listener', '-MSirius::Systemd', '-e', $code
+            or POSIX::_exit(127);
     }
     close $write;
     my $text = join '', readline $read;
@@ -294,7 +295,8 @@ subtest 'systemd' => sub {
     my $url    = 'http://127.0.0.1:' . $tcp->sockport . '/';
     my $print  = q(print map { $_->url . "\n" } @l; print grep {/^LISTEN_/} keys %ENV; $_->close for @l;);
     my $listen = sub {
-        return 'my @l = Sirius::Listener->open_all({ backlog => 1, listen => [qw(' . "@_" . ")] }); $print";
+        return 'my @l = Sirius::Listener->open_all({ backlog => 1, listen => [qw(' . "@_"
+            . ")] }, Sirius::Systemd->descriptors); $print";
     };
     my %names = ( LISTEN_FDNAMES => 'web:local' );
     is activated( $listen->('127.0.0.1:1'), {}, $tcp, $unix ), "${url}\nunix:$dir/activated\nexit 0",

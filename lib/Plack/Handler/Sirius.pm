@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use Sirius;
+use Sirius::AdminPort;
 use Sirius::Listener;
 use Sirius::Log ();
 use Sirius::Options;
@@ -12,10 +13,12 @@ use Sirius::Privileges;
 use Sirius::Daemon;
 use Sirius::Launch;
 use Sirius::Supervisor;
+use Sirius::Systemd;
 
 sub new {
     my ( $class, %args ) = @_;
     my $conf = Sirius::Options->parse( \%args );
+    Sirius::AdminPort->check($conf);
     warn "$_\n" for @{ delete $conf->{notices} };
     return bless { conf => $conf }, $class;
 }
@@ -30,14 +33,26 @@ sub run {
 
     # A reload: the supervisor has run the original command again, and listens already
     my $generation = Sirius::Launch->take(%what);
-    $what{daemon}    = Sirius::Daemon->start                 if $conf->{daemonize} && !$generation;
-    $what{listeners} = [ Sirius::Listener->open_all($conf) ] if !$generation;
-    $what{pid_file}  = Sirius::PidFile->new( $conf->{pid} )  if defined $conf->{pid} && !$generation;
+    %what = ( %what, $self->_resources($privileges) ) if !$generation;
     Sirius::Log->open( $conf, $privileges->owner );
     $privileges->umask_and_chdir;
     exit $generation->run if $generation;
     Sirius::Supervisor->new(%what)->run;
     return;
+}
+
+# What only one process of the server has, and which outlives each reload
+sub _resources {
+    my ( $self, $privileges ) = @_;
+    my $conf = $self->{conf};
+    my %what;
+    $what{daemon} = Sirius::Daemon->start if $conf->{daemonize};
+    my @inherited = Sirius::Systemd->descriptors;
+    $what{admin} = Sirius::AdminPort->open( $conf, $privileges, @inherited );
+    my %admin = map { $_ => 1 } $what{admin}->descriptors;
+    $what{listeners} = [ Sirius::Listener->open_all( $conf, grep { !$admin{ $_->{fd} } } @inherited ) ];
+    $what{pid_file}  = Sirius::PidFile->new( $conf->{pid} ) if defined $conf->{pid};
+    return %what;
 }
 
 1;

@@ -1,0 +1,286 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use File::Temp ();
+use JSON::PP   ();
+use POSIX      ();
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Sirius;
+use Sirius::Test;
+
+# --admin: a process of its own that answers whatever the workers do
+
+my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+my $root = $Sirius::Test::Server::ROOT;
+my $json = JSON::PP->new->utf8;
+chmod 0755, "$dir" or die $!;
+
+END {
+    my $status = $?;
+    kill KILL => daemon() if $dir;    # a test has failed: it is no child of ours
+    $? = $status;
+}
+
+# /wait waits for a file of that name in the folder of the test
+my $APP = <<"APP";
+our \$large = 'x' x 50_000_000;
+sub {
+    my \$path = \$_[0]{PATH_INFO};
+    if ( \$path ne '/' ) { select undef, undef, undef, 0.02 until -e "$dir\$path" }
+    return [ 200, [], ["worker \$\$"] ];
+}
+APP
+
+# The process; from its start to its name it takes a moment
+sub admin {
+    my $server = shift;
+    return until_true(
+        20,
+        sub {
+            ( grep { name($_) eq 'sirius: admin' } $server->generations )[0];
+        }
+    );
+}
+
+sub name { return Sirius::Test::Server::slurp( '/proc/' . shift() . '/comm' ) =~ s/\n//r }
+
+sub addresses {
+    return map {s{\Ahttp://(.*)/\z}{$1}r} shift->log =~ /admin on (\S+)$/mg;
+}
+
+# The one of the last test
+sub daemon { return Sirius::Test::Server::slurp("$dir/pid") =~ /\A(\d+)/ ? $1 : () }
+
+sub cmdline { return Sirius::Test::Server::slurp( '/proc/' . shift() . '/cmdline' ) }
+
+sub get {
+    my ( $server, $path ) = @_;
+    my ($address) = addresses($server);
+    return $server->connect( to => $address )->ask("GET $path");
+}
+
+sub status { return $json->decode( get( shift, '/status.json' )->body ) }
+
+sub start {
+    my @args = @_;
+    @args = ( '--admin', '127.0.0.1:0', @args ) if !grep { $_ eq '--admin' } @args;
+    return start_server( $APP, '--workers', 2, @args );
+}
+
+sub touch {
+    my $name = shift;
+    open my $out, '>', "$dir/$name" or die "$dir/$name: $!";
+    return close $out;
+}
+
+sub uid { return Sirius::Test::Server::slurp( '/proc/' . shift() . '/status' ) =~ /^Uid:\s+(\d+)/m ? $1 : -1 }
+
+subtest 'Addresses that are refused' => sub {
+    my %case = (
+        '9090'        => '--admin 9090: others can reach this address; add --admin-public if they are to',
+        '[::]:0'      => '--admin [::]:0: others can reach this address; add --admin-public if they are to',
+        '128.0.0.1:0' =>
+            '--admin 128.0.0.1:0: others can reach this address; add --admin-public if they are to',
+        'fe80::1:80' =>
+            '--admin fe80::1:80: others can reach this address; add --admin-public if they are to',
+        '[::1'        => q(--admin: '[::1' is no address: write [v6]:port or unix:path),
+        '127.0.0.1:0' => '--admin: with --workers 0 there is no other process to serve it',
+    );
+    for my $address ( sort keys %case ) {
+        my @workers = ( '--workers', $address =~ /127/ ? 0 : 1 );
+        my $server  = Sirius::Test::Server->spawn(
+            app  => "die qq(loaded\\n);\n",
+            args => [ '--admin', $address, @workers ]
+        );
+        is $server->wait_exit, 'exit 2',                    "$address: exit status 2";
+        is $server->log,       "sirius: $case{$address}\n", 'one line; the application is not loaded';
+    }
+};
+
+if ( !eval { require Sirius::Admin } ) {
+    diag 'Sirius::Admin is not there';
+    done_testing;
+    exit;
+}
+
+subtest 'All workers are stuck' => sub {
+    my $server = start();
+    my @client = map { $server->connect } 1 .. 2;
+    $client[$_]->send( request("GET /stuck?$_") ) for 0, 1;
+    my $lines = sub {
+        join ' ', sort map { $_->{line} } grep { $_->{began} } @{ status($server)->{workers} };
+    };
+    ok until_true( 20, sub { $lines->() eq 'GET /stuck?0 GET /stuck?1' } ), 'it says what they do';
+    is get( $server, '/healthz' )->status, 200, 'it is alive';
+    my $status = status($server);
+    is_deeply [ sort map { $_->{pid} } @{ $status->{workers} } ], [ sort $server->workers ],
+        'no other is counted as a worker';
+    is_deeply $status->{listeners}, [ 'http://' . $server->address . '/' ], 'the addresses of the server';
+    is $client[0]->some( 1, 0 ), '', 'and they still wait';
+    touch('stuck');
+    is $_->response->status, 200, 'answered' for @client;
+    $server->stop;
+};
+
+subtest 'A small process that sleeps and lets sleep' => sub {
+    my $server = start();
+    my $pid    = admin($server);
+    is get( $server, '/readyz' )->status, 200, 'it answers';
+    cmp_ok( Sirius::Test::Server->memory($pid), '<', 50_000, 'it has not loaded the application' );
+    like cmdline($pid), qr/\Asirius: admin \(app\.psgi\)/, 'its title';
+    my $wakes = sub {
+        my $text = Sirius::Test::Server::slurp("/proc/$_[0]/status");
+        return $text =~ /^voluntary_ctxt_switches:\s+(\d+)/m ? $1 : 0;
+    };
+    my ( $before, $asleep ) = ( $wakes->( $server->pid ), $wakes->($pid) );
+    sleep 0.5;
+    cmp_ok( $wakes->($pid) - $asleep, '<', 10, 'nothing wakes it' );
+    get( $server, '/healthz' ) for 1 .. 50;
+    cmp_ok( $wakes->( $server->pid ) - $before, '<', 10, 'nor does it wake the supervisor' );
+    $server->stop;
+};
+
+subtest 'It dies' => sub {
+    my $server = start();
+    $server->{may_crash} = 1;
+    my $first = admin($server);
+    get( $server, '/healthz' );
+    kill $_ => $first for qw(HUP INT QUIT TERM USR1 USR2);
+    is get( $server, '/healthz' )->status, 200,    'signals that a whole group may get do not end it';
+    is admin($server),                     $first, 'it is the same';
+    sleep 1;
+    kill KILL => $first;
+    is get( $server, '/healthz' )->status, 200,    'killed: the next one answers; nobody was refused';
+    isnt admin($server),                   $first, 'another process';
+    like $server->log,
+        qr/^\[sirius \d+\] admin port: process $first was killed by signal 9 \(KILL\); replaced$/m,
+        'the log says so';
+    ok until_true( 20, sub { kill KILL => admin($server); $server->log =~ /next attempt/ } ),
+        'again and again';
+    like $server->log, qr/admin port: process \d+ was killed by signal 9 \(KILL\); next attempt in 1 s$/m,
+        'with a pause';
+    is get( $server, '/healthz' )->status, 200, 'clients wait';
+    is $server->ask('GET /')->status,      200, 'the workers serve';
+    $server->stop;
+};
+
+subtest 'Reload' => sub {
+    my $server = start('--enable-proctitle');
+    $server->{may_crash} = 1;
+    my ( $pid, $refused ) = ( admin($server), 0 );
+    my $kept = $server->connect( to => addresses($server) );
+    is $kept->ask('GET /healthz')->status, 200, 'before';
+    $server->signal('HUP');
+    my $renewed = sub { $refused += get( $server, '/readyz' )->status != 200; admin($server) != $pid };
+    ok until_true( 20, $renewed ), 'the supervisor is a new program and has started a new one';
+    is $refused, 0, 'it was ready all the time';
+    like cmdline( $server->pid ),   qr/\Asirius: supervisor \(app\.psgi\)/, 'both know the name';
+    like cmdline( admin($server) ), qr/\Asirius: admin \(app\.psgi\)/,      'of the application';
+    ok until_true( 20, sub { $server->generations == 2 } ), 'the old one ends';
+    is $kept->end,                                'eof', 'with what was idle there';
+    is status($server)->{workers}[0]{generation}, 2,     'the new one knows of the new workers';
+    kill KILL => admin($server);
+    is get( $server, '/readyz' )->status, 200, 'and is watched as well';
+    unlike $server->log, qr/admin port: process $pid/, 'that the old one has ended is no news';
+    $server->stop;
+};
+
+subtest 'Stop: it is there until the last worker is gone' => sub {
+    my $server = start( '--admin', '127.0.0.1:0', '--admin', "$dir/socket" );
+    my ( $tcp, $unix ) = addresses($server);
+    is $unix, "unix:$dir/socket", 'two addresses';
+    is sprintf( '%04o', ( stat "$dir/socket" )[2] & 07777 ), '0600',
+        'the file of the socket is for its owner';
+    my $client = $server->connect;
+    $client->send( request('GET /stopping') );
+    ok until_true(
+        20,
+        sub {
+            grep { $_->{began} } @{ status($server)->{workers} };
+        }
+        ),
+        'a request that lasts';
+    my $pid = admin($server);
+    kill TERM => $server->pid, $pid;
+    for my $address ( $tcp, $unix ) {
+        my $ready = sub { $server->connect( to => $address )->ask('GET /readyz')->status };
+        ok until_true( 20, sub { $ready->() == 503 } ), "$address: not ready";
+    }
+    is admin($server), $pid, 'the same process';
+    touch('stopping');
+    is $client->response->status, 200, 'the request is answered';
+    $server->stop;
+    ok !-e "$dir/socket", 'the file is removed';
+};
+
+subtest 'The supervisor is killed' => sub {
+    my $server = start();
+    is get( $server, '/healthz' )->status, 200, 'before';
+    kill KILL => $server->pid;
+    ok until_true( 20, sub { !$server->processes } ), 'all of it ends';
+};
+
+subtest 'Mode of a unix socket' => sub {
+    my $server = start( '--admin', "$dir/mode?mode=0660", '--socket-mode', '0666' );
+    is sprintf( '%04o', ( stat "$dir/mode" )[2] & 07777 ), '0660', 'as the address says';
+    is get( $server, '/healthz' )->status,                 200,    'it answers';
+    $server->stop;
+};
+
+subtest '--admin-public' => sub {
+    my $server = start(qw(--admin 0.0.0.0:0 --admin-public));
+    is get( $server, '/healthz' )->status, 200, 'it answers';
+    $server->stop;
+};
+
+subtest '--user' => sub {
+    plan skip_all => 'only root can become another user' if $>;
+    my $server = start( qw(--user nobody), '--admin', "$dir/user" );
+    is uid( admin($server) ), scalar getpwnam 'nobody', 'the rights of the workers';
+    is( ( stat "$dir/user" )[4], scalar getpwnam 'nobody', 'the socket is theirs' );
+    cmp_ok status($server)->{workers}[0]{rss}, '>', 0, 'it sees their memory' if status($server)->{workers};
+    $server->stop;
+};
+
+subtest 'USR1' => sub {
+    my $log    = "$dir/log";
+    my $server = Sirius::Test::Server->spawn(
+        app  => $APP,
+        args => [ '--admin', "$dir/usr1", '--error-log', $log, '--workers', 1 ]
+    );
+    ok until_true(
+        20, sub { Sirius::Test::Server::slurp($log) =~ m{ Sirius/\S+ admin on unix:$dir/usr1$}m }
+        ),
+        'the address is in the log';
+    is $server->connect( to => "unix:$dir/usr1" )->ask('GET /healthz')->status, 200, 'it answers';
+    rename $log, "$log.1" or die $!;
+    $server->signal('USR1');
+    ok until_true( 20, sub { readlink( '/proc/' . admin($server) . '/fd/2' ) eq $log } ),
+        'it writes to the new file';
+    $server->stop;
+};
+
+# The command ends when nobody has its STDOUT and STDERR any more
+subtest '--daemonize' => sub {
+    my @command = (
+        $^X,           "-I$root/blib/lib", "-I$root/blib/arch", "$root/bin/sirius",
+        '-D',          '--listen',         "$dir/listen",       '--admin',
+        "$dir/daemon", '--pid',            "$dir/pid",          '--workers',
+        1
+    );
+    open my $out, '-|', "@command -e 'sub { [ 200, [], [] ] }' 2>&1" or die $!;
+    local $SIG{ALRM} = sub { die "it lasts\n" };
+    alarm 60;
+    my $text = eval { join '', readline $out };
+    alarm 0;
+    is $text, "Sirius/${\ Sirius->VERSION } listening on unix:$dir/listen\n"
+        . "Sirius/${\ Sirius->VERSION } admin on unix:$dir/daemon\n", 'it says where it listens, and lets go';
+    my $client = Sirius::Test::Client->new("unix:$dir/daemon");
+    is $client->ask('GET /healthz')->status, 200, 'it answers';
+    kill TERM => daemon();
+    ok until_true( 20, sub { !-e "$dir/pid" && !-e "$dir/daemon" } ), 'it ends';
+};
+
+done_testing;
