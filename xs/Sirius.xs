@@ -94,6 +94,11 @@ CODE:
     sr_engine_stop(self->engine);
 
 void
+log_to(sirius *self, int fd)
+CODE:
+    sirius_accesslog_to(aTHX_ self, fd);
+
+void
 abandon(sirius *self, const char *why)
 CODE:
     sirius_abandon(aTHX_ self, why);

@@ -106,6 +106,7 @@ void sirius_free(pTHX_ sirius *s)
     }
     Safefree(s->pool);
     sr_engine_free(s->engine);
+    sirius_accesslog_free(aTHX_ s);
     SvREFCNT_dec(s->scoreboard);
     SvREFCNT_dec(s->tmpdir);
     SvREFCNT_dec(s->server);
@@ -133,6 +134,9 @@ SV *sirius_new(pTHX_ HV *hv)
                             (int)SvIV(conf(aTHX_ hv, "control_fd")));
     if (err)
         croak("Sirius::Engine->new: %s", Strerror(err));
+    SV **log = hv_fetchs(hv, "access_log", 0);
+    if (log && SvROK(*log) && SvTYPE(SvRV(*log)) == SVt_PVHV)
+        sirius_accesslog_new(aTHX_ s, (HV *)SvRV(*log));
     listen_all(aTHX_ hv, s);
     sr_engine_exchange(s->engine, (int)SvIV(conf(aTHX_ hv, "exchange_give")),
                        (int)SvIV(conf(aTHX_ hv, "exchange_take")));

@@ -108,6 +108,8 @@ static sr_bytes all_of(const sr_buffer *b)
 /* Its bytes, whatever perl's flag says of it; characters above 0xff as UTF-8. Good until the piece is used again */
 static sr_bytes bytes_of(pTHX_ sirius_logview *v, SV *sv)
 {
+    if (v->plain && (SvGMAGICAL(sv) || SvROK(sv)))
+        return none;
     SvGETMAGIC(sv);
     if (!SvOK(sv))
         return none;

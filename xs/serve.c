@@ -112,11 +112,13 @@ static void answer(pTHX_ sirius *s, SV *res)
 }
 
 /* The engine gets its connection back. */
-static void finish(sirius *s)
+static void finish(pTHX_ sirius *s)
 {
     sirius_turn *t = &s->turn;
     sr_conn *c = t->conn;
     t->conn = NULL;
+    if (s->log)
+        sirius_accesslog_offer(aTHX_ s, c);
     if (c->borrowed) /* bytes read ahead are the application's now */
         sr_buffer_reset(&c->in);
     if (t->phase == SIRIUS_ANSWERED) {
@@ -153,7 +155,7 @@ static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
     s->turn = (sirius_turn){.serial = ++s->serial, .conn = task->conn};
     SV *ref = sirius_env(aTHX_ s, task);
     answer(aTHX_ s, sirius_call(aTHX_ s, app, ref, NULL));
-    finish(s);
+    finish(aTHX_ s);
     envpool_env *pooled = s->turn.pooled;
     bool untouched = pooled && envpool_untouched(aTHX_ pooled);
     if (!untouched)
@@ -231,7 +233,7 @@ void sirius_abandon(pTHX_ sirius *s, const char *why)
     sirius_helm_take(s);
     if (s->turn.conn) {
         sirius_fail(aTHX_ s, why, NULL);
-        finish(s);
+        finish(aTHX_ s);
     }
     sr_engine_evacuate(s->engine, 2 * SR_SECOND);
     sr_engine_lend(s->engine);

@@ -15,7 +15,8 @@
 #include "core/engine.h"
 #include "unchunk.h"
 
-typedef struct envpool_env envpool_env; /* envpool.h */
+typedef struct envpool_env envpool_env;           /* envpool.h */
+typedef struct sirius_accesslog sirius_accesslog; /* accesslog.c */
 
 typedef enum sirius_phase {
     SIRIUS_UNANSWERED, /* no byte of a final response is out */
@@ -65,8 +66,10 @@ typedef struct sirius {
     sr_buffer head;    /* scratch: the head being made */
     struct iovec *iov; /* scratch, grown to the largest response so far */
     size_t iov_cap;
-    SV *scoreboard;      /* what the engine writes its row of */
-    SV *tmpdir, *server; /* strings that the engine's config points into */
+    SV *scoreboard;        /* what the engine writes its row of */
+    SV *tmpdir, *server;   /* strings that the engine's config points into */
+    SV *log_format;        /* the Sirius::LogFormat of the engine's log */
+    sirius_accesslog *log; /* NULL: there is none */
 } sirius;
 
 /* engine.c */
@@ -109,6 +112,12 @@ void sirius_lazy_io_settle(pTHX_ sirius *s);
 void sirius_lazy_io_drop(pTHX_ sirius *s); /* at the end of the turn */
 
 void sirius_log_boot(pTHX); /* log.c: the layer :sirius_log */
+
+/* accesslog.c: with the helm */
+void sirius_accesslog_new(pTHX_ sirius *s, HV *conf);     /* croaks */
+void sirius_accesslog_free(pTHX_ sirius *s);              /* after the engine */
+void sirius_accesslog_offer(pTHX_ sirius *s, sr_conn *c); /* its line can be made from now on */
+void sirius_accesslog_to(pTHX_ sirius *s, int fd); /* a descriptor that is copied. Without the helm, too */
 
 /* response.c: with the helm */
 void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream,

@@ -8,6 +8,7 @@ use File::Spec ();
 use Sirius::Handover;
 use Sirius::Log ();
 use Sirius::LogFile;
+use Sirius::LogFormat;
 use Sirius::LogPipe;
 use Sirius::Options;
 use Socket qw(AF_UNIX SOCK_DGRAM pack_sockaddr_un);
@@ -30,7 +31,34 @@ sub adopt {
     return $self;
 }
 
-sub fd   { return fileno shift->{fh} }
+sub check {
+    my ( $class, $conf ) = @_;
+    return $class->_parse($conf) ? 1 : 0;
+}
+
+sub fd { return fileno shift->{fh} }
+
+sub for_engine {
+    my $self = shift;
+    my $conf = $self->{conf};
+    return {
+        errors_only => $conf->{access_log_errors_only} ? 1 : 0,
+        fd          => $self->fd,
+        format      => $self->{format},
+        kind        => $self->{kind},
+        min_time    => $conf->{access_log_min_time} || 0,
+        priority    => $self->{priority},
+    };
+}
+
+# The renewed supervisor writes no line; but where it is root and the workers are not, only it can make the new file
+sub for_reopen {
+    my ( $class, $conf, @ids ) = @_;
+    local $@;
+    my $self = eval { $class->_parse( $conf, @ids ) };
+    return $self && defined $self->{path} ? $self : undef;
+}
+
 sub kind { return shift->{kind} }
 
 sub new {
@@ -74,6 +102,15 @@ sub _file {
     return Sirius::LogFile->open( $self->{path}, owner => $self->{owner}, flags => $flags );
 }
 
+sub _format {
+    my $text = shift;
+    local $SIG{__DIE__};
+    my $format = eval { Sirius::LogFormat->new($text) };
+    return $format if $format;
+    chomp( my $error = $@ );
+    return Sirius::Options->fail( '--access-log-format: ' . $error =~ s/\Aaccess log format: //r );
+}
+
 sub _open {
     my $self = shift;
     my $how  = "_open_$self->{how}";
@@ -109,6 +146,7 @@ sub _parse {
     my $spec = $conf->{access_log};
     return if !defined $spec || !length $spec;
     my $self = bless { conf => $conf, kind => 'file', owner => \@ids, spec => $spec }, $class;
+    $self->{format} = _format( $conf->{access_log_format} );
     if ( $spec =~ /\A[|]\s*(.*)\z/s ) {
         @{$self}{qw(how kind command)} = ( 'pipe', 'pipe', $1 );
         Sirius::Options->fail("--access-log $spec: there is no command behind the |") if !length $1;
@@ -192,9 +230,27 @@ The descriptor is closed on exec and more than 2. A write to it never waits, exc
 As L</new> in another program of the same server. The command of a pipe runs already: C<$fd> is the write end, which is taken over;
 for all others it says nothing.
 
+=head2 check
+
+  Sirius::AccessLog->check($conf);
+
+Whether there is to be a log. Dies as L</new> does when what the options say makes no sense; opens nothing.
+
 =head2 fd
 
 The descriptor, which is this object's. After L</reopen> it is another.
+
+=head2 for_engine
+
+  my $conf = $log->for_engine;
+
+What C<< Sirius::Engine->new >> is told of it: a hash with C<fd> and C<format>, a L<Sirius::LogFormat>.
+
+=head2 for_reopen
+
+  my $log = Sirius::AccessLog->for_reopen( $conf, $uid, $gid );
+
+For a process that only has to L</reopen> it: with a path but without a descriptor. Undefined when there is no path.
 
 =head2 kind
 

@@ -62,7 +62,7 @@ sub _become_worker {
         close $self->{watched_alive};
         close $self->{supervisor};
         my $worker = Sirius::Worker->new(
-            ( map { $_ => $self->{$_} } qw(app builder conf exchange listeners scoreboard) ),
+            ( map { $_ => $self->{$_} } qw(access_log app builder conf exchange listeners scoreboard) ),
             control      => $self->{alive},
             multiprocess => 1,
             report       => $self->{report},
@@ -141,7 +141,7 @@ sub _heed {
         if $signal eq 'TERM' && !$self->{stopping} && !$self->{scoreboard}->stopping;
     return $self->_stop( $self->{stopping} && !$self->{orphaned} ? 'INT' : 'TERM' )
         if $signal eq 'TERM' || $signal eq 'QUIT';
-    Sirius::Log->reopen if $signal eq 'USR1';
+    $_->reopen for grep { $_ && $signal eq 'USR1' } 'Sirius::Log', $self->{access_log};
     kill $signal => keys %{ $self->{workers} } if $signal =~ /\AUSR/;
     return;
 }

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use POSIX ();
+use Sirius::AccessLog;
 use Sirius::Command;
 use Sirius::Generation;
 use Sirius::Handover;
@@ -24,12 +25,13 @@ sub here {
     return { pid => $pid, number => $number, news => $news } if $pid;
     close $news;
     $supervisor->{admin}->close;
+    $supervisor->{log_pipe}->release if $supervisor->{log_pipe};
     delete @{$supervisor}{qw(life control)};
     $supervisor->{pid_file}->release if $supervisor->{pid_file};
     $supervisor->{signals}->forked;
     exit Sirius::Generation->new(
         (   map { $_ => $supervisor->{$_} }
-                qw(alive app builder conf daemon exchange listeners privileges scoreboard signals)
+                qw(access_log alive app builder conf daemon exchange listeners privileges scoreboard signals)
         ),
         number     => $number,
         supervisor => $report,
@@ -69,6 +71,7 @@ sub take {
         alive      => $fh->( $state->{alive} ),
         exchange   => [ map { $fh->($_) } @{ $state->{exchange} } ],
         listeners  => [ map { Sirius::Listener->adopt(@$_) } @{ $state->{listeners} } ],
+        access_log => scalar Sirius::AccessLog->adopt( $args{conf}, $state->{log}, $args{privileges}->owner ),
         number     => $state->{number},
         reload     => 1,
         scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
@@ -81,10 +84,12 @@ sub _become {
     $supervisor->{signals}->hand_over;
     my @listeners   = map { [ $_->fd, $_->given ] } @{ $supervisor->{listeners} };
     my @descriptors = $supervisor->{scoreboard}->descriptors;
+    my $pipe        = $supervisor->{log_pipe};
     my $text        = Sirius::Handover->give(
         {   alive      => fileno $supervisor->{alive},
             exchange   => [ map { fileno $_ } @{ $supervisor->{exchange} } ],
             listeners  => \@listeners,
+            log        => $pipe && fileno $pipe->fh,
             news       => fileno $report,
             number     => $number,
             scoreboard => $descriptors[0],
@@ -94,6 +99,7 @@ sub _become {
         @{ $supervisor->{exchange} },
         $report, $stderr,
         ( map { $_->[0] } @listeners ),
+        ( $pipe ? $pipe->fh : () ),
         @descriptors
     );
     return Sirius::Command->run( VARIABLE() => $text );

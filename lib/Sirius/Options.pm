@@ -111,7 +111,7 @@ my @TABLE = (
     [ 'proctitle', 'bool', 0, 'show in ps what each process does', { typed => '--enable-proctitle, --disable-proctitle' } ],
 
     'Seeing what it does',
-    [ 'access-log', 'string', undef, 'a line for each request into a file, - (STDOUT), syslog:FACILITY or "|COMMAND"', { plackup => 1, value => 'FILE' } ],
+    [ 'access-log', 'string', undef, 'a line for each request into a file, - (STDOUT), syslog:FACILITY or "|COMMAND"', { value => 'FILE' } ],
     [ 'access-log-format', 'string', 'combined', 'its format: common, combined, ltsv, json, or of Apache\'s LogFormat', { value => 'FORMAT' } ],
     [ 'access-log-min-time', 'seconds', 0, 'only requests that took at least so long', { min => 0, max => $WEEK } ],
     [ 'access-log-errors-only', 'bool', 0, 'only responses of 4xx and 5xx, and those that were cut', {} ],

@@ -5,11 +5,13 @@ use warnings;
 
 use POSIX ();
 use Sirius;
+use Sirius::AccessLog;
 use Sirius::AdminPort;
 use Sirius::Command;
 use Sirius::Handover;
 use Sirius::Listener;
 use Sirius::Log ();
+use Sirius::LogPipe;
 use Sirius::PidFile;
 use Sirius::Privileges;
 use Sirius::Title;
@@ -32,6 +34,7 @@ sub resume {
     require Sirius::Supervisor;                    # which uses this module
     my $supervisor = Sirius::Supervisor->new(
         ( map { $_ => $state->{$_} } qw(conf generations) ),
+        access_log => Sirius::AccessLog->for_reopen( $state->{conf}, @{ $state->{owner} } ),
         privileges => Sirius::Privileges->new( $state->{conf} ),
         alive      => $fh->( $state->{alive} ),
         admin      => Sirius::AdminPort->restore( $state->{admin} ),
@@ -43,8 +46,9 @@ sub resume {
         signals    => Sirius::Signals->new( Sirius::Generation->signals ),
         systemd    => Sirius::Systemd->restore( $state->{systemd} ),
     );
-    $supervisor->{control}  = Sirius::Control->restore( $state->{control} )  if $state->{control};
-    $supervisor->{pid_file} = Sirius::PidFile->restore( $state->{pid_file} ) if $state->{pid_file};
+    $supervisor->{control}  = Sirius::Control->restore( $state->{control} )            if $state->{control};
+    $supervisor->{pid_file} = Sirius::PidFile->restore( $state->{pid_file} )           if $state->{pid_file};
+    $supervisor->{log_pipe} = Sirius::LogPipe->restore( @{$state}{qw(conf log_pipe)} ) if $state->{log_pipe};
     Sirius::Log->open( $state->{conf}, @{ $state->{owner} } );
     Sirius::Title->set( $state->{conf}, 'supervisor' );
     my %generation = %{ $state->{generation} };
@@ -60,8 +64,7 @@ sub try {
     my $pid = fork;
     return $pid if !defined $pid || $pid;
     $signals->hand_over;
-    my $call = sprintf q{tried('%s')}, Sirius::Scoreboard->layout;
-    eval { Sirius::Command->run_module( $class, $call ) };
+    eval { Sirius::Command->run_module( $class, sprintf q{tried('%s')}, Sirius::Scoreboard->layout ) };
     print {*STDERR} "sirius: $@";
     return POSIX::_exit(1);
 }
@@ -85,9 +88,10 @@ sub _conf {
 # What can be written down, and the descriptors in it. Code is for generations, which have the original command
 sub _state {
     my ( $class, $supervisor ) = @_;
-    my $all       = $supervisor->{generations};
+    my $all = $supervisor->{generations};
     my ($current) = $all->all;
-    my %service   = map { $_ => $supervisor->{$_}->state } grep { $supervisor->{$_} } qw(control pid_file);
+    my %service
+        = map { $_ => $supervisor->{$_}->state } grep { $supervisor->{$_} } qw(control log_pipe pid_file);
     my @listeners = map { $_->state } @{ $supervisor->{listeners} };
     my @board     = $supervisor->{scoreboard}->descriptors;
     my %state     = (
@@ -108,8 +112,10 @@ sub _state {
         scoreboard  => $board[0],
         systemd     => $supervisor->{systemd}->state,
     );
-    my @plain   = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );
-    my @sockets = ( @listeners, @{ $state{admin}{listeners} }, values %service );
+    my @plain = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );
+    my @sockets
+        = ( @listeners, @{ $state{admin}{listeners} }, map { $_ || () } @service{qw(control pid_file)} );
+    push @plain, @{ $service{log_pipe} }{qw(read write)} if $service{log_pipe};
     return ( \%state, @plain, @board, map { $_->{fd} } @sockets );
 }
 

@@ -86,6 +86,7 @@ sub _pass_on {
     if ( $self->{server} ne 'Sirius' ) {
         my ( $host, $port, $socket, $listen ) = delete @{$all}{qw(host port socket listen)};
         delete $all->{config};
+        $self->{access_log} = delete $all->{access_log};                    # by Plack's middleware
         @own = grep { !$plack{tr/_/-/r} } sort keys %$all;
         my @address = $self->mangle_host_port_socket( $host, $port, $socket, @{ $listen || [] } );
         $self->{options} = [ @address, map { $_ => $all->{$_} } @own ];

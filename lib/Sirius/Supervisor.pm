@@ -42,7 +42,8 @@ sub announce {
     $self->_say("$program admin on $_") for $self->{admin}->urls;
     STDERR->flush;    # an application may have put a layer on it, and then it is buffered
     $self->{systemd}->notify( 'READY=1', "MAINPID=$$", 'STATUS=serving' );
-    $self->{daemon}->ready if $self->{daemon};
+    $self->{daemon}->ready  if $self->{daemon};
+    $self->{log_pipe}->tend if $self->{log_pipe};    # not before: it would keep the operator's STDERR
     return;
 }
 
@@ -55,6 +56,7 @@ sub new {
     $self->{generations} = Sirius::Generations->new( $self, %$generations );
     $self->{scaling}     = Sirius::Scaling->new( $self->{conf} );
     $self->{systemd} ||= Sirius::Systemd->new;
+    $self->{log_pipe} = $self->{access_log}->pipe if $self->{access_log};
     return $self;
 }
 
@@ -127,6 +129,7 @@ sub stop {
 sub _clean_up {
     my $self = shift;
     $_->close for $self->{admin}, @{ $self->{listeners} };
+    $self->{log_pipe}->stop   if $self->{log_pipe};
     $self->{pid_file}->remove if $self->{pid_file};
     return;
 }
@@ -138,7 +141,7 @@ sub _heed {
     return                                                   if $self->{stopping};
     return $self->{generations}->reload                      if $signal eq 'HUP';
     if ( $signal =~ /\AUSR/ ) {
-        Sirius::Log->reopen if $signal eq 'USR1';
+        $_->reopen for grep { $_ && $signal eq 'USR1' } 'Sirius::Log', $self->{access_log};
         $_->signal($signal) for @{$self}{qw(admin generations)};
         return;
     }
@@ -152,7 +155,8 @@ sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 sub _patience {
     my $self = shift;
     my @due  = map { $self->{$_}->due } qw(admin generations scaling systemd);
-    push @due, _now() + 0.05 if $self->{commands}->pending;
+    push @due, $self->{log_pipe}->due if $self->{announced} && $self->{log_pipe};
+    push @due, _now() + 0.05          if $self->{commands}->pending;
     return @due ? max 0, min(@due) - _now() : undef;
 }
 
@@ -177,11 +181,16 @@ sub _reap {
         my $generation = $self->{generations}->child($pid);
         if    ($generation)                       { $self->{generations}->lost( $generation, $status ) }
         elsif ( $pid == ( $self->{trial} || 0 ) ) { $self->{tried} = $status }
-        elsif ( !$self->{admin}->lost( $pid, $status ) ) {
+        elsif ( !$self->_lost( $pid, $status ) ) {
             $self->{scoreboard}->release( $_->{slot} ) for grep { $_->{pid} == $pid } $self->rows;
         }
     }
     return;
+}
+
+sub _lost {
+    my ( $self, @child ) = @_;
+    return $self->{admin}->lost(@child) || $self->{log_pipe} && $self->{log_pipe}->ended(@child);
 }
 
 # The child that tried the code that is installed now has ended
@@ -201,7 +210,7 @@ sub _run_alone {
     my $self = shift;
     $self->{privileges}->drop if $self->{privileges};
     my $worker = Sirius::Worker->new(
-        ( map { $_ => $self->{$_} } qw(app builder conf listeners) ),
+        ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners) ),
         scoreboard => Sirius::Scoreboard->new(1),
         slot       => 0,
         tell       => sub { $self->announce if $_[0] eq 'ready' },
@@ -254,6 +263,7 @@ sub _supervise {
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
         $all->deadlines;
         $self->{admin}->look;
+        $self->{log_pipe}->tend if $self->{announced} && $self->{log_pipe};
         $self->{commands}->reply_late;
         $self->{systemd}->watchdog;
         $self->_scale;

@@ -39,7 +39,7 @@ sub handlers {
         PIPE => sub { },
         QUIT => $drain,
         TERM => $drain,
-        USR1 => sub { Sirius::Log->reopen },
+        USR1 => sub { $self->_reopen_logs },
         USR2 => sub { $self->_trace },
     );
 }
@@ -87,6 +87,7 @@ sub _engine_conf {
     my $conf = $self->{conf};
     return {
         ( map { $_ => $conf->{$_} } @ENGINE ),
+        access_log      => $self->{access_log} && $self->{access_log}->for_engine,
         max_connections => $conf->{max_connections} || _descriptors(),
         exchange_give   => $self->{exchange} ? fileno $self->{exchange}[0] : -1,
         exchange_take   => $self->{exchange} ? fileno $self->{exchange}[1] : -1,
@@ -120,6 +121,14 @@ sub _max_requests {
     my $last = $max - int $max / 20;
     $last = $min if $last < $min;
     return ( soon_requests => $min + int rand( $last - $min + 1 ), max_requests => $max );
+}
+
+sub _reopen_logs {
+    my $self = shift;
+    Sirius::Log->reopen;
+    my $log = $self->{access_log};
+    $self->{engine}->log_to( $log->fd ) if $log && $log->reopen && $self->{engine};
+    return;
 }
 
 # What of the application is being called, innermost first; what has called it is always the same

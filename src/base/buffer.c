@@ -32,14 +32,3 @@ bool sr_buffer_grow(sr_buffer *b, size_t more)
     *b = (sr_buffer){.data = data, .end = len, .cap = cap};
     return true;
 }
-
-bool sr_buffer_add(sr_buffer *b, const void *at, size_t len)
-{
-    if (!len)
-        return true;
-    if (!sr_buffer_reserve(b, len))
-        return false;
-    memcpy(b->data + b->end, at, len);
-    b->end += len;
-    return true;
-}

@@ -37,7 +37,16 @@ static inline bool sr_buffer_reserve(sr_buffer *b, size_t more)
 {
     return b->cap - b->end >= more || sr_buffer_grow(b, more);
 }
-bool sr_buffer_add(sr_buffer *b, const void *at, size_t len);
+static inline bool sr_buffer_add(sr_buffer *b, const void *at, size_t len)
+{
+    if (!len)
+        return true;
+    if (!sr_buffer_reserve(b, len))
+        return false;
+    memcpy(b->data + b->end, at, len);
+    b->end += len;
+    return true;
+}
 static inline bool sr_buffer_add_bytes(sr_buffer *b, sr_bytes s)
 {
     return sr_buffer_add(b, s.at, s.len);

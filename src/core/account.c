@@ -50,4 +50,6 @@ void sr_account_over(sr_engine *e, sr_conn *c, sr_over how)
         sr_tally_add(&tally->aborted, 1);
     if (how == SR_OVER_WHOLE && c->ready_at)
         sr_histogram_add(&tally->latency, (uint64_t)(e->now - c->ready_at));
+    if (e->log)
+        sr_accesslog_over(e, c, how == SR_OVER_ABORTED);
 }

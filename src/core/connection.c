@@ -27,6 +27,7 @@ void sr_conn_free(sr_conn *c)
     free(c->parse);
     sr_body_free(c->body);
     sr_output_free(c->out);
+    sr_accesslog_forget(c);
     free(c);
 }
 
@@ -85,6 +86,8 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
     sr_link_remove(&c->turn);
     sr_link_remove(&c->all);
     e->n_conns--;
+    if (e->fresh_of == c)
+        e->fresh_of = NULL;
     if (c->out)
         e->pending -= sr_output_memory(c->out);
     sr_conn_free(c);

@@ -86,6 +86,7 @@ typedef struct sr_conn {
     sr_request *parse; /* of the head at the start of `in`; NULL while none has begun. Owned */
     sr_body *body;     /* being collected, or whole; NULL when there is none. Owned */
     sr_output *out;    /* NULL while nothing is pending. Owned */
+    sr_buffer *record; /* what its line of the log needs of the request, while more is to be known. Owned */
 } sr_conn;
 
 sr_conn *sr_conn_new(int fd, const sr_peer *peer,

@@ -64,6 +64,7 @@ void sr_deadlines_expire(sr_engine *e)
             sr_deadline_clear(e, c);
             sr_outflow_expired(e, c, (sr_deadline_kind)kind);
         }
+    sr_accesslog_expire(e);
 }
 
 int64_t sr_deadline_first(const sr_engine *e, sr_deadline_kind kind)
@@ -79,6 +80,8 @@ int sr_deadlines_timeout(const sr_engine *e)
         first = sr_overdue_at(e);
     if (e->retry_at && e->retry_at < first)
         first = e->retry_at;
+    if (sr_accesslog_due(e) < first)
+        first = sr_accesslog_due(e);
     for (int kind = 0; kind < SR_DEADLINE_KINDS; kind++) {
         const sr_link *head = &e->deadlines[kind];
         if (sr_link_alone(head))

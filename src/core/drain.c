@@ -53,4 +53,5 @@ void sr_engine_evacuate(sr_engine *e, int64_t ns)
         }
         sr_deadlines_expire(e);
     }
+    sr_accesslog_flush(e);
 }

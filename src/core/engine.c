@@ -96,6 +96,7 @@ void sr_engine_free(sr_engine *e)
         sr_loop_free(&e->loop);
         sr_helm_free(&e->helm);
     }
+    sr_accesslog_end(e);
     sr_resident_close(&e->resident);
     free(e->scratch);
     free(e);

@@ -23,6 +23,7 @@
 #include "../http/date.h"
 #include "../http/response.h"
 #include "../net/exchange.h"
+#include "accesslog.h"
 #include "config.h"
 #include "connection.h"
 #include "helm.h"
@@ -136,6 +137,10 @@ typedef struct sr_engine {
     uint64_t rss;        /* bytes after the last request, when there is a limit */
     int waited_too_long; /* status for a request whose SR_DEADLINE_QUEUE is over: 503, or 504 */
 
+    sr_accesslog *log;       /* NULL: there is none */
+    sr_bytes fresh;          /* the last bytes read, in scratch */
+    const sr_conn *fresh_of; /* from that connection; NULL: it is no more */
+
     sr_scoreboard *scoreboard; /* may be NULL */
     sr_row *row;               /* this worker's, or a private one; never NULL */
     sr_row no_row;
@@ -169,6 +174,19 @@ typedef enum sr_next {
 int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *scoreboard, uint32_t slot,
                   int control);
 void sr_engine_free(sr_engine *e); /* closes its connections; in a forked child it only frees memory */
+
+/*
+ * Before the first next: log each request there. `log` is malloc'ed, its first four members are set, and it is the
+ * engine's from now on.
+ */
+void sr_engine_log(sr_engine *e, sr_accesslog *log);
+/* With a log: its file was moved away. What waits goes to the old descriptor; fd is the log's from now on. */
+void sr_engine_log_to(sr_engine *e, int fd);
+/*
+ * With a log, before finish, abort or detach of this connection: where the values of its line are. Good until that
+ * returns; what it returns must not run code of an application.
+ */
+void sr_engine_log_offer(sr_engine *e, const sr_conn *c, const sr_logsource *source);
 
 /* Before the first next: the queue that is shared with the other workers. The descriptors stay the caller's.
  */

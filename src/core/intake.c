@@ -194,6 +194,7 @@ static void ended(sr_engine *e, sr_conn *c)
 
 sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
 {
+    e->fresh_of = c;
     for (int reads = 0;;) {
         ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, 0);
         if (n < 0 && errno == EINTR)
@@ -204,11 +205,12 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
             sr_conn_close(e, c, SR_CLOSED_CLIENT);
             return SR_INTAKE_WAIT;
         }
+        e->fresh = sr_bytes_of(e->scratch, (size_t)(n > 0 ? n : 0));
         if (n == 0) {
             ended(e, c);
             return SR_INTAKE_WAIT;
         }
-        switch (take_bytes(e, c, sr_bytes_of(e->scratch, (size_t)n), task)) {
+        switch (take_bytes(e, c, e->fresh, task)) {
         case TAKE_READY:
             return SR_INTAKE_READY;
         case TAKE_OVER:

@@ -150,7 +150,6 @@ void sr_outflow_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
     c->linger = true;
     c->gone = false;
     sr_link_remove(&c->turn);
-    sr_conn_forget_request(c, sr_buffer_len(&c->in));
     if (!sr_response_refusal(&out, status, is_head, e->date, e->config.server)) {
         sr_buffer_free(&out);
         sr_conn_close(e, c, SR_CLOSED_ERROR);
@@ -158,6 +157,9 @@ void sr_outflow_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
     }
     struct iovec iov = {sr_buffer_at(&out), sr_buffer_len(&out)};
     sr_account_refuse(c, status, sr_bytes_of(iov.iov_base, iov.iov_len));
+    if (e->log)
+        sr_accesslog_refuse(e, c, sr_bytes_of(iov.iov_base, iov.iov_len));
+    sr_conn_forget_request(c, sr_buffer_len(&c->in));
     sr_engine_send(e, c, &iov, 1);
     sr_buffer_free(&out);
     if (c->gone)

@@ -24,6 +24,17 @@ void sr_account_over(sr_engine *e, sr_conn *c, sr_over how); /* does nothing whe
 /* The server itself answers, with these bytes that are sent next. To be called in the state that is refused */
 void sr_account_refuse(sr_conn *c, int status, sr_bytes response);
 
+/* accesslog.c. With a log: */
+void sr_accesslog_keep(sr_engine *e, sr_conn *c); /* what was offered is not used up: for later */
+void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response); /* before its bytes are forgotten */
+void sr_accesslog_over(sr_engine *e, sr_conn *c, bool aborted);        /* its line */
+/* With or without: */
+void sr_accesslog_forget(sr_conn *c);
+int64_t sr_accesslog_due(const sr_engine *e); /* when lines must be written; INT64_MAX: there are none */
+void sr_accesslog_expire(sr_engine *e);       /* writes them then */
+void sr_accesslog_flush(sr_engine *e);        /* now */
+void sr_accesslog_end(sr_engine *e);
+
 /* engine.c */
 void sr_engine_tick(sr_engine *e);               /* reads the clock */
 void sr_engine_pause_accept(sr_engine *e);       /* no descriptors: the listeners are left alone for 100 ms */

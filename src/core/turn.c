@@ -125,7 +125,7 @@ static bool was_cut(sr_engine *e, sr_conn *c)
     return true;
 }
 
-void sr_engine_finish(sr_engine *e, sr_conn *c)
+static void finish(sr_engine *e, sr_conn *c)
 {
     if (was_cut(e, c))
         return;
@@ -135,7 +135,7 @@ void sr_engine_finish(sr_engine *e, sr_conn *c)
         sr_outflow_end(e, c, !c->keep_alive);
 }
 
-void sr_engine_abort(sr_engine *e, sr_conn *c)
+static void cut(sr_engine *e, sr_conn *c)
 {
     if (was_cut(e, c))
         return;
@@ -150,6 +150,20 @@ void sr_engine_abort(sr_engine *e, sr_conn *c)
         sr_conn_close(e, c, c->why);
     else
         sr_outflow_end(e, c, true);
+}
+
+void sr_engine_finish(sr_engine *e, sr_conn *c)
+{
+    finish(e, c);
+    if (e->log)
+        sr_accesslog_keep(e, c);
+}
+
+void sr_engine_abort(sr_engine *e, sr_conn *c)
+{
+    cut(e, c);
+    if (e->log)
+        sr_accesslog_keep(e, c);
 }
 
 void sr_engine_detach(sr_engine *e, sr_conn *c)

@@ -240,7 +240,7 @@ FILE
     is $runner->{env}, 'test',          'env';
     is_deeply $runner->{includes}, [qw(lib t/lib)], 'I';
     is_deeply $runner->{modules},  ['Foo'],         'M';
-    is $runner->{access_log},         'log',     'access-log';
+    is $command->{conf}{access_log},  'log',     'access-log';
     is $runner->{loader},             'Delayed', 'loader';
     is $runner->{path},               '/x',      'path';
     is $runner->{default_middleware}, 0,         'default-middleware';

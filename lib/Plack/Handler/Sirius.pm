@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use Sirius;
+use Sirius::AccessLog;
 use Sirius::AdminPort;
 use Sirius::Listener;
 use Sirius::Log ();
@@ -18,7 +19,7 @@ use Sirius::Systemd;
 sub new {
     my ( $class, %args ) = @_;
     my $conf = Sirius::Options->parse( \%args );
-    Sirius::AdminPort->check($conf);
+    $_->check($conf) for qw(Sirius::AccessLog Sirius::AdminPort);
     warn "$_\n" for @{ delete $conf->{notices} };
     return bless { conf => $conf }, $class;
 }
@@ -50,8 +51,9 @@ sub _resources {
     my @inherited = Sirius::Systemd->descriptors;
     $what{admin} = Sirius::AdminPort->open( $conf, $privileges, @inherited );
     my %admin = map { $_ => 1 } $what{admin}->descriptors;
-    $what{listeners} = [ Sirius::Listener->open_all( $conf, grep { !$admin{ $_->{fd} } } @inherited ) ];
-    $what{pid_file}  = Sirius::PidFile->new( $conf->{pid} ) if defined $conf->{pid};
+    $what{listeners}  = [ Sirius::Listener->open_all( $conf, grep { !$admin{ $_->{fd} } } @inherited ) ];
+    $what{access_log} = Sirius::AccessLog->new( $conf, $privileges->owner );
+    $what{pid_file}   = Sirius::PidFile->new( $conf->{pid} ) if defined $conf->{pid};
     return %what;
 }
 

@@ -1,0 +1,91 @@
+/* accesslog: what the engine's log knows of a request that the application has answered. */
+#include "sirius.h"
+
+#include "logformat.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+struct sirius_accesslog {
+    sirius_logscratch scratch;
+    sirius_logview view;
+    sr_logsource source;
+};
+
+static int copy_of(pTHX_ int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0)
+        croak("Sirius::Engine: the access log: %s", Strerror(errno));
+    return copy;
+}
+
+/* access_log => { fd, kind, priority, format, min_time, errors_only } */
+void sirius_accesslog_new(pTHX_ sirius *s, HV *conf)
+{
+    static const char *const kinds[] = {"file", "pipe", "syslog"};
+    SV **format = hv_fetchs(conf, "format", 0), **kind = hv_fetchs(conf, "kind", 0);
+    SV **fd = hv_fetchs(conf, "fd", 0), **priority = hv_fetchs(conf, "priority", 0);
+    SV **min = hv_fetchs(conf, "min_time", 0), **errors = hv_fetchs(conf, "errors_only", 0);
+    if (!format || !SvROK(*format) || !sv_derived_from(*format, "Sirius::LogFormat") || !kind || !fd ||
+        !min || !errors)
+        croak("Sirius::Engine->new: access_log is not whole");
+    unsigned k = 0;
+    while (k < 2 && strNE(SvPV_nolen(*kind), kinds[k]))
+        k++;
+    sr_accesslog *log = calloc(1, sizeof *log);
+    sr_sink *sink = log ? sr_sink_new((sr_sink_kind)k, copy_of(aTHX_(int) SvIV(*fd)), SR_SINK_BATCH) : NULL;
+    if (!sink) {
+        free(log);
+        croak("Sirius::Engine->new: access_log: %s", Strerror(errno));
+    }
+    if (priority && SvOK(*priority))
+        sr_sink_syslog(sink, (int)SvIV(*priority));
+    s->log_format = SvREFCNT_inc(SvRV(*format));
+    Newxz(s->log, 1, sirius_accesslog);
+    s->log->view.scratch = &s->log->scratch;
+    s->log->view.plain = true; /* the helm is held */
+    s->log->source = (sr_logsource){.ctx = &s->log->view, .get = sirius_logview_get, .pid = (int)getpid()};
+    const sirius_logformat *compiled = INT2PTR(sirius_logformat *, SvIV(s->log_format));
+    *log = (sr_accesslog){
+        .format = compiled->program,
+        .sink = sink,
+        .min_ns = (int64_t)(SvNV(*min) * 1e9),
+        .errors_only = SvTRUE(*errors),
+    };
+    sr_engine_log(s->engine, log);
+}
+
+void sirius_accesslog_free(pTHX_ sirius *s)
+{
+    if (!s->log)
+        return;
+    sr_buffer_free(&s->log->scratch.out);
+    sr_buffer_free(&s->log->scratch.piece);
+    sr_buffer_free(&s->log->scratch.line);
+    Safefree(s->log);
+    SvREFCNT_dec(s->log_format);
+}
+
+void sirius_accesslog_offer(pTHX_ sirius *s, sr_conn *c)
+{
+    sirius_logview *view = &s->log->view;
+    size_t head = c->head_bytes < sr_buffer_len(&s->head) ? c->head_bytes : sr_buffer_len(&s->head);
+#ifdef MULTIPLICITY
+    view->my_perl = aTHX;
+#endif
+    view->env = s->turn.env;
+    view->head = c->status && s->head.data ? sr_bytes_of(sr_buffer_at(&s->head), head) : sr_bytes_of("", 0);
+    s->log->source.wall = c->ready_at + s->engine->wall_offset;
+    sr_engine_log_offer(s->engine, c, &s->log->source);
+}
+
+void sirius_accesslog_to(pTHX_ sirius *s, int fd)
+{
+    if (!s->log || sr_engine_forked(s->engine))
+        return;
+    int copy = copy_of(aTHX_ fd);
+    bool taken = sirius_helm_take(s);
+    sr_engine_log_to(s->engine, copy);
+    sirius_helm_leave(s, taken);
+}
