@@ -1,6 +1,7 @@
 use strict;
 use warnings;
 use lib 't/lib';
+use File::Temp ();
 use Test::More;
 use Sirius::Metrics;
 use Sirius::Test::Snapshot;
@@ -150,18 +151,37 @@ subtest 'promtool' => sub {
         my ( $name, $metrics ) = @$case;
         is promtool( $promtool, $metrics ), 'exit 0: ', $name;
     }
+    my %yaml = slurp('docs/OBSERVABILITY.md') =~ /^```yaml\n# (\S+\.yml)\n(.*?)^```$/gms;
+    like promtool( $promtool, $yaml{'prometheus.yml'}, 'config' ), qr/\Aexit 0: /,
+        'configuration in the manual';
+    like promtool( $promtool, $yaml{'sirius.rules.yml'}, 'rules' ), qr/\Aexit 0: .*SUCCESS: 6 rules/s,
+        'rules in the manual';
     like promtool( $promtool, "# TYPE a counter\na 1\n" ), qr/_total/, 'it is one that finds faults';
 };
 
 # Its exit status and what it says
 sub promtool {
-    my ( $program, $metrics ) = @_;
-    require File::Temp;
+    my ( $program, $text, $what ) = @_;
     my $file = File::Temp->new;
-    print {$file} $metrics;
+    print {$file} $text;
     close $file;
-    my $said = `'$program' check metrics <'$file' 2>&1`;
+    my $said = $what ? `'$program' check $what '$file' 2>&1` : `'$program' check metrics <'$file' 2>&1`;
     return 'exit ' . ( $? >> 8 ) . ": $said";
 }
+
+sub slurp {
+    open my $in, '<', shift or die $!;
+    local $/;
+    return scalar readline $in;
+}
+
+subtest 'The manual' => sub {
+    my %told = slurp('docs/OBSERVABILITY.md') =~ /^\| `(sirius_\w+)` \| (\w+) \|/mg;
+    my %are  = $text                          =~ /^# TYPE (\S+) (\S+)$/mg;
+    is_deeply \%told, \%are, 'has all of them, of the right type, and no other';
+    my %used = map { $_ => 1 }
+        map {s/_(?:bucket|sum|count)\z//r} slurp('docs/OBSERVABILITY.md') =~ /\b(sirius_\w+)/g;
+    is_deeply [ grep { !$are{$_} } keys %used ], [], 'nor in an example';
+};
 
 done_testing;

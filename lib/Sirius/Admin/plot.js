@@ -5,6 +5,7 @@
 const SPAN = 300; // seconds that are kept
 const WINDOWS = [[60, 15], [120, 30], [SPAN, 60]]; // seconds that a plot shows, and from mark to mark
 const GAP = 4; // seconds without a sample that break a line
+const LEFT = 40; // pixels for the values at the axis
 const LABEL = 48; // pixels that a time at the axis needs
 const DECIMAL = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
 const BINARY = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']];
@@ -126,7 +127,7 @@ class Plot {
         const { width, height } = this.size = this.size || this.svg.getBoundingClientRect();
         const [bottom, top] = [height - 16, 6];
         const [span, step] = windowOf(samples, now);
-        const x = t => width * (1 - (now - t) / span);
+        const x = t => width - (width - LEFT) * (now - t) / span;
         const values = samples.flatMap(sample => this.series.map(name => sample[name]));
         const scale = this.scale(values.filter(value => value !== null), this.least);
         const y = value => bottom - (bottom - top) * Math.min(1, Math.max(0, scale.y(value)));
@@ -144,23 +145,25 @@ class Plot {
         if (want === this.drawn) return;
         this.drawn = want;
         const heights = [bottom, ...marks.map(y)].map(at => Math.round(at) + 0.5);
-        this.grid.setAttribute('d', heights.map(at => `M0 ${at}H${width}`).join(''));
+        this.grid.setAttribute('d', heights.map(at => `M${LEFT} ${at}H${width}`).join(''));
         this.labels.replaceChildren();
         marks.forEach((value, i) => {
-            svg(this.labels, 'text', { x: 0, y: heights[i + 1] + 11 }, show.mark(this.mark(value)));
+            svg(this.labels, 'text', { x: 0, y: heights[i + 1] + 3.5 }, show.mark(this.mark(value)));
         });
-        const every = step * Math.ceil(LABEL / (width * step / span));
-        for (let ago = every; ago <= span - every / 2; ago += every) {
+        const every = step * Math.ceil(LABEL / ((width - LEFT) * step / span));
+        for (let ago = every; ago < span; ago += every) {
             const text = step < 60 ? `−${ago} s` : `−${ago / 60} min`;
-            svg(this.labels, 'text', { x: width * (1 - ago / span), y: bottom + 14, class: 'when' }, text);
+            const at = width - (width - LEFT) * ago / span;
+            svg(this.labels, 'text', { x: at, y: bottom + 14, class: 'when' }, text);
         }
         svg(this.labels, 'text', { x: width, y: bottom + 14, class: 'now' }, 'now');
     }
 
     // The time at which the pointer is
     timeAt(event, samples, now) {
-        const { left, width } = this.svg.getBoundingClientRect();
-        return now - windowOf(samples, now)[0] * (1 - (event.clientX - left) / width);
+        const { right, width } = this.svg.getBoundingClientRect();
+        const share = Math.min(1, (right - event.clientX) / (width - LEFT));
+        return now - windowOf(samples, now)[0] * share;
     }
 }
 
