@@ -1,0 +1,170 @@
+package Sirius::Metrics;
+
+use strict;
+use warnings;
+
+use List::Util qw(max);
+
+my @STATES  = qw(starting idle busy draining);
+my %ESCAPED = ( qq(\n) => '\n', q(") => '\"', q(\\) => '\\\\' );
+
+# In the order in which they are printed: name, type, help, and what makes the samples of a snapshot: each is
+# [ value, labels ]. A name that has no sample is left out.
+#<<< a table, one row each
+my @METRICS = (
+    [ 'build_info', 'gauge', 'Version of the server and of perl; always 1.',
+        sub { [ 1, version => $_[1]{version}, perl => sprintf '%vd', $^V ] } ],
+    [ 'start_time_seconds', 'gauge', 'When the server was started, in seconds since 1970.',
+        sub { [ $_[1]{started} ] } ],
+    [ 'stopping', 'gauge', '1 while the server is stopping, else 0.',
+        sub { [ $_[0]{stopping} ? 1 : 0 ] } ],
+    [ 'generation', 'gauge', 'Number of the newest generation that has workers; a reload begins a new one.',
+        sub { [ max 0, map { $_->{generation} } @{ $_[0]{workers} } ] } ],
+
+    [ 'requests_total', 'counter', 'Requests handed to the application.',
+        sub { [ $_[0]{totals}{requests} ] } ],
+    [ 'responses_total', 'counter', 'Responses by class of status, those that the server makes itself included.',
+        \&_responses ],
+    [ 'response_bytes_total', 'counter', 'Bytes sent to clients.',
+        sub { [ $_[0]{totals}{bytes} ] } ],
+    [ 'responses_aborted_total', 'counter', 'Responses of which the client did not get all.',
+        sub { [ $_[0]{totals}{aborted} ] } ],
+    [ 'requests_refused_total', 'counter', 'Requests that the server itself has refused.',
+        sub { [ $_[0]{totals}{refused} ] } ],
+    [ 'request_duration_seconds', 'histogram', 'From the complete request to the last byte of its response.',
+        sub { _histogram( $_[0]{latency} ) } ],
+    [ 'queue_duration_seconds', 'histogram', 'What complete requests have waited for a worker.',
+        sub { _histogram( $_[0]{queue} ) } ],
+    [ 'queued_requests', 'gauge', 'Complete requests that wait for a worker now.',
+        sub { [ $_[0]{queued} + $_[0]{connections}{waiting} ] } ],
+
+    [ 'connections', 'gauge', 'Open connections: between two requests, waiting for a worker, or doing something.',
+        \&_connections ],
+    [ 'connections_accepted_total', 'counter', 'Connections accepted.',
+        sub { [ $_[0]{totals}{accepted} ] } ],
+    [ 'connections_given_total', 'counter', 'Connections given away, to be served by another worker.',
+        sub { [ $_[0]{totals}{given} ] } ],
+    [ 'connections_taken_total', 'counter', 'Connections taken over from another worker.',
+        sub { [ $_[0]{totals}{taken} ] } ],
+    [ 'connections_closed_total', 'counter', 'Connections closed, by reason.',
+        sub { my $closed = $_[0]{totals}{closed}; map { [ $closed->{$_}, reason => $_ ] } sort keys %$closed } ],
+
+    [ 'workers', 'gauge', 'Workers by what they do.',
+        \&_workers ],
+    [ 'workers_wanted', 'gauge', 'Workers that there should be.',
+        sub { [ $_[0]{wanted} ] } ],
+    [ 'worker_requests_total', 'counter', 'Requests handed to the application by a worker and those that had its place before.',
+        sub { _each_worker( $_[0], sub { $_->{requests} } ) } ],
+    [ 'worker_request_age_seconds', 'gauge', 'How long the present request of a worker is complete; 0: it has none.',
+        sub { my $now = $_[0]{now}; _each_worker( $_[0], sub { $_->{began} ? max 0, $now - $_->{began} : 0 } ) } ],
+    [ 'worker_resident_bytes', 'gauge', 'Resident memory of a worker.',
+        sub { _each_worker( $_[0], sub { $_->{rss} } ) } ],
+    [ 'access_log_lost_lines_total', 'counter', 'Lines of the access log that could not be written.',
+        sub { [ $_[0]{totals}{log_lost} ] } ],
+);
+#>>>
+
+sub text {
+    my ( $class, $snapshot, %about ) = @_;
+    my $text = '';
+    for my $metric (@METRICS) {
+        my ( $name, $type, $help, $samples ) = @$metric;
+        my @samples = grep { defined $_->[0] } $samples->( $snapshot, \%about ) or next;
+        $text .= "# HELP sirius_$name $help\n# TYPE sirius_$name $type\n";
+        $text .= "sirius_$name" . _sample( $type, @$_ ) for @samples;
+    }
+    return $text;
+}
+
+# A state each, so that their sum is what is open
+sub _connections {
+    my $snapshot = shift;
+    my ( $open, $idle, $waiting ) = @{ $snapshot->{connections} }{qw(open idle waiting)};
+    return (
+        [ max( 0, $open - $idle - $waiting ), state => 'active' ],
+        [ $idle,                              state => 'idle' ],
+        [ $waiting,                           state => 'waiting' ]
+    );
+}
+
+sub _each_worker {
+    my ( $snapshot, $value ) = @_;
+    return map { [ scalar $value->(), worker => $_->{slot} ] } @{ $snapshot->{workers} };
+}
+
+# Of four buckets in each doubling one is told: 24 series. The counters of a snapshot are not all of one instant, but
+# here they have to agree.
+sub _histogram {
+    my $histogram = shift;
+    my @bounds    = @{ $histogram->{buckets} };
+    my ( $last, @samples ) = (0);
+    for my $bound ( @bounds[ grep { $_ % 4 == 0 } 0 .. $#bounds ] ) {
+        my ( $le, $count ) = @$bound;
+        $last = max $last, $count;
+        push @samples, [ $last, le => $le ];
+    }
+    my $count = max $last, $histogram->{count};
+    return ( @samples, [ $count, le => '+Inf' ], [ $histogram->{sum}, '_sum' ], [ $count, '_count' ] );
+}
+
+sub _responses {
+    my $responses = shift->{totals}{responses};
+    return map { [ $responses->{$_} || 0, class => "${_}xx" ] } 1 .. 5;
+}
+
+sub _sample {
+    my ( $type, $value, @labels ) = @_;
+    my $suffix = $type ne 'histogram' ? '' : @labels % 2 ? shift @labels : '_bucket';
+    my @pairs;
+    while ( my ( $name, $label ) = splice @labels, 0, 2 ) {
+        $label =~ s/([\n"\\])/$ESCAPED{$1}/g;
+        push @pairs, qq($name="$label");
+    }
+    return $suffix . ( @pairs ? '{' . join( ',', @pairs ) . '}' : '' ) . " $value\n";
+}
+
+sub _workers {
+    my $snapshot = shift;
+    my %count    = map { $_ => 0 } @STATES;
+    $count{ $_->{state} }++ for @{ $snapshot->{workers} };
+    return map { [ $count{$_}, state => $_ ] } sort keys %count;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Metrics - a snapshot of the server as Prometheus reads it
+
+=head1 SYNOPSIS
+
+  use Sirius::Metrics;
+
+  print Sirius::Metrics->text( Sirius::Scoreboard->snapshot, version => Sirius->VERSION, started => $epoch );
+
+=head1 DESCRIPTION
+
+The text format of Prometheus, version 0.0.4. All names begin with C<sirius_>; seconds and bytes are the units; what only grows
+ends in C<_total>. F<docs/OBSERVABILITY.md> lists the metrics.
+
+No label has anything in it that clients choose, such as addresses or URLs: the number of series depends on the number of workers
+alone. The label C<worker> is the place that a worker has among the others, from 0. Its successor takes it over, so that
+recycling and reloads make no new series.
+
+The counters are those of all workers since the server was started. They go on over reloads and begin at 0 with a new start.
+
+=head1 METHODS
+
+=head2 text
+
+  my $text = Sirius::Metrics->text( \%snapshot, version => $version, started => $epoch );
+
+Of a snapshot of L<Sirius::Scoreboard>. What is C<undef> in it is left out.
+
+=head1 SEE ALSO
+
+L<Sirius::Admin>, L<Sirius::Scoreboard>.
+
+=cut

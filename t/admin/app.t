@@ -1,0 +1,234 @@
+use strict;
+use warnings;
+use lib 't/lib';
+use Cwd        qw(abs_path);
+use File::Copy qw(copy);
+use File::Temp qw(tempdir);
+use JSON::PP   ();
+use List::Util qw(min);
+use Test::More;
+use Time::HiRes qw(clock);
+use Sirius::Admin;
+use Sirius::Test::Snapshot;
+
+# The application of the admin port: what it answers to whom
+
+my $snapshot = Sirius::Test::Snapshot->of;
+my $admin    = Sirius::Admin->new(
+    snapshot  => sub { ref $snapshot ? $snapshot : die "$snapshot\n" },
+    version   => '1.5',
+    started   => 1_699_990_000,
+    listeners => ['http://0.0.0.0:5000/'],
+    pid       => 4711,
+);
+my $app    = $admin->to_app;
+my $errors = '';
+
+# Status, { header => value }, body
+sub ask {
+    my ( $path, %env ) = @_;
+    open my $log, '>>', \$errors or die $!;
+    my $response = $app->( {
+        HTTP_HOST      => '127.0.0.1:9090',
+        PATH_INFO      => $path,
+        REMOTE_ADDR    => '127.0.0.1',
+        REQUEST_METHOD => 'GET',
+        'psgi.errors'  => $log,
+        %env,
+    } );
+    my ( $status, $headers, $body ) = @$response;
+    return ( $status, {@$headers}, join '', @$body );
+}
+
+sub status_of { return ( ask(@_) )[0] }
+
+# Status and text
+sub said {
+    my ( $status, undef, $body ) = ask(@_);
+    return "$status $body";
+}
+
+sub ready {
+    $snapshot = Sirius::Test::Snapshot->of(@_);
+    my $said = said('/readyz');
+    $snapshot = Sirius::Test::Snapshot->of;
+    return $said;
+}
+
+my @PATHS = qw(/ /healthz /metrics /readyz /status.json);
+
+subtest 'Paths and methods' => sub {
+    my %type = (
+        '/'            => 'text/html; charset=utf-8',
+        '/healthz'     => 'text/plain; charset=utf-8',
+        '/metrics'     => 'text/plain; version=0.0.4; charset=utf-8',
+        '/readyz'      => 'text/plain; charset=utf-8',
+        '/status.json' => 'application/json',
+    );
+    for my $path (@PATHS) {
+        my ( $status, $headers, $body ) = ask($path);
+        is $status,                      200,          $path;
+        is $headers->{'Content-Type'},   $type{$path}, 'its type';
+        is $headers->{'Content-Length'}, length $body, 'its length';
+        ok !utf8::is_utf8($body) || $body !~ /[^\x00-\xff]/, 'bytes';
+        my ( $head, $same, $none ) = ask( $path, REQUEST_METHOD => 'HEAD' );
+        is $head, 200, 'HEAD';
+        is_deeply $same, $headers, 'the same head';
+        is $none, '', 'and nothing else';
+
+        for my $method (qw(POST PUT DELETE OPTIONS TRACE GETS)) {
+            my ( $refused, $allow ) = ask( $path, REQUEST_METHOD => $method );
+            is "$refused $allow->{Allow}", '405 GET, HEAD', $method;
+        }
+    }
+    is status_of(''), 200, 'no path is /';
+    is status_of($_), 404, "'$_'"
+        for qw(// /status /status.json/ /metrics/x /page.js /page.css /../Admin.pm /favicon.ico), "/\0",
+        '/%2e', "/metrics\n";
+    is status_of( '/nothing', REQUEST_METHOD => 'POST' ), 404,
+        'a path that is not there, whatever the method';
+};
+
+subtest 'Nobody keeps it or makes something else of it' => sub {
+    for my $case (
+        ( map { [$_] } @PATHS, '/nothing' ),
+        [ '/', REQUEST_METHOD => 'POST' ],
+        [ '/', HTTP_HOST      => 'a.example' ]
+        )
+    {
+        my ( undef, $headers ) = ask(@$case);
+        is $headers->{'Cache-Control'},                'no-store',    "@$case";
+        is $headers->{'X-Content-Type-Options'},       'nosniff',     'type';
+        is $headers->{'Referrer-Policy'},              'no-referrer', 'referrer';
+        is $headers->{'Cross-Origin-Resource-Policy'}, 'same-origin', 'not for other pages';
+        like $headers->{'Content-Security-Policy'}, qr/\Adefault-src 'none'; .*frame-ancestors 'none'/,
+            'policy';
+        unlike $headers->{'Content-Security-Policy'}, qr/unsafe|\*|https?:/, 'a strict one';
+    }
+};
+
+subtest 'The page' => sub {
+    my ( undef, $headers, $html ) = ask('/');
+    my $policy = $headers->{'Content-Security-Policy'};
+    require Digest::SHA;
+    for my $element (qw(script style)) {
+        my @texts = $html =~ m{<$element>(.*?)</$element>}gs;
+        my @hash  = map { q{'sha256-} . Digest::SHA::sha256_base64($_) . q{='} } @texts;
+        cmp_ok scalar @texts, '>', 0, "$element in the page";
+        like $policy, qr/(?:\A|; )$element-src \Q@hash\E(?:;|\z)/, 'these alone may be used';
+    }
+    my @from = grep { !m{\Ahttp://www\.w3\.org/} } $html =~ m{(?:https?:)?//[\w.-]+\.[^\s'"]+}g;
+    is_deeply \@from, [], 'nothing from elsewhere';
+    my @files = $html =~ m{<link[^>]*href="(?!data:)[^"]*|<script\s[^>]*|<img[^>]*|\@import[^;]*|url\([^)]*}g;
+    is_deeply \@files, [], 'no file but itself';
+    my @unsafe = $html
+        =~ /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|\bon[a-z]+="|\bstyle="/g;
+    is_deeply \@unsafe, [], 'no HTML from text, no code from text';
+};
+
+subtest 'status.json' => sub {
+    my $json  = JSON::PP->new->utf8;
+    my $euro  = "\xe2\x82\xac";
+    my $bytes = qq(GET /\xff"<script>alert(1)</script>\\\n\x7f\0);
+    $snapshot = Sirius::Test::Snapshot->of(
+        workers => [
+            { state => 'busy',     line   => $bytes, mark => $euro },
+            { mark  => "\x{263a}", client => '12',   odd  => 'new', none => undef, endless => 9**9**9 }
+        ]
+    );
+    my $status = $json->decode( ( ask('/status.json') )[2] );
+    my %about  = map { $_ => delete $status->{$_} } qw(listeners pid started uptime version);
+    is_deeply \%about,
+        {
+        listeners => ['http://0.0.0.0:5000/'],
+        pid       => 4711,
+        started   => 1_699_990_000,
+        uptime    => 10_000,
+        version   => '1.5'
+        },
+        'about the server';
+    is $status->{workers}[0]{line},    $bytes,     'bytes that are no UTF-8';
+    is $status->{workers}[0]{mark},    "\x{20ac}", 'bytes that are';
+    is $status->{workers}[1]{mark},    "\x{263a}", 'characters';
+    is $snapshot->{workers}[0]{mark},  $euro,      'the snapshot is as it was';
+    is $status->{workers}[1]{odd},     'new',      'text that nobody knew of';
+    is $status->{workers}[1]{none},    undef,      'null';
+    is $status->{workers}[1]{endless}, undef,      'infinity is null';
+    is_deeply [ $json->decode( ( ask('/status.json') )[2] )->{workers}[1]{client} ], ['12'], 'digits';
+    like( ( ask('/status.json') )[2], qr/"client":"12"/, 'are text where text is' );
+    delete @$_{qw(odd none endless)} for map { @{ $_->{workers} } } $status, $snapshot;
+    $_->{mark} = $_->{line} = '' for map { @{ $_->{workers} } } $status, $snapshot;
+    is_deeply $status, $snapshot, 'all else is the snapshot';
+    my ($text) = ( ask('/status.json') )[2] =~ /("requests":[^,}]+)/;
+    like $text, qr/:\d+\z/, 'numbers are numbers';
+};
+
+subtest 'Ready' => sub {
+    is said('/healthz'),                            "200 ok\n",    'alive';
+    is ready(),                                     "200 ready\n", 'ready';
+    is ready( workers => [ { state => 'busy' } ] ), "200 ready\n", 'busy is ready';
+    is ready( stopping => 1 ),                      "503 not ready: the server is stopping\n",    'stopping';
+    is ready( workers => [] ),                      "503 not ready: no worker has started yet\n", 'no worker';
+    is ready( workers => [ { state => 'starting' } ] ), "503 not ready: no worker has started yet\n",
+        'starting';
+    is ready( workers => [ {}, { state => 'starting', generation => 2 } ] ), "200 ready\n",
+        'the old one serves meanwhile';
+    is ready( workers => [ {}, { generation => 2 }, { state => 'starting', generation => 2 } ] ),
+        "200 ready\n",
+        'one of the new ones serves';
+    is ready( workers => [ {}, { state => 'draining', generation => 2 } ] ),
+        "503 not ready: no worker of generation 2 serves\n", 'none of the newest';
+};
+
+subtest 'A snapshot that fails' => sub {
+    $snapshot = 'no scoreboard';
+    for my $path (qw(/metrics /readyz /status.json)) {
+        is said($path), "500 The figures cannot be read; the log says why\n", $path;
+    }
+    is $errors,       "sirius: --admin: no scoreboard\n" x 3, 'in the log';
+    is status_of($_), 200,                                    "$_ as ever" for qw(/ /healthz);
+    $snapshot = Sirius::Test::Snapshot->of;
+};
+
+subtest 'Names that lead here' => sub {
+    my @own = (
+        '127.0.0.1',        '127.0.0.1:9090', '10.1.2.3:80',    '[::1]',
+        '[::1]:9090',       'localhost',      'localhost:9090', 'LOCALHOST',
+        'shop.localhost:1', ''
+    );
+    my @other
+        = qw(attacker.example attacker.example:9090 localhost.attacker.example 127.0.0.1.attacker.example
+        xlocalhost [::1].example 127.0.0.1:x);
+    for my $path ( '/', '/status.json' ) {
+        is status_of( $path, HTTP_HOST => $_ ), 200, "$path '$_'" for @own;
+        is status_of( $path, HTTP_HOST => $_ ), 403, "$path '$_'" for @other;
+        is status_of( $path, HTTP_HOST => 'a.example', REMOTE_ADDR => $_ ), 403, "from $_"
+            for qw(127.9.9.9 ::1 ::ffff:127.0.0.1);
+        is status_of( $path, HTTP_HOST => 'a.example', REMOTE_ADDR => $_ ), 200, "from '$_'"
+            for '10.0.0.1', '2001:db8::1', '';
+        is status_of( $path, HTTP_HOST => undef, REMOTE_ADDR => undef ), 200, 'a unix socket';
+    }
+    is status_of( $_, HTTP_HOST => 'a.example' ), 200, $_ for qw(/metrics /healthz /readyz);
+};
+
+subtest 'Its files' => sub {
+    my $path = abs_path('lib');
+    my $said = `cd / && '$^X' -I'$path' -MSirius::Admin -e 'print ref Sirius::Admin->new->to_app' 2>&1`;
+    is $said, 'CODE', 'are found from anywhere, before an installation too';
+    my $gone = tempdir( CLEANUP => 1 );
+    mkdir "$gone/Sirius" or die $!;
+    for my $module (qw(Admin Metrics Status)) { copy( "lib/Sirius/$module.pm", "$gone/Sirius" ) or die $! }
+    is `'$^X' -I'$gone' -MSirius::Admin -e 'Sirius::Admin->new' 2>&1`,
+        "sirius: $gone/Sirius/Admin/page.html: No such file or directory\n", 'or missed in one line';
+};
+
+# CPU time, so that others on the machine don't count
+subtest '64 workers' => sub {
+    $snapshot = Sirius::Test::Snapshot->of( workers => [ map { { state => 'busy' } } 1 .. 64 ] );
+    for my $path (@PATHS) {
+        my $best = min map { my $start = clock(); ask($path); clock() - $start } 1 .. 20;
+        cmp_ok $best, '<', 0.01, sprintf '%s in %.1f ms', $path, $best * 1000;
+    }
+};
+
+done_testing;

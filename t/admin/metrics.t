@@ -1,0 +1,187 @@
+use strict;
+use warnings;
+use lib 't/lib';
+use File::Temp ();
+use Test::More;
+use Sirius::Metrics;
+use Sirius::Test::Snapshot;
+
+# The text that Prometheus reads: every sample, what promtool says of it, and what must never be in it
+
+sub text { return Sirius::Metrics->text( shift, version => '1.5', started => 1_699_990_000 ) }
+
+sub of { return text( Sirius::Test::Snapshot->of(@_) ) }
+
+# { 'name{labels}' => value }
+sub samples { return { shift =~ /^(sirius_\S+) (\S+)$/mg } }
+
+# Those of one name
+sub named {
+    my ( $samples, $name ) = @_;
+    return {
+        map { /\A\Q$name\E(?:\{(.*)\})?\z/ ? ( defined $1 ? $1 : '' => $samples->{$_} ) : () }
+            keys %$samples
+    };
+}
+
+my @two  = ( { state => 'busy', rss => 5_000_000, requests => 70 }, { rss => undef } );
+my $text = of( workers => \@two );
+my $all  = samples($text);
+
+subtest 'Counters and gauges' => sub {
+    my %want = (
+        'sirius_start_time_seconds'                                   => 1_699_990_000,
+        'sirius_stopping'                                             => 0,
+        'sirius_generation'                                           => 1,
+        'sirius_requests_total'                                       => 12_000,
+        'sirius_responses_total{class="1xx"}'                         => 0,
+        'sirius_responses_total{class="2xx"}'                         => 11_000,
+        'sirius_responses_total{class="3xx"}'                         => 500,
+        'sirius_responses_total{class="4xx"}'                         => 450,
+        'sirius_responses_total{class="5xx"}'                         => 50,
+        'sirius_response_bytes_total'                                 => 36_000_000,
+        'sirius_responses_aborted_total'                              => 7,
+        'sirius_requests_refused_total'                               => 9,
+        'sirius_queued_requests'                                      => 5,
+        'sirius_connections{state="active"}'                          => 8,
+        'sirius_connections{state="idle"}'                            => 30,
+        'sirius_connections{state="waiting"}'                         => 2,
+        'sirius_connections_accepted_total'                           => 900,
+        'sirius_connections_given_total'                              => 20,
+        'sirius_connections_taken_total'                              => 19,
+        'sirius_connections_closed_total{reason="client"}'            => 240,
+        'sirius_connections_closed_total{reason="keepalive-timeout"}' => 600,
+        'sirius_connections_closed_total{reason="room"}'              => 1,
+        'sirius_workers{state="busy"}'                                => 1,
+        'sirius_workers{state="draining"}'                            => 0,
+        'sirius_workers{state="idle"}'                                => 1,
+        'sirius_workers{state="starting"}'                            => 0,
+        'sirius_workers_wanted'                                       => 2,
+        'sirius_worker_requests_total{worker="0"}'                    => 70,
+        'sirius_worker_requests_total{worker="1"}'                    => 3001,
+        'sirius_worker_request_age_seconds{worker="0"}'               => 0.25,
+        'sirius_worker_request_age_seconds{worker="1"}'               => 0,
+        'sirius_worker_resident_bytes{worker="0"}'                    => 5_000_000,
+        'sirius_access_log_lost_lines_total'                          => 0,
+        sprintf( 'sirius_build_info{version="1.5",perl="%vd"}', $^V ) => 1,
+    );
+    my %got = map { $_ => $all->{$_} } grep { !/_duration_/ } keys %$all;
+    is_deeply \%got, \%want, 'all of them, and no other';
+};
+
+subtest 'Histograms' => sub {
+    for my $name (qw(request queue)) {
+        my $buckets = named( $all, "sirius_${name}_duration_seconds_bucket" );
+        my @bounds  = sort { $a <=> $b } grep { !/Inf/ } map {/\Ale="(.*)"\z/} keys %$buckets;
+        is scalar @bounds, 24, "$name: one bound for each doubling";
+        is_deeply [ grep { $bounds[$_] != 2 * $bounds[ $_ - 1 ] } 1 .. $#bounds ], [],
+            'each is twice the last';
+        my @counts = map { $buckets->{qq(le="$_")} } @bounds, '+Inf';
+        is_deeply [ sort { $a <=> $b } @counts ], \@counts, 'cumulative';
+        is $counts[-1],                                     12_000, 'the last has all';
+        is $all->{"sirius_${name}_duration_seconds_count"}, 12_000, 'as the count';
+        cmp_ok $all->{"sirius_${name}_duration_seconds_sum"}, '>', 0, 'a sum';
+    }
+
+    my $torn = Sirius::Test::Snapshot->of;
+    $torn->{latency}{count} = 11_000;
+    $torn->{latency}{buckets}[80][1] = 1;
+    my $samples = samples( text($torn) );
+    my $buckets = named( $samples, 'sirius_request_duration_seconds_bucket' );
+    my @counts
+        = map { $buckets->{$_} } sort { ( $a =~ /"(.*)"/ )[0] <=> ( $b =~ /"(.*)"/ )[0] } keys %$buckets;
+    is_deeply [ sort { $a <=> $b } @counts ], \@counts,
+        'counters that were read while they changed: cumulative all the same';
+    is $samples->{sirius_request_duration_seconds_count}, $counts[-1], 'and the count is the last';
+};
+
+subtest 'Form' => sub {
+    my ( %help, %type );
+    for my $line ( split /\n/, $text ) {
+        if    ( $line =~ /\A# HELP (\S+) \S.*\.\z/ )                    { $help{$1}++ }
+        elsif ( $line =~ /\A# TYPE (\S+) (counter|gauge|histogram)\z/ ) { $type{$1} = $2 }
+        elsif ( $line =~ /\A([a-z_]+)(?:\{[a-z]+="[^"]*"(?:,[a-z]+="[^"]*")*\})? \d[\d.e+-]*\z/ ) {
+            my $name = $1 =~ s/_(?:bucket|sum|count)\z//r;
+            ok $help{$name} && $type{$name}, "$1 after HELP and TYPE" if !$help{$name} || !$type{$name};
+            is $name =~ /_total\z/ ? 1 : 0, $type{$name} eq 'counter' ? 1 : 0, "$name: counters are _total"
+                if ( $name =~ /_total\z/ ) != ( $type{$name} eq 'counter' );
+        } else {
+            fail "a line that is none of these: $line";
+        }
+    }
+    is_deeply [ grep { $_ != 1 } values %help ], [],                  'HELP once for each name';
+    is_deeply [ sort keys %help ],               [ sort keys %type ], 'TYPE as well';
+    is substr( $text, -1 ), "\n", 'ends with a line end';
+};
+
+subtest 'What clients and applications say' => sub {
+    my $hostile = of(
+        workers => [ {
+            state  => 'busy',
+            line   => qq(GET /secret"\nsirius_requests_total 666\n),
+            client => '198.51.100.9:4711',
+            mark   => 'secret',
+        } ]
+    );
+    unlike $hostile, qr/secret|666|198\.51/, 'is not in it';
+    my $escaped = text( {
+        %{ Sirius::Test::Snapshot->of },
+        workers => [ { state => qq(a"b\\c\nd), generation => 1, slot => 0 } ]
+    } );
+    like $escaped, qr/^sirius_workers\{state="a\\"b\\\\c\\nd"\} 1$/m, 'a label is escaped';
+};
+
+subtest 'No worker' => sub {
+    my $samples = samples( of( workers => [] ) );
+    is $samples->{sirius_generation}, 0, 'no generation';
+    is_deeply named( $samples, 'sirius_worker_resident_bytes' ), {}, 'no memory';
+    is $samples->{'sirius_workers{state="busy"}'},        0, 'none busy';
+    is samples( of( stopping => 1 ) )->{sirius_stopping}, 1, 'stopping';
+};
+
+subtest 'promtool' => sub {
+    my ($promtool) = grep {-x} map {"$_/promtool"} split /:/, $ENV{PATH};
+    plan skip_all => 'promtool is not installed' if !$promtool;
+    for my $case (
+        [ 'two workers', $text ],
+        [ 'none',        of( workers => [] ) ],
+        [ '64 workers',  of( workers => [ ( {} ) x 64 ] ) ]
+        )
+    {
+        my ( $name, $metrics ) = @$case;
+        is promtool( $promtool, $metrics ), 'exit 0: ', $name;
+    }
+    my %yaml = slurp('docs/OBSERVABILITY.md') =~ /^```yaml\n# (\S+\.yml)\n(.*?)^```$/gms;
+    like promtool( $promtool, $yaml{'prometheus.yml'}, 'config' ), qr/\Aexit 0: /,
+        'configuration in the manual';
+    like promtool( $promtool, $yaml{'sirius.rules.yml'}, 'rules' ), qr/\Aexit 0: .*SUCCESS: 6 rules/s,
+        'rules in the manual';
+    like promtool( $promtool, "# TYPE a counter\na 1\n" ), qr/_total/, 'it is one that finds faults';
+};
+
+# Its exit status and what it says
+sub promtool {
+    my ( $program, $text, $what ) = @_;
+    my $file = File::Temp->new;
+    print {$file} $text;
+    close $file;
+    my $said = $what ? `'$program' check $what '$file' 2>&1` : `'$program' check metrics <'$file' 2>&1`;
+    return 'exit ' . ( $? >> 8 ) . ": $said";
+}
+
+sub slurp {
+    open my $in, '<', shift or die $!;
+    local $/;
+    return scalar readline $in;
+}
+
+subtest 'The manual' => sub {
+    my %told = slurp('docs/OBSERVABILITY.md') =~ /^\| `(sirius_\w+)` \| (\w+) \|/mg;
+    my %are  = $text                          =~ /^# TYPE (\S+) (\S+)$/mg;
+    is_deeply \%told, \%are, 'has all of them, of the right type, and no other';
+    my %used = map { $_ => 1 }
+        map {s/_(?:bucket|sum|count)\z//r} slurp('docs/OBSERVABILITY.md') =~ /\b(sirius_\w+)/g;
+    is_deeply [ grep { !$are{$_} } keys %used ], [], 'nor in an example';
+};
+
+done_testing;

@@ -1,0 +1,93 @@
+package Sirius::Test::Snapshot;
+
+# What Sirius::Scoreboard->snapshot says of a server that there is not: 4 workers, one of them busy for 0.25 s.
+#
+#   my $snapshot = Sirius::Test::Snapshot->of( workers => [ { state => 'busy', line => 'GET /' }, {} ], stopping => 1 );
+
+use strict;
+use warnings;
+
+# Four in each doubling, as the server has them
+my @BOUNDS = (
+    2**14 / 1e9,
+    map {
+        my $octave = 2**$_;
+        map { $octave * ( 1 + $_ / 4 ) / 1e9 } 1 .. 4
+    } 14 .. 36
+);
+
+sub histogram {
+    my ( $class, $count, $median ) = @_;
+    my @buckets = map { [ $_, int( $count * ( 1 - 2**-( $_ / $median ) ) ) ] } @BOUNDS;
+    return {
+        count   => $count,
+        sum     => $count * $median * 1.44,
+        buckets => \@buckets,
+        p50     => $median,
+        p90     => $median * 3.3,
+        p99     => $median * 6.6,
+        p999    => $median * 10,
+    };
+}
+
+sub of {
+    my ( $class, %change ) = @_;
+    my $now     = $change{now}            || 5000;
+    my $workers = delete $change{workers} || [ { state => 'busy' }, {}, {}, {} ];
+    my $slot    = 0;
+    return {
+        time        => 1_700_000_000,
+        now         => $now,
+        workers     => [ map { $class->worker( $slot++, $now, %$_ ) } @$workers ],
+        totals      => _totals(),
+        connections => { open => 40, idle => 30, waiting => 2 },
+        queued      => 3,
+        wanted      => scalar @$workers,
+        stopping    => 0,
+        latency     => $class->histogram( 12_000, 0.004 ),
+        queue       => $class->histogram( 12_000, 0.0002 ),
+        %change,
+    };
+}
+
+sub worker {
+    my ( $class, $slot, $now, %change ) = @_;
+    my $busy = ( $change{state} || '' ) eq 'busy';
+    return {
+        slot        => $slot,
+        pid         => 4000 + $slot,
+        generation  => 1,
+        state       => 'idle',
+        requests    => 3000 + $slot,
+        bytes       => 9_000_000,
+        connections => 10,
+        idle        => 7,
+        waiting     => 0,
+        given       => 5,
+        taken       => 6,
+        since       => $now - 0.5,
+        began       => $busy ? $now - 0.25          : 0,
+        line        => $busy ? "GET /books/$slot"   : '',
+        client      => $busy ? "192.0.2.$slot:5555" : '',
+        mark        => '',
+        rss         => 48_000_000,
+        %change,
+    };
+}
+
+sub _totals {
+    return {
+        requests  => 12_000,
+        responses => { 1 => 0, 2 => 11_000, 3 => 500, 4 => 450, 5 => 50 },
+        bytes     => 36_000_000,
+        aborted   => 7,
+        refused   => 9,
+        accepted  => 900,
+        given     => 20,
+        taken     => 19,
+        log_lost  => 0,
+        closed    => { 'keepalive-timeout' => 600, client => 240, room => 1 },
+    };
+}
+
+1;
