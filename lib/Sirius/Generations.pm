@@ -91,8 +91,9 @@ sub lost {
         for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $supervisor->rows;
     return if $supervisor->{stopping} || $generation->{old} && !$status;
     my $how = "generation $generation->{number} " . Sirius::Cause->words( $status, '' );
-    return Sirius::Log->note($how)             if $generation->{old};
-    return $self->_failed( $generation, $how ) if !$generation->{ready} && $self->current;
+    return Sirius::Log->note($how)                  if $generation->{old};
+    return $self->_failed( $generation, $how )      if !$generation->{ready} && $self->current;
+    die "sirius: $how: the server does not start\n" if $supervisor->{daemon} && !$supervisor->{announced};
     return $self->_again($how);
 }
 
@@ -290,7 +291,7 @@ Reads what it has to tell.
 
   $generations->lost( $generation, $status );
 
-It has ended.
+It has ended. Dies when that was the start of a daemon, whose command waits for the outcome.
 
 =head2 new
 
