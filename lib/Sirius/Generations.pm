@@ -66,6 +66,7 @@ sub hear {
         my $what = $1;
         $generation->{$what} = 1;
         $self->{supervisor}->announce if $what eq 'up';
+        kill $_ => $generation->{pid} for $what eq 'up' ? keys %{ delete $generation->{missed} || {} } : ();
         $self->_complete($generation) if $what eq 'ready';
     }
     return if !$generation->{stderr};
@@ -135,9 +136,13 @@ sub settled {
     return !$self->{loading} && !defined $self->{again_at} && 1 == $self->all;
 }
 
+# A program that still loads has no handlers: it would die of it. It gets it when it is up
 sub signal {
     my ( $self, $signal ) = @_;
-    kill $signal => keys %{ $self->{by_pid} };
+    for my $generation ( $self->all ) {
+        if ( $generation->{up} || $signal =~ /\A(?:INT|TERM)\z/ ) { kill $signal => $generation->{pid} }
+        else                                                      { $generation->{missed}{$signal} = 1 }
+    }
     return;
 }
 
@@ -314,6 +319,8 @@ True when there is one generation and nothing is under way.
 =head2 signal
 
   $generations->signal('USR1');
+
+To all of them. One whose program still loads would die of it, and gets it when it is up; C<INT> and C<TERM> at once.
 
 =head2 started
 
