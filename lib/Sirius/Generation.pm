@@ -41,7 +41,7 @@ sub run {
 
     my $clean = eval { $self->_supervise; 1 };
     my $error = $@;
-    $self->{signals}->release;
+    $self->{signals}->release( exits => 1 );
     delete @{$self}{qw(news report watched_alive)};
     die $error if !$clean;
     return $self->{gave_up} ? 1 : 0;
@@ -75,6 +75,7 @@ sub _become_worker {
         $status = 0;
         1;
     } or Sirius::Log->note( 'worker failed: ' . $@ =~ s/\s+\z//r );
+    Sirius::Signals->shut;
     return $status;
 }
 
