@@ -127,10 +127,10 @@ sub _trace {
     my @frames = split /\n\t/, Carp::longmess('') =~ s/\s+\z//r;
     shift @frames while @frames && $frames[0] !~ /\ASirius::Worker::__ANON__\(/;
     my ($own) = grep { $frames[$_] =~ /\ASirius::Worker::run\(/ } 0 .. $#frames;
-    $#frames = $own - 1 if defined $own;
+    $#frames = defined $own ? $own - 1 : -1;
     my ($where) = ( shift(@frames) || '' ) =~ /called( at .*)/;
     return Sirius::Log->note('is in no application code')
-        if !@frames || !defined $where || $where =~ m{/Sirius/Worker\.pm line};
+        if !@frames || !defined $where || $where =~ m{/Sirius/\w+\.pm line};
     shift @frames if $frames[0]                 =~ /\Aeval/;    # perl's own around a handler
     pop @frames   if @frames > 1 && $frames[-1] =~ /\Aeval/;
     Sirius::Log->note( join "\n\t", "is$where", @frames );
