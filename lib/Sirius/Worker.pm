@@ -28,6 +28,13 @@ sub check_app {
         "sirius: the application is not a code reference but $what: does its file end with the application?\n";
 }
 
+sub give_up {
+    my ( $self, $why ) = @_;
+    $serving->abandon($why) if $serving;
+    undef $serving;
+    return;
+}
+
 sub handlers {
     my $self  = shift;
     my $drain = sub { $self->_ask('drain') };
@@ -43,6 +50,8 @@ sub handlers {
         USR2 => sub { $self->_trace },
     );
 }
+
+sub hurries { return ( shift->{asked} || '' ) eq 'stop' }
 
 sub new {
     my ( $class, %args ) = @_;
@@ -186,11 +195,21 @@ An application that calls C<exit> ends the process; its client gets a 500 first.
 
 Returns what can be called as an application, and dies with one line about anything else.
 
+=head2 give_up
+
+  $worker->give_up($why);
+
+Answers the request under way with an error, in the middle of its call. The process has to exit then.
+
 =head2 handlers
 
   my %handlers = $worker->handlers;
 
 The C<%SIG> handlers for L</SIGNALS>. They may be installed before L</run>: what comes early is not forgotten.
+
+=head2 hurries
+
+True when it was asked to stop, not only to drain.
 
 =head2 new
 
