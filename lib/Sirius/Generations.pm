@@ -32,9 +32,10 @@ sub child {
     return $self->{by_pid}{$pid};
 }
 
-# The one that serves, or will
+# The one that serves: with all its workers, or some as yet
 sub current {
-    my ($current) = grep { !$_->{old} && $_->{ready} } reverse shift->all;
+    my @serving = grep { !$_->{old} && $_->{up} } reverse shift->all;
+    my ($current) = ( grep( { $_->{ready} } @serving ), @serving );
     return $current;
 }
 
