@@ -41,7 +41,11 @@ sub spawn {
     my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
     my @args = @{ $option{args} || [] };
     my $self = bless { %option, args => \@args, dir => $dir, owner => $$ }, $class;
-    unshift @args, qw(--host 127.0.0.1 --port 0)
+
+    # plackup makes 5000 of port 0
+    unshift @args, grep( {/plackup/} @{ $option{command} || [] } )
+        ? qw(--listen 127.0.0.1:0)
+        : qw(--host 127.0.0.1 --port 0)
         if !$option{plain} && !grep {/\A(?:-l|--listen|--port|-p|-S|--socket)\b/} @args;
     push @args, '--error-log', $option{error_log} if defined $option{error_log};
     my @app = defined $option{app} ? $self->app_file( $option{app} ) : ();
