@@ -11,6 +11,7 @@ my @words = _words();
 my $cwd   = Cwd::getcwd();
 my %env   = %ENV;
 my @inc   = map { File::Spec->rel2abs($_) } grep { !ref } @INC;
+my ($lib) = File::Spec->rel2abs(__FILE__) =~ m{(.*)/Sirius/Command\.pm\z};
 
 sub env { return {%env} }
 
@@ -26,7 +27,8 @@ sub restore {
 sub run {
     my ( $class, %more ) = @_;
     die "the command line is not known\n" if !@words;
-    return $class->run_perl( $cwd, { %env, %more }, @words );
+    my @first = map {"-MSirius::Handover=$_"} sort keys %more;
+    return $class->run_perl( $cwd, { %env, %more }, "-I$lib", @first, @words );
 }
 
 sub run_module {
@@ -100,7 +102,8 @@ In another program: what it was there.
 
   Sirius::Command->run(%more);
 
-Becomes that command, in its directory, with its environment and C<%more> added. Dies when it can't.
+Becomes that command, in its directory, with its environment and C<%more> added, which is kept for L<Sirius::Handover/take>
+before anything of the command runs. Dies when it can't.
 
 =head2 run_module
 

@@ -41,7 +41,7 @@ sub run {
 
     my $clean = eval { $self->_supervise; 1 };
     my $error = $@;
-    $self->{signals}->release;
+    $self->{signals}->release( exits => 1 );
     delete @{$self}{qw(news report watched_alive)};
     die $error if !$clean;
     return $self->{gave_up} ? 1 : 0;
@@ -75,6 +75,7 @@ sub _become_worker {
         $status = 0;
         1;
     } or Sirius::Log->note( 'worker failed: ' . $@ =~ s/\s+\z//r );
+    Sirius::Signals->shut;
     return $status;
 }
 
@@ -222,7 +223,9 @@ sub _schedule {
     my ( $self, $worker, $failed, $signal ) = @_;
     my $delay = $self->{backoff}->ended( $worker, $failed, $signal == 9, $self->_number );
     return 'replaced' if !$delay;
-    if ( $self->{reload} && !$self->{complete} ) {    # the old generation is there still, and goes on
+
+    # The old generation is there still, and goes on; or an operator waits to hear how the start went
+    if ( $self->{reload} ? !$self->{complete} : $self->{daemon} && !$self->{up} ) {
         $self->{gave_up} = 1;
         $self->_stop('INT');
         return 'it never got ready: this generation gives up';
@@ -357,7 +360,7 @@ signal comes (see L<Sirius::Signals>).
 The first worker is started alone. When it is ready, the others follow. A worker that ends is replaced at once. One that
 ends without ever having been ready is tried again after C<--err-respawn-interval> seconds, then twice as many, up to 30;
 meanwhile no other is tried. In a reload the first such failure ends the generation instead, since the one before still
-serves. Every end is logged with its reason.
+serves; so it does at a start with C<--daemonize>, whose command waits for the outcome. Every end is logged with its reason.
 
 A worker that has to leave (requests, memory, age; see L<Sirius::Recycling>) goes on until its successor is ready.
 

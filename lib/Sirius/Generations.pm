@@ -32,9 +32,10 @@ sub child {
     return $self->{by_pid}{$pid};
 }
 
-# The one that serves, or will
+# The one that serves: with all its workers, or some as yet
 sub current {
-    my ($current) = grep { !$_->{old} && $_->{ready} } reverse shift->all;
+    my @serving = grep { !$_->{old} && $_->{up} } reverse shift->all;
+    my ($current) = ( grep( { $_->{ready} } @serving ), @serving );
     return $current;
 }
 
@@ -66,6 +67,7 @@ sub hear {
         my $what = $1;
         $generation->{$what} = 1;
         $self->{supervisor}->announce if $what eq 'up';
+        kill $_ => $generation->{pid} for $what eq 'up' ? keys %{ delete $generation->{missed} || {} } : ();
         $self->_complete($generation) if $what eq 'ready';
     }
     return if !$generation->{stderr};
@@ -91,8 +93,9 @@ sub lost {
         for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $supervisor->rows;
     return if $supervisor->{stopping} || $generation->{old} && !$status;
     my $how = "generation $generation->{number} " . Sirius::Cause->words( $status, '' );
-    return Sirius::Log->note($how)             if $generation->{old};
-    return $self->_failed( $generation, $how ) if !$generation->{ready} && $self->current;
+    return Sirius::Log->note($how)                  if $generation->{old};
+    return $self->_failed( $generation, $how )      if !$generation->{ready} && $self->current;
+    die "sirius: $how: the server does not start\n" if $supervisor->{daemon} && !$supervisor->{announced};
     return $self->_again($how);
 }
 
@@ -134,9 +137,13 @@ sub settled {
     return !$self->{loading} && !defined $self->{again_at} && 1 == $self->all;
 }
 
+# A program that still loads has no handlers: it would die of it. It gets it when it is up
 sub signal {
     my ( $self, $signal ) = @_;
-    kill $signal => keys %{ $self->{by_pid} };
+    for my $generation ( $self->all ) {
+        if ( $generation->{up} || $signal =~ /\A(?:INT|TERM)\z/ ) { kill $signal => $generation->{pid} }
+        else                                                      { $generation->{missed}{$signal} = 1 }
+    }
     return;
 }
 
@@ -290,7 +297,7 @@ Reads what it has to tell.
 
   $generations->lost( $generation, $status );
 
-It has ended.
+It has ended. Dies when that was the start of a daemon, whose command waits for the outcome.
 
 =head2 new
 
@@ -313,6 +320,8 @@ True when there is one generation and nothing is under way.
 =head2 signal
 
   $generations->signal('USR1');
+
+To all of them. One whose program still loads would die of it, and gets it when it is up; C<INT> and C<TERM> at once.
 
 =head2 started
 

@@ -8,6 +8,8 @@ use JSON::PP ();
 
 my $json = JSON::PP->new->canonical->ascii;
 
+my %given;    # by the name of the variable
+
 sub give {
     my ( $class, $state, @descriptors ) = @_;
     for my $fd ( map { ref || ref \$_ eq 'GLOB' ? fileno $_ : $_ } @descriptors ) {
@@ -25,9 +27,21 @@ sub handle {
     return $fh;
 }
 
+sub import {
+    my ( $class, @names ) = @_;
+    for my $name (@names) {
+        $given{$name} = delete $ENV{$name};
+
+        # Where this file was found is in front for that alone
+        shift @INC if __FILE__ eq "$INC[0]/Sirius/Handover.pm";
+    }
+    return;
+}
+
 sub take {
     my ( $class, $name ) = @_;
-    my $text = delete $ENV{$name};
+    my $text = delete $given{$name};
+    $text = delete $ENV{$name} if !defined $text;
     return if !defined $text;
     my $state = eval { $json->decode($text) };
     die "sirius: $name is for Sirius itself and must not be set\n" if ref $state ne 'HASH';
@@ -80,6 +94,13 @@ next and does nothing else.
   my $fh = Sirius::Handover->handle($number);
 
 A handle on an open descriptor, not a copy of it.
+
+=head2 import
+
+  perl -MSirius::Handover=SIRIUS_X ...
+
+Takes what is handed over out of the environment before the application may read it, pass it on or clear it. The folder this
+module was found in is removed from C<@INC> if it is the first.
 
 =head2 take
 

@@ -11,6 +11,9 @@ use Time::HiRes qw(ITIMER_REAL setitimer);
 my %NUMBER;
 @NUMBER{ split ' ', $Config{sig_name} } = split ' ', $Config{sig_num};
 
+# They mean nothing to a process that ends, and are the end of one that has no handlers any more, or stop it
+my @IDLE = qw(HUP TTIN TTOU USR1 USR2);
+
 # In a child that goes on as a supervisor of its own
 sub forked {
     my $self = shift;
@@ -49,13 +52,19 @@ sub new {
 }
 
 sub release {
-    my $self = shift;
+    my ( $self, %args ) = @_;
     _async( $_, 0 ) for @{ delete $self->{watched} || [] };
 
     # Ignoring a signal throws away what is pending of it. Not CHLD: that would reap the caller's children
     $SIG{$_} = 'IGNORE' for grep { $_ ne 'CHLD' } @{ $self->{names} };
     $self->_restore;
+    $self->{closed}->addset( $NUMBER{$_} ) for $args{exits} ? @IDLE : ();
     POSIX::sigprocmask( SIG_SETMASK, $self->{closed} );
+    return;
+}
+
+sub shut {
+    POSIX::sigprocmask( SIG_BLOCK, POSIX::SigSet->new( @NUMBER{@IDLE} ) );
     return;
 }
 
@@ -156,8 +165,16 @@ Takes over the named signals, and C<ALRM> and C<IO> for its own use, until L</re
 =head2 release
 
   $signals->release;
+  $signals->release( exits => 1 );
 
-Forgets what is pending and puts handlers and mask back as they were.
+Forgets what is pending and puts handlers and mask back as they were; with C<exits> L</shut>s besides.
+
+=head2 shut
+
+  Sirius::Signals->shut;
+
+Blocks C<HUP>, C<TTIN>, C<TTOU>, C<USR1> and C<USR2>. For a process that is about to exit: perl gives its handlers up before it
+is gone, and what these would do then is not meant.
 
 =head2 wait
 

@@ -149,6 +149,20 @@ sub _heed {
     return $self->set_workers( $self->{scoreboard}->workers + $step );
 }
 
+# In a second, or at once when asked again. The application's own alarm has nothing to watch over any more
+sub _hurry {
+    my ( $self, $worker ) = @_;
+    my $end = sub {
+        $worker->give_up('the server has to stop');
+        $self->_clean_up;
+        exit 0;
+    };
+    return $end->() if $self->{hurried}++;
+    $SIG{ALRM} = $end;    ## no critic (RequireLocalizedPunctuationVars)
+    alarm Sirius::Generation->FAST_STOP;
+    return;
+}
+
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 # Seconds until something is due, undef when only a signal can bring work
@@ -218,8 +232,15 @@ sub _run_alone {
     my %handlers = $worker->handlers;
     $handlers{HUP}
         = sub { Sirius::Log->note('HUP: --workers 0 serves in this very process, which has no reload') };
-    local @SIG{ keys %handlers } = values %handlers;
+
+    # Nobody else is there to end a call that does not return
+    for my $name (qw(INT QUIT TERM)) {
+        my $ask = $handlers{$name};
+        $handlers{$name} = sub { $ask->(); $self->_hurry($worker) if $worker->hurries };
+    }
+    local @SIG{ 'ALRM', keys %handlers } = ( $SIG{ALRM} || 'DEFAULT', values %handlers );
     1 while $worker->run !~ /\A(?:drained|stopped)\z/;
+    alarm 0;
     $self->{systemd}->notify('STOPPING=1');
     return;
 }

@@ -28,6 +28,13 @@ sub check_app {
         "sirius: the application is not a code reference but $what: does its file end with the application?\n";
 }
 
+sub give_up {
+    my ( $self, $why ) = @_;
+    $serving->abandon($why) if $serving;
+    undef $serving;
+    return;
+}
+
 sub handlers {
     my $self  = shift;
     my $drain = sub { $self->_ask('drain') };
@@ -43,6 +50,8 @@ sub handlers {
         USR2 => sub { $self->_trace },
     );
 }
+
+sub hurries { return ( shift->{asked} || '' ) eq 'stop' }
 
 sub new {
     my ( $class, %args ) = @_;
@@ -136,10 +145,10 @@ sub _trace {
     my @frames = split /\n\t/, Carp::longmess('') =~ s/\s+\z//r;
     shift @frames while @frames && $frames[0] !~ /\ASirius::Worker::__ANON__\(/;
     my ($own) = grep { $frames[$_] =~ /\ASirius::Worker::run\(/ } 0 .. $#frames;
-    $#frames = $own - 1 if defined $own;
+    $#frames = defined $own ? $own - 1 : -1;
     my ($where) = ( shift(@frames) || '' ) =~ /called( at .*)/;
     return Sirius::Log->note('is in no application code')
-        if !@frames || !defined $where || $where =~ m{/Sirius/Worker\.pm line};
+        if !@frames || !defined $where || $where =~ m{/Sirius/\w+\.pm line};
     shift @frames if $frames[0]                 =~ /\Aeval/;    # perl's own around a handler
     pop @frames   if @frames > 1 && $frames[-1] =~ /\Aeval/;
     Sirius::Log->note( join "\n\t", "is$where", @frames );
@@ -195,11 +204,21 @@ An application that calls C<exit> ends the process; its client gets a 500 first.
 
 Returns what can be called as an application, and dies with one line about anything else.
 
+=head2 give_up
+
+  $worker->give_up($why);
+
+Answers the request under way with an error, in the middle of its call. The process has to exit then.
+
 =head2 handlers
 
   my %handlers = $worker->handlers;
 
 The C<%SIG> handlers for L</SIGNALS>. They may be installed before L</run>: what comes early is not forgotten.
+
+=head2 hurries
+
+True when it was asked to stop, not only to drain.
 
 =head2 new
 

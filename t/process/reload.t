@@ -116,13 +116,29 @@ subtest 'workers that never get ready' => sub {
     my $delayed
         = write_file( 'delayed.psgi', "do '$dir/part.pl' or die \$@ || \$!; sub { [ 200, [], ['ok'] ] }\n" );
     write_file( 'part.pl', "1;\n" );
-    my $server = Sirius::Test::Server->start( app => $delayed, args => [qw(-L Delayed --workers 2)] );
+    my $server = Sirius::Test::Server->start( app => $delayed, args => [qw(-L Delayed --workers 1)] );
     is $server->ask('GET /')->status, 200, 'before';
     write_file( 'part.pl', "die qq(no luck\\n);\n" );
     $server->signal('HUP');
     ok $server->wait_log( qr/reload failed: generation 2 .*generation 1 goes on$/m, 10 ), 'the reload fails';
     is( () = $server->log =~ /never got ready/g, 1, 'after one attempt' );
     is $server->ask('GET /')->status, 200, 'the old generation serves';
+    $server->stop;
+};
+
+subtest 'new code does not load, while one of two workers could not start either' => sub {
+    my $once = write_file( 'once.psgi', <<"APP" );
+open my \$in, '>>', '$dir/loads' or die \$!;
+die "once is enough\\n" if -s '$dir/loads';
+syswrite \$in, 'x';
+sub { [ 200, [], ['ok'] ] };
+APP
+    my $server = Sirius::Test::Server->start( app => $once, args => [qw(-L Delayed --workers 2)] );
+    ok $server->wait_log( qr/never got ready/, 20 ), 'one serves';
+    $server->signal('HUP');
+    ok $server->wait_log( qr/reload failed: generation 2 .*generation 1 goes on$/m, 20 ), 'the reload fails'
+        or diag $server->log;
+    is $server->ask('GET /')->status, 200, 'it serves on';
     $server->stop;
 };
 

@@ -16,6 +16,8 @@ use Sirius::Launch;
 use Sirius::Supervisor;
 use Sirius::Systemd;
 
+my @streams;    # STDIN, STDOUT, STDERR, where there was none
+
 sub new {
     my ( $class, %args ) = @_;
     my $conf = Sirius::Options->parse( \%args );
@@ -27,6 +29,7 @@ sub new {
 sub run {
     my ( $self, $app ) = @_;
     my $conf = $self->{conf};
+    _open_streams();
     Sirius::Worker->check_app($app) if !$self->{psgi_app_builder};
     my $privileges = Sirius::Privileges->new($conf);
     my %what
@@ -39,6 +42,15 @@ sub run {
     $privileges->umask_and_chdir;
     exit $generation->run if $generation;
     Sirius::Supervisor->new(%what)->run;
+    return;
+}
+
+# Where an application has closed one, a socket of ours would come, and go to each program that the application starts
+sub _open_streams {
+    while ( open my $null, '+<', '/dev/null' ) {    ## no critic (RequireBriefOpen)
+        return if fileno $null > 2;
+        push @streams, $null;
+    }
     return;
 }
 

@@ -21,9 +21,9 @@ our $ROOT = do {
 
 my %running;
 
-# Options: app (file or source text), args (of the command), command (instead of bin/sirius), env, ready
-# (lines to wait for, by default one per --listen), plain (args are complete: no --port 0), may_crash
-# (workers are killed on purpose)
+# Options: app (file or source text), args (of the command), command (instead of bin/sirius), env, error_log
+# (its file), ready (lines to wait for, by default one per --listen), plain (args are complete: no --port 0),
+# may_crash (workers are killed on purpose)
 sub start {
     my ( $class, %option ) = @_;
     my $self = $class->spawn(%option);
@@ -41,8 +41,13 @@ sub spawn {
     my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
     my @args = @{ $option{args} || [] };
     my $self = bless { %option, args => \@args, dir => $dir, owner => $$ }, $class;
-    unshift @args, qw(--host 127.0.0.1 --port 0)
+
+    # plackup makes 5000 of port 0
+    unshift @args, grep( {/plackup/} @{ $option{command} || [] } )
+        ? qw(--listen 127.0.0.1:0)
+        : qw(--host 127.0.0.1 --port 0)
         if !$option{plain} && !grep {/\A(?:-l|--listen|--port|-p|-S|--socket)\b/} @args;
+    push @args, '--error-log', $option{error_log} if defined $option{error_log};
     my @app = defined $option{app} ? $self->app_file( $option{app} ) : ();
     $self->{command}
         = [ @{ $option{command} || [ $^X, "$ROOT/bin/sirius", '-E', 'deployment' ] }, @args, @app ];
@@ -108,10 +113,10 @@ sub listeners {
         map { s{\Ahttp://}{}; s{/\z}{} if !/\Aunix:/; $_ } $self->log =~ /^.*listening on (\S+)[ \t]*$/mg;
 }
 
-# What it wrote to STDERR so far
+# What it wrote to STDERR so far, or to the file that is its log now
 sub log {
     my $self = shift;
-    return slurp("$self->{dir}/stderr");
+    return join '', map { slurp($_) } grep {defined} "$self->{dir}/stderr", $self->{error_log};
 }
 
 sub output {

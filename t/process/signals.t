@@ -1,0 +1,167 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use File::Temp ();
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Sirius::Test;
+use Sirius::Test::Load;
+
+# Every signal of the manual: alone, where it is least expected, and in a storm
+
+my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+
+my $APP = <<'APP';
+package My;
+use Time::HiRes qw(sleep time);
+select undef, undef, undef, 1 if -e __FILE__ . '.slow';
+sub pause { my $until = time + shift; sleep 0.02 while time < $until; return }
+sub inner { return pause(@_) }
+sub {
+    my $env = shift;
+    inner($1) if $env->{PATH_INFO} =~ m{\A/sleep/([\d.]+)};
+    return [ 200, [], [ 'x' x 1_000_000 ] ] if $env->{PATH_INFO} eq '/big';
+    my $body = do { local $/ = undef; readline $env->{'psgi.input'} };
+    return [ 200, [], [ defined $body && length $body ? length $body : 'ok' ] ];
+};
+APP
+
+my $megabyte = 'y' x 1_000_000;
+my @ASK
+    = ( [ 2, 'GET /' ], [ 1_000_000, 'GET /big' ], [ 7, 'POST /', \$megabyte ], [ 2, 'GET /sleep/0.01' ] );
+
+# Clients that ask for all of that, and know how long the answers have to be
+sub load {
+    my $server = shift;
+    return Sirius::Test::Load->start(
+        $server,
+        ask => sub {
+            my ( undef, @ask ) = @{ $ASK[ $_[1] % @ASK ] };
+            return @ask;
+        },
+        sign => sub {
+            my ( $got, undef, $number ) = @_;
+            my $whole = length $got->body == $ASK[ $number % @ASK ][0];
+            return join ' ', $got->status, $whole ? () : 'with another body';
+        },
+    );
+}
+
+# So many workers, of one generation
+sub settled {
+    my ( $server, $workers ) = @_;
+    return until_true( 30, sub { $server->generations == 1 && $server->workers == $workers } );
+}
+
+# A server that is as it should be after all that
+sub is_well {
+    my ( $server, $workers ) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    ok !$server->exited,             'the same supervisor';
+    ok settled( $server, $workers ), "one generation, $workers workers" or diag $server->log;
+    is $server->ask('GET /')->status, 200, 'it serves';
+    ok until_true( 10, sub { !zombies($server) } ), 'no zombie is left';
+    is_deeply [ $server->log =~ /^(.*\b(?:was killed|exited with|failed).*)$/mg ], [], 'nobody died';
+    return;
+}
+
+sub zombies {
+    my $server = shift;
+    return grep { $_->{group} == $server->pid && $_->{state} eq 'Z' } Sirius::Test::Server::all_processes();
+}
+
+subtest 'Pain 37: a storm of HUP, USR1, USR2, TTIN, TTOU and CHLD under load loses no request' => sub {
+    my $server = start_server( $APP, qw(--workers 3) );
+    my $load   = load($server);
+    my @names  = qw(USR1 USR2 TTIN TTOU CHLD WINCH);
+    my ( $until, $sent, $next ) = ( time + 3, 0, 0 );
+    while ( time < $until ) {
+        $server->signal( $names[ rand @names ] ), $sent++ for 1 .. 5;
+        if ( time > $next ) { $server->signal('HUP'); $next = time + 0.7 }
+        sleep 0.01;
+    }
+    my $got = $load->stop;
+    is_deeply [ keys %$got ], [200], "all requests were answered during $sent signals" or diag explain $got;
+
+    # As many as it was told to have, which nobody has counted: signals of one name that wait are one
+    my $number = $server->workers;
+    until_true( 10, sub { $server->generations == 1 && $number == ( $number = $server->workers ) } );
+    $server->signal('TTOU'), until_true( 10, sub { $server->workers < $number } ), $number--
+        while $number > 2;
+    is_well( $server, 2 );
+    cmp_ok scalar( () = $server->log =~ /generation \d+ serves$/mg ), '>', 1, 'it was reloaded meanwhile';
+    $server->stop;
+};
+
+subtest 'Pain 37: a storm of signals to workers and generations under load loses no request' => sub {
+    my $server = start_server( $APP, qw(--workers 3) );
+    my $load   = load($server);
+    my @pids   = ( $server->workers, $server->generations );
+    my ( $until, $sent ) = ( time + 2, 0 );
+    while ( time < $until ) {
+        kill $_ => @pids for qw(USR1 USR2 CHLD WINCH);
+        $sent += @pids * 4;
+        sleep 0.005;
+    }
+    my $got = $load->stop;
+    is_deeply [ keys %$got ], [200], "all requests were answered during $sent signals" or diag explain $got;
+    is_deeply [ $server->workers, $server->generations ], \@pids, 'by the same processes';
+    is_well( $server, 3 );
+    $server->stop;
+};
+
+subtest 'Pain 37: USR1, USR2, TTIN and TTOU while new code loads' => sub {
+    my $server = start_server( $APP, qw(--workers 2) );
+    $server->file( 'app.psgi.slow', '' );
+    $server->signal('HUP');
+    until_true( 10, sub { $server->generations == 2 } );
+    for my $name (qw(USR1 USR2 TTIN TTIN TTOU)) { $server->signal($name); sleep 0.1 }
+    ok $server->wait_log( qr/generation 2 serves$/m, 30 ), 'it is loaded';
+    is_well( $server, 3 );
+    $server->stop;
+};
+
+subtest 'USR2: a stack trace of what a worker is running' => sub {
+    my $server = start_server( $APP, qw(--workers 2) );
+    my $client = $server->connect;
+    $client->send( request('GET /sleep/2') );
+    my ($busy) = until_true(
+        10,
+        sub {
+            my ($pid) = grep { at_work($_) } $server->workers;
+            $pid;
+        }
+    );
+    my $traced = sub {
+        kill USR2 => $busy;
+        return $server->wait_log( qr/^\[sirius $busy\] is at \S+ line \d+\.?\n(?:\t.*\n)*/m, 1 );
+    };
+    ok until_true( 10, $traced ), 'the worker writes it' or diag $server->log;
+    my ($trace) = $server->log =~ /^\[sirius $busy\] is (at .*\n(?:\t.*\n)*)/m;
+    like $trace,   qr/\Aat .*app\.psgi line 4\b/,                          'where it is';
+    like $trace,   qr/^\tMy::pause\(.*\) called at .*app\.psgi line 5$/m,  'who has called that';
+    like $trace,   qr/^\tMy::inner\(.*\) called at .*app\.psgi line 8\n/m, 'and that';
+    unlike $trace, qr/^\tSirius/m,                                         'nothing of the server';
+    is $client->response->status, 200, 'and goes on';
+    $client->close;
+
+    my ($idle) = grep { $_ != $busy } $server->workers;
+    kill USR2 => $idle;
+    ok $server->wait_log(qr/^\[sirius $idle\] is in no application code$/m), 'an idle one says so';
+
+    my $before = length $server->log;
+    $server->signal('USR2');
+    ok until_true( 10, sub { 2 == ( () = substr( $server->log, $before ) =~ /\] is /g ) } ),
+        'to the server: every worker';
+    is_well( $server, 2 );
+    $server->stop;
+};
+
+# Not asleep in epoll
+sub at_work {
+    my $pid = shift;
+    return Sirius::Test::Server::slurp("/proc/$pid/wchan") !~ /epoll|\A0?\z/;
+}
+
+done_testing;

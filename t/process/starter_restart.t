@@ -1,0 +1,81 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::More;
+use POSIX       qw(WNOHANG);
+use Time::HiRes qw(sleep time);
+use IO::Socket::INET;
+use Sirius::Test;
+use Sirius::Test::Load;
+
+# Under start_server (Server::Starter), whose HUP is TERM and a new server: no client notices, however many they are
+
+BEGIN { skip_without('Server::Starter') }
+my ($starter) = program('start_server');
+my ($ab)      = program('ab');
+plan skip_all => 'start_server is not in PATH' if !$starter;
+
+sub program {
+    my $name = shift;
+    return grep {-x} map {"$_/$name"} split /:/, $ENV{PATH};
+}
+
+sub start {
+    my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1', LocalPort => 0 )
+        or die "listen: $!";
+    my $port = $socket->sockport;
+    close $socket;
+    return Sirius::Test::Server->start(
+        app     => "sub { [ 200, [], [\$ENV{SERVER_STARTER_GENERATION}] ] }\n",
+        args    => [qw(--workers 3)],
+        command => [
+            $^X,                                      $starter,
+            '--port',                                 "127.0.0.1:$port",
+            qw(--interval 1 --signal-on-hup TERM --), $^X,
+            "$Sirius::Test::Server::ROOT/bin/sirius", qw(-E deployment)
+        ],
+        ready => 1,
+        plain => 1,
+    );
+}
+
+# Until that one serves alone
+sub restart {
+    my ( $server, $number ) = @_;
+    $server->signal('HUP');
+    return until_true( 30, sub { $server->generations == 1 && $server->ask('GET /')->body eq $number } );
+}
+
+subtest 'Pain 1: restarts while clients ask without a pause, on kept connections and on new ones' => sub {
+    my $server = start();
+    my $load   = Sirius::Test::Load->start(
+        $server,
+        clients => 6,
+        sign    => sub { $_[0]->status . ' ' . $_[0]->body }
+    );
+    ok restart( $server, $_ ), "server $_ has taken over" or diag $server->log for 2 .. 3;
+    my $got = $load->stop;
+    is_deeply [ sort keys %$got ], [ map {"200 $_"} 1 .. 3 ], 'all of them have answered, and nothing failed'
+        or diag explain $got;
+    $server->stop;
+};
+
+for my $keep ( [], ['-k'] ) {
+    subtest "Pain 1: ab @$keep meanwhile" => sub {
+        plan skip_all => 'ab is not installed' if !$ab;
+        my $server = start();
+        my $count  = 1_000_000;    # it ends by the time
+        open my $out, '-|', $ab, qw(-q -r -t 3 -c 20 -n), $count, @$keep, 'http://' . $server->address . '/'
+            or die "ab: $!";
+        my $restarted = restart( $server, 2 );
+        my $text      = do { local $/ = undef; readline $out };
+        ok $restarted, 'it was restarted';
+        my ($complete) = $text =~ /^Complete requests:\s+(\d+)/m;
+        like $text,   qr/^Failed requests:\s+0$/m, "none of $complete requests failed" or diag $text;
+        unlike $text, qr/^Non-2xx/m,               'all with 200';
+        $server->stop;
+    };
+}
+
+done_testing;

@@ -1,0 +1,30 @@
+use strict;
+use warnings;
+use Test::More;
+use Sirius::Recycling;
+
+# Pain 6: workers of one age do not go in one moment
+
+my $conf      = { max_lifetime => 100, max_rss => 0 };
+my $recycling = Sirius::Recycling->new($conf);
+my %second;
+for ( 1 .. 10_000 ) {
+    my $worker = { since => 1000 };
+    $recycling->begin($worker);
+    $second{ int $worker->{expires} }++;
+}
+is_deeply [ sort { $a <=> $b } keys %second ], [ 1090 .. 1099 ], 'each second of the last tenth of the time';
+is_deeply [ grep { $_ > 2500 } values %second ], [],             'in none of them a quarter of the workers';
+is_deeply [ $recycling->due( { since => 1000, expires => 1095, retiring => 1 } ) ], [],
+    'who goes already is not waited for';
+is_deeply [ $recycling->due( { since => 1000, expires => 1095 } ) ], [1095], 'nobody looks before it is due';
+
+my $worker = { since => 1000 };
+Sirius::Recycling->new( {} )->begin($worker);
+is $worker->{expires}, undef, 'without the option they stay';
+
+my $own = Sirius::Recycling->resident($$);
+cmp_ok $own, '>', 2**20, 'the memory of a process';
+is( Sirius::Recycling->resident( 2**22 + 1 ), 0, 'and of one that is gone' );
+
+done_testing;
