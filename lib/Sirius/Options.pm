@@ -119,7 +119,7 @@ my @TABLE = (
     [ 'admin-public', 'bool', 0, 'let --admin listen on addresses that others can reach', {} ],
 
     'Proxies in front',
-    [ 'trust-proxy', 'string', undef, 'networks of proxies whose Forwarded and X-Forwarded-* are believed: 10.0.0.0/8,::1, or unix', { value => 'CIDR,...' } ],
+    [ 'trust-proxy', 'proxies', undef, 'networks of proxies whose X-Forwarded-For, -Proto and -Port are believed: 10.0.0.0/8,::1, or unix; with x-forwarded-host in the list that as well, with forwarded only the header of this name', { value => 'CIDR,...' } ],
     [ 'proxy-protocol', 'bool', 0, 'each connection begins with a line or block of the PROXY protocol, 1 or 2', {} ],
 
     'Other',
