@@ -120,7 +120,7 @@ my @TABLE = (
 
     'Proxies in front',
     [ 'trust-proxy', 'proxies', undef, 'networks of proxies whose X-Forwarded-For, -Proto and -Port are believed: 10.0.0.0/8,::1, or unix; with x-forwarded-host in the list that as well, with forwarded only the header of this name', { value => 'CIDR,...' } ],
-    [ 'proxy-protocol', 'bool', 0, 'each connection begins with a line or block of the PROXY protocol, 1 or 2', {} ],
+    [ 'proxy-protocol', 'bool', 0, 'each connection begins with the header of the PROXY protocol, 1 or 2; only peers in --trust-proxy may connect, where that is given', {} ],
 
     'Other',
     [ 'server-software', 'token', 'Sirius', 'value of the Server header; empty for none', {} ],
