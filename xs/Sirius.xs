@@ -1,3 +1,4 @@
+#include "scoreboard.h"
 #include "sirius.h"
 
 #include "logformat.h"

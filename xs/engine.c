@@ -30,6 +30,17 @@ static UV number(pTHX_ HV *hv, const char *key)
     return SvUV(conf(aTHX_ hv, key));
 }
 
+static sr_cidrs networks(pTHX_ HV *hv, const char *key)
+{
+    sr_cidrs list = {0};
+    sr_bytes wrong;
+    STRLEN len;
+    const char *text = SvPV(conf(aTHX_ hv, key), len);
+    if (len && !sr_cidrs_parse(&list, sr_bytes_of(text, len), &wrong))
+        croak("Sirius::Engine->new: %s: %.*s", key, (int)wrong.len, wrong.at);
+    return list;
+}
+
 static sr_config config_read(pTHX_ HV *hv, sirius *s)
 {
     STRLEN len;
@@ -59,6 +70,10 @@ static sr_config config_read(pTHX_ HV *hv, sirius *s)
         .request_ns = nanoseconds(aTHX_ hv, "request_timeout"),
         .stream_ns = nanoseconds(aTHX_ hv, "stream_timeout"),
         .report_fd = (int)SvIV(conf(aTHX_ hv, "report_fd")),
+        .trusted = networks(aTHX_ hv, "trust_proxy"),
+        .forwarded = SvTRUE(conf(aTHX_ hv, "forwarded")) ? SR_FORWARDED_RFC7239 : SR_FORWARDED_X,
+        .x_forwarded_host = SvTRUE(conf(aTHX_ hv, "x_forwarded_host")),
+        .proxy_protocol = SvTRUE(conf(aTHX_ hv, "proxy_protocol")),
         .companion = SvTRUE(conf(aTHX_ hv, "companion")),
         .tmpdir = SvPV_nolen(s->tmpdir),
         .server = sr_bytes_of(server, len),

@@ -196,8 +196,8 @@ static void texts_make(pTHX_ texts *x, const sr_task *t)
     x->of[KEY_PATH_INFO] = path_info(aTHX_ sr_span_in(t->base, r->path));
     x->of[KEY_QUERY_STRING] = (text){query.at, query.len};
     x->of[KEY_SERVER_PROTOCOL] = (text){r->minor ? "HTTP/1.1" : "HTTP/1.0", 8};
-    x->of[KEY_REMOTE_ADDR] = address(&t->conn->peer);
-    x->of[KEY_REMOTE_PORT] = decimal(x->port + sizeof x->port, t->conn->peer.port);
+    x->of[KEY_REMOTE_ADDR] = address(&t->conn->client);
+    x->of[KEY_REMOTE_PORT] = decimal(x->port + sizeof x->port, t->conn->client.port);
 }
 
 /* A second field of one name is appended: ", " by RFC 9110 5.3; a Cookie by "; " as RFC 6265 5.4 writes it.

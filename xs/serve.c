@@ -154,6 +154,8 @@ static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
     SAVETMPS;
     s->turn = (sirius_turn){.serial = ++s->serial, .conn = task->conn};
     SV *ref = sirius_env(aTHX_ s, task);
+    if (task->forwarded)
+        sirius_env_forwarded(aTHX_ s->turn.env, task);
     answer(aTHX_ s, sirius_call(aTHX_ s, app, ref, NULL));
     finish(aTHX_ s);
     envpool_env *pooled = s->turn.pooled;

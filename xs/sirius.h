@@ -94,6 +94,7 @@ void sirius_env_boot(pTHX);
 sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multiprocess);
 /* With the helm: the environment of the turn, and a reference to it that is a mortal or the pool's. */
 SV *sirius_env(pTHX_ sirius *s, const sr_task *task);
+void sirius_env_forwarded(pTHX_ HV *env, const sr_task *task); /* forwarded.c: task->forwarded is not NULL */
 SV **sirius_env_fetch(pTHX_ HV *env, const char *key);
 bool sirius_env_commit(pTHX_ HV *env);  /* psgix.harakiri.commit is true */
 AV *sirius_env_handlers(pTHX_ HV *env); /* psgix.cleanup.handlers; NULL: it is no array any more */

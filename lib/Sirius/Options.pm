@@ -119,8 +119,8 @@ my @TABLE = (
     [ 'admin-public', 'bool', 0, 'let --admin listen on addresses that others can reach', {} ],
 
     'Proxies in front',
-    [ 'trust-proxy', 'string', undef, 'networks of proxies whose Forwarded and X-Forwarded-* are believed: 10.0.0.0/8,::1, or unix', { value => 'CIDR,...' } ],
-    [ 'proxy-protocol', 'bool', 0, 'each connection begins with a line or block of the PROXY protocol, 1 or 2', {} ],
+    [ 'trust-proxy', 'proxies', undef, 'networks of proxies whose X-Forwarded-For, -Proto and -Port are believed: 10.0.0.0/8,::1, or unix; with x-forwarded-host in the list that as well, with forwarded only the header of this name', { value => 'CIDR,...' } ],
+    [ 'proxy-protocol', 'bool', 0, 'each connection begins with the header of the PROXY protocol, 1 or 2; only peers in --trust-proxy may connect, where that is given', {} ],
 
     'Other',
     [ 'server-software', 'token', 'Sirius', 'value of the Server header; empty for none', {} ],

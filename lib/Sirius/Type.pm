@@ -7,6 +7,7 @@ use File::Spec ();
 use List::Util qw(first);
 use Sirius::Cpus;
 use Sirius::Listener;
+use Socket qw(AF_INET AF_INET6 inet_ntop inet_pton);
 
 my %SECONDS = ( ms => 0.001, s => 1, m => 60, h => 3600 );
 my %BYTES   = ( k  => 2**10, m => 2**20, g => 2**30 );
@@ -39,7 +40,8 @@ my %CHECK = (
     group   => \&_group,
     octal   => \&_octal,
     path    => \&_path,
-    port    => sub { return _range( _count(shift),   { min => 0, max => 65535 } ) },
+    port    => sub { return _range( _count(shift), { min => 0, max => 65535 } ) },
+    proxies => \&_proxies,
     seconds => sub { return _range( _seconds(shift), @_ ) },
     string  => \&_string,
     token   => \&_token,
@@ -132,6 +134,39 @@ sub _path {
     return File::Spec->rel2abs($value);
 }
 
+# A network in its own form: as many bits as it says, and none behind them, since another one was meant then
+sub _network {
+    my $word = shift;
+    return $word if $word eq 'unix';
+    my ( $text, $bits ) = $word =~ m{\A([0-9a-f.:]+)(?:/(0|[1-9]\d{0,2}))?\z}i;
+    my $family  = defined $text && $text =~ /:/ ? AF_INET6 : AF_INET;
+    my $address = defined $text       ? inet_pton( $family, $text ) : undef;
+    my $width   = $family == AF_INET6 ? 128                         : 32;
+    die "'$word' is no network (such as 10.0.0.0/8 or ::1), nor one of unix, forwarded, x-forwarded-host\n"
+        if !defined $address || defined $bits && $bits > $width;
+    return $word if !defined $bits;
+    my $network = substr( unpack( 'B*', $address ), 0, $bits ) . '0' x ( $width - $bits );
+    my $meant   = pack 'B*', $network;
+    die "'$word' has bits set behind the first $bits: ", inet_ntop( $family, $meant ), "/$bits has not\n"
+        if $meant ne $address;
+    return $word;
+}
+
+# Networks, and what more of a proxy in them is believed
+sub _proxies {
+    my $value = _string(shift);
+    my ( %field, @networks );
+    for my $word ( map { lc s/\A\s+|\s+\z//gr } split /,/, $value, -1 ) {
+        if ( $word =~ /\A(?:forwarded|x-forwarded-host)\z/ ) { $field{$word} = 1 }
+        else                                                 { push @networks, _network($word) }
+    }
+    die "'$value' names no network\n"                      if !@networks;
+    die scalar(@networks) . " networks are more than 64\n" if @networks > 64;    # SR_CIDRS_MAX
+    die "with forwarded no X-Forwarded-Host is read: the host of Forwarded is believed in any case\n"
+        if keys %field > 1;
+    return { networks => \@networks, %field };
+}
+
 sub _range {
     my ( $value, $row ) = @_;
     die "$value is less than $row->{min}\n" if defined $row->{min} && $value < $row->{min};
@@ -202,6 +237,9 @@ C<string> are what they say; C<path> is a file, returned as an absolute path, as
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<workers> is a whole number,
 C<auto> (see L<Sirius::Cpus>), or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
 perhaps none; C<code> is a sub or the text of one; C<any> takes everything.
+
+C<proxies> are networks with commas between them, C<unix> for unix sockets, and perhaps C<forwarded> or
+C<x-forwarded-host>; a hash with the list C<networks>, and these names as keys.
 
 =head1 METHODS
 

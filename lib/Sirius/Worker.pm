@@ -16,8 +16,8 @@ my $serving;
 # Options the engine takes as they are
 my @ENGINE
     = qw(body_memory body_rate body_timeout companion header_timeout keepalive keepalive_timeout max_body
-    max_header_bytes max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tmpdir
-    write_timeout);
+    max_header_bytes max_header_fields max_keepalive_reqs max_queue max_request_line proxy_protocol queue_timeout
+    tmpdir write_timeout);
 
 # Before anything listens: a file that ends with another value than the application is a common slip
 sub check_app {
@@ -103,6 +103,7 @@ sub _engine_conf {
         control_fd      => $self->{control}  ? fileno $self->{control}     : -1,
         listeners       => [ map { [ $_->fd, $_->name, $_->port, $_->is_unix ] } @{ $self->{listeners} } ],
         $self->_max_requests,
+        $self->_proxies,
         max_rss         => $self->{multiprocess} && $conf->{max_rss} || 0,
         multiprocess    => $self->{multiprocess} ? 1 : 0,
         scoreboard      => $self->{scoreboard},
@@ -130,6 +131,17 @@ sub _max_requests {
     my $last = $max - int $max / 20;
     $last = $min if $last < $min;
     return ( soon_requests => $min + int rand( $last - $min + 1 ), max_requests => $max );
+}
+
+# Whom the engine is to believe
+sub _proxies {
+    my $self  = shift;
+    my $trust = $self->{conf}{trust_proxy} || { networks => [] };
+    return (
+        trust_proxy      => join( ',', @{ $trust->{networks} } ),
+        forwarded        => $trust->{forwarded}          || 0,
+        x_forwarded_host => $trust->{'x-forwarded-host'} || 0,
+    );
 }
 
 sub _reopen_logs {

@@ -27,8 +27,10 @@ void sr_account_refuse(sr_conn *c, int status, sr_bytes response)
         c->given_at = 0;
         c->sent = 0;
     }
-    if (c->state != SR_CONN_SERVING && c->state != SR_CONN_READY)
+    if (c->state != SR_CONN_SERVING && c->state != SR_CONN_READY) {
         c->ready_at = 0;
+        c->client = c->peer;
+    }
     const char *body = memmem(response.at, response.len, end, sizeof end - 1);
     sr_engine_head(c, status, body ? (size_t)(body - response.at) + sizeof end - 1 : response.len);
     c->refused = true;

@@ -1,7 +1,8 @@
 #ifndef SR_CONFIG_H
 #define SR_CONFIG_H
 /* config: what the operator decided. Copied into the engine at its start and never changed after. */
-#include "../http/request.h"
+#include "../http/forwarded.h"
+#include "../net/cidr.h"
 
 typedef struct sr_config {
     sr_request_limits request;
@@ -27,6 +28,12 @@ typedef struct sr_config {
     bool companion;           /* false: only for measuring what it costs */
     const char *tmpdir;       /* NUL-terminated; the embedder keeps it alive */
     sr_bytes server;          /* value of the Server field, len 0: none; kept alive by the embedder */
+
+    /* proxies in front */
+    bool proxy_protocol; /* each connection begins with its header; from a trusted peer, if there are any */
+    sr_cidrs trusted;    /* peers that are believed; n 0: nobody */
+    sr_forwarded_kind forwarded; /* the fields in which they name a client */
+    bool x_forwarded_host;       /* of SR_FORWARDED_X, is believed as well */
 } sr_config;
 
 #endif

@@ -12,7 +12,7 @@ sr_conn *sr_conn_new(int fd, const sr_peer *peer, uint8_t listener)
     c->source = (sr_source){.fd = fd, .kind = SR_SOURCE_CONN};
     c->state = SR_CONN_IDLE;
     c->listener = listener;
-    c->peer = *peer;
+    c->peer = c->client = *peer;
     sr_link_init(&c->timer);
     sr_link_init(&c->all);
     sr_link_init(&c->turn);

@@ -44,6 +44,7 @@ typedef struct sr_conn {
     uint8_t state;     /* sr_conn_state */
     uint8_t listener;  /* index of the listener it came through */
     bool registered;   /* in the epoll set */
+    bool preface;      /* in IDLE: the header of the PROXY protocol is not read, or not to its end */
     uint32_t interest; /* the events it is registered for */
 
     /* the current request, set when it is taken, used by its response */
@@ -69,9 +70,10 @@ typedef struct sr_conn {
     int64_t given_at;    /* to the application; 0: it was not */
     int64_t back_at;     /* when the application was done with the response */
 
-    uint32_t head_len; /* of the request in READY: bytes of its head at the start of `in` */
-    uint32_t requests; /* taken on this connection, and refused */
-    sr_peer peer;
+    uint32_t head_len;  /* of the request in READY: bytes of its head at the start of `in` */
+    uint32_t requests;  /* taken on this connection, and refused */
+    sr_peer peer;       /* whom accept has named, or that header */
+    sr_peer client;     /* of the current request: the peer, or whom trusted proxies name */
     sr_link timer;      /* in one of the engine's deadline lists, or alone */
     uint8_t timer_kind; /* sr_deadline_kind of that list */
     int64_t deadline;   /* monotonic ns; valid while timer is linked */

@@ -147,6 +147,8 @@ typedef struct sr_engine {
 
     sr_request request; /* scratch of the parser */
     char *scratch;      /* SR_SCRATCH bytes */
+
+    sr_forwarded forwarded; /* of the task at hand */
 } sr_engine;
 
 /* What a request is to the embedder. All pointers die with sr_engine_lend. */
@@ -157,6 +159,8 @@ typedef struct sr_task {
     sr_bytes body;    /* a body in memory, maybe empty */
     int body_fd;      /* or -1: a body in a file, from offset 0; the embedder owns it now */
     uint64_t body_length;
+
+    const sr_forwarded *forwarded; /* into base; NULL: nothing is known of scheme, host and port */
 } sr_task;
 
 typedef enum sr_next {

@@ -29,6 +29,7 @@ static void parcel_fill(sr_parcel *p, const sr_conn *c)
 {
     *p = (sr_parcel){.state = c->state,
                      .listener = c->listener,
+                     .preface = c->preface,
                      .requests = c->requests,
                      .bytes = (uint32_t)sr_buffer_len(&c->in),
                      .deadline = sr_link_alone(&c->timer) ? 0 : c->deadline,
@@ -144,6 +145,7 @@ static sr_conn *unpack(sr_engine *e, const sr_parcel *p, const int *fds, const c
     }
     sr_conn_enter(e, c);
     c->traveled = true;
+    c->preface = p->preface;
     c->requests = p->requests;
     c->ready_at = p->ready_at < e->now ? p->ready_at : e->now; /* the giver may have read the clock later */
     c->head_len = p->head;

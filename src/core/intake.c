@@ -53,7 +53,10 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     c->status = 0;
     c->head_bytes = 0;
     c->sent = 0;
+    c->client = c->peer;
     *task = (sr_task){.conn = c, .request = r, .base = view.at, .body_fd = -1};
+    if (e->config.trusted.n)
+        task->forwarded = sr_client_forwarded(e, c, r, view.at);
     e->current = c;
     e->current_borrowed = borrowed;
     e->current_view = view;
@@ -148,6 +151,13 @@ bool sr_intake_is_head(sr_bytes view)
 
 static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool borrowed, sr_task *task)
 {
+    if (c->preface) {
+        sr_preface preface = sr_client_preface(c, &view, borrowed);
+        if (preface == SR_PREFACE_BAD)
+            sr_conn_close(e, c, SR_CLOSED_PROXY);
+        if (preface != SR_PREFACE_DONE)
+            return preface == SR_PREFACE_BAD ? TAKE_OVER : TAKE_MORE;
+    }
     sr_request *r = c->parse;
     if (!r) {
         r = &e->request;
@@ -331,6 +341,11 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
     }
     sr_conn_enter(e, c);
     sr_tally_add(&e->row->tally.accepted, 1);
+    c->preface = e->config.proxy_protocol;
+    if (!sr_client_welcome(e, &peer)) {
+        sr_conn_close(e, c, SR_CLOSED_PROXY);
+        return SR_INTAKE_WAIT;
+    }
     sr_deadline_set(e, c, SR_DEADLINE_HEAD);
     if (!sr_room_make(e)) {
         sr_outflow_refuse(e, c, 503, false);

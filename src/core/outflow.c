@@ -191,8 +191,8 @@ void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
 {
     switch (kind) {
     case SR_DEADLINE_HEAD:
-        if (c->state == SR_CONN_IDLE &&
-            !sr_buffer_len(&c->in)) /* not one byte came: there is nothing to answer */
+        if (c->state == SR_CONN_IDLE && (c->preface || !sr_buffer_len(&c->in)))
+            /* not one byte of a request came: there is nothing to answer */
             sr_outflow_close(e, c, idle_why(e, SR_CLOSED_HEAD));
         else
             sr_outflow_refuse(e, c, 408, false);

@@ -66,6 +66,18 @@ int64_t sr_deadline_first(const sr_engine *e,
 void sr_deadlines_expire(sr_engine *e);
 int sr_deadlines_timeout(const sr_engine *e); /* ms until something is due, for epoll_wait */
 
+/* client.c: who a request comes from when proxies stand in front */
+typedef enum sr_preface {
+    SR_PREFACE_MORE, /* what is here is kept; or it was read, and nothing is behind it */
+    SR_PREFACE_DONE, /* view is what is behind it */
+    SR_PREFACE_BAD,  /* the connection is to be closed without an answer */
+} sr_preface;
+bool sr_client_welcome(const sr_engine *e, const sr_peer *peer); /* it may connect */
+/* For a connection with c->preface; `borrowed`: view is not in c->in. Sets the peer. */
+sr_preface sr_client_preface(sr_conn *c, sr_bytes *view, bool borrowed);
+/* c->client is the peer, and here becomes whom trusted proxies name. What else they say; NULL: nothing. */
+const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_conn *c, const sr_request *r, const char *base);
+
 /* handover.c */
 bool sr_handover_can_move(const sr_conn *c);
 typedef enum sr_given {

@@ -46,6 +46,7 @@ const char *sr_closed_name(sr_closed why)
         [SR_CLOSED_BODY] = "body-timeout",
         [SR_CLOSED_WRITE] = "write-timeout",
         [SR_CLOSED_AFTER] = "after-response",
+        [SR_CLOSED_PROXY] = "proxy-protocol",
         [SR_CLOSED_REFUSED] = "refused",
         [SR_CLOSED_ERROR] = "error",
         [SR_CLOSED_ROOM] = "room",

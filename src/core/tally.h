@@ -14,16 +14,17 @@
 
 /* Why a connection was closed. One that moves to another worker is not closed */
 typedef enum sr_closed {
-    SR_CLOSED_CLIENT,      /* the client has ended it, or is gone */
-    SR_CLOSED_IDLE,        /* keep-alive timeout */
-    SR_CLOSED_HEAD,        /* header timeout */
-    SR_CLOSED_BODY,        /* the body came too slowly */
-    SR_CLOSED_WRITE,       /* the client did not read */
-    SR_CLOSED_AFTER,       /* a response that was the last */
-    SR_CLOSED_REFUSED,     /* a refusal, but for a timeout above */
-    SR_CLOSED_ERROR,       /* a response that was cut, no memory, a worker that was killed */
-    SR_CLOSED_ROOM,        /* the oldest idle one, for a new one */
-    SR_CLOSED_STOP,        /* idle while the server stops */
+    SR_CLOSED_CLIENT,  /* the client has ended it, or is gone */
+    SR_CLOSED_IDLE,    /* keep-alive timeout */
+    SR_CLOSED_HEAD,    /* header timeout */
+    SR_CLOSED_BODY,    /* the body came too slowly */
+    SR_CLOSED_WRITE,   /* the client did not read */
+    SR_CLOSED_AFTER,   /* a response that was the last */
+    SR_CLOSED_PROXY,   /* without a right header of the PROXY protocol, or of a peer that may not send one */
+    SR_CLOSED_REFUSED, /* a refusal, but for a timeout above */
+    SR_CLOSED_ERROR,   /* a response that was cut, no memory, a worker that was killed */
+    SR_CLOSED_ROOM,    /* the oldest idle one, for a new one */
+    SR_CLOSED_STOP,    /* idle while the server stops */
     SR_CLOSED_APPLICATION, /* the application has taken the socket (psgix.io) */
     SR_CLOSED_REASONS,
 } sr_closed;

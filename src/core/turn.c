@@ -65,7 +65,7 @@ void sr_turn_begin(sr_engine *e, const sr_task *task)
     sr_tally_add(&e->row->tally.requests, 1);
     sr_histogram_add(&e->row->tally.queue, (uint64_t)(e->now - c->ready_at));
     /* "METHOD TARGET" as it came */
-    sr_row_begin(e->row, task->base + r->method.at, r->target.at + r->target.len - r->method.at, &c->peer,
+    sr_row_begin(e->row, task->base + r->method.at, r->target.at + r->target.len - r->method.at, &c->client,
                  c->ready_at);
 }
 

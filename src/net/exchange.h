@@ -29,12 +29,12 @@ typedef enum sr_parcel_body { SR_PARCEL_RAW, SR_PARCEL_DECODED, SR_PARCEL_FILE }
 typedef struct sr_parcel { /* one connection; all processes run the same build, so the struct is the format */
     uint8_t state;         /* sr_conn_state: IDLE, HEAD or READY */
     uint8_t listener;
-    uint8_t body; /* sr_parcel_body: RAW, the bytes are as they came; DECODED, behind `head` bytes come
+    uint8_t body;      /* sr_parcel_body: RAW, the bytes are as they came; DECODED, behind `head` bytes come
                      body_length bytes of body; FILE, the body is in a second descriptor */
-    uint8_t unused;
-    uint32_t requests;    /* taken on this connection so far */
-    uint32_t head;        /* bytes of the head, for DECODED and FILE */
-    uint32_t bytes;       /* that follow the parcel */
+    uint8_t preface;   /* sr_conn */
+    uint32_t requests; /* taken on this connection so far */
+    uint32_t head;     /* bytes of the head, for DECODED and FILE */
+    uint32_t bytes;    /* that follow the parcel */
     uint64_t body_length; /* for DECODED and FILE */
     int64_t deadline;     /* monotonic ns: the clock is the machine's */
     int64_t ready_at;

@@ -256,6 +256,28 @@ static void refused(void)
     each(&config, list, sizeof list / sizeof *list);
 }
 
+/* The header of the PROXY protocol: none, a wrong one, one that does not come, and a right one; then of a stranger */
+static void prefaced(void)
+{
+    sr_config config = config_default();
+    sr_bytes wrong;
+    static const refusal list[] = {
+        {"no PROXY header", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", " accepted 1 closed:proxy-protocol 1"},
+        {"a wrong one", "PROXY TCP4 1 2 3 4\r\n", " accepted 1 closed:proxy-protocol 1"},
+        {"a part of one", "PROXY TC", " accepted 1 closed:header-timeout 1"},
+        {"a right one, and no more", "PROXY UNKNOWN\r\n", " accepted 1 closed:header-timeout 1"},
+        {"a right one, then no request", "PROXY UNKNOWN\r\n@",
+         " accepted 1 4xx 1 refused 1 closed:refused 1"},
+    };
+    static const refusal strangers[] = {{"of a stranger", "", " accepted 1 closed:proxy-protocol 1"}};
+    config.header_ns = SR_SECOND;
+    config.linger_ns = 100 * SR_MILLISECOND;
+    config.proxy_protocol = true;
+    each(&config, list, sizeof list / sizeof *list);
+    sr_cidrs_parse(&config.trusted, SR_BYTES("10.0.0.0/8,::/0,unix"), &wrong);
+    each(&config, strangers, sizeof strangers / sizeof *strangers);
+}
+
 static void late(void)
 {
     sr_config config = config_default();
@@ -356,6 +378,7 @@ int main(void)
     overdue();
     refused();
     late();
+    prefaced();
     waited();
     moved();
     room();

@@ -7,9 +7,10 @@ use Sirius::Test;
 
 # What the environment says of the server and the client comes from the server, never from a header
 
-my $server = start_server( <<'APP', qw(--workers 1) );
+my $app = <<'APP';
 sub { my $env = shift; [ 200, [], [ map { ref $env->{$_} ? () : "$_=" . ( defined $env->{$_} ? $env->{$_} : 'undef' ) . "\n" } sort keys %$env ] ] }
 APP
+my $server = start_server( $app, qw(--workers 1) );
 
 sub env_of {
     return { map { split /=/, $_, 2 } split /\n/, $server->ask(@_)->body };
@@ -51,6 +52,78 @@ subtest 'forwarding headers change nothing by themselves' => sub {
     is $env->{REMOTE_ADDR},       '127.0.0.1', 'REMOTE_ADDR';
     is $env->{'psgi.url_scheme'}, 'http',      'psgi.url_scheme';
     is $env->{HTTP_HOST},         'a',         'HTTP_HOST';
+};
+
+# A client that a trusted proxy knows nothing of, or that has written into its lists
+subtest 'with --trust-proxy' => sub {
+    my @forged = (
+        'X-Forwarded-For: 6.6.6.6',
+        'X-Forwarded-Proto: https',
+        'X-Forwarded-Host: evil',
+        'X-Forwarded-Port: 666',
+        'Forwarded: for=6.6.6.6;proto=https;host=evil',
+        'X-Real-IP: 6.6.6.6',
+        'Client-IP: 6.6.6.6',
+        'True-Client-IP: 6.6.6.6',
+        'X_Forwarded_For: 6.6.6.6',
+        'Front-End-Https: on',
+        'X-Forwarded-Ssl: on',
+        'X-Forwarded-Prefix: /evil',
+        'X-Forwarded-Path: /evil',
+    );
+    my @names
+        = qw(REMOTE_ADDR REMOTE_PORT psgi.url_scheme HTTP_HOST SERVER_PORT SERVER_NAME SCRIPT_NAME HTTPS);
+    my $facts = sub {
+        my ( $server, @field ) = @_;
+        my $client = $server->connect;
+        my %env    = map { split /=/, $_, 2 } split /\n/, $client->ask( 'GET /', @field )->body;
+        $env{REMOTE_PORT} = 'its own' if $env{REMOTE_PORT} eq $client->port;
+        return join ' ', map { defined $env{$_} ? $env{$_} : '-' } @names;
+    };
+    for my $more ( '', ',x-forwarded-host', ',forwarded' ) {
+        my $server = start_server( $app, qw(--workers 1 --trust-proxy), "10.0.0.0/8,unix$more" );
+        my $plain  = $facts->($server);
+        like $plain, qr/\A127[.]0[.]0[.]1 its own http a \d+ \S*  -\z/,
+            "not of 10.0.0.0/8$more: without a field";
+        is $facts->( $server, @forged ), $plain, 'and with all of them';
+        $server->stop;
+    }
+    my $server = start_server( $app, qw(--workers 1 --trust-proxy), '127.0.0.1,10.0.0.0/8' );
+    my $honest = $facts->( $server, 'X-Forwarded-For: 192.0.2.7', 'X-Forwarded-Proto: http' );
+    like $honest, qr/\A192[.]0[.]2[.]7 0 http a 80 /, 'what the proxy adds';
+    for my $before (
+        '6.6.6.6', '127.0.0.1', '10.0.0.1, 10.0.0.2', 'unknown',
+        '"',       '"6.6.6.6',  ',',                  '[::1]',
+        'x' x 5000
+        )
+    {
+        my @lists = ( "X-Forwarded-For: $before, 192.0.2.7", 'X-Forwarded-Proto: https, http' );
+        my $name  = length $before < 100 ? $before : length($before) . ' bytes';
+        is $facts->( $server, @lists ), $honest, "behind what the client has sent: $name";
+        is $facts->(
+            $server,
+            "X-Forwarded-For: $before",
+            'X-Forwarded-For: 192.0.2.7',
+            'X-Forwarded-Proto: http'
+            ),
+            $honest, 'in a field of its own';
+    }
+    is $facts->(
+        $server,
+        'X-Forwarded-For: 192.0.2.7',
+        'X-Forwarded-Proto: http',
+        @forged[ 2, 4 .. $#forged ]
+        ),
+        $honest, 'fields of other names, which a proxy passes on';
+    $server->stop;
+};
+
+subtest 'the PROXY protocol where nobody asked for it' => sub {
+    for my $header ( "PROXY TCP4 6.6.6.6 127.0.0.1 1 2\r\n",
+        "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\6\6\6\6\x7f\0\0\1\0\1\0\2" )
+    {
+        every_delivery( $server, 'is a bad request', $header . request('GET /'), qr/\A400 / );
+    }
 };
 
 subtest 'headers of X-Sendfile have no effect' => sub {

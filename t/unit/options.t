@@ -67,6 +67,13 @@ subtest 'Values' => sub {
     is conf( user         => 'root' )->{user},        'root',             'a user';
     is conf( user         => 12_345 )->{user},        12_345,             'the number of one';
     is conf( group        => 54_321 )->{group},       54_321,             'the number of a group';
+    is_deeply conf( trust_proxy => $_->[0] )->{trust_proxy}, $_->[1], "proxies: $_->[0]"
+        for [ '10.0.0.0/8', { networks => ['10.0.0.0/8'] } ],
+        [ ' 127.0.0.1 , ::1,UNIX', { networks => [qw(127.0.0.1 ::1 unix)] } ],
+        [ '0.0.0.0/0,::/0',        { networks => [qw(0.0.0.0/0 ::/0)] } ],
+        [ 'forwarded,::1',         { networks => ['::1'], forwarded          => 1 } ],
+        [ '::1,X-Forwarded-Host',  { networks => ['::1'], 'x-forwarded-host' => 1 } ];
+    is conf()->{trust_proxy}, undef, 'nobody is trusted';
 };
 
 subtest 'The number of workers' => sub {
@@ -159,7 +166,22 @@ subtest 'Wrong values' => sub {
         [ tmpdir            => '/nowhere',  q('/nowhere' is no directory) ],
         [ 'server-software' => "a\r\nb: c", q(has the character 0x0d) ],
         [ port              => 65_536,      q(65536 is more than 65535) ],
-        [ listen            => 'a:65536',   q(port 65536 is not 0 to 65535) ],
+        [ 'trust-proxy'     => '',          q(is empty) ],
+        [ 'trust-proxy'     => '::1,',      q('' is no network) ],
+        [   'trust-proxy' => '::1,10.0.0.1/8,x',
+            q('10.0.0.1/8' has bits set behind the first 8: 10.0.0.0/8 has not)
+        ],
+        [   'trust-proxy' => '2001:db8::1/32',
+            q('2001:db8::1/32' has bits set behind the first 32: 2001:db8::/32)
+        ],
+        (
+            map { [ 'trust-proxy' => $_, qq('$_' is no network) ] }
+                qw(localhost 10.0.0 10.0.0.0/33 ::1/129 10.0.0.0/08 10.0.0.0/ /8 127.1 010.0.0.0/8 * 10.0.0.0/255.0.0.0)
+        ),
+        [ 'trust-proxy' => 'forwarded',                      q('forwarded' names no network) ],
+        [ 'trust-proxy' => '::1,forwarded,x-forwarded-host', q(with forwarded no X-Forwarded-Host is read) ],
+        [ 'trust-proxy' => join( ',', map {"10.0.0.$_"} 1 .. 65 ), q(65 networks are more than 64) ],
+        [ listen        => 'a:65536',                              q(port 65536 is not 0 to 65535) ],
     );
     for my $wrong (@wrong) {
         my ( $name, $value, $message ) = @$wrong;

@@ -34,7 +34,7 @@ subtest 'a snapshot' => sub {
         closed => {
             map { $_ => 0 }
                 qw(after-response application body-timeout client error header-timeout keepalive-timeout
-                refused room stop write-timeout)
+                proxy-protocol refused room stop write-timeout)
         },
         responses => { map { $_ => 0 } 1 .. 5 },
         },
