@@ -8,6 +8,7 @@ use Fcntl      qw(F_SETFL O_NONBLOCK);
 use JSON::PP   ();
 use List::Util qw(max);
 use POSIX      qw(strftime);
+use Sirius::Readable;
 use Sirius::Type;
 use Socket      qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
@@ -34,16 +35,6 @@ sub run {
     die $error if ref $error ne 'ARRAY';
     print {*STDERR} "sirius ctl: $error->[1]\n";
     return $error->[0];
-}
-
-# Seconds in the two largest units that matter
-sub _age {
-    my $seconds = max 0, shift;
-    return sprintf '%.1f s',      $seconds      if $seconds < 10;
-    return sprintf '%d s',        $seconds      if $seconds < 100;
-    return sprintf '%d min',      $seconds / 60 if $seconds < 6000;
-    return sprintf '%d h %d min', $seconds / 3600,   $seconds % 3600 / 60 if $seconds < 86_400;
-    return sprintf '%d d %d h',   $seconds / 86_400, $seconds % 86_400 / 3600;
 }
 
 # The line that the server answered; '' when it closed the connection without one
@@ -81,21 +72,14 @@ sub _connect {
 sub _doing {
     my ( $row, $now ) = @_;
     my $since = $row->{began} || $row->{since};
-    my $age   = $since ? _age( $now - $since ) : '';
+    my $age   = $since ? Sirius::Readable->age( $now - $since ) : '';
     return $age if $row->{state} ne 'busy' || !defined $row->{line} || !length $row->{line};
-    return _harmless( $row->{line} ) . " ($age)";
+    return Sirius::Readable->harmless( $row->{line} ) . " ($age)";
 }
 
 sub _fail {
     my ( $status, $message ) = @_;
     die [ $status, $message ];
-}
-
-# Escapes: what a client of the server sent must not speak to the terminal
-sub _harmless {
-    my $text = shift;
-    $text =~ s/([^\x20-\x7e])/sprintf ord $1 > 255 ? '\x{%x}' : '\x%02x', ord $1/ge;
-    return $text;
 }
 
 # When this very process began; undef when it is gone, a zombie, or cannot be seen
@@ -215,7 +199,8 @@ sub _status {
         map {"listening on $_\n"} @{ $status->{listeners} };
     $text .= "\n"
         . _table( [qw(generation pid state age)],
-        map { [ @{$_}{qw(number pid state)}, _age( $now - $_->{since} ) ] } @{ $status->{generations} } );
+        map { [ @{$_}{qw(number pid state)}, Sirius::Readable->age( $now - $_->{since} ) ] }
+            @{ $status->{generations} } );
     my @rows = sort { $a->{generation} <=> $b->{generation} || $a->{pid} <=> $b->{pid} } @{ $status->{rows} };
     $text .= "\n"
         . _table( [qw(worker generation state requests connections doing)],
