@@ -136,7 +136,8 @@ sub serve {
     my $board      = Sirius::Scoreboard->adopt( $state->{scoreboard} );
     Sirius::Log->open( $conf, $privileges->owner );
     Sirius::Title->set( { %$conf, proctitle => 1 }, 'admin' );    # no application has a use for $0 here
-    require Sirius::Admin;                                        # not in the supervisor
+    require Sirius::Admin;                                        # neither is needed in the supervisor
+    require Sirius::Scoreboard;
     my $worker = Sirius::Worker->new(
         app       => Sirius::Admin->new( %{ $state->{admin} }, snapshot => sub { $board->snapshot } )->to_app,
         conf      => $conf,

@@ -1,0 +1,208 @@
+use strict;
+use warnings;
+use List::Util qw(max);
+use Test::More;
+use Sirius::Top::Change;
+use Sirius::Top::Client;
+use Sirius::Top::Picture;
+
+local $SIG{__WARN__} = sub { die "a warning: $_[0]" };
+
+# What /status.json says, with so many seconds and requests since a first time
+sub status {
+    my ( $seconds, $requests, %more ) = @_;
+    return {
+        connections => { open => 120, idle => 110, waiting => 3 },
+        latency     => histogram( 1000 + $requests ),
+        listeners   => [ 'http://127.0.0.1:5000/', 'unix:/run/app.sock' ],
+        now         => 5000 + $seconds,
+        pid         => 4711,
+        queue       => { count => 0, buckets => [] },
+        queued      => 2,
+        started     => 1_700_000_000,
+        stopping    => 0,
+        totals      => {
+            requests  => 1000 + $requests,
+            responses => { 1 => 0, 2 => 900 + $requests, 3 => 0, 4 => 100, 5 => 0 },
+            bytes     => 4096 * ( 1000 + $requests ),
+            aborted   => 5,
+            refused   => 0,
+        },
+        uptime  => 4000 + $seconds,
+        version => '1.23',
+        wanted  => 3,
+        workers => [
+            { pid => 31, generation => 2, state => 'idle', since => 4999, began => 0, requests => 7 },
+            {   pid         => 32,
+                generation  => 2,
+                state       => 'busy',
+                since       => 4990,
+                began       => 4990,
+                requests    => 900 + $requests,
+                connections => 40,
+                rss         => 34_603_008,
+                line        => 'GET /late',
+                client      => '127.0.0.1:5555'
+            },
+            {   pid         => 30,
+                generation  => 2,
+                state       => 'busy',
+                began       => 4900,
+                requests    => 93,
+                connections => 1,
+                rss         => 1 << 30,
+                line        => 'POST /early',
+                mark        => 'step 3'
+            },
+        ],
+        %more,
+    };
+}
+
+# Half below 1 ms, half below 3 ms; percentiles that only the server knows
+sub histogram {
+    my $count = shift;
+    return {
+        count   => $count,
+        buckets => [ [ 0.001, $count / 2 ], [ 0.003, $count ], [ 10, $count ] ],
+        p50     => 0.25,
+        p90     => 0.5,
+        p99     => 0.75,
+        p999    => 1
+    };
+}
+
+sub lines {
+    my ( $now, $before, @size ) = @_;
+    my @lines = Sirius::Top::Picture->new( $now, $before )->lines(@size);
+    s/, \d\d:\d\d:\d\d, /, NOW, / for $lines[0];
+    return @lines;
+}
+
+subtest 'The first picture' => sub {
+    is join( "\n", lines( status( 0, 0 ) ), '' ), <<'PICTURE', 'about the time since the start';
+Sirius 1.23, PID 4711, up 66 min, NOW, rates since the start
+Address      http://127.0.0.1:5000/ unix:/run/app.sock
+Workers      3 wanted, 2 busy, 1 idle
+Requests     0.2/s, 2xx 0.2, 4xx 0.0, aborted 0.0, 1.0 KB/s sent
+Connections  120 open, 110 idle, 3 waiting
+Latency      p50 250 ms, p90 500 ms, p99 750 ms, p99.9 1.0 s
+Queue        2 in it
+
+    PID GEN STATE          FOR  REQ/S   REQUESTS  CONN    RSS CLIENT                DOING
+     30   2 busy         1 min    0.0         93     1 1.0 GB                       POST /early [step 3]
+     32   2 busy          10 s    0.2        900    40  33 MB 127.0.0.1:5555        GET /late
+     31   2 idle         1.0 s    0.0          7     0
+PICTURE
+};
+
+subtest 'The next one' => sub {
+    my @lines = lines( status( 2, 500 ), status( 0, 0 ) );
+    is $lines[0], 'Sirius 1.23, PID 4711, up 66 min, NOW, rates over 2.0 s',       'about two seconds';
+    is $lines[3], 'Requests     250/s, 2xx 250, 1.0 MB/s sent',                    'what has come in them';
+    is $lines[5], 'Latency      p50 1.0 ms, p90 2.6 ms, p99 3.0 ms, p99.9 3.0 ms', 'and how long it took';
+    like $lines[10], qr{^     32   2 busy          12 s    250 }, 'by whom';
+    is + ( lines( status( 2, 0 ), status( 0, 0 ) ) )[5], 'Latency', 'no requests, no times';
+};
+
+subtest 'What cannot be compared' => sub {
+    my $now   = status( 2, 500 );
+    my %other = (
+        'started again'   => status( 0, 0, started => 1 ),
+        'counters anew'   => status( 0, 501 ),
+        'the same moment' => status( 2, 0 ),
+    );
+    for my $name ( sort keys %other ) {
+        my $change = Sirius::Top::Change->new( $now, $other{$name} );
+        ok !$change->is_partial, "$name: since the start";
+        is $change->growth(qw(totals requests)), 1500, 'all requests';
+    }
+    my $new = { %{ $now->{workers}[0] }, pid => 99 };
+    is( Sirius::Top::Change->new( $now, status( 0, 0 ) )->worker_rate($new), undef, 'a worker that is new' );
+};
+
+subtest 'Percentiles' => sub {
+    my $times = sub {
+        my ( $now, $before ) = map { status( $_->[0], $_->[0], latency => $_->[1] ) } [ 1, shift ],
+            [ 0, shift ];
+        return [ map { defined ? 0 + sprintf '%.4f', $_ : undef }
+                Sirius::Top::Change->new( $now, $before )->quantiles('latency') ];
+    };
+    my $old = { count => 10, buckets => [ [ 1, 10 ] ] };
+    is_deeply $times->( { count => 20, buckets => [ [ 1, 10 ], [ 2, 20 ] ] }, $old ),
+        [ 1.5, 1.9, 1.99, 1.999 ],
+        'a bucket that was not there before';
+    is_deeply $times->( { count => 20, buckets => [ [ 1, 15 ], [ '+Inf', 20 ] ] }, $old ), [ 1, 1, 1, 1 ],
+        'one without an end: where it begins';
+    is_deeply $times->( { count => 20, buckets => [ [ 1, 15 ] ] }, $old ), [ 1, undef, undef, undef ],
+        'more than the buckets have';
+    is_deeply $times->( $old, $old ), [], 'none';
+};
+
+subtest 'Sizes' => sub {
+    my $now = status( 0, 0 );
+    push @{ $now->{workers} }, map { { pid => 1000 + $_, state => 'idle' } } 1 .. 97;
+    my ( @wide, @high );
+    for my $width ( 1 .. 200 ) {
+        push @wide, grep { length > $width } lines( $now, undef, $width );
+    }
+    is_deeply \@wide, [], 'no line is too long';
+    for my $height ( 1 .. 120 ) { push @high, $height if $height < lines( $now, undef, 80, $height ) }
+    is_deeply \@high, [], 'nor are there too many';
+    my @lines = lines( $now, undef, 80, 24 );
+    is scalar @lines, 24,                    'the room is used';
+    is $lines[-1],    'and 86 workers more', 'what is missing is said';
+    is $lines[9], '     30   2 busy         1 min    0.0     1 1.0 GB POST /early [step 3]', 'fewer columns';
+    is + ( lines( $now, undef, 50 ) )[9], '     30 busy         1 min    0.0 POST /early [ste', 'still fewer';
+    is scalar( lines( $now, undef, 80 ) ), 109, 'all of them without a limit';
+};
+
+# A client of the server, or a server that is none, must not speak to the terminal
+subtest 'Hostile answers' => sub {
+    my $bad = "a\e[2J\x{9b}31m\r\n\x{263a}\x07\x7f";
+    my $now = status( 0, 0, version => $bad, listeners => [ $bad, $bad ] );
+    $_->{line} = $_->{client} = $_->{mark} = $_->{state} = $bad for @{ $now->{workers} };
+    my @lines = lines($now);
+    is_deeply [ grep {/[^\x20-\x7e]/} @lines ], [], 'printable ASCII only';
+    like $lines[9], qr/a\\x1b\[2J\\x9b31m\\x0d\\x0a\\x\{263a\}\\x07\\x7f/, 'escaped';
+
+    for my $junk ( undef, '', 'abc', "\e[2J", 9**9**9, -1, [], {}, [ [] ],
+        { buckets => [ 1, [], ['a'] ], count => 5 } )
+    {
+        my %status = map { $_ => $junk } keys %$now;
+        my @all    = map { lines( $_->[0], $_->[1] ) } [ { %status, workers => [] } ],
+            [ { %status, workers => [$junk] } ],
+            [ { %$now, map { $_ => $junk } qw(totals latency queue connections listeners) } ],
+            [ { %$now, workers => [ { map { $_ => $junk } keys %{ $now->{workers}[1] } } ] } ],
+            [ status( 2, 2 ), { %$now, latency => $junk, workers => [$junk] } ],
+            [ status( 2, 2 ), { %status, workers => [] } ];
+        is_deeply [ grep {/[^\x20-\x7e]/} @all ], [],
+            'a picture of ' . ( defined $junk ? ref $junk || 'junk' : 'nothing' );
+    }
+};
+
+subtest 'Addresses' => sub {
+    my %case = (
+        '9090'                   => '127.0.0.1:9090',
+        ':9090'                  => '127.0.0.1:9090',
+        '*:9090'                 => '127.0.0.1:9090',
+        'localhost:9090'         => 'localhost:9090',
+        '[::1]:9090'             => '::1:9090',
+        'http://127.0.0.1:9090/' => '127.0.0.1:9090',
+        'http://[::1]:9090'      => '::1:9090',
+        '/run/a.sock?mode=0600'  => '/run/a.sock',
+        'unix:/run/a.sock'       => '/run/a.sock',
+        '@admin'                 => "\0admin",
+    );
+    for my $text ( sort keys %case ) {
+        my $client = Sirius::Top::Client->new($text);
+        my $is     = defined $client->{path} ? $client->{path} : "$client->{host}:$client->{port}";
+        is $is, $case{$text}, "'$text'";
+    }
+    for my $text ( 'fd:3', 'systemd:admin', '[::1', '', 'a:99999' ) {
+        ok !eval { Sirius::Top::Client->new($text) }, "'$text' is none";
+        like $@, qr/\A[^\n]+\n\z/, 'one line';
+    }
+};
+
+done_testing;
