@@ -1,3 +1,4 @@
+#include "scoreboard.h"
 #include "sirius.h"
 
 #include "logformat.h"
@@ -111,7 +112,7 @@ CODE:
     PERL_UNUSED_VAR(class);
     if (!s)
         croak("Sirius::Scoreboard->new(%" UVuf "): %s", slots, Strerror(errno));
-    RETVAL = sv_setref_pv(newSV(0), "Sirius::Scoreboard", s);
+    RETVAL = sirius_board_new(aTHX_ s);
 OUTPUT:
     RETVAL
 
@@ -120,11 +121,35 @@ adopt(const char *class, int memfd)
 CODE:
     sr_scoreboard *s = sr_scoreboard_adopt(memfd);
     PERL_UNUSED_VAR(class);
+    if (!s && errno == EINVAL)
+        croak("sirius: the scoreboard is of another version of Sirius: that needs a restart, not a reload\n");
     if (!s)
         croak("Sirius::Scoreboard->adopt(%d): %s", memfd, Strerror(errno));
-    RETVAL = sv_setref_pv(newSV(0), "Sirius::Scoreboard", s);
+    RETVAL = sirius_board_new(aTHX_ s);
 OUTPUT:
     RETVAL
+
+SV *
+current(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sirius_board_current(aTHX);
+OUTPUT:
+    RETVAL
+
+SV *
+layout(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = newSVpvf("%d-%d", (int)sizeof(sr_scoreboard), (int)sizeof(sr_row));
+OUTPUT:
+    RETVAL
+
+void
+mark(const char *class, SV *text)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_mark(aTHX_ text);
 
 UV
 slots(sr_scoreboard *self)
@@ -138,22 +163,21 @@ row(sr_scoreboard *self, UV slot)
 CODE:
     if (slot >= self->slots)
         croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
-    sr_row *r = &self->rows[slot];
-    RETVAL = (HV *)sv_2mortal((SV *)newHV());
-    (void)hv_stores(RETVAL, "state", newSVpv(sr_worker_state_name(atomic_load_explicit(&r->state, memory_order_relaxed)), 0));
-    (void)hv_stores(RETVAL, "pid", newSViv(atomic_load_explicit(&r->pid, memory_order_relaxed)));
-    (void)hv_stores(RETVAL, "generation", newSVuv(atomic_load_explicit(&r->generation, memory_order_relaxed)));
-    (void)hv_stores(RETVAL, "requests", newSVuv(atomic_load_explicit(&r->requests, memory_order_relaxed)));
-    (void)hv_stores(RETVAL, "connections", newSVuv(atomic_load_explicit(&r->connections, memory_order_relaxed)));
-    (void)hv_stores(RETVAL, "idle", newSVuv(atomic_load_explicit(&r->idle, memory_order_relaxed)));
-    (void)hv_stores(RETVAL, "waiting", newSVuv(atomic_load_explicit(&r->waiting, memory_order_relaxed)));
-    (void)hv_stores(RETVAL, "given", newSVuv(atomic_load_explicit(&r->given, memory_order_relaxed)));
-    (void)hv_stores(RETVAL, "taken", newSVuv(atomic_load_explicit(&r->taken, memory_order_relaxed)));
-    uint64_t began = atomic_load_explicit(&r->began, memory_order_relaxed);
-    char line[4 * SR_LINE_MAX];
-    (void)hv_stores(RETVAL, "began", newSVnv((NV)began / 1e9));
-    (void)hv_stores(RETVAL, "line", newSVpvn(line, began ? sr_row_text(r, line, sizeof line) : 0));
-    (void)hv_stores(RETVAL, "since", newSVnv((NV)atomic_load_explicit(&r->since, memory_order_relaxed) / 1e9));
+    RETVAL = sirius_board_row(aTHX_ &self->rows[slot]);
+OUTPUT:
+    RETVAL
+
+void
+occupied(sr_scoreboard *self)
+PPCODE:
+    for (uint32_t i = 0; i < self->slots; i++)
+        if (atomic_load_explicit(&self->rows[i].pid, memory_order_relaxed) > 0)
+            mXPUSHu(i);
+
+HV *
+totals(sr_scoreboard *self)
+CODE:
+    RETVAL = sirius_board_totals(aTHX_ self);
 OUTPUT:
     RETVAL
 
@@ -168,6 +192,14 @@ IV
 claim(sr_scoreboard *self, UV generation)
 CODE:
     RETVAL = sr_scoreboard_claim(self, (uint32_t)generation);
+OUTPUT:
+    RETVAL
+
+UV
+queued(sr_scoreboard *self)
+CODE:
+    int32_t queued = atomic_load_explicit(&self->queued, memory_order_relaxed);
+    RETVAL = queued > 0 ? (UV)queued : 0;
 OUTPUT:
     RETVAL
 
@@ -210,7 +242,7 @@ CODE:
 void
 DESTROY(sr_scoreboard *self)
 CODE:
-    sr_scoreboard_free(self);
+    sirius_board_free(aTHX_ ST(0), self);
 
 MODULE = Sirius    PACKAGE = Sirius::LogFormat
 

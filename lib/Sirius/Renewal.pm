@@ -60,12 +60,17 @@ sub try {
     my $pid = fork;
     return $pid if !defined $pid || $pid;
     $signals->hand_over;
-    eval { Sirius::Command->run_module( $class, 'tried' ) };
+    eval { Sirius::Command->run_module( $class, sprintf q{tried('%s')}, Sirius::Scoreboard->layout ) };
     print {*STDERR} "sirius: $@";
     return POSIX::_exit(1);
 }
 
-sub tried { return require Sirius::Supervisor }
+sub tried {
+    my ( $class, $layout ) = @_;
+    require Sirius::Supervisor;
+    return 1 if $layout eq Sirius::Scoreboard->layout;
+    die "sirius: the scoreboard of the version that is installed now is another\n";
+}
 
 # Without code and lists, which are for generations and for the start; and the name that is found there
 sub _conf {
@@ -149,7 +154,8 @@ Starts a perl that loads all of this and ends with status 0, or another when tha
 
 =head2 tried
 
-What that perl does.
+What that perl does. Its argument is the layout of the running server's scoreboard: a supervisor that could not read it would be
+the end of all.
 
 =head1 SEE ALSO
 
