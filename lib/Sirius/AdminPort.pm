@@ -23,7 +23,7 @@ use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
     PATIENCE => 0.5,                   # seconds that its process gets to end
-    STABLE   => 1,                     # seconds after which a process that ends is replaced at once
+    STABLE   => 10,                    # seconds after which a process that ends is replaced at once
     VARIABLE => 'SIRIUS_ADMIN_PORT',
 };
 
@@ -93,7 +93,7 @@ sub lost {
 
 sub new {
     my ( $class, %args ) = @_;
-    my $backoff = Sirius::Backoff->new( { err_respawn_interval => STABLE, spawn_interval => 0 } );
+    my $backoff = Sirius::Backoff->new( { err_respawn_interval => 1, spawn_interval => 0 } );
     return bless { backoff => $backoff, listeners => [], pids => {}, started => time, %args }, $class;
 }
 
@@ -135,8 +135,7 @@ sub serve {
     my $alive      = Sirius::Handover->take_handle( $state->{alive} );
     my $board      = Sirius::Scoreboard->adopt( $state->{scoreboard} );
     Sirius::Log->open( $conf, $privileges->owner );
-    Sirius::Title->set( { %$conf, proctitle => 1 }, 'admin' );    # no application has a use for $0 here
-    require Sirius::Admin;                                        # neither is needed in the supervisor
+    require Sirius::Admin;    # neither is needed in the supervisor
     require Sirius::Scoreboard;
     my $worker = Sirius::Worker->new(
         app       => Sirius::Admin->new( %{ $state->{admin} }, snapshot => sub { $board->snapshot } )->to_app,
@@ -150,6 +149,7 @@ sub serve {
     $SIG{USR1} = { $worker->handlers }->{USR1};
     $privileges->drop;
     Sirius::Daemon->restore->detach if $conf->{daemonize};
+    Sirius::Title->set( { %$conf, proctitle => 1 }, 'admin' );    # no application has a use for $0 here
     $worker->run;
     return;
 }
@@ -282,8 +282,8 @@ C<--admin> and a scoreboard with one row for itself, so that it is no worker. It
 
 It ends when its pipe to the supervisor does, never by a signal that a whole group of processes gets. So it answers while the
 workers finish their work (C</readyz> says 503 then), goes when the last of them has gone, and goes when the supervisor was
-killed. When it dies by itself it is started again, with growing pauses if it can't stay alive. The sockets stay open in the
-supervisor meanwhile, and clients wait.
+killed. When it dies by itself it is started again, at once if it has lived for 10 seconds, else after 1, 2, 4 ... 30
+seconds. The sockets stay open in the supervisor meanwhile, and clients wait.
 
 A reload of the application does not touch it. When the supervisor becomes a new program after a reload (L<Sirius::Renewal>), the
 process of before has lost its pipe, finishes what it does and ends, and the new supervisor starts one with the new code. The

@@ -32,9 +32,9 @@ sub run {
 }
 
 sub run_module {
-    my ( $class, $module, $method, %more ) = @_;
+    my ( $class, $module, $call, %more ) = @_;
     my @folders = map {"-I$_"} @inc;
-    return $class->run_perl( undef, { %ENV, %more }, @folders, "-M$module", '-e', "$module->$method" );
+    return $class->run_perl( undef, { %ENV, %more }, @folders, "-M$module", '-e', "$module->$call" );
 }
 
 sub run_perl {
@@ -107,10 +107,10 @@ before anything of the command runs. Dies when it can't.
 
 =head2 run_module
 
-  Sirius::Command->run_module( $module, $method, %more );
+  Sirius::Command->run_module( $module, $call, %more );
 
-Becomes a perl that finds modules where the command found them and calls this method of one. It stays in the present directory,
-with the present environment and C<%more> added. Dies when it can't.
+Becomes a perl that finds modules where the command found them and calls a method of one: C<$call> is its name, with arguments in
+parentheses or not. It stays in the present directory, with the present environment and C<%more> added. Dies when it can't.
 
 =head2 run_perl
 
