@@ -28,7 +28,7 @@ typedef struct sirius_logview {
     AV *headers;   /* name, value, ... of the response; or NULL, and then */
     sr_bytes head; /* its head as it was sent, or no bytes */
     sirius_logscratch *scratch;
-    bool plain; /* run no code of Perl: a value that is tied or a reference counts as none */
+    bool plain;  /* run no code of Perl: a value that is tied or a reference counts as none */
     SV *args[4]; /* for handlers: %env, response, length, microseconds. NULL: undef */
 } sirius_logview;
 
