@@ -81,7 +81,7 @@ static sr_bytes raw_get(void *ctx, const sr_logitem *item)
 {
     raw *r = ctx;
     if (item->kind == SR_LOG_REMOTE_ADDR)
-        return sr_bytes_of(r->addr, sr_peer_text(&r->conn->peer, r->addr));
+        return sr_bytes_of(r->addr, sr_peer_text(&r->conn->client, r->addr));
     if (item->kind == SR_LOG_OUT)
         return sr_logformat_field(r->response, item->name);
     if (item->kind == SR_LOG_REQUEST_LINE)

@@ -138,7 +138,7 @@ typedef struct sr_engine {
     int waited_too_long; /* status for a request whose SR_DEADLINE_QUEUE is over: 503, or 504 */
 
     sr_accesslog *log;       /* NULL: there is none */
-    sr_bytes fresh;          /* the last bytes read, in scratch */
+    sr_bytes fresh;          /* the last bytes read of requests, in scratch */
     const sr_conn *fresh_of; /* from that connection; NULL: it is no more */
 
     sr_scoreboard *scoreboard; /* may be NULL */

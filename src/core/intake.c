@@ -157,6 +157,8 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool borrowed, sr
             sr_conn_close(e, c, SR_CLOSED_PROXY);
         if (preface != SR_PREFACE_DONE)
             return preface == SR_PREFACE_BAD ? TAKE_OVER : TAKE_MORE;
+        if (borrowed)
+            e->fresh = view;
     }
     sr_request *r = c->parse;
     if (!r) {

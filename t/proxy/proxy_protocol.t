@@ -219,6 +219,38 @@ subtest 'a request that waits for a worker' => sub {
     is $_->response->body, '192.0.2.7 56324', 'its client' for @client;
 };
 
+subtest 'in the access log' => sub {
+    my $log    = "$dir/access";
+    my $server = server( qw(--workers 1 --request-timeout 3 --trust-proxy 127.0.0.1 --access-log-format),
+        '%h "%r" %>s', '--access-log', $log );
+    my $client = $server->connect;
+    $client->send(
+        "PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n" . request( 'GET /far', 'X-Forwarded-For: 192.0.2.9' ) );
+    is $client->response->status,         200, 'a request of whom a proxy names';
+    is $client->ask('GET /near')->status, 200, 'one of the proxy itself';
+    is $client->ask( 'GET /far', 'X-Forwarded-For: 192.0.2.9' )->status, 200, 'the first again';
+    is $client->ask( 'GET /bad', 'X-Forwarded-For: 192.0.2.9', 'Host: a b' )->status, 400,
+        'a refusal: nobody is believed';
+    $client = $server->connect;
+    $client->send( $V1 . request( 'GET /bad', 'Host: a b' ) );
+    is $client->response->status, 400, 'and of whom the header names, in one piece with it';
+    $client = $server->connect;
+    $client->send( substr $V1, 0, 20 );
+    sleep 0.05;
+    $client->send( substr( $V1, 20 ) . request( 'GET /bad', 'Host: a b' ) );
+    is $client->response->status, 400, 'or in two';
+    $client = $server->connect;
+    $client->send( "PROXY UNKNOWN\r\n" . request( 'GET /sleep/6', 'X-Forwarded-For: 192.0.2.9' ) );
+    is $client->response->status, 504, 'one that takes too long';
+    my $want = join '', map {"$_\n"} '192.0.2.9 "GET /far HTTP/1.1" 200',
+        '127.0.0.1 "GET /near HTTP/1.1" 200',
+        '192.0.2.9 "GET /far HTTP/1.1" 200', '127.0.0.1 "GET /bad HTTP/1.1" 400',
+        ('192.0.2.7 "GET /bad HTTP/1.1" 400') x 2, '192.0.2.9 "GET /sleep/6" 504';
+    until_true( 10, sub { Sirius::Test::Server::slurp($log) eq $want } );
+    is Sirius::Test::Server::slurp($log), $want, 'their lines';
+    $server->stop;
+};
+
 subtest 'HAProxy' => sub {
     Sirius::Test::HAProxy->available or plan skip_all => 'HAProxy is not installed';
     my $behind = server( qw(--workers 2 --listen 127.0.0.1:0 --listen), "$dir/h" );
