@@ -96,6 +96,7 @@ subtest 'code that does not load' => sub {
     my $server = Sirius::Test::Server->start( app => $app, args => [ '-I', "$dir/lib", '--workers', 2 ] );
     my $kept   = $server->connect;
     is $kept->ask('GET /')->body, 'version 1', 'before';
+    until_true( 20, sub { $server->workers == 2 } );
     my @before = ( $server->generations, $server->workers );
     write_file( 'lib/My.pm', "package My; our \$VERSION = ; 1;\n" );
     $server->signal('HUP');
