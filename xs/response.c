@@ -315,6 +315,10 @@ void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
             sirius_fail(aTHX_ s, "the response is not usable", ERRSV);
             return;
         }
+        if (s->turn.phase != SIRIUS_UNANSWERED) { /* by an overload of this very response */
+            sirius_fail(aTHX_ s, "the responder was called while a response was read", NULL);
+            return;
+        }
     }
     parts p;
     const char *why = split(aTHX_ res, &p);

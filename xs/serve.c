@@ -136,10 +136,11 @@ static void finish(pTHX_ sirius *s)
 
 static void cleanup(pTHX_ sirius *s, HV *env)
 {
-    AV *handlers = sirius_env_handlers(aTHX_ env);
-    for (SSize_t i = 0; handlers && i <= av_len(handlers); i++) { /* a handler may push another */
+    AV *handlers =
+        (AV *)sv_2mortal(SvREFCNT_inc((SV *)sirius_env_handlers(aTHX_ env))); /* one may empty %env */
+    for (SSize_t i = 0; handlers && i <= av_len(handlers); i++) {             /* a handler may push another */
         SV **handler = av_fetch(handlers, i, 0);
-        if (handler && !sirius_call(aTHX_ s, *handler, sv_2mortal(newRV_inc((SV *)env)), NULL))
+        if (handler && !sirius_call(aTHX_ s, sv_mortalcopy(*handler), sv_2mortal(newRV_inc((SV *)env)), NULL))
             sirius_log(aTHX_ s, "a cleanup handler died", ERRSV);
     }
     if (sirius_env_commit(aTHX_ env)) {

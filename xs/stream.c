@@ -162,17 +162,32 @@ SV *sirius_responder(pTHX_ sirius *s)
 
 /* --- psgix.informational --- */
 
-static const char *interim(pTHX_ sr_buffer *out, SV *status, AV *headers)
+/* Magic and overload are application code: it runs here, not while a head is made of what it may free. A mortal. */
+static AV *plain_copy(pTHX_ AV *headers)
 {
-    sr_response_error err = sr_informational_init(out, (int)SvIV(status));
+    AV *copy = (AV *)sv_2mortal((SV *)newAV());
+    for (SSize_t i = 0; i <= av_len(headers); i++) {
+        SV **svp = av_fetch(headers, i, 0);
+        SV *value = svp ? sv_mortalcopy(*svp) : &PL_sv_undef;
+        if (SvROK(value)) {
+            SV *text = sv_newmortal();
+            sv_copypv(text, value);
+            value = text;
+        }
+        av_push(copy, SvREFCNT_inc_simple_NN(value));
+    }
+    return copy;
+}
+
+static const char *interim(pTHX_ sr_buffer *out, int status, AV *headers)
+{
+    if (av_len(headers) % 2 == 0)
+        return "the headers are not pairs";
+    sr_response_error err = sr_informational_init(out, status);
     for (SSize_t i = 0; !err && i < av_len(headers); i += 2) {
-        SV **name = av_fetch(headers, i, 0), **value = av_fetch(headers, i + 1, 0);
         sr_bytes n, v;
-        if (!name || !value)
-            return "a header is not defined";
-        SvGETMAGIC(*name);
-        SvGETMAGIC(*value);
-        if (!sirius_bytes(aTHX_ * name, &n) || !sirius_bytes(aTHX_ * value, &v))
+        if (!sirius_bytes(aTHX_ * av_fetch(headers, i, 0), &n) ||
+            !sirius_bytes(aTHX_ * av_fetch(headers, i + 1, 0), &v))
             return "a header has characters above 0xff";
         err = sr_informational_field(out, n, v);
     }
@@ -187,18 +202,18 @@ XS(sirius_xs_informational)
     dXSARGS;
     if (items != 2 || !SvROK(ST(1)) || SvTYPE(SvRV(ST(1))) != SVt_PVAV)
         croak("usage: $env->{'psgix.informational'}->($status, \\@headers)");
+    AV *headers = plain_copy(aTHX_(AV *) SvRV(ST(1)));
+    int status = (int)SvIV(ST(0));
     sirius *s = alive((UV)XSANY.any_iv);
     if (!s || s->turn.phase != SIRIUS_UNANSWERED) {
         warn("psgix.informational was called after the final response had begun");
         XSRETURN_EMPTY;
     }
-    AV *headers = (AV *)SvRV(ST(1));
     SV *scratch = sv_2mortal(newSV(0));
     sr_buffer out;
     sr_buffer_init(&out);
     ENTER;
-    const char *why =
-        av_len(headers) % 2 == 0 ? "the headers are not pairs" : interim(aTHX_ & out, ST(0), headers);
+    const char *why = interim(aTHX_ & out, status, headers);
     LEAVE;
     if (!why)
         sv_setpvn(scratch, sr_buffer_at(&out), sr_buffer_len(&out));

@@ -171,8 +171,9 @@ sub closest {
 
 sub fail {
     my ( $class, $message, $from ) = @_;
+    $message .= " (from $from)" if defined $from;
     $! = 2;    # what perl exits with when nobody catches this
-    die "sirius: $message" . ( defined $from ? " (from $from)" : '' ) . "\n";
+    die 'sirius: ' . $message =~ s/([\0-\x1f\x7f])/sprintf '\x%02x', ord $1/ger . "\n";
 }
 
 sub find {

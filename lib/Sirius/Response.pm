@@ -35,7 +35,7 @@ sub plain {
     die "it has more than three elements\n" if @body > 1;
     die "the headers are not an array\n"    if !_is_array($headers);
 
-    my @plain = ( "$status", [ map { defined $_ ? "$_" : '' } @{$headers} ] );
+    my @plain = ( "$status", _strings($headers) );
     push @plain, _plain_body(@body) if @body;
     return \@plain;
 }
@@ -58,9 +58,9 @@ sub _plain_body {
 
     die "the body is neither an array nor a handle\n" if !ref $body;
     my $is_object = blessed $body && $body->can('getline');
-    return [ map { defined $_ ? "$_" : '' } @{$body} ] if !$is_object && _is_array($body);
-    return $body                                       if reftype $body eq 'GLOB' || reftype $body eq 'IO';
-    die "the body is neither an array nor a handle\n"  if !$is_object;
+    return _strings($body)                            if !$is_object && _is_array($body);
+    return $body                                      if reftype $body eq 'GLOB' || reftype $body eq 'IO';
+    die "the body is neither an array nor a handle\n" if !$is_object;
 
     # An object that names a file stands for its content (PSGI, "Body"): the file can be sent by the kernel
     if ( $body->can('path') ) {
@@ -71,6 +71,13 @@ sub _plain_body {
     }
 
     return $body;
+}
+
+# An overload may change the very array its object is in, and perl does not keep what it walks over: so of a copy
+sub _strings {
+    my $array = shift;
+    my @copy  = @{$array};
+    return [ map { defined $_ ? "$_" : '' } @copy ];
 }
 
 1;

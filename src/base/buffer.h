@@ -26,9 +26,9 @@ static inline size_t sr_buffer_len(const sr_buffer *b)
 {
     return b->end - b->from;
 }
-static inline char *sr_buffer_at(const sr_buffer *b)
+static inline char *sr_buffer_at(const sr_buffer *b) /* NULL while nothing was ever stored */
 {
-    return b->data + b->from;
+    return b->data ? b->data + b->from : NULL; /* NULL + 0 is not defined before C2y */
 }
 
 /* Room for at least `more` bytes behind the last one; the stored bytes may move. */

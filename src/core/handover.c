@@ -134,9 +134,18 @@ bool sr_handover_give_heads(sr_engine *e)
 
 /* --- taking --- */
 
+/* This build could have given it. After an update, workers of two builds share the exchange while one replaces the other. */
+static bool plausible(const sr_engine *e, const sr_parcel *p)
+{
+    bool waits = p->state == SR_CONN_IDLE || p->state == SR_CONN_HEAD;
+    bool whole = p->state == SR_CONN_READY && p->bytes > 0;
+    return (whole || (waits && p->body == SR_PARCEL_RAW)) && p->listener < e->n_listeners &&
+           p->deadline >= 0 && p->ready_at >= 0 && p->ready_at <= e->now + SR_SECOND;
+}
+
 static sr_conn *unpack(sr_engine *e, const sr_parcel *p, const int *fds, const char *bytes)
 {
-    sr_conn *c = sr_conn_new(fds[0], &p->peer, p->listener);
+    sr_conn *c = plausible(e, p) ? sr_conn_new(fds[0], &p->peer, p->listener) : NULL;
     if (!c) {
         close(fds[0]);
         if (p->body == SR_PARCEL_FILE)

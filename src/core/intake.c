@@ -144,8 +144,8 @@ static take head_done(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bo
 
 bool sr_intake_is_head(sr_bytes view)
 {
-    while (view.len && (*view.at == '\r' || *view.at == '\n'))
-        view = sr_bytes_of(view.at + 1, view.len - 1);
+    if (view.len >= 2 && memcmp(view.at, "\r\n", 2) == 0) /* behind more, or less, it is refused unread */
+        view = sr_bytes_of(view.at + 2, view.len - 2);
     return view.len >= 5 && memcmp(view.at, "HEAD ", 5) == 0;
 }
 

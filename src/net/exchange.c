@@ -63,15 +63,21 @@ sr_exchange_result sr_exchange_give(sr_exchange *x, const sr_parcel *parcels, in
     }
 }
 
+/* At most FDS_MAX. One more may come: room is counted in steps of 8 bytes. */
 static int take_fds(struct msghdr *msg, int *fds)
 {
     int n = 0;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
-        int more = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-        memcpy(fds + n, CMSG_DATA(c), (size_t)more * sizeof(int));
-        n += more;
+        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+            int fd;
+            memcpy(&fd, (char *)c + at, sizeof fd);
+            if (n < FDS_MAX)
+                fds[n++] = fd;
+            else
+                close(fd);
+        }
     }
     return n;
 }
@@ -83,7 +89,22 @@ static int parcels_in(const sr_parcel *parcels, size_t len, bool cut)
         return 0;
     if (parcels[0].bytes)
         return len == sizeof *parcels + parcels[0].bytes ? 1 : 0;
-    return len % sizeof *parcels == 0 ? (int)(len / sizeof *parcels) : 0;
+    size_t n = len / sizeof *parcels;
+    return len % sizeof *parcels == 0 && n <= SR_PARCELS_MAX ? (int)n : 0;
+}
+
+/* What the parcels say of bytes and descriptors is what unpacking relies on, and another build may have given them. */
+static bool adds_up(const sr_parcel *parcels, int n, size_t bytes, int n_fds)
+{
+    int want = n;
+    for (int i = 0; i < n; i++) {
+        const sr_parcel *p = &parcels[i];
+        want += p->body == SR_PARCEL_FILE;
+        if (p->bytes != bytes || p->body > SR_PARCEL_FILE || (p->body != SR_PARCEL_RAW && p->head > bytes) ||
+            (p->body == SR_PARCEL_DECODED && p->body_length > bytes - p->head))
+            return false;
+    }
+    return n > 0 && want == n_fds;
 }
 
 sr_exchange_result sr_exchange_take(sr_exchange *x, sr_parcel *parcels, int *n, int *fds, int *n_fds,
@@ -108,10 +129,7 @@ sr_exchange_result sr_exchange_take(sr_exchange *x, sr_parcel *parcels, int *n, 
     *n_bytes = *n == 1 ? parcels[0].bytes : 0;
     if (*n > 1) /* the first lies in parcels, the others behind it in bytes */
         memcpy(parcels + 1, bytes, (size_t)(*n - 1) * sizeof *parcels);
-    int want = *n;
-    for (int i = 0; i < *n; i++)
-        want += parcels[i].body == SR_PARCEL_FILE;
-    if (*n && want == *n_fds)
+    if (adds_up(parcels, *n, *n_bytes, *n_fds))
         return SR_EXCHANGE_OK;
     while (*n_fds > 0) /* no descriptor free here when it was taken (MSG_CTRUNC): what did arrive is closed */
         close(fds[--*n_fds]);

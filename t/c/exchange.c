@@ -175,6 +175,35 @@ static void broken(void)
     is_int(open_files(), before, "no descriptor either");
 }
 
+static void is_refused(const sr_parcel *p, int n_parcels, size_t len, int n, const char *why)
+{
+    memcpy(bytes, p, (size_t)n_parcels * sizeof *p);
+    send_raw(len, n);
+    is_int(take(), SR_EXCHANGE_FAILED, why);
+}
+
+/* What a giver of another build may say. */
+static void foreign(void)
+{
+    int before = open_files();
+    static sr_parcel many[SR_PARCELS_MAX + 1];
+    is_refused(many, SR_PARCELS_MAX + 1, sizeof many, SR_PARCELS_MAX + 1, "65 parcels");
+    got_fds[SR_PARCELS_MAX + 1] = -7;
+    is_refused(many, SR_PARCELS_MAX, sizeof many - sizeof *many, SR_PARCELS_MAX + 2, "66 descriptors");
+    is_int(got_fds[SR_PARCELS_MAX + 1], -7, "of which 65 are given to who has room for them");
+    sr_parcel two[2] = {{0}, {.bytes = 1}};
+    is_refused(two, 2, sizeof two, 2, "bytes of a second parcel");
+    sr_parcel p = {.bytes = 10, .body = SR_PARCEL_FILE + 1};
+    is_refused(&p, 1, sizeof p + 10, 1, "a body of no known kind");
+    p = (sr_parcel){.bytes = 10, .body = SR_PARCEL_FILE, .head = 11};
+    is_refused(&p, 1, sizeof p + 10, 2, "a head longer than all bytes");
+    p = (sr_parcel){.bytes = 10, .body = SR_PARCEL_DECODED, .head = 4, .body_length = 7};
+    is_refused(&p, 1, sizeof p + 10, 1, "a body longer than the rest");
+    p.body_length = UINT64_MAX;
+    is_refused(&p, 1, sizeof p + 10, 1, "a body longer than memory");
+    is_int(open_files(), before, "no descriptor is left");
+}
+
 /* The taker has no descriptors left: the message is lost, but nothing else. */
 static void no_descriptors(void)
 {
@@ -235,6 +264,7 @@ int main(void)
     with_bytes(SR_PARCEL_BYTES_MAX, SR_PARCEL_RAW);
     full();
     broken();
+    foreign();
     no_descriptors();
     given_back();
     return done_testing();

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -216,6 +217,34 @@ static void torn(void)
     sr_scoreboard_free(s);
 }
 
+/* What can't be made or adopted, and errno then. */
+static void refused(void)
+{
+    errno = 0;
+    ok(!sr_scoreboard_new(0) && errno == EINVAL, "no slots");
+    ok(!sr_scoreboard_new(SR_SLOTS_MAX + 1) && errno == EINVAL, "too many slots");
+    ok(!sr_scoreboard_adopt(-1) && errno == EBADF, "no descriptor");
+    FILE *file = tmpfile();
+    ok(!sr_scoreboard_adopt(fileno(file)) && errno == EINVAL, "an empty file");
+    ok(ftruncate(fileno(file), sizeof(sr_scoreboard) + 3) == 0 && !sr_scoreboard_adopt(fileno(file)) &&
+           errno == EINVAL,
+       "a file of something else");
+    fclose(file);
+    struct rlimit before, few;
+    getrlimit(RLIMIT_NOFILE, &before);
+    for (int n = 0; n < 3; n++) {
+        int lowest = dup(0);
+        close(lowest);
+        few = (struct rlimit){(rlim_t)(lowest + n), before.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &few);
+        ok(!sr_scoreboard_new(3) && errno == EMFILE, "%d descriptors are not enough", n);
+        setrlimit(RLIMIT_NOFILE, &before);
+        int after = dup(0);
+        close(after);
+        is_int(after, lowest, "and none is left open");
+    }
+}
+
 int main(void)
 {
     sr_row row = {0};
@@ -225,5 +254,6 @@ int main(void)
     survival();
     layouts();
     torn();
+    refused();
     return done_testing();
 }

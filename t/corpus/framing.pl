@@ -154,9 +154,11 @@ sub visible {
     [ 'S33 the last chunk twice', post( $TE, "0\r\n\r\n0\r\n\r\n" ), "200 $BAD", answers => 2 ],
 
     # The request line
-    [ 'S34 one empty line before',  "\r\nGET / HTTP/1.1\r\n$H\r\n",            $GOOD ],
-    [ 'S34 two empty lines before', "\r\n\r\nGET / HTTP/1.1\r\n$H\r\n",        $BAD ],
-    [ 'S35 NUL in the path',        "GET /public%00/admin HTTP/1.1\r\n$H\r\n", $BAD ],
+    [ 'S34 one empty line before',                        "\r\nGET / HTTP/1.1\r\n$H\r\n",            $GOOD ],
+    [ 'S34 two empty lines before',                       "\r\n\r\nGET / HTTP/1.1\r\n$H\r\n",        $BAD ],
+    [ 'S34 two before a HEAD, which nobody has read yet', "\r\n\r\nHEAD / HTTP/1.1\r\n$H\r\n",       $BAD ],
+    [ 'S34 a CR before a HEAD',                           "\rHEAD / HTTP/1.1\r\n$H\r\n",             $BAD ],
+    [ 'S35 NUL in the path',                              "GET /public%00/admin HTTP/1.1\r\n$H\r\n", $BAD ],
     each_of( 'S36 percent', sub {"GET /$_[0] HTTP/1.1\r\n$H\r\n"}, $BAD, qw(% %zz %4 %2 a%g0 %0g) ),
     each_of(
         'S37 request line',

@@ -1,7 +1,8 @@
 package Sirius::Test::Server;
 
 # A server under test: its own process group, port 0, STDERR in a file, stopped or killed at the end in any
-# case.
+# case. SIRIUS_TEST_WRAP in the environment is a command that runs it, as valgrind; then all waiting may take ten times as
+# long.
 
 use strict;
 use warnings;
@@ -18,6 +19,10 @@ our $ROOT = do {
     my ( $volume, $path ) = File::Spec->splitpath( File::Spec->rel2abs(__FILE__) );
     Cwd::abs_path( File::Spec->catdir( $path, ( File::Spec->updir ) x 4 ) );
 };
+
+my @wrap = split q( ), $ENV{SIRIUS_TEST_WRAP} || '';
+my $slow = @wrap ? 10 : 1;
+$Sirius::Test::Client::PATIENCE *= $slow;
 
 my %running;
 
@@ -50,7 +55,7 @@ sub spawn {
     push @args, '--error-log', $option{error_log} if defined $option{error_log};
     my @app = defined $option{app} ? $self->app_file( $option{app} ) : ();
     $self->{command}
-        = [ @{ $option{command} || [ $^X, "$ROOT/bin/sirius", '-E', 'deployment' ] }, @args, @app ];
+        = [ @wrap, @{ $option{command} || [ $^X, "$ROOT/bin/sirius", '-E', 'deployment' ] }, @args, @app ];
     $self->_exec;
     $running{$self} = $self;
     weaken $running{$self};
@@ -200,7 +205,7 @@ sub kill_hard {
 # Calls the code until it is true, for so many seconds at most; returns what it returned
 sub until_true {
     my ( $patience, $code ) = @_;
-    my $until = time + $patience;
+    my $until = time + $slow * $patience;
     my $wait  = 0.002;
     while (1) {
         my $result = $code->();
