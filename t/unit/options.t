@@ -195,7 +195,7 @@ subtest 'Unknown options' => sub {
         'right error';
     is refused( xyzzy_frobnicate => 3 ), "sirius: unknown option --xyzzy-frobnicate\n", 'right error';
     like refused( w          => 3 ), qr/\Asirius: unknown option --w\b/, 'no letters for programs';
-    like refused( access_log => 3 ), qr/command line/,                   'known to the command only';
+    like refused( loader     => 3 ), qr/command line/,                   'known to the command only';
 };
 
 subtest 'Addresses' => sub {
