@@ -113,7 +113,7 @@ sub _readyz {
     my $self     = shift;
     my $snapshot = $self->{snapshot}->();
     return _text( 503, 'not ready: the server is stopping' ) if $snapshot->{stopping};
-    my @up = grep { $_->{state} ne 'starting' } @{ $snapshot->{workers} };
+    my @up = grep { $_->{state} =~ /\A(?:idle|busy|draining)\z/ } @{ $snapshot->{workers} };
     return _text( 503, 'not ready: no worker has started yet' ) if !@up;
     my $newest = max map { $_->{generation} } @up;
     return _text( 200, 'ready' )

@@ -119,6 +119,7 @@ int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation)
         if (!atomic_compare_exchange_strong(&s->rows[i].pid, &free_row, SR_CLAIMED))
             continue;
         atomic_store_explicit(&s->rows[i].generation, generation, memory_order_relaxed);
+        atomic_store_explicit(&s->rows[i].state, SR_WORKER_STARTING, memory_order_relaxed);
         return (int32_t)i;
     }
     return -1;
