@@ -99,12 +99,6 @@ subtest 'Addresses that are refused' => sub {
     }
 };
 
-if ( !eval { require Sirius::Admin } ) {
-    diag 'Sirius::Admin is not there';
-    done_testing;
-    exit;
-}
-
 subtest 'All workers are stuck' => sub {
     my $server = start();
     my @client = map { $server->connect } 1 .. 2;
@@ -165,13 +159,16 @@ subtest 'It dies' => sub {
 subtest 'Reload' => sub {
     my $server = start('--enable-proctitle');
     $server->{may_crash} = 1;
-    my ( $pid, $refused ) = ( admin($server), 0 );
+    my ( $pid, %answers ) = ( admin($server) );
     my $kept = $server->connect( to => addresses($server) );
     is $kept->ask('GET /healthz')->status, 200, 'before';
     $server->signal('HUP');
-    my $renewed = sub { $refused += get( $server, '/readyz' )->status != 200; admin($server) != $pid };
+    my $renewed = sub {
+        $answers{ join ' ', map { $_->status, $_->body } get( $server, '/readyz' ) }++;
+        return admin($server) != $pid;
+    };
     ok until_true( 20, $renewed ), 'the supervisor is a new program and has started a new one';
-    is $refused, 0, 'it was ready all the time';
+    is_deeply [ keys %answers ], ["200 ready\n"], 'it was ready all the time';
     like cmdline( $server->pid ),   qr/\Asirius: supervisor \(app\.psgi\)/, 'both know the name';
     like cmdline( admin($server) ), qr/\Asirius: admin \(app\.psgi\)/,      'of the application';
     ok until_true( 20, sub { $server->generations == 2 } ), 'the old one ends';
@@ -180,6 +177,22 @@ subtest 'Reload' => sub {
     kill KILL => admin($server);
     is get( $server, '/readyz' )->status, 200, 'and is watched as well';
     unlike $server->log, qr/admin port: process $pid/, 'that the old one has ended is no news';
+    $server->stop;
+};
+
+subtest 'A generation that takes long to start' => sub {
+    touch('start');
+    my $server = start( '--after-fork', "sub { select undef, undef, undef, 0.02 until -e '$dir/start' }" );
+    unlink "$dir/start" or die $!;
+    $server->signal('HUP');
+    my $state = sub {
+        join ' ', map { $_->{state} } grep { $_->{generation} == 2 } @{ status($server)->{workers} };
+    };
+    ok until_true( 20, sub { $state->() eq 'starting' } ), 'its first worker starts';
+    is get( $server, '/readyz' )->body, "ready\n", 'the one before it serves';
+    touch('start');
+    ok until_true( 20, sub { $state->() eq 'idle idle' } ), 'it is there';
+    is get( $server, '/readyz' )->body, "ready\n", 'ready';
     $server->stop;
 };
 
@@ -219,7 +232,7 @@ subtest 'The supervisor is killed' => sub {
 };
 
 subtest 'Mode of a unix socket' => sub {
-    my $server = start( '--admin', "$dir/mode?mode=0660", '--socket-mode', '0666' );
+    my $server = start( '--admin', "$dir/mode?mode=0660", qw(--socket-mode 0666 --listen 127.0.0.1:0) );
     is sprintf( '%04o', ( stat "$dir/mode" )[2] & 07777 ), '0660', 'as the address says';
     is get( $server, '/healthz' )->status,                 200,    'it answers';
     $server->stop;
