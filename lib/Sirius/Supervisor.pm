@@ -316,8 +316,7 @@ Sirius::Supervisor - what an operator starts, stops and reloads
 =head1 DESCRIPTION
 
 The process whose PID never changes. It holds what outlives any other process: the listening sockets, the exchange, the
-scoreboard, the control socket, the admin port (L<Sirius::AdminPort>). It serves no request and sleeps until a signal comes
-(see L<Sirius::Signals>).
+scoreboard, the control socket, the admin port. It serves no request and sleeps until a signal comes (L<Sirius::Signals>).
 
 The workers are children of a L<Sirius::Generation>, which has loaded the application. The first one is a fork of this process; a
 reload runs the original command again (L<Sirius::Launch>). When all workers of the new generation are ready, the old one is
@@ -396,7 +395,6 @@ At least 1, at most what the scoreboard has room for.
 
 =head1 SEE ALSO
 
-L<Sirius>, L<Sirius::Generations>, L<Sirius::Generation>, L<Sirius::AdminPort>, L<Sirius::Commands>, L<Sirius::Scaling>,
-L<Sirius::Renewal>, L<Sirius::Signals>.
+L<Sirius>, L<Sirius::Generations>, L<Sirius::AdminPort>, L<Sirius::Commands>, L<Sirius::Scaling>, L<Sirius::Signals>.
 
 =cut
