@@ -72,6 +72,7 @@ sub try {
 sub tried {
     my ( $class, $layout ) = @_;
     require Sirius::Supervisor;
+    require Sirius::Admin;    # what its child will need
     return 1 if $layout eq Sirius::Scoreboard->layout;
     die "sirius: the scoreboard of the version that is installed now is another\n";
 }
