@@ -10,7 +10,9 @@
 #include "../../fuzz/chunked.c"
 #include "../../fuzz/engine.c"
 #include "../../fuzz/exchange.c"
+#include "../../fuzz/forwarded.c"
 #include "../../fuzz/logformat.c"
+#include "../../fuzz/proxyline.c"
 #include "../../fuzz/request.c"
 #include "../../fuzz/response.c"
 #include "../../fuzz/split.c"
@@ -21,9 +23,9 @@ static const struct target {
     const char *name;
     int (*run)(const uint8_t *data, size_t size);
 } targets[] = {
-    {"chunked", fuzz_chunked},     {"engine", fuzz_engine},   {"exchange", fuzz_exchange},
-    {"logformat", fuzz_logformat}, {"request", fuzz_request}, {"response", fuzz_response},
-    {"split", fuzz_split},
+    {"chunked", fuzz_chunked},     {"engine", fuzz_engine},       {"exchange", fuzz_exchange},
+    {"forwarded", fuzz_forwarded}, {"logformat", fuzz_logformat}, {"proxyline", fuzz_proxyline},
+    {"request", fuzz_request},     {"response", fuzz_response},   {"split", fuzz_split},
 };
 
 /* Turns the escapes of a line into bytes, in place. Returns how many; what dev/fuzz did not write is none. */
