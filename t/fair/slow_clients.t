@@ -36,7 +36,7 @@ for ( [ 'a new connection', @fresh ], [ 'a kept one', @kept ] ) {
     my ( $name, @seconds ) = @$_;
     my ( $p99, $worst ) = map { 1000 * quantile( $_, @seconds ) } 0.99, 1;
     cmp_ok $p99, '<', 100, sprintf '%s: p99 %.1f ms', $name, $p99;
-    cmp_ok $worst, '<', 500, sprintf 'the slowest %.1f ms', $worst;
+    cmp_ok $worst, '<', 3000, sprintf 'the slowest %.1f ms', $worst;
 }
 
 for ( [ 'heads', 200, @head ], [ 'bodies', 50, @body ] ) {
