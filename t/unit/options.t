@@ -194,8 +194,8 @@ subtest 'Unknown options' => sub {
     is refused( 'max_bodi' => 3 ), "sirius: unknown option --max-bodi (did you mean --max-body?)\n",
         'right error';
     is refused( xyzzy_frobnicate => 3 ), "sirius: unknown option --xyzzy-frobnicate\n", 'right error';
-    like refused( w          => 3 ), qr/\Asirius: unknown option --w\b/, 'no letters for programs';
-    like refused( loader     => 3 ), qr/command line/,                   'known to the command only';
+    like refused( w      => 3 ), qr/\Asirius: unknown option --w\b/, 'no letters for programs';
+    like refused( loader => 3 ), qr/command line/,                   'known to the command only';
 };
 
 subtest 'Addresses' => sub {
