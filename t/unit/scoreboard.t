@@ -63,7 +63,7 @@ subtest 'rows' => sub {
         ( map { $_ => '' } qw(client line mark) ),
         generation => 7,
         pid        => -1,
-        state      => 'free',
+        state      => 'starting',
         },
         'all of a row';
     like error( sub { $board->row(3) } ),     qr/there is no row 3/, 'no such row';
