@@ -107,8 +107,8 @@ sub _format {
     local $SIG{__DIE__};
     my $format = eval { Sirius::LogFormat->new($text) };
     return $format if $format;
-    chomp( my $error = $@ );
-    return Sirius::Options->fail( '--access-log-format: ' . $error =~ s/\Aaccess log format: //r );
+    my ($error) = $@ =~ /\A(?:access log format: )?(.*)/;    # the format itself is on the command line
+    return Sirius::Options->fail("--access-log-format: $error");
 }
 
 sub _open {

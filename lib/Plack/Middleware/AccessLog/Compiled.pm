@@ -39,6 +39,7 @@ sub log_line {
 sub prepare_app {
     my $self   = shift;
     my %custom = map { $_ => $self->$_ || {} } qw(block_handlers char_handlers);
+    $self->{plain} = $self->can('log_line') == \&log_line;    # no subclass has one of its own
     return $self->compiled_format( Sirius::LogFormat->new( $self->format, %custom ) );
 }
 
@@ -47,7 +48,7 @@ sub _length {
     my $body = shift;
     if ( ref $body eq 'ARRAY' ) {
         my $length = 0;
-        defined and $length += length for @{$body};
+        defined and $length += length for @$body;
         return $length;
     }
     my $length = Plack::Util::content_length($body);
@@ -59,7 +60,10 @@ sub _length {
 sub _log {
     my ( $self, $res, $env, $epoch, $began, $length ) = @_;
     my $time = int( ( clock_gettime(CLOCK_MONOTONIC) - $began ) * 1e6 );
-    my $line = $self->log_line( $res->[0], $res->[1], $env,
+    my $line
+        = $self->{plain}
+        ? $self->{compiled_format}->log_line( $env, $res, $length, $time, $epoch )
+        : $self->log_line( $res->[0], $res->[1], $env,
         { content_length => $length, time => $time, epoch => $epoch } );
     if ( my $logger = $self->{logger} ) {
         $logger->($line);
