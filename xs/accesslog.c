@@ -53,7 +53,9 @@ void sirius_accesslog_new(pTHX_ sirius *s, HV *conf)
         .min_ns = (int64_t)(SvNV(*min) * 1e9),
         .errors_only = SvTRUE(*errors),
     };
-    sr_engine_log(s->engine, log);
+    int err = sr_engine_log(s->engine, log);
+    if (err)
+        croak("Sirius::Engine->new: access_log: %s", Strerror(err));
 }
 
 void sirius_accesslog_free(pTHX_ sirius *s)

@@ -12,6 +12,7 @@
  * and counted in the tally of the row.
  */
 #include "../http/logformat.h"
+#include "../net/loop.h"
 #include "../net/sink.h"
 
 typedef struct sr_accesslog {
@@ -21,7 +22,8 @@ typedef struct sr_accesslog {
     bool errors_only;     /* only 4xx and 5xx, and what was cut */
 
     /* private to accesslog.c */
-    uint64_t lost; /* lines, as far as the tally has them */
+    sr_source timer; /* of the sink's due time; kind SR_SOURCE_LOG */
+    uint64_t lost;   /* lines, as far as the tally has them */
     const sr_logsource
         *source;              /* offered for a response that is being ended; NULL: its line is made or kept */
     const struct sr_conn *of; /* whose it is */

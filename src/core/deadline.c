@@ -80,8 +80,6 @@ int sr_deadlines_timeout(const sr_engine *e)
         first = sr_overdue_at(e);
     if (e->retry_at && e->retry_at < first)
         first = e->retry_at;
-    if (sr_accesslog_due(e) < first)
-        first = sr_accesslog_due(e);
     for (int kind = 0; kind < SR_DEADLINE_KINDS; kind++) {
         const sr_link *head = &e->deadlines[kind];
         if (sr_link_alone(head))

@@ -257,6 +257,9 @@ sr_intake sr_engine_event(sr_engine *e, sr_source *s, sr_task *task, bool *wake)
         if (((sr_listener *)s)->registered)
             return sr_intake_accept(e, (sr_listener *)s, task);
         break;
+    case SR_SOURCE_LOG:
+        sr_accesslog_timer(e);
+        break;
     case SR_SOURCE_CONN:
         return conn_event(e, (sr_conn *)s, task);
     }

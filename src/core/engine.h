@@ -35,7 +35,8 @@ enum {
     SR_SOURCE_BELL,
     SR_SOURCE_LISTENER,
     SR_SOURCE_EXCHANGE,
-    SR_SOURCE_CONN
+    SR_SOURCE_CONN,
+    SR_SOURCE_LOG
 };
 
 enum {
@@ -181,9 +182,9 @@ void sr_engine_free(sr_engine *e); /* closes its connections; in a forked child 
 
 /*
  * Before the first next: log each request there. `log` is malloc'ed, its first four members are set, and it is the
- * engine's from now on.
+ * engine's from now on. 0 or errno.
  */
-void sr_engine_log(sr_engine *e, sr_accesslog *log);
+int sr_engine_log(sr_engine *e, sr_accesslog *log);
 /* With a log: its file was moved away. What waits goes to the old descriptor; fd is the log's from now on. */
 void sr_engine_log_to(sr_engine *e, int fd);
 /*
