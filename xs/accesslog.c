@@ -62,9 +62,7 @@ void sirius_accesslog_free(pTHX_ sirius *s)
 {
     if (!s->log)
         return;
-    sr_buffer_free(&s->log->scratch.out);
-    sr_buffer_free(&s->log->scratch.piece);
-    sr_buffer_free(&s->log->scratch.line);
+    sirius_logscratch_clear(&s->log->scratch);
     Safefree(s->log);
     SvREFCNT_dec(s->log_format);
 }

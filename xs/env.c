@@ -6,6 +6,8 @@
  */
 #include "envpool.h"
 
+#include "base/decimal.h"
+
 #define KEYS(X)                                                                                              \
     X(REQUEST_METHOD, "REQUEST_METHOD")                                                                      \
     X(REQUEST_URI, "REQUEST_URI")                                                                            \
@@ -143,11 +145,8 @@ typedef struct texts {
 
 static text decimal(char *end, uint64_t n)
 {
-    char *at = end;
-    do
-        *--at = (char)('0' + n % 10);
-    while (n /= 10);
-    return (text){at, (STRLEN)(end - at)};
+    sr_bytes digits = sr_decimal(end, n);
+    return (text){digits.at, digits.len};
 }
 
 static text path_info(pTHX_ sr_bytes path)

@@ -45,9 +45,7 @@ static void scratch_free(sirius_logscratch *s)
 {
     if (!s)
         return;
-    sr_buffer_free(&s->out);
-    sr_buffer_free(&s->piece);
-    sr_buffer_free(&s->line);
+    sirius_logscratch_clear(s);
     Safefree(s);
 }
 

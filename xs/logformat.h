@@ -16,6 +16,13 @@ typedef struct sirius_logscratch {
     struct sirius_logformat *owner; /* private */
 } sirius_logscratch;
 
+static inline void sirius_logscratch_clear(sirius_logscratch *s)
+{
+    sr_buffer_free(&s->out);
+    sr_buffer_free(&s->piece);
+    sr_buffer_free(&s->line);
+}
+
 /*
  * What the values of one line are looked up in; all of it borrowed. Give it to a program that was prepared as the ctx of a
  * sr_logsource, with sirius_logview_get.

@@ -7,6 +7,8 @@
  */
 #include "sirius.h"
 
+#include "base/decimal.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -103,20 +105,13 @@ bool sirius_bytes(pTHX_ SV *sv, sr_bytes *out)
 
 /* --- heads --- */
 
-enum { NUMBER_MAX = 20 }; /* digits of a UV */
-
 /* A value that is a number and nothing else, as a Content-Length mostly is: without making perl a string of it. */
-static bool value_bytes(pTHX_ SV *sv, char digits[NUMBER_MAX], sr_bytes *out)
+static bool value_bytes(pTHX_ SV *sv, char digits[SR_DECIMAL_MAX], sr_bytes *out)
 {
     if ((SvFLAGS(sv) & (SVf_IOK | SVf_POK | SVf_NOK | SVf_ROK | SVp_POK | SVs_GMG)) != SVf_IOK ||
         (!SvIsUV(sv) && SvIVX(sv) < 0))
         return sirius_bytes(aTHX_ sv, out);
-    char *end = digits + NUMBER_MAX, *at = end;
-    UV n = SvUVX(sv);
-    do
-        *--at = (char)('0' + n % 10);
-    while (n /= 10);
-    *out = sr_bytes_of(at, (size_t)(end - at));
+    *out = sr_decimal(digits + SR_DECIMAL_MAX, SvUVX(sv));
     return true;
 }
 
@@ -130,7 +125,7 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
                                              t->conn->is_head, sr_engine_keeps(s->engine, t->conn));
     for (SSize_t i = 0; !err && i < AvFILLp(p->headers); i += 2) {
         sr_bytes name, value;
-        char digits[NUMBER_MAX];
+        char digits[SR_DECIMAL_MAX];
         if (!sirius_bytes(aTHX_ element(aTHX_ p->headers, i), &name) ||
             !value_bytes(aTHX_ element(aTHX_ p->headers, i + 1), digits, &value))
             return "a header has characters above 0xff";

@@ -254,13 +254,6 @@ void sr_accesslog_over(sr_engine *e, sr_conn *c, bool aborted)
         log->source = NULL;
 }
 
-void sr_accesslog_expire(sr_engine *e)
-{
-    int64_t due = e->log ? sr_sink_due(e->log->sink) : 0;
-    if (due && due <= e->now)
-        sr_accesslog_flush(e);
-}
-
 void sr_accesslog_timer(sr_engine *e)
 {
     uint64_t times;

@@ -64,7 +64,6 @@ void sr_deadlines_expire(sr_engine *e)
             sr_deadline_clear(e, c);
             sr_outflow_expired(e, c, (sr_deadline_kind)kind);
         }
-    sr_accesslog_expire(e);
 }
 
 int64_t sr_deadline_first(const sr_engine *e, sr_deadline_kind kind)

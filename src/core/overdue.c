@@ -6,6 +6,7 @@
  * The connection stays the Perl thread's until sr_engine_finish, abort or detach, as does its descriptor: only what
  * is under it ends here.
  */
+#include "../base/decimal.h"
 #include "parts.h"
 
 #include <errno.h>
@@ -40,12 +41,10 @@ static char *put(char *to, const char *text)
 
 static char *put_number(char *to, uint64_t n)
 {
-    char digits[20], *d = digits + sizeof digits;
-    do
-        *--d = (char)('0' + n % 10);
-    while (n /= 10);
-    memcpy(to, d, (size_t)(digits + sizeof digits - d));
-    return to + (digits + sizeof digits - d);
+    char digits[SR_DECIMAL_MAX];
+    sr_bytes text = sr_decimal(digits + sizeof digits, n);
+    memcpy(to, text.at, text.len);
+    return to + text.len;
 }
 
 static char *put_seconds(char *to, int64_t ns)

@@ -30,9 +30,8 @@ void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response); /* before
 void sr_accesslog_over(sr_engine *e, sr_conn *c, bool aborted);        /* its line */
 /* With or without: */
 void sr_accesslog_forget(sr_conn *c);
-void sr_accesslog_expire(sr_engine *e); /* writes them then */
-void sr_accesslog_flush(sr_engine *e);  /* now */
-void sr_accesslog_timer(sr_engine *e);  /* its timer has run down */
+void sr_accesslog_flush(sr_engine *e); /* now */
+void sr_accesslog_timer(sr_engine *e); /* its timer has run down */
 void sr_accesslog_end(sr_engine *e);
 
 /* engine.c */

@@ -1,5 +1,7 @@
 #include "logtext.h"
 
+#include "../base/decimal.h"
+
 static const char hex[] = "0123456789abcdef";
 
 static inline bool printable(unsigned char c)
@@ -101,10 +103,6 @@ bool sr_logtext_json(sr_buffer *out, sr_bytes value)
 
 bool sr_logtext_number(sr_buffer *out, uint64_t n)
 {
-    char digits[20];
-    size_t at = sizeof digits;
-    do
-        digits[--at] = (char)('0' + n % 10);
-    while (n /= 10);
-    return sr_buffer_add(out, digits + at, sizeof digits - at);
+    char digits[SR_DECIMAL_MAX];
+    return sr_buffer_add_bytes(out, sr_decimal(digits + sizeof digits, n));
 }

@@ -1,10 +1,9 @@
 #include "response.h"
 
+#include "../base/decimal.h"
 #include "date.h"
 #include "status.h"
 #include "token.h"
-
-enum { DIGITS_MAX = 20 }; /* of a uint64_t */
 
 /* Appending to room that is reserved: `to` is where, the new end is returned. */
 static inline char *put(char *to, sr_bytes s)
@@ -16,11 +15,8 @@ static inline char *put(char *to, sr_bytes s)
 
 static char *put_number(char *to, uint64_t n)
 {
-    char digits[DIGITS_MAX], *d = digits + DIGITS_MAX;
-    do
-        *--d = (char)('0' + n % 10);
-    while (n /= 10);
-    return put(to, sr_bytes_of(d, (size_t)(digits + DIGITS_MAX - d)));
+    char digits[SR_DECIMAL_MAX];
+    return put(to, sr_decimal(digits + sizeof digits, n));
 }
 
 static bool status_line(sr_buffer *out, int status)
