@@ -64,7 +64,9 @@ static void numbers(void)
         snprintf(want, sizeof want, "%llu", (unsigned long long)some[i]);
         sr_buffer_reset(&out);
         sr_logtext_number(&out, some[i]);
-        is_bytes(sr_buffer_at(&out), sr_buffer_len(&out), want, want);
+        char name[40];
+        snprintf(name, sizeof name, "the number %s", want);
+        is_bytes(sr_buffer_at(&out), sr_buffer_len(&out), want, name);
     }
     sr_buffer_free(&out);
 }

@@ -4,17 +4,14 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
 use Digest::MD5 qw(md5_hex);
-use Fcntl       qw(F_SETFD);
 use File::Temp;
-use IO::Socket::INET;
-use POSIX qw(WNOHANG);
 use Sirius::Test;
+use Sirius::Test::HAProxy;
 
 # Behind HAProxy: with connections that are kept and shared, closed after each request, and over a unix socket; with health
 # checks. Nothing that we refuse or close may come out as its 502.
 
-my ($haproxy) = grep {-x} map {"$_/haproxy"} split( /:/, $ENV{PATH} ), '/usr/sbin', '/usr/local/sbin';
-plan skip_all => 'HAProxy is not installed' if !$haproxy;
+plan skip_all => 'HAProxy is not installed' if !Sirius::Test::HAProxy->available;
 
 my $dir = File::Temp->newdir;
 my $app = file( 'app.psgi', <<'APP' );
@@ -39,10 +36,9 @@ sub {
 APP
 my $server = start_server( $app, qw(--workers 2 --max-body 1m --listen 127.0.0.1:0 --listen), "$dir/sock" );
 my $mortal = start_server( $app, qw(--workers 2 --max-reqs-per-child 200 --max-keepalive-reqs 50) );
-my $proxy;    # set at once, for END
-my $port = start_haproxy();
-my $url  = "http://127.0.0.1:$port";
-my @way  = qw(kept closed unix);
+my $proxy  = start_haproxy();
+my $url    = 'http://127.0.0.1:' . $proxy->port;
+my @way    = qw(kept closed unix);
 
 sub file {
     my ( $name, $text ) = @_;
@@ -52,10 +48,8 @@ sub file {
     return "$dir/$name";
 }
 
-# The listener is opened here and inherited: no port has to be guessed
 sub configuration {
-    my $listener = shift;
-    my $address  = ( $server->listeners )[0];
+    my $address = ( $server->listeners )[0];
     return <<"CONF";
 global
     maxconn 400
@@ -71,7 +65,7 @@ defaults
     default-server inter 100ms fastinter 100ms
     http-reuse always
 frontend all
-    bind fd\@$listener
+    bind fd\@LISTENER
     use_backend %[path,field(2,/)]
 backend kept
     server one $address check
@@ -86,33 +80,12 @@ CONF
 }
 
 sub start_haproxy {
-    my $listener = IO::Socket::INET->new( LocalAddr => '127.0.0.1', Listen => 128 ) or die "listen: $!";
-    my $at       = $listener->sockport;
-    file( 'haproxy.conf', configuration( fileno $listener ) );
-    my $pid = fork;
-    defined $pid or die "fork: $!";
-    if ( !$pid ) {
-        setpgrp 0, 0;
-        fcntl $listener, F_SETFD, 0 or POSIX::_exit(126);
-        open STDERR, '>>', "$dir/error.log" or POSIX::_exit(126);
-        open STDOUT, '>>', "$dir/error.log" or POSIX::_exit(126);
-        open STDIN,  '<',  '/dev/null'      or POSIX::_exit(126);
-        exec $haproxy, '-db', '-f', "$dir/haproxy.conf" or POSIX::_exit(127);
-    }
-    setpgrp $pid, $pid;
-    $proxy = $pid;
-    close $listener;
-    my $up = until_true(
-        10,
-        sub {
-            return -1 if waitpid( $pid, WNOHANG ) == $pid;
-            return -S "$dir/stats" && 4 == grep { $_->{status} eq 'UP' } servers();
-        }
-    );
-    return $at if $up && $up > 0;
-    kill KILL => -$pid;
-    undef $proxy;
-    die "HAProxy did not start:\n", errors();
+    my $haproxy = Sirius::Test::HAProxy->start( configuration() );
+    my $up      = sub {
+        -S "$dir/stats" && 4 == grep { $_->{status} eq 'UP' } servers();
+    };
+    return $haproxy if until_true( 10, $up );
+    die "HAProxy did not start:\n", $haproxy->log;
 }
 
 # What HAProxy counts for each server behind it
@@ -123,14 +96,6 @@ sub servers {
     return if !defined $head || $head !~ s/\A# //;
     my @name = split /,/, $head;
     return map { my %row; @row{@name} = split /,/; \%row } @line;
-}
-
-END {
-    if ($proxy) {
-        local $?;
-        kill TERM => $proxy;
-        until_true( 5, sub { waitpid( $proxy, WNOHANG ) } ) or kill KILL => -$proxy;
-    }
 }
 
 # A test: every request of ab is answered with 2xx and its whole body
@@ -148,11 +113,9 @@ sub ab {
     return;
 }
 
-sub errors {
-    return Sirius::Test::Server::slurp("$dir/error.log");
-}
+sub errors { return $proxy->log }
 
-sub to_proxy { return Sirius::Test::Client->new("127.0.0.1:$port") }
+sub to_proxy { return $proxy->connect }
 
 subtest 'the ways' => sub {
     for my $way (@way) {

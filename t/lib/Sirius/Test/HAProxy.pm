@@ -50,6 +50,8 @@ sub connect { return Sirius::Test::Client->new( '127.0.0.1:' . shift->{port} ) }
 
 sub log { return Sirius::Test::Server::slurp( shift->{dir} . '/log' ) }
 
+sub port { return shift->{port} }
+
 sub stop {
     my $self = shift;
     return _end( $self->{pid} );
