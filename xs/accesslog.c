@@ -1,6 +1,7 @@
 /* accesslog: what the engine's log knows of a request that the application has answered. */
 #include "sirius.h"
 
+#include "envpool.h"
 #include "logformat.h"
 
 #include <fcntl.h>
@@ -75,6 +76,8 @@ void sirius_accesslog_offer(pTHX_ sirius *s, sr_conn *c)
     view->my_perl = aTHX;
 #endif
     view->env = s->turn.env;
+    view->pooled = s->turn.untouched ? s->turn.pooled : NULL;
+    view->shape = view->pooled ? (unsigned)(view->pooled - s->pool) : 0;
     view->head = c->status && s->head.data ? sr_bytes_of(sr_buffer_at(&s->head), head) : sr_bytes_of("", 0);
     s->log->source.wall = c->ready_at + s->engine->wall_offset;
     sr_engine_log_offer(s->engine, c, &s->log->source);

@@ -89,8 +89,10 @@ SV *envpool_make(pTHX_ envpool_env *env, const envpool_slot *slot)
 
 void envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, unsigned n_fields)
 {
+    static UV seals;
     HV *hv = env->hv;
     unsigned n = 0;
+    env->seal = ++seals;
     env->listener = listener;
     env->n_fields = (uint8_t)n_fields;
     for (unsigned i = 0; i < n_fields; i++)
@@ -111,6 +113,15 @@ void envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, u
     for (unsigned i = 0; i < env->n_slots; i++)
         if (env->slots[i].kind != ENVPOOL_TEXT && env->slots[i].kind != ENVPOOL_NUMBER)
             env->special[env->n_special++] = &env->slots[i];
+}
+
+const envpool_slot *envpool_slot_of(const envpool_env *env, SV *key)
+{
+    const HEK *hek = SvSHARED_HEK_FROM_PV(SvPVX_const(key));
+    for (unsigned i = 0; i < env->n_slots; i++)
+        if (env->slots[i].hek == hek)
+            return &env->slots[i];
+    return NULL;
 }
 
 /* --- is it still what was put there? --- */

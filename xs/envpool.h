@@ -41,6 +41,7 @@ struct envpool_env {
     HV *hv;  /* NULL: free. Counted */
     SV *ref; /* what the application gets: a reference to it, while nobody has changed or kept that. Counted */
     bool in_use; /* by the request at hand */
+    UV seal;     /* another one after each envpool_seal of this process, never 0: slots are where they were */
     U32 flags;   /* of hv when it was made */
     HE **array;
     STRLEN max;
@@ -62,6 +63,9 @@ envpool_env *envpool_claim(pTHX_ envpool_env *pool, unsigned *clock);
 
 /* After all slots are stored in env->hv: notes what it looks like and of what shape it is. */
 void envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, unsigned n_fields);
+
+/* The slot of a key that is a shared string, or NULL. */
+const envpool_slot *envpool_slot_of(const envpool_env *env, SV *key);
 
 /* The reference to hand to the application; stays the pool's. */
 SV *envpool_ref(pTHX_ envpool_env *env);

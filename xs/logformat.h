@@ -8,6 +8,7 @@
  * helm lends it first, or asks for no such values.
  */
 #include "http/logformat.h"
+#include "sirius.h"
 
 /* Memory that is used again for each line. scratch->out is the line itself; the rest is for values that lie nowhere in one
  * piece. */
@@ -31,9 +32,11 @@ typedef struct sirius_logview {
 #ifdef MULTIPLICITY
     tTHX my_perl;
 #endif
-    HV *env;       /* NULL: no values of a request */
-    AV *headers;   /* name, value, ... of the response; or NULL, and then */
-    sr_bytes head; /* its head as it was sent, or no bytes */
+    HV *env;                   /* NULL: no values of a request */
+    const envpool_env *pooled; /* the same, known to be untouched; or NULL */
+    unsigned shape;            /* its number in the pool */
+    AV *headers;               /* name, value, ... of the response; or NULL, and then */
+    sr_bytes head;             /* its head as it was sent, or no bytes */
     sirius_logscratch *scratch;
     bool plain;  /* run no code of Perl: a value that is tied or a reference counts as none */
     SV *args[4]; /* for handlers: %env, response, length, microseconds. NULL: undef */

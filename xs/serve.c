@@ -158,9 +158,9 @@ static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
     if (task->forwarded)
         sirius_env_forwarded(aTHX_ s->turn.env, task);
     answer(aTHX_ s, sirius_call(aTHX_ s, app, ref, NULL));
-    finish(aTHX_ s);
     envpool_env *pooled = s->turn.pooled;
-    bool untouched = pooled && envpool_untouched(aTHX_ pooled);
+    bool untouched = s->turn.untouched = pooled && envpool_untouched(aTHX_ pooled);
+    finish(aTHX_ s);
     if (!untouched)
         cleanup(aTHX_ s, s->turn.env);
     s->turn.env = NULL;

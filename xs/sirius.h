@@ -32,6 +32,7 @@ typedef struct sirius_turn {
     sr_conn *conn;       /* NULL between two requests */
     HV *env;             /* borrowed from the frame that serves */
     envpool_env *pooled; /* where env goes after the request; NULL: nowhere */
+    bool untouched;      /* pooled, and the application has left it as it was. Known when it has returned */
     sirius_phase phase;
     sr_response response;
     SV *io;                       /* the socket object of psgix.io, once it was made. Counted */

@@ -19,6 +19,17 @@ static bool add(sr_buffer *out, sr_bytes s)
     return sr_buffer_add(out, s.at, s.len);
 }
 
+static inline bool add_text(const sr_logitem *item, sr_buffer *out)
+{
+    if (item->name.len > SR_LOG_PAD)
+        return add(out, item->name);
+    if (!sr_buffer_reserve(out, SR_LOG_PAD))
+        return false;
+    memcpy(out->data + out->end, item->name.at, SR_LOG_PAD);
+    out->end += item->name.len;
+    return true;
+}
+
 /* An empty value would be no column at all, but there are items of which that is the value */
 static bool may_be_empty(sr_logkind kind)
 {
@@ -52,7 +63,7 @@ static bool add_early(const sr_logformat *f, const sr_logitem *item, const sr_lo
 {
     switch (item->kind) {
     case SR_LOG_TEXT:
-        return add(out, item->name);
+        return add_text(item, out);
     case SR_LOG_TIME:
         return add_time(f, item, source->wall, out);
     case SR_LOG_PID:
@@ -189,7 +200,10 @@ bool sr_logformat_line(sr_logformat *f, const sr_logsource *source, const sr_log
     bool done = true;
     for (size_t i = 0; done && i < f->count; i++) {
         const sr_logitem *item = &f->items[i];
-        done = is_late(item) ? add_late(f, item, facts, out) : add_early(f, item, source, out);
+        if (item->kind == SR_LOG_TEXT)
+            done = add_text(item, out);
+        else
+            done = is_late(item) ? add_late(f, item, facts, out) : add_early(f, item, source, out);
     }
     return settle(out, before, done && sr_buffer_add(out, "\n", 1));
 }

@@ -295,7 +295,7 @@ sr_logformat *sr_logformat_new(const char *text, size_t len, const sr_logletters
     if (p.f) {
         p.f->json = json;
         p.f->items = calloc(items, sizeof *p.f->items);
-        p.free = p.f->bytes = malloc(p.in.len + 1);
+        p.free = p.f->bytes = calloc(1, p.in.len + 1 + SR_LOG_PAD);
     }
     if (!p.f || !p.f->items || !p.f->bytes)
         fail(&p, 0, "no memory");
