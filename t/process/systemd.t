@@ -153,7 +153,7 @@ subtest 'systemd-socket-activate' => sub {
     my $probe = tcp();
     my $port  = port($probe);
     close $probe;
-    my @sanitizer = grep { defined $ENV{$_} } qw(ASAN_OPTIONS LD_PRELOAD UBSAN_OPTIONS);
+    my @sanitizer = grep { defined $ENV{$_} } qw(ASAN_OPTIONS UBSAN_OPTIONS);
     my $server    = Sirius::Test::Server->spawn(
         app     => $APP,
         env     => { TEST_DIR => "$dir" },

@@ -132,7 +132,7 @@ sub _exec {
     if ( !$pid ) {
         setpgrp 0, 0;
         $ENV{HOME} = "$self->{dir}";
-        delete @ENV{qw(DISPLAY DBUS_SESSION_BUS_ADDRESS LD_PRELOAD)};
+        delete @ENV{qw(DISPLAY DBUS_SESSION_BUS_ADDRESS)};
         CORE::open STDIN,  '<', '/dev/null'           or POSIX::_exit(126);
         CORE::open STDOUT, '>', '/dev/null'           or POSIX::_exit(126);
         CORE::open STDERR, '>', "$self->{dir}/stderr" or POSIX::_exit(126);
