@@ -180,6 +180,30 @@ SKIP: {
     return;
 }
 
+subtest 'what is wrong is found' => sub {
+    my %wrong = (
+        caddy             => "nonsense {\n",
+        config            => "# x.conf\nnonsense = 1\n",
+        haproxy           => "frontend a\n    nonsense\n",
+        nginx             => "nonsense on;\n",
+        perl              => "1 +;\n",
+        promtool          => "nonsense: 1\n",
+        python3           => "a: [ b\n",
+        run               => "false\n",
+        'systemd-analyze' => "# wrong.service\n[Service]\nNonsense=1\nExecStart=/bin/true\n",
+    );
+    for my $name ( sort keys %wrong ) {
+        my ($program) = grep { $_ eq $name } values %program;
+    SKIP: {
+            skip "$name is not installed", 1 if $program && !program($program);
+            my @found = $check{$name}->( $wrong{$name} );
+            ok scalar @found, $name;
+        }
+    }
+    my @blocks = Page->parse( 'x', "<!-- test: run -->\n```sh\nx\n```\n\n```sh\ny\n```\n" )->blocks;
+    is_deeply [ map { $_->{mark} } @blocks ], [ 'run', undef ], 'a mark belongs to the block below it';
+};
+
 my @only = @ARGV;
 for my $page ( Page->all ) {
     next if @only && !grep { $page->file =~ /\Q$_\E/ } @only;
