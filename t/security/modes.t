@@ -187,6 +187,7 @@ sub answer {
         socket my $fh, AF_UNIX, SOCK_STREAM, 0 or POSIX::_exit(1);
         if ( connect $fh, pack_sockaddr_un($path) ) {
             alarm 30;
+            local $SIG{PIPE} = q(IGNORE);    # the answer may be there before the question
             syswrite $fh, qq({"command":"stop"}\n);
             $said = join '', readline $fh;
         }
