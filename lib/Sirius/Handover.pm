@@ -36,8 +36,8 @@ sub give {
 
 sub handle {
     my ( $class, $fd ) = @_;
-    my $fh = delete $held{$fd};
-    $fh || open $fh, '+<&=', $fd or die "descriptor $fd: $!\n";
+    open my $fh, '+<&=', $fd or die "descriptor $fd: $!\n";
+    delete $held{$fd};
     return $fh;
 }
 
@@ -76,10 +76,11 @@ sub take_handle {
     return $fh;
 }
 
+# For reading: perl says nothing then at its end, when somebody else has closed the descriptor
 sub _hold {
     my $fd = shift;
     return $held{$fd} if $held{$fd};
-    open my $fh, '+<&=', $fd or return;    ## no critic (RequireBriefOpen)
+    open my $fh, '<&=', $fd or return;    ## no critic (RequireBriefOpen)
     return $held{$fd} = $fh;
 }
 

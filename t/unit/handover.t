@@ -7,6 +7,8 @@ use Test::More;
 use Sirius::Handover;
 use Sirius::Renewal;
 
+my $lib = join q(:), @INC;    # before import has taken something away
+
 sub flags { return 0 + fcntl shift, F_GETFD, 0 }
 
 # A descriptor that some program before this one has left open
@@ -76,6 +78,14 @@ subtest 'close_on_exec' => sub {
     is child_has($number),            '', 'this one';
     ok !eval { Sirius::Handover->handle(4_000); 1 }, 'what is not open';
     like $@, qr/\Adescriptor 4000: Bad file/, 'is not';
+};
+
+subtest 'What C code has closed by then' => sub {
+    my $code = 'use Sirius::Handover; use POSIX (); my $fd = POSIX::dup(0);'
+        . 'Sirius::Handover->close_on_exec($fd); Sirius::Handover->give( {}, $fd ); POSIX::close($fd)';
+    local $ENV{PERL5LIB} = $lib;
+    is `$^X -w -e '$code' 2>&1`, '', 'perl ends without a word';
+    is $?,                       0,  'and well';
 };
 
 subtest 'A supervisor that can become no new program' => sub {
