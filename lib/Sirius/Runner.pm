@@ -133,10 +133,10 @@ sub _read {
 # Sockets that somebody else has opened for us are there before the application, and what it starts is to have none
 sub _shield {
     my $conf = shift;
-    my ( $starter, $count, $pid )
-        = map { defined $_ ? $_ : '' } @ENV{qw(SERVER_STARTER_PORT LISTEN_FDS LISTEN_PID)};
+    my ( $starter, @systemd ) = @ENV{qw(SERVER_STARTER_PORT LISTEN_FDS LISTEN_PID)};
+    my ( $count, $pid ) = map { defined() ? $_ : '' } @systemd;
     my @numbers = map {/\Afd:(\d+)\z/} @{ $conf->{listen} }, @{ $conf->{admin} || [] };
-    push @numbers, map {/=(\d+)\z/} split /;/, $starter;
+    push @numbers, map {/=(\d+)\z/} split /;/, defined $starter ? $starter : '';
     push @numbers, Sirius::Systemd->FIRST_FD .. Sirius::Systemd->FIRST_FD + $count - 1
         if $pid eq $$ && $count =~ /\A\d{1,4}\z/;
     Sirius::Handover->close_on_exec(@numbers);
