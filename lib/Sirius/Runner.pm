@@ -9,6 +9,19 @@ use Sirius::Command ();    # before the application is loaded, which overwrites 
 use Sirius::Config;
 use Sirius::Options;
 
+# An application that does not load: perl would exit with whatever errno is
+sub locate_app {
+    my ( $self, @args ) = @_;
+    my $load = $self->SUPER::locate_app(@args);
+    return sub {
+        my $app;
+        return $app if eval { $app = $load->(@_); 1 };
+        my $error = $@;
+        $! = 1;
+        die $error;
+    };
+}
+
 sub parse_options {
     my ( $self, @args ) = @_;
     my @rest;
