@@ -56,6 +56,15 @@ subtest 'one version' => sub {
     }
 };
 
+subtest 'the Debian package' => sub {
+    my $control = slurp('deploy/debian/control');
+    my ($plack) = slurp('Makefile.PL') =~ /'Plack' => '([\d.]+)'/;
+    is_deeply [ $control =~ /libplack-perl \(>= (.*?)\)/g ], [ ($plack) x 2 ], 'needs the same Plack';
+    my ($copyright) = slurp('deploy/debian/copyright') =~ /^Copyright: (.*)$/m;
+    my ($year)      = $text{Changes}                   =~ /^\S+  (\d{4})-/m;
+    like $copyright, qr/\A(?:\d{4}-)?$year, /, 'and has the right year';
+};
+
 like $text{LICENSE},         qr/same terms as Perl 5/,                            'the licence';
 like slurp('lib/Sirius.pm'), qr/^=head1 LICENSE\n\nThe same terms as Perl 5\.$/m, 'which the manual names';
 
