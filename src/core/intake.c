@@ -14,8 +14,6 @@ typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take; /* OVER: refused or clos
 
 #define WAITED_NS (10 * SR_MILLISECOND)
 
-static const char continue_100[] = "HTTP/1.1 100 Continue\r\n\r\n";
-
 static take refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
 {
     sr_outflow_refuse(e, c, status, is_head);
@@ -99,16 +97,31 @@ static take take_body(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
     return body_result(e, c, result, sr_bytes_of(fresh.at + used, fresh.len - used), task);
 }
 
+/*
+ * RFC 9110 10.1.1. What a full socket does not take of it goes out in front of the response: a part of it must not stand
+ * there alone. False: the connection is closed.
+ */
+static bool send_continue(sr_engine *e, sr_conn *c)
+{
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct iovec iov = {(char *)text, sizeof text - 1};
+    c->gone = false;
+    sr_engine_send(e, c, &iov, 1);
+    if (c->gone) {
+        sr_conn_close(e, c, c->why);
+        return false;
+    }
+    sr_tally_add(&e->row->tally.responses[0], 1);
+    return true;
+}
+
 /* The head is whole and a body follows that is not, or is too large for the buffer. */
 static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bool borrowed, sr_task *task)
 {
     bool is_head = r->is_head;
     sr_bytes rest = sr_bytes_of(view.at + r->head_len, view.len - r->head_len);
-    if (r->expect == SR_EXPECT_CONTINUE &&
-        !rest.len) { /* RFC 9110 10.1.1; a full socket buffer: it has time */
-        ssize_t n = send(c->source.fd, continue_100, sizeof continue_100 - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        sr_tally_add(&e->row->tally.responses[0], n > 0);
-    }
+    if (r->expect == SR_EXPECT_CONTINUE && !rest.len && !send_continue(e, c))
+        return TAKE_OVER;
     c->body = sr_body_new(r);
     if (!c->body || !keep_parse(e, c) || (borrowed && !sr_buffer_add(&c->in, view.at, r->head_len)))
         return refuse(e, c, 503, is_head);

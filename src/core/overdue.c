@@ -84,13 +84,13 @@ void sr_overdue_tell(const sr_engine *e, const char *line, size_t len)
 
 /* --- the end --- */
 
-/* Its bytes; 0: it could not be sent. The socket is empty unless the client leaves an earlier response unread. */
+/* Its bytes; 0: it could not be sent. The socket is empty unless the client leaves earlier bytes unread, maybe of a 100. */
 static size_t send_504(sr_engine *e, sr_conn *c)
 {
     sr_buffer out;
     sr_buffer_init(&out);
     size_t sent = 0;
-    if (!c->gone && sr_response_refusal(&out, 504, c->is_head, e->date, e->config.server)) {
+    if (!c->gone && !c->out && sr_response_refusal(&out, 504, c->is_head, e->date, e->config.server)) {
         sr_bytes all = sr_bytes_of(sr_buffer_at(&out), sr_buffer_len(&out));
         if (send(c->source.fd, all.at, all.len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)all.len) {
             sent = all.len;
