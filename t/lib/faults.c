@@ -21,8 +21,7 @@
  * What must hold, in each test of t/faults: what was answered is whole; what can't be answered is refused or visibly cut;
  * nobody spins; when the fault ends, the service is there.
  *
- * Names end up as the 64-bit ones where the C library has two (_FILE_OFFSET_BITS), as those of Sirius.so do. Memory
- * comes from __libc_malloc, since looking for the next malloc may allocate: so this is for glibc.
+ * Names are the 64-bit ones where there are two (_FILE_OFFSET_BITS), as in Sirius.so. For glibc: __libc_malloc.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -125,10 +124,10 @@ static void *next(const char *name)
 
 static _Atomic uintptr_t code_from, code_to;
 
-static int look(struct dl_phdr_info *info, size_t size, void *arg)
+static int look(struct dl_phdr_info *info, size_t size __attribute__((unused)),
+                void *arg __attribute__((unused)))
 {
     const char *slash = strrchr(info->dlpi_name, '/');
-    (void)size, (void)arg;
     if (!slash || strcmp(slash, "/Sirius.so") != 0)
         return 0;
     for (int i = 0; i < info->dlpi_phnum; i++)
@@ -258,6 +257,8 @@ ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
     ssize_t n = NEXT(recvmsg)(fd, msg, flags);
     if (take && n > 0)
         without_descriptors(msg);
+    else if (take) /* there was nothing */
+        atomic_fetch_sub(&shared->faults[TAKE].injected, 1);
     return n;
 }
 
