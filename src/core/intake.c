@@ -332,6 +332,15 @@ static bool out_of_descriptors(int err)
     return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
 }
 
+/* One idle connection makes room, unless that did not help. It stays readable: without a pause the loop would spin */
+static void no_descriptor(sr_engine *e)
+{
+    if (e->made_room || !sr_room_close_oldest(e))
+        sr_engine_pause(e);
+    else
+        e->made_room = true;
+}
+
 sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
 {
     if (!sr_link_alone(&e->turns) && !e->stepping)
@@ -340,10 +349,11 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
     socklen_t len = sizeof from;
     int fd = accept4(l->source.fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-        if (out_of_descriptors(errno) && !sr_room_close_oldest(e))
-            sr_engine_pause_accept(e); /* it stays readable: without a pause the loop would spin */
+        if (out_of_descriptors(errno))
+            no_descriptor(e);
         return SR_INTAKE_WAIT;
     }
+    e->made_room = false;
     sr_peer peer;
     if (l->is_unix)
         memset(&peer, 0, sizeof peer);

@@ -36,7 +36,8 @@ void sr_accesslog_end(sr_engine *e);
 
 /* engine.c */
 void sr_engine_tick(sr_engine *e);               /* reads the clock */
-void sr_engine_pause_accept(sr_engine *e);       /* no descriptors: the listeners are left alone for 100 ms */
+void sr_engine_pause(sr_engine *e);              /* no descriptor or memory: both are left alone for 100 ms */
+void sr_engine_resume(sr_engine *e);             /* when that time is over; before a wait */
 void sr_engine_listeners(sr_engine *e, bool on); /* into the epoll set, or out of it */
 void sr_engine_queues(sr_engine *e, bool on);    /* listeners and exchange into the epoll set, or out of it */
 bool sr_engine_gives(const sr_engine *e);        /* and colleagues go on: what can move is given to them */
