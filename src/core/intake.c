@@ -187,7 +187,7 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool borrowed, sr
         break;
     }
     if (!keep_parse(e, c) || (borrowed && !sr_buffer_add_bytes(&c->in, view)))
-        return refuse(e, c, 503, false);
+        return refuse(e, c, 503, sr_intake_is_head(view));
     if (c->state == SR_CONN_IDLE && c->requests)
         sr_deadline_set(e, c, SR_DEADLINE_HEAD); /* the first one's time runs since accept */
     c->state = SR_CONN_HEAD;
@@ -200,9 +200,9 @@ static take take_bytes(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
         return take_body(e, c, fresh, task);
     if (!sr_buffer_len(&c->in))
         return take_head(e, c, fresh, true, task);
-    if (!sr_buffer_add_bytes(&c->in, fresh))
-        return refuse(e, c, 503, false);
-    return take_head(e, c, sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in)), false, task);
+    bool kept = sr_buffer_add_bytes(&c->in, fresh);
+    sr_bytes view = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
+    return kept ? take_head(e, c, view, false, task) : refuse(e, c, 503, sr_intake_is_head(view));
 }
 
 /* --- readable --- */
