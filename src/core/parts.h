@@ -11,6 +11,8 @@ void sr_conn_enter(sr_engine *e, sr_conn *c); /* into the lists and counts */
 bool sr_conn_watch(sr_engine *e, sr_conn *c,
                    uint32_t events); /* false: epoll_ctl failed, the connection is closed */
 void sr_conn_unwatch(sr_engine *e, sr_conn *c);
+bool sr_conn_reset(
+    const sr_conn *c); /* now; it stays open here. False: a unix socket, which can't be reset */
 void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why); /* what is owed counts as aborted */
 void sr_conn_forget(sr_engine *e,
                     sr_conn *c); /* frees it and closes our descriptor, but does not end the connection */

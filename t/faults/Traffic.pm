@@ -101,7 +101,11 @@ my %KIND = (
         my $answer = shift->ask('HEAD /file');
         return $answer->status eq '200' ? undef : $answer->status;
     },
-    'HTTP/1.0' => sub { return wrong( shift->ask('GET /stream/60000 HTTP/1.0') ) },
+    'HTTP/1.0' => sub {
+        my $client = shift;
+        my $answer = $client->ask('GET /stream/60000 HTTP/1.0');
+        return $client->end eq 'reset' ? 'reset' : wrong($answer);    # its end is its frame
+    },
 );
 
 sub answer_to {
