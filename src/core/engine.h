@@ -83,6 +83,12 @@ typedef struct sr_engine {
     bool has_companion;
     bool helm_held; /* by the Perl thread; touched by that thread only */
     bool forked;    /* set in a forked child, where nothing here may be used */
+
+    /*
+     * Set by the embedder after new; NULL: nothing. A signal came while the Perl thread waits for a slow reader; called
+     * there, without the helm. False: wait no longer, the response is given up. It must return.
+     */
+    bool (*interrupted)(void);
     sr_helm helm;
 
     /* all that follows: with the helm */

@@ -25,7 +25,7 @@ use strict;
 use warnings;
 use Digest::MD5 qw(md5_hex);
 use File::Temp;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
 my $DATA = pack 'N*', 0 .. 1_310_719;
 my $FILE = File::Temp->new;
 print {$FILE} $DATA;
@@ -38,8 +38,20 @@ sub {
     return [ 200, [], [$caught] ] if $path eq '/caught';
     return [ 200, [], [$$] ]      if $path eq '/pid';
     if ( $path =~ m{\A/sleep/([\d.]+)} ) {
-        my $until = time + $1;
-        while ( ( my $left = $until - time ) > 0 ) { sleep $left }
+        my $until = clock_gettime(CLOCK_MONOTONIC) + $1;
+        while ( ( my $left = $until - clock_gettime(CLOCK_MONOTONIC) ) > 0 ) { sleep $left }
+    }
+    if ( $path eq '/late' ) {    # it gives up a client that does not read
+        return sub {
+            my $writer = shift->( [ 200, [] ] );
+            local $SIG{ALRM} = sub { $caught++; $writer->write('in between'); die "late\n" };
+            alarm 1;
+            $@ = 'mine';
+            my $lived = eval { $writer->write( $DATA x 4 ); 1 };
+            alarm 0;
+            warn "was late\n" if !$lived && $@ eq "late\n" && !$writer->write('more');
+            $writer->close;
+        };
     }
     if ( $path eq '/file' ) {
         open my $file, '<:raw', "$FILE" or die "$FILE: $!";

@@ -10,7 +10,7 @@
  * as well, and fork. What the kernel never does is not injected either: no short read of an eventfd or of a datagram, no
  * interruption of a write to an eventfd, which does not sleep.
  *
- * How it is told. SIRIUS_FAULTS names a file, mapped and shared by all processes of the server and by the test
+ * How it is told. FAULTS_FILE names a file, mapped and shared by all processes of the server and by the test
  * (Sirius::Test::Faults writes it), so faults begin and end while the server runs. For each fault it has
  *   rate      of 65,536 calls so many fail, by a generator that is shared: the kinds of failure mix in any order
  *   nth       or just this call from now on: so a test can fail each allocation of a request in turn
@@ -99,7 +99,7 @@ extern void *__libc_realloc(void *at, size_t size);
 
 __attribute__((constructor)) static void attach(void)
 {
-    const char *path = getenv("SIRIUS_FAULTS");
+    const char *path = getenv("FAULTS_FILE");
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (fd < 0)
         return;

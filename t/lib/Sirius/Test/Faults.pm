@@ -76,7 +76,7 @@ sub new {
     $self->_put( $AT{seed}, pack 'Q', $ENV{SIRIUS_TEST_SEED} || 20_261_122 );
     $self->clear;
     {
-        local @ENV{qw(LD_PRELOAD SIRIUS_FAULTS)} = ( $library, $file );
+        local @ENV{qw(LD_PRELOAD FAULTS_FILE)} = ( $library, $file );
         system $^X, '-e', '1';
     }
     Test::More::plan( skip_all => 'LD_PRELOAD does not work here' ) if !$self->_number('attached');
@@ -130,7 +130,7 @@ sub set {
 # The options of Sirius::Test::Server->start
 sub start {
     my ( $self, %option ) = @_;
-    my %env = ( LD_PRELOAD => $self->{library}, SIRIUS_FAULTS => "$self->{dir}/faults" );
+    my %env = ( LD_PRELOAD => $self->{library}, FAULTS_FILE => "$self->{dir}/faults" );
     return Sirius::Test::Server->start( %option, env => { %env, %{ $option{env} || {} } } );
 }
 
