@@ -4,8 +4,6 @@
  */
 #include "parts.h"
 
-#include <sys/socket.h>
-
 /* The companion's sign: between two turns there is nothing for it to do. */
 void sr_turn_change(sr_engine *e)
 {
@@ -148,11 +146,7 @@ static void cut(sr_engine *e, sr_conn *c)
     c->broken = true;
     if (!c->gone)
         c->why = SR_CLOSED_ERROR;
-    if (c->minor == 0) { /* its end is the only frame a 1.0 client may have: only a reset says "cut" */
-        struct linger reset = {.l_onoff = 1, .l_linger = 0};
-        setsockopt(c->source.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    }
-    if (c->gone || c->minor == 0)
+    if (c->gone || c->minor == 0) /* which is a reset then */
         sr_conn_close(e, c, c->why);
     else
         sr_outflow_end(e, c, true);
