@@ -139,8 +139,10 @@ static void takes_watch(sr_engine *e, bool on)
 
 void sr_engine_listeners(sr_engine *e, bool on)
 {
-    for (unsigned i = 0; i < e->n_listeners; i++)
-        queue_watch(e, &e->listeners[i].source, &e->listeners[i].registered, on && !e->queues_again);
+    for (unsigned i = 0; i < e->n_listeners; i++) {
+        sr_listener *l = &e->listeners[i];
+        queue_watch(e, &l->source, &l->registered, on && !e->queues_again && !l->over);
+    }
     e->listening = on;
 }
 
