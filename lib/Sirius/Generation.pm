@@ -5,7 +5,7 @@ use warnings;
 
 use IO::Handle ();
 use List::Util qw(min);
-use POSIX      qw(WNOHANG);
+use POSIX      qw(SIGINT SIGQUIT SIGTERM WNOHANG);
 use Sirius::Backoff;
 use Sirius::Cause;
 use Sirius::ForkCheck;
@@ -17,7 +17,11 @@ use Sirius::Title;
 use Sirius::Worker;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
-use constant FAST_STOP => 1;    # seconds that INT leaves to running application calls
+# Seconds that INT leaves to running application calls; when it comes again, to workers that are on their way out
+use constant { FAST_STOP => 1, HURRIED_STOP => 0.2 };
+
+# A terminal sends them to all processes at once: they end a worker that has no handlers any more
+my %ENDS = map { $_ => 1 } SIGINT, SIGQUIT, SIGTERM;
 
 sub new {
     my ( $class, %args ) = @_;
@@ -82,11 +86,9 @@ sub _become_worker {
 sub _bury {
     my ( $self, $worker, $status ) = @_;
     $self->{scoreboard}->release( $worker->{slot} );
-
-    # Asked for: by us, by a limit, by the application
-    my ( $why, $signal ) = ( $worker->{leave} || $worker->{done} || '', $status & 127 );
+    my ( $why, $signal ) = ( $worker->{leave} || $worker->{done} || '', $status & 127 ); # why it was asked to
     return if $self->{stopping} && ( !$status        || $self->{killed} && $signal == 9 );
-    return if $signal == 15     && ( $worker->{done} || $worker->{retiring} ); # it was on its way out already
+    return if $ENDS{$signal}    && ( $worker->{done} || $worker->{retiring} ); # it was on its way out already
     if ( !$status && ( $worker->{leave} || $why =~ /\A(?:max-|harakiri)/ ) ) {
         return Sirius::Log->note("worker $worker->{pid} ended: $why");
     }
@@ -273,9 +275,7 @@ sub _spawn_due {
 sub _stop {
     my ( $self, $signal ) = @_;
     my $grace = $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : FAST_STOP;
-
-    # Asked a third time
-    $grace = 0 if $self->{stopping} && $signal eq 'INT' && $self->{hurry}++;
+    $grace = HURRIED_STOP if $self->{stopping} && $signal eq 'INT' && $self->{hurry}++;
     my $deadline = _now() + $grace;
     $self->{deadline} = $deadline if !$self->{stopping} || $deadline < $self->{deadline};
     $self->{stopping} = 1;
@@ -290,8 +290,8 @@ sub _supervise {
         $self->_check_alive;    # before the wait: an end before it was watched has raised no signal
         my @signals = $self->{signals}->wait( $self->_patience );
         $self->_hear;
-        $self->_reap;
         $self->_heed($_) for @signals;
+        $self->_reap;           # afterwards: workers that got the same signal are not replaced
         $self->_kill_late;
         $self->{recycling}->look( values %{ $self->{workers} } );
         next if $self->{stopping};

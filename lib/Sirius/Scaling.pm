@@ -29,7 +29,7 @@ sub look {
     $self->{calm_since} = $now if $waiting || $idle < SPARE;
     if ( $self->{busy_looks} >= GROW ) {
         $self->{busy_looks} = 0;
-        return min $self->{max}, $number + max 1, min $waiting, int $number / 2;
+        return max $number, min $self->{max}, $number + max 1, min $waiting, int $number / 2;
     }
     return $number if $now - $self->{calm_since} < CALM || $number <= $self->{min};
     $self->{calm_since} = $now - CALM + STEP;
@@ -69,7 +69,8 @@ Sirius::Scaling - more workers when requests wait, less when many are idle
 
 With C<--workers MIN:MAX> the supervisor looks twice a second. Requests that wait at two looks in a row bring more workers, at
 once as many as wait, but not more than half of what there is (at least one). One less comes after 30 seconds in which at
-least two workers were idle at each look, and another every 5 seconds for as long as that holds.
+least two workers were idle at each look, and another every 5 seconds for as long as that holds. More than MAX, which an
+operator may ask for by C<TTIN> or C<sirius ctl workers>, stay until then.
 
 =head1 METHODS
 

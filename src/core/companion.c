@@ -261,6 +261,8 @@ void sr_companion_stop(sr_engine *e)
     if (!e->has_companion)
         return;
     atomic_store_explicit(&e->leaving, 1, memory_order_seq_cst);
+    /* Another value, as odd as it was: one that is about to park has seen no leaving, and must not sleep on the old one */
+    atomic_fetch_add_explicit(&e->turn, 2, memory_order_seq_cst);
     sr_companion_unpark(e);
     sr_companion_nudge(e);
     pthread_join(e->companion, NULL);

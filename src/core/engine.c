@@ -158,7 +158,7 @@ bool sr_engine_draining(const sr_engine *e)
 bool sr_engine_gives(const sr_engine *e)
 {
     return e->exchange.give >= 0 && !e->orphaned && e->scoreboard &&
-           !atomic_load_explicit(&e->scoreboard->stopping, memory_order_relaxed);
+           atomic_load_explicit(&e->scoreboard->stopping, memory_order_relaxed) != SR_STOPPING_NOW;
 }
 
 void sr_row_publish(sr_engine *e, sr_worker_state state)

@@ -327,7 +327,8 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
     socklen_t len = sizeof from;
     int fd = accept4(l->source.fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-        if (out_of_descriptors(errno) && !sr_room_close_oldest(e))
+        bool over = errno == EINVAL; /* shut down by the supervisor, and readable for that */
+        if (over || (out_of_descriptors(errno) && !sr_room_close_oldest(e)))
             sr_engine_pause_accept(e); /* it stays readable: without a pause the loop would spin */
         return SR_INTAKE_WAIT;
     }

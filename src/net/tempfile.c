@@ -3,6 +3,8 @@
 #endif
 #include "tempfile.h"
 
+#include "quiet.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,7 +27,7 @@ int sr_tempfile_open(const char *dir)
     return fd;
 }
 
-int sr_tempfile_write(int fd, const char *at, size_t len)
+static int write_all(int fd, const char *at, size_t len)
 {
     while (len) {
         ssize_t n = write(fd, at, len);
@@ -40,4 +42,13 @@ int sr_tempfile_write(int fd, const char *at, size_t len)
         len -= (size_t)n;
     }
     return 0;
+}
+
+int sr_tempfile_write(int fd, const char *at, size_t len)
+{
+    sr_quiet quiet;
+    sr_quiet_begin(&quiet);
+    int err = write_all(fd, at, len);
+    sr_quiet_end(&quiet, err < 0 ? errno : 0);
+    return err;
 }

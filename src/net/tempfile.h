@@ -6,7 +6,7 @@
 /* A new file without a name in `dir`, CLOEXEC, mode 0600. -1 with errno. Nothing is left after kill -9. */
 int sr_tempfile_open(const char *dir);
 
-/* All of it, or -1 with errno (ENOSPC). */
+/* All of it, or -1 with errno: ENOSPC; EFBIG beyond RLIMIT_FSIZE, whose signal does not come. */
 int sr_tempfile_write(int fd, const char *at, size_t len);
 
 #endif

@@ -3,8 +3,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
-use Digest::MD5 qw(md5_hex);
 use Sirius::Test;
+use Sirius::Test::Shop;
 
 BEGIN { skip_without('Catalyst') }
 
@@ -44,7 +44,7 @@ sub count : Local {
 }
 sub go : Local { $_[1]->res->redirect( $_[1]->uri_for( '/query', { a => 1 } ) ) }
 sub empty : Local { $_[1]->res->status(204) }
-sub broken : Local { die "on purpose\n" }
+sub die : Local { die "on purpose\n" }
 sub self : Local {
     open my $in, '<', __FILE__ or die "$!";
     $_[1]->res->content_type('text/plain');
@@ -61,40 +61,7 @@ __PACKAGE__->config( name => 'Shop', encoding => 'UTF-8' );
 __PACKAGE__->setup;
 Shop->psgi_app;
 APP
-
-subtest 'GET and the query' => sub {
-    my $answer = $server->ask('GET /');
-    is $answer->status,                                200,                  'found';
-    is $answer->body,                                  "Hello \xe2\x98\xba", 'characters as UTF-8';
-    is $answer->header('Content-Length'),              9,                    'their bytes are counted';
-    is $server->ask('GET /query?b=%26&a=1&a=2')->body, 'a=1;a=2;b=&',        'several values, escapes';
-    is $server->ask( 'PUT /thing/7', \'new' )->body,   '7=new',              'PUT with a part of the path';
-    like $server->ask('GET /go')->header('Location'), qr{\Ahttp://a(?::\d+)?/query\?a=1\z}, 'a redirection';
-    is $server->ask('GET /empty')->status, 204, 'no content';
-};
-
-subtest 'POST' => sub {
-    my $form = 'Content-Type: application/x-www-form-urlencoded';
-    is $server->ask( 'POST /form', $form, \'a=1&a=2&b=x+y' )->body, 'a=1;a=2;b=x y', 'a form';
-    my $client = $server->connect;
-    $client->send(
-        request( 'POST /form', $form, 'Transfer-Encoding: chunked' ) . "3\r\na=1\r\n4\r\n&b=2\r\n0\r\n\r\n" );
-    is $client->response->body, 'a=1;b=2', 'a form in chunks';
-    my $answer = $server->ask( 'POST /json', 'Content-Type: application/json', \'{"a":40,"b":2}' );
-    is $answer->body, '{"sum":42}', 'JSON in and out';
-    like $answer->header('Content-Type'), qr{\Aapplication/json}, 'with its type';
-};
-
-subtest 'multipart, larger than --body-memory' => sub {
-    my $file = join '',     map { chr( $_ * 7 % 256 ) } 1 .. 1_000_003;
-    my $body = join "\r\n", '--cut', 'Content-Disposition: form-data; name="note"', '', 'a note',
-        '--cut', 'Content-Disposition: form-data; name="file"; filename="big.bin"',
-        'Content-Type: application/octet-stream', '', $file, '--cut--', '';
-    my $client = $server->connect;
-    is $client->ask( 'POST /upload', 'Content-Type: multipart/form-data; boundary=cut', \$body )->body,
-        'big.bin application/octet-stream 1000003 ' . md5_hex($file) . ' a note', "upload $_"
-        for 1, 2;
-};
+shop($server);
 
 subtest 'cookies' => sub {
     my $cookie = '';
@@ -103,13 +70,6 @@ subtest 'cookies' => sub {
         is $answer->body, $_, "request $_";
         $cookie = 'Cookie: ' . ( $answer->header('Set-Cookie') =~ /\A([^;]+)/ )[0];
     }
-};
-
-subtest 'errors' => sub {
-    my $client = $server->connect;
-    is $client->ask('GET /nowhere')->status, 404, 'not found';
-    is $client->ask('GET /broken')->status,  500, 'an exception';
-    is $client->ask('GET /')->status,        200, 'the same connection goes on';
 };
 
 subtest 'responses that are more than a string' => sub {
@@ -121,14 +81,6 @@ subtest 'responses that are more than a string' => sub {
         is $answer->header('Transfer-Encoding'), 'chunked', 'chunked: the length was not known';
     }
     is $client->ask('GET /self')->body, $text, 'a file';
-};
-
-subtest 'HEAD and keep-alive' => sub {
-    my $client = $server->connect;
-    my $answer = $client->ask('HEAD /');
-    is $answer->status,                       200,    'HEAD';
-    is $answer->header('Content-Length'),     9,      'has the length of GET';
-    is $client->ask("GET /query?n=$_")->body, "n=$_", "request $_ of the connection" for 2 .. 10;
 };
 
 # Catalyst gives STDERR a layer with a buffer, so its lines may come late

@@ -3,8 +3,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
-use Digest::MD5 qw(md5_hex);
 use Sirius::Test;
+use Sirius::Test::Shop;
 
 BEGIN { skip_without('Mojolicious') }
 
@@ -42,39 +42,7 @@ get '/until_close' => sub ($c) { $c->write( "part 1\n" => sub ($c, @) { $c->writ
 put '/thing/:id' => sub ($c) { $c->render( text => $c->param('id') . '=' . $c->req->body ) };
 app->start('psgi');
 APP
-
-subtest 'GET and the query' => sub {
-    my $answer = $server->ask('GET /');
-    is $answer->status,                                200,                  'found';
-    is $answer->body,                                  "Hello \xe2\x98\xba", 'characters as UTF-8';
-    is $answer->header('Content-Length'),              9,                    'their bytes are counted';
-    is $server->ask('GET /query?b=%26&a=1&a=2')->body, 'a=1;a=2;b=&',        'several values, escapes';
-    is $server->ask( 'PUT /thing/7', \'new' )->body,   '7=new',              'PUT with a part of the path';
-    like $server->ask('GET /go')->header('Location'), qr{\A(?:http://a)?/query\?a=1\z}, 'a redirection';
-    is $server->ask('GET /empty')->status, 204, 'no content';
-};
-
-subtest 'POST' => sub {
-    my $form = 'Content-Type: application/x-www-form-urlencoded';
-    is $server->ask( 'POST /form', $form, \'a=1&a=2&b=x+y' )->body, 'a=1;a=2;b=x y', 'a form';
-    my $client = $server->connect;
-    $client->send(
-        request( 'POST /form', $form, 'Transfer-Encoding: chunked' ) . "3\r\na=1\r\n4\r\n&b=2\r\n0\r\n\r\n" );
-    is $client->response->body, 'a=1;b=2', 'a form in chunks';
-    my $answer = $server->ask( 'POST /json', 'Content-Type: application/json', \'{"a":40,"b":2}' );
-    is $answer->body, '{"sum":42}', 'JSON in and out';
-    like $answer->header('Content-Type'), qr{\Aapplication/json}, 'with its type';
-};
-
-subtest 'multipart, larger than --body-memory' => sub {
-    my $file = join '',     map { chr( $_ * 7 % 256 ) } 1 .. 1_000_003;
-    my $body = join "\r\n", '--cut', 'Content-Disposition: form-data; name="note"', '', 'a note',
-        '--cut', 'Content-Disposition: form-data; name="file"; filename="big.bin"',
-        'Content-Type: application/octet-stream', '', $file, '--cut--', '';
-    is $server->ask( 'POST /upload', 'Content-Type: multipart/form-data; boundary=cut', \$body )->body,
-        'big.bin application/octet-stream 1000003 ' . md5_hex($file) . ' a note', "upload $_"
-        for 1, 2;
-};
+shop($server);
 
 subtest 'a session' => sub {
     my $cookie = '';
@@ -86,13 +54,6 @@ subtest 'a session' => sub {
     is $server->ask('GET /count')->body, 1, 'another one';
 };
 
-subtest 'errors' => sub {
-    is $server->ask('GET /nowhere')->status, 404, 'not found';
-    is $server->ask('GET /die')->status,     500, 'an exception';
-    is $server->ask('GET /')->status,        200, 'the server goes on';
-    ok $server->wait_log(qr/on purpose/), 'it is logged';
-};
-
 subtest 'responses that are more than a string' => sub {
     my $text = Sirius::Test::Server::slurp( $server->dir . '/app.psgi' );
     is $server->ask('GET /self')->body,        $text,                      'a file';
@@ -102,21 +63,6 @@ subtest 'responses that are more than a string' => sub {
     is $server->ask('GET /chunks')->body,      "part 1\npart 2\npart 3\n", 'in chunks';
 };
 
-subtest 'HEAD' => sub {
-    my $answer = $server->ask('HEAD /');
-    is $answer->status,                   200, 'found';
-    is $answer->header('Content-Length'), 9,   'has the length of GET';
-};
-
-subtest 'keep-alive' => sub {
-    my $client = $server->connect;
-    is $client->ask("GET /query?n=$_")->body, "n=$_", "request $_ of the connection" for 1 .. 5;
-    is $client->ask('HEAD /')->status,        200,    'HEAD';
-    is $client->ask('GET /empty')->status,    204,    'no content';
-    is $client->ask('GET /nowhere')->status,  404,    'not found';
-    is $client->ask('GET /die')->status,      500,    'an exception';
-    is $client->ask('GET /query?n=0')->body,  'n=0',  'it goes on';
-};
-
+ok $server->wait_log(qr/on purpose/), 'the exception was logged';
 $server->stop;
 done_testing;

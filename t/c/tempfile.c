@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -49,6 +50,21 @@ static void fails(const char *dir, int error, const char *name)
     ok(sr_tempfile_open(dir) == -1 && errno == error, "%s", name);
 }
 
+/* The signal of RLIMIT_FSIZE would end the process */
+static void limited(void)
+{
+    struct rlimit before, limit;
+    char some[200] = {0};
+    int fd = sr_tempfile_open("/tmp");
+    getrlimit(RLIMIT_FSIZE, &before);
+    limit = (struct rlimit){.rlim_cur = 100, .rlim_max = before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    int got = sr_tempfile_write(fd, some, sizeof some), error = errno;
+    setrlimit(RLIMIT_FSIZE, &before);
+    ok(got == -1 && error == EFBIG, "more than a file may have");
+    close(fd);
+}
+
 int main(void)
 {
     char dir[] = "/tmp/sirius-c-XXXXXX", deep[5000];
@@ -74,5 +90,6 @@ int main(void)
     ok(full < 0 || (sr_tempfile_write(full, "x", 1) == -1 && errno == ENOSPC), "a full disk");
     is_int(sr_tempfile_write(full, "", 0), 0, "nothing is written always");
     is_int(sr_tempfile_write(-1, "x", 1), -1, "to no file");
+    limited();
     return done_testing();
 }

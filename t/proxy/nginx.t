@@ -3,261 +3,51 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
-use Digest::MD5 qw(md5_hex);
-use File::Temp;
-use IO::Socket::INET;
-use POSIX qw(WNOHANG);
 use Sirius::Test;
+use Sirius::Test::Behind;
+use Sirius::Test::Nginx;
 
-# Behind nginx: with kept connections, with its default HTTP/1.0 and over a unix socket. Nothing that we refuse or
-# close may come out as its 502.
+# Behind nginx: with kept connections, with its default HTTP/1.0, over a unix socket, and when it buffers nothing
 
-my ($nginx) = grep {-x} map {"$_/nginx"} split( /:/, $ENV{PATH} ), '/usr/sbin', '/usr/local/sbin';
-plan skip_all => 'nginx is not installed' if !$nginx;
+plan skip_all => 'nginx is not installed' if !Sirius::Test::Nginx->available;
 
-my $dir = File::Temp->newdir;
-my $app = file( 'app.psgi', <<'APP' );
-use Digest::MD5;
-my $large = substr join( '', map { chr( $_ * 7 % 251 ) } 1 .. 251 ) x 80_000, 0, 20_000_000;
-my $file = __FILE__ . '.large';
-open my $out, '>:raw', $file or die "$!";
-print {$out} $large;
-close $out or die "$!";
-sub {
-    my $env = shift;
-    my ($what) = $env->{PATH_INFO} =~ m{([^/]*)\z};
-    return [ 200, [], [ join ' ', @{$env}{qw(SERVER_PROTOCOL REMOTE_ADDR REMOTE_PORT)} ] ] if $what eq 'peer';
-    return [ 200, [], [$large] ] if $what eq 'large';
-    if ( $what eq 'file' ) { open my $in, '<:raw', $file or die "$!"; return [ 200, [], $in ] }
-    return sub { my $w = shift->( [ 200, [] ] ); $w->write("part $_\n") for 1 .. 3; $w->close } if $what eq 'stream';
-    die "on purpose\n" if $what eq 'die';
-    return [ 200, [], ["Hello World"] ] if $env->{REQUEST_METHOD} eq "GET";
-    my $in = $env->{"psgi.input"};
-    return [ 200, [], [ join " ", $env->{REQUEST_METHOD}, $env->{CONTENT_LENGTH} || 0, Digest::MD5->new->addfile($in)->hexdigest ] ];
-};
-APP
-my $server = start_server( $app, qw(--workers 2 --max-body 1m --listen 127.0.0.1:0 --listen), "$dir/sock" );
-my $mortal = start_server( $app, qw(--workers 2 --max-reqs-per-child 200 --max-keepalive-reqs 50) );
-my $proxy;    # set at once, for END
-my $port = start_nginx();
-my $url  = "http://127.0.0.1:$port";
-my @way  = qw(kept old unix passing);
-
-sub file {
-    my ( $name, $text ) = @_;
-    open my $out, '>:raw', "$dir/$name" or die "$dir/$name: $!";
-    print {$out} $text;
-    close $out or die "$dir/$name: $!";
-    return "$dir/$name";
+my $behind = Sirius::Test::Behind->new(
+    ways     => [qw(kept old unix passing)],
+    new      => 'old',
+    protocol => 'HTTP/1.0',
+    refused  => sub {
+        my $answer = shift->response;
+        return ( $answer->status, $answer->body !~ /nginx/ );
+    },
+);
+my ( $address, $mortal, $socket ) = ( $behind->address, $behind->mortal, $behind->socket );
+my $nginx = Sirius::Test::Nginx->start(<<"HTTP");
+client_max_body_size 0; client_body_buffer_size 16m; proxy_max_temp_file_size 0;
+keepalive_requests 100000; large_client_header_buffers 4 128k;
+proxy_read_timeout 10s; proxy_send_timeout 10s;
+upstream kept { server $address; keepalive 16; }
+upstream mortal { server $mortal; keepalive 16; }
+upstream on_unix { server unix:$socket; keepalive 16; }
+server {
+    listen 127.0.0.1:PORT;
+    proxy_set_header Host \$http_host;
+    proxy_set_header Connection "";
+    proxy_http_version 1.1;
+    location /kept/ { proxy_pass http://kept; }
+    location /mortal/ { proxy_pass http://mortal; }
+    location /unix/ { proxy_pass http://on_unix; }
+    location /passing/ { proxy_pass http://kept; proxy_request_buffering off; proxy_buffering off; }
+    location /old/ { proxy_pass http://$address; proxy_http_version 1.0; proxy_set_header Connection close; }
 }
+HTTP
+$behind->through($nginx)->test;
 
-sub configuration {
-    my $port    = shift;
-    my $address = ( $server->listeners )[0];
-    my $user    = $> == 0 ? 'user root root;' : '';
-    return <<"CONF";
-$user
-daemon off;
-worker_processes 1;
-pid $dir/nginx.pid;
-error_log $dir/error.log warn;
-events { worker_connections 256; }
-http {
-    access_log off;
-    client_body_temp_path $dir/body; proxy_temp_path $dir/proxy;
-    fastcgi_temp_path $dir/fastcgi; uwsgi_temp_path $dir/uwsgi; scgi_temp_path $dir/scgi;
-    client_max_body_size 0; client_body_buffer_size 16m; proxy_max_temp_file_size 0;
-    keepalive_requests 100000; large_client_header_buffers 4 128k;
-    proxy_read_timeout 10s; proxy_send_timeout 10s;
-    upstream kept { server $address; keepalive 16; }
-    upstream mortal { server @{[ $mortal->address ]}; keepalive 16; }
-    upstream on_unix { server unix:$dir/sock; keepalive 16; }
-    server {
-        listen 127.0.0.1:$port;
-        proxy_set_header Host \$http_host;
-        proxy_set_header Connection "";
-        proxy_http_version 1.1;
-        location /kept/ { proxy_pass http://kept; }
-        location /mortal/ { proxy_pass http://mortal; }
-        location /unix/ { proxy_pass http://on_unix; }
-        location /passing/ { proxy_pass http://kept; proxy_request_buffering off; proxy_buffering off; }
-        location /old/ { proxy_pass http://$address; proxy_http_version 1.0; proxy_set_header Connection close; }
-    }
-}
-CONF
-}
-
-# A port cannot be asked for: choose one that is free, and another one if somebody was faster
-sub start_nginx {
-    for ( 1 .. 5 ) {
-        my $free = IO::Socket::INET->new( LocalAddr => '127.0.0.1', Listen => 1 ) or die "listen: $!";
-        my $at   = $free->sockport;
-        close $free;
-        file( 'nginx.conf', configuration($at) );
-        my $pid = fork;
-        defined $pid or die "fork: $!";
-        if ( !$pid ) {
-            setpgrp 0, 0;
-            open STDERR, '>>', "$dir/stderr" or POSIX::_exit(126);
-            open STDOUT, '>>', "$dir/stderr" or POSIX::_exit(126);
-            open STDIN,  '<',  '/dev/null'   or POSIX::_exit(126);
-            exec $nginx, '-p', "$dir", '-e', "$dir/error.log", '-c', "$dir/nginx.conf" or POSIX::_exit(127);
-        }
-        setpgrp $pid, $pid;
-        $proxy = $pid;
-        my $up = until_true(
-            10,
-            sub {
-                return -1 if waitpid( $pid, WNOHANG ) == $pid;
-                return -s "$dir/nginx.pid" && eval { Sirius::Test::Client->new("127.0.0.1:$at")->close };
-            }
-        );
-        return $at if $up && $up > 0;
-        kill KILL => -$pid;
-        undef $proxy;
-        unlink "$dir/error.log";
-    }
-    die "nginx did not start:\n", Sirius::Test::Server::slurp("$dir/stderr");
-}
-
-END {
-    if ($proxy) {
-        local $?;
-        kill TERM => $proxy;
-        until_true( 5, sub { waitpid( $proxy, WNOHANG ) } ) or kill KILL => -$proxy;
-    }
-}
-
-# A test: every request of ab is answered with 2xx and its whole body
-sub ab {
-    my ( $name, $count, @args ) = @_;
-    my $pid = open my $pipe, '-|', 'ab', '-q', '-s', 10, '-n', $count, @args or die "ab: $!";
-    local $SIG{ALRM} = sub { kill KILL => $pid };
-    alarm 30;
-    my $out = do { local $/ = undef; readline $pipe };
-    alarm 0;
-    close $pipe;
-    my %seen = $out =~ /^(Complete requests|Failed requests|Write errors|Non-2xx responses): +(\d+)/mg;
-    my $want = { 'Complete requests' => $count, 'Failed requests' => 0 };
-    is_deeply \%seen, $want, $name or diag $out;
-    return;
-}
-
-sub errors {
-    return Sirius::Test::Server::slurp("$dir/error.log");
-}
-
-sub to_proxy { return Sirius::Test::Client->new("127.0.0.1:$port") }
-
-subtest 'the ways' => sub {
-    for my $way (@way) {
-        my ( %peer, $protocol, $addr );
-        my $client = to_proxy();
-        for ( 1 .. 20 ) {
-            ( $protocol, $addr, my $peer ) = split / /, $client->ask("GET /$way/peer")->body;
-            $peer{$peer}++;
-        }
-        is $protocol, $way eq 'old' ? 'HTTP/1.0' : 'HTTP/1.1', "$way: protocol";
-        next if $way eq 'unix';
-        is $addr, '127.0.0.1', "$way: address";
-        my $count = keys %peer;
-        ok $way eq 'old' ? $count == 20 : $count == 1, "$way: 20 requests on $count connections";
-    }
+subtest 'heads that nginx lets through and we do not' => sub {
+    my $many = $nginx->connect->ask( 'GET /kept/hello', map {"X-$_: y"} 1 .. 150 );
+    is $many->status,                                                           431, 'too many fields';
+    is $nginx->connect->ask( 'GET /kept/hello', 'X: ' . 'a' x 70_000 )->status, 431, 'too large a head';
 };
 
-subtest '2000 requests' => sub {
-    plan skip_all => 'ab is not installed' if !grep { -x "$_/ab" } split /:/, $ENV{PATH};
-    ab( $_,                                 2000, '-k', '-c', 8, "$url/$_/hello" ) for @way;
-    ab( 'connections and workers that end', 2000, '-k', '-c', 8, "$url/mortal/hello" );
-    is errors(), '', 'nginx has nothing to complain about';
-};
-
-subtest 'responses' => sub {
-    my $large = md5_hex( substr join( '', map { chr( $_ * 7 % 251 ) } 1 .. 251 ) x 80_000, 0, 20_000_000 );
-    for my $way (@way) {
-        my $client = to_proxy();
-        for my $what (qw(large file)) {
-            my $out = md5_of("$url/$way/$what");
-            is $out, $large, "$way: 20 MB, $what";
-        }
-        is $client->ask("GET /$way/stream")->body, "part 1\npart 2\npart 3\n",        "$way: a stream";
-        is $client->ask("GET /$way/die")->status,  500,                               "$way: 500 stays 500";
-        is $client->ask("HEAD /$way/large")->header('Content-Length'), 20_000_000,    "$way: HEAD";
-        is $client->ask("GET /$way/hello")->body,                      'Hello World', "$way: and it goes on";
-    }
-    is errors(), '', 'nginx has nothing to complain about';
-};
-
-# The strict client is too slow for so much
-sub md5_of {
-    my $target = shift;
-    my ($path) = $target =~ m{\Ahttp://[^/]+(/.*)};
-    my $client = to_proxy();
-    $client->send( request( "GET $path", 'Connection: close' ) );
-    my ( undef, $body ) = split /\r\n\r\n/, $client->rest(10), 2;
-    return md5_hex($body);
-}
-
-subtest 'bodies' => sub {
-    my $body = join '', map { chr( $_ * 7 % 251 ) } 1 .. 900_000;
-    for my $way (@way) {
-        my $client = to_proxy();
-        is $client->ask( "POST /$way/x", \$body )->body, 'POST 900000 ' . md5_hex($body), "$way: 900 kB";
-        $client->send( request( "PUT /$way/x", 'Transfer-Encoding: chunked' ) . join '',
-            map( { sprintf "%x\r\n%s\r\n", length, $_ } unpack '(a10000)*', $body ), "0\r\n\r\n" );
-        is $client->response->body, 'PUT 900000 ' . md5_hex($body), "$way: 900 kB in chunks";
-        is $client->ask( "DELETE /$way/x", \'' )->body, 'DELETE 0 ' . md5_hex(''), "$way: DELETE";
-        is $client->ask( "POST /$way/x", 'Expect: 100-continue', \'abc' )->body, 'POST 3 ' . md5_hex('abc'),
-            "$way: Expect";
-    }
-    is errors(), '', 'nginx has nothing to complain about';
-};
-
-subtest '10 MB when 1 MB is allowed' => sub {
-    my $body  = 'x' x 10_000_000;
-    my $chunk = "2710\r\n" . 'x' x 10_000 . "\r\n";
-    for my $way (@way) {
-        my ( %status, %chunked );
-        for ( 1 .. 20 ) {
-            $status{ to_proxy()->ask( "POST /$way/x", \$body )->status }++;
-            my $client = to_proxy();
-            $client->send(
-                request( "POST /$way/x", 'Transfer-Encoding: chunked' ) . $chunk x 1000 . "0\r\n\r\n" );
-            $chunked{ $client->response->status }++;
-        }
-        is_deeply \%status,  { 413 => 20 }, "$way: 413 each time";
-        is_deeply \%chunked, { 413 => 20 }, "$way: 413 each time, in chunks";
-    }
-    is errors(), '', 'nginx has nothing to complain about';
-};
-
-# Some of these nginx refuses itself, some it passes on and we do: 400 from either of us is right, 502 would blame us
-subtest 'malformed requests' => sub {
-    my @bytes = (
-        map( {"GET /kept/$_ HTTP/1.1\r\nHost: a\r\n\r\n"} "a\x80b", 'a#b', 'a\\b', '%zz', "a\x01b",
-            "a?\x80" ),
-        map( {"GET /kept/hello HTTP/1.1\r\nHost: $_\r\n\r\n"} '[::1',
-            'a?b', 'a@b', "a\x80", 'a:99999', 'a b' ),
-        map( {"GET /kept/hello HTTP/1.1\r\nHost: a\r\n$_\r\n\r\n"} 'X : a',
-            "X: a\x01b", 'Content-Length: 5x',
-            'Host: b',   "X: a\rb" ),
-    );
-    my $ours = 0;
-    for my $bytes (@bytes) {
-        my $client = to_proxy();
-        $client->send($bytes);
-        my $answer = $client->response;
-        ( my $name = $bytes ) =~ s/([^\x20-\x7e])/sprintf '\\x%02x', ord $1/ge;
-        is $answer->status, 400, $name;
-        $ours++ if $answer->body !~ /nginx/;
-    }
-    cmp_ok $ours, '>=', 6, "$ours of them were passed on";
-    my $many = to_proxy()->ask( 'GET /kept/hello', map {"X-$_: y"} 1 .. 150 );
-    is $many->status,                                                      431, 'too many fields';
-    is to_proxy()->ask( 'GET /kept/' . 'a' x 9000 )->status,               414, 'too long a target';
-    is to_proxy()->ask( 'GET /kept/hello', 'X: ' . 'a' x 70_000 )->status, 431, 'too large a head';
-};
-
-is errors(), '', 'nginx has nothing to complain about';
-$_->stop for $server, $mortal;
+$behind->no_errors;
+$behind->stop;
 done_testing;

@@ -37,4 +37,6 @@ is looks( $scaling, 11, 300, 0, 2 ),      2,  'down to the least';
 is looks( $scaling, 10, 300, 0, 1 ),      10, 'with one idle worker all stay';
 is $scaling->look( 10, 50, 0 ),           10, 'not before the next look is due';
 
+is looks( $scaling, 20, 10, 50, 0 ), 20, 'more than the most, which an operator wanted, stay under load';
+
 done_testing;

@@ -34,6 +34,7 @@ sub new {
     my $self = bless {
         begun   => Sirius::Soak::Client->now,
         count   => {},
+        heard   => Sirius::Soak::Client->now,
         later   => [],
         plan    => [],
         read    => 0,
@@ -134,8 +135,10 @@ sub _descriptors {
     my ($highest) = sort { $b <=> $a } Sirius::Test::Server->descriptors($pid);
     my ($limit) = Sirius::Test::Server::slurp("/proc/$pid/limits") =~ /^Max open files\s+(\d+)/m or return 0;
     my $window  = $self->_window( 'descriptors', $pid );
-    return 0 if !$highest || !_limit( $pid, $highest + 1 );
-    return $self->_later( 1, sub { _limit( $pid, $limit ); $window->{until} = Sirius::Soak::Client->now } );
+    my $done    = $highest && _limit( $pid, $highest + 1 );
+    return $self->_later( $done ? 1 : 0,
+        sub { _limit( $pid, $limit ); $window->{until} = Sirius::Soak::Client->now } )
+        && $done;
 }
 
 sub _disk {
@@ -147,17 +150,19 @@ sub _disk {
         && $full;
 }
 
-# What the server says of requests that took too long: their workers are killed
+# What the server says of requests that took too long: their workers are killed, at the earliest since this was last asked
 sub _hear {
     my $self = shift;
     my $file = $self->{server}->dir . '/stderr';
+    my $last = $self->{heard};
+    $self->{heard} = Sirius::Soak::Client->now;
     return if -s $file <= $self->{read};
     open my $in, '<:raw', $file or die "$file: $!\n";
     seek $in, $self->{read}, 0;
     my $text = do { local $/ = undef; readline $in };
     $text =~ s/[^\n]*\z//;
     $self->{read} += length $text;
-    $self->_window( 'kill', $_ ) for $text =~ /worker (\d+): .* ran for /g;
+    $self->_window( 'kill', $_ )->{from} = $last for $text =~ /worker (\d+): .* ran for /g;
     return;
 }
 
