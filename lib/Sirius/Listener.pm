@@ -38,10 +38,9 @@ sub close {
     return;
 }
 
-sub fd    { return fileno shift->{fh} }
-sub given { return shift->{given} }
-sub host  { return shift->{host} }
-
+sub fd      { return fileno shift->{fh} }
+sub given   { return shift->{given} }
+sub host    { return shift->{host} }
 sub is_unix { return shift->{is_unix} }
 sub name    { return shift->{name} }
 
@@ -110,13 +109,15 @@ sub port { return shift->{port} }
 sub restore {
     my ( $class, $state ) = @_;
     my $self = $class->adopt( @{$state}{qw(fd given)} );
+    $self->{own}  = $state->{own};
     $self->{unix} = Sirius::Unix->restore( $state->{unix}, $self->{fh} ) if $state->{unix};
     return $self;
 }
 
 sub state {
     my $self = shift;
-    return { fd => $self->fd, given => $self->{given}, unix => $self->{unix} && $self->{unix}->state };
+    my %kept = map { $_ => $self->{$_} } qw(given own);    # own: TCP, and bound here
+    return { %kept, fd => $self->fd, unix => $self->{unix} && $self->{unix}->state };
 }
 
 sub url {
@@ -138,7 +139,7 @@ sub _bind_tcp {
 
         # Only [::] is dual-stack; Linux and the BSDs differ in what they do without being told
         setsockopt $self->{fh}, IPPROTO_IPV6, IPV6_V6ONLY, 0 if $family == AF_INET6;
-        return if bind $self->{fh}, $address;
+        return $self->{own} = 1 if bind $self->{fh}, $address;
         $error = $!;
         last if $error != EAFNOSUPPORT && $error != EADDRNOTAVAIL;
     }
@@ -212,8 +213,7 @@ sub _prepare {
     my $self = shift;
     my $fh   = $self->{fh};
     $self->_describe;
-    my $flags = fcntl $fh, F_GETFL, 0;
-    fcntl $fh, F_SETFL, $flags | O_NONBLOCK;
+    fcntl $fh, F_SETFL, fcntl( $fh, F_GETFL, 0 ) | O_NONBLOCK;
     fcntl $fh, F_SETFD, FD_CLOEXEC;
     return if $self->{is_unix};
 

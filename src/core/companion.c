@@ -121,6 +121,7 @@ static size_t step(sr_engine *e, uint32_t turn, char line[SR_OVERDUE_LINE])
     e->event = e->n_events = 0; /* level-triggered: what is dropped is reported again */
     look_at_turns(e);
     sr_deadlines_expire(e);
+    sr_engine_resume(e);
     size_t overdue = sr_overdue_look(e, line);
     if (sr_engine_draining(e)) {
         sr_drain_step(e);
