@@ -1,4 +1,4 @@
-# The smallest application: sirius eg/hello.psgi
+# The smallest application
 use strict;
 use warnings;
 

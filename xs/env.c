@@ -101,7 +101,7 @@ static SV *field_key(pTHX_ sr_bytes name, UV turn, bool *lasting)
         char key[5 + 1024] = "HTTP_"; /* the parser refuses longer names */
         STRLEN len = 5;
         for (size_t i = 0; i < name.len && len < sizeof key; i++)
-            key[len++] = n[i] == '-' ? '_' : (char)toUPPER_A(n[i]);
+            key[len++] = n[i] == '-' ? '_' : (char)toUPPER(n[i]);
         SV *sv = newSVpvn_share(key, (I32)len, 0);
         if (name.len > NAME_CACHED_MAX) {
             *lasting = false;

@@ -26,12 +26,19 @@ void sirius_helm_leave(sirius *s, bool taken)
 
 /* --- application code --- */
 
+/* Before 5.24 perl left the temporaries of a sub to its caller. A copy of %env among them would still hold psgix.io. */
+enum { FREES_TEMPORARIES = PERL_VERSION >= 24 };
+
 SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
 {
     bool held = s->engine->helm_held;
     if (held)
         sr_engine_lend(s->engine);
     dSP;
+    if (!FREES_TEMPORARIES) {
+        ENTER;
+        SAVETMPS;
+    }
     PUSHSTACKi(PERLSI_REQUIRE); /* a stack of its own: last, next and goto find no loop or label outside */
     PUSHMARK(SP);
     XPUSHs(arg1);
@@ -45,6 +52,12 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     POPSTACK;
     if (SvROK(ERRSV) || SvTRUE(ERRSV)) /* an object may be false, or die when it is asked */
         result = NULL;
+    if (!FREES_TEMPORARIES) {
+        SvREFCNT_inc(result);
+        FREETMPS;
+        LEAVE;
+        sv_2mortal(result);
+    }
     if (sr_engine_forked(s->engine)) /* a child that the application forked came back: it must not serve */
         my_exit(0);
     if (held)

@@ -12,6 +12,13 @@
 
 #include "XSUB.h"
 
+#ifndef SvREFCNT_dec_NN /* perl 5.16 */
+#define SvREFCNT_dec_NN(sv) SvREFCNT_dec(sv)
+#endif
+#ifndef SVf_IsCOW /* perl 5.16, where no string that is ours comes to be shared: the flag says nothing */
+#define SVf_IsCOW 0
+#endif
+
 #include "core/engine.h"
 #include "unchunk.h"
 

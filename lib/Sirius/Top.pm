@@ -86,8 +86,9 @@ sub _parse {
     my ( $parser, %given ) = Getopt::Long::Parser->new( config => [qw(no_auto_abbrev no_ignore_case)] );
     my @wrong;
     local $SIG{__WARN__} = sub { push @wrong, lcfirst shift =~ s/\n//r };
-    $parser->getoptionsfromarray( \@args, \%given, qw(admin=s help|h interval=s json once) );
-    push @wrong, "too much: '$args[0]'" if @args;
+    local @ARGV = @args;
+    $parser->getoptions( \%given, qw(admin=s help|h interval=s json once) );
+    push @wrong, "too much: '$ARGV[0]'" if @ARGV;
     _fail( USAGE, "$wrong[0]; usage: $USAGE" ) if @wrong;
     return \%given                             if $given{help};
     ( $given{admin} ) = grep {length} split /[\s,]+/, $ENV{SIRIUS_ADMIN} || '' if !defined $given{admin};

@@ -139,8 +139,10 @@ static void takes_watch(sr_engine *e, bool on)
 
 void sr_engine_listeners(sr_engine *e, bool on)
 {
-    for (unsigned i = 0; i < e->n_listeners; i++)
-        queue_watch(e, &e->listeners[i].source, &e->listeners[i].registered, on && !e->queues_again);
+    for (unsigned i = 0; i < e->n_listeners; i++) {
+        sr_listener *l = &e->listeners[i];
+        queue_watch(e, &l->source, &l->registered, on && !e->queues_again && !l->over);
+    }
     e->listening = on;
 }
 
@@ -176,7 +178,7 @@ bool sr_engine_draining(const sr_engine *e)
 bool sr_engine_gives(const sr_engine *e)
 {
     return e->exchange.give >= 0 && !e->orphaned && e->scoreboard &&
-           !atomic_load_explicit(&e->scoreboard->stopping, memory_order_relaxed);
+           atomic_load_explicit(&e->scoreboard->stopping, memory_order_relaxed) != SR_STOPPING_NOW;
 }
 
 void sr_row_publish(sr_engine *e, sr_worker_state state)

@@ -59,6 +59,7 @@ typedef struct sr_listener {
     sr_source source; /* kind SR_SOURCE_LISTENER; the descriptor is the supervisor's and is not closed here */
     bool registered;
     bool is_unix;
+    bool over; /* shut down by the supervisor: nobody comes any more, and it is readable for ever */
 } sr_listener;
 
 #define SR_NO_LIMIT (INT64_MAX / 4) /* ns; may be added to a time */

@@ -350,8 +350,12 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
     socklen_t len = sizeof from;
     int fd = accept4(l->source.fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-        if (out_of_descriptors(errno))
+        if (errno == EINVAL) {
+            l->over = true;
+            sr_engine_listeners(e, e->listening);
+        } else if (out_of_descriptors(errno)) {
             no_descriptor(e);
+        }
         return SR_INTAKE_WAIT;
     }
     e->made_room = false;

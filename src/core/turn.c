@@ -102,11 +102,17 @@ void sr_engine_return(sr_engine *e)
             (e->now - atomic_load_explicit(&e->lent_at, memory_order_relaxed) - e->service_ns) / 8;
 }
 
+/* The whole server, soon or now */
+static bool leaves(const sr_engine *e)
+{
+    return e->scoreboard && atomic_load_explicit(&e->scoreboard->stopping, memory_order_relaxed);
+}
+
 bool sr_engine_keeps(const sr_engine *e, const sr_conn *c)
 {
     const sr_config *config = &e->config;
     return c->keep_alive && config->keepalive && !c->borrowed &&
-           (!sr_engine_draining(e) || sr_engine_gives(e)) &&
+           (!sr_engine_draining(e) || sr_engine_gives(e)) && !leaves(e) &&
            (!config->max_keepalive_reqs || c->requests < config->max_keepalive_reqs);
 }
 

@@ -58,7 +58,7 @@ my %how = (
         1 while $fh->read( my $body, 1000 );
         return join ',', map { my $n = $fh->read( my $more, 10 ); defined $n ? $n : 'undef' } 1 .. 3;
     },
-    layers => sub { my $fh = shift; binmode $fh, ':encoding(UTF-16)'; binmode $fh, ':crlf'; readline $fh; return 'layers' },
+    layers => sub { my $fh = shift; binmode $fh, ':encoding(UTF-16)'; binmode $fh, ':crlf'; eval { readline $fh }; return 'layers' },
     close  => sub { my $fh = shift; close $fh; return 'closed' },
     undef  => sub { undef *{ $_[0] }; return 'undefined' },
     reopen => sub { my $fh = shift; open $fh, '<', '/etc/passwd' or die $!; readline $fh; return 'reopened' },

@@ -13,10 +13,10 @@ my %WAY = (
     object   => 'die Death->new',
     overload => 'die StrDies->new',
     undef    => 'die undef',
-    last     => 'no warnings; last',
-    next     => 'no warnings; next',
-    outside  => 'no warnings; last OUTSIDE',
-    goto     => 'no warnings; goto NOWHERE',
+    last     => 'last',
+    next     => 'next',
+    outside  => 'last OUTSIDE',
+    goto     => 'goto NOWHERE',
     return   => 'return',
     alarm    => 'local $SIG{ALRM} = sub { die "alarm\n" }; kill ALRM => $$; 1 for 1 .. 100',
     handler  => 'local $SIG{__DIE__} = sub { die "handler: $_[0]" }; die "x\n"',
@@ -90,6 +90,9 @@ sub {
 }
 END
 
+# An exception in DESTROY whose text dies as well is the end of perl 5.16 itself
+my $ends = $] < 5.018 ? qr{/exit\z|destroy/overload\z} : qr{/exit\z};
+
 my ( $kept, $lost ) = ( 0, 0 );
 for my $case (@case) {
     my $pid    = $server->ask('GET /after')->body;
@@ -100,7 +103,7 @@ for my $case (@case) {
     my $good = $got =~ /\A(?:[2-5]\d\d (?:200|eof|reset)|(?:cut|eof|reset) (?:eof|reset|cut))\z/;
     $good = 0 if $next->status eq '200' && $next->body !~ /\Aafter/;
     my $after = $server->ask('GET /after')->body;
-    $good = 0 if $after !~ /\Aafter/ || ( $after ne $pid && $case !~ m{/exit\z} );
+    $good = 0 if $after !~ /\Aafter/ || ( $after ne $pid && $case !~ $ends );
     $after eq $pid ? $kept++ : $lost++;
     ok $good, $case or diag "$got, then '", $next->body, "'; '$pid', then '$after'";
 }

@@ -157,7 +157,7 @@ subtest 'Wrong values' => sub {
         [ 'error-log'         => '/',        q('/' is a directory) ],
         [ pid                 => '',         q(is empty) ],
         [   'after-fork' => 'sub {',
-            qq(does not compile: Missing right curly or square bracket at line 1, at end of line\n)
+            qq(does not compile: Missing right curly or square bracket at line )
         ],
         [ 'max-rss'         => 'much',      q('much' is not a number of bytes) ],
         [ 'request-timeout' => -1,          q(-1 is less than 0) ],

@@ -125,7 +125,7 @@ subtest 'Percentiles' => sub {
     my $times = sub {
         my ( $now, $before ) = map { status( $_->[0], $_->[0], latency => $_->[1] ) } [ 1, shift ],
             [ 0, shift ];
-        return [ map { defined ? 0 + sprintf '%.4f', $_ : undef }
+        return [ map { defined $_ ? 0 + sprintf '%.4f', $_ : undef }
                 Sirius::Top::Change->new( $now, $before )->quantiles('latency') ];
     };
     my $old = { count => 10, buckets => [ [ 1, 10 ] ] };

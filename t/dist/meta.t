@@ -1,0 +1,71 @@
+use strict;
+use warnings;
+use CPAN::Meta;
+use ExtUtils::MakeMaker;
+use File::Find qw(find);
+use FindBin;
+use Test::More;
+
+# What the distribution says about itself: in META, Changes, lib/ and LICENSE
+
+chdir "$FindBin::Bin/../.." or die "$FindBin::Bin: $!";
+plan skip_all => 'for a whole distribution' if !-e 'MANIFEST.SKIP';
+
+my @modules;
+find( { wanted => sub { push @modules, $_ if /\.pm\z/ }, no_chdir => 1 }, 'lib' );
+my $version = MM->parse_version('lib/Sirius.pm');
+my %text    = map { $_ => slurp($_) } qw(Changes LICENSE), @modules;
+
+sub slurp {
+    my $name = shift;
+    open my $in, '<', $name or die "$name: $!";
+    local $/ = undef;
+    return readline $in;
+}
+
+for my $file ( grep {-e} qw(META.json META.yml MYMETA.json) ) {
+    subtest $file => sub {
+        my $meta = CPAN::Meta->load_file($file);
+        is $meta->name,    'Sirius', 'name';
+        is $meta->version, $version, 'version';
+        is_deeply [ $meta->licenses ], ['perl_5'], 'licence';
+        like $meta->abstract, qr/PSGI/, 'abstract';
+        is_deeply needs( $meta, 'runtime' ), { perl => '5.016', Plack => '1.0029', 'IO::Socket::IP' => 0 },
+            'what it needs to run';
+        is_deeply needs( $meta, 'configure' ), { 'ExtUtils::MakeMaker' => '6.64' }, 'to be configured';
+        my %provides = %{ $meta->provides };
+        is_deeply [ sort map { $_->{file} } values %provides ], [ sort @modules ], 'its modules';
+        is $provides{Sirius}{version}, $version, 'the first has the version';
+        ok !$meta->should_index_package('Sirius::Test') || !$meta->should_index_file('t/lib/Sirius/Test.pm'),
+            'those of its tests are not among them';
+    };
+}
+
+sub needs {
+    my ( $meta, $phase ) = @_;
+    return $meta->effective_prereqs->requirements_for( $phase, 'requires' )->as_string_hash;
+}
+
+subtest 'one version' => sub {
+    my ($newest) = $text{Changes} =~ /^(\S+)/m;
+    is $newest, $version, 'Changes begins with it';
+    like $text{Changes}, qr/^\Q$version\E  \d{4}-\d\d-\d\d$/m, 'and says when';
+    for my $file (@modules) {
+        my $own = MM->parse_version($file);
+        is $own, $version, $file if $own ne 'undef';
+    }
+};
+
+subtest 'the Debian package' => sub {
+    my $control = slurp('deploy/debian/control');
+    my ($plack) = slurp('Makefile.PL') =~ /'Plack' => '([\d.]+)'/;
+    is_deeply [ $control =~ /libplack-perl \(>= (.*?)\)/g ], [ ($plack) x 2 ], 'needs the same Plack';
+    my ($copyright) = slurp('deploy/debian/copyright') =~ /^Copyright: (.*)$/m;
+    my ($year)      = $text{Changes}                   =~ /^\S+  (\d{4})-/m;
+    like $copyright, qr/\A(?:\d{4}-)?$year, /, 'and has the right year';
+};
+
+like $text{LICENSE},         qr/same terms as Perl 5/,                            'the licence';
+like slurp('lib/Sirius.pm'), qr/^=head1 LICENSE\n\nThe same terms as Perl 5\.$/m, 'which the manual names';
+
+done_testing;
