@@ -5,6 +5,7 @@
 #include "scoreboard.h"
 
 #include "net/descriptors.h"
+#include "net/gate.h"
 
 #include <sys/prctl.h>
 
@@ -69,6 +70,12 @@ subreaper(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* Linux 3.4; without it orphans go to init */
+
+void
+shut_gate(const char *class, int fd)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sr_gate_shut(fd); /* without it a few newcomers see a reset */
 
 UV
 descriptors(const char *class)
@@ -241,9 +248,14 @@ OUTPUT:
     RETVAL
 
 void
+leave(sr_scoreboard *self)
+CODE:
+    atomic_store_explicit(&self->stopping, SR_STOPPING_SOON, memory_order_relaxed);
+
+void
 stop(sr_scoreboard *self)
 CODE:
-    atomic_store_explicit(&self->stopping, 1, memory_order_relaxed);
+    atomic_store_explicit(&self->stopping, SR_STOPPING_NOW, memory_order_relaxed);
 
 void
 DESTROY(sr_scoreboard *self)

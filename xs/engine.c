@@ -149,6 +149,7 @@ SV *sirius_new(pTHX_ HV *hv)
                             (int)SvIV(conf(aTHX_ hv, "control_fd")));
     if (err)
         croak("Sirius::Engine->new: %s", Strerror(err));
+    s->engine->interrupted = sirius_interrupted;
     SV **log = hv_fetchs(hv, "access_log", 0);
     if (log && SvROK(*log) && SvTYPE(SvRV(*log)) == SVt_PVHV)
         sirius_accesslog_new(aTHX_ s, (HV *)SvRV(*log));

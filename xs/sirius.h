@@ -41,6 +41,8 @@ typedef struct sirius_turn {
     envpool_env *pooled; /* where env goes after the request; NULL: nowhere */
     bool untouched;      /* pooled, and the application has left it as it was. Known when it has returned */
     sirius_phase phase;
+    bool writing; /* a writer may be waiting: handlers of signals can run, with the application below them */
+    SV *died;     /* what one of them has died of. Counted */
     sr_response response;
     SV *io;                       /* the socket object of psgix.io, once it was made. Counted */
     uint64_t io_written, io_read; /* bytes that had gone through the socket then */
@@ -143,6 +145,7 @@ SV *sirius_writer(pTHX_ sirius *s);
 SV *sirius_informational(pTHX_ UV serial);
 bool sirius_stream_send(pTHX_ sirius *s, SV *data, bool wait); /* false: the peer is gone */
 bool sirius_stream_end(pTHX_ sirius *s);
+bool sirius_interrupted(void); /* sr_engine.interrupted */
 
 /* Bytes of a scalar; false when it has characters above 0xff. A downgraded copy is a mortal. */
 bool sirius_bytes(pTHX_ SV *sv, sr_bytes *out);

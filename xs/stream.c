@@ -5,10 +5,21 @@
 #include "sirius.h"
 
 static HV *writer_stash;
+static CV *dispatch; /* runs the handlers of signals that have come */
+
+XS(sirius_xs_dispatch);
+XS(sirius_xs_dispatch)
+{
+    dXSARGS;
+    PERL_UNUSED_VAR(items);
+    PERL_ASYNC_CHECK();
+    XSRETURN_YES;
+}
 
 void sirius_stream_boot(pTHX)
 {
     writer_stash = gv_stashpvs("Sirius::Writer", GV_ADD);
+    dispatch = newXS(NULL, sirius_xs_dispatch, __FILE__);
 }
 
 static sirius *alive(UV serial)
@@ -74,10 +85,17 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, bool wait)
         return false;
     sink k = {s, wait};
     bool taken = sirius_helm_take(s);
+    t->writing = wait;
     if (!unchunk_feed(&s->unchunk, bytes, put, &k) && s->unchunk.state == UNCHUNK_BAD)
         t->phase = SIRIUS_BROKEN;
     bool ok = !t->conn->gone && t->phase == SIRIUS_STREAMING;
+    t->writing = false;
     sirius_helm_leave(s, taken); /* from here on the companion may cut it */
+    if (t->died) {
+        SV *died = sv_2mortal(t->died);
+        t->died = NULL;
+        croak_sv(died);
+    }
     return ok;
 }
 
@@ -100,6 +118,34 @@ bool sirius_stream_end(pTHX_ sirius *s)
     bool ok = !t->conn->gone;
     sirius_helm_leave(s, taken);
     return ok;
+}
+
+/*
+ * A slow reader may take a minute, and perl dies of 120 signals that wait. In an eval, since a handler that dies must not
+ * jump over the engine: it dies when the write has returned. It finds no writer in the middle of a write.
+ */
+bool sirius_interrupted(void)
+{
+    sirius *s = sirius_current;
+    dTHX;
+    if (!s || !s->turn.writing || !PL_sig_pending)
+        return true;
+    sirius_turn *t = &s->turn;
+    SV *error = newSVsv(ERRSV);
+    sirius_phase phase = t->phase;
+    ENTER;
+    SAVETMPS;
+    t->phase = SIRIUS_BROKEN;
+    bool lived = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)dispatch)), &PL_sv_undef, NULL) != NULL;
+    if (lived)
+        t->phase = phase;
+    else
+        t->died = newSVsv(ERRSV);
+    FREETMPS;
+    LEAVE;
+    sv_setsv(ERRSV, error);
+    SvREFCNT_dec(error);
+    return lived;
 }
 
 static sirius *writer_turn(pTHX_ SV *self)

@@ -8,7 +8,7 @@ use File::Spec ();
 
 # Taken when this is loaded, which is as early as the server can: an application may change all of it later
 my @words = _words();
-my $cwd   = Cwd::getcwd();
+my $cwd   = _cwd();
 my %env   = %ENV;
 my @inc   = map { File::Spec->rel2abs($_) } grep { !ref } @INC;
 my ($lib) = File::Spec->rel2abs(__FILE__) =~ m{(.*)/Sirius/Command\.pm\z};
@@ -66,6 +66,15 @@ sub _cmdline {
     return @all;
 }
 
+# As the shell calls it: a link to the newest release leads to another folder at the next reload
+sub _cwd {
+    my $physical = Cwd::getcwd();
+    my $logical  = $ENV{PWD};
+    return $physical if !defined $physical || !defined $logical || $logical !~ m{\A/};
+    my ( $here, $there ) = map { join ' ', ( stat $_ )[ 0, 1 ] } $physical, $logical;
+    return length $there && $here eq $there ? $logical : $physical;
+}
+
 1;
 
 =encoding utf8
@@ -84,7 +93,8 @@ Sirius::Command - the command that this program was started with
 =head1 DESCRIPTION
 
 A reload runs the original command again. What that was is noted when this module is loaded: the words of the command line
-with perl's own options among them, the working directory, the environment and C<@INC>.
+with perl's own options among them, the working directory, the environment and C<@INC>. The directory is that of C<PWD> when
+this is where the program runs: a symbolic link in it leads to the newest release when a reload follows it.
 
 =head1 METHODS
 

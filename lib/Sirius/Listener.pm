@@ -37,10 +37,9 @@ sub close {
     return;
 }
 
-sub fd    { return fileno shift->{fh} }
-sub given { return shift->{given} }
-sub host  { return shift->{host} }
-
+sub fd      { return fileno shift->{fh} }
+sub given   { return shift->{given} }
+sub host    { return shift->{host} }
 sub is_unix { return shift->{is_unix} }
 sub name    { return shift->{name} }
 
@@ -109,13 +108,15 @@ sub port { return shift->{port} }
 sub restore {
     my ( $class, $state ) = @_;
     my $self = $class->adopt( @{$state}{qw(fd given)} );
+    $self->{own}  = $state->{own};
     $self->{unix} = Sirius::Unix->restore( $state->{unix}, $self->{fh} ) if $state->{unix};
     return $self;
 }
 
 sub state {
     my $self = shift;
-    return { fd => $self->fd, given => $self->{given}, unix => $self->{unix} && $self->{unix}->state };
+    my %kept = map { $_ => $self->{$_} } qw(given own);    # own: TCP, and bound here
+    return { %kept, fd => $self->fd, unix => $self->{unix} && $self->{unix}->state };
 }
 
 sub url {
@@ -137,7 +138,7 @@ sub _bind_tcp {
 
         # Only [::] is dual-stack; Linux and the BSDs differ in what they do without being told
         setsockopt $self->{fh}, IPPROTO_IPV6, IPV6_V6ONLY, 0 if $family == AF_INET6;
-        return if bind $self->{fh}, $address;
+        return $self->{own} = 1 if bind $self->{fh}, $address;
         $error = $!;
         last if $error != EAFNOSUPPORT && $error != EADDRNOTAVAIL;
     }

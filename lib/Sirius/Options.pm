@@ -61,6 +61,7 @@ my @TABLE = (
     [ 'min-reqs-per-child', 'count', undef, 'replace it after a random number of requests from this one up (default: 90 % of the other)', { min => 1, max => $MANY } ],
     [ 'max-rss', 'bytes', 0, 'of RAM past which a worker is replaced; 0 is no limit', { min => 0, max => 1 << 50 } ],
     [ 'max-lifetime', 'seconds', 0, 'after which a worker is replaced, up to 10 % earlier by chance; 0 is never', { min => 0, max => 52 * $WEEK } ],
+    [ 'drain-delay', 'seconds', 0, 'that TERM goes on serving while /readyz is 503 already, for load balancers to find other servers', { min => 0, max => $WEEK } ],
     [ 'graceful-timeout', 'seconds', 30, 'what TERM leaves to the workers to finish; then they are killed', { min => 0, max => $WEEK } ],
     [ 'spawn-interval', 'seconds', 0, 'between the starts of two workers', { min => 0, max => 3600 } ],
     [ 'err-respawn-interval', 'seconds', 1, 'before a worker that failed at once is tried again, doubled up to 30', { min => 0.01, max => 3600 } ],

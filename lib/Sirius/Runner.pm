@@ -7,7 +7,21 @@ use parent 'Plack::Runner';
 use Sirius::AdminPort;
 use Sirius::Command ();    # before the application is loaded, which overwrites the command line
 use Sirius::Config;
+use Sirius::DrainDelay;
 use Sirius::Options;
+
+# An application that does not load: perl would exit with whatever errno is
+sub locate_app {
+    my ( $self, @args ) = @_;
+    my $load = $self->SUPER::locate_app(@args);
+    return sub {
+        my $app;
+        return $app if eval { $app = $load->(@_); 1 };
+        my $error = $@;
+        $! = 1;
+        die $error;
+    };
+}
 
 sub parse_options {
     my ( $self, @args ) = @_;
@@ -96,7 +110,7 @@ sub _pass_on {
 
     # Before the application is loaded, which may take its time
     my $conf = Sirius::Options->parse( { @{ $self->{options} } } );
-    Sirius::AdminPort->check($conf);
+    $_->check($conf) for qw(Sirius::AdminPort Sirius::DrainDelay);
     Sirius::Options->fail('--daemonize: --reload and a server in the background exclude each other')
         if $conf->{daemonize} && $self->{loader} eq 'Restarter';
     return;

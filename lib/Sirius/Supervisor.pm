@@ -9,6 +9,7 @@ use POSIX      qw(WNOHANG);
 use Sirius::AdminPort;
 use Sirius::Commands;
 use Sirius::Control;
+use Sirius::DrainDelay;
 use Sirius::Generation;
 use Sirius::Generations;
 use Sirius::Log ();
@@ -53,6 +54,7 @@ sub new {
     my $self        = bless { stopping => 0, %args }, $class;
     $self->{admin} ||= Sirius::AdminPort->new;
     $self->{commands}    = Sirius::Commands->new($self);
+    $self->{delay}       = Sirius::DrainDelay->new($self);
     $self->{generations} = Sirius::Generations->new( $self, %$generations );
     $self->{scaling}     = Sirius::Scaling->new( $self->{conf} );
     $self->{systemd} ||= Sirius::Systemd->new;
@@ -119,6 +121,7 @@ sub set_workers {
 sub stop {
     my ( $self, $signal ) = @_;
     $self->{systemd}->notify('STOPPING=1') if !$self->{stopping}++;
+    return                                 if $self->{delay}->holds($signal);
     $self->{scoreboard}->stop;
     $self->{generations}->stop( $signal, $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : 1 );
     my %alive = map { $_->{number} => 1 } $self->{generations}->all;
@@ -168,7 +171,7 @@ sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 # Seconds until something is due, undef when only a signal can bring work
 sub _patience {
     my $self = shift;
-    my @due  = map { $self->{$_}->due } qw(admin generations scaling systemd);
+    my @due  = map { $self->{$_}->due } qw(admin delay generations scaling systemd);
     push @due, $self->{log_pipe}->due if $self->{announced} && $self->{log_pipe};
     push @due, _now() + 0.05          if $self->{commands}->pending;
     return @due ? max 0, min(@due) - _now() : undef;
@@ -193,18 +196,14 @@ sub _reap {
     while ( ( my $pid = waitpid -1, WNOHANG ) > 0 ) {
         my $status     = $?;
         my $generation = $self->{generations}->child($pid);
+        next if $self->{log_pipe} && $self->{log_pipe}->ended( $pid, $status );
         if    ($generation)                       { $self->{generations}->lost( $generation, $status ) }
         elsif ( $pid == ( $self->{trial} || 0 ) ) { $self->{tried} = $status }
-        elsif ( !$self->_lost( $pid, $status ) ) {
+        elsif ( !$self->{admin}->lost( $pid, $status ) ) {
             $self->{scoreboard}->release( $_->{slot} ) for grep { $_->{pid} == $pid } $self->rows;
         }
     }
     return;
-}
-
-sub _lost {
-    my ( $self, @child ) = @_;
-    return $self->{admin}->lost(@child) || $self->{log_pipe} && $self->{log_pipe}->ended(@child);
 }
 
 # The child that tried the code that is installed now has ended
@@ -283,7 +282,7 @@ sub _supervise {
         $self->_heed($_) for @signals;
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
         $all->deadlines;
-        $self->{admin}->look;
+        $_->look for @{$self}{qw(admin delay)};
         $self->{log_pipe}->tend if $self->{announced} && $self->{log_pipe};
         $self->{commands}->reply_late;
         $self->{systemd}->watchdog;
@@ -332,7 +331,8 @@ As PID 1 it reaps the orphans it inherits.
 
 =head2 TERM, QUIT
 
-Graceful stop: the workers finish what they have accepted. After C<--graceful-timeout> seconds the rest is killed.
+Graceful stop: the workers finish what they have accepted. After C<--graceful-timeout> seconds the rest is killed. With
+C<--drain-delay> they go on for a while before (L<Sirius::DrainDelay>).
 
 =head2 INT
 

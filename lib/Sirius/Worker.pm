@@ -24,6 +24,7 @@ sub check_app {
     my ( $class, $app ) = @_;
     return $app if ref $app && ( reftype $app eq 'CODE' || blessed $app && overload::Method( $app, '&{}' ) );
     my $what = !defined $app ? 'undef' : ref $app ? 'a reference to ' . ref $app : "'$app'";
+    $! = 1;    # the exit status
     die
         "sirius: the application is not a code reference but $what: does its file end with the application?\n";
 }
@@ -46,6 +47,8 @@ sub handlers {
         PIPE => sub { },
         QUIT => $drain,
         TERM => $drain,
+        TTIN => sub { },                       # by default they would stop it
+        TTOU => sub { },
         USR1 => sub { $self->_reopen_logs },
         USR2 => sub { $self->_trace },
     );
@@ -204,7 +207,8 @@ serves in a forked worker and, with C<--workers 0>, in the process itself.
 =head1 SIGNALS
 
 C<TERM> and C<QUIT> drain: what was accepted is finished. C<INT>, or any of them a second time, stops as soon as no
-application call is running. C<HUP> is the supervisor's business and does nothing here.
+application call is running. C<HUP>, C<TTIN> and C<TTOU> are the supervisor's business and
+do nothing here.
 
 An application that calls C<exit> ends the process; its client gets a 500 first.
 

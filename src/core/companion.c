@@ -121,6 +121,7 @@ static size_t step(sr_engine *e, uint32_t turn, char line[SR_OVERDUE_LINE])
     e->event = e->n_events = 0; /* level-triggered: what is dropped is reported again */
     look_at_turns(e);
     sr_deadlines_expire(e);
+    sr_engine_resume(e);
     size_t overdue = sr_overdue_look(e, line);
     if (sr_engine_draining(e)) {
         sr_drain_step(e);
@@ -261,6 +262,8 @@ void sr_companion_stop(sr_engine *e)
     if (!e->has_companion)
         return;
     atomic_store_explicit(&e->leaving, 1, memory_order_seq_cst);
+    /* Another value, as odd as it was: one that is about to park has seen no leaving, and must not sleep on the old one */
+    atomic_fetch_add_explicit(&e->turn, 2, memory_order_seq_cst);
     sr_companion_unpark(e);
     sr_companion_nudge(e);
     pthread_join(e->companion, NULL);

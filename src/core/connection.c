@@ -93,8 +93,17 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
     sr_conn_free(c);
 }
 
+bool sr_conn_reset(const sr_conn *c)
+{
+    struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
+    return connect(c->source.fd, &nowhere, sizeof nowhere) == 0;
+}
+
 void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
 {
+    /* its end may be the only frame of a response to 1.0 (RFC 9112 8): one that is cut must not look whole */
+    if (c->owed && c->status && c->minor == 0)
+        sr_conn_reset(c);
     sr_account_over(e, c, SR_OVER_ABORTED);
     sr_tally_add(&e->row->tally.closed[why], 1);
     bool shared = e->scoreboard && atomic_load_explicit(&e->scoreboard->app_forks, memory_order_relaxed);

@@ -52,6 +52,7 @@ typedef struct sr_conn {
     bool is_head;
     bool keep_alive;  /* the client wants it and the server has nothing against it, as far as is known */
     bool linger;      /* at the end read on: bytes may be on their way that nobody will answer */
+    bool torn;        /* a part of a 100 is out, its rest waits in out in front of the response */
     bool whole;       /* the application's part of the response is complete; set by the embedder */
     bool blocked;     /* the application waits for the peer to read */
     bool cut;         /* took too long: the companion has ended it, what still comes is thrown away */

@@ -74,7 +74,7 @@ int64_t sr_deadline_first(const sr_engine *e, sr_deadline_kind kind)
 
 int sr_deadlines_timeout(const sr_engine *e)
 {
-    int64_t first = e->accept_again ? e->accept_again : INT64_MAX;
+    int64_t first = e->queues_again ? e->queues_again : INT64_MAX;
     if (e->serving && sr_overdue_at(e) < first)
         first = sr_overdue_at(e);
     if (e->retry_at && e->retry_at < first)

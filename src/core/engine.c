@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { TURNS_BETWEEN_POLLS = 16, ACCEPT_PAUSE_MS = 100, GIVE_PATIENCE_MS = 50 };
+enum { TURNS_BETWEEN_POLLS = 16, QUEUES_PAUSE_MS = 100, GIVE_PATIENCE_MS = 50 };
 
 void sr_engine_tick(sr_engine *e)
 {
@@ -124,27 +124,47 @@ static void queue_watch(sr_engine *e, sr_source *s, bool *registered, bool on)
 {
     if (on && !*registered)
         *registered = sr_loop_add(&e->loop, s, EPOLLIN | EPOLLEXCLUSIVE) == 0;
+    if (on && !*registered) /* ENOSPC (max_user_watches) or ENOMEM: not deaf for ever */
+        e->queues_again = e->now + QUEUES_PAUSE_MS * SR_MILLISECOND;
     else if (!on && *registered)
         *registered = sr_loop_remove(&e->loop, s) != 0;
 }
 
+static void takes_watch(sr_engine *e, bool on)
+{
+    if (e->takes.fd >= 0 && e->exchange.take >= 0)
+        queue_watch(e, &e->takes, &e->takes_registered,
+                    on && !e->queues_again && e->n_conns < e->config.max_connections);
+}
+
 void sr_engine_listeners(sr_engine *e, bool on)
 {
-    for (unsigned i = 0; i < e->n_listeners; i++)
-        queue_watch(e, &e->listeners[i].source, &e->listeners[i].registered, on && !e->accept_again);
+    for (unsigned i = 0; i < e->n_listeners; i++) {
+        sr_listener *l = &e->listeners[i];
+        queue_watch(e, &l->source, &l->registered, on && !e->queues_again && !l->over);
+    }
     e->listening = on;
 }
 
 void sr_engine_queues(sr_engine *e, bool on)
 {
     sr_engine_listeners(e, on);
-    if (e->takes.fd >= 0 && e->exchange.take >= 0)
-        queue_watch(e, &e->takes, &e->takes_registered, on && e->n_conns < e->config.max_connections);
+    takes_watch(e, on);
 }
 
-void sr_engine_pause_accept(sr_engine *e)
+void sr_engine_pause(sr_engine *e)
 {
-    e->accept_again = e->now + ACCEPT_PAUSE_MS * SR_MILLISECOND;
+    e->queues_again = e->now + QUEUES_PAUSE_MS * SR_MILLISECOND;
+    sr_engine_listeners(e, e->listening);
+    takes_watch(e, false);
+}
+
+void sr_engine_resume(sr_engine *e)
+{
+    if (!e->queues_again || e->queues_again > e->now)
+        return;
+    e->queues_again = 0;
+    e->made_room = false;
     sr_engine_listeners(e, e->listening);
 }
 
@@ -158,7 +178,7 @@ bool sr_engine_draining(const sr_engine *e)
 bool sr_engine_gives(const sr_engine *e)
 {
     return e->exchange.give >= 0 && !e->orphaned && e->scoreboard &&
-           !atomic_load_explicit(&e->scoreboard->stopping, memory_order_relaxed);
+           atomic_load_explicit(&e->scoreboard->stopping, memory_order_relaxed) != SR_STOPPING_NOW;
 }
 
 void sr_row_publish(sr_engine *e, sr_worker_state state)
@@ -270,10 +290,7 @@ sr_intake sr_engine_event(sr_engine *e, sr_source *s, sr_task *task, bool *wake)
 static void between_batches(sr_engine *e)
 {
     sr_deadlines_expire(e);
-    if (e->accept_again && e->accept_again <= e->now) {
-        e->accept_again = 0;
-        sr_engine_listeners(e, e->listening);
-    }
+    sr_engine_resume(e);
     bool full = e->n_conns >= e->config.max_connections;
     if (!sr_engine_draining(e) && (!e->listening || full == e->takes_registered))
         sr_engine_queues(e, true);

@@ -59,6 +59,7 @@ typedef struct sr_listener {
     sr_source source; /* kind SR_SOURCE_LISTENER; the descriptor is the supervisor's and is not closed here */
     bool registered;
     bool is_unix;
+    bool over; /* shut down by the supervisor: nobody comes any more, and it is readable for ever */
 } sr_listener;
 
 #define SR_NO_LIMIT (INT64_MAX / 4) /* ns; may be added to a time */
@@ -83,6 +84,12 @@ typedef struct sr_engine {
     bool has_companion;
     bool helm_held; /* by the Perl thread; touched by that thread only */
     bool forked;    /* set in a forked child, where nothing here may be used */
+
+    /*
+     * Set by the embedder after new; NULL: nothing. A signal came while the Perl thread waits for a slow reader; called
+     * there, without the helm. False: wait no longer, the response is given up. It must return.
+     */
+    bool (*interrupted)(void);
     sr_helm helm;
 
     /* all that follows: with the helm */
@@ -98,9 +105,12 @@ typedef struct sr_engine {
     int64_t swept_at; /* when the companion last looked for requests that are too old in the exchange */
     sr_listener listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
-    bool listening;       /* the listeners are in the epoll set */
-    int64_t accept_again; /* accept found no descriptors: listeners are out until then; 0: they are not */
-    int64_t retry_at;     /* connections are to be given away and the exchange was full; 0: none */
+    bool listening; /* the listeners are in the epoll set */
+    int64_t
+        queues_again; /* for want of descriptors or memory listeners and exchange are out until then; 0: they are not */
+    bool
+        made_room; /* an idle connection was closed for want of a descriptor, and accept is to be tried again */
+    int64_t retry_at; /* connections are to be given away and the exchange was full; 0: none */
 
     struct epoll_event events[SR_LOOP_EVENTS]; /* the batch at hand: [event, n_events) is still to do */
     int event, n_events;

@@ -14,8 +14,6 @@ typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take; /* OVER: refused or clos
 
 #define WAITED_NS (10 * SR_MILLISECOND)
 
-static const char continue_100[] = "HTTP/1.1 100 Continue\r\n\r\n";
-
 static take refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
 {
     sr_outflow_refuse(e, c, status, is_head);
@@ -48,6 +46,7 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     c->is_head = r->is_head;
     c->keep_alive = r->keep_alive;
     c->whole = c->gone = c->borrowed = c->refused = c->broken = false;
+    c->torn = c->out != NULL;
     c->owed = true;
     c->why = SR_CLOSED_AFTER;
     c->status = 0;
@@ -99,16 +98,31 @@ static take take_body(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
     return body_result(e, c, result, sr_bytes_of(fresh.at + used, fresh.len - used), task);
 }
 
+/*
+ * RFC 9110 10.1.1. What a full socket does not take of it goes out in front of the response: a part of it must not stand
+ * there alone. False: the connection is closed.
+ */
+static bool send_continue(sr_engine *e, sr_conn *c)
+{
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct iovec iov = {(char *)text, sizeof text - 1};
+    c->gone = false;
+    sr_engine_send(e, c, &iov, 1);
+    if (c->gone) {
+        sr_conn_close(e, c, c->why);
+        return false;
+    }
+    sr_tally_add(&e->row->tally.responses[0], 1);
+    return true;
+}
+
 /* The head is whole and a body follows that is not, or is too large for the buffer. */
 static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bool borrowed, sr_task *task)
 {
     bool is_head = r->is_head;
     sr_bytes rest = sr_bytes_of(view.at + r->head_len, view.len - r->head_len);
-    if (r->expect == SR_EXPECT_CONTINUE &&
-        !rest.len) { /* RFC 9110 10.1.1; a full socket buffer: it has time */
-        ssize_t n = send(c->source.fd, continue_100, sizeof continue_100 - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        sr_tally_add(&e->row->tally.responses[0], n > 0);
-    }
+    if (r->expect == SR_EXPECT_CONTINUE && !rest.len && !send_continue(e, c))
+        return TAKE_OVER;
     c->body = sr_body_new(r);
     if (!c->body || !keep_parse(e, c) || (borrowed && !sr_buffer_add(&c->in, view.at, r->head_len)))
         return refuse(e, c, 503, is_head);
@@ -174,7 +188,7 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool borrowed, sr
         break;
     }
     if (!keep_parse(e, c) || (borrowed && !sr_buffer_add_bytes(&c->in, view)))
-        return refuse(e, c, 503, false);
+        return refuse(e, c, 503, sr_intake_is_head(view));
     if (c->state == SR_CONN_IDLE && c->requests)
         sr_deadline_set(e, c, SR_DEADLINE_HEAD); /* the first one's time runs since accept */
     c->state = SR_CONN_HEAD;
@@ -187,9 +201,9 @@ static take take_bytes(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
         return take_body(e, c, fresh, task);
     if (!sr_buffer_len(&c->in))
         return take_head(e, c, fresh, true, task);
-    if (!sr_buffer_add_bytes(&c->in, fresh))
-        return refuse(e, c, 503, false);
-    return take_head(e, c, sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in)), false, task);
+    bool kept = sr_buffer_add_bytes(&c->in, fresh);
+    sr_bytes view = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
+    return kept ? take_head(e, c, view, false, task) : refuse(e, c, 503, sr_intake_is_head(view));
 }
 
 /* --- readable --- */
@@ -319,6 +333,15 @@ static bool out_of_descriptors(int err)
     return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
 }
 
+/* One idle connection makes room, unless that did not help. It stays readable: without a pause the loop would spin */
+static void no_descriptor(sr_engine *e)
+{
+    if (e->made_room || !sr_room_close_oldest(e))
+        sr_engine_pause(e);
+    else
+        e->made_room = true;
+}
+
 sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
 {
     if (!sr_link_alone(&e->turns) && !e->stepping)
@@ -327,10 +350,15 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
     socklen_t len = sizeof from;
     int fd = accept4(l->source.fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-        if (out_of_descriptors(errno) && !sr_room_close_oldest(e))
-            sr_engine_pause_accept(e); /* it stays readable: without a pause the loop would spin */
+        if (errno == EINVAL) {
+            l->over = true;
+            sr_engine_listeners(e, e->listening);
+        } else if (out_of_descriptors(errno)) {
+            no_descriptor(e);
+        }
         return SR_INTAKE_WAIT;
     }
+    e->made_room = false;
     sr_peer peer;
     if (l->is_unix)
         memset(&peer, 0, sizeof peer);

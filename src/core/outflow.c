@@ -298,7 +298,7 @@ static bool wait_writable(sr_engine *e, sr_conn *c)
             n = -1;
             errno = EINTR;
         }
-    } while (n < 0 && errno == EINTR);
+    } while (n < 0 && errno == EINTR && (!e->interrupted || e->interrupted()));
     sr_engine_return(e);
     c->blocked = false;
     c->active_at = e->now;

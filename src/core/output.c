@@ -37,6 +37,54 @@ static bool spool_open(sr_output *o, const char *tmpdir)
     return o->spool;
 }
 
+static bool to_spool(sr_output *o, const struct iovec *iov, int n, size_t skip)
+{
+    for (int i = 0; i < n; skip -= skip < iov[i].iov_len ? skip : iov[i].iov_len, i++) {
+        if (skip >= iov[i].iov_len)
+            continue;
+        size_t len = iov[i].iov_len - skip;
+        if (sr_tempfile_write(o->fd, (const char *)iov[i].iov_base + skip, len) < 0)
+            return false;
+        o->file_left += len;
+    }
+    return true;
+}
+
+static bool to_memory(sr_output *o, const struct iovec *iov, int n, size_t skip)
+{
+    for (int i = 0; i < n; skip -= skip < iov[i].iov_len ? skip : iov[i].iov_len, i++) {
+        if (skip >= iov[i].iov_len)
+            continue;
+        if (!sr_buffer_add(&o->mem, (const char *)iov[i].iov_base + skip, iov[i].iov_len - skip))
+            return false;
+    }
+    return true;
+}
+
+/* The disk takes no more: what is in the file goes behind what is in memory, and there is no file any more. */
+static bool unspool(sr_output *o)
+{
+    size_t left = (size_t)o->file_left, got = 0;
+    if (o->fd < 0)
+        return true;
+    if (!o->spool || left > SR_OUTPUT_TOTAL || !sr_buffer_reserve(&o->mem, left))
+        return false;
+    while (got < left) {
+        ssize_t r = pread(o->fd, o->mem.data + o->mem.end + got, left - got, o->offset + (off_t)got);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r <= 0)
+            return false;
+        got += (size_t)r;
+    }
+    o->mem.end += left;
+    o->file_left = 0;
+    o->spool = false;
+    close(o->fd);
+    o->fd = -1;
+    return true;
+}
+
 bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, sr_keep where,
                     const char *tmpdir)
 {
@@ -45,28 +93,18 @@ bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, s
         rest += iov[i].iov_len;
     rest -= skip;
     bool large = sr_buffer_len(&o->mem) + rest > SR_OUTPUT_MEMORY;
-    bool disk = o->spool || where == SR_KEEP_ON_DISK || (where == SR_KEEP_BY_SIZE && large);
-    if (disk && !spool_open(o, tmpdir))
-        return false;
-    for (int i = 0; i < n; i++) {
-        size_t len = iov[i].iov_len;
-        if (skip >= len) {
-            skip -= len;
-            continue;
-        }
-        const char *at = (const char *)iov[i].iov_base + skip;
-        len -= skip;
-        skip = 0;
-        if (!disk) {
-            if (!sr_buffer_add(&o->mem, at, len))
-                return false;
-        } else if (sr_tempfile_write(o->fd, at, len) < 0) {
-            return false;
-        } else {
-            o->file_left += len;
-        }
-    }
-    return true;
+    if (!o->spool && where != SR_KEEP_ON_DISK && !(where == SR_KEEP_BY_SIZE && large))
+        return to_memory(o, iov, n, skip);
+    uint64_t before = o->file_left;
+    if (spool_open(o, tmpdir) && to_spool(o, iov, n, skip))
+        return true;
+    int why = errno;
+    o->file_left = before;
+    /* a client that was promised this response gets it, if memory allows */
+    if (where == SR_KEEP_BY_SIZE && rest <= SR_OUTPUT_TOTAL && unspool(o) && to_memory(o, iov, n, skip))
+        return true;
+    errno = why;
+    return false;
 }
 
 void sr_output_file(sr_output *o, int fd, off_t offset, uint64_t length)

@@ -5,7 +5,8 @@
  *
  * Memory is bounded: a rest larger than SR_OUTPUT_MEMORY, or any rest while the engine holds SR_OUTPUT_TOTAL
  * already, is copied to an unlinked temporary file and sent from there, so that 1,000 slow readers of a
- * megabyte cost disk cache. Owner: the connection; exists only while something is pending. Lock: the helm.
+ * megabyte cost disk cache. When there is no room on the disk, or no descriptor, up to SR_OUTPUT_TOTAL of a
+ * response stay in memory after all: it was promised to a client. Owner: the connection; exists only while something is pending. Lock: the helm.
  */
 #include "../base/buffer.h"
 
@@ -34,8 +35,8 @@ typedef enum sr_flush {
 sr_output *sr_output_new(void);
 void sr_output_free(sr_output *o); /* NULL is fine; closes the file */
 
-/* Keep the bytes of iov behind its first `skip`: where it is said, or by size. False: errno.
- */
+/* Keep the bytes of iov behind its first `skip`: where it is said, or by size. False: errno, and the response can
+ * only be cut. */
 bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, sr_keep where,
                     const char *tmpdir);
 

@@ -90,7 +90,7 @@ static size_t send_504(sr_engine *e, sr_conn *c)
     sr_buffer out;
     sr_buffer_init(&out);
     size_t sent = 0;
-    if (!c->gone && sr_response_refusal(&out, 504, c->is_head, e->date, e->config.server)) {
+    if (!c->gone && !c->torn && sr_response_refusal(&out, 504, c->is_head, e->date, e->config.server)) {
         sr_bytes all = sr_bytes_of(sr_buffer_at(&out), sr_buffer_len(&out));
         if (send(c->source.fd, all.at, all.len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)all.len) {
             sent = all.len;
@@ -104,9 +104,7 @@ static size_t send_504(sr_engine *e, sr_conn *c)
 /* The client sees the end now; the descriptor stays open, for the Perl thread may be using it. */
 static void end(sr_engine *e, sr_conn *c, bool reset, sr_over how)
 {
-    struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
-    /* a reset without a close. A unix socket can't be reset */
-    if (!reset || connect(c->source.fd, &nowhere, sizeof nowhere) < 0)
+    if (!reset || !sr_conn_reset(c))
         shutdown(c->source.fd, SHUT_WR);
     /* unread bytes would make a reset of the close, should the worker be killed */
     for (int i = 0; i < THROWN_READS && recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT) > 0; i++)

@@ -11,6 +11,8 @@ void sr_conn_enter(sr_engine *e, sr_conn *c); /* into the lists and counts */
 bool sr_conn_watch(sr_engine *e, sr_conn *c,
                    uint32_t events); /* false: epoll_ctl failed, the connection is closed */
 void sr_conn_unwatch(sr_engine *e, sr_conn *c);
+bool sr_conn_reset(
+    const sr_conn *c); /* now; it stays open here. False: a unix socket, which can't be reset */
 void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why); /* what is owed counts as aborted */
 void sr_conn_forget(sr_engine *e,
                     sr_conn *c); /* frees it and closes our descriptor, but does not end the connection */
@@ -36,7 +38,8 @@ void sr_accesslog_end(sr_engine *e);
 
 /* engine.c */
 void sr_engine_tick(sr_engine *e);               /* reads the clock */
-void sr_engine_pause_accept(sr_engine *e);       /* no descriptors: the listeners are left alone for 100 ms */
+void sr_engine_pause(sr_engine *e);              /* no descriptor or memory: both are left alone for 100 ms */
+void sr_engine_resume(sr_engine *e);             /* when that time is over; before a wait */
 void sr_engine_listeners(sr_engine *e, bool on); /* into the epoll set, or out of it */
 void sr_engine_queues(sr_engine *e, bool on);    /* listeners and exchange into the epoll set, or out of it */
 bool sr_engine_gives(const sr_engine *e);        /* and colleagues go on: what can move is given to them */

@@ -30,6 +30,13 @@ typedef enum sr_worker_state {
     SR_WORKER_DRAINING,
 } sr_worker_state;
 
+/* What the operator has said of the whole server */
+typedef enum sr_stopping {
+    SR_STOPPING_NO,
+    SR_STOPPING_SOON, /* balancers are to find other servers: each response says close; all else goes on */
+    SR_STOPPING_NOW,  /* nothing is given away any more */
+} sr_stopping;
+
 typedef struct sr_row {
     _Alignas(128) _Atomic uint32_t
         state;                    /* 128: two cache lines, adjacent-line prefetch would couple neighbours */
@@ -67,8 +74,7 @@ typedef struct sr_row_request {
 
 typedef struct sr_scoreboard {
     uint32_t slots;
-    _Atomic uint32_t
-        stopping; /* set by the supervisor: the whole server ends, so nothing is given away any more */
+    _Atomic uint32_t stopping;  /* an sr_stopping, set by the supervisor */
     _Atomic uint32_t app_forks; /* set before an application forks: a child may hold our sockets open, so that
                                    a close alone neither ends a connection nor takes it out of an epoll set */
     _Atomic int32_t queued;     /* complete requests in the exchange; set right when it is found empty, for a

@@ -4,8 +4,6 @@
  */
 #include "parts.h"
 
-#include <sys/socket.h>
-
 /* The companion's sign: between two turns there is nothing for it to do. */
 void sr_turn_change(sr_engine *e)
 {
@@ -104,11 +102,17 @@ void sr_engine_return(sr_engine *e)
             (e->now - atomic_load_explicit(&e->lent_at, memory_order_relaxed) - e->service_ns) / 8;
 }
 
+/* The whole server, soon or now */
+static bool leaves(const sr_engine *e)
+{
+    return e->scoreboard && atomic_load_explicit(&e->scoreboard->stopping, memory_order_relaxed);
+}
+
 bool sr_engine_keeps(const sr_engine *e, const sr_conn *c)
 {
     const sr_config *config = &e->config;
     return c->keep_alive && config->keepalive && !c->borrowed &&
-           (!sr_engine_draining(e) || sr_engine_gives(e)) &&
+           (!sr_engine_draining(e) || sr_engine_gives(e)) && !leaves(e) &&
            (!config->max_keepalive_reqs || c->requests < config->max_keepalive_reqs);
 }
 
@@ -142,11 +146,7 @@ static void cut(sr_engine *e, sr_conn *c)
     c->broken = true;
     if (!c->gone)
         c->why = SR_CLOSED_ERROR;
-    if (c->minor == 0) { /* its end is the only frame a 1.0 client may have: only a reset says "cut" */
-        struct linger reset = {.l_onoff = 1, .l_linger = 0};
-        setsockopt(c->source.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    }
-    if (c->gone || c->minor == 0)
+    if (c->gone || c->minor == 0) /* which is a reset then */
         sr_conn_close(e, c, c->why);
     else
         sr_outflow_end(e, c, true);

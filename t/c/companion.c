@@ -201,6 +201,24 @@ static void parks(void)
     close_all();
 }
 
+/* The end comes in the moment in which the companion goes to sleep */
+static void ends_while_it_parks(void)
+{
+    sr_config config = config_default();
+    int parked = 0;
+    for (int round = 0; round < 40; round++) {
+        sr_engine *e;
+        if (sr_engine_new(&e, &config, NULL, 0, -1) != 0 || sr_companion_start(e) != 0)
+            abort();
+        int64_t start = sr_clock_monotonic();
+        while (!atomic_load(&e->parked) && ms_since(start) < 5000)
+            ;
+        parked += atomic_load(&e->parked) != 0;
+        sr_engine_free(e);
+    }
+    is_int(parked, 40, "an engine ends while its companion parks");
+}
+
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -211,5 +229,6 @@ int main(void)
     forking();
     meanwhile();
     parks();
+    ends_while_it_parks();
     return done_testing();
 }

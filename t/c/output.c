@@ -17,6 +17,12 @@ enum { SIZE = 4 * 1024 * 1024 };
 static char *data, *got;
 static int pair[2];
 
+static void fill(void)
+{
+    for (size_t i = 0; i < SIZE; i++)
+        data[i] = (char)(i * 31 + i / 4093);
+}
+
 static void sockets(void)
 {
     int small = 4096;
@@ -180,26 +186,59 @@ static void behind_a_file(void)
     unsockets();
 }
 
-static void no_disk(void)
+/* No byte of a temporary file beyond `most` until full(0) */
+static void full(rlim_t most)
 {
-    sr_output *o = sr_output_new();
-    struct iovec iov = {data, 1000000};
-    ok(!sr_output_keep(o, &iov, 1, 0, false, "/nonexistent"), "no folder: refused");
-    is_int(errno, ENOENT, "with its reason");
-    sr_output_free(o);
-    struct rlimit old, few;
+    static struct rlimit old;
+    struct rlimit few;
+    if (!most) {
+        setrlimit(RLIMIT_FSIZE, &old);
+        return;
+    }
+    signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &old);
     few = old;
-    few.rlim_cur = 300000;
-    signal(SIGXFSZ, SIG_IGN);
+    few.rlim_cur = most;
     setrlimit(RLIMIT_FSIZE, &few);
-    o = sr_output_new();
-    bool kept = sr_output_keep(o, &iov, 1, 0, false, "/tmp");
-    int err = errno;
-    setrlimit(RLIMIT_FSIZE, &old);
-    ok(!kept && err == EFBIG, "the disk is full: refused");
+}
+
+static void no_disk(void)
+{
+    struct iovec iov = {data, 1000000}, huge[17], two[2] = {{data + 250000, 100000}, {data + 350000, 50000}};
+    sockets();
+    sr_output *o = sr_output_new();
+    ok(sr_output_keep(o, &iov, 1, 1000, SR_KEEP_BY_SIZE, "/nonexistent"), "no folder: kept in memory");
+    ok(o->fd < 0 && sr_buffer_len(&o->mem) == 999000, "all of it");
     sr_output_free(o);
+    o = sr_output_new();
+    ok(!sr_output_keep(o, &iov, 1, 0, SR_KEEP_ON_DISK, "/nonexistent"), "with too much in memory: refused");
+    is_int(errno, ENOENT, "with its reason");
+    for (int i = 0; i < 17; i++)
+        huge[i] = (struct iovec){data, SIZE};
+    ok(!sr_output_keep(o, huge, 17, 0, SR_KEEP_BY_SIZE, "/nonexistent"), "too much in itself: refused");
+    sr_output_free(o);
+    o = sr_output_new();
+    full(300000);
+    ok(sr_output_keep(o, &iov, 1, 0, SR_KEEP_BY_SIZE, "/tmp"), "a disk that is full in the middle");
+    full(0);
+    arrives(o, 1000000, 50000, "in memory");
+    sr_output_free(o);
+    o = sr_output_new();
+    uint64_t sent = 0;
+    iov.iov_len = 250000;
+    full(300000);
+    ok(sr_output_keep(o, &iov, 1, 0, SR_KEEP_ON_DISK, "/tmp"), "a part that fits");
+    sr_output_flush(o, pair[0], &sent);
+    ssize_t early = recv(pair[1], got, SIZE, MSG_DONTWAIT);
+    ok(sr_output_keep(o, two, 2, 0, SR_KEEP_BY_SIZE, "/tmp"), "and one that does not");
+    full(0);
+    ok(o->fd < 0, "without the file");
+    memmove(data, data + early, (size_t)(SIZE - early));
+    arrives(o, 400000 - (size_t)early, 50000, "both in their order");
+    sr_output_free(o);
+    unsockets();
     sr_output_free(NULL);
+    fill();
 }
 
 /* One fast reader of a large file must not hold the loop: a turn has an end. */
@@ -240,8 +279,7 @@ int main(void)
 {
     data = malloc(SIZE);
     got = malloc(SIZE);
-    for (size_t i = 0; i < SIZE; i++)
-        data[i] = (char)(i * 31 + i / 4093);
+    fill();
     quietly(SIG_DFL, "SIGPIPE kills");
     quietly(SIG_IGN, "SIGPIPE is ignored");
     memory();

@@ -104,8 +104,8 @@ subtest 'Pain 37: a storm of signals to workers and generations under load loses
     my @pids   = ( $server->workers, $server->generations );
     my ( $until, $sent ) = ( time + 2, 0 );
     while ( time < $until ) {
-        kill $_ => @pids for qw(USR1 USR2 CHLD WINCH);
-        $sent += @pids * 4;
+        kill $_ => @pids for qw(USR1 USR2 TTIN TTOU CHLD WINCH);
+        $sent += @pids * 6;
         sleep 0.005;
     }
     my $got = $load->stop;
@@ -159,6 +159,14 @@ subtest 'USR2: a stack trace of what a worker is running' => sub {
     ok until_true( 10, sub { 2 == ( () = substr( $server->log, $before ) =~ /\] is /g ) } ),
         'to the server: every worker';
     is_well( $server, 2 );
+    $server->stop;
+};
+
+subtest '--workers 0: signals of a supervisor do no harm' => sub {
+    my $server = start_server( $APP, qw(--workers 0) );
+    $server->signal($_) for qw(HUP TTIN TTOU USR1 USR2);
+    ok $server->wait_log(qr/HUP: --workers 0 serves in this very process/), 'HUP is heeded';
+    is $server->ask('GET /')->status, 200, 'it serves';
     $server->stop;
 };
 

@@ -33,10 +33,11 @@ sub patterns {
     my $file = shift;
     return $patterns{$file} if $patterns{$file};
     my $text = slurp($file);
+    $text .= slurp("t/lib/$_.pm") for map {s{::}{/}gr} $text =~ /^use (Sirius::Test::\w+)/mg;
     my @found;
     push @found, $1 eq q(') ? quotemeta $2 =~ s/\\(.)/$1/gr : interpolated($2)
         while $text =~ /\bsubtest\s*\(?\s*(['"])((?:(?!\1)[^\\]|\\.)+)\1/g;
-    push @found, quotemeta $1 while $text =~ /\bsubtest \$/ && $text =~ /^\s*'([^'\n]+)'\s*=>/mg;
+    push @found, quotemeta $1 while $text =~ /\bsubtest \$/ && $text =~ /(?:^\s*|\[ )'([^'\n]+)'\s*=>/mg;
     return $patterns{$file} = [ map {qr/\A$_\z/} grep { $_ ne '.*' } map {s/\APain\\ \d+\\?:\\ //r} @found ];
 }
 

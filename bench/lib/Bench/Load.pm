@@ -1,36 +1,85 @@
 package Bench::Load;
 
-# What the servers are loaded with: wrk, ab, and a client of its own that sends an exact number of requests.
+# What the servers are loaded with: wrk, ab, bench/think, and a client of its own that sends an exact number of requests.
 
 use strict;
 use warnings;
 
 use Exporter qw(import);
 use IO::Socket::INET;
+use Bench::Peer ();
 
-our @EXPORT_OK = qw(ab exactly wrk);
+our @EXPORT_OK = qw(ab ab_result dial exactly output start_ab think wrk);
 
-# Returns the number of responses, the seconds it took and the number of errors, as all do
+# Returns the number of responses, the seconds it took and the number of failures, as ab does. Option path.
 sub wrk {
-    my ( $port, $connections, $seconds ) = @_;
-    my $out = `wrk -t1 -c$connections -d${seconds}s http://127.0.0.1:$port/ 2>&1`;
+    my ( $port, $connections, $seconds, %option ) = @_;
+    my $path = $option{path} || '/';
+    my $out  = output( $seconds + 20,
+        'wrk', '-t1', "-c$connections", "-d${seconds}s", "http://127.0.0.1:$port$path" );
     my ( $requests, $taken ) = $out =~ /([0-9]+) requests in ([0-9.]+)s/ or die "wrk: $out\n";
-    my $errors = 0;
-    $errors += $_
+    my $failed = 0;
+    $failed += $_
         for $out =~ /Socket errors: connect ([0-9]+), read ([0-9]+), write ([0-9]+), timeout ([0-9]+)/;
-    $errors += $1 if $out =~ /Non-2xx or 3xx responses: ([0-9]+)/;
-    return ( $requests, $taken, $errors );
+    $failed += $1 if $out =~ /Non-2xx or 3xx responses: ([0-9]+)/;
+    return ( $requests, $taken, $failed );
 }
 
-# One connection for each request
+# One connection for each request, or kept ones with option keep. Option path.
 sub ab {
-    my ( $port, $connections, $requests ) = @_;
-    my $out     = `ab -q -c $connections -n $requests http://127.0.0.1:$port/ 2>&1`;
+    my ( $port, $connections, $requests, %option ) = @_;
+    my @keep = $option{keep} ? '-k' : ();
+    my $path = $option{path} || '/';
+    return ab_result( output(
+        120, qw(ab -q -r -s 20 -c),
+        $connections, '-n', $requests, @keep, "http://127.0.0.1:$port$path"
+    ) );
+}
+
+# Numbers of what ab prints
+sub ab_result {
+    my $out     = shift;
     my ($taken) = $out =~ /Time taken for tests:\s+([0-9.]+)/ or die "ab: $out\n";
     my ($done)  = $out =~ /Complete requests:\s+([0-9]+)/;
-    my $errors  = 0;
-    $errors += $1 while $out =~ /(?:Failed requests|Write errors|Non-2xx responses):\s+([0-9]+)/g;
-    return ( $done, $taken, $errors );
+    my $failed  = 0;
+    $failed += $1 while $out =~ /(?:Failed requests|Write errors|Non-2xx responses):\s+([0-9]+)/g;
+    return ( $done, $taken, $failed );
+}
+
+# ab in the background for so many seconds; read what it prints from the handle that is returned
+sub start_ab {
+    my ( $port, $connections, $seconds, %option ) = @_;
+    my @keep    = $option{keep} ? '-k' : ();
+    my @command = (
+        'timeout',
+        $seconds + 20,
+        qw(ab -q -r -l -s 10 -c),
+        $connections, '-t', $seconds, '-n', 500_000, @keep
+    );
+    open my $pipe, '-|', "@command http://127.0.0.1:$port/ 2>&1" or die "ab: $!\n";
+    return $pipe;
+}
+
+# name => value of bench/think
+sub think {
+    my ( $port, @args ) = @_;
+    my $out   = output( $args[3] + 20, "$Bench::Peer::DIR/think", $port, @args );
+    my %value = $out =~ /(\S+)=(\S+)/g or die "think: $out\n";
+    return \%value;
+}
+
+# What a command prints, STDERR too; it is killed after so many seconds
+sub output {
+    my ( $seconds, @command ) = @_;
+    my $pid = open my $pipe, '-|';
+    defined $pid or die "fork: $!\n";
+    if ( !$pid ) {
+        open STDERR, '>&', \*STDOUT or die $!;
+        exec 'timeout', $seconds, @command or die "$command[0]: $!\n";
+    }
+    my $out = do { local $/ = undef; readline $pipe };
+    close $pipe;
+    return $out // '';
 }
 
 # Option close: a connection for each request. Sends on all connections, then reads from all: no server may starve one.
@@ -41,7 +90,7 @@ sub exactly {
     my @sockets;
     while ( $requests > 0 ) {
         my $turn = $requests < $connections ? $requests : $connections;
-        push @sockets, _connect($port) while @sockets < $turn;
+        push @sockets, dial($port) while @sockets < $turn;
         splice @sockets, $turn;
         for my $socket (@sockets) {
             syswrite $socket, $request or die "Cannot send: $!\n";
@@ -52,7 +101,7 @@ sub exactly {
     return;
 }
 
-sub _connect {
+sub dial {
     my $port = shift;
     return IO::Socket::INET->new( PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 60 )
         || die "Cannot connect: $@\n";

@@ -1,55 +1,62 @@
 package Bench::Report;
 
-# Medians, Markdown, and where it was measured.
+# From the figures of a run to its files: report.html, BENCHMARKS.md, and a plot in SVG for each that there is.
 
 use strict;
 use warnings;
+use utf8;
 
-use Bench::Server;
-use Config;
-use Exporter   qw(import);
-use List::Util qw(max min);
-use POSIX      qw(strftime uname);
+use File::Path qw(make_path);
+use Bench::Html;
+use Bench::Markdown;
+use Bench::Section;
 
-our @EXPORT_OK = qw(environment median spread table);
-
-sub median {
-    my @values = @_;
-    my @sorted = sort { $a <=> $b } @values;
-    return undef if !@sorted;    ## no critic (ProhibitExplicitReturnUndef) one value, in lists too
-    return ( $sorted[ $#sorted / 2 ] + $sorted[ @sorted / 2 ] ) / 2;
+# $result: what dev/bench has written
+sub new {
+    my ( $class, $result ) = @_;
+    ( $result->{schema} // '' ) eq 'sirius-bench-1' or die "This is no result of dev/bench\n";
+    return bless { result => $result }, $class;
 }
 
-sub spread {
-    my ( $format, @values ) = @_;
-    return sprintf "$format-$format", min(@values), max(@values);
-}
-
-# Rows of cells, the first is the head; the first column is text, the others are numbers
-sub table {
-    my ( $head, @rows ) = @_;
-    my @lines = ( $head, [ '---', map {'---:'} 2 .. @$head ], @rows );
-    return join '', map {
-        '| ' . join( ' | ', map { $_ // '' } @$_ ) . " |\n"
-    } @lines;
-}
-
-# Name and value in turn
-sub environment {
-    my @server = @_;
-    my @kernel = uname;
-    my ($cpu)  = Bench::Server::read_file('/proc/cpuinfo') =~ /^model name\s*: (.*)/m;
-    my $cores  = () = Bench::Server::read_file('/proc/cpuinfo') =~ /^processor\s*:/mg;
-    my $commit = `git -C $Bench::Server::ROOT describe --always --dirty 2>/dev/null` =~ s/\s+\z//r || 'none';
-    return (
-        date    => strftime( '%Y-%m-%d %H:%M UTC', gmtime ),
-        commit  => $commit,
-        CPU     => ( $cpu // '?' ) . ", $cores cores; servers on core 0, client on core 1",
-        kernel  => "@kernel[0,2]",
-        perl    => sprintf( 'v%vd%s', $^V, $Config{useithreads} ? ', threads' : '' ),
-        cc      => ( split /\n/, `cc --version` )[0],
-        servers => join( ', ', map {"$_->{name} $_->{version}"} @server ),
+# Into a folder; or BENCHMARKS.md into the first, the plots into the second, which is one in the first, and the page to
+# build/bench/report. Returns the names of the files.
+sub write {    ## no critic (ProhibitBuiltinHomonyms)
+    my ( $self, $into, $plots ) = @_;
+    my @sections = Bench::Section->all( $self->{result} );
+    my $head     = $self->_head;
+    my $page     = $plots ? 'build/bench/report' : $into;
+    my $link     = $plots ? "plots/"             : '';
+    my %file     = (
+        "$page/report.html"   => Bench::Html->page( $head, \@sections ),
+        "$into/BENCHMARKS.md" => Bench::Markdown->page( $head, \@sections, $link ),
     );
+    my $folder = $plots // $into;
+    $file{"$folder/$_->{name}.svg"} = $_->{svg} for map { @{ $_->{plots} || [] } } @sections;
+
+    for my $name ( sort keys %file ) {
+        make_path( $name =~ s{/[^/]*\z}{}r );
+        open my $fh, '>:encoding(UTF-8)', $name or die "$name: $!\n";
+        print {$fh} $file{$name};
+        close $fh or die "$name: $!\n";
+    }
+    my @names = sort keys %file;
+    return @names;
+}
+
+sub _head {
+    my $self   = shift;
+    my $result = $self->{result};
+    my %where  = map { $_->[0] => $_->[1] } @{ $result->{environment} };
+    return {
+        title => 'Benchmarks',
+        text  => [
+            "Measured on $where{date} by `$result->{command}`, commit $where{commit}, on $where{CPU}. This page is made"
+                . ' by that command: `dev/bench --docs` measures and writes it again, `dev/bench --report FILE` makes it'
+                . ' again from the figures.',
+            'How to read it: look at ratios within this run, not at absolute figures. † and ‡ mark servers that close'
+                . ' connections, and those that serve fewer at a time than there are.'
+        ]
+    };
 }
 
 1;

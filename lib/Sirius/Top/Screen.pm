@@ -133,6 +133,8 @@ Waits for a character. Undefined when none came in that time, or until L</wake>.
 
 =head2 new
 
+  my $screen = Sirius::Top::Screen->new;
+
 =head2 open
 
 Takes the screen and lets single characters be read.

@@ -69,6 +69,9 @@ sub end {
 # No more is sent from here, the answer may still come
 sub finish { return shutdown shift->{socket}, 1 }
 
+# What came and is of no response yet, or of one that was cut
+sub pending { return shift->{in} }
+
 sub port { return ( unpack_sockaddr_in( getsockname shift->{socket} ) )[0] }
 
 # Bytes that came within so many seconds, at least $count of them if they came ("" if none did)

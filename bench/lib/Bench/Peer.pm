@@ -1,0 +1,313 @@
+package Bench::Peer;
+
+# The servers: what they are called, their versions, and the command line that gives each its best settings.
+
+use strict;
+use warnings;
+
+use Cwd      qw(abs_path);
+use Exporter qw(import);
+
+our @EXPORT_OK = qw(command label names peer_env tree version);
+our $ROOT      = abs_path( __FILE__ =~ s{[^/]*\z}{../../..}r );
+our $DIR       = "$ROOT/build/bench";
+
+my $NEVER = 1_000_000_000;
+my %TEXT  = ( hello => 'Hello World', ok => 'OK', body8000 => 'x' x 8000, request => "Hello World\n" );
+
+# kind: limit (no server of applications), psgi, other. module: tells the version, if no sub does. reload: the signal, and
+# what the manual says it brings. True or not: keeps (it can be told how long to keep an idle connection), fixed (it serves
+# constant bytes), single (one process, whatever it is told), nolog (it has no access log).
+my %PEER = (
+    floor => { label => 'C floor', kind => 'limit', command => \&_floor, fixed => 1 },
+    nginx => {
+        label   => 'nginx return 200',
+        kind    => 'limit',
+        command => \&_nginx,
+        fixed   => 1,
+        keeps   => 1,
+        reload  => [ HUP => 'new configuration' ],
+        version => sub { `nginx -v 2>&1` =~ m{nginx/(\S+)} ? $1 : '' }
+    },
+    sirius => {
+        label   => 'Sirius',
+        kind    => 'psgi',
+        command => \&_sirius,
+        keeps   => 1,
+        reload  => [ HUP => 'new workers, new code' ],
+        module  => 'Sirius'
+    },
+    feersum => {
+        label   => 'Feersum',
+        kind    => 'psgi',
+        command => \&_feersum,
+        keeps   => 1,
+        reload  => [ HUP => 'new workers, new code' ],
+        module  => 'Feersum'
+    },
+    gazelle => {
+        label   => 'Gazelle',
+        kind    => 'psgi',
+        command => \&_gazelle,
+        reload  => [ HUP => 'new workers' ],
+        module  => 'Gazelle'
+    },
+    monoceros =>
+        { label => 'Monoceros', kind => 'psgi', command => \&_monoceros, keeps => 1, module => 'Monoceros' },
+    starlet => {
+        label   => 'Starlet',
+        kind    => 'psgi',
+        command => \&_starlet,
+        keeps   => 1,
+        reload  => [ HUP => 'new workers' ],
+        module  => 'Starlet'
+    },
+    starman => {
+        label   => 'Starman',
+        kind    => 'psgi',
+        command => \&_starman,
+        keeps   => 1,
+        reload  => [ HUP => 'new workers, new code' ],
+        module  => 'Starman'
+    },
+    twiggy => { label => 'Twiggy', kind => 'psgi', command => \&_twiggy, module => 'Twiggy', single => 1 },
+    uwsgi  => {
+        label   => 'uWSGI',
+        kind    => 'psgi',
+        command => \&_uwsgi,
+        keeps   => 1,
+        reload  => [ HUP => 'new workers, new code' ],
+        version => sub { `uwsgi --version 2>/dev/null` =~ s/\s+\z//r }
+    },
+    hypnotoad => {
+        label   => 'hypnotoad',
+        kind    => 'other',
+        command => \&_hypnotoad,
+        keeps   => 1,
+        nolog   => 1,
+        reload  => [ USR2 => 'new workers, new code' ],
+        module  => 'Mojolicious'
+    },
+);
+my @ORDER = qw(floor nginx sirius feersum gazelle hypnotoad monoceros starlet starman twiggy uwsgi);
+
+# All that may be measured. Of a peer that is installed and named by SIRIUS_BENCH_INC_... too, NAME-system is the former.
+sub names {
+    return map { $ENV{ 'SIRIUS_BENCH_INC_' . uc } ? ( $_, "$_-system" ) : $_ } @ORDER;
+}
+
+# The fields of the table above; sirius@DIR and NAME-system have those of the name they begin with
+sub peer {
+    my $name = shift;
+    return $PEER{ _base($name) } || die "No such server: $name. There are: @{[ names() ]}\n";
+}
+
+sub label {
+    my ( $name, $version ) = @_;
+    my ($dir) = $name =~ /\@(.*)/;
+    my $label = peer($name)->{label} . ( defined $dir ? " in $dir" : '' );
+    return $version && $version ne '-' ? "$label $version" : $label;
+}
+
+# The signal that brings new workers, and what they bring; or nothing
+sub reload {
+    my $name = shift;
+    return if $name =~ /\Afeersum/ && version($name) < 1.5;
+    return @{ peer($name)->{reload} || [] };
+}
+
+# Empty when it is not installed
+sub version {
+    my $name = shift;
+    my $peer = peer($name);
+    return $peer->{version}->() if $peer->{version};
+    my $module = $peer->{module} or return '-';
+    local $ENV{PERL5LIB} = _inc($name);
+    my $print = "require $module; print \$${module}::VERSION // $module->VERSION";
+    $print = "require Plack::Handler::$module; $print"
+        if $peer->{kind} eq 'psgi' && $module ne 'Sirius';
+    my $version = `$^X -e '$print' 2>/dev/null`;
+    return $? ? '' : $version || '?';
+}
+
+# The words that start it. Fields of the run: app, port, workers; keep (seconds an idle connection is kept; else the
+# server's default), log (a file for the access log), clients (at a time); and true or not: close (each connection has one
+# request), alone (without forking), reload (will be told to)
+sub command {
+    my ( $name, %run ) = @_;
+    return peer($name)->{command}->( { workers => 1, %run, name => $name } );
+}
+
+# What its environment has more
+sub peer_env {
+    my ( $name, %run ) = @_;
+    my %env = ( PERL5LIB => _inc($name) );
+    if ( _base($name) eq 'hypnotoad' ) {
+        $env{SIRIUS_BENCH_APP}       = $run{app};
+        $env{SIRIUS_BENCH_HYPNOTOAD} = join ' ', "listen=http://127.0.0.1:$run{port}",
+            'workers=' . ( $run{workers} || 1 ), 'accepts=0', 'spare=0', 'clients=20000', "requests=$NEVER",
+            $run{keep} ? map {"${_}_timeout=$run{keep}"} qw(inactivity keep_alive) : (),
+            "pid_file=$DIR/hypnotoad-$run{port}.pid";
+    }
+    return %env;
+}
+
+# The folder of a build of ours
+sub tree {
+    my $name = shift;
+    return $name =~ /\@(.+)/ ? abs_path($1) : $ROOT;
+}
+
+sub _base { return shift =~ s/(?:\@.*|-system)\z//sr }
+
+sub _inc {
+    my $name = shift;
+    my @inc  = $name =~ /\Asirius/  ? map { tree($name) . "/blib/$_" } qw(lib arch) : ();
+    my $more = $name =~ /-system\z/ ? undef : $ENV{ 'SIRIUS_BENCH_INC_' . uc _base($name) };
+    return join ':', @inc, grep {defined} $more, $ENV{PERL5LIB};
+}
+
+sub _app { return "$ROOT/bench/$_[0]{app}.psgi" }
+
+# Option and value; without them the server has its own default
+sub _keep {
+    my ( $run, $option ) = @_;
+    return $run->{keep} ? ( $option, $run->{keep} ) : ();
+}
+
+sub _plackup {
+    my ( $run, $handler, @options ) = @_;
+    return (
+        $^X,          '-S', 'plackup', '-s', $handler, qw(-E production --host 127.0.0.1 --port),
+        $run->{port}, $run->{log} ? ( '--access-log', $run->{log} ) : (),
+        @options,     _app($run)
+    );
+}
+
+sub _feersum {
+    my $run     = shift;
+    my $workers = $run->{workers};
+    return _plackup(
+        $run,
+        'Feersum',
+        '--keepalive=1',
+        $run->{keep}   ? "--read-timeout=$run->{keep}"                     : (),
+        $workers > 1   ? "--pre-fork=$workers"                             : (),
+        $run->{reload} ? ( '--hot-restart=1', '--app-file=' . _app($run) ) : ()
+    );
+}
+
+sub _floor {
+    my $run = shift;
+    return ( "$DIR/floor", ( $run->{close} ? '-c' : () ), '-b', length $TEXT{ $run->{app} }, $run->{port} );
+}
+
+sub _gazelle {
+    my $run = shift;
+    return _plackup( $run, 'Gazelle', '--max-workers', $run->{workers}, '--max-reqs-per-child', $NEVER );
+}
+
+sub _hypnotoad { return ( $^X, '-S', 'hypnotoad', '-f', "$ROOT/bench/hypnotoad.pl" ) }
+
+sub _monoceros {
+    my $run = shift;
+    return _plackup(
+        $run,                         'Monoceros',
+        '--max-workers',              $run->{workers},
+        '--max-reqs-per-child',       $NEVER,
+        '--max-keepalive-connection', 20_000,
+        _keep( $run, '--keepalive-timeout' )
+    );
+}
+
+sub _nginx {
+    my $run     = shift;
+    my $file    = "$DIR/nginx-$run->{port}";
+    my $body    = ( $run->{app} eq 'reload' ? '$pid 0' : $TEXT{ $run->{app} } ) =~ s/\n/\\n/gr;
+    my $half    = length $body > 4000 ? substr $body, 0, 4000, '' : '';    # no word may be longer
+    my $keep    = $run->{keep} ? "keepalive_timeout $run->{keep};" : '';
+    my $clients = $run->{clients} || 1024;
+    my $log     = $run->{log} ? "$run->{log} combined buffer=64k flush=1s" : 'off';
+    my $temp    = join ' ', map {"${_}_temp_path $file.tmp;"} qw(client_body proxy fastcgi uwsgi scgi);
+    my $head    = $run->{alone} ? 'master_process off;' : "worker_processes $run->{workers};";
+    my $text    = <<"CONF";
+daemon off; pid $file.pid; error_log stderr crit; $head
+events { worker_connections $clients; }
+http {
+    $temp
+    access_log $log;
+    $keep
+    keepalive_requests $NEVER;
+    default_type text/plain;
+    server {
+        listen 127.0.0.1:$run->{port} backlog=4096;
+        set \$half "$half";
+        location / { return 200 "\${half}$body"; }
+    }
+}
+CONF
+    open my $conf, '>', "$file.conf" or die "$file.conf: $!\n";
+    print {$conf} $text;
+    close $conf or die "$file.conf: $!\n";
+    return ( 'nginx', '-e', 'stderr', '-c', "$file.conf" );
+}
+
+sub _sirius {
+    my $run = shift;
+    return (
+        $^X,
+        tree( $run->{name} ) . '/bin/sirius',
+        qw(-E production --host 127.0.0.1 --port),
+        $run->{port},
+        '--workers',
+        $run->{alone} ? 0 : $run->{workers},
+        _keep( $run, '--keepalive-timeout' ),
+        $run->{log} ? ( '--access-log', $run->{log} ) : (),
+        _app($run)
+    );
+}
+
+sub _starlet {
+    my $run = shift;
+    return _plackup( $run, 'Starlet', '--max-workers', $run->{alone} ? 0 : $run->{workers},
+        '--max-reqs-per-child', $NEVER, '--max-keepalive-reqs', $NEVER,
+        _keep( $run, '--keepalive-timeout' ) );
+}
+
+# Its own program: plackup has always loaded the application before the fork, so that HUP would bring no new code
+sub _starman {
+    my $run = shift;
+    return (
+        $^X,             '-S',
+        'starman',       qw(-E production --host 127.0.0.1 --port),
+        $run->{port},    '--workers',
+        $run->{workers}, '--max-requests',
+        $NEVER, $run->{reload} ? () : '--preload-app',
+        $run->{log} ? ( '--access-log', $run->{log} ) : (), _keep( $run, '--keepalive-timeout' ),
+        _app($run)
+    );
+}
+
+sub _twiggy {
+    my $run = shift;
+    return _plackup( $run, 'Twiggy' );
+}
+
+sub _uwsgi {
+    my $run    = shift;
+    my $format = '%(addr) - %(user) [%(ltime)] "%(method) %(uri) %(proto)" %(status) %(size) "%(referer)"'
+        . ' "%(uagent)"';
+    return (
+        qw(uwsgi --plugin psgi --need-app --die-on-term --listen 1024 --processes),
+        $run->{workers},
+        $run->{alone} ? ()                                                  : '--master',
+        $run->{log}   ? ( '--logto', $run->{log}, '--log-format', $format ) : '--disable-logging',
+        _keep( $run, '--socket-timeout' ),
+        $run->{close} ? '--http-socket' : '--http11-socket',
+        "127.0.0.1:$run->{port}",
+        '--psgi',
+        _app($run)
+    );
+}
+
+1;

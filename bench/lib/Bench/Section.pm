@@ -1,0 +1,351 @@
+package Bench::Section;
+
+# The report in parts, before it becomes HTML or Markdown: { title, text => [ paragraphs ], tables => [ { caption, head,
+# rows, detail } ], plots => [ { name, title, svg } ], list => [ lines ] }. detail: only in the HTML.
+
+use strict;
+use warnings;
+use utf8;
+
+use List::Util    qw(max min);
+use Bench::Metric qw(figures idle_of value);
+use Bench::Plot;
+use Bench::Statistics qw(median);
+use Bench::Table;
+use Bench::Target;
+
+my @HEADLINES = qw(ok hello-c16 body8000 request log);
+my @KEPT      = ( [ 1, 'hello-c1' ], [ 4, 'hello-c4' ], [ 16, 'hello-c16' ], [ 64, 'hello-c64' ] );
+my @CLOSED    = ( [ 1, 'close-c1' ], [ 8, 'close-c8' ], [ 64, 'close-c64' ] );
+my @BODY      = map { [ "-c $_", "body8000-close-c$_" ] } 1, 8, 32;
+
+# Those whose cases were run
+sub all {
+    my ( $class, $result ) = @_;
+    my @parts = map { $_->($result) } \&_targets, \&_machine, \&_headlines, \&_connections, \&_details,
+        \&_fairness,
+        \&_idle, \&_memory, \&_start, \&_traces, \&_losses, \&_method;
+    return grep { @{ $_->{tables} || [] } || @{ $_->{list} || [] } || $_->{always} } @parts;
+}
+
+sub _targets {
+    my $result = shift;
+    my @text   = ('What Sirius is meant to reach beside others, and whether this run shows it.');
+    push @text, 'This was a quick run: it proves that everything works, its figures mean nothing.'
+        if $result->{quick};
+    return {
+        title  => 'Aims',
+        text   => \@text,
+        tables => [ { head => [ 'aim', 'got', 'wanted', 'met' ], rows => [ Bench::Target->rows($result) ] } ]
+    };
+}
+
+sub _machine {
+    my $result = shift;
+    my @servers
+        = map { [ Bench::Table::name( $result, $_->{name} ), $_->{keeps} ? 'yes' : 'no', $_->{at_once},
+        $_->{command} ] } @{ $result->{servers} };
+    my @head = ( 'server', 'keep-alive', 'served at once, of 16', 'command' );
+    return {
+        title => 'What was measured',
+        text  => [
+            '† closes each connection after its response, with these settings.',
+            '‡ keeps connections, but one worker did not serve all of 16 busy ones within half a second: the others'
+                . ' wait for it. Its figures with more connections than workers are those of the connections it serves.',
+            'The commands are those of one worker. Where a case has more, or a log, it says so; options that limit the'
+                . ' life of a worker or a connection are set so that they do not end within a case.'
+        ],
+        tables => [
+            { head => [ 'where', '' ], rows => [ map { [@$_] } @{ $result->{environment} } ] },
+            { head => \@head,          rows => \@servers }
+        ]
+    };
+}
+
+sub _headlines {
+    my $result = shift;
+    my @cases  = grep { $result->{cases}{$_} } @HEADLINES, 'ok-16-workers';
+    my @tables = map  { {
+        caption => Bench::Target::title( $result->{cases}{$_} ),
+        %{ Bench::Table::throughput( $result, $_ ) }
+    } } @cases;
+    my @plots = map { _plot( "cpu-$_", _cpu_plot( $result, $_ ) ) } @cases;
+    return {
+        title => 'CPU for each request',
+        text  => [
+            'CPU is user and system time of all processes of the server, divided by the requests that were answered.'
+                . ' One worker, if nothing else is said. Ratios are medians of the ratios of each round.'
+        ],
+        tables => \@tables,
+        plots  => \@plots
+    };
+}
+
+sub _cpu_plot {
+    my ( $result, $case ) = @_;
+    my $title = "CPU time for a request: $result->{cases}{$case}{title}. Shorter is better";
+    return (
+        $title,
+        Bench::Plot->bars(
+            _bars( $result, $case, 'us', sub { value( throughput => shift ) } ),
+            title => $title,
+            axis  => 'microseconds of CPU'
+        )
+    );
+}
+
+# Sorted by value: [ label, value, least, most, kind ]
+sub _bars {
+    my ( $result, $case, $samples, $value ) = @_;
+    my @rows;
+    for my $server ( @{ $result->{servers} } ) {
+        my $figures = figures( $result, $case, $server->{name} );
+        my $got     = $value->($figures);
+        next if !defined $got;
+        my @all  = $samples && $figures->{$samples} ? @{ $figures->{$samples} } : $got;
+        my $kind = $server->{name} =~ /\Asirius/    ? 'sirius'                  : $server->{kind};
+        push @rows, [ Bench::Table::name( $result, $server->{name} ), $got, min(@all), max(@all), $kind ];
+    }
+    return [ sort { $a->[1] <=> $b->[1] } @rows ];
+}
+
+sub _connections {
+    my $result = shift;
+    my @tables = grep { $_->{head} } (
+        { caption => 'Keep-alive, wrk: requests a second', _matrix( $result, 'requests/s', '%.0f', @KEPT ) },
+        { caption => 'Keep-alive, wrk: CPU us for each request', _matrix( $result, 'CPU', '%.1f', @KEPT ) },
+        {   caption => 'A connection for each request, ab: requests a second',
+            _matrix( $result, 'requests/s', '%.0f', @CLOSED )
+        },
+        {   caption => 'A connection for each request, ab: CPU us for each request',
+            _matrix( $result, 'CPU', '%.1f', @CLOSED )
+        },
+        {   caption => 'The same with 8,000 bytes: requests a second',
+            _matrix( $result, 'requests/s', '%.0f', @BODY )
+        },
+    );
+    my @plots = (
+        _plot( 'rate-keepalive', _rate_plot( $result, 'keep-alive',                    @KEPT ) ),
+        _plot( 'rate-close',     _rate_plot( $result, 'a connection for each request', @CLOSED ) )
+    );
+    return {
+        title  => 'By number of connections',
+        text   => ['Hello through one worker, on one core; the columns are the connections at a time (-c).'],
+        tables => \@tables,
+        plots  => \@plots
+    };
+}
+
+sub _matrix {
+    my ( $result, $metric, $format, @columns ) = @_;
+    my $table = Bench::Table::matrix( $result, $metric, $format, @columns ) or return ();
+    return %$table;
+}
+
+sub _rate_plot {
+    my ( $result, $how, @columns ) = @_;
+    @columns = grep { $result->{cases}{ $_->[1] } } @columns;
+    return if @columns < 2;
+    my @lines;
+    for my $server ( @{ $result->{servers} } ) {
+        my @points = map {
+            my $rate = value( throughput => figures( $result, $_->[1], $server->{name} ), 'requests/s' );
+            defined $rate ? [ $_->[0], $rate ] : ()
+        } @columns;
+        my $kind = $server->{name} =~ /\Asirius/ ? 'sirius' : $server->{kind};
+        push @lines, [ Bench::Table::name( $result, $server->{name} ), $kind, @points ] if @points;
+    }
+    my $title = "Hello, $how: requests a second by number of connections. Higher is better";
+    my %axes  = ( x => 'connections at a time', y => 'requests a second' );
+    return ( $title, Bench::Plot->lines( \@lines, title => $title, %axes ) );
+}
+
+sub _details {
+    my $result = shift;
+    my %shown  = map { $_ => 1 } @HEADLINES, 'ok-16-workers';
+    my @tables = map { {
+        caption => Bench::Target::title( $result->{cases}{$_} ),
+        detail  => 1,
+        %{ Bench::Table::throughput( $result, $_ ) }
+    } } grep { !$shown{$_} && $result->{cases}{$_}{kind} eq 'throughput' } @{ $result->{order} };
+    return { title => 'All other cases of throughput', tables => \@tables };
+}
+
+sub _fairness {
+    my $result = shift;
+    my @cases  = grep { $result->{cases}{$_} } qw(fairness fairness-close);
+    my @tables
+        = map { { caption => $result->{cases}{$_}{title}, %{ Bench::Table::fairness( $result, $_ ) } } }
+        @cases;
+    my @plots;
+    for my $case (@cases) {
+        my $title = "$result->{cases}{$case}{title}: p99. Shorter is better";
+        my $bars  = _bars( $result, $case, 'p99', sub { value( fairness => shift, 'p99' ) } );
+        push @plots,
+            _plot( $case, $title,
+            Bench::Plot->bars( $bars, title => $title, axis => 'milliseconds, logarithmic', log => 0.1 ) );
+    }
+    my $own = $result->{cases}{fair} ? Bench::Table::fair($result) : undef;
+    push @tables, { caption => 'bench/fair, cases a to f: Sirius alone', %$own } if $own && @{ $own->{rows} };
+    return {
+        title => 'Fairness',
+        text  => [
+            'Four workers. 16 clients send a request, think 25 to 75 ms, and send the next; 25 of 1,000 requests sleep'
+                . ' 100 ms in the application, which keeps less than one worker busy on average. Shown is the latency of'
+                . ' the others, which the application answers at once. A request that has no answer when the run ends'
+                . ' counts with the time it has waited ("still waiting"). The clients are a closed loop: one that waits'
+                . ' sends nothing meanwhile, which flatters whoever makes clients wait.',
+            'Each server has its own default time limit for idle connections here: a short one is better for it.'
+        ],
+        tables => \@tables,
+        plots  => \@plots
+    };
+}
+
+sub _idle {
+    my $result = shift;
+    my $case   = $result->{cases}{idle} or return {};
+    my $title  = 'Idle connections that stay usable, two workers. Longer is better';
+    my $bars   = _bars( $result, 'idle', undef, sub { my $n = idle_of(shift)->{usable}; $n ? $n : undef } );
+    my $svg    = Bench::Plot->bars(
+        [ reverse @$bars ],
+        title  => $title,
+        axis   => 'connections, logarithmic',
+        log    => 0.5,
+        format => '%.0f'
+    );
+    return {
+        title => 'Idle connections',
+        text  => [
+            "Two workers. Connections are opened one after the other, up to $case->{count}, each served once; the first"
+                . ' that is not served within one second ends it. Then they are silent for'
+                . " $case->{pause} s, while a new client comes every 0.2 s. At last each is asked once more, and is usable"
+                . ' if it answers within one second. Measured with the time limit for idle connections that the server'
+                . ' has by itself, and with one of 75 s where it can be set; plots and aims take the better of the two.',
+            'Bytes are memory of the processes (Pss), without what the kernel holds for a socket.'
+        ],
+        tables => [ Bench::Table::idle($result) ],
+        plots  => [ _plot( 'idle', $title, $svg ) ]
+    };
+}
+
+sub _memory {
+    my $result = shift;
+    return {} if !$result->{cases}{memory};
+    my $title = 'Memory that one more worker costs. Shorter is better';
+    my $svg   = Bench::Plot->bars(
+        _bars( $result, 'memory', undef, sub { shift->{worker} } ),
+        title  => $title,
+        axis   => 'kilobytes',
+        format => '%.0f'
+    );
+    return {
+        title => 'Memory',
+        text  => [
+            'Pss of all processes after half a second of hello: what is shared by n processes counts as a part in n for'
+                . ' each. One more worker is the difference of eight and two workers, divided by six.'
+        ],
+        tables => [ Bench::Table::memory($result) ],
+        plots  => [ _plot( 'memory', $title, $svg ) ]
+    };
+}
+
+sub _start {
+    my $result = shift;
+    my ( @tables, @plots );
+    if ( $result->{cases}{start} ) {
+        my $title = 'From the start to the first response, four workers. Shorter is better';
+        my $bars  = _bars( $result, 'start', 'ms', sub { value( start => shift ) } );
+        push @tables, { caption => 'Start', %{ Bench::Table::start($result) } };
+        push @plots,
+            _plot( 'start', $title,
+            Bench::Plot->bars( $bars, title => $title, axis => 'milliseconds', format => '%.0f' ) );
+    }
+    push @tables, { caption => 'Reload', %{ Bench::Table::reload($result) } } if $result->{cases}{reload};
+    return {
+        title => 'Start and reload',
+        text  => [
+            'Four workers on one core, all modules in the page cache. A reload is the signal of the table, while ab runs'
+                . ' twice, -c 4 with -k and -c 4 without; the time is until no old worker answers any more, as a third'
+                . ' client sees it. Failed requests are those that ab reports. ab keeps its connections busy: a server'
+                . ' whose workers end with their connections does not finish while it runs.'
+        ],
+        tables => \@tables,
+        plots  => \@plots
+    };
+}
+
+sub _traces {
+    my $result = shift;
+    my @tables;
+    push @tables, { caption => 'System calls (strace -c -f)', %{ Bench::Table::syscalls($result) } }
+        if $result->{cases}{syscalls};
+    push @tables,
+        {
+        caption => 'Instructions in user space (valgrind --tool=callgrind)',
+        %{ Bench::Table::instructions($result) }
+        }
+        if $result->{cases}{instructions};
+    return {
+        title => 'System calls and instructions for each request',
+        text  => [
+            'Hello. Instructions are those of one kept connection, or of a connection each where the server closes; the'
+                . ' difference of 1,300 and 300 requests, so that start and end cancel out.'
+        ],
+        tables => \@tables
+    };
+}
+
+sub _losses {
+    my $result = shift;
+    my @list   = map {
+        my ( $title, $what, $mine, $unit, $ahead ) = @$_;
+        my $format = sub {
+            my $n = shift;
+            ( $n >= 100 ? sprintf '%.0f', $n : sprintf '%.3g', $n ) . ( $unit ? " $unit" : '' );
+        };
+        "$title, $what: "
+            . join( ', ', map { "$_->[0] " . $format->( $_->[1] ) } @$ahead )
+            . '; Sirius '
+            . $format->($mine)
+    } Bench::Target->losses($result);
+    return {
+        title => 'Where others are ahead of Sirius',
+        text  => [
+            @list
+            ? 'Servers of applications whose median is better by more than 2 %:'
+            : 'Nowhere in this run.'
+        ],
+        list   => \@list,
+        always => 1
+    };
+}
+
+sub _method {
+    return {
+        title  => 'Method, and its limits',
+        always => 1,
+        list   => [
+            'Servers run on one core and the clients on another, if there are two. All servers of a case are started, then'
+                . ' measured in turn, in rounds, every second one backwards: what disturbs the machine hits all of them.'
+                . ' Figures are medians of the rounds; the spread is the least and the most.',
+            'Compare figures within a run, ratios before absolute ones, and CPU before rates: on loopback a client that is'
+                . ' slower than the server measures itself.',
+            'CPU is read from schedstat, in nanoseconds. It holds what the kernel does for the server in its own time:'
+                . ' what interrupts do is in nobody\'s.',
+            'nginx and the C floor (bench/floor.c: epoll, read, write of fixed bytes, nothing parsed) run no application;'
+                . ' they are limits. hypnotoad runs Mojolicious applications, so it has the same job in another one.',
+            'The access log of Plack servers is the AccessLog middleware (plackup --access-log); Sirius, uWSGI and nginx'
+                . ' write theirs themselves. hypnotoad has none.',
+            'One machine, loopback, small applications: it shows what the server adds to an application, not how fast a'
+                . ' site will be.'
+        ]
+    };
+}
+
+sub _plot {
+    my ( $name, $title, $svg ) = @_;
+    return $svg ? { name => $name, title => $title, svg => $svg } : ();
+}
+
+1;

@@ -1,0 +1,140 @@
+package Bench::Target;
+
+# What the server is meant to reach beside others, and whether this run shows it; and where others are ahead.
+
+use strict;
+use warnings;
+
+use List::Util qw(max min);
+use Bench::Case;
+use Bench::Metric     qw(figures idle_of metrics value);
+use Bench::Statistics qw(median ratios);
+
+# The rows of a result: what, got, wanted, yes or no (or "not measured")
+sub rows {
+    my ( $class, $result ) = @_;
+    my @rows;
+    for my $case (qw(ok hello-c16)) {
+        push @rows, map { _cpu_ratio( $result, $case, $_, 5 ) } qw(starlet starman);
+        push @rows, _cpu_first( $result, $case );
+    }
+    return ( @rows, _cpu_ratio( $result, 'request', 'starlet', 1.5 ), _fairness($result), _idle($result) );
+}
+
+# Where a server of applications is ahead of Sirius by more than 2 %: case, metric, Sirius, the others
+sub losses {
+    my ( $class, $result ) = @_;
+    my @losses;
+    for my $name ( @{ $result->{order} } ) {
+        my $case = $result->{cases}{$name};
+        for my $metric ( metrics( $case->{kind} ) ) {
+            my ( $what, $unit, $better, $get ) = @$metric;
+            my $mine = $get->( figures( $result, $name, 'sirius' ) );
+            next if !defined $mine;
+            my @ahead;
+            for my $server ( _others($result) ) {
+                my $got = $get->( figures( $result, $name, $server->{name} ) );
+                next if !defined $got;
+                my $is_ahead = $better eq 'less' ? $got < $mine * 0.98 : $got > $mine * 1.02;
+                push @ahead, [ $server->{label}, $got ] if $is_ahead;
+            }
+            @ahead = sort { $better eq 'less' ? $a->[1] <=> $b->[1] : $b->[1] <=> $a->[1] } @ahead;
+            push @losses, [ title($case), $what, $mine, $unit, \@ahead ] if @ahead;
+        }
+    }
+    return @losses;
+}
+
+# With the client, where there are several
+sub title {
+    my $case = shift;
+    return $case->{title} if $case->{kind} ne 'throughput';
+    return "$case->{title} ($case->{client} -c $case->{connections})";
+}
+
+# Servers of applications but for builds of this one
+sub _others {
+    my $result = shift;
+    return grep { $_->{kind} ne 'limit' && $_->{name} !~ /\Asirius/ } @{ $result->{servers} };
+}
+
+sub _cpu_ratio {
+    my ( $result, $case, $peer, $wanted ) = @_;
+    my $ratio   = median( ratios( map { figures( $result, $case, $_ )->{us} } $peer, 'sirius' ) );
+    my ($label) = map { $_->{label} } grep { $_->{name} eq $peer } @{ $result->{servers} };
+    my $title   = Bench::Case->case($case)->{title};
+    return _row(
+        "$title: CPU of @{[ $label // Bench::Peer::label($peer) ]} for each request, against Sirius",
+        defined $ratio
+        ? sprintf '%.1f times',
+        $ratio
+        : undef,
+        "at least $wanted times",
+        defined $ratio && $ratio >= $wanted
+    );
+}
+
+sub _cpu_first {
+    my ( $result, $case ) = @_;
+    my $mine   = value( throughput => figures( $result, $case, 'sirius' ) );
+    my @others = sort { $a->[0] <=> $b->[0] } map {
+        my $us = value( throughput => figures( $result, $case, $_->{name} ) );
+        defined $us ? [ $us, $_->{label} ] : ()
+    } grep { $_->{kind} eq 'psgi' } _others($result);
+    my $title = Bench::Case->case($case)->{title};
+    return _row(
+        "$title: CPU of the next PSGI server for each request, against Sirius",
+        defined $mine && @others
+        ? sprintf '%.1f times (%s)',
+        $others[0][0] / $mine,
+        $others[0][1]
+        : undef,
+        'more than 1',
+        @others && $mine && $mine < $others[0][0]
+    );
+}
+
+sub _fairness {
+    my $result = shift;
+    my $mine   = value( fairness => figures( $result, 'fairness', 'sirius' ), 'p99' );
+    my @others = sort { $a->[0] <=> $b->[0] } map {
+        my $p99 = value( fairness => figures( $result, 'fairness', $_->{name} ), 'p99' );
+        defined $p99 ? [ $p99, $_->{label} ] : ()
+    } grep { $_->{keeps} } _others($result);
+    return _row(
+        'p99 of fast requests beside slow ones: the best other server that keeps connections, against Sirius',
+        defined $mine && @others
+        ? sprintf '%.1f times (%s)',
+        $others[0][0] / $mine,
+        $others[0][1]
+        : undef,
+        'at least 10 times',
+        @others && $mine && $others[0][0] / $mine >= 10
+    );
+}
+
+# One connection at least for each, or it could not be a ratio
+sub _idle {
+    my $result = shift;
+    my ( $mine, $starman ) = map { idle_of( figures( $result, 'idle', $_ ) ) } qw(sirius starman);
+    my $known = defined $mine->{usable} && defined $starman->{usable};
+    my $ratio = $known ? $mine->{usable} / max( 1, $starman->{usable} ) : undef;
+    return _row(
+        'Idle connections that stay usable, against Starman with as many workers',
+        $known
+        ? sprintf '%.0f times (%d, %d)',
+        $ratio,
+        $mine->{usable},
+        $starman->{usable}
+        : undef,
+        'at least 100 times',
+        $known && !$mine->{new_failed} && $ratio >= 100
+    );
+}
+
+sub _row {
+    my ( $what, $got, $wanted, $is_met ) = @_;
+    return [ $what, $got // '', $wanted, defined $got ? $is_met ? 'yes' : 'no' : 'not measured' ];
+}
+
+1;

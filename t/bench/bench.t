@@ -1,0 +1,199 @@
+use strict;
+use warnings;
+use utf8;
+use FindBin;
+use lib "$FindBin::Bin/../../bench/lib", "$FindBin::Bin/../lib";
+use Test::More;
+use Bench::Metric qw(idle_of value);
+use Bench::Report;
+use Bench::Statistics qw(median ratios spread);
+use Bench::Target;
+use File::Temp;
+use JSON::PP ();
+
+# dev/bench: its arithmetic, what it says of made-up figures, and a short run with its report
+
+my $ROOT = "$FindBin::Bin/../..";
+my $dir  = File::Temp->newdir;
+
+sub has_program {
+    my $program = shift;
+    return grep { -x "$_/$program" } split /:/, $ENV{PATH};
+}
+
+# A test: every element that is opened is closed, in order, and nothing is fetched from elsewhere
+sub page_ok {
+    my ( $html, $name ) = @_;
+    my ( @open, @wrong );
+    my $text = $html =~ s{<style>.*?</style>}{}gsr;
+    while ( $text =~ m{<(/?)([a-zA-Z][\w:]*)((?:"[^"]*"|'[^']*'|[^'">])*)>}g ) {
+        my ( $end, $tag, $rest ) = ( $1, $2, $3 );
+        next if $tag eq 'meta' || $rest =~ m{/\z};
+        if ( !$end ) { push @open, $tag; next }
+        my $last = pop @open // 'nothing';
+        push @wrong, "</$tag> closes $last" if $last ne $tag;
+    }
+    is "@wrong @open", ' ', "$name: its elements are nested well";
+    unlike $html, qr{(?:src|href)=["'](?!#)|url\((?!#)|\@import|<script|<link}, "$name: it stands alone";
+    return;
+}
+
+sub throughput {
+    my %us = @_;
+    return {
+        kind        => 'throughput',
+        title       => 'T',
+        client      => 'wrk',
+        connections => 16,
+        servers     => {
+            map {
+                $_ => {
+                    us       => $us{$_},
+                    rate     => [ map { 1e6 / $_ } @{ $us{$_} } ],
+                    requests => [1],
+                    failed   => [0]
+                }
+                }
+                keys %us
+        }
+    };
+}
+
+sub server {
+    my ( $name, $kind ) = @_;
+    return {
+        name    => $name,
+        label   => ucfirst $name,
+        kind    => $kind || 'psgi',
+        keeps   => $name eq 'twiggy'  ? 0 : 1,
+        at_once => $name eq 'starman' ? 1 : 16,
+        command => "$name <app> & co"
+    };
+}
+
+subtest 'arithmetic' => sub {
+    is median( 3, 1, 2 ),    2,     'the median of three';
+    is median( 4, 1, 2, 3 ), 2.5,   'of four';
+    is median(),             undef, 'of none';
+    is_deeply [ ratios( [ 10, 30, 50 ], [ 5, 10 ] ) ], [ 2, 3 ], 'ratios, round by round';
+    is_deeply [ ratios( [1],            undef ) ],     [],       'of what was not measured';
+    is spread( '%.1f', 3, 1, 2 ), '1.0-3.0', 'the spread';
+    is idle_of( { own => { usable => 0 }, 75 => { usable => 2 } } )->{usable}, 2,
+        'the better of two time limits';
+    is value( memory   => { worker  => 7 } ),                  7,     'the first metric of a kind';
+    is value( fairness => { p99     => [ 1, 9, 5 ] }, 'p99' ), 5,     'a metric by its name';
+    is value( fairness => { skipped => 'so' } ),               undef, 'of a server that was left out';
+};
+
+my $made = {
+    schema      => 'sirius-bench-1',
+    command     => 'dev/bench made up',
+    environment => [ [ date => 'today' ], [ commit => 'none' ], [ CPU => 'some' ] ],
+    servers => [ server( 'floor', 'limit' ), map { server($_) } qw(sirius feersum starlet starman twiggy) ],
+    order   => [qw(ok hello-c16 fairness idle)],
+    cases   => {
+        ok => throughput(
+            floor   => [ 5,  6,  5 ],
+            sirius  => [ 10, 10, 12 ],
+            feersum => [ 20, 21, 22 ],
+            starlet => [ 50, 60, 60 ],
+            starman => [ 49, 40, 48 ]
+        ),
+        'hello-c16' => throughput( sirius => [10], feersum => [8] ),
+        fairness    => {
+            kind    => 'fairness',
+            title   => 'F',
+            servers => {
+                sirius  => { p50   => [1], p99 => [2],  max => [3] },
+                feersum => { p50   => [1], p99 => [21], max => [99] },
+                twiggy  => { p50   => [1], p99 => [4],  max => [99] },
+                starman => { error => 'it <fell>' },
+            }
+        },
+        idle => {
+            kind    => 'idle',
+            title   => 'I',
+            count   => 1000,
+            pause   => 10,
+            servers => {
+                sirius => {
+                    own => { usable => 1000, opened => 1000, new_ms => 2, new_failed => 0, new_clients => 9 }
+                },
+                starman =>
+                    { 75 => { usable => 2, opened => 2, new_ms => 0, new_failed => 9, new_clients => 9 } }
+            }
+        }
+    }
+};
+
+subtest 'aims and losses' => sub {
+    my %met = map { $_->[0] => "$_->[1]: $_->[3]" } Bench::Target->rows($made);
+    my $ok  = 'OK, keep-alive: CPU of';
+    is $met{"$ok Starlet for each request, against Sirius"}, '5.0 times: yes', 'an aim that is met exactly';
+    is $met{"$ok Starman for each request, against Sirius"}, '4.0 times: no',  'one that is not';
+    is $met{"$ok the next PSGI server for each request, against Sirius"}, '2.1 times (Feersum): yes',
+        'the next one';
+    is $met{'Hello, keep-alive: CPU of Starlet for each request, against Sirius'}, ': not measured',
+        'one unknown';
+    my ($fair) = map { $met{$_} } grep {/^p99/} keys %met;
+    is $fair, '10.5 times (Feersum): yes', 'fairness, against those that keep connections';
+    my ($idle) = map { $met{$_} } grep {/^Idle/} keys %met;
+    is $idle, '500 times (1000, 2): yes', 'idle connections';
+    my @losses = Bench::Target->losses($made);
+    is_deeply [ map {"$_->[0], $_->[1]: $_->[4][0][0]"} @losses ],
+        [ 'T (wrk -c 16), CPU: Feersum', 'T (wrk -c 16), requests/s: Feersum' ], 'where another one is ahead';
+};
+
+subtest 'a report of made-up figures' => sub {
+    my @files = Bench::Report->new($made)->write("$dir/made");
+    my ( $html, $text ) = map { Bench::Machine::read_file("$dir/made/$_") } qw(report.html BENCHMARKS.md);
+    utf8::decode($_) for $html, $text;
+    page_ok( $html, 'the page' );
+    like $html, qr/failed: it &lt;fell&gt;/, 'a server that fails is shown, and its words are only words';
+    like $text, qr/^\| Twiggy † \| 1\.00 \| 4\.00 /m, 'one that closes connections is marked';
+    like $text, qr/^\| Starman ‡ \| 48\.00 \| 40\.00-49\.00 \| 4\.00 /m,
+        'so is one that serves one at a time';
+    like $text, qr/ahead of Sirius\n\n.*\n\n- .*Feersum 8 us; Sirius 10 us\n/,
+        'where another one is ahead, it says so';
+    is eval { Bench::Report->new( {} ) }, undef, 'other files are refused';
+};
+
+subtest 'a short run' => sub {
+    has_program($_) or plan skip_all => "$_ is not installed" for qw(wrk ab cc taskset);
+    my $quick = "--quick --built --servers floor,sirius --idle 50 --json $dir/run.json --into $dir/run";
+    my $out   = `cd $ROOT && timeout 100 $^X dev/bench $quick hello-c16 close-c8 fairness start 2>&1`;
+    is $?, 0, 'it ends well' or diag $out;
+    like $out, qr/^4 cases, 2 servers, about \d+ minutes/m, 'it says how long it will take';
+    my $result = JSON::PP->new->utf8->decode( Bench::Machine::read_file("$dir/run.json") || '{}' );
+    is_deeply [ map { $_->{name} } @{ $result->{servers} } ], [qw(floor sirius)], 'the servers';
+    my $sirius = $result->{cases}{'hello-c16'}{servers}{sirius};
+    cmp_ok $sirius->{us}[0],                      '>', 0,     'CPU of a request';
+    cmp_ok $sirius->{rate}[0] * $sirius->{us}[0], '<', 1.5e6, 'it is not more than there is';
+    is $sirius->{failed}[0], 0, 'no request has failed';
+    cmp_ok $result->{cases}{'close-c8'}{servers}{floor}{requests}[0], '>=', 100, 'ab has counted too';
+    is $result->{cases}{fairness}{servers}{sirius}{served}[0], 16, 'all clients were served';
+    my $html = Bench::Machine::read_file("$dir/run/report.html");
+    page_ok( $html, 'the page' );
+    my @titles = $html =~ m{<h2>(.*?)</h2>}g;
+    my @want   = (
+        'Aims',
+        'What was measured',
+        'CPU for each request',
+        'By number of connections',
+        'All other cases of throughput',
+        'Fairness',
+        'Start and reload',
+        'Where others are ahead of Sirius',
+        'Method, and its limits'
+    );
+    is_deeply \@titles, \@want, 'its parts';
+    my $again = `cd $ROOT && $^X dev/bench --report $dir/run.json --into $dir/again 2>&1`;
+    is Bench::Machine::read_file("$dir/again/report.html"), $html, 'the page can be made again'
+        or diag $again;
+    has_program('gnuplot') or plan skip_all => 'gnuplot is not installed';
+    my @svg = $html =~ /<svg\b/g;
+    is scalar @svg, 3, 'the plots are in it';
+    unlike $html, qr/xmlns|\bNaN\b/, 'without what only a file needs';
+};
+
+done_testing;

@@ -1,0 +1,168 @@
+package Sandbox;
+
+# A folder in which the commands of the documentation run: with an application, with the folders that they name, and
+# with free ports in the place of theirs.
+
+use strict;
+use warnings;
+use Cwd        ();
+use File::Path qw(make_path);
+use File::Temp ();
+use IO::Socket::INET;
+use POSIX qw(WNOHANG);
+use Sirius::Test;
+
+my @FOLDERS = qw(/srv/shop /run/shop /etc/shop /var/log/shop);
+my @PORTS   = ( 5000, 5001, 8080, 9090 );
+my $ROOT    = Cwd::getcwd();
+
+sub new {
+    my $class = shift;
+    my $dir   = File::Temp->newdir( 'docs-XXXXXX', TMPDIR => 1 );
+    my $self  = bless { dir => $dir, owner => $$ }, $class;
+    make_path( map {"$dir$_"} @FOLDERS, '/bin' );
+    chmod 0755, $dir;
+    $self->file( 'srv/shop/app.psgi',
+        "sub { [ 200, [ 'Content-Type' => 'text/plain' ], [\"Hello\\n\"] ] }\n" );
+    $self->file( 'bin/sirius', qq{#!/bin/sh\nexec $^X $ROOT/bin/sirius "\$@"\n} );
+    chmod 0755, "$dir/bin/sirius";
+    $self->{port} = { map { $_ => _free_port() } @PORTS };
+    $self->{env}  = {
+        DOCS_SANDBOX => "$dir",
+        PATH         => "$dir/bin:$ENV{PATH}:/usr/sbin:/sbin",
+        PERL5LIB     => join( ':', "$ROOT/blib/lib", "$ROOT/blib/arch", $ENV{PERL5LIB} || () ),
+        TERM         => 'dumb',
+        TMPDIR       => File::Spec->tmpdir,
+    };
+    return $self;
+}
+
+sub dir { return '' . shift->{dir} }
+
+sub file {
+    my ( $self, $name, $text ) = @_;
+    my $path = "$self->{dir}/$name";
+    open my $out, '>:encoding(UTF-8)', $path or die "$path: $!";
+    print {$out} $text;
+    close $out or die "$path: $!";
+    return $path;
+}
+
+# A block in terms of this folder: its paths, and the ports that are free
+sub text {
+    my ( $self, $text ) = @_;
+    my ( $dir,  $port ) = @{$self}{qw(dir port)};
+    $text =~ s/(?<![\w.])\Q$_\E(?![\w-])/$dir$_/g        for @FOLDERS;
+    $text =~ s/(?<![\w.])$_(?!\w|\.\d|,\d)/$port->{$_}/g for @PORTS;
+    $text =~ s{/usr/local/bin/sirius}{$dir/bin/sirius}g;
+    return $text;
+}
+
+# Runs a shell script to its end: exit status (or "signal 9", "no end") and all that it printed
+sub run {
+    my ( $self, $script, $patience ) = @_;
+    my $job = $self->spawn( 'bash', '-eu', '-o', 'pipefail', '-c', $script );
+    $self->wait_for( $job, $patience || 60 );
+    return ( $job->{how}, $self->output($job) );
+}
+
+# A program in the background, in a group of its own
+sub spawn {
+    my ( $self, @command ) = @_;
+    my $log = "$self->{dir}/output" . ++$self->{jobs};
+    my $pid = fork;
+    defined $pid or die "fork: $!";
+    if ( !$pid ) {
+        setpgrp 0, 0;
+        chdir "$self->{dir}/srv/shop" or POSIX::_exit(126);
+        delete @ENV{ grep {/_proxy\z|\A(?:PLACK|LISTEN|SIRIUS|SERVER_STARTER|NOTIFY|WATCHDOG)_/i} keys %ENV };
+        %ENV = ( %ENV, %{ $self->{env} }, PWD => Cwd::getcwd() );
+        open STDIN,  '<',  '/dev/null' or POSIX::_exit(126);
+        open STDOUT, '>>', $log        or POSIX::_exit(126);
+        open STDERR, '>&', \*STDOUT    or POSIX::_exit(126);
+        { exec { $command[0] } @command }
+        POSIX::_exit(127);
+    }
+    setpgrp $pid, $pid;
+    return { pid => $pid, log => $log };
+}
+
+# A server, until it listens: the job with its addresses, or without when there is none
+sub serve {
+    my ( $self, $command ) = @_;
+    $command = "env $command" if $command =~ /\A\w+=/;
+    my $port
+        = $command =~ /listen|--port|--socket|--config|[^{]:\d/ ? '' : "SIRIUS_PORT=$self->{port}{5000} ";
+    my $job = $self->spawn( 'bash', '-c', "exec env $port$command" );
+    until_true( 30, sub { $self->_addresses($job) || $self->_ended($job) } );
+    $job->{listens} = [ $self->_addresses($job) ];
+    return $job;
+}
+
+# Its end by TERM: what its exit status was
+sub stop {
+    my ( $self, $job ) = @_;
+    kill TERM => $job->{pid};
+    $self->wait_for( $job, 30 );
+    return $job->{how};
+}
+
+sub output { return Sirius::Test::Server::slurp( $_[1]{log} ) }
+
+sub wait_for {
+    my ( $self, $job, $patience ) = @_;
+    return if until_true( $patience, sub { $self->_ended($job) } );
+    kill KILL => -$job->{pid};
+    until_true( 5, sub { $self->_ended($job) } );
+    $job->{how} = 'no end';
+    return;
+}
+
+# Ends whatever a block has left: the commands of what did not end by itself
+sub clear {
+    my $self = shift;
+    until_true( 5, sub { !$self->_left } );
+    my %left = $self->_left;
+    kill KILL => keys %left;
+    return values %left;
+}
+
+sub _left {
+    my $self = shift;
+    return map { $_->{pid} => Sirius::Test::Server::slurp("/proc/$_->{pid}/cmdline") =~ tr/\0/ /r }
+        grep {
+        Sirius::Test::Server::slurp("/proc/$_->{pid}/environ") =~ /(?:\A|\0)DOCS_SANDBOX=\Q$self->{dir}\E\0/
+        } Sirius::Test::Server->all_processes;
+}
+
+# What says where it listens: STDERR, or the log that it has
+sub _addresses {
+    my ( $self, $job ) = @_;
+    my $text = join '', map { Sirius::Test::Server::slurp($_) } $job->{log},
+        glob "$self->{dir}/var/log/shop/error*";
+    return
+        map { s{\Ahttp://}{}; s{/\z}{} if !/\Aunix:/; s/\A0\.0\.0\.0/127.0.0.1/; $_ }
+        $text =~ /listening on (\S+)$/mg;
+}
+
+sub _ended {
+    my ( $self, $job ) = @_;
+    return 1 if defined $job->{how};
+    local $?;
+    return 0 if waitpid( $job->{pid}, WNOHANG ) != $job->{pid};
+    $job->{how} = $? & 127 ? 'signal ' . ( $? & 127 ) : 'exit ' . ( $? >> 8 );
+    return 1;
+}
+
+sub _free_port {
+    my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1' ) or die "listen: $!";
+    return $socket->sockport;
+}
+
+sub DESTROY {
+    my $self = shift;
+    local ( $?, $!, $@ );
+    return $self->{owner} == $$ ? $self->clear : 0;
+}
+
+1;

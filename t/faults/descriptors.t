@@ -1,0 +1,177 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+use Errno qw(EAGAIN EMFILE ENFILE ENOBUFS ENOMEM ENOSPC ETOOMANYREFS);
+use Test::More;
+use Time::HiRes qw(sleep);
+use Sirius::Test;
+use Sirius::Test::Faults;
+use Traffic;
+
+# No descriptor is free, or the kernel has no room to watch one: who comes waits, nobody spins, and all are served after
+
+my $faults = Sirius::Test::Faults->new;
+
+my $two = $faults->start( app => $APP, args => [qw(--workers 2 --err-respawn-interval 0.1)], may_crash => 1 );
+my $one = $faults->start( app => $APP, args => [qw(--workers 1)] );
+
+# While the code runs; a worker that sleeps uses hundredths
+sub is_calm {
+    my ( $code, @pid ) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my ( $cpu, $sleeps ) = Sirius::Test::Faults->load_of( $code, @pid );
+    return cmp_ok $cpu, '<', 0.08, "they do not spin: $cpu s of CPU, $sleeps sleeps";
+}
+
+# As long as there is the fault, nobody answers, and nobody spins; then all are answered
+sub waits {
+    my ( $server, $name, $errno ) = @_;
+    my $before  = $faults->injected('accept');
+    my @workers = $server->workers;
+    $faults->set( accept => [ 1, $errno ] );
+    my @client = map { $server->connect } 1 .. 5;
+    $_->send( request('GET /bytes/9') ) for @client;
+    is_calm( sub { sleep 0.6 }, @workers );
+    is join( '', map { $_->some( 1, 0 ) } @client ), '', "$name: they wait";
+    cmp_ok $faults->injected('accept'), '>', $before, 'it has happened';
+    $faults->clear;
+    is join( ' ', map { $_->response->status } @client ), '200 200 200 200 200', 'then they are answered';
+    is_deeply [ $server->workers ], \@workers, 'by the same workers';
+    $_->close for @client;
+    return;
+}
+
+subtest 'accept' => sub {
+    waits( $two, 'EMFILE',  EMFILE );
+    waits( $two, 'ENFILE',  ENFILE );
+    waits( $two, 'ENOBUFS', ENOBUFS );
+};
+
+subtest 'accept, while the application has a request' => sub {
+    my $long = $one->connect;
+    $long->send( request('GET /sleep/1') );
+    sleep 0.1;
+    waits( $one, 'EMFILE', EMFILE );
+    is $long->response->status, 200, 'and so is that request';
+};
+
+subtest 'trying again does not cost all idle connections' => sub {
+    my @idle = map { my $client = $one->connect; $client->ask('GET /bytes/1'); $client } 1 .. 40;
+    $faults->set( accept => [ 1, ENFILE ] );
+    my $new = $one->connect;
+    $new->send( request('GET /bytes/9') );
+    sleep 0.25;
+    $faults->clear;
+    is $new->response->status, 200, 'it is answered';
+    my $kept = grep { $_->ask('GET /bytes/1')->status eq '200' } @idle;
+    cmp_ok $kept, '>=', 20, "$kept of 40 are there";
+    $_->close for @idle;
+};
+
+subtest 'no room to watch' => sub {
+    my $before = $faults->injected('watch');
+    my $long   = $one->connect;
+    $faults->set( watch => [ 1, ENOSPC ] );
+    $long->send( request('GET /sleep/0.3') );
+    is $long->response->status, 200, 'a request that runs is answered';
+    sleep 0.2;
+    cmp_ok $faults->injected('watch'), '>', $before, 'a descriptor could not be watched';
+    $faults->clear;
+    is_whole( $one, 'the worker listens again' );
+};
+
+# As many as the kernel gives, really
+subtest 'ulimit -n' => sub {
+    my $server = $faults->start(
+        app     => $APP,
+        command =>
+            [ 'sh', '-c', 'ulimit -n 100; exec "$@"', 'sh', $^X, "$Sirius::Test::Server::ROOT/bin/sirius" ],
+        args => [qw(--workers 1 --max-connections 1000 --header-timeout 60)],
+    );
+    my @half = map { my $client = $server->connect; $client->send("GET /bytes/9 HTTP/1.1\r\nHost:"); $client }
+        1 .. 120;
+    my ($worker) = $server->workers;
+    ok until_true( 5, sub { 100 <= Sirius::Test::Server->descriptors($worker) } ), 'its table is full'
+        or diag scalar( () = Sirius::Test::Server->descriptors($worker) );
+    is_calm( sub { sleep 0.6 }, $worker );
+    $_->send(" a\r\n\r\n") for @half;
+    my %status;
+    $status{ $_->response->status }++ for @half;
+    is_deeply \%status, { 200 => 120 }, 'all are answered: who is idle makes room for who waits';
+    $_->close for @half;
+    ok until_true( 5, sub { $server->ask('GET /file')->status eq '200' } ), 'there is one for a file again';
+    is_whole( $server, 'and for all else' );
+    is_deeply [ $server->workers ], [$worker], 'by the same worker';
+    $server->stop;
+};
+
+# Requests that wait for a worker that is busy go to another one
+sub moved {
+    my ( $server, $count ) = @_;
+    my @long = map { $server->connect } 1 .. 2;
+    $_->send( request('GET /sleep/0.5') ) for @long;
+    sleep 0.2;
+    my @client = map { $server->connect } 1 .. $count;
+    $_->send( request('GET /bytes/9') ) for @client;
+    return @long, @client;
+}
+
+subtest 'connections that are to be moved' => sub {
+    my %error = ( EAGAIN => EAGAIN, ENOBUFS => ENOBUFS, ETOOMANYREFS => ETOOMANYREFS );
+    for my $name ( sort keys %error ) {
+        my $before = $faults->injected('give');
+        $faults->set( give => [ 1, $error{$name} ] );
+        is_deeply [ map { $_->response->status } moved( $two, 8 ) ], [ (200) x 10 ],
+            "$name: they stay and wait";
+        cmp_ok $faults->injected('give'), '>', $before, 'they were to be moved';
+        $faults->clear;
+    }
+    my $before = $faults->injected('take');
+    $faults->set( take => [ 1, ENOMEM ] );
+    my @client = moved( $two, 8 );
+    sleep 0.4;
+    is_calm( sub { sleep 0.6 }, $two->workers );
+    cmp_ok $faults->injected('take'), '>', $before, 'ENOMEM: they were to be taken';
+    $faults->clear;
+    is_deeply [ map { $_->response->status } @client ], [ (200) x 10 ], 'then they are answered';
+};
+
+subtest 'no descriptor is free for one that was moved' => sub {
+    my $before = $faults->injected('take');
+    $faults->set( take => [ 1, EMFILE ] );
+    my @client = moved( $two, 60 );
+    ok until_true( 5, sub { $faults->injected('take') > $before + 1 } ), 'some are taken without one';
+    $faults->clear;
+    my ( $lost, %status ) = ( $faults->injected('take') - $before );
+    $status{ $_->response->status }++ for @client;
+    is_deeply \%status, { 200 => 62 - $lost, eof => $lost },
+        "$lost see the end of their connection, all others wait";
+    cmp_ok $lost, '<', 30, 'each worker tries again after a pause';
+    is_whole( $two, 'service is there' );
+};
+
+# Those whose second thread runs, too
+sub serving {
+    my $server = shift;
+    return grep { 2 == ( () = glob "/proc/$_/task/*" ) } $server->workers;
+}
+
+subtest 'a new worker does not get what it needs' => sub {
+    my $server = $two;
+    for my $fault (qw(handle thread fork)) {
+        ok until_true( 20, sub { serving($server) == 2 } ), 'two serve';
+        my ( $victim, $other ) = $server->workers;
+        my $before = $faults->injected($fault);
+        $faults->set( $fault => 1 );
+        kill KILL => $victim;
+        ok until_true( 10, sub { $faults->injected($fault) > $before + 1 } ), "$fault: it is tried again";
+        is $server->ask('GET /pid')->body, $other, 'the other one serves';
+        $faults->clear;
+    }
+    ok until_true( 20, sub { serving($server) == 2 } ), 'then there are two again';
+    is_whole( $server, 'they serve' );
+};
+
+$_->stop for $one, $two;
+done_testing;

@@ -1,0 +1,162 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Sirius::Test;
+use Traffic;
+
+# kill -9 and kill -STOP of each process: what was answered is whole, service returns, and nobody is left. Workers that are
+# killed under load have t/fair/kill.t
+
+my %KNOWN = map { $_ => 1 } 'whole', 'eof', 'reset', 'cut', 'connect to';
+
+# What clients saw; all of it is whole or visibly cut
+sub is_known {
+    my ( $result, $name ) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @strange = grep { !$KNOWN{s/ to .*/ to/r} } keys %$result;
+    ok $result->{whole}, sprintf '%d answers were whole', $result->{whole} || 0;
+    return is_deeply \@strange, [], $name;
+}
+
+sub state_of {
+    return Sirius::Test::Server::slurp("/proc/$_[0]/stat") =~ /\A\d+ \(.*\) (\S)/s ? $1 : '';
+}
+
+sub halt {
+    my @pid = @_;
+    kill STOP => @pid;
+    return ok until_true(
+        5,
+        sub {
+            @pid == grep { state_of($_) eq 'T' } @pid;
+        }
+        ),
+        'stopped';
+}
+
+subtest 'STOP of one of two workers' => sub {
+    my $server = start_server( $APP, qw(--workers 2) );
+    is_whole( $server, 'before' );
+    my ( $still, $other ) = $server->workers;
+    halt($still);
+    my $load = traffic( $server, clients => 2 );
+    is $server->ask('GET /pid')->body, $other, "request $_: the other one serves" for 1 .. 10;
+    is_whole( $server, 'all of it' );
+    kill CONT => $still;
+    is_deeply [ keys %{ $load->stop } ], ['whole'],          'nothing was lost';
+    is_deeply [ $server->workers ],      [ $still, $other ], 'the same two';
+    $server->stop;
+};
+
+subtest 'STOP of all workers, then CONT' => sub {
+    my $server  = start_server( $APP, qw(--workers 2) );
+    my @workers = $server->workers;
+    my $kept    = $server->connect;
+    is $kept->ask('GET /bytes/1')->status, 200, 'a connection';
+    halt(@workers);
+    my @client = map { $server->connect } 1 .. 20;
+    $_->send( request('GET /bytes/2000') ) for $kept, @client;
+    sleep 0.3;
+    is join( '', map { $_->some( 1, 0 ) } $kept, @client ), '', 'who comes waits';
+    kill CONT => @workers;
+    is_deeply [ map { $_->response->status } $kept, @client ], [ (200) x 21 ], 'and is answered';
+    $server->stop;
+};
+
+subtest 'STOP of the supervisor and of the generation' => sub {
+    my $server = start_server( $APP, qw(--workers 2) );
+    my @halted = ( $server->pid, $server->generations );
+    my $load   = traffic( $server, clients => 2 );
+    halt(@halted);
+    is_whole( $server, 'workers serve alone' );
+    my ($worker) = $server->workers;
+    kill KILL => $worker;
+    sleep 0.1;
+    is_whole( $server, 'also when one of them is killed' );
+    kill CONT => @halted;
+    ok until_true(
+        20,
+        sub {
+            2 == grep { $_ != $worker } $server->workers;
+        }
+        ),
+        'it is replaced when they go on';
+    is_known( $load->stop, 'no answer is wrong' );
+    $server->{may_crash} = 1;
+    $server->stop;
+};
+
+subtest 'kill -9 of the generation under load' => sub {
+    my $server       = start_server( $APP, qw(--workers 2) );
+    my $load         = traffic( $server, clients => 3 );
+    my ($generation) = $server->generations;
+    my @workers      = $server->workers;
+    kill KILL => $generation;
+    ok until_true(
+        30,
+        sub {
+            my @now = $server->generations;
+            my @two = $server->workers;
+            @two == 2 && !grep( { $_ == $generation } @now ) && !grep { kill 0, $_ } @workers;
+        }
+        ),
+        'there is another, with workers of its own';
+    is_deeply [ keys %{ $load->stop } ], ['whole'], 'nothing was lost: its workers served on';
+    is_whole( $server, 'service is there' );
+    $server->{may_crash} = 1;
+    $server->stop;
+};
+
+# The same port, and the same file, at once
+subtest 'kill -9 of the supervisor under load' => sub {
+    my $dir    = File::Temp->newdir;
+    my $first  = start_server( $APP, qw(--workers 2 --pid), "$dir/pid" );
+    my $load   = traffic( $first, clients => 3 );
+    my @others = grep { $_ != $first->pid } $first->processes;
+    sleep 0.3;
+    kill KILL => $first->pid;
+    is $first->wait_exit, 'signal 9', 'killed';
+    ok until_true(
+        20,
+        sub {
+            !grep { kill 0, $_ } @others;
+        }
+        ),
+        'no orphan is left'
+        or diag "@others";
+    is_known( $load->stop, 'no answer is wrong' );
+    my $second = Sirius::Test::Server->start(
+        app   => $APP,
+        plain => 1,
+        args  => [ qw(--workers 2 --host 127.0.0.1 --port), $first->port, '--pid', "$dir/pid" ],
+    );
+    is Sirius::Test::Server::slurp("$dir/pid"), $second->pid . "\n",
+        'the next one starts: same port, same file';
+    is_whole( $second, 'and serves' );
+    $second->stop;
+    ok !-e "$dir/pid", 'the file goes with it';
+};
+
+subtest 'kill -9 of the supervisor while a worker is stopped' => sub {
+    my $server  = start_server( $APP, qw(--workers 2) );
+    my @others  = grep { $_ != $server->pid } $server->processes;
+    my ($still) = $server->workers;
+    halt($still);
+    kill KILL => $server->pid;
+    is $server->wait_exit, 'signal 9', 'killed';
+    ok until_true(
+        20,
+        sub {
+            !grep { $_ != $still && kill 0, $_ } @others;
+        }
+        ),
+        'the others are gone'
+        or diag "@others";
+    kill CONT => $still;
+    ok until_true( 20, sub { !kill 0, $still } ), 'and so is that one when it goes on';
+};
+
+done_testing;

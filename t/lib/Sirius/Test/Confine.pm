@@ -1,0 +1,55 @@
+package Sirius::Test::Confine;
+
+# A program that allows its command no system call but those named (seccomp): any other one kills the process, which the log
+# of a server then tells as signal 31.
+#
+#   my $confine = Sirius::Test::Confine->new(qw(read write ...)) or skip ...;
+#   Sirius::Test::Server->start( command => [ $confine->path, $^X, 'bin/sirius' ], ... );
+
+use strict;
+use warnings;
+use File::Temp;
+
+# Names of other architectures are left out. The filter counts from the end: jumps have 8 bits, so each call has its own two
+# instructions instead of one long list of them.
+my $SOURCE = <<'SOURCE';
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define ALLOW(n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, n, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+int main(int argc, char **argv)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+CALLS
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    };
+    struct sock_fprog program = {sizeof code / sizeof code[0], code};
+    if (argc < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        return 125;
+    execvp(argv[1], argv + 1);
+    return 127;
+}
+SOURCE
+
+# Nothing where it can't be compiled, or the kernel has no filters
+sub new {
+    my ( $class, @calls ) = @_;
+    my $self  = bless { dir => File::Temp->newdir }, $class;
+    my $calls = join '', map {"#ifdef __NR_$_\nALLOW(__NR_$_)\n#endif\n"} @calls;
+    open my $out, '>', "$self->{dir}/confine.c" or die "$self->{dir}: $!";
+    print {$out} $SOURCE =~ s/^CALLS\n/$calls/mr;
+    close $out or die "$self->{dir}: $!";
+    return if system "cc -o $self->{dir}/confine $self->{dir}/confine.c 2>$self->{dir}/log";
+    return if system( $self->path, 'true' );
+    return $self;
+}
+
+sub path { return shift->{dir} . '/confine' }
+
+1;

@@ -1,0 +1,400 @@
+/*
+ * faults: a library to preload under a server (LD_PRELOAD), so that system calls and memory fail when a test wants it.
+ *
+ * What real machines do seldom is made frequent: a read that brings less than there is, a call that is interrupted, a
+ * table of descriptors that is full, memory or a disk that has no room, a peer that has gone, a clock that jumps.
+ * Nothing in the server knows of it; it runs the code that is shipped.
+ *
+ * Who is disturbed. Only calls whose return address lies in Sirius.so: perl, the application and the C library see a
+ * sound system, so what breaks is ours. Two faults are everybody's: the clock, since Perl code of the server reads it
+ * as well, and fork. What the kernel never does is not injected either: no short read of an eventfd or of a datagram, no
+ * interruption of a write to an eventfd, which does not sleep.
+ *
+ * How it is told. FAULTS_FILE names a file, mapped and shared by all processes of the server and by the test
+ * (Sirius::Test::Faults writes it), so faults begin and end while the server runs. For each fault it has
+ *   rate      of 65,536 calls so many fail, by a generator that is shared: the kinds of failure mix in any order
+ *   nth       or just this call from now on: so a test can fail each allocation of a request in turn
+ *   error     the errno, where there are several
+ *   injected  how often it has really happened; a test that does not look whether this grew could not fail
+ * and a process that is meant (0: all), and seconds that the clock is wrong by.
+ *
+ * What must hold, in each test of t/faults: what was answered is whole; what can't be answered is refused or visibly cut;
+ * nobody spins; when the fault ends, the service is there.
+ *
+ * Names are the 64-bit ones where there are two (_FILE_OFFSET_BITS), as in Sirius.so. For glibc: __libc_malloc.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef enum which { /* in this order Sirius::Test::Faults has the names */
+                     SHORT_READ,
+                     SHORT_WRITE,
+                     WOULD_BLOCK, /* "eagain" */
+                     INTERRUPTED, /* "eintr" */
+                     RESET,       /* by the peer: of what is read and written */
+                     ACCEPT,
+                     GIVE, /* to the exchange */
+                     TAKE, /* from it. EMFILE: the message comes without its descriptors */
+                     MEMORY,
+                     WATCH,  /* epoll_ctl */
+                     HANDLE, /* a new epoll set, eventfd or timerfd */
+                     SPOOL,  /* temporary files */
+                     LOG,    /* files that are appended to */
+                     UNREAD, /* a file that sendfile can't read */
+                     THREAD,
+                     FORK,
+                     CLOCK,
+                     FAULTS
+} which;
+
+typedef struct fault {
+    _Atomic uint32_t rate;
+    _Atomic uint32_t error;
+    _Atomic uint64_t nth; /* counts down; 0: off */
+    _Atomic uint64_t injected;
+} fault;
+
+typedef struct control {
+    _Atomic uint64_t attached; /* processes that have it */
+    _Atomic uint64_t seed;
+    _Atomic uint64_t pid;
+    _Atomic int64_t clock; /* seconds */
+    fault faults[FAULTS];
+} control;
+
+static control *shared;
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *at, size_t size);
+
+/* Looked for once: a signal handler or a child of a fork must not find the lock of the loader taken */
+#define NEXT(name)                                                                                           \
+    ({                                                                                                       \
+        static __typeof__(&(name)) found;                                                                    \
+        found ? found : (found = (__typeof__(&(name)))next(#name));                                          \
+    })
+#define CALLER __builtin_return_address(0)
+
+__attribute__((constructor)) static void attach(void)
+{
+    const char *path = getenv("FAULTS_FILE");
+    int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    void *at = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (at != MAP_FAILED)
+        atomic_fetch_add(&(shared = at)->attached, 1);
+}
+
+static void *next(const char *name)
+{
+    static const char *const large[] = {"open", "mkostemp", "sendfile"};
+    char name64[32] = "";
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+        if (strcmp(large[i], name) == 0)
+            strcat(strcpy(name64, name), "64");
+    void *found = *name64 ? dlsym(RTLD_NEXT, name64) : NULL;
+    return found ? found : dlsym(RTLD_NEXT, name);
+}
+
+/* --- whether to --- */
+
+static _Atomic uintptr_t code_from, code_to;
+
+static int look(struct dl_phdr_info *info, size_t size __attribute__((unused)),
+                void *arg __attribute__((unused)))
+{
+    const char *slash = strrchr(info->dlpi_name, '/');
+    if (!slash || strcmp(slash, "/Sirius.so") != 0)
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
+            code_from = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+            code_to = code_from + info->dlpi_phdr[i].p_memsz;
+        }
+    return 1;
+}
+
+static bool ours(const void *caller)
+{
+    if (!code_to)
+        dl_iterate_phdr(look, NULL);
+    return (uintptr_t)caller >= code_from && (uintptr_t)caller < code_to;
+}
+
+/* splitmix64: one shared counter, so that processes do not fail in step */
+static uint64_t chance(void)
+{
+    uint64_t z = atomic_fetch_add(&shared->seed, UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static bool counted_down(fault *f)
+{
+    uint64_t n = atomic_load(&f->nth);
+    while (n && !atomic_compare_exchange_weak(&f->nth, &n, n - 1))
+        ;
+    return n == 1;
+}
+
+/* A NULL caller is anybody. errno is the fault's when it is to happen, else untouched. */
+static bool hit(which w, const void *caller)
+{
+    if (!shared)
+        return false;
+    fault *f = &shared->faults[w];
+    uint32_t rate = atomic_load_explicit(&f->rate, memory_order_relaxed);
+    if ((!rate && !atomic_load_explicit(&f->nth, memory_order_relaxed)) || (caller && !ours(caller)))
+        return false;
+    uint64_t pid = atomic_load_explicit(&shared->pid, memory_order_relaxed);
+    if (pid && pid != (uint64_t)getpid())
+        return false;
+    if (!counted_down(f) && (chance() & 0xffff) >= rate)
+        return false;
+    atomic_fetch_add(&f->injected, 1);
+    errno = (int)atomic_load(&f->error);
+    return true;
+}
+
+static size_t some_of(size_t length)
+{
+    return length > 1 ? 1 + (size_t)(chance() % (length - 1)) : length;
+}
+
+static bool is_stream(int fd)
+{
+    int type = 0;
+    socklen_t len = sizeof type;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_STREAM;
+}
+
+static bool fails_any(const which *w, const void *caller)
+{
+    for (; *w != FAULTS; w++)
+        if (hit(*w, caller))
+            return true;
+    return false;
+}
+
+/* --- sockets --- */
+
+static const which on_socket[] = {INTERRUPTED, WOULD_BLOCK, RESET, FAULTS};
+
+ssize_t recv(int fd, void *at, size_t length, int flags)
+{
+    if (fails_any(on_socket, CALLER))
+        return -1;
+    if (length > 1 && is_stream(fd) && hit(SHORT_READ, CALLER))
+        length = 1 + (size_t)(chance() % (length < 600 ? length - 1 : 600)); /* a request is seldom longer */
+    return NEXT(recv)(fd, at, length, flags);
+}
+
+ssize_t send(int fd, const void *at, size_t length, int flags)
+{
+    if (fails_any(on_socket, CALLER))
+        return -1;
+    if (is_stream(fd) && hit(SHORT_WRITE, CALLER))
+        length = some_of(length);
+    return NEXT(send)(fd, at, length, flags);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+    static const which on_exchange[] = {INTERRUPTED, GIVE, FAULTS};
+    bool exchange = msg->msg_controllen > 0;
+    if (fails_any(exchange ? on_exchange : on_socket, CALLER))
+        return -1;
+    if (!exchange && msg->msg_iov->iov_len && is_stream(fd) && hit(SHORT_WRITE, CALLER))
+        return NEXT(send)(fd, msg->msg_iov->iov_base, some_of(msg->msg_iov->iov_len), flags);
+    return NEXT(sendmsg)(fd, msg, flags);
+}
+
+/* As the kernel does when the table of descriptors is full */
+static void without_descriptors(struct msghdr *msg)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
+        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+            int fd;
+            memcpy(&fd, (char *)c + at, sizeof fd);
+            close(fd);
+        }
+    msg->msg_controllen = 0;
+    msg->msg_flags |= MSG_CTRUNC;
+}
+
+ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+    if (hit(INTERRUPTED, CALLER))
+        return -1;
+    bool take = hit(TAKE, CALLER);
+    if (take && errno != EMFILE)
+        return -1;
+    ssize_t n = NEXT(recvmsg)(fd, msg, flags);
+    if (take && n > 0)
+        without_descriptors(msg);
+    else if (take) /* there was nothing */
+        atomic_fetch_sub(&shared->faults[TAKE].injected, 1);
+    return n;
+}
+
+ssize_t sendfile(int to, int from, off_t *offset, size_t length)
+{
+    if (fails_any(on_socket, CALLER) || hit(UNREAD, CALLER))
+        return -1;
+    if (hit(SHORT_WRITE, CALLER))
+        length = some_of(length);
+    return NEXT(sendfile)(to, from, offset, length);
+}
+
+int accept4(int fd, struct sockaddr *from, socklen_t *length, int flags)
+{
+    static const which on_accept[] = {INTERRUPTED, WOULD_BLOCK, ACCEPT, FAULTS};
+    return fails_any(on_accept, CALLER) ? -1 : NEXT(accept4)(fd, from, length, flags);
+}
+
+/* --- waiting --- */
+
+int epoll_wait(int fd, struct epoll_event *events, int most, int ms)
+{
+    return hit(INTERRUPTED, CALLER) ? -1 : NEXT(epoll_wait)(fd, events, most, ms);
+}
+
+int poll(struct pollfd *of, nfds_t n, int ms)
+{
+    return hit(INTERRUPTED, CALLER) ? -1 : NEXT(poll)(of, n, ms);
+}
+
+int epoll_ctl(int set, int what, int fd, struct epoll_event *event)
+{
+    return what != EPOLL_CTL_DEL && hit(WATCH, CALLER) ? -1 : NEXT(epoll_ctl)(set, what, fd, event);
+}
+
+int epoll_create1(int flags)
+{
+    return hit(HANDLE, CALLER) ? -1 : NEXT(epoll_create1)(flags);
+}
+
+int eventfd(unsigned value, int flags)
+{
+    return hit(HANDLE, CALLER) ? -1 : NEXT(eventfd)(value, flags);
+}
+
+int timerfd_create(int clock, int flags)
+{
+    return hit(HANDLE, CALLER) ? -1 : NEXT(timerfd_create)(clock, flags);
+}
+
+/* --- files --- */
+
+ssize_t write(int fd, const void *at, size_t length)
+{
+    struct stat st;
+    if (!shared || !ours(CALLER) || fstat(fd, &st) != 0)
+        return NEXT(write)(fd, at, length);
+    bool file = S_ISREG(st.st_mode), appends = file && fcntl(fd, F_GETFL) & O_APPEND;
+    if (((file || S_ISFIFO(st.st_mode)) && hit(INTERRUPTED, CALLER)) ||
+        (file && hit(appends ? LOG : SPOOL, CALLER)))
+        return -1;
+    if (file && hit(SHORT_WRITE, CALLER))
+        length = some_of(length);
+    return NEXT(write)(fd, at, length);
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? (mode_t)va_arg(more, unsigned) : 0;
+    va_end(more);
+    return (flags & O_TMPFILE) == O_TMPFILE && hit(SPOOL, CALLER) ? -1 : NEXT(open)(path, flags, mode);
+}
+
+int mkostemp(char *path, int flags)
+{
+    return hit(SPOOL, CALLER) ? -1 : NEXT(mkostemp)(path, flags);
+}
+
+/* --- memory, threads, processes --- */
+
+void *malloc(size_t size)
+{
+    return hit(MEMORY, CALLER) ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return hit(MEMORY, CALLER) ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *at, size_t size)
+{
+    return hit(MEMORY, CALLER) ? NULL : __libc_realloc(at, size);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+    return hit(THREAD, CALLER) ? errno : NEXT(pthread_create)(thread, attr, run, arg);
+}
+
+pid_t fork(void)
+{
+    return hit(FORK, NULL) ? -1 : NEXT(fork)();
+}
+
+/* --- the clock on the wall --- */
+
+static int64_t wrong_by(void)
+{
+    int64_t seconds = shared ? atomic_load(&shared->clock) : 0;
+    if (seconds)
+        atomic_fetch_add(&shared->faults[CLOCK].injected, 1);
+    return seconds;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    int err = NEXT(clock_gettime)(clock, now);
+    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
+        now->tv_sec += wrong_by();
+    return err;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+    int err = NEXT(gettimeofday)(now, zone);
+    now->tv_sec += wrong_by();
+    return err;
+}
+
+time_t time(time_t *to)
+{
+    time_t now = NEXT(time)(NULL) + wrong_by();
+    if (to)
+        *to = now;
+    return now;
+}

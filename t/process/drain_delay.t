@@ -1,0 +1,115 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::More;
+use IO::Socket::INET;
+use Time::HiRes qw(sleep);
+use Sirius::Test;
+
+# --drain-delay: after TERM everything is served while load balancers go elsewhere; then newcomers are refused
+
+my $APP = <<'APP';
+sub {
+    select undef, undef, undef, $1 if $_[0]{PATH_INFO} =~ m{\A/sleep/([\d.]+)};
+    $_[0]{'psgi.input'}->read( my $body, 100 );
+    return [ 200, [], [ 'done', $body ] ];
+}
+APP
+my @ADMIN = qw(--admin 127.0.0.1:0);
+
+sub admin { return shift->log =~ m{^.*admin on http://([^/\s]+)/$}m ? $1 : undef }
+
+sub ready {
+    my $server = shift;
+    my $answer = eval { Sirius::Test::Client->new( admin($server) )->ask('GET /readyz') }
+        or return 'no answer';
+    return $answer->status . q{ } . $answer->body;
+}
+
+# "in", "refused", or the error of a connection that is tried now
+sub newcomer {
+    my $server = shift;
+    my $socket = IO::Socket::INET->new( PeerAddr => $server->address, Timeout => 10 );
+    return $socket ? 'in' : $!{ECONNREFUSED} ? 'refused' : "$!";
+}
+
+subtest 'TERM, after a reload' => sub {
+    my $server = start_server( $APP, qw(--workers 2 --drain-delay 2.5), @ADMIN );
+    $server->signal('HUP');
+    ok $server->wait_log( qr/generation 2 serves$/m, 30 ), 'reloaded';
+    like ready($server), qr/\A200 ready/, 'ready';
+    my $kept = $server->connect;
+    ok !$kept->ask('GET /')->closes, 'a connection is kept';
+    my $slow = $server->connect;
+    $slow->send( request('GET /sleep/6') );
+    $server->signal('TERM');
+    ok until_true( 2, sub { ready($server) =~ /\A503 not ready: the server is stopping/ } ), 'not ready';
+
+    for my $client ( $kept, $server->connect ) {
+        my $answer = $client->ask( 'POST /', \'abc' );
+        is $answer->body, 'doneabc', 'all are served still';
+        ok $answer->closes, 'and told to come back elsewhere';
+        is $client->end, 'eof', 'which they have to';
+    }
+    ok until_true( 20, sub { newcomer($server) eq 'refused' } ), 'then newcomers are refused';
+    is $slow->response( patience => 30 )->body, 'done',   'what was begun is answered';
+    is $server->wait_exit,                      'exit 0', 'then it ends';
+    $server->stop;
+};
+
+subtest 'nobody is reset at the end' => sub {
+    my $server = start_server( $APP, qw(--workers 2 --drain-delay 1) );
+    my ( %result, $stopped );
+    until ( $server->exited ) {
+        my $client = eval { $server->connect } or last;
+        $result{ $client->ask( 'POST /', \'x' )->status }++;
+        $server->signal('TERM') if !$stopped++;
+    }
+    is_deeply [ keys %result ], [200], 'until they are refused all are answered';
+    cmp_ok $result{200}, '>', 2, 'many of them';
+    is $server->wait_exit, 'exit 0', 'it ends';
+    $server->stop;
+};
+
+subtest 'what does not wait' => sub {
+    for my $signals ( ['INT'], [ 'TERM', 'INT' ], [ 'TERM', 'TERM' ] ) {
+        my $server  = start_server( $APP, qw(--workers 2 --drain-delay 600) );
+        my $seconds = elapsed {
+            for (@$signals) { $server->signal($_); sleep 0.2 }
+            is $server->wait_exit, 'exit 0', "@$signals";
+        };
+        cmp_ok $seconds, '<', 60, 'at once';
+        $server->stop;
+    }
+};
+
+subtest 'a socket that somebody else has bound is not touched' => sub {
+    local $^F = 99;
+    my $socket = IO::Socket::INET->new( LocalAddr => '127.0.0.1', Listen => 8 ) or die "listen: $!";
+    my $server = Sirius::Test::Server->start(
+        app   => $APP,
+        args  => [ qw(--workers 2 --drain-delay 0.6 --listen), 'fd:' . fileno $socket ],
+        plain => 1
+    );
+    is $server->ask('GET /')->status, 200, 'it serves';
+    $server->signal('TERM');
+    is $server->wait_exit, 'exit 0', 'it ends';
+    my $waiting = Sirius::Test::Client->new( '127.0.0.1:' . $socket->sockport );
+    $waiting->send( request('GET /') );
+    my $next = Sirius::Test::Server->start(
+        app   => $APP,
+        args  => [ qw(--workers 2 --listen), 'fd:' . fileno $socket ],
+        plain => 1
+    );
+    is $waiting->response->status, 200, 'who waited there is served by the next one';
+    $_->stop for $server, $next;
+};
+
+subtest '--workers 0' => sub {
+    my $server = Sirius::Test::Server->spawn( app => $APP, args => [qw(--workers 0 --drain-delay 3)] );
+    is $server->wait_exit, 'exit 2',                                                                'refused';
+    is $server->log, "sirius: --drain-delay: with --workers 0 there is no other process to wait\n", 'and why';
+};
+
+done_testing;
