@@ -208,7 +208,7 @@ bool sr_handover_take(sr_engine *e)
     sr_exchange_result got = sr_exchange_take(&e->exchange, parcels, &n, fds, &n_fds, e->scratch, &n_bytes);
     if (got == SR_EXCHANGE_FULL && e->scoreboard) /* that is: found empty */
         atomic_store_explicit(&e->scoreboard->queued, 0, memory_order_relaxed);
-    if (got == SR_EXCHANGE_FAILED) /* out of descriptors or memory: leave it to others, and do not spin */
+    if (got == SR_EXCHANGE_FAILED && errno != EBADMSG) /* out of descriptors or memory: leave it to others */
         sr_engine_pause(e);
     if (got != SR_EXCHANGE_OK)
         return false;

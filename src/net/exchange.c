@@ -125,8 +125,10 @@ sr_exchange_result sr_exchange_take(sr_exchange *x, sr_parcel *parcels, int *n, 
         ;
     if (len < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK ? SR_EXCHANGE_FULL : SR_EXCHANGE_FAILED;
-    if (len == 0)
+    if (len == 0) { /* nobody is left to give */
+        errno = EPIPE;
         return SR_EXCHANGE_FAILED;
+    }
     *n_fds = take_fds(&msg, fds);
     *n = parcels_in(parcels, (size_t)len, msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
     *n_bytes = *n == 1 ? parcels[0].bytes : 0;
@@ -136,6 +138,6 @@ sr_exchange_result sr_exchange_take(sr_exchange *x, sr_parcel *parcels, int *n, 
         return SR_EXCHANGE_OK;
     while (*n_fds > 0) /* no descriptor free here when it was taken (MSG_CTRUNC): what did arrive is closed */
         close(fds[--*n_fds]);
-    errno = EMFILE;
+    errno = msg.msg_flags & MSG_CTRUNC ? EMFILE : EBADMSG;
     return SR_EXCHANGE_FAILED;
 }

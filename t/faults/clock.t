@@ -68,11 +68,11 @@ subtest 'jumps every 50 ms' => sub {
         }
     };
     my ( $cpu, $sleeps ) = Sirius::Test::Faults->load_of( $calm, @pids );
-    cmp_ok $cpu, '<', 0.12, "nobody spins: $cpu s of CPU, $sleeps sleeps";
+    cmp_ok $cpu, '<', 0.2, "nobody spins: $cpu s of CPU, $sleeps sleeps";
     my $load = traffic( $server, clients => 2 );
     $calm->();
     is_deeply [ keys %{ $load->stop } ], ['whole'], 'others are served';
-    cmp_ok $faults->injected('clock') - $before, '>', 100, 'the clock was read while it was wrong';
+    cmp_ok $faults->injected('clock') - $before, '>', 10, 'the clock was read while it was wrong';
     is $busy->response->status,            200, 'a request that runs is answered, no limit is over';
     is $idle->ask('GET /bytes/2')->status, 200, 'the idle connection is kept';
     $half->send('yz');

@@ -251,14 +251,12 @@ ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
     if (hit(INTERRUPTED, CALLER))
         return -1;
-    bool take = hit(TAKE, CALLER);
-    if (take && errno != EMFILE)
+    bool full = shared && atomic_load(&shared->faults[TAKE].error) == EMFILE;
+    if (!full && hit(TAKE, CALLER))
         return -1;
     ssize_t n = NEXT(recvmsg)(fd, msg, flags);
-    if (take && n > 0)
+    if (full && n > 0 && hit(TAKE, CALLER))
         without_descriptors(msg);
-    else if (take) /* there was nothing */
-        atomic_fetch_sub(&shared->faults[TAKE].injected, 1);
     return n;
 }
 
