@@ -57,7 +57,8 @@ static void adds_up(const sr_parcel *parcels, int n, int n_fds, size_t n_bytes)
     for (int i = 0; i < n; i++) {
         const sr_parcel *p = &parcels[i];
         want += p->body == SR_PARCEL_FILE;
-        MUST(p->body <= SR_PARCEL_FILE && (n == 1 ? p->bytes == n_bytes : p->bytes == 0));
+        MUST(p->format == SR_PARCEL_FORMAT && p->body <= SR_PARCEL_FILE &&
+             (n == 1 ? p->bytes == n_bytes : p->bytes == 0));
         MUST(p->body == SR_PARCEL_RAW || p->head <= p->bytes);
         MUST(p->body != SR_PARCEL_DECODED || p->body_length <= p->bytes - p->head);
     }

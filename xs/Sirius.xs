@@ -154,7 +154,7 @@ SV *
 layout(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
-    RETVAL = newSVpvf("%d-%d", (int)sizeof(sr_scoreboard), (int)sizeof(sr_row));
+    RETVAL = newSVpvf("%d-%d", (int)SR_SCOREBOARD_LAYOUT, (int)sizeof(sr_scoreboard));
 OUTPUT:
     RETVAL
 

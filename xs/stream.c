@@ -248,9 +248,11 @@ XS(sirius_xs_informational)
     dXSARGS;
     if (items != 2 || !SvROK(ST(1)) || SvTYPE(SvRV(ST(1))) != SVt_PVAV)
         croak("usage: $env->{'psgix.informational'}->($status, \\@headers)");
-    AV *headers = plain_copy(aTHX_(AV *) SvRV(ST(1)));
+    UV serial = (UV)XSANY.any_iv; /* before application code runs, which may free this sub, and the array */
+    AV *given = (AV *)sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(ST(1))));
+    AV *headers = plain_copy(aTHX_ given);
     int status = (int)SvIV(ST(0));
-    sirius *s = alive((UV)XSANY.any_iv);
+    sirius *s = alive(serial);
     if (!s || s->turn.phase != SIRIUS_UNANSWERED) {
         warn("psgix.informational was called after the final response had begun");
         XSRETURN_EMPTY;

@@ -43,8 +43,7 @@ sub deadlines {
     my $self = shift;
     for my $generation ( grep { defined $_->{deadline} && $_->{deadline} <= _now() } $self->all ) {
         delete $generation->{deadline};
-        my @pids = map { $_->{pid} }
-            grep { $_->{pid} > 0 && $_->{generation} == $generation->{number} } $self->{supervisor}->rows;
+        my @pids = $self->_workers( sub { shift->{generation} == $generation->{number} } );
         Sirius::Log->note(
             "generation $generation->{number} did not end in time, killed: $generation->{pid} @pids");
         kill KILL => $generation->{pid}, @pids;
@@ -63,8 +62,9 @@ sub due {
 sub hear {
     my ( $self, $generation ) = @_;
     1 while sysread $generation->{news}, $generation->{heard}, 4096, length $generation->{heard};
-    while ( $generation->{heard} =~ s/\A(\w+)\n// ) {
+    while ( $generation->{heard} =~ s/\A([^\n]*)\n// ) {
         my $what = $1;
+        next if $what !~ /\A(?:ready|up)\z/;    # it may have lost its rights, and this process not
         $generation->{$what} = 1;
         $self->{supervisor}->announce if $what eq 'up';
         kill $_ => $generation->{pid} for $what eq 'up' ? keys %{ delete $generation->{missed} || {} } : ();
@@ -105,6 +105,13 @@ sub new {
         $class;
     weaken $self->{supervisor};
     return $self;
+}
+
+# PIDs of workers whose generation was killed under them, and that have served on
+sub orphans {
+    my $self  = shift;
+    my %alive = map { $_->{number} => 1 } $self->all;
+    return $self->_workers( sub { !$alive{ shift->{generation} } } );
 }
 
 sub reload {
@@ -175,7 +182,7 @@ sub _complete {
         $self->_retire($old);
     }
     return if !$generation->{reload};
-    $self->_drain_orphans($generation);
+    kill TERM => $self->orphans;    # there are others now
     Sirius::Log->note("generation $generation->{number} serves");
     $self->_reloaded( $generation, { ok => 1, text => "generation $generation->{number} serves" } );
     $self->{supervisor}{systemd}
@@ -183,17 +190,15 @@ sub _complete {
     return;
 }
 
-# Workers whose generation was killed under them have served on; now there are others
-sub _drain_orphans {
-    my ( $self, $generation ) = @_;
-    my %alive = map { $_->{number} => 1 } $self->all;
-    my @pids  = map { $_->{pid} }
-        grep { $_->{pid} > 0 && !$alive{ $_->{generation} } } $self->{supervisor}->rows;
-    kill TERM => @pids;
-    return;
-}
-
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+sub _parent {
+    my $pid = shift;
+    open my $fh, '<', "/proc/$pid/stat" or return 0;
+    my $line = readline $fh;
+    close $fh or return 0;
+    return defined $line && $line =~ /\A\d+ \(.*\) \S (\d+) /s ? $1 : 0;
+}
 
 # The end of a reload, good or bad; and the next, which was asked for meanwhile
 sub _reloaded {
@@ -234,6 +239,15 @@ sub _retire {
     $generation->{deadline} = _now() + $self->{supervisor}{conf}{graceful_timeout} + LATE;
     kill TERM => $generation->{pid};
     return;
+}
+
+# PIDs of rows that the code says yes to. Workers write their rows themselves, perhaps one that somebody has taken over: it
+# must not choose whom this process kills, which may be root's. So they are our children, or those of a generation
+sub _workers {
+    my ( $self, $wanted ) = @_;
+    my %parent = map { $_ => 1 } $$, keys %{ $self->{by_pid} };
+    return grep { $parent{ _parent($_) } }
+        map { $_->{pid} } grep { $_->{pid} > 0 && $wanted->($_) } $self->{supervisor}->rows;
 }
 
 1;
@@ -302,6 +316,10 @@ It has ended. Dies when that was the start of a daemon, whose command waits for 
 =head2 new
 
   my $generations = Sirius::Generations->new( $supervisor, %state );
+
+=head2 orphans
+
+PIDs of the workers that are left of a generation that was killed.
 
 =head2 reload
 

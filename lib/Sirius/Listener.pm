@@ -5,6 +5,7 @@ use warnings;
 
 use Errno qw(EADDRNOTAVAIL EAFNOSUPPORT);
 use Fcntl qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
+use Sirius::Handover;
 use Sirius::Unix;
 use Socket qw(
     AF_INET AF_INET6 AF_UNIX INADDR_ANY IN6ADDR_ANY IPPROTO_IPV6 IPPROTO_TCP IPV6_V6ONLY NI_NUMERICHOST
@@ -191,8 +192,8 @@ sub _fail {
 
 sub _handle {
     my $fd = shift;
-    CORE::open my $fh, '+<&=', $fd or return;
-    return $fh;
+    local ( $@, $SIG{__DIE__} );
+    return eval { Sirius::Handover->handle($fd) };
 }
 
 # An option of the socket, -1 when it is none
@@ -212,8 +213,7 @@ sub _prepare {
     my $self = shift;
     my $fh   = $self->{fh};
     $self->_describe;
-    my $flags = fcntl $fh, F_GETFL, 0;
-    fcntl $fh, F_SETFL, $flags | O_NONBLOCK;
+    fcntl $fh, F_SETFL, fcntl( $fh, F_GETFL, 0 ) | O_NONBLOCK;
     fcntl $fh, F_SETFD, FD_CLOEXEC;
     return if $self->{is_unix};
 

@@ -3,8 +3,8 @@ package Sirius::LogFile;
 use strict;
 use warnings;
 
-use Errno qw(EEXIST ENOENT);
-use Fcntl qw(F_DUPFD O_APPEND O_CREAT O_EXCL O_WRONLY);
+use Errno qw(EACCES EEXIST ELOOP ENOENT);
+use Fcntl qw(F_DUPFD O_APPEND O_CREAT O_EXCL O_NOFOLLOW O_WRONLY);
 use POSIX ();
 use Sirius::Handover;
 
@@ -23,8 +23,10 @@ sub open {
     my @owner = @{ $how{owner} || [] };
     for ( 1 .. 10 ) {
         my $fh;
-        return $class->high($fh) if sysopen $fh, $path, $flags;
-        return if $! != ENOENT;
+        my $opened = sysopen $fh, $path, $flags | O_NOFOLLOW;
+        $opened = sysopen $fh, $path, $flags if !$opened && $! == ELOOP && _may_follow($path);
+        return $class->high($fh) if $opened;
+        return                   if $! != ENOENT;
         if ( sysopen $fh, $path, $flags | O_CREAT | O_EXCL, oct 640 ) {
             chown @owner, $fh if @owner && !$>;
             return $class->high($fh);
@@ -32,6 +34,16 @@ sub open {
         return if $! != EEXIST;
     }
     return;
+}
+
+# Where the workers may write, somebody who has taken one over may put a link: to a file that only root can write. So it has
+# to be root's, or that of the user who opens it
+sub _may_follow {
+    my $path  = shift;
+    my $owner = ( lstat $path )[4];
+    return 1 if defined $owner && -l _ && ( !$owner || $owner == $> );
+    $! = EACCES;    ## no critic (RequireLocalizedPunctuationVars)
+    return 0;
 }
 
 1;
@@ -67,6 +79,9 @@ what it opens next would get that number, and all that programs print.
 
 Opens for appending. A file that is not there is made, with mode 0640 less the umask; when root makes it, it belongs to
 C<owner>, so that workers which are somebody else can open it again. Nothing, with C<$!>, when it can't.
+
+No file is made through a symbolic link. One to a file that is there is followed when it belongs to root or to the user of this
+process, else the error is C<EACCES>, as where the kernel protects links (C<fs.protected_symlinks>).
 
 =head1 SEE ALSO
 

@@ -3,8 +3,8 @@ package Sirius::PidFile;
 use strict;
 use warnings;
 
-use Errno      qw(EWOULDBLOCK);
-use Fcntl      qw(LOCK_EX LOCK_NB O_CREAT O_RDWR SEEK_SET);
+use Errno      qw(ELOOP EWOULDBLOCK);
+use Fcntl      qw(LOCK_EX LOCK_NB O_CREAT O_NOFOLLOW O_RDWR SEEK_SET);
 use File::Spec ();
 use Sirius::Handover;
 
@@ -67,7 +67,8 @@ sub _identity {
 
 sub _lock {
     my $self = shift;
-    sysopen my $fh, $self->{path}, O_RDWR | O_CREAT, oct 644 or $self->_fail($!);
+    sysopen my $fh, $self->{path}, O_RDWR | O_CREAT | O_NOFOLLOW, oct 644
+        or $self->_fail( $! == ELOOP ? 'a symbolic link is not followed' : $! );
     my $text = '';
     sysread $fh, $text, 64 if -f $fh;
     $self->_fail('the file is there and is no pid file') if !-f _ || $text !~ /\A\s*\d*\s*\z/;
@@ -113,7 +114,7 @@ same file.
   my $file = Sirius::PidFile->new($path);
 
 Makes or takes over the file, locks it, and writes the PID of this process. Dies with one line when another server has it,
-when it is something else than a pid file, or when it can't be written. Closed on exec.
+when it is something else than a pid file, or a symbolic link, or when it can't be written. Closed on exec.
 
 =head2 release
 

@@ -19,10 +19,14 @@ use Sirius::Title;
 use constant VARIABLE => 'SIRIUS_RENEWAL';
 
 sub become {
-    my ( $class, $supervisor )  = @_;
-    my ( $state, @descriptors ) = $class->_state($supervisor);
-    my $text = Sirius::Handover->give( $state, @descriptors );
-    return Sirius::Command->run_module( $class, 'resume', VARIABLE() => $text );
+    my ( $class, $supervisor ) = @_;
+    eval {
+        my ( $state, @descriptors ) = $class->_state($supervisor);
+        my $text = Sirius::Handover->give( $state, @descriptors );
+        Sirius::Command->run_module( $class, 'resume', VARIABLE() => $text );
+    };
+    Sirius::Handover->take_back;    # before there is another child
+    die $@;                         ## no critic (RequireCarping)
 }
 
 sub resume {

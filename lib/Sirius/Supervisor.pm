@@ -124,8 +124,7 @@ sub stop {
     return                                 if $self->{delay}->holds($signal);
     $self->{scoreboard}->stop;
     $self->{generations}->stop( $signal, $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : 1 );
-    my %alive = map { $_->{number} => 1 } $self->{generations}->all;
-    kill $signal => map { $_->{pid} } grep { $_->{pid} > 0 && !$alive{ $_->{generation} } } $self->rows;
+    kill $signal => $self->{generations}->orphans;
     return;
 }
 
@@ -269,7 +268,7 @@ sub _slots {
 
 sub _serves {
     my $self = shift;
-    return !$self->{stopping} || $self->{generations}->all || grep { $_->{pid} > 0 } $self->rows;
+    return !$self->{stopping} || $self->{generations}->all || $self->{generations}->orphans;
 }
 
 sub _supervise {

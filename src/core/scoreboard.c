@@ -44,6 +44,7 @@ sr_scoreboard *sr_scoreboard_new(uint32_t slots)
         close_keeping_errno(fd);
         return NULL;
     }
+    s->layout = SR_SCOREBOARD_LAYOUT;
     s->size = size;
     s->memfd = fd;
     while (s->slots < slots) {
@@ -66,8 +67,8 @@ sr_scoreboard *sr_scoreboard_adopt(int memfd)
         return NULL;
     size_t size = (size_t)st.st_size;
     sr_scoreboard *s = size >= sizeof *s ? map(memfd, size) : NULL;
-    if (!s || s->size != size || s->memfd != memfd ||
-        size != sizeof *s + s->slots * sizeof(sr_row)) { /* of a version whose rows are others, too */
+    if (!s || s->layout != SR_SCOREBOARD_LAYOUT || s->size != size || s->memfd != memfd ||
+        size != sizeof *s + s->slots * sizeof(sr_row)) {
         if (s)
             munmap(s, size);
         errno = EINVAL;

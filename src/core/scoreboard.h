@@ -10,6 +10,7 @@
  * descriptor. The bells are descriptors of the same numbers in all processes; who starts a new program leaves
  * them and the memfd open. The kernel frees the memory with the last process that has it.
  */
+#include "../net/exchange.h"
 #include "../net/peer.h"
 #include "tally.h"
 
@@ -72,7 +73,14 @@ typedef struct sr_row_request {
     uint64_t mark[(SR_MARK_MAX + 1) / sizeof(uint64_t)]; /* UTF-8 without control characters */
 } sr_row_request;
 
+/*
+ * What two builds must agree in to run beside each other, during an update: where the fields here are and what they
+ * mean, and the parcels of the exchange. Whoever changes the meaning or the place of one counts the first number up.
+ */
+enum { SR_SCOREBOARD_LAYOUT = 1 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
+
 typedef struct sr_scoreboard {
+    uint32_t layout; /* SR_SCOREBOARD_LAYOUT; the first field in any layout */
     uint32_t slots;
     _Atomic uint32_t stopping;  /* an sr_stopping, set by the supervisor */
     _Atomic uint32_t app_forks; /* set before an application forks: a child may hold our sockets open, so that
@@ -88,8 +96,8 @@ typedef struct sr_scoreboard {
 } sr_scoreboard;
 
 sr_scoreboard *sr_scoreboard_new(uint32_t slots); /* NULL with errno; 1 <= slots <= SR_SLOTS_MAX */
-sr_scoreboard *
-sr_scoreboard_adopt(int memfd);            /* NULL with errno; EINVAL: it is none. Sets FD_CLOEXEC on all */
+sr_scoreboard *sr_scoreboard_adopt(
+    int memfd); /* NULL with errno; EINVAL: it is none, or of another layout. Sets FD_CLOEXEC on all */
 void sr_scoreboard_free(sr_scoreboard *s); /* in this process only */
 
 /* May this generation have one process more? Those that retire slowly are bounded: as many as wanted, or 8. */

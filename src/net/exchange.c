@@ -27,18 +27,20 @@ void sr_exchange_close(sr_exchange *x)
     *x = (sr_exchange){-1, -1};
 }
 
-sr_exchange_result sr_exchange_give(sr_exchange *x, const sr_parcel *parcels, int n, const int *fds,
-                                    int n_fds, const sr_bytes *parts, int n_parts)
+sr_exchange_result sr_exchange_give(sr_exchange *x, sr_parcel *parcels, int n, const int *fds, int n_fds,
+                                    const sr_bytes *parts, int n_parts)
 {
     union {
         struct cmsghdr align;
         char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
     } control;
-    struct iovec iov[1 + PARTS_MAX] = {{(void *)parcels, (size_t)n * sizeof *parcels}};
+    struct iovec iov[1 + PARTS_MAX] = {{parcels, (size_t)n * sizeof *parcels}};
     if (n > SR_PARCELS_MAX || n_parts > PARTS_MAX || n_fds > FDS_MAX) {
         errno = EMSGSIZE;
         return SR_EXCHANGE_FAILED;
     }
+    for (int i = 0; i < n; i++)
+        parcels[i].format = SR_PARCEL_FORMAT;
     for (int i = 0; i < n_parts; i++)
         iov[1 + i] = (struct iovec){(void *)parts[i].at, parts[i].len};
     struct msghdr msg = {.msg_iov = iov,
@@ -100,7 +102,8 @@ static bool adds_up(const sr_parcel *parcels, int n, size_t bytes, int n_fds)
     for (int i = 0; i < n; i++) {
         const sr_parcel *p = &parcels[i];
         want += p->body == SR_PARCEL_FILE;
-        if (p->bytes != bytes || p->body > SR_PARCEL_FILE || (p->body != SR_PARCEL_RAW && p->head > bytes) ||
+        if (p->format != SR_PARCEL_FORMAT || p->bytes != bytes || p->body > SR_PARCEL_FILE ||
+            (p->body != SR_PARCEL_RAW && p->head > bytes) ||
             (p->body == SR_PARCEL_DECODED && p->body_length > bytes - p->head))
             return false;
     }

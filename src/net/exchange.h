@@ -15,7 +15,8 @@
 #include "peer.h"
 
 enum {
-    SR_PARCELS_MAX = 64, /* of one message; the kernel allows 253 descriptors */
+    SR_PARCEL_FORMAT = 1, /* see sr_parcel; never 0 */
+    SR_PARCELS_MAX = 64,  /* of one message; the kernel allows 253 descriptors */
     SR_PARCEL_BYTES_MAX =
         128 * 1024, /* that travel with a connection; the kernel's default limit is 208 KiB */
 };
@@ -26,15 +27,23 @@ typedef struct sr_exchange {
 
 typedef enum sr_parcel_body { SR_PARCEL_RAW, SR_PARCEL_DECODED, SR_PARCEL_FILE } sr_parcel_body;
 
-typedef struct sr_parcel { /* one connection; all processes run the same build, so the struct is the format */
-    uint8_t state;         /* sr_conn_state: IDLE, HEAD or READY */
+/*
+ * One connection. The struct is the format of a message, and workers of two builds share an exchange while one
+ * replaces the other: whoever changes what a parcel says counts SR_PARCEL_FORMAT up. A taker refuses what is of
+ * another format. It should not come to that: the layout of the scoreboard is another one then, too, so that the new
+ * generation does not start beside the old.
+ */
+typedef struct sr_parcel {
+    uint8_t format; /* SR_PARCEL_FORMAT; set by sr_exchange_give */
+    uint8_t state;  /* sr_conn_state: IDLE, HEAD or READY */
     uint8_t listener;
-    uint8_t body;      /* sr_parcel_body: RAW, the bytes are as they came; DECODED, behind `head` bytes come
+    uint8_t body;    /* sr_parcel_body: RAW, the bytes are as they came; DECODED, behind `head` bytes come
                      body_length bytes of body; FILE, the body is in a second descriptor */
-    uint8_t preface;   /* sr_conn */
-    uint32_t requests; /* taken on this connection so far */
-    uint32_t head;     /* bytes of the head, for DECODED and FILE */
-    uint32_t bytes;    /* that follow the parcel */
+    uint8_t preface; /* sr_conn */
+    uint8_t unused[3];
+    uint32_t requests;    /* taken on this connection so far */
+    uint32_t head;        /* bytes of the head, for DECODED and FILE */
+    uint32_t bytes;       /* that follow the parcel */
     uint64_t body_length; /* for DECODED and FILE */
     int64_t deadline;     /* monotonic ns: the clock is the machine's */
     int64_t ready_at;
@@ -51,12 +60,12 @@ int sr_exchange_open(sr_exchange *x); /* 0 or errno */
 void sr_exchange_close(sr_exchange *x);
 
 /*
- * Give n connections away. fds: one each, and for a FILE a second one behind it; n_fds in all. The
- * descriptors stay open in this process: the caller closes them when the answer is OK. `parts` are the bytes
- * of a single parcel.
+ * Give n connections away; their format is filled in here. fds: one each, and for a FILE a second one behind it;
+ * n_fds in all. The descriptors stay open in this process: the caller closes them when the answer is OK. `parts` are
+ * the bytes of a single parcel.
  */
-sr_exchange_result sr_exchange_give(sr_exchange *x, const sr_parcel *parcels, int n, const int *fds,
-                                    int n_fds, const sr_bytes *parts, int n_parts);
+sr_exchange_result sr_exchange_give(sr_exchange *x, sr_parcel *parcels, int n, const int *fds, int n_fds,
+                                    const sr_bytes *parts, int n_parts);
 
 /*
  * Take one message. *n parcels, descriptors as above (close-on-exec, the caller's from now on), and the bytes

@@ -126,6 +126,23 @@ static void full(void)
         close_got();
 }
 
+/* What a parcel says, and where: another build reads it by this. Who changes it counts SR_PARCEL_FORMAT up. */
+static void format(void)
+{
+    is_int(SR_PARCEL_FORMAT, 1, "the format");
+    is_int(offsetof(sr_parcel, format), 0, "is the first that a parcel says, in any format");
+    const size_t at[] = {offsetof(sr_parcel, state),      offsetof(sr_parcel, listener),
+                         offsetof(sr_parcel, body),       offsetof(sr_parcel, preface),
+                         offsetof(sr_parcel, requests),   offsetof(sr_parcel, head),
+                         offsetof(sr_parcel, bytes),      offsetof(sr_parcel, body_length),
+                         offsetof(sr_parcel, deadline),   offsetof(sr_parcel, ready_at),
+                         offsetof(sr_parcel, peer),       offsetof(sr_parcel, peer.family),
+                         offsetof(sr_parcel, peer.port),  offsetof(sr_parcel, peer.addr),
+                         offsetof(sr_parcel, peer.scope), sizeof(sr_parcel)};
+    const size_t want[] = {1, 2, 3, 4, 8, 12, 16, 24, 32, 40, 48, 48, 50, 52, 68, 72};
+    ok(memcmp(at, want, sizeof want) == 0, "in this format each field is where it was");
+}
+
 static void send_raw(size_t len, int files)
 {
     union {
@@ -149,7 +166,7 @@ static void send_raw(size_t len, int files)
 static void broken(void)
 {
     int before = open_files();
-    sr_parcel p = {.bytes = 10};
+    sr_parcel p = {.format = SR_PARCEL_FORMAT, .bytes = 10};
     memcpy(bytes, &p, sizeof p);
     send_raw(1, 0);
     is_int(take(), SR_EXCHANGE_FAILED, "too short");
@@ -187,17 +204,29 @@ static void foreign(void)
 {
     int before = open_files();
     static sr_parcel many[SR_PARCELS_MAX + 1];
+    for (int i = 0; i <= SR_PARCELS_MAX; i++)
+        many[i].format = SR_PARCEL_FORMAT;
     is_refused(many, SR_PARCELS_MAX + 1, sizeof many, SR_PARCELS_MAX + 1, "65 parcels");
     got_fds[SR_PARCELS_MAX + 1] = -7;
     is_refused(many, SR_PARCELS_MAX, sizeof many - sizeof *many, SR_PARCELS_MAX + 2, "66 descriptors");
     is_int(got_fds[SR_PARCELS_MAX + 1], -7, "of which 65 are given to who has room for them");
-    sr_parcel two[2] = {{0}, {.bytes = 1}};
+    sr_parcel two[2] = {many[0], {.format = SR_PARCEL_FORMAT, .bytes = 1}};
     is_refused(two, 2, sizeof two, 2, "bytes of a second parcel");
-    sr_parcel p = {.bytes = 10, .body = SR_PARCEL_FILE + 1};
+    two[1] = (sr_parcel){.format = SR_PARCEL_FORMAT + 1};
+    is_refused(two, 2, sizeof two, 2, "a second parcel of another format");
+    for (int by = -1; by <= 254; by += 51) {
+        sr_parcel other = {.format = (uint8_t)(SR_PARCEL_FORMAT + by)};
+        if (by)
+            is_refused(&other, 1, sizeof other, 1, "another format");
+    }
+    sr_parcel p = {.format = SR_PARCEL_FORMAT, .bytes = 10, .body = SR_PARCEL_FILE + 1};
     is_refused(&p, 1, sizeof p + 10, 1, "a body of no known kind");
-    p = (sr_parcel){.bytes = 10, .body = SR_PARCEL_FILE, .head = 11};
+    p.body = SR_PARCEL_FILE;
+    p.head = 11;
     is_refused(&p, 1, sizeof p + 10, 2, "a head longer than all bytes");
-    p = (sr_parcel){.bytes = 10, .body = SR_PARCEL_DECODED, .head = 4, .body_length = 7};
+    p.body = SR_PARCEL_DECODED;
+    p.head = 4;
+    p.body_length = 7;
     is_refused(&p, 1, sizeof p + 10, 1, "a body longer than the rest");
     p.body_length = UINT64_MAX;
     is_refused(&p, 1, sizeof p + 10, 1, "a body longer than memory");
@@ -256,6 +285,7 @@ int main(void)
     is_int(sr_exchange_open(&x), 0, "an exchange");
     ok(fcntl(x.give, F_GETFL) & O_NONBLOCK && fcntl(x.take, F_GETFL) & O_NONBLOCK, "which never blocks");
     ok(fcntl(x.give, F_GETFD) & FD_CLOEXEC && fcntl(x.take, F_GETFD) & FD_CLOEXEC, "which an exec closes");
+    format();
     one();
     many();
     with_bytes(1, SR_PARCEL_RAW);

@@ -17,6 +17,9 @@ static void layout(void)
     is_int(sizeof(sr_row) % 128, 0, "and fills them");
     ok(offsetof(sr_row, sequence) / 128 > offsetof(sr_row, since) / 128,
        "its request is not where others look for an idle colleague");
+    ok(offsetof(sr_scoreboard, layout) == 0, "a scoreboard begins with its layout");
+    is_int(SR_SCOREBOARD_LAYOUT & 0xffff, sizeof(sr_row), "which has the size of a row in it");
+    is_int(SR_SCOREBOARD_LAYOUT >> 16 & 0xff, SR_PARCEL_FORMAT, "and the format of the exchange");
     ok(offsetof(sr_row, tally) / 64 > offsetof(sr_row, mark) / 64, "nor are its counters");
 }
 
@@ -158,7 +161,62 @@ static void layouts(void)
             munmap(other, other->size);
     }
     s->size = (size_t)size;
+    is_int(ftruncate(fd, size), 0, "its own size again");
+    for (int bit = 0; bit < 32; bit++) {
+        s->layout = SR_SCOREBOARD_LAYOUT ^ 1U << bit;
+        if (sr_scoreboard_adopt(fd) || errno != EINVAL)
+            ok(0, "a layout that differs in bit %d is adopted", bit);
+    }
+    s->layout = SR_SCOREBOARD_LAYOUT;
+    sr_scoreboard *same = sr_scoreboard_adopt(fd);
+    ok(same != NULL, "the same layout, of all that are like it, is adopted");
+    munmap(same, same->size);
     sr_scoreboard_free(s);
+}
+
+/* Where each field is, by the sum of all places: it differs, so does the layout */
+static void places(void)
+{
+    const size_t at[] = {
+        offsetof(sr_scoreboard, slots),
+        offsetof(sr_scoreboard, stopping),
+        offsetof(sr_scoreboard, app_forks),
+        offsetof(sr_scoreboard, queued),
+        offsetof(sr_scoreboard, slow_at),
+        offsetof(sr_scoreboard, workers),
+        offsetof(sr_scoreboard, size),
+        offsetof(sr_scoreboard, memfd),
+        offsetof(sr_scoreboard, rows),
+        offsetof(sr_row, pid),
+        offsetof(sr_row, generation),
+        offsetof(sr_row, connections),
+        offsetof(sr_row, idle),
+        offsetof(sr_row, waiting),
+        offsetof(sr_row, oldest),
+        offsetof(sr_row, shed),
+        offsetof(sr_row, bell),
+        offsetof(sr_row, since),
+        offsetof(sr_row, sequence),
+        offsetof(sr_row, line_len),
+        offsetof(sr_row, began),
+        offsetof(sr_row, peer),
+        offsetof(sr_row, mark_len),
+        offsetof(sr_row, line),
+        offsetof(sr_row, mark),
+        offsetof(sr_row, tally),
+        offsetof(sr_tally, requests),
+        sizeof(sr_scoreboard),
+        sizeof(sr_row),
+        sizeof(sr_tally),
+        SR_CLOSED_REASONS,
+        SR_HISTOGRAM_BUCKETS,
+        SR_WORKER_DRAINING,
+    };
+    unsigned sum = 1;
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+        sum = sum * 31 + (unsigned)at[i];
+    is_int(SR_SCOREBOARD_LAYOUT >> 24, 1, "the first number of the layout");
+    is_int(sum, 1506282437, "stands for these places: where they change, it is counted up");
 }
 
 static void write_for_ever(sr_row *row)
@@ -253,6 +311,7 @@ int main(void)
     marks(&row);
     survival();
     layouts();
+    places();
     torn();
     refused();
     return done_testing();

@@ -207,7 +207,7 @@ subtest 'the supervisor becomes a new program' => sub {
             $^X, ( map { '-I' . File::Spec->abs2rel("$root/$_") } qw(blib/lib blib/arch) ),
             "$root/bin/sirius"
         ],
-        env  => { PERL5LIB => '' },
+        env  => { PERL5LIB => join ':', grep { !m{\bblib/} } split /:/, $ENV{PERL5LIB} || '' },
         args => [ '-I', "$dir/lib", qw(--workers 1 --enable-proctitle --chdir /) ],
     );
     my $proc  = sub { Sirius::Test::Server::slurp( '/proc/' . $server->pid . '/' . shift ) };

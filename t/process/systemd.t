@@ -153,13 +153,14 @@ subtest 'systemd-socket-activate' => sub {
     my $probe = tcp();
     my $port  = port($probe);
     close $probe;
-    my $server = Sirius::Test::Server->spawn(
+    my @sanitizer = grep { defined $ENV{$_} } qw(ASAN_OPTIONS UBSAN_OPTIONS);
+    my $server    = Sirius::Test::Server->spawn(
         app     => $APP,
         env     => { TEST_DIR => "$dir" },
         command => [
-            $program, '-l', "127.0.0.1:$port", '-E', 'PERL5LIB', '-E', 'TEST_DIR', $^X,
-            "$Sirius::Test::Server::ROOT/bin/sirius",
-            '-E', 'deployment'
+            $program, '-l', "127.0.0.1:$port", ( map { ( '-E', $_ ) } qw(PERL5LIB TEST_DIR), @sanitizer ),
+            $^X,      "$Sirius::Test::Server::ROOT/bin/sirius",
+            '-E',     'deployment'
         ],
     );
     my $client = until_true(

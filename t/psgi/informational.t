@@ -64,6 +64,27 @@ subtest 'one that was kept from a request before' => sub {
     is asked( $client, 'GET /kept' ), '200 ok', 'says nothing in the next';
 };
 
+subtest 'a field that frees the sub which is sending it, or its list, when it is made text' => sub {
+    my $freed = start_server( <<'APP', qw(--workers 1) );
+package Frees { use overload '""' => sub { $_[0][0]->(); '</a>' }, fallback => 1; sub new { bless [ $_[1] ] } }
+sub {
+    my $env = shift;
+    our $list = [ Link => Frees->new( sub { undef our $list } ), X => 1 ];
+    $list = [ Link => Frees->new( sub { %$env = (); our @more = map { my $n = $_; sub {$n} } 1 .. 100 } ) ]
+        if $env->{PATH_INFO} eq '/sub';
+    $env->{'psgix.informational'}->( 103, $list );
+    return [ 200, [], ['ok'] ];
+}
+APP
+    for my $path ( ('/sub') x 5, ('/list') x 5 ) {
+        my $answer = $freed->ask("GET $path");
+        is join( ' ', map( { $_->status, $_->header('Link') } $answer->interim ), $answer->body ),
+            '103 </a> ok', $path;
+    }
+    unlike $freed->log, qr/informational/, 'no warning';
+    $freed->stop;
+};
+
 subtest 'what is no interim response' => sub {
     like asked( $server->connect, 'GET /bad' ), qr/\A200 /, 'codes that are none never reach the wire';
     my $answer = $server->ask('GET /inject');

@@ -49,6 +49,30 @@ subtest 'Not to be opened' => sub {
     is scalar Sirius::LogFile->open("$dir/link"), undef, 'a link to nowhere';
 };
 
+# As fs.protected_symlinks has it, but in any directory
+subtest 'A symbolic link' => sub {
+    my ( $target, $link ) = ( "$dir/target", "$dir/followed" );
+    open my $out, '>', $target or die $!;
+    close $out;
+    symlink $target, $link or die $!;
+    my $try = sub {
+        my $fh = Sirius::LogFile->open($link);
+        return $fh ? fileno $fh > 2 ? 'open' : 'low' : "$!{EACCES}" ? 'EACCES' : "$!";
+    };
+    is $try->(), 'open', 'of this user is followed';
+    return if $>;
+    POSIX::lchown( 65534, 65533, $link ) or die $!;
+    is $try->(), 'EACCES', 'of somebody else is not';
+    ok -z $target, 'nothing was written';
+    unlink $target or die $!;
+    is $try->(), 'EACCES', 'nor one to nowhere';
+    ok !-e $target, 'nothing was made';
+    open $out, '>', $target or die $!;
+    close $out;
+    POSIX::lchown( 0, 0, $link ) or die $!;
+    is $try->(), 'open', "root's is followed";
+};
+
 # As a shell leaves them: closed, and perl has handles for them all the same
 subtest 'Closed standard descriptors' => sub {
     pipe my $read, my $write or die $!;

@@ -185,4 +185,17 @@ subtest 'A server that may not delete it any more' => sub {
     is content($mine), '', 'empties it';
 };
 
+subtest 'A symbolic link' => sub {
+    my $link = "$dir/link.pid";
+    put( "$dir/target", "1\n" );
+    for my $target ( "$dir/target", "$dir/nowhere" ) {
+        symlink $target, $link or die $!;
+        is error($link), "sirius: --pid $link: a symbolic link is not followed\n", 'is not followed';
+        is $! + 0,       1,                                                        'right exit status';
+        unlink $link or die $!;
+    }
+    is content("$dir/target"), "1\n", 'the file stays as it was';
+    ok !-e "$dir/nowhere", 'and none is made';
+};
+
 done_testing;

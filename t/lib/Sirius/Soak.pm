@@ -142,7 +142,7 @@ sub stop {
     is "@left", '', 'no temporary file is open';
     opendir my $tmp, "$self->{log_dir}/tmp" or die "$self->{log_dir}/tmp: $!\n";
     is join( q( ), grep { !/\A[.]/ } readdir $tmp ), '', 'none has a name';
-    is join( q( ), $self->{watch}->zombies ),        '', 'no zombie';
+    ok( Sirius::Test::Server::until_true( 20, sub { !$self->{watch}->zombies } ), 'no zombie' );
     $self->server->stop;
     return $self->_judge_log( $totals, %explained );
 }
@@ -189,14 +189,16 @@ sub _judge_log {
         . $log->responses
         . " of them with a status; $responses responses, "
         . "$totals->{log_lost} lines lost; $missing answered requests without a line";
-    is join( '',   $self->some( $log->odd ) ),   '', 'every line is one';
+    cmp_ok scalar( my @odd = $log->odd ), '<=', $totals->{log_lost},
+        'every line is one, but those that were lost half-way'
+        or diag $self->some( $log->odd );
     is join( q( ), $self->some( $log->twice ) ), '', 'no request was answered twice';
     cmp_ok $unexplained, '<=', $totals->{log_lost},
         'a line for each answered request' . ( %killed ? ', but of workers that were killed' : '' );
-    return is $log->responses + $totals->{log_lost}, $responses,
-        'as many lines as the server has counted responses'
-        if !%killed;
-    return cmp_ok $log->responses, '<=', $responses, 'not more lines than the server has counted responses';
+    cmp_ok $log->responses, '<=', $responses, 'not more lines than the server has counted responses';
+    return if %killed;
+    return cmp_ok $log->responses, '>=', $responses - $totals->{log_lost},
+        'and not less, but those that are lost';
 }
 
 1;

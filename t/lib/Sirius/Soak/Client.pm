@@ -22,7 +22,7 @@ my %STATUS = ( die => 500, exit => 500, nothing => 204, same => 304, stuck => 50
 # Options: address, number (its own), tell (a handle), file_size (of the one the application serves)
 sub new {
     my ( $class, %option ) = @_;
-    return bless { answered => '', count => {}, done => 0, heard => {}, request => 0, %option }, $class;
+    return bless { answered => '', count => {}, done => 0, alive => {}, request => 0, %option }, $class;
 }
 
 # Bytes in pieces of as many bytes, as a chunked message
@@ -80,18 +80,19 @@ sub ask {
     return $self->judge( $kind, $request, $connection, $option{close} || $option{rcvbuf} );
 }
 
-# The one that is kept, or one of its own; undef when it can't be had
+# The one that is kept, or one of its own; undef when it can't be had. It is about to be used: when it was last known to be
+# alive is when the last request was sent that was answered, for an answer may have been here long before it was read
 sub connection {
     my ( $self, %option ) = @_;
-    my $own = $option{close} || $option{rcvbuf};
+    my $own   = $option{close} || $option{rcvbuf};
+    my $since = $self->{asked} = now();
     return $self->{kept} if !$own && $self->{kept};
-    my $since      = now();
     my $connection = eval {
         Sirius::Test::Client->new( $self->{address}, $option{rcvbuf} ? ( rcvbuf => $option{rcvbuf} ) : () );
     };
     return if !$connection;
     $self->{kept}  = $connection if !$own;
-    $self->{heard} = { map( { $_ => $self->{heard}{$_} } $self->{kept} || () ), $connection => $since };
+    $self->{alive} = { map( { $_ => $self->{alive}{$_} } $self->{kept} || () ), $connection => $since };
     return $connection;
 }
 
@@ -115,7 +116,7 @@ sub judge {
         = $self->_wrong( $request, $answer, $connection ) || $self->_wrong_end( $answer, $connection, $own );
     return $self->failure( $kind, $request, $what, $answer, $connection ) if $what;
     vec( $self->{answered}, $request->{number}, 32 ) = _pid( $answer, $connection ) if $request->{by_app};
-    $self->{heard}{$connection} = now();
+    $self->{alive}{$connection} = $self->{asked};
     return $self->count( $kind, 1 );
 }
 
@@ -130,7 +131,7 @@ sub count {
 
 sub failure {
     my ( $self, $kind, $request, $what, $answer, $connection ) = @_;
-    my $since = $connection && $self->{heard}{$connection} || now();
+    my $since = $connection && $self->{alive}{$connection} || now();
     $self->tell( 'failure', $since, now(), $kind, $what, _pid( $answer, $connection ), $request->{id} );
     delete $self->{kept};
     return $self->count( $kind, 0 );

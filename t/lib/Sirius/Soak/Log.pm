@@ -5,7 +5,8 @@ package Sirius::Soak::Log;
 use strict;
 use warnings;
 
-use constant FORMAT => '%s %X %P %r';
+# A line that a full disk has cut ends in another way
+use constant FORMAT => '%s %X %P %r end';
 
 sub new { return bless { lines => 0, responses => 0, seen => {}, twice => [], odd => [] }, shift }
 
@@ -46,9 +47,9 @@ sub twice { return @{ shift->{twice} } }
 
 sub _line {
     my ( $self, $line ) = @_;
-    my ( $status, $client, $number ) = $line =~ m{\A(\d+|-) [-+X] \d+ [^\n]*?(?:/(\d+)-(\d+)[^\n]*)?\n\z};
-    $self->{lines}++;
+    my ( $status, $client, $number ) = $line =~ m{\A(\d+|-) [-+X] \d+ [^\n]*?(?:/(\d+)-(\d+)[^\n]*)? end\n\z};
     return push @{ $self->{odd} }, $line if !defined $status;
+    $self->{lines}++;
     $self->{responses}++        if $status =~ /\A[2-9]/;
     return                      if !defined $number;
     $self->{seen}{$client} = '' if !defined $self->{seen}{$client};

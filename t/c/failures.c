@@ -1,0 +1,169 @@
+/*
+ * failures: what tempfile, exchange, scoreboard and descriptors do when the kernel says no. The calls below stand before
+ * those of libc: each does what it should, but for the one that is to fail.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "core/scoreboard.h"
+#include "net/descriptors.h"
+#include "net/exchange.h"
+#include "net/tempfile.h"
+
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct {
+    const char *call; /* NULL: none fails */
+    int error;        /* 0: it returns 0 */
+    int times;
+} failing;
+
+static void fail(const char *call, int error, int times)
+{
+    failing.call = call;
+    failing.error = error;
+    failing.times = times;
+}
+
+static bool fails(const char *call)
+{
+    if (!failing.call || strcmp(failing.call, call) != 0 || failing.times-- <= 0)
+        return false;
+    errno = failing.error;
+    return true;
+}
+
+ssize_t write(int fd, const void *at, size_t len)
+{
+    return fails("write") ? failing.error ? -1 : 0 : syscall(SYS_write, fd, at, len);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+    return fails("sendmsg") ? -1 : syscall(SYS_sendmsg, fd, msg, flags);
+}
+
+ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+    return fails("recvmsg") ? failing.error ? -1 : 0 : syscall(SYS_recvmsg, fd, msg, flags);
+}
+
+int socketpair(int domain, int type, int protocol, int pair[2])
+{
+    return fails("socketpair") ? -1 : (int)syscall(SYS_socketpair, domain, type, protocol, pair);
+}
+
+int ftruncate(int fd, off_t size)
+{
+    return fails("ftruncate") ? -1 : (int)syscall(SYS_ftruncate, fd, size);
+}
+
+int getrlimit(__rlimit_resource_t what, struct rlimit *limit)
+{
+    return fails("getrlimit") ? -1 : (int)syscall(SYS_prlimit64, 0, what, NULL, limit);
+}
+
+int setrlimit(__rlimit_resource_t what, const struct rlimit *limit)
+{
+    return fails("setrlimit") ? -1 : (int)syscall(SYS_prlimit64, 0, what, limit, NULL);
+}
+
+static int lowest(void)
+{
+    int fd = dup(0);
+    close(fd);
+    return fd;
+}
+
+static void temporary_files(void)
+{
+    struct stat st;
+    int fd = sr_tempfile_open("/tmp");
+    fail("write", EINTR, 3);
+    is_int(sr_tempfile_write(fd, "whole", 5), 0, "a write that is interrupted");
+    ok(fstat(fd, &st) == 0 && st.st_size == 5, "is done once");
+    fail("write", EIO, 1);
+    ok(sr_tempfile_write(fd, "x", 1) < 0 && errno == EIO, "one that fails, fails");
+    fail("write", 0, 1);
+    ok(sr_tempfile_write(fd, "x", 1) < 0 && errno == ENOSPC, "so does one of nothing");
+    close(fd);
+}
+
+/* What there is then is a guess, or what there was */
+static void descriptors(void)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    fail("getrlimit", EFAULT, 1);
+    is_int((long long)sr_descriptors_raise(), 1024, "how many descriptors is not known");
+    fail("setrlimit", EPERM, 1);
+    is_int((long long)sr_descriptors_raise(), (long long)limit.rlim_cur, "it may not be more");
+    is_int((long long)sr_descriptors_raise(), (long long)limit.rlim_max, "all that may be");
+}
+
+static void messages(void)
+{
+    sr_exchange x = {-1, -1};
+    sr_parcel given[1] = {{0}}, taken[SR_PARCELS_MAX];
+    static char bytes[SR_PARCEL_BYTES_MAX];
+    int n, n_fds, fd = 0, fds[SR_PARCELS_MAX + 1], before = lowest();
+    size_t n_bytes;
+    fail("socketpair", EMFILE, 1);
+    is_int(sr_exchange_open(&x), EMFILE, "no exchange");
+    ok(x.give == -1 && x.take == -1 && lowest() == before, "and nothing of one");
+    is_int(sr_exchange_open(&x), 0, "an exchange");
+
+    const int full[] = {EAGAIN, ENOBUFS, ENOMEM, ETOOMANYREFS};
+    for (int i = 0; i < 4; i++) {
+        fail("sendmsg", full[i], 1);
+        is_int(sr_exchange_give(&x, given, 1, &fd, 1, NULL, 0), SR_EXCHANGE_FULL, strerror(full[i]));
+    }
+    fail("sendmsg", EPERM, 1);
+    is_int(sr_exchange_give(&x, given, 1, &fd, 1, NULL, 0), SR_EXCHANGE_FAILED, "what will not pass");
+    fail("sendmsg", EINTR, 3);
+    is_int(sr_exchange_give(&x, given, 1, &fd, 1, NULL, 0), SR_EXCHANGE_OK, "interrupted, given once");
+
+    const struct {
+        int error;
+        sr_exchange_result want;
+        const char *what;
+    } take[] = {{EAGAIN, SR_EXCHANGE_FULL, "nothing there"},
+                {ENOMEM, SR_EXCHANGE_FAILED, "no memory"},
+                {0, SR_EXCHANGE_FAILED, "an end of file"}};
+    for (int i = 0; i < 3; i++) {
+        fail("recvmsg", take[i].error, 1);
+        is_int(sr_exchange_take(&x, taken, &n, fds, &n_fds, bytes, &n_bytes), take[i].want, take[i].what);
+    }
+    fail("recvmsg", EINTR, 3);
+    is_int(sr_exchange_take(&x, taken, &n, fds, &n_fds, bytes, &n_bytes), SR_EXCHANGE_OK,
+           "interrupted, taken once");
+    is_int(n_fds, 1, "with its descriptor");
+    close(fds[0]);
+    sr_exchange_close(&x);
+    is_int(lowest(), before, "nothing is left open");
+}
+
+static void memory(void)
+{
+    int before = lowest();
+    fail("ftruncate", ENOMEM, 1);
+    ok(!sr_scoreboard_new(4) && errno == ENOMEM, "a scoreboard without memory is none");
+    is_int(lowest(), before, "and nothing of it stays open");
+}
+
+int main(void)
+{
+    descriptors();
+    temporary_files();
+    messages();
+    memory();
+    return done_testing();
+}
