@@ -87,7 +87,6 @@ my @stack = (
 builder {
     mount '/environment' => $environment;
     mount '/scribble'    => $scribble->($environment);
-    mount '/copy'        => sub { my %copy = %{ $_[0] }; $array->( \%copy ) };
     mount '/md5' =>
         sub { my $env = shift; [ 200, [], [ Digest::MD5->new->addfile( $env->{'psgi.input'} )->hexdigest ] ] };
     mount '/cascade' => Plack::App::Cascade->new(
@@ -118,4 +117,7 @@ builder {
             sub { [ 200, [], [ ++$_[0]{'psgix.session'}{n} ] ] }
         };
     }
+
+    # The last one is there in any case: builder takes what it is given last for the application
+    mount '/copy' => sub { my %copy = %{ $_[0] }; $array->( \%copy ) };
 };

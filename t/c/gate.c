@@ -41,6 +41,11 @@ int main(void)
         getsockname(listener, (struct sockaddr *)&address, &len) != 0)
         return 99;
 
+    if (sr_gate_shut(socket(AF_INET, SOCK_STREAM, 0)) == EPERM) {
+        printf("1..0 # SKIP only root may attach a filter to a socket here\n");
+        return 0;
+    }
+
     int inside = newcomer();
     is_int(outcome(inside, 5000), 0, "it lets in");
     is_int(sr_gate_shut(listener), 0, "it is shut");
