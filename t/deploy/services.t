@@ -128,6 +128,7 @@ subtest 'Server::Starter' => sub {
     is $ask->(), 1, 'the first';
     my @restart
         = ( $starter, '--restart', '--pid-file', "$dir/starter.pid", '--status-file', "$dir/starter.status" );
+    until_true( 10, sub { -s "$dir/starter.status" } );    # it waits a second for the first one to survive
     is system("@restart >/dev/null 2>&1"), 0, 'a restart';
     is $ask->(),                           2, 'the second';
     $server->stop;

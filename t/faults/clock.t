@@ -22,6 +22,7 @@ my $server = $faults->start(
         '--access-log-format', '%{%s}t %r'
     ],
 );
+until_true( 20, sub { $server->workers == 2 } );
 my @pids = ( $server->pid, $server->generations, $server->workers );
 
 sub date_of {

@@ -16,6 +16,14 @@ my $faults = Sirius::Test::Faults->new;
 my $two = $faults->start( app => $APP, args => [qw(--workers 2 --err-respawn-interval 0.1)], may_crash => 1 );
 my $one = $faults->start( app => $APP, args => [qw(--workers 1)] );
 
+# Those whose second thread runs, too
+sub serving {
+    my $server = shift;
+    return grep { 2 == ( () = glob "/proc/$_/task/*" ) } $server->workers;
+}
+
+until_true( 20, sub { serving($two) == 2 } );
+
 # While the code runs; a worker that sleeps uses hundredths
 sub is_calm {
     my ( $code, @pid ) = @_;
@@ -81,17 +89,17 @@ subtest 'no room to watch' => sub {
     is_whole( $one, 'the worker listens again' );
 };
 
-# As many as the kernel gives, really
+# As many as the kernel gives, really. One process: what moves between workers needs a descriptor where it arrives
 subtest 'ulimit -n' => sub {
     my $server = $faults->start(
         app     => $APP,
         command =>
             [ 'sh', '-c', 'ulimit -n 100; exec "$@"', 'sh', $^X, "$Sirius::Test::Server::ROOT/bin/sirius" ],
-        args => [qw(--workers 1 --max-connections 1000 --header-timeout 60)],
+        args => [qw(--workers 0 --max-connections 1000 --header-timeout 60)],
     );
     my @half = map { my $client = $server->connect; $client->send("GET /bytes/9 HTTP/1.1\r\nHost:"); $client }
         1 .. 120;
-    my ($worker) = $server->workers;
+    my $worker = $server->pid;
     ok until_true( 5, sub { 100 <= Sirius::Test::Server->descriptors($worker) } ), 'its table is full'
         or diag scalar( () = Sirius::Test::Server->descriptors($worker) );
     is_calm( sub { sleep 0.6 }, $worker );
@@ -102,7 +110,6 @@ subtest 'ulimit -n' => sub {
     $_->close for @half;
     ok until_true( 5, sub { $server->ask('GET /file')->status eq '200' } ), 'there is one for a file again';
     is_whole( $server, 'and for all else' );
-    is_deeply [ $server->workers ], [$worker], 'by the same worker';
     $server->stop;
 };
 
@@ -145,17 +152,11 @@ subtest 'no descriptor is free for one that was moved' => sub {
     $faults->clear;
     my ( $lost, %status ) = ( $faults->injected('take') - $before );
     $status{ $_->response->status }++ for @client;
-    is_deeply \%status, { 200 => 62 - $lost, eof => $lost },
-        "$lost see the end of their connection, all others wait";
+    cmp_ok delete( $status{200} ), '>=', 62 - $lost, "$lost were lost at most, all others wait";
+    is_deeply [ grep { $_ ne 'eof' } keys %status ], [], 'who is lost sees the end of the connection';
     cmp_ok $lost, '<', 30, 'each worker tries again after a pause';
     is_whole( $two, 'service is there' );
 };
-
-# Those whose second thread runs, too
-sub serving {
-    my $server = shift;
-    return grep { 2 == ( () = glob "/proc/$_/task/*" ) } $server->workers;
-}
 
 subtest 'a new worker does not get what it needs' => sub {
     my $server = $two;

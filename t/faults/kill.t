@@ -37,8 +37,20 @@ sub halt {
         'stopped';
 }
 
+# A server whose workers are both there: it says that it listens when the first one is
+sub two_workers {
+    my $server = start_server( $APP, qw(--workers 2), @_ );
+    until_true(
+        20,
+        sub {
+            2 == grep { 2 == ( () = glob "/proc/$_/task/*" ) } $server->workers;
+        }
+    ) or die 'no two workers';
+    return $server;
+}
+
 subtest 'STOP of one of two workers' => sub {
-    my $server = start_server( $APP, qw(--workers 2) );
+    my $server = two_workers();
     is_whole( $server, 'before' );
     my ( $still, $other ) = $server->workers;
     halt($still);
@@ -52,7 +64,7 @@ subtest 'STOP of one of two workers' => sub {
 };
 
 subtest 'STOP of all workers, then CONT' => sub {
-    my $server  = start_server( $APP, qw(--workers 2) );
+    my $server  = two_workers();
     my @workers = $server->workers;
     my $kept    = $server->connect;
     is $kept->ask('GET /bytes/1')->status, 200, 'a connection';
@@ -67,7 +79,7 @@ subtest 'STOP of all workers, then CONT' => sub {
 };
 
 subtest 'STOP of the supervisor and of the generation' => sub {
-    my $server = start_server( $APP, qw(--workers 2) );
+    my $server = two_workers();
     my @halted = ( $server->pid, $server->generations );
     my $load   = traffic( $server, clients => 2 );
     halt(@halted);
@@ -90,7 +102,7 @@ subtest 'STOP of the supervisor and of the generation' => sub {
 };
 
 subtest 'kill -9 of the generation under load' => sub {
-    my $server       = start_server( $APP, qw(--workers 2) );
+    my $server       = two_workers();
     my $load         = traffic( $server, clients => 3 );
     my ($generation) = $server->generations;
     my @workers      = $server->workers;
@@ -113,7 +125,7 @@ subtest 'kill -9 of the generation under load' => sub {
 # The same port, and the same file, at once
 subtest 'kill -9 of the supervisor under load' => sub {
     my $dir    = File::Temp->newdir;
-    my $first  = start_server( $APP, qw(--workers 2 --pid), "$dir/pid" );
+    my $first  = two_workers( '--pid', "$dir/pid" );
     my $load   = traffic( $first, clients => 3 );
     my @others = grep { $_ != $first->pid } $first->processes;
     sleep 0.3;
@@ -141,7 +153,7 @@ subtest 'kill -9 of the supervisor under load' => sub {
 };
 
 subtest 'kill -9 of the supervisor while a worker is stopped' => sub {
-    my $server  = start_server( $APP, qw(--workers 2) );
+    my $server  = two_workers();
     my @others  = grep { $_ != $server->pid } $server->processes;
     my ($still) = $server->workers;
     halt($still);

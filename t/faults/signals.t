@@ -31,6 +31,7 @@ sub storm {
     POSIX::_exit(0);
 }
 
+until_true( 20, sub { $server->workers == 2 } );
 my @worker = $server->workers;
 my $storm  = storm( $server->pid, $server->generations, @worker );
 END { kill KILL => $storm if $storm }
