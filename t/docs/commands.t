@@ -27,7 +27,8 @@ my $running;
 
 # The server that operators of the documentation have
 sub running {
-    return $running if $running && !defined $running->{how} && kill 0, $running->{pid};
+    return $running if $running && !answers($running);
+    stop_running();    # a block may have ended it
     my $command
         = $sandbox->text(
               'sirius --listen 127.0.0.1:5000 --workers 2 --control /run/shop/control --pid /run/shop/pid'
