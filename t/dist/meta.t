@@ -23,7 +23,9 @@ sub slurp {
     return readline $in;
 }
 
-for my $file ( grep {-e} qw(META.json META.yml MYMETA.json) ) {
+# An older MakeMaker than is asked for writes less
+my @mine = eval { ExtUtils::MakeMaker->VERSION('6.64') } ? 'MYMETA.json' : ();
+for my $file ( grep {-e} qw(META.json META.yml), @mine ) {
     subtest $file => sub {
         my $meta = CPAN::Meta->load_file($file);
         is $meta->name,    'Sirius', 'name';
