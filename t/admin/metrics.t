@@ -4,6 +4,7 @@ use lib 't/lib';
 use File::Temp ();
 use Test::More;
 use Sirius::Metrics;
+use Sirius::Test::Server;
 use Sirius::Test::Snapshot;
 
 # The text that Prometheus reads: every sample, what promtool says of it, and what must never be in it
@@ -140,7 +141,7 @@ subtest 'No worker' => sub {
 };
 
 subtest 'promtool' => sub {
-    my ($promtool) = grep {-x} map {"$_/promtool"} split /:/, $ENV{PATH};
+    my $promtool = Sirius::Test::Server::program('promtool');
     plan skip_all => 'promtool is not installed' if !$promtool;
     for my $case (
         [ 'two workers', $text ],

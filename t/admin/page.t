@@ -25,10 +25,7 @@ my %requests;
 sub show {
     my (@workers) = @_;
     my $snapshot = Sirius::Test::Snapshot->of( workers => \@workers, now => ++$now );
-    open my $out, '>:raw', "$file.new" or die $!;
-    print {$out} JSON::PP->new->utf8->encode($snapshot);
-    close $out or die $!;
-    rename "$file.new", $file or die $!;
+    rename spew( "$file.new", JSON::PP->new->utf8->encode($snapshot) ), $file or die $!;
     return;
 }
 

@@ -33,10 +33,7 @@ APP
 
 sub make {
     my ( $name, @part ) = @_;
-    open my $out, '>:raw', "$dir/$name" or die "$dir/$name: $!";
-    print {$out} @part;
-    close $out or die "$dir/$name: $!";
-    return;
+    return spew( "$dir/$name", @part );
 }
 
 subtest '100 MB' => sub {

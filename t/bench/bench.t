@@ -10,16 +10,12 @@ use Bench::Statistics qw(median ratios spread);
 use Bench::Target;
 use File::Temp;
 use JSON::PP ();
+use Sirius::Test::Server;
 
 # dev/bench: its arithmetic, what it says of made-up figures, and a short run with its report
 
 my $ROOT = "$FindBin::Bin/../..";
 my $dir  = File::Temp->newdir;
-
-sub has_program {
-    my $program = shift;
-    return grep { -x "$_/$program" } split /:/, $ENV{PATH};
-}
 
 # A test: every element that is opened is closed, in order, and nothing is fetched from elsewhere
 sub page_ok {
@@ -159,7 +155,7 @@ subtest 'a report of made-up figures' => sub {
 };
 
 subtest 'a short run' => sub {
-    has_program($_) or plan skip_all => "$_ is not installed" for qw(wrk ab cc taskset);
+    Sirius::Test::Server::program($_) or plan skip_all => "$_ is not installed" for qw(wrk ab cc taskset);
     my $quick = "--quick --built --servers floor,sirius --idle 50 --json $dir/run.json --into $dir/run";
     my $out   = `cd $ROOT && timeout 100 $^X dev/bench $quick hello-c16 close-c8 fairness start 2>&1`;
     is $?, 0, 'it ends well' or diag $out;
@@ -190,7 +186,7 @@ subtest 'a short run' => sub {
     my $again = `cd $ROOT && $^X dev/bench --report $dir/run.json --into $dir/again 2>&1`;
     is Bench::Machine::read_file("$dir/again/report.html"), $html, 'the page can be made again'
         or diag $again;
-    has_program('gnuplot') or plan skip_all => 'gnuplot is not installed';
+    Sirius::Test::Server::program('gnuplot') or plan skip_all => 'gnuplot is not installed';
     my @svg = $html =~ /<svg\b/g;
     is scalar @svg, 3, 'the plots are in it';
     unlike $html, qr/xmlns|\bNaN\b/, 'without what only a file needs';

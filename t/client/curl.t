@@ -11,7 +11,7 @@ use Sirius::Test;
 
 # curl, the client that is everywhere: its ways to send a body, its protocols, and what it does with our answers
 
-plan skip_all => 'curl is not installed' if !grep { -x "$_/curl" } split /:/, $ENV{PATH};
+plan skip_all => 'curl is not installed' if !program('curl');
 
 my $dir    = File::Temp->newdir;
 my $MB     = join '', map { chr( $_ * 7 % 251 ) } 1 .. 1_000_000;
@@ -44,7 +44,7 @@ sub {
 APP
 my ( $address, @other ) = $server->listeners;
 my $url  = "http://$address";
-my $file = file( 'million', $MB );
+my $file = spew( "$dir/million", $MB );
 
 # Runs curl; the hash says what came: out, status, seconds, connects (one number for each transfer)
 sub curl {
@@ -64,14 +64,6 @@ sub curl {
     my %result = ( out => $out, exit => $closed ? 0 : $? >> 8, seconds => time - $start, status => 0 );
     @result{qw(status connects)} = ( $1, $2 ) if $result{out} =~ s/\n(\d+) (\d+)\n\z//;
     return \%result;
-}
-
-sub file {
-    my ( $name, $text ) = @_;
-    open my $out, '>:raw', "$dir/$name" or die "$dir/$name: $!";
-    print {$out} $text;
-    close $out or die "$dir/$name: $!";
-    return "$dir/$name";
 }
 
 sub six {
@@ -95,7 +87,7 @@ subtest 'Expect: 100-continue' => sub {
 };
 
 subtest 'a body over --max-body' => sub {
-    my $big    = file( 'three', $MB x 3 );
+    my $big    = spew( "$dir/three", $MB x 3 );
     my @wait   = ( qw(-i -H), 'Expect: 100-continue', qw(--expect100-timeout 5) );
     my $answer = curl( @wait, '--data-binary', "\@$big", "$url/x" );
     is $answer->{status}, 413, 'refused';

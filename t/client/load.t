@@ -26,14 +26,6 @@ sub {
 APP
 my $url = 'http://' . $server->address;
 
-sub file {
-    my ( $name, $text ) = @_;
-    open my $out, '>:raw', "$dir/$name" or die "$dir/$name: $!";
-    print {$out} $text;
-    close $out or die "$dir/$name: $!";
-    return "$dir/$name";
-}
-
 # What the program printed; it is killed after half a minute
 sub output {
     my @command = @_;
@@ -53,7 +45,7 @@ sub output {
 
 sub skip_without_program {
     my $program = shift;
-    plan skip_all => "$program is not installed" if !grep { -x "$_/$program" } split /:/, $ENV{PATH};
+    plan skip_all => "$program is not installed" if !program($program);
     return;
 }
 
@@ -82,7 +74,7 @@ sub wrk {
 
 subtest 'ab' => sub {
     skip_without_program('ab');
-    my $form = file( 'form', 'a=' . 'b' x 10_000 );
+    my $form = spew( "$dir/form", 'a=' . 'b' x 10_000 );
     my @post = ( '-p', $form, '-T', 'application/x-www-form-urlencoded' );
     ab( 'a connection for each request',   2000, '-c', 8,   "$url/" );
     ab( 'kept connections',                2000, '-c', 8,   '-k', "$url/" );
@@ -101,12 +93,12 @@ subtest 'ab' => sub {
 
 subtest 'wrk' => sub {
     skip_without_program('wrk');
-    my $post = file( 'post.lua', <<'LUA' );
+    my $post = spew( "$dir/post.lua", <<'LUA' );
 wrk.method = "POST"
 wrk.body = "a=" .. string.rep("b", 1000)
 wrk.headers["Content-Type"] = "application/x-www-form-urlencoded"
 LUA
-    my $mixed = file( 'mixed.lua', <<'LUA' );
+    my $mixed = spew( "$dir/mixed.lua", <<'LUA' );
 local n = 0
 local paths = { "/", "/large", "/stream", "/file" }
 request = function()
@@ -115,7 +107,7 @@ request = function()
     return wrk.format("GET", paths[n % 4 + 1])
 end
 LUA
-    my $pipeline = file( 'pipeline.lua', <<'LUA' );
+    my $pipeline = spew( "$dir/pipeline.lua", <<'LUA' );
 request = function()
     local r = {}
     for i = 1, 8 do r[i] = wrk.format("GET", "/") end

@@ -38,14 +38,6 @@ my $dir = File::Temp->newdir;
 my $net = Sirius::Test::Hosts->new( \@HOSTS, $BALANCER );
 my ( %server, %port );
 
-sub file {
-    my ( $name, $text ) = @_;
-    open my $out, '>:raw', "$dir/$name" or die "$dir/$name: $!";
-    print {$out} $text;
-    close $out or die "$dir/$name: $!";
-    return "$dir/$name";
-}
-
 sub serve {
     my $host = shift;
     return $server{$host} = Sirius::Test::Server->start(
@@ -62,10 +54,7 @@ sub deployed { return Sirius::Test::Server::slurp("$ROOT/deploy/$_[0]") }
 
 # Who is not root can't become another user; each has a port of its own
 sub balancers {
-    my %path = map {
-        my $name = $_;
-        $name => ( grep {-x} map {"$_/$name"} split( /:/, $ENV{PATH} ), '/usr/sbin' )[0]
-    } qw(haproxy nginx caddy);
+    my %path = map { $_ => program($_) } qw(haproxy nginx caddy);
     delete @path{ grep { !$path{$_} } keys %path };
     my $haproxy = deployed('haproxy.cfg') =~ s/^ +(?:user|group) .*\n//mgr;
     my $nginx   = deployed('nginx.conf');
@@ -77,9 +66,10 @@ sub balancers {
     my $caddy = deployed('Caddyfile');
     $caddy =~ s/^:80 /:82 /m or die ':80';
     my %start = (
-        haproxy => [ 80, '-db', '-f',     file( 'haproxy.cfg', $haproxy ) ],
-        nginx   => [ 81, '-e',  'stderr', '-c', file( 'nginx.conf', "$main $nginx }\n" ) ],
-        caddy => [ 82, qw(run --adapter caddyfile --config), file( 'Caddyfile', "{\nadmin off\n}\n$caddy" ) ],
+        haproxy => [ 80, '-db', '-f',     spew( "$dir/haproxy.cfg", $haproxy ) ],
+        nginx   => [ 81, '-e',  'stderr', '-c', spew( "$dir/nginx.conf", "$main $nginx }\n" ) ],
+        caddy   =>
+            [ 82, qw(run --adapter caddyfile --config), spew( "$dir/Caddyfile", "{\nadmin off\n}\n$caddy" ) ],
     );
     my %pid;
 

@@ -14,7 +14,7 @@ my $DEPLOY = "$Sirius::Test::Server::ROOT/deploy";
 my @files  = glob "$DEPLOY/kubernetes/*.yaml";
 
 subtest 'kubeconform' => sub {
-    my ($kubeconform) = grep {-x} map {"$_/kubeconform"} split /:/, $ENV{PATH};
+    my $kubeconform = program('kubeconform');
     plan skip_all => 'it is not installed' if !$kubeconform;
     my @schemas = $ENV{KUBECONFORM_SCHEMAS} ? ( '-schema-location', $ENV{KUBECONFORM_SCHEMAS} ) : ();
     open my $out, '-|', $kubeconform, qw(-strict -summary -skip), 'PodMonitor,Kustomization', @schemas, @files

@@ -9,9 +9,9 @@ use Sirius::Test;
 
 # The alerts, the metric that Kubernetes scales by and the dashboard of Grafana speak of metrics that there are
 
-my $DEPLOY     = "$Sirius::Test::Server::ROOT/deploy";
-my $dir        = File::Temp->newdir;
-my ($promtool) = grep {-x} map {"$_/promtool"} split( /:/, $ENV{PATH} ), '/usr/local/bin';
+my $DEPLOY   = "$Sirius::Test::Server::ROOT/deploy";
+my $dir      = File::Temp->newdir;
+my $promtool = program('promtool');
 
 sub deployed { return Sirius::Test::Server::slurp("$DEPLOY/$_[0]") }
 
@@ -64,10 +64,7 @@ SKIP: {
         $query =~ s/\s+/ /g;
         $rules .= "      - record: it\n        expr: '$query'\n";
     }
-    open my $out, '>', "$dir/dashboard.yml" or die $!;
-    print {$out} $rules;
-    close $out or die $!;
-    for my $file ( "$dir/dashboard.yml", "$DEPLOY/prometheus/sirius.rules.yml" ) {
+    for my $file ( spew( "$dir/dashboard.yml", $rules ), "$DEPLOY/prometheus/sirius.rules.yml" ) {
         my $said = `$promtool check rules --lint=none $file 2>&1`;
         is $?, 0, "promtool: $file" or diag $said;
     }

@@ -114,7 +114,7 @@ sub group {
 }
 
 my %calls = ( container => [ profile() ] );
-$calls{systemd} = [ unit() ] if grep { -x "$_/systemd-analyze" } split /:/, $ENV{PATH};
+$calls{systemd} = [ unit() ] if program('systemd-analyze');
 
 for my $name ( sort keys %calls ) {
     subtest "the filter of $name" => sub {

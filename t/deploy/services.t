@@ -20,15 +20,8 @@ sub deployed { return Sirius::Test::Server::slurp("$DEPLOY/$_[0]") }
 
 sub file {
     my ( $name, $text, $mode ) = @_;
-    open my $out, '>:raw', "$dir/$name" or die "$dir/$name: $!";
-    print {$out} $text;
-    close $out or die "$dir/$name: $!";
-    chmod $mode || 0644, "$dir/$name";
+    chmod $mode || 0644, spew( "$dir/$name", $text );
     return "$dir/$name";
-}
-
-sub program {
-    return ( grep {-x} map {"$_/$_[0]"} split /:/, $ENV{PATH} )[0];
 }
 
 sub free_port {
@@ -135,9 +128,8 @@ subtest 'Server::Starter' => sub {
 };
 
 subtest 'nginx of the composition' => sub {
-    my ($nginx) = grep {-x} map {"$_/nginx"} split( /:/, $ENV{PATH} ), '/usr/sbin'
-        or plan skip_all => 'no nginx';
-    my $conf = deployed('container/nginx.conf') =~ s/app:5000/127.0.0.1:5000/r
+    my $nginx = program('nginx') or plan skip_all => 'no nginx';
+    my $conf  = deployed('container/nginx.conf') =~ s/app:5000/127.0.0.1:5000/r
         =~ s/listen 80;/'listen 127.0.0.1:' . free_port() . ';'/er;
     my $file = file( 'nginx.conf',
               "events {} pid $dir/nginx.pid; error_log stderr; http { access_log off; "

@@ -6,6 +6,7 @@ package Sandbox;
 use strict;
 use warnings;
 use Cwd        ();
+use Encode     qw(encode);
 use File::Path qw(make_path);
 use File::Temp ();
 use IO::Socket::INET;
@@ -41,11 +42,7 @@ sub dir { return '' . shift->{dir} }
 
 sub file {
     my ( $self, $name, $text ) = @_;
-    my $path = "$self->{dir}/$name";
-    open my $out, '>:encoding(UTF-8)', $path or die "$path: $!";
-    print {$out} $text;
-    close $out or die "$path: $!";
-    return $path;
+    return spew( "$self->{dir}/$name", encode( 'UTF-8', $text ) );
 }
 
 # A block in terms of this folder: its paths, and the ports that are free

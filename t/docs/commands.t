@@ -45,12 +45,6 @@ sub stop_running {
     return;
 }
 
-sub program {
-    my $name   = shift;
-    my ($path) = grep {-x} map {"$_/$name"} split( /:/, $ENV{PATH} ), qw(/usr/sbin /sbin /usr/local/sbin);
-    return $path;
-}
-
 sub answers {
     my $job = shift;
     return ( "it does not listen\n", $sandbox->output($job) ) if !@{ $job->{listens} };
@@ -122,9 +116,7 @@ my %check = (
     'systemd-analyze' => sub {
         my $text = shift;
         my ($name) = $text =~ /\A# (\S+)/;
-        open my $out, '>', "$units/$name" or die $!;
-        print {$out} $text;
-        close $out or die $!;
+        spew( "$units/$name", $text );
         my ( undef, $output )
             = $sandbox->run("SYSTEMD_UNIT_PATH=$units: systemd-analyze verify $units/$name || true");
         return grep {m{\Q$units\E}} split /^/, $output;

@@ -1,9 +1,11 @@
 use strict;
 use warnings;
+use lib 't/lib';
 use Test::More;
 use File::Find qw(find);
 use Pod::Checker;
 use Pod::Man;
+use Sirius::Test::Server;
 
 # Every manual page: its POD is without fault or warning, and make has made it; man shows those that operators read
 
@@ -25,7 +27,7 @@ sub exists_some {
 
 my %read = map { $_ => 1 }
     qw(bin/sirius lib/Sirius.pm lib/Sirius/Ctl.pm lib/Sirius/LogFormat.pm lib/Sirius/Top.pm);
-my ($man) = grep {-x} map {"$_/man"} split /:/, $ENV{PATH};
+my $man = Sirius::Test::Server::program('man');
 
 subtest 'POD' => sub {
     for my $pod ( sort @pods ) {

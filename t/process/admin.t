@@ -69,11 +69,7 @@ sub start {
     return start_server( $APP, '--workers', 2, @args );
 }
 
-sub touch {
-    my $name = shift;
-    open my $out, '>', "$dir/$name" or die "$dir/$name: $!";
-    return close $out;
-}
+sub touch { return spew( "$dir/" . shift, '' ) }
 
 sub uid { return Sirius::Test::Server::slurp( '/proc/' . shift() . '/status' ) =~ /^Uid:\s+(\d+)/m ? $1 : -1 }
 

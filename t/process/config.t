@@ -10,19 +10,11 @@ use Sirius::Test;
 
 delete @ENV{ grep {/\ASIRIUS_/} keys %ENV };
 
-my $dir       = File::Temp->newdir;
-my $app       = file( 'app.psgi', "sub { [ 200, [], [ \$ENV{PLACK_ENV} ] ] }\n" );
-my ($plackup) = grep {-x} map {"$_/plackup"} split /:/, $ENV{PATH};
-my %command   = ( 'bin/sirius' => [ $^X, "$Sirius::Test::Server::ROOT/bin/sirius" ] );
+my $dir     = File::Temp->newdir;
+my $app     = spew( "$dir/app.psgi", "sub { [ 200, [], [ \$ENV{PLACK_ENV} ] ] }\n" );
+my $plackup = program('plackup');
+my %command = ( 'bin/sirius' => [ $^X, "$Sirius::Test::Server::ROOT/bin/sirius" ] );
 $command{'plackup -s Sirius'} = [ $^X, $plackup, qw(-s Sirius -E deployment) ] if $plackup;
-
-sub file {
-    my ( $name, $text ) = @_;
-    open my $out, '>', "$dir/$name" or die "$dir/$name: $!";
-    print {$out} $text;
-    close $out or die $!;
-    return "$dir/$name";
-}
 
 # What a server says about itself
 sub name { return shift->ask('GET /')->header('server') }
@@ -36,7 +28,7 @@ sub run_once {
 for my $name ( sort keys %command ) {
     my @command = ( command => $command{$name}, plain => 1 );
     subtest "$name: command line, environment, file" => sub {
-        my $file = file( 'some.conf', <<'FILE');
+        my $file = spew( "$dir/some.conf", <<'FILE');
 # as operators write it
 listen          = 127.0.0.1:0
 workers         = 1
@@ -73,10 +65,10 @@ FILE
         my @case = (
             [ qr/\Asirius: --workers: 'x' is not .* \(from SIRIUS_WORKERS\)\n\z/, { SIRIUS_WORKERS => 'x' } ],
             [   qr/\Asirius: --backlog: 0 is less than 1 \(from \S+, line 2\)\n\z/,
-                {}, '--config', file( 'wrong.conf', "\nbacklog = 0\n" )
+                {}, '--config', spew( "$dir/wrong.conf", "\nbacklog = 0\n" )
             ],
             [   qr/\Asirius: \S+, line 1: unknown option wrokers \(did you mean workers\?\)\n\z/,
-                {}, '--config', file( 'unknown.conf', "wrokers = 0\n" )
+                {}, '--config', spew( "$dir/unknown.conf", "wrokers = 0\n" )
             ],
             [   qr{\Asirius: --config /nowhere: No such file or directory \(from SIRIUS_CONFIG\)\n\z},
                 { SIRIUS_CONFIG => '/nowhere' }
@@ -107,7 +99,7 @@ subtest 'plackup: what swallows the application is named' => sub {
     like $log,
         qr/\Asirius: --preload-app: '\S+app.psgi' is neither 1 nor 0; with plackup write --preload-app=1\n\z/,
         'the way out is shown';
-    ( $how, $log ) = run_once( @command, args => [ '--config', file( 'app.conf', "app = $app\n" ) ] );
+    ( $how, $log ) = run_once( @command, args => [ '--config', spew( "$dir/app.conf", "app = $app\n" ) ] );
     is $how, 'exit 2', 'exit 2';
     like $log, qr/\Asirius: \S+, line 1: only the command sirius can take app from a file\n\z/,
         'the application in the file';
@@ -115,7 +107,7 @@ subtest 'plackup: what swallows the application is named' => sub {
 };
 
 subtest 'bin/sirius: all in one file' => sub {
-    my $file = file( 'all.conf',
+    my $file = spew( "$dir/all.conf",
         "app = $app\nenv = test\nlisten = 127.0.0.1:0\nworkers = 1\nserver-software = one\n" );
     my $server = Sirius::Test::Server->start(
         command => $command{'bin/sirius'},
@@ -125,7 +117,8 @@ subtest 'bin/sirius: all in one file' => sub {
     is $server->ask('GET /')->body, 'test', 'app and env';
     is name($server),               'one',  'and the rest';
 
-    file( 'all.conf', "app = $app\nenv = other\nlisten = 127.0.0.1:0\nworkers = 1\nserver-software = two\n" );
+    spew( "$dir/all.conf",
+        "app = $app\nenv = other\nlisten = 127.0.0.1:0\nworkers = 1\nserver-software = two\n" );
     $server->signal('HUP');
     ok until_true( 20, sub { name($server) eq 'two' } ), 'a reload reads it again' or diag $server->log;
     is $server->ask('GET /')->body, 'other', 'env as well';
@@ -138,7 +131,7 @@ subtest 'bin/sirius ctl' => sub {
     is $how, 'exit 2', 'is another program';
     like $log, qr/ctl.*status/s, 'which says how it is used';
     my $server = Sirius::Test::Server->start( @command,
-        args => [ '--workers', 1, '-a', file( 'ctl', "sub { [ 200, [], ['ctl'] ] }\n" ) ] );
+        args => [ '--workers', 1, '-a', spew( "$dir/ctl", "sub { [ 200, [], ['ctl'] ] }\n" ) ] );
     is $server->ask('GET /')->body, 'ctl', 'a file of that name is served with -a';
     $server->stop;
 };

@@ -217,10 +217,7 @@ my $module = "$dir/Version.pm";
 
 sub write_version {
     my $text = shift;
-    open my $out, '>', "$module.new" or die $!;
-    print {$out} $text;
-    close $out or die $!;
-    rename "$module.new", $module or die $!;
+    rename spew( "$module.new", $text ), $module or die $!;
     return;
 }
 

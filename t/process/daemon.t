@@ -95,10 +95,7 @@ sub content { return Sirius::Test::Server::slurp(shift) }
 
 sub file {
     my ( $name, $text ) = @_;
-    open my $out, '>', "$dir/$name.new" or die "$dir/$name: $!";
-    print {$out} $text;
-    close $out or die "$dir/$name: $!";
-    rename "$dir/$name.new", "$dir/$name" or die "$dir/$name: $!";
+    rename spew( "$dir/$name.new", $text ), "$dir/$name" or die "$dir/$name: $!";
     return "$dir/$name";
 }
 
@@ -150,11 +147,10 @@ sub stops {
     return ok $gone, 'it stops, no process is left';
 }
 
-my $plackup = ( grep { -e "$_/plackup" } split /:/, $ENV{PATH} )[0] . '/plackup';
-my %way     = (
+my %way = (
     'sirius'             => [qw(--workers 2)],
     'sirius --workers 0' => [qw(--workers 0)],
-    'plackup -s Sirius'  => [ { command => $plackup }, qw(-s Sirius -E deployment --workers 2) ],
+    'plackup -s Sirius'  => [ { command => program('plackup') }, qw(-s Sirius -E deployment --workers 2) ],
 );
 for my $name ( sort keys %way ) {
     subtest "Pain 45: the command ends when the server listens: $name" => sub {

@@ -51,7 +51,7 @@ sub pids {
 
 sub pid { return ( split ' ', shift->ask('GET /end')->body )[0] }
 
-sub program {
+sub launcher {
     my $hooks = join ', ', map { "$_ => " . hook($_) } @HOOKS;
     return
           "use strict; use warnings; use Plack::Loader;\n$APP;\n"
@@ -59,23 +59,15 @@ sub program {
         . "\$handler->run(\$app);\nprint qq(returned\\n);\n";
 }
 
-sub write_file {
-    my ( $name, $text ) = @_;
-    open my $out, '>', "$dir/$name" or die $!;
-    print {$out} $text;
-    close $out or die $!;
-    return "$dir/$name";
-}
-
-my ($plackup) = grep {-e} map {"$_/plackup"} split /:/, $ENV{PATH};
-my %way       = (
+my $plackup = program('plackup');
+my %way     = (
     'sirius'            => { app => $APP, args => [ qw(--workers 2), options() ] },
     'plackup -s Sirius' => {
         app     => $APP,
         args    => [ qw(--workers 2), options() ],
         command => [ $^X, $plackup, qw(-s Sirius -E deployment) ],
     },
-    'Plack::Loader' => { command => [ $^X, write_file( 'program', program() ) ], plain => 1 },
+    'Plack::Loader' => { command => [ $^X, spew( "$dir/program", launcher() ) ], plain => 1 },
 );
 
 for my $name ( sort keys %way ) {

@@ -11,9 +11,9 @@ use Sirius::Test;
 my $APP = "sub { [ 200, [ 'X-Path' => \$_[0]{PATH_INFO} ], [ \$_[0]{SCRIPT_NAME} ] ] }\n";
 
 # Not --port 0: plackup takes that for 5000
-my @LISTEN    = qw(--listen 127.0.0.1:0);
-my $dir       = File::Temp->newdir;
-my ($plackup) = grep {-x} map {"$_/plackup"} split /:/, $ENV{PATH};
+my @LISTEN  = qw(--listen 127.0.0.1:0);
+my $dir     = File::Temp->newdir;
+my $plackup = program('plackup');
 
 # Runs it until it ends by itself
 sub run_once {
@@ -61,9 +61,8 @@ subtest '--help and --version' => sub {
 
 my $lib = "$dir/lib";
 mkdir $lib or die "$lib: $!";
-open my $module, '>', "$lib/OptionTest.pm" or die $!;
-print {$module} "package OptionTest;\nsub app { sub { [ 200, [], [ 'from a module' ] ] } }\n1;\n";
-close $module or die $!;
+spew( "$lib/OptionTest.pm",
+    "package OptionTest;\nsub app { sub { [ 200, [], [ 'from a module' ] ] } }\n1;\n" );
 
 my %command = ( 'bin/sirius' => undef );
 $command{'plackup -s Sirius'} = [ $^X, $plackup, '-s', 'Sirius', '-E', 'deployment' ] if $plackup;
@@ -170,12 +169,6 @@ subtest 'Plack::Loader' => sub {
     $server->stop;
 };
 
-sub write_app {
-    my $text = shift || $APP;
-    open my $out, '>', "$dir/option.psgi" or die $!;
-    print {$out} $text;
-    close $out or die $!;
-    return "$dir/option.psgi";
-}
+sub write_app { return spew( "$dir/option.psgi", shift || $APP ) }
 
 done_testing;

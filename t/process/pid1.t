@@ -119,9 +119,7 @@ subtest 'Pain 10: HUP' => sub {
 
 subtest 'Pain 10: the file of a container that was killed' => sub {
     for my $old ( "1\n", "2\n", '' ) {
-        open my $out, '>', "$dir/pid" or die $!;
-        print {$out} $old;
-        close $out or die $!;
+        spew( "$dir/pid", $old );
         my $server = start( qw(--workers 1 --pid), "$dir/pid" );
         is $server->ask('GET /')->status, 200,
             'it starts' . ( $old ? ', though a PID is in it, also of itself' : '' );

@@ -12,18 +12,11 @@ my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $root = $Sirius::Test::Server::ROOT;
 for my $number ( 1, 2, 3 ) {
     mkdir "$dir/$_" or die "$_: $!" for "release$number", "release$number/lib";
-    file( "release$number/lib/MyRelease.pm", "package MyRelease;\nsub number {$number}\n1;\n" );
-    file( "release$number/app.psgi",         <<'APP' );
+    spew( "$dir/release$number/lib/MyRelease.pm", "package MyRelease;\nsub number {$number}\n1;\n" );
+    spew( "$dir/release$number/app.psgi",         <<'APP' );
 use MyRelease;
 sub { [ 200, [], [ MyRelease::number() ] ] };
 APP
-}
-
-sub file {
-    my ( $name, $text ) = @_;
-    open my $out, '>', "$dir/$name" or die "$name: $!";
-    print {$out} $text;
-    return close $out;
 }
 
 # In one step

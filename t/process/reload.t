@@ -15,10 +15,7 @@ my $dir = File::Temp->newdir( q(sirius-XXXXXX), TMPDIR => 1 );
 
 sub write_file {
     my ( $name, $text ) = @_;
-    open my $out, '>', "$dir/$name.new" or die "$dir/$name: $!";
-    print {$out} $text;
-    close $out or die "$dir/$name: $!";
-    rename "$dir/$name.new", "$dir/$name" or die "$dir/$name: $!";
+    rename spew( "$dir/$name.new", $text ), "$dir/$name" or die "$dir/$name: $!";
     return "$dir/$name";
 }
 
@@ -38,14 +35,12 @@ sub {
 }
 APP
 
-my @plackup
-    = ( $^X, "-I$Sirius::Test::Server::ROOT/blib/lib", "-I$Sirius::Test::Server::ROOT/blib/arch", plackup() );
-
-# The program that comes with Plack
-sub plackup {
-    my ($file) = grep { -e "$_/plackup" } split /:/, $ENV{PATH};
-    return "$file/plackup";
-}
+my @plackup = (
+    $^X,
+    "-I$Sirius::Test::Server::ROOT/blib/lib",
+    "-I$Sirius::Test::Server::ROOT/blib/arch",
+    program('plackup')
+);
 
 my %way = (
     'sirius'            => {},

@@ -79,9 +79,7 @@ my $start = clock_gettime(CLOCK_MONOTONIC);
 FAST
 
 subtest 'Pain 39: --workers MIN:MAX grows when requests wait, shrinks when it is calm' => sub {
-    open my $out, '>', "$dir/FastClock.pm" or die $!;
-    print {$out} $FAST;
-    close $out or die $!;
+    spew( "$dir/FastClock.pm", $FAST );
     my $server = Sirius::Test::Server->start(
         app     => $APP,
         args    => [qw(--workers 1:4)],

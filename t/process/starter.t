@@ -10,7 +10,7 @@ use Sirius::Test;
 # Under start_server (Server::Starter): HUP replaces the server, no request fails
 
 BEGIN { skip_without('Server::Starter') }
-my ($starter) = grep {-x} map {"$_/start_server"} split /:/, $ENV{PATH};
+my $starter = program('start_server');
 plan skip_all => 'start_server is not in PATH' if !$starter;
 
 my $dir    = File::Temp->newdir;

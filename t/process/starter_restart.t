@@ -12,14 +12,9 @@ use Sirius::Test::Load;
 # Under start_server (Server::Starter), whose HUP is TERM and a new server: no client notices, however many they are
 
 BEGIN { skip_without('Server::Starter') }
-my ($starter) = program('start_server');
-my ($ab)      = program('ab');
+my $starter = program('start_server');
+my $ab      = program('ab');
 plan skip_all => 'start_server is not in PATH' if !$starter;
-
-sub program {
-    my $name = shift;
-    return grep {-x} map {"$_/$name"} split /:/, $ENV{PATH};
-}
 
 sub start {
     my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1', LocalPort => 0 )

@@ -13,11 +13,6 @@ use Sirius::Test::Server;
 
 my $long = $ENV{SIRIUS_TEST_LONG};
 
-sub have {
-    my $program = shift;
-    return grep { -x "$_/$program" } split /:/, $ENV{PATH};
-}
-
 # Runs a program beside the server, calls the code every so many seconds, returns what the program has printed
 sub beside {
     my ( $seconds, $code, @command ) = @_;
@@ -48,7 +43,7 @@ sub settled {
 my $hello = "sub { [ 200, [ 'Content-Type' => 'text/plain' ], ['Hello World'] ] }\n";
 
 SKIP: {
-    skip 'needs ab', 2 if !have('ab');
+    skip 'needs ab', 2 if !program('ab');
     my $count = $long ? 100_000 : 20_000;
     for my $keep ( [], ['-k'] ) {
         subtest "ab @$keep while HUP comes every second" => sub {
@@ -68,7 +63,7 @@ SKIP: {
 }
 
 SKIP: {
-    skip 'needs wrk', 1 if !have('wrk');
+    skip 'needs wrk', 1 if !program('wrk');
     subtest 'wrk while HUP comes every second' => sub {
         my $server = start_server( $hello, qw(--workers 4) );
         my $text   = beside(

@@ -29,9 +29,7 @@ ACTIVATE
 
 sub version {
     my ( $number, $name ) = ( @_, 'version' );
-    open my $out, '>', "$dir/$name" or die $!;
-    print {$out} $number;
-    return close $out;
+    return spew( "$dir/$name", $number );
 }
 
 # A listening socket that an exec leaves open
@@ -148,7 +146,7 @@ subtest 'what is no listening socket is named' => sub {
 };
 
 subtest 'systemd-socket-activate' => sub {
-    my ($program) = grep {-x} map {"$_/systemd-socket-activate"} split /:/, $ENV{PATH};
+    my $program = program('systemd-socket-activate');
     plan skip_all => 'it is not installed' if !$program;
     my $probe = tcp();
     my $port  = port($probe);

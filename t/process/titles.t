@@ -7,10 +7,10 @@ use Sirius::Test;
 
 # What ps shows of each process
 
-my $APP       = "sub { [ 200, [], ['ok'] ] }\n";
-my ($plackup) = grep {-e} map {"$_/plackup"} split /:/, $ENV{PATH};
-my ($ps)      = grep {-x} map {"$_/ps"} split /:/,      $ENV{PATH};
-my %way       = ( 'sirius' => {} );
+my $APP     = "sub { [ 200, [], ['ok'] ] }\n";
+my $plackup = program('plackup');
+my $ps      = program('ps');
+my %way     = ( 'sirius' => {} );
 $way{'plackup -s Sirius'} = { command => [ $^X, $plackup, qw(-s Sirius -E deployment) ] } if $plackup;
 
 sub name { return Sirius::Test::Server::slurp( '/proc/' . shift() . '/comm' ) =~ s/\n\z//r }

@@ -10,27 +10,19 @@ use Sirius::Test;
 
 # What applications do that a server must bear: with $0, @ARGV, %ENV, their directory, their signals, STDIN and STDOUT
 
-my $dir       = Cwd::abs_path( File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1, CLEANUP => 0 ) );
-my $root      = $Sirius::Test::Server::ROOT;
-my $json      = JSON::PP->new->canonical;
-my ($plackup) = grep {-e} map {"$_/plackup"} split /:/, $ENV{PATH};
+my $dir     = Cwd::abs_path( File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1, CLEANUP => 0 ) );
+my $root    = $Sirius::Test::Server::ROOT;
+my $json    = JSON::PP->new->canonical;
+my $plackup = program('plackup');
 
 my %WAY = ( 'sirius' => [ $^X, "$root/bin/sirius", qw(-E deployment) ] );
 $WAY{'plackup -s Sirius'} = [ $^X, $plackup, qw(-s Sirius -E deployment) ] if $plackup;
 
 END { my $status = $?; system 'rm', '-rf', $dir if $dir; $? = $status }
 
-sub write_file {
-    my ( $name, $text ) = @_;
-    open my $out, '>', "$dir/$name" or die "$dir/$name: $!";
-    print {$out} $text;
-    close $out or die "$dir/$name: $!";
-    return "$dir/$name";
-}
-
 subtest 'Pain 40: $0, @ARGV, FindBin, %ENV, @INC, directory and mask are those of plackup' => sub {
     plan skip_all => 'plackup is not in PATH' if !$plackup;
-    my $app = write_file( 'report.psgi', <<'APP' );
+    my $app = spew( "$dir/report.psgi", <<'APP' );
 use Cwd ();
 use FindBin;
 use JSON::PP ();
@@ -97,14 +89,14 @@ APP
 sub version {
     my $number = shift;
     mkdir "$dir/lib";
-    return write_file( 'lib/My.pm', "package My; our \$VERSION = $number; 1;\n" );
+    return spew( "$dir/lib/My.pm", "package My; our \$VERSION = $number; 1;\n" );
 }
 
 for my $way ( sort keys %WAY ) {
     subtest "Pain 40: an application that changes all it can reach while it loads: $way" => sub {
         version(1);
         my $server = Sirius::Test::Server->start(
-            app     => write_file( 'wild.psgi', $WILD ),
+            app     => spew( "$dir/wild.psgi", $WILD ),
             command => $WAY{$way},
             args    => [qw(--workers 2)]
         );

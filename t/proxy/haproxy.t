@@ -78,7 +78,7 @@ subtest 'what HAProxy counted' => sub {
         is $row{$_}, 0, "$name: $_" for qw(chkfail chkdown econ eresp wretr wredis srv_abrt);
     }
 SKIP: {
-        skip 'ab is not installed', 1 if !$haproxy->program('ab');
+        skip 'ab is not installed', 1 if !program('ab');
         cmp_ok $server{kept}{reuse}, '>', 1900, 'connections are used again';
     }
     is $server{closed}{reuse}, 0, 'or not';

@@ -67,23 +67,15 @@ $APP = "BEGIN { \$ENV{TEST_GENERATION} = 1 + ( -s \"\$ENV{TEST_SEEN}.loads\" || 
 
 sub slurp { return Sirius::Test::Server::slurp(shift) }
 
-sub write_file {
-    my ( $name, $text ) = @_;
-    open my $out, '>', "$dir/$name" or die "$dir/$name: $!";
-    print {$out} $text;
-    close $out or die "$dir/$name: $!";
-    return "$dir/$name";
-}
-
 # A folder of its own, and the options of a server there
 sub case {
     my %option = @_;
     mkdir $dir = "$top/" . ++$cases or die $!;
-    write_file( 'seen', '' );
+    spew( "$dir/seen", '' );
     chmod 0777, $dir;
     chmod 0666, "$dir/seen";
-    my $app = write_file( 'app.psgi', $APP );
-    my %env = ( TEST_PROBE => write_file( 'probe', $PROBE ), TEST_SEEN => "$dir/seen" );
+    my $app = spew( "$dir/app.psgi", $APP );
+    my %env = ( TEST_PROBE => spew( "$dir/probe", $PROBE ), TEST_SEEN => "$dir/seen" );
     return ( %option, app => $app, env => { %env, %{ $option{env} || {} } } );
 }
 

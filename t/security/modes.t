@@ -31,18 +31,10 @@ sub mode {
     return defined $mode ? sprintf '%04o', $mode & oct 7777 : 'not there';
 }
 
-sub put {
-    my ( $name, $text ) = @_;
-    open my $out, '>', "$dir/$name" or die "$dir/$name: $!";
-    print {$out} $text;
-    close $out or die $!;
-    return "$dir/$name";
-}
-
 # Status and words of a server that does not start
 sub refused {
     my @args = @_;
-    my $app  = put( 'app.psgi', $hello );
+    my $app  = spew( "$dir/app.psgi", $hello );
     my $got  = Sirius::Test::Server->spawn( app => $app, args => [ qw(--workers 1), @args ] );
     return 'it runs' if !defined $got->wait_exit(30);
     return join ': ', $got->exited, $got->log =~ s/\n\z//r;
@@ -132,7 +124,7 @@ subtest 'Links that somebody has put there' => sub {
     {
         my ( $option, $why ) = @$what;
         case ();
-        my $target = put( 'target', "1\n" );
+        my $target = spew( "$dir/target", "1\n" );
         symlink $target, "$dir/link" or die $!;
         like refused( $option, "$dir/link" ), qr/\Aexit 1: sirius: .*\Q$dir\E\/link: .*$why\z/,
             "$option: a link to a file is refused";
@@ -149,7 +141,7 @@ subtest 'Links that somebody has put there' => sub {
             "$option: a link to nowhere is refused";
         ok !-e "$dir/nowhere", 'and nothing is made there';
         next if $>;
-        my $target = put( 'target', '' );
+        my $target = spew( "$dir/target", '' );
         symlink $target, "$dir/link" or die $!;
         POSIX::lchown( 65532, 65533, "$dir/link" ) or next;
         like refused( $option, "$dir/link" ), qr/\Aexit 1: sirius: $option .*: Permission denied\z/,
@@ -162,7 +154,7 @@ subtest 'Links that somebody has put there' => sub {
 subtest 'A log that has become a link' => sub {
     plan skip_all => 'for root' if $>;
     case ();
-    my $target = put( 'target', '' );
+    my $target = spew( "$dir/target", '' );
     my $server = start_server( $hello, qw(--workers 1 --access-log), "$dir/access.log" );
     rename "$dir/access.log", "$dir/access.log.1" or die $!;
     symlink $target, "$dir/access.log" or die $!;

@@ -71,12 +71,9 @@ sub start {
     my ( $app, @args ) = @_;
     mkdir $dir = "$top/" . ++$cases or die $!;
     chmod 0777, $dir or die $!;
-    open my $out, '>', "$dir/app.psgi" or die $!;
-    print {$out} $app;
-    close $out or die $!;
     my ($log) = map {s{\ADIR}{$dir}r} map { $args[ $_ + 1 ] } grep { $args[$_] eq '--error-log' } 0 .. $#args;
     return Sirius::Test::Server->start(
-        app  => "$dir/app.psgi",
+        app  => spew( "$dir/app.psgi", $app ),
         args => [ map {s/\bDIR\b/$dir/r} @args ],
         $log ? ( error_log => $log ) : ()
     );

@@ -1,21 +1,17 @@
 use strict;
 use warnings;
+use lib 't/lib';
 use Test::More;
 use File::Temp qw(tempdir);
 use Sirius::Config;
 use Sirius::Options;
 use Sirius::Runner;
+use Sirius::Test::Server;
 
 my $dir = tempdir( CLEANUP => 1 );
 
 # A file with this text
-sub file {
-    my $text = shift;
-    open my $out, '>:raw', "$dir/sirius.conf" or die $!;
-    print {$out} $text;
-    close $out or die $!;
-    return "$dir/sirius.conf";
-}
+sub file { return Sirius::Test::Server::spew( "$dir/sirius.conf", shift ) }
 
 # The configuration that a program gets, with these variables
 sub conf {

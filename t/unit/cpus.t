@@ -1,11 +1,13 @@
 use strict;
 use warnings;
+use lib 't/lib';
 use Test::More;
 use File::Basename qw(dirname);
 use File::Path     qw(make_path);
 use File::Temp     qw(tempdir);
 use Sirius::Cpus;
 use Sirius::Options;
+use Sirius::Test::Server;
 
 my $MIB = 2**20;
 
@@ -15,9 +17,7 @@ sub root {
     my $root = tempdir( CLEANUP => 1 );
     for my $path ( keys %file ) {
         make_path( dirname("$root$path") );
-        open my $out, '>', "$root$path" or die "$root$path: $!";
-        print {$out} $file{$path};
-        close $out or die $!;
+        Sirius::Test::Server::spew( "$root$path", $file{$path} );
     }
     return $root;
 }

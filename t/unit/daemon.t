@@ -51,10 +51,7 @@ sub command {
 # Whole or not at all
 sub put {
     my ( $name, $text ) = @_;
-    open my $fh, '>', "$dir/$name.new" or die $!;
-    print {$fh} $text;
-    close $fh or die $!;
-    rename "$dir/$name.new", "$dir/$name" or die $!;
+    rename spew( "$dir/$name.new", $text ), "$dir/$name" or die $!;
     return;
 }
 

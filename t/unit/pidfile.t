@@ -1,10 +1,12 @@
 use strict;
 use warnings;
+use lib 't/lib';
 use Fcntl      qw(FD_CLOEXEC F_GETFD);
 use File::Temp qw(tempdir);
 use POSIX      ();
 use Test::More;
 use Sirius::PidFile;
+use Sirius::Test::Server;
 
 my $dir  = tempdir( CLEANUP => 1 );
 my $path = "$dir/sirius.pid";
@@ -18,14 +20,6 @@ sub content {
 sub error {
     my $file = shift;
     return eval { Sirius::PidFile->new($file); 1 } ? '' : $@;
-}
-
-sub put {
-    my ( $file, $text ) = @_;
-    open my $fh, '>', $file or die $!;
-    print {$fh} $text;
-    close $fh or die $!;
-    return;
 }
 
 # A process that has the file and the lock until its pipe is closed
@@ -70,7 +64,7 @@ subtest 'Made and removed' => sub {
 # Pain 10
 subtest 'A stale file with the PID of a living process does not stop a server' => sub {
     for my $text ( getppid() . "\n", "1\n", "123456\n\n\n", '', ' ' ) {
-        put( $path, $text );
+        Sirius::Test::Server::spew( $path, $text );
         my $file = Sirius::PidFile->new($path);
         is content($path), "$$\n", 'taken over';
         $file->remove;
@@ -159,7 +153,7 @@ subtest 'Removed while somebody waits for it' => sub {
 };
 
 subtest 'What is no pid file' => sub {
-    put( "$dir/passwd", "root:x:0:0\n" );
+    Sirius::Test::Server::spew( "$dir/passwd", "root:x:0:0\n" );
     is error("$dir/passwd"),   "sirius: --pid $dir/passwd: the file is there and is no pid file\n", 'a text';
     is content("$dir/passwd"), "root:x:0:0\n", 'not touched';
     like error($dir), qr/\Asirius: --pid \Q$dir\E: Is a directory\n/, 'a directory';
@@ -187,7 +181,7 @@ subtest 'A server that may not delete it any more' => sub {
 
 subtest 'A symbolic link' => sub {
     my $link = "$dir/link.pid";
-    put( "$dir/target", "1\n" );
+    Sirius::Test::Server::spew( "$dir/target", "1\n" );
     for my $target ( "$dir/target", "$dir/nowhere" ) {
         symlink $target, $link or die $!;
         is error($link), "sirius: --pid $link: a symbolic link is not followed\n", 'is not followed';

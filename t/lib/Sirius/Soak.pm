@@ -31,9 +31,7 @@ sub new {
         my $parent = $name eq 'tmp' ? $self->{log_dir} : $dir;
         mkdir "$parent/$name" or die "$parent/$name: $!\n";
     }
-    open my $out, '>:raw', "$dir/file" or die "$dir/file: $!\n";
-    print {$out} substr Sirius::Soak::App->block, 0, FILE_SIZE;
-    close $out or die "$dir/file: $!\n";
+    Sirius::Test::Server::spew( "$dir/file", substr Sirius::Soak::App->block, 0, FILE_SIZE );
     return $self;
 }
 

@@ -18,7 +18,8 @@ use Sirius::Test::Response;
 use Sirius::Test::Server;
 use Sirius::Test::Swarm;
 
-our @EXPORT = qw(corpus_file elapsed every_delivery request skip_without start_server until_true);
+our @EXPORT
+    = qw(corpus_file elapsed every_delivery program request skip_without spew start_server until_true);
 
 $SIG{$_} ||= sub { exit 1 }
     for qw(HUP INT PIPE TERM);    # so that END stops the servers
@@ -58,8 +59,14 @@ sub skip_without {
     return;
 }
 
+# The path of a program, undefined when it is not installed
+sub program { return Sirius::Test::Server::program(@_) }
+
 # The bytes of a request; see Sirius::Test::Client
 sub request { return Sirius::Test::Client::request(@_) }
+
+# Writes a file and returns its path
+sub spew { return Sirius::Test::Server::spew(@_) }
 
 # $app is a file or source text
 sub start_server {

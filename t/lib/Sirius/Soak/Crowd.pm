@@ -114,10 +114,7 @@ sub _drive {
         @deck = Sirius::Soak::Kinds->deck( $self->{ends} ) if !@deck;
         shift(@deck)->($client);
     }
-    my $answered = $client->finish;
-    open my $out, '>:raw', "$self->{dir}/answered.$number" or die "$self->{dir}/answered.$number: $!\n";
-    print {$out} $answered;
-    close $out or die "$self->{dir}/answered.$number: $!\n";
+    Sirius::Test::Server::spew( "$self->{dir}/answered.$number", $client->finish );
     return;
 }
 

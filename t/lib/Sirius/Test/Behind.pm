@@ -100,7 +100,7 @@ sub _ways {
 
 sub _many {
     my $self = shift;
-    plan skip_all => 'ab is not installed' if !$self->{proxy}->program('ab');
+    plan skip_all => 'ab is not installed' if !program('ab');
     my $url = 'http://127.0.0.1:' . $self->{proxy}->port;
     _ab( $_,                                 2000, '-k', '-c', 8, "$url/$_/hello" ) for @{ $self->{ways} };
     _ab( 'connections and workers that end', 2000, '-k', '-c', 8, "$url/mortal/hello" );

@@ -15,6 +15,7 @@ use MIME::Base64 qw(decode_base64);
 use POSIX        qw(WNOHANG);
 use Scalar::Util qw(weaken);
 use Time::HiRes  qw(sleep time);
+use Sirius::Test::Server;
 
 our $PATIENCE = 60;    # seconds that an answer may take; a loaded machine starts it slowly
 
@@ -22,9 +23,9 @@ my $JSON = JSON::PP->new->utf8;
 my %running;
 
 sub start {
-    my $class = shift;
-    my ($program) = grep {-x} map { ( "$_/chromium", "$_/chromium-browser", "$_/google-chrome" ) } split /:/,
-        $ENV{PATH};
+    my $class     = shift;
+    my ($program) = grep {defined}
+        map { Sirius::Test::Server::program($_) } qw(chromium chromium-browser google-chrome);
     return if !$program;
     my $dir  = File::Temp->newdir( 'sirius-browser-XXXXXX', TMPDIR => 1 );
     my $self = bless { dir => $dir, in => '', last => 0, owner => $$, problems => [] }, $class;
@@ -102,9 +103,7 @@ sub screenshot {
         format => 'png',
         $all ? ( captureBeyondViewport => JSON::PP::true ) : (),
     );
-    CORE::open my $out, '>:raw', $file or die "$file: $!";
-    print {$out} decode_base64( $result->{data} );
-    close $out or die "$file: $!";
+    Sirius::Test::Server::spew( $file, decode_base64( $result->{data} ) );
     return;
 }
 

@@ -9,6 +9,7 @@ package Sirius::Test::Confine;
 use strict;
 use warnings;
 use File::Temp;
+use Sirius::Test::Server;
 
 # Names of other architectures are left out. The filter counts from the end: jumps have 8 bits, so each call has its own two
 # instructions instead of one long list of them.
@@ -42,10 +43,8 @@ sub new {
     my ( $class, @calls ) = @_;
     my $self  = bless { dir => File::Temp->newdir }, $class;
     my $calls = join '', map {"#ifdef __NR_$_\nALLOW(__NR_$_)\n#endif\n"} @calls;
-    open my $out, '>', "$self->{dir}/confine.c" or die "$self->{dir}: $!";
-    print {$out} $SOURCE =~ s/^CALLS\n/$calls/mr;
-    close $out or die "$self->{dir}: $!";
-    return if system "cc -o $self->{dir}/confine $self->{dir}/confine.c 2>$self->{dir}/log";
+    my $file  = Sirius::Test::Server::spew( "$self->{dir}/confine.c", $SOURCE =~ s/^CALLS\n/$calls/mr );
+    return if system "cc -o $self->{dir}/confine $file 2>$self->{dir}/log";
     return if system( $self->path, 'true' );
     return $self;
 }

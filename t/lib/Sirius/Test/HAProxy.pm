@@ -10,7 +10,7 @@ use IO::Socket::INET;
 use POSIX ();
 use parent 'Sirius::Test::Proxy';
 
-sub available { return shift->program('haproxy') }
+sub available { return Sirius::Test::Server::program('haproxy') }
 
 sub start {
     my ( $class, $configuration ) = @_;

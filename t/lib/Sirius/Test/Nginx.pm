@@ -8,7 +8,7 @@ use IO::Socket::INET;
 use Sirius::Test::Server;
 use parent 'Sirius::Test::Proxy';
 
-sub available { return shift->program('nginx') }
+sub available { return Sirius::Test::Server::program('nginx') }
 
 # A port cannot be asked for: one that is free, and another one if somebody was faster
 sub start {

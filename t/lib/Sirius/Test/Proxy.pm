@@ -12,13 +12,6 @@ use Sirius::Test::Server;
 
 my %running;
 
-# The path of a program of that name, undefined when it is not installed
-sub program {
-    my ( $class, $name ) = @_;
-    my ($path) = grep {-x} map {"$_/$name"} split( /:/, $ENV{PATH} ), '/usr/sbin', '/usr/local/sbin';
-    return $path;
-}
-
 sub new {
     my $class = shift;
     return bless { dir => File::Temp->newdir, owner => $$ }, $class;
@@ -26,10 +19,7 @@ sub new {
 
 sub configure {
     my ( $self, $text ) = @_;
-    open my $out, '>:raw', "$self->{dir}/conf" or die "$self->{dir}/conf: $!";
-    print {$out} $text;
-    close $out or die "$self->{dir}/conf: $!";
-    return "$self->{dir}/conf";
+    return Sirius::Test::Server::spew( "$self->{dir}/conf", $text );
 }
 
 # In a group of its own, since it may have workers. The code is run in the child

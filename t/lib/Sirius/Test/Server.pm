@@ -72,11 +72,7 @@ sub app_file {
 # Writes a file into the server's own directory and returns its path
 sub file {
     my ( $self, $name, $text ) = @_;
-    my $path = "$self->{dir}/$name";
-    open my $out, '>:raw', $path or die "$path: $!";
-    print {$out} $text;
-    close $out or die "$path: $!";
-    return $path;
+    return spew( "$self->{dir}/$name", $text );
 }
 
 sub address { return ( shift->listeners )[0] }
@@ -238,12 +234,28 @@ sub all_processes {
     } grep {/\A\d+\z/} readdir $dir;
 }
 
+# The path of a program of that name, undefined when it is not installed; a user's PATH may lack those of root
+sub program {
+    my $name   = shift;
+    my ($path) = grep {-x} map {"$_/$name"} split( /:/, $ENV{PATH} ), qw(/usr/sbin /sbin /usr/local/sbin);
+    return $path;
+}
+
 sub slurp {
     my $path = shift;
     open my $in, '<:raw', $path or return '';
     local $/ = undef;
     my $text = <$in>;
     return defined $text ? $text : '';
+}
+
+# Writes a file and returns its path
+sub spew {
+    my ( $path, @text ) = @_;
+    open my $out, '>:raw', $path or die "$path: $!";
+    print {$out} @text;
+    close $out or die "$path: $!";
+    return $path;
 }
 
 sub _exec {
