@@ -169,12 +169,8 @@ static sr_bytes request_line(pTHX_ sirius_logview *v, source *s)
     for (unsigned k = 0; k < KEYS_MAX; k++) {
         sr_bytes part = look_up(aTHX_ v, s, k);
         any = any || part.at;
-        if (!sr_buffer_reserve(line, part.len + 1))
+        if (!sr_buffer_add_bytes(line, part) || !sr_buffer_add(line, " ", 1))
             return none;
-        if (part.len)
-            memcpy(line->data + line->end, part.at, part.len);
-        line->end += part.len;
-        line->data[line->end++] = ' ';
     }
     line->end--;
     return any ? all_of(line) : none;

@@ -8,6 +8,7 @@ use Fcntl      qw(F_SETFL O_NONBLOCK);
 use JSON::PP   ();
 use List::Util qw(max);
 use POSIX      qw(strftime);
+use Sirius::Proc;
 use Sirius::Readable;
 use Sirius::Type;
 use Socket      qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
@@ -80,16 +81,6 @@ sub _doing {
 sub _fail {
     my ( $status, $message ) = @_;
     die [ $status, $message ];
-}
-
-# When this very process began; undef when it is gone, a zombie, or cannot be seen
-sub _identity {
-    my $pid = shift;
-    open my $in, '<', "/proc/$pid/stat" or return;
-    my $line = readline $in;
-    close $in;
-    return if !defined $line || $line !~ /\A.*\) ([A-Z])(?: \S+){18} (\d+)/s || $1 eq 'Z' || $1 eq 'X';
-    return $2;
 }
 
 # Seconds that are left, undef for all of them
@@ -234,7 +225,7 @@ sub _talk {
     my $fh   = $self->_connect;
     my $cred = getsockopt $fh, SOL_SOCKET, SO_PEERCRED;
     my $pid  = defined $cred ? ( unpack 'L3', $cred )[0] : 0;    # 0: out of sight, in a container
-    $self->{server} = [ $pid, _identity($pid) ];
+    $self->{server} = [ $pid, Sirius::Proc->born($pid) ];
 
     # It fits into the socket's buffer. A server that does not want it may have closed already, and said why
     send $fh, JSON::PP->new->canonical->utf8->encode($request) . "\n", MSG_NOSIGNAL;
@@ -248,7 +239,7 @@ sub _talk {
 sub _wait_end {
     my $self = shift;
     my ( $pid, $born ) = @{ $self->{server} };
-    while ( defined $born && ( _identity($pid) || '' ) eq $born ) {
+    while ( defined $born && ( Sirius::Proc->born($pid) || '' ) eq $born ) {
         $self->_left("PID $pid has not ended");
         sleep LOOK;
     }

@@ -6,18 +6,10 @@ use warnings;
 use Scalar::Util qw(weaken);
 use Sirius;
 use Sirius::Log ();
-use Sirius::Options;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant GATE =>
     0.25;    # seconds: enough for who has shaken hands to send, less than SYN waits to come again
-
-sub check {
-    my ( $class, $conf ) = @_;
-    Sirius::Options->fail('--drain-delay: with --workers 0 there is no other process to wait')
-        if $conf->{drain_delay} && !$conf->{workers};
-    return;
-}
 
 sub due {
     return map { $_->[0] } @{ shift->{steps} };
@@ -127,12 +119,6 @@ server has to wait for C<--drain-delay> and C<--graceful-timeout> together, and 
 C<terminationGracePeriodSeconds> of Kubernetes, C<stop_grace_period> of Docker Compose.
 
 =head1 METHODS
-
-=head2 check
-
-  Sirius::DrainDelay->check($conf);
-
-C<drain_delay> needs a process that serves nothing. A wrong option ends the program (see L<Sirius::Options/fail>).
 
 =head2 due
 

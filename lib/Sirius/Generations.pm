@@ -8,6 +8,7 @@ use Scalar::Util qw(weaken);
 use Sirius::Cause;
 use Sirius::Launch;
 use Sirius::Log ();
+use Sirius::Proc;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
@@ -192,14 +193,6 @@ sub _complete {
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
-sub _parent {
-    my $pid = shift;
-    open my $fh, '<', "/proc/$pid/stat" or return 0;
-    my $line = readline $fh;
-    close $fh or return 0;
-    return defined $line && $line =~ /\A\d+ \(.*\) \S (\d+) /s ? $1 : 0;
-}
-
 # The end of a reload, good or bad; and the next, which was asked for meanwhile
 sub _reloaded {
     my ( $self, $generation, $result ) = @_;
@@ -246,7 +239,7 @@ sub _retire {
 sub _workers {
     my ( $self, $wanted ) = @_;
     my %parent = map { $_ => 1 } $$, keys %{ $self->{by_pid} };
-    return grep { $parent{ _parent($_) } }
+    return grep { $parent{ Sirius::Proc->parent($_) } }
         map { $_->{pid} } grep { $_->{pid} > 0 && $wanted->($_) } $self->{supervisor}->rows;
 }
 

@@ -6,6 +6,7 @@ use warnings;
 use Errno qw(EADDRNOTAVAIL EAFNOSUPPORT);
 use Fcntl qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
 use Sirius::Handover;
+use Sirius::Starter;
 use Sirius::Unix;
 use Socket qw(
     AF_INET AF_INET6 AF_UNIX INADDR_ANY IN6ADDR_ANY IPPROTO_IPV6 IPPROTO_TCP IPV6_V6ONLY NI_NUMERICHOST
@@ -72,7 +73,9 @@ sub open {
 sub open_all {
     my ( $class, $conf, @from_systemd ) = @_;
     return $class->adopt( $conf->{listen_sock}, undef, 'listen_sock' ) if $conf->{listen_sock};
-    return $class->_starter( $ENV{SERVER_STARTER_PORT} )               if defined $ENV{SERVER_STARTER_PORT};
+    my @from_starter = Sirius::Starter->descriptors;
+    return map { $class->adopt( @{$_}{qw(fd host)}, "SERVER_STARTER_PORT: $_->{name}" ) } @from_starter
+        if @from_starter;
     my @specs = @{ $conf->{listen} };
 
     # A list that names none of them may be only the default
@@ -241,21 +244,6 @@ sub _resolve {
     my ( @four, @six );
     push @{ $_->{family} == AF_INET6 ? \@six : \@four }, $_->{addr} for @found;
     return $error, @four, @six;
-}
-
-# Server::Starter: "host:port=fd;port=fd;/path=fd"
-sub _starter {
-    my ( $class, $text ) = @_;
-    my @listeners;
-    for my $pair ( split /;/, $text ) {
-        my ( $address, $fd ) = $pair =~ /\A(.*)=(\d+)\z/s
-            or _refuse("SERVER_STARTER_PORT: '$pair' is not address=descriptor");
-        my ($host) = $address =~ m{\A([^/]*):\d+\z};
-        $host =~ tr/[]//d if defined $host;
-        push @listeners, $class->adopt( $fd, $host, "SERVER_STARTER_PORT: $address" );
-    }
-    return @listeners if @listeners;
-    return _refuse('SERVER_STARTER_PORT is empty: start_server was given no --port and no --path');
 }
 
 sub DESTROY {

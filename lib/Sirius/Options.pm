@@ -209,8 +209,7 @@ sub parse {
 
 sub key {
     my ( $class, $name ) = @_;
-    $name =~ tr/-/_/;
-    return $name;
+    return $name =~ tr/-/_/r;
 }
 
 sub row {
@@ -278,12 +277,13 @@ sub _together {
         $from->{min_reqs_per_child} )
         if defined $min && $min > $max;
     $class->_workers( $conf, $given );
-    my $timeout = delete $conf->{timeout};
+    $class->fail( '--drain-delay: with --workers 0 there is no other process to wait', $from->{drain_delay} )
+        if $conf->{drain_delay} && !$conf->{workers};
+    my ( undef, $timeout ) = delete @{$conf}{qw(sources timeout)};
     for my $key ( defined $timeout ? qw(body_timeout write_timeout) : () ) {
         $conf->{$key} = $timeout if !defined $given->{$key};
     }
     $conf->{keepalive} = 0 if !$conf->{keepalive_timeout};
-    delete $conf->{sources};
     return $conf;
 }
 

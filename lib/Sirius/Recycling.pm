@@ -3,16 +3,14 @@ package Sirius::Recycling;
 use strict;
 use warnings;
 
-use POSIX       ();
 use Sirius::Log ();
+use Sirius::Proc;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
     GRACE => 1,    # seconds from a request's deadline to the end of its worker: others' connections move away
     LOOK  => 5,    # seconds between two looks at the memory of workers
 };
-
-my $page = POSIX::sysconf(POSIX::_SC_PAGESIZE);
 
 # A worker is new; spread, so that those of one age don't go in one moment
 sub begin {
@@ -45,7 +43,7 @@ sub look {
     return if !$self->{conf}{max_rss} || $now < $self->{looked_at} + LOOK;
     $self->{looked_at} = $now;
     for my $worker ( grep { !$_->{leave} } @stay ) {
-        my $bytes = $self->resident( $worker->{pid} );
+        my $bytes = Sirius::Proc->resident( $worker->{pid} );
         $worker->{leave} = sprintf 'max-rss (%d MiB)', $bytes / 2**20 if $bytes > $self->{conf}{max_rss};
     }
     return;
@@ -64,15 +62,6 @@ sub overdue {
     $worker->{leave}   = 'its request ran for too long';
     $worker->{kill_at} = _now() + GRACE;
     return;
-}
-
-# Bytes of memory that a process has in RAM; 0 when it is gone
-sub resident {
-    my ( $class, $pid ) = @_;
-    open my $fh, '<', "/proc/$pid/statm" or return 0;
-    my $line = readline $fh;
-    close $fh;
-    return defined $line && $line =~ /\A\d+ (\d+)/ ? $1 * $page : 0;
 }
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
@@ -132,10 +121,6 @@ Sets C<leave>; kills those whose time is over.
   $recycling->overdue( $worker, $what );
 
 Its request has timed out: logs that, asks it for a stack trace, and has it replaced and killed.
-
-=head2 resident
-
-  my $bytes = Sirius::Recycling->resident($pid);
 
 =head1 SEE ALSO
 

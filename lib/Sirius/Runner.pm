@@ -7,9 +7,9 @@ use parent 'Plack::Runner';
 use Sirius::AdminPort;
 use Sirius::Command ();    # before the application is loaded, which overwrites the command line
 use Sirius::Config;
-use Sirius::DrainDelay;
 use Sirius::Handover;
 use Sirius::Options;
+use Sirius::Starter;
 use Sirius::Systemd;
 
 # An application that does not load: perl would exit with whatever errno is
@@ -112,7 +112,7 @@ sub _pass_on {
 
     # Before the application is loaded, which may take its time
     my $conf = Sirius::Options->parse( { @{ $self->{options} } } );
-    $_->check($conf) for qw(Sirius::AdminPort Sirius::DrainDelay);
+    Sirius::AdminPort->check($conf);
     _shield($conf);
     Sirius::Options->fail('--daemonize: --reload and a server in the background exclude each other')
         if $conf->{daemonize} && $self->{loader} eq 'Restarter';
@@ -146,15 +146,10 @@ sub _read {
 
 # Sockets that somebody else has opened for us are there before the application, and what it starts is to have none
 sub _shield {
-    my $conf = shift;
-    my ( $starter, @systemd ) = @ENV{qw(SERVER_STARTER_PORT LISTEN_FDS LISTEN_PID)};
-    my ( $count, $pid ) = map { defined() ? $_ : '' } @systemd;
+    my $conf    = shift;
     my @numbers = map {/\Afd:(\d+)\z/} @{ $conf->{listen} }, @{ $conf->{admin} || [] };
-    push @numbers, map {/=(\d+)\z/} split /;/, defined $starter ? $starter : '';
-    push @numbers, Sirius::Systemd->FIRST_FD .. Sirius::Systemd->FIRST_FD + $count - 1
-        if $pid eq $$ && $count =~ /\A\d{1,4}\z/;
-    Sirius::Handover->close_on_exec(@numbers);
-    return;
+    push @numbers, map { $_->{fd} } Sirius::Starter->descriptors, Sirius::Systemd->offered;
+    return Sirius::Handover->close_on_exec(@numbers);
 }
 
 sub _value {

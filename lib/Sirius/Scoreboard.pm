@@ -3,12 +3,10 @@ package Sirius::Scoreboard;
 use strict;
 use warnings;
 
-use Carp  ();
-use POSIX ();
+use Carp ();
 use Sirius;
+use Sirius::Proc;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime time);
-
-my $PAGE = POSIX::sysconf( POSIX::_SC_PAGESIZE() );
 
 sub snapshot {
     my $self    = shift;
@@ -18,7 +16,7 @@ sub snapshot {
     my @workers = grep { $_->{pid} > 0 }    # it may have gone just now
         map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
     for my $worker (@workers) {
-        $worker->{rss} = _rss( $worker->{pid} );
+        $worker->{rss} = Sirius::Proc->resident( $worker->{pid} );
         $sum{$_} += $worker->{$_} for keys %sum;
     }
     return {
@@ -33,15 +31,6 @@ sub snapshot {
         wanted      => $board->workers,
         workers     => \@workers,
     };
-}
-
-# Bytes; 0 when it has gone
-sub _rss {
-    my $pid = shift;
-    open my $in, '<', "/proc/$pid/statm" or return 0;
-    my $line = readline $in;
-    close $in or return 0;
-    return defined $line ? ( split ' ', $line )[1] * $PAGE : 0;
 }
 
 1;

@@ -13,14 +13,9 @@ my @NOTIFY = qw(NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID);
 
 sub descriptors {
     my $class = shift;
-    my ( $count, $pid, $names ) = delete @ENV{@LISTEN};
-    return if !defined $count || !defined $pid || $pid ne $$;
-    die "sirius: LISTEN_FDS: '$count' is no number of descriptors\n" if $count !~ /\A\d{1,4}\z/;
-    my @names = split /:/, defined $names ? $names : '', -1;
-    return
-        map { {
-        fd => FIRST_FD + $_, name => defined $names[$_] && length $names[$_] ? $names[$_] : 'unknown' } }
-        0 .. $count - 1;
+    my @all   = $class->offered;
+    delete @ENV{@LISTEN};
+    return @all;
 }
 
 sub due {
@@ -58,6 +53,17 @@ sub notify {
     socket my $fh, AF_UNIX, SOCK_DGRAM, 0 or return;
     send $fh, $text, MSG_DONTWAIT | MSG_NOSIGNAL, $self->{address};
     return;
+}
+
+sub offered {
+    my ( $count, $pid, $names ) = @ENV{@LISTEN};
+    return if !defined $count || !defined $pid || $pid ne $$;
+    die "sirius: LISTEN_FDS: '$count' is no number of descriptors\n" if $count !~ /\A\d{1,4}\z/;
+    my @names = split /:/, defined $names ? $names : '', -1;
+    return
+        map { {
+        fd => FIRST_FD + $_, name => defined $names[$_] && length $names[$_] ? $names[$_] : 'unknown' } }
+        0 .. $count - 1;
 }
 
 sub restore {
@@ -144,6 +150,10 @@ process.
   $systemd->notify(@lines);
 
 One message. A line break inside a line becomes a space. Never waits and never dies.
+
+=head2 offered
+
+The same, and the environment stays as it is.
 
 =head2 restore
 

@@ -37,25 +37,29 @@ static bool spool_open(sr_output *o, const char *tmpdir)
     return o->spool;
 }
 
-static bool to_spool(sr_output *o, const struct iovec *iov, int n, size_t skip)
+/* Where the bytes of a response are put: behind what is in memory, or behind what is in the file. */
+typedef bool put_bytes(sr_output *o, const char *data, size_t len);
+
+static bool to_spool(sr_output *o, const char *data, size_t len)
 {
-    for (int i = 0; i < n; skip -= skip < iov[i].iov_len ? skip : iov[i].iov_len, i++) {
-        if (skip >= iov[i].iov_len)
-            continue;
-        size_t len = iov[i].iov_len - skip;
-        if (sr_tempfile_write(o->fd, (const char *)iov[i].iov_base + skip, len) < 0)
-            return false;
-        o->file_left += len;
-    }
+    if (sr_tempfile_write(o->fd, data, len) < 0)
+        return false;
+    o->file_left += len;
     return true;
 }
 
-static bool to_memory(sr_output *o, const struct iovec *iov, int n, size_t skip)
+static bool to_memory(sr_output *o, const char *data, size_t len)
 {
-    for (int i = 0; i < n; skip -= skip < iov[i].iov_len ? skip : iov[i].iov_len, i++) {
-        if (skip >= iov[i].iov_len)
-            continue;
-        if (!sr_buffer_add(&o->mem, (const char *)iov[i].iov_base + skip, iov[i].iov_len - skip))
+    return sr_buffer_add(&o->mem, data, len);
+}
+
+static bool put_all(sr_output *o, const struct iovec *iov, int n, size_t skip, put_bytes *put)
+{
+    for (int i = 0; i < n; i++) {
+        size_t past = skip < iov[i].iov_len ? skip : iov[i].iov_len;
+        size_t len = iov[i].iov_len - past;
+        skip -= past;
+        if (len && !put(o, (const char *)iov[i].iov_base + past, len))
             return false;
     }
     return true;
@@ -94,14 +98,15 @@ bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, s
     rest -= skip;
     bool large = sr_buffer_len(&o->mem) + rest > SR_OUTPUT_MEMORY;
     if (!o->spool && where != SR_KEEP_ON_DISK && !(where == SR_KEEP_BY_SIZE && large))
-        return to_memory(o, iov, n, skip);
+        return put_all(o, iov, n, skip, to_memory);
     uint64_t before = o->file_left;
-    if (spool_open(o, tmpdir) && to_spool(o, iov, n, skip))
+    if (spool_open(o, tmpdir) && put_all(o, iov, n, skip, to_spool))
         return true;
     int why = errno;
     o->file_left = before;
     /* a client that was promised this response gets it, if memory allows */
-    if (where == SR_KEEP_BY_SIZE && rest <= SR_OUTPUT_TOTAL && unspool(o) && to_memory(o, iov, n, skip))
+    if (where == SR_KEEP_BY_SIZE && rest <= SR_OUTPUT_TOTAL && unspool(o) &&
+        put_all(o, iov, n, skip, to_memory))
         return true;
     errno = why;
     return false;

@@ -23,8 +23,4 @@ my $worker = { since => 1000 };
 Sirius::Recycling->new( {} )->begin($worker);
 is $worker->{expires}, undef, 'without the option they stay';
 
-my $own = Sirius::Recycling->resident($$);
-cmp_ok $own, '>', 2**20, 'the memory of a process';
-is( Sirius::Recycling->resident( 2**22 + 1 ), 0, 'and of one that is gone' );
-
 done_testing;

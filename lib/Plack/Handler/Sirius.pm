@@ -6,7 +6,6 @@ use warnings;
 use Sirius;
 use Sirius::AccessLog;
 use Sirius::AdminPort;
-use Sirius::DrainDelay;
 use Sirius::Listener;
 use Sirius::Log ();
 use Sirius::Options;
@@ -22,7 +21,7 @@ my @streams;    # STDIN, STDOUT, STDERR, where there was none
 sub new {
     my ( $class, %args ) = @_;
     my $conf = Sirius::Options->parse( \%args );
-    $_->check($conf) for qw(Sirius::AccessLog Sirius::AdminPort Sirius::DrainDelay);
+    $_->check($conf) for qw(Sirius::AccessLog Sirius::AdminPort);
     warn "$_\n" for @{ delete $conf->{notices} };
     return bless { conf => $conf }, $class;
 }

@@ -1,0 +1,86 @@
+package Sirius::Proc;
+
+use strict;
+use warnings;
+
+use POSIX ();
+
+my $PAGE = POSIX::sysconf( POSIX::_SC_PAGESIZE() );
+
+sub born {
+    my ( $class, $pid )  = @_;
+    my ( $state, @more ) = _stat($pid) or return;
+    return $state =~ /[ZX]/ ? undef : $more[18];
+}
+
+sub parent {
+    my ( $class, $pid )    = @_;
+    my ( undef,  $parent ) = _stat($pid);
+    return $parent || 0;
+}
+
+sub resident {
+    my ( $class, $pid ) = @_;
+    my ( undef, $pages ) = split ' ', _line("$pid/statm");
+    return ( $pages || 0 ) * $PAGE;
+}
+
+# '' when the process is gone, which may be after the open as well
+sub _line {
+    my $file = shift;
+    open my $in, '<', "/proc/$file" or return '';
+    my $line = readline $in;
+    close $in or return '';
+    return defined $line ? $line : '';
+}
+
+# State, parent and what follows: the fields of proc_pid_stat(5) from the third on. The second may hold anything
+sub _stat {
+    my $pid = shift;
+    my ($fields) = _line("$pid/stat") =~ /\A.*\) (.*)/s or return;
+    return split ' ', $fields;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Proc - what the kernel tells of a process
+
+=head1 SYNOPSIS
+
+  use Sirius::Proc;
+
+  my $bytes = Sirius::Proc->resident($pid);
+
+=head1 DESCRIPTION
+
+Reads F</proc>. Where there is none, every process is one that is gone.
+
+=head1 METHODS
+
+=head2 born
+
+  my $ticks = Sirius::Proc->born($pid);
+
+When it began, in clock ticks since the boot: with its PID the identity of a process. Undefined when it is gone or a zombie.
+
+=head2 parent
+
+  my $pid = Sirius::Proc->parent($pid);
+
+PID of its parent; 0 when it is gone.
+
+=head2 resident
+
+  my $bytes = Sirius::Proc->resident($pid);
+
+Bytes of memory that it has in RAM; 0 when it is gone.
+
+=head1 SEE ALSO
+
+proc_pid_stat(5), proc_pid_statm(5).
+
+=cut

@@ -1,0 +1,59 @@
+package Sirius::Starter;
+
+use strict;
+use warnings;
+
+# "host:port=fd;port=fd;/path=fd"
+sub descriptors {
+    return if !defined $ENV{SERVER_STARTER_PORT};
+    my @descriptors;
+    for my $pair ( split /;/, $ENV{SERVER_STARTER_PORT} ) {
+        my ( $address, $fd ) = $pair =~ /\A(.*)=(\d+)\z/s
+            or _refuse("SERVER_STARTER_PORT: '$pair' is not address=descriptor");
+        my ($host) = $address =~ m{\A([^/]*):\d+\z};
+        $host =~ tr/[]//d if defined $host;
+        push @descriptors, { fd => $fd, host => $host, name => $address };
+    }
+    return @descriptors if @descriptors;
+    return _refuse('SERVER_STARTER_PORT is empty: start_server was given no --port and no --path');
+}
+
+sub _refuse {
+    my $message = shift;
+    $! = 1;    # exit status, whatever the error was
+    die "sirius: $message\n";
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Starter - the listening sockets that Server::Starter brings
+
+=head1 SYNOPSIS
+
+  use Sirius::Starter;
+
+  for my $given ( Sirius::Starter->descriptors ) {
+      print "$given->{fd} is $given->{name}\n";
+  }
+
+=head1 DESCRIPTION
+
+The protocol of L<Server::Starter>: C<SERVER_STARTER_PORT> of the environment names the sockets that C<start_server> has
+opened. It stays there, since an application may look for it.
+
+=head1 METHODS
+
+=head2 descriptors
+
+A hash for each: C<fd>, C<name> as C<start_server> was given it, and C<host> where the name has one. Nothing when the variable
+is not set; dies when it is empty or makes no sense.
+
+=head1 SEE ALSO
+
+L<Server::Starter>, L<Sirius::Listener>, L<Sirius::Systemd>.
+
+=cut

@@ -1,0 +1,44 @@
+use strict;
+use warnings;
+use Test::More;
+
+use POSIX ();
+use Sirius::Proc;
+
+use constant NOBODY => 2**22 + 1;    # above the most that pid_max can be
+
+my $own = Sirius::Proc->resident($$);
+cmp_ok $own, '>', 1_000_000,      'bytes of this process';
+cmp_ok $own, '<', 10_000_000_000, 'not pages of pages';
+is( Sirius::Proc->parent($$), getppid, 'its parent' );
+like( Sirius::Proc->born($$), qr/\A[1-9]\d*\z/, 'when it began' );
+
+is( Sirius::Proc->resident(NOBODY), 0,     'bytes of one that is gone' );
+is( Sirius::Proc->parent(NOBODY),   0,     'its parent' );
+is( Sirius::Proc->born(NOBODY),     undef, 'and when it began' );
+
+# A name that looks like the fields behind it
+pipe my $in, my $out or die "pipe: $!";
+my $pid = fork;
+die "fork: $!" if !defined $pid;
+if ( !$pid ) {
+    local $0 = ') Z 1 1 (';
+    close $in;
+    syswrite $out, 'x';
+    sleep 60;
+    POSIX::_exit(0);
+}
+close $out;
+sysread $in, my $byte, 1;
+is( Sirius::Proc->parent($pid), $$, 'a process with brackets in its name' );
+cmp_ok( Sirius::Proc->born($pid), '>=', Sirius::Proc->born($$), 'is younger than its parent' );
+kill KILL => $pid;
+sysread $in, $byte, 1;    # its end has closed the pipe, nobody has waited for it
+for ( 1 .. 500 ) {
+    last if !defined Sirius::Proc->born($pid);
+    select undef, undef, undef, 0.01;
+}
+is( Sirius::Proc->born($pid), undef, 'a zombie is gone' );
+waitpid $pid, 0;
+
+done_testing;
