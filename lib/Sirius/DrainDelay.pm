@@ -110,7 +110,8 @@ no reload begins.
 In its last quarter of a second newcomers are not let in: they try again a second later, while who is inside is accepted
 (F<src/net/gate.h>). Then they are refused, which lets a load balancer try another server with any request, and the stop goes on
 as it does without this option: see L<Sirius::Supervisor/SIGNALS>. That is so for TCP addresses that the server has bound
-itself; sockets of systemd and of Server::Starter live on, and those who connect wait there for the next server.
+itself; sockets of systemd and of Server::Starter live on, and those who connect wait there for the next server. A kernel that
+lets only root attach a filter to a socket lets newcomers in to the end: who comes in the last milliseconds may be reset.
 
 C<INT>, or a second C<TERM>, does not wait.
 

@@ -78,7 +78,7 @@ static bool wanted(sr_engine *e)
 static void sweep(sr_engine *e)
 {
     e->swept_at = e->now;
-    for (int i = 0; i < SWEEP_MAX && sr_handover_take(e); i++)
+    for (int i = 0; i < SWEEP_MAX && !e->queues_again && sr_handover_take(e); i++)
         ;
     sr_deadlines_expire(e);
 }

@@ -75,6 +75,7 @@ void sr_conn_enter(sr_engine *e, sr_conn *c)
 {
     sr_link_append(&e->all, &c->all);
     e->n_conns++;
+    e->table.high += c->source.fd >= e->table.scarce;
 }
 
 void sr_conn_forget(sr_engine *e, sr_conn *c)
@@ -86,6 +87,7 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
     sr_link_remove(&c->turn);
     sr_link_remove(&c->all);
     e->n_conns--;
+    e->table.high -= c->source.fd >= e->table.scarce;
     if (e->fresh_of == c)
         e->fresh_of = NULL;
     if (c->out)

@@ -56,6 +56,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *score
         sr_link_init(&e->deadlines[i]);
     e->exchange = (sr_exchange){-1, -1};
     e->resident.fd = -1;
+    sr_room_init(e);
     e->scoreboard = scoreboard;
     e->row = scoreboard && slot < scoreboard->slots ? &scoreboard->rows[slot] : &e->no_row;
     atomic_store_explicit(&e->row->pid, getpid(), memory_order_relaxed);
@@ -165,6 +166,7 @@ void sr_engine_resume(sr_engine *e)
         return;
     e->queues_again = 0;
     e->made_room = false;
+    sr_room_recount(e);
     sr_engine_listeners(e, e->listening);
 }
 

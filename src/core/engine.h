@@ -62,6 +62,14 @@ typedef struct sr_listener {
     bool over; /* shut down by the supervisor: nobody comes any more, and it is readable for ever */
 } sr_listener;
 
+/* Of this process's descriptors: see room.c. */
+typedef struct sr_table {
+    int spare;  /* that newcomers leave for one message of the exchange */
+    int scarce; /* a descriptor of this number or above is one of them */
+    int others; /* that are not connections, when they were last counted */
+    int high;   /* connections whose descriptor is scarce */
+} sr_table;
+
 #define SR_NO_LIMIT (INT64_MAX / 4) /* ns; may be added to a time */
 
 typedef enum sr_drain { SR_DRAIN_NO, SR_DRAIN_ASKED, SR_DRAIN_NOW } sr_drain;
@@ -108,6 +116,7 @@ typedef struct sr_engine {
     bool listening; /* the listeners are in the epoll set */
     int64_t
         queues_again; /* for want of descriptors or memory listeners and exchange are out until then; 0: they are not */
+    sr_table table;
     bool
         made_room; /* an idle connection was closed for want of a descriptor, and accept is to be tried again */
     int64_t retry_at; /* connections are to be given away and the exchange was full; 0: none */

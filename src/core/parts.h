@@ -107,6 +107,9 @@ bool sr_room_make(
     sr_engine *e); /* for one that was just accepted; false: all are in use, it must be refused */
 bool sr_room_close_oldest(sr_engine *e); /* false: none is idle here */
 void sr_room_asked(sr_engine *e);        /* the bell has rung */
+void sr_room_init(sr_engine *e);
+void sr_room_taken(sr_engine *e, int fd); /* the connection that entered last has got this descriptor */
+void sr_room_recount(sr_engine *e);       /* before newcomers are let in again */
 
 /* overdue.c: the time limit of a request that is with the application */
 int64_t sr_overdue_at(const sr_engine *e); /* monotonic ns; INT64_MAX: never */

@@ -2,6 +2,7 @@
  * room: the bound on connections, of this process and of all. When it is reached, the oldest idle connection of the whole
  * server is closed for the new one; it may be another worker's, which is then asked through its row and its bell.
  */
+#include "../net/descriptors.h"
 #include "parts.h"
 
 #include <unistd.h>
@@ -66,4 +67,40 @@ void sr_room_asked(sr_engine *e)
     uint32_t shed = atomic_exchange_explicit(&e->row->shed, 0, memory_order_relaxed);
     while (shed-- && sr_room_close_oldest(e))
         ;
+}
+
+/*
+ * The kernel drops the descriptors of a message for which the taker's table has no room, and with them connections that
+ * nobody else has. So newcomers leave room for the largest message and a little more; where the limit is low, an eighth of
+ * it, and messages are that much smaller.
+ */
+void sr_room_init(sr_engine *e)
+{
+    int limit = sr_descriptors_limit();
+    e->table.spare = limit / 8 < SR_PARCELS_MAX + 2 ? limit / 8 : SR_PARCELS_MAX + 2;
+    e->table.scarce = limit - e->table.spare;
+}
+
+/*
+ * How many descriptors are in use is told only by the lowest that is free, so only when a newcomer gets a scarce one: what
+ * are not connections are counted then. While a connection has such a number, more may be in use than `scarce`. Where the
+ * application has taken the table, few connections are served rather than none.
+ */
+void sr_room_taken(sr_engine *e, int fd)
+{
+    int used = fd + 1, conns = (int)e->n_conns;
+    if (fd >= e->table.scarce)
+        e->table.others = used - conns;
+    while (e->table.high && conns > e->table.spare && conns + e->table.others > e->table.scarce) {
+        if (!sr_room_close_oldest(e)) {
+            sr_engine_pause(e);
+            return;
+        }
+        conns = (int)e->n_conns;
+    }
+}
+
+void sr_room_recount(sr_engine *e)
+{
+    sr_room_taken(e, sr_descriptors_lowest(e->loop.epoll) - 1);
 }

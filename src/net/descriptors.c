@@ -1,14 +1,36 @@
 #include "descriptors.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+enum { UNKNOWN = 1024 }; /* what the kernel starts with */
 
 uint64_t sr_descriptors_raise(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return 1024; /* what the kernel starts with */
+        return UNKNOWN;
     struct rlimit wanted = {limit.rlim_max, limit.rlim_max};
     if (limit.rlim_cur < limit.rlim_max && setrlimit(RLIMIT_NOFILE, &wanted) == 0)
         limit = wanted;
     return limit.rlim_cur;
+}
+
+int sr_descriptors_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return UNKNOWN;
+    return limit.rlim_cur < INT_MAX ? (int)limit.rlim_cur : INT_MAX;
+}
+
+int sr_descriptors_lowest(int open)
+{
+    int fd = fcntl(open, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return sr_descriptors_limit();
+    close(fd);
+    return fd;
 }

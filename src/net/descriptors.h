@@ -7,4 +7,13 @@
  * then. */
 uint64_t sr_descriptors_raise(void);
 
+/* The soft limit as it is: numbers of descriptors are below it. Any thread. */
+int sr_descriptors_limit(void);
+
+/*
+ * The lowest number that is free: all below are in use; the limit when none is free. `open` is a descriptor of this
+ * process. Two system calls; for a moment there is one descriptor more, close-on-exec. Any thread.
+ */
+int sr_descriptors_lowest(int open);
+
 #endif

@@ -107,6 +107,8 @@ static void descriptors(void)
     fail("setrlimit", EPERM, 1);
     is_int((long long)sr_descriptors_raise(), (long long)limit.rlim_cur, "it may not be more");
     is_int((long long)sr_descriptors_raise(), (long long)limit.rlim_max, "all that may be");
+    fail("getrlimit", EFAULT, 1);
+    is_int(sr_descriptors_limit(), 1024, "nor how many there are");
 }
 
 static void messages(void)

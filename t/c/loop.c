@@ -4,7 +4,6 @@
 #include "net/descriptors.h"
 #include "net/exchange.h"
 #include "tap.h"
-
 #include <errno.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -28,6 +27,19 @@ static void descriptors(void)
     ok(sr_descriptors_raise() == first.rlim_max, "as many descriptors as may be");
     ok(getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == first.rlim_max, "are allowed then");
     ok(sr_descriptors_raise() == first.rlim_max, "and again");
+}
+
+static void lowest(void)
+{
+    int fd = dup(0);
+    leave(4);
+    is_int(sr_descriptors_limit(), sr_descriptors_lowest(0) + 4, "four are free");
+    close(fd);
+    is_int(sr_descriptors_lowest(0), fd, "and one below them");
+    leave(0);
+    is_int(sr_descriptors_lowest(0), fd, "none is, up to the limit");
+    setrlimit(RLIMIT_NOFILE, &first);
+    is_int(sr_descriptors_lowest(0), fd, "nothing stays open");
 }
 
 static void none_left(void)
@@ -98,6 +110,7 @@ int main(void)
         close(fd);
     none_left();
     descriptors();
+    lowest();
     waking();
     nobody_takes();
     return done_testing();

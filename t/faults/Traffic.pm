@@ -19,24 +19,32 @@ use Sirius::Test::Load;
 
 our @EXPORT = qw($APP every_kind is_whole traffic);
 
-# /bytes/N: N bytes in an array; /stream/N: in pieces of 1,000; /file: 5 MB by sendfile; POST: length and MD5 of the body
+# /bytes/N: N bytes in an array; /stream/N: in pieces of 1,000; /file: 5 MB by sendfile; /hold/N: opens N files and
+# keeps them; /taken: how many connections have moved; POST: length and MD5 of the body
 our $APP = <<'APP';
 use strict;
 use warnings;
 use Digest::MD5 qw(md5_hex);
 use File::Temp;
+use Sirius::Scoreboard;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
 my $DATA = pack 'N*', 0 .. 1_310_719;
 my $FILE = File::Temp->new;
 print {$FILE} $DATA;
 $FILE->flush;
 my $caught = 0;
+my @held;
 $SIG{$_} = sub { $caught++ } for qw(URG WINCH);
 sub {
     my $env  = shift;
     my $path = $env->{PATH_INFO};
     return [ 200, [], [$caught] ] if $path eq '/caught';
     return [ 200, [], [$$] ]      if $path eq '/pid';
+    return [ 200, [], [ Sirius::Scoreboard->snapshot->{totals}{taken} ] ] if $path eq '/taken';
+    if ( $path =~ m{\A/hold/(\d+)} ) {
+        for ( 1 .. $1 ) { open my $fh, '<', '/dev/null' or last; push @held, $fh }
+        return [ 200, [], [ scalar @held ] ];
+    }
     if ( $path =~ m{\A/sleep/([\d.]+)} ) {
         my $until = clock_gettime(CLOCK_MONOTONIC) + $1;
         while ( ( my $left = $until - clock_gettime(CLOCK_MONOTONIC) ) > 0 ) { sleep $left }

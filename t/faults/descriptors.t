@@ -89,18 +89,36 @@ subtest 'no room to watch' => sub {
     is_whole( $one, 'the worker listens again' );
 };
 
-# As many as the kernel gives, really. One process: what moves between workers needs a descriptor where it arrives
-subtest 'ulimit -n' => sub {
-    my $server = $faults->start(
+# As many as the kernel gives, really
+sub with_100 {
+    my @args = @_;
+    return $faults->start(
         app     => $APP,
+        args    => [ @args, qw(--max-connections 1000 --header-timeout 60) ],
         command =>
             [ 'sh', '-c', 'ulimit -n 100; exec "$@"', 'sh', $^X, "$Sirius::Test::Server::ROOT/bin/sirius" ],
-        args => [qw(--workers 0 --max-connections 1000 --header-timeout 60)],
     );
-    my @half = map { my $client = $server->connect; $client->send("GET /bytes/9 HTTP/1.1\r\nHost:"); $client }
-        1 .. 120;
+}
+
+# An eighth is kept for messages of other workers
+sub crowded {
+    my $pid   = shift;
+    my $count = () = Sirius::Test::Server->descriptors($pid);
+    return $count >= 100 - 12;
+}
+
+sub halves {
+    my ( $server, $path, $count ) = @_;
+    my @half = map { $server->connect } 1 .. $count;
+    $_->send("GET $path HTTP/1.1\r\nHost:") for @half;
+    return @half;
+}
+
+subtest 'ulimit -n' => sub {
+    my $server = with_100(qw(--workers 0));
     my $worker = $server->pid;
-    ok until_true( 5, sub { 100 <= Sirius::Test::Server->descriptors($worker) } ), 'its table is full'
+    my @half   = halves( $server, '/bytes/9', 120 );
+    ok until_true( 5, sub { crowded($worker) } ), 'its table is full'
         or diag scalar( () = Sirius::Test::Server->descriptors($worker) );
     is_calm( sub { sleep 0.6 }, $worker );
     $_->send(" a\r\n\r\n") for @half;
@@ -110,6 +128,41 @@ subtest 'ulimit -n' => sub {
     $_->close for @half;
     ok until_true( 5, sub { $server->ask('GET /file')->status eq '200' } ), 'there is one for a file again';
     is_whole( $server, 'and for all else' );
+    $server->stop;
+};
+
+# What moves needs a descriptor where it arrives, or the client's connection ends without a word
+subtest 'ulimit -n, and connections move' => sub {
+    my $server = with_100(qw(--workers 2));
+    my @half   = halves( $server, '/sleep/0.01', 240 );
+    ok until_true(
+        5,
+        sub {
+            2 == grep { crowded($_) } $server->workers;
+        }
+        ),
+        'both tables are full';
+    is_calm( sub { sleep 0.6 }, $server->workers );
+    $_->send(" a\r\n\r\n") for @half;
+    my %status;
+    $status{ $_->response->status }++ for @half;
+    is_deeply \%status, { 200 => 240 }, 'all are answered';
+    $_->close for @half;
+    cmp_ok $server->ask('GET /taken')->body, '>', 0, 'some by another worker than the one that accepted them';
+    is_whole( $server, 'service is there' );
+    $server->stop;
+};
+
+subtest 'ulimit -n, and the application has most of them' => sub {
+    my $server = with_100(qw(--workers 1));
+    my $client = $server->connect;
+    cmp_ok $client->ask('GET /hold/40')->body, '==', 40, 'it has 40 files';
+    $client->close;
+    my ($worker) = $server->workers;
+    my $free = 100 - ( () = Sirius::Test::Server->descriptors($worker) );
+    is $server->ask( 'GET /hold/' . ( $free - 4 ) )->status, '200', 'and leaves four';
+    is join( ' ', map { $server->ask('GET /bytes/9')->status } 1 .. 20 ), join( ' ', (200) x 20 ),
+        'service goes on';
     $server->stop;
 };
 
