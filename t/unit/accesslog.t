@@ -11,13 +11,6 @@ use Sirius::Test;
 
 my $dir = tempdir( CLEANUP => 1 );
 
-sub content {
-    open my $fh, '<', shift or return '';
-    local $/ = undef;
-    my $text = readline $fh;
-    return defined $text ? $text : '';
-}
-
 # What dying says, and with which exit status
 sub error {
     my ( $spec, %conf ) = @_;
@@ -28,24 +21,6 @@ sub flags {
     my ( $fd, $what ) = @_;
     open my $fh, '>&=', $fd or die $!;
     return fcntl $fh, $what, 0;
-}
-
-# What the code returns in a child
-sub in_child {
-    my $code = shift;
-    pipe my $read, my $write or die $!;
-    my $pid = fork;
-    die $! if !defined $pid;
-    if ( !$pid ) {
-        close $read;
-        my $text = eval { $code->($write) };
-        syswrite $write, defined $text ? $text : "died: $@";
-        POSIX::_exit(0);
-    }
-    close $write;
-    my $text = join '', readline $read;
-    waitpid $pid, 0;
-    return $text;
 }
 
 sub new {
@@ -77,7 +52,7 @@ subtest 'A file' => sub {
     put( $log,       "one\n" );
     put( new($file), "two\n" );
     put( $log,       "three\n" );
-    is content($file), "one\ntwo\nthree\n", 'what is there stays';
+    is Sirius::Test::Server::slurp($file), "one\ntwo\nthree\n", 'what is there stays';
     chdir $dir or die $!;
     $log = new('relative');
     chdir '/' or die $!;
@@ -95,8 +70,8 @@ subtest 'Reopened' => sub {
     rename $file, "$file.1" or die $!;
     is $log->reopen, 1, 'there is a new one';
     put( $log, "new\n" );
-    is content("$file.1"), "old\n", 'old file';
-    is content($file),     "new\n", 'new file';
+    is Sirius::Test::Server::slurp("$file.1"), "old\n", 'old file';
+    is Sirius::Test::Server::slurp($file),     "new\n", 'new file';
     cmp_ok $log->fd, '>', 2, 'descriptor';
     ok flags( $log->fd, F_GETFD ) & FD_CLOEXEC, 'is closed on exec';
 
@@ -113,11 +88,11 @@ subtest 'Reopened' => sub {
     like $noted,
         qr{\A0 1 \[sirius \d+\] --access-log \Q$dir\E/gone/log: No such file or directory; the log stays},
         'it can not be: says so';
-    is content("$dir/there/log"), "on\n", 'and goes on';
+    is Sirius::Test::Server::slurp("$dir/there/log"), "on\n", 'and goes on';
     my $forked = in_child( sub { rename $file, "$file.2" or die $!; $log->reopen; put( $log, "child\n" ) } );
     put( $log, "parent\n" );
-    is content("$file.2"), "new\nparent\n", 'each process for itself';
-    is content($file),     "child\n",       'the child alone';
+    is Sirius::Test::Server::slurp("$file.2"), "new\nparent\n", 'each process for itself';
+    is Sirius::Test::Server::slurp($file),     "child\n",       'the child alone';
 };
 
 subtest 'The owner' => sub {
@@ -138,8 +113,8 @@ subtest 'The owner' => sub {
         put( $log, "mine\n" );
         return $log->reopen && put( $log, "again\n" );
     } );
-    is $worker,        6,               'a worker can open it again';
-    is content($file), "mine\nagain\n", 'and write';
+    is $worker,                            6,               'a worker can open it again';
+    is Sirius::Test::Server::slurp($file), "mine\nagain\n", 'and write';
 };
 
 subtest 'A FIFO, a device' => sub {
@@ -172,8 +147,8 @@ subtest 'STDOUT' => sub {
     is readline $read,  "line\n",                   'gets the lines';
     open my $file, '>', "$dir/stdout" or die $!;
     syswrite $file, "before\n";
-    is $with->($file),         'file 0 high 1 shared shared', 'a file';
-    is content("$dir/stdout"), "before\nline\n",              'goes on where others are';
+    is $with->($file),                             'file 0 high 1 shared shared', 'a file';
+    is Sirius::Test::Server::slurp("$dir/stdout"), "before\nline\n",              'goes on where others are';
     socketpair my $ours, my $theirs, AF_UNIX, SOCK_STREAM, PF_UNSPEC or die $!;
     is $with->($theirs), 'file 0 high 1 shared shared', 'a socket';
     is readline $ours,   "line\n",                      'gets the lines';
@@ -223,7 +198,7 @@ subtest 'A command' => sub {
     $log->pipe->tend;
     put( $log, "line\n" );
     $log->pipe->stop(60);
-    is content("$dir/out"), "line\n", 'gets the lines, and their end';
+    is Sirius::Test::Server::slurp("$dir/out"), "line\n", 'gets the lines, and their end';
     is error("|$_"), "2 sirius: --access-log |$_: there is no command behind the |\n", "no command '$_'"
         for '', ' ';
     is scalar Sirius::AccessLog->adopt( { access_log => "$dir/file" }, undef )->kind, 'file',

@@ -9,13 +9,6 @@ use Sirius::Test;
 
 my $dir = tempdir( CLEANUP => 1 );
 
-sub content {
-    open my $fh, '<', shift or return '';
-    local $/ = undef;
-    my $text = readline $fh;
-    return defined $text ? $text : '';
-}
-
 # Runs the command that becomes a daemon, with the code in it; STDOUT and STDERR are pipes, or the files that are named.
 # Returns its status and the two pipes
 sub command {
@@ -45,7 +38,7 @@ sub command {
     close $_ for $out, $err;
     waitpid $pid, 0;
     my $status = $? >> 8;
-    return ( $status, $stdout, $stderr, content("$dir/pid") );
+    return ( $status, $stdout, $stderr, Sirius::Test::Server::slurp("$dir/pid") );
 }
 
 # Whole or not at all
@@ -60,7 +53,7 @@ sub reset_dir { return unlink glob "$dir/*" }
 sub until_told {
     my $name = shift;
     until_true( 30, sub { -e "$dir/$name" } );
-    return content("$dir/$name");
+    return Sirius::Test::Server::slurp("$dir/$name");
 }
 
 # A daemon that is told to end by a file, and does not outlive the test
@@ -77,7 +70,7 @@ subtest 'Ready' => sub {
         print {*STDOUT} "hello\n";
         $daemon->ready;
         print {*STDERR} "after\n";
-        my $session = ( split ' ', content('/proc/self/stat') =~ s/.*\) //sr )[3];
+        my $session = ( split ' ', Sirius::Test::Server::slurp('/proc/self/stat') =~ s/.*\) //sr )[3];
         put( 'facts', join ' ', $session, map { readlink "/proc/self/fd/$_" } 0 .. 2 );
         $daemon->ready;
         return until_end();
@@ -143,8 +136,8 @@ subtest 'STDERR is a log' => sub {
         my ( $status, $stdout, $stderr ) = command( $code, %file );
         until_true( 30, sub { -s "$dir/log" } ) if %file;
         is $status, 0, $name;
-        is join( '', %file ? content("$dir/log") : readline $stderr ), "after\n", 'kept';
-        is join( '', readline $stdout ),                               '',        'STDOUT is not';
+        is join( '', %file ? Sirius::Test::Server::slurp("$dir/log") : readline $stderr ), "after\n", 'kept';
+        is join( '', readline $stdout ), '', 'STDOUT is not';
     }
     reset_dir();
     my $code = sub {
@@ -158,7 +151,7 @@ subtest 'STDERR is a log' => sub {
     my ( $status, undef, $stderr ) = command($code);
     is $status,                      0,  'opened by the application';
     is join( '', readline $stderr ), '', 'nothing else';
-    ok until_true( 30, sub { content("$dir/log") eq "after\n" } ), 'kept';
+    ok until_true( 30, sub { Sirius::Test::Server::slurp("$dir/log") eq "after\n" } ), 'kept';
 };
 
 done_testing;

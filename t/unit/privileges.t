@@ -1,9 +1,12 @@
 use strict;
 use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
 use Cwd        qw(getcwd);
 use File::Temp qw(tempdir);
 use POSIX      ();
 use Test::More;
+use Sirius::Test;
 
 # What getgrent finds, when it is not to be the system's
 my $groups;
@@ -18,23 +21,6 @@ my $dir = tempdir( CLEANUP => 1 );
 sub error {
     my $conf = shift;
     return eval { Sirius::Privileges->new($conf); 1 } ? '' : $@;
-}
-
-# What the code returns in a child, where it may become anybody
-sub in_child {
-    my $code = shift;
-    pipe my $read, my $write or die $!;
-    my $pid = fork;
-    die $! if !defined $pid;
-    if ( !$pid ) {
-        my $text = eval { $code->() };
-        syswrite $write, defined $text ? $text : "died: $@";
-        POSIX::_exit(0);
-    }
-    close $write;
-    my $text = join '', readline $read;
-    waitpid $pid, 0;
-    return $text;
 }
 
 # "real effective saved" of users and groups, and the supplementary groups, as the kernel has them

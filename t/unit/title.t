@@ -1,32 +1,14 @@
 use strict;
 use warnings;
-use POSIX ();
+use FindBin;
+use lib "$FindBin::Bin/../lib";
 use Test::More;
+use Sirius::Test;
 use Sirius::Title;
 
 my @before = ( $0, @ARGV );
 
-sub in_child {
-    my $code = shift;
-    pipe my $read, my $write or die $!;
-    my $pid = fork;
-    die $! if !defined $pid;
-    if ( !$pid ) {
-        my $text = eval { $code->() };
-        syswrite $write, defined $text ? $text : "died: $@";
-        POSIX::_exit(0);
-    }
-    close $write;
-    my $text = join '', readline $read;
-    waitpid $pid, 0;
-    return $text;
-}
-
-sub content {
-    open my $fh, '<', shift or return '';
-    local $/ = undef;
-    return readline($fh) =~ s/[\s\0]+\z//r;
-}
+sub content { return Sirius::Test::Server::slurp(shift) =~ s/[\s\0]+\z//r }
 
 sub name { return content("/proc/$$/comm") }
 

@@ -11,6 +11,7 @@ package Sirius::Test;
 use strict;
 use warnings;
 use Exporter    qw(import);
+use POSIX       ();
 use Test::More  ();
 use Time::HiRes ();
 use Sirius::Test::Client;
@@ -19,7 +20,7 @@ use Sirius::Test::Server;
 use Sirius::Test::Swarm;
 
 our @EXPORT
-    = qw(corpus_file elapsed every_delivery program request skip_without spew start_server until_true);
+    = qw(corpus_file elapsed every_delivery in_child program request skip_without spew start_server until_true);
 
 $SIG{$_} ||= sub { exit 1 }
     for qw(HUP INT PIPE TERM);    # so that END stops the servers
@@ -49,6 +50,24 @@ sub every_delivery {
         or Test::More::diag( "want: $want\n",
         map {"$_->{delivery}: $_->{result}\n"} @wrong > 5 ? @wrong[ 0 .. 4 ] : @wrong );
     return @job;
+}
+
+# What the code returns, or writes to the handle it gets, in a child that may become anybody
+sub in_child {
+    my $code = shift;
+    pipe my $read, my $write or die "pipe: $!";
+    my $pid = fork;
+    die "fork: $!" if !defined $pid;
+    if ( !$pid ) {
+        close $read;
+        my $text = eval { $code->($write) };
+        syswrite $write, defined $text ? $text : "died: $@";
+        POSIX::_exit(0);
+    }
+    close $write;
+    my $text = join '', readline $read;
+    waitpid $pid, 0;
+    return $text;
 }
 
 # Ends the test file or the subtest unless the module is there
