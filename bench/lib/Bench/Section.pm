@@ -194,7 +194,8 @@ sub _fairness {
                 . ' 100 ms in the application, which keeps less than one worker busy on average. Shown is the latency of'
                 . ' the others, which the application answers at once. A request that has no answer when the run ends'
                 . ' counts with the time it has waited ("still waiting"). The clients are a closed loop: one that waits'
-                . ' sends nothing meanwhile, which flatters whoever makes clients wait.',
+                . ' sends nothing meanwhile, which flatters whoever makes clients wait. The p99 without slow requests is'
+                . ' what server and machine add by themselves: nobody can be faster than that beside slow ones.',
             'Each server has its own default time limit for idle connections here: a short one is better for it.'
         ],
         tables => \@tables,

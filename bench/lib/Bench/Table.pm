@@ -78,8 +78,10 @@ sub matrix {
 sub fairness {
     my ( $result, $case ) = @_;
     my @head = (
-        'server', 'median ms', 'p99 ms', 'spread of p99',
-        'max ms', 'requests',  'failed', 'still waiting'
+        'server', 'median ms', 'p99 ms',
+        'spread of p99',
+        'p99 without slow ones',
+        'max ms', 'requests', 'failed', 'still waiting'
     );
     return _each(
         $result, $case,
@@ -89,6 +91,7 @@ sub fairness {
             return (
                 map( { sprintf '%.2f', median( @{ $f->{$_} } ) } qw(p50 p99) ),
                 spread( '%.2f', @{ $f->{p99} } ),
+                $f->{calm} ? sprintf( '%.2f', median( @{ $f->{calm} } ) ) : '-',
                 sprintf( '%.1f', median( @{ $f->{max} } ) ),
                 map { sum0( @{ $f->{$_} } ) } qw(requests failed waiting)
             );
