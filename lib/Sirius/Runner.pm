@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use parent 'Plack::Runner';
 
+use Sirius::AccessLog;
 use Sirius::AdminPort;
 use Sirius::Command ();    # before the application is loaded, which overwrites the command line
 use Sirius::Config;
@@ -112,7 +113,7 @@ sub _pass_on {
 
     # Before the application is loaded, which may take its time
     my $conf = Sirius::Options->parse( { @{ $self->{options} } } );
-    Sirius::AdminPort->check($conf);
+    $_->check($conf) for qw(Sirius::AccessLog Sirius::AdminPort);
     _shield($conf);
     Sirius::Options->fail('--daemonize: --reload and a server in the background exclude each other')
         if $conf->{daemonize} && $self->{loader} eq 'Restarter';

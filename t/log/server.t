@@ -225,9 +225,10 @@ subtest 'words that are wrong' => sub {
     );
     for my $args ( sort keys %want ) {
         my $log  = $args =~ /format/ ? "--access-log $dir/x" : '';
-        my $said = `@command --listen 127.0.0.1:0 $log $args -e 'sub { [200,[],[]] }' 2>&1`;
+        my $said = `@command --listen 127.0.0.1:0 $log $args -e 'die qq(loaded\n)' 2>&1`;
         is $? >> 8, 2, "$args: exit 2";
-        like $said, $want{$args}, 'and a clear word';
+        like $said,   $want{$args}, 'and a clear word';
+        unlike $said, qr/^loaded/m, 'before the application is loaded';
     }
     my $said = `@command --listen 127.0.0.1:0 --access-log $dir/none/log -e 'sub { [200,[],[]] }' 2>&1`;
     is $? >> 8, 1, 'a folder that is not there: exit 1';
