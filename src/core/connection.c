@@ -76,6 +76,7 @@ void sr_conn_enter(sr_engine *e, sr_conn *c)
     sr_link_append(&e->all, &c->all);
     e->n_conns++;
     e->table.high += c->source.fd >= e->table.scarce;
+    sr_room_taken(e, c->source.fd);
 }
 
 void sr_conn_forget(sr_engine *e, sr_conn *c)

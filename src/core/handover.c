@@ -92,9 +92,8 @@ bool sr_handover_give_idle(sr_engine *e, int most)
         sr_parcel parcels[SR_PARCELS_MAX];
         sr_conn *conns[SR_PARCELS_MAX];
         int fds[SR_PARCELS_MAX], n = 0;
-        int room = e->table.spare - 2 < most ? e->table.spare - 2
-                                             : most; /* for our colleagues have the same limit */
-        for (sr_link *l = idle->next; l != idle && n < SR_PARCELS_MAX && (n < room || !n); l = l->next) {
+        int room = sr_room_message(e) < most ? sr_room_message(e) : most;
+        for (sr_link *l = idle->next; l != idle && n < room; l = l->next) {
             conns[n] = SR_LIST_ENTRY(l, sr_conn, timer);
             fds[n] = conns[n]->source.fd;
             parcel_fill(&parcels[n], conns[n]);
@@ -217,7 +216,6 @@ bool sr_handover_take(sr_engine *e)
     sr_tally_add(&e->row->tally.taken, (uint64_t)n);
     for (int i = 0, fd = 0; i < n; i++) {
         sr_conn *c = unpack(e, &parcels[i], fds + fd, e->scratch);
-        sr_room_taken(e, fds[fd]);
         fd += parcels[i].body == SR_PARCEL_FILE ? 2 : 1;
         count_queued(e, -(parcels[i].state == SR_CONN_READY));
         if (c)

@@ -370,7 +370,6 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
         return SR_INTAKE_WAIT;
     }
     sr_conn_enter(e, c);
-    sr_room_taken(e, fd);
     sr_tally_add(&e->row->tally.accepted, 1);
     c->preface = e->config.proxy_protocol;
     if (!sr_client_welcome(e, &peer)) {

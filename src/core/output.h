@@ -6,7 +6,8 @@
  * Memory is bounded: a rest larger than SR_OUTPUT_MEMORY, or any rest while the engine holds SR_OUTPUT_TOTAL
  * already, is copied to an unlinked temporary file and sent from there, so that 1,000 slow readers of a
  * megabyte cost disk cache. When there is no room on the disk, or no descriptor, up to SR_OUTPUT_TOTAL of a
- * response stay in memory after all: it was promised to a client. Owner: the connection; exists only while something is pending. Lock: the helm.
+ * response stay in memory after all: it was promised to a client. Owner: the connection; exists only while something
+ * is pending. Lock: the helm.
  */
 #include "../base/buffer.h"
 

@@ -7,7 +7,8 @@
 enum { SR_OVERDUE_LINE = 511 }; /* bytes; a pipe takes them in one piece */
 
 /* connection.c */
-void sr_conn_enter(sr_engine *e, sr_conn *c); /* into the lists and counts */
+void sr_conn_enter(sr_engine *e,
+                   sr_conn *c); /* into the lists and counts; an idle one may be closed for it */
 bool sr_conn_watch(sr_engine *e, sr_conn *c,
                    uint32_t events); /* false: epoll_ctl failed, the connection is closed */
 void sr_conn_unwatch(sr_engine *e, sr_conn *c);
@@ -109,6 +110,7 @@ bool sr_room_close_oldest(sr_engine *e); /* false: none is idle here */
 void sr_room_asked(sr_engine *e);        /* the bell has rung */
 void sr_room_init(sr_engine *e);
 void sr_room_taken(sr_engine *e, int fd); /* the connection that entered last has got this descriptor */
+int sr_room_message(const sr_engine *e);  /* connections that may move in one message; 1 to SR_PARCELS_MAX */
 void sr_room_recount(sr_engine *e);       /* before newcomers are let in again */
 
 /* overdue.c: the time limit of a request that is with the application */

@@ -100,6 +100,12 @@ void sr_room_taken(sr_engine *e, int fd)
     }
 }
 
+/* Others have the same limit, and keep as much free for us. */
+int sr_room_message(const sr_engine *e)
+{
+    return e->table.spare > 2 ? e->table.spare - 2 : 1;
+}
+
 void sr_room_recount(sr_engine *e)
 {
     sr_room_taken(e, sr_descriptors_lowest(e->loop.epoll) - 1);

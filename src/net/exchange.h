@@ -52,8 +52,9 @@ typedef struct sr_parcel {
 
 typedef enum sr_exchange_result {
     SR_EXCHANGE_OK,
-    SR_EXCHANGE_FULL, /* give: no room now. take: nothing there now */
-    SR_EXCHANGE_FAILED, /* errno; give: the message can't be sent at all; take: it is gone (EBADMSG: it was broken) or stays */
+    SR_EXCHANGE_FULL,   /* give: no room now. take: nothing there now */
+    SR_EXCHANGE_FAILED, /* errno; give: the message can't be sent at all; take: it is gone (EBADMSG: it was
+                           broken) or stays */
 } sr_exchange_result;
 
 int sr_exchange_open(sr_exchange *x); /* 0 or errno */

@@ -9,7 +9,10 @@
  * It is the socket that is shut, in all processes that have it: not for one that lives on with somebody else.
  */
 
-/* An errno, 0 when done: EPERM where the kernel lets only root attach filters; the socket is as before then. For good: what is accepted later keeps the filter as well, where it finds nothing to drop. */
+/*
+ * An errno, 0 when done: EPERM where the kernel lets only root attach filters; the socket is as before then. For good:
+ * what is accepted later keeps the filter as well, where it finds nothing to drop.
+ */
 int sr_gate_shut(int fd);
 
 #endif
