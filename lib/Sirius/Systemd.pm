@@ -153,7 +153,7 @@ One message. A line break inside a line becomes a space. Never waits and never d
 
 =head2 offered
 
-The same, and the environment stays as it is.
+As L</descriptors>, but the environment stays as it is.
 
 =head2 restore
 

@@ -58,6 +58,17 @@ sub _others {
     return grep { $_->{kind} ne 'limit' && $_->{name} !~ /\Asirius/ } @{ $result->{servers} };
 }
 
+# Where less is better: the least of the others against ours, as a number and in words; nothing without both
+sub _best {
+    my ( $result, $case, $value, @others ) = @_;
+    my $mine   = $value->( figures( $result, $case, 'sirius' ) ) or return;
+    my ($best) = sort { $a->[0] <=> $b->[0] } grep { defined $_->[0] }
+        map { [ $value->( figures( $result, $case, $_->{name} ) ), $_->{label} ] } @others;
+    return if !$best;
+    my $ratio = $best->[0] / $mine;
+    return ( $ratio, sprintf '%.1f times (%s)', $ratio, $best->[1] );
+}
+
 sub _cpu_ratio {
     my ( $result, $case, $peer, $wanted ) = @_;
     my $ratio   = median( ratios( map { figures( $result, $case, $_ )->{us} } $peer, 'sirius' ) );
@@ -76,40 +87,28 @@ sub _cpu_ratio {
 
 sub _cpu_first {
     my ( $result, $case ) = @_;
-    my $mine   = value( throughput => figures( $result, $case, 'sirius' ) );
-    my @others = sort { $a->[0] <=> $b->[0] } map {
-        my $us = value( throughput => figures( $result, $case, $_->{name} ) );
-        defined $us ? [ $us, $_->{label} ] : ()
-    } grep { $_->{kind} eq 'psgi' } _others($result);
-    my $title = Bench::Case->case($case)->{title};
-    return _row(
-        "$title: CPU of the next PSGI server for each request, against Sirius",
-        defined $mine && @others
-        ? sprintf '%.1f times (%s)',
-        $others[0][0] / $mine,
-        $others[0][1]
-        : undef,
-        'more than 1',
-        @others && $mine && $mine < $others[0][0]
+    my ( $ratio,  $text ) = _best(
+        $result, $case,
+        sub { value( throughput => shift ) },
+        grep { $_->{kind} eq 'psgi' } _others($result)
     );
+    my $title = Bench::Case->case($case)->{title};
+    return _row( "$title: CPU of the next PSGI server for each request, against Sirius",
+        $text, 'more than 1', $text && $ratio > 1 );
 }
 
 sub _fairness {
     my $result = shift;
-    my $mine   = value( fairness => figures( $result, 'fairness', 'sirius' ), 'p99' );
-    my @others = sort { $a->[0] <=> $b->[0] } map {
-        my $p99 = value( fairness => figures( $result, 'fairness', $_->{name} ), 'p99' );
-        defined $p99 ? [ $p99, $_->{label} ] : ()
-    } grep { $_->{keeps} } _others($result);
+    my ( $ratio, $text ) = _best(
+        $result, 'fairness',
+        sub { value( fairness => shift, 'p99' ) },
+        grep { $_->{keeps} } _others($result)
+    );
     return _row(
         'p99 of fast requests beside slow ones: the best other server that keeps connections, against Sirius',
-        defined $mine && @others
-        ? sprintf '%.1f times (%s)',
-        $others[0][0] / $mine,
-        $others[0][1]
-        : undef,
+        $text,
         'at least 10 times',
-        @others && $mine && $others[0][0] / $mine >= 10
+        $text && $ratio >= 10
     );
 }
 
