@@ -121,6 +121,7 @@ subtest 'ulimit -n' => sub {
     ok until_true( 5, sub { crowded($worker) } ), 'its table is full'
         or diag scalar( () = Sirius::Test::Server->descriptors($worker) );
     is_calm( sub { sleep 0.6 }, $worker );
+    cmp_ok scalar( () = Sirius::Test::Server->descriptors($worker) ), '<', 100, 'but for what is kept';
     $_->send(" a\r\n\r\n") for @half;
     my %status;
     $status{ $_->response->status }++ for @half;
