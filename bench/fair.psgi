@@ -1,4 +1,5 @@
-# For the measurements of fairness: / sleeps 1 ms, /sleep 100 ms, /slow 500 ms, /long 10 s, /hello answers at once
+# For the measurements of fairness: / sleeps 1 ms, /sleep 100 ms, /slow 500 ms, /long 10 s, /hello answers at once,
+# /big with 1 MB
 use strict;
 use warnings;
 
@@ -10,5 +11,7 @@ sub {
     my $env     = shift;
     my $seconds = $seconds{ $env->{PATH_INFO} };
     sleep $seconds if $seconds;
+    return [ 200, [ 'Content-Type' => 'text/plain', 'Content-Length' => 1_000_000 ], [ 'x' x 1_000_000 ] ]
+        if $env->{PATH_INFO} eq '/big';
     return [ 200, [ 'Content-Type' => 'text/plain', 'Content-Length' => length $$ ], ["$$"] ];
 };

@@ -18,6 +18,7 @@ app->log->level('fatal');
 
 get '/' => sub {
     my $c = shift;
+    sleep 0.001 if $job eq 'fair';
     $c->render( text => $job eq 'reload' ? sprintf '%d %.6f', $$, $loaded : $body{$job} // "$$" );
 };
 get '/foo' => sub {
@@ -27,5 +28,8 @@ get '/foo' => sub {
 };
 get '/hello' => sub { shift->render( text => "$$" ) };
 get '/sleep' => sub { sleep 0.1; shift->render( text => "$$" ) };
+get '/slow'  => sub { sleep 0.5; shift->render( text => "$$" ) };
+get '/long'  => sub { sleep 10;  shift->render( text => "$$" ) };
+get '/big'   => sub { shift->render( text => 'x' x 1_000_000 ) };
 
 app->start;

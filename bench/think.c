@@ -31,6 +31,8 @@ typedef struct conn {
     int64_t next; /* when to send */
     int64_t sent; /* 0: thinking */
     int slow;
+    bool connecting;   /* the request is sent when that is done */
+    char request[256]; /* a string */
     unsigned long done;
     size_t got;    /* bytes of the response in buf, of which the head and small bodies fit */
     char buf[BUF]; /* a string */
@@ -62,13 +64,14 @@ static bool dial(conn *c, int ep)
 {
     struct sockaddr_in a = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    c->fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(c->fd, (struct sockaddr *)&a, sizeof a) < 0) {
+    c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    c->connecting = connect(c->fd, (struct sockaddr *)&a, sizeof a) < 0;
+    if (c->connecting && errno != EINPROGRESS) {
         close(c->fd);
         c->fd = -1;
         return false;
     }
-    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
+    struct epoll_event ev = {.events = c->connecting ? EPOLLOUT : EPOLLIN, .data.ptr = c};
     epoll_ctl(ep, EPOLL_CTL_ADD, c->fd, &ev);
     return true;
 }
@@ -86,9 +89,38 @@ static void plan(conn *c)
     c->next = now_ns() + (int64_t)(think_ms * 1e6 * (0.5 + random_unit()));
 }
 
+static void fail(conn *c)
+{
+    errors++;
+    hang_up(c);
+    plan(c);
+}
+
+static void send_request(conn *c)
+{
+    ssize_t n = (ssize_t)strlen(c->request);
+    if (send(c->fd, c->request, (size_t)n, MSG_NOSIGNAL) != n)
+        fail(c);
+}
+
+/* A full queue of the listening socket makes a connection wait, which is a part of its latency */
+static void connected(conn *c, int ep)
+{
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) {
+        fail(c);
+        return;
+    }
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
+    epoll_ctl(ep, EPOLL_CTL_MOD, c->fd, &ev);
+    c->connecting = false;
+    send_request(c);
+}
+
 static void ask(conn *c, int ep)
 {
-    char req[256];
     int64_t began = now_ns();
     if (c->fd < 0 && !dial(c, ep)) {
         errors++;
@@ -96,15 +128,12 @@ static void ask(conn *c, int ep)
         return;
     }
     c->slow = random_unit() * 1000 < slow_mille;
-    int n = snprintf(req, sizeof req, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n",
-                     c->slow ? slow_path : fast_path, closing ? "Connection: close\r\n" : "");
+    snprintf(c->request, sizeof c->request, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n",
+             c->slow ? slow_path : fast_path, closing ? "Connection: close\r\n" : "");
     c->sent = began;
     c->got = 0;
-    if (send(c->fd, req, (size_t)n, MSG_NOSIGNAL) != n) {
-        errors++;
-        hang_up(c);
-        plan(c);
-    }
+    if (!c->connecting)
+        send_request(c);
 }
 
 static void add_latency(int64_t ns)
@@ -144,6 +173,8 @@ static void answered(conn *c)
 {
     ssize_t n = read(c->fd, c->buf + c->got, BUF - 1 - c->got);
     bool last = false;
+    if (n < 0 && errno == EAGAIN)
+        return;
     if (n > 0)
         c->got += (size_t)n;
     c->buf[c->got] = '\0';
@@ -153,11 +184,10 @@ static void answered(conn *c)
         if (last)
             hang_up(c);
     } else if (n <= 0 || c->got == BUF - 1) {
-        hang_up(c);
-        if (c->sent) {
-            errors++;
-            plan(c);
-        }
+        if (c->sent)
+            fail(c);
+        else
+            hang_up(c);
     }
 }
 
@@ -203,8 +233,13 @@ static void run(int ep, int64_t end)
         struct timespec t = {.tv_sec = wait / 1000000000, .tv_nsec = wait % 1000000000};
         struct epoll_event ev[64];
         int n = epoll_pwait2(ep, ev, 64, &t, NULL);
-        for (int i = 0; i < n; i++)
-            answered(ev[i].data.ptr);
+        for (int i = 0; i < n; i++) {
+            conn *c = ev[i].data.ptr;
+            if (c->connecting)
+                connected(c, ep);
+            else
+                answered(c);
+        }
     }
 }
 

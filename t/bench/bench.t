@@ -4,7 +4,7 @@ use utf8;
 use FindBin;
 use lib "$FindBin::Bin/../../bench/lib", "$FindBin::Bin/../lib";
 use Test::More;
-use Bench::Metric qw(idle_of value);
+use Bench::Metric qw(idle_of value worst_of);
 use Bench::Report;
 use Bench::Statistics qw(median ratios spread);
 use Bench::Target;
@@ -55,6 +55,11 @@ sub throughput {
     };
 }
 
+sub waited {
+    my $p99 = shift;
+    return { map( { $_ => [1] } qw(p50 max least requests failed waiting reconnects) ), p99 => [$p99] };
+}
+
 sub server {
     my ( $name, $kind ) = @_;
     return {
@@ -81,12 +86,28 @@ subtest 'arithmetic' => sub {
     is value( fairness => { skipped => 'so' } ),               undef, 'of a server that was left out';
 };
 
+# All alike but for one in which all are slower, so that the greatest p99 is not that of the first or the last case
+my %fairness = map {
+    my $factor = $_ eq 'fair-headers' ? 3 : 1;
+    $_ => {
+        kind    => 'fairness',
+        title   => 'F',
+        short   => $_,
+        servers => {
+            sirius  => waited( 2 * $factor ),
+            feersum => waited( 21 * $factor ),
+            twiggy  => waited( 4 * $factor ),
+            starman => { error => 'it <fell>' },
+        }
+    }
+} qw(fairness fairness-close fair-think fair-long fair-silent fair-headers fair-bodies fair-readers);
+
 my $made = {
     schema      => 'sirius-bench-1',
     command     => 'dev/bench made up',
     environment => [ [ date => 'today' ], [ commit => 'none' ], [ CPU => 'some' ] ],
     servers => [ server( 'floor', 'limit' ), map { server($_) } qw(sirius feersum starlet starman twiggy) ],
-    order   => [qw(ok hello-c16 fairness idle)],
+    order   => [ qw(ok hello-c16),           sort( keys %fairness ), 'idle' ],
     cases   => {
         ok => throughput(
             floor   => [ 5,  6,  5 ],
@@ -96,16 +117,7 @@ my $made = {
             starman => [ 49, 40, 48 ]
         ),
         'hello-c16' => throughput( sirius => [10], feersum => [8] ),
-        fairness    => {
-            kind    => 'fairness',
-            title   => 'F',
-            servers => {
-                sirius  => { p50   => [1], p99 => [2],  max => [3] },
-                feersum => { p50   => [1], p99 => [21], max => [99] },
-                twiggy  => { p50   => [1], p99 => [4],  max => [99] },
-                starman => { error => 'it <fell>' },
-            }
-        },
+        %fairness,
         idle => {
             kind    => 'idle',
             title   => 'I',
@@ -131,8 +143,11 @@ subtest 'aims and losses' => sub {
         'the next one';
     is $met{'Hello, keep-alive: CPU of Starlet for each request, against Sirius'}, ': not measured',
         'one unknown';
-    my ($fair) = map { $met{$_} } grep {/^p99/} keys %met;
+    my ($fair) = map { $met{$_} } grep {/^Fairness/} keys %met;
     is $fair, '10.5 times (Feersum): yes', 'fairness, against those that keep connections';
+    is worst_of( $made, 'feersum' ), 63,   'the greatest p99';
+    my %less = ( %$made, cases => { %{ $made->{cases} }, 'fair-long' => undef } );
+    is worst_of( \%less, 'feersum' ), undef, 'of a run that left out a case, none';
     my ($idle) = map { $met{$_} } grep {/^Idle/} keys %met;
     is $idle, '500 times (1000, 2): yes', 'idle connections';
     my @losses = Bench::Target->losses($made);
@@ -147,6 +162,8 @@ subtest 'a report of made-up figures' => sub {
     page_ok( $html, 'the page' );
     like $html, qr/failed: it &lt;fell&gt;/, 'a server that fails is shown, and its words are only words';
     like $text, qr/^\| Twiggy † \| 1\.00 \| 4\.00 /m, 'one that closes connections is marked';
+    like $text, qr/^\| Feersum \| 21\.0 \|.* 63\.0 \| 21\.0 \|.* 63\.0 \|$/m,
+        'the p99 of all cases, and the greatest';
     like $text, qr/^\| Starman ‡ \| 48\.00 \| 40\.00-49\.00 \| 4\.00 /m,
         'so is one that serves one at a time';
     like $text, qr/ahead of Sirius\n\n.*\n\n- .*Feersum 8 us; Sirius 10 us\n/,
@@ -157,9 +174,10 @@ subtest 'a report of made-up figures' => sub {
 subtest 'a short run' => sub {
     Sirius::Test::Server::program($_) or plan skip_all => "$_ is not installed" for qw(wrk ab cc taskset);
     my $quick = "--quick --built --servers floor,sirius --idle 50 --json $dir/run.json --into $dir/run";
-    my $out   = `cd $ROOT && timeout 100 $^X dev/bench $quick hello-c16 close-c8 fairness start 2>&1`;
+    my $out
+        = `cd $ROOT && timeout 100 $^X dev/bench $quick hello-c16 close-c8 fairness fair-headers start 2>&1`;
     is $?, 0, 'it ends well' or diag $out;
-    like $out, qr/^4 cases, 2 servers, about \d+ minutes/m, 'it says how long it will take';
+    like $out, qr/^5 cases, 2 servers, about \d+ minutes/m, 'it says how long it will take';
     my $result = JSON::PP->new->utf8->decode( Bench::Machine::read_file("$dir/run.json") || '{}' );
     is_deeply [ map { $_->{name} } @{ $result->{servers} } ], [qw(floor sirius)], 'the servers';
     my $sirius = $result->{cases}{'hello-c16'}{servers}{sirius};
@@ -168,6 +186,8 @@ subtest 'a short run' => sub {
     is $sirius->{failed}[0], 0, 'no request has failed';
     cmp_ok $result->{cases}{'close-c8'}{servers}{floor}{requests}[0], '>=', 100, 'ab has counted too';
     is $result->{cases}{fairness}{servers}{sirius}{served}[0], 16, 'all clients were served';
+    is $result->{cases}{'fair-headers'}{servers}{sirius}{failed}[0], 0,
+        'those beside slow clients without a failure';
     my $html = Bench::Machine::read_file("$dir/run/report.html");
     page_ok( $html, 'the page' );
     my @titles = $html =~ m{<h2>(.*?)</h2>}g;

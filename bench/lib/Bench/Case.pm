@@ -16,6 +16,7 @@ use Bench::Trace;
 my $FORM   = '/foo?foo=bar&bar=baz&baz=hoge&hoge=foo';
 my $KEPT   = 'keep-alive';
 my $CLOSED = 'a connection for each request';
+my @FRESH  = ( workers => 2, clients => 4, think => 10, close => 1 );
 
 # name, title, fields. full: measured with all rounds; the others show how it goes on, with at most three. quick: in
 # --quick too.
@@ -63,15 +64,66 @@ my @THROUGHPUT = (
     ],
 );
 
-# name, title, what measures, what plans, fields
-my @OTHERS = (
-    [   'fairness',               "Fast requests beside slow ones, $KEPT",
-        \&Bench::Fairness::mixed, \&Bench::Fairness::mixed_plan
-    ],
-    [   'fairness-close',         "Fast requests beside slow ones, $CLOSED",
-        \&Bench::Fairness::mixed, \&Bench::Fairness::mixed_plan,
+# name, title, fields (see Bench::Fairness). short: its column beside the others, where a worker is free for every request;
+# the letters are those of bench/fair.
+my @FAIRNESS = (
+    [ 'fairness', "Fast requests beside slow ones, $KEPT", short => 'slow requests', slow => 25, quick => 1 ],
+    [   'fairness-close', "Fast requests beside slow ones, $CLOSED",
+        short => 'slow requests, a connection each',
+        slow  => 25,
+        quick => 1,
         close => 1
     ],
+    [   'fair-think', 'Requests of 1 ms, beside 2 of 1,000 that take 500 ms, 32 clients',
+        short   => 'a: requests of 500 ms',
+        clients => 32,
+        think   => 100,
+        slow    => 2,
+        fast    => '/',
+        late    => '/slow'
+    ],
+    [   'fair-busy', 'The same without a pause: all workers are busy all the time',
+        clients => 32,
+        think   => 0,
+        slow    => 2,
+        fast    => '/',
+        late    => '/slow'
+    ],
+    [   'fair-long', 'Four busy clients beside one request of 10 s',
+        short   => 'b: a request of 10 s',
+        beside  => [ long => 1 ],
+        clients => 4,
+        think   => 0
+    ],
+    [   'fair-silent', 'New clients beside 1,000 connections that send nothing',
+        short  => 'd: 1,000 silent clients',
+        beside => [ silent => 1000 ],
+        @FRESH
+    ],
+    [   'fair-headers', 'New clients beside 500 that send a header field each second',
+        short  => 'e: 500 slow headers',
+        beside => [ headers => 500 ],
+        @FRESH
+    ],
+    [   'fair-bodies', 'New clients beside 500 that send a byte of a body each second',
+        short  => 'e: 500 slow bodies',
+        beside => [ bodies => 500 ],
+        @FRESH
+    ],
+    [   'fair-readers', 'New clients beside 1,000 that read 1 MB with 10 KB a second',
+        short  => 'e: 1,000 slow readers',
+        beside => [ readers => 1000 ],
+        @FRESH
+    ],
+    [   'fair-retire', '64 busy clients, workers that end after 100 requests',
+        retire  => 100,
+        clients => 64,
+        think   => 0
+    ],
+);
+
+# name, title, what measures, what plans, fields
+my @OTHERS = (
     [ 'fair',   'bench/fair, of Sirius alone', \&Bench::Fairness::own,          \&Bench::Fairness::own_plan ],
     [ 'idle',   'Idle connections',            \&Bench::Idle::measure,          \&Bench::Idle::plan ],
     [ 'memory', 'Memory',                      \&Bench::Memory::measure,        \&Bench::Memory::plan ],
@@ -89,16 +141,33 @@ for (@THROUGHPUT) {
     my %all = ( client => 'wrk', workers => 1, %field, name => $name, title => $title, kind => 'throughput' );
     $CASE{$name} = { %all, code => \&Bench::Throughput::measure, plan => \&Bench::Throughput::plan };
 }
+for (@FAIRNESS) {
+    my ( $name, $title, %field ) = @$_;
+    my %all = (
+        workers => 4,
+        clients => 16,
+        think   => 50,
+        slow    => 0,
+        fast    => '/hello',
+        late    => '/sleep',
+        quick   => 0,
+        %field,
+        name  => $name,
+        title => $title,
+        kind  => 'fairness'
+    );
+    $CASE{$name} = { %all, code => \&Bench::Fairness::measure, plan => \&Bench::Fairness::plan };
+}
 for (@OTHERS) {
     my ( $name, $title, $code, $plan, %field ) = @$_;
-    $CASE{$name} = { %field, name => $name, title => $title, kind => $name, code => $code, plan => $plan };
+    $CASE{$name}
+        = { %field, name => $name, title => $title, kind => $name, code => $code, plan => $plan, quick => 1 };
 }
 
 # All, or those of --quick
 sub names {
     my ( $class, %option ) = @_;
-    return grep { !$option{quick} || $CASE{$_}{quick} || $CASE{$_}{kind} ne 'throughput' }
-        map { $_->[0] } @THROUGHPUT, @OTHERS;
+    return grep { !$option{quick} || $CASE{$_}{quick} } map { $_->[0] } @THROUGHPUT, @FAIRNESS, @OTHERS;
 }
 
 # The fields of a case
@@ -121,7 +190,7 @@ sub run {
     my $fields = _fields( $case, $options );
     my %said   = map { $_ => $fields->{$_} }
         grep { defined $fields->{$_} }
-        qw(title kind app client connections workers log rounds seconds count pause requests);
+        qw(title kind short close app client connections workers log rounds seconds count pause requests);
     return { %said, servers => $case->{code}->( $fields, @names ) };
 }
 
@@ -153,13 +222,13 @@ sub _fields {
     my $quick = $options->{quick};
     my %kind  = (
         throughput => { rounds => $case->{full} ? undef : 3 },
-        fairness   => { rounds => $quick ? 1 : 3, seconds => $quick ? 3 : 5 },
+        fairness   => { rounds => $quick ? 1 : $case->{quick} ? 3 : 2, seconds => $quick ? 3 : 5 },
         idle       => { count  => $options->{idle}, pause => $quick ? 3 : 10 },
         start      => {},
         reload     => { seconds  => $quick ? 5   : 10 },
         syscalls   => { requests => $quick ? 500 : $options->{requests} },
     );
-    my $own = $kind{ $case->{kind} =~ s/-close//r } || {};
+    my $own = $kind{ $case->{kind} } || {};
     my %own = map { $_ => $own->{$_} } grep { defined $own->{$_} } keys %$own;
     $own{rounds} = $options->{rounds} if $own{rounds} && $own{rounds} > $options->{rounds};
     return { %$options, %own, map { $_ => $case->{$_} } grep { !/\A(?:code|plan)\z/ } keys %$case };

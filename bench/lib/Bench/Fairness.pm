@@ -1,24 +1,23 @@
 package Bench::Fairness;
 
-# Who waits while others are slow: the fast requests of clients that think, while others sleep in the application.
+# Who waits while others are slow: the fast requests of clients, beside slow requests, slow clients, or workers that end.
 
 use strict;
 use warnings;
 
 use FindBin;
 use JSON::PP    ();
+use Time::HiRes qw(sleep);
 use Bench::Load qw(output think);
 use Bench::Server;
+use Bench::Slow;
 
-my $CLIENTS = 16;    # connections
-my $THINK   = 50;    # ms between two requests of one
-my $SLOW    = 25;    # of 1,000 requests sleep 100 ms in the application
-my $WORKERS = 4;
-
-# Fields of $o: rounds, seconds, close (a connection for each request). Returns name => { p50, p99, max, requests, failed,
-# waiting, reconnects, calm }, a value for each round; times in ms. calm is the p99 without slow requests: what is left for
-# a machine with interruptions of its own.
-sub mixed {
+# Fields of $o: rounds, seconds, workers; clients that think so many ms, of whose 1,000 requests so many are slow; fast and
+# late (their paths), close (a connection for each request), retire (requests of a worker), beside (Bench::Slow: kind and
+# number). Returns name => { p50, p99, max, requests, failed, waiting, reconnects, least, calm }, a value for each round; times
+# in ms. least is the share of the connection that was served least, in percent of an even one. calm is the p99 without slow
+# requests: what is left for a machine with interruptions of its own.
+sub measure {
     my ( $o, @names ) = @_;
     my %result;
     for my $round ( 1 .. $o->{rounds} ) {
@@ -26,20 +25,26 @@ sub mixed {
             $o->{tick}->($name);
             my $result = $result{$name} ||= {};
             next if $result->{skipped} || $result->{error};
-            my $server = Bench::Server->new( name => $name, app => 'fair', workers => $WORKERS );
+            my $server = Bench::Server->new(
+                name    => $name,
+                app     => 'fair',
+                workers => $o->{workers},
+                $o->{retire} ? ( retire => $o->{retire} ) : ()
+            );
             if ( my $why = $server->can_run ) {
                 $result->{skipped} = $why;
                 next;
             }
-            eval { _mixed( $o, $server->start, $result ); 1 } or $result->{error} = $@ =~ s/\s+/ /gr;
+            eval { _measure( $o, $server->start, $result ); 1 } or $result->{error} = $@ =~ s/\s+/ /gr;
         }
     }
     return \%result;
 }
 
-sub mixed_plan {
+sub plan {
     my ( $o, $count ) = @_;
-    return ( $count * $o->{rounds}, $count * $o->{rounds} * ( 2 * $o->{seconds} + 1.2 ) );
+    my $times = _has_calm($o) ? 2 : 1;
+    return ( $count * $o->{rounds}, $count * $o->{rounds} * ( $times * $o->{seconds} + 1.2 ) );
 }
 
 # bench/fair, which measures Sirius alone: name, got, wanted
@@ -73,17 +78,29 @@ sub _figures {
     return @{ JSON::PP->new->decode($text) };
 }
 
-sub _mixed {
+sub _measure {
     my ( $o, $server, $result ) = @_;
-    my @paths = ( '/hello', '/sleep', $o->{close} ? 'close' : () );
-    think( $server->{port}, 4, 1, 0, 0.3, '/hello', '/hello', 'close' );    # all workers have served
-    my ( $calm, $got ) = map { think( $server->{port}, $CLIENTS, $THINK, $_, $o->{seconds}, @paths ) } 0,
-        $SLOW;
+    my $port = $server->{port};
+    my @load = ( $o->{seconds}, $o->{fast}, $o->{late}, $o->{close} ? 'close' : () );
+    think( $port, 4, 1, 0, 0.3, '/hello', '/hello', 'close' );    # all workers have served
+    my ( $kind, $number ) = @{ $o->{beside} || [] };
+    my $beside = $kind && Bench::Slow->start( port => $port, kind => $kind, count => $number );
+    sleep 0.2 if $beside;
+    my ( $got, $calm ) = map { think( $port, @$o{qw(clients think)}, $_, @load ) } $o->{slow},
+        _has_calm($o) ? 0 : ();
     my %name = ( fast => 'requests', errors => 'failed' );
     push @{ $result->{ $name{$_} || $_ } }, $got->{$_} + 0
         for qw(p50 p99 max fast errors waiting reconnects served);
-    push @{ $result->{calm} }, $calm->{p99} + 0;
+    my $even = ( $got->{fast} + $got->{slow} ) / $o->{clients};
+    push @{ $result->{least} }, $even ? 100 * $got->{least} / $even : 0;
+    push @{ $result->{calm} },  $calm->{p99} + 0 if $calm;
     return;
+}
+
+# Without a pause between requests, all workers are busy anyway
+sub _has_calm {
+    my $o = shift;
+    return $o->{slow} && $o->{think};
 }
 
 1;

@@ -9,8 +9,10 @@ use Exporter          qw(import);
 use List::Util        qw(max sum0);
 use Bench::Statistics qw(median);
 
-our @EXPORT_OK = qw(figures idle_of metrics value);
+our @EXPORT_OK = qw(figures idle_of metrics value worst_of);
 
+my @WAITING
+    = qw(fairness fairness-close fair-think fair-long fair-silent fair-headers fair-bodies fair-readers);
 my %METRICS = (
     throughput => [
         [ 'CPU',        'us', 'less', sub { median( @{ $_[0]{us}   || [] } ) } ],
@@ -46,7 +48,6 @@ my %METRICS = (
     ],
     instructions => [ [ 'instructions', '', 'less', sub { $_[0]{count} } ] ],
 );
-$METRICS{'fairness-close'} = $METRICS{fairness};
 
 # Of one server in one case; empty when there are none
 sub figures {
@@ -64,6 +65,13 @@ sub value {
     return if !$figures;
     my ($metric) = grep { !defined $name || $_->[0] eq $name } metrics($kind);
     return $metric && $metric->[3]->($figures);
+}
+
+# The greatest p99 of the cases of fairness in which a worker is free for every request. undef if one was not measured.
+sub worst_of {
+    my ( $result, $server ) = @_;
+    my @p99 = map { value( fairness => figures( $result, $_, $server ), 'p99' ) } @WAITING;
+    return @p99 == grep( {defined} @p99 ) ? max(@p99) : undef;
 }
 
 # The better of the two time limits: where more connections are usable after the silence

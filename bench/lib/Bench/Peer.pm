@@ -17,7 +17,8 @@ my %TEXT  = ( hello => 'Hello World', ok => 'OK', body8000 => 'x' x 8000, reques
 
 # kind: limit (no server of applications), psgi, other. module: tells the version, if no sub does. reload: the signal, and
 # what the manual says it brings. True or not: keeps (it can be told how long to keep an idle connection), fixed (it serves
-# constant bytes), single (one process, whatever it is told), nolog (it has no access log).
+# constant bytes), single (one process, whatever it is told), nolog (it has no access log), retires (a worker can be told to
+# end after so many requests).
 my %PEER = (
     floor => { label => 'C floor', kind => 'limit', command => \&_floor, fixed => 1 },
     nginx => {
@@ -34,6 +35,7 @@ my %PEER = (
         kind    => 'psgi',
         command => \&_sirius,
         keeps   => 1,
+        retires => 1,
         reload  => [ HUP => 'new workers, new code' ],
         module  => 'Sirius'
     },
@@ -49,16 +51,24 @@ my %PEER = (
         label   => 'Gazelle',
         kind    => 'psgi',
         command => \&_gazelle,
+        retires => 1,
         reload  => [ HUP => 'new workers' ],
         module  => 'Gazelle'
     },
-    monoceros =>
-        { label => 'Monoceros', kind => 'psgi', command => \&_monoceros, keeps => 1, module => 'Monoceros' },
+    monoceros => {
+        label   => 'Monoceros',
+        kind    => 'psgi',
+        command => \&_monoceros,
+        keeps   => 1,
+        retires => 1,
+        module  => 'Monoceros'
+    },
     starlet => {
         label   => 'Starlet',
         kind    => 'psgi',
         command => \&_starlet,
         keeps   => 1,
+        retires => 1,
         reload  => [ HUP => 'new workers' ],
         module  => 'Starlet'
     },
@@ -67,6 +77,7 @@ my %PEER = (
         kind    => 'psgi',
         command => \&_starman,
         keeps   => 1,
+        retires => 1,
         reload  => [ HUP => 'new workers, new code' ],
         module  => 'Starman'
     },
@@ -76,6 +87,7 @@ my %PEER = (
         kind    => 'psgi',
         command => \&_uwsgi,
         keeps   => 1,
+        retires => 1,
         reload  => [ HUP => 'new workers, new code' ],
         version => sub { `uwsgi --version 2>/dev/null` =~ s/\s+\z//r }
     },
@@ -131,11 +143,12 @@ sub version {
 }
 
 # The words that start it. Fields of the run: app, port, workers; keep (seconds an idle connection is kept; else the
-# server's default), log (a file for the access log), clients (at a time); and true or not: close (each connection has one
+# server's default), log (a file for the access log), clients (at a time), retire (requests after which a worker ends); and true or
+# not: close (each connection has one
 # request), alone (without forking), reload (will be told to)
 sub command {
     my ( $name, %run ) = @_;
-    return peer($name)->{command}->( { workers => 1, %run, name => $name } );
+    return peer($name)->{command}->( { workers => 1, retire => $NEVER, %run, name => $name } );
 }
 
 # What its environment has more
@@ -204,7 +217,8 @@ sub _floor {
 
 sub _gazelle {
     my $run = shift;
-    return _plackup( $run, 'Gazelle', '--max-workers', $run->{workers}, '--max-reqs-per-child', $NEVER );
+    return _plackup( $run, 'Gazelle', '--max-workers', $run->{workers}, '--max-reqs-per-child',
+        $run->{retire} );
 }
 
 sub _hypnotoad { return ( $^X, '-S', 'hypnotoad', '-f', "$ROOT/bench/hypnotoad.pl" ) }
@@ -214,7 +228,7 @@ sub _monoceros {
     return _plackup(
         $run,                         'Monoceros',
         '--max-workers',              $run->{workers},
-        '--max-reqs-per-child',       $NEVER,
+        '--max-reqs-per-child',       $run->{retire},
         '--max-keepalive-connection', 20_000,
         _keep( $run, '--keepalive-timeout' )
     );
@@ -260,7 +274,8 @@ sub _sirius {
         qw(-E production --host 127.0.0.1 --port),
         $run->{port},
         '--workers',
-        $run->{alone} ? 0 : $run->{workers},
+        $run->{alone}            ? 0                                          : $run->{workers},
+        $run->{retire} != $NEVER ? ( '--max-reqs-per-child', $run->{retire} ) : (),
         _keep( $run, '--keepalive-timeout' ),
         $run->{log} ? ( '--access-log', $run->{log} ) : (),
         _app($run)
@@ -270,7 +285,7 @@ sub _sirius {
 sub _starlet {
     my $run = shift;
     return _plackup( $run, 'Starlet', '--max-workers', $run->{alone} ? 0 : $run->{workers},
-        '--max-reqs-per-child', $NEVER, '--max-keepalive-reqs', $NEVER,
+        '--max-reqs-per-child', $run->{retire}, '--max-keepalive-reqs', $NEVER,
         _keep( $run, '--keepalive-timeout' ) );
 }
 
@@ -282,7 +297,7 @@ sub _starman {
         'starman',       qw(-E production --host 127.0.0.1 --port),
         $run->{port},    '--workers',
         $run->{workers}, '--max-requests',
-        $NEVER, $run->{reload} ? () : '--preload-app',
+        $run->{retire},  $run->{reload} ? () : '--preload-app',
         $run->{log} ? ( '--access-log', $run->{log} ) : (), _keep( $run, '--keepalive-timeout' ),
         _app($run)
     );
@@ -300,8 +315,9 @@ sub _uwsgi {
     return (
         qw(uwsgi --plugin psgi --need-app --die-on-term --listen 1024 --processes),
         $run->{workers},
-        $run->{alone} ? ()                                                  : '--master',
-        $run->{log}   ? ( '--logto', $run->{log}, '--log-format', $format ) : '--disable-logging',
+        $run->{alone}            ? ()                                                  : '--master',
+        $run->{retire} != $NEVER ? ( '--max-requests', $run->{retire} )                : (),
+        $run->{log}              ? ( '--logto', $run->{log}, '--log-format', $format ) : '--disable-logging',
         _keep( $run, '--socket-timeout' ),
         $run->{close} ? '--http-socket' : '--http11-socket',
         "127.0.0.1:$run->{port}",

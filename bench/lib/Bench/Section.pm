@@ -8,7 +8,7 @@ use warnings;
 use utf8;
 
 use List::Util    qw(max min);
-use Bench::Metric qw(figures idle_of value);
+use Bench::Metric qw(figures idle_of value worst_of);
 use Bench::Plot;
 use Bench::Statistics qw(median);
 use Bench::Table;
@@ -173,34 +173,68 @@ sub _details {
 
 sub _fairness {
     my $result = shift;
-    my @cases  = grep { $result->{cases}{$_} } qw(fairness fairness-close);
-    my @tables
-        = map { { caption => $result->{cases}{$_}{title}, %{ Bench::Table::fairness( $result, $_ ) } } }
-        @cases;
-    my @plots;
-    for my $case (@cases) {
-        my $title = "$result->{cases}{$case}{title}: p99. Shorter is better";
-        my $bars  = _bars( $result, $case, 'p99', sub { value( fairness => shift, 'p99' ) } );
-        push @plots,
-            _plot( $case, $title,
-            Bench::Plot->bars( $bars, title => $title, axis => 'milliseconds, logarithmic', log => 0.1 ) );
-    }
+    my @cases  = grep { $result->{cases}{$_}{kind} eq 'fairness' } @{ $result->{order} };
+    my %shown  = map  { $_ => 1 } qw(fairness fairness-close fair-busy fair-retire);
+    my @tables = map  { {
+        caption => $result->{cases}{$_}{title},
+        detail  => !$shown{$_},
+        %{ Bench::Table::fairness( $result, $_ ) }
+    } } @cases;
+    unshift @tables, { caption => 'p99 in ms, case by case', %{ Bench::Table::waiting($result) } } if @cases;
+    my @plots = map { _plot( $_, _fairness_plot( $result, $_ ) ) }
+        grep { $shown{$_} && $_ ne 'fair-retire' } @cases;
+    push @plots, _plot( 'fairness-worst', _worst_plot($result) );
     my $own = $result->{cases}{fair} ? Bench::Table::fair($result) : undef;
     push @tables, { caption => 'bench/fair, cases a to f: Sirius alone', %$own } if $own && @{ $own->{rows} };
     return {
-        title => 'Fairness',
-        text  => [
-            'Four workers. 16 clients send a request, think 25 to 75 ms, and send the next; 25 of 1,000 requests sleep'
-                . ' 100 ms in the application, which keeps less than one worker busy on average. Shown is the latency of'
-                . ' the others, which the application answers at once. A request that has no answer when the run ends'
-                . ' counts with the time it has waited ("still waiting"). The clients are a closed loop: one that waits'
-                . ' sends nothing meanwhile, which flatters whoever makes clients wait. The p99 without slow requests is'
-                . ' what server and machine add by themselves: nobody can be faster than that beside slow ones.',
-            'Each server has its own default time limit for idle connections here: a short one is better for it.'
-        ],
+        title  => 'Fairness',
+        text   => [ _fairness_text() ],
         tables => \@tables,
         plots  => \@plots
     };
+}
+
+sub _fairness_text {
+    return (
+        'Slow requests: four workers; 16 clients send a request, think 25 to 75 ms, and send the next; 25 of 1,000 requests'
+            . ' sleep 100 ms in the application, which keeps less than one worker busy on average. Shown is the latency of'
+            . ' the others, which the application answers at once. The p99 without slow requests is what server and'
+            . ' machine add by themselves: nobody can be faster than that beside slow ones.',
+        'The letters are the cases of bench/fair. a: 32 clients, 2 of 1,000 requests sleep 500 ms and the others 1 ms. b:'
+            . ' four clients without a pause, beside one request of 10 s. d and e: two workers, four clients with a new'
+            . ' connection for each request, beside connections that are silent, send their header or their body a piece'
+            . ' each second, or read slowly (from when all have begun to read, within 4 s). Many servers are meant to'
+            . ' stand behind a proxy that does that part for them. In all of these a worker is free for every request.'
+            . ' The greatest p99 of a server is what its users must be prepared for.',
+        'A request that has no answer when the run ends counts with the time it has waited ("still waiting"); a run takes'
+            . ' 5 s, so that no p99 is more. The clients are a closed loop: one that waits sends nothing meanwhile, which'
+            . ' flatters whoever makes clients wait. The least share is what the connection got that was served least, of'
+            . ' an even one.',
+        'Each server has its own default time limits here: short ones are better for it. Case c needs connections that are'
+            . ' put on one worker, which is only possible where they can move: bench/fair has it.'
+    );
+}
+
+sub _fairness_plot {
+    my ( $result, $case ) = @_;
+    my $title = "$result->{cases}{$case}{title}: p99. Shorter is better";
+    my $bars  = _bars( $result, $case, 'p99', sub { value( fairness => shift, 'p99' ) } );
+    return ( $title,
+        Bench::Plot->bars( $bars, title => $title, axis => 'milliseconds, logarithmic', log => 0.1 ) );
+}
+
+sub _worst_plot {
+    my $result = shift;
+    my @rows;
+    for my $server ( @{ $result->{servers} } ) {
+        my $worst = worst_of( $result, $server->{name} ) // next;
+        my $kind  = $server->{name} =~ /\Asirius/ ? 'sirius' : $server->{kind};
+        push @rows, [ Bench::Table::name( $result, $server->{name} ), $worst, $worst, $worst, $kind ];
+    }
+    return if !@rows;
+    my $title = 'The greatest p99 of fast requests, of all cases of fairness. Shorter is better';
+    my %look  = ( title => $title, axis => 'milliseconds, logarithmic', log => 0.1 );
+    return ( $title, Bench::Plot->bars( [ sort { $a->[1] <=> $b->[1] } @rows ], %look ) );
 }
 
 sub _idle {

@@ -7,7 +7,7 @@ use warnings;
 use utf8;
 
 use List::Util        qw(sum0);
-use Bench::Metric     qw(figures value);
+use Bench::Metric     qw(figures value worst_of);
 use Bench::Statistics qw(median ratios spread);
 
 # The label of a server, with a mark if it closes connections or has not served them all
@@ -78,10 +78,17 @@ sub matrix {
 sub fairness {
     my ( $result, $case ) = @_;
     my @head = (
-        'server', 'median ms', 'p99 ms',
+        'server',
+        'median ms',
+        'p99 ms',
         'spread of p99',
         'p99 without slow ones',
-        'max ms', 'requests', 'failed', 'still waiting'
+        'max ms',
+        'least share %',
+        'requests',
+        'failed',
+        'still waiting',
+        'closed by the server'
     );
     return _each(
         $result, $case,
@@ -93,10 +100,37 @@ sub fairness {
                 spread( '%.2f', @{ $f->{p99} } ),
                 $f->{calm} ? sprintf( '%.2f', median( @{ $f->{calm} } ) ) : '-',
                 sprintf( '%.1f', median( @{ $f->{max} } ) ),
-                map { sum0( @{ $f->{$_} } ) } qw(requests failed waiting)
+                sprintf( '%.0f', median( @{ $f->{least} } ) ),
+                map( { sum0( @{ $f->{$_} } ) } qw(requests failed waiting) ),
+                $result->{cases}{$case}{close} ? '-' : sum0( @{ $f->{reconnects} } )
             );
         }
     );
+}
+
+# The p99 of all such cases, and the greatest
+sub waiting {
+    my $result = shift;
+    my @cases  = grep { ( $result->{cases}{$_} || {} )->{short} } @{ $result->{order} };
+    my @rows;
+    for my $server ( @{ $result->{servers} } ) {
+        my @cells = map {
+            my $p99 = value( fairness => figures( $result, $_, $server->{name} ), 'p99' );
+            defined $p99 ? _ms($p99) : '-'
+        } @cases;
+        my $worst = worst_of( $result, $server->{name} );
+        push @rows, [ name( $result, $server->{name} ), @cells, defined $worst ? _ms($worst) : '-' ]
+            if grep { $_ ne '-' } @cells;
+    }
+    return {
+        head => [ 'server', map( { $result->{cases}{$_}{short} } @cases ), 'greatest' ],
+        rows => \@rows
+    };
+}
+
+sub _ms {
+    my $ms = shift;
+    return sprintf $ms < 100 ? '%.1f' : '%.0f', $ms;
 }
 
 sub idle {

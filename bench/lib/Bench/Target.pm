@@ -7,7 +7,7 @@ use warnings;
 
 use List::Util qw(max min);
 use Bench::Case;
-use Bench::Metric     qw(figures idle_of metrics value);
+use Bench::Metric     qw(figures idle_of metrics value worst_of);
 use Bench::Statistics qw(median ratios);
 
 # The rows of a result: what, got, wanted, yes or no (or "not measured")
@@ -60,10 +60,10 @@ sub _others {
 
 # Where less is better: the least of the others against ours, as a number and in words; nothing without both
 sub _best {
-    my ( $result, $case, $value, @others ) = @_;
-    my $mine   = $value->( figures( $result, $case, 'sirius' ) ) or return;
+    my ( $value, @others ) = @_;
+    my $mine   = $value->('sirius') or return;
     my ($best) = sort { $a->[0] <=> $b->[0] } grep { defined $_->[0] }
-        map { [ $value->( figures( $result, $case, $_->{name} ) ), $_->{label} ] } @others;
+        map { [ $value->( $_->{name} ), $_->{label} ] } @others;
     return if !$best;
     my $ratio = $best->[0] / $mine;
     return ( $ratio, sprintf '%.1f times (%s)', $ratio, $best->[1] );
@@ -87,11 +87,8 @@ sub _cpu_ratio {
 
 sub _cpu_first {
     my ( $result, $case ) = @_;
-    my ( $ratio,  $text ) = _best(
-        $result, $case,
-        sub { value( throughput => shift ) },
-        grep { $_->{kind} eq 'psgi' } _others($result)
-    );
+    my ( $ratio,  $text ) = _best( sub { value( throughput => figures( $result, $case, shift ) ) },
+        grep { $_->{kind} eq 'psgi' } _others($result) );
     my $title = Bench::Case->case($case)->{title};
     return _row( "$title: CPU of the next PSGI server for each request, against Sirius",
         $text, 'more than 1', $text && $ratio > 1 );
@@ -99,13 +96,9 @@ sub _cpu_first {
 
 sub _fairness {
     my $result = shift;
-    my ( $ratio, $text ) = _best(
-        $result, 'fairness',
-        sub { value( fairness => shift, 'p99' ) },
-        grep { $_->{keeps} } _others($result)
-    );
+    my ( $ratio, $text ) = _best( sub { worst_of( $result, shift ) }, grep { $_->{keeps} } _others($result) );
     return _row(
-        'p99 of fast requests beside slow ones: the best other server that keeps connections, against Sirius',
+        'Fairness, p99 of fast requests where it is greatest: the best other server that keeps connections, against Sirius',
         $text,
         'at least 10 times',
         $text && $ratio >= 10
