@@ -9,7 +9,8 @@
  * connecting is part of its latency. A request is slow with a chance of SLOW_PER_MILLE / 1000. Think times are
  * uniform between 0.5 and 1.5 times THINK_MS. A fast request without an answer at the end counts with the time
  * it has waited, if that is more than 10 ms. One line of name=value pairs, in ms; served is how many
- * connections had an answer at all.
+ * connections had an answer at all. quiet is the number of seconds in which the host of a virtual machine took
+ * at most 1 % of the processor time away (steal of /proc/stat); their fast requests are measured again.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -41,10 +42,16 @@ typedef struct conn {
 static conn *conns;
 static int n_conns, port, think_ms, slow_mille;
 static const char *fast_path = "/", *slow_path = "/slow";
-static double *latency;
+static struct sample {
+    double ms;
+    size_t second; /* of the run, in which it ended */
+} * latency;
 static size_t n_latency, cap_latency;
+static long *stolen; /* ticks, of each second of the run */
+static size_t n_stolen;
 static unsigned long errors, slow_done, reconnects, waiting;
 static bool closing;
+static int64_t started;
 static unsigned seed = 12345;
 
 static int64_t now_ns(void)
@@ -58,6 +65,40 @@ static double random_unit(void)
 {
     seed = seed * 1103515245u + 12345u;
     return (double)((seed >> 8) & 0xffff) / 65536;
+}
+
+/* Since the start of the machine, of all processors */
+static long stolen_ticks(void)
+{
+    long ticks = 0;
+    FILE *f = fopen("/proc/stat", "r");
+    if (!f)
+        return 0;
+    if (fscanf(f, "cpu %*d %*d %*d %*d %*d %*d %*d %ld", &ticks) != 1)
+        ticks = 0;
+    fclose(f);
+    return ticks;
+}
+
+/* Called often: closes the seconds that are over */
+static void count_stolen(int64_t since_start)
+{
+    static long before;
+    if (n_stolen == 0 && before == 0)
+        before = stolen_ticks();
+    size_t over = (size_t)(since_start / 1000000000);
+    if (over == n_stolen)
+        return;
+    long now = stolen_ticks();
+    stolen = realloc(stolen, over * sizeof *stolen);
+    while (n_stolen < over)
+        stolen[n_stolen++] = now - before;
+    before = now;
+}
+
+static bool is_quiet(size_t second)
+{
+    return second < n_stolen && stolen[second] * 100 <= sysconf(_SC_NPROCESSORS_ONLN) * sysconf(_SC_CLK_TCK);
 }
 
 static bool dial(conn *c, int ep)
@@ -136,11 +177,12 @@ static void ask(conn *c, int ep)
         send_request(c);
 }
 
-static void add_latency(int64_t ns)
+static void add_latency(int64_t ns, int64_t now)
 {
     if (n_latency == cap_latency)
         latency = realloc(latency, (cap_latency = cap_latency ? cap_latency * 2 : 65536) * sizeof *latency);
-    latency[n_latency++] = (double)ns / 1e6;
+    latency[n_latency++] =
+        (struct sample){.ms = (double)ns / 1e6, .second = (size_t)((now - started) / 1000000000)};
 }
 
 static void record(conn *c)
@@ -151,7 +193,7 @@ static void record(conn *c)
     if (c->slow)
         slow_done++;
     else
-        add_latency(now_ns() - c->sent);
+        add_latency(now_ns() - c->sent, now_ns());
 }
 
 /* Whether the response is whole; *last: the server closes now. Bodies are small and never look like a head. */
@@ -193,13 +235,26 @@ static void answered(conn *c)
 
 static int by_value(const void *a, const void *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    double x = ((const struct sample *)a)->ms, y = ((const struct sample *)b)->ms;
     return x < y ? -1 : x > y;
 }
 
 static double quantile(double q)
 {
-    return n_latency ? latency[(size_t)(q * (double)(n_latency - 1))] : 0;
+    return n_latency ? latency[(size_t)(q * (double)(n_latency - 1))].ms : 0;
+}
+
+static void report_quiet(void)
+{
+    size_t seconds = 0, n = 0;
+    for (size_t i = 0; i < n_stolen; i++)
+        seconds += is_quiet(i);
+    for (size_t i = 0; i < n_latency; i++)
+        if (is_quiet(latency[i].second))
+            latency[n++] = latency[i];
+    n_latency = n;
+    printf(" quiet=%zu quiet_fast=%zu quiet_p50=%.3f quiet_p99=%.3f quiet_p99.9=%.3f\n", seconds, n,
+           quantile(0.5), quantile(0.99), quantile(0.999));
 }
 
 static void report(double seconds)
@@ -212,16 +267,18 @@ static void report(double seconds)
     }
     qsort(latency, n_latency, sizeof *latency, by_value);
     printf("fast=%zu slow=%lu errors=%lu reconnects=%lu rate=%.0f p50=%.3f p90=%.3f p99=%.3f p99.9=%.3f "
-           "max=%.3f least=%lu most=%lu waiting=%lu served=%lu\n",
+           "max=%.3f least=%lu most=%lu waiting=%lu served=%lu",
            n_latency - waiting, slow_done, errors, reconnects,
            (double)(n_latency - waiting + slow_done) / seconds, quantile(0.5), quantile(0.9), quantile(0.99),
            quantile(0.999), quantile(1), least, most, waiting, served);
+    report_quiet();
 }
 
 static void run(int ep, int64_t end)
 {
     for (int64_t now = now_ns(); now < end; now = now_ns()) {
         int64_t first = end;
+        count_stolen(now - started);
         for (int i = 0; i < n_conns; i++) {
             if (!conns[i].sent && conns[i].next <= now)
                 ask(&conns[i], ep);
@@ -266,12 +323,14 @@ int main(int argc, char **argv)
         conns[i].fd = -1;
         plan(&conns[i]);
     }
-    int64_t end = now_ns() + (int64_t)(seconds * 1e9);
+    started = now_ns();
+    int64_t end = started + (int64_t)(seconds * 1e9);
     run(ep, end);
+    count_stolen(end - started);
     for (int i = 0; i < n_conns; i++)
         if (conns[i].sent && !conns[i].slow && end - conns[i].sent > WAITED_NS) {
             waiting++;
-            add_latency(end - conns[i].sent);
+            add_latency(end - conns[i].sent, end);
         }
     report(seconds);
     return errors ? 1 : 0;
