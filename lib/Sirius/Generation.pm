@@ -42,6 +42,7 @@ sub run {
     $self->{signals}->watch( $self->{watched_alive} = $alive );
     $self->{privileges}->drop if $self->{privileges};
     Sirius::Title->set( $self->{conf}, "generation $self->{number}" );
+    $self->_tell_supervisor("workers @{ $self->{conf} }{qw(workers workers_max)}") if $self->{reload};
 
     my $clean = eval { $self->_supervise; 1 };
     my $error = $@;

@@ -3,7 +3,7 @@ package Sirius::Generations;
 use strict;
 use warnings;
 
-use List::Util   qw(min);
+use List::Util   qw(max min);
 use Scalar::Util qw(weaken);
 use Sirius::Cause;
 use Sirius::Launch;
@@ -64,8 +64,9 @@ sub hear {
     my ( $self, $generation ) = @_;
     1 while sysread $generation->{news}, $generation->{heard}, 4096, length $generation->{heard};
     while ( $generation->{heard} =~ s/\A([^\n]*)\n// ) {
-        my $what = $1;
-        next if $what !~ /\A(?:ready|up)\z/;    # it may have lost its rights, and this process not
+        my $what = $1;    # it may have lost its rights, and this process not
+        $generation->{workers} = [ $1, $2 ] if $what =~ /\Aworkers (\d{1,4}) (\d{1,4})\z/;
+        next if $what !~ /\A(?:ready|up)\z/;
         $generation->{$what} = 1;
         $self->{supervisor}->announce if $what eq 'up';
         kill $_ => $generation->{pid} for $what eq 'up' ? keys %{ delete $generation->{missed} || {} } : ();
@@ -183,6 +184,7 @@ sub _complete {
         $self->_retire($old);
     }
     return if !$generation->{reload};
+    $self->_number( @{ $generation->{workers} || [] } );
     kill TERM => $self->orphans;    # there are others now
     Sirius::Log->note("generation $generation->{number} serves");
     $self->_reloaded( $generation, { ok => 1, text => "generation $generation->{number} serves" } );
@@ -192,6 +194,21 @@ sub _complete {
 }
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# What the program of a reload was told. Only another number than before says anything: the operator may have changed it since
+sub _number {
+    my ( $self, $low, $most ) = @_;
+    my $supervisor = $self->{supervisor};
+    my $conf       = $supervisor->{conf};
+    return if !defined $low || $low == $conf->{workers} && $most == $conf->{workers_max};
+    return Sirius::Log->note('workers = 0 is for the next start') if !$low;
+    @{$conf}{qw(workers workers_max)} = ( $low, $most );
+    my $wanted = max $low, min $most, $supervisor->{scoreboard}->workers;
+    my $number = $supervisor->set_workers($wanted);
+    Sirius::Log->note("$wanted workers are more than there is room for until the next start: $number")
+        if $number < $wanted;
+    return;
+}
 
 # The end of a reload, good or bad; and the next, which was asked for meanwhile
 sub _reloaded {
@@ -263,7 +280,8 @@ Sirius::Generations - the children of the supervisor, and how one replaces the o
 
 One serves. During a reload another one loads; when all its workers are ready the one before is told to drain, and is gone after
 C<--graceful-timeout> at the latest. One that ends before it is ready has failed: what it said is kept for who asked for the
-reload, and the one before goes on. One that dies while it serves is replaced by another, at once, then after 1, 2, 4 ... 30
+reload, and the one before goes on. When its program was told another number of workers than the one before, that is the number
+from when it serves. One that dies while it serves is replaced by another, at once, then after 1, 2, 4 ... 30
 seconds; its workers serve on until that is ready.
 
 A generation is a hash: C<number>, C<pid>, C<since>, C<ready>, C<old> (it drains), C<deadline> (when it is killed).

@@ -16,22 +16,24 @@ use constant {
 
 sub due {
     my $self = shift;
-    return $self->{max} > $self->{min} ? $self->{at} : ();
+    my ( $min, $max ) = $self->_range;
+    return $max > $min ? $self->{at} : ();
 }
 
 # How many workers there should be; $waiting requests, $idle of $number workers
 sub look {
     my ( $self, $number, $waiting, $idle ) = @_;
+    my ( $min, $max ) = $self->_range;
     my $now = _now();
-    return $number if $self->{max} <= $self->{min} || $now < $self->{at};
+    return $number if $max <= $min || $now < $self->{at};
     $self->{at}         = $now + LOOK;
     $self->{busy_looks} = $waiting ? $self->{busy_looks} + 1 : 0;
     $self->{calm_since} = $now if $waiting || $idle < SPARE;
     if ( $self->{busy_looks} >= GROW ) {
         $self->{busy_looks} = 0;
-        return max $number, min $self->{max}, $number + max 1, min $waiting, int $number / 2;
+        return max $number, min $max, $number + max 1, min $waiting, int $number / 2;
     }
-    return $number if $now - $self->{calm_since} < CALM || $number <= $self->{min};
+    return $number if $now - $self->{calm_since} < CALM || $number <= $min;
     $self->{calm_since} = $now - CALM + STEP;
     return $number - 1;
 }
@@ -39,16 +41,16 @@ sub look {
 sub new {
     my ( $class, $conf ) = @_;
     my $now = _now();
-    return bless {
-        at         => $now,
-        busy_looks => 0,
-        calm_since => $now,
-        max        => $conf->{workers_max} || $conf->{workers},
-        min        => $conf->{workers},
-    }, $class;
+    return bless { at => $now, busy_looks => 0, calm_since => $now, conf => $conf }, $class;
 }
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# Looked at each time: a reload may change it
+sub _range {
+    my $conf = shift->{conf};
+    return ( $conf->{workers}, $conf->{workers_max} || $conf->{workers} );
+}
 
 1;
 

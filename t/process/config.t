@@ -125,6 +125,45 @@ subtest 'bin/sirius: all in one file' => sub {
     $server->stop;
 };
 
+subtest 'another number of workers at a reload' => sub {
+    my $write = sub {
+        spew( "$dir/number.conf",
+            "app = $app\nlisten = 127.0.0.1:0\nworkers = $_[0]\nserver-software = $_[1]\n" );
+    };
+    my $server = Sirius::Test::Server->start(
+        command => $command{'bin/sirius'},
+        plain   => 1,
+        args    => [ '--config', $write->( 1, 'zero' ) ]
+    );
+    my $reloads = 0;
+    my $reload  = sub {
+        my ( $workers, $name ) = @_;
+        $write->( $workers, $name );
+        $server->signal('HUP');
+        $reloads++;
+        return until_true( 20,
+            sub { $reloads == ( () = $server->log =~ /generation \d+ serves$/mg ) && name($server) eq $name }
+        );
+    };
+    my $serve = sub {
+        my $number = shift;
+        return until_true( 20, sub { $server->workers == $number } );
+    };
+    $server->signal('TTIN');
+    ok $serve->(2),                          'TTIN: one more';
+    ok $reload->( 1, 'one' ) && $serve->(2), 'the same number says nothing' or diag $server->log;
+    unlike $server->log, qr/\d workers instead of 2/, 'and nothing is changed';
+    for my $step ( [ 3, 'two', 3 ], [ '1:2', 'three', 2 ], [ '1:2', 'four', 2 ] ) {
+        my ( $workers, $name, $number ) = @$step;
+        ok $reload->( $workers, $name ) && $serve->($number), "workers = $workers: $number"
+            or diag $server->log;
+    }
+    ok $reload->( 100, 'five' ) && $serve->(8), 'too many: as many as there is room for' or diag $server->log;
+    like $server->log, qr/100 workers are more than there is room for until the next start: 8$/m,
+        'the log says so';
+    $server->stop;
+};
+
 subtest 'bin/sirius ctl' => sub {
     my @command = ( command => $command{'bin/sirius'} );
     my ( $how, $log ) = run_once( @command, args => [qw(ctl no-such-command)] );
