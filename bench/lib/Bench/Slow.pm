@@ -39,6 +39,12 @@ sub start {
     return bless { pid => $pid, owner => $$ }, $class;
 }
 
+sub signal {
+    my ( $self, $signal ) = @_;
+    kill $signal => $self->{pid};
+    return;
+}
+
 sub DESTROY {
     my $self = shift;
     return if $self->{owner} != $$;
@@ -52,7 +58,7 @@ sub _run {
     my ( $report, %field ) = @_;
     my $kind = $KIND{ $field{kind} } or die "There are no slow clients of this kind: $field{kind}\n";
     my @client;
-    my $began = my $next = time;
+    my $began = my $next = time;    # it may be stopped for a while
     local $SIG{PIPE} = 'IGNORE';
     while ( $next < $began + $LIFE ) {
         for my $client ( @client[ 0 .. $field{count} - 1 ] ) {
@@ -61,7 +67,8 @@ sub _run {
         }
         close $report
             if !$kind->{read} || time > $began + $START || @client == grep { $_->{got} } @client;
-        sleep max( 0, ++$next - time );
+        $next = max( $next + 1, time );
+        sleep( max( 0, $next - time ) );
     }
     return;
 }

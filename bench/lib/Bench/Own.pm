@@ -1,0 +1,143 @@
+package Bench::Own;
+
+# What bench/fair measures with: a server of this checkout, loads, and the table of the figures.
+
+use strict;
+use warnings;
+
+use Exporter     qw(import);
+use Fair         qw(quantile worker_pids);
+use FindBin      ();
+use List::Util   qw(sum0);
+use POSIX        ();
+use Sirius::Test qw(elapsed request until_true);
+use Sirius::Test::Server;
+use Time::HiRes qw(sleep time);
+
+our @EXPORT_OK = qw(cpu figure figures fresh in_turn ms quiet_on run_program server stolen stop think wrk);
+
+my $ROOT = "$FindBin::Bin/..";
+my @figures;
+my $then;    # the clock of the last call of stolen
+
+sub figure {
+    my ( $name, $got, $wanted ) = @_;
+    printf "%-60s %14s  %s\n", $name, $got, defined $wanted ? $wanted : '';
+    push @figures, { name => $name, got => $got, wanted => $wanted };
+    return;
+}
+
+sub ms { return sprintf '%.2f ms', 1000 * shift }
+
+# A server with one of our applications, all workers up
+sub server {
+    my ( $app, $workers, @args ) = @_;
+    my $server = Sirius::Test::Server->start(
+        app  => "$ROOT/bench/$app.psgi",
+        args => [ '--workers', $workers, @args ]
+    );
+    until_true( 10, sub { worker_pids($server) == $workers } ) or die "the workers do not start\n";
+    sleep 0.5;
+    return $server;
+}
+
+sub stop {
+    my $server = shift;
+    $server->signal('TERM');
+    $server->wait_exit(40);
+    $server->kill_hard;
+    return;
+}
+
+sub run_program {
+    my ( $ok, @command ) = @_;
+    my $out = `@command 2>&1`;
+    die "$command[0]: $out\n" if $out !~ $ok;
+    return $out;
+}
+
+# name=value pairs of bench/think
+sub think {
+    my ( $server, @args ) = @_;
+    my $line = `$ROOT/build/bench/think @{[ $server->port ]} @args`;
+    return { $line =~ /(\S+)=(\S+)/g };
+}
+
+# Requests of new connections, one after the other, for so many seconds: latencies and errors
+sub fresh {
+    my ( $server, $seconds, $path ) = @_;
+    my ( @latency, %error );
+    my $until = time + $seconds;
+    while ( time < $until ) {
+        push @latency, elapsed {
+            my $status = eval {
+                my $client = $server->connect;
+                $client->send( request( 'GET ' . ( $path || '/hello' ) ) );
+                $client->response( patience => 5 )->status;
+            } || "$@";
+            $error{$status}++ if $status ne '200';
+        };
+        sleep 0.002;
+    }
+    return ( \@latency, sum0( values %error ), \%error );
+}
+
+sub wrk {
+    my ( $server, $connections, $seconds, $path ) = @_;
+    my $out = run_program( qr{Requests/sec}, 'wrk', '-t1', "-c$connections", "-d${seconds}s", '--latency',
+        'http://' . $server->address . ( $path || '/hello' ) );
+    my ($rate)   = $out =~ m{Requests/sec:\s+([\d.]+)};
+    my ($errors) = $out =~ /Socket errors: (.*)/;
+    my ($bad)    = $out =~ /Non-2xx or 3xx responses: (\d+)/;
+    return ( $rate, join ', ', grep {defined} $errors, $bad && "$bad not 200" );
+}
+
+# Throughput of two conditions, each brought about by its code, in turn; the median of the ratios of neighbours, in percent.
+# One before and one after would compare two moments of the machine.
+sub in_turn {
+    my ( $seconds, $one, $other ) = @_;
+    my @ratio;
+    for my $round ( 1 .. 7 ) {
+        my %rate = map { $_ => ( wrk( $_ ? $one->() : $other->(), 8, $seconds ) )[0] }
+            $round % 2 ? ( 0, 1 ) : ( 1, 0 );
+        push @ratio, $rate{1} / $rate{0};
+    }
+    return sprintf '%.0f %%', 100 * quantile( 0.5, @ratio );
+}
+
+# Time that the host gave to others since the last call, as a share of all: latencies of a few ms mean little with more than a
+# few percent
+sub stolen {
+    my ( undef, @now ) = split ' ', Sirius::Test::Server::slurp('/proc/stat') =~ s/\n.*//sr;
+    my ( $all, $steal ) = ( sum0( @now[ 0 .. 7 ] ), $now[7] );
+    my $share = $then && $all > $then->[0] ? ( $steal - $then->[1] ) / ( $all - $then->[0] ) : 0;
+    $then = [ $all, $steal ];
+    return sprintf '%.1f %%', 100 * $share;
+}
+
+# CPU of supervisor and workers, in seconds; what workers that have ended used counts for the supervisor
+sub cpu {
+    my $server = shift;
+    my $ticks  = 0;
+    for my $pid ( $server->pid, worker_pids($server) ) {
+        my @field = split ' ', Sirius::Test::Server::slurp("/proc/$pid/stat") =~ s/\A.*\) //sr;
+        $ticks += $_ for grep {defined} @field[ 11, 12 ], $pid == $server->pid ? @field[ 13, 14 ] : ();
+    }
+    return $ticks / POSIX::sysconf(POSIX::_SC_CLK_TCK);
+}
+
+# All that were told: { name, got, wanted }
+sub figures { return @figures }
+
+# As on_worker, for an application that tells nothing but its PID
+sub quiet_on {
+    my ( $server, $pid, $count ) = @_;
+    my @other = grep { $_ != $pid } worker_pids($server);
+    Fair::still(@other);
+    my @client = map { $server->connect } 1 .. $count;
+    $_->ask('GET /hello') for @client;
+    kill CONT => @other;
+    return @client;
+}
+
+1;
