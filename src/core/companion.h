@@ -4,8 +4,8 @@
  * companion: the second star of a worker: a thread that drives the engine while the first is inside
  * application code.
  *
- * It never touches Perl and has every signal blocked. While its worker is busy it looks at e->turn every
- * millisecond; when the same request is still with the application it takes the helm, takes the listeners and the
+ * It never touches Perl and has every signal blocked. While its worker is busy it looks at e->turn, every millisecond
+ * when calls are slow, every 4 or 10 when none or few are; when the same request is still with the application it takes the helm, takes the listeners and the
  * exchange out of the epoll set (so that new work goes to a worker that waits; while none waits it accepts
  * itself, so that what waits is seen and bounded), and drives: it reads, flushes, enforces time limits (also that of
  * the request which is with the application, see overdue.c), and gives every connection with a complete request to

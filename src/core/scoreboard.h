@@ -87,7 +87,7 @@ typedef struct sr_scoreboard {
                                    a close alone neither ends a connection nor takes it out of an epoll set */
     _Atomic int32_t queued;     /* complete requests in the exchange; set right when it is found empty, for a
                                    worker may be killed between taking and counting */
-    _Atomic int64_t slow_at;    /* monotonic ns; when a worker was last found in a call that overran */
+    _Atomic int64_t slow_at;    /* monotonic ns; when a worker was last found in one of several slow calls */
     _Atomic uint32_t
         workers; /* how many the operator wants now (TTIN, TTOU); a new generation takes it over */
     size_t size; /* bytes mapped */

@@ -181,6 +181,26 @@ static void meanwhile(void)
     site_close(&s);
 }
 
+/* One slow call after many fast ones leaves the looks rare, another one right after it does not. A machine with other
+ * work may make a fast one slow: in ten attempts not each time. */
+static void looks(void)
+{
+    bool rare = false, often = false;
+    for (int i = 0; i < 10 && !(rare && often); i++) {
+        sr_config config = config_default();
+        open_on_first(&config);
+        for (int n = 0; n < 150; n++)
+            client_ask(&long_one, "/");
+        client_ask(&long_one, "/sleep/100");
+        rare |= atomic_load(&s.board->slow_at) == 0;
+        client_ask(&long_one, "/sleep/100");
+        often |= atomic_load(&s.board->slow_at) != 0;
+        close_all();
+    }
+    ok(rare, "one slow call after 150 fast ones: nobody looks more often");
+    ok(often, "the next call is slow as well: all do");
+}
+
 /* It sleeps when there is nothing to do */
 static void parks(void)
 {
@@ -228,6 +248,7 @@ int main(void)
     unmovable();
     forking();
     meanwhile();
+    looks();
     parks();
     ends_while_it_parks();
     return done_testing();
