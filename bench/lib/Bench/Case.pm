@@ -231,7 +231,7 @@ sub _fields {
     my $own = $kind{ $case->{kind} } || {};
     my %own = map { $_ => $own->{$_} } grep { defined $own->{$_} } keys %$own;
     $own{rounds} = $options->{rounds} if $own{rounds} && $own{rounds} > $options->{rounds};
-    return { %$options, %own, map { $_ => $case->{$_} } grep { !/\A(?:code|plan)\z/ } keys %$case };
+    return { %$options, %own, map { $_ => $case->{$_} } grep { !/\A(?:code|plan|quick)\z/ } keys %$case };
 }
 
 1;

@@ -185,7 +185,7 @@ sub _fairness {
         grep { $shown{$_} && $_ ne 'fair-retire' } @cases;
     push @plots, _plot( 'fairness-worst', _worst_plot($result) );
     my $own = $result->{cases}{fair} ? Bench::Table::fair($result) : undef;
-    push @tables, { caption => 'bench/fair, cases a to f: Sirius alone', %$own } if $own && @{ $own->{rows} };
+    push @tables, { caption => 'bench/fair: Sirius alone', %$own } if $own && @{ $own->{rows} };
     return {
         title  => 'Fairness',
         text   => [ _fairness_text() ],
