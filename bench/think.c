@@ -177,12 +177,12 @@ static void ask(conn *c, int ep)
         send_request(c);
 }
 
-static void add_latency(int64_t ns, int64_t now)
+static void add_latency(int64_t sent, int64_t now)
 {
     if (n_latency == cap_latency)
         latency = realloc(latency, (cap_latency = cap_latency ? cap_latency * 2 : 65536) * sizeof *latency);
     latency[n_latency++] =
-        (struct sample){.ms = (double)ns / 1e6, .second = (size_t)((now - started) / 1000000000)};
+        (struct sample){.ms = (double)(now - sent) / 1e6, .second = (size_t)((now - started) / 1000000000)};
 }
 
 static void record(conn *c)
@@ -193,7 +193,7 @@ static void record(conn *c)
     if (c->slow)
         slow_done++;
     else
-        add_latency(now_ns() - c->sent, now_ns());
+        add_latency(c->sent, now_ns());
 }
 
 /* Whether the response is whole; *last: the server closes now. Bodies are small and never look like a head. */
@@ -330,7 +330,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < n_conns; i++)
         if (conns[i].sent && !conns[i].slow && end - conns[i].sent > WAITED_NS) {
             waiting++;
-            add_latency(end - conns[i].sent, end);
+            add_latency(conns[i].sent, end);
         }
     report(seconds);
     return errors ? 1 : 0;

@@ -5,9 +5,9 @@
  * application code.
  *
  * It never touches Perl and has every signal blocked. While its worker is busy it looks at e->turn, every millisecond
- * when calls are slow, every 4 or 10 when none or few are; when the same request is still with the application it takes the helm, takes the listeners and the
- * exchange out of the epoll set (so that new work goes to a worker that waits; while none waits it accepts
- * itself, so that what waits is seen and bounded), and drives: it reads, flushes, enforces time limits (also that of
+ * when calls are slow, every 4 or 10 when none or few are; when the same request is still with the application it takes
+ * the helm, takes the listeners and the exchange out of the epoll set (so that new work goes to a worker that waits;
+ * while none waits it accepts itself, so that what waits is seen and bounded), and drives: it reads, flushes, enforces time limits (also that of
  * the request which is with the application, see overdue.c), and gives every connection with a complete request to
  * the exchange. The Perl thread gets the helm whenever it wants it, at most one event later, and when the turn is
  * over it writes e->nudge. When the worker is idle the companion sleeps in a futex and costs nothing.

@@ -67,10 +67,16 @@ my @THROUGHPUT = (
 # name, title, fields (see Bench::Fairness). short: its column beside the others, where a worker is free for every request;
 # the letters are those of bench/fair.
 my @FAIRNESS = (
-    [ 'fairness', "Fast requests beside slow ones, $KEPT", short => 'slow requests', slow => 25, quick => 1 ],
+    [   'fairness', "Fast requests beside slow ones, $KEPT",
+        short => 'slow requests',
+        slow  => 25,
+        full  => 1,
+        quick => 1
+    ],
     [   'fairness-close', "Fast requests beside slow ones, $CLOSED",
         short => 'slow requests, a connection each',
         slow  => 25,
+        full  => 1,
         quick => 1,
         close => 1
     ],
@@ -176,6 +182,11 @@ sub case {
     return $CASE{$name} || die "No such case: $name. There are: @{[ names() ]}\n";
 }
 
+# Those of fairness in which a worker is free for every request
+sub waiting {
+    return grep { $CASE{$_}{short} } map { $_->[0] } @FAIRNESS;
+}
+
 # Steps and seconds of a case with so many servers
 sub plan {
     my ( $class, $name, $options, $count ) = @_;
@@ -222,7 +233,7 @@ sub _fields {
     my $quick = $options->{quick};
     my %kind  = (
         throughput => { rounds => $case->{full} ? undef : 3 },
-        fairness   => { rounds => $quick ? 1 : $case->{quick} ? 3 : 2, seconds => $quick ? 3 : 5 },
+        fairness   => { rounds => $quick ? 1 : $case->{full} ? 3 : 2, seconds => $quick ? 3 : 5 },
         idle       => { count  => $options->{idle}, pause => $quick ? 3 : 10 },
         start      => {},
         reload     => { seconds  => $quick ? 5   : 10 },

@@ -5,14 +5,13 @@ package Bench::Metric;
 use strict;
 use warnings;
 
-use Exporter          qw(import);
-use List::Util        qw(max sum0);
+use Exporter   qw(import);
+use List::Util qw(max sum0);
+use Bench::Case;
 use Bench::Statistics qw(median);
 
 our @EXPORT_OK = qw(figures idle_of metrics value worst_of);
 
-my @WAITING
-    = qw(fairness fairness-close fair-think fair-long fair-silent fair-headers fair-bodies fair-readers);
 my %METRICS = (
     throughput => [
         [ 'CPU',        'us', 'less', sub { median( @{ $_[0]{us}   || [] } ) } ],
@@ -70,7 +69,7 @@ sub value {
 # The greatest p99 of the cases of fairness in which a worker is free for every request. undef if one was not measured.
 sub worst_of {
     my ( $result, $server ) = @_;
-    my @p99 = map { value( fairness => figures( $result, $_, $server ), 'p99' ) } @WAITING;
+    my @p99 = map { value( fairness => figures( $result, $_, $server ), 'p99' ) } Bench::Case->waiting;
     return @p99 == grep( {defined} @p99 ) ? max(@p99) : undef;
 }
 

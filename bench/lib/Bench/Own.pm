@@ -5,6 +5,7 @@ package Bench::Own;
 use strict;
 use warnings;
 
+use Bench::Load  ();
 use Exporter     qw(import);
 use Fair         qw(quantile worker_pids);
 use FindBin      ();
@@ -14,7 +15,7 @@ use Sirius::Test qw(elapsed request until_true);
 use Sirius::Test::Server;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT_OK = qw(cpu figure figures fresh in_turn ms quiet_on run_program server stolen stop think wrk);
+our @EXPORT_OK = qw(cpu figure figures fresh in_turn ms quiet_on server stolen stop think wrk);
 
 my $ROOT = "$FindBin::Bin/..";
 my @figures;
@@ -49,18 +50,10 @@ sub stop {
     return;
 }
 
-sub run_program {
-    my ( $ok, @command ) = @_;
-    my $out = `@command 2>&1`;
-    die "$command[0]: $out\n" if $out !~ $ok;
-    return $out;
-}
-
-# name=value pairs of bench/think
+# name => value of bench/think
 sub think {
     my ( $server, @args ) = @_;
-    my $line = `$ROOT/build/bench/think @{[ $server->port ]} @args`;
-    return { $line =~ /(\S+)=(\S+)/g };
+    return Bench::Load::think( $server->port, @args );
 }
 
 # Requests of new connections, one after the other, for so many seconds: latencies and errors
@@ -82,14 +75,12 @@ sub fresh {
     return ( \@latency, sum0( values %error ), \%error );
 }
 
+# Requests a second, and the number of failures
 sub wrk {
     my ( $server, $connections, $seconds, $path ) = @_;
-    my $out = run_program( qr{Requests/sec}, 'wrk', '-t1', "-c$connections", "-d${seconds}s", '--latency',
-        'http://' . $server->address . ( $path || '/hello' ) );
-    my ($rate)   = $out =~ m{Requests/sec:\s+([\d.]+)};
-    my ($errors) = $out =~ /Socket errors: (.*)/;
-    my ($bad)    = $out =~ /Non-2xx or 3xx responses: (\d+)/;
-    return ( $rate, join ', ', grep {defined} $errors, $bad && "$bad not 200" );
+    my ( $requests, $taken, $failed )
+        = Bench::Load::wrk( $server->port, $connections, $seconds, path => $path || '/hello' );
+    return ( $requests / $taken, $failed );
 }
 
 # Throughput of two conditions, each brought about by its code, in turn; the median of the ratios of neighbours, in percent.

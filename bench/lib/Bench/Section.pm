@@ -94,13 +94,13 @@ sub _cpu_plot {
     );
 }
 
-# Sorted by value: [ label, value, least, most, kind ]
+# Sorted by the value that the sub has of a server's figures and fields: [ label, value, least, most, kind ]
 sub _bars {
     my ( $result, $case, $samples, $value ) = @_;
     my @rows;
     for my $server ( @{ $result->{servers} } ) {
         my $figures = figures( $result, $case, $server->{name} );
-        my $got     = $value->($figures);
+        my $got     = $value->( $figures, $server );
         next if !defined $got;
         my @all  = $samples && $figures->{$samples} ? @{ $figures->{$samples} } : $got;
         my $kind = $server->{name} =~ /\Asirius/    ? 'sirius'                  : $server->{kind};
@@ -225,16 +225,11 @@ sub _fairness_plot {
 
 sub _worst_plot {
     my $result = shift;
-    my @rows;
-    for my $server ( @{ $result->{servers} } ) {
-        my $worst = worst_of( $result, $server->{name} ) // next;
-        my $kind  = $server->{name} =~ /\Asirius/ ? 'sirius' : $server->{kind};
-        push @rows, [ Bench::Table::name( $result, $server->{name} ), $worst, $worst, $worst, $kind ];
-    }
-    return if !@rows;
+    my $bars   = _bars( $result, '', undef, sub { worst_of( $result, pop->{name} ) } );
+    return if !@$bars;
     my $title = 'The greatest p99 of fast requests, of all cases of fairness. Shorter is better';
     my %look  = ( title => $title, axis => 'milliseconds, logarithmic', log => 0.1 );
-    return ( $title, Bench::Plot->bars( [ sort { $a->[1] <=> $b->[1] } @rows ], %look ) );
+    return ( $title, Bench::Plot->bars( $bars, %look ) );
 }
 
 sub _idle {

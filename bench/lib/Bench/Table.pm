@@ -25,8 +25,7 @@ sub _each {
     for my $server ( @{ $result->{servers} } ) {
         my $figures = $result->{cases}{$case}{servers}{ $server->{name} } or next;
         my $why     = $figures->{error} ? "failed: $figures->{error}" : $figures->{skipped};
-        my @row     = $why              ? ( '', substr $why, 0, 120 ) : $cells->( $figures, $server );
-        @row = reverse @row if $why;
+        my @row     = $why ? substr $why, 0, 120 : $cells->( $figures, $server );
         push @rows, [ name( $result, $server->{name} ), @row, ('') x ( @$head - 1 - @row ) ];
     }
     return { head => $head, rows => \@rows };
