@@ -243,7 +243,14 @@ PPCODE:
 bool
 stopping(sr_scoreboard *self)
 CODE:
-    RETVAL = atomic_load_explicit(&self->stopping, memory_order_relaxed);
+    RETVAL = atomic_load_explicit(&self->stopping, memory_order_relaxed) != SR_STOPPING_NO;
+OUTPUT:
+    RETVAL
+
+bool
+stopped(sr_scoreboard *self)
+CODE:
+    RETVAL = atomic_load_explicit(&self->stopping, memory_order_relaxed) == SR_STOPPING_NOW;
 OUTPUT:
     RETVAL
 

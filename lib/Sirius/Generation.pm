@@ -286,6 +286,7 @@ sub _stop {
 
 sub _supervise {
     my $self = shift;
+    $self->_stop('TERM') if $self->{scoreboard}->stopped;   # while we loaded: the application may ignore TERM
     while ( !$self->{stopping} || %{ $self->{workers} } ) {
         $self->_spawn_due;
         $self->_check_alive;    # before the wait: an end before it was watched has raised no signal

@@ -90,6 +90,10 @@ The numbers of the descriptors that a new program needs, that of the memory firs
 
 A text that is another one when versions of Sirius can't share a scoreboard.
 
+=head2 leave
+
+Load balancers are to find other servers: each response says close.
+
 =head2 mark
 
   Sirius::Scoreboard->mark('exporting customers');
@@ -172,9 +176,13 @@ Dies when this process is of no server.
 
 The whole server ends: nothing is given away any more.
 
-=head2 stopping
+=head2 stopped
 
 True after L</stop>.
+
+=head2 stopping
+
+True after L</leave> or L</stop>.
 
 =head2 totals
 

@@ -24,8 +24,9 @@ sub forked {
 
 sub hand_over {
     my ( $self, %handler ) = @_;
-    $SIG{$_} = 'DEFAULT' for @{ $self->{names} };
-    $self->_restore;
+
+    # One that was ignored before must not be so again for a moment: that throws away what is pending of it
+    $self->_restore( grep { !$handler{$_} } @{ $self->{names} } );
     $SIG{$_} = $handler{$_} for keys %handler;
     POSIX::sigprocmask( SIG_SETMASK, $self->{open} );
     return;
@@ -57,7 +58,7 @@ sub release {
 
     # Ignoring a signal throws away what is pending of it. Not CHLD: that would reap the caller's children
     $SIG{$_} = 'IGNORE' for grep { $_ ne 'CHLD' } @{ $self->{names} };
-    $self->_restore;
+    $self->_restore( @{ $self->{names} } );
     $self->{closed}->addset( $NUMBER{$_} ) for $args{exits} ? @IDLE : ();
     POSIX::sigprocmask( SIG_SETMASK, $self->{closed} );
     return;
@@ -104,8 +105,8 @@ sub _async {
 }
 
 sub _restore {
-    my $self = shift;
-    for my $name ( @{ $self->{names} } ) {
+    my ( $self, @names ) = @_;
+    for my $name (@names) {
         my $handler = $self->{saved}{$name};
         if ( defined $handler && length $handler ) { $SIG{$name} = $handler }
         else                                       { delete $SIG{$name} }
@@ -153,8 +154,8 @@ In a child after C<fork> that will wait as its parent does: forgets what came an
 
   $signals->hand_over(TERM => sub {...});
 
-In a child after C<fork>: gives every signal back to the handler it had before L</new>, installs the given handlers and
-opens all of them. What arrived for the child since the fork is delivered now.
+In a child after C<fork>: installs the given handlers, gives every other signal back to the handler it had before L</new>, and
+opens all of them. What arrived for the child since the fork is delivered now, also what was ignored before L</new>.
 
 =head2 new
 

@@ -126,6 +126,21 @@ for my $way ( sort keys %WAY ) {
     };
 }
 
+subtest 'TERM while a program is loaded that ignores it: no generation of it begins' => sub {
+    my $loading = "$dir/loading";
+    my $app     = sub {
+        my $load = shift;
+        return spew( "$dir/slow.psgi",
+            "\$SIG{TERM} = \$SIG{INT} = 'IGNORE'; $load sub { [ 200, [], ['fine'] ] };\n" );
+    };
+    my $server = Sirius::Test::Server->start( app => $app->(''), args => [qw(--workers 2)] );
+    $app->("open my \$out, '>', '$loading'; select undef, undef, undef, 1.5;");
+    $server->signal('HUP');
+    ok until_true( 10, sub { -e $loading } ), 'it is loaded';
+    $server->stop;
+    unlike $server->log, qr/generation 2 serves|killed/, 'and ends by itself';
+};
+
 # Each of them in a request, by one worker, which has to serve the next
 my %TRAP = (
     'prints to STDOUT'           => q{print "stray\n"; STDOUT->flush},

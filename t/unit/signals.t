@@ -55,21 +55,24 @@ subtest 'Everything as before' => sub {
     ok !$mask->ismember($_), 'open' for POSIX::SIGTERM(), POSIX::SIGINT(), POSIX::SIGALRM(), POSIX::SIGPOLL();
 };
 
-subtest 'In a child' => sub {
-    my $signals = Sirius::Signals->new(qw(CHLD TERM));
-    my $pid     = fork;
-    if ( !$pid ) {
-        sleep 0.1;    # TERM is here by now
-        my $caught = 0;
-        $signals->hand_over( TERM => sub { $caught++ } );
-        POSIX::_exit( $caught ? 7 : 8 );
-    }
-    kill TERM => $pid;
-    is_deeply [ $signals->wait(5) ], ['CHLD'], 'told of its end';
-    waitpid $pid, 0;
-    is $? >> 8, 7, 'a signal that came early is delivered later';
-    $signals->release;
-};
+for my $before (qw(DEFAULT IGNORE)) {
+    subtest "In a child, TERM was $before" => sub {
+        local $SIG{TERM} = $before;
+        my $signals = Sirius::Signals->new(qw(CHLD TERM));
+        my $pid     = fork;
+        if ( !$pid ) {
+            sleep 0.1;    # TERM is here by now
+            my $caught = 0;
+            $signals->hand_over( TERM => sub { $caught++ } );
+            POSIX::_exit( $caught ? 7 : 8 );
+        }
+        kill TERM => $pid;
+        is_deeply [ $signals->wait(5) ], ['CHLD'], 'told of its end';
+        waitpid $pid, 0;
+        is $? >> 8, 7, 'a signal that came early is delivered later';
+        $signals->release;
+    };
+}
 
 subtest 'A thousand signals, each waited for' => sub {
     my $signals = Sirius::Signals->new('TERM');
