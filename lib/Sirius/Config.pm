@@ -97,6 +97,7 @@ sub _environment {
 
 sub _file {
     my ( $self, $path, $from ) = @_;
+    Sirius::Options->fail( "--config $path: has a NUL byte", $from ) if $path =~ /\0/;
     open my $fh, '<', $path or Sirius::Options->fail( "--config $path: $!", $from );
     Sirius::Options->fail( "--config $path: it is a directory", $from ) if -d $fh;
     my @lines = readline $fh;

@@ -51,6 +51,9 @@ my %CHECK = (
 
 sub check {
     my ( $class, $row, $value ) = @_;
+
+    # Only a file can hold one; the system would end the text there
+    die "has a NUL byte\n" if grep { !ref && /\0/ } ref $value eq 'ARRAY' ? @$value : $value;
     return $CHECK{ $row->{type} }->( $value, $row );
 }
 
@@ -236,7 +239,7 @@ an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false o
 C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<octal> is an octal number
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<workers> is a whole number,
 C<auto> (see L<Sirius::Cpus>), or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
-perhaps none; C<code> is a sub or the text of one; C<any> takes everything.
+perhaps none; C<code> is a sub or the text of one; C<any> takes everything. None has a NUL byte in it.
 
 C<proxies> are networks with commas between them, C<unix> for unix sockets, and perhaps C<forwarded> or
 C<x-forwarded-host>; a hash with the list C<networks>, and these names as keys.

@@ -25,6 +25,7 @@ my @values = (
     'two words',
     "line\nbreak",
     "nul\0",
+    "nul\0within",
     "\e[31m",
     "\x{e9}",
     "\xe2\x98\xba",

@@ -133,6 +133,7 @@ subtest 'A wrong file: one line that names the place' => sub {
         [   "workers = 3\n\nmax-workers = 4\n" =>
                 'DIR/sirius.conf, line 3: max-workers is there already, in line 1'
         ],
+        [ "chdir = a\0b\n" => '--chdir: has a NUL byte (from DIR/sirius.conf, line 1)' ],
         [   "pid = a\nworkers = x\n" =>
                 q(--workers: 'x' is not a whole number, auto, MIN:MAX or MIN:auto (from DIR/sirius.conf, line 2))
         ],
