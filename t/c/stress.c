@@ -191,7 +191,7 @@ int main(int argc, char **argv)
     ok(given >= taken, "none was taken twice");
     ok(seen > 100 && torn == 0, "%llu request lines seen, %llu of them torn", (unsigned long long)seen,
        (unsigned long long)torn);
-    atomic_store(&s.board->stopping, 1);
+    atomic_store(&s.board->stopping, SR_STOPPING_NOW);
     for (uint32_t slot = 0; slot < SLOTS; slot++)
         sr_engine_drain(s.workers[slot].e);
     for (uint32_t slot = 0; slot < SLOTS; slot++)
