@@ -90,9 +90,7 @@ sub reopen {
 
 sub _fail {
     my ( $self, $error ) = @_;
-    chomp $error;
-    $! = 1;    # exit status, whatever the error was
-    die "sirius: --access-log $self->{spec}: $error\n";
+    return Sirius::Log->fail("--access-log $self->{spec}: $error");
 }
 
 # A FIFO is opened for both, which does not wait for a reader, nor fail without one

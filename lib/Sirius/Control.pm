@@ -10,7 +10,8 @@ use IO::Poll     qw(POLLHUP);
 use JSON::PP     ();
 use Scalar::Util qw(weaken);
 use Sirius::Handover;
-use Socket qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
+use Sirius::Log ();
+use Socket      qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
 
 use constant {
     BACKLOG     => 64,
@@ -188,9 +189,7 @@ sub _encode {
 
 sub _fail {
     my ( $path, $error ) = @_;
-    $error = "$error";
-    $!     = 1;          # exit status, whatever the error was
-    die "sirius: --control $path: $error\n";
+    return Sirius::Log->fail("--control $path: $error");
 }
 
 sub _forget {

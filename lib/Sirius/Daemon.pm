@@ -3,8 +3,9 @@ package Sirius::Daemon;
 use strict;
 use warnings;
 
-use IO::Handle ();
-use POSIX      ();
+use IO::Handle  ();
+use POSIX       ();
+use Sirius::Log ();
 
 sub detach {
     my ( $self, %args ) = @_;
@@ -15,7 +16,7 @@ sub detach {
     return if !@old;
     STDOUT->flush;
     STDERR->flush;
-    open my $null, '>', '/dev/null' or die "sirius: --daemonize: /dev/null: $!\n";
+    open my $null, '>', '/dev/null' or Sirius::Log->fail("--daemonize: /dev/null: $!");
     POSIX::dup2( fileno $null, $_ ) for @old;
     close $null;
     return;
@@ -40,7 +41,7 @@ sub restore {
 
 sub start {
     my $class = shift;
-    pipe my $news, my $report or die "sirius: --daemonize: pipe: $!\n";
+    pipe my $news, my $report or Sirius::Log->fail("--daemonize: pipe: $!");
     my $child = _fork();
     if ($child) {
         close $report;
@@ -49,7 +50,7 @@ sub start {
     close $news;
     POSIX::setsid();    # no terminal; and no way back to one for the child of its leader
     POSIX::_exit(0) if _fork();
-    open STDIN, '<', '/dev/null' or die "sirius: --daemonize: /dev/null: $!\n";
+    open STDIN, '<', '/dev/null' or Sirius::Log->fail("--daemonize: /dev/null: $!");
     return bless { pid => $$, places => [ '', _place(1), _place(2) ], report => $report }, $class;
 }
 
@@ -58,7 +59,7 @@ sub _fork {
     STDOUT->flush;
     STDERR->flush;
     my $pid = fork;
-    die "sirius: --daemonize: fork: $!\n" if !defined $pid;
+    Sirius::Log->fail("--daemonize: fork: $!") if !defined $pid;
     return $pid;
 }
 

@@ -38,7 +38,7 @@ sub run {
 
     # A description of our own: who gets the signal is a property of it
     my $path = '/proc/self/fd/' . fileno $self->{alive};
-    open my $alive, '<', $path or die "sirius: pipe: $!\n";    ## no critic (RequireBriefOpen)
+    open my $alive, '<', $path or Sirius::Log->fail("pipe: $!");    ## no critic (RequireBriefOpen)
     $self->{signals}->watch( $self->{watched_alive} = $alive );
     $self->{privileges}->drop if $self->{privileges};
     Sirius::Title->set( $self->{conf}, "generation $self->{number}" );
@@ -184,7 +184,7 @@ sub _leave_terminal {
 }
 
 sub _pipe {
-    pipe my $read, my $write or die "sirius: pipe: $!\n";
+    pipe my $read, my $write or Sirius::Log->fail("pipe: $!");
     return $read, $write;
 }
 

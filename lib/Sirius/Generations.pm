@@ -95,9 +95,10 @@ sub lost {
         for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $supervisor->rows;
     return if $supervisor->{stopping} || $generation->{old} && !$status;
     my $how = "generation $generation->{number} " . Sirius::Cause->words( $status, '' );
-    return Sirius::Log->note($how)                  if $generation->{old};
-    return $self->_failed( $generation, $how )      if !$generation->{ready} && $self->current;
-    die "sirius: $how: the server does not start\n" if $supervisor->{daemon} && !$supervisor->{announced};
+    return Sirius::Log->note($how)             if $generation->{old};
+    return $self->_failed( $generation, $how ) if !$generation->{ready} && $self->current;
+    Sirius::Log->fail("$how: the server does not start")
+        if $supervisor->{daemon} && !$supervisor->{announced};
     return $self->_again($how);
 }
 

@@ -17,11 +17,11 @@ use constant VARIABLE => 'SIRIUS_GENERATION';
 # The application is in this process already
 sub here {
     my ( $class, $supervisor, $number ) = @_;
-    pipe my $news, my $report or die "sirius: pipe: $!\n";
+    pipe my $news, my $report or Sirius::Log->fail("pipe: $!");
     STDOUT->flush;
     STDERR->flush;
     my $pid = fork;
-    die "sirius: fork: $!\n"                                 if !defined $pid;
+    Sirius::Log->fail("fork: $!")                            if !defined $pid;
     return { pid => $pid, number => $number, news => $news } if $pid;
     close $news;
     $supervisor->{admin}->close;

@@ -6,6 +6,7 @@ use warnings;
 use Errno qw(EADDRNOTAVAIL EAFNOSUPPORT);
 use Fcntl qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
 use Sirius::Handover;
+use Sirius::Log ();
 use Sirius::Starter;
 use Sirius::Unix;
 use Socket qw(
@@ -23,9 +24,9 @@ sub adopt {
     my $fd   = ref $fh       ? fileno $fh              : $fh;
     my $what = defined $from ? "$from: descriptor $fd" : "descriptor $fd";
     $fh = _handle($fd) if !ref $fh;
-    _refuse("$what is not open")                      if !$fh;
-    _refuse("$what is no listening stream socket")    if _number( $fh,  SO_TYPE ) != SOCK_STREAM;
-    _refuse("$what is a socket that does not listen") if !_number( $fh, SO_ACCEPTCONN );
+    Sirius::Log->fail("$what is not open")                      if !$fh;
+    Sirius::Log->fail("$what is no listening stream socket")    if _number( $fh,  SO_TYPE ) != SOCK_STREAM;
+    Sirius::Log->fail("$what is a socket that does not listen") if !_number( $fh, SO_ACCEPTCONN );
     my $self = bless { fh => $fh, given => $given }, $class;
     $self->_prepare;
     return $self;
@@ -170,7 +171,7 @@ sub _describe {
         return;
     }
     my ( $error, $host, $port ) = getnameinfo( $address, NI_NUMERICHOST | NI_NUMERICSERV );
-    die "sirius: a listening socket of an unknown kind: $error\n" if $error;
+    Sirius::Log->fail("a listening socket of an unknown kind: $error") if $error;
     my $any
         = $family == AF_INET6
         ? ( unpack_sockaddr_in6($address) )[1] eq IN6ADDR_ANY
@@ -190,7 +191,7 @@ sub _bracketed {
 sub _fail {
     my ( $spec, $error ) = @_;
     chomp( $error = "$error" );
-    return _refuse("cannot listen on $spec: $error");
+    return Sirius::Log->fail("cannot listen on $spec: $error");
 }
 
 sub _handle {
@@ -224,12 +225,6 @@ sub _prepare {
     setsockopt $fh, IPPROTO_TCP, TCP_NODELAY,      1;
     setsockopt $fh, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1 if $^O eq 'linux';
     return;
-}
-
-sub _refuse {
-    my $message = shift;
-    $! = 1;    # exit status, whatever the error was
-    die "sirius: $message\n";
 }
 
 # An error or '', then addresses to try in turn. A name is bound to its IPv4 address when it has one, as the whole

@@ -19,6 +19,14 @@ sub close {
     return;
 }
 
+# Whatever errno is: perl would exit with it
+sub fail {
+    my ( $class, $message ) = @_;
+    chomp $message;
+    $! = 1;
+    die "sirius: $message\n";
+}
+
 sub note {
     my ( $class, $message ) = @_;
     warn "[sirius $$] $message\n";
@@ -32,7 +40,7 @@ sub open {
     ( $path, @owner ) = ( $conf->{error_log}, @ids );
     if ( defined $path ) {
         $prefix = 1 if !defined $prefix;
-        _redirect() or _fail($!);
+        _redirect() or $class->fail("--error-log $path: $!");
     }
     $class->close;
     return if tied *STDERR || !defined $path && !$prefix;
@@ -49,13 +57,6 @@ sub reopen {
     return if _redirect();
     my $error = "$!";
     return $class->note("--error-log $path: $error; the log stays in the file it was in");
-}
-
-sub _fail {
-    my $error = shift;
-    $error = "$error";
-    $!     = 1;          # exit status, whatever the error was
-    die "sirius: --error-log $path: $error\n";
 }
 
 # Which file descriptor 2 is
@@ -114,6 +115,12 @@ past perl has no prefix.
 
 STDERR has whole lines and prefixes no more; it stays the file that it is. For a process that sends STDERR to another one
 which has them.
+
+=head2 fail
+
+  Sirius::Log->fail($message);
+
+Dies with "sirius: " and the message, and with exit status 1, whatever C<$!> is.
 
 =head2 note
 

@@ -7,6 +7,7 @@ use Errno      qw(ELOOP EWOULDBLOCK);
 use Fcntl      qw(LOCK_EX LOCK_NB O_CREAT O_NOFOLLOW O_RDWR SEEK_SET);
 use File::Spec ();
 use Sirius::Handover;
+use Sirius::Log ();
 
 sub new {
     my ( $class, $path ) = @_;
@@ -54,9 +55,7 @@ sub state {
 
 sub _fail {
     my ( $self, $error ) = @_;
-    $error = "$error";
-    $!     = 1;          # exit status, whatever the error was
-    die "sirius: --pid $self->{path}: $error\n";
+    return Sirius::Log->fail("--pid $self->{path}: $error");
 }
 
 sub _identity {

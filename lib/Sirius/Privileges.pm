@@ -3,7 +3,8 @@ package Sirius::Privileges;
 use strict;
 use warnings;
 
-use POSIX ();
+use POSIX       ();
+use Sirius::Log ();
 use Sirius::Options;
 
 sub drop {
@@ -52,8 +53,7 @@ sub umask_and_chdir {
 sub _die {
     my ( $self, $error ) = @_;
     my ($option) = grep { defined $self->{conf}{$_} } qw(user group);
-    $! = 1;    # the exit status
-    die "sirius: --$option $self->{conf}{$option}: $error\n";
+    return Sirius::Log->fail("--$option $self->{conf}{$option}: $error");
 }
 
 # With commas: the first is the group, the others are supplementary

@@ -3,25 +3,21 @@ package Sirius::Starter;
 use strict;
 use warnings;
 
+use Sirius::Log ();
+
 # "host:port=fd;port=fd;/path=fd"
 sub descriptors {
     return if !defined $ENV{SERVER_STARTER_PORT};
     my @descriptors;
     for my $pair ( split /;/, $ENV{SERVER_STARTER_PORT} ) {
         my ( $address, $fd ) = $pair =~ /\A(.*)=(\d+)\z/s
-            or _refuse("SERVER_STARTER_PORT: '$pair' is not address=descriptor");
+            or Sirius::Log->fail("SERVER_STARTER_PORT: '$pair' is not address=descriptor");
         my ($host) = $address =~ m{\A([^/]*):\d+\z};
         $host =~ tr/[]//d if defined $host;
         push @descriptors, { fd => $fd, host => $host, name => $address };
     }
     return @descriptors if @descriptors;
-    return _refuse('SERVER_STARTER_PORT is empty: start_server was given no --port and no --path');
-}
-
-sub _refuse {
-    my $message = shift;
-    $! = 1;    # exit status, whatever the error was
-    die "sirius: $message\n";
+    return Sirius::Log->fail('SERVER_STARTER_PORT is empty: start_server was given no --port and no --path');
 }
 
 1;

@@ -81,7 +81,7 @@ sub run {
     $self->{scoreboard}->workers( $self->{conf}{workers} );
 
 # The queue of connections that change their worker; held open here, so that what is in it outlives any of them
-    socketpair my $give, my $take, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC or die "sirius: socketpair: $!\n";
+    socketpair my $give, my $take, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC or Sirius::Log->fail("socketpair: $!");
     $_->blocking(0) for $give, $take;
     $self->{exchange} = [ $give, $take ];
     @{$self}{qw(alive life)} = _pipe();
@@ -184,7 +184,7 @@ sub _quiet {
 
 # No variable of a caller may keep an end: a generation that is forked inside it must not have it
 sub _pipe {
-    pipe my $read, my $write or die "sirius: pipe: $!\n";
+    pipe my $read, my $write or Sirius::Log->fail("pipe: $!");
     return $read, $write;
 }
 

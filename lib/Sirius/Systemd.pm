@@ -3,6 +3,7 @@ package Sirius::Systemd;
 use strict;
 use warnings;
 
+use Sirius::Log ();
 use Socket      qw(AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL SOCK_DGRAM pack_sockaddr_un);
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
@@ -58,7 +59,7 @@ sub notify {
 sub offered {
     my ( $count, $pid, $names ) = @ENV{@LISTEN};
     return if !defined $count || !defined $pid || $pid ne $$;
-    die "sirius: LISTEN_FDS: '$count' is no number of descriptors\n" if $count !~ /\A\d{1,4}\z/;
+    Sirius::Log->fail("LISTEN_FDS: '$count' is no number of descriptors") if $count !~ /\A\d{1,4}\z/;
     my @names = split /:/, defined $names ? $names : '', -1;
     return
         map { {

@@ -24,9 +24,8 @@ sub check_app {
     my ( $class, $app ) = @_;
     return $app if ref $app && ( reftype $app eq 'CODE' || blessed $app && overload::Method( $app, '&{}' ) );
     my $what = !defined $app ? 'undef' : ref $app ? 'a reference to ' . ref $app : "'$app'";
-    $! = 1;    # the exit status
-    die
-        "sirius: the application is not a code reference but $what: does its file end with the application?\n";
+    return Sirius::Log->fail(
+        "the application is not a code reference but $what: does its file end with the application?");
 }
 
 sub give_up {

@@ -322,6 +322,8 @@ subtest 'systemd' => sub {
         'not open';
     is activated( $listen->('0'), { LISTEN_FDS => 2, %names }, $tcp ),
         "sirius: LISTEN_FDS: local: descriptor 4 is not open\nexit 1", 'not all are there';
+    is activated( $listen->('0'), { LISTEN_FDS => 'many' } ),
+        "sirius: LISTEN_FDS: 'many' is no number of descriptors\nexit 1", 'no number';
 };
 
 subtest 'No listening socket' => sub {
