@@ -190,7 +190,6 @@ sub _bracketed {
 
 sub _fail {
     my ( $spec, $error ) = @_;
-    chomp( $error = "$error" );
     return Sirius::Log->fail("cannot listen on $spec: $error");
 }
 

@@ -52,14 +52,18 @@ subtest 'new connections' => sub {
 };
 
 subtest 'a worker is back at once after its request' => sub {
-    my ( $long, $other ) = on_worker( $server, $busy, 2 );
-    my @client = on_worker( $server, $free, 1 );
-    is $long->ask('GET /sleep/0.3')->body, $busy, 'the request';
-    $client[0]->send( request('GET /sleep/1') );
-    sleep 0.02;
-    my $seconds = elapsed { is $other->ask('GET /')->body, $busy, 'it serves the next' };
-    cmp_ok $seconds, '<', 0.4, sprintf 'not after the other one (%.1f ms)', $seconds * 1000;
-    is $client[0]->response->body, $free, 'the other had its own';
+    my @seconds;
+    for ( 1 .. 3 ) {
+        my ( $long, $other ) = on_worker( $server, $busy, 2 );
+        my @client = on_worker( $server, $free, 1 );
+        is $long->ask('GET /sleep/0.3')->body, $busy, 'the request';
+        $client[0]->send( request('GET /sleep/0.5') );
+        sleep 0.02;
+        push @seconds, elapsed { is $other->ask('GET /')->body, $busy, 'it serves the next' };
+        is $client[0]->response->body, $free, 'the other had its own';
+    }
+    my $usual = quantile( 0.5, @seconds );
+    cmp_ok $usual, '<', 0.1, sprintf 'at once (median %.1f ms)', $usual * 1000;
 };
 
 $server->stop;
