@@ -117,7 +117,7 @@ sub _listen {
     my @specs = ref $value eq 'ARRAY' ? @$value : $value;
     die scalar(@specs) . " addresses are more than 64\n" if @specs > 64;    # SR_LISTENERS_MAX
     for my $spec (@specs) {
-        die "$spec: TLS ends at a proxy in front; Sirius speaks HTTP only\n" if $spec =~ /:ssl\z/i;
+        die "$spec: Sirius speaks HTTP only; terminate TLS in a proxy in front of it\n" if $spec =~ /:ssl\z/i;
         Sirius::Listener->parse($spec);
     }
     return \@specs;

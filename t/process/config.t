@@ -73,10 +73,10 @@ FILE
             [   qr{\Asirius: --config /nowhere: No such file or directory \(from SIRIUS_CONFIG\)\n\z},
                 { SIRIUS_CONFIG => '/nowhere' }
             ],
-            [   qr/\Asirius: --ssl-cert: TLS ends at a proxy in front; Sirius speaks HTTP only\n\z/, {},
+            [   qr/\Asirius: --ssl-cert: Sirius speaks HTTP only; terminate TLS in a proxy in front of it\n\z/, {},
                 '--ssl-cert=x'
             ],
-            [   qr/\Asirius: --ssl: TLS ends at a proxy in front; Sirius speaks HTTP only\n\z/, {},
+            [   qr/\Asirius: --ssl: Sirius speaks HTTP only; terminate TLS in a proxy in front of it\n\z/, {},
                 '--enable-ssl'
             ],
             [ qr/\Asirius: unknown option --wrokers \(did you mean --workers\?\)\n\z/, {}, '--wrokers=3' ],

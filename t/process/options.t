@@ -46,7 +46,7 @@ subtest 'what a proxy does is refused' => sub {
     for my $args ( ['--enable-ssl'], [ '--ssl-cert', 'x' ], ['--ssl-key=x'], [ '--listen', ':443:ssl' ] ) {
         my ( $how, $said ) = run_once( app => $APP, args => $args );
         is $how, 'exit 2', "@$args: exit 2";
-        like $said, qr/\Asirius: --(?:ssl|listen)[^\n]*: TLS ends at a proxy in front[^\n]*\n\z/, 'one line';
+        like $said, qr/\Asirius: --(?:ssl|listen)[^\n]*: Sirius speaks HTTP only[^\n]*\n\z/, 'one line';
     }
 };
 

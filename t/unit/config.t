@@ -139,7 +139,7 @@ subtest 'A wrong file: one line that names the place' => sub {
         ],
         [ "no-keepalive = x\n" => q(--no-keepalive: 'x' is neither 1 nor 0 (from DIR/sirius.conf, line 1)) ],
         [   "ssl-cert = x\n" =>
-                '--ssl-cert: TLS ends at a proxy in front; Sirius speaks HTTP only (from DIR/sirius.conf, line 1)'
+                '--ssl-cert: Sirius speaks HTTP only; terminate TLS in a proxy in front of it (from DIR/sirius.conf, line 1)'
         ],
         [   "listen = :80\nlisten = :99999\n" =>
                 q(--listen: port 99999 is not 0 to 65535 (from DIR/sirius.conf, lines 1, 2))

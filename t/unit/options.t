@@ -243,10 +243,10 @@ subtest 'Without effect, with one line' => sub {
 subtest 'TLS is refused' => sub {
     for my $name (qw(ssl enable_ssl ssl_cert ssl-key ssl_anything)) {
         my $shown = $name =~ tr/_/-/r;
-        like refused( $name => 1 ), qr/\Asirius: --$shown: TLS ends at a proxy in front; [^\n]+\n\z/,
-            "--$shown";
+        like refused( $name => 1 ), qr/\Asirius: --$shown: Sirius speaks HTTP only; [^\n]+\n\z/, "--$shown";
     }
-    like refused( listen => '127.0.0.1:443:ssl' ), qr/\Asirius: --listen: 127.0.0.1:443:ssl: TLS ends at/,
+    like refused( listen => '127.0.0.1:443:ssl' ),
+        qr/\Asirius: --listen: 127.0.0.1:443:ssl: Sirius speaks HTTP only/,
         'an address';
     is conf( ssl => '' )->{workers}, 10, '--disable-ssl';
 };
