@@ -2,7 +2,8 @@
  * env: the PSGI environment of one request, in a hash from envpool.
  *
  * Keys are shared strings made once. Those of header fields are cached by the raw name, so that a field costs
- * one comparison, not an upper-casing, a hash and a look-up.
+ * one comparison, not an upper-casing, a hash and a look-up. The cache says nothing of what else is in a request: whether
+ * two of its fields have one key is asked of the keys themselves (see key_list).
  */
 #include "envpool.h"
 
@@ -52,8 +53,18 @@ static struct cached_name {
     uint8_t len; /* 0: empty */
     char name[NAME_CACHED_MAX];
     SV *key; /* "HTTP_USER_AGENT", a shared string */
-    UV turn; /* serial of the request that had it last: a second time in one request is a repeated field */
 } name_cache[NAME_CACHE];
+
+/*
+ * The keys of one request, each once. Perl keeps one copy of a shared string, so equal keys have one address, whatever
+ * spelling they come from ("x-foo", "X-Foo") and whatever the cache has thrown out in between. `seen` has a bit for
+ * each hash: the list is walked only when another key had the same bit.
+ */
+typedef struct key_list {
+    SV *of[ENVPOOL_FIELDS];
+    unsigned n;
+    uint64_t seen;
+} key_list;
 
 static SV *array_master(pTHX_ int n) /* [1, 1] or [] */
 {
@@ -91,7 +102,7 @@ static bool is_field(sr_bytes name, const char *what, size_t len)
 
 /* "user-agent" -> HTTP_USER_AGENT. The cache is small and direct-mapped: a flood of odd names only costs
  * misses. */
-static SV *field_key(pTHX_ sr_bytes name, UV turn, bool *lasting)
+static SV *field_key(pTHX_ sr_bytes name)
 {
     const unsigned char *n = (const unsigned char *)name.at;
     unsigned slot =
@@ -103,31 +114,37 @@ static SV *field_key(pTHX_ sr_bytes name, UV turn, bool *lasting)
         for (size_t i = 0; i < name.len && len < sizeof key; i++)
             key[len++] = n[i] == '-' ? '_' : (char)toUPPER(n[i]);
         SV *sv = newSVpvn_share(key, (I32)len, 0);
-        if (name.len > NAME_CACHED_MAX) {
-            *lasting = false;
+        if (name.len > NAME_CACHED_MAX)
             return sv_2mortal(sv);
-        }
         sv_2mortal(cached->key); /* this very request may have it in its list */
         cached->len = (uint8_t)name.len;
         memcpy(cached->name, n, name.len);
         cached->key = sv;
-        cached->turn = 0;
     }
-    if (cached->turn == turn)
-        *lasting = false; /* repeated: two fields, one key */
-    cached->turn = turn;
     return cached->key;
 }
 
 /* The key of a field; NULL for those that the decoded body makes untrue. */
-static SV *key_of(pTHX_ const sr_task *t, const sr_field *f, UV turn, bool *lasting)
+static SV *key_of(pTHX_ const sr_task *t, const sr_field *f)
 {
     sr_bytes name = sr_span_in(t->base, f->name);
     if (is_field(name, "content-type", 12))
         return keys[KEY_CONTENT_TYPE];
     if (is_field(name, "content-length", 14) || is_field(name, "transfer-encoding", 17))
         return NULL;
-    return field_key(aTHX_ name, turn, lasting);
+    return field_key(aTHX_ name);
+}
+
+/* False: it is in the list already. */
+static bool key_add(key_list *list, SV *key)
+{
+    uint64_t bit = (uint64_t)1 << (SvSHARED_HASH(key) & 63);
+    for (unsigned i = 0; (list->seen & bit) && i < list->n; i++)
+        if (SvPVX_const(list->of[i]) == SvPVX_const(key))
+            return false;
+    list->seen |= bit;
+    list->of[list->n++] = key;
+    return true;
 }
 
 /* --- values --- */
@@ -275,13 +292,12 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_task *t)
 static SV *env_alone(pTHX_ sirius *s, const sr_task *t)
 {
     envpool_env env = {0};
-    bool lasting;
     char length[24];
     env_begin(aTHX_ & env, &s->site[t->conn->listener]);
     fixed_set(aTHX_ s, &env, t);
     for (uint32_t i = 0; i < t->request->n_fields; i++) {
         const sr_field *f = &t->request->fields[i];
-        SV *key = key_of(aTHX_ t, f, 0, &lasting);
+        SV *key = key_of(aTHX_ t, f);
         if (key)
             put_repeatable(aTHX_ env.hv, key, sr_span_in(t->base, f->value));
     }
@@ -296,41 +312,61 @@ static SV *env_alone(pTHX_ sirius *s, const sr_task *t)
     return sv_2mortal(newRV_inc((SV *)env.hv));
 }
 
-SV *sirius_env(pTHX_ sirius *s, const sr_task *t)
+/* The keys and values of its fields. False: it fits no shape. */
+static bool fields_list(pTHX_ const sr_task *t, key_list *list, sr_bytes *values)
 {
     const sr_request *r = t->request;
-    SV *fields[ENVPOOL_FIELDS];
-    sr_bytes values[ENVPOOL_FIELDS];
-    char length[24];
-    unsigned n = 0;
-    bool lasting = r->n_fields < ENVPOOL_FIELDS;
-    for (uint32_t i = 0; lasting && i < r->n_fields; i++) {
-        SV *key = key_of(aTHX_ t, &r->fields[i], s->turn.serial, &lasting);
+    if (r->n_fields >= ENVPOOL_FIELDS) /* one place is for CONTENT_LENGTH */
+        return false;
+    for (uint32_t i = 0; i < r->n_fields; i++) {
+        if (r->fields[i].name.len > NAME_CACHED_MAX)
+            return false;
+        SV *key = key_of(aTHX_ t, &r->fields[i]);
         if (!key)
             continue;
-        fields[n] = key;
-        values[n++] = sr_span_in(t->base, r->fields[i].value);
+        values[list->n] = sr_span_in(t->base, r->fields[i].value);
+        if (!key_add(list, key))
+            return false;
     }
-    if (!lasting)
+    return true;
+}
+
+/* A new one of this shape, or NULL: no place is free, or it is not what it should be. */
+static envpool_env *pool_add(pTHX_ sirius *s, uint8_t listener, const key_list *list)
+{
+    envpool_env *env = envpool_claim(aTHX_ s->pool, &s->pool_clock);
+    if (!env)
+        return NULL;
+    env_begin(aTHX_ env, &s->site[listener]);
+    for (unsigned i = 0; i < list->n; i++)
+        slot_fill(aTHX_ env, list->of[i], ENVPOOL_TEXT, NULL, SIRIUS_LAZY_IO);
+    if (envpool_seal(aTHX_ env, listener, list->of, list->n))
+        return env;
+    envpool_forget(aTHX_ env);
+    return NULL;
+}
+
+SV *sirius_env(pTHX_ sirius *s, const sr_task *t)
+{
+    sr_bytes values[ENVPOOL_FIELDS];
+    char length[24];
+    key_list list;
+    list.n = 0;
+    list.seen = 0;
+    if (!fields_list(aTHX_ t, &list, values))
         return env_alone(aTHX_ s, t);
-    if (r->framing != SR_BODY_NONE) {
+    if (t->request->framing != SR_BODY_NONE) {
         text len = decimal(length + sizeof length, t->body_length);
-        fields[n] = keys[KEY_CONTENT_LENGTH];
-        values[n++] = sr_bytes_of(len.at, len.len);
-    }
-    envpool_env *env = envpool_find(s->pool, t->conn->listener, fields, n);
-    if (!env) {
-        env = envpool_claim(aTHX_ s->pool, &s->pool_clock);
-        if (!env)
+        values[list.n] = sr_bytes_of(len.at, len.len);
+        if (!key_add(&list, keys[KEY_CONTENT_LENGTH]))
             return env_alone(aTHX_ s, t);
-        env_begin(aTHX_ env, &s->site[t->conn->listener]);
-        for (unsigned i = 0; i < n; i++)
-            slot_fill(aTHX_ env, fields[i], ENVPOOL_TEXT, NULL, SIRIUS_LAZY_IO);
-        envpool_seal(aTHX_ env, t->conn->listener, fields, n);
     }
+    envpool_env *env = envpool_find(s->pool, t->conn->listener, list.of, list.n);
+    if (!env && !(env = pool_add(aTHX_ s, t->conn->listener, &list)))
+        return env_alone(aTHX_ s, t);
     env->in_use = true;
     fixed_set(aTHX_ s, env, t);
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < list.n; i++)
         envpool_set(aTHX_ & env->slots[FIXED + i], values[i].at, values[i].len);
     s->turn.pooled = env;
     s->turn.env = env->hv;

@@ -87,32 +87,37 @@ SV *envpool_make(pTHX_ envpool_env *env, const envpool_slot *slot)
     return newSVpvs("");
 }
 
-void envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, unsigned n_fields)
+bool envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, unsigned n_fields)
 {
     static UV seals;
     HV *hv = env->hv;
     unsigned n = 0;
+    if (HvTOTALKEYS(hv) !=
+        env->n_slots) /* two slots of one key: the second has freed what the first points to */
+        return false;
     env->seal = ++seals;
     env->listener = listener;
-    env->n_fields = (uint8_t)n_fields;
-    for (unsigned i = 0; i < n_fields; i++)
-        env->fields[i] = SvREFCNT_inc_simple_NN(fields[i]);
     env->flags = SvFLAGS(hv);
     env->array = HvARRAY(hv);
     env->max = HvMAX(hv);
     for (STRLEN b = 0; b <= env->max; b++)
         for (HE **link = &env->array[b]; *link; link = &HeNEXT(*link)) {
             unsigned i = 0;
-            while (env->slots[i].he != *link)
+            while (i < env->n_slots && env->slots[i].he != *link)
                 i++;
+            if (i == env->n_slots)
+                return false;
             env->slots[i].link = link;
             env->slots[i].hek = HeKEY_hek(*link);
             env->walk[n++] = &env->slots[i];
         }
+    for (env->n_fields = 0; env->n_fields < n_fields; env->n_fields++)
+        env->fields[env->n_fields] = SvREFCNT_inc_simple_NN(fields[env->n_fields]);
     env->n_special = 0;
     for (unsigned i = 0; i < env->n_slots; i++)
         if (env->slots[i].kind != ENVPOOL_TEXT && env->slots[i].kind != ENVPOOL_NUMBER)
             env->special[env->n_special++] = &env->slots[i];
+    return true;
 }
 
 const envpool_slot *envpool_slot_of(const envpool_env *env, SV *key)

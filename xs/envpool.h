@@ -61,8 +61,11 @@ envpool_env *envpool_find(envpool_env *pool, uint8_t listener, SV *const *fields
 /* Room for a new one: the least recently made that is not in use is given up. */
 envpool_env *envpool_claim(pTHX_ envpool_env *pool, unsigned *clock);
 
-/* After all slots are stored in env->hv: notes what it looks like and of what shape it is. */
-void envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, unsigned n_fields);
+/*
+ * After all slots are stored in env->hv: notes what it looks like and of what shape it is. False: there is not one entry for
+ * each slot, so a slot points to what is freed. Then it is only good for envpool_forget.
+ */
+bool envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, unsigned n_fields);
 
 /* The slot of a key that is a shared string, or NULL. */
 const envpool_slot *envpool_slot_of(const envpool_env *env, SV *key);
