@@ -58,7 +58,11 @@ static bool counters(int fd, uint64_t *written, uint64_t *taken)
     return true;
 }
 
-/* The helper that makes an IO::Socket is Perl: it runs once in a lifetime of few connections. */
+/*
+ * The helper that makes an IO::Socket is Perl: it runs once in a lifetime of few connections. The op that reads the scalar may
+ * have values on the stack and go on with its own copy of the stack pointer (a copy of a hash, a list of arguments), so
+ * the call gets a stack of its own, as perl's own magic does: the other must neither move nor change.
+ */
 static SV *io(pTHX_ UV serial)
 {
     sirius *s = sirius_current;
@@ -77,6 +81,7 @@ static SV *io(pTHX_ UV serial)
     dSP;
     ENTER;
     SAVETMPS;
+    PUSHSTACKi(PERLSI_MAGIC);
     PUSHMARK(SP);
     mXPUSHi(fd);
     mXPUSHp(c->in.data ? sr_buffer_at(&c->in) : "",
@@ -86,6 +91,7 @@ static SV *io(pTHX_ UV serial)
     SPAGAIN;
     SV *socket = n == 1 ? SvREFCNT_inc(POPs) : newSV(0);
     PUTBACK;
+    POPSTACK;
     FREETMPS;
     LEAVE;
     if (SvROK(socket))
