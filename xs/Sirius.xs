@@ -201,6 +201,30 @@ CODE:
         croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
     sr_scoreboard_release(self, (uint32_t)slot);
 
+void
+exited(sr_scoreboard *self, const char *cause)
+CODE:
+    if (!sirius_board_exited(self, cause))
+        croak("Sirius::Scoreboard->exited: there is no cause '%s'", cause);
+
+bool
+tell(sr_scoreboard *self, SV *bytes)
+CODE:
+    STRLEN len;
+    const char *at = SvPVbyte(bytes, len);
+    RETVAL = sr_scoreboard_tell(self, at, len);
+OUTPUT:
+    RETVAL
+
+SV *
+told(sr_scoreboard *self)
+CODE:
+    char text[SR_NEWS_MAX];
+    size_t len = sr_scoreboard_told(self, text);
+    RETVAL = newSVpvn(text, len);
+OUTPUT:
+    RETVAL
+
 IV
 claim(sr_scoreboard *self, UV generation)
 CODE:

@@ -53,7 +53,8 @@ HV *sirius_board_row(pTHX_ const sr_row *r)
 {
     sr_row_request request;
     char line[4 * SR_LINE_MAX];
-    bool begun = sr_row_read(r, &request) && request.began;
+    bool whole = sr_row_read(r, &request), begun = whole && request.began;
+    bool ended = whole && !begun && request.line_len; /* the last one is told instead */
     SV *mark = newSVpvn((const char *)request.mark, begun ? request.mark_len : 0);
     HV *hv = (HV *)sv_2mortal((SV *)newHV());
     sv_utf8_decode(mark);
@@ -74,6 +75,9 @@ HV *sirius_board_row(pTHX_ const sr_row *r)
     (void)hv_stores(hv, "line", newSVpvn(line, begun ? sr_row_text(&request, line, sizeof line) : 0));
     (void)hv_stores(hv, "client", begun ? client(aTHX_ & request.peer) : newSVpvs(""));
     (void)hv_stores(hv, "mark", mark);
+    (void)hv_stores(hv, "last_line", newSVpvn(line, ended ? sr_row_text(&request, line, sizeof line) : 0));
+    (void)hv_stores(hv, "last_client", ended ? client(aTHX_ & request.peer) : newSVpvs(""));
+    (void)hv_stores(hv, "last_status", newSVuv(ended ? request.status : 0));
     return hv;
 }
 
@@ -120,6 +124,41 @@ static SV *histogram(pTHX_ const sr_histogram *h)
     return newRV_noinc((SV *)hv);
 }
 
+/* Time limits by their name: those that close a connection are counted as its reason */
+static SV *limits(pTHX_ const sr_tally *t)
+{
+    HV *hv = newHV();
+    (void)hv_stores(hv, "header", newSVuv(count(&t->closed[SR_CLOSED_HEAD])));
+    (void)hv_stores(hv, "body", newSVuv(count(&t->closed[SR_CLOSED_BODY])));
+    (void)hv_stores(hv, "keepalive", newSVuv(count(&t->closed[SR_CLOSED_IDLE])));
+    (void)hv_stores(hv, "write", newSVuv(count(&t->closed[SR_CLOSED_WRITE])));
+    for (unsigned i = 0; i < SR_LIMITS; i++) {
+        const char *name = sr_limit_name((sr_limit)i);
+        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&t->limited[i])), 0);
+    }
+    return newRV_noinc((SV *)hv);
+}
+
+static SV *exits(pTHX_ const sr_scoreboard *s)
+{
+    HV *hv = newHV();
+    for (unsigned i = 0; i < SR_EXIT_CAUSES; i++) {
+        const char *name = sr_exit_name((sr_exit)i);
+        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&s->exits[i])), 0);
+    }
+    return newRV_noinc((SV *)hv);
+}
+
+bool sirius_board_exited(sr_scoreboard *s, const char *name)
+{
+    for (unsigned i = 0; i < SR_EXIT_CAUSES; i++)
+        if (strcmp(name, sr_exit_name((sr_exit)i)) == 0) {
+            sr_scoreboard_exited(s, (sr_exit)i);
+            return true;
+        }
+    return false;
+}
+
 HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
 {
     sr_tally t;
@@ -135,6 +174,8 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "given", newSVuv(count(&t.given)));
     (void)hv_stores(hv, "taken", newSVuv(count(&t.taken)));
     (void)hv_stores(hv, "log_lost", newSVuv(count(&t.log_lost)));
+    (void)hv_stores(hv, "limits", limits(aTHX_ & t));
+    (void)hv_stores(hv, "exits", exits(aTHX_ s));
     (void)hv_stores(hv, "latency", histogram(aTHX_ & t.latency));
     (void)hv_stores(hv, "queue", histogram(aTHX_ & t.queue));
     return hv;

@@ -8,8 +8,9 @@ SV *sirius_board_new(pTHX_ sr_scoreboard *s);
 SV *sirius_board_current(pTHX); /* another reference to it, or undef. Counted */
 void sirius_board_free(pTHX_ SV *self, sr_scoreboard *s);
 
-HV *sirius_board_row(pTHX_ const sr_row *r);           /* mortal */
-HV *sirius_board_totals(pTHX_ const sr_scoreboard *s); /* mortal; with latency and queue */
+HV *sirius_board_row(pTHX_ const sr_row *r);                  /* mortal */
+HV *sirius_board_totals(pTHX_ const sr_scoreboard *s);        /* mortal; with latency and queue */
+bool sirius_board_exited(sr_scoreboard *s, const char *name); /* false: there is no such cause */
 
 /* The application says what it does. Nothing, when this process serves no request */
 void sirius_mark(pTHX_ SV *text);

@@ -7,6 +7,34 @@ use Config qw(%Config);
 
 my @NAME = split ' ', $Config{sig_name};
 
+# Signals of a fault in the process itself
+my %FAULT = map { $_ => 1 } qw(ABRT BUS FPE ILL SEGV SYS TRAP);
+
+# How reasons begin, and under which cause they are counted
+my @REASONS = (
+    [ 'fewer'       => 'fewer-workers' ],
+    [ 'harakiri'    => 'harakiri' ],
+    [ 'its request' => 'request-timeout' ],
+    ['max-lifetime'],
+    ['max-requests'],
+    ['max-rss'],
+    [ 'timeout' => 'request-timeout' ],
+    [ 'drained' => 'stop' ],
+    [ 'stopped' => 'stop' ],
+);
+
+sub kind {
+    my ( $class, $status, $why, $stopping, $killed ) = @_;
+    my $name = $NAME[ $status & 127 ];
+    return 'crash'            if $status & 127   && $FAULT{$name};
+    return 'graceful-timeout' if $name eq 'KILL' && $killed;
+    my ($reason) = grep { index( $why, $_->[0] ) == 0 } @REASONS;
+    return $reason->[-1]
+        if $reason && ( !( $status & 127 ) || $name ne 'KILL' || $reason->[-1] =~ /timeout/ );
+    return $name =~ /\A(?:INT|QUIT|TERM)\z/ && $stopping ? 'stop' : 'killed' if $status & 127;
+    return $stopping                        && !$status  ? 'stop' : 'exit';
+}
+
 sub words {
     my ( $class, $status, $why ) = @_;
     my $signal = $status & 127;
@@ -30,6 +58,14 @@ Sirius::Cause - how a process ended, in words
   my $words = Sirius::Cause->words( $?, '' );    # was killed by signal 9 (KILL)
 
 =head1 METHODS
+
+=head2 kind
+
+  my $cause = Sirius::Cause->kind( $status, $why, $stopping, $killed );
+
+The cause under which the end of a worker is counted (L<Sirius::Scoreboard/exited>). C<$why> is why it was asked to end, or
+what it has said itself, or ''. C<$stopping> is true when its generation stops, C<$killed> when it was killed then because
+it did not end in time.
 
 =head2 words
 

@@ -88,6 +88,7 @@ sub _bury {
     my ( $self, $worker, $status ) = @_;
     $self->{scoreboard}->release( $worker->{slot} );
     my ( $why, $signal ) = ( $worker->{leave} || $worker->{done} || '', $status & 127 ); # why it was asked to
+    $self->{scoreboard}->exited( Sirius::Cause->kind( $status, $why, @{$self}{qw(stopping killed)} ) );
     return if $self->{stopping} && ( !$status        || $self->{killed} && $signal == 9 );
     return if $ENDS{$signal}    && ( $worker->{done} || $worker->{retiring} ); # it was on its way out already
     if ( !$status && ( $worker->{leave} || $why =~ /\A(?:max-|harakiri)/ ) ) {

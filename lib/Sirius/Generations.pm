@@ -3,6 +3,7 @@ package Sirius::Generations;
 use strict;
 use warnings;
 
+use JSON::PP     ();
 use List::Util   qw(max min);
 use Scalar::Util qw(weaken);
 use Sirius::Cause;
@@ -14,8 +15,11 @@ use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 use constant {
     BACKOFF_MAX => 30,      # seconds between two attempts to start a generation in place of one that died
     ERROR_MAX   => 8192,    # characters of what a generation that failed has said
+    SAID_MAX    => 2000,    # and of that, what others see
     LATE        => 2,       # seconds more than its workers have, that a generation gets to end
 };
+
+my $JSON = JSON::PP->new->canonical->ascii;
 
 sub all {
     my $self = shift;
@@ -128,10 +132,12 @@ sub reload {
     if ($generation) {
         @{$generation}{qw(reload replies)} = ( 1, [$reply] );
         $self->{loading} = $generation;
-        return $self->started($generation);
+        $self->started($generation);
+        return $self->_publish;
     }
     chomp( my $error = "reload failed: $@" );
-    $reply->( { ok => 0, error => $error } ) if $reply;
+    $self->_remember( { ok => 0, error => $error } );
+    $reply->(         { ok => 0, error => $error } ) if $reply;
     return $self->current ? Sirius::Log->note($error) : $self->_again($error);
 }
 
@@ -211,11 +217,42 @@ sub _number {
     return;
 }
 
+# What the admin port shows of reloads. What a generation said is cut so that all of it fits
+sub _publish {
+    my $self = shift;
+    my %news = ( reloads => $self->{reloads} || { ok => 0, failed => 0 } );
+    my $said = '';
+    if ( my $loading = $self->{loading} ) {
+        $news{loading} = { number => $loading->{number}, since => $loading->{since} };
+    }
+    if ( my $last = $self->{last_reload} ) {
+        $news{last} = { map { $_ => $last->{$_} } grep { defined $last->{$_} } qw(at error ok seconds text) };
+        $said       = defined $last->{said} ? substr $last->{said}, 0, SAID_MAX : '';
+    }
+    while (1) {
+        $news{last}{said} = $said if $news{last} && length $said;
+        return if $self->{supervisor}{scoreboard}->tell( $JSON->encode( \%news ) ) || !length $said;
+        $said = substr $said, 0, length($said) / 2;
+        delete $news{last}{said};
+    }
+    return;
+}
+
+# How a reload went. Without a generation: it could not even begin
+sub _remember {
+    my ( $self, $result, $generation ) = @_;
+    my $seconds = $generation ? _now() - $generation->{since} : 0;
+    $self->{last_reload} = { %$result, at => time, seconds => sprintf( '%.3f', $seconds ) + 0 };
+    $self->{reloads} ||= { ok => 0, failed => 0 };
+    $self->{reloads}{ $result->{ok} ? 'ok' : 'failed' }++;
+    return $self->_publish;
+}
+
 # The end of a reload, good or bad; and the next, which was asked for meanwhile
 sub _reloaded {
     my ( $self, $generation, $result ) = @_;
     delete $self->{loading};
-    $self->{last_reload} = { %$result, at => time };
+    $self->_remember( $result, $generation );
     for my $reply ( grep {defined} @{ $generation->{replies} } ) {
         if ( $result->{ok} ) { $self->{supervisor}{commands}->later( drained => $reply, $result ) }
         else                 { $reply->($result) }
@@ -232,7 +269,7 @@ sub _again {
     my $delay = $self->{failures}++ ? min BACKOFF_MAX, 2**( $self->{failures} - 1 ) : 0;
     Sirius::Log->note( $how . ( $delay ? "; next attempt in $delay s" : '; another is started' ) );
     $self->{again_at} = _now() + $delay;
-    return;
+    return $self->_publish;                                               # nothing is loading now
 }
 
 sub _failed {

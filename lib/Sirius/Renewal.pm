@@ -113,7 +113,7 @@ sub _state {
         life        => fileno $supervisor->{life},
         listeners   => \@listeners,
         owner       => [ $supervisor->{privileges}->owner ],
-        generations => { map { $_ => $all->{$_} } qw(last_number last_reload) },
+        generations => { map { $_ => $all->{$_} } qw(last_number last_reload reloads) },
         scoreboard  => $board[0],
         systemd     => $supervisor->{systemd}->state,
     );

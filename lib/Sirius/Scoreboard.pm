@@ -3,17 +3,39 @@ package Sirius::Scoreboard;
 use strict;
 use warnings;
 
-use Carp ();
+use Carp         ();
+use JSON::PP     ();
+use Scalar::Util qw(looks_like_number);
 use Sirius;
 use Sirius::Proc;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime time);
+
+# What the supervisor says of its reloads. Workers can write this memory as well: only what is expected is taken
+sub reload {
+    my $self = shift;
+    my $told = eval { JSON::PP->new->decode( $self->told ) };
+    my %told = ref $told eq 'HASH' ? %$told : ();
+    my ( $loading, $last, $count ) = map { ref eq 'HASH' ? $_ : {} } @told{qw(loading last reloads)};
+    my %reload = (
+        failed        => _number( $count->{failed} ),
+        loading       => _number( $loading->{number} ),
+        loading_since => _number( $loading->{since} ),
+        ok            => _number( $count->{ok} ),
+    );
+    return \%reload if !_number( $last->{at} );
+    my %last   = map  { ( "last_$_" => _number( $last->{$_} ) ) } qw(at ok seconds);
+    my ($text) = grep { defined && !ref && length } @{$last}{qw(error text)}, '';
+    my ($said) = grep { defined && !ref } $last->{said}, '';
+    utf8::downgrade( $_, 1 ) for $text, $said;    # bytes, as the program wrote them
+    return { %reload, %last, last_text => $text, last_said => $said };
+}
 
 sub snapshot {
     my $self    = shift;
     my $board   = ref $self ? $self : $self->current || Carp::croak('this process is of no server');
     my $totals  = $board->totals;
     my %sum     = ( connections => 0, idle => 0, waiting => 0 );
-    my @workers = grep { $_->{pid} > 0 }    # it may have gone just now
+    my @workers = grep { $_->{pid} > 0 }          # it may have gone just now
         map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
     for my $worker (@workers) {
         $worker->{rss} = Sirius::Proc->resident( $worker->{pid} );
@@ -21,6 +43,7 @@ sub snapshot {
     }
     return {
         connections => { open => delete $sum{connections}, %sum },
+        reload      => $board->reload,
         latency     => delete $totals->{latency},
         now         => clock_gettime(CLOCK_MONOTONIC),
         queue       => delete $totals->{queue},
@@ -31,6 +54,11 @@ sub snapshot {
         wanted      => $board->workers,
         workers     => \@workers,
     };
+}
+
+sub _number {
+    my $value = shift;
+    return looks_like_number($value) ? $value + 0 : 0;
 }
 
 1;
@@ -90,6 +118,14 @@ The numbers of the descriptors that a new program needs, that of the memory firs
 
 A text that is another one when versions of Sirius can't share a scoreboard.
 
+=head2 exited
+
+  $board->exited($cause);
+
+Counts the end of a worker: C<stop>, C<fewer-workers>, C<max-requests>, C<max-rss>, C<max-lifetime>, C<harakiri>,
+C<request-timeout>, C<exit> (the application has called it), C<crash> (a signal of a fault, such as SEGV), C<out-of-memory>,
+C<killed> (by any other signal), C<graceful-timeout>. Dies when the cause is none of these.
+
 =head2 leave
 
 Load balancers are to find other servers: each response says close.
@@ -133,11 +169,23 @@ C<connections> that are open, how many of them are C<idle>, and how many complet
 Of the request that is being served: C<began>, when it was complete (monotonic seconds; 0: there is none); C<line>, method and target,
 where anything but printable ASCII is C<\xNN>; C<client>, C<127.0.0.1:5555>, C<[::1]:5555> or C<unix>; C<mark>.
 
+Of the request before, while there is none: C<last_line>, C<last_client> and C<last_status>, 0 when no response was made. It ended
+at C<since>, if the worker is idle.
+
 Of all workers that had this row: C<requests>, C<bytes>, and the connections C<given> away and C<taken>.
 
 =head2 slots
 
 How many rows there are.
+
+=head2 reload
+
+  my $reload = $board->reload;
+
+What the supervisor says of its reloads (see L</tell>). A hash: C<ok> and C<failed>, how many there have been; C<loading>, the
+number of the generation that is being loaded, and C<loading_since> (0: there is none). After the first reload also
+C<last_at> (seconds since 1970), C<last_ok>, C<last_seconds>, C<last_text> and C<last_said>: the first 2000 characters at
+most of what the program wrote to STDERR when it failed.
 
 =head2 snapshot
 
@@ -164,6 +212,10 @@ See L</totals>.
 
 C<open>, C<idle>, and C<waiting>: with a complete request for which no worker is free.
 
+=item C<reload>
+
+See L</reload>.
+
 =item C<queued>, C<wanted>, C<stopping>
 
 See L</queued> and L</workers>; 1 when the server is about to end.
@@ -183,6 +235,18 @@ True after L</stop>.
 =head2 stopping
 
 True after L</leave> or L</stop>.
+
+=head2 tell
+
+  my $fits = $board->tell($bytes);
+
+For the supervisor: what it says of itself, at most 4096 bytes. False when that is too long; then nothing changes.
+
+=head2 told
+
+  my $bytes = $board->told;
+
+What was said last with L</tell>, '' if nothing.
 
 =head2 totals
 
@@ -226,6 +290,15 @@ Connections that have moved to another worker.
 =item C<log_lost>
 
 Lines of the access log that could not be written.
+
+=item C<limits>
+
+How often a time limit was over: C<header>, C<body>, C<write>, C<keepalive>, C<queue>, C<request> and C<stream>. The first four
+are in C<closed> as well.
+
+=item C<exits>
+
+Workers that have ended, by cause (see L</exited>).
 
 =item C<latency>, C<queue>
 

@@ -7,7 +7,8 @@ use Encode       qw(FB_CROAK decode encode);
 use Scalar::Util qw(looks_like_number);
 
 # Text even if it looks like a number; all else is what it looks like. JSON::PP takes 7 ms for 64 workers, this takes 2
-my %TEXT    = map { $_     => 1 } qw(client line listeners mark state version);
+my %TEXT = map { $_ => 1 } qw(app client host last_client last_line last_said last_text line
+    listeners mark state version);
 my %ESCAPED = map { chr $_ => sprintf '\u%04x', $_ } 0 .. 31, 34, 92, 127;
 
 sub json {

@@ -7,6 +7,7 @@ use IO::Handle ();
 use List::Util qw(max min);
 use POSIX      qw(WNOHANG);
 use Sirius::AdminPort;
+use Sirius::Cause;
 use Sirius::Commands;
 use Sirius::Control;
 use Sirius::DrainDelay;
@@ -199,7 +200,10 @@ sub _reap {
         if    ($generation)                       { $self->{generations}->lost( $generation, $status ) }
         elsif ( $pid == ( $self->{trial} || 0 ) ) { $self->{tried} = $status }
         elsif ( !$self->{admin}->lost( $pid, $status ) ) {
-            $self->{scoreboard}->release( $_->{slot} ) for grep { $_->{pid} == $pid } $self->rows;
+            for my $row ( grep { $_->{pid} == $pid } $self->rows ) {    # of a generation that was killed
+                $self->{scoreboard}->release( $row->{slot} );
+                $self->{scoreboard}->exited( Sirius::Cause->kind( $status, $status ? '' : 'drained' ) );
+            }
         }
     }
     return;

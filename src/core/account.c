@@ -37,6 +37,13 @@ void sr_account_refuse(sr_conn *c, int status, sr_bytes response)
     c->why = status != 408 ? SR_CLOSED_REFUSED : c->state == SR_CONN_BODY ? SR_CLOSED_BODY : SR_CLOSED_HEAD;
 }
 
+int sr_account_waited(sr_engine *e)
+{
+    bool queue = e->waited_too_long == 503;
+    sr_tally_add(&e->row->tally.limited[queue ? SR_LIMIT_QUEUE : SR_LIMIT_REQUEST], 1);
+    return e->waited_too_long;
+}
+
 void sr_account_over(sr_engine *e, sr_conn *c, sr_over how)
 {
     sr_tally *tally = &e->row->tally;

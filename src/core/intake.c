@@ -294,7 +294,7 @@ static bool gave_up(sr_engine *e, sr_conn *c)
 static take take_ready(sr_engine *e, sr_conn *c, sr_bytes view, sr_task *task)
 {
     if (e->now - c->ready_at > e->limit[SR_DEADLINE_QUEUE])
-        return refuse(e, c, e->waited_too_long,
+        return refuse(e, c, sr_account_waited(e),
                       sr_intake_is_head(view)); /* it spent that time in the exchange */
     if (gave_up(e, c)) {
         sr_conn_close(e, c, SR_CLOSED_CLIENT);

@@ -210,7 +210,7 @@ void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
         idle_over(e, c);
         break;
     case SR_DEADLINE_QUEUE:
-        sr_outflow_refuse(e, c, e->waited_too_long, c->is_head);
+        sr_outflow_refuse(e, c, sr_account_waited(e), c->is_head);
         break;
     case SR_DEADLINE_WRITE:
         stalled(e, c);

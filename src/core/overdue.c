@@ -129,6 +129,7 @@ size_t sr_overdue_look(sr_engine *e, char line[SR_OVERDUE_LINE])
         return 0;
     sr_conn *c = e->serving;
     size_t len;
+    sr_tally_add(&e->row->tally.limited[c->sent ? SR_LIMIT_STREAM : SR_LIMIT_REQUEST], 1);
     if (c->sent) {
         len = describe(e, line, " stream stood still for ", e->now - c->active_at, "cut");
         c->why = SR_CLOSED_ERROR;

@@ -24,6 +24,8 @@ typedef enum sr_over {
     SR_OVER_TAKEN,   /* the application goes on alone with the socket */
 } sr_over;
 void sr_account_over(sr_engine *e, sr_conn *c, sr_over how); /* does nothing when nothing is owed */
+/* A complete request has waited for too long, which is counted. The status of its refusal */
+int sr_account_waited(sr_engine *e);
 /* The server itself answers, with these bytes that are sent next. To be called in the state that is refused */
 void sr_account_refuse(sr_conn *c, int status, sr_bytes response);
 

@@ -120,6 +120,7 @@ int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation)
         if (!atomic_compare_exchange_strong(&s->rows[i].pid, &free_row, SR_CLAIMED))
             continue;
         atomic_store_explicit(&s->rows[i].generation, generation, memory_order_relaxed);
+        atomic_store_explicit(&s->rows[i].line_len, 0, memory_order_relaxed); /* another's last request */
         atomic_store_explicit(&s->rows[i].state, SR_WORKER_STARTING, memory_order_relaxed);
         return (int32_t)i;
     }
@@ -156,21 +157,26 @@ void sr_scoreboard_tally(const sr_scoreboard *s, sr_tally *sum)
         sr_tally_sum(sum, &s->rows[i].tally);
 }
 
-/* --- the request --- */
+void sr_scoreboard_exited(sr_scoreboard *s, sr_exit why)
+{
+    atomic_fetch_add_explicit(&s->exits[why], 1, memory_order_relaxed);
+}
+
+/* --- what more than one word says --- */
 
 /* Readers see that it is being written, from here to write_end */
-static uint32_t write_begin(sr_row *row)
+static uint32_t write_begin(_Atomic uint32_t *at)
 {
-    /* odd already: the row's last worker was killed right here */
-    uint32_t sequence = atomic_load_explicit(&row->sequence, memory_order_relaxed) | 1;
-    atomic_store_explicit(&row->sequence, sequence, memory_order_relaxed);
+    /* odd already: the last writer was killed right here */
+    uint32_t sequence = atomic_load_explicit(at, memory_order_relaxed) | 1;
+    atomic_store_explicit(at, sequence, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     return sequence;
 }
 
-static void write_end(sr_row *row, uint32_t sequence)
+static void write_end(_Atomic uint32_t *at, uint32_t sequence)
 {
-    atomic_store_explicit(&row->sequence, sequence + 1, memory_order_release);
+    atomic_store_explicit(at, sequence + 1, memory_order_release);
 }
 
 /* In whole words: reads up to 7 bytes more */
@@ -183,6 +189,49 @@ static void write_bytes(_Atomic uint64_t *to, const void *from, size_t len)
     }
 }
 
+static void read_bytes(void *to, const _Atomic uint64_t *from, size_t len)
+{
+    for (size_t i = 0; i * sizeof(uint64_t) < len; i++) {
+        uint64_t word = atomic_load_explicit(&from[i], memory_order_relaxed);
+        memcpy((char *)to + i * sizeof word, &word, sizeof word);
+    }
+}
+
+/* --- the supervisor --- */
+
+bool sr_scoreboard_tell(sr_scoreboard *s, const char *text, size_t len)
+{
+    uint64_t words[SR_NEWS_MAX / sizeof(uint64_t)] = {0};
+    if (len > sizeof words)
+        return false;
+    memcpy(words, text, len);
+    uint32_t sequence = write_begin(&s->news_sequence);
+    atomic_store_explicit(&s->news_len, (uint32_t)len, memory_order_relaxed);
+    write_bytes(s->news, words, len);
+    write_end(&s->news_sequence, sequence);
+    return true;
+}
+
+size_t sr_scoreboard_told(const sr_scoreboard *s, char *out)
+{
+    uint64_t words[SR_NEWS_MAX / sizeof(uint64_t)];
+    for (int i = 0; i < READ_TRIES; i++) {
+        uint32_t sequence = atomic_load_explicit(&s->news_sequence, memory_order_acquire);
+        uint32_t len = atomic_load_explicit(&s->news_len, memory_order_relaxed);
+        if (sequence & 1 || len > sizeof words)
+            continue;
+        read_bytes(words, s->news, len);
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&s->news_sequence, memory_order_relaxed) == sequence) {
+            memcpy(out, words, len);
+            return len;
+        }
+    }
+    return 0;
+}
+
+/* --- the request --- */
+
 void sr_row_begin(sr_row *row, const char *at, size_t len, const sr_peer *peer, int64_t began)
 {
     _Static_assert(sizeof(sr_peer) == 3 * sizeof(uint64_t), "whole words");
@@ -190,7 +239,7 @@ void sr_row_begin(sr_row *row, const char *at, size_t len, const sr_peer *peer, 
         len = SR_LINE_MAX;
     uint64_t from[3];
     memcpy(from, peer, sizeof from);
-    uint32_t sequence = write_begin(row);
+    uint32_t sequence = write_begin(&row->sequence);
     atomic_store_explicit(&row->began, (uint64_t)began, memory_order_relaxed);
     atomic_store_explicit(&row->line_len, (uint32_t)len, memory_order_relaxed);
     atomic_store_explicit(&row->mark_len, 0, memory_order_relaxed);
@@ -198,7 +247,7 @@ void sr_row_begin(sr_row *row, const char *at, size_t len, const sr_peer *peer, 
     atomic_store_explicit(&row->peer[1], from[1], memory_order_relaxed);
     atomic_store_explicit(&row->peer[2], from[2], memory_order_relaxed);
     write_bytes(row->line, at, len);
-    write_end(row, sequence);
+    write_end(&row->sequence, sequence);
 }
 
 /* Without the sequence: this alone can make no mixture */
@@ -224,18 +273,10 @@ void sr_row_mark(sr_row *row, const char *at, size_t len)
         }
         text[i] = order ? ' ' : (char)c;
     }
-    uint32_t sequence = write_begin(row);
+    uint32_t sequence = write_begin(&row->sequence);
     atomic_store_explicit(&row->mark_len, (uint32_t)len, memory_order_relaxed);
     write_bytes(row->mark, text, len);
-    write_end(row, sequence);
-}
-
-static void read_bytes(void *to, const _Atomic uint64_t *from, size_t len)
-{
-    for (size_t i = 0; i * sizeof(uint64_t) < len; i++) {
-        uint64_t word = atomic_load_explicit(&from[i], memory_order_relaxed);
-        memcpy((char *)to + i * sizeof word, &word, sizeof word);
-    }
+    write_end(&row->sequence, sequence);
 }
 
 /* False: it was being written. */
@@ -244,6 +285,7 @@ static bool read_once(const sr_row *row, sr_row_request *out)
     uint32_t sequence = atomic_load_explicit(&row->sequence, memory_order_acquire);
     out->began = atomic_load_explicit(&row->began, memory_order_relaxed);
     out->line_len = atomic_load_explicit(&row->line_len, memory_order_relaxed);
+    out->status = atomic_load_explicit(&row->status, memory_order_relaxed);
     out->mark_len = out->began ? atomic_load_explicit(&row->mark_len, memory_order_relaxed) : 0;
     if (sequence & 1 || out->line_len > SR_LINE_MAX || out->mark_len > SR_MARK_MAX)
         return false;
@@ -286,4 +328,23 @@ const char *sr_worker_state_name(uint32_t state)
 {
     static const char *const names[] = {"free", "starting", "idle", "busy", "draining"};
     return state < sizeof names / sizeof *names ? names[state] : "unknown";
+}
+
+const char *sr_exit_name(sr_exit why)
+{
+    static const char *const names[SR_EXIT_CAUSES] = {
+        [SR_EXIT_STOP] = "stop",
+        [SR_EXIT_FEWER] = "fewer-workers",
+        [SR_EXIT_REQUESTS] = "max-requests",
+        [SR_EXIT_RSS] = "max-rss",
+        [SR_EXIT_LIFETIME] = "max-lifetime",
+        [SR_EXIT_HARAKIRI] = "harakiri",
+        [SR_EXIT_TIMEOUT] = "request-timeout",
+        [SR_EXIT_EXIT] = "exit",
+        [SR_EXIT_CRASH] = "crash",
+        [SR_EXIT_OOM] = "out-of-memory",
+        [SR_EXIT_KILLED] = "killed",
+        [SR_EXIT_LATE] = "graceful-timeout",
+    };
+    return names[why];
 }

@@ -19,9 +19,27 @@
 enum {
     SR_SLOTS_MAX = 8192,
     SR_CLAIMED = -1,
-    SR_LINE_MAX = 200, /* bytes of a request line that others see */
-    SR_MARK_MAX = 63,  /* and of what the application says of its request */
+    SR_LINE_MAX = 200,  /* bytes of a request line that others see */
+    SR_MARK_MAX = 63,   /* and of what the application says of its request */
+    SR_NEWS_MAX = 4096, /* bytes of what the supervisor says of itself */
 };
+
+/* Why a worker has ended */
+typedef enum sr_exit {
+    SR_EXIT_STOP,     /* the server stops, or a new generation has taken over */
+    SR_EXIT_FEWER,    /* the operator, or the load, wants less of them */
+    SR_EXIT_REQUESTS, /* --max-reqs-per-child */
+    SR_EXIT_RSS,      /* --max-rss */
+    SR_EXIT_LIFETIME, /* --max-lifetime */
+    SR_EXIT_HARAKIRI, /* the application has asked for it (psgix.harakiri.commit) */
+    SR_EXIT_TIMEOUT,  /* its request ran for longer than --request-timeout */
+    SR_EXIT_EXIT,     /* the application has called exit, with any status */
+    SR_EXIT_CRASH,    /* a signal of a fault: SEGV, ABRT, BUS ... */
+    SR_EXIT_OOM,      /* the kernel had no memory left */
+    SR_EXIT_KILLED,   /* any other signal, from outside */
+    SR_EXIT_LATE,     /* it did not end within --graceful-timeout, and was killed */
+    SR_EXIT_CAUSES,
+} sr_exit;
 
 typedef enum sr_worker_state {
     SR_WORKER_FREE, /* no process has this row */
@@ -55,7 +73,8 @@ typedef struct sr_row {
     /* the last request, in cache lines of its own: they are written for each one */
     _Alignas(128) _Atomic uint32_t sequence; /* odd: being written */
     _Atomic uint32_t line_len;
-    _Atomic uint64_t began; /* monotonic ns at which it was complete; 0: it is over */
+    _Atomic uint32_t status; /* of the response of the last request that is over; 0: there was none */
+    _Atomic uint64_t began;  /* monotonic ns at which it was complete; 0: it is over */
     _Atomic uint64_t peer[sizeof(sr_peer) / sizeof(uint64_t)];
     _Atomic uint32_t mark_len;
     _Atomic uint64_t line[SR_LINE_MAX / sizeof(uint64_t)]; /* method and target */
@@ -66,9 +85,10 @@ typedef struct sr_row {
 
 /* What a row says of its request, copied */
 typedef struct sr_row_request {
-    uint64_t began; /* 0: it is over, and has no mark any more */
+    uint64_t began; /* 0: it is over, and has no mark any more; its line and peer stay */
     sr_peer peer;
     uint32_t line_len, mark_len;
+    uint32_t status; /* of the one that is over */
     uint64_t line[SR_LINE_MAX / sizeof(uint64_t)];
     uint64_t mark[(SR_MARK_MAX + 1) / sizeof(uint64_t)]; /* UTF-8 without control characters */
 } sr_row_request;
@@ -77,7 +97,7 @@ typedef struct sr_row_request {
  * What two builds must agree in to run beside each other, during an update: where the fields here are and what they
  * mean, and the parcels of the exchange. Whoever changes the meaning or the place of one counts the first number up.
  */
-enum { SR_SCOREBOARD_LAYOUT = 1 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 2 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
 
 typedef struct sr_scoreboard {
     uint32_t layout; /* SR_SCOREBOARD_LAYOUT; the first field in any layout */
@@ -90,6 +110,10 @@ typedef struct sr_scoreboard {
     _Atomic int64_t slow_at;    /* monotonic ns; when a worker was last found in one of several slow calls */
     _Atomic uint32_t
         workers; /* how many the operator wants now (TTIN, TTOU); a new generation takes it over */
+    _Atomic uint64_t exits[SR_EXIT_CAUSES]; /* of workers; counted by whoever has seen the end of one */
+    _Atomic uint32_t news_sequence;         /* odd: being written, by the supervisor */
+    _Atomic uint32_t news_len;
+    _Atomic uint64_t news[SR_NEWS_MAX / sizeof(uint64_t)];
     size_t size; /* bytes mapped */
     int memfd;   /* the same number in all processes */
     sr_row rows[];
@@ -114,6 +138,17 @@ void sr_scoreboard_ring(sr_row *row); /* wakes the worker of that row */
 
 void sr_scoreboard_tally(const sr_scoreboard *s, sr_tally *sum); /* of all rows, into *sum */
 
+/* A worker is gone, and why. Any process */
+void sr_scoreboard_exited(sr_scoreboard *s, sr_exit why);
+
+/*
+ * What the supervisor says of itself, for whoever reads the scoreboard: a text of at most SR_NEWS_MAX bytes, which
+ * replaces the one before. One writer. False: it is longer, and the one before stays.
+ */
+bool sr_scoreboard_tell(sr_scoreboard *s, const char *text, size_t len);
+/* Any process. Its bytes, in out[SR_NEWS_MAX]; 0: there is none, or the writer was killed in the middle of it */
+size_t sr_scoreboard_told(const sr_scoreboard *s, char *out);
+
 /*
  * The worker's Perl thread: this is its request now, complete since `began`, without a mark. The first SR_LINE_MAX bytes of
  * the line are kept. at[len, len + 7) can be read as well: behind the target of a request comes its version, and whole
@@ -133,5 +168,6 @@ bool sr_row_read(const sr_row *row, sr_row_request *out);
 size_t sr_row_text(const sr_row_request *request, char *out, size_t cap);
 
 const char *sr_worker_state_name(uint32_t state); /* static */
+const char *sr_exit_name(sr_exit why);            /* static: "max-requests" */
 
 #endif

@@ -55,3 +55,13 @@ const char *sr_closed_name(sr_closed why)
     };
     return names[why];
 }
+
+const char *sr_limit_name(sr_limit which)
+{
+    static const char *const names[SR_LIMITS] = {
+        [SR_LIMIT_QUEUE] = "queue",
+        [SR_LIMIT_REQUEST] = "request",
+        [SR_LIMIT_STREAM] = "stream",
+    };
+    return names[which];
+}

@@ -29,6 +29,14 @@ typedef enum sr_closed {
     SR_CLOSED_REASONS,
 } sr_closed;
 
+/* Time limits that end a request without closing its connection for a reason of their own; the others are in sr_closed */
+typedef enum sr_limit {
+    SR_LIMIT_QUEUE,   /* it was complete, and no worker was free */
+    SR_LIMIT_REQUEST, /* the application had it, and no response had begun */
+    SR_LIMIT_STREAM,  /* a response that had begun stood still */
+    SR_LIMITS,
+} sr_limit;
+
 /*
  * Times, log-linear: one bucket below 16 us, then 4 for each doubling up to 137 s, so a percentile is wrong by a
  * quarter at most, and one for what is longer. How many there are is the sum of the buckets.
@@ -52,10 +60,11 @@ typedef struct sr_tally {
     _Atomic uint64_t refused;  /* answered by the server itself; some of them may never have been complete */
     _Atomic uint64_t accepted; /* connections */
     _Atomic uint64_t closed[SR_CLOSED_REASONS];
-    _Atomic uint64_t given;    /* connections handed to the exchange */
-    _Atomic uint64_t taken;    /* and taken from it */
-    _Atomic uint64_t log_lost; /* lines of the access log that could not be written */
-    sr_histogram queue;        /* of requests: from complete to given to the application */
+    _Atomic uint64_t given;              /* connections handed to the exchange */
+    _Atomic uint64_t taken;              /* and taken from it */
+    _Atomic uint64_t log_lost;           /* lines of the access log that could not be written */
+    _Atomic uint64_t limited[SR_LIMITS]; /* requests whose time was over */
+    sr_histogram queue;                  /* of requests: from complete to given to the application */
     sr_histogram
         latency; /* of complete requests that were answered: from complete to the last byte with the kernel */
 } sr_tally;
@@ -93,5 +102,6 @@ double sr_histogram_quantile(const sr_histogram *h, double part);
 void sr_tally_sum(sr_tally *sum, const sr_tally *row);
 
 const char *sr_closed_name(sr_closed why); /* static: "client", "keepalive-timeout" */
+const char *sr_limit_name(sr_limit which); /* static: "queue" */
 
 #endif

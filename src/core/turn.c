@@ -123,6 +123,7 @@ static bool was_cut(sr_engine *e, sr_conn *c)
 {
     e->serving = NULL;
     c->back_at = e->now;
+    atomic_store_explicit(&e->row->status, (uint32_t)c->status, memory_order_relaxed);
     if (!c->cut)
         return false;
     sr_outflow_close(e, c, c->why);
@@ -170,6 +171,7 @@ void sr_engine_detach(sr_engine *e, sr_conn *c)
 {
     e->serving = NULL;
     c->back_at = e->now;
+    atomic_store_explicit(&e->row->status, 0, memory_order_relaxed);
     sr_account_over(e, c, SR_OVER_TAKEN);
     sr_conn_unwatch(e, c);
     sr_conn_close(e, c, SR_CLOSED_APPLICATION);

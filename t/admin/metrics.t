@@ -63,10 +63,22 @@ subtest 'Counters and gauges' => sub {
         'sirius_worker_request_age_seconds{worker="0"}'               => 0.25,
         'sirius_worker_request_age_seconds{worker="1"}'               => 0,
         'sirius_worker_resident_bytes{worker="0"}'                    => 5_000_000,
+        'sirius_worker_exits_total{cause="crash"}'                    => 2,
+        'sirius_worker_exits_total{cause="max-requests"}'             => 6,
+        'sirius_worker_exits_total{cause="stop"}'                     => 0,
+        'sirius_timeouts_total{limit="header"}'                       => 4,
+        'sirius_timeouts_total{limit="queue"}'                        => 3,
+        'sirius_timeouts_total{limit="request"}'                      => 1,
+        'sirius_reloads_total{result="failed"}'                       => 0,
+        'sirius_reloads_total{result="ok"}'                           => 0,
+        'sirius_reload_age_seconds'                                   => 0,
+        'sirius_last_reload_successful'                               => 1,
+        'sirius_last_reload_timestamp_seconds'                        => 1_699_990_000,
+        'sirius_last_reload_duration_seconds'                         => 0,
         'sirius_access_log_lost_lines_total'                          => 0,
         sprintf( 'sirius_build_info{version="1.5",perl="%vd"}', $^V ) => 1,
     );
-    my %got = map { $_ => $all->{$_} } grep { !/_duration_/ } keys %$all;
+    my %got = map { $_ => $all->{$_} } grep { !/\Asirius_(?:request|queue)_duration_/ } keys %$all;
     is_deeply \%got, \%want, 'all of them, and no other';
 };
 
@@ -132,6 +144,21 @@ subtest 'What clients and applications say' => sub {
     like $escaped, qr/^sirius_workers\{state="a\\"b\\\\c\\nd"\} 1$/m, 'a label is escaped';
 };
 
+subtest 'Reloads' => sub {
+    my $loading = samples( of( reload => { loading => 2, loading_since => 4930, ok => 3, failed => 1 } ) );
+    is $loading->{sirius_reload_age_seconds},               70, 'one that loads';
+    is $loading->{'sirius_reloads_total{result="ok"}'},     3,  'good ones';
+    is $loading->{'sirius_reloads_total{result="failed"}'}, 1,  'bad ones';
+    my %last   = ( last_at => 1_699_999_000, last_ok => 0, last_seconds => 1.25, last_said => "secret\n" );
+    my $text   = of( reload => \%last );
+    my $failed = samples($text);
+    is $failed->{sirius_last_reload_successful},        0,             'the last one failed';
+    is $failed->{sirius_last_reload_timestamp_seconds}, 1_699_999_000, 'when';
+    is $failed->{sirius_last_reload_duration_seconds},  1.25,          'how long it took';
+    unlike $text, qr/secret/, 'what it said is not in it';
+    is samples( of( reload => { %last, last_ok => 1 } ) )->{sirius_last_reload_successful}, 1, 'a good one';
+};
+
 subtest 'No worker' => sub {
     my $samples = samples( of( workers => [] ) );
     is $samples->{sirius_generation}, 0, 'no generation';
@@ -155,7 +182,7 @@ subtest 'promtool' => sub {
     my %yaml = slurp('docs/OBSERVABILITY.md') =~ /^```yaml\n# (\S+\.yml)\n(.*?)^```$/gms;
     like promtool( $promtool, $yaml{'prometheus.yml'}, 'config' ), qr/\Aexit 0: /,
         'configuration in the manual';
-    like promtool( $promtool, $yaml{'sirius.rules.yml'}, 'rules' ), qr/\Aexit 0: .*SUCCESS: 6 rules/s,
+    like promtool( $promtool, $yaml{'sirius.rules.yml'}, 'rules' ), qr/\Aexit 0: .*SUCCESS: 8 rules/s,
         'rules in the manual';
     like promtool( $promtool, "# TYPE a counter\na 1\n" ), qr/_total/, 'it is one that finds faults';
 };

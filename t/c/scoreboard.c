@@ -186,6 +186,8 @@ static void places(void)
         offsetof(sr_scoreboard, workers),
         offsetof(sr_scoreboard, size),
         offsetof(sr_scoreboard, memfd),
+        offsetof(sr_scoreboard, exits),
+        offsetof(sr_scoreboard, news),
         offsetof(sr_scoreboard, rows),
         offsetof(sr_row, pid),
         offsetof(sr_row, generation),
@@ -198,6 +200,7 @@ static void places(void)
         offsetof(sr_row, since),
         offsetof(sr_row, sequence),
         offsetof(sr_row, line_len),
+        offsetof(sr_row, status),
         offsetof(sr_row, began),
         offsetof(sr_row, peer),
         offsetof(sr_row, mark_len),
@@ -209,14 +212,16 @@ static void places(void)
         sizeof(sr_row),
         sizeof(sr_tally),
         SR_CLOSED_REASONS,
+        SR_EXIT_CAUSES,
+        SR_LIMITS,
         SR_HISTOGRAM_BUCKETS,
         SR_WORKER_DRAINING,
     };
     unsigned sum = 1;
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         sum = sum * 31 + (unsigned)at[i];
-    is_int(SR_SCOREBOARD_LAYOUT >> 24, 1, "the first number of the layout");
-    is_int(sum, 1506282437, "stands for these places: where they change, it is counted up");
+    is_int(SR_SCOREBOARD_LAYOUT >> 24, 2, "the first number of the layout");
+    is_int(sum, 4255196134, "stands for these places: where they change, it is counted up");
 }
 
 static void write_for_ever(sr_row *row)
@@ -276,6 +281,54 @@ static void torn(void)
 }
 
 /* What can't be made or adopted, and errno then. */
+static void exits(void)
+{
+    sr_scoreboard *s = sr_scoreboard_new(1), *other = sr_scoreboard_adopt(s->memfd);
+    for (unsigned i = 0; i < SR_EXIT_CAUSES; i++) {
+        ok(strlen(sr_exit_name((sr_exit)i)) > 3, "cause %u is %s", i, sr_exit_name((sr_exit)i));
+        for (unsigned j = 0; j <= i; j++)
+            sr_scoreboard_exited(j & 1 ? s : other, (sr_exit)i);
+    }
+    bool right = true;
+    for (unsigned i = 0; i < SR_EXIT_CAUSES; i++)
+        right = right && atomic_load(&other->exits[i]) == i + 1;
+    ok(right, "who has it mapped counts in the same place");
+    munmap(other, other->size);
+    sr_scoreboard_free(s);
+}
+
+static bool told_is(const sr_scoreboard *s, const char *want, size_t len)
+{
+    char out[SR_NEWS_MAX];
+    return sr_scoreboard_told(s, out) == len && memcmp(out, want, len) == 0;
+}
+
+static void news(void)
+{
+    sr_scoreboard *s = sr_scoreboard_new(1), *other = sr_scoreboard_adopt(s->memfd);
+    char text[SR_NEWS_MAX + 1];
+    ok(told_is(s, "", 0), "nothing at first");
+    bool right = true;
+    for (size_t len = 0; len <= SR_NEWS_MAX; len += len < 20 ? 1 : 509) {
+        memset(text, 'a' + (int)(len % 26), len);
+        char *exact = malloc(len ? len : 1); /* the sanitizer sees who reads on */
+        memcpy(exact, text, len);
+        right = right && sr_scoreboard_tell(s, exact, len) && told_is(other, text, len);
+        free(exact);
+    }
+    ok(right, "texts of all lengths, read in another mapping");
+    ok(sr_scoreboard_tell(s, "short", 5) && !sr_scoreboard_tell(s, text, SR_NEWS_MAX + 1) &&
+           told_is(other, "short", 5),
+       "one that is too long changes nothing");
+    atomic_fetch_add(&s->news_sequence, 1);
+    ok(told_is(other, "", 0), "who was killed while it wrote: nothing is told");
+    ok(sr_scoreboard_tell(s, "again", 5) && told_is(other, "again", 5), "and the next writer sets it right");
+    atomic_store(&s->news_len, SR_NEWS_MAX + 1);
+    ok(told_is(other, "", 0), "a length that cannot be");
+    munmap(other, other->size);
+    sr_scoreboard_free(s);
+}
+
 static void refused(void)
 {
     errno = 0;
@@ -313,6 +366,8 @@ int main(void)
     layouts();
     places();
     torn();
+    exits();
+    news();
     refused();
     return done_testing();
 }

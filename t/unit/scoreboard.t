@@ -28,6 +28,7 @@ subtest 'a snapshot' => sub {
     is_deeply $got->{workers},                                             [], 'no worker';
     is_deeply $got->{connections}, { open => 0, idle => 0, waiting => 0 }, 'no connection';
     is_deeply [ @{$got}{qw(queued wanted stopping)} ],                     [ 0, 0, 0 ], 'nothing asked';
+    is_deeply $got->{reload}, { map { $_ => 0 } qw(failed loading loading_since ok) }, 'no reload';
     cmp_ok abs( $got->{time} - time ), '<', 60, 'when';
     is_deeply $got->{totals}, {
         ( map { $_ => 0 } qw(aborted accepted bytes given log_lost refused requests taken) ),
@@ -36,6 +37,12 @@ subtest 'a snapshot' => sub {
                 qw(after-response application body-timeout client error header-timeout keepalive-timeout
                 proxy-protocol refused room stop write-timeout)
         },
+        exits => {
+            map { $_ => 0 }
+                qw(crash exit fewer-workers graceful-timeout harakiri killed max-lifetime max-requests max-rss
+                out-of-memory request-timeout stop)
+        },
+        limits    => { map { $_ => 0 } qw(body header keepalive queue request stream write) },
         responses => { map { $_ => 0 } 1 .. 5 },
         },
         'all counters';
@@ -59,8 +66,8 @@ subtest 'rows' => sub {
     my $row = $board->row($slot);
     is_deeply $row,
         {
-        ( map { $_ => 0 } qw(began bytes connections given idle requests since taken waiting) ),
-        ( map { $_ => '' } qw(client line mark) ),
+        ( map { $_ => 0 } qw(began bytes connections given idle last_status requests since taken waiting) ),
+        ( map { $_ => '' } qw(client last_client last_line line mark) ),
         generation => 7,
         pid        => -1,
         state      => 'starting',
@@ -70,6 +77,41 @@ subtest 'rows' => sub {
     like error( sub { $board->release(3) } ), qr/there is no row 3/, 'nor there';
     $board->release($slot);
     is $board->row($slot)->{pid}, 0, 'free again';
+};
+
+subtest 'ends of workers' => sub {
+    $board->exited($_) for qw(crash max-requests max-requests);
+    my $exits = $board->totals->{exits};
+    is_deeply [ @{$exits}{qw(crash max-requests stop)} ], [ 1, 2, 0 ], 'counted by cause';
+    like error( sub { $board->exited('boredom') } ), qr/there is no cause 'boredom'/, 'no such cause';
+};
+
+subtest 'reloads' => sub {
+    my $none = { map { $_ => 0 } qw(failed loading loading_since ok) };
+    for my $text ( '', 'x', '[]', '{}', '{"last":[],"loading":7,"reloads":"no"}', '{"last":{"at":"soon"}}' ) {
+        ok $board->tell($text), "'$text'";
+        is $board->told, $text, 'told';
+        is_deeply $board->reload, $none, 'is none';
+    }
+    my $said = '{"loading":{"number":3,"since":70.5},"reloads":{"ok":2,"failed":1},'
+        . '"last":{"at":1700000000,"ok":0,"seconds":1.5,"error":"no","said":"\\u00e2\\u0082\\u00ac"}}';
+    ok $board->tell($said), 'one that failed, while another loads';
+    is_deeply $board->reload,
+        {
+        failed        => 1,
+        last_at       => 1_700_000_000,
+        last_ok       => 0,
+        last_said     => "\xe2\x82\xac",
+        last_seconds  => 1.5,
+        last_text     => 'no',
+        loading       => 3,
+        loading_since => 70.5,
+        ok            => 2
+        },
+        'is that';
+    ok !$board->tell( 'x' x 4097 ), 'too long';
+    is $board->told, $said, 'the one before stays';
+    like error( sub { $board->tell("\x{263a}") } ), qr/Wide character/, 'bytes only';
 };
 
 subtest 'a new program' => sub {

@@ -44,6 +44,7 @@ sub of {
         queued      => 3,
         wanted      => scalar @$workers,
         stopping    => 0,
+        reload      => { failed => 0, loading => 0, loading_since => 0, ok => 0 },
         latency     => $class->histogram( 12_000, 0.004 ),
         queue       => $class->histogram( 12_000, 0.0002 ),
         %change,
@@ -70,6 +71,9 @@ sub worker {
         line        => $busy ? "GET /books/$slot"   : '',
         client      => $busy ? "192.0.2.$slot:5555" : '',
         mark        => '',
+        last_line   => $busy ? '' : "GET /last/$slot",
+        last_client => $busy ? '' : "192.0.2.$slot:4444",
+        last_status => $busy ? 0  : 200,
         rss         => 48_000_000,
         %change,
     };
@@ -86,7 +90,9 @@ sub _totals {
         given     => 20,
         taken     => 19,
         log_lost  => 0,
-        closed    => { 'keepalive-timeout' => 600, client => 240, room => 1 },
+        closed    => { 'keepalive-timeout' => 600, client         => 240, room    => 1 },
+        exits     => { crash               => 2,   'max-requests' => 6,   stop    => 0 },
+        limits    => { header              => 4,   queue          => 3,   request => 1 },
     };
 }
 
