@@ -42,6 +42,21 @@ static size_t server_mark(const char *at, size_t len, long *pid)
     return i + 2;
 }
 
+/* The level that a line of the server names behind its mark, "error: "; NULL: none, so it is a notice. */
+static const char *server_level(const char *at, size_t len, size_t *taken)
+{
+    static const char *const levels[] = {"error", "warn", "info"};
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        size_t n = strlen(levels[i]);
+        if (len > n + 2 && memcmp(at, levels[i], n) == 0 && at[n] == ':' && at[n + 1] == ' ') {
+            *taken = n + 2;
+            return levels[i];
+        }
+    }
+    *taken = 0;
+    return NULL;
+}
+
 /* psgi.errors is printed to, and what the server says of a dead application comes out of a call; all else warns. */
 static const char *level_of_op(pTHX)
 {
@@ -86,8 +101,13 @@ static const char *add_line(pTHX_ log_layer *l, const char *at, size_t len, cons
     bool begins = !l->len || l->buf[l->len - 1] == '\n';
     if (mark && !begins) /* behind the unfinished line of an application */
         append(l, "\n", 1);
-    if (mark && !(PL_op && PL_op->op_type == OP_ENTERSUB))
-        level = "notice";
+    if (mark) {
+        size_t taken;
+        const char *named = server_level(at + mark, len - mark, &taken);
+        level = named ? named : "notice";
+        if (l->prefix)
+            mark += taken;
+    }
     if (l->prefix && (mark || begins)) {
         stamp(l, pid, level);
         if (mark)

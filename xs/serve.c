@@ -79,7 +79,7 @@ void sirius_log(pTHX_ sirius *s, const char *what, SV *error)
 {
     if (error)
         error = error_text(aTHX_ s, error);
-    SV *line = sv_2mortal(newSVpvf("[sirius %d] ", (int)getpid()));
+    SV *line = sv_2mortal(newSVpvf("[sirius %d] error: ", (int)getpid()));
     if (s->turn.env) {
         SV **method = sirius_env_fetch(aTHX_ s->turn.env, "REQUEST_METHOD");
         SV **uri = sirius_env_fetch(aTHX_ s->turn.env, "REQUEST_URI");

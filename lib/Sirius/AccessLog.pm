@@ -84,7 +84,8 @@ sub reopen {
         return 1;
     }
     my $error = "$!";
-    Sirius::Log->note("--access-log $self->{path}: $error; the log stays in the file it was in");
+    Sirius::Log->error(
+        "--access-log $self->{path}: $error; the log goes on in the file that was open before");
     return 0;
 }
 

@@ -194,7 +194,7 @@ sub urls {
 sub _again {
     my ( $self, $what, $delay ) = @_;
     $self->{at} = _now() + $delay;
-    Sirius::Log->note(
+    Sirius::Log->error(
         "admin port: $what; " . ( $delay ? sprintf 'next attempt in %g s', $delay : 'replaced' ) );
     return;
 }

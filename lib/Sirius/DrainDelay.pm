@@ -23,7 +23,7 @@ sub holds {
     }
     return 1 if $self->{end};
     my $seconds = $self->{seconds};
-    Sirius::Log->note("not ready from now on; stopping in $seconds s");
+    Sirius::Log->note("/readyz answers 503 from now on; the server stops in $seconds s (--drain-delay)");
     $self->{supervisor}{scoreboard}->leave;
     $self->{end}   = _now() + $seconds;
     $self->{steps} = [

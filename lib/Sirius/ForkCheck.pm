@@ -7,13 +7,13 @@ use Sirius::Log ();
 use Socket qw(AF_INET AF_INET6 AF_UNIX NI_NUMERICHOST NI_NUMERICSERV SOCK_DGRAM SOL_SOCKET SO_TYPE getnameinfo
     sockaddr_family unpack_sockaddr_un);
 
-my $ADVICE = 'is open before the fork: all workers will share it; open it in --after-fork';
+my $ADVICE = 'is open before the fork: all workers will share it; open it in --after-fork instead';
 my $warned;
 
 sub warn_once {
     my ( $class, @own ) = @_;
     return if $warned++;
-    Sirius::Log->note("$_ $ADVICE") for _sockets(@own), _databases();
+    Sirius::Log->warn("$_ $ADVICE") for _sockets(@own), _databases();
     return;
 }
 

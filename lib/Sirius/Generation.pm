@@ -79,7 +79,7 @@ sub _become_worker {
         $self->_tell_generation( 'done', $worker->run );
         $status = 0;
         1;
-    } or Sirius::Log->note( 'worker failed: ' . $@ =~ s/\s+\z//r );
+    } or Sirius::Log->error( 'worker failed: ' . $@ =~ s/\s+\z//r );
     Sirius::Signals->shut;
     return $status;
 }
@@ -92,14 +92,17 @@ sub _bury {
     return if $self->{stopping} && ( !$status        || $self->{killed} && $signal == 9 );
     return if $ENDS{$signal}    && ( $worker->{done} || $worker->{retiring} ); # it was on its way out already
     if ( !$status && ( $worker->{leave} || $why =~ /\A(?:max-|harakiri)/ ) ) {
-        return Sirius::Log->note("worker $worker->{pid} ended: $why");
+        return Sirius::Log->info("worker $worker->{pid} ended: $why");
     }
     my $text
         = "worker $worker->{pid} "
         . (    $signal == 9
             && $worker->{leave} ? "was killed: $worker->{leave}" : Sirius::Cause->words( $status, $why ) );
-    return Sirius::Log->note($text) if $self->{stopping};
-    Sirius::Log->note( "$text; " . $self->_schedule( $worker, $status || !$why, $signal ) );
+
+    # That a request ran for too long has been told as an error; this is what came of it
+    my $level = $worker->{leave} ? 'warn' : $status || !$why ? 'error' : 'info';
+    return Sirius::Log->$level($text) if $self->{stopping};
+    Sirius::Log->$level( "$text; " . $self->_schedule( $worker, $status || !$why, $signal ) );
     return;
 }
 
@@ -156,7 +159,7 @@ sub _kill_late {
     return if !$self->{stopping} || $self->{killed} || _now() < $self->{deadline};
     $self->{killed} = 1;
     my @pids = sort { $a <=> $b } keys %{ $self->{workers} } or return;
-    Sirius::Log->note("not finished in time, killed: @pids");
+    Sirius::Log->warn("workers that did not finish in time were killed: @pids");
     kill KILL => @pids;
     return;
 }
@@ -251,7 +254,7 @@ sub _spawn {
 
     if ( !defined $pid ) {
         my $error = $!;
-        Sirius::Log->note( sprintf 'fork: %s; next attempt in %g s', $error, $self->{backoff}->no_fork );
+        Sirius::Log->error( sprintf 'fork: %s; next attempt in %g s', $error, $self->{backoff}->no_fork );
         $self->{scoreboard}->release($slot);
         return;
     }

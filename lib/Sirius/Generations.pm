@@ -49,8 +49,8 @@ sub deadlines {
     for my $generation ( grep { defined $_->{deadline} && $_->{deadline} <= _now() } $self->all ) {
         delete $generation->{deadline};
         my @pids = $self->_workers( sub { shift->{generation} == $generation->{number} } );
-        Sirius::Log->note(
-            "generation $generation->{number} did not end in time, killed: $generation->{pid} @pids");
+        Sirius::Log->warn(
+            "generation $generation->{number} did not end in time and was killed: $generation->{pid} @pids");
         kill KILL => $generation->{pid}, @pids;
     }
     return if !defined $self->{again_at} || _now() < $self->{again_at};
@@ -99,7 +99,7 @@ sub lost {
         for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $supervisor->rows;
     return if $supervisor->{stopping} || $generation->{old} && !$status;
     my $how = "generation $generation->{number} " . Sirius::Cause->words( $status, '' );
-    return Sirius::Log->note($how)             if $generation->{old};
+    return Sirius::Log->error($how)            if $generation->{old};
     return $self->_failed( $generation, $how ) if !$generation->{ready} && $self->current;
     Sirius::Log->fail("$how: the server does not start")
         if $supervisor->{daemon} && !$supervisor->{announced};
@@ -138,7 +138,7 @@ sub reload {
     chomp( my $error = "reload failed: $@" );
     $self->_remember( { ok => 0, error => $error } );
     $reply->(         { ok => 0, error => $error } ) if $reply;
-    return $self->current ? Sirius::Log->note($error) : $self->_again($error);
+    return $self->current ? Sirius::Log->error($error) : $self->_again($error);
 }
 
 # True once after each reload
@@ -208,11 +208,11 @@ sub _number {
     my $supervisor = $self->{supervisor};
     my $conf       = $supervisor->{conf};
     return if !defined $low || $low == $conf->{workers} && $most == $conf->{workers_max};
-    return Sirius::Log->note('workers = 0 is for the next start') if !$low;
+    return Sirius::Log->warn('workers = 0 takes effect only when the server is started anew') if !$low;
     @{$conf}{qw(workers workers_max)} = ( $low, $most );
     my $wanted = max $low, min $most, $supervisor->{scoreboard}->workers;
     my $number = $supervisor->set_workers($wanted);
-    Sirius::Log->note("$wanted workers are more than there is room for until the next start: $number")
+    Sirius::Log->warn("there is room for $number workers, not for $wanted, until the server is started anew")
         if $number < $wanted;
     return;
 }
@@ -267,7 +267,7 @@ sub _reloaded {
 sub _again {
     my ( $self, $how ) = @_;
     my $delay = $self->{failures}++ ? min BACKOFF_MAX, 2**( $self->{failures} - 1 ) : 0;
-    Sirius::Log->note( $how . ( $delay ? "; next attempt in $delay s" : '; another is started' ) );
+    Sirius::Log->error( $how . ( $delay ? "; next attempt in $delay s" : '; another is started' ) );
     $self->{again_at} = _now() + $delay;
     return $self->_publish;                                               # nothing is loading now
 }
@@ -275,7 +275,7 @@ sub _again {
 sub _failed {
     my ( $self, $generation, $how ) = @_;
     my $error = "reload failed: $how; generation " . $self->current->{number} . ' goes on';
-    Sirius::Log->note($error);
+    Sirius::Log->error($error);
     my $said = $generation->{said} =~ s/\s+\z//r;
     $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload failed' );
     return $self->_reloaded( $generation, { ok => 0, error => $error, said => $said } );

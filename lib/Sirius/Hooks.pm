@@ -9,7 +9,7 @@ sub run {
     my ( $class, $conf, $name, @args ) = @_;
     my $hook = $conf->{$name} or return;
     return if eval { $hook->(@args); 1 };
-    Sirius::Log->note( "$name died: " . $@ =~ s/\s+\z//r );
+    Sirius::Log->error( "$name died: " . $@ =~ s/\s+\z//r );
     return;
 }
 

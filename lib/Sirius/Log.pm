@@ -19,6 +19,11 @@ sub close {
     return;
 }
 
+sub error {
+    my ( $class, $message ) = @_;
+    return $class->_say( error => $message );
+}
+
 # Whatever errno is: perl would exit with it
 sub fail {
     my ( $class, $message ) = @_;
@@ -27,11 +32,14 @@ sub fail {
     die "sirius: $message\n";
 }
 
+sub info {
+    my ( $class, $message ) = @_;
+    return $class->_say( info => $message );
+}
+
 sub note {
     my ( $class, $message ) = @_;
-    warn "[sirius $$] $message\n";
-    STDERR->flush;    # it may have a layer of the application's
-    return;
+    return $class->_say( notice => $message );
 }
 
 sub open {
@@ -56,13 +64,26 @@ sub reopen {
     return if !defined $path || _place() ne $place;
     return if _redirect();
     my $error = "$!";
-    return $class->note("--error-log $path: $error; the log stays in the file it was in");
+    return $class->error("--error-log $path: $error; the log goes on in the file that was open before");
+}
+
+sub warn {
+    my ( $class, $message ) = @_;
+    return $class->_say( warn => $message );
 }
 
 # Which file descriptor 2 is
 sub _place {
     my ( $device, $inode ) = stat '/proc/self/fd/2';
     return defined $inode ? "$device:$inode" : '';
+}
+
+# The layer reads the level out of it
+sub _say {
+    my ( $class, $level, $message ) = @_;
+    CORE::warn "[sirius $$] " . ( $level eq 'notice' ? '' : "$level: " ) . "$message\n";
+    STDERR->flush;    # it may have a layer of the application's
+    return;
 }
 
 # No moment without a log: the new file takes the place of the old one in one step
@@ -86,12 +107,37 @@ Sirius::Log - what the server says about itself, and where that and all of STDER
   use Sirius::Log;
 
   Sirius::Log->open($conf);
-  Sirius::Log->note('worker 4711 was killed by signal 11 (SEGV), replaced');
+  Sirius::Log->note('stopping');
+  Sirius::Log->error('worker 4711 was killed by signal 11 (SEGV); replaced');
   local $SIG{USR1} = sub { Sirius::Log->reopen };
 
 =head1 DESCRIPTION
 
-One line on STDERR for each event of the server: C<[sirius PID] message>.
+One line on STDERR for each event of the server: C<[sirius PID] message> at the level C<notice>, and
+C<[sirius PID] LEVEL: message> at every other level:
+
+=over 4
+
+=item C<error>
+
+Something broke or was lost, and somebody has to look: a worker crashed, a request was answered 504, a reload failed, the
+application died.
+
+=item C<warn>
+
+The server works, but at a limit: it is overloaded, refuses requests, had to kill what did not end in time.
+
+=item C<notice>
+
+What an operator did, or asked for: start, ready, reload, another number of workers, stop.
+
+=item C<info>
+
+What happens by itself on a good day: a worker was replaced for its age, clients were too slow.
+
+=back
+
+F<docs/OBSERVABILITY.md> has the lines, their levels and what to do about them.
 
 With C<--error-log> STDERR is a file, to which all processes append. Each line of C<warn>, C<print STDERR> and
 C<psgi.errors> gets there in one system call, however long it is, so that lines of two processes never mix. Text without a
@@ -101,10 +147,10 @@ With C<--log-prefix>, which C<--error-log> implies, each line begins with time (
 
   2026-11-21T23:05:01Z 4712 error cannot connect to the database
   2026-11-21T23:05:01Z 4712 warn Use of uninitialized value $id in concatenation at app.psgi line 12.
-  2026-11-21T23:05:02Z 4711 notice sirius: worker 4712 ended: max-requests (1000)
+  2026-11-21T23:05:02Z 4711 info sirius: worker 4712 ended: max-requests (1000)
 
-C<error> is what was printed to STDERR or C<psgi.errors>, and the death of an application; C<warn> what C<warn> or perl
-itself warned of; C<notice> what the server says. What an application or a program that it starts writes to descriptor 2
+Lines of the application have a level too: C<error> for what was printed to STDERR or C<psgi.errors>, C<warn> for what C<warn> or
+perl itself warned of. What an application or a program that it starts writes to descriptor 2
 past perl has no prefix.
 
 =head1 METHODS
@@ -116,17 +162,30 @@ past perl has no prefix.
 STDERR has whole lines and prefixes no more; it stays the file that it is. For a process that sends STDERR to another one
 which has them.
 
+=head2 error
+
+  Sirius::Log->error($message);
+
+Writes one line at the level C<error>. Like all of them it goes through perl's C<warn>, so an application's C<$SIG{__WARN__}>
+sees it.
+
 =head2 fail
 
   Sirius::Log->fail($message);
 
 Dies with "sirius: " and the message, and with exit status 1, whatever C<$!> is.
 
+=head2 info
+
+  Sirius::Log->info($message);
+
+The same at the level C<info>.
+
 =head2 note
 
   Sirius::Log->note($message);
 
-Writes one line. It goes through C<warn>, so an application's C<$SIG{__WARN__}> sees it.
+The same at the level C<notice>.
 
 =head2 open
 
@@ -143,6 +202,12 @@ Dies with one line when the file can't be opened.
 
 Opens the same path again, after it was moved away. No line is lost meanwhile, and when it fails, the log goes on in the
 old file, which is told there. Does nothing when STDERR is something else by now.
+
+=head2 warn
+
+  Sirius::Log->warn($message);
+
+Writes one line at the level C<warn>.
 
 =head1 SEE ALSO
 

@@ -38,7 +38,7 @@ sub ended {
     $backoff->ready if $steady;
     my $delay = $backoff->ended( { ready => $steady, since => $self->{since} }, 1, 0, 1 );
     my $next  = $delay ? sprintf 'next attempt in %g s', $delay : 'started again';
-    Sirius::Log->note(
+    Sirius::Log->error(
         "--access-log: '$self->{command}' " . Sirius::Cause->words( $status, 'status 0' ) . "; $next" );
     return 1;
 }
@@ -84,7 +84,7 @@ sub stop {
     $self->_start if !$self->{pid} && select $ready, undef, undef, 0;
     close $_ for delete @{$self}{qw(read write)};    # whoever has the handle, too
     return if $self->_gone( defined $seconds ? $seconds : GRACE ) || $self->_gone( 1, 'TERM' );
-    Sirius::Log->note("--access-log: '$self->{command}' does not end, killed");
+    Sirius::Log->warn("--access-log: '$self->{command}' did not end and was killed");
     $self->_gone( 1, 'KILL' );
     return;
 }
@@ -142,7 +142,7 @@ sub _start {
     if ( !defined $pid ) {
         my $error = $!;
         my $delay = $self->{backoff}->no_fork;
-        return Sirius::Log->note( sprintf '--access-log: fork: %s; next attempt in %g s', $error, $delay );
+        return Sirius::Log->error( sprintf '--access-log: fork: %s; next attempt in %g s', $error, $delay );
     }
     $self->_become if !$pid;
     POSIX::setpgid( $pid, $pid );    # whoever comes first

@@ -57,7 +57,7 @@ sub new {
 # Its request has run for longer than --request-timeout. The client has its answer; the worker can't be saved
 sub overdue {
     my ( $self, $worker, $what ) = @_;
-    Sirius::Log->note("worker $worker->{pid}: $what");
+    Sirius::Log->error("worker $worker->{pid}: $what");
     kill USR2 => $worker->{pid};    # where is it? It says so if Perl still runs
     $worker->{leave}   = 'its request ran for too long';
     $worker->{kill_at} = _now() + GRACE;

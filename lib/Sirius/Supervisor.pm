@@ -113,7 +113,7 @@ sub set_workers {
     my $most  = int $board->slots / 4;
     $number = min $most, max 1, $number;
     return $number if $number == $board->workers;
-    Sirius::Log->note( sprintf '%d workers instead of %d', $number, $board->workers );
+    Sirius::Log->note( sprintf 'the number of workers is now %d, it was %d', $number, $board->workers );
     $board->workers($number);
     $self->{generations}->signal('TTIN');
     return $number;
@@ -213,12 +213,12 @@ sub _reap {
 sub _renew {
     my ( $self, $status ) = @_;
     delete $self->{trial};
-    return Sirius::Log->note('the supervisor goes on with its old code: the new one does not load')
+    return Sirius::Log->warn('the supervisor keeps running its old code: the new code does not load')
         if $status;
     return if !$self->_quiet;    # the next reload brings the next attempt
     eval { Sirius::Renewal->become($self) };
     chomp( my $error = $@ );
-    return Sirius::Log->note("the supervisor goes on with its old code: $error");
+    return Sirius::Log->warn("the supervisor keeps running its old code: $error");
 }
 
 # --workers 0: no child, no control pipe; ends when it is told to
@@ -233,7 +233,7 @@ sub _run_alone {
     );
     my %handlers = $worker->handlers;
     $handlers{HUP}
-        = sub { Sirius::Log->note('HUP: --workers 0 serves in this very process, which has no reload') };
+        = sub { Sirius::Log->warn('HUP ignored: with --workers 0 there is no reload; restart the server') };
 
     # Nobody else is there to end a call that does not return
     for my $name (qw(INT QUIT TERM)) {

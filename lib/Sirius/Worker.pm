@@ -161,11 +161,11 @@ sub _trace {
     my ($own) = grep { $frames[$_] =~ /\ASirius::Worker::run\(/ } 0 .. $#frames;
     $#frames = defined $own ? $own - 1 : -1;
     my ($where) = ( shift(@frames) || '' ) =~ /called( at .*)/;
-    return Sirius::Log->note('is in no application code')
+    return Sirius::Log->note('this worker is not running any application code')
         if !@frames || !defined $where || $where =~ m{/Sirius/\w+\.pm line};
     shift @frames if $frames[0]                 =~ /\Aeval/;    # perl's own around a handler
     pop @frames   if @frames > 1 && $frames[-1] =~ /\Aeval/;
-    Sirius::Log->note( join "\n\t", "is$where", @frames );
+    Sirius::Log->note( join "\n\t", "this worker is$where", @frames );
     return;
 }
 

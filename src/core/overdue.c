@@ -64,7 +64,7 @@ static size_t describe(const sr_engine *e, char line[SR_OVERDUE_LINE], const cha
     sr_row_request request;
     char *to = put(line, told ? "" : "[sirius ");
     to = put_number(to, (uint64_t)getpid());
-    to = put(to, told ? " timeout " : "] ");
+    to = put(to, told ? " timeout " : "] error: ");
     if (sr_row_read(e->row, &request))
         to += sr_row_text(&request, to, TARGET_ROOM);
     to = put(to, what);

@@ -143,7 +143,7 @@ static void alone(void)
     site_close(&s);
     ok(!*reported(0), "nothing for a supervisor");
     char all[4000], want[200];
-    snprintf(want, sizeof want, "[sirius %d] GET /held/send ran for ", (int)getpid());
+    snprintf(want, sizeof want, "[sirius %d] error: GET /held/send ran for ", (int)getpid());
     ssize_t n = pread(fileno(err), all, sizeof all - 1, 0);
     all[n > 0 ? n : 0] = '\0';
     stderr_to(err);

@@ -143,9 +143,9 @@ subtest 'It dies' => sub {
     my $killed = "admin port: process $first was killed by signal 9 (KILL); next attempt in 1 s";
     kill KILL => $first;
     is get( $server, '/healthz' )->status, 200, 'killed: the next one answers; nobody was refused';
-    like $server->log, qr/^\[sirius \d+\] \Q$killed\E$/m, 'the log says so';
+    like $server->log, qr/^\[sirius \d+\] error: \Q$killed\E$/m, 'the log says so';
     kill KILL => admin($server);
-    ok $server->wait_log( qr/^\[sirius \d+\] admin port: .* next attempt in 2 s$/m, 20 ),
+    ok $server->wait_log( qr/^\[sirius \d+\] error: admin port: .* next attempt in 2 s$/m, 20 ),
         'again: a longer pause';
     is get( $server, '/healthz' )->status, 200, 'clients wait';
     is $server->ask('GET /')->status,      200, 'the workers serve';

@@ -174,7 +174,7 @@ subtest '--workers 0: nobody would start it again' => sub {
         is $server->ask('GET /')->status,       504, 'who waits for it as well';
     }
     ok until_true( 20, sub { ( $server->ask('GET /')->body || '' ) eq $pid } ), 'then it goes on';
-    like $server->log, qr{^\[sirius $pid\] GET /late\?4 ran for \d\.\d s, the client got 504$}m,
+    like $server->log, qr{^\[sirius $pid\] error: GET /late\?4 ran for \d\.\d s, the client got 504$}m,
         'the log names the URL';
     $server->stop;
 };

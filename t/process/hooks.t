@@ -179,8 +179,10 @@ pipe our $read, our $write or die $!;
 warn 'port ' . $listens->sockport . "\n";
 APP
     my $server = start_server( $shared . $APP, qw(--workers 4) );
-    my $told
-        = sub { my @all = $server->log =~ /^\[sirius \d+\] a (.*) is open before the fork: /mg; return \@all };
+    my $told   = sub {
+        my @all = $server->log =~ /^\[sirius \d+\] warn: a (.*) is open before the fork: /mg;
+        return \@all;
+    };
     my ($port) = $server->log =~ /^port (\d+)$/m;
     ok until_true( 20, sub { $server->workers == 4 } ), 'four workers';
     is $server->ask('GET /')->status, 200, 'it serves';
@@ -235,7 +237,7 @@ subtest 'An exception in a hook is logged and stops nothing' => sub {
     ok until_true( 30, sub { $server->log =~ /generation 2 serves$/m && $server->generations == 1 } ), 'HUP';
     is $server->ask('GET /')->status, 200, 'and then';
     $server->stop;
-    like $server->log, qr/^\[sirius \d+\] $_ died: no luck with $_$/m, "$_: the log has it" for @HOOKS;
+    like $server->log, qr/^\[sirius \d+\] error: $_ died: no luck with $_$/m, "$_: the log has it" for @HOOKS;
 };
 
 done_testing;

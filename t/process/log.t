@@ -50,7 +50,7 @@ sub lines {
             my ( $level, $name, $x )
                 = $line =~ /\A$STAMP \d+ (error|warn) (\d+-\d+) (?:begins (x*)and ends|has warned)\n\z/;
             if    ( $name && length( $x || '' ) =~ /\A(?:0|65536)\z/ ) { $seen{"$name $level"}++ }
-            elsif ( $line !~ m{\A$STAMP \d+ notice [Ss]irius[:/] ?[^\n]+\n\z} ) {
+            elsif ( $line !~ m{\A$STAMP \d+ (?:notice|info) [Ss]irius[:/] ?[^\n]+\n\z} ) {
                 push @wrong, substr $line, 0, 200;
             }
         }

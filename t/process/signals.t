@@ -88,7 +88,7 @@ subtest 'Pain 37: a storm of HUP, USR1, USR2, TTIN, TTOU and CHLD under load los
     until_true( 10,
         sub { Sirius::Test::Server::slurp( '/proc/' . $server->pid . '/status' ) =~ /^ShdPnd:\s+0+$/m } );
     sleep 0.2;
-    my $told = sub { return ( 3, $server->log =~ /(\d+) workers instead of/g )[-1] };
+    my $told = sub { return ( 3, $server->log =~ /number of workers is now (\d+)/g )[-1] };
     for ( my $number = $told->(); $number != 2; $number = $told->() ) {
         $server->signal( $number < 2 ? 'TTIN' : 'TTOU' );
         until_true( 20, sub { $told->() != $number } ) or last;
@@ -139,10 +139,10 @@ subtest 'USR2: a stack trace of what a worker is running' => sub {
     );
     my $traced = sub {
         kill USR2 => $busy;
-        return $server->wait_log( qr/^\[sirius $busy\] is at \S+ line \d+\.?\n(?:\t.*\n)*/m, 1 );
+        return $server->wait_log( qr/^\[sirius $busy\] this worker is at \S+ line \d+\.?\n(?:\t.*\n)*/m, 1 );
     };
     ok until_true( 10, $traced ), 'the worker writes it' or diag $server->log;
-    my ($trace) = $server->log =~ /^\[sirius $busy\] is (at .*\n(?:\t.*\n)*)/m;
+    my ($trace) = $server->log =~ /^\[sirius $busy\] this worker is (at .*\n(?:\t.*\n)*)/m;
     like $trace,   qr/\Aat .*app\.psgi line 4\b/,                          'where it is';
     like $trace,   qr/^\tMy::pause\(.*\) called at .*app\.psgi line 5$/m,  'who has called that';
     like $trace,   qr/^\tMy::inner\(.*\) called at .*app\.psgi line 8\n/m, 'and that';
@@ -152,11 +152,12 @@ subtest 'USR2: a stack trace of what a worker is running' => sub {
 
     my ($idle) = grep { $_ != $busy } $server->workers;
     kill USR2 => $idle;
-    ok $server->wait_log(qr/^\[sirius $idle\] is in no application code$/m), 'an idle one says so';
+    ok $server->wait_log(qr/^\[sirius $idle\] this worker is not running any application code$/m),
+        'an idle one says so';
 
     my $before = length $server->log;
     $server->signal('USR2');
-    ok until_true( 10, sub { 2 == ( () = substr( $server->log, $before ) =~ /\] is /g ) } ),
+    ok until_true( 10, sub { 2 == ( () = substr( $server->log, $before ) =~ /\] this worker is /g ) } ),
         'to the server: every worker';
     is_well( $server, 2 );
     $server->stop;
@@ -165,7 +166,7 @@ subtest 'USR2: a stack trace of what a worker is running' => sub {
 subtest '--workers 0: signals of a supervisor do no harm' => sub {
     my $server = start_server( $APP, qw(--workers 0) );
     $server->signal($_) for qw(HUP TTIN TTOU USR1 USR2);
-    ok $server->wait_log(qr/HUP: --workers 0 serves in this very process/), 'HUP is heeded';
+    ok $server->wait_log(qr/HUP ignored: with --workers 0/), 'HUP is heeded';
     is $server->ask('GET /')->status, 200, 'it serves';
     $server->stop;
 };

@@ -121,7 +121,8 @@ for my $way ( sort keys %WAY ) {
         $server->signal('TTIN');
         ok until_true( 30, sub { $server->workers == 3 } ), 'the server heeds TTIN';
         $server->signal('USR2');
-        ok $server->wait_log(qr/\[sirius \d+\] is in no application code/), 'and USR2' or diag $server->log;
+        ok $server->wait_log(qr/\[sirius \d+\] this worker is not running any application code/), 'and USR2'
+            or diag $server->log;
         $server->stop;
     };
 }

@@ -86,7 +86,7 @@ subtest 'Reopened' => sub {
         return join ' ', $changed, $fd == $gone->fd, $noted::text;
     } );
     like $noted,
-        qr{\A0 1 \[sirius \d+\] --access-log \Q$dir\E/gone/log: No such file or directory; the log stays},
+        qr{\A0 1 \[sirius \d+\] error: --access-log \Q$dir\E/gone/log: No such file or directory; the log goes on},
         'it can not be: says so';
     is Sirius::Test::Server::slurp("$dir/there/log"), "on\n", 'and goes on';
     my $forked = in_child( sub { rename $file, "$file.2" or die $!; $log->reopen; put( $log, "child\n" ) } );

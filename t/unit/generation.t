@@ -147,7 +147,7 @@ subtest 'Ends of workers' => sub {
         my ($first) = workers();
         order();
         ok until_true( sub { my ($now) = workers(); $now && $now != $first } ), 'replaced';
-        like log_text(), qr/^\[sirius \d+\] worker $first $message$/m, $message;
+        like log_text(), qr/^\[sirius \d+\] \w+: worker $first $message$/m, $message;
         is + ( ended('TERM') )[0], 0, 'right status';
     }
 };
@@ -160,7 +160,7 @@ subtest 'Asked for: one line with the reason' => sub {
         order();
         ok until_true( sub { my ($now) = workers(); $now && $now != $first } ), "replaced after $why";
         is join( '', log_text() =~ /^(\[sirius.*\n)/mg ),
-            "[sirius @{[ children($server) ]}] worker $first ended: $why\n",
+            "[sirius @{[ children($server) ]}] info: worker $first ended: $why\n",
             'right line';
         ended('TERM');
     }
@@ -202,7 +202,8 @@ subtest 'Stuck' => sub {
         is $status, 0, "@signals $last: right status";
         cmp_ok $time, '>', $expected - 0.1, "not before $expected s";
         cmp_ok $time, '<', $expected + 0.6, 'nor much later';
-        like log_text(), qr/\[sirius \d+\] not finished in time, killed: \d+$/m, 'right line';
+        like log_text(), qr/\[sirius \d+\] warn: workers that did not finish in time were killed: \d+$/m,
+            'right line';
     }
 };
 

@@ -60,6 +60,12 @@ subtest 'Time, process and level before each line' => sub {
         'a line of the server has one prefix';
     is logged( sub { Sirius::Log->note("is here\n\tmain::app") } ),
         "STAMP PID notice sirius: is here\nSTAMP PID notice \tmain::app\n", 'its stack trace';
+    is logged( sub { Sirius::Log->$_('happened') } ), "STAMP PID $_ sirius: happened\n", "its level: $_"
+        for qw(error warn info);
+    is logged( sub { Sirius::Log->error('happened') }, log_prefix => 0 ), "[sirius PID] error: happened\n",
+        'without the prefix the line names it';
+    is logged( sub { Sirius::Log->note('error while it rained') } ),
+        "STAMP PID notice sirius: error while it rained\n", 'a word is no level';
     is logged( sub { print {*STDERR} "[sirius 12] passed on\n" } ), "STAMP 12 notice sirius: passed on\n",
         'a line of another process';
     is logged( sub { print {*STDERR} "$_\n" for '[sirius ] a', '[sirius 1]', '[sirius x] b', '[' } ),
@@ -176,7 +182,7 @@ subtest 'Reopened' => sub {
     };
     child($fails);
     like content("$dir/there/log"),
-        qr{\A\[sirius \d+\] --error-log \Q$dir\E/gone/log: No such file or directory; the log stays .*\na\n\z},
+        qr{\A\[sirius \d+\] error: --error-log \Q$dir\E/gone/log: No such file or directory; the log goes on .*\na\n\z},
         'goes on with the old one';
 
     is logged( sub { open STDERR, '>>', "$dir/elsewhere"; Sirius::Log->reopen; warn "a\n" } ), '',

@@ -28,7 +28,7 @@ sub new {
 }
 
 sub noted {
-    return join '', map {s/\[sirius \d+\] --access-log: 'cd \S+ //r} splice @noted;
+    return join '', map {s/\[sirius \d+\] \w+: --access-log: 'cd \S+ //r} splice @noted;
 }
 
 sub put { return syswrite shift->fh, shift }
@@ -135,7 +135,7 @@ subtest 'It does not end' => sub {
     $pipe->tend;
     ok until_true( 60, sub { length content('up') } ), 'another';
     $pipe->stop(0.5);
-    like noted(), qr/does not end, killed\n\z/, 'is killed';
+    like noted(), qr/did not end and was killed\n\z/, 'is killed';
     chomp( my $pid = content('up') );
     ok !kill( 0, $pid ), 'dead';
 };
