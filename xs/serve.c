@@ -124,11 +124,12 @@ static void answer(pTHX_ sirius *s, SV *res)
         sirius_fail(aTHX_ s, "the application returned without closing the writer", NULL);
 }
 
-/* The engine gets its connection back. */
-static void finish(pTHX_ sirius *s)
+void sirius_finish(pTHX_ sirius *s)
 {
     sirius_turn *t = &s->turn;
     sr_conn *c = t->conn;
+    if (!c) /* a responder or a writer has done it */
+        return;
     t->conn = NULL;
     if (s->log)
         sirius_accesslog_offer(aTHX_ s, c);
@@ -173,7 +174,7 @@ static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
     answer(aTHX_ s, sirius_call(aTHX_ s, app, ref, NULL));
     envpool_env *pooled = s->turn.pooled;
     bool untouched = s->turn.untouched = pooled && envpool_untouched(aTHX_ pooled);
-    finish(aTHX_ s);
+    sirius_finish(aTHX_ s);
     if (!untouched)
         cleanup(aTHX_ s, s->turn.env);
     s->turn.env = NULL;
@@ -249,7 +250,7 @@ void sirius_abandon(pTHX_ sirius *s, const char *why)
     sirius_helm_take(s);
     if (s->turn.conn) {
         sirius_fail(aTHX_ s, why, NULL);
-        finish(aTHX_ s);
+        sirius_finish(aTHX_ s);
     }
     sr_engine_evacuate(s->engine, 2 * SR_SECOND);
     sr_engine_lend(s->engine);

@@ -89,6 +89,11 @@ void sirius_free(pTHX_ sirius *s);
 /* serve.c. The one engine of this process that is inside serve, or NULL: what callbacks of PSGI talk to. */
 extern sirius *sirius_current;
 const char *sirius_serve(pTHX_ sirius *s, SV *app); /* why it ended: static text */
+/*
+ * With the helm: the engine gets its connection back, to send what is left of the response and to go on with it, while
+ * the application may go on with something else. Does nothing when that was done before.
+ */
+void sirius_finish(pTHX_ sirius *s);
 void sirius_abandon(pTHX_ sirius *s,
                     const char *why); /* exit in application code: answer 500, end politely */
 

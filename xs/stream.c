@@ -28,6 +28,13 @@ static sirius *alive(UV serial)
     return s && s->turn.conn && s->turn.serial == serial && !sr_engine_forked(s->engine) ? s : NULL;
 }
 
+/* Its response is complete already, but the application goes on. */
+static bool answered(UV serial)
+{
+    sirius *s = sirius_current;
+    return s && s->turn.serial == serial && s->turn.env && !sr_engine_forked(s->engine);
+}
+
 static SV *closure(pTHX_ XSUBADDR_t body, UV serial)
 {
     CV *cv = newXS(NULL, body, __FILE__);
@@ -116,6 +123,8 @@ bool sirius_stream_end(pTHX_ sirius *s)
     if (t->left) /* shorter than its Content-Length: the close tells the client so */
         t->conn->keep_alive = false;
     bool ok = !t->conn->gone;
+    if (t->phase == SIRIUS_ANSWERED) /* the application may go on for long */
+        sirius_finish(aTHX_ s);
     sirius_helm_leave(s, taken);
     return ok;
 }
@@ -187,13 +196,15 @@ XS(sirius_xs_responder)
     if (items != 1)
         croak("the responder takes one response");
     sirius *s = alive((UV)XSANY.any_iv);
+    if (s ? s->turn.phase != SIRIUS_UNANSWERED : answered((UV)XSANY.any_iv))
+        croak("the responder was called twice");
     if (!s)
         croak("the responder was called after its request was over");
-    if (s->turn.phase != SIRIUS_UNANSWERED)
-        croak("the responder was called twice");
     SV *writer = NULL;
     bool taken = sirius_helm_take(s);
     sirius_respond(aTHX_ s, ST(0), true, &writer);
+    if (s->turn.phase == SIRIUS_ANSWERED || s->turn.phase == SIRIUS_BROKEN)
+        sirius_finish(aTHX_ s); /* the application may go on for long */
     sirius_helm_leave(s, taken);
     if (!writer)
         XSRETURN_EMPTY;

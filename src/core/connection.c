@@ -56,7 +56,8 @@ bool sr_conn_watch(sr_engine *e, sr_conn *c, uint32_t events)
     int err = c->registered ? sr_loop_change(&e->loop, &c->source, events)
                             : sr_loop_add(&e->loop, &c->source, events);
     if (err) { /* ENOSPC (max_user_watches) or ENOMEM: it could never be served again */
-        sr_conn_close(e, c, SR_CLOSED_ERROR);
+        if (c->state != SR_CONN_SERVING)
+            sr_conn_close(e, c, SR_CLOSED_ERROR);
         return false;
     }
     c->registered = true;
@@ -110,9 +111,8 @@ void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
     sr_account_over(e, c, SR_OVER_ABORTED);
     sr_tally_add(&e->row->tally.closed[why], 1);
     bool shared = e->scoreboard && atomic_load_explicit(&e->scoreboard->app_forks, memory_order_relaxed);
-    if (shared || c->borrowed ||
-        c->traveled) /* another descriptor of the same open file would keep it in epoll */
-        sr_conn_unwatch(e, c);
+    sr_conn_unwatch(
+        e, c); /* another descriptor of the same open file, whoever made it, would keep it in epoll */
     if (shared)
         shutdown(c->source.fd, SHUT_RDWR);
     sr_conn_forget(e, c);

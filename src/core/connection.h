@@ -58,7 +58,6 @@ typedef struct sr_conn {
     bool cut;         /* took too long: the companion has ended it, what still comes is thrown away */
     bool gone;        /* the peer is known to be gone, or a write has failed, or it was cut */
     bool close_after; /* in FLUSH: close when all is out */
-    bool traveled;    /* came through the exchange: the giver may hold its descriptor a little longer */
     bool borrowed;    /* psgix.io: application code has had its hands on the socket */
     sr_closed why;    /* it will be closed, once that is decided */
 

@@ -250,8 +250,14 @@ static sr_intake conn_event(sr_engine *e, sr_conn *c, sr_task *task)
     case SR_CONN_LINGER:
         sr_outflow_lingering(e, c);
         return SR_INTAKE_WAIT;
-    case SR_CONN_READY:
     case SR_CONN_SERVING:
+        if (c->out && c->interest == EPOLLOUT && !c->blocked) {
+            sr_outflow_serving(e, c);
+            return SR_INTAKE_WAIT;
+        }
+        sr_conn_unwatch(e, c);
+        return SR_INTAKE_WAIT;
+    case SR_CONN_READY:
         sr_conn_unwatch(e, c); /* level-triggered: it would be reported again and again */
         return SR_INTAKE_WAIT;
     }

@@ -154,7 +154,6 @@ static sr_conn *unpack(sr_engine *e, const sr_parcel *p, const int *fds, const c
         return NULL;
     }
     sr_conn_enter(e, c);
-    c->traveled = true;
     c->preface = p->preface;
     c->requests = p->requests;
     c->ready_at = p->ready_at < e->now ? p->ready_at : e->now; /* the giver may have read the clock later */

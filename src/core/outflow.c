@@ -73,6 +73,8 @@ static void output_drop(sr_engine *e, sr_conn *c)
     e->pending -= sr_output_memory(c->out);
     sr_output_free(c->out);
     c->out = NULL;
+    if (c->state == SR_CONN_SERVING)
+        sr_deadline_clear(e, c); /* of sr_outflow_behind */
 }
 
 /* Unless it is SR_FLUSH_AGAIN, nothing is pending any more. */
@@ -103,6 +105,24 @@ static void stall_watch(sr_engine *e, sr_conn *c)
     sr_deadline_set(e, c, SR_DEADLINE_WRITE);
 }
 
+static void lost(sr_conn *c, sr_closed why)
+{
+    c->gone = true;
+    c->why = why;
+}
+
+/* While the application has it, the connection must stay. */
+static void give_up(sr_engine *e, sr_conn *c, sr_closed why)
+{
+    if (c->state != SR_CONN_SERVING) {
+        sr_conn_close(e, c, why);
+        return;
+    }
+    lost(c, why);
+    output_drop(e, c);
+    sr_conn_unwatch(e, c);
+}
+
 static void stalled(sr_engine *e, sr_conn *c)
 {
     bool late = e->now - c->deadline >
@@ -110,7 +130,7 @@ static void stalled(sr_engine *e, sr_conn *c)
     if (late || unacknowledged(c) < c->unacknowledged)
         stall_watch(e, c);
     else
-        sr_conn_close(e, c, SR_CLOSED_WRITE);
+        give_up(e, c, SR_CLOSED_WRITE);
 }
 
 void sr_outflow_writable(sr_engine *e, sr_conn *c)
@@ -133,6 +153,30 @@ void sr_outflow_writable(sr_engine *e, sr_conn *c)
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
         return;
     }
+}
+
+void sr_outflow_behind(sr_engine *e, sr_conn *c)
+{
+    bool told = c->registered && c->interest == EPOLLOUT;
+    /* without a status it is a part of a 100, which is no part of the response */
+    if (!c->status || c->gone || c->borrowed || c->blocked || told)
+        return;
+    sr_outflow_serving(e, c);
+}
+
+void sr_outflow_serving(sr_engine *e, sr_conn *c)
+{
+    uint64_t before = c->sent;
+    sr_flush r = c->gone ? SR_FLUSH_GONE : flush(e, c);
+    if (r == SR_FLUSH_AGAIN) {
+        if (c->sent != before || sr_link_alone(&c->timer))
+            stall_watch(e, c);
+        sr_conn_watch(e, c, EPOLLOUT); /* if that fails, it waits for the end of the call */
+        return;
+    }
+    if (r != SR_FLUSH_DONE && !c->gone)
+        lost(c, r == SR_FLUSH_SHORT ? SR_CLOSED_ERROR : SR_CLOSED_CLIENT);
+    sr_conn_unwatch(e, c);
 }
 
 void sr_outflow_end(sr_engine *e, sr_conn *c, bool close_after)
@@ -223,12 +267,6 @@ void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
 }
 
 /* --- sending --- */
-
-static void lost(sr_conn *c, sr_closed why)
-{
-    c->gone = true;
-    c->why = why;
-}
 
 /* What went out of iov; -1 when the peer is gone. Less than all: the socket is full. */
 static ssize_t send_some(sr_conn *c, struct iovec *iov, int n, int more)

@@ -9,8 +9,9 @@ enum { SR_OVERDUE_LINE = 511 }; /* bytes; a pipe takes them in one piece */
 /* connection.c */
 void sr_conn_enter(sr_engine *e,
                    sr_conn *c); /* into the lists and counts; an idle one may be closed for it */
-bool sr_conn_watch(sr_engine *e, sr_conn *c,
-                   uint32_t events); /* false: epoll_ctl failed, the connection is closed */
+bool sr_conn_watch(
+    sr_engine *e, sr_conn *c,
+    uint32_t events); /* false: epoll_ctl failed; the connection is closed, unless it is SERVING */
 void sr_conn_unwatch(sr_engine *e, sr_conn *c);
 bool sr_conn_reset(
     const sr_conn *c); /* now; it stays open here. False: a unix socket, which can't be reset */
@@ -140,6 +141,12 @@ void sr_intake_park(sr_engine *e,
 
 /* outflow.c: from a response to the wire, and the end of connections */
 void sr_outflow_writable(sr_engine *e, sr_conn *c);
+/*
+ * Of the connection in SERVING: a part of its response is pending, and the application goes on. What the socket does not
+ * take now, the companion sends when it does.
+ */
+void sr_outflow_behind(sr_engine *e, sr_conn *c);
+void sr_outflow_serving(sr_engine *e, sr_conn *c); /* it takes more, or is gone */
 void sr_outflow_refuse(sr_engine *e, sr_conn *c, int status, bool is_head);
 void sr_outflow_close(sr_engine *e, sr_conn *c, sr_closed why); /* politely: shut down our side and linger */
 void sr_outflow_end(sr_engine *e, sr_conn *c,

@@ -83,6 +83,8 @@ void sr_engine_lend(sr_engine *e)
 {
     if (e->current)
         task_close(e, e->current);
+    if (e->serving && e->serving->out)
+        sr_outflow_behind(e, e->serving);
     atomic_store_explicit(&e->lent_at, e->now, memory_order_relaxed);
     e->helm_held = false;
     sr_helm_leave(&e->helm);
