@@ -39,7 +39,7 @@ static void said(const sr_request *r, const char *at, size_t size, sr_forwarded_
 
 FUZZ_TARGET(forwarded)
 {
-    static const sr_request_limits limits = {8192, 65536, 100};
+    static const sr_request_limits limits = {8192, 65536, 100, false};
     static const char begin[] = "GET / HTTP/1.1\r\nHost: a\r\n";
     static sr_request r;
     size_t head = sizeof begin - 1;

@@ -51,20 +51,40 @@ static void framing(const sr_request *r, const char *at)
     MUST(hosts == 1 || (hosts == 0 && r->minor == 0));
 }
 
-static void fields(const sr_request *r, const char *at)
+static bool one_key(sr_bytes a, sr_bytes b)
+{
+    size_t i = 0;
+    while (i < a.len && i < b.len &&
+           (a.at[i] == '_' ? '-' : sr_lower((unsigned char)a.at[i])) ==
+               (b.at[i] == '_' ? '-' : sr_lower((unsigned char)b.at[i])))
+        i++;
+    return i == a.len && i == b.len;
+}
+
+/* No two spellings of what is one key of an environment. */
+static void no_rival(const sr_request *r, const char *at, sr_bytes name)
+{
+    for (uint32_t i = 0; i < r->n_fields; i++) {
+        sr_bytes other = sr_span_in(at, r->fields[i].name);
+        MUST(!one_key(name, other) || sr_bytes_equal_nocase(name, other));
+    }
+}
+
+static void fields(const sr_request *r, const char *at, bool underscores)
 {
     MUST(r->n_fields <= SR_REQUEST_FIELDS_MAX);
     for (uint32_t i = 0; i < r->n_fields; i++) {
         sr_field f = r->fields[i];
         MUST(inside(r, f.name) && inside(r, f.value));
         sr_bytes name = sr_span_in(at, f.name), value = sr_span_in(at, f.value);
-        MUST(sr_is_token(name) && !memchr(name.at, '_', name.len));
+        MUST(sr_is_token(name) && (underscores || !memchr(name.at, '_', name.len)));
+        no_rival(r, at, name);
         MUST(!sr_bytes_equal_nocase(name, SR_BYTES("proxy")));
         MUST(sr_trim(value).len == value.len);
     }
 }
 
-static void accepted(const sr_request *r, const char *at, size_t size)
+static void accepted(const sr_request *r, const char *at, size_t size, bool underscores)
 {
     MUST(r->head_start < r->head_len && r->head_len <= size && r->head_start <= 2);
     MUST(memcmp(at + r->head_len - 4, "\r\n\r\n", 4) == 0);
@@ -83,19 +103,20 @@ static void accepted(const sr_request *r, const char *at, size_t size)
         MUST(path[i] != '\0' && path[i] != '\r' && path[i] != '\n');
     free(path);
     framing(r, at);
-    fields(r, at);
+    fields(r, at, underscores);
 }
 
 FUZZ_TARGET(request)
 {
-    static const sr_request_limits all[] = {{8192, 65536, 100}, {64, 200, 3}, {30, 30, 0}};
+    static const sr_request_limits all[] = {
+        {8192, 65536, 100, true}, {64, 200, 3, false}, {30, 30, 0, false}};
     static sr_request r;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         sr_request_init(&r);
         switch (sr_request_feed(&r, &all[i], (const char *)data, size)) {
         case SR_PARSE_DONE:
             MUST(r.head_len - r.head_start <= all[i].head && r.n_fields <= all[i].fields);
-            accepted(&r, (const char *)data, size);
+            accepted(&r, (const char *)data, size, all[i].underscores);
             break;
         case SR_PARSE_MORE: /* never without an end */
             MUST(size <= (size_t)all[i].head + 40);

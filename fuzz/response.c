@@ -147,7 +147,9 @@ static void refusal(sr_buffer *out, int status, bool is_head)
     MUST(sr_response_refusal(out, status, is_head, date, SR_BYTES("s")));
     size_t body = 0;
     if (!is_head) {
-        const char *end = strstr(out->data, "\r\n\r\n");
+        MUST(sr_buffer_add(out, "", 1)); /* the NUL that strstr reads up to */
+        out->end--;
+        const char *end = strstr(sr_buffer_at(out), "\r\n\r\n");
         body = sr_buffer_len(out) - (size_t)(end + 4 - sr_buffer_at(out));
         out->end -= body;
     }

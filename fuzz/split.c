@@ -42,7 +42,7 @@ static void refused(conversation *c, int status, const char *why)
 
 static void head(conversation *c, const char *data, size_t end)
 {
-    static const sr_request_limits limits = {200, 1000, 10};
+    static const sr_request_limits limits = {200, 1000, 10, true};
     sr_request *r = &c->request;
     char *copy = fuzz_copy(data + c->start, end - c->start); /* the bytes may move between two calls */
     sr_parse p = sr_request_feed(r, &limits, copy, end - c->start);

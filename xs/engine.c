@@ -50,7 +50,8 @@ static sr_config config_read(pTHX_ HV *hv, sirius *s)
     return (sr_config){
         .request = {.line = (uint32_t)number(aTHX_ hv, "max_request_line"),
                     .head = (uint32_t)number(aTHX_ hv, "max_header_bytes"),
-                    .fields = (uint32_t)number(aTHX_ hv, "max_header_fields")},
+                    .fields = (uint32_t)number(aTHX_ hv, "max_header_fields"),
+                    .underscores = SvTRUE(conf(aTHX_ hv, "underscores"))},
         .max_body = number(aTHX_ hv, "max_body"),
         .body_memory = number(aTHX_ hv, "body_memory"),
         .header_ns = nanoseconds(aTHX_ hv, "header_timeout"),
@@ -70,6 +71,7 @@ static sr_config config_read(pTHX_ HV *hv, sirius *s)
         .request_ns = nanoseconds(aTHX_ hv, "request_timeout"),
         .stream_ns = nanoseconds(aTHX_ hv, "stream_timeout"),
         .report_fd = (int)SvIV(conf(aTHX_ hv, "report_fd")),
+        .trusted_underscores = SvTRUE(conf(aTHX_ hv, "trusted_underscores")),
         .trusted = networks(aTHX_ hv, "trust_proxy"),
         .forwarded = SvTRUE(conf(aTHX_ hv, "forwarded")) ? SR_FORWARDED_RFC7239 : SR_FORWARDED_X,
         .x_forwarded_host = SvTRUE(conf(aTHX_ hv, "x_forwarded_host")),

@@ -183,9 +183,13 @@ static text request_uri(pTHX_ const sr_task *t)
     sr_bytes target = sr_span_in(t->base, r->target), path = sr_span_in(t->base, r->path);
     if (target.len && (target.at[0] == '/' || target.at[0] == '*'))
         return (text){target.at, target.len};
+    if (!path.len && !r->has_query && sr_bytes_equal(sr_span_in(t->base, r->method), SR_BYTES("OPTIONS")))
+        return (text){"*", 1}; /* OPTIONS http://host is OPTIONS *, RFC 9112 3.2.4 */
     SV *sv = sv_2mortal(path.len ? newSVpvn(path.at, path.len) : newSVpvs("/"));
-    if (r->has_query)
-        sv_catpvf(sv, "?%.*s", (int)r->query.len, t->base + r->query.at);
+    if (r->has_query) {
+        sv_catpvs(sv, "?");
+        sv_catpvn(sv, t->base + r->query.at, r->query.len);
+    }
     return (text){SvPVX(sv), SvCUR(sv)};
 }
 
@@ -288,7 +292,7 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_task *t)
     sirius_lazy_arm(aTHX_ env->slots[KEY_INFORMATIONAL].value, s->turn.serial);
 }
 
-/* A request that fits no shape: more than ENVPOOL_FIELDS, repeated, or very long names. */
+/* A request that fits no shape: more than ENVPOOL_FIELDS, repeated, very long names, or a host that no field has. */
 static SV *env_alone(pTHX_ sirius *s, const sr_task *t)
 {
     envpool_env env = {0};
@@ -301,6 +305,9 @@ static SV *env_alone(pTHX_ sirius *s, const sr_task *t)
         if (key)
             put_repeatable(aTHX_ env.hv, key, sr_span_in(t->base, f->value));
     }
+    if (t->request->host_added)
+        put_repeatable(aTHX_ env.hv, sv_2mortal(newSVpvs_share("HTTP_HOST")),
+                       sr_span_in(t->base, t->request->host));
     if (t->request->framing != SR_BODY_NONE) {
         text n = decimal(length + sizeof length, t->body_length);
         put_repeatable(aTHX_ env.hv, keys[KEY_CONTENT_LENGTH], sr_bytes_of(n.at, n.len));
@@ -316,7 +323,7 @@ static SV *env_alone(pTHX_ sirius *s, const sr_task *t)
 static bool fields_list(pTHX_ const sr_task *t, key_list *list, sr_bytes *values)
 {
     const sr_request *r = t->request;
-    if (r->n_fields >= ENVPOOL_FIELDS) /* one place is for CONTENT_LENGTH */
+    if (r->n_fields >= ENVPOOL_FIELDS || r->host_added) /* one place is for CONTENT_LENGTH */
         return false;
     for (uint32_t i = 0; i < r->n_fields; i++) {
         if (r->fields[i].name.len > NAME_CACHED_MAX)

@@ -115,6 +115,48 @@ static bool value_bytes(pTHX_ SV *sv, char digits[SR_DECIMAL_MAX], sr_bytes *out
     return true;
 }
 
+enum { TRIMMED_MAX = 32 }; /* names that a worker remembers to have logged */
+
+/*
+ * 'X-Error' => $@ is common, and other servers send it. A newline at the end can't begin a field of a client's making;
+ * one within can, and stays an error.
+ */
+bool sirius_trim(pTHX_ sirius *s, sr_bytes name, sr_bytes *value)
+{
+    if (!value->len || !memchr("\r\n", value->at[value->len - 1], 2))
+        return false;
+    while (value->len && memchr("\r\n\t ", value->at[value->len - 1], 4))
+        value->len--;
+    if (!s->turn.trimmed)
+        s->turn.trimmed = newSVpvn(name.at, name.len);
+    return true;
+}
+
+void sirius_trim_log(pTHX_ sirius *s)
+{
+    static HV *logged;
+    SV *name = sv_2mortal(s->turn.trimmed);
+    s->turn.trimmed = NULL;
+    if (!logged)
+        logged = newHV();
+    if (hv_exists_ent(logged, name, 0) || HvUSEDKEYS(logged) >= TRIMMED_MAX)
+        return;
+    (void)hv_store_ent(logged, name, newSV(0), 0);
+    SV *what =
+        sv_2mortal(newSVpvf("the value of the response header %" SVf " ended with a newline, which was "
+                            "removed (logged once for each header in each worker)",
+                            SVfARG(name)));
+    sirius_warn(aTHX_ s, SvPV_nolen(what));
+}
+
+static sr_response_error head_field(pTHX_ sirius *s, sr_bytes name, sr_bytes value)
+{
+    sr_response_error err = sr_response_field(&s->turn.response, &s->head, name, value);
+    if (err == SR_RESPONSE_BAD_VALUE && sirius_trim(aTHX_ s, name, &value))
+        err = sr_response_field(&s->turn.response, &s->head, name, value);
+    return err;
+}
+
 static const char *head_begin(pTHX_ sirius *s, const parts *p)
 {
     sirius_turn *t = &s->turn;
@@ -129,7 +171,7 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
         if (!sirius_bytes(aTHX_ element(aTHX_ p->headers, i), &name) ||
             !value_bytes(aTHX_ element(aTHX_ p->headers, i + 1), digits, &value))
             return "a header has characters above 0xff";
-        err = sr_response_field(&t->response, &s->head, name, value);
+        err = head_field(aTHX_ s, name, value);
     }
     unchunk_begin(&s->unchunk, t->response.app_chunked);
     return err ? sr_response_error_text(err) : NULL;
@@ -325,6 +367,8 @@ void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
     if (!why)
         why = respond_body(aTHX_ s, &p, !may_stream, writer);
     LEAVE;
+    if (s->turn.trimmed)
+        sirius_trim_log(aTHX_ s);
     if (why)
         sirius_fail(aTHX_ s, why, NULL);
 }

@@ -3,6 +3,7 @@
  */
 #include "base/clock.h"
 #include "envpool.h"
+#include "http/logtext.h"
 
 #include <unistd.h>
 
@@ -75,16 +76,27 @@ static SV *error_text(pTHX_ sirius *s, SV *error)
     return copy ? copy : sv_2mortal(newSVpvs("an exception that can't be made text"));
 }
 
-void sirius_log(pTHX_ sirius *s, const char *what, SV *error)
+/* Escaped as in the access log: the bytes of a client must not speak to a terminal. */
+static void add_request(pTHX_ SV *line, SV *method, SV *uri)
+{
+    sr_buffer text;
+    sr_buffer_init(&text);
+    if (sr_logtext_add(&text, sr_bytes_of(SvPVX(method), SvCUR(method))) && sr_buffer_add(&text, " ", 1) &&
+        sr_logtext_add(&text, sr_bytes_of(SvPVX(uri), SvCUR(uri))) && sr_buffer_add(&text, ": ", 2))
+        sv_catpvn(line, sr_buffer_at(&text), sr_buffer_len(&text));
+    sr_buffer_free(&text);
+}
+
+static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *error)
 {
     if (error)
         error = error_text(aTHX_ s, error);
-    SV *line = sv_2mortal(newSVpvf("[sirius %d] error: ", (int)getpid()));
+    SV *line = sv_2mortal(newSVpvf("[sirius %d] %s: ", (int)getpid(), level));
     if (s->turn.env) {
         SV **method = sirius_env_fetch(aTHX_ s->turn.env, "REQUEST_METHOD");
         SV **uri = sirius_env_fetch(aTHX_ s->turn.env, "REQUEST_URI");
         if (method && uri && SvPOK(*method) && SvPOK(*uri))
-            sv_catpvf(line, "%s %s: ", SvPVX(*method), SvPVX(*uri));
+            add_request(aTHX_ line, *method, *uri);
     }
     sv_catpv(line, what);
     if (error) {
@@ -98,6 +110,16 @@ void sirius_log(pTHX_ sirius *s, const char *what, SV *error)
     PerlIO *err = PerlIO_stderr();
     PerlIO_write(err, SvPVX(line), SvCUR(line));
     PerlIO_flush(err);
+}
+
+void sirius_log(pTHX_ sirius *s, const char *what, SV *error)
+{
+    log_line(aTHX_ s, "error", what, error);
+}
+
+void sirius_warn(pTHX_ sirius *s, const char *what)
+{
+    log_line(aTHX_ s, "warn", what, NULL);
 }
 
 /* --- one request --- */

@@ -44,7 +44,8 @@ typedef struct sirius_turn {
     bool writing; /* a writer may be waiting: handlers of signals can run, with the application below them */
     SV *died;     /* what one of them has died of. Counted */
     sr_response response;
-    SV *io;                       /* the socket object of psgix.io, once it was made. Counted */
+    SV *trimmed; /* the name of a field whose value has lost its newline, to be logged. Counted */
+    SV *io;      /* the socket object of psgix.io, once it was made. Counted */
     uint64_t io_written, io_read; /* bytes that had gone through the socket then */
     uint64_t left;                /* SR_FRAMING_LENGTH: bytes of the body still owed */
 } sirius_turn;
@@ -103,6 +104,7 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2);
 bool sirius_helm_take(sirius *s); /* true: it was not held and the caller has to let it go again */
 void sirius_helm_leave(sirius *s, bool taken);
 void sirius_log(pTHX_ sirius *s, const char *what, SV *error); /* error may be NULL; names the request */
+void sirius_warn(pTHX_ sirius *s, const char *what);
 
 /* env.c */
 void sirius_env_boot(pTHX);
@@ -136,6 +138,9 @@ void sirius_accesslog_offer(pTHX_ sirius *s, sr_conn *c); /* its line can be mad
 void sirius_accesslog_to(pTHX_ sirius *s, int fd); /* a descriptor that is copied. Without the helm, too */
 
 /* response.c: with the helm */
+/* A value that ends with newlines loses them, and the turn notes its field. False: it does not end so. */
+bool sirius_trim(pTHX_ sirius *s, sr_bytes name, sr_bytes *value);
+void sirius_trim_log(pTHX_ sirius *s); /* without a head half made: the log is code of Perl */
 void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream,
                     SV **writer);                               /* any value an application returns */
 void sirius_fail(pTHX_ sirius *s, const char *what, SV *error); /* log; 500, or a cut when the head is out */

@@ -236,7 +236,7 @@ static AV *plain_copy(pTHX_ AV *headers)
     return copy;
 }
 
-static const char *interim(pTHX_ sr_buffer *out, int status, AV *headers)
+static const char *interim(pTHX_ sirius *s, sr_buffer *out, int status, AV *headers)
 {
     if (av_len(headers) % 2 == 0)
         return "the headers are not pairs";
@@ -247,6 +247,8 @@ static const char *interim(pTHX_ sr_buffer *out, int status, AV *headers)
             !sirius_bytes(aTHX_ * av_fetch(headers, i + 1, 0), &v))
             return "a header has characters above 0xff";
         err = sr_informational_field(out, n, v);
+        if (err == SR_RESPONSE_BAD_VALUE && sirius_trim(aTHX_ s, n, &v))
+            err = sr_informational_field(out, n, v);
     }
     if (!err)
         err = sr_informational_end(out);
@@ -272,8 +274,10 @@ XS(sirius_xs_informational)
     sr_buffer out;
     sr_buffer_init(&out);
     ENTER;
-    const char *why = interim(aTHX_ & out, status, headers);
+    const char *why = interim(aTHX_ s, &out, status, headers);
     LEAVE;
+    if (s->turn.trimmed)
+        sirius_trim_log(aTHX_ s);
     if (!why)
         sv_setpvn(scratch, sr_buffer_at(&out), sr_buffer_len(&out));
     sr_buffer_free(&out); /* before croak, which does not return */

@@ -91,7 +91,7 @@ my @TABLE = (
     [ 'timeout', 'seconds', undef, 'seconds for --write-timeout and --body-timeout where these are not given', { min => 0.01, max => $WEEK } ],
 
     'Size limits',
-    [ 'max-request-line', 'bytes', 8192, 'maximum size of the request line, in bytes; longer ones are answered 414', { min => 16, max => 1 << 24 } ],
+    [ 'max-request-line', 'bytes', 16384, 'maximum size of the request line, in bytes; longer ones are answered 414', { min => 16, max => 1 << 24 } ],
     [ 'max-header-bytes', 'bytes', 65536, 'maximum size of the request head, in bytes; larger ones are answered 431', { min => 64, max => 1 << 24 } ],
     [ 'max-header-fields', 'count', 100, 'maximum number of header fields in a request; with more it is answered 431', { min => 1, max => 256 } ],
     [ 'max-body', 'bytes', 1 << 30, 'maximum size of a request body, in bytes; larger ones are answered 413', { min => 0, max => 1 << 50 } ],
@@ -121,6 +121,7 @@ my @TABLE = (
 
     'Proxies in front',
     [ 'trust-proxy', 'proxies', undef, 'comma-separated networks of proxies whose X-Forwarded-For, -Proto and -Port are trusted, such as 10.0.0.0/8,::1, or unix; add x-forwarded-host to trust that field too, or forwarded to trust only the Forwarded field', { value => 'CIDR,...' } ],
+    [ 'underscores-in-headers', 'choice', 'off', 'whether header fields with an underscore in the name reach the application: off drops them, on passes them on, trusted passes on those of the peers in --trust-proxy', { of => [qw(off on trusted)], value => 'off|on|trusted' } ],
     [ 'proxy-protocol', 'bool', 0, 'expect the header of the PROXY protocol, version 1 or 2, at the start of each connection; with --trust-proxy only from these networks', {} ],
 
     'Other',
@@ -279,7 +280,11 @@ sub _together {
     $class->_workers( $conf, $given );
     $class->fail( '--drain-delay: with --workers 0 there is no other process to wait', $from->{drain_delay} )
         if $conf->{drain_delay} && !$conf->{workers};
+    $class->fail( '--underscores-in-headers: trusted means the peers in --trust-proxy, which is not given',
+        $from->{underscores_in_headers} )
+        if $conf->{underscores_in_headers} eq 'trusted' && !$conf->{trust_proxy};
     my ( undef, $timeout ) = delete @{$conf}{qw(sources timeout)};
+
     for my $key ( defined $timeout ? qw(body_timeout write_timeout) : () ) {
         $conf->{$key} = $timeout if !defined $given->{$key};
     }

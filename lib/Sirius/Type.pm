@@ -33,6 +33,7 @@ my %CHECK = (
     any     => sub { return shift },
     bool    => \&_bool,
     bytes   => sub { return _range( _bytes(shift), @_ ) },
+    choice  => \&_choice,
     code    => \&_code,
     count   => sub { return _range( _count(shift), @_ ) },
     dir     => \&_dir,
@@ -76,6 +77,16 @@ sub _bytes {
     my ( $number, $unit ) = $value =~ /\A(\d{1,15})([kmg]?)b?\z/i
         or die "'$value' is not a number of bytes (such as 8192, 64k, 10m or 1g)\n";
     return $number * ( $BYTES{ lc $unit } || 1 );
+}
+
+# One of some words; on and off may be said as those of a bool
+sub _choice {
+    my ( $value, $row ) = @_;
+    my %word  = ( 1 => 'on', yes => 'on', true => 'on', 0 => 'off', no => 'off', false => 'off' );
+    my $given = $word{ lc $value } || lc $value;
+    my @of    = @{ $row->{of} };
+    return ( first { $_ eq $given } @of )
+        || die "'$value' is not one of " . join( ', ', @of ) . "\n";
 }
 
 sub _code {
@@ -239,7 +250,7 @@ an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false o
 C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<octal> is an octal number
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<workers> is a whole number,
 C<auto> (see L<Sirius::Cpus>), or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
-perhaps none; C<code> is a sub or the text of one; C<any> takes everything. None has a NUL byte in it.
+perhaps none; C<code> is a sub or the text of one; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
 
 C<proxies> are networks with commas between them, C<unix> for unix sockets, and perhaps C<forwarded> or
 C<x-forwarded-host>; a hash with the list C<networks>, and these names as keys.

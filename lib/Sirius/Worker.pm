@@ -140,9 +140,11 @@ sub _proxies {
     my $self  = shift;
     my $trust = $self->{conf}{trust_proxy} || { networks => [] };
     return (
-        trust_proxy      => join( ',', @{ $trust->{networks} } ),
-        forwarded        => $trust->{forwarded}          || 0,
-        x_forwarded_host => $trust->{'x-forwarded-host'} || 0,
+        trust_proxy         => join( ',', @{ $trust->{networks} } ),
+        forwarded           => $trust->{forwarded}                                || 0,
+        x_forwarded_host    => $trust->{'x-forwarded-host'}                       || 0,
+        underscores         => $self->{conf}{underscores_in_headers} ne 'off'     || 0,
+        trusted_underscores => $self->{conf}{underscores_in_headers} eq 'trusted' || 0,
     );
 }
 

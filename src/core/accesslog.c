@@ -228,7 +228,8 @@ void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response)
                                        : none;
     raw r = {.conn = c, .head = head, .line = first_line(head), .response = response};
     sr_request_init(&e->request); /* once more: of what was refused, nobody has kept what was understood */
-    sr_request_feed(&e->request, &e->config.request, head.at, head.len);
+    sr_request_limits limits = sr_client_limits(e, c);
+    sr_request_feed(&e->request, &limits, head.at, head.len);
     if (e->request.method.len)
         r.request = &e->request;
     sr_logsource source = raw_source(e, &r);

@@ -32,6 +32,7 @@ typedef struct sr_config {
     /* proxies in front */
     bool proxy_protocol; /* each connection begins with its header; from a trusted peer, if there are any */
     sr_cidrs trusted;    /* peers that are believed; n 0: nobody */
+    bool trusted_underscores;    /* request.underscores is for these peers only */
     sr_forwarded_kind forwarded; /* the fields in which they name a client */
     bool x_forwarded_host;       /* of SR_FORWARDED_X, is believed as well */
 } sr_config;

@@ -179,7 +179,8 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool borrowed, sr
         r = &e->request;
         sr_request_init(r);
     }
-    switch (sr_request_feed(r, &e->config.request, view.at, view.len)) {
+    sr_request_limits limits = sr_client_limits(e, c);
+    switch (sr_request_feed(r, &limits, view.at, view.len)) {
     case SR_PARSE_DONE:
         return head_done(e, c, r, view, borrowed, task);
     case SR_PARSE_BAD:
@@ -304,7 +305,8 @@ static take take_ready(sr_engine *e, sr_conn *c, sr_bytes view, sr_task *task)
     if (!r) {
         r = &e->request;
         sr_request_init(r);
-        if (sr_request_feed(r, &e->config.request, view.at, view.len) != SR_PARSE_DONE)
+        sr_request_limits limits = sr_client_limits(e, c);
+        if (sr_request_feed(r, &limits, view.at, view.len) != SR_PARSE_DONE)
             return refuse(e, c, 500, sr_intake_is_head(view)); /* the giver read it otherwise: cannot be */
     }
     return ready(e, c, r, view, false, task);

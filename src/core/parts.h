@@ -82,6 +82,15 @@ bool sr_client_welcome(const sr_engine *e, const sr_peer *peer); /* it may conne
 /* For a connection with c->preface; `borrowed`: view is not in c->in. Sets the peer. */
 sr_preface sr_client_preface(sr_conn *c, sr_bytes *view, bool borrowed);
 /* c->client is the peer, and here becomes whom trusted proxies name. What else they say; NULL: nothing. */
+/* By which a head of this connection is parsed. Its peer is known. */
+static inline sr_request_limits sr_client_limits(const sr_engine *e, const sr_conn *c)
+{
+    sr_request_limits limits = e->config.request;
+    if (e->config.trusted_underscores && !sr_cidrs_have(&e->config.trusted, &c->peer))
+        limits.underscores = false;
+    return limits;
+}
+
 const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_conn *c, const sr_request *r, const char *base);
 
 /* handover.c */

@@ -4,38 +4,34 @@
 #include "target.h"
 #include "token.h"
 
-static bool host(sr_request *r, const char *at, sr_span value)
+/* An absolute-form target has said the host already: that of the field is checked, and replaced (RFC 9112 3.2.2). */
+static bool host(sr_request *r, const char *at, sr_span *value)
 {
     if (r->seen & SR_SEEN_HOST)
         return sr_request_refuse(r, 400, "two Host fields");
     r->seen |= SR_SEEN_HOST;
     sr_authority ignored;
-    if (!sr_authority_parse(sr_span_in(at, value), &ignored))
+    if (!sr_authority_parse(sr_span_in(at, *value), &ignored))
         return sr_request_refuse(r, 400, "no valid Host");
-    if (r->form != SR_FORM_HTTP && r->form != SR_FORM_HTTPS) {
-        r->host = value;
-        return true;
-    }
-    /* RFC 9112 3.2.2 lets the target win; two that differ mean that somebody was deceived */
-    if (!sr_authority_equal(sr_span_in(at, r->host), sr_span_in(at, value),
-                            r->form == SR_FORM_HTTP ? 80 : 443))
-        return sr_request_refuse(r, 400, "Host differs from the request target");
+    if (r->form == SR_FORM_ABSOLUTE)
+        *value = r->host;
+    else
+        r->host = *value;
     return true;
 }
 
 /* 1*DIGIT that fits 63 bits; what others read as octal, signed or a list is refused (RFC 9112 6.3). */
-static bool content_length(sr_request *r, sr_bytes raw)
+static bool content_length(sr_request *r, sr_bytes value)
 {
     if (r->seen & SR_SEEN_LENGTH)
         return sr_request_refuse(r, 400, "two Content-Length fields");
     r->seen |= SR_SEEN_LENGTH;
-    if (raw.len && *raw.at == ' ')
-        raw = sr_bytes_of(raw.at + 1, raw.len - 1);
-    if (!raw.len || raw.len > 19 || !sr_all_are(raw, SR_CHAR_DIGIT) || (raw.len > 1 && *raw.at == '0'))
+    if (!value.len || value.len > 19 || !sr_all_are(value, SR_CHAR_DIGIT) ||
+        (value.len > 1 && *value.at == '0'))
         return sr_request_refuse(r, 400, "no valid Content-Length");
     uint64_t n = 0;
-    for (size_t i = 0; i < raw.len; i++) /* 19 digits are less than 2^64 */
-        n = n * 10 + (uint64_t)(raw.at[i] - '0');
+    for (size_t i = 0; i < value.len; i++) /* 19 digits are less than 2^64 */
+        n = n * 10 + (uint64_t)(value.at[i] - '0');
     if (n > INT64_MAX)
         return sr_request_refuse(r, 400, "no valid Content-Length");
     r->content_length = n;
@@ -77,11 +73,17 @@ static void connection(sr_request *r, sr_bytes list)
     }
 }
 
-static void expect(sr_request *r, sr_bytes value)
+/* A list (RFC 9110 10.1.1); one that says the same twice is no fault. */
+static void expect(sr_request *r, sr_bytes list)
 {
-    if ((r->seen & SR_SEEN_EXPECT) || !sr_bytes_equal_nocase(value, SR_BYTES("100-continue")))
-        r->seen |= SR_SEEN_BAD_EXPECT;
-    r->seen |= SR_SEEN_EXPECT;
+    sr_bytes expectation;
+    while (sr_list_next(&list, &expectation)) {
+        if (!expectation.len)
+            continue;
+        r->seen |= SR_SEEN_EXPECT;
+        if (!sr_bytes_equal_nocase(expectation, SR_BYTES("100-continue")))
+            r->seen |= SR_SEEN_BAD_EXPECT;
+    }
 }
 
 static bool content_type(sr_request *r, sr_span value)
@@ -98,13 +100,13 @@ static sr_field_use keep_if(bool ok)
     return ok ? SR_FIELD_KEEP : SR_FIELD_REFUSED;
 }
 
-sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field field, sr_span raw)
+sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field *field)
 {
-    const char *name = at + field.name.at;
-    sr_bytes value = sr_span_in(at, field.value);
-    switch (field.name.len) {
+    const char *name = at + field->name.at;
+    sr_bytes value = sr_span_in(at, field->value);
+    switch (field->name.len) {
     case 4:
-        return sr_token_is(name, "host", 4) ? keep_if(host(r, at, field.value)) : SR_FIELD_KEEP;
+        return sr_token_is(name, "host", 4) ? keep_if(host(r, at, &field->value)) : SR_FIELD_KEEP;
     case 5: /* would be HTTP_PROXY, which libraries take for their proxy (httpoxy, CVE-2016-5385) */
         return sr_token_is(name, "proxy", 5) ? SR_FIELD_DROP : SR_FIELD_KEEP;
     case 6:
@@ -120,10 +122,9 @@ sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field field, sr_
             connection(r, value);
         return SR_FIELD_KEEP;
     case 12:
-        return sr_token_is(name, "content-type", 12) ? keep_if(content_type(r, field.value)) : SR_FIELD_KEEP;
+        return sr_token_is(name, "content-type", 12) ? keep_if(content_type(r, field->value)) : SR_FIELD_KEEP;
     case 14:
-        return sr_token_is(name, "content-length", 14) ? keep_if(content_length(r, sr_span_in(at, raw)))
-                                                       : SR_FIELD_KEEP;
+        return sr_token_is(name, "content-length", 14) ? keep_if(content_length(r, value)) : SR_FIELD_KEEP;
     case 17:
         return sr_token_is(name, "transfer-encoding", 17) ? keep_if(transfer_encoding(r, value))
                                                           : SR_FIELD_KEEP;
@@ -136,18 +137,75 @@ sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field field, sr_
     }
 }
 
-bool sr_framing_spoof(sr_bytes name)
+/* --- names with '_' --- */
+
+/* As sr_lower, and '_' is '-': what of two names an environment makes different keys of. */
+static inline char folded(char c)
 {
-    static const sr_bytes framing[] = {{"content-length", 14}, {"transfer-encoding", 17}};
-    for (size_t f = 0; f < 2; f++) {
-        size_t i = 0;
-        if (name.len == framing[f].len)
-            while (i < name.len && (name.at[i] == '_' ? '-' : name.at[i] | 0x20) == framing[f].at[i])
-                i++;
-        if (i == framing[f].len)
-            return true;
+    return c == '_' ? '-' : (char)sr_lower((unsigned char)c);
+}
+
+static bool folds_alike(sr_bytes a, sr_bytes b)
+{
+    size_t i = 0;
+    while (i < a.len && folded(a.at[i]) == folded(b.at[i]))
+        i++;
+    return i == a.len;
+}
+
+/* `start` is in lower case, with dashes. */
+static bool folds_to(sr_bytes name, sr_bytes start)
+{
+    return name.len >= start.len && folds_alike(sr_bytes_of(name.at, start.len), start);
+}
+
+sr_field_use sr_framing_underscored(sr_request *r, const sr_request_limits *limits, const char *at,
+                                    const sr_field *field)
+{
+    /* What proxies set and delete by these names they set and delete with dashes only; and Content_Type would become
+     * the Content-Type of Plack::Request */
+    static const sr_bytes framing[] = {{"content-length", 14}, {"transfer-encoding", 17}},
+                          others[] = {{"content-type", 12}, {"x-real-ip", 9}};
+    sr_bytes name = sr_span_in(at, field->name);
+    for (size_t i = 0; i < 2; i++) {
+        if (name.len == framing[i].len && folds_to(name, framing[i])) {
+            sr_request_refuse(r, 400, "framing field with '_' in its name");
+            return SR_FIELD_REFUSED;
+        }
+        if (name.len == others[i].len && folds_to(name, others[i]))
+            return SR_FIELD_DROP;
     }
-    return false;
+    if (!limits->underscores || folds_to(name, SR_BYTES("x-forwarded-")))
+        return SR_FIELD_DROP;
+    r->seen |= SR_SEEN_UNDERSCORE;
+    return SR_FIELD_KEEP;
+}
+
+/* Two spellings of what is one key in an environment; a difference in case alone is none. */
+static bool rivals(sr_bytes a, sr_bytes b)
+{
+    return a.len == b.len && !sr_bytes_equal_nocase(a, b) && folds_alike(a, b);
+}
+
+/*
+ * Of several spellings the one with dashes counts, which is what proxies know; two that both have a '_' are both
+ * dropped, since nobody can say which of them the proxy has written. They are never joined.
+ */
+__attribute__((noinline)) static void drop_rivals(sr_request *r, const char *at)
+{
+    bool drop[SR_REQUEST_FIELDS_MAX] = {false};
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < r->n_fields; i++) {
+        sr_bytes name = sr_span_in(at, r->fields[i].name);
+        if (!memchr(name.at, '_', name.len))
+            continue;
+        for (uint32_t j = 0; j < r->n_fields && !drop[i]; j++)
+            drop[i] = rivals(name, sr_span_in(at, r->fields[j].name));
+    }
+    for (uint32_t i = 0; i < r->n_fields; i++)
+        if (!drop[i])
+            r->fields[kept++] = r->fields[i];
+    r->n_fields = kept;
 }
 
 /* The refusals that need more than one line; RFC 9112 6.1, 6.3. */
@@ -163,17 +221,18 @@ static bool consistent(sr_request *r)
         if (r->seen & SR_SEEN_UNKNOWN_CODING)
             return sr_request_refuse(r, 501, "unknown transfer coding");
     }
-    if (r->method_id == SR_METHOD_MISCASED)
-        return sr_request_refuse(r, 501, "registered method in the wrong case");
     if (r->method_id == SR_METHOD_TRACE || r->method_id == SR_METHOD_CONNECT)
         return sr_request_refuse(r, 501, "method not implemented");
     return true;
 }
 
-bool sr_framing_decide(sr_request *r)
+bool sr_framing_decide(sr_request *r, const char *at)
 {
     if (!consistent(r))
         return false;
+    if (r->seen & SR_SEEN_UNDERSCORE)
+        drop_rivals(r, at);
+    r->host_added = r->host.len && !(r->seen & SR_SEEN_HOST);
     if (r->seen & SR_SEEN_CODING)
         r->framing = SR_BODY_CHUNKED;
     else if (r->seen & SR_SEEN_LENGTH)

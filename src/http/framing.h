@@ -21,6 +21,7 @@ typedef enum sr_seen { /* bits of sr_request.seen */
                        SR_SEEN_UPGRADE = 1 << 10, /* the field */
                        SR_SEEN_WEBSOCKET = 1 << 11,
                        SR_SEEN_BAD_WEBSOCKET = 1 << 12, /* a Sec-WebSocket-Version other than 13 */
+                       SR_SEEN_UNDERSCORE = 1 << 13,    /* a field with '_' was kept */
 } sr_seen;
 
 typedef enum sr_field_use {
@@ -29,17 +30,19 @@ typedef enum sr_field_use {
     SR_FIELD_REFUSED, /* r->status and r->why say it */
 } sr_field_use;
 
-/*
- * Note one field whose syntax was checked. `raw` is the value with its white space: for Content-Length that
- * is judged too.
- */
-sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field field, sr_span raw);
+/* Note one field whose syntax was checked. Host gets the value of an absolute-form target instead of its own. */
+sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field *field);
 
-/* A name with '_' that an application's environment could not tell from a framing field. */
-bool sr_framing_spoof(sr_bytes name);
+/*
+ * One whose name has '_'. To an application X_Real_IP and X-Real-IP are one: HTTP_X_REAL_IP. A name that would pass for
+ * a framing field is refused. The others are dropped, unless `limits` says that they are kept: then for what remains of
+ * them behind sr_framing_decide no other spelling of the name is in fields[].
+ */
+sr_field_use sr_framing_underscored(sr_request *r, const sr_request_limits *limits, const char *at,
+                                    const sr_field *field);
 
 /* All fields are there: decide. False: r->status and r->why say why not. */
-bool sr_framing_decide(sr_request *r);
+bool sr_framing_decide(sr_request *r, const char *at);
 
 /* Returns false, for the caller to return. */
 static inline bool sr_request_refuse(sr_request *r, int status, const char *why)

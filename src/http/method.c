@@ -13,7 +13,5 @@ sr_method sr_method_of(sr_bytes token)
     for (unsigned m = SR_METHOD_GET; m <= SR_METHOD_CONNECT; m++)
         if (sr_bytes_equal(registered[m], token))
             return (sr_method)m;
-        else if (sr_bytes_equal_nocase(registered[m], token))
-            return SR_METHOD_MISCASED;
     return SR_METHOD_OTHER;
 }

@@ -1,10 +1,10 @@
 #ifndef SR_METHOD_H
 #define SR_METHOD_H
-/* method: the registered methods (RFC 9110 9.3, RFC 5789) and what only looks like one. Pure; any thread. */
+/* method: the registered methods (RFC 9110 9.3, RFC 5789). Case-sensitive (RFC 9110 9.1). Pure; any thread. */
 #include "../base/bytes.h"
 
 typedef enum sr_method {
-    SR_METHOD_OTHER, /* any other token: PROPFIND, FOOBAR, foo */
+    SR_METHOD_OTHER, /* any other token: PROPFIND, FOOBAR, patch */
     SR_METHOD_GET,
     SR_METHOD_HEAD,
     SR_METHOD_POST,
@@ -14,8 +14,6 @@ typedef enum sr_method {
     SR_METHOD_OPTIONS,
     SR_METHOD_TRACE,
     SR_METHOD_CONNECT,
-    SR_METHOD_MISCASED, /* "get": methods are case-sensitive, so it is not GET, but it would pass for it
-                           behind a filter that compares and an application that calls uc */
 } sr_method;
 
 sr_method sr_method_of(sr_bytes token);

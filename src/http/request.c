@@ -193,7 +193,7 @@ static bool bad_name(sr_request *r, const char *at, size_t s, size_t i, size_t e
 }
 
 /* name ":" OWS value OWS in at[s, e) */
-static bool field_line(sr_request *r, const char *at, size_t s, size_t e)
+static bool field_line(sr_request *r, const sr_request_limits *limits, const char *at, size_t s, size_t e)
 {
     size_t i = s;
     bool underscore = false;
@@ -203,15 +203,12 @@ static bool field_line(sr_request *r, const char *at, size_t s, size_t e)
         return bad_name(r, at, s, i, e);
     if (i - s > SR_FIELD_NAME_MAX)
         return sr_request_refuse(r, 431, "field name too long");
-    sr_bytes raw = {at + i + 1, e - i - 1}, value = sr_trim(raw);
+    sr_bytes value = sr_trim(sr_bytes_of(at + i + 1, e - i - 1));
     if (!sr_is_value(value))
         return sr_request_refuse(r, 400, "control byte in a field value");
     r->lines++;
     sr_field f = {{(uint32_t)s, (uint32_t)(i - s)}, {(uint32_t)(value.at - at), (uint32_t)value.len}};
-    if (underscore) /* X_Real_IP and X-Real-IP are one to an application: HTTP_X_REAL_IP. Only '-' is real. */
-        return !sr_framing_spoof(sr_span_in(at, f.name)) ||
-               sr_request_refuse(r, 400, "framing field with '_' in its name");
-    sr_field_use use = sr_framing_field(r, at, f, (sr_span){(uint32_t)i + 1, (uint32_t)raw.len});
+    sr_field_use use = underscore ? sr_framing_underscored(r, limits, at, &f) : sr_framing_field(r, at, &f);
     if (use == SR_FIELD_KEEP)
         r->fields[r->n_fields++] = f;
     return use != SR_FIELD_REFUSED;
@@ -232,8 +229,8 @@ static sr_parse whole_line(sr_request *r, const sr_request_limits *limits, const
         r->phase = PHASE_FIELDS;
     } else if (e == s) {
         r->head_len = (uint32_t)lf + 1;
-        return sr_framing_decide(r) ? SR_PARSE_DONE : SR_PARSE_BAD;
-    } else if (r->lines >= fields_max(limits) || !field_line(r, at, s, e)) {
+        return sr_framing_decide(r, at) ? SR_PARSE_DONE : SR_PARSE_BAD;
+    } else if (r->lines >= fields_max(limits) || !field_line(r, limits, at, s, e)) {
         return refused(r, limits, at, lf);
     }
     r->line = r->scanned = (uint32_t)lf + 1;

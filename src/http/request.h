@@ -33,6 +33,8 @@ typedef struct sr_request_limits {
     uint32_t head;   /* bytes of the whole head from the request line on, last CRLF included; past it 431; at
                         most SR_HEAD_MAX */
     uint32_t fields; /* fields; past it 431; at most SR_REQUEST_FIELDS_MAX */
+    bool
+        underscores; /* fields with '_' in their names are kept, see sr_framing_underscored; else they are dropped */
 } sr_request_limits;
 
 typedef struct sr_span { /* a run of the caller's bytes: offset from the first byte that was fed, and length
@@ -57,12 +59,12 @@ typedef enum sr_expect { SR_EXPECT_NONE, SR_EXPECT_CONTINUE } sr_expect;
 typedef struct sr_request {
     /* facts; valid after SR_PARSE_DONE (status and why: after SR_PARSE_BAD) */
     sr_span method;
-    sr_span target;       /* as it came */
-    sr_span path;         /* origin-form path, still percent-encoded, never with '?'; "*" for OPTIONS *. An
+    sr_span target; /* as it came */
+    sr_span path;   /* origin-form path, still percent-encoded, never with '?'; "*" for OPTIONS *. An
                              absolute-form with an empty path has len 0 and means "/". */
-    sr_span query;        /* behind the first '?', len 0 when there is none */
-    sr_span host;         /* value of Host; with absolute-form its authority, which is equal to it; len 0 only
-                             for HTTP/1.0 without Host */
+    sr_span query;  /* behind the first '?', len 0 when there is none */
+    sr_span host;   /* value of Host; with absolute-form its authority, which also is the value of Host in
+                             fields[]; len 0 only for HTTP/1.0 without Host */
     sr_span content_type; /* len 0: none */
     uint64_t
         content_length;  /* for SR_BODY_LENGTH; fits 63 bits. Content-Length: 0 is SR_BODY_LENGTH with 0 */
@@ -72,6 +74,7 @@ typedef struct sr_request {
     sr_body_framing framing;
     sr_expect expect; /* never set for HTTP/1.0 (RFC 9110 10.1.1) */
     uint8_t minor;    /* 0 or 1: HTTP/1.minor; 1.2 to 1.9 count as 1.1 (RFC 9110 2.5) */
+    bool host_added;  /* the host is of an absolute-form, and HTTP/1.0 had no Host: it is not in fields[] */
     bool has_query;   /* a '?' was there, maybe with nothing behind it */
     bool is_head;     /* the method is HEAD: the response has no body */
     bool keep_alive;  /* what the client wants: the Connection list, close wins, else by version */
@@ -89,8 +92,7 @@ typedef struct sr_request {
     uint32_t line;                          /* where the current line starts */
     uint32_t scanned;                       /* up to here no LF was seen */
     uint32_t seen;                          /* bits: sr_seen */
-    sr_field fields[SR_REQUEST_FIELDS_MAX]; /* the first n_fields; names with '_' and Proxy are not among
-                                               them */
+    sr_field fields[SR_REQUEST_FIELDS_MAX]; /* the first n_fields; Proxy is not among them */
 } sr_request;
 
 /* Start a new request. Cheap: does not touch fields[]. */

@@ -52,16 +52,6 @@ bool sr_authority_parse(sr_bytes s, sr_authority *out)
     return port <= 65535;
 }
 
-bool sr_authority_equal(sr_bytes a, sr_bytes b, int default_port)
-{
-    sr_authority x, y;
-    if (!sr_authority_parse(a, &x) || !sr_authority_parse(b, &y))
-        return false;
-    int x_port = x.port < 0 ? default_port : x.port, y_port = y.port < 0 ? default_port : y.port;
-    return x_port == y_port &&
-           sr_bytes_equal_nocase(sr_bytes_of(a.at, x.host_len), sr_bytes_of(b.at, y.host_len));
-}
-
 /* "%XX" with two HEXDIG, and no NUL, CR or LF: they end strings and lines in what the path is handed to. */
 static const char *judge_escape(const char *at, size_t i, size_t end)
 {
@@ -115,13 +105,14 @@ static bool has_scheme(sr_bytes target, sr_bytes scheme)
     return target.len >= scheme.len && sr_bytes_equal_nocase(sr_bytes_of(target.at, scheme.len), scheme);
 }
 
+/* What the scheme says of the connection is not believed: psgi.url_scheme is up to the connection and to proxies. */
 static const char *absolute_form(sr_request *r, const char *at, sr_bytes target)
 {
     sr_bytes http = SR_BYTES("http://"), https = SR_BYTES("https://");
     if (!has_scheme(target, http) && !has_scheme(target, https))
         return "request target of no known form";
-    r->form = has_scheme(target, http) ? SR_FORM_HTTP : SR_FORM_HTTPS;
-    size_t i = r->form == SR_FORM_HTTP ? http.len : https.len, end = target.len, start = i;
+    r->form = SR_FORM_ABSOLUTE;
+    size_t i = has_scheme(target, http) ? http.len : https.len, end = target.len, start = i;
     while (i < end && target.at[i] != '/' && target.at[i] != '?')
         i++;
     sr_authority a;

@@ -7,8 +7,7 @@ typedef enum sr_target_form {
     SR_FORM_ORIGIN,
     SR_FORM_ASTERISK,
     SR_FORM_AUTHORITY, /* CONNECT only */
-    SR_FORM_HTTP,      /* absolute-form, by scheme: it says which port may be left out */
-    SR_FORM_HTTPS,
+    SR_FORM_ABSOLUTE,
 } sr_target_form;
 
 typedef struct sr_authority {
@@ -18,9 +17,6 @@ typedef struct sr_authority {
 
 /* host [":" port], no userinfo, nothing around it. False: it is none. */
 bool sr_authority_parse(sr_bytes s, sr_authority *out);
-
-/* Both valid. The same host but for case, the same port; one that is absent is the scheme's default. */
-bool sr_authority_equal(sr_bytes a, sr_bytes b, int default_port);
 
 /*
  * Judge r->target, with r->method_id known. Sets form, path, query, has_query and, for absolute-form, host.

@@ -12,7 +12,8 @@
     (ALNUM(c) || SHARED(c) || (c) == '#' || (c) == '%' || BETWEEN(c, '-', '.') || BETWEEN(c, '^', '`') ||    \
      (c) == '|' || (c) == '~')
 #define VALUE(c) (((c) >= 0x20 && (c) != 0x7f) || (c) == '\t')
-#define TARGET(c) (BETWEEN(c, 0x21, 0x7e) && (c) != '#')
+/* RFC 3986 has no byte above 0x7f, but browsers and scripts send them, and no two parsers differ on where they end. */
+#define TARGET(c) ((BETWEEN(c, 0x21, 0x7e) && (c) != '#') || (c) >= 0x80)
 #define PATH(c) (TARGET(c) && (c) != '?' && (c) != '%' && (c) != '\\')
 #define HOST(c)                                                                                              \
     (ALNUM(c) || SHARED(c) || BETWEEN(c, '-', '.') || BETWEEN(c, '(', ')') || (c) == '_' || (c) == '~' ||    \

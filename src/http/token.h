@@ -6,7 +6,7 @@
 enum {
     SR_CHAR_TOKEN = 1,  /* tchar, RFC 9110 5.6.2 */
     SR_CHAR_VALUE = 2,  /* field-vchar, SP, HTAB, obs-text: what a field value may hold, RFC 9110 5.5 */
-    SR_CHAR_TARGET = 4, /* what we take in a request-target: VCHAR without '#', no byte above 0x7e */
+    SR_CHAR_TARGET = 4, /* what we take in a request-target: VCHAR without '#', and the bytes above 0x7f */
     SR_CHAR_HOST = 8,   /* reg-name and IPv4: unreserved, sub-delims without ',', '%', RFC 3986 3.2.2 */
     SR_CHAR_DIGIT = 16,
     SR_CHAR_HEX = 32,

@@ -50,8 +50,75 @@ static void targets(void)
     is_span(at, r.host, "[::1]", "without a path: host");
     is_span(at, r.path, "", "path is empty");
     is_span(at, r.query, "x", "query");
+    at = take("GET http://b:81/ HTTP/1.1\r\nX: 1\r\nHOST: a\r\n\r\n");
+    is_span(at, r.host, "b:81", "another authority than Host: it replaces Host");
+    is_span(at, r.fields[1].value, "b:81", "for the application as well");
+    is_span(at, r.fields[1].name, "HOST", "in its place");
+    ok(!r.host_added, "there is a field that says it");
+    at = take("GET http://b/ HTTP/1.0\r\n\r\n");
+    ok(r.host_added && r.n_fields == 0, "absolute-form of HTTP/1.0 without Host: no field says it");
+    is_span(at, r.host, "b", "but it is the host");
+    take("GET / HTTP/1.0\r\n\r\n");
+    ok(!r.host_added, "no host at all");
+    at = take("patch /\xc3\xa9%\x41\x41?\xff HTTP/1.1\r\nHost: a\r\n\r\n");
+    is_span(at, r.method, "patch", "a method as it came");
+    is_span(at, r.path, "/\xc3\xa9%\x41\x41", "8-bit bytes of the path as they came");
+    is_span(at, r.query, "\xff", "those of the query, too");
+    take("head / HTTP/1.1\r\nHost: a\r\n\r\n");
+    ok(!r.is_head, "head is not HEAD");
     take("GET / HTTP/1.9\r\nHost: a\r\n\r\n");
     is_int(r.minor, 1, "1.9 counts as 1.1");
+}
+
+/* The names that are left of these fields, with spaces behind; limits.underscores is on. */
+static const char *names(const char *fields)
+{
+    static const sr_request_limits limits = {.line = 8192, .head = 65536, .fields = 100, .underscores = true};
+    static char head[4096], left[4096];
+    sr_parse p;
+    size_t n = 0, len = (size_t)snprintf(head, sizeof head, "GET / HTTP/1.0\r\n%s\r\n", fields);
+    bool agree = splits_agree(&r, &p, &limits, head, len);
+    if (!agree || p != SR_PARSE_DONE)
+        return agree && p == SR_PARSE_BAD ? "refused" : "splits differ";
+    for (uint32_t i = 0; i < r.n_fields; i++)
+        n += (size_t)snprintf(left + n, sizeof left - n, "%.*s=%.*s ", (int)r.fields[i].name.len,
+                              head + r.fields[i].name.at, (int)r.fields[i].value.len,
+                              head + r.fields[i].value.at);
+    left[n] = 0;
+    return left;
+}
+
+static void underscores(void)
+{
+    static const struct {
+        const char *fields, *left;
+    } cases[] = {
+        {"X_Foo: 1\r\n", "X_Foo=1 "},
+        {"_: 1\r\n__a: 2\r\n", "_=1 __a=2 "},
+        {"X_Foo: 1\r\nX-Foo: 2\r\n", "X-Foo=2 "},
+        {"X-Foo: 1\r\nX_Foo: 2\r\n", "X-Foo=1 "},
+        {"x_foo: 1\r\nX-FOO: 2\r\nX_FOO: 3\r\nX-Foo: 4\r\n", "X-FOO=2 X-Foo=4 "},
+        {"X_Foo: 1\r\nx_foo: 2\r\n", "X_Foo=1 x_foo=2 "},
+        {"A-B_C: 1\r\nA_B-C: 2\r\n", ""},
+        {"A-B_C: 1\r\nA_B-C: 2\r\nA_B_C: 3\r\nD_E: 4\r\n", "D_E=4 "},
+        {"A-B_C: 1\r\nA_B-C: 2\r\nA-B-C: 3\r\n", "A-B-C=3 "},
+        {"Remote_User: a\r\nRemote_Use: b\r\nRemote_Userx: c\r\n",
+         "Remote_User=a Remote_Use=b Remote_Userx=c "},
+        {"Content_Type: a\r\ncontent_TYPE: b\r\nContent_Typex: c\r\n", "Content_Typex=c "},
+        {"X_Forwarded_For: 1\r\nX-Forwarded_Proto: 2\r\nX_Forwarded-: 3\r\nX_Forwarde: 4\r\n",
+         "X_Forwarde=4 "},
+        {"X_Real_IP: 1\r\nX_Real-IP: 2\r\nX_Real_IPs: 3\r\n", "X_Real_IPs=3 "},
+        {"Proxy: 1\r\nProxy_: 2\r\n", "Proxy_=2 "},
+        {"Content_Length: 1\r\n", "refused"},
+        {"Transfer_encoding: 1\r\n", "refused"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *left = names(cases[i].fields);
+        if (!ok(strcmp(left, cases[i].left) == 0, "underscores kept: '%s'", cases[i].left))
+            printf("# got '%s'\n", left);
+    }
+    take("GET / HTTP/1.1\r\nHost: a\r\nX_Foo: 1\r\n\r\n");
+    is_int(r.n_fields, 1, "not kept: dropped");
 }
 
 static void framing(void)
@@ -62,6 +129,8 @@ static void framing(void)
     ok(r.framing == SR_BODY_LENGTH && r.content_length == 0, "Content-Length: 0");
     take("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 9223372036854775807\r\n\r\n");
     ok(r.framing == SR_BODY_LENGTH && r.content_length == INT64_MAX, "the largest");
+    take("GET / HTTP/1.1\r\nHost: a\r\nContent-Length:\t \t12  \t\r\n\r\n");
+    ok(r.framing == SR_BODY_LENGTH && r.content_length == 12, "OWS around it");
     take("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n");
     is_int(r.framing, SR_BODY_CHUNKED, "chunked");
     is_int(r.n_fields, 2, "the field is kept");
@@ -134,6 +203,7 @@ static void decode(void)
 int main(void)
 {
     targets();
+    underscores();
     framing();
     connections();
     dropped();

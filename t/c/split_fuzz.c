@@ -119,8 +119,11 @@ static sr_parse feed_randomly(sr_request *r, const sr_request_limits *limits)
 
 static bool head_agrees(void)
 {
-    static const sr_request_limits all[] = {
-        {8192, 65536, 100}, {20, 60, 2}, {40, 80, 4}, {70, 71, 1}, {66, 300, 3}};
+    static const sr_request_limits all[] = {{8192, 65536, 100, true},
+                                            {20, 60, 2, true},
+                                            {40, 80, 4, false},
+                                            {70, 71, 1, false},
+                                            {66, 300, 3, true}};
     static sr_request whole, pieces_of;
     const sr_request_limits *limits = &all[below(sizeof all / sizeof *all)];
     sr_parse p = feed_request(&whole, limits, bytes, len, len, 0);

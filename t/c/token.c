@@ -34,8 +34,14 @@ static void classes(void)
         set[n] = 0;
     }
     is_class(SR_CHAR_VALUE, set, "field value");
-    is_class(SR_CHAR_TARGET, "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~" ALPHA DIGIT, "target");
-    is_class(SR_CHAR_PATH, "!\"$&'()*+,-./:;<=>@[]^_`{|}~" ALPHA DIGIT, "path");
+    char high[129];
+    for (int c = 0; c < 128; c++)
+        high[c] = (char)(c + 0x80);
+    high[128] = 0;
+    snprintf(set, sizeof set, "%s%s", "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~" ALPHA DIGIT, high);
+    is_class(SR_CHAR_TARGET, set, "target");
+    snprintf(set, sizeof set, "%s%s", "!\"$&'()*+,-./:;<=>@[]^_`{|}~" ALPHA DIGIT, high);
+    is_class(SR_CHAR_PATH, set, "path");
     is_class(SR_CHAR_HOST, "-._~!$&'()*+;=%" ALPHA DIGIT, "host");
     is_class(SR_CHAR_DIGIT, DIGIT, "digit");
     is_class(SR_CHAR_HEX, DIGIT "abcdefABCDEF", "hex");

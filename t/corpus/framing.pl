@@ -56,8 +56,18 @@ sub visible {
     each_of(
         'S10 spaces around the length',
         sub { post( "Content-Length:$_[0]\r\n", 'hello' ) },
-        $BAD, ' 5 ', "\t5", '  5', "5\t"
+        $GOOD, ' 5 ', "\t5", '  5', "5\t", " \t \t5\t \t", ' ' x 500 . '5' . "\t" x 500
     ),
+    each_of(
+        'S10 no white space of HTTP around the length',
+        sub { post( "Content-Length:$_[0]\r\n", 'hello' ) },
+        $BAD, " \x0b5", "5\x0c", " \xa05", " \xc2\xa05", ' ', "\t \t"
+    ),
+    [   'S10 around the length, and what follows the body',
+        post( "Content-Length:\t 5 \t\r\n", "hello$NEXT" ), '200 200 after',
+        answers => 2,
+        bodies  => [ 'POST / [hello]', 'GET /next []' ]
+    ],
     [   'S10 no space before the length',
         post( "Content-Length:5\r\n", 'hello' ),
         $GOOD,
@@ -193,11 +203,18 @@ sub visible {
         "Host: a/b\r\n",
         "Host: u\@a\r\n"
     ),
-    [ 'S39 absolute-form of another host', "GET http://b/ HTTP/1.1\r\n$H\r\n", $BAD ],
+    [   'S39 absolute-form of another host',
+        "GET http://b/ HTTP/1.1\r\n$H\r\n",
+        $GOOD, host => 'b'
+    ],
     [ 'S39 absolute-form', "GET http://a/x?y HTTP/1.1\r\n$H\r\n", $GOOD, bodies => ['GET /x []'] ],
     each_of(
         'S40 target', sub {"GET $_[0] HTTP/1.1\r\n$H\r\n"},
-        $BAD, '@192.168.1.2/', 'foo', '\\\\evil', '*', '/a\\b', '/a#b', "/caf\xc3\xa9"
+        $BAD, '@192.168.1.2/', 'foo', '\\\\evil', '*', '/a\\b', '/a#b', "/caf\xc3\xa9\x7f"
+    ),
+    each_of(
+        'S40 bytes above 0x7f', sub {"GET $_[0] HTTP/1.1\r\n$H\r\n"},
+        $GOOD, "/caf\xc3\xa9", "/caf\xe9", "/\xc0\xaf", "/?\x80=\xff"
     ),
     [ 'S40 two slashes', "GET //evil/ HTTP/1.1\r\n$H\r\n", $GOOD, bodies => ['GET //evil/ []'] ],
 

@@ -60,6 +60,8 @@ sub fault {
         my $got = shift @body;
         return "application saw $got" if $got ne $body;
     }
+    my $host = @{ $job->{responses} } ? $job->{responses}[0]->header('X-Host') : undef;
+    return "host $host" if defined $more->{host} && $host ne $more->{host};
     my @fields = map { $_->header('X-Fields') } @{ $job->{responses} };
     return "fields $fields[0]" if defined $more->{fields}      && $fields[0] ne $more->{fields};
     return "fields $fields[1]" if defined $more->{last_fields} && $fields[1] ne $more->{last_fields};

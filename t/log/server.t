@@ -82,7 +82,7 @@ subtest 'requests that the application never saw' => sub {
         "POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n"   => '"POST /p HTTP/1.1" 413 22',
         "GET /late HTTP/1.1\r\nHost: a\r\n"                           => '"GET /late HTTP/1.1" 408 20',
         "HEAD /n HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n"    => '"HEAD /n HTTP/1.1" 400 0',
-        "GET /" . 'l' x 9000 . " HTTP/1.1\r\nHost: a\r\n\r\n"         => '"GET /' . 'l' x 1019 . '" 414 17',
+        "GET /" . 'l' x 17_000 . " HTTP/1.1\r\nHost: a\r\n\r\n"       => '"GET /' . 'l' x 1019 . '" 414 17',
         "BREW /t HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: y\r\n\r\n" => '"BREW /t HTTP/1.1" 501 20',
     );
     for my $bytes ( sort keys %sent ) {

@@ -39,6 +39,59 @@ for my $path (qw(/ /stream /delayed)) {
     };
 }
 
+# 'X-Error' => $@ ends with a newline. It can't begin a field, so it goes; whatever stands within can
+subtest 'a newline at the end of a value' => sub {
+    my $trimming = start_server( <<'APP', qw(--workers 1) );
+my %value = (
+    n => "died at x line 1.\n", rn => "v\r\n", nn => "v\n\n\r\n\r", only => "\n", r => "v\r", space => "v \n",
+    within => "v\nX-Evil: 1", both => "v\r\nX-Evil: 1\r\n", first => "\nX-Evil: 1", folded => "v\n w\n",
+    nul => "v\0\n", nul2 => "v\n\0", esc => "\e[31m\n", behind => "v\n ",
+);
+sub {
+    my $env = shift;
+    my ( $kind, $which ) = $env->{PATH_INFO} =~ m{\A/(\w+)/(\w+)\z};
+    my @head = ( 'X-Before' => 1, "X-$which" => $value{$which}, 'X-After' => 2 );
+    @head = ( 'Content-Length' => "2\n", 'Content-Type' => "text/plain\n", Connection => "close\n" ) if $which eq 'framing';
+    return [ 200, \@head, ['ok'] ] if $kind eq 'array';
+    return sub { shift->( [ 200, \@head, ['ok'] ] ) } if $kind eq 'delayed';
+    return sub { my $w = shift->( [ 200, \@head ] ); $w->write('ok'); $w->close } if $kind eq 'stream';
+    my $lived = eval { $env->{'psgix.informational'}->( 103, \@head ); 1 };
+    return [ 200, [], [ $lived ? 'ok' : $@ ] ];
+}
+APP
+    my %trimmed = ( n => 'died at x line 1.', rn => 'v', nn => 'v', only => '', r => 'v', space => 'v' );
+    for my $kind (qw(array delayed stream)) {
+        for my $which ( sort keys %trimmed ) {
+            my $answer = $trimming->ask("GET /$kind/$which");
+            is join( ' ', $answer->status, map { $answer->header($_) } 'X-Before', "X-$which", 'X-After' ),
+                "200 1 $trimmed{$which} 2", "$kind, $which: it is sent without";
+            is $answer->body, 'ok', 'with its body';
+        }
+        for my $which (qw(within both first folded nul nul2 esc behind)) {
+            my $client = $trimming->connect;
+            my $answer = $client->ask("GET /$kind/$which");
+            is $answer->status,           500,   "$kind, $which: an error";
+            is $answer->header('X-Evil'), undef, 'nothing injected';
+        }
+        my $answer = $trimming->ask("GET /$kind/framing");
+        is join( ' ', map { $answer->header($_) } 'Content-Length', 'Content-Type', 'Connection' ),
+            '2 text/plain close', "$kind: fields that the server reads";
+    }
+    for my $which ( sort keys %trimmed ) {
+        my $answer = $trimming->ask("GET /informational/$which");
+        is $answer->body, 'ok', "informational, $which";
+        my ($hint) = $answer->interim;
+        is $hint && $hint->header("X-$which"), $trimmed{$which}, 'it is sent without';
+    }
+    like $trimming->ask("GET /informational/$_")->body, qr/control character/, "informational, $_: an error"
+        for qw(within both first nul esc);
+    is $trimming->ask('GET /array/n')->status, 200, 'again' for 1 .. 3;
+    my @lines = grep {/response header X-n ended with a newline/} split /\n/, $trimming->log;
+    is scalar @lines, 1, 'logged once for each name';
+    like $lines[0], qr{\[sirius \d+\] warn: GET /array/n: }, 'with its request';
+    $trimming->stop;
+};
+
 subtest 'the answer to an error does not tell the error' => sub {
     my $answer = $server->ask('GET /die?to=secret-of-the-application');
     is $answer->status, 500, 'status 500';

@@ -9,8 +9,14 @@ use Sirius::Test;
 # Whatever comes over the wire, it stays on its line in the logs
 
 my $dir    = File::Temp->newdir;
-my $server = start_server( "sub { warn qq(app sees \$_[0]{PATH_INFO}\\n); [ 200, [], ['ok'] ] }\n",
-    '--workers', 1, '--access-log', "$dir/log" );
+my $server = start_server( <<'APP', '--workers', 1, '--access-log', "$dir/log" );
+sub {
+    my $env = shift;
+    die "of this\n" if $env->{QUERY_STRING} =~ /\Adie/;
+    warn "app sees $env->{PATH_INFO}\n" if $env->{PATH_INFO} !~ /[\x80-\xff]/;
+    return [ 200, [], ['ok'] ];
+}
+APP
 
 sub log_lines {
     my $text = Sirius::Test::Server::slurp("$dir/log");
@@ -38,6 +44,23 @@ for my $bytes (
     $client->send($bytes);
     is $client->response->status, 400, 'control bytes in the head';
 }
+subtest 'bytes above 0x7f, of which some are control characters of terminals' => sub {
+    my $path = "/\xc3\xa9\x9b31m\x90";
+    is $server->ask("GET $path")->status,     200, 'in the path';
+    is $server->ask("GET $path?die")->status, 500, 'of an application that dies';
+    my $text = '/\xc3\xa9\x9b31m\x90';
+    ok until_true(
+        5,
+        sub {
+            2 == grep { index( $_, qq("GET $text) ) > 0 } log_lines();
+        }
+        ),
+        'the access log'
+        or diag log_lines();
+    ok until_true( 5, sub { index( $server->log, "GET $text?die: " ) > 0 } ), 'the error log'
+        or diag $server->log;
+    unlike $server->log . join( '', log_lines() ), qr/[\x80-\xff]/, 'none is in any log as it came';
+};
 is $server->ask("GET /$_")->status, 400, "an encoded line end, $_" for qw(%0a %0d x%0d%0ay);
 unlike $server->log . join( '', log_lines() ), qr/[\x00-\x08\x0b-\x1f\x7f]/, 'no control byte is in any log';
 

@@ -24,6 +24,66 @@ subtest 'names with underscores never meet those with dashes' => sub {
     is $env->{HTTP_X_REAL_IP}, undef, 'alone it is dropped as well';
 };
 
+# As X_Remote_User of single sign-on modules
+subtest 'with --underscores-in-headers' => sub {
+    my @sent = (
+        'X_Foo: 1',
+        'Remote_User: joe',
+        'X_Bar: evil',
+        'X-Bar: 2',
+        'A-B_C: evil',
+        'A_B-C: evil',
+        'X_Forwarded_For: 6',
+        'X_Real_IP: 6',
+        'Content_Type: evil/evil',
+        'X_Twice: 1',
+        'x_twice: 2',
+        'Proxy: evil',
+    );
+    my %all = ( HTTP_X_FOO => 1, HTTP_REMOTE_USER => 'joe', HTTP_X_BAR => 2, HTTP_X_TWICE => '1, 2' );
+    my @key = qw(HTTP_X_FOO HTTP_REMOTE_USER HTTP_X_BAR HTTP_A_B_C HTTP_X_FORWARDED_FOR HTTP_X_REAL_IP
+        HTTP_CONTENT_TYPE CONTENT_TYPE HTTP_X_TWICE HTTP_PROXY REMOTE_USER);
+    my %case = (
+        'off'                        => [ 0, qw(--underscores-in-headers off) ],
+        'on'                         => [ 1, qw(--underscores-in-headers on) ],
+        'yes, of the environment'    => [1],
+        'trusted, of a trusted peer' => [ 1, qw(--underscores-in-headers trusted --trust-proxy 127.0.0.1) ],
+        'trusted, of another peer'   => [ 0, qw(--underscores-in-headers trusted --trust-proxy 10.0.0.0/8) ],
+        'off, of a trusted peer'     => [ 0, qw(--trust-proxy 127.0.0.1) ],
+        'trusted, named by PROXY'    => [
+            1,                          qw(--underscores-in-headers trusted --proxy-protocol --trust-proxy),
+            '127.0.0.0/8,192.0.2.0/24', '192.0.2.1'
+        ],
+        'trusted, another named by PROXY' => [
+            0, qw(--underscores-in-headers trusted --trust-proxy 127.0.0.0/8 --proxy-protocol), '192.0.2.1'
+        ],
+    );
+    for my $name ( sort keys %case ) {
+        my ( $passed, @args ) = @{ $case{$name} };
+        my $client_is = $args[-1] && $args[-1] eq '192.0.2.1' ? pop @args : undef;
+        local $ENV{SIRIUS_UNDERSCORES_IN_HEADERS} = 'yes' if !@args;
+        my $server = start_server( $app, qw(--workers 1), @args );
+        for my $way ( 'whole', 'in pieces' ) {
+            my $client = $server->connect;
+            $client->send("PROXY TCP4 $client_is 127.0.0.1 1 2\r\n") if $client_is;
+            my $bytes = request( 'GET /', @sent );
+            if   ( $way eq 'whole' ) { $client->send($bytes) }
+            else                     { $client->send($_) for unpack '(a100)*', $bytes }
+            my $env = { map { split /=/, $_, 2 } split /\n/, $client->response->body };
+            my %got = map { $_ => $env->{$_} } grep { defined $env->{$_} } @key;
+            is_deeply \%got, $passed ? \%all : { HTTP_X_BAR => 2 }, "$name, $way";
+            unlike $client->ask('GET /')->body, qr/X_FOO|REMOTE_USER/, 'nothing of it in the next request';
+        }
+        every_delivery(
+            $server,
+            "Content_Length: $name",
+            request( 'GET /', 'Content_Length: 5' ),
+            qr/\A400 /
+        ) if !$client_is;
+        $server->stop;
+    }
+};
+
 subtest 'Proxy is no HTTP_PROXY (httpoxy)' => sub {
     for my $name (qw(Proxy PROXY proxy)) {
         is env_of( 'GET /', "$name: http://evil/" )->{HTTP_PROXY}, undef, $name;

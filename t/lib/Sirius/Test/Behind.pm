@@ -40,7 +40,9 @@ sub new {
     my ( $class, %arg ) = @_;
     my $self = bless { protocol => 'HTTP/1.1', %arg, dir => File::Temp->newdir }, $class;
     my @app  = ( $APP, qw(--workers 2) );
-    $self->{server} = start_server( @app, qw(--max-body 1m --listen 127.0.0.1:0 --listen), $self->socket );
+    $self->{server}
+        = start_server( @app, qw(--max-body 1m --max-request-line 8k --listen 127.0.0.1:0 --listen),
+        $self->socket );
     $self->{mortal} = start_server( @app, qw(--max-reqs-per-child 200 --max-keepalive-reqs 50) );
     return $self;
 }
@@ -184,8 +186,8 @@ sub _malformed {
     my $self  = shift;
     my ($way) = @{ $self->{ways} };
     my @bytes = (
-        map( {"GET /$way/$_ HTTP/1.1\r\nHost: a\r\n\r\n"} "a\x80b", 'a#b', 'a\\b', '%zz', "a\x01b",
-            "a?\x80" ),
+        map( {"GET /$way/$_ HTTP/1.1\r\nHost: a\r\n\r\n"} "a\x7fb", 'a#b', 'a\\b', '%zz', "a\x01b",
+            "a?\x7f" ),
         map( {"GET /$way/hello HTTP/1.1\r\nHost: $_\r\n\r\n"} '[::1',
             'a?b', 'a@b', "a\x80", 'a:99999', 'a b' ),
         map( {"GET /$way/hello HTTP/1.1\r\nHost: a\r\n$_\r\n\r\n"} 'X : a',
