@@ -209,18 +209,22 @@ CODE:
 
 bool
 tell(sr_scoreboard *self, SV *bytes)
+ALIAS:
+    keep = SR_NOTE_ADMIN
 CODE:
     STRLEN len;
     const char *at = SvPVbyte(bytes, len);
-    RETVAL = sr_scoreboard_tell(self, at, len);
+    RETVAL = sr_scoreboard_tell(self, (sr_note_of)ix, at, len);
 OUTPUT:
     RETVAL
 
 SV *
 told(sr_scoreboard *self)
+ALIAS:
+    kept = SR_NOTE_ADMIN
 CODE:
-    char text[SR_NEWS_MAX];
-    size_t len = sr_scoreboard_told(self, text);
+    char text[SR_NOTE_MAX];
+    size_t len = sr_scoreboard_told(self, (sr_note_of)ix, text);
     RETVAL = newSVpvn(text, len);
 OUTPUT:
     RETVAL

@@ -7,17 +7,19 @@ use Digest::SHA    qw(sha256_base64);
 use File::Basename qw(dirname);
 use File::Spec     ();
 use List::Util     qw(max);
+use Sirius::Admin::History;
 use Sirius::Metrics;
 use Sirius::Status;
 
 my $FOLDER = File::Spec->rel2abs( dirname(__FILE__) ) . '/Admin';
 
 my %ROUTE = (
-    '/'            => \&_page,
-    '/healthz'     => \&_healthz,
-    '/metrics'     => \&_metrics,
-    '/readyz'      => \&_readyz,
-    '/status.json' => \&_status,
+    '/'             => \&_page,
+    '/healthz'      => \&_healthz,
+    '/history.json' => \&_history,
+    '/metrics'      => \&_metrics,
+    '/readyz'       => \&_readyz,
+    '/status.json'  => \&_status,
 );
 
 my @HEADERS = (
@@ -29,9 +31,17 @@ my @HEADERS = (
 );
 my $NOTHING = q{default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'};
 
+sub look {
+    my ( $self, $snapshot ) = @_;
+    $self->{history}->look($snapshot);
+    return $self->{history}->state;
+}
+
 sub new {
     my ( $class, %option ) = @_;
     my $self = bless { listeners => [], started => time, %option }, $class;
+    $self->{history} = Sirius::Admin::History->new( started => $self->{started} );
+    $self->{history}->restore( @{ delete $self->{past} } ) if $self->{past};
     @$self{qw(html policy)} = _assemble();
     return $self;
 }
@@ -81,6 +91,12 @@ sub _by_other_name {
 }
 
 sub _healthz { return _text( 200, 'ok' ) }
+
+sub _history {
+    my ( $self, $env ) = @_;
+    return _refuse_name() if _by_other_name($env);
+    return _answer( 200, 'application/json', $self->{history}->json );
+}
 
 sub _metrics {
     my $self = shift;
@@ -143,7 +159,7 @@ sub _respond {
 sub _status {
     my ( $self, $env ) = @_;
     return _refuse_name() if _by_other_name($env);
-    my %about = map { $_ => $self->{$_} } qw(listeners pid started version);
+    my %about = map { $_ => $self->{$_} } qw(app host listeners pid started version);
     return _answer( 200, 'application/json', Sirius::Status->json( $self->{snapshot}->(), %about ) );
 }
 
@@ -190,6 +206,10 @@ is hidden.
 The snapshot of L<Sirius::Scoreboard>, with C<version>, C<pid>, C<listeners>, C<started> and C<uptime>;
 see L<Sirius::Status>.
 
+=item C</history.json>
+
+The samples of the last five minutes, which the page asks for when it is opened; see L<Sirius::Admin::History>.
+
 =item C</metrics>
 
 The same for Prometheus, without addresses and URLs; see L<Sirius::Metrics>.
@@ -208,12 +228,19 @@ busy. Else 503, and the reason as text. A reload changes nothing here, as the ol
 Only GET and HEAD are answered, others are 405. Nothing may be cached. When the snapshot can't be read, the answer is 500, and the
 log has the reason.
 
-The page and C</status.json> show who asks for what, so they are not shown to other web pages in the same browser. Nothing in
+The page, C</status.json> and C</history.json> show who asks for what, so they are not shown to other web pages in the same browser. Nothing in
 them is ever HTML: clients choose URLs. The page's policy (Content-Security-Policy) allows its own scripts by their hashes and
 nothing else. Asked from a loopback address, they answer only to IP addresses and C<localhost> in the Host field, for
 other names can be made to lead here by whoever owns them. C</metrics>, C</healthz> and C</readyz> answer to any name.
 
 =head1 METHODS
+
+=head2 look
+
+  my $bytes = $admin->look( \%snapshot );
+
+Takes a sample for C</history.json>, and returns all of them for the process after this one. To be called every
+C<Sirius::Admin::History::EVERY> seconds.
 
 =head2 new
 
@@ -225,9 +252,13 @@ other names can be made to lead here by whoever owns them. C</metrics>, C</healt
 
 Code that returns a snapshot; called once for each answer that needs one.
 
-=item C<version>, C<started>, C<listeners>, C<pid>
+=item C<past>
 
-What is told about the server: its version, when it was started (seconds since 1970), the URLs it listens on, the PID of its
+What L</look> returned last in the process before this one, and the monotonic time now.
+
+=item C<app>, C<host>, C<version>, C<started>, C<listeners>, C<pid>
+
+What is told about the server: the name of the application, that of the machine, its version, when it was started (seconds since 1970), the URLs it listens on, the PID of its
 supervisor.
 
 =back

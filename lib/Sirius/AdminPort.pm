@@ -19,7 +19,7 @@ use Sirius::Systemd;
 use Sirius::Title;
 use Sirius::Worker;
 use Socket      qw(AF_INET AF_INET6 IN6ADDR_LOOPBACK inet_pton);
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+use Time::HiRes qw(CLOCK_MONOTONIC ITIMER_REAL clock_gettime setitimer);
 
 use constant {
     PATIENCE => 0.5,                   # seconds that its process gets to end
@@ -137,11 +137,16 @@ sub serve {
     Sirius::Log->open( $conf, $privileges->owner );
     require Sirius::Admin;    # neither is needed in the supervisor
     require Sirius::Scoreboard;
+    my $admin = Sirius::Admin->new(
+        %{ $state->{admin} },
+        past     => [ $board->kept, _now() ],
+        snapshot => sub { $board->snapshot }
+    );
     my $worker = Sirius::Worker->new(
-        app       => Sirius::Admin->new( %{ $state->{admin} }, snapshot => sub { $board->snapshot } )->to_app,
-        conf      => $conf,
-        control   => $alive,
-        listeners => [ map { Sirius::Listener->adopt(@$_) } @{ $state->{listeners} } ],
+        app        => $admin->to_app,
+        conf       => $conf,
+        control    => $alive,
+        listeners  => [ map { Sirius::Listener->adopt(@$_) } @{ $state->{listeners} } ],
         scoreboard => Sirius::Scoreboard->new(1),
         slot       => 0,
         tell       => sub { },
@@ -150,6 +155,7 @@ sub serve {
     $privileges->drop;
     Sirius::Daemon->restore->detach if $conf->{daemonize};
     Sirius::Title->set( { %$conf, proctitle => 1 }, 'admin' );    # no application has a use for $0 here
+    $class->_remember( $admin, $board );
     $worker->run;
     return;
 }
@@ -207,6 +213,8 @@ sub _become {
     my @descriptors = $supervisor->{scoreboard}->descriptors;
     my $text        = Sirius::Handover->give(
         {   admin => {
+                app       => Sirius::Title->app( $supervisor->{conf} ),
+                host      => ( POSIX::uname() )[1],
                 listeners => [ map { $_->url } @{ $supervisor->{listeners} } ],
                 pid       => getppid,
                 started   => $self->{started},
@@ -237,6 +245,19 @@ sub _conf {
     my @own     = grep { !$_->{plackup} } Sirius::Options->rows;
     my %default = map  { Sirius::Options->key( $_->{name} ) => $_->{default} } @own;
     return { %default, %ENGINE, ( map { $_ => $conf->{$_} } @SHARED ), app => Sirius::Title->app($conf) };
+}
+
+# Looks at the server from time to time, so that the page has a past. It costs a wake-up of this process alone
+sub _remember {
+    my ( $class, $admin, $board ) = @_;
+    my $look = sub {
+        local ( $@, $! );
+        eval { $board->keep( $admin->look( $board->snapshot( quick => 1 ) ) ) };
+    };
+    $SIG{ALRM} = $look;    ## no critic (RequireLocalizedPunctuationVars)
+    my $every = Sirius::Admin::History->EVERY;
+    setitimer( ITIMER_REAL, $every, $every );
+    return $look->();
 }
 
 sub _no_process {
@@ -290,6 +311,10 @@ process of before has lost its pipe, finishes what it does and ends, and the new
 addresses are those of the start, like those of C<--listen>.
 
 With C<--user> it has the rights of the workers.
+
+Every 5 seconds it takes a sample of the scoreboard, so that the last five minutes are there when somebody opens the page
+(L<Sirius::Admin::History>). That is the only thing that wakes it when nobody asks; no other process is woken. What it
+has is kept in the scoreboard for the process after it.
 
 =head1 ADDRESSES
 

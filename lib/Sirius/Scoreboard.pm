@@ -31,14 +31,14 @@ sub reload {
 }
 
 sub snapshot {
-    my $self    = shift;
+    my ( $self, %option ) = @_;
     my $board   = ref $self ? $self : $self->current || Carp::croak('this process is of no server');
     my $totals  = $board->totals;
     my %sum     = ( connections => 0, idle => 0, waiting => 0 );
     my @workers = grep { $_->{pid} > 0 }          # it may have gone just now
         map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
     for my $worker (@workers) {
-        $worker->{rss} = Sirius::Proc->resident( $worker->{pid} );
+        $worker->{rss} = Sirius::Proc->resident( $worker->{pid} ) if !$option{quick};
         $sum{$_} += $worker->{$_} for keys %sum;
     }
     return {
@@ -113,6 +113,18 @@ The one of this process, which it has made, adopted or inherited; undef when thi
 =head2 descriptors
 
 The numbers of the descriptors that a new program needs, that of the memory first.
+
+=head2 keep
+
+  my $fits = $board->keep($bytes);
+
+For the admin port: what its successor is to have, at most 8192 bytes. False when that is too long; then nothing changes.
+
+=head2 kept
+
+  my $bytes = $board->kept;
+
+What was given last to L</keep>, '' if nothing.
 
 =head2 layout
 
@@ -191,8 +203,9 @@ most of what the program wrote to STDERR when it failed.
 
   my $snapshot = Sirius::Scoreboard->snapshot;
   my $snapshot = $board->snapshot;
+  my $snapshot = $board->snapshot( quick => 1 );
 
-A hash:
+With C<quick> the memory of the workers is not looked up in F</proc>. A hash:
 
 =over 4
 
@@ -240,7 +253,7 @@ True after L</leave> or L</stop>.
 
   my $fits = $board->tell($bytes);
 
-For the supervisor: what it says of itself, at most 4096 bytes. False when that is too long; then nothing changes.
+For the supervisor: what it says of itself, at most 8192 bytes. False when that is too long; then nothing changes.
 
 =head2 told
 

@@ -9,6 +9,9 @@ use Scalar::Util qw(looks_like_number);
 # Text even if it looks like a number; all else is what it looks like. JSON::PP takes 7 ms for 64 workers, this takes 2
 my %TEXT = map { $_ => 1 } qw(app client host last_client last_line last_said last_text line
     listeners mark state version);
+
+# In these all are numbers, whatever they are called
+my %NUMBERS = map { $_     => 1 } qw(closed exits limits responses);
 my %ESCAPED = map { chr $_ => sprintf '\u%04x', $_ } 0 .. 31, 34, 92, 127;
 
 sub json {
@@ -27,12 +30,18 @@ sub _array {
 }
 
 sub _hash {
-    my $hash = shift;
+    my ( $hash, $numbers ) = @_;
     my @members;
     for my $name ( sort keys %$hash ) {
         my $value = $hash->{$name};
-        push @members, qq("$name":)
-            . ( ref $value ? _ref( $value, $TEXT{$name} ) : $TEXT{$name} ? _quote($value) : _plain($value) );
+        push @members,
+            qq("$name":)
+            . (
+              ref $value eq 'HASH'      ? _hash( $value, $NUMBERS{$name} )
+            : ref $value                ? _ref( $value, $TEXT{$name} )
+            : $TEXT{$name} && !$numbers ? _quote($value)
+            :                             _plain($value)
+            );
     }
     return '{' . join( ',', @members ) . '}';
 }

@@ -6,6 +6,7 @@ use warnings;
 use Getopt::Long ();
 use IO::Handle   ();
 use JSON::PP     ();
+use List::Util   qw(max min);
 use POSIX        ();
 use Sirius::Readable;
 use Sirius::Top::Client;
@@ -18,6 +19,31 @@ use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
 use constant { DONE => 0, FAILED => 1, USAGE => 2 };
 
 use constant INTERVAL => 2;    # seconds
+
+# Intervals that + and - choose from, in seconds
+my @STEPS = ( 0.5, 1, 2, 5, 10, 30, 60 );
+
+my $KEYS = 'q quit  SPACE refresh now  + - every %s  ? help';
+my @HELP = split /\n/, <<'TEXT';
+Latency  time from the complete request to the last byte of its response
+Queue    the part of it in which the request waited for a free worker
+         "< 16 us" and "> 2 min": the server does not measure finer, or longer
+Idle     open connections between two requests; waiting: with a request for
+         which no worker is free
+
+GEN      generation: a reload begins a new one
+STATE    starting, idle, busy (in the application), draining
+FOR      how long the request has lasted, or how long the worker has been idle
+REQ/S    requests per second since the picture before
+CONN     open connections of the worker
+RSS      its resident memory
+DOING    request line, and in brackets what the application says of it
+
+q        quit; so does Ctrl-C
+SPACE    ask the server now
++ -      longer or shorter interval between two pictures
+?        back to the picture
+TEXT
 
 my $USAGE = 'sirius top [--admin ADDRESS] [--interval SECONDS] [--once] [--json]';
 
@@ -34,9 +60,14 @@ sub run {
 sub _draw {
     my ( $self,  $screen ) = @_;
     my ( $width, $height ) = $screen->size;
+    my $keys    = substr sprintf( $KEYS, Sirius::Readable->duration( $self->{interval} ) ), 0, $width;
     my @note    = defined $self->{error} ? substr "$self->{error}; asking again", 0, $width : ();
     my $picture = Sirius::Top::Picture->new( @{$self}{qw(now before)} );
-    return $screen->show( $picture->header($width), @note, $picture->lines( $width, $height - @note ) );
+    my $room    = max 0, $height - @note - 1;
+    my @lines   = $self->{explains} ? map { substr $_, 0, $width } @HELP : $picture->lines( $width, $room );
+    $#lines = $room - 1 if @lines != $room;    # the keys stand in the last line of the screen
+    my @all = ( @note, map( { defined $_ ? $_ : '' } @lines ), $keys );
+    return $screen->show( $picture->header($width), @all );
 }
 
 sub _fail {
@@ -59,7 +90,14 @@ sub _leave {
     while ( ( my $left = $next - _now() ) > 0 ) {
         $self->_draw($screen);
         my $key = $screen->key($left);
-        return 1 if defined $key && $key =~ /\A[qQ]\z/;
+        next                                   if !defined $key;
+        return 1                               if $key =~ /\A[qQ]\z/;
+        return 0                               if $key eq q{ };
+        $self->{explains} = !$self->{explains} if $key eq q{?};
+        next                                   if $key !~ /\A[-+]\z/;
+        my @other = grep { $key eq q{+} ? $_ > $self->{interval} : $_ < $self->{interval} } @STEPS;
+        $self->{interval} = $key eq q{+} ? $other[0] : $other[-1] if @other;
+        $next = min $next, _now() + $self->{interval};
     }
     return 0;
 }
@@ -178,7 +216,7 @@ Sirius::Top - sirius top: what a running server does, in a terminal
 
 =head1 DESCRIPTION
 
-Shows what the status page of C<--admin> shows (L<Sirius::Admin>), again every other second, until C<q> or Ctrl-C:
+Shows what the status page of C<--admin> shows (L<Sirius::Admin>), every 2 seconds, until C<q> or Ctrl-C:
 
   Sirius 0.01, PID 4711, up 66 min, 14:02:11, rates over 2.0 s
   Address      http://127.0.0.1:5000/
@@ -186,7 +224,7 @@ Shows what the status page of C<--admin> shows (L<Sirius::Admin>), again every o
   Requests     812/s, 2xx 800, 4xx 12.0, 3.1 MB/s sent
   Connections  120 open, 110 idle, 0 waiting
   Latency      p50 1.2 ms, p90 3.4 ms, p99 12 ms, p99.9 101 ms
-  Queue        p50 16 us, p90 16 us, p99 220 us, p99.9 1.1 ms, 0 in it
+  Queue        p50 < 16 us, p90 < 16 us, p99 220 us, p99.9 1.1 ms, 0 in it
 
       PID GEN STATE          FOR  REQ/S  CONN    RSS DOING
      4713   1 busy         12 s     0.0    31  34 MB GET /report?year=2024 [query 3 of 8]
@@ -194,9 +232,37 @@ Shows what the status page of C<--admin> shows (L<Sirius::Admin>), again every o
      4712   1 idle        0.0 s   268.0    30  33 MB
      4715   1 idle        0.0 s   271.5    30  33 MB
 
+  q quit  SPACE refresh now  + - every 2.0 s  ? help
+
 Workers that have been busy with one request for the longest time come first. Latency is the time from the complete request to
 the last byte of its response, Queue the part of it for which no worker was free. The first picture has no older one to compare
 with: its rates and times are those since the start of the server, until the next one comes.
+
+The server counts times in buckets: C<< < 16 us >> is the first of them, C<< > 2 min >> all that is beyond the last.
+
+=head1 KEYS
+
+=over 4
+
+=item C<q>
+
+Quits, as Ctrl-C does.
+
+=item Space
+
+Asks the server now.
+
+=item C<+>, C<->
+
+A longer or a shorter interval: 0.5, 1, 2, 5, 10, 30 or 60 seconds.
+
+=item C<?>
+
+Explains the figures; once more, and the picture is back.
+
+=back
+
+=head1 WITHOUT A SCREEN
 
 When the terminal is C<dumb>, or STDOUT is none, the pictures are printed one after the other. What clients of the server have
 sent is printed with all but printable ASCII escaped.

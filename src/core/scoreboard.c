@@ -197,32 +197,35 @@ static void read_bytes(void *to, const _Atomic uint64_t *from, size_t len)
     }
 }
 
-/* --- the supervisor --- */
+/* --- notes --- */
 
-bool sr_scoreboard_tell(sr_scoreboard *s, const char *text, size_t len)
+bool sr_scoreboard_tell(sr_scoreboard *s, sr_note_of of, const char *text, size_t len)
 {
-    uint64_t words[SR_NEWS_MAX / sizeof(uint64_t)] = {0};
+    uint64_t words[SR_NOTE_MAX / sizeof(uint64_t)];
+    sr_note *note = &s->notes[of];
     if (len > sizeof words)
         return false;
     memcpy(words, text, len);
-    uint32_t sequence = write_begin(&s->news_sequence);
-    atomic_store_explicit(&s->news_len, (uint32_t)len, memory_order_relaxed);
-    write_bytes(s->news, words, len);
-    write_end(&s->news_sequence, sequence);
+    memset((char *)words + len, 0, -len % sizeof *words);
+    uint32_t sequence = write_begin(&note->sequence);
+    atomic_store_explicit(&note->len, (uint32_t)len, memory_order_relaxed);
+    write_bytes(note->bytes, words, len);
+    write_end(&note->sequence, sequence);
     return true;
 }
 
-size_t sr_scoreboard_told(const sr_scoreboard *s, char *out)
+size_t sr_scoreboard_told(const sr_scoreboard *s, sr_note_of of, char *out)
 {
-    uint64_t words[SR_NEWS_MAX / sizeof(uint64_t)];
+    uint64_t words[SR_NOTE_MAX / sizeof(uint64_t)];
+    const sr_note *note = &s->notes[of];
     for (int i = 0; i < READ_TRIES; i++) {
-        uint32_t sequence = atomic_load_explicit(&s->news_sequence, memory_order_acquire);
-        uint32_t len = atomic_load_explicit(&s->news_len, memory_order_relaxed);
+        uint32_t sequence = atomic_load_explicit(&note->sequence, memory_order_acquire);
+        uint32_t len = atomic_load_explicit(&note->len, memory_order_relaxed);
         if (sequence & 1 || len > sizeof words)
             continue;
-        read_bytes(words, s->news, len);
+        read_bytes(words, note->bytes, len);
         atomic_thread_fence(memory_order_acquire);
-        if (atomic_load_explicit(&s->news_sequence, memory_order_relaxed) == sequence) {
+        if (atomic_load_explicit(&note->sequence, memory_order_relaxed) == sequence) {
             memcpy(out, words, len);
             return len;
         }

@@ -21,7 +21,7 @@ enum {
     SR_CLAIMED = -1,
     SR_LINE_MAX = 200,  /* bytes of a request line that others see */
     SR_MARK_MAX = 63,   /* and of what the application says of its request */
-    SR_NEWS_MAX = 4096, /* bytes of what the supervisor says of itself */
+    SR_NOTE_MAX = 8192, /* bytes of a note */
 };
 
 /* Why a worker has ended */
@@ -83,6 +83,19 @@ typedef struct sr_row {
     _Alignas(64) sr_tally tally; /* of all workers that had this row */
 } sr_row;
 
+/* What is told in more than a word, under a sequence lock. Of each one process is the writer */
+typedef enum sr_note_of {
+    SR_NOTE_SUPERVISOR, /* how its reloads go */
+    SR_NOTE_ADMIN,      /* what the admin port has seen lately, for its successor */
+    SR_NOTES,
+} sr_note_of;
+
+typedef struct sr_note {
+    _Atomic uint32_t sequence; /* odd: being written */
+    _Atomic uint32_t len;
+    _Atomic uint64_t bytes[SR_NOTE_MAX / sizeof(uint64_t)];
+} sr_note;
+
 /* What a row says of its request, copied */
 typedef struct sr_row_request {
     uint64_t began; /* 0: it is over, and has no mark any more; its line and peer stay */
@@ -97,7 +110,7 @@ typedef struct sr_row_request {
  * What two builds must agree in to run beside each other, during an update: where the fields here are and what they
  * mean, and the parcels of the exchange. Whoever changes the meaning or the place of one counts the first number up.
  */
-enum { SR_SCOREBOARD_LAYOUT = 2 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 3 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
 
 typedef struct sr_scoreboard {
     uint32_t layout; /* SR_SCOREBOARD_LAYOUT; the first field in any layout */
@@ -111,9 +124,7 @@ typedef struct sr_scoreboard {
     _Atomic uint32_t
         workers; /* how many the operator wants now (TTIN, TTOU); a new generation takes it over */
     _Atomic uint64_t exits[SR_EXIT_CAUSES]; /* of workers; counted by whoever has seen the end of one */
-    _Atomic uint32_t news_sequence;         /* odd: being written, by the supervisor */
-    _Atomic uint32_t news_len;
-    _Atomic uint64_t news[SR_NEWS_MAX / sizeof(uint64_t)];
+    sr_note notes[SR_NOTES];
     size_t size; /* bytes mapped */
     int memfd;   /* the same number in all processes */
     sr_row rows[];
@@ -141,13 +152,10 @@ void sr_scoreboard_tally(const sr_scoreboard *s, sr_tally *sum); /* of all rows,
 /* A worker is gone, and why. Any process */
 void sr_scoreboard_exited(sr_scoreboard *s, sr_exit why);
 
-/*
- * What the supervisor says of itself, for whoever reads the scoreboard: a text of at most SR_NEWS_MAX bytes, which
- * replaces the one before. One writer. False: it is longer, and the one before stays.
- */
-bool sr_scoreboard_tell(sr_scoreboard *s, const char *text, size_t len);
-/* Any process. Its bytes, in out[SR_NEWS_MAX]; 0: there is none, or the writer was killed in the middle of it */
-size_t sr_scoreboard_told(const sr_scoreboard *s, char *out);
+/* Replaces a note. Its one writer only. False: it is longer than SR_NOTE_MAX, and the one before stays */
+bool sr_scoreboard_tell(sr_scoreboard *s, sr_note_of of, const char *text, size_t len);
+/* Any process. Its bytes, in out[SR_NOTE_MAX]; 0: there is none, or the writer was killed in the middle of it */
+size_t sr_scoreboard_told(const sr_scoreboard *s, sr_note_of of, char *out);
 
 /*
  * The worker's Perl thread: this is its request now, complete since `began`, without a mark. The first SR_LINE_MAX bytes of

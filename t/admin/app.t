@@ -20,6 +20,8 @@ my $admin    = Sirius::Admin->new(
     started   => 1_699_990_000,
     listeners => ['http://0.0.0.0:5000/'],
     pid       => 4711,
+    app       => '42.psgi',
+    host      => '7',
 );
 my $app    = $admin->to_app;
 my $errors = '';
@@ -55,15 +57,16 @@ sub ready {
     return $said;
 }
 
-my @PATHS = qw(/ /healthz /metrics /readyz /status.json);
+my @PATHS = qw(/ /healthz /history.json /metrics /readyz /status.json);
 
 subtest 'Paths and methods' => sub {
     my %type = (
-        '/'            => 'text/html; charset=utf-8',
-        '/healthz'     => 'text/plain; charset=utf-8',
-        '/metrics'     => 'text/plain; version=0.0.4; charset=utf-8',
-        '/readyz'      => 'text/plain; charset=utf-8',
-        '/status.json' => 'application/json',
+        '/'             => 'text/html; charset=utf-8',
+        '/healthz'      => 'text/plain; charset=utf-8',
+        '/history.json' => 'application/json',
+        '/metrics'      => 'text/plain; version=0.0.4; charset=utf-8',
+        '/readyz'       => 'text/plain; charset=utf-8',
+        '/status.json'  => 'application/json',
     );
     for my $path (@PATHS) {
         my ( $status, $headers, $body ) = ask($path);
@@ -137,9 +140,11 @@ subtest 'status.json' => sub {
         ]
     );
     my $status = $json->decode( ( ask('/status.json') )[2] );
-    my %about  = map { $_ => delete $status->{$_} } qw(listeners pid started uptime version);
+    my %about  = map { $_ => delete $status->{$_} } qw(app host listeners pid started uptime version);
     is_deeply \%about,
         {
+        app       => '42.psgi',
+        host      => '7',
         listeners => ['http://0.0.0.0:5000/'],
         pid       => 4711,
         started   => 1_699_990_000,
@@ -147,6 +152,7 @@ subtest 'status.json' => sub {
         version   => '1.5'
         },
         'about the server';
+    is( ( ask('/status.json') )[2] =~ /"closed":\{"client":(.*?),/ ? $1 : '', 240, 'a count is a number' );
     is $status->{workers}[0]{line},    $bytes,     'bytes that are no UTF-8';
     is $status->{workers}[0]{mark},    "\x{20ac}", 'bytes that are';
     is $status->{workers}[1]{mark},    "\x{263a}", 'characters';

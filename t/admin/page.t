@@ -6,6 +6,7 @@ use File::Temp qw(tempdir);
 use JSON::PP   ();
 use Test::More;
 use Time::HiRes qw(time);
+use Sirius::Admin::History;
 use Sirius::Test;
 use Sirius::Test::Browser;
 use Sirius::Test::Snapshot;
@@ -24,7 +25,9 @@ my %requests;
 # What the server says from now on; time passes
 sub show {
     my (@workers) = @_;
-    my $snapshot = Sirius::Test::Snapshot->of( workers => \@workers, now => ++$now );
+    my %more      = ref $workers[0] eq 'ARRAY' ? @{ shift @workers } : ();
+    my $snapshot  = Sirius::Test::Snapshot->of( workers => \@workers, now => ++$now, %more );
+    $snapshot->{totals} = { %{ $snapshot->{totals} }, %{ $more{totals} } } if $more{totals};
     rename spew( "$file.new", JSON::PP->new->utf8->encode($snapshot) ), $file or die $!;
     return;
 }
@@ -32,13 +35,26 @@ sub show {
 # True once the expression is in the page
 sub comes {
     my $expression = shift;
-    return until_true( 30, sub { $browser->value($expression) } );
+    return until_true(
+        30,
+        sub {
+            eval { $browser->value($expression) }
+        }
+    );    # the page may still load
 }
 
 sub text { return $browser->value( sprintf q{document.querySelector('%s').textContent}, shift ) }
 
+# Five minutes before, with a gap of 100 seconds in them
+my $past = Sirius::Admin::History->new( started => 1_699_990_000 );
+for my $ago ( grep { $_ <= 100 || $_ >= 200 } map { 300 - 5 * $_ } 0 .. 59 ) {
+    my $snapshot = Sirius::Test::Snapshot->of( now => $now - $ago );
+    $snapshot->{totals}{requests} += 5 * ( 300 - $ago );
+    $past->look($snapshot);
+}
+
 show( { state => 'busy' }, {}, {}, {} );
-my $server = start_server( sprintf( <<'APP', $file ), '--workers', 1 );
+my $server = start_server( sprintf( <<'APP', $file, unpack( 'H*', $past->state ), $now ), '--workers', 1 );
 use JSON::PP ();
 use Sirius::Admin;
 my $file = '%s';
@@ -47,7 +63,8 @@ sub snapshot {
     local $/;
     return JSON::PP->new->utf8->decode( readline $in );
 }
-Sirius::Admin->new( snapshot => \&snapshot, version => '1.5', started => 1_699_990_000,
+Sirius::Admin->new( past => [ pack( 'H*', '%s' ), %d ], app => 'shop.psgi', host => 'web1',
+    snapshot => \&snapshot, version => '1.5', started => 1_699_990_000,
     listeners => ['http://0.0.0.0:5000/'], pid => 4711 )->to_app;
 APP
 my $url = 'http://' . $server->address . '/';
@@ -60,15 +77,174 @@ subtest 'What is seen' => sub {
     is text('.tile .client'), '192.0.2.0:5555', 'for whom';
     is text('.tile .age'),    '250 ms',         'for how long';
     is text('.tile .state'),  'busy',           'state';
-    like text('.tile .foot'), qr/\Apid 4000 · 3\.00k req · 46 MiB · 10 conn\z/, 'figures';
-    is text('.tile.idle .line'), '',     'an idle one does nothing';
-    is text('#load b'),          '1',    'busy';
-    is text('#load span'),       'of 4', 'of all';
-    like text('#about'), qr{version 1\.5.*pid 4711.*generation 1.*http://0\.0\.0\.0:5000/}, 'which server';
-    like text('#responses'), qr/2xx11,000.*5xx50/,              'responses';
-    like text('#closed'),    qr/keepalive timeout600client240/, 'why connections were closed';
-    is text('#verdict'), '5 waiting for a worker', 'in a word';
+    like text('.tile .foot'), qr/\APID 4000 · 3\.00k req · 46 MiB · 10 conn\z/, 'figures';
+    is text('.tile.idle .line'),   'GET /last/1',           'what an idle one did last';
+    is text('.tile.idle .client'), 'last: 200, 500 ms ago', 'how it ended, and when';
+    is text('#load b'),            '1',                     'busy';
+    is text('#load span'),         'of 4',                  'of all';
+    like text('#about'),     qr{Sirius 1\.5.*PID 4711.*generation 1.*http://0\.0\.0\.0:5000/}, 'which server';
+    like text('#responses'), qr/2xx11,000.*5xx50/,                                             'responses';
+    is text('#closed'), 'keep-alive timeout600by the client240idle, to make room1',
+        'why connections were closed';
+    is text('#accepted'), 'Accepted900Moved to another worker20Open now40',
+        'and how many came: a table of its own';
+    is text('#exits'), 'recycled: requests6crash2', 'why workers have ended';
+    is text('#limits'), 'request header4waiting for a worker3request in the application1',
+        'what took too long';
+    is text('#verdict'), '5 requests waiting for a worker', 'in a word';
+    is text('#spoken'), 'requests waiting for a worker',
+        'for a screen reader without the figure that changes';
+    is text('h1') =~ s/\s+/ /gr, ' shop.psgi on web1 ', 'what is served, and where';
+    is $browser->value('document.title'), 'shop.psgi on web1: 1/4 busy, 5 waiting – Sirius',
+        'in the title, too';
+    ok $browser->value(q{document.querySelector('#reload').hidden}), 'nothing of reloads';
     cmp_ok $browser->value(q{document.querySelectorAll('#spread rect').length}), '>', 10, 'a histogram';
+};
+
+# Where the pointer is: so many seconds ago, on the first plot
+sub point {
+    my $ago = shift;
+    return $browser->value(
+        "(() => {
+            const box = plots[0].plot.svg.getBoundingClientRect();
+            const x = box.right - (box.width - LEFT) * $ago / SPAN;
+            plots[0].plot.svg.dispatchEvent(new PointerEvent('pointermove', { clientX: x, clientY: box.top + 9 }));
+            return 1;
+        })()"
+    );
+}
+
+subtest 'The minutes before' => sub {
+    ok comes('samples.length > 40'), 'what was is there when the page is opened';
+    cmp_ok $browser->value('samples[0].t'), '<', $browser->value('now() - 290'), 'five minutes of it';
+    ok comes(q{/−4 min/.test(document.querySelector('#requests svg').textContent)}),         'on the axis';
+    ok $browser->value(q{samples.every((sample, i) => !i || sample.t >= samples[i - 1].t)}), 'in order';
+    point(50);
+    like text('#requests span'), qr/\Aper second, 5\d s ago\z|\Aper second, 4\d s ago\z/,
+        'the pointer tells of then';
+    is text('#requests b'), 5, 'requests of then';
+    point(150);
+
+    for my $id (qw(requests latency load connections)) {
+        is text("#$id b"), '–', "$id: nothing is said where nothing is known";
+        like text("#$id span"), qr/\Ano data, 2 min \d+ s ago\z/, 'but that';
+        is text("#$id ul"),                                                             '', 'no figure';
+        is $browser->value("document.querySelector('#$id .cursor').getAttribute('d')"), '', 'and no line';
+    }
+    point(310);    # beside the axis
+    unlike text('#requests span'), qr/ago/, 'beside the plot is now';
+    $browser->value(q{plots[0].plot.svg.dispatchEvent(new PointerEvent('pointerleave')); 1});
+    is text('#load b'), 1, 'now again';
+};
+
+my @CALM = ( queued => 0, connections => { open => 40, idle => 30, waiting => 0 } );
+
+sub verdict_is {
+    my ( $want, $name ) = @_;
+    return
+           ok comes("document.querySelector('#verdict').textContent === '$want'"), $name
+        || $want
+        || diag text('#verdict');
+}
+
+subtest 'Errors' => sub {
+    my $totals = sub {
+        my ( $good, $bad ) = @_;
+        return [
+            @CALM, totals => { responses => { 1 => 0, 2 => 94_000 + $good, 3 => 0, 4 => 0, 5 => 50 + $bad } }
+        ];
+    };
+    show( $totals->( 0, 0 ), {}, {} );
+    $browser->open($url);    # what was before belongs to other counters
+    ok comes('samples.length > 2'), 'begun';
+    $browser->value('samples.splice(0, samples.length - 1); 1');
+    verdict_is( 'Serving', 'old errors are no trouble' );
+    show( $totals->( 0, 1 ), {}, {} );
+    ok comes('status.totals.responses[5] === 51 && samples[samples.length - 1].failed === 51'), 'one more';
+    is text('#verdict'), 'Serving', 'one is none either';
+    show( $totals->( 2000, 8 ), {}, {} );
+    ok comes('samples[samples.length - 1].failed === 58'), 'eight of two thousand';
+    is text('#verdict'), 'Serving', 'are few';
+    show( $totals->( 2000, 100 ), {}, {} );
+    verdict_is( 'Serving, with errors: 100 of 2,100 responses of the last minute (5xx)', 'more than 1 %' );
+    is $browser->value('document.body.dataset.mood'), 'slow', 'in its colour';
+};
+
+subtest 'A reload' => sub {
+    my %was  = ( failed => 0, ok => 1, loading => 0, loading_since => 0 );
+    my %good = ( %was, last_at => 1_700_000_000 - 300, last_ok => 1, last_seconds => 1.5, last_text => 'x' );
+    $browser->open($url);
+    show( [ @CALM, reload => \%good ], {}, {} );
+    ok comes(q{/reloaded 5 min ago, in 1\.50 s/.test(document.querySelector('#about').textContent)}),
+        'a good one';
+    ok $browser->value(q{document.querySelector('#reload').hidden}), 'no more of it';
+    my %failed = (
+        %was,
+        last_at      => 1_700_000_000 - 65,
+        last_ok      => 0,
+        last_seconds => 2,
+        last_text    => 'reload failed: generation 2 exited with status 1; generation 1 goes on',
+        last_said    => join '',
+        "<img src=x onerror=alert(1)>\ttab\x{202e}\n", map {"line $_\n"} 2 .. 40,
+    );
+    show( [ @CALM, reload => \%failed ], {}, {} );
+    verdict_is('Serving the old code: the last reload failed');
+    is text('#reload h2'), 'The last reload failed', 'a part of its own';
+    is text('#reload-text'),
+        'Reload failed: generation 2 exited with status 1; generation 1 goes on. It was 1 min ago, after 2.00 s.',
+        'why and when';
+    my @said = split /\n/, text('#reload-said');
+    is $said[0], '<img src=x onerror=alert(1)>    tab\\u{202e}', 'what it said, as text';
+    is_deeply [ scalar @said, @said[ 11, 12 ] ], [ 13, 'line 12', '…' ], 'the first lines of it';
+    like text('#reload-hint'), qr/sirius ctl reload --wait/, 'what to do';
+    is $browser->value(q{document.querySelectorAll('#reload img').length}), 0, 'no element of it';
+    show( [ @CALM, reload => { %failed, loading => 3, loading_since => $now - 70 } ], {}, {} );
+    verdict_is('Serving, and reloading');
+    is text('#reload-text'), 'Generation 3 has been loading for 1 min; generation 1 serves meanwhile.',
+        'for how long';
+    ok $browser->value(q{document.querySelector('#reload-said').hidden}), 'the old output is gone';
+    is_deeply [ $browser->problems ], [], 'nothing in the console';
+};
+
+subtest 'As fine as the server can tell' => sub {
+    my @bounds = map { $_->[0] } @{ Sirius::Test::Snapshot->histogram( 1, 1 )->{buckets} };
+    my %fast   = (
+        count   => 100,
+        sum     => 0,
+        buckets => [ map { [ $_, 100 ] } @bounds ],
+        p50     => 8e-6,
+        p90     => 14e-6,
+        p99     => 16e-6,
+        p999    => 137.438953472
+    );
+    show( [ @CALM, latency => { %fast, count => 0, buckets => [ map { [ $_, 0 ] } @bounds ] } ], {}, {} );
+    $browser->open($url);
+    ok comes('samples.length > 0'), 'begun';
+    show( [ @CALM, latency => \%fast ], {}, {} );
+    ok comes(q{document.querySelector('#latency b').textContent === '< 16 µs'}), 'less than the first bucket';
+    is text('#latency ul'), '90% in < 16 µs99% in < 16 µs', 'and so on';
+    my @cells = split /\|/,
+        $browser->value(
+        q{[...document.querySelectorAll('#times tr:nth-child(2) td')].map(cell => cell.textContent).join('|')}
+        );
+    is_deeply \@cells, [ '< 16 µs', '< 16 µs', '< 16 µs', '> 2 min 17 s' ], 'and more than the last';
+};
+
+subtest 'On a phone' => sub {
+    show( [@CALM], { state => 'busy' }, {}, {} );
+    $browser->open( $url, width => 390, height => 844 );
+    ok comes(q{document.querySelectorAll('.tile').length === 3}), 'three workers';
+    my $seen = q{[...document.querySelectorAll('.tile')].filter(tile => tile.offsetHeight).length};
+    is $browser->value($seen), 1,                     'who is idle is folded away';
+    is text('#fold'),          'Show 2 idle workers', 'a button for them';
+    $browser->value(q{document.querySelector('#fold').click(); 1});
+    is $browser->value($seen), 3,                   'and they are there';
+    is text('#fold'),          'Hide idle workers', 'it goes back';
+    is $browser->value(q{document.querySelector('#fold').getAttribute('aria-expanded')}), 'true',
+        'said to all';
+    $browser->open( $url, width => 1440 );
+    ok comes("$seen === 3"), 'on a desk all are seen';
+    is $browser->value(q{document.querySelector('#fold').offsetHeight}), 0, 'without a button';
 };
 
 subtest 'It follows' => sub {
@@ -174,7 +350,7 @@ subtest 'The server is gone' => sub {
     $server->stop;
     ok comes(q{/^No answer for .*: no connection$/.test(document.querySelector('#verdict').textContent)}),
         'it says so';
-    is $browser->value('document.title'), 'No answer – Sirius', 'in the title too';
+    is $browser->value('document.title'), 'shop.psgi on web1: No answer – Sirius', 'in the title too';
 };
 
 done_testing;

@@ -187,7 +187,7 @@ static void places(void)
         offsetof(sr_scoreboard, size),
         offsetof(sr_scoreboard, memfd),
         offsetof(sr_scoreboard, exits),
-        offsetof(sr_scoreboard, news),
+        offsetof(sr_scoreboard, notes),
         offsetof(sr_scoreboard, rows),
         offsetof(sr_row, pid),
         offsetof(sr_row, generation),
@@ -220,8 +220,8 @@ static void places(void)
     unsigned sum = 1;
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         sum = sum * 31 + (unsigned)at[i];
-    is_int(SR_SCOREBOARD_LAYOUT >> 24, 2, "the first number of the layout");
-    is_int(sum, 4255196134, "stands for these places: where they change, it is counted up");
+    is_int(SR_SCOREBOARD_LAYOUT >> 24, 3, "the first number of the layout");
+    is_int(sum, 3074154718, "stands for these places: where they change, it is counted up");
 }
 
 static void write_for_ever(sr_row *row)
@@ -299,32 +299,35 @@ static void exits(void)
 
 static bool told_is(const sr_scoreboard *s, const char *want, size_t len)
 {
-    char out[SR_NEWS_MAX];
-    return sr_scoreboard_told(s, out) == len && memcmp(out, want, len) == 0;
+    char out[SR_NOTE_MAX];
+    return sr_scoreboard_told(s, SR_NOTE_ADMIN, out) == len && memcmp(out, want, len) == 0;
 }
 
 static void news(void)
 {
     sr_scoreboard *s = sr_scoreboard_new(1), *other = sr_scoreboard_adopt(s->memfd);
-    char text[SR_NEWS_MAX + 1];
+    char text[SR_NOTE_MAX + 1];
     ok(told_is(s, "", 0), "nothing at first");
     bool right = true;
-    for (size_t len = 0; len <= SR_NEWS_MAX; len += len < 20 ? 1 : 509) {
+    for (size_t len = 0; len <= SR_NOTE_MAX; len += len < 20 ? 1 : 509) {
         memset(text, 'a' + (int)(len % 26), len);
         char *exact = malloc(len ? len : 1); /* the sanitizer sees who reads on */
         memcpy(exact, text, len);
-        right = right && sr_scoreboard_tell(s, exact, len) && told_is(other, text, len);
+        right = right && sr_scoreboard_tell(s, SR_NOTE_ADMIN, exact, len) && told_is(other, text, len);
         free(exact);
     }
     ok(right, "texts of all lengths, read in another mapping");
-    ok(sr_scoreboard_tell(s, "short", 5) && !sr_scoreboard_tell(s, text, SR_NEWS_MAX + 1) &&
-           told_is(other, "short", 5),
+    ok(sr_scoreboard_tell(s, SR_NOTE_ADMIN, "short", 5) &&
+           !sr_scoreboard_tell(s, SR_NOTE_ADMIN, text, SR_NOTE_MAX + 1) && told_is(other, "short", 5),
        "one that is too long changes nothing");
-    atomic_fetch_add(&s->news_sequence, 1);
+    atomic_fetch_add(&s->notes[SR_NOTE_ADMIN].sequence, 1);
     ok(told_is(other, "", 0), "who was killed while it wrote: nothing is told");
-    ok(sr_scoreboard_tell(s, "again", 5) && told_is(other, "again", 5), "and the next writer sets it right");
-    atomic_store(&s->news_len, SR_NEWS_MAX + 1);
+    ok(sr_scoreboard_tell(s, SR_NOTE_ADMIN, "again", 5) && told_is(other, "again", 5),
+       "and the next writer sets it right");
+    atomic_store(&s->notes[SR_NOTE_ADMIN].len, SR_NOTE_MAX + 1);
     ok(told_is(other, "", 0), "a length that cannot be");
+    char out[SR_NOTE_MAX];
+    is_int((long long)sr_scoreboard_told(s, SR_NOTE_SUPERVISOR, out), 0, "it is one of several");
     munmap(other, other->size);
     sr_scoreboard_free(s);
 }

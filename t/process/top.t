@@ -250,6 +250,49 @@ subtest 'Wrong usage' => sub {
     is_deeply [ top('--help') ], [ 0, ucfirst "$usage\n", '' ], '--help';
 };
 
+subtest 'Keys' => sub {
+    my $tcp = listening();
+    fake( $tcp, ok_with( $json->encode( \%STATUS ) ) );
+    my $terminal = terminal( 'xterm', '--interval', 60, '--admin', '127.0.0.1:' . $tcp->sockport );
+    shows(
+        $terminal,
+        qr/\A.*Sirius 1\.23.*\r\nq quit  SPACE refresh now  \+ - every 60 s  \? help\e\[K/s,
+        'the keys stand below the picture'
+    );
+    types( $terminal, '?' );
+    shows( $terminal, qr/Latency  time from .*DOING .*\r\nq quit/s, '? explains the figures' );
+    types( $terminal, '?' );
+    shows( $terminal, qr/since the start.*\r\nq quit/s, 'and goes back' );
+    types( $terminal, '-' );
+    shows( $terminal, qr/- every 30 s/, '- asks more often' );
+    types( $terminal, '-' x 9 );
+    shows( $terminal, qr/- every 500 ms/, 'down to the least' );
+    types( $terminal, '+' x 20 );
+    shows( $terminal, qr/- every 60 s/, '+ less often' );
+    shows( $terminal, qr/Sirius/,       'it is drawn on' );
+    resize( $terminal, 30, 2 );
+    shows( $terminal, qr/q quit  SPACE refresh now  \+ -(?! )/, 'they are cut to a narrow screen' );
+    types( $terminal, 'q' );
+    is ended($terminal), 0, 'q ends it';
+};
+
+subtest 'The space bar' => sub {
+    my $tcp = listening();
+    my ( $count, $file ) = ( 0, "$dir/asked" );
+    child( sub {
+        while ( my $client = $tcp->accept ) {
+            sysread $client, my $request, 4096;
+            syswrite $client, ok_with( $json->encode( { %STATUS, pid => 8000 + ++$count } ) );
+        }
+    } );
+    my $terminal = terminal( 'xterm', '--interval', 60, '--admin', '127.0.0.1:' . $tcp->sockport );
+    shows( $terminal, qr/PID 8001/, 'the first answer' );
+    types( $terminal, ' ' );
+    shows( $terminal, qr/PID 8002/, 'space: the next one at once' );
+    types( $terminal, 'q' );
+    ended($terminal);
+};
+
 my $LEFT = qr/\e\[\?25h\e\[\?1049l/;
 
 subtest 'On a screen' => sub {

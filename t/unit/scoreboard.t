@@ -109,8 +109,12 @@ subtest 'reloads' => sub {
         ok            => 2
         },
         'is that';
-    ok !$board->tell( 'x' x 4097 ), 'too long';
+    ok !$board->tell( 'x' x 8193 ), 'too long';
     is $board->told, $said, 'the one before stays';
+    is $board->kept, '',    'the admin port has a place of its own';
+    ok $board->keep("\0\xff"), 'for bytes of any kind';
+    is $board->kept, "\0\xff", 'which are there';
+    is $board->told, $said,    'and the other stays';
     like error( sub { $board->tell("\x{263a}") } ), qr/Wide character/, 'bytes only';
 };
 

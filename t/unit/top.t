@@ -98,9 +98,9 @@ PICTURE
 
 subtest 'The next one' => sub {
     my @lines = lines( status( 2, 500 ), status( 0, 0 ) );
-    is $lines[0], 'Sirius 1.23, PID 4711, up 66 min, NOW, rates over 2.0 s',       'about two seconds';
-    is $lines[3], 'Requests     250/s, 2xx 250, 1.0 MB/s sent',                    'what has come in them';
-    is $lines[5], 'Latency      p50 1.0 ms, p90 2.6 ms, p99 3.0 ms, p99.9 3.0 ms', 'and how long it took';
+    is $lines[0], 'Sirius 1.23, PID 4711, up 66 min, NOW, rates over 2.0 s',         'about two seconds';
+    is $lines[3], 'Requests     250/s, 2xx 250, 1.0 MB/s sent',                      'what has come in them';
+    is $lines[5], 'Latency      p50 < 1.0 ms, p90 2.6 ms, p99 3.0 ms, p99.9 3.0 ms', 'and how long it took';
     like $lines[10], qr{^     32   2 busy          12 s    250 }, 'by whom';
     is + ( lines( status( 2, 0 ), status( 0, 0 ) ) )[5], 'Latency', 'no requests, no times';
 };
@@ -121,6 +121,30 @@ subtest 'What cannot be compared' => sub {
     is( Sirius::Top::Change->new( $now, status( 0, 0 ) )->worker_rate($new), undef, 'a worker that is new' );
 };
 
+subtest 'No finer than the buckets' => sub {
+    my @buckets = ( [ 16.384e-6, 50 ], [ 20.48e-6, 60 ], [ 100, 90 ], [ 137.4, 90 ] );
+    my $change
+        = Sirius::Top::Change->new( status( 1, 1, latency => { count => 100, buckets => \@buckets } ) );
+    my %case = (
+        1e-9      => '< 16 us',
+        8.2e-6    => '< 16 us',
+        16.384e-6 => '< 16 us',
+        17e-6     => '17 us',
+        0.25      => '250 ms',
+        137       => '2 min',
+        137.4     => '> 2 min',
+    );
+    is $change->words( latency => $_ ), $case{$_}, "$_ s" for sort { $a <=> $b } keys %case;
+    my $none = Sirius::Top::Change->new( status( 1, 1, latency => [] ) );
+    is $none->words( latency => 1e-9 ), '0 us', 'without buckets';
+    my ($line) = grep {/\ALatency/} lines( status(
+        1,
+        1,
+        latency => { count => 100, buckets => \@buckets, p50 => 8e-6, p90 => 99, p99 => 137.4, p999 => 137.4 }
+    ) );
+    is $line, 'Latency      p50 < 16 us, p90 99 s, p99 > 2 min, p99.9 > 2 min', 'in the picture';
+};
+
 subtest 'Percentiles' => sub {
     my $times = sub {
         my ( $now, $before ) = map { status( $_->[0], $_->[0], latency => $_->[1] ) } [ 1, shift ],
@@ -134,8 +158,8 @@ subtest 'Percentiles' => sub {
         'a bucket that was not there before';
     is_deeply $times->( { count => 20, buckets => [ [ 1, 15 ], [ '+Inf', 20 ] ] }, $old ), [ 1, 1, 1, 1 ],
         'one without an end: where it begins';
-    is_deeply $times->( { count => 20, buckets => [ [ 1, 15 ] ] }, $old ), [ 1, undef, undef, undef ],
-        'more than the buckets have';
+    is_deeply $times->( { count => 20, buckets => [ [ 1, 15 ] ] }, $old ), [ 1, 1, 1, 1 ],
+        'more than the buckets have: the end of the last';
     is_deeply $times->( $old, $old ), [], 'none';
 };
 

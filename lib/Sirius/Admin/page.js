@@ -5,6 +5,47 @@
 const EVERY = 500; // ms between two looks
 const PATIENCE = 3000; // ms that an answer may take
 const RECENT = 10; // seconds over which present rates and percentiles are taken
+const ERRORS = { seconds: 60, share: 0.01, least: 5 }; // more 5xx than that in that time are worth a word
+const SAID = 12; // lines of what a failed reload wrote
+
+const REASONS = {
+    client: 'by the client',
+    'after-response': 'after the last response',
+    'keepalive-timeout': 'keep-alive timeout',
+    'header-timeout': 'header timeout',
+    'body-timeout': 'body timeout',
+    'write-timeout': 'write timeout',
+    refused: 'request refused',
+    room: 'idle, to make room',
+    stop: 'server stopping',
+    application: 'taken over by the application',
+    'proxy-protocol': 'bad PROXY header',
+    error: 'error',
+};
+const CAUSES = {
+    stop: 'stop or reload',
+    'fewer-workers': 'fewer workers wanted',
+    'max-requests': 'recycled: requests',
+    'max-rss': 'recycled: memory',
+    'max-lifetime': 'recycled: age',
+    harakiri: 'asked for by the application',
+    'request-timeout': 'request timeout',
+    exit: 'exit in the application',
+    crash: 'crash',
+    'out-of-memory': 'out of memory',
+    killed: 'killed by a signal',
+    'graceful-timeout': 'killed after the graceful timeout',
+};
+const LIMITS = {
+    header: 'request header',
+    body: 'request body',
+    write: 'response not read',
+    keepalive: 'keep-alive',
+    queue: 'waiting for a worker',
+    request: 'request in the application',
+    stream: 'stream standing still',
+};
+const DEATHS = ['exit', 'crash', 'out-of-memory', 'killed', 'graceful-timeout', 'request-timeout'];
 
 const byId = id => document.getElementById(id);
 const now = () => performance.now() / 1000;
@@ -14,6 +55,8 @@ let looks = []; // the whole answers of the last RECENT seconds
 let status = null; // the last one
 let failing = null; // since when there is no answer, and why
 let cursor = null; // the time that the pointer is at
+let asked = -Infinity; // when the past was asked for
+let bounds = [0, Infinity]; // of the times that the server can tell
 let paused = false;
 let timer;
 
@@ -37,30 +80,36 @@ function fillTable(table, rows) {
         while (row.cells.length > texts.length + 1) row.deleteCell(-1);
         [head, ...texts].forEach((text, column) => {
             const kind = column ? 'td' : 'th';
-            put(row.cells[column] || row.appendChild(document.createElement(kind)), text);
+            const cell = row.cells[column] || row.appendChild(document.createElement(kind));
+            if (!column) cell.scope = 'row';
+            put(cell, text);
         });
     });
 }
 
 // What a sample says in words: the figure, what it is, and the others by their colours
 const words = {
-    requests: s => [
-        show.short(s.rate || 0), 'a second',
-        [['errors', s.errors ? `${show.short(s.errors)} errors (5xx) a second` : 'no errors (5xx)']],
+    requests: s => s.rate === null ? NOTHING : [
+        show.short(s.rate), 'per second',
+        [['errors', s.errors ? `${show.short(s.errors)} errors (5xx) per second` : 'no errors (5xx)']],
     ],
     latency: s => s.p50 === null ? ['–', 'no requests', []] : [
-        show.seconds(s.p50), 'median',
-        [['p90', `90 % in ${show.seconds(s.p90)}`], ['p99', `99 % in ${show.seconds(s.p99)}`]],
+        show.bounded(s.p50, bounds), 'median',
+        [
+            ['p90', `90% within ${show.bounded(s.p90, bounds)}`.replace('within <', 'in <')],
+            ['p99', `99% within ${show.bounded(s.p99, bounds)}`.replace('within <', 'in <')],
+        ],
     ],
     load: s => [
         show.count(s.busy), `of ${show.count(s.workers)}`,
-        [['queued', s.queued ? `${show.count(s.queued)} waiting for a worker` : 'none waits for a worker']],
+        [['queued', s.queued ? `${show.many(s.queued, 'request', 'requests')} waiting` : 'no request waiting']],
     ],
     connections: s => [
         show.short(s.open), 'open',
         [['active', `${show.short(s.active)} active`], ['open', `${show.short(s.open - s.active)} idle`]],
     ],
 };
+const NOTHING = ['–', 'no data', []];
 
 const plots = Object.entries({
     requests: { series: ['rate', 'errors'], area: ['rate', 'errors'], least: 10, mark: show.short },
@@ -72,6 +121,12 @@ const plots = Object.entries({
 const tiles = new Tiles(byId('workers'), byId('tile'));
 
 const allBuckets = ({ buckets, count }) => [...buckets, [Infinity, count]];
+
+// Responses that are final, and how many of them are errors
+function counted({ responses }) {
+    const all = [2, 3, 4, 5].reduce((sum, digit) => sum + (responses[digit] || 0), 0);
+    return { responses: all, failed: responses[5] || 0 };
+}
 
 function record(answer) {
     const t = now();
@@ -86,6 +141,9 @@ function record(answer) {
         ? between(allBuckets(looks[0].answer.latency), allBuckets(answer.latency)) : [];
     samples.push({
         t,
+        first: !looks.length,
+        started: answer.started,
+        ...counted(totals),
         rate: rate(counts => counts.requests),
         errors: rate(counts => counts.responses[5] || 0) || null, // none: nothing red at the ground
         p50: quantile(recent, 0.5),
@@ -101,25 +159,79 @@ function record(answer) {
     looks.push({ t, answer });
 }
 
+// What the server has seen before this page was opened, or while it was hidden, goes where there is nothing yet
+async function remember(answer, t) {
+    asked = t;
+    try {
+        const { names, samples: rows } = await ask('history.json');
+        const past = rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]])));
+        const taken = samples.map(sample => sample.t);
+        for (const row of past) {
+            const at = t - (answer.now - row.at);
+            if (row.started !== answer.started || taken.some(other => Math.abs(other - at) < 2.5)) continue;
+            samples.push({
+                t: at,
+                started: row.started,
+                responses: row.responses,
+                failed: row.errors,
+                rate: row.rate,
+                errors: row.error_rate || null,
+                p50: row.p50,
+                p90: row.p90,
+                p99: row.p99,
+                busy: row.busy,
+                workers: row.workers,
+                queued: row.queued || null,
+                open: row.open,
+                active: Math.max(0, row.active),
+            });
+        }
+        samples.sort((a, b) => a.t - b.t);
+        samples.forEach((sample, i) => { // the first look had nothing to compare with
+            if (!i || !sample.first) return;
+            for (const name of ['rate', 'p50', 'p90', 'p99']) sample[name] = samples[i - 1][name];
+        });
+        drawHeader();
+        drawPlots();
+    } catch {
+        // A server without a past: it begins now
+    }
+}
+
+// Errors of the last minute, if they are more than a few: how many, of how many
+function troubles() {
+    const last = samples[samples.length - 1];
+    const first = samples.find(s => s.t >= last.t - ERRORS.seconds && s.started === last.started);
+    const [failed, all] = [last.failed - first.failed, last.responses - first.responses];
+    return failed >= ERRORS.least && failed > all * ERRORS.share ? [failed, all] : null;
+}
+
 // The one line that says how things are: the worst of what is true
 function verdict() {
     if (paused) return ['quiet', 'Paused'];
     if (failing) return ['bad', `No answer for ${show.age(now() - failing.since)}: ${failing.why}`];
     if (!status) return ['quiet', 'Connecting'];
     const { workers } = status;
-    const { queued, errors } = samples[samples.length - 1];
+    const { queued } = samples[samples.length - 1];
+    const { reload = {} } = status;
+    const errors = troubles();
     const up = workers.filter(worker => worker.state === 'idle' || worker.state === 'busy');
     const ages = workers.filter(worker => worker.began > 0).map(worker => status.now - worker.began);
     const longest = Math.max(0, ...ages);
-    if (status.stopping) return ['slow', `Stopping, ${show.count(workers.length)} workers left`];
-    if (!up.length) return ['bad', 'No worker serves'];
-    if (queued) return ['slow', `${show.count(queued)} waiting for a worker`];
-    if (errors) return ['slow', 'Serving, with errors'];
-    if (longest >= SLOW[1]) return ['slow', `Serving, one request for ${show.age(longest)}`];
-    if (workers.some(worker => worker.generation !== workers[0].generation)) {
-        return ['start', 'Serving, changing over'];
+    if (status.stopping) return ['slow', `Stopping, ${show.many(workers.length, 'worker', 'workers')} left`];
+    if (!up.length) return ['bad', 'No worker is serving'];
+    if (queued) return ['slow', `${show.many(queued, 'request', 'requests')} waiting for a worker`];
+    if (errors) {
+        const [failed, all] = errors.map(show.count);
+        return ['slow', `Serving, with errors: ${failed} of ${all} responses of the last minute (5xx)`];
     }
-    if (up.every(worker => worker.state === 'busy')) return ['busy', 'Serving, every worker is busy'];
+    if (longest >= SLOW[1]) return ['slow', `Serving, one request has been running for ${show.age(longest)}`];
+    if (reload.loading) return ['start', 'Serving, and reloading'];
+    if (workers.some(worker => worker.generation !== workers[0].generation)) {
+        return ['start', 'Serving, switching to the new generation'];
+    }
+    if (reload.last_at && !reload.last_ok) return ['slow', 'Serving the old code: the last reload failed'];
+    if (up.every(worker => worker.state === 'busy')) return ['busy', 'Serving, all workers are busy'];
     return ['good', 'Serving'];
 }
 
@@ -127,19 +239,52 @@ function drawHeader() {
     const [mood, text] = verdict();
     document.body.dataset.mood = mood;
     put(byId('verdict'), text);
+    put(byId('spoken'), text.replace(/[:,]?[^:,]*\d.*/, '') || text.replace(/[\d,.]+ /, '')); // not each new figure
     if (!status) return;
     const { busy, workers, queued } = samples[samples.length - 1];
-    const title = `${busy}/${workers} busy${queued ? `, ${queued} waiting` : ''}`;
-    document.title = `${failing ? 'No answer' : title} – Sirius`;
+    const { app, host, reload = {} } = status;
+    const where = [app, host && `on ${host}`].filter(Boolean).map(show.text).join(' ');
+    const load = `${busy}/${workers} busy${queued ? `, ${queued} waiting` : ''}`;
+    const title = [where, failing ? 'No answer' : load].filter(Boolean).join(': ');
+    document.title = `${title} – Sirius`;
+    put(byId('app'), show.text(app || 'Sirius'));
+    put(byId('host'), host ? show.text(`on ${host}`) : '');
     const about = [
-        `version ${status.version}`,
+        `Sirius ${status.version}`,
         `up ${show.seconds(status.uptime)}`,
-        status.pid && `pid ${status.pid}`,
+        status.pid && `PID ${status.pid}`,
         `generation ${Math.max(0, ...status.workers.map(worker => worker.generation))}`,
+        reload.last_ok && `reloaded ${show.since(status.time - reload.last_at)} ago,`
+            + ` in ${show.seconds(reload.last_seconds)}`,
         ...status.listeners,
     ];
     fillList(byId('about'), about.filter(Boolean).map(text => ['', show.text(text)]));
 }
+
+// A reload that is under way, or that has failed: there is something to know, or to do
+function drawReload({ reload = {}, now: present, time, workers }) {
+    const failed = reload.last_at > 0 && !reload.last_ok;
+    byId('reload').hidden = !reload.loading && !failed;
+    if (byId('reload').hidden) return;
+    const serving = Math.max(0, ...workers.map(worker => worker.generation).filter(n => n !== reload.loading));
+    const loading = `Generation ${reload.loading} has been loading for ${show.since(present - reload.loading_since)};`
+        + ` generation ${serving} serves meanwhile.`;
+    const result = failed && `${reload.last_text} It was ${show.since(time - reload.last_at)} ago,`
+        + ` after ${show.seconds(reload.last_seconds)}.`.replace(' after 0 µs', ' at once');
+    const said = failed && !reload.loading ? (reload.last_said || '').replace(/\t/g, '    ').trimEnd().split('\n') : [];
+    const lines = said.length > SAID ? [...said.slice(0, SAID), '…'] : said;
+    byId('reload').className = reload.loading ? 'loading' : 'failed';
+    put(byId('reload-title'), reload.loading ? 'Reloading' : 'The last reload failed');
+    put(byId('reload-text'), show.text(reload.loading ? loading : sentence(result)));
+    put(byId('reload-said'), lines.map(show.text).join('\n'));
+    byId('reload-said').hidden = !lines.join('');
+    put(byId('reload-hint'), reload.loading
+        ? 'sirius ctl status tells how far it is.'
+        : 'The code from before still serves. When the cause is mended: sirius ctl reload --wait');
+}
+
+// "reload failed: status 2; generation 1 goes on It was ..." reads better with a stop between
+const sentence = text => text.replace(/([^.]) It was /, '$1. It was ').replace(/^./, c => c.toUpperCase());
 
 // Nothing moves while nothing is known
 const rightEdge = () => paused || failing ? samples[samples.length - 1].t : now();
@@ -147,13 +292,12 @@ const rightEdge = () => paused || failing ? samples[samples.length - 1].t : now(
 function drawPlots() {
     if (!samples.length) return;
     const t = rightEdge();
-    const far = sample => Math.abs(sample.t - cursor);
-    const sample = cursor === null ? samples[samples.length - 1]
-        : samples.reduce((a, b) => far(a) < far(b) ? a : b);
-    const ago = cursor === null ? '' : `, ${show.age(Math.round(t - sample.t)).replace('.0', '')} ago`;
+    const sample = cursor === null ? samples[samples.length - 1] : sampleAt(cursor);
+    const ago = cursor === null ? ''
+        : `, ${show.age(Math.round(t - (sample ? sample.t : cursor))).replace('.0', '')} ago`;
     for (const { figure, plot, words } of plots) {
-        const [value, unit, parts] = words(sample);
-        plot.draw(samples, t, cursor);
+        const [value, unit, parts] = sample ? words(sample) : NOTHING;
+        plot.draw(samples, t, sample ? cursor : null);
         put(figure.querySelector('b'), value);
         put(figure.querySelector('span'), unit + ago);
         fillList(figure.querySelector('ul'), parts);
@@ -161,17 +305,34 @@ function drawPlots() {
     }
 }
 
+// The one that is nearest, if the lines go through that time at all
+function sampleAt(t) {
+    const far = sample => Math.abs(sample.t - t);
+    const nearest = samples.reduce((a, b) => far(a) < far(b) ? a : b);
+    return far(nearest) <= GAP / 2 ? nearest : null;
+}
+
 function drawWorkers() {
     const { workers, wanted } = status;
     const hidden = tiles.draw(workers, status.now);
     byId('more').hidden = !hidden;
-    put(byId('more'), `and ${show.count(hidden)} more, in status.json`);
+    put(byId('more'), `${show.count(hidden)} more are in status.json.`);
     const counts = STATES.map(state => [state, workers.filter(worker => worker.state === state).length]);
     const some = counts.filter(([, count]) => count);
     fillList(byId('states'), [
         ...some.map(([state, count]) => [state, `${show.count(count)} ${state}`]),
         ['', `${show.count(wanted)} wanted`],
     ]);
+    drawFold();
+}
+
+// On a phone idle workers are folded away; elsewhere the button is not to be seen
+function drawFold() {
+    const idle = [...tiles.all.values()].filter(tile => tile.idle).length;
+    const folded = byId('workers').classList.contains('folded');
+    byId('fold').hidden = !idle;
+    byId('fold').setAttribute('aria-expanded', String(!folded));
+    put(byId('fold'), folded ? `Show ${show.many(idle, 'idle worker', 'idle workers')}` : 'Hide idle workers');
 }
 
 function drawResponses({ totals }) {
@@ -184,46 +345,63 @@ function drawResponses({ totals }) {
         ...some.map(([id, name, count]) => [name, [show.count(count), show.percent(count / all)], id]),
         ['Requests', [show.count(totals.requests), '']],
         ['Refused by the server', [show.count(totals.refused), '']],
-        ['Cut before their end', [show.count(totals.aborted), '']],
-        ['Sent', [show.bytes(totals.bytes), '']],
-        ['Log lines lost', [show.count(totals.log_lost), ''], totals.log_lost ? 'alarm' : ''],
+        ['Aborted before their end', [show.count(totals.aborted), '']],
+        ['Bytes sent', [show.bytes(totals.bytes), '']],
+        ['Access log lines lost', [show.count(totals.log_lost), ''], totals.log_lost ? 'alarm' : ''],
     ]);
 }
 
 function drawTimes({ latency, queue }) {
     const names = ['p50', 'p90', 'p99', 'p999'];
-    const texts = times => names.map(name => times.count ? show.seconds(times[name]) : '–');
-    drawSpread(byId('spread'), latency.buckets, [['50 %', latency.p50], ['99 %', latency.p99]]);
+    const texts = times => names.map(name => times.count ? show.bounded(times[name], bounds) : '–');
+    drawSpread(byId('spread'), latency.buckets, [['50%', latency.p50], ['99%', latency.p99]]);
     fillTable(byId('times'), [
-        ['', ['50 %', '90 %', '99 %', '99.9 %'], 'head'],
-        ['To answer', texts(latency)],
-        ['Waiting', texts(queue)],
+        ['', ['50%', '90%', '99%', '99.9%'], 'head'],
+        ['Response time', texts(latency)],
+        ['Wait for a worker', texts(queue)],
     ]);
 }
 
-function drawClosed({ totals }) {
-    const reasons = Object.entries(totals.closed).filter(([, count]) => count).sort((a, b) => b[1] - a[1]);
-    fillTable(byId('closed'), [
-        ...reasons.map(([why, count]) => [
-            show.text(why.replace(/-/g, ' ')), [show.count(count)], 'long', count / reasons[0][1],
-        ]),
-        ['Accepted', [show.count(totals.accepted)], 'sum'],
+// Counts with bars, the largest first; those that are 0 are left out
+function drawCounts(id, counts, names, alarms = []) {
+    const some = Object.entries(counts || {}).filter(([, count]) => count).sort((a, b) => b[1] - a[1]);
+    fillTable(byId(id), some.length ? some.map(([name, count]) => [
+        names[name] || show.text(name),
+        [show.count(count)],
+        alarms.includes(name) ? 'long alarming' : 'long',
+        count / some[0][1],
+    ]) : [['none', []]]);
+}
+
+function drawConnections({ totals, connections }) {
+    fillTable(byId('accepted'), [
+        ['Accepted', [show.count(totals.accepted)]],
         ['Moved to another worker', [show.count(totals.given)]],
+        ['Open now', [show.count(connections.open)]],
     ]);
+    drawCounts('closed', totals.closed, REASONS);
 }
 
 function take(answer) {
     if (status && status.version !== answer.version) location.reload(); // the page may have changed with it
     status = answer;
+    const { buckets } = answer.latency;
+    if (buckets.length) bounds = [buckets[0][0], buckets[buckets.length - 1][0]];
+    const t = now();
+    const last = samples[samples.length - 1];
+    if ((!last || last.t < t - GAP / 2) && asked < t - GAP / 2) remember(answer, t);
     record(answer);
+    drawReload(answer);
     drawWorkers();
     drawResponses(answer);
     drawTimes(answer);
-    drawClosed(answer);
+    drawConnections(answer);
+    drawCounts('exits', answer.totals.exits, CAUSES, DEATHS);
+    drawCounts('limits', answer.totals.limits, LIMITS);
 }
 
-async function ask() {
-    const response = await fetch('status.json', { cache: 'no-store', signal: AbortSignal.timeout(PATIENCE) });
+async function ask(file) {
+    const response = await fetch(file, { cache: 'no-store', signal: AbortSignal.timeout(PATIENCE) });
     if (!response.ok) throw new Error(`status ${response.status}`);
     return response.json();
 }
@@ -234,7 +412,7 @@ async function look() {
     const start = performance.now();
     let answer = null;
     try {
-        answer = await ask();
+        answer = await ask('status.json');
         failing = null;
     } catch (error) {
         const why = { TimeoutError: 'too slow', TypeError: 'no connection' }[error.name] || error.message;
@@ -252,9 +430,13 @@ async function look() {
 byId('pause').addEventListener('click', () => {
     paused = !paused;
     byId('pause').setAttribute('aria-pressed', String(paused));
-    put(byId('pause'), paused ? 'Go on' : 'Pause');
+    put(byId('pause'), paused ? 'Resume' : 'Pause');
     drawHeader();
     look();
+});
+byId('fold').addEventListener('click', () => {
+    byId('workers').classList.toggle('folded');
+    drawFold();
 });
 document.addEventListener('visibilitychange', look);
 window.addEventListener('resize', drawPlots);

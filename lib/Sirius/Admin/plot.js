@@ -4,7 +4,7 @@
 
 const SPAN = 300; // seconds that are kept
 const WINDOWS = [[60, 15], [120, 30], [SPAN, 60]]; // seconds that a plot shows, and from mark to mark
-const GAP = 4; // seconds without a sample that break a line
+const GAP = 12; // seconds without a sample that break a line; the server's own samples are 5 seconds apart
 const LEFT = 40; // pixels for the values at the axis
 const LABEL = 48; // pixels that a time at the axis needs
 const DECIMAL = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
@@ -39,16 +39,29 @@ const show = {
         return hours ? `${hours} h ${minutes} min` : `${minutes} min ${Math.floor(s % 60)} s`;
     },
 
+    // What was counted in buckets: no finer than the first of them, no longer than the last
+    bounded(s, [first, last]) {
+        if (s <= first) return `< ${show.seconds(first)}`;
+        return s >= last ? `> ${show.seconds(last)}` : show.seconds(s);
+    },
+
     // What has lasted so long until now: no more digits than the eye follows
     age(s) {
         if (s < 1) return `${Math.round(Math.max(0, s) * 1e3)} ms`;
         return s < 60 ? `${s.toFixed(1)} s` : show.seconds(s);
     },
 
-    percent(part) {
-        if (part > 0 && part < 0.0001) return '< 0.01 %';
-        return `${(part * 100).toFixed(part < 0.01 ? 2 : 1)} %`;
+    // How long ago: in the largest unit that says something
+    since(s) {
+        return s < 60 ? `${Math.max(0, Math.floor(s))} s` : show.seconds(s).replace(/(min) \d+ s$/, '$1');
     },
+
+    percent(part) {
+        if (part > 0 && part < 0.0001) return '< 0.01%';
+        return `${(part * 100).toFixed(part < 0.01 ? 2 : 1)}%`;
+    },
+
+    many: (n, one, more) => `${show.count(n)} ${n === 1 ? one : more}`,
 
     // At an axis: without zeroes behind the point
     mark: text => text.replace(/(\.\d*?)0+(?!\d)/, '$1').replace(/\.(?!\d)/, ''),
@@ -159,11 +172,11 @@ class Plot {
         svg(this.labels, 'text', { x: width, y: bottom + 14, class: 'now' }, 'now');
     }
 
-    // The time at which the pointer is
+    // The time at which the pointer is; null beside the plot
     timeAt(event, samples, now) {
         const { right, width } = this.svg.getBoundingClientRect();
-        const share = Math.min(1, (right - event.clientX) / (width - LEFT));
-        return now - windowOf(samples, now)[0] * share;
+        const share = (right - event.clientX) / (width - LEFT);
+        return share < 0 || share > 1 ? null : now - windowOf(samples, now)[0] * share;
     }
 }
 

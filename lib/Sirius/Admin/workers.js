@@ -29,24 +29,27 @@ class Tile {
         const pace = !busy || age < SLOW[0] ? '' : age < SLOW[1] ? 'slow' : 'stuck';
         const state = STATES.includes(worker.state) ? worker.state : '';
         const foot = [
-            `pid ${worker.pid}`,
+            `PID ${worker.pid}`,
             `${show.short(worker.requests)} req`,
             worker.rss && `${show.count(worker.rss / 2 ** 20)} MiB`,
             `${show.short(worker.connections)} conn`,
             worker.waiting && `${worker.waiting} waiting`,
         ];
+        const last = !busy && worker.last_line; // it has served, and waits for more
+        const ended = last && `last: ${worker.last_status || 'no response'}, ${show.age(age)} ago`;
         const texts = {
             slot: String(worker.slot),
             state: worker.state,
             generation: several ? `gen ${worker.generation}` : '',
-            age: show.age(age),
-            line: busy ? show.text(worker.line || '') : '',
-            client: busy ? show.text(worker.client || '') : '',
+            age: last ? '' : show.age(age),
+            line: show.text((busy ? worker.line : worker.last_line) || ''),
+            client: last ? ended : busy ? show.text(worker.client || '') : '',
             mark: show.text(worker.mark || ''),
             foot: foot.filter(Boolean).join(' · '),
         };
         for (const name of PARTS) put(this.parts[name], texts[name]);
-        this.element.className = ['tile', state, busy && 'at-work', pace].filter(Boolean).join(' ');
+        this.idle = state === 'idle' && !busy;
+        this.element.className = ['tile', state, busy && 'at-work', last && 'rests', this.idle && 'folds', pace].filter(Boolean).join(' ');
         this.element.title = [texts.line, texts.client, texts.mark, texts.foot].filter(Boolean).join('\n');
     }
 
@@ -82,7 +85,7 @@ class Tiles {
         const count = this.all.size || 1;
         const dense = count > DENSE;
         const fit = Math.max(1, Math.floor((this.list.clientWidth + 8) / (WIDTH[dense ? 1 : 0] + 8)));
-        this.list.className = dense ? 'dense' : '';
+        this.list.classList.toggle('dense', dense);
         this.list.style.setProperty('--columns', String(Math.ceil(count / Math.ceil(count / fit))));
     }
 

@@ -5,6 +5,7 @@ use warnings;
 
 use List::Util   qw(first max);
 use Scalar::Util qw(looks_like_number);
+use Sirius::Readable;
 
 my @PARTS = ( 0.5, 0.9, 0.99, 0.999 );
 my @NAMES = qw(p50 p90 p99 p999);
@@ -60,6 +61,16 @@ sub rate {
 
 sub seconds { return shift->{seconds} }
 
+sub words {
+    my ( $self, $name, $seconds ) = @_;
+    my @buckets = @{ _histogram( $self->{now}{$name} )->{buckets} };
+    return Sirius::Readable->duration($seconds) if !@buckets;
+    my ( $first, $last ) = map { $_->[0] } @buckets[ 0, -1 ];
+    return '< ' . Sirius::Readable->duration($first) if $seconds <= $first;
+    return '> ' . Sirius::Readable->duration($last)  if $seconds >= $last && $last < 9**9**9;
+    return Sirius::Readable->duration($seconds);
+}
+
 sub worker_rate {
     my ( $self, $worker ) = @_;
     my $workers  = $self->{before} ? $self->{before}{workers} : [];
@@ -94,11 +105,11 @@ sub _histogram {
     return { %got, buckets => \@buckets };
 }
 
-# Where that many are, linear within the bucket; where the last one begins when that has no end
+# Where that many are, linear within the bucket; the last end when it is beyond
 sub _within {
     my ( $wanted, $ends, $counts ) = @_;
     my $at = first { $counts->[$_] >= $wanted } 0 .. $#$counts;
-    return if !defined $at;
+    return $ends->[-1] if !defined $at;
     my ( $from, $below ) = $at ? ( $ends->[ $at - 1 ], $counts->[ $at - 1 ] ) : ( 0, 0 );
     my $width = $ends->[$at] - $from;
     return $from if $width == 9**9**9 || $counts->[$at] <= $below;
@@ -153,7 +164,8 @@ False when it is about all the time since the start.
 
   my ( $p50, $p90, $p99, $p999 ) = $change->quantiles('latency');
 
-Seconds, of what was added to that histogram. Undefined, or nothing at all, when it can't be told.
+Seconds, of what was added to that histogram. Nothing at all when there was nothing. What is not above the end of the first bucket
+is some time below that (see L</words>), what is the end of the last bucket may have been any time more.
 
 =head2 rate
 
@@ -164,6 +176,12 @@ L</growth> in a second.
 =head2 seconds
 
 How much time it is about.
+
+=head2 words
+
+  print $change->words( latency => $seconds );
+
+A time of that histogram for the eyes, no finer than its buckets: C<< < 16 us >>, C<1.2 ms>, C<< > 2 min >>.
 
 =head2 worker_rate
 

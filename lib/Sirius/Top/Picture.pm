@@ -138,9 +138,9 @@ sub _times {
     my ( $self, $name ) = @_;
     my @names = qw(p50 p90 p99 p99.9);
     my @times = $self->{change}->quantiles($name);
-    return
-        map { defined $times[$_] ? "$names[$_] " . Sirius::Readable->duration( _number( $times[$_] ) ) : () }
-        0 .. $#times;
+    return map {
+        defined $times[$_] ? "$names[$_] " . $self->{change}->words( $name, _number( $times[$_] ) ) : ()
+    } 0 .. $#times;
 }
 
 sub _worker {

@@ -1,0 +1,171 @@
+package Sirius::Admin::History;
+
+use strict;
+use warnings;
+
+use Scalar::Util qw(looks_like_number);
+use Sirius::Top::Change;
+
+use constant {
+    EVERY => 5,      # seconds from one sample to the next
+    SPAN  => 300,    # seconds that are kept
+};
+
+# What a sample has, in the order in which it is written down. Rates and percentiles are of the time since the sample before
+my @FIELDS
+    = qw(at started requests responses errors rate error_rate p50 p90 p99 busy workers queued open active);
+
+sub json {
+    my $self  = shift;
+    my @rows  = map { _row($_) } $self->samples;
+    my $names = join q{,}, map {qq("$_")} @FIELDS;
+    return sprintf qq({"every":%d,"names":[%s],"samples":[%s]}\n), EVERY, $names, join q{,}, @rows;
+}
+
+sub look {
+    my ( $self, $now ) = @_;
+    my $change  = Sirius::Top::Change->new( $now, $self->{before} );
+    my $partial = $change->is_partial;
+    my ( $totals, $connections, $workers ) = @{$now}{qw(totals connections workers)};
+    my @final  = @{ $totals->{responses} }{ 2 .. 5 };
+    my $all    = 0;
+    my %sample = (
+        active   => $connections->{open} - $connections->{idle},
+        at       => $now->{now},
+        busy     => scalar( grep { $_->{began} > 0 } @$workers ),
+        errors   => $final[-1],
+        open     => $connections->{open},
+        queued   => $now->{queued} + $connections->{waiting},
+        requests => $totals->{requests},
+        started  => $self->{started},
+        workers  => scalar @$workers,
+    );
+    $all += $_ for grep {defined} @final;
+    $sample{responses} = $all;
+
+    if ($partial) {
+        $sample{rate}            = $change->rate(qw(totals requests));
+        $sample{error_rate}      = $change->rate( qw(totals responses), 5 );
+        @sample{qw(p50 p90 p99)} = $change->quantiles('latency');
+    }
+    push @{ $self->{samples} }, \%sample;
+    $self->_forget( $now->{now} );
+    $self->{before} = { map { $_ => $now->{$_} } qw(latency now totals workers) };
+    return;
+}
+
+sub new {
+    my ( $class, %args ) = @_;
+    return bless { samples => [], started => 0, %args }, $class;
+}
+
+# Of this server only, and of the past: others can write where it was kept
+sub restore {
+    my ( $self, $bytes, $now ) = @_;
+    my $width = 8 * @FIELDS;
+    return if length($bytes) % $width;
+    my @samples;
+    while ( length $bytes ) {
+        my %sample;
+        @sample{@FIELDS} = map { $_ - $_ == 0 ? $_ : undef } unpack 'd*', substr $bytes, 0, $width, '';
+        return if grep { !defined $sample{$_} } qw(at started busy workers open active);
+        return if $sample{at} > $now || @samples && $sample{at} < $samples[-1]{at};
+        push @samples, \%sample if $sample{started} == $self->{started};
+    }
+    $self->{samples} = \@samples;
+    return $self->_forget($now);
+}
+
+sub samples { return @{ shift->{samples} } }
+
+sub state {
+    my $self = shift;
+    return join '', map {
+        pack 'd*',
+            map { defined $_ ? $_ : 'nan' }
+            @{$_}{@FIELDS}
+    } $self->samples;
+}
+
+# A bound of its own: time may stand still
+sub _forget {
+    my ( $self, $now ) = @_;
+    my $samples = $self->{samples};
+    shift @$samples while @$samples && ( $samples->[0]{at} < $now - SPAN || @$samples > 1 + SPAN / EVERY );
+    return;
+}
+
+sub _row {
+    my $sample = shift;
+    return '['
+        . join( q{,},
+        map { defined $_ && $_ - $_ == 0 ? 0 + sprintf '%.12g', $_ : 'null' } @{$sample}{@FIELDS} )
+        . ']';
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Admin::History - the last five minutes of a server
+
+=head1 SYNOPSIS
+
+  use Sirius::Admin::History;
+
+  my $history = Sirius::Admin::History->new( started => $epoch );
+  $history->restore( $board->kept, $now );
+  $history->look( $board->snapshot( quick => 1 ) );    # every EVERY seconds
+  $board->keep( $history->state );
+  print $history->json;
+
+=head1 DESCRIPTION
+
+What the status page draws, so that the last five minutes are there when it is opened. There is a sample for every 5 seconds, at most
+61 of them with 15 numbers each: neither traffic nor the number of workers nor the time that the server has run makes it larger.
+
+=head1 METHODS
+
+=head2 json
+
+  my $bytes = $history->json;
+
+One line: C<every>, the seconds between two samples; C<names>, what the numbers of a sample are; C<samples>, a list of lists. What is
+not known is null: percentiles of a time without requests.
+
+=head2 look
+
+  $history->look( \%snapshot );
+
+Takes a sample of a snapshot of L<Sirius::Scoreboard>.
+
+=head2 new
+
+  my $history = Sirius::Admin::History->new( started => $epoch );
+
+=head2 restore
+
+  $history->restore( $bytes, $now );
+
+Goes on with the L</state> of another process. What is of another server, or no such state, is left out. C<$now> is the monotonic
+time.
+
+=head2 samples
+
+  my @samples = $history->samples;
+
+Hashes, the oldest first.
+
+=head2 state
+
+  my $bytes = $history->state;
+
+All of it, in less than 8192 bytes.
+
+=head1 SEE ALSO
+
+L<Sirius::Admin>, L<Sirius::Top::Change>.
+
+=cut
