@@ -76,12 +76,12 @@ static bool wanted(sr_engine *e)
     return atomic_load_explicit(&e->wants, memory_order_relaxed) != 0;
 }
 
-/* Nobody takes from the exchange, so nobody sees that a request in it has waited too long: look through it
- * ourselves. */
+/* Nobody takes from the exchange, so nobody sees that the first request in it has waited too long, or that the
+ * connections in front of it send theirs. */
 static void sweep(sr_engine *e)
 {
     e->swept_at = e->now;
-    for (int i = 0; i < SWEEP_MAX && !e->queues_again && sr_handover_take(e); i++)
+    for (int i = 0; i < SWEEP_MAX && !e->queues_again && sr_handover_take_due(e, false); i++)
         ;
     sr_deadlines_expire(e);
 }

@@ -278,8 +278,9 @@ sr_intake sr_engine_event(sr_engine *e, sr_source *s, sr_task *task, bool *wake)
         sr_room_asked(e);
         break;
     case SR_SOURCE_EXCHANGE:
-        if (e->takes_registered)
-            sr_handover_take(e);
+        if (!e->takes_registered)
+            break;
+        sr_handover_take_due(e, true);
         break;
     case SR_SOURCE_LISTENER:
         if (((sr_listener *)s)->registered)
@@ -308,19 +309,22 @@ static void between_batches(sr_engine *e)
 static bool work(sr_engine *e, sr_task *task, bool *wake, bool *ready)
 {
     sr_intake got = SR_INTAKE_WAIT;
+    bool waited = false;
     if (e->event < e->n_events) {
         sr_source *s = e->events[e->event++].data.ptr;
         if (s)
             got = sr_engine_event(e, s, task, wake);
-    } else if (turns_serve(e) && e->served_from_turns < TURNS_BETWEEN_POLLS) {
+    } else if (turns_serve(e) &&
+               e->served_from_turns < (sr_handover_others_wait(e) ? 1 : TURNS_BETWEEN_POLLS)) {
         sr_conn *c = SR_LIST_ENTRY(e->turns.next, sr_conn, turn);
+        waited = c->state == SR_CONN_READY;
         sr_link_remove(&c->turn);
         e->served_from_turns++;
         got = sr_intake_turn(e, c, task);
     } else {
         return false;
     }
-    *ready = got == SR_INTAKE_READY && serves(e, task->conn);
+    *ready = got == SR_INTAKE_READY && serves(e, task->conn) && (waited || !sr_handover_others_wait(e));
     if (got == SR_INTAKE_READY && !*ready)
         sr_intake_park(e, task);
     return true;

@@ -192,10 +192,30 @@ static void settle(sr_engine *e, sr_conn *c, int64_t deadline)
     if (kind == SR_DEADLINE_QUEUE)
         deadline = c->ready_at + e->limit[kind];
     sr_deadline_keep(e, c, kind, deadline ? deadline : INT64_MAX);
-    if (bytes)
+    if (c->state == SR_CONN_READY)
+        sr_intake_queue(e, c);
+    else if (bytes)
         sr_link_append(&e->turns, &c->turn);
     else
         sr_conn_watch(e, c, EPOLLIN);
+}
+
+bool sr_handover_others_wait(const sr_engine *e)
+{
+    return e->scoreboard && atomic_load_explicit(&e->scoreboard->queued, memory_order_relaxed) > 0 &&
+           sr_engine_gives(e);
+}
+
+bool sr_handover_take_due(sr_engine *e, bool serving)
+{
+    sr_parcel p;
+    if (e->exchange.take >= 0 && sr_exchange_peek(&e->exchange, &p) && p.state == SR_CONN_READY) {
+        const sr_conn *first = sr_link_alone(&e->turns) ? NULL : SR_LIST_ENTRY(e->turns.next, sr_conn, turn);
+        bool before = serving && (!first || (first->state == SR_CONN_READY && p.ready_at < first->ready_at));
+        if (!before && p.ready_at + e->limit[SR_DEADLINE_QUEUE] > e->now)
+            return false;
+    }
+    return sr_handover_take(e);
 }
 
 bool sr_handover_take(sr_engine *e)

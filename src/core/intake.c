@@ -260,6 +260,18 @@ static uint64_t queue_length(const sr_engine *e)
     return e->n_waiting + (e->scoreboard ? sr_scoreboard_waiting(e->scoreboard, e->row) : 0);
 }
 
+void sr_intake_queue(sr_engine *e, sr_conn *c)
+{
+    sr_link *at = e->turns.prev; /* from the end: it is seldom older than those that are here */
+    while (at != &e->turns) {
+        const sr_conn *other = SR_LIST_ENTRY(at, sr_conn, turn);
+        if (other->state != SR_CONN_READY || other->ready_at <= c->ready_at)
+            break;
+        at = at->prev;
+    }
+    sr_link_append(at->next, &c->turn);
+}
+
 void sr_intake_park(sr_engine *e, sr_task *task)
 {
     sr_conn *c = task->conn;
@@ -278,7 +290,7 @@ void sr_intake_park(sr_engine *e, sr_task *task)
         return;
     }
     sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, c->ready_at + e->limit[SR_DEADLINE_QUEUE]);
-    sr_link_append(&e->turns, &c->turn);
+    sr_intake_queue(e, c);
     atomic_store_explicit(&e->row->waiting, e->n_waiting, memory_order_relaxed);
 }
 

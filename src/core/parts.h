@@ -105,6 +105,14 @@ bool sr_handover_give_idle(sr_engine *e, int most); /* true: none is left */
 bool sr_handover_give_turns(sr_engine *e);          /* true: none is left */
 bool sr_handover_give_heads(sr_engine *e); /* heads that have begun, and connections that never sent a byte */
 bool sr_handover_take(sr_engine *e);       /* one message; false: there is none */
+/*
+ * The same, but a request only when it has waited too long, or when this thread can serve it and it is older than the
+ * first that waits here: to take one and to give it back would put it behind those that came after it. False: nothing
+ * was taken.
+ */
+bool sr_handover_take_due(sr_engine *e, bool serving);
+/* Others have waited for longer than a request that is complete just now: it has to queue behind them. */
+bool sr_handover_others_wait(const sr_engine *e);
 
 /* surplus.c */
 void sr_surplus_window(sr_engine *e, int64_t idle);
@@ -147,6 +155,8 @@ sr_intake sr_intake_turn(sr_engine *e, sr_conn *c,
 bool sr_intake_is_head(sr_bytes view);
 void sr_intake_park(sr_engine *e,
                     sr_task *task); /* nobody can serve it now: it waits in READY, or is refused */
+
+void sr_intake_queue(sr_engine *e, sr_conn *c); /* into e->turns, by the time since which it waits */
 
 /* outflow.c: from a response to the wire, and the end of connections */
 void sr_outflow_writable(sr_engine *e, sr_conn *c);

@@ -9,11 +9,19 @@
 
 enum { FDS_MAX = SR_PARCELS_MAX + 1, PARTS_MAX = 4 };
 
+/*
+ * What does not fit waits in its worker, and joins the others a little out of order. The kernel's default has room for
+ * 200 messages; here is room for 2,000 where the process may exceed net.core.wmem_max, and else as much as there can be.
+ */
+static const int room = 2 * 1024 * 1024;
+
 int sr_exchange_open(sr_exchange *x)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
         return errno;
+    if (setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room) != 0)
+        setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     *x = (sr_exchange){.give = pair[0], .take = pair[1]};
     return 0;
 }
@@ -108,6 +116,12 @@ static bool adds_up(const sr_parcel *parcels, int n, size_t bytes, int n_fds)
             return false;
     }
     return n > 0 && want == n_fds;
+}
+
+bool sr_exchange_peek(const sr_exchange *x, sr_parcel *parcel)
+{
+    return recv(x->take, parcel, sizeof *parcel, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof *parcel &&
+           parcel->format == SR_PARCEL_FORMAT;
 }
 
 sr_exchange_result sr_exchange_take(sr_exchange *x, sr_parcel *parcels, int *n, int *fds, int *n_fds,

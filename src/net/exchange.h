@@ -75,4 +75,7 @@ sr_exchange_result sr_exchange_give(sr_exchange *x, sr_parcel *parcels, int n, c
 sr_exchange_result sr_exchange_take(sr_exchange *x, sr_parcel *parcels, int *n, int *fds, int *n_fds,
                                     char *bytes, size_t *n_bytes);
 
+/* The first parcel of the message that would be taken next, left where it is. False: there is none. */
+bool sr_exchange_peek(const sr_exchange *x, sr_parcel *parcel);
+
 #endif
