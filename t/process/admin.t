@@ -267,6 +267,34 @@ subtest 'USR1' => sub {
     $server->stop;
 };
 
+# Two samples, and a new program of the supervisor, which starts another process
+subtest 'The last minutes' => sub {
+    my $server  = start();
+    my $past    = sub { @{ $json->decode( get( $server, '/history.json' )->body )->{samples} } };
+    my ($first) = $past->();
+    ok $first, 'it begins at the start';
+    $server->ask('GET /') for 1 .. 3;
+    ok until_true( 60, sub { $past->() > 1 } ), 'a sample comes by itself';
+    my $names = $json->decode( get( $server, '/history.json' )->body )->{names};
+    my %last;
+    ok until_true( 60, sub { @last{@$names} = @{ ( $past->() )[-1] }; $last{requests} == 3 } ),
+        'with what came';
+    my $pid = admin($server);
+    $server->signal('HUP');
+    ok until_true( 60, sub { my $now = admin($server); $now && $now != $pid } ), 'another process';
+    ok until_true(
+        60,
+        sub {
+            eval { $past->() }
+        }
+        ),
+        'it answers';
+    is_deeply [ $past->() ]->[0], $first, 'it knows what the one before has seen';
+    is status($server)->{app}, 'app.psgi', 'and what is served';
+    is status($server)->{host}, ( POSIX::uname() )[1], 'and where';
+    $server->stop;
+};
+
 # The command ends when nobody has its STDOUT and STDERR any more
 subtest '--daemonize' => sub {
     my @command = (
