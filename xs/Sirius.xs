@@ -297,6 +297,16 @@ DESTROY(sr_scoreboard *self)
 CODE:
     sirius_board_free(aTHX_ ST(0), self);
 
+MODULE = Sirius    PACKAGE = Sirius::Log
+
+void
+_put(const char *class, SV *line, bool printed = false)
+CODE:
+    STRLEN len;
+    const char *at = SvPV(line, len);
+    PERL_UNUSED_VAR(class);
+    sirius_log_put(aTHX_ at, len, printed ? "error" : "notice");
+
 MODULE = Sirius    PACKAGE = Sirius::LogFormat
 
 void

@@ -57,9 +57,13 @@ static const char *server_level(const char *at, size_t len, size_t *taken)
     return NULL;
 }
 
+static const char *level_of_put; /* while sirius_log_put writes */
+
 /* psgi.errors is printed to, and what the server says of a dead application comes out of a call; all else warns. */
 static const char *level_of_op(pTHX)
 {
+    if (level_of_put)
+        return level_of_put;
     switch (PL_op ? PL_op->op_type : OP_NULL) {
     case OP_PRINT:
     case OP_PRTF:
@@ -247,6 +251,23 @@ static PERLIO_FUNCS_DECL(log_funcs) = {
     .Clearerr = PerlIOBase_clearerr,
     .Setlinebuf = PerlIOBase_setlinebuf,
 };
+
+/*
+ * To the file that STDERR is, past what an application may have put before it: a tie, $SIG{__WARN__}, $, and $\. Layers stay.
+ * Not PerlIO_stderr(): once STDERR was closed, another file may have its place.
+ */
+void sirius_log_put(pTHX_ const char *at, size_t len, const char *level)
+{
+    IO *io = PL_stderrgv && isGV_with_GP(PL_stderrgv) ? GvIO(PL_stderrgv) : NULL;
+    PerlIO *f = io ? IoOFP(io) : NULL;
+    const char *outer = level_of_put;
+    if (!f)
+        return;
+    level_of_put = level;
+    PerlIO_write(f, at, len);
+    level_of_put = outer;
+    PerlIO_flush(f);
+}
 
 void sirius_log_boot(pTHX)
 {

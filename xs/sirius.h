@@ -130,6 +130,8 @@ void sirius_lazy_io_settle(pTHX_ sirius *s);
 void sirius_lazy_io_drop(pTHX_ sirius *s); /* at the end of the turn */
 
 void sirius_log_boot(pTHX); /* log.c: the layer :sirius_log */
+/* One line of the server with its "\n", as bytes; level is static. Calls code of the application only where a layer is one. */
+void sirius_log_put(pTHX_ const char *at, size_t len, const char *level);
 
 /* accesslog.c: with the helm */
 void sirius_accesslog_new(pTHX_ sirius *s, HV *conf);     /* croaks */

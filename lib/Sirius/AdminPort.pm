@@ -171,7 +171,7 @@ sub start {
     return if !@{ $self->{listeners} };
     weaken( $self->{supervisor} = $supervisor );
     pipe my $alive, my $life or return $self->_no_process("pipe: $!");
-    STDERR->flush;
+    Sirius::Log->flush;
     my $pid = fork;
     return $self->_no_process("fork: $!") if !defined $pid;
     if ($pid) {
@@ -180,7 +180,7 @@ sub start {
         return;
     }
     eval { $self->_become($alive) };
-    print {*STDERR} "sirius: $@";
+    Sirius::Log->pass("sirius: $@");
     return POSIX::_exit(1);
 }
 

@@ -3,12 +3,12 @@ package Sirius::Generation;
 use strict;
 use warnings;
 
-use IO::Handle ();
 use List::Util qw(min);
 use POSIX      qw(SIGINT SIGQUIT SIGTERM WNOHANG);
 use Sirius::Backoff;
 use Sirius::Cause;
 use Sirius::ForkCheck;
+use Sirius::Globals;
 use Sirius::Hooks;
 use Sirius::Log ();
 use Sirius::Recycling;
@@ -30,6 +30,7 @@ sub new {
 
 sub run {
     my $self = shift;
+    $self->{theirs} = Sirius::Globals->take( $self->{conf} );    # only code of ours from here on
     $self->{signals} ||= Sirius::Signals->new( $self->signals );
     $self->{backoff}   = Sirius::Backoff->new( $self->{conf} );
     $self->{recycling} = Sirius::Recycling->new( $self->{conf} );
@@ -40,13 +41,17 @@ sub run {
     my $path = '/proc/self/fd/' . fileno $self->{alive};
     open my $alive, '<', $path or Sirius::Log->fail("pipe: $!");    ## no critic (RequireBriefOpen)
     $self->{signals}->watch( $self->{watched_alive} = $alive );
-    $self->{privileges}->drop if $self->{privileges};
+    if ( $self->{privileges} ) {                                    # which changes %ENV for the application
+        my $error = $self->{theirs}->lend( sub { $self->{privileges}->drop } );
+        die $error if defined $error;                               ## no critic (RequireCarping)
+    }
     Sirius::Title->set( $self->{conf}, "generation $self->{number}" );
     $self->_tell_supervisor("workers @{ $self->{conf} }{qw(workers workers_max)}") if $self->{reload};
 
     my $clean = eval { $self->_supervise; 1 };
     my $error = $@;
     $self->{signals}->release( exits => 1 );
+    $self->{theirs}->restore;
     delete @{$self}{qw(news report watched_alive)};
     die $error if !$clean;
     return $self->{gave_up} ? 1 : 0;
@@ -75,6 +80,7 @@ sub _become_worker {
             tell         => sub { $self->_tell_generation(@_); $self->_leave_terminal if $_[0] eq 'ready' },
         );
         Sirius::Title->set( $self->{conf}, 'worker' );
+        $self->{theirs}->restore;
         $self->{signals}->hand_over( $worker->handlers );
         $self->_tell_generation( 'done', $worker->run );
         $status = 0;
@@ -145,7 +151,7 @@ sub _hear_ready {
 sub _heed {
     my ( $self, $signal ) = @_;
     return $self->_stop('INT') if $signal eq 'INT';
-    Sirius::Hooks->run( $self->{conf}, 'on_reload' )
+    $self->_run_hook('on_reload')
         if $signal eq 'TERM' && !$self->{stopping} && !$self->{scoreboard}->stopping;
     return $self->_stop( $self->{stopping} && !$self->{orphaned} ? 'INT' : 'TERM' )
         if $signal eq 'TERM' || $signal eq 'QUIT';
@@ -225,6 +231,14 @@ sub _relieve {
     return;
 }
 
+sub _run_hook {
+    my ( $self, $name ) = @_;
+    return if !$self->{conf}{$name};
+    my $error = $self->{theirs}->lend( sub { Sirius::Hooks->run( $self->{conf}, $name ) } );
+    Sirius::Log->note("$name: $error") if defined $error;
+    return;
+}
+
 # When to replace it, in words
 sub _schedule {
     my ( $self, $worker, $failed, $signal ) = @_;
@@ -243,10 +257,8 @@ sub _schedule {
 sub _spawn {
     my ( $self, $slot ) = @_;
 
-    # What is still in a buffer would be written once by each worker
-    STDOUT->flush;
-    STDERR->flush;
-    Sirius::Hooks->run( $self->{conf}, 'before_fork' );
+    $self->_run_hook('before_fork');
+    Sirius::Log->flush;
     Sirius::ForkCheck->warn_once( map( { fileno $_ } @{ $self->{exchange} } ),
         map( { $_->fd } @{ $self->{listeners} } ) );
     my $pid = fork;
@@ -309,7 +321,7 @@ sub _supervise {
 # From a worker; shorter than PIPE_BUF, so never mixed with another's
 sub _tell_generation {
     my ( $self, @words ) = @_;
-    syswrite $self->{report}, "$$ @words\n";
+    syswrite $self->{report}, join( q( ), $$, @words ) . "\n";    # not by $", which is the application's
     return;
 }
 

@@ -80,8 +80,7 @@ sub hear {
 
    # What it says while it loads goes where it would have gone, and is remembered for who asked for the reload
     while ( sysread $generation->{stderr}, my $text, 65536 ) {
-        print {*STDERR} $text;
-        STDERR->flush;
+        Sirius::Log->pass($text);
         $generation->{said} = substr $generation->{said} . $text, -ERROR_MAX();
     }
     return;

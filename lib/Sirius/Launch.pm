@@ -18,12 +18,12 @@ use constant VARIABLE => 'SIRIUS_GENERATION';
 sub here {
     my ( $class, $supervisor, $number ) = @_;
     pipe my $news, my $report or Sirius::Log->fail("pipe: $!");
-    STDOUT->flush;
-    STDERR->flush;
+    Sirius::Log->flush;
     my $pid = fork;
     Sirius::Log->fail("fork: $!")                            if !defined $pid;
     return { pid => $pid, number => $number, news => $news } if $pid;
     close $news;
+    $supervisor->{theirs}->restore;
     $supervisor->{admin}->close;
     $supervisor->{log_pipe}->release if $supervisor->{log_pipe};
     delete @{$supervisor}{qw(life control)};
@@ -43,17 +43,18 @@ sub program {
     my ( $class, $supervisor, $number ) = @_;
     pipe my $news,   my $report or die "pipe: $!\n";
     pipe my $stderr, my $said   or die "pipe: $!\n";
-    STDERR->flush;
+    Sirius::Log->flush;
     my $pid = fork;
     die "fork: $!\n"                                                                        if !defined $pid;
     return { pid => $pid, number => $number, news => $news, stderr => $stderr, said => '' } if $pid;
     eval {
-        open my $ours, '>&', \*STDERR or die "STDERR: $!\n";    ## no critic (RequireBriefOpen)
-        Sirius::Log->close;                                     # the supervisor's has the layer already
-        open STDERR, '>&', $said or die "STDERR: $!\n";
+        my $copy = POSIX::dup(2);    # by their numbers: an application may have tied STDERR
+        my $ours = Sirius::Handover->take_handle( defined $copy ? $copy : die "STDERR: $!\n" );
+        Sirius::Log->close;          # the supervisor's has the layer already
+        defined POSIX::dup2( fileno $said, 2 ) or die "STDERR: $!\n";
         $class->_become( $supervisor, $number, $report, $ours );
     };
-    print {*STDERR} "sirius: $@";
+    Sirius::Log->pass("sirius: $@");
     return POSIX::_exit(1);
 }
 
@@ -64,7 +65,7 @@ sub take {
     Sirius::Systemd->forget;
     my $fh  = sub { Sirius::Handover->take_handle(shift) };
     my $log = $fh->( $state->{stderr} );
-    open STDERR, '>&', $log or die "sirius: STDERR: $!\n";    # until now it went to the supervisor
+    defined POSIX::dup2( fileno $log, 2 ) or die "sirius: STDERR: $!\n"; # until now it went to the supervisor
     STDERR->autoflush(1);
     return Sirius::Generation->new(
         %args,

@@ -12,6 +12,13 @@ my $LAYER = 'sirius_log';    # xs/log.c
 # The file of --error-log, what descriptor 2 was when we had opened it, and who is to have it
 my ( $path, $place, @owner );
 
+# What is still in a buffer would be written by each child as well. Layers may be code of the application
+sub flush {
+    local ( $@, $! );
+    eval { STDOUT->flush; STDERR->flush };
+    return;
+}
+
 sub close {
     my @layers = PerlIO::get_layers( *STDERR, output => 1 );
     pop @layers if @layers && $layers[-1] eq 'utf8';
@@ -52,8 +59,21 @@ sub open {
     }
     $class->close;
     return if tied *STDERR || !defined $path && !$prefix;
-    require Sirius;    # has the layer
+    if ( defined $path && !defined fileno STDERR ) {    # an application has closed it, but not the log
+        open STDERR, '>>&=', 2 or $class->fail("STDERR: $!");
+    }
+    require Sirius;                                     # has the layer
     binmode STDERR, $prefix ? ":$LAYER(prefix)" : ":$LAYER";
+    return;
+}
+
+# Text of another process as it comes, or of this one past its log
+sub pass {
+    my ( $class, $text ) = @_;
+    local ( $@, $! );
+    require Sirius;                                     # has _put
+    utf8::encode($text) if utf8::is_utf8($text);
+    eval { $class->_put( $text, 1 ) };
     return;
 }
 
@@ -81,8 +101,11 @@ sub _place {
 # The layer reads the level out of it
 sub _say {
     my ( $class, $level, $message ) = @_;
-    CORE::warn "[sirius $$] " . ( $level eq 'notice' ? '' : "$level: " ) . "$message\n";
-    STDERR->flush;    # it may have a layer of the application's
+    local ( $@, $! );
+    require Sirius;                  # has _put
+    my $line = "[sirius $$] " . ( $level eq 'notice' ? '' : "$level: " ) . "$message\n";
+    utf8::encode($line) if utf8::is_utf8($line);
+    eval { $class->_put($line) };    # a layer of the application's may die
     return;
 }
 
@@ -166,14 +189,20 @@ which has them.
 
   Sirius::Log->error($message);
 
-Writes one line at the level C<error>. Like all of them it goes through perl's C<warn>, so an application's C<$SIG{__WARN__}>
-sees it.
+Writes one line at the level C<error>. Like all of them it goes to the file that STDERR is at that moment, and no handler, tie or
+variable of an application has a say in it.
 
 =head2 fail
 
   Sirius::Log->fail($message);
 
 Dies with "sirius: " and the message, and with exit status 1, whatever C<$!> is.
+
+=head2 flush
+
+  Sirius::Log->flush;
+
+STDOUT and STDERR, before a fork.
 
 =head2 info
 
@@ -195,6 +224,12 @@ The same at the level C<notice>.
 Begins the log that C<error_log> and C<log_prefix> in the configuration ask for. A file that is not there is made, with mode
 0640 less the umask; when root makes it, now or later, it belongs to C<$uid> and C<$gid>, so that the workers can reopen it.
 Dies with one line when the file can't be opened.
+
+=head2 pass
+
+  Sirius::Log->pass($text);
+
+Writes text as it is: what another process has said, or the lines of the start.
 
 =head2 reopen
 

@@ -107,7 +107,7 @@ sub _become {
         no warnings 'exec';    ## no critic (ProhibitNoWarnings)
         exec {'/bin/sh'} 'sh', '-c', $self->{command} or die "/bin/sh: $!\n";
     };
-    print {*STDERR} "sirius: --access-log: $@";
+    Sirius::Log->pass("sirius: --access-log: $@");
     return POSIX::_exit(127);
 }
 
@@ -136,8 +136,7 @@ sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 sub _start {
     my $self = shift;
-    STDOUT->flush;
-    STDERR->flush;
+    Sirius::Log->flush;
     my $pid = fork;
     if ( !defined $pid ) {
         my $error = $!;

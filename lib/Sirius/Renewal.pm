@@ -69,7 +69,7 @@ sub try {
     return $pid if !defined $pid || $pid;
     $signals->hand_over;
     eval { Sirius::Command->run_module( $class, sprintf q{tried('%s')}, Sirius::Scoreboard->layout ) };
-    print {*STDERR} "sirius: $@";
+    Sirius::Log->pass("sirius: $@");
     return POSIX::_exit(1);
 }
 

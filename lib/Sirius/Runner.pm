@@ -6,7 +6,8 @@ use parent 'Plack::Runner';
 
 use Sirius::AccessLog;
 use Sirius::AdminPort;
-use Sirius::Command ();    # before the application is loaded, which overwrites the command line
+use Sirius::Command        ();    # before the application is loaded, which overwrites the command line
+use Plack::Handler::Sirius ();    # so that all of the server is compiled before the application
 use Sirius::Config;
 use Sirius::Handover;
 use Sirius::Options;

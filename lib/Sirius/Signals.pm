@@ -5,11 +5,15 @@ use warnings;
 
 use Config      qw(%Config);
 use Fcntl       qw(F_GETFL F_SETFL F_SETOWN O_ASYNC O_NONBLOCK);
-use POSIX       qw(SIG_BLOCK SIG_SETMASK);
+use POSIX       qw(SIG_BLOCK SIG_SETMASK SIG_UNBLOCK);
 use Time::HiRes qw(ITIMER_REAL setitimer);
 
 my %NUMBER;
 @NUMBER{ split ' ', $Config{sig_name} } = split ' ', $Config{sig_num};
+
+# For the time limit of a wait, and for pipes
+my @OWN = qw(ALRM IO);
+my @ALL = ( qw(CHLD HUP INT QUIT TERM TTIN TTOU USR1 USR2), @OWN );
 
 # They mean nothing to a process that ends, and are the end of one that has no handlers any more, or stop it
 my @IDLE = qw(HUP TTIN TTOU USR1 USR2);
@@ -35,7 +39,7 @@ sub hand_over {
 sub new {
     my ( $class, @names ) = @_;
     my @caught;
-    my $self = bless { names => [ @names, 'ALRM', 'IO' ], caught => \@caught }, $class;
+    my $self = bless { names => [ @names, @OWN ], caught => \@caught }, $class;
 
     # Nothing arrives except inside wait, so a signal is never lost between a look at the flags and the sleep
     my $ours = POSIX::SigSet->new( map { $NUMBER{$_} } @{ $self->{names} } );
@@ -52,9 +56,17 @@ sub new {
     return $self;
 }
 
+# Those of any supervisor or generation, whether they wait for them or not
+sub names { return @ALL }
+
 sub release {
     my ( $self, %args ) = @_;
     _async( $_, 0 ) for @{ delete $self->{watched} || [] };
+
+    # A CHLD that has come is ours, not for a handler of the application
+    my $child = POSIX::SigSet->new( $NUMBER{CHLD} );
+    POSIX::sigprocmask( SIG_UNBLOCK, $child );
+    POSIX::sigprocmask( SIG_BLOCK,   $child );
 
     # Ignoring a signal throws away what is pending of it. Not CHLD: that would reap the caller's children
     $SIG{$_} = 'IGNORE' for grep { $_ ne 'CHLD' } @{ $self->{names} };

@@ -13,6 +13,7 @@ use Sirius::Control;
 use Sirius::DrainDelay;
 use Sirius::Generation;
 use Sirius::Generations;
+use Sirius::Globals;
 use Sirius::Log ();
 use Sirius::Renewal;
 use Sirius::Scaling;
@@ -31,18 +32,20 @@ sub announce {
     my $ready   = $self->{conf}{server_ready};
     for my $listener ( @{ $self->{listeners} } ) {
         if ( $ready && !$listener->is_unix ) {
-            $ready->( {
+            my %about = (
                 host            => $listener->host,
                 port            => $listener->port,
                 proto           => 'http',
                 server_software => $program,
-            } );
+            );
+            my $call  = sub { $ready->( {%about} ) };
+            my $error = $self->{theirs} ? $self->{theirs}->lend($call) : $call->() && undef;
+            Sirius::Log->note( 'server_ready died: ' . $error =~ s/\s+\z//r ) if defined $error;
             next;
         }
         $self->_say( "$program listening on " . $listener->url );
     }
     $self->_say("$program admin on $_") for $self->{admin}->urls;
-    STDERR->flush;    # an application may have put a layer on it, and then it is buffered
     $self->{systemd}->notify( 'READY=1', "MAINPID=$$", 'STATUS=serving' );
     $self->{daemon}->ready  if $self->{daemon};
     $self->{log_pipe}->tend if $self->{log_pipe};    # not before: it would keep the operator's STDERR
@@ -76,7 +79,17 @@ sub run {
         $self->_run_alone;
         return $self->_clean_up;
     }
-    Sirius::Engine->descriptors;    # the scoreboard needs one for each slot
+    $self->{theirs} = Sirius::Globals->take( $self->{conf} );    # only code of ours from here on
+    my $clean = eval { $self->_run_many; 1 };
+    my $error = $@;
+    $self->{theirs}->restore;
+    die $error if !$clean;                                       ## no critic (RequireCarping)
+    return;
+}
+
+sub _run_many {
+    my $self = shift;
+    Sirius::Engine->descriptors;                                 # the scoreboard needs one for each slot
     Sirius::Engine->subreaper;
     $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots );
     $self->{scoreboard}->workers( $self->{conf}{workers} );
@@ -260,8 +273,7 @@ sub _say {
     my ( $self, $line ) = @_;
     my $conf = $self->{conf};
     return Sirius::Log->note($line) if defined $conf->{error_log} || $conf->{log_prefix};
-    print {*STDERR} "$line\n";
-    return;
+    return Sirius::Log->pass("$line\n");
 }
 
 # Room for those that retire beside their successors, within a generation and from one to the next

@@ -79,7 +79,8 @@ subtest 'Reopened' => sub {
         mkdir "$dir/gone" or die $!;
         my $gone = new("$dir/gone/log");
         rename "$dir/gone", "$dir/there" or die $!;
-        local $SIG{__WARN__} = sub { $noted::text = shift };
+        no warnings 'redefine';
+        local *Sirius::Log::_put = sub { $noted::text = $_[1] };
         my $fd      = $gone->fd;
         my $changed = $gone->reopen;
         put( $gone, "on\n" );

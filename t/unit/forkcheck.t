@@ -6,6 +6,7 @@ use IO::Socket::UNIX;
 use POSIX  ();
 use Socket qw(AF_UNIX PF_UNSPEC SOCK_DGRAM SOCK_STREAM);
 use Test::More;
+use Sirius;
 use Sirius::ForkCheck;
 
 my $dir = tempdir( CLEANUP => 1 );
@@ -21,7 +22,8 @@ sub lines {
     die $! if !defined $pid;
     if ( !$pid ) {
         my @lines;
-        local $SIG{__WARN__} = sub { push @lines, shift };
+        no warnings 'redefine';
+        local *Sirius::Log::_put = sub { push @lines, $_[1] };
         my @keep = $code->();
         eval { Sirius::ForkCheck->warn_once( @inherited, @own ) for 1 .. 2; 1 } or push @lines, "died: $@";
         syswrite $write, $_ for @lines;

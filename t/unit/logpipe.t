@@ -5,13 +5,14 @@ use File::Temp qw(tempdir);
 use POSIX      qw(SIGTERM SIG_BLOCK SIG_SETMASK WNOHANG);
 use Test::More;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+use Sirius;
 use Sirius::LogPipe;
 use Sirius::Test;
 
 my $dir  = tempdir( CLEANUP => 1 );
 my $conf = { err_respawn_interval => 0.2 };
 my @noted;
-$SIG{__WARN__} = sub { push @noted, shift };
+{ no warnings 'redefine'; *Sirius::Log::_put = sub { push @noted, $_[1] } }
 
 sub content {
     open my $fh, '<', "$dir/" . shift or return '';

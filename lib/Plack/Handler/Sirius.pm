@@ -3,6 +3,7 @@ package Plack::Handler::Sirius;
 use strict;
 use warnings;
 
+use Sirius::Builtins;    # first: with plackup the application is here already
 use Sirius;
 use Sirius::AccessLog;
 use Sirius::AdminPort;
@@ -68,6 +69,8 @@ sub _resources {
     $what{pid_file}   = Sirius::PidFile->new( $conf->{pid} ) if defined $conf->{pid};
     return %what;
 }
+
+no Sirius::Builtins;    # last: this file as well
 
 1;
 
