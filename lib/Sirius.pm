@@ -121,7 +121,8 @@ True: the whole body is there before the application is called.
 
 =item C<psgix.io>
 
-The client's socket. Who reads or writes it has it for good: the server does not use it any more.
+The client's socket, an L<IO::Socket>. Looking at it, as whoever copies C<%env> does, changes nothing. Who reads or writes
+it or asks for its descriptor has it for good: the server reads no further request from it. See L<Sirius::Socket>.
 
 =item C<psgix.request_start>
 

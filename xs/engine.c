@@ -94,13 +94,17 @@ static void listen_all(pTHX_ HV *hv, sirius *s)
         if (sr_engine_listen(s->engine, (int)SvIV(field[0]), SvTRUE(field[3])) != 0)
             croak("Sirius::Engine->new: more than %d listeners", SR_LISTENERS_MAX);
         s->site[i] = sirius_site_new(aTHX_ SvPV_nolen(field[1]), SvPV_nolen(field[2]), multiprocess);
+        s->site[i].socket = (HV *)SvREFCNT_inc((SV *)sirius_socket_class(aTHX_(int) SvIV(field[0])));
     }
 }
 
 /* A child that the application forks must keep its hands off its parent's connections. */
 static void about_to_fork(void)
 {
-    if (sirius_current && sirius_current->engine->scoreboard)
+    if (!sirius_current)
+        return;
+    sirius_current->turn.forked = true;
+    if (sirius_current->engine->scoreboard)
         sirius_current->engine->scoreboard->app_forks = 1;
 }
 
@@ -120,6 +124,7 @@ void sirius_free(pTHX_ sirius *s)
         SvREFCNT_dec(s->site[i].name);
         SvREFCNT_dec(s->site[i].port);
         SvREFCNT_dec(s->site[i].multiprocess);
+        SvREFCNT_dec((SV *)s->site[i].socket);
     }
     Safefree(s->pool);
     sr_engine_free(s->engine);
@@ -137,6 +142,9 @@ SV *sirius_new(pTHX_ HV *hv)
     static bool watching_forks;
     sirius *s;
     Newxz(s, 1, sirius);
+#ifdef MULTIPLICITY
+    s->owner = aTHX;
+#endif
     SV *self =
         sv_setref_pv(sv_newmortal(), "Sirius::Engine", s); /* owns s from here on, also when we croak */
     Newxz(s->pool, ENVPOOL_SHAPES, envpool_env);

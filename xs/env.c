@@ -90,7 +90,7 @@ void sirius_env_boot(pTHX)
 
 sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multiprocess)
 {
-    return (sirius_site){newSVpv(name, 0), newSVpv(port, 0), newSViv(multiprocess)};
+    return (sirius_site){newSVpv(name, 0), newSVpv(port, 0), newSViv(multiprocess), NULL};
 }
 
 /* --- shapes --- */

@@ -181,7 +181,7 @@ static inline bool same_value(pTHX_ const envpool_env *env, const envpool_slot *
     case ENVPOOL_INPUT:
         return sirius_input_reusable(aTHX_ & env->input, slot->value);
     case ENVPOOL_LAZY:
-        return sirius_lazy_untouched(aTHX_ slot->value);
+        return sirius_lazy_untouched(aTHX_ slot->value, (sirius_lazy)slot->lazy_kind);
     }
     return false;
 }

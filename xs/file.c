@@ -49,8 +49,10 @@ bool sirius_file(pTHX_ SV *body, int *fd, off_t *offset, uint64_t *length)
         return false;
     PerlIO *f = IoIFP(io);
     struct stat st;
+    if (!raw_layers(aTHX_ f)) /* first: a layer may be written in Perl, and then its fileno is */
+        return false;
     *fd = PerlIO_fileno(f);
-    if (*fd < 0 || fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0 || !raw_layers(aTHX_ f))
+    if (*fd < 0 || fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
         return false;
     if ((*offset = position(aTHX_ f, *fd)) < 0)
         return false;

@@ -160,8 +160,6 @@ static sr_response_error head_field(pTHX_ sirius *s, sr_bytes name, sr_bytes val
 static const char *head_begin(pTHX_ sirius *s, const parts *p)
 {
     sirius_turn *t = &s->turn;
-    if (t->io)
-        sirius_lazy_io_settle(aTHX_ s);
     sr_buffer_reset(&s->head);
     sr_response_error err = sr_response_init(&t->response, &s->head, p->status, t->conn->minor,
                                              t->conn->is_head, sr_engine_keeps(s->engine, t->conn));

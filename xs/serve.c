@@ -9,6 +9,17 @@
 
 sirius *sirius_current;
 
+sirius *sirius_alive(pTHX_ UV serial)
+{
+    sirius *s = sirius_current;
+    PERL_UNUSED_CONTEXT;
+#ifdef MULTIPLICITY
+    if (s && s->owner != aTHX)
+        return NULL;
+#endif
+    return s && s->turn.conn && s->turn.serial == serial ? s : NULL;
+}
+
 /* --- the helm --- */
 
 bool sirius_helm_take(sirius *s)
@@ -132,15 +143,14 @@ static void answer(pTHX_ sirius *s, SV *res)
         sirius_fail(aTHX_ s, "the application died", ERRSV);
         return;
     }
-    SvGETMAGIC(res);
-    if (!SvROK(res) || SvTYPE(SvRV(res)) != SVt_PVCV) {
+    if (SvGMAGICAL(res) || !SvROK(res) || SvTYPE(SvRV(res)) != SVt_PVCV) {
         sirius_respond(aTHX_ s, res, false, &writer);
         return;
     }
     SV *done = sirius_call(aTHX_ s, res, sirius_responder(aTHX_ s), NULL);
     if (!done)
         sirius_fail(aTHX_ s, "the application died", ERRSV);
-    else if (t->phase == SIRIUS_UNANSWERED && !t->conn->borrowed)
+    else if (t->phase == SIRIUS_UNANSWERED && !sirius_socket_taken(aTHX_ s))
         sirius_fail(aTHX_ s, "the application returned without calling the responder", NULL);
     else if (t->phase == SIRIUS_STREAMING)
         sirius_fail(aTHX_ s, "the application returned without closing the writer", NULL);
@@ -155,8 +165,10 @@ void sirius_finish(pTHX_ sirius *s)
     t->conn = NULL;
     if (s->log)
         sirius_accesslog_offer(aTHX_ s, c);
-    if (c->borrowed) /* bytes read ahead are the application's now */
+    if (c->borrowed) { /* bytes read ahead are the application's now, and so are those that come */
         sr_buffer_reset(&c->in);
+        c->keep_alive = false;
+    }
     if (t->phase == SIRIUS_ANSWERED) {
         if (t->left) {
             c->keep_alive = false;
@@ -201,7 +213,7 @@ static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
         cleanup(aTHX_ s, s->turn.env);
     s->turn.env = NULL;
     if (s->turn.io)
-        sirius_lazy_io_drop(aTHX_ s);
+        sirius_socket_drop(aTHX_ s);
     FREETMPS;
     LEAVE;
     if (pooled)

@@ -39,15 +39,15 @@ typedef struct sirius_turn {
     sr_conn *conn;       /* NULL between two requests */
     HV *env;             /* borrowed from the frame that serves */
     envpool_env *pooled; /* where env goes after the request; NULL: nowhere */
-    bool untouched;      /* pooled, and the application has left it as it was. Known when it has returned */
+    bool forked;    /* the application has forked since the request began: a child may hold what it holds */
+    bool untouched; /* pooled, and the application has left it as it was. Known when it has returned */
     sirius_phase phase;
     bool writing; /* a writer may be waiting: handlers of signals can run, with the application below them */
     SV *died;     /* what one of them has died of. Counted */
     sr_response response;
-    SV *trimmed; /* the name of a field whose value has lost its newline, to be logged. Counted */
-    SV *io;      /* the socket object of psgix.io, once it was made. Counted */
-    uint64_t io_written, io_read; /* bytes that had gone through the socket then */
-    uint64_t left;                /* SR_FRAMING_LENGTH: bytes of the body still owed */
+    SV *trimmed;   /* the name of a field whose value has lost its newline, to be logged. Counted */
+    SV *io;        /* the glob of psgix.io, once somebody has looked at it. Counted */
+    uint64_t left; /* SR_FRAMING_LENGTH: bytes of the body still owed */
 } sirius_turn;
 
 /* All of the response is in the engine's hands. With the helm. */
@@ -60,11 +60,15 @@ static inline void sirius_answered(sirius_turn *t)
 /* What all requests of a listener have in common. */
 typedef struct sirius_site {
     SV *name, *port, *multiprocess;
+    HV *socket; /* class of its connections */
 } sirius_site;
 
 enum { ENVPOOL_SHAPES = 4 };
 
 typedef struct sirius {
+#ifdef MULTIPLICITY
+    PerlInterpreter *owner; /* no other is served: threads of the application get nothing of it */
+#endif
     sr_engine *engine;
     sirius_turn turn;
     UV serial;
@@ -89,6 +93,8 @@ void sirius_free(pTHX_ sirius *s);
 
 /* serve.c. The one engine of this process that is inside serve, or NULL: what callbacks of PSGI talk to. */
 extern sirius *sirius_current;
+/* It, when it serves the request of this serial now, for this interpreter; also in a child that was forked meanwhile. */
+sirius *sirius_alive(pTHX_ UV serial);
 const char *sirius_serve(pTHX_ sirius *s, SV *app); /* why it ended: static text */
 /*
  * With the helm: the engine gets its connection back, to send what is left of the response and to go on with it, while
@@ -119,15 +125,19 @@ AV *sirius_env_handlers(pTHX_ HV *env); /* psgix.cleanup.handlers; NULL: it is n
 /* lazy.c: values of %env that are made when they are first read */
 typedef enum sirius_lazy { SIRIUS_LAZY_IO, SIRIUS_LAZY_INFORMATIONAL } sirius_lazy;
 SV *sirius_lazy_new(pTHX_ sirius_lazy kind);
-void sirius_lazy_arm(pTHX_ SV *sv, UV serial);  /* the request they speak for */
-bool sirius_lazy_untouched(pTHX_ const SV *sv); /* neither read nor assigned */
+void sirius_lazy_arm(pTHX_ SV *sv, UV serial);                    /* the request they speak for */
+bool sirius_lazy_untouched(pTHX_ const SV *sv, sirius_lazy kind); /* neither read nor assigned */
 
+/* socket.c: psgix.io. None of it runs code of Perl, but for drop */
+HV *sirius_socket_class(pTHX_ int listener); /* the class of its connections. Not counted */
+/* A new reference to the handle of this request; undef when that is over. Making and copying it changes nothing. */
+SV *sirius_socket(pTHX_ UV serial);
 /*
- * The application has looked at psgix.io, as whoever copies %env does, but holds it no more and has neither read nor
- * written: then the connection is still ours.
+ * With the helm, when the application has returned without an answer: is the connection its own? It is when the handle was used,
+ * or is still held and a child was forked, which may use it.
  */
-void sirius_lazy_io_settle(pTHX_ sirius *s);
-void sirius_lazy_io_drop(pTHX_ sirius *s); /* at the end of the turn */
+bool sirius_socket_taken(pTHX_ sirius *s);
+void sirius_socket_drop(pTHX_ sirius *s); /* at the end of the turn; without the helm */
 
 void sirius_log_boot(pTHX); /* log.c: the layer :sirius_log */
 /* One line of the server with its "\n", as bytes; level is static. Calls code of the application only where a layer is one. */

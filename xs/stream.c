@@ -22,10 +22,10 @@ void sirius_stream_boot(pTHX)
     dispatch = newXS(NULL, sirius_xs_dispatch, __FILE__);
 }
 
-static sirius *alive(UV serial)
+static sirius *alive(pTHX_ UV serial)
 {
-    sirius *s = sirius_current;
-    return s && s->turn.conn && s->turn.serial == serial && !sr_engine_forked(s->engine) ? s : NULL;
+    sirius *s = sirius_alive(aTHX_ serial);
+    return s && !sr_engine_forked(s->engine) ? s : NULL;
 }
 
 /* Its response is complete already, but the application goes on. */
@@ -161,7 +161,7 @@ static sirius *writer_turn(pTHX_ SV *self)
 {
     if (!SvROK(self) || !SvOBJECT(SvRV(self)) || SvSTASH(SvRV(self)) != writer_stash || !SvIOK(SvRV(self)))
         croak("not a Sirius::Writer");
-    return alive(SvUVX(SvRV(self)));
+    return alive(aTHX_ SvUVX(SvRV(self)));
 }
 
 XS(sirius_xs_writer_write);
@@ -195,7 +195,7 @@ XS(sirius_xs_responder)
     dXSARGS;
     if (items != 1)
         croak("the responder takes one response");
-    sirius *s = alive((UV)XSANY.any_iv);
+    sirius *s = alive(aTHX_(UV) XSANY.any_iv);
     if (s ? s->turn.phase != SIRIUS_UNANSWERED : answered((UV)XSANY.any_iv))
         croak("the responder was called twice");
     if (!s)
@@ -265,7 +265,7 @@ XS(sirius_xs_informational)
     AV *given = (AV *)sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(ST(1))));
     AV *headers = plain_copy(aTHX_ given);
     int status = (int)SvIV(ST(0));
-    sirius *s = alive(serial);
+    sirius *s = alive(aTHX_ serial);
     if (!s || s->turn.phase != SIRIUS_UNANSWERED) {
         warn("psgix.informational was called after the final response had begun");
         XSRETURN_EMPTY;

@@ -4,32 +4,10 @@ use 5.016;
 use strict;
 use warnings;
 
-use IO::Socket ();
-use Socket     ();
-
-# For psgix.io: a socket object on a descriptor, with the bytes that the engine has read ahead
-sub adopt {
-    my ( $fd, $ahead ) = @_;
-
-    my $class  = 'IO::Socket';
-    my $handle = IO::Socket->new_from_fd( $fd, '+<' ) or return;
-    my $domain = Socket::sockaddr_family( getsockname $handle );
-    if ( $domain == Socket::AF_UNIX() ) {
-        require IO::Socket::UNIX;
-        $class = 'IO::Socket::UNIX';
-    } elsif ( $domain == Socket::AF_INET() ) {
-        require IO::Socket::INET;
-        $class = 'IO::Socket::INET';
-    } else {
-        require IO::Socket::IP;
-        $class = 'IO::Socket::IP';
-    }
-    bless $handle, $class;
-    $handle->autoflush(1);
-    $handle->ungetc(ord) for reverse split //, $ahead;
-
-    return $handle;
-}
+# The classes of psgix.io, loaded before any fork
+use IO::Socket::INET ();
+use IO::Socket::IP   ();
+use IO::Socket::UNIX ();
 
 1;
 
@@ -41,17 +19,50 @@ Sirius::Socket - The socket of a request, for applications that take it over
 
 =head1 DESCRIPTION
 
-C<< $env->{'psgix.io'} >> is made here when an application first reads it: a blocking L<IO::Socket::INET>,
-L<IO::Socket::IP> or L<IO::Socket::UNIX> on a descriptor of its own. Bytes that the client sent behind the request and that
-the engine has read are in its buffer: C<read> and C<readline> return them first, C<sysread> passes them by.
+C<< $env->{'psgix.io'} >> is an L<IO::Socket::INET>, an L<IO::Socket::IP> or an L<IO::Socket::UNIX>, as the listener is. The
+server makes it in C (F<xs/socket.c>); this module loads the classes.
 
-=head1 FUNCTIONS
+=head2 Looking changes nothing
 
-=head2 adopt
+The handle has no descriptor until one is asked for. Reading the value, copying or dumping C<%env>, asking for C<ref>, C<isa>
+or C<can>, and closing or forgetting the handle leave the connection with the server, which keeps it alive and serves
+the requests that the client has sent ahead.
 
-  my $socket = adopt($fd, $bytes_read_ahead);
+=head2 Using it takes the connection
 
-Takes C<$fd> over. Returns nothing when it is no socket.
+Whatever asks for its number, reads, writes or calls a method of L<IO::Socket> (C<fileno>, C<sysread>, C<print>, C<blocking>,
+C<peerhost>, an event loop that watches it) duplicates the client's socket, with the flag close-on-exec, and makes it
+blocking. From then on the connection is the application's:
+
+=over 4
+
+=item *
+
+The server reads no further request from it. Bytes that had come behind the request are in the handle: C<read>, C<readline>
+and C<getline> return them first, C<sysread> and C<recv> pass them by.
+
+=item *
+
+An application that returns from its responder callback without having called the responder keeps the connection for as
+long as it likes. The server closes its own descriptor and shuts nothing down.
+
+=item *
+
+An application that answers through PSGI all the same gets its response sent with C<Connection: close>. When the head
+was out before, the connection is closed behind the response.
+
+=back
+
+Once the response is complete, or the request is over, a handle that was never used is as good as closed: its C<fileno> is -1, and all else fails with
+C<EBADF>.
+
+=head2 Children and threads
+
+A child that the application forks during a request may use the handle. When the parent has not used it, the child gets
+a descriptor that does not block until the parent has returned; and when the parent still holds the handle at the end
+of its responder callback, and has not answered, the connection is the child's. Use it, or hold it, in one of the two.
+
+In a thread the handle is closed.
 
 =head1 SEE ALSO
 

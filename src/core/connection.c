@@ -113,7 +113,7 @@ void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
     bool shared = e->scoreboard && atomic_load_explicit(&e->scoreboard->app_forks, memory_order_relaxed);
     sr_conn_unwatch(
         e, c); /* another descriptor of the same open file, whoever made it, would keep it in epoll */
-    if (shared)
+    if (shared && why != SR_CLOSED_APPLICATION) /* that goes on with it, here or in a child */
         shutdown(c->source.fd, SHUT_RDWR);
     sr_conn_forget(e, c);
 }

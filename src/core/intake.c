@@ -223,7 +223,7 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
 {
     e->fresh_of = c;
     for (int reads = 0;;) {
-        ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, 0);
+        ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))

@@ -18,7 +18,7 @@ enum { IOV_BATCH = 1024, LINGER_READS = 4 };
 void sr_outflow_lingering(sr_engine *e, sr_conn *c)
 {
     for (int i = 0; i < LINGER_READS; i++) {
-        ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, 0);
+        ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))

@@ -10,7 +10,7 @@ BEGIN { skip_without('Catalyst') }
 
 # A Catalyst application, end to end. Its responses are always delayed, with a writer once it writes
 
-my $server = start_server( <<'APP', qw(--workers 1 --body-memory 64k) );
+my $server = start_server( <<'APP', qw(--workers 1 --body-memory 64k), listeners() );
 BEGIN { $ENV{CATALYST_HOME} = File::Spec->tmpdir }
 package Shop::Controller::Root;
 BEGIN { $INC{'Shop/Controller/Root.pm'} = __FILE__ }

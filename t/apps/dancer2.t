@@ -10,7 +10,7 @@ BEGIN { skip_without('Dancer2') }
 
 # A Dancer2 application, end to end: its requests, uploads, sessions, errors, files and asynchronous responses
 
-my $server = start_server( <<'APP', qw(--workers 1 --body-memory 64k) );
+my $server = start_server( <<'APP', qw(--workers 1 --body-memory 64k), listeners() );
 package Shop;
 use Dancer2;
 use Digest::MD5;
@@ -32,6 +32,7 @@ get '/go'    => sub { redirect '/query?a=1' };
 get '/empty' => sub { status 204; '' };
 get '/die'   => sub { die "on purpose\n" };
 get '/self'  => sub { send_file __FILE__, system_path => 1, content_type => 'text/plain' };
+get '/forward' => sub { forward '/query' };
 get '/later' => sub { delayed { flush; content "part $_\n" for 1 .. 3; done; } };
 put '/thing/:id' => sub { route_parameters->get('id') . '=' . request->body };
 Shop->to_app;
@@ -53,6 +54,19 @@ subtest 'responses that are more than a string' => sub {
     is $answer->header('Transfer-Encoding'), 'chunked',                  'chunked: the length was not known';
     my $text = Sirius::Test::Server::slurp( $server->dir . '/app.psgi' );
     is $client->ask('GET /self')->body, $text, 'send_file';
+};
+
+# A forward is a new request on a copy of %env
+subtest 'forward, with bytes behind the request' => sub {
+    for my $to ( $server->listeners ) {
+        my $client = $server->connect( to => $to );
+        for my $more ( 10, 400, 3000, 30_000 ) {
+            $client->send(
+                request("GET /forward?more=$more") . request( 'GET /query?next', 'X-Long: ' . 'y' x $more ) );
+            is join( ' ', map { $_->body } $client->responses(2) ), "more=$more next=", "$more bytes";
+        }
+        is $client->ask('GET /forward?a=1')->body, 'a=1', 'and the connection goes on';
+    }
 };
 
 ok $server->wait_log(qr/on purpose/), 'the exception was logged';

@@ -108,6 +108,10 @@ builder {
     mount '/stack'   => $kinds->(@stack);
     mount '/gzip'    => $kinds->( [ Deflater => content_type => 'text/plain' ] ) if $have->('Deflater');
 
+    if ( $have->('Debug') ) {
+        my $page = sub { [ 200, [ 'Content-Type' => 'text/html' ], ['<html><body>page</body></html>'] ] };
+        mount '/debug' => builder { enable 'Debug', panels => [qw(Environment Response Timer)]; $page };
+    }
     if ( $have->('ReverseProxy') ) {
         mount '/proxy' => builder { enable 'ReverseProxy'; $environment };
     }

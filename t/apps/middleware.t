@@ -126,6 +126,19 @@ subtest 'nine of them' => sub {
     ok $server->wait_log(qr/^stack HEAD \/stack\/file HTTP\/1\.1 200/m), 'they are logged';
 };
 
+# Its panels dump %env, and its Environment panel shows every value
+subtest 'Debug' => sub {
+    skip_without('Plack::Middleware::Debug');
+    my $client = $server->connect;
+    for my $more ( 10, 400, 3000 ) {
+        $client->send( request('GET /debug/page') . request( 'GET /debug/page', 'X-Long: ' . 'y' x $more ) );
+        for my $answer ( $client->responses(2) ) {
+            like $answer->body, qr/psgix\.io/, 'it shows the environment';
+            ok !$answer->closes, 'and the connection goes on';
+        }
+    }
+};
+
 subtest 'an environment of its own for each request' => sub {
     my $fresh  = $server->ask('GET /environment')->body;
     my $client = $server->connect;

@@ -10,7 +10,7 @@ BEGIN { skip_without('Mojolicious') }
 
 # A Mojolicious application under PSGI, end to end. Its bodies are objects with getline, its chunked responses are framed by itself
 
-my $server = start_server( <<'APP', qw(--workers 1 --body-memory 64k) );
+my $server = start_server( <<'APP', qw(--workers 1 --body-memory 64k), listeners() );
 use Mojolicious::Lite -signatures;
 use Digest::MD5;
 use Mojo::JSON;
@@ -52,6 +52,33 @@ subtest 'a session' => sub {
         $cookie = 'Cookie: ' . ( $answer->header('Set-Cookie') =~ /\A([^;]+)/ )[0];
     }
     is $server->ask('GET /count')->body, 1, 'another one';
+};
+
+# Mojo::Server::PSGI copies %env. What is behind a request must cost nothing then: 250 KiB there, and the same requests one
+# by one, of which the copies are the same
+subtest '250 KiB of requests in one go' => sub {
+    my ($worker) = $server->workers;
+    my $cpu = sub {
+        my $stat = Sirius::Test::Server::slurp("/proc/$worker/stat");
+        my @of   = split / /, ( split /\) /, $stat )[-1];
+        return $of[11] + $of[12];
+    };
+    my @bytes = map { request( "GET /query?n=$_", 'X-Long: ' . 'y' x 400 ) } 1 .. 560;
+    my %ticks;
+    for my $at_once ( 1, scalar @bytes ) {
+        my $client = $server->connect;
+        my $before = $cpu->();
+        my @todo   = @bytes;
+        my @got;
+        while ( my @some = splice @todo, 0, $at_once ) {
+            $client->send( join '', @some );
+            push @got, map { $_->body } $client->responses( scalar @some );
+        }
+        $ticks{$at_once} = $cpu->() - $before;
+        is_deeply \@got, [ map {"n=$_"} 1 .. @bytes ], "$at_once at once: all are answered, in order";
+    }
+    cmp_ok $ticks{@bytes}, '<', 3 * $ticks{1} + 20, 'it takes no more work than one by one'
+        or diag "ticks: $ticks{1} one by one, $ticks{@bytes} at once";
 };
 
 subtest 'responses that are more than a string' => sub {

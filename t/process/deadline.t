@@ -183,7 +183,7 @@ subtest 'psgix.io: the conversation is the application\'s' => sub {
     my $server = start_server( <<'APP', qw(--workers 1 --request-timeout 0.5) );
 sub {
     my $io = $_[0]{'psgix.io'};
-    return sub { sleep 2; syswrite $io, 'mine, and only that'; close $io };
+    return sub { syswrite $io, 'mine, '; sleep 2; syswrite $io, 'and only that'; close $io };
 }
 APP
     my $client = $server->connect;

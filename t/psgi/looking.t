@@ -2,11 +2,13 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use File::Temp;
 use Test::More;
 use Sirius::Test;
 
 # Who copies, dumps or walks over %env looks at psgix.io and at psgix.informational. Perl is in the middle of something then: a
-# list half made, a sort, a call whose arguments stand on the stack.
+# list half made, a sort, a call whose arguments stand on the stack. And nothing else comes of it: no descriptor, and the
+# connection stays with the server, which serves what is behind the request.
 
 my %WAY = (
     'a copy'                     => 'my %copy = %$env',
@@ -34,7 +36,11 @@ my %WAY = (
 );
 
 my $app = <<'APP';
+use POSIX ();
 sub main::take { my @args = @_; return scalar @args }
+# Descriptors of this process that are one socket
+sub twice { my %seen; scalar grep { /^socket/ && $seen{$_}++ } map { readlink || '' } glob "/proc/$$/fd/*" }
+my $before;
 my %way = (
 APP
 $app .= "    '$_' => sub { my \$env = shift; $WAY{$_}; return },\n" for sort keys %WAY;
@@ -42,25 +48,37 @@ $app .= <<'APP';
 );
 sub {
     my $env = shift;
-    return [ 200, [], ['next'] ] if $env->{PATH_INFO} eq '/next';
+    $before = twice() if !defined $before;
+    return [ 200, [], [ twice() - $before ] ] if $env->{PATH_INFO} eq '/next';
     ( my $way = $env->{QUERY_STRING} ) =~ tr/+/ /;
-    return $way{$way}->($env) || [ 200, [], ['ok'] ];
+    $env->{CLASS} = $env->{HTTP_X_UNIX} ? 'UNIX' : 'INET';
+    my $answer = $way{$way}->($env);
+    return twice() == $before ? $answer || [ 200, [], ['ok'] ] : [ 200, [], ['a second descriptor'] ];
 }
 APP
+
+my $dir = File::Temp->newdir;
 
 # A server for each: perl's stack never shrinks, and where it is long enough already nothing has to move
 for my $way ( sort keys %WAY ) {
     ( my $query = $way ) =~ tr/ /+/;
-    my $server = start_server( $app, qw(--workers 1) );
+    my $server = start_server( $app, qw(--workers 1 --listen 127.0.0.1:0 --listen), "unix:$dir/sock" );
     my ($worker) = $server->workers;
     my @wrong;
-    for my $more ( 400, 0, 1, 5, 42, 3_000, 40_000 ) {
-        my $client = $server->connect;
-        my $next   = $more < 40 ? 'x' x $more : request( 'GET /next', 'X-Long: ' . 'y' x ( $more - 40 ) );
-        $client->send( request("GET /?$query") . $next );
-        my $response = $client->response;
-        push @wrong, "$more bytes behind it: " . $response->status if ( $response->body || '' ) ne 'ok';
-        $client->close;
+    for my $to ( $server->listeners ) {
+        my $client = $server->connect( to => $to );
+        for my $more ( 400, 42, 3_000, 40_000 ) {
+            my @unix = $to =~ /\Aunix/ ? 'X-Unix: 1' : ();
+            $client->send(
+                request( "GET /?$query", @unix ) . request( 'GET /next', 'X-Long: ' . 'y' x $more ) );
+            my @got = map { $_->status eq '200' ? $_->body : $_->status } $client->responses(2);
+            push @wrong, "$to, $more bytes behind it: @got" if "@got" ne 'ok 0';
+        }
+        $client->send( request("GET /?$query") . 'GET' );
+        push @wrong, "$to: half a request behind it" if $client->response->body ne 'ok';
+        $client->send(" /next HTTP/1.1\r\nHost: a\r\n\r\n");
+        my $last = $client->response;
+        push @wrong, "$to: the rest of it: " . $last->status if $last->status ne '200' || $last->closes;
     }
     push @wrong, $server->crashes, grep { $_ != $worker } $server->workers;
     is_deeply \@wrong, [], $way;

@@ -7,20 +7,28 @@ use strict;
 use warnings;
 use Digest::MD5 qw(md5_hex);
 use Exporter    qw(import);
+use File::Temp  ();
 use Sirius::Test;
 use Test::More;
 
-our @EXPORT = qw(shop);
+our @EXPORT = qw(listeners shop);
 
 my $FORM = 'Content-Type: application/x-www-form-urlencoded';
 
-# Tests of a server that runs with --body-memory 64k
+# Options for a TCP port and a unix socket
+sub listeners {
+    my $dir = File::Temp::tempdir( CLEANUP => 1 );
+    return ( qw(--listen 127.0.0.1:0 --listen), "unix:$dir/sock" );
+}
+
+# Tests of a server that runs with --body-memory 64k and listeners()
 sub shop {
     my $server = shift;
     subtest $_->[0] => sub { $_->[1]->($server) }
         for [ 'GET and the query' => \&_get ], [ 'POST' => \&_post ],
         [ 'multipart, larger than --body-memory' => \&_multipart ],
-        [ 'errors' => \&_errors ], [ 'HEAD and keep-alive' => \&_kept ];
+        [ 'errors' => \&_errors ], [ 'HEAD and keep-alive' => \&_kept ],
+        [ 'pipelined, over TCP and a unix socket' => \&_pipelined ];
     return;
 }
 
@@ -85,6 +93,25 @@ sub _kept {
     is $old->ask( 'GET /query?a=0 HTTP/1.0', 'Host: a', 'Connection: keep-alive' )->body, 'a=0', 'HTTP/1.0';
     is $old->ask( 'GET /query?a=1 HTTP/1.0', 'Host: a' )->body, 'a=1', 'is kept too';
     is $old->end,                                               'eof', 'until it does not ask for that';
+    return;
+}
+
+# 60 KiB behind each other: what a framework does to %env must lose none of it, and keep the connection
+sub _pipelined {
+    my $server = shift;
+    for my $to ( $server->listeners ) {
+        my $client = $server->connect( to => $to );
+        $client->send( join '', map { request( "GET /query?n=$_", 'X-Long: ' . 'y' x 1000 ) } 1 .. 60 );
+        my $where = $to =~ /\Aunix/ ? 'a unix socket' : 'TCP';
+        is_deeply [ map { $_->status eq '200' ? $_->body : $_->status } $client->responses(60) ],
+            [ map {"n=$_"} 1 .. 60 ], "sixty over $where";
+        $client->send( request( 'PUT /thing/8', \'a body' ) . request('GET /query?n=61') );
+        is $client->response->body, '8=a body', 'one with a body';
+        my $last = $client->response;
+        is $last->body, 'n=61', 'and one behind it';
+        ok !$last->closes, 'which is not the last of the connection';
+        is $client->ask('GET /query?n=62')->body, 'n=62', 'that goes on';
+    }
     return;
 }
 

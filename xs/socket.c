@@ -1,0 +1,346 @@
+/*
+ * socket: psgix.io, a file handle that owns no descriptor until somebody wants one.
+ *
+ * It is a real glob with real PerlIO streams, so that all of perl, and XS code, takes it for a socket. The lowest layer of
+ * its streams is ours: asked for its number, or to read or write, it duplicates the client's socket, and only then is the
+ * connection the application's. So whoever copies or dumps %env changes nothing, and no code of Perl runs for it.
+ *
+ * Two streams, as for any socket of perl: a buffer that reads and one that writes must not be one.
+ */
+#include "sirius.h"
+
+#include "perliol.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* What the streams of one handle have in common. Freed with the last of them. */
+typedef struct claim {
+    UV serial; /* of the request that it speaks for */
+    int fd;    /* the application's own, or -1 */
+    unsigned streams;
+    bool silent; /* it is being made, and perl asks whether it is a terminal */
+    char *ahead; /* bytes that the engine had read behind the request */
+    size_t ahead_at, ahead_len;
+} claim;
+
+typedef struct socket_layer {
+    struct _PerlIO base;
+    claim *claim;
+} socket_layer;
+
+/* --- taking the connection --- */
+
+/* The socket blocks from now on, as one of IO::Socket does. The engine's calls are safe from that: see output.c. */
+static void hand_over(sirius *s, sr_conn *c, int fd)
+{
+    bool taken = sirius_helm_take(s); /* from here on no 504 of the companion's may come in between */
+    c->borrowed = true;
+    if (c->out) /* what was said before comes first */
+        sr_engine_write(s->engine, c, NULL, 0);
+    sirius_helm_leave(s, taken);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+}
+
+/*
+ * In a child that the application has forked the lock belongs to nobody and the socket is the parent's as well: it gets a
+ * descriptor and nothing else changes. What becomes of the connection is decided in the parent (sirius_socket_taken).
+ */
+static void take(pTHX_ claim *k)
+{
+    sirius *s = sirius_alive(aTHX_ k->serial);
+    if (!s)
+        return;
+    sr_conn *c = s->turn.conn;
+    size_t ahead = c->in.data ? sr_buffer_len(&c->in) : 0;
+    if (ahead && !(k->ahead = malloc(ahead)))
+        return;
+    int fd = fcntl(c->source.fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) {
+        free(k->ahead);
+        k->ahead = NULL;
+        return;
+    }
+    if (ahead)
+        memcpy(k->ahead, sr_buffer_at(&c->in), ahead);
+    k->ahead_len = ahead;
+    k->fd = fd;
+    PerlIOUnix_refcnt_inc(
+        fd); /* open(my $fh, '+<&=', $io) makes another stream on it, which perl counts here */
+    if (!sr_engine_forked(s->engine))
+        hand_over(s, c, fd);
+}
+
+static int descriptor(pTHX_ PerlIO *f)
+{
+    claim *k = PerlIOSelf(f, socket_layer)->claim;
+    if (k && k->fd < 0 && !k->silent)
+        take(aTHX_ k);
+    if (!k || k->fd < 0) {
+        errno = EBADF;
+        return -1;
+    }
+    return k->fd;
+}
+
+/* --- the layer --- */
+
+static claim *making; /* for socket_pushed: a layer gets no pointer but an SV */
+
+static IV socket_pushed(pTHX_ PerlIO *f, const char *mode, SV *arg, PerlIO_funcs *tab)
+{
+    IV code = PerlIOBase_pushed(aTHX_ f, mode, arg, tab);
+    claim *k = PerlIOSelf(f, socket_layer)->claim = making;
+    if (k)
+        k->streams++;
+    PerlIOBase(f)->flags |= PERLIO_F_OPEN;
+    return code;
+}
+
+static IV socket_popped(pTHX_ PerlIO *f)
+{
+    socket_layer *l = PerlIOSelf(f, socket_layer);
+    claim *k = l->claim;
+    PERL_UNUSED_CONTEXT;
+    l->claim = NULL;
+    if (k && --k->streams == 0) {
+        if (k->fd >= 0 && PerlIOUnix_refcnt_dec(k->fd) <= 0)
+            close(k->fd);
+        free(k->ahead);
+        free(k);
+    }
+    return 0;
+}
+
+static IV socket_close(pTHX_ PerlIO *f)
+{
+    PerlIOBase(f)->flags &= ~(U32)PERLIO_F_OPEN;
+    return socket_popped(aTHX_ f);
+}
+
+static IV socket_fileno(pTHX_ PerlIO *f)
+{
+    return descriptor(aTHX_ f);
+}
+
+/* Perl does not free a layer while its handle is locked, which is done by a count in the head (PerlIO_lockcnt of perlio.c). */
+static void unlock(pTHX_ void *head)
+{
+    PERL_UNUSED_CONTEXT;
+    ((PerlIOl *)head)->flags--;
+}
+
+/* A signal has come: its handler is the application's, and may die or close this very handle. False: it has closed it. */
+static bool interrupted(pTHX_ PerlIO *f)
+{
+    PerlIOl *layer = PerlIOBase(f);
+    ENTER;
+    SAVEDESTRUCTOR_X(unlock, layer->head);
+    layer->head->flags++;
+    PERL_ASYNC_CHECK();
+    bool closed = layer->flags & PERLIO_F_CLEARED || !PerlIOSelf(f, socket_layer)->claim;
+    LEAVE;
+    if (closed)
+        errno = EBADF;
+    return !closed;
+}
+
+static SSize_t ended(PerlIO *f, SSize_t n, bool reading)
+{
+    if (n == 0 && reading)
+        PerlIOBase(f)->flags |= PERLIO_F_EOF;
+    if (n < 0 && errno != EAGAIN)
+        PerlIOBase(f)->flags |= PERLIO_F_ERROR;
+    return n;
+}
+
+static SSize_t socket_read(pTHX_ PerlIO *f, void *to, Size_t count)
+{
+    int fd = descriptor(aTHX_ f);
+    if (fd < 0)
+        return ended(f, -1, true);
+    claim *k = PerlIOSelf(f, socket_layer)->claim;
+    if (k->ahead_len > k->ahead_at) {
+        size_t left = k->ahead_len - k->ahead_at, n = left < count ? left : count;
+        memcpy(to, k->ahead + k->ahead_at, n);
+        k->ahead_at += n;
+        return (SSize_t)n;
+    }
+    for (;;) {
+        ssize_t n = read(fd, to, count);
+        if (n >= 0 || errno != EINTR)
+            return count ? ended(f, n, true) : n;
+        if (PL_sig_pending && !interrupted(aTHX_ f))
+            return -1;
+    }
+}
+
+static SSize_t socket_write(pTHX_ PerlIO *f, const void *from, Size_t count)
+{
+    int fd = descriptor(aTHX_ f);
+    if (fd < 0)
+        return ended(f, -1, false);
+    for (;;) {
+        ssize_t n = write(fd, from, count);
+        if (n >= 0 || errno != EINTR)
+            return ended(f, n, false);
+        if (PL_sig_pending && !interrupted(aTHX_ f))
+            return -1;
+    }
+}
+
+static IV socket_seek(pTHX_ PerlIO *f, Off_t offset, int whence)
+{
+    PERL_UNUSED_CONTEXT;
+    PERL_UNUSED_ARG(f);
+    PERL_UNUSED_ARG(offset);
+    PERL_UNUSED_ARG(whence);
+    errno = ESPIPE;
+    return -1;
+}
+
+static Off_t socket_tell(pTHX_ PerlIO *f)
+{
+    PERL_UNUSED_CONTEXT;
+    PERL_UNUSED_ARG(f);
+    errno = ESPIPE;
+    return -1;
+}
+
+static IV socket_flush(pTHX_ PerlIO *f)
+{
+    PERL_UNUSED_CONTEXT;
+    PERL_UNUSED_ARG(f);
+    return 0;
+}
+
+static PerlIO *push(pTHX_ PerlIO *f, PerlIO_funcs *layer, const char *mode, claim *k)
+{
+    making = k;
+    f = PerlIO_push(aTHX_ f, layer, mode, NULL);
+    making = NULL;
+    return f;
+}
+
+/*
+ * open with "&" and "&=" uses the handle. But in a new thread the copy is a handle on nothing: the connection stays with the
+ * interpreter that serves it.
+ */
+static PerlIO *socket_dup(pTHX_ PerlIO *f, PerlIO *o, CLONE_PARAMS *param, int flags)
+{
+    char mode[8];
+    claim *k = NULL;
+    PERL_UNUSED_ARG(param);
+    PerlIO_modestr(o, mode);
+    if (!(flags & PERLIO_DUP_CLONE)) {
+        int fd = descriptor(aTHX_ o);
+        if (fd >= 0 && flags & PERLIO_DUP_FD)
+            fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        if (fd < 0 || !(k = calloc(1, sizeof *k)))
+            return NULL;
+        k->fd = fd;
+        PerlIOUnix_refcnt_inc(fd);
+    }
+    return push(aTHX_ f, PerlIOBase(o)->tab, mode, k);
+}
+
+static PERLIO_FUNCS_DECL(socket_funcs) = {
+    .fsize = sizeof(PerlIO_funcs),
+    .name = "sirius_socket",
+    .size = sizeof(socket_layer),
+    .kind = PERLIO_K_RAW,
+    .Pushed = socket_pushed,
+    .Popped = socket_popped,
+    .Binmode = PerlIOBase_binmode,
+    .Fileno = socket_fileno,
+    .Dup = socket_dup,
+    .Read = socket_read,
+    .Write = socket_write,
+    .Seek = socket_seek,
+    .Tell = socket_tell,
+    .Close = socket_close,
+    .Flush = socket_flush,
+    .Eof = PerlIOBase_eof,
+    .Error = PerlIOBase_error,
+    .Clearerr = PerlIOBase_clearerr,
+    .Setlinebuf = PerlIOBase_setlinebuf,
+};
+
+/* --- the handle --- */
+
+/* Perl's own buffer above it, as on every handle; NULL: no memory, or no such layer. */
+static PerlIO *stream(pTHX_ claim *k, const char *mode)
+{
+    PerlIO_funcs *buffer = PerlIO_find_layer(aTHX_ "perlio", 6, 0);
+    PerlIO *f = buffer ? PerlIO_allocate(aTHX) : NULL;
+    if (!f)
+        return NULL;
+    f = push(aTHX_ f, PERLIO_FUNCS_CAST(&socket_funcs), mode, k);
+    return f ? PerlIO_push(aTHX_ f, buffer, mode, NULL) : NULL;
+}
+
+HV *sirius_socket_class(pTHX_ int listener)
+{
+    int domain = 0;
+    socklen_t len = sizeof domain;
+    if (getsockopt(listener, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0)
+        domain = AF_UNSPEC;
+    return gv_stashpv(domain == AF_UNIX   ? "IO::Socket::UNIX"
+                      : domain == AF_INET ? "IO::Socket::INET"
+                                          : "IO::Socket::IP",
+                      GV_ADD);
+}
+
+SV *sirius_socket(pTHX_ UV serial)
+{
+    sirius *s = sirius_alive(aTHX_ serial);
+    if (!s)
+        return newSV(0);
+    if (s->turn.io)
+        return newRV_inc(s->turn.io);
+    claim *k = calloc(1, sizeof *k);
+    if (!k)
+        return newSV(0);
+    *k = (claim){.serial = serial, .fd = -1, .silent = true};
+    GV *gv = (GV *)newSV(0);
+    gv_init(gv, gv_stashpvs("Sirius", GV_ADD), "io", 2, 0);
+    IO *io = GvIOn(gv);
+    IoTYPE(io) = IoTYPE_SOCKET;
+    IoIFP(io) = stream(aTHX_ k, "r");
+    IoOFP(io) = stream(aTHX_ k, "w");
+    IoFLAGS(io) |= IOf_FLUSH;
+    if (!k->streams)
+        free(k);
+    else
+        k->silent = false;
+    s->turn.io = SvREFCNT_inc_simple_NN((SV *)gv);
+    return sv_bless(newRV_noinc((SV *)gv), s->site[s->turn.conn->listener].socket);
+}
+
+/* Held by somebody beside the turn and %env. */
+static bool held(pTHX_ const sirius_turn *t)
+{
+    SV **in_env =
+        t->env && !SvRMAGICAL(t->env) && !SvREADONLY(t->env) ? hv_fetchs(t->env, "psgix.io", 0) : NULL;
+    U32 ours = 1 + (in_env && SvROK(*in_env) && SvRV(*in_env) == t->io);
+    return SvREFCNT(t->io) > ours;
+}
+
+bool sirius_socket_taken(pTHX_ sirius *s)
+{
+    sirius_turn *t = &s->turn;
+    if (t->conn->borrowed)
+        return true;
+    if (!t->io || !t->forked || !held(aTHX_ t))
+        return false;
+    fcntl(t->conn->source.fd, F_SETFL, fcntl(t->conn->source.fd, F_GETFL) & ~O_NONBLOCK);
+    return t->conn->borrowed = true;
+}
+
+void sirius_socket_drop(pTHX_ sirius *s)
+{
+    SV *io = s->turn.io;
+    s->turn.io = NULL;
+    SvREFCNT_dec(io);
+}
