@@ -260,6 +260,29 @@ CODE:
 OUTPUT:
     RETVAL
 
+HV *
+troubles(sr_scoreboard *self)
+CODE:
+    RETVAL = sirius_board_troubles(aTHX_ self);
+OUTPUT:
+    RETVAL
+
+NV
+longest_wait(sr_scoreboard *self)
+CODE:
+    RETVAL = (NV)atomic_exchange_explicit(&self->longest_wait, 0, memory_order_relaxed) / 1e9;
+OUTPUT:
+    RETVAL
+
+bool
+watched(sr_scoreboard *self, SV *set = NULL)
+CODE:
+    if (set)
+        atomic_store_explicit(&self->watched, SvTRUE(set), memory_order_seq_cst);
+    RETVAL = atomic_load_explicit(&self->watched, memory_order_relaxed) != 0;
+OUTPUT:
+    RETVAL
+
 void
 descriptors(sr_scoreboard *self)
 PPCODE:

@@ -181,6 +181,21 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     return hv;
 }
 
+HV *sirius_board_troubles(pTHX_ const sr_scoreboard *s)
+{
+    sr_tally t;
+    HV *hv = (HV *)sv_2mortal((SV *)newHV());
+    sr_scoreboard_tally(s, &t);
+    for (unsigned i = 0; i < SR_TROUBLES; i++) {
+        const char *name = sr_trouble_name((sr_trouble)i);
+        AV *entry = newAV();
+        av_push(entry, newSVuv(count(&t.trouble[i])));
+        av_push(entry, newSViv(atomic_load_explicit(&s->trouble_errno[i], memory_order_relaxed)));
+        (void)hv_store(hv, name, (I32)strlen(name), newRV_noinc((SV *)entry), 0);
+    }
+    return hv;
+}
+
 /* --- the mark --- */
 
 void sirius_mark(pTHX_ SV *text)

@@ -10,6 +10,7 @@ void sirius_board_free(pTHX_ SV *self, sr_scoreboard *s);
 
 HV *sirius_board_row(pTHX_ const sr_row *r);                  /* mortal */
 HV *sirius_board_totals(pTHX_ const sr_scoreboard *s);        /* mortal; with latency and queue */
+HV *sirius_board_troubles(pTHX_ const sr_scoreboard *s);      /* mortal; name => [count, errno] */
 bool sirius_board_exited(sr_scoreboard *s, const char *name); /* false: there is no such cause */
 
 /* The application says what it does. Nothing, when this process serves no request */

@@ -131,6 +131,7 @@ sub _hear {
         if    ( $what eq 'ready' )   { $self->_hear_ready($worker) }
         elsif ( $what eq 'soon' )    { $worker->{leave} ||= $why }
         elsif ( $what eq 'timeout' ) { $self->{recycling}->overdue( $worker, $why ) }
+        elsif ( $what eq 'trouble' ) { $self->_tell_supervisor('trouble') }
     }
     return;
 }

@@ -70,7 +70,8 @@ sub hear {
     while ( $generation->{heard} =~ s/\A([^\n]*)\n// ) {
         my $what = $1;    # it may have lost its rights, and this process not
         $generation->{workers} = [ $1, $2 ] if $what =~ /\Aworkers (\d{1,4}) (\d{1,4})\z/;
-        next if $what !~ /\A(?:ready|up)\z/;
+        $self->{supervisor}{watch}->begin if $what eq 'trouble';
+        next                              if $what !~ /\A(?:ready|up)\z/;
         $generation->{$what} = 1;
         $self->{supervisor}->announce if $what eq 'up';
         kill $_ => $generation->{pid} for $what eq 'up' ? keys %{ delete $generation->{missed} || {} } : ();
@@ -93,8 +94,10 @@ sub lost {
     $self->hear($generation);
     delete $self->{by_pid}{ $generation->{pid} };
     delete $self->{loading} if $generation == ( $self->{loading} || 0 );
+    $supervisor->{watch}->begin;    # nobody has passed on what its workers have said last
     $supervisor->{signals}->unwatch($_) for grep {defined} @{$generation}{qw(news stderr)};
     $supervisor->{scoreboard}->release( $_->{slot} )    # claimed, and killed before the fork
+
         for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $supervisor->rows;
     return if $supervisor->{stopping} || $generation->{old} && !$status;
     my $how = "generation $generation->{number} " . Sirius::Cause->words( $status, '' );

@@ -142,6 +142,12 @@ C<killed> (by any other signal), C<graceful-timeout>. Dies when the cause is non
 
 Load balancers are to find other servers: each response says close.
 
+=head2 longest_wait
+
+  my $seconds = $board->longest_wait;
+
+The longest time that a request has waited for a worker since this was called last.
+
 =head2 mark
 
   Sirius::Scoreboard->mark('exporting customers');
@@ -323,9 +329,22 @@ seconds, 4 for each doubling; C<p50>, C<p90>, C<p99> and C<p999>, seconds that s
 
 =back
 
+=head2 troubles
+
+  my ( $count, $errno ) = @{ $board->troubles->{tempfile} };
+
+What L<Sirius::Watch> tells the operator, by name: how often it has happened, and the last errno, or 0.
+
 =head2 waiting
 
 How many complete requests no worker has begun to serve.
+
+=head2 watched
+
+  my $watched = $board->watched;
+  $board->watched(1);
+
+The supervisor looks at L</troubles>; while it does not, the next worker that counts one wakes it.
 
 =head2 workers
 

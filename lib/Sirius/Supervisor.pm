@@ -20,6 +20,7 @@ use Sirius::Scaling;
 use Sirius::Signals;
 use Sirius::Systemd;
 use Sirius::Title;
+use Sirius::Watch;
 use Sirius::Worker;
 use Socket      qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
@@ -61,6 +62,7 @@ sub new {
     $self->{delay}       = Sirius::DrainDelay->new($self);
     $self->{generations} = Sirius::Generations->new( $self, %$generations );
     $self->{scaling}     = Sirius::Scaling->new( $self->{conf} );
+    $self->{watch}       = Sirius::Watch->new($self);
     $self->{systemd} ||= Sirius::Systemd->new;
     $self->{log_pipe} = $self->{access_log}->pipe if $self->{access_log};
     return $self;
@@ -111,7 +113,8 @@ sub serve {
     my $self    = shift;
     my $signals = $self->{signals};
     $self->{control}->watch( sub { $signals->watch(@_) }, sub { $signals->unwatch(@_) } ) if $self->{control};
-    my $clean = eval { $self->_supervise; 1 };
+    $self->{watch}->start;
+    my $clean = eval { $self->_supervise; $self->{watch}->stop; 1 };
     my $error = $@;
     $signals->release;
     delete @{$self}{qw(alive life control)};
@@ -184,7 +187,7 @@ sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 # Seconds until something is due, undef when only a signal can bring work
 sub _patience {
     my $self = shift;
-    my @due  = map { $self->{$_}->due } qw(admin delay generations scaling systemd);
+    my @due  = map { $self->{$_}->due } qw(admin delay generations scaling systemd watch);
     push @due, $self->{log_pipe}->due if $self->{announced} && $self->{log_pipe};
     push @due, _now() + 0.05          if $self->{commands}->pending;
     return @due ? max 0, min(@due) - _now() : undef;
@@ -297,7 +300,7 @@ sub _supervise {
         $self->_heed($_) for @signals;
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
         $all->deadlines;
-        $_->look for @{$self}{qw(admin delay)};
+        $_->look for @{$self}{qw(admin delay watch)};
         $self->{log_pipe}->tend if $self->{announced} && $self->{log_pipe};
         $self->{commands}->reply_late;
         $self->{systemd}->watchdog;

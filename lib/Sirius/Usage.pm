@@ -9,6 +9,16 @@ use Text::Wrap ();
 
 my $INDENT = 34;    # where the texts of --help begin
 
+# As an option takes them
+sub bytes {
+    my ( $class, $bytes ) = @_;
+    for my $unit ( [ g => 30 ], [ m => 20 ], [ k => 10 ] ) {
+        my ( $letter, $bits ) = @$unit;
+        return ( $bytes >> $bits ) . $letter if $bytes && !( $bytes & ( 1 << $bits ) - 1 );
+    }
+    return $bytes;
+}
+
 sub help {
     my $class = shift;
     local ( $Text::Wrap::columns, $Text::Wrap::unexpand ) = ( 100, 0 );
@@ -44,14 +54,9 @@ sub pod {
 sub _default {
     my $row     = shift;
     my $default = $row->{default};
-    return                         if !defined $default || $row->{text} =~ /\(default:/;
+    return if !defined $default || $row->{text} =~ /\(default:/;
     return $default ? 'yes' : 'no' if $row->{type} eq 'bool';
-    return $default                if $row->{type} ne 'bytes';
-    for my $unit ( [ g => 30 ], [ m => 20 ], [ k => 10 ] ) {
-        my ( $letter, $bits ) = @$unit;
-        return ( $default >> $bits ) . $letter if $default && !( $default & ( 1 << $bits ) - 1 );
-    }
-    return $default;
+    return $row->{type} eq 'bytes' ? Sirius::Usage->bytes($default) : $default;
 }
 
 sub _names {
@@ -89,6 +94,10 @@ Makes C<sirius --help> and the list in the manual page L<sirius> from the table 
 page with L</pod>.
 
 =head1 METHODS
+
+=head2 bytes
+
+  my $text = Sirius::Usage->bytes(65_536);    # 64k
 
 =head2 help
 

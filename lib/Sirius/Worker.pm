@@ -55,6 +55,14 @@ sub handlers {
 
 sub hurries { return ( shift->{asked} || '' ) eq 'stop' }
 
+# What --max-connections means: without it all descriptors but some for the application, its log, database, temporary files
+sub max_connections {
+    my ( $class, $conf ) = @_;
+    return $conf->{max_connections} if $conf->{max_connections};
+    my $all = Sirius::Engine->descriptors;
+    return $all > 256 ? $all - 128 : int( $all / 2 ) + 1;
+}
+
 sub new {
     my ( $class, %args ) = @_;
     return bless {%args}, $class;
@@ -99,7 +107,7 @@ sub _engine_conf {
     return {
         ( map { $_ => $conf->{$_} } @ENGINE ),
         access_log      => $self->{access_log} && $self->{access_log}->for_engine,
-        max_connections => $conf->{max_connections} || _descriptors(),
+        max_connections => $self->max_connections($conf),
         exchange_give   => $self->{exchange} ? fileno $self->{exchange}[0] : -1,
         exchange_take   => $self->{exchange} ? fileno $self->{exchange}[1] : -1,
         control_fd      => $self->{control}  ? fileno $self->{control}     : -1,
@@ -115,12 +123,6 @@ sub _engine_conf {
         slot            => $self->{slot},
         stream_timeout  => $conf->{stream_timeout} || 0,
     };
-}
-
-# All but some for the application: its log, its database, its temporary files
-sub _descriptors {
-    my $all = Sirius::Engine->descriptors;
-    return $all > 256 ? $all - 128 : int( $all / 2 ) + 1;
 }
 
 # When it asks for a successor, spread, so that workers of one age do not retire in one moment; and when it goes, ready
@@ -236,6 +238,12 @@ The C<%SIG> handlers for L</SIGNALS>. They may be installed before L</run>: what
 =head2 hurries
 
 True when it was asked to stop, not only to drain.
+
+=head2 max_connections
+
+  my $number = Sirius::Worker->max_connections($conf);
+
+The connections that may be open: C<--max-connections>, or what the limit of descriptors allows.
 
 =head2 new
 

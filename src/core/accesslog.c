@@ -176,15 +176,29 @@ static void timer_set(const sr_accesslog *log)
     timerfd_settime(log->timer.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
+/* Lines that can't be written are lost; the operator is told, also while there is always the next batch */
+static void tell_lost(sr_engine *e)
+{
+    sr_accesslog *log = e->log;
+    uint64_t lost = sr_sink_lost(log->sink);
+    if (lost != log->lost) {
+        sr_tally_add(&e->row->tally.log_lost, lost - log->lost);
+        sr_trouble_count(e, SR_TROUBLE_LOG_LOST, lost - log->lost, sr_sink_error(log->sink));
+        log->lost = lost;
+        log->failed = true;
+    } else if (log->failed && !sr_sink_error(log->sink)) {
+        log->failed = false;
+        sr_trouble_count(e, SR_TROUBLE_LOG_BACK, 1, 0);
+    }
+}
+
 void sr_accesslog_flush(sr_engine *e)
 {
     sr_accesslog *log = e->log;
     if (!log)
         return;
     sr_sink_flush(log->sink);
-    uint64_t lost = sr_sink_lost(log->sink);
-    sr_tally_add(&e->row->tally.log_lost, lost - log->lost);
-    log->lost = lost;
+    tell_lost(e);
     if (sr_sink_due(log->sink))
         timer_set(log);
 }
@@ -245,7 +259,9 @@ void sr_accesslog_over(sr_engine *e, sr_conn *c, bool aborted)
         bool first = !sr_sink_due(log->sink);
         line(e, c, source, &facts, sr_sink_line(log->sink));
         sr_sink_added(log->sink, e->now); /* counts what was not made, too */
-        if (first && sr_sink_due(log->sink))
+        if (!sr_sink_due(log->sink))      /* a batch was full, and written or lost */
+            tell_lost(e);
+        else if (first)
             timer_set(log);
         if (e->serving == c) /* it runs for too long, and its worker may be killed for that */
             sr_accesslog_flush(e);

@@ -24,6 +24,7 @@ typedef struct sr_accesslog {
     /* private to accesslog.c */
     sr_source timer; /* of the sink's due time; kind SR_SOURCE_LOG */
     uint64_t lost;   /* lines, as far as the tally has them */
+    bool failed;     /* the last batch was lost, or a part of it */
     const sr_logsource
         *source;              /* offered for a response that is being ended; NULL: its line is made or kept */
     const struct sr_conn *of; /* whose it is */

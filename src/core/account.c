@@ -40,6 +40,8 @@ void sr_account_refuse(sr_conn *c, int status, sr_bytes response)
 int sr_account_waited(sr_engine *e)
 {
     bool queue = e->waited_too_long == 503;
+    if (queue)
+        sr_trouble_count(e, SR_TROUBLE_QUEUE_TIMEOUT, 1, 0);
     sr_tally_add(&e->row->tally.limited[queue ? SR_LIMIT_QUEUE : SR_LIMIT_REQUEST], 1);
     return e->waited_too_long;
 }

@@ -37,6 +37,7 @@ static sr_body_result bad(sr_body *b, int status, const char *why)
 
 static sr_body_result disk_failed(sr_body *b)
 {
+    b->err = errno;
     bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
     return bad(b, full ? 507 : 500, "the request body cannot be written to a temporary file");
 }

@@ -21,6 +21,7 @@ typedef struct sr_body {
     sr_buffer mem;
     int fd;          /* -1 until spooled; owned */
     int status;      /* after SR_BODY_BAD: 400, 413, 431, 507 or 500 */
+    int err;         /* errno of the temporary file; 0: it was something else */
     const char *why; /* static */
 } sr_body;
 

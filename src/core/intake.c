@@ -16,6 +16,8 @@ typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take; /* OVER: refused or clos
 
 static take refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
 {
+    if (status == 503) /* what follows waits for nobody, so it was refused for nothing else */
+        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, 0);
     sr_outflow_refuse(e, c, status, is_head);
     return TAKE_OVER;
 }
@@ -283,9 +285,13 @@ void sr_intake_park(sr_engine *e, sr_task *task)
     c->requests--; /* it is counted when it is served */
     c->state = SR_CONN_READY;
     bool room = queue_length(e) < e->config.max_queue;
+    if (e->scoreboard && !atomic_load_explicit(&e->scoreboard->watched, memory_order_relaxed) &&
+        !sr_surplus_colleagues(e, e->now))
+        sr_trouble_ring(e); /* all workers are busy */
     if (kept && room && sr_handover_give(e, c) == SR_GIVEN)
         return;
     if (!kept || !room) {
+        sr_trouble_count(e, kept ? SR_TROUBLE_QUEUE : SR_TROUBLE_MEMORY, 1, 0);
         sr_outflow_refuse(e, c, 503, c->is_head);
         return;
     }
@@ -300,15 +306,17 @@ static bool gave_up(sr_engine *e, sr_conn *c)
     char byte;
     if (e->now - c->ready_at < WAITED_NS)
         return false;
+    sr_trouble_waited(e, e->now - c->ready_at);
     ssize_t n = recv(c->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
 static take take_ready(sr_engine *e, sr_conn *c, sr_bytes view, sr_task *task)
 {
-    if (e->now - c->ready_at > e->limit[SR_DEADLINE_QUEUE])
-        return refuse(e, c, sr_account_waited(e),
-                      sr_intake_is_head(view)); /* it spent that time in the exchange */
+    if (e->now - c->ready_at > e->limit[SR_DEADLINE_QUEUE]) { /* it spent that time in the exchange */
+        sr_outflow_refuse(e, c, sr_account_waited(e), sr_intake_is_head(view));
+        return TAKE_OVER;
+    }
     if (gave_up(e, c)) {
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
         return TAKE_OVER;
@@ -348,12 +356,14 @@ static bool out_of_descriptors(int err)
 }
 
 /* One idle connection makes room, unless that did not help. It stays readable: without a pause the loop would spin */
-static void no_descriptor(sr_engine *e)
+static void no_descriptor(sr_engine *e, int err)
 {
-    if (e->made_room || !sr_room_close_oldest(e))
+    if (e->made_room || !sr_room_close_oldest(e)) {
+        sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, err);
         sr_engine_pause(e);
-    else
+    } else {
         e->made_room = true;
+    }
 }
 
 sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
@@ -368,7 +378,7 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
             l->over = true;
             sr_engine_listeners(e, e->listening);
         } else if (out_of_descriptors(errno)) {
-            no_descriptor(e);
+            no_descriptor(e, errno);
         }
         return SR_INTAKE_WAIT;
     }
@@ -392,6 +402,7 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
     }
     sr_deadline_set(e, c, SR_DEADLINE_HEAD);
     if (!sr_room_make(e)) {
+        sr_trouble_count(e, SR_TROUBLE_CONNECTIONS, 1, 0);
         sr_outflow_refuse(e, c, 503, false);
         return SR_INTAKE_WAIT;
     }

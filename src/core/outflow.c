@@ -194,6 +194,7 @@ void sr_outflow_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
     c->linger = true;
     c->gone = false;
     sr_link_remove(&c->turn);
+    sr_trouble_refused(e, c, status);
     if (!sr_response_refusal(&out, status, is_head, e->date, e->config.server)) {
         sr_buffer_free(&out);
         sr_conn_close(e, c, SR_CLOSED_ERROR);
@@ -313,8 +314,10 @@ static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip
     e->pending -= sr_output_memory(c->out);
     if (where == SR_KEEP_BY_SIZE && e->pending > SR_OUTPUT_TOTAL)
         where = SR_KEEP_ON_DISK;
-    if (!sr_output_keep(c->out, iov, n, skip, where, e->config.tmpdir))
+    if (!sr_output_keep(c->out, iov, n, skip, where, e->config.tmpdir)) {
+        sr_trouble_count(e, SR_TROUBLE_SPOOL, 1, errno);
         lost(c, SR_CLOSED_ERROR); /* neither memory nor disk: the response can only be cut */
+    }
     e->pending += sr_output_memory(c->out);
 }
 

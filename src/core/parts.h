@@ -142,6 +142,12 @@ int64_t sr_overdue_at(const sr_engine *e); /* monotonic ns; INT64_MAX: never */
 size_t sr_overdue_look(sr_engine *e, char line[SR_OVERDUE_LINE]);
 void sr_overdue_tell(const sr_engine *e, const char *line, size_t len); /* may block; without the helm */
 
+/* trouble.c: what the operator is to be told */
+void sr_trouble_count(sr_engine *e, sr_trouble what, uint64_t by, int err); /* err: 0, or why */
+void sr_trouble_refused(sr_engine *e, const sr_conn *c, int status);        /* in the state that is refused */
+void sr_trouble_ring(sr_engine *e);               /* it may be too much: the supervisor is to look */
+void sr_trouble_waited(sr_engine *e, int64_t ns); /* a request, before it was served */
+
 /* companion.c */
 void sr_companion_unpark(sr_engine *e);
 void sr_companion_nudge(sr_engine *e);

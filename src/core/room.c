@@ -5,6 +5,7 @@
 #include "../net/descriptors.h"
 #include "parts.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 static bool full(const sr_engine *e)
@@ -93,6 +94,7 @@ void sr_room_taken(sr_engine *e, int fd)
         e->table.others = used - conns;
     while (e->table.high && conns > e->table.spare && conns + e->table.others > e->table.scarce) {
         if (!sr_room_close_oldest(e)) {
+            sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, EMFILE);
             sr_engine_pause(e);
             return;
         }

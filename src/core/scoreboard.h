@@ -110,7 +110,7 @@ typedef struct sr_row_request {
  * What two builds must agree in to run beside each other, during an update: where the fields here are and what they
  * mean, and the parcels of the exchange. Whoever changes the meaning or the place of one counts the first number up.
  */
-enum { SR_SCOREBOARD_LAYOUT = 3 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 4 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
 
 typedef struct sr_scoreboard {
     uint32_t layout; /* SR_SCOREBOARD_LAYOUT; the first field in any layout */
@@ -125,8 +125,12 @@ typedef struct sr_scoreboard {
         workers; /* how many the operator wants now (TTIN, TTOU); a new generation takes it over */
     _Atomic uint64_t exits[SR_EXIT_CAUSES]; /* of workers; counted by whoever has seen the end of one */
     sr_note notes[SR_NOTES];
-    size_t size; /* bytes mapped */
-    int memfd;   /* the same number in all processes */
+    _Atomic uint32_t watched; /* the supervisor looks at the counts of trouble: no worker needs to wake it */
+    _Atomic int32_t trouble_errno[SR_TROUBLES]; /* the last one of each; 0: none */
+    _Atomic uint64_t longest_wait; /* ns that a request has waited for a worker, since the supervisor has
+                                      taken it */
+    size_t size;                   /* bytes mapped */
+    int memfd;                     /* the same number in all processes */
     sr_row rows[];
 } sr_scoreboard;
 

@@ -56,6 +56,28 @@ const char *sr_closed_name(sr_closed why)
     return names[why];
 }
 
+const char *sr_trouble_name(sr_trouble what)
+{
+    static const char *const names[SR_TROUBLES] = {
+        [SR_TROUBLE_QUEUE] = "queue",
+        [SR_TROUBLE_QUEUE_TIMEOUT] = "queue-timeout",
+        [SR_TROUBLE_CONNECTIONS] = "connections",
+        [SR_TROUBLE_MEMORY] = "memory",
+        [SR_TROUBLE_DESCRIPTORS] = "descriptors",
+        [SR_TROUBLE_TEMPFILE] = "tempfile",
+        [SR_TROUBLE_SPOOL] = "spool",
+        [SR_TROUBLE_LOG_LOST] = "log-lost",
+        [SR_TROUBLE_LOG_BACK] = "log-back",
+        [SR_TROUBLE_BODY] = "body",
+        [SR_TROUBLE_REQUEST_LINE] = "request-line",
+        [SR_TROUBLE_HEAD] = "head",
+        [SR_TROUBLE_HEADER_TIMEOUT] = "header-timeout",
+        [SR_TROUBLE_BODY_TIMEOUT] = "body-timeout",
+        [SR_TROUBLE_MALFORMED] = "malformed",
+    };
+    return names[what];
+}
+
 const char *sr_limit_name(sr_limit which)
 {
     static const char *const names[SR_LIMITS] = {

@@ -37,6 +37,26 @@ typedef enum sr_limit {
     SR_LIMITS,
 } sr_limit;
 
+/* What the supervisor tells the operator, once for a period and with its count (trouble.c) */
+typedef enum sr_trouble {
+    SR_TROUBLE_QUEUE,          /* 503: --max-queue */
+    SR_TROUBLE_QUEUE_TIMEOUT,  /* 503 */
+    SR_TROUBLE_CONNECTIONS,    /* 503: --max-connections, and none was idle */
+    SR_TROUBLE_MEMORY,         /* 503 */
+    SR_TROUBLE_DESCRIPTORS,    /* a connection could not be accepted for want of one */
+    SR_TROUBLE_TEMPFILE,       /* 500 or 507: a request body could not be written */
+    SR_TROUBLE_SPOOL,          /* a response was cut: what the client had not read could not be kept */
+    SR_TROUBLE_LOG_LOST,       /* lines of the access log */
+    SR_TROUBLE_LOG_BACK,       /* a batch of lines was written after some were lost */
+    SR_TROUBLE_BODY,           /* 413 */
+    SR_TROUBLE_REQUEST_LINE,   /* 414 */
+    SR_TROUBLE_HEAD,           /* 431 */
+    SR_TROUBLE_HEADER_TIMEOUT, /* 408 */
+    SR_TROUBLE_BODY_TIMEOUT,   /* 408 */
+    SR_TROUBLE_MALFORMED,      /* 400, 501, 505 and what else is wrong with a request */
+    SR_TROUBLES,
+} sr_trouble;
+
 /*
  * Times, log-linear: one bucket below 16 us, then 4 for each doubling up to 137 s, so a percentile is wrong by a
  * quarter at most, and one for what is longer. How many there are is the sum of the buckets.
@@ -64,7 +84,8 @@ typedef struct sr_tally {
     _Atomic uint64_t taken;              /* and taken from it */
     _Atomic uint64_t log_lost;           /* lines of the access log that could not be written */
     _Atomic uint64_t limited[SR_LIMITS]; /* requests whose time was over */
-    sr_histogram queue;                  /* of requests: from complete to given to the application */
+    _Atomic uint64_t trouble[SR_TROUBLES];
+    sr_histogram queue; /* of requests: from complete to given to the application */
     sr_histogram
         latency; /* of complete requests that were answered: from complete to the last byte with the kernel */
 } sr_tally;
@@ -101,7 +122,8 @@ double sr_histogram_quantile(const sr_histogram *h, double part);
 /* Adds a row's to one of the caller's own, zeroed at first */
 void sr_tally_sum(sr_tally *sum, const sr_tally *row);
 
-const char *sr_closed_name(sr_closed why); /* static: "client", "keepalive-timeout" */
-const char *sr_limit_name(sr_limit which); /* static: "queue" */
+const char *sr_closed_name(sr_closed why);    /* static: "client", "keepalive-timeout" */
+const char *sr_trouble_name(sr_trouble what); /* static: "queue-timeout" */
+const char *sr_limit_name(sr_limit which);    /* static: "queue" */
 
 #endif

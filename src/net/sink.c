@@ -33,6 +33,7 @@ struct sr_sink {
     size_t known; /* bytes of the buffer that are lines; behind them is what the caller appends */
     size_t lines; /* in them */
     uint64_t lost;
+    int error; /* of the last write */
     int64_t due;
     sr_buffer buffer;
     sr_syslog syslog;
@@ -216,6 +217,7 @@ void sr_sink_flush(sr_sink *s)
     if (getpid() == s->pid) {
         bool syslog = s->kind == SR_SINK_SYSLOG;
         int err = syslog ? sr_syslog_send(&s->syslog, s->fd, b) : write_lines(s);
+        s->error = err;
         if (err == EAGAIN && sr_buffer_len(b) < s->batch)
             return settle(s);
         s->torn = s->torn || s->inside;
@@ -242,6 +244,11 @@ void sr_sink_replace(sr_sink *s, int fd)
     s->torn = false;
     close(s->fd);
     look(s, fd);
+}
+
+int sr_sink_error(const sr_sink *s)
+{
+    return s->error;
 }
 
 uint64_t sr_sink_lost(const sr_sink *s)

@@ -58,5 +58,6 @@ int64_t sr_sink_due(const sr_sink *s); /* monotonic ns of the next flush; 0: not
 void sr_sink_replace(sr_sink *s, int fd);
 
 uint64_t sr_sink_lost(const sr_sink *s); /* lines, in all */
+int sr_sink_error(const sr_sink *s);     /* errno of the last write; 0: it went well, or there was none */
 
 #endif

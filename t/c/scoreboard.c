@@ -207,6 +207,10 @@ static void places(void)
         offsetof(sr_row, line),
         offsetof(sr_row, mark),
         offsetof(sr_row, tally),
+        offsetof(sr_tally, trouble),
+        offsetof(sr_scoreboard, watched),
+        offsetof(sr_scoreboard, trouble_errno),
+        offsetof(sr_scoreboard, longest_wait),
         offsetof(sr_tally, requests),
         sizeof(sr_scoreboard),
         sizeof(sr_row),
@@ -214,14 +218,15 @@ static void places(void)
         SR_CLOSED_REASONS,
         SR_EXIT_CAUSES,
         SR_LIMITS,
+        SR_TROUBLES,
         SR_HISTOGRAM_BUCKETS,
         SR_WORKER_DRAINING,
     };
     unsigned sum = 1;
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         sum = sum * 31 + (unsigned)at[i];
-    is_int(SR_SCOREBOARD_LAYOUT >> 24, 3, "the first number of the layout");
-    is_int(sum, 3074154718, "stands for these places: where they change, it is counted up");
+    is_int(SR_SCOREBOARD_LAYOUT >> 24, 4, "the first number of the layout");
+    is_int(sum, 24724777, "stands for these places: where they change, it is counted up");
 }
 
 static void write_for_ever(sr_row *row)
