@@ -76,6 +76,14 @@ static bool wanted(sr_engine *e)
     return atomic_load_explicit(&e->wants, memory_order_relaxed) != 0;
 }
 
+/* The Perl thread, which may come back for the helm at once and again and again, lets it go first. */
+static void helm_take(sr_engine *e)
+{
+    atomic_store_explicit(&e->asks, 1, memory_order_relaxed);
+    sr_helm_take(&e->helm);
+    atomic_store_explicit(&e->asks, 0, memory_order_relaxed);
+}
+
 /* Nobody takes from the exchange, so nobody sees that the first request in it has waited too long, or that the
  * connections in front of it send theirs. */
 static void sweep(sr_engine *e)
@@ -114,7 +122,8 @@ static size_t step(sr_engine *e, uint32_t turn, char line[SR_OVERDUE_LINE])
         e->n_events = 0;
     sr_engine_tick(e);
     e->stepping = true;
-    while (e->event < e->n_events && same_turn(e, turn) && !wanted(e)) {
+    /* one at least: a stream of small pieces wants the helm all the time */
+    while (e->event < e->n_events && same_turn(e, turn) && (!e->event || !wanted(e))) {
         sr_source *s = e->events[e->event++].data.ptr;
         bool wake; /* a signal: the Perl thread looks for those by itself when the call is over */
         if (s && sr_engine_event(e, s, &task, &wake) == SR_INTAKE_READY)
@@ -158,7 +167,7 @@ static void drive(sr_engine *e, uint32_t turn)
     static const struct timespec courtesy = {
         .tv_nsec = 50 * 1000}; /* a mutex does not wait for the one it has woken */
     struct pollfd p[2] = {{.fd = e->loop.epoll, .events = POLLIN}, {.fd = e->nudge, .events = POLLIN}};
-    sr_helm_take(&e->helm);
+    helm_take(e);
     if (same_turn(e, turn)) {
         sr_engine_queues(e, false);
         atomic_store_explicit(&e->driving, 1, memory_order_seq_cst);
@@ -174,7 +183,7 @@ static void drive(sr_engine *e, uint32_t turn)
                 nudged(e);
             if (wanted(e))
                 nanosleep(&courtesy, NULL);
-            sr_helm_take(&e->helm);
+            helm_take(e);
         }
         atomic_store_explicit(&e->driving, 0, memory_order_seq_cst);
     }

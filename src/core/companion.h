@@ -13,7 +13,7 @@
  * over it writes e->nudge. When the worker is idle the companion sleeps in a futex and costs nothing.
  *
  * Rules: e->turn and e->wants are written by the Perl thread only, e->turn odd from the moment a request is handed
- * out until the next is asked for. e->parked and e->driving are written by the companion only. Everything else it
+ * out until the next is asked for. e->parked, e->driving and e->asks are written by the companion only. Everything else it
  * touches, it touches with the helm.
  */
 #include "engine.h"

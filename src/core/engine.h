@@ -80,6 +80,7 @@ typedef struct sr_engine {
     /* shared with the companion without the helm; who writes is said in companion.h */
     _Atomic uint32_t turn;  /* odd: a request is with the application; each change is a new value. A futex */
     _Atomic uint32_t wants; /* the Perl thread waits for the helm */
+    _Atomic uint32_t asks;  /* and the companion */
     _Atomic uint32_t parked;
     _Atomic uint32_t driving;
     _Atomic uint32_t leaving;

@@ -4,6 +4,8 @@
  */
 #include "parts.h"
 
+#include <time.h>
+
 /* The companion's sign: between two turns there is nothing for it to do. */
 void sr_turn_change(sr_engine *e)
 {
@@ -90,8 +92,21 @@ void sr_engine_lend(sr_engine *e)
     sr_helm_leave(&e->helm);
 }
 
+/*
+ * A mutex does not wait for the one it has woken: a stream of small pieces would have it back before the companion runs,
+ * and nobody else's bytes were looked at until its end. 1 ms at most, as the companion may have no processor.
+ */
+static void companion_first(sr_engine *e)
+{
+    static const struct timespec courtesy = {.tv_nsec = 50 * 1000};
+    for (int i = 0; i < 10 && atomic_load_explicit(&e->asks, memory_order_relaxed); i++)
+        nanosleep(&courtesy, NULL);
+}
+
 void sr_engine_return(sr_engine *e)
 {
+    if (atomic_load_explicit(&e->asks, memory_order_relaxed))
+        companion_first(e);
     if (!sr_helm_try(&e->helm)) {
         atomic_store_explicit(&e->wants, 1, memory_order_relaxed);
         sr_helm_take(&e->helm);

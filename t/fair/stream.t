@@ -1,0 +1,81 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+use File::Temp ();
+use POSIX      ();
+use Test::More;
+use Sirius::Test;
+use Fair;
+
+# A worker that streams without a pause leaves the connections that it holds to others
+
+my $dir = File::Temp->newdir;
+local $ENV{STREAM_DIR} = "$dir";
+my $APP = <<'APP';
+use Time::HiRes qw(time);
+sub {
+    my $env = shift;
+    return [ 200, [], [$$] ] if $env->{PATH_INFO} ne '/stream';
+    my $size = $env->{QUERY_STRING};
+    return sub {
+        my $w     = shift->( [ 200, [] ] );
+        my $until = time + 20;
+        my $n     = 0;
+        open my $fh, '>', "$ENV{STREAM_DIR}/$size.$$" or die $!;
+        while ( $n++ % 100 || !-e "$ENV{STREAM_DIR}/$size.end" && time < $until ) { $w->write( 'y' x $size ) or last }
+        $w->close;
+    };
+}
+APP
+
+for my $size ( 10, 65_536 ) {
+    subtest "pieces of $size bytes" => sub {
+        my $server = start_server( $APP, qw(--workers 2) );
+        my ( %of, @all );
+        for ( 1 .. 120 ) {
+            my $client = $server->connect;
+            push @{ $of{ $client->ask('GET /')->body } }, $client;
+        }
+        my ($pid) = sort { @{ $of{$b} } <=> @{ $of{$a} } } keys %of;
+        my ( $stream, @kept ) = @{ $of{$pid} };
+        $stream->send( request("GET /stream?$size") );
+        my $reader = fork;
+        die "fork: $!" if !defined $reader;
+        if ( !$reader ) {
+            my ( $until, $bytes ) = ( time + 25, 0 );
+            while ( time < $until ) {
+                my $got = sysread $stream->socket, my $piece, 1 << 20;
+                last if defined $got && !$got;
+                vec( my $ready = '', fileno $stream->socket, 1 ) = 1;
+                select $ready, undef, undef, 1;
+            }
+            POSIX::_exit(0);
+        }
+        my ($streams) = until_true( 5, sub { -e "$dir/$size.$pid" } );
+        ok $streams, 'the worker streams';
+        select undef, undef, undef, 0.3;
+        my ( %by, @seconds );
+        for my $client (@kept) {
+            push @seconds, elapsed {
+                $client->send( request('GET /') );
+                my $answer = $client->response( patience => 5 );
+                $by{ $answer->status eq '200' ? $answer->body : $answer->status }++;
+            };
+            last if $by{timeout};
+            select undef, undef, undef, 0.02;
+        }
+        ok @kept >= 10,   'it holds others';
+        ok !$by{timeout}, 'which are answered while it streams' or diag explain \%by;
+        cmp_ok quantile( 0.5, @seconds ), '<', 0.1, sprintf 'at once (%.1f ms)',
+            1000 * quantile( 0.5, @seconds );
+        my $late = grep { $_ > 0.1 } @seconds;
+        cmp_ok $late, q(<=), @seconds / 20, 'nearly all of them' or diag "@seconds";
+        spew( "$dir/$size.end", '' );
+        kill KILL => $reader;
+        waitpid $reader, 0;
+        $server->stop;
+    };
+}
+
+done_testing;
