@@ -8,6 +8,12 @@ use Sirius::Options;
 # Variables that begin as ours do and say nothing about options
 my $OTHERS = qr/\ASIRIUS_(?:BENCH_|TEST|(?:CONFIG|DEV|GENERATION)\z)/;
 
+# What Kubernetes sets in every container for a Service that is named sirius, or sirius-x: SIRIUS_PORT=tcp://10.0.0.1:80,
+# SIRIUS_SERVICE_HOST, SIRIUS_PORT_80_TCP_ADDR, SIRIUS_X_SERVICE_PORT_HTTP
+my $KUBERNETES
+    = qr/\ASIRIUS_(?:\w+_)?(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)\z/;
+my $LINK = qr{\A(?:tcp|udp|sctp)://}i;
+
 # What one option says about several: a source of lower rank is not asked for these any more
 my @address  = qw(host listen port socket);
 my @loader   = qw(Reload loader reload);
@@ -77,7 +83,10 @@ sub _closest {
 sub _environment {
     my ( $self, $env ) = @_;
     my %layer;
-    for my $variable ( grep { /\ASIRIUS_./ && !/$OTHERS/ } sort keys %$env ) {
+    my @kubernetes
+        = grep { /$KUBERNETES/ || /\ASIRIUS_(?:\w+_)?PORT\z/ && $env->{$_} =~ $LINK } sort keys %$env;
+    my %others = map { $_ => 1 } @kubernetes;
+    for my $variable ( grep { /\ASIRIUS_./ && !/$OTHERS/ && !$others{$_} } sort keys %$env ) {
         my $name = lc $variable =~ s/\ASIRIUS_//r =~ tr/_/-/r;
         my ( $row, $sense ) = length $name > 1 ? _find($name) : ();
         my $value = $env->{$variable};
@@ -92,6 +101,10 @@ sub _environment {
             $self->_take( \%layer, $row, $sense, $name, $value, $variable );
         }
     }
+    $self->_note( "$kubernetes[0]"
+            . ( @kubernetes > 1 ? ' and ' . ( @kubernetes - 1 ) . ' more variables are' : ' is' )
+            . ' ignored: Kubernetes sets them for a Service of that name (see enableServiceLinks)' )
+        if @kubernetes;
     return \%layer;
 }
 

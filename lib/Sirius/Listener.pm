@@ -91,11 +91,15 @@ sub parse {
     my ( $class, $spec ) = @_;
     return { fd   => $1 } if $spec =~ /\Afd:(\d+)\z/;
     return { name => $1 } if $spec =~ /\Asystemd:(.+)\z/s;
-    return Sirius::Unix->parse( $spec, $1 )    if $spec =~ /\Aunix:(.*)\z/s;
-    return Sirius::Unix->parse( $spec, $spec ) if $spec =~ m{/|\A\@};
-    return { host => '', port => _port($spec) } if $spec =~ /\A\d+\z/;
-    return { host => $1, port => _port($2) } if $spec =~ /\A\[([^\[\]]*:[^\[\]]*)\]:(\d+)\z/;
-    die "'$spec' has no port\n" if $spec =~ /\A\[.*\]\z/ || $spec =~ /:\z/;
+    return Sirius::Unix->parse( $spec, $1 )                                 if $spec =~ /\Aunix:(.*)\z/s;
+    die "'$spec' is a URL: write HOST:PORT, or the path of a unix socket\n" if $spec =~ m{\A[a-z]\w*://}i;
+    return Sirius::Unix->parse( $spec, $spec )                              if $spec =~ m{/|\A\@};
+    return { host => '', port => _port($spec) }                             if $spec =~ /\A\d+\z/;
+    if ( $spec =~ /\A\[([^\[\]]*:[^\[\]]*)\]:(\d+)\z/ ) {
+        my ( $host, $port ) = ( $1, $2 );
+        die "'$spec': $host is no IPv6 address\n" if !defined inet_pton( AF_INET6, $host =~ s/%.*//sr );
+        return { host => $host, port => _port($port) };
+    }
 
     # What plackup makes of --host ::1 --port 80
     if ( $spec =~ /\A(.*:.*):(\d+)\z/ ) {
@@ -105,7 +109,7 @@ sub parse {
     }
     return { host => $1, port => _port($2) } if $spec =~ /\A([^:\s]*):(\d+)\z/;
     die "an empty address\n"                 if $spec eq '';
-    return Sirius::Unix->parse( $spec, $spec );
+    return _no_address($spec);
 }
 
 sub port { return shift->{port} }
@@ -199,6 +203,20 @@ sub _handle {
     return eval { Sirius::Handover->handle($fd) };
 }
 
+# What it was meant to be. A name alone is no path: a forgotten port would make a unix socket in the current directory
+sub _no_address {
+    my $spec = shift;
+    my $unix = "unix:$spec or ./$spec for a unix socket";
+    my ( $host, $port )
+        = $spec =~ /\A(\[.*\]):?(.*)\z/s ? ( $1, $2 )
+        : $spec =~ /\A(.*):(.*)\z/s      ? ( $1, $2 )
+        :                                  ( $spec, '' );
+    die "'$spec' is no address: there is white space in it\n" if $spec                =~ /\s/;
+    die "'$spec' has no port: write $host:5000, or $unix\n"   if $port eq '' && $spec !~ /\A\d+\D*\z/;
+    die "'$spec': $port is not a port number: write HOST:PORT, or $unix\n" if $port   =~ /\D/;
+    return die "'$spec' is not a port number: write HOST:PORT, or $unix\n";
+}
+
 # An option of the socket, -1 when it is none
 sub _number {
     my ( $fh, $option ) = @_;
@@ -273,12 +291,13 @@ closed on C<exec>, C<TCP_NODELAY> (accepted connections inherit it) and, on Linu
   :5000             all IPv4 addresses    *:5000    all IPv4 and IPv6 addresses
   [::1]:5000        an IPv6 address       [::]:5000 as *:5000, without the fall-back to IPv4
   [fe80::1%eth0]:80 an IPv6 address of one interface only
-  /run/app.sock     a unix socket         unix:app.sock, app.sock as well
+  /run/app.sock     a unix socket         ./app.sock, unix:app.sock as well
   @app, unix:@app   a name in Linux's abstract namespace
   fd:3              a descriptor that listens already
   systemd:web       all of systemd's that have this name (FileDescriptorName=)
 
-Port 0 lets the system choose; L</port> tells which. What has a slash in it is a path, colons or not.
+Port 0 lets the system choose; L</port> tells which. What has a slash in it is a path, colons or not. A name
+without a slash is none, unless C<unix:> is in front of it: it would be taken for a path when its port was forgotten.
 
 A path may have the rights of the file behind it, as in C<unix:/run/app.sock?mode=0660&owner=www&group=www-data>, otherwise
 they are C<--socket-mode>, C<--socket-owner> and C<--socket-group>, otherwise the umask decides. See L<Sirius::Unix>, also for

@@ -15,7 +15,9 @@ my $WEEK = 7 * 86400;
 #   alias     other names
 #   command   for the command line only, neither in the environment nor in a file
 #   family    any name that begins with this one and a dash is meant as well
+#   few       bytes: for fewer, given without a unit, a notice asks whether one was forgotten
 #   hidden    for programs, not for the command line
+#   least     of a size that is not 0: a smaller one is an error, since a unit was forgotten (why)
 #   list      several values with commas
 #   many      may be given several times
 #   min, max  limits of the value
@@ -44,7 +46,7 @@ my @TABLE = (
     [ 'help', 'bool', undef, 'print this help and exit', { command => 1, short => 'h', plackup => 'flag' } ],
 
     'Listening',
-    [ 'listen', 'listen', ':5000', 'address to listen on: HOST:PORT, :PORT, *:PORT, [IPV6]:PORT, the path of a unix socket, unix:PATH?mode=0660&group=NAME, @ABSTRACT, fd:N or systemd:NAME; may be given several times', { short => 'l', many => 1 } ],
+    [ 'listen', 'listen', ':5000', 'address to listen on: HOST:PORT, :PORT, *:PORT, [IPV6]:PORT, the path of a unix socket with a slash in it, unix:PATH?mode=0660&group=NAME, @ABSTRACT, fd:N or systemd:NAME; may be given several times', { short => 'l', many => 1 } ],
     [ 'host', 'string', undef, 'address to listen on, together with --port (default: all IPv4 addresses)', { short => 'o', value => 'HOST' } ],
     [ 'port', 'port', undef, 'TCP port to listen on; with 0 the system chooses one (default: 5000)', { short => 'p' } ],
     [ 'socket', 'string', undef, 'path of a unix socket to listen on', { short => 'S', alias => ['socket-path'], value => 'PATH' } ],
@@ -59,7 +61,7 @@ my @TABLE = (
     [ 'max-servers', 'count', undef, 'maximum number of workers: MAX of --workers MIN:MAX', { min => 1, max => 4096 } ],
     [ 'max-reqs-per-child', 'count', 0, 'number of requests after which a worker is replaced; 0: never', { alias => ['max-requests'], min => 0, max => $MANY } ],
     [ 'min-reqs-per-child', 'count', undef, 'replace each worker after a random number of requests between this one and --max-reqs-per-child (default: 90 % of that)', { min => 1, max => $MANY } ],
-    [ 'max-rss', 'bytes', 0, 'resident memory, in bytes, above which a worker is replaced; 0: no limit', { min => 0, max => 1 << 50 } ],
+    [ 'max-rss', 'bytes', 0, 'resident memory, in bytes, above which a worker is replaced; 0: no limit', { min => 0, max => 1 << 50, least => 8 << 20, why => 'less than any worker needs' } ],
     [ 'max-lifetime', 'seconds', 0, 'seconds after which a worker is replaced, less a random part of up to 10 %; 0: never', { min => 0, max => 52 * $WEEK } ],
     [ 'drain-delay', 'seconds', 0, 'seconds for which the server keeps serving after TERM while /readyz already answers 503, so that load balancers stop sending requests before it closes its sockets', { min => 0, max => $WEEK } ],
     [ 'graceful-timeout', 'seconds', 30, 'seconds that workers have to finish their requests after TERM or a reload; then they are killed', { min => 0, max => $WEEK } ],
@@ -94,7 +96,7 @@ my @TABLE = (
     [ 'max-request-line', 'bytes', 16384, 'maximum size of the request line, in bytes; longer ones are answered 414', { min => 16, max => 1 << 24 } ],
     [ 'max-header-bytes', 'bytes', 65536, 'maximum size of the request head, in bytes; larger ones are answered 431', { min => 64, max => 1 << 24 } ],
     [ 'max-header-fields', 'count', 100, 'maximum number of header fields in a request; with more it is answered 431', { min => 1, max => 256 } ],
-    [ 'max-body', 'bytes', 1 << 30, 'maximum size of a request body, in bytes; larger ones are answered 413', { min => 0, max => 1 << 50 } ],
+    [ 'max-body', 'bytes', 1 << 30, 'maximum size of a request body, in bytes; larger ones are answered 413', { min => 0, max => 1 << 50, few => 1024 } ],
     [ 'body-memory', 'bytes', 65536, 'maximum size, in bytes, of a request body that is kept in memory; larger ones go to a file in --tmpdir', { min => 0, max => 1 << 30 } ],
     [ 'tmpdir', 'dir', File::Spec->tmpdir, 'directory for temporary files: large request bodies, and responses that clients read slowly (default: TMPDIR, or /tmp)', { writable => 1 } ],
 
@@ -105,7 +107,7 @@ my @TABLE = (
     [ 'user', 'user', undef, 'user to run as once the server listens; needs to be started as root', {} ],
     [ 'group', 'group', undef, 'group to run as, and further groups after commas (default: the groups of --user)', { list => 1 } ],
     [ 'umask', 'octal', undef, 'file mode creation mask, in octal', {} ],
-    [ 'chdir', 'dir', undef, 'directory to change to before the application is loaded', {} ],
+    [ 'chdir', 'dir', undef, 'directory to change to before the application is loaded; its file, -I and -R are looked for there', {} ],
     [ 'daemonize', 'bool', undef, 'run in the background once the server is ready', { short => 'D' } ],
     [ 'error-log', 'path', undef, 'file to which everything printed to STDERR is appended; USR1 reopens it', { alias => ['log-file'] } ],
     [ 'log-prefix', 'bool', undef, 'start each line of the error log with time, PID and level (default: enabled with --error-log)', { typed => '--enable-log-prefix, --disable-log-prefix' } ],
@@ -197,6 +199,8 @@ sub parse {
     for my $row ( ( grep { !$_->{plackup} } @ROWS ), _family($given) ) {
         my $key   = $class->key( $row->{name} );
         my $value = $given->{$key};
+        push @{ $conf{notices} }, $class->_few( $row, $value, $from->{$key} )
+            if $row->{few} && defined $value;
         $value = $class->check( $row, $value, $from->{$key} ) if defined $value;
         if ( !$row->{noop} && !$row->{refused} ) {
             $conf{$key} = defined $value ? $value : $row->{default};
@@ -240,9 +244,14 @@ sub _addresses {
         push @{ $conf->{notices} }, "sirius: --$_ has no effect: the addresses are those of --listen"
             for grep { defined $given->{$_} } qw(host port);
     } elsif ( defined $port || defined $host || !defined $socket ) {
-        $host   = '' if !defined $host;
+        $host = '' if !defined $host;
+        $class->fail(
+            "--host: '$host' is no host: write --listen HOST:PORT, or --socket PATH for a unix socket",
+            $from->{host} )
+            if $host =~ m{[/\s]|\A(?:\@|unix:|\w[^:]*:\d*\z)};
         @listen = ( ( $host =~ /\A[^\[].*:/ ? "[$host]" : $host ) . ':' . ( defined $port ? $port : 5000 ) );
     }
+    $socket = "unix:$socket" if defined $socket && $socket !~ m{/|\A(?:\@|unix:)};    # it can be nothing else
     push @listen, $socket if defined $socket && !grep { $_ eq $socket } @listen;
     $conf->{listen} = $class->check( $BY_NAME{listen}, \@listen );
     return;
@@ -261,6 +270,14 @@ sub _distance {
         @last = @line;
     }
     return $last[-1];
+}
+
+# Of a size that is right, but so small that megabytes may be meant
+sub _few {
+    my ( $class, $row, $value, $from ) = @_;
+    return if $value !~ /\A0*[1-9]\d*\z/ || $value >= $row->{few};
+    $from = defined $from ? " (from $from)" : '';
+    return "sirius: --$row->{name} $value is $value bytes: write ${value}m if megabytes are meant$from";
 }
 
 # Of names such as net-server-port, which stand for all that begin so

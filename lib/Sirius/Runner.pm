@@ -4,6 +4,8 @@ use strict;
 use warnings;
 use parent 'Plack::Runner';
 
+use Cwd        ();
+use File::Spec ();
 use Sirius::AccessLog;
 use Sirius::AdminPort;
 use Sirius::Command        ();    # before the application is loaded, which overwrites the command line
@@ -14,13 +16,20 @@ use Sirius::Options;
 use Sirius::Starter;
 use Sirius::Systemd;
 
-# An application that does not load: perl would exit with whatever errno is
+# An application that does not load: perl would exit with whatever errno is. With --chdir it is looked for in that
+# directory, and loaded there
 sub locate_app {
     my ( $self, @args ) = @_;
-    my $load = $self->SUPER::locate_app(@args);
+    my $dir  = $self->{chdir};
+    my $psgi = $self->{app} || $args[0] || ( $self->{eval} ? undef : 'app.psgi' );
+    $self->{app} = File::Spec->rel2abs( $psgi, $dir ) if defined $dir && defined $psgi && !ref $psgi;
+    my $load = _in( $dir, sub { $self->SUPER::locate_app(@args) } );
     return sub {
-        my $app;
-        return $app if eval { $app = $load->(@_); 1 };
+        my ( $app, @with ) = ( undef, @_ );
+        return $app if eval {
+            $app = _in( $dir, sub { $load->(@with) } );
+            1;
+        };
         my $error = $@;
         $! = 1;
         die $error;
@@ -41,9 +50,12 @@ sub parse_options {
     if ( !$given->{help} && !$given->{version} ) {
         $config = Sirius::Config->read( command => 1, file => $given->{config} );
         my $from = $config->fill( \%all );
+        $self->{chdir} = Sirius::Options->check( Sirius::Options->row('chdir'), $all{chdir}, $from->{chdir} )
+            if defined $all{chdir};
         @plack = _for_plack( { map { $_ => $all{$_} } keys %$from }, $from );
     }
-    $self->SUPER::parse_options( @plack, _for_plack( $given, {} ), @words );
+    @plack = $self->_below_chdir( @plack, _for_plack( $given, {} ) );
+    _in( $self->{chdir}, sub { $self->SUPER::parse_options( @plack, @words ) } );
     push @{ $self->{argv} }, @rest;
     return $self->_pass_on( $given, \%all, $config ) if $config;
     return;
@@ -67,6 +79,18 @@ sub version_cb {
     };
 }
 
+# Where the application's modules are, and what is watched for changes of it, is said as seen from its directory
+sub _below_chdir {
+    my ( $self, @args ) = @_;
+    my $dir = $self->{chdir};
+    return @args if !defined $dir;
+    for my $i ( 0 .. $#args ) {
+        $args[$i] = File::Spec->rel2abs( $args[$i], $dir ) if $i && $args[ $i - 1 ] eq '-I';
+        $args[$i] =~ s{\A--Reload=\K(.*)}{join ',', map { File::Spec->rel2abs( $_, $dir ) } split /,/, $1}es;
+    }
+    return @args;
+}
+
 # What Plack::Runner itself does, in a form that it cannot take for anything else: an option that it doesn't know takes
 # the next argument there, whatever it is
 sub _for_plack {
@@ -86,6 +110,17 @@ sub _for_plack {
         }
     }
     return @args;
+}
+
+# Calls the code in this directory, and comes back: sockets and logs are where the command was given
+sub _in {
+    my ( $dir, $code ) = @_;
+    return $code->() if !defined $dir;
+    my $here = Cwd::getcwd();
+    chdir $dir or Sirius::Options->fail("--chdir $dir: $!");
+    my $value = $code->();
+    die "chdir $here: $!\n" if defined $here && !chdir $here;
+    return $value;
 }
 
 # The row of a name, and what it says about a bool: --keepalive and --enable-keepalive 1, --disable-keepalive 0
@@ -182,7 +217,8 @@ Sirius::Runner - the command line of sirius
 L<Plack::Runner> with the traps of its command line removed. There an option that it doesn't know takes the next argument
 as its value, so that C<--preload-app app.psgi> loses the application; here every option is known from the table in
 L<Sirius::Options>, flags take nothing, a wrong or unknown option ends the program before the application is loaded.
-Port 0 and IPv6 addresses work. What follows C<--> is no option.
+Port 0 and IPv6 addresses work. What follows C<--> is no option. With C<--chdir> the application is looked for in that
+directory and loaded there; the paths of all other options are seen from where the command was given.
 
 =head1 METHODS
 

@@ -32,7 +32,7 @@ my %PLACEHOLDER = (
 my %CHECK = (
     any     => sub { return shift },
     bool    => \&_bool,
-    bytes   => sub { return _range( _bytes(shift), @_ ) },
+    bytes   => \&_size,
     choice  => \&_choice,
     code    => \&_code,
     count   => sub { return _range( _count(shift), @_ ) },
@@ -193,6 +193,18 @@ sub _seconds {
     my ( $number, $unit ) = $value =~ /\A(-?(?:\d{1,9}(?:\.\d*)?|\.\d+))(ms|[smh])?\z/
         or die "'$value' is not a time in seconds (such as 30, 0.5, 500ms or 5m)\n";
     return $number * ( defined $unit ? $SECONDS{$unit} : 1 );
+}
+
+# 300 for 300 MiB is a common slip, and would be a limit that is passed at once
+sub _size {
+    my ( $value, $row ) = @_;
+    my $bytes = _bytes($value);
+    my ($number) = $value =~ /\A0*(\d+)/;
+    die "$value is $bytes bytes, $row->{why}; did you mean ${number}m?\n"
+        if $bytes && $row->{least} && $bytes < $row->{least};
+    die "$value is $bytes bytes, less than $row->{min}; did you mean ${number}k?\n"
+        if $bytes && defined $row->{min} && $bytes < $row->{min};
+    return _range( $bytes, $row );
 }
 
 sub _string {

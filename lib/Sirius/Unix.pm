@@ -52,6 +52,8 @@ sub parse {
         die "'$spec' has no name\n"                                              if $text eq "\0";
     }
     die "'$spec' has no path\n" if $text eq '';
+    die "'$spec' ends with a slash: a unix socket is a file, not a directory\n"
+        if $text =~ m{\A[^\0].*/\z}s || $text eq '/';
     return { path => $text, %address };
 }
 

@@ -56,6 +56,7 @@ subtest 'what belongs together' => sub {
             'with a right value'
             or diag $@;
     }
+    ok exists $pod->{enableServiceLinks} && !$pod->{enableServiceLinks}, 'no variables of services';
     my ( $delay, $grace ) = @{ $config->{data} }{qw(SIRIUS_DRAIN_DELAY SIRIUS_GRACEFUL_TIMEOUT)};
     cmp_ok $pod->{terminationGracePeriodSeconds}, '>=', $delay + $grace + 2, 'it may stop in peace';
     my $ready = $shop->{readinessProbe};

@@ -131,7 +131,8 @@ sub reload {
 # Starts it with a file for its PID; the PID, and where it listens
 sub start {
     my @args = @_;
-    my ( $status, $text ) = command( qw(-D --pid pid --workers 2 --listen 127.0.0.1:0), @args, 'app.psgi' );
+    my $app  = ( grep { $_ eq '--chdir' } @args ) ? '../app.psgi' : 'app.psgi';    # as seen from there
+    my ( $status, $text ) = command( qw(-D --pid pid --workers 2 --listen 127.0.0.1:0), @args, $app );
     my ($address) = ( $text . content("$dir/log") ) =~ m{listening on http://(\S+)/};
     is $status, 0, 'it starts' or diag $text;
     return if $status ne '0';
@@ -294,7 +295,7 @@ subtest 'HUP: the PID stays, relative paths are what they were' => sub {
     fresh("use My; sub { [ 200, [], [ \$My::VERSION ] ] }\n");
     mkdir "$dir/$_" or die $! for qw(lib logs work);
     file( 'lib/My.pm', "package My; our \$VERSION = 1; 1;\n" );
-    my ( $pid, $address ) = start(qw(-I lib --error-log logs/error --chdir work)) or return;
+    my ( $pid, $address ) = start(qw(-I ../lib --error-log logs/error --chdir work)) or return;
     ($address) = content("$dir/logs/error") =~ m{listening on http://(\S+)/};
     is ask($address), 1, 'it serves';
     for my $number ( 2 .. 4 ) {

@@ -3,6 +3,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
+use Cwd ();
 use File::Temp;
 use Sirius::Test;
 
@@ -116,6 +117,166 @@ for my $name ( sort keys %command ) {
         unlink $log;
     };
 }
+
+subtest 'an address without a port, or with a wrong one, is none' => sub {
+    my $conf = spew( "$dir/listen.conf", "workers = 1\nlisten = 127.0.0.1\n" );
+    my $here = qr/or unix:(\S+) or [.]\/\1 for a unix socket/;
+    my @case = (
+        [   qr/--listen: '127[.]0[.]0[.]1' has no port: write 127[.]0[.]0[.]1:5000, $here/, '--listen',
+            '127.0.0.1'
+        ],
+        [   qr/--listen: '127[.]0[.]0[.]1:5000x': 5000x is not a port number: .*$here/, '-l',
+            '127.0.0.1:5000x'
+        ],
+        [   qr/--listen: 'app[.]sock' has no port: .*unix:app[.]sock or [.]\/app[.]sock/, '--listen',
+            'app.sock'
+        ],
+        [ qr/--listen: 'a' has no port/,                       '--listen', ':0', '--listen', 'a' ],
+        [ qr/--listen: 'http:.*is a URL/,                      '--listen', 'http://127.0.0.1:0' ],
+        [ qr/--admin: '127[.]0[.]0[.]1' has no port/,          qw(--port 0 --admin 127.0.0.1) ],
+        [ qr/--admin: .*909O is not a port number/,            qw(--port 0 --admin 127.0.0.1:909O) ],
+        [ qr/--host: '[.]\/a' is no host/,                     qw(--host ./a --port 0) ],
+        [ qr/--port: '5000x' is not a whole number/,           qw(--host 127.0.0.1 --port 5000x) ],
+        [ qr/has no port.*\(from \S+listen[.]conf, line 2\)/,  '--config', $conf ],
+        [ qr/'localhost' has no port.*\(from SIRIUS_LISTEN\)/, { SIRIUS_LISTEN => 'localhost' } ],
+        [ qr/'::1' is no address.*\(from SIRIUS_ADMIN\)/,      qw(--port 0), { SIRIUS_ADMIN => '::1' } ],
+    );
+    my $cwd = File::Temp->newdir;
+    for my $command ( [ $^X, "$Sirius::Test::Server::ROOT/bin/sirius" ], $command{'plackup -s Sirius'} || () )
+    {
+        for my $case (@case) {
+            my ( $want, @args ) = @$case;
+            my $env     = ref $args[-1] ? pop @args : {};
+            my $plackup = grep {/plackup/} @$command;
+            next if $plackup && "@args" =~ /--host|--port 5000x/;    # plackup puts them together by itself
+            my ( $how, $said ) = run_once(
+                app     => $APP,
+                plain   => 1,
+                env     => $env,
+                command => [ 'sh', '-c', 'cd "$0" && exec "$@"', "$cwd", @$command ],
+                args    => \@args
+            );
+            is $how, 'exit 2', ( $plackup ? 'plackup ' : 'sirius ' ) . join ' ', @args, %$env;
+            like $said, qr/^sirius: .*$want/m, 'it says what to write';
+        }
+    }
+    opendir my $dh, "$cwd" or die $!;
+    is join( ' ', grep { !/\A[.]/ } readdir $dh ), '', 'no socket is made in the current directory';
+    my $server = Sirius::Test::Server->start(
+        app     => $APP,
+        command =>
+            [ 'sh', '-c', 'cd "$0" && exec "$@"', "$cwd", $^X, "$Sirius::Test::Server::ROOT/bin/sirius" ],
+        args  => [qw(--workers 1 --listen ./a.sock --listen unix:b --socket c)],
+        plain => 1,
+    );
+    is $server->connect( to => "unix:$cwd/$_" )->ask('GET /')->status, 200, "$_ is asked for"
+        for qw(a.sock b c);
+    $server->stop;
+};
+
+subtest 'variables that Kubernetes sets for a Service named sirius' => sub {
+    my %env = (
+        SIRIUS_PORT              => 'tcp://10.0.0.1:80',
+        SIRIUS_PORT_80_TCP       => 'tcp://10.0.0.1:80',
+        SIRIUS_PORT_80_TCP_ADDR  => '10.0.0.1',
+        SIRIUS_PORT_80_TCP_PORT  => 80,
+        SIRIUS_PORT_80_TCP_PROTO => 'tcp',
+        SIRIUS_SERVICE_HOST      => '10.0.0.1',
+        SIRIUS_SERVICE_PORT      => 80,
+        SIRIUS_SERVICE_PORT_HTTP => 80,
+    );
+    my $server
+        = Sirius::Test::Server->start( app => $APP, args => [ @LISTEN, qw(--workers 1) ], env => \%env );
+    is $server->ask('GET /')->status, 200, 'it serves';
+    my @said = grep {/SIRIUS_/} split /\n/, $server->log;
+    is scalar @said, 1, 'one line';
+    like $said[0], qr/SIRIUS_PORT and 7 more variables are ignored: Kubernetes/, 'says why';
+    $server->stop;
+    my ( $how, $said ) = run_once( app => $APP, plain => 1, env => { SIRIUS_PORT => 'abc' } );
+    is $how, 'exit 2', 'a value that is wrong';
+    like $said, qr/--port: 'abc' is not a whole number \(from SIRIUS_PORT\)/, 'is named';
+};
+
+subtest '--max-rss 300' => sub {
+    my ( $how, $said ) = run_once( app => $APP, args => [ @LISTEN, qw(--max-rss 300) ] );
+    is $how, 'exit 2', 'exit 2';
+    is $said, "sirius: --max-rss: 300 is 300 bytes, less than any worker needs; did you mean 300m?\n",
+        'it asks';
+};
+
+subtest '--chdir: the application is looked for there' => sub {
+    my $top = File::Temp->newdir;
+    mkdir "$top/$_" or die $! for qw(app app/lib else else/lib);
+    my $text = 'use Cwd (); use Where; my $at = Cwd::getcwd(); my $where = Where->new;'
+        . ' sub { [ 200, [], [ join q(|), NAME, $at, Cwd::getcwd(), $where, Where->new ] ] }' . "\n";
+    for my $name (qw(app else)) {
+        spew( "$top/$name/lib/Where.pm", "package Where; sub new { '$name' } 1;\n" );
+        spew( "$top/$name/lib/Early.pm", "package Early; use Cwd (); \$main::early = Cwd::getcwd(); 1;\n" );
+        spew( "$top/$name/$_",           $text =~ s/NAME/'$name'/r ) for 'app.psgi', 'other.psgi';
+    }
+    spew( "$top/else/s.conf", "chdir = ../app\napp = other.psgi\nI = lib\n" );
+    my $app  = Cwd::realpath("$top/app");
+    my $want = "app|$app|$app|app|app";
+    my %case = (
+        'an application'    => [qw(-I lib --chdir ../app other.psgi)],
+        'app.psgi'          => [qw(-I lib --chdir ../app)],
+        '-a'                => [qw(-I lib --chdir ../app -a app.psgi)],
+        'the command first' => [qw(app.psgi -Ilib --chdir=../app)],
+        'by absolute names' => [ '-I', "$app/lib", '--chdir', $app,     "$app/app.psgi" ],
+        'from elsewhere'    => [ '-I', 'lib',      '--chdir', '../app', '../app/app.psgi' ],
+        '--config'     => [qw(--config s.conf)],
+        'SIRIUS_CHDIR' => [ {qw(SIRIUS_CHDIR ../app SIRIUS_INCLUDE lib)} ],
+        'SIRIUS_APP'   => [ qw(-I lib --chdir ../app), { SIRIUS_APP => 'other.psgi' } ],
+        '-L Delayed'   => [qw(-I lib --chdir ../app -L Delayed app.psgi)],
+        '-M'           => [qw(-I lib -M Early --chdir ../app app.psgi)],
+        '-e'           => [ '-I', 'lib', '--chdir', '../app', '-e', 'Plack::Util::load_psgi("./app.psgi")' ],
+        '--workers 0'  => [qw(-I lib --chdir ../app --workers 0)],
+        '--path'       => [qw(-I lib --chdir ../app --path /at)],
+    );
+    my @command
+        = ( 'sh', '-c', 'cd "$0" && exec "$@"', "$top/else", $^X, "$Sirius::Test::Server::ROOT/bin/sirius" );
+    for my $case ( sort keys %case ) {
+        my @args   = @{ $case{$case} };
+        my $env    = ref $args[-1] ? pop @args : {};
+        my $server = eval {
+            Sirius::Test::Server->start(
+                command => \@command,
+                plain   => 1,
+                env     => $env,
+                args    => [
+                    @LISTEN,
+                    qw(--listen ./rel.sock --pid ./pid),
+                    ( grep { $_ eq '--workers' } @args ) ? () : qw(--workers 1), @args
+                ],
+                app => undef,
+            );
+        };
+        ok $server, "$case: starts" or diag($@), next;
+        my $path = $case eq '--path' ? '/at' : '/';
+        is $server->connect( to => "unix:$top/else/rel.sock" )->ask("GET $path")->body, $want,
+            'all of it is there';
+        ok -s "$top/else/pid", 'files of other options are where the command was given';
+        if ( $case =~ /an application|-L|config/ ) {
+            spew( "$top/app/lib/Where.pm", "package Where; sub new { 'new' } 1;\n" );
+            $server->signal('HUP');
+            ok until_true(
+                30,
+                sub {
+                    $server->connect( to => "unix:$top/else/rel.sock" )->ask('GET /')->body eq
+                        "app|$app|$app|new|new";
+                }
+                ),
+                'a reload finds it again'
+                or diag $server->log;
+            spew( "$top/app/lib/Where.pm", "package Where; sub new { 'app' } 1;\n" );
+        }
+        $server->stop;
+    }
+    my ( $how, $said )
+        = run_once( command => \@command, plain => 1, args => [ @LISTEN, qw(--chdir ../app none.psgi) ] );
+    is $how, 'exit 1', 'one that is not there';
+    like $said, qr{/app/none[.]psgi}, 'is named as it was looked for';
+};
 
 subtest '-E development: Lint finds nothing' => sub {
     my $server = Sirius::Test::Server->start(

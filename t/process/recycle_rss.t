@@ -63,7 +63,7 @@ for my $workers ( 1, 2 ) {
 }
 
 subtest '--max-rss below what a worker needs: one request each, and it serves' => sub {
-    my $server = start_server( $APP, qw(--workers 2 --max-rss 1m) );
+    my $server = start_server( $APP, qw(--workers 2 --max-rss 8m) );
     my ( $status, $sizes ) = ask( $server, 10, '/' );
     is_deeply $status, { 200 => 10 }, 'every request is answered' or diag $server->log;
     $server->stop;

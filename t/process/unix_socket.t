@@ -154,7 +154,7 @@ subtest 'a path in the directory of the start' => sub {
             "$dir", $^X,  "$Sirius::Test::Server::ROOT/bin/sirius",
             '-E',   'deployment'
         ],
-        args => [ '--listen', 'relative.sock' ],
+        args => [ '--listen', './relative.sock' ],
     );
     is $server->connect( to => "unix:$dir/relative.sock" )->ask('GET /')->status, 200, 'it serves';
     $server->stop;

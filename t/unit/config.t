@@ -37,6 +37,47 @@ sub command {
     return { runner => $runner, options => \%options, conf => Sirius::Options->parse( {%options} ) };
 }
 
+# As the kubelet makes them for the Services of a namespace
+subtest 'Variables of Kubernetes' => sub {
+    my $service = sub {
+        my ( $name, $address, %port ) = @_;
+        my %env = ( "${name}_SERVICE_HOST" => $address, "${name}_SERVICE_PORT" => ( values %port )[0] );
+        $env{"${name}_SERVICE_PORT_$_"} = $port{$_} for keys %port;
+        for my $proto (qw(tcp udp sctp)) {
+            for my $number ( values %port ) {
+                my $link = "${name}_PORT_${number}_" . uc $proto;
+                $env{"${name}_PORT"} = $env{$link} = "$proto://$address:$number";
+                @env{ map {"${link}_$_"} qw(PROTO PORT ADDR) } = ( $proto, $number, $address );
+            }
+        }
+        return %env;
+    };
+    my %env = $service->( SIRIUS => '10.0.0.1', HTTP => 80, ADMIN => 9090 );
+    my $why = 'ignored: Kubernetes sets them for a Service of that name (see enableServiceLinks)';
+    for my $link (qw(tcp://10.0.0.1:80 udp://[fd00::1]:53 sctp://10.0.0.1:80)) {
+        my $conf = conf( { %env, SIRIUS_PORT => $link } );
+        is "@{ $conf->{listen} }", ':5000', "SIRIUS_PORT=$link is not taken";
+        is_deeply $conf->{notices}, ["sirius: SIRIUS_PORT and 28 more variables are $why"], 'one line says so'
+            or diag explain $conf->{notices};
+    }
+    my $conf = conf( { %env, SIRIUS_LISTEN => ':80', SIRIUS_WORKERS => 3 } );
+    is "@{ $conf->{listen} } $conf->{workers}", ':80 3', 'options beside them are';
+    $conf = conf(
+        { $service->( SIRIUS_ADMIN => '10.0.0.2', HTTP => 80 ), $service->( SIRIUS_A_B => '::1', X => 1 ) } );
+    is scalar @{ $conf->{notices} }, 1, 'services named sirius-admin and sirius-a-b'
+        or diag explain $conf->{notices};
+    is conf( { SIRIUS_PORT => 81 } )->{listen}[0], ':81', 'a real port';
+    is refused( { SIRIUS_PORT => $_ } ), "sirius: --port: '$_' is not a whole number (from SIRIUS_PORT)",
+        "a wrong one: $_"
+        for 'abc', '80/tcp', 'http://10.0.0.1:80', '10.0.0.1:80';
+    like refused( { %env, SIRIUS_WORKERS => 'tcp://10.0.0.1:80' } ), qr/--workers/, 'nor another option';
+    is_deeply conf( { SIRIUS_SERVICE_HOST => '10.0.0.1' } )->{notices},
+        ["sirius: SIRIUS_SERVICE_HOST is $why"], 'one alone';
+    like conf( { SIRIUS_PORTS => 1 } )->{notices}[0], qr/SIRIUS_PORTS is no option/,
+        'what looks like them only';
+    is command( {%env} )->{conf}{listen}[0], ':5000', 'the command as well';
+};
+
 subtest 'Every option is a variable' => sub {
     is conf( { SIRIUS_WORKERS     => 3 } )->{workers},                      3,          'workers';
     is conf( { SIRIUS_MAX_WORKERS => 3 } )->{workers},                      3,          'an alias';

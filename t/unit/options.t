@@ -159,7 +159,24 @@ subtest 'Wrong values' => sub {
         [   'after-fork' => 'sub {',
             qq(does not compile: Missing right curly or square bracket at line )
         ],
-        [ 'max-rss'         => 'much',      q('much' is not a number of bytes) ],
+        [ 'max-rss' => 'much',  q('much' is not a number of bytes) ],
+        [ 'max-rss' => 300,     q(300 is 300 bytes, less than any worker needs; did you mean 300m?) ],
+        [ 'max-rss' => '0500k', q(0500k is 512000 bytes, less than any worker needs; did you mean 500m?) ],
+        [ 'max-rss' => '8191k', q(less than any worker needs) ],
+        [ 'max-request-line'       => 8,       q(8 is 8 bytes, less than 16; did you mean 8k?) ],
+        [ 'max-header-bytes'       => 32,      q(32 is 32 bytes, less than 64; did you mean 32k?) ],
+        [ 'underscores-in-headers' => 'maybe', q('maybe' is not one of off, on, trusted) ],
+        [   'underscores-in-headers' => 'trusted',
+            q(trusted means the peers in --trust-proxy, which is not given)
+        ],
+        [ listen => '127.0.0.1',      q('127.0.0.1' has no port: write 127.0.0.1:5000) ],
+        [ admin  => '127.0.0.1:909O', q(909O is not a port number) ],
+        [ host   => '/run/app',       q('/run/app' is no host: write --listen HOST:PORT, or --socket PATH) ],
+        [ host   => '@app',           q('@app' is no host) ],
+        [ host   => 'unix:a',         q('unix:a' is no host) ],
+        [ host   => 'a:80',           q('a:80' is no host) ],
+        [ host   => 'a b',            q('a b' is no host) ],
+        [ listen => '[a::b::c]:80',   q(a::b::c is no IPv6 address) ],
         [ 'request-timeout' => -1,          q(-1 is less than 0) ],
         [ 'child-exit'      => 'sub { $',   q(does not compile) ],
         [ 'child-exit'      => '42',        q('42' is not a 'sub) ],
@@ -189,6 +206,19 @@ subtest 'Wrong values' => sub {
     }
 };
 
+subtest 'Sizes' => sub {
+    is conf( 'max-rss' => $_->[0] )->{max_rss}, $_->[1], "--max-rss $_->[0]"
+        for [ 0, 0 ], [ '8m', 8 << 20 ], [ '300M', 300 << 20 ], [ '1g', 1 << 30 ],
+        [ 314_572_800, 300 << 20 ];
+    my $notices = sub { return join '|', @{ conf( 'max-body' => shift )->{notices} } };
+    is $notices->($_), "sirius: --max-body $_ is $_ bytes: write ${_}m if megabytes are meant",
+        "--max-body $_"
+        for 1, 10, 1023;
+    is $notices->($_), '', "--max-body $_" for 0, 1024, '10m', '10b', '1k', 65_536;
+    is conf( 'underscores-in-headers' => $_->[0] )->{underscores_in_headers}, $_->[1], "'$_->[0]' is $_->[1]"
+        for [qw(off off)], [qw(On on)], [qw(yes on)], [qw(0 off)], [qw(1 on)];
+};
+
 subtest 'Unknown options' => sub {
     is refused( wrokers => 3 ), "sirius: unknown option --wrokers (did you mean --workers?)\n", 'right error';
     is refused( 'max_bodi' => 3 ), "sirius: unknown option --max-bodi (did you mean --max-body?)\n",
@@ -209,6 +239,9 @@ subtest 'Addresses' => sub {
         [ [ socket        => '/s' ],             '/s' ],
         [ [ socket        => '/s', port => 80 ], ':80 /s' ],
         [ [ 'socket-path' => '/s' ],             '/s' ],
+        [ [ socket        => 'app.sock' ],       'unix:app.sock' ],
+        [ [ socket        => '127.0.0.1:80' ],   'unix:127.0.0.1:80' ],
+        [ [ socket        => '@app' ],           '@app' ],
         [ [ listen        => ':80' ],            ':80' ],
         [ [ listen        => [ ':80', '/s' ] ],  ':80 /s' ],
 
