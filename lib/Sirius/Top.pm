@@ -218,7 +218,7 @@ Sirius::Top - sirius top: what a running server does, in a terminal
 
 Shows what the status page of C<--admin> shows (L<Sirius::Admin>), every 2 seconds, until C<q> or Ctrl-C:
 
-  Sirius 0.01, PID 4711, up 66 min, 14:02:11, rates over 2.0 s
+  Sirius 0.01, shop.psgi on web1, PID 4711, up 66 min, 14:02:11, rates over 2.0 s
   Address      http://127.0.0.1:5000/
   Workers      4 wanted, 2 busy, 2 idle
   Requests     812/s, 2xx 800, 4xx 12.0, 3.1 MB/s sent

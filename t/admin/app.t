@@ -205,7 +205,7 @@ subtest 'Names that lead here' => sub {
     my @other
         = qw(attacker.example attacker.example:9090 localhost.attacker.example 127.0.0.1.attacker.example
         xlocalhost [::1].example 127.0.0.1:x);
-    for my $path ( '/', '/status.json' ) {
+    for my $path ( '/', '/history.json', '/status.json' ) {
         is status_of( $path, HTTP_HOST => $_ ), 200, "$path '$_'" for @own;
         is status_of( $path, HTTP_HOST => $_ ), 403, "$path '$_'" for @other;
         is status_of( $path, HTTP_HOST => 'a.example', REMOTE_ADDR => $_ ), 403, "from $_"

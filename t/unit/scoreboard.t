@@ -88,6 +88,8 @@ subtest 'ends of workers' => sub {
 
 subtest 'reloads' => sub {
     my $none = { map { $_ => 0 } qw(failed loading loading_since ok) };
+    local $SIG{__DIE__} = sub { fail "a handler of the application hears: $_[0]" };
+    local $@ = 'of the application';
     for my $text ( '', 'x', '[]', '{}', '{"last":[],"loading":7,"reloads":"no"}', '{"last":{"at":"soon"}}' ) {
         ok $board->tell($text), "'$text'";
         is $board->told, $text, 'told';
@@ -112,6 +114,8 @@ subtest 'reloads' => sub {
     ok !$board->tell( 'x' x 8193 ), 'too long';
     is $board->told, $said, 'the one before stays';
     is $board->kept, '',    'the admin port has a place of its own';
+    is $@, 'of the application', 'nothing is left in $@';
+    $SIG{__DIE__} = 'DEFAULT';    ## no critic (RequireLocalizedPunctuationVars)
     ok $board->keep("\0\xff"), 'for bytes of any kind';
     is $board->kept, "\0\xff", 'which are there';
     is $board->told, $said,    'and the other stays';

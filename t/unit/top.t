@@ -105,6 +105,12 @@ subtest 'The next one' => sub {
     is + ( lines( status( 2, 0 ), status( 0, 0 ) ) )[5], 'Latency', 'no requests, no times';
 };
 
+subtest 'Which server' => sub {
+    my ($line) = lines( status( 2, 500, app => "shop.psgi\e[2J", host => 'web1' ), status( 0, 0 ) );
+    is $line, 'Sirius 1.23, shop.psgi\x1b[2J on web1, PID 4711, up 66 min, NOW, rates over 2.0 s',
+        'the application and the machine';
+};
+
 subtest 'What cannot be compared' => sub {
     my $now   = status( 2, 500 );
     my %other = (

@@ -103,8 +103,10 @@ sub _summary {
     $states{ _text( $_->{state} ) }++ for $self->_workers;
     my @states    = map                                    {"$states{$_} $_"} sort keys %states;
     my @listeners = ref $now->{listeners} eq 'ARRAY' ? map { _text($_) } @{ $now->{listeners} } : ();
+    my $app       = join ' on ', grep {length} map { _text($_) } @{$now}{qw(app host)};
     my @first     = (
         'Sirius ' . _text( $now->{version} ),
+        $app || (),
         'PID ' . _number( $now->{pid} ),
         'up ' . Sirius::Readable->age( _number( $now->{uptime} ) ),
         strftime( '%H:%M:%S', localtime ),
