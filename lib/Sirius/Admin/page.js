@@ -40,7 +40,6 @@ const LIMITS = {
     header: 'request header',
     body: 'request body',
     write: 'response not read',
-    keepalive: 'keep-alive',
     queue: 'waiting for a worker',
     request: 'request in the application',
     stream: 'stream standing still',
@@ -141,7 +140,7 @@ function record(answer) {
         ? between(allBuckets(looks[0].answer.latency), allBuckets(answer.latency)) : [];
     samples.push({
         t,
-        first: !looks.length,
+        first: !before,
         started: answer.started,
         ...counted(totals),
         rate: rate(counts => counts.requests),
@@ -397,7 +396,8 @@ function take(answer) {
     drawTimes(answer);
     drawConnections(answer);
     drawCounts('exits', answer.totals.exits, CAUSES, DEATHS);
-    drawCounts('limits', answer.totals.limits, LIMITS);
+    const { keepalive, ...limits } = answer.totals.limits || {}; // the end of an idle connection is none
+    drawCounts('limits', limits, LIMITS);
 }
 
 async function ask(file) {
