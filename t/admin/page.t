@@ -119,6 +119,9 @@ subtest 'The minutes before' => sub {
     cmp_ok $browser->value('samples[0].t'), '<', $browser->value('now() - 290'), 'five minutes of it';
     ok comes(q{/−4 min/.test(document.querySelector('#requests svg').textContent)}),         'on the axis';
     ok $browser->value(q{samples.every((sample, i) => !i || sample.t >= samples[i - 1].t)}), 'in order';
+    ok comes('samples.length > 48'),                                                         'and what is';
+    is $browser->value('samples.filter(sample => sample.first && sample.rate === null).length'), 0,
+        'one goes on with the other';
     point(50);
     like text('#requests span'), qr/\Aper second, 5\d s ago\z|\Aper second, 4\d s ago\z/,
         'the pointer tells of then';

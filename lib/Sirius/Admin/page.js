@@ -127,6 +127,12 @@ function counted({ responses }) {
     return { responses: all, failed: responses[5] || 0 };
 }
 
+// The first looks have nothing to compare with: their rates are those of what the server has seen last
+function goOn(sample, before) {
+    if (!sample.first || sample.started !== before.started || sample.t - before.t > GAP) return;
+    for (const name of ['rate', 'p50', 'p90', 'p99']) sample[name] = before[name];
+}
+
 function record(answer) {
     const t = now();
     const { totals, connections, workers } = answer;
@@ -154,6 +160,7 @@ function record(answer) {
         open: connections.open,
         active: Math.max(0, connections.open - connections.idle),
     });
+    if (samples.length > 1) goOn(...samples.slice(-2).reverse());
     while (samples[0].t < t - SPAN - GAP) samples.shift();
     looks.push({ t, answer });
 }
@@ -186,10 +193,7 @@ async function remember(answer, t) {
             });
         }
         samples.sort((a, b) => a.t - b.t);
-        samples.forEach((sample, i) => { // the first look had nothing to compare with
-            if (!i || !sample.first) return;
-            for (const name of ['rate', 'p50', 'p90', 'p99']) sample[name] = samples[i - 1][name];
-        });
+        samples.forEach((sample, i) => { if (i) goOn(sample, samples[i - 1]); });
         drawHeader();
         drawPlots();
     } catch {
