@@ -7,11 +7,13 @@ enum phase {
     SIZE_LF, /* behind the CR of the chunk-size line */
     EXT,     /* behind ";" */
     EXT_NAME,
+    EXT_NAMED,   /* white space behind a name: "=" or ";" follows */
     EXT_VALUE,   /* behind "=": its first byte */
     EXT_TOKEN,   /* the rest of a token */
     EXT_QUOTED,  /* in a quoted string */
     EXT_ESCAPED, /* behind a backslash in it */
     EXT_END,     /* behind the closing quote */
+    EXT_GAP,     /* white space behind a size or a whole extension: ";" follows */
     DATA,
     DATA_CR,
     DATA_LF,
@@ -43,9 +45,16 @@ void sr_chunked_init(sr_chunked *c)
     memset(c, 0, sizeof *c);
 }
 
+static bool is_space(unsigned char b)
+{
+    return b == ' ' || b == '\t';
+}
+
 /* The bytes that may follow a size or a whole extension. */
 static sr_chunked_result size_end(sr_chunked *c, unsigned char b, const char *why)
 {
+    if (is_space(b))
+        return enter(c, EXT_GAP);
     if (b == '\r')
         return enter(c, SIZE_LF);
     if (b == ';')
@@ -68,21 +77,33 @@ static sr_chunked_result size(sr_chunked *c, unsigned char b)
 }
 
 /*
- * chunk-ext = *( ";" token [ "=" ( token / quoted-string ) ] ), RFC 9112 7.1.1, without its BWS: parsers that
- * skip to the next LF here and parsers that do not are how TERM.EXT and EXT.TERM smuggle.
+ * chunk-ext = *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] ), RFC 9112 7.1.1. Nothing else is skipped:
+ * parsers that go on to the next LF here and parsers that do not are how TERM.EXT and EXT.TERM smuggle.
  */
 static sr_chunked_result extension(sr_chunked *c, unsigned char b)
 {
     static const char why[] = "byte not allowed in a chunk extension";
-    bool token = sr_char_is(b, SR_CHAR_TOKEN);
+    bool token = sr_char_is(b, SR_CHAR_TOKEN), space = is_space(b);
     switch (c->phase) {
     case EXT:
+        if (space)
+            return SR_CHUNKED_MORE;
         return token ? enter(c, EXT_NAME) : refuse(c, 400, "chunk extension without a name");
     case EXT_NAME:
         if (token)
             return SR_CHUNKED_MORE;
-        return b == '=' ? enter(c, EXT_VALUE) : size_end(c, b, why);
+        if (space || b == '=')
+            return enter(c, space ? EXT_NAMED : EXT_VALUE);
+        return size_end(c, b, why);
+    case EXT_NAMED:
+        if (space)
+            return SR_CHUNKED_MORE;
+        if (b == '=')
+            return enter(c, EXT_VALUE);
+        return b == ';' ? enter(c, EXT) : refuse(c, 400, why);
     case EXT_VALUE:
+        if (space)
+            return SR_CHUNKED_MORE;
         if (b == '"')
             return enter(c, EXT_QUOTED);
         return token ? enter(c, EXT_TOKEN) : refuse(c, 400, why);
@@ -94,8 +115,12 @@ static sr_chunked_result extension(sr_chunked *c, unsigned char b)
         return sr_char_is(b, SR_CHAR_VALUE) ? SR_CHUNKED_MORE : refuse(c, 400, why);
     case EXT_ESCAPED:
         return sr_char_is(b, SR_CHAR_VALUE) ? enter(c, EXT_QUOTED) : refuse(c, 400, why);
-    default: /* EXT_END */
+    case EXT_END:
         return size_end(c, b, why);
+    default: /* EXT_GAP */
+        if (space)
+            return SR_CHUNKED_MORE;
+        return b == ';' ? enter(c, EXT) : refuse(c, 400, "white space behind a chunk size");
     }
 }
 

@@ -144,6 +144,16 @@ sub visible {
         sub { post( $TE, "$_[0]hello\r\n0\r\n\r\n" ) },
         $BAD, "5;\nxx\r\n", "5;a\rb\r\n", "5;a=\"\n\"\r\n", "5;\r\n", "5;a=\x00\r\n"
     ),
+    each_of(
+        'S27 white space in a chunk extension',
+        sub { post( $TE, "$_[0]\r\nhello\r\n0\r\n\r\n" ) },
+        $GOOD, '5 ;a', "5\t; a = b", '5; a="b" ; c'
+    ),
+    each_of(
+        'S27 white space where none may be',
+        sub { post( $TE, "$_[0]\r\nhello\r\n0\r\n\r\n" ) },
+        $BAD, '5 ', "5\t", '5;a ', '5;a=b ', '5; ', '5 5', "5 \x0b;a"
+    ),
     [   'S27 LF that ends an extension',
         post( $TE, "2;\nxx\r\n10\r\n1f\r\nAAAABBBBCCCC\r\n0\r\n\r\nDDDDEEEEFFFF\r\n0\r\n\r\n" ), $BAD
     ],
@@ -203,17 +213,15 @@ sub visible {
         "Host: a/b\r\n",
         "Host: u\@a\r\n"
     ),
-    [   'S39 absolute-form of another host',
-        "GET http://b/ HTTP/1.1\r\n$H\r\n",
-        $GOOD, host => 'b'
-    ],
-    [ 'S39 absolute-form', "GET http://a/x?y HTTP/1.1\r\n$H\r\n", $GOOD, bodies => ['GET /x []'] ],
+    [ 'S39 absolute-form of another host', "GET http://b/ HTTP/1.1\r\n$H\r\n", $GOOD, host => 'b' ],
+    [ 'S39 absolute-form', "GET http://a/x?y HTTP/1.1\r\n$H\r\n", $GOOD, bodies            => ['GET /x []'] ],
     each_of(
         'S40 target', sub {"GET $_[0] HTTP/1.1\r\n$H\r\n"},
         $BAD, '@192.168.1.2/', 'foo', '\\\\evil', '*', '/a\\b', '/a#b', "/caf\xc3\xa9\x7f"
     ),
     each_of(
-        'S40 bytes above 0x7f', sub {"GET $_[0] HTTP/1.1\r\n$H\r\n"},
+        'S40 bytes above 0x7f',
+        sub {"GET $_[0] HTTP/1.1\r\n$H\r\n"},
         $GOOD, "/caf\xc3\xa9", "/caf\xe9", "/\xc0\xaf", "/?\x80=\xff"
     ),
     [ 'S40 two slashes', "GET //evil/ HTTP/1.1\r\n$H\r\n", $GOOD, bodies => ['GET //evil/ []'] ],
