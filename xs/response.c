@@ -307,7 +307,8 @@ static const char *respond_object(pTHX_ sirius *s, SV *body)
     SV *drained = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::drain", GV_ADD))),
                               body, writer);
     if (!drained) {
-        t->phase = SIRIUS_BROKEN;
+        if (t->phase == SIRIUS_STREAMING)
+            t->phase = SIRIUS_BROKEN;
         sirius_log(aTHX_ s, "the body died", ERRSV);
     } else if (t->phase == SIRIUS_STREAMING) {
         sirius_stream_end(aTHX_ s);

@@ -162,6 +162,9 @@ void sirius_finish(pTHX_ sirius *s)
     sr_conn *c = t->conn;
     if (!c) /* a responder or a writer has done it */
         return;
+    /* HEAD, or the last byte of its Content-Length: a proxy sends the next request, which must not meet a close */
+    if ((t->phase == SIRIUS_STREAMING || t->phase == SIRIUS_BROKEN) && sirius_complete(t))
+        sirius_answered(t);
     t->conn = NULL;
     if (s->log)
         sirius_accesslog_offer(aTHX_ s, c);

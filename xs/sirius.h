@@ -57,6 +57,13 @@ static inline void sirius_answered(sirius_turn *t)
     t->conn->whole = true;
 }
 
+/* By its framing the client has, or will have, all of it: whatever follows is no part of this response any more. */
+static inline bool sirius_complete(const sirius_turn *t)
+{
+    return t->conn->status && !t->conn->gone &&
+           (t->response.framing == SR_FRAMING_NONE || (t->response.framing == SR_FRAMING_LENGTH && !t->left));
+}
+
 /* What all requests of a listener have in common. */
 typedef struct sirius_site {
     SV *name, *port, *multiprocess;

@@ -42,7 +42,13 @@ static SV *closure(pTHX_ XSUBADDR_t body, UV serial)
     return newRV_noinc((SV *)cv);
 }
 
-/* --- writer --- */
+/*
+ * --- writer ---
+ *
+ * The response is over as soon as it is complete by its framing: at once for HEAD, 204 and 304, with the last byte of a
+ * Content-Length, else when the writer is closed. What is written afterwards is thrown away, and write says no: who
+ * produces without end can stop.
+ */
 
 SV *sirius_writer(pTHX_ sirius *s)
 {
@@ -97,6 +103,8 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, bool wait)
         t->phase = SIRIUS_BROKEN;
     bool ok = !t->conn->gone && t->phase == SIRIUS_STREAMING;
     t->writing = false;
+    if (t->phase == SIRIUS_STREAMING && sirius_complete(t))
+        sirius_finish(aTHX_ s);
     sirius_helm_leave(s, taken); /* from here on the companion may cut it */
     if (t->died) {
         SV *died = sv_2mortal(t->died);
@@ -183,7 +191,7 @@ XS(sirius_xs_writer_close)
     if (items < 1)
         croak("usage: $writer->close");
     sirius *s = writer_turn(aTHX_ ST(0));
-    ST(0) = boolSV(s && sirius_stream_end(aTHX_ s));
+    ST(0) = boolSV(s ? sirius_stream_end(aTHX_ s) : answered(SvUVX(SvRV(ST(0)))));
     XSRETURN(1);
 }
 
@@ -203,7 +211,9 @@ XS(sirius_xs_responder)
     SV *writer = NULL;
     bool taken = sirius_helm_take(s);
     sirius_respond(aTHX_ s, ST(0), true, &writer);
-    if (s->turn.phase == SIRIUS_ANSWERED || s->turn.phase == SIRIUS_BROKEN)
+    sirius_turn *t = &s->turn;
+    if (t->phase == SIRIUS_ANSWERED || t->phase == SIRIUS_BROKEN ||
+        (t->phase == SIRIUS_STREAMING && sirius_complete(t)))
         sirius_finish(aTHX_ s); /* the application may go on for long */
     sirius_helm_leave(s, taken);
     if (!writer)

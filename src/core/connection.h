@@ -51,6 +51,7 @@ typedef struct sr_conn {
     uint8_t minor;
     bool is_head;
     bool keep_alive;  /* the client wants it and the server has nothing against it, as far as is known */
+    bool wants_close; /* the client has said that it is the last request of this connection */
     bool linger;      /* at the end read on: bytes may be on their way that nobody will answer */
     bool torn;        /* a part of a 100 is out, its rest waits in out in front of the response */
     bool whole;       /* the application's part of the response is complete; set by the embedder */

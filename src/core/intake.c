@@ -47,6 +47,7 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     c->minor = r->minor;
     c->is_head = r->is_head;
     c->keep_alive = r->keep_alive;
+    c->wants_close = !r->keep_alive;
     c->whole = c->gone = c->borrowed = c->refused = c->broken = false;
     c->torn = c->out != NULL;
     c->owed = true;

@@ -31,6 +31,17 @@ void sr_outflow_lingering(sr_engine *e, sr_conn *c)
     sr_conn_watch(e, c, EPOLLIN);
 }
 
+/*
+ * Bytes in the send buffer that the peer has not acknowledged. A socket is writable again only when a third
+ * of its buffer is free, which takes a slow reader longer than write_ns: fewer bytes in the buffer are
+ * progress as well.
+ */
+static int unacknowledged(const sr_conn *c)
+{
+    int n = 0;
+    return ioctl(c->source.fd, SIOCOUTQ, &n) == 0 ? n : 0;
+}
+
 void sr_outflow_close(sr_engine *e, sr_conn *c, sr_closed why)
 {
     c->why = why;
@@ -41,8 +52,21 @@ void sr_outflow_close(sr_engine *e, sr_conn *c, sr_closed why)
         return;
     }
     c->state = SR_CONN_LINGER;
+    c->unacknowledged = unacknowledged(c);
     sr_deadline_set(e, c, SR_DEADLINE_LINGER);
     sr_outflow_lingering(e, c);
+}
+
+/* The kernel may have megabytes for a slow reader: as long as it reads, they must not be lost. */
+static void linger_over(sr_engine *e, sr_conn *c)
+{
+    int left = unacknowledged(c);
+    if (!left || left >= c->unacknowledged) {
+        sr_conn_close(e, c, c->why);
+        return;
+    }
+    c->unacknowledged = left;
+    sr_deadline_set(e, c, SR_DEADLINE_LINGER);
 }
 
 /* All of the response is out: what now? */
@@ -50,7 +74,8 @@ static void response_over(sr_engine *e, sr_conn *c)
 {
     sr_account_over(e, c, c->broken ? SR_OVER_ABORTED : SR_OVER_WHOLE);
     if (c->close_after) {
-        if (c->linger || sr_buffer_len(&c->in) || c->body)
+        /* to a client that does not expect the close: its next request would make a reset of it (RFC 9112 9.6) */
+        if (!c->wants_close || c->linger || sr_buffer_len(&c->in) || c->body)
             sr_outflow_close(e, c, c->why);
         else
             sr_conn_close(e, c, c->why);
@@ -86,17 +111,6 @@ static sr_flush flush(sr_engine *e, sr_conn *c)
     if (r != SR_FLUSH_AGAIN)
         output_drop(e, c);
     return r;
-}
-
-/*
- * Bytes in the send buffer that the peer has not acknowledged. A socket is writable again only when a third
- * of its buffer is free, which takes a slow reader longer than write_ns: fewer bytes in the buffer are
- * progress as well.
- */
-static int unacknowledged(const sr_conn *c)
-{
-    int n = 0;
-    return ioctl(c->source.fd, SIOCOUTQ, &n) == 0 ? n : 0;
 }
 
 static void stall_watch(sr_engine *e, sr_conn *c)
@@ -261,6 +275,8 @@ void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
         stalled(e, c);
         break;
     case SR_DEADLINE_LINGER:
+        linger_over(e, c);
+        break;
     case SR_DEADLINE_KINDS:
         sr_conn_close(e, c, c->why);
         break;
