@@ -3,8 +3,9 @@ package Sirius::AccessLog;
 use strict;
 use warnings;
 
-use Fcntl      qw(O_NOCTTY O_NONBLOCK O_RDWR O_WRONLY);
+use Fcntl      qw(FD_CLOEXEC F_SETFD O_NOCTTY O_NONBLOCK O_RDWR O_WRONLY);
 use File::Spec ();
+use POSIX      ();
 use Sirius::Handover;
 use Sirius::Log ();
 use Sirius::LogFile;
@@ -79,8 +80,12 @@ sub release {
 sub reopen {
     my $self = shift;
     return 0 if !defined $self->{path};
-    if ( my $fh = $self->_file ) {
-        $self->{fh} = $fh;
+
+    # Its number stays: who has asked for it may be about to use it
+    my $fh = $self->_file;
+    return 1 if $fh && !$self->{fh};    # of for_reopen, which only sees to it that the file is there
+    if ( $fh && defined POSIX::dup2( fileno $fh, $self->fd ) ) {
+        fcntl $self->{fh}, F_SETFD, FD_CLOEXEC;
         return 1;
     }
     my $error = "$!";

@@ -74,6 +74,7 @@ sub run {
     my $app = $self->{builder} ? $self->check_app( $self->{builder}->() ) : $self->{app};
     STDERR->autoflush(1);    # the application may have put a layer on it, which buffers
     my $engine = $self->{engine} = Sirius::Engine->new( $self->_engine_conf );
+    $engine->log_to( $self->{access_log}->fd ) if $self->{reopened};  # by a signal before there was an engine
     Sirius::Hooks->run( $self->{conf}, 'after_fork', $self ) if $self->{multiprocess};
     $self->{tell}->('ready');
 
@@ -154,7 +155,9 @@ sub _reopen_logs {
     my $self = shift;
     Sirius::Log->reopen;
     my $log = $self->{access_log};
-    $self->{engine}->log_to( $log->fd ) if $log && $log->reopen && $self->{engine};
+    return if !$log || !$log->reopen;
+    if   ( $self->{engine} ) { $self->{engine}->log_to( $log->fd ) }
+    else                     { $self->{reopened} = 1 }
     return;
 }
 
