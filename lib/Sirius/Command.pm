@@ -3,15 +3,19 @@ package Sirius::Command;
 use strict;
 use warnings;
 
-use Cwd        ();
-use File::Spec ();
+use Cwd         ();
+use File::Spec  ();
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 # Taken when this is loaded, which is as early as the server can: an application may change all of it later
 my @words = _words();
 my $cwd   = _cwd();
 my %env   = %ENV;
 my @inc   = map { File::Spec->rel2abs($_) } grep { !ref } @INC;
+my $began = clock_gettime(CLOCK_MONOTONIC);
 my ($lib) = File::Spec->rel2abs(__FILE__) =~ m{(.*)/Sirius/Command\.pm\z};
+
+sub age { return clock_gettime(CLOCK_MONOTONIC) - $began }
 
 sub env { return {%env} }
 
@@ -97,6 +101,12 @@ with perl's own options among them, the working directory, the environment and C
 this is where the program runs: a symbolic link in it leads to the newest release when a reload follows it.
 
 =head1 METHODS
+
+=head2 age
+
+  my $seconds = Sirius::Command->age;
+
+How long ago it was run.
 
 =head2 env
 

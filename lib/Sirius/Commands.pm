@@ -47,12 +47,12 @@ sub reply_late {
 }
 
 sub run {
-    my ( $self, $request, $reply ) = @_;
+    my ( $self, $request, $reply, $from ) = @_;
     my $name = $request->{command};
     my $code = $COMMAND{$name} or return $reply->( { ok => 0, error => "unknown command '$name'" } );
     return $reply->( { ok => 0, error => 'the server is stopping' } )
         if $self->{supervisor}{stopping} && $name !~ /\A(?:status|stop)\z/;
-    return $self->$code( $request, $reply );
+    return $self->$code( $request, $reply, defined $from ? "sirius ctl $name $from" : "sirius ctl $name" );
 }
 
 sub stopped {
@@ -62,8 +62,8 @@ sub stopped {
 }
 
 sub _reload {
-    my ( $self, $request, $reply ) = @_;
-    $self->{supervisor}{generations}->reload( $request->{wait} ? $reply : undef );
+    my ( $self, $request, $reply, $why ) = @_;
+    $self->{supervisor}{generations}->reload( $request->{wait} ? $reply : undef, $why );
     $reply->( { ok => 1, text => 'reload started' } ) if !$request->{wait};
     return;
 }
@@ -104,8 +104,8 @@ sub _generation {
 }
 
 sub _stop {
-    my ( $self, $request, $reply ) = @_;
-    $self->{supervisor}->stop('TERM');
+    my ( $self, $request, $reply, $why ) = @_;
+    $self->{supervisor}->stop( 'TERM', $why );
     if ( $request->{wait} ) { push @{ $self->{stops} }, $reply }
     else                    { $reply->( { ok => 1, text => 'stopping' } ) }
     return;

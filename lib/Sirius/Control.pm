@@ -11,7 +11,8 @@ use JSON::PP     ();
 use Scalar::Util qw(weaken);
 use Sirius::Handover;
 use Sirius::Log ();
-use Socket      qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
+use Sirius::Sender;
+use Socket qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
 
 use constant {
     BACKLOG     => 64,
@@ -119,7 +120,7 @@ sub _accept {
         $self->{watch}->($fh) if $self->{watch};    # before it is read: what comes later, wakes
 
         # The mode of the file says the same; a second lock, should somebody open the first
-        my $uid = _peer($fh);
+        my ( undef, $uid ) = _peer($fh);
         $self->_answer( $client, { ok => 0, error => "user $uid may not control this server" } )
             if $uid != 0 && $uid != $>;
     }
@@ -224,11 +225,11 @@ sub _make_room {
     return $self->_forget( $silent || $clients[0] );
 }
 
-# User id of who is at the other end, as the kernel knows it (struct ucred: pid, uid, gid)
+# PID and user ID of who is at the other end, as the kernel knows it (struct ucred: pid, uid, gid)
 sub _peer {
     my $fh   = shift;
     my $cred = getsockopt $fh, SOL_SOCKET, SO_PEERCRED;
-    return defined $cred ? ( unpack 'L3', $cred )[1] : 2**32 - 1;
+    return defined $cred ? ( unpack 'L3', $cred )[ 0, 1 ] : ( 0, 2**32 - 1 );
 }
 
 sub _prepare {
@@ -255,7 +256,8 @@ sub _read {
         $client->{asked} = 1;
         my $request = eval { _check($line) };
         return $reply->( { ok => 0, error => $@ =~ s/\n\z//r } ) if !$request;
-        return if eval { $dispatch->( $request, $reply ); 1 };
+        my $from = Sirius::Sender->words( _peer( $client->{fh} ) );
+        return if eval { $dispatch->( $request, $reply, $from ); 1 };
         return $reply->( { ok => 0, error => $@ =~ s/\s+\z//r } );
     }
     return $reply->( { ok => 0, error => 'a request has at most ' . REQUEST_MAX . ' bytes' } )

@@ -16,14 +16,16 @@ sub due {
 }
 
 sub holds {
-    my ( $self, $signal ) = @_;
+    my ( $self, $signal, $why ) = @_;
     if ( $signal ne 'TERM' || !$self->{seconds} ) {
         @$self{qw(seconds steps)} = ( 0, [] );
         return 0;
     }
     return 1 if $self->{end};
     my $seconds = $self->{seconds};
-    Sirius::Log->note("/readyz answers 503 from now on; the server stops in $seconds s (--drain-delay)");
+    $self->{why} = $why;
+    Sirius::Log->note(
+        "/readyz answers 503 from now on, the server stops in $seconds s (--drain-delay): $why");
     $self->{supervisor}{scoreboard}->leave;
     $self->{end}   = _now() + $seconds;
     $self->{steps} = [
@@ -55,7 +57,7 @@ sub _end {
     my $self = shift;
     $self->{seconds} = 0;
     shutdown $_, 2 for $self->_sockets;
-    return $self->{supervisor}->stop('TERM');
+    return $self->{supervisor}->stop( 'TERM', "--drain-delay is over, after $self->{why}" );
 }
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }

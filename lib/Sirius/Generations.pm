@@ -7,9 +7,11 @@ use JSON::PP     ();
 use List::Util   qw(max min);
 use Scalar::Util qw(weaken);
 use Sirius::Cause;
+use Sirius::Command;
 use Sirius::Launch;
 use Sirius::Log ();
 use Sirius::Proc;
+use Sirius::Readable;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
@@ -55,7 +57,7 @@ sub deadlines {
     }
     return if !defined $self->{again_at} || _now() < $self->{again_at};
     delete $self->{again_at};
-    $self->reload;
+    $self->reload( undef, 'the generation that served has ended' );
     return;
 }
 
@@ -124,7 +126,7 @@ sub orphans {
 }
 
 sub reload {
-    my ( $self, $reply ) = @_;
+    my ( $self, $reply, $why ) = @_;
     if ( $self->{loading} ) {    # what it has read may be older than this wish
         push @{ $self->{after} }, $reply;
         return;
@@ -134,6 +136,8 @@ sub reload {
     if ($generation) {
         @{$generation}{qw(reload replies)} = ( 1, [$reply] );
         $self->{loading} = $generation;
+        Sirius::Log->note(
+            "reload begins, as generation $generation->{number}: " . ( $why || 'asked for meanwhile' ) );
         $self->started($generation);
         return $self->_publish;
     }
@@ -192,10 +196,19 @@ sub _complete {
     for my $old ( grep { $_->{number} < $generation->{number} && !$_->{old} } $self->all ) {
         $self->_retire($old);
     }
-    return if !$generation->{reload};
+    if ( !$generation->{reload} ) {
+        my $number = $self->{supervisor}{scoreboard}->workers;
+        return Sirius::Log->note(
+            sprintf 'ready %s after the start: %s',
+            Sirius::Readable->age( Sirius::Command->age ),
+            $number == 1 ? '1 worker serves' : "$number workers serve"
+        );
+    }
     $self->_number( @{ $generation->{workers} || [] } );
     kill TERM => $self->orphans;    # there are others now
-    Sirius::Log->note("generation $generation->{number} serves");
+    Sirius::Log->note( 'reload done in '
+            . Sirius::Readable->age( _now() - $generation->{since} )
+            . ": generation $generation->{number} serves" );
     $self->_reloaded( $generation, { ok => 1, text => "generation $generation->{number} serves" } );
     $self->{supervisor}{systemd}
         ->notify( 'READY=1', "MAINPID=$$", "STATUS=generation $generation->{number} serves" );

@@ -13,6 +13,11 @@ sub born {
     return $state =~ /[ZX]/ ? undef : $more[18];
 }
 
+sub name {
+    my ( $class, $pid ) = @_;
+    return _line("$pid/comm") =~ s/\n\z//r;
+}
+
 sub parent {
     my ( $class, $pid )    = @_;
     my ( undef,  $parent ) = _stat($pid);
@@ -66,6 +71,12 @@ Reads F</proc>. Where there is none, every process is one that is gone.
   my $ticks = Sirius::Proc->born($pid);
 
 When it began, in clock ticks since the boot: with its PID the identity of a process. Undefined when it is gone or a zombie.
+
+=head2 name
+
+  my $name = Sirius::Proc->name($pid);
+
+The first 15 bytes of the name of its program; '' when it is gone.
 
 =head2 parent
 

@@ -55,6 +55,14 @@ sub resume {
     $supervisor->{log_pipe} = Sirius::LogPipe->restore( @{$state}{qw(conf log_pipe)} ) if $state->{log_pipe};
     Sirius::Log->open( $state->{conf}, @{ $state->{owner} } );
     Sirius::Title->set( $state->{conf}, 'supervisor' );
+    my $before = $state->{version};
+    my $now    = Sirius->VERSION;
+
+    if ( !defined $before || $before eq $now ) {
+        Sirius::Log->info("the supervisor runs the installed code now, Sirius $now");
+    } else {
+        Sirius::Log->note("the supervisor was updated from Sirius $before to $now");
+    }
     my %generation = %{ $state->{generation} };
     $supervisor->{admin}->start($supervisor);    # anew; the process of before ends by itself
     $supervisor->{generations}->started( { %generation, news => $fh->( $generation{news} ) } );
@@ -115,6 +123,7 @@ sub _state {
         owner       => [ $supervisor->{privileges}->owner ],
         generations => { map { $_ => $all->{$_} } qw(last_number last_reload reloads) },
         scoreboard  => $board[0],
+        version     => Sirius->VERSION,
         systemd     => $supervisor->{systemd}->state,
     );
     my @plain = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );

@@ -3,9 +3,10 @@ package Sirius::Signals;
 use strict;
 use warnings;
 
-use Config      qw(%Config);
-use Fcntl       qw(F_GETFL F_SETFL F_SETOWN O_ASYNC O_NONBLOCK);
-use POSIX       qw(SIG_BLOCK SIG_SETMASK SIG_UNBLOCK);
+use Config qw(%Config);
+use Fcntl  qw(F_GETFL F_SETFL F_SETOWN O_ASYNC O_NONBLOCK);
+use POSIX  qw(SIG_BLOCK SIG_SETMASK SIG_UNBLOCK);
+use Sirius::Sender;
 use Time::HiRes qw(ITIMER_REAL setitimer);
 
 my %NUMBER;
@@ -18,12 +19,20 @@ my @ALL = ( qw(CHLD HUP INT QUIT TERM TTIN TTOU USR1 USR2), @OWN );
 # They mean nothing to a process that ends, and are the end of one that has no handlers any more, or stop it
 my @IDLE = qw(HUP TTIN TTOU USR1 USR2);
 
+# Those for which it matters who has sent them
+my %ASKED = map { $_ => 1 } qw(HUP INT QUIT TERM TTIN TTOU);
+
 # In a child that goes on as a supervisor of its own
 sub forked {
     my $self = shift;
     @{ $self->{caught} } = ();
     $self->{watched} = [];    # the parent's: their signals go to it
     return;
+}
+
+sub from {
+    my ( $self, $name ) = @_;
+    return Sirius::Sender->words( @{ $self->{from}{$name} || [ 0, 0 ] } );
 }
 
 sub hand_over {
@@ -52,6 +61,17 @@ sub new {
     for my $name ( @{ $self->{names} } ) {
         $self->{saved}{$name} = $SIG{$name};
         $SIG{$name} = sub { push @caught, $name };
+    }
+
+# perl keeps from its own handlers who has sent a signal. This one is called at once, but that is inside sigsuspend
+    my $from = $self->{from} = {};
+    for my $name ( grep { $ASKED{$_} } @{ $self->{names} } ) {
+        my $handler = sub {
+            my $info = $_[1];
+            $from->{$name} = [ map { $info->{$_} || 0 } qw(pid uid) ];
+            push @caught, $name;
+        };
+        POSIX::sigaction( $NUMBER{$name}, POSIX::SigAction->new( $handler, $ours, POSIX::SA_SIGINFO() ) );
     }
     return $self;
 }
@@ -161,6 +181,12 @@ when there is something to read. Nothing is polled: a process that waits without
   $signals->forked;
 
 In a child after C<fork> that will wait as its parent does: forgets what came and what is watched.
+
+=head2 from
+
+  my $words = $signals->from('TERM');
+
+Who has sent the last signal of this name, see L<Sirius::Sender>: of C<HUP>, C<INT>, C<QUIT>, C<TERM>, C<TTIN> and C<TTOU>.
 
 =head2 hand_over
 

@@ -8,6 +8,7 @@ use List::Util qw(max min);
 use POSIX      qw(WNOHANG);
 use Sirius::AdminPort;
 use Sirius::Cause;
+use Sirius::Command;
 use Sirius::Commands;
 use Sirius::Control;
 use Sirius::DrainDelay;
@@ -15,6 +16,7 @@ use Sirius::Generation;
 use Sirius::Generations;
 use Sirius::Globals;
 use Sirius::Log ();
+use Sirius::Readable;
 use Sirius::Renewal;
 use Sirius::Scaling;
 use Sirius::Signals;
@@ -81,6 +83,7 @@ sub run {
         $self->_run_alone;
         return $self->_clean_up;
     }
+    $self->_say_start;
     $self->{theirs} = Sirius::Globals->take( $self->{conf} );    # only code of ours from here on
     my $clean = eval { $self->_run_many; 1 };
     my $error = $@;
@@ -136,9 +139,12 @@ sub set_workers {
 }
 
 sub stop {
-    my ( $self, $signal ) = @_;
+    my ( $self, $signal, $why ) = @_;
     $self->{systemd}->notify('STOPPING=1') if !$self->{stopping}++;
-    return                                 if $self->{delay}->holds($signal);
+    $self->{stop_began} ||= _now();
+    my $delayed = $self->{delay}->holds( $signal, $why );
+    return if $delayed;
+    $self->_say_stop( $signal, $why );
     $self->{scoreboard}->stop;
     $self->{generations}->stop( $signal, $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : 1 );
     kill $signal => $self->{generations}->orphans;
@@ -155,10 +161,11 @@ sub _clean_up {
 
 sub _heed {
     my ( $self, $signal ) = @_;
-    return $self->stop('INT')                                if $signal eq 'INT';
-    return $self->stop( $self->{stopping} ? 'INT' : 'TERM' ) if $signal eq 'TERM' || $signal eq 'QUIT';
-    return                                                   if $self->{stopping};
-    return $self->{generations}->reload                      if $signal eq 'HUP';
+    my $who = $self->{signals} && "$signal " . $self->{signals}->from($signal);
+    return $self->stop( 'INT', $who )                              if $signal eq 'INT';
+    return $self->stop( $self->{stopping} ? 'INT' : 'TERM', $who ) if $signal eq 'TERM' || $signal eq 'QUIT';
+    return                                                         if $self->{stopping};
+    return $self->{generations}->reload( undef, $who )             if $signal eq 'HUP';
     if ( $signal =~ /\AUSR/ ) {
         $_->reopen for grep { $_ && $signal eq 'USR1' } 'Sirius::Log', $self->{access_log};
         $_->signal($signal) for @{$self}{qw(admin generations)};
@@ -245,8 +252,14 @@ sub _run_alone {
         ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners) ),
         scoreboard => Sirius::Scoreboard->new(1),
         slot       => 0,
-        tell       => sub { $self->announce if $_[0] eq 'ready' },
+        tell       => sub {
+            return if $_[0] ne 'ready';
+            $self->announce;
+            Sirius::Log->note(
+                'ready ' . Sirius::Readable->age( Sirius::Command->age ) . ' after the start' );
+        },
     );
+    $self->_say_start;
     my %handlers = $worker->handlers;
     $handlers{HUP}
         = sub { Sirius::Log->warn('HUP ignored: with --workers 0 there is no reload; restart the server') };
@@ -254,11 +267,18 @@ sub _run_alone {
     # Nobody else is there to end a call that does not return
     for my $name (qw(INT QUIT TERM)) {
         my $ask = $handlers{$name};
-        $handlers{$name} = sub { $ask->(); $self->_hurry($worker) if $worker->hurries };
+        $handlers{$name} = sub {
+            $ask->();
+            $self->{stop_began} ||= _now();
+            $self->_say_stop( $worker->hurries ? 'INT' : 'TERM', $name );
+            $self->_hurry($worker) if $worker->hurries;
+        };
     }
     local @SIG{ 'ALRM', keys %handlers } = ( $SIG{ALRM} || 'DEFAULT', values %handlers );
     1 while $worker->run !~ /\A(?:drained|stopped)\z/;
     alarm 0;
+    Sirius::Log->note( 'stopped after ' . Sirius::Readable->age( _now() - $self->{stop_began} ) )
+        if $self->{stop_began};
     $self->{systemd}->notify('STOPPING=1');
     return;
 }
@@ -280,6 +300,41 @@ sub _say {
 }
 
 # Room for those that retire beside their successors, within a generation and from one to the next
+sub _say_start {
+    my $self = shift;
+    my $conf = $self->{conf};
+    Sirius::Log->note(
+        sprintf 'Sirius %s starts: PID %d, perl %vd, application %s, %s, %s',
+        Sirius->VERSION,
+        $$,
+        $^V,
+        Sirius::Title->app($conf),
+        !$conf->{workers} ? 'no workers (--workers 0)'
+        : ( $conf->{workers_max} || 0 ) > $conf->{workers}
+        ? "$conf->{workers} to $conf->{workers_max} workers"
+        : $conf->{workers} == 1 ? '1 worker'
+        : "$conf->{workers} workers",
+        join ' ',
+        map { $_->url } @{ $self->{listeners} }
+    );
+    return;
+}
+
+# Once for each step: what has asked for it, and what becomes of requests
+sub _say_stop {
+    my ( $self, $signal, $why ) = @_;
+    return if $self->{said_stop}{$signal}++;
+    my $grace = Sirius::Readable->age( $self->{conf}{graceful_timeout} );
+    return Sirius::Log->note("stopping: $why; the request at hand is finished first")
+        if !$self->{conf}{workers} && $signal ne 'INT';
+    Sirius::Log->note(
+        $signal eq 'INT'
+        ? "stopping at once: $why; requests have one second to finish"
+        : "stopping: $why; requests have $grace to finish (--graceful-timeout)"
+    );
+    return;
+}
+
 sub _slots {
     my $conf = shift->{conf};
     return min 8192, 4 * max( 8, $conf->{workers}, $conf->{workers_max} || 0 );
@@ -308,6 +363,8 @@ sub _supervise {
         $self->_renew( delete $self->{tried} ) if defined $self->{tried};    # all that came has been heeded
         $self->{trial} = Sirius::Renewal->try( $self->{signals} ) if $self->_quiet && $all->renewed;
     }
+    Sirius::Log->note( 'stopped after ' . Sirius::Readable->age( _now() - $self->{stop_began} ) )
+        if $self->{stop_began};
     $self->{commands}->stopped;
     return;
 }

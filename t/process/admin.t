@@ -308,7 +308,8 @@ subtest '--daemonize' => sub {
     alarm 60;
     my $text = eval { join '', readline $out };
     alarm 0;
-    is $text, "Sirius/${\ Sirius->VERSION } listening on unix:$dir/listen\n"
+    is $text =~ s/\A\[sirius \d+\] Sirius .*\n//r,
+        "Sirius/${\ Sirius->VERSION } listening on unix:$dir/listen\n"
         . "Sirius/${\ Sirius->VERSION } admin on unix:$dir/daemon\n", 'it says where it listens, and lets go';
     my $client = Sirius::Test::Client->new("unix:$dir/daemon");
     is $client->ask('GET /healthz')->status, 200, 'it answers';

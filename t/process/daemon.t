@@ -159,7 +159,9 @@ for my $name ( sort keys %way ) {
         my ( $status, $text )
             = command( @{ $way{$name} }, qw(-D --pid pid --listen 127.0.0.1:0 -a app.psgi) );
         is $status, 0, 'with 0';
-        like $text, qr{\Aloading\nSirius/\S+ listening on http://127\.0\.0\.1:\d+/\n\z}, 'and has said where';
+        like $text,
+            qr{\Aloading\n\[sirius \d+\] Sirius \S+ starts: .*\nSirius/\S+ listening on http://127\.0\.0\.1:\d+/\n\z},
+            'and has said where';
         my $pid = pid_of();
         ok kill( 0, $pid ), '--pid has its PID';
         is ask( $text =~ m{http://(\S+)/} ) =~ s/\|.*//r, $dir, 'it serves, where it was started';

@@ -22,7 +22,8 @@ for my $way ( sort keys %way ) {
         sleep 0.4;
         unlike $server->log, qr/listening/, 'not yet';
         ok $server->wait_log( qr/listening on/, 30 ), 'then it comes';
-        like $server->log, qr/\Aloaded\n(?:loaded\n)*\S+ listening on /, 'after the application was loaded';
+        like $server->log, qr/\A(?:\[.*\n)?loaded\n(?:loaded\n|\[.*\n)*\S+ listening on /,
+            'after the application was loaded';
         is $server->ask('GET /')->status,               200, 'and it is served';
         is scalar( () = $server->log =~ /listening/g ), 1,   'one line for one address';
         $server->stop;

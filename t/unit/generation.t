@@ -47,7 +47,7 @@ sub start {
     my $make = delete $args{builder};
     unlink "$dir/order", "$dir/log";
     $server = fork;
-    return until_true( sub { log_text() =~ /\S/ } ) if $server;
+    return until_true( sub { log_text() =~ / starts: .*\n.*\S/ } ) if $server;
     open STDERR, '>', "$dir/log" or die $!;
     STDERR->autoflush(1);
     my $conf = Sirius::Options->parse( { listen => '127.0.0.1:0', workers => 2, %args } );
@@ -110,12 +110,14 @@ sub ended {
 
 subtest 'A clean life' => sub {
     start();
-    like log_text(), qr{\ASirius/0\.01 listening on http://127\.0\.0\.1:[1-9]\d*/\n\z}, 'right line';
+    like log_text(),
+        qr{\A\[sirius \d+\] Sirius 0\.01 starts: [^\n]+\nSirius/0\.01 listening on http://127\.0\.0\.1:[1-9]\d*/\n},
+        'right lines';
     ok until_true( sub { workers() == 2 } ), 'two workers';
     my ($status) = ended('TERM');
     is $status, 0, 'right status';
-    unlike log_text(), qr/\[sirius/,         'nothing to report';
-    like log_text(),   qr/^SIG is IGNORE$/m, 'signals as before';
+    unlike log_text(), qr/\] (?:error|warn|info): |worker \d/, 'nothing to report';
+    like log_text(),   qr/^SIG is IGNORE$/m,                   'signals as before';
 };
 
 subtest 'Idle costs nothing' => sub {
@@ -159,7 +161,7 @@ subtest 'Asked for: one line with the reason' => sub {
         until_true( sub { ($first) = workers() } );
         order();
         ok until_true( sub { my ($now) = workers(); $now && $now != $first } ), "replaced after $why";
-        is join( '', log_text() =~ /^(\[sirius.*\n)/mg ),
+        is join( '', log_text() =~ /^(\[sirius.*worker \d+ .*\n)/mg ),
             "[sirius @{[ children($server) ]}] info: worker $first ended: $why\n",
             'right line';
         ended('TERM');
@@ -239,7 +241,7 @@ subtest 'Ready callback and exit hook' => sub {
         server_ready => sub { print {*STDERR} "ready on $_[0]{host} at $_[0]{port}\n" },
         child_exit   => sub { print {*STDERR} "exit hook\n" },
     );
-    like log_text(), qr/\Aready on 127\.0\.0\.1 at [1-9]\d*\n\z/, 'right line';
+    like log_text(), qr/^ready on 127\.0\.0\.1 at [1-9]\d*\n/m, 'right line';
     until_true( sub { workers() == 2 } );
     ended('TERM');
     is scalar( () = log_text() =~ /^exit hook$/mg ), 2, 'once in each';
