@@ -29,6 +29,25 @@ static size_t run_of(reading *r, unsigned classes)
     return (size_t)(r->at - from);
 }
 
+static void spaces(reading *r)
+{
+    while (r->at < r->end && (*r->at == ' ' || *r->at == '\t'))
+        r->at++;
+}
+
+/* BWS literal BWS, or nothing of it. */
+static bool skip_spaced(reading *r, const char *literal)
+{
+    const char *from = r->at;
+    spaces(r);
+    if (!skip(r, literal)) {
+        r->at = from;
+        return false;
+    }
+    spaces(r);
+    return true;
+}
+
 static bool quoted(reading *r)
 {
     if (!skip(r, "\""))
@@ -52,10 +71,10 @@ static bool size_line(reading *r, uint64_t *left)
         *left = *left << 4 | (unsigned)sr_hex_value((unsigned char)digits[i]);
     if (n < 1 || n > 16 || *left > INT64_MAX)
         return false;
-    while (skip(r, ";")) {
+    while (skip_spaced(r, ";")) {
         if (!run_of(r, SR_CHAR_TOKEN))
             return false;
-        if (skip(r, "=") && !quoted(r) && !run_of(r, SR_CHAR_TOKEN))
+        if (skip_spaced(r, "=") && !quoted(r) && !run_of(r, SR_CHAR_TOKEN))
             return false;
     }
     return skip(r, "\r\n");
