@@ -24,8 +24,9 @@ my @REASONS = (
 );
 
 sub kind {
-    my ( $class, $status, $why, $stopping, $killed ) = @_;
+    my ( $class, $status, $why, $stopping, $killed, $oom ) = @_;
     my $name = $NAME[ $status & 127 ];
+    return 'out-of-memory'    if $name eq 'KILL' && $oom;
     return 'crash'            if $status & 127   && $FAULT{$name};
     return 'graceful-timeout' if $name eq 'KILL' && $killed;
     my ($reason) = grep { index( $why, $_->[0] ) == 0 } @REASONS;
@@ -61,11 +62,11 @@ Sirius::Cause - how a process ended, in words
 
 =head2 kind
 
-  my $cause = Sirius::Cause->kind( $status, $why, $stopping, $killed );
+  my $cause = Sirius::Cause->kind( $status, $why, $stopping, $killed, $oom );
 
 The cause under which the end of a worker is counted (L<Sirius::Scoreboard/exited>). C<$why> is why it was asked to end, or
 what it has said itself, or ''. C<$stopping> is true when its generation stops, C<$killed> when it was killed then because
-it did not end in time.
+it did not end in time, C<$oom> when the kernel has killed it because memory ran out.
 
 =head2 words
 

@@ -11,6 +11,7 @@ use Sirius::ForkCheck;
 use Sirius::Globals;
 use Sirius::Hooks;
 use Sirius::Log ();
+use Sirius::Proc;
 use Sirius::Recycling;
 use Sirius::Signals;
 use Sirius::Title;
@@ -34,6 +35,7 @@ sub run {
     $self->{signals} ||= Sirius::Signals->new( $self->signals );
     $self->{backoff}   = Sirius::Backoff->new( $self->{conf} );
     $self->{recycling} = Sirius::Recycling->new( $self->{conf} );
+    $self->{oom_kills} = Sirius::Proc->oom_kills;
     @{$self}{qw(news report)} = _pipe();
     $self->{signals}->watch( $self->{news} );
 
@@ -94,16 +96,19 @@ sub _bury {
     my ( $self, $worker, $status ) = @_;
     $self->{scoreboard}->release( $worker->{slot} );
     my ( $why, $signal ) = ( $worker->{leave} || $worker->{done} || '', $status & 127 ); # why it was asked to
-    $self->{scoreboard}->exited( Sirius::Cause->kind( $status, $why, @{$self}{qw(stopping killed)} ) );
+    my $oom = $signal == 9 && $self->_out_of_memory;
+    $self->{scoreboard}->exited( Sirius::Cause->kind( $status, $why, @{$self}{qw(stopping killed)}, $oom ) );
     return if $self->{stopping} && ( !$status        || $self->{killed} && $signal == 9 );
     return if $ENDS{$signal}    && ( $worker->{done} || $worker->{retiring} ); # it was on its way out already
     if ( !$status && ( $worker->{leave} || $why =~ /\A(?:max-|harakiri)/ ) ) {
         return Sirius::Log->info("worker $worker->{pid} ended: $why");
     }
-    my $text
-        = "worker $worker->{pid} "
-        . (    $signal == 9
-            && $worker->{leave} ? "was killed: $worker->{leave}" : Sirius::Cause->words( $status, $why ) );
+    my $text = "worker $worker->{pid} "
+        . (
+          $oom                             ? 'was killed by the kernel: out of memory'
+        : $signal == 9 && $worker->{leave} ? "was killed: $worker->{leave}"
+        :                                    Sirius::Cause->words( $status, $why )
+        );
 
     # That a request ran for too long has been told as an error; this is what came of it
     my $level = $worker->{leave} ? 'warn' : $status || !$why ? 'error' : 'info';
@@ -185,6 +190,14 @@ sub _patience {
     return if !@due;
     my $left = min(@due) - _now();
     return $left > 0 ? $left : 0;
+}
+
+# Since the last look
+sub _out_of_memory {
+    my $self   = shift;
+    my $before = $self->{oom_kills};
+    $self->{oom_kills} = Sirius::Proc->oom_kills;
+    return $self->{oom_kills} > $before;
 }
 
 # --daemonize: the command that the operator typed is over

@@ -18,6 +18,20 @@ sub name {
     return _line("$pid/comm") =~ s/\n\z//r;
 }
 
+# Of our control group, where that can be known: others on the machine do not count
+sub oom_kills {
+    my $groups = _text('/proc/self/cgroup');
+    my ($two)  = $groups =~ /^0::(.*)$/m;
+    my ($one)  = $groups =~ /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m;
+    my @files  = '/proc/vmstat';
+    unshift @files, "/sys/fs/cgroup/memory$one/memory.oom_control" if defined $one;
+    unshift @files, "/sys/fs/cgroup$two/memory.events"             if defined $two;
+    for my $file (@files) {
+        return $1 if _text($file) =~ /^oom_kill (\d+)$/m;
+    }
+    return 0;
+}
+
 sub parent {
     my ( $class, $pid )    = @_;
     my ( undef,  $parent ) = _stat($pid);
@@ -44,6 +58,15 @@ sub _stat {
     my $pid = shift;
     my ($fields) = _line("$pid/stat") =~ /\A.*\) (.*)/s or return;
     return split ' ', $fields;
+}
+
+sub _text {
+    my $file = shift;
+    open my $in, '<', $file or return '';
+    local $/ = undef;
+    my $text = readline $in;
+    close $in or return '';
+    return defined $text ? $text : '';
 }
 
 1;
@@ -77,6 +100,13 @@ When it began, in clock ticks since the boot: with its PID the identity of a pro
   my $name = Sirius::Proc->name($pid);
 
 The first 15 bytes of the name of its program; '' when it is gone.
+
+=head2 oom_kills
+
+  my $count = Sirius::Proc->oom_kills;
+
+How many processes of our control group (else of the machine) the kernel has killed because memory ran out. Who was killed by
+signal 9 when this has grown, was one of them.
 
 =head2 parent
 

@@ -25,6 +25,7 @@ sub {
     my \$env  = shift;
     my \$path = \$env->{PATH_INFO};
     if ( \$path eq '/crash' ) { \$SIG{SEGV} = 'DEFAULT'; kill SEGV => \$\$; sleep 10 }
+    if ( \$path eq "/grow" ) { my \@all; push \@all, "x" x ( 1_000_000 + \$_ ) for 1 .. 1000 }
     POSIX::_exit(3) if \$path eq '/exit';
     \$env->{'psgix.harakiri.commit'} = 1 if \$path eq '/harakiri';
     if ( \$path eq '/long' )   { select undef, undef, undef, 0.02 until -e "$dir/go" }
@@ -135,6 +136,34 @@ subtest 'Recycled, and out of time' => sub {
     spew( "$dir/go", '' );
     $server->stop;
     unlink "$dir/go";
+};
+
+# In a control group of its own, so that nobody else is killed
+subtest 'Out of memory' => sub {
+    my ($group) = grep { mkdir $_ } map {"/sys/fs/cgroup/$_/sirius-test-$$"} qw(memory unified .);
+    plan skip_all => 'no control group can be made here' if !$group;
+    my $limit = -e "$group/memory.max" ? 'memory.max' : 'memory.limit_in_bytes';
+    my $put   = sub {
+        my ( $file, $text ) = @_;
+        open my $out, '>', "$group/$file" or return 0;
+        print {$out} $text;
+        return close $out;
+    };
+    application('');
+    my $server = start( '--workers', 1 );
+    $server->{may_crash} = 1;
+SKIP: {
+        my $confined = -e "$group/$limit" && $put->( $limit, 150 << 20 );
+        skip 'no limit of memory can be set here', 1 if !$confined;
+        $put->( 'cgroup.procs', $_ ) for $server->processes;
+        eval { $server->ask('GET /grow') };
+        is counted( $server, 'out-of-memory', 1 ), 1, 'it is known why the worker was killed';
+        like $server->log, qr/worker \d+ was killed by the kernel: out of memory; replaced/,
+            'the log says it';
+        is $server->ask('GET /')->status, 200, 'another serves';
+    }
+    $server->stop;
+    until_true( 10, sub { rmdir $group } );
 };
 
 subtest 'A request that waits for too long' => sub {
