@@ -1,0 +1,85 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "door.h"
+
+#include "queue.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+typedef union control {
+    struct cmsghdr align;
+    char space[CMSG_SPACE(SR_MESSAGE_FDS * sizeof(int))];
+} control;
+
+int sr_door_pair(int fds[2])
+{
+    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : errno;
+}
+
+int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wait)
+{
+    control c;
+    struct iovec iov = {note, sizeof *note};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    note->layout = SR_QUEUE_LAYOUT;
+    if (n_fds > 0) {
+        memset(&c, 0, sizeof c);
+        msg.msg_control = c.space;
+        msg.msg_controllen = CMSG_SPACE((size_t)n_fds * sizeof(int));
+        struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
+        *h = (struct cmsghdr){.cmsg_len = CMSG_LEN((size_t)n_fds * sizeof(int)),
+                              .cmsg_level = SOL_SOCKET,
+                              .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(h), fds, (size_t)n_fds * sizeof(int));
+    }
+    ssize_t n;
+    do
+        n = sendmsg(line, &msg, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof *note ? 0 : n < 0 ? errno : EIO;
+}
+
+/* Those that came, the first SR_MESSAGE_FDS of them for the caller. */
+static int received(struct msghdr *msg, int *fds)
+{
+    int n = 0;
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
+            if (n < SR_MESSAGE_FDS)
+                fds[n++] = fd;
+            else
+                close(fd);
+        }
+    }
+    return n;
+}
+
+int sr_door_receive(int line, sr_message *note, int *fds, int *n_fds, bool wait)
+{
+    control c;
+    struct iovec iov = {note, sizeof *note};
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.space, .msg_controllen = sizeof c.space};
+    ssize_t n;
+    *n_fds = 0;
+    do
+        n = recvmsg(line, &msg, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return errno;
+    *n_fds = received(&msg, fds);
+    if (n == (ssize_t)sizeof *note && note->layout == SR_QUEUE_LAYOUT && !(msg.msg_flags & MSG_TRUNC))
+        return 0;
+    while (*n_fds > 0)
+        close(fds[--*n_fds]);
+    return n == 0 ? EPIPE : EPROTO;
+}

@@ -1,0 +1,46 @@
+#ifndef SR_DOOR_H
+#define SR_DOOR_H
+/*
+ * door: how a worker and an edge meet, and how descriptors pass between them.
+ *
+ * Each edge has a lobby, a SOCK_SEQPACKET pair that the supervisor made: any worker says hello there, with one end of a pair
+ * of its own, its pidfd and its row. From then on the two have a line of their own; the edge's first note on it brings the
+ * queue. The kernel tells the edge by the pidfd when the worker ends, whoever else holds the line open.
+ *
+ * Process: lobby ends are inherited; a line belongs to its worker, and a child that the application forks must not use it.
+ * Failure: errno. Who receives gets descriptors that are close-on-exec and his own; too many of them are closed.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SR_MESSAGE_FDS = 3 };
+
+typedef enum sr_message_kind {
+    SR_MESSAGE_HELLO = 1, /* worker, in the lobby: row, pid; line and pidfd */
+    SR_MESSAGE_QUEUE,     /* edge: requests, replies, bell */
+    SR_MESSAGE_ASK,       /* worker: the files of its request */
+    SR_MESSAGE_FILES,     /* edge: as the slot says which */
+    SR_MESSAGE_FILE,      /* worker: the file of a reply, before the record that speaks of it */
+    SR_MESSAGE_TAKE,      /* worker: the application uses psgix.io */
+    SR_MESSAGE_SOCKET, /* edge: the client's socket, and a file of bytes that were read ahead, if any; none: refused */
+} sr_message_kind;
+
+typedef struct sr_message {
+    uint32_t layout; /* SR_QUEUE_LAYOUT */
+    uint32_t kind;
+    uint32_t row;
+    int32_t pid;
+    uint64_t number;
+    uint32_t slot;
+    uint32_t bytes; /* of the file that was passed, where one was */
+} sr_message;
+
+int sr_door_pair(int fds[2]); /* 0 or errno. Close-on-exec; blocking */
+
+/* 0 or errno (EAGAIN: the other side does not read). The descriptors stay the caller's. */
+int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wait);
+/* 0 or errno; EPIPE: the other side is gone; EPROTO: no note, or of another layout. fds has room for SR_MESSAGE_FDS. */
+int sr_door_receive(int line, sr_message *note, int *fds, int *n_fds, bool wait);
+
+#endif

@@ -1,0 +1,298 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
+#include "queue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1; an older kernel refuses it, and has no such protection */
+#endif
+
+enum { PAGE = 4096, OWNER_BITS = 16, NUMBERS_PER_SLOT = 8 };
+
+static size_t pages(size_t bytes)
+{
+    return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+
+size_t sr_replies_claims_bytes(uint32_t slots)
+{
+    return pages(sizeof(sr_replies) + slots * sizeof(sr_claim));
+}
+
+size_t sr_replies_ring_bytes(void)
+{
+    return pages(sizeof(sr_ring));
+}
+
+size_t sr_replies_ring_at(uint32_t slots, uint32_t row)
+{
+    return sr_replies_claims_bytes(slots) + row * sr_replies_ring_bytes();
+}
+
+static uint64_t claim_of(uint64_t number, uint32_t owner)
+{
+    return number << OWNER_BITS | owner;
+}
+
+/* --- the edge --- */
+
+static void *shared(const char *name, size_t bytes, int *fd)
+{
+    *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*fd < 0)
+        return MAP_FAILED;
+    if (ftruncate(*fd, (off_t)bytes) != 0)
+        return MAP_FAILED;
+    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+}
+
+int sr_queue_new(sr_queue *q, uint32_t slots, uint32_t rows)
+{
+    uint32_t ring = 64;
+    *q = (sr_queue){.requests_fd = -1, .replies_fd = -1, .put = 1, .first = 1};
+    while (ring < slots * NUMBERS_PER_SLOT)
+        ring *= 2;
+    if (!slots || slots > SR_QUEUE_SLOTS_MAX)
+        return EINVAL;
+    size_t slots_at = pages(sizeof(sr_requests) + ring * sizeof(uint32_t));
+    size_t requests_bytes = slots_at + (size_t)slots * SR_SLOT_BYTES;
+    size_t replies_bytes = sr_replies_ring_at(slots, rows);
+    void *requests = shared("sirius-requests", requests_bytes, &q->requests_fd);
+    void *replies = shared("sirius-replies", replies_bytes, &q->replies_fd);
+    q->free = malloc(slots * sizeof *q->free);
+    q->requests = requests == MAP_FAILED ? NULL : requests;
+    q->replies = replies == MAP_FAILED ? NULL : replies;
+    q->requests_bytes = requests_bytes;
+    q->replies_bytes = replies_bytes;
+    if (!q->requests || !q->replies || !q->free) {
+        int err = errno ? errno : ENOMEM;
+        sr_queue_free(q);
+        return err;
+    }
+    fcntl(q->requests_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
+    fcntl(q->replies_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+    q->requests->layout = SR_QUEUE_LAYOUT;
+    q->requests->slots = slots;
+    q->requests->mask = ring - 1;
+    q->requests->rows = rows;
+    q->requests->slots_at = (uint32_t)slots_at;
+    atomic_store(&q->requests->put, q->put);
+    atomic_store(&q->replies->head, q->put);
+    while (q->n_free < slots) {
+        q->free[q->n_free] = slots - 1 - q->n_free;
+        q->n_free++;
+    }
+    return 0;
+}
+
+void sr_queue_free(sr_queue *q)
+{
+    if (q->requests)
+        munmap(q->requests, q->requests_bytes);
+    if (q->replies)
+        munmap(q->replies, q->replies_bytes);
+    if (q->requests_fd >= 0)
+        close(q->requests_fd);
+    if (q->replies_fd >= 0)
+        close(q->replies_fd);
+    free(q->free);
+    *q = (sr_queue){.requests_fd = -1, .replies_fd = -1};
+}
+
+static sr_slot *slot_at(const sr_requests *r, uint32_t index)
+{
+    return (sr_slot *)(uintptr_t)((const char *)r + r->slots_at + (size_t)index * SR_SLOT_BYTES);
+}
+
+sr_slot *sr_queue_at(const sr_queue *q, uint32_t index)
+{
+    return slot_at(q->requests, index);
+}
+
+sr_ring *sr_queue_ring(const sr_queue *q, uint32_t row)
+{
+    return (sr_ring *)(void *)((char *)q->replies + sr_replies_ring_at(q->requests->slots, row));
+}
+
+sr_slot *sr_queue_slot(sr_queue *q, uint32_t *index)
+{
+    /* numbers that were taken back stand in the ring until the oldest request before them is taken */
+    if (!q->n_free || q->put - q->first > q->requests->mask) {
+        sr_queue_waiting(q);
+        if (!q->n_free || q->put - q->first > q->requests->mask)
+            return NULL;
+    }
+    *index = q->free[--q->n_free];
+    return sr_queue_at(q, *index);
+}
+
+uint64_t sr_queue_put(sr_queue *q, uint32_t index)
+{
+    sr_requests *r = q->requests;
+    uint64_t number = q->put;
+    sr_queue_at(q, index)->number = number;
+    atomic_store_explicit(&q->replies->claims[index].word, claim_of(number, SR_OWNER_NOBODY),
+                          memory_order_release);
+    atomic_store_explicit(&r->ring[number & r->mask], index, memory_order_release);
+    q->put++;
+    atomic_store(&r->put, q->put); /* and then look for sleepers: see sleepers.h */
+    return number;
+}
+
+bool sr_queue_drop(sr_queue *q, uint32_t index, uint64_t number)
+{
+    uint64_t nobody = claim_of(number, SR_OWNER_NOBODY);
+    if (!atomic_compare_exchange_strong(&q->replies->claims[index].word, &nobody,
+                                        claim_of(number, SR_OWNER_EDGE)))
+        return false;
+    if (number >= q->first)
+        q->dropped++;
+    return true;
+}
+
+int32_t sr_queue_owner(const sr_queue *q, uint32_t index, uint64_t number)
+{
+    uint64_t word = atomic_load_explicit(&q->replies->claims[index].word, memory_order_acquire);
+    uint32_t owner = word & 0xffff;
+    if (word >> OWNER_BITS != number || owner == SR_OWNER_NOBODY || owner > q->requests->rows)
+        return -1;
+    return (int32_t)owner - 1;
+}
+
+void sr_queue_release(sr_queue *q, uint32_t index)
+{
+    q->free[q->n_free++] = index;
+}
+
+bool sr_queue_again(sr_queue *q, uint32_t index, uint64_t number)
+{
+    if (q->put - number > q->requests->mask)
+        return false;
+    atomic_store_explicit(&q->requests->ring[number & q->requests->mask], index, memory_order_release);
+    atomic_store(&q->replies->claims[index].word, claim_of(number, SR_OWNER_NOBODY));
+    if (number < q->first)
+        q->first = number;
+    sr_queue_mend(q);
+    return true;
+}
+
+/* The request of this number waits: nobody has it. */
+static bool waits(const sr_queue *q, uint64_t number, bool *was_dropped)
+{
+    uint32_t index =
+        atomic_load_explicit(&q->requests->ring[number & q->requests->mask], memory_order_relaxed);
+    uint64_t word = atomic_load_explicit(&q->replies->claims[index].word, memory_order_acquire);
+    *was_dropped = word == claim_of(number, SR_OWNER_EDGE);
+    return word == claim_of(number, SR_OWNER_NOBODY);
+}
+
+uint64_t sr_queue_waiting(sr_queue *q)
+{
+    bool was_dropped;
+    while (q->first < q->put && !waits(q, q->first, &was_dropped)) {
+        if (was_dropped && q->dropped)
+            q->dropped--;
+        q->first++;
+    }
+    uint64_t n = q->put - q->first;
+    return n > q->dropped ? n - q->dropped : 0;
+}
+
+void sr_queue_mend(sr_queue *q)
+{
+    uint64_t head = atomic_load(&q->replies->head);
+    sr_queue_waiting(q);
+    if (head > q->first || head + q->requests->mask < q->first)
+        atomic_store(&q->replies->head, q->first);
+}
+
+/* --- a worker --- */
+
+int sr_counter_open(sr_counter *c, int requests_fd, int replies_fd, uint32_t row)
+{
+    struct stat st, st2;
+    *c = (sr_counter){.row = row};
+    if (fstat(requests_fd, &st) != 0 || fstat(replies_fd, &st2) != 0)
+        return errno;
+    if (st.st_size < (off_t)sizeof(sr_requests))
+        return EPROTO;
+    void *requests = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, requests_fd, 0);
+    if (requests == MAP_FAILED)
+        return errno;
+    c->requests = requests;
+    c->requests_bytes = (size_t)st.st_size;
+    uint32_t slots = c->requests->slots;
+    c->claims_bytes = sr_replies_claims_bytes(slots);
+    if (c->requests->layout != SR_QUEUE_LAYOUT || row >= c->requests->rows ||
+        st2.st_size < (off_t)(sr_replies_ring_at(slots, row) + sr_replies_ring_bytes())) {
+        sr_counter_close(c);
+        return EPROTO;
+    }
+    void *replies = mmap(NULL, c->claims_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, replies_fd, 0);
+    void *ring = mmap(NULL, sr_replies_ring_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, replies_fd,
+                      (off_t)sr_replies_ring_at(slots, row));
+    int err = errno;
+    c->replies = replies == MAP_FAILED ? NULL : replies;
+    c->ring = ring == MAP_FAILED ? NULL : ring;
+    if (c->replies && c->ring)
+        return 0;
+    sr_counter_close(c);
+    return err;
+}
+
+void sr_counter_close(sr_counter *c)
+{
+    if (c->requests)
+        munmap((void *)(uintptr_t)c->requests, c->requests_bytes);
+    if (c->replies)
+        munmap(c->replies, c->claims_bytes);
+    if (c->ring)
+        munmap(c->ring, sr_replies_ring_bytes());
+    *c = (sr_counter){0};
+}
+
+const sr_slot *sr_counter_take(sr_counter *c, uint32_t *index)
+{
+    const sr_requests *r = c->requests;
+    uint64_t head = atomic_load_explicit(&c->replies->head, memory_order_relaxed);
+    for (;;) {
+        if (head >= atomic_load(&r->put))
+            return NULL;
+        uint32_t i = atomic_load_explicit(&r->ring[head & r->mask], memory_order_acquire);
+        _Atomic uint64_t *word = &c->replies->claims[i].word;
+        uint64_t nobody = claim_of(head, SR_OWNER_NOBODY);
+        bool mine = atomic_load_explicit(word, memory_order_relaxed) == nobody &&
+                    atomic_compare_exchange_strong(word, &nobody, claim_of(head, c->row + 1));
+        uint64_t next = head;
+        if (atomic_compare_exchange_strong(&c->replies->head, &next, head + 1))
+            next = head + 1;
+        if (mine) {
+            *index = i;
+            return slot_at(r, i);
+        }
+        head = next > head ? next : head + 1;
+    }
+}
+
+uint64_t sr_counter_waiting(const sr_counter *c)
+{
+    uint64_t put = atomic_load_explicit(&c->requests->put, memory_order_acquire);
+    uint64_t head = atomic_load_explicit(&c->replies->head, memory_order_relaxed);
+    return put > head ? put - head : 0;
+}
+
+int64_t sr_counter_oldest(const sr_counter *c)
+{
+    uint64_t head = atomic_load_explicit(&c->replies->head, memory_order_relaxed);
+    if (head >= atomic_load(&c->requests->put))
+        return INT64_MAX;
+    uint32_t i = atomic_load_explicit(&c->requests->ring[head & c->requests->mask], memory_order_acquire);
+    return i < c->requests->slots ? slot_at(c->requests, i)->ready_at : INT64_MAX;
+}

@@ -1,0 +1,72 @@
+#ifndef SR_SLEEPERS_H
+#define SR_SLEEPERS_H
+/*
+ * sleepers: which workers sleep, which are awake and look for a request, and how one is woken.
+ *
+ * One bit a row in two sets, and a futex a row. Of the sleepers the lowest is woken first, so that few workers stay warm
+ * when few suffice. Who looks is a set and not a count: a worker that is killed while it looks leaves a bit that
+ * sr_sleepers_forget takes away, not a number that nobody can set right.
+ *
+ * Memory: shared and writable by all workers and edges, made by the supervisor. What it says is a hint about whom to
+ * wake. A worker that spoils it can delay requests by the edge's millisecond (queue.h), not lose them.
+ * Process: a worker calls those with its row; any process wakes. No lock; a process may be killed at any instruction.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SR_SLEEPERS_ROWS = 8192, SR_SLEEPERS_WORDS = SR_SLEEPERS_ROWS / 64 };
+
+typedef struct sr_sleeper {
+    _Alignas(
+        64) _Atomic uint32_t word; /* another number after each wake-up: what the worker's futex waits on */
+} sr_sleeper;
+
+typedef struct sr_sleepers {
+    uint32_t rows, words;
+    _Atomic uint32_t epoch; /* another number after an edge was replaced: workers say hello to the new one */
+    _Atomic uint32_t over;  /* the server is gone: nobody will bring a request any more */
+    _Alignas(64) _Atomic uint64_t sleeping[SR_SLEEPERS_WORDS];
+    _Alignas(64) _Atomic uint64_t searching[SR_SLEEPERS_WORDS];
+    sr_sleeper row[];
+} sr_sleepers;
+
+static inline size_t sr_sleepers_bytes(uint32_t rows)
+{
+    return sizeof(sr_sleepers) + rows * sizeof(sr_sleeper);
+}
+
+void sr_sleepers_init(sr_sleepers *s,
+                      uint32_t rows); /* zeroed memory of that size; rows <= SR_SLEEPERS_ROWS */
+
+/* The worker of that row is awake and looks for a request; it has found one. */
+void sr_sleepers_search(sr_sleepers *s, uint32_t row);
+void sr_sleepers_found(sr_sleepers *s, uint32_t row);
+
+/*
+ * To sleep: begin, look once more whether there is a request, then sleep or not, then end:
+ *
+ *     uint32_t word = sr_sleepers_begin(s, row);
+ *     if (there is no request)
+ *         sr_sleepers_sleep(s, row, word, ns);
+ *     sr_sleepers_end(s, row);                      it looks for a request again
+ *
+ * Who puts a request and then looks for sleepers (both sequentially consistent) either sees this one, or is seen by
+ * its second look. `word` is read by begin, so a wake-up in between is not lost.
+ */
+uint32_t sr_sleepers_begin(sr_sleepers *s, uint32_t row);
+void sr_sleepers_sleep(sr_sleepers *s, uint32_t row, uint32_t word, int64_t ns); /* below 0: for ever */
+void sr_sleepers_end(sr_sleepers *s, uint32_t row);
+
+/* Wakes the lowest sleeper, which counts as one that looks from now on. False: nobody sleeps. */
+bool sr_sleepers_wake_one(sr_sleepers *s);
+/* Wakes this one, whatever it sleeps for. Async-signal-safe. */
+void sr_sleepers_wake(sr_sleepers *s, uint32_t row);
+
+bool sr_sleepers_searching(const sr_sleepers *s); /* somebody looks for a request */
+bool sr_sleepers_sleeping(const sr_sleepers *s);  /* somebody sleeps */
+
+void sr_sleepers_forget(sr_sleepers *s, uint32_t row); /* its worker is gone */
+
+#endif

@@ -1,0 +1,278 @@
+/* queue: many workers, killed at any instruction: each request is served once, or was with the worker that was killed */
+#include "share/queue.h"
+#include "share/sleepers.h"
+
+#include "tap.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SLOTS = 64, ROWS = 6, REQUESTS = 60000, KILLS = 500 };
+
+static sr_queue queue;
+static sr_sleepers *sleepers;
+static _Atomic uint32_t *served; /* by number */
+static sr_reader readers[ROWS];
+static pid_t pids[ROWS];
+static uint64_t numbers[SLOTS]; /* in this slot; 0: free */
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void *shared(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        exit(1);
+    return at;
+}
+
+/* Now and then for a while, so that kills meet every step */
+static void linger(uint64_t n)
+{
+    if (n % 16 == 0)
+        usleep(100);
+    else if (n % 4 == 0)
+        sched_yield();
+}
+
+static _Noreturn void work(uint32_t row)
+{
+    sr_counter c;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (sr_counter_open(&c, queue.requests_fd, queue.replies_fd, row))
+        _exit(1);
+    sr_sleepers_search(sleepers, row);
+    for (;;) {
+        uint32_t slot;
+        const sr_slot *s = sr_counter_take(&c, &slot);
+        if (!s) {
+            uint32_t word = sr_sleepers_begin(sleepers, row);
+            if (!sr_counter_waiting(&c))
+                sr_sleepers_sleep(sleepers, row, word, -1);
+            sr_sleepers_end(sleepers, row);
+            continue;
+        }
+        sr_sleepers_found(sleepers, row);
+        linger(s->number);
+        atomic_store(&c.ring->began, s->number);
+        atomic_fetch_add(&served[s->number], 1);
+        linger(s->number / 2);
+        sr_record *r;
+        while (!(r = sr_ring_reserve(c.ring, 0)))
+            ;
+        *r = (sr_record){.kind = 1, .number = s->number, .slot = slot};
+        sr_ring_commit(c.ring, r, 0);
+        sr_sleepers_search(sleepers, row);
+    }
+}
+
+static void start(uint32_t row)
+{
+    sr_reader_init(&readers[row], sr_queue_ring(&queue, row));
+    fflush(stdout);
+    pids[row] = fork();
+    if (!pids[row])
+        work(row);
+}
+
+static uint64_t answered, wrong;
+
+static void hear(uint32_t row)
+{
+    sr_record r;
+    const char *payload;
+    while (sr_ring_next(&readers[row], &r, &payload) == SR_RING_RECORD) {
+        if (r.slot >= SLOTS || numbers[r.slot] != r.number ||
+            sr_queue_owner(&queue, r.slot, r.number) != (int32_t)row)
+            wrong++;
+        else {
+            numbers[r.slot] = 0;
+            sr_queue_release(&queue, r.slot);
+            answered++;
+        }
+        sr_ring_done(&readers[row]);
+    }
+    sr_ring_tell(&readers[row]);
+}
+
+static uint64_t lost, again;
+
+static void bury(uint32_t row)
+{
+    kill(pids[row], SIGKILL);
+    waitpid(pids[row], NULL, 0);
+    hear(row); /* what it said whole counts */
+    sr_sleepers_forget(sleepers, row);
+    for (uint32_t slot = 0; slot < SLOTS; slot++) {
+        if (!numbers[slot] || sr_queue_owner(&queue, slot, numbers[slot]) != (int32_t)row)
+            continue;
+        if (atomic_load(&sr_queue_ring(&queue, row)->began) != numbers[slot] &&
+            sr_queue_again(&queue, slot, numbers[slot])) {
+            again++;
+            continue;
+        }
+        lost++;
+        numbers[slot] = 0;
+        sr_queue_release(&queue, slot);
+    }
+    start(row);
+}
+
+/* As an edge does: whoever looks for work finds it; after a millisecond the next one is woken */
+static void look_after(void)
+{
+    static int64_t since;
+    if (!sr_queue_waiting(&queue)) {
+        since = 0;
+        return;
+    }
+    bool late = since && now() - since > 1000000;
+    if (!since || late)
+        since = now();
+    if (late)
+        sr_queue_mend(&queue);
+    if (late || !sr_sleepers_searching(sleepers))
+        sr_sleepers_wake_one(sleepers);
+}
+
+static void killed(void)
+{
+    unsigned seed = 1;
+    uint64_t put = 0, twice = 0, never = 0;
+    int kills = 0;
+    int64_t next = now(), end = now() + INT64_C(60000000000);
+    for (uint32_t row = 0; row < ROWS; row++)
+        start(row);
+    while ((put < REQUESTS || kills < KILLS || answered + lost < put) && now() < end) {
+        uint32_t slot;
+        for (int burst = rand_r(&seed) % 8; burst && (put < REQUESTS || kills < KILLS); burst--) {
+            sr_slot *s = put + 1 < REQUESTS * 4 ? sr_queue_slot(&queue, &slot) : NULL;
+            if (!s)
+                break;
+            s->ready_at = now();
+            numbers[slot] = sr_queue_put(&queue, slot);
+            put++;
+        }
+        look_after();
+        for (uint32_t row = 0; row < ROWS; row++)
+            hear(row);
+        if (kills < KILLS && now() > next) {
+            bury((uint32_t)rand_r(&seed) % ROWS);
+            kills++;
+            next = now() + (int64_t)(rand_r(&seed) % 3000) * 1000;
+        }
+    }
+    for (uint64_t n = 1; n <= put; n++) {
+        uint32_t times = atomic_load(&served[n]);
+        twice += times > 1;
+        never += times == 0;
+    }
+    printf("# %llu requests, %d kills: %llu were with the killed, %llu had not begun and were served by "
+           "others\n",
+           (unsigned long long)put, kills, (unsigned long long)lost, (unsigned long long)again);
+    is_int(kills, KILLS, "500 kills");
+    is_int((long long)(answered + lost), (long long)put,
+           "each request was answered, or was with a worker that was killed");
+    is_int((long long)wrong, 0, "no worker spoke of what it had not");
+    is_int((long long)twice, 0, "none was served twice");
+    ok(never <= lost, "none was left out (%llu of the lost had just begun)", (unsigned long long)never);
+    ok(lost <= KILLS, "a kill costs one request at most");
+    ok(lost && again, "kills have met workers with a request, begun and not begun");
+    for (uint32_t row = 0; row < ROWS; row++) {
+        kill(pids[row], SIGKILL);
+        waitpid(pids[row], NULL, 0);
+    }
+}
+
+static void taken_back(void)
+{
+    sr_queue q;
+    sr_counter c;
+    uint32_t a, b, i;
+    is_int(sr_queue_new(&q, 4, 2), 0, "a queue");
+    is_int(sr_counter_open(&c, q.requests_fd, q.replies_fd, 1), 0, "a worker opens it");
+    sr_queue_slot(&q, &a);
+    uint64_t first = sr_queue_put(&q, a);
+    sr_queue_slot(&q, &b);
+    uint64_t second = sr_queue_put(&q, b);
+    is_int((long long)sr_queue_waiting(&q), 2, "two wait");
+    ok(sr_queue_drop(&q, a, first), "the edge takes the first back");
+    ok(!sr_queue_drop(&q, a, first), "once");
+    is_int((long long)sr_queue_waiting(&q), 1, "one waits");
+    ok(sr_counter_take(&c, &i) && i == b, "the worker gets the second");
+    ok(!sr_queue_drop(&q, b, second), "which the edge can't take back any more");
+    is_int(sr_queue_owner(&q, b, second), 1, "it is that row's");
+    ok(!sr_counter_take(&c, &i), "there is no third");
+    ok(sr_queue_again(&q, b, second) && sr_counter_take(&c, &i) && i == b,
+       "given back, it can be taken again");
+    sr_queue_release(&q, a);
+    atomic_store(&q.replies->head, 99);
+    sr_queue_slot(&q, &a);
+    sr_queue_put(&q, a);
+    ok(!sr_counter_take(&c, &i), "a worker that has spoiled the hint hides what waits");
+    sr_queue_mend(&q);
+    ok(sr_counter_take(&c, &i) && i == a, "until the edge sets it right");
+    void *writable = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, q.requests_fd, 0);
+    ok(writable == MAP_FAILED && errno == EPERM, "nobody can map the requests writable");
+    for (int n = 0; n < 4; n++)
+        sr_queue_slot(&q, &a);
+    ok(!sr_queue_slot(&q, &a), "there are as many slots as there are");
+    sr_counter_close(&c);
+    sr_queue_free(&q);
+    is_int(sr_queue_new(&q, 0, 1), EINVAL, "none would be none");
+}
+
+/* While the oldest waits, numbers behind it are taken back again and again: it must not be written over */
+static void kept_waiting(void)
+{
+    sr_queue q;
+    sr_counter c;
+    uint32_t oldest, slot;
+    unsigned refused = 0;
+    sr_queue_new(&q, 4, 1);
+    sr_counter_open(&c, q.requests_fd, q.replies_fd, 0);
+    sr_queue_slot(&q, &oldest);
+    sr_queue_put(&q, oldest);
+    for (int n = 0; n < 10000; n++) {
+        if (!sr_queue_slot(&q, &slot)) {
+            refused++;
+            continue;
+        }
+        uint64_t number = sr_queue_put(&q, slot);
+        sr_queue_drop(&q, slot, number);
+        sr_queue_release(&q, slot);
+    }
+    ok(refused > 0, "there is an end to what may be taken back behind one that waits");
+    is_int((long long)sr_queue_waiting(&q), 1, "one waits");
+    ok(sr_counter_take(&c, &slot) && slot == oldest, "and it is still to be had");
+    is_int((long long)sr_queue_waiting(&q), 0, "then none");
+    ok(sr_queue_slot(&q, &slot) != NULL, "and there is room again");
+    sr_counter_close(&c);
+    sr_queue_free(&q);
+}
+
+int main(void)
+{
+    sleepers = shared(sr_sleepers_bytes(ROWS));
+    sr_sleepers_init(sleepers, ROWS);
+    served = shared((REQUESTS * 4 + 2) * sizeof *served);
+    taken_back();
+    kept_waiting();
+    if (sr_queue_new(&queue, SLOTS, ROWS))
+        return 1;
+    killed();
+    sr_queue_free(&queue);
+    return done_testing();
+}
