@@ -4,6 +4,8 @@
 #include "logformat.h"
 #include "scoreboard.h"
 
+#include "share/door.h"
+
 #include "net/descriptors.h"
 #include "net/gate.h"
 
@@ -17,20 +19,28 @@ XS(sirius_xs_writer_close);
  * perl's C handler is wrapped: after it has noted the signal, the engine is woken.
  */
 static Sighandler_t perl_handler;
+
+static void sirius_wake(sirius *s)
+{
+    if (s->engine)
+        sr_engine_wake(s->engine);
+    else
+        sr_worker_wake(&s->worker);
+}
 #if defined(PERL_USE_3ARG_SIGHANDLER) || \
     (PERL_VERSION < 32 && defined(HAS_SIGACTION) && defined(SA_SIGINFO))
 static Signal_t waking_handler(int sig, siginfo_t *info, void *context)
 {
     perl_handler(sig, info, context);
     if (sirius_current)
-        sr_engine_wake(sirius_current->engine);
+        sirius_wake(sirius_current);
 }
 #else
 static Signal_t waking_handler(int sig)
 {
     perl_handler(sig);
     if (sirius_current)
-        sr_engine_wake(sirius_current->engine);
+        sirius_wake(sirius_current);
 }
 #endif
 
@@ -94,12 +104,18 @@ CODE:
 void
 drain(sirius *self)
 CODE:
-    sr_engine_drain(self->engine);
+    if (self->engine)
+        sr_engine_drain(self->engine);
+    else
+        sr_worker_drain(&self->worker);
 
 void
 stop(sirius *self)
 CODE:
-    sr_engine_stop(self->engine);
+    if (self->engine)
+        sr_engine_stop(self->engine);
+    else
+        sr_worker_stop(&self->worker);
 
 void
 log_to(sirius *self, int fd)
@@ -115,6 +131,25 @@ void
 DESTROY(sirius *self)
 CODE:
     sirius_free(aTHX_ self);
+
+int
+sleepers(const char *class, UV rows)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sirius_sleepers_new(aTHX_ (uint32_t)rows);
+OUTPUT:
+    RETVAL
+
+void
+lobby(const char *class)
+PPCODE:
+    int pair[2], err = sr_door_pair(pair);
+    PERL_UNUSED_VAR(class);
+    if (err)
+        croak("Sirius::Engine: no lobby: %s", Strerror(err));
+    EXTEND(SP, 2);
+    mPUSHi(pair[0]);
+    mPUSHi(pair[1]);
 
 MODULE = Sirius    PACKAGE = Sirius::Scoreboard
 

@@ -91,7 +91,8 @@ static void listen_all(pTHX_ HV *hv, sirius *s)
         if (av_len(row) != 3)
             croak("Sirius::Engine->new: a listener is not [fd, name, port, is_unix]");
         SV **field = AvARRAY(row);
-        if (sr_engine_listen(s->engine, (int)SvIV(field[0]), SvTRUE(field[3])) != 0)
+        if (i >= SR_LISTENERS_MAX ||
+            (s->engine && sr_engine_listen(s->engine, (int)SvIV(field[0]), SvTRUE(field[3])) != 0))
             croak("Sirius::Engine->new: more than %d listeners", SR_LISTENERS_MAX);
         s->site[i] = sirius_site_new(aTHX_ SvPV_nolen(field[1]), SvPV_nolen(field[2]), multiprocess);
         s->site[i].socket = (HV *)SvREFCNT_inc((SV *)sirius_socket_class(aTHX_(int) SvIV(field[0])));
@@ -104,14 +105,16 @@ static void about_to_fork(void)
     if (!sirius_current)
         return;
     sirius_current->turn.forked = true;
-    if (sirius_current->engine->scoreboard)
+    if (sirius_current->engine && sirius_current->engine->scoreboard)
         sirius_current->engine->scoreboard->app_forks = 1;
 }
 
 static void forked_child(void)
 {
-    if (sirius_current)
+    if (sirius_current && sirius_current->engine)
         sirius_current->engine->forked = true;
+    if (sirius_current)
+        sirius_current->forked = true;
 }
 
 void sirius_free(pTHX_ sirius *s)
@@ -127,6 +130,7 @@ void sirius_free(pTHX_ sirius *s)
         SvREFCNT_dec((SV *)s->site[i].socket);
     }
     Safefree(s->pool);
+    sirius_work_close(aTHX_ s);
     sr_engine_free(s->engine);
     sirius_accesslog_free(aTHX_ s);
     SvREFCNT_dec(s->scoreboard);
@@ -135,6 +139,25 @@ void sirius_free(pTHX_ sirius *s)
     sr_buffer_free(&s->head);
     free(s->iov);
     Safefree(s);
+}
+
+/* Connections of its own. */
+static void engine_open(pTHX_ HV *hv, sirius *s, const sr_config *config, sr_scoreboard *scoreboard,
+                        uint32_t slot)
+{
+    int err = sr_engine_new(&s->engine, config, scoreboard, slot, (int)SvIV(conf(aTHX_ hv, "control_fd")));
+    if (err)
+        croak("Sirius::Engine->new: %s", Strerror(err));
+    s->row = s->engine->row;
+    s->engine->interrupted = sirius_interrupted;
+    SV **log = hv_fetchs(hv, "access_log", 0);
+    if (log && SvROK(*log) && SvTYPE(SvRV(*log)) == SVt_PVHV)
+        sirius_accesslog_new(aTHX_ s, (HV *)SvRV(*log));
+    listen_all(aTHX_ hv, s);
+    sr_engine_exchange(s->engine, (int)SvIV(conf(aTHX_ hv, "exchange_give")),
+                       (int)SvIV(conf(aTHX_ hv, "exchange_take")));
+    if (config->companion && (err = sr_companion_start(s->engine)) != 0)
+        croak("Sirius::Engine->new: no thread: %s", Strerror(err));
 }
 
 SV *sirius_new(pTHX_ HV *hv)
@@ -155,19 +178,19 @@ SV *sirius_new(pTHX_ HV *hv)
         scoreboard = INT2PTR(sr_scoreboard *, SvIV(SvRV(*board)));
     if (scoreboard)
         s->scoreboard = SvREFCNT_inc(SvRV(*board)); /* global destruction frees in any order */
-    int err = sr_engine_new(&s->engine, &config, scoreboard, (uint32_t)number(aTHX_ hv, "slot"),
-                            (int)SvIV(conf(aTHX_ hv, "control_fd")));
-    if (err)
-        croak("Sirius::Engine->new: %s", Strerror(err));
-    s->engine->interrupted = sirius_interrupted;
-    SV **log = hv_fetchs(hv, "access_log", 0);
-    if (log && SvROK(*log) && SvTYPE(SvRV(*log)) == SVt_PVHV)
-        sirius_accesslog_new(aTHX_ s, (HV *)SvRV(*log));
-    listen_all(aTHX_ hv, s);
-    sr_engine_exchange(s->engine, (int)SvIV(conf(aTHX_ hv, "exchange_give")),
-                       (int)SvIV(conf(aTHX_ hv, "exchange_take")));
-    if (config.companion && (err = sr_companion_start(s->engine)) != 0)
-        croak("Sirius::Engine->new: no thread: %s", Strerror(err));
+    uint32_t slot = (uint32_t)number(aTHX_ hv, "slot");
+    SV **lobbies = hv_fetchs(hv, "lobbies", 0);
+    if (lobbies && SvROK(*lobbies) && SvTYPE(SvRV(*lobbies)) == SVt_PVAV) {
+        s->row = scoreboard && slot < scoreboard->slots ? &scoreboard->rows[slot] : &s->no_row;
+        s->max_requests = config.max_requests;
+        s->soon_requests = config.soon_requests;
+        s->max_rss = config.max_rss;
+        s->resident.fd = -1;
+        listen_all(aTHX_ hv, s);
+        sirius_work_open(aTHX_ s, (int)SvIV(conf(aTHX_ hv, "sleepers")), (AV *)SvRV(*lobbies), slot);
+    } else {
+        engine_open(aTHX_ hv, s, &config, scoreboard, slot);
+    }
     if (!watching_forks)
         pthread_atfork(about_to_fork, NULL, forked_child);
     watching_forks = true;

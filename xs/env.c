@@ -283,7 +283,7 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_task *t)
     texts_make(aTHX_ & x, t);
     for (int i = 0; i <= KEY_REMOTE_PORT; i++)
         envpool_set(aTHX_ & env->slots[i], x.of[i].at, x.of[i].len);
-    SvNV_set(env->slots[KEY_REQUEST_START].value, (NV)(t->conn->ready_at + s->engine->wall_offset) / 1e9);
+    SvNV_set(env->slots[KEY_REQUEST_START].value, (NV)(t->conn->ready_at + sirius_wall_offset(s)) / 1e9);
     if (t->body_fd >= 0)
         sv_setsv(env->slots[KEY_INPUT].value, sv_2mortal(sirius_input_file(aTHX_ t->body_fd)));
     else if (t->body.len)

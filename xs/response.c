@@ -5,7 +5,7 @@
  * Sirius::Response::plain, which is Perl and may die: so no code of the application runs while a head is half
  * made.
  */
-#include "sirius.h"
+#include "wire.h"
 
 #include "base/decimal.h"
 
@@ -161,8 +161,8 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
 {
     sirius_turn *t = &s->turn;
     sr_buffer_reset(&s->head);
-    sr_response_error err = sr_response_init(&t->response, &s->head, p->status, t->conn->minor,
-                                             t->conn->is_head, sr_engine_keeps(s->engine, t->conn));
+    sr_response_error err =
+        sr_response_init(&t->response, &s->head, p->status, t->conn->minor, t->conn->is_head, wire_keeps(s));
     for (SSize_t i = 0; !err && i < AvFILLp(p->headers); i += 2) {
         sr_bytes name, value;
         char digits[SR_DECIMAL_MAX];
@@ -173,19 +173,6 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
     }
     unchunk_begin(&s->unchunk, t->response.app_chunked);
     return err ? sr_response_error_text(err) : NULL;
-}
-
-static inline const char *head_end(sirius *s, uint64_t known)
-{
-    sirius_turn *t = &s->turn;
-    sr_response_error err =
-        sr_response_finish(&t->response, &s->head, known, s->engine->date, s->engine->config.server);
-    if (err)
-        return sr_response_error_text(err);
-    t->conn->keep_alive = t->response.keep_alive;
-    sr_engine_head(t->conn, t->response.status, sr_buffer_len(&s->head));
-    t->left = t->response.framing == SR_FRAMING_LENGTH ? t->response.body_length : 0;
-    return NULL;
 }
 
 static struct iovec head_iov(sirius *s)
@@ -232,7 +219,7 @@ static const char *respond_array(pTHX_ sirius *s, AV *body, bool last)
             s->iov[n++] = (struct iovec){(char *)bytes.at, bytes.len};
         known += bytes.len;
     }
-    const char *why = head_end(s, known);
+    const char *why = wire_head_end(s, known);
     if (why)
         return why;
     s->iov[0] = head_iov(s);
@@ -243,12 +230,9 @@ static const char *respond_array(pTHX_ sirius *s, AV *body, bool last)
             s->iov[i].iov_len = (size_t)t->left;
         t->left -= s->iov[i].iov_len;
     }
-    if (n > 1 && known <= COPY_MAX)
+    if (n > 1 && known <= COPY_MAX && !wire_is_edge(s))
         n = join(s, n);
-    if (last)
-        sr_engine_send_last(s->engine, t->conn, s->iov, n);
-    else /* called by a responder: nobody knows when the application returns */
-        sr_engine_send(s->engine, t->conn, s->iov, n);
+    wire_whole(s, s->iov, n, last);
     sirius_answered(t);
     return NULL;
 }
@@ -256,11 +240,10 @@ static const char *respond_array(pTHX_ sirius *s, AV *body, bool last)
 /* The application says that its bytes are chunked already. */
 static const char *respond_framed(pTHX_ sirius *s, AV *body)
 {
-    const char *why = head_end(s, SR_LENGTH_UNKNOWN);
+    const char *why = wire_head_end(s, SR_LENGTH_UNKNOWN);
     if (why)
         return why;
-    struct iovec head = head_iov(s);
-    sr_engine_send(s->engine, s->turn.conn, &head, 1);
+    wire_head(s, false);
     s->turn.phase = SIRIUS_STREAMING;
     for (SSize_t i = 0; i <= AvFILLp(body); i++)
         sirius_stream_send(aTHX_ s, element(aTHX_ body, i), false);
@@ -273,7 +256,7 @@ static const char *respond_framed(pTHX_ sirius *s, AV *body)
 static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t length)
 {
     sirius_turn *t = &s->turn;
-    const char *why = head_end(s, length);
+    const char *why = wire_head_end(s, length);
     if (why)
         return why;
     struct iovec head = head_iov(s);
@@ -283,9 +266,9 @@ static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t 
     if (send && copy < 0)
         return "no descriptor for the file of the body";
     if (send)
-        sr_engine_send_file(s->engine, t->conn, &head, 1, copy, offset, send);
+        wire_file(s, copy, offset, send);
     else
-        sr_engine_send(s->engine, t->conn, &head, 1);
+        wire_whole(s, &head, 1, false);
     t->left -= send;
     sirius_answered(t);
     return NULL;
@@ -297,11 +280,10 @@ static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t 
 static const char *respond_object(pTHX_ sirius *s, SV *body)
 {
     sirius_turn *t = &s->turn;
-    const char *why = head_end(s, SR_LENGTH_UNKNOWN);
+    const char *why = wire_head_end(s, SR_LENGTH_UNKNOWN);
     if (why)
         return why;
-    struct iovec head = head_iov(s);
-    sr_engine_send(s->engine, t->conn, &head, 1);
+    wire_head(s, false);
     t->phase = SIRIUS_STREAMING;
     SV *writer = t->response.framing == SR_FRAMING_NONE ? &PL_sv_undef : sirius_writer(aTHX_ s);
     SV *drained = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::drain", GV_ADD))),
@@ -324,12 +306,11 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, bool last, SV *
     off_t offset;
     uint64_t length;
     if (!p->body) {
-        const char *why = head_end(s, SR_LENGTH_UNKNOWN);
+        const char *why = wire_head_end(s, SR_LENGTH_UNKNOWN);
         if (why)
             return why;
-        struct iovec head = head_iov(s);
         s->turn.phase = SIRIUS_STREAMING;
-        sr_engine_write(s->engine, s->turn.conn, &head, 1);
+        wire_head(s, true);
         *writer = sirius_writer(aTHX_ s);
         return NULL;
     }
@@ -383,16 +364,16 @@ void sirius_fail(pTHX_ sirius *s, const char *what, SV *error)
         return;
     }
     sr_buffer_reset(&s->head);
-    sr_response_error err = sr_response_init(&t->response, &s->head, 500, t->conn->minor, t->conn->is_head,
-                                             sr_engine_keeps(s->engine, t->conn));
+    sr_response_error err =
+        sr_response_init(&t->response, &s->head, 500, t->conn->minor, t->conn->is_head, wire_keeps(s));
     if (!err)
         err = sr_response_field(&t->response, &s->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain"));
-    if (err || head_end(s, sizeof text - 1)) {
+    if (err || wire_head_end(s, sizeof text - 1)) {
         t->phase = SIRIUS_BROKEN;
         return;
     }
     struct iovec iov[2] = {head_iov(s), {text, sizeof text - 1}};
-    sr_engine_send(s->engine, t->conn, iov, t->response.framing == SR_FRAMING_LENGTH ? 2 : 1);
+    wire_whole(s, iov, t->response.framing == SR_FRAMING_LENGTH ? 2 : 1, false);
     t->left = 0;
     sirius_answered(t);
 }

@@ -1,7 +1,7 @@
 /* scoreboard: what Sirius::Scoreboard tells, as Perl values, and the mark that an application sets. */
 #include "scoreboard.h"
 
-#include "sirius.h"
+#include "wire.h"
 
 static UV count(const _Atomic uint64_t *n)
 {
@@ -203,11 +203,11 @@ void sirius_mark(pTHX_ SV *text)
     sirius *s = sirius_current;
     STRLEN len = 0;
     const char *at = "";
-    if (!s || sr_engine_forked(s->engine))
+    if (!s || wire_forked(s))
         return;
     SV *copy = sv_2mortal(newSVsv(text));
     if (SvOK(copy))
         at = SvPVutf8(copy, len);
     if (sirius_current == s) /* an overload is application code */
-        sr_row_mark(s->engine->row, at, len);
+        sr_row_mark(s->row, at, len);
 }

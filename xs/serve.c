@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "envpool.h"
 #include "http/logtext.h"
+#include "wire.h"
 
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ sirius *sirius_alive(pTHX_ UV serial)
 
 bool sirius_helm_take(sirius *s)
 {
-    if (s->engine->helm_held)
+    if (wire_is_edge(s) || s->engine->helm_held)
         return false;
     sr_engine_return(s->engine);
     return true;
@@ -43,7 +44,7 @@ enum { FREES_TEMPORARIES = PERL_VERSION >= 24 };
 
 SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
 {
-    bool held = s->engine->helm_held;
+    bool held = !wire_is_edge(s) && s->engine->helm_held;
     if (held)
         sr_engine_lend(s->engine);
     dSP;
@@ -70,7 +71,7 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
         LEAVE;
         sv_2mortal(result);
     }
-    if (sr_engine_forked(s->engine)) /* a child that the application forked came back: it must not serve */
+    if (wire_forked(s)) /* a child that the application forked came back: it must not serve */
         my_exit(0);
     if (held)
         sr_engine_return(s->engine);
@@ -172,35 +173,32 @@ void sirius_finish(pTHX_ sirius *s)
         sr_buffer_reset(&c->in);
         c->keep_alive = false;
     }
-    if (t->phase == SIRIUS_ANSWERED) {
-        if (t->left) {
-            c->keep_alive = false;
-            c->broken = true;
-        }
-        sr_engine_finish(s->engine, c);
-    } else if (t->phase == SIRIUS_UNANSWERED) {
-        sr_engine_detach(s->engine, c); /* psgix.io: the application went on alone with the socket */
-    } else {
-        sr_engine_abort(s->engine, c);
+    if (t->phase == SIRIUS_ANSWERED && t->left) {
+        c->keep_alive = false;
+        c->broken = true;
     }
+    wire_finish(aTHX_ s, c);
 }
 
 static void cleanup(pTHX_ sirius *s, HV *env)
 {
     AV *handlers =
         (AV *)sv_2mortal(SvREFCNT_inc((SV *)sirius_env_handlers(aTHX_ env))); /* one may empty %env */
-    for (SSize_t i = 0; handlers && i <= av_len(handlers); i++) {             /* a handler may push another */
+    if (handlers && av_len(handlers) >= 0 && wire_is_edge(s))
+        sr_worker_flush(&s->worker);                              /* the client need not wait for them */
+    for (SSize_t i = 0; handlers && i <= av_len(handlers); i++) { /* a handler may push another */
         SV **handler = av_fetch(handlers, i, 0);
         if (handler && !sirius_call(aTHX_ s, sv_mortalcopy(*handler), sv_2mortal(newRV_inc((SV *)env)), NULL))
             sirius_log(aTHX_ s, "a cleanup handler died", ERRSV);
     }
     if (sirius_env_commit(aTHX_ env)) {
         s->leave = true;
-        sr_engine_retire(s->engine);
+        if (!wire_is_edge(s))
+            sr_engine_retire(s->engine);
     }
 }
 
-static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
+void sirius_serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
 {
     ENTER;
     SAVETMPS;
@@ -209,6 +207,7 @@ static void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
     if (task->forwarded)
         sirius_env_forwarded(aTHX_ s->turn.env, task);
     answer(aTHX_ s, sirius_call(aTHX_ s, app, ref, NULL));
+    s->returned = true;
     envpool_env *pooled = s->turn.pooled;
     bool untouched = s->turn.untouched = pooled && envpool_untouched(aTHX_ pooled);
     sirius_finish(aTHX_ s);
@@ -250,6 +249,8 @@ static const char *ended(const sirius *s)
 const char *sirius_serve(pTHX_ sirius *s, SV *app)
 {
     sr_task task;
+    if (wire_is_edge(s))
+        return sirius_work(aTHX_ s, app);
     sirius_current = s;
     for (;;) {
         if (PL_sig_pending) { /* a handler may die: then the helm must not be held */
@@ -264,7 +265,7 @@ const char *sirius_serve(pTHX_ sirius *s, SV *app)
         }
         switch (sr_engine_next(s->engine, &task)) {
         case SR_NEXT_REQUEST:
-            serve_one(aTHX_ s, &task, app);
+            sirius_serve_one(aTHX_ s, &task, app);
             break;
         case SR_NEXT_WAKE:
             break;
@@ -282,8 +283,12 @@ const char *sirius_serve(pTHX_ sirius *s, SV *app)
 
 void sirius_abandon(pTHX_ sirius *s, const char *why)
 {
-    if (sr_engine_forked(s->engine) || !sirius_current)
+    if (wire_forked(s) || !sirius_current)
         return;
+    if (wire_is_edge(s)) {
+        sirius_work_abandon(aTHX_ s, why);
+        return;
+    }
     sirius_helm_take(s);
     if (s->turn.conn) {
         sirius_fail(aTHX_ s, why, NULL);

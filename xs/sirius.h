@@ -21,6 +21,7 @@
 
 #include "core/engine.h"
 #include "unchunk.h"
+#include "worker/worker.h"
 
 typedef struct envpool_env envpool_env;           /* envpool.h */
 typedef struct sirius_accesslog sirius_accesslog; /* accesslog.c */
@@ -76,7 +77,28 @@ typedef struct sirius {
 #ifdef MULTIPLICITY
     PerlInterpreter *owner; /* no other is served: threads of the application get nothing of it */
 #endif
-    sr_engine *engine;
+    sr_engine *engine; /* NULL where an edge has the connections */
+
+    /* with an edge: */
+    sr_worker worker;     /* n_edges 0: there is none */
+    sr_conn facade;       /* what of the connection %env and the response look at */
+    sr_forwarded hearsay; /* of the request at hand */
+    sr_row *row;          /* what others see of this worker; never NULL */
+    sr_row no_row;
+    size_t fields_end; /* of s->head: the fields of the application end here */
+    uint64_t known;    /* length of the body, or SR_LENGTH_UNKNOWN */
+    bool app_close;    /* the application wants the connection closed */
+    bool said;         /* END, CUT or TAKEN of this request */
+    bool returned;     /* from the application */
+    bool forked;
+    bool soon_said;
+    const char *why; /* this worker has to go; NULL: it has not */
+    uint64_t served, soon_requests, max_requests, max_rss, rss;
+    sr_resident resident;
+    int64_t wall_offset;
+    sr_sleepers *sleepers;
+    size_t sleepers_bytes;
+
     sirius_turn turn;
     UV serial;
     unchunk unchunk; /* of the response being sent */
@@ -108,6 +130,7 @@ const char *sirius_serve(pTHX_ sirius *s, SV *app); /* why it ended: static text
  * the application may go on with something else. Does nothing when that was done before.
  */
 void sirius_finish(pTHX_ sirius *s);
+void sirius_serve_one(pTHX_ sirius *s, const sr_task *task, SV *app); /* one request, whole */
 void sirius_abandon(pTHX_ sirius *s,
                     const char *why); /* exit in application code: answer 500, end politely */
 
@@ -119,7 +142,18 @@ void sirius_helm_leave(sirius *s, bool taken);
 void sirius_log(pTHX_ sirius *s, const char *what, SV *error); /* error may be NULL; names the request */
 void sirius_warn(pTHX_ sirius *s, const char *what);
 
+/* work.c: with an edge */
+const char *sirius_work(pTHX_ sirius *s, SV *app); /* as sirius_serve */
+void sirius_work_abandon(pTHX_ sirius *s, const char *why);
+void sirius_work_open(pTHX_ sirius *s, int sleepers, AV *lobbies, uint32_t row); /* croaks */
+void sirius_work_close(pTHX_ sirius *s);
+int sirius_sleepers_new(pTHX_ uint32_t rows); /* shared memory; the caller's descriptor. Croaks */
+
 /* env.c */
+static inline int64_t sirius_wall_offset(const sirius *s) /* wall clock minus monotonic, ns */
+{
+    return s->engine ? s->engine->wall_offset : s->wall_offset;
+}
 void sirius_env_boot(pTHX);
 sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multiprocess);
 /* With the helm: the environment of the turn, and a reference to it that is a mortal or the pool's. */

@@ -2,7 +2,7 @@
  * stream: the callbacks of PSGI: the responder, the writer, early hints. Each carries the serial of its
  * request and does nothing but complain once that is over.
  */
-#include "sirius.h"
+#include "wire.h"
 
 static HV *writer_stash;
 static CV *dispatch; /* runs the handlers of signals that have come */
@@ -25,14 +25,14 @@ void sirius_stream_boot(pTHX)
 static sirius *alive(pTHX_ UV serial)
 {
     sirius *s = sirius_alive(aTHX_ serial);
-    return s && !sr_engine_forked(s->engine) ? s : NULL;
+    return s && !wire_forked(s) ? s : NULL;
 }
 
 /* Its response is complete already, but the application goes on. */
 static bool answered(UV serial)
 {
     sirius *s = sirius_current;
-    return s && s->turn.serial == serial && s->turn.env && !sr_engine_forked(s->engine);
+    return s && s->turn.serial == serial && s->turn.env && !wire_forked(s);
 }
 
 static SV *closure(pTHX_ XSUBADDR_t body, UV serial)
@@ -72,18 +72,8 @@ static bool put(void *arg, sr_bytes bytes)
         bytes.len = (size_t)t->left;
     if (!bytes.len || framing == SR_FRAMING_NONE)
         return !t->conn->gone;
-    char head[18];
-    struct iovec iov[3] = {{head, 0}, {(char *)bytes.at, bytes.len}, {(char *)"\r\n", 2}};
-    bool chunked = framing == SR_FRAMING_CHUNKED;
-    if (chunked)
-        iov[0].iov_len = sr_chunk_head(head, bytes.len);
     t->left -= framing == SR_FRAMING_LENGTH ? bytes.len : 0;
-    struct iovec *first = chunked ? iov : iov + 1;
-    int n = chunked ? 3 : 1;
-    if (k->wait)
-        sr_engine_write(k->s->engine, t->conn, first, n);
-    else
-        sr_engine_send(k->s->engine, t->conn, first, n);
+    wire_data(k->s, bytes, k->wait);
     return !t->conn->gone;
 }
 
@@ -120,14 +110,13 @@ bool sirius_stream_end(pTHX_ sirius *s)
     if (t->phase != SIRIUS_STREAMING)
         return false;
     sink k = {s, false};
-    struct iovec end = {(char *)"0\r\n\r\n", 5};
     bool taken = sirius_helm_take(s);
     if (unchunk_end(&s->unchunk, put, &k) || t->conn->gone)
         sirius_answered(t);
     else
         t->phase = SIRIUS_BROKEN;
-    if (t->phase == SIRIUS_ANSWERED && t->response.framing == SR_FRAMING_CHUNKED)
-        sr_engine_send(s->engine, t->conn, &end, 1);
+    if (t->phase == SIRIUS_ANSWERED)
+        wire_end(s);
     if (t->left) /* shorter than its Content-Length: the close tells the client so */
         t->conn->keep_alive = false;
     bool ok = !t->conn->gone;
@@ -294,9 +283,8 @@ XS(sirius_xs_informational)
     if (why)
         croak("psgix.informational: %s", why);
     if (s->turn.conn->minor > 0) { /* RFC 9110 15.2: never to a 1.0 client */
-        struct iovec iov = {SvPVX(scratch), SvCUR(scratch)};
         bool taken = sirius_helm_take(s);
-        sr_engine_write_interim(s->engine, s->turn.conn, &iov, 1);
+        wire_interim(s, sr_bytes_of(SvPVX(scratch), SvCUR(scratch)));
         sirius_helm_leave(s, taken);
     }
     XSRETURN_EMPTY;

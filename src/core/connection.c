@@ -82,6 +82,7 @@ void sr_conn_enter(sr_engine *e, sr_conn *c)
 
 void sr_conn_forget(sr_engine *e, sr_conn *c)
 {
+    sr_conn_leave(e, c);
     for (int i = e->event; i < e->n_events; i++)
         if (e->events[i].data.ptr == c)
             e->events[i].data.ptr = NULL; /* the batch at hand must not lead to freed memory */

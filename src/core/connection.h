@@ -46,6 +46,7 @@ typedef struct sr_conn {
     bool registered;   /* in the epoll set */
     bool preface;      /* in IDLE: the header of the PROXY protocol is not read, or not to its end */
     uint32_t interest; /* the events it is registered for */
+    uint32_t slot;     /* in an edge: of its request in the queue, + 1; 0: none is there */
 
     /* the current request, set when it is taken, used by its response */
     uint8_t minor;

@@ -99,6 +99,11 @@ typedef struct sr_engine {
      * there, without the helm. False: wait no longer, the response is given up. It must return.
      */
     bool (*interrupted)(void);
+    /* Likewise, of an edge: a connection with a slot is about to be closed, or answered by the engine itself */
+    void (*left)(void *with, sr_conn *c);
+    /* its SR_DEADLINE_QUEUE has come; false: it is to be refused */
+    bool (*expired)(void *with, sr_conn *c);
+    void *with;
     sr_helm helm;
 
     /* all that follows: with the helm */

@@ -128,7 +128,7 @@ static void lost(sr_conn *c, sr_closed why)
 /* While the application has it, the connection must stay. */
 static void give_up(sr_engine *e, sr_conn *c, sr_closed why)
 {
-    if (c->state != SR_CONN_SERVING) {
+    if (c->state != SR_CONN_SERVING || c->slot) { /* in an edge nobody else has it */
         sr_conn_close(e, c, why);
         return;
     }
@@ -193,6 +193,27 @@ void sr_outflow_serving(sr_engine *e, sr_conn *c)
     sr_conn_unwatch(e, c);
 }
 
+bool sr_outflow_pending(sr_engine *e, sr_conn *c)
+{
+    uint64_t before = c->sent;
+    sr_flush r = flush(e, c);
+    switch (r) {
+    case SR_FLUSH_DONE:
+        sr_deadline_clear(e, c);
+        sr_conn_unwatch(e, c);
+        return true;
+    case SR_FLUSH_AGAIN:
+        if (c->sent != before || sr_link_alone(&c->timer))
+            stall_watch(e, c);
+        return sr_conn_watch(e, c, EPOLLOUT);
+    case SR_FLUSH_SHORT:
+    case SR_FLUSH_GONE:
+        break;
+    }
+    sr_conn_close(e, c, r == SR_FLUSH_SHORT ? SR_CLOSED_ERROR : SR_CLOSED_CLIENT);
+    return false;
+}
+
 void sr_outflow_end(sr_engine *e, sr_conn *c, bool close_after)
 {
     sr_deadline_clear(e, c);
@@ -205,6 +226,7 @@ void sr_outflow_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
 {
     sr_buffer out;
     sr_buffer_init(&out);
+    sr_conn_leave(e, c);
     c->linger = true;
     c->gone = false;
     sr_link_remove(&c->turn);
@@ -269,6 +291,8 @@ void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
         idle_over(e, c);
         break;
     case SR_DEADLINE_QUEUE:
+        if (c->slot && e->expired && e->expired(e->with, c))
+            break;
         sr_outflow_refuse(e, c, sr_account_waited(e), c->is_head);
         break;
     case SR_DEADLINE_WRITE:
@@ -405,7 +429,7 @@ void sr_engine_send_file(sr_engine *e, sr_conn *c, struct iovec *head, int n, in
                          uint64_t length)
 {
     c->active_at = e->now;
-    if (!c->gone && c->out)
+    if (!c->gone && c->out && c->out->fd >= 0)
         flush_all(e, c); /* a file goes behind memory only */
     if (!c->gone)
         keep(e, c, head, n, 0, SR_KEEP_IN_MEMORY); /* and the file behind it */

@@ -13,6 +13,12 @@ bool sr_conn_watch(
     sr_engine *e, sr_conn *c,
     uint32_t events); /* false: epoll_ctl failed; the connection is closed, unless it is SERVING */
 void sr_conn_unwatch(sr_engine *e, sr_conn *c);
+static inline void sr_conn_leave(sr_engine *e,
+                                 sr_conn *c) /* nobody waits for the reply of a worker any more */
+{
+    if (c->slot && e->left)
+        e->left(e->with, c);
+}
 bool sr_conn_reset(
     const sr_conn *c); /* now; it stays open here. False: a unix socket, which can't be reset */
 void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why); /* what is owed counts as aborted */
@@ -172,6 +178,8 @@ void sr_outflow_writable(sr_engine *e, sr_conn *c);
  */
 void sr_outflow_behind(sr_engine *e, sr_conn *c);
 void sr_outflow_serving(sr_engine *e, sr_conn *c); /* it takes more, or is gone */
+/* Flushes what is pending of a response that more will follow. False: the connection is closed */
+bool sr_outflow_pending(sr_engine *e, sr_conn *c);
 void sr_outflow_refuse(sr_engine *e, sr_conn *c, int status, bool is_head);
 void sr_outflow_close(sr_engine *e, sr_conn *c, sr_closed why); /* politely: shut down our side and linger */
 void sr_outflow_end(sr_engine *e, sr_conn *c,

@@ -1,0 +1,385 @@
+#include "edge.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    JOIN_MAX = 2048 /* bytes of a body that is copied behind its head: one piece is sent cheaper than two */
+};
+#define FIELDS_MAX (16u * 1024 * 1024)  /* of one head, as src/worker sends at most */
+#define PENDING_MAX ((uint64_t)1 << 30) /* of one response, in memory and file; past it its worker waits */
+
+/* --- the end of an entry --- */
+
+void sr_edge_forget(sr_edge *ed, uint32_t slot)
+{
+    sr_entry *en = &ed->entries[slot];
+    if (en->conn)
+        en->conn->slot = 0;
+    en->conn = NULL;
+    en->phase = SR_ENTRY_FREE;
+    en->number = 0;
+    sr_buffer_free(&en->fields);
+    if (en->request_fd >= 0)
+        close(en->request_fd);
+    if (en->body_fd >= 0)
+        close(en->body_fd);
+    en->request_fd = en->body_fd = -1;
+    sr_queue_release(&ed->queue, slot);
+}
+
+static uint64_t pending(const sr_conn *c)
+{
+    return c->out ? sr_buffer_len(&c->out->mem) + c->out->file_left : 0;
+}
+
+static void backlog(sr_edge *ed, uint32_t slot, const sr_conn *c)
+{
+    uint64_t n = pending(c);
+    atomic_store_explicit(&sr_queue_at(&ed->queue, slot)->backlog, n < UINT32_MAX ? (uint32_t)n : UINT32_MAX,
+                          memory_order_release);
+}
+
+/* What the socket has not taken is flushed by the loop while more of the response comes. */
+static void settle(sr_edge *ed, uint32_t slot)
+{
+    sr_conn *c = ed->entries[slot].conn;
+    sr_engine *e = ed->engine;
+    if (!c)
+        return;
+    if (c->gone) {
+        sr_conn_close(e, c, c->why); /* which calls sr_edge_leave */
+        return;
+    }
+    if (c->out && !sr_outflow_pending(e, c))
+        return;
+    if (!c->out && e->config.stream_ns && !c->torn)
+        sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, e->now + e->config.stream_ns);
+    backlog(ed, slot, c);
+}
+
+static void finish(sr_edge *ed, uint32_t slot)
+{
+    sr_entry *en = &ed->entries[slot];
+    sr_conn *c = en->conn;
+    if (c && en->left) { /* shorter than its Content-Length: the close tells the client so */
+        c->keep_alive = false;
+        c->broken = true;
+    }
+    sr_edge_forget(ed, slot);
+    if (c)
+        sr_engine_finish(ed->engine, c);
+}
+
+static void cut(sr_edge *ed, uint32_t slot)
+{
+    sr_entry *en = &ed->entries[slot];
+    sr_conn *c = en->conn;
+    bool open = en->phase == SR_ENTRY_OPEN, whole = en->phase != SR_ENTRY_OPEN && !en->left &&
+                                                    en->response.framing != SR_FRAMING_CHUNKED &&
+                                                    en->response.framing != SR_FRAMING_CLOSE;
+    sr_edge_forget(ed, slot);
+    if (!c)
+        return;
+    if (open)
+        sr_outflow_refuse(ed->engine, c, 502, c->is_head);
+    else if (whole) /* its framing is complete: complete is complete */
+        sr_engine_finish(ed->engine, c);
+    else
+        sr_engine_abort(ed->engine, c);
+}
+
+void sr_edge_orphan(sr_edge *ed, uint32_t slot)
+{
+    sr_entry *en = &ed->entries[slot];
+    int32_t row = sr_queue_owner(&ed->queue, slot, en->number);
+    bool begun = row < 0 || atomic_load(&sr_queue_ring(&ed->queue, (uint32_t)row)->began) == en->number;
+    if (en->conn && !begun && sr_queue_again(&ed->queue, slot, en->number))
+        return;
+    cut(ed, slot);
+}
+
+/* --- heads --- */
+
+/* Lines as the worker has written them, checked as if a stranger had. */
+static sr_response_error fields(sr_edge *ed, sr_response *r, sr_bytes lines, bool interim)
+{
+    while (lines.len) {
+        const char *colon = memchr(lines.at, ':', lines.len);
+        const char *end = colon ? memchr(colon, '\r', lines.len - (size_t)(colon - lines.at)) : NULL;
+        size_t left = end ? lines.len - (size_t)(end - lines.at) : 0;
+        if (left < 2 || end[1] != '\n' || end < colon + 2 || colon[1] != ' ')
+            return SR_RESPONSE_BAD_NAME;
+        sr_bytes name = sr_bytes_of(lines.at, (size_t)(colon - lines.at));
+        sr_bytes value = sr_bytes_of(colon + 2, (size_t)(end - colon) - 2);
+        sr_response_error err = interim ? sr_informational_field(&ed->head, name, value)
+                                        : sr_response_field(r, &ed->head, name, value);
+        if (err)
+            return err;
+        lines = sr_bytes_of(end + 2, left - 2);
+    }
+    return SR_RESPONSE_OK;
+}
+
+/* The fields of this record behind those of records before, in memory of our own. */
+static bool copied(sr_edge *ed, sr_entry *en, const char *at, size_t len, sr_bytes *out)
+{
+    sr_buffer *to = sr_buffer_len(&en->fields) ? &en->fields : &ed->copy;
+    if (to == &ed->copy)
+        sr_buffer_reset(to);
+    if (!sr_buffer_add(to, at, len))
+        return false;
+    *out = sr_bytes_of(to->data ? sr_buffer_at(to) : "", sr_buffer_len(to));
+    return true;
+}
+
+static bool head_make(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes lines, bool close)
+{
+    sr_engine *e = ed->engine;
+    sr_conn *c = en->conn;
+    sr_response *r = &en->response;
+    sr_buffer_reset(&ed->head);
+    if (sr_response_init(r, &ed->head, h->status, c->minor, c->is_head, sr_engine_keeps(e, c) && !close) ||
+        fields(ed, r, lines, false))
+        return false;
+    if (h->app_length != SR_REPLY_LENGTH_UNKNOWN && h->app_length > INT64_MAX)
+        return false;
+    r->app_length = h->app_length;
+    if (sr_response_finish(r, &ed->head, h->length, e->date, e->config.server))
+        return false;
+    c->keep_alive = r->keep_alive;
+    sr_engine_head(c, h->status, sr_buffer_len(&ed->head));
+    en->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
+    c->given_at = h->began > c->ready_at && h->began < e->now ? h->began : c->ready_at;
+    sr_tally_add(&e->row->tally.requests, 1);
+    sr_histogram_add(&e->row->tally.queue, (uint64_t)(c->given_at - c->ready_at));
+    return true;
+}
+
+/* --- bodies --- */
+
+/* Bytes of the body as the framing wants them, behind what is in ed->head, if `headed`. */
+static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last)
+{
+    sr_engine *e = ed->engine;
+    struct iovec iov[5];
+    char size[18];
+    int n = 0;
+    sr_response_framing framing = en->response.framing;
+    if (framing == SR_FRAMING_LENGTH && body.len > en->left)
+        body.len = (size_t)en->left; /* a body longer than the application's Content-Length is cut there */
+    if (framing == SR_FRAMING_NONE)
+        body.len = 0;
+    en->left -= framing == SR_FRAMING_LENGTH ? body.len : 0;
+    if (headed && body.len && body.len <= JOIN_MAX && framing == SR_FRAMING_LENGTH &&
+        sr_buffer_add_bytes(&ed->head, body))
+        body.len = 0;
+    if (headed)
+        iov[n++] = (struct iovec){sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
+    if (body.len && framing == SR_FRAMING_CHUNKED)
+        iov[n++] = (struct iovec){size, sr_chunk_head(size, body.len)};
+    if (body.len)
+        iov[n++] = (struct iovec){(char *)(uintptr_t)body.at, body.len};
+    if (body.len && framing == SR_FRAMING_CHUNKED)
+        iov[n++] = (struct iovec){"\r\n", 2};
+    if (last && framing == SR_FRAMING_CHUNKED)
+        iov[n++] = (struct iovec){"0\r\n\r\n", 5};
+    if (!n)
+        return;
+    if (last)
+        sr_engine_send_last(e, en->conn, iov, n);
+    else
+        sr_engine_send(e, en->conn, iov, n);
+}
+
+/* --- records --- */
+
+typedef enum took { TOOK, TOOK_LATER, TOOK_BAD } took;
+
+static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes lines)
+{
+    sr_conn *c = en->conn;
+    sr_buffer_reset(&ed->head);
+    if (sr_informational_init(&ed->head, h->status) || fields(ed, NULL, lines, true) ||
+        sr_informational_end(&ed->head))
+        return TOOK_BAD;
+    if (c->minor == 0) /* RFC 9110 15.2: never to a 1.0 client */
+        return TOOK;
+    struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
+    sr_engine_send(ed->engine, c, &iov, 1);
+    sr_tally_add(&ed->engine->row->tally.responses[0], 1);
+    c->sent = 0;
+    c->torn = c->out != NULL;
+    return TOOK;
+}
+
+static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *payload, size_t len)
+{
+    sr_entry *en = &ed->entries[slot];
+    sr_reply_head h;
+    sr_bytes lines;
+    if (en->phase == SR_ENTRY_BODY || len < sizeof h)
+        return TOOK_BAD;
+    memcpy(&h, payload, sizeof h);
+    bool is_interim = rec->kind == SR_REPLY_INTERIM, last = rec->flags & SR_REPLY_LAST;
+    if (h.fields > len - sizeof h || is_interim != (h.status < 200))
+        return TOOK_BAD;
+    if (en->phase == SR_ENTRY_OPEN) {
+        if (!copied(ed, en, payload + sizeof h, h.fields, &lines))
+            return TOOK_BAD;
+        if (is_interim)
+            return interim(ed, en, &h, lines);
+        sr_deadline_clear(ed->engine, en->conn);
+        if (!head_make(ed, en, &h, lines, rec->flags & SR_REPLY_CLOSE))
+            return TOOK_BAD;
+        sr_buffer_free(&en->fields);
+        en->phase = SR_ENTRY_BODY;
+        sr_bytes body = sr_bytes_of(payload + sizeof h + h.fields, len - sizeof h - h.fields);
+        put(ed, en, body, true, last);
+    }
+    if (last)
+        finish(ed, slot);
+    return TOOK;
+}
+
+/* The descriptor that this worker has passed for the request; -1: none came. */
+static int passed(sr_mate *m, uint64_t number)
+{
+    sr_message note;
+    int fds[SR_MESSAGE_FDS], n = 0, fd = m->file;
+    uint64_t of = m->file_number;
+    m->file = -1;
+    if (fd < 0 && sr_door_receive(m->line.fd, &note, fds, &n, false) == 0) {
+        fd = note.kind == SR_MESSAGE_FILE && n > 0 ? fds[--n] : -1;
+        of = note.number;
+    }
+    while (n > 0)
+        close(fds[--n]);
+    if (fd >= 0 && of != number) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static took file(sr_edge *ed, sr_mate *m, uint32_t slot, const char *payload, size_t len)
+{
+    sr_entry *en = &ed->entries[slot];
+    sr_reply_file f;
+    int fd = passed(m, en->number);
+    if (fd < 0)
+        return TOOK_BAD;
+    if (len == sizeof f)
+        memcpy(&f, payload, sizeof f);
+    bool sound =
+        len == sizeof f && en->phase != SR_ENTRY_OPEN && f.offset <= INT64_MAX && f.length <= INT64_MAX;
+    bool wanted = sound && en->phase == SR_ENTRY_BODY && en->response.framing == SR_FRAMING_LENGTH;
+    if (!sound || !wanted) {
+        close(fd);
+        return sound ? TOOK : TOOK_BAD;
+    }
+    if (f.length > en->left)
+        f.length = en->left;
+    en->left -= f.length;
+    sr_engine_send_file(ed->engine, en->conn, NULL, 0, fd, (off_t)f.offset, f.length);
+    return TOOK;
+}
+
+static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *payload)
+{
+    size_t len = rec->bytes - sizeof *rec;
+    if (rec->slot >= ed->slots || !rec->number || ed->entries[rec->slot].number != rec->number ||
+        sr_queue_owner(&ed->queue, rec->slot, rec->number) != (int32_t)m->row)
+        return TOOK_BAD;
+    sr_entry *en = &ed->entries[rec->slot];
+    if (en->conn && pending(en->conn) > PENDING_MAX && rec->kind == SR_REPLY_DATA)
+        return TOOK_LATER;
+    switch (rec->kind) {
+    case SR_REPLY_INTERIM:
+    case SR_REPLY_HEAD:
+        return head(ed, rec->slot, rec, payload, len);
+    case SR_REPLY_FIELDS:
+        if (en->phase == SR_ENTRY_BODY || sr_buffer_len(&en->fields) + len > FIELDS_MAX)
+            return TOOK_BAD;
+        return en->phase == SR_ENTRY_WHOLE || sr_buffer_add(&en->fields, payload, len) ? TOOK : TOOK_BAD;
+    case SR_REPLY_DATA:
+        if (en->phase == SR_ENTRY_OPEN)
+            return TOOK_BAD;
+        if (en->phase == SR_ENTRY_BODY && len)
+            put(ed, en, sr_bytes_of(payload, len), false, false);
+        return TOOK;
+    case SR_REPLY_FILE:
+        return file(ed, m, rec->slot, payload, len);
+    case SR_REPLY_END:
+        if (en->phase == SR_ENTRY_OPEN)
+            return TOOK_BAD;
+        if (en->phase == SR_ENTRY_BODY)
+            put(ed, en, sr_bytes_of("", 0), false, true);
+        finish(ed, rec->slot);
+        return TOOK;
+    case SR_REPLY_CUT:
+        cut(ed, rec->slot);
+        return TOOK;
+    case SR_REPLY_TAKEN:
+        sr_edge_forget(ed, rec->slot);
+        return TOOK;
+    default:
+        return TOOK_BAD;
+    }
+}
+
+void sr_edge_deliver(sr_edge *ed, sr_mate *m)
+{
+    sr_record rec;
+    const char *payload;
+    uint32_t last = UINT32_MAX;
+    while (!m->broken) {
+        sr_ring_result r = sr_ring_next(&m->reader, &rec, &payload);
+        if (r == SR_RING_NONE)
+            break;
+        took t = r == SR_RING_RECORD ? record(ed, m, &rec, payload) : TOOK_BAD;
+        if (t == TOOK_LATER)
+            break;
+        if (t == TOOK_BAD) {
+            sr_edge_broken(ed, m, "said what cannot be");
+            break;
+        }
+        last = rec.slot;
+        sr_ring_done(&m->reader);
+    }
+    if (last != UINT32_MAX && ed->entries[last].number)
+        settle(ed, last);
+    sr_ring_tell(&m->reader);
+}
+
+bool sr_edge_replied(const sr_edge *ed)
+{
+    for (uint32_t w = 0; w < ed->sleepers->words && w < 8192 / 64; w++)
+        if (atomic_load(&ed->queue.replies->replied[w]))
+            return true;
+    return false;
+}
+
+void sr_edge_replies(sr_edge *ed)
+{
+    for (uint32_t w = 0; w * 64 < ed->rows; w++) {
+        if (!atomic_load_explicit(&ed->queue.replies->replied[w], memory_order_relaxed))
+            continue;
+        uint64_t rows = atomic_exchange(&ed->queue.replies->replied[w], 0);
+        for (; rows; rows &= rows - 1) {
+            uint32_t row = w * 64 + (uint32_t)__builtin_ctzll(rows);
+            if (row < ed->rows && ed->mates[row].line.fd >= 0)
+                sr_edge_deliver(ed, &ed->mates[row]);
+        }
+    }
+}
+
+void sr_edge_writable(sr_edge *ed, sr_conn *c)
+{
+    uint32_t slot = c->slot - 1;
+    int32_t row = sr_queue_owner(&ed->queue, slot, ed->entries[slot].number);
+    settle(ed, slot);
+    if (row >= 0 && ed->mates[row].line.fd >= 0)
+        sr_edge_deliver(ed, &ed->mates[row]); /* it may have waited for this */
+}

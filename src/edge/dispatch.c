@@ -1,0 +1,125 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
+#include "edge.h"
+
+#include "../net/tempfile.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* That a request waits before it is asked whether its client is still there: a system call. */
+#define LOOK_AFTER_NS (10 * SR_MILLISECOND)
+
+static void refuse(sr_edge *ed, sr_task *task, int status)
+{
+    sr_engine *e = ed->engine;
+    sr_conn *c = task->conn;
+    e->current = NULL;
+    e->current_view = (sr_bytes){0};
+    c->requests--; /* it is counted as refused */
+    c->state = SR_CONN_READY;
+    if (task->body_fd >= 0)
+        close(task->body_fd);
+    sr_outflow_refuse(e, c, status, c->is_head);
+}
+
+static size_t parse_bytes(const sr_request *r)
+{
+    return (offsetof(sr_request, fields) + r->n_fields * sizeof r->fields[0] + 15) & ~(size_t)15;
+}
+
+/* Head and body as one run of bytes in a file of memory: what does not fit into a slot. -1: errno */
+static int spill(const sr_task *t, size_t parse, size_t head, size_t body)
+{
+    int fd = memfd_create("sirius-request", MFD_CLOEXEC);
+    static const char zero[16];
+    if (fd < 0)
+        return -1;
+    size_t used = offsetof(sr_request, fields) + t->request->n_fields * sizeof t->request->fields[0];
+    if (sr_tempfile_write(fd, (const char *)t->request, used) == 0 &&
+        sr_tempfile_write(fd, zero, parse - used) == 0 && sr_tempfile_write(fd, t->base, head) == 0 &&
+        sr_tempfile_write(fd, t->body.at, body) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void forwarded(sr_slot *s, const sr_task *t)
+{
+    const sr_forwarded *f = t->forwarded;
+    s->forwarded = f != NULL;
+    s->scheme = SR_SCHEME_UNSAID;
+    s->server_port = 0;
+    s->host_at = s->host_len = 0;
+    if (!f)
+        return;
+    if (f->scheme)
+        s->scheme = strcmp(f->scheme, "https") == 0 ? SR_SCHEME_HTTPS : SR_SCHEME_HTTP;
+    s->server_port = f->server_port;
+    if (f->host.at) {
+        s->host_at = (uint32_t)(f->host.at - t->base);
+        s->host_len = (uint32_t)f->host.len;
+    }
+}
+
+static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
+{
+    size_t parse = parse_bytes(t->request), head = t->request->head_len;
+    size_t body = t->body_fd >= 0 ? 0 : t->body.len;
+    s->ready_at = t->conn->ready_at;
+    s->ready_wall = t->conn->ready_at + ed->engine->wall_offset;
+    s->body_length = t->body_length;
+    s->client = t->conn->client;
+    s->listener = t->conn->listener;
+    s->parse = (uint32_t)parse;
+    s->head = (uint32_t)head;
+    s->body = (uint32_t)body;
+    s->files = t->body_fd >= 0 ? SR_FILE_BODY : 0;
+    forwarded(s, t);
+    atomic_store_explicit(&s->gone, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->backlog, 0, memory_order_relaxed);
+    if (parse + head + body > SR_SLOT_ROOM) {
+        if ((en->request_fd = spill(t, parse, head, body)) < 0)
+            return false;
+        s->files |= SR_FILE_REQUEST;
+    } else {
+        memcpy(s->data, t->request,
+               offsetof(sr_request, fields) + t->request->n_fields * sizeof t->request->fields[0]);
+        memcpy(s->data + parse, t->base, head);
+        if (body)
+            memcpy(s->data + parse + head, t->body.at, body);
+    }
+    en->body_fd = t->body_fd;
+    return true;
+}
+
+void sr_edge_dispatch(sr_edge *ed, sr_task *task)
+{
+    sr_engine *e = ed->engine;
+    sr_conn *c = task->conn;
+    uint32_t index;
+    bool room = sr_queue_waiting(&ed->queue) < e->config.max_queue;
+    sr_slot *s = room ? sr_queue_slot(&ed->queue, &index) : NULL;
+    if (!s) {
+        refuse(ed, task, 503);
+        return;
+    }
+    sr_entry *en = &ed->entries[index];
+    if (!fill(ed, s, en, task)) {
+        sr_queue_release(&ed->queue, index);
+        refuse(ed, task, 503);
+        return;
+    }
+    sr_engine_lend(e); /* its bytes are copied: what follows them is kept for the next request */
+    sr_engine_return(e);
+    c->given_at = 0;
+    c->slot = index + 1;
+    en->conn = c;
+    en->phase = SR_ENTRY_OPEN;
+    en->late = false;
+    en->left = 0;
+    en->number = sr_queue_put(&ed->queue, index);
+    sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, c->ready_at + LOOK_AFTER_NS);
+}

@@ -1,0 +1,296 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "edge.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TURNS_BETWEEN_POLLS = 16, SPARE_SLOTS = 64, LOOK_AFTER_MS = 1 };
+
+static void left(void *with, sr_conn *c)
+{
+    sr_edge_leave(with, c);
+}
+
+static bool expired(void *with, sr_conn *c)
+{
+    return sr_edge_overdue(with, c);
+}
+
+/* --- lifecycle --- */
+
+static int sleepers_map(sr_edge *ed, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return errno;
+    if (st.st_size < (off_t)sizeof(sr_sleepers))
+        return EPROTO;
+    void *at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        return errno;
+    ed->sleepers = at;
+    ed->sleepers_bytes = (size_t)st.st_size;
+    ed->rows = ed->sleepers->rows;
+    bool sound =
+        ed->rows && ed->rows <= SR_SLEEPERS_ROWS && sr_sleepers_bytes(ed->rows) <= ed->sleepers_bytes;
+    return sound ? 0 : EPROTO;
+}
+
+static int source_add(sr_edge *ed, sr_source *s, int fd, uint8_t kind, uint32_t events)
+{
+    *s = (sr_source){.fd = fd, .kind = kind};
+    return sr_loop_add(&ed->engine->loop, s, events);
+}
+
+/* TERM and QUIT end politely, INT at once: read like any other event. */
+static int signals_open(sr_edge *ed)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGQUIT);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return fd < 0 ? errno : source_add(ed, &ed->signals, fd, SR_SOURCE_SIGNALS, EPOLLIN);
+}
+
+static int open_all(sr_edge *ed, const sr_settings *s)
+{
+    int err = sleepers_map(ed, s->sleepers);
+    if (err)
+        return err;
+    uint64_t slots = s->config.max_queue + ed->rows + SPARE_SLOTS;
+    ed->slots = (uint32_t)(slots < SR_QUEUE_SLOTS_MAX ? slots : SR_QUEUE_SLOTS_MAX);
+    ed->mates = calloc(ed->rows, sizeof *ed->mates);
+    ed->entries = calloc(ed->slots, sizeof *ed->entries);
+    if (!ed->mates || !ed->entries)
+        return ENOMEM;
+    for (uint32_t i = 0; i < ed->rows; i++)
+        ed->mates[i] = (sr_mate){.row = i, .line = {.fd = -1}, .ended = {.fd = -1}, .file = -1};
+    for (uint32_t i = 0; i < ed->slots; i++)
+        ed->entries[i] = (sr_entry){.request_fd = -1, .body_fd = -1};
+    if ((err = sr_queue_new(&ed->queue, ed->slots, ed->rows)))
+        return err;
+    if ((err = sr_engine_new(&ed->engine, &s->config, NULL, 0, s->control)))
+        return err;
+    ed->engine->left = left;
+    ed->engine->expired = expired;
+    ed->engine->with = ed;
+    int bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (bell < 0)
+        return errno;
+    /* edge-triggered: each ring is one event, and nobody has to read it */
+    if ((err = source_add(ed, &ed->doorbell, bell, SR_SOURCE_DOORBELL, EPOLLIN | EPOLLET)) ||
+        (err = source_add(ed, &ed->lobby, s->lobby, SR_SOURCE_LOBBY, EPOLLIN)) || (err = signals_open(ed)))
+        return err;
+    for (unsigned i = 0; i < s->n_listeners; i++)
+        if ((err = sr_engine_listen(ed->engine, s->listeners[i].fd, s->listeners[i].is_unix)))
+            return err;
+    return 0;
+}
+
+int sr_edge_new(sr_edge **out, const sr_settings *settings)
+{
+    sr_edge *ed = calloc(1, sizeof *ed);
+    if (!ed)
+        return ENOMEM;
+    ed->lobby.fd = ed->doorbell.fd = ed->signals.fd = -1;
+    ed->queue.requests_fd = ed->queue.replies_fd = -1;
+    ed->report = settings->report;
+    int err = open_all(ed, settings);
+    if (err) {
+        sr_edge_free(ed);
+        return err;
+    }
+    *out = ed;
+    return 0;
+}
+
+void sr_edge_free(sr_edge *ed)
+{
+    if (ed->engine) {
+        ed->engine->left = NULL;
+        sr_engine_free(ed->engine);
+    }
+    for (uint32_t i = 0; ed->mates && i < ed->rows; i++) {
+        if (ed->mates[i].line.fd >= 0)
+            close(ed->mates[i].line.fd);
+        if (ed->mates[i].ended.fd >= 0)
+            close(ed->mates[i].ended.fd);
+        if (ed->mates[i].file >= 0)
+            close(ed->mates[i].file);
+    }
+    for (uint32_t i = 0; ed->entries && i < ed->slots; i++) {
+        sr_buffer_free(&ed->entries[i].fields);
+        if (ed->entries[i].request_fd >= 0)
+            close(ed->entries[i].request_fd);
+        if (ed->entries[i].body_fd >= 0)
+            close(ed->entries[i].body_fd);
+    }
+    sr_queue_free(&ed->queue);
+    sr_buffer_free(&ed->head);
+    sr_buffer_free(&ed->copy);
+    if (ed->doorbell.fd >= 0)
+        close(ed->doorbell.fd);
+    if (ed->signals.fd >= 0)
+        close(ed->signals.fd);
+    if (ed->sleepers)
+        munmap(ed->sleepers, ed->sleepers_bytes);
+    free(ed->mates);
+    free(ed->entries);
+    free(ed);
+}
+
+/* --- the loop --- */
+
+static void signals_read(sr_edge *ed)
+{
+    struct signalfd_siginfo info;
+    while (read(ed->signals.fd, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo == SIGINT || ed->stopping)
+            sr_engine_stop(ed->engine);
+        else {
+            ed->stopping = true;
+            sr_engine_drain(ed->engine);
+        }
+}
+
+static void event(sr_edge *ed, const struct epoll_event *ev)
+{
+    sr_source *s = ev->data.ptr;
+    sr_task task;
+    bool wake = false;
+    switch (s->kind) {
+    case SR_SOURCE_LOBBY:
+        sr_edge_hello(ed);
+        return;
+    case SR_SOURCE_DOORBELL:
+        return;
+    case SR_SOURCE_SIGNALS:
+        signals_read(ed);
+        return;
+    case SR_SOURCE_LINE:
+        sr_edge_line(ed, (sr_mate *)((char *)s - offsetof(sr_mate, line)));
+        return;
+    case SR_SOURCE_WORKER:
+        sr_edge_ended(ed, (sr_mate *)((char *)s - offsetof(sr_mate, ended)));
+        return;
+    case SR_SOURCE_CONN:
+        if (((sr_conn *)s)->slot) {
+            sr_edge_peer_event(ed, (sr_conn *)s, ev->events);
+            return;
+        }
+        break;
+    default:
+        break;
+    }
+    if (sr_engine_event(ed->engine, s, &task, &wake) == SR_INTAKE_READY)
+        sr_edge_dispatch(ed, &task);
+}
+
+/* Connections whose next request is here already. */
+static void turns(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    for (int n = 0; n < TURNS_BETWEEN_POLLS && !sr_link_alone(&e->turns); n++) {
+        sr_conn *c = SR_LIST_ENTRY(e->turns.next, sr_conn, turn);
+        sr_task task;
+        sr_link_remove(&c->turn);
+        if (sr_intake_turn(e, c, &task) == SR_INTAKE_READY)
+            sr_edge_dispatch(ed, &task);
+    }
+}
+
+/*
+ * No complete request waits for more than a millisecond while a worker sleeps. Who looks for a request will find it; but
+ * that worker may have been stopped or killed in this very moment, so after a millisecond the next one is woken.
+ */
+static void look_after(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    if (!sr_queue_waiting(&ed->queue)) {
+        ed->nudged_at = 0;
+        return;
+    }
+    bool late = ed->nudged_at && e->now - ed->nudged_at >= LOOK_AFTER_MS * SR_MILLISECOND;
+    if (!ed->nudged_at || late)
+        ed->nudged_at = e->now;
+    if (late)
+        sr_queue_mend(&ed->queue);
+    if (late || !sr_sleepers_searching(ed->sleepers))
+        sr_sleepers_wake_one(ed->sleepers);
+}
+
+static int patience(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    if (!sr_link_alone(&e->turns))
+        return 0;
+    int ms = sr_deadlines_timeout(e);
+    bool watch = ed->nudged_at && sr_sleepers_sleeping(ed->sleepers);
+    return watch && (ms < 0 || ms > LOOK_AFTER_MS) ? LOOK_AFTER_MS : ms;
+}
+
+/* Sleeps, unless a worker has said something meanwhile: who does so after this look rings. */
+static void wait_events(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    int ms = patience(ed);
+    if (ms) {
+        atomic_store(&ed->queue.replies->asleep, 1);
+        if (sr_edge_replied(ed))
+            ms = 0;
+    }
+    e->event = 0;
+    e->n_events = sr_loop_wait(&e->loop, e->events, ms);
+    atomic_store_explicit(&ed->queue.replies->asleep, 0, memory_order_relaxed);
+    if (e->n_events < 0)
+        e->n_events = 0;
+    sr_engine_tick(e);
+}
+
+int sr_edge_run(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    sr_engine_return(e);
+    atomic_fetch_add(&ed->sleepers->epoch, 1);
+    for (uint32_t row = 0; row < ed->rows; row++) /* who greeted an edge that has died greets this one */
+        sr_sleepers_wake(ed->sleepers, row);
+    for (;;) {
+        sr_deadlines_expire(e);
+        sr_engine_resume(e);
+        if (e->drain == SR_DRAIN_NOW)
+            return 0;
+        if (sr_engine_draining(e)) {
+            if (sr_drain_step(e))
+                return 0;
+        } else if (!e->listening) {
+            sr_engine_queues(e, true);
+        }
+        look_after(ed);
+        wait_events(ed);
+        while (e->event < e->n_events) {
+            const struct epoll_event *ev = &e->events[e->event++];
+            if (ev->data.ptr)
+                event(ed, ev);
+        }
+        sr_edge_replies(ed);
+        turns(ed);
+    }
+}
+
+void sr_edge_report(sr_edge *ed, const char *text)
+{
+    int fd = ed->report >= 0 ? ed->report : STDERR_FILENO;
+    ssize_t n = write(fd, text, strlen(text));
+    (void)n;
+}

@@ -1,0 +1,123 @@
+#ifndef SR_EDGE_H
+#define SR_EDGE_H
+/*
+ * edge: the process that owns every connection. It parses requests, queues them in shared memory for whichever worker is
+ * free, and sends what the workers reply. One process, one thread, one loop, no lock; no Perl.
+ *
+ * Files: edge.c the loop; dispatch.c from a complete request to the queue; deliver.c from a worker's records to the
+ * client; crew.c the workers, from hello to death; limits.c what ends a request before its worker does; settings.c
+ * what the supervisor says; main.c the program.
+ *
+ * Owner of all below: this process. A connection whose request is in the queue or with a worker is in SR_CONN_SERVING and
+ * knows its slot; the entry of that slot knows the connection, or NULL when the client is gone. What a worker says is
+ * checked as if a stranger had said it: a row that says what cannot be is broken (crew.c), which costs its own request.
+ */
+#include "../core/parts.h"
+#include "../share/door.h"
+#include "../share/queue.h"
+#include "../share/reply.h"
+#include "../share/sleepers.h"
+
+enum { /* behind those of core/engine.h */
+       SR_SOURCE_LOBBY = 32,
+       SR_SOURCE_DOORBELL,
+       SR_SOURCE_LINE,   /* of a worker */
+       SR_SOURCE_WORKER, /* pidfd: it has ended */
+       SR_SOURCE_SIGNALS,
+};
+
+/* One worker that has said hello. */
+typedef struct sr_mate {
+    sr_source line;  /* kind SR_SOURCE_LINE; -1: nobody has this row */
+    sr_source ended; /* kind SR_SOURCE_WORKER */
+    sr_reader reader;
+    uint32_t row;
+    int32_t pid;
+    int file; /* that came before the record that speaks of it; -1: none */
+    uint64_t file_number;
+    bool broken; /* what it says is not read any more; the supervisor was told to end it */
+} sr_mate;
+
+typedef enum sr_entry_phase {
+    SR_ENTRY_FREE,
+    SR_ENTRY_OPEN,  /* no head has come */
+    SR_ENTRY_BODY,  /* the head is out, DATA or FILE may come */
+    SR_ENTRY_WHOLE, /* all was said, or the client is gone: what comes is thrown away, until END */
+} sr_entry_phase;
+
+/* The request of a slot. */
+typedef struct sr_entry {
+    uint64_t number;
+    sr_conn *conn; /* NULL: its client is gone, or has been answered by the edge itself */
+    uint8_t phase; /* sr_entry_phase */
+    bool late;     /* the supervisor was told that it takes too long */
+    sr_response response;
+    uint64_t left;    /* SR_FRAMING_LENGTH: bytes of the body still owed */
+    sr_buffer fields; /* of a head that came in several records */
+    int request_fd;   /* file of head and body, until it is asked for; -1: none */
+    int body_fd;      /* likewise */
+} sr_entry;
+
+typedef struct sr_edge {
+    sr_engine *engine; /* connections; its loop is ours */
+    sr_sleepers *sleepers;
+    size_t sleepers_bytes;
+    sr_queue queue;
+    sr_source lobby, doorbell, signals;
+    sr_mate *mates; /* rows of them */
+    uint32_t rows;
+    sr_entry *entries; /* slots of them */
+    uint32_t slots;
+    sr_buffer head;    /* scratch: the head being made */
+    sr_buffer copy;    /* scratch: fields as the worker has sent them */
+    int64_t nudged_at; /* since when a request waits, or somebody was last woken for it; 0: none waits */
+    int report;        /* lines for the supervisor; -1: STDERR */
+    bool stopping;
+} sr_edge;
+
+/* What the supervisor says: see settings.c. */
+typedef struct sr_settings {
+    sr_config config;
+    int lobby, sleepers, control, report;
+    struct {
+        int fd;
+        bool is_unix;
+    } listeners[SR_LISTENERS_MAX];
+    unsigned n_listeners;
+    char *tmpdir, *server; /* owned */
+} sr_settings;
+
+/* settings.c: from the words of the command line. False: *why says which word, and what is wrong with it. */
+bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why);
+
+/* edge.c */
+int sr_edge_new(sr_edge **out, const sr_settings *settings); /* 0 or errno */
+void sr_edge_free(sr_edge *ed);
+int sr_edge_run(sr_edge *ed);                       /* until it is told to stop and nothing is left: 0 */
+void sr_edge_report(sr_edge *ed, const char *text); /* one line to the supervisor */
+
+/* dispatch.c: a complete request is put into the queue, or refused. */
+void sr_edge_dispatch(sr_edge *ed, sr_task *task);
+
+/* deliver.c */
+void sr_edge_deliver(sr_edge *ed, sr_mate *m);   /* all that this worker has said */
+bool sr_edge_replied(const sr_edge *ed);         /* somebody has said something */
+void sr_edge_replies(sr_edge *ed);               /* of all who have */
+void sr_edge_writable(sr_edge *ed, sr_conn *c);  /* a socket takes more of a response that is not whole yet */
+void sr_edge_forget(sr_edge *ed, uint32_t slot); /* the slot is free again */
+/* Its worker is gone, or says what cannot be: 502, or cut. */
+void sr_edge_orphan(sr_edge *ed, uint32_t slot);
+
+/* limits.c: before a connection with a request is closed, or answered by the edge: nobody is there for the reply. */
+void sr_edge_leave(sr_edge *ed, sr_conn *c);
+void sr_edge_peer_event(sr_edge *ed, sr_conn *c, uint32_t events); /* of a connection with a request */
+/* The time that dispatch or this has set is over. False: nobody has the request, it is refused. */
+bool sr_edge_overdue(sr_edge *ed, sr_conn *c);
+
+/* crew.c */
+void sr_edge_hello(sr_edge *ed);
+void sr_edge_line(sr_edge *ed, sr_mate *m);
+void sr_edge_ended(sr_edge *ed, sr_mate *m);
+void sr_edge_broken(sr_edge *ed, sr_mate *m, const char *why);
+
+#endif

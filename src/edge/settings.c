@@ -1,0 +1,146 @@
+#include "edge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* How a word is read and where it goes. */
+typedef enum kind { COUNT, SIZE, SECONDS, SWITCH, DESCRIPTOR } kind;
+
+typedef struct word {
+    const char *name;
+    kind kind;
+    size_t at; /* in sr_settings */
+    size_t size;
+    uint64_t max;
+} word;
+
+#define AT(member) offsetof(sr_settings, member), sizeof(((sr_settings *)0)->member)
+
+static const word words[] = {
+    {"max-request-line", COUNT, AT(config.request.line), SR_HEAD_MAX},
+    {"max-header-bytes", COUNT, AT(config.request.head), SR_HEAD_MAX},
+    {"max-header-fields", COUNT, AT(config.request.fields), SR_REQUEST_FIELDS_MAX},
+    {"max-body", SIZE, AT(config.max_body), INT64_MAX},
+    {"body-memory", SIZE, AT(config.body_memory), INT64_MAX},
+    {"header-timeout", SECONDS, AT(config.header_ns), 0},
+    {"keepalive-timeout", SECONDS, AT(config.idle_ns), 0},
+    {"body-timeout", SECONDS, AT(config.body_ns), 0},
+    {"body-rate", COUNT, AT(config.body_rate), UINT32_MAX},
+    {"write-timeout", SECONDS, AT(config.write_ns), 0},
+    {"linger-timeout", SECONDS, AT(config.linger_ns), 0},
+    {"max-keepalive-reqs", COUNT, AT(config.max_keepalive_reqs), UINT32_MAX},
+    {"keepalive", SWITCH, AT(config.keepalive), 1},
+    {"max-connections", SIZE, AT(config.max_connections), INT64_MAX},
+    {"max-queue", SIZE, AT(config.max_queue), SR_QUEUE_SLOTS_MAX},
+    {"queue-timeout", SECONDS, AT(config.queue_ns), 0},
+    {"request-timeout", SECONDS, AT(config.request_ns), 0},
+    {"stream-timeout", SECONDS, AT(config.stream_ns), 0},
+    {"proxy-protocol", SWITCH, AT(config.proxy_protocol), 1},
+    {"x-forwarded-host", SWITCH, AT(config.x_forwarded_host), 1},
+    {"lobby", DESCRIPTOR, AT(lobby), INT32_MAX},
+    {"sleepers", DESCRIPTOR, AT(sleepers), INT32_MAX},
+    {"control", DESCRIPTOR, AT(control), INT32_MAX},
+    {"report", DESCRIPTOR, AT(report), INT32_MAX},
+};
+
+static void store(sr_settings *s, const word *w, uint64_t n)
+{
+    char *to = (char *)s + w->at;
+    uint32_t n32 = (uint32_t)n;
+    bool yes = n != 0;
+    if (w->size == sizeof n)
+        memcpy(to, &n, sizeof n);
+    else if (w->size == sizeof n32)
+        memcpy(to, &n32, sizeof n32);
+    else
+        memcpy(to, &yes, sizeof yes);
+}
+
+static const char *number(sr_settings *s, const word *w, const char *value)
+{
+    char *end;
+    errno = 0;
+    if (w->kind == SECONDS) {
+        double seconds = strtod(value, &end);
+        if (*end || end == value || !(seconds >= 0 && seconds < 1e9))
+            return "is not a number of seconds from 0 to 1000000000";
+        store(s, w, (uint64_t)(seconds * 1e9));
+        return NULL;
+    }
+    unsigned long long n = strtoull(value, &end, 10);
+    if (*end || end == value || errno || *value == '-')
+        return "is not a number";
+    if (n > w->max)
+        return "is too large";
+    store(s, w, n);
+    return NULL;
+}
+
+/* "FD:tcp" or "FD:unix" */
+static const char *listener(sr_settings *s, const char *value)
+{
+    char *end;
+    long fd = strtol(value, &end, 10);
+    bool is_unix = strcmp(end, ":unix") == 0;
+    if (end == value || fd < 0 || (!is_unix && strcmp(end, ":tcp") != 0))
+        return "is not a descriptor with :tcp or :unix";
+    if (s->n_listeners == SR_LISTENERS_MAX)
+        return "is one listener too many";
+    s->listeners[s->n_listeners].fd = (int)fd;
+    s->listeners[s->n_listeners++].is_unix = is_unix;
+    return NULL;
+}
+
+static const char *text(char **to, const char *value)
+{
+    free(*to);
+    *to = strdup(value);
+    return *to ? NULL : "needs memory";
+}
+
+static const char *read_one(sr_settings *s, const char *name, size_t len, const char *value)
+{
+#define IS(literal) (len == sizeof literal - 1 && memcmp(name, literal, sizeof literal - 1) == 0)
+    sr_bytes wrong;
+    if (IS("listen"))
+        return listener(s, value);
+    if (IS("tmpdir"))
+        return text(&s->tmpdir, value);
+    if (IS("server"))
+        return text(&s->server, value);
+    if (IS("trust-proxy"))
+        return sr_cidrs_parse(&s->config.trusted, sr_bytes_of(value, strlen(value)), &wrong)
+                   ? NULL
+                   : "is not a list of networks";
+    if (IS("forwarded")) {
+        s->config.forwarded = strcmp(value, "1") == 0 ? SR_FORWARDED_RFC7239 : SR_FORWARDED_X;
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strlen(words[i].name) == len && memcmp(words[i].name, name, len) == 0)
+            return number(s, &words[i], value);
+    return "is unknown";
+#undef IS
+}
+
+bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why)
+{
+    *s = (sr_settings){.lobby = -1, .sleepers = -1, .control = -1, .report = -1};
+    s->config.report_fd = -1;
+    for (int i = 1; i < argc; i++) {
+        const char *equal = strchr(argv[i], '=');
+        *word = argv[i];
+        *why = equal ? read_one(s, argv[i], (size_t)(equal - argv[i]), equal + 1) : "is not NAME=VALUE";
+        if (*why)
+            return false;
+    }
+    *word = s->lobby < 0      ? "lobby"
+            : s->sleepers < 0 ? "sleepers"
+            : !s->n_listeners ? "listen"
+            : !s->tmpdir      ? "tmpdir"
+                              : NULL;
+    *why = *word ? "is missing" : NULL;
+    s->config.tmpdir = s->tmpdir;
+    s->config.server = s->server ? sr_bytes_of(s->server, strlen(s->server)) : (sr_bytes){0};
+    return !*word;
+}

@@ -1,0 +1,227 @@
+#include "worker.h"
+
+#include "../share/door.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    PAYLOAD_MAX = SR_RECORD_MAX - sizeof(sr_record),
+    BACKLOG_MAX = 64 * 1024,     /* bytes that a stream may be ahead of its client */
+    LOOK_NS = 100 * 1000 * 1000, /* between two looks whether the edge is still there */
+};
+
+static sr_ring *ring(const sr_worker *w)
+{
+    return w->from->queue.ring;
+}
+
+void sr_worker_flush(sr_worker *w)
+{
+    sr_edge_line *l = w->from;
+    uint64_t one = 1;
+    if (!l || w->lost)
+        return;
+    atomic_fetch_or(&l->queue.replies->replied[w->row / 64], UINT64_C(1) << (w->row % 64));
+    if (atomic_load(&l->queue.replies->asleep) && atomic_exchange(&l->queue.replies->asleep, 0)) {
+        ssize_t n = write(l->bell, &one, sizeof one);
+        (void)n; /* EAGAIN: it rings already */
+    }
+}
+
+/* The edge has died if the line to it has: its end is held by nobody else. */
+static bool edge_lives(sr_worker *w)
+{
+    char byte;
+    ssize_t n = recv(w->from->line, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    w->lost = w->lost || n == 0;
+    return !w->lost;
+}
+
+bool sr_worker_gone(const sr_worker *w)
+{
+    return !w->from || w->lost || atomic_load_explicit(&w->slot->gone, memory_order_relaxed);
+}
+
+/* Room for a record. NULL: there is no edge any more. */
+static sr_record *room(sr_worker *w, size_t payload)
+{
+    sr_record *r;
+    while (!w->lost) {
+        uint32_t seen = sr_ring_want(ring(w));
+        if ((r = sr_ring_reserve(ring(w), payload)) != NULL)
+            return r;
+        sr_worker_flush(w);
+        sr_ring_wait(ring(w), seen, LOOK_NS);
+        edge_lives(w);
+    }
+    return NULL;
+}
+
+static sr_record *record(sr_worker *w, sr_reply_kind kind, size_t payload)
+{
+    if (!w->from || w->lost)
+        return NULL;
+    sr_record *r = sr_ring_reserve(ring(w), payload);
+    if (!r && !(r = room(w, payload)))
+        return NULL;
+    *r = (sr_record){.kind = (uint16_t)kind, .number = w->number, .slot = w->index};
+    return r;
+}
+
+/* Where the next byte of iov is. */
+typedef struct cursor {
+    const struct iovec *iov;
+    int n;
+    size_t at;
+} cursor;
+
+static size_t copy(cursor *c, char *to, size_t cap)
+{
+    size_t done = 0;
+    while (c->n > 0 && done < cap) {
+        size_t left = c->iov->iov_len - c->at, some = left < cap - done ? left : cap - done;
+        if (some)
+            memcpy(to + done, (const char *)c->iov->iov_base + c->at, some);
+        done += some;
+        c->at += some;
+        if (c->at == c->iov->iov_len) {
+            c->iov++;
+            c->n--;
+            c->at = 0;
+        }
+    }
+    return done;
+}
+
+static bool more(cursor *c)
+{
+    while (c->n > 0 && c->at == c->iov->iov_len) {
+        c->iov++;
+        c->n--;
+        c->at = 0;
+    }
+    return c->n > 0;
+}
+
+static bool data(sr_worker *w, cursor *c)
+{
+    while (more(c)) {
+        sr_record *r = record(w, SR_REPLY_DATA, PAYLOAD_MAX);
+        if (!r)
+            return false;
+        sr_ring_commit(ring(w), r, copy(c, (char *)(r + 1), PAYLOAD_MAX));
+    }
+    return true;
+}
+
+static size_t bytes_of(const struct iovec *iov, int n)
+{
+    size_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += iov[i].iov_len;
+    return sum;
+}
+
+bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, const struct iovec *body,
+                     int n, uint16_t flags)
+{
+    sr_record *r;
+    cursor c = {body, n, 0};
+    if (fields.len > SR_REPLY_FIELDS_MAX)
+        return false;
+    while (fields.len > PAYLOAD_MAX / 2) {
+        if (!(r = record(w, SR_REPLY_FIELDS, PAYLOAD_MAX / 2)))
+            return false;
+        memcpy(r + 1, fields.at, PAYLOAD_MAX / 2);
+        sr_ring_commit(ring(w), r, PAYLOAD_MAX / 2);
+        fields = sr_bytes_of(fields.at + PAYLOAD_MAX / 2, fields.len - PAYLOAD_MAX / 2);
+    }
+    size_t before = sizeof *head + fields.len, all = bytes_of(body, n);
+    size_t first = all < PAYLOAD_MAX - before ? all : PAYLOAD_MAX - before;
+    if (!(r = record(w, head->status < 200 ? SR_REPLY_INTERIM : SR_REPLY_HEAD, before + first)))
+        return false;
+    sr_reply_head h = *head;
+    h.fields = (uint32_t)fields.len;
+    h.began = w->began;
+    memcpy(r + 1, &h, sizeof h);
+    if (fields.len)
+        memcpy((char *)(r + 1) + sizeof h, fields.at, fields.len);
+    copy(&c, (char *)(r + 1) + before, first);
+    r->flags = first < all ? flags & (uint16_t)~SR_REPLY_LAST : flags;
+    sr_ring_commit(ring(w), r, before + first);
+    if (first == all)
+        return true;
+    bool ok = data(w, &c);
+    if (flags & SR_REPLY_LAST)
+        sr_worker_say(w, SR_REPLY_END);
+    return ok;
+}
+
+/* The client has taken what was written, but for BACKLOG_MAX bytes. False: it is gone. */
+static bool caught_up(sr_worker *w)
+{
+    while (!sr_worker_gone(w)) {
+        uint32_t seen = sr_ring_want(ring(w));
+        if (sr_ring_empty(ring(w)) &&
+            atomic_load_explicit(&w->slot->backlog, memory_order_acquire) <= BACKLOG_MAX)
+            return true;
+        sr_worker_flush(w);
+        sr_ring_wait(ring(w), seen, LOOK_NS);
+        edge_lives(w);
+    }
+    return false;
+}
+
+bool sr_worker_write(sr_worker *w, const struct iovec *body, int n, bool paced)
+{
+    cursor c = {body, n, 0};
+    if (sr_worker_gone(w))
+        return false;
+    if (!data(w, &c))
+        return false;
+    if (!paced)
+        return true;
+    sr_worker_flush(w);
+    return caught_up(w);
+}
+
+bool sr_worker_file(sr_worker *w, int fd, uint64_t offset, uint64_t length)
+{
+    sr_message note = {.kind = SR_MESSAGE_FILE, .row = w->row, .number = w->number, .slot = w->index};
+    sr_reply_file file = {offset, length};
+    if (!w->from || w->lost || sr_door_send(w->from->line, &note, &fd, 1, true) != 0)
+        return false;
+    sr_record *r = record(w, SR_REPLY_FILE, sizeof file);
+    if (!r)
+        return false;
+    memcpy(r + 1, &file, sizeof file);
+    sr_ring_commit(ring(w), r, sizeof file);
+    return true;
+}
+
+void sr_worker_say(sr_worker *w, sr_reply_kind kind)
+{
+    sr_record *r = record(w, kind, 0);
+    if (r)
+        sr_ring_commit(ring(w), r, 0);
+}
+
+bool sr_worker_socket(sr_worker *w, int *socket, int *ahead, uint32_t *bytes)
+{
+    sr_message note = {.kind = SR_MESSAGE_TAKE, .row = w->row, .number = w->number, .slot = w->index};
+    int fds[SR_MESSAGE_FDS], n = 0;
+    if (sr_worker_gone(w))
+        return false;
+    sr_worker_flush(w); /* what was replied goes out before */
+    if (sr_door_send(w->from->line, &note, NULL, 0, true) != 0 ||
+        sr_door_receive(w->from->line, &note, fds, &n, true) != 0)
+        return false;
+    *socket = n > 0 ? fds[0] : -1;
+    *ahead = n > 1 ? fds[1] : -1;
+    *bytes = note.bytes;
+    for (int i = 2; i < n; i++)
+        close(fds[i]);
+    return n > 0;
+}

@@ -1,0 +1,320 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "worker.h"
+
+#include "../base/clock.h"
+#include "../share/door.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define WORTH_A_WAKE_NS (50 * 1000) /* waking a worker on an idle core costs some 20 us, on a busy one less */
+#define PATIENCE_NS (30 * 1000)     /* that a reply may wait for others before the edge is told */
+
+/* --- edges --- */
+
+static void line_close(sr_edge_line *l)
+{
+    sr_counter_close(&l->queue);
+    if (l->line >= 0)
+        close(l->line);
+    if (l->bell >= 0)
+        close(l->bell);
+    l->line = l->bell = -1;
+    l->silent = false;
+}
+
+static int pidfd_of_self(void)
+{
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, getpid(), 0);
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+/* Hello: waits for the answer, since the edge is there or is being started. */
+static int line_open(sr_worker *w, sr_edge_line *l)
+{
+    int pair[2], fds[SR_MESSAGE_FDS], n = 0;
+    int err = sr_door_pair(pair);
+    if (err)
+        return err;
+    int pidfd = pidfd_of_self();
+    if (pidfd < 0) {
+        err = errno;
+        close(pair[0]);
+        close(pair[1]);
+        return err;
+    }
+    sr_message note = {.kind = SR_MESSAGE_HELLO, .row = w->row, .pid = getpid()};
+    err = sr_door_send(l->lobby, &note, (int[]){pair[1], pidfd}, 2, true);
+    close(pair[1]);
+    close(pidfd);
+    if (!err)
+        err = sr_door_receive(pair[0], &note, fds, &n, true);
+    if (!err && (note.kind != SR_MESSAGE_QUEUE || n != 3))
+        err = EPROTO;
+    if (!err) {
+        l->line = pair[0];
+        l->bell = fds[2];
+        err = sr_counter_open(&l->queue, fds[0], fds[1], w->row);
+        close(fds[0]);
+        close(fds[1]);
+        if (err)
+            line_close(l);
+        return err;
+    }
+    while (n > 0)
+        close(fds[--n]);
+    close(pair[0]);
+    return err;
+}
+
+int sr_worker_open(sr_worker *w, const sr_worker_config *config)
+{
+    *w = (sr_worker){.sleepers = config->sleepers, .row = config->row};
+    if (!config->edges || config->edges > SR_EDGES_MAX || config->row >= config->sleepers->rows)
+        return EINVAL;
+    w->epoch = atomic_load(&w->sleepers->epoch);
+    for (; w->n_edges < config->edges; w->n_edges++)
+        w->edges[w->n_edges] = (sr_edge_line){.lobby = config->lobbies[w->n_edges], .line = -1, .bell = -1};
+    for (unsigned i = 0; i < w->n_edges; i++) {
+        int err = line_open(w, &w->edges[i]);
+        if (err) {
+            sr_worker_close(w);
+            return err;
+        }
+    }
+    sr_sleepers_search(w->sleepers, w->row);
+    return 0;
+}
+
+void sr_worker_close(sr_worker *w)
+{
+    if (w->n_edges)
+        sr_sleepers_forget(w->sleepers, w->row);
+    for (unsigned i = 0; i < w->n_edges; i++)
+        line_close(&w->edges[i]);
+    if (w->spilled)
+        munmap(w->spilled, w->spilled_bytes);
+    *w = (sr_worker){0};
+}
+
+/* An edge was replaced: the line to the one that died is at its end. */
+static void renew(sr_worker *w)
+{
+    w->epoch = atomic_load(&w->sleepers->epoch);
+    for (unsigned i = 0; i < w->n_edges; i++) {
+        sr_message note;
+        int fds[SR_MESSAGE_FDS], n = 0;
+        sr_edge_line *l = &w->edges[i];
+        int err = l->line < 0 ? EPIPE : sr_door_receive(l->line, &note, fds, &n, false);
+        while (n > 0)
+            close(fds[--n]);
+        if (err == 0 || err == EAGAIN)
+            continue;
+        line_close(l);
+        line_open(w, l);
+    }
+}
+
+/* --- telling --- */
+
+static void mark(sr_worker *w, sr_edge_line *l)
+{
+    atomic_fetch_or(&l->queue.replies->replied[w->row / 64], UINT64_C(1) << (w->row % 64));
+    l->silent = true;
+}
+
+static void ring_bell(sr_worker *w, sr_edge_line *l)
+{
+    uint64_t one = 1;
+    l->silent = false;
+    w->told_at = w->now;
+    if (!atomic_load(&l->queue.replies->asleep) || !atomic_exchange(&l->queue.replies->asleep, 0))
+        return;
+    ssize_t n = write(l->bell, &one, sizeof one);
+    (void)n; /* EAGAIN: it rings already */
+}
+
+void sr_worker_flush_all(sr_worker *w)
+{
+    for (unsigned i = 0; i < w->n_edges; i++)
+        if (w->edges[i].silent)
+            ring_bell(w, &w->edges[i]);
+}
+
+/* --- taking --- */
+
+static const sr_slot *take(sr_worker *w)
+{
+    sr_edge_line *best = NULL;
+    int64_t oldest = INT64_MAX;
+    for (unsigned i = 0; i < w->n_edges; i++) {
+        sr_edge_line *l = &w->edges[i];
+        if (!l->queue.requests)
+            continue;
+        int64_t at = w->n_edges == 1 ? 0 : sr_counter_oldest(&l->queue);
+        if (at < oldest) {
+            oldest = at;
+            best = l;
+        }
+    }
+    if (!best)
+        return NULL;
+    w->slot = sr_counter_take(&best->queue, &w->index);
+    if (w->slot)
+        w->from = best;
+    return w->slot;
+}
+
+static uint64_t waiting(const sr_worker *w)
+{
+    uint64_t n = 0;
+    for (unsigned i = 0; i < w->n_edges; i++)
+        if (w->edges[i].queue.requests)
+            n += sr_counter_waiting(&w->edges[i].queue);
+    return n;
+}
+
+/* Head and body lie in a file: it is mapped while the request runs. */
+static bool fetch(sr_worker *w, int *body_fd)
+{
+    sr_message note = {.kind = SR_MESSAGE_ASK, .row = w->row, .number = w->number, .slot = w->index};
+    int fds[SR_MESSAGE_FDS], n = 0, i = 0;
+    if (sr_door_send(w->from->line, &note, NULL, 0, true) != 0 ||
+        sr_door_receive(w->from->line, &note, fds, &n, true) != 0)
+        return false;
+    bool whole = note.kind == SR_MESSAGE_FILES &&
+                 n == !!(w->slot->files & SR_FILE_REQUEST) + !!(w->slot->files & SR_FILE_BODY);
+    if (whole && w->slot->files & SR_FILE_REQUEST) {
+        w->spilled_bytes = (size_t)w->slot->parse + w->slot->head + w->slot->body;
+        void *at = mmap(NULL, w->spilled_bytes, PROT_READ, MAP_PRIVATE, fds[i], 0);
+        close(fds[i++]);
+        w->spilled = at == MAP_FAILED ? NULL : at;
+        whole = w->spilled != NULL;
+    }
+    if (whole && w->slot->files & SR_FILE_BODY)
+        *body_fd = fds[i++];
+    while (i < n)
+        close(fds[i++]);
+    return whole;
+}
+
+static bool begin(sr_worker *w, sr_worker_request *out)
+{
+    const sr_slot *s = w->slot;
+    int body_fd = -1;
+    w->number = s->number;
+    w->lost = false;
+    w->began = w->now;
+    if (s->files && !fetch(w, &body_fd)) {
+        sr_worker_say(w, SR_REPLY_CUT);
+        sr_worker_done(w);
+        return false;
+    }
+    atomic_store_explicit(&w->from->queue.ring->began, w->number, memory_order_release);
+    const char *data = w->spilled ? w->spilled : s->data;
+    *out = (sr_worker_request){
+        .slot = s,
+        .request = (const sr_request *)(const void *)data,
+        .base = data + s->parse,
+        .body = sr_bytes_of(data + s->parse + s->head, s->body),
+        .body_fd = body_fd,
+    };
+    return true;
+}
+
+static void found(sr_worker *w)
+{
+    sr_sleepers_found(w->sleepers, w->row);
+    uint64_t n = waiting(w);
+    if (n && (int64_t)n * w->service_ns > WORTH_A_WAKE_NS && !sr_sleepers_searching(w->sleepers))
+        sr_sleepers_wake_one(w->sleepers);
+}
+
+/* False: woken for something else than a request. */
+static bool sleep_well(sr_worker *w)
+{
+    uint32_t word = sr_sleepers_begin(w->sleepers, w->row);
+    if (!waiting(w) && !atomic_load(&w->woken) && !atomic_load(&w->leaving) &&
+        atomic_load(&w->sleepers->epoch) == w->epoch && !atomic_load(&w->sleepers->over))
+        sr_sleepers_sleep(w->sleepers, w->row, word, -1);
+    sr_sleepers_end(w->sleepers, w->row);
+    return true;
+}
+
+sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out)
+{
+    for (;;) {
+        if (atomic_load_explicit(&w->leaving, memory_order_relaxed) || atomic_load(&w->sleepers->over)) {
+            sr_worker_flush_all(w);
+            sr_sleepers_found(w->sleepers, w->row); /* whoever waits is for others */
+            if (waiting(w))
+                sr_sleepers_wake_one(w->sleepers);
+            return SR_WORKER_DONE;
+        }
+        if (atomic_exchange_explicit(&w->woken, 0, memory_order_relaxed)) {
+            sr_worker_flush_all(w);
+            return SR_WORKER_WAKE;
+        }
+        if (atomic_load_explicit(&w->sleepers->epoch, memory_order_relaxed) != w->epoch)
+            renew(w);
+        w->now = sr_clock_monotonic();
+        if (take(w)) {
+            if (w->now - w->told_at > PATIENCE_NS)
+                sr_worker_flush_all(w);
+            found(w);
+            if (begin(w, out))
+                return SR_WORKER_REQUEST;
+            continue;
+        }
+        sr_worker_flush_all(w);
+        sleep_well(w);
+    }
+}
+
+void sr_worker_wake(sr_worker *w)
+{
+    atomic_store(&w->woken, 1);
+    sr_sleepers_wake(w->sleepers, w->row);
+}
+
+static void leave(sr_worker *w, int how)
+{
+    if (atomic_load(&w->leaving) < how)
+        atomic_store(&w->leaving, how);
+    sr_sleepers_wake(w->sleepers, w->row);
+}
+
+void sr_worker_drain(sr_worker *w)
+{
+    leave(w, SR_LEAVING_DRAIN);
+}
+
+void sr_worker_stop(sr_worker *w)
+{
+    leave(w, SR_LEAVING_STOP);
+}
+
+void sr_worker_done(sr_worker *w)
+{
+    if (w->spilled)
+        munmap(w->spilled, w->spilled_bytes);
+    w->spilled = NULL;
+    if (!w->from)
+        return;
+    mark(w, w->from);
+    w->from = NULL;
+    w->slot = NULL;
+    w->now = sr_clock_monotonic();
+    w->service_ns += (w->now - w->began - w->service_ns) / 8;
+    sr_sleepers_search(w->sleepers, w->row);
+}

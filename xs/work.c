@@ -1,0 +1,205 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
+/*
+ * work: the loop of a worker that has no connection of its own: takes a request from the edges, calls the application, replies.
+ */
+#include "envpool.h"
+#include "wire.h"
+
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void task_fill(sirius *s, const sr_worker_request *r, sr_task *task)
+{
+    const sr_slot *slot = r->slot;
+    sr_conn *c = &s->facade;
+    *c = (sr_conn){.listener = slot->listener,
+                   .minor = 1, /* whatever the client speaks: the edge knows */
+                   .is_head = r->request->is_head,
+                   .keep_alive = true,
+                   .client = slot->client,
+                   .ready_at = slot->ready_at};
+    *task = (sr_task){.conn = c,
+                      .request = r->request,
+                      .base = r->base,
+                      .body = r->body,
+                      .body_fd = r->body_fd,
+                      .body_length = slot->body_length};
+    if (!slot->forwarded)
+        return;
+    s->hearsay = (sr_forwarded){.server_port = slot->server_port,
+                                .scheme = slot->scheme == SR_SCHEME_HTTPS  ? "https"
+                                          : slot->scheme == SR_SCHEME_HTTP ? "http"
+                                                                           : NULL};
+    if (slot->host_len)
+        s->hearsay.host = sr_bytes_of(r->base + slot->host_at, slot->host_len);
+    task->forwarded = &s->hearsay;
+}
+
+static void state(sirius *s, sr_worker_state now, int64_t at)
+{
+    atomic_store_explicit(&s->row->since, at, memory_order_relaxed);
+    atomic_store_explicit(&s->row->state, now, memory_order_relaxed);
+}
+
+static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
+{
+    sr_task task;
+    const sr_request *q = r->request;
+    task_fill(s, r, &task);
+    s->said = s->returned = false;
+    s->wall_offset = r->slot->ready_wall - r->slot->ready_at;
+    state(s, SR_WORKER_BUSY, s->worker.now);
+    sr_row_begin(s->row, r->base + q->method.at, q->target.at + q->target.len - q->method.at,
+                 &task.conn->client, task.conn->ready_at);
+    sirius_serve_one(aTHX_ s, &task, app);
+    sr_row_end(s->row);
+    sr_worker_done(&s->worker);
+    state(s, SR_WORKER_IDLE, s->worker.now);
+}
+
+/* A limit is reached: this worker goes, or asks for a successor. NULL: neither. */
+static const char *worn(sirius *s)
+{
+    static char text[64];
+    s->served++;
+    if (s->max_rss) {
+        s->rss = sr_resident_bytes(&s->resident);
+        if (s->rss > s->max_rss && !s->why)
+            s->why = "max-rss";
+        if (s->rss > s->max_rss - s->max_rss / 10 && !s->soon_said) {
+            s->soon_said = true;
+            snprintf(text, sizeof text, "soon max-rss (%llu MiB)", (unsigned long long)(s->rss >> 20));
+            return text;
+        }
+    }
+    if (s->max_requests && s->served >= s->max_requests && !s->why)
+        s->why = "max-requests";
+    if (s->soon_requests && s->served >= s->soon_requests && !s->soon_said) {
+        s->soon_said = true;
+        snprintf(text, sizeof text, "soon max-requests (%llu requests)", (unsigned long long)s->served);
+        return text;
+    }
+    return NULL;
+}
+
+/* Why it ends: once as "retiring", so that the generation knows, then in words. */
+static const char *leaves(sirius *s, const char *why)
+{
+    sirius_current = NULL;
+    if (s->retiring)
+        return why;
+    s->retiring = true;
+    return "retiring";
+}
+
+const char *sirius_work(pTHX_ sirius *s, SV *app)
+{
+    sr_worker_request request;
+    sirius_current = s;
+    if (s->why && s->retiring)
+        return leaves(s, s->why);
+    for (;;) {
+        if (PL_sig_pending)
+            PERL_ASYNC_CHECK();
+        switch (sr_worker_next(&s->worker, &request)) {
+        case SR_WORKER_REQUEST:
+            one(aTHX_ s, &request, app);
+            break;
+        case SR_WORKER_WAKE:
+            continue;
+        case SR_WORKER_DONE:
+            state(s, SR_WORKER_DRAINING, s->worker.now);
+            if (atomic_load(&s->worker.leaving) == SR_LEAVING_STOP) {
+                sirius_current = NULL;
+                return "stopped";
+            }
+            return leaves(s, "drained");
+        }
+        const char *soon = worn(s);
+        if (s->leave)
+            s->why = "harakiri";
+        if (s->why) {
+            sr_worker_flush_all(&s->worker);
+            return leaves(s, s->why);
+        }
+        if (soon) {
+            sr_worker_flush_all(&s->worker);
+            sirius_current = NULL;
+            return soon;
+        }
+    }
+}
+
+void sirius_work_abandon(pTHX_ sirius *s, const char *why)
+{
+    if (s->turn.conn) {
+        sirius_fail(aTHX_ s, why, NULL);
+        sirius_finish(aTHX_ s);
+    }
+    sr_worker_done(&s->worker);
+    sr_worker_flush_all(&s->worker);
+    sirius_current = NULL;
+}
+
+/* --- its start --- */
+
+int sirius_sleepers_new(pTHX_ uint32_t rows)
+{
+    size_t bytes = sr_sleepers_bytes(rows);
+    int fd = memfd_create("sirius-sleepers", MFD_CLOEXEC);
+    void *at = MAP_FAILED;
+    if (rows && rows <= SR_SLEEPERS_ROWS && fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
+        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        croak("Sirius::Engine: no memory to share: %s", Strerror(errno));
+    sr_sleepers_init(at, rows);
+    munmap(at, bytes);
+    return fd;
+}
+
+static sr_sleepers *sleepers_map(pTHX_ int fd, size_t *bytes)
+{
+    struct stat st;
+    void *at = MAP_FAILED;
+    if (fstat(fd, &st) == 0 && (*bytes = (size_t)st.st_size) >= sizeof(sr_sleepers))
+        at = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        croak("Sirius::Engine->new: sleepers: %s", Strerror(errno));
+    return at;
+}
+
+void sirius_work_open(pTHX_ sirius *s, int sleepers, AV *lobbies, uint32_t row)
+{
+    int fds[SR_EDGES_MAX];
+    unsigned n = 0;
+    for (SSize_t i = 0; i <= av_len(lobbies) && n < SR_EDGES_MAX; i++)
+        fds[n++] = (int)SvIV(*av_fetch(lobbies, i, 1));
+    sr_worker_config config = {
+        .sleepers = sleepers_map(aTHX_ sleepers, &s->sleepers_bytes), .row = row, .lobbies = fds, .edges = n};
+    s->sleepers = config.sleepers;
+    int err = sr_worker_open(&s->worker, &config);
+    if (err)
+        croak("Sirius::Engine->new: the edge does not answer: %s", Strerror(err));
+    if (s->max_rss)
+        sr_resident_open(&s->resident);
+    atomic_store_explicit(&s->row->pid, getpid(), memory_order_relaxed);
+    state(s, SR_WORKER_IDLE, sr_clock_monotonic());
+}
+
+void sirius_work_close(pTHX_ sirius *s)
+{
+    PERL_UNUSED_CONTEXT;
+    if (!s->sleepers)
+        return;
+    if (!s->forked)
+        sr_worker_close(&s->worker);
+    sr_resident_close(&s->resident);
+    munmap(s->sleepers, s->sleepers_bytes);
+}
