@@ -101,9 +101,8 @@ sub _environment {
             $self->_take( \%layer, $row, $sense, $name, $value, $variable );
         }
     }
-    my $more = @kubernetes - 1;
-    $self->_note( $kubernetes[0]
-            . ( $more ? " and $more more variable" . ( $more > 1 ? 's are' : ' are' ) : ' is' )
+    $self->_note( "$kubernetes[0]"
+            . ( @kubernetes > 1 ? ' and ' . ( @kubernetes - 1 ) . ' more variables are' : ' is' )
             . ' ignored: Kubernetes sets them for a Service of that name (see enableServiceLinks)' )
         if @kubernetes;
     return \%layer;

@@ -12,6 +12,7 @@ use Sirius::Command;
 use Sirius::Commands;
 use Sirius::Control;
 use Sirius::DrainDelay;
+use Sirius::Edge;
 use Sirius::Generation;
 use Sirius::Generations;
 use Sirius::Globals;
@@ -104,10 +105,15 @@ sub _run_many {
     $_->blocking(0) for $give, $take;
     $self->{exchange} = [ $give, $take ];
     @{$self}{qw(alive life)} = _pipe();
+    if ( $self->{conf}{edges} ) {
+        $self->{edge} = Sirius::Edge->new( $self, $self->{scoreboard}->slots );
+        push @{ $self->{exchange} }, $self->{edge}->workers;
+    }
     my $path = $self->{conf}{control};
     $self->{control} = Sirius::Control->new($path) if defined $path && length $path;
     $self->{signals} = Sirius::Signals->new( Sirius::Generation->signals );
     $self->{admin}->start($self);
+    $self->{edge}->start if $self->{edge};
     $self->{generations}->begin;
     return $self->serve;
 }
@@ -146,6 +152,15 @@ sub stop {
     return if $delayed;
     $self->_say_stop( $signal, $why );
     $self->{scoreboard}->stop;
+    if ( $self->{edge} && $self->{edge}->pid ) {  # its workers are needed until it has answered all that came
+        $self->{edge}->stop($signal);
+        return if $signal ne 'INT';
+    }
+    return $self->_stop_workers($signal);
+}
+
+sub _stop_workers {
+    my ( $self, $signal ) = @_;
     $self->{generations}->stop( $signal, $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : 1 );
     kill $signal => $self->{generations}->orphans;
     return;
@@ -196,6 +211,7 @@ sub _patience {
     my $self = shift;
     my @due  = map { $self->{$_}->due } qw(admin delay generations scaling systemd watch);
     push @due, $self->{log_pipe}->due if $self->{announced} && $self->{log_pipe};
+    push @due, $self->{edge}->due     if $self->{edge};
     push @due, _now() + 0.05          if $self->{commands}->pending;
     return @due ? max 0, min(@due) - _now() : undef;
 }
@@ -219,6 +235,10 @@ sub _reap {
     while ( ( my $pid = waitpid -1, WNOHANG ) > 0 ) {
         my $status     = $?;
         my $generation = $self->{generations}->child($pid);
+        if ( $self->{edge} && $self->{edge}->ended( $pid, $status ) ) {
+            $self->_stop_workers('TERM') if $self->{stopping};
+            next;
+        }
         next if $self->{log_pipe} && $self->{log_pipe}->ended( $pid, $status );
         if    ($generation)                       { $self->{generations}->lost( $generation, $status ) }
         elsif ( $pid == ( $self->{trial} || 0 ) ) { $self->{tried} = $status }
@@ -356,6 +376,7 @@ sub _supervise {
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
         $all->deadlines;
         $_->look for @{$self}{qw(admin delay watch)};
+        $self->{edge}->tend     if $self->{edge};
         $self->{log_pipe}->tend if $self->{announced} && $self->{log_pipe};
         $self->{commands}->reply_late;
         $self->{systemd}->watchdog;

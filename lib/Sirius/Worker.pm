@@ -112,7 +112,8 @@ sub _engine_conf {
         exchange_give   => $self->{exchange} ? fileno $self->{exchange}[0] : -1,
         exchange_take   => $self->{exchange} ? fileno $self->{exchange}[1] : -1,
         control_fd      => $self->{control}  ? fileno $self->{control}     : -1,
-        listeners       => [ map { [ $_->fd, $_->name, $_->port, $_->is_unix ] } @{ $self->{listeners} } ],
+        $self->_edges,
+        listeners => [ map { [ $_->fd, $_->name, $_->port, $_->is_unix ] } @{ $self->{listeners} } ],
         $self->_max_requests,
         $self->_proxies,
         max_rss         => $self->{multiprocess} && $conf->{max_rss} || 0,
@@ -124,6 +125,14 @@ sub _engine_conf {
         slot            => $self->{slot},
         stream_timeout  => $conf->{stream_timeout} || 0,
     };
+}
+
+# Who has the connections, if not this process
+sub _edges {
+    my $self = shift;
+    my ( undef, undef, $sleepers, @lobbies ) = @{ $self->{exchange} || [] };
+    return if !@lobbies;
+    return ( sleepers => fileno $sleepers, lobbies => [ map { fileno $_ } @lobbies ] );
 }
 
 # When it asks for a successor, spread, so that workers of one age do not retire in one moment; and when it goes, ready
