@@ -76,6 +76,7 @@ static sr_config config_read(pTHX_ HV *hv, sirius *s)
         .forwarded = SvTRUE(conf(aTHX_ hv, "forwarded")) ? SR_FORWARDED_RFC7239 : SR_FORWARDED_X,
         .x_forwarded_host = SvTRUE(conf(aTHX_ hv, "x_forwarded_host")),
         .proxy_protocol = SvTRUE(conf(aTHX_ hv, "proxy_protocol")),
+        .sheds_unfinished = SvTRUE(conf(aTHX_ hv, "sheds_unfinished")),
         .companion = SvTRUE(conf(aTHX_ hv, "companion")),
         .tmpdir = SvPV_nolen(s->tmpdir),
         .server = sr_bytes_of(server, len),

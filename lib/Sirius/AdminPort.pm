@@ -30,7 +30,7 @@ use constant {
 # A process that no application is in, and that answers small requests: the rest is as by default
 my %ENGINE = (
     companion       => 0,
-    header_timeout  => 10,
+    header_timeout  => 5,
     max_connections => 100,
     max_body        => 65_536,
     write_timeout   => 10
@@ -143,13 +143,14 @@ sub serve {
         snapshot => sub { $board->snapshot }
     );
     my $worker = Sirius::Worker->new(
-        app        => $admin->to_app,
-        conf       => $conf,
-        control    => $alive,
-        listeners  => [ map { Sirius::Listener->adopt(@$_) } @{ $state->{listeners} } ],
-        scoreboard => Sirius::Scoreboard->new(1),
-        slot       => 0,
-        tell       => sub { },
+        app              => $admin->to_app,
+        conf             => $conf,
+        control          => $alive,
+        listeners        => [ map { Sirius::Listener->adopt(@$_) } @{ $state->{listeners} } ],
+        scoreboard       => Sirius::Scoreboard->new(1),
+        sheds_unfinished => 1,         # who opens many connections must not keep a probe out
+        slot             => 0,
+        tell             => sub { },
     );
     $SIG{USR1} = { $worker->handlers }->{USR1};
     $privileges->drop;

@@ -116,14 +116,15 @@ sub _engine_conf {
         listeners => [ map { [ $_->fd, $_->name, $_->port, $_->is_unix ] } @{ $self->{listeners} } ],
         $self->_max_requests,
         $self->_proxies,
-        max_rss         => $self->{multiprocess} && $conf->{max_rss} || 0,
-        multiprocess    => $self->{multiprocess} ? 1 : 0,
-        scoreboard      => $self->{scoreboard},
-        report_fd       => $self->{report} ? fileno $self->{report} : -1,
-        request_timeout => $conf->{request_timeout} || 0,
-        server          => $conf->{server_software},
-        slot            => $self->{slot},
-        stream_timeout  => $conf->{stream_timeout} || 0,
+        max_rss          => $self->{multiprocess} && $conf->{max_rss} || 0,
+        multiprocess     => $self->{multiprocess} ? 1 : 0,
+        scoreboard       => $self->{scoreboard},
+        report_fd        => $self->{report} ? fileno $self->{report} : -1,
+        request_timeout  => $conf->{request_timeout} || 0,
+        server           => $conf->{server_software},
+        sheds_unfinished => $self->{sheds_unfinished} ? 1 : 0,
+        slot             => $self->{slot},
+        stream_timeout   => $conf->{stream_timeout} || 0,
     };
 }
 

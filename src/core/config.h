@@ -20,6 +20,7 @@ typedef struct sr_config {
     uint64_t soon_requests;   /* after so many it says that it will (SR_NEXT_SOON), 0: it does not */
     uint64_t max_rss;         /* bytes of memory past which it retires; says so at 90 %. 0: no limit */
     uint64_t max_connections; /* of this process, and of all workers together; at least 1 */
+    bool sheds_unfinished;    /* past that, and with none idle: the oldest that sends or reads makes room */
     uint64_t max_queue;       /* complete requests that wait in all workers; past it 503 */
     int64_t queue_ns;         /* that a complete request may wait: 503; 0: no limit */
     int64_t request_ns;       /* from a complete request to the start of its response: 504; 0: no limit */

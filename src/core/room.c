@@ -46,6 +46,23 @@ static sr_row *oldest_elsewhere(const sr_engine *e)
     return found;
 }
 
+/* With sheds_unfinished: who has been longest at sending a request, at taking leave, or at reading a response. The newcomer is
+ * the last of those that send a head. */
+static bool close_unfinished(sr_engine *e)
+{
+    static const sr_deadline_kind kinds[] = {SR_DEADLINE_HEAD, SR_DEADLINE_BODY, SR_DEADLINE_LINGER,
+                                             SR_DEADLINE_WRITE};
+    for (size_t i = 0; e->config.sheds_unfinished && i < sizeof kinds / sizeof *kinds; i++) {
+        sr_link *list = &e->deadlines[kinds[i]];
+        bool newcomer = kinds[i] == SR_DEADLINE_HEAD && list->next == list->prev;
+        if (!sr_link_alone(list) && !newcomer) {
+            sr_conn_close(e, SR_LIST_ENTRY(list->next, sr_conn, timer), SR_CLOSED_ROOM);
+            return true;
+        }
+    }
+    return false;
+}
+
 bool sr_room_make(sr_engine *e)
 {
     if (!full(e))
@@ -54,7 +71,7 @@ bool sr_room_make(sr_engine *e)
     int64_t ours = sr_deadline_first(e, SR_DEADLINE_IDLE);
     if (!other || (ours && ours <= atomic_load_explicit(&other->oldest, memory_order_relaxed)) ||
         e->n_conns > e->config.max_connections)
-        return sr_room_close_oldest(e);
+        return sr_room_close_oldest(e) || close_unfinished(e);
     atomic_fetch_add_explicit(&other->shed, 1, memory_order_relaxed);
     sr_scoreboard_ring(other);
     return true;

@@ -317,4 +317,22 @@ subtest '--daemonize' => sub {
     ok until_true( 20, sub { !-e "$dir/pid" && !-e "$dir/daemon" } ), 'it ends';
 };
 
+subtest 'many connections that send no request do not keep a probe out' => sub {
+    my $server    = start_server( $APP, qw(--workers 1 --admin 127.0.0.1:0) );
+    my ($address) = addresses($server);
+    my %half      = (
+        'nothing'          => '',
+        'a part of a head' => "GET /readyz HTTP/1.1\r\nHo",
+        'a part of a body' => "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\nx",
+        'a whole request'  => "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    );
+    for my $what ( sort keys %half ) {
+        my @open = map { $server->connect( to => $address ) } 1 .. 300;
+        $_->send( $half{$what} ) for $what eq 'nothing' ? () : @open;
+        my @status = map { get( $server, $_ )->status } ( '/readyz', '/healthz' ) x 3;
+        is_deeply \@status, [ (200) x 6 ], "300 connections with $what";
+    }
+    $server->stop;
+};
+
 done_testing;
