@@ -19,7 +19,8 @@ use Sirius::Worker;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 # Seconds that INT leaves to running application calls; when it comes again, to workers that are on their way out
-use constant { FAST_STOP => 1, HURRIED_STOP => 0.2 };
+# LOOK: between two looks after the supervisor where its end can't wake us
+use constant { FAST_STOP => 1, HURRIED_STOP => 0.2, LOOK => 1 };
 
 # A terminal sends them to all processes at once: they end a worker that has no handlers any more
 my %ENDS = map { $_ => 1 } SIGINT, SIGQUIT, SIGTERM;
@@ -39,13 +40,10 @@ sub run {
     @{$self}{qw(news report)} = _pipe();
     $self->{signals}->watch( $self->{news} );
 
-    # A description of our own: who gets the signal is a property of it
-    my $path = '/proc/self/fd/' . fileno $self->{alive};
-    open my $alive, '<', $path or Sirius::Log->fail("pipe: $!");    ## no critic (RequireBriefOpen)
-    $self->{signals}->watch( $self->{watched_alive} = $alive );
-    if ( $self->{privileges} ) {                                    # which changes %ENV for the application
+    $self->_watch_supervisor;
+    if ( $self->{privileges} ) {                                 # which changes %ENV for the application
         my $error = $self->{theirs}->lend( sub { $self->{privileges}->drop } );
-        die $error if defined $error;                               ## no critic (RequireCarping)
+        die $error if defined $error;                            ## no critic (RequireCarping)
     }
     Sirius::Title->set( $self->{conf}, "generation $self->{number}" );
     $self->_tell_supervisor("workers @{ $self->{conf} }{qw(workers workers_max)}") if $self->{reload};
@@ -71,7 +69,7 @@ sub _become_worker {
     my $status = 1;
     eval {
         close $self->{news};
-        close $self->{watched_alive};
+        close $self->{watched_alive} if !$self->{looks};
         close $self->{supervisor};
         my $worker = Sirius::Worker->new(
             ( map { $_ => $self->{$_} } qw(access_log app builder conf exchange listeners scoreboard) ),
@@ -185,6 +183,7 @@ sub _number { return shift->{scoreboard}->workers }
 sub _patience {
     my $self = shift;
     my @due  = $self->{recycling}->due( values %{ $self->{workers} } );
+    push @due, _now() + LOOK if $self->{looks};
     if    ( $self->{stopping} )                  { push @due, $self->{deadline} if !$self->{killed} }
     elsif ( !$self->_trying && $self->_missing ) { push @due, $self->{backoff}->at }
     return if !@due;
@@ -358,6 +357,20 @@ sub _missing {
     return 0 if $self->{stopping};
     my $missing = $self->_number - $self->_active;
     return $missing > 0 ? $missing : 0;
+}
+
+# A description of our own: who gets the signal is a property of it. Only /proc makes one of a pipe
+sub _watch_supervisor {
+    my $self = shift;
+    my $path = '/proc/self/fd/' . fileno $self->{alive};
+    if ( open my $alive, '<', $path ) {    ## no critic (RequireBriefOpen)
+        return $self->{signals}->watch( $self->{watched_alive} = $alive );
+    }
+    Sirius::Log->fail("cannot open $path: $!") if Sirius::Proc->mounted;
+    $self->{looks}         = 1;
+    $self->{watched_alive} = $self->{alive};
+    $self->{alive}->blocking(0);
+    return;
 }
 
 1;

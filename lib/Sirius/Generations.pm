@@ -57,7 +57,7 @@ sub deadlines {
     }
     return if !defined $self->{again_at} || _now() < $self->{again_at};
     delete $self->{again_at};
-    $self->reload( undef, 'the generation that served has ended' );
+    $self->reload( undef, undef, 1 );
     return;
 }
 
@@ -126,7 +126,7 @@ sub orphans {
 }
 
 sub reload {
-    my ( $self, $reply, $why ) = @_;
+    my ( $self, $reply, $why, $again ) = @_;
     if ( $self->{loading} ) {    # what it has read may be older than this wish
         push @{ $self->{after} }, $reply;
         return;
@@ -136,8 +136,12 @@ sub reload {
     if ($generation) {
         @{$generation}{qw(reload replies)} = ( 1, [$reply] );
         $self->{loading} = $generation;
+        my $number = $generation->{number};
         Sirius::Log->note(
-            "reload begins, as generation $generation->{number}: " . ( $why || 'asked for meanwhile' ) );
+            $again
+            ? "generation $number starts, in place of the one that has ended"
+            : "reload begins, as generation $number: " . ( $why || 'asked for during the one before' )
+        );
         $self->started($generation);
         return $self->_publish;
     }

@@ -13,6 +13,8 @@ sub born {
     return $state =~ /[ZX]/ ? undef : $more[18];
 }
 
+sub mounted { return -e '/proc/self/stat' }
+
 sub name {
     my ( $class, $pid ) = @_;
     return _line("$pid/comm") =~ s/\n\z//r;
@@ -94,6 +96,12 @@ Reads F</proc>. Where there is none, every process is one that is gone.
   my $ticks = Sirius::Proc->born($pid);
 
 When it began, in clock ticks since the boot: with its PID the identity of a process. Undefined when it is gone or a zombie.
+
+=head2 mounted
+
+  my $there = Sirius::Proc->mounted;
+
+Whether there is a F</proc>. Without it the server serves, but knows no memory and no names of processes.
 
 =head2 name
 

@@ -25,7 +25,7 @@ sub snapshot {
     my $board   = ref $self ? $self : $self->current || Carp::croak('this process is of no server');
     my $totals  = $board->totals;
     my %sum     = ( connections => 0, idle => 0, waiting => 0 );
-    my @workers = grep { $_->{pid} > 0 }          # it may have gone just now
+    my @workers = grep { $_->{pid} > 0 }    # it may have gone just now
         map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
     for my $worker (@workers) {
         $worker->{rss} = Sirius::Proc->resident( $worker->{pid} ) if !$option{quick};

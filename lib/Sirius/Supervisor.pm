@@ -17,6 +17,7 @@ use Sirius::Generation;
 use Sirius::Generations;
 use Sirius::Globals;
 use Sirius::Log ();
+use Sirius::Proc;
 use Sirius::Readable;
 use Sirius::Renewal;
 use Sirius::Scaling;
@@ -337,6 +338,10 @@ sub _say_start {
         join ' ',
         map { $_->url } @{ $self->{listeners} }
     );
+    return if Sirius::Proc->mounted;
+    Sirius::Log->warn(
+              q{/proc is not mounted: --max-rss and --workers auto cannot work, and the memory of processes }
+            . q{and the names of those that send signals are not known} );
     return;
 }
 
