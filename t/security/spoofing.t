@@ -3,6 +3,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
+use File::Temp;
 use Sirius::Test;
 
 # What the environment says of the server and the client comes from the server, never from a header
@@ -26,6 +27,7 @@ subtest 'names with underscores never meet those with dashes' => sub {
 
 # As X_Remote_User of single sign-on modules
 subtest 'with --underscores-in-headers' => sub {
+    my $dir  = File::Temp->newdir;
     my @sent = (
         'X_Foo: 1',
         'Remote_User: joe',
@@ -50,7 +52,9 @@ subtest 'with --underscores-in-headers' => sub {
         'trusted, of a trusted peer' => [ 1, qw(--underscores-in-headers trusted --trust-proxy 127.0.0.1) ],
         'trusted, of another peer'   => [ 0, qw(--underscores-in-headers trusted --trust-proxy 10.0.0.0/8) ],
         'off, of a trusted peer'     => [ 0, qw(--trust-proxy 127.0.0.1) ],
-        'trusted, named by PROXY'    => [
+        'trusted, of a unix socket'  =>
+            [ 1, qw(--underscores-in-headers trusted --trust-proxy unix --listen), "unix:$dir/sock" ],
+        'trusted, named by PROXY' => [
             1,                          qw(--underscores-in-headers trusted --proxy-protocol --trust-proxy),
             '127.0.0.0/8,192.0.2.0/24', '192.0.2.1'
         ],
