@@ -5,7 +5,8 @@ use warnings;
 
 use Sirius::Command  ();    # first: it notes how this program was started
 use PerlIO::scalar   ();    # psgi.input of small bodies: before the fork, not in each worker
-use Sirius::Response ();    # the engine calls these two
+use Sirius::Cleanup  ();    # the engine calls these three
+use Sirius::Response ();
 use Sirius::Socket   ();
 use XSLoader         ();
 
@@ -140,7 +141,9 @@ Push subs to the array. They are called with the environment after the client ha
 
   $env->{'psgix.informational'}->( 103, [ Link => '</style.css>; rel=preload' ] );
 
-Sends an informational response at once. Does nothing for HTTP/1.0.
+Sends an informational response at once, with a status from 102 to 199. 100 is ignored: the server sends it itself, to clients
+that expect it. Any other status dies, 101 as well: whoever changes the protocol writes to C<psgix.io>. Does nothing for
+HTTP/1.0.
 
 =back
 

@@ -14,6 +14,15 @@
 XS(sirius_xs_writer_write);
 XS(sirius_xs_writer_close);
 
+/* CLONE_SKIP: a new thread gets undef instead of a copy, whose DESTROY would free what the first one uses. */
+XS(sirius_xs_skip);
+XS(sirius_xs_skip)
+{
+    dXSARGS;
+    PERL_UNUSED_VAR(items);
+    XSRETURN_YES;
+}
+
 /*
  * A signal that arrives between perl's last look at PL_sig_pending and epoll_wait would wait for the next event. So
  * perl's C handler is wrapped: after it has noted the signal, the engine is woken.
@@ -55,6 +64,9 @@ BOOT:
     CvXSUBANY(newXS("Sirius::Writer::write", sirius_xs_writer_write, __FILE__)).any_i32 = 0;
     CvXSUBANY(newXS("Sirius::Writer::put", sirius_xs_writer_write, __FILE__)).any_i32 = 1;
     newXS("Sirius::Writer::close", sirius_xs_writer_close, __FILE__);
+    newXS("Sirius::Engine::CLONE_SKIP", sirius_xs_skip, __FILE__);
+    newXS("Sirius::Scoreboard::CLONE_SKIP", sirius_xs_skip, __FILE__);
+    newXS("Sirius::Writer::CLONE_SKIP", sirius_xs_skip, __FILE__);
     perl_handler = PL_csighandlerp;
     PL_csighandlerp = waking_handler;
 

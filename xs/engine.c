@@ -5,6 +5,7 @@
 #include "core/companion.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 static SV *conf(pTHX_ HV *hv, const char *key)
 {
@@ -110,12 +111,37 @@ static void about_to_fork(void)
         sirius_current->engine->scoreboard->app_forks = 1;
 }
 
+/*
+ * And it ends by a signal as any other program does: the worker's handlers would have it wait for requests that never end.
+ * Those of the application stay. Perl still has the worker's subs in %SIG; they know of it (Sirius::Worker::in_child).
+ */
+static void plain_signals(void)
+{
+    static const int deadly[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+    dTHX;
+#ifdef MULTIPLICITY
+    if (!my_perl) /* forked by a thread that is not perl's */
+        return;
+#endif
+    for (size_t i = 0; PL_psig_ptr && i < sizeof deadly / sizeof *deadly; i++) {
+        SV *handler = PL_psig_ptr[deadly[i]];
+        HV *stash = handler && SvROK(handler) && SvTYPE(SvRV(handler)) == SVt_PVCV
+                        ? CvSTASH((CV *)SvRV(handler))
+                        : NULL;
+        const char *package = stash ? HvNAME_get(stash) : NULL;
+        if (package && strnEQ(package, "Sirius::", 8))
+            signal(deadly[i], SIG_DFL);
+    }
+}
+
 static void forked_child(void)
 {
-    if (sirius_current && sirius_current->engine)
+    if (!sirius_current)
+        return;
+    if (sirius_current->engine)
         sirius_current->engine->forked = true;
-    if (sirius_current)
-        sirius_current->forked = true;
+    sirius_current->forked = true;
+    plain_signals();
 }
 
 void sirius_free(pTHX_ sirius *s)

@@ -380,20 +380,38 @@ SV *sirius_env(pTHX_ sirius *s, const sr_task *t)
     return envpool_ref(aTHX_ env);
 }
 
+/* A restricted hash dies when it is asked for a key that it may not have. */
+static bool may_look(pTHX_ HV *env, SV *key)
+{
+    return !SvRMAGICAL(env) && (!SvREADONLY(env) || hv_exists_ent(env, key, 0));
+}
+
+HE *sirius_env_fetch_ent(pTHX_ HV *env, SV *key)
+{
+    return may_look(aTHX_ env, key) ? hv_fetch_ent(env, key, 0, SvSHARED_HASH(key)) : NULL;
+}
+
 SV **sirius_env_fetch(pTHX_ HV *env, const char *key)
 {
-    return hv_fetch(env, key, (I32)strlen(key), 0);
+    return may_look(aTHX_ env, sv_2mortal(newSVpv(key, 0))) ? hv_fetch(env, key, (I32)strlen(key), 0) : NULL;
 }
 
-bool sirius_env_commit(pTHX_ HV *env)
+/* Values that are magical or references to more than a plain array are for Sirius::Cleanup to look at. */
+bool sirius_env_nothing_left(pTHX_ HV *env)
 {
+    if (SvRMAGICAL(env) || SvREADONLY(env))
+        return false;
     HE *he = hv_fetch_ent(env, keys[KEY_COMMIT], 0, SvSHARED_HASH(keys[KEY_COMMIT]));
-    return he && SvTRUE(HeVAL(he));
-}
-
-AV *sirius_env_handlers(pTHX_ HV *env)
-{
-    HE *he = hv_fetch_ent(env, keys[KEY_HANDLERS], 0, SvSHARED_HASH(keys[KEY_HANDLERS]));
-    SV *sv = he ? HeVAL(he) : NULL;
-    return sv && SvROK(sv) && SvTYPE(SvRV(sv)) == SVt_PVAV ? (AV *)SvRV(sv) : NULL;
+    if (he && (SvMAGICAL(HeVAL(he)) || SvROK(HeVAL(he)) || SvTRUE_nomg(HeVAL(he))))
+        return false;
+    he = hv_fetch_ent(env, keys[KEY_HANDLERS], 0, SvSHARED_HASH(keys[KEY_HANDLERS]));
+    if (!he)
+        return true;
+    const SV *list = HeVAL(he);
+    if (SvMAGICAL(list))
+        return false;
+    if (!SvROK(list))
+        return true;
+    list = SvRV(list);
+    return SvTYPE(list) == SVt_PVAV && !SvOBJECT(list) && !SvMAGICAL(list) && AvFILLp((const AV *)list) < 0;
 }

@@ -21,7 +21,7 @@ SV *envpool_ref(pTHX_ envpool_env *env)
 }
 
 /* It is $_[0] of the application, which may assign to it, weaken it or keep a reference to it. */
-static bool ref_intact(const envpool_env *env)
+bool envpool_ref_intact(const envpool_env *env)
 {
     const SV *ref = env->ref;
     return ref && SvREFCNT(ref) == 1 && SvFLAGS(ref) == (SVt_IV | SVf_ROK) && SvRV(ref) == (SV *)env->hv;
@@ -285,7 +285,7 @@ static bool scrub(pTHX_ envpool_env *env)
 
 void envpool_give_back(pTHX_ envpool_env *env, bool untouched)
 {
-    if (!ref_intact(env)) {
+    if (!envpool_ref_intact(env)) {
         untouched = false;
         ref_drop(aTHX_ env);
     }

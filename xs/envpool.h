@@ -72,6 +72,7 @@ const envpool_slot *envpool_slot_of(const envpool_env *env, SV *key);
 
 /* The reference to hand to the application; stays the pool's. */
 SV *envpool_ref(pTHX_ envpool_env *env);
+bool envpool_ref_intact(const envpool_env *env); /* nobody has changed or kept it */
 
 /*
  * The request has left everything as it was made, no cleanup handler or harakiri among it, and nobody but the pool

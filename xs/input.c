@@ -22,6 +22,7 @@ SV *sirius_input_new(pTHX_ sirius_input *in)
     in->gv = handle(aTHX_ in->file);
     in->gv_flags = SvFLAGS(in->gv);
     in->io_flags = SvFLAGS(GvIOp(in->gv));
+    in->stash = SvSTASH(GvIOp(in->gv));
     in->top = in->file ? *in->file : NULL;
     in->layer_flags = in->top ? in->top->flags : 0;
     return newRV_noinc((SV *)in->gv);
@@ -39,7 +40,10 @@ static bool glob_untouched(const sirius_input *in)
         GvAV(gv) || GvHV(gv) || GvCV(gv) || GvFORM(gv) || !GvIOp(gv))
         return false;
     IO *io = GvIOp(gv);
-    return SvREFCNT(io) == 1 && SvFLAGS(io) == in->io_flags && IoIFP(io) == in->file && !IoOFP(io);
+    return SvREFCNT(io) == 1 && SvFLAGS(io) == in->io_flags && SvSTASH(io) == in->stash &&
+           !SvMAGIC((SV *)io) && IoIFP(io) == in->file && !IoOFP(io) && IoTYPE(io) == IoTYPE_RDONLY &&
+           !IoFLAGS(io) && !IoFMT_NAME(io) && !IoTOP_NAME(io) && !IoBOTTOM_NAME(io) && !IoPAGE(io) &&
+           IoPAGE_LEN(io) == 60 && !IoLINES_LEFT(io);
 }
 
 bool sirius_input_reusable(pTHX_ const sirius_input *in, const SV *value)

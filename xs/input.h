@@ -16,6 +16,7 @@ typedef struct sirius_input {
     SV *bytes; /* what the handle reads. Counted, and counted by the layer */
     PerlIO *file;
     PerlIOl *top; /* its only layer */
+    HV *stash;    /* of the IO in gv; only compared */
     U32 gv_flags, io_flags, layer_flags;
 } sirius_input;
 

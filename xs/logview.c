@@ -157,7 +157,9 @@ static inline sr_bytes look_up(pTHX_ sirius_logview *v, source *s, unsigned k)
                                         : bytes_of(aTHX_ v, p->slots[k]->value);
     }
     SV *key = s->keys[k];
-    HE *he = v->env ? hv_fetch_ent(v->env, key, FALSE, SvSHARED_HASH(key)) : NULL;
+    HE *he = !v->env    ? NULL
+             : v->plain ? sirius_env_fetch_ent(aTHX_ v->env, key)
+                        : hv_fetch_ent(v->env, key, FALSE, SvSHARED_HASH(key));
     return he ? bytes_of(aTHX_ v, HeVAL(he)) : none;
 }
 

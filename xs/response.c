@@ -39,28 +39,40 @@ static SV *element(pTHX_ AV *av, SSize_t i)
     return i <= AvFILLp(av) && *svp ? *svp : &PL_sv_undef;
 }
 
-static bool all_plain(AV *av)
+/* inert is cleared when one of them could run code as it is freed: that takes magic or a blessing, and so this type. */
+static bool all_plain(AV *av, bool *inert)
 {
-    for (SSize_t i = 0; i <= AvFILLp(av); i++)
-        if (!plain_scalar(AvARRAY(av)[i]))
+    for (SSize_t i = 0; i <= AvFILLp(av); i++) {
+        SV *sv = AvARRAY(av)[i];
+        if (!plain_scalar(sv))
             return false;
+        *inert &= !sv || SvTYPE(sv) < SVt_PVMG;
+    }
+    *inert &= !SvMAGIC((SV *)av);
     return true;
 }
 
 /* 1: all can be read in place; 0: Perl must look at it first. */
-static bool readable(pTHX_ SV *res)
+static bool readable(pTHX_ SV *res, bool *inert)
 {
+    bool plain = true;
     AV *av = plain_array(res);
     if (!av || AvFILLp(av) < 1 || AvFILLp(av) > 2 || !plain_scalar(element(aTHX_ av, 0)))
         return false;
     AV *headers = plain_array(element(aTHX_ av, 1));
-    if (!headers || !all_plain(headers))
+    if (!headers || !all_plain(headers, &plain))
         return false;
     if (AvFILLp(av) == 1)
         return true;
     SV *body = element(aTHX_ av, 2);
     AV *elements = plain_array(body);
-    return elements ? all_plain(elements) : SvROK(body) && !SvGMAGICAL(body) && isGV_with_GP(SvRV(body));
+    if (!elements)
+        return SvROK(body) && !SvGMAGICAL(body) && isGV_with_GP(SvRV(body));
+    if (!all_plain(elements, &plain))
+        return false;
+    *inert = plain && SvTYPE(res) < SVt_PVMG && SvTYPE(element(aTHX_ av, 0)) < SVt_PVMG &&
+             SvTYPE(element(aTHX_ av, 1)) < SVt_PVMG && SvTYPE(body) < SVt_PVMG && !SvMAGIC((SV *)av);
+    return true;
 }
 
 static const char *split(pTHX_ SV *res, parts *p)
@@ -240,6 +252,10 @@ static const char *respond_array(pTHX_ sirius *s, AV *body, bool last)
 /* The application says that its bytes are chunked already. */
 static const char *respond_framed(pTHX_ sirius *s, AV *body)
 {
+    sr_bytes bytes;
+    for (SSize_t i = 0; i <= AvFILLp(body); i++)
+        if (!sirius_bytes(aTHX_ element(aTHX_ body, i), &bytes))
+            return "the body has characters above 0xff: encode it";
     const char *why = wire_head_end(s, SR_LENGTH_UNKNOWN);
     if (why)
         return why;
@@ -325,7 +341,7 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, bool last, SV *
 
 void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
 {
-    if (!readable(aTHX_ res)) {
+    if (!readable(aTHX_ res, &s->turn.inert)) {
         res = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::plain", GV_ADD))),
                           res, NULL);
         if (!res) {

@@ -16,16 +16,26 @@ static NV seconds(uint64_t ns)
 /* --- the board of this process --- */
 
 static SV *board; /* what the object refers to; not counted, DESTROY forgets it */
+#ifdef MULTIPLICITY
+static PerlInterpreter *owner; /* of board: a thread of the application has no such object */
+#endif
 
 SV *sirius_board_new(pTHX_ sr_scoreboard *s)
 {
     SV *self = sv_setref_pv(newSV(0), "Sirius::Scoreboard", s);
     board = SvRV(self);
+#ifdef MULTIPLICITY
+    owner = aTHX;
+#endif
     return self;
 }
 
 SV *sirius_board_current(pTHX)
 {
+#ifdef MULTIPLICITY
+    if (owner != aTHX)
+        return newSV(0);
+#endif
     return board ? newRV_inc(board) : newSV(0);
 }
 
@@ -200,7 +210,7 @@ HV *sirius_board_troubles(pTHX_ const sr_scoreboard *s)
 
 void sirius_mark(pTHX_ SV *text)
 {
-    sirius *s = sirius_current;
+    sirius *s = sirius_own(aTHX);
     STRLEN len = 0;
     const char *at = "";
     if (!s || wire_forked(s))

@@ -10,14 +10,19 @@
 
 sirius *sirius_current;
 
-sirius *sirius_alive(pTHX_ UV serial)
+sirius *sirius_own(pTHX)
 {
-    sirius *s = sirius_current;
     PERL_UNUSED_CONTEXT;
 #ifdef MULTIPLICITY
-    if (s && s->owner != aTHX)
+    if (sirius_current && sirius_current->owner != aTHX)
         return NULL;
 #endif
+    return sirius_current;
+}
+
+sirius *sirius_alive(pTHX_ UV serial)
+{
+    sirius *s = sirius_own(aTHX);
     return s && s->turn.conn && s->turn.serial == serial ? s : NULL;
 }
 
@@ -63,7 +68,7 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     SV *result = n == 1 ? POPs : NULL;
     PUTBACK;
     POPSTACK;
-    if (SvROK(ERRSV) || SvTRUE(ERRSV)) /* an object may be false, or die when it is asked */
+    if (SvROK(ERRSV) || SvTRUE_nomg(ERRSV)) /* an object may be false, or die when it is asked */
         result = NULL;
     if (!FREES_TEMPORARIES) {
         SvREFCNT_inc(result);
@@ -78,13 +83,18 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     return result;
 }
 
+/* A sub of ours that looks at what the application has made. NULL: that died, $@. */
+static SV *call_own(pTHX_ sirius *s, const char *name, SV *arg1, SV *arg2)
+{
+    return sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv(name, GV_ADD))), arg1, arg2);
+}
+
 /* An exception as text; its overload is application code and may die as well. A mortal. */
 static SV *error_text(pTHX_ sirius *s, SV *error)
 {
-    SV *copy = sv_2mortal(newSVsv(error));
-    if (SvROK(copy) && SvAMAGIC(copy))
-        copy = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::text", GV_ADD))),
-                           copy, NULL);
+    SV *copy = SvGMAGICAL(error) ? error : sv_2mortal(newSVsv(error));
+    if (SvGMAGICAL(copy) || (SvROK(copy) && SvAMAGIC(copy)))
+        copy = call_own(aTHX_ s, "Sirius::Response::text", copy, NULL);
     return copy ? copy : sv_2mortal(newSVpvs("an exception that can't be made text"));
 }
 
@@ -180,24 +190,47 @@ void sirius_finish(pTHX_ sirius *s)
     wire_finish(aTHX_ s, c);
 }
 
-static void cleanup(pTHX_ sirius *s, HV *env)
+/* The handlers can only be found by code of the application when they, or %env, are tied: it dies in an eval, then. */
+static void run_handlers(pTHX_ sirius *s, SV *ref)
 {
-    AV *handlers =
-        (AV *)sv_2mortal(SvREFCNT_inc((SV *)sirius_env_handlers(aTHX_ env))); /* one may empty %env */
-    if (handlers && av_len(handlers) >= 0 && wire_is_edge(s))
-        sr_worker_flush(&s->worker);                              /* the client need not wait for them */
-    for (SSize_t i = 0; handlers && i <= av_len(handlers); i++) { /* a handler may push another */
-        SV **handler = av_fetch(handlers, i, 0);
-        if (handler && !sirius_call(aTHX_ s, sv_mortalcopy(*handler), sv_2mortal(newRV_inc((SV *)env)), NULL))
+    SV *list = call_own(aTHX_ s, "Sirius::Cleanup::handlers", ref, NULL);
+    if (list && SvROK(list) && wire_is_edge(s))
+        sr_worker_flush(&s->worker);           /* the client need not wait for them */
+    for (UV i = 0; list && SvROK(list); i++) { /* a handler may push another */
+        SV *one = call_own(aTHX_ s, "Sirius::Cleanup::handler", list, sv_2mortal(newSVuv(i)));
+        if (!one)
+            list = NULL;
+        else if (!SvROK(one))
+            return;
+        else if (!sirius_call(aTHX_ s, *av_fetch((AV *)SvRV(one), 0, 1), ref, NULL))
             sirius_log(aTHX_ s, "a cleanup handler died", ERRSV);
     }
-    if (sirius_env_commit(aTHX_ env)) {
+    if (!list)
+        sirius_log(aTHX_ s, "psgix.cleanup.handlers is not usable", ERRSV);
+}
+
+static void cleanup(pTHX_ sirius *s, HV *env)
+{
+    if (sirius_env_nothing_left(aTHX_ env))
+        return;
+    SV *ref = sv_2mortal(newRV_inc((SV *)env));
+    run_handlers(aTHX_ s, ref);
+    SV *commit = call_own(aTHX_ s, "Sirius::Cleanup::commit", ref, NULL);
+    if (!commit) {
+        sirius_log(aTHX_ s, "psgix.harakiri.commit is not usable", ERRSV);
+    } else if (SvIOK(commit) && SvIVX(commit)) {
+        bool taken = sirius_helm_take(s);
         s->leave = true;
         if (!wire_is_edge(s))
             sr_engine_retire(s->engine);
+        sirius_helm_leave(s, taken);
     }
 }
 
+/*
+ * What the application has returned and what it has put into %env is freed without the helm: a DESTROY may sleep or fork.
+ * Where neither can have one, the helm is kept.
+ */
 void sirius_serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
 {
     ENTER;
@@ -211,6 +244,9 @@ void sirius_serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
     envpool_env *pooled = s->turn.pooled;
     bool untouched = s->turn.untouched = pooled && envpool_untouched(aTHX_ pooled);
     sirius_finish(aTHX_ s);
+    bool inert = untouched && s->turn.inert && envpool_ref_intact(pooled);
+    if (!inert && !wire_is_edge(s) && s->engine->helm_held)
+        sr_engine_lend(s->engine);
     if (!untouched)
         cleanup(aTHX_ s, s->turn.env);
     s->turn.env = NULL;
@@ -220,6 +256,8 @@ void sirius_serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
     LEAVE;
     if (pooled)
         envpool_give_back(aTHX_ pooled, untouched);
+    if (!inert && wire_forked(s)) /* by a DESTROY, and came back */
+        my_exit(0);
 }
 
 static const char *soon(sirius *s)
@@ -253,11 +291,8 @@ const char *sirius_serve(pTHX_ sirius *s, SV *app)
         return sirius_work(aTHX_ s, app);
     sirius_current = s;
     for (;;) {
-        if (PL_sig_pending) { /* a handler may die: then the helm must not be held */
-            if (s->engine->helm_held)
-                sr_engine_lend(s->engine);
-            PERL_ASYNC_CHECK();
-        }
+        if (PL_sig_pending)
+            sirius_signals(aTHX_ s);
         if (!s->retiring && sr_engine_draining(s->engine) && s->engine->drain != SR_DRAIN_NOW) {
             s->retiring = true;
             sirius_current = NULL;

@@ -42,6 +42,7 @@ typedef struct sirius_turn {
     envpool_env *pooled; /* where env goes after the request; NULL: nowhere */
     bool forked;    /* the application has forked since the request began: a child may hold what it holds */
     bool untouched; /* pooled, and the application has left it as it was. Known when it has returned */
+    bool inert;     /* what the application has returned runs no code when it is freed */
     sirius_phase phase;
     bool writing; /* a writer may be waiting: handlers of signals can run, with the application below them */
     SV *died;     /* what one of them has died of. Counted */
@@ -122,6 +123,7 @@ void sirius_free(pTHX_ sirius *s);
 
 /* serve.c. The one engine of this process that is inside serve, or NULL: what callbacks of PSGI talk to. */
 extern sirius *sirius_current;
+sirius *sirius_own(pTHX); /* the same, but NULL for the interpreter of a thread of the application */
 /* It, when it serves the request of this serial now, for this interpreter; also in a child that was forked meanwhile. */
 sirius *sirius_alive(pTHX_ UV serial);
 const char *sirius_serve(pTHX_ sirius *s, SV *app); /* why it ended: static text */
@@ -137,6 +139,8 @@ void sirius_abandon(pTHX_ sirius *s,
 /* Application code, without the helm, in its own stack so that last, next and goto can't leave it. NULL: it
  * died, $@. */
 SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2);
+void sirius_signals(
+    pTHX_ sirius *s); /* stream.c: runs the handlers of signals that have come; one that dies is logged */
 bool sirius_helm_take(sirius *s); /* true: it was not held and the caller has to let it go again */
 void sirius_helm_leave(sirius *s, bool taken);
 void sirius_log(pTHX_ sirius *s, const char *what, SV *error); /* error may be NULL; names the request */
@@ -159,9 +163,10 @@ sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multi
 /* With the helm: the environment of the turn, and a reference to it that is a mortal or the pool's. */
 SV *sirius_env(pTHX_ sirius *s, const sr_task *task);
 void sirius_env_forwarded(pTHX_ HV *env, const sr_task *task); /* forwarded.c: task->forwarded is not NULL */
+/* A value, unless the application has tied or restricted the hash so that looking runs its code, or dies. */
 SV **sirius_env_fetch(pTHX_ HV *env, const char *key);
-bool sirius_env_commit(pTHX_ HV *env);  /* psgix.harakiri.commit is true */
-AV *sirius_env_handlers(pTHX_ HV *env); /* psgix.cleanup.handlers; NULL: it is no array any more */
+HE *sirius_env_fetch_ent(pTHX_ HV *env, SV *key); /* the same of a shared key */
+bool sirius_env_nothing_left(pTHX_ HV *env);      /* surely neither cleanup handler nor harakiri */
 
 /* lazy.c: values of %env that are made when they are first read */
 typedef enum sirius_lazy { SIRIUS_LAZY_IO, SIRIUS_LAZY_INFORMATIONAL } sirius_lazy;

@@ -29,9 +29,9 @@ static sirius *alive(pTHX_ UV serial)
 }
 
 /* Its response is complete already, but the application goes on. */
-static bool answered(UV serial)
+static bool answered(pTHX_ UV serial)
 {
-    sirius *s = sirius_current;
+    sirius *s = sirius_own(aTHX);
     return s && s->turn.serial == serial && s->turn.env && !wire_forked(s);
 }
 
@@ -126,6 +126,16 @@ bool sirius_stream_end(pTHX_ sirius *s)
     return ok;
 }
 
+void sirius_signals(pTHX_ sirius *s)
+{
+    ENTER;
+    SAVETMPS;
+    if (!sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)dispatch)), &PL_sv_undef, NULL))
+        sirius_log(aTHX_ s, "a handler of a signal died", ERRSV);
+    FREETMPS;
+    LEAVE;
+}
+
 /*
  * A slow reader may take a minute, and perl dies of 120 signals that wait. In an eval, since a handler that dies must not
  * jump over the engine: it dies when the write has returned. It finds no writer in the middle of a write.
@@ -180,7 +190,7 @@ XS(sirius_xs_writer_close)
     if (items < 1)
         croak("usage: $writer->close");
     sirius *s = writer_turn(aTHX_ ST(0));
-    ST(0) = boolSV(s ? sirius_stream_end(aTHX_ s) : answered(SvUVX(SvRV(ST(0)))));
+    ST(0) = boolSV(s ? sirius_stream_end(aTHX_ s) : answered(aTHX_ SvUVX(SvRV(ST(0)))));
     XSRETURN(1);
 }
 
@@ -193,7 +203,7 @@ XS(sirius_xs_responder)
     if (items != 1)
         croak("the responder takes one response");
     sirius *s = alive(aTHX_(UV) XSANY.any_iv);
-    if (s ? s->turn.phase != SIRIUS_UNANSWERED : answered((UV)XSANY.any_iv))
+    if (s ? s->turn.phase != SIRIUS_UNANSWERED : answered(aTHX_(UV) XSANY.any_iv))
         croak("the responder was called twice");
     if (!s)
         croak("the responder was called after its request was over");
@@ -269,6 +279,10 @@ XS(sirius_xs_informational)
         warn("psgix.informational was called after the final response had begun");
         XSRETURN_EMPTY;
     }
+    if (status == 100) /* the server has said so itself when the client asked, and the body is here */
+        XSRETURN_EMPTY;
+    if (status < 102 || status > 199)
+        croak("psgix.informational: the status is %d, allowed are 102 to 199", status);
     SV *scratch = sv_2mortal(newSV(0));
     sr_buffer out;
     sr_buffer_init(&out);

@@ -107,7 +107,7 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
         return leaves(s, s->why);
     for (;;) {
         if (PL_sig_pending)
-            PERL_ASYNC_CHECK();
+            sirius_signals(aTHX_ s);
         switch (sr_worker_next(&s->worker, &request)) {
         case SR_WORKER_REQUEST:
             one(aTHX_ s, &request, app);

@@ -282,14 +282,17 @@ sub _run_alone {
     );
     $self->_say_start;
     my %handlers = $worker->handlers;
-    $handlers{HUP}
-        = sub { Sirius::Log->warn('HUP ignored: with --workers 0 there is no reload; restart the server') };
+    $handlers{HUP} = sub {
+        $worker->in_child('HUP')
+            || Sirius::Log->warn('HUP ignored: with --workers 0 there is no reload; restart the server');
+    };
 
     # Nobody else is there to end a call that does not return
     for my $name (qw(INT QUIT TERM)) {
         my $ask = $handlers{$name};
         $handlers{$name} = sub {
-            $ask->();
+            return if $worker->in_child($name);
+            $ask->($name);
             $self->{stop_began} ||= _now();
             $self->_say_stop( $worker->hurries ? 'INT' : 'TERM', $name );
             $self->_hurry($worker) if $worker->hurries;

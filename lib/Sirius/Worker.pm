@@ -37,23 +37,33 @@ sub give_up {
 
 sub handlers {
     my $self  = shift;
-    my $drain = sub { $self->_ask('drain') };
+    my $drain = sub { $self->in_child( $_[0] ) || $self->_ask('drain') };
 
     # Subs, not 'IGNORE': a program started by the application would inherit that
     return (
-        HUP  => sub { },
-        INT  => sub { $self->_ask('stop') },
+        HUP  => sub { $self->in_child('HUP') },
+        INT  => sub { $self->in_child('INT') || $self->_ask('stop') },
         PIPE => sub { },
         QUIT => $drain,
         TERM => $drain,
-        TTIN => sub { },                       # by default they would stop it
+        TTIN => sub { },                                                 # by default they would stop it
         TTOU => sub { },
-        USR1 => sub { $self->_reopen_logs },
-        USR2 => sub { $self->_trace },
+        USR1 => sub { $self->in_child('USR1') || $self->_reopen_logs },
+        USR2 => sub { $self->in_child('USR2') || $self->_trace },
     );
 }
 
 sub hurries { return ( shift->{asked} || '' ) eq 'stop' }
+
+# True in a child that the application has forked, which ends by the signal as if there were no handler. The engine has taken
+# the handlers away there; but a `local $SIG{TERM}` brings one back
+sub in_child {
+    my ( $self, $signal ) = @_;
+    return 0 if !$self->{pid} || $self->{pid} == $$;
+    $SIG{$signal} = 'DEFAULT';
+    kill $signal => $$;
+    return 1;
+}
 
 # What --max-connections means: without it all descriptors but some for the application, its log, database, temporary files
 sub max_connections {
@@ -70,6 +80,7 @@ sub new {
 
 sub run {
     my $self = shift;
+    $self->{pid} = $$;
     srand;
     my $app = $self->{builder} ? $self->check_app( $self->{builder}->() ) : $self->{app};
     STDERR->autoflush(1);    # the application may have put a layer on it, which buffers
@@ -251,6 +262,13 @@ The C<%SIG> handlers for L</SIGNALS>. They may be installed before L</run>: what
 =head2 hurries
 
 True when it was asked to stop, not only to drain.
+
+=head2 in_child
+
+  return if $worker->in_child($signal);
+
+For handlers of signals: false in the process that runs the worker. A child that the application has forked is ended by the
+signal.
 
 =head2 max_connections
 

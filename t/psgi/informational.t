@@ -13,6 +13,7 @@ my %answer = (
     '/103'    => sub { $_[0]->( 103, $LINK ); [ 200, [], ['ok'] ] },
     '/two'    => sub { $_[0]->( 103, $LINK ); $_[0]->( 102, [] ); [ 200, [], ['ok'] ] },
     '/bad'    => sub { [ 200, [], [ join ',', map { my $code = $_; eval { $_[0]->( $code, [] ); 1 } ? 'sent' : 'died' } 101, 200, 404, 99 ] ] },
+    '/why'    => sub { [ 200, [], [ map { eval { $_[0]->( $_, [] ) }; $@ =~ /(the status is.*?) at/ ? "$1\n" : "fine\n" } 100, 101, 102, 199, 200, -1 ] ] },
     '/inject' => sub { eval { $_[0]->( 103, [ "X\r\nY" => 1 ] ) }; eval { $_[0]->( 103, [ X => "1\r\nY: 2" ] ) }; [ 200, [], ['ok'] ] },
     '/late'   => sub {
         my $inform = shift;
@@ -87,6 +88,11 @@ APP
 
 subtest 'what is no interim response' => sub {
     like asked( $server->connect, 'GET /bad' ), qr/\A200 /, 'codes that are none never reach the wire';
+    my $allowed = 'allowed are 102 to 199';
+    is asked( $server->connect, 'GET /why' ),
+        "102 199 200 fine\nthe status is 101, $allowed\nfine\nfine\n"
+        . "the status is 200, $allowed\nthe status is -1, $allowed\n",
+        'it is said what is allowed; 100 is the server\'s to send, and ignored';
     my $answer = $server->ask('GET /inject');
     is $answer->status,                                     200, 'no field can be injected';
     is scalar( grep { $_->header('Y') } $answer->interim ), 0,   'in no way';

@@ -1,0 +1,225 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Config;
+use File::Temp;
+use Test::More;
+use Sirius::Test;
+
+# Code of an application runs wherever perl touches a value of it: overloads, ties, magic, DESTROY, layers, handlers of signals. In
+# every such place it may die, fork, sleep or exit, and nobody but its own request suffers. docs/HACKING.md lists the places.
+
+my $dir = File::Temp->newdir;
+
+my $app = <<'APP';
+use Hash::Util ();
+use POSIX ();
+use Time::HiRes ();
+package Dies  { use overload map( { my $what = $_; $what => sub { die "in $what\n" } } qw(bool "" @{} &{} == eq 0+) ), fallback => 0 }
+package Tied  { sub TIESCALAR { bless [] } sub FETCH { die "in FETCH\n" } sub STORE { } }
+package Array { sub TIEARRAY { bless [ $_[1] ] } sub FETCHSIZE { die "in FETCHSIZE\n" if $_[0][0]; 1 } sub FETCH { die "in FETCH\n" } }
+package Hash  { require Tie::Hash; our @ISA = 'Tie::StdHash'; sub FETCH { die "in FETCH\n" if $Hash::on; $_[0]{ $_[1] } } sub EXISTS { die "in EXISTS\n" if $Hash::on; exists $_[0]{ $_[1] } } }
+package Guard { sub new { bless [ $_[1] ], $_[0] } sub DESTROY { my $do = $_[0][0]; local $@; eval { $do->(); 1 } or die $@ } }
+package Body  { our @ISA = 'Guard'; sub getline { undef } sub close { } }
+package Layer { sub PUSHED { bless [], $_[0] } sub FILENO { die "in FILENO\n" } sub FILL { undef } sub POPPED { } sub FLUSH { 0 } }
+package main;
+my $dies  = bless [], 'Dies';
+my $tied  = sub { tie my $x, 'Tied'; \$x };
+my %do = (
+    'commit, overloaded'      => sub { $_[0]{'psgix.harakiri.commit'} = $dies },
+    'commit, tied'            => sub { tie $_[0]{'psgix.harakiri.commit'}, 'Tied' },
+    'handlers, overloaded'    => sub { $_[0]{'psgix.cleanup.handlers'} = bless {}, 'Dies' },
+    'handlers, tied value'    => sub { tie $_[0]{'psgix.cleanup.handlers'}, 'Tied' },
+    'handlers, tied array'    => sub { tie my @a, 'Array'; $_[0]{'psgix.cleanup.handlers'} = \@a; 0 },
+    'handlers, tied size'     => sub { tie my @a, 'Array', 1; $_[0]{'psgix.cleanup.handlers'} = \@a; 0 },
+    'handlers, tied in place' => sub { tie @{ $_[0]{'psgix.cleanup.handlers'} }, 'Array', 1 },
+    'a handler that dies'     => sub { push @{ $_[0]{'psgix.cleanup.handlers'} }, sub { die "in a handler\n" } },
+    'a handler, overloaded'   => sub { push @{ $_[0]{'psgix.cleanup.handlers'} }, $dies },
+    'a handler, tied'         => sub { push @{ $_[0]{'psgix.cleanup.handlers'} }, undef; tie $_[0]{'psgix.cleanup.handlers'}[0], 'Tied' },
+    'a handler that ties'     => sub { my $env = $_[0]; push @{ $env->{'psgix.cleanup.handlers'} }, sub { tie %$env, 'Hash'; $Hash::on = 1 }, sub { 1 } },
+    'a handler that empties'  => sub { my $env = $_[0]; push @{ $env->{'psgix.cleanup.handlers'} }, sub { %$env = (); @{ $_[0]{x} } = () }, sub { 1 } },
+    '%env, tied'              => sub { my %copy = %{ $_[0] }; tie %{ $_[0] }, 'Hash'; %{ $_[0] } = %copy; $Hash::on = 1 },
+    '%env, locked keys'       => sub { Hash::Util::lock_keys( %{ $_[0] } ) },
+    '%env, locked'            => sub { Hash::Util::lock_hash( %{ $_[0] } ) },
+    '%env, locked and a dead request' => sub { delete $_[0]{REQUEST_URI}; delete $_[0]{REMOTE_ADDR}; Hash::Util::lock_keys( %{ $_[0] } ); die "dead\n" },
+    'a value of %env, tied'   => sub { tie $_[0]{REQUEST_URI}, 'Tied'; tie $_[0]{HTTP_X_LOGGED}, 'Tied' },
+    'a value of %env, overloaded' => sub { $_[0]{$_} = $dies for qw(REQUEST_METHOD REQUEST_URI REMOTE_ADDR HTTP_X_LOGGED) },
+    'a guard that dies'       => sub { $_[0]{guard} = Guard->new( sub { die "in DESTROY\n" } ) },
+    'a guard in a value'      => sub { $_[0]{HTTP_HOST} = Guard->new( sub { die "in DESTROY\n" } ) },
+    'a guard that looks at %env' => sub { my $env = $_[0]; $_[0]{guard} = Guard->new( sub { %$env = ( a => 1 ); $env->{$_} = 1 for 1 .. 99 } ) },
+    'a guard in the list of handlers' => sub { push @{ $_[0]{'psgix.cleanup.handlers'} }, Guard->new( sub { die "in DESTROY\n" } ) },
+    'the reference itself'    => sub { bless \$_[0], 'Guard' },
+    'a body that dies as it goes'  => sub { [ 200, [], Body->new( sub { die "in DESTROY\n" } ) ] },
+    'a body that is reblessed'     => sub { my $x = 'ok'; my $r = [ 200, [], ['ok'] ]; bless \$r->[2][0], 'Guard'; ${ $r->[2] }[0] = 'ok'; $r },
+    'an exception, overloaded'     => sub { die $dies },
+    'an exception that is false'   => sub { die bless [], 'Guard' },
+    'a status, overloaded'    => sub { [ $dies, [], [] ] },
+    'a response, tied'        => sub { tie my @a, 'Array'; \@a },
+    'a header, tied'          => sub { my @h = ( 'X-A' => 1 ); tie $h[1], 'Tied'; [ 200, \@h, [] ] },
+    'a header, overloaded'    => sub { [ 200, [ $dies => 1 ], [] ] },
+    'a body, tied'            => sub { tie my @b, 'Array'; [ 200, [], \@b ] },
+    'a body of objects'       => sub { [ 200, [], [$dies] ] },
+    'a body with a layer of Perl' => sub { open my $in, '<', __FILE__ or die; binmode $in, ':via(Layer)'; [ 200, [], $in ] },
+    'wide characters in chunks'   => sub { [ 200, [ 'Transfer-Encoding' => 'chunked' ], [ "2\r\nab\r\n", "\x{263a}" ] ] },
+    'wide characters'         => sub { [ 200, [], ["\x{263a}"] ] },
+    'a signal while it waits' => sub { $SIG{ALRM} = sub { die "in a handler of ALRM\n" }; Time::HiRes::ualarm(100_000); },
+    'a signal whose handler forks' => sub { $SIG{ALRM} = sub { my $pid = fork; waitpid $pid, 0 if $pid }; Time::HiRes::ualarm(100_000); },
+    'exit in a child of a guard'   => sub { $_[0]{guard} = Guard->new( sub { my $pid = fork; exit 3 if !$pid; waitpid $pid, 0 } ) },
+    'a child of a guard'           => sub { $_[0]{guard} = Guard->new( sub { my $pid = fork; waitpid $pid, 0 if $pid } ) },
+    'a child of a body'            => sub { [ 200, [], Body->new( sub { my $pid = fork; waitpid $pid, 0 if $pid } ) ] },
+    'a child of an early hint'     => sub { $_[0]{'psgix.informational'}->( 103, [ Link => '<a>' ] ); my $pid = fork; waitpid $pid, 0 if $pid; return },
+    'psgi.input, reblessed'        => sub { bless *{ $_[0]{'psgi.input'} }{IO}, 'Guard'; bless $_[0]{'psgi.input'}, 'Guard' },
+    'psgi.input, with a format'    => sub { my $old = select $_[0]{'psgi.input'}; $~ = 'ODD'; $^ = 'ODD'; $= = 7; $| = 1; select $old },
+    'a responder that gets rubbish' => sub { sub { $_[0]->($dies) } },
+    'a responder, twice'           => sub { sub { $_[0]->( [ 200, [], ['ok'] ] ); $_[0]->( [ 200, [], ['no'] ] ) } },
+    'a writer, and dies'           => sub { sub { my $w = $_[0]->( [ 200, [ 'Content-Length' => 2 ] ] ); $w->write('ok'); die $dies } },
+    'writes an object'             => sub { sub { my $w = $_[0]->( [ 200, [ 'Content-Length' => 2 ] ] ); eval { $w->write($dies) }; $w->write('ok'); $w->close } },
+);
+sub {
+    my $env = $_[0];
+    return [ 200, [], [ join "\n", sort keys %do ] ] if $env->{PATH_INFO} eq '/all';
+    return [ 200, [], [ ref( $env->{'psgi.input'} ), ref *{ $env->{'psgi.input'} }{IO}, ( select( ( select( $env->{'psgi.input'} ), $~ )[0] ) )[0] ? '' : '' ] ] if $env->{PATH_INFO} eq '/input';
+    return [ 200, [], [$$] ] if $env->{PATH_INFO} ne '/do';
+    $Hash::on = 0;
+    ( my $what = $env->{QUERY_STRING} ) =~ s/%([0-9a-f]{2})/chr hex $1/ge;
+    my $answer = $do{$what}->( $_[0] );
+    return $answer if ref $answer eq 'CODE' || ref $answer eq 'ARRAY' && @$answer > 2 || tied @{ ref $answer eq 'ARRAY' ? $answer : [] };
+    return [ 200, [], ['ok'] ];
+}
+APP
+
+# What the client gets where it is not "ok"
+my %ANSWER = (
+    (   map { $_ => '500' } '%env, locked and a dead request',
+        'an exception, overloaded',
+        'an exception that is false',
+        'a status, overloaded',
+        'a response, tied',
+        'a header, tied',
+        'a header, overloaded',
+        'a body, tied',
+        'a body of objects',
+        'wide characters in chunks',
+        'wide characters',
+        'a responder that gets rubbish'
+    ),
+    'a body that dies as it goes' => '200',
+    'a child of a body'           => '200',
+    'a body with a layer of Perl' => '200',
+);
+
+sub try_all {
+    my ( $server, $worker, @what ) = @_;
+    my $beside = $server->connect;
+    for my $what (@what) {
+        ( my $query = $what ) =~ s/([^a-z])/sprintf '%%%02x', ord $1/ge;
+        my @got;
+        for my $round ( 1, 2 ) {
+            my $answer = $server->ask( "GET /do?$query", 'X-Logged: yes' );
+            push @got, $answer->status eq '200' && length $answer->body ? $answer->body : $answer->status;
+            select undef, undef, undef, 0.15 if $what =~ /signal/;
+            push @got, grep { $_ ne $worker } $beside->ask('GET /')->body, $server->ask('GET /')->body;
+        }
+        my $want = $ANSWER{$what} || 'ok';
+        @got = map {s/\AInternal.*/500/sr} @got if $want eq '500';
+        is "@got", "$want $want", $what;
+    }
+    return;
+}
+
+for my $log ( [], [ '--access-log', "$dir/log", '--access-log-format', '%h %m %U %{X-Logged}i %V' ] ) {
+    subtest @$log ? 'with an access log' : 'without one' => sub {
+        my $server = start_server( $app, qw(--workers 1), @$log );
+        my ($worker) = $server->workers;
+        try_all( $server, $worker, split /\n/, $server->ask('GET /all')->body );
+        is $server->ask('GET /input')->body, 'GLOBIO::File', 'psgi.input of the next is as it was';
+        is $server->crashes,                 0,              'nothing crashed';
+        is_deeply [ $server->workers ], [$worker], 'one worker, and no child of it that serves';
+        $server->stop;
+    };
+}
+
+# Two workers, and a DESTROY that takes its time: the connections of its worker go on, with the other or with its companion
+subtest 'a slow DESTROY keeps nobody waiting' => sub {
+    my $server = start_server( <<'APP', qw(--workers 2) );
+package Slow { sub DESTROY { select undef, undef, undef, 0.01 while -e $_[0][0] } sub getline { } sub close { } }
+package main;
+sub {
+    my $env = shift;
+    my $slow = bless [ $env->{QUERY_STRING} ], 'Slow';
+    return [ 200, [ 'X-Worker' => $$ ], $slow ] if $env->{PATH_INFO} eq '/body';
+    $env->{'x.slow'} = $slow if $env->{PATH_INFO} eq '/env';
+    push @{ $env->{'psgix.cleanup.handlers'} }, sub { my $keep = $slow } if $env->{PATH_INFO} eq '/handler';
+    return [ 200, [ 'X-Worker' => $$ ], [$$] ];
+}
+APP
+    for my $where (qw(body env handler)) {
+        my %of;
+        for ( 1 .. 12 ) {
+            my $client = $server->connect;
+            push @{ $of{ $client->ask('GET /?none')->header('X-Worker') } }, $client;
+        }
+        my ($most) = sort { @{ $of{$b} } <=> @{ $of{$a} } } keys %of;
+        my ( $slow, @others ) = @{ $of{$most} };
+        spew( "$dir/slow-$where", '' );
+        $slow->send( request("GET /$where?$dir/slow-$where") );
+        $slow->response;
+        my @got = map { $_->ask('GET /?none')->status } @others;
+        ok -e "$dir/slow-$where", 'it has not ended';
+        is "@got", join( ' ', ('200') x @others ), @others . " others are answered during a slow $where";
+        unlink "$dir/slow-$where";
+    }
+    $server->stop;
+};
+
+subtest 'threads of the application' => sub {
+    plan skip_all => 'this perl has no threads' if !$Config{useithreads};
+    my $server = start_server( <<'APP', qw(--workers 1 --access-log), "$dir/threads" );
+use threads;
+sub {
+    my $env  = shift;
+    my $path = $env->{PATH_INFO};
+    my $io   = $env->{'psgix.io'};
+    my $do   = {
+        '/plain' => sub {42},
+        '/env'   => sub { my %copy = %$env; join ',', map { defined $_ ? 1 : 0 } @copy{qw(PATH_INFO psgix.io)} },
+        '/io'    => sub { my $n = fileno $io; my $done = syswrite $io, 'x'; ( defined $n ? $n : 'undef' ) . ( $done ? ' written' : ' not' ) },
+        '/hint'  => sub { eval { $env->{'psgix.informational'}->( 103, [ Link => 'x' ] ); 1 } ? 'ok' : 'died' },
+        '/board' => sub { my $board = Sirius::Scoreboard->current; Sirius::Scoreboard->mark('x'); defined $board ? 'a board' : 'none' },
+        '/input' => sub { my $in = $env->{'psgi.input'}; join '', <$in> },
+        '/many'  => sub { join ',', map { $_->join } map { my $n = $_; threads->create( sub {$n} ) } 1 .. 5 },
+    }->{$path} or return [ 200, [], [$$] ];
+    return sub {
+        my $respond = shift;
+        my $writer  = $respond->( [ 200, [] ] );
+        my $got = threads->create( sub { eval { $writer->write('from the thread') }; eval { $respond->( [ 200, [], [] ] ) }; $do->() } )->join;
+        $writer->write($got);
+        $writer->close;
+    } if $env->{QUERY_STRING};
+    return [ 200, [], [ threads->create($do)->join ] ];
+}
+APP
+    my %want = (
+        plain => 42,
+        env   => '1,1',
+        io    => '-1 not',
+        hint  => 'ok',
+        board => 'none',
+        input => 'a body',
+        many  => '1,2,3,4,5'
+    );
+    my $client = $server->connect;
+    my ($worker) = $server->workers;
+    for my $what ( sort keys %want ) {
+        for my $writer ( '', '?writer' ) {
+            my $answer = $client->ask( "POST /$what$writer", \'a body' );
+            is $answer->body,               $want{$what}, "$what$writer";
+            is $client->ask('GET /')->body, $worker,      'the connection goes on, and the worker';
+        }
+    }
+    is $server->crashes, 0, 'nothing crashed';
+    $server->stop;
+};
+
+done_testing;
