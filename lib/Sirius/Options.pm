@@ -249,7 +249,7 @@ sub _addresses {
         $class->fail(
             "--host: '$host' is no host: write --listen HOST:PORT, or --socket PATH for a unix socket",
             $from->{host} )
-            if $host =~ m{[/\s]|\A(?:\@|unix:|\w[^:]*:\d*\z)};
+            if $host =~ m{[/\s]|\A(?:\@|unix:|(?:fd|systemd)\z|\w[^:]*:\d*\z)};
         @listen = ( ( $host =~ /\A[^\[].*:/ ? "[$host]" : $host ) . ':' . ( defined $port ? $port : 5000 ) );
     }
     $socket = "unix:$socket" if defined $socket && $socket !~ m{/|\A(?:\@|unix:)};    # it can be nothing else

@@ -171,6 +171,7 @@ subtest 'Wrong values' => sub {
         ],
         [ listen => '127.0.0.1',      q('127.0.0.1' has no port: write 127.0.0.1:5000) ],
         [ admin  => '127.0.0.1:909O', q(909O is not a port number) ],
+        [ host   => 'fd',             q('fd' is no host) ],
         [ host   => '/run/app',       q('/run/app' is no host: write --listen HOST:PORT, or --socket PATH) ],
         [ host   => '@app',           q('@app' is no host) ],
         [ host   => 'unix:a',         q('unix:a' is no host) ],
