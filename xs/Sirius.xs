@@ -9,6 +9,7 @@
 #include "net/descriptors.h"
 #include "net/gate.h"
 
+#include <signal.h>
 #include <sys/prctl.h>
 
 XS(sirius_xs_writer_write);
@@ -36,20 +37,43 @@ static void sirius_wake(sirius *s)
     else
         sr_worker_wake(&s->worker);
 }
+
+/*
+ * The handlers of a worker restart what they interrupt (SA_RESTART), so that a reload does not make flock or sysread of the
+ * application fail. Then perl calls them when that is over; what the engine can do without perl is done at once. That flag
+ * is also how a handler that the application has put in their place is told from ours.
+ */
+enum { DOES_NOTHING, DOES_DRAIN, DOES_STOP };
+static unsigned char does[NSIG];
+
+static void heed(int sig)
+{
+    struct sigaction now;
+    if (!sirius_current)
+        return;
+    sr_engine *e = sirius_current->engine;
+    if (e && sig > 0 && sig < NSIG && does[sig] && !sr_engine_forked(e) && sigaction(sig, NULL, &now) == 0 &&
+        now.sa_flags & SA_RESTART) {
+        if (does[sig] == DOES_STOP)
+            sr_engine_stop(e);
+        else
+            sr_engine_drain(e);
+    }
+    sirius_wake(sirius_current);
+}
+
 #if defined(PERL_USE_3ARG_SIGHANDLER) || \
     (PERL_VERSION < 32 && defined(HAS_SIGACTION) && defined(SA_SIGINFO))
 static Signal_t waking_handler(int sig, siginfo_t *info, void *context)
 {
     perl_handler(sig, info, context);
-    if (sirius_current)
-        sirius_wake(sirius_current);
+    heed(sig);
 }
 #else
 static Signal_t waking_handler(int sig)
 {
     perl_handler(sig);
-    if (sirius_current)
-        sirius_wake(sirius_current);
+    heed(sig);
 }
 #endif
 
@@ -98,6 +122,17 @@ shut_gate(const char *class, int fd)
 CODE:
     PERL_UNUSED_VAR(class);
     sr_gate_shut(fd); /* without it a few newcomers see a reset */
+
+void
+restart(const char *class, int sig, const char *what = "")
+CODE:
+    struct sigaction now;
+    PERL_UNUSED_VAR(class);
+    if (sig > 0 && sig < NSIG && sigaction(sig, NULL, &now) == 0) {
+        does[sig] = strEQ(what, "stop") ? DOES_STOP : strEQ(what, "drain") ? DOES_DRAIN : DOES_NOTHING;
+        now.sa_flags |= SA_RESTART;
+        sigaction(sig, &now, NULL);
+    }
 
 UV
 descriptors(const char *class)
@@ -280,6 +315,13 @@ IV
 claim(sr_scoreboard *self, UV generation)
 CODE:
     RETVAL = sr_scoreboard_claim(self, (uint32_t)generation);
+OUTPUT:
+    RETVAL
+
+bool
+occupy(sr_scoreboard *self, UV slot, IV claimer)
+CODE:
+    RETVAL = sr_scoreboard_occupy(self, (uint32_t)slot, (int32_t)claimer);
 OUTPUT:
     RETVAL
 

@@ -65,9 +65,10 @@ sub _active {
 }
 
 sub _become_worker {
-    my ( $self, $slot ) = @_;
+    my ( $self, $slot, $generation ) = @_;
     my $status = 1;
     eval {
+        $self->{scoreboard}->occupy( $slot, $generation ) or die "its generation was killed\n";
         close $self->{news};
         close $self->{watched_alive} if !$self->{looks};
         close $self->{supervisor};
@@ -77,7 +78,11 @@ sub _become_worker {
             multiprocess => 1,
             report       => $self->{report},
             slot         => $slot,
-            tell         => sub { $self->_tell_generation(@_); $self->_leave_terminal if $_[0] eq 'ready' },
+            tell         => sub {
+                my $heard = $self->_tell_generation(@_);
+                $self->_leave_terminal if $_[0] eq 'ready';
+                return $heard ? '' : 'unheard';
+            },
         );
         Sirius::Title->set( $self->{conf}, 'worker' );
         $self->{theirs}->restore;
@@ -274,8 +279,9 @@ sub _spawn {
     Sirius::Log->flush;
     Sirius::ForkCheck->warn_once( map( { fileno $_ } @{ $self->{exchange} } ),
         map( { $_->fd } @{ $self->{listeners} } ) );
-    my $pid = fork;
-    exit $self->_become_worker($slot) if defined $pid && !$pid;
+    my $generation = $$;
+    my $pid        = fork;
+    exit $self->_become_worker( $slot, $generation ) if defined $pid && !$pid;
 
     if ( !defined $pid ) {
         my $error = $!;
@@ -334,8 +340,7 @@ sub _supervise {
 # From a worker; shorter than PIPE_BUF, so never mixed with another's
 sub _tell_generation {
     my ( $self, @words ) = @_;
-    syswrite $self->{report}, join( q( ), $$, @words ) . "\n";    # not by $", which is the application's
-    return;
+    return syswrite $self->{report}, join( q( ), $$, @words ) . "\n";  # not by $", which is the application's
 }
 
 sub _tell_supervisor {

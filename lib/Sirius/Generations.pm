@@ -55,6 +55,10 @@ sub deadlines {
             "generation $generation->{number} did not end in time and was killed: $generation->{pid} @pids");
         kill KILL => $generation->{pid}, @pids;
     }
+    if ( defined $self->{orphans_until} && $self->{orphans_until} <= _now() ) {
+        delete $self->{orphans_until};
+        kill KILL => $self->orphans;
+    }
     return if !defined $self->{again_at} || _now() < $self->{again_at};
     delete $self->{again_at};
     $self->reload( undef, undef, 1 );
@@ -63,7 +67,7 @@ sub deadlines {
 
 sub due {
     my $self = shift;
-    return grep {defined} $self->{again_at}, map { $_->{deadline} } $self->all;
+    return grep {defined} @{$self}{qw(again_at orphans_until)}, map { $_->{deadline} } $self->all;
 }
 
 sub hear {
@@ -99,7 +103,6 @@ sub lost {
     $supervisor->{watch}->begin;    # nobody has passed on what its workers have said last
     $supervisor->{signals}->unwatch($_) for grep {defined} @{$generation}{qw(news stderr)};
     $supervisor->{scoreboard}->release( $_->{slot} )    # claimed, and killed before the fork
-
         for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $supervisor->rows;
     return if $supervisor->{stopping} || $generation->{old} && !$status;
     my $how = "generation $generation->{number} " . Sirius::Cause->words( $status, '' );
@@ -187,7 +190,8 @@ sub started {
 sub stop {
     my ( $self, $signal, $grace ) = @_;
     my $deadline = _now() + $grace + LATE;
-    $_->{deadline} = min grep {defined} $_->{deadline}, $deadline for $self->all;
+    $_->{deadline}         = min grep {defined} $_->{deadline},         $deadline for $self->all;
+    $self->{orphans_until} = min grep {defined} $self->{orphans_until}, $deadline if $self->orphans;
     return $self->signal($signal);
 }
 

@@ -116,6 +116,13 @@ with another layout.
 
 A free row for a worker that is about to be forked, -1 when there is no room.
 
+=head2 occupy
+
+  $board->occupy( $slot, $pid ) or die;
+
+By that worker, before all else; C<$pid> is the process that has claimed the row for it. False when that was killed, and its claim
+released: another may have the row by now.
+
 =head2 current
 
   my $board = Sirius::Scoreboard->current;

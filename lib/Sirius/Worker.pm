@@ -4,11 +4,15 @@ use strict;
 use warnings;
 
 use Carp         ();
+use Config       qw(%Config);
 use IO::Handle   ();
 use Scalar::Util qw(blessed reftype);
 use Sirius::Hooks;
 use Sirius::Log ();
 use overload    ();
+
+my %NUMBER;
+@NUMBER{ split q( ), $Config{sig_name} } = split q( ), $Config{sig_num};
 
 # The engine that is serving, for the application that calls exit
 my $serving;
@@ -83,11 +87,15 @@ sub run {
     $self->{pid} = $$;
     srand;
     my $app = $self->{builder} ? $self->check_app( $self->{builder}->() ) : $self->{app};
-    STDERR->autoflush(1);    # the application may have put a layer on it, which buffers
+    $self->_arm if $self->{multiprocess};    # the application may have taken handlers while it was loaded
+    STDERR->autoflush(1);                    # the application may have put a layer on it, which buffers
     my $engine = $self->{engine} = Sirius::Engine->new( $self->_engine_conf );
     $engine->log_to( $self->{access_log}->fd ) if $self->{reopened};  # by a signal before there was an engine
     Sirius::Hooks->run( $self->{conf}, 'after_fork', $self ) if $self->{multiprocess};
-    $self->{tell}->('ready');
+
+    # Its generation was killed while it loaded: another one has been started
+    my $heard = $self->{tell}->('ready');
+    $self->{asked} ||= 'drain' if defined $heard && $heard eq 'unheard';
 
     # A signal that came while there was no engine
     my $asked = $self->{asked};
@@ -110,6 +118,19 @@ sub _ask {
     $what = 'stop' if $self->{asked};
     $self->{asked} = $what;
     $self->{engine}->$what if $self->{engine};
+    return;
+}
+
+# Its own handlers, which restart what they interrupt; not that of USR2, whose trace is to come from inside of a call. What
+# the others ask for the engine hears at once
+sub _arm {
+    my $self     = shift;
+    my %handlers = $self->handlers;
+    my %does     = ( INT => 'stop', QUIT => 'drain', TERM => 'drain' );
+    for my $name ( sort keys %handlers ) {
+        $SIG{$name} = $handlers{$name};
+        Sirius::Engine->restart( $NUMBER{$name}, $does{$name} || '' ) if $name ne 'USR2';
+    }
     return;
 }
 

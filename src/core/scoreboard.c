@@ -117,7 +117,7 @@ int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation)
         return -1;
     for (uint32_t i = 0; i < s->slots; i++) {
         int32_t free_row = 0;
-        if (!atomic_compare_exchange_strong(&s->rows[i].pid, &free_row, SR_CLAIMED))
+        if (!atomic_compare_exchange_strong(&s->rows[i].pid, &free_row, -getpid()))
             continue;
         atomic_store_explicit(&s->rows[i].generation, generation, memory_order_relaxed);
         atomic_store_explicit(&s->rows[i].line_len, 0, memory_order_relaxed); /* another's last request */
@@ -125,6 +125,12 @@ int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation)
         return (int32_t)i;
     }
     return -1;
+}
+
+bool sr_scoreboard_occupy(sr_scoreboard *s, uint32_t slot, int32_t claimer)
+{
+    int32_t claimed = -claimer;
+    return slot < s->slots && atomic_compare_exchange_strong(&s->rows[slot].pid, &claimed, getpid());
 }
 
 void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)

@@ -18,7 +18,6 @@
 
 enum {
     SR_SLOTS_MAX = 8192,
-    SR_CLAIMED = -1,
     SR_LINE_MAX = 200,  /* bytes of a request line that others see */
     SR_MARK_MAX = 63,   /* and of what the application says of its request */
     SR_NOTE_MAX = 8192, /* bytes of a note */
@@ -59,7 +58,7 @@ typedef enum sr_stopping {
 typedef struct sr_row {
     _Alignas(128) _Atomic uint32_t
         state;                    /* 128: two cache lines, adjacent-line prefetch would couple neighbours */
-    _Atomic int32_t pid;          /* 0: free; SR_CLAIMED: of a worker that is about to be forked */
+    _Atomic int32_t pid;          /* 0: free; -PID: of a worker that this process is about to fork */
     _Atomic uint32_t generation;  /* of the program that it runs; set by who claims the row */
     _Atomic uint64_t connections; /* open now */
     _Atomic uint64_t idle;        /* of them between two requests */
@@ -147,6 +146,11 @@ uint64_t sr_scoreboard_waiting(const sr_scoreboard *s, const sr_row *but);
 
 /* For a worker to be forked: the number of a free row, which is that worker's now; -1: there is no room. */
 int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation);
+/*
+ * By that worker, first of all: it has the row that `claimer` has claimed for it. False: that process is gone, its claim was
+ * released, and the row may be another's.
+ */
+bool sr_scoreboard_occupy(sr_scoreboard *s, uint32_t slot, int32_t claimer);
 /* Once its worker is gone. Connections that it still had are counted as closed */
 void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot);
 void sr_scoreboard_ring(sr_row *row); /* wakes the worker of that row */

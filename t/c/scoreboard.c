@@ -137,6 +137,10 @@ static void survival(void)
        "the connections of the one that was killed are closed");
     ok(row->began == 0, "its request is over");
     is_int(sr_scoreboard_claim(s, 1), slot, "the next worker");
+    is_int(row->pid, -getpid(), "claimed by this process");
+    ok(!sr_scoreboard_occupy(s, (uint32_t)slot, getpid() + 1), "for no child of another");
+    ok(sr_scoreboard_occupy(s, (uint32_t)slot, getpid()) && row->pid == getpid(), "but of this one");
+    ok(!sr_scoreboard_occupy(s, (uint32_t)slot, getpid()), "and once");
     set(row, "GET /next");
     ok(line_is(row, "GET /next"), "and its line");
     sr_scoreboard_tally(s, &sum);

@@ -69,12 +69,16 @@ subtest 'rows' => sub {
         ( map { $_ => 0 } qw(began bytes connections given idle last_status requests since taken waiting) ),
         ( map { $_ => '' } qw(client last_client last_line line mark) ),
         generation => 7,
-        pid        => -1,
+        pid        => -$$,
         state      => 'starting',
         },
         'all of a row';
     like error( sub { $board->row(3) } ),     qr/there is no row 3/, 'no such row';
     like error( sub { $board->release(3) } ), qr/there is no row 3/, 'nor there';
+    ok !$board->occupy( $slot, $$ + 1 ), 'for no child of another process';
+    ok $board->occupy( $slot,  $$ ),     'for one of this';
+    is_deeply [ $board->occupied ], [$slot], 'which is there then';
+    ok !$board->occupy( $slot, $$ ), 'once';
     $board->release($slot);
     is $board->row($slot)->{pid}, 0, 'free again';
 };
@@ -112,9 +116,9 @@ subtest 'reloads' => sub {
         },
         'is that';
     ok !$board->tell( 'x' x 8193 ), 'too long';
-    is $board->told, $said, 'the one before stays';
-    is $board->kept, '',    'the admin port has a place of its own';
-    is $@, 'of the application', 'nothing is left in $@';
+    is $board->told, $said,                'the one before stays';
+    is $board->kept, '',                   'the admin port has a place of its own';
+    is $@,           'of the application', 'nothing is left in $@';
     $SIG{__DIE__} = 'DEFAULT';    ## no critic (RequireLocalizedPunctuationVars)
     ok $board->keep("\0\xff"), 'for bytes of any kind';
     is $board->kept, "\0\xff", 'which are there';
