@@ -45,6 +45,7 @@ sub run {
         my $error = $self->{theirs}->lend( sub { $self->{privileges}->drop } );
         die $error if defined $error;                            ## no critic (RequireCarping)
     }
+    Sirius::Worker->check_tmpdir( $self->{conf} );
     Sirius::Title->set( $self->{conf}, "generation $self->{number}" );
     $self->_tell_supervisor("workers @{ $self->{conf} }{qw(workers workers_max)}") if $self->{reload};
 

@@ -269,6 +269,7 @@ sub _renew {
 sub _run_alone {
     my $self = shift;
     $self->{privileges}->drop if $self->{privileges};
+    Sirius::Worker->check_tmpdir( $self->{conf} );
     my $worker = Sirius::Worker->new(
         ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners) ),
         scoreboard => Sirius::Scoreboard->new(1),

@@ -5,11 +5,13 @@ use warnings;
 
 use Carp         ();
 use Config       qw(%Config);
+use Fcntl        qw(O_CREAT O_EXCL O_RDWR);
 use IO::Handle   ();
 use Scalar::Util qw(blessed reftype);
 use Sirius::Hooks;
 use Sirius::Log ();
-use overload    ();
+use Sirius::Usage;
+use overload ();
 
 my %NUMBER;
 @NUMBER{ split q( ), $Config{sig_name} } = split q( ), $Config{sig_num};
@@ -30,6 +32,22 @@ sub check_app {
     my $what = !defined $app ? 'undef' : ref $app ? 'a reference to ' . ref $app : "'$app'";
     return Sirius::Log->fail(
         "the application is not a code reference but $what: does its file end with the application?");
+}
+
+# By who the workers are: a folder that root can write may be nobody else's, and a read-only file system is nobody's
+sub check_tmpdir {
+    my ( $class, $conf ) = @_;
+    my $dir  = $conf->{tmpdir};
+    my $file = sprintf '%s/sirius-%d-%06d', $dir, $$, rand 1e6;
+    if ( sysopen my $fh, $file, O_RDWR | O_CREAT | O_EXCL, oct 600 ) {
+        unlink $file;
+        return;
+    }
+    my $error = "$!";
+    Sirius::Log->warn( "no temporary file can be made in $dir: $error: requests with a body of more than "
+            . Sirius::Usage->bytes( $conf->{body_memory} )
+            . ' bytes are answered 500; make it writable, or name another folder with --tmpdir' );
+    return;
 }
 
 sub give_up {
@@ -267,6 +285,12 @@ An application that calls C<exit> ends the process; its client gets a 500 first.
   my $app = Sirius::Worker->check_app($app);
 
 Returns what can be called as an application, and dies with one line about anything else.
+
+=head2 check_tmpdir
+
+  Sirius::Worker->check_tmpdir($conf);
+
+Warns in the log when no file can be made in the folder of C<--tmpdir>.
 
 =head2 give_up
 

@@ -163,6 +163,32 @@ subtest 'a folder for temporary files that is gone' => sub {
         or diag $server->log;
 };
 
+# A folder that is named is looked at with the options; the system's own may be on a file system that is read-only by then
+subtest 'a folder for temporary files that cannot be written from the start' => sub {
+    my ($unshare)
+        = grep { !system "@$_ sh -c 'mount -t tmpfs -o ro none /tmp' >/dev/null 2>&1" } [qw(unshare --mount)],
+        [qw(unshare --mount --user --map-root-user)];
+    plan skip_all => 'no namespace of mounts can be made here' if !$unshare;
+    mkdir "$dir/ro" or die $!;
+    for my $workers ( 1, 0 ) {
+        my $server = Sirius::Test::Server->start(
+            app     => $APP,
+            args    => [ qw(--body-memory 10 --workers), $workers ],
+            env     => { TMPDIR => "$dir/ro" },
+            command => [
+                @$unshare, qw(sh -c), 'mount -t tmpfs -o ro none "$TMPDIR" && exec "$@"',
+                'sh', $^X, '-Mblib', "$Sirius::Test::Server::ROOT/bin/sirius"
+            ],
+        );
+        like $server->log,
+            qr{^\[sirius \d+\] warn: no temporary file can be made in \Q$dir\E/ro: Read-only file system: requests with a body of more than 10 bytes are answered 500; .*--tmpdir$}m,
+            "--workers $workers: the log warns";
+        is $server->ask( 'POST /', \( 'x' x 100 ) )->status, 500, 'as it happens';
+        is $server->ask('GET /')->status,                    200, 'all else is served';
+        $server->stop;
+    }
+};
+
 subtest 'lines of the access log that are lost' => sub {
     symlink '/dev/full', "$dir/access.log" or die $!;
     my $server  = start_server( $APP, qw(--workers 1 --admin 127.0.0.1:0 --access-log), "$dir/access.log" );
