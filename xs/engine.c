@@ -107,6 +107,10 @@ static void about_to_fork(void)
     if (!sirius_current)
         return;
     sirius_current->turn.forked = true;
+    if (!sirius_current->engine && !sirius_current->forked) {
+        dTHX;
+        sirius_socket_forks(aTHX_ sirius_current);
+    }
     if (sirius_current->engine && sirius_current->engine->scoreboard)
         sirius_current->engine->scoreboard->app_forks = 1;
 }

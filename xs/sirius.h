@@ -183,7 +183,8 @@ SV *sirius_socket(pTHX_ UV serial);
  * or is still held and a child was forked, which may use it.
  */
 bool sirius_socket_taken(pTHX_ sirius *s);
-void sirius_socket_drop(pTHX_ sirius *s); /* at the end of the turn; without the helm */
+void sirius_socket_forks(pTHX_ sirius *s); /* of an edge: the application is about to fork */
+void sirius_socket_drop(pTHX_ sirius *s);  /* at the end of the turn; without the helm */
 
 void sirius_log_boot(pTHX); /* log.c: the layer :sirius_log */
 /* One line of the server with its "\n", as bytes; level is static. Calls code of the application only where a layer is one. */

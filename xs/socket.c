@@ -7,7 +7,7 @@
  *
  * Two streams, as for any socket of perl: a buffer that reads and one that writes must not be one.
  */
-#include "sirius.h"
+#include "wire.h"
 
 #include "wire.h"
 
@@ -45,6 +45,25 @@ static void hand_over(sirius *s, sr_conn *c, int fd)
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
+/* Of an edge: it gives a descriptor, and answers on the connection what this worker replies, but keeps it no more. */
+static void borrow(sirius *s, claim *k)
+{
+    int fd, file;
+    uint32_t bytes;
+    if (s->forked || !sr_worker_socket(&s->worker, &fd, &file, &bytes))
+        return;
+    if (file >= 0) {
+        k->ahead = malloc(bytes ? bytes : 1);
+        ssize_t n = k->ahead ? pread(file, k->ahead, bytes, 0) : -1;
+        k->ahead_len = n > 0 ? (size_t)n : 0;
+        close(file);
+    }
+    k->fd = fd;
+    s->turn.conn->borrowed = true;
+    PerlIOUnix_refcnt_inc(fd);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+}
+
 /*
  * In a child that the application has forked the lock belongs to nobody and the socket is the parent's as well: it gets a
  * descriptor and nothing else changes. What becomes of the connection is decided in the parent (sirius_socket_taken).
@@ -54,6 +73,10 @@ static void take(pTHX_ claim *k)
     sirius *s = sirius_alive(aTHX_ k->serial);
     if (!s)
         return;
+    if (wire_is_edge(s)) {
+        borrow(s, k);
+        return;
+    }
     sr_conn *c = s->turn.conn;
     size_t ahead = c->in.data ? sr_buffer_len(&c->in) : 0;
     if (ahead && !(k->ahead = malloc(ahead)))
@@ -329,12 +352,23 @@ static bool held(pTHX_ const sirius_turn *t)
     return SvREFCNT(t->io) > ours;
 }
 
+/* The child can't ask the edge: if the application holds the handle, it is borrowed before. */
+void sirius_socket_forks(pTHX_ sirius *s)
+{
+    sirius_turn *t = &s->turn;
+    if (!t->io || !t->conn || t->conn->borrowed || !held(aTHX_ t))
+        return;
+    PerlIO *f = IoIFP(GvIOp((GV *)t->io));
+    if (f)
+        PerlIO_fileno(f);
+}
+
 bool sirius_socket_taken(pTHX_ sirius *s)
 {
     sirius_turn *t = &s->turn;
     if (t->conn->borrowed)
         return true;
-    if (!t->io || !t->forked || !held(aTHX_ t))
+    if (wire_is_edge(s) || !t->io || !t->forked || !held(aTHX_ t))
         return false;
     fcntl(t->conn->source.fd, F_SETFL, fcntl(t->conn->source.fd, F_GETFL) & ~O_NONBLOCK);
     return t->conn->borrowed = true;

@@ -4,7 +4,8 @@ use strict;
 use warnings;
 
 use Fcntl qw(FD_CLOEXEC F_SETFD);
-use POSIX ();
+use POSIX        ();
+use Scalar::Util qw(weaken);
 use Sirius::Backoff;
 use Sirius::Cause;
 use Sirius::Handover;
@@ -46,13 +47,15 @@ sub ended {
 sub new {
     my ( $class, $supervisor, $rows ) = @_;
     my ( $edge, $workers ) = Sirius::Engine->lobby;
-    return bless {
+    my $self = bless {
         backoff    => Sirius::Backoff->new( $supervisor->{conf} ),
         lobby      => Sirius::Handover->take_handle($edge),
         workers    => Sirius::Handover->take_handle($workers),
         sleepers   => Sirius::Handover->take_handle( Sirius::Engine->sleepers($rows) ),
         supervisor => $supervisor,
     }, $class;
+    weaken( $self->{supervisor} );
+    return $self;
 }
 
 sub path {
@@ -192,6 +195,8 @@ Of the edge that runs, or undef.
 
 =head2 start
 
+Starts the program, in a child of this process.
+
 =head2 stop
 
   $edge->stop('TERM');
@@ -199,6 +204,8 @@ Of the edge that runs, or undef.
 With C<TERM> it takes no more connections, answers what has come, and ends; with C<INT> it ends at once.
 
 =head2 tend
+
+Starts another edge when the last one has ended and L</due> has come.
 
 =head2 workers
 

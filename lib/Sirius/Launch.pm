@@ -26,7 +26,7 @@ sub here {
     $supervisor->{theirs}->restore;
     $supervisor->{admin}->close;
     $supervisor->{log_pipe}->release if $supervisor->{log_pipe};
-    delete @{$supervisor}{qw(life control)};
+    delete @{$supervisor}{qw(life control edge)};
     $supervisor->{pid_file}->release if $supervisor->{pid_file};
     $supervisor->{signals}->forked;
     exit Sirius::Generation->new(

@@ -126,33 +126,34 @@ static int ahead_of(const sr_conn *c, uint32_t *bytes)
     return fd;
 }
 
-/* The application goes on alone with the socket: from here on it is none of ours. */
-static void hand_over(sr_edge *ed, sr_mate *m, sr_message *note, sr_entry *en)
+/*
+ * The application uses the socket. It gets a descriptor of it; the response, if there will be one, goes out here as ever, and
+ * nothing more is read. SR_REPLY_TAKEN says that there will be none.
+ */
+static void lend(sr_edge *ed, sr_mate *m, sr_message *note)
 {
     int fds[2], n = 0;
+    sr_edge_deliver(ed, m); /* what was replied comes first */
+    sr_entry *en = asked(ed, m, note);
+    sr_conn *c = en ? en->conn : NULL;
     note->kind = SR_MESSAGE_SOCKET;
     note->bytes = 0;
-    sr_edge_deliver(ed, m);
-    sr_conn *c = en && en->number == note->number ? en->conn : NULL;
-    if (c && !c->gone && !c->out) {
+    if (c && !c->gone) {
         fds[n++] = c->source.fd;
         int ahead = ahead_of(c, &note->bytes);
         if (ahead >= 0)
             fds[n++] = ahead;
+        c->borrowed = true;
+        c->keep_alive = false;
+        sr_buffer_reset(&c->in);
+        if (!c->out)
+            sr_conn_unwatch(ed->engine, c);
     }
     int err = sr_door_send(m->line.fd, note, fds, n, false);
     if (n > 1)
         close(fds[1]);
-    if (err) {
+    if (err)
         sr_edge_broken(ed, m, "does not read what it has asked for");
-        return;
-    }
-    if (!n)
-        return;
-    c->slot = 0;
-    en->conn = NULL;
-    en->phase = SR_ENTRY_WHOLE;
-    sr_engine_detach(ed->engine, c);
 }
 
 void sr_edge_line(sr_edge *ed, sr_mate *m)
@@ -177,7 +178,7 @@ void sr_edge_line(sr_edge *ed, sr_mate *m)
     if (note.kind == SR_MESSAGE_ASK)
         files(ed, m, &note, asked(ed, m, &note));
     else if (note.kind == SR_MESSAGE_TAKE)
-        hand_over(ed, m, &note, asked(ed, m, &note));
+        lend(ed, m, &note);
     else if (note.kind != SR_MESSAGE_FILE)
         sr_edge_broken(ed, m, "sent a note that cannot be");
 }

@@ -286,6 +286,18 @@ static took file(sr_edge *ed, sr_mate *m, uint32_t slot, const char *payload, si
     return TOOK;
 }
 
+/* The application goes on alone with the socket: from here on it is none of ours. */
+static took taken(sr_edge *ed, uint32_t slot)
+{
+    sr_conn *c = ed->entries[slot].conn;
+    if (c && !c->borrowed)
+        return TOOK_BAD;
+    sr_edge_forget(ed, slot);
+    if (c)
+        sr_engine_detach(ed->engine, c);
+    return TOOK;
+}
+
 static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *payload)
 {
     size_t len = rec->bytes - sizeof *rec;
@@ -322,8 +334,7 @@ static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *pa
         cut(ed, rec->slot);
         return TOOK;
     case SR_REPLY_TAKEN:
-        sr_edge_forget(ed, rec->slot);
-        return TOOK;
+        return taken(ed, rec->slot);
     default:
         return TOOK_BAD;
     }

@@ -18,7 +18,7 @@ typedef enum sr_reply_kind {
     SR_REPLY_FILE,  /* sr_reply_file; its descriptor was passed by the line before (door.h): the whole body */
     SR_REPLY_END,   /* the reply is whole */
     SR_REPLY_CUT,   /* it can't be completed: the client must see that */
-    SR_REPLY_TAKEN, /* the application went on alone with the socket */
+    SR_REPLY_TAKEN, /* the application goes on alone with the socket that it has borrowed: there is no reply */
 } sr_reply_kind;
 
 enum {                     /* flags of a record */

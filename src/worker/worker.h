@@ -108,7 +108,10 @@ void sr_worker_flush(sr_worker *w);
 void sr_worker_flush_all(sr_worker *w); /* likewise, of all requests that are done */
 /* The client has gone, as far as is known. */
 bool sr_worker_gone(const sr_worker *w);
-/* The client's socket, the caller's from now on, and a file of bytes that were read ahead (-1: none). False: refused. */
+/*
+ * A descriptor of the client's socket, the caller's, and a file with the bytes that were read ahead (-1: none). The connection
+ * is not kept after this. False: it is gone.
+ */
 bool sr_worker_socket(sr_worker *w, int *socket, int *ahead, uint32_t *bytes);
 
 /* All is said of the request at hand; its memory is the edge's again. */

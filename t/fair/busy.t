@@ -59,8 +59,9 @@ subtest 'a worker is back at once after its request' => sub {
         is $long->ask('GET /sleep/0.3')->body, $busy, 'the request';
         $client[0]->send( request('GET /sleep/0.5') );
         sleep 0.02;
-        push @seconds, elapsed { is $other->ask('GET /')->body, $busy, 'it serves the next' };
-        is $client[0]->response->body, $free, 'the other had its own';
+        my $next;
+        push @seconds, elapsed { $next = $other->ask('GET /')->body };
+        isnt $next, $client[0]->response->body, 'the next is served by the one that is free';
     }
     my $usual = quantile( 0.5, @seconds );
     cmp_ok $usual, '<', 0.1, sprintf 'at once (median %.1f ms)', $usual * 1000;
