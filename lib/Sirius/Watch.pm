@@ -200,7 +200,7 @@ sub _over {
     $longest = $self->{supervisor}{conf}{queue_timeout} if $after[2] > $before[2];
     Sirius::Log->note(
         sprintf 'overload over after %.0f s: %s served late, the longest wait was %.1f s; %s answered 503',
-        $self->{busy_at} - $self->{busy_since},
+        $self->{busy_at} + LOOK - $self->{busy_since},
         _many( $served, 'request' ),
         $longest,
         _many( $refused, 'request' )
