@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TURNS_BETWEEN_POLLS = 16, SPARE_SLOTS = 64, LOOK_AFTER_MS = 1 };
+enum { TURNS_BETWEEN_POLLS = 16, ACCEPTS_PER_EVENT = 16, SPARE_SLOTS = 64, LOOK_AFTER_MS = 1 };
 
 static void left(void *with, sr_conn *c)
 {
@@ -164,6 +164,25 @@ static void signals_read(sr_edge *ed)
         }
 }
 
+/*
+ * As many as there are, for a while: each further accept saves an epoll_wait and a wake-up of a worker, at the price of one
+ * accept in vain at the end.
+ */
+static void newcomers(sr_edge *ed, sr_listener *l)
+{
+    sr_engine *e = ed->engine;
+    const _Atomic uint64_t *accepted = &e->row->tally.accepted;
+    uint64_t before;
+    int n = 0;
+    do {
+        sr_task task;
+        before = atomic_load_explicit(accepted, memory_order_relaxed);
+        if (sr_intake_accept(e, l, &task) == SR_INTAKE_READY)
+            sr_edge_dispatch(ed, &task);
+    } while (++n < ACCEPTS_PER_EVENT && atomic_load_explicit(accepted, memory_order_relaxed) != before &&
+             l->registered);
+}
+
 static void event(sr_edge *ed, const struct epoll_event *ev)
 {
     sr_source *s = ev->data.ptr;
@@ -183,6 +202,10 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         return;
     case SR_SOURCE_WORKER:
         sr_edge_ended(ed, (sr_mate *)((char *)s - offsetof(sr_mate, ended)));
+        return;
+    case SR_SOURCE_LISTENER:
+        if (((sr_listener *)s)->registered)
+            newcomers(ed, (sr_listener *)s);
         return;
     case SR_SOURCE_CONN:
         if (((sr_conn *)s)->slot) {
@@ -262,6 +285,7 @@ int sr_edge_run(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     sr_engine_return(e);
+    e->stepping = true; /* nobody else accepts: newcomers do not wait for pipelined requests */
     atomic_fetch_add(&ed->sleepers->epoch, 1);
     for (uint32_t row = 0; row < ed->rows; row++) /* who greeted an edge that has died greets this one */
         sr_sleepers_wake(ed->sleepers, row);
