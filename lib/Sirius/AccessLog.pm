@@ -173,8 +173,8 @@ sub _priority {
     $facility = 'local7' if !length $facility;
     $severity = 'info'   if !defined $severity;
     my $fail = sub { Sirius::Options->fail("--access-log syslog:$name: $_[0]") };
-    $fail->("'$facility' is no facility of syslog") if !defined $FACILITY{$facility};
-    $fail->("'$severity' is no severity of syslog") if !defined $SEVERITY{$severity};
+    $fail->("'$facility' is not a facility of syslog") if !defined $FACILITY{$facility};
+    $fail->("'$severity' is not a severity of syslog") if !defined $SEVERITY{$severity};
     return 8 * $FACILITY{$facility} + $SEVERITY{$severity};
 }
 

@@ -92,7 +92,7 @@ sub _environment {
         my $value = $env->{$variable};
         if ( !$row ) {
             my $closest = _closest($name);
-            $self->_note( "$variable is no option"
+            $self->_note( "$variable is not an option"
                     . ( $closest ? ' (did you mean SIRIUS_' . uc( $closest =~ tr/-/_/r ) . '?)' : '' ) );
         } elsif ( $row->{plackup} && !$self->{command} ) {
             $self->_note("$variable has no effect: only the command sirius can take $name from a variable");

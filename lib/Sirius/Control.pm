@@ -145,7 +145,7 @@ sub _answer {
 sub _check {
     my $line    = shift;
     my $request = eval { $in->decode($line) };
-    die "this is no JSON object\n" if ref $request ne 'HASH';
+    die "this is not a JSON object\n" if ref $request ne 'HASH';
     my $command = $request->{command};
     die "there is no command\n"               if !defined $command || ref $command || !length $command;
     die "the command '$command' is unknown\n" if !$COMMANDS{$command};
@@ -163,8 +163,8 @@ sub _check_path {
         if $path =~ /\A[\@\0]/;
     my $length = length $path;
     _fail( $path, "the path has $length bytes, at most ${\ PATH_MAX} are possible" ) if $length > PATH_MAX;
-    return                                             if !-e $path && !-l $path;
-    _fail( $path, 'the path exists and is no socket' ) if !-S $path;
+    return                                                if !-e $path && !-l $path;
+    _fail( $path, 'the path exists and is not a socket' ) if !-S $path;
     socket my $probe, AF_UNIX, SOCK_STREAM, 0 or _fail( $path, $! );
 
     # A listener with a full queue must not block us here; that it is there is all we ask

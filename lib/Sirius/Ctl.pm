@@ -132,9 +132,9 @@ sub _request {
     _fail( USAGE, "no command; usage: $USAGE" )                 if !defined $command;
     _fail( USAGE, "unknown command '$command'; usage: $USAGE" ) if !$COMMANDS{$command};
     my @number = $command eq 'workers' ? shift @more : ();
-    _fail( USAGE, "too much: '$more[0]'; usage: $USAGE" )                 if @more;
+    _fail( USAGE, "unexpected argument '$more[0]'; usage: $USAGE" )       if @more;
     return { command => $command }                                        if !@number;
-    _fail( USAGE, 'workers needs their number' )                          if !defined $number[0];
+    _fail( USAGE, 'workers needs a number' )                              if !defined $number[0];
     _fail( USAGE, "workers: '$number[0]' is not a whole number above 0" ) if $number[0] !~ /\A[1-9]\d{0,8}\z/;
     return { command => $command, workers => $number[0] + 0 };
 }
@@ -146,7 +146,7 @@ sub _run {
         print "Usage: $USAGE\n";
         return DONE;
     }
-    _fail( USAGE, 'which server? Say --control PATH or set SIRIUS_CONTROL' )
+    _fail( USAGE, 'name the server with --control PATH, or set SIRIUS_CONTROL' )
         if !defined $self->{control} || !length $self->{control};
     my $request = $self->{request};
     $request->{wait}  = JSON::PP::true()          if $self->{wait};
@@ -154,7 +154,7 @@ sub _run {
     $self->{deadline} = _now() + $self->{timeout} if defined $self->{timeout};
     my $line   = $self->_talk($request);
     my $answer = eval { JSON::PP->new->utf8->decode($line) };
-    _fail( REFUSED, "what listens at $self->{control} is no Sirius" ) if ref $answer ne 'HASH';
+    _fail( REFUSED, "what listens at $self->{control} is not a Sirius server" ) if ref $answer ne 'HASH';
     $self->_wait_end if $answer->{ok} && $self->{wait} && $request->{command} eq 'stop';
     return $self->_show( $line, $answer );
 }

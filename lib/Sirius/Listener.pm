@@ -25,7 +25,7 @@ sub adopt {
     my $what = defined $from ? "$from: descriptor $fd" : "descriptor $fd";
     $fh = _handle($fd) if !ref $fh;
     Sirius::Log->fail("$what is not open")                      if !$fh;
-    Sirius::Log->fail("$what is no listening stream socket")    if _number( $fh,  SO_TYPE ) != SOCK_STREAM;
+    Sirius::Log->fail("$what is not a listening stream socket") if _number( $fh,  SO_TYPE ) != SOCK_STREAM;
     Sirius::Log->fail("$what is a socket that does not listen") if !_number( $fh, SO_ACCEPTCONN );
     my $self = bless { fh => $fh, given => $given }, $class;
     $self->_prepare;
@@ -97,14 +97,15 @@ sub parse {
     return { host => '', port => _port($spec) }                             if $spec =~ /\A\d+\z/;
     if ( $spec =~ /\A\[([^\[\]]*:[^\[\]]*)\]:(\d+)\z/ ) {
         my ( $host, $port ) = ( $1, $2 );
-        die "'$spec': $host is no IPv6 address\n" if !defined inet_pton( AF_INET6, $host =~ s/%.*//sr );
+        die "'$spec': $host is not an IPv6 address\n" if !defined inet_pton( AF_INET6, $host =~ s/%.*//sr );
         return { host => $host, port => _port($port) };
     }
 
     # What plackup makes of --host ::1 --port 80
     if ( $spec =~ /\A(.*:.*):(\d+)\z/ ) {
         my ( $host, $port ) = ( $1, $2 );
-        die "'$spec' is no address: write [v6]:port or unix:path\n" if !defined inet_pton( AF_INET6, $host );
+        die "'$spec' is not an address: write [v6]:port or unix:path\n"
+            if !defined inet_pton( AF_INET6, $host );
         return { host => $host, port => _port($port) };
     }
     return { host => $1, port => _port($2) } if $spec =~ /\A([^:\s]*):(\d+)\z/;
@@ -211,9 +212,9 @@ sub _no_address {
         = $spec =~ /\A(\[.*\]):?(.*)\z/s ? ( $1, $2 )
         : $spec =~ /\A(.*):(.*)\z/s      ? ( $1, $2 )
         :                                  ( $spec, '' );
-    die "'$spec' is no address: there is white space in it\n" if $spec                =~ /\s/;
-    die "'$spec' has no port: write $host:5000, or $unix\n"   if $port eq '' && $spec !~ /\A\d+\D*\z/;
-    die "'$spec': $port is not a port number: write HOST:PORT, or $unix\n" if $port   =~ /\D/;
+    die "'$spec' is not an address: there is white space in it\n" if $spec                =~ /\s/;
+    die "'$spec' has no port: write $host:5000, or $unix\n"       if $port eq '' && $spec !~ /\A\d+\D*\z/;
+    die "'$spec': $port is not a port number: write HOST:PORT, or $unix\n" if $port       =~ /\D/;
     return die "'$spec' is not a port number: write HOST:PORT, or $unix\n";
 }
 

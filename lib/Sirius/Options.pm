@@ -247,7 +247,7 @@ sub _addresses {
     } elsif ( defined $port || defined $host || !defined $socket ) {
         $host = '' if !defined $host;
         $class->fail(
-            "--host: '$host' is no host: write --listen HOST:PORT, or --socket PATH for a unix socket",
+            "--host: '$host' is not a host: write --listen HOST:PORT, or --socket PATH for a unix socket",
             $from->{host} )
             if $host =~ m{[/\s]|\A(?:\@|unix:|(?:fd|systemd)\z|\w[^:]*:\d*\z)};
         @listen = ( ( $host =~ /\A[^\[].*:/ ? "[$host]" : $host ) . ':' . ( defined $port ? $port : 5000 ) );

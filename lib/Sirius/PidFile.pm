@@ -70,7 +70,7 @@ sub _lock {
         or $self->_fail( $! == ELOOP ? 'a symbolic link is not followed' : $! );
     my $text = '';
     sysread $fh, $text, 64 if -f $fh;
-    $self->_fail('the file is there and is no pid file') if !-f _ || $text !~ /\A\s*\d*\s*\z/;
+    $self->_fail('the file exists and is not a PID file') if !-f _ || $text !~ /\A\s*\d*\s*\z/;
     if ( !flock $fh, LOCK_EX | LOCK_NB ) {
         $self->_fail($!) if $! != EWOULDBLOCK;
         my ($pid) = $text =~ /(\d+)/;

@@ -63,7 +63,7 @@ sub _find_groups {
     for my $group ( split /,/, $list ) {
         my $gid = getgrnam $group;
         $gid = $group if !defined $gid && $group =~ /\A\d+\z/;
-        Sirius::Options->fail("--group $list: '$group' is no group of this system") if !defined $gid;
+        Sirius::Options->fail("--group $list: '$group' is not a group of this system") if !defined $gid;
         push @gids, $gid;
     }
     Sirius::Options->fail("--group: '$list' names no group") if !@gids;
@@ -82,7 +82,7 @@ sub _find_user {
     } elsif ( $user =~ /\A\d+\z/ ) {
         @{$self}{qw(name uid home)} = ( $user, $user, '/' );
     } else {
-        Sirius::Options->fail("--user: '$user' is no user of this system");
+        Sirius::Options->fail("--user: '$user' is not a user of this system");
     }
     return;
 }

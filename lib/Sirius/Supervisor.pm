@@ -124,7 +124,7 @@ sub serve {
     my $signals = $self->{signals};
     $self->{control}->watch( sub { $signals->watch(@_) }, sub { $signals->unwatch(@_) } ) if $self->{control};
     $self->{watch}->start;
-    my $clean = eval { $self->_supervise; $self->{watch}->stop; 1 };
+    my $clean = eval { $self->_supervise; 1 };
     my $error = $@;
     $signals->release;
     delete @{$self}{qw(alive life control)};
@@ -393,6 +393,7 @@ sub _supervise {
         $self->_renew( delete $self->{tried} ) if defined $self->{tried};    # all that came has been heeded
         $self->{trial} = Sirius::Renewal->try( $self->{signals} ) if $self->_quiet && $all->renewed;
     }
+    $self->{watch}->stop;
     Sirius::Log->note( 'stopped after ' . Sirius::Readable->age( _now() - $self->{stop_began} ) )
         if $self->{stop_began};
     $self->{commands}->stopped;

@@ -59,7 +59,7 @@ sub notify {
 sub offered {
     my ( $count, $pid, $names ) = @ENV{@LISTEN};
     return if !defined $count || !defined $pid || $pid ne $$;
-    Sirius::Log->fail("LISTEN_FDS: '$count' is no number of descriptors") if $count !~ /\A\d{1,4}\z/;
+    Sirius::Log->fail("LISTEN_FDS: '$count' is not a number of descriptors") if $count !~ /\A\d{1,4}\z/;
     my @names = split /:/, defined $names ? $names : '', -1;
     return
         map { {

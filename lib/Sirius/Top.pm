@@ -107,7 +107,7 @@ sub _look {
     my $self = shift;
     my $text = eval { $self->{client}->get('/status.json') };
     die $@ if ref $@;    # a signal
-    chomp( my $error = defined $text ? 'that is no admin port of Sirius' : $@ );
+    chomp( my $error = defined $text ? 'that is not an admin port of Sirius' : $@ );
     my $status = defined $text && eval { JSON::PP->new->utf8->decode($text) };
     if ( ref $status eq 'HASH' && ref $status->{workers} eq 'ARRAY' ) {
         @{$self}{qw(before now error)} = ( $self->{now}, $status, undef );
@@ -126,11 +126,11 @@ sub _parse {
     local $SIG{__WARN__} = sub { push @wrong, lcfirst shift =~ s/\n//r };
     local @ARGV = @args;
     $parser->getoptions( \%given, qw(admin=s help|h interval=s json once) );
-    push @wrong, "too much: '$ARGV[0]'" if @ARGV;
+    push @wrong, "unexpected argument '$ARGV[0]'" if @ARGV;
     _fail( USAGE, "$wrong[0]; usage: $USAGE" ) if @wrong;
     return \%given                             if $given{help};
     ( $given{admin} ) = grep {length} split /[\s,]+/, $ENV{SIRIUS_ADMIN} || '' if !defined $given{admin};
-    _fail( USAGE, 'which server? Say --admin ADDRESS or set SIRIUS_ADMIN' )
+    _fail( USAGE, 'name the server with --admin ADDRESS, or set SIRIUS_ADMIN' )
         if !defined $given{admin} || !length $given{admin};
     $given{interval} = _interval( defined $given{interval} ? $given{interval} : INTERVAL );
     return \%given;

@@ -108,7 +108,7 @@ sub _count {
 
 sub _dir {
     my ( $value, $row ) = @_;
-    die "'$value' is no directory\n"                         if !-d $value;
+    die "'$value' is not a directory\n"                      if !-d $value;
     die "'$value' is a directory without write permission\n" if $row->{writable} && !-w _;
     return File::Spec->rel2abs($value);
 }
@@ -118,7 +118,7 @@ sub _group {
     my ( $value, $row ) = @_;
     my @names = $row->{list} ? split /,/, $value, -1 : $value;
     for my $name ( @names ? @names : '' ) {
-        die "'$name' is no group of this system\n" if $name !~ /\A\d{1,10}\z/ && !defined getgrnam $name;
+        die "'$name' is not a group of this system\n" if $name !~ /\A\d{1,10}\z/ && !defined getgrnam $name;
     }
     return $value;
 }
@@ -156,7 +156,7 @@ sub _network {
     my $family  = defined $text && $text =~ /:/ ? AF_INET6 : AF_INET;
     my $address = defined $text       ? inet_pton( $family, $text ) : undef;
     my $width   = $family == AF_INET6 ? 128                         : 32;
-    die "'$word' is no network (such as 10.0.0.0/8 or ::1), nor one of unix, forwarded, x-forwarded-host\n"
+    die "'$word' is not a network (such as 10.0.0.0/8 or ::1), nor one of unix, forwarded, x-forwarded-host\n"
         if !defined $address || defined $bits && $bits > $width;
     return $word if !defined $bits;
     my $network = substr( unpack( 'B*', $address ), 0, $bits ) . '0' x ( $width - $bits );
@@ -223,7 +223,7 @@ sub _token {
 
 sub _user {
     my $value = shift;
-    die "'$value' is no user of this system\n" if $value !~ /\A\d{1,10}\z/ && !defined getpwnam $value;
+    die "'$value' is not a user of this system\n" if $value !~ /\A\d{1,10}\z/ && !defined getpwnam $value;
     return $value;
 }
 

@@ -152,8 +152,8 @@ sub _named {
 # True when a process that was killed has left it behind; dies when it is alive or is no socket
 sub _stale {
     my $path = shift;
-    return 0                                 if !-e $path && !-l $path;
-    die "the path exists and is no socket\n" if !-S $path;
+    return 0                                    if !-e $path && !-l $path;
+    die "the path exists and is not a socket\n" if !-S $path;
     socket my $probe, AF_UNIX, SOCK_STREAM, 0 or die "$!\n";
 
     # A listener with a full queue must not block us here; that it is there is all we ask

@@ -220,7 +220,7 @@ subtest 'words that are wrong' => sub {
     my %want = (
         "--access-log-format '%h %Z'"  => qr/\Asirius: --access-log-format: unknown item %Z at character 4$/m,
         '--access-log syslog:nonsense' =>
-            qr/\Asirius: --access-log syslog:nonsense: 'nonsense' is no facility/,
+            qr/\Asirius: --access-log syslog:nonsense: 'nonsense' is not a facility/,
         '--access-log "|"' => qr/\Asirius: --access-log [|]: there is no command/,
     );
     for my $args ( sort keys %want ) {

@@ -103,6 +103,36 @@ subtest 'more connections than there may be' => sub {
         or diag $server->log;
 };
 
+subtest 'no descriptor for another connection' => sub {
+    my $server = Sirius::Test::Server->start(
+        app     => $APP,
+        args    => [qw(--workers 1 --max-connections 1000)],
+        command => [
+            'sh', '-c', 'ulimit -n 64 && exec "$@"',
+            'sh', $^X,  '-Mblib', "$Sirius::Test::Server::ROOT/bin/sirius"
+        ]
+    );
+    my @open = map { $server->connect } 1 .. 100;
+    $_->send("GET / HTTP/1.1\r\nHo") for @open;
+    ok $server->wait_log(
+        qr/^\[sirius \d+\] error: new connections have to wait: Too many open files; a worker may have 64 descriptors open: .*LimitNOFILE=/m,
+        20
+        ),
+        'the log says so'
+        or diag $server->log;
+    $_->close for @open;
+    ok until_true(
+        20,
+        sub {
+            my $answer = eval { $server->ask('GET /') };
+            $answer && $answer->status == 200;
+        }
+        ),
+        'it serves again';
+    $server->stop;
+    cmp_ok scalar( () = $server->log =~ /have to wait/g ), '<=', 2, 'once, or again at the end';
+};
+
 subtest 'overload: when it begins and when it is over' => sub {
     my $server = start_server( $APP, qw(--workers 2 --max-queue 6 --queue-timeout 8) );
     my $before = wakes($server);

@@ -81,7 +81,7 @@ subtest 'Addresses that are refused' => sub {
             '--admin 128.0.0.1:0: others can reach this address; add --admin-public if they are to',
         'fe80::1:80' =>
             '--admin fe80::1:80: others can reach this address; add --admin-public if they are to',
-        '[::1'        => q(--admin: '[::1' is no address: write [v6]:port or unix:path),
+        '[::1'        => q(--admin: '[::1' is not an address: write [v6]:port or unix:path),
         '127.0.0.1:0' => '--admin: with --workers 0 there is no other process to serve it',
     );
     for my $address ( sort keys %case ) {

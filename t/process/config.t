@@ -56,7 +56,8 @@ FILE
         ok until_true( 10, sub { $server->workers == 2 } ), 'SIRIUS_WORKERS';
         is
             scalar( ()
-            = $server->log =~ /^sirius: SIRIUS_WROKERS is no option \(did you mean SIRIUS_WORKERS\?\)$/mg ),
+            = $server->log
+                =~ /^sirius: SIRIUS_WROKERS is not an option \(did you mean SIRIUS_WORKERS\?\)$/mg ),
             1, 'an unknown variable is named once, and no more';
         $server->stop;
     };

@@ -155,17 +155,17 @@ subtest 'Exit status 2: wrong usage, one line' => sub {
         [ qr/no command; usage: sirius ctl /, '--control', 'x' ],
         [ qr/unknown command 'fly'/,                         '--control', 'x', 'fly' ],
         [ qr/unknown option --fly/,                          '--control', 'x', 'status', '--fly' ],
-        [ qr/workers needs their number/,                    '--control', 'x', 'workers' ],
+        [ qr/workers needs a number/,                        '--control', 'x', 'workers' ],
         [ qr/workers: '0' is not a whole number above 0/,    '--control', 'x', 'workers', 0 ],
         [ qr/workers: 'many' is not a whole number above 0/, '--control', 'x', 'workers', 'many' ],
-        [ qr/too much: 'now'/,                               '--control', 'x', 'stop',    'now' ],
+        [ qr/unexpected argument 'now'/,                     '--control', 'x', 'stop',    'now' ],
         [ qr/--control needs a value/,                       'status',    '--control' ],
         [ qr/--control needs a value/,                       'status',    '--control=' ],
         [ qr/--timeout: 'soon' is not a time in seconds/,    qw(--control x --timeout soon status) ],
         [ qr/--timeout: 0 is less than/,                     qw(--control x --timeout 0 status) ],
         [ qr/--wait takes no value/,                         qw(--control x --wait=1 status) ],
-        [ qr/which server\? Say --control PATH or set SIRIUS_CONTROL/, 'status' ],
-        [ qr/a path has at most 107 bytes/,                            'status', '--control', 'x' x 108 ],
+        [ qr/name the server with --control PATH, or set SIRIUS_CONTROL/, 'status' ],
+        [ qr/a path has at most 107 bytes/,                               'status', '--control', 'x' x 108 ],
     );
     for my $case (@case) {
         my ( $pattern, @args ) = @$case;
@@ -207,7 +207,7 @@ subtest 'Something else listens there' => sub {
         POSIX::_exit(0);
     }
     is_deeply [ ctl( '--control', "$dir/else", 'stop', '--wait' ) ],
-        [ 1, '', "sirius ctl: what listens at $dir/else is no Sirius\n" ], 'it says so';
+        [ 1, '', "sirius ctl: what listens at $dir/else is not a Sirius server\n" ], 'it says so';
     waitpid $pid, 0;
 };
 

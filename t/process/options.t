@@ -135,11 +135,11 @@ subtest 'an address without a port, or with a wrong one, is none' => sub {
         [ qr/--listen: 'http:.*is a URL/,                      '--listen', 'http://127.0.0.1:0' ],
         [ qr/--admin: '127[.]0[.]0[.]1' has no port/,          qw(--port 0 --admin 127.0.0.1) ],
         [ qr/--admin: .*909O is not a port number/,            qw(--port 0 --admin 127.0.0.1:909O) ],
-        [ qr/--host: '[.]\/a' is no host/,                     qw(--host ./a --port 0) ],
+        [ qr/--host: '[.]\/a' is not a host/,                  qw(--host ./a --port 0) ],
         [ qr/--port: '5000x' is not a whole number/,           qw(--host 127.0.0.1 --port 5000x) ],
         [ qr/has no port.*\(from \S+listen[.]conf, line 2\)/,  '--config', $conf ],
         [ qr/'localhost' has no port.*\(from SIRIUS_LISTEN\)/, { SIRIUS_LISTEN => 'localhost' } ],
-        [ qr/'::1' is no address.*\(from SIRIUS_ADMIN\)/,      qw(--port 0), { SIRIUS_ADMIN => '::1' } ],
+        [ qr/'::1' is not an address.*\(from SIRIUS_ADMIN\)/,  qw(--port 0), { SIRIUS_ADMIN => '::1' } ],
     );
     my $cwd = File::Temp->newdir;
     for my $command ( [ $^X, "$Sirius::Test::Server::ROOT/bin/sirius" ], $command{'plackup -s Sirius'} || () )

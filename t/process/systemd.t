@@ -141,7 +141,7 @@ subtest 'what is no listening socket is named' => sub {
     my $datagram = listening( AF_INET, pack_sockaddr_in( 0, INADDR_LOOPBACK ), SOCK_DGRAM );
     my $server   = activate( sockets => [ tcp(), $datagram ], spawn => 1 );
     is $server->wait_exit, 'exit 1', 'it does not start';
-    is $server->log, "sirius: LISTEN_FDS: unknown: descriptor 4 is no listening stream socket\n",
+    is $server->log, "sirius: LISTEN_FDS: unknown: descriptor 4 is not a listening stream socket\n",
         'right error';
 };
 

@@ -210,14 +210,14 @@ subtest 'What is no admin port' => sub {
     my @sockets;
     for my $case (
         [   "HTTP/1.1 404 Not \e[2JFound\r\n\r\nno" =>
-                'the answer is 404 Not \x1b[2JFound: that is no admin port of Sirius'
+                'the answer is 404 Not \x1b[2JFound: that is not an admin port of Sirius'
         ],
-        [ "SSH-2.0\r\n\r\n"                                => 'that is no HTTP server' ],
+        [ "SSH-2.0\r\n\r\n"                                => 'that is not an HTTP server' ],
         [ ''                                               => 'the connection was closed without an answer' ],
         [ "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}" => 'the answer is cut off' ],
-        [ ok_with('{'),  'that is no admin port of Sirius' ],
-        [ ok_with('[]'), 'that is no admin port of Sirius' ],
-        [ ok_with('{}'), 'that is no admin port of Sirius' ],
+        [ ok_with('{'),  'that is not an admin port of Sirius' ],
+        [ ok_with('[]'), 'that is not an admin port of Sirius' ],
+        [ ok_with('{}'), 'that is not an admin port of Sirius' ],
         )
     {
         push @sockets, listening();
@@ -233,10 +233,10 @@ subtest 'What is no admin port' => sub {
 subtest 'Wrong usage' => sub {
     my $usage = 'usage: sirius top [--admin ADDRESS] [--interval SECONDS] [--once] [--json]';
     my %case  = (
-        ''                        => 'which server? Say --admin ADDRESS or set SIRIUS_ADMIN',
+        ''                        => 'name the server with --admin ADDRESS, or set SIRIUS_ADMIN',
         '--foo'                   => "unknown option: foo; $usage",
         '--onc'                   => "unknown option: onc; $usage",
-        '--once now'              => "too much: 'now'; $usage",
+        '--once now'              => "unexpected argument 'now'; $usage",
         '--interval'              => "option interval requires an argument; $usage",
         '--interval 0 --admin x'  => '--interval: 0 is less than 0.1',
         '--interval 2d --admin x' =>

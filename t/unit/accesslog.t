@@ -228,12 +228,12 @@ subtest 'Syslog' => sub {
     put( $log, 'hello' );
     recv $receiver, my $got, 99, 0;
     is $got, 'hello', 'is connected';
-    is error('syslog:local8'), "2 sirius: --access-log syslog:local8: 'local8' is no facility of syslog\n",
+    is error('syslog:local8'), "2 sirius: --access-log syslog:local8: 'local8' is not a facility of syslog\n",
         'no facility';
     is error('syslog:user.loud'),
-        "2 sirius: --access-log syslog:user.loud: 'loud' is no severity of syslog\n",
+        "2 sirius: --access-log syslog:user.loud: 'loud' is not a severity of syslog\n",
         'no severity';
-    is error('syslog:user.'), "2 sirius: --access-log syslog:user.: '' is no severity of syslog\n",
+    is error('syslog:user.'), "2 sirius: --access-log syslog:user.: '' is not a severity of syslog\n",
         'an empty one';
 };
 

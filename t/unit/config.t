@@ -73,7 +73,7 @@ subtest 'Variables of Kubernetes' => sub {
     like refused( { %env, SIRIUS_WORKERS => 'tcp://10.0.0.1:80' } ), qr/--workers/, 'nor another option';
     is_deeply conf( { SIRIUS_SERVICE_HOST => '10.0.0.1' } )->{notices},
         ["sirius: SIRIUS_SERVICE_HOST is $why"], 'one alone';
-    like conf( { SIRIUS_PORTS => 1 } )->{notices}[0], qr/SIRIUS_PORTS is no option/,
+    like conf( { SIRIUS_PORTS => 1 } )->{notices}[0], qr/SIRIUS_PORTS is not an option/,
         'what looks like them only';
     is command( {%env} )->{conf}{listen}[0], ':5000', 'the command as well';
 };
@@ -101,11 +101,11 @@ subtest 'Every option is a variable' => sub {
 
 subtest 'Variables that are none' => sub {
     my %notice = (
-        SIRIUS_WROKERS     => 'SIRIUS_WROKERS is no option (did you mean SIRIUS_WORKERS?)',
-        SIRIUS_XYZZY_PLUGH => 'SIRIUS_XYZZY_PLUGH is no option',
-        SIRIUS_VERSION     => 'SIRIUS_VERSION is no option',
-        SIRIUS_COMPANION   => 'SIRIUS_COMPANION is no option',
-        SIRIUS_P           => 'SIRIUS_P is no option',
+        SIRIUS_WROKERS     => 'SIRIUS_WROKERS is not an option (did you mean SIRIUS_WORKERS?)',
+        SIRIUS_XYZZY_PLUGH => 'SIRIUS_XYZZY_PLUGH is not an option',
+        SIRIUS_VERSION     => 'SIRIUS_VERSION is not an option',
+        SIRIUS_COMPANION   => 'SIRIUS_COMPANION is not an option',
+        SIRIUS_P           => 'SIRIUS_P is not an option',
         SIRIUS_APP => 'SIRIUS_APP has no effect: only the command sirius can take app from a variable',
         SIRIUS_PRELOAD_APP => qr/\A--preload-app has no effect: .* \(from SIRIUS_PRELOAD_APP\)\z/,
         SIRIUS_WORKERS     => undef,
@@ -186,7 +186,7 @@ subtest 'A wrong file: one line that names the place' => sub {
                 q(--listen: port 99999 is not 0 to 65535 (from DIR/sirius.conf, lines 1, 2))
         ],
         [   "listen = :80, :81\n" =>
-                q(--listen: ':80, :81' is no address: write [v6]:port or unix:path (from DIR/sirius.conf, line 1))
+                q(--listen: ':80, :81' is not an address: write [v6]:port or unix:path (from DIR/sirius.conf, line 1))
         ],
         [   "max-requests = 5\nmin-reqs-per-child = 6\n" =>
                 '--min-reqs-per-child: 6 is more than --max-reqs-per-child, which is 5 (from DIR/sirius.conf, line 2)'

@@ -105,7 +105,8 @@ subtest 'In the way' => sub {
     ok !-e $path, 'removed with the object';
     open my $file, '>', $path or die $!;
     close $file;
-    is try_new($path), "sirius: --control $path: the path exists and is no socket\n", 'a file is not touched';
+    is try_new($path), "sirius: --control $path: the path exists and is not a socket\n",
+        'a file is not touched';
     ok -f $path, 'it is there still';
     my $removed = in_child( sub {
         chdir $dir or die $!;
@@ -144,12 +145,12 @@ subtest 'Requests' => sub {
 subtest 'Bad requests' => sub {
     my $large = '{"command":"status","x":"' . 'x' x 65_510 . '"}';
     my @case  = (
-        [ '',                                      'this is no JSON object' ],
-        [ 'status',                                'this is no JSON object' ],
-        [ '["status"]',                            'this is no JSON object' ],
-        [ '{"command":"status"',                   'this is no JSON object' ],
-        [ '[' x 60_000,                            'this is no JSON object' ],
-        [ "\xff\xfe",                              'this is no JSON object' ],
+        [ '',                                      'this is not a JSON object' ],
+        [ 'status',                                'this is not a JSON object' ],
+        [ '["status"]',                            'this is not a JSON object' ],
+        [ '{"command":"status"',                   'this is not a JSON object' ],
+        [ '[' x 60_000,                            'this is not a JSON object' ],
+        [ "\xff\xfe",                              'this is not a JSON object' ],
         [ '{}',                                    'there is no command' ],
         [ '{"command":{"status":1}}',              'there is no command' ],
         [ '{"command":"fly"}',                     q(the command 'fly' is unknown) ],

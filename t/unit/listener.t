@@ -124,7 +124,7 @@ subtest 'No specs' => sub {
         [ '',                     'empty' ],
         [ '[::1]',                'has no port' ],
         [ 'a:',                   'has no port' ],
-        [ 'a:b:80',               'is no address' ],
+        [ 'a:b:80',               'is not an address' ],
         [   '127.0.0.1',
             q('127.0.0.1' has no port: write 127.0.0.1:5000, or unix:127.0.0.1 or ./127.0.0.1 for)
         ],
@@ -139,7 +139,7 @@ subtest 'No specs' => sub {
         [ '[::1]:x',            'x is not a port number' ],
         [ '[::1]5000',          q('[::1]5000') ],
         [ '[::1',               q('[::1') ],
-        [ '[a:b]:80',           'a:b is no IPv6 address' ],
+        [ '[a:b]:80',           'a:b is not an IPv6 address' ],
         [ '*',                  q('*' has no port: write *:5000) ],
         [ ' 127.0.0.1:80',      'white space' ],
         [ '127.0.0.1: 80',      'white space' ],
@@ -347,7 +347,7 @@ subtest 'systemd' => sub {
     is activated( $listen->('0'), { LISTEN_FDS => 2, %names }, $tcp ),
         "sirius: LISTEN_FDS: local: descriptor 4 is not open\nexit 1", 'not all are there';
     is activated( $listen->('0'), { LISTEN_FDS => 'many' } ),
-        "sirius: LISTEN_FDS: 'many' is no number of descriptors\nexit 1", 'no number';
+        "sirius: LISTEN_FDS: 'many' is not a number of descriptors\nexit 1", 'no number';
 };
 
 subtest 'No listening socket' => sub {
@@ -356,8 +356,8 @@ subtest 'No listening socket' => sub {
     bind $deaf, pack_sockaddr_in( 0, INADDR_LOOPBACK ) or die $!;
     open my $file, '<', $0 or die $!;
     for my $case (
-        [ $datagram, 'is no listening stream socket' ],
-        [ $file,     'is no listening stream socket' ],
+        [ $datagram, 'is not a listening stream socket' ],
+        [ $file,     'is not a listening stream socket' ],
         [ $deaf,     'is a socket that does not listen' ]
         )
     {

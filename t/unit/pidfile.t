@@ -154,11 +154,11 @@ subtest 'Removed while somebody waits for it' => sub {
 
 subtest 'What is no pid file' => sub {
     Sirius::Test::Server::spew( "$dir/passwd", "root:x:0:0\n" );
-    is error("$dir/passwd"),   "sirius: --pid $dir/passwd: the file is there and is no pid file\n", 'a text';
+    is error("$dir/passwd"),   "sirius: --pid $dir/passwd: the file exists and is not a PID file\n", 'a text';
     is content("$dir/passwd"), "root:x:0:0\n", 'not touched';
     like error($dir), qr/\Asirius: --pid \Q$dir\E: Is a directory\n/, 'a directory';
     POSIX::mkfifo( "$dir/fifo", oct 600 ) or die $!;
-    like error("$dir/fifo"),  qr/is no pid file/,                                              'a pipe';
+    like error("$dir/fifo"),  qr/is not a PID file/,                                           'a pipe';
     like error("$dir/no/no"), qr{\Asirius: --pid \Q$dir\E/no/no: No such file or directory\n}, 'no directory';
 };
 

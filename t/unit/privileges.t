@@ -52,13 +52,13 @@ subtest 'Nothing asked for' => sub {
 };
 
 subtest 'Unknown' => sub {
-    is error( { user => 'no-such-user' } ), "sirius: --user: 'no-such-user' is no user of this system\n",
+    is error( { user => 'no-such-user' } ), "sirius: --user: 'no-such-user' is not a user of this system\n",
         'user';
     is 0 + $!, 2, 'right exit status';
     is error( { group => 'no-such-group' } ),
-        "sirius: --group no-such-group: 'no-such-group' is no group of this system\n", 'group';
+        "sirius: --group no-such-group: 'no-such-group' is not a group of this system\n", 'group';
     is error( { group => '0,no-such-group' } ),
-        "sirius: --group 0,no-such-group: 'no-such-group' is no group of this system\n", 'in a list';
+        "sirius: --group 0,no-such-group: 'no-such-group' is not a group of this system\n", 'in a list';
     is error( { group => ',' } ), "sirius: --group: ',' names no group\n", 'no group';
     is error( { user => 4_000_000_000 } ),
         "sirius: --user 4000000000: not in the user database, so --group is needed\n",

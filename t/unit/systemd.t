@@ -145,7 +145,7 @@ subtest 'LISTEN_FDS' => sub {
         { LISTEN_FDS => 'many', LISTEN_PID => $$ },
         sub {
             eval { Sirius::Systemd->descriptors };
-            is $@, "sirius: LISTEN_FDS: 'many' is no number of descriptors\n", 'right error';
+            is $@, "sirius: LISTEN_FDS: 'many' is not a number of descriptors\n", 'right error';
         }
     );
 };

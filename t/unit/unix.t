@@ -200,11 +200,11 @@ subtest 'What is in the way' => sub {
     ok !-l "$dir/link", 'the link is replaced';
 
     open my $out, '>', "$dir/file" or die $!;
-    is try_open("$dir/file"), "the path exists and is no socket\n", 'a file';
-    is try_open($dir),        "the path exists and is no socket\n", 'a directory';
+    is try_open("$dir/file"), "the path exists and is not a socket\n", 'a file';
+    is try_open($dir),        "the path exists and is not a socket\n", 'a directory';
     symlink "$dir/nowhere", "$dir/broken" or die $!;
-    is try_open("$dir/broken"), "the path exists and is no socket\n", 'a broken link';
-    is try_open("$dir/none/a"), "No such file or directory\n",        'no directory';
+    is try_open("$dir/broken"), "the path exists and is not a socket\n", 'a broken link';
+    is try_open("$dir/none/a"), "No such file or directory\n",           'no directory';
 };
 
 subtest 'A stale socket is replaced without a gap' => sub {

@@ -25,8 +25,9 @@ sub get {
     my $text = $self->_read($fh);
     my ( $head, $body ) = split /\r\n\r\n/, $text, 2;
     die "the connection was closed without an answer\n" if !defined $body;
-    my ( $status, $reason ) = $head =~ m{\AHTTP/1\.\d (\d{3}) ?([^\r\n]*)} or die "that is no HTTP server\n";
-    die "the answer is $status $reason: that is no admin port of Sirius\n" if $status ne '200';
+    my ( $status, $reason ) = $head =~ m{\AHTTP/1\.\d (\d{3}) ?([^\r\n]*)}
+        or die "that is not an HTTP server\n";
+    die "the answer is $status $reason: that is not an admin port of Sirius\n" if $status ne '200';
     my ($length) = $head =~ /^Content-Length: *(\d+)\r?$/im;
     die "the answer is cut off\n" if defined $length && $length > length $body;
     return $body;
@@ -36,8 +37,8 @@ sub new {
     my ( $class, $text ) = @_;
     my ($spec) = $text =~ m{\Ahttp://([^/]*)/?\z} ? $1 : $text;
     my $address = Sirius::Listener->parse($spec);
-    die "'$text' is no address to connect to\n" if !defined $address->{path} && !defined $address->{port};
-    $address->{host} =~ s/\A\*?\z/127.0.0.1/    if !defined $address->{path};    # of --listen: any
+    die "'$text' is not an address to connect to\n" if !defined $address->{path} && !defined $address->{port};
+    $address->{host} =~ s/\A\*?\z/127.0.0.1/        if !defined $address->{path};    # of --listen: any
     return bless $address, $class;
 }
 
