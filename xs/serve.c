@@ -129,9 +129,15 @@ static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *e
     }
     if (*(SvEND(line) - 1) != '\n')
         sv_catpvs(line, "\n");
+    /* Who reads STDERR may stand still: then this thread does, but not the companion */
+    bool held = s->engine->helm_held;
+    if (held)
+        sr_engine_lend(s->engine);
     PerlIO *err = PerlIO_stderr();
     PerlIO_write(err, SvPVX(line), SvCUR(line));
     PerlIO_flush(err);
+    if (held)
+        sr_engine_return(s->engine);
 }
 
 void sirius_log(pTHX_ sirius *s, const char *what, SV *error)
