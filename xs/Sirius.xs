@@ -77,6 +77,69 @@ static Signal_t waking_handler(int sig)
 }
 #endif
 
+/*
+ * A handler of POSIX::sigaction is not deferred by perl: it runs in the middle of C code, and one that dies, as DBI's manual
+ * has it for time limits, would jump over the engine, with the lock held or half of a chunk sent. So it waits as all others
+ * do while the engine is at work; a blocked write lets it run. Faults can't wait.
+ */
+static bool deferred(int sig)
+{
+    if (!sirius_current || !sr_engine_inside(sirius_current->engine) || sig == SIGSEGV || sig == SIGBUS ||
+        sig == SIGILL || sig == SIGFPE)
+        return false;
+    dTHX;
+    PL_psig_pend[sig]++;
+    PL_sig_pending = 1;
+    sr_engine_wake(sirius_current->engine);
+    return true;
+}
+
+static Sighandler_t perl_unsafe;
+#if PERL_VERSION >= 32
+static Sighandler1_t perl_handler1, perl_unsafe1;
+static Sighandler3_t perl_handler3, perl_unsafe3;
+
+static Signal_t waking_handler1(int sig)
+{
+    perl_handler1(sig);
+    if (sirius_current)
+        sr_engine_wake(sirius_current->engine);
+}
+
+static Signal_t waking_handler3(int sig, Siginfo_t *info, void *context)
+{
+    perl_handler3(sig, info, context);
+    if (sirius_current)
+        sr_engine_wake(sirius_current->engine);
+}
+
+static Signal_t deferring_handler1(int sig)
+{
+    if (!deferred(sig))
+        perl_unsafe1(sig);
+}
+
+static Signal_t deferring_handler3(int sig, Siginfo_t *info, void *context)
+{
+    if (!deferred(sig))
+        perl_unsafe3(sig, info, context);
+}
+#endif
+#if defined(PERL_USE_3ARG_SIGHANDLER) || \
+    (PERL_VERSION < 32 && defined(HAS_SIGACTION) && defined(SA_SIGINFO))
+static Signal_t deferring_handler(int sig, siginfo_t *info, void *context)
+{
+    if (!deferred(sig))
+        perl_unsafe(sig, info, context);
+}
+#else
+static Signal_t deferring_handler(int sig)
+{
+    if (!deferred(sig))
+        perl_unsafe(sig);
+}
+#endif
+
 MODULE = Sirius    PACKAGE = Sirius::Engine
 
 PROTOTYPES: DISABLE
@@ -93,6 +156,18 @@ BOOT:
     newXS("Sirius::Writer::CLONE_SKIP", sirius_xs_skip, __FILE__);
     perl_handler = PL_csighandlerp;
     PL_csighandlerp = waking_handler;
+    perl_unsafe = PL_sighandlerp;
+    PL_sighandlerp = deferring_handler;
+#if PERL_VERSION >= 32
+    perl_handler1 = PL_csighandler1p;
+    PL_csighandler1p = waking_handler1;
+    perl_handler3 = PL_csighandler3p;
+    PL_csighandler3p = waking_handler3;
+    perl_unsafe1 = PL_sighandler1p;
+    PL_sighandler1p = deferring_handler1;
+    perl_unsafe3 = PL_sighandler3p;
+    PL_sighandler3p = deferring_handler3;
+#endif
 
 SV *
 new(const char *class, HV *conf)

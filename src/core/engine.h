@@ -29,6 +29,8 @@
 #include "helm.h"
 #include "scoreboard.h"
 
+#include <signal.h>
+
 enum {
     SR_SOURCE_WAKE,
     SR_SOURCE_CONTROL,
@@ -92,7 +94,9 @@ typedef struct sr_engine {
     pthread_t companion;
     bool has_companion;
     bool helm_held; /* by the Perl thread; touched by that thread only */
-    bool forked;    /* set in a forked child, where nothing here may be used */
+    /* and by handlers of signals on it: between the two calls below or about to be, and waiting for a slow reader */
+    volatile sig_atomic_t inside, waiting;
+    bool forked; /* set in a forked child, where nothing here may be used */
 
     /*
      * Set by the embedder after new; NULL: nothing. A signal came while the Perl thread waits for a slow reader; called
@@ -229,6 +233,12 @@ int sr_engine_listen(sr_engine *e, int fd, bool is_unix);
 sr_next sr_engine_next(sr_engine *e, sr_task *task);
 void sr_engine_lend(sr_engine *e);
 void sr_engine_return(sr_engine *e);
+
+/* Async-signal-safe, on the Perl thread: it is in the engine, and must not be taken out of it by a longjmp. */
+static inline bool sr_engine_inside(const sr_engine *e)
+{
+    return (e->inside || e->waiting) && !e->forked;
+}
 
 /* Async-signal-safe, no helm needed. */
 void sr_engine_wake(sr_engine *e);

@@ -366,13 +366,20 @@ static bool wait_writable(sr_engine *e, sr_conn *c)
 {
     int64_t end = sr_clock_monotonic() + e->config.write_ns;
     int unread = unacknowledged(c);
-    struct pollfd p = {.fd = c->source.fd, .events = POLLOUT};
+    /* a signal that comes just before poll does not interrupt it, but it wakes the engine */
+    struct pollfd p[2] = {{.fd = c->source.fd, .events = POLLOUT}, {.fd = e->loop.wake.fd, .events = POLLIN}};
     int n;
     c->blocked = true;
+    e->waiting = 1;
     sr_engine_lend(e);
     do {
         int64_t left = (end - sr_clock_monotonic() + SR_MILLISECOND - 1) / SR_MILLISECOND;
-        n = left > 0 ? poll(&p, 1, left < INT_MAX ? (int)left : INT_MAX) : 0;
+        n = left > 0 ? poll(p, 2, left < INT_MAX ? (int)left : INT_MAX) : 0;
+        if (n > 0 && p[1].revents) {
+            sr_loop_woken(&e->loop);
+            n = -1;
+            errno = EINTR;
+        }
         if (n == 0 && unacknowledged(c) < unread) { /* no room yet, but the peer reads */
             unread = unacknowledged(c);
             end = sr_clock_monotonic() + e->config.write_ns;
@@ -381,9 +388,10 @@ static bool wait_writable(sr_engine *e, sr_conn *c)
         }
     } while (n < 0 && errno == EINTR && (!e->interrupted || e->interrupted()));
     sr_engine_return(e);
+    e->waiting = 0;
     c->blocked = false;
     c->active_at = e->now;
-    if (n > 0 && !(p.revents & (POLLERR | POLLNVAL)))
+    if (n > 0 && !(p[0].revents & (POLLERR | POLLNVAL)))
         return true;
     lost(c, n == 0 ? SR_CLOSED_WRITE : SR_CLOSED_CLIENT);
     return false;

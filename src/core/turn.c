@@ -90,6 +90,7 @@ void sr_engine_lend(sr_engine *e)
     atomic_store_explicit(&e->lent_at, e->now, memory_order_relaxed);
     e->helm_held = false;
     sr_helm_leave(&e->helm);
+    e->inside = 0;
 }
 
 /*
@@ -105,6 +106,7 @@ static void companion_first(sr_engine *e)
 
 void sr_engine_return(sr_engine *e)
 {
+    e->inside = 1; /* before the lock is taken */
     if (atomic_load_explicit(&e->asks, memory_order_relaxed))
         companion_first(e);
     if (!sr_helm_try(&e->helm)) {
