@@ -101,6 +101,15 @@ static sr_logsource raw_source(const sr_engine *e, raw *r)
     return (sr_logsource){.ctx = r, .get = raw_get, .wall = came + e->wall_offset, .pid = (int)getpid()};
 }
 
+/* Nobody has kept what was understood of it. NULL: not even a method. */
+static const sr_request *parse_again(sr_engine *e, const sr_conn *c, sr_bytes head)
+{
+    sr_request_limits limits = sr_client_limits(e, c);
+    sr_request_init(&e->request);
+    sr_request_feed(&e->request, &limits, head.at, head.len);
+    return e->request.method.len ? &e->request : NULL;
+}
+
 /* --- lines --- */
 
 static bool wanted(const sr_accesslog *log, const sr_logfacts *facts)
@@ -143,13 +152,18 @@ static void keep(sr_engine *e, sr_conn *c, const sr_logsource *source)
         sr_accesslog_forget(c);
 }
 
-/* The bytes of the request are gone. While the application has it, its row still knows the first of them. */
-static bool line_from_row(sr_engine *e, sr_conn *c, const sr_logfacts *facts, sr_buffer *out)
+/* The bytes of the request are gone. While the application has it, there is a copy, or its row knows the first of them. */
+static bool line_of_served(sr_engine *e, sr_conn *c, const sr_logfacts *facts, sr_buffer *out)
 {
     sr_row_request row;
     raw r = {.conn = c, .line = none};
-    if (e->serving == c && sr_row_read(e->row, &row))
+    if (e->serving == c && sr_buffer_len(&e->served_head)) {
+        r.head = sr_bytes_of(sr_buffer_at(&e->served_head), sr_buffer_len(&e->served_head));
+        r.line = first_line(r.head);
+        r.request = parse_again(e, c, r.head);
+    } else if (e->serving == c && sr_row_read(e->row, &row)) {
         r.line = sr_bytes_of((const char *)row.line, row.line_len);
+    }
     sr_logsource source = raw_source(e, &r);
     return sr_logformat_line(e->log->format, &source, facts, out);
 }
@@ -160,7 +174,7 @@ static bool line(sr_engine *e, sr_conn *c, const sr_logsource *source, const sr_
     if (source)
         return sr_logformat_line(e->log->format, source, facts, out);
     if (!c->record)
-        return line_from_row(e, c, facts, out);
+        return line_of_served(e, c, facts, out);
     sr_bytes record = sr_bytes_of(sr_buffer_at(c->record), sr_buffer_len(c->record));
     return sr_logformat_late(e->log->format, record, facts, out);
 }
@@ -241,11 +255,7 @@ void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response)
                     : e->fresh_of == c ? e->fresh
                                        : none;
     raw r = {.conn = c, .head = head, .line = first_line(head), .response = response};
-    sr_request_init(&e->request); /* once more: of what was refused, nobody has kept what was understood */
-    sr_request_limits limits = sr_client_limits(e, c);
-    sr_request_feed(&e->request, &limits, head.at, head.len);
-    if (e->request.method.len)
-        r.request = &e->request;
+    r.request = parse_again(e, c, head);
     sr_logsource source = raw_source(e, &r);
     keep(e, c, &source);
 }

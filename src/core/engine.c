@@ -99,6 +99,7 @@ void sr_engine_free(sr_engine *e)
     }
     sr_accesslog_end(e);
     sr_resident_close(&e->resident);
+    sr_buffer_free(&e->served_head);
     free(e->scratch);
     free(e);
 }

@@ -154,6 +154,7 @@ typedef struct sr_engine {
     int64_t service_ns;  /* its own recent time per request, a moving average over 8 */
 
     sr_conn *serving;      /* whose request is with the application, until finish, abort or detach */
+    sr_buffer served_head; /* of its request, for the log; only where a time limit may end it. Owned */
     sr_conn *current;      /* of the task at hand, until lend */
     bool current_borrowed; /* the task's bytes lie in scratch, not in current->in */
     size_t current_used;   /* bytes of the view that are the request */

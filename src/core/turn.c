@@ -42,6 +42,10 @@ static bool retire(sr_engine *e, sr_reason reason)
 static void task_close(sr_engine *e, sr_conn *c)
 {
     size_t used = e->current_used;
+    if (e->log && (e->config.request_ns || e->config.stream_ns)) {
+        sr_buffer_reset(&e->served_head);
+        sr_buffer_add(&e->served_head, e->current_view.at, c->head_len);
+    }
     sr_bytes rest = sr_bytes_of(e->current_view.at + used, e->current_view.len - used);
     sr_conn_forget_request(c, e->current_borrowed ? 0 : used);
     if (e->current_borrowed && !sr_buffer_add_bytes(&c->in, rest)) {

@@ -130,7 +130,7 @@ subtest 'a client that leaves' => sub {
 subtest 'one that takes too long' => sub {
     my ( $server, $file ) = logged( '%m %U %>s %h', qw(--workers 1 --request-timeout 0.5) );
     is $server->ask('GET /stuck')->status, 504, 'its client is told';
-    like + ( lines( $file, 1 ) )[0], qr{\AGET - 504 127[.]0[.]0[.]1\z},
+    like + ( lines( $file, 1 ) )[0], qr{\AGET /stuck 504 127[.]0[.]0[.]1\z},
         'is logged before its worker is killed';
     is $server->ask('GET /')->status, 200, 'its successor serves';
     like + ( lines( $file, 2 ) )[1], qr{\AGET / 200 }, 'and logs';
