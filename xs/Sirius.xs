@@ -352,6 +352,13 @@ OUTPUT:
     RETVAL
 
 void
+log_lost(sr_scoreboard *self, UV slot, HV *conf)
+CODE:
+    if (slot >= self->slots)
+        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
+    sirius_accesslog_lost(aTHX_ conf, &self->rows[slot]);
+
+void
 release(sr_scoreboard *self, UV slot)
 CODE:
     if (slot >= self->slots)

@@ -4,6 +4,8 @@
 #include "envpool.h"
 #include "logformat.h"
 
+#include "base/clock.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -21,27 +23,40 @@ static int copy_of(pTHX_ int fd)
     return copy;
 }
 
-/* access_log => { fd, kind, priority, format, min_time, errors_only } */
-void sirius_accesslog_new(pTHX_ sirius *s, HV *conf)
+/* access_log => { fd, kind, priority, format, min_time, errors_only }: a sink with a copy of that descriptor. Croaks. */
+static sr_sink *sink_of(pTHX_ HV *conf)
 {
     static const char *const kinds[] = {"file", "pipe", "syslog"};
     SV **format = hv_fetchs(conf, "format", 0), **kind = hv_fetchs(conf, "kind", 0);
     SV **fd = hv_fetchs(conf, "fd", 0), **priority = hv_fetchs(conf, "priority", 0);
-    SV **min = hv_fetchs(conf, "min_time", 0), **errors = hv_fetchs(conf, "errors_only", 0);
     if (!format || !SvROK(*format) || !sv_derived_from(*format, "Sirius::LogFormat") || !kind || !fd ||
-        !min || !errors)
+        !hv_fetchs(conf, "min_time", 0) || !hv_fetchs(conf, "errors_only", 0))
         croak("Sirius::Engine->new: access_log is not whole");
     unsigned k = 0;
     while (k < 2 && strNE(SvPV_nolen(*kind), kinds[k]))
         k++;
-    sr_accesslog *log = calloc(1, sizeof *log);
-    sr_sink *sink = log ? sr_sink_new((sr_sink_kind)k, copy_of(aTHX_(int) SvIV(*fd)), SR_SINK_BATCH) : NULL;
-    if (!sink) {
-        free(log);
+    sr_sink *sink = sr_sink_new((sr_sink_kind)k, copy_of(aTHX_(int) SvIV(*fd)), SR_SINK_BATCH);
+    if (!sink)
         croak("Sirius::Engine->new: access_log: %s", Strerror(errno));
-    }
     if (priority && SvOK(*priority))
         sr_sink_syslog(sink, (int)SvIV(*priority));
+    return sink;
+}
+
+static int64_t min_ns(pTHX_ HV *conf)
+{
+    return (int64_t)(SvNV(*hv_fetchs(conf, "min_time", 0)) * 1e9);
+}
+
+void sirius_accesslog_new(pTHX_ sirius *s, HV *conf)
+{
+    sr_sink *sink = sink_of(aTHX_ conf);
+    SV **format = hv_fetchs(conf, "format", 0), **errors = hv_fetchs(conf, "errors_only", 0);
+    sr_accesslog *log = calloc(1, sizeof *log);
+    if (!log) {
+        sr_sink_free(sink);
+        croak("Sirius::Engine->new: access_log: %s", Strerror(ENOMEM));
+    }
     s->log_format = SvREFCNT_inc(SvRV(*format));
     Newxz(s->log, 1, sirius_accesslog);
     s->log->view.scratch = &s->log->scratch;
@@ -51,7 +66,7 @@ void sirius_accesslog_new(pTHX_ sirius *s, HV *conf)
     *log = (sr_accesslog){
         .format = compiled->program,
         .sink = sink,
-        .min_ns = (int64_t)(SvNV(*min) * 1e9),
+        .min_ns = min_ns(aTHX_ conf),
         .errors_only = SvTRUE(*errors),
     };
     int err = sr_engine_log(s->engine, log);
@@ -91,4 +106,48 @@ void sirius_accesslog_to(pTHX_ sirius *s, int fd)
     bool taken = sirius_helm_take(s);
     sr_engine_log_to(s->engine, copy);
     sirius_helm_leave(s, taken);
+}
+
+/* --- a request that ended with its worker --- */
+
+static sr_bytes lost_get(void *ctx, const sr_logitem *item)
+{
+    const sr_row_request *request = ctx;
+    static char text[SR_PEER_TEXT_MAX];
+    sr_bytes line = sr_bytes_of((const char *)request->line, request->line_len);
+    const char *space = memchr(line.at, ' ', line.len);
+    size_t method = space ? (size_t)(space - line.at) : line.len;
+    switch (item->kind) {
+    case SR_LOG_REMOTE_ADDR:
+        return sr_bytes_of(text, sr_peer_text(&request->peer, text));
+    case SR_LOG_REQUEST_LINE:
+        return line;
+    case SR_LOG_METHOD:
+        return sr_bytes_of(line.at, method);
+    case SR_LOG_URI:
+        return space ? sr_bytes_of(space + 1, line.len - method - 1) : sr_bytes_of(NULL, 0);
+    default:
+        return sr_bytes_of(NULL, 0);
+    }
+}
+
+void sirius_accesslog_lost(pTHX_ HV *conf, const sr_row *row)
+{
+    sr_row_request request;
+    if (!sr_row_read(row, &request) || !request.began || request.status)
+        return;
+    int64_t now = sr_clock_monotonic();
+    sr_logfacts facts = {
+        .total_ns = now - (int64_t)request.began, .queue_ns = -1, .app_ns = -1, .aborted = true};
+    if (facts.total_ns < min_ns(aTHX_ conf))
+        return;
+    sr_sink *sink = sink_of(aTHX_ conf);
+    const sirius_logformat *format = INT2PTR(sirius_logformat *, SvIV(SvRV(*hv_fetchs(conf, "format", 0))));
+    sr_logsource source = {.ctx = &request,
+                           .get = lost_get,
+                           .wall = sr_clock_wall() - facts.total_ns,
+                           .pid = (int)atomic_load_explicit(&row->pid, memory_order_relaxed)};
+    sr_logformat_line(format->program, &source, &facts, sr_sink_line(sink));
+    sr_sink_added(sink, now);
+    sr_sink_free(sink);
 }

@@ -85,6 +85,7 @@ HV *sirius_board_row(pTHX_ const sr_row *r)
     (void)hv_stores(hv, "line", newSVpvn(line, begun ? sr_row_text(&request, line, sizeof line) : 0));
     (void)hv_stores(hv, "client", begun ? client(aTHX_ & request.peer) : newSVpvs(""));
     (void)hv_stores(hv, "mark", mark);
+    (void)hv_stores(hv, "unanswered", newSViv(begun && !request.status));
     (void)hv_stores(hv, "last_line", newSVpvn(line, ended ? sr_row_text(&request, line, sizeof line) : 0));
     (void)hv_stores(hv, "last_client", ended ? client(aTHX_ & request.peer) : newSVpvs(""));
     (void)hv_stores(hv, "last_status", newSVuv(ended ? request.status : 0));
@@ -183,6 +184,7 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "closed", closed(aTHX_ & t));
     (void)hv_stores(hv, "given", newSVuv(count(&t.given)));
     (void)hv_stores(hv, "taken", newSVuv(count(&t.taken)));
+    (void)hv_stores(hv, "lost", newSVuv(count(&t.lost)));
     (void)hv_stores(hv, "log_lost", newSVuv(count(&t.log_lost)));
     (void)hv_stores(hv, "limits", limits(aTHX_ & t));
     (void)hv_stores(hv, "exits", exits(aTHX_ s));

@@ -194,6 +194,8 @@ void sirius_log_put(pTHX_ const char *at, size_t len, const char *level);
 void sirius_accesslog_new(pTHX_ sirius *s, HV *conf);     /* croaks */
 void sirius_accesslog_free(pTHX_ sirius *s);              /* after the engine */
 void sirius_accesslog_offer(pTHX_ sirius *s, sr_conn *c); /* its line can be made from now on */
+/* In the generation: the line of the request that a worker of this row had when it was killed, if it had one. Croaks */
+void sirius_accesslog_lost(pTHX_ HV *conf, const sr_row *row);
 void sirius_accesslog_to(pTHX_ sirius *s, int fd); /* a descriptor that is copied. Without the helm, too */
 
 /* response.c: with the helm */

@@ -98,12 +98,14 @@ sub _become_worker {
 
 sub _bury {
     my ( $self, $worker, $status ) = @_;
+    $self->_tell_lost($worker);
     $self->{scoreboard}->release( $worker->{slot} );
     my ( $why, $signal ) = ( $worker->{leave} || $worker->{done} || '', $status & 127 ); # why it was asked to
     my $oom = $signal == 9 && $self->_out_of_memory;
     $self->{scoreboard}->exited( Sirius::Cause->kind( $status, $why, @{$self}{qw(stopping killed)}, $oom ) );
     return if $self->{stopping} && ( !$status        || $self->{killed} && $signal == 9 );
     return if $ENDS{$signal}    && ( $worker->{done} || $worker->{retiring} ); # it was on its way out already
+
     if ( !$status && ( $worker->{leave} || $why =~ /\A(?:max-|harakiri)/ ) ) {
         return Sirius::Log->info("worker $worker->{pid} ended: $why");
     }
@@ -342,6 +344,24 @@ sub _supervise {
 sub _tell_generation {
     my ( $self, @words ) = @_;
     return syswrite $self->{report}, join( q( ), $$, @words ) . "\n";  # not by $", which is the application's
+}
+
+# The request that a worker took with it: only its row knows of it
+sub _tell_lost {
+    my ( $self,  $worker ) = @_;
+    my ( $board, $slot )   = ( $self->{scoreboard}, $worker->{slot} );
+    my $row = $board->row($slot);
+    return if !$row->{unanswered} || $row->{pid} != $worker->{pid};
+    Sirius::Log->error(
+        sprintf 'worker %d ended while it served %s of %s, after %.1f s: the client got no whole answer',
+        $worker->{pid},
+        @{$row}{qw(line client)},
+        _now() - $row->{began}
+    );
+    my $log = $self->{access_log} or return;
+    eval { $board->log_lost( $slot, $log->for_engine ); 1 }
+        or Sirius::Log->error( "the access log: $@" =~ s/\s+\z//r );
+    return;
 }
 
 sub _tell_supervisor {

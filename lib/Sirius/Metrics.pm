@@ -73,6 +73,8 @@ my @METRICS = (
         sub { [ $_[0]{reload}{last_at} || $_[1]{started} ] } ],
     [ 'last_reload_duration_seconds', 'gauge', 'How long the last reload took.',
         sub { [ $_[0]{reload}{last_seconds} || 0 ] } ],
+    [ 'requests_lost_total', 'counter', 'Requests that ended with their worker: killed, crashed, out of memory.',
+        sub { [ $_[0]{totals}{lost} ] } ],
     [ 'access_log_lost_lines_total', 'counter', 'Lines of the access log that could not be written.',
         sub { [ $_[0]{totals}{log_lost} ] } ],
 );

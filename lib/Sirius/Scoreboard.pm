@@ -167,6 +167,13 @@ Load balancers are to find other servers: each response says close.
 
 The longest time that a request has waited for a worker since this was called last.
 
+=head2 log_lost
+
+  $board->log_lost( $slot, $access_log->for_engine );
+
+Before L</release>: writes the line of the access log for the request that the worker of that row was serving when it was
+killed, if there was one. Its status is that of a request without a response, and it counts as cut.
+
 =head2 mark
 
   Sirius::Scoreboard->mark('exporting customers');
@@ -324,6 +331,10 @@ socket, psgix.io) and C<error>.
 =item C<given>, C<taken>
 
 Connections that have moved to another worker.
+
+=item C<lost>
+
+Requests that ended with their worker, which was killed or crashed: those that the application had and those that waited.
 
 =item C<log_lost>
 

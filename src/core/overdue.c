@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 enum {
-    TENTH = 100, /* ms */
+    CLIENT_GONE = 499, /* in the row of a worker that is about to be killed: nobody waits for an answer */
+    TENTH = 100,       /* ms */
     THROWN_READS = 4,
     TARGET_ROOM = 400, /* of a line; the rest is for the words around it */
 };
@@ -111,6 +112,7 @@ static void end(sr_engine *e, sr_conn *c, bool reset, sr_over how)
         ;
     c->cut = c->gone = true;
     c->back_at = e->now;
+    atomic_store_explicit(&e->row->status, c->status ? c->status : CLIENT_GONE, memory_order_relaxed);
     sr_account_over(e, c, how);
 }
 

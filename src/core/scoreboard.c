@@ -139,6 +139,9 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
     uint64_t left = atomic_load_explicit(&r->connections, memory_order_relaxed);
     if (left) /* it was killed */
         sr_tally_add(&r->tally.closed[SR_CLOSED_ERROR], left);
+    bool unanswered = atomic_load_explicit(&r->began, memory_order_relaxed) &&
+                      !atomic_load_explicit(&r->status, memory_order_relaxed);
+    sr_tally_add(&r->tally.lost, unanswered + atomic_load_explicit(&r->waiting, memory_order_relaxed));
     atomic_store_explicit(&r->state, SR_WORKER_FREE, memory_order_relaxed);
     atomic_store_explicit(&r->connections, 0, memory_order_relaxed);
     atomic_store_explicit(&r->idle, 0, memory_order_relaxed);
@@ -252,6 +255,7 @@ void sr_row_begin(sr_row *row, const char *at, size_t len, const sr_peer *peer, 
     atomic_store_explicit(&row->began, (uint64_t)began, memory_order_relaxed);
     atomic_store_explicit(&row->line_len, (uint32_t)len, memory_order_relaxed);
     atomic_store_explicit(&row->mark_len, 0, memory_order_relaxed);
+    atomic_store_explicit(&row->status, 0, memory_order_relaxed);
     atomic_store_explicit(&row->peer[0], from[0], memory_order_relaxed);
     atomic_store_explicit(&row->peer[1], from[1], memory_order_relaxed);
     atomic_store_explicit(&row->peer[2], from[2], memory_order_relaxed);

@@ -72,8 +72,9 @@ typedef struct sr_row {
     /* the last request, in cache lines of its own: they are written for each one */
     _Alignas(128) _Atomic uint32_t sequence; /* odd: being written */
     _Atomic uint32_t line_len;
-    _Atomic uint32_t status; /* of the response of the last request that is over; 0: there was none */
-    _Atomic uint64_t began;  /* monotonic ns at which it was complete; 0: it is over */
+    _Atomic uint32_t
+        status; /* of the response of this request, or of the last: it is over; 0: not yet, or there was none */
+    _Atomic uint64_t began; /* monotonic ns at which it was complete; 0: it is over */
     _Atomic uint64_t peer[sizeof(sr_peer) / sizeof(uint64_t)];
     _Atomic uint32_t mark_len;
     _Atomic uint64_t line[SR_LINE_MAX / sizeof(uint64_t)]; /* method and target */
@@ -109,7 +110,7 @@ typedef struct sr_row_request {
  * What two builds must agree in to run beside each other, during an update: where the fields here are and what they
  * mean, and the parcels of the exchange. Whoever changes the meaning or the place of one counts the first number up.
  */
-enum { SR_SCOREBOARD_LAYOUT = 4 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 5 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
 
 typedef struct sr_scoreboard {
     uint32_t layout; /* SR_SCOREBOARD_LAYOUT; the first field in any layout */

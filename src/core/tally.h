@@ -80,8 +80,10 @@ typedef struct sr_tally {
     _Atomic uint64_t refused;  /* answered by the server itself; some of them may never have been complete */
     _Atomic uint64_t accepted; /* connections */
     _Atomic uint64_t closed[SR_CLOSED_REASONS];
-    _Atomic uint64_t given;              /* connections handed to the exchange */
-    _Atomic uint64_t taken;              /* and taken from it */
+    _Atomic uint64_t given; /* connections handed to the exchange */
+    _Atomic uint64_t taken; /* and taken from it */
+    _Atomic uint64_t
+        lost; /* requests that ended with their worker, which was killed; by who has seen its end */
     _Atomic uint64_t log_lost;           /* lines of the access log that could not be written */
     _Atomic uint64_t limited[SR_LIMITS]; /* requests whose time was over */
     _Atomic uint64_t trouble[SR_TROUBLES];

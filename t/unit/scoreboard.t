@@ -31,7 +31,7 @@ subtest 'a snapshot' => sub {
     is_deeply $got->{reload}, { map { $_ => 0 } qw(failed loading loading_since ok) }, 'no reload';
     cmp_ok abs( $got->{time} - time ), '<', 60, 'when';
     is_deeply $got->{totals}, {
-        ( map { $_ => 0 } qw(aborted accepted bytes given log_lost refused requests taken) ),
+        ( map { $_ => 0 } qw(aborted accepted bytes given log_lost lost refused requests taken) ),
         closed => {
             map { $_ => 0 }
                 qw(after-response application body-timeout client error header-timeout keepalive-timeout
@@ -66,7 +66,9 @@ subtest 'rows' => sub {
     my $row = $board->row($slot);
     is_deeply $row,
         {
-        ( map { $_ => 0 } qw(began bytes connections given idle last_status requests since taken waiting) ),
+        (   map { $_ => 0 }
+                qw(began bytes connections given idle last_status requests since taken unanswered waiting)
+        ),
         ( map { $_ => '' } qw(client last_client last_line line mark) ),
         generation => 7,
         pid        => -$$,
