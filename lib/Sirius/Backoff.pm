@@ -66,7 +66,7 @@ sub _longer {
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
-# Killed from outside, and not for ever: no reason to be without workers for a while
+# Killed from outside, or a request that called exit, and not for ever: no reason to be without workers for a while
 sub _spared {
     my ( $self, $number ) = @_;
     my $now    = _now();
@@ -94,7 +94,8 @@ Sirius::Backoff - when the next worker may be started
 
 A worker that ends is replaced at once, except when that would be a loop of forks. After one that was never ready the next
 attempt comes C<--err-respawn-interval> seconds later, then after twice as many, up to 30. One that was ready and failed within
-C<--err-respawn-interval> is replaced after as many seconds, unless it was killed from outside.
+C<--err-respawn-interval> is replaced after as many seconds, unless it was killed from outside or the application called
+C<exit>: such workers are replaced at once, up to twice as many as are wanted in that time.
 
 =head1 METHODS
 
@@ -106,7 +107,7 @@ The monotonic time before which no worker should be started.
 
   my $seconds = $backoff->ended( $worker, $failed, $killed, $number );
 
-C<$worker> has ended; C<$killed> by C<KILL>; C<$number> are wanted. 0 when the next may come at once.
+C<$worker> has ended; C<$killed> by C<KILL> or by an C<exit> of the application; C<$number> are wanted. 0 when the next may come at once.
 
 =head2 failing
 

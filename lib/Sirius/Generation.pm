@@ -263,7 +263,7 @@ sub _run_hook {
 # When to replace it, in words
 sub _schedule {
     my ( $self, $worker, $failed, $signal ) = @_;
-    my $delay = $self->{backoff}->ended( $worker, $failed, $signal == 9, $self->_number );
+    my $delay = $self->{backoff}->ended( $worker, $failed, !$signal || $signal == 9, $self->_number );
     return 'replaced' if !$delay;
 
     # The old generation is there still, and goes on; or an operator waits to hear how the start went
