@@ -168,7 +168,8 @@ static inline bool same_kind(const envpool_slot *slot)
 }
 
 /* Of a special one whose kind is the same. */
-static inline bool same_value(pTHX_ const envpool_env *env, const envpool_slot *slot)
+static inline __attribute__((always_inline)) bool same_value(pTHX_ const envpool_env *env,
+                                                             const envpool_slot *slot)
 {
     switch ((envpool_kind)slot->kind) {
     case ENVPOOL_TEXT:

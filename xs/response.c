@@ -40,7 +40,7 @@ static SV *element(pTHX_ AV *av, SSize_t i)
 }
 
 /* inert is cleared when one of them could run code as it is freed: that takes magic or a blessing, and so this type. */
-static bool all_plain(AV *av, bool *inert)
+static inline __attribute__((always_inline)) bool all_plain(AV *av, bool *inert)
 {
     for (SSize_t i = 0; i <= AvFILLp(av); i++) {
         SV *sv = AvARRAY(av)[i];

@@ -193,7 +193,7 @@ void sirius_finish(pTHX_ sirius *s)
         c->keep_alive = false;
         c->broken = true;
     }
-    wire_finish(aTHX_ s, c);
+    wire_finish(s, c);
 }
 
 /* The handlers can only be found by code of the application when they, or %env, are tied: it dies in an eval, then. */
@@ -237,7 +237,7 @@ static void cleanup(pTHX_ sirius *s, HV *env)
  * What the application has returned and what it has put into %env is freed without the helm: a DESTROY may sleep or fork.
  * Where neither can have one, the helm is kept.
  */
-void sirius_serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
+static inline __attribute__((always_inline)) void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
 {
     ENTER;
     SAVETMPS;
@@ -264,6 +264,11 @@ void sirius_serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
         envpool_give_back(aTHX_ pooled, untouched);
     if (!inert && wire_forked(s)) /* by a DESTROY, and came back */
         my_exit(0);
+}
+
+void sirius_serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
+{
+    serve_one(aTHX_ s, task, app);
 }
 
 static const char *soon(sirius *s)
@@ -306,7 +311,7 @@ const char *sirius_serve(pTHX_ sirius *s, SV *app)
         }
         switch (sr_engine_next(s->engine, &task)) {
         case SR_NEXT_REQUEST:
-            sirius_serve_one(aTHX_ s, &task, app);
+            serve_one(aTHX_ s, &task, app);
             break;
         case SR_NEXT_WAKE:
             break;

@@ -1,12 +1,5 @@
 #include "wire.h"
 
-static const char no_date[SR_DATE_LEN];
-
-bool wire_keeps(const sirius *s)
-{
-    return wire_is_edge(s) || sr_engine_keeps(s->engine, s->turn.conn);
-}
-
 /* --- to the edge --- */
 
 /* The fields of the application, between the status line and what finish has put behind them. */
@@ -37,41 +30,15 @@ static void say(sirius *s, sr_reply_kind kind)
 
 /* --- heads --- */
 
-const char *wire_head_end(sirius *s, uint64_t known)
-{
-    sirius_turn *t = &s->turn;
-    sr_response *r = &t->response;
-    bool edge = wire_is_edge(s);
-    s->fields_end = sr_buffer_len(&s->head);
-    s->app_close = !r->keep_alive;
-    s->known = known;
-    sr_response_error err = sr_response_finish(r, &s->head, known, edge ? no_date : s->engine->date,
-                                               edge ? (sr_bytes){0} : s->engine->config.server);
-    if (err)
-        return sr_response_error_text(err);
-    if (edge && s->fields_end > SR_REPLY_FIELDS_MAX)
-        return "the header fields have more than 16 MiB";
-    t->conn->keep_alive = r->keep_alive;
-    sr_engine_head(t->conn, r->status, sr_buffer_len(&s->head));
-    t->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
-    return NULL;
-}
-
 static struct iovec head_iov(sirius *s)
 {
     return (struct iovec){sr_buffer_at(&s->head), sr_buffer_len(&s->head)};
 }
 
-void wire_whole(sirius *s, struct iovec *iov, int n, bool last)
+void wire_whole_edge(sirius *s, const struct iovec *body, int n)
 {
-    if (wire_is_edge(s)) {
-        reply(s, iov + 1, n - 1, s->known, SR_REPLY_LAST);
-        s->said = true;
-    } else if (last) {
-        sr_engine_send_last(s->engine, s->turn.conn, iov, n);
-    } else { /* called by a responder: nobody knows when the application returns */
-        sr_engine_send(s->engine, s->turn.conn, iov, n);
-    }
+    reply(s, body, n, s->known, SR_REPLY_LAST);
+    s->said = true;
 }
 
 void wire_head(sirius *s, bool now)
@@ -151,21 +118,12 @@ void wire_interim(sirius *s, sr_bytes text)
     sr_worker_flush(&s->worker);
 }
 
-void wire_finish(pTHX_ sirius *s, sr_conn *c)
+void wire_finish_edge(sirius *s)
 {
     sirius_phase phase = s->turn.phase;
-    PERL_UNUSED_CONTEXT;
-    if (wire_is_edge(s)) {
-        say(s, phase == SIRIUS_ANSWERED     ? SR_REPLY_END
-               : phase == SIRIUS_UNANSWERED ? SR_REPLY_TAKEN
-                                            : SR_REPLY_CUT);
-        if (!s->returned) /* the application goes on, and may do so for long */
-            sr_worker_flush(&s->worker);
-    } else if (phase == SIRIUS_ANSWERED) {
-        sr_engine_finish(s->engine, c);
-    } else if (phase == SIRIUS_UNANSWERED) {
-        sr_engine_detach(s->engine, c); /* psgix.io: the application went on alone with the socket */
-    } else {
-        sr_engine_abort(s->engine, c);
-    }
+    say(s, phase == SIRIUS_ANSWERED     ? SR_REPLY_END
+           : phase == SIRIUS_UNANSWERED ? SR_REPLY_TAKEN
+                                        : SR_REPLY_CUT);
+    if (!s->returned) /* the application goes on, and may do so for long */
+        sr_worker_flush(&s->worker);
 }

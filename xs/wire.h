@@ -20,19 +20,66 @@ static inline bool wire_forked(const sirius *s)
     return wire_is_edge(s) ? s->forked : sr_engine_forked(s->engine);
 }
 
-bool wire_keeps(const sirius *s); /* as far as this process knows, the connection may be kept */
+static inline bool wire_keeps(const sirius *s) /* as far as this process knows, the connection may be kept */
+{
+    return wire_is_edge(s) || sr_engine_keeps(s->engine, s->turn.conn);
+}
 
 /* The head in s->head: begun behind its status line, and whole but for what the server adds. False: why, static */
-const char *wire_head_end(sirius *s, uint64_t known);
+static inline const char *wire_head_end(sirius *s, uint64_t known)
+{
+    static const char no_date[SR_DATE_LEN]; /* the edge has its own */
+    sirius_turn *t = &s->turn;
+    sr_response *r = &t->response;
+    bool edge = wire_is_edge(s);
+    s->fields_end = sr_buffer_len(&s->head);
+    s->app_close = !r->keep_alive;
+    s->known = known;
+    sr_response_error err = sr_response_finish(r, &s->head, known, edge ? no_date : s->engine->date,
+                                               edge ? (sr_bytes){0} : s->engine->config.server);
+    if (err)
+        return sr_response_error_text(err);
+    if (edge && s->fields_end > SR_REPLY_FIELDS_MAX)
+        return "the header fields have more than 16 MiB";
+    t->conn->keep_alive = r->keep_alive;
+    sr_engine_head(t->conn, r->status, sr_buffer_len(&s->head));
+    t->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
+    return NULL;
+}
 
-void wire_whole(sirius *s, struct iovec *iov, int n, bool last); /* head in iov[0], then all of the body */
-void wire_head(sirius *s, bool now);                             /* the head alone: a stream follows */
+void wire_whole_edge(sirius *s, const struct iovec *body, int n);
+static inline void wire_whole(sirius *s, struct iovec *iov, int n,
+                              bool last) /* head in iov[0], then all of the body */
+{
+    if (wire_is_edge(s))
+        wire_whole_edge(s, iov + 1, n - 1);
+    else if (last)
+        sr_engine_send_last(s->engine, s->turn.conn, iov, n);
+    else /* called by a responder: nobody knows when the application returns */
+        sr_engine_send(s->engine, s->turn.conn, iov, n);
+}
+
+void wire_head(sirius *s, bool now); /* the head alone: a stream follows */
 /* The head, and a file behind it, which is taken over. */
 void wire_file(sirius *s, int fd, off_t offset, uint64_t length);
 /* Of a stream: bytes as the application gave them, not more than are announced. `wait`: not far ahead of its client. */
 void wire_data(sirius *s, sr_bytes bytes, bool wait);
-void wire_end(sirius *s);                      /* of a stream, behind its last byte */
-void wire_interim(sirius *s, sr_bytes text);   /* a whole interim head */
-void wire_finish(pTHX_ sirius *s, sr_conn *c); /* by the phase of the turn: kept, cut, or the application's */
+void wire_end(sirius *s);                    /* of a stream, behind its last byte */
+void wire_interim(sirius *s, sr_bytes text); /* a whole interim head */
+
+void wire_finish_edge(sirius *s);
+static inline void wire_finish(sirius *s,
+                               sr_conn *c) /* by the phase of the turn: kept, cut, or the application's */
+{
+    sirius_phase phase = s->turn.phase;
+    if (wire_is_edge(s))
+        wire_finish_edge(s);
+    else if (phase == SIRIUS_ANSWERED)
+        sr_engine_finish(s->engine, c);
+    else if (phase == SIRIUS_UNANSWERED)
+        sr_engine_detach(s->engine, c); /* psgix.io: the application went on alone with the socket */
+    else
+        sr_engine_abort(s->engine, c);
+}
 
 #endif
