@@ -63,7 +63,12 @@ sub stopped {
 
 sub _reload {
     my ( $self, $request, $reply, $why ) = @_;
-    $self->{supervisor}{generations}->reload( $request->{wait} ? $reply : undef, $why );
+    my $all = $self->{supervisor}{generations};
+    if ( $request->{abort} ) {
+        return $reply->( { ok => 0, error => 'no reload is under way' } ) if !$all->abort($why);
+        return $reply->( { ok => 1, text  => 'reload aborted' } );
+    }
+    $all->reload( $request->{wait} ? $reply : undef, $why );
     $reply->( { ok => 1, text => 'reload started' } ) if !$request->{wait};
     return;
 }
@@ -81,7 +86,9 @@ sub _serving {
 sub _status {
     my ( $self, $request, $reply ) = @_;
     my $supervisor = $self->{supervisor};
+    my $loading    = $supervisor->{generations}{loading};
     my %status     = (
+        loading     => $loading && { map { $_ => $loading->{$_} } qw(number since) },
         generations => [ map { _generation($_) } $supervisor->{generations}->all ],
         last_reload => $supervisor->{generations}{last_reload},
         listeners   => [ map { $_->url } @{ $supervisor->{listeners} } ],
@@ -113,6 +120,14 @@ sub _stop {
 
 sub _workers {
     my ( $self, $request, $reply ) = @_;
+    my $most = $self->{supervisor}->workers_most;
+    return $reply->( {
+        ok    => 0,
+        error =>
+            "there is room for $most workers, not for $request->{workers}; for more, start the server anew with a higher "
+            . '--workers, or with --workers MIN:MAX'
+    } )
+        if $request->{workers} > $most;
     my $number = $self->{supervisor}->set_workers( $request->{workers} );
     my $answer = { ok => 1, text => "$number workers", workers => $number };
     return $request->{wait} ? $self->later( workers => $reply, $answer ) : $reply->($answer);

@@ -150,6 +150,7 @@ sub _check {
     die "there is no command\n"               if !defined $command || ref $command || !length $command;
     die "the command '$command' is unknown\n" if !$COMMANDS{$command};
     my %checked = ( command => $command, wait => $request->{wait} ? 1 : 0 );
+    $checked{abort} = 1 if $command eq 'reload' && $request->{abort};
     return \%checked if $command ne 'workers';
     my $number = $request->{workers};
     die "workers is not a whole number above 0\n"
@@ -331,6 +332,7 @@ most 64 KiB:
 
   {"command":"status"}
   {"command":"reload","wait":true}
+  {"command":"reload","abort":true}
   {"command":"stop","wait":true}
   {"command":"workers","workers":8,"wait":true}
 

@@ -24,9 +24,10 @@ use constant {
 };
 
 my %COMMANDS = map { $_ => 1 } qw(reload status stop workers);
-my %FLAGS    = ( h => 'help', help => 'help', json => 'json', wait => 'wait' );
+my %FLAGS    = ( abort => 'abort', h => 'help', help => 'help', json => 'json', wait => 'wait' );
 my %VALUES   = map { $_ => 1 } qw(control timeout);
-my $USAGE = 'sirius ctl [--control PATH] [--json] [--wait] [--timeout SECONDS] status|reload|stop|workers N';
+my $USAGE
+    = 'sirius ctl [--control PATH] [--json] [--wait] [--timeout SECONDS] status|reload [--abort]|stop|workers N';
 
 sub run {
     my ( $class, @args ) = @_;
@@ -117,7 +118,13 @@ sub _parse {
     return \%given if $given{help};
     $given{control} = $ENV{SIRIUS_CONTROL}        if !defined $given{control};
     $given{timeout} = _seconds( $given{timeout} ) if defined $given{timeout};
-    return { %given, request => _request(@words) };
+    my $request = _request(@words);
+    if ( $given{abort} ) {
+        _fail( USAGE, '--abort is for reload only' )            if $request->{command} ne 'reload';
+        _fail( USAGE, '--abort and --wait exclude each other' ) if $given{wait};
+        $request->{abort} = JSON::PP::true();
+    }
+    return { %given, request => $request };
 }
 
 sub _print {
@@ -196,6 +203,10 @@ sub _status {
     $text .= "\n"
         . _table( [qw(worker generation state requests connections doing)],
         map { [ @{$_}{qw(pid generation state requests connections)}, _doing( $_, $now ) ] } @rows );
+    if ( my $loading = $status->{loading} ) {
+        $text .= "\nreload under way: generation $loading->{number} for "
+            . Sirius::Readable->age( $now - $loading->{since} ) . "\n";
+    }
     my $reload = $status->{last_reload} or return "${text}\nno reload yet";
     my $result = $reload->{ok} ? $reload->{text} : join "\n", grep {defined} @{$reload}{qw(error said)};
     return "$text\nlast reload, " . strftime( '%Y-%m-%d %H:%M:%S', localtime $reload->{at} ) . ": $result";
@@ -286,7 +297,10 @@ how long; the last reload and its result.
 
 Runs the original command again with the new code and lets its workers take over, as the signal C<HUP> does. With C<--wait>
 it returns when the new generation serves and the old one is gone. When the new one does not start, the old one goes on; the
-exit status is 1 and the error is printed, what Perl said included.
+exit status is 1 and the error is printed, what Perl said included. It comes after a
+reload that is under way, or replaces it when that takes twice as long as the last.
+
+With C<--abort> it gives up the reload that is under way, and the old code goes on; the exit status is 1 when there is none.
 
 =item B<stop>
 
@@ -301,6 +315,10 @@ From now on that many workers, as C<TTIN> and C<TTOU> do in steps of one. With C
 =head1 OPTIONS
 
 =over 4
+
+=item B<--abort>
+
+With B<reload>: give up the one that is under way.
 
 =item B<--control> I<PATH>
 

@@ -138,6 +138,11 @@ sub _hear {
     while ( $self->{heard} =~ s/\A(\d+) (\S+) ?([^\n]*)\n// ) {
         my ( $pid, $what, $why ) = ( $1, $2, $3 );
         my $worker = $self->{workers}{$pid} or next;
+        if ( $what eq 'hook' ) {
+            @{$worker}{qw(hook hook_at)} = $why eq 'none' ? () : ( $why, _now() );
+            $self->_tell_supervisor("hook worker $why") if !$worker->{ready};
+            next;
+        }
         $worker->{$what} = length $why ? $why : 1;
         if    ( $what eq 'ready' )   { $self->_hear_ready($worker) }
         elsif ( $what eq 'soon' )    { $worker->{leave} ||= $why }
@@ -182,6 +187,30 @@ sub _kill_late {
     return;
 }
 
+# When the application or a hook has had its time in a worker, if either runs
+sub _late_at {
+    my ( $self, $worker ) = @_;
+    my $limit = $self->{conf}{load_timeout};
+    my $since = defined $worker->{hook_at} ? $worker->{hook_at} : $worker->{ready} ? undef : $worker->{since};
+    return $limit && defined $since && !$worker->{hung} ? $since + $limit : undef;
+}
+
+# Neither a signal nor anything else but its end brings back a worker that hangs in them
+sub _kill_hung {
+    my $self = shift;
+    for my $worker ( values %{ $self->{workers} } ) {
+        my $at = $self->_late_at($worker);
+        next if !defined $at || _now() < $at;
+        $worker->{hung} = 1;
+        my $what = defined $worker->{hook} ? "has been in --$worker->{hook}" =~ tr/_/-/r : 'is not ready';
+        my $more = defined $worker->{hook} ? 'for'                                       : 'after';
+        Sirius::Log->error( sprintf 'worker %d %s %s %g s (--load-timeout) and is killed',
+            $worker->{pid}, $what, $more, $self->{conf}{load_timeout} );
+        kill KILL => $worker->{pid};
+    }
+    return;
+}
+
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 # How many workers there are to be; the operator may change it (TTIN, TTOU), the scoreboard has it
@@ -192,6 +221,7 @@ sub _patience {
     my $self = shift;
     my @due  = $self->{recycling}->due( values %{ $self->{workers} } );
     push @due, _now() + LOOK if $self->{looks};
+    push @due, grep {defined} map { $self->_late_at($_) } values %{ $self->{workers} };
     if    ( $self->{stopping} )                  { push @due, $self->{deadline} if !$self->{killed} }
     elsif ( !$self->_trying && $self->_missing ) { push @due, $self->{backoff}->at }
     return if !@due;
@@ -255,8 +285,10 @@ sub _relieve {
 sub _run_hook {
     my ( $self, $name ) = @_;
     return if !$self->{conf}{$name};
+    $self->_tell_supervisor("hook generation $name");    # which ends this process when it never returns
     my $error = $self->{theirs}->lend( sub { Sirius::Hooks->run( $self->{conf}, $name ) } );
-    Sirius::Log->note("$name: $error") if defined $error;
+    $self->_tell_supervisor('hook generation none');
+    Sirius::Log->error("$name: $error") if defined $error;
     return;
 }
 
@@ -333,6 +365,7 @@ sub _supervise {
         $self->_heed($_) for @signals;
         $self->_reap;           # afterwards: workers that got the same signal are not replaced
         $self->_kill_late;
+        $self->_kill_hung;
         $self->{recycling}->look( values %{ $self->{workers} } );
         next if $self->{stopping};
         $self->_relieve;

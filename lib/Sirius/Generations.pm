@@ -18,15 +18,25 @@ use constant {
     BACKOFF_MAX => 30,      # seconds between two attempts to start a generation in place of one that died
     ERROR_MAX   => 8192,    # characters of what a generation that failed has said
     SAID_MAX    => 2000,    # and of that, what others see
+    UNKNOWN     => 5,       # seconds that loading is taken to need as long as it has not been seen
     LATE        => 2,       # seconds more than its workers have, that a generation gets to end
 };
 
 my $JSON = JSON::PP->new->canonical->ascii;
 
+# What loads now is given up, in favour of what serves. True when there was something
+sub abort {
+    my ( $self, $why ) = @_;
+    my $loading = $self->{loading};
+    return 0 if !$loading || !$self->_other($loading);
+    $self->_give_up( $loading, $why );
+    return 1;
+}
+
 sub all {
     my $self = shift;
     my @all  = sort { $a->{number} <=> $b->{number} } values %{ $self->{by_pid} };
-    return @all;            # in scalar context their number
+    return @all;    # in scalar context their number
 }
 
 sub begin {
@@ -52,9 +62,14 @@ sub deadlines {
         delete $generation->{deadline};
         my @pids = $self->_workers( sub { shift->{generation} == $generation->{number} } );
         Sirius::Log->warn(
-            "generation $generation->{number} did not end in time and was killed: $generation->{pid} @pids");
+            "generation $generation->{number} did not end in time and was killed: $generation->{pid} @pids")
+            if !defined $generation->{given_up} || $generation->{up};
         kill KILL => $generation->{pid}, @pids;
     }
+    my $replace_at = $self->_replace_at;
+    $self->_give_up( $self->{loading}, 'a newer reload was asked for' )
+        if defined $replace_at && $replace_at <= _now();
+    $self->_look_for_hung($_) for $self->all;
     if ( defined $self->{orphans_until} && $self->{orphans_until} <= _now() ) {
         delete $self->{orphans_until};
         kill KILL => $self->orphans;
@@ -67,7 +82,10 @@ sub deadlines {
 
 sub due {
     my $self = shift;
-    return grep {defined} @{$self}{qw(again_at orphans_until)}, map { $_->{deadline} } $self->all;
+    my @all  = $self->all;
+    return grep {defined} @{$self}{qw(again_at orphans_until)}, $self->_replace_at,
+        map( { $_->{deadline} } @all ),
+        map( { $self->_late_at($_) } @all ), map( { $self->_hung_at($_) } @all );
 }
 
 sub hear {
@@ -77,7 +95,11 @@ sub hear {
         my $what = $1;    # it may have lost its rights, and this process not
         $generation->{workers} = [ $1, $2 ] if $what =~ /\Aworkers (\d{1,4}) (\d{1,4})\z/;
         $self->{supervisor}{watch}->begin if $what eq 'trouble';
-        next                              if $what !~ /\A(?:ready|up)\z/;
+        if ( $what =~ /\Ahook (generation|worker) (\w{1,20})\z/ ) {
+            $generation->{hook}
+                = $2 eq 'none' ? undef : { of => $1, name => "--$2" =~ tr/_/-/r, at => _now() };
+        }
+        next if $what !~ /\A(?:ready|up)\z/;
         $generation->{$what} = 1;
         $self->{supervisor}->announce if $what eq 'up';
         kill $_ => $generation->{pid} for $what eq 'up' ? keys %{ delete $generation->{missed} || {} } : ();
@@ -103,9 +125,14 @@ sub lost {
     $supervisor->{watch}->begin;    # nobody has passed on what its workers have said last
     $supervisor->{signals}->unwatch($_) for grep {defined} @{$generation}{qw(news stderr)};
     $supervisor->{scoreboard}->release( $_->{slot} )    # claimed, and killed before the fork
+
         for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $supervisor->rows;
-    return if $supervisor->{stopping} || $generation->{old} && !$status;
-    my $how = "generation $generation->{number} " . Sirius::Cause->words( $status, '' );
+    return if $supervisor->{stopping};
+    kill TERM => $self->orphans if $generation->{old} && $self->current;    # it has not told them
+    return $self->_given_up($generation) if defined $generation->{given_up};
+    return                               if $generation->{old} && !$status;
+    my $how = "generation $generation->{number} "
+        . ( defined $generation->{hung} ? $generation->{hung} : Sirius::Cause->words( $status, '' ) );
     return Sirius::Log->error($how)            if $generation->{old};
     return $self->_failed( $generation, $how ) if !$generation->{ready} && $self->current;
     Sirius::Log->fail("$how: the server does not start")
@@ -130,8 +157,8 @@ sub orphans {
 
 sub reload {
     my ( $self, $reply, $why, $again ) = @_;
-    if ( $self->{loading} ) {    # what it has read may be older than this wish
-        push @{ $self->{after} }, $reply;
+    if ( my $loading = $self->{loading} ) {    # what it has read may be older than this wish
+        push @{ $self->{after} }, [ $reply, $why ];
         return;
     }
     $self->{supervisor}{systemd}->notify( 'RELOADING=1', sprintf 'MONOTONIC_USEC=%.0f', _now() * 1e6 );
@@ -198,12 +225,14 @@ sub stop {
 # It serves: those before it drain
 sub _complete {
     my ( $self, $generation ) = @_;
+    return if defined $generation->{given_up};
     $self->{failures} = 0;
     delete $self->{again_at};
     $self->{renewed} = $generation->{reload};
     for my $old ( grep { $_->{number} < $generation->{number} && !$_->{old} } $self->all ) {
         $self->_retire($old);
     }
+    $self->{usual} = $generation->{reload} ? _now() - $generation->{since} : Sirius::Command->age;
     if ( !$generation->{reload} ) {
         my $number = $self->{supervisor}{scoreboard}->workers;
         return Sirius::Log->note(
@@ -220,6 +249,91 @@ sub _complete {
     $self->_reloaded( $generation, { ok => 1, text => "generation $generation->{number} serves" } );
     $self->{supervisor}{systemd}
         ->notify( 'READY=1', "MAINPID=$$", "STATUS=generation $generation->{number} serves" );
+    return;
+}
+
+# A reload that is not to be. Where some workers serve already they finish what they have; else there is nothing to finish
+sub _give_up {
+    my ( $self, $generation, $why ) = @_;
+    $generation->{given_up} = $why;
+    $generation->{took}     = _now() - $generation->{since};
+    if ( $generation->{up} ) {
+        $self->_retire($generation);
+        return $self->_given_up($generation);
+    }
+    $generation->{deadline} = _now() + LATE;
+    kill TERM => $generation->{pid};
+    return;
+}
+
+# Once it is gone, or serves nothing new
+sub _given_up {
+    my ( $self, $generation ) = @_;
+    return if $generation->{told}++;
+    my $what = sprintf 'reload given up after %s: %s; generation %d goes on',
+        Sirius::Readable->age( $generation->{took} ), $generation->{given_up}, $self->current->{number};
+    if ( $self->{after} ) {    # who waits for this one gets the next
+        Sirius::Log->note($what);
+        push @{ $self->{after} }, map { [$_] } @{ delete $generation->{replies} };
+    } else {
+        Sirius::Log->error($what);
+    }
+    $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload was given up' );
+    my $said = $generation->{said} =~ s/\s+\z//r;
+    return $self->_reloaded( $generation, { ok => 0, error => $what, said => $said } );
+}
+
+# When a hook in a generation has had its time: it hears nothing meanwhile
+sub _hung_at {
+    my ( $self, $generation ) = @_;
+    my $limit = $self->{supervisor}{conf}{load_timeout};
+    my $hook  = $generation->{hook};
+    return if !$limit || !$hook || $hook->{of} ne 'generation';
+    return if grep { defined $generation->{$_} } qw(given_up hung);
+    return $hook->{at} + $limit;
+}
+
+# When a reload has had its time
+sub _late_at {
+    my ( $self, $generation ) = @_;
+    my $limit = $self->{supervisor}{conf}{load_timeout};
+    return
+           if !$limit
+        || !$generation->{reload}
+        || grep { defined $generation->{$_} } qw(ready given_up late hung);
+    return $generation->{since} + $limit;
+}
+
+# When the present reload gives way to the newer one that waits: if it takes twice as long as the last, it may hang. Not before, or
+# none would ever get done while they come faster than the application loads
+sub _replace_at {
+    my $self    = shift;
+    my $loading = $self->{loading};
+    return if !$self->{after} || !$loading || defined $loading->{given_up} || !$self->_other($loading);
+    return $loading->{since} + 1 + 2 * ( $self->{usual} || UNKNOWN );
+}
+
+sub _look_for_hung {
+    my ( $self, $generation ) = @_;
+    my $late  = $self->_late_at($generation);
+    my $hung  = $self->_hung_at($generation);
+    my $limit = sprintf '%g s (--load-timeout)', $self->{supervisor}{conf}{load_timeout};
+    my $hook  = $generation->{hook};
+    if ( defined $late && $late <= _now() ) {
+        my $where
+            = $hook ? ", in $hook->{name}" : $generation->{up} ? '' : ', while it loads the application';
+        return $self->_give_up( $generation,
+            "generation $generation->{number} was not ready within $limit$where" )
+            if $self->_other($generation);
+        $generation->{late} = 1;
+        return if $generation->{up};    # these workers are all there are
+        $generation->{hung} = "was not ready within $limit$where";
+        kill KILL => $generation->{pid};
+    } elsif ( defined $hung && $hung <= _now() ) {
+        $generation->{hung} = "has been in $hook->{name} for $limit";
+        Sirius::Log->error("generation $generation->{number} $generation->{hung} and is killed");
+        kill KILL => $generation->{pid};
+    }
     return;
 }
 
@@ -281,8 +395,9 @@ sub _reloaded {
         else                 { $reply->($result) }
     }
     my @after   = @{ delete $self->{after} || [] } or return;
-    my @replies = grep {defined} @after;
-    $self->reload( @replies ? sub { $_->(@_) for @replies } : undef );    # one for all
+    my @replies = grep {defined} map { $_->[0] } @after;
+    my ($why)   = grep {defined} map { $_->[1] } reverse @after;
+    $self->reload( @replies ? sub { $_->(@_) for @replies } : undef, $why );    # one for all
     return;
 }
 
@@ -292,7 +407,7 @@ sub _again {
     my $delay = $self->{failures}++ ? min BACKOFF_MAX, 2**( $self->{failures} - 1 ) : 0;
     Sirius::Log->error( $how . ( $delay ? "; next attempt in $delay s" : '; another is started' ) );
     $self->{again_at} = _now() + $delay;
-    return $self->_publish;                                               # nothing is loading now
+    return $self->_publish;                                                     # nothing is loading now
 }
 
 sub _failed {
@@ -302,6 +417,12 @@ sub _failed {
     my $said = $generation->{said} =~ s/\s+\z//r;
     $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload failed' );
     return $self->_reloaded( $generation, { ok => 0, error => $error, said => $said } );
+}
+
+# Another than this one that serves
+sub _other {
+    my ( $self, $generation ) = @_;
+    return scalar grep { $_ != $generation && !$_->{old} && $_->{up} } $self->all;
 }
 
 sub _retire {

@@ -7,8 +7,8 @@ use Sirius::Log ();
 
 sub run {
     my ( $class, $conf, $name, @args ) = @_;
-    my $hook = $conf->{$name} or return;
-    return if eval { $hook->(@args); 1 };
+    my $hook = $conf->{$name} or return 1;
+    return 1 if eval { $hook->(@args); 1 };
     Sirius::Log->error( "$name died: " . $@ =~ s/\s+\z//r );
     return;
 }
@@ -57,7 +57,9 @@ In the process whose workers are replaced by those of a new generation, when tha
 
   Sirius::Hooks->run( $conf, $name, @args );
 
-Calls the hook of that name when there is one. An exception is logged and goes no further.
+Calls the hook of that name when there is one. True when it returned or there is none. An exception is logged and goes no
+further; of C<after_fork>, it ends the worker, which is not ready then, and the reload. One that does not return within
+C<--load-timeout> ends its process.
 
 =head1 SEE ALSO
 

@@ -121,7 +121,7 @@ sub _state {
         life        => fileno $supervisor->{life},
         listeners   => \@listeners,
         owner       => [ $supervisor->{privileges}->owner ],
-        generations => { map { $_ => $all->{$_} } qw(last_number last_reload reloads) },
+        generations => { map { $_ => $all->{$_} } qw(last_number last_reload reloads usual) },
         scoreboard  => $board[0],
         version     => Sirius->VERSION,
         systemd     => $supervisor->{systemd}->state,

@@ -136,8 +136,7 @@ sub serve {
 sub set_workers {
     my ( $self, $number ) = @_;
     my $board = $self->{scoreboard};
-    my $most  = int $board->slots / 4;
-    $number = min $most, max 1, $number;
+    $number = min $self->workers_most, max 1, $number;
     return $number if $number == $board->workers;
     Sirius::Log->note( sprintf 'the number of workers is now %d, it was %d', $number, $board->workers );
     $board->workers($number);
@@ -166,6 +165,9 @@ sub _stop_workers {
     kill $signal => $self->{generations}->orphans;
     return;
 }
+
+# As many as there is room for, those of before and after a reload beside each other
+sub workers_most { return int shift->{scoreboard}->slots / 4 }
 
 sub _clean_up {
     my $self = shift;
@@ -426,8 +428,8 @@ scoreboard, the control socket, the admin port. It serves no request and sleeps 
 The workers are children of a L<Sirius::Generation>, which has loaded the application. The first one is a fork of this process; a
 reload runs the original command again (L<Sirius::Launch>). When all workers of the new generation are ready, the old one is
 told to drain: its workers give their connections to the new ones, and what is with the application is finished. If the new
-generation does not get ready, the old one goes on, and nobody has noticed (L<Sirius::Generations>). Of several reloads that are
-asked for during one, one comes after it.
+generation does not get ready, within C<--load-timeout>, the old one goes on, and nobody has noticed (L<Sirius::Generations>). Of
+several reloads that are asked for during one, one comes after it, or replaces it when it takes much longer than the last.
 
 After a reload, when all is quiet, this process becomes a new program itself (L<Sirius::Renewal>).
 
@@ -498,6 +500,10 @@ At least 1, at most what the scoreboard has room for.
 =head2 stop
 
   $supervisor->stop('TERM');
+
+=head2 workers_most
+
+The most workers that this server can have until it is started anew.
 
 =head1 SEE ALSO
 

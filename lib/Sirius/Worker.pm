@@ -109,7 +109,7 @@ sub run {
     STDERR->autoflush(1);                    # the application may have put a layer on it, which buffers
     my $engine = $self->{engine} = Sirius::Engine->new( $self->_engine_conf );
     $engine->log_to( $self->{access_log}->fd ) if $self->{reopened};  # by a signal before there was an engine
-    Sirius::Hooks->run( $self->{conf}, 'after_fork', $self ) if $self->{multiprocess};
+    die "--after-fork has failed\n" if $self->{multiprocess} && !$self->_run_hook( after_fork => $self );
 
     # Its generation was killed while it loaded: another one has been started
     my $heard = $self->{tell}->('ready');
@@ -125,7 +125,7 @@ sub run {
     }
     undef $serving;
 
-    Sirius::Hooks->run( $self->{conf}, 'child_exit', $self, $app );
+    $self->_run_hook( child_exit => $self, $app );
     delete $self->{engine};
     return $why;
 }
@@ -219,6 +219,16 @@ sub _reopen_logs {
     if   ( $self->{engine} ) { $self->{engine}->log_to( $log->fd ) }
     else                     { $self->{reopened} = 1 }
     return;
+}
+
+# The generation hears which one runs: it may never return
+sub _run_hook {
+    my ( $self, $name, @args ) = @_;
+    return 1 if !$self->{conf}{$name};
+    $self->{tell}->( hook => $name );
+    my $done = Sirius::Hooks->run( $self->{conf}, $name, @args );
+    $self->{tell}->( hook => 'none' );
+    return $done;
 }
 
 # What of the application is being called, innermost first; what has called it is always the same
