@@ -140,6 +140,56 @@ for my $log ( [], [ '--access-log', "$dir/log", '--access-log-format', '%h %m %U
     };
 }
 
+# A hash that serves again is cleaned before: what was looked at already may be changed by a DESTROY of what comes later, and
+# a weak reference does not count as a holder
+subtest 'the next request is out of reach' => sub {
+    my $server = start_server( <<'APP', qw(--workers 1) );
+package Guard { sub DESTROY { $_[0][0]->() } }
+package main;
+use Scalar::Util qw(weaken);
+our %weak;
+sub spoil {
+    my $env = shift;
+    close $env->{'psgi.input'};
+    push @{ $env->{$_} }, 7 for qw(psgi.version psgix.cleanup.handlers);
+    $env->{$_} = \'evil' for qw(REQUEST_METHOD PATH_INFO HTTP_HOST SERVER_NAME psgi.url_scheme);
+}
+my %do = (
+    ( map { my $key = $_; ( "/guard/$key" => sub { my $env = shift; weaken $env; $env->{$key} = bless [ sub { spoil($env) } ], 'Guard' } ) }
+        qw(REQUEST_METHOD REMOTE_PORT psgi.input psgix.io psgi.version psgix.input.buffered HTTP_HOST CONTENT_LENGTH new) ),
+    '/weak' => sub { my $env = shift; weaken( $weak{$_} = $env->{$_} ) for qw(psgi.input psgi.version psgix.cleanup.handlers psgix.io); weaken( $weak{io} = *{ $env->{'psgi.input'} }{IO} ) },
+);
+sub {
+    my $env = $_[0];
+    my $do  = $do{ $env->{PATH_INFO} };
+    if ($do) { $do->( $_[0] ); return [ 200, [], ['done'] ] }
+    if ( $env->{QUERY_STRING} ) {
+        no strict 'refs';
+        @{ $weak{$_} } = ( 7, 8, 9 ) for grep { $weak{$_} } qw(psgi.version psgix.cleanup.handlers);
+        bless $weak{io}, 'Odd' if $weak{io};
+        close $weak{'psgi.input'} if $weak{'psgi.input'};
+    }
+    my $body = join '', readline $env->{'psgi.input'};
+    return [ 200, [], [ join '|', @{$env}{qw(REQUEST_METHOD HTTP_HOST SERVER_NAME psgi.url_scheme)}, @{ $env->{'psgi.version'} },
+        scalar @{ $env->{'psgix.cleanup.handlers'} }, ref *{ $env->{'psgi.input'} }{IO}, $body ] ];
+}
+APP
+    my $client = $server->connect;
+    my $right  = 'POST|a|127.0.0.1|http|1|1|0|IO::File|body';
+    for my $what (
+        map( {"/guard/$_"}
+            qw(REQUEST_METHOD REMOTE_PORT psgi.input psgix.io psgi.version psgix.input.buffered HTTP_HOST CONTENT_LENGTH new)
+        ),
+        '/weak'
+        )
+    {
+        my @got = map { $client->ask( "POST $_", \'body' )->body } $what, '/look?weak', '/look';
+        is_deeply \@got, [ 'done', $right, $right ], $what;
+    }
+    is $server->crashes, 0, 'nothing crashed';
+    $server->stop;
+};
+
 # Two workers, and a DESTROY that takes its time: the connections of its worker go on, with the other or with its companion
 subtest 'a slow DESTROY keeps nobody waiting' => sub {
     my $server = start_server( <<'APP', qw(--workers 2) );
