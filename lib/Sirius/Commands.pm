@@ -119,7 +119,7 @@ sub _stop {
 }
 
 sub _workers {
-    my ( $self, $request, $reply ) = @_;
+    my ( $self, $request, $reply, $why ) = @_;
     my $most = $self->{supervisor}->workers_most;
     return $reply->( {
         ok    => 0,
@@ -128,7 +128,7 @@ sub _workers {
             . '--workers, or with --workers MIN:MAX'
     } )
         if $request->{workers} > $most;
-    my $number = $self->{supervisor}->set_workers( $request->{workers} );
+    my $number = $self->{supervisor}->set_workers( $request->{workers}, $why );
     my $answer = { ok => 1, text => "$number workers", workers => $number };
     return $request->{wait} ? $self->later( workers => $reply, $answer ) : $reply->($answer);
 }

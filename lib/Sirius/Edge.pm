@@ -3,7 +3,7 @@ package Sirius::Edge;
 use strict;
 use warnings;
 
-use Fcntl qw(FD_CLOEXEC F_SETFD);
+use Fcntl        qw(FD_CLOEXEC F_SETFD);
 use POSIX        ();
 use Scalar::Util qw(weaken);
 use Sirius::Backoff;

@@ -348,7 +348,7 @@ sub _number {
     return Sirius::Log->warn('workers = 0 takes effect only when the server is started anew') if !$low;
     @{$conf}{qw(workers workers_max)} = ( $low, $most );
     my $wanted = max $low, min $most, $supervisor->{scoreboard}->workers;
-    my $number = $supervisor->set_workers($wanted);
+    my $number = $supervisor->set_workers( $wanted, 'the reloaded configuration says so' );
     Sirius::Log->warn("there is room for $number workers, not for $wanted, until the server is started anew")
         if $number < $wanted;
     return;

@@ -134,11 +134,12 @@ sub serve {
 }
 
 sub set_workers {
-    my ( $self, $number ) = @_;
+    my ( $self, $number, $why ) = @_;
     my $board = $self->{scoreboard};
     $number = min $self->workers_most, max 1, $number;
     return $number if $number == $board->workers;
-    Sirius::Log->note( sprintf 'the number of workers is now %d, it was %d', $number, $board->workers );
+    Sirius::Log->note( sprintf 'the number of workers is now %d, it was %d: %s',
+        $number, $board->workers, $why || 'asked for' );
     $board->workers($number);
     $self->{generations}->signal('TTIN');
     return $number;
@@ -190,7 +191,7 @@ sub _heed {
         return;
     }
     my $step = $signal eq 'TTIN' ? 1 : $signal eq 'TTOU' ? -1 : return;
-    return $self->set_workers( $self->{scoreboard}->workers + $step );
+    return $self->set_workers( $self->{scoreboard}->workers + $step, $who );
 }
 
 # In a second, or at once when asked again. The application's own alarm has nothing to watch over any more
@@ -315,7 +316,8 @@ sub _scale {
     return if $self->{stopping} || !( my @due = $self->{scaling}->due );
     my $board = $self->{scoreboard};
     my $idle  = grep { $_->{state} eq 'idle' } $self->rows;
-    $self->set_workers( $self->{scaling}->look( $board->workers, $board->waiting, $idle ) );
+    $self->set_workers( $self->{scaling}->look( $board->workers, $board->waiting, $idle ),
+        'the load asks for it' );
     return;
 }
 
@@ -493,7 +495,7 @@ The loop of L</run>, for a program that resumes.
 
 =head2 set_workers
 
-  $number = $supervisor->set_workers($number);
+  $number = $supervisor->set_workers( $number, $why );
 
 At least 1, at most what the scoreboard has room for.
 

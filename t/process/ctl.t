@@ -347,7 +347,17 @@ subtest 'workers' => sub {
         ok until_true( 20, sub { $number == $server->workers } ), 'there are so many' or diag $server->log;
     }
     is_deeply [ ctl_here( 'workers', 2 ) ], [ 0, "2 workers\n", '' ], 'without --wait';
-    ok until_true( 20, sub { 2 == $server->workers } ), 'it comes';
+    like $server->log,
+        qr/^\[sirius \d+\] the number of workers is now 2, it was \d: sirius ctl workers from PID \d+.*, user \S+$/m,
+        'the log says who has asked for it';
+    $server->signal('TTIN');
+    ok $server->wait_log(
+        qr/^\[sirius \d+\] the number of workers is now 3, it was 2: TTIN from PID $$ \(.*\), user \S+$/m,
+        10 ),
+        'and who has sent a signal';
+    $server->signal('TTOU');
+    ok $server->wait_log( qr/the number of workers is now 2, it was 3: TTOU from/, 10 ), 'or the other';
+    ok until_true( 20, sub { 2 == $server->workers } ),                                  'it comes';
 };
 
 subtest 'A server that does not run: exit status 4' => sub {
