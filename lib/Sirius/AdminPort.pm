@@ -194,6 +194,13 @@ sub state {
     };
 }
 
+# At the stop, see Sirius::Listener
+sub shut {
+    my $self = shift;
+    $_->shut for @{ $self->{listeners} };
+    return;
+}
+
 sub urls {
     return map { $_->url } @{ shift->{listeners} };
 }

@@ -60,6 +60,20 @@ sub run {
 
 sub signals { return qw(CHLD HUP INT QUIT TERM TTIN TTOU USR1 USR2) }
 
+# What the operator may believe to have changed by this reload
+sub tell_unchanged {
+    my $self = shift;
+    for my $option ( @{ $self->{unchanged} || [] } ) {
+        my ( $name, $was, $is ) = @$option;
+        Sirius::Log->warn( "$name is now "
+                . ( length $is ? "'$is'" : 'not set' )
+                . ', but stays '
+                . ( length $was ? "'$was'" : 'not set' )
+                . ' until the server is started anew: a reload cannot change it' );
+    }
+    return;
+}
+
 # Those that serve and are to go on
 sub _active {
     return grep { !$_->{retiring} && !$_->{leave} } values %{ shift->{workers} };
@@ -490,6 +504,10 @@ another generation serves meanwhile; C<signals>, a L<Sirius::Signals> to go on w
 =head2 run
 
 Returns its exit status after a stop, with all workers gone.
+
+=head2 tell_unchanged
+
+Warns of options that have another value than at the start of the server, where a reload cannot change them.
 
 =head2 signals
 

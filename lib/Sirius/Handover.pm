@@ -41,6 +41,12 @@ sub handle {
     return $fh;
 }
 
+# Was it given to this program, which has not taken it yet?
+sub has {
+    my ( $class, $name ) = @_;
+    return defined $given{$name} || defined $ENV{$name};
+}
+
 sub import {
     my ( $class, @names ) = @_;
     for my $name (@names) {

@@ -10,6 +10,7 @@ use Sirius::Generation;
 use Sirius::Handover;
 use Sirius::Listener;
 use Sirius::Log ();
+use Sirius::Options;
 use Sirius::Systemd;
 
 use constant VARIABLE => 'SIRIUS_GENERATION';
@@ -67,7 +68,7 @@ sub take {
     my $log = $fh->( $state->{stderr} );
     defined POSIX::dup2( fileno $log, 2 ) or die "sirius: STDERR: $!\n"; # until now it went to the supervisor
     STDERR->autoflush(1);
-    return Sirius::Generation->new(
+    my $generation = Sirius::Generation->new(
         %args,
         alive      => $fh->( $state->{alive} ),
         exchange   => [ map { $fh->($_) } @{ $state->{exchange} } ],
@@ -78,6 +79,16 @@ sub take {
         scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
         supervisor => $fh->( $state->{news} ),
     );
+    $generation->{unchanged} = [ $class->_unchanged( $state->{fixed} || {}, $args{conf} ) ];
+    return $generation;
+}
+
+# What the file of --config says otherwise than at the start, and what only a start can change
+sub _unchanged {
+    my ( $class, $were, $conf ) = @_;
+    my $are = Sirius::Options->fixed($conf);
+    return map { [ '--' . tr/_/-/r, $were->{$_}, $are->{$_} ] }
+        grep { defined $were->{$_} && $were->{$_} ne $are->{$_} } sort keys %$are;
 }
 
 sub _become {
@@ -89,6 +100,7 @@ sub _become {
     my $text        = Sirius::Handover->give(
         {   alive      => fileno $supervisor->{alive},
             exchange   => [ map { fileno $_ } @{ $supervisor->{exchange} } ],
+            fixed      => $supervisor->{fixed},
             listeners  => \@listeners,
             log        => $pipe && fileno $pipe->fh,
             news       => fileno $report,

@@ -75,12 +75,14 @@ sub open_all {
     my ( $class, $conf, @from_systemd ) = @_;
     return $class->adopt( $conf->{listen_sock}, undef, 'listen_sock' ) if $conf->{listen_sock};
     my @from_starter = Sirius::Starter->descriptors;
-    return map { $class->adopt( @{$_}{qw(fd host)}, "SERVER_STARTER_PORT: $_->{name}" ) } @from_starter
+    return _instead( $conf, 'start_server',
+        map { $class->adopt( @{$_}{qw(fd host)}, "SERVER_STARTER_PORT: $_->{name}" ) } @from_starter )
         if @from_starter;
     my @specs = @{ $conf->{listen} };
 
     # A list that names none of them may be only the default
-    return map { $class->adopt( $_->{fd}, undef, "LISTEN_FDS: $_->{name}" ) } @from_systemd
+    return _instead( $conf, 'systemd',
+        map { $class->adopt( $_->{fd}, undef, "LISTEN_FDS: $_->{name}" ) } @from_systemd )
         if @from_systemd && !grep {/\A(?:fd|systemd):/} @specs;
     my %unix = map { $_ => $conf->{"socket_$_"} } grep { defined $conf->{"socket_$_"} } qw(mode owner group);
     return
@@ -113,6 +115,19 @@ sub parse {
     return _no_address($spec);
 }
 
+# Before the application is loaded: can these be bound at all? They are bound and listen when it is there, and not before
+sub probe {
+    my ( $class, $backlog, @specs ) = @_;
+    for my $spec (@specs) {
+        my $address = $class->parse($spec);
+        my $self    = bless {}, $class;
+        $self->_bind_tcp( $spec, @{$address}{qw(host port)} ) if $address->{port};
+        next if !defined $address->{path} || $address->{path} =~ /\A\0/;
+        eval { Sirius::Unix->probe( $address->{path} ); 1 } or _fail( "unix:$address->{path}", $@ );
+    }
+    return;
+}
+
 sub port { return shift->{port} }
 
 sub restore {
@@ -127,6 +142,13 @@ sub state {
     my $self = shift;
     my %kept = map { $_ => $self->{$_} } qw(given own);    # own: TCP, and bound here
     return { %kept, fd => $self->fd, unix => $self->{unix} && $self->{unix}->state };
+}
+
+# At the stop: a helper that the application has forked while it was loaded may have a copy. What we were given stays open
+sub shut {
+    my $self = shift;
+    shutdown $self->{fh}, 2 if $self->{fh} && ( $self->{own} || $self->{unix} );
+    return;
 }
 
 sub url {
@@ -216,6 +238,15 @@ sub _no_address {
     die "'$spec' has no port: write $host:5000, or $unix\n"       if $port eq '' && $spec !~ /\A\d+\D*\z/;
     die "'$spec': $port is not a port number: write HOST:PORT, or $unix\n" if $port       =~ /\D/;
     return die "'$spec' is not a port number: write HOST:PORT, or $unix\n";
+}
+
+# Sockets that we were given; somebody may have asked for addresses beside them
+sub _instead {
+    my ( $conf, $giver, @listeners ) = @_;
+    Sirius::Log->warn(
+        "--listen @{ $conf->{listen} } has no effect: $giver has opened the sockets that this server listens on"
+    ) if $conf->{listen_given};
+    return @listeners;
 }
 
 # An option of the socket, -1 when it is none

@@ -145,6 +145,10 @@ my @TABLE = (
 );
 #>>>
 
+my @FIXED
+    = qw(admin admin_public backlog control daemonize drain_delay error_log graceful_timeout listen load_timeout
+    log_prefix pid socket_group socket_mode socket_owner);
+
 my ( @ROWS, %BY_NAME, $group );
 for my $entry (@TABLE) {
     if ( !ref $entry ) { $group = $entry; next }
@@ -214,6 +218,19 @@ sub parse {
     return $class->_together( \%conf, $given, $from );
 }
 
+# What a reload cannot change, as text: of these the supervisor is the only one to know, or the sockets that it has
+sub fixed {
+    my ( $class, $conf ) = @_;
+    return {
+        map {
+            my $value = $conf->{$_};
+            $_ => ref $value eq 'ARRAY' ? join( q( ), @$value )
+                : defined $value && !ref $value ? "$value"
+                : ''
+        } @FIXED
+    };
+}
+
 sub key {
     my ( $class, $name ) = @_;
     return $name =~ tr/-/_/r;
@@ -242,6 +259,7 @@ sub _addresses {
     my ( $class, $conf, $given,  $from )   = @_;
     my ( $host,  $port, $listen, $socket ) = delete @{$conf}{qw(host port listen socket)};
     my @listen = $given->{listen} ? @$listen : ();
+    $conf->{listen_given} = grep { defined $given->{$_} } qw(host port listen socket);
     if (@listen) {
         push @{ $conf->{notices} }, "sirius: --$_ has no effect: the addresses are those of --listen"
             for grep { defined $given->{$_} } qw(host port);

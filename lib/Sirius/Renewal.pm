@@ -37,7 +37,7 @@ sub resume {
     $0 = join ' ', $^X, Sirius::Command->words;    ## no critic (RequireLocalizedPunctuationVars)
     require Sirius::Supervisor;                    # which uses this module
     my $supervisor = Sirius::Supervisor->new(
-        ( map { $_ => $state->{$_} } qw(conf generations) ),
+        ( map { $_ => $state->{$_} } qw(conf fixed generations) ),
         access_log => Sirius::AccessLog->for_reopen( $state->{conf}, @{ $state->{owner} } ),
         privileges => Sirius::Privileges->new( $state->{conf} ),
         alive      => $fh->( $state->{alive} ),
@@ -121,6 +121,7 @@ sub _state {
         life        => fileno $supervisor->{life},
         listeners   => \@listeners,
         owner       => [ $supervisor->{privileges}->owner ],
+        fixed       => $supervisor->{fixed},
         generations => { map { $_ => $all->{$_} } qw(last_number last_reload reloads usual) },
         scoreboard  => $board[0],
         version     => Sirius->VERSION,

@@ -12,6 +12,8 @@ use Sirius::Command        ();    # before the application is loaded, which over
 use Plack::Handler::Sirius ();    # so that all of the server is compiled before the application
 use Sirius::Config;
 use Sirius::Handover;
+use Sirius::Launch;
+use Sirius::Listener;
 use Sirius::Options;
 use Sirius::Starter;
 use Sirius::Systemd;
@@ -151,9 +153,19 @@ sub _pass_on {
     my $conf = Sirius::Options->parse( { @{ $self->{options} } } );
     $_->check($conf) for qw(Sirius::AccessLog Sirius::AdminPort);
     _shield($conf);
+    _probe($conf) if !Sirius::Handover->has( Sirius::Launch->VARIABLE );    # a reload has all of them already
     Sirius::Options->fail('--daemonize: --reload and a server in the background exclude each other')
         if $conf->{daemonize} && $self->{loader} eq 'Restarter';
     return;
+}
+
+# An address in use is told at once, not when the application has been loaded
+sub _probe {
+    my $conf  = shift;
+    my @specs = @{ $conf->{admin} || [] };
+    push @specs, @{ $conf->{listen} }
+        if !$conf->{listen_sock} && !Sirius::Starter->descriptors && !Sirius::Systemd->offered;
+    return Sirius::Listener->probe( $conf->{backlog}, @specs );
 }
 
 # Options by their own names, then what is none

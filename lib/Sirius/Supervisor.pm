@@ -17,6 +17,7 @@ use Sirius::Generation;
 use Sirius::Generations;
 use Sirius::Globals;
 use Sirius::Log ();
+use Sirius::Options;
 use Sirius::Proc;
 use Sirius::Readable;
 use Sirius::Renewal;
@@ -61,6 +62,7 @@ sub new {
     my ( $class, %args ) = @_;
     my $generations = delete $args{generations} || {};
     my $self        = bless { stopping => 0, %args }, $class;
+    $self->{fixed} ||= Sirius::Options->fixed( $self->{conf} );
     $self->{admin} ||= Sirius::AdminPort->new;
     $self->{commands}    = Sirius::Commands->new($self);
     $self->{delay}       = Sirius::DrainDelay->new($self);
@@ -172,6 +174,7 @@ sub workers_most { return int shift->{scoreboard}->slots / 4 }
 
 sub _clean_up {
     my $self = shift;
+    $_->shut  for $self->{admin}, @{ $self->{listeners} };
     $_->close for $self->{admin}, @{ $self->{listeners} };
     $self->{log_pipe}->stop   if $self->{log_pipe};
     $self->{pid_file}->remove if $self->{pid_file};

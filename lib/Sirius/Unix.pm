@@ -57,6 +57,12 @@ sub parse {
     return { path => $text, %address };
 }
 
+# Dies when a server listens there, or something else is
+sub probe {
+    my ( $class, $path ) = @_;
+    return _stale($path);
+}
+
 sub remove {
     my $self = shift;
     my $pid  = delete $self->{pid};

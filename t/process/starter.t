@@ -18,7 +18,7 @@ my $port   = free_port();
 my $root   = $Sirius::Test::Server::ROOT;
 my $server = Sirius::Test::Server->start(
     app     => "sub { [ 200, [], [\$ENV{SERVER_STARTER_GENERATION}] ] }\n",
-    args    => [ '--listen', 'not-used', qw(--workers 2) ],
+    args    => [ '--listen', '127.0.0.1:1', qw(--workers 2) ],
     command => [
         $^X, $starter, '--port', "127.0.0.1:$port", '--path', "$dir/sock", '--interval', 1,
         '--signal-on-hup', 'TERM', '--', $^X, "$root/bin/sirius", '-E', 'deployment'

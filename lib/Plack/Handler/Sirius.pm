@@ -40,6 +40,7 @@ sub run {
     my $generation = Sirius::Launch->take(%what);
     %what = ( %what, $self->_resources($privileges) ) if !$generation;
     Sirius::Log->open( $conf, $privileges->owner );
+    $generation->tell_unchanged if $generation;
     $privileges->umask_and_chdir;
     exit $generation->run if $generation;
     Sirius::Supervisor->new(%what)->run;

@@ -1,0 +1,131 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use File::Temp ();
+use IO::Socket::INET;
+use POSIX ();
+use Test::More;
+use Sirius::Test;
+
+# What cannot be as it was asked for is told, and at once
+
+my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+my $root = $Sirius::Test::Server::ROOT;
+my $APP  = "sub { [ 200, [], ['fine'] ] }\n";
+
+sub ctl {
+    my $text = `$^X -I$root/blib/lib -I$root/blib/arch $root/bin/sirius ctl --control $dir/control @_ 2>&1`;
+    return $? >> 8, $text;
+}
+
+subtest 'Options in the file that a reload cannot change' => sub {
+    my $file = sub {
+        spew( "$dir/conf", "listen = 127.0.0.1:0\nworkers = 1\n", map {"$_\n"} @_ );
+    };
+    $file->('keepalive-timeout = 10');
+    my $server = Sirius::Test::Server->start( app => $APP, args => [ '--config', "$dir/conf" ], plain => 1 );
+    my $reload = sub {
+        my $number = shift;
+        $server->signal('HUP');
+        return until_true( 20,
+            sub { $server->log =~ /generation $number serves$/m && $server->generations == 1 } );
+    };
+    ok $reload->(2), 'a reload without a change';
+    unlike $server->log, qr/a reload cannot change/, 'has nothing to say';
+    for my $number ( 3, 4 ) {    # by the first supervisor, and by one that has become a new program
+        $file->( 'listen = 127.0.0.1:5', 'graceful-timeout = 7', "pid = $dir/pid", 'keepalive-timeout = 20' );
+        ok $reload->($number), 'a reload with changes' or diag $server->log;
+        my @told = $server->log =~ /warn: (--\S+ is now .*)$/mg;
+        is_deeply [ @told[ -3 .. -1 ] ],
+            [
+            map {"$_ until the server is started anew: a reload cannot change it"}
+                "--graceful-timeout is now '7', but stays '30'",
+            "--listen is now '127.0.0.1:0 127.0.0.1:5', but stays '127.0.0.1:0'",
+            "--pid is now '$dir/pid', but stays not set",
+            ],
+            'names what stays as it was';
+        is scalar @told, 3 * ( $number - 2 ), 'and nothing else';
+    }
+    $server->stop;
+};
+
+subtest 'ctl workers' => sub {
+    my $server = Sirius::Test::Server->start(
+        app  => $APP,
+        args => [ qw(--workers 2), '--control', "$dir/control" ]
+    );
+    my ( $status, $text ) = ctl(qw(workers 20));
+    is $status, 1, 'more than there is room for: exit status';
+    like $text, qr/\Asirius ctl: there is room for 8 workers, not for 20; .*--workers/, 'and what to do';
+    is_deeply [ ctl(qw(workers 8)) ], [ 0, "8 workers\n" ], 'all that there is room for';
+    $server->stop;
+};
+
+subtest '--listen beside sockets of systemd' => sub {
+    my $socket  = IO::Socket::INET->new( LocalAddr => '127.0.0.1', Listen => 5 ) or die $@;
+    my $program = spew( "$dir/activate", <<"PROGRAM" );
+use POSIX ();
+POSIX::dup2( shift, 3 );
+\@ENV{qw(LISTEN_FDS LISTEN_PID)} = ( 1, \$\$ );
+exec \@ARGV;
+PROGRAM
+    for my $case ( [ 0 => qw(--workers 1) ], [ 1 => qw(--workers 1 --listen 127.0.0.1:0) ] ) {
+        my ( $told, @args ) = @$case;
+        require Fcntl;
+        fcntl $socket, Fcntl::F_SETFD(), 0;
+        my $server = Sirius::Test::Server->start(
+            app     => $APP,
+            args    => \@args,
+            plain   => 1,
+            command => [ $^X, $program, fileno $socket, $^X, "$root/bin/sirius", qw(-E deployment) ],
+        );
+        is $server->port, $socket->sockport, 'it listens on that socket';
+        is scalar( () = $server->log =~ /warn: --listen 127.0.0.1:0 has no effect: systemd/g ), $told,
+            "@args";
+        $server->stop;
+    }
+};
+
+subtest 'An address in use is told before the application is loaded' => sub {
+    my $taken = IO::Socket::INET->new( LocalAddr => '127.0.0.1', Listen => 5 ) or die $@;
+    my $unix
+        = Sirius::Test::Server->start( app => $APP, args => [ '--workers', 0, '--listen', "$dir/sock" ] );
+    my $app  = "BEGIN { open my \$out, '>', '$dir/loaded' }\n$APP";
+    my %case = (
+        'a port'            => [ '--listen',  '127.0.0.1:' . $taken->sockport ],
+        'with --workers 0'  => [ '--workers', 0, '--listen', '127.0.0.1:' . $taken->sockport ],
+        'a unix socket'     => [ '--listen',  "$dir/sock" ],
+        'of the admin port' => [ '--port',    0, '--admin', '127.0.0.1:' . $taken->sockport ],
+    );
+    for my $name ( sort keys %case ) {
+        unlink "$dir/loaded";
+        my $server = Sirius::Test::Server->spawn( app => $app, args => $case{$name}, plain => 1 );
+        is $server->wait_exit(20), 'exit 1', "$name: it does not start";
+        like $server->log, qr/\Asirius: cannot listen on .*in use/i, 'says why';
+        ok !-e "$dir/loaded", 'and has not loaded the application';
+    }
+    $unix->stop;
+};
+
+subtest 'A helper that the application has forked while it was loaded does not keep the port' => sub {
+    my $server = start_server( <<"APP", qw(--workers 1) );
+if ( !fork ) { \$0 = 'helper'; \$SIG{\$_} = 'IGNORE' for qw(TERM INT); open my \$out, '>>', '$dir/helpers'; syswrite \$out, "\$\$\\n"; close \$out; setpgrp; sleep 30; POSIX::_exit(0) }
+sub { [ 200, [], ['fine'] ] };
+APP
+    $server->signal('HUP');
+    ok $server->wait_log( qr/generation 2 serves$/m, 20 ), 'a reload';
+    my ( $host, $port ) = split /:/, $server->address;
+    $server->stop;
+    my @helpers = split /\n/, Sirius::Test::Server::slurp("$dir/helpers");
+    ok @helpers >= 2 && !( grep { !kill 0 => $_ } @helpers ),          'the helpers live on';
+    ok !IO::Socket::INET->new( PeerAddr => $host, PeerPort => $port ), 'nobody listens any more';
+    my $again = eval {
+        Sirius::Test::Server->start( app => $APP, args => [ '--workers', 1, '--listen', "$host:$port" ] );
+    };
+    ok $again, 'another server can have the port' or diag $@;
+    $again->stop if $again;
+    kill KILL => @helpers;
+};
+
+done_testing;
