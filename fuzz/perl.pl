@@ -185,7 +185,6 @@ my @DEED = (
     sub {
         my $io = $_[0]{'psgix.io'};
         binmode $io, ':utf8';
-        binmode $io, ':pop';   # twice is perl's own trouble: the handle then has no place of its own any more
         print {$io} 'x';
         return;
     },
