@@ -154,8 +154,21 @@ void sr_engine_queues(sr_engine *e, bool on)
     takes_watch(e, on);
 }
 
+/*
+ * EPOLLEXCLUSIVE has woken us alone for what we can't take: without this nobody else is, until something else comes.
+ */
+static void wake_colleagues(const sr_engine *e)
+{
+    for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++) {
+        sr_row *row = &e->scoreboard->rows[i];
+        if (row != e->row && atomic_load_explicit(&row->state, memory_order_relaxed) == SR_WORKER_IDLE)
+            sr_scoreboard_ring(row);
+    }
+}
+
 void sr_engine_pause(sr_engine *e)
 {
+    wake_colleagues(e);
     e->queues_again = e->now + QUEUES_PAUSE_MS * SR_MILLISECOND;
     sr_engine_listeners(e, e->listening);
     takes_watch(e, false);
@@ -277,6 +290,11 @@ sr_intake sr_engine_event(sr_engine *e, sr_source *s, sr_task *task, bool *wake)
         break;
     case SR_SOURCE_BELL:
         sr_room_asked(e);
+        if (e->listening &&
+            !e->stepping) { /* and whoever could not accept has rung: added again, they are looked at */
+            sr_engine_queues(e, false);
+            sr_engine_queues(e, true);
+        }
         break;
     case SR_SOURCE_EXCHANGE:
         if (!e->takes_registered)
