@@ -84,7 +84,7 @@ static Signal_t waking_handler(int sig)
  */
 static bool deferred(int sig)
 {
-    if (!sirius_current || !sr_engine_inside(sirius_current->engine) || sig == SIGSEGV || sig == SIGBUS ||
+    if (!sirius_current || !sirius_current->engine || !sr_engine_inside(sirius_current->engine) || sig == SIGSEGV || sig == SIGBUS ||
         sig == SIGILL || sig == SIGFPE)
         return false;
     dTHX;
@@ -103,14 +103,14 @@ static Signal_t waking_handler1(int sig)
 {
     perl_handler1(sig);
     if (sirius_current)
-        sr_engine_wake(sirius_current->engine);
+        sirius_wake(sirius_current);
 }
 
 static Signal_t waking_handler3(int sig, Siginfo_t *info, void *context)
 {
     perl_handler3(sig, info, context);
     if (sirius_current)
-        sr_engine_wake(sirius_current->engine);
+        sirius_wake(sirius_current);
 }
 
 static Signal_t deferring_handler1(int sig)
@@ -272,6 +272,13 @@ PPCODE:
     EXTEND(SP, 2);
     mPUSHi(pair[0]);
     mPUSHi(pair[1]);
+
+void
+pass_log(const char *class, int line, int fd)
+CODE:
+    sr_message note = {.kind = SR_MESSAGE_LOG};
+    PERL_UNUSED_VAR(class);
+    sr_door_send(line, &note, &fd, 1, false); /* an edge that does not read gets no lines either */
 
 MODULE = Sirius    PACKAGE = Sirius::Scoreboard
 

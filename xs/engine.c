@@ -172,6 +172,17 @@ void sirius_free(pTHX_ sirius *s)
     Safefree(s);
 }
 
+static void access_log(pTHX_ HV *hv, sirius *s)
+{
+    SV **log = hv_fetchs(hv, "access_log", 0);
+    if (!log || !SvROK(*log) || SvTYPE(SvRV(*log)) != SVt_PVHV)
+        return;
+    if (s->engine)
+        sirius_accesslog_new(aTHX_ s, (HV *)SvRV(*log));
+    else
+        sirius_accesslog_view(aTHX_ s, (HV *)SvRV(*log));
+}
+
 /* Connections of its own. */
 static void engine_open(pTHX_ HV *hv, sirius *s, const sr_config *config, sr_scoreboard *scoreboard,
                         uint32_t slot)
@@ -181,9 +192,7 @@ static void engine_open(pTHX_ HV *hv, sirius *s, const sr_config *config, sr_sco
         croak("Sirius::Engine->new: %s", Strerror(err));
     s->row = s->engine->row;
     s->engine->interrupted = sirius_interrupted;
-    SV **log = hv_fetchs(hv, "access_log", 0);
-    if (log && SvROK(*log) && SvTYPE(SvRV(*log)) == SVt_PVHV)
-        sirius_accesslog_new(aTHX_ s, (HV *)SvRV(*log));
+    access_log(aTHX_ hv, s);
     listen_all(aTHX_ hv, s);
     sr_engine_exchange(s->engine, (int)SvIV(conf(aTHX_ hv, "exchange_give")),
                        (int)SvIV(conf(aTHX_ hv, "exchange_take")));
@@ -217,6 +226,7 @@ SV *sirius_new(pTHX_ HV *hv)
         s->soon_requests = config.soon_requests;
         s->max_rss = config.max_rss;
         s->resident.fd = -1;
+        access_log(aTHX_ hv, s);
         listen_all(aTHX_ hv, s);
         sirius_work_open(aTHX_ s, (int)SvIV(conf(aTHX_ hv, "sleepers")), (AV *)SvRV(*lobbies), slot);
     } else {

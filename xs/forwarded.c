@@ -8,24 +8,11 @@
  */
 #include "sirius.h"
 
-#include "http/target.h"
-
 static void put(pTHX_ HV *env, const char *key, I32 len, const char *at, STRLEN n)
 {
     SV **sv = hv_fetch(env, key, len, 1);
     if (sv)
         sv_setpvn(*sv, at, n);
-}
-
-/* Where the client has connected to: as it is said, else as it stands in the host, else the scheme's own. */
-static unsigned server_port(const sr_forwarded *f, sr_bytes host)
-{
-    sr_authority a;
-    if (f->server_port)
-        return f->server_port;
-    if (sr_authority_parse(host, &a) && a.port >= 0)
-        return (unsigned)a.port;
-    return f->scheme && strEQ(f->scheme, "https") ? 443 : 80;
 }
 
 void sirius_env_forwarded(pTHX_ HV *env, const sr_task *t)
@@ -37,6 +24,6 @@ void sirius_env_forwarded(pTHX_ HV *env, const sr_task *t)
         put(aTHX_ env, "psgi.url_scheme", 15, f->scheme, strlen(f->scheme));
     if (f->host.at)
         put(aTHX_ env, "HTTP_HOST", 9, host.at, host.len);
-    int n = snprintf(port, sizeof port, "%u", server_port(f, host));
+    int n = snprintf(port, sizeof port, "%u", (unsigned)sr_forwarded_server_port(f, host));
     put(aTHX_ env, "SERVER_PORT", 11, port, (STRLEN)n);
 }

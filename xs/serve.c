@@ -130,7 +130,7 @@ static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *e
     if (*(SvEND(line) - 1) != '\n')
         sv_catpvs(line, "\n");
     /* Who reads STDERR may stand still: then this thread does, but not the companion */
-    bool held = s->engine->helm_held;
+    bool held = !wire_is_edge(s) && s->engine->helm_held;
     if (held)
         sr_engine_lend(s->engine);
     PerlIO *err = PerlIO_stderr();
@@ -183,7 +183,7 @@ void sirius_finish(pTHX_ sirius *s)
     if ((t->phase == SIRIUS_STREAMING || t->phase == SIRIUS_BROKEN) && sirius_complete(t))
         sirius_answered(t);
     t->conn = NULL;
-    if (s->log)
+    if (s->log && s->engine)
         sirius_accesslog_offer(aTHX_ s, c);
     if (c->borrowed) { /* bytes read ahead are the application's now, and so are those that come */
         sr_buffer_reset(&c->in);

@@ -196,6 +196,10 @@ void sirius_accesslog_free(pTHX_ sirius *s);              /* after the engine */
 void sirius_accesslog_offer(pTHX_ sirius *s, sr_conn *c); /* its line can be made from now on */
 /* In the generation: the line of the request that a worker of this row had when it was killed, if it had one. Croaks */
 void sirius_accesslog_lost(pTHX_ HV *conf, const sr_row *row);
+/* With an edge: as _new; the request, before the application has it; and what is another in %env, to the edge */
+void sirius_accesslog_view(pTHX_ sirius *s, HV *conf);
+void sirius_accesslog_begin(sirius *s, const sr_task *task);
+void sirius_accesslog_say(pTHX_ sirius *s);
 void sirius_accesslog_to(pTHX_ sirius *s, int fd); /* a descriptor that is copied. Without the helm, too */
 
 /* response.c: with the helm */

@@ -152,9 +152,11 @@ bool sirius_interrupted(void)
     ENTER;
     SAVETMPS;
     t->phase = SIRIUS_BROKEN;
-    s->engine->waiting = 0; /* application code */
+    if (s->engine)
+        s->engine->waiting = 0; /* application code */
     bool lived = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)dispatch)), &PL_sv_undef, NULL) != NULL;
-    s->engine->waiting = 1;
+    if (s->engine)
+        s->engine->waiting = 1;
     if (lived)
         t->phase = phase;
     else

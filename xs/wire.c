@@ -21,10 +21,22 @@ static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, u
         s->turn.conn->gone = true;
 }
 
+/* Before the last record of a reply. */
+static void log_values(sirius *s)
+{
+#ifdef MULTIPLICITY
+    dTHXa(s->owner);
+#endif
+    if (s->log)
+        sirius_accesslog_say(aTHX_ s);
+}
+
 static void say(sirius *s, sr_reply_kind kind)
 {
-    if (!s->said)
+    if (!s->said) {
+        log_values(s);
         sr_worker_say(&s->worker, kind);
+    }
     s->said = true;
 }
 
@@ -37,6 +49,7 @@ static struct iovec head_iov(sirius *s)
 
 void wire_whole_edge(sirius *s, const struct iovec *body, int n)
 {
+    log_values(s);
     reply(s, body, n, s->known, SR_REPLY_LAST);
     s->said = true;
 }

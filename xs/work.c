@@ -56,6 +56,8 @@ static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
     s->said = s->returned = false;
     s->wall_offset = r->slot->ready_wall - r->slot->ready_at;
     state(s, SR_WORKER_BUSY, s->worker.now);
+    if (s->log)
+        sirius_accesslog_begin(s, &task);
     sr_row_begin(s->row, r->base + q->method.at, q->target.at + q->target.len - q->method.at,
                  &task.conn->client, task.conn->ready_at);
     sirius_serve_one(aTHX_ s, &task, app);

@@ -37,7 +37,9 @@ sub check {
     return $class->_parse($conf) ? 1 : 0;
 }
 
-sub fd { return fileno shift->{fh} }
+sub fd { my $fh = shift->{fh}; return $fh && fileno $fh }
+
+sub fh { return shift->{fh} }
 
 sub for_engine {
     my $self = shift;
@@ -50,6 +52,14 @@ sub for_engine {
         min_time    => $conf->{access_log_min_time} || 0,
         priority    => $self->{priority},
     };
+}
+
+# Where the edge has the log, workers know its format and nothing else
+sub forget {
+    my $self = shift;
+    $self->release;
+    delete @{$self}{qw(fh path)};
+    return;
 }
 
 # The renewed supervisor writes no line; but where it is root and the workers are not, only it can make the new file
@@ -108,6 +118,8 @@ sub _file {
 
 sub _format {
     my $text = shift;
+    Sirius::Options->fail('--access-log-format: a line cannot have a NUL byte in it')
+        if defined $text && $text =~ /\0/;
     local $SIG{__DIE__};
     my $format = eval { Sirius::LogFormat->new($text) };
     return $format if $format;
@@ -242,7 +254,11 @@ Whether there is to be a log. Dies as L</new> does when what the options say mak
 
 =head2 fd
 
-The descriptor, which is this object's. After L</reopen> it is another.
+The descriptor, which is this object's. It stays the same when the file is opened anew.
+
+=head2 fh
+
+The handle of L</fd>.
 
 =head2 for_engine
 
@@ -255,6 +271,12 @@ What C<< Sirius::Engine->new >> is told of it: a hash with C<fd> and C<format>, 
   my $log = Sirius::AccessLog->for_reopen( $conf, $uid, $gid );
 
 For a process that only has to L</reopen> it: with a path but without a descriptor. Undefined when there is no path.
+
+=head2 forget
+
+  $log->forget;
+
+In a process that writes no lines: what was opened is closed, and L</reopen> does nothing.
 
 =head2 kind
 

@@ -46,9 +46,12 @@ sub ended {
 
 sub new {
     my ( $class, $supervisor, $rows ) = @_;
-    my ( $edge, $workers ) = Sirius::Engine->lobby;
+    my ( $edge, $workers )            = Sirius::Engine->lobby;
+    my ( $ours, $theirs )             = Sirius::Engine->lobby;
     my $self = bless {
         backoff    => Sirius::Backoff->new( $supervisor->{conf} ),
+        line       => Sirius::Handover->take_handle($ours),
+        line_end   => Sirius::Handover->take_handle($theirs),
         lobby      => Sirius::Handover->take_handle($edge),
         workers    => Sirius::Handover->take_handle($workers),
         sleepers   => Sirius::Handover->take_handle( Sirius::Engine->sleepers($rows) ),
@@ -56,6 +59,12 @@ sub new {
     }, $class;
     weaken( $self->{supervisor} );
     return $self;
+}
+
+sub log_to {
+    my ( $self, $fd ) = @_;
+    Sirius::Engine->pass_log( fileno $self->{line}, $fd );
+    return;
 }
 
 sub path {
@@ -106,7 +115,8 @@ sub _become {
     my $supervisor = $self->{supervisor};
     my @words      = $self->_settings;
     $supervisor->{signals}->hand_over if $supervisor->{signals};
-    my @handles = ( @{$self}{qw(lobby sleepers)}, $supervisor->{alive} );
+    my @handles = ( @{$self}{qw(line_end lobby sleepers)}, $supervisor->{alive} );
+    push @handles, $supervisor->{access_log}->fh if $supervisor->{access_log};
     fcntl $_, F_SETFD, 0 or die "F_SETFD: $!\n" for @handles;
     for my $listener ( @{ $supervisor->{listeners} } ) {
         open my $fh, '<&=', $listener->fd or die "the listener: $!\n";    ## no critic (RequireBriefOpen)
@@ -117,6 +127,23 @@ sub _become {
     exec {$path} 'sirius-edge', @words or die "$path: $!\n";
 }
 
+sub _log_settings {
+    my $self       = shift;
+    my $supervisor = $self->{supervisor};
+    my $log        = $supervisor->{access_log} or return;
+    my $conf       = $supervisor->{conf};
+    my $format     = $conf->{access_log_format} || 'combined';
+    utf8::encode($format) if utf8::is_utf8($format) && !utf8::downgrade( $format, 1 );
+    return (
+        access_log             => $log->fd,
+        access_log_errors_only => $conf->{access_log_errors_only} ? 1 : 0,
+        access_log_format      => $format,
+        access_log_kind        => $log->kind,
+        access_log_min_time    => $conf->{access_log_min_time} || 0,
+        access_log_priority    => $log->priority,
+    );
+}
+
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 sub _settings {
@@ -125,24 +152,29 @@ sub _settings {
     my $conf       = $supervisor->{conf};
     my $trust      = $conf->{trust_proxy} || { networks => [] };
     my %setting    = (
+        $self->_log_settings,
         ( map { $_ => $conf->{$_} } @PLAIN ),
         ( map { $_ => $conf->{$_} ? 1 : 0 } @SWITCHES ),
-        control          => fileno $supervisor->{alive},
-        forwarded        => $trust->{forwarded} ? 1 : 0,
-        linger_timeout   => LINGER,
-        lobby            => fileno $self->{lobby},
-        max_connections  => Sirius::Worker->max_connections($conf),
-        request_timeout  => $conf->{request_timeout} || 0,
-        server           => $conf->{server_software},
-        sleepers         => fileno $self->{sleepers},
-        stream_timeout   => $conf->{stream_timeout} || 0,
-        trust_proxy      => join( ',', @{ $trust->{networks} } ),
-        x_forwarded_host => $trust->{'x-forwarded-host'} ? 1 : 0,
+        control             => fileno $supervisor->{alive},
+        forwarded           => $trust->{forwarded} ? 1 : 0,
+        linger_timeout      => LINGER,
+        lobby               => fileno $self->{lobby},
+        max_connections     => Sirius::Worker->max_connections($conf),
+        request_timeout     => $conf->{request_timeout} || 0,
+        server              => $conf->{server_software},
+        sleepers            => fileno $self->{sleepers},
+        stream_timeout      => $conf->{stream_timeout} || 0,
+        supervisor          => fileno $self->{line_end},
+        underscores         => $conf->{underscores_in_headers} ne 'off'     ? 1 : 0,
+        trusted_underscores => $conf->{underscores_in_headers} eq 'trusted' ? 1 : 0,
+        trust_proxy         => join( ',', @{ $trust->{networks} } ),
+        x_forwarded_host    => $trust->{'x-forwarded-host'} ? 1 : 0,
     );
     my @words = map { (tr/_/-/r) . "=$setting{$_}" }
         grep { defined $setting{$_} && length $setting{$_} } sort keys %setting;
     return @words,
-        map { 'listen=' . $_->fd . ( $_->is_unix ? ':unix' : ':tcp' ) } @{ $supervisor->{listeners} };
+        map { join ':', 'listen=' . $_->fd, $_->is_unix ? 'unix' : 'tcp', $_->port, $_->name }
+        @{ $supervisor->{listeners} };
 }
 
 1;
@@ -178,6 +210,12 @@ When L</tend> has something to do, in monotonic seconds; nothing while the edge 
   my $mine = $edge->ended( $pid, $status );
 
 False when that child is not the edge.
+
+=head2 log_to
+
+  $edge->log_to($fd);
+
+The access log was opened anew: the edge writes to this descriptor from now on.
 
 =head2 new
 

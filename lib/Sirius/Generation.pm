@@ -405,7 +405,8 @@ sub _tell_lost {
         @{$row}{qw(line client)},
         _now() - $row->{began}
     );
-    my $log = $self->{access_log} or return;
+    my $log = $self->{access_log};
+    return if !$log || !$log->fh;    # an edge has it, and the request
     eval { $board->log_lost( $slot, $log->for_engine ); 1 }
         or Sirius::Log->error( "the access log: $@" =~ s/\s+\z//r );
     return;

@@ -27,8 +27,9 @@ sub here {
     $supervisor->{theirs}->restore;
     $supervisor->{admin}->close;
     $supervisor->{log_pipe}->release if $supervisor->{log_pipe};
-    delete @{$supervisor}{qw(life control edge)};
-    $supervisor->{pid_file}->release if $supervisor->{pid_file};
+    delete @{$supervisor}{qw(life control)};
+    $supervisor->{access_log}->forget if delete $supervisor->{edge} && $supervisor->{access_log};
+    $supervisor->{pid_file}->release  if $supervisor->{pid_file};
     $supervisor->{signals}->forked;
     exit Sirius::Generation->new(
         (   map { $_ => $supervisor->{$_} }
@@ -68,12 +69,14 @@ sub take {
     my $log = $fh->( $state->{stderr} );
     defined POSIX::dup2( fileno $log, 2 ) or die "sirius: STDERR: $!\n"; # until now it went to the supervisor
     STDERR->autoflush(1);
+    my $access = Sirius::AccessLog->adopt( $args{conf}, $state->{log}, $args{privileges}->owner );
+    $access->forget if $access && @{ $state->{exchange} } > 2;           # an edge has it
     my $generation = Sirius::Generation->new(
         %args,
         alive      => $fh->( $state->{alive} ),
         exchange   => [ map { $fh->($_) } @{ $state->{exchange} } ],
         listeners  => [ map { Sirius::Listener->adopt(@$_) } @{ $state->{listeners} } ],
-        access_log => scalar Sirius::AccessLog->adopt( $args{conf}, $state->{log}, $args{privileges}->owner ),
+        access_log => $access,
         number     => $state->{number},
         reload     => 1,
         scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),

@@ -189,7 +189,7 @@ sub _heed {
     return                                                         if $self->{stopping};
     return $self->{generations}->reload( undef, $who )             if $signal eq 'HUP';
     if ( $signal =~ /\AUSR/ ) {
-        $_->reopen for grep { $_ && $signal eq 'USR1' } 'Sirius::Log', $self->{access_log};
+        $self->_reopen_logs if $signal eq 'USR1';
         $_->signal($signal) for @{$self}{qw(admin generations)};
         return;
     }
@@ -256,6 +256,15 @@ sub _reap {
             }
         }
     }
+    return;
+}
+
+sub _reopen_logs {
+    my $self = shift;
+    my $log  = $self->{access_log};
+    Sirius::Log->reopen;
+    return                            if !$log || !$log->reopen;
+    $self->{edge}->log_to( $log->fd ) if $self->{edge} && $log->fh;
     return;
 }
 

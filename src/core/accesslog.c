@@ -250,6 +250,12 @@ void sr_accesslog_keep(sr_engine *e, sr_conn *c)
 
 void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response)
 {
+    if (e->log->source && e->log->of == c) {
+        e->log->response = response;
+        sr_accesslog_keep(e, c);
+        e->log->response = none;
+        return;
+    }
     bool here = sr_buffer_len(&c->in) > 0;
     sr_bytes head = here               ? sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in))
                     : e->fresh_of == c ? e->fresh

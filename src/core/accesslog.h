@@ -5,8 +5,8 @@
  *
  * A line has values of the request, which are gone when its last byte is out, and of the end. So whoever ends a
  * response offers the values first: when all is out by then, the line is made in one go; else their part of it is kept
- * with the connection. A request that the server refuses is logged from its raw bytes, and one that is cut while the
- * application has it from its row in the scoreboard.
+ * with the connection. A request that the server refuses is logged from its raw bytes, unless somebody else has them and
+ * offers their values, and one that is cut while the application has it from its row in the scoreboard.
  *
  * Owner: the engine; NULL there: nothing is logged. Lock: the helm. Failure: a line that can't be made or written is lost,
  * and counted in the tally of the row.
@@ -28,6 +28,7 @@ typedef struct sr_accesslog {
     const sr_logsource
         *source;              /* offered for a response that is being ended; NULL: its line is made or kept */
     const struct sr_conn *of; /* whose it is */
+    sr_bytes response;        /* the server's own, while its line is made or kept; at NULL: it is none */
 } sr_accesslog;
 
 #endif

@@ -106,6 +106,7 @@ bool sr_conn_reset(const sr_conn *c)
 
 void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
 {
+    sr_conn_leave(e, c); /* who has its request offers the values of its line */
     /* its end may be the only frame of a response to 1.0 (RFC 9112 8): one that is cut must not look whole */
     if (c->owed && c->status && c->minor == 0)
         sr_conn_reset(c);

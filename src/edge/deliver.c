@@ -21,6 +21,11 @@ void sr_edge_forget(sr_edge *ed, uint32_t slot)
     en->phase = SR_ENTRY_FREE;
     en->number = 0;
     sr_buffer_free(&en->fields);
+    if (ed->log) {
+        sr_buffer_free(&en->values);
+        sr_buffer_free(&en->outs);
+        sr_buffer_free(&en->request);
+    }
     if (en->request_fd >= 0)
         close(en->request_fd);
     if (en->body_fd >= 0)
@@ -67,6 +72,7 @@ static void finish(sr_edge *ed, uint32_t slot)
         c->keep_alive = false;
         c->broken = true;
     }
+    sr_edge_log_offer(ed, slot);
     sr_edge_forget(ed, slot);
     if (c)
         sr_engine_finish(ed->engine, c);
@@ -79,6 +85,7 @@ static void cut(sr_edge *ed, uint32_t slot)
     bool open = en->phase == SR_ENTRY_OPEN, whole = en->phase != SR_ENTRY_OPEN && !en->left &&
                                                     en->response.framing != SR_FRAMING_CHUNKED &&
                                                     en->response.framing != SR_FRAMING_CLOSE;
+    sr_edge_log_offer(ed, slot);
     sr_edge_forget(ed, slot);
     if (!c)
         return;
@@ -150,6 +157,7 @@ static bool head_make(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_byte
         return false;
     c->keep_alive = r->keep_alive;
     sr_engine_head(c, h->status, sr_buffer_len(&ed->head));
+    sr_edge_log_head(ed, en);
     en->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
     c->given_at = h->began > c->ready_at && h->began < e->now ? h->began : c->ready_at;
     sr_tally_add(&e->row->tally.requests, 1);
@@ -292,6 +300,7 @@ static took taken(sr_edge *ed, uint32_t slot)
     sr_conn *c = ed->entries[slot].conn;
     if (c && !c->borrowed)
         return TOOK_BAD;
+    sr_edge_log_offer(ed, slot);
     sr_edge_forget(ed, slot);
     if (c)
         sr_engine_detach(ed->engine, c);
@@ -330,6 +339,8 @@ static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *pa
             put(ed, en, sr_bytes_of("", 0), false, true);
         finish(ed, rec->slot);
         return TOOK;
+    case SR_REPLY_LOG:
+        return sr_edge_log_said(ed, en, payload, len) ? TOOK : TOOK_BAD;
     case SR_REPLY_CUT:
         cut(ed, rec->slot);
         return TOOK;

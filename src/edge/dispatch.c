@@ -83,6 +83,9 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
     if (parse + head + body > SR_SLOT_ROOM) {
         if ((en->request_fd = spill(t, parse, head, body)) < 0)
             return false;
+        if (ed->log &&
+            !(sr_buffer_add(&en->request, t->request, parse) && sr_buffer_add(&en->request, t->base, head)))
+            sr_buffer_free(&en->request); /* its line will have less in it */
         s->files |= SR_FILE_REQUEST;
     } else {
         memcpy(s->data, t->request,

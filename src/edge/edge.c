@@ -92,10 +92,15 @@ static int open_all(sr_edge *ed, const sr_settings *s)
     if ((err = source_add(ed, &ed->doorbell, bell, SR_SOURCE_DOORBELL, EPOLLIN | EPOLLET)) ||
         (err = source_add(ed, &ed->lobby, s->lobby, SR_SOURCE_LOBBY, EPOLLIN)) || (err = signals_open(ed)))
         return err;
-    for (unsigned i = 0; i < s->n_listeners; i++)
+    if (s->supervisor >= 0 &&
+        (err = source_add(ed, &ed->supervisor, s->supervisor, SR_SOURCE_SUPERVISOR, EPOLLIN)))
+        return err;
+    for (unsigned i = 0; i < s->n_listeners; i++) {
+        ed->sites[i] = s->listeners[i].site;
         if ((err = sr_engine_listen(ed->engine, s->listeners[i].fd, s->listeners[i].is_unix)))
             return err;
-    return 0;
+    }
+    return s->log.fd >= 0 ? sr_edge_log_open(ed, s) : 0;
 }
 
 int sr_edge_new(sr_edge **out, const sr_settings *settings)
@@ -103,7 +108,7 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
     sr_edge *ed = calloc(1, sizeof *ed);
     if (!ed)
         return ENOMEM;
-    ed->lobby.fd = ed->doorbell.fd = ed->signals.fd = -1;
+    ed->lobby.fd = ed->doorbell.fd = ed->signals.fd = ed->supervisor.fd = -1;
     ed->queue.requests_fd = ed->queue.replies_fd = -1;
     ed->report = settings->report;
     int err = open_all(ed, settings);
@@ -117,10 +122,8 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
 
 void sr_edge_free(sr_edge *ed)
 {
-    if (ed->engine) {
-        ed->engine->left = NULL;
-        sr_engine_free(ed->engine);
-    }
+    sr_engine_free(ed->engine); /* with the last lines of its log: entries, mates and queue are still there */
+    sr_edge_log_close(ed);
     for (uint32_t i = 0; ed->mates && i < ed->rows; i++) {
         if (ed->mates[i].line.fd >= 0)
             close(ed->mates[i].line.fd);
@@ -131,6 +134,9 @@ void sr_edge_free(sr_edge *ed)
     }
     for (uint32_t i = 0; ed->entries && i < ed->slots; i++) {
         sr_buffer_free(&ed->entries[i].fields);
+        sr_buffer_free(&ed->entries[i].values);
+        sr_buffer_free(&ed->entries[i].outs);
+        sr_buffer_free(&ed->entries[i].request);
         if (ed->entries[i].request_fd >= 0)
             close(ed->entries[i].request_fd);
         if (ed->entries[i].body_fd >= 0)
@@ -196,6 +202,9 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         return;
     case SR_SOURCE_SIGNALS:
         signals_read(ed);
+        return;
+    case SR_SOURCE_SUPERVISOR:
+        sr_edge_log_note(ed);
         return;
     case SR_SOURCE_LINE:
         sr_edge_line(ed, (sr_mate *)((char *)s - offsetof(sr_mate, line)));

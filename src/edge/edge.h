@@ -5,14 +5,15 @@
  * free, and sends what the workers reply. One process, one thread, one loop, no lock; no Perl.
  *
  * Files: edge.c the loop; dispatch.c from a complete request to the queue; deliver.c from a worker's records to the
- * client; crew.c the workers, from hello to death; limits.c what ends a request before its worker does; settings.c
- * what the supervisor says; main.c the program.
+ * client; crew.c the workers, from hello to death; limits.c what ends a request before its worker does; log.c the access
+ * log; settings.c what the supervisor says at the start; main.c the program.
  *
  * Owner of all below: this process. A connection whose request is in the queue or with a worker is in SR_CONN_SERVING and
  * knows its slot; the entry of that slot knows the connection, or NULL when the client is gone. What a worker says is
  * checked as if a stranger had said it: a row that says what cannot be is broken (crew.c), which costs its own request.
  */
 #include "../core/parts.h"
+#include "../http/logrequest.h"
 #include "../share/door.h"
 #include "../share/queue.h"
 #include "../share/reply.h"
@@ -24,6 +25,7 @@ enum { /* behind those of core/engine.h */
        SR_SOURCE_LINE,   /* of a worker */
        SR_SOURCE_WORKER, /* pidfd: it has ended */
        SR_SOURCE_SIGNALS,
+       SR_SOURCE_SUPERVISOR,
 };
 
 /* One worker that has said hello. */
@@ -56,14 +58,34 @@ typedef struct sr_entry {
     sr_buffer fields; /* of a head that came in several records */
     int request_fd;   /* file of head and body, until it is asked for; -1: none */
     int body_fd;      /* likewise */
+
+    /* with a log: */
+    sr_buffer values;  /* of its line: what LOG records have said, see share/reply.h, */
+    sr_buffer outs;    /* and fields of its response: for each item an sr_reply_value and the value */
+    sr_buffer request; /* its sr_request and head, when they are not in the slot */
 } sr_entry;
+
+/* What the access log needs beside the engine's. */
+typedef struct sr_edge_log {
+    sr_logformat *format;
+    uint64_t id; /* of it */
+    bool outs;   /* it asks for fields of responses */
+    sr_logsource source;
+    sr_logrequest request;                 /* whose line is made */
+    sr_buffer values, outs_of, request_of; /* of the entry that it had */
+    char address[SR_PEER_TEXT_MAX];
+} sr_edge_log;
+
+typedef struct sr_site { /* of a listener, for %v and %p */
+    sr_bytes name, port;
+} sr_site;
 
 typedef struct sr_edge {
     sr_engine *engine; /* connections; its loop is ours */
     sr_sleepers *sleepers;
     size_t sleepers_bytes;
     sr_queue queue;
-    sr_source lobby, doorbell, signals;
+    sr_source lobby, doorbell, signals, supervisor;
     sr_mate *mates; /* rows of them */
     uint32_t rows;
     sr_entry *entries; /* slots of them */
@@ -73,18 +95,30 @@ typedef struct sr_edge {
     int64_t nudged_at; /* since when a request waits, or somebody was last woken for it; 0: none waits */
     int report;        /* lines for the supervisor; -1: STDERR */
     bool stopping;
+    sr_edge_log *log; /* NULL: there is none */
+    sr_site sites[SR_LISTENERS_MAX];
 } sr_edge;
 
 /* What the supervisor says: see settings.c. */
 typedef struct sr_settings {
     sr_config config;
     int lobby, sleepers, control, report;
+    int supervisor; /* its line; -1: none */
     struct {
         int fd;
         bool is_unix;
+        sr_site site; /* points into the word */
     } listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
     char *tmpdir, *server; /* owned */
+    struct {
+        int fd; /* the edge's; -1: no log */
+        sr_sink_kind kind;
+        uint32_t priority;  /* of syslog */
+        const char *format; /* points into the word */
+        int64_t min_ns;
+        bool errors_only;
+    } log;
 } sr_settings;
 
 /* settings.c: from the words of the command line. False: *why says which word, and what is wrong with it. */
@@ -98,6 +132,17 @@ void sr_edge_report(sr_edge *ed, const char *text); /* one line to the superviso
 
 /* dispatch.c: a complete request is put into the queue, or refused. */
 void sr_edge_dispatch(sr_edge *ed, sr_task *task);
+
+/* log.c. All but open do nothing when there is no log. */
+int sr_edge_log_open(sr_edge *ed, const sr_settings *s); /* 0 or errno */
+void sr_edge_log_close(sr_edge *ed);
+/* The head that a response begins with is in ed->head: fields of it that the line wants. */
+void sr_edge_log_head(sr_edge *ed, sr_entry *en);
+bool sr_edge_log_said(sr_edge *ed, sr_entry *en, const char *at,
+                      size_t len); /* a LOG record. False: it cannot be */
+/* Its end is told next: from now on, and until its slot is filled anew, its line can be made. */
+void sr_edge_log_offer(sr_edge *ed, uint32_t slot);
+void sr_edge_log_note(sr_edge *ed); /* the supervisor has sent something */
 
 /* deliver.c */
 void sr_edge_deliver(sr_edge *ed, sr_mate *m);   /* all that this worker has said */

@@ -11,6 +11,7 @@ void sr_edge_leave(sr_edge *ed, sr_conn *c)
 {
     uint32_t slot = c->slot - 1;
     sr_entry *en = &ed->entries[slot];
+    sr_edge_log_offer(ed, slot);
     c->slot = 0;
     en->conn = NULL;
     if (sr_queue_drop(&ed->queue, slot, en->number)) {

@@ -36,11 +36,18 @@ static const word words[] = {
     {"request-timeout", SECONDS, AT(config.request_ns), 0},
     {"stream-timeout", SECONDS, AT(config.stream_ns), 0},
     {"proxy-protocol", SWITCH, AT(config.proxy_protocol), 1},
+    {"underscores", SWITCH, AT(config.request.underscores), 1},
+    {"trusted-underscores", SWITCH, AT(config.trusted_underscores), 1},
     {"x-forwarded-host", SWITCH, AT(config.x_forwarded_host), 1},
     {"lobby", DESCRIPTOR, AT(lobby), INT32_MAX},
     {"sleepers", DESCRIPTOR, AT(sleepers), INT32_MAX},
     {"control", DESCRIPTOR, AT(control), INT32_MAX},
     {"report", DESCRIPTOR, AT(report), INT32_MAX},
+    {"supervisor", DESCRIPTOR, AT(supervisor), INT32_MAX},
+    {"access-log", DESCRIPTOR, AT(log.fd), INT32_MAX},
+    {"access-log-priority", COUNT, AT(log.priority), 191},
+    {"access-log-min-time", SECONDS, AT(log.min_ns), 0},
+    {"access-log-errors-only", SWITCH, AT(log.errors_only), 1},
 };
 
 static void store(sr_settings *s, const word *w, uint64_t n)
@@ -76,19 +83,34 @@ static const char *number(sr_settings *s, const word *w, const char *value)
     return NULL;
 }
 
-/* "FD:tcp" or "FD:unix" */
+/* "FD:tcp:PORT:NAME" or "FD:unix:PORT:NAME", with SERVER_PORT and SERVER_NAME as applications see them */
 static const char *listener(sr_settings *s, const char *value)
 {
     char *end;
     long fd = strtol(value, &end, 10);
-    bool is_unix = strcmp(end, ":unix") == 0;
-    if (end == value || fd < 0 || (!is_unix && strcmp(end, ":tcp") != 0))
-        return "is not a descriptor with :tcp or :unix";
+    bool is_unix = strncmp(end, ":unix:", 6) == 0, is_tcp = strncmp(end, ":tcp:", 5) == 0;
+    const char *port = end + (is_unix ? 6 : 5), *colon = is_unix || is_tcp ? strchr(port, ':') : NULL;
+    if (end == value || fd < 0 || !colon)
+        return "is not FD:tcp:PORT:NAME or FD:unix:PORT:NAME";
     if (s->n_listeners == SR_LISTENERS_MAX)
         return "is one listener too many";
     s->listeners[s->n_listeners].fd = (int)fd;
+    s->listeners[s->n_listeners].site = (sr_site){.port = sr_bytes_of(port, (size_t)(colon - port)),
+                                                  .name = sr_bytes_of(colon + 1, strlen(colon + 1))};
     s->listeners[s->n_listeners++].is_unix = is_unix;
     return NULL;
+}
+
+static const char *sink(sr_settings *s, const char *value)
+{
+    static const char *const kinds[] = {
+        [SR_SINK_FILE] = "file", [SR_SINK_PIPE] = "pipe", [SR_SINK_SYSLOG] = "syslog"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(value, kinds[i]) == 0) {
+            s->log.kind = (sr_sink_kind)i;
+            return NULL;
+        }
+    return "is not file, pipe or syslog";
 }
 
 static const char *text(char **to, const char *value)
@@ -104,6 +126,12 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
     sr_bytes wrong;
     if (IS("listen"))
         return listener(s, value);
+    if (IS("access-log-kind"))
+        return sink(s, value);
+    if (IS("access-log-format")) {
+        s->log.format = value;
+        return NULL;
+    }
     if (IS("tmpdir"))
         return text(&s->tmpdir, value);
     if (IS("server"))
@@ -125,7 +153,8 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
 
 bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why)
 {
-    *s = (sr_settings){.lobby = -1, .sleepers = -1, .control = -1, .report = -1};
+    *s = (sr_settings){.lobby = -1, .sleepers = -1, .control = -1, .report = -1, .supervisor = -1};
+    s->log.fd = -1;
     s->config.report_fd = -1;
     for (int i = 1; i < argc; i++) {
         const char *equal = strchr(argv[i], '=');
@@ -134,11 +163,12 @@ bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, 
         if (*why)
             return false;
     }
-    *word = s->lobby < 0      ? "lobby"
-            : s->sleepers < 0 ? "sleepers"
-            : !s->n_listeners ? "listen"
-            : !s->tmpdir      ? "tmpdir"
-                              : NULL;
+    *word = s->lobby < 0                       ? "lobby"
+            : s->sleepers < 0                  ? "sleepers"
+            : !s->n_listeners                  ? "listen"
+            : !s->tmpdir                       ? "tmpdir"
+            : s->log.fd >= 0 && !s->log.format ? "access-log-format"
+                                               : NULL;
     *why = *word ? "is missing" : NULL;
     s->config.tmpdir = s->tmpdir;
     s->config.server = s->server ? sr_bytes_of(s->server, strlen(s->server)) : (sr_bytes){0};

@@ -251,3 +251,13 @@ void sr_forwarded_read(sr_forwarded *out, const sr_request *r, const char *base,
     memset(out, 0, sizeof *out);
     (kind == SR_FORWARDED_RFC7239 ? read_rfc7239 : read_x)(out, r, base, judge, with);
 }
+
+uint16_t sr_forwarded_server_port(const sr_forwarded *f, sr_bytes host)
+{
+    sr_authority a;
+    if (f->server_port)
+        return f->server_port;
+    if (sr_authority_parse(host, &a) && a.port >= 0)
+        return (uint16_t)a.port;
+    return f->scheme && strcmp(f->scheme, "https") == 0 ? 443 : 80;
+}

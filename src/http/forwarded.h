@@ -38,4 +38,7 @@ typedef struct sr_forwarded {
 void sr_forwarded_read(sr_forwarded *out, const sr_request *r, const char *base, sr_forwarded_kind kind,
                        sr_hop_judge *judge, void *with);
 
+/* Where the client has connected to: the port as it is said, else as it stands in its host, else the scheme's own. */
+uint16_t sr_forwarded_server_port(const sr_forwarded *f, sr_bytes host);
+
 #endif

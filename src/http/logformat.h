@@ -76,6 +76,7 @@ void sr_logformat_free(sr_logformat *f); /* may be NULL */
 /* The items in the order of the format: to set aux, and to know what is asked at all. */
 sr_logitem *sr_logformat_items(const sr_logformat *f, size_t *count);
 bool sr_logformat_has(const sr_logformat *f, sr_logkind kind);
+uint64_t sr_logformat_id(const sr_logformat *f); /* another one for each list of items, as good as surely */
 
 typedef struct sr_logsource {
     void *ctx;

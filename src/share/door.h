@@ -7,6 +7,8 @@
  * of its own, its pidfd and its row. From then on the two have a line of their own; the edge's first note on it brings the
  * queue. The kernel tells the edge by the pidfd when the worker ends, whoever else holds the line open.
  *
+ * The supervisor has a line of its own to each edge; what comes there is believed.
+ *
  * Process: lobby ends are inherited; a line belongs to its worker, and a child that the application forks must not use it.
  * Failure: errno. Who receives gets descriptors that are close-on-exec and his own; too many of them are closed.
  */
@@ -24,6 +26,7 @@ typedef enum sr_message_kind {
     SR_MESSAGE_FILE,      /* worker: the file of a reply, before the record that speaks of it */
     SR_MESSAGE_TAKE,      /* worker: the application uses psgix.io */
     SR_MESSAGE_SOCKET, /* edge: the client's socket, and a file of bytes that were read ahead, if any; none: refused */
+    SR_MESSAGE_LOG, /* supervisor, on its own line: the access log goes on in this file */
 } sr_message_kind;
 
 typedef struct sr_message {

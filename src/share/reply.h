@@ -19,6 +19,7 @@ typedef enum sr_reply_kind {
     SR_REPLY_END,   /* the reply is whole */
     SR_REPLY_CUT,   /* it can't be completed: the client must see that */
     SR_REPLY_TAKEN, /* the application goes on alone with the socket that it has borrowed: there is no reply */
+    SR_REPLY_LOG,   /* at any time before END: values of its line in the access log, see below */
 } sr_reply_kind;
 
 enum {                     /* flags of a record */
@@ -40,5 +41,17 @@ typedef struct sr_reply_head {
 typedef struct sr_reply_file {
     uint64_t offset, length;
 } sr_reply_file;
+
+/*
+ * The payloads of all LOG records of a request are one run of bytes: the id of the format (http/logformat.h), 8 bytes of it,
+ * then for each item whose value is another than that of the request itself an sr_reply_value and the value.
+ */
+enum { SR_REPLY_LOG_MAX = 64 * 1024 }; /* bytes of that run; what does not fit is left out */
+#define SR_REPLY_NO_VALUE UINT32_MAX
+
+typedef struct sr_reply_value {
+    uint32_t item;
+    uint32_t len; /* SR_REPLY_NO_VALUE: there is none, and no bytes follow */
+} sr_reply_value;
 
 #endif

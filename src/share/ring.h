@@ -38,7 +38,8 @@ typedef struct sr_ring {
     _Atomic uint32_t room; /* futex: another number when the edge has taken something a writer waits for */
     _Atomic uint32_t wants;
     _Alignas(64) _Atomic uint64_t
-        began; /* number of the request that its worker has last handed to the application */
+        began;                /* number of the request that its worker has last handed to the application */
+    _Atomic int64_t began_at; /* when; monotonic ns */
     _Alignas(64) char data[SR_RING_BYTES];
 } sr_ring;
 

@@ -159,6 +159,19 @@ bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, c
     return ok;
 }
 
+void sr_worker_log(sr_worker *w, sr_bytes run)
+{
+    while (run.len) {
+        size_t some = run.len < PAYLOAD_MAX / 2 ? run.len : PAYLOAD_MAX / 2;
+        sr_record *r = record(w, SR_REPLY_LOG, some);
+        if (!r)
+            return;
+        memcpy(r + 1, run.at, some);
+        sr_ring_commit(ring(w), r, some);
+        run = sr_bytes_of(run.at + some, run.len - some);
+    }
+}
+
 /* The client has taken what was written, but for BACKLOG_MAX bytes. False: it is gone. */
 static bool caught_up(sr_worker *w)
 {

@@ -220,6 +220,7 @@ static bool begin(sr_worker *w, sr_worker_request *out)
         sr_worker_done(w);
         return false;
     }
+    atomic_store_explicit(&w->from->queue.ring->began_at, w->began, memory_order_relaxed);
     atomic_store_explicit(&w->from->queue.ring->began, w->number, memory_order_release);
     const char *data = w->spilled ? w->spilled : s->data;
     *out = (sr_worker_request){

@@ -98,6 +98,8 @@ void sr_worker_stop(sr_worker *w);
 enum { SR_REPLY_FIELDS_MAX = 16 * 1024 * 1024 };
 bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, const struct iovec *body,
                      int n, uint16_t flags);
+/* Values of its line in the access log, see share/reply.h: before the last record. */
+void sr_worker_log(sr_worker *w, sr_bytes run);
 /* More of the body. Waits while the edge has not taken it, and, if `paced`, while the client is behind. */
 bool sr_worker_write(sr_worker *w, const struct iovec *body, int n, bool paced);
 /* All of the body, behind a head. The descriptor stays the caller's. */

@@ -1,0 +1,195 @@
+/*
+ * log: the access log of the edge. What a line says of a request is in its slot, what it says of the end the connection
+ * knows (core/accesslog.c); what only %env knows its worker has sent before, which a worker may do wrongly, or not at all.
+ */
+#include "edge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const sr_bytes none = {NULL, 0};
+
+/* The value of an item in a run of them. False: it is not there. What is not whole ends the run. */
+static bool find(const sr_buffer *run, size_t from, uint32_t item, sr_bytes *value)
+{
+    sr_reply_value v;
+    size_t len = sr_buffer_len(run);
+    while (from <= len && len - from >= sizeof v) {
+        memcpy(&v, sr_buffer_at(run) + from, sizeof v);
+        from += sizeof v;
+        size_t bytes = v.len == SR_REPLY_NO_VALUE ? 0 : v.len;
+        if (bytes > len - from)
+            return false;
+        if (v.item == item) {
+            *value = v.len == SR_REPLY_NO_VALUE ? none : sr_bytes_of(sr_buffer_at(run) + from, bytes);
+            return true;
+        }
+        from += bytes;
+    }
+    return false;
+}
+
+static sr_bytes value_of(void *ctx, const sr_logitem *item)
+{
+    sr_edge *ed = ctx;
+    sr_edge_log *log = ed->log;
+    size_t count;
+    uint32_t i = (uint32_t)(item - sr_logformat_items(log->format, &count));
+    sr_bytes value = none;
+    if (item->kind == SR_LOG_OUT) {
+        sr_bytes response = ed->engine->log->response;
+        if (response.at)
+            return sr_logformat_field(response, item->name);
+        find(&log->outs_of, 0, i, &value);
+        return value;
+    }
+    if (find(&log->values, sizeof log->id, i, &value) || !log->request.request)
+        return value;
+    return sr_logrequest_get(&log->request, item);
+}
+
+/* --- what the others call --- */
+
+int sr_edge_log_open(sr_edge *ed, const sr_settings *s)
+{
+    sr_logformat_error why;
+    sr_edge_log *log = ed->log = calloc(1, sizeof *log);
+    sr_accesslog *lines = calloc(1, sizeof *lines);
+    if (log && lines)
+        log->format = sr_logformat_new(s->log.format, strlen(s->log.format), NULL, &why);
+    if (!log || !lines || !log->format) {
+        free(lines);
+        return log && lines ? EINVAL : ENOMEM;
+    }
+    log->id = sr_logformat_id(log->format);
+    log->outs = sr_logformat_has(log->format, SR_LOG_OUT);
+    log->source = (sr_logsource){.ctx = ed, .get = value_of, .pid = (int)getpid()};
+    *lines = (sr_accesslog){
+        .format = log->format,
+        .sink = sr_sink_new(s->log.kind, s->log.fd, SR_SINK_BATCH),
+        .min_ns = s->log.min_ns,
+        .errors_only = s->log.errors_only,
+    };
+    if (!lines->sink) {
+        free(lines);
+        return errno;
+    }
+    sr_sink_syslog(lines->sink, (int)s->log.priority);
+    return sr_engine_log(ed->engine, lines);
+}
+
+void sr_edge_log_close(sr_edge *ed)
+{
+    sr_edge_log *log = ed->log;
+    if (!log)
+        return;
+    if (log->format)
+        sr_logformat_free(log->format);
+    sr_logrequest_free(&log->request);
+    sr_buffer_free(&log->values);
+    sr_buffer_free(&log->outs_of);
+    sr_buffer_free(&log->request_of);
+    free(log);
+    ed->log = NULL;
+}
+
+void sr_edge_log_head(sr_edge *ed, sr_entry *en)
+{
+    if (!ed->log || !ed->log->outs)
+        return;
+    size_t count;
+    const sr_logitem *items = sr_logformat_items(ed->log->format, &count);
+    sr_bytes head = sr_bytes_of(sr_buffer_at(&ed->head), sr_buffer_len(&ed->head));
+    sr_buffer_reset(&en->outs);
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].kind != SR_LOG_OUT)
+            continue;
+        sr_bytes value = sr_logformat_field(head, items[i].name);
+        sr_reply_value v = {(uint32_t)i, value.at ? (uint32_t)value.len : SR_REPLY_NO_VALUE};
+        if (!sr_buffer_reserve(&en->outs, sizeof v + value.len))
+            return; /* its line will have less in it */
+        sr_buffer_add(&en->outs, &v, sizeof v);
+        sr_buffer_add_bytes(&en->outs, value);
+    }
+}
+
+bool sr_edge_log_said(sr_edge *ed, sr_entry *en, const char *at, size_t len)
+{
+    if (sr_buffer_len(&en->values) + len > SR_REPLY_LOG_MAX)
+        return false;
+    if (ed->log && en->conn)
+        sr_buffer_add(&en->values, at, len);
+    return true;
+}
+
+/* For one without a head: when the application was called, which is after it was complete and before now. */
+static void begun(sr_edge *ed, sr_conn *c, int32_t row, uint64_t number)
+{
+    const sr_ring *ring = row < 0 ? NULL : sr_queue_ring(&ed->queue, (uint32_t)row);
+    if (c->given_at || !ring || atomic_load(&ring->began) != number)
+        return;
+    int64_t at = atomic_load_explicit(&ring->began_at, memory_order_relaxed);
+    c->given_at = at < c->ready_at ? c->ready_at : at > ed->engine->now ? ed->engine->now : at;
+}
+
+static void swap(sr_buffer *a, sr_buffer *b)
+{
+    sr_buffer was = *a;
+    *a = *b;
+    *b = was;
+}
+
+void sr_edge_log_offer(sr_edge *ed, uint32_t slot)
+{
+    sr_edge_log *log = ed->log;
+    sr_entry *en = &ed->entries[slot];
+    sr_conn *c = en->conn;
+    uint64_t id = 0;
+    if (!log || !c || !c->owed)
+        return;
+    const sr_slot *s = sr_queue_at(&ed->queue, slot);
+    bool copied = sr_buffer_len(&en->request) > 0, here = copied || !(s->files & SR_FILE_REQUEST);
+    int32_t row = sr_queue_owner(&ed->queue, slot, en->number);
+    begun(ed, c, row, en->number);
+    swap(&log->values, &en->values); /* the entry is about to be forgotten */
+    swap(&log->outs_of, &en->outs);
+    swap(&log->request_of, &en->request);
+    if (sr_buffer_len(&log->values) >= sizeof id)
+        memcpy(&id, sr_buffer_at(&log->values), sizeof id);
+    if (id != log->id) /* of another format: its worker is of another generation */
+        sr_buffer_reset(&log->values);
+    const char *data = copied ? sr_buffer_at(&log->request_of) : s->data;
+    sr_logrequest *r = &log->request;
+    r->request = here ? (const sr_request *)(const void *)data : NULL;
+    r->base = data + s->parse;
+    r->body_length = s->body_length;
+    r->address = sr_bytes_of(log->address, sr_peer_text(&c->client, log->address));
+    r->server_name = ed->sites[c->listener].name;
+    r->server_port = ed->sites[c->listener].port;
+    r->said = s->forwarded;
+    r->forwarded = (sr_forwarded){.server_port = s->server_port,
+                                  .scheme = s->scheme == SR_SCHEME_HTTPS  ? "https"
+                                            : s->scheme == SR_SCHEME_HTTP ? "http"
+                                                                          : NULL};
+    if (s->host_len)
+        r->forwarded.host = sr_bytes_of(r->base + s->host_at, s->host_len);
+    log->source.wall = c->ready_at + ed->engine->wall_offset;
+    log->source.pid = row >= 0 ? ed->mates[row].pid : (int)getpid();
+    sr_engine_log_offer(ed->engine, c, &log->source);
+}
+
+void sr_edge_log_note(sr_edge *ed)
+{
+    sr_message note;
+    int fds[SR_MESSAGE_FDS], n = 0;
+    int err = sr_door_receive(ed->supervisor.fd, &note, fds, &n, false);
+    if (err == EAGAIN)
+        return;
+    if (err) /* the supervisor is gone, which the control pipe tells, or is of another build */
+        sr_loop_remove(&ed->engine->loop, &ed->supervisor);
+    else if (note.kind == SR_MESSAGE_LOG && n > 0 && ed->log)
+        sr_engine_log_to(ed->engine, fds[--n]);
+    while (n > 0)
+        close(fds[--n]);
+}

@@ -1,0 +1,210 @@
+#include "logrequest.h"
+
+#include "../base/decimal.h"
+
+static const sr_bytes none = {NULL, 0};
+
+static sr_bytes all_of(const sr_buffer *b)
+{
+    return sr_bytes_of(b->data ? sr_buffer_at(b) : "", sr_buffer_len(b));
+}
+
+static sr_bytes number(sr_logrequest *r, uint64_t n)
+{
+    char digits[SR_DECIMAL_MAX];
+    sr_bytes text = sr_decimal(digits + sizeof digits, n);
+    sr_buffer_reset(&r->scratch);
+    return sr_buffer_add_bytes(&r->scratch, text) ? all_of(&r->scratch) : none;
+}
+
+static sr_bytes span(const sr_logrequest *r, sr_span s)
+{
+    return sr_span_in(r->base, s);
+}
+
+/* --- the request line --- */
+
+static sr_bytes path_of(sr_logrequest *r)
+{
+    sr_bytes path = span(r, r->request->path);
+    if (!path.len || path.at[0] != '/')
+        return SR_BYTES("/");
+    if (!memchr(path.at, '%', path.len))
+        return path;
+    sr_buffer *b = &r->scratch;
+    sr_buffer_reset(b);
+    if (!sr_buffer_reserve(b, path.len))
+        return none;
+    b->end = sr_path_decode(b->data, path);
+    return all_of(b);
+}
+
+/* REQUEST_URI, behind what is in the scratch already. */
+static bool add_uri(sr_logrequest *r)
+{
+    const sr_request *q = r->request;
+    sr_buffer *b = &r->scratch;
+    sr_bytes target = span(r, q->target), path = span(r, q->path);
+    if (target.len && (target.at[0] == '/' || target.at[0] == '*'))
+        return sr_buffer_add_bytes(b, target);
+    if (!path.len && !q->has_query && sr_bytes_equal(span(r, q->method), SR_BYTES("OPTIONS")))
+        return sr_buffer_add(b, "*", 1);
+    return sr_buffer_add_bytes(b, path.len ? path : SR_BYTES("/")) &&
+           (!q->has_query || (sr_buffer_add(b, "?", 1) && sr_buffer_add_bytes(b, span(r, q->query))));
+}
+
+static sr_bytes uri_of(sr_logrequest *r)
+{
+    sr_bytes target = span(r, r->request->target);
+    if (target.len && target.at[0] == '/')
+        return target;
+    sr_buffer_reset(&r->scratch);
+    return add_uri(r) ? all_of(&r->scratch) : none;
+}
+
+static sr_bytes protocol_of(const sr_logrequest *r)
+{
+    return r->request->minor ? SR_BYTES("HTTP/1.1") : SR_BYTES("HTTP/1.0");
+}
+
+/* As it came, if it came as it is written. */
+static sr_bytes line_of(sr_logrequest *r)
+{
+    const sr_request *q = r->request;
+    sr_buffer *b = &r->scratch;
+    sr_buffer_reset(b);
+    bool whole = sr_buffer_add_bytes(b, span(r, q->method)) && sr_buffer_add(b, " ", 1) && add_uri(r) &&
+                 sr_buffer_add(b, " ", 1) && sr_buffer_add_bytes(b, protocol_of(r));
+    return whole ? all_of(b) : none;
+}
+
+/* --- fields --- */
+
+static char folded(char c)
+{
+    return c == '-' ? '_' : c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+/* Both make one key of %env: "X-Foo", "x_foo". */
+static bool one_key(sr_bytes a, sr_bytes b)
+{
+    if (a.len != b.len)
+        return false;
+    for (size_t i = 0; i < a.len; i++)
+        if (folded(a.at[i]) != folded(b.at[i]))
+            return false;
+    return true;
+}
+
+static bool is(sr_bytes name, sr_bytes what)
+{
+    return sr_bytes_equal_nocase(name, what);
+}
+
+/* Is this field the value of that key? The names of the decoded body are not, and CONTENT_TYPE is not HTTP_CONTENT_TYPE. */
+static bool belongs(sr_bytes field, sr_bytes wanted, bool is_type)
+{
+    if (is(field, SR_BYTES("content-type")))
+        return is_type;
+    if (is_type || is(field, SR_BYTES("content-length")) || is(field, SR_BYTES("transfer-encoding")))
+        return false;
+    return one_key(field, wanted);
+}
+
+/* A second field of one name stands behind the first, as in %env. */
+static bool add_field(sr_buffer *b, sr_bytes value, bool first, bool cookie)
+{
+    return (first || sr_buffer_add(b, cookie ? "; " : ", ", 2)) && sr_buffer_add_bytes(b, value);
+}
+
+static sr_bytes host_of(sr_logrequest *r);
+
+static sr_bytes field_of(sr_logrequest *r, sr_bytes name)
+{
+    const sr_request *q = r->request;
+    sr_bytes found = none;
+    bool is_type = one_key(name, SR_BYTES("content-type")), cookie = one_key(name, SR_BYTES("cookie"));
+    if (one_key(name, SR_BYTES("content-length")))
+        return q->framing == SR_BODY_NONE ? none : number(r, r->body_length);
+    if (one_key(name, SR_BYTES("host")))
+        return host_of(r);
+    for (uint32_t i = 0; i < q->n_fields; i++) {
+        sr_bytes value = span(r, q->fields[i].value);
+        if (!belongs(span(r, q->fields[i].name), name, is_type))
+            continue;
+        if (!found.at) {
+            found = value;
+            continue;
+        }
+        sr_buffer *b = &r->scratch;
+        bool joined = b->end && found.at == sr_buffer_at(b);
+        if (!joined) {
+            sr_buffer_reset(b);
+            if (!add_field(b, found, true, cookie))
+                return none;
+        }
+        if (!add_field(b, value, false, cookie))
+            return none;
+        found = all_of(b);
+    }
+    return found;
+}
+
+/* HTTP_HOST: an absolute-form's authority is the value of Host, in fields or without one (sr_request). */
+static sr_bytes host_of(sr_logrequest *r)
+{
+    const sr_request *q = r->request;
+    if (r->said && r->forwarded.host.at)
+        return r->forwarded.host;
+    for (uint32_t i = 0; i < q->n_fields; i++)
+        if (is(span(r, q->fields[i].name), SR_BYTES("host")))
+            return span(r, q->fields[i].value);
+    return q->host_added ? span(r, q->host) : none;
+}
+
+/* --- */
+
+static sr_bytes port_of(sr_logrequest *r)
+{
+    if (!r->said)
+        return r->server_port;
+    sr_bytes host = r->forwarded.host.at ? r->forwarded.host : span(r, r->request->host);
+    return number(r, sr_forwarded_server_port(&r->forwarded, host));
+}
+
+sr_bytes sr_logrequest_get(sr_logrequest *r, const sr_logitem *item)
+{
+    switch (item->kind) {
+    case SR_LOG_REMOTE_ADDR:
+        return r->address;
+    case SR_LOG_REQUEST_LINE:
+        return line_of(r);
+    case SR_LOG_METHOD:
+        return span(r, r->request->method);
+    case SR_LOG_URI:
+        return uri_of(r);
+    case SR_LOG_PROTOCOL:
+        return protocol_of(r);
+    case SR_LOG_PATH:
+        return path_of(r);
+    case SR_LOG_QUERY:
+        return span(r, r->request->query);
+    case SR_LOG_SERVER_NAME:
+        return r->server_name;
+    case SR_LOG_HOST: {
+        sr_bytes host = host_of(r);
+        return host.len ? host : r->server_name;
+    }
+    case SR_LOG_PORT:
+        return port_of(r);
+    case SR_LOG_IN:
+        return field_of(r, item->name);
+    default:
+        return none;
+    }
+}
+
+void sr_logrequest_free(sr_logrequest *r)
+{
+    sr_buffer_free(&r->scratch);
+}
