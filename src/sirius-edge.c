@@ -1,31 +1,116 @@
-/* sirius-edge: started by the supervisor, with its settings as words and its descriptors by their numbers. */
+/*
+ * sirius-edge: started by the supervisor, with its title for ps as its name, then its settings as words, among them its
+ * descriptors by their numbers.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* syscall */
+#endif
 #include "edge/edge.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* As long as the process lives. NULL: no memory. */
+static char **copied(int argc, char **argv)
+{
+    char **words = calloc((size_t)argc + 1, sizeof *words);
+    for (int i = 0; words && i < argc; i++)
+        if (!(words[i] = strdup(argv[i])))
+            return NULL;
+    return words;
+}
+
+/* ps shows the name alone: the words behind it are for nobody. */
+static void title(int argc, char **argv)
+{
+    char *end = argv[argc - 1] + strlen(argv[argc - 1]), *from = argv[0] + strlen(argv[0]);
+    if (argc > 1 && end > from)
+        memset(from, 0, (size_t)(end - from));
+    prctl(PR_SET_NAME, "sirius: edge");
+}
+
+/* Without it (before Linux 5.9) they stay open, and are closed on exec as far as perl has opened them. */
+static void close_between(int first, int last)
+{
+#ifdef SYS_close_range
+    if (first <= last)
+        syscall(SYS_close_range, (unsigned)first, (unsigned)last, 0);
+#else
+    (void)first;
+    (void)last;
+#endif
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* All but what it was given: what the operator's shell or a module of the application has left open is none of ours. */
+static void close_others(const sr_settings *s)
+{
+    int keep[SR_LISTENERS_MAX + 8], n = 0, next = STDERR_FILENO + 1;
+    for (unsigned i = 0; i < s->n_listeners; i++)
+        keep[n++] = s->listeners[i].fd;
+    const int own[] = {s->lobby, s->sleepers, s->control, s->report, s->supervisor, s->log.fd};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        keep[n++] = own[i];
+    qsort(keep, (size_t)n, sizeof keep[0], by_number);
+    for (int i = 0; i < n; i++) {
+        close_between(next, keep[i] - 1);
+        if (keep[i] >= next)
+            next = keep[i] + 1;
+    }
+    close_between(next, INT_MAX);
+}
+
+/*
+ * The signals that end it are read as events, even if whoever has started the server ignores them. Others that are meant
+ * for the supervisor, and may come to the whole group, do nothing. Nobody looks into this process but root: it has the
+ * data of all clients, and workers of the same user run code that is not ours.
+ */
+static void guard(void)
+{
+    static const int deaf[] = {SIGHUP, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGTTIN, SIGTTOU};
+    static const int heard[] = {SIGINT, SIGQUIT, SIGTERM};
+    for (size_t i = 0; i < sizeof deaf / sizeof deaf[0]; i++)
+        signal(deaf[i], SIG_IGN);
+    for (size_t i = 0; i < sizeof heard / sizeof heard[0]; i++)
+        signal(heard[i], SIG_DFL);
+    prctl(PR_SET_DUMPABLE, 0);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
 
 int main(int argc, char **argv)
 {
     sr_settings settings;
     sr_edge *edge;
     const char *word, *why;
-    if (!sr_settings_read(&settings, argc, argv, &word, &why)) {
+    char **words = copied(argc, argv); /* settings point into them */
+    if (!words)
+        return 1;
+    if (!sr_settings_read(&settings, argc, words, &word, &why)) {
         fprintf(stderr, "sirius-edge: %s %s\n", word, why);
         return 2;
     }
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
+    guard();
+    close_others(&settings);
+    title(argc, argv);
     int err = sr_edge_new(&edge, &settings);
     if (err) {
         fprintf(stderr, "sirius-edge: cannot start: %s\n", strerror(err));
         return 1;
     }
-    int status = sr_edge_run(edge);
+    sr_edge_run(edge);
     sr_edge_free(edge);
     free(settings.tmpdir);
     free(settings.server);
-    return status;
+    return 0;
 }

@@ -263,6 +263,12 @@ OUTPUT:
     RETVAL
 
 void
+over(const char *class, int fd)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_sleepers_over(aTHX_ fd);
+
+void
 lobby(const char *class)
 PPCODE:
     int pair[2], err = sr_door_pair(pair);

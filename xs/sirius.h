@@ -151,6 +151,8 @@ const char *sirius_work(pTHX_ sirius *s, SV *app); /* as sirius_serve */
 void sirius_work_abandon(pTHX_ sirius *s, const char *why);
 void sirius_work_open(pTHX_ sirius *s, int sleepers, AV *lobbies, uint32_t row); /* croaks */
 void sirius_work_close(pTHX_ sirius *s);
+void sirius_sleepers_over(
+    pTHX_ int fd); /* every worker leaves: nobody will bring a request any more. Croaks */
 int sirius_sleepers_new(pTHX_ uint32_t rows); /* shared memory; the caller's descriptor. Croaks */
 
 /* env.c */

@@ -118,11 +118,15 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
             continue;
         case SR_WORKER_DONE:
             state(s, SR_WORKER_DRAINING, s->worker.now);
+            if (atomic_load(&s->sleepers->over)) {
+                sirius_current = NULL;
+                return "over";
+            }
             if (atomic_load(&s->worker.leaving) == SR_LEAVING_STOP) {
                 sirius_current = NULL;
                 return "stopped";
             }
-            return leaves(s, "drained");
+            return leaves(s, s->worker.overdue ? "timeout" : "drained");
         }
         const char *soon = worn(s);
         if (s->leave)
@@ -175,6 +179,14 @@ static sr_sleepers *sleepers_map(pTHX_ int fd, size_t *bytes)
     if (at == MAP_FAILED)
         croak("Sirius::Engine->new: sleepers: %s", Strerror(errno));
     return at;
+}
+
+void sirius_sleepers_over(pTHX_ int fd)
+{
+    size_t bytes;
+    sr_sleepers *s = sleepers_map(aTHX_ fd, &bytes);
+    sr_sleepers_end_all(s);
+    munmap(s, bytes);
 }
 
 void sirius_work_open(pTHX_ sirius *s, int sleepers, AV *lobbies, uint32_t row)

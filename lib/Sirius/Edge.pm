@@ -3,20 +3,21 @@ package Sirius::Edge;
 use strict;
 use warnings;
 
-use Fcntl        qw(FD_CLOEXEC F_SETFD);
+use Fcntl        qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
 use POSIX        ();
 use Scalar::Util qw(weaken);
 use Sirius::Backoff;
 use Sirius::Cause;
 use Sirius::Handover;
 use Sirius::Log ();
+use Sirius::Title;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
-# Seconds after which an edge that ends had not failed at its start
-use constant STEADY => 5;
+use constant LATE => 2;    # seconds more than it has to answer what came, that the edge gets to end
 
 # Settings that go to the edge as they are
-my @PLAIN = qw(body_memory body_rate body_timeout header_timeout keepalive_timeout max_body max_header_bytes
+my @PLAIN
+    = qw(body_memory body_rate body_timeout graceful_timeout header_timeout keepalive_timeout max_body max_header_bytes
     max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tmpdir write_timeout);
 my @SWITCHES = qw(keepalive proxy_protocol);
 
@@ -26,22 +27,44 @@ use constant LINGER => 5;
 # Empty when nothing is to be done before a signal comes
 sub due {
     my $self = shift;
-    return $self->{pid} || $self->{stopping} ? () : $self->{backoff}->at;
+    return grep {defined} $self->{kill_at} if $self->{pid};
+    return $self->{stopping} ? () : $self->{backoff}->at;
 }
 
 sub ended {
     my ( $self, $pid, $status ) = @_;
     return 0 if $pid != ( $self->{pid} || 0 );
-    delete $self->{pid};
-    return 1 if $self->{stopping};
-    my $steady = _now() - $self->{since} >= STEADY;
-    $self->{backoff}->ready if $steady;
-    my $delay = $self->{backoff}->ended( { ready => $steady, since => $self->{since} }, 1, 0, 1 );
-    my $next  = $delay ? sprintf 'another one starts in %g s', $delay : 'another one starts now';
-    Sirius::Log->error( "the edge $pid "
-            . Sirius::Cause->words( $status, 'status 0' )
-            . ": its connections are closed; $next" );
+    $self->hear;
+    my $ready = delete $self->{ready};
+    delete @{$self}{qw(kill_at pid)};
+    if ( $self->{stopping} ) {
+        $self->_over;
+        return 1;
+    }
+    my $how = "the edge $pid " . Sirius::Cause->words( $status, 'status 0' );
+    if ( !$ready && !$self->{supervisor}{announced} ) {
+        $self->_over;
+        Sirius::Log->fail("$how: the server does not start");
+    }
+    my $delay = $ready ? 0 : $self->{backoff}->no_fork;
+    Sirius::Log->error( $how
+            . ( $ready ? ' and its connections are closed; '          : '; it never got ready; ' )
+            . ( $delay ? sprintf 'another one starts in %g s', $delay : 'another one starts now' ) );
     return 1;
+}
+
+# What it says of workers: "PID WHAT WHY"
+sub hear {
+    my $self = shift;
+    1 while sysread $self->{news}, $self->{heard}, 4096, length $self->{heard};
+    while ( $self->{heard} =~ s/\A([^\n]*)\n// ) {
+        my ( $pid, $what, $why ) = $1 =~ /\A(\d+) (\S+) ?(.*)\z/ or next;
+        my $supervisor = $self->{supervisor};
+        if    ( $what eq 'ready' )                  { $self->_ready }
+        elsif ( $what eq 'trouble' )                { $supervisor->{watch}->begin }
+        elsif ( $what =~ /\A(?:broken|timeout)\z/ ) { $supervisor->{generations}->tell( $pid, $what, $why ) }
+    }
+    return;
 }
 
 sub new {
@@ -52,12 +75,21 @@ sub new {
         backoff    => Sirius::Backoff->new( $supervisor->{conf} ),
         line       => Sirius::Handover->take_handle($ours),
         line_end   => Sirius::Handover->take_handle($theirs),
+        heard      => '',
+        settings   => [ $class->settings( $supervisor->{conf} ) ],
         lobby      => Sirius::Handover->take_handle($edge),
         workers    => Sirius::Handover->take_handle($workers),
         sleepers   => Sirius::Handover->take_handle( Sirius::Engine->sleepers($rows) ),
         supervisor => $supervisor,
     }, $class;
-    weaken( $self->{supervisor} );
+    weaken $self->{supervisor};
+
+    # Both ends stay here: they outlive any edge. One that can't tell at once tells later
+    pipe my $news, my $report or Sirius::Log->fail("pipe: $!");
+    for my $end ( $news, $report ) {
+        fcntl $end, F_SETFL, O_NONBLOCK | fcntl $end, F_GETFL, 0 or Sirius::Log->fail("F_SETFL: $!");
+    }
+    @{$self}{qw(news report)} = ( $news, $report );
     return $self;
 }
 
@@ -66,6 +98,8 @@ sub log_to {
     Sirius::Engine->pass_log( fileno $self->{line}, $fd );
     return;
 }
+
+sub news { return shift->{news} }
 
 sub path {
     for my $dir (@INC) {
@@ -77,30 +111,71 @@ sub path {
 
 sub pid { return shift->{pid} }
 
+# In a supervisor that has become a new program; what workers need it has already
+sub restore {
+    my ( $class, $supervisor, $state ) = @_;
+    my $self = bless {
+        %$state,
+        ( map { $_ => Sirius::Handover->take_handle( $state->{$_} ) } qw(line line_end lobby news report) ),
+        backoff    => Sirius::Backoff->new( $supervisor->{conf} ),
+        sleepers   => $supervisor->{exchange}[2],
+        workers    => $supervisor->{exchange}[3],
+        supervisor => $supervisor,
+    }, $class;
+    weaken( $self->{supervisor} );
+    return $self;
+}
+
 sub start {
     my $self = shift;
     my $path = $self->path;
-    my $pid  = fork;
-    Sirius::Log->fail("fork: $!") if !defined $pid;
+    my $conf = $self->{supervisor}{conf};
+    $self->{title} = $conf->{proctitle} ? Sirius::Title->words( $conf, 'edge' ) : 'sirius-edge';
+    my $pid = fork;
     if ($pid) {
-        @{$self}{qw(pid since)} = ( $pid, _now() );
+        $self->{pid} = $pid;
         return;
+    }
+    if ( !defined $pid ) {
+        my $error = $!;
+        Sirius::Log->fail("fork: $error") if !$self->{supervisor}{announced};
+        return Sirius::Log->error( sprintf 'fork: %s; next attempt to start the edge in %g s',
+            $error, $self->{backoff}->no_fork );
     }
     eval { $self->_become($path) };
     print {*STDERR} "sirius: $@";
     return POSIX::_exit(1);
 }
 
+# What came is answered within $grace seconds
+sub state {
+    my $self = shift;
+    return {
+        ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(heard pid ready settings) ),
+        ( map { $_ => fileno $self->{$_} } qw(line line_end lobby news report) ),
+    };
+}
+
 sub stop {
-    my ( $self, $signal ) = @_;
+    my ( $self, $signal, $grace ) = @_;
     $self->{stopping} = 1;
-    kill $signal => $self->{pid} if $self->{pid};
+    return $self->_over if !$self->{pid};
+    my $kill_at = _now() + $grace + LATE;
+    $self->{kill_at} = $kill_at if !$self->{kill_at} || $kill_at < $self->{kill_at};
+    kill $signal => $self->{pid};
     return;
 }
 
 sub tend {
     my $self = shift;
-    return if $self->{pid} || $self->{stopping} || grep { $_ > _now() } $self->{backoff}->at;
+    if ( $self->{pid} ) {
+        return if !$self->{kill_at} || $self->{kill_at} > _now();
+        delete $self->{kill_at};
+        Sirius::Log->warn("the edge $self->{pid} did not end in time and was killed");
+        kill KILL => $self->{pid};
+        return;
+    }
+    return if $self->{stopping} || grep { $_ > _now() } $self->{backoff}->at;
     return $self->start;
 }
 
@@ -113,9 +188,9 @@ sub workers {
 sub _become {
     my ( $self, $path ) = @_;
     my $supervisor = $self->{supervisor};
-    my @words      = $self->_settings;
+    my @words      = ( @{ $self->{settings} }, $self->_descriptors );
     $supervisor->{signals}->hand_over if $supervisor->{signals};
-    my @handles = ( @{$self}{qw(line_end lobby sleepers)}, $supervisor->{alive} );
+    my @handles = ( @{$self}{qw(line_end lobby report sleepers)}, $supervisor->{alive} );
     push @handles, $supervisor->{access_log}->fh if $supervisor->{access_log};
     fcntl $_, F_SETFD, 0 or die "F_SETFD: $!\n" for @handles;
     for my $listener ( @{ $supervisor->{listeners} } ) {
@@ -124,7 +199,21 @@ sub _become {
         push @handles, $fh;
     }
     $supervisor->{privileges}->drop if $supervisor->{privileges};
-    exec {$path} 'sirius-edge', @words or die "$path: $!\n";
+    exec {$path} $self->{title}, @words or die "$path: $!\n";
+}
+
+# Nobody brings a request any more
+sub _over {
+    my $self = shift;
+    Sirius::Engine->over( fileno $self->{sleepers} );
+    return;
+}
+
+sub _ready {
+    my $self = shift;
+    $self->{ready} = 1;
+    $self->{backoff}->ready;
+    return;
 }
 
 sub _log_settings {
@@ -146,35 +235,45 @@ sub _log_settings {
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
-sub _settings {
-    my $self       = shift;
-    my $supervisor = $self->{supervisor};
-    my $conf       = $supervisor->{conf};
-    my $trust      = $conf->{trust_proxy} || { networks => [] };
-    my %setting    = (
-        $self->_log_settings,
+# What the operator has set, as words that can be compared and handed on
+sub settings {
+    my ( $class, $conf ) = @_;
+    my $trust   = $conf->{trust_proxy} || { networks => [] };
+    my %setting = (
         ( map { $_ => $conf->{$_} } @PLAIN ),
         ( map { $_ => $conf->{$_} ? 1 : 0 } @SWITCHES ),
-        control             => fileno $supervisor->{alive},
         forwarded           => $trust->{forwarded} ? 1 : 0,
         linger_timeout      => LINGER,
-        lobby               => fileno $self->{lobby},
         max_connections     => Sirius::Worker->max_connections($conf),
         request_timeout     => $conf->{request_timeout} || 0,
         server              => $conf->{server_software},
-        sleepers            => fileno $self->{sleepers},
         stream_timeout      => $conf->{stream_timeout} || 0,
-        supervisor          => fileno $self->{line_end},
         underscores         => $conf->{underscores_in_headers} ne 'off'     ? 1 : 0,
         trusted_underscores => $conf->{underscores_in_headers} eq 'trusted' ? 1 : 0,
         trust_proxy         => join( ',', @{ $trust->{networks} } ),
         x_forwarded_host    => $trust->{'x-forwarded-host'} ? 1 : 0,
     );
-    my @words = map { (tr/_/-/r) . "=$setting{$_}" }
-        grep { defined $setting{$_} && length $setting{$_} } sort keys %setting;
-    return @words,
+    return _words(%setting);
+}
+
+sub _descriptors {
+    my $self       = shift;
+    my $supervisor = $self->{supervisor};
+    my %number     = (
+        $self->_log_settings,
+        control    => fileno $supervisor->{alive},
+        supervisor => fileno $self->{line_end},
+        map { $_ => fileno $self->{$_} } qw(lobby report sleepers)
+    );
+    return _words(%number),
         map { join ':', 'listen=' . $_->fd, $_->is_unix ? 'unix' : 'tcp', $_->port, $_->name }
         @{ $supervisor->{listeners} };
+}
+
+sub _words {
+    my %setting = @_;
+    return map { (tr/_/-/r) . "=$setting{$_}" }
+        grep { defined $setting{$_} && length $setting{$_} } sort keys %setting;
 }
 
 1;
@@ -192,7 +291,7 @@ Sirius::Edge - the process that owns the connections, as the supervisor sees it
   my ( $sleepers, $lobby ) = $edge->workers;    # for each worker
   $edge->ended( $pid, $status ) or ...;         # of a child that has ended
   $edge->tend;                                  # starts another one when it is time
-  $edge->stop('TERM');
+  $edge->stop( 'TERM', 30 );
 
 =head1 DESCRIPTION
 
@@ -211,6 +310,11 @@ When L</tend> has something to do, in monotonic seconds; nothing while the edge 
 
 False when that child is not the edge.
 
+=head2 hear
+
+Reads what the edge has to tell: that a request takes too long, or that a worker says what cannot be. The generation of that worker
+is told (L<Sirius::Generations/tell>).
+
 =head2 log_to
 
   $edge->log_to($fd);
@@ -223,6 +327,10 @@ The access log was opened anew: the edge writes to this descriptor from now on.
 
 For so many rows of the scoreboard. Makes what the edge and the workers share, and starts nothing.
 
+=head2 news
+
+The handle that L</hear> reads.
+
 =head2 path
 
 The program. Dies when it is not installed.
@@ -231,15 +339,32 @@ The program. Dies when it is not installed.
 
 Of the edge that runs, or undef.
 
+=head2 restore
+
+  my $edge = Sirius::Edge->restore( $supervisor, $state );
+
+In a new program, from what L</state> has said.
+
+=head2 settings
+
+  my @words = Sirius::Edge->settings($conf);
+
+What of the options is the edge's business, as words for its command line.
+
 =head2 start
 
 Starts the program, in a child of this process.
 
+=head2 state
+
+What a new program needs to go on with the same edge: its settings, numbers of descriptors and the PID.
+
 =head2 stop
 
-  $edge->stop('TERM');
+  $edge->stop( 'TERM', $seconds );
 
-With C<TERM> it takes no more connections, answers what has come, and ends; with C<INT> it ends at once.
+With C<TERM> it takes no more connections, answers what has come, and ends; with C<INT> it ends with the requests that workers have
+at that moment. It is killed 2 seconds after the time it has. Workers are let go when it has ended.
 
 =head2 tend
 

@@ -27,7 +27,7 @@ my %ENDS = map { $_ => 1 } SIGINT, SIGQUIT, SIGTERM;
 
 sub new {
     my ( $class, %args ) = @_;
-    return bless { heard => '', stopping => 0, workers => {}, %args }, $class;
+    return bless { heard => '', told => '', owed => 0, stopping => 0, workers => {}, %args }, $class;
 }
 
 sub run {
@@ -38,7 +38,7 @@ sub run {
     $self->{recycling} = Sirius::Recycling->new( $self->{conf} );
     $self->{oom_kills} = Sirius::Proc->oom_kills;
     @{$self}{qw(news report)} = _pipe();
-    $self->{signals}->watch( $self->{news} );
+    $self->{signals}->watch($_) for @{$self}{qw(news supervisor)};
 
     $self->_watch_supervisor;
     if ( $self->{privileges} ) {                                 # which changes %ENV for the application
@@ -112,13 +112,14 @@ sub _become_worker {
 
 sub _bury {
     my ( $self, $worker, $status ) = @_;
-    $self->_tell_lost($worker);
+    $self->_tell_lost($worker) if !$worker->{timeout} && !$worker->{broken};    # the edge has told already
     $self->{scoreboard}->release( $worker->{slot} );
     my ( $why, $signal ) = ( $worker->{leave} || $worker->{done} || '', $status & 127 ); # why it was asked to
     my $oom = $signal == 9 && $self->_out_of_memory;
     $self->{scoreboard}->exited( Sirius::Cause->kind( $status, $why, @{$self}{qw(stopping killed)}, $oom ) );
-    return if $self->{stopping} && ( !$status        || $self->{killed} && $signal == 9 );
-    return if $ENDS{$signal}    && ( $worker->{done} || $worker->{retiring} ); # it was on its way out already
+    $self->{owed}++ if $self->{serving}  && !$self->{killed} && ( $worker->{done} || '' ) ne 'over';
+    return          if $self->{stopping} && ( !$status || $self->{killed} && $signal == 9 );
+    return if $ENDS{$signal} && ( $worker->{done} || $worker->{retiring} );    # it was on its way out already
 
     if ( !$status && ( $worker->{leave} || $why =~ /\A(?:max-|harakiri)/ ) ) {
         return Sirius::Log->info("worker $worker->{pid} ended: $why");
@@ -145,11 +146,13 @@ sub _check_alive {
     return $self->_stop('TERM');
 }
 
-# What workers have to tell: "PID WHAT WHY"
+# What workers have to tell, and the edge of them: "PID WHAT WHY"
 sub _hear {
     my $self = shift;
-    1 while sysread $self->{news}, $self->{heard}, 4096, length $self->{heard};
-    while ( $self->{heard} =~ s/\A(\d+) (\S+) ?([^\n]*)\n// ) {
+    1 while sysread $self->{news},       $self->{heard}, 4096, length $self->{heard};
+    1 while sysread $self->{supervisor}, $self->{told},  4096, length $self->{told};
+    my $whole = $self->{told} =~ s/\A(.*\n)//s ? $1 : '';
+    while ( $self->{heard} =~ s/\A(\d+) (\S+) ?([^\n]*)\n// || $whole =~ s/\A(\d+) (\S+) ?([^\n]*)\n// ) {
         my ( $pid, $what, $why ) = ( $1, $2, $3 );
         my $worker = $self->{workers}{$pid} or next;
         if ( $what eq 'hook' ) {
@@ -161,6 +164,7 @@ sub _hear {
         if    ( $what eq 'ready' )   { $self->_hear_ready($worker) }
         elsif ( $what eq 'soon' )    { $worker->{leave} ||= $why }
         elsif ( $what eq 'timeout' ) { $self->{recycling}->overdue( $worker, $why ) }
+        elsif ( $what eq 'broken' )  { $self->{recycling}->broken( $worker, $why ) }
         elsif ( $what eq 'trouble' ) { $self->_tell_supervisor('trouble') }
     }
     return;
@@ -236,8 +240,8 @@ sub _patience {
     my @due  = $self->{recycling}->due( values %{ $self->{workers} } );
     push @due, _now() + LOOK if $self->{looks};
     push @due, grep {defined} map { $self->_late_at($_) } values %{ $self->{workers} };
-    if    ( $self->{stopping} )                  { push @due, $self->{deadline} if !$self->{killed} }
-    elsif ( !$self->_trying && $self->_missing ) { push @due, $self->{backoff}->at }
+    if ( $self->{stopping} )                  { push @due, $self->{deadline} if !$self->{killed} }
+    if ( !$self->_trying && $self->_missing ) { push @due, $self->{backoff}->at }
     return if !@due;
     my $left = min(@due) - _now();
     return $left > 0 ? $left : 0;
@@ -326,7 +330,7 @@ sub _spawn {
 
     $self->_run_hook('before_fork');
     Sirius::Log->flush;
-    Sirius::ForkCheck->warn_once( map( { fileno $_ } @{ $self->{exchange} } ),
+    Sirius::ForkCheck->warn_once( map( { fileno $_ } @{ $self->{exchange} }, $self->{supervisor} ),
         map( { $_->fd } @{ $self->{listeners} } ) );
     my $generation = $$;
     my $pid        = fork;
@@ -351,7 +355,8 @@ sub _spawn_due {
 
         # None is free while many retire slowly: the end of one is noticed
         my $slot = $self->{scoreboard}->claim( $self->{number} );
-        last if $slot < 0;
+        last            if $slot < 0;
+        $self->{owed}-- if $self->{owed};
         $self->_spawn($slot);
     }
     return;
@@ -364,6 +369,12 @@ sub _stop {
     my $deadline = _now() + $grace;
     $self->{deadline} = $deadline if !$self->{stopping} || $deadline < $self->{deadline};
     $self->{stopping} = 1;
+    if ( $signal eq 'TERM' && $self->_ends_with_edge ) {
+        $self->{serving} = 1;
+        return;
+    }
+    delete $self->{serving};
+    $self->{owed} = 0;
     kill $signal => keys %{ $self->{workers} };
     return;
 }
@@ -371,7 +382,7 @@ sub _stop {
 sub _supervise {
     my $self = shift;
     $self->_stop('TERM') if $self->{scoreboard}->stopped;   # while we loaded: the application may ignore TERM
-    while ( !$self->{stopping} || %{ $self->{workers} } ) {
+    while ( !$self->{stopping} || %{ $self->{workers} } || $self->{owed} ) {
         $self->_spawn_due;
         $self->_check_alive;    # before the wait: an end before it was watched has raised no signal
         my @signals = $self->{signals}->wait( $self->_patience );
@@ -385,6 +396,12 @@ sub _supervise {
         $self->_relieve;
     }
     return;
+}
+
+# The whole server ends: the edge has requests still, and lets the workers go when it is done with them
+sub _ends_with_edge {
+    my $self = shift;
+    return $self->{conf}{edges} && ( $self->{orphaned} || $self->{scoreboard}->stopped );
 }
 
 # From a worker; shorter than PIPE_BUF, so never mixed with another's
@@ -428,7 +445,7 @@ sub _trying {
 # One that retires is replaced at once: its slow clients may keep it for long
 sub _missing {
     my $self = shift;
-    return 0 if $self->{stopping};
+    return $self->{owed} if $self->{stopping};
     my $missing = $self->_number - $self->_active;
     return $missing > 0 ? $missing : 0;
 }

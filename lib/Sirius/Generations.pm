@@ -12,6 +12,7 @@ use Sirius::Launch;
 use Sirius::Log ();
 use Sirius::Proc;
 use Sirius::Readable;
+use Socket      qw(MSG_NOSIGNAL);
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
@@ -220,6 +221,18 @@ sub stop {
     $_->{deadline}         = min grep {defined} $_->{deadline},         $deadline for $self->all;
     $self->{orphans_until} = min grep {defined} $self->{orphans_until}, $deadline if $self->orphans;
     return $self->signal($signal);
+}
+
+# What the edge says of a worker goes to its generation. One whose generation was killed has nobody else
+sub tell {
+    my ( $self, $pid, $what, $why ) = @_;
+    my ($row)        = grep { $_->{pid} == $pid } $self->{supervisor}->rows or return;
+    my ($generation) = grep { $_->{number} == $row->{generation} } $self->all;
+    return send $generation->{news}, "$pid $what $why\n", MSG_NOSIGNAL if $generation;
+    return if !grep { $_ == $pid } $self->orphans;
+    Sirius::Log->error("worker $pid: $why");
+    kill KILL => $pid;
+    return;
 }
 
 # It serves: those before it drain
@@ -543,6 +556,12 @@ Takes charge of a child of L<Sirius::Launch>.
 =head2 stop
 
   $generations->stop( 'TERM', $seconds );
+
+=head2 tell
+
+  $generations->tell( $pid, 'timeout', $text );
+
+Passes on what the edge says of a worker.
 
 =head1 SEE ALSO
 

@@ -12,13 +12,14 @@ use Sirius::Listener;
 use Sirius::Log ();
 use Sirius::Options;
 use Sirius::Systemd;
+use Socket qw(AF_UNIX PF_UNSPEC SOCK_STREAM);
 
 use constant VARIABLE => 'SIRIUS_GENERATION';
 
 # The application is in this process already
 sub here {
     my ( $class, $supervisor, $number ) = @_;
-    pipe my $news, my $report or Sirius::Log->fail("pipe: $!");
+    my ( $news, $report ) = eval { _pair() } or Sirius::Log->fail( $@ =~ s/\n\z//r );
     Sirius::Log->flush;
     my $pid = fork;
     Sirius::Log->fail("fork: $!")                            if !defined $pid;
@@ -43,8 +44,8 @@ sub here {
 # The original command, with what we have by its descriptors
 sub program {
     my ( $class, $supervisor, $number ) = @_;
-    pipe my $news,   my $report or die "pipe: $!\n";
-    pipe my $stderr, my $said   or die "pipe: $!\n";
+    my ( $news, $report ) = _pair();
+    pipe my $stderr, my $said or die "pipe: $!\n";
     Sirius::Log->flush;
     my $pid = fork;
     die "fork: $!\n"                                                                        if !defined $pid;
@@ -119,6 +120,12 @@ sub _become {
         @descriptors
     );
     return Sirius::Command->run( VARIABLE() => $text );
+}
+
+# Lines both ways: the generation tells how it goes, the supervisor what the edge says of workers
+sub _pair {
+    socketpair my $news, my $report, AF_UNIX, SOCK_STREAM, PF_UNSPEC or die "socketpair: $!\n";
+    return $news, $report;
 }
 
 1;

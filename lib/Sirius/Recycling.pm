@@ -20,6 +20,15 @@ sub begin {
     return;
 }
 
+# It says what cannot be: something has spoiled its memory. Its request is answered already
+sub broken {
+    my ( $self, $worker, $what ) = @_;
+    Sirius::Log->error("worker $worker->{pid} $what to the edge");
+    $worker->{leave} = 'its memory is spoiled';
+    kill KILL => $worker->{pid};
+    return;
+}
+
 sub due {
     my ( $self, @workers ) = @_;
     my @due  = map  { defined $_->{kill_at} ? $_->{kill_at} : () } @workers;
@@ -99,6 +108,12 @@ C<retiring> (it does so already). This module adds C<expires> and C<kill_at>.
   $recycling->begin($worker);
 
 Draws its time of life: 90 to 100 % of C<--max-lifetime>.
+
+=head2 broken
+
+  $recycling->broken( $worker, $what );
+
+What it tells the edge cannot be: it is killed at once.
 
 =head2 due
 

@@ -63,6 +63,7 @@ sub resume {
     } else {
         Sirius::Log->note("the supervisor was updated from Sirius $before to $now");
     }
+    $supervisor->{edge} = Sirius::Edge->restore( $supervisor, $state->{edge} ) if $state->{edge};
     my %generation = %{ $state->{generation} };
     $supervisor->{admin}->start($supervisor);    # anew; the process of before ends by itself
     $supervisor->{generations}->started( { %generation, news => $fh->( $generation{news} ) } );
@@ -101,10 +102,10 @@ sub _conf {
 # What can be written down, and the descriptors in it. Code is for generations, which have the original command
 sub _state {
     my ( $class, $supervisor ) = @_;
-    my $all = $supervisor->{generations};
+    my $all       = $supervisor->{generations};
     my ($current) = $all->all;
-    my %service
-        = map { $_ => $supervisor->{$_}->state } grep { $supervisor->{$_} } qw(control log_pipe pid_file);
+    my %service   = map { $_ => $supervisor->{$_}->state }
+        grep { $supervisor->{$_} } qw(control edge log_pipe pid_file);
     my @listeners = map { $_->state } @{ $supervisor->{listeners} };
     my @board     = $supervisor->{scoreboard}->descriptors;
     my %state     = (
@@ -130,7 +131,8 @@ sub _state {
     my @plain = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );
     my @sockets
         = ( @listeners, @{ $state{admin}{listeners} }, map { $_ || () } @service{qw(control pid_file)} );
-    push @plain, @{ $service{log_pipe} }{qw(read write)} if $service{log_pipe};
+    push @plain, @{ $service{log_pipe} }{qw(read write)}                  if $service{log_pipe};
+    push @plain, @{ $service{edge} }{qw(line line_end lobby news report)} if $service{edge};
     return ( \%state, @plain, @board, map { $_->{fd} } @sockets );
 }
 

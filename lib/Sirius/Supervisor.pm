@@ -125,6 +125,7 @@ sub serve {
     my $self    = shift;
     my $signals = $self->{signals};
     $self->{control}->watch( sub { $signals->watch(@_) }, sub { $signals->unwatch(@_) } ) if $self->{control};
+    $signals->watch( $self->{edge}->news )                                                if $self->{edge};
     $self->{watch}->start;
     my $clean = eval { $self->_supervise; 1 };
     my $error = $@;
@@ -155,17 +156,12 @@ sub stop {
     return if $delayed;
     $self->_say_stop( $signal, $why );
     $self->{scoreboard}->stop;
-    if ( $self->{edge} && $self->{edge}->pid ) {  # its workers are needed until it has answered all that came
-        $self->{edge}->stop($signal);
-        return if $signal ne 'INT';
-    }
-    return $self->_stop_workers($signal);
-}
+    my $grace = $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : 1;
+    $self->{edge}->stop( $signal, $grace ) if $self->{edge};
+    $self->{generations}->stop( $signal, $grace );
 
-sub _stop_workers {
-    my ( $self, $signal ) = @_;
-    $self->{generations}->stop( $signal, $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : 1 );
-    kill $signal => $self->{generations}->orphans;
+    # With an edge, workers are needed until it has answered all that came; then it lets them go
+    kill $signal => $self->{generations}->orphans if !$self->{edge} || $signal eq 'INT';
     return;
 }
 
@@ -242,10 +238,7 @@ sub _reap {
     while ( ( my $pid = waitpid -1, WNOHANG ) > 0 ) {
         my $status     = $?;
         my $generation = $self->{generations}->child($pid);
-        if ( $self->{edge} && $self->{edge}->ended( $pid, $status ) ) {
-            $self->_stop_workers('TERM') if $self->{stopping};
-            next;
-        }
+        next if $self->{edge}     && $self->{edge}->ended( $pid, $status );
         next if $self->{log_pipe} && $self->{log_pipe}->ended( $pid, $status );
         if    ($generation)                       { $self->{generations}->lost( $generation, $status ) }
         elsif ( $pid == ( $self->{trial} || 0 ) ) { $self->{tried} = $status }
@@ -315,7 +308,7 @@ sub _run_alone {
         };
     }
     local @SIG{ 'ALRM', keys %handlers } = ( $SIG{ALRM} || 'DEFAULT', values %handlers );
-    1 while $worker->run !~ /\A(?:drained|stopped)\z/;
+    1 while $worker->run !~ /\A(?:drained|over|stopped)\z/;
     alarm 0;
     Sirius::Log->note( 'stopped after ' . Sirius::Readable->age( _now() - $self->{stop_began} ) )
         if $self->{stop_began};
@@ -387,7 +380,8 @@ sub _slots {
 
 sub _serves {
     my $self = shift;
-    return !$self->{stopping} || $self->{generations}->all || $self->{generations}->orphans;
+    return 1 if !$self->{stopping}   || $self->{edge} && $self->{edge}->pid;
+    return $self->{generations}->all || $self->{generations}->orphans;
 }
 
 sub _supervise {
@@ -396,6 +390,7 @@ sub _supervise {
     while ( $self->_serves || $self->{admin}->end ) {
         my @signals = $self->{signals}->wait( $self->_patience );
         $all->hear($_) for $all->all;
+        $self->{edge}->hear if $self->{edge};
         $self->_reap;
         $self->_heed($_) for @signals;
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};

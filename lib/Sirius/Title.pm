@@ -17,7 +17,7 @@ sub app {
 
 sub set {
     my ( $class, $conf, $role ) = @_;
-    $0 = "sirius: $role (${\ $class->app($conf) })" if $conf->{proctitle};
+    $0 = $class->words( $conf, $role ) if $conf->{proctitle};
 
    # After $0, which sets it as well. The supervisor's is the one to find with pgrep -x; 15 bytes are possible
     my $name = "sirius: $role";
@@ -25,6 +25,11 @@ sub set {
     elsif ( $role =~ /\Ageneration (\d+)\z/ ) { $name = "sirius: gen $1" }
     Sirius::Engine->name($name);
     return;
+}
+
+sub words {
+    my ( $class, $conf, $role ) = @_;
+    return "sirius: $role (${\ $class->app($conf) })";
 }
 
 1;
@@ -62,6 +67,12 @@ The name of what is served; for another program of this server to put into its C
   Sirius::Title->set( $conf, $role );
 
 Names this process. Children inherit the name.
+
+=head2 words
+
+  my $words = Sirius::Title->words( $conf, $role );
+
+What C<$0> becomes with C<--enable-proctitle>.
 
 =head1 SEE ALSO
 

@@ -345,7 +345,8 @@ with C<retiring> when no more are taken.
 
   my $why = $worker->run;
 
-Serves, and returns why it ended: C<drained>, C<stopped>, C<max-requests>, C<max-rss>, C<timeout> or C<harakiri>.
+Serves, and returns why it ended: C<drained>, C<stopped>, C<max-requests>, C<max-rss>, C<timeout> or C<harakiri>; or C<over>,
+when the edge has ended with the server.
 
 =head1 SEE ALSO
 

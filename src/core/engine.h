@@ -54,6 +54,9 @@ typedef enum sr_deadline_kind { /* one list each, in order of time, since the ti
                                 SR_DEADLINE_WRITE,
                                 SR_DEADLINE_QUEUE,
                                 SR_DEADLINE_LINGER,
+                                SR_DEADLINE_LOOK, /* in an edge: a request waits, is its client still there? */
+                                SR_DEADLINE_CALL,   /* likewise: it is with a worker */
+                                SR_DEADLINE_STREAM, /* likewise: its response has begun */
                                 SR_DEADLINE_KINDS,
 } sr_deadline_kind;
 
@@ -105,8 +108,8 @@ typedef struct sr_engine {
     bool (*interrupted)(void);
     /* Likewise, of an edge: a connection with a slot is about to be closed, or answered by the engine itself */
     void (*left)(void *with, sr_conn *c);
-    /* its SR_DEADLINE_QUEUE has come; false: it is to be refused */
-    bool (*expired)(void *with, sr_conn *c);
+    /* its SR_DEADLINE_QUEUE, LOOK, CALL or STREAM has come; false: it has waited too long and is to be refused */
+    bool (*expired)(void *with, sr_conn *c, sr_deadline_kind kind);
     void *with;
     sr_helm helm;
 

@@ -290,8 +290,11 @@ void sr_outflow_expired(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
     case SR_DEADLINE_IDLE:
         idle_over(e, c);
         break;
+    case SR_DEADLINE_LOOK:
+    case SR_DEADLINE_CALL:
+    case SR_DEADLINE_STREAM:
     case SR_DEADLINE_QUEUE:
-        if (c->slot && e->expired && e->expired(e->with, c))
+        if (c->slot && e->expired && e->expired(e->with, c, kind))
             break;
         sr_outflow_refuse(e, c, sr_account_waited(e), c->is_head);
         break;

@@ -26,6 +26,8 @@ void sr_edge_forget(sr_edge *ed, uint32_t slot)
         sr_buffer_free(&en->outs);
         sr_buffer_free(&en->request);
     }
+    sr_buffer_free(&en->line);
+    sr_link_remove(&en->behind);
     if (en->request_fd >= 0)
         close(en->request_fd);
     if (en->body_fd >= 0)
@@ -59,8 +61,8 @@ static void settle(sr_edge *ed, uint32_t slot)
     }
     if (c->out && !sr_outflow_pending(e, c))
         return;
-    if (!c->out && e->config.stream_ns && !c->torn)
-        sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, e->now + e->config.stream_ns);
+    if (!c->out && !c->torn && ed->entries[slot].phase == SR_ENTRY_BODY && e->config.stream_ns)
+        sr_deadline_set(e, c, SR_DEADLINE_STREAM);
     backlog(ed, slot, c);
 }
 

@@ -9,9 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* That a request waits before it is asked whether its client is still there: a system call. */
-#define LOOK_AFTER_NS (10 * SR_MILLISECOND)
-
 static void refuse(sr_edge *ed, sr_task *task, int status)
 {
     sr_engine *e = ed->engine;
@@ -86,6 +83,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
         if (ed->log &&
             !(sr_buffer_add(&en->request, t->request, parse) && sr_buffer_add(&en->request, t->base, head)))
             sr_buffer_free(&en->request); /* its line will have less in it */
+        sr_buffer_add_bytes(&en->line, sr_edge_line_of(t->request, t->base));
         s->files |= SR_FILE_REQUEST;
     } else {
         memcpy(s->data, t->request,
@@ -124,5 +122,5 @@ void sr_edge_dispatch(sr_edge *ed, sr_task *task)
     en->late = false;
     en->left = 0;
     en->number = sr_queue_put(&ed->queue, index);
-    sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, c->ready_at + LOOK_AFTER_NS);
+    sr_deadline_set(e, c, SR_DEADLINE_LOOK);
 }

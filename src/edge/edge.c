@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -12,16 +13,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TURNS_BETWEEN_POLLS = 16, ACCEPTS_PER_EVENT = 16, SPARE_SLOTS = 64, LOOK_AFTER_MS = 1 };
+enum {
+    TURNS_BETWEEN_POLLS = 16,
+    ACCEPTS_PER_EVENT = 16,
+    SPARE_SLOTS = 64,
+    LOOK_AFTER_MS = 1,
+    MINUTE_MS = 60000
+};
+
+/* That a request waits before it is asked whether its client is still there: a system call. */
+#define LOOK_NS (10 * SR_MILLISECOND)
 
 static void left(void *with, sr_conn *c)
 {
     sr_edge_leave(with, c);
 }
 
-static bool expired(void *with, sr_conn *c)
+static bool expired(void *with, sr_conn *c, sr_deadline_kind kind)
 {
-    return sr_edge_overdue(with, c);
+    return sr_edge_overdue(with, c, kind);
 }
 
 /* --- lifecycle --- */
@@ -76,8 +86,10 @@ static int open_all(sr_edge *ed, const sr_settings *s)
         return ENOMEM;
     for (uint32_t i = 0; i < ed->rows; i++)
         ed->mates[i] = (sr_mate){.row = i, .line = {.fd = -1}, .ended = {.fd = -1}, .file = -1};
-    for (uint32_t i = 0; i < ed->slots; i++)
+    for (uint32_t i = 0; i < ed->slots; i++) {
         ed->entries[i] = (sr_entry){.request_fd = -1, .body_fd = -1};
+        sr_link_init(&ed->entries[i].behind);
+    }
     if ((err = sr_queue_new(&ed->queue, ed->slots, ed->rows)))
         return err;
     if ((err = sr_engine_new(&ed->engine, &s->config, NULL, 0, s->control)))
@@ -85,6 +97,9 @@ static int open_all(sr_edge *ed, const sr_settings *s)
     ed->engine->left = left;
     ed->engine->expired = expired;
     ed->engine->with = ed;
+    ed->engine->limit[SR_DEADLINE_LOOK] = LOOK_NS;
+    ed->engine->limit[SR_DEADLINE_CALL] = s->config.request_ns ? s->config.request_ns : SR_NO_LIMIT;
+    ed->engine->limit[SR_DEADLINE_STREAM] = s->config.stream_ns ? s->config.stream_ns : SR_NO_LIMIT;
     int bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (bell < 0)
         return errno;
@@ -111,6 +126,8 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
     ed->lobby.fd = ed->doorbell.fd = ed->signals.fd = ed->supervisor.fd = -1;
     ed->queue.requests_fd = ed->queue.replies_fd = -1;
     ed->report = settings->report;
+    ed->graceful_ns = settings->graceful_ns;
+    sr_link_init(&ed->behind);
     int err = open_all(ed, settings);
     if (err) {
         sr_edge_free(ed);
@@ -137,6 +154,7 @@ void sr_edge_free(sr_edge *ed)
         sr_buffer_free(&ed->entries[i].values);
         sr_buffer_free(&ed->entries[i].outs);
         sr_buffer_free(&ed->entries[i].request);
+        sr_buffer_free(&ed->entries[i].line);
         if (ed->entries[i].request_fd >= 0)
             close(ed->entries[i].request_fd);
         if (ed->entries[i].body_fd >= 0)
@@ -158,16 +176,13 @@ void sr_edge_free(sr_edge *ed)
 
 /* --- the loop --- */
 
+/* Only of the supervisor: a terminal sends signals to a whole group, and the supervisor may want to go on for a while. */
 static void signals_read(sr_edge *ed)
 {
     struct signalfd_siginfo info;
     while (read(ed->signals.fd, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_signo == SIGINT || ed->stopping)
-            sr_engine_stop(ed->engine);
-        else {
-            ed->stopping = true;
-            sr_engine_drain(ed->engine);
-        }
+        if (info.ssi_pid == (uint32_t)getppid())
+            sr_edge_stop(ed, info.ssi_signo == SIGINT);
 }
 
 /*
@@ -262,12 +277,21 @@ static void look_after(sr_edge *ed)
         sr_sleepers_wake_one(ed->sleepers);
 }
 
+static int sooner(int ms, int64_t ns)
+{
+    int64_t other = ns > 0 ? (ns + SR_MILLISECOND - 1) / SR_MILLISECOND : 0;
+    return ms >= 0 && ms < other ? ms : other < MINUTE_MS ? (int)other : MINUTE_MS;
+}
+
 static int patience(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     if (!sr_link_alone(&e->turns))
         return 0;
     int ms = sr_deadlines_timeout(e);
+    int64_t behind = sr_edge_behind_at(ed), end = ed->end_at ? ed->end_at : INT64_MAX;
+    if (behind != INT64_MAX || end != INT64_MAX)
+        ms = sooner(ms, (behind < end ? behind : end) - e->now);
     bool watch = ed->nudged_at && sr_sleepers_sleeping(ed->sleepers);
     return watch && (ms < 0 || ms > LOOK_AFTER_MS) ? LOOK_AFTER_MS : ms;
 }
@@ -290,22 +314,30 @@ static void wait_events(sr_edge *ed)
     sr_engine_tick(e);
 }
 
-int sr_edge_run(sr_edge *ed)
+static void ready(sr_edge *ed)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%d ready\n", (int)getpid());
+    if (ed->report >= 0)
+        sr_edge_report(ed, text);
+}
+
+void sr_edge_run(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     sr_engine_return(e);
     e->stepping = true; /* nobody else accepts: newcomers do not wait for pipelined requests */
     atomic_fetch_add(&ed->sleepers->epoch, 1);
+    ready(ed);
     for (uint32_t row = 0; row < ed->rows; row++) /* who greeted an edge that has died greets this one */
         sr_sleepers_wake(ed->sleepers, row);
     for (;;) {
         sr_deadlines_expire(e);
+        sr_edge_overdue_behind(ed);
         sr_engine_resume(e);
-        if (e->drain == SR_DRAIN_NOW)
-            return 0;
         if (sr_engine_draining(e)) {
-            if (sr_drain_step(e))
-                return 0;
+            if (sr_edge_stop_step(ed))
+                break;
         } else if (!e->listening) {
             sr_engine_queues(e, true);
         }
@@ -319,11 +351,15 @@ int sr_edge_run(sr_edge *ed)
         sr_edge_replies(ed);
         turns(ed);
     }
+    sr_edge_stopped(ed);
 }
 
-void sr_edge_report(sr_edge *ed, const char *text)
+bool sr_edge_report(sr_edge *ed, const char *text)
 {
     int fd = ed->report >= 0 ? ed->report : STDERR_FILENO;
-    ssize_t n = write(fd, text, strlen(text));
-    (void)n;
+    ssize_t n;
+    do
+        n = write(fd, text, strlen(text));
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)strlen(text);
 }

@@ -5,8 +5,8 @@
  * free, and sends what the workers reply. One process, one thread, one loop, no lock; no Perl.
  *
  * Files: edge.c the loop; dispatch.c from a complete request to the queue; deliver.c from a worker's records to the
- * client; crew.c the workers, from hello to death; limits.c what ends a request before its worker does; log.c the access
- * log; settings.c what the supervisor says at the start; main.c the program.
+ * client; crew.c the workers, from hello to death; limits.c what ends a request before its worker does; stop.c the end of
+ * all; log.c the access log; settings.c what the supervisor says at the start.
  *
  * Owner of all below: this process. A connection whose request is in the queue or with a worker is in SR_CONN_SERVING and
  * knows its slot; the entry of that slot knows the connection, or NULL when the client is gone. What a worker says is
@@ -50,9 +50,12 @@ typedef enum sr_entry_phase {
 /* The request of a slot. */
 typedef struct sr_entry {
     uint64_t number;
-    sr_conn *conn; /* NULL: its client is gone, or has been answered by the edge itself */
-    uint8_t phase; /* sr_entry_phase */
-    bool late;     /* the supervisor was told that it takes too long */
+    sr_conn *conn;  /* NULL: its client is gone, or has been answered by the edge itself */
+    uint8_t phase;  /* sr_entry_phase */
+    bool late;      /* the supervisor was told that it takes too long */
+    sr_link behind; /* in sr_edge.behind: its client is gone, its worker is watched on; or alone */
+    int64_t due_at; /* then: monotonic ns at which it takes too long */
+    sr_buffer line; /* method and target, when head and body are in a file */
     sr_response response;
     uint64_t left;    /* SR_FRAMING_LENGTH: bytes of the body still owed */
     sr_buffer fields; /* of a head that came in several records */
@@ -90,12 +93,15 @@ typedef struct sr_edge {
     uint32_t rows;
     sr_entry *entries; /* slots of them */
     uint32_t slots;
-    sr_buffer head;    /* scratch: the head being made */
-    sr_buffer copy;    /* scratch: fields as the worker has sent them */
-    int64_t nudged_at; /* since when a request waits, or somebody was last woken for it; 0: none waits */
-    int report;        /* lines for the supervisor; -1: STDERR */
-    bool stopping;
-    sr_edge_log *log; /* NULL: there is none */
+    sr_buffer head;      /* scratch: the head being made */
+    sr_buffer copy;      /* scratch: fields as the worker has sent them */
+    sr_link behind;      /* entries whose client is gone, the first that is due first */
+    int64_t nudged_at;   /* since when a request waits, or somebody was last woken for it; 0: none waits */
+    int report;          /* lines for the supervisor; -1: STDERR */
+    int64_t graceful_ns; /* that requests have to finish once it is told to end */
+    int64_t end_at;      /* monotonic ns: it ends then, whatever is left; 0: it is not told to */
+    bool fast;           /* it ends with the requests that workers have at this moment */
+    sr_edge_log *log;    /* NULL: there is none */
     sr_site sites[SR_LISTENERS_MAX];
 } sr_edge;
 
@@ -104,6 +110,7 @@ typedef struct sr_settings {
     sr_config config;
     int lobby, sleepers, control, report;
     int supervisor; /* its line; -1: none */
+    int64_t graceful_ns;
     struct {
         int fd;
         bool is_unix;
@@ -124,11 +131,17 @@ typedef struct sr_settings {
 /* settings.c: from the words of the command line. False: *why says which word, and what is wrong with it. */
 bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why);
 
+/* Method and target, as they came. */
+static inline sr_bytes sr_edge_line_of(const sr_request *r, const char *base)
+{
+    return sr_bytes_of(base + r->method.at, r->target.at + r->target.len - r->method.at);
+}
+
 /* edge.c */
 int sr_edge_new(sr_edge **out, const sr_settings *settings); /* 0 or errno */
 void sr_edge_free(sr_edge *ed);
-int sr_edge_run(sr_edge *ed);                       /* until it is told to stop and nothing is left: 0 */
-void sr_edge_report(sr_edge *ed, const char *text); /* one line to the supervisor */
+void sr_edge_run(sr_edge *ed);                      /* until it is told to stop and nothing is left */
+bool sr_edge_report(sr_edge *ed, const char *text); /* one line to the supervisor; false: it does not read */
 
 /* dispatch.c: a complete request is put into the queue, or refused. */
 void sr_edge_dispatch(sr_edge *ed, sr_task *task);
@@ -156,8 +169,18 @@ void sr_edge_orphan(sr_edge *ed, uint32_t slot);
 /* limits.c: before a connection with a request is closed, or answered by the edge: nobody is there for the reply. */
 void sr_edge_leave(sr_edge *ed, sr_conn *c);
 void sr_edge_peer_event(sr_edge *ed, sr_conn *c, uint32_t events); /* of a connection with a request */
-/* The time that dispatch or this has set is over. False: nobody has the request, it is refused. */
-bool sr_edge_overdue(sr_edge *ed, sr_conn *c);
+/* A time limit of a connection with a request is over. False: nobody has the request, it is refused. */
+bool sr_edge_overdue(sr_edge *ed, sr_conn *c, sr_deadline_kind kind);
+void sr_edge_overdue_behind(sr_edge *ed);     /* likewise, of requests whose client is gone */
+int64_t sr_edge_behind_at(const sr_edge *ed); /* monotonic ns of the first of those; INT64_MAX: none */
+
+/*
+ * stop.c. Politely: it takes no more connections, answers what comes on those it has until each was idle for a second,
+ * and ends. Fast, or when it was told before: what workers have has a second. The supervisor's end is the same as the first.
+ */
+void sr_edge_stop(sr_edge *ed, bool fast);
+bool sr_edge_stop_step(sr_edge *ed); /* while it ends, in each turn. True: it is over */
+void sr_edge_stopped(sr_edge *ed); /* after the last turn: what is left is refused, and the workers may go */
 
 /* crew.c */
 void sr_edge_hello(sr_edge *ed);

@@ -5,7 +5,37 @@
 #include <sys/socket.h>
 
 #define GAVE_UP_NS                                                                                           \
-    (10 * SR_MILLISECOND) /* a client that has shut its side down by then does not wait for an answer */
+    (10 * SR_MILLISECOND)  /* a client that has shut its side down by then does not wait for an answer */
+#define AGAIN_NS SR_SECOND /* until the next attempt to tell the supervisor, when it does not read */
+
+enum { TENTH = 100 /* ms */, TEXT_MAX = 400 /* bytes of a request line in a message */ };
+
+static int64_t ready_at(const sr_edge *ed, uint32_t slot)
+{
+    return sr_queue_at(&ed->queue, slot)->ready_at;
+}
+
+/* --- requests whose client is gone --- */
+
+static void behind_add(sr_edge *ed, sr_entry *en, int64_t at)
+{
+    sr_link *before = ed->behind.prev; /* from the end: most are due later than those that are here */
+    while (before != &ed->behind && SR_LIST_ENTRY(before, sr_entry, behind)->due_at > at)
+        before = before->prev;
+    en->due_at = at;
+    sr_link_remove(&en->behind);
+    sr_link_append(before->next, &en->behind);
+}
+
+/* Its worker is watched on: it may hang, and nobody waits for it who could notice. */
+static void watch_on(sr_edge *ed, uint32_t slot, bool begun)
+{
+    const sr_config *config = &ed->engine->config;
+    sr_entry *en = &ed->entries[slot];
+    int64_t at = begun ? ed->engine->now + config->stream_ns : ready_at(ed, slot) + config->request_ns;
+    if (!en->late && (begun ? config->stream_ns : config->request_ns))
+        behind_add(ed, en, at);
+}
 
 void sr_edge_leave(sr_edge *ed, sr_conn *c)
 {
@@ -18,11 +48,14 @@ void sr_edge_leave(sr_edge *ed, sr_conn *c)
         sr_edge_forget(ed, slot);
         return;
     }
+    bool begun = en->phase == SR_ENTRY_BODY;
     en->phase = SR_ENTRY_WHOLE;
-    atomic_store(&sr_queue_at(&ed->queue, slot)->gone, 1);
+    if (!en->late)
+        atomic_store(&sr_queue_at(&ed->queue, slot)->gone, SR_GONE_CLIENT);
     int32_t row = sr_queue_owner(&ed->queue, slot, en->number);
     if (row >= 0 && ed->mates[row].line.fd >= 0)
         sr_ring_tell(&ed->mates[row].reader); /* a writer may wait for this client */
+    watch_on(ed, slot, begun);
 }
 
 static bool waits(const sr_edge *ed, const sr_conn *c)
@@ -68,49 +101,169 @@ void sr_edge_peer_event(sr_edge *ed, sr_conn *c, uint32_t events)
             e, c); /* bytes of the next request: level-triggered, it would be reported again and again */
 }
 
-/* The line of the supervisor: "row 3 pid 4711 timeout 60.0" */
-static void tell(sr_edge *ed, int32_t row, int64_t ns)
+/* --- calls that take too long --- */
+
+static size_t request_text(const sr_edge *ed, uint32_t slot, char out[TEXT_MAX])
 {
-    char text[96];
-    int32_t pid = row >= 0 ? ed->mates[row].pid : 0;
-    snprintf(text, sizeof text, "%d timeout %.1f\n", (int)pid, (double)ns / 1e9);
-    sr_edge_report(ed, text);
+    const sr_slot *s = sr_queue_at(&ed->queue, slot);
+    const sr_entry *en = &ed->entries[slot];
+    sr_bytes line = sr_bytes_of(en->line.data ? sr_buffer_at(&en->line) : "", sr_buffer_len(&en->line));
+    sr_row_request text = {0};
+    if (!(s->files & SR_FILE_REQUEST))
+        line = sr_edge_line_of((const sr_request *)(const void *)s->data, s->data + s->parse);
+    text.line_len = (uint32_t)(line.len < SR_LINE_MAX ? line.len : SR_LINE_MAX);
+    memcpy(text.line, line.at, text.line_len);
+    return sr_row_text(&text, out, TEXT_MAX);
 }
 
-bool sr_edge_overdue(sr_edge *ed, sr_conn *c)
+/* "PID timeout GET /path ran for 60.0 s, the client got 504"; without a supervisor it is a line of the log. */
+static bool tell(sr_edge *ed, uint32_t slot, int32_t pid, const char *what, int64_t ns, const char *end)
+{
+    char line[TEXT_MAX + 128], text[TEXT_MAX];
+    int len = (int)request_text(ed, slot, text);
+    int64_t tenths = ns / (TENTH * SR_MILLISECOND);
+    snprintf(line, sizeof line, "%s%d%s%.*s %s for %lld.%lld s, %s\n", ed->report < 0 ? "[sirius " : "",
+             (int)pid, ed->report < 0 ? "] error: " : " timeout ", len, text, what, (long long)(tenths / 10),
+             (long long)(tenths % 10), end);
+    return sr_edge_report(ed, line);
+}
+
+/*
+ * The worker is not to take another request, as it will be killed. It is told before the last look at what it has
+ * said: either it sees that when it is done, or we see here that it is. The row; -1: it has answered after all.
+ */
+static int32_t too_late(sr_edge *ed, uint32_t slot)
+{
+    uint64_t number = ed->entries[slot].number;
+    int32_t row = sr_queue_owner(&ed->queue, slot, number);
+    if (row < 0 || ed->mates[row].line.fd < 0)
+        return -1;
+    atomic_store(&sr_queue_at(&ed->queue, slot)->gone, ed->report < 0 ? SR_GONE_CLIENT : SR_GONE_LATE);
+    sr_edge_deliver(ed, &ed->mates[row]);
+    return ed->entries[slot].number == number ? row : -1;
+}
+
+static void call_over(sr_edge *ed, sr_conn *c)
 {
     sr_engine *e = ed->engine;
-    sr_entry *en = &ed->entries[c->slot - 1];
     uint32_t slot = c->slot - 1;
-    const sr_config *config = &e->config;
-    if (en->phase == SR_ENTRY_BODY) { /* its stream stands still */
-        int32_t row = sr_queue_owner(&ed->queue, slot, en->number);
-        tell(ed, row, config->stream_ns);
-        sr_conn_close(e, c, SR_CLOSED_ERROR);
-        return true;
+    sr_entry *en = &ed->entries[slot];
+    uint64_t number = en->number;
+    int32_t row = too_late(ed, slot);
+    if (row < 0 || en->number != number || en->conn != c || en->phase != SR_ENTRY_OPEN)
+        return; /* the answer came in this very moment */
+    bool gone = peer_state(c) < 0 || c->torn;
+    sr_tally_add(&e->row->tally.limited[SR_LIMIT_REQUEST], 1);
+    en->late = tell(ed, slot, ed->mates[row].pid, "ran", e->now - c->ready_at,
+                    gone ? "the client was gone" : "the client got 504");
+    if (gone)
+        sr_conn_close(e, c, SR_CLOSED_CLIENT);
+    else
+        sr_outflow_refuse(e, c, 504, c->is_head);
+}
+
+static void stream_over(sr_edge *ed, sr_conn *c)
+{
+    sr_engine *e = ed->engine;
+    uint32_t slot = c->slot - 1;
+    sr_entry *en = &ed->entries[slot];
+    uint64_t number = en->number;
+    int64_t active_at = c->active_at;
+    int32_t row = too_late(ed, slot);
+    if (row < 0 || en->number != number || en->conn != c)
+        return;
+    if (c->active_at != active_at) { /* it has gone on in this very moment */
+        atomic_store(&sr_queue_at(&ed->queue, slot)->gone, 0);
+        return;
     }
+    sr_tally_add(&e->row->tally.limited[SR_LIMIT_STREAM], 1);
+    en->late = tell(ed, slot, ed->mates[row].pid, "stream stood still", e->now - active_at, "cut");
+    sr_edge_leave(ed, c);
+    c->why = SR_CLOSED_ERROR;
+    sr_engine_abort(e, c);
+}
+
+/* It runs, and its time as a call has begun when it was complete. */
+static void call_watch(sr_edge *ed, sr_conn *c)
+{
+    sr_engine *e = ed->engine;
+    if (e->config.request_ns)
+        sr_deadline_keep(e, c, SR_DEADLINE_CALL, c->ready_at + e->config.request_ns);
+}
+
+/* It has waited so long that its client may have gone. */
+static void look(sr_edge *ed, sr_conn *c)
+{
+    sr_engine *e = ed->engine;
+    if (dropped(ed, c))
+        return;
+    if (!waits(ed, c)) {
+        call_watch(ed, c);
+        return;
+    }
+    sr_conn_watch(e, c, EPOLLIN | EPOLLRDHUP); /* from now on its end is noticed */
+    if (c->slot)
+        sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, c->ready_at + e->limit[SR_DEADLINE_QUEUE]);
+}
+
+/* False: nobody has the request, it is refused. */
+static bool queue_over(sr_edge *ed, sr_conn *c)
+{
+    uint32_t slot = c->slot - 1;
     if (dropped(ed, c))
         return true;
-    int64_t waited = e->now - c->ready_at;
-    if (waits(ed, c)) {
-        int64_t limit = e->limit[SR_DEADLINE_QUEUE];
-        if (waited >= limit && sr_queue_drop(&ed->queue, slot, en->number)) {
-            sr_edge_forget(ed, slot);
-            return false;
-        }
-        sr_conn_watch(e, c, EPOLLIN | EPOLLRDHUP); /* from now on its end is noticed */
-        if (c->slot)
-            sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, c->ready_at + limit);
-        return true;
+    if (sr_queue_drop(&ed->queue, slot, ed->entries[slot].number)) {
+        sr_edge_forget(ed, slot);
+        return false;
     }
-    if (!config->request_ns)
-        return true;
-    if (waited < config->request_ns) {
-        sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, c->ready_at + config->request_ns);
-        return true;
-    }
-    tell(ed, sr_queue_owner(&ed->queue, slot, en->number), waited);
-    en->late = true;
-    sr_outflow_refuse(e, c, 504, c->is_head);
+    call_watch(ed, c);
     return true;
+}
+
+bool sr_edge_overdue(sr_edge *ed, sr_conn *c, sr_deadline_kind kind)
+{
+    if (c->borrowed) /* psgix.io: a conversation of the application's own */
+        return true;
+    switch (kind) {
+    case SR_DEADLINE_LOOK:
+        look(ed, c);
+        return true;
+    case SR_DEADLINE_QUEUE:
+        return queue_over(ed, c);
+    case SR_DEADLINE_CALL:
+        if (waits(ed, c)) /* its worker has died before it began */
+            return queue_over(ed, c);
+        call_over(ed, c);
+        return true;
+    case SR_DEADLINE_STREAM:
+        stream_over(ed, c);
+        return true;
+    default:
+        return true;
+    }
+}
+
+void sr_edge_overdue_behind(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    while (!sr_link_alone(&ed->behind)) {
+        sr_entry *en = SR_LIST_ENTRY(ed->behind.next, sr_entry, behind);
+        uint32_t slot = (uint32_t)(en - ed->entries);
+        if (en->due_at > e->now)
+            return;
+        sr_link_remove(&en->behind);
+        int32_t row = too_late(ed, slot);
+        if (row < 0)
+            continue;
+        sr_tally_add(&e->row->tally.limited[SR_LIMIT_REQUEST], 1);
+        en->late =
+            tell(ed, slot, ed->mates[row].pid, "ran", e->now - ready_at(ed, slot), "the client was gone");
+        if (!en->late)
+            behind_add(ed, en, e->now + AGAIN_NS);
+    }
+}
+
+int64_t sr_edge_behind_at(const sr_edge *ed)
+{
+    return sr_link_alone(&ed->behind) ? INT64_MAX : SR_LIST_ENTRY(ed->behind.next, sr_entry, behind)->due_at;
 }

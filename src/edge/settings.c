@@ -35,6 +35,7 @@ static const word words[] = {
     {"queue-timeout", SECONDS, AT(config.queue_ns), 0},
     {"request-timeout", SECONDS, AT(config.request_ns), 0},
     {"stream-timeout", SECONDS, AT(config.stream_ns), 0},
+    {"graceful-timeout", SECONDS, AT(graceful_ns), 0},
     {"proxy-protocol", SWITCH, AT(config.proxy_protocol), 1},
     {"underscores", SWITCH, AT(config.request.underscores), 1},
     {"trusted-underscores", SWITCH, AT(config.trusted_underscores), 1},

@@ -53,10 +53,15 @@ typedef struct sr_slot {
     uint32_t body;              /* then these, when the body is here */
     uint32_t host_at, host_len; /* in the head, as a trusted proxy has said; host_len 0: unsaid */
     bool forwarded;             /* a trusted proxy has said something: scheme, server_port, host count */
-    _Atomic uint32_t gone;      /* the client is: what still comes is thrown away */
+    _Atomic uint32_t gone;      /* sr_gone; else 0: what still comes is thrown away */
     _Atomic uint32_t backlog;   /* bytes of the response that the client has not taken yet: a writer waits */
     _Alignas(16) char data[];
 } sr_slot;
+
+typedef enum sr_gone {
+    SR_GONE_CLIENT = 1,
+    SR_GONE_LATE, /* it took too long: the worker will be ended, and must take no other */
+} sr_gone;
 
 enum {
     SR_FILE_REQUEST = 1, /* parse, head and body are there instead of in data */

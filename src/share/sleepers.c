@@ -85,6 +85,13 @@ bool sr_sleepers_wake_one(sr_sleepers *s)
     return false;
 }
 
+void sr_sleepers_end_all(sr_sleepers *s)
+{
+    atomic_store(&s->over, 1);
+    for (uint32_t row = 0; row < s->rows; row++)
+        sr_sleepers_wake(s, row);
+}
+
 bool sr_sleepers_searching(const sr_sleepers *s)
 {
     return any(s, s->searching);

@@ -64,6 +64,9 @@ bool sr_sleepers_wake_one(sr_sleepers *s);
 /* Wakes this one, whatever it sleeps for. Async-signal-safe. */
 void sr_sleepers_wake(sr_sleepers *s, uint32_t row);
 
+/* The server is gone: everybody leaves. */
+void sr_sleepers_end_all(sr_sleepers *s);
+
 bool sr_sleepers_searching(const sr_sleepers *s); /* somebody looks for a request */
 bool sr_sleepers_sleeping(const sr_sleepers *s);  /* somebody sleeps */
 

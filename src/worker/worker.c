@@ -7,6 +7,7 @@
 #include "../share/door.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +16,8 @@
 
 #define WORTH_A_WAKE_NS (50 * 1000) /* waking a worker on an idle core costs some 20 us, on a busy one less */
 #define PATIENCE_NS (30 * 1000)     /* that a reply may wait for others before the edge is told */
+
+enum { LOOK_MS = 100 }; /* between two looks whether something else is to be done than to wait for an edge */
 
 /* --- edges --- */
 
@@ -39,8 +42,17 @@ static int pidfd_of_self(void)
 #endif
 }
 
-/* Hello: waits for the answer, since the edge is there or is being started. */
-static int line_open(sr_worker *w, sr_edge_line *l)
+/* The edge is there or is being started: its answer comes. ECANCELED: this process has something else to do. */
+static int answer(sr_worker *w, int line, sr_message *note, int *fds, int *n)
+{
+    struct pollfd p = {.fd = line, .events = POLLIN};
+    while (poll(&p, 1, LOOK_MS) <= 0)
+        if (atomic_load(&w->woken) || atomic_load(&w->leaving) || atomic_load(&w->sleepers->over))
+            return ECANCELED;
+    return sr_door_receive(line, note, fds, n, false);
+}
+
+static int hello(sr_worker *w, sr_edge_line *l)
 {
     int pair[2], fds[SR_MESSAGE_FDS], n = 0;
     int err = sr_door_pair(pair);
@@ -58,7 +70,7 @@ static int line_open(sr_worker *w, sr_edge_line *l)
     close(pair[1]);
     close(pidfd);
     if (!err)
-        err = sr_door_receive(pair[0], &note, fds, &n, true);
+        err = answer(w, pair[0], &note, fds, &n);
     if (!err && (note.kind != SR_MESSAGE_QUEUE || n != 3))
         err = EPROTO;
     if (!err) {
@@ -77,6 +89,16 @@ static int line_open(sr_worker *w, sr_edge_line *l)
     return err;
 }
 
+/* EPIPE: an edge has taken the hello, and died. The next one gets another. */
+static int line_open(sr_worker *w, sr_edge_line *l)
+{
+    int err;
+    do
+        err = hello(w, l);
+    while (err == EPIPE || err == ECONNRESET);
+    return err;
+}
+
 int sr_worker_open(sr_worker *w, const sr_worker_config *config)
 {
     *w = (sr_worker){.sleepers = config->sleepers, .row = config->row};
@@ -87,7 +109,9 @@ int sr_worker_open(sr_worker *w, const sr_worker_config *config)
         w->edges[w->n_edges] = (sr_edge_line){.lobby = config->lobbies[w->n_edges], .line = -1, .bell = -1};
     for (unsigned i = 0; i < w->n_edges; i++) {
         int err = line_open(w, &w->edges[i]);
-        if (err) {
+        if (err == ECANCELED) {
+            w->unmet = true;
+        } else if (err) {
             sr_worker_close(w);
             return err;
         }
@@ -111,6 +135,7 @@ void sr_worker_close(sr_worker *w)
 static void renew(sr_worker *w)
 {
     w->epoch = atomic_load(&w->sleepers->epoch);
+    w->unmet = false;
     for (unsigned i = 0; i < w->n_edges; i++) {
         sr_message note;
         int fds[SR_MESSAGE_FDS], n = 0;
@@ -121,7 +146,7 @@ static void renew(sr_worker *w)
         if (err == 0 || err == EAGAIN)
             continue;
         line_close(l);
-        line_open(w, l);
+        w->unmet = line_open(w, l) != 0 || w->unmet;
     }
 }
 
@@ -266,8 +291,10 @@ sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out)
             sr_worker_flush_all(w);
             return SR_WORKER_WAKE;
         }
-        if (atomic_load_explicit(&w->sleepers->epoch, memory_order_relaxed) != w->epoch)
+        if (w->unmet || atomic_load_explicit(&w->sleepers->epoch, memory_order_relaxed) != w->epoch) {
             renew(w);
+            continue;
+        }
         w->now = sr_clock_monotonic();
         if (take(w)) {
             if (w->now - w->told_at > PATIENCE_NS)
@@ -313,6 +340,10 @@ void sr_worker_done(sr_worker *w)
     if (!w->from)
         return;
     mark(w, w->from);
+    if (atomic_load(&w->slot->gone) == SR_GONE_LATE) {
+        w->overdue = true;
+        leave(w, SR_LEAVING_DRAIN);
+    }
     w->from = NULL;
     w->slot = NULL;
     w->now = sr_clock_monotonic();

@@ -54,6 +54,7 @@ typedef struct sr_worker {
     uint32_t epoch;
     _Atomic int leaving; /* sr_leaving */
     _Atomic int woken;
+    bool unmet; /* an edge has not answered yet */
 
     /* the request at hand */
     sr_edge_line *from; /* NULL: none */
@@ -63,7 +64,8 @@ typedef struct sr_worker {
     void *spilled; /* a mapping of the file that it came in, or NULL */
     size_t spilled_bytes;
     int64_t began;
-    bool lost; /* its edge is gone: what is written goes nowhere */
+    bool lost;    /* its edge is gone: what is written goes nowhere */
+    bool overdue; /* a request took too long: somebody will end this process, so it takes no more */
 
     int64_t now;
     int64_t service_ns; /* its recent time a request, a moving average over 8 */
@@ -79,7 +81,7 @@ typedef struct sr_worker_request {
     int body_fd;      /* or -1: a file, from offset 0, the caller's */
 } sr_worker_request;
 
-/* 0 or errno. Waits for an edge that is starting, `ns` at most. */
+/* 0 or errno. Waits for an edge that is starting, unless the server is gone. */
 int sr_worker_open(sr_worker *w, const sr_worker_config *config);
 void sr_worker_close(sr_worker *w);
 

@@ -137,7 +137,21 @@ sub processes {
 # PIDs of its generations: its own children
 sub generations {
     my $self = shift;
-    return $self->_children( $self->{pid} );
+    my @pids = grep { !_is_edge($_) } $self->_children( $self->{pid} );
+    return @pids;    # in scalar context their number
+}
+
+# PIDs of those that own connections
+sub edges {
+    my $self = shift;
+    my @pids = grep { _is_edge($_) } $self->_children( $self->{pid} );
+    return @pids;
+}
+
+# From its fork on, before it is that program
+sub _is_edge {
+    my $pid = shift;
+    return slurp("/proc/$pid/comm") =~ /\Asirius(?:-edge|: edge)/;
 }
 
 # PIDs of its workers: theirs

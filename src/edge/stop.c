@@ -1,0 +1,72 @@
+#include "edge.h"
+
+/*
+ * A worker that does not finish in time is killed by its generation, a little before the end here: so its client gets
+ * a 502 and no broken connection.
+ */
+#define AFTER_WORKERS_NS (500 * SR_MILLISECOND)
+#define FAST_NS (SR_SECOND + AFTER_WORKERS_NS)
+#define HURRIED_NS (200 * SR_MILLISECOND)
+
+static void end_in(sr_edge *ed, int64_t ns)
+{
+    int64_t at = ed->engine->now + ns;
+    if (!ed->end_at || at < ed->end_at)
+        ed->end_at = at;
+}
+
+void sr_edge_stop(sr_edge *ed, bool fast)
+{
+    sr_engine *e = ed->engine;
+    bool again = ed->end_at != 0;
+    sr_engine_tick(e);
+    if (fast || again) {
+        end_in(ed, ed->fast ? HURRIED_NS : FAST_NS);
+        ed->fast = true;
+    } else {
+        end_in(ed, ed->graceful_ns + AFTER_WORKERS_NS);
+    }
+    sr_engine_drain(e);
+}
+
+/* A worker has its request, or the last of an answer is on its way. */
+static bool under_way(const sr_edge *ed, const sr_conn *c)
+{
+    if (!c->slot)
+        return c->state == SR_CONN_FLUSH || c->state == SR_CONN_LINGER;
+    uint32_t slot = c->slot - 1;
+    return sr_queue_owner(&ed->queue, slot, ed->entries[slot].number) >= 0;
+}
+
+static void close_others(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    for (sr_link *l = e->all.next, *next; l != &e->all; l = next) {
+        sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
+        next = l->next;
+        if (!under_way(ed, c))
+            sr_conn_close(e, c, SR_CLOSED_STOP);
+    }
+}
+
+bool sr_edge_stop_step(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    if (!ed->end_at) /* the engine has seen the end of the supervisor */
+        sr_edge_stop(ed, false);
+    if (ed->fast)
+        close_others(ed);
+    return sr_drain_step(e) || e->now >= ed->end_at;
+}
+
+void sr_edge_stopped(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    for (sr_link *l = e->all.next, *next; l != &e->all; l = next) {
+        sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
+        next = l->next;
+        if (c->slot && ed->entries[c->slot - 1].phase == SR_ENTRY_OPEN && !c->out)
+            sr_outflow_refuse(e, c, 503, c->is_head);
+    }
+    sr_sleepers_end_all(ed->sleepers);
+}
