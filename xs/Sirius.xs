@@ -2,6 +2,7 @@
 #include "sirius.h"
 
 #include "logformat.h"
+#include "wire.h"
 #include "scoreboard.h"
 
 #include "share/door.h"
@@ -84,13 +85,13 @@ static Signal_t waking_handler(int sig)
  */
 static bool deferred(int sig)
 {
-    if (!sirius_current || !sirius_current->engine || !sr_engine_inside(sirius_current->engine) || sig == SIGSEGV || sig == SIGBUS ||
-        sig == SIGILL || sig == SIGFPE)
+    if (!sirius_current || !wire_inside(sirius_current) || sig == SIGSEGV || sig == SIGBUS || sig == SIGILL ||
+        sig == SIGFPE)
         return false;
     dTHX;
     PL_psig_pend[sig]++;
     PL_sig_pending = 1;
-    sr_engine_wake(sirius_current->engine);
+    sirius_wake(sirius_current);
     return true;
 }
 

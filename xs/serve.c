@@ -30,7 +30,12 @@ sirius *sirius_alive(pTHX_ UV serial)
 
 bool sirius_helm_take(sirius *s)
 {
-    if (wire_is_edge(s) || s->engine->helm_held)
+    if (wire_is_edge(s)) {
+        bool was = s->inside;
+        s->inside = 1;
+        return !was;
+    }
+    if (s->engine->helm_held)
         return false;
     sr_engine_return(s->engine);
     return true;
@@ -38,7 +43,11 @@ bool sirius_helm_take(sirius *s)
 
 void sirius_helm_leave(sirius *s, bool taken)
 {
-    if (taken)
+    if (!taken)
+        return;
+    if (wire_is_edge(s))
+        s->inside = 0;
+    else
         sr_engine_lend(s->engine);
 }
 
@@ -49,9 +58,8 @@ enum { FREES_TEMPORARIES = PERL_VERSION >= 24 };
 
 SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
 {
-    bool held = !wire_is_edge(s) && s->engine->helm_held;
-    if (held)
-        sr_engine_lend(s->engine);
+    bool held = wire_is_edge(s) ? s->inside : s->engine->helm_held;
+    sirius_helm_leave(s, held);
     dSP;
     if (!FREES_TEMPORARIES) {
         ENTER;
@@ -79,7 +87,7 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     if (wire_forked(s)) /* a child that the application forked came back: it must not serve */
         my_exit(0);
     if (held)
-        sr_engine_return(s->engine);
+        sirius_helm_take(s);
     return result;
 }
 

@@ -86,11 +86,12 @@ typedef struct sirius {
     sr_forwarded hearsay; /* of the request at hand */
     sr_row *row;          /* what others see of this worker; never NULL */
     sr_row no_row;
-    size_t fields_end; /* of s->head: the fields of the application end here */
-    uint64_t known;    /* length of the body, or SR_LENGTH_UNKNOWN */
-    bool app_close;    /* the application wants the connection closed */
-    bool said;         /* END, CUT or TAKEN of this request */
-    bool returned;     /* from the application */
+    size_t fields_end;            /* of s->head: the fields of the application end here */
+    uint64_t known;               /* length of the body, or SR_LENGTH_UNKNOWN */
+    bool app_close;               /* the application wants the connection closed */
+    bool said;                    /* END, CUT or TAKEN of this request */
+    bool returned;                /* from the application */
+    volatile sig_atomic_t inside; /* as with the helm: no application code runs, and none may jump out */
     bool forked;
     bool soon_said;
     const char *why; /* this worker has to go; NULL: it has not */

@@ -14,6 +14,12 @@ static inline bool wire_is_edge(const sirius *s)
     return s->worker.n_edges != 0;
 }
 
+/* What must not be jumped out of is going on: handlers of signals have to wait. */
+static inline bool wire_inside(const sirius *s)
+{
+    return wire_is_edge(s) ? s->inside && !s->forked : sr_engine_inside(s->engine);
+}
+
 /* In this process nothing may be said or served: it is a child that the application has forked. */
 static inline bool wire_forked(const sirius *s)
 {

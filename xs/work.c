@@ -60,6 +60,7 @@ static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
         sirius_accesslog_begin(s, &task);
     sr_row_begin(s->row, r->base + q->method.at, q->target.at + q->target.len - q->method.at,
                  &task.conn->client, task.conn->ready_at);
+    s->inside = 1;
     sirius_serve_one(aTHX_ s, &task, app);
     sr_row_end(s->row);
     sr_worker_done(&s->worker);
@@ -94,6 +95,7 @@ static const char *worn(sirius *s)
 /* Why it ends: once as "retiring", so that the generation knows, then in words. */
 static const char *leaves(sirius *s, const char *why)
 {
+    s->inside = 0;
     sirius_current = NULL;
     if (s->retiring)
         return why;
@@ -123,6 +125,7 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
                 return "over";
             }
             if (atomic_load(&s->worker.leaving) == SR_LEAVING_STOP) {
+                s->inside = 0;
                 sirius_current = NULL;
                 return "stopped";
             }
@@ -137,6 +140,7 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
         }
         if (soon) {
             sr_worker_flush_all(&s->worker);
+            s->inside = 0;
             sirius_current = NULL;
             return soon;
         }
@@ -199,6 +203,7 @@ void sirius_work_open(pTHX_ sirius *s, int sleepers, AV *lobbies, uint32_t row)
         .sleepers = sleepers_map(aTHX_ sleepers, &s->sleepers_bytes), .row = row, .lobbies = fds, .edges = n};
     s->sleepers = config.sleepers;
     int err = sr_worker_open(&s->worker, &config);
+    s->worker.interrupted = sirius_interrupted;
     if (err)
         croak("Sirius::Engine->new: the edge does not answer: %s", Strerror(err));
     if (s->max_rss)

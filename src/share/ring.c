@@ -56,9 +56,9 @@ void sr_ring_wait(sr_ring *r, uint32_t seen, int64_t ns)
     sr_futex_wait(&r->room, seen, ns);
 }
 
-bool sr_ring_empty(const sr_ring *r)
+uint32_t sr_ring_waiting(const sr_ring *r)
 {
-    return atomic_load_explicit(&r->put, memory_order_relaxed) ==
+    return atomic_load_explicit(&r->put, memory_order_relaxed) -
            atomic_load_explicit(&r->taken, memory_order_acquire);
 }
 

@@ -53,7 +53,7 @@ void sr_ring_commit(sr_ring *r, sr_record *record, size_t payload);
 void sr_ring_wait(sr_ring *r, uint32_t seen, int64_t ns);
 /* What sr_ring_wait compares: read before the look that found no room. Tells the edge that somebody waits. */
 uint32_t sr_ring_want(sr_ring *r);
-bool sr_ring_empty(const sr_ring *r); /* the edge has taken all, as far as it says */
+uint32_t sr_ring_waiting(const sr_ring *r); /* bytes that the edge has not taken, as far as it says */
 
 /* --- the reader --- */
 

@@ -1,5 +1,6 @@
 #include "worker.h"
 
+#include "../base/clock.h"
 #include "../share/door.h"
 
 #include <string.h>
@@ -8,9 +9,32 @@
 
 enum {
     PAYLOAD_MAX = SR_RECORD_MAX - sizeof(sr_record),
-    BACKLOG_MAX = 64 * 1024,     /* bytes that a stream may be ahead of its client */
-    LOOK_NS = 100 * 1000 * 1000, /* between two looks whether the edge is still there */
+    BACKLOG_MAX = 64 * 1024,    /* bytes that a stream may be ahead of its client */
+    LOOK_NS = 20 * 1000 * 1000, /* between two looks whether the edge is still there */
 };
+
+/* The edge has died if the line to it has: its end is held by nobody else. */
+static bool edge_lives(sr_worker *w)
+{
+    char byte;
+    ssize_t n = recv(w->from->line, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    w->lost = w->lost || n == 0;
+    return !w->lost;
+}
+
+/*
+ * One sleep of a reply that waits. False: a signal has ended it. The edge alone takes a moment; only a wait for the client is
+ * long enough that handlers of signals should run in it, which may die and so leave a reply that can only be cut.
+ */
+static bool nap(sr_worker *w, uint32_t seen, int64_t *since)
+{
+    int64_t now = sr_clock_monotonic();
+    if (!*since)
+        *since = now;
+    sr_ring_wait(w->from->queue.ring, seen, LOOK_NS);
+    edge_lives(w);
+    return now - *since < LOOK_NS || !w->interrupted || w->interrupted();
+}
 
 static sr_ring *ring(const sr_worker *w)
 {
@@ -30,15 +54,6 @@ void sr_worker_flush(sr_worker *w)
     }
 }
 
-/* The edge has died if the line to it has: its end is held by nobody else. */
-static bool edge_lives(sr_worker *w)
-{
-    char byte;
-    ssize_t n = recv(w->from->line, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    w->lost = w->lost || n == 0;
-    return !w->lost;
-}
-
 bool sr_worker_gone(const sr_worker *w)
 {
     return !w->from || w->lost || atomic_load_explicit(&w->slot->gone, memory_order_relaxed);
@@ -48,13 +63,14 @@ bool sr_worker_gone(const sr_worker *w)
 static sr_record *room(sr_worker *w, size_t payload)
 {
     sr_record *r;
+    int64_t since = 0;
     while (!w->lost) {
         uint32_t seen = sr_ring_want(ring(w));
         if ((r = sr_ring_reserve(ring(w), payload)) != NULL)
             return r;
         sr_worker_flush(w);
-        sr_ring_wait(ring(w), seen, LOOK_NS);
-        edge_lives(w);
+        if (!nap(w, seen, &since))
+            return NULL;
     }
     return NULL;
 }
@@ -175,14 +191,15 @@ void sr_worker_log(sr_worker *w, sr_bytes run)
 /* The client has taken what was written, but for BACKLOG_MAX bytes. False: it is gone. */
 static bool caught_up(sr_worker *w)
 {
+    int64_t since = 0;
     while (!sr_worker_gone(w)) {
         uint32_t seen = sr_ring_want(ring(w));
-        if (sr_ring_empty(ring(w)) &&
-            atomic_load_explicit(&w->slot->backlog, memory_order_acquire) <= BACKLOG_MAX)
+        if (sr_ring_waiting(ring(w)) + atomic_load_explicit(&w->slot->backlog, memory_order_acquire) <=
+            BACKLOG_MAX)
             return true;
         sr_worker_flush(w);
-        sr_ring_wait(ring(w), seen, LOOK_NS);
-        edge_lives(w);
+        if (!nap(w, seen, &since))
+            return false;
     }
     return false;
 }

@@ -55,6 +55,8 @@ typedef struct sr_worker {
     _Atomic int leaving; /* sr_leaving */
     _Atomic int woken;
     bool unmet; /* an edge has not answered yet */
+    /* Set by the caller after open, or NULL: while a reply waits. False: it waits no longer, and the call returns false. */
+    bool (*interrupted)(void);
 
     /* the request at hand */
     sr_edge_line *from; /* NULL: none */
