@@ -259,8 +259,8 @@ static inline __attribute__((always_inline)) void serve_one(pTHX_ sirius *s, con
     bool untouched = s->turn.untouched = pooled && envpool_untouched(aTHX_ pooled);
     sirius_finish(aTHX_ s);
     bool inert = untouched && s->turn.inert && envpool_ref_intact(pooled);
-    if (!inert && !wire_is_edge(s) && s->engine->helm_held)
-        sr_engine_lend(s->engine);
+    if (!inert)
+        sirius_helm_leave(s, wire_is_edge(s) ? s->inside : s->engine->helm_held);
     if (!untouched)
         cleanup(aTHX_ s, s->turn.env);
     s->turn.env = NULL;

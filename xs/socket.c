@@ -320,7 +320,7 @@ HV *sirius_socket_class(pTHX_ int listener)
 SV *sirius_socket(pTHX_ UV serial)
 {
     sirius *s = sirius_alive(aTHX_ serial);
-    if (!s || wire_is_edge(s)) /* the edge has the socket, and does not give it away yet */
+    if (!s)
         return newSV(0);
     if (s->turn.io)
         return newRV_inc(s->turn.io);

@@ -62,6 +62,7 @@ static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
                  &task.conn->client, task.conn->ready_at);
     s->inside = 1;
     sirius_serve_one(aTHX_ s, &task, app);
+    s->inside = 1;
     sr_row_end(s->row);
     sr_worker_done(&s->worker);
     state(s, SR_WORKER_IDLE, s->worker.now);

@@ -161,12 +161,6 @@ sub workers {
 }
 
 # PIDs of the processes that own its connections, where workers do not
-sub edges {
-    my $self = shift;
-    my @pids = grep { slurp("/proc/$_/comm") eq "sirius-edge\n" } $self->_children( $self->{pid} );
-    return @pids;
-}
-
 sub _children {
     my ( $self, @parents ) = @_;
     my %parent = map { $_ => 1 } @parents;
