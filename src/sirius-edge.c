@@ -78,8 +78,8 @@ static void close_others(const sr_settings *s)
  */
 static void guard(void)
 {
-    static const int deaf[] = {SIGHUP, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGTTIN, SIGTTOU};
-    static const int heard[] = {SIGINT, SIGQUIT, SIGTERM};
+    static const int deaf[] = {SIGHUP, SIGPIPE, SIGALRM, SIGUSR2, SIGTTIN, SIGTTOU};
+    static const int heard[] = {SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
     for (size_t i = 0; i < sizeof deaf / sizeof deaf[0]; i++)
         signal(deaf[i], SIG_IGN);
     for (size_t i = 0; i < sizeof heard / sizeof heard[0]; i++)

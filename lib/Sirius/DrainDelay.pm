@@ -27,6 +27,7 @@ sub holds {
     Sirius::Log->note(
         "/readyz answers 503 from now on, the server stops in $seconds s (--drain-delay): $why");
     $self->{supervisor}{scoreboard}->leave;
+    $self->{supervisor}{edge}->close if $self->{supervisor}{edge};
     $self->{end}   = _now() + $seconds;
     $self->{steps} = [
         [ $self->{end} - ( $seconds > 2 * GATE ? GATE : $seconds / 2 ), \&_shut_gate ],

@@ -24,6 +24,14 @@ my @SWITCHES = qw(keepalive proxy_protocol);
 # As nginx has it (lingering_timeout)
 use constant LINGER => 5;
 
+# From now on each response says close
+sub close {
+    my $self = shift;
+    $self->{leaving} = 1;
+    kill USR1 => $self->{pid} if $self->{ready} && $self->{pid};
+    return;
+}
+
 # Empty when nothing is to be done before a signal comes
 sub due {
     my $self = shift;
@@ -213,6 +221,7 @@ sub _ready {
     my $self = shift;
     $self->{ready} = 1;
     $self->{backoff}->ready;
+    $self->close if $self->{leaving};
     return;
 }
 
@@ -299,6 +308,10 @@ Starts C<sirius-edge>, which is installed beside the shared library of Sirius, w
 their numbers, and starts another one when it ends. The program is in F<src/edge>; it has no Perl in it.
 
 =head1 METHODS
+
+=head2 close
+
+The server will stop soon: each response says that its connection closes.
 
 =head2 due
 

@@ -80,6 +80,30 @@ static void finish(sr_edge *ed, uint32_t slot)
         sr_engine_finish(ed->engine, c);
 }
 
+/* The server's own answer for a worker that is gone: the request was whole, so the connection can go on. */
+static void bad_gateway(sr_edge *ed, sr_conn *c)
+{
+    static const char text[] = "502 Bad Gateway\n";
+    sr_engine *e = ed->engine;
+    sr_response r;
+    sr_bytes body = sr_bytes_of(text, c->is_head ? 0 : sizeof text - 1);
+    sr_deadline_clear(e, c);
+    sr_buffer_reset(&ed->head);
+    if (c->torn || sr_response_init(&r, &ed->head, 502, c->minor, c->is_head, sr_engine_keeps(e, c)) ||
+        sr_response_field(&r, &ed->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain")) ||
+        sr_response_finish(&r, &ed->head, sizeof text - 1, e->date, e->config.server) ||
+        !sr_buffer_add_bytes(&ed->head, body)) {
+        sr_outflow_refuse(e, c, 502, c->is_head);
+        return;
+    }
+    c->keep_alive = r.keep_alive;
+    c->refused = true;
+    sr_engine_head(c, 502, sr_buffer_len(&ed->head) - body.len);
+    struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
+    sr_engine_send_last(e, c, &iov, 1);
+    sr_engine_finish(e, c);
+}
+
 static void cut(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
@@ -92,7 +116,7 @@ static void cut(sr_edge *ed, uint32_t slot)
     if (!c)
         return;
     if (open)
-        sr_outflow_refuse(ed->engine, c, 502, c->is_head);
+        bad_gateway(ed, c);
     else if (whole) /* its framing is complete: complete is complete */
         sr_engine_finish(ed->engine, c);
     else
@@ -149,7 +173,8 @@ static bool head_make(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_byte
     sr_conn *c = en->conn;
     sr_response *r = &en->response;
     sr_buffer_reset(&ed->head);
-    if (sr_response_init(r, &ed->head, h->status, c->minor, c->is_head, sr_engine_keeps(e, c) && !close) ||
+    if (sr_response_init(r, &ed->head, h->status, c->minor, c->is_head,
+                         sr_engine_keeps(e, c) && !close && !ed->leaving) ||
         fields(ed, r, lines, false))
         return false;
     if (h->app_length != SR_REPLY_LENGTH_UNKNOWN && h->app_length > INT64_MAX)

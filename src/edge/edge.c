@@ -60,7 +60,7 @@ static int source_add(sr_edge *ed, sr_source *s, int fd, uint8_t kind, uint32_t 
     return sr_loop_add(&ed->engine->loop, s, events);
 }
 
-/* TERM and QUIT end politely, INT at once: read like any other event. */
+/* TERM and QUIT end politely, INT at once, USR1 says that the end is near: read like any other event. */
 static int signals_open(sr_edge *ed)
 {
     sigset_t set;
@@ -68,6 +68,7 @@ static int signals_open(sr_edge *ed)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGQUIT);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGUSR1);
     sigprocmask(SIG_BLOCK, &set, NULL);
     int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     return fd < 0 ? errno : source_add(ed, &ed->signals, fd, SR_SOURCE_SIGNALS, EPOLLIN);
@@ -181,7 +182,11 @@ static void signals_read(sr_edge *ed)
 {
     struct signalfd_siginfo info;
     while (read(ed->signals.fd, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_pid == (uint32_t)getppid())
+        if (info.ssi_pid != (uint32_t)getppid())
+            continue;
+        else if (info.ssi_signo == SIGUSR1)
+            ed->leaving = true;
+        else
             sr_edge_stop(ed, info.ssi_signo == SIGINT);
 }
 

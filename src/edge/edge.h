@@ -100,6 +100,7 @@ typedef struct sr_edge {
     int report;          /* lines for the supervisor; -1: STDERR */
     int64_t graceful_ns; /* that requests have to finish once it is told to end */
     int64_t end_at;      /* monotonic ns: it ends then, whatever is left; 0: it is not told to */
+    bool leaving;        /* balancers are to find other servers: each response says close */
     bool fast;           /* it ends with the requests that workers have at this moment */
     sr_edge_log *log;    /* NULL: there is none */
     sr_site sites[SR_LISTENERS_MAX];

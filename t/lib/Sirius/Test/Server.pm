@@ -141,7 +141,7 @@ sub generations {
     return @pids;    # in scalar context their number
 }
 
-# PIDs of those that own connections
+# PIDs of the processes that own its connections, where workers do not
 sub edges {
     my $self = shift;
     my @pids = grep { _is_edge($_) } $self->_children( $self->{pid} );
@@ -160,7 +160,6 @@ sub workers {
     return $self->_children( $self->generations );
 }
 
-# PIDs of the processes that own its connections, where workers do not
 sub _children {
     my ( $self, @parents ) = @_;
     my %parent = map { $_ => 1 } @parents;

@@ -1,0 +1,161 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Time::HiRes qw(sleep time);
+use Test::More;
+use Sirius::Test;
+
+# The process that owns the connections, and workers, end or stand still at any moment
+
+my $APP = <<'APP';
+use Time::HiRes qw(sleep);
+sub {
+    my $path = $_[0]{PATH_INFO};
+    sleep $1 if $path =~ m{\A/sleep/([\d.]+)};
+    [ 200, [ 'Content-Type' => 'text/plain' ], [$$] ];
+}
+APP
+
+sub server {
+    my $server = start_server( $APP, '--edges', 1, @_ );
+    $server->{may_crash} = 1;
+    $server->wait_log( qr/ready .* after the start/, 20 );    # all workers
+    return $server;
+}
+
+sub descriptors { return scalar Sirius::Test::Server->descriptors(shift) }
+
+subtest 'kill -9 of the edge, under load' => sub {
+    my $server  = server(qw(--workers 3));
+    my @workers = $server->workers;
+    $server->ask('GET /') for 1 .. 6;
+    my %before = map { $_ => descriptors($_) } $server->pid, @workers;
+    for my $round ( 1 .. 12 ) {
+        my @clients = map { $server->connect } 1 .. 6;
+        $_->send( request( 'GET ' . ( $round % 2 ? '/sleep/0.2' : '/' ) ) ) for @clients;
+        sleep 0.02 * ( $round % 4 );
+        my ($edge) = $server->edges;
+        kill KILL => $edge;
+        my $answer;
+        until_true(
+            10,
+            sub {
+                $answer = eval { $server->ask('GET /')->status };
+                defined $answer;
+            }
+        );
+        is $answer, 200, "round $round: served again";
+        my ($next) = $server->edges;
+        isnt $next, $edge, 'by another one';
+    }
+    is_deeply [ $server->workers ], \@workers, 'no worker has ended';
+    my $said = () = $server->log =~ /error: the edge \d+ was killed by signal 9 .*another one starts now$/mg;
+    is $said, 12, 'the log says so each time';
+    $server->ask('GET /') for 1 .. 30;
+    my $same = sub {
+        return !grep { descriptors($_) != $before{$_} } keys %before;
+    };
+    ok until_true( 10, $same ), 'no descriptor is left open'
+        or diag explain [ \%before, { map { $_ => descriptors($_) } keys %before } ];
+    $server->stop;
+};
+
+subtest 'kill -9 of a worker in the middle of a request' => sub {
+    my $server = server(qw(--workers 3 --err-respawn-interval 0.1));
+    my @others = map { $server->connect } 1 .. 10;
+    $_->ask('GET /') for @others;
+    my %status;
+    for ( 1 .. 5 ) {
+        my $client = $server->connect;
+        my $victim = $client->ask('GET /')->body;
+        kill STOP => grep { $_ != $victim } $server->workers;    # so that this one gets it
+        $client->send( request('GET /sleep/20') );
+        sleep 0.3;
+        kill KILL => $victim;
+        my $answer = $client->response;
+        kill CONT => $server->workers;
+        $status{ $answer->status }++;
+        ok !$answer->closes, 'the connection of the request goes on';
+        is eval { $client->ask('GET /')->status }, 200, 'and serves the next';
+        is_deeply [ grep { $_ != 200 } map { $_->ask('GET /')->status } @others ], [], 'and so do all others';
+        until_true( 10, sub { $server->workers == 3 } );
+    }
+    is_deeply \%status, { 502 => 5 }, 'each has cost its request alone';
+    $server->stop;
+};
+
+subtest 'a worker that stands still holds the one request that it has' => sub {
+    my $server = server(qw(--workers 2 --request-timeout 1));
+    my $held   = $server->connect;
+    $held->send( request('GET /sleep/0.5') );
+    sleep 0.2;
+    my @before  = $server->workers;
+    my $free    = $server->ask('GET /')->body;
+    my ($still) = grep { $_ != $free } @before;
+    kill STOP => $still;
+    my $start  = time;
+    my @others = map { $server->connect } 1 .. 5;
+    is_deeply [ map { $_->ask('GET /')->body } @others ], [ ($free) x 5 ], 'all others are served';
+    is $held->response->status, 504, 'it gets 504';
+    ok until_true(
+        15,
+        sub {
+            !grep { $_ == $still } $server->workers;
+        }
+        ),
+        'and its worker is replaced';
+    like $server->log, qr/worker $still: GET \/sleep\/0\.5 ran for \d+\.\d s, the client got 504$/m,
+        'the log says so';
+    $server->stop;
+};
+
+subtest 'a call whose client has gone is watched on' => sub {
+    my $server   = server(qw(--workers 1 --request-timeout 1));
+    my ($worker) = $server->workers;
+    my $client   = $server->connect;
+    $client->send( request('GET /sleep/30') );
+    sleep 0.3;
+    $client->abort;
+    ok $server->wait_log( qr/worker $worker: GET \/sleep\/30 ran for \d+\.\d s, /, 15 ),
+        'its worker is not lost for it';
+    is $server->ask('GET /')->status, 200, 'the server serves';
+    $server->stop;
+};
+
+subtest 'requests that wait at the stop are answered, though a worker dies' => sub {
+    my $server   = server(qw(--workers 1));
+    my ($worker) = $server->workers;
+    my @clients  = map { $server->connect } 1 .. 8;
+    $_->send( request('GET /sleep/0.3') ) for @clients;
+    sleep 0.1;
+    $server->signal('TERM');
+    $server->wait_log( qr/stopping: TERM/, 10 );
+    kill KILL => $worker;
+    my %status;
+    $status{ $_->response( patience => 20 )->status }++ for @clients;
+    is_deeply \%status, { 200 => 7, 502 => 1 }, 'all but the one that it had' or diag explain \%status;
+    is $server->wait_exit, 'exit 0', 'then it ends';
+    $server->stop;
+};
+
+subtest 'kill -9 of the supervisor: all others end' => sub {
+    my $server = server(qw(--workers 2 --graceful-timeout 5));
+    my @pids   = ( $server->edges, $server->generations, $server->workers );
+    is @pids, 4, 'edge, generation, workers';
+    my $client = $server->connect;
+    $client->send( request('GET /sleep/0.5') );
+    sleep 0.2;
+    kill KILL => $server->pid;
+    is $client->response->status, 200, 'what has begun is answered';
+    ok until_true(
+        15,
+        sub {
+            !grep { kill 0 => $_ } @pids;
+        }
+        ),
+        'they are gone';
+    $server->kill_hard;
+};
+
+done_testing;
