@@ -32,6 +32,17 @@ sub close {
     return;
 }
 
+# [name, was, is] of what the edge that runs was told otherwise: it reads its settings once
+sub differs {
+    my ( $class, $told, $conf ) = @_;
+    my ( $was, $is ) = map {
+        +{ map { split /=/, $_, 2 } @$_ }
+    } $told, [ $class->settings($conf) ];
+    my %name = ( %$was, %$is );
+    $_ = { map( { $_ => '' } keys %name ), %$_ } for $was, $is;
+    return map { [ "--$_", $was->{$_}, $is->{$_} ] } grep { $was->{$_} ne $is->{$_} } sort keys %name;
+}
+
 # Empty when nothing is to be done before a signal comes
 sub due {
     my $self = shift;
@@ -312,6 +323,12 @@ their numbers, and starts another one when it ends. The program is in F<src/edge
 =head2 close
 
 The server will stop soon: each response says that its connection closes.
+
+=head2 differs
+
+  my @options = Sirius::Edge->differs( $settings, $conf );
+
+What the options say otherwise than L</settings> that the running edge was started with: lists of name, old and new value.
 
 =head2 due
 

@@ -401,7 +401,7 @@ sub _supervise {
 # The whole server ends: the edge has requests still, and lets the workers go when it is done with them
 sub _ends_with_edge {
     my $self = shift;
-    return $self->{conf}{edges} && ( $self->{orphaned} || $self->{scoreboard}->stopped );
+    return @{ $self->{exchange} } > 2 && ( $self->{orphaned} || $self->{scoreboard}->stopped );
 }
 
 # From a worker; shorter than PIPE_BUF, so never mixed with another's

@@ -6,6 +6,7 @@ use warnings;
 use POSIX ();
 use Sirius::AccessLog;
 use Sirius::Command;
+use Sirius::Edge;
 use Sirius::Generation;
 use Sirius::Handover;
 use Sirius::Listener;
@@ -83,7 +84,10 @@ sub take {
         scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
         supervisor => $fh->( $state->{news} ),
     );
-    $generation->{unchanged} = [ $class->_unchanged( $state->{fixed} || {}, $args{conf} ) ];
+    $generation->{unchanged} = [
+        $class->_unchanged( $state->{fixed} || {}, $args{conf} ),
+        $state->{edge} ? Sirius::Edge->differs( $state->{edge}, $args{conf} ) : ()
+    ];
     return $generation;
 }
 
@@ -103,6 +107,7 @@ sub _become {
     my $pipe        = $supervisor->{log_pipe};
     my $text        = Sirius::Handover->give(
         {   alive      => fileno $supervisor->{alive},
+            edge       => $supervisor->{edge} && $supervisor->{edge}{settings},
             exchange   => [ map { fileno $_ } @{ $supervisor->{exchange} } ],
             fixed      => $supervisor->{fixed},
             listeners  => \@listeners,
