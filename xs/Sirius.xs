@@ -1,9 +1,9 @@
-#include "scoreboard.h"
 #include "sirius.h"
 
 #include "logformat.h"
 #include "wire.h"
 #include "scoreboard.h"
+#include "wire.h"
 
 #include "share/door.h"
 
@@ -12,6 +12,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 XS(sirius_xs_writer_write);
 XS(sirius_xs_writer_close);
@@ -63,17 +64,38 @@ static void heed(int sig)
     sirius_wake(sirius_current);
 }
 
+/*
+ * USR2 asks where this worker is. Perl answers when it is back from C code, which may be never: until then there is this. It
+ * only copies: nothing else is safe here.
+ */
+static void tell_place(int sig)
+{
+    const sirius *s = sirius_current;
+    if (sig != SIGUSR2 || !s || wire_forked(s))
+        return;
+    dTHX;
+#ifdef MULTIPLICITY
+    if (aTHX != s->owner)
+        return;
+#endif
+    const char *file = PL_curcop ? CopFILE(PL_curcop) : NULL;
+    if (file)
+        sr_row_place_tell(s->row, file, (uint32_t)CopLINE(PL_curcop));
+}
+
 #if defined(PERL_USE_3ARG_SIGHANDLER) || \
     (PERL_VERSION < 32 && defined(HAS_SIGACTION) && defined(SA_SIGINFO))
 static Signal_t waking_handler(int sig, siginfo_t *info, void *context)
 {
     perl_handler(sig, info, context);
+    tell_place(sig);
     heed(sig);
 }
 #else
 static Signal_t waking_handler(int sig)
 {
     perl_handler(sig);
+    tell_place(sig);
     heed(sig);
 }
 #endif
@@ -208,6 +230,21 @@ CODE:
         does[sig] = strEQ(what, "stop") ? DOES_STOP : strEQ(what, "drain") ? DOES_DRAIN : DOES_NOTHING;
         now.sa_flags |= SA_RESTART;
         sigaction(sig, &now, NULL);
+    }
+
+void
+stopped_child(const char *class)
+PPCODE:
+    siginfo_t info = {0};
+    int what;
+    PERL_UNUSED_VAR(class);
+    do /* perl's waitpid hides what has happened. Without WEXITED: whoever has ended is left to that */
+        what = waitid(P_ALL, 0, &info, WSTOPPED | WCONTINUED | WNOHANG);
+    while (what < 0 && errno == EINTR);
+    if (what == 0 && info.si_pid) {
+        EXTEND(SP, 2);
+        mPUSHi(info.si_pid);
+        mPUSHi(info.si_code == CLD_CONTINUED ? 0 : info.si_status);
     }
 
 UV
@@ -378,6 +415,45 @@ CODE:
     if (slot >= self->slots)
         croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
     sr_scoreboard_release(self, (uint32_t)slot);
+
+void
+stopped_worker(sr_scoreboard *self, UV slot, bool stopped)
+CODE:
+    if (slot >= self->slots)
+        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
+    sirius_board_stopped(self, (uint32_t)slot, stopped);
+
+void
+limited(sr_scoreboard *self, UV slot, const char *limit)
+CODE:
+    if (slot >= self->slots)
+        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
+    if (!sirius_board_limited(&self->rows[slot], limit))
+        croak("Sirius::Scoreboard->limited: there is no limit '%s'", limit);
+
+void
+ask_place(sr_scoreboard *self, UV slot)
+CODE:
+    if (slot >= self->slots)
+        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
+    sr_row_place_ask(&self->rows[slot]);
+
+void
+place(sr_scoreboard *self, UV slot)
+PPCODE:
+    if (slot >= self->slots)
+        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
+    char told[SR_PLACE_MAX];
+    const sr_row *row = &self->rows[slot];
+    uint32_t line = 0;
+    UV read_line = 0;
+    SV *file = sirius_place(aTHX_ atomic_load_explicit(&row->pid, memory_order_relaxed), &read_line);
+    size_t len = file ? 0 : sr_row_place(row, told, &line);
+    if (file || len) {
+        EXTEND(SP, 2);
+        PUSHs(sv_2mortal(file ? file : newSVpvn(told, len)));
+        mPUSHu(file ? read_line : line);
+    }
 
 void
 exited(sr_scoreboard *self, const char *cause)

@@ -85,6 +85,7 @@ HV *sirius_board_row(pTHX_ const sr_row *r)
     (void)hv_stores(hv, "line", newSVpvn(line, begun ? sr_row_text(&request, line, sizeof line) : 0));
     (void)hv_stores(hv, "client", begun ? client(aTHX_ & request.peer) : newSVpvs(""));
     (void)hv_stores(hv, "mark", mark);
+    (void)hv_stores(hv, "answering", newSViv(begun && request.began == count(&r->answering)));
     (void)hv_stores(hv, "unanswered", newSViv(begun && !request.status));
     (void)hv_stores(hv, "last_line", newSVpvn(line, ended ? sr_row_text(&request, line, sizeof line) : 0));
     (void)hv_stores(hv, "last_client", ended ? client(aTHX_ & request.peer) : newSVpvs(""));
@@ -165,6 +166,25 @@ bool sirius_board_exited(sr_scoreboard *s, const char *name)
     for (unsigned i = 0; i < SR_EXIT_CAUSES; i++)
         if (strcmp(name, sr_exit_name((sr_exit)i)) == 0) {
             sr_scoreboard_exited(s, (sr_exit)i);
+            return true;
+        }
+    return false;
+}
+
+/* Busy colleagues, which have left what arrives to this worker, look again. */
+void sirius_board_stopped(sr_scoreboard *s, uint32_t slot, bool stopped)
+{
+    atomic_store_explicit(&s->rows[slot].stopped, stopped, memory_order_seq_cst);
+    for (uint32_t i = 0; i < s->slots; i++)
+        if (i != slot && atomic_load_explicit(&s->rows[i].pid, memory_order_relaxed) > 0)
+            sr_scoreboard_ring(&s->rows[i]);
+}
+
+bool sirius_board_limited(sr_row *row, const char *name)
+{
+    for (unsigned i = 0; i < SR_LIMITS; i++)
+        if (strcmp(name, sr_limit_name((sr_limit)i)) == 0) {
+            sr_tally_add(&row->tally.limited[i], 1);
             return true;
         }
     return false;

@@ -205,6 +205,9 @@ void sirius_accesslog_begin(sirius *s, const sr_task *task);
 void sirius_accesslog_say(pTHX_ sirius *s);
 void sirius_accesslog_to(pTHX_ sirius *s, int fd); /* a descriptor that is copied. Without the helm, too */
 
+/* place.c: the Perl file that a worker forked by this process is in, and the line; NULL: the kernel does not tell */
+SV *sirius_place(pTHX_ IV pid, UV *line);
+
 /* response.c: with the helm */
 /* A value that ends with newlines loses them, and the turn notes its field. False: it does not end so. */
 bool sirius_trim(pTHX_ sirius *s, sr_bytes name, sr_bytes *value);

@@ -36,6 +36,11 @@ sub kind {
     return $stopping                        && !$status  ? 'stop' : 'exit';
 }
 
+sub signal {
+    my ( $class, $number ) = @_;
+    return $NAME[$number];
+}
+
 sub words {
     my ( $class, $status, $why ) = @_;
     my $signal = $status & 127;
@@ -67,6 +72,12 @@ Sirius::Cause - how a process ended, in words
 The cause under which the end of a worker is counted (L<Sirius::Scoreboard/exited>). C<$why> is why it was asked to end, or
 what it has said itself, or ''. C<$stopping> is true when its generation stops, C<$killed> when it was killed then because
 it did not end in time, C<$oom> when the kernel has killed it because memory ran out.
+
+=head2 signal
+
+  my $name = Sirius::Cause->signal(9);    # KILL
+
+The name of a signal.
 
 =head2 words
 

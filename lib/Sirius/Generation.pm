@@ -35,7 +35,7 @@ sub run {
     $self->{theirs} = Sirius::Globals->take( $self->{conf} );    # only code of ours from here on
     $self->{signals} ||= Sirius::Signals->new( $self->signals );
     $self->{backoff}   = Sirius::Backoff->new( $self->{conf} );
-    $self->{recycling} = Sirius::Recycling->new( $self->{conf} );
+    $self->{recycling} = Sirius::Recycling->new( $self->{conf}, $self->{scoreboard} );
     $self->{oom_kills} = Sirius::Proc->oom_kills;
     @{$self}{qw(news report)} = _pipe();
     $self->{signals}->watch($_) for @{$self}{qw(news supervisor)};
@@ -113,6 +113,7 @@ sub _become_worker {
 sub _bury {
     my ( $self, $worker, $status ) = @_;
     $self->_tell_lost($worker) if !$worker->{timeout} && !$worker->{broken};    # the edge has told already
+    $self->{scoreboard}->limited( $worker->{slot}, $worker->{limit} ) if $worker->{limit};
     $self->{scoreboard}->release( $worker->{slot} );
     my ( $why, $signal ) = ( $worker->{leave} || $worker->{done} || '', $status & 127 ); # why it was asked to
     my $oom = $signal == 9 && $self->_out_of_memory;
@@ -379,6 +380,24 @@ sub _stop {
     return;
 }
 
+# Whom a signal has stopped, nobody is to leave anything to; nor can it watch the time limit of its request
+sub _look_for_stopped {
+    my $self  = shift;
+    my $board = $self->{scoreboard};
+    while ( my ( $pid, $signal ) = Sirius::Engine->stopped_child ) {
+        my $worker = $self->{workers}{$pid} or next;
+        $board->stopped_worker( $worker->{slot}, $signal );
+        $self->{recycling}->stopped( $worker, $signal && $board->row( $worker->{slot} ) );
+        if ($signal) {
+            my $name = Sirius::Cause->signal($signal);
+            Sirius::Log->warn("worker $pid was stopped by SIG$name: its connections wait for SIGCONT");
+        } else {
+            Sirius::Log->note("worker $pid goes on (SIGCONT)");
+        }
+    }
+    return;
+}
+
 sub _supervise {
     my $self = shift;
     $self->_stop('TERM') if $self->{scoreboard}->stopped;   # while we loaded: the application may ignore TERM
@@ -389,6 +408,7 @@ sub _supervise {
         $self->_hear;
         $self->_heed($_) for @signals;
         $self->_reap;           # afterwards: workers that got the same signal are not replaced
+        $self->_look_for_stopped;
         $self->_kill_late;
         $self->_kill_hung;
         $self->{recycling}->look( values %{ $self->{workers} } );

@@ -3,7 +3,8 @@ package Sirius::Proc;
 use strict;
 use warnings;
 
-use POSIX ();
+use POSIX qw(SIGUSR2);
+use Sirius::Syscall;
 
 my $PAGE = POSIX::sysconf( POSIX::_SC_PAGESIZE() );
 
@@ -44,6 +45,24 @@ sub resident {
     my ( $class, $pid ) = @_;
     my ( undef, $pages ) = split ' ', _line("$pid/statm");
     return ( $pages || 0 ) * $PAGE;
+}
+
+# Why a process does not move, as a list of words
+sub waits {
+    my ( $class, $pid ) = @_;
+    my $status    = _text("/proc/$pid/status");
+    my $call      = Sirius::Syscall->name( _line("$pid/syscall") =~ /\A(\d+)/ );
+    my $running   = _line("$pid/syscall") =~ /\Arunning/;
+    my $channel   = _line("$pid/wchan");
+    my ($blocked) = $status =~ /^SigBlk:\s*([0-9a-f]+)$/m;
+    my @words;
+    push @words, 'it is stopped'                        if $status =~ /^State:\s*T/m;
+    push @words, 'it runs code in C, in no system call' if $running;
+    push @words, "it is in the system call $call"       if length $call;
+    push @words, "wait channel $channel"                if $channel =~ /\A[a-z_]\w*\z/i;
+    push @words, 'the signal USR2 is blocked'
+        if defined $blocked && hex( substr $blocked, -4 ) & 1 << SIGUSR2 - 1;
+    return @words;
 }
 
 # '' when the process is gone, which may be after the open as well
@@ -127,6 +146,13 @@ PID of its parent; 0 when it is gone.
   my $bytes = Sirius::Proc->resident($pid);
 
 Bytes of memory that it has in RAM; 0 when it is gone.
+
+=head2 waits
+
+  my @words = Sirius::Proc->waits($pid);    # 'it is in the system call flock', 'wait channel locks_lock_inode_wait'
+
+Why it does not move, for a log. Empty when the kernel does not tell: to others than root, and only to processes that may debug
+it.
 
 =head1 SEE ALSO
 

@@ -8,8 +8,9 @@ use Sirius::Proc;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
-    GRACE => 1,    # seconds from a request's deadline to the end of its worker: others' connections move away
-    LOOK  => 5,    # seconds between two looks at the memory of workers
+    GRACE   => 1,  # seconds from a request's deadline to the end of its worker: others' connections move away
+    LOOK    => 5,  # seconds between two looks at the memory of workers
+    OVERDUE => 'its request ran for too long',
 };
 
 # A worker is new; spread, so that those of one age don't go in one moment
@@ -31,7 +32,7 @@ sub broken {
 
 sub due {
     my ( $self, @workers ) = @_;
-    my @due  = map  { defined $_->{kill_at} ? $_->{kill_at} : () } @workers;
+    my @due  = grep {defined} map { @{$_}{qw(kill_at late_at)} } @workers;
     my @stay = grep { !$_->{leave} && !$_->{retiring} } @workers;
     push @due, map { defined $_->{expires} ? $_->{expires} : () } @stay;
     push @due, $self->{looked_at} + LOOK if $self->{conf}{max_rss} && @stay;
@@ -43,7 +44,11 @@ sub look {
     my $now = _now();
     for my $worker ( grep { defined $_->{kill_at} && $_->{kill_at} <= $now } @workers ) {
         delete $worker->{kill_at};
+        $self->_tell_place($worker) if !$worker->{traced};
         kill KILL => $worker->{pid};
+    }
+    for my $worker ( grep { defined $_->{late_at} && $_->{late_at} <= $now } @workers ) {
+        $self->_end_stopped( $worker, $now );
     }
     my @stay = grep { !$_->{leave} && !$_->{retiring} } @workers;
     for my $worker ( grep { defined $_->{expires} && $_->{expires} <= $now } @stay ) {
@@ -59,17 +64,62 @@ sub look {
 }
 
 sub new {
-    my ( $class, $conf ) = @_;
-    return bless { conf => $conf, looked_at => _now() }, $class;
+    my ( $class, $conf, $board ) = @_;
+    return bless { board => $board, conf => $conf, looked_at => _now() }, $class;
 }
 
 # Its request has run for longer than --request-timeout. The client has its answer; the worker can't be saved
 sub overdue {
     my ( $self, $worker, $what ) = @_;
     Sirius::Log->error("worker $worker->{pid}: $what");
+    delete $worker->{traced};
+    $self->{board}->ask_place( $worker->{slot} );
     kill USR2 => $worker->{pid};    # where is it? It says so if Perl still runs
-    $worker->{leave}   = 'its request ran for too long';
+    $worker->{leave}   = OVERDUE;
     $worker->{kill_at} = _now() + GRACE;
+    return;
+}
+
+# A process that stands still can't look at its own time limit. With edges it is theirs
+sub stopped {
+    my ( $self, $worker, $row ) = @_;
+    delete @{$worker}{qw(late_at late_limit)};
+    return if !$row || !$row->{unanswered} || $self->{conf}{edges} || defined $worker->{kill_at};
+    my $limit = $row->{answering} ? 'stream' : 'request';
+    my $time  = $self->{conf}{"${limit}_timeout"} or return;
+    $worker->{late_limit} = $limit;
+    $worker->{late_at}    = ( $row->{answering} ? _now() : $row->{began} ) + $time + GRACE;
+    return;
+}
+
+# There is nothing to wait for: it can neither answer nor give its connections away
+sub _end_stopped {
+    my ( $self, $worker, $now ) = @_;
+    my $row = $self->{board}->row( $worker->{slot} );
+    $worker->{limit} = delete $worker->{late_limit};
+    $worker->{leave} = OVERDUE;
+    delete $worker->{late_at};
+    my $what = $worker->{limit} eq 'stream' ? 'stream stood still' : 'ran';
+    Sirius::Log->error(
+        sprintf 'worker %d: %s %s for %.1f s in a stopped process (SIGSTOP), its client is cut off',
+        $worker->{pid},
+        $row->{line},
+        $what,
+        $worker->{limit} eq 'stream' ? $self->{conf}{stream_timeout} + GRACE : $now - $row->{began}
+    );
+    $self->_tell_place($worker);
+    kill KILL => $worker->{pid};
+    return;
+}
+
+# It has not told where it is: it stands in C code that no signal interrupts, or lets perl answer none
+sub _tell_place {
+    my ( $self, $worker ) = @_;
+    my ( $file, $line )   = $self->{board}->place( $worker->{slot} );
+    my $text = join ', ', Sirius::Proc->waits( $worker->{pid} ),
+        defined $file ? 'called from ' . $file =~ s/[^\x20-\x7e]/?/gr . " line $line" : ();
+    Sirius::Log->note( "worker $worker->{pid} wrote no stack: "
+            . ( length $text ? $text : 'the kernel does not tell where it is' ) );
     return;
 }
 
@@ -87,7 +137,7 @@ Sirius::Recycling - which workers have to leave, and when
 
   use Sirius::Recycling;
 
-  my $recycling = Sirius::Recycling->new($conf);
+  my $recycling = Sirius::Recycling->new( $conf, $scoreboard );
   $recycling->begin($worker);
   $recycling->look(@workers);    # sets $worker->{leave}, a reason
 
@@ -99,7 +149,7 @@ that time comes, and its memory every 5 seconds. A worker whose request ran for 
 second later.
 
 A worker is a hash of L<Sirius::Generation>: C<pid>, C<since> (monotonic seconds), C<leave> (why it has to leave) and
-C<retiring> (it does so already). This module adds C<expires> and C<kill_at>.
+C<retiring> (it does so already). This module adds C<expires>, C<kill_at>, C<late_at>, C<late_limit> and C<limit>.
 
 =head1 METHODS
 
@@ -129,13 +179,24 @@ Sets C<leave>; kills those whose time is over.
 
 =head2 new
 
-  my $recycling = Sirius::Recycling->new($conf);
+  my $recycling = Sirius::Recycling->new( $conf, $scoreboard );
 
 =head2 overdue
 
   $recycling->overdue( $worker, $what );
 
 Its request has timed out: logs that, asks it for a stack trace, and has it replaced and killed.
+
+When it has written no stack until it is killed, the log gets what can be learned from outside: the system call in which it waits,
+and the line of Perl that called it.
+
+=head2 stopped
+
+  $recycling->stopped( $worker, $row );
+  $recycling->stopped( $worker, undef );
+
+A signal has stopped it, or it goes on. While it is stopped, it is this module that ends it when the time limit of its request
+(of the hash C<$row>, see L<Sirius::Scoreboard>) is over, one second later than the worker would have answered 504.
 
 =head1 SEE ALSO
 

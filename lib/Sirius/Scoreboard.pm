@@ -110,11 +110,23 @@ All methods but L</snapshot> are written in C and are there as soon as L<Sirius>
 In a new program: the scoreboard that it was given, see L</descriptors>. Dies when that is none, or one of another version of Sirius
 with another layout.
 
+=head2 ask_place
+
+  $board->ask_place($slot);
+
+Forgets what L</place> knows of a worker, before C<USR2> asks it again.
+
 =head2 claim
 
   my $slot = $board->claim($generation);
 
 A free row for a worker that is about to be forked, -1 when there is no room.
+
+=head2 limited
+
+  $board->limited( $slot, 'request' );
+
+Once the worker of that row is gone: counts a time limit, C<queue>, C<request> or C<stream>, that it could not see itself.
 
 =head2 occupy
 
@@ -193,6 +205,14 @@ An application that runs under other servers too asks first: C<< Sirius::Scorebo
 
 The numbers of the rows that have a worker.
 
+=head2 place
+
+  my ( $file, $line ) = $board->place($slot);
+
+Where perl is in that worker, which this process has forked: the file and line of the statement that it runs. It is read from the
+memory of the worker, which may be stopped or stand in C code. Where the kernel does not allow that, it is what the handler of
+C<USR2> has noted since L</ask_place>, the last 128 bytes of the name. Empty when there is neither.
+
 =head2 queued
 
 How many complete requests are on their way to another worker.
@@ -211,7 +231,8 @@ A hash: C<pid>; C<generation>; C<state>: C<starting>, C<idle>, C<busy>, C<draini
 C<connections> that are open, how many of them are C<idle>, and how many complete requests are C<waiting>.
 
 Of the request that is being served: C<began>, when it was complete (monotonic seconds; 0: there is none); C<line>, method and target,
-where anything but printable ASCII is C<\xNN>; C<client>, C<127.0.0.1:5555>, C<[::1]:5555> or C<unix>; C<mark>.
+where anything but printable ASCII is C<\xNN>; C<client>, C<127.0.0.1:5555>, C<[::1]:5555> or C<unix>; C<mark>; C<answering>, true when its response
+has begun and is not over.
 
 Of the request before, while there is none: C<last_line>, C<last_client> and C<last_status>, 0 when no response was made. It ended
 at C<since>, if the worker is idle.
@@ -272,6 +293,12 @@ Dies when this process is of no server.
 =head2 stop
 
 The whole server ends: nothing is given away any more.
+
+=head2 stopped_worker
+
+  $board->stopped_worker( $slot, $stopped );
+
+A signal has stopped the worker of that row, or it goes on: the others leave it nothing meanwhile.
 
 =head2 stopped
 

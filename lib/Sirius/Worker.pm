@@ -233,10 +233,12 @@ sub _run_hook {
 
 # What of the application is being called, innermost first; what has called it is always the same
 sub _trace {
+    my $self   = shift;
     my @frames = split /\n\t/, Carp::longmess('') =~ s/\s+\z//r;
     shift @frames while @frames && $frames[0] !~ /\ASirius::Worker::__ANON__\(/;
     my ($own) = grep { $frames[$_] =~ /\ASirius::Worker::run\(/ } 0 .. $#frames;
     $#frames = defined $own ? $own - 1 : -1;
+    $self->{tell}->('traced') if $self->{tell};
     my ($where) = ( shift(@frames) || '' ) =~ /called( at .*)/;
     return Sirius::Log->note('this worker is not running any application code')
         if !@frames || !defined $where || $where =~ m{/Sirius/\w+\.pm line};

@@ -38,6 +38,7 @@ static sr_row *oldest_elsewhere(const sr_engine *e)
         int64_t oldest = atomic_load_explicit(&row->oldest, memory_order_relaxed);
         uint64_t idle = atomic_load_explicit(&row->idle, memory_order_relaxed);
         if (row == e->row || !oldest || oldest >= first ||
+            atomic_load_explicit(&row->stopped, memory_order_relaxed) || /* it would not do it */
             idle <= atomic_load_explicit(&row->shed, memory_order_relaxed))
             continue;
         found = row;

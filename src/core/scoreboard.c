@@ -148,6 +148,8 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
     atomic_store_explicit(&r->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&r->oldest, 0, memory_order_relaxed);
     atomic_store_explicit(&r->shed, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->stopped, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->place_len, 0, memory_order_relaxed);
     sr_row_end(r);
     atomic_store_explicit(&r->pid, 0, memory_order_release); /* last: then another may claim it */
 }
@@ -290,6 +292,35 @@ void sr_row_mark(sr_row *row, const char *at, size_t len)
     atomic_store_explicit(&row->mark_len, (uint32_t)len, memory_order_relaxed);
     write_bytes(row->mark, text, len);
     write_end(&row->sequence, sequence);
+}
+
+/* --- the place --- */
+
+void sr_row_place_ask(sr_row *row)
+{
+    atomic_store_explicit(&row->place_len, 0, memory_order_relaxed);
+}
+
+void sr_row_place_tell(sr_row *row, const char *file, uint32_t line)
+{
+    uint64_t words[SR_PLACE_MAX / sizeof(uint64_t)] = {0};
+    size_t len = strlen(file), kept = len < SR_PLACE_MAX ? len : SR_PLACE_MAX;
+    memcpy(words, file + len - kept, kept);
+    atomic_store_explicit(&row->place_line, line, memory_order_relaxed);
+    write_bytes(row->place, words, kept);
+    atomic_store_explicit(&row->place_len, (uint32_t)kept, memory_order_release);
+}
+
+size_t sr_row_place(const sr_row *row, char *file, uint32_t *line)
+{
+    uint64_t words[SR_PLACE_MAX / sizeof(uint64_t)];
+    uint32_t len = atomic_load_explicit(&row->place_len, memory_order_acquire);
+    if (len > SR_PLACE_MAX) /* memory that workers can write */
+        return 0;
+    read_bytes(words, row->place, len);
+    memcpy(file, words, len);
+    *line = atomic_load_explicit(&row->place_line, memory_order_relaxed);
+    return len;
 }
 
 /* False: it was being written. */

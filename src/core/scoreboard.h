@@ -20,6 +20,7 @@ enum {
     SR_SLOTS_MAX = 8192,
     SR_LINE_MAX = 200,  /* bytes of a request line that others see */
     SR_MARK_MAX = 63,   /* and of what the application says of its request */
+    SR_PLACE_MAX = 128, /* and of the name of a Perl file: the last ones */
     SR_NOTE_MAX = 8192, /* bytes of a note */
 };
 
@@ -60,6 +61,7 @@ typedef struct sr_row {
         state;                    /* 128: two cache lines, adjacent-line prefetch would couple neighbours */
     _Atomic int32_t pid;          /* 0: free; -PID: of a worker that this process is about to fork */
     _Atomic uint32_t generation;  /* of the program that it runs; set by who claims the row */
+    _Atomic uint32_t stopped;     /* a signal has stopped its process (SIGSTOP); set by its generation */
     _Atomic uint64_t connections; /* open now */
     _Atomic uint64_t idle;        /* of them between two requests */
     _Atomic uint64_t waiting;     /* complete requests that wait in this worker */
@@ -76,9 +78,13 @@ typedef struct sr_row {
         status; /* of the response of this request, or of the last: it is over; 0: not yet, or there was none */
     _Atomic uint64_t began; /* monotonic ns at which it was complete; 0: it is over */
     _Atomic uint64_t peer[sizeof(sr_peer) / sizeof(uint64_t)];
+    _Atomic uint64_t answering; /* `began` of the request whose response has begun and is not over */
     _Atomic uint32_t mark_len;
+    _Atomic uint32_t place_len;  /* 0: it has not been asked for, or not been told */
+    _Atomic uint32_t place_line; /* where perl was when it was asked */
     _Atomic uint64_t line[SR_LINE_MAX / sizeof(uint64_t)]; /* method and target */
     _Atomic uint64_t mark[(SR_MARK_MAX + 1) / sizeof(uint64_t)];
+    _Atomic uint64_t place[SR_PLACE_MAX / sizeof(uint64_t)];
 
     _Alignas(64) sr_tally tally; /* of all workers that had this row */
 } sr_row;
@@ -110,7 +116,7 @@ typedef struct sr_row_request {
  * What two builds must agree in to run beside each other, during an update: where the fields here are and what they
  * mean, and the parcels of the exchange. Whoever changes the meaning or the place of one counts the first number up.
  */
-enum { SR_SCOREBOARD_LAYOUT = 5 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 6 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
 
 typedef struct sr_scoreboard {
     uint32_t layout; /* SR_SCOREBOARD_LAYOUT; the first field in any layout */
@@ -178,6 +184,22 @@ void sr_row_end(sr_row *row); /* the same thread: it is over */
  * bytes; what a terminal could take for an order becomes spaces.
  */
 void sr_row_mark(sr_row *row, const char *at, size_t len);
+
+/*
+ * Where perl is when a signal interrupts it. The worker's Perl thread, in the handler of the signal: it only copies. Until the
+ * place is asked for again, it stays.
+ */
+void sr_row_place_ask(sr_row *row); /* any other process, before it sends the signal */
+void sr_row_place_tell(sr_row *row, const char *file, uint32_t line);
+/* Any process. Bytes of the name in file[SR_PLACE_MAX]; 0: the handler has not run */
+size_t sr_row_place(const sr_row *row, char *file, uint32_t *line);
+
+/* The worker's Perl thread, before the application runs: the response to its request has begun */
+static inline void sr_row_answering(sr_row *row)
+{
+    atomic_store_explicit(&row->answering, atomic_load_explicit(&row->began, memory_order_relaxed),
+                          memory_order_relaxed);
+}
 
 /* Any process. False: it changed all the time, or the worker was killed while it wrote */
 bool sr_row_read(const sr_row *row, sr_row_request *out);

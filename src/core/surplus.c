@@ -37,6 +37,7 @@ int sr_surplus_colleagues(const sr_engine *e, int64_t since)
     for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++) {
         sr_row *row = &e->scoreboard->rows[i];
         if (row != e->row && atomic_load_explicit(&row->state, memory_order_relaxed) == SR_WORKER_IDLE &&
+            !atomic_load_explicit(&row->stopped, memory_order_relaxed) &&
             atomic_load_explicit(&row->since, memory_order_relaxed) <= since)
             n++;
     }

@@ -85,12 +85,23 @@ bool sr_turn_end(sr_engine *e)
     return e->rss > max && retire(e, SR_REASON_RSS);
 }
 
+/* For who has to judge this worker from outside, should it be stopped: the limit of the request does not hold any more. */
+static void tell_begun(sr_engine *e, const sr_conn *c)
+{
+    if (c->whole && !c->out)
+        atomic_store_explicit(&e->row->status, (uint32_t)c->status, memory_order_relaxed);
+    else
+        sr_row_answering(e->row);
+}
+
 void sr_engine_lend(sr_engine *e)
 {
     if (e->current)
         task_close(e, e->current);
     if (e->serving && e->serving->out)
         sr_outflow_behind(e, e->serving);
+    if (e->serving && e->serving->sent)
+        tell_begun(e, e->serving);
     atomic_store_explicit(&e->lent_at, e->now, memory_order_relaxed);
     e->helm_held = false;
     sr_helm_leave(&e->helm);

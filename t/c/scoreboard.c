@@ -178,6 +178,31 @@ static void layouts(void)
     sr_scoreboard_free(s);
 }
 
+/* Where perl is, as a handler of a signal notes it */
+static void perl_places(void)
+{
+    sr_scoreboard *s = sr_scoreboard_new(1);
+    sr_row *row = &s->rows[0];
+    char file[SR_PLACE_MAX], path[1000];
+    uint32_t line = 0;
+    is_int(sr_row_place(row, file, &line), 0, "there is no place before one was told");
+    sr_row_place_tell(row, "/srv/shop/lib/DB.pm", 4711);
+    size_t len = sr_row_place(row, file, &line);
+    ok(len == 19 && memcmp(file, "/srv/shop/lib/DB.pm", len) == 0 && line == 4711, "file and line");
+    memset(path, 'x', sizeof path);
+    memcpy(path + sizeof path - 6, "z.psgi", 6);
+    path[sizeof path - 1] = 0;
+    sr_row_place_tell(row, path, UINT32_MAX);
+    len = sr_row_place(row, file, &line);
+    ok(len == SR_PLACE_MAX && memcmp(file + len - 5, "z.psg", 5) == 0 && file[0] == 'x',
+       "the end of a long path");
+    sr_row_place_ask(row);
+    is_int(sr_row_place(row, file, &line), 0, "asked again, it is forgotten");
+    atomic_store(&row->place_len, SR_PLACE_MAX + 1);
+    is_int(sr_row_place(row, file, &line), 0, "a length that nobody writes");
+    sr_scoreboard_free(s);
+}
+
 /* Where each field is, by the sum of all places: it differs, so does the layout */
 static void places(void)
 {
@@ -195,6 +220,7 @@ static void places(void)
         offsetof(sr_scoreboard, rows),
         offsetof(sr_row, pid),
         offsetof(sr_row, generation),
+        offsetof(sr_row, stopped),
         offsetof(sr_row, connections),
         offsetof(sr_row, idle),
         offsetof(sr_row, waiting),
@@ -207,9 +233,13 @@ static void places(void)
         offsetof(sr_row, status),
         offsetof(sr_row, began),
         offsetof(sr_row, peer),
+        offsetof(sr_row, answering),
         offsetof(sr_row, mark_len),
+        offsetof(sr_row, place_len),
+        offsetof(sr_row, place_line),
         offsetof(sr_row, line),
         offsetof(sr_row, mark),
+        offsetof(sr_row, place),
         offsetof(sr_row, tally),
         offsetof(sr_tally, trouble),
         offsetof(sr_scoreboard, watched),
@@ -229,8 +259,8 @@ static void places(void)
     unsigned sum = 1;
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         sum = sum * 31 + (unsigned)at[i];
-    is_int(SR_SCOREBOARD_LAYOUT >> 24, 5, "the first number of the layout");
-    is_int(sum, 3080285225, "stands for these places: where they change, it is counted up");
+    is_int(SR_SCOREBOARD_LAYOUT >> 24, 6, "the first number of the layout");
+    is_int(sum, 144766843, "stands for these places: where they change, it is counted up");
 }
 
 static void write_for_ever(sr_row *row)
@@ -376,6 +406,7 @@ int main(void)
     marks(&row);
     survival();
     layouts();
+    perl_places();
     places();
     torn();
     exits();

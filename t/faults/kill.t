@@ -63,6 +63,42 @@ subtest 'STOP of one of two workers' => sub {
     $server->stop;
 };
 
+# The busy one leaves what arrives to idle ones. That is none: it looks after new connections itself, also when the other is
+# stopped in the middle of the call
+for my $when (qw(before during)) {
+    subtest "STOP of the idle one of two workers, $when a long request of the other" => sub {
+        my $server = start_server( <<'APP', qw(--workers 2 --header-timeout 0.5) );
+sub { sleep 30 if $_[0]{PATH_INFO} eq '/long'; print STDERR "asked $$\n"; [ 200, [], [$$] ] }
+APP
+        my ( $idle, $busy, $long );
+        if ( $when eq 'before' ) {
+            ( $idle, $busy ) = $server->workers;
+            halt($idle);
+            $long = $server->connect;
+            $long->send( request('GET /long') );
+        } else {
+            $long = $server->connect;
+            $long->send( request('GET /long') );
+            sleep 0.3;
+            $idle = $server->ask('GET /')->body;
+            halt($idle);
+        }
+        my $half = $server->connect;
+        $half->send("GET / HTTP/1.1\r\nHo");
+        is $half->response( patience => 10 )->status, 408, 'half of a head: somebody looks at the time';
+        my $bad = $server->connect;
+        $bad->send("GET  / HTTP/1.1\r\n\r\n");
+        is $bad->response( patience => 10 )->status, 400, 'and at what is no request';
+        my $whole = $server->connect;
+        $whole->send( request('GET /') );
+        sleep 0.3;
+        kill CONT => $idle;
+        is $whole->response( patience => 10 )->body, $idle, 'a request is answered when the other goes on';
+        $server->{may_crash} = 1;
+        $server->stop('INT');
+    };
+}
+
 subtest 'STOP of all workers, then CONT' => sub {
     my $server  = two_workers();
     my @workers = $server->workers;

@@ -19,6 +19,7 @@ use POSIX ();
 use Time::HiRes qw(sleep);
 my %do = (
     '/sleep' => sub { sleep 60 },
+    '/tell'  => sub { print STDERR "asleep: $$\n"; sleep 60 },
     '/deaf'  => sub { local $SIG{USR2} = local $SIG{TERM} = 'IGNORE'; sleep 60 },
     '/spin'  => sub { 1 while 1 },
     '/flock' => sub { open my $fh, '<', $ENV{LOCK_FILE} or die $!; 1 until flock $fh, LOCK_EX },
@@ -164,6 +165,108 @@ subtest 'a call that returns after all' => sub {
         unlike $server->log, qr/signal (?:4|6|7|8|11)\b|panic/, 'nothing crashed';
         $server->stop;
     }
+};
+
+# Calls that leave perl no chance to show its stack: the log has what can be seen from outside
+{
+    my $arch  = ( POSIX::uname() )[4];
+    my $call  = { x86_64 => { flock => 73, sleep => 35 }, aarch64 => { flock => 32, sleep => 101 } }->{$arch};
+    my $stuck = <<"APP";
+use Fcntl qw(LOCK_EX);
+use POSIX ();
+sub {
+    my \$path = \$_[0]{PATH_INFO};
+    return [ 200, [], ["\$\$"] ] if \$path eq '/';
+    my \$time = pack 'q2', 60, 0;
+    my \$set = POSIX::SigSet->new;
+    \$set->fillset;
+    POSIX::sigprocmask( POSIX::SIG_BLOCK(), \$set ) if \$path =~ /blocked/;
+    local \$SIG{USR2} = 'IGNORE' if \$path =~ /ignored/;
+    open my \$fh, '<', \$ENV{LOCK_FILE} or die \$!;
+#line 1000 "lib/Shop/Report.pm"
+    syscall $call->{sleep}, \$time, 0 if \$path =~ /sleep/;
+#line 2000 "lib/Shop/Lock.pm"
+    flock \$fh, LOCK_EX if \$path =~ /flock/;
+#line 3000 "lib/Shop/Pattern.pm"
+    ( 'a' x 40 ) =~ /\\A(?:a|aa|aaa)+b/ for 1 .. 1e9;
+}
+APP
+    my %place = (
+        '/sleep/blocked' =>
+            [ qr/in the system call (?:clock_)?nanosleep/, 'lib/Shop/Report.pm line 1000', 'blocked' ],
+        '/flock/blocked' => [ qr/in the system call flock/, 'lib/Shop/Lock.pm line 2000',    'blocked' ],
+        '/flock/ignored' => [ qr/in the system call flock/, 'lib/Shop/Lock.pm line 2000',    '' ],
+        '/match/blocked' => [ qr/in no system call/,        'lib/Shop/Pattern.pm line 3000', 'blocked' ],
+    );
+    for my $path ( sort keys %place ) {
+        subtest "$path: a call that shows no stack" => sub {
+            my ( $where, $line, $blocked ) = @{ $place{$path} };
+            local $ENV{LOCK_FILE} = "$lock";
+            my $server = start_server( $stuck, qw(--workers 2 --request-timeout 0.5) );
+            $server->{may_crash} = 1;
+            is $server->ask("GET $path?a")->status, 504, 'its client gets 504';
+            my $pid = culprit( $server, "$path?a" );
+            ok $server->wait_log( qr/^.*worker $pid wrote no stack: .*/m, 15 ),
+                'the log says that there is no stack'
+                or diag $server->log;
+            my ($said) = $server->log =~ /worker $pid wrote no stack: (.*)/;
+            like $said, $where,                       'what it is doing';
+            like $said, qr/, called from \Q$line\E$/, 'and for whom';
+            is $said =~ /signal USR2 is blocked/ ? 'blocked' : '', $blocked, 'why it shows none';
+            ok replaced( $server, $pid ), 'the worker is replaced';
+            is $server->ask('GET /')->status, 200, 'the server serves';
+            $server->stop;
+        };
+    }
+}
+
+subtest 'a stack was shown: nothing is guessed' => sub {
+    my $server = server(qw(--workers 2 --request-timeout 0.5));
+    is $server->ask('GET /sleep?b')->status, 504, 'its client gets 504';
+    my $pid = culprit( $server, '/sleep?b' );
+    ok replaced( $server, $pid ), 'the worker is replaced';
+    like $server->log,   qr/this worker is at /, 'its stack is in the log';
+    unlike $server->log, qr/wrote no stack/,     'and only that';
+    $server->stop;
+};
+
+subtest 'a worker that is stopped: nothing in it can look at the time' => sub {
+    my $server = server(qw(--workers 2 --request-timeout 1.5 --stream-timeout 60));
+    my $late   = $server->connect;
+    my $start  = time;
+    $late->send( request('GET /tell?stopped') );
+    $server->wait_log( qr/asleep: \d+/, 10 );
+    my ($pid) = $server->log =~ /asleep: (\d+)/;
+    ok $pid, 'a worker is busy' or return $server->stop;
+    kill STOP => $pid;
+    ok $server->wait_log( qr/worker $pid was stopped by SIGSTOP: its connections wait for SIGCONT/, 10 ),
+        'it is told';
+    my $end = $late->response( patience => 20 );
+    cmp_ok time - $start, '>', 1.5, 'the client waits until the limit is over';
+    is $end->status, 'eof', 'then it is cut off';
+    like $server->log,
+        qr{worker $pid: GET /tell\?stopped ran for \d\.\d s in a stopped process \(SIGSTOP\), its client is cut off$}m,
+        'the log says so';
+    ok replaced( $server, $pid ), 'the worker is replaced';
+    like $server->log, qr/worker $pid was killed: its request ran for too long; replaced/,
+        'as any that is overdue';
+    is $server->ask('GET /')->status, 200, 'the server serves';
+    $server->stop;
+};
+
+subtest 'a worker that is stopped for less than that' => sub {
+    my $server = server(qw(--workers 2 --request-timeout 5));
+    my $stream = $server->connect;
+    $stream->send( request('GET /events?4') );
+    like $stream->some( 20, 2 ), qr/200 OK/, 'a stream';
+    my $pid = ( grep { $_ != $server->ask('GET /')->body } $server->workers )[0];
+    kill STOP => $pid;
+    ok $server->wait_log( qr/worker $pid was stopped/, 10 ), 'its worker is stopped';
+    kill CONT => $pid;
+    ok $server->wait_log( qr/worker $pid goes on \(SIGCONT\)/, 10 ), 'and goes on';
+    is $server->ask('GET /')->status, 200, 'the server serves';
+    ok + ( grep { $_ == $pid } $server->workers ), 'with the same workers';
+    $server->stop;
 };
 
 subtest '--workers 0: nobody would start it again' => sub {
