@@ -6,6 +6,7 @@
 #include "queue.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +19,17 @@ typedef union control {
 int sr_door_pair(int fds[2])
 {
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : errno;
+}
+
+/* Again: interrupted, or there was no room or no note, and the caller waits for it. */
+static bool again(int line, short events, bool wait)
+{
+    if (errno == EINTR)
+        return true;
+    if (!wait || (errno != EAGAIN && errno != EWOULDBLOCK))
+        return false;
+    struct pollfd p = {.fd = line, .events = events};
+    return poll(&p, 1, -1) >= 0 || errno == EINTR;
 }
 
 int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wait)
@@ -39,7 +51,7 @@ int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wai
     ssize_t n;
     do
         n = sendmsg(line, &msg, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && again(line, POLLOUT, wait));
     return n == (ssize_t)sizeof *note ? 0 : n < 0 ? errno : EIO;
 }
 
@@ -73,7 +85,7 @@ int sr_door_receive(int line, sr_message *note, int *fds, int *n_fds, bool wait)
     *n_fds = 0;
     do
         n = recvmsg(line, &msg, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && again(line, POLLIN, wait));
     if (n < 0)
         return errno;
     *n_fds = received(&msg, fds);
