@@ -22,7 +22,7 @@ my @REFUSED = (
     [ 400, "POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\nx\r\n" ],
     [ 413, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n" ],
     [ 413, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n" ],
-    [ 414, 'GET %s' . 'l' x 9000 . " HTTP/1.1\r\nHost: a\r\n\r\n" ],
+    [ 414, 'GET %s' . 'l' x 20_000 . " HTTP/1.1\r\nHost: a\r\n\r\n" ],
     [ 417, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: wonders\r\n\r\n" ],
     [ 431, "GET %s HTTP/1.1\r\nHost: a\r\n" . 'X: ' . 'y' x 70_000 . "\r\n\r\n" ],
     [ 431, "GET %s HTTP/1.1\r\nHost: a\r\n" . "X: y\r\n" x 101 . "\r\n" ],
