@@ -34,7 +34,7 @@ static sr_engine *engine(void)
                         .report_fd = -1,
                         .tmpdir = "/tmp"};
     MUST(sr_exchange_open(&x) == 0);
-    MUST(sr_engine_new(&e, &config, sr_scoreboard_new(2), 0, -1) == 0);
+    MUST(sr_engine_new(&e, &config, sr_scoreboard_new(2, 0), 0, -1) == 0);
     sr_engine_exchange(e, x.give, x.take);
     sr_engine_listen(e, socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), true); /* nobody connects */
     return e;

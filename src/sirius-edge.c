@@ -59,7 +59,7 @@ static void close_others(const sr_settings *s)
     int keep[SR_LISTENERS_MAX + 8], n = 0, next = STDERR_FILENO + 1;
     for (unsigned i = 0; i < s->n_listeners; i++)
         keep[n++] = s->listeners[i].fd;
-    const int own[] = {s->lobby, s->sleepers, s->control, s->report, s->supervisor, s->log.fd};
+    const int own[] = {s->lobby, s->sleepers, s->control, s->report, s->scoreboard, s->supervisor, s->log.fd};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         keep[n++] = own[i];
     qsort(keep, (size_t)n, sizeof keep[0], by_number);

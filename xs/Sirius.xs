@@ -327,9 +327,9 @@ CODE:
 MODULE = Sirius    PACKAGE = Sirius::Scoreboard
 
 SV *
-new(const char *class, UV slots)
+new(const char *class, UV slots, UV edges = 0)
 CODE:
-    sr_scoreboard *s = sr_scoreboard_new((uint32_t)slots);
+    sr_scoreboard *s = sr_scoreboard_new((uint32_t)slots, (uint32_t)edges);
     PERL_UNUSED_VAR(class);
     if (!s)
         croak("Sirius::Scoreboard->new(%" UVuf "): %s", slots, Strerror(errno));
@@ -373,6 +373,13 @@ CODE:
     sirius_mark(aTHX_ text);
 
 UV
+edges(sr_scoreboard *self)
+CODE:
+    RETVAL = self->edges;
+OUTPUT:
+    RETVAL
+
+UV
 slots(sr_scoreboard *self)
 CODE:
     RETVAL = self->slots;
@@ -382,7 +389,7 @@ OUTPUT:
 HV *
 row(sr_scoreboard *self, UV slot)
 CODE:
-    if (slot >= self->slots)
+    if (slot >= self->slots + self->edges)
         croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
     RETVAL = sirius_board_row(aTHX_ &self->rows[slot]);
 OUTPUT:
@@ -412,7 +419,7 @@ CODE:
 void
 release(sr_scoreboard *self, UV slot)
 CODE:
-    if (slot >= self->slots)
+    if (slot >= self->slots + self->edges)
         croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
     sr_scoreboard_release(self, (uint32_t)slot);
 

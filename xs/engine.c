@@ -222,6 +222,7 @@ SV *sirius_new(pTHX_ HV *hv)
     SV **lobbies = hv_fetchs(hv, "lobbies", 0);
     if (lobbies && SvROK(*lobbies) && SvTYPE(SvRV(*lobbies)) == SVt_PVAV) {
         s->row = scoreboard && slot < scoreboard->slots ? &scoreboard->rows[slot] : &s->no_row;
+        s->board = scoreboard;
         s->max_requests = config.max_requests;
         s->soon_requests = config.soon_requests;
         s->max_rss = config.max_rss;

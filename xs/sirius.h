@@ -85,6 +85,7 @@ typedef struct sirius {
     sr_conn facade;       /* what of the connection %env and the response look at */
     sr_forwarded hearsay; /* of the request at hand */
     sr_row *row;          /* what others see of this worker; never NULL */
+    sr_scoreboard *board; /* or NULL; kept by `scoreboard` */
     sr_row no_row;
     size_t fields_end;            /* of s->head: the fields of the application end here */
     uint64_t known;               /* length of the body, or SR_LENGTH_UNKNOWN */

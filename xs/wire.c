@@ -134,6 +134,8 @@ void wire_interim(sirius *s, sr_bytes text)
 void wire_finish_edge(sirius *s)
 {
     sirius_phase phase = s->turn.phase;
+    atomic_store_explicit(&s->row->status, phase == SIRIUS_UNANSWERED ? 0 : s->facade.status,
+                          memory_order_relaxed);
     say(s, phase == SIRIUS_ANSWERED     ? SR_REPLY_END
            : phase == SIRIUS_UNANSWERED ? SR_REPLY_TAKEN
                                         : SR_REPLY_CUT);

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define WAITED_NS (10 * SR_MILLISECOND) /* a shorter wait is none that an operator hears of */
+
 static void task_fill(sirius *s, const sr_worker_request *r, sr_task *task)
 {
     const sr_slot *slot = r->slot;
@@ -58,6 +60,11 @@ static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
     state(s, SR_WORKER_BUSY, s->worker.now);
     if (s->log)
         sirius_accesslog_begin(s, &task);
+    sr_tally_add(&s->row->tally.requests, 1);
+    sr_histogram_add(&s->row->tally.queue,
+                     (uint64_t)(s->worker.now > r->slot->ready_at ? s->worker.now - r->slot->ready_at : 0));
+    if (s->board && s->worker.now - r->slot->ready_at >= WAITED_NS)
+        sr_scoreboard_waited(s->board, s->worker.now - r->slot->ready_at);
     sr_row_begin(s->row, r->base + q->method.at, q->target.at + q->target.len - q->method.at,
                  &task.conn->client, task.conn->ready_at);
     s->inside = 1;

@@ -87,6 +87,15 @@ sub release {
     return $pipe->release;
 }
 
+# In the renewed supervisor of an edge, which is to get the file when another edge starts, or when it is opened anew
+sub restore {
+    my ( $class, $conf, $fh, @ids ) = @_;
+    local $@;
+    my $self = eval { $class->_parse( $conf, @ids ) } or return;
+    $self->{fh} = $fh;
+    return $self;
+}
+
 sub reopen {
     my $self = shift;
     return 0 if !defined $self->{path};
@@ -308,6 +317,12 @@ In a child after C<fork>: the command is its parent's business. What was opened 
 
 Opens the same path again, after the file was moved away; true when there is a new descriptor. When that fails, the
 old one stays, and the reason is logged. Does nothing for what has no path.
+
+=head2 restore
+
+  my $log = Sirius::AccessLog->restore( $conf, $handle, $uid, $gid );
+
+As L</for_reopen>, with the handle that the program before had.
 
 =head1 SEE ALSO
 

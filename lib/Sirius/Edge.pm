@@ -56,6 +56,8 @@ sub ended {
     $self->hear;
     my $ready = delete $self->{ready};
     delete @{$self}{qw(kill_at pid)};
+    my $board = $self->{supervisor}{scoreboard};
+    $board->release( $board->slots );
     if ( $self->{stopping} ) {
         $self->_over;
         return 1;
@@ -209,9 +211,12 @@ sub _become {
     my $supervisor = $self->{supervisor};
     my @words      = ( @{ $self->{settings} }, $self->_descriptors );
     $supervisor->{signals}->hand_over if $supervisor->{signals};
+    my ($board) = $supervisor->{scoreboard}->descriptors;
     my @handles = ( @{$self}{qw(line_end lobby report sleepers)}, $supervisor->{alive} );
-    push @handles, $supervisor->{access_log}->fh if $supervisor->{access_log};
+    push @handles, Sirius::Handover->handle($board);
+    push @handles, grep {defined} map { $_->fh } grep {defined} $supervisor->{access_log};
     fcntl $_, F_SETFD, 0 or die "F_SETFD: $!\n" for @handles;
+
     for my $listener ( @{ $supervisor->{listeners} } ) {
         open my $fh, '<&=', $listener->fd or die "the listener: $!\n";    ## no critic (RequireBriefOpen)
         fcntl $fh, F_SETFD, 0 or die "F_SETFD: $!\n";
@@ -282,6 +287,7 @@ sub _descriptors {
     my %number     = (
         $self->_log_settings,
         control    => fileno $supervisor->{alive},
+        scoreboard => ( $supervisor->{scoreboard}->descriptors )[0],
         supervisor => fileno $self->{line_end},
         map { $_ => fileno $self->{$_} } qw(lobby report sleepers)
     );

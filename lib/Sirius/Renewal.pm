@@ -63,6 +63,11 @@ sub resume {
     } else {
         Sirius::Log->note("the supervisor was updated from Sirius $before to $now");
     }
+    if ( defined $state->{log} ) {    # for an edge; the command of a pipe has a handle already
+        my $handle = $supervisor->{log_pipe} ? $supervisor->{log_pipe}->fh : $fh->( $state->{log} );
+        $supervisor->{access_log}
+            = Sirius::AccessLog->restore( $state->{conf}, $handle, @{ $state->{owner} } );
+    }
     $supervisor->{edge} = Sirius::Edge->restore( $supervisor, $state->{edge} ) if $state->{edge};
     my %generation = %{ $state->{generation} };
     $supervisor->{admin}->start($supervisor);    # anew; the process of before ends by itself
@@ -125,6 +130,7 @@ sub _state {
         fixed       => $supervisor->{fixed},
         generations => { map { $_ => $all->{$_} } qw(last_number last_reload reloads usual) },
         scoreboard  => $board[0],
+        log         => $supervisor->{edge} && $supervisor->{access_log} && $supervisor->{access_log}->fd,
         version     => Sirius->VERSION,
         systemd     => $supervisor->{systemd}->state,
     );
@@ -133,6 +139,7 @@ sub _state {
         = ( @listeners, @{ $state{admin}{listeners} }, map { $_ || () } @service{qw(control pid_file)} );
     push @plain, @{ $service{log_pipe} }{qw(read write)}                  if $service{log_pipe};
     push @plain, @{ $service{edge} }{qw(line line_end lobby news report)} if $service{edge};
+    push @plain, $state{log} if defined $state{log} && !$service{log_pipe};
     return ( \%state, @plain, @board, map { $_->{fd} } @sockets );
 }
 

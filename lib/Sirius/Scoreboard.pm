@@ -13,6 +13,16 @@ use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime time);
 # What was told last, and what it means: JSON::PP takes 2 ms for it, and it seldom changes
 my ( $told, $reload ) = ('');
 
+# Of the one with that number, when it runs
+sub edge {
+    my ( $self, $number, %option ) = @_;
+    my $row = $self->row( $self->slots + $number );
+    return if $row->{pid} <= 0;
+    my %edge = map { $_ => $row->{$_} } qw(bytes connections idle pid waiting);
+    $edge{rss} = Sirius::Proc->resident( $row->{pid} ) if !$option{quick};
+    return \%edge;
+}
+
 sub reload {
     my $self = shift;
     my $text = $self->told;
@@ -31,8 +41,13 @@ sub snapshot {
         $worker->{rss} = Sirius::Proc->resident( $worker->{pid} ) if !$option{quick};
         $sum{$_} += $worker->{$_} for keys %sum;
     }
+    my @edges = map { $board->edge( $_, %option ) } 0 .. $board->edges - 1;
+    for my $edge (@edges) {
+        $sum{$_} += $edge->{$_} for keys %sum;
+    }
     return {
         connections => { open => delete $sum{connections}, %sum },
+        edges       => \@edges,
         reload      => $board->reload,
         latency     => delete $totals->{latency},
         now         => clock_gettime(CLOCK_MONOTONIC),
@@ -145,6 +160,17 @@ The one of this process, which it has made, adopted or inherited; undef when thi
 
 The numbers of the descriptors that a new program needs, that of the memory first.
 
+=head2 edge
+
+  my $edge = $board->edge($number);
+
+A hash with C<bytes>, C<connections>, C<idle>, C<pid>, C<rss> and C<waiting> of that edge process, counted from 0; nothing when it does
+not run.
+
+=head2 edges
+
+How many edge processes there may be.
+
 =head2 keep
 
   my $fits = $board->keep($bytes);
@@ -199,7 +225,7 @@ An application that runs under other servers too asks first: C<< Sirius::Scorebo
 
 =head2 new
 
-  my $board = Sirius::Scoreboard->new($slots);
+  my $board = Sirius::Scoreboard->new( $slots, $edges );
 
 =head2 occupied
 
@@ -277,6 +303,10 @@ See L</totals>.
 =item C<connections>
 
 C<open>, C<idle>, and C<waiting>: with a complete request for which no worker is free.
+
+=item C<edges>
+
+The edge processes, as L</edge> has them.
 
 =item C<reload>
 

@@ -100,7 +100,7 @@ sub _run_many {
     my $self = shift;
     Sirius::Engine->descriptors;                                 # the scoreboard needs one for each slot
     Sirius::Engine->subreaper;
-    $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots );
+    $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots, $self->{conf}{edges} );
     $self->{scoreboard}->workers( $self->{conf}{workers} );
 
 # The queue of connections that change their worker; held open here, so that what is in it outlives any of them

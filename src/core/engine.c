@@ -58,6 +58,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, sr_scoreboard *score
     e->resident.fd = -1;
     sr_room_init(e);
     e->scoreboard = scoreboard;
+    e->n_rows = scoreboard ? scoreboard->slots : 0;
     e->row = scoreboard && slot < scoreboard->slots ? &scoreboard->rows[slot] : &e->no_row;
     atomic_store_explicit(&e->row->pid, getpid(), memory_order_relaxed);
     e->control = (sr_source){.fd = control, .kind = SR_SOURCE_CONTROL};
@@ -203,7 +204,8 @@ void sr_row_publish(sr_engine *e, sr_worker_state state)
     atomic_store_explicit(&row->connections, e->n_conns, memory_order_relaxed);
     atomic_store_explicit(&row->idle, e->n_idle, memory_order_relaxed);
     atomic_store_explicit(&row->oldest, sr_deadline_first(e, SR_DEADLINE_IDLE), memory_order_relaxed);
-    atomic_store_explicit(&row->waiting, e->n_waiting, memory_order_relaxed);
+    if (!e->left) /* an edge counts them itself */
+        atomic_store_explicit(&row->waiting, e->n_waiting, memory_order_relaxed);
     if (atomic_load_explicit(&row->state, memory_order_relaxed) != state) {
         atomic_store_explicit(&row->since, e->now, memory_order_relaxed);
         atomic_store_explicit(&row->state, state, memory_order_relaxed);

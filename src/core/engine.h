@@ -176,6 +176,7 @@ typedef struct sr_engine {
     const sr_conn *fresh_of; /* from that connection; NULL: it is no more */
 
     sr_scoreboard *scoreboard; /* may be NULL */
+    uint32_t n_rows;           /* of it that are workers with connections of their own */
     sr_row *row;               /* this worker's, or a private one; never NULL */
     sr_row no_row;
 

@@ -13,7 +13,7 @@ static bool full(const sr_engine *e)
     uint64_t sum = e->n_conns;
     if (sum > e->config.max_connections)
         return true;
-    for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++)
+    for (uint32_t i = 0; i < e->n_rows; i++)
         if (&e->scoreboard->rows[i] != e->row)
             sum += atomic_load_explicit(&e->scoreboard->rows[i].connections, memory_order_relaxed);
     return sum > e->config.max_connections;
@@ -33,7 +33,7 @@ static sr_row *oldest_elsewhere(const sr_engine *e)
 {
     sr_row *found = NULL;
     int64_t first = INT64_MAX;
-    for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++) {
+    for (uint32_t i = 0; i < e->n_rows; i++) {
         sr_row *row = &e->scoreboard->rows[i];
         int64_t oldest = atomic_load_explicit(&row->oldest, memory_order_relaxed);
         uint64_t idle = atomic_load_explicit(&row->idle, memory_order_relaxed);

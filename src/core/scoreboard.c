@@ -28,13 +28,18 @@ static sr_scoreboard *map(int fd, size_t size)
     return at == MAP_FAILED ? NULL : at;
 }
 
-sr_scoreboard *sr_scoreboard_new(uint32_t slots)
+static size_t bytes_of(uint32_t slots, uint32_t edges)
 {
-    if (slots < 1 || slots > SR_SLOTS_MAX) {
+    return sizeof(sr_scoreboard) + ((size_t)slots + edges) * sizeof(sr_row);
+}
+
+sr_scoreboard *sr_scoreboard_new(uint32_t slots, uint32_t edges)
+{
+    if (slots < 1 || slots > SR_SLOTS_MAX || edges > SR_EDGE_ROWS_MAX) {
         errno = EINVAL;
         return NULL;
     }
-    size_t size = sizeof(sr_scoreboard) + slots * sizeof(sr_row);
+    size_t size = bytes_of(slots, edges);
     int fd =
         (int)syscall(SYS_memfd_create, "sirius scoreboard", MFD_CLOEXEC); /* glibc has it since 2.27 only */
     if (fd < 0)
@@ -47,6 +52,9 @@ sr_scoreboard *sr_scoreboard_new(uint32_t slots)
     s->layout = SR_SCOREBOARD_LAYOUT;
     s->size = size;
     s->memfd = fd;
+    s->edges = edges;
+    for (uint32_t i = 0; i < edges; i++)
+        s->rows[slots + i].bell = -1;
     while (s->slots < slots) {
         int bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (bell < 0) {
@@ -60,7 +68,8 @@ sr_scoreboard *sr_scoreboard_new(uint32_t slots)
     return s;
 }
 
-sr_scoreboard *sr_scoreboard_adopt(int memfd)
+/* NULL with errno: it is none, or of another layout. */
+static sr_scoreboard *known(int memfd)
 {
     struct stat st;
     if (fstat(memfd, &st) != 0)
@@ -68,15 +77,33 @@ sr_scoreboard *sr_scoreboard_adopt(int memfd)
     size_t size = (size_t)st.st_size;
     sr_scoreboard *s = size >= sizeof *s ? map(memfd, size) : NULL;
     if (!s || s->layout != SR_SCOREBOARD_LAYOUT || s->size != size || s->memfd != memfd ||
-        size != sizeof *s + s->slots * sizeof(sr_row)) {
+        s->slots > SR_SLOTS_MAX || s->edges > SR_EDGE_ROWS_MAX || size != bytes_of(s->slots, s->edges)) {
         if (s)
             munmap(s, size);
         errno = EINVAL;
         return NULL;
     }
     fcntl(memfd, F_SETFD, FD_CLOEXEC);
-    for (uint32_t i = 0; i < s->slots; i++)
+    return s;
+}
+
+sr_scoreboard *sr_scoreboard_adopt(int memfd)
+{
+    sr_scoreboard *s = known(memfd);
+    for (uint32_t i = 0; s && i < s->slots; i++)
         fcntl(s->rows[i].bell, F_SETFD, FD_CLOEXEC);
+    return s;
+}
+
+sr_scoreboard *sr_scoreboard_map(int memfd, uint32_t edge, sr_row **row)
+{
+    sr_scoreboard *s = known(memfd);
+    uint32_t slots = s ? s->slots : 0; /* once: see scoreboard.h */
+    if (!s || slots > SR_SLOTS_MAX || edge >= SR_EDGE_ROWS_MAX || (*row = &s->rows[slots + edge]) == NULL ||
+        (char *)(*row + 1) > (char *)s + lseek(memfd, 0, SEEK_END)) {
+        errno = EINVAL;
+        return NULL;
+    }
     return s;
 }
 
@@ -105,7 +132,7 @@ uint64_t sr_scoreboard_waiting(const sr_scoreboard *s, const sr_row *but)
 {
     int32_t queued = atomic_load_explicit(&s->queued, memory_order_relaxed);
     uint64_t sum = queued > 0 ? (uint64_t)queued : 0;
-    for (uint32_t i = 0; i < s->slots; i++)
+    for (uint32_t i = 0; i < s->slots + s->edges; i++)
         if (&s->rows[i] != but)
             sum += atomic_load_explicit(&s->rows[i].waiting, memory_order_relaxed);
     return sum;
@@ -161,10 +188,19 @@ void sr_scoreboard_ring(sr_row *row)
     (void)n; /* EAGAIN: it rings already */
 }
 
+void sr_scoreboard_waited(sr_scoreboard *s, int64_t ns)
+{
+    uint64_t seen = atomic_load_explicit(&s->longest_wait, memory_order_relaxed);
+    while ((uint64_t)ns > seen &&
+           !atomic_compare_exchange_weak_explicit(&s->longest_wait, &seen, (uint64_t)ns, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        ;
+}
+
 void sr_scoreboard_tally(const sr_scoreboard *s, sr_tally *sum)
 {
     memset(sum, 0, sizeof *sum);
-    for (uint32_t i = 0; i < s->slots; i++)
+    for (uint32_t i = 0; i < s->slots + s->edges; i++)
         sr_tally_sum(sum, &s->rows[i].tally);
 }
 

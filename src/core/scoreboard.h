@@ -6,6 +6,9 @@
  * reader sees each field whole, but not all fields of one instant. What is said of the present request has more bytes
  * than are atomic: a sequence lock says whether what was read is whole, and of one request.
  *
+ * Behind the rows of the workers are those of the edges, when there are any: what they say of requests means connections,
+ * and no worker can claim them.
+ *
  * It outlives programs: the memory is a memfd, and a new generation, which is a new program, adopts it by its
  * descriptor. The bells are descriptors of the same numbers in all processes; who starts a new program leaves
  * them and the memfd open. The kernel frees the memory with the last process that has it.
@@ -18,6 +21,7 @@
 
 enum {
     SR_SLOTS_MAX = 8192,
+    SR_EDGE_ROWS_MAX = 64,
     SR_LINE_MAX = 200,  /* bytes of a request line that others see */
     SR_MARK_MAX = 63,   /* and of what the application says of its request */
     SR_PLACE_MAX = 128, /* and of the name of a Perl file: the last ones */
@@ -116,11 +120,12 @@ typedef struct sr_row_request {
  * What two builds must agree in to run beside each other, during an update: where the fields here are and what they
  * mean, and the parcels of the exchange. Whoever changes the meaning or the place of one counts the first number up.
  */
-enum { SR_SCOREBOARD_LAYOUT = 6 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 7 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
 
 typedef struct sr_scoreboard {
-    uint32_t layout; /* SR_SCOREBOARD_LAYOUT; the first field in any layout */
-    uint32_t slots;
+    uint32_t layout;            /* SR_SCOREBOARD_LAYOUT; the first field in any layout */
+    uint32_t slots;             /* rows of workers */
+    uint32_t edges;             /* and behind them, of edges */
     _Atomic uint32_t stopping;  /* an sr_stopping, set by the supervisor */
     _Atomic uint32_t app_forks; /* set before an application forks: a child may hold our sockets open, so that
                                    a close alone neither ends a connection nor takes it out of an epoll set */
@@ -140,10 +145,16 @@ typedef struct sr_scoreboard {
     sr_row rows[];
 } sr_scoreboard;
 
-sr_scoreboard *sr_scoreboard_new(uint32_t slots); /* NULL with errno; 1 <= slots <= SR_SLOTS_MAX */
+/* NULL with errno; 1 <= slots <= SR_SLOTS_MAX, edges <= SR_EDGE_ROWS_MAX */
+sr_scoreboard *sr_scoreboard_new(uint32_t slots, uint32_t edges);
 sr_scoreboard *sr_scoreboard_adopt(
     int memfd); /* NULL with errno; EINVAL: it is none, or of another layout. Sets FD_CLOEXEC on all */
 void sr_scoreboard_free(sr_scoreboard *s); /* in this process only */
+/*
+ * In an edge, which has no bells: the memory, and its own row. Workers can write that memory, so an edge reads no numbers of
+ * rows from it later. NULL with errno, as adopt. It stays mapped for the life of the process.
+ */
+sr_scoreboard *sr_scoreboard_map(int memfd, uint32_t edge, sr_row **row);
 
 /* May this generation have one process more? Those that retire slowly are bounded: as many as wanted, or 8. */
 bool sr_scoreboard_room(const sr_scoreboard *s, uint32_t generation);
@@ -158,9 +169,12 @@ int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation);
  * released, and the row may be another's.
  */
 bool sr_scoreboard_occupy(sr_scoreboard *s, uint32_t slot, int32_t claimer);
-/* Once its worker is gone. Connections that it still had are counted as closed */
+/* Once its worker or edge is gone. Connections that it still had are counted as closed */
 void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot);
 void sr_scoreboard_ring(sr_row *row); /* wakes the worker of that row */
+
+/* A request has waited for so long before it was served. Any process */
+void sr_scoreboard_waited(sr_scoreboard *s, int64_t ns);
 
 void sr_scoreboard_tally(const sr_scoreboard *s, sr_tally *sum); /* of all rows, into *sum */
 

@@ -65,12 +65,6 @@ void sr_trouble_refused(sr_engine *e, const sr_conn *c, int status)
 
 void sr_trouble_waited(sr_engine *e, int64_t ns)
 {
-    if (!e->scoreboard)
-        return;
-    _Atomic uint64_t *longest = &e->scoreboard->longest_wait;
-    uint64_t seen = atomic_load_explicit(longest, memory_order_relaxed);
-    while ((uint64_t)ns > seen &&
-           !atomic_compare_exchange_weak_explicit(longest, &seen, (uint64_t)ns, memory_order_relaxed,
-                                                  memory_order_relaxed))
-        ;
+    if (e->scoreboard)
+        sr_scoreboard_waited(e->scoreboard, ns);
 }

@@ -187,8 +187,6 @@ static bool head_make(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_byte
     sr_edge_log_head(ed, en);
     en->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
     c->given_at = h->began > c->ready_at && h->began < e->now ? h->began : c->ready_at;
-    sr_tally_add(&e->row->tally.requests, 1);
-    sr_histogram_add(&e->row->tally.queue, (uint64_t)(c->given_at - c->ready_at));
     return true;
 }
 

@@ -104,12 +104,14 @@ void sr_edge_dispatch(sr_edge *ed, sr_task *task)
     bool room = sr_queue_waiting(&ed->queue) < e->config.max_queue;
     sr_slot *s = room ? sr_queue_slot(&ed->queue, &index) : NULL;
     if (!s) {
+        sr_trouble_count(e, SR_TROUBLE_QUEUE, 1, 0);
         refuse(ed, task, 503);
         return;
     }
     sr_entry *en = &ed->entries[index];
     if (!fill(ed, s, en, task)) {
         sr_queue_release(&ed->queue, index);
+        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, 0);
         refuse(ed, task, 503);
         return;
     }

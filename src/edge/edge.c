@@ -95,6 +95,11 @@ static int open_all(sr_edge *ed, const sr_settings *s)
         return err;
     if ((err = sr_engine_new(&ed->engine, &s->config, NULL, 0, s->control)))
         return err;
+    if (s->scoreboard >= 0) {
+        if (!(ed->engine->scoreboard = sr_scoreboard_map(s->scoreboard, s->edge, &ed->engine->row)))
+            return errno;
+        atomic_store_explicit(&ed->engine->row->pid, getpid(), memory_order_relaxed);
+    }
     ed->engine->left = left;
     ed->engine->expired = expired;
     ed->engine->with = ed;
@@ -269,10 +274,14 @@ static void turns(sr_edge *ed)
 static void look_after(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    if (!sr_queue_waiting(&ed->queue)) {
+    uint64_t waiting = sr_queue_waiting(&ed->queue);
+    atomic_store_explicit(&e->row->waiting, waiting, memory_order_relaxed);
+    if (!waiting) {
         ed->nudged_at = 0;
         return;
     }
+    if (!sr_sleepers_sleeping(ed->sleepers))
+        sr_trouble_ring(e); /* all workers are busy */
     bool late = ed->nudged_at && e->now - ed->nudged_at >= LOOK_AFTER_MS * SR_MILLISECOND;
     if (!ed->nudged_at || late)
         ed->nudged_at = e->now;
@@ -306,6 +315,7 @@ static void wait_events(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     int ms = patience(ed);
+    sr_row_publish(e, sr_engine_draining(e) ? SR_WORKER_DRAINING : ms ? SR_WORKER_IDLE : SR_WORKER_BUSY);
     if (ms) {
         atomic_store(&ed->queue.replies->asleep, 1);
         if (sr_edge_replied(ed))

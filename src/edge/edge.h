@@ -112,6 +112,8 @@ typedef struct sr_settings {
     int lobby, sleepers, control, report;
     int supervisor; /* its line; -1: none */
     int64_t graceful_ns;
+    int scoreboard; /* -1: none */
+    uint32_t edge;  /* number of this one: its row there */
     struct {
         int fd;
         bool is_unix;

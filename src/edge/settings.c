@@ -44,6 +44,8 @@ static const word words[] = {
     {"sleepers", DESCRIPTOR, AT(sleepers), INT32_MAX},
     {"control", DESCRIPTOR, AT(control), INT32_MAX},
     {"report", DESCRIPTOR, AT(report), INT32_MAX},
+    {"scoreboard", DESCRIPTOR, AT(scoreboard), INT32_MAX},
+    {"edge", COUNT, AT(edge), SR_EDGE_ROWS_MAX - 1},
     {"supervisor", DESCRIPTOR, AT(supervisor), INT32_MAX},
     {"access-log", DESCRIPTOR, AT(log.fd), INT32_MAX},
     {"access-log-priority", COUNT, AT(log.priority), 191},
@@ -154,7 +156,8 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
 
 bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why)
 {
-    *s = (sr_settings){.lobby = -1, .sleepers = -1, .control = -1, .report = -1, .supervisor = -1};
+    *s = (sr_settings){
+        .lobby = -1, .sleepers = -1, .control = -1, .report = -1, .supervisor = -1, .scoreboard = -1};
     s->log.fd = -1;
     s->config.report_fd = -1;
     for (int i = 1; i < argc; i++) {
@@ -171,6 +174,7 @@ bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, 
             : s->log.fd >= 0 && !s->log.format ? "access-log-format"
                                                : NULL;
     *why = *word ? "is missing" : NULL;
+    s->config.report_fd = s->report;
     s->config.tmpdir = s->tmpdir;
     s->config.server = s->server ? sr_bytes_of(s->server, strlen(s->server)) : (sr_bytes){0};
     return !*word;

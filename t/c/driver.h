@@ -216,7 +216,7 @@ static inline void site_open(site *s, const sr_config *config, uint32_t slots)
     memset(s, 0, sizeof *s);
     signal(SIGPIPE, SIG_IGN);
     s->config = *config;
-    s->board = sr_scoreboard_new(slots + WORKERS_MAX); /* room for successors */
+    s->board = sr_scoreboard_new(slots + WORKERS_MAX, 0); /* room for successors */
     s->exchange = (sr_exchange){-1, -1};
     if (!s->board || (slots > 1 && sr_exchange_open(&s->exchange) != 0))
         abort();

@@ -157,7 +157,7 @@ static void memory(void)
 {
     int before = lowest();
     fail("ftruncate", ENOMEM, 1);
-    ok(!sr_scoreboard_new(4) && errno == ENOMEM, "a scoreboard without memory is none");
+    ok(!sr_scoreboard_new(4, 0) && errno == ENOMEM, "a scoreboard without memory is none");
     is_int(lowest(), before, "and nothing of it stays open");
 }
 

@@ -280,11 +280,11 @@ subtest 'rows are whole while they change' => sub {
     $server->stop;
 };
 
-subtest 'a worker that is killed' => sub {
+subtest 'who has the connections is killed' => sub {
     my $server = start_server( $APP, qw(--workers 2) );
     $server->{may_crash} = 1;
     my @client = map { my $client = $server->connect; $client->ask('GET /'); $client } 1 .. 6;
-    kill KILL => $server->workers;
+    kill KILL => $server->edges ? $server->edges : $server->workers;
     is $_->end, 'eof', 'its clients see the end' for @client;
     my ($board) = board(
         $server,
