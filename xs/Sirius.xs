@@ -311,6 +311,8 @@ lobby(const char *class)
 PPCODE:
     int pair[2], err = sr_door_pair(pair);
     PERL_UNUSED_VAR(class);
+    if (!err) /* what is said before the edge has started has a sender too */
+        err = sr_door_named(pair[0]);
     if (err)
         croak("Sirius::Engine: no lobby: %s", Strerror(err));
     EXTEND(SP, 2);

@@ -8,6 +8,7 @@
 #include "wire.h"
 
 #include "base/clock.h"
+#include "share/memory.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -170,15 +171,15 @@ void sirius_work_abandon(pTHX_ sirius *s, const char *why)
 
 int sirius_sleepers_new(pTHX_ uint32_t rows)
 {
-    size_t bytes = sr_sleepers_bytes(rows);
-    int fd = memfd_create("sirius-sleepers", MFD_CLOEXEC);
-    void *at = MAP_FAILED;
-    if (rows && rows <= SR_SLEEPERS_ROWS && fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
-        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED)
+    int fd;
+    if (!rows || rows > SR_SLEEPERS_ROWS)
+        croak("Sirius::Engine: %lu are no rows", (unsigned long)rows);
+    void *at = sr_memory_new("sirius-sleepers", SR_SLEEPERS_BYTES, &fd);
+    if (!at)
         croak("Sirius::Engine: no memory to share: %s", Strerror(errno));
+    sr_memory_seal(fd, false);
     sr_sleepers_init(at, rows);
-    munmap(at, bytes);
+    munmap(at, SR_SLEEPERS_BYTES);
     return fd;
 }
 
@@ -186,7 +187,7 @@ static sr_sleepers *sleepers_map(pTHX_ int fd, size_t *bytes)
 {
     struct stat st;
     void *at = MAP_FAILED;
-    if (fstat(fd, &st) == 0 && (*bytes = (size_t)st.st_size) >= sizeof(sr_sleepers))
+    if (fstat(fd, &st) == 0 && (*bytes = (size_t)st.st_size) == SR_SLEEPERS_BYTES)
         at = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
         croak("Sirius::Engine->new: sleepers: %s", Strerror(errno));

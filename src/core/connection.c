@@ -1,3 +1,4 @@
+#include "../net/descriptors.h"
 #include "parts.h"
 
 #include <stdlib.h>
@@ -21,7 +22,9 @@ sr_conn *sr_conn_new(int fd, const sr_peer *peer, uint8_t listener)
 
 void sr_conn_free(sr_conn *c)
 {
-    if (c->source.fd >= 0)
+    if (c->source.fd >= 0 && c->borrowed)
+        sr_descriptors_discard(c->source.fd);
+    else if (c->source.fd >= 0)
         close(c->source.fd);
     sr_buffer_free(&c->in);
     free(c->parse);

@@ -372,6 +372,10 @@ static bool wait_writable(sr_engine *e, sr_conn *c)
     /* a signal that comes just before poll does not interrupt it, but it wakes the engine */
     struct pollfd p[2] = {{.fd = c->source.fd, .events = POLLOUT}, {.fd = e->loop.wake.fd, .events = POLLIN}};
     int n;
+    if (e->left) { /* an edge waits for nobody */
+        lost(c, SR_CLOSED_WRITE);
+        return false;
+    }
     c->blocked = true;
     e->waiting = 1;
     sr_engine_lend(e);
@@ -421,7 +425,7 @@ static void send_or_keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, int
         lost(c, SR_CLOSED_CLIENT);
     } else if ((size_t)sent < iov_bytes(iov, n)) {
         keep(e, c, iov, n, (size_t)sent, SR_KEEP_BY_SIZE);
-        if (!c->gone && c->out->file_left > SPOOL_MAX)
+        if (!c->gone && !e->left && c->out->file_left > SPOOL_MAX)
             flush_all(e, c);
     }
 }

@@ -160,12 +160,12 @@ static ssize_t sendfile_quietly(int socket, int fd, off_t *offset, size_t want)
  * Nor does it know MSG_DONTWAIT, and whether a socket blocks is not ours alone to say: an application that has used psgix.io
  * has made it so, for every descriptor of it. Then the bytes take the way of all others.
  */
-static ssize_t send_file(int socket, int fd, off_t *offset, size_t want)
+static ssize_t send_file(const sr_output *o, int socket, off_t *offset, size_t want)
 {
     char piece[32 * 1024];
-    if (fcntl(socket, F_GETFL) & O_NONBLOCK)
-        return sendfile_quietly(socket, fd, offset, want);
-    ssize_t n = pread(fd, piece, want < sizeof piece ? want : sizeof piece, *offset);
+    if (!o->copies && fcntl(socket, F_GETFL) & O_NONBLOCK)
+        return sendfile_quietly(socket, o->fd, offset, want);
+    ssize_t n = pread(o->fd, piece, want < sizeof piece ? want : sizeof piece, *offset);
     if (n > 0)
         n = send(socket, piece, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0)
@@ -180,7 +180,7 @@ static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent)
         size_t want = o->file_left < budget ? (size_t)o->file_left : budget;
         if (!want)
             return SR_FLUSH_AGAIN;
-        ssize_t n = send_file(socket, o->fd, &o->offset, want);
+        ssize_t n = send_file(o, socket, &o->offset, want);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EIO || errno == EINVAL || errno == EOVERFLOW))

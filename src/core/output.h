@@ -20,6 +20,7 @@ typedef struct sr_output {
     sr_buffer mem;      /* sent first */
     int fd;             /* then this file, -1: none; owned */
     bool spool;         /* fd is our own temporary file and may grow */
+    bool copies;        /* somebody else holds the socket and may make it block at any moment: no sendfile */
     off_t offset;       /* next byte of the file to send */
     uint64_t file_left; /* bytes of the file to send */
 } sr_output;

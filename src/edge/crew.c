@@ -3,18 +3,48 @@
 #endif
 #include "edge.h"
 
+#include "../net/descriptors.h"
+#include "../net/tempfile.h"
+
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../net/tempfile.h"
+/* --- who has what --- */
+
+int32_t sr_edge_holder(const sr_edge *ed, uint32_t slot)
+{
+    const sr_entry *en = &ed->entries[slot];
+    int32_t row = en->row ? (int32_t)en->row - 1 : sr_queue_owner(&ed->queue, slot, en->number);
+    return row >= 0 && ed->mates[row].line.fd >= 0 ? row : -1;
+}
+
+bool sr_edge_bind(sr_edge *ed, sr_mate *m, uint32_t slot, uint64_t number)
+{
+    sr_entry *en = &ed->entries[slot];
+    if (en->number != number || (en->row && en->row != m->row + 1))
+        return false;
+    if (en->row)
+        return true;
+    if (m->bound || (sr_queue_owner(&ed->queue, slot, number) != (int32_t)m->row &&
+                     atomic_load(&m->reader.ring->began) != number))
+        return false;
+    en->row = m->row + 1;
+    m->bound = slot + 1;
+    return true;
+}
+
+/* --- their end --- */
 
 static void part(sr_edge *ed, sr_mate *m)
 {
     if (m->line.fd >= 0) {
         sr_loop_remove(&ed->engine->loop, &m->line);
-        close(m->line.fd);
+        sr_descriptors_discard(m->line.fd);
     }
     if (m->ended.fd >= 0) {
         sr_loop_remove(&ed->engine->loop, &m->ended);
@@ -25,17 +55,19 @@ static void part(sr_edge *ed, sr_mate *m)
         if (e->events[i].data.ptr == &m->line || e->events[i].data.ptr == &m->ended)
             e->events[i].data.ptr = NULL;
     if (m->file >= 0)
-        close(m->file);
+        sr_descriptors_discard(m->file);
+    sr_ring_unmap(m->reader.ring);
+    m->reader.ring = NULL;
     m->line.fd = m->ended.fd = m->file = -1;
     m->broken = false;
+    m->bound = 0;
 }
 
 /* The requests that it had. */
 static void orphans(sr_edge *ed, sr_mate *m)
 {
     for (uint32_t slot = 0; slot < ed->slots; slot++)
-        if (ed->entries[slot].number &&
-            sr_queue_owner(&ed->queue, slot, ed->entries[slot].number) == (int32_t)m->row)
+        if (ed->entries[slot].number && sr_edge_holder(ed, slot) == (int32_t)m->row)
             sr_edge_orphan(ed, slot);
 }
 
@@ -50,51 +82,123 @@ void sr_edge_ended(sr_edge *ed, sr_mate *m)
 void sr_edge_broken(sr_edge *ed, sr_mate *m, const char *why)
 {
     char text[128];
+    if (m->broken)
+        return;
     m->broken = true;
+    sr_loop_remove(&ed->engine->loop, &m->line);
     snprintf(text, sizeof text, "%d broken %s\n", (int)m->pid, why);
     sr_edge_report(ed, text);
     orphans(ed, m);
 }
 
-static void welcome(sr_edge *ed, const sr_message *hello, int line, int pidfd)
+/* --- hello --- */
+
+static int pidfd_of(int32_t pid)
+{
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+    (void)pid;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+static bool has_ended(const sr_mate *m)
+{
+    struct pollfd p = {.fd = m->ended.fd, .events = POLLIN};
+    return poll(&p, 1, 0) > 0;
+}
+
+/*
+ * A row is its worker's until that has ended, and a worker has one: who says hello for another's gets nothing. The
+ * supervisor knows who should have it.
+ */
+static bool may_have(sr_edge *ed, const sr_message *hello)
+{
+    char text[128];
+    const sr_mate *m = &ed->mates[hello->row];
+    if (!hello->pid)
+        return false;
+    for (uint32_t row = 0; row < ed->rows; row++) {
+        sr_mate *other = &ed->mates[row];
+        if (row == hello->row || other->line.fd < 0 || other->pid != hello->pid || has_ended(other))
+            continue;
+        sr_edge_broken(ed, other, "said hello for another row than its own");
+        return false;
+    }
+    if (m->line.fd < 0 || m->pid == hello->pid || has_ended(m))
+        return true;
+    snprintf(text, sizeof text, "%d broken said hello for the row of %d\n", (int)hello->pid, (int)m->pid);
+    sr_edge_report(ed, text);
+    return false;
+}
+
+static void refuse(int line, uint32_t row)
+{
+    sr_message note = {.kind = SR_MESSAGE_QUEUE, .row = row};
+    sr_door_send(line, &note, NULL, 0, false);
+    sr_descriptors_discard(line);
+}
+
+static void welcome(sr_edge *ed, const sr_message *hello, int line)
 {
     sr_mate *m = &ed->mates[hello->row];
+    sr_loop *loop = &ed->engine->loop;
+    int ring_fd = -1;
     if (m->line.fd >= 0) /* its last worker's end is still to be noticed */
         sr_edge_ended(ed, m);
+    sr_ring *ring = sr_door_named(line) == 0 ? sr_ring_new(&ring_fd) : NULL;
+    int pidfd = ring ? pidfd_of(hello->pid) : -1;
+    if (pidfd < 0) {
+        sr_ring_unmap(ring);
+        if (ring_fd >= 0)
+            close(ring_fd);
+        refuse(line, hello->row);
+        return;
+    }
     m->pid = hello->pid;
     m->line = (sr_source){.fd = line, .kind = SR_SOURCE_LINE};
     m->ended = (sr_source){.fd = pidfd, .kind = SR_SOURCE_WORKER};
-    sr_reader_init(&m->reader, sr_queue_ring(&ed->queue, m->row));
+    sr_reader_init(&m->reader, ring);
     sr_message note = {.kind = SR_MESSAGE_QUEUE, .row = m->row};
-    int fds[] = {ed->queue.requests_fd, ed->queue.replies_fd, ed->doorbell.fd};
-    if (sr_loop_add(&ed->engine->loop, &m->line, EPOLLIN) ||
-        sr_loop_add(&ed->engine->loop, &m->ended, EPOLLIN) || sr_door_send(line, &note, fds, 3, false))
+    int fds[] = {ed->queue.requests_fd, ed->queue.replies_fd, ring_fd, ed->doorbell.fd};
+    if (sr_loop_add(loop, &m->line, EPOLLIN) || sr_loop_add(loop, &m->ended, EPOLLIN) ||
+        sr_door_send(line, &note, fds, SR_MESSAGE_FDS, false))
         part(ed, m);
+    close(ring_fd);
 }
 
 void sr_edge_hello(sr_edge *ed)
 {
     sr_message note;
     int fds[SR_MESSAGE_FDS], n = 0;
-    if (sr_door_receive(ed->lobby.fd, &note, fds, &n, false) != 0)
+    int err = sr_door_receive(ed->lobby.fd, &note, fds, &n, false);
+    if (err == EPIPE) /* all who could say hello are gone, or one of them has shut it */
+        sr_loop_remove(&ed->engine->loop, &ed->lobby);
+    if (err)
         return;
-    if (note.kind == SR_MESSAGE_HELLO && note.row < ed->rows && n == 2) {
-        welcome(ed, &note, fds[0], fds[1]);
+    if (note.kind == SR_MESSAGE_HELLO && note.row < ed->rows && n == 1) {
+        if (may_have(ed, &note))
+            welcome(ed, &note, fds[0]);
+        else
+            refuse(fds[0], note.row);
         return;
     }
     while (n > 0)
-        close(fds[--n]);
+        sr_descriptors_discard(fds[--n]);
 }
 
-static sr_entry *asked(sr_edge *ed, const sr_mate *m, const sr_message *note)
+/* --- notes --- */
+
+static sr_entry *asked(sr_edge *ed, sr_mate *m, const sr_message *note)
 {
-    if (note->slot >= ed->slots || !note->number || ed->entries[note->slot].number != note->number ||
-        sr_queue_owner(&ed->queue, note->slot, note->number) != (int32_t)m->row)
-        return NULL;
-    return &ed->entries[note->slot];
+    bool sound = !m->broken && note->slot < ed->slots && note->number;
+    return sound && sr_edge_bind(ed, m, note->slot, note->number) ? &ed->entries[note->slot] : NULL;
 }
 
-static void files(sr_edge *ed, sr_mate *m, sr_message *note, sr_entry *en)
+/* They stay here too: a worker that dies before it has begun leaves the request to another. */
+static void files(sr_edge *ed, sr_mate *m, sr_message *note, const sr_entry *en)
 {
     int fds[2], n = 0;
     if (en && en->request_fd >= 0)
@@ -104,10 +208,6 @@ static void files(sr_edge *ed, sr_mate *m, sr_message *note, sr_entry *en)
     note->kind = SR_MESSAGE_FILES;
     if (sr_door_send(m->line.fd, note, fds, n, false) != 0)
         sr_edge_broken(ed, m, "does not read what it has asked for");
-    while (n > 0)
-        close(fds[--n]);
-    if (en)
-        en->request_fd = en->body_fd = -1;
 }
 
 /* Bytes that were read ahead, in a file. -1: there are none, or no memory. */
@@ -133,7 +233,6 @@ static int ahead_of(const sr_conn *c, uint32_t *bytes)
 static void lend(sr_edge *ed, sr_mate *m, sr_message *note)
 {
     int fds[2], n = 0;
-    sr_edge_deliver(ed, m); /* what was replied comes first */
     sr_entry *en = asked(ed, m, note);
     sr_conn *c = en ? en->conn : NULL;
     note->kind = SR_MESSAGE_SOCKET;
@@ -145,6 +244,8 @@ static void lend(sr_edge *ed, sr_mate *m, sr_message *note)
             fds[n++] = ahead;
         c->borrowed = true;
         c->keep_alive = false;
+        if (c->out)
+            c->out->copies = true;
         sr_buffer_reset(&c->in);
         if (!c->out)
             sr_conn_unwatch(ed->engine, c);
@@ -165,20 +266,27 @@ void sr_edge_line(sr_edge *ed, sr_mate *m)
         return;
     if (err) { /* its end is gone, which its pidfd will tell, or what it says is no note */
         sr_loop_remove(&ed->engine->loop, &m->line);
+        if (err != EPIPE)
+            sr_edge_broken(ed, m, "sent a note that cannot be");
         return;
     }
-    if (note.kind == SR_MESSAGE_FILE) { /* the record that speaks of it is there already, or is just coming */
+    bool its_own = note.pid == m->pid; /* else a child that the application has forked */
+    if (its_own &&
+        note.kind == SR_MESSAGE_FILE) { /* the record that speaks of it is there, or is just coming */
         if (m->file >= 0)
-            close(m->file);
+            sr_descriptors_discard(m->file);
         m->file = n > 0 ? fds[--n] : -1;
         m->file_number = note.number;
     }
     while (n > 0)
-        close(fds[--n]);
+        sr_descriptors_discard(fds[--n]);
+    if (!its_own || note.kind == SR_MESSAGE_FILE)
+        return;
+    sr_edge_deliver(ed, m); /* what was replied comes first, to this request or to the one before */
     if (note.kind == SR_MESSAGE_ASK)
         files(ed, m, &note, asked(ed, m, &note));
     else if (note.kind == SR_MESSAGE_TAKE)
         lend(ed, m, &note);
-    else if (note.kind != SR_MESSAGE_FILE)
+    else
         sr_edge_broken(ed, m, "sent a note that cannot be");
 }

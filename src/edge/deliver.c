@@ -1,7 +1,10 @@
 #include "edge.h"
 
+#include "../net/descriptors.h"
+
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -9,6 +12,8 @@ enum {
 };
 #define FIELDS_MAX (16u * 1024 * 1024)  /* of one head, as src/worker sends at most */
 #define PENDING_MAX ((uint64_t)1 << 30) /* of one response, in memory and file; past it its worker waits */
+#define INTERIM_MAX                                                                                          \
+    (64u * 1024) /* bytes that a client has not taken yet: then interim responses are left out */
 
 /* --- the end of an entry --- */
 
@@ -17,7 +22,10 @@ void sr_edge_forget(sr_edge *ed, uint32_t slot)
     sr_entry *en = &ed->entries[slot];
     if (en->conn)
         en->conn->slot = 0;
+    if (en->row)
+        ed->mates[en->row - 1].bound = 0;
     en->conn = NULL;
+    en->row = 0;
     en->phase = SR_ENTRY_FREE;
     en->number = 0;
     sr_buffer_free(&en->fields);
@@ -126,9 +134,9 @@ static void cut(sr_edge *ed, uint32_t slot)
 void sr_edge_orphan(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
-    int32_t row = sr_queue_owner(&ed->queue, slot, en->number);
-    bool begun = row < 0 || atomic_load(&sr_queue_ring(&ed->queue, (uint32_t)row)->began) == en->number;
-    if (en->conn && !begun && sr_queue_again(&ed->queue, slot, en->number))
+    int32_t row = sr_edge_holder(ed, slot);
+    bool begun = row < 0 || en->spoken || atomic_load(&ed->mates[row].reader.ring->began) == en->number;
+    if (!begun && sr_edge_requeue(ed, slot))
         return;
     cut(ed, slot);
 }
@@ -237,7 +245,7 @@ static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes 
     if (sr_informational_init(&ed->head, h->status) || fields(ed, NULL, lines, true) ||
         sr_informational_end(&ed->head))
         return TOOK_BAD;
-    if (c->minor == 0) /* RFC 9110 15.2: never to a 1.0 client */
+    if (c->minor == 0 || pending(c) > INTERIM_MAX) /* RFC 9110 15.2: never to a 1.0 client */
         return TOOK;
     struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
     sr_engine_send(ed->engine, c, &iov, 1);
@@ -288,9 +296,9 @@ static int passed(sr_mate *m, uint64_t number)
         of = note.number;
     }
     while (n > 0)
-        close(fds[--n]);
+        sr_descriptors_discard(fds[--n]);
     if (fd >= 0 && of != number) {
-        close(fd);
+        sr_descriptors_discard(fd);
         fd = -1;
     }
     return fd;
@@ -300,22 +308,29 @@ static took file(sr_edge *ed, sr_mate *m, uint32_t slot, const char *payload, si
 {
     sr_entry *en = &ed->entries[slot];
     sr_reply_file f;
+    struct stat st;
+    if (en->phase == SR_ENTRY_BODY && en->conn->out && en->conn->out->fd >= 0) /* behind memory only */
+        return en->filed ? TOOK_BAD : TOOK_LATER;
     int fd = passed(m, en->number);
     if (fd < 0)
         return TOOK_BAD;
     if (len == sizeof f)
         memcpy(&f, payload, sizeof f);
-    bool sound =
-        len == sizeof f && en->phase != SR_ENTRY_OPEN && f.offset <= INT64_MAX && f.length <= INT64_MAX;
+    /* what is no file might let this process wait, or never end */
+    bool sound = len == sizeof f && en->phase != SR_ENTRY_OPEN && f.offset <= INT64_MAX &&
+                 f.length <= INT64_MAX - f.offset && !en->filed && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     bool wanted = sound && en->phase == SR_ENTRY_BODY && en->response.framing == SR_FRAMING_LENGTH;
     if (!sound || !wanted) {
-        close(fd);
+        sr_descriptors_discard(fd);
         return sound ? TOOK : TOOK_BAD;
     }
     if (f.length > en->left)
         f.length = en->left;
     en->left -= f.length;
+    en->filed = true;
     sr_engine_send_file(ed->engine, en->conn, NULL, 0, fd, (off_t)f.offset, f.length);
+    if (en->conn->out && en->conn->borrowed)
+        en->conn->out->copies = true;
     return TOOK;
 }
 
@@ -335,10 +350,12 @@ static took taken(sr_edge *ed, uint32_t slot)
 static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *payload)
 {
     size_t len = rec->bytes - sizeof *rec;
-    if (rec->slot >= ed->slots || !rec->number || ed->entries[rec->slot].number != rec->number ||
-        sr_queue_owner(&ed->queue, rec->slot, rec->number) != (int32_t)m->row)
+    if (rec->slot >= ed->slots || !rec->number || rec->number >= ed->queue.put)
         return TOOK_BAD;
+    if (!sr_edge_bind(ed, m, rec->slot, rec->number))
+        return TOOK; /* it may have been robbed by one that has spoiled its claim: not its fault, and not believed */
     sr_entry *en = &ed->entries[rec->slot];
+    en->spoken = true;
     if (en->conn && pending(en->conn) > PENDING_MAX && rec->kind == SR_REPLY_DATA)
         return TOOK_LATER;
     switch (rec->kind) {
@@ -350,7 +367,7 @@ static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *pa
             return TOOK_BAD;
         return en->phase == SR_ENTRY_WHOLE || sr_buffer_add(&en->fields, payload, len) ? TOOK : TOOK_BAD;
     case SR_REPLY_DATA:
-        if (en->phase == SR_ENTRY_OPEN)
+        if (en->phase == SR_ENTRY_OPEN || en->filed)
             return TOOK_BAD;
         if (en->phase == SR_ENTRY_BODY && len)
             put(ed, en, sr_bytes_of(payload, len), false, false);
@@ -376,12 +393,20 @@ static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *pa
     }
 }
 
+/*
+ * A ring of it at most: one that goes on and on writing must not keep the loop from the others, who have their turn before
+ * the rest.
+ */
 void sr_edge_deliver(sr_edge *ed, sr_mate *m)
 {
     sr_record rec;
     const char *payload;
-    uint32_t last = UINT32_MAX;
+    uint32_t last = UINT32_MAX, from = m->reader.taken;
     while (!m->broken) {
+        if (m->reader.taken - from >= SR_RING_BYTES) {
+            atomic_fetch_or(&ed->queue.replies->replied[m->row / 64], UINT64_C(1) << (m->row % 64));
+            break;
+        }
         sr_ring_result r = sr_ring_next(&m->reader, &rec, &payload);
         if (r == SR_RING_NONE)
             break;
@@ -402,7 +427,7 @@ void sr_edge_deliver(sr_edge *ed, sr_mate *m)
 
 bool sr_edge_replied(const sr_edge *ed)
 {
-    for (uint32_t w = 0; w < ed->sleepers->words && w < 8192 / 64; w++)
+    for (uint32_t w = 0; w * 64 < ed->rows; w++)
         if (atomic_load(&ed->queue.replies->replied[w]))
             return true;
     return false;
@@ -425,7 +450,7 @@ void sr_edge_replies(sr_edge *ed)
 void sr_edge_writable(sr_edge *ed, sr_conn *c)
 {
     uint32_t slot = c->slot - 1;
-    int32_t row = sr_queue_owner(&ed->queue, slot, ed->entries[slot].number);
+    int32_t row = sr_edge_holder(ed, slot);
     settle(ed, slot);
     if (row >= 0 && ed->mates[row].line.fd >= 0)
         sr_edge_deliver(ed, &ed->mates[row]); /* it may have waited for this */

@@ -121,7 +121,9 @@ void sr_edge_dispatch(sr_edge *ed, sr_task *task)
     c->slot = index + 1;
     en->conn = c;
     en->phase = SR_ENTRY_OPEN;
-    en->late = false;
+    en->late = en->spoken = en->filed = false;
+    en->row = en->doubts = 0;
+    ed->mend_ns = 0; /* it is soon looked after */
     en->left = 0;
     en->number = sr_queue_put(&ed->queue, index);
     sr_deadline_set(e, c, SR_DEADLINE_LOOK);

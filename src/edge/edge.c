@@ -41,7 +41,7 @@ static int sleepers_map(sr_edge *ed, int fd)
     struct stat st;
     if (fstat(fd, &st) != 0)
         return errno;
-    if (st.st_size < (off_t)sizeof(sr_sleepers))
+    if (st.st_size != SR_SLEEPERS_BYTES)
         return EPROTO;
     void *at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
@@ -49,9 +49,7 @@ static int sleepers_map(sr_edge *ed, int fd)
     ed->sleepers = at;
     ed->sleepers_bytes = (size_t)st.st_size;
     ed->rows = ed->sleepers->rows;
-    bool sound =
-        ed->rows && ed->rows <= SR_SLEEPERS_ROWS && sr_sleepers_bytes(ed->rows) <= ed->sleepers_bytes;
-    return sound ? 0 : EPROTO;
+    return ed->rows && ed->rows <= SR_SLEEPERS_ROWS ? 0 : EPROTO;
 }
 
 static int source_add(sr_edge *ed, sr_source *s, int fd, uint8_t kind, uint32_t events)
@@ -154,6 +152,7 @@ void sr_edge_free(sr_edge *ed)
             close(ed->mates[i].ended.fd);
         if (ed->mates[i].file >= 0)
             close(ed->mates[i].file);
+        sr_ring_unmap(ed->mates[i].reader.ring);
     }
     for (uint32_t i = 0; ed->entries && i < ed->slots; i++) {
         sr_buffer_free(&ed->entries[i].fields);
@@ -303,18 +302,21 @@ static int patience(sr_edge *ed)
     if (!sr_link_alone(&e->turns))
         return 0;
     int ms = sr_deadlines_timeout(e);
-    int64_t behind = sr_edge_behind_at(ed), end = ed->end_at ? ed->end_at : INT64_MAX;
-    if (behind != INT64_MAX || end != INT64_MAX)
-        ms = sooner(ms, (behind < end ? behind : end) - e->now);
+    int64_t behind = sr_edge_behind_at(ed), mend = sr_edge_mend_at(ed);
+    int64_t end = ed->end_at ? ed->end_at : INT64_MAX;
+    int64_t first = behind < mend ? behind : mend;
+    first = first < end ? first : end;
+    if (first != INT64_MAX)
+        ms = sooner(ms, first - e->now);
     bool watch = ed->nudged_at && sr_sleepers_sleeping(ed->sleepers);
     return watch && (ms < 0 || ms > LOOK_AFTER_MS) ? LOOK_AFTER_MS : ms;
 }
 
 /* Sleeps, unless a worker has said something meanwhile: who does so after this look rings. */
-static void wait_events(sr_edge *ed)
+static void wait_events(sr_edge *ed, bool wait)
 {
     sr_engine *e = ed->engine;
-    int ms = patience(ed);
+    int ms = wait ? patience(ed) : 0;
     sr_row_publish(e, sr_engine_draining(e) ? SR_WORKER_DRAINING : ms ? SR_WORKER_IDLE : SR_WORKER_BUSY);
     if (ms) {
         atomic_store(&ed->queue.replies->asleep, 1);
@@ -327,6 +329,31 @@ static void wait_events(sr_edge *ed)
     if (e->n_events < 0)
         e->n_events = 0;
     sr_engine_tick(e);
+}
+
+bool sr_edge_turn(sr_edge *ed, bool wait)
+{
+    sr_engine *e = ed->engine;
+    sr_deadlines_expire(e);
+    sr_edge_overdue_behind(ed);
+    sr_engine_resume(e);
+    if (sr_engine_draining(e)) {
+        if (sr_edge_stop_step(ed))
+            return false;
+    } else if (!e->listening) {
+        sr_engine_queues(e, true);
+    }
+    sr_edge_mend(ed);
+    look_after(ed);
+    wait_events(ed, wait);
+    while (e->event < e->n_events) {
+        const struct epoll_event *ev = &e->events[e->event++];
+        if (ev->data.ptr)
+            event(ed, ev);
+    }
+    sr_edge_replies(ed);
+    turns(ed);
+    return true;
 }
 
 static void ready(sr_edge *ed)
@@ -346,26 +373,8 @@ void sr_edge_run(sr_edge *ed)
     ready(ed);
     for (uint32_t row = 0; row < ed->rows; row++) /* who greeted an edge that has died greets this one */
         sr_sleepers_wake(ed->sleepers, row);
-    for (;;) {
-        sr_deadlines_expire(e);
-        sr_edge_overdue_behind(ed);
-        sr_engine_resume(e);
-        if (sr_engine_draining(e)) {
-            if (sr_edge_stop_step(ed))
-                break;
-        } else if (!e->listening) {
-            sr_engine_queues(e, true);
-        }
-        look_after(ed);
-        wait_events(ed);
-        while (e->event < e->n_events) {
-            const struct epoll_event *ev = &e->events[e->event++];
-            if (ev->data.ptr)
-                event(ed, ev);
-        }
-        sr_edge_replies(ed);
-        turns(ed);
-    }
+    while (sr_edge_turn(ed, true))
+        ;
     sr_edge_stopped(ed);
 }
 

@@ -5,8 +5,8 @@
  * free, and sends what the workers reply. One process, one thread, one loop, no lock; no Perl.
  *
  * Files: edge.c the loop; dispatch.c from a complete request to the queue; deliver.c from a worker's records to the
- * client; crew.c the workers, from hello to death; limits.c what ends a request before its worker does; stop.c the end of
- * all; log.c the access log; settings.c what the supervisor says at the start.
+ * client; crew.c the workers, from hello to death; mend.c what they may have spoiled; limits.c what ends a request before
+ * its worker does; stop.c the end of all; log.c the access log; settings.c what the supervisor says at the start.
  *
  * Owner of all below: this process. A connection whose request is in the queue or with a worker is in SR_CONN_SERVING and
  * knows its slot; the entry of that slot knows the connection, or NULL when the client is gone. What a worker says is
@@ -34,8 +34,9 @@ typedef struct sr_mate {
     sr_source ended; /* kind SR_SOURCE_WORKER */
     sr_reader reader;
     uint32_t row;
-    int32_t pid;
-    int file; /* that came before the record that speaks of it; -1: none */
+    int32_t pid;    /* as the kernel says */
+    uint32_t bound; /* slot of the request that it has spoken of and not ended, + 1; 0: none */
+    int file;       /* that came before the record that speaks of it; -1: none */
     uint64_t file_number;
     bool broken; /* what it says is not read any more; the supervisor was told to end it */
 } sr_mate;
@@ -52,7 +53,11 @@ typedef struct sr_entry {
     uint64_t number;
     sr_conn *conn;  /* NULL: its client is gone, or has been answered by the edge itself */
     uint8_t phase;  /* sr_entry_phase */
-    bool late;      /* the supervisor was told that it takes too long */
+    bool spoken;    /* its worker has begun to reply */
+    bool filed;     /* its body is a file, and was passed */
+    uint8_t doubts; /* looks since nobody seems to run it (mend.c) */
+    uint32_t row; /* whose worker has spoken of it, + 1: from then on nobody else is believed; 0: none has */
+    bool late;    /* the supervisor was told that it takes too long */
     sr_link behind; /* in sr_edge.behind: its client is gone, its worker is watched on; or alone */
     int64_t due_at; /* then: monotonic ns at which it takes too long */
     sr_buffer line; /* method and target, when head and body are in a file */
@@ -93,9 +98,10 @@ typedef struct sr_edge {
     uint32_t rows;
     sr_entry *entries; /* slots of them */
     uint32_t slots;
-    sr_buffer head;      /* scratch: the head being made */
-    sr_buffer copy;      /* scratch: fields as the worker has sent them */
-    sr_link behind;      /* entries whose client is gone, the first that is due first */
+    sr_buffer head;             /* scratch: the head being made */
+    sr_buffer copy;             /* scratch: fields as the worker has sent them */
+    sr_link behind;             /* entries whose client is gone, the first that is due first */
+    int64_t mended_at, mend_ns; /* when mend.c last looked, and until it does again */
     int64_t nudged_at;   /* since when a request waits, or somebody was last woken for it; 0: none waits */
     int report;          /* lines for the supervisor; -1: STDERR */
     int64_t graceful_ns; /* that requests have to finish once it is told to end */
@@ -143,6 +149,7 @@ static inline sr_bytes sr_edge_line_of(const sr_request *r, const char *base)
 /* edge.c */
 int sr_edge_new(sr_edge **out, const sr_settings *settings); /* 0 or errno */
 void sr_edge_free(sr_edge *ed);
+bool sr_edge_turn(sr_edge *ed, bool wait);          /* once around the loop; false: it is over */
 void sr_edge_run(sr_edge *ed);                      /* until it is told to stop and nothing is left */
 bool sr_edge_report(sr_edge *ed, const char *text); /* one line to the supervisor; false: it does not read */
 
@@ -161,7 +168,7 @@ void sr_edge_log_offer(sr_edge *ed, uint32_t slot);
 void sr_edge_log_note(sr_edge *ed); /* the supervisor has sent something */
 
 /* deliver.c */
-void sr_edge_deliver(sr_edge *ed, sr_mate *m);   /* all that this worker has said */
+void sr_edge_deliver(sr_edge *ed, sr_mate *m);   /* what this worker has said, a ring of it at most */
 bool sr_edge_replied(const sr_edge *ed);         /* somebody has said something */
 void sr_edge_replies(sr_edge *ed);               /* of all who have */
 void sr_edge_writable(sr_edge *ed, sr_conn *c);  /* a socket takes more of a response that is not whole yet */
@@ -185,7 +192,20 @@ void sr_edge_stop(sr_edge *ed, bool fast);
 bool sr_edge_stop_step(sr_edge *ed); /* while it ends, in each turn. True: it is over */
 void sr_edge_stopped(sr_edge *ed); /* after the last turn: what is left is refused, and the workers may go */
 
+/* mend.c: what a worker may have spoiled in the memory that all share, and what it should have said */
+int64_t sr_edge_mend_at(
+    const sr_edge *ed);         /* monotonic ns of the next look; INT64_MAX: there is nothing to look at */
+void sr_edge_mend(sr_edge *ed); /* when that has come */
+/* The row whose worker says in its ring that it has begun with this request; -1: none. Looks at all rows. */
+int32_t sr_edge_runs(const sr_edge *ed, uint32_t slot);
+/* It is to be had again, by whoever looks first. False: that is not possible. */
+bool sr_edge_requeue(sr_edge *ed, uint32_t slot);
+
 /* crew.c */
+/* The row of the worker that has the request, as it has said itself, or else as the claim says. -1: nobody. */
+int32_t sr_edge_holder(const sr_edge *ed, uint32_t slot);
+/* This worker speaks of the request. False: it is over, or another's, or this one has another. */
+bool sr_edge_bind(sr_edge *ed, sr_mate *m, uint32_t slot, uint64_t number);
 void sr_edge_hello(sr_edge *ed);
 void sr_edge_line(sr_edge *ed, sr_mate *m);
 void sr_edge_ended(sr_edge *ed, sr_mate *m);

@@ -44,7 +44,8 @@ void sr_edge_leave(sr_edge *ed, sr_conn *c)
     sr_edge_log_offer(ed, slot);
     c->slot = 0;
     en->conn = NULL;
-    if (sr_queue_drop(&ed->queue, slot, en->number)) {
+    /* a claim that says that nobody has it is believed when nobody has said otherwise: its memory is used again */
+    if (!en->row && sr_edge_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number)) {
         sr_edge_forget(ed, slot);
         return;
     }
@@ -52,7 +53,7 @@ void sr_edge_leave(sr_edge *ed, sr_conn *c)
     en->phase = SR_ENTRY_WHOLE;
     if (!en->late)
         atomic_store(&sr_queue_at(&ed->queue, slot)->gone, SR_GONE_CLIENT);
-    int32_t row = sr_queue_owner(&ed->queue, slot, en->number);
+    int32_t row = sr_edge_holder(ed, slot);
     if (row >= 0 && ed->mates[row].line.fd >= 0)
         sr_ring_tell(&ed->mates[row].reader); /* a writer may wait for this client */
     watch_on(ed, slot, begun);
@@ -61,7 +62,7 @@ void sr_edge_leave(sr_edge *ed, sr_conn *c)
 static bool waits(const sr_edge *ed, const sr_conn *c)
 {
     uint32_t slot = c->slot - 1;
-    return sr_queue_owner(&ed->queue, slot, ed->entries[slot].number) < 0;
+    return sr_edge_holder(ed, slot) < 0;
 }
 
 /* 0: the client is there; 1: it has shut its side down; -1: it is gone. */
@@ -135,7 +136,7 @@ static bool tell(sr_edge *ed, uint32_t slot, int32_t pid, const char *what, int6
 static int32_t too_late(sr_edge *ed, uint32_t slot)
 {
     uint64_t number = ed->entries[slot].number;
-    int32_t row = sr_queue_owner(&ed->queue, slot, number);
+    int32_t row = sr_edge_holder(ed, slot);
     if (row < 0 || ed->mates[row].line.fd < 0)
         return -1;
     atomic_store(&sr_queue_at(&ed->queue, slot)->gone, ed->report < 0 ? SR_GONE_CLIENT : SR_GONE_LATE);
@@ -212,7 +213,7 @@ static bool queue_over(sr_edge *ed, sr_conn *c)
     uint32_t slot = c->slot - 1;
     if (dropped(ed, c))
         return true;
-    if (sr_queue_drop(&ed->queue, slot, ed->entries[slot].number)) {
+    if (sr_edge_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, ed->entries[slot].number)) {
         sr_edge_forget(ed, slot);
         return false;
     }

@@ -126,7 +126,7 @@ bool sr_edge_log_said(sr_edge *ed, sr_entry *en, const char *at, size_t len)
 /* For one without a head: when the application was called, which is after it was complete and before now. */
 static void begun(sr_edge *ed, sr_conn *c, int32_t row, uint64_t number)
 {
-    const sr_ring *ring = row < 0 ? NULL : sr_queue_ring(&ed->queue, (uint32_t)row);
+    const sr_ring *ring = row < 0 ? NULL : ed->mates[row].reader.ring;
     if (c->given_at || !ring || atomic_load(&ring->began) != number)
         return;
     int64_t at = atomic_load_explicit(&ring->began_at, memory_order_relaxed);
@@ -150,7 +150,7 @@ void sr_edge_log_offer(sr_edge *ed, uint32_t slot)
         return;
     const sr_slot *s = sr_queue_at(&ed->queue, slot);
     bool copied = sr_buffer_len(&en->request) > 0, here = copied || !(s->files & SR_FILE_REQUEST);
-    int32_t row = sr_queue_owner(&ed->queue, slot, en->number);
+    int32_t row = sr_edge_holder(ed, slot);
     begun(ed, c, row, en->number);
     swap(&log->values, &en->values); /* the entry is about to be forgotten */
     swap(&log->outs_of, &en->outs);

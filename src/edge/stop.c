@@ -34,8 +34,7 @@ static bool under_way(const sr_edge *ed, const sr_conn *c)
 {
     if (!c->slot)
         return c->state == SR_CONN_FLUSH || c->state == SR_CONN_LINGER;
-    uint32_t slot = c->slot - 1;
-    return sr_queue_owner(&ed->queue, slot, ed->entries[slot].number) >= 0;
+    return sr_edge_holder(ed, c->slot - 1) >= 0;
 }
 
 static void close_others(sr_edge *ed)

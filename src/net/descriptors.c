@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { UNKNOWN = 1024 }; /* what the kernel starts with */
@@ -33,4 +35,14 @@ int sr_descriptors_lowest(int open)
         return sr_descriptors_limit();
     close(fd);
     return fd;
+}
+
+void sr_descriptors_discard(int fd)
+{
+    struct linger l = {0};
+    socklen_t len = sizeof l;
+    bool waits = getsockopt(fd, SOL_SOCKET, SO_LINGER, &l, &len) == 0 && l.l_onoff && l.l_linger;
+    if (waits)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){0}, sizeof l);
+    close(fd);
 }

@@ -16,4 +16,10 @@ int sr_descriptors_limit(void);
  */
 int sr_descriptors_lowest(int open);
 
+/*
+ * Closes what others have had their hands on. A socket with SO_LINGER waits in close for its peer, for as long as somebody
+ * has said; this does not.
+ */
+void sr_descriptors_discard(int fd);
+
 #endif

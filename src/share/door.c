@@ -3,6 +3,7 @@
 #endif
 #include "door.h"
 
+#include "../net/descriptors.h"
 #include "queue.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 typedef union control {
     struct cmsghdr align;
-    char space[CMSG_SPACE(SR_MESSAGE_FDS * sizeof(int))];
+    char space[CMSG_SPACE(SR_MESSAGE_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 } control;
 
 int sr_door_pair(int fds[2])
@@ -30,6 +31,12 @@ static bool again(int line, short events, bool wait)
         return false;
     struct pollfd p = {.fd = line, .events = events};
     return poll(&p, 1, -1) >= 0 || errno == EINTR;
+}
+
+int sr_door_named(int line)
+{
+    int on = 1;
+    return setsockopt(line, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 ? 0 : errno;
 }
 
 int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wait)
@@ -55,11 +62,16 @@ int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wai
     return n == (ssize_t)sizeof *note ? 0 : n < 0 ? errno : EIO;
 }
 
-/* Those that came, the first SR_MESSAGE_FDS of them for the caller. */
-static int received(struct msghdr *msg, int *fds)
+/* Descriptors that came, the first SR_MESSAGE_FDS of them for the caller, and who has sent them. */
+static int received(struct msghdr *msg, int *fds, int32_t *pid)
 {
     int n = 0;
     for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
+        if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_CREDENTIALS) {
+            struct ucred from;
+            memcpy(&from, CMSG_DATA(h), sizeof from);
+            *pid = from.pid;
+        }
         if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
             continue;
         size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -69,7 +81,7 @@ static int received(struct msghdr *msg, int *fds)
             if (n < SR_MESSAGE_FDS)
                 fds[n++] = fd;
             else
-                close(fd);
+                sr_descriptors_discard(fd);
         }
     }
     return n;
@@ -88,10 +100,12 @@ int sr_door_receive(int line, sr_message *note, int *fds, int *n_fds, bool wait)
     while (n < 0 && again(line, POLLIN, wait));
     if (n < 0)
         return errno;
-    *n_fds = received(&msg, fds);
+    int32_t pid = 0;
+    *n_fds = received(&msg, fds, &pid);
+    note->pid = pid;
     if (n == (ssize_t)sizeof *note && note->layout == SR_QUEUE_LAYOUT && !(msg.msg_flags & MSG_TRUNC))
         return 0;
     while (*n_fds > 0)
-        close(fds[--*n_fds]);
-    return n == 0 ? EPIPE : EPROTO;
+        sr_descriptors_discard(fds[--*n_fds]);
+    return n == 0 && !pid ? EPIPE : EPROTO; /* a note without bytes has a sender, the end has none */
 }

@@ -4,8 +4,9 @@
  * door: how a worker and an edge meet, and how descriptors pass between them.
  *
  * Each edge has a lobby, a SOCK_SEQPACKET pair that the supervisor made: any worker says hello there, with one end of a pair
- * of its own, its pidfd and its row. From then on the two have a line of their own; the edge's first note on it brings the
- * queue. The kernel tells the edge by the pidfd when the worker ends, whoever else holds the line open.
+ * of its own and its row. From then on the two have a line of their own; the edge's first note on it brings the
+ * queue. Who has sent a note the kernel says, not the note: so nobody can speak for another process, and a child that the
+ * application has forked is known as one. The edge notices the worker's end by a pidfd, whoever else holds the line open.
  *
  * The supervisor has a line of its own to each edge; what comes there is believed.
  *
@@ -16,11 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SR_MESSAGE_FDS = 3 };
+enum { SR_MESSAGE_FDS = 4 };
 
 typedef enum sr_message_kind {
-    SR_MESSAGE_HELLO = 1, /* worker, in the lobby: row, pid; line and pidfd */
-    SR_MESSAGE_QUEUE,     /* edge: requests, replies, bell */
+    SR_MESSAGE_HELLO = 1, /* worker, in the lobby: row; line */
+    SR_MESSAGE_QUEUE,     /* edge: requests, replies, ring, bell; none: refused */
     SR_MESSAGE_ASK,       /* worker: the files of its request */
     SR_MESSAGE_FILES,     /* edge: as the slot says which */
     SR_MESSAGE_FILE,      /* worker: the file of a reply, before the record that speaks of it */
@@ -33,17 +34,21 @@ typedef struct sr_message {
     uint32_t layout; /* SR_QUEUE_LAYOUT */
     uint32_t kind;
     uint32_t row;
-    int32_t pid;
+    int32_t pid; /* who has sent it, where sr_door_named; else 0 */
     uint64_t number;
     uint32_t slot;
     uint32_t bytes; /* of the file that was passed, where one was */
 } sr_message;
 
 int sr_door_pair(int fds[2]); /* 0 or errno. Close-on-exec; blocking */
+int sr_door_named(int line);  /* 0 or errno. From now on what is received there says who has sent it */
 
 /* 0 or errno (EAGAIN: the other side does not read). The descriptors stay the caller's. */
 int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wait);
-/* 0 or errno; EPIPE: the other side is gone; EPROTO: no note, or of another layout. fds has room for SR_MESSAGE_FDS. */
+/*
+ * 0 or errno; EPIPE: the other side is gone, or wrote nothing; EPROTO: no note, or of another layout. fds has room for
+ * SR_MESSAGE_FDS.
+ */
 int sr_door_receive(int line, sr_message *note, int *fds, int *n_fds, bool wait);
 
 #endif

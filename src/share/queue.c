@@ -3,16 +3,13 @@
 #endif
 #include "queue.h"
 
+#include "memory.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1; an older kernel refuses it, and has no such protection */
-#endif
 
 enum { PAGE = 4096, OWNER_BITS = 16, NUMBERS_PER_SLOT = 8 };
 
@@ -21,19 +18,9 @@ static size_t pages(size_t bytes)
     return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
 
-size_t sr_replies_claims_bytes(uint32_t slots)
+static size_t replies_bytes(uint32_t slots)
 {
     return pages(sizeof(sr_replies) + slots * sizeof(sr_claim));
-}
-
-size_t sr_replies_ring_bytes(void)
-{
-    return pages(sizeof(sr_ring));
-}
-
-size_t sr_replies_ring_at(uint32_t slots, uint32_t row)
-{
-    return sr_replies_claims_bytes(slots) + row * sr_replies_ring_bytes();
 }
 
 static uint64_t claim_of(uint64_t number, uint32_t owner)
@@ -42,16 +29,6 @@ static uint64_t claim_of(uint64_t number, uint32_t owner)
 }
 
 /* --- the edge --- */
-
-static void *shared(const char *name, size_t bytes, int *fd)
-{
-    *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (*fd < 0)
-        return MAP_FAILED;
-    if (ftruncate(*fd, (off_t)bytes) != 0)
-        return MAP_FAILED;
-    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-}
 
 int sr_queue_new(sr_queue *q, uint32_t slots, uint32_t rows)
 {
@@ -62,22 +39,19 @@ int sr_queue_new(sr_queue *q, uint32_t slots, uint32_t rows)
     if (!slots || slots > SR_QUEUE_SLOTS_MAX)
         return EINVAL;
     size_t slots_at = pages(sizeof(sr_requests) + ring * sizeof(uint32_t));
-    size_t requests_bytes = slots_at + (size_t)slots * SR_SLOT_BYTES;
-    size_t replies_bytes = sr_replies_ring_at(slots, rows);
-    void *requests = shared("sirius-requests", requests_bytes, &q->requests_fd);
-    void *replies = shared("sirius-replies", replies_bytes, &q->replies_fd);
+    q->requests_bytes = slots_at + (size_t)slots * SR_SLOT_BYTES;
+    q->replies_bytes = replies_bytes(slots);
     q->free = malloc(slots * sizeof *q->free);
-    q->requests = requests == MAP_FAILED ? NULL : requests;
-    q->replies = replies == MAP_FAILED ? NULL : replies;
-    q->requests_bytes = requests_bytes;
-    q->replies_bytes = replies_bytes;
-    if (!q->requests || !q->replies || !q->free) {
+    q->was_dropped = calloc(ring, 1);
+    q->requests = sr_memory_new("sirius-requests", q->requests_bytes, &q->requests_fd);
+    q->replies = sr_memory_new("sirius-replies", q->replies_bytes, &q->replies_fd);
+    if (!q->requests || !q->replies || !q->free || !q->was_dropped) {
         int err = errno ? errno : ENOMEM;
         sr_queue_free(q);
         return err;
     }
-    fcntl(q->requests_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
-    fcntl(q->replies_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+    sr_memory_seal(q->requests_fd, true);
+    sr_memory_seal(q->replies_fd, false);
     q->requests->layout = SR_QUEUE_LAYOUT;
     q->requests->slots = slots;
     q->requests->mask = ring - 1;
@@ -103,6 +77,7 @@ void sr_queue_free(sr_queue *q)
     if (q->replies_fd >= 0)
         close(q->replies_fd);
     free(q->free);
+    free(q->was_dropped);
     *q = (sr_queue){.requests_fd = -1, .replies_fd = -1};
 }
 
@@ -114,11 +89,6 @@ static sr_slot *slot_at(const sr_requests *r, uint32_t index)
 sr_slot *sr_queue_at(const sr_queue *q, uint32_t index)
 {
     return slot_at(q->requests, index);
-}
-
-sr_ring *sr_queue_ring(const sr_queue *q, uint32_t row)
-{
-    return (sr_ring *)(void *)((char *)q->replies + sr_replies_ring_at(q->requests->slots, row));
 }
 
 sr_slot *sr_queue_slot(sr_queue *q, uint32_t *index)
@@ -152,8 +122,10 @@ bool sr_queue_drop(sr_queue *q, uint32_t index, uint64_t number)
     if (!atomic_compare_exchange_strong(&q->replies->claims[index].word, &nobody,
                                         claim_of(number, SR_OWNER_EDGE)))
         return false;
-    if (number >= q->first)
+    if (number >= q->first) {
+        q->was_dropped[number & q->requests->mask] = true;
         q->dropped++;
+    }
     return true;
 }
 
@@ -183,26 +155,42 @@ bool sr_queue_again(sr_queue *q, uint32_t index, uint64_t number)
     return true;
 }
 
+bool sr_queue_retake(sr_queue *q, uint32_t index, uint64_t number)
+{
+    uint64_t word = atomic_load(&q->replies->claims[index].word);
+    return word != claim_of(number, SR_OWNER_NOBODY) &&
+           atomic_compare_exchange_strong(&q->replies->claims[index].word, &word,
+                                          claim_of(number, SR_OWNER_EDGE));
+}
+
+void sr_queue_grant(sr_queue *q, uint32_t index, uint64_t number, uint32_t row)
+{
+    atomic_store(&q->replies->claims[index].word, claim_of(number, row + 1));
+}
+
 /* The request of this number waits: nobody has it. */
-static bool waits(const sr_queue *q, uint64_t number, bool *was_dropped)
+static bool waits(const sr_queue *q, uint64_t number)
 {
     uint32_t index =
         atomic_load_explicit(&q->requests->ring[number & q->requests->mask], memory_order_relaxed);
     uint64_t word = atomic_load_explicit(&q->replies->claims[index].word, memory_order_acquire);
-    *was_dropped = word == claim_of(number, SR_OWNER_EDGE);
     return word == claim_of(number, SR_OWNER_NOBODY);
+}
+
+bool sr_queue_waits(const sr_queue *q, uint32_t index, uint64_t number)
+{
+    return atomic_load(&q->replies->claims[index].word) == claim_of(number, SR_OWNER_NOBODY);
 }
 
 uint64_t sr_queue_waiting(sr_queue *q)
 {
-    bool was_dropped;
-    while (q->first < q->put && !waits(q, q->first, &was_dropped)) {
-        if (was_dropped && q->dropped)
-            q->dropped--;
+    while (q->first < q->put && !waits(q, q->first)) {
+        bool *was_dropped = &q->was_dropped[q->first & q->requests->mask];
+        q->dropped -= *was_dropped;
+        *was_dropped = false;
         q->first++;
     }
-    uint64_t n = q->put - q->first;
-    return n > q->dropped ? n - q->dropped : 0;
+    return q->put - q->first - q->dropped;
 }
 
 void sr_queue_mend(sr_queue *q)
@@ -215,7 +203,7 @@ void sr_queue_mend(sr_queue *q)
 
 /* --- a worker --- */
 
-int sr_counter_open(sr_counter *c, int requests_fd, int replies_fd, uint32_t row)
+int sr_counter_open(sr_counter *c, int requests_fd, int replies_fd, int ring_fd, uint32_t row)
 {
     struct stat st, st2;
     *c = (sr_counter){.row = row};
@@ -228,20 +216,17 @@ int sr_counter_open(sr_counter *c, int requests_fd, int replies_fd, uint32_t row
         return errno;
     c->requests = requests;
     c->requests_bytes = (size_t)st.st_size;
-    uint32_t slots = c->requests->slots;
-    c->claims_bytes = sr_replies_claims_bytes(slots);
+    c->replies_bytes = replies_bytes(c->requests->slots);
     if (c->requests->layout != SR_QUEUE_LAYOUT || row >= c->requests->rows ||
-        st2.st_size < (off_t)(sr_replies_ring_at(slots, row) + sr_replies_ring_bytes())) {
+        st2.st_size != (off_t)c->replies_bytes) {
         sr_counter_close(c);
         return EPROTO;
     }
-    void *replies = mmap(NULL, c->claims_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, replies_fd, 0);
-    void *ring = mmap(NULL, sr_replies_ring_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, replies_fd,
-                      (off_t)sr_replies_ring_at(slots, row));
-    int err = errno;
+    void *replies = mmap(NULL, c->replies_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, replies_fd, 0);
     c->replies = replies == MAP_FAILED ? NULL : replies;
-    c->ring = ring == MAP_FAILED ? NULL : ring;
-    if (c->replies && c->ring)
+    c->ring = c->replies ? sr_ring_map(ring_fd) : NULL;
+    int err = errno;
+    if (c->ring)
         return 0;
     sr_counter_close(c);
     return err;
@@ -252,10 +237,18 @@ void sr_counter_close(sr_counter *c)
     if (c->requests)
         munmap((void *)(uintptr_t)c->requests, c->requests_bytes);
     if (c->replies)
-        munmap(c->replies, c->claims_bytes);
-    if (c->ring)
-        munmap(c->ring, sr_replies_ring_bytes());
+        munmap(c->replies, c->replies_bytes);
+    sr_ring_unmap(c->ring);
     *c = (sr_counter){0};
+}
+
+sr_counter_claim sr_counter_begin(sr_counter *c, uint32_t index, uint64_t number)
+{
+    atomic_store(&c->ring->began, number); /* and then look: see sr_queue_retake */
+    uint64_t word = atomic_load(&c->replies->claims[index].word);
+    if (word == claim_of(number, c->row + 1))
+        return SR_CLAIM_MINE;
+    return word == claim_of(number, SR_OWNER_EDGE) ? SR_CLAIM_DOUBTED : SR_CLAIM_LOST;
 }
 
 const sr_slot *sr_counter_take(sr_counter *c, uint32_t *index)

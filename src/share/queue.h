@@ -7,7 +7,9 @@
  *
  *   requests   read-only for workers (sealed, F_SEAL_FUTURE_WRITE): how many there ever were (`put`), a ring that says in
  *              which slot each number lies, and the slots
- *   replies    writable: a claim for each slot, and a ring of replies for each row (ring.h)
+ *   replies    writable: a claim for each slot, and what workers and edge say to wake each other
+ *
+ * Beside them each worker has a ring of its own for what it replies (ring.h).
  *
  * A request has a number, counted from 1, and a slot. The claim of its slot is one word, the number and the owner: nobody, the
  * edge, or a row. One compare-and-swap from nobody is both the taking and the record of who has taken it, so a worker
@@ -16,6 +18,11 @@
  *
  * `head` is where workers begin to look. It is a hint: behind the first free request it costs a step, before it the
  * edge sets it right (sr_queue_mend, each millisecond while something waits).
+ *
+ * Claims can be spoiled: any worker can write there. What one says is believed of a request as long as its worker has not
+ * spoken (src/edge/mend.c says who sets right what): a claim of somebody who has not begun is taken back after a while, and
+ * given to the next. A worker that was only slow sees that before it begins, since it says that it begins, and then looks at
+ * the claim again; the edge takes the claim, and then looks whether it has begun. One of the two sees the other.
  *
  * A slot is the edge's again when the worker says that it is done with the request, or is dead.
  *
@@ -28,7 +35,7 @@
 
 enum {
     SR_QUEUE_LAYOUT =
-        1, /* counted up when anything here, in ring.h or sleepers.h changes its place or meaning */
+        2, /* counted up when anything here, in ring.h or sleepers.h changes its place or meaning */
     SR_SLOT_BYTES = 8192,
     SR_QUEUE_SLOTS_MAX = 65536,
     SR_OWNER_EDGE = 0xffff,
@@ -90,11 +97,6 @@ typedef struct sr_replies {
     sr_claim claims[];
 } sr_replies;
 
-/* Where the ring of a row lies in the replies: whole pages, so that a worker maps its own only. */
-size_t sr_replies_ring_at(uint32_t slots, uint32_t row);
-size_t sr_replies_ring_bytes(void);
-size_t sr_replies_claims_bytes(uint32_t slots); /* whole pages from the start */
-
 /* --- the edge --- */
 
 typedef struct sr_queue {
@@ -104,9 +106,10 @@ typedef struct sr_queue {
     size_t requests_bytes, replies_bytes;
     uint32_t *free; /* slots, the last freed first: it is in the cache */
     uint32_t n_free;
-    uint64_t put;     /* its own counts: what the memory says is for others */
-    uint64_t first;   /* below it, no request waits */
-    uint64_t dropped; /* of those from first on, taken back */
+    uint64_t put;      /* its own counts: what the memory says is for others */
+    uint64_t first;    /* below it, no request waits */
+    uint64_t dropped;  /* of those from first on, taken back */
+    bool *was_dropped; /* by number modulo the ring: one of those */
 } sr_queue;
 
 int sr_queue_new(sr_queue *q, uint32_t slots, uint32_t rows); /* 0 or errno */
@@ -124,12 +127,18 @@ int32_t sr_queue_owner(const sr_queue *q, uint32_t index, uint64_t number);
 void sr_queue_release(sr_queue *q, uint32_t index);
 /* The worker that had it has died before it began: it is to be had again, by whoever looks first. False: too late. */
 bool sr_queue_again(sr_queue *q, uint32_t index, uint64_t number);
-uint64_t sr_queue_waiting(sr_queue *q); /* that nobody has. Moves first */
+/*
+ * Nobody has it who would have begun: it becomes the edge's, which then looks whether its worker has begun after all, and
+ * either grants it to that one, or lets it be had again. False: it waits, or the claim changes at this moment.
+ */
+bool sr_queue_retake(sr_queue *q, uint32_t index, uint64_t number);
+void sr_queue_grant(sr_queue *q, uint32_t index, uint64_t number, uint32_t row);
+bool sr_queue_waits(const sr_queue *q, uint32_t index, uint64_t number); /* nobody has it */
+uint64_t sr_queue_waiting(sr_queue *q);                                  /* that nobody has. Moves first */
 /* What workers begin with is set right, if it was wrong. */
 void sr_queue_mend(sr_queue *q);
 
 sr_slot *sr_queue_at(const sr_queue *q, uint32_t index);
-sr_ring *sr_queue_ring(const sr_queue *q, uint32_t row);
 
 /* --- a worker --- */
 
@@ -137,15 +146,21 @@ typedef struct sr_counter { /* one edge, as a worker sees it */
     const sr_requests *requests;
     sr_replies *replies;
     sr_ring *ring;
-    size_t requests_bytes, claims_bytes;
+    size_t requests_bytes, replies_bytes;
     uint32_t row;
 } sr_counter;
 
 /* Maps both; the descriptors stay the caller's. 0 or errno; EPROTO: another layout. */
-int sr_counter_open(sr_counter *c, int requests_fd, int replies_fd, uint32_t row);
+int sr_counter_open(sr_counter *c, int requests_fd, int replies_fd, int ring_fd, uint32_t row);
 void sr_counter_close(sr_counter *c);
 /* The oldest that nobody has becomes this row's. NULL: there is none. */
 const sr_slot *sr_counter_take(sr_counter *c, uint32_t *index);
+/*
+ * Before anything is done with it: says in the ring that it begins. DOUBTED: the edge is about to decide whether it goes to
+ * another worker; ask again. LOST: it does.
+ */
+typedef enum sr_counter_claim { SR_CLAIM_MINE, SR_CLAIM_DOUBTED, SR_CLAIM_LOST } sr_counter_claim;
+sr_counter_claim sr_counter_begin(sr_counter *c, uint32_t index, uint64_t number);
 uint64_t sr_counter_waiting(const sr_counter *c); /* about */
 int64_t
 sr_counter_oldest(const sr_counter *c); /* ready_at of the first that seems to wait; INT64_MAX: none */

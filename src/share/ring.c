@@ -1,8 +1,14 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
 #include "ring.h"
 
 #include "futex.h"
+#include "memory.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 enum { KIND_PAD = 0, MASK = SR_RING_BYTES - 1 };
 
@@ -12,6 +18,35 @@ _Static_assert(sizeof(sr_record) % 8 == 0, "a header never lies across the end")
 static uint32_t rounded(size_t bytes)
 {
     return (uint32_t)((bytes + 7) & ~(size_t)7);
+}
+
+/* --- its memory --- */
+
+sr_ring *sr_ring_new(int *fd)
+{
+    void *at = sr_memory_new("sirius-ring", sizeof(sr_ring), fd);
+    if (at)
+        sr_memory_seal(*fd, false);
+    return at;
+}
+
+sr_ring *sr_ring_map(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return NULL;
+    if (st.st_size != (off_t)sizeof(sr_ring)) {
+        errno = EPROTO;
+        return NULL;
+    }
+    void *at = mmap(NULL, sizeof(sr_ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void sr_ring_unmap(sr_ring *r)
+{
+    if (r)
+        munmap(r, sizeof *r);
 }
 
 /* --- the writer --- */
@@ -66,9 +101,6 @@ uint32_t sr_ring_waiting(const sr_ring *r)
 
 void sr_reader_init(sr_reader *r, sr_ring *ring)
 {
-    atomic_store(&ring->put, 0);
-    atomic_store(&ring->taken, 0);
-    atomic_store(&ring->wants, 0);
     *r = (sr_reader){.ring = ring};
 }
 
@@ -88,7 +120,7 @@ sr_ring_result sr_ring_next(sr_reader *r, sr_record *record, const char **payloa
             if (record->bytes < sizeof *record && record->kind != KIND_PAD)
                 return SR_RING_BAD;
             r->size = rounded(record->bytes);
-            if (record->bytes > SR_RING_BYTES || r->size > here || r->size > end || !r->size)
+            if (record->bytes > SR_RECORD_MAX || r->size > here || r->size > end || !r->size)
                 return SR_RING_BAD;
             if (record->kind != KIND_PAD) {
                 *payload = r->ring->data + at + sizeof *record;

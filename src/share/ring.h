@@ -10,8 +10,9 @@
  * copied out before it is looked at, and what does not add up is SR_RING_BAD, after which nothing more of this ring is read.
  * The writer may be killed at any instruction: a record is there when `put` has moved behind it, and not before.
  *
- * Memory: mapped writable by its worker and the edge, by nobody else. No lock, no system call but the sleep of a writer
- * that finds no room.
+ * Memory: of its own, made by the edge for one worker at its hello and given to no other, so that neither another worker nor
+ * a child that has outlived the last worker of this row can write here. No lock, no system call but the sleep of a writer that
+ * finds no room.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -43,6 +44,12 @@ typedef struct sr_ring {
     _Alignas(64) char data[SR_RING_BYTES];
 } sr_ring;
 
+/* --- its memory --- */
+
+sr_ring *sr_ring_new(int *fd); /* empty; NULL: errno. *fd is the caller's: it goes to the worker */
+sr_ring *sr_ring_map(int fd);  /* as the worker got it; NULL: errno (EPROTO: that is no ring) */
+void sr_ring_unmap(sr_ring *r);
+
 /* --- the writer --- */
 
 /* Room for a record with `payload` bytes behind its header, or NULL: there is none now. payload + header <= SR_RECORD_MAX */
@@ -65,7 +72,7 @@ typedef struct sr_reader {
 
 typedef enum sr_ring_result { SR_RING_NONE, SR_RING_RECORD, SR_RING_BAD } sr_ring_result;
 
-void sr_reader_init(sr_reader *r, sr_ring *ring); /* of a ring that is empty: both counts become 0 */
+void sr_reader_init(sr_reader *r, sr_ring *ring); /* of a ring that nobody has written to */
 
 /*
  * The next record: its header is copied to *record, whose bytes are within the ring and sound; *payload points behind it

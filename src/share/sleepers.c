@@ -17,9 +17,15 @@ static void clear(_Atomic uint64_t *words, uint32_t row)
     atomic_fetch_and(&words[row / 64], ~bit_of(row));
 }
 
+static uint32_t words_of(const sr_sleepers *s)
+{
+    uint32_t words = atomic_load_explicit(&s->words, memory_order_relaxed);
+    return words < SR_SLEEPERS_WORDS ? words : SR_SLEEPERS_WORDS;
+}
+
 static bool any(const sr_sleepers *s, const _Atomic uint64_t *words)
 {
-    for (uint32_t w = 0; w < s->words; w++)
+    for (uint32_t w = 0, n = words_of(s); w < n; w++)
         if (atomic_load(&words[w]))
             return true;
     return false;
@@ -27,8 +33,8 @@ static bool any(const sr_sleepers *s, const _Atomic uint64_t *words)
 
 void sr_sleepers_init(sr_sleepers *s, uint32_t rows)
 {
-    s->rows = rows;
-    s->words = (rows + 63) / 64;
+    atomic_store(&s->rows, rows);
+    atomic_store(&s->words, (rows + 63) / 64);
 }
 
 void sr_sleepers_search(sr_sleepers *s, uint32_t row)
@@ -68,7 +74,7 @@ void sr_sleepers_wake(sr_sleepers *s, uint32_t row)
 
 bool sr_sleepers_wake_one(sr_sleepers *s)
 {
-    for (uint32_t w = 0; w < s->words; w++) {
+    for (uint32_t w = 0, n = words_of(s); w < n; w++) {
         uint64_t now = atomic_load(&s->sleeping[w]);
         while (now) {
             uint64_t lowest = now & -now;
@@ -88,7 +94,7 @@ bool sr_sleepers_wake_one(sr_sleepers *s)
 void sr_sleepers_end_all(sr_sleepers *s)
 {
     atomic_store(&s->over, 1);
-    for (uint32_t row = 0; row < s->rows; row++)
+    for (uint32_t row = 0; row < s->rows && row < SR_SLEEPERS_ROWS; row++)
         sr_sleepers_wake(s, row);
 }
 

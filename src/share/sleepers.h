@@ -7,8 +7,9 @@
  * when few suffice. Who looks is a set and not a count: a worker that is killed while it looks leaves a bit that
  * sr_sleepers_forget takes away, not a number that nobody can set right.
  *
- * Memory: shared and writable by all workers and edges, made by the supervisor. What it says is a hint about whom to
- * wake. A worker that spoils it can delay requests by the edge's millisecond (queue.h), not lose them.
+ * Memory: shared and writable by all workers and edges, made by the supervisor, always of SR_SLEEPERS_BYTES and sealed. What
+ * it says is a hint about whom to wake, its numbers of rows among it: no value leads out of it. A worker that spoils it can
+ * delay requests until the edge looks after them (queue.h), not lose them.
  * Process: a worker calls those with its row; any process wakes. No lock; a process may be killed at any instruction.
  */
 #include <stdatomic.h>
@@ -24,21 +25,18 @@ typedef struct sr_sleeper {
 } sr_sleeper;
 
 typedef struct sr_sleepers {
-    uint32_t rows, words;
+    _Atomic uint32_t rows, words; /* in use */
     _Atomic uint32_t epoch; /* another number after an edge was replaced: workers say hello to the new one */
     _Atomic uint32_t over;  /* the server is gone: nobody will bring a request any more */
     _Alignas(64) _Atomic uint64_t sleeping[SR_SLEEPERS_WORDS];
     _Alignas(64) _Atomic uint64_t searching[SR_SLEEPERS_WORDS];
-    sr_sleeper row[];
+    sr_sleeper row[SR_SLEEPERS_ROWS]; /* pages that nobody touches cost nothing */
 } sr_sleepers;
 
-static inline size_t sr_sleepers_bytes(uint32_t rows)
-{
-    return sizeof(sr_sleepers) + rows * sizeof(sr_sleeper);
-}
+enum { SR_SLEEPERS_BYTES = sizeof(sr_sleepers) };
 
-void sr_sleepers_init(sr_sleepers *s,
-                      uint32_t rows); /* zeroed memory of that size; rows <= SR_SLEEPERS_ROWS */
+/* Zeroed memory, or one whose rows were spoiled. rows <= SR_SLEEPERS_ROWS */
+void sr_sleepers_init(sr_sleepers *s, uint32_t rows);
 
 /* The worker of that row is awake and looks for a request; it has found one. */
 void sr_sleepers_search(sr_sleepers *s, uint32_t row);

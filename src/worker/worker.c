@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+enum { DOUBTS_MAX = 10000 };        /* a second; then it is an edge that will not tell any more */
 #define WORTH_A_WAKE_NS (50 * 1000) /* waking a worker on an idle core costs some 20 us, on a busy one less */
 #define PATIENCE_NS (30 * 1000)     /* that a reply may wait for others before the edge is told */
 
@@ -32,16 +33,6 @@ static void line_close(sr_edge_line *l)
     l->silent = false;
 }
 
-static int pidfd_of_self(void)
-{
-#ifdef SYS_pidfd_open
-    return (int)syscall(SYS_pidfd_open, getpid(), 0);
-#else
-    errno = ENOSYS;
-    return -1;
-#endif
-}
-
 /* The edge is there or is being started: its answer comes. ECANCELED: this process has something else to do. */
 static int answer(sr_worker *w, int line, sr_message *note, int *fds, int *n)
 {
@@ -58,27 +49,19 @@ static int hello(sr_worker *w, sr_edge_line *l)
     int err = sr_door_pair(pair);
     if (err)
         return err;
-    int pidfd = pidfd_of_self();
-    if (pidfd < 0) {
-        err = errno;
-        close(pair[0]);
-        close(pair[1]);
-        return err;
-    }
-    sr_message note = {.kind = SR_MESSAGE_HELLO, .row = w->row, .pid = getpid()};
-    err = sr_door_send(l->lobby, &note, (int[]){pair[1], pidfd}, 2, true);
+    sr_message note = {.kind = SR_MESSAGE_HELLO, .row = w->row};
+    err = sr_door_send(l->lobby, &note, &pair[1], 1, true);
     close(pair[1]);
-    close(pidfd);
     if (!err)
         err = answer(w, pair[0], &note, fds, &n);
-    if (!err && (note.kind != SR_MESSAGE_QUEUE || n != 3))
-        err = EPROTO;
+    if (!err && (note.kind != SR_MESSAGE_QUEUE || n != SR_MESSAGE_FDS))
+        err = n ? EPROTO : EACCES;
     if (!err) {
         l->line = pair[0];
-        l->bell = fds[2];
-        err = sr_counter_open(&l->queue, fds[0], fds[1], w->row);
-        close(fds[0]);
-        close(fds[1]);
+        l->bell = fds[3];
+        err = sr_counter_open(&l->queue, fds[0], fds[1], fds[2], w->row);
+        while (--n > 0)
+            close(fds[n - 1]);
         if (err)
             line_close(l);
         return err;
@@ -233,6 +216,20 @@ static bool fetch(sr_worker *w, int *body_fd)
     return whole;
 }
 
+/* False: this process stood still between taking it and here, and the edge has given it to another. */
+static bool still_mine(sr_worker *w)
+{
+    static const struct timespec moment = {.tv_nsec = 100 * 1000};
+    sr_counter_claim claim;
+    for (int n = 0; (claim = sr_counter_begin(&w->from->queue, w->index, w->number)) == SR_CLAIM_DOUBTED;
+         n++) {
+        if (n == DOUBTS_MAX)
+            return false;
+        nanosleep(&moment, NULL); /* the edge decides within microseconds, unless it stands still itself */
+    }
+    return claim == SR_CLAIM_MINE;
+}
+
 static bool begin(sr_worker *w, sr_worker_request *out)
 {
     const sr_slot *s = w->slot;
@@ -246,7 +243,12 @@ static bool begin(sr_worker *w, sr_worker_request *out)
         return false;
     }
     atomic_store_explicit(&w->from->queue.ring->began_at, w->began, memory_order_relaxed);
-    atomic_store_explicit(&w->from->queue.ring->began, w->number, memory_order_release);
+    if (!still_mine(w)) {
+        if (body_fd >= 0)
+            close(body_fd);
+        sr_worker_done(w);
+        return false;
+    }
     const char *data = w->spilled ? w->spilled : s->data;
     *out = (sr_worker_request){
         .slot = s,

@@ -1,10 +1,14 @@
 /* queue: many workers, killed at any instruction: each request is served once, or was with the worker that was killed */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* F_ADD_SEALS */
+#endif
 #include "share/queue.h"
 #include "share/sleepers.h"
 
 #include "tap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,6 +24,7 @@ static sr_queue queue;
 static sr_sleepers *sleepers;
 static _Atomic uint32_t *served; /* by number */
 static sr_reader readers[ROWS];
+static int ring_fds[ROWS];
 static pid_t pids[ROWS];
 static uint64_t numbers[SLOTS]; /* in this slot; 0: free */
 
@@ -51,7 +56,7 @@ static _Noreturn void work(uint32_t row)
 {
     sr_counter c;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (sr_counter_open(&c, queue.requests_fd, queue.replies_fd, row))
+    if (sr_counter_open(&c, queue.requests_fd, queue.replies_fd, ring_fds[row], row))
         _exit(1);
     sr_sleepers_search(sleepers, row);
     for (;;) {
@@ -66,7 +71,8 @@ static _Noreturn void work(uint32_t row)
         }
         sr_sleepers_found(sleepers, row);
         linger(s->number);
-        atomic_store(&c.ring->began, s->number);
+        if (sr_counter_begin(&c, slot, s->number) != SR_CLAIM_MINE)
+            _exit(2);
         atomic_fetch_add(&served[s->number], 1);
         linger(s->number / 2);
         sr_record *r;
@@ -80,7 +86,10 @@ static _Noreturn void work(uint32_t row)
 
 static void start(uint32_t row)
 {
-    sr_reader_init(&readers[row], sr_queue_ring(&queue, row));
+    if (ring_fds[row] > 0)
+        close(ring_fds[row]);
+    sr_ring_unmap(readers[row].ring);
+    sr_reader_init(&readers[row], sr_ring_new(&ring_fds[row]));
     fflush(stdout);
     pids[row] = fork();
     if (!pids[row])
@@ -118,7 +127,7 @@ static void bury(uint32_t row)
     for (uint32_t slot = 0; slot < SLOTS; slot++) {
         if (!numbers[slot] || sr_queue_owner(&queue, slot, numbers[slot]) != (int32_t)row)
             continue;
-        if (atomic_load(&sr_queue_ring(&queue, row)->began) != numbers[slot] &&
+        if (atomic_load(&readers[row].ring->began) != numbers[slot] &&
             sr_queue_again(&queue, slot, numbers[slot])) {
             again++;
             continue;
@@ -201,8 +210,12 @@ static void taken_back(void)
     sr_queue q;
     sr_counter c;
     uint32_t a, b, i;
+    int ring_fd;
+    sr_ring *ring = sr_ring_new(&ring_fd);
     is_int(sr_queue_new(&q, 4, 2), 0, "a queue");
-    is_int(sr_counter_open(&c, q.requests_fd, q.replies_fd, 1), 0, "a worker opens it");
+    is_int(sr_counter_open(&c, q.requests_fd, q.replies_fd, ring_fd, 1), 0, "a worker opens it");
+    is_int(sr_counter_open(&(sr_counter){0}, q.requests_fd, q.replies_fd, q.replies_fd, 1), EPROTO,
+           "but not with a ring that is none");
     sr_queue_slot(&q, &a);
     uint64_t first = sr_queue_put(&q, a);
     sr_queue_slot(&q, &b);
@@ -226,11 +239,21 @@ static void taken_back(void)
     ok(sr_counter_take(&c, &i) && i == a, "until the edge sets it right");
     void *writable = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, q.requests_fd, 0);
     ok(writable == MAP_FAILED && errno == EPERM, "nobody can map the requests writable");
+    for (int n = 0; n < 3; n++) {
+        int fd = n == 0 ? q.requests_fd : n == 1 ? q.replies_fd : ring_fd;
+        ok(ftruncate(fd, 0) != 0 && errno == EPERM, "nor make %s shorter",
+           n == 0   ? "them"
+           : n == 1 ? "the claims"
+                    : "a ring");
+        ok(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) != 0, "nor shut others out");
+    }
     for (int n = 0; n < 4; n++)
         sr_queue_slot(&q, &a);
     ok(!sr_queue_slot(&q, &a), "there are as many slots as there are");
     sr_counter_close(&c);
     sr_queue_free(&q);
+    sr_ring_unmap(ring);
+    close(ring_fd);
     is_int(sr_queue_new(&q, 0, 1), EINVAL, "none would be none");
 }
 
@@ -241,8 +264,10 @@ static void kept_waiting(void)
     sr_counter c;
     uint32_t oldest, slot;
     unsigned refused = 0;
+    int ring_fd;
+    sr_ring *ring = sr_ring_new(&ring_fd);
     sr_queue_new(&q, 4, 1);
-    sr_counter_open(&c, q.requests_fd, q.replies_fd, 0);
+    sr_counter_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
     sr_queue_slot(&q, &oldest);
     sr_queue_put(&q, oldest);
     for (int n = 0; n < 10000; n++) {
@@ -259,13 +284,29 @@ static void kept_waiting(void)
     ok(sr_counter_take(&c, &slot) && slot == oldest, "and it is still to be had");
     is_int((long long)sr_queue_waiting(&q), 0, "then none");
     ok(sr_queue_slot(&q, &slot) != NULL, "and there is room again");
+    uint64_t number = sr_queue_put(&q, slot);
+    is_int((long long)sr_queue_waiting(&q), 1, "the next one is seen to wait");
+    atomic_store(&q.replies->claims[slot].word, number << 16 | 1);
+    ok(sr_queue_waiting(&q) == 0 && !sr_queue_waits(&q, slot, number), "a claim says that it is had");
+    is_int(sr_counter_begin(&c, slot, number), SR_CLAIM_MINE, "by that worker");
+    ok(sr_queue_retake(&q, slot, number), "the edge doubts it");
+    is_int(sr_counter_begin(&c, slot, number), SR_CLAIM_DOUBTED, "which the worker sees");
+    sr_queue_grant(&q, slot, number, 0);
+    is_int(sr_counter_begin(&c, slot, number), SR_CLAIM_MINE, "until it is believed");
+    sr_queue_retake(&q, slot, number);
+    ok(sr_queue_again(&q, slot, number), "or it is to be had again");
+    is_int(sr_counter_begin(&c, slot, number), SR_CLAIM_LOST, "and lost to the worker");
+    is_int((long long)sr_queue_waiting(&q), 1, "as it waits");
+    ok(!sr_queue_retake(&q, slot, number), "and is not doubted then");
     sr_counter_close(&c);
     sr_queue_free(&q);
+    sr_ring_unmap(ring);
+    close(ring_fd);
 }
 
 int main(void)
 {
-    sleepers = shared(sr_sleepers_bytes(ROWS));
+    sleepers = shared(SR_SLEEPERS_BYTES);
     sr_sleepers_init(sleepers, ROWS);
     served = shared((REQUESTS * 4 + 2) * sizeof *served);
     taken_back();

@@ -84,6 +84,8 @@ static void two_processes(void)
     sr_record r;
     const char *payload;
     uint64_t n = 0, wrong = 0;
+    atomic_store(&ring->put, 0);
+    atomic_store(&ring->taken, 0);
     sr_reader_init(&reader, ring);
     pid_t child = fork();
     if (!child) {
@@ -138,6 +140,13 @@ static void hostile(void)
     }
     is_int(outside, 0, "no record of 200,000 hostile ones reaches outside");
     ok(bad > 1000, "%u were refused", bad);
+    /* it moves put on each time that it was read: a ring of nothing but a PAD would never end */
+    sr_record r, pad = {.bytes = SR_RING_BYTES};
+    const char *payload;
+    memcpy(ring->data, &pad, sizeof pad);
+    atomic_store(&ring->put, SR_RING_BYTES);
+    sr_reader_init(&reader, ring);
+    is_int(sr_ring_next(&reader, &r, &payload), SR_RING_BAD, "a PAD as large as the ring is none");
 }
 
 int main(void)

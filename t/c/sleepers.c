@@ -34,6 +34,11 @@ static void lowest_first(void)
     ok(!sr_sleepers_sleeping(s) && !sr_sleepers_wake_one(s), "and does not sleep");
     atomic_store(&s->sleeping[2], UINT64_C(1) << 60);
     ok(!sr_sleepers_wake_one(s), "a bit of a row that there is not wakes nobody");
+    atomic_store(&s->sleeping[2], 0);
+    atomic_store(&s->words, UINT32_MAX);
+    atomic_store(&s->rows, UINT32_MAX);
+    ok(!sr_sleepers_sleeping(s) && !sr_sleepers_wake_one(s), "numbers that are spoiled lead nowhere");
+    sr_sleepers_init(s, ROWS);
     sr_sleepers_end(s, 0);
     sr_sleepers_found(s, 0);
 }
@@ -76,7 +81,7 @@ static void none_is_lost(void)
 
 int main(void)
 {
-    s = mmap(NULL, sr_sleepers_bytes(ROWS), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    s = mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     sr_sleepers_init(s, ROWS);
     lowest_first();
     none_is_lost();

@@ -1,0 +1,121 @@
+/*
+ * mend: the claims, the bits of who has replied and who sleeps lie in memory that every worker can write to. One that is
+ * stopped or killed between two of its steps, or writes where it should not, must not keep the requests of others from being
+ * served. So while there are requests, everything is looked at now and then as if nobody had said anything.
+ */
+#include "edge.h"
+
+#define MEND_NS (20 * SR_MILLISECOND)
+#define MEND_QUIET_NS (640 * SR_MILLISECOND)
+
+enum { DOUBTS_MAX = 5 }; /* looks, 100 ms: a worker that has taken a request and has not begun stands still */
+
+static bool there(const sr_mate *m)
+{
+    return m->line.fd >= 0 && !m->broken;
+}
+
+int32_t sr_edge_runs(const sr_edge *ed, uint32_t slot)
+{
+    uint64_t number = ed->entries[slot].number;
+    for (uint32_t row = 0; row < ed->rows; row++) {
+        const sr_mate *m = &ed->mates[row];
+        if (there(m) && (!m->bound || m->bound == slot + 1) && atomic_load(&m->reader.ring->began) == number)
+            return (int32_t)row;
+    }
+    return -1;
+}
+
+bool sr_edge_requeue(sr_edge *ed, uint32_t slot)
+{
+    sr_entry *en = &ed->entries[slot];
+    if (!en->conn || !sr_queue_again(&ed->queue, slot, en->number))
+        return false;
+    if (en->row)
+        ed->mates[en->row - 1].bound = 0;
+    en->row = en->doubts = 0;
+    sr_deadline_set(ed->engine, en->conn, SR_DEADLINE_LOOK);
+    return true;
+}
+
+/* Its claim says what cannot be, or its worker does not begin. */
+static void doubted(sr_edge *ed, uint32_t slot)
+{
+    sr_entry *en = &ed->entries[slot];
+    en->doubts = 0;
+    if (!sr_queue_retake(&ed->queue, slot, en->number))
+        return;
+    int32_t row = sr_edge_runs(ed, slot);
+    if (row >= 0) {
+        sr_queue_grant(&ed->queue, slot, en->number, (uint32_t)row);
+        sr_edge_bind(ed, &ed->mates[row], slot, en->number);
+    } else if (!sr_edge_requeue(ed, slot)) {
+        sr_edge_orphan(ed, slot);
+    }
+}
+
+/* Of a request that no worker has spoken of yet. */
+static void look_at(sr_edge *ed, uint32_t slot)
+{
+    sr_entry *en = &ed->entries[slot];
+    int32_t row = sr_queue_owner(&ed->queue, slot, en->number);
+    if (sr_queue_waits(&ed->queue, slot, en->number)) {
+        en->doubts = 0;
+        if (en->number < ed->queue.first) /* it was had, or seemed so, and nobody looks there again */
+            sr_edge_requeue(ed, slot);
+    } else if (row >= 0 && there(&ed->mates[row]) &&
+               atomic_load(&ed->mates[row].reader.ring->began) == en->number) {
+        en->doubts = 0;
+        sr_edge_bind(ed, &ed->mates[row], slot, en->number);
+    } else if (++en->doubts >= DOUBTS_MAX) {
+        doubted(ed, slot);
+    }
+}
+
+static uint32_t used(const sr_edge *ed)
+{
+    return ed->slots - ed->queue.n_free;
+}
+
+int64_t sr_edge_mend_at(const sr_edge *ed)
+{
+    return used(ed) ? ed->mended_at + (ed->mend_ns ? ed->mend_ns : MEND_NS) : INT64_MAX;
+}
+
+/* True: somebody had said something and not that he had. */
+static bool hear_all(sr_edge *ed)
+{
+    bool news = false;
+    for (uint32_t row = 0; row < ed->rows; row++) {
+        sr_mate *m = &ed->mates[row];
+        uint32_t taken = m->reader.taken;
+        if (!there(m))
+            continue;
+        sr_edge_deliver(ed, m);
+        news = news || m->reader.taken != taken;
+    }
+    return news;
+}
+
+void sr_edge_mend(sr_edge *ed)
+{
+    if (!used(ed) || ed->engine->now < sr_edge_mend_at(ed))
+        return;
+    bool news = hear_all(ed);
+    for (uint32_t slot = 0, seen = 0, n = used(ed); slot < ed->slots && seen < n; slot++)
+        if (ed->entries[slot].number) {
+            seen++;
+            if (!ed->entries[slot].row)
+                look_at(ed, slot);
+        }
+    if (ed->sleepers->rows != ed->rows || ed->sleepers->words != (ed->rows + 63) / 64)
+        sr_sleepers_init(ed->sleepers, ed->rows);
+    bool waiting = sr_queue_waiting(&ed->queue) > 0;
+    for (uint32_t row = 0; waiting && row < ed->rows; row++)
+        if (there(&ed->mates[row]) && !ed->mates[row].bound) /* it may sleep, whatever the bits say */
+            sr_sleepers_wake(ed->sleepers, row);
+    ed->mended_at = ed->engine->now;
+    ed->mend_ns = news || waiting || ed->mend_ns < MEND_NS ? MEND_NS : ed->mend_ns * 2;
+    if (ed->mend_ns > MEND_QUIET_NS)
+        ed->mend_ns = MEND_QUIET_NS;
+}

@@ -1,0 +1,36 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
+#include "memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+void *sr_memory_new(const char *name, size_t bytes, int *fd)
+{
+    void *at = MAP_FAILED;
+    *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0)
+        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    if (at != MAP_FAILED)
+        return at;
+    int err = errno;
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    errno = err;
+    return NULL;
+}
+
+void sr_memory_seal(int fd, bool ours)
+{
+    if (ours)
+        fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+}
