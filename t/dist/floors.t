@@ -1,0 +1,118 @@
+# Folders are floors: no file of src and xs includes, and no object calls, what lies above it. One table says which floor
+# lies above which, and a second what breaks that today: a line of it that is not needed any more fails too.
+use strict;
+use warnings;
+use Config;
+use File::Basename        qw(dirname);
+use File::Spec::Functions qw(rel2abs);
+use File::Temp            qw(tempdir);
+use Test::More;
+
+my $root = dirname( dirname( dirname( rel2abs(__FILE__) ) ) );
+chdir $root or die "$root: $!";
+
+# From the ground up; sirius-edge is src/sirius-edge.c, the program
+my @FLOORS = qw(base http net share worker core edge xs sirius-edge);
+
+# "from to" => why, and what ends it. Floors of one shelf that know nothing of each other
+my %APART = (
+    'core worker' => 'a worker of an edge has no connection of a client',
+    'core share'  => 'the engine knows nothing of other processes than its workers',
+    'xs edge'     => 'perl is in no process with an edge',
+);
+
+# Upward today: "file of the one folder/file of the other" => reason. Empty is best.
+my %EXCEPTION = ();
+
+my %level;
+@level{@FLOORS} = 0 .. $#FLOORS;
+
+sub folder {
+    my $path = shift;
+    return 'sirius-edge' if $path eq 'src/sirius-edge.c';
+    return $path =~ m{\A(?:src/(\w+)|(xs))/} ? $1 // $2 : undef;
+}
+
+sub slurp {
+    my $file = shift;
+    open my $in, '<', $file or die "$file: $!";
+    local $/;
+    return readline $in;
+}
+
+# Undef when it may; else what is wrong
+sub wrong {
+    my ( $from, $to ) = map { folder($_) } @_;
+    return                        if $from eq $to;
+    return "$from lies below $to" if $level{$from} < $level{$to};
+    return $APART{"$from $to"};
+}
+
+my @files = sort glob 'src/*/*.[ch] src/*.c xs/*.[ch] xs/*.xs';
+cmp_ok scalar @files, '>', 100, scalar(@files) . ' files';
+my @unknown = grep { !defined folder($_) || !defined $level{ folder($_) } } @files;
+is "@unknown", '', 'each lies on a floor that the table knows';
+
+my ( %upward, %used );
+
+sub judge {
+    my ( $from, $to, $how ) = @_;
+    my $why = wrong( $from, $to ) or return;
+    $EXCEPTION{"$from $to"} ? $used{"$from $to"}++ : ( $upward{"$from $how $to: $why"} = 1 );
+    return;
+}
+
+my $includes = 0;
+for my $file (@files) {
+    for my $name ( slurp($file) =~ /^[ \t]*#[ \t]*include[ \t]+"([^"]+)"/mg ) {
+        my ($path) = grep {-f} map { 1 while s{[^/]+/\.\./}{}; $_ } dirname($file) . "/$name", "src/$name",
+            "xs/$name";
+        next if !$path;    # of perl, or made by xsubpp
+        $includes++;
+        judge( $file, $path, 'includes' );
+    }
+}
+is join( "\n", sort keys %upward ), '', "none of $includes includes goes upward";
+
+# Calls and data: what an object needs, and who has it
+my $dir = tempdir( CLEANUP => 1 );
+my ( %home, %needs );
+my $newest = ( sort { $b <=> $a } map { ( stat $_ )[9] } grep {/\.h\z/} @files )[0];
+for my $source ( grep {/\.c\z/} @files ) {
+    ( my $object = "build/$source" ) =~ s/\.c\z/.o/;
+    my $built = ( stat $object )[9] // 0;
+    if ( $built < $newest || $built < ( stat $source )[9] ) {
+        next if $source                =~ m{\Axs/};    # needs perl's flags; what make has built is judged
+        ( $object = "$dir/$source.o" ) =~ s{/(?=[^/]*/|[^/]*\z)}{_}g;
+        $object = "$dir/" . ( $source =~ tr{/}{_}r ) . '.o';
+        is system( $Config{cc}, '-std=gnu11', '-D_GNU_SOURCE', '-Isrc', '-c', '-o', $object, $source ), 0,
+            "$source compiles"
+            or next;
+    }
+    for ( split /\n/, `nm -P $object` ) {
+        my ( $symbol, $type ) = split;
+        $needs{$source}{$symbol} = 1       if $type eq 'U';
+        $home{$symbol}           = $source if $type =~ /\A[A-TV-Z]\z/ && $type ne 'W';
+    }
+}
+cmp_ok scalar keys %home, '>', 300, keys(%home) . ' symbols';
+%upward = ();
+my $calls = 0;
+for my $source ( sort keys %needs ) {
+    for my $symbol ( sort keys %{ $needs{$source} } ) {
+        my $to = $home{$symbol} or next;
+        $calls++;
+        judge( $source, $to, "uses $symbol of" );
+    }
+}
+cmp_ok $calls, '>', 300, "$calls uses of one file's symbols by another";
+is join( "\n", sort keys %upward ),                        '', 'none goes upward';
+is join( "\n", grep { !$used{$_} } sort keys %EXCEPTION ), '', 'no exception that is not needed';
+
+# The test itself: what goes upward is told
+is wrong( 'src/base/buffer.c', 'src/core/engine.h' ), 'base lies below core',
+    'a file of the ground that includes the engine';
+is wrong( 'src/edge/edge.c', 'src/core/engine.h' ), undef, 'and not one above it';
+like wrong( 'xs/work.c', 'src/edge/edge.h' ), qr/no process/, 'nor does xs reach into the edge';
+
+done_testing;
