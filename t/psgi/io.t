@@ -243,6 +243,37 @@ subtest 'a used socket never blocks the server' => sub {
     }
 };
 
+# Its descriptor is given back with the response: a copy that lives on would keep the connection open, and in the epoll set
+subtest 'looked at, and the connection ends before the call does' => sub {
+    my $dir = File::Temp->newdir;
+    local $ENV{IO_DIR} = "$dir";
+    my $server = start_server( <<'APP', qw(--workers 1) );
+sub {
+    my $env = shift;
+    return [ 200, [], [$$] ] if $env->{PATH_INFO} eq '/';
+    { my %copy = %$env }
+    push @{ $env->{'psgix.cleanup.handlers'} }, sub {
+        for ( 1 .. 1000 ) { last if -e "$ENV{IO_DIR}/go"; select undef, undef, undef, 0.01 }
+        open my $fh, '>', "$ENV{IO_DIR}/over" or die $!;
+    };
+    [ 200, [], ['copied'] ];
+}
+APP
+    for my $finish ( 0, 1 ) {
+        unlink glob "$dir/*";
+        my $client = $server->connect;
+        my $pid    = $client->ask('GET /')->body;
+        $client->send( request( 'GET /copy', 'Connection: close' ) );
+        is $client->response->body, 'copied', 'answered';
+        $client->finish if $finish;
+        is $client->end, 'eof', 'the connection ends';
+        ok !-e "$dir/over", 'while a cleanup handler still runs';
+        Sirius::Test::spew( "$dir/go", '' );
+        is $server->ask('GET /')->body, $pid, 'and its worker serves on';
+    }
+    $server->stop;
+};
+
 subtest 'no descriptor is left' => sub {
     ok until_true( 5, sub { $server->ask('GET /twice')->body eq '0' } ), 'of all these';
 };
