@@ -3,7 +3,7 @@
 #include "logformat.h"
 #include "wire.h"
 #include "scoreboard.h"
-#include "wire.h"
+#include "title.h"
 
 #include "share/door.h"
 
@@ -259,7 +259,19 @@ void
 name(const char *class, const char *text)
 CODE:
     PERL_UNUSED_VAR(class);
-    prctl(PR_SET_NAME, text, 0, 0, 0); /* the kernel takes 15 bytes of it */
+    sirius_title_name(text);
+
+void
+title(const char *class, const char *text)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_title_show(aTHX_ text);
+
+void
+keep_title(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_title_keep();
 
 void
 drain(sirius *self)

@@ -155,7 +155,7 @@ sub serve {
     $SIG{USR1} = { $worker->handlers }->{USR1};
     $privileges->drop;
     Sirius::Daemon->restore->detach if $conf->{daemonize};
-    Sirius::Title->set( { %$conf, proctitle => 1 }, 'admin' );    # no application has a use for $0 here
+    Sirius::Title->set( { proctitle => 1 }, 'admin' );    # without it ps would show a perl -e
     $class->_remember( $admin, $board );
     $worker->run;
     return;

@@ -113,7 +113,7 @@ my @TABLE = (
     [ 'daemonize', 'bool', undef, 'run in the background once the server is ready', { short => 'D' } ],
     [ 'error-log', 'path', undef, 'file to which everything printed to STDERR is appended; USR1 reopens it', { alias => ['log-file'] } ],
     [ 'log-prefix', 'bool', undef, 'start each line of the error log with time, PID and level (default: enabled with --error-log)', { typed => '--enable-log-prefix, --disable-log-prefix' } ],
-    [ 'proctitle', 'bool', 0, 'show in ps what each process does', { typed => '--enable-proctitle, --disable-proctitle' } ],
+    [ 'proctitle', 'bool', 1, 'show in ps what each process does and for which application, or leave the command line as it is (default: enabled)', { typed => '--enable-proctitle, --disable-proctitle' } ],
 
     'Seeing what it does',
     [ 'access-log', 'string', undef, 'where to log each request: a file, - (STDOUT), syslog:FACILITY or "|COMMAND"', { value => 'FILE' } ],

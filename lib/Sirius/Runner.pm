@@ -17,6 +17,7 @@ use Sirius::Listener;
 use Sirius::Options;
 use Sirius::Starter;
 use Sirius::Systemd;
+use Sirius::Title;
 
 # An application that does not load: perl would exit with whatever errno is. With --chdir it is looked for in that
 # directory, and loaded there
@@ -29,7 +30,9 @@ sub locate_app {
     return sub {
         my ( $app, @with ) = ( undef, @_ );
         return $app if eval {
-            $app = _in( $dir, sub { $load->(@with) } );
+            $app = Sirius::Title->load( sub {
+                _in( $dir, sub { $load->(@with) } );
+            } );
             1;
         };
         my $error = $@;
@@ -150,7 +153,10 @@ sub _pass_on {
     $self->{options} = [ sources => $config, map { $_ => $given->{$_} } @own ];
 
     # Before the application is loaded, which may take its time
-    my $conf = Sirius::Options->parse( { @{ $self->{options} } } );
+    my $conf   = Sirius::Options->parse( { @{ $self->{options} } } );
+    my $served = $self->{eval} ? '-e' : $self->{app} || $self->{argv}[0] || 'app.psgi';
+    Sirius::Title->serves($served)         if !ref $served;
+    Sirius::Title->set( $conf, 'loading' ) if $self->{loader} ne 'Restarter';
     $_->check($conf) for qw(Sirius::AccessLog Sirius::AdminPort);
     _shield($conf);
     _probe($conf) if !Sirius::Handover->has( Sirius::Launch->VARIABLE );    # a reload has all of them already

@@ -290,6 +290,7 @@ sub _run_alone {
         },
     );
     $self->_say_start;
+    Sirius::Title->set( $self->{conf}, 'server' );
     my %handlers = $worker->handlers;
     $handlers{HUP} = sub {
         $worker->in_child('HUP')

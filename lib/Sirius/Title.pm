@@ -7,29 +7,65 @@ use File::Basename qw(basename);
 use Sirius;
 use Sirius::Command;
 
-# What is served; $0 as it is at the start, before it is a title itself
-my ($served) = ( grep( {/\.psgi\z/} Sirius::Command->words ), $0 );
+# What is served: what the command says, else a guess from its words
+my $served;
 
 sub app {
     my ( $class, $conf ) = @_;
-    return defined $conf->{app} ? $conf->{app} : basename($served);
+    return $conf->{app} if defined $conf->{app};
+    $served = _guess()  if !defined $served;
+    return $served;
+}
+
+# Plack gives $0, and with it what ps shows, the path of the application while it loads
+sub load {
+    my ( $class, $code ) = @_;
+    Sirius::Engine->keep_title;
+    my $app;
+    my $done  = eval { $app = $code->(); 1 };
+    my $error = $@;
+    $class->again;
+    die $error if !$done;    ## no critic (RequireCarping)
+    return $app;
+}
+
+sub serves {
+    my ( $class, $app ) = @_;
+    $served = basename($app);
+    return;
+}
+
+my ( $name, $line );
+
+sub again {
+    Sirius::Engine->title($line) if defined $line;
+    Sirius::Engine->name($name)  if defined $name;
+    return;
 }
 
 sub set {
     my ( $class, $conf, $role ) = @_;
-    $0 = $class->words( $conf, $role ) if $conf->{proctitle};
 
-   # After $0, which sets it as well. The supervisor's is the one to find with pgrep -x; 15 bytes are possible
-    my $name = "sirius: $role";
-    if    ( $role eq 'supervisor' )           { $name = 'sirius' }
-    elsif ( $role =~ /\Ageneration (\d+)\z/ ) { $name = "sirius: gen $1" }
-    Sirius::Engine->name($name);
+# Of the command line it is the end that tells; of the name 15 bytes are possible, and the supervisor's is to be found with
+# pgrep -x
+    $line = $conf->{proctitle} ? $class->words( $conf, $role ) : undef;
+    $name = "sirius: $role";
+    if    ( $role =~ /\A(?:server|supervisor)\z/ ) { $name = 'sirius' }
+    elsif ( $role =~ /\Ageneration (\d+)\z/ )      { $name = "sirius: gen $1" }
+    $class->again;
     return;
 }
 
 sub words {
     my ( $class, $conf, $role ) = @_;
-    return "sirius: $role (${\ $class->app($conf) })";
+    return "sirius: $role" . ( $role eq 'admin' ? '' : q( ) . $class->app($conf) );
+}
+
+# plackup, and programs that run Plack::Runner or this handler themselves
+sub _guess {
+    my ($psgi) = grep {/\.psgi\z/} Sirius::Command->words;
+    my $program = basename($0);
+    return defined $psgi ? basename($psgi) : $program eq 'plackup' ? 'app.psgi' : $program;
 }
 
 1;
@@ -50,17 +86,39 @@ Sirius::Title - what ps and top call the processes
 
 =head1 DESCRIPTION
 
-The kernel's short name of a process, which C<top> and C<ps -o comm> show, always tells what the process does: C<sirius>,
-C<sirius: gen 2>, C<sirius: worker>. C<$0>, the command line that C<ps -f> shows, belongs to the application, which may look for
-its files beside it. Only with C<--enable-proctitle> it becomes C<sirius: worker (app.psgi)>.
+What C<ps -f> shows is C<sirius: worker app.psgi>: what the process does, and which application. C<$0> keeps its value, since the
+application may look for its files beside it, and what the application assigns to it replaces the title. With
+C<--disable-proctitle> the command line stays as it was.
+
+The kernel's short name of a process, which C<top> and C<ps -o comm> show, always tells what it does: C<sirius>,
+C<sirius: gen 2>, C<sirius: worker>.
 
 =head1 METHODS
+
+=head2 again
+
+  Sirius::Title->again;
+
+Shows the title of this process once more, after other code has assigned to C<$0>.
 
 =head2 app
 
   my $name = Sirius::Title->app($conf);
 
 The name of what is served; for another program of this server to put into its C<$conf>.
+
+=head2 load
+
+  my $app = Sirius::Title->load( sub {...} );
+
+Calls the code, which loads the application, and returns what it returns. Plack assigns to C<$0> before and after; the title
+stays, unless the application itself assigns to C<$0> meanwhile. Dies of what the code has died of.
+
+=head2 serves
+
+  Sirius::Title->serves('/srv/app.psgi');
+
+Says what is served.
 
 =head2 set
 
@@ -72,7 +130,7 @@ Names this process. Children inherit the name.
 
   my $words = Sirius::Title->words( $conf, $role );
 
-What C<$0> becomes with C<--enable-proctitle>.
+What C<ps> shows unless C<--disable-proctitle> is given.
 
 =head1 SEE ALSO
 

@@ -10,6 +10,7 @@ use IO::Handle   ();
 use Scalar::Util qw(blessed reftype);
 use Sirius::Hooks;
 use Sirius::Log ();
+use Sirius::Title;
 use Sirius::Usage;
 use overload ();
 
@@ -104,7 +105,8 @@ sub run {
     my $self = shift;
     $self->{pid} = $$;
     srand;
-    my $app = $self->{builder} ? $self->check_app( $self->{builder}->() ) : $self->{app};
+    my $builder = $self->{builder};
+    my $app     = $builder ? $self->check_app( Sirius::Title->load($builder) ) : $self->{app};
     $self->_arm if $self->{multiprocess};    # the application may have taken handlers while it was loaded
     STDERR->autoflush(1);                    # the application may have put a layer on it, which buffers
     my $engine = $self->{engine} = Sirius::Engine->new( $self->_engine_conf );

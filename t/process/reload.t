@@ -203,10 +203,10 @@ subtest 'the supervisor becomes a new program' => sub {
             "$root/bin/sirius"
         ],
         env  => { PERL5LIB => join ':', grep { !m{\bblib/} } split /:/, $ENV{PERL5LIB} || '' },
-        args => [ '-I', "$dir/lib", qw(--workers 1 --enable-proctitle --chdir /) ],
+        args => [ '-I', "$dir/lib", qw(--workers 1 --chdir /) ],
     );
     my $proc  = sub { Sirius::Test::Server::slurp( '/proc/' . $server->pid . '/' . shift ) };
-    my $title = qr/\Asirius: supervisor \(xs\.psgi\)/;
+    my $title = qr/\Asirius: supervisor xs\.psgi/;
     like $proc->('cmdline'), $title,          'its title';
     like $proc->('maps'),    qr{/Opcode\.so}, 'it has loaded the application';
     $server->signal('HUP');

@@ -56,7 +56,7 @@ sub start {
         },
         may_crash => $self->{may_crash},
         args      => [
-            qw(--listen 127.0.0.1:0 --max-body 10m --enable-proctitle), '--listen',
+            qw(--listen 127.0.0.1:0 --max-body 10m), '--listen',
             "unix:$dir/socket",                                         '--admin',
             "unix:$dir/admin",                                          '--tmpdir',
             "$self->{log_dir}/tmp",                                     '--access-log',

@@ -35,7 +35,7 @@ sub look {
     return \%seen;
 }
 
-# PID => role, as its title says (--enable-proctitle)
+# PID => role, as its title says
 sub roles {
     my $self  = shift;
     my $group = $self->{server}->pid;
