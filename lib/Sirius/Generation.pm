@@ -3,6 +3,7 @@ package Sirius::Generation;
 use strict;
 use warnings;
 
+use JSON::PP   ();
 use List::Util qw(min);
 use POSIX      qw(SIGINT SIGQUIT SIGTERM WNOHANG);
 use Sirius::Backoff;
@@ -21,6 +22,11 @@ use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 # Seconds that INT leaves to running application calls; when it comes again, to workers that are on their way out
 # LOOK: between two looks after the supervisor where its end can't wake us
 use constant { FAST_STOP => 1, HURRIED_STOP => 0.2, LOOK => 1 };
+
+# Characters of a line that the supervisor gets to hear: as JSON it has to fit into PIPE_BUF
+use constant SAID => 600;
+
+my $JSON = JSON::PP->new->ascii->allow_nonref;
 
 # A terminal sends them to all processes at once: they end a worker that has no handlers any more
 my %ENDS = map { $_ => 1 } SIGINT, SIGQUIT, SIGTERM;
@@ -47,10 +53,14 @@ sub run {
     }
     Sirius::Worker->check_tmpdir( $self->{conf} );
     Sirius::Title->set( $self->{conf}, "generation $self->{number}" );
-    $self->_tell_supervisor("workers @{ $self->{conf} }{qw(workers workers_max)}") if $self->{reload};
+    if ( $self->{reload} ) {
+        $self->_tell_supervisor("workers @{ $self->{conf} }{qw(workers workers_max)}");
+        Sirius::Log->tell( sub { $self->_tell_supervisor( 'said ' . _said(shift) ) } );
+    }
 
     my $clean = eval { $self->_supervise; 1 };
     my $error = $@;
+    Sirius::Log->tell(undef);
     $self->{signals}->release( exits => 1 );
     $self->{theirs}->restore;
     delete @{$self}{qw(news report watched_alive)};
@@ -87,6 +97,8 @@ sub _become_worker {
         close $self->{news};
         close $self->{watched_alive} if !$self->{looks};
         close $self->{supervisor};
+        my $listened = $self->{reload} && !$self->{complete};
+        Sirius::Log->tell( $listened ? sub { $self->_tell_generation( 'said', _said(shift) ) } : undef );
         my $worker = Sirius::Worker->new(
             ( map { $_ => $self->{$_} } qw(access_log app builder conf exchange listeners scoreboard) ),
             control      => $self->{alive},
@@ -95,7 +107,10 @@ sub _become_worker {
             slot         => $slot,
             tell         => sub {
                 my $heard = $self->_tell_generation(@_);
-                $self->_leave_terminal if $_[0] eq 'ready';
+                if ( $_[0] eq 'ready' ) {
+                    $self->_leave_terminal;
+                    Sirius::Log->tell(undef);
+                }
                 return $heard ? '' : 'unheard';
             },
         );
@@ -161,6 +176,10 @@ sub _hear {
             $self->_tell_supervisor("hook worker $why") if !$worker->{ready};
             next;
         }
+        if ( $what eq 'said' ) {
+            $self->_tell_supervisor("said $why") if !$self->{complete};
+            next;
+        }
         $worker->{$what} = length $why ? $why : 1;
         if    ( $what eq 'ready' )   { $self->_hear_ready($worker) }
         elsif ( $what eq 'soon' )    { $worker->{leave} ||= $why }
@@ -180,6 +199,7 @@ sub _hear_ready {
     }
     return if $self->{complete} || $self->_number > grep { $_->{ready} } $self->_active;
     $self->{complete} = 1;
+    Sirius::Log->tell(undef);
     $self->_tell_supervisor('ready');
     return;
 }
@@ -310,6 +330,9 @@ sub _run_hook {
     Sirius::Log->error("$name: $error") if defined $error;
     return;
 }
+
+# A line of the log for who has asked for the reload
+sub _said { return $JSON->encode( substr shift, 0, SAID ) }
 
 # When to replace it, in words
 sub _schedule {

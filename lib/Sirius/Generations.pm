@@ -23,7 +23,7 @@ use constant {
     LATE        => 2,       # seconds more than its workers have, that a generation gets to end
 };
 
-my $JSON = JSON::PP->new->canonical->ascii;
+my $JSON = JSON::PP->new->canonical->ascii->allow_nonref;
 
 # What loads now is given up, in favour of what serves. True when there was something
 sub abort {
@@ -100,7 +100,8 @@ sub hear {
             $generation->{hook}
                 = $2 eq 'none' ? undef : { of => $1, name => "--$2" =~ tr/_/-/r, at => _now() };
         }
-        next if $what !~ /\A(?:ready|up)\z/;
+        $self->_note_said( $generation, $1 ) if $what =~ /\Asaid (.*)\z/;
+        next                                 if $what !~ /\A(?:ready|up)\z/;
         $generation->{$what} = 1;
         $self->{supervisor}->announce if $what eq 'up';
         kill $_ => $generation->{pid} for $what eq 'up' ? keys %{ delete $generation->{missed} || {} } : ();
@@ -347,6 +348,18 @@ sub _look_for_hung {
         Sirius::Log->error("generation $generation->{number} $generation->{hung} and is killed");
         kill KILL => $generation->{pid};
     }
+    return;
+}
+
+# A line of the log, which it has written itself
+sub _note_said {
+    my ( $self, $generation, $json ) = @_;
+    return if !defined $generation->{said} || $generation->{ready};
+    my $line = eval { $JSON->decode($json) };
+    return              if !defined $line || ref $line;
+    utf8::encode($line) if !utf8::downgrade( $line, 1 );    # what our own process sends is bytes
+    $line =~ s/\n*\z/\n/;
+    $generation->{said} = substr $generation->{said} . $line, -ERROR_MAX();
     return;
 }
 

@@ -12,6 +12,9 @@ my $LAYER = 'sirius_log';    # xs/log.c
 # The file of --error-log, what descriptor 2 was when we had opened it, and who is to have it
 my ( $path, $place, @owner );
 
+# Who hears of errors and warnings besides
+my $listener;
+
 # What is still in a buffer would be written by each child as well. Layers may be code of the application
 sub flush {
     local ( $@, $! );
@@ -87,6 +90,12 @@ sub reopen {
     return $class->error("--error-log $path: $error; the log goes on in the file that was open before");
 }
 
+sub tell {
+    my ( $class, $code ) = @_;
+    $listener = $code;
+    return;
+}
+
 sub warn {
     my ( $class, $message ) = @_;
     return $class->_say( warn => $message );
@@ -106,6 +115,7 @@ sub _say {
     my $line = "[sirius $$] " . ( $level eq 'notice' ? '' : "$level: " ) . "$message\n";
     utf8::encode($line) if utf8::is_utf8($line);
     eval { $class->_put($line) };    # a layer of the application's may die
+    $listener->($line) if $listener && $level =~ /\A(?:error|warn)\z/;
     return;
 }
 
@@ -237,6 +247,12 @@ Writes text as it is: what another process has said, or the lines of the start.
 
 Opens the same path again, after it was moved away. No line is lost meanwhile, and when it fails, the log goes on in the
 old file, which is told there. Does nothing when STDERR is something else by now.
+
+=head2 tell
+
+  Sirius::Log->tell( sub { my $line = shift; ... } );
+
+From now on the code gets each line of L</error> and L</warn> besides, as bytes; C<undef> ends that.
 
 =head2 warn
 

@@ -105,6 +105,8 @@ sub run {
     my $self = shift;
     $self->{pid} = $$;
     srand;
+    local $self->{loading} = $self->{multiprocess};
+    return 'drained' if $self->{loading} && $self->{asked};
     my $builder = $self->{builder};
     my $app     = $builder ? $self->check_app( Sirius::Title->load($builder) ) : $self->{app};
     $self->_arm if $self->{multiprocess};    # the application may have taken handlers while it was loaded
@@ -115,6 +117,7 @@ sub run {
 
     # Its generation was killed while it loaded: another one has been started
     my $heard = $self->{tell}->('ready');
+    $self->{loading} = 0;
     $self->{asked} ||= 'drain' if defined $heard && $heard eq 'unheard';
 
     # A signal that came while there was no engine
@@ -137,6 +140,7 @@ sub _ask {
     my ( $self, $what ) = @_;
     $what = 'stop' if $self->{asked};
     $self->{asked} = $what;
+    $self->_leave          if $self->{loading};
     $self->{engine}->$what if $self->{engine};
     return;
 }
@@ -223,6 +227,15 @@ sub _reopen_logs {
     return;
 }
 
+# In the middle of what loads the application, or of --after-fork: they may never return, and nothing is served yet. What they have
+# registered to be done at the end is done, unless it takes another signal
+sub _leave {
+    my $self = shift;
+    $SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
+    $self->{tell}->( done => $self->{asked} eq 'stop' ? 'stopped' : 'drained' );
+    exit 0;
+}
+
 # The generation hears which one runs: it may never return
 sub _run_hook {
     my ( $self, $name, @args ) = @_;
@@ -286,7 +299,7 @@ serves in a forked worker and, with C<--workers 0>, in the process itself.
 
 =head1 SIGNALS
 
-C<TERM> and C<QUIT> drain: what was accepted is finished. C<INT>, or any of them a second time, stops as soon as no
+A worker that is not ready yet ends at once by C<INT>, C<QUIT> and C<TERM>. Later C<TERM> and C<QUIT> drain: what was accepted is finished. C<INT>, or any of them a second time, stops as soon as no
 application call is running. C<HUP>, C<TTIN> and C<TTOU> are the supervisor's business and
 do nothing here.
 

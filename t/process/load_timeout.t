@@ -20,7 +20,7 @@ sub version {
 }
 
 my $APP     = "use lib '$dir'; use My; sub { [ 200, [], [\$My::VERSION] ] };\n";
-my $DELAYED = "do '$dir/My.pm' or die; sub { [ 200, [], [\$My::VERSION] ] };\n";
+my $DELAYED = "do '$dir/My.pm' or die \$@; sub { [ 200, [], [\$My::VERSION] ] };\n";
 my $HANG    = "{ open my \$out, '>', '$dir/hangs'; } select undef, undef, undef, 0.1 while 1";
 
 sub start {
@@ -209,11 +209,46 @@ subtest '--after-fork dies: the worker fails, and the reload' => sub {
     version(2);
     my ( $status, $text ) = ctl(qw(reload --wait --timeout 25));
     is $status, 1, 'reload --wait fails';
-    like $text,        qr/reload failed: generation 2 .*generation 1 goes on$/, 'and says so';
-    like $server->log, qr/after_fork died: no database$/m,                      'the log says why';
+    like $text, qr/reload failed: generation 2 .*generation 1 goes on$/m, 'and says so';
+    like $text, qr/error: after_fork died: no database$/m,                'and why';
+    is scalar( () = $text =~ /after_fork died/g ), 1, 'once for each worker';
+    like scalar( ctl('status') ), qr/^last reload, .*after_fork died: no database$/ms, 'so does status';
+    like $server->log,            qr/after_fork died: no database$/m,                  'the log says why';
     unlink "$dir/broken";
     goes_on($server);
 };
+
+subtest 'What a worker dies of while it loads is in the answer of reload --wait' => sub {
+    my $server = start( $DELAYED, qw(-L Delayed) );
+    version( 2, 'die qq(no tables\n)' );
+    my ( $status, $text ) = ctl(qw(reload --wait --timeout 25));
+    is $status, 1, 'exit status';
+    like $text, qr/error: worker failed: .*no tables$/m, 'and why' or diag $text;
+    goes_on($server);
+};
+
+for my $signal (qw(TERM INT QUIT)) {
+    for my $hook ( 0, 1 ) {
+        my $where = $hook ? 'in --after-fork' : 'while it loads';
+        subtest "$signal ends a worker that hangs $where" => sub {
+            version(1);
+            spew("$dir/hang");
+            unlink "$dir/hangs";
+            version( 1, "if ( -e '$dir/hang' ) { eval { $HANG }; die }" ) if !$hook;
+            my $server = Sirius::Test::Server->spawn(
+                app  => $DELAYED,
+                args => [ qw(--workers 1 -L Delayed), $hook ? hook('after-fork') : () ],
+            );
+            ok until_true( 20, sub { -e "$dir/hangs" } ), 'it hangs';
+            my $began = time;
+            $server->signal($signal);
+            is $server->wait_exit(20), 'exit 0', 'the server stops';
+            cmp_ok time - $began, '<', 15, 'long before --graceful-timeout';
+            unlike $server->log, qr/killed|error/, 'nobody was killed' or diag $server->log;
+            unlink "$dir/hang";
+        };
+    }
+}
 
 subtest 'At the start' => sub {
     unlink "$dir/hangs";
