@@ -6,6 +6,7 @@ use warnings;
 use IO::Handle  ();
 use POSIX       ();
 use Sirius::Log ();
+use Sirius::Signals;
 
 sub detach {
     my ( $self, %args ) = @_;
@@ -82,6 +83,7 @@ sub _report {
 # The original process. It has nothing to clean up: all of it is the daemon's now
 sub _wait {
     my ( $news, $child ) = @_;
+    Sirius::Signals->let_go;        # Ctrl-C ends the command
     waitpid $child, 0;
     my $status = readline $news;
     return POSIX::_exit( defined $status && $status =~ /\A(\d+)\n\z/ ? $1 : 1 );

@@ -22,6 +22,9 @@ my @IDLE = qw(HUP TTIN TTOU USR1 USR2);
 # Those for which it matters who has sent them
 my %ASKED = map { $_ => 1 } qw(HUP INT QUIT TERM TTIN TTOU);
 
+# While the server starts: the mask of before, once signals are held back, and the names of those that came even earlier
+my ( $mask, @early );
+
 # In a child that goes on as a supervisor of its own
 sub forked {
     my $self = shift;
@@ -45,10 +48,32 @@ sub hand_over {
     return;
 }
 
+sub hold {
+    my ( $class, @names ) = @_;
+    my $before = POSIX::SigSet->new;
+    POSIX::sigprocmask( SIG_BLOCK, POSIX::SigSet->new( @NUMBER{ @names ? @names : @IDLE } ), $before );
+    $mask ||= $before;
+    return;
+}
+
+sub let_go {
+    my $class = shift;
+    local $!;
+    POSIX::sigprocmask( SIG_SETMASK, $mask ) if $mask;
+    undef $mask;
+    return splice @early;
+}
+
+sub late {
+    my ( $class, @names ) = @_;
+    push @early, @names;
+    return;
+}
+
 sub new {
     my ( $class, @names ) = @_;
-    my @caught;
-    my $self = bless { names => [ @names, @OWN ], caught => \@caught }, $class;
+    my @caught = splice @early;
+    my $self   = bless { names => [ @names, @OWN ], caught => \@caught }, $class;
 
     # Nothing arrives except inside wait, so a signal is never lost between a look at the flags and the sleep
     my $ours = POSIX::SigSet->new( map { $NUMBER{$_} } @{ $self->{names} } );
@@ -56,6 +81,7 @@ sub new {
     POSIX::sigprocmask( SIG_BLOCK, $ours, $self->{closed} );
     $self->{open} = POSIX::SigSet->new;
     POSIX::sigprocmask( SIG_BLOCK, $ours, $self->{open} );
+    ( $self->{closed}, $mask ) = ($mask) if $mask;
     $self->{open}->delset( $NUMBER{$_} ) for @{ $self->{names} };
 
     for my $name ( @{ $self->{names} } ) {
@@ -195,11 +221,34 @@ Who has sent the last signal of this name, see L<Sirius::Sender>: of C<HUP>, C<I
 In a child after C<fork>: installs the given handlers, gives every other signal back to the handler it had before L</new>, and
 opens all of them. What arrived for the child since the fork is delivered now, also what was ignored before L</new>.
 
+=head2 hold
+
+  Sirius::Signals->hold;
+  Sirius::Signals->hold(@names);
+
+Blocks signals of a supervisor from the start until L</new> can receive them: without names C<HUP>, C<TTIN>, C<TTOU>, C<USR1> and
+C<USR2>. Whoever reads the PID file as soon as it is there may send one at once, and without a handler C<HUP> and C<USR1> would
+kill the server and C<TTOU> would stop it.
+
+=head2 let_go
+
+  my @names = Sirius::Signals->let_go;
+
+Ends L</hold> where there will be no L</new>: puts the mask back, which delivers what has come since, and returns the names that
+were given to L</late>.
+
+=head2 late
+
+  Sirius::Signals->late(@names);
+
+Signals that somebody else has received before there was anybody to heed them: the first L</wait> after L</new> returns them.
+
 =head2 new
 
   my $signals = Sirius::Signals->new(@names);
 
-Takes over the named signals, and C<ALRM> and C<IO> for its own use, until L</release>.
+Takes over the named signals, and C<ALRM> and C<IO> for its own use, until L</release>. After L</hold>, L</release> puts back
+the mask of before that.
 
 =head2 release
 

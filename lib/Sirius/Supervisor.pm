@@ -309,6 +309,7 @@ sub _run_alone {
         };
     }
     local @SIG{ 'ALRM', keys %handlers } = ( $SIG{ALRM} || 'DEFAULT', values %handlers );
+    $handlers{$_}->($_) for Sirius::Signals->let_go;
     1 while $worker->run !~ /\A(?:drained|over|stopped)\z/;
     alarm 0;
     Sirius::Log->note( 'stopped after ' . Sirius::Readable->age( _now() - $self->{stop_began} ) )

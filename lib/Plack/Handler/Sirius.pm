@@ -12,6 +12,7 @@ use Sirius::Log ();
 use Sirius::Options;
 use Sirius::PidFile;
 use Sirius::Privileges;
+use Sirius::Signals;
 use Sirius::Daemon;
 use Sirius::Launch;
 use Sirius::Supervisor;
@@ -27,7 +28,18 @@ sub new {
     return bless { conf => $conf }, $class;
 }
 
+# A signal that comes before anybody waits for it is heeded then, and harms nothing
 sub run {
+    my ( $self, $app ) = @_;
+    Sirius::Signals->hold;
+    my $clean = eval { $self->_run($app); 1 };
+    my $error = $@;
+    Sirius::Signals->let_go;    # which keeps errno, the exit status of a program that does not catch this
+    die $error if !$clean;      ## no critic (RequireCarping)
+    return;
+}
+
+sub _run {
     my ( $self, $app ) = @_;
     my $conf = $self->{conf};
     _open_streams();
@@ -42,6 +54,8 @@ sub run {
     Sirius::Log->open( $conf, $privileges->owner );
     $generation->tell_unchanged if $generation;
     $privileges->umask_and_chdir;
+    Sirius::Signals->hold(qw(INT QUIT TERM))
+        ;    # not before: a name to look up or a FIFO to open may take for ever
     exit $generation->run if $generation;
     Sirius::Supervisor->new(%what)->run;
     return;
