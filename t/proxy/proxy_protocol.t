@@ -245,7 +245,7 @@ subtest 'in the access log' => sub {
     my $want = join '', map {"$_\n"} '192.0.2.9 "GET /far HTTP/1.1" 200',
         '127.0.0.1 "GET /near HTTP/1.1" 200',
         '192.0.2.9 "GET /far HTTP/1.1" 200', '127.0.0.1 "GET /bad HTTP/1.1" 400',
-        ('192.0.2.7 "GET /bad HTTP/1.1" 400') x 2, '192.0.2.9 "GET /sleep/6" 504';
+        ('192.0.2.7 "GET /bad HTTP/1.1" 400') x 2, '192.0.2.9 "GET /sleep/6 HTTP/1.1" 504';
     until_true( 10, sub { Sirius::Test::Server::slurp($log) eq $want } );
     is Sirius::Test::Server::slurp($log), $want, 'their lines';
     $server->stop;
