@@ -83,10 +83,28 @@ static void tell_place(int sig)
         sr_row_place_tell(s->row, file, (uint32_t)CopLINE(PL_curcop));
 }
 
+/*
+ * Perl dies in its C handler, wherever it is, when 120 signals wait. It only counts them all, so the count can begin again
+ * while the server is at work, which must not be jumped out of.
+ */
+static void forbear(void)
+{
+    if (!sirius_current || !sirius_busy(sirius_current))
+        return;
+    dTHX;
+#ifdef MULTIPLICITY
+    if (aTHX != sirius_current->owner)
+        return;
+#endif
+    if (PL_sig_pending > 1)
+        PL_sig_pending = 1;
+}
+
 #if defined(PERL_USE_3ARG_SIGHANDLER) || \
     (PERL_VERSION < 32 && defined(HAS_SIGACTION) && defined(SA_SIGINFO))
 static Signal_t waking_handler(int sig, siginfo_t *info, void *context)
 {
+    forbear();
     perl_handler(sig, info, context);
     tell_place(sig);
     heed(sig);
@@ -94,6 +112,7 @@ static Signal_t waking_handler(int sig, siginfo_t *info, void *context)
 #else
 static Signal_t waking_handler(int sig)
 {
+    forbear();
     perl_handler(sig);
     tell_place(sig);
     heed(sig);
@@ -107,7 +126,7 @@ static Signal_t waking_handler(int sig)
  */
 static bool deferred(int sig)
 {
-    if (!sirius_current || !wire_inside(sirius_current) || sig == SIGSEGV || sig == SIGBUS || sig == SIGILL ||
+    if (!sirius_current || !sirius_busy(sirius_current) || sig == SIGSEGV || sig == SIGBUS || sig == SIGILL ||
         sig == SIGFPE)
         return false;
     dTHX;
@@ -124,6 +143,7 @@ static Sighandler3_t perl_handler3, perl_unsafe3;
 
 static Signal_t waking_handler1(int sig)
 {
+    forbear();
     perl_handler1(sig);
     if (sirius_current)
         sirius_wake(sirius_current);
@@ -131,6 +151,7 @@ static Signal_t waking_handler1(int sig)
 
 static Signal_t waking_handler3(int sig, Siginfo_t *info, void *context)
 {
+    forbear();
     perl_handler3(sig, info, context);
     if (sirius_current)
         sirius_wake(sirius_current);

@@ -261,8 +261,14 @@ static const char *respond_framed(pTHX_ sirius *s, AV *body)
         return why;
     wire_head(s, false);
     s->turn.phase = SIRIUS_STREAMING;
-    for (SSize_t i = 0; i <= AvFILLp(body); i++)
-        sirius_stream_send(aTHX_ s, element(aTHX_ body, i), false);
+    sv_2mortal(SvREFCNT_inc_simple_NN((SV *)body)); /* a handler of a signal may change what was returned */
+    for (SSize_t i = 0; i <= AvFILLp(body); i++) {
+        SV *one = element(aTHX_ body, i);
+        if (plain_scalar(one) && sirius_bytes(aTHX_ one, &bytes))
+            sirius_stream_send(aTHX_ s, one, bytes, false);
+        else
+            s->turn.phase = SIRIUS_BROKEN;
+    }
     sirius_stream_end(aTHX_ s);
     return NULL;
 }

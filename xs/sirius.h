@@ -44,8 +44,9 @@ typedef struct sirius_turn {
     bool untouched; /* pooled, and the application has left it as it was. Known when it has returned */
     bool inert;     /* what the application has returned runs no code when it is freed */
     sirius_phase phase;
-    bool writing; /* a writer may be waiting: handlers of signals can run, with the application below them */
-    SV *died;     /* what one of them has died of. Counted */
+    bool writing; /* to an edge: what waits for the client lets handlers of signals run */
+    bool catches; /* code of the application has called, and is told when such a handler has died */
+    SV *died;     /* what it has died of. Counted */
     sr_response response;
     SV *trimmed;   /* the name of a field whose value has lost its newline, to be logged. Counted */
     SV *io;        /* the glob of psgix.io, once somebody has looked at it. Counted */
@@ -87,12 +88,14 @@ typedef struct sirius {
     sr_row *row;          /* what others see of this worker; never NULL */
     sr_scoreboard *board; /* or NULL; kept by `scoreboard` */
     sr_row no_row;
-    size_t fields_end;            /* of s->head: the fields of the application end here */
-    uint64_t known;               /* length of the body, or SR_LENGTH_UNKNOWN */
-    bool app_close;               /* the application wants the connection closed */
-    bool said;                    /* END, CUT or TAKEN of this request */
-    bool returned;                /* from the application */
-    volatile sig_atomic_t inside; /* as with the helm: no application code runs, and none may jump out */
+    size_t fields_end;             /* of s->head: the fields of the application end here */
+    uint64_t known;                /* length of the body, or SR_LENGTH_UNKNOWN */
+    bool app_close;                /* the application wants the connection closed */
+    bool torn;                     /* half of an interim head is out: only a cut can follow */
+    bool said;                     /* END, CUT or TAKEN of this request */
+    bool returned;                 /* from the application */
+    volatile sig_atomic_t logging; /* log.c writes a line of the server's own */
+    volatile sig_atomic_t inside;  /* as with the helm: no application code runs, and none may jump out */
     bool forked;
     bool soon_said;
     const char *why; /* this worker has to go; NULL: it has not */
@@ -105,8 +108,10 @@ typedef struct sirius {
     sirius_turn turn;
     UV serial;
     unchunk unchunk; /* of the response being sent */
-    bool retiring;   /* serve has said so */
-    bool leave;      /* psgix.harakiri: end this worker after the response */
+    SV *sending;     /* the scalar whose bytes a writer sends; NULL: none, or they are safe from it */
+    const char *sending_at;
+    bool retiring; /* serve has said so */
+    bool leave;    /* psgix.harakiri: end this worker after the response */
     sirius_site site[SR_LISTENERS_MAX];
     envpool_env *pool; /* ENVPOOL_SHAPES of them */
     unsigned pool_clock;
@@ -225,9 +230,21 @@ void sirius_stream_boot(pTHX);
 SV *sirius_responder(pTHX_ sirius *s);
 SV *sirius_writer(pTHX_ sirius *s);
 SV *sirius_informational(pTHX_ UV serial);
-bool sirius_stream_send(pTHX_ sirius *s, SV *data, bool wait); /* false: the peer is gone */
+/* `bytes` are those of data. False: the peer is gone. */
+bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait);
 bool sirius_stream_end(pTHX_ sirius *s);
 bool sirius_interrupted(void); /* sr_engine.interrupted */
+/*
+ * Around what may wait for the client and was called by code of the application: a handler of a signal that dies meanwhile
+ * dies there, in `end`, when nothing of the server is left to jump over. Elsewhere that is logged, and the wait goes on.
+ */
+static inline bool sirius_catch(sirius *s) /* what `end` is to be given */
+{
+    bool outer = s->turn.catches;
+    s->turn.catches = true;
+    return outer;
+}
+void sirius_catch_end(pTHX_ sirius *s, bool outer); /* without the helm. Croaks */
 
 /* Bytes of a scalar; false when it has characters above 0xff. A downgraded copy is a mortal. */
 bool sirius_bytes(pTHX_ SV *sv, sr_bytes *out);

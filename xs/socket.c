@@ -35,14 +35,16 @@ typedef struct socket_layer {
 /* --- taking the connection --- */
 
 /* The socket blocks from now on, as one of IO::Socket does. The engine's calls are safe from that: see output.c. */
-static void hand_over(sirius *s, sr_conn *c, int fd)
+static void hand_over(pTHX_ sirius *s, sr_conn *c, int fd)
 {
+    bool outer = sirius_catch(s);
     bool taken = sirius_helm_take(s); /* from here on no 504 of the companion's may come in between */
     c->borrowed = true;
     if (c->out) /* what was said before comes first */
         sr_engine_write(s->engine, c, NULL, 0);
     sirius_helm_leave(s, taken);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    sirius_catch_end(aTHX_ s, outer);
 }
 
 /* Of an edge: it gives a descriptor, and answers on the connection what this worker replies, but keeps it no more. */
@@ -94,14 +96,34 @@ static void take(pTHX_ claim *k)
     PerlIOUnix_refcnt_inc(
         fd); /* open(my $fh, '+<&=', $io) makes another stream on it, which perl counts here */
     if (!sr_engine_forked(s->engine))
-        hand_over(s, c, fd);
+        hand_over(aTHX_ s, c, fd);
+}
+
+/* Perl does not free a layer while its handle is locked, which is done by a count in the head (PerlIO_lockcnt of perlio.c). */
+static void unlock(pTHX_ void *head)
+{
+    PERL_UNUSED_CONTEXT;
+    ((PerlIOl *)head)->flags--;
+}
+
+static void lock(pTHX_ PerlIOl *layer)
+{
+    SAVEDESTRUCTOR_X(unlock, layer->head);
+    layer->head->flags++;
 }
 
 static int descriptor(pTHX_ PerlIO *f)
 {
     claim *k = PerlIOSelf(f, socket_layer)->claim;
-    if (k && k->fd < 0 && !k->silent)
+    if (k && k->fd < 0 && !k->silent) {
+        PerlIOl *layer = PerlIOBase(f);
+        /* it may wait for the client, and a handler of a signal may close the handle meanwhile */
+        ENTER;
+        lock(aTHX_ layer);
         take(aTHX_ k);
+        k = layer->flags & PERLIO_F_CLEARED ? NULL : PerlIOSelf(f, socket_layer)->claim;
+        LEAVE;
+    }
     if (!k || k->fd < 0) {
         errno = EBADF;
         return -1;
@@ -149,20 +171,12 @@ static IV socket_fileno(pTHX_ PerlIO *f)
     return descriptor(aTHX_ f);
 }
 
-/* Perl does not free a layer while its handle is locked, which is done by a count in the head (PerlIO_lockcnt of perlio.c). */
-static void unlock(pTHX_ void *head)
-{
-    PERL_UNUSED_CONTEXT;
-    ((PerlIOl *)head)->flags--;
-}
-
 /* A signal has come: its handler is the application's, and may die or close this very handle. False: it has closed it. */
 static bool interrupted(pTHX_ PerlIO *f)
 {
     PerlIOl *layer = PerlIOBase(f);
     ENTER;
-    SAVEDESTRUCTOR_X(unlock, layer->head);
-    layer->head->flags++;
+    lock(aTHX_ layer);
     PERL_ASYNC_CHECK();
     bool closed = layer->flags & PERLIO_F_CLEARED || !PerlIOSelf(f, socket_layer)->claim;
     LEAVE;

@@ -77,30 +77,24 @@ static bool put(void *arg, sr_bytes bytes)
     return !t->conn->gone;
 }
 
-bool sirius_stream_send(pTHX_ sirius *s, SV *data, bool wait)
+bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
 {
     sirius_turn *t = &s->turn;
-    sr_bytes bytes;
-    SvGETMAGIC(data);
-    if (!sirius_bytes(aTHX_ data, &bytes))
-        croak("Wide character in a response body: encode it");
     if (t->phase != SIRIUS_STREAMING)
         return false;
     sink k = {s, wait};
     bool taken = sirius_helm_take(s);
     t->writing = wait;
+    s->sending = data;
+    s->sending_at = bytes.at;
     if (!unchunk_feed(&s->unchunk, bytes, put, &k) && s->unchunk.state == UNCHUNK_BAD)
         t->phase = SIRIUS_BROKEN;
     bool ok = !t->conn->gone && t->phase == SIRIUS_STREAMING;
     t->writing = false;
+    s->sending = NULL;
     if (t->phase == SIRIUS_STREAMING && sirius_complete(t))
         sirius_finish(aTHX_ s);
     sirius_helm_leave(s, taken); /* from here on the companion may cut it */
-    if (t->died) {
-        SV *died = sv_2mortal(t->died);
-        t->died = NULL;
-        croak_sv(died);
-    }
     return ok;
 }
 
@@ -136,17 +130,59 @@ void sirius_signals(pTHX_ sirius *s)
     LEAVE;
 }
 
+/* A write with bytes of `data`, at `at`, goes on when code of the application has run, which may change or free it. */
+static void keep(pTHX_ SV *data, const char *at)
+{
+    sv_2mortal(SvREFCNT_inc_simple_NN(data));
+    if (SvTYPE(data) < SVt_PV || SvTYPE(data) > SVt_PVLV || isGV_with_GP(data) || SvROK(data) ||
+        SvPVX_const(data) != at || (!SvLEN(data) && !SvIsCOW(data)))
+        return; /* a temporary string */
+    SV *ours = newSV(0);
+    if (!SVf_IsCOW && SvIsCOW(data)) {
+        sv_setsv_flags(ours, data, 0); /* the same shared string */
+    } else {
+        /* the bytes must stay where they are, so it is the scalar that gets a copy */
+        sv_setpvn(ours, at, SvCUR(data));
+        SvUPGRADE(ours, SVt_PVIV);
+        char *copy = SvPVX(ours);
+        STRLEN len = SvLEN(ours);
+        U32 how = SvFLAGS(data) & (SVf_OOK | SVf_IsCOW);
+        SvPV_set(ours, SvPVX(data));
+        SvLEN_set(ours, SvLEN(data));
+        SvFLAGS(ours) |= how;
+        SvFLAGS(data) &= ~how;
+        SvPV_set(data, copy);
+        SvLEN_set(data, len);
+    }
+    sv_2mortal(ours);
+}
+
+void sirius_catch_end(pTHX_ sirius *s, bool outer)
+{
+    sirius_turn *t = &s->turn;
+    t->catches = outer;
+    if (t->died) {
+        SV *died = sv_2mortal(t->died);
+        t->died = NULL;
+        croak_sv(died);
+    }
+}
+
 /*
- * A slow reader may take a minute, and perl dies of 120 signals that wait. In an eval, since a handler that dies must not
- * jump over the engine: it dies when the write has returned. It finds no writer in the middle of a write.
+ * A slow reader may take a minute, and a time limit of the application must end that. In an eval, since a handler that
+ * dies must not jump over the engine: it dies when the call has returned. It finds no writer in the middle of a write.
  */
 bool sirius_interrupted(void)
 {
     sirius *s = sirius_current;
     dTHX;
-    if (!s || !s->turn.writing || !PL_sig_pending)
+    if (!s || !s->turn.conn || !(wire_is_edge(s) ? s->turn.writing : s->turn.conn->blocked) ||
+        !PL_sig_pending)
         return true;
     sirius_turn *t = &s->turn;
+    if (s->sending)
+        keep(aTHX_ s->sending, s->sending_at);
+    s->sending = NULL;
     SV *error = newSVsv(ERRSV);
     sirius_phase phase = t->phase;
     ENTER;
@@ -157,10 +193,14 @@ bool sirius_interrupted(void)
     bool lived = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)dispatch)), &PL_sv_undef, NULL) != NULL;
     if (s->engine)
         s->engine->waiting = 1;
-    if (lived)
+    if (lived || !t->catches || phase == SIRIUS_UNANSWERED)
         t->phase = phase;
-    else
+    if (!lived && t->catches) {
         t->died = newSVsv(ERRSV);
+    } else if (!lived) {
+        sirius_log(aTHX_ s, "a handler of a signal died", ERRSV);
+        lived = true;
+    }
     FREETMPS;
     LEAVE;
     sv_setsv(ERRSV, error);
@@ -175,14 +215,35 @@ static sirius *writer_turn(pTHX_ SV *self)
     return alive(aTHX_ SvUVX(SvRV(self)));
 }
 
+/* A string whose memory can't be kept: a mapped file, say, or the text of a regular expression. */
+static bool foreign(const SV *sv)
+{
+    return SvTYPE(sv) == SVt_REGEXP ||
+           (SvTYPE(sv) >= SVt_PV && SvTYPE(sv) <= SVt_PVLV && SvPOK(sv) && !SvLEN(sv) && !SvIsCOW(sv));
+}
+
 XS(sirius_xs_writer_write);
 XS(sirius_xs_writer_write)
 {
     dXSARGS;
     if (items != 2)
         croak("usage: $writer->write($bytes)");
+    SV *data = ST(1);
     sirius *s = writer_turn(aTHX_ ST(0));
-    bool ok = s && sirius_stream_send(aTHX_ s, ST(1), XSANY.any_i32 == 0);
+    bool ok = false, wait = XSANY.any_i32 == 0;
+    if (s) {
+        sr_bytes bytes;
+        SvGETMAGIC(data);
+        if (!sirius_bytes(aTHX_ data, &bytes))
+            croak("Wide character in a response body: encode it");
+        if (foreign(data)) {
+            data = sv_2mortal(newSVpvn(bytes.at, bytes.len));
+            bytes.at = SvPVX_const(data);
+        }
+        bool outer = sirius_catch(s);
+        ok = sirius_stream_send(aTHX_ s, data, bytes, wait);
+        sirius_catch_end(aTHX_ s, outer);
+    }
     ST(0) = boolSV(ok);
     XSRETURN(1);
 }
@@ -194,7 +255,15 @@ XS(sirius_xs_writer_close)
     if (items < 1)
         croak("usage: $writer->close");
     sirius *s = writer_turn(aTHX_ ST(0));
-    ST(0) = boolSV(s ? sirius_stream_end(aTHX_ s) : answered(aTHX_ SvUVX(SvRV(ST(0)))));
+    bool ok;
+    if (s) {
+        bool outer = sirius_catch(s);
+        ok = sirius_stream_end(aTHX_ s);
+        sirius_catch_end(aTHX_ s, outer);
+    } else {
+        ok = answered(aTHX_ SvUVX(SvRV(ST(0))));
+    }
+    ST(0) = boolSV(ok);
     XSRETURN(1);
 }
 
@@ -212,6 +281,7 @@ XS(sirius_xs_responder)
     if (!s)
         croak("the responder was called after its request was over");
     SV *writer = NULL;
+    bool outer = sirius_catch(s);
     bool taken = sirius_helm_take(s);
     sirius_respond(aTHX_ s, ST(0), true, &writer);
     sirius_turn *t = &s->turn;
@@ -219,6 +289,7 @@ XS(sirius_xs_responder)
         (t->phase == SIRIUS_STREAMING && sirius_complete(t)))
         sirius_finish(aTHX_ s); /* the application may go on for long */
     sirius_helm_leave(s, taken);
+    sirius_catch_end(aTHX_ s, outer);
     if (!writer)
         XSRETURN_EMPTY;
     ST(0) = writer;
@@ -301,9 +372,10 @@ XS(sirius_xs_informational)
     if (why)
         croak("psgix.informational: %s", why);
     if (s->turn.conn->minor > 0) { /* RFC 9110 15.2: never to a 1.0 client */
-        bool taken = sirius_helm_take(s);
+        bool outer = sirius_catch(s), taken = sirius_helm_take(s);
         wire_interim(s, sr_bytes_of(SvPVX(scratch), SvCUR(scratch)));
         sirius_helm_leave(s, taken);
+        sirius_catch_end(aTHX_ s, outer);
     }
     XSRETURN_EMPTY;
 }

@@ -15,6 +15,8 @@ static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, u
 {
     const sr_response *r = &s->turn.response;
     sr_reply_head head = {.status = (uint16_t)r->status, .length = length, .app_length = r->app_length};
+    if (s->torn)
+        return;
     if (s->app_close)
         flags |= SR_REPLY_CLOSE;
     if (!sr_worker_reply(&s->worker, &head, fields(s), body, n, flags))
@@ -51,7 +53,7 @@ void wire_whole_edge(sirius *s, const struct iovec *body, int n)
 {
     log_values(s);
     reply(s, body, n, s->known, SR_REPLY_LAST);
-    s->said = true;
+    s->said = !s->torn;
 }
 
 void wire_head(sirius *s, bool now)
@@ -76,7 +78,7 @@ void wire_file(sirius *s, int fd, off_t offset, uint64_t length)
         return;
     }
     reply(s, NULL, 0, s->known, 0);
-    if (!sr_worker_file(&s->worker, fd, (uint64_t)offset, length))
+    if (s->torn || !sr_worker_file(&s->worker, fd, (uint64_t)offset, length))
         s->turn.conn->gone = true;
     close(fd);
 }
@@ -89,7 +91,7 @@ void wire_data(sirius *s, sr_bytes bytes, bool wait)
     char size[18];
     struct iovec iov[3] = {{size, 0}, {(char *)(uintptr_t)bytes.at, bytes.len}, {"\r\n", 2}};
     if (wire_is_edge(s)) {
-        if (!sr_worker_write(&s->worker, &iov[1], 1, wait))
+        if (s->torn || !sr_worker_write(&s->worker, &iov[1], 1, wait))
             t->conn->gone = true;
         if (!wait) /* the next bytes may take their time */
             sr_worker_flush(&s->worker);
@@ -127,7 +129,10 @@ void wire_interim(sirius *s, sr_bytes text)
     sr_reply_head head = {
         .status = (uint16_t)((text.at[9] - '0') * 100 + (text.at[10] - '0') * 10 + text.at[11] - '0')};
     size_t from = (size_t)(line - text.at) + 1;
-    sr_worker_reply(&s->worker, &head, sr_bytes_of(text.at + from, text.len - from - 2), NULL, 0, 0);
+    s->turn.writing = true;
+    if (!sr_worker_reply(&s->worker, &head, sr_bytes_of(text.at + from, text.len - from - 2), NULL, 0, 0))
+        s->torn = s->turn.conn->gone = true;
+    s->turn.writing = false;
     sr_worker_flush(&s->worker);
 }
 
@@ -136,7 +141,8 @@ void wire_finish_edge(sirius *s)
     sirius_phase phase = s->turn.phase;
     atomic_store_explicit(&s->row->status, phase == SIRIUS_UNANSWERED ? 0 : s->facade.status,
                           memory_order_relaxed);
-    say(s, phase == SIRIUS_ANSWERED     ? SR_REPLY_END
+    say(s, s->torn                      ? SR_REPLY_CUT
+           : phase == SIRIUS_ANSWERED   ? SR_REPLY_END
            : phase == SIRIUS_UNANSWERED ? SR_REPLY_TAKEN
                                         : SR_REPLY_CUT);
     if (!s->returned) /* the application goes on, and may do so for long */

@@ -26,6 +26,12 @@ static inline bool wire_forked(const sirius *s)
     return wire_is_edge(s) ? s->forked : sr_engine_forked(s->engine);
 }
 
+/* As wire_inside, or the server's own log is being written. */
+static inline bool sirius_busy(const sirius *s)
+{
+    return wire_inside(s) || (s->logging && !wire_forked(s));
+}
+
 static inline bool wire_keeps(const sirius *s) /* as far as this process knows, the connection may be kept */
 {
     return wire_is_edge(s) || sr_engine_keeps(s->engine, s->turn.conn);

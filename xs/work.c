@@ -56,7 +56,7 @@ static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
     sr_task task;
     const sr_request *q = r->request;
     task_fill(s, r, &task);
-    s->said = s->returned = false;
+    s->said = s->returned = s->torn = false;
     s->wall_offset = r->slot->ready_wall - r->slot->ready_at;
     state(s, SR_WORKER_BUSY, s->worker.now);
     if (s->log)
