@@ -217,7 +217,10 @@ static bool queue_over(sr_edge *ed, sr_conn *c)
         sr_edge_forget(ed, slot);
         return false;
     }
-    call_watch(ed, c);
+    if (waits(ed, c)) /* its claim says what cannot be, which is soon set right */
+        sr_deadline_set(ed->engine, c, SR_DEADLINE_LOOK);
+    else
+        call_watch(ed, c);
     return true;
 }
 

@@ -54,6 +54,16 @@ static void doubted(sr_edge *ed, uint32_t slot)
     }
 }
 
+/* It was had, or seemed so, and nobody looks there again. */
+static void hidden(sr_edge *ed, uint32_t slot)
+{
+    int32_t row = sr_edge_runs(ed, slot);
+    if (row >= 0)
+        sr_edge_bind(ed, &ed->mates[row], slot, ed->entries[slot].number);
+    else
+        sr_edge_requeue(ed, slot);
+}
+
 /* Of a request that no worker has spoken of yet. */
 static void look_at(sr_edge *ed, uint32_t slot)
 {
@@ -61,8 +71,12 @@ static void look_at(sr_edge *ed, uint32_t slot)
     int32_t row = sr_queue_owner(&ed->queue, slot, en->number);
     if (sr_queue_waits(&ed->queue, slot, en->number)) {
         en->doubts = 0;
-        if (en->number < ed->queue.first) /* it was had, or seemed so, and nobody looks there again */
-            sr_edge_requeue(ed, slot);
+        if (!en->conn) { /* given back after its client has gone */
+            if (sr_edge_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number))
+                sr_edge_forget(ed, slot);
+        } else if (en->number < ed->queue.first) {
+            hidden(ed, slot);
+        }
     } else if (row >= 0 && there(&ed->mates[row]) &&
                atomic_load(&ed->mates[row].reader.ring->began) == en->number) {
         en->doubts = 0;

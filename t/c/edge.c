@@ -60,6 +60,7 @@ static _Noreturn void run_edge(void)
                      .sleepers = sleepers_fd,
                      .control = control[0],
                      .supervisor = -1,
+                     .scoreboard = -1,
                      .report = report[1],
                      .graceful_ns = SR_SECOND,
                      .log.fd = -1,
