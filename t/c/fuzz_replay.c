@@ -8,6 +8,7 @@
 #define FUZZ_TARGET(name) static int fuzz_##name(const uint8_t *data, size_t size)
 
 #include "../../fuzz/chunked.c"
+#include "../../fuzz/edge.c"
 #include "../../fuzz/engine.c"
 #include "../../fuzz/exchange.c"
 #include "../../fuzz/forwarded.c"
@@ -15,6 +16,7 @@
 #include "../../fuzz/proxyline.c"
 #include "../../fuzz/request.c"
 #include "../../fuzz/response.c"
+#include "../../fuzz/ring.c"
 #include "../../fuzz/split.c"
 
 #include "tap.h"
@@ -23,9 +25,10 @@ static const struct target {
     const char *name;
     int (*run)(const uint8_t *data, size_t size);
 } targets[] = {
-    {"chunked", fuzz_chunked},     {"engine", fuzz_engine},       {"exchange", fuzz_exchange},
-    {"forwarded", fuzz_forwarded}, {"logformat", fuzz_logformat}, {"proxyline", fuzz_proxyline},
-    {"request", fuzz_request},     {"response", fuzz_response},   {"split", fuzz_split},
+    {"chunked", fuzz_chunked},     {"edge", fuzz_edge},           {"engine", fuzz_engine},
+    {"exchange", fuzz_exchange},   {"forwarded", fuzz_forwarded}, {"logformat", fuzz_logformat},
+    {"proxyline", fuzz_proxyline}, {"request", fuzz_request},     {"response", fuzz_response},
+    {"ring", fuzz_ring},           {"split", fuzz_split},
 };
 
 /* Turns the escapes of a line into bytes, in place. Returns how many; what dev/fuzz did not write is none. */

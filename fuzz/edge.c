@@ -1,0 +1,543 @@
+/*
+ * edge: the edge as a whole, with clients that send anything and workers that say anything, write anywhere they can, pass any
+ * descriptors, end at any moment, while time goes by. Behind that comes an honest client with an honest worker: it is
+ * served as if nothing had been. At the end no slot, no descriptor and no byte of memory is missing.
+ * Judges: src/edge/crew.c src/edge/deliver.c src/edge/dispatch.c src/edge/limits.c src/edge/mend.c src/share/queue.c
+ *
+ * Input: operations, a byte each with the bytes that it needs behind it; see edge_operation.
+ */
+#include "edge/edge.h"
+#include "share/memory.h"
+
+#include "fuzz.h"
+#include "net/descriptors.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { EDGE_ROWS = 4, EDGE_HONEST = 0, EDGE_CLIENTS = 4, EDGE_QUEUE = 40 };
+
+typedef struct edge_worker {
+    int line;
+    sr_counter counter;
+    uint64_t number; /* of the request that it has, or speaks of */
+    uint32_t slot;
+} edge_worker;
+
+typedef struct edge_input {
+    const uint8_t *at, *end;
+} edge_input;
+
+static sr_edge *edge;
+static int edge_lobby, edge_files[3]; /* a file, a pipe, a directory */
+static edge_worker edge_workers[EDGE_ROWS];
+static int edge_clients[EDGE_CLIENTS];
+
+static uint8_t edge_byte(edge_input *in)
+{
+    return in->at < in->end ? *in->at++ : 0;
+}
+
+/* Up to 255 bytes of the input */
+static sr_bytes edge_bytes(edge_input *in)
+{
+    size_t len = edge_byte(in);
+    if (len > (size_t)(in->end - in->at))
+        len = (size_t)(in->end - in->at);
+    in->at += len;
+    return sr_bytes_of((const char *)in->at - len, len);
+}
+
+/* --- once --- */
+
+static void edge_open(void)
+{
+    int lobby[2], sleepers, pipes[2];
+    sr_settings s = {.control = -1,
+                     .supervisor = -1,
+                     .scoreboard = -1,
+                     .log.fd = -1,
+                     .report = open("/dev/null", O_WRONLY | O_CLOEXEC)};
+    s.config = (sr_config){.request = {.line = 200, .head = 20000, .fields = 30},
+                           .max_body = 30000,
+                           .body_memory = 10000,
+                           .header_ns = 30 * SR_SECOND,
+                           .idle_ns = 30 * SR_SECOND,
+                           .body_ns = 30 * SR_SECOND,
+                           .write_ns = 5 * SR_SECOND,
+                           .linger_ns = 2 * SR_SECOND,
+                           .request_ns = 8 * SR_SECOND,
+                           .stream_ns = 8 * SR_SECOND,
+                           .queue_ns = 4 * SR_SECOND,
+                           .keepalive = true,
+                           .max_keepalive_reqs = 20,
+                           .max_connections = 100,
+                           .max_queue = EDGE_QUEUE,
+                           .report_fd = -1,
+                           .tmpdir = "/tmp"};
+    sr_sleepers *beds = sr_memory_new("sleepers", SR_SLEEPERS_BYTES, &sleepers);
+    MUST(beds && sr_door_pair(lobby) == 0 && sr_door_named(lobby[0]) == 0 && pipe(pipes) == 0);
+    sr_sleepers_init(beds, EDGE_ROWS);
+    s.sleepers = sleepers;
+    s.lobby = lobby[0];
+    s.listeners[0].fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); /* nobody connects */
+    s.listeners[0].is_unix = true;
+    s.n_listeners = 1;
+    MUST(sr_edge_new(&edge, &s) == 0);
+    sr_engine_return(edge->engine);
+    edge_lobby = lobby[1];
+    edge_files[0] = memfd_create("file", MFD_CLOEXEC);
+    edge_files[1] = pipes[0];
+    edge_files[2] = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    MUST(edge_files[0] >= 0 && ftruncate(edge_files[0], 100000) == 0);
+    for (int i = 0; i < EDGE_CLIENTS; i++)
+        edge_clients[i] = -1;
+    for (int i = 0; i < EDGE_ROWS; i++)
+        edge_workers[i].line = -1;
+}
+
+static void edge_turns(int n)
+{
+    while (n-- > 0)
+        MUST(sr_edge_turn(edge, false));
+}
+
+/* As if so much time had gone by. */
+static void edge_time(int64_t ns)
+{
+    sr_engine *e = edge->engine;
+    for (sr_link *l = e->all.next; l != &e->all; l = l->next) {
+        sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
+        c->deadline -= ns;
+        c->ready_at -= ns;
+        c->active_at -= ns;
+    }
+    for (sr_link *l = edge->behind.next; l != &edge->behind; l = l->next)
+        SR_LIST_ENTRY(l, sr_entry, behind)->due_at -= ns;
+    edge->mended_at -= ns;
+    if (edge->nudged_at)
+        edge->nudged_at -= ns;
+    edge_turns(1);
+}
+
+/* --- clients --- */
+
+static int edge_connect(void)
+{
+    int pair[2];
+    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
+    int small = 8192; /* a response is soon larger than what fits */
+    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    sr_conn *c = sr_conn_new(pair[0], &(sr_peer){0}, 0);
+    MUST(c);
+    sr_conn_enter(edge->engine, c);
+    sr_deadline_set(edge->engine, c, SR_DEADLINE_HEAD);
+    MUST(sr_conn_watch(edge->engine, c, EPOLLIN));
+    return pair[1];
+}
+
+static void edge_request(int client, unsigned which)
+{
+    static char large[12000];
+    static const char *const texts[] = {
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET / HTTP/1.0\r\n\r\n",
+        "HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n",
+        "POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+        "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n",
+        "POST /c HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "POST /l HTTP/1.1\r\nHost: a\r\nContent-Length: 12000\r\n\r\n", /* its head is short, its body a file */
+        "POST /s HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n", /* it is too large for a slot */
+    };
+    which %= sizeof texts / sizeof *texts;
+    ssize_t n = send(client, texts[which], strlen(texts[which]), MSG_NOSIGNAL);
+    if (n > 0 && which >= 6)
+        n = send(client, large, which == 6 ? 12000 : 9000, MSG_NOSIGNAL);
+}
+
+static void edge_client(edge_input *in)
+{
+    uint8_t what = edge_byte(in);
+    int *client = &edge_clients[what % EDGE_CLIENTS];
+    char sink[4096];
+    if (*client < 0)
+        *client = edge_connect();
+    switch (what / EDGE_CLIENTS % 6) {
+    case 0:
+    case 1:
+        edge_request(*client, edge_byte(in));
+        break;
+    case 2: {
+        sr_bytes bytes = edge_bytes(in);
+        if (send(*client, bytes.at, bytes.len, MSG_NOSIGNAL) < 0)
+            break;
+        break;
+    }
+    case 3:
+        while (recv(*client, sink, sizeof sink, MSG_DONTWAIT) > 0)
+            ;
+        break;
+    case 4:
+        shutdown(*client, SHUT_WR);
+        break;
+    case 5:
+        close(*client);
+        *client = -1;
+        break;
+    }
+}
+
+/* --- workers --- */
+
+static void edge_worker_leave(uint32_t row)
+{
+    edge_worker *w = &edge_workers[row];
+    if (w->line >= 0)
+        close(w->line);
+    sr_counter_close(&w->counter);
+    *w = (edge_worker){.line = -1};
+}
+
+/* All are this process, which may have one row only: so the others are not it for a moment. */
+static void edge_hello(uint32_t row, int more, int fd)
+{
+    edge_worker *w = &edge_workers[row];
+    int pair[2], fds[SR_MESSAGE_FDS] = {-1, fd, fd, fd}, n = 0;
+    sr_message note = {.kind = SR_MESSAGE_HELLO, .row = row};
+    edge_worker_leave(row);
+    for (uint32_t i = 0; i < EDGE_ROWS; i++)
+        edge->mates[i].pid = i == row ? getpid() : -1;
+    MUST(sr_door_pair(pair) == 0);
+    fds[0] = pair[1];
+    MUST(sr_door_send(edge_lobby, &note, fds, 1 + more, false) == 0);
+    close(pair[1]);
+    edge_turns(1);
+    n = 0;
+    if (sr_door_receive(pair[0], &note, fds, &n, false) == 0 && n == SR_MESSAGE_FDS) {
+        MUST(sr_counter_open(&w->counter, fds[0], fds[1], fds[2], row) == 0);
+        w->line = pair[0];
+    } else {
+        close(pair[0]);
+    }
+    while (n > 0)
+        close(fds[--n]);
+    for (uint32_t i = 0; i < EDGE_ROWS; i++)
+        edge->mates[i].pid = getpid();
+}
+
+static void edge_say(edge_worker *w, uint16_t kind, uint16_t flags, const void *payload, size_t len)
+{
+    if (atomic_load(&w->counter.ring->put) % 8) /* it has spoiled that itself */
+        return;
+    sr_record *r = sr_ring_reserve(w->counter.ring, len);
+    if (!r)
+        return;
+    *r = (sr_record){.kind = kind, .flags = flags, .number = w->number, .slot = w->slot};
+    memcpy(r + 1, payload, len);
+    sr_ring_commit(w->counter.ring, r, len);
+}
+
+static void edge_tell(uint32_t row)
+{
+    atomic_fetch_or(&edge->queue.replies->replied[0], UINT64_C(1) << row);
+}
+
+static void edge_head(edge_worker *w, uint16_t kind, uint16_t flags, uint16_t status, uint64_t length,
+                      sr_bytes fields, sr_bytes body)
+{
+    char payload[2048];
+    sr_reply_head h = {.status = status,
+                       .length = length,
+                       .app_length = SR_REPLY_LENGTH_UNKNOWN,
+                       .fields = (uint32_t)fields.len};
+    memcpy(payload, &h, sizeof h);
+    memcpy(payload + sizeof h, fields.at, fields.len);
+    memcpy(payload + sizeof h + fields.len, body.at, body.len);
+    edge_say(w, kind, flags, payload, sizeof h + fields.len + body.len);
+}
+
+static void edge_take(edge_worker *w)
+{
+    uint32_t slot;
+    const sr_slot *s = sr_counter_take(&w->counter, &slot);
+    if (!s)
+        return;
+    w->slot = slot;
+    w->number = s->number;
+}
+
+static void edge_reply(edge_worker *w, edge_input *in)
+{
+    static const char large[9000];
+    static const uint16_t statuses[] = {200, 204, 304, 404, 500, 103, 99, 1000};
+    uint8_t what = edge_byte(in), more = edge_byte(in);
+    sr_bytes fields = SR_BYTES("X-A: b\r\n"), body = SR_BYTES("body");
+    uint16_t flags = more & 3, status = statuses[what / 16 % 8];
+    uint64_t length = more & 4 ? SR_REPLY_LENGTH_UNKNOWN : more & 8 ? 4 : more & 16 ? 50000 : 0;
+    sr_reply_file file = {more, more & 32 ? UINT64_MAX : 50000};
+    if (more & 64)
+        fields = edge_bytes(in);
+    switch (what % 10) {
+    case 0:
+    case 1:
+        edge_head(w, SR_REPLY_HEAD, flags, status, length, fields, more & 128 ? body : (sr_bytes){"", 0});
+        break;
+    case 2:
+        edge_head(w, SR_REPLY_INTERIM, flags, status, length, fields, (sr_bytes){"", 0});
+        break;
+    case 3:
+        edge_say(w, SR_REPLY_FIELDS, 0, fields.at, fields.len);
+        break;
+    case 4:
+    case 5:
+        edge_say(w, SR_REPLY_DATA, 0, large, more & 1 ? sizeof large : 3);
+        break;
+    case 6:
+        edge_say(w, SR_REPLY_FILE, 0, &file, more & 1 ? sizeof file - 1 : sizeof file);
+        break;
+    case 7:
+    case 8:
+        edge_say(w, SR_REPLY_END, 0, "", 0);
+        break;
+    default:
+        edge_say(w, more & 1 ? SR_REPLY_CUT : SR_REPLY_TAKEN, 0, "", 0);
+        break;
+    }
+}
+
+/* Any header, somewhere behind what was written */
+static void edge_raw(edge_worker *w, edge_input *in)
+{
+    sr_ring *r = w->counter.ring;
+    sr_bytes bytes = edge_bytes(in);
+    uint32_t at = atomic_load(&r->put) % SR_RING_BYTES;
+    if (bytes.len > SR_RING_BYTES - at)
+        bytes.len = SR_RING_BYTES - at;
+    memcpy(r->data + at, bytes.at, bytes.len);
+    atomic_fetch_add(&r->put, (uint32_t)edge_byte(in) << (edge_byte(in) % 16));
+}
+
+/* Anything that is writable for a worker */
+static void edge_scribble(edge_worker *w, edge_input *in)
+{
+    sr_replies *replies = w->counter.replies;
+    uint8_t what = edge_byte(in), value = edge_byte(in);
+    uint32_t slot = value / 8 % 16;
+    const sr_slot *s = sr_queue_at(&edge->queue, slot);
+    static const uint64_t owners[] = {SR_OWNER_NOBODY, 1, 2, 3, 4, 77, SR_OWNER_EDGE, 0};
+    uint64_t word = (s->number << 16) | owners[value % 8];
+    switch (what % 9) {
+    case 0:
+    case 1:
+        atomic_store(&replies->claims[slot].word, word);
+        break;
+    case 2:
+        atomic_store(&replies->claims[slot].word, word * 77);
+        break;
+    case 3:
+        atomic_store(&replies->head, (uint64_t)value << (what / 8));
+        break;
+    case 4:
+        atomic_store(&replies->asleep, value);
+        break;
+    case 5:
+        atomic_store(&replies->replied[0], value);
+        break;
+    case 6:
+        atomic_store(&edge->sleepers->sleeping[what / 9 % SR_SLEEPERS_WORDS], value);
+        atomic_store(&edge->sleepers->searching[what / 9 % SR_SLEEPERS_WORDS], UINT64_MAX);
+        break;
+    case 7:
+        atomic_store(&edge->sleepers->rows, (uint32_t)value << (what % 25));
+        atomic_store(&edge->sleepers->words, (uint32_t)value << (what % 25));
+        break;
+    case 8:
+        atomic_store(&w->counter.ring->began, value & 1 ? w->number : s->number);
+        atomic_store(&w->counter.ring->wants, value);
+        break;
+    }
+}
+
+static void edge_note(edge_worker *w, edge_input *in)
+{
+    uint8_t what = edge_byte(in);
+    int fds[SR_MESSAGE_FDS], n = what / 8 % (SR_MESSAGE_FDS + 1);
+    sr_message note = {.kind = what % 8, .row = what / 8, .number = w->number, .slot = w->slot};
+    if (note.kind == SR_MESSAGE_HELLO)
+        note.kind = SR_MESSAGE_FILE;
+    for (int i = 0; i < n; i++)
+        fds[i] = edge_files[i ? what % 3 : what > 220 ? 1 + what % 2 : 0];
+    if (what == 255)
+        send(w->line, &note, what % 3, MSG_NOSIGNAL | MSG_DONTWAIT);
+    else
+        sr_door_send(w->line, &note, fds, n, false);
+}
+
+/* What the edge has sent it, with descriptors */
+static void edge_listen(edge_worker *w)
+{
+    sr_message note;
+    int fds[SR_MESSAGE_FDS], n = 0;
+    while (sr_door_receive(w->line, &note, fds, &n, false) == 0)
+        while (n > 0)
+            close(fds[--n]);
+}
+
+static void edge_act(edge_input *in)
+{
+    uint8_t what = edge_byte(in);
+    uint32_t row = 1 + what % (EDGE_ROWS - 1);
+    edge_worker *w = &edge_workers[row];
+    if (w->line < 0 || edge->mates[row].line.fd < 0)
+        edge_hello(row, 0, -1);
+    if (w->line < 0)
+        return;
+    switch (what / 4 % 12) {
+    case 0:
+    case 1:
+        edge_take(w);
+        if (what & 128 && w->number)
+            sr_counter_begin(&w->counter, w->slot, w->number);
+        break;
+    case 2:
+    case 3:
+    case 4:
+    case 5:
+        edge_reply(w, in);
+        edge_tell(row);
+        break;
+    case 6:
+        edge_raw(w, in);
+        edge_tell(row);
+        break;
+    case 7:
+        edge_scribble(w, in);
+        break;
+    case 8:
+        edge_note(w, in);
+        break;
+    case 9:
+        edge_listen(w);
+        break;
+    case 10: /* it has ended, as its pidfd says; what holds its line and its ring may go on */
+        if (edge->mates[row].line.fd >= 0)
+            sr_edge_ended(edge, &edge->mates[row]);
+        if (what & 128)
+            edge_worker_leave(row);
+        break;
+    case 11: /* it speaks of another's request */
+        w->slot = edge_byte(in) % edge->slots;
+        w->number = sr_queue_at(&edge->queue, w->slot)->number;
+        break;
+    }
+}
+
+static void edge_operation(edge_input *in)
+{
+    static const int64_t times[] = {SR_MILLISECOND, 25 * SR_MILLISECOND, 700 * SR_MILLISECOND, 3 * SR_SECOND,
+                                    9 * SR_SECOND};
+    uint8_t op = edge_byte(in);
+    switch (op % 8) {
+    case 0:
+    case 1:
+        edge_client(in);
+        break;
+    case 6:
+        edge_time(times[op / 8 % 5]);
+        break;
+    case 7:
+        if (op > 250)
+            edge_hello(1 + op % 3, op % 3, edge_files[1]);
+        edge_turns(1);
+        break;
+    default:
+        edge_act(in);
+        if (op & 64)
+            edge_turns(1);
+        break;
+    }
+}
+
+/* --- what must hold --- */
+
+/* Requests of before may be in front. */
+static void edge_honest(void)
+{
+    edge_worker *w = &edge_workers[EDGE_HONEST];
+    static const char request[] = "GET /honest HTTP/1.1\r\nHost: a\r\n\r\n";
+    char answer[1024];
+    ssize_t n = -1;
+    int client = edge_connect();
+    edge_hello(EDGE_HONEST, 0, -1);
+    MUST(w->line >= 0);
+    MUST(send(client, request, sizeof request - 1, MSG_NOSIGNAL) == sizeof request - 1);
+    for (int i = 0; i < 100 && n < 0; i++) {
+        edge_turns(1);
+        edge_take(w);
+        if (w->number && sr_counter_begin(&w->counter, w->slot, w->number) == SR_CLAIM_MINE) {
+            const sr_slot *s = sr_queue_at(&edge->queue, w->slot);
+            const char *base = s->data + s->parse;
+            bool ours = s->head == sizeof request - 1 && memcmp(base, request, s->head) == 0;
+            edge_head(w, SR_REPLY_HEAD, SR_REPLY_LAST, 200, 4, SR_BYTES(""),
+                      ours ? SR_BYTES("yes!") : SR_BYTES("none"));
+            edge_tell(EDGE_HONEST);
+        }
+        w->number = 0;
+        edge_turns(1);
+        n = recv(client, answer, sizeof answer, MSG_DONTWAIT);
+        if (n < 0)
+            edge_time(22 * SR_MILLISECOND);
+    }
+    MUST(n > 40 && memcmp(answer, "HTTP/1.1 200 OK\r\n", 17) == 0 && memcmp(answer + n - 4, "yes!", 4) == 0);
+    close(client);
+    edge_turns(2);
+}
+
+static void edge_clear(void)
+{
+    sr_engine *e = edge->engine;
+    for (int i = 0; i < EDGE_CLIENTS; i++) {
+        if (edge_clients[i] >= 0)
+            close(edge_clients[i]);
+        edge_clients[i] = -1;
+    }
+    for (uint32_t row = 0; row < EDGE_ROWS; row++) {
+        edge_worker_leave(row);
+        if (edge->mates[row].line.fd >= 0)
+            sr_edge_ended(edge, &edge->mates[row]);
+    }
+    while (!sr_link_alone(&e->all))
+        sr_conn_close(e, SR_LIST_ENTRY(e->all.next, sr_conn, all), SR_CLOSED_ERROR);
+    edge->sleepers->rows = EDGE_ROWS;
+    edge->sleepers->words = 1;
+    for (int i = 0; i < 12; i++) /* what seems to be with somebody is doubted for a while */
+        edge_time(700 * SR_MILLISECOND);
+    MUST(e->n_conns == 0 && sr_link_alone(&e->turns) && e->pending == 0);
+    MUST(edge->queue.n_free == edge->slots && sr_queue_waiting(&edge->queue) == 0);
+    MUST(sr_link_alone(&edge->behind));
+}
+
+static int edge_descriptors(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+FUZZ_TARGET(edge)
+{
+    edge_input in = {data, data + size};
+    if (!edge)
+        edge_open();
+    edge_turns(1);
+    int before = edge_descriptors();
+    while (in.at < in.end)
+        edge_operation(&in);
+    edge_honest();
+    edge_clear();
+    MUST(edge_descriptors() == before);
+    return 0;
+}
