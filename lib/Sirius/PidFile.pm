@@ -21,8 +21,11 @@ sub new {
     my $text = "$$\n";
     sysseek $fh, 0, SEEK_SET or $self->_fail($!);
     truncate $fh, 0 or $self->_fail($!);
-    length $text == syswrite $fh, $text or $self->_fail($!);
-    return $self;
+    my $written = syswrite $fh, $text;
+    return $self if defined $written && $written == length $text;
+    my $error = defined $written ? 'no space for all of it' : "$!";
+    $self->remove;    # an empty one, or half of a PID, is for nobody to read
+    return $self->_fail($error);
 }
 
 sub release {

@@ -14,6 +14,7 @@ use Sirius::Config;
 use Sirius::Handover;
 use Sirius::Launch;
 use Sirius::Listener;
+use Sirius::Loading;
 use Sirius::Options;
 use Sirius::Starter;
 use Sirius::Systemd;
@@ -30,9 +31,12 @@ sub locate_app {
     return sub {
         my ( $app, @with ) = ( undef, @_ );
         return $app if eval {
-            $app = Sirius::Title->load( sub {
-                _in( $dir, sub { $load->(@with) } );
-            } );
+            my $here = sub {
+                return Sirius::Title->load( sub {
+                    _in( $dir, sub { $load->(@with) } );
+                } );
+            };
+            $app = $self->_loads_first ? Sirius::Loading->watch_exit($here) : $here->();
             1;
         };
         my $error = $@;
@@ -126,6 +130,13 @@ sub _in {
     my $value = $code->();
     die "chdir $here: $!\n" if defined $here && !chdir $here;
     return $value;
+}
+
+# Neither at a reload, over which the supervisor watches, nor in each worker or for each request
+sub _loads_first {
+    my $self = shift;
+    return 0 if $self->{server} ne 'Sirius' || Sirius::Handover->has( Sirius::Launch->VARIABLE );
+    return $self->{loader} =~ /\A(?:Plack::Loader|Restarter)\z/;
 }
 
 # The row of a name, and what it says about a bool: --keepalive and --enable-keepalive 1, --disable-keepalive 0

@@ -75,4 +75,57 @@ for my $name (qw(HUP USR1 TTOU)) {
     };
 }
 
+# What the command itself says: its exit status and STDERR
+sub command {
+    my ( $app, @args ) = @_;
+    my $server = Sirius::Test::Server->spawn( app => $app, args => [@args] );
+    my $how    = $server->wait_exit(30) || 'still running';
+    return $how, $server->log;
+}
+
+my %WAYS = (
+    'with workers'     => [qw(--workers 1)],
+    'with --workers 0' => [qw(--workers 0)],
+    'with --daemonize' => [ qw(--workers 1 -D --pid), $pid_file, '--error-log', $error_log ],
+);
+for my $way ( sort keys %WAYS ) {
+    subtest "An application calls exit while it is loaded, $way" => sub {
+        for my $code ( 0, 3 ) {
+            unlink $pid_file, $error_log;
+            my ( $how, $log ) = command( "exit $code; sub { }\n", @{ $WAYS{$way} } );
+            is $how, 'exit ' . ( $code || 1 ), "exit $code does not look like a good start";
+            like $log, qr/error: the application called exit \(status $code\) while it was loaded$/m,
+                'the line';
+            is $log =~ tr/\n//, 1, 'only that' or diag $log;
+        }
+    };
+}
+
+subtest 'A child that the application forks while it is loaded may exit' => sub {
+    my $server = Sirius::Test::Server->start(
+        app  => "my \$pid = fork; exit 0 if !\$pid; waitpid \$pid, 0; die 'status' if \$?; $APP",
+        args => [qw(--workers 1)]
+    );
+    is $server->ask('GET /')->body, 'ok', 'it serves';
+    unlike $server->log, qr/called exit/, 'no line';
+    $server->stop;
+};
+
+# No room: /dev/full is no PID file, but a limit of the file size fails in the same way
+subtest 'The PID cannot be written' => sub {
+    unlink $pid_file;
+    my $server = Sirius::Test::Server->spawn(
+        app     => $APP,
+        plain   => 1,
+        command => [
+            'sh', '-c', '( trap "" XFSZ; ulimit -f 0; exec "$@" 2>&1 ) | cat >&2',
+            'sh', $^X,  "$Sirius::Test::Server::ROOT/bin/sirius"
+        ],
+        args => [ qw(--listen 127.0.0.1:0 --workers 1 --pid), $pid_file ],
+    );
+    $server->wait_exit(30);
+    like $server->log, qr/\Asirius: --pid \Q$pid_file\E: File too large\n\z/, 'one line';
+    ok !-e $pid_file, 'no file is left';
+};
+
 done_testing;
