@@ -141,9 +141,9 @@ static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *e
     bool held = !wire_is_edge(s) && s->engine->helm_held;
     if (held)
         sr_engine_lend(s->engine);
-    PerlIO *err = PerlIO_stderr();
-    PerlIO_write(err, SvPVX(line), SvCUR(line));
-    PerlIO_flush(err);
+    s->logging = 1;
+    sirius_log_put(aTHX_ SvPVX(line), SvCUR(line), level);
+    s->logging = 0;
     if (held)
         sr_engine_return(s->engine);
 }

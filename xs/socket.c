@@ -83,7 +83,7 @@ static void take(pTHX_ claim *k)
     size_t ahead = c->in.data ? sr_buffer_len(&c->in) : 0;
     if (ahead && !(k->ahead = malloc(ahead)))
         return;
-    int fd = fcntl(c->source.fd, F_DUPFD_CLOEXEC, 0);
+    int fd = fcntl(c->source.fd, F_DUPFD_CLOEXEC, 3);
     if (fd < 0) {
         free(k->ahead);
         k->ahead = NULL;
@@ -275,7 +275,7 @@ static PerlIO *socket_dup(pTHX_ PerlIO *f, PerlIO *o, CLONE_PARAMS *param, int f
     if (!(flags & PERLIO_DUP_CLONE)) {
         int fd = descriptor(aTHX_ o);
         if (fd >= 0 && flags & PERLIO_DUP_FD)
-            fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+            fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
         if (fd < 0 || !(k = calloc(1, sizeof *k)))
             return NULL;
         k->fd = fd;

@@ -1,6 +1,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* O_TMPFILE, accept4 */
 #endif
+#include "../net/descriptors.h"
 #include "parts.h"
 
 #include <errno.h>
@@ -373,7 +374,8 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
         return SR_INTAKE_WAIT; /* work is in hand: leave it to a worker that waits */
     struct sockaddr_storage from;
     socklen_t len = sizeof from;
-    int fd = accept4(l->source.fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = sr_descriptors_above(
+        accept4(l->source.fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd < 0) {
         if (errno == EINVAL) {
             l->over = true;

@@ -46,3 +46,12 @@ void sr_descriptors_discard(int fd)
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){0}, sizeof l);
     close(fd);
 }
+
+int sr_descriptors_above(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(fd);
+    return above;
+}

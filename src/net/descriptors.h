@@ -22,4 +22,10 @@ int sr_descriptors_lowest(int open);
  */
 void sr_descriptors_discard(int fd);
 
+/*
+ * `fd`, or a copy of it above 2 when it took the place of STDIN, STDOUT or STDERR, which an application may have closed: what
+ * libraries print must not go to a client. -1, and `fd` is closed: none is free. Any thread.
+ */
+int sr_descriptors_above(int fd);
+
 #endif

@@ -3,6 +3,8 @@
 #endif
 #include "exchange.h"
 
+#include "descriptors.h"
+
 #include <errno.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -83,9 +85,9 @@ static int take_fds(struct msghdr *msg, int *fds)
         for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
             int fd;
             memcpy(&fd, (char *)c + at, sizeof fd);
-            if (n < FDS_MAX)
+            if (n < FDS_MAX && (fd = sr_descriptors_above(fd)) >= 0)
                 fds[n++] = fd;
-            else
+            else if (fd >= 0)
                 close(fd);
         }
     }
