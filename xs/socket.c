@@ -67,8 +67,9 @@ static void borrow(sirius *s, claim *k)
 }
 
 /*
- * In a child that the application has forked the lock belongs to nobody and the socket is the parent's as well: it gets a
- * descriptor and nothing else changes. What becomes of the connection is decided in the parent (sirius_socket_taken).
+ * In a child that the application has forked the lock belongs to nobody and the socket is the parent's as well: what becomes of
+ * the connection is decided in the parent (sirius_socket_taken). But it blocks from now on, as one of IO::Socket does: a child that
+ * writes before its parent has returned would find it full otherwise. The engine's calls are safe from that: see output.c.
  */
 static void take(pTHX_ claim *k)
 {
@@ -97,6 +98,8 @@ static void take(pTHX_ claim *k)
         fd); /* open(my $fh, '+<&=', $io) makes another stream on it, which perl counts here */
     if (!sr_engine_forked(s->engine))
         hand_over(aTHX_ s, c, fd);
+    else
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
 /* Perl does not free a layer while its handle is locked, which is done by a count in the head (PerlIO_lockcnt of perlio.c). */
