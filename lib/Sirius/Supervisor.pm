@@ -283,7 +283,7 @@ sub _run_alone {
         scoreboard => Sirius::Scoreboard->new(1),
         slot       => 0,
         tell       => sub {
-            return if $_[0] ne 'ready';
+            return if $_[0] ne 'ready' || $self->{announced};    # again after psgix.harakiri
             $self->announce;
             Sirius::Log->note(
                 'ready ' . Sirius::Readable->age( Sirius::Command->age ) . ' after the start' );

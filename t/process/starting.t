@@ -111,6 +111,33 @@ subtest 'A child that the application forks while it is loaded may exit' => sub 
     $server->stop;
 };
 
+for my $limit ( 24, 30, 40 ) {
+    subtest "$limit descriptors are too few" => sub {
+        my $server = Sirius::Test::Server->spawn(
+            app     => $APP,
+            plain   => 1,
+            command => [
+                'sh', '-c', "ulimit -n $limit; exec \"\$@\"",
+                'sh', $^X,  "$Sirius::Test::Server::ROOT/bin/sirius"
+            ],
+            args => [qw(--listen 127.0.0.1:0 --workers 2)],
+        );
+        is $server->wait_exit(30), 'exit 1', 'not the number of the error';
+        like $server->log,   qr/^sirius: .*Too many open files: raise the limit of open files/m, 'what to do';
+        unlike $server->log, qr/ line \d+/, 'no line of our code';
+    };
+}
+
+subtest 'psgix.harakiri with --workers 0' => sub {
+    my $server = Sirius::Test::Server->start(
+        app  => "sub { \$_[0]{'psgix.harakiri.commit'} = 1; [ 200, [], ['ok'] ] };\n",
+        args => [qw(--workers 0)]
+    );
+    is $server->ask('GET /')->body, 'ok', 'it serves' for 1 .. 3;
+    $server->stop;
+    is scalar( () = $server->log =~ /s after the start$/mg ), 1, 'it says once that it is ready';
+};
+
 # No room: /dev/full is no PID file, but a limit of the file size fails in the same way
 subtest 'The PID cannot be written' => sub {
     unlink $pid_file;

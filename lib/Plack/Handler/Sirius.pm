@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use Sirius::Builtins;    # first: with plackup the application is here already
+use Errno qw(EMFILE);
 use Sirius;
 use Sirius::AccessLog;
 use Sirius::AdminPort;
@@ -35,8 +36,21 @@ sub run {
     my $clean = eval { $self->_run($app); 1 };
     my $error = $@;
     Sirius::Signals->let_go;    # which keeps errno, the exit status of a program that does not catch this
-    die $error if !$clean;      ## no critic (RequireCarping)
-    return;
+    return if $clean;
+    _fail_for_descriptors($error);
+    die $error;                 ## no critic (RequireCarping)
+}
+
+# Whichever call was the first to get none
+sub _fail_for_descriptors {
+    my $error = shift;
+    local $! = EMFILE;
+    my $reason = "$!";
+    return if ref $error || index( $error, $reason ) < 0;
+    $error =~ s/\Asirius: //;
+    $error =~ s/ at \S+ line \d+\.?\n\z//;
+    chomp $error;
+    return Sirius::Log->fail("$error: raise the limit of open files (ulimit -n, or LimitNOFILE= of systemd)");
 }
 
 sub _run {
