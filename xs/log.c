@@ -252,21 +252,44 @@ static PERLIO_FUNCS_DECL(log_funcs) = {
     .Setlinebuf = PerlIOBase_setlinebuf,
 };
 
+/* Of the lowest layer, if it is perl's own: others may be code of the application. -1: there is none. */
+static int plain_descriptor(pTHX_ PerlIO *f)
+{
+    for (; PerlIOValid(f); f = PerlIONext(f))
+        if (PerlIOBase(f)->tab && strEQ(PerlIOBase(f)->tab->name, "unix"))
+            return PerlIOBase(f)->tab->Fileno(aTHX_ f);
+    return -1;
+}
+
+/* Nobody may read it, until a handler of a signal does: then the rest is lost, rather than that it runs in here. */
+static void put_plain(pTHX_ int fd, const char *at, size_t len)
+{
+    while (fd >= 0 && len) {
+        ssize_t n = write(fd, at, len);
+        if (n < 0 && (errno != EINTR || PL_sig_pending))
+            break;
+        at += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+}
+
 /*
- * To the file that STDERR is, past what an application may have put before it: a tie, $SIG{__WARN__}, $, and $\. Layers stay.
+ * To the file that STDERR is, past what an application may have put before it: a tie, $SIG{__WARN__}, $, and $\, and its layers, which are code of others.
  * Not PerlIO_stderr(): once STDERR was closed, another file may have its place.
  */
 void sirius_log_put(pTHX_ const char *at, size_t len, const char *level)
 {
     IO *io = PL_stderrgv && isGV_with_GP(PL_stderrgv) ? GvIO(PL_stderrgv) : NULL;
-    PerlIO *f = io ? IoOFP(io) : NULL;
+    PerlIO *f = io ? IoOFP(io) : NULL, *own = f;
     const char *outer = level_of_put;
-    if (!f)
-        return;
+    while (PerlIOValid(own) && PerlIOBase(own)->tab != PERLIO_FUNCS_CAST(&log_funcs))
+        own = PerlIONext(own);
     level_of_put = level;
-    PerlIO_write(f, at, len);
+    if (PerlIOValid(own))
+        log_write(aTHX_ own, at, len);
+    else
+        put_plain(aTHX_ plain_descriptor(aTHX_ f), at, len);
     level_of_put = outer;
-    PerlIO_flush(f);
 }
 
 void sirius_log_boot(pTHX)
