@@ -75,7 +75,7 @@ sub deadlines {
         delete $self->{orphans_until};
         kill KILL => $self->orphans;
     }
-    return if !defined $self->{again_at} || _now() < $self->{again_at};
+    return if $self->{loading} || !defined $self->{again_at} || _now() < $self->{again_at};
     delete $self->{again_at};
     $self->reload( undef, undef, 1 );
     return;
@@ -84,7 +84,8 @@ sub deadlines {
 sub due {
     my $self = shift;
     my @all  = $self->all;
-    return grep {defined} @{$self}{qw(again_at orphans_until)}, $self->_replace_at,
+    return grep {defined} $self->{orphans_until}, $self->_replace_at,
+        $self->{loading} ? () : $self->{again_at},
         map( { $_->{deadline} } @all ),
         map( { $self->_late_at($_) } @all ), map( { $self->_hung_at($_) } @all );
 }
@@ -133,12 +134,18 @@ sub lost {
     kill TERM => $self->orphans if $generation->{old} && $self->current;    # it has not told them
     return $self->_given_up($generation) if defined $generation->{given_up};
     return                               if $generation->{old} && !$status;
-    my $how = "generation $generation->{number} "
-        . ( defined $generation->{hung} ? $generation->{hung} : Sirius::Cause->words( $status, '' ) );
+    my $words = defined $generation->{hung} ? $generation->{hung} : Sirius::Cause->words( $status, '' );
+    my $how   = "generation $generation->{number} $words";
     return Sirius::Log->error($how)            if $generation->{old};
     return $self->_failed( $generation, $how ) if !$generation->{ready} && $self->current;
     Sirius::Log->fail("$how: the server does not start")
         if $supervisor->{daemon} && !$supervisor->{announced};
+
+    # The last one that served is what another replaces, not those that were to replace it and have failed
+    $self->{fallen} = "generation $generation->{number}, which $words"
+        if $generation->{ready} || !$self->{fallen};
+    $self->_not_reloaded( $generation, "reload failed: $how" )
+        if $generation->{reload} && !$generation->{replacement} && !$generation->{ready};
     return $self->_again($how);
 }
 
@@ -163,10 +170,11 @@ sub reload {
         push @{ $self->{after} }, [ $reply, $why ];
         return;
     }
-    $self->{supervisor}{systemd}->notify( 'RELOADING=1', sprintf 'MONOTONIC_USEC=%.0f', _now() * 1e6 );
+    $self->{supervisor}{systemd}->notify( 'RELOADING=1', sprintf 'MONOTONIC_USEC=%.0f', _now() * 1e6 )
+        if !$again;
     my $generation = eval { Sirius::Launch->program( $self->{supervisor}, ++$self->{last_number} ) };
     if ($generation) {
-        @{$generation}{qw(reload replies)} = ( 1, [$reply] );
+        @{$generation}{qw(reload replacement replies)} = ( 1, $again, [$reply] );
         $self->{loading} = $generation;
         my $number = $generation->{number};
         Sirius::Log->note(
@@ -177,7 +185,9 @@ sub reload {
         $self->started($generation);
         return $self->_publish;
     }
-    chomp( my $error = "reload failed: $@" );
+    chomp( my $error = $@ );
+    return $self->_again("no other generation can be started: $error") if $again;
+    $error = "reload failed: $error";
     $self->_remember( { ok => 0, error => $error } );
     $reply->(         { ok => 0, error => $error } ) if $reply;
     return $self->current ? Sirius::Log->error($error) : $self->_again($error);
@@ -242,6 +252,7 @@ sub _complete {
     return if defined $generation->{given_up};
     $self->{failures} = 0;
     delete $self->{again_at};
+    my $fallen = delete $self->{fallen};
     $self->{renewed} = $generation->{reload};
     for my $old ( grep { $_->{number} < $generation->{number} && !$_->{old} } $self->all ) {
         $self->_retire($old);
@@ -257,12 +268,16 @@ sub _complete {
     }
     $self->_number( @{ $generation->{workers} || [] } );
     kill TERM => $self->orphans;    # there are others now
-    Sirius::Log->note( 'reload done in '
-            . Sirius::Readable->age( _now() - $generation->{since} )
-            . ": generation $generation->{number} serves" );
-    $self->_reloaded( $generation, { ok => 1, text => "generation $generation->{number} serves" } );
-    $self->{supervisor}{systemd}
-        ->notify( 'READY=1', "MAINPID=$$", "STATUS=generation $generation->{number} serves" );
+    my $serves = "generation $generation->{number} serves";
+    if ( $generation->{replacement} ) {
+        Sirius::Log->note( $fallen ? "$serves, in place of $fallen" : $serves );
+        $self->_publish if !$self->_settle;
+    } else {
+        Sirius::Log->note(
+            'reload done in ' . Sirius::Readable->age( _now() - $generation->{since} ) . ": $serves" );
+        $self->_reloaded( $generation, { ok => 1, text => $serves } );
+    }
+    $self->{supervisor}{systemd}->notify( 'READY=1', "MAINPID=$$", "STATUS=$serves" );
     return;
 }
 
@@ -284,17 +299,18 @@ sub _give_up {
 sub _given_up {
     my ( $self, $generation ) = @_;
     return if $generation->{told}++;
-    my $what = sprintf 'reload given up after %s: %s; generation %d goes on',
-        Sirius::Readable->age( $generation->{took} ), $generation->{given_up}, $self->current->{number};
-    if ( $self->{after} ) {    # who waits for this one gets the next
+    my $current = $self->current;                             # it may have been killed meanwhile
+    my $what    = sprintf 'reload given up after %s: %s%s',
+        Sirius::Readable->age( $generation->{took} ), $generation->{given_up},
+        $current ? "; generation $current->{number} goes on" : '';
+    if ( $self->{after} ) {                                   # who waits for this one gets the next
         Sirius::Log->note($what);
         push @{ $self->{after} }, map { [$_] } @{ delete $generation->{replies} };
     } else {
         Sirius::Log->error($what);
     }
     $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload was given up' );
-    my $said = $generation->{said} =~ s/\s+\z//r;
-    return $self->_reloaded( $generation, { ok => 0, error => $what, said => $said } );
+    return $self->_reloaded( $generation, { ok => 0, error => $what } );
 }
 
 # When a hook in a generation has had its time: it hears nothing meanwhile
@@ -414,35 +430,57 @@ sub _remember {
 # The end of a reload, good or bad; and the next, which was asked for meanwhile
 sub _reloaded {
     my ( $self, $generation, $result ) = @_;
-    delete $self->{loading};
-    $self->_remember( $result, $generation );
-    for my $reply ( grep {defined} @{ $generation->{replies} } ) {
-        if ( $result->{ok} ) { $self->{supervisor}{commands}->later( drained => $reply, $result ) }
-        else                 { $reply->($result) }
+    delete $self->{loading};    # before others are told how it went
+    if ( $result->{ok} ) {
+        $self->_remember( $result, $generation );
+        $self->{supervisor}{commands}->later( drained => $_, $result )
+            for grep {defined} @{ $generation->{replies} };
+    } else {
+        $self->_not_reloaded( $generation, $result->{error} );
     }
-    my @after   = @{ delete $self->{after} || [] } or return;
+    return $self->_settle;
+}
+
+# Who has asked for it hears what the generation has said
+sub _not_reloaded {
+    my ( $self, $generation, $error ) = @_;
+    my $result = { ok => 0, error => $error, said => $generation->{said} =~ s/\s+\z//r };
+    $self->_remember( $result, $generation );
+    $_->($result) for grep {defined} @{ $generation->{replies} };
+    return;
+}
+
+# Nothing loads any more: the next one, if it was asked for meanwhile
+sub _settle {
+    my $self = shift;
+    delete $self->{loading};
+    my @after   = @{ delete $self->{after} || [] } or return 0;
     my @replies = grep {defined} map { $_->[0] } @after;
     my ($why)   = grep {defined} map { $_->[1] } reverse @after;
     $self->reload( @replies ? sub { $_->(@_) for @replies } : undef, $why );    # one for all
-    return;
+    return 1;
 }
 
 # The one that served: its workers do so still, but nobody replaces them
 sub _again {
     my ( $self, $how ) = @_;
+    my $loading = $self->{loading};
+    if ( $loading && !defined $loading->{given_up} ) {
+        return Sirius::Log->error(
+            "$how; generation $loading->{number}, which is starting, will take its place");
+    }
     my $delay = $self->{failures}++ ? min BACKOFF_MAX, 2**( $self->{failures} - 1 ) : 0;
     Sirius::Log->error( $how . ( $delay ? "; next attempt in $delay s" : '; another is started' ) );
     $self->{again_at} = _now() + $delay;
-    return $self->_publish;                                                     # nothing is loading now
+    return $self->_publish;    # nothing is loading now
 }
 
 sub _failed {
     my ( $self, $generation, $how ) = @_;
     my $error = "reload failed: $how; generation " . $self->current->{number} . ' goes on';
     Sirius::Log->error($error);
-    my $said = $generation->{said} =~ s/\s+\z//r;
     $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload failed' );
-    return $self->_reloaded( $generation, { ok => 0, error => $error, said => $said } );
+    return $self->_reloaded( $generation, { ok => 0, error => $error } );
 }
 
 # Another than this one that serves

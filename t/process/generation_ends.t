@@ -1,0 +1,141 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use File::Temp ();
+use JSON::PP   ();
+use Test::More;
+use Time::HiRes qw(sleep);
+use Sirius::Proc;
+use Sirius::Test;
+
+# A generation, or its supervisor, ends otherwise than by a reload or a stop: what the log and the counts say of it
+
+my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+my $root = $Sirius::Test::Server::ROOT;
+
+# Loads at once, or as long as there is a file
+my $APP = <<"APP";
+select undef, undef, undef, 0.05 while -e '$dir/hold';
+die "no luck\\n" if -e '$dir/broken';
+sub {
+    select undef, undef, undef, 0.05 while \$_[0]{PATH_INFO} eq '/wait' && !-e '$dir/go';
+    [ 200, [], [\$\$] ];
+};
+APP
+
+sub start {
+    my @args = @_;
+    unlink map {"$dir/$_"} qw(hold broken go);
+    my $server = Sirius::Test::Server->start(
+        app       => $APP,
+        args      => [ qw(--workers 2 --admin 127.0.0.1:0), '--control', "$dir/control", @args ],
+        may_crash => 1,
+    );
+    $server->wait_log( qr/2 workers serve$/m, 20 );
+    return $server;
+}
+
+# The one with the workers; the admin port has a process too
+sub serving {
+    my $server = shift;
+    my %parent;
+    until_true(
+        10,
+        sub {
+            %parent = map { Sirius::Proc->parent($_) => 1 } $server->workers;
+            %parent;
+        }
+    );
+    my ($pid) = grep { $parent{$_} } $server->generations;
+    return $pid;
+}
+
+sub reloads {
+    my $server    = shift;
+    my ($address) = $server->log =~ m{admin on http://([^/\s]+)/};
+    my $text      = $server->connect( to => $address )->ask( 'GET /status.json', 'Host: localhost' )->body;
+    return JSON::PP->new->decode($text)->{reload};
+}
+
+subtest 'killed: another takes its place, and no reload is counted' => sub {
+    my $server = start();
+    kill KILL => serving($server);
+    ok $server->wait_log(
+        qr/\[sirius \d+\] generation 2 serves, in place of generation 1, which was killed by signal 9 \(KILL\)$/m,
+        20
+        ),
+        'the log says which one serves, and what has become of the one before'
+        or diag $server->log;
+    unlike $server->log, qr/reload/, 'and nothing of a reload';
+    my $reload = reloads($server);
+    is_deeply [ @{$reload}{qw(ok failed loading)}, exists $reload->{last_at} ? 1 : 0 ], [ 0, 0, 0, 0 ],
+        'none is counted';
+    $server->signal('HUP');
+    ok $server->wait_log( qr/reload done in \S.*: generation 3 serves$/m, 20 ), 'the next reload is one'
+        or diag $server->log;
+    until_true( 20, sub { reloads($server)->{ok} } );
+    is reloads($server)->{ok}, 1, 'and is counted';
+    $server->stop;
+};
+
+subtest 'killed, and those that are to take its place fail' => sub {
+    my $server = start();
+    spew("$dir/broken");
+    kill KILL => serving($server);
+    ok $server->wait_log( qr/error: generation 2 exited with status \d+; next attempt in \d+ s$/m, 20 ),
+        'the log tells of each'
+        or diag $server->log;
+    unlink "$dir/broken";
+    ok $server->wait_log( qr/generation \d+ serves, in place of generation 1, which was killed/, 20 ),
+        'and of the one that served'
+        or diag $server->log;
+    unlike $server->log, qr/reload/, 'there was no reload';
+    is_deeply [ @{ reloads($server) }{qw(ok failed)} ], [ 0, 0 ], 'neither a good one nor a bad one';
+    $server->stop;
+};
+
+subtest 'killed during a reload' => sub {
+    my $server = start();
+    my $old    = serving($server);
+    spew("$dir/hold");
+    $server->signal('HUP');
+    $server->wait_log( qr/reload begins, as generation 2/, 20 );
+    kill KILL => $old;
+    ok $server->wait_log(
+        qr/error: generation 1 was killed by signal 9 \(KILL\); generation 2, which is starting, will take its place$/m,
+        20
+        ),
+        'the one that loads is the next'
+        or diag $server->log;
+    unlink "$dir/hold";
+    ok $server->wait_log( qr/reload done in \S.*: generation 2 serves$/m, 20 ), 'the reload is done';
+    ok until_true( 20, sub { $server->generations == 2 && $server->workers == 2 } ),
+        'one generation is left, and the admin port';
+    is $server->ask('GET /')->status, 200, 'it serves';
+    unlike $server->log, qr/generation 3/, 'and no other was started';
+    $server->stop;
+};
+
+subtest 'killed during a reload that fails' => sub {
+    my $server = start();
+    my $old    = serving($server);
+    spew($_) for "$dir/hold", "$dir/broken";
+    my $ctl = "$^X -I$root/blib/lib -I$root/blib/arch $root/bin/sirius ctl --control $dir/control";
+    my $pid = open my $said, '-|', "$ctl reload --wait --timeout 25 2>&1" or die $!;
+    $server->wait_log( qr/reload begins, as generation 2/, 20 );
+    kill KILL => $old;
+    $server->wait_log( qr/generation 1 was killed/, 20 );
+    unlink "$dir/hold";
+    like join( '', <$said> ), qr/reload failed: generation 2 exited/, 'who has asked for it hears so';
+    close $said;
+    is $? >> 8, 1, 'with the status of a reload that failed';
+    unlink "$dir/broken";
+    ok $server->wait_log( qr/generation \d+ serves, in place of generation 1, which was killed/, 20 ),
+        'another one serves'
+        or diag $server->log;
+    is_deeply [ @{ reloads($server) }{qw(ok failed)} ], [ 0, 1 ], 'one reload has failed';
+    $server->stop;
+};
+
+done_testing;
