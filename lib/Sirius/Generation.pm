@@ -29,7 +29,8 @@ use constant SAID => 600;
 my $JSON = JSON::PP->new->ascii->allow_nonref;
 
 # A terminal sends them to all processes at once: they end a worker that has no handlers any more
-my %ENDS = map { $_ => 1 } SIGINT, SIGQUIT, SIGTERM;
+my %NUMBER = ( INT => SIGINT, QUIT => SIGQUIT, TERM => SIGTERM );
+my %ENDS   = map { $_ => 1 } values %NUMBER;
 
 sub new {
     my ( $class, %args ) = @_;
@@ -38,7 +39,8 @@ sub new {
 
 sub run {
     my $self = shift;
-    $self->{theirs} = Sirius::Globals->take( $self->{conf} );    # only code of ours from here on
+    $self->{supervisor_pid} = getppid;
+    $self->{theirs}         = Sirius::Globals->take( $self->{conf} );    # only code of ours from here on
     $self->{signals} ||= Sirius::Signals->new( $self->signals );
     $self->{backoff}   = Sirius::Backoff->new( $self->{conf} );
     $self->{recycling} = Sirius::Recycling->new( $self->{conf}, $self->{scoreboard} );
@@ -47,9 +49,9 @@ sub run {
     $self->{signals}->watch($_) for @{$self}{qw(news supervisor)};
 
     $self->_watch_supervisor;
-    if ( $self->{privileges} ) {                                 # which changes %ENV for the application
+    if ( $self->{privileges} ) {    # which changes %ENV for the application
         my $error = $self->{theirs}->lend( sub { $self->{privileges}->drop } );
-        die $error if defined $error;                            ## no critic (RequireCarping)
+        die $error if defined $error;    ## no critic (RequireCarping)
     }
     Sirius::Worker->check_tmpdir( $self->{conf} );
     Sirius::Title->set( $self->{conf}, "generation $self->{number}" );
@@ -159,6 +161,9 @@ sub _check_alive {
     my $self = shift;
     return if $self->{orphaned} || !defined sysread $self->{watched_alive}, my $nothing, 1;
     $self->{orphaned} = 1;
+    Sirius::Log->error( "the supervisor (PID $self->{supervisor_pid}) is gone: "
+            . 'requests are finished, then this server ends; start it again' )
+        if $self->_tells;
     return $self->_stop('TERM');
 }
 
@@ -206,6 +211,12 @@ sub _hear_ready {
 
 sub _heed {
     my ( $self, $signal ) = @_;
+
+    # Of one that did not come from it, the supervisor knows nothing
+    $self->_tell_supervisor( "asked $signal " . $self->{signals}->from($signal) )
+        if $ENDS{ $NUMBER{$signal} || 0 }
+        && !$self->{stopping}
+        && $self->{signals}->sender($signal) != $self->{supervisor_pid};
     return $self->_stop('INT') if $signal eq 'INT';
     $self->_run_hook('on_reload')
         if $signal eq 'TERM' && !$self->{stopping} && !$self->{scoreboard}->stopping;
@@ -476,6 +487,15 @@ sub _tell_supervisor {
     my ( $self, $what ) = @_;
     syswrite $self->{supervisor}, "$what\n";
     return;
+}
+
+# Of several generations, the one that serves says what concerns the whole server. One that retires or loads is it where no other
+# has workers
+sub _tells {
+    my $self  = shift;
+    my $board = $self->{scoreboard};
+    return 1 if $self->{stopping} ? $board->stopped : $self->{complete};
+    return !grep { $_ && $_ != $self->{number} } map { $board->row($_)->{generation} } $board->occupied;
 }
 
 # While it is unknown whether workers can start at all, one is tried at a time

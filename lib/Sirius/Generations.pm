@@ -20,6 +20,7 @@ use constant {
     ERROR_MAX   => 8192,    # characters of what a generation that failed has said
     SAID_MAX    => 2000,    # and of that, what others see
     UNKNOWN     => 5,       # seconds that loading is taken to need as long as it has not been seen
+    ALL_HEAR    => 0.25,    # seconds from a signal to a generation until another one is started in its place
     LATE        => 2,       # seconds more than its workers have, that a generation gets to end
 };
 
@@ -75,7 +76,11 @@ sub deadlines {
         delete $self->{orphans_until};
         kill KILL => $self->orphans;
     }
-    return if $self->{loading} || !defined $self->{again_at} || _now() < $self->{again_at};
+    return
+           if $self->{supervisor}{stopping}
+        || $self->{loading}
+        || !defined $self->{again_at}
+        || _now() < $self->{again_at};
     delete $self->{again_at};
     $self->reload( undef, undef, 1 );
     return;
@@ -85,7 +90,7 @@ sub due {
     my $self = shift;
     my @all  = $self->all;
     return grep {defined} $self->{orphans_until}, $self->_replace_at,
-        $self->{loading} ? () : $self->{again_at},
+        $self->{loading} || $self->{supervisor}{stopping} ? () : $self->{again_at},
         map( { $_->{deadline} } @all ),
         map( { $self->_late_at($_) } @all ), map( { $self->_hung_at($_) } @all );
 }
@@ -101,6 +106,8 @@ sub hear {
             $generation->{hook}
                 = $2 eq 'none' ? undef : { of => $1, name => "--$2" =~ tr/_/-/r, at => _now() };
         }
+        $generation->{asked} = Sirius::Readable->harmless( substr $1, 0, 200 )
+            if $what =~ /\Aasked ((?:INT|QUIT|TERM) from .*)\z/;
         $self->_note_said( $generation, $1 ) if $what =~ /\Asaid (.*)\z/;
         next                                 if $what !~ /\A(?:ready|up)\z/;
         $generation->{$what} = 1;
@@ -134,8 +141,11 @@ sub lost {
     kill TERM => $self->orphans if $generation->{old} && $self->current;    # it has not told them
     return $self->_given_up($generation) if defined $generation->{given_up};
     return                               if $generation->{old} && !$status;
-    my $words = defined $generation->{hung} ? $generation->{hung} : Sirius::Cause->words( $status, '' );
-    my $how   = "generation $generation->{number} $words";
+    my $words
+        = defined $generation->{hung}              ? $generation->{hung}
+        : defined $generation->{asked} && !$status ? "was ended by $generation->{asked}"
+        :                                            Sirius::Cause->words( $status, '' );
+    my $how = "generation $generation->{number} $words";
     return Sirius::Log->error($how)            if $generation->{old};
     return $self->_failed( $generation, $how ) if !$generation->{ready} && $self->current;
     Sirius::Log->fail("$how: the server does not start")
@@ -146,7 +156,7 @@ sub lost {
         if $generation->{ready} || !$self->{fallen};
     $self->_not_reloaded( $generation, "reload failed: $how" )
         if $generation->{reload} && !$generation->{replacement} && !$generation->{ready};
-    return $self->_again($how);
+    return $self->_again( $how, defined $generation->{asked} && !$status && $generation->{ready} );
 }
 
 sub new {
@@ -463,11 +473,19 @@ sub _settle {
 
 # The one that served: its workers do so still, but nobody replaces them
 sub _again {
-    my ( $self, $how ) = @_;
+    my ( $self, $how, $asked ) = @_;
+    my $level   = $asked ? 'note' : 'error';
     my $loading = $self->{loading};
     if ( $loading && !defined $loading->{given_up} ) {
-        return Sirius::Log->error(
+        return Sirius::Log->$level(
             "$how; generation $loading->{number}, which is starting, will take its place");
+    }
+
+   # Who has ended it often means the server: a signal to all its processes reaches the supervisor in a moment
+    if ($asked) {
+        Sirius::Log->note($how);
+        $self->{again_at} = _now() + ALL_HEAR;
+        return $self->_publish;
     }
     my $delay = $self->{failures}++ ? min BACKOFF_MAX, 2**( $self->{failures} - 1 ) : 0;
     Sirius::Log->error( $how . ( $delay ? "; next attempt in $delay s" : '; another is started' ) );

@@ -122,6 +122,11 @@ sub release {
     return;
 }
 
+sub sender {
+    my ( $self, $name ) = @_;
+    return @{ $self->{from}{$name} || [0] }[0];
+}
+
 sub shut {
     POSIX::sigprocmask( SIG_BLOCK, POSIX::SigSet->new( @NUMBER{@IDLE} ) );
     return;
@@ -256,6 +261,12 @@ the mask of before that.
   $signals->release( exits => 1 );
 
 Forgets what is pending and puts handlers and mask back as they were; with C<exits> L</shut>s besides.
+
+=head2 sender
+
+  my $pid = $signals->sender('TERM');
+
+The PID of who has sent it; 0 for the terminal, or somebody outside of this container.
 
 =head2 shut
 

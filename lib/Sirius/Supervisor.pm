@@ -30,6 +30,8 @@ use Sirius::Worker;
 use Socket      qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
+my %STOPS = map { $_ => 1 } qw(INT QUIT TERM);
+
 # Once, when the first worker is ready
 sub announce {
     my $self = shift;
@@ -393,8 +395,9 @@ sub _supervise {
         my @signals = $self->{signals}->wait( $self->_patience );
         $all->hear($_) for $all->all;
         $self->{edge}->hear if $self->{edge};
+        $self->_heed($_) for grep { $STOPS{$_} } @signals;    # before: what it ends is not replaced
         $self->_reap;
-        $self->_heed($_) for @signals;
+        $self->_heed($_) for grep { !$STOPS{$_} } @signals;
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
         $all->deadlines;
         $_->look for @{$self}{qw(admin delay watch)};

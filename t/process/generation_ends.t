@@ -138,4 +138,47 @@ subtest 'killed during a reload that fails' => sub {
     $server->stop;
 };
 
+subtest 'TERM to the generation alone' => sub {
+    my $server = start();
+    kill TERM => serving($server);
+    my $who = qr/TERM from PID $$ \([^)]*\), \S+ \S+/;
+    ok $server->wait_log( qr/\[sirius \d+\] generation 1 was ended by $who$/m, 20 ), 'the log says by whom'
+        or diag $server->log;
+    ok $server->wait_log( qr/generation 2 serves, in place of generation 1, which was ended by $who$/m, 20 ),
+        'another one is started'
+        or diag $server->log;
+    unlike $server->log, qr/error|inside the application/, 'and nothing is wrong with the application';
+    $server->stop;
+};
+
+subtest 'TERM to the generation before the supervisor' => sub {
+    for my $gap ( 0, 0.01, 0.03, 0.1 ) {
+        my $server     = start();
+        my $generation = serving($server);
+        kill TERM => $generation;
+        sleep $gap;
+        $server->signal('TERM');
+        $server->wait_exit;
+        unlike $server->log, qr/error|inside the application/, "after $gap s: nothing is wrong";
+        like $server->log,   qr/stopped after/,                'it has stopped';
+    }
+};
+
+subtest 'the supervisor is killed' => sub {
+    my $server = start();
+    my $log    = sub { $server->log };
+    my $client = $server->connect;
+    $client->send( request('GET /wait') );
+    until_true( 10, sub { $server->connect->ask('GET /')->status == 200 } );
+    my $pid = $server->pid;
+    kill KILL => $pid;
+    my $line
+        = qr/\[sirius \d+\] error: the supervisor \(PID $pid\) is gone: requests are finished, then this server ends; start it again$/m;
+    ok until_true( 20, sub { $log->() =~ $line } ), 'the log says so' or diag $log->();
+    spew("$dir/go");
+    is $client->response->status, 200, 'the request is finished';
+    ok until_true( 20, sub { !$server->processes } ), 'all processes end';
+    is scalar( () = $log->() =~ /is gone/g ), 1, 'it is told once';
+};
+
 done_testing;
