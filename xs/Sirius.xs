@@ -192,6 +192,8 @@ BOOT:
     sirius_env_boot(aTHX);
     sirius_log_boot(aTHX);
     sirius_stream_boot(aTHX);
+    sirius_serve_boot(aTHX);
+    sirius_file_boot(aTHX);
     CvXSUBANY(newXS("Sirius::Writer::write", sirius_xs_writer_write, __FILE__)).any_i32 = 0;
     CvXSUBANY(newXS("Sirius::Writer::put", sirius_xs_writer_write, __FILE__)).any_i32 = 1;
     newXS("Sirius::Writer::close", sirius_xs_writer_close, __FILE__);

@@ -8,27 +8,46 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Layers that change bytes would be passed by. */
+/* Layers that change bytes would be passed by. PerlIO_get_layers would ask each for its argument: of :via that is a method. */
 static bool raw_layers(pTHX_ PerlIO *f)
 {
-    AV *layers = (AV *)sv_2mortal((SV *)PerlIO_get_layers(aTHX_ f));
-    for (SSize_t i = 0; i + 2 <= AvFILLp(layers); i += 3) {
-        SV *name = AvARRAY(layers)[i], *flags = AvARRAY(layers)[i + 2];
-        if (!name || !flags || !SvPOK(name) || (strNE(SvPVX(name), "unix") && strNE(SvPVX(name), "perlio")) ||
-            (SvIOK(flags) && (SvIV(flags) & (PERLIO_F_UTF8 | PERLIO_F_CRLF))))
+    for (const PerlIOl *l = *f; l; l = l->next)
+        if (!l->tab || (strNE(l->tab->name, "unix") && strNE(l->tab->name, "perlio")) ||
+            l->flags & (PERLIO_F_UTF8 | PERLIO_F_CRLF))
             return false;
-    }
     return true;
 }
 
-/* A class with a getline of its own means something by it. */
-static bool own_getline(pTHX_ SV *handle)
+static CV *inherits;
+
+/*
+ * A class with a getline of its own means something by it. To look for a method may warn (a base class that is not loaded) or
+ * die (base classes without a C3 order), and a warning is code of the application.
+ */
+XS(sirius_xs_inherits);
+XS(sirius_xs_inherits)
 {
-    if (!SvOBJECT(handle))
-        return false;
-    GV *own = gv_fetchmethod_autoload(SvSTASH(handle), "getline", 0);
-    GV *std = gv_fetchmethod_autoload(gv_stashpvs("IO::Handle", GV_ADD), "getline", 0);
-    return own && (!std || GvCV(own) != GvCV(std));
+    dXSARGS;
+    if (items != 1)
+        croak("usage: inherits($handle)");
+    GV *gv = gv_fetchmethod_autoload(SvSTASH(SvRV(ST(0))), "getline", 0);
+    const CV *own = gv ? GvCV(gv) : NULL; /* compared, and no more: the next look-up may free it */
+    gv = gv_fetchmethod_autoload(gv_stashpvs("IO::Handle", GV_ADD), "getline", 0);
+    ST(0) = boolSV(!own || (gv && GvCV(gv) == own));
+    XSRETURN(1);
+}
+
+void sirius_file_boot(pTHX)
+{
+    inherits = newXS(NULL, sirius_xs_inherits, __FILE__);
+}
+
+bool sirius_file_class(pTHX_ sirius *s, SV *handle, HV **class)
+{
+    HV *asked = SvSTASH(handle);
+    SV *answer = sirius_call(aTHX_ s, (SV *)inherits, sv_2mortal(newRV_inc(handle)), NULL);
+    *class = answer == &PL_sv_yes ? asked : NULL;
+    return answer != NULL;
 }
 
 /* Where the next getline would read: the descriptor's position less what is buffered. PerlIO_tell knows
@@ -41,11 +60,12 @@ static off_t position(pTHX_ PerlIO *f, int fd)
     return lseek(fd, 0, SEEK_CUR) - (buffered > 0 ? buffered : 0);
 }
 
-bool sirius_file(pTHX_ SV *body, int *fd, off_t *offset, uint64_t *length)
+bool sirius_file(pTHX_ SV *body, const HV *class, int *fd, off_t *offset, uint64_t *length)
 {
     SV *handle = SvRV(body);
     IO *io = isGV_with_GP(handle) ? GvIO((GV *)handle) : SvTYPE(handle) == SVt_PVIO ? (IO *)handle : NULL;
-    if (!io || SvTIED_mg((SV *)io, PERL_MAGIC_tiedscalar) || !IoIFP(io) || own_getline(aTHX_ handle))
+    if (!io || SvTIED_mg((SV *)io, PERL_MAGIC_tiedscalar) || !IoIFP(io) ||
+        (SvOBJECT(handle) && SvSTASH(handle) != class))
         return false;
     PerlIO *f = IoIFP(io);
     struct stat st;

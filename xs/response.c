@@ -52,8 +52,18 @@ static inline __attribute__((always_inline)) bool all_plain(AV *av, bool *inert)
     return true;
 }
 
-/* 1: all can be read in place; 0: Perl must look at it first. */
-static bool readable(pTHX_ SV *res, bool *inert)
+/* The body, when it is a handle that has a class. NULL: it is not, or only Perl can tell. */
+static SV *blessed_handle(pTHX_ SV *res)
+{
+    AV *av = plain_array(res);
+    SV *body = av && AvFILLp(av) == 2 ? element(aTHX_ av, 2) : NULL;
+    if (!body || SvGMAGICAL(body) || !SvROK(body) || !SvOBJECT(SvRV(body)))
+        return NULL;
+    return isGV_with_GP(SvRV(body)) || SvTYPE(SvRV(body)) == SVt_PVIO ? SvRV(body) : NULL;
+}
+
+/* 1: all can be read in place; 0: Perl must look at it first. A handle of another class than `asked` is such a case, too. */
+static bool readable(pTHX_ SV *res, const HV *asked, bool *inert)
 {
     bool plain = true;
     AV *av = plain_array(res);
@@ -67,7 +77,8 @@ static bool readable(pTHX_ SV *res, bool *inert)
     SV *body = element(aTHX_ av, 2);
     AV *elements = plain_array(body);
     if (!elements)
-        return SvROK(body) && !SvGMAGICAL(body) && isGV_with_GP(SvRV(body));
+        return SvROK(body) && !SvGMAGICAL(body) && isGV_with_GP(SvRV(body)) &&
+               (!SvOBJECT(SvRV(body)) || SvSTASH(SvRV(body)) == asked);
     if (!all_plain(elements, &plain))
         return false;
     *inert = plain && SvTYPE(res) < SVt_PVMG && SvTYPE(element(aTHX_ av, 0)) < SVt_PVMG &&
@@ -322,7 +333,7 @@ static const char *respond_object(pTHX_ sirius *s, SV *body)
 
 /* --- all of them --- */
 
-static const char *respond_body(pTHX_ sirius *s, const parts *p, bool last, SV **writer)
+static const char *respond_body(pTHX_ sirius *s, const parts *p, const HV *class, bool last, SV **writer)
 {
     int fd;
     off_t offset;
@@ -340,25 +351,46 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, bool last, SV *
     if (elements)
         return s->turn.response.app_chunked ? respond_framed(aTHX_ s, elements)
                                             : respond_array(aTHX_ s, elements, last);
-    if (!s->turn.response.app_chunked && sirius_file(aTHX_ p->body, &fd, &offset, &length))
+    if (!s->turn.response.app_chunked && sirius_file(aTHX_ p->body, class, &fd, &offset, &length))
         return respond_file(aTHX_ s, fd, offset, length);
     return respond_object(aTHX_ s, p->body);
 }
 
-void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
+/* All that takes code of the application, before a head is begun. NULL: it has failed, and that is said. */
+static SV *make_readable(pTHX_ sirius *s, SV *res, HV **class)
 {
-    if (!readable(aTHX_ res, &s->turn.inert)) {
+    bool inert, asked = false;
+    HV *of = NULL;
+    SV *handle = blessed_handle(aTHX_ res);
+    if (handle) {
+        of = SvSTASH(handle);
+        res = sv_mortalcopy(res); /* whose owner may drop it meanwhile */
+        asked = sirius_file_class(aTHX_ s, handle, class);
+    }
+    if (handle && !asked)
+        res = NULL;
+    else if (!readable(aTHX_ res, of, &inert))
         res = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::plain", GV_ADD))),
                           res, NULL);
-        if (!res) {
-            sirius_fail(aTHX_ s, "the response is not usable", ERRSV);
-            return;
-        }
-        if (s->turn.phase != SIRIUS_UNANSWERED) { /* by an overload of this very response */
-            sirius_fail(aTHX_ s, "the responder was called while a response was read", NULL);
-            return;
-        }
+    if (!res) {
+        sirius_fail(aTHX_ s, "the response is not usable", ERRSV);
+        return NULL;
     }
+    if (s->turn.phase != SIRIUS_UNANSWERED) { /* by an overload of this very response */
+        sirius_fail(aTHX_ s, "the responder was called while a response was read", NULL);
+        return NULL;
+    }
+    return res;
+}
+
+void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
+{
+    bool inert = false;
+    HV *class = NULL;
+    if (!readable(aTHX_ res, NULL, &inert) && !(res = make_readable(aTHX_ s, res, &class)))
+        return;
+    /* What a responder gets is not what the application returns: that is a sub, which holds whatever it has closed over */
+    s->turn.inert = inert && !may_stream && s->plain_app;
     parts p;
     const char *why = split(aTHX_ res, &p);
     if (!why && !p.body && !may_stream)
@@ -367,7 +399,7 @@ void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
     if (!why)
         why = head_begin(aTHX_ s, &p);
     if (!why)
-        why = respond_body(aTHX_ s, &p, !may_stream, writer);
+        why = respond_body(aTHX_ s, &p, class, !may_stream, writer);
     LEAVE;
     if (s->turn.trimmed)
         sirius_trim_log(aTHX_ s);

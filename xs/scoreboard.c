@@ -240,6 +240,6 @@ void sirius_mark(pTHX_ SV *text)
     SV *copy = sv_2mortal(newSVsv(text));
     if (SvOK(copy))
         at = SvPVutf8(copy, len);
-    if (sirius_current == s) /* an overload is application code */
+    if (sirius_own(aTHX) == s && !wire_forked(s)) /* an overload is application code */
         sr_row_mark(s->row, at, len);
 }

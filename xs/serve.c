@@ -71,19 +71,25 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     if (arg2)
         XPUSHs(arg2);
     PUTBACK;
+    SV *hold = NULL;
     int n = call_sv(code, G_SCALAR | G_EVAL);
     SPAGAIN;
     SV *result = n == 1 ? POPs : NULL;
     PUTBACK;
     POPSTACK;
-    if (SvROK(ERRSV) || SvTRUE_nomg(ERRSV)) /* an object may be false, or die when it is asked */
+    if (SvROK(ERRSV) || SvTRUE_nomg(ERRSV)) { /* an object may be false, or die when it is asked */
         result = NULL;
+        if (SvROK(ERRSV) && !SvGMAGICAL(ERRSV)) /* the next call empties $@ outside of its eval */
+            hold = newSVsv(ERRSV);
+    }
     if (!FREES_TEMPORARIES) {
         SvREFCNT_inc(result);
         FREETMPS;
         LEAVE;
         sv_2mortal(result);
     }
+    if (hold)
+        sv_2mortal(hold);
     if (wire_forked(s)) /* a child that the application forked came back: it must not serve */
         my_exit(0);
     if (held)
@@ -242,14 +248,61 @@ static void cleanup(pTHX_ sirius *s, HV *env)
 }
 
 /*
- * What the application has returned and what it has put into %env is freed without the helm: a DESTROY may sleep or fork.
- * Where neither can have one, the helm is kept.
+ * --- what a request leaves behind ---
+ *
+ * What the application has returned and what it has put into %env is freed without the helm: a DESTROY may sleep or fork. And in an
+ * eval: DESTROY has one of its own, but the close of a handle that goes has none, and there a layer of Perl may die, or the
+ * handler of a signal while perl waits for the program behind a pipe.
  */
+
+enum { RELEASE_TRIES = 100 }; /* an exception may bring along the next that can't be freed */
+
+static CV *releaser;
+
+XS(sirius_xs_release);
+XS(sirius_xs_release)
+{
+    dXSARGS;
+    sirius *s = XSANY.any_ptr;
+    sirius_turn *t = &s->turn;
+    SSize_t floor = PL_tmps_floor;
+    PERL_UNUSED_VAR(items);
+    if (t->io)
+        sirius_socket_drop(aTHX_ s);
+    PL_tmps_floor = t->temporaries;
+    FREETMPS;
+    PL_tmps_floor = floor;
+    if (t->pooled && t->giving_back) {
+        envpool_forget(aTHX_ t->pooled);
+    } else if (t->pooled) {
+        t->giving_back = true;
+        envpool_give_back(aTHX_ t->pooled, t->untouched);
+    }
+    XSRETURN_YES;
+}
+
+void sirius_serve_boot(pTHX)
+{
+    releaser = newXS(NULL, sirius_xs_release, __FILE__);
+}
+
+/* Whatever dies is out of the way then: so each try comes further. */
+static __attribute__((noinline)) void release(pTHX_ sirius *s)
+{
+    CvXSUBANY(releaser).any_ptr = s;
+    for (int tries = 1; !sirius_call(aTHX_ s, (SV *)releaser, &PL_sv_undef, NULL); tries++) {
+        sirius_log(aTHX_ s, "what the request left behind died as it was freed", ERRSV);
+        if (tries >= RELEASE_TRIES)
+            PL_tmps_ix = s->turn.temporaries; /* never freed */
+    }
+}
+
+/* Where nothing that is left can run code, the helm is kept. */
 static inline __attribute__((always_inline)) void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
 {
     ENTER;
     SAVETMPS;
-    s->turn = (sirius_turn){.serial = ++s->serial, .conn = task->conn};
+    s->turn = (sirius_turn){.serial = ++s->serial, .conn = task->conn, .temporaries = PL_tmps_floor};
     SV *ref = sirius_env(aTHX_ s, task);
     if (task->forwarded)
         sirius_env_forwarded(aTHX_ s->turn.env, task);
@@ -264,13 +317,13 @@ static inline __attribute__((always_inline)) void serve_one(pTHX_ sirius *s, con
     if (!untouched)
         cleanup(aTHX_ s, s->turn.env);
     s->turn.env = NULL;
-    if (s->turn.io)
-        sirius_socket_drop(aTHX_ s);
+    if (!inert)
+        release(aTHX_ s);
     FREETMPS;
     LEAVE;
-    if (pooled)
+    if (inert)
         envpool_give_back(aTHX_ pooled, untouched);
-    if (!inert && wire_forked(s)) /* by a DESTROY, and came back */
+    if (wire_forked(s)) /* it came back from where none was expected */
         my_exit(0);
 }
 
@@ -306,6 +359,8 @@ static const char *ended(const sirius *s)
 const char *sirius_serve(pTHX_ sirius *s, SV *app)
 {
     sr_task task;
+    s->plain_app = FREES_TEMPORARIES && !SvGMAGICAL(app) && SvROK(app) && !SvOBJECT(SvRV(app)) &&
+                   SvTYPE(SvRV(app)) == SVt_PVCV && !CvISXSUB((CV *)SvRV(app));
     if (wire_is_edge(s))
         return sirius_work(aTHX_ s, app);
     sirius_current = s;

@@ -47,6 +47,8 @@ typedef struct sirius_turn {
     bool writing; /* to an edge: what waits for the client lets handlers of signals run */
     bool catches; /* code of the application has called, and is told when such a handler has died */
     SV *died;     /* what it has died of. Counted */
+    SSize_t temporaries; /* those above are of this request */
+    bool giving_back;    /* pooled is on its way; met again it is no good any more */
     sr_response response;
     SV *trimmed;   /* the name of a field whose value has lost its newline, to be logged. Counted */
     SV *io;        /* the glob of psgix.io, once somebody has looked at it. Counted */
@@ -112,6 +114,7 @@ typedef struct sirius {
     const char *sending_at;
     bool retiring; /* serve has said so */
     bool leave;    /* psgix.harakiri: end this worker after the response */
+    bool plain_app; /* a sub of Perl: it has freed its temporaries when it returns */
     sirius_site site[SR_LISTENERS_MAX];
     envpool_env *pool; /* ENVPOOL_SHAPES of them */
     unsigned pool_clock;
@@ -128,7 +131,9 @@ typedef struct sirius {
 SV *sirius_new(pTHX_ HV *conf); /* a mortal Sirius::Engine; croaks */
 void sirius_free(pTHX_ sirius *s);
 
-/* serve.c. The one engine of this process that is inside serve, or NULL: what callbacks of PSGI talk to. */
+/* serve.c */
+void sirius_serve_boot(pTHX);
+/* The one engine of this process that is inside serve, or NULL: what callbacks of PSGI talk to. */
 extern sirius *sirius_current;
 sirius *sirius_own(pTHX); /* the same, but NULL for the interpreter of a thread of the application */
 /* It, when it serves the request of this serial now, for this interpreter; also in a child that was forked meanwhile. */
@@ -222,8 +227,18 @@ void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream,
                     SV **writer);                               /* any value an application returns */
 void sirius_fail(pTHX_ sirius *s, const char *what, SV *error); /* log; 500, or a cut when the head is out */
 
-/* file.c: descriptor, position and rest of the regular file behind a handle; false: it must be read by getline */
-bool sirius_file(pTHX_ SV *body, int *fd, off_t *offset, uint64_t *length);
+/* file.c */
+void sirius_file_boot(pTHX);
+/*
+ * Before a head is begun: the class of a blessed handle, if it leaves getline to IO::Handle, else NULL. Code of the application
+ * may run. False: that died, $@.
+ */
+bool sirius_file_class(pTHX_ sirius *s, SV *handle, HV **class);
+/*
+ * Descriptor, position and rest of the regular file behind a handle without a class, or of this one, which leaves getline to
+ * IO::Handle. False: it must be read by getline. Runs no code of the application.
+ */
+bool sirius_file(pTHX_ SV *body, const HV *class, int *fd, off_t *offset, uint64_t *length);
 
 /* stream.c */
 void sirius_stream_boot(pTHX);

@@ -208,11 +208,11 @@ bool sirius_interrupted(void)
     return lived;
 }
 
-static sirius *writer_turn(pTHX_ SV *self)
+static UV writer_serial(pTHX_ SV *self)
 {
     if (!SvROK(self) || !SvOBJECT(SvRV(self)) || SvSTASH(SvRV(self)) != writer_stash || !SvIOK(SvRV(self)))
         croak("not a Sirius::Writer");
-    return alive(aTHX_ SvUVX(SvRV(self)));
+    return SvUVX(SvRV(self));
 }
 
 /* A string whose memory can't be kept: a mapped file, say, or the text of a regular expression. */
@@ -229,13 +229,16 @@ XS(sirius_xs_writer_write)
     if (items != 2)
         croak("usage: $writer->write($bytes)");
     SV *data = ST(1);
-    sirius *s = writer_turn(aTHX_ ST(0));
+    UV serial = writer_serial(aTHX_ ST(0));
+    sr_bytes bytes = {0};
     bool ok = false, wait = XSANY.any_i32 == 0;
-    if (s) {
-        sr_bytes bytes;
+    if (alive(aTHX_ serial)) {
         SvGETMAGIC(data);
         if (!sirius_bytes(aTHX_ data, &bytes))
             croak("Wide character in a response body: encode it");
+    }
+    sirius *s = alive(aTHX_ serial); /* an overload may have forked, or closed the writer */
+    if (s) {
         if (foreign(data)) {
             data = sv_2mortal(newSVpvn(bytes.at, bytes.len));
             bytes.at = SvPVX_const(data);
@@ -254,14 +257,15 @@ XS(sirius_xs_writer_close)
     dXSARGS;
     if (items < 1)
         croak("usage: $writer->close");
-    sirius *s = writer_turn(aTHX_ ST(0));
+    UV serial = writer_serial(aTHX_ ST(0));
+    sirius *s = alive(aTHX_ serial);
     bool ok;
     if (s) {
         bool outer = sirius_catch(s);
         ok = sirius_stream_end(aTHX_ s);
         sirius_catch_end(aTHX_ s, outer);
     } else {
-        ok = answered(aTHX_ SvUVX(SvRV(ST(0))));
+        ok = answered(aTHX_ serial);
     }
     ST(0) = boolSV(ok);
     XSRETURN(1);
