@@ -30,7 +30,7 @@ bool sr_edge_bind(sr_edge *ed, sr_mate *m, uint32_t slot, uint64_t number)
         return false;
     if (en->row)
         return true;
-    if (m->bound || (sr_queue_owner(&ed->queue, slot, number) != (int32_t)m->row &&
+    if (m->bound || (!en->doubted && sr_queue_owner(&ed->queue, slot, number) != (int32_t)m->row &&
                      atomic_load(&m->reader.ring->began) != number))
         return false;
     en->row = m->row + 1;

@@ -55,6 +55,7 @@ typedef struct sr_entry {
     uint8_t phase;  /* sr_entry_phase */
     bool spoken;    /* its worker has begun to reply */
     bool filed;     /* its body is a file, and was passed */
+    bool doubted;   /* right now: who speaks of it has it */
     uint8_t doubts; /* looks since nobody seems to run it (mend.c) */
     uint32_t row; /* whose worker has spoken of it, + 1: from then on nobody else is believed; 0: none has */
     bool late;    /* the supervisor was told that it takes too long */

@@ -38,20 +38,48 @@ bool sr_edge_requeue(sr_edge *ed, uint32_t slot)
     return true;
 }
 
+/* True: somebody had said something and not that he had. */
+static bool hear_all(sr_edge *ed)
+{
+    bool news = false;
+    for (uint32_t row = 0; row < ed->rows; row++) {
+        sr_mate *m = &ed->mates[row];
+        uint32_t taken = m->reader.taken;
+        if (!there(m))
+            continue;
+        sr_edge_deliver(ed, m);
+        news = news || m->reader.taken != taken;
+    }
+    return news;
+}
+
+/* One says that it has begun, and is believed. It may take that back until it is, so that is looked at after it. */
+static bool granted(sr_edge *ed, uint32_t slot)
+{
+    sr_entry *en = &ed->entries[slot];
+    int32_t row = sr_edge_runs(ed, slot);
+    if (row < 0)
+        return false;
+    sr_mate *m = &ed->mates[row];
+    sr_queue_grant(&ed->queue, slot, en->number, m->row);
+    if (atomic_load(&m->reader.ring->began) == en->number)
+        sr_edge_bind(ed, m, slot, en->number);
+    return true; /* else its claim is doubted again */
+}
+
 /* Its claim says what cannot be, or its worker does not begin. */
 static void doubted(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
+    uint64_t number = en->number;
     en->doubts = 0;
-    if (!sr_queue_retake(&ed->queue, slot, en->number))
+    if (!sr_queue_retake(&ed->queue, slot, number) || granted(ed, slot))
         return;
-    int32_t row = sr_edge_runs(ed, slot);
-    if (row >= 0) {
-        sr_queue_grant(&ed->queue, slot, en->number, (uint32_t)row);
-        sr_edge_bind(ed, &ed->mates[row], slot, en->number);
-    } else if (!sr_edge_requeue(ed, slot)) {
+    en->doubted = true; /* one may have begun, replied and gone on since its ring was read */
+    hear_all(ed);
+    en->doubted = false;
+    if (en->number == number && !en->row && !sr_edge_requeue(ed, slot))
         sr_edge_orphan(ed, slot);
-    }
 }
 
 /* It was had, or seemed so, and nobody looks there again. */
@@ -94,21 +122,6 @@ static uint32_t used(const sr_edge *ed)
 int64_t sr_edge_mend_at(const sr_edge *ed)
 {
     return used(ed) ? ed->mended_at + (ed->mend_ns ? ed->mend_ns : MEND_NS) : INT64_MAX;
-}
-
-/* True: somebody had said something and not that he had. */
-static bool hear_all(sr_edge *ed)
-{
-    bool news = false;
-    for (uint32_t row = 0; row < ed->rows; row++) {
-        sr_mate *m = &ed->mates[row];
-        uint32_t taken = m->reader.taken;
-        if (!there(m))
-            continue;
-        sr_edge_deliver(ed, m);
-        news = news || m->reader.taken != taken;
-    }
-    return news;
 }
 
 void sr_edge_mend(sr_edge *ed)

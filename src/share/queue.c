@@ -244,11 +244,17 @@ void sr_counter_close(sr_counter *c)
 
 sr_counter_claim sr_counter_begin(sr_counter *c, uint32_t index, uint64_t number)
 {
+    _Atomic uint64_t *word = &c->replies->claims[index].word;
+    uint64_t mine = claim_of(number, c->row + 1), edges = claim_of(number, SR_OWNER_EDGE);
     atomic_store(&c->ring->began, number); /* and then look: see sr_queue_retake */
-    uint64_t word = atomic_load(&c->replies->claims[index].word);
-    if (word == claim_of(number, c->row + 1))
+    uint64_t now = atomic_load(word);
+    if (now == mine)
         return SR_CLAIM_MINE;
-    return word == claim_of(number, SR_OWNER_EDGE) ? SR_CLAIM_DOUBTED : SR_CLAIM_LOST;
+    if (now == edges)
+        return SR_CLAIM_DOUBTED;
+    atomic_store(&c->ring->began, 0); /* and look once more: the edge may have believed that it runs here */
+    now = atomic_load(word);
+    return now == mine || now == edges ? SR_CLAIM_DOUBTED : SR_CLAIM_LOST;
 }
 
 const sr_slot *sr_counter_take(sr_counter *c, uint32_t *index)
@@ -268,6 +274,7 @@ const sr_slot *sr_counter_take(sr_counter *c, uint32_t *index)
             next = head + 1;
         if (mine) {
             *index = i;
+            c->number = head;
             return slot_at(r, i);
         }
         head = next > head ? next : head + 1;

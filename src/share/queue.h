@@ -128,8 +128,8 @@ void sr_queue_release(sr_queue *q, uint32_t index);
 /* The worker that had it has died before it began: it is to be had again, by whoever looks first. False: too late. */
 bool sr_queue_again(sr_queue *q, uint32_t index, uint64_t number);
 /*
- * Nobody has it who would have begun: it becomes the edge's, which then looks whether its worker has begun after all, and
- * either grants it to that one, or lets it be had again. False: it waits, or the claim changes at this moment.
+ * Nobody has it who would have begun: it becomes the edge's, which then looks whether a worker has begun after all, and
+ * either grants it to that one and looks whether it still says so, or else begins anew; or lets it be had again. False: it waits, or the claim changes at this moment.
  */
 bool sr_queue_retake(sr_queue *q, uint32_t index, uint64_t number);
 void sr_queue_grant(sr_queue *q, uint32_t index, uint64_t number, uint32_t row);
@@ -147,13 +147,17 @@ typedef struct sr_counter { /* one edge, as a worker sees it */
     sr_replies *replies;
     sr_ring *ring;
     size_t requests_bytes, replies_bytes;
+    uint64_t number; /* of the request that was last taken */
     uint32_t row;
 } sr_counter;
 
 /* Maps both; the descriptors stay the caller's. 0 or errno; EPROTO: another layout. */
 int sr_counter_open(sr_counter *c, int requests_fd, int replies_fd, int ring_fd, uint32_t row);
 void sr_counter_close(sr_counter *c);
-/* The oldest that nobody has becomes this row's. NULL: there is none. */
+/*
+ * The oldest that nobody has becomes this row's. NULL: there is none. What the slot says must not be used before
+ * sr_counter_begin: it may be another's again.
+ */
 const sr_slot *sr_counter_take(sr_counter *c, uint32_t *index);
 /*
  * Before anything is done with it: says in the ring that it begins. DOUBTED: the edge is about to decide whether it goes to

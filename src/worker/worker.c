@@ -234,7 +234,7 @@ static bool begin(sr_worker *w, sr_worker_request *out)
 {
     const sr_slot *s = w->slot;
     int body_fd = -1;
-    w->number = s->number;
+    w->number = w->from->queue.number;
     w->lost = false;
     w->began = w->now;
     if (s->files && !fetch(w, &body_fd)) {
