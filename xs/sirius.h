@@ -44,9 +44,9 @@ typedef struct sirius_turn {
     bool untouched; /* pooled, and the application has left it as it was. Known when it has returned */
     bool inert;     /* what the application has returned runs no code when it is freed */
     sirius_phase phase;
-    bool writing; /* to an edge: what waits for the client lets handlers of signals run */
-    bool catches; /* code of the application has called, and is told when such a handler has died */
-    SV *died;     /* what it has died of. Counted */
+    bool writing;        /* to an edge: what waits for the client lets handlers of signals run */
+    bool catches;        /* code of the application has called, and is told when such a handler has died */
+    SV *died;            /* what it has died of. Counted */
     SSize_t temporaries; /* those above are of this request */
     bool giving_back;    /* pooled is on its way; met again it is no good any more */
     sr_response response;
@@ -112,8 +112,8 @@ typedef struct sirius {
     unchunk unchunk; /* of the response being sent */
     SV *sending;     /* the scalar whose bytes a writer sends; NULL: none, or they are safe from it */
     const char *sending_at;
-    bool retiring; /* serve has said so */
-    bool leave;    /* psgix.harakiri: end this worker after the response */
+    bool retiring;  /* serve has said so */
+    bool leave;     /* psgix.harakiri: end this worker after the response */
     bool plain_app; /* a sub of Perl: it has freed its temporaries when it returns */
     sirius_site site[SR_LISTENERS_MAX];
     envpool_env *pool; /* ENVPOOL_SHAPES of them */

@@ -19,7 +19,12 @@ sub {
         sort grep {/\A(?:HTTP_(?!HOST\z|CONNECTION\z)|CONTENT_|REMOTE_USER)/} keys %$env;
     return [
         200,
-        [ 'Content-Type' => 'text/plain', 'X-Path' => $path, 'X-Host' => $env->{HTTP_HOST}, 'X-Fields' => join ' ', @fields ],
+        [   'Content-Type' => 'text/plain',
+            'X-Path'       => $path,
+            'X-Host'       => $env->{HTTP_HOST},
+            'X-Fields'     => join ' ',
+            @fields
+        ],
         ["$env->{REQUEST_METHOD} $path [$body]"]
     ];
 };

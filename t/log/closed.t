@@ -26,8 +26,8 @@ my $two = $server->connect;
 is $two->ask('GET /')->body, 'closed', 'a new connection does not get descriptor 2';
 $one->ask('GET /open');
 is $one->ask('GET /die')->status, 500, 'an error is answered';
-is -s "$dir/data", 0, 'and not written to the file that is there now';
-is $two->ask('GET /')->status, 200, 'other connections go on';
-is join( '', $server->crashes ), '', 'no crash';
+is -s "$dir/data",                0,   'and not written to the file that is there now';
+is $two->ask('GET /')->status,    200, 'other connections go on';
+is join( '', $server->crashes ),  '',  'no crash';
 
 done_testing;

@@ -12,7 +12,10 @@ use Sirius::Test;
 my $dir  = tempdir( CLEANUP => 1 );
 my $conf = { err_respawn_interval => 0.2 };
 my @noted;
-{ no warnings 'redefine'; *Sirius::Log::_put = sub { push @noted, $_[1] } }
+{
+    no warnings 'redefine';
+    *Sirius::Log::_put = sub { push @noted, $_[1] }
+}
 
 sub content {
     open my $fh, '<', "$dir/" . shift or return '';

@@ -57,11 +57,11 @@ sub start {
         may_crash => $self->{may_crash},
         args      => [
             qw(--listen 127.0.0.1:0 --max-body 10m), '--listen',
-            "unix:$dir/socket",                                         '--admin',
-            "unix:$dir/admin",                                          '--tmpdir',
-            "$self->{log_dir}/tmp",                                     '--access-log',
-            "$self->{log_dir}/access",                                  '--access-log-format',
-            Sirius::Soak::Log->FORMAT,                                  @{ $self->{args} },
+            "unix:$dir/socket",                      '--admin',
+            "unix:$dir/admin",                       '--tmpdir',
+            "$self->{log_dir}/tmp",                  '--access-log',
+            "$self->{log_dir}/access",               '--access-log-format',
+            Sirius::Soak::Log->FORMAT,               @{ $self->{args} },
         ],
     );
     $self->{server}    = $server;
