@@ -10,6 +10,7 @@ use IO::Handle   ();
 use Scalar::Util qw(blessed reftype);
 use Sirius::Hooks;
 use Sirius::Log ();
+use Sirius::Signals;
 use Sirius::Title;
 use Sirius::Usage;
 use overload ();
@@ -233,6 +234,7 @@ sub _leave {
     my $self = shift;
     $SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
     $self->{tell}->( done => $self->{asked} eq 'stop' ? 'stopped' : 'drained' );
+    Sirius::Signals->shut;
     exit 0;
 }
 
