@@ -31,7 +31,8 @@ typedef struct edge_input {
 } edge_input;
 
 static sr_edge *edge;
-static int edge_lobby, edge_files[3]; /* a file, a pipe, a directory */
+static uint64_t edge_lobby;
+static int edge_files[3]; /* a file, a pipe, a directory */
 static edge_worker edge_workers[EDGE_ROWS];
 static int edge_clients[EDGE_CLIENTS];
 
@@ -54,7 +55,7 @@ static sr_bytes edge_bytes(edge_input *in)
 
 static void edge_open(void)
 {
-    int lobby[2], sleepers, pipes[2];
+    int lobby, sleepers, pipes[2];
     sr_settings s = {.control = -1,
                      .supervisor = -1,
                      .scoreboard = -1,
@@ -78,16 +79,16 @@ static void edge_open(void)
                            .report_fd = -1,
                            .tmpdir = "/tmp"};
     sr_sleepers *beds = sr_memory_new("sleepers", SR_SLEEPERS_BYTES, &sleepers);
-    MUST(beds && sr_door_pair(lobby) == 0 && sr_door_named(lobby[0]) == 0 && pipe(pipes) == 0);
+    MUST(beds && sr_door_lobby(&lobby) == 0 && pipe(pipes) == 0);
     sr_sleepers_init(beds, EDGE_ROWS);
     s.sleepers = sleepers;
-    s.lobby = lobby[0];
+    s.lobby = lobby;
     s.listeners[0].fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); /* nobody connects */
     s.listeners[0].is_unix = true;
     s.n_listeners = 1;
     MUST(sr_edge_new(&edge, &s) == 0);
     sr_engine_return(edge->engine);
-    edge_lobby = lobby[1];
+    edge_lobby = sr_door_name(lobby);
     edge_files[0] = memfd_create("file", MFD_CLOEXEC);
     edge_files[1] = pipes[0];
     edge_files[2] = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -204,22 +205,20 @@ static void edge_worker_leave(uint32_t row)
 static void edge_hello(uint32_t row, int more, int fd)
 {
     edge_worker *w = &edge_workers[row];
-    int pair[2], fds[SR_MESSAGE_FDS] = {-1, fd, fd, fd}, n = 0;
+    int line, fds[SR_MESSAGE_FDS] = {fd, fd, fd, fd}, n = 0;
     sr_message note = {.kind = SR_MESSAGE_HELLO, .row = row};
     edge_worker_leave(row);
     for (uint32_t i = 0; i < EDGE_ROWS; i++)
         edge->mates[i].pid = i == row ? getpid() : -1;
-    MUST(sr_door_pair(pair) == 0);
-    fds[0] = pair[1];
-    MUST(sr_door_send(edge_lobby, &note, fds, 1 + more, false) == 0);
-    close(pair[1]);
+    MUST(sr_door_enter(edge_lobby, &line) == 0);
+    MUST(sr_door_send(line, &note, fds, more, false) == 0);
     edge_turns(1);
     n = 0;
-    if (sr_door_receive(pair[0], &note, fds, &n, false) == 0 && n == SR_MESSAGE_FDS) {
+    if (sr_door_receive(line, &note, fds, &n, false) == 0 && n == SR_MESSAGE_FDS) {
         MUST(sr_counter_open(&w->counter, fds[0], fds[1], fds[2], row) == 0);
-        w->line = pair[0];
+        w->line = line;
     } else {
-        close(pair[0]);
+        close(line);
     }
     while (n > 0)
         close(fds[--n]);

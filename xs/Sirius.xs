@@ -342,14 +342,29 @@ CODE:
     sirius_sleepers_over(aTHX_ fd);
 
 void
+part(const char *class, int fd, UV edge)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_sleepers_part(aTHX_ fd, (uint32_t)edge);
+
+int
 lobby(const char *class)
+CODE:
+    int fd, err = sr_door_lobby(&fd);
+    PERL_UNUSED_VAR(class);
+    if (err)
+        croak("Sirius::Engine: no lobby: %s", Strerror(err));
+    RETVAL = fd;
+OUTPUT:
+    RETVAL
+
+void
+line(const char *class)
 PPCODE:
     int pair[2], err = sr_door_pair(pair);
     PERL_UNUSED_VAR(class);
-    if (!err) /* what is said before the edge has started has a sender too */
-        err = sr_door_named(pair[0]);
     if (err)
-        croak("Sirius::Engine: no lobby: %s", Strerror(err));
+        croak("Sirius::Engine: no line: %s", Strerror(err));
     EXTEND(SP, 2);
     mPUSHi(pair[0]);
     mPUSHi(pair[1]);

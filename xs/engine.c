@@ -219,8 +219,8 @@ SV *sirius_new(pTHX_ HV *hv)
     if (scoreboard)
         s->scoreboard = SvREFCNT_inc(SvRV(*board)); /* global destruction frees in any order */
     uint32_t slot = (uint32_t)number(aTHX_ hv, "slot");
-    SV **lobbies = hv_fetchs(hv, "lobbies", 0);
-    if (lobbies && SvROK(*lobbies) && SvTYPE(SvRV(*lobbies)) == SVt_PVAV) {
+    SV **sleepers = hv_fetchs(hv, "sleepers", 0);
+    if (sleepers && SvOK(*sleepers)) {
         s->row = scoreboard && slot < scoreboard->slots ? &scoreboard->rows[slot] : &s->no_row;
         s->board = scoreboard;
         s->max_requests = config.max_requests;
@@ -229,7 +229,7 @@ SV *sirius_new(pTHX_ HV *hv)
         s->resident.fd = -1;
         access_log(aTHX_ hv, s);
         listen_all(aTHX_ hv, s);
-        sirius_work_open(aTHX_ s, (int)SvIV(conf(aTHX_ hv, "sleepers")), (AV *)SvRV(*lobbies), slot);
+        sirius_work_open(aTHX_ s, (int)SvIV(*sleepers), slot);
     } else {
         engine_open(aTHX_ hv, s, &config, scoreboard, slot);
     }

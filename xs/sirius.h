@@ -84,7 +84,7 @@ typedef struct sirius {
     sr_engine *engine; /* NULL where an edge has the connections */
 
     /* with an edge: */
-    sr_worker worker;     /* n_edges 0: there is none */
+    sr_worker worker;     /* sleepers NULL: there is none */
     sr_conn facade;       /* what of the connection %env and the response look at */
     sr_forwarded hearsay; /* of the request at hand */
     sr_row *row;          /* what others see of this worker; never NULL */
@@ -161,8 +161,9 @@ void sirius_warn(pTHX_ sirius *s, const char *what);
 /* work.c: with an edge */
 const char *sirius_work(pTHX_ sirius *s, SV *app); /* as sirius_serve */
 void sirius_work_abandon(pTHX_ sirius *s, const char *why);
-void sirius_work_open(pTHX_ sirius *s, int sleepers, AV *lobbies, uint32_t row); /* croaks */
+void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row); /* croaks */
 void sirius_work_close(pTHX_ sirius *s);
+void sirius_sleepers_part(pTHX_ int fd, uint32_t edge); /* it has ended. Croaks */
 void sirius_sleepers_over(
     pTHX_ int fd); /* every worker leaves: nobody will bring a request any more. Croaks */
 int sirius_sleepers_new(pTHX_ uint32_t rows); /* shared memory; the caller's descriptor. Croaks */

@@ -11,7 +11,7 @@
 /* Does this process have the connections itself? */
 static inline bool wire_is_edge(const sirius *s)
 {
-    return s->worker.n_edges != 0;
+    return s->worker.sleepers != NULL;
 }
 
 /* What must not be jumped out of is going on: handlers of signals have to wait. */

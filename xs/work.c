@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -179,6 +180,11 @@ int sirius_sleepers_new(pTHX_ uint32_t rows)
         croak("Sirius::Engine: no memory to share: %s", Strerror(errno));
     sr_memory_seal(fd, false);
     sr_sleepers_init(at, rows);
+    uint64_t key;
+    if (getrandom(&key, sizeof key, 0) != (ssize_t)sizeof key)
+        key = (uint64_t)sr_clock_monotonic() ^ (uint64_t)getpid()
+                                                   << 40; /* EINTR, ENOSYS: a hint that has to do */
+    atomic_store(&((sr_sleepers *)at)->key, key);
     munmap(at, SR_SLEEPERS_BYTES);
     return fd;
 }
@@ -202,14 +208,18 @@ void sirius_sleepers_over(pTHX_ int fd)
     munmap(s, bytes);
 }
 
-void sirius_work_open(pTHX_ sirius *s, int sleepers, AV *lobbies, uint32_t row)
+void sirius_sleepers_part(pTHX_ int fd, uint32_t edge)
 {
-    int fds[SR_EDGES_MAX];
-    unsigned n = 0;
-    for (SSize_t i = 0; i <= av_len(lobbies) && n < SR_EDGES_MAX; i++)
-        fds[n++] = (int)SvIV(*av_fetch(lobbies, i, 1));
-    sr_worker_config config = {
-        .sleepers = sleepers_map(aTHX_ sleepers, &s->sleepers_bytes), .row = row, .lobbies = fds, .edges = n};
+    size_t bytes;
+    sr_sleepers *s = sleepers_map(aTHX_ fd, &bytes);
+    if (edge < SR_EDGES_MAX)
+        sr_sleepers_part(s, edge);
+    munmap(s, bytes);
+}
+
+void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row)
+{
+    sr_worker_config config = {.sleepers = sleepers_map(aTHX_ sleepers, &s->sleepers_bytes), .row = row};
     s->sleepers = config.sleepers;
     int err = sr_worker_open(&s->worker, &config);
     s->worker.interrupted = sirius_interrupted;

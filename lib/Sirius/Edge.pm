@@ -90,16 +90,14 @@ sub hear {
 
 sub new {
     my ( $class, $supervisor, $rows ) = @_;
-    my ( $edge, $workers )            = Sirius::Engine->lobby;
-    my ( $ours, $theirs )             = Sirius::Engine->lobby;
+    my ( $ours, $theirs ) = Sirius::Engine->line;
     my $self = bless {
         backoff    => Sirius::Backoff->new( $supervisor->{conf} ),
         line       => Sirius::Handover->take_handle($ours),
         line_end   => Sirius::Handover->take_handle($theirs),
         heard      => '',
         settings   => [ $class->settings( $supervisor->{conf} ) ],
-        lobby      => Sirius::Handover->take_handle($edge),
-        workers    => Sirius::Handover->take_handle($workers),
+        lobby      => Sirius::Handover->take_handle( Sirius::Engine->lobby ),
         sleepers   => Sirius::Handover->take_handle( Sirius::Engine->sleepers($rows) ),
         supervisor => $supervisor,
     }, $class;
@@ -140,7 +138,6 @@ sub restore {
         ( map { $_ => Sirius::Handover->take_handle( $state->{$_} ) } qw(line line_end lobby news report) ),
         backoff    => Sirius::Backoff->new( $supervisor->{conf} ),
         sleepers   => $supervisor->{exchange}[2],
-        workers    => $supervisor->{exchange}[3],
         supervisor => $supervisor,
     }, $class;
     weaken( $self->{supervisor} );
@@ -201,10 +198,7 @@ sub tend {
 }
 
 # What workers need to say hello
-sub workers {
-    my $self = shift;
-    return @{$self}{qw(sleepers workers)};
-}
+sub workers { return shift->{sleepers} }
 
 sub _become {
     my ( $self, $path ) = @_;
@@ -314,7 +308,7 @@ Sirius::Edge - the process that owns the connections, as the supervisor sees it
 
   my $edge = Sirius::Edge->new( $supervisor, $rows );
   $edge->start;
-  my ( $sleepers, $lobby ) = $edge->workers;    # for each worker
+  my $sleepers = $edge->workers;                # for each worker
   $edge->ended( $pid, $status ) or ...;         # of a child that has ended
   $edge->tend;                                  # starts another one when it is time
   $edge->stop( 'TERM', 30 );
@@ -408,7 +402,7 @@ Starts another edge when the last one has ended and L</due> has come.
 
 =head2 workers
 
-The handles that a worker needs to say hello: the memory in which it sleeps, and the edge's lobby.
+The handle that a worker needs to say hello: the memory in which it sleeps, and in which it finds the edges.
 
 =head1 SEE ALSO
 

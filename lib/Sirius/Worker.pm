@@ -188,9 +188,8 @@ sub _engine_conf {
 # Who has the connections, if not this process
 sub _edges {
     my $self = shift;
-    my ( undef, undef, $sleepers, @lobbies ) = @{ $self->{exchange} || [] };
-    return if !@lobbies;
-    return ( sleepers => fileno $sleepers, lobbies => [ map { fileno $_ } @lobbies ] );
+    my ( undef, undef, $sleepers ) = @{ $self->{exchange} || [] };
+    return $sleepers ? ( sleepers => fileno $sleepers ) : ();
 }
 
 # When it asks for a successor, spread, so that workers of one age do not retire in one moment; and when it goes, ready

@@ -14,6 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { VISITS_PER_EVENT = 64 };
+#define LOBBY_PAUSE_NS (100 * SR_MILLISECOND)
+
 /* --- who has what --- */
 
 int32_t sr_edge_holder(const sr_edge *ed, uint32_t slot)
@@ -148,13 +151,13 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
     int ring_fd = -1;
     if (m->line.fd >= 0) /* its last worker's end is still to be noticed */
         sr_edge_ended(ed, m);
-    sr_ring *ring = sr_door_named(line) == 0 ? sr_ring_new(&ring_fd) : NULL;
+    sr_ring *ring = sr_ring_new(&ring_fd);
     int pidfd = ring ? pidfd_of(hello->pid) : -1;
     if (pidfd < 0) {
         sr_ring_unmap(ring);
         if (ring_fd >= 0)
             close(ring_fd);
-        refuse(line, hello->row);
+        sr_descriptors_discard(line); /* it asks again later */
         return;
     }
     m->pid = hello->pid;
@@ -167,26 +170,97 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
         sr_door_send(line, &note, fds, SR_MESSAGE_FDS, false))
         part(ed, m);
     close(ring_fd);
+    sr_sleepers_wake(ed->sleepers, m->row); /* it may sleep meanwhile */
 }
 
-void sr_edge_hello(sr_edge *ed)
+/* What the first note of a visitor is. It is one no more. */
+static void hello(sr_edge *ed, int line, int err, const sr_message *note)
 {
-    sr_message note;
-    int fds[SR_MESSAGE_FDS], n = 0;
-    int err = sr_door_receive(ed->lobby.fd, &note, fds, &n, false);
-    if (err == EPIPE) /* all who could say hello are gone, or one of them has shut it */
-        sr_loop_remove(&ed->engine->loop, &ed->lobby);
-    if (err)
-        return;
-    if (note.kind == SR_MESSAGE_HELLO && note.row < ed->rows && n == 1) {
-        if (may_have(ed, &note))
-            welcome(ed, &note, fds[0]);
-        else
-            refuse(fds[0], note.row);
+    bool sound = !err && note->kind == SR_MESSAGE_HELLO && note->number == ed->key && note->row < ed->rows;
+    if (!sound || !may_have(ed, note)) {
+        refuse(line, 0);
         return;
     }
+    welcome(ed, note, line);
+}
+
+/* EAGAIN: it has said nothing yet. */
+static int heard(int line, sr_message *note)
+{
+    int fds[SR_MESSAGE_FDS], n = 0;
+    int err = sr_door_receive(line, note, fds, &n, false);
     while (n > 0)
         sr_descriptors_discard(fds[--n]);
+    return err;
+}
+
+static void show_out(sr_edge *ed, sr_source *visitor)
+{
+    sr_engine *e = ed->engine;
+    sr_loop_remove(&e->loop, visitor);
+    for (int i = e->event; i < e->n_events; i++)
+        if (e->events[i].data.ptr == visitor)
+            e->events[i].data.ptr = NULL;
+    visitor->fd = -1;
+}
+
+/* It keeps the place of one that has been silent for longer, when there is no other. */
+static void wait_for(sr_edge *ed, int line)
+{
+    sr_source *s = &ed->visitors[ed->next_visitor++ % SR_VISITORS_MAX];
+    if (s->fd >= 0) {
+        int fd = s->fd;
+        show_out(ed, s);
+        close(fd);
+    }
+    s->fd = line;
+    if (sr_loop_add(&ed->engine->loop, s, EPOLLIN)) {
+        close(line);
+        s->fd = -1;
+    }
+}
+
+void sr_edge_visitor(sr_edge *ed, sr_source *s)
+{
+    sr_message note;
+    int line = s->fd, err = line < 0 ? EAGAIN : heard(line, &note);
+    if (err == EAGAIN)
+        return;
+    show_out(ed, s);
+    hello(ed, line, err, &note);
+}
+
+void sr_edge_lobby(sr_edge *ed)
+{
+    for (int n = 0; n < VISITS_PER_EVENT; n++) {
+        sr_message note;
+        int line, err = sr_door_admit(ed->lobby.fd, &line);
+        if (err == EAGAIN)
+            return;
+        if (err == EPERM || err == ECONNABORTED)
+            continue;
+        if (err) { /* no descriptor or memory: an idle connection makes room, or the lobby waits */
+            if (sr_room_close_oldest(ed->engine))
+                continue;
+            sr_loop_remove(&ed->engine->loop, &ed->lobby);
+            ed->lobby_at = ed->engine->now + LOBBY_PAUSE_NS;
+            return;
+        }
+        err = heard(line, &note);
+        if (err == EAGAIN)
+            wait_for(ed, line);
+        else
+            hello(ed, line, err, &note);
+    }
+}
+
+void sr_edge_lobby_again(sr_edge *ed)
+{
+    if (!ed->lobby_at || ed->lobby_at > ed->engine->now)
+        return;
+    ed->lobby_at = 0;
+    if (sr_loop_add(&ed->engine->loop, &ed->lobby, EPOLLIN))
+        ed->lobby_at = ed->engine->now + LOBBY_PAUSE_NS;
 }
 
 /* --- notes --- */

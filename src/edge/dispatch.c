@@ -65,7 +65,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
 {
     size_t parse = parse_bytes(t->request), head = t->request->head_len;
     size_t body = t->body_fd >= 0 ? 0 : t->body.len;
-    s->ready_at = t->conn->ready_at;
+    atomic_store_explicit(&s->ready_at, t->conn->ready_at, memory_order_relaxed);
     s->ready_wall = t->conn->ready_at + ed->engine->wall_offset;
     s->body_length = t->body_length;
     s->client = t->conn->client;

@@ -49,6 +49,7 @@ static int sleepers_map(sr_edge *ed, int fd)
     ed->sleepers = at;
     ed->sleepers_bytes = (size_t)st.st_size;
     ed->rows = ed->sleepers->rows;
+    ed->key = atomic_load(&ed->sleepers->key);
     return ed->rows && ed->rows <= SR_SLEEPERS_ROWS ? 0 : EPROTO;
 }
 
@@ -77,6 +78,8 @@ static int open_all(sr_edge *ed, const sr_settings *s)
     int err = sleepers_map(ed, s->sleepers);
     if (err)
         return err;
+    if (!(ed->name = sr_door_name(s->lobby)))
+        return errno;
     uint64_t slots = s->config.max_queue + ed->rows + SPARE_SLOTS;
     ed->slots = (uint32_t)(slots < SR_QUEUE_SLOTS_MAX ? slots : SR_QUEUE_SLOTS_MAX);
     ed->mates = calloc(ed->rows, sizeof *ed->mates);
@@ -127,6 +130,9 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
     sr_edge *ed = calloc(1, sizeof *ed);
     if (!ed)
         return ENOMEM;
+    for (unsigned i = 0; i < SR_VISITORS_MAX; i++)
+        ed->visitors[i] = (sr_source){.fd = -1, .kind = SR_SOURCE_VISITOR};
+    ed->number = settings->edge;
     ed->lobby.fd = ed->doorbell.fd = ed->signals.fd = ed->supervisor.fd = -1;
     ed->queue.requests_fd = ed->queue.replies_fd = -1;
     ed->report = settings->report;
@@ -165,6 +171,9 @@ void sr_edge_free(sr_edge *ed)
         if (ed->entries[i].body_fd >= 0)
             close(ed->entries[i].body_fd);
     }
+    for (unsigned i = 0; i < SR_VISITORS_MAX; i++)
+        if (ed->visitors[i].fd >= 0)
+            close(ed->visitors[i].fd);
     sr_queue_free(&ed->queue);
     sr_buffer_free(&ed->head);
     sr_buffer_free(&ed->copy);
@@ -220,7 +229,10 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
     bool wake = false;
     switch (s->kind) {
     case SR_SOURCE_LOBBY:
-        sr_edge_hello(ed);
+        sr_edge_lobby(ed);
+        return;
+    case SR_SOURCE_VISITOR:
+        sr_edge_visitor(ed, s);
         return;
     case SR_SOURCE_DOORBELL:
         return;
@@ -306,6 +318,8 @@ static int patience(sr_edge *ed)
     int64_t end = ed->end_at ? ed->end_at : INT64_MAX;
     int64_t first = behind < mend ? behind : mend;
     first = first < end ? first : end;
+    if (ed->lobby_at && ed->lobby_at < first)
+        first = ed->lobby_at;
     if (first != INT64_MAX)
         ms = sooner(ms, first - e->now);
     bool watch = ed->nudged_at && sr_sleepers_sleeping(ed->sleepers);
@@ -336,6 +350,7 @@ bool sr_edge_turn(sr_edge *ed, bool wait)
     sr_engine *e = ed->engine;
     sr_deadlines_expire(e);
     sr_edge_overdue_behind(ed);
+    sr_edge_lobby_again(ed);
     sr_engine_resume(e);
     if (sr_engine_draining(e)) {
         if (sr_edge_stop_step(ed))
@@ -369,10 +384,8 @@ void sr_edge_run(sr_edge *ed)
     sr_engine *e = ed->engine;
     sr_engine_return(e);
     e->stepping = true; /* nobody else accepts: newcomers do not wait for pipelined requests */
-    atomic_fetch_add(&ed->sleepers->epoch, 1);
+    sr_sleepers_arrive(ed->sleepers, ed->number, ed->name);
     ready(ed);
-    for (uint32_t row = 0; row < ed->rows; row++) /* who greeted an edge that has died greets this one */
-        sr_sleepers_wake(ed->sleepers, row);
     while (sr_edge_turn(ed, true))
         ;
     sr_edge_stopped(ed);

@@ -21,6 +21,7 @@
 
 enum { /* behind those of core/engine.h */
        SR_SOURCE_LOBBY = 32,
+       SR_SOURCE_VISITOR, /* has connected to the lobby, and said nothing yet */
        SR_SOURCE_DOORBELL,
        SR_SOURCE_LINE,   /* of a worker */
        SR_SOURCE_WORKER, /* pidfd: it has ended */
@@ -40,6 +41,8 @@ typedef struct sr_mate {
     uint64_t file_number;
     bool broken; /* what it says is not read any more; the supervisor was told to end it */
 } sr_mate;
+
+enum { SR_VISITORS_MAX = 16 };
 
 typedef enum sr_entry_phase {
     SR_ENTRY_FREE,
@@ -95,6 +98,12 @@ typedef struct sr_edge {
     size_t sleepers_bytes;
     sr_queue queue;
     sr_source lobby, doorbell, signals, supervisor;
+    uint32_t number;  /* of this edge: its place in the sleepers, and its row in the scoreboard */
+    uint64_t key;     /* that a hello must bring */
+    uint64_t name;    /* of the lobby */
+    int64_t lobby_at; /* no descriptor is free, and the lobby is left alone until then; 0: it is not */
+    sr_source visitors[SR_VISITORS_MAX]; /* -1: nobody */
+    unsigned next_visitor;
     sr_mate *mates; /* rows of them */
     uint32_t rows;
     sr_entry *entries; /* slots of them */
@@ -120,7 +129,7 @@ typedef struct sr_settings {
     int supervisor; /* its line; -1: none */
     int64_t graceful_ns;
     int scoreboard; /* -1: none */
-    uint32_t edge;  /* number of this one: its row there */
+    uint32_t edge;  /* number of this one: its row there, and its place in the sleepers */
     struct {
         int fd;
         bool is_unix;
@@ -207,7 +216,9 @@ bool sr_edge_requeue(sr_edge *ed, uint32_t slot);
 int32_t sr_edge_holder(const sr_edge *ed, uint32_t slot);
 /* This worker speaks of the request. False: it is over, or another's, or this one has another. */
 bool sr_edge_bind(sr_edge *ed, sr_mate *m, uint32_t slot, uint64_t number);
-void sr_edge_hello(sr_edge *ed);
+void sr_edge_lobby(sr_edge *ed);                 /* somebody has connected */
+void sr_edge_lobby_again(sr_edge *ed);           /* when lobby_at has come */
+void sr_edge_visitor(sr_edge *ed, sr_source *s); /* and has said something */
 void sr_edge_line(sr_edge *ed, sr_mate *m);
 void sr_edge_ended(sr_edge *ed, sr_mate *m);
 void sr_edge_broken(sr_edge *ed, sr_mate *m, const char *why);

@@ -137,6 +137,10 @@ void sr_edge_mend(sr_edge *ed)
         }
     if (ed->sleepers->rows != ed->rows || ed->sleepers->words != (ed->rows + 63) / 64)
         sr_sleepers_init(ed->sleepers, ed->rows);
+    if (ed->sleepers->key != ed->key)
+        atomic_store(&ed->sleepers->key, ed->key);
+    if (ed->sleepers->lobby[ed->number] != ed->name)
+        sr_sleepers_arrive(ed->sleepers, ed->number, ed->name);
     bool waiting = sr_queue_waiting(&ed->queue) > 0;
     for (uint32_t row = 0; waiting && row < ed->rows; row++)
         if (there(&ed->mates[row]) && !ed->mates[row].bound) /* it may sleep, whatever the bits say */

@@ -67,5 +67,6 @@ void sr_edge_stopped(sr_edge *ed)
         if (c->slot && ed->entries[c->slot - 1].phase == SR_ENTRY_OPEN && !c->out)
             sr_outflow_refuse(e, c, 503, c->is_head);
     }
-    sr_sleepers_end_all(ed->sleepers);
+    if (!sr_sleepers_part(ed->sleepers, ed->number)) /* else there is another, which may need workers */
+        sr_sleepers_end_all(ed->sleepers);
 }

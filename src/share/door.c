@@ -10,12 +10,89 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+enum {
+    BACKLOG = 4096, /* as many as there may be workers; the kernel makes it less (net.core.somaxconn) */
+    NAME_AT = offsetof(struct sockaddr_un, sun_path) + 1,
+};
 
 typedef union control {
     struct cmsghdr align;
     char space[CMSG_SPACE(SR_MESSAGE_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 } control;
+
+int sr_door_lobby(int *fd)
+{
+    struct sockaddr_un any = {.sun_family = AF_UNIX};
+    *fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*fd < 0)
+        return errno;
+    /* an address without a path: the kernel chooses one (unix(7), autobind) */
+    if (bind(*fd, (struct sockaddr *)&any, sizeof any.sun_family) == 0 && listen(*fd, BACKLOG) == 0)
+        return 0;
+    int err = errno;
+    close(*fd);
+    *fd = -1;
+    return err;
+}
+
+uint64_t sr_door_name(int lobby)
+{
+    struct sockaddr_un at;
+    socklen_t len = sizeof at;
+    uint64_t name = 0;
+    if (getsockname(lobby, (struct sockaddr *)&at, &len) != 0)
+        return 0;
+    size_t bytes = len > NAME_AT ? len - NAME_AT : 0;
+    if (at.sun_family != AF_UNIX || !bytes || bytes > sizeof name) {
+        errno = EINVAL;
+        return 0;
+    }
+    memcpy(&name, at.sun_path + 1, bytes);
+    return name;
+}
+
+int sr_door_enter(uint64_t name, int *line)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    char text[sizeof name + 1] = {0};
+    memcpy(text, &name, sizeof name);
+    size_t bytes = strlen(text);
+    memcpy(at.sun_path + 1, text, bytes);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return errno;
+    /* named at this end too: a note that is there before the other side has accepted has a sender as well */
+    int err = sr_door_named(fd);
+    if (!err && connect(fd, (struct sockaddr *)&at, (socklen_t)(NAME_AT + bytes)) != 0)
+        err = errno;
+    if (err)
+        close(fd);
+    else
+        *line = fd;
+    return err;
+}
+
+int sr_door_admit(int lobby, int *line)
+{
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    int fd = accept4(lobby, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return errno == EINTR || errno == EWOULDBLOCK ? EAGAIN : errno;
+    int err = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? 0 : errno;
+    if (!err && peer.uid != geteuid() && peer.uid != 0)
+        err = EPERM;
+    if (!err)
+        err = sr_door_named(fd);
+    if (err)
+        close(fd);
+    else
+        *line = fd;
+    return err;
+}
 
 int sr_door_pair(int fds[2])
 {

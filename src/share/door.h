@@ -3,14 +3,17 @@
 /*
  * door: how a worker and an edge meet, and how descriptors pass between them.
  *
- * Each edge has a lobby, a SOCK_SEQPACKET pair that the supervisor made: any worker says hello there, with one end of a pair
- * of its own and its row. From then on the two have a line of their own; the edge's first note on it brings the
- * queue. Who has sent a note the kernel says, not the note: so nobody can speak for another process, and a child that the
+ * Each edge has a lobby: a listening socket that the supervisor has made, with a name that the kernel has chosen in the abstract
+ * namespace. A worker connects to it and says hello, with its row; from then on the two have that connection as a line of their
+ * own, and the edge's first note on it brings the queue. No worker holds the listening socket, so none can shut it down for the
+ * others. It outlives its edge: who connects while there is none waits for the next one. Any process of the machine can connect;
+ * those of another user are turned away here, others without the key by the edge (sleepers.h).
+ * Who has sent a note the kernel says, not the note: so nobody can speak for another process, and a child that the
  * application has forked is known as one. The edge notices the worker's end by a pidfd, whoever else holds the line open.
  *
  * The supervisor has a line of its own to each edge; what comes there is believed.
  *
- * Process: lobby ends are inherited; a line belongs to its worker, and a child that the application forks must not use it.
+ * Process: a line belongs to its worker, and a child that the application forks must not use it.
  * Failure: errno. Who receives gets descriptors that are close-on-exec and his own; too many of them are closed.
  */
 #include <stdbool.h>
@@ -20,7 +23,7 @@
 enum { SR_MESSAGE_FDS = 4 };
 
 typedef enum sr_message_kind {
-    SR_MESSAGE_HELLO = 1, /* worker, in the lobby: row; line */
+    SR_MESSAGE_HELLO = 1, /* worker, first of all: row; number is the key */
     SR_MESSAGE_QUEUE,     /* edge: requests, replies, ring, bell; none: refused */
     SR_MESSAGE_ASK,       /* worker: the files of its request */
     SR_MESSAGE_FILES,     /* edge: as the slot says which */
@@ -39,6 +42,14 @@ typedef struct sr_message {
     uint32_t slot;
     uint32_t bytes; /* of the file that was passed, where one was */
 } sr_message;
+
+int sr_door_lobby(int *fd); /* 0 or errno. It listens; close-on-exec, non-blocking */
+/* What workers know a lobby by. 0: it is none (errno) */
+uint64_t sr_door_name(int lobby);
+/* Connects, and does not wait. 0 or errno (EAGAIN: too many do so right now; ECONNREFUSED: there is no such lobby) */
+int sr_door_enter(uint64_t name, int *line);
+/* Who has connected next. 0 or errno (EAGAIN: nobody; EPERM: a stranger, who was turned away: there may be more) */
+int sr_door_admit(int lobby, int *line);
 
 int sr_door_pair(int fds[2]); /* 0 or errno. Close-on-exec; blocking */
 int sr_door_named(int line);  /* 0 or errno. From now on what is received there says who has sent it */

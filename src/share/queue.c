@@ -290,9 +290,13 @@ uint64_t sr_counter_waiting(const sr_counter *c)
 
 int64_t sr_counter_oldest(const sr_counter *c)
 {
-    uint64_t head = atomic_load_explicit(&c->replies->head, memory_order_relaxed);
-    if (head >= atomic_load(&c->requests->put))
-        return INT64_MAX;
-    uint32_t i = atomic_load_explicit(&c->requests->ring[head & c->requests->mask], memory_order_acquire);
-    return i < c->requests->slots ? slot_at(c->requests, i)->ready_at : INT64_MAX;
+    const sr_requests *r = c->requests;
+    uint64_t number = atomic_load_explicit(&c->replies->head, memory_order_relaxed);
+    for (uint64_t put = atomic_load(&r->put); number < put; number++) {
+        uint32_t i = atomic_load_explicit(&r->ring[number & r->mask], memory_order_acquire);
+        if (i < r->slots && atomic_load_explicit(&c->replies->claims[i].word, memory_order_acquire) ==
+                                claim_of(number, SR_OWNER_NOBODY))
+            return atomic_load_explicit(&slot_at(r, i)->ready_at, memory_order_relaxed);
+    }
+    return INT64_MAX;
 }

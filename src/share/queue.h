@@ -35,7 +35,7 @@
 
 enum {
     SR_QUEUE_LAYOUT =
-        2, /* counted up when anything here, in ring.h or sleepers.h changes its place or meaning */
+        3, /* counted up when anything here, in ring.h or sleepers.h changes its place or meaning */
     SR_SLOT_BYTES = 8192,
     SR_QUEUE_SLOTS_MAX = 65536,
     SR_OWNER_EDGE = 0xffff,
@@ -47,7 +47,8 @@ typedef enum sr_slot_scheme { SR_SCHEME_UNSAID, SR_SCHEME_HTTP, SR_SCHEME_HTTPS 
 /* One request, as the edge puts it. Workers read it, and may read nothing else of the edge. */
 typedef struct sr_slot {
     uint64_t number;
-    int64_t ready_at;   /* monotonic ns: when it was complete */
+    _Atomic int64_t
+        ready_at; /* monotonic ns: when it was complete. Workers compare it before the request is theirs */
     int64_t ready_wall; /* ns since 1970 */
     uint64_t body_length;
     sr_peer client;             /* the peer, or whom trusted proxies name */
@@ -166,7 +167,7 @@ const sr_slot *sr_counter_take(sr_counter *c, uint32_t *index);
 typedef enum sr_counter_claim { SR_CLAIM_MINE, SR_CLAIM_DOUBTED, SR_CLAIM_LOST } sr_counter_claim;
 sr_counter_claim sr_counter_begin(sr_counter *c, uint32_t index, uint64_t number);
 uint64_t sr_counter_waiting(const sr_counter *c); /* about */
-int64_t
-sr_counter_oldest(const sr_counter *c); /* ready_at of the first that seems to wait; INT64_MAX: none */
+/* ready_at of the first that nobody has; INT64_MAX: there is none. It may be somebody's in the next moment */
+int64_t sr_counter_oldest(const sr_counter *c);
 
 #endif

@@ -37,6 +37,29 @@ void sr_sleepers_init(sr_sleepers *s, uint32_t rows)
     atomic_store(&s->words, (rows + 63) / 64);
 }
 
+static void look(sr_sleepers *s)
+{
+    atomic_fetch_add(&s->epoch, 1);
+    for (uint32_t row = 0; row < s->rows && row < SR_SLEEPERS_ROWS; row++)
+        sr_sleepers_wake(s, row);
+}
+
+void sr_sleepers_arrive(sr_sleepers *s, uint32_t edge, uint64_t lobby)
+{
+    atomic_store(&s->lobby[edge], lobby);
+    look(s);
+}
+
+bool sr_sleepers_part(sr_sleepers *s, uint32_t edge)
+{
+    bool more = false;
+    atomic_store(&s->lobby[edge], 0);
+    for (uint32_t i = 0; i < SR_EDGES_MAX; i++)
+        more = more || atomic_load(&s->lobby[i]);
+    look(s);
+    return more;
+}
+
 void sr_sleepers_search(sr_sleepers *s, uint32_t row)
 {
     set(s->searching, row);

@@ -7,10 +7,10 @@
 #include "../share/door.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ enum { DOUBTS_MAX = 10000 };        /* a second; then it is an edge that will no
 #define WORTH_A_WAKE_NS (50 * 1000) /* waking a worker on an idle core costs some 20 us, on a busy one less */
 #define PATIENCE_NS (30 * 1000)     /* that a reply may wait for others before the edge is told */
 
-enum { LOOK_MS = 100 }; /* between two looks whether something else is to be done than to wait for an edge */
+#define AGAIN_NS (100 * SR_MILLISECOND) /* until an edge that could not answer is asked once more */
 
 /* --- edges --- */
 
@@ -29,75 +29,130 @@ static void line_close(sr_edge_line *l)
         close(l->line);
     if (l->bell >= 0)
         close(l->bell);
-    l->line = l->bell = -1;
-    l->silent = false;
+    *l = (sr_edge_line){.line = -1, .bell = -1};
 }
 
-/* The edge is there or is being started: its answer comes. ECANCELED: this process has something else to do. */
-static int answer(sr_worker *w, int line, sr_message *note, int *fds, int *n)
+/* Something has come on its line, if only its end. */
+static bool has_news(const sr_edge_line *l)
 {
-    struct pollfd p = {.fd = line, .events = POLLIN};
-    while (poll(&p, 1, LOOK_MS) <= 0)
-        if (atomic_load(&w->woken) || atomic_load(&w->leaving) || atomic_load(&w->sleepers->over))
-            return ECANCELED;
-    return sr_door_receive(line, note, fds, n, false);
+    char byte;
+    return recv(l->line, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-static int hello(sr_worker *w, sr_edge_line *l)
+static int hello(sr_worker *w, sr_edge_line *l, uint64_t lobby)
 {
-    int pair[2], fds[SR_MESSAGE_FDS], n = 0;
-    int err = sr_door_pair(pair);
-    if (err)
-        return err;
-    sr_message note = {.kind = SR_MESSAGE_HELLO, .row = w->row};
-    err = sr_door_send(l->lobby, &note, &pair[1], 1, true);
-    close(pair[1]);
+    sr_message note = {.kind = SR_MESSAGE_HELLO, .row = w->row, .number = atomic_load(&w->sleepers->key)};
+    int err = sr_door_enter(lobby, &l->line);
     if (!err)
-        err = answer(w, pair[0], &note, fds, &n);
+        err = sr_door_send(l->line, &note, NULL, 0, false);
+    l->asked = !err;
+    return err;
+}
+
+/* 0, or why there is no queue. EAGAIN: it has not come. */
+static int answer(sr_worker *w, sr_edge_line *l)
+{
+    sr_message note;
+    int fds[SR_MESSAGE_FDS], n = 0;
+    int err = sr_door_receive(l->line, &note, fds, &n, false);
+    if (err == EAGAIN)
+        return err;
+    l->asked = false;
     if (!err && (note.kind != SR_MESSAGE_QUEUE || n != SR_MESSAGE_FDS))
         err = n ? EPROTO : EACCES;
     if (!err) {
-        l->line = pair[0];
-        l->bell = fds[3];
+        l->bell = fds[--n];
         err = sr_counter_open(&l->queue, fds[0], fds[1], fds[2], w->row);
-        while (--n > 0)
-            close(fds[n - 1]);
-        if (err)
-            line_close(l);
-        return err;
     }
     while (n > 0)
         close(fds[--n]);
-    close(pair[0]);
     return err;
 }
 
-/* EPIPE: an edge has taken the hello, and died. The next one gets another. */
-static int line_open(sr_worker *w, sr_edge_line *l)
+/* One place of an edge: what has become of it since the last look. 0, or why it can't be had */
+static int look(sr_worker *w, uint32_t edge, bool news)
 {
-    int err;
-    do
-        err = hello(w, l);
-    while (err == EPIPE || err == ECONNRESET);
+    sr_edge_line *l = &w->edges[edge];
+    uint64_t lobby = atomic_load(&w->sleepers->lobby[edge]);
+    int err = 0;
+    if (l->line >= 0 && !l->asked && has_news(l)) /* nothing is said there unasked: it is the end */
+        line_close(l);
+    if (l->line < 0 && lobby && (news || (l->again_at && l->again_at <= w->now))) {
+        l->again_at = 0;
+        err = hello(w, l, lobby);
+    }
+    if (l->asked && (err = answer(w, l)) == EAGAIN)
+        return 0;
+    if (!err)
+        return 0;
+    line_close(l);
+    if (err != EACCES &&
+        err != EPROTO) /* it has died, or there was no room: not again and again without a pause */
+        l->again_at = w->now + AGAIN_NS;
     return err;
+}
+
+/* All of them. 0, or why one can't be had */
+static int look_round(sr_worker *w)
+{
+    uint32_t epoch = atomic_load(&w->sleepers->epoch); /* before the names */
+    bool news = epoch != w->epoch || !w->looked;
+    int err = 0;
+    w->looked = true;
+    w->epoch = epoch;
+    w->unmet = false;
+    w->n_open = 0;
+    w->now = sr_clock_monotonic();
+    for (uint32_t i = 0; i < SR_EDGES_MAX; i++) {
+        sr_edge_line *l = &w->edges[i];
+        int why = look(w, i, news);
+        err = why ? why : err;
+        w->unmet = w->unmet || l->asked || l->again_at;
+        if (l->queue.requests)
+            w->open[w->n_open++] = l;
+    }
+    return err;
+}
+
+/* Who sleeps now would miss an answer that is here; until when nobody has to be asked again. ns, below 0: for ever */
+static int64_t patience(const sr_worker *w)
+{
+    int64_t ns = -1;
+    for (uint32_t i = 0; w->unmet && i < SR_EDGES_MAX; i++) {
+        const sr_edge_line *l = &w->edges[i];
+        if (l->asked && has_news(l))
+            return 0;
+        if (l->again_at)
+            ns = AGAIN_NS;
+    }
+    return ns;
+}
+
+static bool called_away(const sr_worker *w)
+{
+    return atomic_load(&w->woken) || atomic_load(&w->leaving) || atomic_load(&w->sleepers->over);
 }
 
 int sr_worker_open(sr_worker *w, const sr_worker_config *config)
 {
     *w = (sr_worker){.sleepers = config->sleepers, .row = config->row};
-    if (!config->edges || config->edges > SR_EDGES_MAX || config->row >= config->sleepers->rows)
+    for (uint32_t i = 0; i < SR_EDGES_MAX; i++)
+        w->edges[i] = (sr_edge_line){.line = -1, .bell = -1};
+    if (config->row >= config->sleepers->rows) {
+        *w = (sr_worker){0};
         return EINVAL;
-    w->epoch = atomic_load(&w->sleepers->epoch);
-    for (; w->n_edges < config->edges; w->n_edges++)
-        w->edges[w->n_edges] = (sr_edge_line){.lobby = config->lobbies[w->n_edges], .line = -1, .bell = -1};
-    for (unsigned i = 0; i < w->n_edges; i++) {
-        int err = line_open(w, &w->edges[i]);
-        if (err == ECANCELED) {
-            w->unmet = true;
-        } else if (err) {
+    }
+    for (;;) {
+        uint32_t word = atomic_load(&w->sleepers->row[w->row].word);
+        int err = look_round(w);
+        if (w->n_open || called_away(w))
+            break;
+        if (err && !w->unmet) {
             sr_worker_close(w);
             return err;
         }
+        if (patience(w))
+            sr_sleepers_sleep(w->sleepers, w->row, word, AGAIN_NS); /* who answers or arrives, wakes */
     }
     sr_sleepers_search(w->sleepers, w->row);
     return 0;
@@ -105,32 +160,13 @@ int sr_worker_open(sr_worker *w, const sr_worker_config *config)
 
 void sr_worker_close(sr_worker *w)
 {
-    if (w->n_edges)
+    if (w->sleepers)
         sr_sleepers_forget(w->sleepers, w->row);
-    for (unsigned i = 0; i < w->n_edges; i++)
+    for (uint32_t i = 0; w->sleepers && i < SR_EDGES_MAX; i++)
         line_close(&w->edges[i]);
     if (w->spilled)
         munmap(w->spilled, w->spilled_bytes);
     *w = (sr_worker){0};
-}
-
-/* An edge was replaced: the line to the one that died is at its end. */
-static void renew(sr_worker *w)
-{
-    w->epoch = atomic_load(&w->sleepers->epoch);
-    w->unmet = false;
-    for (unsigned i = 0; i < w->n_edges; i++) {
-        sr_message note;
-        int fds[SR_MESSAGE_FDS], n = 0;
-        sr_edge_line *l = &w->edges[i];
-        int err = l->line < 0 ? EPIPE : sr_door_receive(l->line, &note, fds, &n, false);
-        while (n > 0)
-            close(fds[--n]);
-        if (err == 0 || err == EAGAIN)
-            continue;
-        line_close(l);
-        w->unmet = line_open(w, l) != 0 || w->unmet;
-    }
 }
 
 /* --- telling --- */
@@ -154,41 +190,41 @@ static void ring_bell(sr_worker *w, sr_edge_line *l)
 
 void sr_worker_flush_all(sr_worker *w)
 {
-    for (unsigned i = 0; i < w->n_edges; i++)
-        if (w->edges[i].silent)
-            ring_bell(w, &w->edges[i]);
+    for (unsigned i = 0; i < w->n_open; i++)
+        if (w->open[i]->silent)
+            ring_bell(w, w->open[i]);
 }
 
 /* --- taking --- */
 
-static const sr_slot *take(sr_worker *w)
+static sr_edge_line *oldest(sr_worker *w)
 {
     sr_edge_line *best = NULL;
-    int64_t oldest = INT64_MAX;
-    for (unsigned i = 0; i < w->n_edges; i++) {
-        sr_edge_line *l = &w->edges[i];
-        if (!l->queue.requests)
-            continue;
-        int64_t at = w->n_edges == 1 ? 0 : sr_counter_oldest(&l->queue);
-        if (at < oldest) {
-            oldest = at;
-            best = l;
+    int64_t first = INT64_MAX;
+    for (unsigned i = 0; i < w->n_open; i++) {
+        int64_t at = sr_counter_oldest(&w->open[i]->queue);
+        if (at < first) {
+            first = at;
+            best = w->open[i];
         }
     }
-    if (!best)
-        return NULL;
-    w->slot = sr_counter_take(&best->queue, &w->index);
+    return best;
+}
+
+static const sr_slot *take(sr_worker *w)
+{
+    sr_edge_line *from = w->n_open == 1 ? w->open[0] : oldest(w);
+    w->slot = from ? sr_counter_take(&from->queue, &w->index) : NULL;
     if (w->slot)
-        w->from = best;
+        w->from = from;
     return w->slot;
 }
 
 static uint64_t waiting(const sr_worker *w)
 {
     uint64_t n = 0;
-    for (unsigned i = 0; i < w->n_edges; i++)
-        if (w->edges[i].queue.requests)
-            n += sr_counter_waiting(&w->edges[i].queue);
+    for (unsigned i = 0; i < w->n_open; i++)
+        n += sr_counter_waiting(&w->open[i]->queue);
     return n;
 }
 
@@ -268,15 +304,15 @@ static void found(sr_worker *w)
         sr_sleepers_wake_one(w->sleepers);
 }
 
-/* False: woken for something else than a request. */
-static bool sleep_well(sr_worker *w)
+static void sleep_well(sr_worker *w)
 {
     uint32_t word = sr_sleepers_begin(w->sleepers, w->row);
-    if (!waiting(w) && !atomic_load(&w->woken) && !atomic_load(&w->leaving) &&
-        atomic_load(&w->sleepers->epoch) == w->epoch && !atomic_load(&w->sleepers->over))
-        sr_sleepers_sleep(w->sleepers, w->row, word, -1);
+    if (!waiting(w) && !called_away(w) && atomic_load(&w->sleepers->epoch) == w->epoch) {
+        int64_t ns = patience(w);
+        if (ns)
+            sr_sleepers_sleep(w->sleepers, w->row, word, ns);
+    }
     sr_sleepers_end(w->sleepers, w->row);
-    return true;
 }
 
 sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out)
@@ -293,10 +329,8 @@ sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out)
             sr_worker_flush_all(w);
             return SR_WORKER_WAKE;
         }
-        if (w->unmet || atomic_load_explicit(&w->sleepers->epoch, memory_order_relaxed) != w->epoch) {
-            renew(w);
-            continue;
-        }
+        if (w->unmet || atomic_load_explicit(&w->sleepers->epoch, memory_order_relaxed) != w->epoch)
+            look_round(w);
         w->now = sr_clock_monotonic();
         if (take(w)) {
             if (w->now - w->told_at > PATIENCE_NS)

@@ -12,7 +12,8 @@
  *
  * Owner: one process, one thread; sr_worker_wake, _drain and _stop are for signal handlers too. Fork: a child of the
  * application may call nothing here. Failure: an edge that has died is noticed by what follows; its replies are thrown
- * away, and a new edge is greeted by the next call of sr_worker_next.
+ * away, and a new edge is greeted by the next call of sr_worker_next. Edges come and go; while one has not answered, the
+ * requests of the others are served. Of all that wait, the oldest is taken first.
  */
 #include "../base/bytes.h"
 #include "../share/queue.h"
@@ -21,20 +22,17 @@
 
 #include <sys/uio.h>
 
-enum { SR_EDGES_MAX = 64 };
-
 typedef struct sr_worker_config {
     sr_sleepers *sleepers; /* the caller's, outlives the worker */
     uint32_t row;
-    const int *lobbies; /* one of each edge; the caller's */
-    unsigned edges;     /* 1 to SR_EDGES_MAX */
 } sr_worker_config;
 
 typedef struct sr_edge_line {
-    int lobby;        /* the caller's */
-    int line;         /* -1: no edge has answered */
+    int line;         /* -1: there is none */
     int bell;         /* eventfd of the edge */
+    bool asked;       /* hello was said, and the answer has not come */
     bool silent;      /* something is in the ring and the edge was not told */
+    int64_t again_at; /* monotonic ns of the next attempt to say hello; 0: none before another epoch */
     sr_counter queue; /* requests NULL: not open */
 } sr_edge_line;
 
@@ -49,12 +47,14 @@ typedef enum sr_leaving { SR_LEAVING_NO, SR_LEAVING_DRAIN, SR_LEAVING_STOP } sr_
 typedef struct sr_worker {
     sr_sleepers *sleepers;
     uint32_t row;
-    sr_edge_line edges[SR_EDGES_MAX];
-    unsigned n_edges;
-    uint32_t epoch;
+    sr_edge_line edges[SR_EDGES_MAX]; /* by their numbers */
+    sr_edge_line *open[SR_EDGES_MAX]; /* those of them that have answered */
+    unsigned n_open;
+    uint32_t epoch; /* at the last look for edges */
+    bool looked;
     _Atomic int leaving; /* sr_leaving */
     _Atomic int woken;
-    bool unmet; /* an edge has not answered yet */
+    bool unmet; /* an edge has not answered yet, or is to be asked again */
     /* Set by the caller after open, or NULL: while a reply waits. False: it waits no longer, and the call returns false. */
     bool (*interrupted)(void);
 
@@ -83,7 +83,7 @@ typedef struct sr_worker_request {
     int body_fd;      /* or -1: a file, from offset 0, the caller's */
 } sr_worker_request;
 
-/* 0 or errno. Waits for an edge that is starting, unless the server is gone. */
+/* 0 or errno. Waits for the first edge, unless the server is gone, or something else is to be done. */
 int sr_worker_open(sr_worker *w, const sr_worker_config *config);
 void sr_worker_close(sr_worker *w);
 

@@ -31,7 +31,7 @@
 
 enum { ROWS = 8, HONEST = 0, HOSTILE = 1, PATIENCE_MS = 20000, REQUESTS = 8 };
 
-static int lobby[2], sleepers_fd, listener, report[2], control[2], has_it[2];
+static int lobby, sleepers_fd, listener, report[2], control[2], has_it[2];
 static struct sockaddr_in address;
 static pid_t edge_pid, honest_pid;
 
@@ -56,7 +56,7 @@ static void end(pid_t pid)
 
 static _Noreturn void run_edge(void)
 {
-    sr_settings s = {.lobby = lobby[0],
+    sr_settings s = {.lobby = lobby,
                      .sleepers = sleepers_fd,
                      .control = control[0],
                      .supervisor = -1,
@@ -91,7 +91,7 @@ static _Noreturn void run_edge(void)
 static void worker_open(sr_worker *w, uint32_t row)
 {
     sr_sleepers *s = mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, sleepers_fd, 0);
-    sr_worker_config config = {.sleepers = s, .row = row, .lobbies = &lobby[1], .edges = 1};
+    sr_worker_config config = {.sleepers = s, .row = row};
     if (sr_worker_open(w, &config))
         _exit(8);
 }
@@ -320,12 +320,23 @@ static void line_shut(void)
     shutdown(bad.edges[0].line, SHUT_RDWR);
 }
 
+static int visit(void)
+{
+    int line = -1;
+    for (int tries = 0; sr_door_enter(sr_door_name(lobby), &line) == EAGAIN && tries < 1000; tries++)
+        moment();
+    return line;
+}
+
 static void lobby_rubbish(void)
 {
     static const char rubbish[50] = "x";
     for (size_t i = 0; i < 200; i++) {
-        send(lobby[1], "", 0, MSG_DONTWAIT);
-        send(lobby[1], rubbish, i % sizeof rubbish, MSG_DONTWAIT);
+        int line = visit();
+        if (i % 3)
+            send(line, rubbish, i % sizeof rubbish, MSG_DONTWAIT);
+        if (i % 2)
+            close(line); /* the others stay, and say nothing more */
     }
 }
 
@@ -348,7 +359,9 @@ static void many_descriptors(void)
     memcpy(CMSG_DATA(h), fds, sizeof fds);
     for (int i = 0; i < 50; i++) {
         sendmsg(bad.edges[0].line, &msg, MSG_DONTWAIT);
-        sendmsg(lobby[1], &msg, MSG_DONTWAIT);
+        int line = visit();
+        sendmsg(line, &msg, MSG_DONTWAIT);
+        close(line);
     }
 }
 
@@ -377,13 +390,13 @@ static void lingering_socket(void)
 static void hello(uint32_t row, int times)
 {
     for (int i = 0; i < times; i++) {
-        int pair[2];
-        sr_message m = {.kind = SR_MESSAGE_HELLO, .row = row, .pid = honest_pid};
-        if (sr_door_pair(pair))
-            return;
-        sr_door_send(lobby[1], &m, &pair[1], 1, false);
-        close(pair[0]);
-        close(pair[1]);
+        int line = visit();
+        sr_message m = {.kind = SR_MESSAGE_HELLO,
+                        .row = row,
+                        .pid = honest_pid,
+                        .number = atomic_load(&bad.sleepers->key)};
+        sr_door_send(line, &m, NULL, 0, false);
+        close(line);
     }
 }
 
@@ -715,7 +728,7 @@ int main(void)
     sr_sleepers_init(s, ROWS);
     address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    if (sr_door_pair(lobby) || sr_door_named(lobby[0]) || pipe(report) || pipe(control) || pipe(has_it) ||
+    if (sr_door_lobby(&lobby) || pipe(report) || pipe(control) || pipe(has_it) ||
         bind(listener, (struct sockaddr *)&address, len) || listen(listener, 100) ||
         getsockname(listener, (struct sockaddr *)&address, &len))
         return 1;

@@ -70,6 +70,36 @@ subtest 'kill -9 of the edge, under load' => sub {
     $server->stop;
 };
 
+subtest 'a worker shuts down every socket between processes that it holds' => sub {
+    my $server = start_server( <<'APP', qw(--edges 1 --workers 2 --err-respawn-interval 0.1) );
+use Socket qw(SHUT_RDWR SOCK_SEQPACKET SOL_SOCKET SO_TYPE);
+sub {
+    if ( $_[0]{PATH_INFO} eq '/shut' ) {
+        for my $fd ( 3 .. 200 ) {
+            open my $socket, '+<&=', $fd or next;
+            push @Shut::kept, $socket;
+            my $type = getsockopt $socket, SOL_SOCKET, SO_TYPE or next;
+            shutdown $socket, SHUT_RDWR if unpack( 'i', $type ) == SOCK_SEQPACKET;
+        }
+    }
+    [ 200, [], [$$] ];
+}
+APP
+    $server->{may_crash} = 1;
+    my ($one) = $server->ask('GET /shut')->body;
+    my @before = $server->workers;
+    kill KILL => $one, $server->edges;
+    my ($other) = grep { $_ != $one } @before;
+    my $served = sub {
+        my $by = eval { $server->ask('GET /')->body } || 0;
+        return $_[0] ? $by == $_[0] : $by && !grep { $_ == $by } @before;
+    };
+    ok until_true( 10, sub { $served->($other) } ), 'another edge finds the other worker';
+    kill KILL => $other;
+    ok until_true( 10, $served ), 'and another worker finds the edge';
+    $server->stop;
+};
+
 subtest 'kill -9 of a worker in the middle of a request' => sub {
     my $server = server(qw(--workers 3 --err-respawn-interval 0.1));
     my @others = map { $server->connect } 1 .. 10;
