@@ -83,7 +83,10 @@ subtest 'signals to the whole group are no news' => sub {
         kill $signal => -$server->pid;
         my ($status) = $server->wait_exit(20);
         is $server->wait_exit, 'exit 0', "$signal: it ends";
-        unlike $server->log, qr/\] (?:error|warn|info): |worker \d/, 'and no more is said than that it stops';
+
+        # After INT a worker has a second, which it may not get on a busy machine
+        ( my $log = $server->log ) =~ s/^.*workers that did not finish in time were killed.*\n//mg;
+        unlike $log, qr/\] (?:error|warn|info): |worker \d/, 'and no more is said than that it stops';
     }
 };
 
