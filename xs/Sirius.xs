@@ -233,6 +233,20 @@ OUTPUT:
     RETVAL
 
 void
+loading_begin(const char *class, NV limit, NV soon, int stopped_status)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_loading_begin(aTHX_ limit, soon, stopped_status);
+
+AV *
+loading_end(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = (AV *)sv_2mortal((SV *)sirius_loading_end(aTHX));
+OUTPUT:
+    RETVAL
+
+void
 subreaper(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);

@@ -52,16 +52,21 @@ static const char *name_of_file(pTHX_ pid_t pid, const COP *cop)
 #endif
 }
 
-SV *sirius_place(pTHX_ IV pid, UV *line)
+size_t sirius_place_copy(pTHX_ pid_t pid, char *name, size_t cap, UV *line)
 {
-    char name[1024];
     const COP *at;
     COP cop;
     *line = 0;
-    if (!copy((pid_t)pid, &at, &PL_curcop, sizeof at) || !at || !copy((pid_t)pid, &cop, at, sizeof cop))
-        return NULL;
-    const char *file = name_of_file(aTHX_(pid_t) pid, &cop);
-    size_t len = file ? copy_string((pid_t)pid, name, sizeof name, file) : 0;
+    if (!copy(pid, &at, &PL_curcop, sizeof at) || !at || !copy(pid, &cop, at, sizeof cop))
+        return 0;
+    const char *file = name_of_file(aTHX_ pid, &cop);
     *line = (UV)CopLINE(&cop);
+    return file ? copy_string(pid, name, cap, file) : 0;
+}
+
+SV *sirius_place(pTHX_ IV pid, UV *line)
+{
+    char name[1024];
+    size_t len = sirius_place_copy(aTHX_(pid_t) pid, name, sizeof name, line);
     return len ? newSVpvn(name, len) : NULL;
 }

@@ -219,6 +219,16 @@ void sirius_accesslog_to(pTHX_ sirius *s, int fd); /* a descriptor that is copie
 
 /* place.c: the Perl file that a worker forked by this process is in, and the line; NULL: the kernel does not tell */
 SV *sirius_place(pTHX_ IV pid, UV *line);
+/* The same into `name`; its length, 0 when it is not known. Calls nothing of perl: for any thread, and for this process too */
+size_t sirius_place_copy(pTHX_ pid_t pid, char *name, size_t cap, UV *line);
+
+/*
+ * loading.c: between them the application is loaded, within `limit` seconds (0: any time), or the process ends with status 1 and
+ * a line on STDERR; after `soon` seconds another line says that it takes that long. A signal that asks for a stop ends it with
+ * stopped_status. `end` returns a new array of the numbers of other signals that have come; also in a child that was forked.
+ */
+void sirius_loading_begin(pTHX_ double limit, double soon, int stopped_status);
+AV *sirius_loading_end(pTHX);
 
 /* response.c: with the helm */
 /* A value that ends with newlines loses them, and the turn notes its field. False: it does not end so. */

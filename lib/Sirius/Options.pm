@@ -66,7 +66,7 @@ my @TABLE = (
     [ 'max-lifetime', 'seconds', 0, 'seconds after which a worker is replaced, less a random part of up to 10 %; 0: never', { min => 0, max => 52 * $WEEK } ],
     [ 'drain-delay', 'seconds', 0, 'seconds for which the server keeps serving after TERM while /readyz already answers 503, so that load balancers stop sending requests before it closes its sockets', { min => 0, max => $WEEK } ],
     [ 'graceful-timeout', 'seconds', 30, 'seconds that workers have to finish their requests after TERM or a reload; then they are killed', { min => 0, max => $WEEK } ],
-    [ 'load-timeout', 'seconds', 300, 'seconds that the application and each hook have: a reload that is not ready by then fails and the old code goes on, a worker is killed; 0 is no limit', { min => 0, max => $WEEK } ],
+    [ 'load-timeout', 'seconds', 300, 'seconds that loading the application and each hook may take; after that a start fails, a reload fails and the old code goes on, and a worker is killed and replaced. 0: no limit', { min => 0, max => $WEEK } ],
     [ 'spawn-interval', 'seconds', 0, 'seconds to wait between the starts of two workers', { min => 0, max => 3600 } ],
     [ 'err-respawn-interval', 'seconds', 1, 'seconds to wait before a worker that failed to start is started again; doubles with each failure, up to 30', { min => 0.01, max => 3600 } ],
     [ 'before-fork', 'code', undef, q('sub {...}' to call before each fork of a worker, in the parent process), {} ],

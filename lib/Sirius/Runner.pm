@@ -36,7 +36,7 @@ sub locate_app {
                     _in( $dir, sub { $load->(@with) } );
                 } );
             };
-            $app = $self->_loads_first ? Sirius::Loading->watch_exit($here) : $here->();
+            $app = $self->_loads_first ? Sirius::Loading->watch( $self->{conf}, $here ) : $here->();
             1;
         };
         my $error = $@;
@@ -164,7 +164,7 @@ sub _pass_on {
     $self->{options} = [ sources => $config, map { $_ => $given->{$_} } @own ];
 
     # Before the application is loaded, which may take its time
-    my $conf   = Sirius::Options->parse( { @{ $self->{options} } } );
+    my $conf   = $self->{conf} = Sirius::Options->parse( { @{ $self->{options} } } );
     my $served = $self->{eval} ? '-e' : $self->{app} || $self->{argv}[0] || 'app.psgi';
     Sirius::Title->serves($served)         if !ref $served;
     Sirius::Title->set( $conf, 'loading' ) if $self->{loader} ne 'Restarter';

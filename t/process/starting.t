@@ -3,6 +3,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use File::Temp ();
+use POSIX      ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
@@ -100,6 +101,124 @@ for my $way ( sort keys %WAYS ) {
         }
     };
 }
+
+my $BLOCKED = <<'APP';
+use POSIX ();
+my $all = POSIX::SigSet->new;
+$all->fillset;
+POSIX::sigprocmask( POSIX::SIG_BLOCK(), $all );
+$SIG{$_} = 'IGNORE' for grep { !/\A(?:KILL|STOP|NUM|RT)/ } keys %SIG;
+APP
+my %HANGS = (
+    'in a system call'                     => [ 1, "sleep 60;\n" ],
+    'in C code that no signal interrupts'  => [ 2, "use POSIX ();\nopen my \$in, '<', '$dir/fifo';\n" ],
+    'with all signals blocked and ignored' => [ 6, "${BLOCKED}1 while 1;\n" ],
+    'in a BEGIN block'                     => [ 1, "BEGIN { sleep 60 }\n" ],
+    'in a file that the application loads' => [ 1, "do '$dir/hangs.pl';\n", "$dir/hangs.pl" ],
+);
+POSIX::mkfifo( "$dir/fifo", 0600 ) or die $!;
+spew( "$dir/hangs.pl", "sleep 60;\n" );
+for my $how ( sort keys %HANGS ) {
+    my ( $line, $code, $file ) = @{ $HANGS{$how} };
+    for my $way ( sort keys %WAYS ) {
+        subtest "An application hangs while it is loaded, $how, $way" => sub {
+            unlink $pid_file, $error_log;
+            my ( $how, $log ) = command( "$code$APP", qw(--load-timeout 1), @{ $WAYS{$way} } );
+            is $how, 'exit 1', 'the start fails';
+            my $where = defined $file ? quotemeta $file : '\S+app\.psgi';
+            like $log,
+                qr/error: the application was not loaded within 1 s \(--load-timeout\), at $where line $line; the server does not start$/m,
+                'the log says where it hangs';
+            is $log =~ tr/\n//, 1, 'only that' or diag $log;
+        };
+    }
+}
+
+subtest 'Loading takes its time, with --load-timeout 0' => sub {
+    my $server = Sirius::Test::Server->spawn(
+        app  => "open my \$in, '<', '$dir/fifo'; $APP",
+        args => [qw(--workers 1 --load-timeout 0)]
+    );
+    ok $server->wait_log(
+        qr/the application is still being loaded after 10 s, at \S+app.psgi line 1; there is no limit/, 30
+        ),
+        'the log says so';
+    open my $out, '>', "$dir/fifo" or die $!;
+    close $out;
+    ok until_true( 30, sub { $server->address } ), 'it starts';
+    $server->stop;
+    unlike $server->log, qr/error/, 'without an error';
+};
+
+# A server that opens the FIFO while it is loaded; the code is run before
+sub loads {
+    my ( $code, @args ) = @_;
+    unlink "$dir/loads", $pid_file, $error_log;
+    my $server = Sirius::Test::Server->spawn(
+        app  => "$code; { open my \$out, '>', '$dir/loads' } 1 while !open my \$in, '<', '$dir/fifo'; $APP",
+        args => \@args
+    );
+    until_true( 30, sub { -e "$dir/loads" } ) or diag $server->log;
+    return $server;
+}
+
+for my $signal (qw(TERM INT QUIT)) {
+    for my $way ( sort keys %WAYS ) {
+        subtest "$signal while the application is loaded, $way" => sub {
+            my $server = loads( '', @{ $WAYS{$way} } );
+            $server->signal($signal);
+            is $server->wait_exit(20), $way =~ /daemonize/ ? 'exit 1' : 'exit 0', 'it ends at once';
+            is $server->log,
+                "[sirius @{[ $server->pid ]}] stopped while the application was being loaded: $signal from PID $$\n",
+                'with a line';
+        };
+    }
+}
+
+subtest 'A handler that the application sets while it is loaded is called' => sub {
+    my $server = loads( "\$SIG{TERM} = sub { die qq(not yet\n) }", qw(--workers 1) );
+    $server->signal('TERM');
+    is $server->wait_exit(20), 'exit 1', 'it ends as the application has it';
+    like $server->log, qr/not yet$/m, 'and says what the application does';
+};
+
+for my $name ( sort keys %DOES ) {
+    for my $workers ( 0, 1 ) {
+        subtest "$name while the application is loaded, with --workers $workers" => sub {
+            my $server = loads( '', '--workers', $workers );
+            $server->signal($name);
+            open my $out, '>', "$dir/fifo" or die $!;
+            close $out;
+            ok until_true( 30, sub { $server->address } ), 'it starts' or diag $server->log;
+            my $does
+                = $workers       ? $DOES{$name}
+                : $name eq 'HUP' ? qr/HUP ignored: with --workers 0/
+                :                  qr/s after the start$/m;
+            ok until_true(
+                30,
+                sub {
+                    my $ready = open my $again, '+<', "$dir/fifo";    # a reload loads, too
+                    $server->log =~ $does;
+                }
+                ),
+                'it is heeded'
+                or diag $server->log;
+            is $server->ask('GET /')->body, 'ok', 'it serves';
+            $server->stop;
+        };
+    }
+}
+
+subtest 'A child that the application forks while it is loaded ends by a signal as any other' => sub {
+    my $server = Sirius::Test::Server->start(
+        app => "my \$pid = fork; if ( !\$pid ) { sleep 60; exit } kill TERM => \$pid; waitpid \$pid, 0;"
+            . " die qq(status \$?) if \$? != 15; die 'USR1' if system(q(kill -USR1 \$\$)) != 10; $APP",
+        args => [qw(--workers 1)]
+    );
+    is $server->ask('GET /')->body, 'ok', 'it serves';
+    unlike $server->log, qr/stopped while/, 'no line';
+    $server->stop;
+};
 
 subtest 'A child that the application forks while it is loaded may exit' => sub {
     my $server = Sirius::Test::Server->start(

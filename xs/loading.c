@@ -1,0 +1,228 @@
+/*
+ * loading: what watches over the application while the process that was started loads it. There is no supervisor yet, and the
+ * code that loads may block in C, or have all signals blocked or ignored. So it is a thread that never runs Perl: it says after a
+ * while that the application is still being loaded, and ends the process when --load-timeout is over. It ends with the loading.
+ *
+ * Signals meanwhile: a stop ends the process, with a line, also as PID 1 of a container, to which the kernel brings no signal
+ * without a handler. What else is for a supervisor is noted for it. A handler of the application's own goes before ours.
+ */
+#include "sirius.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const int STOPS[] = {SIGINT, SIGQUIT, SIGTERM};
+static const int NOTED[] = {SIGHUP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2};
+
+static struct {
+    pid_t pid; /* the process that loads; 0: none */
+    pthread_t thread;
+    bool watched; /* there is the thread */
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool over; /* under the lock */
+    double limit, soon;
+    struct timespec began;
+    int stopped_status;
+    volatile sig_atomic_t noted[NSIG];
+#ifdef MULTIPLICITY
+    PerlInterpreter *perl;
+#endif
+} loading;
+
+/* A pipe that nobody reads holds up nobody; a line is shorter than PIPE_BUF. */
+static void say(const char *text, size_t len)
+{
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&out, 1, 1000) > 0 && out.revents & POLLOUT) {
+        ssize_t n = write(STDERR_FILENO, text, len);
+        PERL_UNUSED_VAR(n);
+    }
+}
+
+static bool wait_until(double seconds)
+{
+    struct timespec until = loading.began;
+    until.tv_sec += (time_t)seconds;
+    until.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&loading.lock);
+    while (!loading.over && pthread_cond_timedwait(&loading.wake, &loading.lock, &until) != ETIMEDOUT)
+        ;
+    bool over = loading.over;
+    pthread_mutex_unlock(&loading.lock);
+    return over;
+}
+
+/* Where perl is, read in a way that can't fail while it goes on; '' when the kernel does not let us. */
+static void say_where(char *to, size_t cap)
+{
+    char file[1024];
+    UV line;
+#ifdef MULTIPLICITY
+    PerlInterpreter *my_perl = loading.perl;
+#endif
+    to[0] = 0;
+    if (sirius_place_copy(aTHX_ loading.pid, file, sizeof file, &line))
+        snprintf(to, cap, ", at %s line %lu", file, (unsigned long)line);
+}
+
+static void *watch(void *unused)
+{
+    char where[1100], text[1400];
+    PERL_UNUSED_VAR(unused);
+    if (loading.limit <= 0 || loading.soon < loading.limit) {
+        if (wait_until(loading.soon))
+            return NULL;
+        char limit[64] = "there is no limit (--load-timeout 0)";
+        if (loading.limit > 0)
+            snprintf(limit, sizeof limit, "the limit is %g s (--load-timeout)", loading.limit);
+        say_where(where, sizeof where);
+        say(text, (size_t)snprintf(text, sizeof text,
+                                   "[sirius %ld] the application is still being loaded after %g s%s; %s\n",
+                                   (long)loading.pid, loading.soon, where, limit));
+    }
+    if (wait_until(loading.limit > 0 ? loading.limit : 1e9))
+        return NULL;
+    say_where(where, sizeof where);
+    say(text, (size_t)snprintf(text, sizeof text,
+                               "[sirius %ld] error: the application was not loaded within %g s "
+                               "(--load-timeout)%s; the server does not start\n",
+                               (long)loading.pid, loading.limit, where));
+    _exit(1);
+}
+
+/* In a child that the application has forked: as if we were not there. */
+static bool is_child(int sig)
+{
+    if (loading.pid == getpid())
+        return false;
+    signal(sig, SIG_DFL);
+    raise(sig); /* when this handler returns */
+    return true;
+}
+
+static void note(int sig)
+{
+    if (!is_child(sig))
+        loading.noted[sig] = 1;
+}
+
+static void stop(int sig, siginfo_t *info, void *context)
+{
+    char text[160], pid[24], *at = pid + sizeof pid; /* no snprintf here */
+    const char *name = sig == SIGINT ? "INT" : sig == SIGQUIT ? "QUIT" : "TERM";
+    PERL_UNUSED_VAR(context);
+    if (is_child(sig))
+        return;
+    for (long n = (long)loading.pid; n || at == pid + sizeof pid; n /= 10)
+        *--at = (char)('0' + n % 10);
+    size_t len = 0;
+#define ADD(what, n) (memcpy(text + len, what, n), len += (n))
+    ADD("[sirius ", 8);
+    ADD(at, (size_t)(pid + sizeof pid - at));
+    ADD("] stopped while the application was being loaded: ", 50);
+    ADD(name, strlen(name));
+    if (info->si_pid > 0) {
+        at = pid + sizeof pid;
+        for (long n = (long)info->si_pid; n; n /= 10)
+            *--at = (char)('0' + n % 10);
+        ADD(" from PID ", 10);
+        ADD(at, (size_t)(pid + sizeof pid - at));
+    }
+    ADD("\n", 1);
+#undef ADD
+    say(text, len);
+    _exit(loading.stopped_status);
+}
+
+/* Not where somebody has asked for something else: nohup ignores HUP. */
+static void heed(int sig, const struct sigaction *how)
+{
+    struct sigaction now;
+    if (sigaction(sig, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+        sigaction(sig, how, NULL);
+}
+
+/* Unless the application has put another handler in its place. */
+static void forget(int sig, void (*handler)(void))
+{
+    struct sigaction now;
+    if (sigaction(sig, NULL, &now) == 0 &&
+        (now.sa_flags & SA_SIGINFO ? (void (*)(void))now.sa_sigaction : (void (*)(void))now.sa_handler) ==
+            handler)
+        signal(sig, SIG_DFL);
+}
+
+void sirius_loading_begin(pTHX_ double limit, double soon, int stopped_status)
+{
+    struct sigaction how = {.sa_flags = SA_SIGINFO | SA_RESTART};
+    pthread_attr_t attr;
+    pthread_condattr_t clock;
+    sigset_t all, before;
+    memset((void *)loading.noted, 0, sizeof loading.noted);
+#ifdef MULTIPLICITY
+    loading.perl = aTHX;
+#endif
+    loading.pid = getpid();
+    loading.over = false;
+    loading.limit = limit;
+    loading.soon = soon;
+    loading.stopped_status = stopped_status;
+    clock_gettime(CLOCK_MONOTONIC, &loading.began);
+
+    sigfillset(&how.sa_mask);
+    how.sa_sigaction = stop;
+    for (size_t i = 0; i < sizeof STOPS / sizeof *STOPS; i++)
+        heed(STOPS[i], &how);
+    how.sa_flags = SA_RESTART;
+    how.sa_handler = note;
+    for (size_t i = 0; i < sizeof NOTED / sizeof *NOTED; i++)
+        heed(NOTED[i], &how);
+
+    pthread_mutex_init(&loading.lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&loading.wake, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 128 << 10);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* for the thread, which inherits it */
+    loading.watched = pthread_create(&loading.thread, &attr, watch, NULL) == 0; /* else there is no limit */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+}
+
+AV *sirius_loading_end(pTHX)
+{
+    AV *noted = newAV();
+    if (!loading.pid)
+        return noted;
+    if (loading.pid == getpid() && loading.watched) { /* a child has no such thread */
+        pthread_mutex_lock(&loading.lock);
+        loading.over = true;
+        pthread_cond_signal(&loading.wake);
+        pthread_mutex_unlock(&loading.lock);
+        pthread_join(loading.thread, NULL);
+    }
+    for (size_t i = 0; i < sizeof STOPS / sizeof *STOPS; i++)
+        forget(STOPS[i], (void (*)(void))stop);
+    for (size_t i = 0; i < sizeof NOTED / sizeof *NOTED; i++) {
+        forget(NOTED[i], (void (*)(void))note);
+        if (loading.noted[NOTED[i]])
+            av_push(noted, newSViv(NOTED[i]));
+    }
+    loading.watched = false;
+    loading.pid = 0;
+    return noted;
+}
