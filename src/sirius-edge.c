@@ -28,12 +28,14 @@ static char **copied(int argc, char **argv)
 }
 
 /* ps shows the name alone: the words behind it are for nobody. */
-static void title(int argc, char **argv)
+static void title(int argc, char **argv, const char *name)
 {
+    char text[64];
     char *end = argv[argc - 1] + strlen(argv[argc - 1]), *from = argv[0] + strlen(argv[0]);
     if (argc > 1 && end > from)
         memset(from, 0, (size_t)(end - from));
-    prctl(PR_SET_NAME, "sirius: edge");
+    snprintf(text, sizeof text, "sirius: %s", name);
+    prctl(PR_SET_NAME, text);
 }
 
 /* Without it (before Linux 5.9) they stay open, and are closed on exec as far as perl has opened them. */
@@ -102,7 +104,7 @@ int main(int argc, char **argv)
     }
     guard();
     close_others(&settings);
-    title(argc, argv);
+    title(argc, argv, settings.name);
     int err = sr_edge_new(&edge, &settings);
     if (err) {
         fprintf(stderr, "sirius-edge: cannot start: %s\n", strerror(err));

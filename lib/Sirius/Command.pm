@@ -19,6 +19,8 @@ sub age { return clock_gettime(CLOCK_MONOTONIC) - $began }
 
 sub env { return {%env} }
 
+sub folders { return @inc }
+
 sub restore {
     my ( $class, $state ) = @_;
     @words = @{ $state->{words} };
@@ -111,6 +113,10 @@ How long ago it was run.
 =head2 env
 
 The environment of the start, a copy.
+
+=head2 folders
+
+The folders of C<@INC> as this module has found it.
 
 =head2 restore
 

@@ -8,12 +8,16 @@ use POSIX        ();
 use Scalar::Util qw(weaken);
 use Sirius::Backoff;
 use Sirius::Cause;
+use Sirius::Command;
 use Sirius::Handover;
 use Sirius::Log ();
 use Sirius::Title;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant LATE => 2;    # seconds more than it has to answer what came, that the edge gets to end
+
+# Where the installed files are, before an application can change @INC
+my @FOLDERS = Sirius::Command->folders;
 
 # Settings that go to the edge as they are
 my @PLAIN
@@ -56,13 +60,13 @@ sub ended {
     $self->hear;
     my $ready = delete $self->{ready};
     delete @{$self}{qw(kill_at pid)};
-    my $board = $self->{supervisor}{scoreboard};
-    $board->release( $board->slots );
+    my $board = $self->{scoreboard};
+    $board->release( $board->slots ) if $board;
     if ( $self->{stopping} ) {
         $self->_over;
         return 1;
     }
-    my $how = "the edge $pid " . Sirius::Cause->words( $status, 'status 0' );
+    my $how = "$self->{said}the edge $pid " . Sirius::Cause->words( $status, 'status 0' );
     if ( !$ready && !$self->{supervisor}{announced} ) {
         $self->_over;
         Sirius::Log->fail("$how: the server does not start");
@@ -80,28 +84,26 @@ sub hear {
     1 while sysread $self->{news}, $self->{heard}, 4096, length $self->{heard};
     while ( $self->{heard} =~ s/\A([^\n]*)\n// ) {
         my ( $pid, $what, $why ) = $1 =~ /\A(\d+) (\S+) ?(.*)\z/ or next;
-        my $supervisor = $self->{supervisor};
         if    ( $what eq 'ready' )                  { $self->_ready }
-        elsif ( $what eq 'trouble' )                { $supervisor->{watch}->begin }
-        elsif ( $what =~ /\A(?:broken|timeout)\z/ ) { $supervisor->{generations}->tell( $pid, $what, $why ) }
+        elsif ( $what eq 'trouble' )                { $self->{supervisor}{watch}->begin }
+        elsif ( $what =~ /\A(?:broken|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
     }
     return;
 }
 
 sub new {
-    my ( $class, $supervisor, $rows ) = @_;
+    my ( $class, $supervisor, $rows, %own ) = @_;
     my ( $ours, $theirs ) = Sirius::Engine->line;
-    my $self = bless {
-        backoff    => Sirius::Backoff->new( $supervisor->{conf} ),
-        line       => Sirius::Handover->take_handle($ours),
-        line_end   => Sirius::Handover->take_handle($theirs),
-        heard      => '',
-        settings   => [ $class->settings( $supervisor->{conf} ) ],
-        lobby      => Sirius::Handover->take_handle( Sirius::Engine->lobby ),
-        sleepers   => Sirius::Handover->take_handle( Sirius::Engine->sleepers($rows) ),
-        supervisor => $supervisor,
-    }, $class;
-    weaken $self->{supervisor};
+    my $self = $class->_of(
+        $supervisor,
+        line     => Sirius::Handover->take_handle($ours),
+        line_end => Sirius::Handover->take_handle($theirs),
+        heard    => '',
+        lobby    => Sirius::Handover->take_handle( Sirius::Engine->lobby ),
+        sleepers => Sirius::Handover->take_handle( Sirius::Engine->sleepers($rows) ),
+        %own,
+    );
+    $self->{settings} = [ $class->settings( $self->{conf} ) ];
 
     # Both ends stay here: they outlive any edge. One that can't tell at once tells later
     pipe my $news, my $report or Sirius::Log->fail("pipe: $!");
@@ -121,9 +123,9 @@ sub log_to {
 sub news { return shift->{news} }
 
 sub path {
-    for my $dir (@INC) {
+    for my $dir (@FOLDERS) {
         my $path = "$dir/auto/Sirius/sirius-edge";
-        return $path if !ref $dir && -x $path;
+        return $path if -x $path;
     }
     return Sirius::Log->fail('sirius-edge is not installed beside Sirius.so: install Sirius again');
 }
@@ -133,14 +135,27 @@ sub pid { return shift->{pid} }
 # In a supervisor that has become a new program; what workers need it has already
 sub restore {
     my ( $class, $supervisor, $state ) = @_;
-    my $self = bless {
-        %$state,
+    return $class->_of(
+        $supervisor, %$state,
         ( map { $_ => Sirius::Handover->take_handle( $state->{$_} ) } qw(line line_end lobby news report) ),
+        sleepers => $supervisor->{exchange}[2],
+    );
+}
+
+# Of the whole server, unless it is told otherwise
+sub _of {
+    my ( $class, $supervisor, %own ) = @_;
+    my $self = bless {
+        ( map { $_ => $supervisor->{$_} } qw(access_log alive conf listeners scoreboard) ),
         backoff    => Sirius::Backoff->new( $supervisor->{conf} ),
-        sleepers   => $supervisor->{exchange}[2],
+        role       => 'edge',
+        said       => '',
         supervisor => $supervisor,
+        tell       => sub { $supervisor->{generations}->tell(@_) },
+        %own,
     }, $class;
     weaken( $self->{supervisor} );
+    weaken $supervisor;    # of the closure
     return $self;
 }
 
@@ -148,7 +163,7 @@ sub start {
     my $self = shift;
     my $path = $self->path;
     my $conf = $self->{supervisor}{conf};
-    $self->{title} = $conf->{proctitle} ? Sirius::Title->words( $conf, 'edge' ) : 'sirius-edge';
+    $self->{title} = $conf->{proctitle} ? Sirius::Title->words( $conf, $self->{role} ) : 'sirius-edge';
     my $pid = fork;
     if ($pid) {
         $self->{pid} = $pid;
@@ -205,13 +220,12 @@ sub _become {
     my $supervisor = $self->{supervisor};
     my @words      = ( @{ $self->{settings} }, $self->_descriptors );
     $supervisor->{signals}->hand_over if $supervisor->{signals};
-    my ($board) = $supervisor->{scoreboard}->descriptors;
-    my @handles = ( @{$self}{qw(line_end lobby report sleepers)}, $supervisor->{alive} );
-    push @handles, Sirius::Handover->handle($board);
-    push @handles, grep {defined} map { $_->fh } grep {defined} $supervisor->{access_log};
+    my @handles = @{$self}{qw(alive line_end lobby report sleepers)};
+    push @handles, map { Sirius::Handover->handle($_) } $self->_board;
+    push @handles, grep {defined} map { $_->fh } grep {defined} $self->{access_log};
     fcntl $_, F_SETFD, 0 or die "F_SETFD: $!\n" for @handles;
 
-    for my $listener ( @{ $supervisor->{listeners} } ) {
+    for my $listener ( @{ $self->{listeners} } ) {
         open my $fh, '<&=', $listener->fd or die "the listener: $!\n";    ## no critic (RequireBriefOpen)
         fcntl $fh, F_SETFD, 0 or die "F_SETFD: $!\n";
         push @handles, $fh;
@@ -236,11 +250,10 @@ sub _ready {
 }
 
 sub _log_settings {
-    my $self       = shift;
-    my $supervisor = $self->{supervisor};
-    my $log        = $supervisor->{access_log} or return;
-    my $conf       = $supervisor->{conf};
-    my $format     = $conf->{access_log_format} || 'combined';
+    my $self   = shift;
+    my $log    = $self->{access_log} or return;
+    my $conf   = $self->{conf};
+    my $format = $conf->{access_log_format} || 'combined';
     utf8::encode($format) if utf8::is_utf8($format) && !utf8::downgrade( $format, 1 );
     return (
         access_log             => $log->fd,
@@ -250,6 +263,12 @@ sub _log_settings {
         access_log_min_time    => $conf->{access_log_min_time} || 0,
         access_log_priority    => $log->priority,
     );
+}
+
+# Where it is counted what it does
+sub _board {
+    my $self = shift;
+    return $self->{scoreboard} ? ( $self->{scoreboard}->descriptors )[0] : ();
 }
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
@@ -266,6 +285,7 @@ sub settings {
         max_connections     => Sirius::Worker->max_connections($conf),
         request_timeout     => $conf->{request_timeout} || 0,
         server              => $conf->{server_software},
+        sheds_unfinished    => $conf->{sheds_unfinished},                # the admin port's
         stream_timeout      => $conf->{stream_timeout} || 0,
         underscores         => $conf->{underscores_in_headers} ne 'off'     ? 1 : 0,
         trusted_underscores => $conf->{underscores_in_headers} eq 'trusted' ? 1 : 0,
@@ -276,18 +296,18 @@ sub settings {
 }
 
 sub _descriptors {
-    my $self       = shift;
-    my $supervisor = $self->{supervisor};
-    my %number     = (
+    my $self   = shift;
+    my %number = (
         $self->_log_settings,
-        control    => fileno $supervisor->{alive},
-        scoreboard => ( $supervisor->{scoreboard}->descriptors )[0],
+        control    => fileno $self->{alive},
+        name       => $self->{role},
+        scoreboard => ( $self->_board )[0],
         supervisor => fileno $self->{line_end},
         map { $_ => fileno $self->{$_} } qw(lobby report sleepers)
     );
     return _words(%number),
         map { join ':', 'listen=' . $_->fd, $_->is_unix ? 'unix' : 'tcp', $_->port, $_->name }
-        @{ $supervisor->{listeners} };
+        @{ $self->{listeners} };
 }
 
 sub _words {
@@ -353,9 +373,12 @@ The access log was opened anew: the edge writes to this descriptor from now on.
 
 =head2 new
 
-  my $edge = Sirius::Edge->new( $supervisor, $rows );
+  my $edge = Sirius::Edge->new( $supervisor, $rows, %own );
 
-For so many rows of the scoreboard. Makes what the edge and the workers share, and starts nothing.
+For as many workers as there are C<$rows>. Makes what the edge and the workers share, and starts nothing. Where it is not the one of
+the whole server, C<%own> has what differs: C<access_log>, C<conf>, C<listeners> and C<scoreboard>, which may be undef; C<alive>, a
+handle whose end of file tells it to end; C<role>, its name in F<ps>; C<said>, how its lines in the log begin; C<tell>, called with
+the PID of a worker, C<broken> or C<timeout>, and why.
 
 =head2 news
 

@@ -125,6 +125,7 @@ typedef struct sr_edge {
 /* What the supervisor says: see settings.c. */
 typedef struct sr_settings {
     sr_config config;
+    const char *name; /* for ps: points into the word */
     int lobby, sleepers, control, report;
     int supervisor; /* its line; -1: none */
     int64_t graceful_ns;

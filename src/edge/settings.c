@@ -30,6 +30,7 @@ static const word words[] = {
     {"linger-timeout", SECONDS, AT(config.linger_ns), 0},
     {"max-keepalive-reqs", COUNT, AT(config.max_keepalive_reqs), UINT32_MAX},
     {"keepalive", SWITCH, AT(config.keepalive), 1},
+    {"sheds-unfinished", SWITCH, AT(config.sheds_unfinished), 1},
     {"max-connections", SIZE, AT(config.max_connections), INT64_MAX},
     {"max-queue", SIZE, AT(config.max_queue), SR_QUEUE_SLOTS_MAX},
     {"queue-timeout", SECONDS, AT(config.queue_ns), 0},
@@ -135,6 +136,10 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
         s->log.format = value;
         return NULL;
     }
+    if (IS("name")) {
+        s->name = value;
+        return NULL;
+    }
     if (IS("tmpdir"))
         return text(&s->tmpdir, value);
     if (IS("server"))
@@ -156,8 +161,13 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
 
 bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why)
 {
-    *s = (sr_settings){
-        .lobby = -1, .sleepers = -1, .control = -1, .report = -1, .supervisor = -1, .scoreboard = -1};
+    *s = (sr_settings){.name = "edge",
+                       .lobby = -1,
+                       .sleepers = -1,
+                       .control = -1,
+                       .report = -1,
+                       .supervisor = -1,
+                       .scoreboard = -1};
     s->log.fd = -1;
     s->config.report_fd = -1;
     for (int i = 1; i < argc; i++) {
