@@ -12,9 +12,11 @@ my %FAULT = map { $_ => 1 } qw(ABRT BUS FPE ILL SEGV SYS TRAP);
 
 # How reasons begin, and under which cause they are counted
 my @REASONS = (
-    [ 'fewer'       => 'fewer-workers' ],
-    [ 'harakiri'    => 'harakiri' ],
-    [ 'its request' => 'request-timeout' ],
+    [ 'fewer'             => 'fewer-workers' ],
+    [ 'harakiri'          => 'harakiri' ],
+    [ 'it had been in --' => 'load-timeout' ],
+    [ 'it was not ready'  => 'load-timeout' ],
+    [ 'its request'       => 'request-timeout' ],
     ['max-lifetime'],
     ['max-requests'],
     ['max-rss'],

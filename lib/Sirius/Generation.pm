@@ -132,8 +132,10 @@ sub _bury {
     $self->_tell_lost($worker) if !$worker->{timeout} && !$worker->{broken};    # the edge has told already
     $self->{scoreboard}->limited( $worker->{slot}, $worker->{limit} ) if $worker->{limit};
     $self->{scoreboard}->release( $worker->{slot} );
-    my ( $why, $signal ) = ( $worker->{leave} || $worker->{done} || '', $status & 127 ); # why it was asked to
-    my $oom = $signal == 9 && $self->_out_of_memory;
+    my $signal = $status & 127;
+    my $hung   = $signal == 9 && $worker->{hung};
+    my $why    = $hung || $worker->{leave} || $worker->{done} || '';            # why it was asked to
+    my $oom    = $signal == 9 && $self->_out_of_memory;
     $self->{scoreboard}->exited( Sirius::Cause->kind( $status, $why, @{$self}{qw(stopping killed)}, $oom ) );
     $self->{owed}++ if $self->{serving}  && !$self->{killed} && ( $worker->{done} || '' ) ne 'over';
     return          if $self->{stopping} && ( !$status || $self->{killed} && $signal == 9 );
@@ -144,13 +146,13 @@ sub _bury {
     }
     my $text = "worker $worker->{pid} "
         . (
-          $oom                             ? 'was killed by the kernel: out of memory'
-        : $signal == 9 && $worker->{leave} ? "was killed: $worker->{leave}"
-        :                                    Sirius::Cause->words( $status, $why )
+          $oom                                          ? 'was killed by the kernel: out of memory'
+        : $signal == 9 && ( $hung || $worker->{leave} ) ? "was killed: $why"
+        :                                                 Sirius::Cause->words( $status, $why )
         );
 
     # That a request ran for too long has been told as an error; this is what came of it
-    my $level = $worker->{leave} ? 'warn' : $status || !$why ? 'error' : 'info';
+    my $level = $worker->{leave} && !$hung ? 'warn' : $status || !$why ? 'error' : 'info';
     return Sirius::Log->$level($text) if $self->{stopping};
     Sirius::Log->$level( "$text; " . $self->_schedule( $worker, $status || !$why, $signal ) );
     return;
@@ -251,11 +253,11 @@ sub _kill_hung {
     for my $worker ( values %{ $self->{workers} } ) {
         my $at = $self->_late_at($worker);
         next if !defined $at || _now() < $at;
-        $worker->{hung} = 1;
-        my $what = defined $worker->{hook} ? "has been in --$worker->{hook}" =~ tr/_/-/r : 'is not ready';
-        my $more = defined $worker->{hook} ? 'for'                                       : 'after';
-        Sirius::Log->error( sprintf 'worker %d %s %s %g s (--load-timeout) and is killed',
-            $worker->{pid}, $what, $more, $self->{conf}{load_timeout} );
+        my $what
+            = defined $worker->{hook}
+            ? "it had been in --$worker->{hook} for" =~ tr/_/-/r
+            : 'it was not ready after';
+        $worker->{hung} = sprintf '%s %g s (--load-timeout)', $what, $self->{conf}{load_timeout};
         kill KILL => $worker->{pid};
     }
     return;

@@ -137,7 +137,11 @@ sub lost {
     $supervisor->{scoreboard}->release( $_->{slot} )    # claimed, and killed before the fork
 
         for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $supervisor->rows;
-    return if $supervisor->{stopping};
+    if ( $supervisor->{stopping} ) {
+        Sirius::Log->error("generation $generation->{number} $generation->{hung}")
+            if defined $generation->{hung};
+        return;
+    }
     kill TERM => $self->orphans if $generation->{old} && $self->current;    # it has not told them
     return $self->_given_up($generation) if defined $generation->{given_up};
     return                               if $generation->{old} && !$status;
@@ -370,8 +374,7 @@ sub _look_for_hung {
         $generation->{hung} = "was not ready within $limit$where";
         kill KILL => $generation->{pid};
     } elsif ( defined $hung && $hung <= _now() ) {
-        $generation->{hung} = "has been in $hook->{name} for $limit";
-        Sirius::Log->error("generation $generation->{number} $generation->{hung} and is killed");
+        $generation->{hung} = "was killed: it had been in $hook->{name} for $limit";
         kill KILL => $generation->{pid};
     }
     return;

@@ -192,8 +192,8 @@ A text that is another one when versions of Sirius can't share a scoreboard.
   $board->exited($cause);
 
 Counts the end of a worker: C<stop>, C<fewer-workers>, C<max-requests>, C<max-rss>, C<max-lifetime>, C<harakiri>,
-C<request-timeout>, C<exit> (the application has called it), C<crash> (a signal of a fault, such as SEGV), C<out-of-memory>,
-C<killed> (by any other signal), C<graceful-timeout>. Dies when the cause is none of these.
+C<request-timeout>, C<load-timeout>, C<exit> (the application has called it), C<crash> (a signal of a fault, such as SEGV),
+C<out-of-memory>, C<killed> (by any other signal), C<graceful-timeout>. Dies when the cause is none of these.
 
 =head2 leave
 

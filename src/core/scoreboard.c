@@ -420,6 +420,7 @@ const char *sr_exit_name(sr_exit why)
         [SR_EXIT_LIFETIME] = "max-lifetime",
         [SR_EXIT_HARAKIRI] = "harakiri",
         [SR_EXIT_TIMEOUT] = "request-timeout",
+        [SR_EXIT_LOAD] = "load-timeout",
         [SR_EXIT_EXIT] = "exit",
         [SR_EXIT_CRASH] = "crash",
         [SR_EXIT_OOM] = "out-of-memory",

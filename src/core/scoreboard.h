@@ -37,6 +37,7 @@ typedef enum sr_exit {
     SR_EXIT_LIFETIME, /* --max-lifetime */
     SR_EXIT_HARAKIRI, /* the application has asked for it (psgix.harakiri.commit) */
     SR_EXIT_TIMEOUT,  /* its request ran for longer than --request-timeout */
+    SR_EXIT_LOAD,     /* it, or one of its hooks, was not ready after --load-timeout */
     SR_EXIT_EXIT,     /* the application has called exit, with any status */
     SR_EXIT_CRASH,    /* a signal of a fault: SEGV, ABRT, BUS ... */
     SR_EXIT_OOM,      /* the kernel had no memory left */
@@ -120,7 +121,7 @@ typedef struct sr_row_request {
  * What two builds must agree in to run beside each other, during an update: where the fields here are and what they
  * mean, and the parcels of the exchange. Whoever changes the meaning or the place of one counts the first number up.
  */
-enum { SR_SCOREBOARD_LAYOUT = 7 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 8 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
 
 typedef struct sr_scoreboard {
     uint32_t layout;            /* SR_SCOREBOARD_LAYOUT; the first field in any layout */

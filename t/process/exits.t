@@ -120,6 +120,24 @@ subtest 'Ends of workers' => sub {
     $server->stop;
 };
 
+subtest 'A hook that hangs' => sub {
+    application('');
+    my $server
+        = start( qw(--workers 2 --load-timeout 2), '--child-exit', "sub { sleep 60 if -e '$dir/hang' }" );
+    spew( "$dir/hang", '' );
+    my ($worker) = $server->workers;
+    kill TERM => $worker;
+    is counted( $server, 'load-timeout', 1 ), 1, 'is a cause of its own';
+    unlink "$dir/hang";
+    ok until_true( 20, sub { $server->workers == 2 } ), 'the worker is replaced';
+    $server->stop;
+    my @told = $server->log =~ /^(.*worker $worker .*)$/mg;
+    is @told, 1, 'told once' or diag join "\n", @told;
+    like $told[0],
+        qr/error: worker $worker was killed: it had been in --child-exit for 2 s \(--load-timeout\); replaced/,
+        'with the reason';
+};
+
 subtest 'Recycled, and out of time' => sub {
     application('');
     my $server = start(qw(--workers 1 --max-reqs-per-child 3 --request-timeout 0.3 --stream-timeout 0.3));

@@ -156,7 +156,7 @@ for my $name (qw(before-fork after-fork)) {
         spew("$dir/hang");
         kill KILL => ( $server->workers )[0];
         ok $server->wait_log(
-            qr/error: (?:generation|worker) \d+ has been in --$name for 3 s \(--load-timeout\) and is killed$/m,
+            qr/error: (?:generation|worker) \d+ was killed: it had been in --$name for 3 s \(--load-timeout\); /,
             20
             ),
             'the log names it'
@@ -176,7 +176,8 @@ subtest '--child-exit hangs' => sub {
     spew("$dir/hang");
     kill TERM => $worker;
     ok $server->wait_log(
-        qr/worker $worker has been in --child-exit for 3 s \(--load-timeout\) and is killed$/m, 20
+        qr/error: worker $worker was killed: it had been in --child-exit for 3 s \(--load-timeout\); replaced$/m,
+        20
         ),
         'the log names it';
     unlink "$dir/hang";
@@ -190,7 +191,7 @@ subtest '--on-reload hangs: requests of the old workers are finished' => sub {
     version(3);
     $server->signal('HUP');
     ok $server->wait_log(
-        qr/generation 1 has been in --on-reload for 3 s \(--load-timeout\) and is killed$/m, 20
+        qr/error: generation 1 was killed: it had been in --on-reload for 3 s \(--load-timeout\)$/m, 20
         ),
         'the log names it'
         or diag $server->log;
@@ -259,7 +260,8 @@ subtest 'At the start' => sub {
         may_crash => 1,
     );
     is $server->ask('GET /')->body, 1, 'another attempt is made';
-    like $server->log, qr/worker \d+ is not ready after 3 s \(--load-timeout\) and is killed$/m,
+    like $server->log,
+        qr/worker \d+ was killed: it was not ready after 3 s \(--load-timeout\); it never got ready; next attempt/,
         'the log says why';
     $server->stop;
 };

@@ -27,6 +27,8 @@ for my $case (
     [ 'crash'            => SIGSEGV,       '', 0, 0, 1 ],
     [ 'request-timeout'  => SIGKILL,       'its request ran for too long' ],
     [ 'request-timeout'  => 0,             'timeout' ],
+    [ 'load-timeout'     => SIGKILL,       'it had been in --child-exit for 2 s (--load-timeout)' ],
+    [ 'load-timeout'     => SIGKILL,       'it was not ready after 2 s (--load-timeout)', 1 ],
     [ 'stop'             => SIGTERM,       '', 1 ],
     [ 'stop'             => 0,             'drained', 1 ],
     [ 'stop'             => 0,             'stopped' ],

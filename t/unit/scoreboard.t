@@ -39,7 +39,7 @@ subtest 'a snapshot' => sub {
         },
         exits => {
             map { $_ => 0 }
-                qw(crash exit fewer-workers graceful-timeout harakiri killed max-lifetime max-requests max-rss
+                qw(crash exit fewer-workers graceful-timeout harakiri killed load-timeout max-lifetime max-requests max-rss
                 out-of-memory request-timeout stop)
         },
         limits    => { map { $_ => 0 } qw(body header keepalive queue request stream write) },

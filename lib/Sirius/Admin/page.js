@@ -30,6 +30,7 @@ const CAUSES = {
     'max-lifetime': 'recycled: age',
     harakiri: 'asked for by the application',
     'request-timeout': 'request timeout',
+    'load-timeout': 'loading or a hook took too long',
     exit: 'exit in the application',
     crash: 'crash',
     'out-of-memory': 'out of memory',
@@ -44,7 +45,7 @@ const LIMITS = {
     request: 'request in the application',
     stream: 'stream standing still',
 };
-const DEATHS = ['exit', 'crash', 'out-of-memory', 'killed', 'graceful-timeout', 'request-timeout'];
+const DEATHS = ['exit', 'crash', 'out-of-memory', 'killed', 'graceful-timeout', 'load-timeout', 'request-timeout'];
 
 const byId = id => document.getElementById(id);
 const now = () => performance.now() / 1000;
