@@ -8,6 +8,7 @@
 #include "envpool.h"
 
 #include "base/decimal.h"
+#include "http/token.h"
 
 #define KEYS(X)                                                                                              \
     X(REQUEST_METHOD, "REQUEST_METHOD")                                                                      \
@@ -95,11 +96,6 @@ sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multi
 
 /* --- shapes --- */
 
-static bool is_field(sr_bytes name, const char *what, size_t len)
-{
-    return name.len == len && sr_bytes_equal_nocase(name, sr_bytes_of(what, len));
-}
-
 /* "user-agent" -> HTTP_USER_AGENT. The cache is small and direct-mapped: a flood of odd names only costs
  * misses. */
 static SV *field_key(pTHX_ sr_bytes name)
@@ -128,9 +124,11 @@ static SV *field_key(pTHX_ sr_bytes name)
 static SV *key_of(pTHX_ const sr_task *t, const sr_field *f)
 {
     sr_bytes name = sr_span_in(t->base, f->name);
-    if (is_field(name, "content-type", 12))
+    if (name.len == 12 && sr_token_is(name.at, "content-type", 12))
         return keys[KEY_CONTENT_TYPE];
-    if (is_field(name, "content-length", 14) || is_field(name, "transfer-encoding", 17))
+    if (name.len == 14 && sr_token_is(name.at, "content-length", 14))
+        return NULL;
+    if (name.len == 17 && sr_token_is(name.at, "transfer-encoding", 17))
         return NULL;
     return field_key(aTHX_ name);
 }

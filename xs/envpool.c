@@ -113,10 +113,14 @@ bool envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, u
         }
     for (env->n_fields = 0; env->n_fields < n_fields; env->n_fields++)
         env->fields[env->n_fields] = SvREFCNT_inc_simple_NN(fields[env->n_fields]);
-    env->n_special = 0;
-    for (unsigned i = 0; i < env->n_slots; i++)
-        if (env->slots[i].kind != ENVPOOL_TEXT && env->slots[i].kind != ENVPOOL_NUMBER)
-            env->special[env->n_special++] = &env->slots[i];
+    env->n_special = env->n_numbers = 0;
+    for (unsigned i = 0; i < env->n_slots; i++) {
+        envpool_slot *slot = &env->slots[i];
+        if (slot->kind == ENVPOOL_CONST && SvTYPE(slot->value) == SVt_IV && !SvROK(slot->value))
+            env->numbers[env->n_numbers++] = slot;
+        else if (slot->kind != ENVPOOL_TEXT && slot->kind != ENVPOOL_NUMBER)
+            env->special[env->n_special++] = slot;
+    }
     return true;
 }
 
@@ -131,6 +135,55 @@ const envpool_slot *envpool_slot_of(const envpool_env *env, SV *key)
 
 /* --- is it still what was put there? --- */
 
+/* Reference count and flags as one word: perl has them side by side. Whether a buffer is shared is no matter. */
+typedef struct head {
+    U32 refcnt, flags;
+} head;
+_Static_assert(sizeof(head) == sizeof(uint64_t) &&
+                   offsetof(SV, sv_flags) == offsetof(SV, sv_refcnt) + offsetof(head, flags),
+               "perl's SVs have another layout");
+
+static inline uint64_t head_of(const SV *sv)
+{
+    const head matters = {~(U32)0, ~(U32)SVf_IsCOW};
+    uint64_t is, mask;
+    memcpy(&is, (const char *)sv + offsetof(SV, sv_refcnt), sizeof is);
+    memcpy(&mask, &matters, sizeof mask);
+    return is & mask;
+}
+
+/* As memcmp() == 0, of what is mostly too short to be worth a call. */
+static inline bool same_bytes(const char *a, const char *b, STRLEN len)
+{
+    uint64_t wide, wide2;
+    uint32_t word, word2;
+    if (len > sizeof wide) {
+        STRLEN i = 0;
+        for (; i + sizeof wide < len; i += sizeof wide) {
+            memcpy(&wide, a + i, sizeof wide);
+            memcpy(&wide2, b + i, sizeof wide);
+            if (wide != wide2)
+                return false;
+        }
+        memcpy(&wide, a + len - sizeof wide, sizeof wide); /* which may overlap */
+        memcpy(&wide2, b + len - sizeof wide, sizeof wide);
+        return wide == wide2;
+    }
+    if (len >= sizeof word) {
+        uint32_t differ;
+        memcpy(&word, a, sizeof word);
+        memcpy(&word2, b, sizeof word);
+        differ = word ^ word2;
+        memcpy(&word, a + len - sizeof word, sizeof word);
+        memcpy(&word2, b + len - sizeof word, sizeof word);
+        return (differ | (word ^ word2)) == 0;
+    }
+    for (STRLEN i = 0; i < len; i++)
+        if (a[i] != b[i])
+            return false;
+    return true;
+}
+
 /* Numbers may have got a string beside them: then their flags differ. */
 static inline bool same_const(const SV *sv, const SV *master)
 {
@@ -140,7 +193,7 @@ static inline bool same_const(const SV *sv, const SV *master)
         return SvIVX(sv) == SvIVX(master);
     if (SvIsCOW(sv) && SvPVX_const(sv) == SvPVX_const(master))
         return true; /* a shared buffer is never written to */
-    return SvCUR(sv) == SvCUR(master) && memcmp(SvPVX_const(sv), SvPVX_const(master), SvCUR(sv)) == 0;
+    return SvCUR(sv) == SvCUR(master) && same_bytes(SvPVX_const(sv), SvPVX_const(master), SvCUR(sv));
 }
 
 static inline bool same_array(const SV *sv, const AV *master)
@@ -163,8 +216,7 @@ static inline bool same_array(const SV *sv, const AV *master)
  */
 static inline bool same_kind(const envpool_slot *slot)
 {
-    const SV *sv = slot->value;
-    return ((SvREFCNT(sv) ^ 1) | ((SvFLAGS(sv) & ~(U32)SVf_IsCOW) ^ slot->flags)) == 0;
+    return head_of(slot->value) == slot->head;
 }
 
 /* Of a special one whose kind is the same. */
@@ -190,7 +242,8 @@ static inline __attribute__((always_inline)) bool same_value(pTHX_ const envpool
 static void slot_set(envpool_slot *slot, SV *value)
 {
     slot->value = value;
-    slot->flags = SvFLAGS(value) & ~(U32)SVf_IsCOW;
+    slot->head = head_of(value);
+    slot->number = slot->kind == ENVPOOL_CONST && SvIOK(value) ? SvIVX(value) : 0;
 }
 
 void envpool_put(pTHX_ envpool_env *env, envpool_slot *slot, SV *key)
@@ -243,21 +296,29 @@ static bool delete_added(pTHX_ envpool_env *env)
 }
 
 /*
- * Every request that changes nothing comes through here, with some 27 slots: a branch for each and no more. An entry or a value
- * that is not ours any more is looked at too before that is known; perl never gives back the memory of either.
+ * Every request that changes nothing comes through here, with some 27 slots: without a branch for each. An entry or a value that
+ * is not ours any more is looked at too before that is known; perl never gives back the memory of either, and the array of
+ * the hash is the one it was.
  */
 bool envpool_untouched(pTHX_ const envpool_env *env)
 {
     if (!same_hash(env) || HvTOTALKEYS(env->hv) != env->n_slots)
         return false;
+    UV moved = 0;
+    uint64_t changed = 0;
     for (unsigned n = 0; n < env->n_slots; n++) {
         const envpool_slot *slot = env->walk[n];
-        UV differ = (PTR2UV(*slot->link) ^ PTR2UV(slot->he)) |
-                    (PTR2UV(HeKEY_hek(slot->he)) ^ PTR2UV(slot->hek)) |
-                    (PTR2UV(HeVAL(slot->he)) ^ PTR2UV(slot->value));
-        if (differ || !same_kind(slot))
-            return false;
+        moved |= (PTR2UV(*slot->link) ^ PTR2UV(slot->he)) |
+                 (PTR2UV(HeKEY_hek(slot->he)) ^ PTR2UV(slot->hek)) |
+                 (PTR2UV(HeVAL(slot->he)) ^ PTR2UV(slot->value));
+        changed |= head_of(slot->value) ^ slot->head;
     }
+    if (moved || changed)
+        return false;
+    for (unsigned n = 0; n < env->n_numbers; n++)
+        changed |= (UV)SvIVX(env->numbers[n]->value) ^ (UV)env->numbers[n]->number;
+    if (changed)
+        return false;
     for (unsigned n = 0; n < env->n_special; n++)
         if (!same_value(aTHX_ env, env->special[n]))
             return false;

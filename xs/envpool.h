@@ -31,9 +31,10 @@ typedef struct envpool_slot {
         link; /* what points to he: its bucket, or the entry before it. Sound when all before it in `walk` is */
     HEK *
         hek; /* of he; its key is held by the process or by `fields`, so that it can be compared by address */
-    SV *value;  /* what the entry must hold; not counted: the entry does that */
-    SV *master; /* owned by the process */
-    U32 flags;  /* of value, without SVf_IsCOW */
+    SV *value;     /* what the entry must hold; not counted: the entry does that */
+    SV *master;    /* owned by the process */
+    uint64_t head; /* how the head of value must be: see head_of */
+    IV number;     /* of one in `numbers` */
     uint8_t kind, lazy_kind;
 } envpool_slot;
 
@@ -47,9 +48,10 @@ struct envpool_env {
     STRLEN max;
     uint8_t listener, n_fields;
     uint8_t n_slots;
-    uint8_t n_special;
+    uint8_t n_special, n_numbers;
     envpool_slot *walk[ENVPOOL_SLOTS];    /* slots in the order in which a walk through the hash finds them */
-    envpool_slot *special[ENVPOOL_SLOTS]; /* those whose value matters: all but text and number */
+    envpool_slot *numbers[ENVPOOL_SLOTS]; /* those of constants that are an integer and no more */
+    envpool_slot *special[ENVPOOL_SLOTS]; /* others whose value matters: all but text and number */
     SV *fields[ENVPOOL_FIELDS];           /* the shape: keys in the order of the request's fields. Counted */
     envpool_slot slots[ENVPOOL_SLOTS];
     sirius_input input;

@@ -63,7 +63,7 @@ static SV *blessed_handle(pTHX_ SV *res)
 }
 
 /* 1: all can be read in place; 0: Perl must look at it first. A handle of another class than `asked` is such a case, too. */
-static bool readable(pTHX_ SV *res, const HV *asked, bool *inert)
+static inline __attribute__((always_inline)) bool readable(pTHX_ SV *res, const HV *asked, bool *inert)
 {
     bool plain = true;
     AV *av = plain_array(res);
@@ -184,8 +184,7 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
 {
     sirius_turn *t = &s->turn;
     sr_buffer_reset(&s->head);
-    sr_response_error err =
-        sr_response_init(&t->response, &s->head, p->status, t->conn->minor, t->conn->is_head, wire_keeps(s));
+    sr_response_error err = wire_head_begin(s, p->status);
     for (SSize_t i = 0; !err && i < AvFILLp(p->headers); i += 2) {
         sr_bytes name, value;
         char digits[SR_DECIMAL_MAX];
@@ -357,7 +356,7 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, const HV *class
 }
 
 /* All that takes code of the application, before a head is begun. NULL: it has failed, and that is said. */
-static SV *make_readable(pTHX_ sirius *s, SV *res, HV **class)
+static __attribute__((noinline)) SV *make_readable(pTHX_ sirius *s, SV *res, HV **class)
 {
     bool inert, asked = false;
     HV *of = NULL;
@@ -418,8 +417,7 @@ void sirius_fail(pTHX_ sirius *s, const char *what, SV *error)
         return;
     }
     sr_buffer_reset(&s->head);
-    sr_response_error err =
-        sr_response_init(&t->response, &s->head, 500, t->conn->minor, t->conn->is_head, wire_keeps(s));
+    sr_response_error err = wire_head_begin(s, 500);
     if (!err)
         err = sr_response_field(&t->response, &s->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain"));
     if (err || wire_head_end(s, sizeof text - 1)) {

@@ -90,7 +90,6 @@ typedef struct sirius {
     sr_row *row;          /* what others see of this worker; never NULL */
     sr_scoreboard *board; /* or NULL; kept by `scoreboard` */
     sr_row no_row;
-    size_t fields_end;             /* of s->head: the fields of the application end here */
     uint64_t known;                /* length of the body, or SR_LENGTH_UNKNOWN */
     bool app_close;                /* the application wants the connection closed */
     bool torn;                     /* half of an interim head is out: only a cut can follow */

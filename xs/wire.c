@@ -2,15 +2,6 @@
 
 /* --- to the edge --- */
 
-/* The fields of the application, between the status line and what finish has put behind them. */
-static sr_bytes fields(const sirius *s)
-{
-    const char *head = sr_buffer_at(&s->head);
-    const char *line = memchr(head, '\n', s->fields_end);
-    size_t from = line ? (size_t)(line - head) + 1 : s->fields_end;
-    return sr_bytes_of(head + from, s->fields_end - from);
-}
-
 static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, uint16_t flags)
 {
     const sr_response *r = &s->turn.response;
@@ -19,7 +10,8 @@ static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, u
         return;
     if (s->app_close)
         flags |= SR_REPLY_CLOSE;
-    if (!sr_worker_reply(&s->worker, &head, fields(s), body, n, flags))
+    sr_bytes fields = sr_bytes_of(sr_buffer_at(&s->head), sr_buffer_len(&s->head));
+    if (!sr_worker_reply(&s->worker, &head, fields, body, n, flags))
         s->turn.conn->gone = true;
 }
 

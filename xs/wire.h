@@ -37,22 +37,32 @@ static inline bool wire_keeps(const sirius *s) /* as far as this process knows, 
     return wire_is_edge(s) || sr_engine_keeps(s->engine, s->turn.conn);
 }
 
-/* The head in s->head: begun behind its status line, and whole but for what the server adds. False: why, static */
+/* Begins a head in s->head, which is empty: with its status line, or for an edge without. */
+static inline sr_response_error wire_head_begin(sirius *s, int status)
+{
+    const sr_conn *c = s->turn.conn;
+    sr_response *r = &s->turn.response;
+    return wire_is_edge(s) ? sr_response_begin(r, status, c->minor, c->is_head, true)
+                           : sr_response_init(r, &s->head, status, c->minor, c->is_head, wire_keeps(s));
+}
+
+/* The fields are in s->head; what the server adds follows, unless an edge does that. False: why, static */
 static inline const char *wire_head_end(sirius *s, uint64_t known)
 {
-    static const char no_date[SR_DATE_LEN]; /* the edge has its own */
     sirius_turn *t = &s->turn;
     sr_response *r = &t->response;
-    bool edge = wire_is_edge(s);
-    s->fields_end = sr_buffer_len(&s->head);
-    s->app_close = !r->keep_alive;
-    s->known = known;
-    sr_response_error err = sr_response_finish(r, &s->head, known, edge ? no_date : s->engine->date,
-                                               edge ? (sr_bytes){0} : s->engine->config.server);
-    if (err)
-        return sr_response_error_text(err);
-    if (edge && s->fields_end > SR_REPLY_FIELDS_MAX)
-        return "the header fields have more than 16 MiB";
+    if (wire_is_edge(s)) {
+        s->app_close = !r->keep_alive;
+        s->known = known;
+        sr_response_decide(r, known);
+        if (sr_buffer_len(&s->head) > SR_REPLY_FIELDS_MAX)
+            return "the header fields have more than 16 MiB";
+    } else {
+        sr_response_error err =
+            sr_response_finish(r, &s->head, known, s->engine->date, s->engine->config.server);
+        if (err)
+            return sr_response_error_text(err);
+    }
     t->conn->keep_alive = r->keep_alive;
     sr_engine_head(t->conn, r->status, sr_buffer_len(&s->head));
     t->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;

@@ -32,6 +32,7 @@ void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
 {
     enter(e, c, kind, e->now + e->limit[kind]);
     sr_link_append(&e->deadlines[kind], &c->timer);
+    e->running |= 1U << kind;
 }
 
 void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t deadline)
@@ -42,6 +43,7 @@ void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t d
     while (at != &e->deadlines[kind] && SR_LIST_ENTRY(at, sr_conn, timer)->deadline > c->deadline)
         at = at->prev;
     sr_link_append(at->next, &c->timer);
+    e->running |= 1U << kind;
 }
 
 void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit)
@@ -54,9 +56,26 @@ void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit)
         SR_LIST_ENTRY(l, sr_conn, timer)->deadline -= less;
 }
 
+/*
+ * The next kind of those in *kinds that has a deadline; -1: none is left. Both loops below run around every wait, and most
+ * lists are empty: a kind whose list has become so is found out here and passed over from then on.
+ */
+static inline int next_kind(sr_engine *e, uint32_t *kinds)
+{
+    while (*kinds) {
+        int kind = __builtin_ctz(*kinds);
+        *kinds &= *kinds - 1;
+        if (!sr_link_alone(&e->deadlines[kind]))
+            return kind;
+        e->running &= ~(1U << kind);
+    }
+    return -1;
+}
+
 void sr_deadlines_expire(sr_engine *e)
 {
-    for (int kind = 0; kind < SR_DEADLINE_KINDS; kind++)
+    uint32_t kinds = e->running;
+    for (int kind; (kind = next_kind(e, &kinds)) >= 0;)
         while (!sr_link_alone(&e->deadlines[kind])) {
             sr_conn *c = SR_LIST_ENTRY(e->deadlines[kind].next, sr_conn, timer);
             if (c->deadline > e->now)
@@ -72,18 +91,16 @@ int64_t sr_deadline_first(const sr_engine *e, sr_deadline_kind kind)
     return sr_link_alone(head) ? 0 : SR_LIST_ENTRY(head->next, sr_conn, timer)->deadline;
 }
 
-int sr_deadlines_timeout(const sr_engine *e)
+int sr_deadlines_timeout(sr_engine *e)
 {
+    uint32_t kinds = e->running;
     int64_t first = e->queues_again ? e->queues_again : INT64_MAX;
     if (e->serving && sr_overdue_at(e) < first)
         first = sr_overdue_at(e);
     if (e->retry_at && e->retry_at < first)
         first = e->retry_at;
-    for (int kind = 0; kind < SR_DEADLINE_KINDS; kind++) {
-        const sr_link *head = &e->deadlines[kind];
-        if (sr_link_alone(head))
-            continue;
-        int64_t deadline = SR_LIST_ENTRY(head->next, sr_conn, timer)->deadline;
+    for (int kind; (kind = next_kind(e, &kinds)) >= 0;) {
+        int64_t deadline = SR_LIST_ENTRY(e->deadlines[kind].next, sr_conn, timer)->deadline;
         if (deadline < first)
             first = deadline;
     }

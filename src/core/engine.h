@@ -142,6 +142,7 @@ typedef struct sr_engine {
     sr_link turns; /* connections whose next request is here already */
     sr_link deadlines[SR_DEADLINE_KINDS];
     int64_t limit[SR_DEADLINE_KINDS]; /* ns */
+    uint32_t running;                 /* a bit for each kind whose list may have somebody in it */
     uint64_t n_conns;
     uint64_t n_idle, n_waiting; /* lengths of two deadline lists: IDLE and QUEUE */
     size_t pending;             /* bytes of memory in outputs */

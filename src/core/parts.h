@@ -76,7 +76,7 @@ void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind,
 int64_t sr_deadline_first(const sr_engine *e,
                           sr_deadline_kind kind); /* of the one that is due first; 0: none */
 void sr_deadlines_expire(sr_engine *e);
-int sr_deadlines_timeout(const sr_engine *e); /* ms until something is due, for epoll_wait */
+int sr_deadlines_timeout(sr_engine *e); /* ms until something is due, for epoll_wait */
 
 /* client.c: who a request comes from when proxies stand in front */
 typedef enum sr_preface {

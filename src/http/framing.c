@@ -63,6 +63,11 @@ static bool transfer_encoding(sr_request *r, sr_bytes list)
 static void connection(sr_request *r, sr_bytes list)
 {
     sr_bytes option;
+    if (list.len == 10 &&
+        sr_token_is(list.at, "keep-alive", 10)) { /* a value has no byte that folds to another */
+        r->seen |= SR_SEEN_KEEP_ALIVE;
+        return;
+    }
     while (sr_list_next(&list, &option)) {
         if (sr_bytes_equal_nocase(option, SR_BYTES("keep-alive")))
             r->seen |= SR_SEEN_KEEP_ALIVE;

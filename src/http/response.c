@@ -33,16 +33,22 @@ static bool status_line(sr_buffer *out, int status)
     return true;
 }
 
-sr_response_error sr_response_init(sr_response *r, sr_buffer *out, int status, uint8_t minor, bool is_head,
-                                   bool keep_alive)
+sr_response_error sr_response_begin(sr_response *r, int status, uint8_t minor, bool is_head, bool keep_alive)
 {
     *r = (sr_response){.status = status,
                        .minor = minor,
                        .is_head = is_head,
                        .keep_alive = keep_alive,
                        .app_length = SR_LENGTH_UNKNOWN};
-    if (status < 200 || status > 999)
-        return SR_RESPONSE_BAD_STATUS;
+    return status < 200 || status > 999 ? SR_RESPONSE_BAD_STATUS : SR_RESPONSE_OK;
+}
+
+sr_response_error sr_response_init(sr_response *r, sr_buffer *out, int status, uint8_t minor, bool is_head,
+                                   bool keep_alive)
+{
+    sr_response_error e = sr_response_begin(r, status, minor, is_head, keep_alive);
+    if (e != SR_RESPONSE_OK)
+        return e;
     return status_line(out, status) ? SR_RESPONSE_OK : SR_RESPONSE_NO_MEMORY;
 }
 
@@ -140,10 +146,11 @@ sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes nam
     return add_field(out, name, value);
 }
 
-/* Decides framing, body_length and keep_alive. Returns the Content-Length to send, or SR_LENGTH_UNKNOWN. */
-static uint64_t decide(sr_response *r, uint64_t known)
+static inline uint64_t decide(sr_response *r, uint64_t known)
 {
-    if (r->status == 205) { /* no content, but a length (RFC 9110 15.3.6) */
+    if (r->app_chunked)
+        r->app_length = SR_LENGTH_UNKNOWN; /* RFC 9112 6.3: the coding wins */
+    if (r->status == 205) {                /* no content, but a length (RFC 9110 15.3.6) */
         r->framing = r->is_head ? SR_FRAMING_NONE : SR_FRAMING_LENGTH;
         return 0;
     }
@@ -165,6 +172,11 @@ static uint64_t decide(sr_response *r, uint64_t known)
         r->keep_alive = false;
     r->framing = SR_FRAMING_LENGTH;
     return r->body_length = length;
+}
+
+uint64_t sr_response_decide(sr_response *r, uint64_t known)
+{
+    return decide(r, known);
 }
 
 static sr_bytes connection(const sr_response *r)
@@ -204,8 +216,6 @@ static char *put_length(char *to, uint64_t length)
 sr_response_error sr_response_finish(sr_response *r, sr_buffer *out, uint64_t known, const char *date,
                                      sr_bytes server)
 {
-    if (r->app_chunked)
-        r->app_length = SR_LENGTH_UNKNOWN; /* RFC 9112 6.3: the coding wins */
     uint64_t length = decide(r, known);
     static const char longest[] = "Content-Length: 18446744073709551615\r\nDate: \r\nServer: \r\n"
                                   "Connection: keep-alive, Upgrade\r\n\r\n";

@@ -68,6 +68,14 @@ sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes nam
 sr_response_error sr_response_finish(sr_response *r, sr_buffer *out, uint64_t known, const char *date,
                                      sr_bytes server);
 
+/*
+ * For whoever passes the fields on to the process that makes the head: as init and finish without their bytes. begin; then
+ * sr_response_field; then decide, which sets what finish decides and returns the Content-Length to send, or
+ * SR_LENGTH_UNKNOWN.
+ */
+sr_response_error sr_response_begin(sr_response *r, int status, uint8_t minor, bool is_head, bool keep_alive);
+uint64_t sr_response_decide(sr_response *r, uint64_t known);
+
 /* An interim response (RFC 9110 15.2): call informational, then informational_field, then informational_end.
  */
 sr_response_error sr_informational_init(sr_buffer *out, int status); /* 102 to 199; 101 is BAD_STATUS */

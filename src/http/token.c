@@ -44,8 +44,27 @@ bool sr_all_are(sr_bytes s, unsigned classes)
     return true;
 }
 
+/* Eight bytes at once, all of them letters or '-', as field names are nearly always. */
+static inline bool all_plain(const char *at)
+{
+    const uint64_t ones = 0x0101010101010101, high = ones * 0x80;
+    uint64_t w;
+    memcpy(&w, at, sizeof w);
+    uint64_t low = w & ~high, lower = low | ones * 0x20; /* no sum below goes over into the next byte */
+    uint64_t letter = (lower + ones * (0x80 - 'a')) & ~(lower + ones * (0x80 - 'z' - 1));
+    uint64_t dash = ~((low ^ ones * '-') + ones * 0x7f);
+    return ((letter | dash) & ~w & high) == high;
+}
+
 bool sr_is_token(sr_bytes s)
 {
+    if (s.len >= 8) {
+        size_t i = 0;
+        while (i + 8 < s.len && all_plain(s.at + i))
+            i += 8;
+        if (i + 8 >= s.len && all_plain(s.at + s.len - 8)) /* which may overlap */
+            return true;
+    }
     unsigned classes = SR_CHAR_TOKEN; /* without a branch for each byte: they are tokens nearly always */
     for (size_t i = 0; i < s.len; i++)
         classes &= sr_char_class[(unsigned char)s.at[i]];

@@ -4,6 +4,8 @@
 #include "../../src/http/date.h"
 #include "tap.h"
 
+#include <stdlib.h>
+
 #define DATE "Sun, 06 Nov 1994 08:49:37 GMT"
 #define DATE_LINE "Date: " DATE "\r\n"
 #define UNKNOWN SR_LENGTH_UNKNOWN
@@ -41,6 +43,44 @@ static bool decided(sr_response_framing framing, uint64_t length, bool keep_aliv
         printf("# framing %d, body_length %llu, keep_alive %d\n", (int)r.framing,
                (unsigned long long)r.body_length, r.keep_alive);
     return right;
+}
+
+/* Who makes no head of it comes to the same decisions. */
+static void decisions(void)
+{
+    static const int status[] = {200, 204, 205, 304, 404};
+    static const char *const fields[][2] = {{"X-A", "b"},
+                                            {"Content-Length", "11"},
+                                            {"Content-Length", "5"},
+                                            {"Connection", "close"},
+                                            {"Transfer-Encoding", "chunked"}};
+    static const uint64_t known[] = {0, 11, UNKNOWN};
+    bool same = true;
+    for (int i = 0; i < 5 * 5 * 3 * 8; i++) {
+        const char *const *field = fields[i % 5];
+        int code = status[i / 5 % 5];
+        uint64_t length = known[i / 25 % 3];
+        bool minor = i / 75 & 1, is_head = i / 75 & 2, keeps = i / 75 & 4;
+        begin(code, minor, is_head, keeps);
+        add(field[0], field[1]);
+        end(length);
+        sr_response made = r;
+        bool told = false;
+        sr_buffer_add(&out, "", 1);
+        const char *line = strstr(sr_buffer_at(&out), "Content-Length: ");
+        uint64_t tells = line ? strtoull(line + 16, NULL, 10) : UNKNOWN;
+        sr_buffer_reset(&out);
+        same &= sr_response_begin(&r, code, minor, is_head, keeps) == SR_RESPONSE_OK;
+        add(field[0], field[1]);
+        told = sr_response_decide(&r, length) == tells;
+        same &= told && r.framing == made.framing && r.body_length == made.body_length &&
+                r.keep_alive == made.keep_alive && r.app_length == made.app_length &&
+                r.app_chunked == made.app_chunked;
+    }
+    ok(same, "begin and decide are init and finish without their bytes");
+    ok(sr_response_begin(&r, 199, 1, false, true) == SR_RESPONSE_BAD_STATUS &&
+           sr_response_begin(&r, 1000, 1, false, true) == SR_RESPONSE_BAD_STATUS,
+       "and refuse the same statuses");
 }
 
 static void heads(void)
@@ -296,6 +336,7 @@ static void no_memory(void)
 int main(void)
 {
     heads();
+    decisions();
     unknown_length();
     application_length();
     hop_fields();

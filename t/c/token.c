@@ -60,15 +60,19 @@ static void values(void)
     ok(sr_is_token(text("a-b")) && !sr_is_token(text("")) && !sr_is_token(text("a b")), "tokens");
     ok(sr_all_are(text(""), SR_CHAR_HEX) && !sr_all_are(text("0g"), SR_CHAR_HEX), "all are");
 
-    bool same = true; /* each byte at each place of a value of 0 to 20 bytes */
+    bool same = true, tokens = true; /* each byte at each place of a value of 0 to 20 bytes */
     for (size_t len = 1; len <= 20; len++)
         for (size_t at = 0; at < len; at++)
             for (int c = 0; c < 256; c++) {
                 char *s = guard_end() - len;
+                memset(s, "x-Z"[at % 3], len);
+                s[at] = (char)c;
+                tokens &= sr_is_token(sr_bytes_of(s, len)) == sr_char_is((unsigned char)c, SR_CHAR_TOKEN);
                 memset(s, at % 2 ? 'x' : '\xff', len);
                 s[at] = (char)c;
                 same &= sr_is_value(sr_bytes_of(s, len)) == sr_char_is((unsigned char)c, SR_CHAR_VALUE);
             }
+    ok(tokens, "tokens, eight bytes at once and one by one");
     ok(same && sr_is_value(text("")), "values, eight bytes at once and one by one");
     ok(sr_is_value(text("\t\t\t\t\t\t\t\tabcdefgh\t")), "HTAB");
 }
