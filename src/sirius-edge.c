@@ -8,12 +8,14 @@
 #include "edge/edge.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -90,6 +92,18 @@ static void guard(void)
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
+/* STDOUT and STDERR, unless they are files: once nothing can fail any more, nothing is written there. */
+static void detach(void)
+{
+    struct stat st;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDOUT_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+        if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+            dup2(null, fd);
+    if (null > STDERR_FILENO)
+        close(null);
+}
+
 int main(int argc, char **argv)
 {
     sr_settings settings;
@@ -110,6 +124,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "sirius-edge: cannot start: %s\n", strerror(err));
         return 1;
     }
+    if (settings.detach)
+        detach();
     sr_edge_run(edge);
     sr_edge_free(edge);
     free(settings.tmpdir);

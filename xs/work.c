@@ -119,6 +119,7 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
     sirius_current = s;
     if (s->why && s->retiring)
         return leaves(s, s->why);
+    state(s, SR_WORKER_IDLE, sr_clock_monotonic());
     for (;;) {
         if (PL_sig_pending)
             sirius_signals(aTHX_ s);
@@ -228,7 +229,7 @@ void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row)
     if (s->max_rss)
         sr_resident_open(&s->resident);
     atomic_store_explicit(&s->row->pid, getpid(), memory_order_relaxed);
-    state(s, SR_WORKER_IDLE, sr_clock_monotonic());
+    state(s, SR_WORKER_STARTING, sr_clock_monotonic()); /* --after-fork is still to come */
 }
 
 void sirius_work_close(pTHX_ sirius *s)

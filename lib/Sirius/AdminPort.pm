@@ -10,6 +10,7 @@ use Sirius::Backoff;
 use Sirius::Cause;
 use Sirius::Command;
 use Sirius::Daemon;
+use Sirius::Edge;
 use Sirius::Handover;
 use Sirius::Listener;
 use Sirius::Log ();
@@ -29,16 +30,18 @@ use constant {
 
 # A process that no application is in, and that answers small requests: the rest is as by default
 my %ENGINE = (
-    companion       => 0,
-    header_timeout  => 5,
-    max_connections => 100,
-    max_body        => 65_536,
-    write_timeout   => 10
+    companion        => 0,
+    graceful_timeout => 2,
+    header_timeout   => 5,
+    max_connections  => 100,
+    max_body         => 65_536,
+    sheds_unfinished => 1,             # who opens many connections must not keep a probe out
+    write_timeout    => 10
 );
 my @SHARED = qw(daemonize error_log group log_prefix server_software tmpdir user);
 
 # A group of processes may be told to end as a whole: this one answers until the workers are gone
-my @DEAF = qw(HUP INT PIPE QUIT TERM USR1 USR2);
+my @DEAF = qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1 USR2);
 
 sub check {
     my ( $class, $conf ) = @_;
@@ -51,7 +54,7 @@ sub check {
 
 sub close {
     my $self = shift;
-    delete $self->{life};
+    delete @{$self}{qw(alive edge life)};
     $_->close for @{ $self->{listeners} };
     return;
 }
@@ -64,12 +67,18 @@ sub due {
     return grep {defined} shift->{at};
 }
 
+# The process that has the connections, where workers have none
+sub edge { return shift->{edge} }
+
 sub end {
     my $self = shift;
-    my @pids = keys %{ $self->{pids} } or return 0;
-    $self->{at} = _now() + PATIENCE if !$self->{ending}++;
+    my $edge = $self->{edge};
+    if ( !$self->{ending}++ ) {
+        $self->{at} = _now() + PATIENCE;
+        $edge->stop( 'INT', 0 ) if $edge;
+    }
     delete $self->{life};
-    return 1;
+    return $edge && $edge->pid || %{ $self->{pids} } ? 1 : 0;
 }
 
 sub look {
@@ -143,12 +152,14 @@ sub serve {
         snapshot => sub { $board->snapshot }
     );
     my $worker = Sirius::Worker->new(
-        app              => $admin->to_app,
-        conf             => $conf,
-        control          => $alive,
+        app      => $admin->to_app,
+        conf     => $conf,
+        control  => $alive,
+        exchange => $state->{edge}
+            && [ undef, undef, map { Sirius::Handover->take_handle($_) } @{ $state->{edge} } ],
         listeners        => [ map { Sirius::Listener->adopt(@$_) } @{ $state->{listeners} } ],
         scoreboard       => Sirius::Scoreboard->new(1),
-        sheds_unfinished => 1,         # who opens many connections must not keep a probe out
+        sheds_unfinished => $conf->{sheds_unfinished},
         slot             => 0,
         tell             => sub { },
     );
@@ -156,7 +167,7 @@ sub serve {
     $privileges->drop;
     Sirius::Daemon->restore->detach if $conf->{daemonize};
     Sirius::Title->set( { proctitle => 1 }, 'admin' );    # without it ps would show a perl -e
-    $class->_remember( $admin, $board );
+    $class->_remember( $admin, $board, $state->{edge} && $class->_leaves( $worker, $alive ) );
     $worker->run;
     return;
 }
@@ -171,10 +182,13 @@ sub start {
     my ( $self, $supervisor ) = @_;
     return if !@{ $self->{listeners} };
     weaken( $self->{supervisor} = $supervisor );
-    pipe my $alive, my $life or return $self->_no_process("pipe: $!");
+    my ( $alive, $life ) = @{$self}{qw(alive life)};
+    $alive or pipe $alive, $life or return $self->_no_process("pipe: $!");
+    $self->_start_edge( $alive, $life ) if $supervisor->{conf}{edges} && !$self->{edge};
     Sirius::Log->flush;
     my $pid = fork;
     return $self->_no_process("fork: $!") if !defined $pid;
+
     if ($pid) {
         $self->{life} = $life;
         $self->{pids}{$pid} = $self->{process} = { since => _now() };
@@ -189,7 +203,7 @@ sub state {
     my $self = shift;
     return {
         listeners => [ map { $_->state } @{ $self->{listeners} } ],
-        pids      => [ keys %{ $self->{pids} } ],
+        pids      => [ keys %{ $self->{pids} }, grep {defined} map { $_->pid } grep {defined} $self->{edge} ],
         started   => $self->{started},
     };
 }
@@ -219,6 +233,7 @@ sub _become {
     $supervisor->{signals}->hand_over( map { $_ => 'IGNORE' } @DEAF );
     my @listeners   = map { [ $_->fd, $_->given ] } @{ $self->{listeners} };
     my @descriptors = $supervisor->{scoreboard}->descriptors;
+    my @of_edge     = $self->{edge} ? $self->{edge}->workers : ();
     my $text        = Sirius::Handover->give(
         {   admin => {
                 app       => Sirius::Title->app( $supervisor->{conf} ),
@@ -230,10 +245,11 @@ sub _become {
             },
             alive      => fileno $alive,
             conf       => _conf( $supervisor->{conf} ),
+            edge       => @of_edge ? [ map { fileno $_ } @of_edge ] : undef,
             listeners  => \@listeners,
             scoreboard => $descriptors[0],
         },
-        $alive,
+        $alive, @of_edge,
         ( map { $_->[0] } @listeners ),
         @descriptors
     );
@@ -255,17 +271,60 @@ sub _conf {
     return { %default, %ENGINE, ( map { $_ => $conf->{$_} } @SHARED ), app => Sirius::Title->app($conf) };
 }
 
+# The edge lets it go when the supervisor has ended. One that has been killed beside that does not, so it ends by itself when its
+# pipe has been at its end for as long as an edge may take
+sub _leaves {
+    my ( $class, $worker, $alive ) = @_;
+    my $times = 0;
+    return sub {
+        vec( my $read = '', fileno $alive, 1 ) = 1;
+        return if !select $read, undef, undef, 0;    # nothing is ever written to it
+        return if $times++ < 1;
+        return { $worker->handlers }->{TERM}->('TERM');
+    };
+}
+
 # Looks at the server from time to time, so that the page has a past. It costs a wake-up of this process alone
 sub _remember {
-    my ( $class, $admin, $board ) = @_;
+    my ( $class, $admin, $board, $besides ) = @_;
     my $look = sub {
         local ( $@, $! );
+        $besides->() if $besides;
         eval { $board->keep( $admin->look( $board->snapshot( quick => 1 ) ) ) };
     };
     $SIG{ALRM} = $look;    ## no critic (RequireLocalizedPunctuationVars)
     my $every = Sirius::Admin::History->EVERY;
     setitimer( ITIMER_REAL, $every, $every );
     return $look->();
+}
+
+# Outlives the process that answers, and is replaced by the supervisor if it ends
+sub _start_edge {
+    my ( $self, $alive, $life ) = @_;
+    @{$self}{qw(alive life)} = ( $alive, $life );
+    weaken( my $port = $self );
+    $self->{edge} = Sirius::Edge->new(
+        $self->{supervisor}, 1,
+        access_log => undef,
+        alive      => $alive,
+        conf       => _conf( $self->{supervisor}{conf} ),
+        listeners  => $self->{listeners},
+        role       => 'admin edge',
+        said       => 'admin port: ',
+        scoreboard => undef,
+        tell       => sub { $port->_broken(@_) },
+    );
+    $self->{edge}->start;
+    return;
+}
+
+# What it has said to the edge cannot be
+sub _broken {
+    my ( $self, $pid, undef, $why ) = @_;
+    return if !$self->{pids}{$pid};
+    Sirius::Log->error("admin port: process $pid $why and is killed");
+    kill KILL => $pid;
+    return;
 }
 
 sub _no_process {
@@ -309,10 +368,13 @@ L<Sirius::Admin> served by a process of its own, so that it answers when every w
 L<Sirius::Supervisor> and a program of its own: it has never loaded the application, and it has the engine, the addresses of
 C<--admin> and a scoreboard with one row for itself, so that it is no worker. It reads the scoreboard of the server.
 
+With C<--edges> its connections belong to an edge of their own (L<Sirius::Edge>), whose one worker this process is. So neither what
+overloads the server nor a restart of its edge keeps a probe waiting, and each of the two can be restarted without the other.
+
 It ends when its pipe to the supervisor does, never by a signal that a whole group of processes gets. So it answers while the
 workers finish their work (C</readyz> says 503 then), goes when the last of them has gone, and goes when the supervisor was
 killed. When it dies by itself it is started again, at once if it has lived for 10 seconds, else after 1, 2, 4 ... 30
-seconds. The sockets stay open in the supervisor meanwhile, and clients wait.
+seconds. The sockets stay open in the supervisor meanwhile, and clients wait. Its edge is started again at once.
 
 A reload of the application does not touch it. When the supervisor becomes a new program after a reload (L<Sirius::Renewal>), the
 process of before has lost its pipe, finishes what it does and ends, and the new supervisor starts one with the new code. The
@@ -354,6 +416,10 @@ Numbers of the listening sockets.
 =head2 due
 
 When there is something for L</look>: a monotonic time, or nothing.
+
+=head2 edge
+
+With C<--edges>, the L<Sirius::Edge> of these addresses.
 
 =head2 end
 

@@ -296,12 +296,14 @@ sub settings {
 }
 
 sub _descriptors {
-    my $self   = shift;
-    my %number = (
+    my $self    = shift;
+    my ($board) = $self->_board;
+    my %number  = (
         $self->_log_settings,
         control    => fileno $self->{alive},
+        detach     => $self->{supervisor}{conf}{daemonize} ? 1 : undef,
         name       => $self->{role},
-        scoreboard => ( $self->_board )[0],
+        scoreboard => $board,
         supervisor => fileno $self->{line_end},
         map { $_ => fileno $self->{$_} } qw(lobby report sleepers)
     );

@@ -127,7 +127,7 @@ sub serve {
     my $self    = shift;
     my $signals = $self->{signals};
     $self->{control}->watch( sub { $signals->watch(@_) }, sub { $signals->unwatch(@_) } ) if $self->{control};
-    $signals->watch( $self->{edge}->news )                                                if $self->{edge};
+    $signals->watch( $_->news ) for $self->_edges;
     $self->{watch}->start;
     my $clean = eval { $self->_supervise; 1 };
     my $error = $@;
@@ -179,6 +179,12 @@ sub _clean_up {
     return;
 }
 
+# The server's, and that of the admin port
+sub _edges {
+    my $self = shift;
+    return grep {defined} $self->{edge}, $self->{admin}->edge;
+}
+
 sub _heed {
     my ( $self, $signal ) = @_;
     my $who = $self->{signals} && "$signal " . $self->{signals}->from($signal);
@@ -216,8 +222,8 @@ sub _patience {
     my $self = shift;
     my @due  = map { $self->{$_}->due } qw(admin delay generations scaling systemd watch);
     push @due, $self->{log_pipe}->due if $self->{announced} && $self->{log_pipe};
-    push @due, $self->{edge}->due     if $self->{edge};
-    push @due, _now() + 0.05          if $self->{commands}->pending;
+    push @due, map { $_->due } $self->_edges;
+    push @due, _now() + 0.05 if $self->{commands}->pending;
     return @due ? max 0, min(@due) - _now() : undef;
 }
 
@@ -240,7 +246,7 @@ sub _reap {
     while ( ( my $pid = waitpid -1, WNOHANG ) > 0 ) {
         my $status     = $?;
         my $generation = $self->{generations}->child($pid);
-        next if $self->{edge}     && $self->{edge}->ended( $pid, $status );
+        next if grep { $_->ended( $pid, $status ) } $self->_edges;
         next if $self->{log_pipe} && $self->{log_pipe}->ended( $pid, $status );
         if    ($generation)                       { $self->{generations}->lost( $generation, $status ) }
         elsif ( $pid == ( $self->{trial} || 0 ) ) { $self->{tried} = $status }
@@ -393,15 +399,15 @@ sub _supervise {
     my $all  = $self->{generations};
     while ( $self->_serves || $self->{admin}->end ) {
         my @signals = $self->{signals}->wait( $self->_patience );
-        $all->hear($_) for $all->all;
-        $self->{edge}->hear if $self->{edge};
+        $all->hear($_)   for $all->all;
+        $_->hear         for $self->_edges;
         $self->_heed($_) for grep { $STOPS{$_} } @signals;    # before: what it ends is not replaced
         $self->_reap;
         $self->_heed($_) for grep { !$STOPS{$_} } @signals;
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
         $all->deadlines;
         $_->look for @{$self}{qw(admin delay watch)};
-        $self->{edge}->tend     if $self->{edge};
+        $_->tend for $self->_edges;
         $self->{log_pipe}->tend if $self->{announced} && $self->{log_pipe};
         $self->{commands}->reply_late;
         $self->{systemd}->watchdog;

@@ -162,13 +162,14 @@ sub _arm {
 sub _engine_conf {
     my $self = shift;
     my $conf = $self->{conf};
+    my ( $give, $take ) = @{ $self->{exchange} || [] };
     return {
         ( map { $_ => $conf->{$_} } @ENGINE ),
         access_log      => $self->{access_log} && $self->{access_log}->for_engine,
         max_connections => $self->max_connections($conf),
-        exchange_give   => $self->{exchange} ? fileno $self->{exchange}[0] : -1,
-        exchange_take   => $self->{exchange} ? fileno $self->{exchange}[1] : -1,
-        control_fd      => $self->{control}  ? fileno $self->{control}     : -1,
+        exchange_give   => $give            ? fileno $give            : -1,
+        exchange_take   => $take            ? fileno $take            : -1,
+        control_fd      => $self->{control} ? fileno $self->{control} : -1,
         $self->_edges,
         listeners => [ map { [ $_->fd, $_->name, $_->port, $_->is_unix ] } @{ $self->{listeners} } ],
         $self->_max_requests,

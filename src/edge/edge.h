@@ -126,6 +126,7 @@ typedef struct sr_edge {
 typedef struct sr_settings {
     sr_config config;
     const char *name; /* for ps: points into the word */
+    bool detach; /* whoever has started the server waits for nobody to have his terminal or pipe any more */
     int lobby, sleepers, control, report;
     int supervisor; /* its line; -1: none */
     int64_t graceful_ns;

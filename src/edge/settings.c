@@ -30,6 +30,7 @@ static const word words[] = {
     {"linger-timeout", SECONDS, AT(config.linger_ns), 0},
     {"max-keepalive-reqs", COUNT, AT(config.max_keepalive_reqs), UINT32_MAX},
     {"keepalive", SWITCH, AT(config.keepalive), 1},
+    {"detach", SWITCH, AT(detach), 1},
     {"sheds-unfinished", SWITCH, AT(config.sheds_unfinished), 1},
     {"max-connections", SIZE, AT(config.max_connections), INT64_MAX},
     {"max-queue", SIZE, AT(config.max_queue), SR_QUEUE_SLOTS_MAX},

@@ -144,14 +144,20 @@ sub generations {
 # PIDs of the processes that own its connections, where workers do not
 sub edges {
     my $self = shift;
-    my @pids = grep { _is_edge($_) } $self->_children( $self->{pid} );
+    my @pids = grep { _is_edge($_) == 1 } $self->_children( $self->{pid} );
     return @pids;
 }
 
-# From its fork on, before it is that program
+# PID of the one that owns those of the admin port
+sub admin_edge {
+    my $self = shift;
+    return ( grep { _is_edge($_) == 2 } $self->_children( $self->{pid} ) )[0];
+}
+
+# As soon as it is that program; of a name the kernel keeps 15 bytes
 sub _is_edge {
-    my $pid = shift;
-    return slurp("/proc/$pid/comm") =~ /\Asirius(?:-edge|: edge)/;
+    my $name = slurp( '/proc/' . shift() . '/comm' );
+    return $name =~ /\Asirius(?:-edge|: edge)/ ? 1 : $name =~ /\Asirius: admin e/ ? 2 : 0;
 }
 
 # PIDs of its workers: theirs
