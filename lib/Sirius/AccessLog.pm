@@ -97,7 +97,7 @@ sub restore {
 }
 
 sub reopen {
-    my $self = shift;
+    my ( $self, $say ) = @_;
     return 0 if !defined $self->{path};
 
     # Its number stays: who has asked for it may be about to use it
@@ -107,9 +107,9 @@ sub reopen {
         fcntl $self->{fh}, F_SETFD, FD_CLOEXEC;
         return 1;
     }
-    my $error = "$!";
-    Sirius::Log->error(
-        "--access-log $self->{path}: $error; the log goes on in the file that was open before");
+    my $text = "--access-log $self->{path}: $!; the log goes on in the file that was open before";
+    if   ($say) { $say->($text) }
+    else        { Sirius::Log->error($text) }
     return 0;
 }
 

@@ -161,7 +161,7 @@ sub serve {
         scoreboard       => Sirius::Scoreboard->new(1),
         sheds_unfinished => $conf->{sheds_unfinished},
         slot             => 0,
-        tell             => sub { },
+        tell             => sub {''},    # what it cannot do, workers cannot either, and they tell it
     );
     $SIG{USR1} = { $worker->handlers }->{USR1};
     $privileges->drop;

@@ -13,6 +13,7 @@ use Sirius::Globals;
 use Sirius::Hooks;
 use Sirius::Log ();
 use Sirius::Proc;
+use Sirius::Readable;
 use Sirius::Recycling;
 use Sirius::Signals;
 use Sirius::Title;
@@ -183,6 +184,10 @@ sub _hear {
             $self->_tell_supervisor("hook worker $why") if !$worker->{ready};
             next;
         }
+        if ( $what eq 'unopened' ) {
+            $self->_tell_supervisor("unopened $why");
+            next;
+        }
         if ( $what eq 'said' ) {
             $self->_tell_supervisor("said $why") if !$self->{complete};
             next;
@@ -224,7 +229,9 @@ sub _heed {
         if $signal eq 'TERM' && !$self->{stopping} && !$self->{scoreboard}->stopping;
     return $self->_stop( $self->{stopping} && !$self->{orphaned} ? 'INT' : 'TERM' )
         if $signal eq 'TERM' || $signal eq 'QUIT';
-    $_->reopen for grep { $_ && $signal eq 'USR1' } 'Sirius::Log', $self->{access_log};
+    $_->reopen(
+        sub { $self->_tell_supervisor( 'unopened ' . substr Sirius::Readable->harmless(shift), 0, SAID ) } )
+        for grep { $_ && $signal eq 'USR1' } 'Sirius::Log', $self->{access_log};
     kill $signal => keys %{ $self->{workers} } if $signal =~ /\AUSR/;
     return;
 }
@@ -406,7 +413,7 @@ sub _stop {
     my $deadline = _now() + $grace;
     $self->{deadline} = $deadline if !$self->{stopping} || $deadline < $self->{deadline};
     $self->{stopping} = 1;
-    if ( $signal eq 'TERM' && $self->_ends_with_edge ) {
+    if ( $signal eq 'TERM' && $self->{up} && $self->_ends_with_edge ) {
         $self->{serving} = 1;
         return;
     }

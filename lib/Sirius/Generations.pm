@@ -108,6 +108,8 @@ sub hear {
         }
         $generation->{asked} = Sirius::Readable->harmless( substr $1, 0, 200 )
             if $what =~ /\Aasked ((?:INT|QUIT|TERM) from .*)\z/;
+        $self->{supervisor}->unopened( Sirius::Readable->harmless( substr $1, 0, 1000 ) )
+            if $what =~ /\Aunopened (--(?:access|error)-log .*)\z/;
         $self->_note_said( $generation, $1 ) if $what =~ /\Asaid (.*)\z/;
         next                                 if $what !~ /\A(?:ready|up)\z/;
         $generation->{$what} = 1;

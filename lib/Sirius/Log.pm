@@ -81,13 +81,14 @@ sub pass {
 }
 
 sub reopen {
-    my $class = shift;
+    my ( $class, $say ) = @_;
+    $say ||= sub { $class->error(shift) };
 
     # An application may have sent STDERR somewhere else, or closed it and has something else there now
     return if !defined $path || _place() ne $place;
     return if _redirect();
     my $error = "$!";
-    return $class->error("--error-log $path: $error; the log goes on in the file that was open before");
+    return $say->("--error-log $path: $error; the log goes on in the file that was open before");
 }
 
 sub tell {
@@ -244,9 +245,10 @@ Writes text as it is: what another process has said, or the lines of the start.
 =head2 reopen
 
   Sirius::Log->reopen;
+  Sirius::Log->reopen( sub { my $text = shift; ... } );
 
 Opens the same path again, after it was moved away. No line is lost meanwhile, and when it fails, the log goes on in the
-old file, which is told there. Does nothing when STDERR is something else by now.
+old file, and the code is called with a text that says so; without code it is logged. Does nothing when STDERR is something else by now.
 
 =head2 tell
 

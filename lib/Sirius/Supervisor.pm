@@ -167,6 +167,13 @@ sub stop {
     return;
 }
 
+# Some process could not open a log anew: once for all of them
+sub unopened {
+    my ( $self, $text ) = @_;
+    Sirius::Log->error($text) if !$self->{unopened}{$text}++;
+    return;
+}
+
 # As many as there is room for, those of before and after a reload beside each other
 sub workers_most { return int shift->{scoreboard}->slots / 4 }
 
@@ -263,8 +270,10 @@ sub _reap {
 sub _reopen_logs {
     my $self = shift;
     my $log  = $self->{access_log};
-    Sirius::Log->reopen;
-    return                            if !$log || !$log->reopen;
+    my $say  = sub { $self->unopened(shift) };
+    delete $self->{unopened};
+    Sirius::Log->reopen($say);
+    return                            if !$log || !$log->reopen($say);
     $self->{edge}->log_to( $log->fd ) if $self->{edge} && $log->fh;
     return;
 }
@@ -520,6 +529,12 @@ At least 1, at most what the scoreboard has room for.
 =head2 stop
 
   $supervisor->stop('TERM');
+
+=head2 unopened
+
+  $supervisor->unopened($text);
+
+A process could not open a log anew after C<USR1>. Logs the text, once until the next C<USR1>.
 
 =head2 workers_most
 

@@ -10,10 +10,13 @@ use IO::Handle   ();
 use Scalar::Util qw(blessed reftype);
 use Sirius::Hooks;
 use Sirius::Log ();
+use Sirius::Readable;
 use Sirius::Signals;
 use Sirius::Title;
 use Sirius::Usage;
 use overload ();
+
+use constant TEXT => 600;  # characters of what another process is to say: a write of a pipe that is not split
 
 my %NUMBER;
 @NUMBER{ split q( ), $Config{sig_name} } = split q( ), $Config{sig_num};
@@ -220,9 +223,16 @@ sub _proxies {
 
 sub _reopen_logs {
     my $self = shift;
-    Sirius::Log->reopen;
+
+# All processes fail in the same way, and the supervisor says it for them. The workers of a generation that is gone do it here
+    my $say = sub {
+        my $text  = substr Sirius::Readable->harmless(shift), 0, TEXT;
+        my $heard = $self->{tell} && $self->{tell}->( unopened => $text );
+        Sirius::Log->error($text) if !defined $heard || $heard eq 'unheard';
+    };
+    Sirius::Log->reopen($say);
     my $log = $self->{access_log};
-    return if !$log || !$log->reopen;
+    return if !$log || !$log->reopen($say);
     if   ( $self->{engine} ) { $self->{engine}->log_to( $log->fd ) }
     else                     { $self->{reopened} = 1 }
     return;

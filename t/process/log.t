@@ -109,4 +109,46 @@ subtest 'Pain 30: --log-prefix puts time, process and level in front there as we
     $server->stop;
 };
 
+# A folder for the log; what is done to it before USR1, and the options beside it
+my %GONE = ( 'the folder is gone' => [ sub { rename $_[0], "$_[0].gone" or die $! } ] );
+$GONE{'only root may enter the folder'}
+    = [ sub { chmod 0700, $_[0] or die $! }, '--user', 'nobody', '--control', "$dir/control" ]
+    if !$>;
+for my $option (qw(access-log error-log)) {
+    for my $why ( sort keys %GONE ) {
+        for my $workers ( 4, 0 ) {
+            my ( $spoil, @args ) = @{ $GONE{$why} };
+            next if @args && ( !$workers || $option eq 'access-log' );    # which root may open for an edge
+            subtest "A --$option that cannot be opened anew, as $why: --workers $workers" => sub {
+                chmod 0755, $dir;
+                my $folder = "$dir/$option-$workers-" . scalar @args;
+                mkdir $folder or die $!;
+                my $server = Sirius::Test::Server->start(
+                    app  => $APP,
+                    args => [ '--workers', $workers, "--$option", "$folder/log", @args ],
+                    $option eq 'error-log' ? ( ready => 0 ) : (),
+                );
+                my $log = sub {
+                    join '', $server->log, map { Sirius::Test::Server::slurp("$_/log") } $folder,
+                        "$folder.gone";
+                };
+                until_true( 20, sub { $log->() =~ /s after the start/ } );
+                $spoil->($folder);
+                for my $times ( 1, 2 ) {
+                    $server->signal('USR1');
+                    my $told = sub {
+                        my @lines = $log->()
+                            =~ /--$option \Q$folder\E\/log: [^;\n]*; the log goes on in the file that was open before$/mg;
+                        return scalar @lines;
+                    };
+                    ok until_true( 20, sub { $told->() >= $times } ), 'it is told';
+                    sleep 0.5;
+                    is $told->(), $times, 'once for each USR1' or diag $log->();
+                }
+                $server->stop;
+            };
+        }
+    }
+}
+
 done_testing;
