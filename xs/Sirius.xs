@@ -383,12 +383,20 @@ PPCODE:
     mPUSHi(pair[0]);
     mPUSHi(pair[1]);
 
-void
-pass_log(const char *class, int line, int fd)
+bool
+pass(const char *class, int line, const char *what, int fd)
 CODE:
-    sr_message note = {.kind = SR_MESSAGE_LOG};
+    static const char *const names[] = {"log", "retire", "legacy"}; /* as the kinds from SR_MESSAGE_LOG on */
+    sr_message note = {.kind = 0};
     PERL_UNUSED_VAR(class);
-    sr_door_send(line, &note, &fd, 1, false); /* an edge that does not read gets no lines either */
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(what, names[i]) == 0)
+            note.kind = SR_MESSAGE_LOG + i;
+    if (!note.kind)
+        croak("Sirius::Engine->pass: '%s' is nothing that an edge is told", what);
+    RETVAL = sr_door_send(line, &note, &fd, 1, false) == 0;
+OUTPUT:
+    RETVAL
 
 MODULE = Sirius    PACKAGE = Sirius::Scoreboard
 

@@ -3,18 +3,19 @@ package Sirius::Edge;
 use strict;
 use warnings;
 
-use Fcntl        qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
-use POSIX        ();
+use Fcntl        qw(F_GETFL F_SETFL O_NONBLOCK);
 use Scalar::Util qw(weaken);
-use Sirius::Backoff;
 use Sirius::Cause;
 use Sirius::Command;
+use Sirius::EdgePlace;
 use Sirius::Handover;
 use Sirius::Log ();
-use Sirius::Title;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
-use constant LATE => 2;    # seconds more than it has to answer what came, that the edge gets to end
+use constant {
+    LATE  => 2,     # seconds more than it has to answer what came, that an edge gets to end
+    READY => 30,    # and that one which takes another's place has to get ready
+};
 
 # Where the installed files are, before an application can change @INC
 my @FOLDERS = Sirius::Command->folders;
@@ -32,78 +33,87 @@ use constant LINGER => 5;
 sub close {
     my $self = shift;
     $self->{leaving} = 1;
-    kill USR1 => $self->{pid} if $self->{ready} && $self->{pid};
+    $_->signal('USR1') for grep { $_->{ready} } $self->_places;
     return;
 }
 
-# [name, was, is] of what the edge that runs was told otherwise: it reads its settings once
-sub differs {
-    my ( $class, $told, $conf ) = @_;
-    my ( $was, $is ) = map {
-        +{ map { split /=/, $_, 2 } @$_ }
-    } $told, [ $class->settings($conf) ];
-    my %name = ( %$was, %$is );
-    $_ = { map( { $_ => '' } keys %name ), %$_ } for $was, $is;
-    return map { [ "--$_", $was->{$_}, $is->{$_} ] } grep { $was->{$_} ne $is->{$_} } sort keys %name;
+# What a new program has to leave open for the one that it becomes
+sub descriptors {
+    my $self = shift;
+    return @{$self}{qw(news report)}, map { $_->descriptors } $self->_places;
 }
 
 # Empty when nothing is to be done before a signal comes
 sub due {
     my $self = shift;
-    return grep {defined} $self->{kill_at} if $self->{pid};
-    return $self->{stopping} ? () : $self->{backoff}->at;
+    return
+        map { $_->{pid} ? $_->{kill_at} // () : $self->_replaces($_) ? $_->{backoff}->at : () }
+        $self->_places;
 }
 
 sub ended {
     my ( $self, $pid, $status ) = @_;
-    return 0 if $pid != ( $self->{pid} || 0 );
+    my ($place) = grep { ( $_->{pid} || 0 ) == $pid } $self->_places or return 0;
     $self->hear;
-    my $ready = delete $self->{ready};
-    delete @{$self}{qw(kill_at pid)};
-    my $board = $self->{scoreboard};
-    $board->release( $board->slots ) if $board;
-    if ( $self->{stopping} ) {
-        $self->_over;
+    my ( $role, $ready, %stays )
+        = ( @{$place}{qw(role ready)}, map { $_ => $place->{$_} } qw(heir role settings) );
+    $place->ended;
+    Sirius::Engine->part( fileno $self->{sleepers}, $place->{number} );
+    $self->{scoreboard}->release( $self->{scoreboard}->slots + $place->{number} ) if $self->{scoreboard};
+    return $self->_over_when_last                                                 if $self->{stopping};
+    my $how = "$self->{said}the edge $pid " . Sirius::Cause->words( $status, 'status 0' );
+    return $self->_not_renewed( $place, $how ) if $role eq 'heir';
+
+    if ( $role eq 'retires' ) {
+        Sirius::Log->error("$how while it finished its requests; its connections are closed") if $status;
         return 1;
     }
-    my $how = "$self->{said}the edge $pid " . Sirius::Cause->words( $status, 'status 0' );
     if ( !$ready && !$self->{supervisor}{announced} ) {
         $self->_over;
         Sirius::Log->fail("$how: the server does not start");
     }
-    my $delay = $ready ? 0 : $self->{backoff}->no_fork;
+    @{$place}{ keys %stays } = values %stays;
+    my $delay = $ready ? 0 : $place->{backoff}->no_fork;
     Sirius::Log->error( $how
             . ( $ready ? ' and its connections are closed; '          : '; it never got ready; ' )
             . ( $delay ? sprintf 'another one starts in %g s', $delay : 'another one starts now' ) );
+    $self->tend;
     return 1;
 }
 
-# What it says of workers: "PID WHAT WHY"
+# What they say of workers: "PID WHAT WHY"
 sub hear {
     my $self = shift;
     1 while sysread $self->{news}, $self->{heard}, 4096, length $self->{heard};
     while ( $self->{heard} =~ s/\A([^\n]*)\n// ) {
         my ( $pid, $what, $why ) = $1 =~ /\A(\d+) (\S+) ?(.*)\z/ or next;
-        if    ( $what eq 'ready' )                  { $self->_ready }
+        if    ( $what eq 'ready' )                  { $self->_ready($pid) }
         elsif ( $what eq 'trouble' )                { $self->{supervisor}{watch}->begin }
         elsif ( $what =~ /\A(?:broken|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
     }
     return;
 }
 
+sub log_to {
+    my ( $self, $fd ) = @_;
+    $_->pass( log => $fd ) for grep { $_->{pid} } $self->_places;
+    return;
+}
+
 sub new {
     my ( $class, $supervisor, $rows, %own ) = @_;
-    my ( $ours, $theirs ) = Sirius::Engine->line;
     my $self = $class->_of(
         $supervisor,
-        line     => Sirius::Handover->take_handle($ours),
-        line_end => Sirius::Handover->take_handle($theirs),
         heard    => '',
-        lobby    => Sirius::Handover->take_handle( Sirius::Engine->lobby ),
         sleepers => Sirius::Handover->take_handle( Sirius::Engine->sleepers($rows) ),
         %own,
     );
+    my $number = $self->{number} || 1;
     $self->{settings} = [ $class->settings( $self->{conf} ) ];
+
+    # Two for each: one that takes its place begins in the other
+    $self->{places} = [ map { Sirius::EdgePlace->new( $_, $self->{conf} ) } 0 .. 2 * $number - 1 ];
+    @{$_}{qw(role settings)} = ( 'serves', $self->{settings} ) for @{ $self->{places} }[ 0 .. $number - 1 ];
 
     # Both ends stay here: they outlive any edge. One that can't tell at once tells later
     pipe my $news, my $report or Sirius::Log->fail("pipe: $!");
@@ -114,164 +124,50 @@ sub new {
     return $self;
 }
 
-sub log_to {
-    my ( $self, $fd ) = @_;
-    Sirius::Engine->pass_log( fileno $self->{line}, $fd );
-    return;
-}
-
 sub news { return shift->{news} }
 
 sub path {
-    for my $dir (@FOLDERS) {
-        my $path = "$dir/auto/Sirius/sirius-edge";
-        return $path if -x $path;
-    }
-    return Sirius::Log->fail('sirius-edge is not installed beside Sirius.so: install Sirius again');
+    my $class = shift;
+    return $class->_path
+        || Sirius::Log->fail('sirius-edge is not installed beside Sirius.so: install Sirius again');
 }
 
-sub pid { return shift->{pid} }
+sub pid { return ( shift->pids )[0] }
+
+sub pids {
+    my $self = shift;
+    return map { $_->{pid} || () } $self->_places;
+}
+
+# All are to have these settings, and the program that is installed now
+sub renew {
+    my ( $self, $words ) = @_;
+    $self->{settings} = $words if $words;
+    $self->{renews}   = 1;
+    return $self->tend;
+}
 
 # In a supervisor that has become a new program; what workers need it has already
 sub restore {
     my ( $class, $supervisor, $state ) = @_;
-    return $class->_of(
+    my $self = $class->_of(
         $supervisor, %$state,
-        ( map { $_ => Sirius::Handover->take_handle( $state->{$_} ) } qw(line line_end lobby news report) ),
+        ( map { $_ => Sirius::Handover->take_handle( $state->{$_} ) } qw(news report) ),
+        places   => [ map { Sirius::EdgePlace->restore( $_, $supervisor->{conf} ) } @{ $state->{places} } ],
         sleepers => $supervisor->{exchange}[2],
     );
-}
-
-# Of the whole server, unless it is told otherwise
-sub _of {
-    my ( $class, $supervisor, %own ) = @_;
-    my $self = bless {
-        ( map { $_ => $supervisor->{$_} } qw(access_log alive conf listeners scoreboard) ),
-        backoff    => Sirius::Backoff->new( $supervisor->{conf} ),
-        role       => 'edge',
-        said       => '',
-        supervisor => $supervisor,
-        tell       => sub { $supervisor->{generations}->tell(@_) },
-        %own,
-    }, $class;
-    weaken( $self->{supervisor} );
-    weaken $supervisor;    # of the closure
+    $self->{renews} = 1;    # there may be another program
     return $self;
 }
 
-sub start {
-    my $self = shift;
-    my $path = $self->path;
-    my $conf = $self->{supervisor}{conf};
-    $self->{title} = $conf->{proctitle} ? Sirius::Title->words( $conf, $self->{role} ) : 'sirius-edge';
-    my $pid = fork;
-    if ($pid) {
-        $self->{pid} = $pid;
-        return;
-    }
-    if ( !defined $pid ) {
-        my $error = $!;
-        Sirius::Log->fail("fork: $error") if !$self->{supervisor}{announced};
-        return Sirius::Log->error( sprintf 'fork: %s; next attempt to start the edge in %g s',
-            $error, $self->{backoff}->no_fork );
-    }
-    eval { $self->_become($path) };
-    print {*STDERR} "sirius: $@";
-    return POSIX::_exit(1);
+# Only what this class knows, and text: it comes from a process that may have lost its rights
+sub said {
+    my ( $class, $said ) = @_;
+    return if ref $said ne 'ARRAY' || grep { !defined || ref || /[\0\n]/ } @$said;
+    my %known = map { (tr/_/-/r) => 1 } $class->_names;
+    return if grep { !/\A([a-z-]+)=/ || !$known{$1} } @$said;
+    return $said;
 }
-
-# What came is answered within $grace seconds
-sub state {
-    my $self = shift;
-    return {
-        ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(heard pid ready settings) ),
-        ( map { $_ => fileno $self->{$_} } qw(line line_end lobby news report) ),
-    };
-}
-
-sub stop {
-    my ( $self, $signal, $grace ) = @_;
-    $self->{stopping} = 1;
-    return $self->_over if !$self->{pid};
-    my $kill_at = _now() + $grace + LATE;
-    $self->{kill_at} = $kill_at if !$self->{kill_at} || $kill_at < $self->{kill_at};
-    kill $signal => $self->{pid};
-    return;
-}
-
-sub tend {
-    my $self = shift;
-    if ( $self->{pid} ) {
-        return if !$self->{kill_at} || $self->{kill_at} > _now();
-        delete $self->{kill_at};
-        Sirius::Log->warn("the edge $self->{pid} did not end in time and was killed");
-        kill KILL => $self->{pid};
-        return;
-    }
-    return if $self->{stopping} || grep { $_ > _now() } $self->{backoff}->at;
-    return $self->start;
-}
-
-# What workers need to say hello
-sub workers { return shift->{sleepers} }
-
-sub _become {
-    my ( $self, $path ) = @_;
-    my $supervisor = $self->{supervisor};
-    my @words      = ( @{ $self->{settings} }, $self->_descriptors );
-    $supervisor->{signals}->hand_over if $supervisor->{signals};
-    my @handles = @{$self}{qw(alive line_end lobby report sleepers)};
-    push @handles, map { Sirius::Handover->handle($_) } $self->_board;
-    push @handles, grep {defined} map { $_->fh } grep {defined} $self->{access_log};
-    fcntl $_, F_SETFD, 0 or die "F_SETFD: $!\n" for @handles;
-
-    for my $listener ( @{ $self->{listeners} } ) {
-        open my $fh, '<&=', $listener->fd or die "the listener: $!\n";    ## no critic (RequireBriefOpen)
-        fcntl $fh, F_SETFD, 0 or die "F_SETFD: $!\n";
-        push @handles, $fh;
-    }
-    $supervisor->{privileges}->drop if $supervisor->{privileges};
-    exec {$path} $self->{title}, @words or die "$path: $!\n";
-}
-
-# Nobody brings a request any more
-sub _over {
-    my $self = shift;
-    Sirius::Engine->over( fileno $self->{sleepers} );
-    return;
-}
-
-sub _ready {
-    my $self = shift;
-    $self->{ready} = 1;
-    $self->{backoff}->ready;
-    $self->close if $self->{leaving};
-    return;
-}
-
-sub _log_settings {
-    my $self   = shift;
-    my $log    = $self->{access_log} or return;
-    my $conf   = $self->{conf};
-    my $format = $conf->{access_log_format} || 'combined';
-    utf8::encode($format) if utf8::is_utf8($format) && !utf8::downgrade( $format, 1 );
-    return (
-        access_log             => $log->fd,
-        access_log_errors_only => $conf->{access_log_errors_only} ? 1 : 0,
-        access_log_format      => $format,
-        access_log_kind        => $log->kind,
-        access_log_min_time    => $conf->{access_log_min_time} || 0,
-        access_log_priority    => $log->priority,
-    );
-}
-
-# Where it is counted what it does
-sub _board {
-    my $self = shift;
-    return $self->{scoreboard} ? ( $self->{scoreboard}->descriptors )[0] : ();
-}
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 # What the operator has set, as words that can be compared and handed on
 sub settings {
@@ -280,6 +176,7 @@ sub settings {
     my %setting = (
         ( map { $_ => $conf->{$_} } @PLAIN ),
         ( map { $_ => $conf->{$_} ? 1 : 0 } @SWITCHES ),
+        $class->_log_settings($conf),
         forwarded           => $trust->{forwarded} ? 1 : 0,
         linger_timeout      => LINGER,
         max_connections     => Sirius::Worker->max_connections($conf),
@@ -295,21 +192,242 @@ sub settings {
     return _words(%setting);
 }
 
+# None is starting in another's place
+sub settled {
+    my $self = shift;
+    return !grep { $_->{role} eq 'heir' } $self->_places;
+}
+
+sub start {
+    my $self = shift;
+    $self->_start($_) for grep { $_->{role} eq 'serves' } $self->_places;
+    return;
+}
+
+sub state {
+    my $self = shift;
+    return {
+        ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(heard settings) ),
+        ( map { $_ => fileno $self->{$_} } qw(news report) ),
+        places => [ map { $_->state } $self->_places ],
+    };
+}
+
+# What came is answered within $grace seconds
+sub stop {
+    my ( $self, $signal, $grace ) = @_;
+    $self->{stopping} = 1;
+    $_->stop( $signal, $grace + LATE ) for $self->_places;
+    $self->_over_when_last;
+    return;
+}
+
+sub tend {
+    my $self = shift;
+    for my $place ( $self->_places ) {
+        $place->look($self);
+        $self->_start($place)
+            if !$place->{pid} && $self->_replaces($place) && $place->{backoff}->at <= _now();
+    }
+    $self->_renew if $self->{renews} && !$self->{stopping};
+    return;
+}
+
+# What workers need to say hello
+sub workers { return shift->{sleepers} }
+
+# Where it is counted what it does
+sub _board {
+    my $self = shift;
+    return $self->{scoreboard} ? ( $self->{scoreboard}->descriptors )[0] : ();
+}
+
+# Descriptors by their numbers, and what the program is called
 sub _descriptors {
-    my $self    = shift;
+    my ( $self, $place ) = @_;
     my ($board) = $self->_board;
     my %number  = (
-        $self->_log_settings,
+        $self->_log($place),
         control    => fileno $self->{alive},
         detach     => $self->{supervisor}{conf}{daemonize} ? 1 : undef,
+        edge       => $place->{number},
         name       => $self->{role},
         scoreboard => $board,
-        supervisor => fileno $self->{line_end},
-        map { $_ => fileno $self->{$_} } qw(lobby report sleepers)
+        ( map { $_ => fileno $self->{$_} } qw(report sleepers) ),
+        $place->words
     );
     return _words(%number),
         map { join ':', 'listen=' . $_->fd, $_->is_unix ? 'unix' : 'tcp', $_->port, $_->name }
         @{ $self->{listeners} };
+}
+
+sub _log {
+    my ( $self, $place ) = @_;
+    my $log = $self->{access_log};
+    return if !$log || !grep {/\Aaccess-log-format=/} @{ $place->{settings} };
+    return ( access_log => $log->fd, access_log_kind => $log->kind, access_log_priority => $log->priority );
+}
+
+sub _log_settings {
+    my ( $class, $conf ) = @_;
+    return if !defined $conf->{access_log}  || !length $conf->{access_log};
+    my $format = $conf->{access_log_format} || 'combined';
+    utf8::encode($format) if utf8::is_utf8($format) && !utf8::downgrade( $format, 1 );
+    return (
+        access_log_errors_only => $conf->{access_log_errors_only} ? 1 : 0,
+        access_log_format      => $format,
+        access_log_min_time    => $conf->{access_log_min_time} || 0,
+    );
+}
+
+sub _names {
+    return @PLAIN, @SWITCHES,
+        qw(access_log_errors_only access_log_format access_log_min_time forwarded linger_timeout max_connections
+        request_timeout server sheds_unfinished stream_timeout trust_proxy trusted_underscores underscores
+        x_forwarded_host);
+}
+
+# It was to take another's place
+sub _not_renewed {
+    my ( $self, $place, $how ) = @_;
+    my ($before) = grep { ( $_->{heir} // -1 ) == $place->{number} } $self->_places;
+    delete $before->{heir};
+    delete $self->{renews};    # the next reload tries again
+    Sirius::Log->error( "$how before it was ready: "
+            . ( $before->{pid} ? "the edge $before->{pid} goes on" : 'another one starts' )
+            . ' with the settings of before' );
+    return 1;
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# Of the whole server, unless it is told otherwise
+sub _of {
+    my ( $class, $supervisor, %own ) = @_;
+    my $self = bless {
+        ( map { $_ => $supervisor->{$_} } qw(access_log alive conf listeners scoreboard) ),
+        role       => 'edge',
+        said       => '',
+        supervisor => $supervisor,
+        tell       => sub { $supervisor->{generations}->tell(@_) },
+        %own,
+    }, $class;
+    weaken( $self->{supervisor} );
+    weaken $supervisor;    # of the closure
+    return $self;
+}
+
+# Nobody brings a request any more
+sub _over {
+    my $self = shift;
+    Sirius::Engine->over( fileno $self->{sleepers} );
+    return;
+}
+
+sub _over_when_last {
+    my $self = shift;
+    $self->_over if !$self->pids;
+    return 1;
+}
+
+sub _path {
+    for my $dir (@FOLDERS) {
+        my $path = "$dir/auto/Sirius/sirius-edge";
+        return $path if -x $path;
+    }
+    return;
+}
+
+sub _places { return @{ shift->{places} } }
+
+# Another build is another file
+sub _program {
+    my $self = shift;
+    my $path = $self->_path // return '';
+    my @stat = stat $path or return '';
+    return join q( ), $path, @stat[ 0, 1, 7, 9 ];
+}
+
+sub _ready {
+    my ( $self, $pid ) = @_;
+    my ($place) = grep { ( $_->{pid} || 0 ) == $pid } $self->_places or return;
+    $place->{ready} = 1;
+    $place->{backoff}->ready;
+    $place->signal('USR1')  if $self->{leaving};
+    $self->_succeed($place) if $place->{role} eq 'heir' && !$self->{stopping};
+    return;
+}
+
+# Where another is to be started when one has ended. Not while its heir is just starting
+sub _replaces {
+    my ( $self, $place ) = @_;
+    return !$self->{stopping} && $place->{role} eq 'serves' && !defined $place->{heir};
+}
+
+# Those that were told other settings, or run another program, get an heir, as soon as a place is free
+sub _renew {
+    my $self    = shift;
+    my $program = $self->_program;
+    my @places  = $self->_places;
+    my $left    = 0;
+    for my $place ( grep { $_->{role} eq 'serves' && $_->{pid} } @places ) {
+        next
+            if ( !length $program || $place->{program} eq $program )
+            && "@{ $place->{settings} }" eq "@{ $self->{settings} }";
+        $left++;
+        next if defined $place->{heir} || !$place->{ready};
+        my ($free) = grep { $_->{role} eq '' } @places;
+        if ( !$free ) {
+            Sirius::Log->note("the edge $place->{pid} keeps its settings until the one before it has ended")
+                if !$self->{waits}++;
+            next;
+        }
+        @{$free}{qw(role settings)} = ( 'heir', $self->{settings} );
+        $place->{heir} = $free->{number};
+        next if $self->_start( $free, READY );
+        $free->ended;
+        delete $place->{heir};
+    }
+    delete @{$self}{qw(renews waits)} if !$left;
+    return;
+}
+
+# False: there is no process
+sub _start {
+    my ( $self, $place, $limit ) = @_;
+    my $path  = $self->{supervisor}{announced} ? $self->_path                   : $self->path;
+    my $error = !defined $path                 ? 'sirius-edge is not installed' : $place->start(
+        $self,
+        limit   => $limit,
+        path    => $path,
+        program => $self->_program,
+        words   => [ @{ $place->{settings} }, $self->_descriptors($place) ],
+    );
+    return 1                  if !defined $error;
+    Sirius::Log->fail($error) if !$self->{supervisor}{announced};
+    Sirius::Log->error( sprintf '%s; next attempt to start the edge in %g s',
+        $error, $place->{backoff}->no_fork );
+    return 0;
+}
+
+# It serves: what the one of before has goes on here
+sub _succeed {
+    my ( $self, $place ) = @_;
+    my ($before) = grep { ( $_->{heir} // -1 ) == $place->{number} } $self->_places;
+    delete $before->{heir};
+    delete $place->{kill_at};
+    $place->{role} = 'serves';
+    return $before->ended if !$before->{pid};
+    my ( $from, $to ) = map { Sirius::Handover->take_handle($_) } Sirius::Engine->line;
+    if ( $place->pass( legacy => fileno $to ) && $before->pass( retire => fileno $from ) ) {
+        Sirius::Log->note("$self->{said}the edge $place->{pid} takes the place of $before->{pid}");
+    } else {    # it does not read: so it ends as at a stop of the server
+        Sirius::Log->warn("the edge $before->{pid} does not hear that $place->{pid} has taken its place: $!");
+        $before->signal('TERM');
+    }
+    $before->{role}    = 'retires';
+    $before->{kill_at} = _now() + $self->{conf}{graceful_timeout} + LATE;
+    return;
 }
 
 sub _words {
@@ -324,7 +442,7 @@ sub _words {
 
 =head1 NAME
 
-Sirius::Edge - the process that owns the connections, as the supervisor sees it
+Sirius::Edge - the processes that own the connections, as the supervisor sees them
 
 =head1 SYNOPSIS
 
@@ -338,7 +456,13 @@ Sirius::Edge - the process that owns the connections, as the supervisor sees it
 =head1 DESCRIPTION
 
 Starts C<sirius-edge>, which is installed beside the shared library of Sirius, with its settings as words and its descriptors by
-their numbers, and starts another one when it ends. The program is in F<src/edge>; it has no Perl in it.
+their numbers, and starts another one when it ends. The program is in F<src/edge>; it has no Perl in it. With C<--edges N> there
+are N of them, which share the listening sockets.
+
+Where the settings, or the installed program, are others than those of an edge that runs (L</renew>), another one starts beside it, in
+a place of its own (L<Sirius::EdgePlace>). When it is ready, the one before stops accepting and passes its connections on to it, each
+when it waits for a request; it ends when it has none left, or after C<--graceful-timeout>. If the new one does not get ready, the
+one before goes on, and the log says why.
 
 =head1 METHODS
 
@@ -346,25 +470,23 @@ their numbers, and starts another one when it ends. The program is in F<src/edge
 
 The server will stop soon: each response says that its connection closes.
 
-=head2 differs
+=head2 descriptors
 
-  my @options = Sirius::Edge->differs( $settings, $conf );
-
-What the options say otherwise than L</settings> that the running edge was started with: lists of name, old and new value.
+The handles that a new program has to have.
 
 =head2 due
 
-When L</tend> has something to do, in monotonic seconds; nothing while the edge runs.
+When L</tend> has something to do, in monotonic seconds; nothing while all is well.
 
 =head2 ended
 
   my $mine = $edge->ended( $pid, $status );
 
-False when that child is not the edge.
+False when that child is no edge.
 
 =head2 hear
 
-Reads what the edge has to tell: that a request takes too long, or that a worker says what cannot be. The generation of that worker
+Reads what the edges have to tell: that one is ready, that a request takes too long, or that a worker says what cannot be. The generation of that worker
 is told (L<Sirius::Generations/tell>).
 
 =head2 log_to
@@ -380,7 +502,7 @@ The access log was opened anew: the edge writes to this descriptor from now on.
 For as many workers as there are C<$rows>. Makes what the edge and the workers share, and starts nothing. Where it is not the one of
 the whole server, C<%own> has what differs: C<access_log>, C<conf>, C<listeners> and C<scoreboard>, which may be undef; C<alive>, a
 handle whose end of file tells it to end; C<role>, its name in F<ps>; C<said>, how its lines in the log begin; C<tell>, called with
-the PID of a worker, C<broken> or C<timeout>, and why.
+the PID of a worker, C<broken> or C<timeout>, and why; C<number>, how many edges there are (1).
 
 =head2 news
 
@@ -392,7 +514,17 @@ The program. Dies when it is not installed.
 
 =head2 pid
 
-Of the edge that runs, or undef.
+Of an edge that runs, or undef.
+
+=head2 pids
+
+Of all that run.
+
+=head2 renew
+
+  $edge->renew($words);
+
+All edges are to have these settings and the program that is installed now. Without settings: those that were wanted last.
 
 =head2 restore
 
@@ -400,19 +532,29 @@ Of the edge that runs, or undef.
 
 In a new program, from what L</state> has said.
 
+=head2 said
+
+  my $words = Sirius::Edge->said($data);
+
+Settings that another process has sent, if they can be such, or nothing.
+
 =head2 settings
 
   my @words = Sirius::Edge->settings($conf);
 
 What of the options is the edge's business, as words for its command line.
 
+=head2 settled
+
+True unless an edge is just starting in the place of another.
+
 =head2 start
 
-Starts the program, in a child of this process.
+Starts the programs, in children of this process.
 
 =head2 state
 
-What a new program needs to go on with the same edge: its settings, numbers of descriptors and the PID.
+What a new program needs to go on with the same edges: settings, numbers of descriptors and PIDs, as text.
 
 =head2 stop
 
@@ -423,7 +565,7 @@ at that moment. It is killed 2 seconds after the time it has. Workers are let go
 
 =head2 tend
 
-Starts another edge when the last one has ended and L</due> has come.
+Starts another edge when one has ended and L</due> has come, and does what L</renew> has asked for.
 
 =head2 workers
 
@@ -431,6 +573,6 @@ The handle that a worker needs to say hello: the memory in which it sleeps, and 
 
 =head1 SEE ALSO
 
-L<Sirius::Supervisor>, L<Sirius::Worker>.
+L<Sirius::EdgePlace>, L<Sirius::Supervisor>, L<Sirius::Worker>.
 
 =cut

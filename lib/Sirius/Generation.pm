@@ -58,6 +58,7 @@ sub run {
     Sirius::Title->set( $self->{conf}, "generation $self->{number}" );
     if ( $self->{reload} ) {
         $self->_tell_supervisor("workers @{ $self->{conf} }{qw(workers workers_max)}");
+        $self->_tell_supervisor( 'edge ' . $JSON->encode( $self->{edge} ) ) if $self->{edge};
         Sirius::Log->tell( sub { $self->_tell_supervisor( 'said ' . _said(shift) ) } );
     }
 

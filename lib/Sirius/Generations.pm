@@ -8,6 +8,7 @@ use List::Util   qw(max min);
 use Scalar::Util qw(weaken);
 use Sirius::Cause;
 use Sirius::Command;
+use Sirius::Edge;
 use Sirius::Launch;
 use Sirius::Log ();
 use Sirius::Proc;
@@ -100,7 +101,8 @@ sub hear {
     1 while sysread $generation->{news}, $generation->{heard}, 4096, length $generation->{heard};
     while ( $generation->{heard} =~ s/\A([^\n]*)\n// ) {
         my $what = $1;    # it may have lost its rights, and this process not
-        $generation->{workers} = [ $1, $2 ] if $what =~ /\Aworkers (\d{1,4}) (\d{1,4})\z/;
+        $generation->{workers} = [ $1, $2 ]                 if $what =~ /\Aworkers (\d{1,4}) (\d{1,4})\z/;
+        $generation->{edge}    = eval { $JSON->decode($1) } if $what =~ /\Aedge (\[.*\])\z/;
         $self->{supervisor}{watch}->begin if $what eq 'trouble';
         if ( $what =~ /\Ahook (generation|worker) (\w{1,20})\z/ ) {
             $generation->{hook}
@@ -283,6 +285,9 @@ sub _complete {
         );
     }
     $self->_number( @{ $generation->{workers} || [] } );
+    my $edge     = $self->{supervisor}{edge};
+    my $settings = Sirius::Edge->said( delete $generation->{edge} );
+    $edge->renew($settings) if $edge && $settings;
     kill TERM => $self->orphans;    # there are others now
     my $serves = "generation $generation->{number} serves";
     if ( $generation->{replacement} ) {

@@ -84,10 +84,12 @@ sub take {
         scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
         supervisor => $fh->( $state->{news} ),
     );
-    $generation->{unchanged} = [
-        $class->_unchanged( $state->{fixed} || {}, $args{conf} ),
-        $state->{edge} ? Sirius::Edge->differs( $state->{edge}, $args{conf} ) : ()
-    ];
+    $generation->{unchanged} = [ $class->_unchanged( $state->{fixed} || {}, $args{conf} ) ];
+    return $generation if !defined $state->{edge_log};
+    $generation->{edge} = [ Sirius::Edge->settings( $args{conf} ) ];
+    my $is = $args{conf}{access_log} // q();
+    push @{ $generation->{unchanged} }, [ '--access-log', $state->{edge_log}, $is ]
+        if $is ne $state->{edge_log};
     return $generation;
 }
 
@@ -107,7 +109,7 @@ sub _become {
     my $pipe        = $supervisor->{log_pipe};
     my $text        = Sirius::Handover->give(
         {   alive      => fileno $supervisor->{alive},
-            edge       => $supervisor->{edge} && $supervisor->{edge}{settings},
+            edge_log   => $supervisor->{edge} && ( $supervisor->{conf}{access_log} // '' ),
             exchange   => [ map { fileno $_ } @{ $supervisor->{exchange} } ],
             fixed      => $supervisor->{fixed},
             listeners  => \@listeners,

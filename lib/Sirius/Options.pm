@@ -57,7 +57,7 @@ my @TABLE = (
 
     'Workers',
     [ 'workers', 'workers', 10, 'number of worker processes; auto: one for each CPU; MIN:MAX or MIN:auto: between these two, as the load requires; 0: serve in a single process', { alias => ['max-workers'], max => 4096, value => 'N' } ],
-    [ 'edges', 'count', 0, 'number of edge processes, which own the connections, so that workers only run the application; 0: each worker owns its own. Being built: for trying out', { min => 0, max => 1 } ],
+    [ 'edges', 'edges', 0, 'number of edge processes, which own the connections, so that workers only run the application; auto: one for each 8 CPUs; 0: each worker owns its own. Being built: for trying out', { min => 0, max => 32, value => 'N' } ],
     [ 'min-servers', 'count', undef, 'minimum number of workers: MIN of --workers MIN:MAX', { min => 1, max => 4096 } ],
     [ 'max-servers', 'count', undef, 'maximum number of workers: MAX of --workers MIN:MAX', { min => 1, max => 4096 } ],
     [ 'max-reqs-per-child', 'count', 0, 'number of requests after which a worker is replaced; 0: never', { alias => ['max-requests'], min => 0, max => $MANY } ],
@@ -146,7 +146,7 @@ my @TABLE = (
 #>>>
 
 my @FIXED
-    = qw(admin admin_public backlog control daemonize drain_delay error_log graceful_timeout listen load_timeout
+    = qw(admin admin_public backlog control daemonize drain_delay edges error_log graceful_timeout listen load_timeout
     log_prefix pid socket_group socket_mode socket_owner);
 
 my ( @ROWS, %BY_NAME, $group );

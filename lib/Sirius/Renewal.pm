@@ -137,9 +137,9 @@ sub _state {
     my @plain = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );
     my @sockets
         = ( @listeners, @{ $state{admin}{listeners} }, map { $_ || () } @service{qw(control pid_file)} );
-    push @plain, @{ $service{log_pipe} }{qw(read write)}                  if $service{log_pipe};
-    push @plain, @{ $service{edge} }{qw(line line_end lobby news report)} if $service{edge};
-    push @plain, $state{log} if defined $state{log} && !$service{log_pipe};
+    push @plain, @{ $service{log_pipe} }{qw(read write)} if $service{log_pipe};
+    push @plain, $supervisor->{edge}->descriptors        if $service{edge};
+    push @plain, $state{log}                             if defined $state{log} && !$service{log_pipe};
     return ( \%state, @plain, @board, map { $_->{fd} } @sockets );
 }
 

@@ -102,7 +102,7 @@ sub _run_many {
     my $self = shift;
     Sirius::Engine->descriptors;                                 # the scoreboard needs one for each slot
     Sirius::Engine->subreaper;
-    $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots, $self->{conf}{edges} );
+    $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots, 2 * $self->{conf}{edges} );
     $self->{scoreboard}->workers( $self->{conf}{workers} );
 
 # The queue of connections that change their worker; held open here, so that what is in it outlives any of them
@@ -111,7 +111,8 @@ sub _run_many {
     $self->{exchange} = [ $give, $take ];
     @{$self}{qw(alive life)} = _pipe();
     if ( $self->{conf}{edges} ) {
-        $self->{edge} = Sirius::Edge->new( $self, $self->{scoreboard}->slots );
+        $self->{edge}
+            = Sirius::Edge->new( $self, $self->{scoreboard}->slots, number => $self->{conf}{edges} );
         push @{ $self->{exchange} }, $self->{edge}->workers;
     }
     my $path = $self->{conf}{control};
@@ -237,7 +238,11 @@ sub _patience {
 # Nothing is under way that a new program would have to know of
 sub _quiet {
     my $self = shift;
-    return !$self->{stopping} && !$self->{commands}->pending && $self->{generations}->settled;
+    return
+           !$self->{stopping}
+        && !$self->{commands}->pending
+        && $self->{generations}->settled
+        && ( !$self->{edge} || $self->{edge}->settled );
 }
 
 # No variable of a caller may keep an end: a generation that is forked inside it must not have it

@@ -4,7 +4,7 @@ use strict;
 use warnings;
 
 use File::Spec ();
-use List::Util qw(first);
+use List::Util qw(first min);
 use Sirius::Cpus;
 use Sirius::Listener;
 use Socket qw(AF_INET AF_INET6 inet_ntop inet_pton);
@@ -37,6 +37,7 @@ my %CHECK = (
     code    => \&_code,
     count   => sub { return _range( _count(shift), @_ ) },
     dir     => \&_dir,
+    edges   => \&_edges,
     listen  => \&_listen,
     group   => \&_group,
     octal   => \&_octal,
@@ -70,6 +71,13 @@ sub _bool {
     return 1 if $value =~ /\A(?:\d+|yes|on|true)\z/i;
     my $hint = $value =~ /\A-|[.]/ ? "; with plackup write --$row->{name}=1" : '';
     die "'$value' is neither 1 nor 0$hint\n";
+}
+
+sub _edges {
+    my ( $value, $row ) = @_;
+    $value = min $row->{max}, int( ( Sirius::Cpus->count + 7 ) / 8 ) if $value eq 'auto';
+    die "'$value' is not a whole number or auto\n" if $value !~ /\A-?\d{1,15}\z/;
+    return _range( $value + 0, $row );
 }
 
 sub _bytes {
@@ -260,7 +268,7 @@ Sirius::Type - values of options
 C<count> is a whole number; C<seconds> a number with an optional C<ms>, C<s>, C<m> or C<h>; C<bytes> a whole number with
 an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false or empty; C<port>, C<listen>, C<dir> and
 C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<octal> is an octal number
-up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<workers> is a whole number,
+up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<edges> is a whole number or C<auto>; C<workers> is a whole number,
 C<auto> (see L<Sirius::Cpus>), or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
 perhaps none; C<code> is a sub or the text of one; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
 

@@ -134,6 +134,7 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
         ed->visitors[i] = (sr_source){.fd = -1, .kind = SR_SOURCE_VISITOR};
     ed->number = settings->edge;
     ed->lobby.fd = ed->doorbell.fd = ed->signals.fd = ed->supervisor.fd = -1;
+    ed->heir.fd = ed->legacy.fd = -1;
     ed->queue.requests_fd = ed->queue.replies_fd = -1;
     ed->report = settings->report;
     ed->graceful_ns = settings->graceful_ns;
@@ -174,6 +175,10 @@ void sr_edge_free(sr_edge *ed)
     for (unsigned i = 0; i < SR_VISITORS_MAX; i++)
         if (ed->visitors[i].fd >= 0)
             close(ed->visitors[i].fd);
+    if (ed->heir.fd >= 0)
+        close(ed->heir.fd);
+    if (ed->legacy.fd >= 0)
+        close(ed->legacy.fd);
     sr_queue_free(&ed->queue);
     sr_buffer_free(&ed->head);
     sr_buffer_free(&ed->copy);
@@ -201,6 +206,26 @@ static void signals_read(sr_edge *ed)
             ed->leaving = true;
         else
             sr_edge_stop(ed, info.ssi_signo == SIGINT);
+}
+
+/* What the supervisor says on its own line. */
+static void order(sr_edge *ed)
+{
+    sr_message note;
+    int fds[SR_MESSAGE_FDS], n = 0;
+    int err = sr_door_receive(ed->supervisor.fd, &note, fds, &n, false);
+    if (err == EAGAIN)
+        return;
+    if (err) /* it is gone, which the control pipe tells, or is of another build */
+        sr_loop_remove(&ed->engine->loop, &ed->supervisor);
+    else if (note.kind == SR_MESSAGE_LOG && n > 0)
+        sr_edge_log_to(ed, fds[--n]);
+    else if (note.kind == SR_MESSAGE_RETIRE && n > 0 && !ed->retiring && !ed->stopping)
+        sr_edge_retire(ed, fds[--n]);
+    else if (note.kind == SR_MESSAGE_LEGACY && n > 0)
+        sr_edge_inherit(ed, fds[--n]);
+    while (n > 0)
+        close(fds[--n]);
 }
 
 /*
@@ -240,7 +265,13 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         signals_read(ed);
         return;
     case SR_SOURCE_SUPERVISOR:
-        sr_edge_log_note(ed);
+        order(ed);
+        return;
+    case SR_SOURCE_HEIR:
+        sr_edge_heir(ed);
+        return;
+    case SR_SOURCE_LEGACY:
+        sr_edge_legacy(ed);
         return;
     case SR_SOURCE_LINE:
         sr_edge_line(ed, (sr_mate *)((char *)s - offsetof(sr_mate, line)));
@@ -355,7 +386,7 @@ bool sr_edge_turn(sr_edge *ed, bool wait)
     if (sr_engine_draining(e)) {
         if (sr_edge_stop_step(ed))
             return false;
-    } else if (!e->listening) {
+    } else if (!e->listening && !ed->retiring) {
         sr_engine_queues(e, true);
     }
     sr_edge_mend(ed);
@@ -367,6 +398,8 @@ bool sr_edge_turn(sr_edge *ed, bool wait)
             event(ed, ev);
     }
     sr_edge_replies(ed);
+    if (ed->retiring && !sr_engine_draining(e) && sr_edge_retire_step(ed))
+        return false;
     turns(ed);
     return true;
 }

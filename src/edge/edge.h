@@ -6,7 +6,8 @@
  *
  * Files: edge.c the loop; dispatch.c from a complete request to the queue; deliver.c from a worker's records to the
  * client; crew.c the workers, from hello to death; mend.c what they may have spoiled; limits.c what ends a request before
- * its worker does; stop.c the end of all; log.c the access log; settings.c what the supervisor says at the start.
+ * its worker does; stop.c the end of all; heir.c from one edge to the next; log.c the access log; settings.c what the
+ * supervisor says at the start.
  *
  * Owner of all below: this process. A connection whose request is in the queue or with a worker is in SR_CONN_SERVING and
  * knows its slot; the entry of that slot knows the connection, or NULL when the client is gone. What a worker says is
@@ -27,6 +28,8 @@ enum { /* behind those of core/engine.h */
        SR_SOURCE_WORKER, /* pidfd: it has ended */
        SR_SOURCE_SIGNALS,
        SR_SOURCE_SUPERVISOR,
+       SR_SOURCE_HEIR,   /* to whom connections are passed on */
+       SR_SOURCE_LEGACY, /* from whom they come */
 };
 
 /* One worker that has said hello. */
@@ -116,9 +119,12 @@ typedef struct sr_edge {
     int report;          /* lines for the supervisor; -1: STDERR */
     int64_t graceful_ns; /* that requests have to finish once it is told to end */
     int64_t end_at;      /* monotonic ns: it ends then, whatever is left; 0: it is not told to */
-    bool leaving;        /* balancers are to find other servers: each response says close */
-    bool fast;           /* it ends with the requests that workers have at this moment */
-    sr_edge_log *log;    /* NULL: there is none */
+    bool stopping;       /* the whole server ends, or this edge alone without an heir */
+    bool retiring; /* another edge has its place: it takes no more connections, and passes on those it has */
+    sr_source heir, legacy; /* -1: there is none */
+    bool leaving;           /* balancers are to find other servers: each response says close */
+    bool fast;              /* it ends with the requests that workers have at this moment */
+    sr_edge_log *log;       /* NULL: there is none */
     sr_site sites[SR_LISTENERS_MAX];
 } sr_edge;
 
@@ -165,6 +171,14 @@ bool sr_edge_turn(sr_edge *ed, bool wait);          /* once around the loop; fal
 void sr_edge_run(sr_edge *ed);                      /* until it is told to stop and nothing is left */
 bool sr_edge_report(sr_edge *ed, const char *text); /* one line to the supervisor; false: it does not read */
 
+/* heir.c */
+void sr_edge_retire(sr_edge *ed,
+                    int heir);         /* from now on connections go to the other end of it; it is ours */
+bool sr_edge_retire_step(sr_edge *ed); /* then, in each turn. True: nothing is left, or it takes too long */
+void sr_edge_heir(sr_edge *ed);        /* the heir's end of the pair is gone */
+void sr_edge_inherit(sr_edge *ed, int legacy); /* connections come from the other end of it; it is ours */
+void sr_edge_legacy(sr_edge *ed);              /* some have come */
+
 /* dispatch.c: a complete request is put into the queue, or refused. */
 void sr_edge_dispatch(sr_edge *ed, sr_task *task);
 
@@ -177,7 +191,7 @@ bool sr_edge_log_said(sr_edge *ed, sr_entry *en, const char *at,
                       size_t len); /* a LOG record. False: it cannot be */
 /* Its end is told next: from now on, and until its slot is filled anew, its line can be made. */
 void sr_edge_log_offer(sr_edge *ed, uint32_t slot);
-void sr_edge_log_note(sr_edge *ed); /* the supervisor has sent something */
+void sr_edge_log_to(sr_edge *ed, int fd); /* its file was moved away: it goes on here */
 
 /* deliver.c */
 void sr_edge_deliver(sr_edge *ed, sr_mate *m);   /* what this worker has said, a ring of it at most */

@@ -179,17 +179,10 @@ void sr_edge_log_offer(sr_edge *ed, uint32_t slot)
     sr_engine_log_offer(ed->engine, c, &log->source);
 }
 
-void sr_edge_log_note(sr_edge *ed)
+void sr_edge_log_to(sr_edge *ed, int fd)
 {
-    sr_message note;
-    int fds[SR_MESSAGE_FDS], n = 0;
-    int err = sr_door_receive(ed->supervisor.fd, &note, fds, &n, false);
-    if (err == EAGAIN)
-        return;
-    if (err) /* the supervisor is gone, which the control pipe tells, or is of another build */
-        sr_loop_remove(&ed->engine->loop, &ed->supervisor);
-    else if (note.kind == SR_MESSAGE_LOG && n > 0 && ed->log)
-        sr_engine_log_to(ed->engine, fds[--n]);
-    while (n > 0)
-        close(fds[--n]);
+    if (ed->log)
+        sr_engine_log_to(ed->engine, fd);
+    else
+        close(fd);
 }

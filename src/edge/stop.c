@@ -18,8 +18,9 @@ static void end_in(sr_edge *ed, int64_t ns)
 void sr_edge_stop(sr_edge *ed, bool fast)
 {
     sr_engine *e = ed->engine;
-    bool again = ed->end_at != 0;
+    bool again = ed->stopping;
     sr_engine_tick(e);
+    ed->stopping = true;
     if (fast || again) {
         end_in(ed, ed->fast ? HURRIED_NS : FAST_NS);
         ed->fast = true;
@@ -51,7 +52,7 @@ static void close_others(sr_edge *ed)
 bool sr_edge_stop_step(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    if (!ed->end_at) /* the engine has seen the end of the supervisor */
+    if (!ed->stopping && (e->orphaned || !ed->retiring)) /* it has seen the end of the supervisor */
         sr_edge_stop(ed, false);
     if (ed->fast)
         close_others(ed);
@@ -67,6 +68,7 @@ void sr_edge_stopped(sr_edge *ed)
         if (c->slot && ed->entries[c->slot - 1].phase == SR_ENTRY_OPEN && !c->out)
             sr_outflow_refuse(e, c, 503, c->is_head);
     }
-    if (!sr_sleepers_part(ed->sleepers, ed->number)) /* else there is another, which may need workers */
+    bool last = !sr_sleepers_part(ed->sleepers, ed->number);
+    if (last && ed->stopping) /* else there is another edge, or will be, which needs workers */
         sr_sleepers_end_all(ed->sleepers);
 }

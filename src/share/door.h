@@ -30,7 +30,10 @@ typedef enum sr_message_kind {
     SR_MESSAGE_FILE,      /* worker: the file of a reply, before the record that speaks of it */
     SR_MESSAGE_TAKE,      /* worker: the application uses psgix.io */
     SR_MESSAGE_SOCKET, /* edge: the client's socket, and a file of bytes that were read ahead, if any; none: refused */
-    SR_MESSAGE_LOG, /* supervisor, on its own line: the access log goes on in this file */
+    /* supervisor, on its own line: */
+    SR_MESSAGE_LOG,    /* the access log goes on in this file */
+    SR_MESSAGE_RETIRE, /* another edge has taken its place: connections are passed on by this pair */
+    SR_MESSAGE_LEGACY, /* it has taken another's place, whose connections come by this pair */
 } sr_message_kind;
 
 typedef struct sr_message {

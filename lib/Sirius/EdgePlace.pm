@@ -1,0 +1,214 @@
+package Sirius::EdgePlace;
+
+use strict;
+use warnings;
+
+use Fcntl qw(FD_CLOEXEC F_SETFD);
+use POSIX ();
+use Sirius::Backoff;
+use Sirius::Handover;
+use Sirius::Log ();
+use Sirius::Title;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+my @HANDLES = qw(line line_end lobby);
+my @PLAIN   = qw(heir kill_at number pid program ready role settings);
+
+sub descriptors {
+    my $self = shift;
+    return @{$self}{@HANDLES};
+}
+
+# The process is gone, and nobody has the place any more
+sub ended {
+    my $self = shift;
+    delete @{$self}{qw(heir kill_at pid program ready)};
+    @{$self}{qw(role settings)} = ( '', [] );
+    return;
+}
+
+sub look {
+    my ( $self, $edge ) = @_;
+    return if !$self->{pid} || !$self->{kill_at} || $self->{kill_at} > _now();
+    delete $self->{kill_at};
+    Sirius::Log->warn( "$edge->{said}the edge $self->{pid} "
+            . ( $self->{role} eq 'heir' ? 'did not get ready in time' : 'did not end in time' )
+            . ' and was killed' );
+    kill KILL => $self->{pid};
+    return;
+}
+
+sub new {
+    my ( $class, $number, $conf ) = @_;
+    my ( $ours, $theirs ) = Sirius::Engine->line;
+    my %number = ( line => $ours, line_end => $theirs, lobby => Sirius::Engine->lobby );
+    return bless {
+        ( map { $_ => Sirius::Handover->take_handle( $number{$_} ) } @HANDLES ),
+        backoff  => Sirius::Backoff->new($conf),
+        number   => $number,
+        role     => '',
+        settings => [],
+    }, $class;
+}
+
+# False: it does not read
+sub pass {
+    my ( $self, $what, $fd ) = @_;
+    return Sirius::Engine->pass( fileno $self->{line}, $what, $fd );
+}
+
+sub restore {
+    my ( $class, $state, $conf ) = @_;
+    return bless {
+        ( map { $_ => $state->{$_} } grep { defined $state->{$_} } @PLAIN ),
+        ( map { $_ => Sirius::Handover->take_handle( $state->{$_} ) } @HANDLES ),
+        backoff => Sirius::Backoff->new($conf),
+    }, $class;
+}
+
+sub signal {
+    my ( $self, $signal ) = @_;
+    kill $signal => $self->{pid} if $self->{pid};
+    return;
+}
+
+# Undef, or why there is no process
+sub start {
+    my ( $self, $edge, %start ) = @_;
+    my $conf  = $edge->{supervisor}{conf};
+    my $title = $conf->{proctitle} ? Sirius::Title->words( $conf, $edge->{role} ) : 'sirius-edge';
+    my $pid   = fork;
+    return "$!" if !defined $pid;
+    if ($pid) {
+        @{$self}{qw(pid program)} = ( $pid, $start{program} );
+        $self->{kill_at} = _now() + $start{limit} if $start{limit};
+        return;
+    }
+    eval { $self->_become( $edge, $title, %start ) };
+    print {*STDERR} "sirius: $@";
+    return POSIX::_exit(1);
+}
+
+sub state {
+    my $self = shift;
+    return {
+        ( map { $_ => $self->{$_} } grep { defined $self->{$_} } @PLAIN ),
+        ( map { $_ => fileno $self->{$_} } @HANDLES ),
+    };
+}
+
+sub stop {
+    my ( $self, $signal, $seconds ) = @_;
+    return if !$self->{pid};
+    my $kill_at = _now() + $seconds;
+    $self->{kill_at} = $kill_at if !$self->{kill_at} || $kill_at < $self->{kill_at};
+    return $self->signal($signal);
+}
+
+sub words {
+    my $self = shift;
+    return ( lobby => fileno $self->{lobby}, supervisor => fileno $self->{line_end} );
+}
+
+sub _become {
+    my ( $self, $edge, $title, %start ) = @_;
+    my $supervisor = $edge->{supervisor};
+    $supervisor->{signals}->hand_over if $supervisor->{signals};
+    my @handles = ( @{$edge}{qw(alive report sleepers)}, @{$self}{qw(line_end lobby)} );
+    push @handles, map { Sirius::Handover->handle($_) } $edge->_board;
+    push @handles, grep {defined} map { $_->fh } grep {defined} $edge->{access_log};
+    fcntl $_, F_SETFD, 0 or die "F_SETFD: $!\n" for @handles;
+
+    for my $listener ( @{ $edge->{listeners} } ) {
+        open my $fh, '<&=', $listener->fd or die "the listener: $!\n";    ## no critic (RequireBriefOpen)
+        fcntl $fh, F_SETFD, 0 or die "F_SETFD: $!\n";
+        push @handles, $fh;
+    }
+    $supervisor->{privileges}->drop if $supervisor->{privileges};
+    exec { $start{path} } $title, @{ $start{words} } or die "$start{path}: $!\n";
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::EdgePlace - where an edge process can be, as the supervisor sees it
+
+=head1 SYNOPSIS
+
+  my $place = Sirius::EdgePlace->new( $number, $conf );
+  $place->{settings} = [ Sirius::Edge->settings($conf) ];
+  my $error = $place->start( $edge, path => $path, program => $identity, words => \@words );
+
+=head1 DESCRIPTION
+
+A place is what outlives the process that has it: the lobby in which workers say hello, the line on which the supervisor speaks to the
+process, and a number, by which workers find it and the scoreboard counts. L<Sirius::Edge> has two places for each edge, and
+decides which of them has one. C<role> says what for: C<serves>; C<heir>, it is starting to take another's place; C<retires>,
+another has taken its place, and it finishes its requests; empty, nobody has the place.
+
+=head1 METHODS
+
+=head2 descriptors
+
+The handles that a new program has to have.
+
+=head2 ended
+
+The process is gone.
+
+=head2 look
+
+Kills a process that did not end, or did not get ready, in time.
+
+=head2 new
+
+  my $place = Sirius::EdgePlace->new( $number, $conf );
+
+=head2 pass
+
+  $place->pass( log => $fd ) or ...;
+
+Passes a descriptor to the process: C<log>, the access log goes on there; C<retire>, connections are to be passed on by this end of
+a pair; C<legacy>, connections come from this end of a pair. False when it does not read.
+
+=head2 restore
+
+  my $place = Sirius::EdgePlace->restore( $state, $conf );
+
+In a new program, from what L</state> has said.
+
+=head2 signal
+
+  $place->signal('TERM');
+
+=head2 start
+
+  my $error = $place->start( $edge, limit => 30, path => $path, program => $identity, words => \@words );
+
+Starts the program at C<path> with these words, in a child of this process; it is killed if it has C<limit> and is not ready by then.
+Returns why that is not possible, or nothing.
+
+=head2 state
+
+What a new program needs to go on with the same place, as text.
+
+=head2 stop
+
+  $place->stop( TERM => $seconds );
+
+It is killed when it has not ended by then.
+
+=head2 words
+
+The descriptors of this place, by their names on the command line.
+
+=head1 SEE ALSO
+
+L<Sirius::Edge>.
+
+=cut

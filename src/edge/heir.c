@@ -1,0 +1,344 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
+/*
+ * heir: connections that go on in another edge: one with other settings, or of another build, that takes this one's place.
+ *
+ * The supervisor starts it, and when it serves gives each of the two an end of a pair. Then this one takes no more
+ * connections, and passes on those that wait for a request, with the bytes of it that have come. One that has a request is
+ * passed on behind its response. So no client notices. A message is a struct passage, with a descriptor for each connection, and
+ * behind it, if bytes were read, one of a file of them.
+ *
+ * An heir that dies, or does not understand, leaves the rest here: as at a stop, each is closed behind one more response.
+ */
+#include "../net/descriptors.h"
+#include "../net/tempfile.h"
+#include "edge.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    LAYOUT = 1 << 16, /* counted up when anything of what travels changes its meaning */
+    PASSED_MAX = 64,
+    MESSAGES_PER_EVENT = 8,
+};
+
+#define RETRY_NS (2 * SR_MILLISECOND) /* until the pair has room again */
+#define LEAST_NS SR_SECOND            /* that a connection has with its new time limit, if that is not less */
+
+typedef struct passed {
+    sr_peer peer;
+    uint32_t bytes; /* that were read and not used */
+    int64_t since;  /* monotonic ns: when its present time limit began */
+    uint32_t requests;
+    uint8_t listener;
+    uint8_t head;    /* the time limit of a head runs, else that of an idle connection */
+    uint8_t preface; /* the header of the PROXY protocol has not come */
+    uint8_t unused;
+} passed;
+
+typedef struct passage {
+    uint32_t layout;
+    uint32_t n;
+    passed conns[PASSED_MAX];
+} passage;
+
+typedef union control {
+    struct cmsghdr align;
+    char space[CMSG_SPACE((PASSED_MAX + 1) * sizeof(int))];
+} control;
+
+static uint32_t layout(void)
+{
+    return LAYOUT + (uint32_t)sizeof(passage);
+}
+
+static size_t bytes_of(uint32_t n)
+{
+    return offsetof(passage, conns) + n * sizeof(passed);
+}
+
+/* --- passing on --- */
+
+typedef struct batch {
+    passage what;
+    sr_conn *conns[PASSED_MAX];
+    int fds[PASSED_MAX + 1], n_fds, most;
+} batch;
+
+static bool movable(const sr_conn *c)
+{
+    return (c->state == SR_CONN_IDLE || c->state == SR_CONN_HEAD) && !c->out && !c->slot && !c->body &&
+           !c->borrowed;
+}
+
+static int file_of(const sr_buffer *in)
+{
+    int fd = memfd_create("sirius-passed", MFD_CLOEXEC);
+    if (fd >= 0 && sr_tempfile_write(fd, sr_buffer_at(in), sr_buffer_len(in)) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static void discard_files(batch *b)
+{
+    for (uint32_t i = 0, fd = 0; i < b->what.n; i++) {
+        fd++;
+        if (b->what.conns[i].bytes)
+            close(b->fds[fd++]);
+    }
+    b->what.n = 0;
+    b->n_fds = 0;
+}
+
+/* 0: all of them are the heir's now. EAGAIN: later; else there is no heir. */
+static int send_batch(sr_edge *ed, batch *b)
+{
+    sr_engine *e = ed->engine;
+    control c;
+    struct iovec iov = {&b->what, bytes_of(b->what.n)};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = c.space,
+                         .msg_controllen = CMSG_SPACE((size_t)b->n_fds * sizeof(int))};
+    if (!b->what.n)
+        return 0;
+    memset(&c, 0, sizeof c);
+    struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
+    *h = (struct cmsghdr){.cmsg_len = CMSG_LEN((size_t)b->n_fds * sizeof(int)),
+                          .cmsg_level = SOL_SOCKET,
+                          .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(h), b->fds, (size_t)b->n_fds * sizeof(int));
+    ssize_t n;
+    do
+        n = sendmsg(ed->heir.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    int err = n >= 0 ? 0 : errno;
+    for (uint32_t i = 0; !err && i < b->what.n; i++) {
+        sr_conn_unwatch(e, b->conns[i]); /* by name: the open file lives on elsewhere */
+        sr_conn_forget(e, b->conns[i]);
+    }
+    if (!err)
+        sr_tally_add(&e->row->tally.given, b->what.n);
+    discard_files(b);
+    /* ETOOMANYREFS: more descriptors are under way than this process may have open */
+    bool full = err == EWOULDBLOCK || err == ENOBUFS || err == ENOMEM || err == ETOOMANYREFS;
+    return full ? EAGAIN : err;
+}
+
+static int64_t since(const sr_engine *e, const sr_conn *c)
+{
+    return sr_link_alone(&c->timer) ? e->now : c->deadline - e->limit[c->timer_kind];
+}
+
+static int add(sr_edge *ed, batch *b, sr_conn *c)
+{
+    bool idle = !sr_link_alone(&c->timer) && c->timer_kind == SR_DEADLINE_IDLE;
+    passed *p = &b->what.conns[b->what.n];
+    size_t bytes = sr_buffer_len(&c->in);
+    int file = -1;
+    if (bytes && (file = file_of(&c->in)) < 0)
+        return 0; /* it stays here for now */
+    *p = (passed){.peer = c->peer,
+                  .bytes = (uint32_t)bytes,
+                  .since = since(ed->engine, c),
+                  .requests = c->requests,
+                  .listener = c->listener,
+                  .head = !idle,
+                  .preface = c->preface};
+    b->conns[b->what.n++] = c;
+    b->fds[b->n_fds++] = c->source.fd;
+    if (file >= 0)
+        b->fds[b->n_fds++] = file;
+    return b->n_fds < b->most ? 0 : send_batch(ed, b);
+}
+
+/* Connections of a list, linked by a member at `offset`. */
+static int pass_list(sr_edge *ed, batch *b, sr_link *head, size_t offset)
+{
+    int err = 0;
+    for (sr_link *l = head->next, *next; l != head && !err; l = next) {
+        sr_conn *c = (sr_conn *)((char *)l - offset);
+        next = l->next;
+        if (movable(c))
+            err = add(ed, b, c);
+    }
+    int last = send_batch(ed, b); /* before the next list: one may be in two of them */
+    return err ? err : last;
+}
+
+static void heir_lost(sr_edge *ed)
+{
+    sr_loop_remove(&ed->engine->loop, &ed->heir);
+    close(ed->heir.fd);
+    ed->heir.fd = -1;
+    sr_engine_drain(ed->engine);
+}
+
+static void pass_on(sr_edge *ed)
+{
+    static batch b; /* one thread */
+    sr_engine *e = ed->engine;
+    b = (batch){.what.layout = layout(), .most = sr_room_message(e) - 1};
+    if (b.most > PASSED_MAX)
+        b.most = PASSED_MAX;
+    int err = pass_list(ed, &b, &e->turns, offsetof(sr_conn, turn));
+    if (!err)
+        err = pass_list(ed, &b, &e->deadlines[SR_DEADLINE_IDLE], offsetof(sr_conn, timer));
+    if (!err)
+        err = pass_list(ed, &b, &e->deadlines[SR_DEADLINE_HEAD], offsetof(sr_conn, timer));
+    e->retry_at = err == EAGAIN ? e->now + RETRY_NS : 0;
+    if (err && err != EAGAIN)
+        heir_lost(ed);
+}
+
+void sr_edge_retire(sr_edge *ed, int fd)
+{
+    sr_engine *e = ed->engine;
+    sr_engine_tick(e);
+    ed->heir = (sr_source){.fd = fd, .kind = SR_SOURCE_HEIR};
+    ed->retiring = true;
+    ed->end_at = e->now + ed->graceful_ns;
+    sr_engine_queues(e, false);
+    if (sr_loop_add(&e->loop, &ed->heir, EPOLLIN)) /* nothing is said there: it is for its end */
+        heir_lost(ed);
+}
+
+void sr_edge_heir(sr_edge *ed)
+{
+    char byte;
+    if (ed->heir.fd < 0)
+        return;
+    if (recv(ed->heir.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    heir_lost(ed);
+}
+
+bool sr_edge_retire_step(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    if (ed->heir.fd >= 0 && e->retry_at <= e->now)
+        pass_on(ed);
+    /* requests whose client has gone are waited for as well: nobody else watches over their workers */
+    return (!e->n_conns && ed->queue.n_free == ed->slots) || e->now >= ed->end_at;
+}
+
+/* --- taking over --- */
+
+static bool fill(sr_conn *c, uint32_t bytes, int file)
+{
+    char chunk[4096];
+    uint32_t at = 0;
+    while (at < bytes) {
+        size_t want = bytes - at < sizeof chunk ? bytes - at : sizeof chunk;
+        ssize_t n = pread(file, chunk, want, at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0 || !sr_buffer_add(&c->in, chunk, (size_t)n))
+            return false;
+        at += (uint32_t)n;
+    }
+    return true;
+}
+
+static void adopt(sr_edge *ed, const passed *p, int fd, int file)
+{
+    sr_engine *e = ed->engine;
+    fd = sr_descriptors_above(fd);
+    sr_conn *c = fd >= 0 && p->listener < e->n_listeners ? sr_conn_new(fd, &p->peer, p->listener) : NULL;
+    if (!c) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    sr_conn_enter(e, c);
+    sr_tally_add(&e->row->tally.taken, 1);
+    c->preface = p->preface;
+    c->requests = p->requests;
+    c->state = p->head && p->bytes && !p->preface ? SR_CONN_HEAD : SR_CONN_IDLE;
+    if (!fill(c, p->bytes, file)) {
+        sr_conn_close(e, c, SR_CLOSED_ERROR);
+        return;
+    }
+    sr_deadline_kind kind = p->head ? SR_DEADLINE_HEAD : SR_DEADLINE_IDLE;
+    int64_t limit = e->limit[kind], least = e->now + (limit < LEAST_NS ? limit : LEAST_NS);
+    int64_t until = p->since > 0 && p->since < e->now ? p->since + limit : e->now + limit;
+    sr_deadline_keep(e, c, kind, until > least ? until : least);
+    if (p->bytes)
+        sr_link_append(&e->turns, &c->turn);
+    else
+        sr_conn_watch(e, c, EPOLLIN);
+    sr_room_make(e);
+}
+
+static int descriptors(struct msghdr *msg, int *fds)
+{
+    struct cmsghdr *h = CMSG_FIRSTHDR(msg);
+    if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+        return 0;
+    size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    memcpy(fds, CMSG_DATA(h), n * sizeof(int));
+    return (int)n;
+}
+
+/* One message. 0 or errno; EPIPE: there will be no more. */
+static int take(sr_edge *ed)
+{
+    static passage what; /* one thread */
+    control c;
+    int fds[PASSED_MAX + 1], n_fds, at = 0;
+    struct iovec iov = {&what, sizeof what};
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.space, .msg_controllen = sizeof c.space};
+    ssize_t n;
+    do
+        n = recvmsg(ed->legacy.fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return n == 0 ? EPIPE : errno;
+    n_fds = descriptors(&msg, fds);
+    bool sound = n >= (ssize_t)bytes_of(0) && what.layout == layout() && what.n <= PASSED_MAX &&
+                 n == (ssize_t)bytes_of(what.n);
+    for (uint32_t i = 0; sound && i < what.n; i++) {
+        const passed *p = &what.conns[i];
+        int fd = at < n_fds ? fds[at++] : -1, file = p->bytes && at < n_fds ? fds[at++] : -1;
+        if (fd >= 0)
+            adopt(ed, p, fd, file);
+        if (file >= 0)
+            close(file);
+    }
+    while (at < n_fds)
+        close(fds[at++]);
+    return sound ? 0 : EPROTO;
+}
+
+void sr_edge_inherit(sr_edge *ed, int fd)
+{
+    if (ed->legacy.fd >= 0)
+        close(ed->legacy.fd);
+    ed->legacy = (sr_source){.fd = fd, .kind = SR_SOURCE_LEGACY};
+    if (sr_loop_add(&ed->engine->loop, &ed->legacy, EPOLLIN)) {
+        close(fd);
+        ed->legacy.fd = -1;
+    }
+}
+
+void sr_edge_legacy(sr_edge *ed)
+{
+    int err = 0;
+    if (ed->legacy.fd < 0)
+        return;
+    for (int i = 0; !err && i < MESSAGES_PER_EVENT; i++)
+        err = take(ed);
+    if (!err || err == EAGAIN || err == EWOULDBLOCK)
+        return;
+    sr_loop_remove(&ed->engine->loop,
+                   &ed->legacy); /* it has ended, or is of a build that we don't understand */
+    close(ed->legacy.fd);
+    ed->legacy.fd = -1;
+}

@@ -1,0 +1,301 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use File::Temp ();
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Sirius::Test;
+use Sirius::Test::Load;
+use Sirius::Test::Server;
+
+# Several processes that own connections, and one that takes the place of another: with other settings, or as another build
+
+my $APP = <<'APP';
+use Time::HiRes qw(sleep);
+my $served = 0;
+sub {
+    my $env  = shift;
+    my $path = $env->{PATH_INFO};
+    sleep $1 if $path =~ m{\A/sleep/([\d.]+)};
+    return [ 200, [], [ $env->{REMOTE_ADDR} ] ] if $path eq '/client';
+    return [ 200, [], [ ++$served ] ]           if $path eq '/count';
+    return sub {
+        my $writer = shift->( [ 200, [] ] );
+        for ( 1 .. 20 ) { $writer->write("$_\n"); sleep 0.1 }
+        $writer->close;
+    } if $path eq '/stream';
+    return [ 200, [ 'Content-Type' => 'text/plain' ], ['Hello'] ];
+}
+APP
+
+my $dir = File::Temp->newdir( 'sirius-edges-XXXXXX', TMPDIR => 1 );
+
+sub configure {
+    my @lines = @_;
+    return spew( "$dir/sirius.conf", join '', map {"$_\n"} @lines );
+}
+
+sub server {
+    my $server = start_server( $APP, @_ );
+    my ($number) = map { $_[ $_ + 1 ] } grep { $_[$_] eq '--edges' } 0 .. $#_;
+    $server->wait_log( qr/ready .* after the start/, 20 );    # all workers
+    until_true( 10, sub { $number == $server->edges } );
+    return $server;
+}
+
+# All edges are others, and those of before have ended
+sub renewed {
+    my ( $server, @before ) = @_;
+    my %was = map { $_ => 1 } @before;
+    return until_true(
+        40,
+        sub {
+            my @now = $server->edges;
+            return @now == @before && !grep { $was{$_} } @now;
+        }
+    );
+}
+
+sub load {
+    my ( $server, %option ) = @_;
+    my $sign = sub { my $answer = shift; return $answer->status . ( $answer->closes ? ' closes' : '' ) };
+    return Sirius::Test::Load->start( $server, sign => $sign, %option );
+}
+
+sub only_200 {
+    my ( $load, $what ) = @_;
+    my $result = $load->stop;
+    cmp_ok $result->{200} || 0, '>', 20, "$what: requests were served";
+    return is_deeply( [ keys %$result ], [200], 'no request failed, no connection was closed' )
+        || diag explain $result;
+}
+
+for my $edges ( 1, 2 ) {
+    subtest "a reload with other settings, $edges of them" => sub {
+        my $conf   = configure('max-body = 1000');
+        my $server = server( '--config', $conf, '--edges', $edges, qw(--workers 3) );
+        my @edges  = $server->edges;
+        is @edges,                                            $edges, 'processes';
+        is $server->ask( 'POST /', \( 'x' x 1500 ) )->status, 413,    'the settings of the start';
+        my %kept = map { $_ => $server->connect } qw(begun fresh idle long next piped stream);
+        $kept{$_}->ask('GET /') for qw(begun idle long next piped stream);
+        $kept{begun}->send("GET / HTTP/1.1\r\nHost: a\r\nX-H");
+        $kept{long}->send( request('GET /sleep/1.5') );
+        $kept{piped}->send( request('GET /sleep/1') . request('GET /client') );
+        $kept{stream}->send( request('GET /stream') );
+        my $load = load( $server, clients => 4 );
+        sleep 0.2;
+        configure('max-body = 2000');
+        $server->signal('HUP');
+        ok renewed( $server, @edges ), 'other processes have taken their places';
+        only_200( $load, 'under load' );
+        is $kept{long}->response->status,  200, 'a request that was with the application is answered';
+        is $kept{stream}->response->body,  join( '', map {"$_\n"} 1 .. 20 ), 'a stream as well, whole';
+        is $kept{piped}->response->status, 200,                              'so is one before another';
+        is $kept{piped}->response->body,   '127.0.0.1',                      'and the one that was behind it';
+        $kept{begun}->send("ere: 1\r\n\r\n");
+        is $kept{begun}->response->status, 200, 'a head that had begun is read to its end';
+        is_deeply [ map { $kept{$_}->ask('GET /client')->body } sort keys %kept ], [ ('127.0.0.1') x 7 ],
+            'all connections go on, and say from whom';
+        is $server->ask( 'POST /', \( 'x' x 1500 ) )->status,      200, 'the new setting holds';
+        is $kept{idle}->ask( 'POST /', \( 'x' x 1500 ) )->status,  200, 'on a connection of before as well';
+        is $kept{fresh}->ask( 'POST /', \( 'x' x 2500 ) )->status, 413, 'as it was set';
+        unlike $server->log, qr/until the server is started anew|error:/, 'nothing has to wait';
+        ok $server->wait_log( qr/runs the installed code now/, 20 ), 'the supervisor is a new program';
+        my @now = $server->edges;
+        $server->{may_crash} = 1;
+        kill KILL => @now;
+        ok until_true(
+            10,
+            sub {
+                ( eval { $server->ask( 'POST /', \( 'x' x 1500 ) )->status } || 0 ) == 200;
+            }
+            ),
+            'one that is killed is replaced by one with the same settings';
+        $server->stop;
+    };
+}
+
+subtest 'what belongs to a connection goes with it' => sub {
+    my $conf   = configure( 'max-keepalive-reqs = 6', 'keepalive-timeout = 60', 'proxy-protocol = 1' );
+    my $server = server( '--config', $conf, qw(--edges 1 --workers 2) );
+    my @edges  = $server->edges;
+    my ( $client, $split, $idle ) = map { $server->connect } 1 .. 3;
+    $client->send("PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\n");
+    $client->ask('GET /') for 1 .. 3;
+    $split->send('PROXY TCP4 192.0.2.8 ');
+    $idle->send("PROXY TCP4 192.0.2.9 192.0.2.1 4711 80\r\n");
+    $idle->ask('GET /');
+    configure( 'max-keepalive-reqs = 6', 'keepalive-timeout = 1', 'proxy-protocol = 1' );
+    $server->signal('HUP');
+    ok renewed( $server, @edges ), 'another one has taken over';
+    my @answers = map { $client->ask('GET /client') } 1 .. 3;
+    is_deeply [ map { $_->body } @answers ], [ ('192.0.2.7') x 3 ], 'the client that the proxy has named';
+    is_deeply [ map { $_->closes ? 1 : 0 } @answers ], [ 0, 0, 1 ], 'the number of its requests';
+    $split->send("192.0.2.1 4711 80\r\n");
+    is $split->ask('GET /client')->body, '192.0.2.8', 'a part of the header of a proxy';
+    my $start = time;
+    ok $idle->end(20), 'an idle connection is closed by the new time limit';
+    cmp_ok time - $start, '<', 15, 'and not that of before';
+    $server->stop;
+};
+
+# A server whose files are its own
+sub installed {
+    my $root = $Sirius::Test::Server::ROOT;
+    my $home = "$dir/installed";
+    system( 'cp', '-a', "$root/blib", $home ) == 0 or die "cp: $?";
+    return ( "$home/arch/auto/Sirius/sirius-edge",
+        [ $^X, "-I$home/lib", "-I$home/arch", "$root/bin/sirius" ] );
+}
+
+sub replace {
+    my ( $file, $text ) = @_;
+    rename $text ? spew( "$file.new", $text ) : do { system 'cp', $file, "$file.new"; "$file.new" }, $file
+        or die "$file: $!";
+    chmod 0755, $file;
+    utime time + 10, time + 10, $file;    # a build of another time
+    return;
+}
+
+subtest 'another build is installed' => sub {
+    my ( $file, $command ) = installed();
+    my $server = Sirius::Test::Server->start(
+        app     => $APP,
+        command => $command,
+        args    => [qw(--edges 2 --workers 3 --err-respawn-interval 0.1)]
+    );
+    $server->wait_log( qr/ready .* after the start/, 20 );
+    my @edges = $server->edges;
+    my $kept  = $server->connect;
+    $kept->ask('GET /');
+    my $load = load($server);
+    $server->signal('HUP');
+    ok $server->wait_log( qr/runs the installed code now/, 20 ), 'a reload of the same build';
+    is_deeply [ $server->edges ], \@edges, 'leaves them as they are';
+    replace($file);
+    $server->signal('HUP');
+    ok renewed( $server, @edges ), 'one of another build replaces them';
+    is $kept->ask('GET /')->status, 200, 'a connection goes on';
+    only_200( $load, 'under load' );
+    @edges = $server->edges;
+    my $good = Sirius::Test::Server::slurp($file);
+    replace( $file, "#!/bin/sh\necho it does not run >&2\nexit 3\n" );
+    $server->signal('HUP');
+    ok $server->wait_log(
+        qr/error: the edge \d+ exited with status 3 before it was ready: the edge \d+ goes on/, 20
+        ),
+        'one that does not run is named in the log'
+        or diag $server->log;
+    like $server->log, qr/^it does not run$/m, 'with what it has said';
+    is_deeply [ $server->edges ], \@edges, 'and those of before go on';
+    is $kept->ask('GET /')->status, 200, 'with their connections';
+    replace( $file, $good );
+    $server->signal('HUP');
+    ok renewed( $server, @edges ), 'the next reload tries again';
+    is $kept->ask('GET /')->status, 200, 'a connection goes on';
+    $server->stop;
+};
+
+subtest 'HUP each second' => sub {
+    my $conf   = configure('max-body = 10');
+    my $server = server( '--config', $conf, qw(--edges 2 --workers 3) );
+    my @edges  = $server->edges;
+    my $load   = load( $server, ask => sub { return 'GET /' . ( $_[1] % 9 ? '' : 'sleep/0.3' ) } );
+    for my $number ( 1 .. 10 ) {
+        configure("max-body = ${number}0000");
+        $server->signal('HUP');
+        sleep 1;
+    }
+    ok until_true( 40, sub { $server->ask( 'POST /', \( 'x' x 95_000 ) )->status == 200 } ),
+        'the last settings hold';
+    only_200( $load, 'under load' );
+    ok renewed( $server, @edges ), 'two are left';
+    $server->stop;
+};
+
+subtest 'two of them' => sub {
+    my $server = server( qw(--edges 2 --workers 1 --admin), "$dir/admin" );
+    my @edges  = $server->edges;
+    my $admin  = Sirius::Test::Client->new("unix:$dir/admin");
+    my $wait   = sub { return ( $admin->ask('GET /metrics')->body =~ /^sirius_queued_requests (\d+)/m )[0] };
+
+    # Who stands still accepts nothing
+    my @of;
+    for my $one ( 0, 1 ) {
+        kill STOP => $edges[ 1 - $one ];
+        sleep 0.05;
+        $of[$one] = [ map { $server->connect } 1 .. 10 ];
+        $_->ask('GET /') for @{ $of[$one] };
+        kill CONT => $edges[ 1 - $one ];
+    }
+    my @held = map { scalar Sirius::Test::Server->descriptors($_) } @edges;
+    cmp_ok abs( $held[0] - $held[1] ), '<', 5, 'both have connections' or diag "@held";
+    my $first = $server->connect;
+    $first->send( request('GET /sleep/4') );
+    sleep 0.2;
+    my $sent = 0;
+    for my $i ( 0 .. 9 ) {
+        for my $one ( $i % 3 ? ( 0, 1 ) : ( 1, 0 ) ) {
+            $of[$one][$i]->send( request('GET /count') );
+            $sent++;
+            until_true( 10, sub { $wait->() == $sent } );
+        }
+    }
+    my @order;
+    for my $i ( 0 .. 9 ) {
+        push @order, map { $_->[$i]->response->body } $i % 3 ? @of : reverse @of;
+    }
+    is_deeply \@order, [ 1 .. 20 ], 'requests of both are served in the order of their arrival';
+    is $first->response->status, 200, 'the first one too';
+    $server->{may_crash} = 1;
+    my $busy = $of[1][0];
+    $busy->send( request('GET /sleep/0.5') );
+    sleep 0.1;
+    kill KILL => $edges[0];
+    is $busy->response->status, 200, 'one is killed: a request of the other goes on';
+    is_deeply [ map { $_->ask('GET /')->status } @{ $of[1] } ], [ (200) x 10 ], 'and all its connections';
+    ok until_true( 10, sub { 2 == $server->edges } ), 'another one starts';
+    my $found = sub {
+        my %seen = map { $_ => 1 } $server->edges;
+        return 2 == keys %seen && !$seen{ $edges[0] };
+    };
+    ok until_true( 10, $found ), 'in its place';
+    kill KILL => $edges[1];
+    ok until_true(
+        10,
+        sub {
+            ( eval { $server->ask('GET /')->status } || 0 ) == 200;
+        }
+        ),
+        'and serves, with the same worker';
+    my $last = $server->connect;
+    $last->send( request('GET /sleep/0.5') );
+    sleep 0.2;
+    $server->signal('TERM');
+    is $last->response->status, 200,      'a stop answers what has come';
+    is $server->wait_exit,      'exit 0', 'and ends';
+    $server->stop;
+};
+
+subtest 'kill -9 of the supervisor: all others end, two edges or more' => sub {
+    my $server = server(qw(--edges 2 --workers 2 --graceful-timeout 5));
+    my @pids   = ( $server->edges, $server->generations, $server->workers );
+    is @pids, 5, 'edges, generation, workers';
+    my @clients = map { $server->connect } 1 .. 4;
+    $_->send( request('GET /sleep/0.5') ) for @clients;
+    sleep 0.2;
+    kill KILL => $server->pid;
+    is_deeply [ map { $_->response->status } @clients ], [ (200) x 4 ], 'what has come is answered';
+    ok until_true(
+        15,
+        sub {
+            !grep { kill 0 => $_ } @pids;
+        }
+        ),
+        'they are gone';
+    $server->kill_hard;
+};
+
+done_testing;
