@@ -293,8 +293,8 @@ static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t 
         return why;
     struct iovec head = head_iov(s);
     uint64_t send = t->response.framing != SR_FRAMING_LENGTH ? 0 : t->left < length ? t->left : length;
-    int copy = send ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
-                    : -1; /* the application's handle is closed before the last byte */
+    /* the application's handle is closed before the last byte, and 0 to 2 are its own */
+    int copy = send ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
     if (send && copy < 0)
         return "no descriptor for the file of the body";
     if (send)

@@ -5,8 +5,13 @@
 
 void sr_resident_open(sr_resident *r)
 {
-    *r = (sr_resident){.fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC),
-                       .page = (uint64_t)sysconf(_SC_PAGESIZE)};
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && fd <= STDERR_FILENO) { /* the application may have closed these, and open them again */
+        int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        close(fd);
+        fd = above;
+    }
+    *r = (sr_resident){.fd = fd, .page = (uint64_t)sysconf(_SC_PAGESIZE)};
 }
 
 void sr_resident_close(sr_resident *r)

@@ -1,3 +1,4 @@
+#include "../net/descriptors.h"
 #include "parts.h"
 
 #include <errno.h>
@@ -222,8 +223,8 @@ void sr_accesslog_flush(sr_engine *e)
 int sr_engine_log(sr_engine *e, sr_accesslog *log)
 {
     e->log = log;
-    log->timer =
-        (sr_source){.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), .kind = SR_SOURCE_LOG};
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    log->timer = (sr_source){.fd = sr_descriptors_above(timer), .kind = SR_SOURCE_LOG};
     return log->timer.fd < 0 ? errno : sr_loop_add(&e->loop, &log->timer, EPOLLIN);
 }
 

@@ -3,6 +3,7 @@
 #endif
 #include "companion.h"
 
+#include "../net/descriptors.h"
 #include "parts.h"
 
 #include <errno.h>
@@ -256,7 +257,7 @@ int sr_companion_start(sr_engine *e)
 {
     sigset_t all, before;
     pthread_attr_t attr;
-    e->nudge = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    e->nudge = sr_descriptors_above(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     if (e->nudge < 0)
         return errno;
     pthread_attr_init(&attr);

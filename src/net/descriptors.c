@@ -30,7 +30,7 @@ int sr_descriptors_limit(void)
 
 int sr_descriptors_lowest(int open)
 {
-    int fd = fcntl(open, F_DUPFD_CLOEXEC, 0);
+    int fd = fcntl(open, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (fd < 0)
         return sr_descriptors_limit();
     close(fd);

@@ -11,8 +11,8 @@ uint64_t sr_descriptors_raise(void);
 int sr_descriptors_limit(void);
 
 /*
- * The lowest number that is free: all below are in use; the limit when none is free. `open` is a descriptor of this
- * process. Two system calls; for a moment there is one descriptor more, close-on-exec. Any thread.
+ * The lowest number above 2 that is free: all between are in use; the limit when none is free. An application may have
+ * closed 0 to 2, which are never taken for it. `open` is a descriptor of this process. Two system calls; for a moment there is one descriptor more, close-on-exec. Any thread.
  */
 int sr_descriptors_lowest(int open);
 
@@ -24,7 +24,8 @@ void sr_descriptors_discard(int fd);
 
 /*
  * `fd`, or a copy of it above 2 when it took the place of STDIN, STDOUT or STDERR, which an application may have closed: what
- * libraries print must not go to a client. -1, and `fd` is closed: none is free. Any thread.
+ * libraries print must not go to a client, nor into a file that is sent to one. For whatever is opened where the
+ * application may have run before. -1, and `fd` is closed: none is free. Any thread.
  */
 int sr_descriptors_above(int fd);
 

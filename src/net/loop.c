@@ -1,5 +1,7 @@
 #include "loop.h"
 
+#include "descriptors.h"
+
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -7,8 +9,8 @@
 int sr_loop_init(sr_loop *l)
 {
     *l = (sr_loop){.epoll = -1, .wake = {.fd = -1}};
-    l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    l->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    l->epoll = sr_descriptors_above(epoll_create1(EPOLL_CLOEXEC));
+    l->wake.fd = sr_descriptors_above(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     int err = l->epoll < 0 || l->wake.fd < 0 ? errno : sr_loop_add(l, &l->wake, EPOLLIN);
     if (err)
         sr_loop_free(l);

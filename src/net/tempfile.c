@@ -3,6 +3,7 @@
 #endif
 #include "tempfile.h"
 
+#include "descriptors.h"
 #include "quiet.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ int sr_tempfile_open(const char *dir)
 {
     int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-        return fd;
+        return sr_descriptors_above(fd);
     char path[4096]; /* file systems without O_TMPFILE (overlayfs before Linux 6.3, NFS) */
     if (snprintf(path, sizeof path, "%s/sirius-XXXXXX", dir) >= (int)sizeof path) {
         errno = ENAMETOOLONG;
@@ -24,7 +25,7 @@ int sr_tempfile_open(const char *dir)
     fd = mkostemp(path, O_CLOEXEC);
     if (fd >= 0)
         unlink(path);
-    return fd;
+    return sr_descriptors_above(fd);
 }
 
 static int write_all(int fd, const char *at, size_t len)

@@ -26,7 +26,7 @@ typedef union control {
 int sr_door_lobby(int *fd)
 {
     struct sockaddr_un any = {.sun_family = AF_UNIX};
-    *fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    *fd = sr_descriptors_above(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (*fd < 0)
         return errno;
     /* an address without a path: the kernel chooses one (unix(7), autobind) */
@@ -61,7 +61,7 @@ int sr_door_enter(uint64_t name, int *line)
     memcpy(text, &name, sizeof name);
     size_t bytes = strlen(text);
     memcpy(at.sun_path + 1, text, bytes);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = sr_descriptors_above(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0)
         return errno;
     /* named at this end too: a note that is there before the other side has accepted has a sender as well */
@@ -155,9 +155,9 @@ static int received(struct msghdr *msg, int *fds, int32_t *pid)
         for (size_t i = 0; i < count; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
-            if (n < SR_MESSAGE_FDS)
+            if (n < SR_MESSAGE_FDS && (fd = sr_descriptors_above(fd)) >= 0)
                 fds[n++] = fd;
-            else
+            else if (fd >= 0)
                 sr_descriptors_discard(fd);
         }
     }

@@ -3,8 +3,10 @@
 
 #include "net/descriptors.h"
 #include "net/exchange.h"
+#include "net/tempfile.h"
 #include "tap.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -40,6 +42,26 @@ static void lowest(void)
     is_int(sr_descriptors_lowest(0), fd, "none is, up to the limit");
     setrlimit(RLIMIT_NOFILE, &first);
     is_int(sr_descriptors_lowest(0), fd, "nothing stays open");
+}
+
+/* An application may close 0 to 2 and take them for itself: nothing of the server may be there. */
+static void above(void)
+{
+    sr_loop l;
+    int fd = dup(0), in = fcntl(0, F_DUPFD, 3);
+    close(fd);
+    close(0);
+    is_int(sr_descriptors_lowest(1), fd, "0 is free, and is not the lowest");
+    int file = sr_tempfile_open("/tmp"), copy = sr_descriptors_above(dup(1));
+    ok(file > 2 && copy > 2, "a temporary file and a copy above 2");
+    is_int(sr_loop_init(&l), 0, "a loop");
+    ok(l.epoll > 2 && l.wake.fd > 2, "of descriptors above 2");
+    ok(fcntl(0, F_GETFD) < 0, "0 is free still");
+    sr_loop_free(&l);
+    close(file);
+    close(copy);
+    dup2(in, 0);
+    close(in);
 }
 
 static void none_left(void)
@@ -111,6 +133,7 @@ int main(void)
     none_left();
     descriptors();
     lowest();
+    above();
     waking();
     nobody_takes();
     return done_testing();
