@@ -37,7 +37,7 @@ sub resume {
     $0 = join ' ', $^X, Sirius::Command->words;    ## no critic (RequireLocalizedPunctuationVars)
     require Sirius::Supervisor;                    # which uses this module
     my $supervisor = Sirius::Supervisor->new(
-        ( map { $_ => $state->{$_} } qw(conf fixed generations) ),
+        ( map { $_ => $state->{$_} } qw(conf fixed generations watch) ),
         access_log => Sirius::AccessLog->for_reopen( $state->{conf}, @{ $state->{owner} } ),
         privileges => Sirius::Privileges->new( $state->{conf} ),
         alive      => $fh->( $state->{alive} ),
@@ -132,6 +132,7 @@ sub _state {
         scoreboard  => $board[0],
         log         => $supervisor->{edge} && $supervisor->{access_log} && $supervisor->{access_log}->fd,
         version     => Sirius->VERSION,
+        watch       => $supervisor->{watch}->state,
         systemd     => $supervisor->{systemd}->state,
     );
     my @plain = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );

@@ -63,6 +63,7 @@ sub announce {
 sub new {
     my ( $class, %args ) = @_;
     my $generations = delete $args{generations} || {};
+    my $watch       = delete $args{watch}       || {};
     my $self        = bless { stopping => 0, %args }, $class;
     $self->{fixed} ||= Sirius::Options->fixed( $self->{conf} );
     $self->{admin} ||= Sirius::AdminPort->new;
@@ -70,7 +71,7 @@ sub new {
     $self->{delay}       = Sirius::DrainDelay->new($self);
     $self->{generations} = Sirius::Generations->new( $self, %$generations );
     $self->{scaling}     = Sirius::Scaling->new( $self->{conf} );
-    $self->{watch}       = Sirius::Watch->new($self);
+    $self->{watch}       = Sirius::Watch->new( $self, %$watch );
     $self->{systemd} ||= Sirius::Systemd->new;
     $self->{log_pipe} = $self->{access_log}->pipe if $self->{access_log};
     return $self;

@@ -44,6 +44,9 @@ my @TROUBLES = (
     ],
 );
 
+# What is not told yet, and since when
+my @STATE = qw(at busy_at busy_since log_back log_lost looked lost_now on overload quiet seen told waited);
+
 # A worker has something to tell
 sub begin {
     my $self = shift;
@@ -75,18 +78,26 @@ sub look {
 }
 
 sub new {
-    my ( $class, $supervisor ) = @_;
-    my $self = bless { looked => {}, seen => {}, told => {} }, $class;
+    my ( $class, $supervisor, %state ) = @_;
+    my $self = bless { looked => {}, seen => {}, told => {}, %state }, $class;
     weaken( $self->{supervisor} = $supervisor );
     return $self;
 }
 
-# What was before is told already: this may be the program after another one
+# What another program of this process goes on from
+sub state {
+    my $self = shift;
+    return { map { $_ => $self->{$_} } @STATE };
+}
+
+# A new version may count what its old one did not
 sub start {
     my $self   = shift;
     my $board  = $self->_board;
     my $counts = $board->troubles;
-    %{ $self->{$_} } = map { $_ => $counts->{$_}[0] } keys %$counts for qw(looked seen);
+    for my $since ( @{$self}{qw(looked seen)} ) {
+        %$since = ( ( map { $_ => $counts->{$_}[0] } keys %$counts ), %$since );
+    }
     $self->begin if $board->watched;
     return;
 }
@@ -331,12 +342,19 @@ Looks, if it is time, and tells what there is to tell.
 =head2 new
 
   my $watch = Sirius::Watch->new($supervisor);
+  my $watch = Sirius::Watch->new( $supervisor, %$state );
 
 =head2 start
 
   $watch->start;
 
-When the supervisor has a scoreboard: what stands in it was told already.
+When the supervisor has a scoreboard: what stands in it was told already, as far as the state of L</new> says nothing else.
+
+=head2 state
+
+  my $state = $watch->state;
+
+For L</new> in another program of this process: what was told, and what was not yet.
 
 =head2 stop
 

@@ -253,4 +253,57 @@ subtest 'lines of the access log that are lost' => sub {
     $server->stop;
 };
 
+subtest 'a reload, and the new version of the supervisor, lose no count' => sub {
+    unlink "$dir/access.log";
+    symlink '/dev/full', "$dir/access.log" or die $!;
+    my $server = start_server( $APP, qw(--workers 1 --max-body 1000 --admin 127.0.0.1:0 --access-log),
+        "$dir/access.log" );
+    my ($admin) = $server->log =~ m{admin on http://([^/]+)/};
+    my $lost = sub {
+        my $text = $server->connect( to => $admin )->ask('GET /metrics')->body;
+        return $text =~ /^sirius_access_log_lost_lines_total (\d+)$/m ? $1 : 0;
+    };
+    my $refuse = sub {
+        my ( $number, $until ) = @_;
+        $server->ask( 'POST /', \( 'x' x 2000 ) ) for 1 .. $number;
+        return until_true( 20, sub { $lost->() >= $until } );
+    };
+    my $began = time;
+    ok $refuse->( 5, 5 ), 'lines are lost';
+    ok $server->wait_log( qr/info: --max-body \(1000\) exceeded: \d+ request/, 20 )
+        && $server->wait_log( qr/No space left on device: \d+ lines? w/, 20 ), 'and told';
+    ok $refuse->( 7, 12 ), 'more, of which nothing is told within a minute';
+    for my $generation ( 2, 3 ) {
+        $server->signal('HUP');
+        ok until_true( 30,
+            sub { $generation - 1 == ( () = $server->log =~ /the supervisor runs the installed code/g ) } ),
+            'a reload';
+        ok $refuse->( 3, 12 + 3 * ( $generation - 1 ) ), 'and more';
+    }
+    my $outage = time - $began;
+    unlink "$dir/access.log" or die $!;
+    $server->signal('USR1');
+    ok until_true(
+        30,
+        sub {
+            $server->ask('GET /');
+            $server->log =~ /--access-log: written again/;
+        }
+        ),
+        'it works again'
+        or diag $server->log;
+    my $all = $lost->();
+    $server->stop;
+    my ( $after, $lines )
+        = $server->log =~ /--access-log: written again after ([\d.]+) s; (\d+) lines were lost$/m;
+    is $lines, $all, 'all lost lines are told' or diag $server->log;
+    cmp_ok $after, '>=', $outage - 3, 'and the time of the whole outage';
+    is sum( numbers( $server, qr/error: --access-log \S+: No space .*: (\d+) lines? (?:was|were) lost.*/ ) ),
+        $all,
+        'also in the lines before';
+    is sum( numbers( $server, qr/info: --max-body \(1000\) exceeded: (\d+) requests? .*/ ) ), 18,
+        'all refused requests are told'
+        or diag $server->log;
+};
+
 done_testing;
