@@ -5,7 +5,8 @@ use warnings;
 
 use Fcntl      qw(F_GETFL F_SETFL O_NONBLOCK);
 use IO::Handle ();
-use POSIX      qw(SIG_SETMASK WNOHANG);
+use List::Util qw(min);
+use POSIX      qw(SIGINT SIGQUIT SIGTERM SIG_SETMASK WNOHANG);
 use Sirius::Backoff;
 use Sirius::Cause;
 use Sirius::Handover;
@@ -17,6 +18,7 @@ use constant {
     F_SETPIPE_SZ => 1031,    # Linux; Fcntl has no name for it
     GRACE        => 5,       # seconds the command has for the rest, once nothing more comes
     ROOM   => 1 << 20, # bytes the pipe holds; the most that anybody may ask for, unless root has changed that
+    SOON   => 0.5,     # seconds after which a line says that the server waits for it
     STEADY => 10,      # seconds after which a command that ends had not failed at its start
 };
 
@@ -83,8 +85,15 @@ sub stop {
     vec( my $ready = '', fileno $read, 1 ) = 1;
     $self->_start if !$self->{pid} && select $ready, undef, undef, 0;
     close $_ for delete @{$self}{qw(read write)};    # whoever has the handle, too
-    return if $self->_gone( defined $seconds ? $seconds : GRACE ) || $self->_gone( 1, 'TERM' );
-    Sirius::Log->warn("--access-log: '$self->{command}' did not end and was killed");
+    $seconds = GRACE if !defined $seconds;
+    my ( $soon, $command ) = ( min( $seconds, SOON ), "--access-log: '$self->{command}'" );
+    return if $self->_gone($soon);
+    Sirius::Log->note( sprintf '%s has %g s to write what is left and to end', $command, $seconds )
+        if $seconds > $soon;
+    return if $self->_gone( $seconds - $soon );
+    return Sirius::Log->warn("$command did not end with its input, and was ended by TERM")
+        if $self->_gone( 1, 'TERM' );
+    Sirius::Log->warn("$command did not end and was killed");
     $self->_gone( 1, 'KILL' );
     return;
 }
@@ -111,7 +120,7 @@ sub _become {
     return POSIX::_exit(127);
 }
 
-# Is it? After that signal, and so many seconds at most
+# Is it? After that signal, and so many seconds at most; without it, not longer than somebody is willing to wait
 sub _gone {
     my ( $self, $seconds, $signal ) = @_;
     my $pid   = $self->{pid} or return 1;
@@ -121,10 +130,17 @@ sub _gone {
     while (1) {
         my $got = waitpid $pid, WNOHANG;
         return $self->ended( $pid, $got < 0 ? 0 : $? ) if $got;
-        return 0                                       if _now() >= $until;
+        return 0                                       if _now() >= $until || !$signal && _hurried();
         sleep 0.02;
     }
     return 0;
+}
+
+# A signal for a stop has come, and is blocked: the server is stopping already
+sub _hurried {
+    my $pending = POSIX::SigSet->new;
+    POSIX::sigpending($pending);
+    return grep { $pending->ismember($_) } SIGINT, SIGQUIT, SIGTERM;
 }
 
 sub _new {
@@ -226,7 +242,7 @@ What can be written down; C<read> and C<write> are descriptors to keep open.
   $pipe->stop($seconds);
 
 At the end of the server, when no other process has the write end: closes the pipe, L</fh> included, and leaves the command 5 seconds, or so many, to
-read what is in it; then its group gets C<TERM>, 1 second later C<KILL>.
+read what is in it; after half a second the log says so. Then, or when C<TERM>, C<QUIT> or C<INT> comes, which the caller has blocked, its group gets C<TERM>, 1 second later C<KILL>.
 
 =head2 tend
 

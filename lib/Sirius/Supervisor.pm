@@ -30,6 +30,9 @@ use Sirius::Worker;
 use Socket      qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
+# The server of --workers 0 while it serves: not a local, which is over before an END is called
+my $alone;
+
 my %STOPS = map { $_ => 1 } qw(INT QUIT TERM);
 
 # Once, when the first worker is ready
@@ -87,8 +90,13 @@ sub run {
     my $self = shift;
     Sirius::Title->set( $self->{conf}, 'supervisor' );
     if ( !$self->{conf}{workers} ) {
-        $self->_run_alone;
-        return $self->_clean_up;
+        ( $alone, $self->{alone} ) = ( $self, $$ );
+        my $clean = eval { $self->_run_alone; 1 };
+        my $error = $@;
+        undef $alone;
+        $self->_clean_up if !$clean;
+        die $error       if !$clean;    ## no critic (RequireCarping)
+        return;
     }
     $self->_say_start;
     $self->{theirs} = Sirius::Globals->take( $self->{conf} );    # only code of ours from here on
@@ -133,9 +141,10 @@ sub serve {
     $self->{watch}->start;
     my $clean = eval { $self->_supervise; 1 };
     my $error = $@;
-    $signals->release;
     delete @{$self}{qw(alive life control)};
     $self->_clean_up;
+    $self->_say_stopped if $clean;
+    $signals->release;
     die $error if !$clean;
     return;
 }
@@ -194,6 +203,16 @@ sub _edges {
     return grep {defined} $self->{edge}, $self->{admin}->edge;
 }
 
+# --workers 0: the application ends all of the server
+sub _exited {
+    my ( $self, $status ) = @_;
+    Sirius::Worker->give_up('the application called exit');
+    $self->{systemd}->notify('STOPPING=1');
+    Sirius::Log->error("stopped: the application called exit (status $status)");
+    $self->_clean_up;
+    return;
+}
+
 sub _heed {
     my ( $self, $signal ) = @_;
     my $who = $self->{signals} && "$signal " . $self->{signals}->from($signal);
@@ -214,8 +233,10 @@ sub _heed {
 sub _hurry {
     my ( $self, $worker ) = @_;
     my $end = sub {
+        undef $alone;
         $worker->give_up('the server has to stop');
         $self->_clean_up;
+        $self->_say_stopped;
         exit 0;
     };
     return $end->() if $self->{hurried}++;
@@ -335,9 +356,13 @@ sub _run_alone {
     $handlers{$_}->($_) for Sirius::Signals->let_go;
     1 while $worker->run !~ /\A(?:drained|over|stopped)\z/;
     alarm 0;
-    Sirius::Log->note( 'stopped after ' . Sirius::Readable->age( _now() - $self->{stop_began} ) )
-        if $self->{stop_began};
     $self->{systemd}->notify('STOPPING=1');
+
+    # What comes now hurries a command that reads the log, see there, and is thrown away
+    Sirius::Signals->hold(qw(INT QUIT TERM));
+    $self->_clean_up;
+    $self->_say_stopped;
+    $SIG{$_} = 'IGNORE' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
     return;
 }
 
@@ -398,6 +423,14 @@ sub _say_stop {
     return;
 }
 
+# The last line of the log: nothing is left of the server
+sub _say_stopped {
+    my $self = shift;
+    Sirius::Log->note( 'stopped after ' . Sirius::Readable->age( _now() - $self->{stop_began} ) )
+        if $self->{stop_began};
+    return;
+}
+
 sub _slots {
     my $conf = shift->{conf};
     return min 8192, 4 * max( 8, $conf->{workers}, $conf->{workers_max} || 0 );
@@ -431,10 +464,17 @@ sub _supervise {
         $self->{trial} = Sirius::Renewal->try( $self->{signals} ) if $self->_quiet && $all->renewed;
     }
     $self->{watch}->stop;
-    Sirius::Log->note( 'stopped after ' . Sirius::Readable->age( _now() - $self->{stop_began} ) )
-        if $self->{stop_began};
     $self->{commands}->stopped;
     return;
+}
+
+# Unless a stop was asked for, it does not look like one
+END {
+    if ( $alone && $alone->{alone} == $$ ) {
+        my $status = $?;
+        $alone->_exited($status);
+        $? = $status || ( $alone->{stop_began} ? 0 : 1 );
+    }
 }
 
 1;

@@ -2,8 +2,9 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use File::Temp ();
 use Test::More;
-use Time::HiRes qw(sleep);
+use Time::HiRes qw(sleep time);
 use Sirius::Test;
 
 # TERM: what was accepted is answered in full, then exit 0
@@ -112,6 +113,69 @@ subtest 'the supervisor is killed: its workers do not live on' => sub {
     $server->signal('KILL');
     is $server->wait_exit, 'signal 9', 'killed';
     ok until_true( 10, sub { !$server->processes } ), 'no process is left';
+};
+
+for my $workers ( 0, 2 ) {
+    for my $hurry ( 0, 1 ) {
+        subtest "--workers $workers, the command of the log does not end"
+            . ( $hurry ? ', TERM again' : '' ) => sub {
+            my $server = start_server( $APP, '--workers', $workers, '--access-log', '|exec sleep 100',
+                '--pid', my $pid_file = File::Temp->new->filename );
+            is $server->ask('GET /')->status, 200, 'it serves';
+            my $began = time;
+            $server->signal('TERM');
+            ok $server->wait_log(
+                qr/--access-log: 'exec sleep 100' has 5 s to write what is left and to end$/m, 20
+                ),
+                'the log says what the server waits for';
+            unlike $server->log, qr/stopped/, 'and not that it has stopped';
+            $server->signal('TERM') if $hurry;
+            is $server->wait_exit(20), 'exit 0', 'it stops';
+            cmp_ok time - $began, '<', 4, 'at once' if $hurry;
+            ok !-e $pid_file, 'the PID file is gone';
+            my ( $told, $seconds )
+                = $server->log =~ /^(.* was ended by TERM)\n[^\n]* stopped after ([\d.]+) s\n\z/m;
+            like $told, qr/warn: --access-log: 'exec sleep 100' did not end with its input/,
+                'what has come of it'
+                or diag $server->log;
+            cmp_ok $seconds, $hurry ? '<' : '>=', 4.5, '"stopped" is the last line, with the whole time';
+            };
+    }
+}
+
+subtest 'exit in the application, --workers 0' => sub {
+    for my $code ( 0, 3 ) {
+        my $server = Sirius::Test::Server->start(
+            app =>
+                "sub { exit $code if \$_[0]{PATH_INFO} eq '/exit'; waitpid( fork || exit, 0 ); [ 200, [], ['ok'] ] }\n",
+            args => [ qw(--workers 0 --pid), my $pid_file = File::Temp->new->filename ],
+        );
+        is $server->ask('GET /')->body,       'ok',          'a child may exit';
+        is $server->ask('GET /exit')->status, 500,           'a request that exits';
+        is $server->wait_exit(20), 'exit ' . ( $code || 1 ), "exit $code does not look like a stop";
+        like $server->log, qr/error: stopped: the application called exit \(status $code\)\n\z/,
+            'the last line';
+        is scalar( () = $server->log =~ /stopped/g ), 1, 'the only one';
+        ok !-e $pid_file, 'the PID file is gone';
+    }
+};
+
+subtest 'exit in the application that a Delayed server of --workers 0 loads' => sub {
+    my $server = Sirius::Test::Server->spawn( app => "exit 0;\n", args => [qw(--workers 0 -L Delayed)] );
+    is $server->wait_exit(20), 'exit 1', 'not 0';
+    like $server->log, qr/error: stopped: the application called exit \(status 0\)\n\z/, 'the last line';
+};
+
+subtest 'exit in a handler of the application, once a stop was asked for' => sub {
+    my $server
+        = start_server(
+        "my \$n = 0; sub { \$SIG{ALRM} = sub { exit }; alarm 1; \$n++; sleep 3; [ 200, [], [] ] }\n",
+        qw(--workers 0) );
+    my $client = $server->connect;
+    $client->send( request('GET /') );
+    sleep 0.3;
+    $server->signal('TERM');
+    is $server->wait_exit(20), 'exit 0', 'it is one';
 };
 
 done_testing;
