@@ -1,5 +1,8 @@
 #include "wire.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 /* --- to the edge --- */
 
 static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, uint16_t flags)
@@ -62,6 +65,25 @@ void wire_head(sirius *s, bool now)
     }
 }
 
+/* For a file whose descriptor can't be passed: the kernel has no memory for that, or this user has too many on their way. */
+static bool read_out(sirius *s, int fd, off_t offset, uint64_t length)
+{
+    char piece[16 * 1024];
+    while (length) {
+        ssize_t n = pread(fd, piece, length < sizeof piece ? (size_t)length : sizeof piece, offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        struct iovec iov = {piece, (size_t)n};
+        if (!sr_worker_write(&s->worker, &iov, 1, false))
+            return false;
+        offset += n;
+        length -= (uint64_t)n;
+    }
+    return true;
+}
+
 void wire_file(sirius *s, int fd, off_t offset, uint64_t length)
 {
     struct iovec head = head_iov(s);
@@ -70,7 +92,8 @@ void wire_file(sirius *s, int fd, off_t offset, uint64_t length)
         return;
     }
     reply(s, NULL, 0, s->known, 0);
-    if (s->torn || !sr_worker_file(&s->worker, fd, (uint64_t)offset, length))
+    if (s->torn ||
+        (!sr_worker_file(&s->worker, fd, (uint64_t)offset, length) && !read_out(s, fd, offset, length)))
         s->turn.conn->gone = true;
     close(fd);
 }

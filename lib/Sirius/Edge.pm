@@ -89,6 +89,7 @@ sub hear {
         my ( $pid, $what, $why ) = $1 =~ /\A(\d+) (\S+) ?(.*)\z/ or next;
         if    ( $what eq 'ready' )                  { $self->_ready($pid) }
         elsif ( $what eq 'trouble' )                { $self->{supervisor}{watch}->begin }
+        elsif ( $what eq 'lost' )                   { Sirius::Log->error("$self->{said}worker $pid $why") }
         elsif ( $what =~ /\A(?:broken|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
     }
     return;

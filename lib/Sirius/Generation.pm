@@ -131,7 +131,7 @@ sub _become_worker {
 
 sub _bury {
     my ( $self, $worker, $status ) = @_;
-    $self->_tell_lost($worker) if !$worker->{timeout} && !$worker->{broken};    # the edge has told already
+    $self->_tell_lost($worker);
     $self->{scoreboard}->limited( $worker->{slot}, $worker->{limit} ) if $worker->{limit};
     $self->{scoreboard}->release( $worker->{slot} );
     my $signal = $status & 127;
@@ -474,10 +474,11 @@ sub _tell_generation {
     return syswrite $self->{report}, join( q( ), $$, @words ) . "\n";  # not by $", which is the application's
 }
 
-# The request that a worker took with it: only its row knows of it
+# The request that a worker took with it: only its row knows of it. An edge has the request and its client still, and tells
 sub _tell_lost {
     my ( $self,  $worker ) = @_;
     my ( $board, $slot )   = ( $self->{scoreboard}, $worker->{slot} );
+    return if @{ $self->{exchange} } > 2;
     my $row = $board->row($slot);
     return if !$row->{unanswered} || $row->{pid} != $worker->{pid};
     Sirius::Log->error(
@@ -486,8 +487,7 @@ sub _tell_lost {
         @{$row}{qw(line client)},
         _now() - $row->{began}
     );
-    my $log = $self->{access_log};
-    return if !$log || !$log->fh;    # an edge has it, and the request
+    my $log = $self->{access_log} or return;
     eval { $board->log_lost( $slot, $log->for_engine ); 1 }
         or Sirius::Log->error( "the access log: $@" =~ s/\s+\z//r );
     return;

@@ -285,7 +285,8 @@ sub _complete {
         );
     }
     $self->_number( @{ $generation->{workers} || [] } );
-    my $edge     = $self->{supervisor}{edge};
+    my $edge = $self->{supervisor}{edge};
+    $self->{supervisor}->reopen_access_log if $edge;    # else its workers have opened it
     my $settings = Sirius::Edge->said( delete $generation->{edge} );
     $edge->renew($settings) if $edge && $settings;
     kill TERM => $self->orphans;    # there are others now

@@ -133,6 +133,15 @@ sub _run_many {
     return $self->serve;
 }
 
+# Where an edge writes it, which lives longer than any generation
+sub reopen_access_log {
+    my ( $self, @say ) = @_;
+    my $log = $self->{access_log};
+    return                            if !$log || !$log->reopen(@say);
+    $self->{edge}->log_to( $log->fd ) if $self->{edge} && $log->fh;
+    return;
+}
+
 sub serve {
     my $self    = shift;
     my $signals = $self->{signals};
@@ -296,13 +305,10 @@ sub _reap {
 
 sub _reopen_logs {
     my $self = shift;
-    my $log  = $self->{access_log};
     my $say  = sub { $self->unopened(shift) };
     delete $self->{unopened};
     Sirius::Log->reopen($say);
-    return                            if !$log || !$log->reopen($say);
-    $self->{edge}->log_to( $log->fd ) if $self->{edge} && $log->fh;
-    return;
+    return $self->reopen_access_log($say);
 }
 
 # The child that tried the code that is installed now has ended
@@ -551,6 +557,12 @@ Tells that the server listens, once.
 C<app>, or C<builder> (a sub that makes it, called in each worker); C<conf>, a hash from L<Sirius::Options>; C<listeners>,
 L<Sirius::Listener> objects; C<admin>, C<daemon> and C<pid_file>, a L<Sirius::AdminPort>, a L<Sirius::Daemon> and a
 L<Sirius::PidFile> or not; C<privileges>, a L<Sirius::Privileges>.
+
+=head2 reopen_access_log
+
+  $supervisor->reopen_access_log;
+
+The access log goes on in the file that has its name now, also in the edge. Takes what L<Sirius::AccessLog/reopen> takes.
 
 =head2 rows
 

@@ -28,7 +28,7 @@ my @TROUBLES = (
     [ 'tempfile'      => error => \&_tempfile ],
     [ 'spool'         => error => \&_spool ],
     [ 'descriptors'   => error => \&_descriptors ],
-    [ 'memory'        => error => sub { return _answered( $_[1], 503, 'for want of memory' ) } ],
+    [ 'memory'        => error => \&_memory ],
     [ 'queue'         => warn  => _limit( max_queue     => 'reached',  503 ) ],
     [ 'queue-timeout' => warn  => _limit( queue_timeout => 'exceeded', 503 ) ],
     [   'connections' => warn =>
@@ -167,6 +167,13 @@ sub _many {
     my ( $number, $what ) = @_;
     return "1 $what was" if $number == 1;
     return "$number ${what}s were";
+}
+
+sub _memory {
+    my ( $self, $number ) = @_;
+    return _answered( $number, 503, 'for want of memory' ) if !$!{EMFILE} && !$!{ENFILE};
+    return _answered( $number, 503, "for want of a descriptor: $!" )
+        . '; raise the limit (ulimit -n, LimitNOFILE=)';
 }
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }

@@ -18,7 +18,7 @@ typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take; /* OVER: refused or clos
 static take refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
 {
     if (status == 503) /* what follows waits for nobody, so it was refused for nothing else */
-        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, 0);
+        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, ENOMEM);
     sr_outflow_refuse(e, c, status, is_head);
     return TAKE_OVER;
 }
@@ -293,7 +293,7 @@ void sr_intake_park(sr_engine *e, sr_task *task)
     if (kept && room && sr_handover_give(e, c) == SR_GIVEN)
         return;
     if (!kept || !room) {
-        sr_trouble_count(e, kept ? SR_TROUBLE_QUEUE : SR_TROUBLE_MEMORY, 1, 0);
+        sr_trouble_count(e, kept ? SR_TROUBLE_QUEUE : SR_TROUBLE_MEMORY, 1, kept ? 0 : ENOMEM);
         sr_outflow_refuse(e, c, 503, c->is_head);
         return;
     }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { VISITS_PER_EVENT = 64 };
-#define LOBBY_PAUSE_NS (100 * SR_MILLISECOND)
+#define PAUSE_NS (100 * SR_MILLISECOND) /* without memory or a descriptor */
 
 /* --- who has what --- */
 
@@ -62,22 +62,22 @@ static void part(sr_edge *ed, sr_mate *m)
     sr_ring_unmap(m->reader.ring);
     m->reader.ring = NULL;
     m->line.fd = m->ended.fd = m->file = -1;
-    m->broken = false;
+    m->broken = m->deaf = false;
     m->bound = 0;
 }
 
 /* The requests that it had. */
-static void orphans(sr_edge *ed, sr_mate *m)
+static void orphans(sr_edge *ed, sr_mate *m, bool ended)
 {
     for (uint32_t slot = 0; slot < ed->slots; slot++)
         if (ed->entries[slot].number && sr_edge_holder(ed, slot) == (int32_t)m->row)
-            sr_edge_orphan(ed, slot);
+            sr_edge_orphan(ed, slot, ended ? m->pid : 0);
 }
 
 void sr_edge_ended(sr_edge *ed, sr_mate *m)
 {
     sr_edge_deliver(ed, m); /* what it said whole counts */
-    orphans(ed, m);
+    orphans(ed, m, true);
     sr_sleepers_forget(ed->sleepers, m->row);
     part(ed, m);
 }
@@ -88,10 +88,11 @@ void sr_edge_broken(sr_edge *ed, sr_mate *m, const char *why)
     if (m->broken)
         return;
     m->broken = true;
+    m->deaf = false;
     sr_loop_remove(&ed->engine->loop, &m->line);
     snprintf(text, sizeof text, "%d broken %s\n", (int)m->pid, why);
     sr_edge_report(ed, text);
-    orphans(ed, m);
+    orphans(ed, m, false);
 }
 
 /* --- hello --- */
@@ -243,7 +244,7 @@ void sr_edge_lobby(sr_edge *ed)
             if (sr_room_close_oldest(ed->engine))
                 continue;
             sr_loop_remove(&ed->engine->loop, &ed->lobby);
-            ed->lobby_at = ed->engine->now + LOBBY_PAUSE_NS;
+            ed->lobby_at = ed->engine->now + PAUSE_NS;
             return;
         }
         err = heard(line, &note);
@@ -260,15 +261,46 @@ void sr_edge_lobby_again(sr_edge *ed)
         return;
     ed->lobby_at = 0;
     if (sr_loop_add(&ed->engine->loop, &ed->lobby, EPOLLIN))
-        ed->lobby_at = ed->engine->now + LOBBY_PAUSE_NS;
+        ed->lobby_at = ed->engine->now + PAUSE_NS;
 }
 
 /* --- notes --- */
+
+/* No memory for a note. It is still there: without a pause the loop would spin. */
+static void deafen(sr_edge *ed, sr_mate *m)
+{
+    m->deaf = sr_loop_remove(&ed->engine->loop, &m->line) == 0;
+    ed->hear_at = ed->engine->now + PAUSE_NS;
+}
+
+void sr_edge_hear_again(sr_edge *ed)
+{
+    bool all = true;
+    if (!ed->hear_at || ed->engine->now < ed->hear_at)
+        return;
+    for (uint32_t row = 0; row < ed->rows; row++) {
+        sr_mate *m = &ed->mates[row];
+        if (m->deaf)
+            m->deaf = sr_loop_add(&ed->engine->loop, &m->line, EPOLLIN) != 0;
+        all = all && !m->deaf;
+    }
+    ed->hear_at = all ? 0 : ed->engine->now + PAUSE_NS;
+}
 
 static sr_entry *asked(sr_edge *ed, sr_mate *m, const sr_message *note)
 {
     bool sound = !m->broken && note->slot < ed->slots && note->number;
     return sound && sr_edge_bind(ed, m, note->slot, note->number) ? &ed->entries[note->slot] : NULL;
+}
+
+/* Without descriptors, when they do not go through: the kernel has no memory, or counts too many that are on their way. */
+static void answer(sr_edge *ed, sr_mate *m, sr_message *note, const int *fds, int n)
+{
+    int err = sr_door_send(m->line.fd, note, fds, n, false);
+    if (err && err != EAGAIN && n > 0)
+        err = sr_door_send(m->line.fd, note, NULL, 0, false);
+    if (err)
+        sr_edge_broken(ed, m, "does not read what it has asked for");
 }
 
 /* They stay here too: a worker that dies before it has begun leaves the request to another. */
@@ -280,8 +312,7 @@ static void files(sr_edge *ed, sr_mate *m, sr_message *note, const sr_entry *en)
     if (en && en->body_fd >= 0)
         fds[n++] = en->body_fd;
     note->kind = SR_MESSAGE_FILES;
-    if (sr_door_send(m->line.fd, note, fds, n, false) != 0)
-        sr_edge_broken(ed, m, "does not read what it has asked for");
+    answer(ed, m, note, fds, n);
 }
 
 /* Bytes that were read ahead, in a file. -1: there are none, or no memory. */
@@ -324,11 +355,9 @@ static void lend(sr_edge *ed, sr_mate *m, sr_message *note)
         if (!c->out)
             sr_conn_unwatch(ed->engine, c);
     }
-    int err = sr_door_send(m->line.fd, note, fds, n, false);
+    answer(ed, m, note, fds, n);
     if (n > 1)
         close(fds[1]);
-    if (err)
-        sr_edge_broken(ed, m, "does not read what it has asked for");
 }
 
 void sr_edge_line(sr_edge *ed, sr_mate *m)
@@ -336,14 +365,14 @@ void sr_edge_line(sr_edge *ed, sr_mate *m)
     sr_message note;
     int fds[SR_MESSAGE_FDS], n = 0;
     int err = sr_door_receive(m->line.fd, &note, fds, &n, false);
-    if (err == EAGAIN)
-        return;
-    if (err) { /* its end is gone, which its pidfd will tell, or what it says is no note */
+    if (err == EPIPE || err == ECONNRESET) /* its end is gone, which its pidfd will tell */
         sr_loop_remove(&ed->engine->loop, &m->line);
-        if (err != EPIPE)
-            sr_edge_broken(ed, m, "sent a note that cannot be");
+    else if (err == EPROTO)
+        sr_edge_broken(ed, m, "sent a note that cannot be");
+    else if (err && err != EAGAIN)
+        deafen(ed, m);
+    if (err)
         return;
-    }
     bool its_own = note.pid == m->pid; /* else a child that the application has forked */
     if (its_own &&
         note.kind == SR_MESSAGE_FILE) { /* the record that speaks of it is there, or is just coming */

@@ -2,12 +2,15 @@
 
 #include "../net/descriptors.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
+    OTHERS =
+        64, /* notes that may come first: of a child of the application, or of a request that was given up */
     JOIN_MAX = 2048 /* bytes of a body that is copied behind its head: one piece is sent cheaper than two */
 };
 #define FIELDS_MAX (16u * 1024 * 1024)  /* of one head, as src/worker sends at most */
@@ -112,33 +115,62 @@ static void bad_gateway(sr_edge *ed, sr_conn *c)
     sr_engine_finish(e, c);
 }
 
+/* Its framing is complete: complete is complete. */
+static bool is_whole(const sr_entry *en)
+{
+    return en->phase != SR_ENTRY_OPEN && !en->left && en->response.framing != SR_FRAMING_CHUNKED &&
+           en->response.framing != SR_FRAMING_CLOSE;
+}
+
 static void cut(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
     sr_conn *c = en->conn;
-    bool open = en->phase == SR_ENTRY_OPEN, whole = en->phase != SR_ENTRY_OPEN && !en->left &&
-                                                    en->response.framing != SR_FRAMING_CHUNKED &&
-                                                    en->response.framing != SR_FRAMING_CLOSE;
+    bool open = en->phase == SR_ENTRY_OPEN, whole = is_whole(en);
     sr_edge_log_offer(ed, slot);
     sr_edge_forget(ed, slot);
     if (!c)
         return;
     if (open)
         bad_gateway(ed, c);
-    else if (whole) /* its framing is complete: complete is complete */
+    else if (whole)
         sr_engine_finish(ed->engine, c);
     else
         sr_engine_abort(ed->engine, c);
 }
 
-void sr_edge_orphan(sr_edge *ed, uint32_t slot)
+void sr_edge_orphan(sr_edge *ed, uint32_t slot, int32_t ended)
 {
     sr_entry *en = &ed->entries[slot];
     int32_t row = sr_edge_holder(ed, slot);
     bool begun = row < 0 || en->spoken || atomic_load(&ed->mates[row].reader.ring->began) == en->number;
     if (!begun && sr_edge_requeue(ed, slot))
         return;
+    if (ended && en->conn && !is_whole(en))
+        sr_edge_tell_lost(ed, slot, ended,
+                          en->phase == SR_ENTRY_OPEN ? "the client got 502" : "the response was cut off");
     cut(ed, slot);
+}
+
+/*
+ * There was no memory or no descriptor for it here: its client is told so, or sees that the response is cut. Its worker goes on
+ * and notices nothing but that the client is gone.
+ */
+static void short_of(sr_edge *ed, sr_entry *en, int err)
+{
+    sr_conn *c = en->conn;
+    if (!c)
+        return;
+    bool open = en->phase == SR_ENTRY_OPEN && !c->torn;
+    bool table = err == EMFILE || err == ENFILE;
+    sr_trouble_count(ed->engine, table && !open ? SR_TROUBLE_DESCRIPTORS : SR_TROUBLE_MEMORY, 1, err);
+    if (open) {
+        sr_outflow_refuse(ed->engine, c, 503, c->is_head); /* which calls sr_edge_leave */
+        return;
+    }
+    sr_edge_leave(ed, c);
+    c->why = SR_CLOSED_ERROR;
+    sr_engine_abort(ed->engine, c);
 }
 
 /* --- heads --- */
@@ -175,27 +207,30 @@ static bool copied(sr_edge *ed, sr_entry *en, const char *at, size_t len, sr_byt
     return true;
 }
 
-static bool head_make(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes lines, bool close)
+static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes lines,
+                                   bool close)
 {
     sr_engine *e = ed->engine;
     sr_conn *c = en->conn;
     sr_response *r = &en->response;
     sr_buffer_reset(&ed->head);
-    if (sr_response_init(r, &ed->head, h->status, c->minor, c->is_head,
-                         sr_engine_keeps(e, c) && !close && !ed->leaving) ||
-        fields(ed, r, lines, false))
-        return false;
-    if (h->app_length != SR_REPLY_LENGTH_UNKNOWN && h->app_length > INT64_MAX)
-        return false;
+    sr_response_error err = sr_response_init(r, &ed->head, h->status, c->minor, c->is_head,
+                                             sr_engine_keeps(e, c) && !close && !ed->leaving);
+    if (!err)
+        err = fields(ed, r, lines, false);
+    if (!err && h->app_length != SR_REPLY_LENGTH_UNKNOWN && h->app_length > INT64_MAX)
+        err = SR_RESPONSE_BAD_LENGTH;
     r->app_length = h->app_length;
-    if (sr_response_finish(r, &ed->head, h->length, e->date, e->config.server))
-        return false;
+    if (!err)
+        err = sr_response_finish(r, &ed->head, h->length, e->date, e->config.server);
+    if (err)
+        return err;
     c->keep_alive = r->keep_alive;
     sr_engine_head(c, h->status, sr_buffer_len(&ed->head));
     sr_edge_log_head(ed, en);
     en->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
     c->given_at = h->began > c->ready_at && h->began < e->now ? h->began : c->ready_at;
-    return true;
+    return SR_RESPONSE_OK;
 }
 
 /* --- bodies --- */
@@ -242,9 +277,13 @@ static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes 
 {
     sr_conn *c = en->conn;
     sr_buffer_reset(&ed->head);
-    if (sr_informational_init(&ed->head, h->status) || fields(ed, NULL, lines, true) ||
-        sr_informational_end(&ed->head))
-        return TOOK_BAD;
+    sr_response_error err = sr_informational_init(&ed->head, h->status);
+    if (!err)
+        err = fields(ed, NULL, lines, true);
+    if (!err)
+        err = sr_informational_end(&ed->head);
+    if (err) /* without memory it is left out */
+        return err == SR_RESPONSE_NO_MEMORY ? TOOK : TOOK_BAD;
     if (c->minor == 0 || pending(c) > INTERIM_MAX) /* RFC 9110 15.2: never to a 1.0 client */
         return TOOK;
     struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
@@ -267,40 +306,82 @@ static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *p
     if (h.fields > len - sizeof h || is_interim != (h.status < 200))
         return TOOK_BAD;
     if (en->phase == SR_ENTRY_OPEN) {
-        if (!copied(ed, en, payload + sizeof h, h.fields, &lines))
-            return TOOK_BAD;
+        bool kept = copied(ed, en, payload + sizeof h, h.fields, &lines);
         if (is_interim)
-            return interim(ed, en, &h, lines);
+            return kept ? interim(ed, en, &h, lines) : TOOK;
         sr_deadline_clear(ed->engine, en->conn);
-        if (!head_make(ed, en, &h, lines, rec->flags & SR_REPLY_CLOSE))
+        sr_response_error err =
+            kept ? head_make(ed, en, &h, lines, rec->flags & SR_REPLY_CLOSE) : SR_RESPONSE_NO_MEMORY;
+        if (err && err != SR_RESPONSE_NO_MEMORY)
             return TOOK_BAD;
         sr_buffer_free(&en->fields);
-        en->phase = SR_ENTRY_BODY;
-        sr_bytes body = sr_bytes_of(payload + sizeof h + h.fields, len - sizeof h - h.fields);
-        put(ed, en, body, true, last);
+        if (err) {
+            short_of(ed, en, ENOMEM);
+        } else {
+            en->phase = SR_ENTRY_BODY;
+            sr_bytes body = sr_bytes_of(payload + sizeof h + h.fields, len - sizeof h - h.fields);
+            put(ed, en, body, true, last);
+        }
     }
     if (last)
         finish(ed, slot);
     return TOOK;
 }
 
-/* The descriptor that this worker has passed for the request; -1: none came. */
-static int passed(sr_mate *m, uint64_t number)
+static took more_fields(sr_edge *ed, sr_entry *en, const char *payload, size_t len)
 {
-    sr_message note;
+    if (en->phase == SR_ENTRY_BODY || sr_buffer_len(&en->fields) + len > FIELDS_MAX)
+        return TOOK_BAD;
+    if (en->phase == SR_ENTRY_OPEN && !sr_buffer_add(&en->fields, payload, len))
+        short_of(ed, en, ENOMEM);
+    return TOOK;
+}
+
+/* Its worker could not get at the request. Nobody has seen it, but the next one may fare no better. */
+static took unread(sr_edge *ed, uint32_t slot, const char *payload, size_t len)
+{
+    sr_entry *en = &ed->entries[slot];
+    int32_t err;
+    if (en->phase == SR_ENTRY_BODY || len != sizeof err)
+        return TOOK_BAD;
+    memcpy(&err, payload, sizeof err);
+    if (en->phase == SR_ENTRY_OPEN)
+        short_of(ed, en, err);
+    sr_edge_forget(ed, slot);
+    return TOOK;
+}
+
+/*
+ * The descriptor that this worker has passed for the request. -1: none came, and *err is 0 when it has sent none, EMFILE when
+ * there was no room for it in the table of this process, and else why it has to be asked for again.
+ */
+static int passed(sr_mate *m, uint64_t number, int *err)
+{
+    sr_message note = {0};
     int fds[SR_MESSAGE_FDS], n = 0, fd = m->file;
-    uint64_t of = m->file_number;
-    m->file = -1;
-    if (fd < 0 && sr_door_receive(m->line.fd, &note, fds, &n, false) == 0) {
-        fd = note.kind == SR_MESSAGE_FILE && n > 0 ? fds[--n] : -1;
-        of = note.number;
-    }
-    while (n > 0)
-        sr_descriptors_discard(fds[--n]);
-    if (fd >= 0 && of != number) {
-        sr_descriptors_discard(fd);
+    *err = 0;
+    if (m->file_number != number) {
+        if (fd >= 0)
+            sr_descriptors_discard(fd);
         fd = -1;
+        bool it = false;
+        for (int i = 0; !it && i < OTHERS; i++) {
+            if ((*err = sr_door_receive(m->line.fd, &note, fds, &n, false)))
+                break;
+            it = note.pid == m->pid && note.kind == SR_MESSAGE_FILE && note.number == number;
+            if (it && n > 0)
+                fd = fds[--n];
+            while (n > 0)
+                sr_descriptors_discard(fds[--n]);
+        }
+        m->file_number = it ? number : 0;
     }
+    m->file = -1;
+    if (fd < 0 && m->file_number == number)
+        *err = EMFILE;
+    else if (*err == EAGAIN || *err == EPROTO || *err == EPIPE || *err == ECONNRESET)
+        *err = 0;
+    m->file_number = 0;
     return fd;
 }
 
@@ -311,7 +392,13 @@ static took file(sr_edge *ed, sr_mate *m, uint32_t slot, const char *payload, si
     struct stat st;
     if (en->phase == SR_ENTRY_BODY && en->conn->out && en->conn->out->fd >= 0) /* behind memory only */
         return en->filed ? TOOK_BAD : TOOK_LATER;
-    int fd = passed(m, en->number);
+    int why, fd = passed(m, en->number, &why);
+    if (fd < 0 && why && why != EMFILE) /* no memory for it: mend.c comes back to it */
+        return TOOK_LATER;
+    if (fd < 0 && why && en->phase != SR_ENTRY_OPEN) {
+        short_of(ed, en, why);
+        return TOOK;
+    }
     if (fd < 0)
         return TOOK_BAD;
     if (len == sizeof f)
@@ -363,9 +450,7 @@ static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *pa
     case SR_REPLY_HEAD:
         return head(ed, rec->slot, rec, payload, len);
     case SR_REPLY_FIELDS:
-        if (en->phase == SR_ENTRY_BODY || sr_buffer_len(&en->fields) + len > FIELDS_MAX)
-            return TOOK_BAD;
-        return en->phase == SR_ENTRY_WHOLE || sr_buffer_add(&en->fields, payload, len) ? TOOK : TOOK_BAD;
+        return more_fields(ed, en, payload, len);
     case SR_REPLY_DATA:
         if (en->phase == SR_ENTRY_OPEN || en->filed)
             return TOOK_BAD;
@@ -386,6 +471,8 @@ static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *pa
     case SR_REPLY_CUT:
         cut(ed, rec->slot);
         return TOOK;
+    case SR_REPLY_UNREAD:
+        return unread(ed, rec->slot, payload, len);
     case SR_REPLY_TAKEN:
         return taken(ed, rec->slot);
     default:

@@ -5,6 +5,7 @@
 
 #include "../net/tempfile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -39,7 +40,9 @@ static int spill(const sr_task *t, size_t parse, size_t head, size_t body)
         sr_tempfile_write(fd, zero, parse - used) == 0 && sr_tempfile_write(fd, t->base, head) == 0 &&
         sr_tempfile_write(fd, t->body.at, body) == 0)
         return fd;
+    int err = errno;
     close(fd);
+    errno = err;
     return -1;
 }
 
@@ -110,8 +113,8 @@ void sr_edge_dispatch(sr_edge *ed, sr_task *task)
     }
     sr_entry *en = &ed->entries[index];
     if (!fill(ed, s, en, task)) {
+        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, errno);
         sr_queue_release(&ed->queue, index);
-        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, 0);
         refuse(ed, task, 503);
         return;
     }

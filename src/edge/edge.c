@@ -351,6 +351,8 @@ static int patience(sr_edge *ed)
     first = first < end ? first : end;
     if (ed->lobby_at && ed->lobby_at < first)
         first = ed->lobby_at;
+    if (ed->hear_at && ed->hear_at < first)
+        first = ed->hear_at;
     if (first != INT64_MAX)
         ms = sooner(ms, first - e->now);
     bool watch = ed->nudged_at && sr_sleepers_sleeping(ed->sleepers);
@@ -381,6 +383,7 @@ bool sr_edge_turn(sr_edge *ed, bool wait)
     sr_engine *e = ed->engine;
     sr_deadlines_expire(e);
     sr_edge_overdue_behind(ed);
+    sr_edge_hear_again(ed);
     sr_edge_lobby_again(ed);
     sr_engine_resume(e);
     if (sr_engine_draining(e)) {

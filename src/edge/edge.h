@@ -43,6 +43,7 @@ typedef struct sr_mate {
     int file;       /* that came before the record that speaks of it; -1: none */
     uint64_t file_number;
     bool broken; /* what it says is not read any more; the supervisor was told to end it */
+    bool deaf;   /* there was no memory for a note on its line, which is not watched until sr_edge.hear_at */
 } sr_mate;
 
 enum { SR_VISITORS_MAX = 16 };
@@ -115,6 +116,7 @@ typedef struct sr_edge {
     sr_buffer copy;             /* scratch: fields as the worker has sent them */
     sr_link behind;             /* entries whose client is gone, the first that is due first */
     int64_t mended_at, mend_ns; /* when mend.c last looked, and until it does again */
+    int64_t hear_at;     /* when lines that are not watched are watched again; 0: there are none */
     int64_t nudged_at;   /* since when a request waits, or somebody was last woken for it; 0: none waits */
     int report;          /* lines for the supervisor; -1: STDERR */
     int64_t graceful_ns; /* that requests have to finish once it is told to end */
@@ -199,14 +201,16 @@ bool sr_edge_replied(const sr_edge *ed);         /* somebody has said something 
 void sr_edge_replies(sr_edge *ed);               /* of all who have */
 void sr_edge_writable(sr_edge *ed, sr_conn *c);  /* a socket takes more of a response that is not whole yet */
 void sr_edge_forget(sr_edge *ed, uint32_t slot); /* the slot is free again */
-/* Its worker is gone, or says what cannot be: 502, or cut. */
-void sr_edge_orphan(sr_edge *ed, uint32_t slot);
+/* Its worker has ended (its PID), or says what cannot be (0): 502, or cut. */
+void sr_edge_orphan(sr_edge *ed, uint32_t slot, int32_t ended);
 
 /* limits.c: before a connection with a request is closed, or answered by the edge: nobody is there for the reply. */
 void sr_edge_leave(sr_edge *ed, sr_conn *c);
 void sr_edge_peer_event(sr_edge *ed, sr_conn *c, uint32_t events); /* of a connection with a request */
 /* A time limit of a connection with a request is over. False: nobody has the request, it is refused. */
 bool sr_edge_overdue(sr_edge *ed, sr_conn *c, sr_deadline_kind kind);
+/* The supervisor is to know that this worker has ended with the request, and what became of its client: `end`. */
+void sr_edge_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end);
 void sr_edge_overdue_behind(sr_edge *ed);     /* likewise, of requests whose client is gone */
 int64_t sr_edge_behind_at(const sr_edge *ed); /* monotonic ns of the first of those; INT64_MAX: none */
 
@@ -233,6 +237,7 @@ int32_t sr_edge_holder(const sr_edge *ed, uint32_t slot);
 /* This worker speaks of the request. False: it is over, or another's, or this one has another. */
 bool sr_edge_bind(sr_edge *ed, sr_mate *m, uint32_t slot, uint64_t number);
 void sr_edge_lobby(sr_edge *ed);                 /* somebody has connected */
+void sr_edge_hear_again(sr_edge *ed);            /* when hear_at has come */
 void sr_edge_lobby_again(sr_edge *ed);           /* when lobby_at has come */
 void sr_edge_visitor(sr_edge *ed, sr_source *s); /* and has said something */
 void sr_edge_line(sr_edge *ed, sr_mate *m);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define GAVE_UP_NS                                                                                           \
     (10 * SR_MILLISECOND)  /* a client that has shut its side down by then does not wait for an answer */
@@ -127,6 +128,36 @@ static bool tell(sr_edge *ed, uint32_t slot, int32_t pid, const char *what, int6
              (int)pid, ed->report < 0 ? "] error: " : " timeout ", len, text, what, (long long)(tenths / 10),
              (long long)(tenths % 10), end);
     return sr_edge_report(ed, line);
+}
+
+/* "127.0.0.1:5555", "[::1]:5555", "unix" */
+static void client_text(const sr_peer *peer, char *out, size_t size)
+{
+    char text[SR_PEER_TEXT_MAX];
+    int len = (int)sr_peer_text(peer, text);
+    if (peer->family)
+        snprintf(out, size, peer->family == 6 ? "[%.*s]:%u" : "%.*s:%u", len, text, (unsigned)peer->port);
+    else
+        snprintf(out, size, "unix");
+}
+
+void sr_edge_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end)
+{
+    static const char ended[] = "ended while it served";
+    char line[TEXT_MAX + 256], text[TEXT_MAX], client[SR_PEER_TEXT_MAX + 16];
+    const sr_entry *en = &ed->entries[slot];
+    int len = (int)request_text(ed, slot, text);
+    long long tenths = (ed->engine->now - ready_at(ed, slot)) / (TENTH * SR_MILLISECOND);
+    if (en->late) /* it was told that it would be killed */
+        return;
+    client_text(&en->conn->client, client, sizeof client);
+    if (ed->report < 0)
+        snprintf(line, sizeof line, "[sirius %d] error: worker %d %s %.*s of %s, after %lld.%lld s: %s\n",
+                 (int)getpid(), (int)pid, ended, len, text, client, tenths / 10, tenths % 10, end);
+    else
+        snprintf(line, sizeof line, "%d lost %s %.*s of %s, after %lld.%lld s: %s\n", (int)pid, ended, len,
+                 text, client, tenths / 10, tenths % 10, end);
+    sr_edge_report(ed, line);
 }
 
 /*

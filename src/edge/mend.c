@@ -79,7 +79,7 @@ static void doubted(sr_edge *ed, uint32_t slot)
     hear_all(ed);
     en->doubted = false;
     if (en->number == number && !en->row && !sr_edge_requeue(ed, slot))
-        sr_edge_orphan(ed, slot);
+        sr_edge_orphan(ed, slot, 0);
 }
 
 /* It was had, or seemed so, and nobody looks there again. */

@@ -49,11 +49,24 @@ static void close_others(sr_edge *ed)
     }
 }
 
+/* A response that is cut already gains nothing by waiting for a client that does not read it. */
+static void close_broken(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    for (sr_link *l = e->all.next, *next; l != &e->all; l = next) {
+        sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
+        next = l->next;
+        if (!c->slot && c->broken && c->owed)
+            sr_conn_close(e, c, SR_CLOSED_STOP);
+    }
+}
+
 bool sr_edge_stop_step(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     if (!ed->stopping && (e->orphaned || !ed->retiring)) /* it has seen the end of the supervisor */
         sr_edge_stop(ed, false);
+    close_broken(ed);
     if (ed->fast)
         close_others(ed);
     return sr_drain_step(e) || e->now >= ed->end_at;

@@ -15,9 +15,10 @@ typedef enum sr_reply_kind {
     SR_REPLY_FIELDS,      /* fields, for the HEAD that follows */
     SR_REPLY_HEAD,        /* sr_reply_head, fields, the first of the body */
     SR_REPLY_DATA,        /* body */
-    SR_REPLY_FILE,  /* sr_reply_file; its descriptor was passed by the line before (door.h): the whole body */
-    SR_REPLY_END,   /* the reply is whole */
-    SR_REPLY_CUT,   /* it can't be completed: the client must see that */
+    SR_REPLY_FILE, /* sr_reply_file; its descriptor was passed by the line before (door.h): the whole body */
+    SR_REPLY_END,  /* the reply is whole */
+    SR_REPLY_CUT,  /* it can't be completed: the client must see that */
+    SR_REPLY_UNREAD, /* int32_t, an errno: its worker could not get at the request, and has not begun with it */
     SR_REPLY_TAKEN, /* the application goes on alone with the socket that it has borrowed: there is no reply */
     SR_REPLY_LOG,   /* at any time before END: values of its line in the access log, see below */
 } sr_reply_kind;

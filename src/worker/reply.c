@@ -43,7 +43,7 @@ static sr_ring *ring(const sr_worker *w)
 
 void sr_worker_flush(sr_worker *w)
 {
-    sr_edge_line *l = w->from;
+    sr_worker_line *l = w->from;
     uint64_t one = 1;
     if (!l || w->lost)
         return;
@@ -231,6 +231,27 @@ bool sr_worker_file(sr_worker *w, int fd, uint64_t offset, uint64_t length)
     return true;
 }
 
+int sr_worker_answer(sr_worker *w, sr_message_kind kind, sr_message *note, int *fds, int *n)
+{
+    for (;;) {
+        int err = sr_door_receive(w->from->line, note, fds, n, true);
+        if (err || (note->kind == kind && note->number == w->number))
+            return err;
+        while (*n > 0) /* an answer that could not be received when it was asked for */
+            close(fds[--*n]);
+    }
+}
+
+void sr_worker_unread(sr_worker *w, int why)
+{
+    int32_t value = why;
+    sr_record *r = record(w, SR_REPLY_UNREAD, sizeof value);
+    if (!r)
+        return;
+    memcpy(r + 1, &value, sizeof value);
+    sr_ring_commit(ring(w), r, sizeof value);
+}
+
 void sr_worker_say(sr_worker *w, sr_reply_kind kind)
 {
     sr_record *r = record(w, kind, 0);
@@ -246,7 +267,7 @@ bool sr_worker_socket(sr_worker *w, int *socket, int *ahead, uint32_t *bytes)
         return false;
     sr_worker_flush(w); /* what was replied goes out before */
     if (sr_door_send(w->from->line, &note, NULL, 0, true) != 0 ||
-        sr_door_receive(w->from->line, &note, fds, &n, true) != 0)
+        sr_worker_answer(w, SR_MESSAGE_SOCKET, &note, fds, &n) != 0)
         return false;
     *socket = n > 0 ? fds[0] : -1;
     *ahead = n > 1 ? fds[1] : -1;

@@ -22,24 +22,24 @@ enum { DOUBTS_MAX = 10000 };        /* a second; then it is an edge that will no
 
 /* --- edges --- */
 
-static void line_close(sr_edge_line *l)
+static void line_close(sr_worker_line *l)
 {
     sr_counter_close(&l->queue);
     if (l->line >= 0)
         close(l->line);
     if (l->bell >= 0)
         close(l->bell);
-    *l = (sr_edge_line){.line = -1, .bell = -1};
+    *l = (sr_worker_line){.line = -1, .bell = -1};
 }
 
 /* Something has come on its line, if only its end. */
-static bool has_news(const sr_edge_line *l)
+static bool has_news(const sr_worker_line *l)
 {
     char byte;
     return recv(l->line, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-static int hello(sr_worker *w, sr_edge_line *l, uint64_t lobby)
+static int hello(sr_worker *w, sr_worker_line *l, uint64_t lobby)
 {
     sr_message note = {.kind = SR_MESSAGE_HELLO, .row = w->row, .number = atomic_load(&w->sleepers->key)};
     int err = sr_door_enter(lobby, &l->line);
@@ -50,7 +50,7 @@ static int hello(sr_worker *w, sr_edge_line *l, uint64_t lobby)
 }
 
 /* 0, or why there is no queue. EAGAIN: it has not come. */
-static int answer(sr_worker *w, sr_edge_line *l)
+static int answer(sr_worker *w, sr_worker_line *l)
 {
     sr_message note;
     int fds[SR_MESSAGE_FDS], n = 0;
@@ -72,7 +72,7 @@ static int answer(sr_worker *w, sr_edge_line *l)
 /* One place of an edge: what has become of it since the last look. 0, or why it can't be had */
 static int look(sr_worker *w, uint32_t edge, bool news)
 {
-    sr_edge_line *l = &w->edges[edge];
+    sr_worker_line *l = &w->edges[edge];
     uint64_t lobby = atomic_load(&w->sleepers->lobby[edge]);
     int err = 0;
     if (l->line >= 0 && !l->asked && has_news(l)) /* nothing is said there unasked: it is the end */
@@ -104,7 +104,7 @@ static int look_round(sr_worker *w)
     w->n_open = 0;
     w->now = sr_clock_monotonic();
     for (uint32_t i = 0; i < SR_EDGES_MAX; i++) {
-        sr_edge_line *l = &w->edges[i];
+        sr_worker_line *l = &w->edges[i];
         int why = look(w, i, news);
         err = why ? why : err;
         w->unmet = w->unmet || l->asked || l->again_at;
@@ -119,7 +119,7 @@ static int64_t patience(const sr_worker *w)
 {
     int64_t ns = -1;
     for (uint32_t i = 0; w->unmet && i < SR_EDGES_MAX; i++) {
-        const sr_edge_line *l = &w->edges[i];
+        const sr_worker_line *l = &w->edges[i];
         if (l->asked && has_news(l))
             return 0;
         if (l->again_at)
@@ -137,7 +137,7 @@ int sr_worker_open(sr_worker *w, const sr_worker_config *config)
 {
     *w = (sr_worker){.sleepers = config->sleepers, .row = config->row};
     for (uint32_t i = 0; i < SR_EDGES_MAX; i++)
-        w->edges[i] = (sr_edge_line){.line = -1, .bell = -1};
+        w->edges[i] = (sr_worker_line){.line = -1, .bell = -1};
     if (config->row >= config->sleepers->rows) {
         *w = (sr_worker){0};
         return EINVAL;
@@ -171,13 +171,13 @@ void sr_worker_close(sr_worker *w)
 
 /* --- telling --- */
 
-static void mark(sr_worker *w, sr_edge_line *l)
+static void mark(sr_worker *w, sr_worker_line *l)
 {
     atomic_fetch_or(&l->queue.replies->replied[w->row / 64], UINT64_C(1) << (w->row % 64));
     l->silent = true;
 }
 
-static void ring_bell(sr_worker *w, sr_edge_line *l)
+static void ring_bell(sr_worker *w, sr_worker_line *l)
 {
     uint64_t one = 1;
     l->silent = false;
@@ -197,9 +197,9 @@ void sr_worker_flush_all(sr_worker *w)
 
 /* --- taking --- */
 
-static sr_edge_line *oldest(sr_worker *w)
+static sr_worker_line *oldest(sr_worker *w)
 {
-    sr_edge_line *best = NULL;
+    sr_worker_line *best = NULL;
     int64_t first = INT64_MAX;
     for (unsigned i = 0; i < w->n_open; i++) {
         int64_t at = sr_counter_oldest(&w->open[i]->queue);
@@ -213,7 +213,7 @@ static sr_edge_line *oldest(sr_worker *w)
 
 static const sr_slot *take(sr_worker *w)
 {
-    sr_edge_line *from = w->n_open == 1 ? w->open[0] : oldest(w);
+    sr_worker_line *from = w->n_open == 1 ? w->open[0] : oldest(w);
     w->slot = from ? sr_counter_take(&from->queue, &w->index) : NULL;
     if (w->slot)
         w->from = from;
@@ -228,28 +228,33 @@ static uint64_t waiting(const sr_worker *w)
     return n;
 }
 
-/* Head and body lie in a file: it is mapped while the request runs. */
-static bool fetch(sr_worker *w, int *body_fd)
+/*
+ * Head and body lie in a file: it is mapped while the request runs. 0 or errno; EMFILE also when the descriptors did not fit
+ * into the table of this process, which says nothing else of that.
+ */
+static int fetch(sr_worker *w, int *body_fd)
 {
     sr_message note = {.kind = SR_MESSAGE_ASK, .row = w->row, .number = w->number, .slot = w->index};
     int fds[SR_MESSAGE_FDS], n = 0, i = 0;
-    if (sr_door_send(w->from->line, &note, NULL, 0, true) != 0 ||
-        sr_door_receive(w->from->line, &note, fds, &n, true) != 0)
-        return false;
-    bool whole = note.kind == SR_MESSAGE_FILES &&
-                 n == !!(w->slot->files & SR_FILE_REQUEST) + !!(w->slot->files & SR_FILE_BODY);
-    if (whole && w->slot->files & SR_FILE_REQUEST) {
+    int err = sr_door_send(w->from->line, &note, NULL, 0, true);
+    if (!err)
+        err = sr_worker_answer(w, SR_MESSAGE_FILES, &note, fds, &n);
+    if (err)
+        return err;
+    if (n != !!(w->slot->files & SR_FILE_REQUEST) + !!(w->slot->files & SR_FILE_BODY))
+        err = EMFILE;
+    if (!err && w->slot->files & SR_FILE_REQUEST) {
         w->spilled_bytes = (size_t)w->slot->parse + w->slot->head + w->slot->body;
         void *at = mmap(NULL, w->spilled_bytes, PROT_READ, MAP_PRIVATE, fds[i], 0);
+        err = at == MAP_FAILED ? errno : 0;
         close(fds[i++]);
         w->spilled = at == MAP_FAILED ? NULL : at;
-        whole = w->spilled != NULL;
     }
-    if (whole && w->slot->files & SR_FILE_BODY)
+    if (!err && w->slot->files & SR_FILE_BODY)
         *body_fd = fds[i++];
     while (i < n)
         close(fds[i++]);
-    return whole;
+    return err;
 }
 
 /* False: this process stood still between taking it and here, and the edge has given it to another. */
@@ -273,8 +278,9 @@ static bool begin(sr_worker *w, sr_worker_request *out)
     w->number = w->from->queue.number;
     w->lost = false;
     w->began = w->now;
-    if (s->files && !fetch(w, &body_fd)) {
-        sr_worker_say(w, SR_REPLY_CUT);
+    int err = s->files ? fetch(w, &body_fd) : 0;
+    if (err) {
+        sr_worker_unread(w, err);
         sr_worker_done(w);
         return false;
     }

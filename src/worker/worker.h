@@ -16,6 +16,7 @@
  * requests of the others are served. Of all that wait, the oldest is taken first.
  */
 #include "../base/bytes.h"
+#include "../share/door.h"
 #include "../share/queue.h"
 #include "../share/reply.h"
 #include "../share/sleepers.h"
@@ -27,14 +28,14 @@ typedef struct sr_worker_config {
     uint32_t row;
 } sr_worker_config;
 
-typedef struct sr_edge_line {
+typedef struct sr_worker_line {
     int line;         /* -1: there is none */
     int bell;         /* eventfd of the edge */
     bool asked;       /* hello was said, and the answer has not come */
     bool silent;      /* something is in the ring and the edge was not told */
     int64_t again_at; /* monotonic ns of the next attempt to say hello; 0: none before another epoch */
     sr_counter queue; /* requests NULL: not open */
-} sr_edge_line;
+} sr_worker_line;
 
 typedef enum sr_worker_what {
     SR_WORKER_REQUEST,
@@ -47,8 +48,8 @@ typedef enum sr_leaving { SR_LEAVING_NO, SR_LEAVING_DRAIN, SR_LEAVING_STOP } sr_
 typedef struct sr_worker {
     sr_sleepers *sleepers;
     uint32_t row;
-    sr_edge_line edges[SR_EDGES_MAX]; /* by their numbers */
-    sr_edge_line *open[SR_EDGES_MAX]; /* those of them that have answered */
+    sr_worker_line edges[SR_EDGES_MAX]; /* by their numbers */
+    sr_worker_line *open[SR_EDGES_MAX]; /* those of them that have answered */
     unsigned n_open;
     uint32_t epoch; /* at the last look for edges */
     bool looked;
@@ -59,7 +60,7 @@ typedef struct sr_worker {
     bool (*interrupted)(void);
 
     /* the request at hand */
-    sr_edge_line *from; /* NULL: none */
+    sr_worker_line *from; /* NULL: none */
     const sr_slot *slot;
     uint32_t index;
     uint64_t number;
@@ -106,7 +107,7 @@ bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, c
 void sr_worker_log(sr_worker *w, sr_bytes run);
 /* More of the body. Waits while the edge has not taken it, and, if `paced`, while the client is behind. */
 bool sr_worker_write(sr_worker *w, const struct iovec *body, int n, bool paced);
-/* All of the body, behind a head. The descriptor stays the caller's. */
+/* All of the body, behind a head. The descriptor stays the caller's. False: nothing of it was sent, nor will be. */
 bool sr_worker_file(sr_worker *w, int fd, uint64_t offset, uint64_t length);
 void sr_worker_say(sr_worker *w, sr_reply_kind kind); /* END, CUT or TAKEN */
 /* The edge sends what was replied at once: the application goes on, or sleeps. */
@@ -119,6 +120,12 @@ bool sr_worker_gone(const sr_worker *w);
  * is not kept after this. False: it is gone.
  */
 bool sr_worker_socket(sr_worker *w, int *socket, int *ahead, uint32_t *bytes);
+
+/*
+ * What the edge answers to a note about the request at hand, and to no other. 0 or errno; fds and n as in sr_door_receive.
+ */
+int sr_worker_answer(sr_worker *w, sr_message_kind kind, sr_message *note, int *fds, int *n);
+void sr_worker_unread(sr_worker *w, int why); /* it could not be had: errno */
 
 /* All is said of the request at hand; its memory is the edge's again. */
 void sr_worker_done(sr_worker *w);

@@ -8,9 +8,7 @@
 #include "edge/edge.h"
 #include "share/memory.h"
 
-#define sr_edge_line sr_worker_line /* a function of the edge has this name too */
 #include "worker/worker.h"
-#undef sr_edge_line
 
 #include "tap.h"
 

@@ -16,11 +16,10 @@ my $faults = Sirius::Test::Faults->new;
 my $two = $faults->start( app => $APP, args => [qw(--workers 2 --err-respawn-interval 0.1)], may_crash => 1 );
 my $one = $faults->start( app => $APP, args => [qw(--workers 1)] );
 
-# Those whose second thread runs, too
-sub serving {
-    my $server = shift;
-    return grep { 2 == ( () = glob "/proc/$_/task/*" ) } $server->workers;
-}
+# Descriptors pass between processes where an edge has the connections: those of files. Else connections themselves do
+my $edge = $ENV{SIRIUS_EDGES};
+
+sub serving { return shift->ask('GET /serving')->body }
 
 until_true( 20, sub { serving($two) == 2 } );
 
@@ -40,7 +39,7 @@ sub waits {
     $faults->set( accept => [ 1, $errno ] );
     my @client = map { $server->connect } 1 .. 5;
     $_->send( request('GET /bytes/9') ) for @client;
-    is_calm( sub { sleep 0.6 }, @workers );
+    is_calm( sub { sleep 0.6 }, $server->owners, @workers );
     is join( '', map { $_->some( 1, 0 ) } @client ), '', "$name: they wait";
     cmp_ok $faults->injected('accept'), '>', $before, 'it has happened';
     $faults->clear;
@@ -139,17 +138,18 @@ subtest 'ulimit -n, and connections move' => sub {
     ok until_true(
         5,
         sub {
-            2 == grep { crowded($_) } $server->workers;
+            $server->owners == grep { crowded($_) } $server->owners;
         }
         ),
-        'both tables are full';
-    is_calm( sub { sleep 0.6 }, $server->workers );
+        'all tables are full';
+    is_calm( sub { sleep 0.6 }, $server->owners, $server->workers );
     $_->send(" a\r\n\r\n") for @half;
     my %status;
     $status{ $_->response->status }++ for @half;
     is_deeply \%status, { 200 => 240 }, 'all are answered';
     $_->close for @half;
-    cmp_ok $server->ask('GET /taken')->body, '>', 0, 'some by another worker than the one that accepted them';
+    cmp_ok $server->ask('GET /taken')->body, '>', 0, 'some by another worker than the one that accepted them'
+        if !$edge;
     is_whole( $server, 'service is there' );
     $server->stop;
 };
@@ -167,6 +167,98 @@ subtest 'ulimit -n, and the application has most of them' => sub {
     $server->stop;
 };
 
+# Head and body of a large request pass to the worker in files, and so does the file of a response to the edge. Odd ones are
+# the former
+sub passed {
+    my ( $server, $count ) = @_;
+    my @client = map { $server->connect } 1 .. $count;
+    $_ % 2
+        ? $client[$_]->send( request( 'POST /', \( 'x' x 100_000 ) ) )
+        : $client[$_]->send( request('GET /file') )
+        for 0 .. $#client;
+    return @client;
+}
+
+sub statuses {
+    my @client = @_;
+    my %status;
+    $status{ $_ % 2 ? 'body' : 'file' }{ $client[$_]->response->status }++ for 0 .. $#client;
+    return \%status;
+}
+
+sub with_edge {
+    subtest 'descriptors can not be passed' => sub {
+        my @before = $two->workers;
+        my %error  = ( ENOBUFS => ENOBUFS, ETOOMANYREFS => ETOOMANYREFS );
+        for my $name ( sort keys %error ) {
+            my $before = $faults->injected('give');
+            $faults->set( give => [ 1, $error{$name} ] );
+            is_deeply statuses( passed( $two, 8 ) ), { body => { 503 => 4 }, file => { 200 => 4 } },
+                "$name: files are read instead, bodies are refused";
+            cmp_ok $faults->injected('give'), '>', $before, 'it has happened';
+            $faults->clear;
+        }
+        my $before = $faults->injected('take');
+        $faults->set( take => [ 1, ENOMEM ] );
+        my @client = passed( $two, 8 );
+        sleep 0.4;
+        is_calm( sub { sleep 0.6 }, $two->owners, $two->workers );
+        cmp_ok $faults->injected('take'), '>', $before, 'ENOMEM: they were to be taken';
+        $faults->clear;
+        my $status = statuses(@client);
+        is $status->{file}{200}, 4, 'then files are';
+        is_deeply [ grep { $_ !~ /\A(?:200|503)\z/ } keys %{ $status->{body} } ], [],
+            'bodies are taken or refused';
+        is_deeply [ $two->workers ], \@before, 'no worker is blamed';
+        is_whole( $two, 'service is there' );
+    };
+
+    subtest 'no descriptor is free for one that is passed' => sub {
+        my @before = $one->workers;
+        my $before = $faults->injected('take');
+        $faults->set( take => [ 1, EMFILE ] );
+        my $status = statuses( passed( $one, 20 ) );
+        cmp_ok $faults->injected('take'), '>', $before + 10, 'they came without';
+        $faults->clear;
+        is_deeply $status, { body => { 503 => 10 }, file => { cut => 10 } },
+            'what is not begun is refused, what is begun is visibly cut';
+        ok $one->wait_log(qr/ answered 503 for want of a descriptor: Too many open files; raise the limit/),
+            'the log says so'
+            or diag $one->log;
+        is_deeply [ $one->workers ], \@before, 'no worker is blamed';
+        is_whole( $one, 'service is there' );
+    };
+
+    subtest 'an answer that nobody waits for any more is for no other request' => sub {
+        for my $kind (qw(first second)) {
+            $faults->nth( take => $kind eq 'first' ? 1 : 2, ENOMEM );
+            my $body   = 'a' x 100_000;
+            my $status = $one->ask( 'POST /', \$body )->status;
+            $faults->clear;
+            like $status, qr/\A(?:200|503)\z/, "$kind message: $status";
+            is_whole( $one, 'each of the next has its own body' );
+        }
+    };
+
+    subtest 'a new edge does not get what it needs' => sub {
+        my ($edge) = $two->edges;
+        my @before = $two->workers;
+        my $before = $faults->injected('handle');
+        $faults->set( handle => 1 );
+        kill KILL => $edge;
+        ok $two->wait_log(qr/the edge \d+ exited with status 1; it never got ready; another one starts in /),
+            'it ends, and is tried again'
+            or diag $two->log;
+        $faults->clear;
+        ok until_true( 20,
+            sub { my ($now) = $two->edges; $now && $now != $edge && $two->log =~ /\n/ && serving($two) } ),
+            'then there is one';
+        is_whole( $two, 'it serves' );
+        is_deeply [ $two->workers ], \@before, 'the same workers';
+    };
+    return;
+}
+
 # Requests that wait for a worker that is busy go to another one
 sub moved {
     my ( $server, $count ) = @_;
@@ -178,43 +270,48 @@ sub moved {
     return @long, @client;
 }
 
-subtest 'connections that are to be moved' => sub {
-    my %error = ( EAGAIN => EAGAIN, ENOBUFS => ENOBUFS, ETOOMANYREFS => ETOOMANYREFS );
-    for my $name ( sort keys %error ) {
-        my $before = $faults->injected('give');
-        $faults->set( give => [ 1, $error{$name} ] );
-        is_deeply [ map { $_->response->status } moved( $two, 8 ) ], [ (200) x 10 ],
-            "$name: they stay and wait";
-        cmp_ok $faults->injected('give'), '>', $before, 'they were to be moved';
+sub without_edge {
+    subtest 'connections that are to be moved' => sub {
+        my %error = ( EAGAIN => EAGAIN, ENOBUFS => ENOBUFS, ETOOMANYREFS => ETOOMANYREFS );
+        for my $name ( sort keys %error ) {
+            my $before = $faults->injected('give');
+            $faults->set( give => [ 1, $error{$name} ] );
+            is_deeply [ map { $_->response->status } moved( $two, 8 ) ], [ (200) x 10 ],
+                "$name: they stay and wait";
+            cmp_ok $faults->injected('give'), '>', $before, 'they were to be moved';
+            $faults->clear;
+        }
+        my $before = $faults->injected('take');
+        $faults->set( take => [ 1, ENOMEM ] );
+        my @client = moved( $two, 8 );
+        sleep 0.4;
+        is_calm( sub { sleep 0.6 }, $two->workers );
+        cmp_ok $faults->injected('take'), '>', $before, 'ENOMEM: they were to be taken';
         $faults->clear;
-    }
-    my $before = $faults->injected('take');
-    $faults->set( take => [ 1, ENOMEM ] );
-    my @client = moved( $two, 8 );
-    sleep 0.4;
-    is_calm( sub { sleep 0.6 }, $two->workers );
-    cmp_ok $faults->injected('take'), '>', $before, 'ENOMEM: they were to be taken';
-    $faults->clear;
-    is_deeply [ map { $_->response->status } @client ], [ (200) x 10 ], 'then they are answered';
-};
+        is_deeply [ map { $_->response->status } @client ], [ (200) x 10 ], 'then they are answered';
+    };
 
-subtest 'no descriptor is free for one that was moved' => sub {
-    my $before = $faults->injected('take');
-    $faults->set( take => [ 1, EMFILE ] );
-    my @client = moved( $two, 60 );
-    ok until_true( 5, sub { $faults->injected('take') > $before + 1 } ), 'some are taken without one';
-    $faults->clear;
-    my ( $lost, %status ) = ( $faults->injected('take') - $before );
-    $status{ $_->response->status }++ for @client;
-    cmp_ok delete( $status{200} ), '>=', 62 - $lost, "$lost were lost at most, all others wait";
-    is_deeply [ grep { $_ ne 'eof' } keys %status ], [], 'who is lost sees the end of the connection';
-    cmp_ok $lost, '<', 30, 'each worker tries again after a pause';
-    is_whole( $two, 'service is there' );
-};
+    subtest 'no descriptor is free for one that was moved' => sub {
+        my $before = $faults->injected('take');
+        $faults->set( take => [ 1, EMFILE ] );
+        my @client = moved( $two, 60 );
+        ok until_true( 5, sub { $faults->injected('take') > $before + 1 } ), 'some are taken without one';
+        $faults->clear;
+        my ( $lost, %status ) = ( $faults->injected('take') - $before );
+        $status{ $_->response->status }++ for @client;
+        cmp_ok delete( $status{200} ), '>=', 62 - $lost, "$lost were lost at most, all others wait";
+        is_deeply [ grep { $_ ne 'eof' } keys %status ], [], 'who is lost sees the end of the connection';
+        cmp_ok $lost, '<', 30, 'each worker tries again after a pause';
+        is_whole( $two, 'service is there' );
+    };
+    return;
+}
+
+$edge ? with_edge() : without_edge();
 
 subtest 'a new worker does not get what it needs' => sub {
     my $server = $two;
-    for my $fault (qw(handle thread fork)) {
+    for my $fault ( 'handle', $edge ? () : 'thread', 'fork' ) {
         ok until_true( 20, sub { serving($server) == 2 } ), 'two serve';
         my ( $victim, $other ) = $server->workers;
         my $before = $faults->injected($fault);

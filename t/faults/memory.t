@@ -89,7 +89,7 @@ subtest 'a HEAD that is refused has no body' => sub {
     is $status{503}, 1, 'it was refused once' or diag explain \%status;
 };
 
-subtest 'connections that move' => sub {
+subtest 'requests that wait for a worker' => sub {
     my $two = $faults->start( app => $APP, args => [qw(--workers 2)] );
     my ( %status, $failures );
     for my $number ( 1 .. 12 ) {
@@ -104,7 +104,7 @@ subtest 'connections that move' => sub {
         $failures += $faults->injected('memory') - $before;
         $faults->clear;
     }
-    cmp_ok $failures, '>', 6, "$failures failures";
+    cmp_ok $failures, '>=', 6, "$failures failures";    # one for each connection, at least
     is_deeply [ grep { !/\A(?:200|503|eof|reset)\z/ } keys %status ], [], 'seen by the client'
         or diag explain \%status;
     cmp_ok $status{200}, '>=', 8 * 12 - $failures, 'each costs one request at most';

@@ -17,15 +17,16 @@ my $server = $faults->start(
     args => [ qw(--workers 1 --write-timeout 1), '--tmpdir', "$faults->{dir}" ]
 );
 my ($worker) = $server->workers;
-my $files = files();
+my ($owner)  = $server->owners;
+my $files    = files();
 $server->ask('GET /bytes/1');
 
-sub files { return scalar( () = Sirius::Test::Server->descriptors($worker) ) }
+sub files { return scalar( () = Sirius::Test::Server->descriptors($owner) ) }
 
 sub nothing_is_left {
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     ok until_true( 10, sub { files() == $files } ), "$files descriptors, as before" or diag files();
-    is_deeply [ $server->workers ], [$worker], 'the same worker';
+    is_deeply [ $server->workers, $server->owners ], [ $worker, $owner ], 'the same worker';
     return;
 }
 

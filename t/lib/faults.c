@@ -5,10 +5,11 @@
  * table of descriptors that is full, memory or a disk that has no room, a peer that has gone, a clock that jumps.
  * Nothing in the server knows of it; it runs the code that is shipped.
  *
- * Who is disturbed. Only calls whose return address lies in Sirius.so: perl, the application and the C library see a
- * sound system, so what breaks is ours. Two faults are everybody's: the clock, since Perl code of the server reads it
- * as well, and fork. What the kernel never does is not injected either: no short read of an eventfd or of a datagram, no
- * interruption of a write to an eventfd, which does not sleep.
+ * Who is disturbed. Only calls whose return address lies in Sirius.so or in the program sirius-edge: perl, the application and
+ * the C library see a sound system, so what breaks is ours. Two faults are everybody's: the clock, since Perl code of the
+ * server reads it as well, and fork. What the kernel never does is not injected either: no short read of an eventfd or of a
+ * datagram, no interruption of a write to an eventfd, which does not sleep, no reset of a pair of sockets whose both ends
+ * are there.
  *
  * How it is told. FAULTS_FILE names a file, mapped and shared by all processes of the server and by the test
  * (Sirius::Test::Faults writes it), so faults begin and end while the server runs. For each fault it has
@@ -27,6 +28,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <poll.h>
 #include <pthread.h>
@@ -40,8 +42,10 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -52,13 +56,13 @@ typedef enum which { /* in this order Sirius::Test::Faults has the names */
                      SHORT_WRITE,
                      WOULD_BLOCK, /* "eagain" */
                      INTERRUPTED, /* "eintr" */
-                     RESET,       /* by the peer: of what is read and written */
+                     RESET,       /* by the peer: of what is read and written by a stream */
                      ACCEPT,
-                     GIVE, /* to the exchange */
-                     TAKE, /* from it. EMFILE: the message comes without its descriptors */
+                     GIVE, /* descriptors to another process */
+                     TAKE, /* a message of one. EMFILE: it comes without its descriptors */
                      MEMORY,
-                     WATCH,  /* epoll_ctl */
-                     HANDLE, /* a new epoll set, eventfd or timerfd */
+                     WATCH, /* epoll_ctl */
+                     HANDLE, /* a new epoll set, eventfd, timerfd, signalfd, pidfd, pair of sockets or file in memory */
                      SPOOL,  /* temporary files */
                      LOG,    /* files that are appended to */
                      UNREAD, /* a file that sendfile can't read */
@@ -111,7 +115,7 @@ __attribute__((constructor)) static void attach(void)
 
 static void *next(const char *name)
 {
-    static const char *const large[] = {"open", "mkostemp", "sendfile"};
+    static const char *const large[] = {"open", "mkostemp", "sendfile", "mmap"};
     char name64[32] = "";
     for (size_t i = 0; i < sizeof large / sizeof *large; i++)
         if (strcmp(large[i], name) == 0)
@@ -124,11 +128,17 @@ static void *next(const char *name)
 
 static _Atomic uintptr_t code_from, code_to;
 
-static int look(struct dl_phdr_info *info, size_t size __attribute__((unused)),
-                void *arg __attribute__((unused)))
+static bool ends_in(const char *path, const char *name)
 {
-    const char *slash = strrchr(info->dlpi_name, '/');
-    if (!slash || strcmp(slash, "/Sirius.so") != 0)
+    const char *slash = strrchr(path, '/');
+    return slash && strcmp(slash, name) == 0;
+}
+
+/* The program itself has no name in the list, and the first word of its command line is its title. */
+static int look(struct dl_phdr_info *info, size_t size __attribute__((unused)), void *arg)
+{
+    const char *program = arg, *name = *info->dlpi_name ? info->dlpi_name : program;
+    if (!ends_in(name, "/Sirius.so") && !ends_in(name, "/sirius-edge"))
         return 0;
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
@@ -140,8 +150,12 @@ static int look(struct dl_phdr_info *info, size_t size __attribute__((unused)),
 
 static bool ours(const void *caller)
 {
-    if (!code_to)
-        dl_iterate_phdr(look, NULL);
+    if (!code_to) {
+        char program[PATH_MAX];
+        ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+        program[n > 0 ? n : 0] = '\0';
+        dl_iterate_phdr(look, program);
+    }
     return (uintptr_t)caller >= code_from && (uintptr_t)caller < code_to;
 }
 
@@ -203,11 +217,17 @@ static bool fails_any(const which *w, const void *caller)
 
 /* --- sockets --- */
 
-static const which on_socket[] = {INTERRUPTED, WOULD_BLOCK, RESET, FAULTS};
+static const which on_stream[] = {INTERRUPTED, WOULD_BLOCK, RESET, FAULTS};
+static const which on_pair[] = {INTERRUPTED, FAULTS};
+
+static bool fails_socket(int fd, const void *caller)
+{
+    return fails_any(shared && is_stream(fd) ? on_stream : on_pair, caller);
+}
 
 ssize_t recv(int fd, void *at, size_t length, int flags)
 {
-    if (fails_any(on_socket, CALLER))
+    if (fails_socket(fd, CALLER))
         return -1;
     if (length > 1 && is_stream(fd) && hit(SHORT_READ, CALLER))
         length = 1 + (size_t)(chance() % (length < 600 ? length - 1 : 600)); /* a request is seldom longer */
@@ -216,7 +236,7 @@ ssize_t recv(int fd, void *at, size_t length, int flags)
 
 ssize_t send(int fd, const void *at, size_t length, int flags)
 {
-    if (fails_any(on_socket, CALLER))
+    if (fails_socket(fd, CALLER))
         return -1;
     if (is_stream(fd) && hit(SHORT_WRITE, CALLER))
         length = some_of(length);
@@ -225,25 +245,29 @@ ssize_t send(int fd, const void *at, size_t length, int flags)
 
 ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-    static const which on_exchange[] = {INTERRUPTED, GIVE, FAULTS};
-    bool exchange = msg->msg_controllen > 0;
-    if (fails_any(exchange ? on_exchange : on_socket, CALLER))
+    static const which on_message[] = {INTERRUPTED, GIVE, FAULTS};
+    bool message = msg->msg_controllen > 0;
+    if (message ? fails_any(on_message, CALLER) : fails_socket(fd, CALLER))
         return -1;
-    if (!exchange && msg->msg_iov->iov_len && is_stream(fd) && hit(SHORT_WRITE, CALLER))
+    if (!message && msg->msg_iov->iov_len && is_stream(fd) && hit(SHORT_WRITE, CALLER))
         return NEXT(send)(fd, msg->msg_iov->iov_base, some_of(msg->msg_iov->iov_len), flags);
     return NEXT(sendmsg)(fd, msg, flags);
 }
 
-/* As the kernel does when the table of descriptors is full */
+/* As the kernel does when the table of descriptors is full; they come last */
 static void without_descriptors(struct msghdr *msg)
 {
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
-        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
-            int fd;
-            memcpy(&fd, (char *)c + at, sizeof fd);
-            close(fd);
-        }
-    msg->msg_controllen = 0;
+    struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+    while (c && (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS))
+        c = CMSG_NXTHDR(msg, c);
+    if (!c)
+        return;
+    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+        int fd;
+        memcpy(&fd, (char *)c + at, sizeof fd);
+        close(fd);
+    }
+    msg->msg_controllen = (size_t)((char *)c - (char *)msg->msg_control);
     msg->msg_flags |= MSG_CTRUNC;
 }
 
@@ -262,7 +286,7 @@ ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 
 ssize_t sendfile(int to, int from, off_t *offset, size_t length)
 {
-    if (fails_any(on_socket, CALLER) || hit(UNREAD, CALLER))
+    if (fails_any(on_stream, CALLER) || hit(UNREAD, CALLER))
         return -1;
     if (hit(SHORT_WRITE, CALLER))
         length = some_of(length);
@@ -305,6 +329,35 @@ int eventfd(unsigned value, int flags)
 int timerfd_create(int clock, int flags)
 {
     return hit(HANDLE, CALLER) ? -1 : NEXT(timerfd_create)(clock, flags);
+}
+
+int signalfd(int fd, const sigset_t *set, int flags)
+{
+    return hit(HANDLE, CALLER) ? -1 : NEXT(signalfd)(fd, set, flags);
+}
+
+int socketpair(int domain, int type, int protocol, int fds[2])
+{
+    return hit(HANDLE, CALLER) ? -1 : NEXT(socketpair)(domain, type, protocol, fds);
+}
+
+int memfd_create(const char *name, unsigned flags)
+{
+    return hit(HANDLE, CALLER) ? -1 : NEXT(memfd_create)(name, flags);
+}
+
+/* pidfd_open has no name in older C libraries */
+long syscall(long number, ...)
+{
+    long arg[6];
+    va_list more;
+    va_start(more, number);
+    for (int i = 0; i < 6; i++)
+        arg[i] = va_arg(more, long);
+    va_end(more);
+    return number == SYS_pidfd_open && hit(HANDLE, CALLER)
+               ? -1
+               : NEXT(syscall)(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
 }
 
 /* --- files --- */
@@ -352,6 +405,11 @@ void *calloc(size_t n, size_t size)
 void *realloc(void *at, size_t size)
 {
     return hit(MEMORY, CALLER) ? NULL : __libc_realloc(at, size);
+}
+
+void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset)
+{
+    return hit(MEMORY, CALLER) ? MAP_FAILED : NEXT(mmap)(at, length, protection, flags, fd, offset);
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)

@@ -123,7 +123,7 @@ my @story   = (
             qr/overload over after \d+ s: 5 requests were served late, the longest wait was $seconds; 0 requests were answered 503/
     ],
     [   error =>
-            qr{worker \d+ ended while it served GET /crash of 127\.0\.0\.1:\d+, after $seconds: the client got no whole answer}
+            qr{worker \d+ ended while it served GET /crash of 127\.0\.0\.1:\d+, after $seconds: (?:the client got no whole answer|the client got 502)}
     ],
     [ error  => qr/worker \d+ was killed by signal 11 \(SEGV\).*; replaced/ ],
     [ error  => qr{worker \d+: GET /report\?year=2026 ran for 1[56]\.\d s, the client got 504} ],

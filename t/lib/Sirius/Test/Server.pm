@@ -148,6 +148,14 @@ sub edges {
     return @pids;
 }
 
+# PIDs of the processes that own its connections, whichever these are
+sub owners {
+    my $self = shift;
+    my @pids = $self->edges;
+    @pids = $self->workers if !@pids;
+    return @pids ? @pids : $self->pid;
+}
+
 # PID of the one that owns those of the admin port
 sub admin_edge {
     my $self = shift;
