@@ -116,7 +116,7 @@ typedef struct sr_edge {
     sr_buffer copy;             /* scratch: fields as the worker has sent them */
     sr_link behind;             /* entries whose client is gone, the first that is due first */
     int64_t mended_at, mend_ns; /* when mend.c last looked, and until it does again */
-    int64_t hear_at;     /* when lines that are not watched are watched again; 0: there are none */
+    int64_t hear_at;            /* when lines that are not watched are watched again; 0: there are none */
     int64_t nudged_at;   /* since when a request waits, or somebody was last woken for it; 0: none waits */
     int report;          /* lines for the supervisor; -1: STDERR */
     int64_t graceful_ns; /* that requests have to finish once it is told to end */
