@@ -11,6 +11,7 @@
 #include "net/gate.h"
 
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -356,10 +357,31 @@ CODE:
     sirius_sleepers_over(aTHX_ fd);
 
 void
-part(const char *class, int fd, UV edge)
+part(const char *class, int sleepers, int common, UV edge)
 CODE:
     PERL_UNUSED_VAR(class);
-    sirius_sleepers_part(aTHX_ fd, (uint32_t)edge);
+    if (edge >= SR_EDGES_MAX)
+        croak("Sirius::Engine->part: there is no edge %" UVuf, edge);
+    sirius_common_clear(aTHX_ common, (uint32_t)edge);
+    sirius_sleepers_part(aTHX_ sleepers, (uint32_t)edge);
+
+int
+common(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sirius_common_new(aTHX);
+OUTPUT:
+    RETVAL
+
+int
+bell(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (RETVAL < 0)
+        croak("Sirius::Engine: eventfd: %s", Strerror(errno));
+OUTPUT:
+    RETVAL
 
 int
 lobby(const char *class)

@@ -162,6 +162,8 @@ const char *sirius_work(pTHX_ sirius *s, SV *app); /* as sirius_serve */
 void sirius_work_abandon(pTHX_ sirius *s, const char *why);
 void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row); /* croaks */
 void sirius_work_close(pTHX_ sirius *s);
+int sirius_common_new(pTHX); /* shared memory of the edges; the caller's descriptor. Croaks */
+void sirius_common_clear(pTHX_ int fd, uint32_t edge);
 void sirius_sleepers_part(pTHX_ int fd, uint32_t edge); /* it has ended. Croaks */
 void sirius_sleepers_over(
     pTHX_ int fd); /* every worker leaves: nobody will bring a request any more. Croaks */

@@ -8,6 +8,7 @@
 #include "wire.h"
 
 #include "base/clock.h"
+#include "share/common.h"
 #include "share/memory.h"
 
 #include <fcntl.h>
@@ -207,6 +208,26 @@ void sirius_sleepers_over(pTHX_ int fd)
     sr_sleepers *s = sleepers_map(aTHX_ fd, &bytes);
     sr_sleepers_end_all(s);
     munmap(s, bytes);
+}
+
+int sirius_common_new(pTHX)
+{
+    int fd;
+    void *at = sr_memory_new("sirius-common", sizeof(sr_common), &fd);
+    if (!at)
+        croak("Sirius::Engine: no memory to share: %s", Strerror(errno));
+    sr_memory_seal(fd, false);
+    munmap(at, sizeof(sr_common));
+    return fd;
+}
+
+void sirius_common_clear(pTHX_ int fd, uint32_t edge)
+{
+    void *at = mmap(NULL, sizeof(sr_common), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        croak("Sirius::Engine->part: %s", Strerror(errno));
+    sr_common_clear(at, edge);
+    munmap(at, sizeof(sr_common));
 }
 
 void sirius_sleepers_part(pTHX_ int fd, uint32_t edge)

@@ -203,7 +203,7 @@ sub state {
     my $self = shift;
     return {
         listeners => [ map { $_->state } @{ $self->{listeners} } ],
-        pids      => [ keys %{ $self->{pids} }, grep {defined} map { $_->pid } grep {defined} $self->{edge} ],
+        pids      => [ keys %{ $self->{pids} }, map { $_->pids } grep {defined} $self->{edge} ],
         started   => $self->{started},
     };
 }

@@ -29,6 +29,12 @@ my @SWITCHES = qw(keepalive proxy_protocol);
 # As nginx has it (lingering_timeout)
 use constant LINGER => 5;
 
+# By which edges wake each other
+sub bells {
+    my $self = shift;
+    return map { $_->{bell} } $self->_places;
+}
+
 # From now on each response says close
 sub close {
     my $self = shift;
@@ -40,7 +46,7 @@ sub close {
 # What a new program has to leave open for the one that it becomes
 sub descriptors {
     my $self = shift;
-    return @{$self}{qw(news report)}, map { $_->descriptors } $self->_places;
+    return @{$self}{qw(common news report)}, map { $_->descriptors } $self->_places;
 }
 
 # Empty when nothing is to be done before a signal comes
@@ -58,7 +64,7 @@ sub ended {
     my ( $role, $ready, %stays )
         = ( @{$place}{qw(role ready)}, map { $_ => $place->{$_} } qw(heir role settings) );
     $place->ended;
-    Sirius::Engine->part( fileno $self->{sleepers}, $place->{number} );
+    Sirius::Engine->part( ( map { fileno $self->{$_} } qw(sleepers common) ), $place->{number} );
     $self->{scoreboard}->release( $self->{scoreboard}->slots + $place->{number} ) if $self->{scoreboard};
     return $self->_over_when_last                                                 if $self->{stopping};
     my $how = "$self->{said}the edge $pid " . Sirius::Cause->words( $status, 'status 0' );
@@ -106,6 +112,7 @@ sub new {
     my $self = $class->_of(
         $supervisor,
         heard    => '',
+        common   => Sirius::Handover->take_handle( Sirius::Engine->common ),
         sleepers => Sirius::Handover->take_handle( Sirius::Engine->sleepers($rows) ),
         %own,
     );
@@ -153,7 +160,7 @@ sub restore {
     my ( $class, $supervisor, $state ) = @_;
     my $self = $class->_of(
         $supervisor, %$state,
-        ( map { $_ => Sirius::Handover->take_handle( $state->{$_} ) } qw(news report) ),
+        ( map { $_ => Sirius::Handover->take_handle( $state->{$_} ) } qw(common news report) ),
         places   => [ map { Sirius::EdgePlace->restore( $_, $supervisor->{conf} ) } @{ $state->{places} } ],
         sleepers => $supervisor->{exchange}[2],
     );
@@ -209,7 +216,7 @@ sub state {
     my $self = shift;
     return {
         ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(heard settings) ),
-        ( map { $_ => fileno $self->{$_} } qw(news report) ),
+        ( map { $_ => fileno $self->{$_} } qw(common news report) ),
         places => [ map { $_->state } $self->_places ],
     };
 }
@@ -247,14 +254,15 @@ sub _board {
 sub _descriptors {
     my ( $self, $place ) = @_;
     my ($board) = $self->_board;
-    my %number  = (
+    my %number = (
         $self->_log($place),
         control    => fileno $self->{alive},
         detach     => $self->{supervisor}{conf}{daemonize} ? 1 : undef,
         edge       => $place->{number},
         name       => $self->{role},
         scoreboard => $board,
-        ( map { $_ => fileno $self->{$_} } qw(report sleepers) ),
+        bells      => join( ',', map { fileno $_ } $self->bells ),
+        ( map { $_ => fileno $self->{$_} } qw(common report sleepers) ),
         $place->words
     );
     return _words(%number),
@@ -466,6 +474,10 @@ when it waits for a request; it ends when it has none left, or after C<--gracefu
 one before goes on, and the log says why.
 
 =head1 METHODS
+
+=head2 bells
+
+The handles by which the edges wake each other, in the order of their places.
 
 =head2 close
 

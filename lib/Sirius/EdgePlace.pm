@@ -11,7 +11,7 @@ use Sirius::Log ();
 use Sirius::Title;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
-my @HANDLES = qw(line line_end lobby);
+my @HANDLES = qw(bell line line_end lobby);
 my @PLAIN   = qw(heir kill_at number pid program ready role settings);
 
 sub descriptors {
@@ -41,7 +41,12 @@ sub look {
 sub new {
     my ( $class, $number, $conf ) = @_;
     my ( $ours, $theirs ) = Sirius::Engine->line;
-    my %number = ( line => $ours, line_end => $theirs, lobby => Sirius::Engine->lobby );
+    my %number = (
+        bell     => Sirius::Engine->bell,
+        line     => $ours,
+        line_end => $theirs,
+        lobby    => Sirius::Engine->lobby
+    );
     return bless {
         ( map { $_ => Sirius::Handover->take_handle( $number{$_} ) } @HANDLES ),
         backoff  => Sirius::Backoff->new($conf),
@@ -114,7 +119,7 @@ sub _become {
     my ( $self, $edge, $title, %start ) = @_;
     my $supervisor = $edge->{supervisor};
     $supervisor->{signals}->hand_over if $supervisor->{signals};
-    my @handles = ( @{$edge}{qw(alive report sleepers)}, @{$self}{qw(line_end lobby)} );
+    my @handles = ( @{$edge}{qw(alive common report sleepers)}, @{$self}{qw(line_end lobby)}, $edge->bells );
     push @handles, map { Sirius::Handover->handle($_) } $edge->_board;
     push @handles, grep {defined} map { $_->fh } grep {defined} $edge->{access_log};
     fcntl $_, F_SETFD, 0 or die "F_SETFD: $!\n" for @handles;
@@ -147,7 +152,7 @@ Sirius::EdgePlace - where an edge process can be, as the supervisor sees it
 =head1 DESCRIPTION
 
 A place is what outlives the process that has it: the lobby in which workers say hello, the line on which the supervisor speaks to the
-process, and a number, by which workers find it and the scoreboard counts. L<Sirius::Edge> has two places for each edge, and
+process, the bell by which other edges wake it, and a number, by which workers find it and the scoreboard counts. L<Sirius::Edge> has two places for each edge, and
 decides which of them has one. C<role> says what for: C<serves>; C<heir>, it is starting to take another's place; C<retires>,
 another has taken its place, and it finishes its requests; empty, nobody has the place.
 

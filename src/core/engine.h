@@ -110,6 +110,9 @@ typedef struct sr_engine {
     void (*left)(void *with, sr_conn *c);
     /* its SR_DEADLINE_QUEUE, LOOK, CALL or STREAM has come; false: it has waited too long and is to be refused */
     bool (*expired)(void *with, sr_conn *c, sr_deadline_kind kind);
+    uint64_t (*others)(void *with); /* connections of other edges, which count for max_connections */
+    /* one of them makes room, if its oldest idle connection is older than this time of ours; 0: ours has none */
+    bool (*shed)(void *with, int64_t oldest);
     void *with;
     sr_helm helm;
 

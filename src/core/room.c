@@ -13,6 +13,8 @@ static bool full(const sr_engine *e)
     uint64_t sum = e->n_conns;
     if (sum > e->config.max_connections)
         return true;
+    if (e->others)
+        return sum + e->others(e->with) > e->config.max_connections;
     for (uint32_t i = 0; i < e->n_rows; i++)
         if (&e->scoreboard->rows[i] != e->row)
             sum += atomic_load_explicit(&e->scoreboard->rows[i].connections, memory_order_relaxed);
@@ -68,8 +70,10 @@ bool sr_room_make(sr_engine *e)
 {
     if (!full(e))
         return true;
-    sr_row *other = oldest_elsewhere(e);
     int64_t ours = sr_deadline_first(e, SR_DEADLINE_IDLE);
+    if (e->shed && e->n_conns <= e->config.max_connections && e->shed(e->with, ours))
+        return true;
+    sr_row *other = oldest_elsewhere(e);
     if (!other || (ours && ours <= atomic_load_explicit(&other->oldest, memory_order_relaxed)) ||
         e->n_conns > e->config.max_connections)
         return sr_room_close_oldest(e) || close_unfinished(e);

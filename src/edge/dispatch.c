@@ -104,7 +104,7 @@ void sr_edge_dispatch(sr_edge *ed, sr_task *task)
     sr_engine *e = ed->engine;
     sr_conn *c = task->conn;
     uint32_t index;
-    bool room = sr_queue_waiting(&ed->queue) < e->config.max_queue;
+    bool room = sr_queue_waiting(&ed->queue) + ed->waiting_elsewhere < e->config.max_queue;
     sr_slot *s = room ? sr_queue_slot(&ed->queue, &index) : NULL;
     if (!s) {
         sr_trouble_count(e, SR_TROUBLE_QUEUE, 1, 0);

@@ -104,6 +104,8 @@ static int open_all(sr_edge *ed, const sr_settings *s)
     ed->engine->left = left;
     ed->engine->expired = expired;
     ed->engine->with = ed;
+    if ((err = sr_edge_others_open(ed, s)))
+        return err;
     ed->engine->limit[SR_DEADLINE_LOOK] = LOOK_NS;
     ed->engine->limit[SR_DEADLINE_CALL] = s->config.request_ns ? s->config.request_ns : SR_NO_LIMIT;
     ed->engine->limit[SR_DEADLINE_STREAM] = s->config.stream_ns ? s->config.stream_ns : SR_NO_LIMIT;
@@ -152,6 +154,7 @@ void sr_edge_free(sr_edge *ed)
 {
     sr_engine_free(ed->engine); /* with the last lines of its log: entries, mates and queue are still there */
     sr_edge_log_close(ed);
+    sr_edge_others_close(ed);
     for (uint32_t i = 0; ed->mates && i < ed->rows; i++) {
         if (ed->mates[i].line.fd >= 0)
             close(ed->mates[i].line.fd);
@@ -267,6 +270,9 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
     case SR_SOURCE_SUPERVISOR:
         order(ed);
         return;
+    case SR_SOURCE_SHED:
+        sr_edge_shed(ed);
+        return;
     case SR_SOURCE_HEIR:
         sr_edge_heir(ed);
         return;
@@ -318,6 +324,7 @@ static void look_after(sr_edge *ed)
     sr_engine *e = ed->engine;
     uint64_t waiting = sr_queue_waiting(&ed->queue);
     atomic_store_explicit(&e->row->waiting, waiting, memory_order_relaxed);
+    sr_edge_others_publish(ed, waiting);
     if (!waiting) {
         ed->nudged_at = 0;
         return;
@@ -395,6 +402,7 @@ bool sr_edge_turn(sr_edge *ed, bool wait)
     sr_edge_mend(ed);
     look_after(ed);
     wait_events(ed, wait);
+    sr_edge_others_look(ed);
     while (e->event < e->n_events) {
         const struct epoll_event *ev = &e->events[e->event++];
         if (ev->data.ptr)

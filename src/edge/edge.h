@@ -6,7 +6,7 @@
  *
  * Files: edge.c the loop; dispatch.c from a complete request to the queue; deliver.c from a worker's records to the
  * client; crew.c the workers, from hello to death; mend.c what they may have spoiled; limits.c what ends a request before
- * its worker does; stop.c the end of all; heir.c from one edge to the next; log.c the access log; settings.c what the
+ * its worker does; stop.c the end of all; others.c what is of all edges together; heir.c from one edge to the next; log.c the access log; settings.c what the
  * supervisor says at the start.
  *
  * Owner of all below: this process. A connection whose request is in the queue or with a worker is in SR_CONN_SERVING and
@@ -15,6 +15,7 @@
  */
 #include "../core/parts.h"
 #include "../http/logrequest.h"
+#include "../share/common.h"
 #include "../share/door.h"
 #include "../share/queue.h"
 #include "../share/reply.h"
@@ -28,6 +29,7 @@ enum { /* behind those of core/engine.h */
        SR_SOURCE_WORKER, /* pidfd: it has ended */
        SR_SOURCE_SIGNALS,
        SR_SOURCE_SUPERVISOR,
+       SR_SOURCE_SHED,   /* another edge asks for room */
        SR_SOURCE_HEIR,   /* to whom connections are passed on */
        SR_SOURCE_LEGACY, /* from whom they come */
 };
@@ -124,9 +126,14 @@ typedef struct sr_edge {
     bool stopping;       /* the whole server ends, or this edge alone without an heir */
     bool retiring; /* another edge has its place: it takes no more connections, and passes on those it has */
     sr_source heir, legacy; /* -1: there is none */
-    bool leaving;           /* balancers are to find other servers: each response says close */
-    bool fast;              /* it ends with the requests that workers have at this moment */
-    sr_edge_log *log;       /* NULL: there is none */
+    sr_common *common;      /* NULL: there are no other edges */
+    sr_source bell;
+    int bells[SR_EDGES_MAX]; /* of all places that there are, by their numbers */
+    uint32_t n_bells;
+    uint64_t waiting_elsewhere; /* requests, as the others said when this turn began */
+    bool leaving;               /* balancers are to find other servers: each response says close */
+    bool fast;                  /* it ends with the requests that workers have at this moment */
+    sr_edge_log *log;           /* NULL: there is none */
     sr_site sites[SR_LISTENERS_MAX];
 } sr_edge;
 
@@ -138,8 +145,11 @@ typedef struct sr_settings {
     int lobby, sleepers, control, report;
     int supervisor; /* its line; -1: none */
     int64_t graceful_ns;
-    int scoreboard; /* -1: none */
-    uint32_t edge;  /* number of this one: its row there, and its place in the sleepers */
+    int scoreboard;          /* -1: none */
+    int common;              /* likewise */
+    int bells[SR_EDGES_MAX]; /* an eventfd of each place that an edge may have */
+    uint32_t n_bells;
+    uint32_t edge; /* number of this one: its row there, and its place in the sleepers */
     struct {
         int fd;
         bool is_unix;
@@ -172,6 +182,13 @@ void sr_edge_free(sr_edge *ed);
 bool sr_edge_turn(sr_edge *ed, bool wait);          /* once around the loop; false: it is over */
 void sr_edge_run(sr_edge *ed);                      /* until it is told to stop and nothing is left */
 bool sr_edge_report(sr_edge *ed, const char *text); /* one line to the supervisor; false: it does not read */
+
+/* others.c */
+int sr_edge_others_open(sr_edge *ed, const sr_settings *s); /* 0 or errno */
+void sr_edge_others_close(sr_edge *ed);
+void sr_edge_others_publish(sr_edge *ed, uint64_t waiting); /* in each turn, before the wait */
+void sr_edge_others_look(sr_edge *ed);                      /* and behind it */
+void sr_edge_shed(sr_edge *ed); /* the bell has rung: others ask for the room of idle connections */
 
 /* heir.c */
 void sr_edge_retire(sr_edge *ed,

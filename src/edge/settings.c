@@ -48,6 +48,7 @@ static const word words[] = {
     {"report", DESCRIPTOR, AT(report), INT32_MAX},
     {"scoreboard", DESCRIPTOR, AT(scoreboard), INT32_MAX},
     {"edge", COUNT, AT(edge), SR_EDGE_ROWS_MAX - 1},
+    {"common", DESCRIPTOR, AT(common), INT32_MAX},
     {"supervisor", DESCRIPTOR, AT(supervisor), INT32_MAX},
     {"access-log", DESCRIPTOR, AT(log.fd), INT32_MAX},
     {"access-log-priority", COUNT, AT(log.priority), 191},
@@ -106,6 +107,19 @@ static const char *listener(sr_settings *s, const char *value)
     return NULL;
 }
 
+/* "7,9": of place 0, of place 1 */
+static const char *bells(sr_settings *s, const char *value)
+{
+    for (char *end;; value = end + 1) {
+        unsigned long fd = strtoul(value, &end, 10);
+        if (end == value || (*end && *end != ',') || fd > INT32_MAX || s->n_bells == SR_EDGES_MAX)
+            return "is not a list of descriptors";
+        s->bells[s->n_bells++] = (int)fd;
+        if (!*end)
+            return NULL;
+    }
+}
+
 static const char *sink(sr_settings *s, const char *value)
 {
     static const char *const kinds[] = {
@@ -131,6 +145,8 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
     sr_bytes wrong;
     if (IS("listen"))
         return listener(s, value);
+    if (IS("bells"))
+        return bells(s, value);
     if (IS("access-log-kind"))
         return sink(s, value);
     if (IS("access-log-format")) {
@@ -168,7 +184,8 @@ bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, 
                        .control = -1,
                        .report = -1,
                        .supervisor = -1,
-                       .scoreboard = -1};
+                       .scoreboard = -1,
+                       .common = -1};
     s->log.fd = -1;
     s->config.report_fd = -1;
     for (int i = 1; i < argc; i++) {

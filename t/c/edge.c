@@ -59,6 +59,7 @@ static _Noreturn void run_edge(void)
                      .control = control[0],
                      .supervisor = -1,
                      .scoreboard = -1,
+                     .common = -1,
                      .report = report[1],
                      .graceful_ns = SR_SECOND,
                      .log.fd = -1,

@@ -13,14 +13,22 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { SLOTS = 16, ROWS = 4, REQUESTS = 20000, PAYLOAD = 200 };
+enum { SLOTS = 16, ROWS = 4, EDGES = 2, REQUESTS = 10000, PAYLOAD = 200 };
 
-static sr_queue queue;
+typedef struct edge {
+    uint32_t number;
+    sr_queue queue;
+    sr_ring *rings[ROWS];
+    sr_reader readers[ROWS];
+    uint64_t numbers[SLOTS]; /* in this slot; 0: free */
+    uint64_t put, answered;
+    uint32_t robbed, granted;
+    _Atomic uint32_t served[REQUESTS + 1];
+} edge;
+
+static edge edges[EDGES];
 static sr_sleepers sleepers;
-static sr_ring *rings[ROWS];
-static sr_reader readers[ROWS];
-static uint64_t numbers[SLOTS]; /* in this slot; 0: free */
-static _Atomic uint32_t served[REQUESTS + 1], wrong, lost;
+static _Atomic uint32_t wrong, lost;
 static _Atomic bool over;
 
 static int64_t now(void)
@@ -60,137 +68,196 @@ static void reply(sr_counter *c, uint32_t slot, const sr_slot *s)
     atomic_fetch_or(&c->replies->replied[0], UINT64_C(1) << c->row);
 }
 
-static void *work(void *row)
+/* Of those that are there, the one with the oldest request. */
+static int oldest(sr_counter *c)
 {
-    /* the same mapping as the edge's: the sanitizer knows memory by its address */
-    sr_counter c = {queue.requests, queue.replies, *(sr_ring **)row,
-                    .row = (uint32_t)((sr_ring **)row - rings)};
-    sr_sleepers_search(&sleepers, c.row);
+    int best = -1;
+    int64_t first = INT64_MAX;
+    for (int i = 0; i < EDGES; i++) {
+        int64_t at = atomic_load(&sleepers.lobby[i]) ? sr_counter_oldest(&c[i]) : INT64_MAX;
+        if (at < first) {
+            first = at;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static bool waits(const sr_counter *c)
+{
+    for (int i = 0; i < EDGES; i++)
+        if (atomic_load(&sleepers.lobby[i]) && sr_counter_waiting(&c[i]))
+            return true;
+    return false;
+}
+
+static void *work(void *at)
+{
+    uint32_t row = (uint32_t)(uintptr_t)at;
+    sr_counter c[EDGES];
+    /* the same mappings as the edges': the sanitizer knows memory by its address */
+    for (int i = 0; i < EDGES; i++)
+        c[i] = (sr_counter){edges[i].queue.requests, edges[i].queue.replies, edges[i].rings[row], .row = row};
+    sr_sleepers_search(&sleepers, row);
     while (!atomic_load(&over)) {
         uint32_t slot;
-        const sr_slot *s = sr_counter_take(&c, &slot);
+        int i = oldest(c);
+        const sr_slot *s = i < 0 ? NULL : sr_counter_take(&c[i], &slot);
         if (!s) {
-            uint32_t word = sr_sleepers_begin(&sleepers, c.row);
-            if (!sr_counter_waiting(&c) && !atomic_load(&over))
-                sr_sleepers_sleep(&sleepers, c.row, word, 10000000);
-            sr_sleepers_end(&sleepers, c.row);
+            uint32_t word = sr_sleepers_begin(&sleepers, row);
+            if (!waits(c) && !atomic_load(&over))
+                sr_sleepers_sleep(&sleepers, row, word, 10000000);
+            sr_sleepers_end(&sleepers, row);
             continue;
         }
-        sr_sleepers_found(&sleepers, c.row);
-        if (still_mine(&c, slot)) {
-            atomic_fetch_add(&served[c.number], 1);
-            reply(&c, slot, s);
+        sr_sleepers_found(&sleepers, row);
+        if (still_mine(&c[i], slot)) {
+            atomic_fetch_add(&edges[i].served[c[i].number], 1);
+            reply(&c[i], slot, s);
         } else {
             atomic_fetch_add(&lost, 1);
         }
-        sr_sleepers_search(&sleepers, c.row);
+        sr_sleepers_search(&sleepers, row);
     }
     return NULL;
 }
 
-/* --- the edge --- */
+/* --- an edge --- */
 
-static uint64_t answered;
-
-static void hear(void)
+static void hear(edge *ed)
 {
-    uint64_t who = atomic_exchange(&queue.replies->replied[0], 0);
+    uint64_t who = atomic_exchange(&ed->queue.replies->replied[0], 0);
     for (uint32_t row = 0; row < ROWS; row++) {
         sr_record r;
         const char *payload;
-        while (who >> row & 1 && sr_ring_next(&readers[row], &r, &payload) == SR_RING_RECORD) {
+        while (who >> row & 1 && sr_ring_next(&ed->readers[row], &r, &payload) == SR_RING_RECORD) {
             for (int i = 0; i < PAYLOAD; i++)
                 if (payload[i] != (char)r.number)
                     atomic_fetch_add(&wrong, 1);
-            if (r.slot >= SLOTS || numbers[r.slot] != r.number)
+            if (r.slot >= SLOTS || ed->numbers[r.slot] != r.number) {
                 atomic_fetch_add(&wrong, 1);
-            else {
-                numbers[r.slot] = 0;
-                sr_queue_release(&queue, r.slot);
-                answered++;
+            } else {
+                ed->numbers[r.slot] = 0;
+                sr_queue_release(&ed->queue, r.slot);
+                ed->answered++;
             }
-            sr_ring_done(&readers[row]);
+            sr_ring_done(&ed->readers[row]);
         }
-        sr_ring_tell(&readers[row]);
+        sr_ring_tell(&ed->readers[row]);
     }
 }
 
-static uint32_t robbed, granted;
-
-static void doubt(uint32_t slot)
+static void doubt(edge *ed, uint32_t slot)
 {
-    if (!numbers[slot] || !sr_queue_retake(&queue, slot, numbers[slot]))
+    uint64_t number = ed->numbers[slot];
+    if (!number || !sr_queue_retake(&ed->queue, slot, number))
         return;
     for (uint32_t row = 0; row < ROWS; row++)
-        if (atomic_load(&rings[row]->began) == numbers[slot]) {
-            sr_queue_grant(&queue, slot, numbers[slot], row);
-            granted++;
-            if (atomic_load(&rings[row]->began) != numbers[slot])
-                doubt(slot);
+        if (atomic_load(&ed->rings[row]->began) == number) {
+            sr_queue_grant(&ed->queue, slot, number, row);
+            ed->granted++;
+            if (atomic_load(&ed->rings[row]->began) != number)
+                doubt(ed, slot);
             return;
         }
     /* it may have begun and have gone on to another: then its reply is in the ring */
-    uint64_t number = numbers[slot];
-    atomic_store(&queue.replies->replied[0], (1u << ROWS) - 1);
-    hear();
-    if (numbers[slot] == number && sr_queue_again(&queue, slot, number))
-        robbed++;
+    atomic_store(&ed->queue.replies->replied[0], (1u << ROWS) - 1);
+    hear(ed);
+    if (ed->numbers[slot] == number && sr_queue_again(&ed->queue, slot, number))
+        ed->robbed++;
+}
+
+static void burst(edge *ed, int n)
+{
+    for (; n && ed->put < REQUESTS; n--) {
+        uint32_t slot;
+        sr_slot *s = sr_queue_slot(&ed->queue, &slot);
+        if (!s)
+            break;
+        memset(s->data, (char)(ed->put + 1), PAYLOAD);
+        atomic_store_explicit(&s->ready_at, now(), memory_order_relaxed);
+        ed->numbers[slot] = sr_queue_put(&ed->queue, slot);
+        ed->put++;
+    }
+}
+
+/* It comes, and goes when all is answered: then the workers look at the other alone. */
+static void *run(void *at)
+{
+    edge *ed = at;
+    unsigned seed = 3 + ed->number;
+    int64_t end = now() + INT64_C(60000000000), mended = 0;
+    sr_sleepers_arrive(&sleepers, ed->number, 1);
+    while (ed->answered < REQUESTS && now() < end) {
+        burst(ed, rand_r(&seed) % 6);
+        if (sr_queue_waiting(&ed->queue) && !sr_sleepers_searching(&sleepers))
+            sr_sleepers_wake_one(&sleepers);
+        if (now() - mended > 1000000) {
+            mended = now();
+            sr_queue_mend(&ed->queue);
+            sr_sleepers_wake_one(&sleepers);
+        }
+        hear(ed);
+        uint32_t slot = (uint32_t)rand_r(&seed) % SLOTS;
+        if (rand_r(&seed) % 8 == 0)
+            doubt(ed, slot);
+    }
+    sr_sleepers_part(&sleepers, ed->number);
+    return NULL;
+}
+
+static bool open_edge(edge *ed, uint32_t number)
+{
+    int fd;
+    ed->number = number;
+    if (sr_queue_new(&ed->queue, SLOTS, ROWS))
+        return false;
+    for (uint32_t row = 0; row < ROWS; row++) {
+        ed->rings[row] = sr_ring_new(&fd);
+        sr_reader_init(&ed->readers[row], ed->rings[row]);
+    }
+    return true;
+}
+
+static void judge(const edge *ed)
+{
+    uint32_t twice = 0, never = 0;
+    for (uint64_t n = 1; n <= REQUESTS; n++) {
+        twice += ed->served[n] > 1;
+        never += ed->served[n] == 0;
+    }
+    printf("# edge %u: %u robbed, %u granted\n", ed->number, ed->robbed, ed->granted);
+    is_int((long long)ed->answered, REQUESTS, "each request was answered");
+    is_int(twice, 0, "none was served twice");
+    is_int(never, 0, "none was left out");
 }
 
 int main(void)
 {
-    pthread_t threads[ROWS];
-    uint64_t put = 0;
-    unsigned seed = 3;
-    int fd;
+    pthread_t workers[ROWS], theirs[EDGES];
     sr_sleepers_init(&sleepers, ROWS);
-    if (sr_queue_new(&queue, SLOTS, ROWS))
-        return 1;
-    for (uint32_t row = 0; row < ROWS; row++) {
-        rings[row] = sr_ring_new(&fd);
-        sr_reader_init(&readers[row], rings[row]);
-        pthread_create(&threads[row], NULL, work, &rings[row]);
-    }
-    int64_t end = now() + INT64_C(60000000000), mended = 0;
-    while (answered < REQUESTS && now() < end) {
-        uint32_t slot;
-        for (int burst = rand_r(&seed) % 6; burst && put < REQUESTS; burst--) {
-            sr_slot *s = sr_queue_slot(&queue, &slot);
-            if (!s)
-                break;
-            memset(s->data, (char)(put + 1), PAYLOAD);
-            numbers[slot] = sr_queue_put(&queue, slot);
-            put++;
-        }
-        if (sr_queue_waiting(&queue) && !sr_sleepers_searching(&sleepers))
-            sr_sleepers_wake_one(&sleepers);
-        if (now() - mended > 1000000) {
-            mended = now();
-            sr_queue_mend(&queue);
-            sr_sleepers_wake_one(&sleepers);
-        }
-        hear();
-        slot = (uint32_t)rand_r(&seed) % SLOTS;
-        if (rand_r(&seed) % 8 == 0)
-            doubt(slot);
-    }
+    for (uint32_t i = 0; i < EDGES; i++)
+        if (!open_edge(&edges[i], i))
+            return 1;
+    for (uint32_t row = 0; row < ROWS; row++)
+        pthread_create(&workers[row], NULL, work, (void *)(uintptr_t)row);
+    for (int i = 0; i < EDGES; i++)
+        pthread_create(&theirs[i], NULL, run, &edges[i]);
+    for (int i = 0; i < EDGES; i++)
+        pthread_join(theirs[i], NULL);
     atomic_store(&over, true);
     for (uint32_t row = 0; row < ROWS; row++) {
         sr_sleepers_wake(&sleepers, row);
-        pthread_join(threads[row], NULL);
+        pthread_join(workers[row], NULL);
     }
-    uint32_t twice = 0, never = 0;
-    for (uint64_t n = 1; n <= REQUESTS; n++) {
-        twice += served[n] > 1;
-        never += served[n] == 0;
-    }
-    printf("# %u robbed, %u granted, %u lost by their worker\n", robbed, granted, atomic_load(&lost));
-    is_int((long long)answered, REQUESTS, "each request was answered");
-    is_int(twice, 0, "none was served twice");
-    is_int(never, 0, "none was left out");
+    for (int i = 0; i < EDGES; i++)
+        judge(&edges[i]);
+    printf("# %u lost by their worker\n", atomic_load(&lost));
     is_int(atomic_load(&wrong), 0, "and each byte was what it should be");
-    for (uint32_t row = 0; row < ROWS; row++)
-        sr_ring_unmap(rings[row]);
-    sr_queue_free(&queue);
+    for (int i = 0; i < EDGES; i++) {
+        for (uint32_t row = 0; row < ROWS; row++)
+            sr_ring_unmap(edges[i].rings[row]);
+        sr_queue_free(&edges[i].queue);
+    }
     return done_testing();
 }

@@ -43,6 +43,25 @@ static void lowest_first(void)
     sr_sleepers_found(s, 0);
 }
 
+static void edges(void)
+{
+    uint32_t epoch = atomic_load(&s->epoch), word = atomic_load(&s->row[ROWS - 1].word);
+    sr_sleepers_arrive(s, 3, 77);
+    ok(atomic_load(&s->lobby[3]) == 77 && atomic_load(&s->epoch) != epoch, "an edge arrives");
+    ok(atomic_load(&s->row[0].word) && atomic_load(&s->row[ROWS - 1].word) != word, "and everybody looks");
+    sr_sleepers_arrive(s, SR_EDGES_MAX - 1, 78);
+    epoch = atomic_load(&s->epoch);
+    word = atomic_load(&s->row[7].word);
+    ok(sr_sleepers_part(s, 3), "one parts, and another is left");
+    ok(!atomic_load(&s->lobby[3]) && atomic_load(&s->epoch) != epoch && atomic_load(&s->row[7].word) != word,
+       "everybody looks again");
+    ok(!sr_sleepers_part(s, SR_EDGES_MAX - 1), "none is left");
+    atomic_store(&s->rows, UINT32_MAX);
+    sr_sleepers_arrive(s, 0, 79);
+    ok(!sr_sleepers_part(s, 0), "numbers of rows that are spoiled lead nowhere");
+    sr_sleepers_init(s, ROWS);
+}
+
 /* Work is a counter: it grows, then a sleeper is woken. A lost wake-up would stop both for ever. */
 static void none_is_lost(void)
 {
@@ -84,6 +103,7 @@ int main(void)
     s = mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     sr_sleepers_init(s, ROWS);
     lowest_first();
+    edges();
     none_is_lost();
     return done_testing();
 }

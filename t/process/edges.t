@@ -215,21 +215,49 @@ subtest 'HUP each second' => sub {
     $server->stop;
 };
 
+# So many connections to one of two. Who stands still accepts nothing
+sub connect_to {
+    my ( $server, $one, $number ) = @_;
+    my $other = ( $server->edges )[ 1 - $one ];
+    kill STOP => $other;
+    until_true( 10, sub { Sirius::Test::Server::slurp("/proc/$other/stat") =~ /\) T / } );
+    my @clients = map { $server->connect } 1 .. $number;
+    $_->ask('GET /') for @clients;
+    kill CONT => $other;
+    return @clients;
+}
+
+subtest 'limits are of both together' => sub {
+    my $server = server( qw(--edges 2 --workers 1 --max-connections 10 --max-queue 4 --admin), "$dir/admin" );
+    my @one    = connect_to( $server, 0, 6 );
+    my @two    = connect_to( $server, 1, 6 );
+    ok $_->end(10), 'an idle connection of the other makes room' for @one[ 0, 1 ];
+    is_deeply [ map { $_->ask('GET /')->status } @one[ 2 .. 5 ], @two ], [ (200) x 10 ], 'the others stay';
+    my $admin = Sirius::Test::Client->new("unix:$dir/admin");
+    my $busy  = $one[2];
+    $busy->send( request('GET /sleep/4') );
+    sleep 0.2;
+    my $number = 0;
+
+    for my $client ( @one[ 3, 4 ], @two[ 0, 1 ] ) {
+        $client->send( request('GET /count') );
+        $number++;
+        ok until_true( 10, sub { $admin->ask('GET /metrics')->body =~ /^sirius_queued_requests $number$/m } ),
+            "$number wait";
+    }
+    is $_->ask('GET /')->status, 503, 'no more' for $one[5], $two[2];
+    is_deeply [ map { $_->response->body } @one[ 3, 4 ], @two[ 0, 1 ] ], [ 1 .. 4 ],
+        'those that wait are served';
+    $server->stop;
+};
+
 subtest 'two of them' => sub {
     my $server = server( qw(--edges 2 --workers 1 --admin), "$dir/admin" );
     my @edges  = $server->edges;
     my $admin  = Sirius::Test::Client->new("unix:$dir/admin");
     my $wait   = sub { return ( $admin->ask('GET /metrics')->body =~ /^sirius_queued_requests (\d+)/m )[0] };
 
-    # Who stands still accepts nothing
-    my @of;
-    for my $one ( 0, 1 ) {
-        kill STOP => $edges[ 1 - $one ];
-        sleep 0.05;
-        $of[$one] = [ map { $server->connect } 1 .. 10 ];
-        $_->ask('GET /') for @{ $of[$one] };
-        kill CONT => $edges[ 1 - $one ];
-    }
+    my @of   = map { [ connect_to( $server, $_, 10 ) ] } 0, 1;
     my @held = map { scalar Sirius::Test::Server->descriptors($_) } @edges;
     cmp_ok abs( $held[0] - $held[1] ), '<', 5, 'both have connections' or diag "@held";
     my $first = $server->connect;

@@ -122,7 +122,7 @@ subtest 'The number of workers' => sub {
 subtest 'The number of edges' => sub {
     my $auto = int( ( Sirius::Cpus->count + 7 ) / 8 );
     is conf()->{edges}, 0, 'none';
-    is conf( edges => $_->[0] )->{edges}, $_->[1], $_->[0]
+    is conf( edges => $_->[0] )->{edges}, $_->[1], "edges $_->[0]"
         for [ 0, 0 ], [ 2, 2 ], [ auto => $auto > 32 ? 32 : $auto ];
     like refused( edges => 33 ),    qr/\Asirius: --edges: 33 is more than 32/,                  'too many';
     like refused( edges => -1 ),    qr/\Asirius: --edges: -1 is less than 0/,                   'too few';

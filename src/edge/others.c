@@ -1,0 +1,103 @@
+/* others: --max-connections and --max-queue are of all edges of a server together (share/common.h). */
+#include "edge.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static sr_common_row *own(const sr_edge *ed)
+{
+    return &ed->common->row[ed->number];
+}
+
+static uint64_t connections(void *with)
+{
+    const sr_edge *ed = with;
+    uint64_t sum = 0;
+    atomic_store_explicit(&own(ed)->connections, ed->engine->n_conns, memory_order_relaxed);
+    for (uint32_t i = 0; i < ed->n_bells; i++)
+        if (i != ed->number)
+            sum += atomic_load_explicit(&ed->common->row[i].connections, memory_order_relaxed);
+    return sum;
+}
+
+/* Another one has an idle connection that was idle before `ours`, and is asked to close it. */
+static bool shed(void *with, int64_t ours)
+{
+    const sr_edge *ed = with;
+    uint32_t found = SR_EDGES_MAX;
+    int64_t first = ours ? ours : INT64_MAX;
+    for (uint32_t i = 0; i < ed->n_bells; i++) {
+        const sr_common_row *row = &ed->common->row[i];
+        int64_t oldest = atomic_load_explicit(&row->oldest, memory_order_relaxed);
+        if (i == ed->number || !oldest || oldest >= first ||
+            atomic_load_explicit(&row->idle, memory_order_relaxed) <=
+                atomic_load_explicit(&row->shed, memory_order_relaxed))
+            continue;
+        found = i;
+        first = oldest;
+    }
+    if (found == SR_EDGES_MAX)
+        return false;
+    uint64_t one = 1;
+    atomic_fetch_add(&ed->common->row[found].shed, 1);
+    ssize_t n = write(ed->bells[found], &one, sizeof one);
+    (void)n; /* EAGAIN: it rings already */
+    return true;
+}
+
+int sr_edge_others_open(sr_edge *ed, const sr_settings *s)
+{
+    struct stat st;
+    if (s->common < 0)
+        return 0;
+    if (s->edge >= s->n_bells || fstat(s->common, &st) != 0 || st.st_size != (off_t)sizeof(sr_common))
+        return EINVAL;
+    void *at = mmap(NULL, sizeof(sr_common), PROT_READ | PROT_WRITE, MAP_SHARED, s->common, 0);
+    if (at == MAP_FAILED)
+        return errno;
+    ed->common = at;
+    ed->n_bells = s->n_bells;
+    memcpy(ed->bells, s->bells, sizeof ed->bells);
+    sr_common_clear(ed->common, ed->number);
+    ed->engine->others = connections;
+    ed->engine->shed = shed;
+    ed->bell = (sr_source){.fd = ed->bells[ed->number], .kind = SR_SOURCE_SHED};
+    return sr_loop_add(&ed->engine->loop, &ed->bell, EPOLLIN | EPOLLET);
+}
+
+void sr_edge_others_close(sr_edge *ed)
+{
+    if (!ed->common)
+        return;
+    sr_common_clear(ed->common, ed->number);
+    munmap(ed->common, sizeof(sr_common));
+}
+
+void sr_edge_others_publish(sr_edge *ed, uint64_t waiting)
+{
+    const sr_engine *e = ed->engine;
+    if (!ed->common)
+        return;
+    sr_common_row *row = own(ed);
+    atomic_store_explicit(&row->connections, e->n_conns, memory_order_relaxed);
+    atomic_store_explicit(&row->idle, e->n_idle, memory_order_relaxed);
+    atomic_store_explicit(&row->oldest, sr_deadline_first(e, SR_DEADLINE_IDLE), memory_order_relaxed);
+    atomic_store_explicit(&row->waiting, waiting, memory_order_relaxed);
+}
+
+void sr_edge_others_look(sr_edge *ed)
+{
+    ed->waiting_elsewhere = 0;
+    for (uint32_t i = 0; i < ed->n_bells; i++)
+        if (i != ed->number)
+            ed->waiting_elsewhere += atomic_load_explicit(&ed->common->row[i].waiting, memory_order_relaxed);
+}
+
+void sr_edge_shed(sr_edge *ed)
+{
+    uint32_t n = atomic_exchange(&own(ed)->shed, 0);
+    while (n-- && sr_room_close_oldest(ed->engine))
+        ;
+}
