@@ -6,6 +6,7 @@ use warnings;
 use File::Spec ();
 use List::Util qw(max min);
 use Sirius::Config;
+use Sirius::NoEffect;
 use Sirius::Type;
 
 my $MANY = 0x7fff_ffff;
@@ -324,6 +325,13 @@ sub _together {
 
     for my $key ( defined $timeout ? qw(body_timeout write_timeout) : () ) {
         $conf->{$key} = $timeout if !defined $given->{$key};
+    }
+    my %default = map { $class->key( $_->{name} ) => $_->{default} } @ROWS;
+    for my $option ( Sirius::NoEffect->of( { %$conf, timeout => $timeout }, $given, \%default ) ) {
+        my ( $name, $why ) = @$option;
+        my $place = $from->{ $class->key($name) };
+        push @{ $conf->{notices} },
+            "sirius: --$name has no effect: $why" . ( defined $place ? " (from $place)" : '' );
     }
     $conf->{keepalive} = 0 if !$conf->{keepalive_timeout};
     return $conf;

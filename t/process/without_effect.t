@@ -128,4 +128,76 @@ APP
     kill KILL => @helpers;
 };
 
+# What is said of an option, and whether it is true: what is asked of the server then, and what comes
+my $SLOW
+    = "sub { if ( \$_[0]{PATH_INFO} eq '/slow' ) { open my \$out, '>', '$dir/slow'; select undef, undef, undef, 2 }"
+    . " [ 200, [], [\$\$] ] }\n";
+my %CASE = (
+    'max-reqs-per-child' => [
+        [qw(--workers 0 --max-reqs-per-child 2)],
+        sub {
+            my $server = shift;
+            return join ' ', map { $server->ask('GET /')->body eq $server->pid ? 'same' : 'other' } 1 .. 5;
+        },
+        'same same same same same'
+    ],
+    'after-fork' => [
+        [ qw(--workers 0 --after-fork), 'sub { warn "called" }' ],
+        sub { my $server = shift; $server->ask('GET /'); return scalar( () = $server->log =~ /called at/g ) },
+        0
+    ],
+    'graceful-timeout' => [
+        [qw(--workers 0 --graceful-timeout 0.2)],
+        sub {
+            my $server = shift;
+            my $client = $server->connect;
+            $client->send( request('GET /slow') );
+            until_true( 20, sub { -e "$dir/slow" } );
+            $server->signal('TERM');
+            return $client->response->status;
+        },
+        200
+    ],
+    'control'           => [ [ qw(--workers 0 --control), "$dir/none" ], sub { -e "$dir/none" ? 1 : 0 }, 0 ],
+    'keepalive-timeout' => [
+        [qw(--workers 1 --disable-keepalive --keepalive-timeout 0.2)],
+        sub {
+            my $client = shift->connect;
+            select undef, undef, undef, 1;    # idle, and without a first request that is not for this limit
+            return $client->ask('GET /')->status . q( ) . $client->end;
+        },
+        '200 eof'
+    ],
+    'body-timeout' => [
+        [qw(--workers 1 --body-rate 0 --body-timeout 0.2)],
+        sub {
+            my $client = shift->connect;
+            $client->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na");
+            select undef, undef, undef, 1;
+            $client->send('b');
+            return $client->response->status;
+        },
+        200
+    ],
+    'socket-mode' => [
+        [ qw(--workers 1 --socket-mode 0600 --listen), "unix:$dir/own?mode=0640" ],
+        sub { return sprintf '%o', 07777 & ( stat "$dir/own" )[2] },
+        '640'
+    ],
+    'access-log-min-time' =>
+        [ [qw(--workers 1 --access-log-min-time 0.001)], sub { shift->ask('GET /')->status }, 200 ],
+    'admin-public' => [ [qw(--workers 1 --admin-public)], sub { shift->ask('GET /')->status }, 200 ],
+);
+for my $name ( sort keys %CASE ) {
+    subtest "--$name without effect" => sub {
+        my ( $args, $code, $want ) = @{ $CASE{$name} };
+        my $server = Sirius::Test::Server->start( app => $SLOW, args => $args );
+        is scalar( () = $server->log =~ /^sirius: --$name has no effect: \w/mg ), 1, 'is told once'
+            or diag $server->log;
+        is scalar( () = $server->log =~ /no effect/g ), 1,     'and nothing else is';
+        is $code->($server),                            $want, 'and is true';
+        $server->stop;
+    };
+}
+
 done_testing;

@@ -284,6 +284,66 @@ subtest 'Without effect, with one line' => sub {
         '--port';
 };
 
+subtest 'Without effect beside others' => sub {
+    my $code  = 'sub { }';
+    my @alone = ( workers => 0 );
+    #<<< a table: the option without effect, words of the reason, what is given
+    my @case = (
+        [ 'max-reqs-per-child'     => qr/--workers 0 replaces no worker/,  @alone, max_requests => 10 ],
+        [ 'max-rss'                => qr/--workers 0 replaces no worker/,  @alone, max_rss => '100m' ],
+        [ 'max-lifetime'           => qr/--workers 0 replaces no worker/,  @alone, max_lifetime => '1h' ],
+        [ 'before-fork'            => qr/--workers 0 forks no worker/,     @alone, before_fork => $code ],
+        [ 'after-fork'             => qr/--workers 0 forks no worker/,     @alone, after_fork => $code ],
+        [ 'on-reload'              => qr/--workers 0 cannot be reloaded/,  @alone, on_reload => $code ],
+        [ 'graceful-timeout'       => qr/--workers 0 finishes the request/, @alone, graceful_timeout => 5 ],
+        [ 'control'                => qr/--workers 0 .*use signals/,       @alone, control => '/c' ],
+        [ 'spawn-interval'         => qr/--workers 0 starts no worker/,    @alone, spawn_interval => 1 ],
+        [ 'err-respawn-interval'   => qr/--workers 0 starts no worker/,    @alone, err_respawn_interval => 2 ],
+        [ ''                       => qr//, @alone, err_respawn_interval => 2, access_log => '|cat' ],
+        [ ''                       => qr//, @alone, child_exit => $code, request_timeout => 3, load_timeout => 5 ],
+        [ ''                       => qr//, @alone, max_rss => 0, graceful_timeout => 30 ],
+        [ ''                       => qr//, workers => 1, max_rss => '100m', control => '/c', on_reload => $code ],
+        [ 'admin-public'           => qr/no --admin is given/,             admin_public => 1 ],
+        [ ''                       => qr//,                                admin_public => 0 ],
+        [ ''                       => qr//,                                admin_public => 1, admin => ':1' ],
+        [ 'access-log-format'      => qr/no --access-log is given/,        access_log_format => 'json' ],
+        [ 'access-log-min-time'    => qr/no --access-log is given/,        access_log_min_time => 1 ],
+        [ 'access-log-errors-only' => qr/no --access-log is given/,        access_log_errors_only => 1 ],
+        [ ''                       => qr//, access_log => '-', access_log_errors_only => 1, access_log_format => 'json' ],
+        [ 'socket-mode'            => qr/no unix socket with a path/,      socket_mode => '0660' ],
+        [ 'socket-mode'            => qr/no unix socket with a path/,      socket_mode => '0660', listen => [ '@a', 'unix:@b', 'fd:3', 'systemd:a/b' ] ],
+        [ 'socket-group'           => qr/each unix socket has a group/,    socket_group => 'root', listen => 'unix:/s?mode=0600&group=root' ],
+        [ ''                       => qr//, socket_group => 'root', listen => [ 'unix:/s?mode=0600&group=root', '/t' ] ],
+        [ ''                       => qr//, socket_mode => '0660', socket => 's' ],
+        [ 'backlog'                => qr/opened by others/,                backlog => 10, listen => [qw(fd:3 systemd:a)] ],
+        [ ''                       => qr//, backlog => 10, listen => [qw(fd:3 :80)] ],
+        [ 'keepalive-timeout'      => qr/--disable-keepalive/,             keepalive => 0, keepalive_timeout => 5 ],
+        [ 'max-keepalive-reqs'     => qr/--disable-keepalive/,             keepalive => 0, max_keepalive_reqs => 5 ],
+        [ 'max-keepalive-reqs'     => qr/--keepalive-timeout 0/,           keepalive_timeout => 0, max_keepalive_reqs => 5 ],
+        [ 'keepalive-timeout'      => qr/--max-keepalive-reqs 1/,          keepalive_timeout => 5, max_keepalive_reqs => 1 ],
+        [ ''                       => qr//, keepalive_timeout => 5, max_keepalive_reqs => 2 ],
+        [ ''                       => qr//, keepalive_timeout => 0 ],
+        [ 'body-timeout'           => qr/--body-rate 0/,                   body_rate => 0, body_timeout => 5 ],
+        [ ''                       => qr//, body_rate => 0, timeout => 5 ],
+        [ 'timeout'                => qr/--body-timeout and --write-timeout are given/, timeout => 5, body_timeout => 6, write_timeout => 7 ],
+    );
+    #>>>
+    for my $case (@case) {
+        my ( $name, $why, @given ) = @$case;
+        my @notices = @{ conf(@given)->{notices} };
+        my @words   = map { ref $_ ? @$_ : $_ } @given;
+        if ( !length $name ) { is_deeply \@notices, [], "@words: nothing to say" }
+        else                 { like "@notices", qr/\Asirius: --$name has no effect: [^\n]*$why/, "@words" }
+    }
+    is_deeply [ map {/(--\S+)/}
+            @{ conf( workers => 0, max_requests => 9, min_reqs_per_child => 8 )->{notices} } ],
+        [qw(--max-reqs-per-child --min-reqs-per-child)], 'one line for each';
+    my $from = Sirius::Config->read( env => { SIRIUS_ADMIN_PUBLIC => 1 } );
+    is_deeply conf( sources => $from )->{notices},
+        ['sirius: --admin-public has no effect: no --admin is given (from SIRIUS_ADMIN_PUBLIC)'],
+        'and where it is';
+};
+
 subtest 'TLS is refused' => sub {
     for my $name (qw(ssl enable_ssl ssl_cert ssl-key ssl_anything)) {
         my $shown = $name =~ tr/_/-/r;
