@@ -63,6 +63,7 @@ static void part(sr_edge *ed, sr_mate *m)
     m->reader.ring = NULL;
     m->line.fd = m->ended.fd = m->file = -1;
     m->broken = m->deaf = false;
+    m->file_number = 0;
     m->bound = 0;
 }
 
@@ -266,7 +267,7 @@ void sr_edge_lobby_again(sr_edge *ed)
 
 /* --- notes --- */
 
-/* No memory for a note. It is still there: without a pause the loop would spin. */
+/* No memory for a note, or it has to wait. It is still there: without a pause the loop would spin. */
 static void deafen(sr_edge *ed, sr_mate *m)
 {
     m->deaf = sr_loop_remove(&ed->engine->loop, &m->line) == 0;
@@ -360,10 +361,31 @@ static void lend(sr_edge *ed, sr_mate *m, sr_message *note)
         close(fds[1]);
 }
 
+/*
+ * A worker writes the record that speaks of a file before it sends its next note. So when another note is here, that record is
+ * too: its file is not to be lost to the file of the next request. False: the record has to wait for its client, and so has
+ * the note.
+ */
+static bool file_used(sr_edge *ed, sr_mate *m)
+{
+    if (!m->file_number)
+        return true;
+    sr_edge_deliver(ed, m);
+    if (m->broken)
+        return false;
+    if (m->file_number && sr_reader_waits(&m->reader)) {
+        deafen(ed, m);
+        return false;
+    }
+    return true;
+}
+
 void sr_edge_line(sr_edge *ed, sr_mate *m)
 {
     sr_message note;
     int fds[SR_MESSAGE_FDS], n = 0;
+    if (!file_used(ed, m))
+        return;
     int err = sr_door_receive(m->line.fd, &note, fds, &n, false);
     if (err == EPIPE || err == ECONNRESET) /* its end is gone, which its pidfd will tell */
         sr_loop_remove(&ed->engine->loop, &m->line);

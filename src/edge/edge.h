@@ -45,7 +45,7 @@ typedef struct sr_mate {
     int file;       /* that came before the record that speaks of it; -1: none */
     uint64_t file_number;
     bool broken; /* what it says is not read any more; the supervisor was told to end it */
-    bool deaf;   /* there was no memory for a note on its line, which is not watched until sr_edge.hear_at */
+    bool deaf;   /* a note on its line has to wait: it is not watched until sr_edge.hear_at */
 } sr_mate;
 
 enum { SR_VISITORS_MAX = 16 };

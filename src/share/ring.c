@@ -133,6 +133,11 @@ sr_ring_result sr_ring_next(sr_reader *r, sr_record *record, const char **payloa
     }
 }
 
+bool sr_reader_waits(const sr_reader *r)
+{
+    return atomic_load_explicit(&r->ring->put, memory_order_acquire) != r->taken;
+}
+
 void sr_ring_done(sr_reader *r)
 {
     r->taken += r->size;

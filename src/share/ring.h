@@ -79,7 +79,8 @@ void sr_reader_init(sr_reader *r, sr_ring *ring); /* of a ring that nobody has w
  * and may change at any time, but stays readable until sr_ring_done. Nothing is taken yet.
  */
 sr_ring_result sr_ring_next(sr_reader *r, sr_record *record, const char **payload);
-void sr_ring_done(sr_reader *r); /* the record that next has shown is taken */
+bool sr_reader_waits(const sr_reader *r); /* there is something that was not taken, sound or not */
+void sr_ring_done(sr_reader *r);          /* the record that next has shown is taken */
 /* Somebody waits for what was taken since: call it when the reader has done for now. */
 void sr_ring_tell(sr_reader *r);
 

@@ -98,6 +98,31 @@ subtest 'a file that shrinks meanwhile' => sub {
     is $server->ask('GET /')->body,                    'ok',  'the server goes on';
 };
 
+# A worker does not wait until its last file is on its way
+subtest 'many files, one behind the other' => sub {
+    my ( %got, @client );
+    for ( 1 .. 10 ) {
+        @client = map { $server->connect } 1 .. 8;
+        for my $round ( 1 .. 10 ) {
+            $_->send( join '', map { request("GET /small/$_") } qw(whole seek) x 5 ) for @client;
+            for my $client (@client) {
+                my @bodies = map { $client->response->body } 1 .. 10;
+                $got{
+                    join ' ',
+                    map {
+                              !defined                  ? '-'
+                            : $_ eq $small              ? 'whole'
+                            : $_ eq substr( $small, 4 ) ? 'seek'
+                            : 'wrong'
+                    } @bodies
+                }++;
+            }
+        }
+    }
+    is_deeply \%got, { join( ' ', qw(whole seek) x 5 ) => 800 }, '8000 requests, and each gets its own file'
+        or diag $server->log;
+};
+
 subtest 'the client goes away in the middle' => sub {
     my ($pid) = $server->workers;
     my $before = () = Sirius::Test::Server->descriptors($pid);
