@@ -101,6 +101,12 @@ sub hear {
     return;
 }
 
+sub log_errors_to {
+    my ( $self, $fd ) = @_;
+    $_->pass( errors => $fd ) for grep { $_->{pid} } $self->_places;
+    return;
+}
+
 sub log_to {
     my ( $self, $fd ) = @_;
     $_->pass( log => $fd ) for grep { $_->{pid} } $self->_places;
@@ -501,6 +507,12 @@ False when that child is no edge.
 
 Reads what the edges have to tell: that one is ready, that a request takes too long, or that a worker says what cannot be. The generation of that worker
 is told (L<Sirius::Generations/tell>).
+
+=head2 log_errors_to
+
+  $edge->log_errors_to($fd);
+
+The error log was opened anew: it is the STDERR of the edges from now on.
 
 =head2 log_to
 

@@ -139,9 +139,10 @@ sub _bury {
     my $why    = $hung || $worker->{leave} || $worker->{done} || '';           # why it was asked to
     my $oom    = $signal == 9 && $self->_out_of_memory;
     $self->{scoreboard}->exited( Sirius::Cause->kind( $status, $why, @{$self}{qw(stopping killed)}, $oom ) );
-    $self->{owed}++ if $self->{serving}  && !$self->{killed} && ( $worker->{done} || '' ) ne 'over';
-    return          if $self->{stopping} && ( !$status || $self->{killed} && $signal == 9 );
-    return if $ENDS{$signal} && ( $worker->{done} || $worker->{retiring} );    # it was on its way out already
+    $self->{owed}++
+        if $self->{serving} && $worker->{ready} && !$self->{killed} && ( $worker->{done} || '' ) ne 'over';
+    return if $self->{stopping} && ( !$status        || $self->{killed} && $signal == 9 );
+    return if $ENDS{$signal}    && ( $worker->{done} || $worker->{retiring} ); # it was on its way out already
 
     if ( !$status && ( $worker->{leave} || $why =~ /\A(?:max-|harakiri)/ ) ) {
         return Sirius::Log->info("worker $worker->{pid} ended: $why");
@@ -416,6 +417,7 @@ sub _stop {
     $self->{stopping} = 1;
     if ( $signal eq 'TERM' && $self->{up} && $self->_ends_with_edge ) {
         $self->{serving} = 1;
+        kill $signal => map { $_->{pid} } grep { !$_->{ready} } values %{ $self->{workers} };
         return;
     }
     delete $self->{serving};

@@ -307,7 +307,7 @@ sub _reopen_logs {
     my $self = shift;
     my $say  = sub { $self->unopened(shift) };
     delete $self->{unopened};
-    Sirius::Log->reopen($say);
+    if ( Sirius::Log->reopen($say) ) { $_->log_errors_to(2) for $self->_edges }
     return $self->reopen_access_log($say);
 }
 
@@ -461,6 +461,7 @@ sub _supervise {
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
         $all->deadlines;
         $_->look for @{$self}{qw(admin delay watch)};
+        $self->_leave_edge;
         $_->tend for $self->_edges;
         $self->{log_pipe}->tend if $self->{announced} && $self->{log_pipe};
         $self->{commands}->reply_late;
@@ -472,6 +473,14 @@ sub _supervise {
     $self->{watch}->stop;
     $self->{commands}->stopped;
     return;
+}
+
+# Nobody is there to answer what it has: no worker had started when the stop came, or all had to be killed
+sub _leave_edge {
+    my $self = shift;
+    my $all  = $self->{generations};
+    return if !$self->{edge} || !$self->{stopping} || $all->all || $all->orphans || $self->{left_edge}++;
+    return $self->{edge}->stop( 'INT', 1 );
 }
 
 # Unless a stop was asked for, it does not look like one

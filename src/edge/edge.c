@@ -227,6 +227,8 @@ static void order(sr_edge *ed)
         sr_edge_retire(ed, fds[--n]);
     else if (note.kind == SR_MESSAGE_LEGACY && n > 0)
         sr_edge_inherit(ed, fds[--n]);
+    else if (note.kind == SR_MESSAGE_ERRORS && n > 0)
+        dup2(fds[0], STDERR_FILENO);
     while (n > 0)
         close(fds[--n]);
 }

@@ -34,6 +34,7 @@ typedef enum sr_message_kind {
     SR_MESSAGE_LOG,    /* the access log goes on in this file */
     SR_MESSAGE_RETIRE, /* another edge has taken its place: connections are passed on by this pair */
     SR_MESSAGE_LEGACY, /* it has taken another's place, whose connections come by this pair */
+    SR_MESSAGE_ERRORS, /* the error log was opened anew: this is STDERR now */
 } sr_message_kind;
 
 typedef struct sr_message {

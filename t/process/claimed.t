@@ -40,7 +40,7 @@ sub settled {
             my @workers = $server->workers;
                    $server->generations == 1
                 && @workers == $number
-                && $server->processes == 2 + $number
+                && $server->processes == 2 + $number + $server->edges
                 && "@workers" eq join q( ), rows();
         }
     );

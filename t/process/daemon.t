@@ -46,7 +46,8 @@ sub children {
     my %parent  = map { $_ => 1 } @parents;
     my @pids    = map { $_->{pid} }
         grep { $parent{ $_->{parent} } && $_->{state} ne 'Z' } Sirius::Test::Server::all_processes();
-    return @pids;
+    @pids = grep { !Sirius::Test::Server->is_edge($_) } @pids;
+    return @pids;    # but for the edge, which is the supervisor's too
 }
 
 END {

@@ -238,14 +238,20 @@ for my $signal (qw(TERM INT QUIT)) {
             version( 1, "if ( -e '$dir/hang' ) { eval { $HANG }; die }" ) if !$hook;
             my $server = Sirius::Test::Server->spawn(
                 app  => $DELAYED,
-                args => [ qw(--workers 1 -L Delayed), $hook ? hook('after-fork') : () ],
+                args => [
+                    qw(--workers 1 -L Delayed), '--listen',
+                    "unix:$dir/early",          $hook ? hook('after-fork') : ()
+                ],
             );
             ok until_true( 20, sub { -e "$dir/hangs" } ), 'it hangs';
-            my $began = time;
+            my $began  = time;
+            my $client = $server->connect( to => "unix:$dir/early" );
+            $client->send( request('GET /') );
             $server->signal($signal);
             is $server->wait_exit(20), 'exit 0', 'the server stops';
             cmp_ok time - $began, '<', 15, 'long before --graceful-timeout';
-            unlike $server->log, qr/killed|error/, 'nobody was killed' or diag $server->log;
+            like $client->response->status, qr/\A(?:503|eof|reset)\z/, 'who waited is told';
+            unlike $server->log,            qr/killed|error/, 'nobody was killed' or diag $server->log;
             unlink "$dir/hang";
         };
     }

@@ -137,14 +137,14 @@ sub processes {
 # PIDs of its generations: its own children
 sub generations {
     my $self = shift;
-    my @pids = grep { !_is_edge($_) } $self->_children( $self->{pid} );
+    my @pids = grep { !$self->is_edge($_) } $self->_children( $self->{pid} );
     return @pids;    # in scalar context their number
 }
 
 # PIDs of the processes that own its connections, where workers do not
 sub edges {
     my $self = shift;
-    my @pids = grep { _is_edge($_) == 1 } $self->_children( $self->{pid} );
+    my @pids = grep { $self->is_edge($_) == 1 } $self->_children( $self->{pid} );
     return @pids;
 }
 
@@ -159,12 +159,13 @@ sub owners {
 # PID of the one that owns those of the admin port
 sub admin_edge {
     my $self = shift;
-    return ( grep { _is_edge($_) == 2 } $self->_children( $self->{pid} ) )[0];
+    return ( grep { $self->is_edge($_) == 2 } $self->_children( $self->{pid} ) )[0];
 }
 
 # As soon as it is that program; of a name the kernel keeps 15 bytes
-sub _is_edge {
-    my $name = slurp( '/proc/' . shift() . '/comm' );
+sub is_edge {
+    my ( $class, $pid ) = @_;
+    my $name = slurp("/proc/$pid/comm");
     return $name =~ /\Asirius(?:-edge|: edge)/ ? 1 : $name =~ /\Asirius: admin e/ ? 2 : 0;
 }
 
