@@ -85,8 +85,8 @@ sub reopen {
     $say ||= sub { $class->error(shift) };
 
     # An application may have sent STDERR somewhere else, or closed it and has something else there now
-    return if !defined $path || _place() ne $place;
-    return if _redirect();
+    return 0 if !defined $path || _place() ne $place;
+    return 1 if _redirect();
     my $error = "$!";
     $say->("--error-log $path: $error; the log goes on in the file that was open before");
     return 0;
@@ -248,8 +248,9 @@ Writes text as it is: what another process has said, or the lines of the start.
   Sirius::Log->reopen;
   Sirius::Log->reopen( sub { my $text = shift; ... } );
 
-Opens the same path again, after it was moved away, and returns true when STDERR is the new file. No line is lost meanwhile, and
-when it fails, the log goes on in the old file, and the code is called with a text that says so; without code it is logged. Does nothing when STDERR is something else by now.
+Opens the same path again, after it was moved away, and returns true when STDERR is the new file. No line is lost meanwhile.
+When it fails, the log goes on in the old file, and the code is called with a text that says so; without code that is logged. Does
+nothing when STDERR is something else by now.
 
 =head2 tell
 

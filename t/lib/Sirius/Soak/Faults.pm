@@ -67,6 +67,8 @@ sub reason {
         @at = grep { $_->{pid} == $pid } @end;
     } elsif ( $what eq 'unanswered' ) {
         @at = ( @end, grep { $_->{what} eq 'descriptors' } @at );
+    } elsif ( $what eq 'error 502' ) {    # of an edge, whose connections outlive a worker
+        @at = @end;
     } elsif ( $what eq 'error 504' ) {
         return $until - $since >= $self->{limit} ? 'time limit' : '';
     } elsif ( $what =~ /\Aerror 50[037]\z/ ) {
@@ -86,7 +88,7 @@ sub finish {
     $self->{plan} = [];
     $self->turn(1);
     my %status;
-    for my $connection ( @{ $self->{stuck} } ) {
+    for my $connection ( splice @{ $self->{stuck} } ) {    # and is closed, if the server does not
         $status{ $connection->response( patience => 60 )->status }++;
     }
     Sirius::Test::Server::until_true(

@@ -73,8 +73,9 @@ sub _judge {
     note 'of requests that take too long: ', join ', ', map {"$stuck{$_} $_"} sort keys %stuck if %stuck;
     note 'killed: ',                         scalar( keys %{ { $faults->killed } } ), ' workers';
     note 'missed, and why: ',                join ', ', map {"$explained{$_} $_"} sort keys %explained;
-    return is join( "\n", $self->some(@unexplained) ), '',
-        'every response is whole, but where its worker was killed';
+    return is( join( "\n", $self->some(@unexplained) ),
+        '', 'every response is whole, but where its worker was killed' )
+        || diag $self->server->log;
 }
 
 # A test, after a reload, with which the supervisor becomes a new program: it has no descriptor more than those
