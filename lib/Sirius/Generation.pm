@@ -136,7 +136,7 @@ sub _bury {
     $self->{scoreboard}->release( $worker->{slot} );
     my $signal = $status & 127;
     my $hung   = $signal == 9 && $worker->{hung};
-    my $why    = $hung || $worker->{leave} || $worker->{done} || '';           # why it was asked to
+    my $why    = $hung || $worker->{leave} || $worker->{done} || '';    # why it was asked to
     my $oom    = $signal == 9 && $self->_out_of_memory;
     $self->{scoreboard}->exited( Sirius::Cause->kind( $status, $why, @{$self}{qw(stopping killed)}, $oom ) );
     $self->{owed}++

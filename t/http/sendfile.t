@@ -54,6 +54,7 @@ subtest 'a file of 100 MB' => sub {
     like $head, qr/^Content-Length: 100000000\r$/m, 'the length is told';
     my ( $md5, $got ) = ( Digest::MD5->new, 0 );
     $rest = $client->some( 1, 5 ) if !length $rest;    # the head may come alone
+
     while ( length $rest ) {
         $md5->add($rest);
         $got += length $rest;
