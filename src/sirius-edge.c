@@ -63,8 +63,8 @@ static void close_others(const sr_settings *s)
     int keep[SR_LISTENERS_MAX + SR_EDGES_MAX + 9], n = 0, next = STDERR_FILENO + 1;
     for (unsigned i = 0; i < s->n_listeners; i++)
         keep[n++] = s->listeners[i].fd;
-    const int own[] = {s->lobby, s->sleepers, s->control, s->report, s->scoreboard, s->supervisor, s->log.fd,
-                       s->common};
+    const int own[] = {s->lobby,      s->sleepers,   s->control, s->report,
+                       s->scoreboard, s->supervisor, s->log.fd,  s->common};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         keep[n++] = own[i];
     for (uint32_t i = 0; i < s->n_bells; i++)

@@ -155,9 +155,10 @@ sub pids {
 
 # All are to have these settings, and the program that is installed now
 sub renew {
-    my ( $self, $words ) = @_;
-    $self->{settings} = $words if $words;
-    $self->{renews}   = 1;
+    my ( $self, $said ) = @_;
+    my $words = $self->said($said);
+    @{$self}{qw(settings said_last)} = ( $words, $said ) if $words && @$words;
+    $self->{renews} = 1;
     return $self->tend;
 }
 
@@ -170,17 +171,18 @@ sub restore {
         places   => [ map { Sirius::EdgePlace->restore( $_, $supervisor->{conf} ) } @{ $state->{places} } ],
         sleepers => $supervisor->{exchange}[2],
     );
-    $self->{renews} = 1;    # there may be another program
+    $self->{renews} = 1;    # there may be another program, and settings that the one of before did not know
+    my $words = $class->said( $self->{said_last} );
+    $self->{settings} = $words if $words && @$words;
     return $self;
 }
 
 # Only what this class knows, and text: it comes from a process that may have lost its rights
 sub said {
     my ( $class, $said ) = @_;
-    return if ref $said ne 'ARRAY' || grep { !defined || ref || /[\0\n]/ } @$said;
+    return if ref( $said || 0 ) ne 'ARRAY' || grep { !defined || ref || /[\0\n]/ } @$said;
     my %known = map { (tr/_/-/r) => 1 } $class->_names;
-    return if grep { !/\A([a-z-]+)=/ || !$known{$1} } @$said;
-    return $said;
+    return [ grep { /\A([a-z-]+)=/ && $known{$1} } @$said ];
 }
 
 # What the operator has set, as words that can be compared and handed on
@@ -221,7 +223,7 @@ sub start {
 sub state {
     my $self = shift;
     return {
-        ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(heard settings) ),
+        ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(heard said_last settings) ),
         ( map { $_ => fileno $self->{$_} } qw(common news report) ),
         places => [ map { $_->state } $self->_places ],
     };
@@ -360,7 +362,7 @@ sub _program {
     my $self = shift;
     my $path = $self->_path // return '';
     my @stat = stat $path or return '';
-    return join q( ), $path, @stat[ 0, 1, 7, 9 ];
+    return "@stat[ 0, 1, 7, 9 ]";
 }
 
 sub _ready {
@@ -547,9 +549,9 @@ Of all that run.
 
 =head2 renew
 
-  $edge->renew($words);
+  $edge->renew($said);
 
-All edges are to have these settings and the program that is installed now. Without settings: those that were wanted last.
+All edges are to have these settings, as far as they can be such (L</said>), and the program that is installed now.
 
 =head2 restore
 
@@ -561,7 +563,7 @@ In a new program, from what L</state> has said.
 
   my $words = Sirius::Edge->said($data);
 
-Settings that another process has sent, if they can be such, or nothing.
+Of settings that another process has sent, those that this version knows; nothing if they can be none.
 
 =head2 settings
 

@@ -8,7 +8,6 @@ use List::Util   qw(max min);
 use Scalar::Util qw(weaken);
 use Sirius::Cause;
 use Sirius::Command;
-use Sirius::Edge;
 use Sirius::Launch;
 use Sirius::Log ();
 use Sirius::Proc;
@@ -286,11 +285,11 @@ sub _complete {
     }
     $self->_number( @{ $generation->{workers} || [] } );
     my $edge = $self->{supervisor}{edge};
-    $self->{supervisor}->reopen_access_log if $edge;    # else its workers have opened it
-    my $settings = Sirius::Edge->said( delete $generation->{edge} );
-    $edge->renew($settings) if $edge && $settings;
-    kill TERM => $self->orphans;    # there are others now
+    $self->{supervisor}->reopen_access_log     if $edge;    # else its workers have opened it
+    $edge->renew( delete $generation->{edge} ) if $edge && $generation->{edge};
+    kill TERM => $self->orphans;                            # there are others now
     my $serves = "generation $generation->{number} serves";
+
     if ( $generation->{replacement} ) {
         Sirius::Log->note( $fallen ? "$serves, in place of $fallen" : $serves );
         $self->_publish if !$self->_settle;

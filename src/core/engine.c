@@ -160,6 +160,10 @@ void sr_engine_queues(sr_engine *e, bool on)
  */
 static void wake_colleagues(const sr_engine *e)
 {
+    if (e->stuck)
+        e->stuck(e->with);
+    if (e->left) /* an edge: the bells of the scoreboard are descriptors of workers, which it does not have */
+        return;
     for (uint32_t i = 0; e->scoreboard && i < e->scoreboard->slots; i++) {
         sr_row *row = &e->scoreboard->rows[i];
         if (row != e->row && atomic_load_explicit(&row->state, memory_order_relaxed) == SR_WORKER_IDLE)

@@ -113,6 +113,7 @@ typedef struct sr_engine {
     uint64_t (*others)(void *with); /* connections of other edges, which count for max_connections */
     /* one of them makes room, if its oldest idle connection is older than this time of ours; 0: ours has none */
     bool (*shed)(void *with, int64_t oldest);
+    void (*stuck)(void *with); /* this edge can't accept now: others are to look */
     void *with;
     sr_helm helm;
 

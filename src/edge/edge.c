@@ -272,8 +272,8 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
     case SR_SOURCE_SUPERVISOR:
         order(ed);
         return;
-    case SR_SOURCE_SHED:
-        sr_edge_shed(ed);
+    case SR_SOURCE_ASKED:
+        sr_edge_asked(ed);
         return;
     case SR_SOURCE_HEIR:
         sr_edge_heir(ed);

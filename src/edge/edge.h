@@ -29,7 +29,7 @@ enum { /* behind those of core/engine.h */
        SR_SOURCE_WORKER, /* pidfd: it has ended */
        SR_SOURCE_SIGNALS,
        SR_SOURCE_SUPERVISOR,
-       SR_SOURCE_SHED,   /* another edge asks for room */
+       SR_SOURCE_ASKED,  /* its bell: another edge asks for something */
        SR_SOURCE_HEIR,   /* to whom connections are passed on */
        SR_SOURCE_LEGACY, /* from whom they come */
 };
@@ -188,7 +188,7 @@ int sr_edge_others_open(sr_edge *ed, const sr_settings *s); /* 0 or errno */
 void sr_edge_others_close(sr_edge *ed);
 void sr_edge_others_publish(sr_edge *ed, uint64_t waiting); /* in each turn, before the wait */
 void sr_edge_others_look(sr_edge *ed);                      /* and behind it */
-void sr_edge_shed(sr_edge *ed); /* the bell has rung: others ask for the room of idle connections */
+void sr_edge_asked(sr_edge *ed); /* the bell has rung: others ask for room, or for a look at the listeners */
 
 /* heir.c */
 void sr_edge_retire(sr_edge *ed,

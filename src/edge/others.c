@@ -47,6 +47,17 @@ static bool shed(void *with, int64_t ours)
     return true;
 }
 
+/* EPOLLEXCLUSIVE has woken this edge alone for a connection that it can't take: all others look. */
+static void stuck(void *with)
+{
+    const sr_edge *ed = with;
+    uint64_t one = 1;
+    for (uint32_t i = 0; i < ed->n_bells; i++) {
+        ssize_t n = i == ed->number ? 0 : write(ed->bells[i], &one, sizeof one);
+        (void)n; /* EAGAIN: it rings already */
+    }
+}
+
 int sr_edge_others_open(sr_edge *ed, const sr_settings *s)
 {
     struct stat st;
@@ -63,7 +74,8 @@ int sr_edge_others_open(sr_edge *ed, const sr_settings *s)
     sr_common_clear(ed->common, ed->number);
     ed->engine->others = connections;
     ed->engine->shed = shed;
-    ed->bell = (sr_source){.fd = ed->bells[ed->number], .kind = SR_SOURCE_SHED};
+    ed->engine->stuck = stuck;
+    ed->bell = (sr_source){.fd = ed->bells[ed->number], .kind = SR_SOURCE_ASKED};
     return sr_loop_add(&ed->engine->loop, &ed->bell, EPOLLIN | EPOLLET);
 }
 
@@ -95,9 +107,14 @@ void sr_edge_others_look(sr_edge *ed)
             ed->waiting_elsewhere += atomic_load_explicit(&ed->common->row[i].waiting, memory_order_relaxed);
 }
 
-void sr_edge_shed(sr_edge *ed)
+void sr_edge_asked(sr_edge *ed)
 {
+    sr_engine *e = ed->engine;
     uint32_t n = atomic_exchange(&own(ed)->shed, 0);
-    while (n-- && sr_room_close_oldest(ed->engine))
+    while (n-- && sr_room_close_oldest(e))
         ;
+    if (e->listening) { /* who could not accept has rung: added again, the listeners are looked at */
+        sr_engine_listeners(e, false);
+        sr_engine_listeners(e, true);
+    }
 }

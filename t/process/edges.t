@@ -251,6 +251,37 @@ subtest 'limits are of both together' => sub {
     $server->stop;
 };
 
+# Descriptors of the supervisor have other numbers than those of an edge, which was given few of them
+my $left_open
+    = '$^F = 60; my @open; while ( open my $fh, "<", "/dev/null" ) { push @open, $fh; last if fileno $fh == 40 } exec @ARGV';
+
+for my $edges ( 1, 2 ) {
+    subtest "no descriptor is left, $edges of them" => sub {
+        my $server = Sirius::Test::Server->start(
+            app     => $APP,
+            command => [
+                'sh', '-c', 'ulimit -n 120; exec "$@"',
+                'sh', $^X,  '-e', $left_open, $^X, "$Sirius::Test::Server::ROOT/bin/sirius"
+            ],
+            args => [ qw(--workers 3 --max-connections 1000 --edges), $edges ]
+        );
+        $server->wait_log( qr/ready .* after the start/, 20 );
+        until_true( 10, sub { $edges == $server->edges } );
+        my @begun = map { $server->connect } 1 .. 130 * $edges;
+        $_->send("GET / HTTP/1.1\r\nHost: a\r\n") for @begun;
+        ok $server->wait_log( qr/descriptor/, 20 ), 'the log says so';
+        sleep 0.5;
+        my @got = grep {length} map { $_->some( 1, 0 ) } @begun;
+        is_deeply [ map { unpack 'H*', $_ } @got ], [], 'nobody gets bytes that are not meant for him';
+        $_->send("\r\n") for @begun;
+        my %status;
+        $status{ $_->response( patience => 20 )->status }++, $_->abort for @begun;
+        is_deeply \%status, { 200 => scalar @begun }, 'all are served when there is room'
+            or diag explain \%status;
+        $server->stop;
+    };
+}
+
 subtest 'two of them' => sub {
     my $server = server( qw(--edges 2 --workers 1 --admin), "$dir/admin" );
     my @edges  = $server->edges;
