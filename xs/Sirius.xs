@@ -185,6 +185,42 @@ static Signal_t deferring_handler(int sig)
 }
 #endif
 
+/*
+ * Under plackup the application is loaded first, and the handlers that it has installed then are perl's own functions: a
+ * signal would not wake the engine, or not wait for it.
+ */
+static void adopt(void)
+{
+    const struct {
+        void (*perls)(void), (*ours)(void);
+    } pairs[] = {
+        {(void (*)(void))perl_handler, (void (*)(void))waking_handler},
+        {(void (*)(void))perl_unsafe, (void (*)(void))deferring_handler},
+#if PERL_VERSION >= 32
+        {(void (*)(void))perl_handler1, (void (*)(void))waking_handler1},
+        {(void (*)(void))perl_handler3, (void (*)(void))waking_handler3},
+        {(void (*)(void))perl_unsafe1, (void (*)(void))deferring_handler1},
+        {(void (*)(void))perl_unsafe3, (void (*)(void))deferring_handler3},
+#endif
+    };
+    for (int sig = 1; sig < NSIG; sig++) {
+        struct sigaction now;
+        if (sigaction(sig, NULL, &now) != 0)
+            continue;
+        void (*is)(void) = now.sa_flags & SA_SIGINFO ? (void (*)(void))now.sa_sigaction : (void (*)(void))now.sa_handler;
+        for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+            if (is != pairs[i].perls)
+                continue;
+            if (now.sa_flags & SA_SIGINFO)
+                now.sa_sigaction = (void (*)(int, siginfo_t *, void *))pairs[i].ours;
+            else
+                now.sa_handler = (void (*)(int))pairs[i].ours;
+            sigaction(sig, &now, NULL);
+            break;
+        }
+    }
+}
+
 MODULE = Sirius    PACKAGE = Sirius::Engine
 
 PROTOTYPES: DISABLE
@@ -215,6 +251,7 @@ BOOT:
     perl_unsafe3 = PL_sighandler3p;
     PL_sighandler3p = deferring_handler3;
 #endif
+    adopt();
 
 SV *
 new(const char *class, HV *conf)

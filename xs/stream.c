@@ -183,10 +183,18 @@ bool sirius_interrupted(void)
     if (s->sending)
         keep(aTHX_ s->sending, s->sending_at);
     s->sending = NULL;
-    SV *error = newSVsv(ERRSV);
+    /*
+     * $@ is put aside, not copied: it may be tied. What the handlers leave there goes when the statement of the application is over,
+     * or with the request, where code that runs as it is freed does no harm.
+     */
+    SV *error = sv_2mortal(newSVpvs(""));
+    SvTEMP_off(error); /* nobody may take its buffer: it is $@ */
     sirius_phase phase = t->phase;
+    t->inert = false;
     ENTER;
     SAVETMPS;
+    SAVEGENERICSV(GvSV(PL_errgv));
+    GvSV(PL_errgv) = SvREFCNT_inc_simple_NN(error);
     t->phase = SIRIUS_BROKEN;
     if (s->engine)
         s->engine->waiting = 0; /* application code */
@@ -196,15 +204,13 @@ bool sirius_interrupted(void)
     if (lived || !t->catches || phase == SIRIUS_UNANSWERED)
         t->phase = phase;
     if (!lived && t->catches) {
-        t->died = newSVsv(ERRSV);
+        t->died = SvREFCNT_inc(ERRSV);
     } else if (!lived) {
         sirius_log(aTHX_ s, "a handler of a signal died", ERRSV);
         lived = true;
     }
     FREETMPS;
     LEAVE;
-    sv_setsv(ERRSV, error);
-    SvREFCNT_dec(error);
     return lived;
 }
 
