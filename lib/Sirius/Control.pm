@@ -258,6 +258,7 @@ sub _read {
         my $request = eval { _check($line) };
         return $reply->( { ok => 0, error => $@ =~ s/\n\z//r } ) if !$request;
         my $from = Sirius::Sender->words( _peer( $client->{fh} ) );
+        return $self->_too_late( $client, $request, $from ) if _gone( $client->{fh} );
         return if eval { $dispatch->( $request, $reply, $from ); 1 };
         return $reply->( { ok => 0, error => $@ =~ s/\s+\z//r } );
     }
@@ -277,6 +278,14 @@ sub _take_name {
     my $absolute = File::Spec->rel2abs($path);
     $self->{bound} = { identity => _identity($absolute), path => $absolute, pid => $$ };
     return;
+}
+
+# This process was stopped, or busy. Who has asked was told that there is no answer, and does not expect it any more
+sub _too_late {
+    my ( $self, $client, $request, $from ) = @_;
+    Sirius::Log->warn("sirius ctl $request->{command} $from, is ignored: it has not waited for the answer")
+        if $request->{command} ne 'status';
+    return $self->_forget($client);
 }
 
 # As much as goes without waiting; all of it gone, the connection is closed

@@ -36,6 +36,8 @@ sub holds {
     return 1;
 }
 
+sub lasts { return scalar @{ shift->{steps} } }
+
 sub look {
     my $self  = shift;
     my $steps = $self->{steps};
@@ -133,6 +135,10 @@ The monotonic times at which L</look> has something to do.
   my $bool = $delay->holds($signal);
 
 A stop by this signal has to wait still. The first C<TERM> begins the time, any other signal ends it.
+
+=head2 lasts
+
+True while a stop has to wait.
 
 =head2 look
 

@@ -77,7 +77,7 @@ sub deadlines {
         kill KILL => $self->orphans;
     }
     return
-           if $self->{supervisor}{stopping}
+           if $self->{supervisor}->ending
         || $self->{loading}
         || !defined $self->{again_at}
         || _now() < $self->{again_at};
@@ -90,7 +90,7 @@ sub due {
     my $self = shift;
     my @all  = $self->all;
     return grep {defined} $self->{orphans_until}, $self->_replace_at,
-        $self->{loading} || $self->{supervisor}{stopping} ? () : $self->{again_at},
+        $self->{loading} || $self->{supervisor}->ending ? () : $self->{again_at},
         map( { $_->{deadline} } @all ),
         map( { $self->_late_at($_) } @all ), map( { $self->_hung_at($_) } @all );
 }
@@ -140,7 +140,7 @@ sub lost {
     $supervisor->{scoreboard}->release( $_->{slot} )    # claimed, and killed before the fork
 
         for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $supervisor->rows;
-    if ( $supervisor->{stopping} ) {
+    if ( $supervisor->ending ) {
         Sirius::Log->error("generation $generation->{number} $generation->{hung}")
             if defined $generation->{hung};
         return;
@@ -298,7 +298,8 @@ sub _complete {
             'reload done in ' . Sirius::Readable->age( _now() - $generation->{since} ) . ": $serves" );
         $self->_reloaded( $generation, { ok => 1, text => $serves } );
     }
-    $self->{supervisor}{systemd}->notify( 'READY=1', "MAINPID=$$", "STATUS=$serves" );
+    $self->{supervisor}{systemd}->notify( 'READY=1', "MAINPID=$$", "STATUS=$serves" )
+        if !$self->{supervisor}{stopping};
     return;
 }
 

@@ -173,7 +173,12 @@ sub check {
 sub closest {
     my ( $class, $name )  = @_;
     my ( $best,  $least ) = ( undef, 1 + min 3, int( length($name) / 2 ) );
-    for my $candidate ( sort grep { length > 1 && !$BY_NAME{$_}{hidden} } keys %BY_NAME ) {
+    my @candidates = sort grep { length > 1 && !$BY_NAME{$_}{hidden} } keys %BY_NAME;
+
+    # Its beginning, as other programs take it
+    my @longer = grep { index( $_, $name ) == 0 } @candidates;
+    return ( sort { length $a <=> length $b } @longer )[0] if length $name >= 3 && @longer;
+    for my $candidate (@candidates) {
         my $distance = _distance( $name, $candidate );
         ( $best, $least ) = ( $candidate, $distance ) if $distance < $least;
     }

@@ -54,6 +54,7 @@ sub parse_options {
         last;
     }
     my ( $given, @words ) = _read(@args);
+    _one_application( $given, @words );
     my ( $config, %all, @plack ) = ( undef, %$given );
     $all{app} = $words[0] // $rest[0] if !defined $all{app} && @words + @rest;
     if ( !$given->{help} && !$given->{version} ) {
@@ -145,6 +146,15 @@ sub _known {
     my ( $row, $sense ) = Sirius::Options->find($name);
     Sirius::Options->unknown($name) if !$row || $row->{hidden};
     return $row, defined $sense ? $sense : 1;
+}
+
+# Behind "--" may be anything: perl in -e or a module finds it in @ARGV
+sub _one_application {
+    my ( $given, @words ) = @_;
+    my $app = defined $given->{app} ? "--app $given->{app}" : defined $given->{e} ? '-e' : shift @words;
+    return Sirius::Options->fail("'$words[0]' is one argument too many: the application is that of $app")
+        if @words;
+    return;
 }
 
 # To the handler: what the command line says, and what the environment and the file say

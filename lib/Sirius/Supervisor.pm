@@ -63,6 +63,12 @@ sub announce {
     return;
 }
 
+# Not as long as --drain-delay lets all be served
+sub ending {
+    my $self = shift;
+    return $self->{stopping} && !$self->{delay}->lasts;
+}
+
 sub new {
     my ( $class, %args ) = @_;
     my $generations = delete $args{generations} || {};
@@ -225,10 +231,11 @@ sub _exited {
 sub _heed {
     my ( $self, $signal ) = @_;
     my $who = $self->{signals} && "$signal " . $self->{signals}->from($signal);
-    return $self->stop( 'INT', $who )                              if $signal eq 'INT';
+    return $self->stop( 'INT',                              $who ) if $signal eq 'INT';
     return $self->stop( $self->{stopping} ? 'INT' : 'TERM', $who ) if $signal eq 'TERM' || $signal eq 'QUIT';
-    return                                                         if $self->{stopping};
-    return $self->{generations}->reload( undef, $who )             if $signal eq 'HUP';
+    return Sirius::Log->warn("$who, is ignored: the server is stopping")
+        if $self->{stopping} && $signal =~ /\A(?:HUP|TTIN|TTOU)\z/;
+    return $self->{generations}->reload( undef, $who ) if $signal eq 'HUP';
     if ( $signal =~ /\AUSR/ ) {
         $self->_reopen_logs if $signal eq 'USR1';
         $_->signal($signal) for @{$self}{qw(admin generations)};
@@ -374,7 +381,7 @@ sub _run_alone {
 
 sub _scale {
     my $self = shift;
-    return if $self->{stopping} || !( my @due = $self->{scaling}->due );
+    return if $self->ending || !( my @due = $self->{scaling}->due );
     my $board = $self->{scoreboard};
     my $idle  = grep { $_->{state} eq 'idle' } $self->rows;
     $self->set_workers( $self->{scaling}->look( $board->workers, $board->waiting, $idle ),
@@ -444,7 +451,7 @@ sub _slots {
 
 sub _serves {
     my $self = shift;
-    return 1 if !$self->{stopping}   || $self->{edge} && $self->{edge}->pid;
+    return 1 if !$self->ending       || $self->{edge} && $self->{edge}->pid;
     return $self->{generations}->all || $self->{generations}->orphans;
 }
 
@@ -558,6 +565,10 @@ One worker more, one less.
 =head2 announce
 
 Tells that the server listens, once.
+
+=head2 ending
+
+True when the server is stopping, and C<--drain-delay> is over.
 
 =head2 new
 

@@ -134,7 +134,7 @@ static const char *scheme_of(sr_bytes s)
 static sr_bytes host_of(sr_bytes s)
 {
     sr_authority a;
-    return sr_authority_parse(s, &a) ? s : sr_bytes_of(NULL, 0);
+    return sr_authority_parse(s, &a) && a.port ? s : sr_bytes_of(NULL, 0); /* nobody listens at port 0 */
 }
 
 /* --- Forwarded, RFC 7239 4 --- */
@@ -257,7 +257,7 @@ uint16_t sr_forwarded_server_port(const sr_forwarded *f, sr_bytes host)
     sr_authority a;
     if (f->server_port)
         return f->server_port;
-    if (sr_authority_parse(host, &a) && a.port >= 0)
+    if (sr_authority_parse(host, &a) && a.port > 0)
         return (uint16_t)a.port;
     return f->scheme && strcmp(f->scheme, "https") == 0 ? 443 : 80;
 }

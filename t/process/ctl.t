@@ -368,6 +368,22 @@ subtest 'A server that does not run: exit status 4' => sub {
     is + ( ctl_here('status') )[0], 0, 'it goes on, that client is forgotten';
 };
 
+subtest 'What nobody waits for any more is not done' => sub {
+    $server->signal('STOP');
+    for my $command ( 'reload', 'workers 3', 'stop' ) {
+        is + ( ctl_here( split( q( ), $command ), qw(--timeout 0.3) ) )[0], 4, "$command: no answer in time";
+    }
+    my $before = $server->log;
+    $server->signal('CONT');
+    ok $server->wait_log(
+        qr/warn: sirius ctl $_ from PID .*, is ignored: it has not waited for the answer$/m, 20
+        ),
+        "$_ is not done, and the log says so"
+        for qw(reload workers stop);
+    is + ( ctl_here('status') )[0], 0, 'it goes on';
+    unlike substr( $server->log, length $before ), qr/reload begins|number of workers|stopping:/, 'as before';
+};
+
 subtest 'Other users' => sub {
     plan skip_all => 'needs root' if $>;
     my $nobody = getpwnam 'nobody' or plan skip_all => 'there is no nobody';

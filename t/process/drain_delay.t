@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use File::Temp ();
 use Test::More;
 use IO::Socket::INET;
 use Socket      qw(AF_INET SOCK_STREAM SOL_SOCKET SO_ATTACH_FILTER);
@@ -119,6 +120,50 @@ subtest '--workers 0' => sub {
     my $server = Sirius::Test::Server->spawn( app => $APP, args => [qw(--workers 0 --drain-delay 3)] );
     is $server->wait_exit, 'exit 2',                                                                'refused';
     is $server->log, "sirius: --drain-delay: with --workers 0 there is no other process to wait\n", 'and why';
+};
+
+subtest 'a generation that is killed meanwhile is replaced' => sub {
+    for my $workers ( 0, 1 ) {    # left alone, or killed with it
+        my $server = start_server( $APP, qw(--workers 2 --drain-delay 60), @ADMIN );
+        ok $server->wait_log( qr/2 workers serve$/m, 20 ), 'it serves';
+        $server->signal('TERM');
+        ok $server->wait_log( qr/\(--drain-delay\): TERM/, 20 ), 'it is to stop';
+        kill KILL => $server->generations, $workers ? $server->workers : ();
+        ok $server->wait_log( qr/generation 2 serves, in place of generation 1/, 20 ), 'another one serves'
+            or diag $server->log;
+        ok until_true( 20, sub { $server->workers == 2 } ), 'with as many workers';
+        my $answer = $server->ask('GET /');
+        is $answer->body, 'done', 'requests are served';
+        ok $answer->closes, 'with Connection: close';
+        like ready($server), qr/\A503 not ready: the server is stopping/, 'not ready all the same';
+        $server->signal('TERM');
+        is $server->wait_exit(20), 'exit 0', 'a second TERM ends it' or diag $server->log;
+    }
+};
+
+subtest 'signals meanwhile' => sub {
+    my $dir    = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    my $server = Sirius::Test::Server->start(
+        app       => $APP,
+        args      => [qw(--workers 2 --drain-delay 60)],
+        error_log => "$dir/log"
+    );
+    my $log = sub { Sirius::Test::Server::slurp("$dir/log") };
+    $server->signal('TERM');
+    ok until_true( 20, sub { $log->() =~ /\(--drain-delay\)/ } ), 'it is to stop';
+    for my $name (qw(HUP TTIN TTOU)) {
+        $server->signal($name);
+        ok until_true( 20,
+            sub { $log->() =~ /warn sirius: $name from PID $$.*, is ignored: the server is stopping$/m } ),
+            "$name is not heeded, and the log says so"
+            or diag $log->();
+    }
+    rename "$dir/log", "$dir/log.1";
+    $server->signal('USR1');
+    ok until_true( 20, sub { -e "$dir/log" } ), 'USR1 opens the log anew';
+    is $server->workers, 2, 'as many workers as before';
+    $server->signal('TERM');
+    $server->stop;
 };
 
 done_testing;

@@ -123,7 +123,7 @@ subtest 'X-Forwarded-Host where it is believed' => sub {
         [ '. . . b 80'         => 'X-Forwarded-Host: evil, b' ],
         [ '192.0.2.7 0 . b 80' => 'X-Forwarded-For: 192.0.2.7, 10.0.0.1', 'X-Forwarded-Host: evil, b, c' ],
         map( { [ '.' => "X-Forwarded-Host: $_" ] } 'b c',
-            'b/', 'user@b', 'b:99999', '', "b\x80", '[::1', 'http://b' ),
+            'b/', 'user@b', 'b:99999', 'b:0', '[::1]:00', '', "b\x80", '[::1', 'http://b' ),
     );
     is_env( $client, $server, [ @$_[ 1 .. $#$_ ] ], $_->[0] ) for @case;
     $server->stop;

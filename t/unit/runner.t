@@ -48,7 +48,7 @@ subtest 'Values' => sub {
     is parse( '-e', 'sub { "--workers" }' )->{runner}{eval}, 'sub { "--workers" }', 'code';
     is parse('-esub {}')->{runner}{eval},                    'sub {}',              'code, cuddled';
     is parse(qw(-error-log x app.psgi))->{error_log},        'x',                   'not code for -e';
-    is parse(qw(--eval 42 app.psgi))->{runner}{eval},        42,                    'the long name of -e';
+    is parse(qw(--eval 42))->{runner}{eval},                 42,                    'the long name of -e';
     is_deeply parse(qw(--include lib -It --module Foo))->{runner}{includes}, [qw(lib t)],
         'the long name of -I';
     is_deeply parse(qw(-Ilib -I t -MFoo))->{runner}{includes}, [qw(lib t)], 'directories';
@@ -65,26 +65,36 @@ subtest 'Addresses' => sub {
 subtest 'Wrong' => sub {
     my @case = (
         [ 'unknown option --wrokers (did you mean --workers?)',      qw(--wrokers 3) ],
-        [ 'unknown option --acess-log (did you mean --access-log?)', qw(--acess-log x) ],
-        [ 'unknown option --disable-workers',                        qw(--disable-workers) ],
-        [ 'unknown option --listen-sock',                            qw(--listen-sock 3) ],
-        [ 'unknown option --argv',                                   qw(--argv 3) ],
-        [ q(--workers: 'abc' is not a whole number),                 qw(--workers abc) ],
-        [ 'unknown option --sources',                                qw(--sources 3) ],
-        [ 'unknown option --no-help',                                qw(--no-help) ],
-        [ '--ssl-cert: Sirius speaks HTTP only',                     qw(--ssl-cert x) ],
-        [ '--ssl: Sirius speaks HTTP only',                          qw(--enable-ssl) ],
-        [ '--ssl: Sirius speaks HTTP only',                          qw(--ssl) ],
-        [ '--reload takes no value',                                 qw(--reload=1) ],
-        [ q(--keepalive: 'x' is neither 1 nor 0),                    qw(--keepalive=x) ],
-        [ '--daemonize: --reload and a server in the background',    qw(-D -r) ],
-        [ '--config /nowhere: No such file',                         qw(--config /nowhere) ],
-        [ '--workers needs a value',                                 qw(--workers) ],
-        [ '--workers needs a value',                                 qw(--workers --port 3) ],
-        [ '--workers: -1 is less than 0',                            qw(--workers -1) ],
-        [ q(--port: 'x' is not a whole number),                      qw(-p x) ],
-        [ '--listen: port 99999 is not 0 to 65535',                  qw(-l :99999) ],
-        [ '--help takes no value',                                   qw(--help=1) ],
+        [ 'unknown option --work (did you mean --workers?)',         qw(--work 3) ],
+        [ 'unknown option --max-req (did you mean --max-requests?)', qw(--max-req 3) ],
+        [   q('b.psgi' is one argument too many: the application is that of a.psgi),
+            qw(a.psgi b.psgi --workers 3)
+        ],
+        [   q('b.psgi' is one argument too many: the application is that of --app a.psgi),
+            qw(-a a.psgi b.psgi)
+        ],
+        [ q('b.psgi' is one argument too many: the application is that of -e), '-e', 'sub { }', 'b.psgi' ],
+        [ q('3' is one argument too many: the application is that of a.psgi),  qw(--reload a.psgi 3) ],
+        [ 'unknown option --acess-log (did you mean --access-log?)',           qw(--acess-log x) ],
+        [ 'unknown option --disable-workers',                                  qw(--disable-workers) ],
+        [ 'unknown option --listen-sock',                                      qw(--listen-sock 3) ],
+        [ 'unknown option --argv',                                             qw(--argv 3) ],
+        [ q(--workers: 'abc' is not a whole number),                           qw(--workers abc) ],
+        [ 'unknown option --sources',                                          qw(--sources 3) ],
+        [ 'unknown option --no-help',                                          qw(--no-help) ],
+        [ '--ssl-cert: Sirius speaks HTTP only',                               qw(--ssl-cert x) ],
+        [ '--ssl: Sirius speaks HTTP only',                                    qw(--enable-ssl) ],
+        [ '--ssl: Sirius speaks HTTP only',                                    qw(--ssl) ],
+        [ '--reload takes no value',                                           qw(--reload=1) ],
+        [ q(--keepalive: 'x' is neither 1 nor 0),                              qw(--keepalive=x) ],
+        [ '--daemonize: --reload and a server in the background',              qw(-D -r) ],
+        [ '--config /nowhere: No such file',                                   qw(--config /nowhere) ],
+        [ '--workers needs a value',                                           qw(--workers) ],
+        [ '--workers needs a value',                                           qw(--workers --port 3) ],
+        [ '--workers: -1 is less than 0',                                      qw(--workers -1) ],
+        [ q(--port: 'x' is not a whole number),                                qw(-p x) ],
+        [ '--listen: port 99999 is not 0 to 65535',                            qw(-l :99999) ],
+        [ '--help takes no value',                                             qw(--help=1) ],
     );
     for my $case (@case) {
         my ( $message, @args ) = @$case;
