@@ -1,0 +1,71 @@
+use strict;
+use warnings;
+use Config;
+use Cwd            qw(getcwd);
+use File::Basename qw(dirname);
+use File::Find     qw(find);
+use File::Spec     ();
+use FindBin;
+use Test::More;
+
+# Whoever changes a header gets all anew that includes it, by whatever way, and nothing old is linked with it
+
+chdir "$FindBin::Bin/../.." or die "chdir: $!";
+-f 'Makefile'               or BAIL_OUT("no Makefile: run 'perl Makefile.PL && make' first");
+
+sub text {
+    my $file = shift;
+    open my $fh, '<', $file or die "$file: $!";
+    local $/ = undef;
+    return scalar readline $fh;
+}
+
+# a/b/../c.h is a/c.h
+sub plain {
+    my $path = shift;
+    1 while $path =~ s{[^/]+/\.\./}{};
+    return $path;
+}
+
+my ( @sources, @headers, %includes );
+find(
+    {   wanted =>
+            sub { push @{ /\.h\z/ ? \@headers : \@sources }, $_ if /\.(?:c|h|xs)\z/ && $_ ne 'xs/Sirius.c' },
+        no_chdir => 1
+    },
+    'src', 'xs'
+);
+for my $file ( @sources, @headers ) {
+    my @names = text($file) =~ /^\s*#\s*include\s+"([^"]+)"/mg;
+    for my $name (@names) {
+        my ($found) = grep {-f} plain( dirname($file) . "/$name" ), "src/$name", "xs/$name";
+        $includes{$file}{$found} = 1 if $found;
+    }
+}
+
+# All headers of a file, those of headers too
+sub closure {
+    my ( $file, $seen ) = @_;
+    for my $header ( grep { !$seen->{$_}++ } keys %{ $includes{$file} || {} } ) {
+        closure( $header, $seen );
+    }
+    return $seen;
+}
+my %needs = map { $_ => closure( $_, {} ) } @sources;
+
+# As the compiler names them: src/edge/../core/parts.h
+my %names;
+for my $file ( glob 'build/*/*.d build/*/*/*.d' ) {
+    push @{ $names{ plain($_) } }, $_ for text($file) =~ /(\S+\.h)\b/g;
+}
+
+my $make = $Config{make} || 'make';
+for my $header ( sort @headers ) {
+    my @want = sort map {s{\.(?:c|xs)\z}{}r} grep { $needs{$_}{$header} } @sources;
+    my %as   = map { $_ => 1 } $header, @{ $names{$header} || [] };
+    my $new  = join ' ', map {"-W $_"} sort keys %as;
+    my @got  = sort `$make -n $new 2>&1` =~ m{-o build/(\S+)\Q$Config{_o}\E }g;
+    is_deeply \@got, \@want, $header;
+}
+
+done_testing;
