@@ -1,8 +1,8 @@
 /*
  * edge: the edge as a whole, with clients that send anything and workers that say anything, write anywhere they can, pass any
  * descriptors, end at any moment, while time goes by. Behind that comes an honest client with an honest worker: it is
- * served as if nothing had been. At the end no slot, no descriptor and no byte of memory is missing.
- * Judges: src/edge/crew.c src/edge/deliver.c src/edge/dispatch.c src/edge/limits.c src/edge/mend.c src/share/queue.c
+ * served as if nothing had been, and the access log says so. At the end no slot, no descriptor and no byte of memory is missing.
+ * Judges: src/edge/crew.c src/edge/deliver.c src/edge/dispatch.c src/edge/limits.c src/edge/log.c src/edge/mend.c src/share/queue.c
  *
  * Input: operations, a byte each with the bytes that it needs behind it; see edge_operation.
  */
@@ -32,6 +32,7 @@ typedef struct edge_input {
 
 static sr_edge *edge;
 static uint64_t edge_lobby;
+static int edge_log;      /* its file */
 static int edge_files[3]; /* a file, a pipe, a directory */
 static edge_worker edge_workers[EDGE_ROWS];
 static int edge_clients[EDGE_CLIENTS];
@@ -79,6 +80,10 @@ static void edge_open(void)
                            .max_queue = EDGE_QUEUE,
                            .report_fd = -1,
                            .tmpdir = "/tmp"};
+    s.log.fd = edge_log = memfd_create("log", MFD_CLOEXEC);
+    s.log.kind = SR_SINK_FILE;
+    s.log.format = "%m %U %q %s %X %{X-A}o %{X-B}o %{Host}i %{psgi.x}e %u %B";
+    MUST(edge_log >= 0 && fcntl(edge_log, F_SETFL, O_APPEND) == 0);
     sr_sleepers *beds = sr_memory_new("sleepers", SR_SLEEPERS_BYTES, &sleepers);
     MUST(beds && sr_door_lobby(&lobby) == 0 && pipe(pipes) == 0);
     sr_sleepers_init(beds, EDGE_ROWS);
@@ -307,6 +312,42 @@ static void edge_reply(edge_worker *w, edge_input *in)
     }
 }
 
+/*
+ * Values of a line in the log, or what looks like them; or that the request could not be had. `how`: 1 the id of another format,
+ * 2 an id, 4 values, else any bytes, 8 not had, 16 as many bytes as there are.
+ */
+static void edge_values(edge_worker *w, edge_input *in)
+{
+    static const char zeros[9000];
+    char payload[2048];
+    size_t len = 0;
+    uint8_t how = edge_byte(in);
+    uint64_t id = edge->log->id + (how & 1);
+    if (how & 2) {
+        memcpy(payload, &id, sizeof id);
+        len = sizeof id;
+    }
+    while (how & 4 && in->at < in->end && *in->at != 255 && len + 300 < sizeof payload) {
+        uint8_t item = edge_byte(in);
+        sr_bytes value = edge_bytes(in);
+        sr_reply_value v = {item % 16, item & 16   ? SR_REPLY_NO_VALUE
+                                       : item & 32 ? UINT32_MAX - item
+                                       : item & 64 ? (uint32_t)value.len + item
+                                                   : (uint32_t)value.len};
+        memcpy(payload + len, &v, sizeof v);
+        memcpy(payload + len + sizeof v, value.at, value.len);
+        len += sizeof v + value.len;
+    }
+    if (!(how & 4)) {
+        sr_bytes any = edge_bytes(in);
+        memcpy(payload + len, any.at, any.len);
+        len += any.len;
+    }
+    edge_say(w, how & 8 ? SR_REPLY_UNREAD : SR_REPLY_LOG, 0, payload, len);
+    for (int i = 0; how & 16 && i < 6; i++)
+        edge_say(w, SR_REPLY_LOG, 0, zeros, sizeof zeros);
+}
+
 /* Any header, somewhere behind what was written */
 static void edge_raw(edge_worker *w, edge_input *in)
 {
@@ -448,6 +489,10 @@ static void edge_operation(edge_input *in)
         edge_time(times[op / 8 % 5]);
         break;
     case 7:
+        if (op > 200 && op < 250 && edge_workers[1 + op / 8 % 3].line >= 0) {
+            edge_values(&edge_workers[1 + op / 8 % 3], in);
+            edge_tell(1 + op / 8 % 3);
+        }
         if (op > 250)
             edge_hello(1 + op % 3, op % 3, edge_files[1]);
         edge_turns(1);
@@ -461,6 +506,18 @@ static void edge_operation(edge_input *in)
 }
 
 /* --- what must hold --- */
+
+/* Lines of before may be in front; what is not of this line is in none of its items. */
+static void edge_logged(void)
+{
+    static const char line[] = "GET /honest  200 + - - a - - 4\n";
+    static char text[1 << 20];
+    sr_sink_flush(edge->engine->log->sink);
+    ssize_t n = pread(edge_log, text, sizeof text, 0);
+    MUST(n >= (ssize_t)sizeof line - 1 && memcmp(text + n - (sizeof line - 1), line, sizeof line - 1) == 0);
+    MUST(n == (ssize_t)sizeof line - 1 || text[n - (ssize_t)sizeof line] == '\n');
+    MUST(ftruncate(edge_log, 0) == 0);
+}
 
 /* Requests of before may be in front. */
 static void edge_honest(void)
@@ -491,6 +548,7 @@ static void edge_honest(void)
             edge_time(22 * SR_MILLISECOND);
     }
     MUST(n > 40 && memcmp(answer, "HTTP/1.1 200 OK\r\n", 17) == 0 && memcmp(answer + n - 4, "yes!", 4) == 0);
+    edge_logged();
     close(client);
     edge_turns(2);
 }

@@ -138,8 +138,10 @@ int32_t sr_queue_owner(const sr_queue *q, uint32_t index, uint64_t number)
     return (int32_t)owner - 1;
 }
 
+/* Its number goes: a claim that a worker spoils later makes no request of a free slot. */
 void sr_queue_release(sr_queue *q, uint32_t index)
 {
+    sr_queue_at(q, index)->number = 0;
     q->free[q->n_free++] = index;
 }
 
@@ -174,7 +176,7 @@ static bool waits(const sr_queue *q, uint64_t number)
     uint32_t index =
         atomic_load_explicit(&q->requests->ring[number & q->requests->mask], memory_order_relaxed);
     uint64_t word = atomic_load_explicit(&q->replies->claims[index].word, memory_order_acquire);
-    return word == claim_of(number, SR_OWNER_NOBODY);
+    return word == claim_of(number, SR_OWNER_NOBODY) && sr_queue_at(q, index)->number == number;
 }
 
 bool sr_queue_waits(const sr_queue *q, uint32_t index, uint64_t number)
@@ -272,7 +274,7 @@ const sr_slot *sr_counter_take(sr_counter *c, uint32_t *index)
         uint64_t next = head;
         if (atomic_compare_exchange_strong(&c->replies->head, &next, head + 1))
             next = head + 1;
-        if (mine) {
+        if (mine && slot_at(r, i)->number == head) { /* else its slot is free, and its claim was spoiled */
             *index = i;
             c->number = head;
             return slot_at(r, i);

@@ -237,6 +237,12 @@ static void taken_back(void)
     ok(!sr_counter_take(&c, &i), "a worker that has spoiled the hint hides what waits");
     sr_queue_mend(&q);
     ok(sr_counter_take(&c, &i) && i == a, "until the edge sets it right");
+    sr_queue_release(&q, b);
+    q.first = second; /* as if it had not been looked past */
+    atomic_store(&q.replies->claims[b].word, second << 16 | SR_OWNER_NOBODY);
+    atomic_store(&q.replies->head, second);
+    is_int((long long)sr_queue_waiting(&q), 0, "a spoiled claim of a free slot is nothing that waits");
+    ok(!sr_counter_take(&c, &i), "nor anything to take");
     void *writable = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, q.requests_fd, 0);
     ok(writable == MAP_FAILED && errno == EPERM, "nobody can map the requests writable");
     for (int n = 0; n < 3; n++) {
