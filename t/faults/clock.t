@@ -23,7 +23,7 @@ my $server = $faults->start(
     ],
 );
 until_true( 20, sub { $server->workers == 2 } );
-my @pids = ( $server->pid, $server->generations, $server->workers );
+my @pids = ( $server->pid, $server->edges, $server->generations, $server->workers );
 
 sub date_of {
     my $answer = shift;
@@ -79,7 +79,7 @@ subtest 'jumps every 50 ms' => sub {
     $half->send('yz');
     is $half->response->status, 200, 'a body that takes its time is read';
     $faults->clear;
-    is_deeply [ $server->pid, $server->generations, $server->workers ], \@pids,
+    is_deeply [ $server->pid, $server->edges, $server->generations, $server->workers ], \@pids,
         'nobody was replaced for his age';
 };
 

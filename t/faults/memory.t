@@ -12,6 +12,7 @@ use Traffic;
 my $faults = Sirius::Test::Faults->new;
 my $server = $faults->start( app => $APP, args => [ qw(--workers 1), '--access-log', "$faults->{dir}/log" ] );
 my ($worker) = $server->workers;
+my @owner    = $server->owners;
 my $MAX      = 60;                 # allocations of the engine for one request; more would be a defect as well
 
 # What may become of a request. "eof": not a byte was sent; "cut": a part of what a head has announced
@@ -123,7 +124,7 @@ subtest 'one of five, while others ask as well' => sub {
     my $others = $load->stop;
     is_deeply [ grep { $_ !~ $KNOWN } keys %$others ], [], 'nor any of the others';
     is_whole( $server, 'then all is well' );
-    is_deeply [ $server->workers ], [$worker], 'with the same worker';
+    is_deeply [ $server->workers, $server->owners ], [ $worker, @owner ], 'with the same worker';
 };
 
 $server->stop;

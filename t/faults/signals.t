@@ -33,7 +33,8 @@ sub storm {
 
 until_true( 20, sub { $server->workers == 2 } );
 my @worker = $server->workers;
-my $storm  = storm( $server->pid, $server->generations, @worker );
+my @edge   = $server->edges;
+my $storm  = storm( $server->pid, $server->generations, @edge, @worker );
 END { kill KILL => $storm if $storm }
 
 sub caught { return $server->ask('GET /caught')->body }
@@ -68,12 +69,13 @@ subtest 'a handler that dies ends the wait for a client that does not read' => s
 };
 
 subtest 'nobody was harmed' => sub {
-    is_deeply [ $server->workers ], \@worker, 'the same workers';
+    is_deeply [ $server->edges, $server->workers ], [ @edge, @worker ], 'the same workers';
     kill KILL => $storm;
     waitpid $storm, 0;
     undef $storm;
     my ( $cpu, $sleeps )
-        = Sirius::Test::Faults->load_of( sub { sleep 0.6 }, $server->pid, $server->generations, @worker );
+        = Sirius::Test::Faults->load_of( sub { sleep 0.6 }, $server->pid, $server->generations, @edge,
+        @worker );
     cmp_ok $cpu, '<', 0.08, "all is calm when it is over: $cpu s of CPU, $sleeps sleeps";
     is_whole( $server, 'and served' );
 };

@@ -53,7 +53,7 @@ subtest 'lingering has an end' => sub {
 };
 
 subtest 'the client that hangs up first leaves nothing behind' => sub {
-    my ($pid) = $server->workers;
+    my ($pid) = $server->owners;
     my $before = () = Sirius::Test::Server->descriptors($pid);
     for my $kind (qw(abort close)) {
         for ( 1 .. 50 ) {

@@ -146,6 +146,17 @@ my $text = Sirius::Test::Server::slurp($log);
 spew( $ENV{EVENING_LOG}, $text ) if $ENV{EVENING_LOG};
 my @lines = $text =~ /^\S+Z \d+ (\w+ sirius: .*)$/mg;
 
+# An edge of the new build takes over when it is ready, at any moment of the reload
+my @edges = grep {/\Anotice sirius: the edge \d+ takes the place of \d+\z/} @lines;
+is scalar @edges, $ENV{SIRIUS_EDGES} ? 1 : 0, 'another edge after the update';
+@lines = grep { !/: the edge \d+ takes the place/ } @lines;
+
+# The edge sees the end of a worker at the same time as its generation does
+for my $i ( 1 .. $#lines ) {
+    @lines[ $i - 1, $i ] = @lines[ $i, $i - 1 ]
+        if $lines[$i] =~ /worker \d+ ended while/ && $lines[ $i - 1 ] =~ /worker \d+ was killed by signal/;
+}
+
 for my $part (@story) {
     my ( $level, $words ) = @$part;
     like shift(@lines), qr/\A$level sirius: $words\z/, $level;

@@ -123,11 +123,13 @@ subtest 'a handle that an application damages is its own' => sub {
 };
 
 subtest 'files of bodies are gone' => sub {
-    my ($worker) = $server->workers;
-    my $count = () = Sirius::Test::Server->descriptors($worker);
+    my @pids = ( $server->owners, $server->workers );
+    my $open = sub {
+        scalar( () = map { Sirius::Test::Server->descriptors($_) } @pids );
+    };
+    my $count = $open->();
     $server->ask( 'POST /read', \$BODY{file} ) for 1 .. 20;
-    ok until_true( 3, sub { $count >= ( () = Sirius::Test::Server->descriptors($worker) ) } ),
-        'no descriptor is left';
+    ok until_true( 3, sub { $count >= $open->() } ), 'no descriptor is left';
 };
 
 $server->stop;

@@ -96,8 +96,10 @@ sub asked {
 # Of all but the supervisor; a child of it that tries the new code may be there for a moment
 sub all_ids {
     my $server = shift;
-    return map { ids($_) } $server->generations, $server->workers;
+    return map { ids($_) } $server->generations, $server->workers, $server->edges, $server->admin_edge || ();
 }
+
+my $edges = $ENV{SIRIUS_EDGES} ? 1 : 0;
 
 sub reload {
     my ( $server, $number ) = @_;
@@ -122,10 +124,11 @@ subtest 'Who the processes are' => sub {
             ok until_true(
                 20,
                 sub {
-                    2 == grep { $_ eq $DROPPED } all_ids($server);
+                    my @ids = all_ids($server);
+                    @ids == 2 + $edges && !grep { $_ ne $DROPPED } @ids;
                 }
                 ),
-                'the generation and its worker, as the kernel has it'
+                'the generation, its worker and the edge, as the kernel has it'
                 or diag explain [ all_ids($server) ];
             is ids( $server->pid ), $ROOT, 'the supervisor is who has started it';
             ok $generation == 2 || reload( $server, 2 ), 'reloaded' or diag $server->log;
@@ -179,7 +182,8 @@ subtest 'Whose the files are' => sub {
     ok until_true(
         20,
         sub {
-            3 == grep { $_ eq $DROPPED } all_ids($server);
+            my @ids = all_ids($server);
+            @ids == 3 + 2 * $edges && !grep { $_ ne $DROPPED } @ids;
         }
         ),
         'the process of the admin port has the rights of the workers';
