@@ -11,6 +11,12 @@ static sr_common_row *own(const sr_edge *ed)
     return &ed->common->row[ed->number];
 }
 
+static bool alone(const sr_edge *ed)
+{
+    return !ed->common ||
+           atomic_load_explicit(&ed->common->active, memory_order_relaxed) == UINT64_C(1) << ed->number;
+}
+
 static uint64_t connections(void *with)
 {
     const sr_edge *ed = with;
@@ -72,6 +78,7 @@ int sr_edge_others_open(sr_edge *ed, const sr_settings *s)
     ed->n_bells = s->n_bells;
     memcpy(ed->bells, s->bells, sizeof ed->bells);
     sr_common_clear(ed->common, ed->number);
+    atomic_fetch_or(&ed->common->active, UINT64_C(1) << ed->number);
     ed->engine->others = connections;
     ed->engine->shed = shed;
     ed->engine->stuck = stuck;
@@ -90,7 +97,7 @@ void sr_edge_others_close(sr_edge *ed)
 void sr_edge_others_publish(sr_edge *ed, uint64_t waiting)
 {
     const sr_engine *e = ed->engine;
-    if (!ed->common)
+    if (alone(ed))
         return;
     sr_common_row *row = own(ed);
     atomic_store_explicit(&row->connections, e->n_conns, memory_order_relaxed);
@@ -102,6 +109,8 @@ void sr_edge_others_publish(sr_edge *ed, uint64_t waiting)
 void sr_edge_others_look(sr_edge *ed)
 {
     ed->waiting_elsewhere = 0;
+    if (alone(ed))
+        return;
     for (uint32_t i = 0; i < ed->n_bells; i++)
         if (i != ed->number)
             ed->waiting_elsewhere += atomic_load_explicit(&ed->common->row[i].waiting, memory_order_relaxed);

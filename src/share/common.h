@@ -19,11 +19,13 @@ typedef struct sr_common_row {
 } sr_common_row;
 
 typedef struct sr_common {
+    _Atomic uint64_t active; /* a bit for each edge that there is: one that is alone says nothing */
     sr_common_row row[SR_EDGES_MAX];
 } sr_common;
 
 static inline void sr_common_clear(sr_common *c, uint32_t edge)
 {
+    atomic_fetch_and(&c->active, ~(UINT64_C(1) << edge));
     atomic_store(&c->row[edge].connections, 0);
     atomic_store(&c->row[edge].waiting, 0);
     atomic_store(&c->row[edge].oldest, 0);

@@ -119,7 +119,7 @@ for my $edges ( 1, 2 ) {
 
 subtest 'what belongs to a connection goes with it' => sub {
     my $conf   = configure( 'max-keepalive-reqs = 6', 'keepalive-timeout = 60', 'proxy-protocol = 1' );
-    my $server = server( '--config', $conf, qw(--edges 1 --workers 2) );
+    my $server = server( '--config', $conf, qw(--edges 1 --workers 2 --admin), "$dir/admin" );
     my @edges  = $server->edges;
     my ( $client, $split, $idle ) = map { $server->connect } 1 .. 3;
     $client->send("PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\n");
@@ -130,6 +130,13 @@ subtest 'what belongs to a connection goes with it' => sub {
     configure( 'max-keepalive-reqs = 6', 'keepalive-timeout = 1', 'proxy-protocol = 1' );
     $server->signal('HUP');
     ok renewed( $server, @edges ), 'another one has taken over';
+    my $metrics    = Sirius::Test::Client->new("unix:$dir/admin")->ask('GET /metrics')->body;
+    my ($accepted) = $metrics =~ /^sirius_connections_accepted_total (\d+)/m;
+    my $closed     = 0;
+    $closed += $1 while $metrics =~ /^sirius_connections_closed_total\S* (\d+)/mg;
+    my $open = 0;
+    $open += $1 while $metrics =~ /^sirius_connections[{]\S+ (\d+)/mg;
+    is "$accepted $closed $open", '3 0 3', 'counted as three that were accepted and are open';
     my @answers = map { $client->ask('GET /client') } 1 .. 3;
     is_deeply [ map { $_->body } @answers ], [ ('192.0.2.7') x 3 ], 'the client that the proxy has named';
     is_deeply [ map { $_->closes ? 1 : 0 } @answers ], [ 0, 0, 1 ], 'the number of its requests';
