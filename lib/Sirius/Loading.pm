@@ -16,7 +16,7 @@ my @NAME = split ' ', $Config{sig_name};
 my $loads;
 
 sub watch {
-    my ( $class, $conf, $load ) = @_;
+    my ( $class, $conf, $load, %how ) = @_;
     my $value;
     $loads = $$;
 
@@ -24,9 +24,10 @@ sub watch {
     Sirius::Engine->loading_begin( $conf->{load_timeout}, SOON, $conf->{daemonize} ? 1 : 0 );
     my $clean = eval { $value = $load->(); 1 };
     my $error = $@;
+    Sirius::Signals->hold if !$how{more};    # what comes from here on
     Sirius::Signals->late( map { $NAME[$_] } @{ Sirius::Engine->loading_end } );
     undef $loads;
-    die $error if !$clean;    ## no critic (RequireCarping)
+    die $error if !$clean;                   ## no critic (RequireCarping)
     return $value;
 }
 
@@ -85,8 +86,10 @@ cannot do anything then.
 =head2 watch
 
   my $value = Sirius::Loading->watch( $conf, $code );
+  my $value = Sirius::Loading->watch( $conf, $code, more => 1 );
 
-Calls the code and returns its value, or dies as it does.
+Calls the code and returns its value, or dies as it does. Signals for the supervisor are blocked then (L<Sirius::Signals/hold>), unless
+there is more to load.
 
 =head1 SEE ALSO
 

@@ -78,7 +78,8 @@ sub setup {
         print Sirius::Usage->help;
         exit 0;
     }
-    return $self->SUPER::setup;
+    return $self->SUPER::setup if !$self->{conf} || !$self->_loads_first;
+    return Sirius::Loading->watch( $self->{conf}, sub { $self->SUPER::setup }, more => 1 );    # modules of -M
 }
 
 sub version_cb {

@@ -134,6 +134,15 @@ for my $how ( sort keys %HANGS ) {
     }
 }
 
+subtest 'A module of -M hangs while it is loaded' => sub {
+    spew( "$dir/Hangs.pm", "package Hangs;\nsleep 60;\n1;\n" );
+    my ( $how, $log ) = command( $APP, qw(--workers 1 --load-timeout 1 -I), $dir, '-MHangs' );
+    is $how, 'exit 1', 'the start fails';
+    like $log,
+        qr/error: the application was not loaded within 1 s \(--load-timeout\), at \S+Hangs.pm line 2;/,
+        'the log says where it hangs';
+};
+
 subtest 'Loading takes its time, with --load-timeout 0' => sub {
     my $server = Sirius::Test::Server->spawn(
         app  => "open my \$in, '<', '$dir/fifo'; $APP",
