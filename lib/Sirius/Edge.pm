@@ -29,6 +29,9 @@ my @SWITCHES = qw(keepalive proxy_protocol);
 # As nginx has it (lingering_timeout)
 use constant LINGER => 5;
 
+# Seconds between two tries, and how many of them, where the supervisor finds no memory: then it goes on without
+use constant { PAUSE => 0.02, TRIES => 50 };
+
 # By which edges wake each other
 sub bells {
     my $self = shift;
@@ -64,7 +67,9 @@ sub ended {
     my ( $role, $ready, %stays )
         = ( @{$place}{qw(role ready)}, map { $_ => $place->{$_} } qw(heir role settings) );
     $place->ended;
-    Sirius::Engine->part( ( map { fileno $self->{$_} } qw(sleepers common) ), $place->{number} );
+    _insist( sub {
+        Sirius::Engine->part( ( map { fileno $self->{$_} } qw(sleepers common) ), $place->{number} );
+    } );
     $self->{scoreboard}->release( $self->{scoreboard}->slots + $place->{number} ) if $self->{scoreboard};
     return $self->_over_when_last                                                 if $self->{stopping};
     my $how = "$self->{said}the edge $pid " . Sirius::Cause->words( $status, 'status 0' );
@@ -318,6 +323,18 @@ sub _not_renewed {
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
+# This process must not end for want of memory or descriptors, which others may give back soon
+sub _insist {
+    my $code = shift;
+    local $@;
+    for ( 1 .. TRIES ) {
+        return 1 if eval { $code->(); 1 };
+        select undef, undef, undef, PAUSE;
+    }
+    Sirius::Log->error( "the edges: $@" =~ s/ at \S+ line \d+\.?\n\z//r );
+    return 0;
+}
+
 # Of the whole server, unless it is told otherwise
 sub _of {
     my ( $class, $supervisor, %own ) = @_;
@@ -337,7 +354,7 @@ sub _of {
 # Nobody brings a request any more
 sub _over {
     my $self = shift;
-    Sirius::Engine->over( fileno $self->{sleepers} );
+    _insist( sub { Sirius::Engine->over( fileno $self->{sleepers} ) } );
     return;
 }
 
@@ -435,8 +452,11 @@ sub _succeed {
     delete $place->{kill_at};
     $place->{role} = 'serves';
     return $before->ended if !$before->{pid};
-    my ( $from, $to ) = map { Sirius::Handover->take_handle($_) } Sirius::Engine->line;
-    if ( $place->pass( legacy => fileno $to ) && $before->pass( retire => fileno $from ) ) {
+    my ( $from, $to );
+    my $line = _insist( sub {
+        ( $from, $to ) = map { Sirius::Handover->take_handle($_) } Sirius::Engine->line;
+    } );
+    if ( $line && $place->pass( legacy => fileno $to ) && $before->pass( retire => fileno $from ) ) {
         Sirius::Log->note("$self->{said}the edge $place->{pid} takes the place of $before->{pid}");
     } else {    # it does not read: so it ends as at a stop of the server
         Sirius::Log->warn("the edge $before->{pid} does not hear that $place->{pid} has taken its place: $!");

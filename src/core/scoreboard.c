@@ -76,6 +76,8 @@ static sr_scoreboard *known(int memfd)
         return NULL;
     size_t size = (size_t)st.st_size;
     sr_scoreboard *s = size >= sizeof *s ? map(memfd, size) : NULL;
+    if (!s && size >= sizeof *s)
+        return NULL;
     if (!s || s->layout != SR_SCOREBOARD_LAYOUT || s->size != size || s->memfd != memfd ||
         s->slots > SR_SLOTS_MAX || s->edges > SR_EDGE_ROWS_MAX || size != bytes_of(s->slots, s->edges)) {
         if (s)
@@ -98,8 +100,10 @@ sr_scoreboard *sr_scoreboard_adopt(int memfd)
 sr_scoreboard *sr_scoreboard_map(int memfd, uint32_t edge, sr_row **row)
 {
     sr_scoreboard *s = known(memfd);
-    uint32_t slots = s ? s->slots : 0; /* once: see scoreboard.h */
-    if (!s || slots > SR_SLOTS_MAX || edge >= SR_EDGE_ROWS_MAX || (*row = &s->rows[slots + edge]) == NULL ||
+    if (!s)
+        return NULL;
+    uint32_t slots = s->slots; /* once: see scoreboard.h */
+    if (slots > SR_SLOTS_MAX || edge >= SR_EDGE_ROWS_MAX || (*row = &s->rows[slots + edge]) == NULL ||
         (char *)(*row + 1) > (char *)s + lseek(memfd, 0, SEEK_END)) {
         errno = EINVAL;
         return NULL;

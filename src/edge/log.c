@@ -60,7 +60,7 @@ int sr_edge_log_open(sr_edge *ed, const sr_settings *s)
         log->format = sr_logformat_new(s->log.format, strlen(s->log.format), NULL, &why);
     if (!log || !lines || !log->format) {
         free(lines);
-        return log && lines ? EINVAL : ENOMEM;
+        return ENOMEM; /* the supervisor has compiled it before */
     }
     log->id = sr_logformat_id(log->format);
     log->outs = sr_logformat_has(log->format, SR_LOG_OUT);
