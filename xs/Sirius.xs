@@ -7,6 +7,7 @@
 
 #include "share/door.h"
 
+#include "net/beside.h"
 #include "net/descriptors.h"
 #include "net/gate.h"
 
@@ -441,6 +442,34 @@ PPCODE:
     EXTEND(SP, 2);
     mPUSHi(pair[0]);
     mPUSHi(pair[1]);
+
+void
+watch_edge(sirius *self, int pidfd)
+CODE:
+    sirius_work_watch(self, pidfd);
+
+void
+beside(const char *class, const char *path, AV *words, AV *descriptors)
+PPCODE:
+    pid_t pid;
+    int pidfd, err, n_words = (int)av_len(words) + 1, n = (int)av_len(descriptors) + 1;
+    char **word;
+    int *fd;
+    PERL_UNUSED_VAR(class);
+    Newxz(word, n_words + 1, char *);
+    SAVEFREEPV(word);
+    Newx(fd, n + 1, int);
+    SAVEFREEPV(fd);
+    for (int i = 0; i < n_words; i++)
+        word[i] = SvPV_nolen(*av_fetch(words, i, 1));
+    for (int i = 0; i < n; i++)
+        fd[i] = (int)SvIV(*av_fetch(descriptors, i, 1));
+    err = sr_beside_start(path, word, fd, n, &pid, &pidfd);
+    if (err)
+        croak("%s: %s\n", path, Strerror(err));
+    EXTEND(SP, 2);
+    mPUSHi(pid);
+    mPUSHi(pidfd);
 
 bool
 pass(const char *class, int line, const char *what, int fd)

@@ -211,6 +211,7 @@ SV *sirius_new(pTHX_ HV *hv)
     SV *self =
         sv_setref_pv(sv_newmortal(), "Sirius::Engine", s); /* owns s from here on, also when we croak */
     Newxz(s->pool, ENVPOOL_SHAPES, envpool_env);
+    s->edge = (int)SvIV(conf(aTHX_ hv, "edge"));
     sr_config config = config_read(aTHX_ hv, s);
     SV **board = hv_fetchs(hv, "scoreboard", 0);
     sr_scoreboard *scoreboard = NULL;

@@ -105,6 +105,7 @@ typedef struct sirius {
     int64_t wall_offset;
     sr_sleepers *sleepers;
     size_t sleepers_bytes;
+    int edge; /* pidfd of the one that this process has started and looks after; -1: others do */
 
     sirius_turn turn;
     UV serial;
@@ -160,6 +161,7 @@ void sirius_warn(pTHX_ sirius *s, const char *what);
 /* work.c: with an edge */
 const char *sirius_work(pTHX_ sirius *s, SV *app); /* as sirius_serve */
 void sirius_work_abandon(pTHX_ sirius *s, const char *why);
+void sirius_work_watch(sirius *s, int edge); /* serve returns "edge" when that has ended */
 void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row); /* croaks */
 void sirius_work_close(pTHX_ sirius *s);
 int sirius_common_new(pTHX); /* shared memory of the edges; the caller's descriptor. Croaks */

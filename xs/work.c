@@ -12,12 +12,15 @@
 #include "share/memory.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define LOOK_NS                                                                                              \
+    (200 * SR_MILLISECOND) /* between two looks after an edge of its own: futexes do not tell of its end */
 #define WAITED_NS (10 * SR_MILLISECOND) /* a shorter wait is none that an operator hears of */
 
 static void task_fill(sirius *s, const sr_worker_request *r, sr_task *task)
@@ -114,6 +117,13 @@ static const char *leaves(sirius *s, const char *why)
     return "retiring";
 }
 
+/* Nobody else would start another one. */
+static bool edge_ended(const sirius *s)
+{
+    struct pollfd p = {.fd = s->edge, .events = POLLIN};
+    return s->edge >= 0 && poll(&p, 1, 0) > 0;
+}
+
 const char *sirius_work(pTHX_ sirius *s, SV *app)
 {
     sr_worker_request request;
@@ -129,7 +139,11 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
             one(aTHX_ s, &request, app);
             break;
         case SR_WORKER_WAKE:
-            continue;
+            if (!edge_ended(s))
+                continue;
+            s->inside = 0;
+            sirius_current = NULL;
+            return "edge";
         case SR_WORKER_DONE:
             state(s, SR_WORKER_DRAINING, s->worker.now);
             if (atomic_load(&s->sleepers->over)) {
@@ -239,9 +253,17 @@ void sirius_sleepers_part(pTHX_ int fd, uint32_t edge)
     munmap(s, bytes);
 }
 
+void sirius_work_watch(sirius *s, int edge)
+{
+    s->edge = edge;
+    s->worker.look_ns = edge >= 0 ? LOOK_NS : 0;
+}
+
 void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row)
 {
-    sr_worker_config config = {.sleepers = sleepers_map(aTHX_ sleepers, &s->sleepers_bytes), .row = row};
+    sr_worker_config config = {.sleepers = sleepers_map(aTHX_ sleepers, &s->sleepers_bytes),
+                               .row = row,
+                               .look_ns = s->edge >= 0 ? LOOK_NS : 0};
     s->sleepers = config.sleepers;
     int err = sr_worker_open(&s->worker, &config);
     s->worker.interrupted = sirius_interrupted;

@@ -10,6 +10,7 @@ use Sirius::Command;
 use Sirius::EdgePlace;
 use Sirius::Handover;
 use Sirius::Log ();
+use Sirius::Title;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
@@ -92,6 +93,15 @@ sub ended {
     return 1;
 }
 
+# Has the one that was started beside this process ended?
+sub gone {
+    my $self = shift;
+    my $fd   = $self->{pidfd};
+    return 1 if !defined $fd;
+    vec( my $read = '', fileno $fd, 1 ) = 1;
+    return select $read, undef, undef, 0;
+}
+
 # What they say of workers: "PID WHAT WHY"
 sub hear {
     my $self = shift;
@@ -103,6 +113,23 @@ sub hear {
         elsif ( $what eq 'lost' )                   { Sirius::Log->error("$self->{said}worker $pid $why") }
         elsif ( $what =~ /\A(?:broken|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
     }
+    return;
+}
+
+# At the end of this process: what has been answered goes out, and then nobody has its addresses any more
+sub leave {
+    my $self = shift;
+    return if ( $self->{owner} || 0 ) != $$ || $self->gone;
+    local ( $!, $@ );
+    my $pid = $self->pid;
+    kill INT => $pid;
+    my $end = _now() + LATE;
+    while ( !$self->gone && _now() < $end ) {
+        vec( my $read = '', fileno $self->{pidfd}, 1 ) = 1;
+        select $read, undef, undef, $end - _now();
+    }
+    kill KILL => $pid if !$self->gone;
+    delete $self->{owner};
     return;
 }
 
@@ -156,6 +183,11 @@ sub pid { return ( shift->pids )[0] }
 sub pids {
     my $self = shift;
     return map { $_->{pid} || () } $self->_places;
+}
+
+sub pidfd {
+    my $self = shift;
+    return $self->{pidfd} && fileno $self->{pidfd};
 }
 
 # All are to have these settings, and the program that is installed now
@@ -225,6 +257,36 @@ sub start {
     return;
 }
 
+# Not as a child, which the application would find in its wait. Waits until it is ready; false: it ended before, or $code has
+# become true
+sub start_beside {
+    my ( $self, $code ) = @_;
+    my ($place) = $self->_places;
+    my $conf    = $self->{supervisor}{conf};
+    my @words   = ( $conf->{proctitle} ? Sirius::Title->words( $conf, $self->{role} ) : 'sirius-edge' );
+    push @words, @{ $place->{settings} }, $self->_descriptors($place), "owner=$$";
+    my @handles
+        = ( @{$self}{qw(alive common report sleepers)}, @{$place}{qw(line_end lobby)}, $self->bells );
+    my @open = ( $self->_board, map { fileno $_ } grep {defined} @handles );
+    push @open, grep {defined} map { $_->fd } @{ $self->{listeners} }, grep {defined} $self->{access_log};
+    Sirius::Engine->part( ( map { fileno $self->{$_} } qw(sleepers common) ), $place->{number} )
+        if $place->{pid};
+    delete $self->{pidfd};
+    delete $place->{ready};
+    my ( $pid, $pidfd ) = Sirius::Engine->beside( $self->path, \@words, \@open );
+    $place->{pid} = $pid;
+    @{$self}{qw(owner pidfd)} = ( $$, Sirius::Handover->take_handle($pidfd) );
+
+    while ( !$place->{ready} && !$self->gone && !$code->() ) {
+        my $read = '';
+        vec( $read, fileno $_, 1 ) = 1 for @{$self}{qw(news pidfd)};
+        select $read, undef, undef, undef;
+        $self->hear;
+    }
+    $self->hear;
+    return $place->{ready};
+}
+
 sub state {
     my $self = shift;
     return {
@@ -269,7 +331,7 @@ sub _descriptors {
     my ($board) = $self->_board;
     my %number = (
         $self->_log($place),
-        control    => fileno $self->{alive},
+        control    => $self->{alive} && fileno $self->{alive},
         detach     => $self->{supervisor}{conf}{daemonize} ? 1 : undef,
         edge       => $place->{number},
         name       => $self->{role},
@@ -525,10 +587,18 @@ When L</tend> has something to do, in monotonic seconds; nothing while all is we
 
 False when that child is no edge.
 
+=head2 gone
+
+True when the one of L</start_beside> has ended, or there was none.
+
 =head2 hear
 
 Reads what the edges have to tell: that one is ready, that a request takes too long, or that a worker says what cannot be. The generation of that worker
 is told (L<Sirius::Generations/tell>).
+
+=head2 leave
+
+Ends the one of L</start_beside> once it has sent what was answered, within two seconds. In another process it does nothing.
 
 =head2 log_errors_to
 
@@ -567,6 +637,10 @@ Of an edge that runs, or undef.
 
 Of all that run.
 
+=head2 pidfd
+
+Number of a descriptor that is readable when the one of L</start_beside> has ended; undef when there is none.
+
 =head2 renew
 
   $edge->renew($said);
@@ -598,6 +672,14 @@ True unless an edge is just starting in the place of another.
 =head2 start
 
 Starts the programs, in children of this process.
+
+=head2 start_beside
+
+  my $ready = $edge->start_beside($code);
+
+Starts the program as the child of nobody, for this process, which is its one worker, and waits until it is ready. False when it has
+ended before that, or C<$code> was true after a signal. It ends with this process, whatever ends that, and heeds signals of no
+other. Dies when it cannot be started.
 
 =head2 state
 

@@ -7,6 +7,7 @@ use IO::Handle ();
 use List::Util qw(max min);
 use POSIX      qw(WNOHANG);
 use Sirius::AdminPort;
+use Sirius::Alone;
 use Sirius::Cause;
 use Sirius::Command;
 use Sirius::Commands;
@@ -84,6 +85,16 @@ sub new {
     $self->{systemd} ||= Sirius::Systemd->new;
     $self->{log_pipe} = $self->{access_log}->pipe if $self->{access_log};
     return $self;
+}
+
+# --workers 0: in the middle of a request
+sub quit {
+    my ( $self, $worker ) = @_;
+    undef $alone;
+    $worker->give_up('the server has to stop');
+    $self->_clean_up;
+    $self->_say_stopped;
+    exit 0;
 }
 
 sub rows {
@@ -182,7 +193,7 @@ sub stop {
     $self->{stop_began} ||= _now();
     my $delayed = $self->{delay}->holds( $signal, $why );
     return if $delayed;
-    $self->_say_stop( $signal, $why );
+    $self->say_stop( $signal, $why );
     $self->{scoreboard}->stop;
     my $grace = $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : 1;
     $self->{edge}->stop( $signal, $grace ) if $self->{edge};
@@ -243,22 +254,6 @@ sub _heed {
     }
     my $step = $signal eq 'TTIN' ? 1 : $signal eq 'TTOU' ? -1 : return;
     return $self->set_workers( $self->{scoreboard}->workers + $step, $who );
-}
-
-# In a second, or at once when asked again. The application's own alarm has nothing to watch over any more
-sub _hurry {
-    my ( $self, $worker ) = @_;
-    my $end = sub {
-        undef $alone;
-        $worker->give_up('the server has to stop');
-        $self->_clean_up;
-        $self->_say_stopped;
-        exit 0;
-    };
-    return $end->() if $self->{hurried}++;
-    $SIG{ALRM} = $end;    ## no critic (RequireLocalizedPunctuationVars)
-    alarm Sirius::Generation->FAST_STOP;
-    return;
 }
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
@@ -335,40 +330,10 @@ sub _run_alone {
     my $self = shift;
     $self->{privileges}->drop if $self->{privileges};
     Sirius::Worker->check_tmpdir( $self->{conf} );
-    my $worker = Sirius::Worker->new(
-        ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners) ),
-        scoreboard => Sirius::Scoreboard->new(1),
-        slot       => 0,
-        tell       => sub {
-            return if $_[0] ne 'ready' || $self->{announced};    # again after psgix.harakiri
-            $self->announce;
-            Sirius::Log->note(
-                'ready ' . Sirius::Readable->age( Sirius::Command->age ) . ' after the start' );
-        },
-    );
+    my $server = Sirius::Alone->new($self);
     $self->_say_start;
     Sirius::Title->set( $self->{conf}, 'server' );
-    my %handlers = $worker->handlers;
-    $handlers{HUP} = sub {
-        $worker->in_child('HUP')
-            || Sirius::Log->warn('HUP ignored: with --workers 0 there is no reload; restart the server');
-    };
-
-    # Nobody else is there to end a call that does not return
-    for my $name (qw(INT QUIT TERM)) {
-        my $ask = $handlers{$name};
-        $handlers{$name} = sub {
-            return if $worker->in_child($name);
-            $ask->($name);
-            $self->{stop_began} ||= _now();
-            $self->_say_stop( $worker->hurries ? 'INT' : 'TERM', $name );
-            $self->_hurry($worker) if $worker->hurries;
-        };
-    }
-    local @SIG{ 'ALRM', keys %handlers } = ( $SIG{ALRM} || 'DEFAULT', values %handlers );
-    $handlers{$_}->($_) for Sirius::Signals->let_go;
-    1 while $worker->run !~ /\A(?:drained|over|stopped)\z/;
-    alarm 0;
+    $server->run;
     $self->{systemd}->notify('STOPPING=1');
 
     # What comes now hurries a command that reads the log, see there, and is thrown away
@@ -422,7 +387,7 @@ sub _say_start {
 }
 
 # Once for each step: what has asked for it, and what becomes of requests
-sub _say_stop {
+sub say_stop {
     my ( $self, $signal, $why ) = @_;
     return if $self->{said_stop}{$signal}++;
     my $grace = Sirius::Readable->age( $self->{conf}{graceful_timeout} );
@@ -584,6 +549,12 @@ L<Sirius::PidFile> or not; C<privileges>, a L<Sirius::Privileges>.
 
 The access log goes on in the file that has its name now, also in the edge. Takes what L<Sirius::AccessLog/reopen> takes.
 
+=head2 quit
+
+  $supervisor->quit($worker);
+
+With C<--workers 0>: gives up the request at hand, and exits.
+
 =head2 rows
 
 The rows of the scoreboard, hashes.
@@ -593,6 +564,12 @@ The rows of the scoreboard, hashes.
   $supervisor->run;
 
 Returns after a stop, with all workers gone and C<%SIG> as before. With C<--workers 0> serves in this process.
+
+=head2 say_stop
+
+  $supervisor->say_stop( $signal, $why );
+
+In the log, once for each kind of stop.
 
 =head2 serve
 

@@ -21,8 +21,8 @@ use constant TEXT => 600;  # characters of what another process is to say: a wri
 my %NUMBER;
 @NUMBER{ split q( ), $Config{sig_name} } = split q( ), $Config{sig_num};
 
-# The engine that is serving, for the application that calls exit
-my $serving;
+# The engine that is serving, for the application that calls exit; and the edge that this process has started
+my ( $serving, $beside );
 
 # Options the engine takes as they are
 my @ENGINE
@@ -59,6 +59,7 @@ sub give_up {
     my ( $self, $why ) = @_;
     $serving->abandon($why) if $serving;
     undef $serving;
+    $beside->leave if $beside;
     return;
 }
 
@@ -108,6 +109,7 @@ sub new {
 sub run {
     my $self = shift;
     $self->{pid} = $$;
+    $beside = $self->{beside};
     srand;
     local $self->{loading} = $self->{multiprocess};
     return 'drained' if $self->{loading} && $self->{asked};
@@ -128,13 +130,19 @@ sub run {
     my $asked = $self->{asked};
     $serving = $engine;
     my $why = !$asked ? $engine->serve($app) : $asked eq 'drain' ? 'drained' : 'stopped';
-    while ( $why =~ /\A(retiring|soon)\b *(.*)/ ) {
-        $self->{tell}->( $1, $2 );
+    while ( $why =~ /\A(edge|retiring|soon)\b *(.*)/ ) {
+        my ( $what, $more ) = ( $1, $2 );
+        $self->{tell}->( $what, $more );
+        if ( $what eq 'edge' ) {
+            last if $self->{beside}->gone;    # the server ends
+            $engine->watch_edge( $self->{beside}->pidfd );
+        }
         $why = $engine->serve($app);
     }
     undef $serving;
 
     $self->_run_hook( child_exit => $self, $app );
+    undef $beside;
     delete $self->{engine};
     return $why;
 }
@@ -170,9 +178,10 @@ sub _engine_conf {
         ( map { $_ => $conf->{$_} } @ENGINE ),
         access_log      => $self->{access_log} && $self->{access_log}->for_engine,
         max_connections => $self->max_connections($conf),
-        exchange_give   => $give            ? fileno $give            : -1,
-        exchange_take   => $take            ? fileno $take            : -1,
-        control_fd      => $self->{control} ? fileno $self->{control} : -1,
+        exchange_give   => $give                                             ? fileno $give            : -1,
+        exchange_take   => $take                                             ? fileno $take            : -1,
+        control_fd      => $self->{control}                                  ? fileno $self->{control} : -1,
+        edge            => $self->{beside} && defined $self->{beside}->pidfd ? $self->{beside}->pidfd  : -1,
         $self->_edges,
         listeners => [ map { [ $_->fd, $_->name, $_->port, $_->is_unix ] } @{ $self->{listeners} } ],
         $self->_max_requests,
@@ -278,6 +287,7 @@ sub _trace {
 END {
     local $?;
     $serving->abandon('the application called exit') if $serving;
+    $beside->leave                                   if $beside;
 }
 
 1;
@@ -364,11 +374,12 @@ The connections that may be open: C<--max-connections>, or what the limit of des
 
   my $worker = Sirius::Worker->new(%args);
 
-C<app>, or C<builder> (a sub that returns the application, called in L</run>); C<conf>, a hash from L<Sirius::Options>;
+C<app>, or C<builder> (a sub that returns the application, called in L</run>); C<beside>, a L<Sirius::Edge> that this process has
+started itself and L<Sirius::Alone> looks after; C<conf>, a hash from L<Sirius::Options>;
 C<control>, a handle whose end of file tells that the supervisor is gone; C<listeners>, L<Sirius::Listener> objects;
 C<multiprocess>; C<report>, a handle for what the engine itself has to tell; C<scoreboard> and C<slot>; C<tell>, called with
-C<ready> when connections are served from now on, with C<soon> and a reason when a successor should be made ready, and
-with C<retiring> when no more are taken.
+C<ready> when connections are served from now on, with C<soon> and a reason when a successor should be made ready,
+with C<retiring> when no more are taken, and with C<edge> when that of C<beside> has ended.
 
 =head2 run
 

@@ -98,7 +98,7 @@ void sr_edge_broken(sr_edge *ed, sr_mate *m, const char *why)
 
 /* --- hello --- */
 
-static int pidfd_of(int32_t pid)
+int sr_edge_pidfd(int32_t pid)
 {
 #ifdef SYS_pidfd_open
     return (int)syscall(SYS_pidfd_open, pid, 0);
@@ -154,7 +154,7 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
     if (m->line.fd >= 0) /* its last worker's end is still to be noticed */
         sr_edge_ended(ed, m);
     sr_ring *ring = sr_ring_new(&ring_fd);
-    int pidfd = ring ? pidfd_of(hello->pid) : -1;
+    int pidfd = ring ? sr_edge_pidfd(hello->pid) : -1;
     if (pidfd < 0) {
         sr_ring_unmap(ring);
         if (ring_fd >= 0)

@@ -116,6 +116,9 @@ static int open_all(sr_edge *ed, const sr_settings *s)
     if ((err = source_add(ed, &ed->doorbell, bell, SR_SOURCE_DOORBELL, EPOLLIN | EPOLLET)) ||
         (err = source_add(ed, &ed->lobby, s->lobby, SR_SOURCE_LOBBY, EPOLLIN)) || (err = signals_open(ed)))
         return err;
+    if (s->owner &&
+        (err = source_add(ed, &ed->owner_end, sr_edge_pidfd((int32_t)s->owner), SR_SOURCE_OWNER, EPOLLIN)))
+        return err;
     if (s->supervisor >= 0 &&
         (err = source_add(ed, &ed->supervisor, s->supervisor, SR_SOURCE_SUPERVISOR, EPOLLIN)))
         return err;
@@ -136,7 +139,8 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
         ed->visitors[i] = (sr_source){.fd = -1, .kind = SR_SOURCE_VISITOR};
     ed->number = settings->edge;
     ed->lobby.fd = ed->doorbell.fd = ed->signals.fd = ed->supervisor.fd = -1;
-    ed->heir.fd = ed->legacy.fd = -1;
+    ed->heir.fd = ed->legacy.fd = ed->owner_end.fd = -1;
+    ed->owner = (int32_t)settings->owner;
     ed->queue.requests_fd = ed->queue.replies_fd = -1;
     ed->report = settings->report;
     ed->graceful_ns = settings->graceful_ns;
@@ -189,6 +193,8 @@ void sr_edge_free(sr_edge *ed)
         close(ed->doorbell.fd);
     if (ed->signals.fd >= 0)
         close(ed->signals.fd);
+    if (ed->owner_end.fd >= 0)
+        close(ed->owner_end.fd);
     if (ed->sleepers)
         munmap(ed->sleepers, ed->sleepers_bytes);
     free(ed->mates);
@@ -203,7 +209,7 @@ static void signals_read(sr_edge *ed)
 {
     struct signalfd_siginfo info;
     while (read(ed->signals.fd, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_pid != (uint32_t)getppid())
+        if (info.ssi_pid != (uint32_t)(ed->owner ? ed->owner : getppid()))
             continue;
         else if (info.ssi_signo == SIGUSR1)
             ed->leaving = true;
@@ -268,6 +274,9 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         return;
     case SR_SOURCE_SIGNALS:
         signals_read(ed);
+        return;
+    case SR_SOURCE_OWNER:
+        sr_edge_abandoned(ed);
         return;
     case SR_SOURCE_SUPERVISOR:
         order(ed);
@@ -423,6 +432,10 @@ static void ready(sr_edge *ed)
     snprintf(text, sizeof text, "%d ready\n", (int)getpid());
     if (ed->report >= 0)
         sr_edge_report(ed, text);
+    if (ed->owner && ed->report >= 0) { /* busy with the application it would read nothing more */
+        close(ed->report);
+        ed->report = -1;
+    }
 }
 
 void sr_edge_run(sr_edge *ed)

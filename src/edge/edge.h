@@ -29,6 +29,7 @@ enum { /* behind those of core/engine.h */
        SR_SOURCE_WORKER, /* pidfd: it has ended */
        SR_SOURCE_SIGNALS,
        SR_SOURCE_SUPERVISOR,
+       SR_SOURCE_OWNER,  /* pidfd: it has ended */
        SR_SOURCE_ASKED,  /* its bell: another edge asks for something */
        SR_SOURCE_HEIR,   /* to whom connections are passed on */
        SR_SOURCE_LEGACY, /* from whom they come */
@@ -103,7 +104,8 @@ typedef struct sr_edge {
     sr_sleepers *sleepers;
     size_t sleepers_bytes;
     sr_queue queue;
-    sr_source lobby, doorbell, signals, supervisor;
+    sr_source lobby, doorbell, signals, supervisor, owner_end;
+    int32_t owner;    /* the process that is its one worker and has started it; 0: there is a supervisor */
     uint32_t number;  /* of this edge: its place in the sleepers, and its row in the scoreboard */
     uint64_t key;     /* that a hello must bring */
     uint64_t name;    /* of the lobby */
@@ -120,7 +122,7 @@ typedef struct sr_edge {
     int64_t mended_at, mend_ns; /* when mend.c last looked, and until it does again */
     int64_t hear_at;            /* when lines that are not watched are watched again; 0: there are none */
     int64_t nudged_at;   /* since when a request waits, or somebody was last woken for it; 0: none waits */
-    int report;          /* lines for the supervisor; -1: STDERR */
+    int report;          /* lines for the supervisor; -1: STDERR, which is the log */
     int64_t graceful_ns; /* that requests have to finish once it is told to end */
     int64_t end_at;      /* monotonic ns: it ends then, whatever is left; 0: it is not told to */
     bool stopping;       /* the whole server ends, or this edge alone without an heir */
@@ -144,6 +146,7 @@ typedef struct sr_settings {
     bool detach; /* whoever has started the server waits for nobody to have his terminal or pipe any more */
     int lobby, sleepers, control, report;
     int supervisor; /* its line; -1: none */
+    uint32_t owner; /* see sr_edge */
     int64_t graceful_ns;
     int scoreboard;          /* -1: none */
     int common;              /* likewise */
@@ -236,6 +239,8 @@ int64_t sr_edge_behind_at(const sr_edge *ed); /* monotonic ns of the first of th
  * and ends. Fast, or when it was told before: what workers have has a second. The supervisor's end is the same as the first.
  */
 void sr_edge_stop(sr_edge *ed, bool fast);
+void sr_edge_abandoned(
+    sr_edge *ed); /* its owner is gone: nobody will answer any more, or needs its addresses less */
 bool sr_edge_stop_step(sr_edge *ed); /* while it ends, in each turn. True: it is over */
 void sr_edge_stopped(sr_edge *ed); /* after the last turn: what is left is refused, and the workers may go */
 
@@ -249,6 +254,7 @@ int32_t sr_edge_runs(const sr_edge *ed, uint32_t slot);
 bool sr_edge_requeue(sr_edge *ed, uint32_t slot);
 
 /* crew.c */
+int sr_edge_pidfd(int32_t pid); /* -1: errno */
 /* The row of the worker that has the request, as it has said itself, or else as the claim says. -1: nobody. */
 int32_t sr_edge_holder(const sr_edge *ed, uint32_t slot);
 /* This worker speaks of the request. False: it is over, or another's, or this one has another. */

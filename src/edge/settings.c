@@ -47,6 +47,7 @@ static const word words[] = {
     {"control", DESCRIPTOR, AT(control), INT32_MAX},
     {"report", DESCRIPTOR, AT(report), INT32_MAX},
     {"scoreboard", DESCRIPTOR, AT(scoreboard), INT32_MAX},
+    {"owner", COUNT, AT(owner), INT32_MAX},
     {"edge", COUNT, AT(edge), SR_EDGE_ROWS_MAX - 1},
     {"common", DESCRIPTOR, AT(common), INT32_MAX},
     {"supervisor", DESCRIPTOR, AT(supervisor), INT32_MAX},
@@ -202,7 +203,7 @@ bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, 
             : s->log.fd >= 0 && !s->log.format ? "access-log-format"
                                                : NULL;
     *why = *word ? "is missing" : NULL;
-    s->config.report_fd = s->report;
+    s->config.report_fd = s->owner ? -1 : s->report; /* nobody looks after troubles there */
     s->config.tmpdir = s->tmpdir;
     s->config.server = s->server ? sr_bytes_of(s->server, strlen(s->server)) : (sr_bytes){0};
     return !*word;

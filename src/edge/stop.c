@@ -1,5 +1,7 @@
 #include "edge.h"
 
+#include <unistd.h>
+
 /*
  * A worker that does not finish in time is killed by its generation, a little before the end here: so its client gets
  * a 502 and no broken connection.
@@ -28,6 +30,19 @@ void sr_edge_stop(sr_edge *ed, bool fast)
         end_in(ed, ed->graceful_ns + AFTER_WORKERS_NS);
     }
     sr_engine_drain(e);
+}
+
+void sr_edge_abandoned(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    sr_loop_remove(&e->loop, &ed->owner_end);
+    sr_edge_stop(ed, true);
+    sr_engine_queues(e, false);
+    for (unsigned i = 0; i < e->n_listeners; i++) {
+        close(e->listeners[i].source.fd);
+        e->listeners[i].over = true;
+        e->listeners[i].source.fd = -1;
+    }
 }
 
 /* A worker has its request, or the last of an answer is on its way. */

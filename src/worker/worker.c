@@ -135,7 +135,7 @@ static bool called_away(const sr_worker *w)
 
 int sr_worker_open(sr_worker *w, const sr_worker_config *config)
 {
-    *w = (sr_worker){.sleepers = config->sleepers, .row = config->row};
+    *w = (sr_worker){.sleepers = config->sleepers, .row = config->row, .look_ns = config->look_ns};
     for (uint32_t i = 0; i < SR_EDGES_MAX; i++)
         w->edges[i] = (sr_worker_line){.line = -1, .bell = -1};
     if (config->row >= config->sleepers->rows) {
@@ -153,6 +153,8 @@ int sr_worker_open(sr_worker *w, const sr_worker_config *config)
         }
         if (patience(w))
             sr_sleepers_sleep(w->sleepers, w->row, word, AGAIN_NS); /* who answers or arrives, wakes */
+        if (w->look_ns)
+            break;
     }
     sr_sleepers_search(w->sleepers, w->row);
     return 0;
@@ -315,8 +317,12 @@ static void sleep_well(sr_worker *w)
     uint32_t word = sr_sleepers_begin(w->sleepers, w->row);
     if (!waiting(w) && !called_away(w) && atomic_load(&w->sleepers->epoch) == w->epoch) {
         int64_t ns = patience(w);
+        if (w->look_ns && (ns < 0 || ns > w->look_ns))
+            ns = w->look_ns;
         if (ns)
             sr_sleepers_sleep(w->sleepers, w->row, word, ns);
+        if (w->look_ns && sr_clock_monotonic() - w->now >= w->look_ns)
+            atomic_store(&w->woken, 1);
     }
     sr_sleepers_end(w->sleepers, w->row);
 }

@@ -26,6 +26,7 @@
 typedef struct sr_worker_config {
     sr_sleepers *sleepers; /* the caller's, outlives the worker */
     uint32_t row;
+    int64_t look_ns; /* so often sr_worker_next returns SR_WORKER_WAKE, if nothing else comes; 0: never */
 } sr_worker_config;
 
 typedef struct sr_worker_line {
@@ -70,6 +71,7 @@ typedef struct sr_worker {
     bool lost;    /* its edge is gone: what is written goes nowhere */
     bool overdue; /* a request took too long: somebody will end this process, so it takes no more */
 
+    int64_t look_ns;
     int64_t now;
     int64_t service_ns; /* its recent time a request, a moving average over 8 */
     int64_t told_at;    /* when the edge was last told of replies */

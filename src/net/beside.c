@@ -1,0 +1,109 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* pipe2, syscall */
+#endif
+#include "beside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct news {
+    pid_t pid;
+    int err;
+} news;
+
+/* In the child: only what is safe after a fork of a process with threads. */
+static int become(const char *path, char *const *words, const int *fds, int n)
+{
+    sigset_t none;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+        return errno;
+    for (int i = 0; i < n; i++)
+        if (fcntl(fds[i], F_SETFD, 0) != 0)
+            return errno;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execv(path, words);
+    return errno;
+}
+
+static void tell(int fd, const news *what)
+{
+    ssize_t n = write(fd, what, sizeof *what); /* fewer than PIPE_BUF: whole, or nobody reads */
+    (void)n;
+}
+
+/* Of the one that is in between: its child is adopted by init, or by whoever has asked for orphans. */
+static void fork_again(int report, const char *path, char *const *words, const int *fds, int n)
+{
+    news what = {.pid = fork()};
+    if (what.pid > 0)
+        _exit(0);
+    if (what.pid < 0) {
+        what.err = errno;
+        tell(report, &what);
+        _exit(1);
+    }
+    what.pid = getpid();
+    tell(report, &what);
+    what.err = become(path, words, fds, n);
+    tell(report, &what);
+    _exit(1);
+}
+
+static bool hear(int fd, news *what)
+{
+    ssize_t n;
+    do
+        n = read(fd, what, sizeof *what);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof *what;
+}
+
+static int pidfd_of(pid_t pid)
+{
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+    (void)pid;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+int sr_beside_start(const char *path, char *const *words, const int *fds, int n, pid_t *pid, int *pidfd)
+{
+    int ends[2];
+    sigset_t all, before;
+    news what;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return errno;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before); /* no handler of ours runs in what is forked */
+    pid_t between = fork();
+    int err = between < 0 ? errno : 0;
+    if (between == 0)
+        fork_again(ends[1], path, words, fds, n);
+    close(ends[1]);
+    while (between > 0 && waitpid(between, NULL, 0) < 0 && errno == EINTR)
+        ; /* ECHILD: children are ignored, it is gone */
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (!err && !hear(ends[0], &what))
+        err = ECHILD;
+    if (!err && !(err = what.err)) {
+        *pid = what.pid;
+        *pidfd =
+            pidfd_of(what.pid); /* before it can have ended and its number be another's: it waits for exec */
+        err = *pidfd < 0 ? errno : hear(ends[0], &what) ? what.err : 0;
+        if (err && *pidfd >= 0)
+            close(*pidfd);
+    }
+    close(ends[0]);
+    return err;
+}
