@@ -79,18 +79,16 @@ static void close_others(const sr_settings *s)
 }
 
 /*
- * The signals that end it are read as events, even if whoever has started the server ignores them. Others that are meant
- * for the supervisor, and may come to the whole group, do nothing. Nobody looks into this process but root: it has the
+ * The signals that end it are its own (edge.h), and read as events. Those that are meant for the supervisor, and may come to
+ * the whole group, do nothing. Nobody looks into this process but root: it has the
  * data of all clients, and workers of the same user run code that is not ours.
  */
 static void guard(void)
 {
-    static const int deaf[] = {SIGHUP, SIGPIPE, SIGALRM, SIGUSR2, SIGTTIN, SIGTTOU};
-    static const int heard[] = {SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
+    static const int deaf[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGPIPE,
+                               SIGALRM, SIGUSR1, SIGUSR2, SIGTTIN, SIGTTOU};
     for (size_t i = 0; i < sizeof deaf / sizeof deaf[0]; i++)
         signal(deaf[i], SIG_IGN);
-    for (size_t i = 0; i < sizeof heard / sizeof heard[0]; i++)
-        signal(heard[i], SIG_DFL);
     prctl(PR_SET_DUMPABLE, 0);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }

@@ -80,8 +80,8 @@ sub _handlers {
             $self->{supervisor}->say_stop( $fast ? 'INT' : 'TERM', $name );
             if    ( !$edge ) { $ask->($name) }
             elsif ($fast)    { $stop->('INT') }
-            kill +( $fast ? 'INT' : 'TERM' ) => $edge->pid if $edge && !$edge->gone;
-            $self->_hurry if $fast;
+            $edge->signal_beside( $fast ? 'INT' : 'TERM' ) if $edge;
+            $self->_hurry                                  if $fast;
         };
     }
     my $reopen = $handlers{USR1};

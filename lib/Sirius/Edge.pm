@@ -121,14 +121,13 @@ sub leave {
     my $self = shift;
     return if ( $self->{owner} || 0 ) != $$ || $self->gone;
     local ( $!, $@ );
-    my $pid = $self->pid;
-    kill INT => $pid;
+    $self->signal_beside('INT');
     my $end = _now() + LATE;
     while ( !$self->gone && _now() < $end ) {
         vec( my $read = '', fileno $self->{pidfd}, 1 ) = 1;
         select $read, undef, undef, $end - _now();
     }
-    kill KILL => $pid if !$self->gone;
+    kill KILL => $self->pid if !$self->gone;
     delete $self->{owner};
     return;
 }
@@ -249,6 +248,13 @@ sub settings {
 sub settled {
     my $self = shift;
     return !grep { $_->{role} eq 'heir' } $self->_places;
+}
+
+# That is gone, its PID may be another's
+sub signal_beside {
+    my ( $self, $signal ) = @_;
+    $_->signal($signal) for $self->gone ? () : $self->_places;
+    return;
 }
 
 sub start {
@@ -672,6 +678,12 @@ True unless an edge is just starting in the place of another.
 =head2 start
 
 Starts the programs, in children of this process.
+
+=head2 signal_beside
+
+  $edge->signal_beside('TERM');
+
+L</stop> for the one of L</start_beside>.
 
 =head2 start_beside
 

@@ -11,6 +11,9 @@ use Sirius::Log ();
 use Sirius::Title;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
+# What it hears by which number (src/edge/edge.h)
+my %NUMBER = ( INT => 41, TERM => 40, USR1 => 42 );
+
 my @HANDLES = qw(bell line line_end lobby);
 my @PLAIN   = qw(heir kill_at number pid program ready role settings);
 
@@ -73,7 +76,7 @@ sub restore {
 
 sub signal {
     my ( $self, $signal ) = @_;
-    kill $signal => $self->{pid} if $self->{pid};
+    kill $NUMBER{$signal} => $self->{pid} if $self->{pid};
     return;
 }
 

@@ -59,15 +59,14 @@ static int source_add(sr_edge *ed, sr_source *s, int fd, uint8_t kind, uint32_t 
     return sr_loop_add(&ed->engine->loop, s, events);
 }
 
-/* TERM and QUIT end politely, INT at once, USR1 says that the end is near: read like any other event. */
+/* Read like any other event. */
 static int signals_open(sr_edge *ed)
 {
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGQUIT);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SR_EDGE_STOP);
+    sigaddset(&set, SR_EDGE_STOP_NOW);
+    sigaddset(&set, SR_EDGE_CLOSE);
     sigprocmask(SIG_BLOCK, &set, NULL);
     int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     return fd < 0 ? errno : source_add(ed, &ed->signals, fd, SR_SOURCE_SIGNALS, EPOLLIN);
@@ -211,10 +210,10 @@ static void signals_read(sr_edge *ed)
     while (read(ed->signals.fd, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_pid != (uint32_t)(ed->owner ? ed->owner : getppid()))
             continue;
-        else if (info.ssi_signo == SIGUSR1)
+        else if (info.ssi_signo == SR_EDGE_CLOSE)
             ed->leaving = true;
         else
-            sr_edge_stop(ed, info.ssi_signo == SIGINT);
+            sr_edge_stop(ed, info.ssi_signo == SR_EDGE_STOP_NOW);
 }
 
 /* What the supervisor says on its own line. */

@@ -21,6 +21,13 @@
 #include "../share/reply.h"
 #include "../share/sleepers.h"
 
+/*
+ * Signals of the supervisor, or of the owner: end politely, end at once, the end is near. Of those for real time, which nobody
+ * else sends and which are queued: one TERM is lost when another is pending, as that which a terminal or a service manager
+ * sends to the whole group.
+ */
+enum { SR_EDGE_STOP = 40, SR_EDGE_STOP_NOW, SR_EDGE_CLOSE };
+
 enum { /* behind those of core/engine.h */
        SR_SOURCE_LOBBY = 32,
        SR_SOURCE_VISITOR, /* has connected to the lobby, and said nothing yet */

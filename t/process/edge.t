@@ -213,4 +213,25 @@ subtest 'kill -9 of the supervisor: all others end' => sub {
     $server->kill_hard;
 };
 
+# One signal of a name is lost while another one is pending: the edge must not take that of the group for the supervisor's
+subtest 'a stop is heard although the edge has got the signal of the group as well' => sub {
+    for my $workers ( 0, 1 ) {
+        for my $signal (qw(TERM INT)) {
+            my $server = server( '--workers', $workers, qw(--graceful-timeout 40) );
+            is $server->ask('GET /')->status, 200, "--workers $workers, $signal: it serves";
+            my ($edge)
+                = grep { Sirius::Test::Server::slurp("/proc/$_/comm") eq "sirius: edge\n" }
+                $server->processes;
+            kill STOP => $edge;
+            kill $signal => $edge, $server->pid;
+            ok $server->wait_log( qr/stopping(?: at once)?: $signal/, 20 ), 'it stops';
+            sleep 0.2;
+            kill CONT => $edge;
+            is $server->wait_exit(20), 'exit 0', 'in time';
+            unlike $server->log, qr/did not end in time/, 'and the edge by itself';
+            $server->stop;
+        }
+    }
+};
+
 done_testing;
