@@ -557,6 +557,15 @@ CODE:
 OUTPUT:
     RETVAL
 
+HV *
+edge_row(sr_scoreboard *self, UV number)
+CODE:
+    if (number >= self->edges)
+        croak("Sirius::Scoreboard: there is no edge %" UVuf, number);
+    RETVAL = sirius_board_edge(aTHX_ &self->rows[self->slots + number]);
+OUTPUT:
+    RETVAL
+
 void
 occupied(sr_scoreboard *self)
 PPCODE:
@@ -626,8 +635,10 @@ PPCODE:
 
 void
 exited(sr_scoreboard *self, const char *cause)
+ALIAS:
+    edge_exited = 1
 CODE:
-    if (!sirius_board_exited(self, cause))
+    if (!sirius_board_exited(self, cause, ix))
         croak("Sirius::Scoreboard->exited: there is no cause '%s'", cause);
 
 bool

@@ -93,6 +93,24 @@ HV *sirius_board_row(pTHX_ const sr_row *r)
     return hv;
 }
 
+HV *sirius_board_edge(pTHX_ const sr_row *r)
+{
+    HV *hv = (HV *)sv_2mortal((SV *)newHV());
+    uint64_t since = (uint64_t)atomic_load_explicit(&r->waiting_since, memory_order_relaxed);
+    (void)hv_stores(hv, "state",
+                    newSVpv(sr_worker_state_name(atomic_load_explicit(&r->state, memory_order_relaxed)), 0));
+    (void)hv_stores(hv, "pid", newSViv(atomic_load_explicit(&r->pid, memory_order_relaxed)));
+    (void)hv_stores(hv, "started",
+                    newSVnv(seconds((uint64_t)atomic_load_explicit(&r->started, memory_order_relaxed))));
+    (void)hv_stores(hv, "accepted", newSVuv(count(&r->tally.accepted)));
+    (void)hv_stores(hv, "bytes", newSVuv(count(&r->tally.bytes)));
+    (void)hv_stores(hv, "connections", newSVuv(count(&r->connections)));
+    (void)hv_stores(hv, "idle", newSVuv(count(&r->idle)));
+    (void)hv_stores(hv, "waiting", newSVuv(count(&r->waiting)));
+    (void)hv_stores(hv, "waiting_since", newSVnv(seconds(since)));
+    return hv;
+}
+
 /* --- totals --- */
 
 static SV *closed(pTHX_ const sr_tally *t)
@@ -161,11 +179,27 @@ static SV *exits(pTHX_ const sr_scoreboard *s)
     return newRV_noinc((SV *)hv);
 }
 
-bool sirius_board_exited(sr_scoreboard *s, const char *name)
+/* The causes of which an edge can end */
+static SV *edge_exits(pTHX_ const sr_scoreboard *s)
+{
+    static const sr_exit causes[] = {SR_EXIT_STOP, SR_EXIT_EXIT,   SR_EXIT_CRASH,
+                                     SR_EXIT_OOM,  SR_EXIT_KILLED, SR_EXIT_LATE};
+    HV *hv = newHV();
+    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
+        const char *name = sr_exit_name(causes[i]);
+        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&s->edge_exits[causes[i]])), 0);
+    }
+    return newRV_noinc((SV *)hv);
+}
+
+bool sirius_board_exited(sr_scoreboard *s, const char *name, bool edge)
 {
     for (unsigned i = 0; i < SR_EXIT_CAUSES; i++)
         if (strcmp(name, sr_exit_name((sr_exit)i)) == 0) {
-            sr_scoreboard_exited(s, (sr_exit)i);
+            if (edge)
+                sr_scoreboard_edge_exited(s, (sr_exit)i);
+            else
+                sr_scoreboard_exited(s, (sr_exit)i);
             return true;
         }
     return false;
@@ -208,6 +242,8 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "log_lost", newSVuv(count(&t.log_lost)));
     (void)hv_stores(hv, "limits", limits(aTHX_ & t));
     (void)hv_stores(hv, "exits", exits(aTHX_ s));
+    if (s->edges)
+        (void)hv_stores(hv, "edge_exits", edge_exits(aTHX_ s));
     (void)hv_stores(hv, "latency", histogram(aTHX_ & t.latency));
     (void)hv_stores(hv, "queue", histogram(aTHX_ & t.queue));
     return hv;

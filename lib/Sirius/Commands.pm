@@ -4,7 +4,8 @@ use strict;
 use warnings;
 
 use Scalar::Util qw(weaken);
-use Time::HiRes  qw(CLOCK_MONOTONIC clock_gettime);
+use Sirius::Scoreboard;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 my %COMMAND = (
     reload  => \&_reload,
@@ -87,17 +88,24 @@ sub _status {
     my ( $self, $request, $reply ) = @_;
     my $supervisor = $self->{supervisor};
     my $loading    = $supervisor->{generations}{loading};
-    my %status     = (
+    my $board      = $supervisor->{scoreboard};
+    my @edges      = map  { $board->edge($_) } 0 .. $board->edges - 1;
+    my @rows       = grep { $_->{pid} > 0 } $supervisor->rows;
+    if ( $board->edges ) {    # they have what workers have otherwise
+        delete @{$_}{qw(bytes connections given idle taken waiting)} for @rows;
+    }
+    my %status = (
+        edges       => \@edges,
         loading     => $loading && { map { $_ => $loading->{$_} } qw(number since) },
         generations => [ map { _generation($_) } $supervisor->{generations}->all ],
         last_reload => $supervisor->{generations}{last_reload},
         listeners   => [ map { $_->url } @{ $supervisor->{listeners} } ],
         now         => clock_gettime(CLOCK_MONOTONIC),
         pid         => $$,
-        rows        => [ grep { $_->{pid} > 0 } $supervisor->rows ],
+        rows        => \@rows,
         state       => $supervisor->{stopping} ? 'stopping' : 'running',
         version     => Sirius->VERSION,
-        workers     => $supervisor->{scoreboard}->workers,
+        workers     => $board->workers,
     );
     return $reply->( { ok => 1, status => \%status } );
 }

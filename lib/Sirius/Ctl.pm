@@ -79,6 +79,16 @@ sub _doing {
     return Sirius::Readable->harmless( $row->{line} ) . " ($age)";
 }
 
+sub _edge {
+    my ( $edge, $now ) = @_;
+    my $since = $edge->{waiting_since};
+    return [
+        @{$edge}{qw(pid state)},                Sirius::Readable->age( $now - $edge->{started} ),
+        @{$edge}{qw(connections idle waiting)}, $since ? Sirius::Readable->age( $now - $since ) : '-',
+        $edge->{accepted}
+    ];
+}
+
 sub _fail {
     my ( $status, $message ) = @_;
     die [ $status, $message ];
@@ -199,10 +209,17 @@ sub _status {
         . _table( [qw(generation pid state age)],
         map { [ @{$_}{qw(number pid state)}, Sirius::Readable->age( $now - $_->{since} ) ] }
             @{ $status->{generations} } );
-    my @rows = sort { $a->{generation} <=> $b->{generation} || $a->{pid} <=> $b->{pid} } @{ $status->{rows} };
+    my @edges = @{ $status->{edges} || [] };    # a server of before has none
     $text .= "\n"
-        . _table( [qw(worker generation state requests connections doing)],
-        map { [ @{$_}{qw(pid generation state requests connections)}, _doing( $_, $now ) ] } @rows );
+        . _table( [qw(edge state age connections idle waiting wait accepted)],
+        map { _edge( $_, $now ) } @edges )
+        if @edges;
+    my @rows = sort { $a->{generation} <=> $b->{generation} || $a->{pid} <=> $b->{pid} } @{ $status->{rows} };
+    my @connections = grep { !@edges } 'connections';
+    $text .= "\n"
+        . _table( [ qw(worker generation state requests), @connections, 'doing' ],
+        map { [ @{$_}{ qw(pid generation state requests), @connections }, _doing( $_, $now ) ] } @rows );
+
     if ( my $loading = $status->{loading} ) {
         $text .= "\nreload under way: generation $loading->{number} for "
             . Sirius::Readable->age( $now - $loading->{since} ) . "\n";

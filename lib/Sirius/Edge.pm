@@ -72,7 +72,8 @@ sub ended {
         Sirius::Engine->part( ( map { fileno $self->{$_} } qw(sleepers common) ), $place->{number} );
     } );
     $self->{scoreboard}->release( $self->{scoreboard}->slots + $place->{number} ) if $self->{scoreboard};
-    return $self->_over_when_last                                                 if $self->{stopping};
+    $self->_count( $status, $role ne 'retires' && !$self->{stopping} ? '' : 'stopped' );
+    return $self->_over_when_last if $self->{stopping};
     my $how = "$self->{said}the edge $pid " . Sirius::Cause->words( $status, 'status 0' );
     return $self->_not_renewed( $place, $how ) if $role eq 'heir';
 
@@ -329,6 +330,13 @@ sub workers { return shift->{sleepers} }
 sub _board {
     my $self = shift;
     return $self->{scoreboard} ? ( $self->{scoreboard}->descriptors )[0] : ();
+}
+
+# Not those of the admin port: it has no board
+sub _count {
+    my ( $self, $status, $why ) = @_;
+    return if !$self->{scoreboard};
+    return $self->{scoreboard}->edge_exited( Sirius::Cause->kind( $status, $why, length $why ) );
 }
 
 # Descriptors by their numbers, and what the program is called

@@ -61,6 +61,22 @@ my @METRICS = (
         sub { _each_worker( $_[0], sub { $_->{rss} } ) } ],
     [ 'worker_exits_total', 'counter', 'Workers that have ended, by cause.',
         sub { my $exits = $_[0]{totals}{exits}; map { [ $exits->{$_}, cause => $_ ] } sort keys %$exits } ],
+    [ 'edge_connections', 'gauge', 'Open connections of an edge process: between two requests, waiting for a worker, or doing something.',
+        sub { map { my $edge = $_; map { [ @$_, edge => $edge->{number} ] } _states( @{$edge}{qw(connections idle waiting)} ) } @{ $_[0]{edges} } } ],
+    [ 'edge_oldest_wait_seconds', 'gauge', 'How long the first of the requests that wait in an edge has waited; 0: none waits.',
+        sub { my $now = $_[0]{now}; _each_edge( $_[0], sub { $_->{waiting_since} ? max 0, $now - $_->{waiting_since} : 0 } ) } ],
+    [ 'edge_connections_accepted_total', 'counter', 'Connections accepted by an edge and those that had its place before.',
+        sub { _each_edge( $_[0], sub { $_->{accepted} } ) } ],
+    [ 'edge_response_bytes_total', 'counter', 'Bytes of responses sent by an edge and those that had its place before.',
+        sub { _each_edge( $_[0], sub { $_->{bytes} } ) } ],
+    [ 'edge_cpu_seconds_total', 'counter', 'Processor time used by an edge; begins at 0 with another process.',
+        sub { _each_edge( $_[0], sub { $_->{cpu} } ) } ],
+    [ 'edge_resident_bytes', 'gauge', 'Resident memory of an edge.',
+        sub { _each_edge( $_[0], sub { $_->{rss} } ) } ],
+    [ 'edge_start_time_seconds', 'gauge', 'When an edge was started, in seconds since 1970.',
+        sub { my $zero = $_[0]{time} - $_[0]{now}; _each_edge( $_[0], sub { sprintf '%.3f', $zero + $_->{started} } ) } ],
+    [ 'edge_exits_total', 'counter', 'Edges that have ended, by cause.',
+        sub { my $exits = $_[0]{totals}{edge_exits} || {}; map { [ $exits->{$_}, cause => $_ ] } sort keys %$exits } ],
     [ 'timeouts_total', 'counter', 'How often a time limit was over, by limit.',
         sub { my $limits = $_[0]{totals}{limits}; map { [ $limits->{$_}, limit => $_ ] } sort keys %$limits } ],
     [ 'reloads_total', 'counter', 'Reloads that are over, by result.',
@@ -85,7 +101,8 @@ sub text {
     my $text = '';
     for my $metric (@METRICS) {
         my ( $name, $type, $help, $samples ) = @$metric;
-        my @samples = grep { defined $_->[0] } $samples->( $snapshot, \%about ) or next;
+        my @samples = grep { defined $_->[0] } $samples->( $snapshot, \%about )
+            or next;    # not in this kind of server
         $text .= "# HELP sirius_$name $help\n# TYPE sirius_$name $type\n";
         $text .= "sirius_$name" . _sample( $type, @$_ ) for @samples;
     }
@@ -95,12 +112,21 @@ sub text {
 # A state each, so that their sum is what is open
 sub _connections {
     my $snapshot = shift;
-    my ( $open, $idle, $waiting ) = @{ $snapshot->{connections} }{qw(open idle waiting)};
+    return _states( @{ $snapshot->{connections} }{qw(open idle waiting)} );
+}
+
+sub _states {
+    my ( $open, $idle, $waiting ) = @_;
     return (
         [ max( 0, $open - $idle - $waiting ), state => 'active' ],
         [ $idle,                              state => 'idle' ],
         [ $waiting,                           state => 'waiting' ]
     );
+}
+
+sub _each_edge {
+    my ( $snapshot, $value ) = @_;
+    return map { [ scalar $value->(), edge => $_->{number} ] } @{ $snapshot->{edges} };
 }
 
 sub _each_worker {

@@ -6,12 +6,19 @@ use warnings;
 use POSIX qw(SIGUSR2);
 use Sirius::Syscall;
 
-my $PAGE = POSIX::sysconf( POSIX::_SC_PAGESIZE() );
+my $PAGE  = POSIX::sysconf( POSIX::_SC_PAGESIZE() );
+my $TICKS = POSIX::sysconf( POSIX::_SC_CLK_TCK() );
 
 sub born {
     my ( $class, $pid )  = @_;
     my ( $state, @more ) = _stat($pid) or return;
     return $state =~ /[ZX]/ ? undef : $more[18];
+}
+
+sub cpu {
+    my ( $class, $pid ) = @_;
+    my @fields = _stat($pid) or return;
+    return ( $fields[11] + $fields[12] ) / $TICKS;
 }
 
 sub mounted { return -e '/proc/self/stat' }
@@ -115,6 +122,12 @@ Reads F</proc>. Where there is none, every process is one that is gone.
   my $ticks = Sirius::Proc->born($pid);
 
 When it began, in clock ticks since the boot: with its PID the identity of a process. Undefined when it is gone or a zombie.
+
+=head2 cpu
+
+  my $seconds = Sirius::Proc->cpu($pid);
+
+Of a processor, that this process has used so far, in user and system mode; undef when it is gone.
 
 =head2 mounted
 

@@ -16,10 +16,9 @@ my ( $told, $reload ) = ('');
 # Of the one with that number, when it runs
 sub edge {
     my ( $self, $number, %option ) = @_;
-    my $row = $self->row( $self->slots + $number );
-    return if $row->{pid} <= 0;
-    my %edge = map { $_ => $row->{$_} } qw(bytes connections idle pid waiting);
-    $edge{rss} = Sirius::Proc->resident( $row->{pid} ) if !$option{quick};
+    my %edge = ( %{ $self->edge_row($number) }, number => $number );
+    return                                                                       if $edge{pid} <= 0;
+    @edge{qw(cpu rss)} = map { Sirius::Proc->$_( $edge{pid} ) } qw(cpu resident) if !$option{quick};
     return \%edge;
 }
 
@@ -44,6 +43,9 @@ sub snapshot {
     my @edges = map { $board->edge( $_, %option ) } 0 .. $board->edges - 1;
     for my $edge (@edges) {
         $sum{$_} += $edge->{$_} for keys %sum;
+    }
+    if ( $board->edges ) {                  # workers have no connections then
+        delete @{$_}{qw(bytes connections given idle taken waiting)} for @workers;
     }
     return {
         connections => { open => delete $sum{connections}, %sum },
@@ -164,8 +166,22 @@ The numbers of the descriptors that a new program needs, that of the memory firs
 
   my $edge = $board->edge($number);
 
-A hash with C<bytes>, C<connections>, C<idle>, C<pid>, C<rss> and C<waiting> of that edge process, counted from 0; nothing when it does
-not run.
+A hash of the edge process with that number, counted from 0; nothing when it does not run. C<number>, C<pid>, C<state>; C<started>
+(monotonic seconds); C<connections> that are open and how many of them are C<idle>; C<waiting>, the requests that wait for a
+worker, and C<waiting_since>, when the first of them was complete (monotonic seconds; 0: none waits); C<accepted> connections and
+C<bytes> sent, of all edges that had this number; C<cpu>, seconds of a processor, and C<rss>, bytes of memory.
+
+=head2 edge_exited
+
+  $board->edge_exited($cause);
+
+Counts the end of an edge, by a cause as L</exited> has it.
+
+=head2 edge_row
+
+  my $row = $board->edge_row($number);
+
+What L</edge> has, but for C<number>, C<cpu> and C<rss>. Its C<pid> is 0 when it does not run.
 
 =head2 edges
 
@@ -306,7 +322,8 @@ C<open>, C<idle>, and C<waiting>: with a complete request for which no worker is
 
 =item C<edges>
 
-The edge processes, as L</edge> has them.
+The edge processes, as L</edge> has them. When the server has edges, the workers have no connections, and C<bytes>, C<connections>,
+C<given>, C<idle>, C<taken> and C<waiting> are not there for them.
 
 =item C<reload>
 
@@ -401,6 +418,10 @@ Lines of the access log that could not be written.
 
 How often a time limit was over: C<header>, C<body>, C<write>, C<keepalive>, C<queue>, C<request> and C<stream>. The first four
 are in C<closed> as well.
+
+=item C<edge_exits>
+
+Edges that have ended, by cause. Not there when the server has no edges.
 
 =item C<exits>
 

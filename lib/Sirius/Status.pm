@@ -11,7 +11,7 @@ my %TEXT = map { $_ => 1 } qw(app client host last_client last_line last_said la
     listeners mark state version);
 
 # In these all are numbers, whatever they are called
-my %NUMBERS = map { $_     => 1 } qw(closed exits limits responses);
+my %NUMBERS = map { $_     => 1 } qw(closed edge_exits exits limits responses);
 my %ESCAPED = map { chr $_ => sprintf '\u%04x', $_ } 0 .. 31, 34, 92, 127;
 
 sub json {

@@ -28,6 +28,9 @@ my @HELP = split /\n/, <<'TEXT';
 Latency  time from the complete request to the last byte of its response
 Queue    the part of it in which the request waited for a free worker
          "< 16 us" and "> 2 min": the server does not measure finer, or longer
+Edge     the process that has the connections (--edges): those that are open,
+         how many of them are idle, how many have a request that waits for a
+         worker, and for how long the first of these
 Idle     open connections between two requests; waiting: with a request for
          which no worker is free
 
@@ -35,7 +38,7 @@ GEN      generation: a reload begins a new one
 STATE    starting, idle, busy (in the application), draining
 FOR      how long the request has lasted, or how long the worker has been idle
 REQ/S    requests per second since the picture before
-CONN     open connections of the worker
+CONN     open connections of the worker; not with --edges
 RSS      its resident memory
 DOING    request line, and in brackets what the application says of it
 

@@ -178,6 +178,7 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
     atomic_store_explicit(&r->idle, 0, memory_order_relaxed);
     atomic_store_explicit(&r->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&r->oldest, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->waiting_since, 0, memory_order_relaxed);
     atomic_store_explicit(&r->shed, 0, memory_order_relaxed);
     atomic_store_explicit(&r->stopped, 0, memory_order_relaxed);
     atomic_store_explicit(&r->place_len, 0, memory_order_relaxed);
@@ -211,6 +212,11 @@ void sr_scoreboard_tally(const sr_scoreboard *s, sr_tally *sum)
 void sr_scoreboard_exited(sr_scoreboard *s, sr_exit why)
 {
     atomic_fetch_add_explicit(&s->exits[why], 1, memory_order_relaxed);
+}
+
+void sr_scoreboard_edge_exited(sr_scoreboard *s, sr_exit why)
+{
+    atomic_fetch_add_explicit(&s->edge_exits[why], 1, memory_order_relaxed);
 }
 
 /* --- what more than one word says --- */

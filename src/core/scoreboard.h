@@ -72,9 +72,12 @@ typedef struct sr_row {
     _Atomic uint64_t waiting;     /* complete requests that wait in this worker */
     _Atomic int64_t
         oldest; /* monotonic ns at which its oldest idle connection will be closed; 0: it has none */
-    _Atomic uint32_t shed; /* idle connections that others ask it to close, to make room for new ones */
-    int bell;              /* eventfd, the same number in all processes: wakes the worker to look at shed */
-    _Atomic int64_t since; /* monotonic ns of the last change between idle and busy */
+    _Atomic uint32_t shed;   /* idle connections that others ask it to close, to make room for new ones */
+    int bell;                /* eventfd, the same number in all processes: wakes the worker to look at shed */
+    _Atomic int64_t since;   /* monotonic ns of the last change between idle and busy */
+    _Atomic int64_t started; /* of an edge: monotonic ns */
+    _Atomic int64_t
+        waiting_since; /* of an edge: monotonic ns at which the first that waits was complete; 0: none does */
 
     /* the last request, in cache lines of its own: they are written for each one */
     _Alignas(128) _Atomic uint32_t sequence; /* odd: being written */
@@ -121,7 +124,7 @@ typedef struct sr_row_request {
  * What two builds must agree in to run beside each other, during an update: where the fields here are and what they
  * mean, and the parcels of the exchange. Whoever changes the meaning or the place of one counts the first number up.
  */
-enum { SR_SCOREBOARD_LAYOUT = 8 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 9 << 24 | SR_PARCEL_FORMAT << 16 | sizeof(sr_row) };
 
 typedef struct sr_scoreboard {
     uint32_t layout;            /* SR_SCOREBOARD_LAYOUT; the first field in any layout */
@@ -135,7 +138,8 @@ typedef struct sr_scoreboard {
     _Atomic int64_t slow_at;    /* monotonic ns; when a worker was last found in one of several slow calls */
     _Atomic uint32_t
         workers; /* how many the operator wants now (TTIN, TTOU); a new generation takes it over */
-    _Atomic uint64_t exits[SR_EXIT_CAUSES]; /* of workers; counted by whoever has seen the end of one */
+    _Atomic uint64_t exits[SR_EXIT_CAUSES];      /* of workers; counted by whoever has seen the end of one */
+    _Atomic uint64_t edge_exits[SR_EXIT_CAUSES]; /* of edges; by the supervisor */
     sr_note notes[SR_NOTES];
     _Atomic uint32_t watched; /* the supervisor looks at the counts of trouble: no worker needs to wake it */
     _Atomic int32_t trouble_errno[SR_TROUBLES]; /* the last one of each; 0: none */
@@ -181,6 +185,8 @@ void sr_scoreboard_tally(const sr_scoreboard *s, sr_tally *sum); /* of all rows,
 
 /* A worker is gone, and why. Any process */
 void sr_scoreboard_exited(sr_scoreboard *s, sr_exit why);
+/* Likewise an edge; the supervisor */
+void sr_scoreboard_edge_exited(sr_scoreboard *s, sr_exit why);
 
 /* Replaces a note. Its one writer only. False: it is longer than SR_NOTE_MAX, and the one before stays */
 bool sr_scoreboard_tell(sr_scoreboard *s, sr_note_of of, const char *text, size_t len);

@@ -98,6 +98,7 @@ static int open_all(sr_edge *ed, const sr_settings *s)
     if (s->scoreboard >= 0) {
         if (!(ed->engine->scoreboard = sr_scoreboard_map(s->scoreboard, s->edge, &ed->engine->row)))
             return errno;
+        atomic_store_explicit(&ed->engine->row->started, sr_clock_monotonic(), memory_order_relaxed);
         atomic_store_explicit(&ed->engine->row->pid, getpid(), memory_order_relaxed);
     }
     ed->engine->left = left;
@@ -334,6 +335,8 @@ static void look_after(sr_edge *ed)
     sr_engine *e = ed->engine;
     uint64_t waiting = sr_queue_waiting(&ed->queue);
     atomic_store_explicit(&e->row->waiting, waiting, memory_order_relaxed);
+    atomic_store_explicit(&e->row->waiting_since, waiting ? sr_queue_since(&ed->queue) : 0,
+                          memory_order_relaxed);
     sr_edge_others_publish(ed, waiting);
     if (!waiting) {
         ed->nudged_at = 0;

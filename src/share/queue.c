@@ -195,6 +195,14 @@ uint64_t sr_queue_waiting(sr_queue *q)
     return q->put - q->first - q->dropped;
 }
 
+int64_t sr_queue_since(sr_queue *q)
+{
+    if (!sr_queue_waiting(q))
+        return 0;
+    uint32_t i = atomic_load_explicit(&q->requests->ring[q->first & q->requests->mask], memory_order_relaxed);
+    return atomic_load_explicit(&sr_queue_at(q, i)->ready_at, memory_order_relaxed);
+}
+
 void sr_queue_mend(sr_queue *q)
 {
     uint64_t head = atomic_load(&q->replies->head);

@@ -136,6 +136,8 @@ bool sr_queue_retake(sr_queue *q, uint32_t index, uint64_t number);
 void sr_queue_grant(sr_queue *q, uint32_t index, uint64_t number, uint32_t row);
 bool sr_queue_waits(const sr_queue *q, uint32_t index, uint64_t number); /* nobody has it */
 uint64_t sr_queue_waiting(sr_queue *q);                                  /* that nobody has. Moves first */
+int64_t
+sr_queue_since(sr_queue *q); /* monotonic ns at which the first of those was complete; 0: none waits */
 /* What workers begin with is set right, if it was wrong. */
 void sr_queue_mend(sr_queue *q);
 

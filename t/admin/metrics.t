@@ -25,6 +25,8 @@ sub named {
     };
 }
 
+sub of_edges { return text( Sirius::Test::Snapshot->of_edges(@_) ) }
+
 my @two  = ( { state => 'busy', rss => 5_000_000, requests => 70 }, { rss => undef } );
 my $text = of( workers => \@two );
 my $all  = samples($text);
@@ -81,6 +83,37 @@ subtest 'Counters and gauges' => sub {
     );
     my %got = map { $_ => $all->{$_} } grep { !/\Asirius_(?:request|queue)_duration_/ } keys %$all;
     is_deeply \%got, \%want, 'all of them, and no other';
+};
+
+subtest 'Edges' => sub {
+    my $text = of_edges( edges => [ {}, { waiting => 0, waiting_since => 0, cpu => undef } ] );
+    my $all  = samples($text);
+    my %want = (
+        'sirius_edge_connections{state="active",edge="0"}'  => 8,
+        'sirius_edge_connections{state="active",edge="1"}'  => 10,
+        'sirius_edge_connections{state="idle",edge="0"}'    => 30,
+        'sirius_edge_connections{state="idle",edge="1"}'    => 30,
+        'sirius_edge_connections{state="waiting",edge="0"}' => 2,
+        'sirius_edge_connections{state="waiting",edge="1"}' => 0,
+        'sirius_edge_oldest_wait_seconds{edge="0"}'         => 1.5,
+        'sirius_edge_oldest_wait_seconds{edge="1"}'         => 0,
+        'sirius_edge_connections_accepted_total{edge="0"}'  => 900,
+        'sirius_edge_connections_accepted_total{edge="1"}'  => 900,
+        'sirius_edge_response_bytes_total{edge="0"}'        => 36_000_000,
+        'sirius_edge_response_bytes_total{edge="1"}'        => 36_000_000,
+        'sirius_edge_cpu_seconds_total{edge="0"}'           => 250,
+        'sirius_edge_resident_bytes{edge="0"}'              => 14_000_000,
+        'sirius_edge_resident_bytes{edge="1"}'              => 14_000_000,
+        'sirius_edge_start_time_seconds{edge="0"}'          => '1699996300.000',
+        'sirius_edge_start_time_seconds{edge="1"}'          => '1699996300.000',
+        'sirius_edge_exits_total{cause="crash"}'            => 1,
+        'sirius_edge_exits_total{cause="exit"}'             => 0,
+        'sirius_edge_exits_total{cause="killed"}'           => 2,
+        'sirius_edge_exits_total{cause="stop"}'             => 0,
+    );
+    my %got = map { $_ => $all->{$_} } grep {/\Asirius_edge_/} keys %$all;
+    is_deeply \%got, \%want, 'all of them, and no other';
+    unlike of(), qr/sirius_edge/, 'nothing of edges without them';
 };
 
 subtest 'Histograms' => sub {
@@ -174,7 +207,8 @@ subtest 'promtool' => sub {
     for my $case (
         [ 'two workers', $text ],
         [ 'none',        of( workers => [] ) ],
-        [ '64 workers',  of( workers => [ ( {} ) x 64 ] ) ]
+        [ '64 workers',  of( workers => [ ( {} ) x 64 ] ) ],
+        [ 'two edges',   of_edges( edges => [ {}, {} ] ) ]
         )
     {
         my ( $name, $metrics ) = @$case;
@@ -206,7 +240,7 @@ sub slurp {
 
 subtest 'The manual' => sub {
     my %told = slurp('docs/OBSERVABILITY.md') =~ /^\| `(sirius_\w+)` \| (\w+) \|/mg;
-    my %are  = $text                          =~ /^# TYPE (\S+) (\S+)$/mg;
+    my %are  = ( $text . of_edges() )         =~ /^# TYPE (\S+) (\S+)$/mg;
     is_deeply \%told, \%are, 'has all of them, of the right type, and no other';
     my %used = map { $_ => 1 }
         map {s/_(?:bucket|sum|count)\z//r} slurp('docs/OBSERVABILITY.md') =~ /\b(sirius_\w+)/g;

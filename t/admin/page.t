@@ -101,6 +101,38 @@ subtest 'What is seen' => sub {
     cmp_ok $browser->value(q{document.querySelectorAll('#spread rect').length}), '>', 10, 'a histogram';
 };
 
+subtest 'Edges' => sub {
+    ok $browser->value(q{document.querySelector('#edges').hidden}),      'nothing of them without them';
+    ok $browser->value(q{document.querySelector('#edge-exits').hidden}), 'nor of their ends';
+    my $snapshot = Sirius::Test::Snapshot->of_edges( now => ++$now );
+    my $put = sub { rename spew( "$file.new", JSON::PP->new->utf8->encode( shift() ) ), $file or die $! };
+    $put->($snapshot);
+    ok comes(q{!document.querySelector('#edges').hidden}), 'with one it is there';
+    my @cells = qw(4500 1 40 30 8 2 1.5 900 34.3);
+    is $browser->value(
+        q{[...document.querySelectorAll('#edge tr:nth-child(2) *')].slice(0, 9).map(c => c.textContent.split(' ')[0]).join(' ')}
+        ),
+        "@cells", 'PID, since when, connections, requests that wait and how long, accepted, bytes';
+    ok comes(q{document.querySelector('#edge .waits')}), 'a row in which a request waits stands out';
+    is text('#edge-exits'), 'killed by a signal2crash1', 'why edges have ended';
+    is text('#accepted'),   'Accepted900Open now40',     'no connection moves to another worker';
+    like text('.tile .foot'), qr/\APID 4000 · 3\.00k req · 46 MiB\z/, 'and none is a worker\'s';
+    $now += 2;
+    $put->( Sirius::Test::Snapshot->of_edges(
+        now   => $now,
+        edges => [ { cpu => 1 + ( $now - 2 ) / 20, started => 1300 }, { state => 'draining' } ]
+    ) );
+    ok comes(q{document.querySelectorAll('#edge tr').length === 3}), 'two of them';
+    is text('#edges-title'),             'Edges',          'which the heading says';
+    is text('#edge tr:nth-child(3) th'), '4501, draining', 'one that finishes its requests and ends';
+    is text('#edge tr:nth-child(2) td:nth-child(10)'), '50.0%',
+        'the part of a processor that one has used lately';
+    $put->( Sirius::Test::Snapshot->of_edges( now => ++$now, edges => [] ) );
+    ok comes(q{document.querySelector('#edge').textContent.includes('none runs')}), 'none: that is told';
+    show( { state => 'busy' }, {}, {}, {} );
+    ok comes(q{document.querySelector('#edges').hidden}), 'and gone';
+};
+
 # Where the pointer is: so many seconds ago, on the first plot
 sub point {
     my $ago = shift;

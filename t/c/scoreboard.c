@@ -216,6 +216,7 @@ static void places(void)
         offsetof(sr_scoreboard, size),
         offsetof(sr_scoreboard, memfd),
         offsetof(sr_scoreboard, exits),
+        offsetof(sr_scoreboard, edge_exits),
         offsetof(sr_scoreboard, notes),
         offsetof(sr_scoreboard, rows),
         offsetof(sr_row, pid),
@@ -228,6 +229,8 @@ static void places(void)
         offsetof(sr_row, shed),
         offsetof(sr_row, bell),
         offsetof(sr_row, since),
+        offsetof(sr_row, started),
+        offsetof(sr_row, waiting_since),
         offsetof(sr_row, sequence),
         offsetof(sr_row, line_len),
         offsetof(sr_row, status),
@@ -259,8 +262,8 @@ static void places(void)
     unsigned sum = 1;
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         sum = sum * 31 + (unsigned)at[i];
-    is_int(SR_SCOREBOARD_LAYOUT >> 24, 7, "the first number of the layout");
-    is_int(sum, 787140863, "stands for these places: where they change, it is counted up");
+    is_int(SR_SCOREBOARD_LAYOUT >> 24, 9, "the first number of the layout");
+    is_int(sum, 3259009470, "stands for these places: where they change, it is counted up");
 }
 
 static void write_for_ever(sr_row *row)

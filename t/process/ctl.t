@@ -270,6 +270,16 @@ subtest 'Status tells the truth' => sub {
     like $out,
         qr/\ASirius \S+, PID ${\ $server->pid }, 2 workers\nlistening on \S+\n\nGENERATION .*no reload yet\n\z/s,
         'the table';
+    my @edges = $server->edges;
+    is_deeply [ map { $_->{pid} } @{ status_of()->{edges} } ], \@edges, 'the edges, if there are any';
+    my $edge = join "\n", ' *EDGE.* CONNECTIONS +IDLE +WAITING +WAIT +ACCEPTED',
+        map {"$_ .* 1 +0 +0 +- +\\d+"} @edges;
+
+    if (@edges) {
+        like $out, qr/^$edge\n\nWORKER +GENERATION +STATE +REQUESTS +DOING$/m, 'in a table of their own';
+    } else {
+        unlike $out, qr/EDGE/, 'nothing of any';
+    }
     is $client->response->status, 200, 'its answer';
 };
 

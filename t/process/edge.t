@@ -2,6 +2,8 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use File::Temp  ();
+use JSON::PP    ();
 use Time::HiRes qw(sleep time);
 use Test::More;
 use Sirius::Test;
@@ -90,6 +92,38 @@ APP
     ok until_true( 10, sub { $served->($other) } ), 'another edge finds the other worker';
     kill KILL => $other;
     ok until_true( 10, $served ), 'and another worker finds the edge';
+    $server->stop;
+};
+
+subtest 'what the scoreboard tells of it' => sub {
+    my $dir    = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    my $server = server( qw(--workers 1), '--admin', "unix:$dir/admin" );
+    my $admin  = Sirius::Test::Client->new("unix:$dir/admin");
+    my $status
+        = sub { JSON::PP->new->utf8->decode( $admin->ask( 'GET /status.json', 'Host: localhost' )->body ) };
+    my @kept = map { $server->connect } 1 .. 3;
+    is $_->ask('GET /')->status, 200, 'a request' for @kept;
+    my @busy = map { $server->connect } 1, 2;
+    $_->send( request('GET /sleep/2') ) for @busy;
+    my ( $all, $edge );
+    ok until_true( 20, sub { $all = $status->(); $edge = $all->{edges}[0]; $edge->{waiting} == 1 } ),
+        'one waits for the other'
+        or diag explain $all->{edges};
+    is_deeply [ @{$edge}{qw(number pid connections idle accepted)} ], [ 0, $server->edges, 5, 3, 5 ],
+        'its PID and its connections';
+    cmp_ok $edge->{started},                                          '<=', $all->{now}, 'since when';
+    cmp_ok abs( $edge->{waiting_since} - $all->{workers}[0]{since} ), '<',  1, 'since when the first waits';
+    cmp_ok $edge->{$_},                                               '>',  0, $_ for qw(bytes rss);
+    is $_->response->status, 200, 'both are answered' for @busy;
+    is $status->()->{edges}[0]{waiting_since}, 0, 'then none waits';
+    kill KILL => $server->edges;
+    ok until_true(
+        20, sub { $all = $status->(); @{ $all->{edges} } && $all->{edges}[0]{pid} != $edge->{pid} }
+        ),
+        'killed: the next';
+    is $all->{totals}{edge_exits}{killed}, 1, 'is counted';
+    is $all->{totals}{exits}{killed},      0, 'not as a worker';
+    is $all->{edges}[0]{accepted},         5, 'its successor counts on';
     $server->stop;
 };
 

@@ -372,6 +372,9 @@ APP
     ok until_true( 30,
         sub { ( undef, $picture ) = top( '--once', '--admin', "$dir/real" ); $picture =~ m{ GET /stuck$}m } ),
         'what its worker does';
+    my @edge = $picture =~ /^Edge +PID (\d+), up \d[^,]*, 1 open, 0 idle, 0 waiting, [\d.]+ MB$/mg;
+    is_deeply \@edge, [ $server->edges ], 'and who has its connection, if it is another process'
+        or diag $picture;
     open my $go, '>', "$dir/go" or die $!;
     is $client->response->status, 200, 'it is answered';
     $server->stop;

@@ -13,7 +13,13 @@ cmp_ok $own, '<', 10_000_000_000, 'not pages of pages';
 is( Sirius::Proc->parent($$), getppid, 'its parent' );
 like( Sirius::Proc->born($$), qr/\A[1-9]\d*\z/, 'when it began' );
 
-is( Sirius::Proc->resident(NOBODY), 0,     'bytes of one that is gone' );
+my $until = times + 0.05;
+1 while times < $until;
+cmp_ok( Sirius::Proc->cpu($$), '>=', 0.03,  'seconds of a processor' );
+cmp_ok( Sirius::Proc->cpu($$), '<=', 3_600, 'not ticks' );
+
+is( Sirius::Proc->cpu(NOBODY),      undef, 'of one that is gone' );
+is( Sirius::Proc->resident(NOBODY), 0,     'its bytes' );
 is( Sirius::Proc->parent(NOBODY),   0,     'its parent' );
 is( Sirius::Proc->born(NOBODY),     undef, 'and when it began' );
 

@@ -92,6 +92,30 @@ subtest 'ends of workers' => sub {
     like error( sub { $board->exited('boredom') } ), qr/there is no cause 'boredom'/, 'no such cause';
 };
 
+subtest 'edges' => sub {
+    my $with = Sirius::Scoreboard->new( 1, 2 );
+    is $with->edges, 2, 'two places';
+    my $got = $with->snapshot;
+    is_deeply $got->{edges}, [], 'nobody has one';
+    is_deeply $got->{totals}{edge_exits},
+        { map { $_ => 0 } qw(crash exit graceful-timeout killed out-of-memory stop) }, 'none has ended';
+    $with->edge_exited($_) for qw(killed killed stop);
+    is_deeply [ @{ $with->totals->{edge_exits} }{qw(crash killed stop)} ], [ 0, 2, 1 ], 'counted by cause';
+    is $with->totals->{exits}{killed}, 0, 'not as workers';
+    like error( sub { $with->edge_exited('boredom') } ), qr/there is no cause 'boredom'/, 'no such cause';
+    my $row = $with->edge_row(1);
+    is_deeply [ sort keys %$row ],
+        [qw(accepted bytes connections idle pid started state waiting waiting_since)],
+        'what there is of one';
+    is $row->{pid}, 0, 'that does not run';
+    like error( sub { $with->edge_row(2) } ), qr/there is no edge 2/, 'no such place';
+    my $slot = $with->claim(1);
+    $with->occupy( $slot, $$ );
+    my ($worker) = @{ $with->snapshot->{workers} };
+    is_deeply [ grep { exists $worker->{$_} } qw(bytes connections given idle taken waiting) ], [],
+        'and its workers have no connections';
+};
+
 subtest 'reloads' => sub {
     my $none = { map { $_ => 0 } qw(failed loading loading_since ok) };
     local $SIG{__DIE__} = sub { fail "a handler of the application hears: $_[0]" };

@@ -4,6 +4,7 @@ use List::Util qw(max);
 use Test::More;
 use Sirius::Top::Change;
 use Sirius::Top::Client;
+use Sirius::Readable;
 use Sirius::Top::Picture;
 
 local $SIG{__WARN__} = sub { die "a warning: $_[0]" };
@@ -105,6 +106,39 @@ subtest 'The next one' => sub {
     is + ( lines( status( 2, 0 ), status( 0, 0 ) ) )[5], 'Latency', 'no requests, no times';
 };
 
+subtest 'Edges' => sub {
+    my %edge = (
+        pid           => 29,
+        state         => 'idle',
+        started       => 400,
+        connections   => 120,
+        idle          => 110,
+        waiting       => 3,
+        waiting_since => 4998.5,
+        accepted      => 4000,
+        bytes         => 1e9,
+        cpu           => 12,
+        rss           => 14 << 20
+    );
+    my @now = (
+        { %edge, cpu => 12.5 },
+        { %edge, pid => 28, state => 'draining', waiting => 0, waiting_since => 0 }
+    );
+    my $before = status( 0, 0, edges => [ \%edge ] );
+    my $now    = status( 2, 0, edges => \@now );
+    my @lines  = lines( $now, $before );
+    my $up     = Sirius::Readable->age( $now->{now} - 400 );
+    my $wait   = Sirius::Readable->age( $now->{now} - 4998.5 );
+    is_deeply [ @lines[ 4, 5 ] ],
+        [
+        "Edge         PID 29, up $up, 120 open, 110 idle, 3 waiting, the first for $wait, 25 % CPU, 14 MB",
+        "Edge         PID 28, draining, up $up, 120 open, 110 idle, 0 waiting, 14 MB",
+        ],
+        'a line each';
+    unlike "@lines", qr/CONN\b/,                              'workers have no connections then';
+    like $lines[12], qr/33 MB 127\.0\.0\.1:5555 +GET \/late/, 'the other columns stay where they are';
+};
+
 subtest 'Which server' => sub {
     my ($line) = lines( status( 2, 500, app => "shop.psgi\e[2J", host => 'web1' ), status( 0, 0 ) );
     is $line, 'Sirius 1.23, shop.psgi\x1b[2J on web1, PID 4711, up 66 min, NOW, rates over 2.0 s',
@@ -202,7 +236,11 @@ subtest 'Hostile answers' => sub {
         my %status = map { $_ => $junk } keys %$now;
         my @all    = map { lines( $_->[0], $_->[1] ) } [ { %status, workers => [] } ],
             [ { %status, workers => [$junk] } ],
-            [ { %$now, map { $_ => $junk } qw(totals latency queue connections listeners) } ],
+            [ { %$now, map { $_ => $junk } qw(totals latency queue connections listeners edges) } ],
+            [ {
+            %$now,
+            edges => [ $junk, { map { $_ => $junk } qw(pid state started waiting_since rss cpu waiting) } ]
+            } ],
             [ { %$now, workers => [ { map { $_ => $junk } keys %{ $now->{workers}[1] } } ] } ],
             [ status( 2, 2 ), { %$now, latency => $junk, workers => [$junk] } ],
             [ status( 2, 2 ), { %status, workers => [] } ];

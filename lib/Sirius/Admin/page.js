@@ -380,10 +380,53 @@ function drawCounts(id, counts, names, alarms = []) {
 function drawConnections({ totals, connections }) {
     fillTable(byId('accepted'), [
         ['Accepted', [show.count(totals.accepted)]],
-        ['Moved to another worker', [show.count(totals.given)]],
+        ...!totals.edge_exits ? [['Moved to another worker', [show.count(totals.given)]]]
+            : totals.given ? [['Moved to another edge', [show.count(totals.given)]]] : [],
         ['Open now', [show.count(connections.open)]],
     ]);
     drawCounts('closed', totals.closed, REASONS);
+}
+
+// The part of a processor that it has used lately; null when it has just begun
+function cpuOf(edge, { now: present }) {
+    for (const { answer } of looks) {
+        const then = (answer.edges || []).find(other => other.pid === edge.pid);
+        const seconds = present - answer.now;
+        if (then) return seconds > 0.9 ? Math.max(0, edge.cpu - then.cpu) / seconds : null;
+    }
+    return null;
+}
+
+function drawEdges(answer) {
+    const { edges = [], totals, now: present } = answer;
+    const used = totals.edge_exits !== undefined;
+    byId('edges').hidden = !used;
+    byId('edge-exits-title').hidden = byId('edge-exits').hidden = !used;
+    if (!used) return;
+    put(byId('edges-title'), edges.length > 1 ? 'Edges' : 'Edge');
+    put(byId('edges').querySelector('p'), edges.length > 1 ? 'own the connections' : 'owns the connections');
+    fillTable(byId('edge'), [
+        ['PID', ['up', 'open', 'idle', 'in hand', 'waiting', 'longest wait', 'accepted', 'sent', 'CPU', 'memory'], 'head'],
+        ...edges.map(edge => {
+            const { connections: open, idle, waiting } = edge;
+            const cpu = cpuOf(edge, answer);
+            return [
+                edge.state === 'draining' ? `${edge.pid}, draining` : String(edge.pid),
+                [
+                    show.since(present - edge.started),
+                    ...[open, idle, Math.max(0, open - idle - waiting), waiting].map(show.count),
+                    edge.waiting_since ? show.age(present - edge.waiting_since) : '–',
+                    show.count(edge.accepted),
+                    show.bytes(edge.bytes),
+                    cpu === null ? '–' : show.percent(cpu),
+                    edge.rss ? show.bytes(edge.rss) : '–',
+                ],
+                waiting ? 'waits' : '',
+            ];
+        }),
+        ...edges.length ? [] : [['none runs: the next one is being started', [], 'alarm']],
+    ]);
+    drawCounts('edge-exits', totals.edge_exits, CAUSES, DEATHS);
 }
 
 function take(answer) {
@@ -401,6 +444,7 @@ function take(answer) {
     drawTimes(answer);
     drawConnections(answer);
     drawCounts('exits', answer.totals.exits, CAUSES, DEATHS);
+    drawEdges(answer);
     const { keepalive, ...limits } = answer.totals.limits || {}; // the end of an idle connection is none
     drawCounts('limits', limits, LIMITS);
 }

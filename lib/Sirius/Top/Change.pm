@@ -10,6 +10,15 @@ use Sirius::Readable;
 my @PARTS = ( 0.5, 0.9, 0.99, 0.999 );
 my @NAMES = qw(p50 p90 p99 p999);
 
+sub edge_cpu {
+    my ( $self, $edge ) = @_;
+    my $edges    = $self->{before} ? $self->{before}{edges} : undef;
+    my ($before) = grep { $self->number( $_->{pid} ) == $self->number( $edge->{pid} ) }
+        grep { ref eq 'HASH' } ref $edges eq 'ARRAY' ? @$edges : ();
+    return if !$before || !looks_like_number( $edge->{cpu} );
+    return max 0, ( $edge->{cpu} - $self->number( $before->{cpu} ) ) / $self->{seconds};
+}
+
 sub growth {
     my ( $self, @path )   = @_;
     my ( $now,  $before ) = map {
@@ -139,6 +148,12 @@ all the time since the start of the server.
 Nothing is taken for granted about the answers: what is missing, or no number, counts as 0.
 
 =head1 METHODS
+
+=head2 edge_cpu
+
+  my $share = $change->edge_cpu($edge);
+
+How much of a processor one of the C<edges> has used: 1 is all of one. Undefined when it is new, or there is no older answer.
 
 =head2 growth
 

@@ -24,7 +24,7 @@ my @COLUMNS = (
 
 sub header {
     my ( $self, $width ) = @_;
-    return _cut( $width, _line( $width, map { $_->[0] } @COLUMNS ) );
+    return _cut( $width, $self->_line( $width, map { $_->[0] } @COLUMNS ) );
 }
 
 sub lines {
@@ -59,6 +59,31 @@ sub _doing {
     return length $mark ? "$line [$mark]" : $line;
 }
 
+# What each edge has and does, in one line of the summary
+sub _edge {
+    my ( $self, $edge ) = @_;
+    my $now   = _number( $self->{now}{now} );
+    my $since = _number( $edge->{waiting_since} );
+    my $cpu   = $self->{change}->edge_cpu($edge);
+    my ( $state, $started ) = ( _text( $edge->{state} ), _number( $edge->{started} ) );
+    return (
+        'PID ' . _number( $edge->{pid} ),
+        $state =~ /\A(?:idle|busy)\z/ ? ()                                               : $state,
+        $started                      ? 'up ' . Sirius::Readable->age( $now - $started ) : (),
+        map( { _number( $edge->{$_} ) . ' ' . ( $_ eq 'connections' ? 'open' : $_ ) }
+            qw(connections idle waiting) ),
+        $since       ? 'the first for ' . Sirius::Readable->age( $now - $since ) : (),
+        defined $cpu ? sprintf '%.0f %% CPU',
+        100 * $cpu : (),
+        _number( $edge->{rss} ) ? Sirius::Readable->bytes( $edge->{rss} ) : (),
+    );
+}
+
+sub _edges {
+    my $edges = shift->{now}{edges};
+    return grep { ref eq 'HASH' } ref $edges eq 'ARRAY' ? @$edges : ();
+}
+
 sub _for {
     my ( $self, $worker ) = @_;
     my $since = _number( $worker->{began} ) || _number( $worker->{since} ) or return '';
@@ -66,8 +91,9 @@ sub _for {
 }
 
 sub _line {
-    my ( $width, @cells ) = @_;
+    my ( $self, $width, @cells ) = @_;
     my @shown = grep { !defined $width || $width >= $COLUMNS[$_][2] } 0 .. $#COLUMNS;
+    @shown = grep { $COLUMNS[$_][0] ne 'CONN' } @shown if $self->_edges;    # workers have none then
     return join ' ', map { sprintf '%*s', $COLUMNS[$_][1], $cells[$_] } @shown;
 }
 
@@ -117,9 +143,10 @@ sub _summary {
     my $sent = Sirius::Readable->bytes( $change->rate(qw(totals bytes)) );
     return (
         join( ', ', @first ) . ( $now->{stopping} ? ': IT STOPS' : '' ),
-        _labelled( Address     => join ' ',                              @listeners ),
-        _labelled( Workers     => _number( $now->{wanted} ) . ' wanted', @states ),
-        _labelled( Requests    => $self->_per_second('requests') . '/s', $self->_responses, "$sent/s sent" ),
+        _labelled( Address  => join ' ',                              @listeners ),
+        _labelled( Workers  => _number( $now->{wanted} ) . ' wanted', @states ),
+        _labelled( Requests => $self->_per_second('requests') . '/s', $self->_responses, "$sent/s sent" ),
+        map( { _labelled( Edge => $self->_edge($_) ) } $self->_edges ),
         _labelled( Connections => map { _number( $connections->{$_} ) . " $_" } qw(open idle waiting) ),
         _labelled( Latency     => $self->_times('latency') ),
         _labelled( Queue       => $self->_times('queue'), _number( $now->{queued} ) . ' in it' ),
@@ -147,7 +174,7 @@ sub _times {
 
 sub _worker {
     my ( $self, $width, $worker ) = @_;
-    return _line( $width, map { $_->[3]->( $self, $worker ) } @COLUMNS );
+    return $self->_line( $width, map { $_->[3]->( $self, $worker ) } @COLUMNS );
 }
 
 # Who works longest comes first

@@ -30,6 +30,39 @@ sub histogram {
     };
 }
 
+# The same of a server whose connections an edge has
+sub of_edges {
+    my ( $class, %change ) = @_;
+    my $edges    = delete $change{edges} || [ {} ];
+    my $number   = 0;
+    my $snapshot = $class->of(%change);
+    my $totals   = $snapshot->{totals};
+    delete @{$_}{qw(bytes connections given idle taken waiting)} for @{ $snapshot->{workers} };
+    @{$totals}{qw(given taken)} = ( 0, 0 );
+    $totals->{edge_exits} ||= { crash => 1, exit => 0, killed => 2, stop => 0 };
+    $snapshot->{edges} = [ map { $class->edge( $number++, $snapshot->{now}, %$_ ) } @$edges ];
+    return $snapshot;
+}
+
+sub edge {
+    my ( $class, $number, $now, %change ) = @_;
+    return {
+        number        => $number,
+        pid           => 4500 + $number,
+        state         => 'idle',
+        started       => $now - 3700,
+        connections   => 40,
+        idle          => 30,
+        waiting       => 2,
+        waiting_since => $now - 1.5,
+        accepted      => 900,
+        bytes         => 36_000_000,
+        cpu           => $now / 20,
+        rss           => 14_000_000,
+        %change,
+    };
+}
+
 sub of {
     my ( $class, %change ) = @_;
     my $now     = $change{now}            || 5000;
