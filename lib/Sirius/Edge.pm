@@ -11,7 +11,7 @@ use Sirius::EdgePlace;
 use Sirius::Handover;
 use Sirius::Log ();
 use Sirius::Title;
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
 
 use constant {
     LATE  => 2,     # seconds more than it has to answer what came, that an edge gets to end
@@ -405,7 +405,7 @@ sub _insist {
     local $@;
     for ( 1 .. TRIES ) {
         return 1 if eval { $code->(); 1 };
-        select undef, undef, undef, PAUSE;
+        sleep PAUSE;
     }
     Sirius::Log->error( "the edges: $@" =~ s/ at \S+ line \d+\.?\n\z//r );
     return 0;
