@@ -20,7 +20,7 @@ use Sirius::Test::Load;
 our @EXPORT = qw($APP every_kind is_whole traffic);
 
 # /bytes/N: N bytes in an array; /stream/N: in pieces of 1,000; /file: 5 MB by sendfile; /hold/N: opens N files and
-# keeps them; /taken: how many connections have moved; /serving: how many workers serve; POST: length and MD5 of the body
+# keeps them; /taken: how many connections have moved; /serving: how many workers serve; /open: connections; POST: length and MD5 of the body
 our $APP = <<'APP';
 use strict;
 use warnings;
@@ -41,6 +41,7 @@ sub {
     return [ 200, [], [$caught] ] if $path eq '/caught';
     return [ 200, [], [$$] ]      if $path eq '/pid';
     return [ 200, [], [ Sirius::Scoreboard->snapshot->{totals}{taken} ] ] if $path eq '/taken';
+    return [ 200, [], [ Sirius::Scoreboard->snapshot->{connections}{open} ] ] if $path eq '/open';
     return [ 200, [], [ scalar grep { $_->{state} =~ /\A(?:idle|busy)\z/ } @{ Sirius::Scoreboard->snapshot->{workers} } ] ]
         if $path eq '/serving';
     if ( $path =~ m{\A/hold/(\d+)} ) {

@@ -21,7 +21,11 @@ my ($owner)  = $server->owners;
 my $files    = files();
 $server->ask('GET /bytes/1');
 
-sub files { return scalar( () = Sirius::Test::Server->descriptors($owner) ) }
+# Nobody but root may look into an edge; its connections are told by the scoreboard
+sub files {
+    return $server->ask('GET /open')->body if $> && $server->edges;
+    return scalar( () = Sirius::Test::Server->descriptors($owner) );
+}
 
 sub nothing_is_left {
     local $Test::Builder::Level = $Test::Builder::Level + 1;

@@ -99,6 +99,7 @@ subtest 'USR1 while the workers of a reload start, many times' => sub {
         };
         until_true( 5, sub { !$rotated->() } );
         push @wrong, map {"try $try: $_"} $rotated->();
+        next if $edge && $>;    # nobody but root may look into an edge
         for my $worker ( $edge ? $server->edges : $server->workers ) {
             push @wrong, "try $try: process $worker has not the log but no"
                 if !grep { ( readlink || '' ) eq "$dir/access" } glob "/proc/$worker/fd/*";

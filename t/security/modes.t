@@ -105,8 +105,9 @@ APP
     my $body   = 'x' x 100_000;
     my $client = $server->connect;
     $client->send( "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" . substr $body, 0, 50_000 );
-    my @pids = $server->owners;
-    ok until_true( 10, sub { slurp_links(@pids) =~ m{\Q$dir\E/tmp/} } ), 'half a body is in a file';
+    my @pids  = $server->owners;
+    my $blind = $> && $server->edges;    # nobody but root may look into an edge
+    ok $blind || until_true( 10, sub { slurp_links(@pids) =~ m{\Q$dir\E/tmp/} } ), 'half a body is in a file';
     is_deeply [ glob "$dir/tmp/* $dir/tmp/.*" ], [ "$dir/tmp/.", "$dir/tmp/.." ], 'whose directory is empty';
     $client->send( substr $body, 50_000 );
     is $client->response->body, '0600, 0 links', 'nobody else may read it, and it has no name';

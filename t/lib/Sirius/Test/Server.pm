@@ -148,11 +148,12 @@ sub edges {
     return @pids;
 }
 
-# PIDs of the processes that own its connections, whichever these are
+# PIDs of the processes that own its connections, whichever these are. With --workers 0 an edge is no child
 sub owners {
     my $self = shift;
     my @pids = $self->edges;
-    @pids = $self->workers if !@pids;
+    @pids = grep { $self->is_edge($_) == 1 } $self->processes if !@pids;
+    @pids = $self->workers                                    if !@pids;
     return @pids ? @pids : $self->pid;
 }
 
