@@ -12,17 +12,24 @@ use Sirius::Test::Server;
 # Several processes that own connections, and one that takes the place of another: with other settings, or as another build
 
 my $APP = <<'APP';
-use Time::HiRes qw(sleep);
+use Time::HiRes qw(sleep time);
 my $served = 0;
+
+# A signal ends a sleep
+sub nap {
+    my $end = time + shift;
+    while ( ( my $left = $end - time ) > 0 ) { sleep $left }
+}
+
 sub {
     my $env  = shift;
     my $path = $env->{PATH_INFO};
-    sleep $1 if $path =~ m{\A/sleep/([\d.]+)};
+    nap($1) if $path =~ m{\A/sleep/([\d.]+)};
     return [ 200, [], [ $env->{REMOTE_ADDR} ] ] if $path eq '/client';
     return [ 200, [], [ ++$served ] ]           if $path eq '/count';
     return sub {
         my $writer = shift->( [ 200, [] ] );
-        for ( 1 .. 20 ) { $writer->write("$_\n"); sleep 0.1 }
+        for ( 1 .. 20 ) { $writer->write("$_\n"); nap(0.1) }
         $writer->close;
     } if $path eq '/stream';
     return [ 200, [ 'Content-Type' => 'text/plain' ], ['Hello'] ];
@@ -202,6 +209,39 @@ subtest 'another build is installed' => sub {
     $server->signal('HUP');
     ok renewed( $server, @edges ), 'the next reload tries again';
     is $kept->ask('GET /')->status, 200, 'a connection goes on';
+    $server->stop;
+};
+
+subtest 'one that has just taken over is killed' => sub {
+    my $conf   = configure('max-body = 1000');
+    my $server = server( '--config', $conf, qw(--edges 1 --workers 3) );
+    $server->{may_crash} = 1;
+    my ($old) = $server->edges;
+    my @busy = map { $server->connect } 1 .. 2;
+    my @idle = map { $server->connect } 1 .. 60;
+    $_->ask('GET /') for @idle;
+    $busy[0]->send( request('GET /sleep/2') );
+    $busy[1]->send( request('GET /stream') );
+    sleep 0.1;
+    configure('max-body = 2000');
+    $server->signal('HUP');
+    ok $server->wait_log( qr/the edge \d+ takes the place of $old$/m, 20 ), 'it has taken over';
+    my ($new) = grep { $_ != $old } $server->edges;
+    my $held = sub { scalar Sirius::Test::Server->descriptors(shift) };
+    ok until_true( 20, sub { $held->($old) < 40 && $held->($new) > 60 } ), 'and has the idle connections';
+    kill KILL => $new;
+    my @answers = map { $_->response } @busy;
+    is_deeply [ map { $_->status } @answers ], [ 200, 200 ], 'the one before finishes its requests';
+    is $answers[1]->body, join( '', map {"$_\n"} 1 .. 20 ), 'wholly';
+    ok( $answers[0]->closes, 'and closes their connections, as nobody takes them' ) or diag $server->log;
+    ok until_true(
+        10,
+        sub {
+            ( eval { $server->ask('GET /')->status } || 0 ) == 200;
+        }
+        ),
+        'another one serves';
+    ok renewed( $server, $old ), 'and the one before ends';
     $server->stop;
 };
 
