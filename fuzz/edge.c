@@ -61,6 +61,8 @@ static void edge_open(void)
                      .supervisor = -1,
                      .scoreboard = -1,
                      .common = -1,
+                     .uid = -1,
+                     .gid = -1,
                      .log.fd = -1,
                      .report = open("/dev/null", O_WRONLY | O_CLOEXEC)};
     s.config = (sr_config){.request = {.line = 200, .head = 20000, .fields = 30},

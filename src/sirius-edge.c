@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -105,6 +106,23 @@ static void detach(void)
         close(null);
 }
 
+/* For good: a half-done change is worse than none. Who has started this may have done it before. False: errno */
+static bool drop_rights(const sr_settings *s)
+{
+    gid_t gid = (gid_t)s->gid, gids[3];
+    uid_t uid = s->uid < 0 ? geteuid() : (uid_t)s->uid, uids[3];
+    if (s->gid < 0)
+        return true;
+    if (geteuid() == 0 && (setgroups(s->n_groups, s->groups) != 0 || setresgid(gid, gid, gid) != 0 ||
+                           setresuid(uid, uid, uid) != 0))
+        return false;
+    if (getresgid(&gids[0], &gids[1], &gids[2]) != 0 || getresuid(&uids[0], &uids[1], &uids[2]) != 0)
+        return false;
+    errno = EPERM;
+    return gids[0] == gid && gids[1] == gid && gids[2] == gid && uids[0] == uid && uids[1] == uid &&
+           uids[2] == uid && (uid == 0 || setuid(0) != 0);
+}
+
 int main(int argc, char **argv)
 {
     sr_settings settings;
@@ -116,6 +134,11 @@ int main(int argc, char **argv)
     if (!sr_settings_read(&settings, argc, words, &word, &why)) {
         fprintf(stderr, "sirius-edge: %s %s\n", word, why);
         return 2;
+    }
+    if (!drop_rights(&settings)) { /* before the guard: the change makes the process dumpable again */
+        fprintf(stderr, "sirius-edge: cannot become user %lld, group %lld: %s\n", (long long)settings.uid,
+                (long long)settings.gid, strerror(errno));
+        return 1;
     }
     guard();
     close_others(&settings);
@@ -129,6 +152,7 @@ int main(int argc, char **argv)
         detach();
     sr_edge_run(edge);
     sr_edge_free(edge);
+    free(settings.groups);
     free(settings.tmpdir);
     free(settings.server);
     return 0;

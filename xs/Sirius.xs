@@ -412,6 +412,14 @@ OUTPUT:
     RETVAL
 
 int
+spawn(const char *class, const char *path, AV *words, AV *descriptors)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sirius_spawn(aTHX_ path, words, descriptors);
+OUTPUT:
+    RETVAL
+
+int
 bell(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);

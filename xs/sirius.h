@@ -171,6 +171,10 @@ void sirius_sleepers_over(
     pTHX_ int fd); /* every worker leaves: nobody will bring a request any more. Croaks */
 int sirius_sleepers_new(pTHX_ uint32_t rows); /* shared memory; the caller's descriptor. Croaks */
 
+/* spawn.c: the PID of a child that runs this program with these words (the first is its name), without handlers, with no signal
+ * blocked, and with these descriptors open beside those that all programs get. Croaks: why not. */
+int sirius_spawn(pTHX_ const char *path, AV *words, AV *descriptors);
+
 /* env.c */
 static inline int64_t sirius_wall_offset(const sirius *s) /* wall clock minus monotonic, ns */
 {

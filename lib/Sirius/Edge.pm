@@ -316,8 +316,10 @@ sub tend {
     my $self = shift;
     for my $place ( $self->_places ) {
         $place->look($self);
-        $self->_start($place)
-            if !$place->{pid} && $self->_replaces($place) && $place->{backoff}->at <= _now();
+        next if $place->{pid} || !$self->_replaces($place) || $place->{backoff}->at > _now();
+        my $error = $self->_start($place) // next;
+        Sirius::Log->error( sprintf 'no edge can be started: %s; next attempt in %g s',
+            $error, $place->{backoff}->no_fork );
     }
     $self->_renew if $self->{renews} && !$self->{stopping};
     return;
@@ -350,7 +352,8 @@ sub _descriptors {
         edge       => $place->{number},
         name       => $self->{role},
         scoreboard => $board,
-        bells      => join( ',', map { fileno $_ } $self->bells ),
+        ( map { $_->ids } grep {defined} $self->{supervisor}{privileges} ),
+        bells => join( ',', map { fileno $_ } $self->bells ),
         ( map { $_ => fileno $self->{$_} } qw(common report sleepers) ),
         $place->words
     );
@@ -494,15 +497,18 @@ sub _renew {
         }
         @{$free}{qw(role settings)} = ( 'heir', $self->{settings} );
         $place->{heir} = $free->{number};
-        next if $self->_start( $free, READY );
+        my $error = $self->_start( $free, READY ) // next;
         $free->ended;
+        delete @{$self}{qw(renews waits)};    # the next reload tries again
         delete $place->{heir};
+        return Sirius::Log->error(
+            "no edge can be started in place of $place->{pid}, which goes on with its settings: $error");
     }
     delete @{$self}{qw(renews waits)} if !$left;
     return;
 }
 
-# False: there is no process
+# Undef, or why there is no process
 sub _start {
     my ( $self, $place, $limit ) = @_;
     my $path  = $self->{supervisor}{announced} ? $self->_path                   : $self->path;
@@ -513,11 +519,9 @@ sub _start {
         program => $self->_program,
         words   => [ @{ $place->{settings} }, $self->_descriptors($place) ],
     );
-    return 1                  if !defined $error;
+    return                    if !defined $error;
     Sirius::Log->fail($error) if !$self->{supervisor}{announced};
-    Sirius::Log->error( sprintf '%s; next attempt to start the edge in %g s',
-        $error, $place->{backoff}->no_fork );
-    return 0;
+    return $error;
 }
 
 # It serves: what the one of before has goes on here

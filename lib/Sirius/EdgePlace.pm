@@ -3,8 +3,6 @@ package Sirius::EdgePlace;
 use strict;
 use warnings;
 
-use Fcntl qw(FD_CLOEXEC F_SETFD);
-use POSIX ();
 use Sirius::Backoff;
 use Sirius::Handover;
 use Sirius::Log ();
@@ -80,21 +78,22 @@ sub signal {
     return;
 }
 
-# Undef, or why there is no process
+# Undef, or why there is no process. Not by fork: as long as this process has the application in it, that takes a tenth of a
+# second for each half a gigabyte, and nobody accepts meanwhile
 sub start {
     my ( $self, $edge, %start ) = @_;
-    my $conf  = $edge->{supervisor}{conf};
-    my $title = $conf->{proctitle} ? Sirius::Title->words( $conf, $edge->{role} ) : 'sirius-edge';
-    my $pid   = fork;
-    return "$!" if !defined $pid;
-    if ($pid) {
-        @{$self}{qw(pid program)} = ( $pid, $start{program} );
-        $self->{kill_at} = _now() + $start{limit} if $start{limit};
-        return;
-    }
-    eval { $self->_become( $edge, $title, %start ) };
-    print {*STDERR} "sirius: $@";
-    return POSIX::_exit(1);
+    my $supervisor = $edge->{supervisor};
+    my $conf       = $supervisor->{conf};
+    my $title      = $conf->{proctitle} ? Sirius::Title->words( $conf, $edge->{role} ) : 'sirius-edge';
+    my @handles = ( @{$edge}{qw(alive common report sleepers)}, @{$self}{qw(line_end lobby)}, $edge->bells );
+    push @handles, grep {defined} map { $_->fh } grep {defined} $edge->{access_log};
+    my @descriptors
+        = ( ( map { fileno $_ } @handles ), $edge->_board, map { $_->fd } @{ $edge->{listeners} } );
+    my $pid = eval { Sirius::Engine->spawn( $start{path}, [ $title, @{ $start{words} } ], \@descriptors ) };
+    return $@ =~ s/\s+\z//r if !$pid;
+    @{$self}{qw(pid program)} = ( $pid, $start{program} );
+    $self->{kill_at} = _now() + $start{limit} if $start{limit};
+    return;
 }
 
 sub state {
@@ -116,24 +115,6 @@ sub stop {
 sub words {
     my $self = shift;
     return ( lobby => fileno $self->{lobby}, supervisor => fileno $self->{line_end} );
-}
-
-sub _become {
-    my ( $self, $edge, $title, %start ) = @_;
-    my $supervisor = $edge->{supervisor};
-    $supervisor->{signals}->hand_over if $supervisor->{signals};
-    my @handles = ( @{$edge}{qw(alive common report sleepers)}, @{$self}{qw(line_end lobby)}, $edge->bells );
-    push @handles, map { Sirius::Handover->handle($_) } $edge->_board;
-    push @handles, grep {defined} map { $_->fh } grep {defined} $edge->{access_log};
-    fcntl $_, F_SETFD, 0 or die "F_SETFD: $!\n" for @handles;
-
-    for my $listener ( @{ $edge->{listeners} } ) {
-        open my $fh, '<&=', $listener->fd or die "the listener: $!\n";    ## no critic (RequireBriefOpen)
-        fcntl $fh, F_SETFD, 0 or die "F_SETFD: $!\n";
-        push @handles, $fh;
-    }
-    $supervisor->{privileges}->drop if $supervisor->{privileges};
-    exec { $start{path} } $title, @{ $start{words} } or die "$start{path}: $!\n";
 }
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }

@@ -21,6 +21,14 @@ sub drop {
     return;
 }
 
+# For a program that drops them itself
+sub ids {
+    my $self = shift;
+    my ( $uid, $gid ) = @{$self}{qw(uid gid)};
+    return if $self->{same} || !defined $gid;
+    return ( uid => $uid, gid => $gid, groups => join ',', $gid, @{ $self->{groups} } );
+}
+
 sub new {
     my ( $class, $conf ) = @_;
     my $self = bless { conf => $conf, groups => [] }, $class;
@@ -155,6 +163,12 @@ C<--group> alone the user stays. A number that the system has no user for needs 
 Becomes that user, for good: supplementary groups first, then the group, then the user, and dies unless all of it is so and
 there is no way back. C<HOME>, C<LOGNAME> and C<USER> in C<%ENV> are set. Does nothing when neither user nor group was asked
 for, or when both are what they should be.
+
+=head2 ids
+
+  my %ids = $privileges->ids;
+
+C<uid>, C<gid> and C<groups>, with commas, for a program that is to drop its rights itself; nothing when there is nothing to drop.
 
 =head2 new
 

@@ -166,6 +166,9 @@ typedef struct sr_settings {
         sr_site site; /* points into the word */
     } listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
+    int64_t uid, gid; /* to become; -1: as it was started */
+    gid_t *groups;    /* owned */
+    size_t n_groups;
     char *tmpdir, *server; /* owned */
     struct {
         int fd; /* the edge's; -1: no log */

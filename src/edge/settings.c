@@ -49,6 +49,8 @@ static const word words[] = {
     {"scoreboard", DESCRIPTOR, AT(scoreboard), INT32_MAX},
     {"owner", COUNT, AT(owner), INT32_MAX},
     {"edge", COUNT, AT(edge), SR_EDGE_ROWS_MAX - 1},
+    {"uid", SIZE, AT(uid), UINT32_MAX - 1},
+    {"gid", SIZE, AT(gid), UINT32_MAX - 1},
     {"common", DESCRIPTOR, AT(common), INT32_MAX},
     {"supervisor", DESCRIPTOR, AT(supervisor), INT32_MAX},
     {"access-log", DESCRIPTOR, AT(log.fd), INT32_MAX},
@@ -121,6 +123,26 @@ static const char *bells(sr_settings *s, const char *value)
     }
 }
 
+/* "65534,27" */
+static const char *groups(sr_settings *s, const char *value)
+{
+    size_t most = 1;
+    for (const char *at = value; *at; at++)
+        most += *at == ',';
+    free(s->groups);
+    s->n_groups = 0;
+    if (!(s->groups = malloc(most * sizeof *s->groups)))
+        return "needs memory";
+    for (char *end;; value = end + 1) {
+        unsigned long id = strtoul(value, &end, 10);
+        if (end == value || (*end && *end != ',') || id >= UINT32_MAX)
+            return "is not a list of groups";
+        s->groups[s->n_groups++] = (gid_t)id;
+        if (!*end)
+            return NULL;
+    }
+}
+
 static const char *sink(sr_settings *s, const char *value)
 {
     static const char *const kinds[] = {
@@ -146,6 +168,8 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
     sr_bytes wrong;
     if (IS("listen"))
         return listener(s, value);
+    if (IS("groups"))
+        return groups(s, value);
     if (IS("bells"))
         return bells(s, value);
     if (IS("access-log-kind"))
@@ -186,7 +210,9 @@ bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, 
                        .report = -1,
                        .supervisor = -1,
                        .scoreboard = -1,
-                       .common = -1};
+                       .common = -1,
+                       .uid = -1,
+                       .gid = -1};
     s->log.fd = -1;
     s->config.report_fd = -1;
     for (int i = 1; i < argc; i++) {

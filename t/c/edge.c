@@ -60,6 +60,8 @@ static _Noreturn void run_edge(void)
                      .supervisor = -1,
                      .scoreboard = -1,
                      .common = -1,
+                     .uid = -1,
+                     .gid = -1,
                      .report = report[1],
                      .graceful_ns = SR_SECOND,
                      .log.fd = -1,

@@ -205,6 +205,15 @@ subtest 'another build is installed' => sub {
     like $server->log, qr/^it does not run$/m, 'with what it has said';
     is_deeply [ $server->edges ], \@edges, 'and those of before go on';
     is $kept->ask('GET /')->status, 200, 'with their connections';
+    replace( $file, "no program\n" );
+    $server->signal('HUP');
+    ok $server->wait_log(
+        qr/error: no edge can be started in place of \d+, which goes on with its settings: \S+: Exec format error$/,
+        20
+        ),
+        'one that is no program as well'
+        or diag $server->log;
+    is_deeply [ $server->edges ], \@edges, 'those of before go on';
     replace( $file, $good );
     $server->signal('HUP');
     ok renewed( $server, @edges ), 'the next reload tries again';
@@ -217,8 +226,8 @@ subtest 'one that has just taken over is killed' => sub {
     my $server = server( '--config', $conf, qw(--edges 1 --workers 3) );
     $server->{may_crash} = 1;
     my ($old) = $server->edges;
-    my @busy = map { $server->connect } 1 .. 2;
-    my @idle = map { $server->connect } 1 .. 60;
+    my @busy  = map { $server->connect } 1 .. 2;
+    my @idle  = map { $server->connect } 1 .. 60;
     $_->ask('GET /') for @idle;
     $busy[0]->send( request('GET /sleep/2') );
     $busy[1]->send( request('GET /stream') );
@@ -243,6 +252,34 @@ subtest 'one that has just taken over is killed' => sub {
         'another one serves';
     ok renewed( $server, $old ), 'and the one before ends';
     $server->stop;
+};
+
+subtest 'rights' => sub {
+    plan skip_all => 'needs root' if $>;
+    chmod 0755, "$dir";
+    my $server = server(qw(--edges 1 --workers 2 --user nobody --group nogroup));
+    my ( $uid, $gid ) = ( scalar getpwnam 'nobody', scalar getgrnam 'nogroup' );
+    my ($edge) = $server->edges;
+    my $status = Sirius::Test::Server::slurp("/proc/$edge/status");
+    is_deeply [ $status =~ /^([UG]id:.*|Groups:.*?)\s*$/mg ],
+        [ "Uid:\t" . join( "\t", ($uid) x 4 ), "Gid:\t" . join( "\t", ($gid) x 4 ), "Groups:\t$gid" ],
+        'it has those of the workers, and no more';
+    is $server->ask('GET /')->status, 200, 'and serves';
+    $server->{may_crash} = 1;
+    kill KILL => $edge;
+    ok until_true(
+        10,
+        sub {
+            ( eval { $server->ask('GET /')->status } || 0 ) == 200;
+        }
+        ),
+        'another one, too';
+    my ($next) = $server->edges;
+    like Sirius::Test::Server::slurp("/proc/$next/status"), qr/^Uid:(?:\t$uid){4}$/m, 'with these rights';
+    $server->stop;
+    my $alone = start_server( $APP, qw(--edges 1 --workers 0 --user nobody --group nogroup) );
+    is $alone->ask('GET /')->status, 200, 'beside a single process, which has dropped its own before';
+    $alone->stop;
 };
 
 subtest 'HUP each second' => sub {

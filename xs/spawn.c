@@ -1,0 +1,57 @@
+/*
+ * spawn: a child that runs another program. Not by fork, which copies the page tables of a process that may have an application
+ * of gigabytes in it: posix_spawn borrows them until the exec (clone(2), CLONE_VM and CLONE_VFORK).
+ */
+#include "sirius.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <unistd.h>
+
+/* Or back to what they were: flags is filled then. This process has one thread, so nobody else starts a program meanwhile. */
+static void lend(pTHX_ AV *descriptors, int *flags, bool back)
+{
+    for (SSize_t i = 0; i <= av_len(descriptors); i++) {
+        int fd = (int)SvIV(*av_fetch(descriptors, i, 1));
+        if (!back)
+            flags[i] = fcntl(fd, F_GETFD);
+        if (flags[i] >= 0)
+            fcntl(fd, F_SETFD, back ? flags[i] : flags[i] & ~FD_CLOEXEC);
+    }
+}
+
+static int spawn(const char *path, char **argv, pid_t *pid)
+{
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    int err = posix_spawnattr_init(&attr);
+    if (err)
+        return err;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    err = posix_spawn(pid, path, NULL, &attr, argv, environ);
+    posix_spawnattr_destroy(&attr);
+    return err;
+}
+
+int sirius_spawn(pTHX_ const char *path, AV *words, AV *descriptors)
+{
+    pid_t pid = -1;
+    char **argv;
+    int *flags;
+    Newxz(argv, av_len(words) + 2, char *);
+    Newxz(flags, av_len(descriptors) + 1, int);
+    SAVEFREEPV(argv);
+    SAVEFREEPV(flags);
+    for (SSize_t i = 0; i <= av_len(words); i++)
+        argv[i] = SvPV_nolen(*av_fetch(words, i, 1));
+    lend(aTHX_ descriptors, flags, false);
+    int err = spawn(path, argv, &pid);
+    lend(aTHX_ descriptors, flags, true);
+    if (err)
+        croak("%s: %s\n", path, Strerror(err));
+    return (int)pid;
+}
