@@ -436,7 +436,8 @@ sub _look_for_stopped {
         $self->{recycling}->stopped( $worker, $signal && $board->row( $worker->{slot} ) );
         if ($signal) {
             my $name = Sirius::Cause->signal($signal);
-            Sirius::Log->warn("worker $pid was stopped by SIG$name: its connections wait for SIGCONT");
+            my $what = @{ $self->{exchange} } > 2 ? 'the request that it has waits' : 'its connections wait';
+            Sirius::Log->warn("worker $pid was stopped by SIG$name: $what for SIGCONT");
         } else {
             Sirius::Log->note("worker $pid goes on (SIGCONT)");
         }

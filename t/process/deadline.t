@@ -238,9 +238,9 @@ subtest 'a worker that is stopped: nothing in it can look at the time' => sub {
     $server->wait_log( qr/asleep: \d+/, 10 );
     my ($pid) = $server->log =~ /asleep: (\d+)/;
     ok $pid, 'a worker is busy' or return $server->stop;
+    my $waits = $server->edges ? 'the request that it has waits' : 'its connections wait';
     kill STOP => $pid;
-    ok $server->wait_log( qr/worker $pid was stopped by SIGSTOP: its connections wait for SIGCONT/, 10 ),
-        'it is told';
+    ok $server->wait_log( qr/worker $pid was stopped by SIGSTOP: \Q$waits\E for SIGCONT/, 10 ), 'it is told';
     my $end = $late->response( patience => 20 );
     cmp_ok time - $start, '>', 1.5, 'the client waits until the limit is over';
     my ( $status, $what )

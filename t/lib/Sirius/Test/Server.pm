@@ -152,9 +152,15 @@ sub edges {
 sub owners {
     my $self = shift;
     my @pids = $self->edges;
-    @pids = grep { $self->is_edge($_) == 1 } $self->processes if !@pids;
-    @pids = $self->workers                                    if !@pids;
+    @pids = $self->beside  if !@pids;
+    @pids = $self->workers if !@pids;
     return @pids ? @pids : $self->pid;
+}
+
+# With --workers 0: PID of the one that runs beside it. It is nobody's child
+sub beside {
+    my $self = shift;
+    return grep { $_ != $self->{pid} && $self->is_edge($_) } $self->processes;
 }
 
 # PID of the one that owns those of the admin port
