@@ -68,9 +68,7 @@ sub ended {
     my ( $role, $ready, %stays )
         = ( @{$place}{qw(role ready)}, map { $_ => $place->{$_} } qw(heir role settings) );
     $place->ended;
-    _insist( sub {
-        Sirius::Engine->part( ( map { fileno $self->{$_} } qw(sleepers common) ), $place->{number} );
-    } );
+    $self->_part($place);
     $self->{scoreboard}->release( $self->{scoreboard}->slots + $place->{number} ) if $self->{scoreboard};
     $self->_count( $status, $role ne 'retires' && !$self->{stopping} ? '' : 'stopped' );
     return $self->_over_when_last if $self->{stopping};
@@ -276,11 +274,16 @@ sub start_beside {
         = ( @{$self}{qw(alive common report sleepers)}, @{$place}{qw(line_end lobby)}, $self->bells );
     my @open = ( $self->_board, map { fileno $_ } grep {defined} @handles );
     push @open, grep {defined} map { $_->fd } @{ $self->{listeners} }, grep {defined} $self->{access_log};
-    Sirius::Engine->part( ( map { fileno $self->{$_} } qw(sleepers common) ), $place->{number} )
-        if $place->{pid};
+    $self->_part($place) if $place->{pid};
     delete $self->{pidfd};
     delete $place->{ready};
-    my ( $pid, $pidfd ) = Sirius::Engine->beside( $self->path, \@words, \@open );
+    my ( $pid, $pidfd ) = eval { Sirius::Engine->beside( $self->path, \@words, \@open ) };
+
+    if ( !defined $pid ) {
+        die $@ if !$self->{supervisor}{announced};    ## no critic (RequireCarping)
+        Sirius::Log->error( 'the edge cannot be started: ' . $@ =~ s/(?: at \S+ line \d+\.)?\s+\z//r );
+        return 0;
+    }
     $place->{pid} = $pid;
     @{$self}{qw(owner pidfd)} = ( $$, Sirius::Handover->take_handle($pidfd) );
 
@@ -401,6 +404,13 @@ sub _not_renewed {
 }
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# Nobody looks for it in its place any more
+sub _part {
+    my ( $self, $place ) = @_;
+    my @memory = map { fileno $self->{$_} } qw(sleepers common);
+    return _insist( sub { Sirius::Engine->part( @memory, $place->{number} ) } );
+}
 
 # This process must not end for want of memory or descriptors, which others may give back soon
 sub _insist {

@@ -101,6 +101,8 @@ int sr_beside_start(const char *path, char *const *words, const int *fds, int n,
         *pidfd =
             pidfd_of(what.pid); /* before it can have ended and its number be another's: it waits for exec */
         err = *pidfd < 0 ? errno : hear(ends[0], &what) ? what.err : 0;
+        if (*pidfd < 0) /* it must not go on, as nobody would know of it */
+            kill(what.pid, SIGKILL);
         if (err && *pidfd >= 0)
             close(*pidfd);
     }
