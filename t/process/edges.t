@@ -155,6 +155,30 @@ subtest 'what belongs to a connection goes with it' => sub {
     $server->stop;
 };
 
+subtest 'the access log' => sub {
+    my $file   = "$dir/access.log";
+    my $lines  = sub { return join ' ', split /\n/, Sirius::Test::Server::slurp($file) };
+    my $server = server(
+        '--config',
+        configure( "access-log = $file", 'access-log-format = first %U' ),
+        qw(--edges 1 --workers 2)
+    );
+    my @edges = $server->edges;
+    my $kept  = $server->connect;
+    $kept->ask('GET /a');
+    ok until_true( 10, sub { $lines->() eq 'first /a' } ), 'the format of the start' or diag $lines->();
+    configure( "access-log = $file.other", 'access-log-format = second %U', 'access-log-errors-only = 1' );
+    $server->signal('HUP');
+    ok renewed( $server, @edges ), 'another edge';
+    $kept->ask($_) for 'GET /b', 'BAD';
+    ok until_true( 10, sub { $lines->() =~ /second/ } ), 'writes another format' or diag $lines->();
+    unlike $lines->(), qr{/b}, 'and only errors';
+    like $server->log,
+        qr/warn: --access-log is now '\Q$file.other\E', but stays '\Q$file\E' until the server is started anew/,
+        'to the same file, as the log says';
+    $server->stop;
+};
+
 # A server whose files are its own
 sub installed {
     my $root = $Sirius::Test::Server::ROOT;
