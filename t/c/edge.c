@@ -743,7 +743,7 @@ int main(void)
     for (size_t i = 0; i < sizeof crimes / sizeof *crimes; i++)
         commit(&crimes[i], kept);
     close(kept);
-    kill(edge_pid, SIGTERM);
+    kill(edge_pid, SR_EDGE_STOP);
     waitpid(edge_pid, &status, 0);
     ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the edge ends as it should, with nothing lost");
     end(honest_pid);

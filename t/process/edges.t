@@ -232,7 +232,7 @@ subtest 'another build is installed' => sub {
     replace( $file, "no program\n" );
     $server->signal('HUP');
     ok $server->wait_log(
-        qr/error: no edge can be started in place of \d+, which goes on with its settings: \S+: Exec format error$/,
+        qr/error: no edge can be started in place of \d+, which goes on with its settings: \S+: Exec format error$/m,
         20
         ),
         'one that is no program as well'
