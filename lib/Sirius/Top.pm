@@ -237,6 +237,8 @@ Shows what the status page of C<--admin> shows (L<Sirius::Admin>), every 2 secon
 
   q quit  SPACE refresh now  + - every 2.0 s  ? help
 
+With C<--edges> there is a line C<Edge> for each process that owns connections, and none of the workers has any.
+
 Workers that have been busy with one request for the longest time come first. Latency is the time from the complete request to
 the last byte of its response, Queue the part of it for which no worker was free. The first picture has no older one to compare
 with: its rates and times are those since the start of the server, until the next one comes.

@@ -135,6 +135,7 @@ subtest 'Edges' => sub {
         "Edge         PID 28, draining, up $up, 120 open, 110 idle, 0 waiting, 14 MB",
         ],
         'a line each';
+    is $lines[8], 'Queue        5 in it', 'what waits in them is in the queue';
     unlike "@lines", qr/CONN\b/,                              'workers have no connections then';
     like $lines[12], qr/33 MB 127\.0\.0\.1:5555 +GET \/late/, 'the other columns stay where they are';
 };

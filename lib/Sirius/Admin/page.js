@@ -406,20 +406,20 @@ function drawEdges(answer) {
     put(byId('edges-title'), edges.length > 1 ? 'Edges' : 'Edge');
     put(byId('edges').querySelector('p'), edges.length > 1 ? 'own the connections' : 'owns the connections');
     fillTable(byId('edge'), [
-        ['PID', ['up', 'open', 'idle', 'in hand', 'waiting', 'longest wait', 'accepted', 'sent', 'CPU', 'memory'], 'head'],
+        ['PID', ['open', 'idle', 'in hand', 'waiting', 'longest wait', 'accepted', 'sent', 'CPU', 'memory', 'up'], 'head'],
         ...edges.map(edge => {
             const { connections: open, idle, waiting } = edge;
             const cpu = cpuOf(edge, answer);
             return [
                 edge.state === 'draining' ? `${edge.pid}, draining` : String(edge.pid),
                 [
-                    show.since(present - edge.started),
                     ...[open, idle, Math.max(0, open - idle - waiting), waiting].map(show.count),
                     edge.waiting_since ? show.age(present - edge.waiting_since) : '–',
                     show.count(edge.accepted),
                     show.bytes(edge.bytes),
                     cpu === null ? '–' : show.percent(cpu),
                     edge.rss ? show.bytes(edge.rss) : '–',
+                    show.since(present - edge.started),
                 ],
                 waiting ? 'waits' : '',
             ];

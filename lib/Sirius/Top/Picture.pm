@@ -3,7 +3,7 @@ package Sirius::Top::Picture;
 use strict;
 use warnings;
 
-use List::Util qw(max);
+use List::Util qw(max sum);
 use POSIX      qw(strftime);
 use Sirius::Readable;
 use Sirius::Top::Change;
@@ -149,8 +149,15 @@ sub _summary {
         map( { _labelled( Edge => $self->_edge($_) ) } $self->_edges ),
         _labelled( Connections => map { _number( $connections->{$_} ) . " $_" } qw(open idle waiting) ),
         _labelled( Latency     => $self->_times('latency') ),
-        _labelled( Queue       => $self->_times('queue'), _number( $now->{queued} ) . ' in it' ),
+        _labelled( Queue       => $self->_times('queue'), $self->_in_queue . ' in it' ),
     );
+}
+
+# In the edges, or on the way from worker to worker: those that wait in a worker are counted with its connections
+sub _in_queue {
+    my $self    = shift;
+    my @waiting = map { _number( $_->{waiting} ) } $self->_edges;
+    return sum( _number( $self->{now}{queued} ), @waiting );
 }
 
 sub _labelled {
