@@ -19,12 +19,12 @@ my ( %by, @seconds );
 for my $client (@kept) {
     push @seconds, elapsed { $by{ $client->ask('GET /')->body }++ };
 }
-is_deeply \%by, { $free => 100 }, 'a hundred are answered by the other worker';
+is_deeply [ values %by ], [100], 'a hundred are answered by one worker';
 cmp_ok quantile( 0.9, @seconds ), '<', 0.05, sprintf 'within 50 ms (p90 %.1f ms)',
     1000 * quantile( 0.9, @seconds );
 cmp_ok quantile( 1, @seconds ), '<', 0.5, sprintf 'and the slowest (%.1f ms)', 1000 * quantile( 1, @seconds );
 
-is $slow->response->body, $busy, 'the slow request gets its own answer';
+other_than( $slow->response->body, \%by );
 
 sub fifty {
     my ( $who, $name ) = @_;
