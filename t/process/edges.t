@@ -306,6 +306,29 @@ subtest 'rights' => sub {
     $alone->stop;
 };
 
+subtest 'reloads come faster than a request ends' => sub {
+    my $conf   = configure('max-body = 10');
+    my $server = server( '--config', $conf, qw(--edges 1 --workers 3) );
+    my $busy   = $server->connect;
+    $busy->send( request('GET /sleep/5') );
+    my ($first) = $server->edges;
+    sleep 0.2;
+    for my $number ( 1, 2 ) {
+        configure("max-body = ${number}0000");
+        $server->signal('HUP');
+        ok $server->wait_log( qr/generation @{[ 1 + $number ]} serves$/m, 20 ), "reload $number";
+        until_true( 20, sub { $server->ask( 'POST /', \( 'x' x 9000 ) )->status == 200 } );
+    }
+    ok $server->wait_log( qr/the edge \d+ keeps its settings until the one before it has ended$/m, 20 ),
+        'the log says that the second has to wait';
+    is scalar( my @edges = $server->edges ), 2,   'there are no more than two';
+    is $busy->response->status,              200, 'the request ends';
+    ok until_true( 20, sub { $server->ask( 'POST /', \( 'x' x 15_000 ) )->status == 200 } ),
+        'then the last settings hold';
+    ok renewed( $server, $first ), 'and one is left';
+    $server->stop;
+};
+
 subtest 'HUP each second' => sub {
     my $conf   = configure('max-body = 10');
     my $server = server( '--config', $conf, qw(--edges 2 --workers 3) );
