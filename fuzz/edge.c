@@ -9,6 +9,7 @@
 #include "edge/edge.h"
 #include "share/memory.h"
 
+#include "conn/deadline.h"
 #include "fuzz.h"
 #include "net/descriptors.h"
 
@@ -95,7 +96,6 @@ static void edge_open(void)
     s.listeners[0].is_unix = true;
     s.n_listeners = 1;
     MUST(sr_edge_new(&edge, &s) == 0);
-    sr_engine_return(edge->engine);
     edge_lobby = sr_door_name(lobby);
     edge_files[0] = memfd_create("file", MFD_CLOEXEC);
     edge_files[1] = pipes[0];

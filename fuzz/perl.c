@@ -1,16 +1,18 @@
 /*
- * perl: a whole worker with a real perl. The input is a conversation: requests, pipelined, and for each of them what the
+ * perl: a whole worker with a real perl, and an edge in a thread of its own. The input is a conversation: requests, pipelined, and for each of them what the
  * application does with %env and how it answers (fuzz/perl.pl reads it so). No use of freed memory; every request sees its own
- * fields and nothing of another; and nothing is left of a connection at its end.
- * Judges: xs/env.c xs/envpool.c xs/input.c xs/lazy.c xs/response.c xs/serve.c xs/socket.c xs/stream.c
+ * fields and nothing of another; and the worker is free at its end.
+ * Judges: xs/env.c xs/envpool.c xs/input.c xs/lazy.c xs/response.c xs/serve.c xs/socket.c xs/stream.c xs/wire.c
  */
 #include "envpool.h"
 
-#include "core/parts.h"
+#include "edge/edge.h"
 
 #include "fuzz.h"
 
+#include <pthread.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 EXTERN_C void boot_DynaLoader(pTHX_ CV *cv);
@@ -33,16 +35,84 @@ static void xs_init(pTHX)
     newXS("Sirius::bootstrap", boot_Sirius, __FILE__); /* XSLoader takes it instead of a file */
 }
 
-/* fuzz/perl.pl makes the engine and the application. Its STDERR is closed: what applications say is not for the log. */
+/* A thread that hears no signal: those are perl's. */
+static pthread_t thread_of(void *(*run)(void *), void *with)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    MUST(pthread_create(&thread, NULL, run, with) == 0);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return thread;
+}
+
+/* --- the edge --- */
+
+static const sr_row *edge_row;
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+static socklen_t address_len;
+
+static void *run_edge(void *edge)
+{
+    sr_edge_run(edge);
+    return NULL;
+}
+
+/* The memory in which its workers sleep, by a descriptor. */
+static int start_edge(void)
+{
+    sr_edge *edge;
+    int lobby, listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                              (size_t)snprintf(address.sun_path + 1, 50, "sirius-fuzz-%d", (int)getpid()));
+    sr_settings settings = {.control = -1,
+                            .supervisor = -1,
+                            .scoreboard = -1,
+                            .common = -1,
+                            .report = -1,
+                            .log.fd = -1,
+                            .n_listeners = 1,
+                            .sleepers = sirius_sleepers_new(aTHX_ 1)};
+    settings.config = (sr_config){.request = {.line = 1000, .head = 8192, .fields = 100},
+                                  .max_body = 2000,
+                                  .body_memory = 200,
+                                  .header_ns = 1000 * SR_SECOND,
+                                  .idle_ns = 1000 * SR_SECOND,
+                                  .body_ns = 1000 * SR_SECOND,
+                                  .write_ns = 1000 * SR_SECOND,
+                                  .linger_ns = SR_SECOND,
+                                  .keepalive = true,
+                                  .max_connections = 1000,
+                                  .max_queue = 1000,
+                                  .report_fd = -1,
+                                  .tmpdir = "/tmp",
+                                  .server = SR_BYTES("Sirius")};
+    MUST(sr_door_lobby(&lobby) == 0 && bind(listener, (struct sockaddr *)&address, address_len) == 0 &&
+         listen(listener, 10) == 0);
+    settings.lobby = lobby;
+    settings.listeners[0].fd = listener;
+    settings.listeners[0].is_unix = true;
+    MUST(sr_edge_new(&edge, &settings) == 0);
+    edge_row = edge->engine->row;
+    thread_of(run_edge, edge);
+    return settings.sleepers;
+}
+
+/* --- the worker --- */
+
+/* fuzz/perl.pl makes it and the application. Its STDERR is closed: what applications say is not for the log. */
 static void start(void)
 {
-    static char *argv[] = {(char *)"fuzz", (char *)"-Ilib", (char *)"fuzz/perl.pl", NULL};
-    static char *env[] = {NULL};
+    static char *argv[] = {(char *)"fuzz", (char *)"-Ilib", (char *)"fuzz/perl.pl", NULL, NULL};
+    static char *env[] = {NULL}, sleepers[20];
     char **args = argv, **environment = env;
-    int argc = 3, err = dup(2);
+    int argc = 4, err = dup(2);
     PERL_SYS_INIT3(&argc, &args, &environment);
     my_perl = perl_alloc();
     perl_construct(my_perl);
+    snprintf(sleepers, sizeof sleepers, "%d", start_edge());
+    argv[3] = sleepers;
     MUST(perl_parse(my_perl, xs_init, argc, argv, env) == 0);
     MUST(perl_run(my_perl) == 0);
     dup2(err, 2);
@@ -75,24 +145,6 @@ static void call(const char *name, const void *at, size_t len, sr_buffer *out)
     LEAVE;
 }
 
-/* All that can be done now: see fuzz/engine.c. */
-static void work(sr_engine *e)
-{
-    sr_task task;
-    for (int wakes = 0; wakes < 2 || !sr_link_alone(&e->turns);) {
-        if (PL_sig_pending)
-            sirius_signals(aTHX_ s);
-        sr_engine_wake(e);
-        sr_next what = sr_engine_next(e, &task);
-        wakes += what != SR_NEXT_REQUEST;
-        if (what == SR_NEXT_REQUEST)
-            sirius_serve_one(aTHX_ s, &task, app);
-        if (e->helm_held)
-            MUST(!sr_helm_try(&e->helm));
-        e->retiring = s->leave = false; /* psgix.harakiri.commit */
-    }
-}
-
 /*
  * Perl's stacks only ever grow, and code that is wrong about one that moves is right with one that need not. So each input
  * begins with small ones.
@@ -109,28 +161,68 @@ static void forget_stacks(void)
     }
 }
 
-static void converse(const sr_buffer *wire)
+/* --- a conversation --- */
+
+typedef struct client {
+    int fd;
+    _Atomic bool over;
+} client;
+
+static bool idle(void)
+{
+    return atomic_load(&s->row->state) == SR_WORKER_IDLE;
+}
+
+static uint64_t connections_closed(void)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < SR_CLOSED_REASONS; i++)
+        sum += atomic_load(&edge_row->tally.closed[i]);
+    return sum;
+}
+
+/* The edge has had this connection, and has it no more: no request of it is left. */
+static bool forgotten(void)
+{
+    static uint64_t conversations;
+    conversations++;
+    for (int i = 0; i < 20000 && connections_closed() != conversations; i++)
+        usleep(i < 100 ? 50 : 1000);
+    return connections_closed() == conversations;
+}
+
+/* Until the connection is closed; or, if the application keeps the socket, until nothing happens any more. */
+static void *read_all(void *arg)
 {
     static char thrown[65536];
-    sr_engine *e = s->engine;
-    int pair[2];
-    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
-    sr_conn *c = sr_conn_new(pair[0], &(sr_peer){0}, 0);
-    MUST(c);
-    if (!e->helm_held)
-        sr_engine_return(e);
-    sr_conn_enter(e, c);
-    sr_deadline_set(e, c, SR_DEADLINE_HEAD);
-    MUST(sr_conn_watch(e, c, EPOLLIN));
+    client *c = arg;
+    for (int quiet = 0; quiet < 2;) {
+        ssize_t n = recv(c->fd, thrown, sizeof thrown, 0);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            break;
+        quiet = n < 0 && idle() ? quiet + 1 : 0;
+    }
+    close(c->fd);
+    MUST(forgotten());
+    atomic_store(&c->over, true);
+    sr_worker_wake(&s->worker);
+    return NULL;
+}
+
+static void converse(const sr_buffer *wire)
+{
+    client c = {.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    const struct timeval patience = {.tv_usec = 10000};
+    setsockopt(c.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    MUST(connect(c.fd, (struct sockaddr *)&address, address_len) == 0);
     if (sr_buffer_len(wire))
-        send(pair[1], sr_buffer_at(wire), sr_buffer_len(wire), MSG_NOSIGNAL);
-    shutdown(pair[1], SHUT_WR); /* an application that reads from psgix.io must come to an end */
-    work(e);
-    while (recv(pair[1], thrown, sizeof thrown, 0) > 0)
-        work(e);
-    close(pair[1]);
-    work(e);
-    MUST(e->n_conns == 0 && sr_link_alone(&e->all) && e->pending == 0 && !s->turn.conn);
+        send(c.fd, sr_buffer_at(wire), sr_buffer_len(wire), MSG_NOSIGNAL);
+    shutdown(c.fd, SHUT_WR); /* an application that reads from psgix.io must come to an end */
+    pthread_t reader = thread_of(read_all, &c);
+    while (sirius_work_one(aTHX_ s, app) == SR_WORKER_REQUEST || !atomic_load(&c.over))
+        s->leave = false; /* psgix.harakiri.commit */
+    pthread_join(reader, NULL);
+    MUST(!s->turn.request && !s->turn.io && !s->turn.env);
 }
 
 FUZZ_TARGET(perl)

@@ -508,27 +508,13 @@ sub wrong {
     return join "\n", @wrong;
 }
 
-socket my $listener, Socket::AF_UNIX(), Socket::SOCK_STREAM(), 0 or die "socket: $!";    # nobody connects
+socket my $listener, Socket::AF_UNIX(), Socket::SOCK_STREAM(), 0 or die "socket: $!"; # its class is looked at
 $engine = Sirius::Engine->new( {
-    (   map { $_ => 1000 }
-            qw(body_timeout header_timeout keepalive_timeout queue_timeout write_timeout max_keepalive_reqs max_queue max_connections)
-    ),
-    (   map { $_ => 0 }
-            qw(body_rate companion forwarded max_requests max_rss multiprocess proxy_protocol request_timeout slot
-            soon_requests stream_timeout x_forwarded_host underscores trusted_underscores sheds_unfinished)
-    ),
-    ( map { $_ => -1 } qw(control_fd exchange_give exchange_take report_fd) ),
-    body_memory       => 200,
-    keepalive         => 1,
-    max_body          => 2000,
-    max_header_bytes  => 8192,
-    max_header_fields => 100,
-    max_request_line  => 1000,
-    server            => 'Sirius',
-    tmpdir            => '/tmp',
-    trust_proxy       => '',
-    listeners         => [ [ fileno $listener, 'fuzz', 80, 1 ] ],
-    scoreboard        => Sirius::Scoreboard->new(1),
+    ( map { $_ => 0 } qw(max_requests max_rss multiprocess slot soon_requests) ),
+    edge       => -1,                                        # this process has started none
+    listeners  => [ [ fileno $listener, 'fuzz', 80, 1 ] ],
+    scoreboard => Sirius::Scoreboard->new(1),
+    sleepers   => $ARGV[0],
 } );
 $SIG{PIPE} = 'IGNORE';
 close STDERR;

@@ -1,7 +1,6 @@
 #include "sirius.h"
 
 #include "logformat.h"
-#include "wire.h"
 #include "scoreboard.h"
 #include "title.h"
 
@@ -29,41 +28,19 @@ XS(sirius_xs_skip)
 }
 
 /*
- * A signal that arrives between perl's last look at PL_sig_pending and epoll_wait would wait for the next event. So
- * perl's C handler is wrapped: after it has noted the signal, the engine is woken.
+ * A signal that arrives between perl's last look at PL_sig_pending and the sleep of a worker would wait for the next request. So
+ * perl's C handler is wrapped: after it has noted the signal, the worker is woken.
  */
 static Sighandler_t perl_handler;
 
-static void sirius_wake(sirius *s)
-{
-    if (s->engine)
-        sr_engine_wake(s->engine);
-    else
-        sr_worker_wake(&s->worker);
-}
-
 /*
  * The handlers of a worker restart what they interrupt (SA_RESTART), so that a reload does not make flock or sysread of the
- * application fail. Then perl calls them when that is over; what the engine can do without perl is done at once. That flag
- * is also how a handler that the application has put in their place is told from ours.
+ * application fail. Then perl calls them when that is over.
  */
-enum { DOES_NOTHING, DOES_DRAIN, DOES_STOP };
-static unsigned char does[NSIG];
-
-static void heed(int sig)
+static void wake(void)
 {
-    struct sigaction now;
-    if (!sirius_current)
-        return;
-    sr_engine *e = sirius_current->engine;
-    if (e && sig > 0 && sig < NSIG && does[sig] && !sr_engine_forked(e) && sigaction(sig, NULL, &now) == 0 &&
-        now.sa_flags & SA_RESTART) {
-        if (does[sig] == DOES_STOP)
-            sr_engine_stop(e);
-        else
-            sr_engine_drain(e);
-    }
-    sirius_wake(sirius_current);
+    if (sirius_current)
+        sr_worker_wake(&sirius_current->worker);
 }
 
 /*
@@ -73,7 +50,7 @@ static void heed(int sig)
 static void tell_place(int sig)
 {
     const sirius *s = sirius_current;
-    if (sig != SIGUSR2 || !s || wire_forked(s))
+    if (sig != SIGUSR2 || !s || s->forked)
         return;
     dTHX;
 #ifdef MULTIPLICITY
@@ -109,7 +86,7 @@ static Signal_t waking_handler(int sig, siginfo_t *info, void *context)
     forbear();
     perl_handler(sig, info, context);
     tell_place(sig);
-    heed(sig);
+    wake();
 }
 #else
 static Signal_t waking_handler(int sig)
@@ -117,14 +94,14 @@ static Signal_t waking_handler(int sig)
     forbear();
     perl_handler(sig);
     tell_place(sig);
-    heed(sig);
+    wake();
 }
 #endif
 
 /*
  * A handler of POSIX::sigaction is not deferred by perl: it runs in the middle of C code, and one that dies, as DBI's manual
- * has it for time limits, would jump over the engine, with the lock held or half of a chunk sent. So it waits as all others
- * do while the engine is at work; a blocked write lets it run. Faults can't wait.
+ * has it for time limits, would jump over the server, with half of a reply said. So it waits as all others
+ * do while the server is at work; a blocked write lets it run. Faults can't wait.
  */
 static bool deferred(int sig)
 {
@@ -134,7 +111,7 @@ static bool deferred(int sig)
     dTHX;
     PL_psig_pend[sig]++;
     PL_sig_pending = 1;
-    sirius_wake(sirius_current);
+    wake();
     return true;
 }
 
@@ -147,16 +124,14 @@ static Signal_t waking_handler1(int sig)
 {
     forbear();
     perl_handler1(sig);
-    if (sirius_current)
-        sirius_wake(sirius_current);
+    wake();
 }
 
 static Signal_t waking_handler3(int sig, Siginfo_t *info, void *context)
 {
     forbear();
     perl_handler3(sig, info, context);
-    if (sirius_current)
-        sirius_wake(sirius_current);
+    wake();
 }
 
 static Signal_t deferring_handler1(int sig)
@@ -267,7 +242,7 @@ serve(sirius *self, SV *app)
 CODE:
     if (sirius_current)
         croak("this process is serving already");
-    RETVAL = sirius_serve(aTHX_ self, app);
+    RETVAL = sirius_work(aTHX_ self, app);
 OUTPUT:
     RETVAL
 
@@ -298,12 +273,11 @@ CODE:
     sr_gate_shut(fd); /* without it a few newcomers see a reset */
 
 void
-restart(const char *class, int sig, const char *what = "")
+restart(const char *class, int sig)
 CODE:
     struct sigaction now;
     PERL_UNUSED_VAR(class);
     if (sig > 0 && sig < NSIG && sigaction(sig, NULL, &now) == 0) {
-        does[sig] = strEQ(what, "stop") ? DOES_STOP : strEQ(what, "drain") ? DOES_DRAIN : DOES_NOTHING;
         now.sa_flags |= SA_RESTART;
         sigaction(sig, &now, NULL);
     }
@@ -352,23 +326,12 @@ CODE:
 void
 drain(sirius *self)
 CODE:
-    if (self->engine)
-        sr_engine_drain(self->engine);
-    else
-        sr_worker_drain(&self->worker);
+    sr_worker_drain(&self->worker);
 
 void
 stop(sirius *self)
 CODE:
-    if (self->engine)
-        sr_engine_stop(self->engine);
-    else
-        sr_worker_stop(&self->worker);
-
-void
-log_to(sirius *self, int fd)
-CODE:
-    sirius_accesslog_to(aTHX_ self, fd);
+    sr_worker_stop(&self->worker);
 
 void
 abandon(sirius *self, const char *why)
@@ -589,13 +552,6 @@ OUTPUT:
     RETVAL
 
 void
-log_lost(sr_scoreboard *self, UV slot, HV *conf)
-CODE:
-    if (slot >= self->slots)
-        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
-    sirius_accesslog_lost(aTHX_ conf, &self->rows[slot]);
-
-void
 release(sr_scoreboard *self, UV slot)
 CODE:
     if (slot >= self->slots + self->edges)
@@ -608,14 +564,6 @@ CODE:
     if (slot >= self->slots)
         croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
     sirius_board_stopped(self, (uint32_t)slot, stopped);
-
-void
-limited(sr_scoreboard *self, UV slot, const char *limit)
-CODE:
-    if (slot >= self->slots)
-        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
-    if (!sirius_board_limited(&self->rows[slot], limit))
-        croak("Sirius::Scoreboard->limited: there is no limit '%s'", limit);
 
 void
 ask_place(sr_scoreboard *self, UV slot)
@@ -686,17 +634,9 @@ OUTPUT:
     RETVAL
 
 UV
-queued(sr_scoreboard *self)
-CODE:
-    int32_t queued = atomic_load_explicit(&self->queued, memory_order_relaxed);
-    RETVAL = queued > 0 ? (UV)queued : 0;
-OUTPUT:
-    RETVAL
-
-UV
 waiting(sr_scoreboard *self)
 CODE:
-    RETVAL = sr_scoreboard_waiting(self, NULL);
+    RETVAL = sr_scoreboard_waiting(self);
 OUTPUT:
     RETVAL
 
@@ -732,13 +672,12 @@ CODE:
 OUTPUT:
     RETVAL
 
-void
-descriptors(sr_scoreboard *self)
-PPCODE:
-    EXTEND(SP, (SSize_t)self->slots + 1);
-    mPUSHi(self->memfd);
-    for (uint32_t i = 0; i < self->slots; i++)
-        mPUSHi(self->rows[i].bell);
+int
+descriptor(sr_scoreboard *self)
+CODE:
+    RETVAL = self->memfd;
+OUTPUT:
+    RETVAL
 
 bool
 stopping(sr_scoreboard *self)

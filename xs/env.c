@@ -121,7 +121,7 @@ static SV *field_key(pTHX_ sr_bytes name)
 }
 
 /* The key of a field; NULL for those that the decoded body makes untrue. */
-static SV *key_of(pTHX_ const sr_task *t, const sr_field *f)
+static SV *key_of(pTHX_ const sirius_request *t, const sr_field *f)
 {
     sr_bytes name = sr_span_in(t->base, f->name);
     if (name.len == 12 && sr_token_is(name.at, "content-type", 12))
@@ -175,9 +175,9 @@ static text path_info(pTHX_ sr_bytes path)
 }
 
 /* Path and query without scheme and host, as PSGI wants REQUEST_URI. */
-static text request_uri(pTHX_ const sr_task *t)
+static text request_uri(pTHX_ const sirius_request *t)
 {
-    const sr_request *r = t->request;
+    const sr_request *r = t->head;
     sr_bytes target = sr_span_in(t->base, r->target), path = sr_span_in(t->base, r->path);
     if (target.len && (target.at[0] == '/' || target.at[0] == '*'))
         return (text){target.at, target.len};
@@ -205,17 +205,17 @@ static text address(const sr_peer *peer)
     return (text){at, len};
 }
 
-static void texts_make(pTHX_ texts *x, const sr_task *t)
+static void texts_make(pTHX_ texts *x, const sirius_request *t)
 {
-    const sr_request *r = t->request;
+    const sr_request *r = t->head;
     sr_bytes method = sr_span_in(t->base, r->method), query = sr_span_in(t->base, r->query);
     x->of[KEY_REQUEST_METHOD] = (text){method.at, method.len};
     x->of[KEY_REQUEST_URI] = request_uri(aTHX_ t);
     x->of[KEY_PATH_INFO] = path_info(aTHX_ sr_span_in(t->base, r->path));
     x->of[KEY_QUERY_STRING] = (text){query.at, query.len};
     x->of[KEY_SERVER_PROTOCOL] = (text){r->minor ? "HTTP/1.1" : "HTTP/1.0", 8};
-    x->of[KEY_REMOTE_ADDR] = address(&t->conn->client);
-    x->of[KEY_REMOTE_PORT] = decimal(x->port + sizeof x->port, t->conn->client.port);
+    x->of[KEY_REMOTE_ADDR] = address(&t->client);
+    x->of[KEY_REMOTE_PORT] = decimal(x->port + sizeof x->port, t->client.port);
 }
 
 /* A second field of one name is appended: ", " by RFC 9110 5.3; a Cookie by "; " as RFC 6265 5.4 writes it.
@@ -275,13 +275,13 @@ static void env_begin(pTHX_ envpool_env *env, const sirius_site *site)
     fixed_fill(aTHX_ env, site);
 }
 
-static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_task *t)
+static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sirius_request *t)
 {
     texts x;
     texts_make(aTHX_ & x, t);
     for (int i = 0; i <= KEY_REMOTE_PORT; i++)
         envpool_set(aTHX_ & env->slots[i], x.of[i].at, x.of[i].len);
-    SvNV_set(env->slots[KEY_REQUEST_START].value, (NV)(t->conn->ready_at + sirius_wall_offset(s)) / 1e9);
+    SvNV_set(env->slots[KEY_REQUEST_START].value, (NV)(t->ready_at + s->wall_offset) / 1e9);
     if (t->body_fd >= 0)
         sv_setsv(env->slots[KEY_INPUT].value, sv_2mortal(sirius_input_file(aTHX_ t->body_fd)));
     else if (t->body.len)
@@ -291,22 +291,22 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_task *t)
 }
 
 /* A request that fits no shape: more than ENVPOOL_FIELDS, repeated, very long names, or a host that no field has. */
-static SV *env_alone(pTHX_ sirius *s, const sr_task *t)
+static SV *env_alone(pTHX_ sirius *s, const sirius_request *t)
 {
     envpool_env env = {0};
     char length[24];
-    env_begin(aTHX_ & env, &s->site[t->conn->listener]);
+    env_begin(aTHX_ & env, &s->site[t->listener]);
     fixed_set(aTHX_ s, &env, t);
-    for (uint32_t i = 0; i < t->request->n_fields; i++) {
-        const sr_field *f = &t->request->fields[i];
+    for (uint32_t i = 0; i < t->head->n_fields; i++) {
+        const sr_field *f = &t->head->fields[i];
         SV *key = key_of(aTHX_ t, f);
         if (key)
             put_repeatable(aTHX_ env.hv, key, sr_span_in(t->base, f->value));
     }
-    if (t->request->host_added)
+    if (t->head->host_added)
         put_repeatable(aTHX_ env.hv, sv_2mortal(newSVpvs_share("HTTP_HOST")),
-                       sr_span_in(t->base, t->request->host));
-    if (t->request->framing != SR_BODY_NONE) {
+                       sr_span_in(t->base, t->head->host));
+    if (t->head->framing != SR_BODY_NONE) {
         text n = decimal(length + sizeof length, t->body_length);
         put_repeatable(aTHX_ env.hv, keys[KEY_CONTENT_LENGTH], sr_bytes_of(n.at, n.len));
     }
@@ -318,9 +318,9 @@ static SV *env_alone(pTHX_ sirius *s, const sr_task *t)
 }
 
 /* The keys and values of its fields. False: it fits no shape. */
-static bool fields_list(pTHX_ const sr_task *t, key_list *list, sr_bytes *values)
+static bool fields_list(pTHX_ const sirius_request *t, key_list *list, sr_bytes *values)
 {
-    const sr_request *r = t->request;
+    const sr_request *r = t->head;
     if (r->n_fields >= ENVPOOL_FIELDS || r->host_added) /* one place is for CONTENT_LENGTH */
         return false;
     for (uint32_t i = 0; i < r->n_fields; i++) {
@@ -351,7 +351,7 @@ static envpool_env *pool_add(pTHX_ sirius *s, uint8_t listener, const key_list *
     return NULL;
 }
 
-SV *sirius_env(pTHX_ sirius *s, const sr_task *t)
+SV *sirius_env(pTHX_ sirius *s, const sirius_request *t)
 {
     sr_bytes values[ENVPOOL_FIELDS];
     char length[24];
@@ -360,14 +360,14 @@ SV *sirius_env(pTHX_ sirius *s, const sr_task *t)
     list.seen = 0;
     if (!fields_list(aTHX_ t, &list, values))
         return env_alone(aTHX_ s, t);
-    if (t->request->framing != SR_BODY_NONE) {
+    if (t->head->framing != SR_BODY_NONE) {
         text len = decimal(length + sizeof length, t->body_length);
         values[list.n] = sr_bytes_of(len.at, len.len);
         if (!key_add(&list, keys[KEY_CONTENT_LENGTH]))
             return env_alone(aTHX_ s, t);
     }
-    envpool_env *env = envpool_find(s->pool, t->conn->listener, list.of, list.n);
-    if (!env && !(env = pool_add(aTHX_ s, t->conn->listener, &list)))
+    envpool_env *env = envpool_find(s->pool, t->listener, list.of, list.n);
+    if (!env && !(env = pool_add(aTHX_ s, t->listener, &list)))
         return env_alone(aTHX_ s, t);
     env->in_use = true;
     fixed_set(aTHX_ s, env, t);

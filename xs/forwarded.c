@@ -15,11 +15,11 @@ static void put(pTHX_ HV *env, const char *key, I32 len, const char *at, STRLEN 
         sv_setpvn(*sv, at, n);
 }
 
-void sirius_env_forwarded(pTHX_ HV *env, const sr_task *t)
+void sirius_env_forwarded(pTHX_ HV *env, const sirius_request *t)
 {
     const sr_forwarded *f = t->forwarded;
     char port[8];
-    sr_bytes host = f->host.at ? f->host : sr_span_in(t->base, t->request->host);
+    sr_bytes host = f->host.at ? f->host : sr_span_in(t->base, t->head->host);
     if (f->scheme)
         put(aTHX_ env, "psgi.url_scheme", 15, f->scheme, strlen(f->scheme));
     if (f->host.at)

@@ -12,8 +12,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { COPY_MAX = 2048 }; /* bytes of a body that is copied behind its head */
-
 typedef struct parts { /* borrowed from the value that was returned */
     int status;
     AV *headers;
@@ -197,12 +195,7 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
     return err ? sr_response_error_text(err) : NULL;
 }
 
-static struct iovec head_iov(sirius *s)
-{
-    return (struct iovec){sr_buffer_at(&s->head), sr_buffer_len(&s->head)};
-}
-
-/* --- arrays: one writev, whatever their size --- */
+/* --- arrays: one reply, whatever their size --- */
 
 static bool iov_room(sirius *s, size_t n)
 {
@@ -216,22 +209,12 @@ static bool iov_room(sirius *s, size_t n)
     return true;
 }
 
-/* A small body is copied behind the head: one send of one piece costs less than a sendmsg of two. */
-static int join(sirius *s, int n)
-{
-    for (int i = 1; i < n; i++)
-        if (!sr_buffer_add(&s->head, s->iov[i].iov_base, s->iov[i].iov_len))
-            return n;
-    s->iov[0] = head_iov(s);
-    return 1;
-}
-
-static const char *respond_array(pTHX_ sirius *s, AV *body, bool last)
+static const char *respond_array(pTHX_ sirius *s, AV *body)
 {
     sirius_turn *t = &s->turn;
     uint64_t known = 0;
-    int n = 1;
-    if (!iov_room(s, (size_t)AvFILLp(body) + 2))
+    int n = 0;
+    if (!iov_room(s, (size_t)AvFILLp(body) + 1))
         return "no memory for the response";
     for (SSize_t i = 0; i <= AvFILLp(body); i++) {
         sr_bytes bytes;
@@ -244,18 +227,15 @@ static const char *respond_array(pTHX_ sirius *s, AV *body, bool last)
     const char *why = wire_head_end(s, known);
     if (why)
         return why;
-    s->iov[0] = head_iov(s);
     if (t->response.framing != SR_FRAMING_LENGTH)
-        n = 1;
-    for (int i = 1; i < n; i++) { /* a body longer than the application's Content-Length is cut there */
+        n = 0;
+    for (int i = 0; i < n; i++) { /* a body longer than the application's Content-Length is cut there */
         if (s->iov[i].iov_len > t->left)
             s->iov[i].iov_len = (size_t)t->left;
         t->left -= s->iov[i].iov_len;
     }
-    if (n > 1 && known <= COPY_MAX && !wire_is_edge(s))
-        n = join(s, n);
-    wire_whole(s, s->iov, n, last);
-    sirius_answered(t);
+    wire_whole(s, s->iov, n);
+    t->phase = SIRIUS_ANSWERED;
     return NULL;
 }
 
@@ -291,7 +271,6 @@ static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t 
     const char *why = wire_head_end(s, length);
     if (why)
         return why;
-    struct iovec head = head_iov(s);
     uint64_t send = t->response.framing != SR_FRAMING_LENGTH ? 0 : t->left < length ? t->left : length;
     /* the application's handle is closed before the last byte, and 0 to 2 are its own */
     int copy = send ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
@@ -300,9 +279,9 @@ static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t 
     if (send)
         wire_file(s, copy, offset, send);
     else
-        wire_whole(s, &head, 1, false);
+        wire_whole(s, NULL, 0);
     t->left -= send;
-    sirius_answered(t);
+    t->phase = SIRIUS_ANSWERED;
     return NULL;
 }
 
@@ -332,7 +311,7 @@ static const char *respond_object(pTHX_ sirius *s, SV *body)
 
 /* --- all of them --- */
 
-static const char *respond_body(pTHX_ sirius *s, const parts *p, const HV *class, bool last, SV **writer)
+static const char *respond_body(pTHX_ sirius *s, const parts *p, const HV *class, SV **writer)
 {
     int fd;
     off_t offset;
@@ -349,7 +328,7 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, const HV *class
     AV *elements = plain_array(p->body);
     if (elements)
         return s->turn.response.app_chunked ? respond_framed(aTHX_ s, elements)
-                                            : respond_array(aTHX_ s, elements, last);
+                                            : respond_array(aTHX_ s, elements);
     if (!s->turn.response.app_chunked && sirius_file(aTHX_ p->body, class, &fd, &offset, &length))
         return respond_file(aTHX_ s, fd, offset, length);
     return respond_object(aTHX_ s, p->body);
@@ -398,7 +377,7 @@ void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
     if (!why)
         why = head_begin(aTHX_ s, &p);
     if (!why)
-        why = respond_body(aTHX_ s, &p, class, !may_stream, writer);
+        why = respond_body(aTHX_ s, &p, class, writer);
     LEAVE;
     if (s->turn.trimmed)
         sirius_trim_log(aTHX_ s);
@@ -424,8 +403,8 @@ void sirius_fail(pTHX_ sirius *s, const char *what, SV *error)
         t->phase = SIRIUS_BROKEN;
         return;
     }
-    struct iovec iov[2] = {head_iov(s), {text, sizeof text - 1}};
-    wire_whole(s, iov, t->response.framing == SR_FRAMING_LENGTH ? 2 : 1, false);
+    struct iovec iov = {text, sizeof text - 1};
+    wire_whole(s, &iov, t->response.framing == SR_FRAMING_LENGTH);
     t->left = 0;
-    sirius_answered(t);
+    t->phase = SIRIUS_ANSWERED;
 }

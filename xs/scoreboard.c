@@ -1,7 +1,7 @@
 /* scoreboard: what Sirius::Scoreboard tells, as Perl values, and the mark that an application sets. */
 #include "scoreboard.h"
 
-#include "wire.h"
+#include "sirius.h"
 
 static UV count(const _Atomic uint64_t *n)
 {
@@ -205,23 +205,9 @@ bool sirius_board_exited(sr_scoreboard *s, const char *name, bool edge)
     return false;
 }
 
-/* Busy colleagues, which have left what arrives to this worker, look again. */
 void sirius_board_stopped(sr_scoreboard *s, uint32_t slot, bool stopped)
 {
     atomic_store_explicit(&s->rows[slot].stopped, stopped, memory_order_seq_cst);
-    for (uint32_t i = 0; i < s->slots; i++)
-        if (i != slot && atomic_load_explicit(&s->rows[i].pid, memory_order_relaxed) > 0)
-            sr_scoreboard_ring(&s->rows[i]);
-}
-
-bool sirius_board_limited(sr_row *row, const char *name)
-{
-    for (unsigned i = 0; i < SR_LIMITS; i++)
-        if (strcmp(name, sr_limit_name((sr_limit)i)) == 0) {
-            sr_tally_add(&row->tally.limited[i], 1);
-            return true;
-        }
-    return false;
 }
 
 HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
@@ -271,11 +257,11 @@ void sirius_mark(pTHX_ SV *text)
     sirius *s = sirius_own(aTHX);
     STRLEN len = 0;
     const char *at = "";
-    if (!s || wire_forked(s))
+    if (!s || s->forked)
         return;
     SV *copy = sv_2mortal(newSVsv(text));
     if (SvOK(copy))
         at = SvPVutf8(copy, len);
-    if (sirius_own(aTHX) == s && !wire_forked(s)) /* an overload is application code */
+    if (sirius_own(aTHX) == s && !s->forked) /* an overload is application code */
         sr_row_mark(s->row, at, len);
 }

@@ -1,6 +1,6 @@
 #ifndef SIRIUS_XS_SCOREBOARD_H
 #define SIRIUS_XS_SCOREBOARD_H
-/* scoreboard: Sirius::Scoreboard, for Sirius.xs. On the Perl thread, no helm needed. */
+/* scoreboard: Sirius::Scoreboard, for Sirius.xs. On the thread of perl. */
 #include "sirius.h"
 
 /* An object that owns s and is the one of this process from now on, until it is freed. Counted */
@@ -15,7 +15,6 @@ HV *sirius_board_troubles(pTHX_ const sr_scoreboard *s);                 /* mort
 bool sirius_board_exited(sr_scoreboard *s, const char *name, bool edge); /* false: there is no such cause */
 
 void sirius_board_stopped(sr_scoreboard *s, uint32_t slot, bool stopped); /* by a signal, or not any more */
-bool sirius_board_limited(sr_row *row, const char *name);                 /* false: there is no such limit */
 
 /* The application says what it does. Nothing, when this process serves no request */
 void sirius_mark(pTHX_ SV *text);

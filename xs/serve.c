@@ -1,5 +1,5 @@
 /*
- * serve: the loop of a worker: next request, call the application, hand the response over.
+ * serve: one request: %env is made, the application is called, its response handed over.
  */
 #include "base/clock.h"
 #include "envpool.h"
@@ -23,45 +23,17 @@ sirius *sirius_own(pTHX)
 sirius *sirius_alive(pTHX_ UV serial)
 {
     sirius *s = sirius_own(aTHX);
-    return s && s->turn.conn && s->turn.serial == serial ? s : NULL;
-}
-
-/* --- the helm --- */
-
-bool sirius_helm_take(sirius *s)
-{
-    if (wire_is_edge(s)) {
-        bool was = s->inside;
-        s->inside = 1;
-        return !was;
-    }
-    if (s->engine->helm_held)
-        return false;
-    sr_engine_return(s->engine);
-    return true;
-}
-
-void sirius_helm_leave(sirius *s, bool taken)
-{
-    if (!taken)
-        return;
-    if (wire_is_edge(s))
-        s->inside = 0;
-    else
-        sr_engine_lend(s->engine);
+    return s && s->turn.request && s->turn.serial == serial ? s : NULL;
 }
 
 /* --- application code --- */
 
-/* Before 5.24 perl left the temporaries of a sub to its caller. A copy of %env among them would still hold psgix.io. */
-enum { FREES_TEMPORARIES = PERL_VERSION >= 24 };
-
 SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
 {
-    bool held = wire_is_edge(s) ? s->inside : s->engine->helm_held;
-    sirius_helm_leave(s, held);
+    sig_atomic_t was_inside = s->inside;
+    s->inside = 0;
     dSP;
-    if (!FREES_TEMPORARIES) {
+    if (!SIRIUS_FREES_TEMPORARIES) {
         ENTER;
         SAVETMPS;
     }
@@ -82,7 +54,7 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
         if (SvROK(ERRSV) && !SvGMAGICAL(ERRSV)) /* the next call empties $@ outside of its eval */
             hold = newSVsv(ERRSV);
     }
-    if (!FREES_TEMPORARIES) {
+    if (!SIRIUS_FREES_TEMPORARIES) {
         SvREFCNT_inc(result);
         FREETMPS;
         LEAVE;
@@ -90,10 +62,9 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     }
     if (hold)
         sv_2mortal(hold);
-    if (wire_forked(s)) /* a child that the application forked came back: it must not serve */
+    if (s->forked) /* a child that the application forked came back: it must not serve */
         my_exit(0);
-    if (held)
-        sirius_helm_take(s);
+    s->inside = was_inside;
     return result;
 }
 
@@ -143,15 +114,9 @@ static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *e
     }
     if (*(SvEND(line) - 1) != '\n')
         sv_catpvs(line, "\n");
-    /* Who reads STDERR may stand still: then this thread does, but not the companion */
-    bool held = !wire_is_edge(s) && s->engine->helm_held;
-    if (held)
-        sr_engine_lend(s->engine);
     s->logging = 1;
     sirius_log_put(aTHX_ SvPVX(line), SvCUR(line), level);
     s->logging = 0;
-    if (held)
-        sr_engine_return(s->engine);
 }
 
 void sirius_log(pTHX_ sirius *s, const char *what, SV *error)
@@ -181,7 +146,7 @@ static void answer(pTHX_ sirius *s, SV *res)
     SV *done = sirius_call(aTHX_ s, res, sirius_responder(aTHX_ s), NULL);
     if (!done)
         sirius_fail(aTHX_ s, "the application died", ERRSV);
-    else if (t->phase == SIRIUS_UNANSWERED && !sirius_socket_taken(aTHX_ s))
+    else if (t->phase == SIRIUS_UNANSWERED && !t->request->borrowed)
         sirius_fail(aTHX_ s, "the application returned without calling the responder", NULL);
     else if (t->phase == SIRIUS_STREAMING)
         sirius_fail(aTHX_ s, "the application returned without closing the writer", NULL);
@@ -190,31 +155,21 @@ static void answer(pTHX_ sirius *s, SV *res)
 void sirius_finish(pTHX_ sirius *s)
 {
     sirius_turn *t = &s->turn;
-    sr_conn *c = t->conn;
-    if (!c) /* a responder or a writer has done it */
+    PERL_UNUSED_CONTEXT;
+    if (!t->request) /* a responder or a writer has done it */
         return;
     /* HEAD, or the last byte of its Content-Length: a proxy sends the next request, which must not meet a close */
     if ((t->phase == SIRIUS_STREAMING || t->phase == SIRIUS_BROKEN) && sirius_complete(t))
-        sirius_answered(t);
-    t->conn = NULL;
-    if (s->log && s->engine)
-        sirius_accesslog_offer(aTHX_ s, c);
-    if (c->borrowed) { /* bytes read ahead are the application's now, and so are those that come */
-        sr_buffer_reset(&c->in);
-        c->keep_alive = false;
-    }
-    if (t->phase == SIRIUS_ANSWERED && t->left) {
-        c->keep_alive = false;
-        c->broken = true;
-    }
-    wire_finish(s, c);
+        t->phase = SIRIUS_ANSWERED;
+    wire_finish(s);
+    t->request = NULL;
 }
 
 /* The handlers can only be found by code of the application when they, or %env, are tied: it dies in an eval, then. */
 static void run_handlers(pTHX_ sirius *s, SV *ref)
 {
     SV *list = call_own(aTHX_ s, "Sirius::Cleanup::handlers", ref, NULL);
-    if (list && SvROK(list) && wire_is_edge(s))
+    if (list && SvROK(list))
         sr_worker_flush(&s->worker);           /* the client need not wait for them */
     for (UV i = 0; list && SvROK(list); i++) { /* a handler may push another */
         SV *one = call_own(aTHX_ s, "Sirius::Cleanup::handler", list, sv_2mortal(newSVuv(i)));
@@ -239,18 +194,14 @@ static void cleanup(pTHX_ sirius *s, HV *env)
     if (!commit) {
         sirius_log(aTHX_ s, "psgix.harakiri.commit is not usable", ERRSV);
     } else if (SvIOK(commit) && SvIVX(commit)) {
-        bool taken = sirius_helm_take(s);
         s->leave = true;
-        if (!wire_is_edge(s))
-            sr_engine_retire(s->engine);
-        sirius_helm_leave(s, taken);
     }
 }
 
 /*
  * --- what a request leaves behind ---
  *
- * What the application has returned and what it has put into %env is freed without the helm: a DESTROY may sleep or fork. And in an
+ * What the application has returned and what it has put into %env is freed outside: a DESTROY may sleep or fork. And in an
  * eval: DESTROY has one of its own, but the close of a handle that goes has none, and there a layer of Perl may die, or the
  * handler of a signal while perl waits for the program behind a pipe.
  */
@@ -297,15 +248,15 @@ static __attribute__((noinline)) void release(pTHX_ sirius *s)
     }
 }
 
-/* Where nothing that is left can run code, the helm is kept. */
-static inline __attribute__((always_inline)) void serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
+/* Where nothing that is left can run code, it stays inside. */
+void sirius_serve_one(pTHX_ sirius *s, SV *app)
 {
     ENTER;
     SAVETMPS;
-    s->turn = (sirius_turn){.serial = ++s->serial, .conn = task->conn, .temporaries = PL_tmps_floor};
-    SV *ref = sirius_env(aTHX_ s, task);
-    if (task->forwarded)
-        sirius_env_forwarded(aTHX_ s->turn.env, task);
+    s->turn = (sirius_turn){.serial = ++s->serial, .request = &s->request, .temporaries = PL_tmps_floor};
+    SV *ref = sirius_env(aTHX_ s, &s->request);
+    if (s->request.forwarded)
+        sirius_env_forwarded(aTHX_ s->turn.env, &s->request);
     answer(aTHX_ s, sirius_call(aTHX_ s, app, ref, NULL));
     s->returned = true;
     envpool_env *pooled = s->turn.pooled;
@@ -313,7 +264,7 @@ static inline __attribute__((always_inline)) void serve_one(pTHX_ sirius *s, con
     sirius_finish(aTHX_ s);
     bool inert = untouched && s->turn.inert && envpool_ref_intact(pooled);
     if (!inert)
-        sirius_helm_leave(s, wire_is_edge(s) ? s->inside : s->engine->helm_held);
+        s->inside = 0;
     if (!untouched)
         cleanup(aTHX_ s, s->turn.env);
     s->turn.env = NULL;
@@ -323,87 +274,6 @@ static inline __attribute__((always_inline)) void serve_one(pTHX_ sirius *s, con
     LEAVE;
     if (inert)
         envpool_give_back(aTHX_ pooled, untouched);
-    if (wire_forked(s)) /* it came back from where none was expected */
+    if (s->forked) /* it came back from where none was expected */
         my_exit(0);
-}
-
-void sirius_serve_one(pTHX_ sirius *s, const sr_task *task, SV *app)
-{
-    serve_one(aTHX_ s, task, app);
-}
-
-static const char *soon(sirius *s)
-{
-    static char text[64];
-    sr_engine *e = s->engine;
-    if (e->soon == SR_REASON_RSS)
-        snprintf(text, sizeof text, "soon max-rss (%llu MiB)", (unsigned long long)(e->rss >> 20));
-    else
-        snprintf(text, sizeof text, "soon max-requests (%llu requests)", (unsigned long long)e->served);
-    return text;
-}
-
-/* Why no more requests will come. */
-static const char *ended(const sirius *s)
-{
-    const sr_engine *e = s->engine;
-    if (e->drain)
-        return e->drain == SR_DRAIN_NOW ? "stopped" : "drained";
-    if (s->leave)
-        return "harakiri";
-    return e->reason == SR_REASON_OVERDUE ? "timeout"
-           : e->reason == SR_REASON_RSS   ? "max-rss"
-                                          : "max-requests";
-}
-
-const char *sirius_serve(pTHX_ sirius *s, SV *app)
-{
-    sr_task task;
-    s->plain_app = FREES_TEMPORARIES && !SvGMAGICAL(app) && SvROK(app) && !SvOBJECT(SvRV(app)) &&
-                   SvTYPE(SvRV(app)) == SVt_PVCV && !CvISXSUB((CV *)SvRV(app));
-    if (wire_is_edge(s))
-        return sirius_work(aTHX_ s, app);
-    sirius_current = s;
-    for (;;) {
-        if (PL_sig_pending)
-            sirius_signals(aTHX_ s);
-        if (!s->retiring && sr_engine_draining(s->engine) && s->engine->drain != SR_DRAIN_NOW) {
-            s->retiring = true;
-            sirius_current = NULL;
-            return "retiring";
-        }
-        switch (sr_engine_next(s->engine, &task)) {
-        case SR_NEXT_REQUEST:
-            serve_one(aTHX_ s, &task, app);
-            break;
-        case SR_NEXT_WAKE:
-            break;
-        case SR_NEXT_SOON:
-            sr_engine_lend(s->engine);
-            sirius_current = NULL;
-            return soon(s);
-        case SR_NEXT_DONE:
-            sr_engine_lend(s->engine);
-            sirius_current = NULL;
-            return ended(s);
-        }
-    }
-}
-
-void sirius_abandon(pTHX_ sirius *s, const char *why)
-{
-    if (wire_forked(s) || !sirius_current)
-        return;
-    if (wire_is_edge(s)) {
-        sirius_work_abandon(aTHX_ s, why);
-        return;
-    }
-    sirius_helm_take(s);
-    if (s->turn.conn) {
-        sirius_fail(aTHX_ s, why, NULL);
-        sirius_finish(aTHX_ s);
-    }
-    sr_engine_evacuate(s->engine, 2 * SR_SECOND);
-    sr_engine_lend(s->engine);
-    sirius_current = NULL;
 }

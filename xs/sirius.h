@@ -1,10 +1,11 @@
 #ifndef SIRIUS_XS_H
 #define SIRIUS_XS_H
 /*
- * What the files of xs/ share: the only code that knows both Perl and the engine.
+ * What the files of xs/ share: the only code that knows both Perl and src/worker.
  *
- * Thread: all of it runs on the Perl thread. "With the helm" means e->helm_held; application code (the app
- * itself, overloads, ties, DESTROY, getline) is always called without it, through sirius_call.
+ * Thread: all of it runs on the thread of perl. "Inside" (sirius.inside) means that C of the server runs, and that a handler of
+ * a signal must not jump out of it; application code (the app itself, overloads, ties, DESTROY, getline) is always called
+ * outside, through sirius_call.
  */
 #define PERL_NO_GET_CONTEXT /* must precede perl's headers, or every call looks the interpreter up in TLS */
 #include "EXTERN.h"
@@ -19,7 +20,10 @@
 #define SVf_IsCOW 0
 #endif
 
-#include "core/engine.h"
+#include "base/resident.h"
+#include "http/forwarded.h"
+#include "http/response.h"
+#include "share/scoreboard.h"
 #include "unchunk.h"
 #include "worker/worker.h"
 
@@ -33,18 +37,38 @@ typedef enum sirius_phase {
     SIRIUS_BROKEN,     /* begun and impossible to complete: to be cut */
 } sirius_phase;
 
+enum { SIRIUS_LISTENERS_MAX = 64 };
+
+/* What %env and the response look at. All pointers die with the request. */
+typedef struct sirius_request {
+    const sr_request *head;
+    const char *base; /* bytes that the spans of head point into */
+    sr_bytes body;    /* when it is in memory */
+    int body_fd;      /* or -1: a file, from offset 0; whoever makes %env of it owns it */
+    uint64_t body_length;
+    const sr_forwarded *forwarded; /* what trusted proxies say; NULL: nothing */
+    sr_peer client;
+    uint8_t listener; /* number of the one that it came through */
+    bool is_head;
+    int64_t ready_at; /* monotonic ns at which it was complete */
+
+    bool gone;       /* the client is, as far as is known */
+    bool borrowed;   /* psgix.io: the application has its hands on the socket */
+    uint32_t status; /* of the final response; 0: there is none yet */
+} sirius_request;
+
 /* The request at hand. A responder, writer or early-hints callback of an earlier one has another serial and
  * is dead. */
 typedef struct sirius_turn {
     UV serial;
-    sr_conn *conn;       /* NULL between two requests */
-    HV *env;             /* borrowed from the frame that serves */
-    envpool_env *pooled; /* where env goes after the request; NULL: nowhere */
+    sirius_request *request; /* NULL between two requests, and when its response is complete */
+    HV *env;                 /* borrowed from the frame that serves */
+    envpool_env *pooled;     /* where env goes after the request; NULL: nowhere */
     bool forked;    /* the application has forked since the request began: a child may hold what it holds */
     bool untouched; /* pooled, and the application has left it as it was. Known when it has returned */
     bool inert;     /* what the application has returned runs no code when it is freed */
     sirius_phase phase;
-    bool writing;        /* to an edge: what waits for the client lets handlers of signals run */
+    bool writing;        /* what waits for the client lets handlers of signals run */
     bool catches;        /* code of the application has called, and is told when such a handler has died */
     SV *died;            /* what it has died of. Counted */
     SSize_t temporaries; /* those above are of this request */
@@ -55,17 +79,10 @@ typedef struct sirius_turn {
     uint64_t left; /* SR_FRAMING_LENGTH: bytes of the body still owed */
 } sirius_turn;
 
-/* All of the response is in the engine's hands. With the helm. */
-static inline void sirius_answered(sirius_turn *t)
-{
-    t->phase = SIRIUS_ANSWERED;
-    t->conn->whole = true;
-}
-
 /* By its framing the client has, or will have, all of it: whatever follows is no part of this response any more. */
 static inline bool sirius_complete(const sirius_turn *t)
 {
-    return t->conn->status && !t->conn->gone &&
+    return t->request->status && !t->request->gone &&
            (t->response.framing == SR_FRAMING_NONE || (t->response.framing == SR_FRAMING_LENGTH && !t->left));
 }
 
@@ -81,14 +98,11 @@ typedef struct sirius {
 #ifdef MULTIPLICITY
     PerlInterpreter *owner; /* no other is served: threads of the application get nothing of it */
 #endif
-    sr_engine *engine; /* NULL where an edge has the connections */
-
-    /* with an edge: */
-    sr_worker worker;     /* sleepers NULL: there is none */
-    sr_conn facade;       /* what of the connection %env and the response look at */
-    sr_forwarded hearsay; /* of the request at hand */
-    sr_row *row;          /* what others see of this worker; never NULL */
-    sr_scoreboard *board; /* or NULL; kept by `scoreboard` */
+    sr_worker worker;
+    sirius_request request; /* of the turn */
+    sr_forwarded forwarded; /* of it */
+    sr_row *row;            /* what others see of this worker; never NULL */
+    sr_scoreboard *board;   /* or NULL; kept by `scoreboard` */
     sr_row no_row;
     uint64_t known;                /* length of the body, or SR_LENGTH_UNKNOWN */
     bool app_close;                /* the application wants the connection closed */
@@ -96,8 +110,8 @@ typedef struct sirius {
     bool said;                     /* END, CUT or TAKEN of this request */
     bool returned;                 /* from the application */
     volatile sig_atomic_t logging; /* log.c writes a line of the server's own */
-    volatile sig_atomic_t inside;  /* as with the helm: no application code runs, and none may jump out */
-    bool forked;
+    volatile sig_atomic_t inside;
+    bool forked; /* this is a child that the application has forked: nothing may be said or served */
     bool soon_said;
     const char *why; /* this worker has to go; NULL: it has not */
     uint64_t served, soon_requests, max_requests, max_rss, rss;
@@ -115,53 +129,75 @@ typedef struct sirius {
     bool retiring;  /* serve has said so */
     bool leave;     /* psgix.harakiri: end this worker after the response */
     bool plain_app; /* a sub of Perl: it has freed its temporaries when it returns */
-    sirius_site site[SR_LISTENERS_MAX];
+    sirius_site site[SIRIUS_LISTENERS_MAX];
     envpool_env *pool; /* ENVPOOL_SHAPES of them */
     unsigned pool_clock;
     sr_buffer head;    /* scratch: the head being made */
     struct iovec *iov; /* scratch, grown to the largest response so far */
     size_t iov_cap;
-    SV *scoreboard;        /* what the engine writes its row of */
-    SV *tmpdir, *server;   /* strings that the engine's config points into */
-    SV *log_format;        /* the Sirius::LogFormat of the engine's log */
+    SV *scoreboard;        /* what it writes its row of */
+    SV *log_format;        /* the Sirius::LogFormat of the access log */
     sirius_accesslog *log; /* NULL: there is none */
 } sirius;
+
+/* What must not be jumped out of is going on: handlers of signals have to wait. */
+static inline bool sirius_inside(const sirius *s)
+{
+    return s->inside && !s->forked;
+}
+
+/* As sirius_inside, or the server's own log is being written. */
+static inline bool sirius_busy(const sirius *s)
+{
+    return (s->inside || s->logging) && !s->forked;
+}
+
+static inline bool sirius_enter(sirius *s) /* true: it was outside, and the caller has to leave again */
+{
+    bool was = s->inside;
+    s->inside = 1;
+    return !was;
+}
+
+static inline void sirius_leave(sirius *s, bool entered)
+{
+    if (entered)
+        s->inside = 0;
+}
 
 /* engine.c */
 SV *sirius_new(pTHX_ HV *conf); /* a mortal Sirius::Engine; croaks */
 void sirius_free(pTHX_ sirius *s);
 
 /* serve.c */
+/* Before 5.24 perl left the temporaries of a sub to its caller. A copy of %env among them would still hold psgix.io. */
+enum { SIRIUS_FREES_TEMPORARIES = PERL_VERSION >= 24 };
 void sirius_serve_boot(pTHX);
-/* The one engine of this process that is inside serve, or NULL: what callbacks of PSGI talk to. */
+/* The one of this process that is inside serve, or NULL: what callbacks of PSGI talk to. */
 extern sirius *sirius_current;
 sirius *sirius_own(pTHX); /* the same, but NULL for the interpreter of a thread of the application */
 /* It, when it serves the request of this serial now, for this interpreter; also in a child that was forked meanwhile. */
 sirius *sirius_alive(pTHX_ UV serial);
-const char *sirius_serve(pTHX_ sirius *s, SV *app); /* why it ended: static text */
+void sirius_serve_one(pTHX_ sirius *s, SV *app); /* s->request, whole */
 /*
- * With the helm: the engine gets its connection back, to send what is left of the response and to go on with it, while
- * the application may go on with something else. Does nothing when that was done before.
+ * Inside: the response is over, and the edge may go on with the connection, while the application may go on with something
+ * else. Does nothing when that was done before.
  */
 void sirius_finish(pTHX_ sirius *s);
-void sirius_serve_one(pTHX_ sirius *s, const sr_task *task, SV *app); /* one request, whole */
-void sirius_abandon(pTHX_ sirius *s,
-                    const char *why); /* exit in application code: answer 500, end politely */
 
-/* Application code, without the helm, in its own stack so that last, next and goto can't leave it. NULL: it
+/* Application code, outside, in its own stack so that last, next and goto can't leave it. NULL: it
  * died, $@. */
 SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2);
 void sirius_signals(
     pTHX_ sirius *s); /* stream.c: runs the handlers of signals that have come; one that dies is logged */
-bool sirius_helm_take(sirius *s); /* true: it was not held and the caller has to let it go again */
-void sirius_helm_leave(sirius *s, bool taken);
 void sirius_log(pTHX_ sirius *s, const char *what, SV *error); /* error may be NULL; names the request */
 void sirius_warn(pTHX_ sirius *s, const char *what);
 
-/* work.c: with an edge */
-const char *sirius_work(pTHX_ sirius *s, SV *app); /* as sirius_serve */
-void sirius_work_abandon(pTHX_ sirius *s, const char *why);
-void sirius_work_watch(sirius *s, int edge); /* serve returns "edge" when that has ended */
+/* work.c */
+const char *sirius_work(pTHX_ sirius *s, SV *app);        /* why it ended: static text */
+sr_worker_what sirius_work_one(pTHX_ sirius *s, SV *app); /* the next request, whole, or none */
+void sirius_abandon(pTHX_ sirius *s, const char *why);    /* exit in application code: answers 500 */
+void sirius_work_watch(sirius *s, int edge);              /* serve returns "edge" when that has ended */
 void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row); /* croaks */
 void sirius_work_close(pTHX_ sirius *s);
 int sirius_common_new(pTHX); /* shared memory of the edges; the caller's descriptor. Croaks */
@@ -176,15 +212,11 @@ int sirius_sleepers_new(pTHX_ uint32_t rows); /* shared memory; the caller's des
 int sirius_spawn(pTHX_ const char *path, AV *words, AV *descriptors);
 
 /* env.c */
-static inline int64_t sirius_wall_offset(const sirius *s) /* wall clock minus monotonic, ns */
-{
-    return s->engine ? s->engine->wall_offset : s->wall_offset;
-}
 void sirius_env_boot(pTHX);
 sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multiprocess);
-/* With the helm: the environment of the turn, and a reference to it that is a mortal or the pool's. */
-SV *sirius_env(pTHX_ sirius *s, const sr_task *task);
-void sirius_env_forwarded(pTHX_ HV *env, const sr_task *task); /* forwarded.c: task->forwarded is not NULL */
+/* Inside: the environment of the turn, and a reference to it that is a mortal or the pool's. */
+SV *sirius_env(pTHX_ sirius *s, const sirius_request *r);
+void sirius_env_forwarded(pTHX_ HV *env, const sirius_request *r); /* forwarded.c: r->forwarded is not NULL */
 /* A value, unless the application has tied or restricted the hash so that looking runs its code, or dies. */
 SV **sirius_env_fetch(pTHX_ HV *env, const char *key);
 HE *sirius_env_fetch_ent(pTHX_ HV *env, SV *key); /* the same of a shared key */
@@ -200,29 +232,18 @@ bool sirius_lazy_untouched(pTHX_ const SV *sv, sirius_lazy kind); /* neither rea
 HV *sirius_socket_class(pTHX_ int listener); /* the class of its connections. Not counted */
 /* A new reference to the handle of this request; undef when that is over. Making and copying it changes nothing. */
 SV *sirius_socket(pTHX_ UV serial);
-/*
- * With the helm, when the application has returned without an answer: is the connection its own? It is when the handle was used,
- * or is still held and a child was forked, which may use it.
- */
-bool sirius_socket_taken(pTHX_ sirius *s);
-void sirius_socket_forks(pTHX_ sirius *s); /* of an edge: the application is about to fork */
-void sirius_socket_drop(pTHX_ sirius *s);  /* at the end of the turn; without the helm */
+void sirius_socket_forks(pTHX_ sirius *s); /* the application is about to fork */
+void sirius_socket_drop(pTHX_ sirius *s);  /* at the end of the turn; outside */
 
 void sirius_log_boot(pTHX); /* log.c: the layer :sirius_log */
 /* One line of the server with its "\n", as bytes; level is static. Calls code of the application only where a layer is one. */
 void sirius_log_put(pTHX_ const char *at, size_t len, const char *level);
 
-/* accesslog.c: with the helm */
-void sirius_accesslog_new(pTHX_ sirius *s, HV *conf);     /* croaks */
-void sirius_accesslog_free(pTHX_ sirius *s);              /* after the engine */
-void sirius_accesslog_offer(pTHX_ sirius *s, sr_conn *c); /* its line can be made from now on */
-/* In the generation: the line of the request that a worker of this row had when it was killed, if it had one. Croaks */
-void sirius_accesslog_lost(pTHX_ HV *conf, const sr_row *row);
-/* With an edge: as _new; the request, before the application has it; and what is another in %env, to the edge */
-void sirius_accesslog_view(pTHX_ sirius *s, HV *conf);
-void sirius_accesslog_begin(sirius *s, const sr_task *task);
-void sirius_accesslog_say(pTHX_ sirius *s);
-void sirius_accesslog_to(pTHX_ sirius *s, int fd); /* a descriptor that is copied. Without the helm, too */
+/* accesslog.c */
+void sirius_accesslog_open(pTHX_ sirius *s, HV *conf); /* croaks */
+void sirius_accesslog_free(pTHX_ sirius *s);
+void sirius_accesslog_begin(sirius *s);     /* the request, before the application has it */
+void sirius_accesslog_say(pTHX_ sirius *s); /* what is another in %env now, to the edge */
 
 /* place.c: the Perl file that a worker forked by this process is in, and the line; NULL: the kernel does not tell */
 SV *sirius_place(pTHX_ IV pid, UV *line);
@@ -237,7 +258,7 @@ size_t sirius_place_copy(pTHX_ pid_t pid, char *name, size_t cap, UV *line);
 void sirius_loading_begin(pTHX_ double limit, double soon, int stopped_status);
 AV *sirius_loading_end(pTHX);
 
-/* response.c: with the helm */
+/* response.c: inside */
 /* A value that ends with newlines loses them, and the turn notes its field. False: it does not end so. */
 bool sirius_trim(pTHX_ sirius *s, sr_bytes name, sr_bytes *value);
 void sirius_trim_log(pTHX_ sirius *s); /* without a head half made: the log is code of Perl */
@@ -266,7 +287,7 @@ SV *sirius_informational(pTHX_ UV serial);
 /* `bytes` are those of data. False: the peer is gone. */
 bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait);
 bool sirius_stream_end(pTHX_ sirius *s);
-bool sirius_interrupted(void); /* sr_engine.interrupted */
+bool sirius_interrupted(void); /* sr_worker.interrupted */
 /*
  * Around what may wait for the client and was called by code of the application: a handler of a signal that dies meanwhile
  * dies there, in `end`, when nothing of the server is left to jump over. Elsewhere that is logged, and the wait goes on.
@@ -277,7 +298,7 @@ static inline bool sirius_catch(sirius *s) /* what `end` is to be given */
     s->turn.catches = true;
     return outer;
 }
-void sirius_catch_end(pTHX_ sirius *s, bool outer); /* without the helm. Croaks */
+void sirius_catch_end(pTHX_ sirius *s, bool outer); /* outside. Croaks */
 
 /* Bytes of a scalar; false when it has characters above 0xff. A downgraded copy is a mortal. */
 bool sirius_bytes(pTHX_ SV *sv, sr_bytes *out);

@@ -7,9 +7,7 @@
  *
  * Two streams, as for any socket of perl: a buffer that reads and one that writes must not be one.
  */
-#include "wire.h"
-
-#include "wire.h"
+#include "sirius.h"
 
 #include "perliol.h"
 
@@ -23,7 +21,7 @@ typedef struct claim {
     int fd;    /* the application's own, or -1 */
     unsigned streams;
     bool silent; /* it is being made, and perl asks whether it is a terminal */
-    char *ahead; /* bytes that the engine had read behind the request */
+    char *ahead; /* bytes that the edge had read behind the request */
     size_t ahead_at, ahead_len;
 } claim;
 
@@ -34,25 +32,16 @@ typedef struct socket_layer {
 
 /* --- taking the connection --- */
 
-/* The socket blocks from now on, as one of IO::Socket does. The engine's calls are safe from that: see output.c. */
-static void hand_over(pTHX_ sirius *s, sr_conn *c, int fd)
+/*
+ * The edge gives a descriptor, and answers on the connection what this worker replies, but keeps it no more. The socket blocks
+ * from now on, as one of IO::Socket does: the edge is safe from that. A child that the application has forked can't ask.
+ */
+static void take(pTHX_ claim *k)
 {
-    bool outer = sirius_catch(s);
-    bool taken = sirius_helm_take(s); /* from here on no 504 of the companion's may come in between */
-    c->borrowed = true;
-    if (c->out) /* what was said before comes first */
-        sr_engine_write(s->engine, c, NULL, 0);
-    sirius_helm_leave(s, taken);
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    sirius_catch_end(aTHX_ s, outer);
-}
-
-/* Of an edge: it gives a descriptor, and answers on the connection what this worker replies, but keeps it no more. */
-static void borrow(sirius *s, claim *k)
-{
+    sirius *s = sirius_alive(aTHX_ k->serial);
     int fd, file;
     uint32_t bytes;
-    if (s->forked || !sr_worker_socket(&s->worker, &fd, &file, &bytes))
+    if (!s || s->forked || !sr_worker_socket(&s->worker, &fd, &file, &bytes))
         return;
     if (file >= 0) {
         k->ahead = malloc(bytes ? bytes : 1);
@@ -61,45 +50,10 @@ static void borrow(sirius *s, claim *k)
         close(file);
     }
     k->fd = fd;
-    s->turn.conn->borrowed = true;
-    PerlIOUnix_refcnt_inc(fd);
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-}
-
-/*
- * In a child that the application has forked the lock belongs to nobody and the socket is the parent's as well: what becomes of
- * the connection is decided in the parent (sirius_socket_taken). But it blocks from now on, as one of IO::Socket does: a child that
- * writes before its parent has returned would find it full otherwise. The engine's calls are safe from that: see output.c.
- */
-static void take(pTHX_ claim *k)
-{
-    sirius *s = sirius_alive(aTHX_ k->serial);
-    if (!s)
-        return;
-    if (wire_is_edge(s)) {
-        borrow(s, k);
-        return;
-    }
-    sr_conn *c = s->turn.conn;
-    size_t ahead = c->in.data ? sr_buffer_len(&c->in) : 0;
-    if (ahead && !(k->ahead = malloc(ahead)))
-        return;
-    int fd = fcntl(c->source.fd, F_DUPFD_CLOEXEC, 3);
-    if (fd < 0) {
-        free(k->ahead);
-        k->ahead = NULL;
-        return;
-    }
-    if (ahead)
-        memcpy(k->ahead, sr_buffer_at(&c->in), ahead);
-    k->ahead_len = ahead;
-    k->fd = fd;
+    s->turn.request->borrowed = true;
     PerlIOUnix_refcnt_inc(
         fd); /* open(my $fh, '+<&=', $io) makes another stream on it, which perl counts here */
-    if (!sr_engine_forked(s->engine))
-        hand_over(aTHX_ s, c, fd);
-    else
-        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
 /* Perl does not free a layer while its handle is locked, which is done by a count in the head (PerlIO_lockcnt of perlio.c). */
@@ -357,7 +311,7 @@ SV *sirius_socket(pTHX_ UV serial)
     else
         k->silent = false;
     s->turn.io = SvREFCNT_inc_simple_NN((SV *)gv);
-    return sv_bless(newRV_noinc((SV *)gv), s->site[s->turn.conn->listener].socket);
+    return sv_bless(newRV_noinc((SV *)gv), s->site[s->request.listener].socket);
 }
 
 /* Held by somebody beside the turn and %env. */
@@ -373,22 +327,11 @@ static bool held(pTHX_ const sirius_turn *t)
 void sirius_socket_forks(pTHX_ sirius *s)
 {
     sirius_turn *t = &s->turn;
-    if (!t->io || !t->conn || t->conn->borrowed || !held(aTHX_ t))
+    if (!t->io || !t->request || t->request->borrowed || !held(aTHX_ t))
         return;
     PerlIO *f = IoIFP(GvIOp((GV *)t->io));
     if (f)
         PerlIO_fileno(f);
-}
-
-bool sirius_socket_taken(pTHX_ sirius *s)
-{
-    sirius_turn *t = &s->turn;
-    if (t->conn->borrowed)
-        return true;
-    if (wire_is_edge(s) || !t->io || !t->forked || !held(aTHX_ t))
-        return false;
-    fcntl(t->conn->source.fd, F_SETFL, fcntl(t->conn->source.fd, F_GETFL) & ~O_NONBLOCK);
-    return t->conn->borrowed = true;
 }
 
 void sirius_socket_drop(pTHX_ sirius *s)

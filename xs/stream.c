@@ -25,14 +25,14 @@ void sirius_stream_boot(pTHX)
 static sirius *alive(pTHX_ UV serial)
 {
     sirius *s = sirius_alive(aTHX_ serial);
-    return s && !wire_forked(s) ? s : NULL;
+    return s && !s->forked ? s : NULL;
 }
 
 /* Its response is complete already, but the application goes on. */
 static bool answered(pTHX_ UV serial)
 {
     sirius *s = sirius_own(aTHX);
-    return s && s->turn.serial == serial && s->turn.env && !wire_forked(s);
+    return s && s->turn.serial == serial && s->turn.env && !s->forked;
 }
 
 static SV *closure(pTHX_ XSUBADDR_t body, UV serial)
@@ -62,7 +62,7 @@ typedef struct sink { /* where unchunk's runs of bytes go */
     bool wait;
 } sink;
 
-/* One chunk is head, data and CRLF; an empty one would be the end. With the helm. */
+/* Inside. */
 static bool put(void *arg, sr_bytes bytes)
 {
     sink *k = arg;
@@ -71,10 +71,10 @@ static bool put(void *arg, sr_bytes bytes)
     if (framing == SR_FRAMING_LENGTH && bytes.len > t->left)
         bytes.len = (size_t)t->left;
     if (!bytes.len || framing == SR_FRAMING_NONE)
-        return !t->conn->gone;
+        return !t->request->gone;
     t->left -= framing == SR_FRAMING_LENGTH ? bytes.len : 0;
     wire_data(k->s, bytes, k->wait);
-    return !t->conn->gone;
+    return !t->request->gone;
 }
 
 bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
@@ -83,18 +83,18 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
     if (t->phase != SIRIUS_STREAMING)
         return false;
     sink k = {s, wait};
-    bool taken = sirius_helm_take(s);
+    bool entered = sirius_enter(s);
     t->writing = wait;
     s->sending = data;
     s->sending_at = bytes.at;
     if (!unchunk_feed(&s->unchunk, bytes, put, &k) && s->unchunk.state == UNCHUNK_BAD)
         t->phase = SIRIUS_BROKEN;
-    bool ok = !t->conn->gone && t->phase == SIRIUS_STREAMING;
+    bool ok = !t->request->gone && t->phase == SIRIUS_STREAMING;
     t->writing = false;
     s->sending = NULL;
     if (t->phase == SIRIUS_STREAMING && sirius_complete(t))
         sirius_finish(aTHX_ s);
-    sirius_helm_leave(s, taken); /* from here on the companion may cut it */
+    sirius_leave(s, entered);
     return ok;
 }
 
@@ -104,19 +104,14 @@ bool sirius_stream_end(pTHX_ sirius *s)
     if (t->phase != SIRIUS_STREAMING)
         return false;
     sink k = {s, false};
-    bool taken = sirius_helm_take(s);
-    if (unchunk_end(&s->unchunk, put, &k) || t->conn->gone)
-        sirius_answered(t);
-    else
-        t->phase = SIRIUS_BROKEN;
+    bool entered = sirius_enter(s);
+    t->phase = unchunk_end(&s->unchunk, put, &k) || t->request->gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
     if (t->phase == SIRIUS_ANSWERED)
         wire_end(s);
-    if (t->left) /* shorter than its Content-Length: the close tells the client so */
-        t->conn->keep_alive = false;
-    bool ok = !t->conn->gone;
+    bool ok = !t->request->gone;
     if (t->phase == SIRIUS_ANSWERED) /* the application may go on for long */
         sirius_finish(aTHX_ s);
-    sirius_helm_leave(s, taken);
+    sirius_leave(s, entered);
     return ok;
 }
 
@@ -170,14 +165,13 @@ void sirius_catch_end(pTHX_ sirius *s, bool outer)
 
 /*
  * A slow reader may take a minute, and a time limit of the application must end that. In an eval, since a handler that
- * dies must not jump over the engine: it dies when the call has returned. It finds no writer in the middle of a write.
+ * dies must not jump over the server: it dies when the call has returned. It finds no writer in the middle of a write.
  */
 bool sirius_interrupted(void)
 {
     sirius *s = sirius_current;
     dTHX;
-    if (!s || !s->turn.conn || !(wire_is_edge(s) ? s->turn.writing : s->turn.conn->blocked) ||
-        !PL_sig_pending)
+    if (!s || !s->turn.request || !s->turn.writing || !PL_sig_pending)
         return true;
     sirius_turn *t = &s->turn;
     if (s->sending)
@@ -196,11 +190,7 @@ bool sirius_interrupted(void)
     SAVEGENERICSV(GvSV(PL_errgv));
     GvSV(PL_errgv) = SvREFCNT_inc_simple_NN(error);
     t->phase = SIRIUS_BROKEN;
-    if (s->engine)
-        s->engine->waiting = 0; /* application code */
     bool lived = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)dispatch)), &PL_sv_undef, NULL) != NULL;
-    if (s->engine)
-        s->engine->waiting = 1;
     if (lived || !t->catches || phase == SIRIUS_UNANSWERED)
         t->phase = phase;
     if (!lived && t->catches) {
@@ -292,13 +282,13 @@ XS(sirius_xs_responder)
         croak("the responder was called after its request was over");
     SV *writer = NULL;
     bool outer = sirius_catch(s);
-    bool taken = sirius_helm_take(s);
+    bool entered = sirius_enter(s);
     sirius_respond(aTHX_ s, ST(0), true, &writer);
     sirius_turn *t = &s->turn;
     if (t->phase == SIRIUS_ANSWERED || t->phase == SIRIUS_BROKEN ||
         (t->phase == SIRIUS_STREAMING && sirius_complete(t)))
         sirius_finish(aTHX_ s); /* the application may go on for long */
-    sirius_helm_leave(s, taken);
+    sirius_leave(s, entered);
     sirius_catch_end(aTHX_ s, outer);
     if (!writer)
         XSRETURN_EMPTY;
@@ -381,12 +371,10 @@ XS(sirius_xs_informational)
     sr_buffer_free(&out); /* before croak, which does not return */
     if (why)
         croak("psgix.informational: %s", why);
-    if (s->turn.conn->minor > 0) { /* RFC 9110 15.2: never to a 1.0 client */
-        bool outer = sirius_catch(s), taken = sirius_helm_take(s);
-        wire_interim(s, sr_bytes_of(SvPVX(scratch), SvCUR(scratch)));
-        sirius_helm_leave(s, taken);
-        sirius_catch_end(aTHX_ s, outer);
-    }
+    bool outer = sirius_catch(s), entered = sirius_enter(s);
+    wire_interim(s, sr_bytes_of(SvPVX(scratch), SvCUR(scratch)));
+    sirius_leave(s, entered);
+    sirius_catch_end(aTHX_ s, outer);
     XSRETURN_EMPTY;
 }
 

@@ -3,7 +3,19 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* --- to the edge --- */
+const char *wire_head_end(sirius *s, uint64_t known)
+{
+    sirius_turn *t = &s->turn;
+    sr_response *r = &t->response;
+    s->app_close = !r->keep_alive;
+    s->known = known;
+    sr_response_decide(r, known);
+    if (sr_buffer_len(&s->head) > SR_REPLY_FIELDS_MAX)
+        return "the header fields have more than 16 MiB";
+    t->request->status = (uint32_t)r->status;
+    t->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
+    return NULL;
+}
 
 static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, uint16_t flags)
 {
@@ -15,7 +27,7 @@ static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, u
         flags |= SR_REPLY_CLOSE;
     sr_bytes fields = sr_bytes_of(sr_buffer_at(&s->head), sr_buffer_len(&s->head));
     if (!sr_worker_reply(&s->worker, &head, fields, body, n, flags))
-        s->turn.conn->gone = true;
+        s->turn.request->gone = true;
 }
 
 /* Before the last record of a reply. */
@@ -39,12 +51,7 @@ static void say(sirius *s, sr_reply_kind kind)
 
 /* --- heads --- */
 
-static struct iovec head_iov(sirius *s)
-{
-    return (struct iovec){sr_buffer_at(&s->head), sr_buffer_len(&s->head)};
-}
-
-void wire_whole_edge(sirius *s, const struct iovec *body, int n)
+void wire_whole(sirius *s, const struct iovec *body, int n)
 {
     log_values(s);
     reply(s, body, n, s->known, SR_REPLY_LAST);
@@ -53,16 +60,9 @@ void wire_whole_edge(sirius *s, const struct iovec *body, int n)
 
 void wire_head(sirius *s, bool now)
 {
-    struct iovec head = head_iov(s);
-    if (wire_is_edge(s)) {
-        reply(s, NULL, 0, SR_REPLY_LENGTH_UNKNOWN, 0);
-        if (now)
-            sr_worker_flush(&s->worker);
-    } else if (now) {
-        sr_engine_write(s->engine, s->turn.conn, &head, 1);
-    } else {
-        sr_engine_send(s->engine, s->turn.conn, &head, 1);
-    }
+    reply(s, NULL, 0, SR_REPLY_LENGTH_UNKNOWN, 0);
+    if (now)
+        sr_worker_flush(&s->worker);
 }
 
 /* For a file whose descriptor can't be passed: the kernel has no memory for that, or this user has too many on their way. */
@@ -86,15 +86,10 @@ static bool read_out(sirius *s, int fd, off_t offset, uint64_t length)
 
 void wire_file(sirius *s, int fd, off_t offset, uint64_t length)
 {
-    struct iovec head = head_iov(s);
-    if (!wire_is_edge(s)) {
-        sr_engine_send_file(s->engine, s->turn.conn, &head, 1, fd, offset, length);
-        return;
-    }
     reply(s, NULL, 0, s->known, 0);
     if (s->torn ||
         (!sr_worker_file(&s->worker, fd, (uint64_t)offset, length) && !read_out(s, fd, offset, length)))
-        s->turn.conn->gone = true;
+        s->turn.request->gone = true;
     close(fd);
 }
 
@@ -102,43 +97,20 @@ void wire_file(sirius *s, int fd, off_t offset, uint64_t length)
 
 void wire_data(sirius *s, sr_bytes bytes, bool wait)
 {
-    sirius_turn *t = &s->turn;
-    char size[18];
-    struct iovec iov[3] = {{size, 0}, {(char *)(uintptr_t)bytes.at, bytes.len}, {"\r\n", 2}};
-    if (wire_is_edge(s)) {
-        if (s->torn || !sr_worker_write(&s->worker, &iov[1], 1, wait))
-            t->conn->gone = true;
-        if (!wait) /* the next bytes may take their time */
-            sr_worker_flush(&s->worker);
-        return;
-    }
-    bool chunked = t->response.framing == SR_FRAMING_CHUNKED;
-    if (chunked)
-        iov[0].iov_len = sr_chunk_head(size, bytes.len);
-    struct iovec *first = chunked ? iov : iov + 1;
-    int n = chunked ? 3 : 1;
-    if (wait)
-        sr_engine_write(s->engine, t->conn, first, n);
-    else
-        sr_engine_send(s->engine, t->conn, first, n);
+    struct iovec iov = {(char *)(uintptr_t)bytes.at, bytes.len};
+    if (s->torn || !sr_worker_write(&s->worker, &iov, 1, wait))
+        s->turn.request->gone = true;
+    if (!wait) /* the next bytes may take their time */
+        sr_worker_flush(&s->worker);
 }
 
 void wire_end(sirius *s)
 {
-    struct iovec end = {"0\r\n\r\n", 5};
-    if (wire_is_edge(s))
-        say(s, SR_REPLY_END);
-    else if (s->turn.response.framing == SR_FRAMING_CHUNKED)
-        sr_engine_send(s->engine, s->turn.conn, &end, 1);
+    say(s, SR_REPLY_END);
 }
 
 void wire_interim(sirius *s, sr_bytes text)
 {
-    struct iovec iov = {(char *)(uintptr_t)text.at, text.len};
-    if (!wire_is_edge(s)) {
-        sr_engine_write_interim(s->engine, s->turn.conn, &iov, 1);
-        return;
-    }
     /* "HTTP/1.1 103 Early Hints\r\n", fields, "\r\n" */
     const char *line = memchr(text.at, '\n', text.len);
     sr_reply_head head = {
@@ -146,15 +118,15 @@ void wire_interim(sirius *s, sr_bytes text)
     size_t from = (size_t)(line - text.at) + 1;
     s->turn.writing = true;
     if (!sr_worker_reply(&s->worker, &head, sr_bytes_of(text.at + from, text.len - from - 2), NULL, 0, 0))
-        s->torn = s->turn.conn->gone = true;
+        s->torn = s->turn.request->gone = true;
     s->turn.writing = false;
     sr_worker_flush(&s->worker);
 }
 
-void wire_finish_edge(sirius *s)
+void wire_finish(sirius *s)
 {
     sirius_phase phase = s->turn.phase;
-    atomic_store_explicit(&s->row->status, phase == SIRIUS_UNANSWERED ? 0 : s->facade.status,
+    atomic_store_explicit(&s->row->status, phase == SIRIUS_UNANSWERED ? 0 : s->request.status,
                           memory_order_relaxed);
     say(s, s->torn                      ? SR_REPLY_CUT
            : phase == SIRIUS_ANSWERED   ? SR_REPLY_END

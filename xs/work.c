@@ -23,31 +23,27 @@
     (200 * SR_MILLISECOND) /* between two looks after an edge of its own: futexes do not tell of its end */
 #define WAITED_NS (10 * SR_MILLISECOND) /* a shorter wait is none that an operator hears of */
 
-static void task_fill(sirius *s, const sr_worker_request *r, sr_task *task)
+static void fill(sirius *s, const sr_worker_request *r)
 {
     const sr_slot *slot = r->slot;
-    sr_conn *c = &s->facade;
-    *c = (sr_conn){.listener = slot->listener,
-                   .minor = 1, /* whatever the client speaks: the edge knows */
-                   .is_head = r->request->is_head,
-                   .keep_alive = true,
-                   .client = slot->client,
-                   .ready_at = slot->ready_at};
-    *task = (sr_task){.conn = c,
-                      .request = r->request,
-                      .base = r->base,
-                      .body = r->body,
-                      .body_fd = r->body_fd,
-                      .body_length = slot->body_length};
+    s->request = (sirius_request){.head = r->request,
+                                  .base = r->base,
+                                  .body = r->body,
+                                  .body_fd = r->body_fd,
+                                  .body_length = slot->body_length,
+                                  .client = slot->client,
+                                  .listener = slot->listener,
+                                  .is_head = r->request->is_head,
+                                  .ready_at = slot->ready_at};
     if (!slot->forwarded)
         return;
-    s->hearsay = (sr_forwarded){.server_port = slot->server_port,
-                                .scheme = slot->scheme == SR_SCHEME_HTTPS  ? "https"
-                                          : slot->scheme == SR_SCHEME_HTTP ? "http"
-                                                                           : NULL};
+    s->forwarded = (sr_forwarded){.server_port = slot->server_port,
+                                  .scheme = slot->scheme == SR_SCHEME_HTTPS  ? "https"
+                                            : slot->scheme == SR_SCHEME_HTTP ? "http"
+                                                                             : NULL};
     if (slot->host_len)
-        s->hearsay.host = sr_bytes_of(r->base + slot->host_at, slot->host_len);
-    task->forwarded = &s->hearsay;
+        s->forwarded.host = sr_bytes_of(r->base + slot->host_at, slot->host_len);
+    s->request.forwarded = &s->forwarded;
 }
 
 static void state(sirius *s, sr_worker_state now, int64_t at)
@@ -58,23 +54,22 @@ static void state(sirius *s, sr_worker_state now, int64_t at)
 
 static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
 {
-    sr_task task;
     const sr_request *q = r->request;
-    task_fill(s, r, &task);
+    fill(s, r);
     s->said = s->returned = s->torn = false;
     s->wall_offset = r->slot->ready_wall - r->slot->ready_at;
     state(s, SR_WORKER_BUSY, s->worker.now);
     if (s->log)
-        sirius_accesslog_begin(s, &task);
+        sirius_accesslog_begin(s);
     sr_tally_add(&s->row->tally.requests, 1);
     sr_histogram_add(&s->row->tally.queue,
                      (uint64_t)(s->worker.now > r->slot->ready_at ? s->worker.now - r->slot->ready_at : 0));
     if (s->board && s->worker.now - r->slot->ready_at >= WAITED_NS)
         sr_scoreboard_waited(s->board, s->worker.now - r->slot->ready_at);
     sr_row_begin(s->row, r->base + q->method.at, q->target.at + q->target.len - q->method.at,
-                 &task.conn->client, task.conn->ready_at);
+                 &s->request.client, s->request.ready_at);
     s->inside = 1;
-    sirius_serve_one(aTHX_ s, &task, app);
+    sirius_serve_one(aTHX_ s, app);
     s->inside = 1;
     sr_row_end(s->row);
     sr_worker_done(&s->worker);
@@ -124,19 +119,28 @@ static bool edge_ended(const sirius *s)
     return s->edge >= 0 && poll(&p, 1, 0) > 0;
 }
 
-const char *sirius_work(pTHX_ sirius *s, SV *app)
+sr_worker_what sirius_work_one(pTHX_ sirius *s, SV *app)
 {
     sr_worker_request request;
+    if (PL_sig_pending)
+        sirius_signals(aTHX_ s);
+    sr_worker_what what = sr_worker_next(&s->worker, &request);
+    if (what == SR_WORKER_REQUEST)
+        one(aTHX_ s, &request, app);
+    return what;
+}
+
+const char *sirius_work(pTHX_ sirius *s, SV *app)
+{
     sirius_current = s;
+    s->plain_app = SIRIUS_FREES_TEMPORARIES && !SvGMAGICAL(app) && SvROK(app) && !SvOBJECT(SvRV(app)) &&
+                   SvTYPE(SvRV(app)) == SVt_PVCV && !CvISXSUB((CV *)SvRV(app));
     if (s->why && s->retiring)
         return leaves(s, s->why);
     state(s, SR_WORKER_IDLE, sr_clock_monotonic());
     for (;;) {
-        if (PL_sig_pending)
-            sirius_signals(aTHX_ s);
-        switch (sr_worker_next(&s->worker, &request)) {
+        switch (sirius_work_one(aTHX_ s, app)) {
         case SR_WORKER_REQUEST:
-            one(aTHX_ s, &request, app);
             break;
         case SR_WORKER_WAKE:
             if (!edge_ended(s))
@@ -173,9 +177,11 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
     }
 }
 
-void sirius_work_abandon(pTHX_ sirius *s, const char *why)
+void sirius_abandon(pTHX_ sirius *s, const char *why)
 {
-    if (s->turn.conn) {
+    if (s->forked || !sirius_current)
+        return;
+    if (s->turn.request) {
         sirius_fail(aTHX_ s, why, NULL);
         sirius_finish(aTHX_ s);
     }

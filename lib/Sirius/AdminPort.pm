@@ -30,7 +30,6 @@ use constant {
 
 # A process that no application is in, and that answers small requests: the rest is as by default
 my %ENGINE = (
-    companion        => 0,
     graceful_timeout => 2,
     header_timeout   => 5,
     max_connections  => 100,
@@ -152,22 +151,20 @@ sub serve {
         snapshot => sub { $board->snapshot }
     );
     my $worker = Sirius::Worker->new(
-        app      => $admin->to_app,
-        conf     => $conf,
-        control  => $alive,
-        exchange => $state->{edge}
-            && [ undef, undef, map { Sirius::Handover->take_handle($_) } @{ $state->{edge} } ],
-        listeners        => [ map { Sirius::Listener->adopt(@$_) } @{ $state->{listeners} } ],
-        scoreboard       => Sirius::Scoreboard->new(1),
-        sheds_unfinished => $conf->{sheds_unfinished},
-        slot             => 0,
-        tell             => sub {''},    # what it cannot do, workers cannot either, and they tell it
+        app        => $admin->to_app,
+        conf       => $conf,
+        control    => $alive,
+        listeners  => [ map { Sirius::Listener->adopt(@$_) } @{ $state->{listeners} } ],
+        scoreboard => Sirius::Scoreboard->new(1),
+        sleepers   => Sirius::Handover->take_handle( $state->{sleepers} ),
+        slot       => 0,
+        tell       => sub {''},    # what it cannot do, workers cannot either, and they tell it
     );
     $SIG{USR1} = { $worker->handlers }->{USR1};
     $privileges->drop;
     Sirius::Daemon->restore->detach if $conf->{daemonize};
     Sirius::Title->set( { proctitle => 1 }, 'admin' );    # without it ps would show a perl -e
-    $class->_remember( $admin, $board, $state->{edge} && $class->_leaves( $worker, $alive ) );
+    $class->_remember( $admin, $board, $class->_leaves( $worker, $alive ) );
     $worker->run;
     return;
 }
@@ -184,7 +181,7 @@ sub start {
     weaken( $self->{supervisor} = $supervisor );
     my ( $alive, $life ) = @{$self}{qw(alive life)};
     $alive or pipe $alive, $life or return $self->_no_process("pipe: $!");
-    $self->_start_edge( $alive, $life ) if $supervisor->{conf}{edges} && !$self->{edge};
+    $self->_start_edge( $alive, $life ) if !$self->{edge};
     Sirius::Log->flush;
     my $pid = fork;
     return $self->_no_process("fork: $!") if !defined $pid;
@@ -232,8 +229,8 @@ sub _become {
     my $supervisor = $self->{supervisor};
     $supervisor->{signals}->hand_over( map { $_ => 'IGNORE' } @DEAF );
     my @listeners   = map { [ $_->fd, $_->given ] } @{ $self->{listeners} };
-    my @descriptors = $supervisor->{scoreboard}->descriptors;
-    my @of_edge     = $self->{edge} ? $self->{edge}->workers : ();
+    my @descriptors = $supervisor->{scoreboard}->descriptor;
+    my $sleepers    = $self->{edge}->workers;
     my $text        = Sirius::Handover->give(
         {   admin => {
                 app       => Sirius::Title->app( $supervisor->{conf} ),
@@ -245,11 +242,12 @@ sub _become {
             },
             alive      => fileno $alive,
             conf       => _conf( $supervisor->{conf} ),
-            edge       => @of_edge ? [ map { fileno $_ } @of_edge ] : undef,
             listeners  => \@listeners,
             scoreboard => $descriptors[0],
+            sleepers   => fileno $sleepers,
         },
-        $alive, @of_edge,
+        $alive,
+        $sleepers,
         ( map { $_->[0] } @listeners ),
         @descriptors
     );

@@ -22,23 +22,20 @@ sub new {
     my ( $class, $supervisor ) = @_;
     my $self  = bless { supervisor => $supervisor }, $class;
     my $conf  = $supervisor->{conf};
-    my $edges = $conf->{edges};
-    my $board = Sirius::Scoreboard->new( 1, $edges );
-    if ($edges) {
-        $self->{backoff} = Sirius::Backoff->new($conf);
-        $self->{edge}    = Sirius::Edge->new(
-            $supervisor, 1,
-            alive      => undef,
-            conf       => { %$conf, graceful_timeout => UNLIMITED },
-            scoreboard => $board,
-        );
-    }
+    my $board = Sirius::Scoreboard->new( 1, 1 );
+    $self->{backoff} = Sirius::Backoff->new($conf);
+    $self->{edge}    = Sirius::Edge->new(
+        $supervisor, 1,
+        alive      => undef,
+        conf       => { %$conf, graceful_timeout => UNLIMITED },
+        scoreboard => $board,
+    );
     weaken( my $own = $self );
     $self->{worker} = Sirius::Worker->new(
         ( map { $_ => $supervisor->{$_} } qw(access_log app builder conf listeners) ),
         beside     => $self->{edge},
-        exchange   => $self->{edge} && [ undef, undef, $self->{edge}->workers ],
         scoreboard => $board,
+        sleepers   => $self->{edge}->workers,
         slot       => 0,
         tell       => sub { $own->_heard(@_) },
     );
@@ -51,10 +48,10 @@ sub run {
     my %handlers = $self->_handlers;
     local @SIG{ 'ALRM', keys %handlers } = ( $SIG{ALRM} || 'DEFAULT', values %handlers );
     $handlers{$_}->($_) for Sirius::Signals->let_go;
-    $self->_start_edge if $self->{edge};
+    $self->_start_edge;
     1 while !$self->_over && $worker->run !~ /\A(?:drained|edge|over|stopped)\z/;
     alarm 0;
-    $self->{edge}->leave if $self->{edge};
+    $self->{edge}->leave;
     return;
 }
 
@@ -72,22 +69,20 @@ sub _handlers {
 
     # Nobody else is there to end a call that does not return
     for my $name (qw(INT QUIT TERM)) {
-        my $ask = $handlers{$name};
         $handlers{$name} = sub {
             return if $worker->in_child($name);
             my $fast = $name eq 'INT' || $self->{supervisor}{stop_began};
             $self->{supervisor}{stop_began} ||= _now();
             $self->{supervisor}->say_stop( $fast ? 'INT' : 'TERM', $name );
-            if    ( !$edge ) { $ask->($name) }
-            elsif ($fast)    { $stop->('INT') }
-            $edge->signal_beside( $fast ? 'INT' : 'TERM' ) if $edge;
-            $self->_hurry                                  if $fast;
+            $stop->('INT') if $fast;
+            $edge->signal_beside( $fast ? 'INT' : 'TERM' );
+            $self->_hurry if $fast;
         };
     }
     my $reopen = $handlers{USR1};
     $handlers{USR1} = sub {
         $reopen->('USR1');
-        return if !$edge || $edge->gone;
+        return if $edge->gone;
         $edge->log_errors_to(2);
         my $log = $self->{supervisor}{access_log};
         $edge->log_to( $log->fd ) if $log && defined $log->fd;
@@ -127,7 +122,7 @@ sub _edge_ended {
     return;
 }
 
-sub _over { my $self = shift; return $self->{supervisor}{stop_began} && $self->{edge} && $self->{edge}->gone }
+sub _over { my $self = shift; return $self->{supervisor}{stop_began} && $self->{edge}->gone }
 
 sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
@@ -167,7 +162,7 @@ Sirius::Alone - what serves with --workers 0
 =head1 DESCRIPTION
 
 The process that the operator has started is the one L<Sirius::Worker>, for debuggers and profilers: the application stays in it, with
-its STDIN, STDOUT and signals. With C<--edges> its connections belong to an edge beside it (L<Sirius::Edge/start_beside>), which is
+its STDIN, STDOUT and signals. Its connections belong to an edge beside it (L<Sirius::Edge/start_beside>), which is
 nobody's child: so it is not among those that the application may wait for. Between its fork and its exec no Perl code runs, so
 neither debugger nor profiler meets it.
 

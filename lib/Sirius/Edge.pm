@@ -204,7 +204,7 @@ sub restore {
         $supervisor, %$state,
         ( map { $_ => Sirius::Handover->take_handle( $state->{$_} ) } qw(common news report) ),
         places   => [ map { Sirius::EdgePlace->restore( $_, $supervisor->{conf} ) } @{ $state->{places} } ],
-        sleepers => $supervisor->{exchange}[2],
+        sleepers => $supervisor->{sleepers},
     );
     $self->{renews} = 1;    # there may be another program, and settings that the one of before did not know
     my $words = $class->said( $self->{said_last} );
@@ -334,7 +334,7 @@ sub workers { return shift->{sleepers} }
 # Where it is counted what it does
 sub _board {
     my $self = shift;
-    return $self->{scoreboard} ? ( $self->{scoreboard}->descriptors )[0] : ();
+    return $self->{scoreboard} ? $self->{scoreboard}->descriptor : ();
 }
 
 # Not those of the admin port: it has no board

@@ -104,7 +104,7 @@ sub _become_worker {
         my $listened = $self->{reload} && !$self->{complete};
         Sirius::Log->tell( $listened ? sub { $self->_tell_generation( 'said', _said(shift) ) } : undef );
         my $worker = Sirius::Worker->new(
-            ( map { $_ => $self->{$_} } qw(access_log app builder conf exchange listeners scoreboard) ),
+            ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners scoreboard sleepers) ),
             control      => $self->{alive},
             multiprocess => 1,
             report       => $self->{report},
@@ -131,8 +131,6 @@ sub _become_worker {
 
 sub _bury {
     my ( $self, $worker, $status ) = @_;
-    $self->_tell_lost($worker);
-    $self->{scoreboard}->limited( $worker->{slot}, $worker->{limit} ) if $worker->{limit};
     $self->{scoreboard}->release( $worker->{slot} );
     my $signal = $status & 127;
     my $hung   = $signal == 9 && $worker->{hung};
@@ -376,7 +374,7 @@ sub _spawn {
 
     $self->_run_hook('before_fork');
     Sirius::Log->flush;
-    Sirius::ForkCheck->warn_once( map( { fileno $_ } @{ $self->{exchange} }, $self->{supervisor} ),
+    Sirius::ForkCheck->warn_once( map( { fileno $_ } @{$self}{qw(sleepers supervisor)} ),
         map( { $_->fd } @{ $self->{listeners} } ) );
     my $generation = $$;
     my $pid        = fork;
@@ -426,18 +424,17 @@ sub _stop {
     return;
 }
 
-# Whom a signal has stopped, nobody is to leave anything to; nor can it watch the time limit of its request
+# Said, and shown in its row: whoever has stopped it may have forgotten. The edge watches over its request
 sub _look_for_stopped {
     my $self  = shift;
     my $board = $self->{scoreboard};
     while ( my ( $pid, $signal ) = Sirius::Engine->stopped_child ) {
         my $worker = $self->{workers}{$pid} or next;
         $board->stopped_worker( $worker->{slot}, $signal );
-        $self->{recycling}->stopped( $worker, $signal && $board->row( $worker->{slot} ) );
         if ($signal) {
             my $name = Sirius::Cause->signal($signal);
-            my $what = @{ $self->{exchange} } > 2 ? 'the request that it has waits' : 'its connections wait';
-            Sirius::Log->warn("worker $pid was stopped by SIG$name: $what for SIGCONT");
+            Sirius::Log->warn(
+                "worker $pid was stopped by SIG$name: the request that it has waits for SIGCONT");
         } else {
             Sirius::Log->note("worker $pid goes on (SIGCONT)");
         }
@@ -468,32 +465,13 @@ sub _supervise {
 # The whole server ends: the edge has requests still, and lets the workers go when it is done with them
 sub _ends_with_edge {
     my $self = shift;
-    return @{ $self->{exchange} } > 2 && ( $self->{orphaned} || $self->{scoreboard}->stopped );
+    return $self->{orphaned} || $self->{scoreboard}->stopped;
 }
 
 # From a worker; shorter than PIPE_BUF, so never mixed with another's
 sub _tell_generation {
     my ( $self, @words ) = @_;
     return syswrite $self->{report}, join( q( ), $$, @words ) . "\n";  # not by $", which is the application's
-}
-
-# The request that a worker took with it: only its row knows of it. An edge has the request and its client still, and tells
-sub _tell_lost {
-    my ( $self,  $worker ) = @_;
-    my ( $board, $slot )   = ( $self->{scoreboard}, $worker->{slot} );
-    return if @{ $self->{exchange} } > 2;
-    my $row = $board->row($slot);
-    return if !$row->{unanswered} || $row->{pid} != $worker->{pid};
-    Sirius::Log->error(
-        sprintf 'worker %d ended while it served %s of %s, after %.1f s: the client got no whole answer',
-        $worker->{pid},
-        @{$row}{qw(line client)},
-        _now() - $row->{began}
-    );
-    my $log = $self->{access_log} or return;
-    eval { $board->log_lost( $slot, $log->for_engine ); 1 }
-        or Sirius::Log->error( "the access log: $@" =~ s/\s+\z//r );
-    return;
 }
 
 sub _tell_supervisor {
@@ -556,7 +534,6 @@ Sirius::Generation - the workers of one loading of the application
       alive      => $pipe,
       app        => $app,
       conf       => Sirius::Options->parse({ workers => 4 }),
-      exchange   => [ $give, $take ],
       listeners  => \@listeners,
       number     => 1,
       scoreboard => $scoreboard,
@@ -591,7 +568,7 @@ which has the number of workers.
 =head2 new
 
 C<alive>, the handle whose end of file tells that the supervisor is gone; C<app>, or C<builder> (a sub that makes it, called in
-each worker); C<conf>, a hash from L<Sirius::Options>; C<exchange>, C<listeners> and C<scoreboard>; C<number>; C<reload>, true when
+each worker); C<conf>, a hash from L<Sirius::Options>; C<listeners>, C<scoreboard> and C<sleepers>; C<number>; C<reload>, true when
 another generation serves meanwhile; C<signals>, a L<Sirius::Signals> to go on with; C<supervisor>, where to write "up"
 (the first worker is ready) and "ready" (all are).
 

@@ -35,7 +35,7 @@ sub here {
     $supervisor->{signals}->forked;
     exit Sirius::Generation->new(
         (   map { $_ => $supervisor->{$_} }
-                qw(access_log alive app builder conf daemon exchange listeners privileges scoreboard signals)
+                qw(access_log alive app builder conf daemon listeners privileges scoreboard signals sleepers)
         ),
         number     => $number,
         supervisor => $report,
@@ -72,11 +72,11 @@ sub take {
     defined POSIX::dup2( fileno $log, 2 ) or die "sirius: STDERR: $!\n"; # until now it went to the supervisor
     STDERR->autoflush(1);
     my $access = Sirius::AccessLog->adopt( $args{conf}, $state->{log}, $args{privileges}->owner );
-    $access->forget if $access && @{ $state->{exchange} } > 2;           # an edge has it
+    $access->forget if $access;                                          # the edges have it
     my $generation = Sirius::Generation->new(
         %args,
         alive      => $fh->( $state->{alive} ),
-        exchange   => [ map { $fh->($_) } @{ $state->{exchange} } ],
+        sleepers   => $fh->( $state->{sleepers} ),
         listeners  => [ map { Sirius::Listener->adopt(@$_) } @{ $state->{listeners} } ],
         access_log => $access,
         number     => $state->{number},
@@ -105,12 +105,12 @@ sub _become {
     my ( $class, $supervisor, $number, $report, $stderr ) = @_;
     $supervisor->{signals}->hand_over;
     my @listeners   = map { [ $_->fd, $_->given ] } @{ $supervisor->{listeners} };
-    my @descriptors = $supervisor->{scoreboard}->descriptors;
+    my @descriptors = $supervisor->{scoreboard}->descriptor;
     my $pipe        = $supervisor->{log_pipe};
     my $text        = Sirius::Handover->give(
         {   alive      => fileno $supervisor->{alive},
             edge_log   => $supervisor->{edge} && ( $supervisor->{conf}{access_log} // '' ),
-            exchange   => [ map { fileno $_ } @{ $supervisor->{exchange} } ],
+            sleepers   => fileno $supervisor->{sleepers},
             fixed      => $supervisor->{fixed},
             listeners  => \@listeners,
             log        => $pipe && fileno $pipe->fh,
@@ -120,7 +120,7 @@ sub _become {
             stderr     => fileno $stderr,
         },
         $supervisor->{alive},
-        @{ $supervisor->{exchange} },
+        $supervisor->{sleepers},
         $report, $stderr,
         ( map { $_->[0] } @listeners ),
         ( $pipe ? $pipe->fh : () ),
@@ -153,7 +153,7 @@ Sirius::Launch - starts a generation
 
 The first generation is a fork of the supervisor, where the application has been loaded. Every other is the original command,
 run again (L<Sirius::Command>), which finds in its environment that it is not alone and what it gets (L<Sirius::Handover>): the
-listening sockets, the exchange, the scoreboard, a pipe to report to, and one whose end of file tells that the supervisor is gone.
+listening sockets, the sleepers, the scoreboard, a pipe to report to, and one whose end of file tells that the supervisor is gone.
 What it writes to STDERR while it loads goes through a pipe, so that the supervisor can tell why a reload has failed.
 
 =head1 METHODS

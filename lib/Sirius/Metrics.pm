@@ -36,7 +36,7 @@ my @METRICS = (
     [ 'queue_duration_seconds', 'histogram', 'How long complete requests have waited for a worker.',
         sub { _histogram( $_[0]{queue} ) } ],
     [ 'queued_requests', 'gauge', 'Complete requests that wait for a worker now.',
-        sub { [ $_[0]{queued} + $_[0]{connections}{waiting} ] } ],
+        sub { [ $_[0]{connections}{waiting} ] } ],
 
     [ 'connections', 'gauge', 'Open connections: between two requests, waiting for a worker, or doing something.',
         \&_connections ],

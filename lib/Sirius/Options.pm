@@ -58,7 +58,7 @@ my @TABLE = (
 
     'Workers',
     [ 'workers', 'workers', 10, 'number of worker processes; auto: one for each CPU; MIN:MAX or MIN:auto: between these two, as the load requires; 0: serve in a single process', { alias => ['max-workers'], max => 4096, value => 'N' } ],
-    [ 'edges', 'edges', 0, 'number of edge processes, which own the connections, so that workers only run the application; auto: one for each 8 CPUs; 0: each worker owns its own. Being built: for trying out', { min => 0, max => 32, value => 'N' } ],
+    [ 'edges', 'edges', 1, 'number of edge processes, which own the connections, so that workers only run the application; auto: one for each 8 CPUs', { min => 1, max => 32, value => 'N' } ],
     [ 'min-servers', 'count', undef, 'minimum number of workers: MIN of --workers MIN:MAX', { min => 1, max => 4096 } ],
     [ 'max-servers', 'count', undef, 'maximum number of workers: MAX of --workers MIN:MAX', { min => 1, max => 4096 } ],
     [ 'max-reqs-per-child', 'count', 0, 'number of requests after which a worker is replaced; 0: never', { alias => ['max-requests'], min => 0, max => $MANY } ],
@@ -84,7 +84,6 @@ my @TABLE = (
     [ 'max-connections', 'count', 0, 'maximum number of open connections; at the limit the one that has been idle longest is closed, and if none is idle, a new one is answered 503. 0: as many as the limit of file descriptors allows', { min => 0, max => $MANY } ],
     [ 'max-queue', 'count', 1000, 'maximum number of complete requests that wait for a worker; further ones are answered 503', { min => 1, max => $MANY } ],
     [ 'queue-timeout', 'seconds', 30, 'seconds that a complete request may wait for a worker before it is answered 503; 0: no limit', { min => 0, max => $WEEK } ],
-    [ 'companion', 'bool', 1, 'off: connections of a busy worker wait for it', { hidden => 1 } ],
 
     'Time limits',
     [ 'header-timeout', 'seconds', 30, 'seconds for a client to send a complete request head; then 408', { alias => ['read-timeout'], min => 0.01, max => $WEEK } ],

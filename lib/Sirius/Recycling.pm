@@ -8,8 +8,8 @@ use Sirius::Proc;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
-    GRACE   => 1,  # seconds from a request's deadline to the end of its worker: others' connections move away
-    LOOK    => 5,  # seconds between two looks at the memory of workers
+    GRACE   => 1,    # seconds from a request's deadline to the end of its worker: to say where it is
+    LOOK    => 5,    # seconds between two looks at the memory of workers
     OVERDUE => 'its request ran for too long',
 };
 
@@ -32,7 +32,7 @@ sub broken {
 
 sub due {
     my ( $self, @workers ) = @_;
-    my @due  = grep {defined} map { @{$_}{qw(kill_at late_at)} } @workers;
+    my @due  = grep {defined} map { $_->{kill_at} } @workers;
     my @stay = grep { !$_->{leave} && !$_->{retiring} } @workers;
     push @due, map { defined $_->{expires} ? $_->{expires} : () } @stay;
     push @due, $self->{looked_at} + LOOK if $self->{conf}{max_rss} && @stay;
@@ -46,9 +46,6 @@ sub look {
         delete $worker->{kill_at};
         $self->_tell_place($worker) if !$worker->{traced};
         kill KILL => $worker->{pid};
-    }
-    for my $worker ( grep { defined $_->{late_at} && $_->{late_at} <= $now } @workers ) {
-        $self->_end_stopped( $worker, $now );
     }
     my @stay = grep { !$_->{leave} && !$_->{retiring} } @workers;
     for my $worker ( grep { defined $_->{expires} && $_->{expires} <= $now } @stay ) {
@@ -77,38 +74,6 @@ sub overdue {
     kill USR2 => $worker->{pid};    # where is it? It says so if Perl still runs
     $worker->{leave}   = OVERDUE;
     $worker->{kill_at} = _now() + GRACE;
-    return;
-}
-
-# A process that stands still can't look at its own time limit. With edges it is theirs
-sub stopped {
-    my ( $self, $worker, $row ) = @_;
-    delete @{$worker}{qw(late_at late_limit)};
-    return if !$row || !$row->{unanswered} || $self->{conf}{edges} || defined $worker->{kill_at};
-    my $limit = $row->{answering} ? 'stream' : 'request';
-    my $time  = $self->{conf}{"${limit}_timeout"} or return;
-    $worker->{late_limit} = $limit;
-    $worker->{late_at}    = ( $row->{answering} ? _now() : $row->{began} ) + $time + GRACE;
-    return;
-}
-
-# There is nothing to wait for: it can neither answer nor give its connections away
-sub _end_stopped {
-    my ( $self, $worker, $now ) = @_;
-    my $row = $self->{board}->row( $worker->{slot} );
-    $worker->{limit} = delete $worker->{late_limit};
-    $worker->{leave} = OVERDUE;
-    delete $worker->{late_at};
-    my $what = $worker->{limit} eq 'stream' ? 'stream stood still' : 'ran';
-    Sirius::Log->error(
-        sprintf 'worker %d: %s %s for %.1f s in a stopped process (SIGSTOP), its client is cut off',
-        $worker->{pid},
-        $row->{line},
-        $what,
-        $worker->{limit} eq 'stream' ? $self->{conf}{stream_timeout} + GRACE : $now - $row->{began}
-    );
-    $self->_tell_place($worker);
-    kill KILL => $worker->{pid};
     return;
 }
 
@@ -149,7 +114,7 @@ that time comes, and its memory every 5 seconds. A worker whose request ran for 
 second later.
 
 A worker is a hash of L<Sirius::Generation>: C<pid>, C<since> (monotonic seconds), C<leave> (why it has to leave) and
-C<retiring> (it does so already). This module adds C<expires>, C<kill_at>, C<late_at>, C<late_limit> and C<limit>.
+C<retiring> (it does so already). This module adds C<expires> and C<kill_at>.
 
 =head1 METHODS
 
@@ -189,14 +154,6 @@ Its request has timed out: logs that, asks it for a stack trace, and has it repl
 
 When it has written no stack until it is killed, the log gets what can be learned from outside: the system call in which it waits,
 and the line of Perl that called it.
-
-=head2 stopped
-
-  $recycling->stopped( $worker, $row );
-  $recycling->stopped( $worker, undef );
-
-A signal has stopped it, or it goes on. While it is stopped, it is this module that ends it when the time limit of its request
-(of the hash C<$row>, see L<Sirius::Scoreboard>) is over, one second later than the worker would have answered 504.
 
 =head1 SEE ALSO
 

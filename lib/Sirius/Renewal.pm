@@ -43,7 +43,7 @@ sub resume {
         alive      => $fh->( $state->{alive} ),
         admin      => Sirius::AdminPort->restore( $state->{admin} ),
         announced  => 1,
-        exchange   => [ map { $fh->($_) } @{ $state->{exchange} } ],
+        sleepers   => $fh->( $state->{sleepers} ),
         life       => $fh->( $state->{life} ),
         listeners  => [ map { Sirius::Listener->restore($_) } @{ $state->{listeners} } ],
         scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
@@ -112,14 +112,14 @@ sub _state {
     my %service   = map { $_ => $supervisor->{$_}->state }
         grep { $supervisor->{$_} } qw(control edge log_pipe pid_file);
     my @listeners = map { $_->state } @{ $supervisor->{listeners} };
-    my @board     = $supervisor->{scoreboard}->descriptors;
+    my @board     = $supervisor->{scoreboard}->descriptor;
     my %state     = (
         %service,
         admin      => $supervisor->{admin}->state,
         alive      => fileno $supervisor->{alive},
         command    => Sirius::Command->state,
         conf       => _conf( $supervisor->{conf} ),
-        exchange   => [ map { fileno $_ } @{ $supervisor->{exchange} } ],
+        sleepers   => fileno $supervisor->{sleepers},
         generation => {
             ( map { $_ => $current->{$_} } qw(number pid since ready up) ),
             news => fileno $current->{news},
@@ -135,7 +135,7 @@ sub _state {
         watch       => $supervisor->{watch}->state,
         systemd     => $supervisor->{systemd}->state,
     );
-    my @plain = ( @{$supervisor}{qw(alive life)}, @{ $supervisor->{exchange} }, $current->{news} );
+    my @plain = ( @{$supervisor}{qw(alive life sleepers)}, $current->{news} );
     my @sockets
         = ( @listeners, @{ $state{admin}{listeners} }, map { $_ || () } @service{qw(control pid_file)} );
     push @plain, @{ $service{log_pipe} }{qw(read write)} if $service{log_pipe};

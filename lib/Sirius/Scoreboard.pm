@@ -54,7 +54,6 @@ sub snapshot {
         latency     => delete $totals->{latency},
         now         => clock_gettime(CLOCK_MONOTONIC),
         queue       => delete $totals->{queue},
-        queued      => $board->queued,
         stopping    => $board->stopping ? 1 : 0,
         time        => time,
         totals      => $totals,
@@ -124,7 +123,7 @@ All methods but L</snapshot> are written in C and are there as soon as L<Sirius>
 
   my $board = Sirius::Scoreboard->adopt($descriptor);
 
-In a new program: the scoreboard that it was given, see L</descriptors>. Dies when that is none, or one of another version of Sirius
+In a new program: the scoreboard that it was given, see L</descriptor>. Dies when that is none, or one of another version of Sirius
 with another layout.
 
 =head2 ask_place
@@ -139,12 +138,6 @@ Forgets what L</place> knows of a worker, before C<USR2> asks it again.
 
 A free row for a worker that is about to be forked, -1 when there is no room.
 
-=head2 limited
-
-  $board->limited( $slot, 'request' );
-
-Once the worker of that row is gone: counts a time limit, C<queue>, C<request> or C<stream>, that it could not see itself.
-
 =head2 occupy
 
   $board->occupy( $slot, $pid ) or die;
@@ -158,9 +151,9 @@ released: another may have the row by now.
 
 The one of this process, which it has made, adopted or inherited; undef when this process is of no server.
 
-=head2 descriptors
+=head2 descriptor
 
-The numbers of the descriptors that a new program needs, that of the memory first.
+The number of its descriptor, for a new program to L</adopt>.
 
 =head2 edge
 
@@ -221,13 +214,6 @@ Load balancers are to find other servers: each response says close.
 
 The longest time that a request has waited for a worker since this was called last.
 
-=head2 log_lost
-
-  $board->log_lost( $slot, $access_log->for_engine );
-
-Before L</release>: writes the line of the access log for the request that the worker of that row was serving when it was
-killed, if there was one. Its status is that of a request without a response, and it counts as cut.
-
 =head2 mark
 
   Sirius::Scoreboard->mark('exporting customers');
@@ -254,10 +240,6 @@ The numbers of the rows that have a worker.
 Where perl is in that worker, which this process has forked: the file and line of the statement that it runs. It is read from the
 memory of the worker, which may be stopped or stand in C code. Where the kernel does not allow that, it is what the handler of
 C<USR2> has noted since L</ask_place>, the last 128 bytes of the name. Empty when there is neither.
-
-=head2 queued
-
-How many complete requests are on their way to another worker.
 
 =head2 release
 
@@ -329,9 +311,9 @@ C<given>, C<idle>, C<taken> and C<waiting> are not there for them.
 
 See L</reload>.
 
-=item C<queued>, C<wanted>, C<stopping>
+=item C<wanted>, C<stopping>
 
-See L</queued> and L</workers>; 1 when the server is about to end.
+See L</workers>; 1 when the server is about to end.
 
 =back
 

@@ -28,7 +28,6 @@ use Sirius::Systemd;
 use Sirius::Title;
 use Sirius::Watch;
 use Sirius::Worker;
-use Socket      qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 # The server of --workers 0 while it serves: not a local, which is over before an END is called
@@ -131,21 +130,14 @@ sub _run_many {
     $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots, 2 * $self->{conf}{edges} );
     $self->{scoreboard}->workers( $self->{conf}{workers} );
 
-# The queue of connections that change their worker; held open here, so that what is in it outlives any of them
-    socketpair my $give, my $take, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC or Sirius::Log->fail("socketpair: $!");
-    $_->blocking(0) for $give, $take;
-    $self->{exchange} = [ $give, $take ];
     @{$self}{qw(alive life)} = _pipe();
-    if ( $self->{conf}{edges} ) {
-        $self->{edge}
-            = Sirius::Edge->new( $self, $self->{scoreboard}->slots, number => $self->{conf}{edges} );
-        push @{ $self->{exchange} }, $self->{edge}->workers;
-    }
+    $self->{edge} = Sirius::Edge->new( $self, $self->{scoreboard}->slots, number => $self->{conf}{edges} );
+    $self->{sleepers} = $self->{edge}->workers;
     my $path = $self->{conf}{control};
     $self->{control} = Sirius::Control->new($path) if defined $path && length $path;
     $self->{signals} = Sirius::Signals->new( Sirius::Generation->signals );
     $self->{admin}->start($self);
-    $self->{edge}->start if $self->{edge};
+    $self->{edge}->start;
     $self->{generations}->begin;
     return $self->serve;
 }
@@ -484,7 +476,7 @@ Sirius::Supervisor - what an operator starts, stops and reloads
 
 =head1 DESCRIPTION
 
-The process whose PID never changes. It holds what outlives any other process: the listening sockets, the exchange, the
+The process whose PID never changes. It holds what outlives any other process: the listening sockets, the sleepers, the
 scoreboard, the control socket, the admin port. It serves no request and sleeps until a signal comes (L<Sirius::Signals>).
 
 The workers are children of a L<Sirius::Generation>, which has loaded the application. The first one is a fork of this process; a

@@ -24,12 +24,6 @@ my %NUMBER;
 # The engine that is serving, for the application that calls exit; and the edge that this process has started
 my ( $serving, $beside );
 
-# Options the engine takes as they are
-my @ENGINE
-    = qw(body_memory body_rate body_timeout companion header_timeout keepalive keepalive_timeout max_body
-    max_header_bytes max_header_fields max_keepalive_reqs max_queue max_request_line proxy_protocol queue_timeout
-    tmpdir write_timeout);
-
 # Before anything listens: a file that ends with another value than the application is a common slip
 sub check_app {
     my ( $class, $app ) = @_;
@@ -118,7 +112,6 @@ sub run {
     $self->_arm if $self->{multiprocess};    # the application may have taken handlers while it was loaded
     STDERR->autoflush(1);                    # the application may have put a layer on it, which buffers
     my $engine = $self->{engine} = Sirius::Engine->new( $self->_engine_conf );
-    $engine->log_to( $self->{access_log}->fd ) if $self->{reopened};  # by a signal before there was an engine
     die "--after-fork has failed\n" if $self->{multiprocess} && !$self->_run_hook( after_fork => $self );
 
     # Its generation was killed while it loaded: another one has been started
@@ -157,52 +150,30 @@ sub _ask {
     return;
 }
 
-# Its own handlers, which restart what they interrupt; not that of USR2, whose trace is to come from inside of a call. What
-# the others ask for the engine hears at once
+# Its own handlers, which restart what they interrupt; not that of USR2, whose trace is to come from inside of a call
 sub _arm {
     my $self     = shift;
     my %handlers = $self->handlers;
-    my %does     = ( INT => 'stop', QUIT => 'drain', TERM => 'drain' );
     for my $name ( sort keys %handlers ) {
         $SIG{$name} = $handlers{$name};
-        Sirius::Engine->restart( $NUMBER{$name}, $does{$name} || '' ) if $name ne 'USR2';
+        Sirius::Engine->restart( $NUMBER{$name} ) if $name ne 'USR2';
     }
     return;
 }
 
 sub _engine_conf {
     my $self = shift;
-    my $conf = $self->{conf};
-    my ( $give, $take ) = @{ $self->{exchange} || [] };
     return {
-        ( map { $_ => $conf->{$_} } @ENGINE ),
-        access_log      => $self->{access_log} && $self->{access_log}->for_engine,
-        max_connections => $self->max_connections($conf),
-        exchange_give   => $give                                             ? fileno $give            : -1,
-        exchange_take   => $take                                             ? fileno $take            : -1,
-        control_fd      => $self->{control}                                  ? fileno $self->{control} : -1,
-        edge            => $self->{beside} && defined $self->{beside}->pidfd ? $self->{beside}->pidfd  : -1,
-        $self->_edges,
-        listeners => [ map { [ $_->fd, $_->name, $_->port, $_->is_unix ] } @{ $self->{listeners} } ],
+        access_log => $self->{access_log} && $self->{access_log}->for_engine,
+        edge       => $self->{beside}     && defined $self->{beside}->pidfd ? $self->{beside}->pidfd : -1,
+        listeners  => [ map { [ $_->fd, $_->name, $_->port, $_->is_unix ] } @{ $self->{listeners} } ],
         $self->_max_requests,
-        $self->_proxies,
-        max_rss          => $self->{multiprocess} && $conf->{max_rss} || 0,
-        multiprocess     => $self->{multiprocess} ? 1 : 0,
-        scoreboard       => $self->{scoreboard},
-        report_fd        => $self->{report} ? fileno $self->{report} : -1,
-        request_timeout  => $conf->{request_timeout} || 0,
-        server           => $conf->{server_software},
-        sheds_unfinished => $self->{sheds_unfinished} ? 1 : 0,
-        slot             => $self->{slot},
-        stream_timeout   => $conf->{stream_timeout} || 0,
+        max_rss      => $self->{multiprocess} && $self->{conf}{max_rss} || 0,
+        multiprocess => $self->{multiprocess} ? 1 : 0,
+        scoreboard   => $self->{scoreboard},
+        sleepers     => fileno $self->{sleepers},
+        slot         => $self->{slot},
     };
-}
-
-# Who has the connections, if not this process
-sub _edges {
-    my $self = shift;
-    my ( undef, undef, $sleepers ) = @{ $self->{exchange} || [] };
-    return $sleepers ? ( sleepers => fileno $sleepers ) : ();
 }
 
 # When it asks for a successor, spread, so that workers of one age do not retire in one moment; and when it goes, ready
@@ -217,19 +188,6 @@ sub _max_requests {
     return ( soon_requests => $min + int rand( $last - $min + 1 ), max_requests => $max );
 }
 
-# Whom the engine is to believe
-sub _proxies {
-    my $self  = shift;
-    my $trust = $self->{conf}{trust_proxy} || { networks => [] };
-    return (
-        trust_proxy         => join( ',', @{ $trust->{networks} } ),
-        forwarded           => $trust->{forwarded}                                || 0,
-        x_forwarded_host    => $trust->{'x-forwarded-host'}                       || 0,
-        underscores         => $self->{conf}{underscores_in_headers} ne 'off'     || 0,
-        trusted_underscores => $self->{conf}{underscores_in_headers} eq 'trusted' || 0,
-    );
-}
-
 sub _reopen_logs {
     my $self = shift;
 
@@ -240,10 +198,8 @@ sub _reopen_logs {
         Sirius::Log->error($text) if !defined $heard || $heard eq 'unheard';
     };
     Sirius::Log->reopen($say);
-    my $log = $self->{access_log};
-    return if !$log || !$log->reopen($say);
-    if   ( $self->{engine} ) { $self->{engine}->log_to( $log->fd ) }
-    else                     { $self->{reopened} = 1 }
+    $self->{access_log}->reopen($say)
+        if $self->{access_log};    # with --workers 0, for the edge beside this process
     return;
 }
 

@@ -3,6 +3,7 @@
 #endif
 #include "edge.h"
 
+#include "../conn/room.h"
 #include "../net/descriptors.h"
 #include "../net/tempfile.h"
 

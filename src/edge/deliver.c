@@ -1,5 +1,10 @@
 #include "edge.h"
 
+#include "../conn/account.h"
+#include "../conn/deadline.h"
+#include "../conn/finish.h"
+#include "../conn/send.h"
+#include "../conn/trouble.h"
 #include "../net/descriptors.h"
 
 #include <errno.h>
@@ -70,7 +75,7 @@ static void settle(sr_edge *ed, uint32_t slot)
         sr_conn_close(e, c, c->why); /* which calls sr_edge_leave */
         return;
     }
-    if (c->out && !sr_outflow_pending(e, c))
+    if (c->out && !sr_finish_pending(e, c))
         return;
     if (!c->out && !c->torn && ed->entries[slot].phase == SR_ENTRY_BODY && e->config.stream_ns)
         sr_deadline_set(e, c, SR_DEADLINE_STREAM);
@@ -88,7 +93,7 @@ static void finish(sr_edge *ed, uint32_t slot)
     sr_edge_log_offer(ed, slot);
     sr_edge_forget(ed, slot);
     if (c)
-        sr_engine_finish(ed->engine, c);
+        sr_finish(ed->engine, c);
 }
 
 /* The server's own answer for a worker that is gone: the request was whole, so the connection can go on. */
@@ -104,15 +109,15 @@ static void bad_gateway(sr_edge *ed, sr_conn *c)
         sr_response_field(&r, &ed->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain")) ||
         sr_response_finish(&r, &ed->head, sizeof text - 1, e->date, e->config.server) ||
         !sr_buffer_add_bytes(&ed->head, body)) {
-        sr_outflow_refuse(e, c, 502, c->is_head);
+        sr_finish_refuse(e, c, 502, c->is_head);
         return;
     }
     c->keep_alive = r.keep_alive;
     c->refused = true;
-    sr_engine_head(c, 502, sr_buffer_len(&ed->head) - body.len);
+    sr_account_head(c, 502, sr_buffer_len(&ed->head) - body.len);
     struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
-    sr_engine_send_last(e, c, &iov, 1);
-    sr_engine_finish(e, c);
+    sr_send_last(e, c, &iov, 1);
+    sr_finish(e, c);
 }
 
 /* Its framing is complete: complete is complete. */
@@ -134,9 +139,9 @@ static void cut(sr_edge *ed, uint32_t slot)
     if (open)
         bad_gateway(ed, c);
     else if (whole)
-        sr_engine_finish(ed->engine, c);
+        sr_finish(ed->engine, c);
     else
-        sr_engine_abort(ed->engine, c);
+        sr_finish_cut(ed->engine, c);
 }
 
 void sr_edge_orphan(sr_edge *ed, uint32_t slot, int32_t ended)
@@ -165,12 +170,12 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
     bool table = err == EMFILE || err == ENFILE;
     sr_trouble_count(ed->engine, table && !open ? SR_TROUBLE_DESCRIPTORS : SR_TROUBLE_MEMORY, 1, err);
     if (open) {
-        sr_outflow_refuse(ed->engine, c, 503, c->is_head); /* which calls sr_edge_leave */
+        sr_finish_refuse(ed->engine, c, 503, c->is_head); /* which calls sr_edge_leave */
         return;
     }
     sr_edge_leave(ed, c);
     c->why = SR_CLOSED_ERROR;
-    sr_engine_abort(ed->engine, c);
+    sr_finish_cut(ed->engine, c);
 }
 
 /* --- heads --- */
@@ -226,7 +231,7 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
     if (err)
         return err;
     c->keep_alive = r->keep_alive;
-    sr_engine_head(c, h->status, sr_buffer_len(&ed->head));
+    sr_account_head(c, h->status, sr_buffer_len(&ed->head));
     sr_edge_log_head(ed, en);
     en->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
     c->given_at = h->began > c->ready_at && h->began < e->now ? h->began : c->ready_at;
@@ -264,9 +269,9 @@ static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last
     if (!n)
         return;
     if (last)
-        sr_engine_send_last(e, en->conn, iov, n);
+        sr_send_last(e, en->conn, iov, n);
     else
-        sr_engine_send(e, en->conn, iov, n);
+        sr_send(e, en->conn, iov, n);
 }
 
 /* --- records --- */
@@ -287,7 +292,7 @@ static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes 
     if (c->minor == 0 || pending(c) > INTERIM_MAX) /* RFC 9110 15.2: never to a 1.0 client */
         return TOOK;
     struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
-    sr_engine_send(ed->engine, c, &iov, 1);
+    sr_send(ed->engine, c, &iov, 1);
     sr_tally_add(&ed->engine->row->tally.responses[0], 1);
     c->sent = 0;
     c->torn = c->out != NULL;
@@ -415,7 +420,7 @@ static took file(sr_edge *ed, sr_mate *m, uint32_t slot, const char *payload, si
         f.length = en->left;
     en->left -= f.length;
     en->filed = true;
-    sr_engine_send_file(ed->engine, en->conn, NULL, 0, fd, (off_t)f.offset, f.length);
+    sr_send_file(ed->engine, en->conn, fd, (off_t)f.offset, f.length);
     if (en->conn->out && en->conn->borrowed)
         en->conn->out->copies = true;
     return TOOK;
@@ -430,7 +435,7 @@ static took taken(sr_edge *ed, uint32_t slot)
     sr_edge_log_offer(ed, slot);
     sr_edge_forget(ed, slot);
     if (c)
-        sr_engine_detach(ed->engine, c);
+        sr_finish_detach(ed->engine, c);
     return TOOK;
 }
 

@@ -3,25 +3,14 @@
 #endif
 #include "edge.h"
 
+#include "../conn/deadline.h"
+#include "../conn/trouble.h"
 #include "../net/tempfile.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-static void refuse(sr_edge *ed, sr_task *task, int status)
-{
-    sr_engine *e = ed->engine;
-    sr_conn *c = task->conn;
-    e->current = NULL;
-    e->current_view = (sr_bytes){0};
-    c->requests--; /* it is counted as refused */
-    c->state = SR_CONN_READY;
-    if (task->body_fd >= 0)
-        close(task->body_fd);
-    sr_outflow_refuse(e, c, status, c->is_head);
-}
 
 static size_t parse_bytes(const sr_request *r)
 {
@@ -108,18 +97,17 @@ void sr_edge_dispatch(sr_edge *ed, sr_task *task)
     sr_slot *s = room ? sr_queue_slot(&ed->queue, &index) : NULL;
     if (!s) {
         sr_trouble_count(e, SR_TROUBLE_QUEUE, 1, 0);
-        refuse(ed, task, 503);
+        sr_intake_refuse(e, task, 503);
         return;
     }
     sr_entry *en = &ed->entries[index];
     if (!fill(ed, s, en, task)) {
         sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, errno);
         sr_queue_release(&ed->queue, index);
-        refuse(ed, task, 503);
+        sr_intake_refuse(e, task, 503);
         return;
     }
-    sr_engine_lend(e); /* its bytes are copied: what follows them is kept for the next request */
-    sr_engine_return(e);
+    sr_intake_close(e, c);
     c->given_at = 0;
     c->slot = index + 1;
     en->conn = c;

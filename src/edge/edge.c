@@ -3,6 +3,10 @@
 #endif
 #include "edge.h"
 
+#include "../conn/deadline.h"
+#include "../conn/finish.h"
+#include "../conn/trouble.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -93,7 +97,7 @@ static int open_all(sr_edge *ed, const sr_settings *s)
     }
     if ((err = sr_queue_new(&ed->queue, ed->slots, ed->rows)))
         return err;
-    if ((err = sr_engine_new(&ed->engine, &s->config, NULL, 0, s->control)))
+    if ((err = sr_engine_new(&ed->engine, &s->config, s->control)))
         return err;
     if (s->scoreboard >= 0) {
         if (!(ed->engine->scoreboard = sr_scoreboard_map(s->scoreboard, s->edge, &ed->engine->row)))
@@ -258,19 +262,67 @@ static void newcomers(sr_edge *ed, sr_listener *l)
              l->registered);
 }
 
+/* End of file: the supervisor is gone, and nobody replaces us. */
+static void control_readable(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    char byte;
+    ssize_t n = read(e->control.fd, &byte, 1);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    sr_loop_remove(&e->loop, &e->control);
+    sr_edge_stop(ed, false);
+}
+
+static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
+{
+    sr_engine *e = ed->engine;
+    sr_task task;
+    if (c->slot) {
+        sr_edge_peer_event(ed, c, events);
+        return;
+    }
+    switch ((sr_conn_state)c->state) {
+    case SR_CONN_IDLE:
+    case SR_CONN_HEAD:
+    case SR_CONN_BODY:
+        if (sr_link_alone(&c->turn) && sr_intake_readable(e, c, &task) == SR_INTAKE_READY)
+            sr_edge_dispatch(ed, &task);
+        return;
+    case SR_CONN_FLUSH:
+        sr_finish_writable(e, c);
+        return;
+    case SR_CONN_LINGER:
+        sr_finish_lingering(e, c);
+        return;
+    case SR_CONN_READY:
+    case SR_CONN_SERVING:
+        return;
+    }
+}
+
 static void event(sr_edge *ed, const struct epoll_event *ev)
 {
     sr_source *s = ev->data.ptr;
-    sr_task task;
-    bool wake = false;
     switch (s->kind) {
+    case SR_SOURCE_LISTENER:
+        if (((sr_listener *)s)->registered)
+            newcomers(ed, (sr_listener *)s);
+        return;
+    case SR_SOURCE_CONN:
+        conn_event(ed, (sr_conn *)s, ev->events);
+        return;
+    case SR_SOURCE_LOG:
+        sr_accesslog_timer(ed->engine);
+        return;
+    case SR_SOURCE_CONTROL:
+        control_readable(ed);
+        return;
     case SR_SOURCE_LOBBY:
         sr_edge_lobby(ed);
         return;
     case SR_SOURCE_VISITOR:
         sr_edge_visitor(ed, s);
-        return;
-    case SR_SOURCE_DOORBELL:
         return;
     case SR_SOURCE_SIGNALS:
         signals_read(ed);
@@ -296,21 +348,9 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
     case SR_SOURCE_WORKER:
         sr_edge_ended(ed, (sr_mate *)((char *)s - offsetof(sr_mate, ended)));
         return;
-    case SR_SOURCE_LISTENER:
-        if (((sr_listener *)s)->registered)
-            newcomers(ed, (sr_listener *)s);
+    default: /* SR_SOURCE_DOORBELL: what was said is read after each batch */
         return;
-    case SR_SOURCE_CONN:
-        if (((sr_conn *)s)->slot) {
-            sr_edge_peer_event(ed, (sr_conn *)s, ev->events);
-            return;
-        }
-        break;
-    default:
-        break;
     }
-    if (sr_engine_event(ed->engine, s, &task, &wake) == SR_INTAKE_READY)
-        sr_edge_dispatch(ed, &task);
 }
 
 /* Connections whose next request is here already. */
@@ -369,6 +409,8 @@ static int patience(sr_edge *ed)
     int64_t end = ed->end_at ? ed->end_at : INT64_MAX;
     int64_t first = behind < mend ? behind : mend;
     first = first < end ? first : end;
+    if (ed->pass_at && ed->pass_at < first)
+        first = ed->pass_at;
     if (ed->lobby_at && ed->lobby_at < first)
         first = ed->lobby_at;
     if (ed->hear_at && ed->hear_at < first)
@@ -384,7 +426,7 @@ static void wait_events(sr_edge *ed, bool wait)
 {
     sr_engine *e = ed->engine;
     int ms = wait ? patience(ed) : 0;
-    sr_row_publish(e, sr_engine_draining(e) ? SR_WORKER_DRAINING : ms ? SR_WORKER_IDLE : SR_WORKER_BUSY);
+    sr_engine_publish(e, e->draining ? SR_WORKER_DRAINING : ms ? SR_WORKER_IDLE : SR_WORKER_BUSY);
     if (ms) {
         atomic_store(&ed->queue.replies->asleep, 1);
         if (sr_edge_replied(ed))
@@ -406,11 +448,11 @@ bool sr_edge_turn(sr_edge *ed, bool wait)
     sr_edge_hear_again(ed);
     sr_edge_lobby_again(ed);
     sr_engine_resume(e);
-    if (sr_engine_draining(e)) {
+    if (e->draining) {
         if (sr_edge_stop_step(ed))
             return false;
     } else if (!e->listening && !ed->retiring) {
-        sr_engine_queues(e, true);
+        sr_engine_listeners(e, true);
     }
     sr_edge_mend(ed);
     look_after(ed);
@@ -422,7 +464,7 @@ bool sr_edge_turn(sr_edge *ed, bool wait)
             event(ed, ev);
     }
     sr_edge_replies(ed);
-    if (ed->retiring && !sr_engine_draining(e) && sr_edge_retire_step(ed))
+    if (ed->retiring && !e->draining && sr_edge_retire_step(ed))
         return false;
     turns(ed);
     return true;
@@ -442,9 +484,6 @@ static void ready(sr_edge *ed)
 
 void sr_edge_run(sr_edge *ed)
 {
-    sr_engine *e = ed->engine;
-    sr_engine_return(e);
-    e->stepping = true; /* nobody else accepts: newcomers do not wait for pipelined requests */
     sr_sleepers_arrive(ed->sleepers, ed->number, ed->name);
     ready(ed);
     while (sr_edge_turn(ed, true))

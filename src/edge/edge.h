@@ -13,8 +13,10 @@
  * knows its slot; the entry of that slot knows the connection, or NULL when the client is gone. What a worker says is
  * checked as if a stranger had said it: a row that says what cannot be is broken (crew.c), which costs its own request.
  */
-#include "../core/parts.h"
+#include "../conn/engine.h"
+#include "../conn/intake.h"
 #include "../http/logrequest.h"
+#include "../http/response.h"
 #include "../share/common.h"
 #include "../share/door.h"
 #include "../share/queue.h"
@@ -28,8 +30,8 @@
  */
 enum { SR_EDGE_STOP = 40, SR_EDGE_STOP_NOW, SR_EDGE_CLOSE };
 
-enum { /* behind those of core/engine.h */
-       SR_SOURCE_LOBBY = 32,
+enum { /* behind those of conn/engine.h */
+       SR_SOURCE_LOBBY = SR_SOURCE_OTHERS,
        SR_SOURCE_VISITOR, /* has connected to the lobby, and said nothing yet */
        SR_SOURCE_DOORBELL,
        SR_SOURCE_LINE,   /* of a worker */
@@ -133,6 +135,7 @@ typedef struct sr_edge {
     int64_t graceful_ns; /* that requests have to finish once it is told to end */
     int64_t end_at;      /* monotonic ns: it ends then, whatever is left; 0: it is not told to */
     bool stopping;       /* the whole server ends, or this edge alone without an heir */
+    int64_t pass_at; /* monotonic ns: the pair to the heir was full, and may have room again; 0: it was not */
     bool retiring; /* another edge has its place: it takes no more connections, and passes on those it has */
     sr_source heir, legacy; /* -1: there is none */
     sr_common *common;      /* NULL: there are no other edges */

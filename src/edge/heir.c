@@ -11,9 +11,12 @@
  *
  * An heir that dies, or does not understand, leaves the rest here: as at a stop, each is closed behind one more response.
  */
+#include "edge.h"
+
+#include "../conn/deadline.h"
+#include "../conn/room.h"
 #include "../net/descriptors.h"
 #include "../net/tempfile.h"
-#include "edge.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -177,22 +180,27 @@ static void heir_lost(sr_edge *ed)
     sr_loop_remove(&ed->engine->loop, &ed->heir);
     close(ed->heir.fd);
     ed->heir.fd = -1;
-    sr_engine_drain(ed->engine);
+    ed->engine->draining = true;
+}
+
+/* The kernel drops the descriptors of a message for which the taker's table has no room, and it has the limit that this has. */
+static int most(void)
+{
+    int few = sr_descriptors_limit() / 8;
+    return few < 1 ? 1 : few < PASSED_MAX ? few : PASSED_MAX;
 }
 
 static void pass_on(sr_edge *ed)
 {
     static batch b; /* one thread */
     sr_engine *e = ed->engine;
-    b = (batch){.what.layout = layout(), .most = sr_room_message(e) - 1};
-    if (b.most > PASSED_MAX)
-        b.most = PASSED_MAX;
+    b = (batch){.what.layout = layout(), .most = most()};
     int err = pass_list(ed, &b, &e->turns, offsetof(sr_conn, turn));
     if (!err)
         err = pass_list(ed, &b, &e->deadlines[SR_DEADLINE_IDLE], offsetof(sr_conn, timer));
     if (!err)
         err = pass_list(ed, &b, &e->deadlines[SR_DEADLINE_HEAD], offsetof(sr_conn, timer));
-    e->retry_at = err == EAGAIN ? e->now + RETRY_NS : 0;
+    ed->pass_at = err == EAGAIN ? e->now + RETRY_NS : 0;
     if (err && err != EAGAIN)
         heir_lost(ed);
 }
@@ -204,7 +212,7 @@ void sr_edge_retire(sr_edge *ed, int fd)
     ed->heir = (sr_source){.fd = fd, .kind = SR_SOURCE_HEIR};
     ed->retiring = true;
     ed->end_at = e->now + ed->graceful_ns;
-    sr_engine_queues(e, false);
+    sr_engine_listeners(e, false);
     if (sr_loop_add(&e->loop, &ed->heir, EPOLLIN)) /* nothing is said there: it is for its end */
         heir_lost(ed);
 }
@@ -222,7 +230,7 @@ void sr_edge_heir(sr_edge *ed)
 bool sr_edge_retire_step(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    if (ed->heir.fd >= 0 && e->retry_at <= e->now)
+    if (ed->heir.fd >= 0 && ed->pass_at <= e->now)
         pass_on(ed);
     /* requests whose client has gone are waited for as well: nobody else watches over their workers */
     return (!e->n_conns && ed->queue.n_free == ed->slots) || e->now >= ed->end_at;

@@ -1,5 +1,9 @@
 #include "edge.h"
 
+#include "../conn/account.h"
+#include "../conn/deadline.h"
+#include "../conn/finish.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -191,7 +195,7 @@ static void call_over(sr_edge *ed, sr_conn *c)
     if (gone)
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
     else
-        sr_outflow_refuse(e, c, 504, c->is_head);
+        sr_finish_refuse(e, c, 504, c->is_head);
 }
 
 static void stream_over(sr_edge *ed, sr_conn *c)
@@ -212,7 +216,7 @@ static void stream_over(sr_edge *ed, sr_conn *c)
     en->late = tell(ed, slot, ed->mates[row].pid, "stream stood still", e->now - active_at, "cut");
     sr_edge_leave(ed, c);
     c->why = SR_CLOSED_ERROR;
-    sr_engine_abort(e, c);
+    sr_finish_cut(e, c);
 }
 
 /* It runs, and its time as a call has begun when it was complete. */

@@ -1,6 +1,6 @@
 /*
  * log: the access log of the edge. What a line says of a request is in its slot, what it says of the end the connection
- * knows (core/accesslog.c); what only %env knows its worker has sent before, which a worker may do wrongly, or not at all.
+ * knows (conn/accesslog.c); what only %env knows its worker has sent before, which a worker may do wrongly, or not at all.
  */
 #include "edge.h"
 
@@ -76,7 +76,7 @@ int sr_edge_log_open(sr_edge *ed, const sr_settings *s)
         return errno;
     }
     sr_sink_syslog(lines->sink, (int)s->log.priority);
-    return sr_engine_log(ed->engine, lines);
+    return sr_accesslog_begin(ed->engine, lines);
 }
 
 void sr_edge_log_close(sr_edge *ed)
@@ -176,13 +176,13 @@ void sr_edge_log_offer(sr_edge *ed, uint32_t slot)
         r->forwarded.host = sr_bytes_of(r->base + s->host_at, s->host_len);
     log->source.wall = c->ready_at + ed->engine->wall_offset;
     log->source.pid = row >= 0 ? ed->mates[row].pid : (int)getpid();
-    sr_engine_log_offer(ed->engine, c, &log->source);
+    sr_accesslog_offer(ed->engine, c, &log->source);
 }
 
 void sr_edge_log_to(sr_edge *ed, int fd)
 {
     if (ed->log)
-        sr_engine_log_to(ed->engine, fd);
+        sr_accesslog_to(ed->engine, fd);
     else
         close(fd);
 }

@@ -5,6 +5,8 @@
  */
 #include "edge.h"
 
+#include "../conn/deadline.h"
+
 #define MEND_NS (20 * SR_MILLISECOND)
 #define MEND_QUIET_NS (640 * SR_MILLISECOND)
 

@@ -1,6 +1,9 @@
 /* others: --max-connections and --max-queue are of all edges of a server together (share/common.h). */
 #include "edge.h"
 
+#include "../conn/deadline.h"
+#include "../conn/room.h"
+
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

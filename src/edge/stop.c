@@ -1,5 +1,7 @@
 #include "edge.h"
 
+#include "../conn/finish.h"
+
 #include <unistd.h>
 
 /*
@@ -29,7 +31,7 @@ void sr_edge_stop(sr_edge *ed, bool fast)
     } else {
         end_in(ed, ed->graceful_ns + AFTER_WORKERS_NS);
     }
-    sr_engine_drain(e);
+    e->draining = true;
 }
 
 void sr_edge_abandoned(sr_edge *ed)
@@ -37,7 +39,7 @@ void sr_edge_abandoned(sr_edge *ed)
     sr_engine *e = ed->engine;
     sr_loop_remove(&e->loop, &ed->owner_end);
     sr_edge_stop(ed, true);
-    sr_engine_queues(e, false);
+    sr_engine_listeners(e, false);
     for (unsigned i = 0; i < e->n_listeners; i++) {
         close(e->listeners[i].source.fd);
         e->listeners[i].over = true;
@@ -79,12 +81,10 @@ static void close_broken(sr_edge *ed)
 bool sr_edge_stop_step(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    if (!ed->stopping && (e->orphaned || !ed->retiring)) /* it has seen the end of the supervisor */
-        sr_edge_stop(ed, false);
     close_broken(ed);
     if (ed->fast)
         close_others(ed);
-    return sr_drain_step(e) || e->now >= ed->end_at;
+    return sr_engine_drain_step(e) || e->now >= ed->end_at;
 }
 
 void sr_edge_stopped(sr_edge *ed)
@@ -94,7 +94,7 @@ void sr_edge_stopped(sr_edge *ed)
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
         next = l->next;
         if (c->slot && ed->entries[c->slot - 1].phase == SR_ENTRY_OPEN && !c->out)
-            sr_outflow_refuse(e, c, 503, c->is_head);
+            sr_finish_refuse(e, c, 503, c->is_head);
     }
     bool last = !sr_sleepers_part(ed->sleepers, ed->number);
     if (last && ed->stopping) /* else there is another edge, or will be, which needs workers */

@@ -11,8 +11,8 @@ uint64_t sr_descriptors_raise(void);
 int sr_descriptors_limit(void);
 
 /*
- * The lowest number above 2 that is free: all between are in use; the limit when none is free. An application may have
- * closed 0 to 2, which are never taken for it. `open` is a descriptor of this process. Two system calls; for a moment there is one descriptor more, close-on-exec. Any thread.
+ * The lowest number above 2 that is free: all between are in use; the limit when none is free. `open` is a descriptor of this
+ * process. Two system calls; for a moment there is one descriptor more, close-on-exec.
  */
 int sr_descriptors_lowest(int open);
 

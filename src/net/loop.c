@@ -3,27 +3,19 @@
 #include "descriptors.h"
 
 #include <errno.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 int sr_loop_init(sr_loop *l)
 {
-    *l = (sr_loop){.epoll = -1, .wake = {.fd = -1}};
     l->epoll = sr_descriptors_above(epoll_create1(EPOLL_CLOEXEC));
-    l->wake.fd = sr_descriptors_above(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-    int err = l->epoll < 0 || l->wake.fd < 0 ? errno : sr_loop_add(l, &l->wake, EPOLLIN);
-    if (err)
-        sr_loop_free(l);
-    return err;
+    return l->epoll < 0 ? errno : 0;
 }
 
 void sr_loop_free(sr_loop *l)
 {
-    if (l->wake.fd >= 0)
-        close(l->wake.fd);
     if (l->epoll >= 0)
         close(l->epoll);
-    *l = (sr_loop){.epoll = -1, .wake = {.fd = -1}};
+    l->epoll = -1;
 }
 
 static int control(sr_loop *l, int op, sr_source *s, uint32_t events)
@@ -48,20 +40,4 @@ int sr_loop_remove(sr_loop *l, sr_source *s)
 int sr_loop_wait(sr_loop *l, struct epoll_event *events, int timeout_ms)
 {
     return epoll_wait(l->epoll, events, SR_LOOP_EVENTS, timeout_ms);
-}
-
-void sr_loop_wake(sr_loop *l)
-{
-    int saved = errno; /* it is called from signal handlers */
-    uint64_t one = 1;
-    ssize_t n = write(l->wake.fd, &one, sizeof one);
-    (void)n; /* EAGAIN: the counter is full, so it is awake already */
-    errno = saved;
-}
-
-void sr_loop_woken(sr_loop *l)
-{
-    uint64_t count;
-    ssize_t n = read(l->wake.fd, &count, sizeof count);
-    (void)n;
 }

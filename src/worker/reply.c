@@ -54,7 +54,7 @@ void sr_worker_flush(sr_worker *w)
     }
 }
 
-bool sr_worker_gone(const sr_worker *w)
+static bool gone(const sr_worker *w)
 {
     return !w->from || w->lost || atomic_load_explicit(&w->slot->gone, memory_order_relaxed);
 }
@@ -192,7 +192,7 @@ void sr_worker_log(sr_worker *w, sr_bytes run)
 static bool caught_up(sr_worker *w)
 {
     int64_t since = 0;
-    while (!sr_worker_gone(w)) {
+    while (!gone(w)) {
         uint32_t seen = sr_ring_want(ring(w));
         if (sr_ring_waiting(ring(w)) + atomic_load_explicit(&w->slot->backlog, memory_order_acquire) <=
             BACKLOG_MAX)
@@ -207,7 +207,7 @@ static bool caught_up(sr_worker *w)
 bool sr_worker_write(sr_worker *w, const struct iovec *body, int n, bool paced)
 {
     cursor c = {body, n, 0};
-    if (sr_worker_gone(w))
+    if (gone(w))
         return false;
     if (!data(w, &c))
         return false;
@@ -263,7 +263,7 @@ bool sr_worker_socket(sr_worker *w, int *socket, int *ahead, uint32_t *bytes)
 {
     sr_message note = {.kind = SR_MESSAGE_TAKE, .row = w->row, .number = w->number, .slot = w->index};
     int fds[SR_MESSAGE_FDS], n = 0;
-    if (sr_worker_gone(w))
+    if (gone(w))
         return false;
     sr_worker_flush(w); /* what was replied goes out before */
     if (sr_door_send(w->from->line, &note, NULL, 0, true) != 0 ||

@@ -115,8 +115,6 @@ void sr_worker_say(sr_worker *w, sr_reply_kind kind); /* END, CUT or TAKEN */
 /* The edge sends what was replied at once: the application goes on, or sleeps. */
 void sr_worker_flush(sr_worker *w);
 void sr_worker_flush_all(sr_worker *w); /* likewise, of all requests that are done */
-/* The client has gone, as far as is known. */
-bool sr_worker_gone(const sr_worker *w);
 /*
  * A descriptor of the client's socket, the caller's, and a file with the bytes that were read ahead (-1: none). The connection
  * is not kept after this. False: it is gone.

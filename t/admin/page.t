@@ -172,7 +172,7 @@ subtest 'The minutes before' => sub {
     is text('#load b'), 1, 'now again';
 };
 
-my @CALM = ( queued => 0, connections => { open => 40, idle => 30, waiting => 0 } );
+my @CALM = ( connections => { open => 40, idle => 30, waiting => 0 } );
 
 sub verdict_is {
     my ( $want, $name ) = @_;

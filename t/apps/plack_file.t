@@ -42,6 +42,7 @@ subtest '100 MB' => sub {
     my $in = '';
     $in .= $client->some( 1, 5 ) while $in !~ /\r\n\r\n/;
     my ( $head, $rest ) = split /(?<=\r\n)\r\n/, $in, 2;
+    $rest = $client->some( 1, 5 ) if !length $rest;
     like $head, qr/^Content-Length: 100000000\r$/m, 'the length is told';
     my ( $got, $want ) = ( Digest::MD5->new, Digest::MD5->new );
     my $count = 0;

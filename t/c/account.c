@@ -1,5 +1,8 @@
 /* account: each request and each connection is counted once, under what became of it */
-#include "held.h"
+#include "driver.h"
+#include "tap.h"
+
+static site s;
 
 static sr_tally base;  /* the last counts that were looked at */
 static uint64_t bytes; /* that came between the last two looks */
@@ -25,8 +28,6 @@ static const char *changes(const sr_tally *now)
     }
     to = put_count(to, "aborted", &now->aborted, &base.aborted);
     to = put_count(to, "refused", &now->refused, &base.refused);
-    to = put_count(to, "given", &now->given, &base.given);
-    to = put_count(to, "taken", &now->taken, &base.taken);
     _Atomic uint64_t timed[2] = {sr_histogram_count(&base.latency), sr_histogram_count(&now->latency)};
     to = put_count(to, "timed", &timed[1], &timed[0]);
     for (int i = 0; i < SR_CLOSED_REASONS; i++) {
@@ -54,10 +55,15 @@ static void counts(const char *want, const char *name)
     base = now;
 }
 
-static void begin(const sr_config *config, uint32_t slots)
+static void begin(const sr_config *config)
 {
     memset(&base, 0, sizeof base);
-    held_open(config, slots);
+    site_open(&s, config, 1);
+}
+
+static void go_on(void)
+{
+    atomic_store(&s.common->go_on, 1);
 }
 
 static client sends(const char *text)
@@ -73,35 +79,12 @@ static void read_all(client *c)
         ;
 }
 
-static struct iovec text(const char *at)
-{
-    return (struct iovec){(void *)at, strlen(at)};
-}
-
-/* /held: 200 when it is let go. /held/hint: a 103 first. /held/io: the socket is the application's */
-static void held(worker *w, sr_conn *c, const char *path)
-{
-    struct iovec hint = text("HTTP/1.1 103 Early Hints\r\n\r\n"),
-                 all = text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
-    if (strcmp(path, "/held/hint") == 0)
-        sr_engine_write_interim(w->e, c, &hint, 1);
-    hold(w->e);
-    if (strcmp(path, "/held/io") == 0) {
-        c->borrowed = true;
-        sr_engine_detach(w->e, c);
-        return;
-    }
-    sr_engine_head(c, 200, all.iov_len - 2);
-    sr_engine_send(w->e, c, &all, 1);
-    sr_engine_finish(w->e, c);
-}
-
 /* --- whole ones --- */
 
 static void answered(void)
 {
     sr_config config = config_default();
-    begin(&config, 1);
+    begin(&config);
     client c = client_open(&s, 0);
     is_int(client_ask(&c, "/"), 200, "a request");
     counts(" accepted 1 requests 1 2xx 1 timed 1", "is counted");
@@ -122,7 +105,7 @@ static void answered(void)
     client_send(&c, "hi", 2);
     is_int(client_response(&c), 200, "the response");
     counts(" requests 1 2xx 1 timed 1", "too");
-    atomic_store(&go_on, 1);
+    go_on();
     client_get(&c, "/held/hint");
     ok(client_response(&c) == 103 && client_response(&c) == 200, "an interim response of the application");
     counts(" requests 1 1xx 1 2xx 1 timed 1", "both are counted");
@@ -132,15 +115,17 @@ static void answered(void)
     for (int i = 0; i < 3; i++)
         client_response(&c);
     counts(" requests 3 2xx 3 timed 3", "three at once");
-    client_get(&c, "/held/io");
+    client_get(&c, "/io");
     counts(" requests 1 closed:application 1", "the application takes the socket");
     client_close(&c);
     c = client_open(&s, 0);
     client_ask(&c, "/");
-    sr_engine_stop(s.workers[0].e);
-    worker_end(&s.workers[0]);
-    counts(" accepted 1 requests 1 2xx 1 timed 1 closed:stop 1", "one that is open when the server stops");
+    counts(" accepted 1 requests 1 2xx 1 timed 1", "one that is open");
+    site_drain(&s);
+    ok(client_ends(&c), "when the server stops");
     client_close(&c);
+    ok(site_ended(&s), "is closed before it ends");
+    counts(" closed:stop 1", "and counted");
     site_close(&s);
 }
 
@@ -148,10 +133,10 @@ static void answered(void)
 static void slow_reader(void)
 {
     sr_config config = config_default();
-    begin(&config, 1);
+    begin(&config);
     client c = client_open(&s, 65536), other = client_open(&s, 0);
     client_get(&c, "/big/9000000");
-    ok(called(1), "a large response to a slow reader");
+    ok(called(&s, 1), "a large response to a slow reader");
     int64_t since = sr_clock_monotonic();
     client_ask(&other, "/"); /* behind it: what the first one's call has sent is sent */
     counts(" accepted 2 requests 2 2xx 1 timed 1", "is not over while it waits");
@@ -175,7 +160,7 @@ static void aborted(void)
     sr_config config = config_default();
     struct linger reset = {.l_onoff = 1};
     config.write_ns = 300 * SR_MILLISECOND;
-    begin(&config, 1);
+    begin(&config);
     client c = sends("GET /cut HTTP/1.1\r\nHost: a\r\n\r\n");
     read_all(&c);
     counts(" accepted 1 requests 1 2xx 1 aborted 1 closed:error 1", "a response that breaks off");
@@ -198,25 +183,24 @@ static void aborted(void)
     counts(" accepted 1 requests 1", "a request with the application");
     setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     client_close(&c);
-    atomic_store(&go_on, 1);
-    counts(" 2xx 1 aborted 1 closed:client 1", "whose client goes");
+    counts(" aborted 1 closed:client 1", "whose client goes");
+    go_on();
     is_int((long long)bytes, 0, "no byte of it was sent");
     site_close(&s);
 }
 
 static void overdue(void)
 {
-    sr_config config = limits(300, 0);
-    begin(&config, 1);
+    sr_config config = config_default();
+    config.request_ns = 300 * SR_MILLISECOND;
+    begin(&config);
     client c = client_open(&s, 0);
     client_get(&c, "/held");
     is_int(client_response(&c), 504, "a request that takes too long");
     counts(" accepted 1 requests 1 5xx 1 refused 1 timed 1", "is over with its 504, while the call goes on");
     is_int((long long)bytes, (long long)c.len, "with its bytes");
     client_close(&c);
-    atomic_store(&go_on, 1);
-    worker_end(&s.workers[0]);
-    counts(" closed:refused 1", "its connection is closed when the call is over");
+    counts(" closed:refused 1", "and its connection, too");
     site_close(&s);
 }
 
@@ -228,7 +212,7 @@ typedef struct refusal {
 
 static void each(const sr_config *config, const refusal *list, size_t n)
 {
-    begin(config, 1);
+    begin(config);
     for (const refusal *r = list; r < list + n; r++) {
         client c = sends(r->request);
         read_all(&c);
@@ -299,10 +283,10 @@ static void waited(void)
 {
     sr_config config = config_default();
     config.queue_ns = 2 * SR_SECOND;
-    begin(&config, 1);
+    begin(&config);
     client busy = client_open(&s, 0), c, gone;
     client_get(&busy, "/held");
-    ok(called(1), "the worker is busy");
+    ok(called(&s, 1), "the worker is busy");
     counts(" accepted 1 requests 1", "with one");
     c = sends("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     is_int(client_response(&c), 503, "another waits for too long");
@@ -311,11 +295,11 @@ static void waited(void)
     counts(" closed:refused 1", "and closed");
     gone = sends("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     counts(" accepted 1", "a third one");
-    for (int i = 0; i < 2000 && atomic_load(&s.board->rows[0].waiting) != 1; i++)
+    for (int i = 0; i < 2000 && atomic_load(&edge_row(&s)->waiting) != 1; i++)
         sleep_ms(5);
     client_close(&gone);
     sleep_ms(50); /* its client is looked at only when it has waited */
-    atomic_store(&go_on, 1);
+    go_on();
     counts(" 2xx 1 aborted 1 timed 1 closed:client 1",
            "its client has gone before its turn: aborted, never a request");
     client_close(&busy);
@@ -325,28 +309,11 @@ static void waited(void)
 
 /* --- connections --- */
 
-static void moved(void)
-{
-    sr_config config = config_default();
-    begin(&config, 2);
-    client c = client_open(&s, 0);
-    client_ask(&c, "/");
-    counts(" accepted 1 requests 1 2xx 1 timed 1", "a connection");
-    held_start(1);
-    sr_engine_drain(s.workers[0].e);
-    worker_end(&s.workers[0]);
-    counts(" given 1 taken 1", "that moves is neither closed nor accepted");
-    ok(client_ask(&c, "/") == 200 && c.slot == 1, "it is served on");
-    client_close(&c);
-    counts(" requests 1 2xx 1 timed 1 closed:client 1", "and closed once");
-    site_close(&s);
-}
-
 static void room(void)
 {
     sr_config config = config_default();
     config.max_connections = 1;
-    begin(&config, 1);
+    begin(&config);
     client first = client_open(&s, 0), second;
     client_ask(&first, "/");
     second = client_open(&s, 0);
@@ -354,14 +321,15 @@ static void room(void)
     counts(" accepted 2 requests 2 2xx 2 timed 2 closed:room 1", "the oldest idle one gives way");
     client_close(&first);
     client_get(&second, "/held");
-    ok(called(3), "one that is not idle");
+    ok(called(&s, 3), "one that is not idle");
     counts(" requests 1", "does not");
     first = client_open(&s, 0);
     is_int(client_response(&first), 503, "so the new one is refused");
     counts(" accepted 1 5xx 1 refused 1", "before it has said anything");
     client_close(&first);
     counts(" closed:refused 1", "and closed");
-    atomic_store(&go_on, 1);
+    go_on();
+    is_int(client_response(&second), 200, "whose answer comes");
     client_close(&second);
     counts(" 2xx 1 timed 1 closed:client 1", "all are gone");
     site_close(&s);
@@ -370,8 +338,6 @@ static void room(void)
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (pipe(report) < 0)
-        return 1;
     answered();
     slow_reader();
     aborted();
@@ -380,7 +346,6 @@ int main(void)
     late();
     prefaced();
     waited();
-    moved();
     room();
     return done_testing();
 }

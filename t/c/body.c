@@ -1,5 +1,5 @@
 /* body: request bodies in memory and in files, with a length and in chunks, and what is refused */
-#include "core/body.h"
+#include "conn/body.h"
 #include "tap.h"
 
 #include <fcntl.h>

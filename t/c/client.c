@@ -1,5 +1,5 @@
 /* client: whom a connection and a request come from. An engine that only has a configuration, connections without sockets. */
-#include "core/parts.h"
+#include "conn/client.h"
 
 #include <stdlib.h>
 

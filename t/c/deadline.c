@@ -1,5 +1,5 @@
 /* deadline: lists in order of time, one for each kind */
-#include "core/parts.h"
+#include "conn/deadline.h"
 #include "tap.h"
 
 #include <unistd.h>
@@ -131,7 +131,7 @@ int main(void)
 {
     sr_conn *c[4];
     int peer[4];
-    is_int(sr_engine_new(&e, &config, NULL, 0, -1), 0, "an engine");
+    is_int(sr_engine_new(&e, &config, -1), 0, "an engine");
     e->now = 1000 * SR_SECOND;
     for (int i = 0; i < 4; i++)
         c[i] = conn(&peer[i]);

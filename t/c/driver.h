@@ -1,50 +1,53 @@
 #ifndef DRIVER_H
 #define DRIVER_H
 /*
- * driver: engines without Perl. Each worker is an engine in a thread of its own, the application is `serve` below, clients
- * are blocking sockets of the calling thread. Paths of the application:
+ * driver: an edge with its workers, without Perl. Edge and workers are processes that this one forks, the application is `serve`
+ * below, clients are blocking sockets of the caller. Paths of the application:
  *
  *   /            the slot of the worker
  *   /sleep/MS    the same after a while
  *   /echo        the request's body
  *   /big/N       N bytes in one piece                /file/N      N bytes of a file
  *   /stream/N    N bytes, written in pieces of 10,000
- *   /cut         a response that is broken off       /fork/MS     a child lives on for a while
+ *   /cut         a response that is broken off       /io          the socket is taken, and closed
+ *   /held        200 when the test lets it go on     /held/hint   the same behind a 103
  */
-#include "base/clock.h"
-#include "core/companion.h"
-#include "core/parts.h"
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "edge/edge.h"
 #include "net/tempfile.h"
+#include "worker/worker.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { WORKERS_MAX = 8, PATIENCE_S = 10 };
 
-typedef struct worker {
-    sr_engine *e;
-    pthread_t thread;
-    uint32_t slot;
-    _Atomic int64_t back_ns; /* the longest wait for the helm */
-    _Atomic uint64_t calls;
-    _Atomic pid_t child; /* forked last */
-} worker;
+/* What all processes of a site see. */
+typedef struct common {
+    _Atomic int go_on; /* /held may return */
+    _Atomic uint32_t calls;
+} common;
 
 typedef struct site {
-    sr_config config;
+    sr_settings settings;
     sr_scoreboard *board;
-    sr_exchange exchange;
-    int listener;
+    common *common;
+    size_t pending; /* bytes of memory that responses seem to have from the start */
+    int control[2], report[2];
     uint16_t port;
-    worker workers[WORKERS_MAX];
+    pid_t edge, workers[WORKERS_MAX];
 } site;
 
 static inline char pattern(size_t i)
@@ -57,6 +60,7 @@ static inline void fill_pattern(char *at, size_t len)
     for (size_t i = 0; i < len; i++)
         at[i] = pattern(i);
 }
+
 static inline void sleep_ms(int64_t ms)
 {
     struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
@@ -71,117 +75,135 @@ static inline double ms_since(int64_t start)
 
 /* --- the application --- */
 
-static inline void answer(worker *w, sr_conn *c, const char *body, size_t len)
+static inline void answer(sr_worker *w, const char *body, size_t len)
 {
-    char head[200];
-    c->keep_alive = sr_engine_keeps(w->e, c);
-    int n = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nX-Slot: %u\r\n%s\r\n", len,
-                     w->slot, c->keep_alive ? "" : "Connection: close\r\n");
-    sr_engine_head(c, 200, (size_t)n);
-    struct iovec iov[2] = {{head, (size_t)n}, {(void *)body, len}};
-    sr_engine_send(w->e, c, iov, c->is_head ? 1 : 2);
-    sr_engine_finish(w->e, c);
+    char fields[50];
+    sr_reply_head head = {.status = 200, .length = len, .app_length = SR_REPLY_LENGTH_UNKNOWN};
+    int n = snprintf(fields, sizeof fields, "X-Slot: %u\r\n", w->row);
+    sr_worker_reply(w, &head, sr_bytes_of(fields, (size_t)n), NULL, 0, 0);
+    for (size_t at = 0; at < len; at += 10000) {
+        struct iovec piece = {(char *)(uintptr_t)body + at, len - at < 10000 ? len - at : 10000};
+        sr_worker_write(w, &piece, 1, false);
+    }
+    sr_worker_say(w, SR_REPLY_END);
 }
 
-static inline void answer_large(worker *w, sr_conn *c, const char *how, size_t len)
+static inline void answer_large(sr_worker *w, const char *how, size_t len)
 {
-    char *body = malloc(len + 1), head[200];
+    char *body = malloc(len + 1), fields[50];
     fill_pattern(body, len);
     if (*how == 'b') {
-        answer(w, c, body, len);
+        answer(w, body, len);
         free(body);
         return;
     }
-    c->keep_alive = sr_engine_keeps(w->e, c);
-    int n = snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nX-Slot: %u\r\n\r\n", len,
-                     w->slot);
-    sr_engine_head(c, 200, (size_t)n);
-    struct iovec iov = {head, (size_t)n};
+    sr_reply_head head = {.status = 200, .length = len, .app_length = SR_REPLY_LENGTH_UNKNOWN};
+    int n = snprintf(fields, sizeof fields, "X-Slot: %u\r\n", w->row);
+    sr_worker_reply(w, &head, sr_bytes_of(fields, (size_t)n), NULL, 0, 0);
     if (*how == 's') {
-        bool ok = sr_engine_write(w->e, c, &iov, 1);
+        bool ok = true;
         for (size_t at = 0; ok && at < len; at += 10000) {
-            iov = (struct iovec){body + at, len - at < 10000 ? len - at : 10000};
-            ok = sr_engine_write(w->e, c, &iov, 1);
+            struct iovec piece = {body + at, len - at < 10000 ? len - at : 10000};
+            ok = sr_worker_write(w, &piece, 1, true);
         }
     } else {
         int fd = sr_tempfile_open("/tmp");
         if (fd < 0 || sr_tempfile_write(fd, body, len) < 0)
             abort();
-        sr_engine_send_file(w->e, c, &iov, 1, fd, 0, len);
+        sr_worker_file(w, fd, 0, len);
+        close(fd);
     }
     free(body);
-    sr_engine_finish(w->e, c);
+    sr_worker_say(w, SR_REPLY_END);
 }
 
-static inline void fork_child(worker *w, int ms)
+static inline void hold(const site *s, sr_worker *w)
 {
-    atomic_store(&w->e->scoreboard->app_forks, 1);
-    pid_t pid = fork();
-    if (pid == 0) {
-        w->e->forked = true;
-        sleep_ms(ms);
-        _exit(0);
-    }
-    atomic_store(&w->child, pid);
+    sr_worker_flush(w);
+    while (!atomic_load(&s->common->go_on))
+        sleep_ms(5);
 }
 
-static inline void serve(worker *w, sr_task *task)
+static inline void take_socket(sr_worker *w)
 {
-    sr_engine *e = w->e;
-    sr_conn *c = task->conn;
+    int fd = -1, ahead = -1;
+    uint32_t bytes;
+    if (!sr_worker_socket(w, &fd, &ahead, &bytes))
+        abort();
+    close(fd);
+    if (ahead >= 0)
+        close(ahead);
+    sr_worker_say(w, SR_REPLY_TAKEN);
+}
+
+static inline void serve(const site *s, sr_worker *w, const sr_worker_request *r)
+{
     char path[64], slot[16], *body = NULL;
-    size_t len = task->request->path.len, body_len = (size_t)task->body_length;
+    size_t len = r->request->path.len, body_len = (size_t)r->slot->body_length;
     if (len >= sizeof path)
         len = sizeof path - 1;
-    memcpy(path, task->base + task->request->path.at, len);
+    memcpy(path, r->base + r->request->path.at, len);
     path[len] = '\0';
     int number = atoi(strrchr(path, '/') + 1);
     if (body_len) {
         body = malloc(body_len);
-        if (task->body_fd < 0)
-            memcpy(body, task->body.at, body_len);
-        else if (pread(task->body_fd, body, body_len, 0) != (ssize_t)body_len)
+        if (r->body_fd < 0)
+            memcpy(body, r->body.at, body_len);
+        else if (pread(r->body_fd, body, body_len, 0) != (ssize_t)body_len)
             abort();
     }
-    if (task->body_fd >= 0)
-        close(task->body_fd);
-    sr_engine_lend(e);
-    atomic_fetch_add(&w->calls, 1);
+    if (r->body_fd >= 0)
+        close(r->body_fd);
+    atomic_fetch_add(&s->common->calls, 1);
     if (strncmp(path, "/sleep/", 7) == 0)
         sleep_ms(number);
-    if (strncmp(path, "/fork/", 6) == 0)
-        fork_child(w, number);
-    int64_t over = sr_clock_monotonic();
-    sr_engine_return(e);
-    over = sr_clock_monotonic() - over;
-    if (over > atomic_load(&w->back_ns))
-        atomic_store(&w->back_ns, over);
+    if (strcmp(path, "/held/hint") == 0)
+        sr_worker_reply(w, &(sr_reply_head){.status = 103}, SR_BYTES("Link: </a>\r\n"), NULL, 0, 0);
+    if (strncmp(path, "/held", 5) == 0)
+        hold(s, w);
     if (strcmp(path, "/echo") == 0) {
-        answer(w, c, body, body_len);
+        answer(w, body, body_len);
     } else if (strncmp(path, "/big/", 5) == 0 || strncmp(path, "/stream/", 8) == 0 ||
                strncmp(path, "/file/", 6) == 0) {
-        answer_large(w, c, path + 1, (size_t)number);
+        answer_large(w, path + 1, (size_t)number);
     } else if (strcmp(path, "/cut") == 0) {
-        struct iovec iov = {(void *)"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf", 43};
-        sr_engine_head(c, 200, 39);
-        sr_engine_send(e, c, &iov, 1);
-        sr_engine_abort(e, c);
+        sr_reply_head head = {.status = 200, .length = 99, .app_length = SR_REPLY_LENGTH_UNKNOWN};
+        sr_worker_reply(w, &head, (sr_bytes){0}, &(struct iovec){(void *)"half", 4}, 1, 0);
+        sr_worker_say(w, SR_REPLY_CUT);
+    } else if (strcmp(path, "/io") == 0) {
+        take_socket(w);
     } else {
-        answer(w, c, slot, (size_t)snprintf(slot, sizeof slot, "%u", w->slot));
+        answer(w, slot, (size_t)snprintf(slot, sizeof slot, "%u", w->row));
     }
     free(body);
 }
 
-static inline void *worker_main(void *arg)
+static inline _Noreturn void run_worker(const site *s, uint32_t slot)
 {
-    worker *w = arg;
-    sr_task task;
-    sr_next what;
-    while ((what = sr_engine_next(w->e, &task)) != SR_NEXT_DONE)
-        if (what == SR_NEXT_REQUEST)
-            serve(w, &task);
-    sr_engine_lend(w->e);
-    return NULL;
+    sr_worker w;
+    sr_worker_request r;
+    sr_worker_what what;
+    sr_sleepers *sleepers =
+        mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->settings.sleepers, 0);
+    sr_worker_config config = {.sleepers = sleepers, .row = slot};
+    sr_row *row = &s->board->rows[slot];
+    close(s->control[1]);
+    if (sr_worker_open(&w, &config))
+        abort();
+    while ((what = sr_worker_next(&w, &r)) != SR_WORKER_DONE) {
+        if (what != SR_WORKER_REQUEST)
+            continue;
+        sr_tally_add(&row->tally.requests, 1);
+        sr_histogram_add(&row->tally.queue, 0);
+        sr_row_begin(row, r.base + r.request->method.at,
+                     r.request->target.at + r.request->target.len - r.request->method.at, &r.slot->client,
+                     r.slot->ready_at);
+        serve(s, &w, &r);
+        sr_row_end(row);
+        sr_worker_done(&w);
+    }
+    sr_worker_close(&w);
+    _exit(0);
 }
 
 /* --- sites --- */
@@ -203,70 +225,158 @@ static inline sr_config config_default(void)
         .max_queue = 1000,
         .queue_ns = 10 * SR_SECOND,
         .report_fd = -1,
-        .companion = true,
         .tmpdir = "/tmp",
         .server = SR_BYTES("driver"),
     };
 }
 
-static inline void site_open(site *s, const sr_config *config, uint32_t slots)
+/* A process of its own, which ends with this one. */
+static inline pid_t process(void)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0)
+        abort();
+    if (!pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        signal(SIGPIPE, SIG_IGN);
+    }
+    return pid;
+}
+
+static inline _Noreturn void run_edge(site *s)
+{
+    sr_edge *edge;
+    close(s->control[1]);
+    if (sr_edge_new(&edge, &s->settings) != 0)
+        abort();
+    edge->engine->pending = s->pending;
+    sr_edge_run(edge);
+    sr_edge_free(edge);
+    exit(0); /* so that leaks are told */
+}
+
+static inline int listener(uint16_t *port)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof a;
-    memset(s, 0, sizeof *s);
-    signal(SIGPIPE, SIG_IGN);
-    s->config = *config;
-    s->board = sr_scoreboard_new(slots + WORKERS_MAX, 0); /* room for successors */
-    s->exchange = (sr_exchange){-1, -1};
-    if (!s->board || (slots > 1 && sr_exchange_open(&s->exchange) != 0))
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (bind(fd, (struct sockaddr *)&a, sizeof a) < 0 || listen(fd, 4096) < 0 ||
+        getsockname(fd, (struct sockaddr *)&a, &len) < 0)
         abort();
-    s->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (bind(s->listener, (struct sockaddr *)&a, sizeof a) < 0 || listen(s->listener, 4096) < 0 ||
-        getsockname(s->listener, (struct sockaddr *)&a, &len) < 0)
-        abort();
-    s->port = ntohs(a.sin_port);
+    *port = ntohs(a.sin_port);
+    return fd;
 }
 
-static inline worker *worker_new(site *s, uint32_t slot)
+static inline int sleepers_new(void)
 {
-    worker *w = &s->workers[slot];
-    *w = (worker){.slot = slot};
-    if (sr_engine_new(&w->e, &s->config, s->board, slot, -1) != 0)
+    int fd = memfd_create("sleepers", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, SR_SLEEPERS_BYTES) != 0)
         abort();
-    sr_engine_listen(w->e, s->listener, false);
-    sr_engine_exchange(w->e, s->exchange.give, s->exchange.take);
-    if (s->config.companion && sr_companion_start(w->e) != 0)
-        abort();
-    return w;
+    sr_sleepers *at = mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    sr_sleepers_init(at, WORKERS_MAX);
+    munmap(at, SR_SLEEPERS_BYTES);
+    return fd;
 }
 
-static inline worker *worker_start(site *s, uint32_t slot)
+static inline void worker_start(site *s, uint32_t slot)
 {
-    worker *w = worker_new(s, slot);
-    if (pthread_create(&w->thread, NULL, worker_main, w) != 0)
-        abort();
-    return w;
+    if (!(s->workers[slot] = process()))
+        run_worker(s, slot);
 }
 
-static inline void worker_end(worker *w)
+static inline void worker_kill(site *s, uint32_t slot)
 {
-    if (w->e) {
-        pthread_join(w->thread, NULL);
-        sr_engine_free(w->e);
+    if (s->workers[slot]) {
+        kill(s->workers[slot], SIGKILL);
+        waitpid(s->workers[slot], NULL, 0);
     }
-    w->e = NULL;
+    s->workers[slot] = 0;
+}
+
+/* An edge and so many workers. */
+static inline void site_open(site *s, const sr_config *config, uint32_t workers)
+{
+    size_t pending = s->pending;
+    memset(s, 0, sizeof *s);
+    s->pending = pending;
+    signal(SIGPIPE, SIG_IGN);
+    s->board = sr_scoreboard_new(WORKERS_MAX, 1);
+    s->common = mmap(NULL, sizeof *s->common, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!s->board || s->common == MAP_FAILED || pipe(s->control) != 0 || pipe(s->report) != 0)
+        abort();
+    s->settings = (sr_settings){
+        .config = *config,
+        .sleepers = sleepers_new(),
+        .control = s->control[0],
+        .supervisor = -1,
+        .report = s->report[1],
+        .scoreboard = s->board->memfd,
+        .common = -1,
+        .graceful_ns = 10 * SR_SECOND,
+        .n_listeners = 1,
+        .log.fd = -1,
+    };
+    s->settings.listeners[0].fd = listener(&s->port);
+    if (sr_door_lobby(&s->settings.lobby) != 0)
+        abort();
+    if (!(s->edge = process()))
+        run_edge(s);
+    for (uint32_t slot = 0; slot < workers; slot++)
+        worker_start(s, slot);
+}
+
+/* The edge is told to end, as if the supervisor were gone. */
+static inline void site_drain(site *s)
+{
+    if (s->control[1] >= 0)
+        close(s->control[1]);
+    s->control[1] = -1;
+}
+
+/* True: it has ended by itself, and well. */
+static inline bool site_ended(site *s)
+{
+    int status = -1;
+    for (int i = 0; s->edge && i < PATIENCE_S * 100; i++) {
+        if (waitpid(s->edge, &status, WNOHANG) == s->edge) {
+            s->edge = 0;
+            return status == 0;
+        }
+        sleep_ms(10);
+    }
+    return false;
 }
 
 static inline void site_close(site *s)
 {
-    for (int i = 0; i < WORKERS_MAX; i++)
-        if (s->workers[i].e)
-            sr_engine_stop(s->workers[i].e);
-    for (int i = 0; i < WORKERS_MAX; i++)
-        worker_end(&s->workers[i]);
-    close(s->listener);
-    sr_exchange_close(&s->exchange);
+    if (s->edge) {
+        kill(s->edge, SIGKILL);
+        waitpid(s->edge, NULL, 0);
+    }
+    for (uint32_t slot = 0; slot < WORKERS_MAX; slot++)
+        worker_kill(s, slot);
+    site_drain(s);
+    const int fds[] = {s->control[0],     s->report[0],         s->report[1],
+                       s->settings.lobby, s->settings.sleepers, s->settings.listeners[0].fd};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        close(fds[i]);
+    munmap(s->common, sizeof *s->common);
     sr_scoreboard_free(s->board);
+    s->pending = 0;
+}
+
+static inline sr_row *edge_row(const site *s)
+{
+    return &s->board->rows[s->board->slots];
+}
+
+/* The application has had n calls */
+static inline bool called(const site *s, uint32_t n)
+{
+    for (int i = 0; i < 2000 && atomic_load(&s->common->calls) != n; i++)
+        sleep_ms(5);
+    return atomic_load(&s->common->calls) == n;
 }
 
 /* --- clients --- */
@@ -277,7 +387,7 @@ typedef struct client {
     size_t len, cap;
     bool ended;  /* end of file or reset has come */
     bool reset;  /* and it was a reset */
-    int slot;    /* of the worker that sent the last response */
+    int slot;    /* of the worker that made the last response */
     bool closes; /* which said Connection: close */
     const char *body;
     size_t body_len;

@@ -1,14 +1,13 @@
 /*
- * failures: what tempfile, exchange, scoreboard and descriptors do when the kernel says no. The calls below stand before
+ * failures: what tempfile, scoreboard and descriptors do when the kernel says no. The calls below stand before
  * those of libc: each does what it should, but for the one that is to fail.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "core/scoreboard.h"
 #include "net/descriptors.h"
-#include "net/exchange.h"
 #include "net/tempfile.h"
+#include "share/scoreboard.h"
 
 #include "tap.h"
 
@@ -44,21 +43,6 @@ static bool fails(const char *call)
 ssize_t write(int fd, const void *at, size_t len)
 {
     return fails("write") ? failing.error ? -1 : 0 : syscall(SYS_write, fd, at, len);
-}
-
-ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
-{
-    return fails("sendmsg") ? -1 : syscall(SYS_sendmsg, fd, msg, flags);
-}
-
-ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
-{
-    return fails("recvmsg") ? failing.error ? -1 : 0 : syscall(SYS_recvmsg, fd, msg, flags);
-}
-
-int socketpair(int domain, int type, int protocol, int pair[2])
-{
-    return fails("socketpair") ? -1 : (int)syscall(SYS_socketpair, domain, type, protocol, pair);
 }
 
 int ftruncate(int fd, off_t size)
@@ -111,48 +95,6 @@ static void descriptors(void)
     is_int(sr_descriptors_limit(), 1024, "nor how many there are");
 }
 
-static void messages(void)
-{
-    sr_exchange x = {-1, -1};
-    sr_parcel given[1] = {{0}}, taken[SR_PARCELS_MAX];
-    static char bytes[SR_PARCEL_BYTES_MAX];
-    int n, n_fds, fd = 0, fds[SR_PARCELS_MAX + 1], before = lowest();
-    size_t n_bytes;
-    fail("socketpair", EMFILE, 1);
-    is_int(sr_exchange_open(&x), EMFILE, "no exchange");
-    ok(x.give == -1 && x.take == -1 && lowest() == before, "and nothing of one");
-    is_int(sr_exchange_open(&x), 0, "an exchange");
-
-    const int full[] = {EAGAIN, ENOBUFS, ENOMEM, ETOOMANYREFS};
-    for (int i = 0; i < 4; i++) {
-        fail("sendmsg", full[i], 1);
-        is_int(sr_exchange_give(&x, given, 1, &fd, 1, NULL, 0), SR_EXCHANGE_FULL, strerror(full[i]));
-    }
-    fail("sendmsg", EPERM, 1);
-    is_int(sr_exchange_give(&x, given, 1, &fd, 1, NULL, 0), SR_EXCHANGE_FAILED, "what will not pass");
-    fail("sendmsg", EINTR, 3);
-    is_int(sr_exchange_give(&x, given, 1, &fd, 1, NULL, 0), SR_EXCHANGE_OK, "interrupted, given once");
-
-    const struct {
-        int error;
-        sr_exchange_result want;
-        const char *what;
-    } take[] = {{EAGAIN, SR_EXCHANGE_FULL, "nothing there"},
-                {ENOMEM, SR_EXCHANGE_FAILED, "no memory"},
-                {0, SR_EXCHANGE_FAILED, "an end of file"}};
-    for (int i = 0; i < 3; i++) {
-        fail("recvmsg", take[i].error, 1);
-        is_int(sr_exchange_take(&x, taken, &n, fds, &n_fds, bytes, &n_bytes), take[i].want, take[i].what);
-    }
-    fail("recvmsg", EINTR, 3);
-    is_int(sr_exchange_take(&x, taken, &n, fds, &n_fds, bytes, &n_bytes), SR_EXCHANGE_OK,
-           "interrupted, taken once");
-    is_int(n_fds, 1, "with its descriptor");
-    close(fds[0]);
-    sr_exchange_close(&x);
-    is_int(lowest(), before, "nothing is left open");
-}
-
 static void memory(void)
 {
     int before = lowest();
@@ -165,7 +107,6 @@ int main(void)
 {
     descriptors();
     temporary_files();
-    messages();
     memory();
     return done_testing();
 }

@@ -9,8 +9,6 @@
 
 #include "../../fuzz/chunked.c"
 #include "../../fuzz/edge.c"
-#include "../../fuzz/engine.c"
-#include "../../fuzz/exchange.c"
 #include "../../fuzz/forwarded.c"
 #include "../../fuzz/logformat.c"
 #include "../../fuzz/proxyline.c"
@@ -25,10 +23,9 @@ static const struct target {
     const char *name;
     int (*run)(const uint8_t *data, size_t size);
 } targets[] = {
-    {"chunked", fuzz_chunked},     {"edge", fuzz_edge},           {"engine", fuzz_engine},
-    {"exchange", fuzz_exchange},   {"forwarded", fuzz_forwarded}, {"logformat", fuzz_logformat},
-    {"proxyline", fuzz_proxyline}, {"request", fuzz_request},     {"response", fuzz_response},
-    {"ring", fuzz_ring},           {"split", fuzz_split},
+    {"chunked", fuzz_chunked},     {"edge", fuzz_edge},           {"forwarded", fuzz_forwarded},
+    {"logformat", fuzz_logformat}, {"proxyline", fuzz_proxyline}, {"request", fuzz_request},
+    {"response", fuzz_response},   {"ring", fuzz_ring},           {"split", fuzz_split},
 };
 
 /* Turns the escapes of a line into bytes, in place. Returns how many; what dev/fuzz did not write is none. */

@@ -2,7 +2,6 @@
 #include "net/loop.h"
 
 #include "net/descriptors.h"
-#include "net/exchange.h"
 #include "net/tempfile.h"
 #include "tap.h"
 #include <errno.h>
@@ -55,7 +54,7 @@ static void above(void)
     int file = sr_tempfile_open("/tmp"), copy = sr_descriptors_above(dup(1));
     ok(file > 2 && copy > 2, "a temporary file and a copy above 2");
     is_int(sr_loop_init(&l), 0, "a loop");
-    ok(l.epoll > 2 && l.wake.fd > 2, "of descriptors above 2");
+    ok(l.epoll > 2, "of a descriptor above 2");
     ok(fcntl(0, F_GETFD) < 0, "0 is free still");
     sr_loop_free(&l);
     close(file);
@@ -67,62 +66,39 @@ static void above(void)
 static void none_left(void)
 {
     sr_loop l;
-    sr_exchange x = {-1, -1};
-    for (int n = 0; n < 2; n++) {
-        leave(n);
-        is_int(sr_loop_init(&l), EMFILE, "no descriptors: no loop");
-        ok(l.epoll == -1 && l.wake.fd == -1, "and nothing of one");
-        is_int(sr_exchange_open(&x), EMFILE, "no exchange");
-        ok(x.give == -1 && x.take == -1, "and nothing of one");
-    }
-    leave(2);
-    is_int(sr_loop_init(&l), 0, "two are enough for a loop");
+    leave(0);
+    is_int(sr_loop_init(&l), EMFILE, "no descriptors: no loop");
+    ok(l.epoll == -1, "and nothing of one");
+    leave(1);
+    is_int(sr_loop_init(&l), 0, "one is enough");
     sr_loop_free(&l);
     sr_loop_free(&l);
     ok(l.epoll == -1, "freed, and once more");
-    is_int(sr_exchange_open(&x), 0, "and for an exchange");
-    sr_exchange_close(&x);
-    sr_exchange_close(&x);
     setrlimit(RLIMIT_NOFILE, &first);
 }
 
-static void waking(void)
+static void events(void)
 {
     sr_loop l;
-    struct epoll_event events[SR_LOOP_EVENTS];
+    struct epoll_event seen[SR_LOOP_EVENTS];
+    int p[2];
     sr_loop_init(&l);
-    is_int(sr_loop_wait(&l, events, 0), 0, "nothing is there");
-    errno = 4711;
-    sr_loop_wake(&l);
-    sr_loop_wake(&l);
-    is_int(errno, 4711, "waking leaves errno alone: a signal handler does it");
-    is_int(sr_loop_wait(&l, events, 1000), 1, "two wake-ups are one event");
-    ok(events[0].data.ptr == &l.wake, "of the loop's own source");
-    sr_loop_woken(&l);
-    is_int(sr_loop_wait(&l, events, 0), 0, "which is over then");
-    sr_loop_woken(&l);
-    sr_source s = {.fd = -1};
-    is_int(sr_loop_add(&l, &s, EPOLLIN), EBADF, "no descriptor can't be watched");
-    is_int(sr_loop_change(&l, &s, EPOLLIN), EBADF, "or changed");
-    is_int(sr_loop_remove(&l, &s), EBADF, "or removed");
+    is_int(sr_loop_wait(&l, seen, 0), 0, "nothing is there");
+    ok(pipe(p) == 0, "a pipe");
+    sr_source s = {.fd = p[0]};
+    is_int(sr_loop_add(&l, &s, EPOLLIN), 0, "is watched");
+    ok(write(p[1], "x", 1) == 1 && sr_loop_wait(&l, seen, 1000) == 1 && seen[0].data.ptr == &s,
+       "its event leads to its source");
+    is_int(sr_loop_wait(&l, seen, 0), 1, "again, while nobody has read it");
+    is_int(sr_loop_remove(&l, &s), 0, "no more");
+    is_int(sr_loop_wait(&l, seen, 0), 0, "when it is removed");
+    close(p[0]);
+    close(p[1]);
+    sr_source none = {.fd = -1};
+    is_int(sr_loop_add(&l, &none, EPOLLIN), EBADF, "no descriptor can't be watched");
+    is_int(sr_loop_change(&l, &none, EPOLLIN), EBADF, "or changed");
+    is_int(sr_loop_remove(&l, &none), EBADF, "or removed");
     sr_loop_free(&l);
-}
-
-static void nobody_takes(void)
-{
-    sr_exchange x;
-    sr_parcel p = {0};
-    int fd = 0;
-    sr_bytes parts[5] = {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 1}};
-    sr_exchange_open(&x);
-    p.bytes = 5;
-    ok(sr_exchange_give(&x, &p, 1, &fd, 1, parts, 5) == SR_EXCHANGE_FAILED && errno == EMSGSIZE,
-       "a message of five parts is too much");
-    close(x.take);
-    x.take = -1;
-    ok(sr_exchange_give(&x, &p, 1, &fd, 1, parts, 4) == SR_EXCHANGE_FAILED && errno == EPIPE,
-       "the other end is gone");
-    sr_exchange_close(&x);
 }
 
 int main(void)
@@ -134,7 +110,6 @@ int main(void)
     descriptors();
     lowest();
     above();
-    waking();
-    nobody_takes();
+    events();
     return done_testing();
 }

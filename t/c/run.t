@@ -25,6 +25,7 @@ sub run {
     my $pid     = open my $out, '-|' // die "fork: $!";
     if ( !$pid ) {
         open STDERR, '>&', \*STDOUT;
+        alarm 300;    # s, also of the program that follows
         exec @command or print "$command[0]: $!\n" and exit 127;
     }
     my $text = do { local $/; <$out> }

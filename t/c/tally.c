@@ -1,5 +1,5 @@
 /* tally: counters and histograms */
-#include "core/tally.h"
+#include "share/tally.h"
 #include "tap.h"
 
 static void indices(void)

@@ -1,31 +1,24 @@
 /* waiting: requests that no worker has taken until their time is over */
-#include "held.h"
+#include "driver.h"
+#include "tap.h"
 
-static void held(worker *w, sr_conn *c, const char *path)
-{
-    (void)path;
-    hold(w->e);
-    answer(w, c, "late", 4);
-}
+static site s;
 
-/* Each worker has one; the rest waits in the exchange, or in the worker that is alone */
+/* Each worker has one; the rest waits */
 static void waiting(int64_t queue_ms, int status, uint32_t workers)
 {
-    sr_config config = limits(1000, 0);
+    sr_config config = config_default();
     client c[4], head;
     int right = 0;
     config.queue_ns = queue_ms * SR_MILLISECOND;
-    config.report_fd = -1;
-    FILE *err = stderr_to(NULL);
-    held_open(&config, workers);
-    if (workers == 2)
-        held_start(1);
+    config.request_ns = SR_SECOND;
+    site_open(&s, &config, workers);
     printf("# %u workers, a queue limit of %d ms\n", workers, (int)queue_ms);
     for (uint32_t i = 0; i < 4; i++) {
         c[i] = client_open(&s, 0);
         client_get(&c[i], "/held");
         if (i < workers)
-            ok(called(i + 1), "one is with the application");
+            ok(called(&s, i + 1), "one is with the application");
     }
     int64_t start = sr_clock_monotonic();
     head = client_open(&s, 0);
@@ -41,13 +34,12 @@ static void waiting(int64_t queue_ms, int status, uint32_t workers)
     for (uint32_t i = 0; i < workers; i++)
         right += client_response(&c[i]) == 504;
     is_int(right, 4, "those that run get 504");
-    atomic_store(&go_on, 1);
-    is_int(calls(), workers, "the application has not seen the others");
+    atomic_store(&s.common->go_on, 1);
+    is_int(atomic_load(&s.common->calls), workers, "the application has not seen the others");
     for (int i = 0; i < 4; i++)
         client_close(&c[i]);
     client_close(&head);
     site_close(&s);
-    stderr_to(err);
 }
 
 int main(void)

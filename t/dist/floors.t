@@ -12,12 +12,12 @@ my $root = dirname( dirname( dirname( rel2abs(__FILE__) ) ) );
 chdir $root or die "$root: $!";
 
 # From the ground up; sirius-edge is src/sirius-edge.c, the program
-my @FLOORS = qw(base http net share worker core edge xs sirius-edge);
+my @FLOORS = qw(base http net share worker conn edge xs sirius-edge);
 
 # "from to" => why, and what ends it. Floors of one shelf that know nothing of each other
 my %APART = (
-    'core worker' => 'a worker of an edge has no connection of a client',
-    'core share'  => 'the engine knows nothing of other processes than its workers',
+    'conn worker' => 'a worker of an edge has no connection of a client',
+    'xs conn'     => 'nor has perl',
     'xs edge'     => 'perl is in no process with an edge',
 );
 
@@ -110,9 +110,9 @@ is join( "\n", sort keys %upward ),                        '', 'none goes upward
 is join( "\n", grep { !$used{$_} } sort keys %EXCEPTION ), '', 'no exception that is not needed';
 
 # The test itself: what goes upward is told
-is wrong( 'src/base/buffer.c', 'src/core/engine.h' ), 'base lies below core',
+is wrong( 'src/base/buffer.c', 'src/conn/engine.h' ), 'base lies below conn',
     'a file of the ground that includes the engine';
-is wrong( 'src/edge/edge.c', 'src/core/engine.h' ), undef, 'and not one above it';
+is wrong( 'src/edge/edge.c', 'src/conn/engine.h' ), undef, 'and not one above it';
 like wrong( 'xs/work.c', 'src/edge/edge.h' ), qr/no process/, 'nor does xs reach into the edge';
 
 done_testing;

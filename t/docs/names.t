@@ -34,7 +34,7 @@ my $faulty = Page->parse( 'docs/MIGRATING-TUNING.md', <<'PAGE' );
 
 | row | in the file |
 |-----|-------------|
-| `sr_engine_send` | `src/http/date.c` |
+| `sr_engine_new` | `src/http/date.c` |
 | `--nowhere` | `--nowhere` |
 | default | `--max-queue` 1001 |
 PAGE

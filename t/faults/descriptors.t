@@ -16,9 +16,6 @@ my $faults = Sirius::Test::Faults->new;
 my $two = $faults->start( app => $APP, args => [qw(--workers 2 --err-respawn-interval 0.1)], may_crash => 1 );
 my $one = $faults->start( app => $APP, args => [qw(--workers 1)] );
 
-# Descriptors pass between processes where an edge has the connections: those of files. Else connections themselves do
-my $edge = $ENV{SIRIUS_EDGES};
-
 sub serving { return shift->ask('GET /serving')->body }
 
 until_true( 20, sub { serving($two) == 2 } );
@@ -99,10 +96,10 @@ sub with_100 {
     );
 }
 
-# An eighth is kept for messages of other workers. Nobody but root may look into an edge
+# Nobody but root may look into an edge
 sub crowded {
     my $pid = shift;
-    return sleep 0.2 if $edge && $>;
+    return sleep 0.2 if $>;
     my $count = () = Sirius::Test::Server->descriptors($pid);
     return $count >= 100 - 12;
 }
@@ -132,8 +129,7 @@ subtest 'ulimit -n' => sub {
     $server->stop;
 };
 
-# What moves needs a descriptor where it arrives, or the client's connection ends without a word
-subtest 'ulimit -n, and connections move' => sub {
+subtest 'ulimit -n, two workers' => sub {
     my $server = with_100(qw(--workers 2));
     my @half   = halves( $server, '/sleep/0.01', 240 );
     ok until_true(
@@ -149,8 +145,6 @@ subtest 'ulimit -n, and connections move' => sub {
     $status{ $_->response->status }++ for @half;
     is_deeply \%status, { 200 => 240 }, 'all are answered';
     $_->close for @half;
-    cmp_ok $server->ask('GET /taken')->body, '>', 0, 'some by another worker than the one that accepted them'
-        if !$edge;
     is_whole( $server, 'service is there' );
     $server->stop;
 };
@@ -187,132 +181,79 @@ sub statuses {
     return \%status;
 }
 
-sub with_edge {
-    subtest 'descriptors can not be passed' => sub {
-        my @before = $two->workers;
-        my %error  = ( ENOBUFS => ENOBUFS, ETOOMANYREFS => ETOOMANYREFS );
-        for my $name ( sort keys %error ) {
-            my $before = $faults->injected('give');
-            $faults->set( give => [ 1, $error{$name} ] );
-            is_deeply statuses( passed( $two, 8 ) ), { body => { 503 => 4 }, file => { 200 => 4 } },
-                "$name: files are read instead, bodies are refused";
-            cmp_ok $faults->injected('give'), '>', $before, 'it has happened';
-            $faults->clear;
-        }
-        my $before = $faults->injected('take');
-        $faults->set( take => [ 1, ENOMEM ] );
-        my @client = passed( $two, 8 );
-        sleep 0.4;
-        is_calm( sub { sleep 0.6 }, $two->owners, $two->workers );
-        cmp_ok $faults->injected('take'), '>', $before, 'ENOMEM: they were to be taken';
+subtest 'descriptors can not be passed' => sub {
+    my @before = $two->workers;
+    my %error  = ( ENOBUFS => ENOBUFS, ETOOMANYREFS => ETOOMANYREFS );
+    for my $name ( sort keys %error ) {
+        my $before = $faults->injected('give');
+        $faults->set( give => [ 1, $error{$name} ] );
+        is_deeply statuses( passed( $two, 8 ) ), { body => { 503 => 4 }, file => { 200 => 4 } },
+            "$name: files are read instead, bodies are refused";
+        cmp_ok $faults->injected('give'), '>', $before, 'it has happened';
         $faults->clear;
-        my $status = statuses(@client);
-        is $status->{file}{200}, 4, 'then files are';
-        is_deeply [ grep { $_ !~ /\A(?:200|503)\z/ } keys %{ $status->{body} } ], [],
-            'bodies are taken or refused';
-        is_deeply [ $two->workers ], \@before, 'no worker is blamed';
-        is_whole( $two, 'service is there' );
-    };
+    }
+    my $before = $faults->injected('take');
+    $faults->set( take => [ 1, ENOMEM ] );
+    my @client = passed( $two, 8 );
+    sleep 0.4;
+    is_calm( sub { sleep 0.6 }, $two->owners, $two->workers );
+    cmp_ok $faults->injected('take'), '>', $before, 'ENOMEM: they were to be taken';
+    $faults->clear;
+    my $status = statuses(@client);
+    is $status->{file}{200}, 4, 'then files are';
+    is_deeply [ grep { $_ !~ /\A(?:200|503)\z/ } keys %{ $status->{body} } ], [],
+        'bodies are taken or refused';
+    is_deeply [ $two->workers ], \@before, 'no worker is blamed';
+    is_whole( $two, 'service is there' );
+};
 
-    subtest 'no descriptor is free for one that is passed' => sub {
-        my @before = $one->workers;
-        my $before = $faults->injected('take');
-        $faults->set( take => [ 1, EMFILE ] );
-        my $status = statuses( passed( $one, 20 ) );
-        cmp_ok $faults->injected('take'), '>', $before + 10, 'they came without';
+subtest 'no descriptor is free for one that is passed' => sub {
+    my @before = $one->workers;
+    my $before = $faults->injected('take');
+    $faults->set( take => [ 1, EMFILE ] );
+    my $status = statuses( passed( $one, 20 ) );
+    cmp_ok $faults->injected('take'), '>', $before + 10, 'they came without';
+    $faults->clear;
+    is_deeply $status, { body => { 503 => 10 }, file => { cut => 10 } },
+        'what is not begun is refused, what is begun is visibly cut';
+    ok $one->wait_log(qr/ answered 503 for want of a descriptor: Too many open files; raise the limit/),
+        'the log says so'
+        or diag $one->log;
+    is_deeply [ $one->workers ], \@before, 'no worker is blamed';
+    is_whole( $one, 'service is there' );
+};
+
+subtest 'an answer that nobody waits for any more is for no other request' => sub {
+    for my $kind (qw(first second)) {
+        $faults->nth( take => $kind eq 'first' ? 1 : 2, ENOMEM );
+        my $body   = 'a' x 100_000;
+        my $status = $one->ask( 'POST /', \$body )->status;
         $faults->clear;
-        is_deeply $status, { body => { 503 => 10 }, file => { cut => 10 } },
-            'what is not begun is refused, what is begun is visibly cut';
-        ok $one->wait_log(qr/ answered 503 for want of a descriptor: Too many open files; raise the limit/),
-            'the log says so'
-            or diag $one->log;
-        is_deeply [ $one->workers ], \@before, 'no worker is blamed';
-        is_whole( $one, 'service is there' );
-    };
+        like $status, qr/\A(?:200|503)\z/, "$kind message: $status";
+        is_whole( $one, 'each of the next has its own body' );
+    }
+};
 
-    subtest 'an answer that nobody waits for any more is for no other request' => sub {
-        for my $kind (qw(first second)) {
-            $faults->nth( take => $kind eq 'first' ? 1 : 2, ENOMEM );
-            my $body   = 'a' x 100_000;
-            my $status = $one->ask( 'POST /', \$body )->status;
-            $faults->clear;
-            like $status, qr/\A(?:200|503)\z/, "$kind message: $status";
-            is_whole( $one, 'each of the next has its own body' );
-        }
-    };
-
-    subtest 'a new edge does not get what it needs' => sub {
-        my ($edge) = $two->edges;
-        my @before = $two->workers;
-        my $before = $faults->injected('handle');
-        $faults->set( handle => 1 );
-        kill KILL => $edge;
-        ok $two->wait_log(qr/the edge \d+ exited with status 1; it never got ready; another one starts in /),
-            'it ends, and is tried again'
-            or diag $two->log;
-        $faults->clear;
-        ok until_true( 20,
-            sub { my ($now) = $two->edges; $now && $now != $edge && $two->log =~ /\n/ && serving($two) } ),
-            'then there is one';
-        is_whole( $two, 'it serves' );
-        is_deeply [ $two->workers ], \@before, 'the same workers';
-    };
-    return;
-}
-
-# Requests that wait for a worker that is busy go to another one
-sub moved {
-    my ( $server, $count ) = @_;
-    my @long = map { $server->connect } 1 .. 2;
-    $_->send( request('GET /sleep/0.5') ) for @long;
-    sleep 0.2;
-    my @client = map { $server->connect } 1 .. $count;
-    $_->send( request('GET /bytes/9') ) for @client;
-    return @long, @client;
-}
-
-sub without_edge {
-    subtest 'connections that are to be moved' => sub {
-        my %error = ( EAGAIN => EAGAIN, ENOBUFS => ENOBUFS, ETOOMANYREFS => ETOOMANYREFS );
-        for my $name ( sort keys %error ) {
-            my $before = $faults->injected('give');
-            $faults->set( give => [ 1, $error{$name} ] );
-            is_deeply [ map { $_->response->status } moved( $two, 8 ) ], [ (200) x 10 ],
-                "$name: they stay and wait";
-            cmp_ok $faults->injected('give'), '>', $before, 'they were to be moved';
-            $faults->clear;
-        }
-        my $before = $faults->injected('take');
-        $faults->set( take => [ 1, ENOMEM ] );
-        my @client = moved( $two, 8 );
-        sleep 0.4;
-        is_calm( sub { sleep 0.6 }, $two->workers );
-        cmp_ok $faults->injected('take'), '>', $before, 'ENOMEM: they were to be taken';
-        $faults->clear;
-        is_deeply [ map { $_->response->status } @client ], [ (200) x 10 ], 'then they are answered';
-    };
-
-    subtest 'no descriptor is free for one that was moved' => sub {
-        my $before = $faults->injected('take');
-        $faults->set( take => [ 1, EMFILE ] );
-        my @client = moved( $two, 60 );
-        ok until_true( 5, sub { $faults->injected('take') > $before + 1 } ), 'some are taken without one';
-        $faults->clear;
-        my ( $lost, %status ) = ( $faults->injected('take') - $before );
-        $status{ $_->response->status }++ for @client;
-        cmp_ok delete( $status{200} ), '>=', 62 - $lost, "$lost were lost at most, all others wait";
-        is_deeply [ grep { $_ ne 'eof' } keys %status ], [], 'who is lost sees the end of the connection';
-        cmp_ok $lost, '<', 30, 'each worker tries again after a pause';
-        is_whole( $two, 'service is there' );
-    };
-    return;
-}
-
-$edge ? with_edge() : without_edge();
-
+subtest 'a new edge does not get what it needs' => sub {
+    my ($edge) = $two->edges;
+    my @before = $two->workers;
+    my $before = $faults->injected('handle');
+    $faults->set( handle => 1 );
+    kill KILL => $edge;
+    ok $two->wait_log(qr/the edge \d+ exited with status 1; it never got ready; another one starts in /),
+        'it ends, and is tried again'
+        or diag $two->log;
+    $faults->clear;
+    ok until_true(
+        20, sub { my ($now) = $two->edges; $now && $now != $edge && $two->log =~ /\n/ && serving($two) }
+        ),
+        'then there is one';
+    is_whole( $two, 'it serves' );
+    is_deeply [ $two->workers ], \@before, 'the same workers';
+};
 subtest 'a new worker does not get what it needs' => sub {
     my $server = $two;
-    for my $fault ( 'handle', $edge ? () : 'thread', 'fork' ) {
+    for my $fault (qw(handle fork)) {
         ok until_true( 20, sub { serving($server) == 2 } ), 'two serve';
         my ( $victim, $other ) = $server->workers;
         my $before = $faults->injected($fault);

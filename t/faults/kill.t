@@ -11,7 +11,7 @@ use Traffic;
 # killed under load have t/fair/kill.t
 
 # 502: the worker was killed, and the connection is an edge's
-my %KNOWN = map { $_ => 1 } 'whole', 'eof', 'reset', 'cut', 'connect to', $ENV{SIRIUS_EDGES} ? '502' : ();
+my %KNOWN = map { $_ => 1 } 'whole', 'eof', 'reset', 'cut', 'connect to', '502';
 
 # What clients saw; all of it is whole, told by the server or visibly cut
 sub is_known {

@@ -114,7 +114,7 @@ subtest 'requests that wait for a worker' => sub {
 };
 
 # Whoever notices first that an edge is gone meets the fault: the supervisor, a worker, or the next edge
-for my $workers ( $ENV{SIRIUS_EDGES} ? ( 0, 2 ) : () ) {
+for my $workers ( 0, 2 ) {
     subtest
         "each allocation, descriptor and place in an epoll set of the next edge in turn, $workers workers" =>
         sub {

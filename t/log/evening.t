@@ -148,7 +148,7 @@ my @lines = $text =~ /^\S+Z \d+ (\w+ sirius: .*)$/mg;
 
 # An edge of the new build takes over when it is ready, at any moment of the reload
 my @edges = grep {/\Anotice sirius: the edge \d+ takes the place of \d+\z/} @lines;
-is scalar @edges, $ENV{SIRIUS_EDGES} ? 1 : 0, 'another edge after the update';
+is scalar @edges, 1, 'another edge after the update';
 @lines = grep { !/: the edge \d+ takes the place/ } @lines;
 
 # The edge sees the end of a worker at the same time as its generation does

@@ -7,9 +7,8 @@ use Test::More;
 use Time::HiRes qw(sleep);
 use Sirius::Test;
 
-# USR1 at any moment of a worker's start: all its lines are in the new file. With an edge it has no access log, only the
-# other
-my $edge = $ENV{SIRIUS_EDGES};
+# USR1 at any moment of a worker's start: all its lines are in the new file of the error log. The access log is the
+# edge's
 
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 
@@ -18,8 +17,7 @@ sub slurp { return Sirius::Test::Server::slurp(@_) }
 # A worker sends itself USR1 when it makes its engine: before what the sub gets is used, or after what it returns is made
 sub app {
     my ( $sub, $before ) = @_;
-    my $rotate = join q( ), map( {"rename '$dir/$_', '$dir/$_.1';"} $edge ? () : 'access', 'error' ),
-        'kill USR1 => $$;';
+    my $rotate = join q( ), "rename '$dir/error', '$dir/error.1';", 'kill USR1 => $$;';
     return <<"APP";
     {
         no warnings 'redefine';
@@ -39,9 +37,8 @@ APP
 }
 
 my %MOMENT = (
-    'its number was asked for, the engine is not made yet' => [ descriptors => 1 ],
-    'and just before that'                                 => [ new         => 1 ],
-    'the engine is made, but nobody has it yet'            => [ new         => 0 ],
+    'the engine is not made yet'                => [ new => 1 ],
+    'the engine is made, but nobody has it yet' => [ new => 0 ],
 );
 
 for my $name ( sort keys %MOMENT ) {
@@ -99,8 +96,8 @@ subtest 'USR1 while the workers of a reload start, many times' => sub {
         };
         until_true( 5, sub { !$rotated->() } );
         push @wrong, map {"try $try: $_"} $rotated->();
-        next if $edge && $>;    # nobody but root may look into an edge
-        for my $worker ( $edge ? $server->edges : $server->workers ) {
+        next if $>;    # nobody but root may look into an edge
+        for my $worker ( $server->edges ) {
             push @wrong, "try $try: process $worker has not the log but no"
                 if !grep { ( readlink || '' ) eq "$dir/access" } glob "/proc/$worker/fd/*";
         }

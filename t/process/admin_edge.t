@@ -21,7 +21,7 @@ sub {
 APP
 
 sub server {
-    my $server = start_server( $APP, qw(--edges 1 --admin 127.0.0.1:0 --workers 1), @_ );
+    my $server = start_server( $APP, qw(--admin 127.0.0.1:0 --workers 1), @_ );
     $server->{may_crash} = 1;
     until_true( 20, sub { process($server) && $server->admin_edge } );
     return $server;

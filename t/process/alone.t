@@ -38,7 +38,7 @@ sub {
 APP
 
 sub server {
-    my $server = start_server( $APP, qw(--edges 1 --workers 0), @_ );
+    my $server = start_server( $APP, qw(--workers 0), @_ );
     $server->{may_crash} = 1;
     return $server;
 }
@@ -88,7 +88,7 @@ subtest 'kill -9: no edge is left, and the address is free' => sub {
     ok until_true( 10, sub { !$server->processes } ), 'its edge ends';
     my $next = Sirius::Test::Server->start(
         app   => $APP,
-        args  => [ qw(--edges 1 --workers 0 --listen), $server->address ],
+        args  => [ qw(--workers 0 --listen), $server->address ],
         plain => 1
     );
     ok served($next), 'another one has its address';
@@ -213,7 +213,7 @@ subtest 'logs are opened anew' => sub {
     my ( $errors, $access ) = ( "$dir/errors", "$dir/access" );
     my $server = Sirius::Test::Server->start(
         app       => $APP,
-        args      => [ qw(--edges 1 --workers 0 --request-timeout 0.5 --access-log), $access ],
+        args      => [ qw(--workers 0 --request-timeout 0.5 --access-log), $access ],
         error_log => $errors
     );
     ok served($server), 'it serves';
@@ -250,7 +250,7 @@ DB
             command => [ $^X, @$flags, "$root/bin/sirius" ],
             env     => $env,
             app     => $APP,
-            args    => [qw(--edges 1 --workers 0)]
+            args    => [qw(--workers 0)]
         );
         ok served($server), "$name: it serves, in the process that was started";
         is $server->ask('GET /die')->status, 500, 'it dies';

@@ -20,7 +20,7 @@ sub {
 APP
 
 sub server {
-    my $server = start_server( $APP, '--edges', 1, @_ );
+    my $server = start_server( $APP, @_ );
     $server->{may_crash} = 1;
     $server->wait_log( qr/ready .* after the start/, 20 );    # all workers
     return $server;
@@ -66,7 +66,7 @@ subtest 'kill -9 of the edge, under load' => sub {
 };
 
 subtest 'a worker shuts down every socket between processes that it holds' => sub {
-    my $server = start_server( <<'APP', qw(--edges 1 --workers 2 --err-respawn-interval 0.1) );
+    my $server = start_server( <<'APP', qw(--workers 2 --err-respawn-interval 0.1) );
 use Socket qw(SHUT_RDWR SOCK_SEQPACKET SOL_SOCKET SO_TYPE);
 sub {
     if ( $_[0]{PATH_INFO} eq '/shut' ) {

@@ -239,7 +239,7 @@ subtest 'A child that the application forks while it is loaded may exit' => sub 
     $server->stop;
 };
 
-for my $limit ( 24, 30, 40 ) {
+for my $limit ( 14, 18, 22 ) {
     subtest "$limit descriptors are too few" => sub {
         my $server = Sirius::Test::Server->spawn(
             app     => $APP,

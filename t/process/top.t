@@ -150,7 +150,6 @@ my %STATUS = (
     now         => 100,
     pid         => 4711,
     queue       => { count => 0, buckets => [] },
-    queued      => 0,
     started     => 1_700_000_000,
     stopping    => 0,
     time        => 1_700_000_090,

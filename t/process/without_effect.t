@@ -154,7 +154,9 @@ my %CASE = (
             $client->send( request('GET /slow') );
             until_true( 20, sub { -e "$dir/slow" } );
             $server->signal('TERM');
-            return $client->response->status;
+            my $status = $client->response->status;
+            $server->wait_exit(20);
+            return $status;
         },
         200
     ],

@@ -51,7 +51,7 @@ for my $how (qw(sigaction info safe sig)) {
     subtest $how => sub {
         my $server = start_server( $APP, qw(--workers 1 --write-timeout 20) );
         my ($pid)  = $server->workers;
-        my $slow   = $server->connect( rcvbuf => 8192 );
+        my $slow   = $server->connect( rcvbuf => 262_144 );    # what was written before is read to its end
         $slow->send( request("GET /slow/$how") . request('GET /') );
         ok $server->wait_log( qr/\Q$how\E: timeout/, 6 ), 'a write that waits for its reader is left';
         my $answer = $slow->response;
@@ -133,7 +133,7 @@ sub {
     return sub {
         my $w = shift->( [ 200, [] ] );
         my $died = 0;
-        while ( $died < 100 ) {
+        while ( $died < 20 ) {
             eval { setitimer( ITIMER_PROF, 0.0002 ); $w->write("0123456789") for 1 .. 10_000; 1 } or $died++;
             setitimer( ITIMER_PROF, 0 );
         }

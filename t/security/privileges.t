@@ -99,8 +99,6 @@ sub all_ids {
     return map { ids($_) } $server->generations, $server->workers, $server->edges, $server->admin_edge || ();
 }
 
-my $edges = $ENV{SIRIUS_EDGES} ? 1 : 0;
-
 sub reload {
     my ( $server, $number ) = @_;
     $server->signal('HUP');
@@ -125,7 +123,7 @@ subtest 'Who the processes are' => sub {
                 20,
                 sub {
                     my @ids = all_ids($server);
-                    @ids == 2 + $edges && !grep { $_ ne $DROPPED } @ids;
+                    @ids == 3 && !grep { $_ ne $DROPPED } @ids;
                 }
                 ),
                 'the generation, its worker and the edge, as the kernel has it'
@@ -183,7 +181,7 @@ subtest 'Whose the files are' => sub {
         20,
         sub {
             my @ids = all_ids($server);
-            @ids == 3 + 2 * $edges && !grep { $_ ne $DROPPED } @ids;
+            @ids == 5 && !grep { $_ ne $DROPPED } @ids;
         }
         ),
         'the process of the admin port has the rights of the workers';

@@ -9,7 +9,7 @@ use Time::HiRes qw(sleep time);
 use Sirius;
 
 # An engine that serves nobody until it is told to stop, and does what a line in the file "orders" says
-our $ORDERS;
+our ( $ORDERS, $SUPERVISOR );
 {
     no warnings 'redefine';
     *Sirius::Engine::abandon = sub { };
@@ -19,11 +19,11 @@ our $ORDERS;
     *Sirius::Engine::new     = sub { my ( $class, $conf ) = @_; return bless {%$conf}, $class };
     *Sirius::Engine::serve   = sub {
         my ( $self, $app ) = @_;
-        open my $alive, '<&=', $self->{control_fd} or die $! if $self->{control_fd} >= 0;
         while ( !$self->{why} ) {
-            my $bits = '';
-            vec( $bits, fileno $alive, 1 ) = 1 if $alive;
-            return 'drained' if select $bits, undef, undef, 0.02;
+            my $ended = '';
+            vec( $ended, $self->{edge}, 1 ) = 1 if $self->{edge} >= 0;
+            return 'over' if 0 < select $ended, undef, undef, 0.02;
+            return 'over' if $self->{scoreboard}->stopped || !kill 0 => $SUPERVISOR;   # the edge would say so
             $app->($self) if unlink $ORDERS;
         }
         return $self->{why};
@@ -48,6 +48,7 @@ sub start {
     unlink "$dir/order", "$dir/log";
     $server = fork;
     return until_true( sub { log_text() =~ / starts: .*\n.*\S/ } ) if $server;
+    $SUPERVISOR = $$;
     open STDERR, '>', "$dir/log" or die $!;
     STDERR->autoflush(1);
     my $conf = Sirius::Options->parse( { listen => '127.0.0.1:0', workers => 2, %args } );
@@ -157,12 +158,16 @@ subtest 'Ends of workers' => sub {
 subtest 'Asked for: one line with the reason' => sub {
     for my $why (qw(max-requests harakiri)) {
         start( app => sub { $_[0]{why} = $why }, workers => 1 );
-        my $first;
+        my ( $first, $generation );
         until_true( sub { ($first) = workers() } );
+        ($generation) = grep {
+            grep { $_ == $first }
+                children($_)
+        } children($server);
         order();
         ok until_true( sub { my ($now) = workers(); $now && $now != $first } ), "replaced after $why";
         is join( '', log_text() =~ /^(\[sirius.*worker \d+ .*\n)/mg ),
-            "[sirius @{[ children($server) ]}] info: worker $first ended: $why\n",
+            "[sirius $generation] info: worker $first ended: $why\n",
             'right line';
         ended('TERM');
     }

@@ -121,11 +121,11 @@ subtest 'The number of workers' => sub {
 
 subtest 'The number of edges' => sub {
     my $auto = int( ( Sirius::Cpus->count + 7 ) / 8 );
-    is conf()->{edges}, 0, 'none';
+    is conf()->{edges}, 1, 'one';
     is conf( edges => $_->[0] )->{edges}, $_->[1], "edges $_->[0]"
-        for [ 0, 0 ], [ 2, 2 ], [ auto => $auto > 32 ? 32 : $auto ];
+        for [ 1, 1 ], [ 2, 2 ], [ auto => $auto > 32 ? 32 : $auto ];
     like refused( edges => 33 ),    qr/\Asirius: --edges: 33 is more than 32/,                  'too many';
-    like refused( edges => -1 ),    qr/\Asirius: --edges: -1 is less than 0/,                   'too few';
+    like refused( edges => -1 ),    qr/\Asirius: --edges: -1 is less than 1/,                   'too few';
     like refused( edges => '1:2' ), qr/\Asirius: --edges: '1:2' is not a whole number or auto/, 'no range';
 };
 

@@ -27,7 +27,7 @@ subtest 'a snapshot' => sub {
     my $got = Sirius::Scoreboard->snapshot;
     is_deeply $got->{workers},                                             [], 'no worker';
     is_deeply $got->{connections}, { open => 0, idle => 0, waiting => 0 }, 'no connection';
-    is_deeply [ @{$got}{qw(queued wanted stopping)} ],                     [ 0, 0, 0 ], 'nothing asked';
+    is_deeply [ @{$got}{qw(wanted stopping)} ],                            [ 0, 0 ], 'nothing asked';
     is_deeply $got->{reload}, { map { $_ => 0 } qw(failed loading loading_since ok) }, 'no reload';
     cmp_ok abs( $got->{time} - time ), '<', 60, 'when';
     is_deeply $got->{totals}, {
@@ -153,19 +153,18 @@ subtest 'reloads' => sub {
 };
 
 subtest 'a new program' => sub {
-    my @descriptors = $board->descriptors;
-    is scalar @descriptors, 4, 'the memory and three bells';
-    my $memory = Sirius::Handover->handle( $descriptors[0] );
-    my $size   = -s $memory;
+    my $descriptor = $board->descriptor;
+    my $memory     = Sirius::Handover->handle($descriptor);
+    my $size       = -s $memory;
     fcntl $memory, F_SETFD, 0 or die $!;
-    my $adopted = Sirius::Scoreboard->adopt( $descriptors[0] );
+    my $adopted = Sirius::Scoreboard->adopt($descriptor);
     is $adopted->workers,            2,          'adopts it';
     is fcntl( $memory, F_GETFD, 0 ), FD_CLOEXEC, 'and keeps it from programs that it starts';
     is_deeply( Sirius::Scoreboard->current, $adopted, 'it is the one of this process' );
 
     for my $other ( $size - 64, $size + 64, $size * 2, 10 ) {
         truncate $memory, $other or die $!;
-        is error( sub { Sirius::Scoreboard->adopt( $descriptors[0] ) } ),
+        is error( sub { Sirius::Scoreboard->adopt($descriptor) } ),
             "sirius: the scoreboard is of another version of Sirius: that needs a restart, not a reload\n",
             "not one of $other bytes instead of $size";
         truncate $memory, $size or die $!;

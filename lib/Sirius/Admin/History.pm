@@ -35,7 +35,7 @@ sub look {
         busy     => scalar( grep { $_->{began} > 0 } @$workers ),
         errors   => $final[-1],
         open     => $connections->{open},
-        queued   => $now->{queued} + $connections->{waiting},
+        queued   => $connections->{waiting},
         requests => $totals->{requests},
         started  => $self->{started},
         workers  => scalar @$workers,

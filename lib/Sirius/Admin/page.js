@@ -157,7 +157,7 @@ function record(answer) {
         p99: quantile(recent, 0.99),
         busy: workers.filter(worker => worker.began > 0).length,
         workers: workers.length,
-        queued: answer.queued + connections.waiting || null,
+        queued: connections.waiting || null,
         open: connections.open,
         active: Math.max(0, connections.open - connections.idle),
     });

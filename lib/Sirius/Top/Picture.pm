@@ -149,17 +149,11 @@ sub _summary {
         map( { _labelled( Edge => $self->_edge($_) ) } $self->_edges ),
         _labelled( Connections => map { _number( $connections->{$_} ) . " $_" } qw(open idle waiting) ),
         _labelled( Latency     => $self->_times('latency') ),
-        _labelled( Queue       => $self->_times('queue'), $self->_in_queue . ' in it' ),
+        _labelled( Queue       => $self->_times('queue'), _number( $connections->{waiting} ) . ' in it' ),
     );
 }
 
 # In the edges, or on the way from worker to worker: those that wait in a worker are counted with its connections
-sub _in_queue {
-    my $self    = shift;
-    my @waiting = map { _number( $_->{waiting} ) } $self->_edges;
-    return sum( _number( $self->{now}{queued} ), @waiting );
-}
-
 sub _labelled {
     my ( $label, @words ) = @_;
     return sprintf '%-12s %s', $label, join ', ', grep {length} @words;

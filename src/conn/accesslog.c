@@ -1,0 +1,300 @@
+#include "accesslog.h"
+
+#include "../net/descriptors.h"
+#include "client.h"
+#include "engine.h"
+#include "trouble.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum { RAW_LINE_MAX = 1024 }; /* of a first line that is no request line */
+
+/* --- requests that the application did not answer --- */
+
+/* What is known of them: bytes of the head, if any are here, or else the row; and the response. */
+typedef struct raw {
+    const sr_conn *conn;
+    const sr_request *request; /* of `head`, perhaps of a part of it, perhaps refused; NULL: use `line` */
+    sr_bytes head;
+    sr_bytes line;     /* the first of it; of the row "METHOD TARGET" */
+    sr_bytes response; /* its head and more */
+    char addr[SR_PEER_TEXT_MAX], path[RAW_LINE_MAX];
+} raw;
+
+static const sr_bytes none = {NULL, 0};
+
+static sr_bytes first_line(sr_bytes head)
+{
+    size_t n = 0;
+    while (n < head.len && n < RAW_LINE_MAX && head.at[n] != '\r' && head.at[n] != '\n')
+        n++;
+    return n ? sr_bytes_of(head.at, n) : none;
+}
+
+/* The parts of "METHOD TARGET". */
+static sr_bytes line_part(sr_bytes line, bool target)
+{
+    const char *space = line.len ? memchr(line.at, ' ', line.len) : NULL;
+    if (!space)
+        return target ? none : line;
+    size_t n = (size_t)(space - line.at);
+    return target ? sr_bytes_of(space + 1, line.len - n - 1) : sr_bytes_of(line.at, n);
+}
+
+static sr_bytes path_of(raw *r)
+{
+    sr_bytes path = sr_span_in(r->head.at, r->request->path);
+    if (!path.len || path.len > sizeof r->path)
+        return path.len ? path : SR_BYTES("/");
+    return sr_bytes_of(r->path, sr_path_decode(r->path, path));
+}
+
+static sr_bytes field_of(const raw *r, sr_bytes name)
+{
+    for (uint32_t i = 0; i < r->request->n_fields; i++)
+        if (sr_bytes_equal_nocase(sr_span_in(r->head.at, r->request->fields[i].name), name))
+            return sr_span_in(r->head.at, r->request->fields[i].value);
+    return none;
+}
+
+/* Of a request whose first line was understood. */
+static sr_bytes parsed_get(raw *r, const sr_logitem *item)
+{
+    const sr_request *q = r->request;
+    switch (item->kind) {
+    case SR_LOG_METHOD:
+        return sr_span_in(r->head.at, q->method);
+    case SR_LOG_URI:
+        return sr_span_in(r->head.at, q->target);
+    case SR_LOG_PROTOCOL:
+        return q->minor ? SR_BYTES("HTTP/1.1") : SR_BYTES("HTTP/1.0");
+    case SR_LOG_PATH:
+        return path_of(r);
+    case SR_LOG_QUERY:
+        return q->has_query ? sr_span_in(r->head.at, q->query) : none;
+    case SR_LOG_HOST:
+        return q->host.len ? sr_span_in(r->head.at, q->host) : none;
+    case SR_LOG_IN:
+        return field_of(r, item->name);
+    default:
+        return none;
+    }
+}
+
+static sr_bytes raw_get(void *ctx, const sr_logitem *item)
+{
+    raw *r = ctx;
+    if (item->kind == SR_LOG_REMOTE_ADDR)
+        return sr_bytes_of(r->addr, sr_peer_text(&r->conn->client, r->addr));
+    if (item->kind == SR_LOG_OUT)
+        return sr_logformat_field(r->response, item->name);
+    if (item->kind == SR_LOG_REQUEST_LINE)
+        return r->line.len ? r->line : none;
+    if (r->request)
+        return parsed_get(r, item);
+    if (item->kind == SR_LOG_METHOD || item->kind == SR_LOG_URI)
+        return line_part(r->line, item->kind == SR_LOG_URI);
+    return none;
+}
+
+static sr_logsource raw_source(const sr_engine *e, raw *r)
+{
+    int64_t came = r->conn->ready_at ? r->conn->ready_at : e->now;
+    return (sr_logsource){.ctx = r, .get = raw_get, .wall = came + e->wall_offset, .pid = (int)getpid()};
+}
+
+/* Nobody has kept what was understood of it. NULL: not even a method. */
+static const sr_request *parse_again(sr_engine *e, const sr_conn *c, sr_bytes head)
+{
+    sr_request_limits limits = sr_client_limits(e, c);
+    sr_request_init(&e->request);
+    sr_request_feed(&e->request, &limits, head.at, head.len);
+    return e->request.method.len ? &e->request : NULL;
+}
+
+/* --- lines --- */
+
+static bool wanted(const sr_accesslog *log, const sr_logfacts *facts)
+{
+    return facts->total_ns >= log->min_ns && (!log->errors_only || facts->status >= 400 || facts->aborted);
+}
+
+static sr_logfacts facts_of(const sr_engine *e, const sr_conn *c, bool aborted)
+{
+    bool given = c->ready_at && c->given_at;
+    uint64_t head = c->status && c->head_bytes < c->sent ? c->head_bytes : c->sent;
+    return (sr_logfacts){
+        .status = (int)c->status,
+        .bytes = c->sent,
+        .body_bytes = c->sent - head,
+        .total_ns = c->ready_at ? e->now - c->ready_at : 0,
+        .queue_ns = given ? c->given_at - c->ready_at : -1,
+        .app_ns = given ? (c->back_at > c->given_at ? c->back_at : e->now) - c->given_at : -1,
+        .aborted = aborted,
+        .kept = c->state == SR_CONN_FLUSH && !c->close_after,
+        .nth = c->requests ? c->requests - 1 : 0,
+    };
+}
+
+void sr_accesslog_forget(sr_conn *c)
+{
+    if (!c->record)
+        return;
+    sr_buffer_free(c->record);
+    free(c->record);
+    c->record = NULL;
+}
+
+/* Without memory it stays NULL, and the line will have less in it. */
+static void keep(sr_engine *e, sr_conn *c, const sr_logsource *source)
+{
+    sr_accesslog_forget(c);
+    c->record = calloc(1, sizeof *c->record);
+    if (c->record && !sr_logformat_early(e->log->format, source, c->record))
+        sr_accesslog_forget(c);
+}
+
+static bool line(sr_engine *e, sr_conn *c, const sr_logsource *source, const sr_logfacts *facts,
+                 sr_buffer *out)
+{
+    if (source)
+        return sr_logformat_line(e->log->format, source, facts, out);
+    if (!c->record) { /* there was no memory to keep more of it */
+        raw r = {.conn = c, .line = none};
+        sr_logsource bare = raw_source(e, &r);
+        return sr_logformat_line(e->log->format, &bare, facts, out);
+    }
+    sr_bytes record = sr_bytes_of(sr_buffer_at(c->record), sr_buffer_len(c->record));
+    return sr_logformat_late(e->log->format, record, facts, out);
+}
+
+/*
+ * Not by the time limit of epoll_wait: a near one, set and taken back at each wait, costs 5 % of a hello. This one is set
+ * once for a batch.
+ */
+static void timer_set(const sr_accesslog *log)
+{
+    int64_t due = sr_sink_due(log->sink);
+    struct itimerspec at = {.it_value = {.tv_sec = due / SR_SECOND, .tv_nsec = due % SR_SECOND}};
+    timerfd_settime(log->timer.fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* Lines that can't be written are lost; the operator is told, also while there is always the next batch */
+static void tell_lost(sr_engine *e)
+{
+    sr_accesslog *log = e->log;
+    uint64_t lost = sr_sink_lost(log->sink);
+    if (lost != log->lost) {
+        sr_tally_add(&e->row->tally.log_lost, lost - log->lost);
+        sr_trouble_count(e, SR_TROUBLE_LOG_LOST, lost - log->lost, sr_sink_error(log->sink));
+        log->lost = lost;
+        log->failed = true;
+    } else if (log->failed && !sr_sink_error(log->sink)) {
+        log->failed = false;
+        sr_trouble_count(e, SR_TROUBLE_LOG_BACK, 1, 0);
+    }
+}
+
+static void flush(sr_engine *e)
+{
+    sr_accesslog *log = e->log;
+    if (!log)
+        return;
+    sr_sink_flush(log->sink);
+    tell_lost(e);
+    if (sr_sink_due(log->sink))
+        timer_set(log);
+}
+
+/* --- what the others call --- */
+
+int sr_accesslog_begin(sr_engine *e, sr_accesslog *log)
+{
+    e->log = log;
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    log->timer = (sr_source){.fd = sr_descriptors_above(timer), .kind = SR_SOURCE_LOG};
+    return log->timer.fd < 0 ? errno : sr_loop_add(&e->loop, &log->timer, EPOLLIN);
+}
+
+void sr_accesslog_to(sr_engine *e, int fd)
+{
+    flush(e);
+    sr_sink_replace(e->log->sink, fd);
+}
+
+void sr_accesslog_offer(sr_engine *e, const sr_conn *c, const sr_logsource *source)
+{
+    if (!c->owed)
+        return;
+    e->log->source = source;
+    e->log->of = c;
+}
+
+void sr_accesslog_keep(sr_engine *e, sr_conn *c)
+{
+    if (!e->log)
+        return;
+    if (e->log->source && e->log->of == c)
+        keep(e, c, e->log->source);
+    e->log->source = NULL;
+}
+
+void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response)
+{
+    if (e->log->source && e->log->of == c) {
+        e->log->response = response;
+        sr_accesslog_keep(e, c);
+        e->log->response = none;
+        return;
+    }
+    bool here = sr_buffer_len(&c->in) > 0;
+    sr_bytes head = here               ? sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in))
+                    : e->fresh_of == c ? e->fresh
+                                       : none;
+    raw r = {.conn = c, .head = head, .line = first_line(head), .response = response};
+    r.request = parse_again(e, c, head);
+    sr_logsource source = raw_source(e, &r);
+    keep(e, c, &source);
+}
+
+void sr_accesslog_over(sr_engine *e, sr_conn *c, bool aborted)
+{
+    sr_accesslog *log = e->log;
+    sr_logfacts facts = facts_of(e, c, aborted);
+    const sr_logsource *source = log->of == c ? log->source : NULL;
+    if (wanted(log, &facts)) {
+        bool first = !sr_sink_due(log->sink);
+        line(e, c, source, &facts, sr_sink_line(log->sink));
+        sr_sink_added(log->sink, e->now); /* counts what was not made, too */
+        if (!sr_sink_due(log->sink))      /* a batch was full, and written or lost */
+            tell_lost(e);
+        else if (first)
+            timer_set(log);
+    }
+    sr_accesslog_forget(c);
+    if (source)
+        log->source = NULL;
+}
+
+void sr_accesslog_timer(sr_engine *e)
+{
+    uint64_t times;
+    ssize_t n = read(e->log->timer.fd, &times, sizeof times);
+    (void)n; /* EAGAIN: it was set again */
+    flush(e);
+}
+
+void sr_accesslog_end(sr_engine *e)
+{
+    if (!e->log)
+        return;
+    flush(e);
+    sr_sink_free(e->log->sink);
+    if (e->log->timer.fd >= 0)
+        close(e->log->timer.fd);
+    free(e->log);
+    e->log = NULL;
+}

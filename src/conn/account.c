@@ -1,0 +1,54 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memmem */
+#endif
+#include "account.h"
+
+#include "trouble.h"
+
+void sr_account_refuse(sr_conn *c, int status, sr_bytes response)
+{
+    static const char end[] = "\r\n\r\n";
+    if (c->state != SR_CONN_SERVING) { /* else the application has it, for too long */
+        c->owed = true;
+        c->broken = false;
+        c->requests++;
+        c->given_at = 0;
+        c->sent = 0;
+    }
+    if (c->state != SR_CONN_SERVING && c->state != SR_CONN_READY) {
+        c->ready_at = 0;
+        c->client = c->peer;
+    }
+    const char *body = memmem(response.at, response.len, end, sizeof end - 1);
+    sr_account_head(c, status, body ? (size_t)(body - response.at) + sizeof end - 1 : response.len);
+    c->refused = true;
+    c->why = status != 408 ? SR_CLOSED_REFUSED : c->state == SR_CONN_BODY ? SR_CLOSED_BODY : SR_CLOSED_HEAD;
+}
+
+int sr_account_waited(sr_engine *e)
+{
+    bool queue = e->waited_too_long == 503;
+    if (queue)
+        sr_trouble_count(e, SR_TROUBLE_QUEUE_TIMEOUT, 1, 0);
+    sr_tally_add(&e->row->tally.limited[queue ? SR_LIMIT_QUEUE : SR_LIMIT_REQUEST], 1);
+    return e->waited_too_long;
+}
+
+void sr_account_over(sr_engine *e, sr_conn *c, sr_over how)
+{
+    sr_tally *tally = &e->row->tally;
+    if (!c->owed)
+        return;
+    c->owed = false;
+    if (c->status)
+        sr_tally_add(&tally->responses[c->status < 600 ? c->status / 100 - 1 : 4], 1);
+    sr_tally_add(&tally->bytes, c->sent);
+    if (c->refused)
+        sr_tally_add(&tally->refused, 1);
+    if (how == SR_OVER_ABORTED)
+        sr_tally_add(&tally->aborted, 1);
+    if (how == SR_OVER_WHOLE && c->ready_at)
+        sr_histogram_add(&tally->latency, (uint64_t)(e->now - c->ready_at));
+    if (e->log)
+        sr_accesslog_over(e, c, how == SR_OVER_ABORTED);
+}

@@ -1,0 +1,56 @@
+#include "client.h"
+
+#include "../net/proxyline.h"
+
+bool sr_client_welcome(const sr_engine *e, const sr_peer *peer)
+{
+    const sr_config *config = &e->config;
+    return !config->proxy_protocol || !config->trusted.n || sr_cidrs_have(&config->trusted, peer);
+}
+
+sr_preface sr_client_preface(sr_conn *c, sr_bytes *view, bool borrowed)
+{
+    sr_proxyline line;
+    switch (sr_proxyline_feed(&line, *view)) {
+    case SR_PROXYLINE_MORE:
+        return !borrowed || sr_buffer_add_bytes(&c->in, *view) ? SR_PREFACE_MORE : SR_PREFACE_BAD;
+    case SR_PROXYLINE_BAD:
+        return SR_PREFACE_BAD;
+    case SR_PROXYLINE_DONE:
+        break;
+    }
+    c->preface = false;
+    if (line.named)
+        c->peer = line.peer;
+    *view = sr_bytes_of(view->at + line.len, view->len - line.len);
+    if (!borrowed)
+        sr_conn_forget_request(c, line.len);
+    return view->len ? SR_PREFACE_DONE : SR_PREFACE_MORE;
+}
+
+typedef struct walk {
+    const sr_cidrs *trusted;
+    sr_peer *client;
+} walk;
+
+static sr_hop judge(void *with, sr_bytes address)
+{
+    walk *w = with;
+    if (!sr_peer_parse(w->client, address))
+        return SR_HOP_NONE;
+    return sr_cidrs_have(w->trusted, w->client) ? SR_HOP_PROXY : SR_HOP_CLIENT;
+}
+
+const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_conn *c, const sr_request *r, const char *base)
+{
+    const sr_config *config = &e->config;
+    sr_forwarded *f = &e->forwarded;
+    if (!sr_cidrs_have(&config->trusted, &c->peer))
+        return NULL;
+    sr_forwarded_read(f, r, base, config->forwarded, judge, &(walk){&config->trusted, &c->client});
+    if (f->client.at)
+        c->client.port = f->port;
+    if (config->forwarded == SR_FORWARDED_X && !config->x_forwarded_host)
+        f->host = sr_bytes_of(NULL, 0);
+    return f->scheme || f->host.at || f->server_port ? f : NULL;
+}

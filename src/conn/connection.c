@@ -1,0 +1,135 @@
+#include "connection.h"
+
+#include "../net/descriptors.h"
+#include "account.h"
+#include "deadline.h"
+#include "engine.h"
+#include "room.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+sr_conn *sr_conn_new(int fd, const sr_peer *peer, uint8_t listener)
+{
+    sr_conn *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->source = (sr_source){.fd = fd, .kind = SR_SOURCE_CONN};
+    c->state = SR_CONN_IDLE;
+    c->listener = listener;
+    c->peer = c->client = *peer;
+    sr_link_init(&c->timer);
+    sr_link_init(&c->all);
+    sr_link_init(&c->turn);
+    return c;
+}
+
+void sr_conn_free(sr_conn *c)
+{
+    if (c->source.fd >= 0 && c->borrowed)
+        sr_descriptors_discard(c->source.fd);
+    else if (c->source.fd >= 0)
+        close(c->source.fd);
+    sr_buffer_free(&c->in);
+    free(c->parse);
+    sr_body_free(c->body);
+    sr_output_free(c->out);
+    sr_accesslog_forget(c);
+    free(c);
+}
+
+void sr_conn_forget_request(sr_conn *c, size_t used)
+{
+    if (c->parse) {
+        free(c->parse);
+        c->parse = NULL;
+    }
+    if (c->body) {
+        sr_body_free(c->body);
+        c->body = NULL;
+    }
+    if (used)
+        sr_buffer_take(&c->in, used);
+    if (c->in.data && !sr_buffer_len(&c->in))
+        sr_buffer_free(&c->in);
+}
+
+/* --- in the engine --- */
+
+bool sr_conn_watch(sr_engine *e, sr_conn *c, uint32_t events)
+{
+    if (c->registered && c->interest == events)
+        return true;
+    int err = c->registered ? sr_loop_change(&e->loop, &c->source, events)
+                            : sr_loop_add(&e->loop, &c->source, events);
+    if (err) { /* ENOSPC (max_user_watches) or ENOMEM: it could never be served again */
+        if (c->state != SR_CONN_SERVING)
+            sr_conn_close(e, c, SR_CLOSED_ERROR);
+        return false;
+    }
+    c->registered = true;
+    c->interest = events;
+    return true;
+}
+
+void sr_conn_unwatch(sr_engine *e, sr_conn *c)
+{
+    if (c->registered)
+        sr_loop_remove(&e->loop, &c->source);
+    c->registered = false;
+}
+
+void sr_conn_leave(sr_engine *e, sr_conn *c)
+{
+    if (c->slot && e->left)
+        e->left(e->with, c);
+}
+
+void sr_conn_enter(sr_engine *e, sr_conn *c)
+{
+    sr_link_append(&e->all, &c->all);
+    e->n_conns++;
+    e->high += c->source.fd >= e->scarce;
+    sr_room_taken(e, c->source.fd);
+}
+
+void sr_conn_forget(sr_engine *e, sr_conn *c)
+{
+    sr_conn_leave(e, c);
+    for (int i = e->event; i < e->n_events; i++)
+        if (e->events[i].data.ptr == c)
+            e->events[i].data.ptr = NULL; /* the batch at hand must not lead to freed memory */
+    sr_deadline_clear(e, c);
+    sr_link_remove(&c->turn);
+    sr_link_remove(&c->all);
+    e->n_conns--;
+    e->high -= c->source.fd >= e->scarce;
+    if (e->fresh_of == c)
+        e->fresh_of = NULL;
+    if (c->out)
+        e->pending -= sr_output_memory(c->out);
+    sr_conn_free(c);
+}
+
+/* Now; it stays open here. Does nothing to a unix socket, which can't be reset. */
+static void reset(const sr_conn *c)
+{
+    struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
+    int failed = connect(c->source.fd, &nowhere, sizeof nowhere);
+    (void)failed;
+}
+
+void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
+{
+    sr_conn_leave(e, c); /* who has its request offers the values of its line */
+    /* its end may be the only frame of a response to 1.0 (RFC 9112 8): one that is cut must not look whole */
+    if (c->owed && c->status && c->minor == 0)
+        reset(c);
+    sr_account_over(e, c, SR_OVER_ABORTED);
+    sr_tally_add(&e->row->tally.closed[why], 1);
+    sr_conn_unwatch(e, c); /* another descriptor of the same open file would keep it in epoll */
+    if (c->borrowed && why != SR_CLOSED_APPLICATION) /* an application, or a child of it, may have one */
+        shutdown(c->source.fd, SHUT_RDWR);
+    sr_conn_forget(e, c);
+}

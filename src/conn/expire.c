@@ -1,0 +1,93 @@
+#include "expire.h"
+
+#include "account.h"
+#include "deadline.h"
+#include "finish.h"
+#include "send.h"
+
+#include <sys/socket.h>
+
+#define LATE_NS (100 * SR_MILLISECOND)
+
+/* The kernel may have megabytes for a slow reader: as long as it reads, they must not be lost. */
+static void linger_over(sr_engine *e, sr_conn *c)
+{
+    int left = sr_send_unacknowledged(c);
+    if (!left || left >= c->unacknowledged) {
+        sr_conn_close(e, c, c->why);
+        return;
+    }
+    c->unacknowledged = left;
+    sr_deadline_set(e, c, SR_DEADLINE_LINGER);
+}
+
+static void stalled(sr_engine *e, sr_conn *c)
+{
+    bool late = e->now - c->deadline >
+                LATE_NS; /* this process stood still itself (a suspended VM): not the peer's fault */
+    if (late || sr_send_unacknowledged(c) < c->unacknowledged)
+        sr_send_stall_watch(e, c);
+    else
+        sr_conn_close(e, c, SR_CLOSED_WRITE);
+}
+
+/* One that has had its time; while the server stops that is short */
+static sr_closed idle_why(const sr_engine *e, sr_closed why)
+{
+    return e->draining ? SR_CLOSED_STOP : why;
+}
+
+/* A last look before an idle connection is closed: the request may have come this very moment. */
+static void idle_over(sr_engine *e, sr_conn *c)
+{
+    char byte;
+    ssize_t n = recv(c->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n == 1) {
+        sr_deadline_set(e, c, SR_DEADLINE_HEAD);
+        sr_conn_watch(e, c, EPOLLIN);
+    } else {
+        sr_finish_close(e, c, idle_why(e, SR_CLOSED_IDLE));
+    }
+}
+
+void sr_expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
+{
+    switch (kind) {
+    case SR_DEADLINE_HEAD:
+        if (c->state == SR_CONN_IDLE && (c->preface || !sr_buffer_len(&c->in)))
+            /* not one byte of a request came: there is nothing to answer */
+            sr_finish_close(e, c, idle_why(e, SR_CLOSED_HEAD));
+        else
+            sr_finish_refuse(e, c, 408, false);
+        break;
+    case SR_DEADLINE_BODY: {
+        uint64_t got = c->body->received - c->body->window;
+        c->body->window = c->body->received;
+        if ((double)got * (double)SR_SECOND >= (double)e->config.body_rate * (double)e->config.body_ns)
+            sr_deadline_set(e, c, SR_DEADLINE_BODY);
+        else
+            sr_finish_refuse(e, c, 408, c->parse && c->parse->is_head);
+        break;
+    }
+    case SR_DEADLINE_IDLE:
+        idle_over(e, c);
+        break;
+    case SR_DEADLINE_LOOK:
+    case SR_DEADLINE_CALL:
+    case SR_DEADLINE_STREAM:
+    case SR_DEADLINE_QUEUE:
+        if (c->slot && e->expired && e->expired(e->with, c, kind))
+            break;
+        sr_finish_refuse(e, c, sr_account_waited(e), c->is_head);
+        break;
+    case SR_DEADLINE_WRITE:
+        stalled(e, c);
+        break;
+    case SR_DEADLINE_LINGER:
+        linger_over(e, c);
+        break;
+    case SR_DEADLINE_KINDS:
+        sr_conn_close(e, c, c->why);
+        break;
+    }
+}

@@ -1,0 +1,175 @@
+#include "finish.h"
+
+#include "../http/response.h"
+#include "account.h"
+#include "deadline.h"
+#include "send.h"
+#include "trouble.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+enum { LINGER_READS = 4 };
+
+void sr_finish_lingering(sr_engine *e, sr_conn *c)
+{
+    for (int i = 0; i < LINGER_READS; i++) {
+        ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        if (n <= 0) {
+            sr_conn_close(e, c, c->why);
+            return;
+        }
+    }
+    sr_conn_watch(e, c, EPOLLIN);
+}
+
+void sr_finish_close(sr_engine *e, sr_conn *c, sr_closed why)
+{
+    c->why = why;
+    sr_link_remove(&c->turn);
+    sr_conn_forget_request(c, sr_buffer_len(&c->in));
+    if (shutdown(c->source.fd, SHUT_WR) < 0) {
+        sr_conn_close(e, c, why);
+        return;
+    }
+    c->state = SR_CONN_LINGER;
+    c->unacknowledged = sr_send_unacknowledged(c);
+    sr_deadline_set(e, c, SR_DEADLINE_LINGER);
+    sr_finish_lingering(e, c);
+}
+
+/* All of the response is out: what now? */
+static void response_over(sr_engine *e, sr_conn *c)
+{
+    sr_account_over(e, c, c->broken ? SR_OVER_ABORTED : SR_OVER_WHOLE);
+    if (c->close_after) {
+        /* to a client that does not expect the close: its next request would make a reset of it (RFC 9112 9.6) */
+        if (!c->wants_close || c->linger || sr_buffer_len(&c->in) || c->body)
+            sr_finish_close(e, c, c->why);
+        else
+            sr_conn_close(e, c, c->why);
+        return;
+    }
+    c->state = SR_CONN_IDLE;
+    if (sr_buffer_len(&c->in)) { /* its next request may be whole: no time limit until somebody has looked */
+        sr_deadline_clear(e, c);
+        sr_link_append(&e->turns, &c->turn);
+        return;
+    }
+    sr_deadline_set(e, c, SR_DEADLINE_IDLE);
+    sr_conn_watch(e, c, EPOLLIN);
+}
+
+void sr_finish_writable(sr_engine *e, sr_conn *c)
+{
+    uint64_t before = c->sent;
+    switch (sr_send_flush(e, c)) {
+    case SR_FLUSH_DONE:
+        sr_deadline_clear(e, c);
+        response_over(e, c);
+        return;
+    case SR_FLUSH_AGAIN:
+        if (c->sent != before || sr_link_alone(&c->timer))
+            sr_send_stall_watch(e, c);
+        sr_conn_watch(e, c, EPOLLOUT);
+        return;
+    case SR_FLUSH_SHORT:
+        sr_conn_close(e, c, SR_CLOSED_ERROR);
+        return;
+    case SR_FLUSH_GONE:
+        sr_conn_close(e, c, SR_CLOSED_CLIENT);
+        return;
+    }
+}
+
+bool sr_finish_pending(sr_engine *e, sr_conn *c)
+{
+    uint64_t before = c->sent;
+    sr_flush r = sr_send_flush(e, c);
+    switch (r) {
+    case SR_FLUSH_DONE:
+        sr_deadline_clear(e, c);
+        sr_conn_unwatch(e, c);
+        return true;
+    case SR_FLUSH_AGAIN:
+        if (c->sent != before || sr_link_alone(&c->timer))
+            sr_send_stall_watch(e, c);
+        return sr_conn_watch(e, c, EPOLLOUT);
+    case SR_FLUSH_SHORT:
+    case SR_FLUSH_GONE:
+        break;
+    }
+    sr_conn_close(e, c, r == SR_FLUSH_SHORT ? SR_CLOSED_ERROR : SR_CLOSED_CLIENT);
+    return false;
+}
+
+/* Flush what is pending; then close, or keep the connection. */
+static void end(sr_engine *e, sr_conn *c, bool close_after)
+{
+    sr_deadline_clear(e, c);
+    c->state = SR_CONN_FLUSH;
+    c->close_after = close_after;
+    sr_finish_writable(e, c);
+}
+
+void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
+{
+    sr_buffer out;
+    sr_buffer_init(&out);
+    sr_conn_leave(e, c);
+    c->linger = true;
+    c->gone = false;
+    sr_link_remove(&c->turn);
+    sr_trouble_refused(e, c, status);
+    if (!sr_response_refusal(&out, status, is_head, e->date, e->config.server)) {
+        sr_buffer_free(&out);
+        sr_conn_close(e, c, SR_CLOSED_ERROR);
+        return;
+    }
+    struct iovec iov = {sr_buffer_at(&out), sr_buffer_len(&out)};
+    sr_account_refuse(c, status, sr_bytes_of(iov.iov_base, iov.iov_len));
+    if (e->log)
+        sr_accesslog_refuse(e, c, sr_bytes_of(iov.iov_base, iov.iov_len));
+    sr_conn_forget_request(c, sr_buffer_len(&c->in));
+    sr_send(e, c, &iov, 1);
+    sr_buffer_free(&out);
+    if (c->gone)
+        sr_conn_close(e, c, c->why);
+    else
+        end(e, c, true);
+}
+
+void sr_finish(sr_engine *e, sr_conn *c)
+{
+    c->back_at = e->now;
+    if (c->gone)
+        sr_conn_close(e, c, c->why);
+    else
+        end(e, c, !c->keep_alive);
+    sr_accesslog_keep(e, c);
+}
+
+void sr_finish_cut(sr_engine *e, sr_conn *c)
+{
+    c->back_at = e->now;
+    c->broken = true;
+    if (!c->gone)
+        c->why = SR_CLOSED_ERROR;
+    if (c->gone || c->minor == 0) /* which is a reset then */
+        sr_conn_close(e, c, c->why);
+    else
+        end(e, c, true);
+    sr_accesslog_keep(e, c);
+}
+
+void sr_finish_detach(sr_engine *e, sr_conn *c)
+{
+    c->back_at = e->now;
+    sr_account_over(e, c, SR_OVER_TAKEN);
+    sr_conn_unwatch(e, c);
+    sr_conn_close(e, c, SR_CLOSED_APPLICATION);
+}

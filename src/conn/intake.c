@@ -1,0 +1,364 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* O_TMPFILE, accept4 */
+#endif
+#include "intake.h"
+
+#include "../net/descriptors.h"
+#include "account.h"
+#include "client.h"
+#include "deadline.h"
+#include "finish.h"
+#include "room.h"
+#include "send.h"
+#include "trouble.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { READS_PER_EVENT = 4 }; /* of a body: 512 KiB a turn, then the others */
+
+typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take; /* OVER: refused or closed, do not touch */
+
+static take refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
+{
+    if (status == 503) /* what follows waits for nobody, so it was refused for nothing else */
+        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, ENOMEM);
+    sr_finish_refuse(e, c, status, is_head);
+    return TAKE_OVER;
+}
+
+/* The parser's scratch becomes the connection's own: more bytes of this request will come later. */
+static bool keep_parse(sr_engine *e, sr_conn *c)
+{
+    if (c->parse)
+        return true;
+    size_t used = offsetof(sr_request, fields) + e->request.n_fields * sizeof e->request.fields[0];
+    c->parse = malloc(sizeof *c->parse);
+    if (c->parse)
+        memcpy(c->parse, &e->request, used);
+    return c->parse != NULL;
+}
+
+/* --- a whole request --- */
+
+static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, bool borrowed, sr_task *task)
+{
+    sr_deadline_clear(e, c);
+    c->ready_at = e->now;
+    c->state = SR_CONN_SERVING;
+    c->requests++;
+    c->minor = r->minor;
+    c->is_head = r->is_head;
+    c->keep_alive = r->keep_alive;
+    c->wants_close = !r->keep_alive;
+    c->gone = c->borrowed = c->refused = c->broken = false;
+    c->torn = c->out != NULL;
+    c->owed = true;
+    c->why = SR_CLOSED_AFTER;
+    c->status = 0;
+    c->head_bytes = 0;
+    c->sent = 0;
+    c->client = c->peer;
+    *task = (sr_task){.conn = c, .request = r, .base = view.at, .body_fd = -1};
+    if (e->config.trusted.n)
+        task->forwarded = sr_client_forwarded(e, c, r, view.at);
+    e->current = c;
+    e->current_borrowed = borrowed;
+    e->current_view = view;
+    e->current_used = r->head_len;
+    sr_body *b = c->body;
+    if (b) {
+        task->body_length = b->length;
+        task->body = sr_bytes_of(sr_buffer_at(&b->mem), sr_buffer_len(&b->mem));
+        task->body_fd = b->fd;
+        b->fd = -1;
+    } else if (r->framing == SR_BODY_LENGTH) {
+        task->body = sr_bytes_of(view.at + r->head_len, (size_t)r->content_length);
+        task->body_length = r->content_length;
+        e->current_used += (size_t)r->content_length;
+    }
+    return TAKE_READY;
+}
+
+/* --- bodies --- */
+
+static take body_result(sr_engine *e, sr_conn *c, sr_body_result result, sr_bytes rest, sr_task *task)
+{
+    switch (result) {
+    case SR_BODY_MORE:
+        return TAKE_MORE;
+    case SR_BODY_DONE:
+        if (!sr_buffer_add_bytes(&c->in, rest))
+            return refuse(e, c, 503, c->parse->is_head);
+        return ready(e, c, c->parse, sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in)), false, task);
+    case SR_BODY_BAD:
+        break;
+    }
+    return refuse(e, c, c->body->status, c->parse->is_head);
+}
+
+static take take_body(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
+{
+    size_t used = 0;
+    sr_body_result result = sr_body_feed(c->body, &e->config, fresh, &used);
+    return body_result(e, c, result, sr_bytes_of(fresh.at + used, fresh.len - used), task);
+}
+
+/*
+ * RFC 9110 10.1.1. What a full socket does not take of it goes out in front of the response: a part of it must not stand
+ * there alone. False: the connection is closed.
+ */
+static bool send_continue(sr_engine *e, sr_conn *c)
+{
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct iovec iov = {(char *)text, sizeof text - 1};
+    c->gone = false;
+    sr_send(e, c, &iov, 1);
+    if (c->gone) {
+        sr_conn_close(e, c, c->why);
+        return false;
+    }
+    sr_tally_add(&e->row->tally.responses[0], 1);
+    return true;
+}
+
+/* The head is whole and a body follows that is not, or is too large for the buffer. */
+static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bool borrowed, sr_task *task)
+{
+    bool is_head = r->is_head;
+    sr_bytes rest = sr_bytes_of(view.at + r->head_len, view.len - r->head_len);
+    if (r->expect == SR_EXPECT_CONTINUE && !rest.len && !send_continue(e, c))
+        return TAKE_OVER;
+    c->body = sr_body_new(r);
+    if (!c->body || !keep_parse(e, c) || (borrowed && !sr_buffer_add(&c->in, view.at, r->head_len)))
+        return refuse(e, c, 503, is_head);
+    c->state = SR_CONN_BODY;
+    sr_deadline_set(e, c, SR_DEADLINE_BODY);
+    if (!rest.len)
+        return TAKE_MORE;
+    size_t used = 0;
+    sr_body_result result = sr_body_feed(c->body, &e->config, rest, &used);
+    rest = sr_bytes_of(rest.at + used, rest.len - used);
+    if (!borrowed) { /* the bytes behind the head are in c->in already: close the gap that the body leaves */
+        memmove(sr_buffer_at(&c->in) + r->head_len, rest.at, rest.len);
+        c->in.end = c->in.from + r->head_len + rest.len;
+        rest.len = 0;
+    }
+    return body_result(e, c, result, rest, task);
+}
+
+static take head_done(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bool borrowed, sr_task *task)
+{
+    if (r->framing == SR_BODY_NONE)
+        return ready(e, c, r, view, borrowed, task);
+    if (r->framing == SR_BODY_LENGTH) {
+        if (r->content_length > e->config.max_body)
+            return refuse(e, c, 413, r->is_head);
+        if (r->content_length <= e->config.body_memory && view.len - r->head_len >= r->content_length)
+            return ready(e, c, r, view, borrowed, task);
+    }
+    return body_begin(e, c, r, view, borrowed, task);
+}
+
+/* --- heads --- */
+
+/* Bytes of a request, maybe no whole one: no body in the answer, even when it is refused (RFC 9110 9.3.2) */
+static bool is_head(sr_bytes view)
+{
+    if (view.len >= 2 && memcmp(view.at, "\r\n", 2) == 0) /* behind more, or less, it is refused unread */
+        view = sr_bytes_of(view.at + 2, view.len - 2);
+    return view.len >= 5 && memcmp(view.at, "HEAD ", 5) == 0;
+}
+
+static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool borrowed, sr_task *task)
+{
+    if (c->preface) {
+        sr_preface preface = sr_client_preface(c, &view, borrowed);
+        if (preface == SR_PREFACE_BAD)
+            sr_conn_close(e, c, SR_CLOSED_PROXY);
+        if (preface != SR_PREFACE_DONE)
+            return preface == SR_PREFACE_BAD ? TAKE_OVER : TAKE_MORE;
+        if (borrowed)
+            e->fresh = view;
+    }
+    sr_request *r = c->parse;
+    if (!r) {
+        r = &e->request;
+        sr_request_init(r);
+    }
+    sr_request_limits limits = sr_client_limits(e, c);
+    switch (sr_request_feed(r, &limits, view.at, view.len)) {
+    case SR_PARSE_DONE:
+        return head_done(e, c, r, view, borrowed, task);
+    case SR_PARSE_BAD:
+        return refuse(e, c, r->status, is_head(view));
+    case SR_PARSE_MORE:
+        break;
+    }
+    if (!keep_parse(e, c) || (borrowed && !sr_buffer_add_bytes(&c->in, view)))
+        return refuse(e, c, 503, is_head(view));
+    if (c->state == SR_CONN_IDLE && c->requests)
+        sr_deadline_set(e, c, SR_DEADLINE_HEAD); /* the first one's time runs since accept */
+    c->state = SR_CONN_HEAD;
+    return TAKE_MORE;
+}
+
+static take take_bytes(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
+{
+    if (c->state == SR_CONN_BODY)
+        return take_body(e, c, fresh, task);
+    if (!sr_buffer_len(&c->in))
+        return take_head(e, c, fresh, true, task);
+    bool kept = sr_buffer_add_bytes(&c->in, fresh);
+    sr_bytes view = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
+    return kept ? take_head(e, c, view, false, task) : refuse(e, c, 503, is_head(view));
+}
+
+/* --- readable --- */
+
+/* The peer has shut its side down. In the middle of a request that is an error, and it may still read the
+ * answer. */
+static void ended(sr_engine *e, sr_conn *c)
+{
+    if (c->state == SR_CONN_IDLE)
+        sr_conn_close(e, c, SR_CLOSED_CLIENT);
+    else
+        sr_finish_refuse(e, c, 400, c->parse && c->parse->is_head);
+}
+
+sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
+{
+    e->fresh_of = c;
+    for (int reads = 0;;) {
+        ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        if (n < 0) {
+            sr_conn_close(e, c, SR_CLOSED_CLIENT);
+            return SR_INTAKE_WAIT;
+        }
+        e->fresh = sr_bytes_of(e->scratch, (size_t)(n > 0 ? n : 0));
+        if (n == 0) {
+            ended(e, c);
+            return SR_INTAKE_WAIT;
+        }
+        switch (take_bytes(e, c, e->fresh, task)) {
+        case TAKE_READY:
+            return SR_INTAKE_READY;
+        case TAKE_OVER:
+            return SR_INTAKE_WAIT;
+        case TAKE_MORE:
+            break;
+        }
+        if (n < SR_SCRATCH || ++reads == READS_PER_EVENT)
+            break;
+    }
+    sr_conn_watch(e, c, EPOLLIN);
+    return SR_INTAKE_WAIT;
+}
+
+/* --- the task --- */
+
+void sr_intake_close(sr_engine *e, sr_conn *c)
+{
+    size_t used = e->current_used;
+    sr_bytes rest = sr_bytes_of(e->current_view.at + used, e->current_view.len - used);
+    sr_conn_forget_request(c, e->current_borrowed ? 0 : used);
+    if (e->current_borrowed && !sr_buffer_add_bytes(&c->in, rest)) {
+        c->keep_alive = false; /* no memory for the next request: answer this one and close */
+        c->linger = true;
+    }
+    e->current = NULL;
+    e->current_view = (sr_bytes){0};
+}
+
+void sr_intake_refuse(sr_engine *e, sr_task *task, int status)
+{
+    sr_conn *c = task->conn;
+    e->current = NULL;
+    e->current_view = (sr_bytes){0};
+    c->requests--; /* it is counted as refused */
+    c->state = SR_CONN_READY;
+    if (task->body_fd >= 0)
+        close(task->body_fd);
+    sr_finish_refuse(e, c, status, c->is_head);
+}
+
+sr_intake sr_intake_turn(sr_engine *e, sr_conn *c, sr_task *task)
+{
+    sr_bytes view = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
+    switch (take_head(e, c, view, false, task)) {
+    case TAKE_READY:
+        return SR_INTAKE_READY;
+    case TAKE_OVER:
+        return SR_INTAKE_WAIT;
+    case TAKE_MORE:
+        break;
+    }
+    sr_conn_watch(e, c, EPOLLIN);
+    return SR_INTAKE_WAIT;
+}
+
+/* --- accept --- */
+
+static bool out_of_descriptors(int err)
+{
+    return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
+}
+
+/* One idle connection makes room, unless that did not help. It stays readable: without a pause the loop would spin */
+static void no_descriptor(sr_engine *e, int err)
+{
+    if (e->made_room || !sr_room_close_oldest(e)) {
+        sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, err);
+        sr_engine_pause(e);
+    } else {
+        e->made_room = true;
+    }
+}
+
+sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
+{
+    struct sockaddr_storage from;
+    socklen_t len = sizeof from;
+    int fd = sr_descriptors_above(
+        accept4(l->source.fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd < 0) {
+        if (errno == EINVAL) {
+            l->over = true;
+            sr_engine_listeners(e, e->listening);
+        } else if (out_of_descriptors(errno)) {
+            no_descriptor(e, errno);
+        }
+        return SR_INTAKE_WAIT;
+    }
+    e->made_room = false;
+    sr_peer peer;
+    if (l->is_unix)
+        memset(&peer, 0, sizeof peer);
+    else
+        sr_peer_init(&peer, &from);
+    sr_conn *c = sr_conn_new(fd, &peer, (uint8_t)(l - e->listeners));
+    if (!c) {
+        close(fd);
+        return SR_INTAKE_WAIT;
+    }
+    sr_conn_enter(e, c);
+    sr_tally_add(&e->row->tally.accepted, 1);
+    c->preface = e->config.proxy_protocol;
+    if (!sr_client_welcome(e, &peer)) {
+        sr_conn_close(e, c, SR_CLOSED_PROXY);
+        return SR_INTAKE_WAIT;
+    }
+    sr_deadline_set(e, c, SR_DEADLINE_HEAD);
+    if (!sr_room_make(e)) {
+        sr_trouble_count(e, SR_TROUBLE_CONNECTIONS, 1, 0);
+        sr_finish_refuse(e, c, 503, false);
+        return SR_INTAKE_WAIT;
+    }
+    return sr_intake_readable(e, c, task); /* TCP_DEFER_ACCEPT: the first bytes are here */
+}

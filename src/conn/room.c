@@ -1,0 +1,78 @@
+#include "room.h"
+
+#include "../net/descriptors.h"
+#include "deadline.h"
+#include "trouble.h"
+
+#include <errno.h>
+
+bool sr_room_close_oldest(sr_engine *e)
+{
+    sr_link *idle = &e->deadlines[SR_DEADLINE_IDLE];
+    if (sr_link_alone(idle))
+        return false;
+    sr_conn_close(e, SR_LIST_ENTRY(idle->next, sr_conn, timer), SR_CLOSED_ROOM);
+    return true;
+}
+
+/* With sheds_unfinished: who has been longest at sending a request, at taking leave, or at reading a response. The newcomer is
+ * the last of those that send a head. */
+static bool close_unfinished(sr_engine *e)
+{
+    static const sr_deadline_kind kinds[] = {SR_DEADLINE_HEAD, SR_DEADLINE_BODY, SR_DEADLINE_LINGER,
+                                             SR_DEADLINE_WRITE};
+    for (size_t i = 0; e->config.sheds_unfinished && i < sizeof kinds / sizeof *kinds; i++) {
+        sr_link *list = &e->deadlines[kinds[i]];
+        bool newcomer = kinds[i] == SR_DEADLINE_HEAD && list->next == list->prev;
+        if (!sr_link_alone(list) && !newcomer) {
+            sr_conn_close(e, SR_LIST_ENTRY(list->next, sr_conn, timer), SR_CLOSED_ROOM);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sr_room_make(sr_engine *e)
+{
+    uint64_t most = e->config.max_connections;
+    bool full = e->n_conns > most;
+    if (!full && (!e->others || e->n_conns + e->others(e->with) <= most))
+        return true;
+    if (!full && e->shed && e->shed(e->with, sr_deadline_first(e, SR_DEADLINE_IDLE)))
+        return true;
+    return sr_room_close_oldest(e) || close_unfinished(e);
+}
+
+enum { SPARE = 66, SPARE_PART = 8 }; /* where the limit is low, that part of it */
+
+void sr_room_init(sr_engine *e)
+{
+    int limit = sr_descriptors_limit();
+    e->spare = limit / SPARE_PART < SPARE ? limit / SPARE_PART : SPARE;
+    e->scarce = limit - e->spare;
+}
+
+/*
+ * How many descriptors are in use is told only by the lowest that is free, so only when a newcomer gets a scarce one: what
+ * are not connections are counted then. While a connection has such a number, more may be in use than `scarce`. Where other
+ * things have taken the table, few connections are served rather than none.
+ */
+void sr_room_taken(sr_engine *e, int fd)
+{
+    int used = fd + 1, conns = (int)e->n_conns;
+    if (fd >= e->scarce)
+        e->besides = used - conns;
+    while (e->high && conns > e->spare && conns + e->besides > e->scarce) {
+        if (!sr_room_close_oldest(e)) {
+            sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, EMFILE);
+            sr_engine_pause(e);
+            return;
+        }
+        conns = (int)e->n_conns;
+    }
+}
+
+void sr_room_recount(sr_engine *e)
+{
+    sr_room_taken(e, sr_descriptors_lowest(e->loop.epoll) - 1);
+}

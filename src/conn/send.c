@@ -1,0 +1,128 @@
+#include "send.h"
+
+#include "deadline.h"
+#include "trouble.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { IOV_BATCH = 1024 };
+
+int sr_send_unacknowledged(const sr_conn *c)
+{
+    int n = 0;
+    return ioctl(c->source.fd, SIOCOUTQ, &n) == 0 ? n : 0;
+}
+
+void sr_send_stall_watch(sr_engine *e, sr_conn *c)
+{
+    c->unacknowledged = sr_send_unacknowledged(c);
+    sr_deadline_set(e, c, SR_DEADLINE_WRITE);
+}
+
+static void lost(sr_conn *c, sr_closed why)
+{
+    c->gone = true;
+    c->why = why;
+}
+
+sr_flush sr_send_flush(sr_engine *e, sr_conn *c)
+{
+    if (!c->out)
+        return SR_FLUSH_DONE;
+    sr_flush r = sr_output_flush(c->out, c->source.fd, &c->sent);
+    if (r != SR_FLUSH_AGAIN) {
+        e->pending -= sr_output_memory(c->out);
+        sr_output_free(c->out);
+        c->out = NULL;
+    }
+    return r;
+}
+
+/* What went out of iov; -1 when the peer is gone. Less than all: the socket is full. */
+static ssize_t send_some(sr_conn *c, struct iovec *iov, int n, int more)
+{
+    size_t total = 0;
+    while (n > 0) {
+        struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)(n < IOV_BATCH ? n : IOV_BATCH)};
+        size_t want = 0;
+        for (size_t i = 0; i < msg.msg_iovlen; i++)
+            want += iov[i].iov_len;
+        int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (n > IOV_BATCH ? MSG_MORE : more);
+        ssize_t sent = n == 1 ? send(c->source.fd, iov->iov_base, iov->iov_len, flags)
+                              : sendmsg(c->source.fd, &msg, flags);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+            return -1;
+        if (sent < 0)
+            break;
+        total += (size_t)sent;
+        if ((size_t)sent < want)
+            break;
+        iov += msg.msg_iovlen;
+        n -= (int)msg.msg_iovlen;
+    }
+    c->sent += total;
+    return (ssize_t)total;
+}
+
+static size_t iov_bytes(const struct iovec *iov, int n)
+{
+    size_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += iov[i].iov_len;
+    return sum;
+}
+
+static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip, sr_keep where)
+{
+    if (!c->out && !(c->out = sr_output_new())) {
+        lost(c, SR_CLOSED_ERROR);
+        return;
+    }
+    e->pending -= sr_output_memory(c->out);
+    if (where == SR_KEEP_BY_SIZE && e->pending > SR_OUTPUT_TOTAL)
+        where = SR_KEEP_ON_DISK;
+    if (!sr_output_keep(c->out, iov, n, skip, where, e->config.tmpdir)) {
+        sr_trouble_count(e, SR_TROUBLE_SPOOL, 1, errno);
+        lost(c, SR_CLOSED_ERROR); /* neither memory nor disk: the response can only be cut */
+    }
+    e->pending += sr_output_memory(c->out);
+}
+
+static void send_or_keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, int more)
+{
+    c->active_at = e->now;
+    if (c->gone)
+        return;
+    ssize_t sent = c->out ? 0 : send_some(c, iov, n, more);
+    if (sent < 0)
+        lost(c, SR_CLOSED_CLIENT);
+    else if ((size_t)sent < iov_bytes(iov, n))
+        keep(e, c, iov, n, (size_t)sent, SR_KEEP_BY_SIZE);
+}
+
+void sr_send(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
+{
+    send_or_keep(e, c, iov, n, 0);
+}
+
+void sr_send_last(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
+{
+    send_or_keep(e, c, iov, n, c->keep_alive ? 0 : MSG_MORE);
+}
+
+void sr_send_file(sr_engine *e, sr_conn *c, int fd, off_t offset, uint64_t length)
+{
+    c->active_at = e->now;
+    if (!c->gone)
+        keep(e, c, NULL, 0, 0, SR_KEEP_IN_MEMORY); /* the file goes behind it */
+    if (c->gone)
+        close(fd);
+    else
+        sr_output_file(c->out, fd, offset, length);
+}

@@ -1,0 +1,64 @@
+#include "trouble.h"
+
+#include "../base/decimal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* For the supervisor alone: "PID trouble" into the pipe that its generation reads */
+void sr_trouble_ring(sr_engine *e)
+{
+    static const char text[] = " trouble\n";
+    sr_scoreboard *board = e->scoreboard;
+    if (!board || e->config.report_fd < 0 || atomic_load_explicit(&board->watched, memory_order_relaxed) ||
+        atomic_exchange_explicit(&board->watched, 1, memory_order_seq_cst))
+        return;
+    char line[SR_DECIMAL_MAX + sizeof text], digits[SR_DECIMAL_MAX];
+    sr_bytes pid = sr_decimal(digits + sizeof digits, (uint64_t)getpid());
+    memcpy(line, pid.at, pid.len);
+    memcpy(line + pid.len, text, sizeof text - 1);
+    ssize_t n;
+    do
+        n = write(e->config.report_fd, line, pid.len + sizeof text - 1);
+    while (n < 0 && errno == EINTR);
+}
+
+void sr_trouble_count(sr_engine *e, sr_trouble what, uint64_t by, int err)
+{
+    sr_tally_add(&e->row->tally.trouble[what], by);
+    if (!e->scoreboard)
+        return;
+    if (err)
+        atomic_store_explicit(&e->scoreboard->trouble_errno[what], err, memory_order_relaxed);
+    sr_trouble_ring(e);
+}
+
+void sr_trouble_refused(sr_engine *e, const sr_conn *c, int status)
+{
+    switch (status) {
+    case 408:
+        sr_trouble_count(e, c->state == SR_CONN_BODY ? SR_TROUBLE_BODY_TIMEOUT : SR_TROUBLE_HEADER_TIMEOUT, 1,
+                         0);
+        break;
+    case 413:
+        sr_trouble_count(e, SR_TROUBLE_BODY, 1, 0);
+        break;
+    case 414:
+        sr_trouble_count(e, SR_TROUBLE_REQUEST_LINE, 1, 0);
+        break;
+    case 431:
+        sr_trouble_count(e, SR_TROUBLE_HEAD, 1, 0);
+        break;
+    case 500:
+    case 507:
+        if (c->body && c->body->err)
+            sr_trouble_count(e, SR_TROUBLE_TEMPFILE, 1, c->body->err);
+        break;
+    case 503: /* by who refuses: the reasons are many */
+    case 504:
+        break;
+    default:
+        sr_trouble_count(e, SR_TROUBLE_MALFORMED, 1, 0);
+    }
+}

@@ -1,0 +1,414 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* syscall */
+#endif
+#include "scoreboard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { READ_TRIES = 100 }; /* it takes 20 ns to write, unless the writer loses its CPU meanwhile */
+
+static void close_keeping_errno(int fd)
+{
+    int err = errno;
+    close(fd);
+    errno = err;
+}
+
+static sr_scoreboard *map(int fd, size_t size)
+{
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static size_t bytes_of(uint32_t slots, uint32_t edges)
+{
+    return sizeof(sr_scoreboard) + ((size_t)slots + edges) * sizeof(sr_row);
+}
+
+sr_scoreboard *sr_scoreboard_new(uint32_t slots, uint32_t edges)
+{
+    if (slots < 1 || slots > SR_SLOTS_MAX || edges > SR_EDGE_ROWS_MAX) {
+        errno = EINVAL;
+        return NULL;
+    }
+    size_t size = bytes_of(slots, edges);
+    int fd =
+        (int)syscall(SYS_memfd_create, "sirius scoreboard", MFD_CLOEXEC); /* glibc has it since 2.27 only */
+    if (fd < 0)
+        return NULL;
+    sr_scoreboard *s = ftruncate(fd, (off_t)size) == 0 ? map(fd, size) : NULL;
+    if (!s) {
+        close_keeping_errno(fd);
+        return NULL;
+    }
+    s->layout = SR_SCOREBOARD_LAYOUT;
+    s->size = size;
+    s->memfd = fd;
+    s->edges = edges;
+    s->slots = slots;
+    return s;
+}
+
+/* NULL with errno: it is none, or of another layout. */
+static sr_scoreboard *known(int memfd)
+{
+    struct stat st;
+    if (fstat(memfd, &st) != 0)
+        return NULL;
+    size_t size = (size_t)st.st_size;
+    sr_scoreboard *s = size >= sizeof *s ? map(memfd, size) : NULL;
+    if (!s && size >= sizeof *s)
+        return NULL;
+    if (!s || s->layout != SR_SCOREBOARD_LAYOUT || s->size != size || s->memfd != memfd ||
+        s->slots > SR_SLOTS_MAX || s->edges > SR_EDGE_ROWS_MAX || size != bytes_of(s->slots, s->edges)) {
+        if (s)
+            munmap(s, size);
+        errno = EINVAL;
+        return NULL;
+    }
+    fcntl(memfd, F_SETFD, FD_CLOEXEC);
+    return s;
+}
+
+sr_scoreboard *sr_scoreboard_adopt(int memfd)
+{
+    return known(memfd);
+}
+
+sr_scoreboard *sr_scoreboard_map(int memfd, uint32_t edge, sr_row **row)
+{
+    sr_scoreboard *s = known(memfd);
+    if (!s)
+        return NULL;
+    uint32_t slots = s->slots; /* once: see scoreboard.h */
+    if (slots > SR_SLOTS_MAX || edge >= SR_EDGE_ROWS_MAX || (*row = &s->rows[slots + edge]) == NULL ||
+        (char *)(*row + 1) > (char *)s + lseek(memfd, 0, SEEK_END)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return s;
+}
+
+void sr_scoreboard_free(sr_scoreboard *s)
+{
+    if (!s)
+        return;
+    close(s->memfd);
+    munmap(s, s->size);
+}
+
+/* May this generation have one process more? Those that retire slowly are bounded: as many as wanted, or 8. */
+static bool room(const sr_scoreboard *s, uint32_t generation)
+{
+    uint32_t workers = atomic_load_explicit(&s->workers, memory_order_relaxed), taken = 0, vacant = 0;
+    for (uint32_t i = 0; i < s->slots; i++)
+        if (atomic_load_explicit(&s->rows[i].pid, memory_order_relaxed) == 0)
+            vacant++;
+        else
+            taken += atomic_load_explicit(&s->rows[i].generation, memory_order_relaxed) == generation;
+    return vacant && (!workers || taken < workers + (workers > 8 ? workers : 8));
+}
+
+uint64_t sr_scoreboard_waiting(const sr_scoreboard *s)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < s->edges; i++)
+        sum += atomic_load_explicit(&s->rows[s->slots + i].waiting, memory_order_relaxed);
+    return sum;
+}
+
+int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation)
+{
+    if (!room(s, generation))
+        return -1;
+    for (uint32_t i = 0; i < s->slots; i++) {
+        int32_t free_row = 0;
+        if (!atomic_compare_exchange_strong(&s->rows[i].pid, &free_row, -getpid()))
+            continue;
+        atomic_store_explicit(&s->rows[i].generation, generation, memory_order_relaxed);
+        atomic_store_explicit(&s->rows[i].line_len, 0, memory_order_relaxed); /* another's last request */
+        atomic_store_explicit(&s->rows[i].state, SR_WORKER_STARTING, memory_order_relaxed);
+        return (int32_t)i;
+    }
+    return -1;
+}
+
+bool sr_scoreboard_occupy(sr_scoreboard *s, uint32_t slot, int32_t claimer)
+{
+    int32_t claimed = -claimer;
+    return slot < s->slots && atomic_compare_exchange_strong(&s->rows[slot].pid, &claimed, getpid());
+}
+
+void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
+{
+    sr_row *r = &s->rows[slot];
+    uint64_t left = atomic_load_explicit(&r->connections, memory_order_relaxed);
+    if (left) /* it was killed */
+        sr_tally_add(&r->tally.closed[SR_CLOSED_ERROR], left);
+    bool unanswered = atomic_load_explicit(&r->began, memory_order_relaxed) &&
+                      !atomic_load_explicit(&r->status, memory_order_relaxed);
+    sr_tally_add(&r->tally.lost, unanswered + atomic_load_explicit(&r->waiting, memory_order_relaxed));
+    atomic_store_explicit(&r->state, SR_WORKER_FREE, memory_order_relaxed);
+    atomic_store_explicit(&r->connections, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->idle, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->waiting, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->waiting_since, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->stopped, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->place_len, 0, memory_order_relaxed);
+    sr_row_end(r);
+    atomic_store_explicit(&r->pid, 0, memory_order_release); /* last: then another may claim it */
+}
+
+void sr_scoreboard_waited(sr_scoreboard *s, int64_t ns)
+{
+    uint64_t seen = atomic_load_explicit(&s->longest_wait, memory_order_relaxed);
+    while ((uint64_t)ns > seen &&
+           !atomic_compare_exchange_weak_explicit(&s->longest_wait, &seen, (uint64_t)ns, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        ;
+}
+
+void sr_scoreboard_tally(const sr_scoreboard *s, sr_tally *sum)
+{
+    memset(sum, 0, sizeof *sum);
+    for (uint32_t i = 0; i < s->slots + s->edges; i++)
+        sr_tally_sum(sum, &s->rows[i].tally);
+}
+
+void sr_scoreboard_exited(sr_scoreboard *s, sr_exit why)
+{
+    atomic_fetch_add_explicit(&s->exits[why], 1, memory_order_relaxed);
+}
+
+void sr_scoreboard_edge_exited(sr_scoreboard *s, sr_exit why)
+{
+    atomic_fetch_add_explicit(&s->edge_exits[why], 1, memory_order_relaxed);
+}
+
+/* --- what more than one word says --- */
+
+/* Readers see that it is being written, from here to write_end */
+static uint32_t write_begin(_Atomic uint32_t *at)
+{
+    /* odd already: the last writer was killed right here */
+    uint32_t sequence = atomic_load_explicit(at, memory_order_relaxed) | 1;
+    atomic_store_explicit(at, sequence, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    return sequence;
+}
+
+static void write_end(_Atomic uint32_t *at, uint32_t sequence)
+{
+    atomic_store_explicit(at, sequence + 1, memory_order_release);
+}
+
+/* In whole words: reads up to 7 bytes more */
+static void write_bytes(_Atomic uint64_t *to, const void *from, size_t len)
+{
+    for (size_t i = 0; i * sizeof(uint64_t) < len; i++) {
+        uint64_t word;
+        memcpy(&word, (const char *)from + i * sizeof word, sizeof word);
+        atomic_store_explicit(&to[i], word, memory_order_relaxed);
+    }
+}
+
+static void read_bytes(void *to, const _Atomic uint64_t *from, size_t len)
+{
+    for (size_t i = 0; i * sizeof(uint64_t) < len; i++) {
+        uint64_t word = atomic_load_explicit(&from[i], memory_order_relaxed);
+        memcpy((char *)to + i * sizeof word, &word, sizeof word);
+    }
+}
+
+/* --- notes --- */
+
+bool sr_scoreboard_tell(sr_scoreboard *s, sr_note_of of, const char *text, size_t len)
+{
+    uint64_t words[SR_NOTE_MAX / sizeof(uint64_t)];
+    sr_note *note = &s->notes[of];
+    if (len > sizeof words)
+        return false;
+    memcpy(words, text, len);
+    memset((char *)words + len, 0, -len % sizeof *words);
+    uint32_t sequence = write_begin(&note->sequence);
+    atomic_store_explicit(&note->len, (uint32_t)len, memory_order_relaxed);
+    write_bytes(note->bytes, words, len);
+    write_end(&note->sequence, sequence);
+    return true;
+}
+
+size_t sr_scoreboard_told(const sr_scoreboard *s, sr_note_of of, char *out)
+{
+    uint64_t words[SR_NOTE_MAX / sizeof(uint64_t)];
+    const sr_note *note = &s->notes[of];
+    for (int i = 0; i < READ_TRIES; i++) {
+        uint32_t sequence = atomic_load_explicit(&note->sequence, memory_order_acquire);
+        uint32_t len = atomic_load_explicit(&note->len, memory_order_relaxed);
+        if (sequence & 1 || len > sizeof words)
+            continue;
+        read_bytes(words, note->bytes, len);
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&note->sequence, memory_order_relaxed) == sequence) {
+            memcpy(out, words, len);
+            return len;
+        }
+    }
+    return 0;
+}
+
+/* --- the request --- */
+
+void sr_row_begin(sr_row *row, const char *at, size_t len, const sr_peer *peer, int64_t began)
+{
+    _Static_assert(sizeof(sr_peer) == 3 * sizeof(uint64_t), "whole words");
+    if (len > SR_LINE_MAX)
+        len = SR_LINE_MAX;
+    uint64_t from[3];
+    memcpy(from, peer, sizeof from);
+    uint32_t sequence = write_begin(&row->sequence);
+    atomic_store_explicit(&row->began, (uint64_t)began, memory_order_relaxed);
+    atomic_store_explicit(&row->line_len, (uint32_t)len, memory_order_relaxed);
+    atomic_store_explicit(&row->mark_len, 0, memory_order_relaxed);
+    atomic_store_explicit(&row->status, 0, memory_order_relaxed);
+    atomic_store_explicit(&row->peer[0], from[0], memory_order_relaxed);
+    atomic_store_explicit(&row->peer[1], from[1], memory_order_relaxed);
+    atomic_store_explicit(&row->peer[2], from[2], memory_order_relaxed);
+    write_bytes(row->line, at, len);
+    write_end(&row->sequence, sequence);
+}
+
+/* Without the sequence: this alone can make no mixture */
+void sr_row_end(sr_row *row)
+{
+    atomic_store_explicit(&row->began, 0, memory_order_relaxed);
+}
+
+void sr_row_mark(sr_row *row, const char *at, size_t len)
+{
+    char text[SR_MARK_MAX + 1] = {0};
+    bool cut = len > SR_MARK_MAX;
+    if (cut)
+        len = SR_MARK_MAX;
+    while (cut && len && ((unsigned char)at[len] & 0xc0) == 0x80) /* the rest of a character */
+        len--;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)at[i];
+        bool order = c < 0x20 || c == 0x7f;
+        if (c == 0xc2 && i + 1 < len && (unsigned char)at[i + 1] < 0xa0) { /* U+0080 to U+009F */
+            text[i++] = ' ';
+            order = true;
+        }
+        text[i] = order ? ' ' : (char)c;
+    }
+    uint32_t sequence = write_begin(&row->sequence);
+    atomic_store_explicit(&row->mark_len, (uint32_t)len, memory_order_relaxed);
+    write_bytes(row->mark, text, len);
+    write_end(&row->sequence, sequence);
+}
+
+/* --- the place --- */
+
+void sr_row_place_ask(sr_row *row)
+{
+    atomic_store_explicit(&row->place_len, 0, memory_order_relaxed);
+}
+
+void sr_row_place_tell(sr_row *row, const char *file, uint32_t line)
+{
+    uint64_t words[SR_PLACE_MAX / sizeof(uint64_t)] = {0};
+    size_t len = strlen(file), kept = len < SR_PLACE_MAX ? len : SR_PLACE_MAX;
+    memcpy(words, file + len - kept, kept);
+    atomic_store_explicit(&row->place_line, line, memory_order_relaxed);
+    write_bytes(row->place, words, kept);
+    atomic_store_explicit(&row->place_len, (uint32_t)kept, memory_order_release);
+}
+
+size_t sr_row_place(const sr_row *row, char *file, uint32_t *line)
+{
+    uint64_t words[SR_PLACE_MAX / sizeof(uint64_t)];
+    uint32_t len = atomic_load_explicit(&row->place_len, memory_order_acquire);
+    if (len > SR_PLACE_MAX) /* memory that workers can write */
+        return 0;
+    read_bytes(words, row->place, len);
+    memcpy(file, words, len);
+    *line = atomic_load_explicit(&row->place_line, memory_order_relaxed);
+    return len;
+}
+
+/* False: it was being written. */
+static bool read_once(const sr_row *row, sr_row_request *out)
+{
+    uint32_t sequence = atomic_load_explicit(&row->sequence, memory_order_acquire);
+    out->began = atomic_load_explicit(&row->began, memory_order_relaxed);
+    out->line_len = atomic_load_explicit(&row->line_len, memory_order_relaxed);
+    out->status = atomic_load_explicit(&row->status, memory_order_relaxed);
+    out->mark_len = out->began ? atomic_load_explicit(&row->mark_len, memory_order_relaxed) : 0;
+    if (sequence & 1 || out->line_len > SR_LINE_MAX || out->mark_len > SR_MARK_MAX)
+        return false;
+    read_bytes(&out->peer, row->peer, sizeof out->peer);
+    read_bytes(out->line, row->line, out->line_len);
+    read_bytes(out->mark, row->mark, out->mark_len);
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&row->sequence, memory_order_relaxed) == sequence;
+}
+
+bool sr_row_read(const sr_row *row, sr_row_request *out)
+{
+    for (int i = 0; i < READ_TRIES; i++)
+        if (read_once(row, out))
+            return true;
+    return false;
+}
+
+size_t sr_row_text(const sr_row_request *request, char *out, size_t cap)
+{
+    const unsigned char *line = (const unsigned char *)request->line;
+    size_t used = 0;
+    for (size_t i = 0; i < request->line_len; i++) {
+        unsigned char c = line[i];
+        bool plain = c >= 0x20 && c <= 0x7e;
+        if (cap - used < (plain ? 1 : 4))
+            break;
+        if (plain) {
+            out[used++] = (char)c;
+            continue;
+        }
+        const char escape[4] = {'\\', 'x', "0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
+        memcpy(out + used, escape, sizeof escape);
+        used += sizeof escape;
+    }
+    return used;
+}
+
+const char *sr_worker_state_name(uint32_t state)
+{
+    static const char *const names[] = {"free", "starting", "idle", "busy", "draining"};
+    return state < sizeof names / sizeof *names ? names[state] : "unknown";
+}
+
+const char *sr_exit_name(sr_exit why)
+{
+    static const char *const names[SR_EXIT_CAUSES] = {
+        [SR_EXIT_STOP] = "stop",
+        [SR_EXIT_FEWER] = "fewer-workers",
+        [SR_EXIT_REQUESTS] = "max-requests",
+        [SR_EXIT_RSS] = "max-rss",
+        [SR_EXIT_LIFETIME] = "max-lifetime",
+        [SR_EXIT_HARAKIRI] = "harakiri",
+        [SR_EXIT_TIMEOUT] = "request-timeout",
+        [SR_EXIT_LOAD] = "load-timeout",
+        [SR_EXIT_EXIT] = "exit",
+        [SR_EXIT_CRASH] = "crash",
+        [SR_EXIT_OOM] = "out-of-memory",
+        [SR_EXIT_KILLED] = "killed",
+        [SR_EXIT_LATE] = "graceful-timeout",
+    };
+    return names[why];
+}
