@@ -1,17 +1,33 @@
-# For the measurements of fairness: / sleeps 1 ms, /sleep 100 ms, /slow 500 ms, /long 10 s, /hello answers at once,
-# /big with 1 MB
+# For the measurements of fairness: / sleeps 1 ms, /sleep 100 ms, /slow 500 ms, /long 10 s; /burn computes for 5 ms; /hello
+# answers at once, /big with 1 MB; /order sleeps 1 ms and tells when its request was complete and when it was begun; /stream
+# sends its head at once and the rest after 100 ms
 use strict;
 use warnings;
 
-use Time::HiRes qw(sleep);
+use Time::HiRes qw(clock sleep time);
 
-my %seconds = ( '/' => 0.001, '/sleep' => 0.1, '/slow' => 0.5, '/long' => 10 );
+my %seconds = ( '/' => 0.001, '/sleep' => 0.1, '/slow' => 0.5, '/long' => 10, '/order' => 0.001 );
 
 sub {
     my $env     = shift;
-    my $seconds = $seconds{ $env->{PATH_INFO} };
+    my $begun   = time;
+    my $path    = $env->{PATH_INFO};
+    my $seconds = $seconds{$path};
     sleep $seconds if $seconds;
+    if ( $path eq '/burn' ) {
+        my $until = clock() + 0.005;
+        1 while clock() < $until;
+    }
+    if ( $path eq '/stream' ) {
+        return sub {
+            my $writer = shift->( [ 200, [ 'Content-Type' => 'text/plain' ] ] );
+            $writer->write("$$");
+            sleep 0.1;
+            $writer->close;
+        };
+    }
     return [ 200, [ 'Content-Type' => 'text/plain', 'Content-Length' => 1_000_000 ], [ 'x' x 1_000_000 ] ]
-        if $env->{PATH_INFO} eq '/big';
-    return [ 200, [ 'Content-Type' => 'text/plain', 'Content-Length' => length $$ ], ["$$"] ];
+        if $path eq '/big';
+    my $body = $path eq '/order' ? sprintf '%.6f %.6f', $env->{'psgix.request_start'}, $begun : "$$";
+    return [ 200, [ 'Content-Type' => 'text/plain', 'Content-Length' => length $body ], [$body] ];
 };

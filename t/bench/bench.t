@@ -2,13 +2,17 @@ use strict;
 use warnings;
 use utf8;
 use FindBin;
-use lib "$FindBin::Bin/../../bench/lib", "$FindBin::Bin/../lib";
+use lib "$FindBin::Bin/../../bench/lib", "$FindBin::Bin/../lib", "$FindBin::Bin/../fair";
 use Test::More;
 use Bench::Metric qw(idle_of value worst_of);
+use Bench::Own    qw(overtaking);
+use Bench::Peer;
 use Bench::Report;
+use Bench::Server;
 use Bench::Statistics qw(median ratios spread);
 use Bench::Target;
 use File::Temp;
+use Cwd      ();
 use JSON::PP ();
 use Sirius::Test::Server;
 
@@ -86,6 +90,29 @@ subtest 'arithmetic' => sub {
     is value( fairness => { skipped => 'so' } ),               undef, 'of a server that was left out';
 };
 
+subtest 'the order of arrival' => sub {
+    is_deeply [ overtaking() ], [ 0, 0 ], 'of nothing';
+    is_deeply [ overtaking( [ 2, 20 ], [ 1, 10 ], [ 3, 30 ] ) ], [ 0, 0 ],
+        'begun in order, told in another one';
+    is_deeply [ overtaking( [ 1, 10 ], [ 3, 20 ], [ 2, 30 ] ) ], [ 1, 1 ], 'two neighbours';
+    is_deeply [ overtaking( [ 2, 10 ], [ 3, 20 ], [ 4, 30 ], [ 1, 40 ], [ 5, 50 ] ) ], [ 3, 1 ],
+        'one by three, and none of the three';
+    is_deeply [ overtaking( [ 4, 10 ], [ 3, 20 ], [ 2, 30 ], [ 1, 40 ] ) ], [ 3, 3 ], 'the other way round';
+    is_deeply [ overtaking( [ 1, 20 ], [ 1, 10 ] ) ], [ 0, 0 ],
+        'of two that came together, either may be first';
+};
+
+subtest 'names of servers' => sub {
+    my $with = Bench::Server->new( name => 'feersum:16', workers => 2 );
+    is $with->{workers}, 16, 'the number in the name wins over that of the case';
+    is( Bench::Peer::workers('sirius'),                  undef, 'which counts without one' );
+    is( Bench::Peer::workers('sirius@/x:16'),            16,    'so many' );
+    is( Bench::Peer::label( 'sirius@/x:16', '0.01' ),    'Sirius in /x 0.01, 16 workers', 'the label tells' );
+    is( Bench::Peer::label( 'sirius:1', '0.01' ),        'Sirius 0.01, 1 worker',         'of one too' );
+    is( Bench::Peer::tree("sirius\@$ROOT:4"),            Cwd::abs_path($ROOT),            'the folder' );
+    is( Bench::Peer::peer('feersum-system:16')->{label}, 'Feersum',                       'and the peer' );
+};
+
 # All alike but for one in which all are slower, so that the greatest p99 is not that of the first or the last case
 my %fairness = map {
     my $factor = $_ eq 'fair-headers' ? 3 : 1;
@@ -116,8 +143,18 @@ my $made = {
             starlet => [ 50, 60, 60 ],
             starman => [ 49, 40, 48 ]
         ),
-        'hello-c16' => throughput( sirius => [10], feersum => [8] ),
+        'hello-c16'        => throughput( sirius => [10], feersum => [8], floor => [7] ),
+        'hello-16-workers' => throughput( sirius => [ 10, 15, 12.5 ], 'sirius:1' => [ 10, 10, 10 ] ),
         %fairness,
+        'fair-saturated' => {
+            kind    => 'fairness',
+            title   => 'S',
+            servers => {
+                sirius  => { p99 => [20], least => [99] },
+                feersum => { p99 => [30], least => [49] },
+                starlet => { p99 => [40], least => [60] },
+            }
+        },
         idle => {
             kind    => 'idle',
             title   => 'I',
@@ -143,6 +180,13 @@ subtest 'aims and losses' => sub {
         'the next one';
     is $met{'Hello, keep-alive: CPU of Starlet for each request, against Sirius'}, ': not measured',
         'one unknown';
+    my $hello = 'Hello, keep-alive (wrk -c 16): CPU of Sirius for each request, against';
+    is $met{"$hello Feersum"}, '1.25: no',  'a limit that is not kept';
+    is $met{"$hello Floor"},   '1.43: yes', 'one that is';
+    my ($more) = map { $met{$_} } grep {/CPU of 16 workers/} keys %met;
+    is $more, '1.25: yes', 'many workers beside one';
+    my ($full) = map { $met{$_} } grep {/^Saturated/} keys %met;
+    is $full, '2.0 times (Starlet): yes', 'saturated: the best one that starves none';
     my ($fair) = map { $met{$_} } grep {/^Fairness/} keys %met;
     is $fair, '10.5 times (Feersum): yes', 'fairness, against those that keep connections';
     is worst_of( $made, 'feersum' ), 63,   'the greatest p99';
@@ -169,6 +213,18 @@ subtest 'a report of made-up figures' => sub {
     like $text, qr/ahead of Sirius\n\n.*\n\n- .*Feersum 8 us; Sirius 10 us\n/,
         'where another one is ahead, it says so';
     is eval { Bench::Report->new( {} ) }, undef, 'other files are refused';
+};
+
+subtest 'bench/fair' => sub {
+    Sirius::Test::Server::program('cc') or plan skip_all => 'cc is not installed';
+    my $out = `cd $ROOT && timeout 100 $^X bench/fair --part 0.05 --json $dir/fair.json c 2>&1`;
+    is $?, 0, 'it ends well';
+    unlike $out, qr/FAILED/, 'and its case is measured' or diag $out;
+    my %got = map { $_->{name} => $_->{got} }
+        @{ JSON::PP->new->utf8->decode( Bench::Machine::read_file("$dir/fair.json") || '[]' ) };
+    is $got{'c: errors, and connections closed'}, '0, 0', 'no request fails, no connection ends';
+    is $got{'c: failures'},                       0,      'nor do those that tell the order';
+    cmp_ok $got{'c: requests of which the order is known'}, '>', 100, 'which are some';
 };
 
 subtest 'a short run' => sub {

@@ -13,8 +13,8 @@ use Bench::Server;
 use Bench::Slow;
 
 # Fields of $o: rounds, seconds, workers; clients that think so many ms, of whose 1,000 requests so many are slow; fast and
-# late (their paths), close (a connection for each request), retire (requests of a worker), beside (Bench::Slow: kind and
-# number). Returns name => { p50, p99, max, requests, failed, waiting, reconnects, least, calm }, a value for each round; times
+# late (their paths), close (a connection for each request), retire (requests of a worker), cores ("all": the server has all),
+# beside (Bench::Slow: kind and number). Returns name => { p50, p99, max, requests, failed, waiting, reconnects, least, calm }, a value for each round; times
 # in ms. least is the share of the connection that was served least, in percent of an even one. calm is the p99 without slow
 # requests: what is left for a machine with interruptions of its own.
 sub measure {
@@ -29,6 +29,7 @@ sub measure {
                 name    => $name,
                 app     => 'fair',
                 workers => $o->{workers},
+                cores   => $o->{cores},
                 $o->{retire} ? ( retire => $o->{retire} ) : ()
             );
             if ( my $why = $server->can_run ) {
@@ -66,10 +67,10 @@ sub own {
 sub own_plan {
     my $o     = shift;
     my @cases = _own_cases($o);
-    return ( scalar @cases, $o->{quick} ? 25 : 220 );
+    return ( scalar @cases, $o->{quick} ? 90 : 480 );
 }
 
-sub _own_cases { return shift->{quick} ? qw(a b f) : 'a' .. 'f' }
+sub _own_cases { return shift->{quick} ? qw(a b c f) : 'a' .. 'j' }
 
 sub _figures {
     my $file = shift;

@@ -9,10 +9,11 @@ use Config;
 use Exporter qw(import);
 use POSIX    qw(strftime uname);
 
-our @EXPORT_OK = qw(client_core environment pin_client read_file server_core);
+our @EXPORT_OK = qw(all_cores client_core environment pin_client read_file server_core unpin_client);
 
 my @CORES = _cores();
 
+sub all_cores   { return @CORES }
 sub server_core { return $CORES[0] }
 sub client_core { return $CORES[-1] }
 
@@ -21,6 +22,11 @@ sub pin_client {
     return if system("taskset -cp @{[ client_core() ]} $$ >/dev/null") == 0;
     warn "taskset does not work here: servers and clients run on any core\n";
     return;
+}
+
+# This process may use all of them again
+sub unpin_client {
+    return !system "taskset -cp @{[ join ',', @CORES ]} $$ >/dev/null";
 }
 
 # Name and value in turn

@@ -10,12 +10,12 @@ use Exporter     qw(import);
 use Fair         qw(quantile worker_pids);
 use FindBin      ();
 use List::Util   qw(sum0);
-use POSIX        ();
 use Sirius::Test qw(elapsed request until_true);
 use Sirius::Test::Server;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT_OK = qw(cpu figure figures fresh in_turn ms quiet_on server stolen stop think wrk);
+our @EXPORT_OK
+    = qw(cpu figure figures fresh in_turn kib ms overtaking pss rates server stolen stop think wrk);
 
 my $ROOT = "$FindBin::Bin/..";
 my @figures;
@@ -28,7 +28,8 @@ sub figure {
     return;
 }
 
-sub ms { return sprintf '%.2f ms', 1000 * shift }
+sub ms  { return sprintf '%.2f ms',  1000 * shift }
+sub kib { return sprintf '%.0f KiB', shift }
 
 # A server with one of our applications, all workers up
 sub server {
@@ -106,29 +107,59 @@ sub stolen {
     return sprintf '%.1f %%', 100 * $share;
 }
 
-# CPU of supervisor and workers, in seconds; what workers that have ended used counts for the supervisor
+# CPU of these processes in seconds, user and system
 sub cpu {
-    my $server = shift;
-    my $ticks  = 0;
-    for my $pid ( $server->pid, worker_pids($server) ) {
-        my @field = split ' ', Sirius::Test::Server::slurp("/proc/$pid/stat") =~ s/\A.*\) //sr;
-        $ticks += $_ for grep {defined} @field[ 11, 12 ], $pid == $server->pid ? @field[ 13, 14 ] : ();
+    my @pids = @_;
+    return 1e-9 * sum0 map { ( split ' ', Sirius::Test::Server::slurp($_) )[0] || 0 }
+        map { glob "/proc/$_/task/*/schedstat" } @pids;
+}
+
+# KiB of these processes: what one shares with n others counts for it as a part in n
+sub pss {
+    my @pids = @_;
+    return sum0 map { Sirius::Test::Server::slurp("/proc/$_/smaps_rollup") =~ /^Pss:\s+(\d+)/m ? $1 : 0 }
+        @pids;
+}
+
+# Rates under several conditions, each brought about by its code, which returns the server and, if it likes, an object that is
+# destroyed after the measurement. Every round has all of them, every second one backwards. Returns name => { rate => [ of each
+# round ], failed }.
+sub rates {
+    my ( $connections, $seconds, $path, @conditions ) = @_;
+    my %got;
+    for my $round ( 1 .. 5 ) {
+        my @here = map { [ @conditions[ 2 * $_, 2 * $_ + 1 ] ] } 0 .. $#conditions / 2;
+        for my $condition ( $round % 2 ? @here : reverse @here ) {
+            my ( $name,   $code )   = @$condition;
+            my ( $server, $guard )  = $code->();
+            my ( $rate,   $failed ) = wrk( $server, $connections, $seconds, $path );
+            push @{ $got{$name}{rate} }, $rate;
+            $got{$name}{failed} += $failed;
+            next if !$guard;
+            undef $guard;
+            sleep 1;    # what it has begun is not to be measured with the next one
+        }
     }
-    return $ticks / POSIX::sysconf(POSIX::_SC_CLK_TCK);
+    return \%got;
+}
+
+# Of pairs of times [ complete, begun ]: for each request, how many that were complete later were begun earlier. Returns the
+# greatest of these numbers, and how many requests have one at all.
+sub overtaking {
+    my @requests = @_;
+    my ( @begun, $most, $some );    # the times at which those that are begun were complete, in order
+    for my $request ( sort { $a->[1] <=> $b->[1] } @requests ) {
+        my $place = @begun;
+        $place-- while $place > 0 && $begun[ $place - 1 ] > $request->[0];
+        my $by = @begun - $place;
+        splice @begun, $place, 0, $request->[0];
+        $some++     if $by;
+        $most = $by if $by > ( $most || 0 );
+    }
+    return ( $most || 0, $some || 0 );
 }
 
 # All that were told: { name, got, wanted }
 sub figures { return @figures }
-
-# As on_worker, for an application that tells nothing but its PID
-sub quiet_on {
-    my ( $server, $pid, $count ) = @_;
-    my @other = grep { $_ != $pid } worker_pids($server);
-    Fair::still(@other);
-    my @client = map { $server->connect } 1 .. $count;
-    $_->ask('GET /hello') for @client;
-    kill CONT => @other;
-    return @client;
-}
 
 1;

@@ -8,7 +8,7 @@ use warnings;
 use Cwd      qw(abs_path);
 use Exporter qw(import);
 
-our @EXPORT_OK = qw(command label names peer_env tree version);
+our @EXPORT_OK = qw(command label names peer_env tree version workers);
 our $ROOT      = abs_path( __FILE__ =~ s{[^/]*\z}{../../..}r );
 our $DIR       = "$ROOT/build/bench";
 
@@ -108,7 +108,7 @@ sub names {
     return map { $ENV{ 'SIRIUS_BENCH_INC_' . uc } ? ( $_, "$_-system" ) : $_ } @ORDER;
 }
 
-# The fields of the table above; sirius@DIR and NAME-system have those of the name they begin with
+# The fields of the table above; sirius@DIR, NAME-system and NAME:WORKERS have those of the name they begin with
 sub peer {
     my $name = shift;
     return $PEER{ _base($name) } || die "No such server: $name. There are: @{[ names() ]}\n";
@@ -116,9 +116,11 @@ sub peer {
 
 sub label {
     my ( $name, $version ) = @_;
-    my ($dir) = $name =~ /\@(.*)/;
-    my $label = peer($name)->{label} . ( defined $dir ? " in $dir" : '' );
-    return $version && $version ne '-' ? "$label $version" : $label;
+    my ($dir)   = $name =~ /\@([^:]*)/;
+    my $workers = workers($name);
+    my $label   = peer($name)->{label} . ( defined $dir ? " in $dir" : '' );
+    $label .= " $version" if $version && $version ne '-';
+    return !$workers ? $label : $workers == 1 ? "$label, 1 worker" : "$label, $workers workers";
 }
 
 # The signal that brings new workers, and what they bring; or nothing
@@ -142,7 +144,7 @@ sub version {
     return $? ? '' : $version || '?';
 }
 
-# The words that start it. Fields of the run: app, port, workers; keep (seconds an idle connection is kept; else the
+# The words that start it. Fields of the run: app, port, workers, edges (of ours); keep (seconds an idle connection is kept; else the
 # server's default), log (a file for the access log), clients (at a time), retire (requests after which a worker ends); and true or
 # not: close (each connection has one
 # request), alone (without forking), reload (will be told to)
@@ -168,15 +170,18 @@ sub peer_env {
 # The folder of a build of ours
 sub tree {
     my $name = shift;
-    return $name =~ /\@(.+)/ ? abs_path($1) : $ROOT;
+    return $name =~ /\@([^:]+)/ ? abs_path($1) : $ROOT;
 }
 
-sub _base { return shift =~ s/(?:\@.*|-system)\z//sr }
+# So many in every case, if the name says so
+sub workers { return shift =~ /:(\d+)\z/ ? $1 : undef }
+
+sub _base { return shift =~ s/(?:\@.*|(?:-system)?(?::\d+)?)\z//sr }
 
 sub _inc {
     my $name = shift;
-    my @inc  = $name =~ /\Asirius/  ? map { tree($name) . "/blib/$_" } qw(lib arch) : ();
-    my $more = $name =~ /-system\z/ ? undef : $ENV{ 'SIRIUS_BENCH_INC_' . uc _base($name) };
+    my @inc  = $name =~ /\Asirius/           ? map { tree($name) . "/blib/$_" } qw(lib arch) : ();
+    my $more = $name =~ /-system(?::\d+)?\z/ ? undef : $ENV{ 'SIRIUS_BENCH_INC_' . uc _base($name) };
     return join ':', @inc, grep {defined} $more, $ENV{PERL5LIB};
 }
 
@@ -276,6 +281,7 @@ sub _sirius {
         '--workers',
         $run->{alone}            ? 0                                          : $run->{workers},
         $run->{retire} != $NEVER ? ( '--max-reqs-per-child', $run->{retire} ) : (),
+        $run->{edges}            ? ( '--edges', $run->{edges} )               : (),
         _keep( $run, '--keepalive-timeout' ),
         $run->{log} ? ( '--access-log', $run->{log} ) : (),
         _app($run)

@@ -64,7 +64,7 @@ sub _machine {
 
 sub _headlines {
     my $result = shift;
-    my @cases  = grep { $result->{cases}{$_} } @HEADLINES, 'ok-16-workers';
+    my @cases  = grep { $result->{cases}{$_} } @HEADLINES, qw(ok-16-workers hello-16-workers);
     my @tables = map  { {
         caption => Bench::Target::title( $result->{cases}{$_} ),
         %{ Bench::Table::throughput( $result, $_ ) }
@@ -162,7 +162,7 @@ sub _rate_plot {
 
 sub _details {
     my $result = shift;
-    my %shown  = map { $_ => 1 } @HEADLINES, 'ok-16-workers';
+    my %shown  = map { $_ => 1 } @HEADLINES, qw(ok-16-workers hello-16-workers);
     my @tables = map { {
         caption => Bench::Target::title( $result->{cases}{$_} ),
         detail  => 1,
@@ -174,7 +174,7 @@ sub _details {
 sub _fairness {
     my $result = shift;
     my @cases  = grep { $result->{cases}{$_}{kind} eq 'fairness' } @{ $result->{order} };
-    my %shown  = map  { $_ => 1 } qw(fairness fairness-close fair-busy fair-retire);
+    my %shown  = map  { $_ => 1 } qw(fairness fairness-close fair-busy fair-saturated fair-cpu fair-retire);
     my @tables = map  { {
         caption => $result->{cases}{$_}{title},
         detail  => !$shown{$_},
@@ -182,7 +182,7 @@ sub _fairness {
     } } @cases;
     unshift @tables, { caption => 'p99 in ms, case by case', %{ Bench::Table::waiting($result) } } if @cases;
     my @plots = map { _plot( $_, _fairness_plot( $result, $_ ) ) }
-        grep { $shown{$_} && $_ ne 'fair-retire' } @cases;
+        grep { $shown{$_} && !/\Afair-(?:cpu|retire|saturated)\z/ } @cases;
     push @plots, _plot( 'fairness-worst', _worst_plot($result) );
     my $own = $result->{cases}{fair} ? Bench::Table::fair($result) : undef;
     push @tables, { caption => 'bench/fair: Sirius alone', %$own } if $own && @{ $own->{rows} };
@@ -210,8 +210,11 @@ sub _fairness_text {
             . ' 5 s, so that no p99 is more. The clients are a closed loop: one that waits sends nothing meanwhile, which'
             . ' flatters whoever makes clients wait. The least share is what the connection got that was served least, of'
             . ' an even one.',
-        'Each server has its own default time limits here: short ones are better for it. Case c needs connections that are'
-            . ' put on one worker, which is only possible where they can move: bench/fair has it.'
+        'Saturated: 32 clients without a pause and two workers. Where requests are begun in the order in which they were'
+            . ' complete, all wait alike: p99 is near the median, and the least share near 100 %. Calls that compute: four'
+            . ' workers on all cores, 64 clients that ask 5.1 times a second each, which is 80 % of two cores.',
+        'Each server has its own default time limits here: short ones are better for it. Cases c and f to j of bench/fair'
+            . ' are of Sirius alone: the order of arrival, what ends, what is killed, edges.'
     );
 }
 

@@ -9,16 +9,17 @@ use File::Path qw(make_path);
 use IO::Socket::INET;
 use POSIX          qw(WNOHANG setsid);
 use Time::HiRes    qw(sleep time);
-use Bench::Machine qw(read_file server_core);
+use Bench::Machine qw(all_cores read_file server_core);
 use Bench::Peer    ();
 
 my $TPS  = POSIX::sysconf(POSIX::_SC_CLK_TCK);
 my $PORT = 20_000 + $$ % 10_000;
 
-# Fields: name (see Bench::Peer), those of a run there, and under (a command to run it)
+# Fields: name (see Bench::Peer), those of a run there, under (a command to run it), and cores ("all": not one core alone)
 sub new {
     my ( $class, %field ) = @_;
-    return bless { under => [], workers => 1, %field }, $class;
+    my $workers = Bench::Peer::workers( $field{name} );
+    return bless { under => [], workers => 1, %field, $workers ? ( workers => $workers ) : () }, $class;
 }
 
 # The words that start it, with the ports and folders of this run
@@ -45,7 +46,8 @@ sub start {
     make_path($Bench::Peer::DIR);
     $self->{port}   = $PORT++;
     $self->{output} = "$Bench::Peer::DIR/$self->{name}-$self->{port}.log" =~ s{\@.*/}{-}r;
-    my @command = ( 'taskset', '-c', server_core(), @{ $self->{under} }, $self->command );
+    my $cores   = ( $self->{cores} || '' ) eq 'all' ? join ',', all_cores() : server_core();
+    my @command = ( 'taskset', '-c', $cores, @{ $self->{under} }, $self->command );
     my %env     = Bench::Peer::peer_env( $self->{name}, %$self );
     $self->{owner} = $$;
     defined( $self->{pid} = fork ) or die "fork: $!\n";

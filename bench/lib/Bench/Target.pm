@@ -10,6 +10,17 @@ use Bench::Case;
 use Bench::Metric     qw(figures idle_of metrics value worst_of);
 use Bench::Statistics qw(median ratios);
 
+# Case, another server, and how much of its CPU a request may cost
+my @MOST = (
+    [ 'hello-c16',        'floor',   1.5 ],
+    [ 'hello-c16',        'feersum', 0.8 ],
+    [ 'hello-16-workers', 'feersum', 0.75 ],
+    [ 'hello-c1',         'feersum', 1.1 ],
+    [ 'close-c8',         'floor',   1.35 ],
+    [ 'close-c8',         'feersum', 0.9 ],
+    [ 'body8000',         'feersum', 0.8 ],
+);
+
 # The rows of a result: what, got, wanted, yes or no (or "not measured")
 sub rows {
     my ( $class, $result ) = @_;
@@ -18,7 +29,12 @@ sub rows {
         push @rows, map { _cpu_ratio( $result, $case, $_, 5 ) } qw(starlet starman);
         push @rows, _cpu_first( $result, $case );
     }
-    return ( @rows, _cpu_ratio( $result, 'request', 'starlet', 1.5 ), _fairness($result), _idle($result) );
+    return (
+        @rows,
+        _cpu_ratio( $result, 'request', 'starlet', 1.5 ),
+        map( { _cpu_most( $result, @$_ ) } @MOST ),
+        _one_worker($result), _saturated($result), _fairness($result), _idle($result)
+    );
 }
 
 # Where a server of applications is ahead of Sirius by more than 2 %: case, metric, Sirius, the others
@@ -52,10 +68,10 @@ sub title {
     return "$case->{title} ($case->{client} -c $case->{connections})";
 }
 
-# Servers of applications but for builds of this one
+# Servers of applications but for builds of this one, and for those with another number of workers than the case has
 sub _others {
     my $result = shift;
-    return grep { $_->{kind} ne 'limit' && $_->{name} !~ /\Asirius/ } @{ $result->{servers} };
+    return grep { $_->{kind} ne 'limit' && $_->{name} !~ /\Asirius|:\d+\z/ } @{ $result->{servers} };
 }
 
 # Where less is better: the least of the others against ours, as a number and in words; nothing without both
@@ -82,6 +98,51 @@ sub _cpu_ratio {
         : undef,
         "at least $wanted times",
         defined $ratio && $ratio >= $wanted
+    );
+}
+
+sub _cpu_most {
+    my ( $result, $case, $peer, $most ) = @_;
+    my $ratio = median( ratios( map { figures( $result, $case, $_ )->{us} } 'sirius', $peer ) );
+    my ($label) = map { $_->{label} } grep { $_->{name} eq $peer } @{ $result->{servers} };
+    my $text
+        = title( { kind => 'throughput', client => '', connections => '', %{ Bench::Case->case($case) } } );
+    return _row(
+        "$text: CPU of Sirius for each request, against @{[ $label // Bench::Peer::label($peer) ]}",
+        defined $ratio ? sprintf( '%.2f', $ratio ) : undef,
+        "at most $most",
+        defined $ratio && $ratio <= $most
+    );
+}
+
+# In one case, in turn: what more workers than are needed cost
+sub _one_worker {
+    my $result = shift;
+    my $case   = 'hello-16-workers';
+    my $ratio  = median( ratios( map { figures( $result, $case, $_ )->{us} } 'sirius', 'sirius:1' ) );
+    return _row(
+        'Hello, keep-alive, 15 connections: CPU of 16 workers for each request, against one (server sirius:1)',
+        defined $ratio ? sprintf( '%.2f', $ratio ) : undef,
+        'at most 1.25',
+        defined $ratio && $ratio <= 1.25
+    );
+}
+
+# Those that starve a client are no measure: the share of the connection that is served least tells
+sub _saturated {
+    my $result = shift;
+    my $case   = 'fair-saturated';
+    my @fair   = grep {
+        my $least = median( @{ figures( $result, $case, $_->{name} )->{least} || [] } );
+        $_->{keeps} && defined $least && $least >= 50
+    } _others($result);
+    my ( $ratio, $text )
+        = _best( sub { value( fairness => figures( $result, $case, shift ), 'p99' ) }, @fair );
+    return _row(
+        'Saturated workers, p99: the best other server that keeps connections and starves none, against Sirius',
+        $text,
+        'at least 1',
+        $text && $ratio >= 1
     );
 }
 
