@@ -246,8 +246,9 @@ subtest 'a worker that is stopped: nothing in it can look at the time' => sub {
     my $end = $late->response( patience => 20 );
     cmp_ok time - $start, '>', 1.5, 'the client waits until the limit is over';
     is $end->status, 504, 'then it is answered';
-    like $server->log, qr{worker $pid: GET /tell\?stopped ran for \d\.\d s,? the client got 504$}m,
-        'the log says so';
+    ok $server->wait_log( qr{worker $pid: GET /tell\?stopped ran for \d\.\d s,? the client got 504$}m, 10 ),
+        'the log says so'
+        or diag $server->log;
     ok replaced( $server, $pid ), 'the worker is replaced';
     ok $server->wait_log( qr/worker $pid was killed: its request ran for too long; replaced/, 10 ),
         'as any that is overdue';

@@ -50,8 +50,8 @@ APP
     is $want->{file}, $app, 'that of plackup';
     for my $name ( sort keys %WAY ) {
         my $server = Sirius::Test::Server->start(
-            command => [ @{ $WAY{$name} }, $app, 'one' ],
-            args    => [qw(--workers 2)],
+            command => $WAY{$name},
+            args    => [ qw(--workers 2), $app, ( $name eq 'sirius' ? '--' : () ), 'one' ],
         );
         for my $generation ( 1, 2 ) {
             my $got = $json->decode( $server->ask('GET /')->body );
