@@ -128,7 +128,13 @@ sub sender {
 }
 
 sub shut {
+    my ( $class, %args ) = @_;
     POSIX::sigprocmask( SIG_BLOCK, POSIX::SigSet->new( @NUMBER{@IDLE} ) );
+
+    # On its way out of a handler, exit puts back the mask that was there before the handler
+    for my $name ( $args{inside} ? @IDLE : () ) {
+        $SIG{$name} = 'IGNORE';    ## no critic (RequireLocalizedPunctuationVars)
+    }
     return;
 }
 
@@ -271,9 +277,11 @@ The PID of who has sent it; 0 for the terminal, or somebody outside of this cont
 =head2 shut
 
   Sirius::Signals->shut;
+  Sirius::Signals->shut( inside => 1 );
 
-Blocks C<HUP>, C<TTIN>, C<TTOU>, C<USR1> and C<USR2>. For a process that is about to exit: perl gives its handlers up before it
-is gone, and what these would do then is not meant.
+Blocks C<HUP>, C<TTIN>, C<TTOU>, C<USR1> and C<USR2> in a process that is about to exit: perl removes its handlers before the
+process is gone, and the default action of these signals would kill or stop it. With C<inside>, for an C<exit> inside a handler,
+they are ignored as well, because C<exit> restores the mask when it leaves the handler.
 
 =head2 wait
 

@@ -209,7 +209,7 @@ sub _leave {
     my $self = shift;
     $SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
     $self->{tell}->( done => $self->{asked} eq 'stop' ? 'stopped' : 'drained' );
-    Sirius::Signals->shut;
+    Sirius::Signals->shut( inside => 1 );
     exit 0;
 }
 

@@ -163,6 +163,47 @@ subtest 'USR2: a stack trace of what a worker is running' => sub {
     $server->stop;
 };
 
+# The handler of TERM calls exit inside that of USR2
+my $INTERRUPTED = <<'APP';
+use Carp        ();
+use Time::HiRes ();
+my $trace = \&Carp::longmess;
+my $first = __FILE__ . '.first';
+no warnings 'redefine';
+*Carp::longmess = sub {
+    kill( TERM => $$ ), Time::HiRes::sleep(0.01) if $ENV{LEAVES};
+    goto &$trace;
+};
+sub main::hook {
+    return if !unlink $first;
+    $ENV{LEAVES} = 1;
+    kill USR2 => $$;
+    Time::HiRes::sleep(0.01) while 1;
+}
+END {
+    if ( $ENV{LEAVES} ) {
+        kill $_ => $$ for qw(HUP USR1 USR2 TTIN TTOU);
+        print STDERR "the end of $$\n";
+    }
+}
+sub { [ 200, [], ['ok'] ] };
+APP
+
+subtest 'a worker that ends before it is ready: nothing kills it on its way out' => sub {
+    my $server = start_server( $INTERRUPTED, '--workers', 1, '--after-fork',
+        'sub { main->can("hook") && main::hook() }' );
+    my ($first) = $server->workers;
+    $server->file( 'app.psgi.first', '' );
+    kill TERM => $first;
+    ok $server->wait_log( qr/worker \d+ [^\n]*\bit never got ready/, 20 ), 'one ends' or diag $server->log;
+    my ($pid) = $server->log =~ /worker (\d+) [^\n]*it never got ready/;
+    like $server->log,   qr/^the end of $pid$/m, 'what the application does at the end of a process is done';
+    unlike $server->log, qr/worker $pid was killed/, 'it exits';
+    ok until_true( 20, sub { $server->workers == 1 && $server->ask('GET /')->status == 200 } ),
+        'another one serves';
+    $server->stop;
+};
+
 subtest '--workers 0: signals of a supervisor do no harm' => sub {
     my $server = start_server( $APP, qw(--workers 0) );
     $server->signal($_) for qw(HUP TTIN TTOU USR1 USR2);
