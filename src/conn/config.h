@@ -17,7 +17,7 @@ typedef struct sr_config {
     uint32_t max_keepalive_reqs; /* requests on one connection, 0: no limit */
     bool keepalive;
     uint64_t max_connections; /* of this process; at least 1 */
-    bool sheds_unfinished;    /* past that, and with none idle: the oldest that sends or reads makes room */
+    bool sheds_unfinished;    /* with none idle: the oldest unfinished one makes room, or newcomers wait */
     uint64_t max_queue;       /* complete requests that wait; past it 503 */
     int64_t queue_ns;         /* that a complete request may wait: 503; 0: no limit */
     int64_t request_ns;       /* from a complete request to the start of its response: 504; 0: no limit */

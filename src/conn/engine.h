@@ -131,7 +131,7 @@ void sr_engine_free(sr_engine *e); /* closes its connections; NULL is fine */
 /* A listening, non-blocking socket; stays the caller's. 0 or errno (ENOSPC: too many). */
 int sr_engine_listen(sr_engine *e, int fd, bool is_unix);
 void sr_engine_listeners(sr_engine *e, bool on); /* into the epoll set, or out of it */
-void sr_engine_pause(sr_engine *e);              /* no descriptor or memory: they are left alone for 100 ms */
+void sr_engine_pause(sr_engine *e);              /* no descriptor, memory or room: left alone for 100 ms */
 void sr_engine_resume(sr_engine *e);             /* when that time is over; before a wait */
 
 void sr_engine_tick(sr_engine *e);                           /* reads the clock */

@@ -325,6 +325,10 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
 {
     struct sockaddr_storage from;
     socklen_t len = sizeof from;
+    if (sr_room_awaits(e)) {
+        sr_engine_pause(e);
+        return SR_INTAKE_WAIT;
+    }
     int fd = sr_descriptors_above(
         accept4(l->source.fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd < 0) {

@@ -15,15 +15,17 @@ bool sr_room_close_oldest(sr_engine *e)
     return true;
 }
 
+static const sr_deadline_kind UNFINISHED[] = {SR_DEADLINE_HEAD, SR_DEADLINE_BODY, SR_DEADLINE_LINGER,
+                                              SR_DEADLINE_WRITE};
+enum { N_UNFINISHED = sizeof UNFINISHED / sizeof *UNFINISHED };
+
 /* With sheds_unfinished: who has been longest at sending a request, at taking leave, or at reading a response. The newcomer is
  * the last of those that send a head. */
 static bool close_unfinished(sr_engine *e)
 {
-    static const sr_deadline_kind kinds[] = {SR_DEADLINE_HEAD, SR_DEADLINE_BODY, SR_DEADLINE_LINGER,
-                                             SR_DEADLINE_WRITE};
-    for (size_t i = 0; e->config.sheds_unfinished && i < sizeof kinds / sizeof *kinds; i++) {
-        sr_link *list = &e->deadlines[kinds[i]];
-        bool newcomer = kinds[i] == SR_DEADLINE_HEAD && list->next == list->prev;
+    for (size_t i = 0; e->config.sheds_unfinished && i < N_UNFINISHED; i++) {
+        sr_link *list = &e->deadlines[UNFINISHED[i]];
+        bool newcomer = UNFINISHED[i] == SR_DEADLINE_HEAD && list->next == list->prev;
         if (!sr_link_alone(list) && !newcomer) {
             sr_conn_close(e, SR_LIST_ENTRY(list->next, sr_conn, timer), SR_CLOSED_ROOM);
             return true;
@@ -75,4 +77,15 @@ void sr_room_taken(sr_engine *e, int fd)
 void sr_room_recount(sr_engine *e)
 {
     sr_room_taken(e, sr_descriptors_lowest(e->loop.epoll) - 1);
+}
+
+bool sr_room_awaits(const sr_engine *e)
+{
+    if (!e->config.sheds_unfinished || e->n_conns < e->config.max_connections ||
+        !sr_link_alone(&e->deadlines[SR_DEADLINE_IDLE]))
+        return false;
+    for (size_t i = 0; i < N_UNFINISHED; i++)
+        if (!sr_link_alone(&e->deadlines[UNFINISHED[i]]))
+            return false;
+    return true;
 }

@@ -8,6 +8,9 @@
 
 void sr_room_init(sr_engine *e);
 bool sr_room_make(sr_engine *e); /* for one just accepted; false: all are in use, it must be refused */
+/* With sheds_unfinished: each connection has a complete request that is being answered. No more are to be accepted before one is
+ * over: a newcomer waits for that in the backlog of the listener, where it would be refused here. */
+bool sr_room_awaits(const sr_engine *e);
 bool sr_room_close_oldest(sr_engine *e); /* false: none is idle */
 
 /*

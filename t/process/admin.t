@@ -61,6 +61,15 @@ sub get {
     return $server->connect( to => $address )->ask( "GET $path", 'Host: localhost' );
 }
 
+# Has sent a request, and has not read the answer
+sub asking {
+    my ( $server, $path ) = @_;
+    my ($address) = addresses($server);
+    my $client = $server->connect( to => $address );
+    $client->send("GET $path HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    return $client;
+}
+
 sub status { return $json->decode( get( shift, '/status.json' )->body ) }
 
 sub start {
@@ -331,6 +340,24 @@ subtest 'many connections that send no request do not keep a probe out' => sub {
         $_->send( $half{$what} ) for $what eq 'nothing' ? () : @open;
         my @status = map { get( $server, $_ )->status } ( '/readyz', '/healthz' ) x 3;
         is_deeply \@status, [ (200) x 6 ], "300 connections with $what";
+    }
+    $server->stop;
+};
+
+# All are accepted, or wait to be, before the first is answered
+subtest 'many connections with a whole request keep no probe out: it waits its turn' => sub {
+    my $server = start_server( $APP, qw(--workers 1 --admin 127.0.0.1:0) );
+    my $admin  = admin($server);
+    for my $round ( 1 .. 3 ) {
+        kill STOP => $admin;
+        my @open  = map { asking( $server, '/healthz' ) } 1 .. 300;
+        my @probe = map { asking( $server, '/readyz' ) } 1 .. 6;
+        sleep 0.3;
+        kill CONT => $admin;
+        my @status = map { $_->response( patience => 20 )->status } @probe;
+        is_deeply \@status, [ (200) x 6 ], "round $round: probes";
+        is_deeply [ grep { $_ != 200 } map { $_->response( patience => 20 )->status || 0 } @open ], [],
+            'and all before them';
     }
     $server->stop;
 };
