@@ -42,10 +42,10 @@ int sr_queue_new(sr_queue *q, uint32_t slots, uint32_t rows)
     q->requests_bytes = slots_at + (size_t)slots * SR_SLOT_BYTES;
     q->replies_bytes = replies_bytes(slots);
     q->free = malloc(slots * sizeof *q->free);
-    q->was_dropped = calloc(ring, 1);
+    q->left_out = calloc(ring, 1);
     q->requests = sr_memory_new("sirius-requests", q->requests_bytes, &q->requests_fd);
     q->replies = sr_memory_new("sirius-replies", q->replies_bytes, &q->replies_fd);
-    if (!q->requests || !q->replies || !q->free || !q->was_dropped) {
+    if (!q->requests || !q->replies || !q->free || !q->left_out) {
         int err = errno ? errno : ENOMEM;
         sr_queue_free(q);
         return err;
@@ -77,7 +77,7 @@ void sr_queue_free(sr_queue *q)
     if (q->replies_fd >= 0)
         close(q->replies_fd);
     free(q->free);
-    free(q->was_dropped);
+    free(q->left_out);
     *q = (sr_queue){.requests_fd = -1, .replies_fd = -1};
 }
 
@@ -123,8 +123,8 @@ bool sr_queue_drop(sr_queue *q, uint32_t index, uint64_t number)
                                         claim_of(number, SR_OWNER_EDGE)))
         return false;
     if (number >= q->first) {
-        q->was_dropped[number & q->requests->mask] = true;
-        q->dropped++;
+        q->left_out[number & q->requests->mask] = true;
+        q->n_left_out++;
     }
     return true;
 }
@@ -151,8 +151,17 @@ bool sr_queue_again(sr_queue *q, uint32_t index, uint64_t number)
         return false;
     atomic_store_explicit(&q->requests->ring[number & q->requests->mask], index, memory_order_release);
     atomic_store(&q->replies->claims[index].word, claim_of(number, SR_OWNER_NOBODY));
-    if (number < q->first)
+    bool *left_out = &q->left_out[number & q->requests->mask];
+    q->n_left_out -= *left_out;
+    *left_out = false;
+
+    /* those since then wait no more, and must not count as if they did: after 80 ms at 30,000/s that were 2,400 */
+    for (uint64_t n = number + 1; n < q->first; n++)
+        q->left_out[n & q->requests->mask] = true;
+    if (number < q->first) {
+        q->n_left_out += q->first - number - 1;
         q->first = number;
+    }
     sr_queue_mend(q);
     return true;
 }
@@ -187,12 +196,12 @@ bool sr_queue_waits(const sr_queue *q, uint32_t index, uint64_t number)
 uint64_t sr_queue_waiting(sr_queue *q)
 {
     while (q->first < q->put && !waits(q, q->first)) {
-        bool *was_dropped = &q->was_dropped[q->first & q->requests->mask];
-        q->dropped -= *was_dropped;
-        *was_dropped = false;
+        bool *left_out = &q->left_out[q->first & q->requests->mask];
+        q->n_left_out -= *left_out;
+        *left_out = false;
         q->first++;
     }
-    return q->put - q->first - q->dropped;
+    return q->put - q->first - q->n_left_out;
 }
 
 int64_t sr_queue_since(sr_queue *q)

@@ -107,10 +107,11 @@ typedef struct sr_queue {
     size_t requests_bytes, replies_bytes;
     uint32_t *free; /* slots, the last freed first: it is in the cache */
     uint32_t n_free;
-    uint64_t put;      /* its own counts: what the memory says is for others */
-    uint64_t first;    /* below it, no request waits */
-    uint64_t dropped;  /* of those from first on, taken back */
-    bool *was_dropped; /* by number modulo the ring: one of those */
+    uint64_t put;   /* its own counts: what the memory says is for others */
+    uint64_t first; /* below it, no request waits */
+    uint64_t
+        n_left_out; /* of those from first on, known not to wait: taken back, or taken before an older one came back */
+    bool *left_out; /* by number modulo the ring: one of those */
 } sr_queue;
 
 int sr_queue_new(sr_queue *q, uint32_t slots, uint32_t rows); /* 0 or errno */

@@ -263,6 +263,45 @@ static void taken_back(void)
     is_int(sr_queue_new(&q, 0, 1), EINVAL, "none would be none");
 }
 
+/* Behind a request that comes back, those that others took meanwhile count no more as waiting: they would fill --max-queue */
+static void overtaken(void)
+{
+    sr_queue q;
+    sr_counter c;
+    uint32_t slow, slot, taken;
+    int ring_fd;
+    sr_ring *ring = sr_ring_new(&ring_fd);
+    sr_queue_new(&q, 64, 1);
+    sr_counter_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
+    sr_queue_slot(&q, &slow);
+    uint64_t number = sr_queue_put(&q, slow);
+    ok(sr_counter_take(&c, &taken) && taken == slow, "a worker takes one, and is slow to begin");
+    for (int n = 0; n < 300; n++) {
+        sr_queue_slot(&q, &slot);
+        sr_queue_put(&q, slot);
+        if (!sr_counter_take(&c, &taken) || taken != slot)
+            break;
+        sr_queue_release(&q, slot);
+    }
+    is_int((long long)sr_queue_waiting(&q), 0, "300 others have been taken");
+    ok(sr_queue_retake(&q, slow, number) && sr_queue_again(&q, slow, number), "the first comes back");
+    is_int((long long)sr_queue_waiting(&q), 1, "it waits alone");
+    sr_queue_slot(&q, &slot);
+    uint64_t newest = sr_queue_put(&q, slot);
+    is_int((long long)sr_queue_waiting(&q), 2, "and one behind it");
+    ok(sr_queue_drop(&q, slot, newest) && sr_queue_again(&q, slot, newest),
+       "which is taken back, and given again");
+    is_int((long long)sr_queue_waiting(&q), 2, "two wait");
+    ok(sr_counter_take(&c, &taken) && taken == slow, "the older is the first");
+    is_int((long long)sr_queue_waiting(&q), 1, "one waits");
+    ok(sr_counter_take(&c, &taken) && taken == slot, "then the other");
+    is_int((long long)sr_queue_waiting(&q), 0, "none waits");
+    sr_counter_close(&c);
+    sr_queue_free(&q);
+    sr_ring_unmap(ring);
+    close(ring_fd);
+}
+
 /* While the oldest waits, numbers behind it are taken back again and again: it must not be written over */
 static void kept_waiting(void)
 {
@@ -316,6 +355,7 @@ int main(void)
     sr_sleepers_init(sleepers, ROWS);
     served = shared((REQUESTS * 4 + 2) * sizeof *served);
     taken_back();
+    overtaken();
     kept_waiting();
     if (sr_queue_new(&queue, SLOTS, ROWS))
         return 1;
