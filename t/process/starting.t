@@ -14,6 +14,9 @@ my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $APP = "sub { [ 200, [], ['ok'] ] };\n";
 my ( $pid_file, $error_log ) = map {"$dir/$_"} qw(pid error.log);
 
+# A shell starts what is in the background with INT and QUIT ignored, which loading respects
+$SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
+
 sub content { return Sirius::Test::Server::slurp(shift) }
 
 # Looks all the time: the signal is to come before the server has done anything else
