@@ -43,6 +43,7 @@ subtest 'Descriptors' => sub {
 subtest 'Everything as before' => sub {
     my $handler = sub { };
     local $SIG{TERM} = $handler;
+    local $SIG{QUIT} = 'DEFAULT';
     local $SIG{INT}  = 'IGNORE';
     my $signals = Sirius::Signals->new(qw(TERM INT QUIT));
     kill QUIT => $$;
