@@ -50,11 +50,12 @@ sub _head {
     return {
         title => 'Benchmarks',
         text  => [
+            'For whoever wants to compare Sirius with other servers. Compare ratios within this run, not'
+                . ' absolute figures. † marks servers that close connections, ‡ those that serve fewer connections'
+                . ' at a time than there are.',
             "Measured on $where{date} by `$result->{command}`, commit $where{commit}, on $where{CPU}. This page is made"
                 . ' by that command: `dev/bench --docs` measures and writes it again, `dev/bench --report FILE` makes it'
-                . ' again from the figures.',
-            'How to read it: look at ratios within this run, not at absolute figures. † and ‡ mark servers that close'
-                . ' connections, and those that serve fewer at a time than there are.'
+                . ' again from the figures.'
         ]
     };
 }

@@ -30,8 +30,8 @@ sub all {
 
 sub _targets {
     my $result = shift;
-    my @text   = ('What Sirius is meant to reach beside others, and whether this run shows it.');
-    push @text, 'This was a quick run: it proves that everything works, its figures mean nothing.'
+    my @text   = ('The aims of Sirius in comparison with other servers, and whether this run meets them.');
+    push @text, 'This was a quick run: it shows that everything works; its figures mean nothing.'
         if $result->{quick};
     return {
         title  => 'Aims',
@@ -50,10 +50,12 @@ sub _machine {
         title => 'What was measured',
         text  => [
             '† closes each connection after its response, with these settings.',
-            '‡ keeps connections, but one worker did not serve all of 16 busy ones within half a second: the others'
-                . ' wait for it. Its figures with more connections than workers are those of the connections it serves.',
-            'The commands are those of one worker. Where a case has more, or a log, it says so; options that limit the'
-                . ' life of a worker or a connection are set so that they do not end within a case.'
+            '‡ keeps connections, but one worker did not serve all of 16 busy ones within half a second. With'
+                . ' more connections than workers its figures are those of the connections that it serves; the'
+                . ' others wait.',
+            'The commands start one worker. A case that has more workers, or a log, says so. Options that'
+                . ' limit the life of a worker or a connection are set so high that they have no effect within a'
+                . ' case.'
         ],
         tables => [
             { head => [ 'where', '' ], rows => [ map { [@$_] } @{ $result->{environment} } ] },
@@ -73,8 +75,9 @@ sub _headlines {
     return {
         title => 'CPU for each request',
         text  => [
-            'CPU is user and system time of all processes of the server, divided by the requests that were answered.'
-                . ' One worker, if nothing else is said. Ratios are medians of the ratios of each round.'
+            'CPU is user and system time of all processes of the server, divided by the number of answered'
+                . ' requests. There is one worker unless the case says otherwise. Ratios are medians of the ratios'
+                . ' of each round.'
         ],
         tables => \@tables,
         plots  => \@plots
@@ -129,8 +132,9 @@ sub _connections {
         _plot( 'rate-close',     _rate_plot( $result, 'a connection for each request', @CLOSED ) )
     );
     return {
-        title  => 'By number of connections',
-        text   => ['Hello through one worker, on one core; the columns are the connections at a time (-c).'],
+        title => 'By number of connections',
+        text  => [
+            'Hello with one worker, on one core. The columns are the number of concurrent connections (-c).'],
         tables => \@tables,
         plots  => \@plots
     };
@@ -196,25 +200,28 @@ sub _fairness {
 
 sub _fairness_text {
     return (
-        'Slow requests: four workers; 16 clients send a request, think 25 to 75 ms, and send the next; 25 of 1,000 requests'
-            . ' sleep 100 ms in the application, which keeps less than one worker busy on average. Shown is the latency of'
-            . ' the others, which the application answers at once. The p99 without slow requests is what server and'
-            . ' machine add by themselves: nobody can be faster than that beside slow ones.',
-        'The letters are the cases of bench/fair. a: 32 clients, 2 of 1,000 requests sleep 500 ms and the others 1 ms. b:'
-            . ' four clients without a pause, beside one request of 10 s. d and e: two workers, four clients with a new'
-            . ' connection for each request, beside connections that are silent, send their header or their body a piece'
-            . ' each second, or read slowly (from when all have begun to read, within 4 s). Many servers are meant to'
-            . ' stand behind a proxy that does that part for them. In all of these a worker is free for every request.'
-            . ' The greatest p99 of a server is what its users must be prepared for.',
-        'A request that has no answer when the run ends counts with the time it has waited ("still waiting"); a run takes'
-            . ' 5 s, so that no p99 is more. The clients are a closed loop: one that waits sends nothing meanwhile, which'
-            . ' flatters whoever makes clients wait. The least share is what the connection got that was served least, of'
-            . ' an even one.',
-        'Saturated: 32 clients without a pause and two workers. Where requests are begun in the order in which they were'
-            . ' complete, all wait alike: p99 is near the median, and the least share near 100 %. Calls that compute: four'
-            . ' workers on all cores, 64 clients that ask 5.1 times a second each, which is 80 % of two cores.',
-        'Each server has its own default time limits here: short ones are better for it. Cases c and f to j of bench/fair'
-            . ' are of Sirius alone: the order of arrival, what ends, what is killed, edges.'
+        'Slow requests: there are four workers. 16 clients send a request, wait for 25 to 75 ms, and send the'
+            . ' next one. 25 of 1,000 requests sleep for 100 ms in the application, which keeps less than one worker'
+            . ' busy on average. The tables show the latency of the other requests, which the application answers at'
+            . ' once. The p99 without slow requests is what server and machine add by themselves; beside slow'
+            . ' requests no server can be faster.',
+        'The letters are the cases of bench/fair. a: 32 clients; 2 of 1,000 requests sleep for 500 ms, the'
+            . ' others for 1 ms. b: four clients without a pause, beside one request of 10 s. d and e: two workers'
+            . ' and four clients with a new connection for each request, beside connections that are silent, that'
+            . ' send their header or their body a piece each second, or that read slowly (measured from the moment'
+            . ' at which all have begun to read, within 4 s). Many servers leave such clients to a proxy in front of'
+            . ' them. In all of these cases a worker is free for every request. Users of a server must be prepared'
+            . ' for its greatest p99.',
+        'A request that has no answer when the run ends counts with the time that it has waited ("still'
+            . ' waiting"). A run takes 5 s, so no p99 is greater. The clients are a closed loop: a client that waits'
+            . ' sends nothing meanwhile, which flatters servers that let clients wait. The least share is that of'
+            . ' the connection that was served least, in percent of an even share.',
+        'Saturated: 32 clients without a pause and two workers. If requests begin in the order in which they'
+            . ' became complete, all wait equally long: the p99 is near the median, and the least share near 100 %.'
+            . ' Calls that compute: four workers on all cores and 64 clients that send 5.1 requests a second each,'
+            . ' which is 80 % of two cores.',
+        'Each server has its own default time limits; short ones are an advantage here. Cases c and f to j of'
+            . ' bench/fair measure Sirius alone: the order of arrival, workers that end or are killed, edges.'
     );
 }
 
@@ -255,7 +262,7 @@ sub _idle {
                 . " $case->{pause} s, while a new client comes every 0.2 s. At last each is asked once more, and is usable"
                 . ' if it answers within one second. Measured with the time limit for idle connections that the server'
                 . ' has by itself, and with one of 75 s where it can be set; plots and aims take the better of the two.',
-            'Bytes are memory of the processes (Pss), without what the kernel holds for a socket.'
+            'Bytes are memory of the processes (Pss), without the memory of the kernel for a socket.'
         ],
         tables => [ Bench::Table::idle($result) ],
         plots  => [ _plot( 'idle', $title, $svg ) ]
@@ -275,8 +282,9 @@ sub _memory {
     return {
         title => 'Memory',
         text  => [
-            'Pss of all processes after half a second of hello: what is shared by n processes counts as a part in n for'
-                . ' each. One more worker is the difference of eight and two workers, divided by six.'
+            'Pss of all processes after half a second of hello: memory that n processes share counts as one'
+                . ' nth for each. The cost of one more worker is the difference between eight and two workers,'
+                . ' divided by six.'
         ],
         tables => [ Bench::Table::memory($result) ],
         plots  => [ _plot( 'memory', $title, $svg ) ]
@@ -298,10 +306,11 @@ sub _start {
     return {
         title => 'Start and reload',
         text  => [
-            'Four workers on one core, all modules in the page cache. A reload is the signal of the table, while ab runs'
-                . ' twice, -c 4 with -k and -c 4 without; the time is until no old worker answers any more, as a third'
-                . ' client sees it. Failed requests are those that ab reports. ab keeps its connections busy: a server'
-                . ' whose workers end with their connections does not finish while it runs.'
+            'Four workers on one core, with all modules in the page cache. A reload is started by the signal'
+                . ' in the table while ab runs twice, -c 4 with -k and -c 4 without. Its time ends when a third'
+                . ' client gets no more answers from old workers. Failed requests are those that ab reports. ab'
+                . ' keeps its connections busy: a server whose workers end with their connections does not finish'
+                . ' while ab runs.'
         ],
         tables => \@tables,
         plots  => \@plots
@@ -322,8 +331,9 @@ sub _traces {
     return {
         title => 'System calls and instructions for each request',
         text  => [
-            'Hello. Instructions are those of one kept connection, or of a connection each where the server closes; the'
-                . ' difference of 1,300 and 300 requests, so that start and end cancel out.'
+            'Hello. Instructions are measured on one kept connection, or with a connection for each request'
+                . ' if the server closes connections, as the difference between 1,300 and 300 requests, so that'
+                . ' start and end cancel out.'
         ],
         tables => \@tables
     };
@@ -346,7 +356,7 @@ sub _losses {
         title => 'Where others are ahead of Sirius',
         text  => [
             @list
-            ? 'Servers of applications whose median is better by more than 2 %:'
+            ? 'Application servers whose median is better by more than 2 %:'
             : 'Nowhere in this run.'
         ],
         list   => \@list,
@@ -359,19 +369,21 @@ sub _method {
         title  => 'Method, and its limits',
         always => 1,
         list   => [
-            'Servers run on one core and the clients on another, if there are two. All servers of a case are started, then'
-                . ' measured in turn, in rounds, every second one backwards: what disturbs the machine hits all of them.'
-                . ' Figures are medians of the rounds; the spread is the least and the most.',
-            'Compare figures within a run, ratios before absolute ones, and CPU before rates: on loopback a client that is'
-                . ' slower than the server measures itself.',
-            'CPU is read from schedstat, in nanoseconds. It holds what the kernel does for the server in its own time:'
-                . ' what interrupts do is in nobody\'s.',
-            'nginx and the C floor (bench/floor.c: epoll, read, write of fixed bytes, nothing parsed) run no application;'
-                . ' they are limits. hypnotoad runs Mojolicious applications, so it has the same job in another one.',
+            'Servers run on one core and clients on another, if there are two. All servers of a case are'
+                . ' started and then measured in turn, in rounds, every second round in reverse order, so that a'
+                . ' disturbance of the machine affects all of them. Figures are medians of the rounds; the spread is'
+                . ' the minimum and the maximum.',
+            'Compare figures within a run, ratios rather than absolute figures, and CPU rather than rates: on'
+                . ' loopback, a client that is slower than the server measures itself.',
+            'CPU is read from schedstat, in nanoseconds. It includes what the kernel does for the server in'
+                . ' the time of its processes, but not the work of interrupts.',
+            'nginx and the C floor (bench/floor.c: epoll, read, write of fixed bytes, without parsing) run no'
+                . ' application; they are limits. hypnotoad runs Mojolicious applications, so its application is'
+                . ' another one that does the same.',
             'The access log of Plack servers is the AccessLog middleware (plackup --access-log); Sirius, uWSGI and nginx'
                 . ' write theirs themselves. hypnotoad has none.',
-            'One machine, loopback, small applications: it shows what the server adds to an application, not how fast a'
-                . ' site will be.'
+            'One machine, loopback and small applications show what the server adds to an application, not'
+                . ' how fast a site will be.'
         ]
     };
 }
