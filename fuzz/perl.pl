@@ -207,7 +207,7 @@ my @DEED = (
         return;
     },
     sub {
-        fileno $_ for grep { ref =~ /IO::/ } @KEEP;
+        my @of = map { fileno $_ } grep { ref =~ /IO::/ } @KEEP;
         return;
     },
     sub {
@@ -371,7 +371,7 @@ my @DEED = (
             my $w = $_[0]->( [ 200, [] ] );
             my %x = %$env;
             $w->write('x');
-            fileno $env->{'psgix.io'};
+            my $fd = fileno $env->{'psgix.io'};
             $w->close;
         }
     },
