@@ -5,14 +5,13 @@
 
 #include "../conn/room.h"
 #include "../net/descriptors.h"
+#include "../net/pidfd.h"
 #include "../net/tempfile.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { VISITS_PER_EVENT = 64 };
@@ -99,17 +98,6 @@ void sr_edge_broken(sr_edge *ed, sr_mate *m, const char *why)
 
 /* --- hello --- */
 
-int sr_edge_pidfd(int32_t pid)
-{
-#ifdef SYS_pidfd_open
-    return (int)syscall(SYS_pidfd_open, pid, 0);
-#else
-    (void)pid;
-    errno = ENOSYS;
-    return -1;
-#endif
-}
-
 static bool has_ended(const sr_mate *m)
 {
     struct pollfd p = {.fd = m->ended.fd, .events = POLLIN};
@@ -155,7 +143,7 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
     if (m->line.fd >= 0) /* its last worker's end is still to be noticed */
         sr_edge_ended(ed, m);
     sr_ring *ring = sr_ring_new(&ring_fd);
-    int pidfd = ring ? sr_edge_pidfd(hello->pid) : -1;
+    int pidfd = ring ? sr_pidfd_open(hello->pid) : -1;
     if (pidfd < 0) {
         sr_ring_unmap(ring);
         if (ring_fd >= 0)

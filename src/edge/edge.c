@@ -6,6 +6,7 @@
 #include "../conn/deadline.h"
 #include "../conn/finish.h"
 #include "../conn/trouble.h"
+#include "../net/pidfd.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -121,7 +122,7 @@ static int open_all(sr_edge *ed, const sr_settings *s)
         (err = source_add(ed, &ed->lobby, s->lobby, SR_SOURCE_LOBBY, EPOLLIN)) || (err = signals_open(ed)))
         return err;
     if (s->owner &&
-        (err = source_add(ed, &ed->owner_end, sr_edge_pidfd((int32_t)s->owner), SR_SOURCE_OWNER, EPOLLIN)))
+        (err = source_add(ed, &ed->owner_end, sr_pidfd_open((pid_t)s->owner), SR_SOURCE_OWNER, EPOLLIN)))
         return err;
     if (s->supervisor >= 0 &&
         (err = source_add(ed, &ed->supervisor, s->supervisor, SR_SOURCE_SUPERVISOR, EPOLLIN)))

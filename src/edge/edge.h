@@ -267,7 +267,6 @@ int32_t sr_edge_runs(const sr_edge *ed, uint32_t slot);
 bool sr_edge_requeue(sr_edge *ed, uint32_t slot);
 
 /* crew.c */
-int sr_edge_pidfd(int32_t pid); /* -1: errno */
 /* The row of the worker that has the request, as it has said itself, or else as the claim says. -1: nobody. */
 int32_t sr_edge_holder(const sr_edge *ed, uint32_t slot);
 /* This worker speaks of the request. False: it is over, or another's, or this one has another. */

@@ -1,14 +1,14 @@
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* pipe2, syscall */
+#define _GNU_SOURCE /* pipe2 */
 #endif
 #include "beside.h"
+
+#include "pidfd.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,17 +66,6 @@ static bool hear(int fd, news *what)
     return n == (ssize_t)sizeof *what;
 }
 
-static int pidfd_of(pid_t pid)
-{
-#ifdef SYS_pidfd_open
-    return (int)syscall(SYS_pidfd_open, pid, 0);
-#else
-    (void)pid;
-    errno = ENOSYS;
-    return -1;
-#endif
-}
-
 int sr_beside_start(const char *path, char *const *words, const int *fds, int n, pid_t *pid, int *pidfd)
 {
     int ends[2];
@@ -98,8 +87,8 @@ int sr_beside_start(const char *path, char *const *words, const int *fds, int n,
         err = ECHILD;
     if (!err && !(err = what.err)) {
         *pid = what.pid;
-        *pidfd =
-            pidfd_of(what.pid); /* before it can have ended and its number be another's: it waits for exec */
+        *pidfd = sr_pidfd_open(
+            what.pid); /* before it can have ended and its number be another's: it waits for exec */
         err = *pidfd < 0 ? errno : hear(ends[0], &what) ? what.err : 0;
         if (*pidfd < 0) /* it must not go on, as nobody would know of it */
             kill(what.pid, SIGKILL);
