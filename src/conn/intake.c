@@ -228,6 +228,14 @@ static void ended(sr_engine *e, sr_conn *c)
         sr_finish_refuse(e, c, 400, c->parse && c->parse->is_head);
 }
 
+/* What the caller is told. A connection whose request is not whole waits for more of it. */
+static sr_intake outcome(sr_engine *e, sr_conn *c, take t)
+{
+    if (t == TAKE_MORE)
+        sr_conn_watch(e, c, EPOLLIN);
+    return t == TAKE_READY ? SR_INTAKE_READY : SR_INTAKE_WAIT;
+}
+
 sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
 {
     e->fresh_of = c;
@@ -246,19 +254,13 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
             ended(e, c);
             return SR_INTAKE_WAIT;
         }
-        switch (take_bytes(e, c, e->fresh, task)) {
-        case TAKE_READY:
-            return SR_INTAKE_READY;
-        case TAKE_OVER:
-            return SR_INTAKE_WAIT;
-        case TAKE_MORE:
-            break;
-        }
+        take t = take_bytes(e, c, e->fresh, task);
+        if (t != TAKE_MORE)
+            return outcome(e, c, t);
         if (n < SR_SCRATCH || ++reads == READS_PER_EVENT)
             break;
     }
-    sr_conn_watch(e, c, EPOLLIN);
-    return SR_INTAKE_WAIT;
+    return outcome(e, c, TAKE_MORE);
 }
 
 /* --- the task --- */
@@ -291,16 +293,7 @@ void sr_intake_refuse(sr_engine *e, sr_task *task, int status)
 sr_intake sr_intake_turn(sr_engine *e, sr_conn *c, sr_task *task)
 {
     sr_bytes view = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
-    switch (take_head(e, c, view, false, task)) {
-    case TAKE_READY:
-        return SR_INTAKE_READY;
-    case TAKE_OVER:
-        return SR_INTAKE_WAIT;
-    case TAKE_MORE:
-        break;
-    }
-    sr_conn_watch(e, c, EPOLLIN);
-    return SR_INTAKE_WAIT;
+    return outcome(e, c, take_head(e, c, view, false, task));
 }
 
 /* --- accept --- */
