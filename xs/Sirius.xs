@@ -559,13 +559,6 @@ CODE:
     sr_scoreboard_release(self, (uint32_t)slot);
 
 void
-stopped_worker(sr_scoreboard *self, UV slot, bool stopped)
-CODE:
-    if (slot >= self->slots)
-        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
-    sirius_board_stopped(self, (uint32_t)slot, stopped);
-
-void
 ask_place(sr_scoreboard *self, UV slot)
 CODE:
     if (slot >= self->slots)

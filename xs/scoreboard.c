@@ -85,8 +85,6 @@ HV *sirius_board_row(pTHX_ const sr_row *r)
     (void)hv_stores(hv, "line", newSVpvn(line, begun ? sr_row_text(&request, line, sizeof line) : 0));
     (void)hv_stores(hv, "client", begun ? client(aTHX_ & request.peer) : newSVpvs(""));
     (void)hv_stores(hv, "mark", mark);
-    (void)hv_stores(hv, "answering", newSViv(begun && request.began == count(&r->answering)));
-    (void)hv_stores(hv, "unanswered", newSViv(begun && !request.status));
     (void)hv_stores(hv, "last_line", newSVpvn(line, ended ? sr_row_text(&request, line, sizeof line) : 0));
     (void)hv_stores(hv, "last_client", ended ? client(aTHX_ & request.peer) : newSVpvs(""));
     (void)hv_stores(hv, "last_status", newSVuv(ended ? request.status : 0));
@@ -203,11 +201,6 @@ bool sirius_board_exited(sr_scoreboard *s, const char *name, bool edge)
             return true;
         }
     return false;
-}
-
-void sirius_board_stopped(sr_scoreboard *s, uint32_t slot, bool stopped)
-{
-    atomic_store_explicit(&s->rows[slot].stopped, stopped, memory_order_seq_cst);
 }
 
 HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)

@@ -14,8 +14,6 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s);                   /* mort
 HV *sirius_board_troubles(pTHX_ const sr_scoreboard *s);                 /* mortal; name => [count, errno] */
 bool sirius_board_exited(sr_scoreboard *s, const char *name, bool edge); /* false: there is no such cause */
 
-void sirius_board_stopped(sr_scoreboard *s, uint32_t slot, bool stopped); /* by a signal, or not any more */
-
 /* The application says what it does. Nothing, when this process serves no request */
 void sirius_mark(pTHX_ SV *text);
 

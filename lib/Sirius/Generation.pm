@@ -424,13 +424,11 @@ sub _stop {
     return;
 }
 
-# Said, and shown in its row: whoever has stopped it may have forgotten. The edge watches over its request
+# Said in the log, as whoever has stopped it may have forgotten. The edge watches over its request
 sub _look_for_stopped {
-    my $self  = shift;
-    my $board = $self->{scoreboard};
+    my $self = shift;
     while ( my ( $pid, $signal ) = Sirius::Engine->stopped_child ) {
-        my $worker = $self->{workers}{$pid} or next;
-        $board->stopped_worker( $worker->{slot}, $signal );
+        next if !$self->{workers}{$pid};
         if ($signal) {
             my $name = Sirius::Cause->signal($signal);
             Sirius::Log->warn(

@@ -255,8 +255,7 @@ A hash: C<pid>; C<generation>; C<state>: C<starting>, C<idle>, C<busy>, C<draini
 C<connections> that are open, how many of them are C<idle>, and how many complete requests are C<waiting>.
 
 Of the request that is being served: C<began>, when it was complete (monotonic seconds; 0: there is none); C<line>, method and target,
-where anything but printable ASCII is C<\xNN>; C<client>, C<127.0.0.1:5555>, C<[::1]:5555> or C<unix>; C<mark>; C<answering>, true when its response
-has begun and is not over.
+where anything but printable ASCII is C<\xNN>; C<client>, C<127.0.0.1:5555>, C<[::1]:5555> or C<unix>; C<mark>.
 
 Of the request before, while there is none: C<last_line>, C<last_client> and C<last_status>, 0 when no response was made. It ended
 at C<since>, if the worker is idle.
@@ -321,13 +320,7 @@ Dies when this process is of no server.
 
 =head2 stop
 
-The whole server ends: nothing is given away any more.
-
-=head2 stopped_worker
-
-  $board->stopped_worker( $slot, $stopped );
-
-A signal has stopped the worker of that row, or it goes on: the others leave it nothing meanwhile.
+The whole server ends. A generation that is still loading ends as well.
 
 =head2 stopped
 

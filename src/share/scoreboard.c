@@ -160,7 +160,6 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
     atomic_store_explicit(&r->idle, 0, memory_order_relaxed);
     atomic_store_explicit(&r->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&r->waiting_since, 0, memory_order_relaxed);
-    atomic_store_explicit(&r->stopped, 0, memory_order_relaxed);
     atomic_store_explicit(&r->place_len, 0, memory_order_relaxed);
     sr_row_end(r);
     atomic_store_explicit(&r->pid, 0, memory_order_release); /* last: then another may claim it */

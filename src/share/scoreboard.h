@@ -63,7 +63,6 @@ typedef struct sr_row {
         state;                    /* 128: two cache lines, adjacent-line prefetch would couple neighbours */
     _Atomic int32_t pid;          /* 0: free; -PID: of a worker that this process is about to fork */
     _Atomic uint32_t generation;  /* of the program that it runs; set by who claims the row */
-    _Atomic uint32_t stopped;     /* a signal has stopped its process (SIGSTOP); set by its generation */
     _Atomic uint64_t connections; /* open now */
     _Atomic uint64_t idle;        /* of them between two requests */
     _Atomic uint64_t waiting;     /* complete requests that wait in this worker */
@@ -79,7 +78,6 @@ typedef struct sr_row {
         status; /* of the response of this request, or of the last: it is over; 0: not yet, or there was none */
     _Atomic uint64_t began; /* monotonic ns at which it was complete; 0: it is over */
     _Atomic uint64_t peer[sizeof(sr_peer) / sizeof(uint64_t)];
-    _Atomic uint64_t answering; /* `began` of the request whose response has begun and is not over */
     _Atomic uint32_t mark_len;
     _Atomic uint32_t place_len;  /* 0: it has not been asked for, or not been told */
     _Atomic uint32_t place_line; /* where perl was when it was asked */
@@ -117,7 +115,7 @@ typedef struct sr_row_request {
  * What two builds must agree in to run beside each other, during an update: where the fields here are and what they
  * mean. Whoever changes the meaning or the place of one counts the first number up.
  */
-enum { SR_SCOREBOARD_LAYOUT = 10 << 24 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 11 << 24 | sizeof(sr_row) };
 
 typedef struct sr_scoreboard {
     uint32_t layout;           /* SR_SCOREBOARD_LAYOUT; the first field in any layout */
@@ -198,13 +196,6 @@ void sr_row_place_ask(sr_row *row); /* any other process, before it sends the si
 void sr_row_place_tell(sr_row *row, const char *file, uint32_t line);
 /* Any process. Bytes of the name in file[SR_PLACE_MAX]; 0: the handler has not run */
 size_t sr_row_place(const sr_row *row, char *file, uint32_t *line);
-
-/* The worker's Perl thread, before the application runs: the response to its request has begun */
-static inline void sr_row_answering(sr_row *row)
-{
-    atomic_store_explicit(&row->answering, atomic_load_explicit(&row->began, memory_order_relaxed),
-                          memory_order_relaxed);
-}
 
 /* Any process. False: it changed all the time, or the worker was killed while it wrote */
 bool sr_row_read(const sr_row *row, sr_row_request *out);

@@ -67,7 +67,7 @@ subtest 'rows' => sub {
     is_deeply $row,
         {
         (   map { $_ => 0 }
-                qw(answering began bytes connections given idle last_status requests since taken unanswered waiting)
+                qw(began bytes connections given idle last_status requests since taken waiting)
         ),
         ( map { $_ => '' } qw(client last_client last_line line mark) ),
         generation => 7,
