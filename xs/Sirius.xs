@@ -522,7 +522,7 @@ OUTPUT:
 HV *
 row(sr_scoreboard *self, UV slot)
 CODE:
-    if (slot >= self->slots + self->edges)
+    if (slot >= self->slots)
         croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
     RETVAL = sirius_board_row(aTHX_ &self->rows[slot]);
 OUTPUT:

@@ -73,12 +73,6 @@ HV *sirius_board_row(pTHX_ const sr_row *r)
     (void)hv_stores(hv, "pid", newSViv(atomic_load_explicit(&r->pid, memory_order_relaxed)));
     (void)hv_stores(hv, "generation", newSVuv(atomic_load_explicit(&r->generation, memory_order_relaxed)));
     (void)hv_stores(hv, "requests", newSVuv(count(&r->tally.requests)));
-    (void)hv_stores(hv, "bytes", newSVuv(count(&r->tally.bytes)));
-    (void)hv_stores(hv, "connections", newSVuv(count(&r->connections)));
-    (void)hv_stores(hv, "idle", newSVuv(count(&r->idle)));
-    (void)hv_stores(hv, "waiting", newSVuv(count(&r->waiting)));
-    (void)hv_stores(hv, "given", newSVuv(count(&r->tally.given)));
-    (void)hv_stores(hv, "taken", newSVuv(count(&r->tally.taken)));
     (void)hv_stores(hv, "since",
                     newSVnv(seconds((uint64_t)atomic_load_explicit(&r->since, memory_order_relaxed))));
     (void)hv_stores(hv, "began", newSVnv(begun ? seconds(request.began) : 0));

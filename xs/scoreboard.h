@@ -8,8 +8,8 @@ SV *sirius_board_new(pTHX_ sr_scoreboard *s);
 SV *sirius_board_current(pTHX); /* another reference to it, or undef. Counted */
 void sirius_board_free(pTHX_ SV *self, sr_scoreboard *s);
 
-HV *sirius_board_row(pTHX_ const sr_row *r);
-HV *sirius_board_edge(pTHX_ const sr_row *r); /* likewise, of an edge */ /* mortal */
+HV *sirius_board_row(pTHX_ const sr_row *r);                             /* of a worker; mortal */
+HV *sirius_board_edge(pTHX_ const sr_row *r);                            /* of an edge; mortal */
 HV *sirius_board_totals(pTHX_ const sr_scoreboard *s);                   /* mortal; with latency and queue */
 HV *sirius_board_troubles(pTHX_ const sr_scoreboard *s);                 /* mortal; name => [count, errno] */
 bool sirius_board_exited(sr_scoreboard *s, const char *name, bool edge); /* false: there is no such cause */

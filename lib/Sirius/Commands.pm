@@ -89,20 +89,15 @@ sub _status {
     my $supervisor = $self->{supervisor};
     my $loading    = $supervisor->{generations}{loading};
     my $board      = $supervisor->{scoreboard};
-    my @edges      = map  { $board->edge($_) } 0 .. $board->edges - 1;
-    my @rows       = grep { $_->{pid} > 0 } $supervisor->rows;
-    if ( $board->edges ) {    # they have what workers have otherwise
-        delete @{$_}{qw(bytes connections given idle taken waiting)} for @rows;
-    }
-    my %status = (
-        edges       => \@edges,
+    my %status     = (
+        edges       => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
         loading     => $loading && { map { $_ => $loading->{$_} } qw(number since) },
         generations => [ map { _generation($_) } $supervisor->{generations}->all ],
         last_reload => $supervisor->{generations}{last_reload},
         listeners   => [ map { $_->url } @{ $supervisor->{listeners} } ],
         now         => clock_gettime(CLOCK_MONOTONIC),
         pid         => $$,
-        rows        => \@rows,
+        rows        => [ grep { $_->{pid} > 0 } $supervisor->rows ],
         state       => $supervisor->{stopping} ? 'stopping' : 'running',
         version     => Sirius->VERSION,
         workers     => $board->workers,

@@ -36,16 +36,12 @@ sub snapshot {
     my %sum     = ( connections => 0, idle => 0, waiting => 0 );
     my @workers = grep { $_->{pid} > 0 }    # it may have gone just now
         map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
-    for my $worker (@workers) {
-        $worker->{rss} = Sirius::Proc->resident( $worker->{pid} ) if !$option{quick};
-        $sum{$_} += $worker->{$_} for keys %sum;
+    if ( !$option{quick} ) {
+        $_->{rss} = Sirius::Proc->resident( $_->{pid} ) for @workers;
     }
     my @edges = map { $board->edge( $_, %option ) } 0 .. $board->edges - 1;
     for my $edge (@edges) {
         $sum{$_} += $edge->{$_} for keys %sum;
-    }
-    if ( $board->edges ) {                  # workers have no connections then
-        delete @{$_}{qw(bytes connections given idle taken waiting)} for @workers;
     }
     return {
         connections => { open => delete $sum{connections}, %sum },
@@ -245,14 +241,15 @@ C<USR2> has noted since L</ask_place>, the last 128 bytes of the name. Empty whe
 
   $board->release($slot);
 
-The worker of that row has gone. Connections that it still had were closed by the kernel and count as closed by an C<error>.
+The worker or edge of that row has gone. Connections that an edge still had were closed by the kernel and count as closed by an
+C<error>.
 
 =head2 row
 
   my $row = $board->row($slot);
 
-A hash: C<pid>; C<generation>; C<state>: C<starting>, C<idle>, C<busy>, C<draining> or C<free>, C<since> when (monotonic seconds);
-C<connections> that are open, how many of them are C<idle>, and how many complete requests are C<waiting>.
+The row of a worker, as a hash: C<pid>; C<generation>; C<state>: C<starting>, C<idle>, C<busy>, C<draining> or C<free>, C<since>
+when (monotonic seconds). What belongs to connections is in the row of an edge: see L</edge>.
 
 Of the request that is being served: C<began>, when it was complete (monotonic seconds; 0: there is none); C<line>, method and target,
 where anything but printable ASCII is C<\xNN>; C<client>, C<127.0.0.1:5555>, C<[::1]:5555> or C<unix>; C<mark>.
@@ -260,7 +257,7 @@ where anything but printable ASCII is C<\xNN>; C<client>, C<127.0.0.1:5555>, C<[
 Of the request before, while there is none: C<last_line>, C<last_client> and C<last_status>, 0 when no response was made. It ended
 at C<since>, if the worker is idle.
 
-Of all workers that had this row: C<requests>, C<bytes>, and the connections C<given> away and C<taken>.
+Of all workers that had this row: C<requests>.
 
 =head2 slots
 
@@ -303,8 +300,7 @@ C<open>, C<idle>, and C<waiting>: with a complete request for which no worker is
 
 =item C<edges>
 
-The edge processes, as L</edge> has them. When the server has edges, the workers have no connections, and C<bytes>, C<connections>,
-C<given>, C<idle>, C<taken> and C<waiting> are not there for them.
+The edge processes that run, as L</edge> has them.
 
 =item C<reload>
 
@@ -379,7 +375,7 @@ socket, psgix.io) and C<error>.
 
 =item C<given>, C<taken>
 
-Connections that have moved to another worker.
+Connections that an edge has passed to the one that took its place, and those that such a one has received.
 
 =item C<lost>
 

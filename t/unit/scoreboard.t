@@ -66,9 +66,7 @@ subtest 'rows' => sub {
     my $row = $board->row($slot);
     is_deeply $row,
         {
-        (   map { $_ => 0 }
-                qw(began bytes connections given idle last_status requests since taken waiting)
-        ),
+        ( map { $_ => 0 } qw(began last_status requests since) ),
         ( map { $_ => '' } qw(client last_client last_line line mark) ),
         generation => 7,
         pid        => -$$,

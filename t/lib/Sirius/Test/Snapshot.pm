@@ -37,7 +37,6 @@ sub of_edges {
     my $number   = 0;
     my $snapshot = $class->of(%change);
     my $totals   = $snapshot->{totals};
-    delete @{$_}{qw(bytes connections given idle taken waiting)} for @{ $snapshot->{workers} };
     @{$totals}{qw(given taken)} = ( 0, 0 );
     $totals->{edge_exits} ||= { crash => 1, exit => 0, killed => 2, stop => 0 };
     $snapshot->{edges} = [ map { $class->edge( $number++, $snapshot->{now}, %$_ ) } @$edges ];
@@ -92,12 +91,6 @@ sub worker {
         generation  => 1,
         state       => 'idle',
         requests    => 3000 + $slot,
-        bytes       => 9_000_000,
-        connections => 10,
-        idle        => 7,
-        waiting     => 0,
-        given       => 5,
-        taken       => 6,
         since       => $now - 0.5,
         began       => $busy ? $now - 0.25          : 0,
         line        => $busy ? "GET /books/$slot"   : '',
