@@ -28,7 +28,7 @@ my @HELP = split /\n/, <<'TEXT';
 Latency  time from the complete request to the last byte of its response
 Queue    the part of it in which the request waited for a free worker
          "< 16 us" and "> 2 min": the server does not measure finer, or longer
-Edge     the process that has the connections (--edges): those that are open,
+Edge     the process that owns the connections: those that are open,
          how many of them are idle, how many have a request that waits for a
          worker, and for how long the first of these
 Idle     open connections between two requests; waiting: with a request for
@@ -38,7 +38,6 @@ GEN      generation: a reload begins a new one
 STATE    starting, idle, busy (in the application), draining
 FOR      how long the request has lasted, or how long the worker has been idle
 REQ/S    requests per second since the picture before
-CONN     open connections of the worker; not with --edges
 RSS      its resident memory
 DOING    request line, and in brackets what the application says of it
 
@@ -225,19 +224,20 @@ Shows what the status page of C<--admin> shows (L<Sirius::Admin>), every 2 secon
   Address      http://127.0.0.1:5000/
   Workers      4 wanted, 2 busy, 2 idle
   Requests     812/s, 2xx 800, 4xx 12.0, 3.1 MB/s sent
+  Edge         PID 4710, up 66 min, 120 open, 110 idle, 0 waiting, 4 % CPU, 14 MB
   Connections  120 open, 110 idle, 0 waiting
   Latency      p50 1.2 ms, p90 3.4 ms, p99 12 ms, p99.9 101 ms
   Queue        p50 < 16 us, p90 < 16 us, p99 220 us, p99.9 1.1 ms, 0 in it
 
-      PID GEN STATE          FOR  REQ/S  CONN    RSS DOING
-     4713   1 busy         12 s     0.0    31  34 MB GET /report?year=2024 [query 3 of 8]
-     4714   1 busy        0.0 s   270.5    29  33 MB GET /
-     4712   1 idle        0.0 s   268.0    30  33 MB
-     4715   1 idle        0.0 s   271.5    30  33 MB
+      PID GEN STATE          FOR  REQ/S    RSS DOING
+     4713   1 busy         12 s     0.0  34 MB GET /report?year=2024 [query 3 of 8]
+     4714   1 busy        0.0 s   270.5  33 MB GET /
+     4712   1 idle        0.0 s   268.0  33 MB
+     4715   1 idle        0.0 s   271.5  33 MB
 
   q quit  SPACE refresh now  + - every 2.0 s  ? help
 
-With C<--edges> there is a line C<Edge> for each process that owns connections, and none of the workers has any.
+There is a line C<Edge> for each process that owns connections.
 
 Workers that have been busy with one request for the longest time come first. Latency is the time from the complete request to
 the last byte of its response, Queue the part of it for which no worker was free. The first picture has no older one to compare

@@ -380,8 +380,7 @@ function drawCounts(id, counts, names, alarms = []) {
 function drawConnections({ totals, connections }) {
     fillTable(byId('accepted'), [
         ['Accepted', [show.count(totals.accepted)]],
-        ...!totals.edge_exits ? [['Moved to another worker', [show.count(totals.given)]]]
-            : totals.given ? [['Moved to another edge', [show.count(totals.given)]]] : [],
+        ...totals.given ? [['Moved to another edge', [show.count(totals.given)]]] : [],
         ['Open now', [show.count(connections.open)]],
     ]);
     drawCounts('closed', totals.closed, REASONS);

@@ -32,8 +32,6 @@ class Tile {
             `PID ${worker.pid}`,
             `${show.short(worker.requests)} req`,
             worker.rss && `${show.count(worker.rss / 2 ** 20)} MiB`,
-            worker.connections !== undefined && `${show.short(worker.connections)} conn`, // an edge has them else
-            worker.waiting && `${worker.waiting} waiting`,
         ];
         const last = !busy && worker.last_line; // it has served, and waits for more
         const ended = last && `last: ${worker.last_status || 'no response'}, ${show.age(age)} ago`;

@@ -16,7 +16,6 @@ my @COLUMNS = (
     [ FOR      => 9,   0,   \&_for ],
     [ 'REQ/S'  => 6,   0,   sub { _rate( $_[0]{change}->worker_rate( $_[1] ) ) } ],
     [ REQUESTS => 10,  100, sub { _number( $_[1]{requests} ) } ],
-    [ CONN     => 5,   60,  sub { _number( $_[1]{connections} ) } ],
     [ RSS      => 6,   80,  sub { _number( $_[1]{rss} )   ? Sirius::Readable->bytes( $_[1]{rss} ) : '' } ],
     [ CLIENT   => -21, 120, sub { _number( $_[1]{began} ) ? _text( $_[1]{client} )                : '' } ],
     [ DOING    => 0,   0,   \&_doing ],
@@ -93,7 +92,6 @@ sub _for {
 sub _line {
     my ( $self, $width, @cells ) = @_;
     my @shown = grep { !defined $width || $width >= $COLUMNS[$_][2] } 0 .. $#COLUMNS;
-    @shown = grep { $COLUMNS[$_][0] ne 'CONN' } @shown if $self->_edges;    # workers have none then
     return join ' ', map { sprintf '%*s', $COLUMNS[$_][1], $cells[$_] } @shown;
 }
 
@@ -153,7 +151,6 @@ sub _summary {
     );
 }
 
-# In the edges, or on the way from worker to worker: those that wait in a worker are counted with its connections
 sub _labelled {
     my ( $label, @words ) = @_;
     return sprintf '%-12s %s', $label, join ', ', grep {length} @words;
