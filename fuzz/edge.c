@@ -11,7 +11,6 @@
 
 #include "conn/deadline.h"
 #include "fuzz.h"
-#include "net/descriptors.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

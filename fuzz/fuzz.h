@@ -5,10 +5,10 @@
  * what came out is not what the headers of src/ promise. dev/fuzz builds each with libFuzzer; t/c/fuzz_replay.c
  * includes them all and replays fuzz/NAME.corpus.
  */
-#include "base/bytes.h"
-
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifndef FUZZ_TARGET
 #define FUZZ_TARGET(name) int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

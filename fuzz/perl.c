@@ -4,7 +4,7 @@
  * fields and nothing of another; and the worker is free at its end.
  * Judges: xs/env.c xs/envpool.c xs/input.c xs/lazy.c xs/response.c xs/serve.c xs/socket.c xs/stream.c xs/wire.c
  */
-#include "envpool.h"
+#include "sirius.h"
 
 #include "edge/edge.h"
 

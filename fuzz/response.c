@@ -7,7 +7,6 @@
 #include "http/response.h"
 
 #include "fuzz.h"
-#include "http/date.h"
 #include "http/status.h"
 #include "http/token.h"
 

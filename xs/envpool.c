@@ -63,7 +63,8 @@ envpool_env *envpool_claim(pTHX_ envpool_env *pool, unsigned *clock)
     return NULL;
 }
 
-SV *envpool_make(pTHX_ envpool_env *env, const envpool_slot *slot)
+/* A new value for a slot, by its kind: an empty string for a text, which is set for each request. */
+static SV *make(pTHX_ envpool_env *env, const envpool_slot *slot)
 {
     switch ((envpool_kind)slot->kind) {
     case ENVPOOL_TEXT:
@@ -248,7 +249,7 @@ static void slot_set(envpool_slot *slot, SV *value)
 
 void envpool_put(pTHX_ envpool_env *env, envpool_slot *slot, SV *key)
 {
-    slot_set(slot, envpool_make(aTHX_ env, slot));
+    slot_set(slot, make(aTHX_ env, slot));
     slot->he = hv_store_ent(env->hv, key, slot->value, SvSHARED_HASH(key));
 }
 
@@ -335,7 +336,7 @@ static bool scrub(pTHX_ envpool_env *env)
         if (HeVAL(slot->he) == slot->value && same_kind(slot) && same_value(aTHX_ env, slot))
             continue;
         SV *old = HeVAL(slot->he);
-        slot_set(slot, envpool_make(aTHX_ env, slot));
+        slot_set(slot, make(aTHX_ env, slot));
         HeVAL(slot->he) = slot->value;
         SvREFCNT_dec(old);
         ours = same_hash(env); /* it too may have had a DESTROY */

@@ -88,9 +88,6 @@ void envpool_give_back(pTHX_ envpool_env *env, bool untouched);
 
 void envpool_forget(pTHX_ envpool_env *env);
 
-SV *envpool_make(pTHX_ envpool_env *env,
-                 const envpool_slot *slot); /* a new value for a slot that is no text */
-
 /* A new value of its kind for a slot whose kind and master are set, and its entry in env->hv. `key` is a shared
  * string that outlives the hash. */
 void envpool_put(pTHX_ envpool_env *env, envpool_slot *slot, SV *key);

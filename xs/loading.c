@@ -8,7 +8,6 @@
  */
 #include "sirius.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>

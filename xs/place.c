@@ -5,7 +5,6 @@
  */
 #include "sirius.h"
 
-#include <stdint.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /*
  * serve: one request: %env is made, the application is called, its response handed over.
  */
-#include "base/clock.h"
 #include "envpool.h"
 #include "http/logtext.h"
 #include "wire.h"

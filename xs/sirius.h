@@ -140,13 +140,7 @@ typedef struct sirius {
     sirius_accesslog *log; /* NULL: there is none */
 } sirius;
 
-/* What must not be jumped out of is going on: handlers of signals have to wait. */
-static inline bool sirius_inside(const sirius *s)
-{
-    return s->inside && !s->forked;
-}
-
-/* As sirius_inside, or the server's own log is being written. */
+/* Handlers of signals have to wait: code runs that they must not jump out of, or the server writes a line of its own log. */
 static inline bool sirius_busy(const sirius *s)
 {
     return (s->inside || s->logging) && !s->forked;

@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <unistd.h>
 
 /* Or back to what they were: flags is filled then. This process has one thread, so nobody else starts a program meanwhile. */
 static void lend(pTHX_ AV *descriptors, int *flags, bool back)

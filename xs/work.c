@@ -5,13 +5,11 @@
  * work: the loop of a worker that has no connection of its own: takes a request from the edges, calls the application, replies.
  */
 #include "envpool.h"
-#include "wire.h"
 
 #include "base/clock.h"
 #include "share/common.h"
 #include "share/memory.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>

@@ -24,8 +24,6 @@ static void count_idle(sr_engine *e, sr_deadline_kind kind, int64_t by)
 {
     if (kind == SR_DEADLINE_IDLE)
         e->n_idle += (uint64_t)by;
-    if (kind == SR_DEADLINE_QUEUE)
-        e->n_waiting += (uint64_t)by;
 }
 
 void sr_deadline_clear(sr_engine *e, sr_conn *c)

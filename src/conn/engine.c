@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { LISTENERS_PAUSE_MS = 100 };
 

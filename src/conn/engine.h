@@ -96,7 +96,7 @@ typedef struct sr_engine {
     sr_link deadlines[SR_DEADLINE_KINDS];
     int64_t limit[SR_DEADLINE_KINDS]; /* ns */
     uint32_t running;                 /* a bit for each kind whose list may have somebody in it */
-    uint64_t n_idle, n_waiting;       /* lengths of two lists: IDLE and QUEUE */
+    uint64_t n_idle;                  /* length of the list SR_DEADLINE_IDLE */
     int waited_too_long;              /* status for a request whose SR_DEADLINE_QUEUE is over: 503, or 504 */
 
     /* intake.c */

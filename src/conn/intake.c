@@ -4,7 +4,6 @@
 #include "intake.h"
 
 #include "../net/descriptors.h"
-#include "account.h"
 #include "client.h"
 #include "deadline.h"
 #include "finish.h"

@@ -8,8 +8,6 @@
 #include "../net/descriptors.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -8,7 +8,6 @@
 #include "../net/tempfile.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 #include "edge.h"
 
-#include "../conn/account.h"
 #include "../conn/deadline.h"
 #include "../conn/finish.h"
 

@@ -54,6 +54,13 @@ uint64_t sr_door_name(int lobby)
     return name;
 }
 
+/* From now on what is received there says who has sent it. */
+static int name_senders(int line)
+{
+    int on = 1;
+    return setsockopt(line, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 ? 0 : errno;
+}
+
 int sr_door_enter(uint64_t name, int *line)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -65,7 +72,7 @@ int sr_door_enter(uint64_t name, int *line)
     if (fd < 0)
         return errno;
     /* named at this end too: a note that is there before the other side has accepted has a sender as well */
-    int err = sr_door_named(fd);
+    int err = name_senders(fd);
     if (!err && connect(fd, (struct sockaddr *)&at, (socklen_t)(NAME_AT + bytes)) != 0)
         err = errno;
     if (err)
@@ -86,7 +93,7 @@ int sr_door_admit(int lobby, int *line)
     if (!err && peer.uid != geteuid() && peer.uid != 0)
         err = EPERM;
     if (!err)
-        err = sr_door_named(fd);
+        err = name_senders(fd);
     if (err)
         close(fd);
     else
@@ -108,12 +115,6 @@ static bool again(int line, short events, bool wait)
         return false;
     struct pollfd p = {.fd = line, .events = events};
     return poll(&p, 1, -1) >= 0 || errno == EINTR;
-}
-
-int sr_door_named(int line)
-{
-    int on = 1;
-    return setsockopt(line, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 ? 0 : errno;
 }
 
 int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wait)

@@ -17,7 +17,6 @@
  * Failure: errno. Who receives gets descriptors that are close-on-exec and his own; too many of them are closed.
  */
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum { SR_MESSAGE_FDS = 4 };
@@ -41,7 +40,7 @@ typedef struct sr_message {
     uint32_t layout; /* SR_QUEUE_LAYOUT */
     uint32_t kind;
     uint32_t row;
-    int32_t pid; /* who has sent it, where sr_door_named; else 0 */
+    int32_t pid; /* who has sent it, as the kernel says, on a line between worker and edge; else 0 */
     uint64_t number;
     uint32_t slot;
     uint32_t bytes; /* of the file that was passed, where one was */
@@ -56,7 +55,6 @@ int sr_door_enter(uint64_t name, int *line);
 int sr_door_admit(int lobby, int *line);
 
 int sr_door_pair(int fds[2]); /* 0 or errno. Close-on-exec; blocking */
-int sr_door_named(int line);  /* 0 or errno. From now on what is received there says who has sent it */
 
 /* 0 or errno (EAGAIN: the other side does not read). The descriptors stay the caller's. */
 int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wait);

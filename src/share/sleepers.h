@@ -17,7 +17,6 @@
  */
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum { SR_SLEEPERS_ROWS = 8192, SR_SLEEPERS_WORDS = SR_SLEEPERS_ROWS / 64, SR_EDGES_MAX = 64 };

@@ -1,5 +1,7 @@
 #include "tally.h"
 
+#include <stddef.h>
+
 uint64_t sr_histogram_from(unsigned i)
 {
     return i ? (uint64_t)(4 + (i - 1) % 4) << (SR_HISTOGRAM_FIRST - 2 + (i - 1) / 4) : 0;

@@ -9,7 +9,6 @@
  * sr_tally_sum takes them for an array.
  */
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Why a connection was closed. One that moves to another worker is not closed */

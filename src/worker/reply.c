@@ -4,7 +4,6 @@
 #include "../share/door.h"
 
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum {

@@ -7,8 +7,6 @@
 #include "../share/door.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>

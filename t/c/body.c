@@ -2,7 +2,6 @@
 #include "conn/body.h"
 #include "tap.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 #include "tap.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

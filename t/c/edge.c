@@ -19,12 +19,10 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ROWS = 8, HONEST = 0, HOSTILE = 1, PATIENCE_MS = 20000, REQUESTS = 8 };

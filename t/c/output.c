@@ -1,6 +1,5 @@
 /* output: what the socket has not taken yet, in memory and in files */
 #include "conn/output.h"
-#include "base/clock.h"
 #include "net/tempfile.h"
 #include "tap.h"
 

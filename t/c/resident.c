@@ -3,7 +3,6 @@
 #include "tap.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

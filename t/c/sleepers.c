@@ -4,7 +4,6 @@
 #include "tap.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
