@@ -57,14 +57,9 @@ static sr_bytes edge_bytes(edge_input *in)
 static void edge_open(void)
 {
     int lobby, sleepers, pipes[2];
-    sr_settings s = {.control = -1,
-                     .supervisor = -1,
-                     .scoreboard = -1,
-                     .common = -1,
-                     .uid = -1,
-                     .gid = -1,
-                     .log.fd = -1,
-                     .report = open("/dev/null", O_WRONLY | O_CLOEXEC)};
+    sr_settings s;
+    sr_settings_init(&s);
+    s.report = open("/dev/null", O_WRONLY | O_CLOEXEC);
     s.config = (sr_config){.request = {.line = 200, .head = 20000, .fields = 30},
                            .max_body = 30000,
                            .body_memory = 10000,

@@ -66,14 +66,10 @@ static int start_edge(void)
     int lobby, listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
                               (size_t)snprintf(address.sun_path + 1, 50, "sirius-fuzz-%d", (int)getpid()));
-    sr_settings settings = {.control = -1,
-                            .supervisor = -1,
-                            .scoreboard = -1,
-                            .common = -1,
-                            .report = -1,
-                            .log.fd = -1,
-                            .n_listeners = 1,
-                            .sleepers = sirius_sleepers_new(aTHX_ 1)};
+    sr_settings settings;
+    sr_settings_init(&settings);
+    settings.n_listeners = 1;
+    settings.sleepers = sirius_sleepers_new(aTHX_ 1);
     settings.config = (sr_config){.request = {.line = 1000, .head = 8192, .fields = 100},
                                   .max_body = 2000,
                                   .body_memory = 200,

@@ -183,7 +183,9 @@ typedef struct sr_settings {
     } log;
 } sr_settings;
 
-/* settings.c: from the words of the command line. False: *why says which word, and what is wrong with it. */
+/* settings.c: nothing is set: no descriptor, no limit, no listener */
+void sr_settings_init(sr_settings *s);
+/* from the words of the command line. False: *why says which word, and what is wrong with it. */
 bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why);
 
 /* Method and target, as they came. */

@@ -201,9 +201,10 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
 #undef IS
 }
 
-bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why)
+void sr_settings_init(sr_settings *s)
 {
-    *s = (sr_settings){.name = "edge",
+    *s = (sr_settings){.config.report_fd = -1,
+                       .name = "edge",
                        .lobby = -1,
                        .sleepers = -1,
                        .control = -1,
@@ -212,9 +213,13 @@ bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, 
                        .scoreboard = -1,
                        .common = -1,
                        .uid = -1,
-                       .gid = -1};
-    s->log.fd = -1;
-    s->config.report_fd = -1;
+                       .gid = -1,
+                       .log.fd = -1};
+}
+
+bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why)
+{
+    sr_settings_init(s);
     for (int i = 1; i < argc; i++) {
         const char *equal = strchr(argv[i], '=');
         *word = argv[i];

@@ -305,18 +305,14 @@ static inline void site_open(site *s, const sr_config *config, uint32_t workers)
     s->common = mmap(NULL, sizeof *s->common, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!s->board || s->common == MAP_FAILED || pipe(s->control) != 0 || pipe(s->report) != 0)
         abort();
-    s->settings = (sr_settings){
-        .config = *config,
-        .sleepers = sleepers_new(),
-        .control = s->control[0],
-        .supervisor = -1,
-        .report = s->report[1],
-        .scoreboard = s->board->memfd,
-        .common = -1,
-        .graceful_ns = 10 * SR_SECOND,
-        .n_listeners = 1,
-        .log.fd = -1,
-    };
+    sr_settings_init(&s->settings);
+    s->settings.config = *config;
+    s->settings.sleepers = sleepers_new();
+    s->settings.control = s->control[0];
+    s->settings.report = s->report[1];
+    s->settings.scoreboard = s->board->memfd;
+    s->settings.graceful_ns = 10 * SR_SECOND;
+    s->settings.n_listeners = 1;
     s->settings.listeners[0].fd = listener(&s->port);
     if (sr_door_lobby(&s->settings.lobby) != 0)
         abort();

@@ -52,18 +52,14 @@ static void end(pid_t pid)
 
 static _Noreturn void run_edge(void)
 {
-    sr_settings s = {.lobby = lobby,
-                     .sleepers = sleepers_fd,
-                     .control = control[0],
-                     .supervisor = -1,
-                     .scoreboard = -1,
-                     .common = -1,
-                     .uid = -1,
-                     .gid = -1,
-                     .report = report[1],
-                     .graceful_ns = SR_SECOND,
-                     .log.fd = -1,
-                     .n_listeners = 1};
+    sr_settings s;
+    sr_settings_init(&s);
+    s.lobby = lobby;
+    s.sleepers = sleepers_fd;
+    s.control = control[0];
+    s.report = report[1];
+    s.graceful_ns = SR_SECOND;
+    s.n_listeners = 1;
     s.config = (sr_config){.request = {.line = 1000, .head = 20000, .fields = 50},
                            .max_body = 100000,
                            .body_memory = 50000,
