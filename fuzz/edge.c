@@ -10,7 +10,10 @@
 #include "share/memory.h"
 
 #include "conn/deadline.h"
+#include "edge/crew.h"
 #include "fuzz.h"
+#include "share/door.h"
+#include "share/reply.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -318,7 +321,7 @@ static void edge_values(edge_worker *w, edge_input *in)
     char payload[2048];
     size_t len = 0;
     uint8_t how = edge_byte(in);
-    uint64_t id = edge->log->id + (how & 1);
+    uint64_t id = sr_logformat_id(edge->engine->log->format) + (how & 1);
     if (how & 2) {
         memcpy(payload, &id, sizeof id);
         len = sizeof id;

@@ -1,12 +1,14 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
 #endif
-#include "edge.h"
+#include "crew.h"
 
 #include "../conn/room.h"
 #include "../net/descriptors.h"
 #include "../net/pidfd.h"
 #include "../net/tempfile.h"
+#include "../share/door.h"
+#include "deliver.h"
 
 #include <errno.h>
 #include <poll.h>

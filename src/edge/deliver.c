@@ -1,4 +1,4 @@
-#include "edge.h"
+#include "deliver.h"
 
 #include "../conn/account.h"
 #include "../conn/deadline.h"
@@ -6,6 +6,12 @@
 #include "../conn/send.h"
 #include "../conn/trouble.h"
 #include "../net/descriptors.h"
+#include "../share/door.h"
+#include "../share/reply.h"
+#include "crew.h"
+#include "limits.h"
+#include "log.h"
+#include "mend.h"
 
 #include <errno.h>
 #include <sys/stat.h>

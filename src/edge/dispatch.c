@@ -1,7 +1,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
 #endif
-#include "edge.h"
+#include "dispatch.h"
 
 #include "../conn/deadline.h"
 #include "../conn/trouble.h"

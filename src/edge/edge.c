@@ -7,6 +7,16 @@
 #include "../conn/finish.h"
 #include "../conn/trouble.h"
 #include "../net/pidfd.h"
+#include "../share/door.h"
+#include "crew.h"
+#include "deliver.h"
+#include "dispatch.h"
+#include "heir.h"
+#include "limits.h"
+#include "log.h"
+#include "mend.h"
+#include "others.h"
+#include "stop.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -11,7 +11,7 @@
  *
  * An heir that dies, or does not understand, leaves the rest here: as at a stop, each is closed behind one more response.
  */
-#include "edge.h"
+#include "heir.h"
 
 #include "../conn/deadline.h"
 #include "../conn/room.h"

@@ -1,7 +1,11 @@
-#include "edge.h"
+#include "limits.h"
 
 #include "../conn/deadline.h"
 #include "../conn/finish.h"
+#include "crew.h"
+#include "deliver.h"
+#include "log.h"
+#include "mend.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,11 +2,27 @@
  * log: the access log of the edge. What a line says of a request is in its slot, what it says of the end the connection
  * knows (conn/accesslog.c); what only %env knows its worker has sent before, which a worker may do wrongly, or not at all.
  */
-#include "edge.h"
+#include "log.h"
+
+#include "../http/logrequest.h"
+#include "../share/reply.h"
+#include "crew.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* What the access log needs beside conn/accesslog.h. */
+typedef struct sr_edge_log {
+    sr_logformat *format;
+    uint64_t id; /* of the format: values that a worker sends for another one are not used */
+    bool outs;   /* the format asks for fields of responses */
+    sr_logsource source;
+    sr_logrequest request; /* whose line is made */
+    sr_buffer values, outs_of,
+        request_of; /* taken from the entry, which is forgotten before the line is made */
+    char address[SR_PEER_TEXT_MAX];
+} sr_edge_log;
 
 static const sr_bytes none = {NULL, 0};
 

@@ -3,9 +3,11 @@
  * stopped or killed between two of its steps, or writes where it should not, must not keep the requests of others from being
  * served. So while there are requests, everything is looked at now and then as if nobody had said anything.
  */
-#include "edge.h"
+#include "mend.h"
 
 #include "../conn/deadline.h"
+#include "crew.h"
+#include "deliver.h"
 
 #define MEND_NS (20 * SR_MILLISECOND)
 #define MEND_QUIET_NS (640 * SR_MILLISECOND)

@@ -1,5 +1,5 @@
 /* others: --max-connections and --max-queue are of all edges of a server together (share/common.h). */
-#include "edge.h"
+#include "others.h"
 
 #include "../conn/deadline.h"
 #include "../conn/room.h"

@@ -1,4 +1,6 @@
-#include "edge.h"
+#include "settings.h"
+
+#include "../share/queue.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-#include "edge.h"
+#include "stop.h"
 
 #include "../conn/finish.h"
+#include "crew.h"
 
 #include <unistd.h>
 

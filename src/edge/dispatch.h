@@ -1,0 +1,17 @@
+#ifndef SR_DISPATCH_H
+#define SR_DISPATCH_H
+/*
+ * dispatch: puts a complete request into the queue, from which any free worker takes it.
+ *
+ * Called by: the loop (edge.c), for each task that conn/intake.h returns.
+ * Failure: when the queue is full (--max-queue), or there is no memory, the client gets 503 and the connection ends.
+ */
+#include "edge.h"
+
+/*
+ * Takes over the task, the descriptor of its body included. Afterwards the connection is in SR_CONN_SERVING with a slot, or is
+ * refused and perhaps freed.
+ */
+void sr_edge_dispatch(sr_edge *ed, sr_task *task);
+
+#endif

@@ -1,0 +1,21 @@
+#ifndef SR_OTHERS_H
+#define SR_OTHERS_H
+/*
+ * others: what the edges of one server do together: --max-connections and --max-queue hold for all of them. Each publishes its
+ * counts in share/common.h and reads those of the others; an eventfd for each edge, its bell, wakes it when others need it.
+ *
+ * An edge that is alone publishes nothing. Relaxed: edges that act in the same moment may exceed a limit by what they do then.
+ */
+#include "edge.h"
+
+int sr_edge_others_open(sr_edge *ed, const sr_settings *s); /* 0 or errno */
+void sr_edge_others_close(sr_edge *ed);                     /* also when open has failed or was not called */
+
+/* In each step of the loop: before the wait, with the number of requests that wait here; and behind it. */
+void sr_edge_others_publish(sr_edge *ed, uint64_t waiting);
+void sr_edge_others_look(sr_edge *ed);
+
+/* The bell has rung: closes as many idle connections as others ask for, and looks at the listeners again. */
+void sr_edge_asked(sr_edge *ed);
+
+#endif

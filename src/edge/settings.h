@@ -1,0 +1,67 @@
+#ifndef SR_SETTINGS_H
+#define SR_SETTINGS_H
+/*
+ * settings: what the supervisor tells an edge on its command line, as words NAME=VALUE (lib/Sirius/Edge.pm writes them).
+ *
+ * Owner: the caller, who frees `groups`, `tmpdir` and `server`. Lifetime: `name`, `log.format` and the texts of the listeners
+ * point into the words, which must outlive the edge. The numbers of descriptors are those that the process has inherited.
+ * Called by: src/sirius-edge.c, and by tests, which fill the struct themselves.
+ */
+#include "../conn/config.h"
+#include "../conn/engine.h"
+#include "../net/sink.h"
+#include "../share/sleepers.h"
+
+#include <sys/types.h>
+
+/* Name and port of a listener: SERVER_NAME and SERVER_PORT of an application, %v and %p of the access log. */
+typedef struct sr_site {
+    sr_bytes name, port;
+} sr_site;
+
+typedef struct sr_settings {
+    sr_config config;
+    const char *name;    /* what ps shows behind "sirius: " */
+    bool detach;         /* daemonize: leave the terminal or pipe of whoever has started the server */
+    int lobby;           /* the listening socket that workers connect to; see share/door.h */
+    int sleepers;        /* shared memory; see share/sleepers.h */
+    int control;         /* pipe from the supervisor, whose end of file means that it is gone; -1: none */
+    int report;          /* pipe for messages to the supervisor; -1: they go to STDERR */
+    int supervisor;      /* line on which the supervisor sends notes; -1: none. See share/door.h */
+    uint32_t owner;      /* PID of the process that has started this edge for itself (--workers 0); 0: none */
+    int64_t graceful_ns; /* --graceful-timeout */
+    int scoreboard;      /* shared memory; -1: none */
+    int common;          /* shared memory of all edges; -1: there is one edge only */
+    int bells[SR_EDGES_MAX]; /* an eventfd for each place that an edge may have */
+    uint32_t n_bells;
+    uint32_t edge; /* number of this edge: its place in the sleepers, its row behind those of the workers */
+    struct {
+        int fd;
+        bool is_unix;
+        sr_site site;
+    } listeners[SR_LISTENERS_MAX];
+    unsigned n_listeners;
+    int64_t uid, gid; /* to change to; -1: stay as started */
+    gid_t *groups;    /* supplementary groups; owned */
+    size_t n_groups;
+    char *tmpdir, *server; /* owned */
+    struct {
+        int fd; /* owned by the edge once it is made; -1: no access log */
+        sr_sink_kind kind;
+        uint32_t priority; /* for syslog: facility * 8 + severity */
+        const char *format;
+        int64_t min_ns; /* requests that took less are left out */
+        bool errors_only;
+    } log;
+} sr_settings;
+
+/* Nothing is given: no descriptor, no listener, no log, all limits 0. */
+void sr_settings_init(sr_settings *s);
+
+/*
+ * Reads argv[1] and the words that follow. Calls init first. On failure returns false, *word is the word at fault, and *why is
+ * a static text that continues it: "is not a number".
+ */
+bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why);
+
+#endif
