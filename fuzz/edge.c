@@ -463,7 +463,7 @@ static void edge_act(edge_input *in)
         break;
     case 10: /* it has ended, as its pidfd says; what holds its line and its ring may go on */
         if (edge->mates[row].line.fd >= 0)
-            sr_edge_ended(edge, &edge->mates[row]);
+            sr_crew_ended(edge, &edge->mates[row]);
         if (what & 128)
             edge_worker_leave(row);
         break;
@@ -563,7 +563,7 @@ static void edge_clear(void)
     for (uint32_t row = 0; row < EDGE_ROWS; row++) {
         edge_worker_leave(row);
         if (edge->mates[row].line.fd >= 0)
-            sr_edge_ended(edge, &edge->mates[row]);
+            sr_crew_ended(edge, &edge->mates[row]);
     }
     while (!sr_link_alone(&e->all))
         sr_conn_close(e, SR_LIST_ENTRY(e->all.next, sr_conn, all), SR_CLOSED_ERROR);

@@ -219,7 +219,7 @@ int sr_accesslog_begin(sr_engine *e, sr_accesslog *log)
     return log->timer.fd < 0 ? errno : sr_loop_add(&e->loop, &log->timer, EPOLLIN);
 }
 
-void sr_accesslog_to(sr_engine *e, int fd)
+void sr_accesslog_replace(sr_engine *e, int fd)
 {
     flush(e);
     sr_sink_replace(e->log->sink, fd);

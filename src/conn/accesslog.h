@@ -39,7 +39,7 @@ struct sr_engine;
 int sr_accesslog_begin(struct sr_engine *e, sr_accesslog *log);
 
 /* With a log: its file was moved away. What waits goes to the old descriptor; fd is the log's from now on. */
-void sr_accesslog_to(struct sr_engine *e, int fd);
+void sr_accesslog_replace(struct sr_engine *e, int fd);
 /* With a log, before the end of a response: where the values of its line are. Good until that returns. */
 void sr_accesslog_offer(struct sr_engine *e, const struct sr_conn *c, const sr_logsource *source);
 void sr_accesslog_refuse(struct sr_engine *e, struct sr_conn *c,

@@ -21,14 +21,14 @@ enum { VISITS_PER_EVENT = 64 };
 
 /* --- who has what --- */
 
-int32_t sr_edge_holder(const sr_edge *ed, uint32_t slot)
+int32_t sr_crew_holder(const sr_edge *ed, uint32_t slot)
 {
     const sr_entry *en = &ed->entries[slot];
     int32_t row = en->row ? (int32_t)en->row - 1 : sr_queue_owner(&ed->queue, slot, en->number);
     return row >= 0 && ed->mates[row].line.fd >= 0 ? row : -1;
 }
 
-bool sr_edge_bind(sr_edge *ed, sr_mate *m, uint32_t slot, uint64_t number)
+bool sr_crew_bind(sr_edge *ed, sr_mate *m, uint32_t slot, uint64_t number)
 {
     sr_entry *en = &ed->entries[slot];
     if (en->number != number || (en->row && en->row != m->row + 1))
@@ -73,19 +73,19 @@ static void part(sr_edge *ed, sr_mate *m)
 static void orphans(sr_edge *ed, sr_mate *m, bool ended)
 {
     for (uint32_t slot = 0; slot < ed->slots; slot++)
-        if (ed->entries[slot].number && sr_edge_holder(ed, slot) == (int32_t)m->row)
-            sr_edge_orphan(ed, slot, ended ? m->pid : 0);
+        if (ed->entries[slot].number && sr_crew_holder(ed, slot) == (int32_t)m->row)
+            sr_deliver_lost(ed, slot, ended ? m->pid : 0);
 }
 
-void sr_edge_ended(sr_edge *ed, sr_mate *m)
+void sr_crew_ended(sr_edge *ed, sr_mate *m)
 {
-    sr_edge_deliver(ed, m); /* what it said whole counts */
+    sr_deliver(ed, m); /* what it said whole counts */
     orphans(ed, m, true);
     sr_sleepers_forget(ed->sleepers, m->row);
     part(ed, m);
 }
 
-void sr_edge_broken(sr_edge *ed, sr_mate *m, const char *why)
+void sr_crew_broken(sr_edge *ed, sr_mate *m, const char *why)
 {
     char text[128];
     if (m->broken)
@@ -120,7 +120,7 @@ static bool may_have(sr_edge *ed, const sr_message *hello)
         sr_mate *other = &ed->mates[row];
         if (row == hello->row || other->line.fd < 0 || other->pid != hello->pid || has_ended(other))
             continue;
-        sr_edge_broken(ed, other, "said hello for another row than its own");
+        sr_crew_broken(ed, other, "said hello for another row than its own");
         return false;
     }
     if (m->line.fd < 0 || m->pid == hello->pid || has_ended(m))
@@ -143,7 +143,7 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
     sr_loop *loop = &ed->engine->loop;
     int ring_fd = -1;
     if (m->line.fd >= 0) /* its last worker's end is still to be noticed */
-        sr_edge_ended(ed, m);
+        sr_crew_ended(ed, m);
     sr_ring *ring = sr_ring_new(&ring_fd);
     int pidfd = ring ? sr_pidfd_open(hello->pid) : -1;
     if (pidfd < 0) {
@@ -213,7 +213,7 @@ static void wait_for(sr_edge *ed, int line)
     }
 }
 
-void sr_edge_visitor(sr_edge *ed, sr_source *s)
+void sr_crew_visitor(sr_edge *ed, sr_source *s)
 {
     sr_message note;
     int line = s->fd, err = line < 0 ? EAGAIN : heard(line, &note);
@@ -223,7 +223,7 @@ void sr_edge_visitor(sr_edge *ed, sr_source *s)
     hello(ed, line, err, &note);
 }
 
-void sr_edge_lobby(sr_edge *ed)
+void sr_crew_lobby(sr_edge *ed)
 {
     for (int n = 0; n < VISITS_PER_EVENT; n++) {
         sr_message note;
@@ -247,7 +247,7 @@ void sr_edge_lobby(sr_edge *ed)
     }
 }
 
-void sr_edge_lobby_again(sr_edge *ed)
+void sr_crew_resume_lobby(sr_edge *ed)
 {
     if (!ed->lobby_at || ed->lobby_at > ed->engine->now)
         return;
@@ -265,7 +265,7 @@ static void deafen(sr_edge *ed, sr_mate *m)
     ed->hear_at = ed->engine->now + PAUSE_NS;
 }
 
-void sr_edge_hear_again(sr_edge *ed)
+void sr_crew_resume_lines(sr_edge *ed)
 {
     bool all = true;
     if (!ed->hear_at || ed->engine->now < ed->hear_at)
@@ -282,7 +282,7 @@ void sr_edge_hear_again(sr_edge *ed)
 static sr_entry *asked(sr_edge *ed, sr_mate *m, const sr_message *note)
 {
     bool sound = !m->broken && note->slot < ed->slots && note->number;
-    return sound && sr_edge_bind(ed, m, note->slot, note->number) ? &ed->entries[note->slot] : NULL;
+    return sound && sr_crew_bind(ed, m, note->slot, note->number) ? &ed->entries[note->slot] : NULL;
 }
 
 /* Without descriptors, when they do not go through: the kernel has no memory, or counts too many that are on their way. */
@@ -292,7 +292,7 @@ static void answer(sr_edge *ed, sr_mate *m, sr_message *note, const int *fds, in
     if (err && err != EAGAIN && n > 0)
         err = sr_door_send(m->line.fd, note, NULL, 0, false);
     if (err)
-        sr_edge_broken(ed, m, "does not read what it has asked for");
+        sr_crew_broken(ed, m, "does not read what it has asked for");
 }
 
 /* They stay here too: a worker that dies before it has begun leaves the request to another. */
@@ -361,7 +361,7 @@ static bool file_used(sr_edge *ed, sr_mate *m)
 {
     if (!m->file_number)
         return true;
-    sr_edge_deliver(ed, m);
+    sr_deliver(ed, m);
     if (m->broken)
         return false;
     if (m->file_number && sr_reader_waits(&m->reader)) {
@@ -371,7 +371,7 @@ static bool file_used(sr_edge *ed, sr_mate *m)
     return true;
 }
 
-void sr_edge_line(sr_edge *ed, sr_mate *m)
+void sr_crew_line(sr_edge *ed, sr_mate *m)
 {
     sr_message note;
     int fds[SR_MESSAGE_FDS], n = 0;
@@ -381,7 +381,7 @@ void sr_edge_line(sr_edge *ed, sr_mate *m)
     if (err == EPIPE || err == ECONNRESET) /* its end is gone, which its pidfd will tell */
         sr_loop_remove(&ed->engine->loop, &m->line);
     else if (err == EPROTO)
-        sr_edge_broken(ed, m, "sent a note that cannot be");
+        sr_crew_broken(ed, m, "sent a note that cannot be");
     else if (err && err != EAGAIN)
         deafen(ed, m);
     if (err)
@@ -398,11 +398,11 @@ void sr_edge_line(sr_edge *ed, sr_mate *m)
         sr_descriptors_discard(fds[--n]);
     if (!its_own || note.kind == SR_MESSAGE_FILE)
         return;
-    sr_edge_deliver(ed, m); /* what was replied comes first, to this request or to the one before */
+    sr_deliver(ed, m); /* what was replied comes first, to this request or to the one before */
     if (note.kind == SR_MESSAGE_ASK)
         files(ed, m, &note, asked(ed, m, &note));
     else if (note.kind == SR_MESSAGE_TAKE)
         lend(ed, m, &note);
     else
-        sr_edge_broken(ed, m, "sent a note that cannot be");
+        sr_crew_broken(ed, m, "sent a note that cannot be");
 }

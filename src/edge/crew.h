@@ -17,29 +17,29 @@
 /* --- which worker has which request; for all files of the edge --- */
 
 /* The row of the worker that has the request of the slot: as bound, else as the claim in the queue says. -1: none. */
-int32_t sr_edge_holder(const sr_edge *ed, uint32_t slot);
+int32_t sr_crew_holder(const sr_edge *ed, uint32_t slot);
 
 /*
  * The worker speaks about the request `number` of the slot. True: it has that request, and from now on no other worker is
  * believed about it. False: the request is over or another worker's, or this worker has another one.
  */
-bool sr_edge_bind(sr_edge *ed, sr_mate *m, uint32_t slot, uint64_t number);
+bool sr_crew_bind(sr_edge *ed, sr_mate *m, uint32_t slot, uint64_t number);
 
 /* The worker broke the rules; `why` continues "worker 4711" in the log. Does nothing the second time. */
-void sr_edge_broken(sr_edge *ed, sr_mate *m, const char *why);
+void sr_crew_broken(sr_edge *ed, sr_mate *m, const char *why);
 
 /* --- events --- */
 
-void sr_edge_lobby(sr_edge *ed); /* somebody has connected to the lobby */
-void sr_edge_visitor(sr_edge *ed,
+void sr_crew_lobby(sr_edge *ed); /* somebody has connected to the lobby */
+void sr_crew_visitor(sr_edge *ed,
                      sr_source *s);         /* a connection that has not said hello yet has sent something */
-void sr_edge_line(sr_edge *ed, sr_mate *m); /* a worker has sent a note */
+void sr_crew_line(sr_edge *ed, sr_mate *m); /* a worker has sent a note */
 
 /* The process of the worker has ended. What it has written to its ring in whole records still counts. */
-void sr_edge_ended(sr_edge *ed, sr_mate *m);
+void sr_crew_ended(sr_edge *ed, sr_mate *m);
 
 /* In each step of the loop: watch the lobby, or lines, again when the pause is over. */
-void sr_edge_lobby_again(sr_edge *ed);
-void sr_edge_hear_again(sr_edge *ed);
+void sr_crew_resume_lobby(sr_edge *ed);
+void sr_crew_resume_lines(sr_edge *ed);
 
 #endif

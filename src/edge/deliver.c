@@ -29,7 +29,7 @@ enum {
 
 /* --- the end of an entry --- */
 
-void sr_edge_forget(sr_edge *ed, uint32_t slot)
+void sr_deliver_forget(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
     if (en->conn)
@@ -76,7 +76,7 @@ static void settle(sr_edge *ed, uint32_t slot)
     if (!c)
         return;
     if (c->gone) {
-        sr_conn_close(e, c, c->why); /* which calls sr_edge_leave */
+        sr_conn_close(e, c, c->why); /* which calls sr_limits_leave */
         return;
     }
     if (c->out && !sr_finish_pending(e, c))
@@ -94,8 +94,8 @@ static void finish(sr_edge *ed, uint32_t slot)
         c->keep_alive = false;
         c->broken = true;
     }
-    sr_edge_log_offer(ed, slot);
-    sr_edge_forget(ed, slot);
+    sr_log_offer(ed, slot);
+    sr_deliver_forget(ed, slot);
     if (c)
         sr_finish(ed->engine, c);
 }
@@ -136,8 +136,8 @@ static void cut(sr_edge *ed, uint32_t slot)
     sr_entry *en = &ed->entries[slot];
     sr_conn *c = en->conn;
     bool open = en->phase == SR_ENTRY_OPEN, whole = is_whole(en);
-    sr_edge_log_offer(ed, slot);
-    sr_edge_forget(ed, slot);
+    sr_log_offer(ed, slot);
+    sr_deliver_forget(ed, slot);
     if (!c)
         return;
     if (open)
@@ -148,16 +148,16 @@ static void cut(sr_edge *ed, uint32_t slot)
         sr_finish_cut(ed->engine, c);
 }
 
-void sr_edge_orphan(sr_edge *ed, uint32_t slot, int32_t ended)
+void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
 {
     sr_entry *en = &ed->entries[slot];
-    int32_t row = sr_edge_holder(ed, slot);
+    int32_t row = sr_crew_holder(ed, slot);
     bool begun = row < 0 || en->spoken || atomic_load(&ed->mates[row].reader.ring->began) == en->number;
-    if (!begun && sr_edge_requeue(ed, slot))
+    if (!begun && sr_mend_requeue(ed, slot))
         return;
     if (ended && en->conn && !is_whole(en))
-        sr_edge_tell_lost(ed, slot, ended,
-                          en->phase == SR_ENTRY_OPEN ? "the client got 502" : "the response was cut off");
+        sr_limits_tell_lost(ed, slot, ended,
+                            en->phase == SR_ENTRY_OPEN ? "the client got 502" : "the response was cut off");
     cut(ed, slot);
 }
 
@@ -174,10 +174,10 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
     bool table = err == EMFILE || err == ENFILE;
     sr_trouble_count(ed->engine, table && !open ? SR_TROUBLE_DESCRIPTORS : SR_TROUBLE_MEMORY, 1, err);
     if (open) {
-        sr_finish_refuse(ed->engine, c, 503, c->is_head); /* which calls sr_edge_leave */
+        sr_finish_refuse(ed->engine, c, 503, c->is_head); /* which calls sr_limits_leave */
         return;
     }
-    sr_edge_leave(ed, c);
+    sr_limits_leave(ed, c);
     c->why = SR_CLOSED_ERROR;
     sr_finish_cut(ed->engine, c);
 }
@@ -236,7 +236,7 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
         return err;
     c->keep_alive = r->keep_alive;
     sr_account_head(c, h->status, sr_buffer_len(&ed->head));
-    sr_edge_log_head(ed, en);
+    sr_log_head(ed, en);
     en->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
     c->given_at = h->began > c->ready_at && h->began < e->now ? h->began : c->ready_at;
     return SR_RESPONSE_OK;
@@ -356,7 +356,7 @@ static took unread(sr_edge *ed, uint32_t slot, const char *payload, size_t len)
     memcpy(&err, payload, sizeof err);
     if (en->phase == SR_ENTRY_OPEN)
         short_of(ed, en, err);
-    sr_edge_forget(ed, slot);
+    sr_deliver_forget(ed, slot);
     return TOOK;
 }
 
@@ -436,8 +436,8 @@ static took taken(sr_edge *ed, uint32_t slot)
     sr_conn *c = ed->entries[slot].conn;
     if (c && !c->borrowed)
         return TOOK_BAD;
-    sr_edge_log_offer(ed, slot);
-    sr_edge_forget(ed, slot);
+    sr_log_offer(ed, slot);
+    sr_deliver_forget(ed, slot);
     if (c)
         sr_finish_detach(ed->engine, c);
     return TOOK;
@@ -448,7 +448,7 @@ static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *pa
     size_t len = rec->bytes - sizeof *rec;
     if (rec->slot >= ed->slots || !rec->number || rec->number >= ed->queue.put)
         return TOOK_BAD;
-    if (!sr_edge_bind(ed, m, rec->slot, rec->number))
+    if (!sr_crew_bind(ed, m, rec->slot, rec->number))
         return TOOK; /* it may have been robbed by one that has spoiled its claim: not its fault, and not believed */
     sr_entry *en = &ed->entries[rec->slot];
     en->spoken = true;
@@ -476,7 +476,7 @@ static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *pa
         finish(ed, rec->slot);
         return TOOK;
     case SR_REPLY_LOG:
-        return sr_edge_log_said(ed, en, payload, len) ? TOOK : TOOK_BAD;
+        return sr_log_values(ed, en, payload, len) ? TOOK : TOOK_BAD;
     case SR_REPLY_CUT:
         cut(ed, rec->slot);
         return TOOK;
@@ -493,7 +493,7 @@ static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *pa
  * A ring of it at most: one that goes on and on writing must not keep the loop from the others, who have their turn before
  * the rest.
  */
-void sr_edge_deliver(sr_edge *ed, sr_mate *m)
+void sr_deliver(sr_edge *ed, sr_mate *m)
 {
     sr_record rec;
     const char *payload;
@@ -510,7 +510,7 @@ void sr_edge_deliver(sr_edge *ed, sr_mate *m)
         if (t == TOOK_LATER)
             break;
         if (t == TOOK_BAD) {
-            sr_edge_broken(ed, m, "said what cannot be");
+            sr_crew_broken(ed, m, "said what cannot be");
             break;
         }
         last = rec.slot;
@@ -521,7 +521,7 @@ void sr_edge_deliver(sr_edge *ed, sr_mate *m)
     sr_ring_tell(&m->reader);
 }
 
-bool sr_edge_replied(const sr_edge *ed)
+bool sr_deliver_pending(const sr_edge *ed)
 {
     for (uint32_t w = 0; w * 64 < ed->rows; w++)
         if (atomic_load(&ed->queue.replies->replied[w]))
@@ -529,7 +529,7 @@ bool sr_edge_replied(const sr_edge *ed)
     return false;
 }
 
-void sr_edge_replies(sr_edge *ed)
+void sr_deliver_all(sr_edge *ed)
 {
     for (uint32_t w = 0; w * 64 < ed->rows; w++) {
         if (!atomic_load_explicit(&ed->queue.replies->replied[w], memory_order_relaxed))
@@ -538,16 +538,16 @@ void sr_edge_replies(sr_edge *ed)
         for (; rows; rows &= rows - 1) {
             uint32_t row = w * 64 + (uint32_t)__builtin_ctzll(rows);
             if (row < ed->rows && ed->mates[row].line.fd >= 0)
-                sr_edge_deliver(ed, &ed->mates[row]);
+                sr_deliver(ed, &ed->mates[row]);
         }
     }
 }
 
-void sr_edge_writable(sr_edge *ed, sr_conn *c)
+void sr_deliver_writable(sr_edge *ed, sr_conn *c)
 {
     uint32_t slot = c->slot - 1;
-    int32_t row = sr_edge_holder(ed, slot);
+    int32_t row = sr_crew_holder(ed, slot);
     settle(ed, slot);
     if (row >= 0 && ed->mates[row].line.fd >= 0)
-        sr_edge_deliver(ed, &ed->mates[row]); /* it may have waited for this */
+        sr_deliver(ed, &ed->mates[row]); /* it may have waited for this */
 }

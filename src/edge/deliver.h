@@ -11,24 +11,24 @@
 #include "edge.h"
 
 /* Reads the ring of one worker, 64 KiB of it at most, so that a worker that writes all the time does not hold up the others. */
-void sr_edge_deliver(sr_edge *ed, sr_mate *m);
+void sr_deliver(sr_edge *ed, sr_mate *m);
 
 /* Whether a worker has announced records that were not read yet. */
-bool sr_edge_replied(const sr_edge *ed);
+bool sr_deliver_pending(const sr_edge *ed);
 
 /* Reads the rings of all workers that have announced records. */
-void sr_edge_replies(sr_edge *ed);
+void sr_deliver_all(sr_edge *ed);
 
 /* The socket of a connection with a request accepts more bytes: sends them, and reads on if the worker had to wait for that. */
-void sr_edge_writable(sr_edge *ed, sr_conn *c);
+void sr_deliver_writable(sr_edge *ed, sr_conn *c);
 
 /* Ends an entry without a word to its client: frees what it holds, and makes its slot free for another request. */
-void sr_edge_forget(sr_edge *ed, uint32_t slot);
+void sr_deliver_forget(sr_edge *ed, uint32_t slot);
 
 /*
  * The worker that had the request is gone (`pid`), or is broken (pid 0). If the application has not been called yet, the request
  * goes back into the queue. Otherwise its client gets 502, or sees that the response is cut, and the supervisor is told.
  */
-void sr_edge_orphan(sr_edge *ed, uint32_t slot, int32_t pid);
+void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t pid);
 
 #endif

@@ -87,7 +87,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
     return true;
 }
 
-void sr_edge_dispatch(sr_edge *ed, sr_task *task)
+void sr_dispatch(sr_edge *ed, sr_task *task)
 {
     sr_engine *e = ed->engine;
     sr_conn *c = task->conn;

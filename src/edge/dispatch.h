@@ -12,6 +12,6 @@
  * Takes over the task, the descriptor of its body included. Afterwards the connection is in SR_CONN_SERVING with a slot, or is
  * refused and perhaps freed.
  */
-void sr_edge_dispatch(sr_edge *ed, sr_task *task);
+void sr_dispatch(sr_edge *ed, sr_task *task);
 
 #endif

@@ -41,12 +41,12 @@ enum {
 
 static void left(void *with, sr_conn *c)
 {
-    sr_edge_leave(with, c);
+    sr_limits_leave(with, c);
 }
 
 static bool expired(void *with, sr_conn *c, sr_deadline_kind kind)
 {
-    return sr_edge_overdue(with, c, kind);
+    return sr_limits_expired(with, c, kind);
 }
 
 /* --- lifecycle --- */
@@ -119,7 +119,7 @@ static int open_all(sr_edge *ed, const sr_settings *s)
     ed->engine->left = left;
     ed->engine->expired = expired;
     ed->engine->with = ed;
-    if ((err = sr_edge_others_open(ed, s)))
+    if ((err = sr_others_open(ed, s)))
         return err;
     ed->engine->limit[SR_DEADLINE_LOOK] = LOOK_NS;
     ed->engine->limit[SR_DEADLINE_CALL] = s->config.request_ns ? s->config.request_ns : SR_NO_LIMIT;
@@ -142,7 +142,7 @@ static int open_all(sr_edge *ed, const sr_settings *s)
         if ((err = sr_engine_listen(ed->engine, s->listeners[i].fd, s->listeners[i].is_unix)))
             return err;
     }
-    return s->log.fd >= 0 ? sr_edge_log_open(ed, s) : 0;
+    return s->log.fd >= 0 ? sr_log_open(ed, s) : 0;
 }
 
 int sr_edge_new(sr_edge **out, const sr_settings *settings)
@@ -172,8 +172,8 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
 void sr_edge_free(sr_edge *ed)
 {
     sr_engine_free(ed->engine); /* with the last lines of its log: entries, mates and queue are still there */
-    sr_edge_log_close(ed);
-    sr_edge_others_close(ed);
+    sr_log_close(ed);
+    sr_others_close(ed);
     for (uint32_t i = 0; ed->mates && i < ed->rows; i++) {
         if (ed->mates[i].line.fd >= 0)
             close(ed->mates[i].line.fd);
@@ -229,7 +229,7 @@ static void signals_read(sr_edge *ed)
         else if (info.ssi_signo == SR_EDGE_CLOSE)
             ed->leaving = true;
         else
-            sr_edge_stop(ed, info.ssi_signo == SR_EDGE_STOP_NOW);
+            sr_stop_begin(ed, info.ssi_signo == SR_EDGE_STOP_NOW);
 }
 
 /* What the supervisor says on its own line. */
@@ -243,11 +243,11 @@ static void order(sr_edge *ed)
     if (err) /* it is gone, which the control pipe tells, or is of another build */
         sr_loop_remove(&ed->engine->loop, &ed->supervisor);
     else if (note.kind == SR_MESSAGE_LOG && n > 0)
-        sr_edge_log_to(ed, fds[--n]);
+        sr_log_replace(ed, fds[--n]);
     else if (note.kind == SR_MESSAGE_RETIRE && n > 0 && !ed->retiring && !ed->stopping)
-        sr_edge_retire(ed, fds[--n]);
+        sr_heir_begin(ed, fds[--n]);
     else if (note.kind == SR_MESSAGE_LEGACY && n > 0)
-        sr_edge_inherit(ed, fds[--n]);
+        sr_heir_inherit(ed, fds[--n]);
     else if (note.kind == SR_MESSAGE_ERRORS && n > 0)
         dup2(fds[0], STDERR_FILENO);
     while (n > 0)
@@ -268,7 +268,7 @@ static void newcomers(sr_edge *ed, sr_listener *l)
         sr_task task;
         before = atomic_load_explicit(accepted, memory_order_relaxed);
         if (sr_intake_accept(e, l, &task) == SR_INTAKE_READY)
-            sr_edge_dispatch(ed, &task);
+            sr_dispatch(ed, &task);
     } while (++n < ACCEPTS_PER_EVENT && atomic_load_explicit(accepted, memory_order_relaxed) != before &&
              l->registered);
 }
@@ -282,7 +282,7 @@ static void control_readable(sr_edge *ed)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     sr_loop_remove(&e->loop, &e->control);
-    sr_edge_stop(ed, false);
+    sr_stop_begin(ed, false);
 }
 
 static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
@@ -290,7 +290,7 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
     sr_engine *e = ed->engine;
     sr_task task;
     if (c->slot) {
-        sr_edge_peer_event(ed, c, events);
+        sr_limits_peer_event(ed, c, events);
         return;
     }
     switch ((sr_conn_state)c->state) {
@@ -298,7 +298,7 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
     case SR_CONN_HEAD:
     case SR_CONN_BODY:
         if (sr_link_alone(&c->turn) && sr_intake_readable(e, c, &task) == SR_INTAKE_READY)
-            sr_edge_dispatch(ed, &task);
+            sr_dispatch(ed, &task);
         return;
     case SR_CONN_FLUSH:
         sr_finish_writable(e, c);
@@ -330,34 +330,34 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         control_readable(ed);
         return;
     case SR_SOURCE_LOBBY:
-        sr_edge_lobby(ed);
+        sr_crew_lobby(ed);
         return;
     case SR_SOURCE_VISITOR:
-        sr_edge_visitor(ed, s);
+        sr_crew_visitor(ed, s);
         return;
     case SR_SOURCE_SIGNALS:
         signals_read(ed);
         return;
     case SR_SOURCE_OWNER:
-        sr_edge_abandoned(ed);
+        sr_stop_owner_ended(ed);
         return;
     case SR_SOURCE_SUPERVISOR:
         order(ed);
         return;
     case SR_SOURCE_ASKED:
-        sr_edge_asked(ed);
+        sr_others_asked(ed);
         return;
     case SR_SOURCE_HEIR:
-        sr_edge_heir(ed);
+        sr_heir_ended(ed);
         return;
     case SR_SOURCE_LEGACY:
-        sr_edge_legacy(ed);
+        sr_heir_receive(ed);
         return;
     case SR_SOURCE_LINE:
-        sr_edge_line(ed, (sr_mate *)((char *)s - offsetof(sr_mate, line)));
+        sr_crew_line(ed, (sr_mate *)((char *)s - offsetof(sr_mate, line)));
         return;
     case SR_SOURCE_WORKER:
-        sr_edge_ended(ed, (sr_mate *)((char *)s - offsetof(sr_mate, ended)));
+        sr_crew_ended(ed, (sr_mate *)((char *)s - offsetof(sr_mate, ended)));
         return;
     default: /* SR_SOURCE_DOORBELL: what was said is read after each batch */
         return;
@@ -373,7 +373,7 @@ static void turns(sr_edge *ed)
         sr_task task;
         sr_link_remove(&c->turn);
         if (sr_intake_turn(e, c, &task) == SR_INTAKE_READY)
-            sr_edge_dispatch(ed, &task);
+            sr_dispatch(ed, &task);
     }
 }
 
@@ -388,7 +388,7 @@ static void look_after(sr_edge *ed)
     atomic_store_explicit(&e->row->waiting, waiting, memory_order_relaxed);
     atomic_store_explicit(&e->row->waiting_since, waiting ? sr_queue_since(&ed->queue) : 0,
                           memory_order_relaxed);
-    sr_edge_others_publish(ed, waiting);
+    sr_others_publish(ed, waiting);
     if (!waiting) {
         ed->nudged_at = 0;
         return;
@@ -416,7 +416,7 @@ static int patience(sr_edge *ed)
     if (!sr_link_alone(&e->turns))
         return 0;
     int ms = sr_deadlines_timeout(e);
-    int64_t behind = sr_edge_behind_at(ed), mend = sr_edge_mend_at(ed);
+    int64_t behind = sr_limits_abandoned_at(ed), mend = sr_mend_at(ed);
     int64_t end = ed->end_at ? ed->end_at : INT64_MAX;
     int64_t first = behind < mend ? behind : mend;
     first = first < end ? first : end;
@@ -440,7 +440,7 @@ static void wait_events(sr_edge *ed, bool wait)
     sr_engine_publish(e, e->draining ? SR_WORKER_DRAINING : ms ? SR_WORKER_IDLE : SR_WORKER_BUSY);
     if (ms) {
         atomic_store(&ed->queue.replies->asleep, 1);
-        if (sr_edge_replied(ed))
+        if (sr_deliver_pending(ed))
             ms = 0;
     }
     e->event = 0;
@@ -455,27 +455,27 @@ bool sr_edge_turn(sr_edge *ed, bool wait)
 {
     sr_engine *e = ed->engine;
     sr_deadlines_expire(e);
-    sr_edge_overdue_behind(ed);
-    sr_edge_hear_again(ed);
-    sr_edge_lobby_again(ed);
+    sr_limits_expire_abandoned(ed);
+    sr_crew_resume_lines(ed);
+    sr_crew_resume_lobby(ed);
     sr_engine_resume(e);
     if (e->draining) {
-        if (sr_edge_stop_step(ed))
+        if (sr_stop_step(ed))
             return false;
     } else if (!e->listening && !ed->retiring) {
         sr_engine_listeners(e, true);
     }
-    sr_edge_mend(ed);
+    sr_mend(ed);
     look_after(ed);
     wait_events(ed, wait);
-    sr_edge_others_look(ed);
+    sr_others_look(ed);
     while (e->event < e->n_events) {
         const struct epoll_event *ev = &e->events[e->event++];
         if (ev->data.ptr)
             event(ed, ev);
     }
-    sr_edge_replies(ed);
-    if (ed->retiring && !e->draining && sr_edge_retire_step(ed))
+    sr_deliver_all(ed);
+    if (ed->retiring && !e->draining && sr_heir_step(ed))
         return false;
     turns(ed);
     return true;
@@ -499,7 +499,7 @@ void sr_edge_run(sr_edge *ed)
     ready(ed);
     while (sr_edge_turn(ed, true))
         ;
-    sr_edge_stopped(ed);
+    sr_stop_end(ed);
 }
 
 bool sr_edge_report(sr_edge *ed, const char *text)

@@ -205,7 +205,7 @@ static void pass_on(sr_edge *ed)
         heir_lost(ed);
 }
 
-void sr_edge_retire(sr_edge *ed, int fd)
+void sr_heir_begin(sr_edge *ed, int fd)
 {
     sr_engine *e = ed->engine;
     sr_engine_tick(e);
@@ -217,7 +217,7 @@ void sr_edge_retire(sr_edge *ed, int fd)
         heir_lost(ed);
 }
 
-void sr_edge_heir(sr_edge *ed)
+void sr_heir_ended(sr_edge *ed)
 {
     char byte;
     if (ed->heir.fd < 0)
@@ -227,7 +227,7 @@ void sr_edge_heir(sr_edge *ed)
     heir_lost(ed);
 }
 
-bool sr_edge_retire_step(sr_edge *ed)
+bool sr_heir_step(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     if (ed->heir.fd >= 0 && ed->pass_at <= e->now)
@@ -325,7 +325,7 @@ static int take(sr_edge *ed)
     return sound ? 0 : EPROTO;
 }
 
-void sr_edge_inherit(sr_edge *ed, int fd)
+void sr_heir_inherit(sr_edge *ed, int fd)
 {
     if (ed->legacy.fd >= 0)
         close(ed->legacy.fd);
@@ -336,7 +336,7 @@ void sr_edge_inherit(sr_edge *ed, int fd)
     }
 }
 
-void sr_edge_legacy(sr_edge *ed)
+void sr_heir_receive(sr_edge *ed)
 {
     int err = 0;
     if (ed->legacy.fd < 0)

@@ -14,17 +14,17 @@
 /* --- the old edge --- */
 
 /* Begins. `heir` is the end of the pair, and is taken over. */
-void sr_edge_retire(sr_edge *ed, int heir);
+void sr_heir_begin(sr_edge *ed, int heir);
 /* In each step of the loop from then on: passes on what can be. True: nothing is left, or --graceful-timeout is over. */
-bool sr_edge_retire_step(sr_edge *ed);
+bool sr_heir_step(sr_edge *ed);
 /* An event of the pair: nothing is sent there, so it is the end of the heir. */
-void sr_edge_heir(sr_edge *ed);
+void sr_heir_ended(sr_edge *ed);
 
 /* --- the new edge --- */
 
 /* Connections will come by `legacy`, the other end, which is taken over. */
-void sr_edge_inherit(sr_edge *ed, int legacy);
+void sr_heir_inherit(sr_edge *ed, int legacy);
 /* An event of the pair: some have come, or it is over. */
-void sr_edge_legacy(sr_edge *ed);
+void sr_heir_receive(sr_edge *ed);
 
 #endif

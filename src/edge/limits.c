@@ -45,23 +45,23 @@ static void watch_on(sr_edge *ed, uint32_t slot, bool begun)
         behind_add(ed, en, at);
 }
 
-void sr_edge_leave(sr_edge *ed, sr_conn *c)
+void sr_limits_leave(sr_edge *ed, sr_conn *c)
 {
     uint32_t slot = c->slot - 1;
     sr_entry *en = &ed->entries[slot];
-    sr_edge_log_offer(ed, slot);
+    sr_log_offer(ed, slot);
     c->slot = 0;
     en->conn = NULL;
     /* a claim that says that nobody has it is believed when nobody has said otherwise: its memory is used again */
-    if (!en->row && sr_edge_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number)) {
-        sr_edge_forget(ed, slot);
+    if (!en->row && sr_mend_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number)) {
+        sr_deliver_forget(ed, slot);
         return;
     }
     bool begun = en->phase == SR_ENTRY_BODY;
     en->phase = SR_ENTRY_WHOLE;
     if (!en->late)
         atomic_store(&sr_queue_at(&ed->queue, slot)->gone, SR_GONE_CLIENT);
-    int32_t row = sr_edge_holder(ed, slot);
+    int32_t row = sr_crew_holder(ed, slot);
     if (row >= 0 && ed->mates[row].line.fd >= 0)
         sr_ring_tell(&ed->mates[row].reader); /* a writer may wait for this client */
     watch_on(ed, slot, begun);
@@ -70,7 +70,7 @@ void sr_edge_leave(sr_edge *ed, sr_conn *c)
 static bool waits(const sr_edge *ed, const sr_conn *c)
 {
     uint32_t slot = c->slot - 1;
-    return sr_edge_holder(ed, slot) < 0;
+    return sr_crew_holder(ed, slot) < 0;
 }
 
 /* 0: the client is there; 1: it has shut its side down; -1: it is gone. */
@@ -94,11 +94,11 @@ static bool dropped(sr_edge *ed, sr_conn *c)
     return nobody;
 }
 
-void sr_edge_peer_event(sr_edge *ed, sr_conn *c, uint32_t events)
+void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events)
 {
     sr_engine *e = ed->engine;
     if (events & EPOLLOUT && c->out) {
-        sr_edge_writable(ed, c);
+        sr_deliver_writable(ed, c);
         return;
     }
     if (dropped(ed, c))
@@ -148,7 +148,7 @@ static void client_text(const sr_peer *peer, char *out, size_t size)
         snprintf(out, size, "unix");
 }
 
-void sr_edge_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end)
+void sr_limits_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end)
 {
     static const char ended[] = "ended while it served";
     char line[TEXT_MAX + 256], text[TEXT_MAX], client[SR_PEER_TEXT_MAX + 16];
@@ -174,11 +174,11 @@ void sr_edge_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end)
 static int32_t too_late(sr_edge *ed, uint32_t slot)
 {
     uint64_t number = ed->entries[slot].number;
-    int32_t row = sr_edge_holder(ed, slot);
+    int32_t row = sr_crew_holder(ed, slot);
     if (row < 0 || ed->mates[row].line.fd < 0)
         return -1;
     atomic_store(&sr_queue_at(&ed->queue, slot)->gone, ed->report < 0 ? SR_GONE_CLIENT : SR_GONE_LATE);
-    sr_edge_deliver(ed, &ed->mates[row]);
+    sr_deliver(ed, &ed->mates[row]);
     return ed->entries[slot].number == number ? row : -1;
 }
 
@@ -217,7 +217,7 @@ static void stream_over(sr_edge *ed, sr_conn *c)
     }
     sr_tally_add(&e->row->tally.limited[SR_LIMIT_STREAM], 1);
     en->late = tell(ed, slot, ed->mates[row].pid, "stream stood still", e->now - active_at, "cut");
-    sr_edge_leave(ed, c);
+    sr_limits_leave(ed, c);
     c->why = SR_CLOSED_ERROR;
     sr_finish_cut(e, c);
 }
@@ -251,8 +251,8 @@ static bool queue_over(sr_edge *ed, sr_conn *c)
     uint32_t slot = c->slot - 1;
     if (dropped(ed, c))
         return true;
-    if (sr_edge_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, ed->entries[slot].number)) {
-        sr_edge_forget(ed, slot);
+    if (sr_mend_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, ed->entries[slot].number)) {
+        sr_deliver_forget(ed, slot);
         return false;
     }
     if (waits(ed, c)) /* its claim says what cannot be, which is soon set right */
@@ -262,7 +262,7 @@ static bool queue_over(sr_edge *ed, sr_conn *c)
     return true;
 }
 
-bool sr_edge_overdue(sr_edge *ed, sr_conn *c, sr_deadline_kind kind)
+bool sr_limits_expired(sr_edge *ed, sr_conn *c, sr_deadline_kind kind)
 {
     if (c->borrowed) /* psgix.io: a conversation of the application's own */
         return true;
@@ -285,7 +285,7 @@ bool sr_edge_overdue(sr_edge *ed, sr_conn *c, sr_deadline_kind kind)
     }
 }
 
-void sr_edge_overdue_behind(sr_edge *ed)
+void sr_limits_expire_abandoned(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     while (!sr_link_alone(&ed->behind)) {
@@ -305,7 +305,7 @@ void sr_edge_overdue_behind(sr_edge *ed)
     }
 }
 
-int64_t sr_edge_behind_at(const sr_edge *ed)
+int64_t sr_limits_abandoned_at(const sr_edge *ed)
 {
     return sr_link_alone(&ed->behind) ? INT64_MAX : SR_LIST_ENTRY(ed->behind.next, sr_entry, behind)->due_at;
 }

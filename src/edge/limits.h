@@ -15,23 +15,23 @@
  * A connection with a request is about to be closed, or answered by the edge itself: separates the two. A request that still
  * waits leaves the queue; otherwise its worker is watched on. Called by conn/ through sr_engine.left.
  */
-void sr_edge_leave(sr_edge *ed, sr_conn *c);
+void sr_limits_leave(sr_edge *ed, sr_conn *c);
 
 /* Epoll events of a connection with a request. */
-void sr_edge_peer_event(sr_edge *ed, sr_conn *c, uint32_t events);
+void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events);
 
 /*
  * A time limit of a connection with a request is over. False: no worker has the request, and the caller refuses it. Called by
  * conn/ through sr_engine.expired.
  */
-bool sr_edge_overdue(sr_edge *ed, sr_conn *c, sr_deadline_kind kind);
+bool sr_limits_expired(sr_edge *ed, sr_conn *c, sr_deadline_kind kind);
 
 /* In each step of the loop: time limits of requests whose client is gone. */
-void sr_edge_overdue_behind(sr_edge *ed);
+void sr_limits_expire_abandoned(sr_edge *ed);
 /* When the first of those is due, monotonic ns; INT64_MAX: there is none. */
-int64_t sr_edge_behind_at(const sr_edge *ed);
+int64_t sr_limits_abandoned_at(const sr_edge *ed);
 
 /* Tells the supervisor that a worker has ended with this request, and what its client got, `end`: "the client got 502". */
-void sr_edge_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end);
+void sr_limits_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end);
 
 #endif

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* What the access log needs beside conn/accesslog.h. */
-typedef struct sr_edge_log {
+typedef struct sr_log {
     sr_logformat *format;
     uint64_t id; /* of the format: values that a worker sends for another one are not used */
     bool outs;   /* the format asks for fields of responses */
@@ -22,7 +22,7 @@ typedef struct sr_edge_log {
     sr_buffer values, outs_of,
         request_of; /* taken from the entry, which is forgotten before the line is made */
     char address[SR_PEER_TEXT_MAX];
-} sr_edge_log;
+} sr_log;
 
 static const sr_bytes none = {NULL, 0};
 
@@ -49,7 +49,7 @@ static bool find(const sr_buffer *run, size_t from, uint32_t item, sr_bytes *val
 static sr_bytes value_of(void *ctx, const sr_logitem *item)
 {
     sr_edge *ed = ctx;
-    sr_edge_log *log = ed->log;
+    sr_log *log = ed->log;
     size_t count;
     uint32_t i = (uint32_t)(item - sr_logformat_items(log->format, &count));
     sr_bytes value = none;
@@ -67,10 +67,10 @@ static sr_bytes value_of(void *ctx, const sr_logitem *item)
 
 /* --- what the others call --- */
 
-int sr_edge_log_open(sr_edge *ed, const sr_settings *s)
+int sr_log_open(sr_edge *ed, const sr_settings *s)
 {
     sr_logformat_error why;
-    sr_edge_log *log = ed->log = calloc(1, sizeof *log);
+    sr_log *log = ed->log = calloc(1, sizeof *log);
     sr_accesslog *lines = calloc(1, sizeof *lines);
     if (log && lines)
         log->format = sr_logformat_new(s->log.format, strlen(s->log.format), NULL, &why);
@@ -95,9 +95,9 @@ int sr_edge_log_open(sr_edge *ed, const sr_settings *s)
     return sr_accesslog_begin(ed->engine, lines);
 }
 
-void sr_edge_log_close(sr_edge *ed)
+void sr_log_close(sr_edge *ed)
 {
-    sr_edge_log *log = ed->log;
+    sr_log *log = ed->log;
     if (!log)
         return;
     if (log->format)
@@ -110,7 +110,7 @@ void sr_edge_log_close(sr_edge *ed)
     ed->log = NULL;
 }
 
-void sr_edge_log_head(sr_edge *ed, sr_entry *en)
+void sr_log_head(sr_edge *ed, sr_entry *en)
 {
     if (!ed->log || !ed->log->outs)
         return;
@@ -130,7 +130,7 @@ void sr_edge_log_head(sr_edge *ed, sr_entry *en)
     }
 }
 
-bool sr_edge_log_said(sr_edge *ed, sr_entry *en, const char *at, size_t len)
+bool sr_log_values(sr_edge *ed, sr_entry *en, const char *at, size_t len)
 {
     if (sr_buffer_len(&en->values) + len > SR_REPLY_LOG_MAX)
         return false;
@@ -156,9 +156,9 @@ static void swap(sr_buffer *a, sr_buffer *b)
     *b = was;
 }
 
-void sr_edge_log_offer(sr_edge *ed, uint32_t slot)
+void sr_log_offer(sr_edge *ed, uint32_t slot)
 {
-    sr_edge_log *log = ed->log;
+    sr_log *log = ed->log;
     sr_entry *en = &ed->entries[slot];
     sr_conn *c = en->conn;
     uint64_t id = 0;
@@ -166,7 +166,7 @@ void sr_edge_log_offer(sr_edge *ed, uint32_t slot)
         return;
     const sr_slot *s = sr_queue_at(&ed->queue, slot);
     bool copied = sr_buffer_len(&en->request) > 0, here = copied || !(s->files & SR_FILE_REQUEST);
-    int32_t row = sr_edge_holder(ed, slot);
+    int32_t row = sr_crew_holder(ed, slot);
     begun(ed, c, row, en->number);
     swap(&log->values, &en->values); /* the entry is about to be forgotten */
     swap(&log->outs_of, &en->outs);
@@ -195,10 +195,10 @@ void sr_edge_log_offer(sr_edge *ed, uint32_t slot)
     sr_accesslog_offer(ed->engine, c, &log->source);
 }
 
-void sr_edge_log_to(sr_edge *ed, int fd)
+void sr_log_replace(sr_edge *ed, int fd)
 {
     if (ed->log)
-        sr_accesslog_to(ed->engine, fd);
+        sr_accesslog_replace(ed->engine, fd);
     else
         close(fd);
 }

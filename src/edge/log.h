@@ -10,19 +10,19 @@
  */
 #include "edge.h"
 
-int sr_edge_log_open(sr_edge *ed, const sr_settings *s); /* 0 or errno. Takes over s->log.fd */
-void sr_edge_log_close(sr_edge *ed); /* after sr_engine_free, which writes the last lines */
+int sr_log_open(sr_edge *ed, const sr_settings *s); /* 0 or errno. Takes over s->log.fd */
+void sr_log_close(sr_edge *ed);                     /* after sr_engine_free, which writes the last lines */
 
 /* ed->head holds the head of this response: keeps the fields that the format asks for. */
-void sr_edge_log_head(sr_edge *ed, sr_entry *en);
+void sr_log_head(sr_edge *ed, sr_entry *en);
 
 /* The worker has sent values of the line (SR_REPLY_LOG). False: more than is allowed. */
-bool sr_edge_log_said(sr_edge *ed, sr_entry *en, const char *at, size_t len);
+bool sr_log_values(sr_edge *ed, sr_entry *en, const char *at, size_t len);
 
 /* The response of this slot is about to end: its values can be asked for until the slot is used for another request. */
-void sr_edge_log_offer(sr_edge *ed, uint32_t slot);
+void sr_log_offer(sr_edge *ed, uint32_t slot);
 
 /* The log file was rotated: from now on lines go to fd, which is taken over. */
-void sr_edge_log_to(sr_edge *ed, int fd);
+void sr_log_replace(sr_edge *ed, int fd);
 
 #endif

@@ -19,7 +19,7 @@ static bool there(const sr_mate *m)
     return m->line.fd >= 0 && !m->broken;
 }
 
-int32_t sr_edge_runs(const sr_edge *ed, uint32_t slot)
+int32_t sr_mend_runs(const sr_edge *ed, uint32_t slot)
 {
     uint64_t number = ed->entries[slot].number;
     for (uint32_t row = 0; row < ed->rows; row++) {
@@ -30,7 +30,7 @@ int32_t sr_edge_runs(const sr_edge *ed, uint32_t slot)
     return -1;
 }
 
-bool sr_edge_requeue(sr_edge *ed, uint32_t slot)
+bool sr_mend_requeue(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
     if (!en->conn || !sr_queue_again(&ed->queue, slot, en->number))
@@ -51,7 +51,7 @@ static bool hear_all(sr_edge *ed)
         uint32_t taken = m->reader.taken;
         if (!there(m))
             continue;
-        sr_edge_deliver(ed, m);
+        sr_deliver(ed, m);
         news = news || m->reader.taken != taken;
     }
     return news;
@@ -61,13 +61,13 @@ static bool hear_all(sr_edge *ed)
 static bool granted(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
-    int32_t row = sr_edge_runs(ed, slot);
+    int32_t row = sr_mend_runs(ed, slot);
     if (row < 0)
         return false;
     sr_mate *m = &ed->mates[row];
     sr_queue_grant(&ed->queue, slot, en->number, m->row);
     if (atomic_load(&m->reader.ring->began) == en->number)
-        sr_edge_bind(ed, m, slot, en->number);
+        sr_crew_bind(ed, m, slot, en->number);
     return true; /* else its claim is doubted again */
 }
 
@@ -82,18 +82,18 @@ static void doubted(sr_edge *ed, uint32_t slot)
     en->doubted = true; /* one may have begun, replied and gone on since its ring was read */
     hear_all(ed);
     en->doubted = false;
-    if (en->number == number && !en->row && !sr_edge_requeue(ed, slot))
-        sr_edge_orphan(ed, slot, 0);
+    if (en->number == number && !en->row && !sr_mend_requeue(ed, slot))
+        sr_deliver_lost(ed, slot, 0);
 }
 
 /* It was had, or seemed so, and nobody looks there again. */
 static void hidden(sr_edge *ed, uint32_t slot)
 {
-    int32_t row = sr_edge_runs(ed, slot);
+    int32_t row = sr_mend_runs(ed, slot);
     if (row >= 0)
-        sr_edge_bind(ed, &ed->mates[row], slot, ed->entries[slot].number);
+        sr_crew_bind(ed, &ed->mates[row], slot, ed->entries[slot].number);
     else
-        sr_edge_requeue(ed, slot);
+        sr_mend_requeue(ed, slot);
 }
 
 /* Of a request that no worker has spoken of yet. */
@@ -104,15 +104,15 @@ static void look_at(sr_edge *ed, uint32_t slot)
     if (sr_queue_waits(&ed->queue, slot, en->number)) {
         en->doubts = 0;
         if (!en->conn) { /* given back after its client has gone */
-            if (sr_edge_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number))
-                sr_edge_forget(ed, slot);
+            if (sr_mend_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number))
+                sr_deliver_forget(ed, slot);
         } else if (en->number < ed->queue.first) {
             hidden(ed, slot);
         }
     } else if (row >= 0 && there(&ed->mates[row]) &&
                atomic_load(&ed->mates[row].reader.ring->began) == en->number) {
         en->doubts = 0;
-        sr_edge_bind(ed, &ed->mates[row], slot, en->number);
+        sr_crew_bind(ed, &ed->mates[row], slot, en->number);
     } else if (++en->doubts >= DOUBTS_MAX) {
         doubted(ed, slot);
     }
@@ -123,14 +123,14 @@ static uint32_t used(const sr_edge *ed)
     return ed->slots - ed->queue.n_free;
 }
 
-int64_t sr_edge_mend_at(const sr_edge *ed)
+int64_t sr_mend_at(const sr_edge *ed)
 {
     return used(ed) ? ed->mended_at + (ed->mend_ns ? ed->mend_ns : MEND_NS) : INT64_MAX;
 }
 
-void sr_edge_mend(sr_edge *ed)
+void sr_mend(sr_edge *ed)
 {
-    if (!used(ed) || ed->engine->now < sr_edge_mend_at(ed))
+    if (!used(ed) || ed->engine->now < sr_mend_at(ed))
         return;
     bool news = hear_all(ed);
     for (uint32_t slot = 0, seen = 0, n = used(ed); slot < ed->slots && seen < n; slot++)

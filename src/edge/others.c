@@ -67,7 +67,7 @@ static void stuck(void *with)
     }
 }
 
-int sr_edge_others_open(sr_edge *ed, const sr_settings *s)
+int sr_others_open(sr_edge *ed, const sr_settings *s)
 {
     struct stat st;
     if (s->common < 0)
@@ -89,7 +89,7 @@ int sr_edge_others_open(sr_edge *ed, const sr_settings *s)
     return sr_loop_add(&ed->engine->loop, &ed->bell, EPOLLIN | EPOLLET);
 }
 
-void sr_edge_others_close(sr_edge *ed)
+void sr_others_close(sr_edge *ed)
 {
     if (!ed->common)
         return;
@@ -97,7 +97,7 @@ void sr_edge_others_close(sr_edge *ed)
     munmap(ed->common, sizeof(sr_common));
 }
 
-void sr_edge_others_publish(sr_edge *ed, uint64_t waiting)
+void sr_others_publish(sr_edge *ed, uint64_t waiting)
 {
     const sr_engine *e = ed->engine;
     if (alone(ed))
@@ -109,7 +109,7 @@ void sr_edge_others_publish(sr_edge *ed, uint64_t waiting)
     atomic_store_explicit(&row->waiting, waiting, memory_order_relaxed);
 }
 
-void sr_edge_others_look(sr_edge *ed)
+void sr_others_look(sr_edge *ed)
 {
     ed->waiting_elsewhere = 0;
     if (alone(ed))
@@ -119,7 +119,7 @@ void sr_edge_others_look(sr_edge *ed)
             ed->waiting_elsewhere += atomic_load_explicit(&ed->common->row[i].waiting, memory_order_relaxed);
 }
 
-void sr_edge_asked(sr_edge *ed)
+void sr_others_asked(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     uint32_t n = atomic_exchange(&own(ed)->shed, 0);

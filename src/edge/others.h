@@ -8,14 +8,14 @@
  */
 #include "edge.h"
 
-int sr_edge_others_open(sr_edge *ed, const sr_settings *s); /* 0 or errno */
-void sr_edge_others_close(sr_edge *ed);                     /* also when open has failed or was not called */
+int sr_others_open(sr_edge *ed, const sr_settings *s); /* 0 or errno */
+void sr_others_close(sr_edge *ed);                     /* also when open has failed or was not called */
 
 /* In each step of the loop: before the wait, with the number of requests that wait here; and behind it. */
-void sr_edge_others_publish(sr_edge *ed, uint64_t waiting);
-void sr_edge_others_look(sr_edge *ed);
+void sr_others_publish(sr_edge *ed, uint64_t waiting);
+void sr_others_look(sr_edge *ed);
 
 /* The bell has rung: closes as many idle connections as others ask for, and looks at the listeners again. */
-void sr_edge_asked(sr_edge *ed);
+void sr_others_asked(sr_edge *ed);
 
 #endif

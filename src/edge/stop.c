@@ -20,7 +20,7 @@ static void end_in(sr_edge *ed, int64_t ns)
         ed->end_at = at;
 }
 
-void sr_edge_stop(sr_edge *ed, bool fast)
+void sr_stop_begin(sr_edge *ed, bool fast)
 {
     sr_engine *e = ed->engine;
     bool again = ed->stopping;
@@ -35,11 +35,11 @@ void sr_edge_stop(sr_edge *ed, bool fast)
     e->draining = true;
 }
 
-void sr_edge_abandoned(sr_edge *ed)
+void sr_stop_owner_ended(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     sr_loop_remove(&e->loop, &ed->owner_end);
-    sr_edge_stop(ed, true);
+    sr_stop_begin(ed, true);
     sr_engine_listeners(e, false);
     for (unsigned i = 0; i < e->n_listeners; i++) {
         close(e->listeners[i].source.fd);
@@ -53,7 +53,7 @@ static bool under_way(const sr_edge *ed, const sr_conn *c)
 {
     if (!c->slot)
         return c->state == SR_CONN_FLUSH || c->state == SR_CONN_LINGER;
-    return sr_edge_holder(ed, c->slot - 1) >= 0;
+    return sr_crew_holder(ed, c->slot - 1) >= 0;
 }
 
 static void close_others(sr_edge *ed)
@@ -79,7 +79,7 @@ static void close_broken(sr_edge *ed)
     }
 }
 
-bool sr_edge_stop_step(sr_edge *ed)
+bool sr_stop_step(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     close_broken(ed);
@@ -88,7 +88,7 @@ bool sr_edge_stop_step(sr_edge *ed)
     return sr_engine_drain_step(e) || e->now >= ed->end_at;
 }
 
-void sr_edge_stopped(sr_edge *ed)
+void sr_stop_end(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     for (sr_link *l = e->all.next, *next; l != &e->all; l = next) {

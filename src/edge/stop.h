@@ -12,15 +12,15 @@
 #include "edge.h"
 
 /* Begins. When it has begun before, or with `fast`, it is fast from now on. The end of the supervisor counts as graceful. */
-void sr_edge_stop(sr_edge *ed, bool fast);
+void sr_stop_begin(sr_edge *ed, bool fast);
 
 /* The owner of an edge for --workers 0 has ended, so nobody can answer: a fast stop that closes the listening sockets at once. */
-void sr_edge_abandoned(sr_edge *ed);
+void sr_stop_owner_ended(sr_edge *ed);
 
 /* In each step of the loop while the edge ends. True: nothing is left, or the time is over. */
-bool sr_edge_stop_step(sr_edge *ed);
+bool sr_stop_step(sr_edge *ed);
 
 /* Behind the last step: refuses with 503 what still waits, and lets the workers end unless another edge needs them. */
-void sr_edge_stopped(sr_edge *ed);
+void sr_stop_end(sr_edge *ed);
 
 #endif
