@@ -120,8 +120,8 @@ static void edge_time(int64_t ns)
         c->ready_at -= ns;
         c->active_at -= ns;
     }
-    for (sr_link *l = edge->behind.next; l != &edge->behind; l = l->next)
-        SR_LIST_ENTRY(l, sr_entry, behind)->due_at -= ns;
+    for (sr_link *l = edge->abandoned.next; l != &edge->abandoned; l = l->next)
+        SR_LIST_ENTRY(l, sr_entry, abandoned)->due_at -= ns;
     edge->mended_at -= ns;
     if (edge->nudged_at)
         edge->nudged_at -= ns;
@@ -214,7 +214,7 @@ static void edge_hello(uint32_t row, int more, int fd)
     sr_message note = {.kind = SR_MESSAGE_HELLO, .row = row};
     edge_worker_leave(row);
     for (uint32_t i = 0; i < EDGE_ROWS; i++)
-        edge->mates[i].pid = i == row ? getpid() : -1;
+        edge->workers[i].pid = i == row ? getpid() : -1;
     MUST(sr_door_enter(edge_lobby, &line) == 0);
     MUST(sr_door_send(line, &note, fds, more, false) == 0);
     edge_turns(1);
@@ -228,7 +228,7 @@ static void edge_hello(uint32_t row, int more, int fd)
     while (n > 0)
         close(fds[--n]);
     for (uint32_t i = 0; i < EDGE_ROWS; i++)
-        edge->mates[i].pid = getpid();
+        edge->workers[i].pid = getpid();
 }
 
 static void edge_say(edge_worker *w, uint16_t kind, uint16_t flags, const void *payload, size_t len)
@@ -430,7 +430,7 @@ static void edge_act(edge_input *in)
     uint8_t what = edge_byte(in);
     uint32_t row = 1 + what % (EDGE_ROWS - 1);
     edge_worker *w = &edge_workers[row];
-    if (w->line < 0 || edge->mates[row].line.fd < 0)
+    if (w->line < 0 || edge->workers[row].line.fd < 0)
         edge_hello(row, 0, -1);
     if (w->line < 0)
         return;
@@ -462,8 +462,8 @@ static void edge_act(edge_input *in)
         edge_listen(w);
         break;
     case 10: /* it has ended, as its pidfd says; what holds its line and its ring may go on */
-        if (edge->mates[row].line.fd >= 0)
-            sr_crew_ended(edge, &edge->mates[row]);
+        if (edge->workers[row].line.fd >= 0)
+            sr_crew_ended(edge, &edge->workers[row]);
         if (what & 128)
             edge_worker_leave(row);
         break;
@@ -562,8 +562,8 @@ static void edge_clear(void)
     }
     for (uint32_t row = 0; row < EDGE_ROWS; row++) {
         edge_worker_leave(row);
-        if (edge->mates[row].line.fd >= 0)
-            sr_crew_ended(edge, &edge->mates[row]);
+        if (edge->workers[row].line.fd >= 0)
+            sr_crew_ended(edge, &edge->workers[row]);
     }
     while (!sr_link_alone(&e->all))
         sr_conn_close(e, SR_LIST_ENTRY(e->all.next, sr_conn, all), SR_CLOSED_ERROR);
@@ -573,7 +573,7 @@ static void edge_clear(void)
         edge_time(700 * SR_MILLISECOND);
     MUST(e->n_conns == 0 && sr_link_alone(&e->turns) && e->pending == 0);
     MUST(edge->queue.n_free == edge->slots && sr_queue_waiting(&edge->queue) == 0);
-    MUST(sr_link_alone(&edge->behind));
+    MUST(sr_link_alone(&edge->abandoned));
 }
 
 static int edge_descriptors(void)

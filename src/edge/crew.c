@@ -25,10 +25,10 @@ int32_t sr_crew_holder(const sr_edge *ed, uint32_t slot)
 {
     const sr_entry *en = &ed->entries[slot];
     int32_t row = en->row ? (int32_t)en->row - 1 : sr_queue_owner(&ed->queue, slot, en->number);
-    return row >= 0 && ed->mates[row].line.fd >= 0 ? row : -1;
+    return row >= 0 && ed->workers[row].line.fd >= 0 ? row : -1;
 }
 
-bool sr_crew_bind(sr_edge *ed, sr_mate *m, uint32_t slot, uint64_t number)
+bool sr_crew_bind(sr_edge *ed, sr_edge_worker *m, uint32_t slot, uint64_t number)
 {
     sr_entry *en = &ed->entries[slot];
     if (en->number != number || (en->row && en->row != m->row + 1))
@@ -45,7 +45,7 @@ bool sr_crew_bind(sr_edge *ed, sr_mate *m, uint32_t slot, uint64_t number)
 
 /* --- their end --- */
 
-static void part(sr_edge *ed, sr_mate *m)
+static void part(sr_edge *ed, sr_edge_worker *m)
 {
     if (m->line.fd >= 0) {
         sr_loop_remove(&ed->engine->loop, &m->line);
@@ -64,20 +64,20 @@ static void part(sr_edge *ed, sr_mate *m)
     sr_ring_unmap(m->reader.ring);
     m->reader.ring = NULL;
     m->line.fd = m->ended.fd = m->file = -1;
-    m->broken = m->deaf = false;
+    m->broken = m->paused = false;
     m->file_number = 0;
     m->bound = 0;
 }
 
 /* The requests that it had. */
-static void orphans(sr_edge *ed, sr_mate *m, bool ended)
+static void orphans(sr_edge *ed, sr_edge_worker *m, bool ended)
 {
     for (uint32_t slot = 0; slot < ed->slots; slot++)
         if (ed->entries[slot].number && sr_crew_holder(ed, slot) == (int32_t)m->row)
             sr_deliver_lost(ed, slot, ended ? m->pid : 0);
 }
 
-void sr_crew_ended(sr_edge *ed, sr_mate *m)
+void sr_crew_ended(sr_edge *ed, sr_edge_worker *m)
 {
     sr_deliver(ed, m); /* what it said whole counts */
     orphans(ed, m, true);
@@ -85,13 +85,13 @@ void sr_crew_ended(sr_edge *ed, sr_mate *m)
     part(ed, m);
 }
 
-void sr_crew_broken(sr_edge *ed, sr_mate *m, const char *why)
+void sr_crew_broken(sr_edge *ed, sr_edge_worker *m, const char *why)
 {
     char text[128];
     if (m->broken)
         return;
     m->broken = true;
-    m->deaf = false;
+    m->paused = false;
     sr_loop_remove(&ed->engine->loop, &m->line);
     snprintf(text, sizeof text, "%d broken %s\n", (int)m->pid, why);
     sr_edge_report(ed, text);
@@ -100,7 +100,7 @@ void sr_crew_broken(sr_edge *ed, sr_mate *m, const char *why)
 
 /* --- hello --- */
 
-static bool has_ended(const sr_mate *m)
+static bool has_ended(const sr_edge_worker *m)
 {
     struct pollfd p = {.fd = m->ended.fd, .events = POLLIN};
     return poll(&p, 1, 0) > 0;
@@ -113,11 +113,11 @@ static bool has_ended(const sr_mate *m)
 static bool may_have(sr_edge *ed, const sr_message *hello)
 {
     char text[128];
-    const sr_mate *m = &ed->mates[hello->row];
+    const sr_edge_worker *m = &ed->workers[hello->row];
     if (!hello->pid)
         return false;
     for (uint32_t row = 0; row < ed->rows; row++) {
-        sr_mate *other = &ed->mates[row];
+        sr_edge_worker *other = &ed->workers[row];
         if (row == hello->row || other->line.fd < 0 || other->pid != hello->pid || has_ended(other))
             continue;
         sr_crew_broken(ed, other, "said hello for another row than its own");
@@ -139,7 +139,7 @@ static void refuse(int line, uint32_t row)
 
 static void welcome(sr_edge *ed, const sr_message *hello, int line)
 {
-    sr_mate *m = &ed->mates[hello->row];
+    sr_edge_worker *m = &ed->workers[hello->row];
     sr_loop *loop = &ed->engine->loop;
     int ring_fd = -1;
     if (m->line.fd >= 0) /* its last worker's end is still to be noticed */
@@ -236,7 +236,7 @@ void sr_crew_lobby(sr_edge *ed)
             if (sr_room_close_oldest(ed->engine))
                 continue;
             sr_loop_remove(&ed->engine->loop, &ed->lobby);
-            ed->lobby_at = ed->engine->now + PAUSE_NS;
+            ed->lobby_resume_at = ed->engine->now + PAUSE_NS;
             return;
         }
         err = heard(line, &note);
@@ -249,44 +249,44 @@ void sr_crew_lobby(sr_edge *ed)
 
 void sr_crew_resume_lobby(sr_edge *ed)
 {
-    if (!ed->lobby_at || ed->lobby_at > ed->engine->now)
+    if (!ed->lobby_resume_at || ed->lobby_resume_at > ed->engine->now)
         return;
-    ed->lobby_at = 0;
+    ed->lobby_resume_at = 0;
     if (sr_loop_add(&ed->engine->loop, &ed->lobby, EPOLLIN))
-        ed->lobby_at = ed->engine->now + PAUSE_NS;
+        ed->lobby_resume_at = ed->engine->now + PAUSE_NS;
 }
 
 /* --- notes --- */
 
 /* No memory for a note, or it has to wait. It is still there: without a pause the loop would spin. */
-static void deafen(sr_edge *ed, sr_mate *m)
+static void pause_line(sr_edge *ed, sr_edge_worker *m)
 {
-    m->deaf = sr_loop_remove(&ed->engine->loop, &m->line) == 0;
-    ed->hear_at = ed->engine->now + PAUSE_NS;
+    m->paused = sr_loop_remove(&ed->engine->loop, &m->line) == 0;
+    ed->lines_resume_at = ed->engine->now + PAUSE_NS;
 }
 
 void sr_crew_resume_lines(sr_edge *ed)
 {
     bool all = true;
-    if (!ed->hear_at || ed->engine->now < ed->hear_at)
+    if (!ed->lines_resume_at || ed->engine->now < ed->lines_resume_at)
         return;
     for (uint32_t row = 0; row < ed->rows; row++) {
-        sr_mate *m = &ed->mates[row];
-        if (m->deaf)
-            m->deaf = sr_loop_add(&ed->engine->loop, &m->line, EPOLLIN) != 0;
-        all = all && !m->deaf;
+        sr_edge_worker *m = &ed->workers[row];
+        if (m->paused)
+            m->paused = sr_loop_add(&ed->engine->loop, &m->line, EPOLLIN) != 0;
+        all = all && !m->paused;
     }
-    ed->hear_at = all ? 0 : ed->engine->now + PAUSE_NS;
+    ed->lines_resume_at = all ? 0 : ed->engine->now + PAUSE_NS;
 }
 
-static sr_entry *asked(sr_edge *ed, sr_mate *m, const sr_message *note)
+static sr_entry *asked(sr_edge *ed, sr_edge_worker *m, const sr_message *note)
 {
     bool sound = !m->broken && note->slot < ed->slots && note->number;
     return sound && sr_crew_bind(ed, m, note->slot, note->number) ? &ed->entries[note->slot] : NULL;
 }
 
 /* Without descriptors, when they do not go through: the kernel has no memory, or counts too many that are on their way. */
-static void answer(sr_edge *ed, sr_mate *m, sr_message *note, const int *fds, int n)
+static void answer(sr_edge *ed, sr_edge_worker *m, sr_message *note, const int *fds, int n)
 {
     int err = sr_door_send(m->line.fd, note, fds, n, false);
     if (err && err != EAGAIN && n > 0)
@@ -296,7 +296,7 @@ static void answer(sr_edge *ed, sr_mate *m, sr_message *note, const int *fds, in
 }
 
 /* They stay here too: a worker that dies before it has begun leaves the request to another. */
-static void files(sr_edge *ed, sr_mate *m, sr_message *note, const sr_entry *en)
+static void files(sr_edge *ed, sr_edge_worker *m, sr_message *note, const sr_entry *en)
 {
     int fds[2], n = 0;
     if (en && en->request_fd >= 0)
@@ -327,7 +327,7 @@ static int ahead_of(const sr_conn *c, uint32_t *bytes)
  * The application uses the socket. It gets a descriptor of it; the response, if there will be one, goes out here as ever, and
  * nothing more is read. SR_REPLY_TAKEN says that there will be none.
  */
-static void lend(sr_edge *ed, sr_mate *m, sr_message *note)
+static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
 {
     int fds[2], n = 0;
     sr_entry *en = asked(ed, m, note);
@@ -357,7 +357,7 @@ static void lend(sr_edge *ed, sr_mate *m, sr_message *note)
  * too: its file is not to be lost to the file of the next request. False: the record has to wait for its client, and so has
  * the note.
  */
-static bool file_used(sr_edge *ed, sr_mate *m)
+static bool file_used(sr_edge *ed, sr_edge_worker *m)
 {
     if (!m->file_number)
         return true;
@@ -365,13 +365,13 @@ static bool file_used(sr_edge *ed, sr_mate *m)
     if (m->broken)
         return false;
     if (m->file_number && sr_reader_waits(&m->reader)) {
-        deafen(ed, m);
+        pause_line(ed, m);
         return false;
     }
     return true;
 }
 
-void sr_crew_line(sr_edge *ed, sr_mate *m)
+void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
 {
     sr_message note;
     int fds[SR_MESSAGE_FDS], n = 0;
@@ -383,7 +383,7 @@ void sr_crew_line(sr_edge *ed, sr_mate *m)
     else if (err == EPROTO)
         sr_crew_broken(ed, m, "sent a note that cannot be");
     else if (err && err != EAGAIN)
-        deafen(ed, m);
+        pause_line(ed, m);
     if (err)
         return;
     bool its_own = note.pid == m->pid; /* else a child that the application has forked */

@@ -23,20 +23,20 @@ int32_t sr_crew_holder(const sr_edge *ed, uint32_t slot);
  * The worker speaks about the request `number` of the slot. True: it has that request, and from now on no other worker is
  * believed about it. False: the request is over or another worker's, or this worker has another one.
  */
-bool sr_crew_bind(sr_edge *ed, sr_mate *m, uint32_t slot, uint64_t number);
+bool sr_crew_bind(sr_edge *ed, sr_edge_worker *m, uint32_t slot, uint64_t number);
 
 /* The worker broke the rules; `why` continues "worker 4711" in the log. Does nothing the second time. */
-void sr_crew_broken(sr_edge *ed, sr_mate *m, const char *why);
+void sr_crew_broken(sr_edge *ed, sr_edge_worker *m, const char *why);
 
 /* --- events --- */
 
 void sr_crew_lobby(sr_edge *ed); /* somebody has connected to the lobby */
 void sr_crew_visitor(sr_edge *ed,
-                     sr_source *s);         /* a connection that has not said hello yet has sent something */
-void sr_crew_line(sr_edge *ed, sr_mate *m); /* a worker has sent a note */
+                     sr_source *s); /* a connection that has not said hello yet has sent something */
+void sr_crew_line(sr_edge *ed, sr_edge_worker *m); /* a worker has sent a note */
 
 /* The process of the worker has ended. What it has written to its ring in whole records still counts. */
-void sr_crew_ended(sr_edge *ed, sr_mate *m);
+void sr_crew_ended(sr_edge *ed, sr_edge_worker *m);
 
 /* In each step of the loop: watch the lobby, or lines, again when the pause is over. */
 void sr_crew_resume_lobby(sr_edge *ed);

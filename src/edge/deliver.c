@@ -35,7 +35,7 @@ void sr_deliver_forget(sr_edge *ed, uint32_t slot)
     if (en->conn)
         en->conn->slot = 0;
     if (en->row)
-        ed->mates[en->row - 1].bound = 0;
+        ed->workers[en->row - 1].bound = 0;
     en->conn = NULL;
     en->row = 0;
     en->phase = SR_ENTRY_FREE;
@@ -47,7 +47,7 @@ void sr_deliver_forget(sr_edge *ed, uint32_t slot)
         sr_buffer_free(&en->request);
     }
     sr_buffer_free(&en->line);
-    sr_link_remove(&en->behind);
+    sr_link_remove(&en->abandoned);
     if (en->request_fd >= 0)
         close(en->request_fd);
     if (en->body_fd >= 0)
@@ -152,7 +152,7 @@ void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
 {
     sr_entry *en = &ed->entries[slot];
     int32_t row = sr_crew_holder(ed, slot);
-    bool begun = row < 0 || en->spoken || atomic_load(&ed->mates[row].reader.ring->began) == en->number;
+    bool begun = row < 0 || en->spoken || atomic_load(&ed->workers[row].reader.ring->began) == en->number;
     if (!begun && sr_mend_requeue(ed, slot))
         return;
     if (ended && en->conn && !is_whole(en))
@@ -364,7 +364,7 @@ static took unread(sr_edge *ed, uint32_t slot, const char *payload, size_t len)
  * The descriptor that this worker has passed for the request. -1: none came, and *err is 0 when it has sent none, EMFILE when
  * there was no room for it in the table of this process, and else why it has to be asked for again.
  */
-static int passed(sr_mate *m, uint64_t number, int *err)
+static int passed(sr_edge_worker *m, uint64_t number, int *err)
 {
     sr_message note = {0};
     int fds[SR_MESSAGE_FDS], n = 0, fd = m->file;
@@ -394,7 +394,7 @@ static int passed(sr_mate *m, uint64_t number, int *err)
     return fd;
 }
 
-static took file(sr_edge *ed, sr_mate *m, uint32_t slot, const char *payload, size_t len)
+static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payload, size_t len)
 {
     sr_entry *en = &ed->entries[slot];
     sr_reply_file f;
@@ -443,7 +443,7 @@ static took taken(sr_edge *ed, uint32_t slot)
     return TOOK;
 }
 
-static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *payload)
+static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const char *payload)
 {
     size_t len = rec->bytes - sizeof *rec;
     if (rec->slot >= ed->slots || !rec->number || rec->number >= ed->queue.put)
@@ -493,7 +493,7 @@ static took record(sr_edge *ed, sr_mate *m, const sr_record *rec, const char *pa
  * A ring of it at most: one that goes on and on writing must not keep the loop from the others, who have their turn before
  * the rest.
  */
-void sr_deliver(sr_edge *ed, sr_mate *m)
+void sr_deliver(sr_edge *ed, sr_edge_worker *m)
 {
     sr_record rec;
     const char *payload;
@@ -537,8 +537,8 @@ void sr_deliver_all(sr_edge *ed)
         uint64_t rows = atomic_exchange(&ed->queue.replies->replied[w], 0);
         for (; rows; rows &= rows - 1) {
             uint32_t row = w * 64 + (uint32_t)__builtin_ctzll(rows);
-            if (row < ed->rows && ed->mates[row].line.fd >= 0)
-                sr_deliver(ed, &ed->mates[row]);
+            if (row < ed->rows && ed->workers[row].line.fd >= 0)
+                sr_deliver(ed, &ed->workers[row]);
         }
     }
 }
@@ -548,6 +548,6 @@ void sr_deliver_writable(sr_edge *ed, sr_conn *c)
     uint32_t slot = c->slot - 1;
     int32_t row = sr_crew_holder(ed, slot);
     settle(ed, slot);
-    if (row >= 0 && ed->mates[row].line.fd >= 0)
-        sr_deliver(ed, &ed->mates[row]); /* it may have waited for this */
+    if (row >= 0 && ed->workers[row].line.fd >= 0)
+        sr_deliver(ed, &ed->workers[row]); /* it may have waited for this */
 }

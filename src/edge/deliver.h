@@ -11,7 +11,7 @@
 #include "edge.h"
 
 /* Reads the ring of one worker, 64 KiB of it at most, so that a worker that writes all the time does not hold up the others. */
-void sr_deliver(sr_edge *ed, sr_mate *m);
+void sr_deliver(sr_edge *ed, sr_edge_worker *m);
 
 /* Whether a worker has announced records that were not read yet. */
 bool sr_deliver_pending(const sr_edge *ed);

@@ -96,15 +96,15 @@ static int open_all(sr_edge *ed, const sr_settings *s)
         return errno;
     uint64_t slots = s->config.max_queue + ed->rows + SPARE_SLOTS;
     ed->slots = (uint32_t)(slots < SR_QUEUE_SLOTS_MAX ? slots : SR_QUEUE_SLOTS_MAX);
-    ed->mates = calloc(ed->rows, sizeof *ed->mates);
+    ed->workers = calloc(ed->rows, sizeof *ed->workers);
     ed->entries = calloc(ed->slots, sizeof *ed->entries);
-    if (!ed->mates || !ed->entries)
+    if (!ed->workers || !ed->entries)
         return ENOMEM;
     for (uint32_t i = 0; i < ed->rows; i++)
-        ed->mates[i] = (sr_mate){.row = i, .line = {.fd = -1}, .ended = {.fd = -1}, .file = -1};
+        ed->workers[i] = (sr_edge_worker){.row = i, .line = {.fd = -1}, .ended = {.fd = -1}, .file = -1};
     for (uint32_t i = 0; i < ed->slots; i++) {
         ed->entries[i] = (sr_entry){.request_fd = -1, .body_fd = -1};
-        sr_link_init(&ed->entries[i].behind);
+        sr_link_init(&ed->entries[i].abandoned);
     }
     if ((err = sr_queue_new(&ed->queue, ed->slots, ed->rows)))
         return err;
@@ -159,7 +159,7 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
     ed->queue.requests_fd = ed->queue.replies_fd = -1;
     ed->report = settings->report;
     ed->graceful_ns = settings->graceful_ns;
-    sr_link_init(&ed->behind);
+    sr_link_init(&ed->abandoned);
     int err = open_all(ed, settings);
     if (err) {
         sr_edge_free(ed);
@@ -171,17 +171,18 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
 
 void sr_edge_free(sr_edge *ed)
 {
-    sr_engine_free(ed->engine); /* with the last lines of its log: entries, mates and queue are still there */
+    sr_engine_free(
+        ed->engine); /* with the last lines of its log: entries, workers and queue are still there */
     sr_log_close(ed);
     sr_others_close(ed);
-    for (uint32_t i = 0; ed->mates && i < ed->rows; i++) {
-        if (ed->mates[i].line.fd >= 0)
-            close(ed->mates[i].line.fd);
-        if (ed->mates[i].ended.fd >= 0)
-            close(ed->mates[i].ended.fd);
-        if (ed->mates[i].file >= 0)
-            close(ed->mates[i].file);
-        sr_ring_unmap(ed->mates[i].reader.ring);
+    for (uint32_t i = 0; ed->workers && i < ed->rows; i++) {
+        if (ed->workers[i].line.fd >= 0)
+            close(ed->workers[i].line.fd);
+        if (ed->workers[i].ended.fd >= 0)
+            close(ed->workers[i].ended.fd);
+        if (ed->workers[i].file >= 0)
+            close(ed->workers[i].file);
+        sr_ring_unmap(ed->workers[i].reader.ring);
     }
     for (uint32_t i = 0; ed->entries && i < ed->slots; i++) {
         sr_buffer_free(&ed->entries[i].fields);
@@ -212,7 +213,7 @@ void sr_edge_free(sr_edge *ed)
         close(ed->owner_end.fd);
     if (ed->sleepers)
         munmap(ed->sleepers, ed->sleepers_bytes);
-    free(ed->mates);
+    free(ed->workers);
     free(ed->entries);
     free(ed);
 }
@@ -354,10 +355,10 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         sr_heir_receive(ed);
         return;
     case SR_SOURCE_LINE:
-        sr_crew_line(ed, (sr_mate *)((char *)s - offsetof(sr_mate, line)));
+        sr_crew_line(ed, (sr_edge_worker *)((char *)s - offsetof(sr_edge_worker, line)));
         return;
     case SR_SOURCE_WORKER:
-        sr_crew_ended(ed, (sr_mate *)((char *)s - offsetof(sr_mate, ended)));
+        sr_crew_ended(ed, (sr_edge_worker *)((char *)s - offsetof(sr_edge_worker, ended)));
         return;
     default: /* SR_SOURCE_DOORBELL: what was said is read after each batch */
         return;
@@ -416,16 +417,16 @@ static int patience(sr_edge *ed)
     if (!sr_link_alone(&e->turns))
         return 0;
     int ms = sr_deadlines_timeout(e);
-    int64_t behind = sr_limits_abandoned_at(ed), mend = sr_mend_at(ed);
+    int64_t abandoned = sr_limits_abandoned_at(ed), mend = sr_mend_at(ed);
     int64_t end = ed->end_at ? ed->end_at : INT64_MAX;
-    int64_t first = behind < mend ? behind : mend;
+    int64_t first = abandoned < mend ? abandoned : mend;
     first = first < end ? first : end;
     if (ed->pass_at && ed->pass_at < first)
         first = ed->pass_at;
-    if (ed->lobby_at && ed->lobby_at < first)
-        first = ed->lobby_at;
-    if (ed->hear_at && ed->hear_at < first)
-        first = ed->hear_at;
+    if (ed->lobby_resume_at && ed->lobby_resume_at < first)
+        first = ed->lobby_resume_at;
+    if (ed->lines_resume_at && ed->lines_resume_at < first)
+        first = ed->lines_resume_at;
     if (first != INT64_MAX)
         ms = sooner(ms, first - e->now);
     bool watch = ed->nudged_at && sr_sleepers_sleeping(ed->sleepers);

@@ -44,7 +44,7 @@ enum { /* kinds of sr_source, behind those of conn/engine.h */
 };
 
 /* A worker that has said hello; one for each row. */
-typedef struct sr_mate {
+typedef struct sr_edge_worker {
     sr_source line;  /* kind SR_SOURCE_LINE; fd -1: the row has no worker */
     sr_source ended; /* kind SR_SOURCE_WORKER */
     sr_reader reader;
@@ -54,8 +54,8 @@ typedef struct sr_mate {
     int file;             /* descriptor that came before the record that refers to it; -1: none */
     uint64_t file_number; /* of the request that the file is for; 0: none */
     bool broken;          /* it broke the rules: nothing is read from it any more */
-    bool deaf;            /* the line is not watched until sr_edge.hear_at: a note there has to wait */
-} sr_mate;
+    bool paused; /* the line is not watched until sr_edge.lines_resume_at: a note there has to wait */
+} sr_edge_worker;
 
 enum { SR_VISITORS_MAX = 16 };
 
@@ -68,18 +68,18 @@ typedef enum sr_entry_phase {
 
 /* The request in a slot of the queue; one for each slot. */
 typedef struct sr_entry {
-    uint64_t number; /* of the request; 0: the slot is free */
-    sr_conn *conn;   /* NULL: the client is gone, or was answered by the edge itself */
-    uint8_t phase;   /* sr_entry_phase */
-    bool spoken;     /* a worker has begun to reply */
-    bool filed;      /* the body of the response is a file, which was passed */
-    bool doubted;    /* for the moment any worker is believed that speaks about it (mend.c) */
-    uint8_t doubts;  /* looks of mend.c in a row at which nobody seemed to run it */
-    uint32_t row;    /* row + 1 of the worker that is bound to it, the only one that is believed; 0: none */
-    bool late;       /* the supervisor was told that it takes too long */
-    sr_link behind;  /* in sr_edge.behind, or alone */
-    int64_t due_at;  /* in that list: monotonic ns at which it takes too long */
-    sr_buffer line;  /* method and target, when head and body are in a file */
+    uint64_t number;   /* of the request; 0: the slot is free */
+    sr_conn *conn;     /* NULL: the client is gone, or was answered by the edge itself */
+    uint8_t phase;     /* sr_entry_phase */
+    bool spoken;       /* a worker has begun to reply */
+    bool filed;        /* the body of the response is a file, which was passed */
+    bool doubted;      /* for the moment any worker is believed that speaks about it (mend.c) */
+    uint8_t doubts;    /* looks of mend.c in a row at which nobody seemed to run it */
+    uint32_t row;      /* row + 1 of the worker that is bound to it, the only one that is believed; 0: none */
+    bool late;         /* the supervisor was told that it takes too long */
+    sr_link abandoned; /* in sr_edge.abandoned, or alone */
+    int64_t due_at;    /* in that list: monotonic ns at which it takes too long */
+    sr_buffer line;    /* method and target, when head and body are in a file */
     sr_response response;
     uint64_t left;    /* SR_FRAMING_LENGTH: bytes of the body still to be sent */
     sr_buffer fields; /* of a response head that comes in several records */
@@ -104,20 +104,21 @@ typedef struct sr_edge {
     uint64_t key;    /* of the server, which a hello must bring */
     uint64_t name;   /* of the lobby */
     int64_t
-        lobby_at; /* monotonic ns until which the lobby is not watched, for lack of a descriptor; 0: it is watched */
+        lobby_resume_at; /* monotonic ns until which the lobby is not watched, for lack of a descriptor; 0: it is watched */
     sr_source visitors[SR_VISITORS_MAX]; /* fd -1: unused */
     unsigned next_visitor;
-    sr_mate *mates; /* `rows` of them */
+    sr_edge_worker *workers; /* `rows` of them */
     uint32_t rows;
     sr_entry *entries; /* `slots` of them */
     uint32_t slots;
-    sr_buffer head; /* scratch: the head that is being made */
-    sr_buffer copy; /* scratch: fields of a record, copied from the ring */
-    sr_link behind; /* entries whose client is gone and whose worker is watched on, in order of due_at */
+    sr_buffer head;    /* scratch: the head that is being made */
+    sr_buffer copy;    /* scratch: fields of a record, copied from the ring */
+    sr_link abandoned; /* entries whose client is gone and whose worker is watched on, in order of due_at */
     int64_t mended_at, mend_ns; /* when mend.c has looked last, and how long until the next look */
-    int64_t hear_at;   /* monotonic ns at which lines of deaf workers are watched again; 0: there are none */
-    int64_t nudged_at; /* since when a request waits, or a worker was last woken for it; 0: none waits */
-    int report;        /* pipe for messages to the supervisor; -1: they go to STDERR, which is the log */
+    int64_t
+        lines_resume_at; /* monotonic ns at which lines of paused workers are watched again; 0: there are none */
+    int64_t nudged_at;   /* since when a request waits, or a worker was last woken for it; 0: none waits */
+    int report;          /* pipe for messages to the supervisor; -1: they go to STDERR, which is the log */
     int64_t graceful_ns; /* how long requests may take once the edge is told to end */
     int64_t end_at;      /* monotonic ns at which it ends, whatever is left; 0: it was not told to end */
     bool stopping;       /* it ends without an heir */

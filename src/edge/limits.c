@@ -25,14 +25,14 @@ static int64_t ready_at(const sr_edge *ed, uint32_t slot)
 
 /* --- requests whose client is gone --- */
 
-static void behind_add(sr_edge *ed, sr_entry *en, int64_t at)
+static void abandoned_add(sr_edge *ed, sr_entry *en, int64_t at)
 {
-    sr_link *before = ed->behind.prev; /* from the end: most are due later than those that are here */
-    while (before != &ed->behind && SR_LIST_ENTRY(before, sr_entry, behind)->due_at > at)
+    sr_link *before = ed->abandoned.prev; /* from the end: most are due later than those that are here */
+    while (before != &ed->abandoned && SR_LIST_ENTRY(before, sr_entry, abandoned)->due_at > at)
         before = before->prev;
     en->due_at = at;
-    sr_link_remove(&en->behind);
-    sr_link_append(before->next, &en->behind);
+    sr_link_remove(&en->abandoned);
+    sr_link_append(before->next, &en->abandoned);
 }
 
 /* Its worker is watched on: it may hang, and nobody waits for it who could notice. */
@@ -42,7 +42,7 @@ static void watch_on(sr_edge *ed, uint32_t slot, bool begun)
     sr_entry *en = &ed->entries[slot];
     int64_t at = begun ? ed->engine->now + config->stream_ns : ready_at(ed, slot) + config->request_ns;
     if (!en->late && (begun ? config->stream_ns : config->request_ns))
-        behind_add(ed, en, at);
+        abandoned_add(ed, en, at);
 }
 
 void sr_limits_leave(sr_edge *ed, sr_conn *c)
@@ -62,8 +62,8 @@ void sr_limits_leave(sr_edge *ed, sr_conn *c)
     if (!en->late)
         atomic_store(&sr_queue_at(&ed->queue, slot)->gone, SR_GONE_CLIENT);
     int32_t row = sr_crew_holder(ed, slot);
-    if (row >= 0 && ed->mates[row].line.fd >= 0)
-        sr_ring_tell(&ed->mates[row].reader); /* a writer may wait for this client */
+    if (row >= 0 && ed->workers[row].line.fd >= 0)
+        sr_ring_tell(&ed->workers[row].reader); /* a writer may wait for this client */
     watch_on(ed, slot, begun);
 }
 
@@ -175,10 +175,10 @@ static int32_t too_late(sr_edge *ed, uint32_t slot)
 {
     uint64_t number = ed->entries[slot].number;
     int32_t row = sr_crew_holder(ed, slot);
-    if (row < 0 || ed->mates[row].line.fd < 0)
+    if (row < 0 || ed->workers[row].line.fd < 0)
         return -1;
     atomic_store(&sr_queue_at(&ed->queue, slot)->gone, ed->report < 0 ? SR_GONE_CLIENT : SR_GONE_LATE);
-    sr_deliver(ed, &ed->mates[row]);
+    sr_deliver(ed, &ed->workers[row]);
     return ed->entries[slot].number == number ? row : -1;
 }
 
@@ -193,7 +193,7 @@ static void call_over(sr_edge *ed, sr_conn *c)
         return; /* the answer came in this very moment */
     bool gone = peer_state(c) < 0 || c->torn;
     sr_tally_add(&e->row->tally.limited[SR_LIMIT_REQUEST], 1);
-    en->late = tell(ed, slot, ed->mates[row].pid, "ran", e->now - c->ready_at,
+    en->late = tell(ed, slot, ed->workers[row].pid, "ran", e->now - c->ready_at,
                     gone ? "the client was gone" : "the client got 504");
     if (gone)
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
@@ -216,7 +216,7 @@ static void stream_over(sr_edge *ed, sr_conn *c)
         return;
     }
     sr_tally_add(&e->row->tally.limited[SR_LIMIT_STREAM], 1);
-    en->late = tell(ed, slot, ed->mates[row].pid, "stream stood still", e->now - active_at, "cut");
+    en->late = tell(ed, slot, ed->workers[row].pid, "stream stood still", e->now - active_at, "cut");
     sr_limits_leave(ed, c);
     c->why = SR_CLOSED_ERROR;
     sr_finish_cut(e, c);
@@ -288,24 +288,25 @@ bool sr_limits_expired(sr_edge *ed, sr_conn *c, sr_deadline_kind kind)
 void sr_limits_expire_abandoned(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    while (!sr_link_alone(&ed->behind)) {
-        sr_entry *en = SR_LIST_ENTRY(ed->behind.next, sr_entry, behind);
+    while (!sr_link_alone(&ed->abandoned)) {
+        sr_entry *en = SR_LIST_ENTRY(ed->abandoned.next, sr_entry, abandoned);
         uint32_t slot = (uint32_t)(en - ed->entries);
         if (en->due_at > e->now)
             return;
-        sr_link_remove(&en->behind);
+        sr_link_remove(&en->abandoned);
         int32_t row = too_late(ed, slot);
         if (row < 0)
             continue;
         sr_tally_add(&e->row->tally.limited[SR_LIMIT_REQUEST], 1);
         en->late =
-            tell(ed, slot, ed->mates[row].pid, "ran", e->now - ready_at(ed, slot), "the client was gone");
+            tell(ed, slot, ed->workers[row].pid, "ran", e->now - ready_at(ed, slot), "the client was gone");
         if (!en->late)
-            behind_add(ed, en, e->now + AGAIN_NS);
+            abandoned_add(ed, en, e->now + AGAIN_NS);
     }
 }
 
 int64_t sr_limits_abandoned_at(const sr_edge *ed)
 {
-    return sr_link_alone(&ed->behind) ? INT64_MAX : SR_LIST_ENTRY(ed->behind.next, sr_entry, behind)->due_at;
+    return sr_link_alone(&ed->abandoned) ? INT64_MAX
+                                         : SR_LIST_ENTRY(ed->abandoned.next, sr_entry, abandoned)->due_at;
 }

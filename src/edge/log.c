@@ -142,7 +142,7 @@ bool sr_log_values(sr_edge *ed, sr_entry *en, const char *at, size_t len)
 /* For one without a head: when the application was called, which is after it was complete and before now. */
 static void begun(sr_edge *ed, sr_conn *c, int32_t row, uint64_t number)
 {
-    const sr_ring *ring = row < 0 ? NULL : ed->mates[row].reader.ring;
+    const sr_ring *ring = row < 0 ? NULL : ed->workers[row].reader.ring;
     if (c->given_at || !ring || atomic_load(&ring->began) != number)
         return;
     int64_t at = atomic_load_explicit(&ring->began_at, memory_order_relaxed);
@@ -191,7 +191,7 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
     if (s->host_len)
         r->forwarded.host = sr_bytes_of(r->base + s->host_at, s->host_len);
     log->source.wall = c->ready_at + ed->engine->wall_offset;
-    log->source.pid = row >= 0 ? ed->mates[row].pid : (int)getpid();
+    log->source.pid = row >= 0 ? ed->workers[row].pid : (int)getpid();
     sr_accesslog_offer(ed->engine, c, &log->source);
 }
 

@@ -14,7 +14,7 @@
 
 enum { DOUBTS_MAX = 5 }; /* looks, 100 ms: a worker that has taken a request and has not begun stands still */
 
-static bool there(const sr_mate *m)
+static bool there(const sr_edge_worker *m)
 {
     return m->line.fd >= 0 && !m->broken;
 }
@@ -23,7 +23,7 @@ int32_t sr_mend_runs(const sr_edge *ed, uint32_t slot)
 {
     uint64_t number = ed->entries[slot].number;
     for (uint32_t row = 0; row < ed->rows; row++) {
-        const sr_mate *m = &ed->mates[row];
+        const sr_edge_worker *m = &ed->workers[row];
         if (there(m) && (!m->bound || m->bound == slot + 1) && atomic_load(&m->reader.ring->began) == number)
             return (int32_t)row;
     }
@@ -36,7 +36,7 @@ bool sr_mend_requeue(sr_edge *ed, uint32_t slot)
     if (!en->conn || !sr_queue_again(&ed->queue, slot, en->number))
         return false;
     if (en->row)
-        ed->mates[en->row - 1].bound = 0;
+        ed->workers[en->row - 1].bound = 0;
     en->row = en->doubts = 0;
     sr_deadline_set(ed->engine, en->conn, SR_DEADLINE_LOOK);
     return true;
@@ -47,7 +47,7 @@ static bool hear_all(sr_edge *ed)
 {
     bool news = false;
     for (uint32_t row = 0; row < ed->rows; row++) {
-        sr_mate *m = &ed->mates[row];
+        sr_edge_worker *m = &ed->workers[row];
         uint32_t taken = m->reader.taken;
         if (!there(m))
             continue;
@@ -64,7 +64,7 @@ static bool granted(sr_edge *ed, uint32_t slot)
     int32_t row = sr_mend_runs(ed, slot);
     if (row < 0)
         return false;
-    sr_mate *m = &ed->mates[row];
+    sr_edge_worker *m = &ed->workers[row];
     sr_queue_grant(&ed->queue, slot, en->number, m->row);
     if (atomic_load(&m->reader.ring->began) == en->number)
         sr_crew_bind(ed, m, slot, en->number);
@@ -91,7 +91,7 @@ static void hidden(sr_edge *ed, uint32_t slot)
 {
     int32_t row = sr_mend_runs(ed, slot);
     if (row >= 0)
-        sr_crew_bind(ed, &ed->mates[row], slot, ed->entries[slot].number);
+        sr_crew_bind(ed, &ed->workers[row], slot, ed->entries[slot].number);
     else
         sr_mend_requeue(ed, slot);
 }
@@ -109,10 +109,10 @@ static void look_at(sr_edge *ed, uint32_t slot)
         } else if (en->number < ed->queue.first) {
             hidden(ed, slot);
         }
-    } else if (row >= 0 && there(&ed->mates[row]) &&
-               atomic_load(&ed->mates[row].reader.ring->began) == en->number) {
+    } else if (row >= 0 && there(&ed->workers[row]) &&
+               atomic_load(&ed->workers[row].reader.ring->began) == en->number) {
         en->doubts = 0;
-        sr_crew_bind(ed, &ed->mates[row], slot, en->number);
+        sr_crew_bind(ed, &ed->workers[row], slot, en->number);
     } else if (++en->doubts >= DOUBTS_MAX) {
         doubted(ed, slot);
     }
@@ -147,7 +147,7 @@ void sr_mend(sr_edge *ed)
         sr_sleepers_arrive(ed->sleepers, ed->number, ed->name);
     bool waiting = sr_queue_waiting(&ed->queue) > 0;
     for (uint32_t row = 0; waiting && row < ed->rows; row++)
-        if (there(&ed->mates[row]) && !ed->mates[row].bound) /* it may sleep, whatever the bits say */
+        if (there(&ed->workers[row]) && !ed->workers[row].bound) /* it may sleep, whatever the bits say */
             sr_sleepers_wake(ed->sleepers, row);
     ed->mended_at = ed->engine->now;
     ed->mend_ns = news || waiting || ed->mend_ns < MEND_NS ? MEND_NS : ed->mend_ns * 2;
