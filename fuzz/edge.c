@@ -104,10 +104,10 @@ static void edge_open(void)
         edge_workers[i].line = -1;
 }
 
-static void edge_turns(int n)
+static void edge_steps(int n)
 {
     while (n-- > 0)
-        MUST(sr_edge_turn(edge, false));
+        MUST(sr_edge_step(edge, false));
 }
 
 /* As if so much time had gone by. */
@@ -125,7 +125,7 @@ static void edge_time(int64_t ns)
     edge->mended_at -= ns;
     if (edge->nudged_at)
         edge->nudged_at -= ns;
-    edge_turns(1);
+    edge_steps(1);
 }
 
 /* --- clients --- */
@@ -217,7 +217,7 @@ static void edge_hello(uint32_t row, int more, int fd)
         edge->workers[i].pid = i == row ? getpid() : -1;
     MUST(sr_door_enter(edge_lobby, &line) == 0);
     MUST(sr_door_send(line, &note, fds, more, false) == 0);
-    edge_turns(1);
+    edge_steps(1);
     n = 0;
     if (sr_door_receive(line, &note, fds, &n, false) == 0 && n == SR_MESSAGE_FDS) {
         MUST(sr_counter_open(&w->counter, fds[0], fds[1], fds[2], row) == 0);
@@ -494,12 +494,12 @@ static void edge_operation(edge_input *in)
         }
         if (op > 250)
             edge_hello(1 + op % 3, op % 3, edge_files[1]);
-        edge_turns(1);
+        edge_steps(1);
         break;
     default:
         edge_act(in);
         if (op & 64)
-            edge_turns(1);
+            edge_steps(1);
         break;
     }
 }
@@ -530,7 +530,7 @@ static void edge_honest(void)
     MUST(w->line >= 0);
     MUST(send(client, request, sizeof request - 1, MSG_NOSIGNAL) == sizeof request - 1);
     for (int i = 0; i < 100 && n < 0; i++) {
-        edge_turns(1);
+        edge_steps(1);
         edge_take(w);
         if (w->number && sr_counter_begin(&w->counter, w->slot, w->number) == SR_CLAIM_MINE) {
             const sr_slot *s = sr_queue_at(&edge->queue, w->slot);
@@ -541,7 +541,7 @@ static void edge_honest(void)
             edge_tell(EDGE_HONEST);
         }
         w->number = 0;
-        edge_turns(1);
+        edge_steps(1);
         n = recv(client, answer, sizeof answer, MSG_DONTWAIT);
         if (n < 0)
             edge_time(22 * SR_MILLISECOND);
@@ -549,7 +549,7 @@ static void edge_honest(void)
     MUST(n > 40 && memcmp(answer, "HTTP/1.1 200 OK\r\n", 17) == 0 && memcmp(answer + n - 4, "yes!", 4) == 0);
     edge_logged();
     close(client);
-    edge_turns(2);
+    edge_steps(2);
 }
 
 static void edge_clear(void)
@@ -571,7 +571,7 @@ static void edge_clear(void)
     edge->sleepers->words = 1;
     for (int i = 0; i < 12; i++) /* what seems to be with somebody is doubted for a while */
         edge_time(700 * SR_MILLISECOND);
-    MUST(e->n_conns == 0 && sr_link_alone(&e->turns) && e->pending == 0);
+    MUST(e->n_conns == 0 && sr_link_alone(&e->buffered) && e->pending == 0);
     MUST(edge->queue.n_free == edge->slots && sr_queue_waiting(&edge->queue) == 0);
     MUST(sr_link_alone(&edge->abandoned));
 }
@@ -589,7 +589,7 @@ FUZZ_TARGET(edge)
     edge_input in = {data, data + size};
     if (!edge)
         edge_open();
-    edge_turns(1);
+    edge_steps(1);
     int before = edge_descriptors();
     while (in.at < in.end)
         edge_operation(&in);

@@ -21,7 +21,7 @@ sr_conn *sr_conn_new(int fd, const sr_peer *peer, uint8_t listener)
     c->peer = c->client = *peer;
     sr_link_init(&c->timer);
     sr_link_init(&c->all);
-    sr_link_init(&c->turn);
+    sr_link_init(&c->buffered);
     return c;
 }
 
@@ -101,7 +101,7 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
         if (e->events[i].data.ptr == c)
             e->events[i].data.ptr = NULL; /* the batch at hand must not lead to freed memory */
     sr_deadline_clear(e, c);
-    sr_link_remove(&c->turn);
+    sr_link_remove(&c->buffered);
     sr_link_remove(&c->all);
     e->n_conns--;
     e->high -= c->source.fd >= e->scarce;

@@ -75,7 +75,7 @@ typedef struct sr_conn {
     uint8_t timer_kind; /* sr_deadline_kind of that list */
     int64_t deadline;   /* monotonic ns; valid while timer is linked */
     sr_link all;        /* in engine->all */
-    sr_link turn;       /* in engine->turns: has bytes or a whole request that wait */
+    sr_link buffered;   /* in engine->buffered: bytes of its next request were read and wait */
     int64_t ready_at;   /* when the current request was complete; 0: refused before */
     int unacknowledged; /* in FLUSH: bytes in the send buffer when the write limit was set */
     uint64_t sent;      /* bytes of the current response on the wire, interim responses aside */

@@ -34,7 +34,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int control)
     e->scratch = scratch;
     e->config = *config;
     sr_link_init(&e->all);
-    sr_link_init(&e->turns);
+    sr_link_init(&e->buffered);
     sr_deadlines_init(e);
     e->row = &e->no_row;
     sr_room_init(e);

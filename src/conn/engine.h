@@ -77,7 +77,7 @@ typedef struct sr_engine {
     unsigned n_listeners;
     bool listening;          /* the listeners are in the epoll set */
     int64_t listeners_again; /* for want of descriptors or memory they are out until then; 0: they are not */
-    int64_t now;             /* monotonic ns, read once a turn */
+    int64_t now;             /* monotonic ns, read once in a step of the loop */
     int64_t wall;            /* s */
     int64_t wall_offset;     /* wall clock minus monotonic, ns; renewed each second */
     char date[SR_DATE_LEN];
@@ -100,7 +100,7 @@ typedef struct sr_engine {
     int waited_too_long;              /* status for a request whose SR_DEADLINE_QUEUE is over: 503, or 504 */
 
     /* intake.c */
-    sr_link turns;      /* connections whose next request is here already */
+    sr_link buffered;   /* connections whose next request is here already */
     bool made_room;     /* an idle one was closed for want of a descriptor, and accept is to be tried again */
     char *scratch;      /* SR_SCRATCH bytes */
     sr_request request; /* scratch of the parser */
@@ -137,7 +137,7 @@ void sr_engine_resume(sr_engine *e);             /* when that time is over; befo
 void sr_engine_tick(sr_engine *e);                           /* reads the clock */
 void sr_engine_publish(sr_engine *e, sr_worker_state state); /* what others see of this process */
 
-/* No newcomers, short time limits for what is idle: a step for each turn. True: no connection is left. */
+/* No newcomers, short time limits for what is idle: called in each step of the loop. True: no connection is left. */
 bool sr_engine_drain_step(sr_engine *e);
 
 /* Keep the connection after this response? Decided when its head is made. */

@@ -30,7 +30,7 @@ void sr_finish_lingering(sr_engine *e, sr_conn *c)
 void sr_finish_close(sr_engine *e, sr_conn *c, sr_closed why)
 {
     c->why = why;
-    sr_link_remove(&c->turn);
+    sr_link_remove(&c->buffered);
     sr_conn_forget_request(c, sr_buffer_len(&c->in));
     if (shutdown(c->source.fd, SHUT_WR) < 0) {
         sr_conn_close(e, c, why);
@@ -57,7 +57,7 @@ static void response_over(sr_engine *e, sr_conn *c)
     c->state = SR_CONN_IDLE;
     if (sr_buffer_len(&c->in)) { /* its next request may be whole: no time limit until somebody has looked */
         sr_deadline_clear(e, c);
-        sr_link_append(&e->turns, &c->turn);
+        sr_link_append(&e->buffered, &c->buffered);
         return;
     }
     sr_deadline_set(e, c, SR_DEADLINE_IDLE);
@@ -123,7 +123,7 @@ void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
     sr_conn_leave(e, c);
     c->linger = true;
     c->gone = false;
-    sr_link_remove(&c->turn);
+    sr_link_remove(&c->buffered);
     sr_trouble_refused(e, c, status);
     if (!sr_response_refusal(&out, status, is_head, e->date, e->config.server)) {
         sr_buffer_free(&out);

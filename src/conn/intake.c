@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { READS_PER_EVENT = 4 }; /* of a body: 512 KiB a turn, then the others */
+enum { READS_PER_EVENT = 4 }; /* of a body: 512 KiB, then the others */
 
 typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take; /* OVER: refused or closed, do not touch */
 
@@ -289,7 +289,7 @@ void sr_intake_refuse(sr_engine *e, sr_task *task, int status)
     sr_finish_refuse(e, c, status, c->is_head);
 }
 
-sr_intake sr_intake_turn(sr_engine *e, sr_conn *c, sr_task *task)
+sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task)
 {
     sr_bytes view = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
     return outcome(e, c, take_head(e, c, view, false, task));

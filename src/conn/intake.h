@@ -24,7 +24,7 @@ typedef enum sr_intake {
 
 sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task);
 sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task);
-sr_intake sr_intake_turn(sr_engine *e, sr_conn *c, sr_task *task); /* bytes are in hand already */
+sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task); /* bytes are in hand already */
 
 /* The task was copied: what follows its bytes is kept for the next request. */
 void sr_intake_close(sr_engine *e, sr_conn *c);

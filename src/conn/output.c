@@ -175,7 +175,7 @@ static ssize_t send_file(const sr_output *o, int socket, off_t *offset, size_t w
 
 static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent)
 {
-    /* 1 MiB a turn: one fast reader of a large file must not keep the loop from the others */
+    /* 1 MiB at a time: one fast reader of a large file must not keep the loop from the others */
     for (size_t budget = 1024 * 1024; o->file_left;) {
         size_t want = o->file_left < budget ? (size_t)o->file_left : budget;
         if (!want)

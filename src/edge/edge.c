@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 enum {
-    TURNS_BETWEEN_POLLS = 16,
+    BUFFERED_PER_STEP = 16,
     ACCEPTS_PER_EVENT = 16,
     SPARE_SLOTS = 64,
     LOOK_AFTER_MS = 1,
@@ -298,7 +298,7 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
     case SR_CONN_IDLE:
     case SR_CONN_HEAD:
     case SR_CONN_BODY:
-        if (sr_link_alone(&c->turn) && sr_intake_readable(e, c, &task) == SR_INTAKE_READY)
+        if (sr_link_alone(&c->buffered) && sr_intake_readable(e, c, &task) == SR_INTAKE_READY)
             sr_dispatch(ed, &task);
         return;
     case SR_CONN_FLUSH:
@@ -366,14 +366,14 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
 }
 
 /* Connections whose next request is here already. */
-static void turns(sr_edge *ed)
+static void buffered(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    for (int n = 0; n < TURNS_BETWEEN_POLLS && !sr_link_alone(&e->turns); n++) {
-        sr_conn *c = SR_LIST_ENTRY(e->turns.next, sr_conn, turn);
+    for (int n = 0; n < BUFFERED_PER_STEP && !sr_link_alone(&e->buffered); n++) {
+        sr_conn *c = SR_LIST_ENTRY(e->buffered.next, sr_conn, buffered);
         sr_task task;
-        sr_link_remove(&c->turn);
-        if (sr_intake_turn(e, c, &task) == SR_INTAKE_READY)
+        sr_link_remove(&c->buffered);
+        if (sr_intake_buffered(e, c, &task) == SR_INTAKE_READY)
             sr_dispatch(ed, &task);
     }
 }
@@ -414,7 +414,7 @@ static int sooner(int ms, int64_t ns)
 static int patience(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    if (!sr_link_alone(&e->turns))
+    if (!sr_link_alone(&e->buffered))
         return 0;
     int ms = sr_deadlines_timeout(e);
     int64_t abandoned = sr_limits_abandoned_at(ed), mend = sr_mend_at(ed);
@@ -452,7 +452,7 @@ static void wait_events(sr_edge *ed, bool wait)
     sr_engine_tick(e);
 }
 
-bool sr_edge_turn(sr_edge *ed, bool wait)
+bool sr_edge_step(sr_edge *ed, bool wait)
 {
     sr_engine *e = ed->engine;
     sr_deadlines_expire(e);
@@ -478,7 +478,7 @@ bool sr_edge_turn(sr_edge *ed, bool wait)
     sr_deliver_all(ed);
     if (ed->retiring && !e->draining && sr_heir_step(ed))
         return false;
-    turns(ed);
+    buffered(ed);
     return true;
 }
 
@@ -498,7 +498,7 @@ void sr_edge_run(sr_edge *ed)
 {
     sr_sleepers_arrive(ed->sleepers, ed->number, ed->name);
     ready(ed);
-    while (sr_edge_turn(ed, true))
+    while (sr_edge_step(ed, true))
         ;
     sr_stop_end(ed);
 }

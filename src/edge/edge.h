@@ -146,7 +146,7 @@ void sr_edge_free(sr_edge *ed);               /* closes all connections */
 /* Announces the edge to the workers, then serves until it has ended. */
 void sr_edge_run(sr_edge *ed);
 /* One step of the loop: time limits, one wait, one batch of events. Waits for an event if `wait`. False: it has ended. */
-bool sr_edge_turn(sr_edge *ed, bool wait);
+bool sr_edge_step(sr_edge *ed, bool wait);
 
 /* Writes one line to the supervisor. False: it does not read. */
 bool sr_edge_report(sr_edge *ed, const char *text);

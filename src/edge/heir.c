@@ -195,7 +195,7 @@ static void pass_on(sr_edge *ed)
     static batch b; /* one thread */
     sr_engine *e = ed->engine;
     b = (batch){.what.layout = layout(), .most = most()};
-    int err = pass_list(ed, &b, &e->turns, offsetof(sr_conn, turn));
+    int err = pass_list(ed, &b, &e->buffered, offsetof(sr_conn, buffered));
     if (!err)
         err = pass_list(ed, &b, &e->deadlines[SR_DEADLINE_IDLE], offsetof(sr_conn, timer));
     if (!err)
@@ -278,7 +278,7 @@ static void adopt(sr_edge *ed, const passed *p, int fd, int file)
     int64_t until = p->since > 0 && p->since < e->now ? p->since + limit : e->now + limit;
     sr_deadline_keep(e, c, kind, until > least ? until : least);
     if (p->bytes)
-        sr_link_append(&e->turns, &c->turn);
+        sr_link_append(&e->buffered, &c->buffered);
     else
         sr_conn_watch(e, c, EPOLLIN);
     sr_room_make(e);
