@@ -8,12 +8,12 @@ bool sr_client_welcome(const sr_engine *e, const sr_peer *peer)
     return !config->proxy_protocol || !config->trusted.n || sr_cidrs_have(&config->trusted, peer);
 }
 
-sr_preface sr_client_preface(sr_conn *c, sr_bytes *view, bool borrowed)
+sr_preface sr_client_preface(sr_conn *c, sr_bytes *view, bool in_scratch)
 {
     sr_proxyline line;
     switch (sr_proxyline_feed(&line, *view)) {
     case SR_PROXYLINE_MORE:
-        return !borrowed || sr_buffer_add_bytes(&c->in, *view) ? SR_PREFACE_MORE : SR_PREFACE_BAD;
+        return !in_scratch || sr_buffer_add_bytes(&c->in, *view) ? SR_PREFACE_MORE : SR_PREFACE_BAD;
     case SR_PROXYLINE_BAD:
         return SR_PREFACE_BAD;
     case SR_PROXYLINE_DONE:
@@ -23,7 +23,7 @@ sr_preface sr_client_preface(sr_conn *c, sr_bytes *view, bool borrowed)
     if (line.named)
         c->peer = line.peer;
     *view = sr_bytes_of(view->at + line.len, view->len - line.len);
-    if (!borrowed)
+    if (!in_scratch)
         sr_conn_forget_request(c, line.len);
     return view->len ? SR_PREFACE_DONE : SR_PREFACE_MORE;
 }

@@ -15,8 +15,8 @@ typedef enum sr_preface {
 
 bool sr_client_welcome(const sr_engine *e, const sr_peer *peer); /* it may connect */
 
-/* For a connection with c->preface; `borrowed`: view is not in c->in. Sets the peer. */
-sr_preface sr_client_preface(sr_conn *c, sr_bytes *view, bool borrowed);
+/* For a connection with c->preface; `in_scratch`: view is not in c->in. Sets the peer. */
+sr_preface sr_client_preface(sr_conn *c, sr_bytes *view, bool in_scratch);
 
 /* By which a head of this connection is parsed. Its peer is known. */
 static inline sr_request_limits sr_client_limits(const sr_engine *e, const sr_conn *c)

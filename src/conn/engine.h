@@ -105,9 +105,9 @@ typedef struct sr_engine {
     char *scratch;      /* SR_SCRATCH bytes */
     sr_request request; /* scratch of the parser */
     sr_forwarded forwarded;
-    sr_conn *current;      /* of the task at hand; NULL: there is none */
-    bool current_borrowed; /* the task's bytes lie in scratch, not in current->in */
-    size_t current_used;   /* bytes of the view that are the request */
+    sr_conn *current;        /* of the task at hand; NULL: there is none */
+    bool current_in_scratch; /* the task's bytes lie in scratch, not in current->in */
+    size_t current_used;     /* bytes of the view that are the request */
     sr_bytes current_view;
     sr_bytes fresh;          /* the last bytes read of requests, in scratch */
     const sr_conn *fresh_of; /* from that connection; NULL: it is no more */

@@ -42,7 +42,8 @@ static bool keep_parse(sr_engine *e, sr_conn *c)
 
 /* --- a whole request --- */
 
-static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, bool borrowed, sr_task *task)
+static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, bool in_scratch,
+                  sr_task *task)
 {
     sr_deadline_clear(e, c);
     c->ready_at = e->now;
@@ -64,7 +65,7 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     if (e->config.trusted.n)
         task->forwarded = sr_client_forwarded(e, c, r, view.at);
     e->current = c;
-    e->current_borrowed = borrowed;
+    e->current_in_scratch = in_scratch;
     e->current_view = view;
     e->current_used = r->head_len;
     sr_body *b = c->body;
@@ -124,14 +125,14 @@ static bool send_continue(sr_engine *e, sr_conn *c)
 }
 
 /* The head is whole and a body follows that is not, or is too large for the buffer. */
-static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bool borrowed, sr_task *task)
+static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bool in_scratch, sr_task *task)
 {
     bool is_head = r->is_head;
     sr_bytes rest = sr_bytes_of(view.at + r->head_len, view.len - r->head_len);
     if (r->expect == SR_EXPECT_CONTINUE && !rest.len && !send_continue(e, c))
         return TAKE_OVER;
     c->body = sr_body_new(r);
-    if (!c->body || !keep_parse(e, c) || (borrowed && !sr_buffer_add(&c->in, view.at, r->head_len)))
+    if (!c->body || !keep_parse(e, c) || (in_scratch && !sr_buffer_add(&c->in, view.at, r->head_len)))
         return refuse(e, c, 503, is_head);
     c->state = SR_CONN_BODY;
     sr_deadline_set(e, c, SR_DEADLINE_BODY);
@@ -140,7 +141,7 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
     size_t used = 0;
     sr_body_result result = sr_body_feed(c->body, &e->config, rest, &used);
     rest = sr_bytes_of(rest.at + used, rest.len - used);
-    if (!borrowed) { /* the bytes behind the head are in c->in already: close the gap that the body leaves */
+    if (!in_scratch) { /* the bytes behind the head are in c->in already: close the gap that the body leaves */
         memmove(sr_buffer_at(&c->in) + r->head_len, rest.at, rest.len);
         c->in.end = c->in.from + r->head_len + rest.len;
         rest.len = 0;
@@ -148,17 +149,17 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
     return body_result(e, c, result, rest, task);
 }
 
-static take head_done(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bool borrowed, sr_task *task)
+static take head_done(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bool in_scratch, sr_task *task)
 {
     if (r->framing == SR_BODY_NONE)
-        return ready(e, c, r, view, borrowed, task);
+        return ready(e, c, r, view, in_scratch, task);
     if (r->framing == SR_BODY_LENGTH) {
         if (r->content_length > e->config.max_body)
             return refuse(e, c, 413, r->is_head);
         if (r->content_length <= e->config.body_memory && view.len - r->head_len >= r->content_length)
-            return ready(e, c, r, view, borrowed, task);
+            return ready(e, c, r, view, in_scratch, task);
     }
-    return body_begin(e, c, r, view, borrowed, task);
+    return body_begin(e, c, r, view, in_scratch, task);
 }
 
 /* --- heads --- */
@@ -171,15 +172,15 @@ static bool is_head(sr_bytes view)
     return view.len >= 5 && memcmp(view.at, "HEAD ", 5) == 0;
 }
 
-static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool borrowed, sr_task *task)
+static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, sr_task *task)
 {
     if (c->preface) {
-        sr_preface preface = sr_client_preface(c, &view, borrowed);
+        sr_preface preface = sr_client_preface(c, &view, in_scratch);
         if (preface == SR_PREFACE_BAD)
             sr_conn_close(e, c, SR_CLOSED_PROXY);
         if (preface != SR_PREFACE_DONE)
             return preface == SR_PREFACE_BAD ? TAKE_OVER : TAKE_MORE;
-        if (borrowed)
+        if (in_scratch)
             e->fresh = view;
     }
     sr_request *r = c->parse;
@@ -190,13 +191,13 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool borrowed, sr
     sr_request_limits limits = sr_client_limits(e, c);
     switch (sr_request_feed(r, &limits, view.at, view.len)) {
     case SR_PARSE_DONE:
-        return head_done(e, c, r, view, borrowed, task);
+        return head_done(e, c, r, view, in_scratch, task);
     case SR_PARSE_BAD:
         return refuse(e, c, r->status, is_head(view));
     case SR_PARSE_MORE:
         break;
     }
-    if (!keep_parse(e, c) || (borrowed && !sr_buffer_add_bytes(&c->in, view)))
+    if (!keep_parse(e, c) || (in_scratch && !sr_buffer_add_bytes(&c->in, view)))
         return refuse(e, c, 503, is_head(view));
     if (c->state == SR_CONN_IDLE && c->requests)
         sr_deadline_set(e, c, SR_DEADLINE_HEAD); /* the first one's time runs since accept */
@@ -268,8 +269,8 @@ void sr_intake_close(sr_engine *e, sr_conn *c)
 {
     size_t used = e->current_used;
     sr_bytes rest = sr_bytes_of(e->current_view.at + used, e->current_view.len - used);
-    sr_conn_forget_request(c, e->current_borrowed ? 0 : used);
-    if (e->current_borrowed && !sr_buffer_add_bytes(&c->in, rest)) {
+    sr_conn_forget_request(c, e->current_in_scratch ? 0 : used);
+    if (e->current_in_scratch && !sr_buffer_add_bytes(&c->in, rest)) {
         c->keep_alive = false; /* no memory for the next request: answer this one and close */
         c->linger = true;
     }
