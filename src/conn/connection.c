@@ -2,9 +2,9 @@
 
 #include "../net/descriptors.h"
 #include "account.h"
+#include "capacity.h"
 #include "deadline.h"
 #include "engine.h"
-#include "room.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -91,7 +91,7 @@ void sr_conn_enter(sr_engine *e, sr_conn *c)
     sr_link_append(&e->all, &c->all);
     e->n_conns++;
     e->high += c->source.fd >= e->scarce;
-    sr_room_taken(e, c->source.fd);
+    sr_capacity_taken(e, c->source.fd);
 }
 
 void sr_conn_forget(sr_engine *e, sr_conn *c)

@@ -1,7 +1,7 @@
 #include "engine.h"
 
+#include "capacity.h"
 #include "deadline.h"
-#include "room.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int control)
     sr_link_init(&e->buffered);
     sr_deadlines_init(e);
     e->row = &e->no_row;
-    sr_room_init(e);
+    sr_capacity_init(e);
     e->control = (sr_source){.fd = control, .kind = SR_SOURCE_CONTROL};
     if (control >= 0 && (err = sr_loop_add(&e->loop, &e->control, EPOLLIN))) {
         sr_engine_free(e);
@@ -112,7 +112,7 @@ void sr_engine_resume(sr_engine *e)
         return;
     e->listeners_again = 0;
     e->made_room = false;
-    sr_room_recount(e);
+    sr_capacity_recount(e);
     sr_engine_listeners(e, e->listening);
 }
 

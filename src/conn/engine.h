@@ -86,7 +86,7 @@ typedef struct sr_engine {
     sr_link all; /* every connection */
     uint64_t n_conns;
 
-    /* room.c, of this process's descriptors */
+    /* capacity.c, of this process's descriptors */
     int spare;   /* that newcomers leave free */
     int scarce;  /* one of this number or above is one of them */
     int besides; /* that are not connections, when they were last counted */

@@ -4,10 +4,10 @@
 #include "intake.h"
 
 #include "../net/descriptors.h"
+#include "capacity.h"
 #include "client.h"
 #include "deadline.h"
 #include "finish.h"
-#include "room.h"
 #include "send.h"
 #include "trouble.h"
 
@@ -306,7 +306,7 @@ static bool out_of_descriptors(int err)
 /* One idle connection makes room, unless that did not help. It stays readable: without a pause the loop would spin */
 static void no_descriptor(sr_engine *e, int err)
 {
-    if (e->made_room || !sr_room_close_oldest(e)) {
+    if (e->made_room || !sr_capacity_close_oldest(e)) {
         sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, err);
         sr_engine_pause(e);
     } else {
@@ -318,7 +318,7 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
 {
     struct sockaddr_storage from;
     socklen_t len = sizeof from;
-    if (sr_room_awaits(e)) {
+    if (sr_capacity_awaits(e)) {
         sr_engine_pause(e);
         return SR_INTAKE_WAIT;
     }
@@ -352,7 +352,7 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
         return SR_INTAKE_WAIT;
     }
     sr_deadline_set(e, c, SR_DEADLINE_HEAD);
-    if (!sr_room_make(e)) {
+    if (!sr_capacity_make(e)) {
         sr_trouble_count(e, SR_TROUBLE_CONNECTIONS, 1, 0);
         sr_finish_refuse(e, c, 503, false);
         return SR_INTAKE_WAIT;

@@ -3,7 +3,7 @@
 #endif
 #include "crew.h"
 
-#include "../conn/room.h"
+#include "../conn/capacity.h"
 #include "../net/descriptors.h"
 #include "../net/pidfd.h"
 #include "../net/tempfile.h"
@@ -233,7 +233,7 @@ void sr_crew_lobby(sr_edge *ed)
         if (err == EPERM || err == ECONNABORTED)
             continue;
         if (err) { /* no descriptor or memory: an idle connection makes room, or the lobby waits */
-            if (sr_room_close_oldest(ed->engine))
+            if (sr_capacity_close_oldest(ed->engine))
                 continue;
             sr_loop_remove(&ed->engine->loop, &ed->lobby);
             ed->lobby_resume_at = ed->engine->now + PAUSE_NS;

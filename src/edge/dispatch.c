@@ -68,7 +68,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
     forwarded(s, t);
     atomic_store_explicit(&s->gone, 0, memory_order_relaxed);
     atomic_store_explicit(&s->backlog, 0, memory_order_relaxed);
-    if (parse + head + body > SR_SLOT_ROOM) {
+    if (parse + head + body > SR_SLOT_DATA) {
         if ((en->request_fd = spill(t, parse, head, body)) < 0)
             return false;
         if (ed->log &&

@@ -13,8 +13,8 @@
  */
 #include "heir.h"
 
+#include "../conn/capacity.h"
 #include "../conn/deadline.h"
-#include "../conn/room.h"
 #include "../net/descriptors.h"
 #include "../net/tempfile.h"
 
@@ -281,7 +281,7 @@ static void adopt(sr_edge *ed, const passed *p, int fd, int file)
         sr_link_append(&e->buffered, &c->buffered);
     else
         sr_conn_watch(e, c, EPOLLIN);
-    sr_room_make(e);
+    sr_capacity_make(e);
 }
 
 static int descriptors(struct msghdr *msg, int *fds)

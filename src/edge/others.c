@@ -1,8 +1,8 @@
 /* others: --max-connections and --max-queue are of all edges of a server together (share/common.h). */
 #include "others.h"
 
+#include "../conn/capacity.h"
 #include "../conn/deadline.h"
-#include "../conn/room.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -123,7 +123,7 @@ void sr_others_asked(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     uint32_t n = atomic_exchange(&own(ed)->shed, 0);
-    while (n-- && sr_room_close_oldest(e))
+    while (n-- && sr_capacity_close_oldest(e))
         ;
     if (e->listening) { /* who could not accept has rung: added again, the listeners are looked at */
         sr_engine_listeners(e, false);

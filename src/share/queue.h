@@ -76,7 +76,7 @@ enum {
     SR_FILE_BODY = 2
 };
 
-enum { SR_SLOT_ROOM = SR_SLOT_BYTES - sizeof(sr_slot) };
+enum { SR_SLOT_DATA = SR_SLOT_BYTES - sizeof(sr_slot) };
 
 /* --- shared --- */
 

@@ -81,14 +81,14 @@ void sr_ring_commit(sr_ring *r, sr_record *record, size_t payload)
 
 uint32_t sr_ring_want(sr_ring *r)
 {
-    uint32_t seen = atomic_load(&r->room);
+    uint32_t seen = atomic_load(&r->space);
     atomic_store(&r->wants, 1);
     return seen;
 }
 
 void sr_ring_wait(sr_ring *r, uint32_t seen, int64_t ns)
 {
-    sr_futex_wait(&r->room, seen, ns);
+    sr_futex_wait(&r->space, seen, ns);
 }
 
 uint32_t sr_ring_waiting(const sr_ring *r)
@@ -149,6 +149,6 @@ void sr_ring_tell(sr_reader *r)
     atomic_thread_fence(memory_order_seq_cst); /* what was taken, then who wants it */
     if (!atomic_load_explicit(&r->ring->wants, memory_order_relaxed) || !atomic_exchange(&r->ring->wants, 0))
         return;
-    atomic_fetch_add(&r->ring->room, 1);
-    sr_futex_wake(&r->ring->room);
+    atomic_fetch_add(&r->ring->space, 1);
+    sr_futex_wake(&r->ring->space);
 }

@@ -36,7 +36,7 @@ typedef struct sr_record {
 typedef struct sr_ring {
     _Alignas(64) _Atomic uint32_t put;
     _Alignas(64) _Atomic uint32_t taken;
-    _Atomic uint32_t room; /* futex: another number when the edge has taken something a writer waits for */
+    _Atomic uint32_t space; /* futex: another number when the edge has taken something a writer waits for */
     _Atomic uint32_t wants;
     _Alignas(64) _Atomic uint64_t
         began;                /* number of the request that its worker has last handed to the application */

@@ -1,4 +1,4 @@
-#include "room.h"
+#include "capacity.h"
 
 #include "../net/descriptors.h"
 #include "deadline.h"
@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-bool sr_room_close_oldest(sr_engine *e)
+bool sr_capacity_close_oldest(sr_engine *e)
 {
     sr_link *idle = &e->deadlines[SR_DEADLINE_IDLE];
     if (sr_link_alone(idle))
@@ -34,7 +34,7 @@ static bool close_unfinished(sr_engine *e)
     return false;
 }
 
-bool sr_room_make(sr_engine *e)
+bool sr_capacity_make(sr_engine *e)
 {
     uint64_t most = e->config.max_connections;
     bool full = e->n_conns > most;
@@ -42,12 +42,12 @@ bool sr_room_make(sr_engine *e)
         return true;
     if (!full && e->shed && e->shed(e->with, sr_deadline_first(e, SR_DEADLINE_IDLE)))
         return true;
-    return sr_room_close_oldest(e) || close_unfinished(e);
+    return sr_capacity_close_oldest(e) || close_unfinished(e);
 }
 
 enum { SPARE = 66, SPARE_PART = 8 }; /* where the limit is low, that part of it */
 
-void sr_room_init(sr_engine *e)
+void sr_capacity_init(sr_engine *e)
 {
     int limit = sr_descriptors_limit();
     e->spare = limit / SPARE_PART < SPARE ? limit / SPARE_PART : SPARE;
@@ -59,13 +59,13 @@ void sr_room_init(sr_engine *e)
  * are not connections are counted then. While a connection has such a number, more may be in use than `scarce`. Where other
  * things have taken the table, few connections are served rather than none.
  */
-void sr_room_taken(sr_engine *e, int fd)
+void sr_capacity_taken(sr_engine *e, int fd)
 {
     int used = fd + 1, conns = (int)e->n_conns;
     if (fd >= e->scarce)
         e->besides = used - conns;
     while (e->high && conns > e->spare && conns + e->besides > e->scarce) {
-        if (!sr_room_close_oldest(e)) {
+        if (!sr_capacity_close_oldest(e)) {
             sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, EMFILE);
             sr_engine_pause(e);
             return;
@@ -74,12 +74,12 @@ void sr_room_taken(sr_engine *e, int fd)
     }
 }
 
-void sr_room_recount(sr_engine *e)
+void sr_capacity_recount(sr_engine *e)
 {
-    sr_room_taken(e, sr_descriptors_lowest(e->loop.epoll) - 1);
+    sr_capacity_taken(e, sr_descriptors_lowest(e->loop.epoll) - 1);
 }
 
-bool sr_room_awaits(const sr_engine *e)
+bool sr_capacity_awaits(const sr_engine *e)
 {
     if (!e->config.sheds_unfinished || e->n_conns < e->config.max_connections ||
         !sr_link_alone(&e->deadlines[SR_DEADLINE_IDLE]))
