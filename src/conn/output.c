@@ -1,6 +1,6 @@
 #include "output.h"
 
-#include "../net/quiet.h"
+#include "../net/nosignal.h"
 #include "../net/tempfile.h"
 
 #include <errno.h>
@@ -147,12 +147,12 @@ static sr_flush flush_memory(sr_output *o, int socket, uint64_t *sent)
 static ssize_t sendfile_quietly(int socket, int fd, off_t *offset, size_t want)
 {
     struct sigaction action;
-    sr_quiet quiet;
+    sr_nosignal mask;
     if (sigaction(SIGPIPE, NULL, &action) != 0 || action.sa_handler != SIG_DFL)
         return sendfile(socket, fd, offset, want);
-    sr_quiet_begin(&quiet);
+    sr_nosignal_begin(&mask);
     ssize_t n = sendfile(socket, fd, offset, want);
-    sr_quiet_end(&quiet, n < 0 ? errno : 0);
+    sr_nosignal_end(&mask, n < 0 ? errno : 0);
     return n;
 }
 

@@ -4,7 +4,7 @@
 #include "sink.h"
 
 #include "../base/clock.h"
-#include "quiet.h"
+#include "nosignal.h"
 #include "syslog.h"
 
 #include <errno.h>
@@ -200,12 +200,12 @@ static int write_lines(sr_sink *s)
     struct stat st;
     size_t begin = s->buffer.from;
     bool torn = s->torn, sized = s->append && fstat(s->fd, &st) == 0;
-    sr_quiet quiet;
-    sr_quiet_begin(&quiet);
+    sr_nosignal mask;
+    sr_nosignal_begin(&mask);
     int err = put_all(s);
     if (err && s->inside && sized && mend(s, st.st_size + (torn && !s->torn), begin))
         s->inside = false;
-    sr_quiet_end(&quiet, err);
+    sr_nosignal_end(&mask, err);
     return err;
 }
 

@@ -11,7 +11,7 @@
  * counted.
  * Thread: any, under the lock of the owner.
  * Failure: a line that can't be written is lost and counted; the next batch tries anew, so a disk that has room
- * again or a syslog that is back needs nothing. No signal is raised (see quiet.h).
+ * again or a syslog that is back needs nothing. No signal is raised (see nosignal.h).
  *
  * What the descriptor is decides how lines are written, whichever kind was named:
  *

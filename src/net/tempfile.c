@@ -4,7 +4,7 @@
 #include "tempfile.h"
 
 #include "descriptors.h"
-#include "quiet.h"
+#include "nosignal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,9 +47,9 @@ static int write_all(int fd, const char *at, size_t len)
 
 int sr_tempfile_write(int fd, const char *at, size_t len)
 {
-    sr_quiet quiet;
-    sr_quiet_begin(&quiet);
+    sr_nosignal mask;
+    sr_nosignal_begin(&mask);
     int err = write_all(fd, at, len);
-    sr_quiet_end(&quiet, err < 0 ? errno : 0);
+    sr_nosignal_end(&mask, err < 0 ? errno : 0);
     return err;
 }

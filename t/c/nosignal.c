@@ -1,5 +1,5 @@
-/* quiet: no signal for a write that fails, and all others as before */
-#include "net/quiet.h"
+/* nosignal: no signal for a write that fails, and all others as before */
+#include "net/nosignal.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -22,16 +22,16 @@ static bool pending(int signal)
 int main(void)
 {
     int ends[2];
-    sr_quiet q;
+    sr_nosignal q;
     if (pipe(ends) != 0)
         return 99;
     close(ends[0]);
     for (int i = 0; i < 2; i++) {
-        sr_quiet_begin(&q);
+        sr_nosignal_begin(&q);
         ok(blocked(SIGPIPE) && blocked(SIGXFSZ) && !blocked(SIGTERM), "both are held back");
         ssize_t n = write(ends[1], "x", 1);
         ok(n < 0 && errno == EPIPE && pending(SIGPIPE), "nobody reads");
-        sr_quiet_end(&q, errno);
+        sr_nosignal_end(&q, errno);
         is_int(errno, EPIPE, "errno is kept");
         ok(!pending(SIGPIPE) && !blocked(SIGPIPE) && !blocked(SIGXFSZ), "as if nothing had been");
     }
@@ -39,8 +39,8 @@ int main(void)
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe, NULL);
-    sr_quiet_begin(&q);
-    sr_quiet_end(&q, 0);
+    sr_nosignal_begin(&q);
+    sr_nosignal_end(&q, 0);
     ok(blocked(SIGPIPE) && !blocked(SIGXFSZ), "what was blocked stays so");
     return done_testing();
 }

@@ -1,4 +1,4 @@
-#include "quiet.h"
+#include "nosignal.h"
 
 #include <errno.h>
 #include <time.h>
@@ -10,7 +10,7 @@ static void both(sigset_t *set)
     sigaddset(set, SIGXFSZ);
 }
 
-void sr_quiet_begin(sr_quiet *q)
+void sr_nosignal_begin(sr_nosignal *q)
 {
     int saved = errno;
     sigset_t set;
@@ -19,7 +19,7 @@ void sr_quiet_begin(sr_quiet *q)
     errno = saved;
 }
 
-void sr_quiet_end(const sr_quiet *q, int err)
+void sr_nosignal_end(const sr_nosignal *q, int err)
 {
     static const struct timespec now;
     int saved = errno;
