@@ -24,7 +24,7 @@ enum { EDGE_ROWS = 4, EDGE_HONEST = 0, EDGE_CLIENTS = 4, EDGE_QUEUE = 40 };
 
 typedef struct edge_worker {
     int line;
-    sr_counter counter;
+    sr_consumer consumer;
     uint64_t number; /* of the request that it has, or speaks of */
     uint32_t slot;
 } edge_worker;
@@ -202,7 +202,7 @@ static void edge_worker_leave(uint32_t row)
     edge_worker *w = &edge_workers[row];
     if (w->line >= 0)
         close(w->line);
-    sr_counter_close(&w->counter);
+    sr_consumer_close(&w->consumer);
     *w = (edge_worker){.line = -1};
 }
 
@@ -220,7 +220,7 @@ static void edge_hello(uint32_t row, int more, int fd)
     edge_steps(1);
     n = 0;
     if (sr_door_receive(line, &note, fds, &n, false) == 0 && n == SR_MESSAGE_FDS) {
-        MUST(sr_counter_open(&w->counter, fds[0], fds[1], fds[2], row) == 0);
+        MUST(sr_consumer_open(&w->consumer, fds[0], fds[1], fds[2], row) == 0);
         w->line = line;
     } else {
         close(line);
@@ -233,14 +233,14 @@ static void edge_hello(uint32_t row, int more, int fd)
 
 static void edge_say(edge_worker *w, uint16_t kind, uint16_t flags, const void *payload, size_t len)
 {
-    if (atomic_load(&w->counter.ring->put) % 8) /* it has spoiled that itself */
+    if (atomic_load(&w->consumer.ring->put) % 8) /* it has spoiled that itself */
         return;
-    sr_record *r = sr_ring_reserve(w->counter.ring, len);
+    sr_record *r = sr_ring_reserve(w->consumer.ring, len);
     if (!r)
         return;
     *r = (sr_record){.kind = kind, .flags = flags, .number = w->number, .slot = w->slot};
     memcpy(r + 1, payload, len);
-    sr_ring_commit(w->counter.ring, r, len);
+    sr_ring_commit(w->consumer.ring, r, len);
 }
 
 static void edge_tell(uint32_t row)
@@ -265,7 +265,7 @@ static void edge_head(edge_worker *w, uint16_t kind, uint16_t flags, uint16_t st
 static void edge_take(edge_worker *w)
 {
     uint32_t slot;
-    const sr_slot *s = sr_counter_take(&w->counter, &slot);
+    const sr_slot *s = sr_consumer_take(&w->consumer, &slot);
     if (!s)
         return;
     w->slot = slot;
@@ -350,7 +350,7 @@ static void edge_values(edge_worker *w, edge_input *in)
 /* Any header, somewhere behind what was written */
 static void edge_raw(edge_worker *w, edge_input *in)
 {
-    sr_ring *r = w->counter.ring;
+    sr_ring *r = w->consumer.ring;
     sr_bytes bytes = edge_bytes(in);
     uint32_t at = atomic_load(&r->put) % SR_RING_BYTES;
     if (bytes.len > SR_RING_BYTES - at)
@@ -362,7 +362,7 @@ static void edge_raw(edge_worker *w, edge_input *in)
 /* Anything that is writable for a worker */
 static void edge_scribble(edge_worker *w, edge_input *in)
 {
-    sr_replies *replies = w->counter.replies;
+    sr_replies *replies = w->consumer.replies;
     uint8_t what = edge_byte(in), value = edge_byte(in);
     uint32_t slot = value / 8 % 16;
     const sr_slot *s = sr_queue_at(&edge->queue, slot);
@@ -394,8 +394,8 @@ static void edge_scribble(edge_worker *w, edge_input *in)
         atomic_store(&edge->sleepers->words, (uint32_t)value << (what % 25));
         break;
     case 8:
-        atomic_store(&w->counter.ring->began, value & 1 ? w->number : s->number);
-        atomic_store(&w->counter.ring->wants, value);
+        atomic_store(&w->consumer.ring->began, value & 1 ? w->number : s->number);
+        atomic_store(&w->consumer.ring->wants, value);
         break;
     }
 }
@@ -439,7 +439,7 @@ static void edge_act(edge_input *in)
     case 1:
         edge_take(w);
         if (what & 128 && w->number)
-            sr_counter_begin(&w->counter, w->slot, w->number);
+            sr_consumer_begin(&w->consumer, w->slot, w->number);
         break;
     case 2:
     case 3:
@@ -532,7 +532,7 @@ static void edge_honest(void)
     for (int i = 0; i < 100 && n < 0; i++) {
         edge_steps(1);
         edge_take(w);
-        if (w->number && sr_counter_begin(&w->counter, w->slot, w->number) == SR_CLAIM_MINE) {
+        if (w->number && sr_consumer_begin(&w->consumer, w->slot, w->number) == SR_CLAIM_MINE) {
             const sr_slot *s = sr_queue_at(&edge->queue, w->slot);
             const char *base = s->data + s->parse;
             bool ours = s->head == sizeof request - 1 && memcmp(base, request, s->head) == 0;

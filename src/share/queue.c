@@ -222,10 +222,10 @@ void sr_queue_mend(sr_queue *q)
 
 /* --- a worker --- */
 
-int sr_counter_open(sr_counter *c, int requests_fd, int replies_fd, int ring_fd, uint32_t row)
+int sr_consumer_open(sr_consumer *c, int requests_fd, int replies_fd, int ring_fd, uint32_t row)
 {
     struct stat st, st2;
-    *c = (sr_counter){.row = row};
+    *c = (sr_consumer){.row = row};
     if (fstat(requests_fd, &st) != 0 || fstat(replies_fd, &st2) != 0)
         return errno;
     if (st.st_size < (off_t)sizeof(sr_requests))
@@ -238,7 +238,7 @@ int sr_counter_open(sr_counter *c, int requests_fd, int replies_fd, int ring_fd,
     c->replies_bytes = replies_bytes(c->requests->slots);
     if (c->requests->layout != SR_QUEUE_LAYOUT || row >= c->requests->rows ||
         st2.st_size != (off_t)c->replies_bytes) {
-        sr_counter_close(c);
+        sr_consumer_close(c);
         return EPROTO;
     }
     void *replies = mmap(NULL, c->replies_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, replies_fd, 0);
@@ -247,21 +247,21 @@ int sr_counter_open(sr_counter *c, int requests_fd, int replies_fd, int ring_fd,
     int err = errno;
     if (c->ring)
         return 0;
-    sr_counter_close(c);
+    sr_consumer_close(c);
     return err;
 }
 
-void sr_counter_close(sr_counter *c)
+void sr_consumer_close(sr_consumer *c)
 {
     if (c->requests)
         munmap((void *)(uintptr_t)c->requests, c->requests_bytes);
     if (c->replies)
         munmap(c->replies, c->replies_bytes);
     sr_ring_unmap(c->ring);
-    *c = (sr_counter){0};
+    *c = (sr_consumer){0};
 }
 
-sr_counter_claim sr_counter_begin(sr_counter *c, uint32_t index, uint64_t number)
+sr_claim_result sr_consumer_begin(sr_consumer *c, uint32_t index, uint64_t number)
 {
     _Atomic uint64_t *word = &c->replies->claims[index].word;
     uint64_t mine = claim_of(number, c->row + 1), edges = claim_of(number, SR_OWNER_EDGE);
@@ -276,7 +276,7 @@ sr_counter_claim sr_counter_begin(sr_counter *c, uint32_t index, uint64_t number
     return now == mine || now == edges ? SR_CLAIM_DOUBTED : SR_CLAIM_LOST;
 }
 
-const sr_slot *sr_counter_take(sr_counter *c, uint32_t *index)
+const sr_slot *sr_consumer_take(sr_consumer *c, uint32_t *index)
 {
     const sr_requests *r = c->requests;
     uint64_t head = atomic_load_explicit(&c->replies->head, memory_order_relaxed);
@@ -300,14 +300,14 @@ const sr_slot *sr_counter_take(sr_counter *c, uint32_t *index)
     }
 }
 
-uint64_t sr_counter_waiting(const sr_counter *c)
+uint64_t sr_consumer_waiting(const sr_consumer *c)
 {
     uint64_t put = atomic_load_explicit(&c->requests->put, memory_order_acquire);
     uint64_t head = atomic_load_explicit(&c->replies->head, memory_order_relaxed);
     return put > head ? put - head : 0;
 }
 
-int64_t sr_counter_oldest(const sr_counter *c)
+int64_t sr_consumer_oldest(const sr_consumer *c)
 {
     const sr_requests *r = c->requests;
     uint64_t number = atomic_load_explicit(&c->replies->head, memory_order_relaxed);

@@ -146,31 +146,31 @@ sr_slot *sr_queue_at(const sr_queue *q, uint32_t index);
 
 /* --- a worker --- */
 
-typedef struct sr_counter { /* one edge, as a worker sees it */
+typedef struct sr_consumer { /* one edge, as a worker sees it */
     const sr_requests *requests;
     sr_replies *replies;
     sr_ring *ring;
     size_t requests_bytes, replies_bytes;
     uint64_t number; /* of the request that was last taken */
     uint32_t row;
-} sr_counter;
+} sr_consumer;
 
 /* Maps both; the descriptors stay the caller's. 0 or errno; EPROTO: another layout. */
-int sr_counter_open(sr_counter *c, int requests_fd, int replies_fd, int ring_fd, uint32_t row);
-void sr_counter_close(sr_counter *c);
+int sr_consumer_open(sr_consumer *c, int requests_fd, int replies_fd, int ring_fd, uint32_t row);
+void sr_consumer_close(sr_consumer *c);
 /*
  * The oldest that nobody has becomes this row's. NULL: there is none. What the slot says must not be used before
- * sr_counter_begin: it may be another's again.
+ * sr_consumer_begin: it may be another's again.
  */
-const sr_slot *sr_counter_take(sr_counter *c, uint32_t *index);
+const sr_slot *sr_consumer_take(sr_consumer *c, uint32_t *index);
 /*
  * Before anything is done with it: says in the ring that it begins. DOUBTED: the edge is about to decide whether it goes to
  * another worker; ask again. LOST: it does.
  */
-typedef enum sr_counter_claim { SR_CLAIM_MINE, SR_CLAIM_DOUBTED, SR_CLAIM_LOST } sr_counter_claim;
-sr_counter_claim sr_counter_begin(sr_counter *c, uint32_t index, uint64_t number);
-uint64_t sr_counter_waiting(const sr_counter *c); /* about */
+typedef enum sr_claim_result { SR_CLAIM_MINE, SR_CLAIM_DOUBTED, SR_CLAIM_LOST } sr_claim_result;
+sr_claim_result sr_consumer_begin(sr_consumer *c, uint32_t index, uint64_t number);
+uint64_t sr_consumer_waiting(const sr_consumer *c); /* about */
 /* ready_at of the first that nobody has; INT64_MAX: there is none. It may be somebody's in the next moment */
-int64_t sr_counter_oldest(const sr_counter *c);
+int64_t sr_consumer_oldest(const sr_consumer *c);
 
 #endif

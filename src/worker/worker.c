@@ -22,7 +22,7 @@ enum { DOUBTS_MAX = 10000 };        /* a second; then it is an edge that will no
 
 static void line_close(sr_worker_line *l)
 {
-    sr_counter_close(&l->queue);
+    sr_consumer_close(&l->queue);
     if (l->line >= 0)
         close(l->line);
     if (l->bell >= 0)
@@ -60,7 +60,7 @@ static int answer(sr_worker *w, sr_worker_line *l)
         err = n ? EPROTO : EACCES;
     if (!err) {
         l->bell = fds[--n];
-        err = sr_counter_open(&l->queue, fds[0], fds[1], fds[2], w->row);
+        err = sr_consumer_open(&l->queue, fds[0], fds[1], fds[2], w->row);
     }
     while (n > 0)
         close(fds[--n]);
@@ -202,7 +202,7 @@ static sr_worker_line *oldest(sr_worker *w)
     sr_worker_line *best = NULL;
     int64_t first = INT64_MAX;
     for (unsigned i = 0; i < w->n_open; i++) {
-        int64_t at = sr_counter_oldest(&w->open[i]->queue);
+        int64_t at = sr_consumer_oldest(&w->open[i]->queue);
         if (at < first) {
             first = at;
             best = w->open[i];
@@ -214,7 +214,7 @@ static sr_worker_line *oldest(sr_worker *w)
 static const sr_slot *take(sr_worker *w)
 {
     sr_worker_line *from = w->n_open == 1 ? w->open[0] : oldest(w);
-    w->slot = from ? sr_counter_take(&from->queue, &w->index) : NULL;
+    w->slot = from ? sr_consumer_take(&from->queue, &w->index) : NULL;
     if (w->slot)
         w->from = from;
     return w->slot;
@@ -224,7 +224,7 @@ static uint64_t waiting(const sr_worker *w)
 {
     uint64_t n = 0;
     for (unsigned i = 0; i < w->n_open; i++)
-        n += sr_counter_waiting(&w->open[i]->queue);
+        n += sr_consumer_waiting(&w->open[i]->queue);
     return n;
 }
 
@@ -261,8 +261,8 @@ static int fetch(sr_worker *w, int *body_fd)
 static bool still_mine(sr_worker *w)
 {
     static const struct timespec moment = {.tv_nsec = 100 * 1000};
-    sr_counter_claim claim;
-    for (int n = 0; (claim = sr_counter_begin(&w->from->queue, w->index, w->number)) == SR_CLAIM_DOUBTED;
+    sr_claim_result claim;
+    for (int n = 0; (claim = sr_consumer_begin(&w->from->queue, w->index, w->number)) == SR_CLAIM_DOUBTED;
          n++) {
         if (n == DOUBTS_MAX)
             return false;

@@ -30,12 +30,12 @@ typedef struct sr_worker_config {
 } sr_worker_config;
 
 typedef struct sr_worker_line {
-    int line;         /* -1: there is none */
-    int bell;         /* eventfd of the edge */
-    bool asked;       /* hello was said, and the answer has not come */
-    bool silent;      /* something is in the ring and the edge was not told */
-    int64_t again_at; /* monotonic ns of the next attempt to say hello; 0: none before another epoch */
-    sr_counter queue; /* requests NULL: not open */
+    int line;          /* -1: there is none */
+    int bell;          /* eventfd of the edge */
+    bool asked;        /* hello was said, and the answer has not come */
+    bool silent;       /* something is in the ring and the edge was not told */
+    int64_t again_at;  /* monotonic ns of the next attempt to say hello; 0: none before another epoch */
+    sr_consumer queue; /* requests NULL: not open */
 } sr_worker_line;
 
 typedef enum sr_worker_what {

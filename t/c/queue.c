@@ -54,24 +54,24 @@ static void linger(uint64_t n)
 
 static _Noreturn void work(uint32_t row)
 {
-    sr_counter c;
+    sr_consumer c;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (sr_counter_open(&c, queue.requests_fd, queue.replies_fd, ring_fds[row], row))
+    if (sr_consumer_open(&c, queue.requests_fd, queue.replies_fd, ring_fds[row], row))
         _exit(1);
     sr_sleepers_search(sleepers, row);
     for (;;) {
         uint32_t slot;
-        const sr_slot *s = sr_counter_take(&c, &slot);
+        const sr_slot *s = sr_consumer_take(&c, &slot);
         if (!s) {
             uint32_t word = sr_sleepers_begin(sleepers, row);
-            if (!sr_counter_waiting(&c))
+            if (!sr_consumer_waiting(&c))
                 sr_sleepers_sleep(sleepers, row, word, -1);
             sr_sleepers_end(sleepers, row);
             continue;
         }
         sr_sleepers_found(sleepers, row);
         linger(s->number);
-        if (sr_counter_begin(&c, slot, s->number) != SR_CLAIM_MINE)
+        if (sr_consumer_begin(&c, slot, s->number) != SR_CLAIM_MINE)
             _exit(2);
         atomic_fetch_add(&served[s->number], 1);
         linger(s->number / 2);
@@ -208,13 +208,13 @@ static void killed(void)
 static void taken_back(void)
 {
     sr_queue q;
-    sr_counter c;
+    sr_consumer c;
     uint32_t a, b, i;
     int ring_fd;
     sr_ring *ring = sr_ring_new(&ring_fd);
     is_int(sr_queue_new(&q, 4, 2), 0, "a queue");
-    is_int(sr_counter_open(&c, q.requests_fd, q.replies_fd, ring_fd, 1), 0, "a worker opens it");
-    is_int(sr_counter_open(&(sr_counter){0}, q.requests_fd, q.replies_fd, q.replies_fd, 1), EPROTO,
+    is_int(sr_consumer_open(&c, q.requests_fd, q.replies_fd, ring_fd, 1), 0, "a worker opens it");
+    is_int(sr_consumer_open(&(sr_consumer){0}, q.requests_fd, q.replies_fd, q.replies_fd, 1), EPROTO,
            "but not with a ring that is none");
     sr_queue_slot(&q, &a);
     uint64_t first = sr_queue_put(&q, a);
@@ -224,25 +224,25 @@ static void taken_back(void)
     ok(sr_queue_drop(&q, a, first), "the edge takes the first back");
     ok(!sr_queue_drop(&q, a, first), "once");
     is_int((long long)sr_queue_waiting(&q), 1, "one waits");
-    ok(sr_counter_take(&c, &i) && i == b, "the worker gets the second");
+    ok(sr_consumer_take(&c, &i) && i == b, "the worker gets the second");
     ok(!sr_queue_drop(&q, b, second), "which the edge can't take back any more");
     is_int(sr_queue_owner(&q, b, second), 1, "it is that row's");
-    ok(!sr_counter_take(&c, &i), "there is no third");
-    ok(sr_queue_again(&q, b, second) && sr_counter_take(&c, &i) && i == b,
+    ok(!sr_consumer_take(&c, &i), "there is no third");
+    ok(sr_queue_again(&q, b, second) && sr_consumer_take(&c, &i) && i == b,
        "given back, it can be taken again");
     sr_queue_release(&q, a);
     atomic_store(&q.replies->head, 99);
     sr_queue_slot(&q, &a);
     sr_queue_put(&q, a);
-    ok(!sr_counter_take(&c, &i), "a worker that has spoiled the hint hides what waits");
+    ok(!sr_consumer_take(&c, &i), "a worker that has spoiled the hint hides what waits");
     sr_queue_mend(&q);
-    ok(sr_counter_take(&c, &i) && i == a, "until the edge sets it right");
+    ok(sr_consumer_take(&c, &i) && i == a, "until the edge sets it right");
     sr_queue_release(&q, b);
     q.first = second; /* as if it had not been looked past */
     atomic_store(&q.replies->claims[b].word, second << 16 | SR_OWNER_NOBODY);
     atomic_store(&q.replies->head, second);
     is_int((long long)sr_queue_waiting(&q), 0, "a spoiled claim of a free slot is nothing that waits");
-    ok(!sr_counter_take(&c, &i), "nor anything to take");
+    ok(!sr_consumer_take(&c, &i), "nor anything to take");
     void *writable = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, q.requests_fd, 0);
     ok(writable == MAP_FAILED && errno == EPERM, "nobody can map the requests writable");
     for (int n = 0; n < 3; n++) {
@@ -256,7 +256,7 @@ static void taken_back(void)
     for (int n = 0; n < 4; n++)
         sr_queue_slot(&q, &a);
     ok(!sr_queue_slot(&q, &a), "there are as many slots as there are");
-    sr_counter_close(&c);
+    sr_consumer_close(&c);
     sr_queue_free(&q);
     sr_ring_unmap(ring);
     close(ring_fd);
@@ -267,19 +267,19 @@ static void taken_back(void)
 static void overtaken(void)
 {
     sr_queue q;
-    sr_counter c;
+    sr_consumer c;
     uint32_t slow, slot, taken;
     int ring_fd;
     sr_ring *ring = sr_ring_new(&ring_fd);
     sr_queue_new(&q, 64, 1);
-    sr_counter_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
+    sr_consumer_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
     sr_queue_slot(&q, &slow);
     uint64_t number = sr_queue_put(&q, slow);
-    ok(sr_counter_take(&c, &taken) && taken == slow, "a worker takes one, and is slow to begin");
+    ok(sr_consumer_take(&c, &taken) && taken == slow, "a worker takes one, and is slow to begin");
     for (int n = 0; n < 300; n++) {
         sr_queue_slot(&q, &slot);
         sr_queue_put(&q, slot);
-        if (!sr_counter_take(&c, &taken) || taken != slot)
+        if (!sr_consumer_take(&c, &taken) || taken != slot)
             break;
         sr_queue_release(&q, slot);
     }
@@ -292,11 +292,11 @@ static void overtaken(void)
     ok(sr_queue_drop(&q, slot, newest) && sr_queue_again(&q, slot, newest),
        "which is taken back, and given again");
     is_int((long long)sr_queue_waiting(&q), 2, "two wait");
-    ok(sr_counter_take(&c, &taken) && taken == slow, "the older is the first");
+    ok(sr_consumer_take(&c, &taken) && taken == slow, "the older is the first");
     is_int((long long)sr_queue_waiting(&q), 1, "one waits");
-    ok(sr_counter_take(&c, &taken) && taken == slot, "then the other");
+    ok(sr_consumer_take(&c, &taken) && taken == slot, "then the other");
     is_int((long long)sr_queue_waiting(&q), 0, "none waits");
-    sr_counter_close(&c);
+    sr_consumer_close(&c);
     sr_queue_free(&q);
     sr_ring_unmap(ring);
     close(ring_fd);
@@ -306,13 +306,13 @@ static void overtaken(void)
 static void kept_waiting(void)
 {
     sr_queue q;
-    sr_counter c;
+    sr_consumer c;
     uint32_t oldest, slot;
     unsigned refused = 0;
     int ring_fd;
     sr_ring *ring = sr_ring_new(&ring_fd);
     sr_queue_new(&q, 4, 1);
-    sr_counter_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
+    sr_consumer_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
     sr_queue_slot(&q, &oldest);
     sr_queue_put(&q, oldest);
     for (int n = 0; n < 10000; n++) {
@@ -326,24 +326,24 @@ static void kept_waiting(void)
     }
     ok(refused > 0, "there is an end to what may be taken back behind one that waits");
     is_int((long long)sr_queue_waiting(&q), 1, "one waits");
-    ok(sr_counter_take(&c, &slot) && slot == oldest, "and it is still to be had");
+    ok(sr_consumer_take(&c, &slot) && slot == oldest, "and it is still to be had");
     is_int((long long)sr_queue_waiting(&q), 0, "then none");
     ok(sr_queue_slot(&q, &slot) != NULL, "and there is room again");
     uint64_t number = sr_queue_put(&q, slot);
     is_int((long long)sr_queue_waiting(&q), 1, "the next one is seen to wait");
     atomic_store(&q.replies->claims[slot].word, number << 16 | 1);
     ok(sr_queue_waiting(&q) == 0 && !sr_queue_waits(&q, slot, number), "a claim says that it is had");
-    is_int(sr_counter_begin(&c, slot, number), SR_CLAIM_MINE, "by that worker");
+    is_int(sr_consumer_begin(&c, slot, number), SR_CLAIM_MINE, "by that worker");
     ok(sr_queue_retake(&q, slot, number), "the edge doubts it");
-    is_int(sr_counter_begin(&c, slot, number), SR_CLAIM_DOUBTED, "which the worker sees");
+    is_int(sr_consumer_begin(&c, slot, number), SR_CLAIM_DOUBTED, "which the worker sees");
     sr_queue_grant(&q, slot, number, 0);
-    is_int(sr_counter_begin(&c, slot, number), SR_CLAIM_MINE, "until it is believed");
+    is_int(sr_consumer_begin(&c, slot, number), SR_CLAIM_MINE, "until it is believed");
     sr_queue_retake(&q, slot, number);
     ok(sr_queue_again(&q, slot, number), "or it is to be had again");
-    is_int(sr_counter_begin(&c, slot, number), SR_CLAIM_LOST, "and lost to the worker");
+    is_int(sr_consumer_begin(&c, slot, number), SR_CLAIM_LOST, "and lost to the worker");
     is_int((long long)sr_queue_waiting(&q), 1, "as it waits");
     ok(!sr_queue_retake(&q, slot, number), "and is not doubted then");
-    sr_counter_close(&c);
+    sr_consumer_close(&c);
     sr_queue_free(&q);
     sr_ring_unmap(ring);
     close(ring_fd);

@@ -40,17 +40,17 @@ static int64_t now(void)
 
 /* --- a worker --- */
 
-static bool still_mine(sr_counter *c, uint32_t slot)
+static bool still_mine(sr_consumer *c, uint32_t slot)
 {
-    sr_counter_claim claim;
+    sr_claim_result claim;
     if (c->number % 64 == 0)
         sched_yield(); /* it stands still, and is robbed */
-    while ((claim = sr_counter_begin(c, slot, c->number)) == SR_CLAIM_DOUBTED)
+    while ((claim = sr_consumer_begin(c, slot, c->number)) == SR_CLAIM_DOUBTED)
         sched_yield();
     return claim == SR_CLAIM_MINE;
 }
 
-static void reply(sr_counter *c, uint32_t slot, const sr_slot *s)
+static void reply(sr_consumer *c, uint32_t slot, const sr_slot *s)
 {
     sr_record *r;
     for (int i = 0; i < PAYLOAD; i++)
@@ -69,12 +69,12 @@ static void reply(sr_counter *c, uint32_t slot, const sr_slot *s)
 }
 
 /* Of those that are there, the one with the oldest request. */
-static int oldest(sr_counter *c)
+static int oldest(sr_consumer *c)
 {
     int best = -1;
     int64_t first = INT64_MAX;
     for (int i = 0; i < EDGES; i++) {
-        int64_t at = atomic_load(&sleepers.lobby[i]) ? sr_counter_oldest(&c[i]) : INT64_MAX;
+        int64_t at = atomic_load(&sleepers.lobby[i]) ? sr_consumer_oldest(&c[i]) : INT64_MAX;
         if (at < first) {
             first = at;
             best = i;
@@ -83,10 +83,10 @@ static int oldest(sr_counter *c)
     return best;
 }
 
-static bool waits(const sr_counter *c)
+static bool waits(const sr_consumer *c)
 {
     for (int i = 0; i < EDGES; i++)
-        if (atomic_load(&sleepers.lobby[i]) && sr_counter_waiting(&c[i]))
+        if (atomic_load(&sleepers.lobby[i]) && sr_consumer_waiting(&c[i]))
             return true;
     return false;
 }
@@ -94,15 +94,16 @@ static bool waits(const sr_counter *c)
 static void *work(void *at)
 {
     uint32_t row = (uint32_t)(uintptr_t)at;
-    sr_counter c[EDGES];
+    sr_consumer c[EDGES];
     /* the same mappings as the edges': the sanitizer knows memory by its address */
     for (int i = 0; i < EDGES; i++)
-        c[i] = (sr_counter){edges[i].queue.requests, edges[i].queue.replies, edges[i].rings[row], .row = row};
+        c[i] =
+            (sr_consumer){edges[i].queue.requests, edges[i].queue.replies, edges[i].rings[row], .row = row};
     sr_sleepers_search(&sleepers, row);
     while (!atomic_load(&over)) {
         uint32_t slot;
         int i = oldest(c);
-        const sr_slot *s = i < 0 ? NULL : sr_counter_take(&c[i], &slot);
+        const sr_slot *s = i < 0 ? NULL : sr_consumer_take(&c[i], &slot);
         if (!s) {
             uint32_t word = sr_sleepers_begin(&sleepers, row);
             if (!waits(c) && !atomic_load(&over))
