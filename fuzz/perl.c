@@ -173,7 +173,7 @@ static uint64_t connections_closed(void)
 {
     uint64_t sum = 0;
     for (int i = 0; i < SR_CLOSED_REASONS; i++)
-        sum += atomic_load(&edge_row->tally.closed[i]);
+        sum += atomic_load(&edge_row->counters.closed[i]);
     return sum;
 }
 

@@ -72,7 +72,7 @@ HV *sirius_board_row(pTHX_ const sr_row *r)
                     newSVpv(sr_worker_state_name(atomic_load_explicit(&r->state, memory_order_relaxed)), 0));
     (void)hv_stores(hv, "pid", newSViv(atomic_load_explicit(&r->pid, memory_order_relaxed)));
     (void)hv_stores(hv, "generation", newSVuv(atomic_load_explicit(&r->generation, memory_order_relaxed)));
-    (void)hv_stores(hv, "requests", newSVuv(count(&r->tally.requests)));
+    (void)hv_stores(hv, "requests", newSVuv(count(&r->counters.requests)));
     (void)hv_stores(hv, "since",
                     newSVnv(seconds((uint64_t)atomic_load_explicit(&r->since, memory_order_relaxed))));
     (void)hv_stores(hv, "began", newSVnv(begun ? seconds(request.began) : 0));
@@ -94,8 +94,8 @@ HV *sirius_board_edge(pTHX_ const sr_row *r)
     (void)hv_stores(hv, "pid", newSViv(atomic_load_explicit(&r->pid, memory_order_relaxed)));
     (void)hv_stores(hv, "started",
                     newSVnv(seconds((uint64_t)atomic_load_explicit(&r->started, memory_order_relaxed))));
-    (void)hv_stores(hv, "accepted", newSVuv(count(&r->tally.accepted)));
-    (void)hv_stores(hv, "bytes", newSVuv(count(&r->tally.bytes)));
+    (void)hv_stores(hv, "accepted", newSVuv(count(&r->counters.accepted)));
+    (void)hv_stores(hv, "bytes", newSVuv(count(&r->counters.bytes)));
     (void)hv_stores(hv, "connections", newSVuv(count(&r->connections)));
     (void)hv_stores(hv, "idle", newSVuv(count(&r->idle)));
     (void)hv_stores(hv, "waiting", newSVuv(count(&r->waiting)));
@@ -105,7 +105,7 @@ HV *sirius_board_edge(pTHX_ const sr_row *r)
 
 /* --- totals --- */
 
-static SV *closed(pTHX_ const sr_tally *t)
+static SV *closed(pTHX_ const sr_counters *t)
 {
     HV *hv = newHV();
     for (unsigned i = 0; i < SR_CLOSED_REASONS; i++) {
@@ -115,7 +115,7 @@ static SV *closed(pTHX_ const sr_tally *t)
     return newRV_noinc((SV *)hv);
 }
 
-static SV *responses(pTHX_ const sr_tally *t)
+static SV *responses(pTHX_ const sr_counters *t)
 {
     HV *hv = newHV();
     for (int i = 0; i < 5; i++) {
@@ -147,7 +147,7 @@ static SV *histogram(pTHX_ const sr_histogram *h)
 }
 
 /* Time limits by their name: those that close a connection are counted as its reason */
-static SV *limits(pTHX_ const sr_tally *t)
+static SV *limits(pTHX_ const sr_counters *t)
 {
     HV *hv = newHV();
     (void)hv_stores(hv, "header", newSVuv(count(&t->closed[SR_CLOSED_HEAD])));
@@ -199,9 +199,9 @@ bool sirius_board_exited(sr_scoreboard *s, const char *name, bool edge)
 
 HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
 {
-    sr_tally t;
+    sr_counters t;
     HV *hv = (HV *)sv_2mortal((SV *)newHV());
-    sr_scoreboard_tally(s, &t);
+    sr_scoreboard_totals(s, &t);
     (void)hv_stores(hv, "requests", newSVuv(count(&t.requests)));
     (void)hv_stores(hv, "responses", responses(aTHX_ & t));
     (void)hv_stores(hv, "bytes", newSVuv(count(&t.bytes)));
@@ -224,9 +224,9 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
 
 HV *sirius_board_troubles(pTHX_ const sr_scoreboard *s)
 {
-    sr_tally t;
+    sr_counters t;
     HV *hv = (HV *)sv_2mortal((SV *)newHV());
-    sr_scoreboard_tally(s, &t);
+    sr_scoreboard_totals(s, &t);
     for (unsigned i = 0; i < SR_TROUBLES; i++) {
         const char *name = sr_trouble_name((sr_trouble)i);
         AV *entry = newAV();

@@ -59,8 +59,8 @@ static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
     state(s, SR_WORKER_BUSY, s->worker.now);
     if (s->log)
         sirius_accesslog_begin(s);
-    sr_tally_add(&s->row->tally.requests, 1);
-    sr_histogram_add(&s->row->tally.queue,
+    sr_counters_add(&s->row->counters.requests, 1);
+    sr_histogram_add(&s->row->counters.queue,
                      (uint64_t)(s->worker.now > r->slot->ready_at ? s->worker.now - r->slot->ready_at : 0));
     if (s->board && s->worker.now - r->slot->ready_at >= WAITED_NS)
         sr_scoreboard_waited(s->board, s->worker.now - r->slot->ready_at);

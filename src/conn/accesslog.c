@@ -188,7 +188,7 @@ static void tell_lost(sr_engine *e)
     sr_accesslog *log = e->log;
     uint64_t lost = sr_sink_lost(log->sink);
     if (lost != log->lost) {
-        sr_tally_add(&e->row->tally.log_lost, lost - log->lost);
+        sr_counters_add(&e->row->counters.log_lost, lost - log->lost);
         sr_trouble_count(e, SR_TROUBLE_LOG_LOST, lost - log->lost, sr_sink_error(log->sink));
         log->lost = lost;
         log->failed = true;

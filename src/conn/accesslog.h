@@ -8,7 +8,7 @@
  * request that the server refuses is logged from its raw bytes, unless somebody else has them and offers their values.
  *
  * Owner: the engine; NULL there: nothing is logged. Failure: a line that can't be made or written is lost, and counted in the
- * tally of the row.
+ * counters of the row.
  */
 #include "../http/logformat.h"
 #include "../net/loop.h"
@@ -22,7 +22,7 @@ typedef struct sr_accesslog {
 
     /* private to accesslog.c */
     sr_source timer; /* of the sink's due time; kind SR_SOURCE_LOG */
-    uint64_t lost;   /* lines, as far as the tally has them */
+    uint64_t lost;   /* lines, as far as they are counted */
     bool failed;     /* the last batch was lost, or a part of it */
     const sr_logsource
         *source;              /* offered for a response that is being ended; NULL: its line is made or kept */

@@ -30,25 +30,25 @@ int sr_account_waited(sr_engine *e)
     bool queue = e->waited_too_long == 503;
     if (queue)
         sr_trouble_count(e, SR_TROUBLE_QUEUE_TIMEOUT, 1, 0);
-    sr_tally_add(&e->row->tally.limited[queue ? SR_LIMIT_QUEUE : SR_LIMIT_REQUEST], 1);
+    sr_counters_add(&e->row->counters.limited[queue ? SR_LIMIT_QUEUE : SR_LIMIT_REQUEST], 1);
     return e->waited_too_long;
 }
 
 void sr_account_over(sr_engine *e, sr_conn *c, sr_over how)
 {
-    sr_tally *tally = &e->row->tally;
+    sr_counters *counters = &e->row->counters;
     if (!c->owed)
         return;
     c->owed = false;
     if (c->status)
-        sr_tally_add(&tally->responses[c->status < 600 ? c->status / 100 - 1 : 4], 1);
-    sr_tally_add(&tally->bytes, c->sent);
+        sr_counters_add(&counters->responses[c->status < 600 ? c->status / 100 - 1 : 4], 1);
+    sr_counters_add(&counters->bytes, c->sent);
     if (c->refused)
-        sr_tally_add(&tally->refused, 1);
+        sr_counters_add(&counters->refused, 1);
     if (how == SR_OVER_ABORTED)
-        sr_tally_add(&tally->aborted, 1);
+        sr_counters_add(&counters->aborted, 1);
     if (how == SR_OVER_WHOLE && c->ready_at)
-        sr_histogram_add(&tally->latency, (uint64_t)(e->now - c->ready_at));
+        sr_histogram_add(&counters->latency, (uint64_t)(e->now - c->ready_at));
     if (e->log)
         sr_accesslog_over(e, c, how == SR_OVER_ABORTED);
 }

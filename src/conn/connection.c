@@ -127,7 +127,7 @@ void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
     if (c->owed && c->status && c->minor == 0)
         reset(c);
     sr_account_over(e, c, SR_OVER_ABORTED);
-    sr_tally_add(&e->row->tally.closed[why], 1);
+    sr_counters_add(&e->row->counters.closed[why], 1);
     sr_conn_unwatch(e, c); /* another descriptor of the same open file would keep it in epoll */
     if (c->borrowed && why != SR_CLOSED_APPLICATION) /* an application, or a child of it, may have one */
         shutdown(c->source.fd, SHUT_RDWR);

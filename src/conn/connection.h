@@ -24,7 +24,7 @@
 #include "../base/list.h"
 #include "../net/loop.h"
 #include "../net/peer.h"
-#include "../share/tally.h"
+#include "../share/counters.h"
 #include "body.h"
 #include "output.h"
 

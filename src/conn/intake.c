@@ -120,7 +120,7 @@ static bool send_continue(sr_engine *e, sr_conn *c)
         sr_conn_close(e, c, c->why);
         return false;
     }
-    sr_tally_add(&e->row->tally.responses[0], 1);
+    sr_counters_add(&e->row->counters.responses[0], 1);
     return true;
 }
 
@@ -345,7 +345,7 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
         return SR_INTAKE_WAIT;
     }
     sr_conn_enter(e, c);
-    sr_tally_add(&e->row->tally.accepted, 1);
+    sr_counters_add(&e->row->counters.accepted, 1);
     c->preface = e->config.proxy_protocol;
     if (!sr_client_welcome(e, &peer)) {
         sr_conn_close(e, c, SR_CLOSED_PROXY);

@@ -26,7 +26,7 @@ void sr_trouble_ring(sr_engine *e)
 
 void sr_trouble_count(sr_engine *e, sr_trouble what, uint64_t by, int err)
 {
-    sr_tally_add(&e->row->tally.trouble[what], by);
+    sr_counters_add(&e->row->counters.trouble[what], by);
     if (!e->scoreboard)
         return;
     if (err)

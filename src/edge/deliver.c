@@ -297,7 +297,7 @@ static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes 
         return TOOK;
     struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
     sr_send(ed->engine, c, &iov, 1);
-    sr_tally_add(&ed->engine->row->tally.responses[0], 1);
+    sr_counters_add(&ed->engine->row->counters.responses[0], 1);
     c->sent = 0;
     c->torn = c->out != NULL;
     return TOOK;

@@ -262,7 +262,7 @@ static void order(sr_edge *ed)
 static void newcomers(sr_edge *ed, sr_listener *l)
 {
     sr_engine *e = ed->engine;
-    const _Atomic uint64_t *accepted = &e->row->tally.accepted;
+    const _Atomic uint64_t *accepted = &e->row->counters.accepted;
     uint64_t before;
     int n = 0;
     do {

@@ -127,7 +127,7 @@ static int send_batch(sr_edge *ed, batch *b)
         sr_conn_forget(e, b->conns[i]);
     }
     if (!err)
-        sr_tally_add(&e->row->tally.given, b->what.n);
+        sr_counters_add(&e->row->counters.given, b->what.n);
     discard_files(b);
     /* ETOOMANYREFS: more descriptors are under way than this process may have open */
     bool full = err == EWOULDBLOCK || err == ENOBUFS || err == ENOMEM || err == ETOOMANYREFS;
@@ -265,7 +265,7 @@ static void adopt(sr_edge *ed, const passed *p, int fd, int file)
         return;
     }
     sr_conn_enter(e, c);
-    sr_tally_add(&e->row->tally.taken, 1);
+    sr_counters_add(&e->row->counters.taken, 1);
     c->preface = p->preface;
     c->requests = p->requests;
     c->state = p->head && p->bytes && !p->preface ? SR_CONN_HEAD : SR_CONN_IDLE;

@@ -192,7 +192,7 @@ static void call_over(sr_edge *ed, sr_conn *c)
     if (row < 0 || en->number != number || en->conn != c || en->phase != SR_ENTRY_OPEN)
         return; /* the answer came in this very moment */
     bool gone = peer_state(c) < 0 || c->torn;
-    sr_tally_add(&e->row->tally.limited[SR_LIMIT_REQUEST], 1);
+    sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
     en->late = tell(ed, slot, ed->workers[row].pid, "ran", e->now - c->ready_at,
                     gone ? "the client was gone" : "the client got 504");
     if (gone)
@@ -215,7 +215,7 @@ static void stream_over(sr_edge *ed, sr_conn *c)
         atomic_store(&sr_queue_at(&ed->queue, slot)->gone, 0);
         return;
     }
-    sr_tally_add(&e->row->tally.limited[SR_LIMIT_STREAM], 1);
+    sr_counters_add(&e->row->counters.limited[SR_LIMIT_STREAM], 1);
     en->late = tell(ed, slot, ed->workers[row].pid, "stream stood still", e->now - active_at, "cut");
     sr_limits_leave(ed, c);
     c->why = SR_CLOSED_ERROR;
@@ -297,7 +297,7 @@ void sr_limits_expire_abandoned(sr_edge *ed)
         int32_t row = too_late(ed, slot);
         if (row < 0)
             continue;
-        sr_tally_add(&e->row->tally.limited[SR_LIMIT_REQUEST], 1);
+        sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
         en->late =
             tell(ed, slot, ed->workers[row].pid, "ran", e->now - ready_at(ed, slot), "the client was gone");
         if (!en->late)

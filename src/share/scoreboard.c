@@ -151,10 +151,10 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
     sr_row *r = &s->rows[slot];
     uint64_t left = atomic_load_explicit(&r->connections, memory_order_relaxed);
     if (left) /* it was killed */
-        sr_tally_add(&r->tally.closed[SR_CLOSED_ERROR], left);
+        sr_counters_add(&r->counters.closed[SR_CLOSED_ERROR], left);
     bool unanswered = atomic_load_explicit(&r->began, memory_order_relaxed) &&
                       !atomic_load_explicit(&r->status, memory_order_relaxed);
-    sr_tally_add(&r->tally.lost, unanswered + atomic_load_explicit(&r->waiting, memory_order_relaxed));
+    sr_counters_add(&r->counters.lost, unanswered + atomic_load_explicit(&r->waiting, memory_order_relaxed));
     atomic_store_explicit(&r->state, SR_WORKER_FREE, memory_order_relaxed);
     atomic_store_explicit(&r->connections, 0, memory_order_relaxed);
     atomic_store_explicit(&r->idle, 0, memory_order_relaxed);
@@ -174,11 +174,11 @@ void sr_scoreboard_waited(sr_scoreboard *s, int64_t ns)
         ;
 }
 
-void sr_scoreboard_tally(const sr_scoreboard *s, sr_tally *sum)
+void sr_scoreboard_totals(const sr_scoreboard *s, sr_counters *sum)
 {
     memset(sum, 0, sizeof *sum);
     for (uint32_t i = 0; i < s->slots + s->edges; i++)
-        sr_tally_sum(sum, &s->rows[i].tally);
+        sr_counters_sum(sum, &s->rows[i].counters);
 }
 
 void sr_scoreboard_exited(sr_scoreboard *s, sr_exit why)

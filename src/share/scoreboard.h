@@ -12,7 +12,7 @@
  * descriptor. Who starts a new program leaves it open. The kernel frees the memory with the last process that has it.
  */
 #include "../net/peer.h"
-#include "tally.h"
+#include "counters.h"
 
 #include <stdbool.h>
 
@@ -85,7 +85,7 @@ typedef struct sr_row {
     _Atomic uint64_t mark[(SR_MARK_MAX + 1) / sizeof(uint64_t)];
     _Atomic uint64_t place[SR_PLACE_MAX / sizeof(uint64_t)];
 
-    _Alignas(64) sr_tally tally; /* of all workers that had this row */
+    _Alignas(64) sr_counters counters; /* of all workers that had this row */
 } sr_row;
 
 /* What is told in more than a word, under a sequence lock. Of each one process is the writer */
@@ -163,7 +163,7 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot);
 /* A request has waited for so long before it was served. Any process */
 void sr_scoreboard_waited(sr_scoreboard *s, int64_t ns);
 
-void sr_scoreboard_tally(const sr_scoreboard *s, sr_tally *sum); /* of all rows, into *sum */
+void sr_scoreboard_totals(const sr_scoreboard *s, sr_counters *sum); /* of all rows, into *sum */
 
 /* A worker is gone, and why. Any process */
 void sr_scoreboard_exited(sr_scoreboard *s, sr_exit why);

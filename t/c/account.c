@@ -4,8 +4,8 @@
 
 static site s;
 
-static sr_tally base;  /* the last counts that were looked at */
-static uint64_t bytes; /* that came between the last two looks */
+static sr_counters base; /* the last counts that were looked at */
+static uint64_t bytes;   /* that came between the last two looks */
 
 static char *put_count(char *to, const char *name, const _Atomic uint64_t *now,
                        const _Atomic uint64_t *before)
@@ -15,7 +15,7 @@ static char *put_count(char *to, const char *name, const _Atomic uint64_t *now,
 }
 
 /* " accepted 1 requests 1 2xx 1": what has changed */
-static const char *changes(const sr_tally *now)
+static const char *changes(const sr_counters *now)
 {
     static char out[1000];
     char *to = out;
@@ -41,9 +41,9 @@ static const char *changes(const sr_tally *now)
 /* The counts become so. What is counted too much and later spoils the next look */
 static void counts(const char *want, const char *name)
 {
-    sr_tally now;
+    sr_counters now;
     for (int i = 0; i < 2000; i++) {
-        sr_scoreboard_tally(s.board, &now);
+        sr_scoreboard_totals(s.board, &now);
         if (strcmp(changes(&now), want) == 0)
             break;
         sleep_ms(5);

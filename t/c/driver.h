@@ -193,8 +193,8 @@ static inline _Noreturn void run_worker(const site *s, uint32_t slot)
     while ((what = sr_worker_next(&w, &r)) != SR_WORKER_DONE) {
         if (what != SR_WORKER_REQUEST)
             continue;
-        sr_tally_add(&row->tally.requests, 1);
-        sr_histogram_add(&row->tally.queue, 0);
+        sr_counters_add(&row->counters.requests, 1);
+        sr_histogram_add(&row->counters.queue, 0);
         sr_row_begin(row, r.base + r.request->method.at,
                      r.request->target.at + r.request->target.len - r.request->method.at, &r.slot->client,
                      r.slot->ready_at);

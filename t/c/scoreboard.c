@@ -19,7 +19,7 @@ static void layout(void)
        "its request is not where others look for an idle colleague");
     ok(offsetof(sr_scoreboard, layout) == 0, "a scoreboard begins with its layout");
     is_int(SR_SCOREBOARD_LAYOUT & 0xffff, sizeof(sr_row), "which has the size of a row in it");
-    ok(offsetof(sr_row, tally) / 64 > offsetof(sr_row, mark) / 64, "nor are its counters");
+    ok(offsetof(sr_row, counters) / 64 > offsetof(sr_row, mark) / 64, "nor are its counters");
 }
 
 static const sr_peer peer = {.family = 4, .port = 5555, .addr = {127, 0, 0, 1}};
@@ -122,17 +122,17 @@ static void survival(void)
     int32_t slot = sr_scoreboard_claim(s, 1);
     sr_row *row = &s->rows[slot];
     sr_row_request r;
-    sr_tally sum;
-    sr_tally_add(&row->tally.requests, 10);
-    sr_tally_add(&row->tally.closed[SR_CLOSED_CLIENT], 1);
-    sr_tally_add(&s->rows[1].tally.requests, 5);
+    sr_counters sum;
+    sr_counters_add(&row->counters.requests, 10);
+    sr_counters_add(&row->counters.closed[SR_CLOSED_CLIENT], 1);
+    sr_counters_add(&s->rows[1].counters.requests, 5);
     row->connections = 3; /* killed with them */
     set(row, "GET /");
     row->sequence = 7; /* odd: in the middle of writing */
     ok(!sr_row_read(row, &r), "a request whose writer was killed can't be read");
     sr_scoreboard_release(s, (uint32_t)slot);
-    is_int((long long)row->tally.requests, 10, "counters go on with the next worker");
-    ok(row->tally.closed[SR_CLOSED_CLIENT] == 1 && row->tally.closed[SR_CLOSED_ERROR] == 3,
+    is_int((long long)row->counters.requests, 10, "counters go on with the next worker");
+    ok(row->counters.closed[SR_CLOSED_CLIENT] == 1 && row->counters.closed[SR_CLOSED_ERROR] == 3,
        "the connections of the one that was killed are closed");
     ok(row->began == 0, "its request is over");
     is_int(sr_scoreboard_claim(s, 1), slot, "the next worker");
@@ -142,7 +142,7 @@ static void survival(void)
     ok(!sr_scoreboard_occupy(s, (uint32_t)slot, getpid()), "and once");
     set(row, "GET /next");
     ok(line_is(row, "GET /next"), "and its line");
-    sr_scoreboard_tally(s, &sum);
+    sr_scoreboard_totals(s, &sum);
     ok(sum.requests == 15 && sum.closed[SR_CLOSED_ERROR] == 3, "all rows together");
     sr_scoreboard_free(s);
 }
@@ -234,15 +234,15 @@ static void places(void)
         offsetof(sr_row, line),
         offsetof(sr_row, mark),
         offsetof(sr_row, place),
-        offsetof(sr_row, tally),
-        offsetof(sr_tally, trouble),
+        offsetof(sr_row, counters),
+        offsetof(sr_counters, trouble),
         offsetof(sr_scoreboard, watched),
         offsetof(sr_scoreboard, trouble_errno),
         offsetof(sr_scoreboard, longest_wait),
-        offsetof(sr_tally, requests),
+        offsetof(sr_counters, requests),
         sizeof(sr_scoreboard),
         sizeof(sr_row),
-        sizeof(sr_tally),
+        sizeof(sr_counters),
         SR_CLOSED_REASONS,
         SR_EXIT_CAUSES,
         SR_LIMITS,

@@ -185,8 +185,8 @@ int main(int argc, char **argv)
        (unsigned long long)torn);
     site_drain(&s);
     ok(site_ended(&s), "the edge ends");
-    sr_tally sum;
-    sr_scoreboard_tally(s.board, &sum);
+    sr_counters sum;
+    sr_scoreboard_totals(s.board, &sum);
     uint64_t closed = 0;
     for (int i = 0; i < SR_CLOSED_REASONS; i++)
         closed += sum.closed[i];

@@ -1,5 +1,5 @@
-/* tally: counters and histograms */
-#include "share/tally.h"
+/* counters: numbers that only grow, and histograms */
+#include "share/counters.h"
 #include "tap.h"
 
 static void indices(void)
@@ -67,14 +67,14 @@ static void spread(void)
 
 static void sums(void)
 {
-    sr_tally a = {0}, b = {0}, sum = {0};
-    sr_tally_add(&a.requests, 3);
-    sr_tally_add(&b.requests, 4);
-    sr_tally_add(&b.closed[SR_CLOSED_APPLICATION], 5);
-    sr_tally_add(&b.log_lost, 6);
+    sr_counters a = {0}, b = {0}, sum = {0};
+    sr_counters_add(&a.requests, 3);
+    sr_counters_add(&b.requests, 4);
+    sr_counters_add(&b.closed[SR_CLOSED_APPLICATION], 5);
+    sr_counters_add(&b.log_lost, 6);
     sr_histogram_add(&a.latency, UINT64_MAX / 4);
-    sr_tally_sum(&sum, &a);
-    sr_tally_sum(&sum, &b);
+    sr_counters_sum(&sum, &a);
+    sr_counters_sum(&sum, &b);
     ok(sum.requests == 7 && sum.closed[SR_CLOSED_APPLICATION] == 5 && sum.log_lost == 6 &&
            sr_histogram_count(&sum.latency) == 1 && sr_histogram_count(&sum.queue) == 0,
        "every counter is summed, the last one too");

@@ -1,4 +1,4 @@
-#include "tally.h"
+#include "counters.h"
 
 #include <stddef.h>
 
@@ -30,13 +30,13 @@ double sr_histogram_quantile(const sr_histogram *h, double part)
     return 0;
 }
 
-void sr_tally_sum(sr_tally *sum, const sr_tally *row)
+void sr_counters_sum(sr_counters *sum, const sr_counters *row)
 {
-    _Static_assert(sizeof(sr_tally) % sizeof(_Atomic uint64_t) == 0, "counters only");
+    _Static_assert(sizeof(sr_counters) % sizeof(_Atomic uint64_t) == 0, "counters only");
     _Atomic uint64_t *to = (void *)sum;
     const _Atomic uint64_t *from = (const void *)row;
     for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
-        sr_tally_add(&to[i], atomic_load_explicit(&from[i], memory_order_relaxed));
+        sr_counters_add(&to[i], atomic_load_explicit(&from[i], memory_order_relaxed));
 }
 
 const char *sr_closed_name(sr_closed why)

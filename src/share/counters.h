@@ -1,12 +1,12 @@
-#ifndef SR_TALLY_H
-#define SR_TALLY_H
+#ifndef SR_COUNTERS_H
+#define SR_COUNTERS_H
 /*
- * tally: what a row of the scoreboard counts, for the life of the server: a worker goes on where the last one that had
+ * counters: what a row of the scoreboard counts, for the life of the server: a worker goes on where the last one that had
  * the row has ended.
  *
  * One writer at a time, the worker with its helm, so a count is a load and a store without a locked instruction. Anybody
  * reads: each number is whole, but they are not all of one instant. All members are counters of 64 bits, as
- * sr_tally_sum takes them for an array.
+ * sr_counters_sum takes them for an array.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -71,7 +71,7 @@ typedef struct sr_histogram {
     _Atomic uint64_t buckets[SR_HISTOGRAM_BUCKETS];
 } sr_histogram;
 
-typedef struct sr_tally {
+typedef struct sr_counters {
     _Atomic uint64_t requests;     /* handed to the application */
     _Atomic uint64_t bytes;        /* sent, of responses that are over; without interim ones */
     _Atomic uint64_t responses[5]; /* by the first digit of the status; [0]: interim ones, [4]: 5 and above */
@@ -89,10 +89,10 @@ typedef struct sr_tally {
     sr_histogram queue; /* of requests: from complete to given to the application */
     sr_histogram
         latency; /* of complete requests that were answered: from complete to the last byte with the kernel */
-} sr_tally;
+} sr_counters;
 
 /* For the writer. Relaxed, and not atomic as a whole */
-static inline void sr_tally_add(_Atomic uint64_t *n, uint64_t by)
+static inline void sr_counters_add(_Atomic uint64_t *n, uint64_t by)
 {
     atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + by, memory_order_relaxed);
 }
@@ -108,8 +108,8 @@ static inline unsigned sr_histogram_index(uint64_t ns)
 
 static inline void sr_histogram_add(sr_histogram *h, uint64_t ns)
 {
-    sr_tally_add(&h->buckets[sr_histogram_index(ns)], 1);
-    sr_tally_add(&h->sum, ns);
+    sr_counters_add(&h->buckets[sr_histogram_index(ns)], 1);
+    sr_counters_add(&h->sum, ns);
 }
 
 /* The first ns of a bucket, which is the end of the one before. i < SR_HISTOGRAM_BUCKETS */
@@ -121,7 +121,7 @@ uint64_t sr_histogram_count(const sr_histogram *h);
 double sr_histogram_quantile(const sr_histogram *h, double part);
 
 /* Adds a row's to one of the caller's own, zeroed at first */
-void sr_tally_sum(sr_tally *sum, const sr_tally *row);
+void sr_counters_sum(sr_counters *sum, const sr_counters *row);
 
 const char *sr_closed_name(sr_closed why);    /* static: "client", "keepalive-timeout" */
 const char *sr_trouble_name(sr_trouble what); /* static: "queue-timeout" */
