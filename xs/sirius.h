@@ -106,7 +106,7 @@ typedef struct sirius {
     sr_row no_row;
     uint64_t known;                /* length of the body, or SR_LENGTH_UNKNOWN */
     bool app_close;                /* the application wants the connection closed */
-    bool torn;                     /* half of an interim head is out: only a cut can follow */
+    bool interim_broken;           /* half of an interim head is out: only a cut can follow */
     bool said;                     /* END, CUT or TAKEN of this request */
     bool returned;                 /* from the application */
     volatile sig_atomic_t logging; /* log.c writes a line of the server's own */

@@ -21,7 +21,7 @@ static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, u
 {
     const sr_response *r = &s->turn.response;
     sr_reply_head head = {.status = (uint16_t)r->status, .length = length, .app_length = r->app_length};
-    if (s->torn)
+    if (s->interim_broken)
         return;
     if (s->app_close)
         flags |= SR_REPLY_CLOSE;
@@ -55,7 +55,7 @@ void wire_whole(sirius *s, const struct iovec *body, int n)
 {
     log_values(s);
     reply(s, body, n, s->known, SR_REPLY_LAST);
-    s->said = !s->torn;
+    s->said = !s->interim_broken;
 }
 
 void wire_head(sirius *s, bool now)
@@ -87,7 +87,7 @@ static bool read_out(sirius *s, int fd, off_t offset, uint64_t length)
 void wire_file(sirius *s, int fd, off_t offset, uint64_t length)
 {
     reply(s, NULL, 0, s->known, 0);
-    if (s->torn ||
+    if (s->interim_broken ||
         (!sr_worker_file(&s->worker, fd, (uint64_t)offset, length) && !read_out(s, fd, offset, length)))
         s->turn.request->gone = true;
     close(fd);
@@ -98,7 +98,7 @@ void wire_file(sirius *s, int fd, off_t offset, uint64_t length)
 void wire_data(sirius *s, sr_bytes bytes, bool wait)
 {
     struct iovec iov = {(char *)(uintptr_t)bytes.at, bytes.len};
-    if (s->torn || !sr_worker_write(&s->worker, &iov, 1, wait))
+    if (s->interim_broken || !sr_worker_write(&s->worker, &iov, 1, wait))
         s->turn.request->gone = true;
     if (!wait) /* the next bytes may take their time */
         sr_worker_flush(&s->worker);
@@ -118,7 +118,7 @@ void wire_interim(sirius *s, sr_bytes text)
     size_t from = (size_t)(line - text.at) + 1;
     s->turn.writing = true;
     if (!sr_worker_reply(&s->worker, &head, sr_bytes_of(text.at + from, text.len - from - 2), NULL, 0, 0))
-        s->torn = s->turn.request->gone = true;
+        s->interim_broken = s->turn.request->gone = true;
     s->turn.writing = false;
     sr_worker_flush(&s->worker);
 }
@@ -128,7 +128,7 @@ void wire_finish(sirius *s)
     sirius_phase phase = s->turn.phase;
     atomic_store_explicit(&s->row->status, phase == SIRIUS_UNANSWERED ? 0 : s->request.status,
                           memory_order_relaxed);
-    say(s, s->torn                      ? SR_REPLY_CUT
+    say(s, s->interim_broken            ? SR_REPLY_CUT
            : phase == SIRIUS_ANSWERED   ? SR_REPLY_END
            : phase == SIRIUS_UNANSWERED ? SR_REPLY_TAKEN
                                         : SR_REPLY_CUT);

@@ -54,7 +54,7 @@ static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
 {
     const sr_request *q = r->request;
     fill(s, r);
-    s->said = s->returned = s->torn = false;
+    s->said = s->returned = s->interim_broken = false;
     s->wall_offset = r->slot->ready_wall - r->slot->ready_at;
     state(s, SR_WORKER_BUSY, s->worker.now);
     if (s->log)
@@ -157,7 +157,7 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
                 sirius_current = NULL;
                 return "stopped";
             }
-            return leaves(s, s->worker.overdue ? "timeout" : "drained");
+            return leaves(s, s->worker.timed_out ? "timeout" : "drained");
         }
         const char *soon = worn(s);
         if (s->leave)

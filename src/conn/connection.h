@@ -50,14 +50,14 @@ typedef struct sr_conn {
     /* the current request, set when it is taken, used by its response */
     uint8_t minor;
     bool is_head;
-    bool keep_alive;  /* the client wants it and the server has nothing against it, as far as is known */
-    bool wants_close; /* the client has said that it is the last request of this connection */
-    bool linger;      /* at the end read on: bytes may be on their way that nobody will answer */
-    bool torn;        /* a part of a 100 is out, its rest waits in out in front of the response */
-    bool gone;        /* the peer is known to be gone, or a write has failed */
-    bool close_after; /* in FLUSH: close when all is out */
-    bool borrowed;    /* psgix.io: application code has had its hands on the socket */
-    sr_closed why;    /* it will be closed, once that is decided */
+    bool keep_alive;      /* the client wants it and the server has nothing against it, as far as is known */
+    bool wants_close;     /* the client has said that it is the last request of this connection */
+    bool linger;          /* at the end read on: bytes may be on their way that nobody will answer */
+    bool interim_pending; /* a part of a 100 is out, its rest waits in out in front of the response */
+    bool gone;            /* the peer is known to be gone, or a write has failed */
+    bool close_after;     /* in FLUSH: close when all is out */
+    bool borrowed;        /* psgix.io: application code has had its hands on the socket */
+    sr_closed why;        /* it will be closed, once that is decided */
 
     /* of the current request too, for account.c */
     bool owed;           /* not accounted for yet */

@@ -54,7 +54,7 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     c->keep_alive = r->keep_alive;
     c->wants_close = !r->keep_alive;
     c->gone = c->borrowed = c->refused = c->broken = false;
-    c->torn = c->out != NULL;
+    c->interim_pending = c->out != NULL;
     c->owed = true;
     c->why = SR_CLOSED_AFTER;
     c->status = 0;

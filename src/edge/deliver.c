@@ -81,7 +81,7 @@ static void settle(sr_edge *ed, uint32_t slot)
     }
     if (c->out && !sr_finish_pending(e, c))
         return;
-    if (!c->out && !c->torn && ed->entries[slot].phase == SR_ENTRY_BODY && e->config.stream_ns)
+    if (!c->out && !c->interim_pending && ed->entries[slot].phase == SR_ENTRY_BODY && e->config.stream_ns)
         sr_deadline_set(e, c, SR_DEADLINE_STREAM);
     backlog(ed, slot, c);
 }
@@ -109,7 +109,8 @@ static void bad_gateway(sr_edge *ed, sr_conn *c)
     sr_bytes body = sr_bytes_of(text, c->is_head ? 0 : sizeof text - 1);
     sr_deadline_clear(e, c);
     sr_buffer_reset(&ed->head);
-    if (c->torn || sr_response_init(&r, &ed->head, 502, c->minor, c->is_head, sr_engine_keeps(e, c)) ||
+    if (c->interim_pending ||
+        sr_response_init(&r, &ed->head, 502, c->minor, c->is_head, sr_engine_keeps(e, c)) ||
         sr_response_field(&r, &ed->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain")) ||
         sr_response_finish(&r, &ed->head, sizeof text - 1, e->date, e->config.server) ||
         !sr_buffer_add_bytes(&ed->head, body)) {
@@ -170,7 +171,7 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
     sr_conn *c = en->conn;
     if (!c)
         return;
-    bool open = en->phase == SR_ENTRY_OPEN && !c->torn;
+    bool open = en->phase == SR_ENTRY_OPEN && !c->interim_pending;
     bool table = err == EMFILE || err == ENFILE;
     sr_trouble_count(ed->engine, table && !open ? SR_TROUBLE_DESCRIPTORS : SR_TROUBLE_MEMORY, 1, err);
     if (open) {
@@ -299,7 +300,7 @@ static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes 
     sr_send(ed->engine, c, &iov, 1);
     sr_counters_add(&ed->engine->row->counters.responses[0], 1);
     c->sent = 0;
-    c->torn = c->out != NULL;
+    c->interim_pending = c->out != NULL;
     return TOOK;
 }
 

@@ -191,7 +191,7 @@ static void call_over(sr_edge *ed, sr_conn *c)
     int32_t row = too_late(ed, slot);
     if (row < 0 || en->number != number || en->conn != c || en->phase != SR_ENTRY_OPEN)
         return; /* the answer came in this very moment */
-    bool gone = peer_state(c) < 0 || c->torn;
+    bool gone = peer_state(c) < 0 || c->interim_pending;
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
     en->late = tell(ed, slot, ed->workers[row].pid, "ran", e->now - c->ready_at,
                     gone ? "the client was gone" : "the client got 504");

@@ -387,7 +387,7 @@ void sr_worker_done(sr_worker *w)
         return;
     mark(w, w->from);
     if (atomic_load(&w->slot->gone) == SR_GONE_LATE) {
-        w->overdue = true;
+        w->timed_out = true;
         leave(w, SR_LEAVING_DRAIN);
     }
     w->from = NULL;

@@ -68,8 +68,8 @@ typedef struct sr_worker {
     void *spilled; /* a mapping of the file that it came in, or NULL */
     size_t spilled_bytes;
     int64_t began;
-    bool lost;    /* its edge is gone: what is written goes nowhere */
-    bool overdue; /* a request took too long: somebody will end this process, so it takes no more */
+    bool lost;      /* its edge is gone: what is written goes nowhere */
+    bool timed_out; /* a request took too long: somebody will end this process, so it takes no more */
 
     int64_t look_ns;
     int64_t now;
