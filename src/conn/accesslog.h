@@ -1,56 +1,71 @@
 #ifndef SR_ACCESSLOG_H
 #define SR_ACCESSLOG_H
 /*
- * accesslog: a line for each request that is over (account.c), in a format (http/logformat.h), to a sink (net/sink.h).
+ * accesslog: writes a line for each request that is over (account.h), in a format (http/logformat.h), to a
+ * sink (net/sink.h).
  *
- * A line has values of the request, which are gone when its last byte is out, and of the end. So whoever ends a response offers
- * the values first: when all is out by then, the line is made in one go; else their part of it is kept with the connection. A
- * request that the server refuses is logged from its raw bytes, unless somebody else has them and offers their values.
+ * A line has values of the request, which are gone when its last byte is sent, and values that are known only
+ * then. So whoever ends a response first offers a source of the values. If everything is sent at once, the
+ * line is made from the source directly; otherwise the values are copied and kept with the connection. A
+ * request that the server refuses is logged from its raw bytes, unless somebody has them in a better form and
+ * offers a source.
  *
- * Owner: the engine; NULL there: nothing is logged. Failure: a line that can't be made or written is lost, and counted in the
- * counters of the row.
+ * Owner: the engine. sr_engine.log is NULL when nothing is logged.
+ * Failure: a line that can't be made or written is lost, and counted in the row of the edge.
  */
 #include "../http/logformat.h"
 #include "../net/loop.h"
 #include "../net/sink.h"
 
 typedef struct sr_accesslog {
-    sr_logformat *format; /* the embedder's; outlives the engine */
+    sr_logformat *format; /* the caller's; outlives the engine */
     sr_sink *sink;        /* owned */
     int64_t min_ns;       /* requests that took less are left out */
-    bool errors_only;     /* only 4xx and 5xx, and what was cut */
+    bool errors_only;     /* log only 4xx, 5xx, and responses that were cut */
 
     /* private to accesslog.c */
-    sr_source timer; /* of the sink's due time; kind SR_SOURCE_LOG */
-    uint64_t lost;   /* lines, as far as they are counted */
-    bool failed;     /* the last batch was lost, or a part of it */
-    const sr_logsource
-        *source;              /* offered for a response that is being ended; NULL: its line is made or kept */
-    const struct sr_conn *of; /* whose it is */
-    sr_bytes response;        /* the server's own, while its line is made or kept; at NULL: it is none */
+    sr_source timer;            /* fires when the sink is due; kind SR_SOURCE_LOG */
+    uint64_t lost;              /* lines, as far as they are counted */
+    bool failed;                /* the last batch was lost, or a part of it */
+    const sr_logsource *source; /* offered for a response that is about to end; NULL: there is none */
+    const struct sr_conn *of;   /* the connection that it was offered for */
+    sr_bytes response;          /* a response of the server itself, while its line is made; at NULL: none */
 } sr_accesslog;
 
 struct sr_engine;
 
 /*
- * Before the first event: log each request there. `log` is malloc'ed, its first four members are set, and it is the engine's
- * from now on. 0 or errno.
+ * Logs every request from now on. Call it before the first event. `log` was allocated with malloc and has its
+ * first four members set; it belongs to the engine from now on. Returns 0 or errno.
  */
 int sr_accesslog_begin(struct sr_engine *e, sr_accesslog *log);
 
-/* With a log: its file was moved away. What waits goes to the old descriptor; fd is the log's from now on. */
-void sr_accesslog_replace(struct sr_engine *e, int fd);
-/* With a log, before the end of a response: where the values of its line are. Good until that returns. */
-void sr_accesslog_offer(struct sr_engine *e, const struct sr_conn *c, const sr_logsource *source);
-void sr_accesslog_refuse(struct sr_engine *e, struct sr_conn *c,
-                         sr_bytes response); /* before its bytes are forgotten */
-void sr_accesslog_over(struct sr_engine *e, struct sr_conn *c, bool aborted); /* its line */
+/* --- only when there is a log --- */
 
-/* With or without: */
-void sr_accesslog_keep(struct sr_engine *e,
-                       struct sr_conn *c); /* what was offered is not used up: for later */
-void sr_accesslog_forget(struct sr_conn *c);
-void sr_accesslog_timer(struct sr_engine *e); /* its timer has run down */
-void sr_accesslog_end(struct sr_engine *e);
+/*
+ * The log file was rotated: writes what is pending to the old descriptor and continues with fd, which is
+ * taken over.
+ */
+void sr_accesslog_replace(struct sr_engine *e, int fd);
+
+/*
+ * The response of `c` is about to end, and its values can be asked for by `source` until the call that ends
+ * it returns.
+ */
+void sr_accesslog_offer(struct sr_engine *e, const struct sr_conn *c, const sr_logsource *source);
+
+/* The server refuses a request with `response`. Call it before the bytes of the request are dropped. */
+void sr_accesslog_refuse(struct sr_engine *e, struct sr_conn *c, sr_bytes response);
+
+/* The request is over: writes its line. */
+void sr_accesslog_over(struct sr_engine *e, struct sr_conn *c, bool aborted);
+
+/* --- with or without a log --- */
+
+/* Copies the values of an offer that was not used up, as more is to be sent. */
+void sr_accesslog_keep(struct sr_engine *e, struct sr_conn *c);
+void sr_accesslog_forget(struct sr_conn *c);  /* frees the copy */
+void sr_accesslog_timer(struct sr_engine *e); /* the timer has fired */
+void sr_accesslog_end(struct sr_engine *e);   /* writes what is pending and frees the log */
 
 #endif

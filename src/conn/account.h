@@ -1,38 +1,51 @@
 #ifndef SR_ACCOUNT_H
 #define SR_ACCOUNT_H
 /*
- * account: what became of each request, told once: when the kernel has the last byte of its response, or when it is
- * certain that it never will. Here it is counted, and whatever else is to be said of a request that is over is said here.
+ * account: counts and logs each request exactly once, when it is over: when the kernel has accepted the last
+ * byte of its response, or when it is certain that it never will.
  *
- * What is known then, of a request that is owed (sr_conn):
- *   status, 0: no response was made      nth on its connection, from 0: requests - 1
- *   bytes: sent, of them the head: head_bytes, if status (a head that was cut is smaller)
- *   times, if ready_at: all of it e->now - ready_at; with the application, if given_at: back_at - given_at, and it had
- *   waited given_at - ready_at
- *   the connection is kept: state FLUSH and not close_after
+ * A request is owed (sr_conn.owed) from the moment it is complete, or refused, until it is over. What is
+ * known of it then:
+ *   status      0: no response was made
+ *   sent        bytes on the wire, of which head_bytes are the head (fewer if the head itself was cut)
+ *   requests    its number on the connection, from 1
+ *   ready_at    when it was complete; 0: it was refused before that. The whole of it took e->now - ready_at
+ *   given_at    when the application was called; 0: it was not. The request waited given_at - ready_at, and
+ *               the application took back_at - given_at
+ *   state       SR_CONN_FLUSH without close_after: the connection is kept
  *
- * The clock is that of e->now, read when the response was there, or when the socket took more: the system call that sends the
- * last byte is not in it.
+ * e->now was read when the response was ready, or when the socket accepted more, so the system call that
+ * sends the last byte is not included.
+ *
+ * Called by: send, finish and connection of this folder, and the edge. Failure: none.
  */
 #include "engine.h"
 
 typedef enum sr_over {
     SR_OVER_WHOLE,   /* the kernel has the last byte of the response */
-    SR_OVER_ABORTED, /* the client does not get it, or not all of it */
-    SR_OVER_TAKEN,   /* the application goes on alone with the socket */
+    SR_OVER_ABORTED, /* the client does not get the response, or not all of it */
+    SR_OVER_TAKEN,   /* the application continues on its own with the socket (psgix.io) */
 } sr_over;
 
-/* The head of the final response is made, and of so many bytes: for those who count. Before it is sent. */
+/* The head of the final response was made and has `bytes` bytes. Call it before the head is sent. */
 static inline void sr_account_head(sr_conn *c, int status, size_t bytes)
 {
     c->status = (uint32_t)status;
     c->head_bytes = (uint32_t)bytes;
 }
 
-void sr_account_over(sr_engine *e, sr_conn *c, sr_over how); /* does nothing when nothing is owed */
-/* A complete request has waited for too long, which is counted. The status of its refusal */
+/* The request is over. Does nothing unless it is owed. */
+void sr_account_over(sr_engine *e, sr_conn *c, sr_over how);
+
+/*
+ * A complete request has waited too long for a worker: counts it, and returns the status to refuse it with.
+ */
 int sr_account_waited(sr_engine *e);
-/* The server itself answers, with these bytes that are sent next. To be called in the state that is refused */
+
+/*
+ * The server answers by itself, with the bytes of `response`, which are sent next. Call it in the state that
+ * is refused.
+ */
 void sr_account_refuse(sr_conn *c, int status, sr_bytes response);
 
 #endif

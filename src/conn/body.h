@@ -1,10 +1,11 @@
 #ifndef SR_BODY_H
 #define SR_BODY_H
 /*
- * body: a request body while it is collected: in memory up to a limit, past it in an unlinked temporary file.
+ * body: collects the body of a request, in memory up to a limit, beyond it in an unlinked temporary file.
  *
- * Owner: the connection, from the moment the body is known not to be whole in the first bytes until it is
- * handed to the application. Lock: the helm.
+ * Owner: the connection, from the moment that the body turns out not to be complete in the bytes that came
+ * with its head until the request is put into the queue.
+ * Failure: SR_BODY_BAD, with the status to refuse the request with.
  */
 #include "../base/buffer.h"
 #include "../http/chunked.h"
@@ -12,26 +13,26 @@
 
 typedef struct sr_body {
     bool chunked;
-    bool spooled;       /* the bytes are in fd, mem is empty */
-    sr_chunked decoder; /* when chunked */
-    uint64_t left;      /* not chunked: bytes still to come */
+    bool spooled;       /* the bytes are in fd, and mem is empty */
+    sr_chunked decoder; /* if chunked */
+    uint64_t left;      /* if not chunked: bytes still to come */
     uint64_t length;    /* bytes collected */
-    uint64_t window;    /* value of `length` on the wire when the current rate window began */
-    uint64_t received;  /* bytes taken from the wire, framing included: what the rate is judged by */
+    uint64_t window;    /* value of `received` when the current window of --body-rate began */
+    uint64_t received;  /* bytes read from the socket, framing included: what --body-rate is applied to */
     sr_buffer mem;
     int fd;          /* -1 until spooled; owned */
-    int status;      /* after SR_BODY_BAD: 400, 413, 431, 507 or 500 */
-    int err;         /* errno of the temporary file; 0: it was something else */
+    int status;      /* after SR_BODY_BAD: 400, 413, 431, 500, 503 or 507 */
+    int err;         /* errno of the temporary file; 0: something else has failed */
     const char *why; /* static */
 } sr_body;
 
 typedef enum sr_body_result { SR_BODY_MORE, SR_BODY_DONE, SR_BODY_BAD } sr_body_result;
 
-sr_body *sr_body_new(
-    const sr_request *r);      /* for SR_BODY_LENGTH with length > 0, or SR_BODY_CHUNKED; NULL: no memory */
+/* For a request with SR_BODY_CHUNKED, or with SR_BODY_LENGTH and a length above 0. NULL: no memory. */
+sr_body *sr_body_new(const sr_request *r);
 void sr_body_free(sr_body *b); /* NULL is fine */
 
-/* Takes body bytes from `in`; *used tells how many belong to this body. */
+/* Takes bytes of the body from `in`; *used is how many of them belong to it. */
 sr_body_result sr_body_feed(sr_body *b, const sr_config *config, sr_bytes in, size_t *used);
 
 #endif

@@ -1,24 +1,35 @@
 #ifndef SR_CLIENT_H
 #define SR_CLIENT_H
 /*
- * client: who a request comes from when proxies stand in front. The peer of a connection is whom accept has named, or
- * whom the header of the PROXY protocol names; the client of a request is that peer, or whom trusted proxies name in
- * its fields.
+ * client: finds out who a request comes from when there are proxies in front of the server.
+ *
+ * The peer of a connection is the address that accept returned, or the one in the header of the PROXY
+ * protocol. The client of a request is that peer, or the address that trusted proxies give in the fields of
+ * the request.
+ *
+ * Called by: intake. Failure: none but SR_PREFACE_BAD.
  */
 #include "engine.h"
 
 typedef enum sr_preface {
-    SR_PREFACE_MORE, /* what is here is kept; or it was read, and nothing is behind it */
-    SR_PREFACE_DONE, /* view is what is behind it */
-    SR_PREFACE_BAD,  /* the connection is to be closed without an answer */
+    SR_PREFACE_MORE, /* the header is not complete and what came is kept; or it is, and nothing follows yet */
+    SR_PREFACE_DONE, /* the header was read; the view is now what follows it */
+    SR_PREFACE_BAD,  /* close the connection without an answer */
 } sr_preface;
 
-bool sr_client_welcome(const sr_engine *e, const sr_peer *peer); /* it may connect */
+/* Whether this peer may connect: with --proxy-protocol and --trust-proxy trusted proxies only. */
+bool sr_client_welcome(const sr_engine *e, const sr_peer *peer);
 
-/* For a connection with c->preface; `in_scratch`: view is not in c->in. Sets the peer. */
+/*
+ * Reads the header of the PROXY protocol, for a connection with c->preface, and sets its peer. `in_scratch`:
+ * the view lies in the scratch buffer, not in c->in.
+ */
 sr_preface sr_client_preface(sr_conn *c, sr_bytes *view, bool in_scratch);
 
-/* By which a head of this connection is parsed. Its peer is known. */
+/*
+ * The limits for heads on this connection, whose peer is known: --underscores may hold for trusted proxies
+ * only.
+ */
 static inline sr_request_limits sr_client_limits(const sr_engine *e, const sr_conn *c)
 {
     sr_request_limits limits = e->config.request;
@@ -27,7 +38,10 @@ static inline sr_request_limits sr_client_limits(const sr_engine *e, const sr_co
     return limits;
 }
 
-/* c->client is the peer, and here becomes whom trusted proxies name. What else they say; NULL: nothing. */
+/*
+ * Sets c->client, which is the peer so far, to the address that trusted proxies give. Returns what else they
+ * say of scheme, host and port, valid until the next call; NULL: nothing.
+ */
 const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_conn *c, const sr_request *r, const char *base);
 
 #endif

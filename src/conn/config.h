@@ -1,37 +1,40 @@
 #ifndef SR_CONFIG_H
 #define SR_CONFIG_H
-/* config: what the operator decided. Copied into the engine at its start and never changed after. */
+/*
+ * config: the operator's settings for connections. Copied into the engine when it is made, and never changed
+ * afterwards.
+ */
 #include "../http/forwarded.h"
 #include "../net/cidr.h"
 
 typedef struct sr_config {
     sr_request_limits request;
-    uint64_t max_body;           /* bytes of one request body; past it 413 */
-    size_t body_memory;          /* a larger body goes to a temporary file */
-    int64_t header_ns;           /* for a whole request head: 408 */
-    int64_t idle_ns;             /* a kept connection without a request: closed */
-    int64_t body_ns;             /* the window in which body_rate is judged */
-    uint32_t body_rate;          /* bytes per second a body must bring on average: 408 */
-    int64_t write_ns;            /* without progress of a response: closed */
-    int64_t linger_ns;           /* reading on after a final response, RFC 9112 9.6 */
-    uint32_t max_keepalive_reqs; /* requests on one connection, 0: no limit */
+    uint64_t max_body;           /* bytes of one request body; more is 413 */
+    size_t body_memory;          /* bytes; a larger body goes to a temporary file */
+    int64_t header_ns;           /* for a whole request head; then 408 */
+    int64_t idle_ns;             /* for a kept connection without a request; then it is closed */
+    int64_t body_ns;             /* the window over which body_rate is measured */
+    uint32_t body_rate;          /* bytes per second that a body must bring on average; else 408 */
+    int64_t write_ns;            /* without progress of a response; then the connection is closed */
+    int64_t linger_ns;           /* reading on after the last response, RFC 9112 9.6 */
+    uint32_t max_keepalive_reqs; /* requests on one connection; 0: no limit */
     bool keepalive;
-    uint64_t max_connections; /* of this process; at least 1 */
-    bool sheds_unfinished;    /* with none idle: the oldest unfinished one makes room, or newcomers wait */
-    uint64_t max_queue;       /* complete requests that wait; past it 503 */
-    int64_t queue_ns;         /* that a complete request may wait: 503; 0: no limit */
-    int64_t request_ns;       /* from a complete request to the start of its response: 504; 0: no limit */
-    int64_t stream_ns;        /* without anything new of a response that has begun: cut; 0: no limit */
-    int report_fd;            /* where the supervisor is told of trouble; -1: there is none */
-    const char *tmpdir;       /* NUL-terminated; the embedder keeps it alive */
-    sr_bytes server;          /* value of the Server field, len 0: none; kept alive by the embedder */
+    uint64_t max_connections; /* of all edges together; at least 1 */
+    bool sheds_unfinished;    /* when none is idle, close the oldest unfinished connection for a new one */
+    uint64_t max_queue;       /* complete requests that wait, of all edges together; more is 503 */
+    int64_t queue_ns;         /* that a complete request may wait; then 503; 0: no limit */
+    int64_t request_ns;       /* from a complete request to the head of its response; then 504; 0: no limit */
+    int64_t stream_ns;        /* without more of a response that has begun; then it is cut; 0: no limit */
+    int report_fd;            /* pipe that wakes the supervisor (trouble.h); -1: none */
+    const char *tmpdir;       /* NUL-terminated; the caller keeps it alive */
+    sr_bytes server;          /* value of the Server field; len 0: none; the caller keeps it alive */
 
     /* proxies in front */
-    bool proxy_protocol; /* each connection begins with its header; from a trusted peer, if there are any */
-    sr_cidrs trusted;    /* peers that are believed; n 0: nobody */
-    bool trusted_underscores;    /* request.underscores is for these peers only */
-    sr_forwarded_kind forwarded; /* the fields in which they name a client */
-    bool x_forwarded_host;       /* of SR_FORWARDED_X, is believed as well */
+    bool proxy_protocol;         /* each connection begins with a header of the PROXY protocol */
+    sr_cidrs trusted;            /* peers that are believed; n 0: nobody */
+    bool trusted_underscores;    /* request.underscores holds for trusted peers only */
+    sr_forwarded_kind forwarded; /* the fields in which proxies name the client */
+    bool x_forwarded_host;       /* believe X-Forwarded-Host, with SR_FORWARDED_X */
 } sr_config;
 
 #endif

@@ -1,21 +1,37 @@
 #ifndef SR_DEADLINE_H
 #define SR_DEADLINE_H
 /*
- * deadline: time limits as lists in order of time, one for each kind, since the time limit of a kind is constant: setting
- * one is an append, looking for the next due one is a look at a few heads. A connection has at most one.
+ * deadline: time limits of connections. There is one list for each kind of limit. All limits of a kind are
+ * equally long, so a list is in order of time by appending to it, and the next one that is due is the head of
+ * a list. A connection has at most one.
+ *
+ * Called by: all files of this folder, and the edge. Failure: none.
  */
 #include "engine.h"
 
-void sr_deadlines_init(sr_engine *e);                                  /* from its config */
-void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind); /* its whole time from now on */
-void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind,
-                      int64_t deadline); /* monotonic ns; one that runs already */
+void sr_deadlines_init(sr_engine *e); /* takes the lengths from e->config */
+
+/* Starts a limit of this kind at e->now. Replaces the one that the connection had. */
+void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind);
+
+/*
+ * The same for a limit that began earlier and ends at `deadline`, monotonic ns; at the latest as
+ * sr_deadline_set.
+ */
+void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t deadline);
+
 void sr_deadline_clear(sr_engine *e, sr_conn *c);
-void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind,
-                         int64_t limit); /* ns; as if it had always been so */
-int64_t sr_deadline_first(const sr_engine *e,
-                          sr_deadline_kind kind); /* monotonic ns of the one that is due first; 0: none */
+
+/* Shortens the limits of this kind to `limit` ns, those that run already included. */
+void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit);
+
+/* When the first limit of this kind ends, monotonic ns; 0: there is none. */
+int64_t sr_deadline_first(const sr_engine *e, sr_deadline_kind kind);
+
+/* Calls sr_expire for each limit that is over. May close and free connections. */
 void sr_deadlines_expire(sr_engine *e);
-int sr_deadlines_timeout(sr_engine *e); /* ms until something is due, for epoll_wait; -1: nothing is */
+
+/* ms until the next limit ends, for epoll_wait; -1: there is none. */
+int sr_deadlines_timeout(sr_engine *e);
 
 #endif

@@ -1,29 +1,37 @@
 #ifndef SR_FINISH_H
 #define SR_FINISH_H
 /*
- * finish: the end of a response, and of its connection. The functions may close and free the connection.
+ * finish: the end of a response, and of its connection. All functions here may close and free the connection.
  */
 #include "engine.h"
 
-/* The response is complete: the connection is kept when conn->keep_alive, else closed after its last byte. */
+/*
+ * The response is complete. The connection is kept if conn->keep_alive; otherwise it is closed after the last
+ * byte.
+ */
 void sr_finish(sr_engine *e, sr_conn *c);
 
-/* The response can't be completed: cut the connection so that the peer sees it. */
+/*
+ * The response can't be completed: ends the connection so that the client notices that something is missing.
+ */
 void sr_finish_cut(sr_engine *e, sr_conn *c);
 
-/* The application keeps the socket (psgix.io): forget it here without shutting it down. */
+/* The application keeps the socket (psgix.io): drops the connection here without shutting it down. */
 void sr_finish_detach(sr_engine *e, sr_conn *c);
 
-/* The server's own answer to what can't be served, then the end of the connection. */
+/* Answers with an error of the server's own, then ends the connection. */
 void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, bool is_head);
 
-/* Politely: shut down our side and linger (RFC 9112 9.6). */
+/* Shuts down this side and lingers (RFC 9112 9.6). */
 void sr_finish_close(sr_engine *e, sr_conn *c, sr_closed why);
-void sr_finish_lingering(sr_engine *e, sr_conn *c); /* bytes have come meanwhile */
+void sr_finish_lingering(sr_engine *e, sr_conn *c); /* in LINGER: bytes have come */
 
-/* In FLUSH: the socket takes more. */
+/* In FLUSH: the socket accepts more bytes. */
 void sr_finish_writable(sr_engine *e, sr_conn *c);
-/* In SERVING: flushes what is pending of a response that more will follow. False: the connection is closed */
+
+/*
+ * In SERVING: sends what is pending of a response of which more will follow. False: the connection is closed.
+ */
 bool sr_finish_pending(sr_engine *e, sr_conn *c);
 
 #endif

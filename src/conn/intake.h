@@ -1,33 +1,39 @@
 #ifndef SR_INTAKE_H
 #define SR_INTAKE_H
 /*
- * intake: from a newcomer, or from bytes, to a complete request.
+ * intake: accepts connections, and reads until a request is complete.
+ *
+ * Called by: the loop of the edge. Closing: all functions here but sr_intake_close may close and free the
+ * connection.
+ * Failure: a request that is malformed, too large or too slow is refused, and its connection ends.
  */
 #include "engine.h"
 
-/* A complete request. All pointers die with sr_intake_close. */
+/* A complete request. The pointers are valid until sr_intake_close or sr_intake_refuse. */
 typedef struct sr_task {
     sr_conn *conn;
     const sr_request *request;
-    const char *base; /* the bytes that request's spans point into */
+    const char *base; /* the bytes that the spans of the request point into */
     sr_bytes body;    /* a body in memory, maybe empty */
-    int body_fd;      /* or -1: a body in a file, from offset 0; whoever takes the task owns it */
+    int body_fd;      /* a body in a file, from offset 0, which belongs to the caller; -1: it is in memory */
     uint64_t body_length;
 
-    const sr_forwarded *forwarded; /* into base; NULL: nothing is known of scheme, host and port */
+    const sr_forwarded *forwarded; /* what trusted proxies say of scheme, host and port; NULL: nothing */
 } sr_task;
 
 typedef enum sr_intake {
-    SR_INTAKE_WAIT,  /* nothing to serve; the connection waits for events, or is closed */
-    SR_INTAKE_READY, /* a complete request: task is filled, and closed or refused before the next call */
+    SR_INTAKE_WAIT,  /* no request: the connection waits for events, or is closed */
+    SR_INTAKE_READY, /* a request: the caller closes or refuses the task before the next call */
 } sr_intake;
 
-sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task);
-sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task);
-sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task); /* bytes are in hand already */
+sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task); /* a listener has a connection */
+sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task);   /* a socket has bytes */
+sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task);   /* bytes were read already */
 
-/* The task was copied: what follows its bytes is kept for the next request. */
+/* The task was copied: drops its bytes, and keeps those behind them for the next request. */
 void sr_intake_close(sr_engine *e, sr_conn *c);
-void sr_intake_refuse(sr_engine *e, sr_task *task, int status); /* nobody can serve it */
+
+/* Nobody can serve the task: answers with `status`, then ends the connection. */
+void sr_intake_refuse(sr_engine *e, sr_task *task, int status);
 
 #endif

@@ -1,13 +1,21 @@
 #ifndef SR_TROUBLE_H
 #define SR_TROUBLE_H
 /*
- * trouble: what an operator is to be told, and which only an edge sees. It is counted in the row; the supervisor, which
- * sleeps, is woken by one message until it has looked (lib/Sirius/Watch.pm), so a flood of refusals costs a count each.
+ * trouble: events that the operator must hear of and that only an edge sees, such as refused requests. They
+ * are counted in the row of the edge. One message wakes the supervisor, which writes them to the log with
+ * their numbers (lib/Sirius/Watch.pm); until it has looked, further events cost a count each, so that a flood
+ * of them does not flood the supervisor.
+ *
+ * Failure: without a scoreboard or a pipe to the supervisor nothing is said.
  */
 #include "engine.h"
 
-void sr_trouble_count(sr_engine *e, sr_trouble what, uint64_t by, int err); /* err: 0, or why */
-void sr_trouble_refused(sr_engine *e, const sr_conn *c, int status);        /* in the state that is refused */
-void sr_trouble_ring(sr_engine *e); /* it may be too much: the supervisor is to look */
+void sr_trouble_count(sr_engine *e, sr_trouble what, uint64_t by, int err); /* err: errno, or 0 */
+
+/* A request is refused with this status. Call it in the state that is refused. */
+void sr_trouble_refused(sr_engine *e, const sr_conn *c, int status);
+
+/* Wakes the supervisor, so that it looks at the counts. */
+void sr_trouble_ring(sr_engine *e);
 
 #endif

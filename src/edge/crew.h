@@ -3,12 +3,13 @@
 /*
  * crew: the workers as the edge sees them, from the first note of each to its end.
  *
- * A worker connects to the lobby (share/door.h) and says hello with its row and the key of the server. The edge answers with the
- * queue and with a ring for the worker alone, and opens a pidfd, which tells when the process ends. From then on the
- * connection is the worker's line: there it asks for files of its request and passes files of its reply.
+ * A worker connects to the lobby (share/door.h) and says hello with its row and the key of the server. The
+ * edge answers with the queue and with a ring for the worker alone, and opens a pidfd, which tells when the
+ * process ends. From then on the connection is the worker's line: there it asks for files of its request and
+ * passes files of its reply.
  *
- * Trust: none. The kernel says which process has sent a note. A worker that sends what it must not is broken: nothing more is
- * read from it, its request ends with 502, and the supervisor is told to kill it.
+ * Trust: none. The kernel says which process has sent a note. A worker that sends what it must not is broken:
+ * nothing more is read from it, its request ends with 502, and the supervisor is told to kill it.
  * Failure: without memory or a descriptor a line, or the lobby, is left alone for 100 ms.
  * Called by: the loop (edge.c), unless something else is said.
  */
@@ -16,12 +17,16 @@
 
 /* --- which worker has which request; for all files of the edge --- */
 
-/* The row of the worker that has the request of the slot: as bound, else as the claim in the queue says. -1: none. */
+/*
+ * The row of the worker that has the request of the slot: as bound, else as the claim in the queue says. -1:
+ * none.
+ */
 int32_t sr_crew_holder(const sr_edge *ed, uint32_t slot);
 
 /*
- * The worker speaks about the request `number` of the slot. True: it has that request, and from now on no other worker is
- * believed about it. False: the request is over or another worker's, or this worker has another one.
+ * The worker speaks about the request `number` of the slot. True: it has that request, and from now on no
+ * other worker is believed about it. False: the request is over or another worker's, or this worker has
+ * another one.
  */
 bool sr_crew_bind(sr_edge *ed, sr_edge_worker *m, uint32_t slot, uint64_t number);
 

@@ -3,14 +3,18 @@
 /*
  * deliver: reads what workers have written to their rings, and sends it to the clients as responses.
  *
- * Trust: none. Each record is copied before it is checked. A record that is malformed, or not possible in the state of its
- * request, breaks the worker (crew.h); other requests do not notice.
- * Failure: without memory or a descriptor the client gets 503, or sees that the response is cut; the worker goes on.
+ * Trust: none. Each record is copied before it is checked. A record that is malformed, or not possible in the
+ * state of its request, breaks the worker (crew.h); other requests do not notice.
+ * Failure: without memory or a descriptor the client gets 503, or sees that the response is cut; the worker
+ * goes on.
  * Closing: all functions here may close and free connections.
  */
 #include "edge.h"
 
-/* Reads the ring of one worker, 64 KiB of it at most, so that a worker that writes all the time does not hold up the others. */
+/*
+ * Reads the ring of one worker, 64 KiB of it at most, so that a worker that writes all the time does not hold
+ * up the others.
+ */
 void sr_deliver(sr_edge *ed, sr_edge_worker *m);
 
 /* Whether a worker has announced records that were not read yet. */
@@ -19,15 +23,22 @@ bool sr_deliver_pending(const sr_edge *ed);
 /* Reads the rings of all workers that have announced records. */
 void sr_deliver_all(sr_edge *ed);
 
-/* The socket of a connection with a request accepts more bytes: sends them, and reads on if the worker had to wait for that. */
+/*
+ * The socket of a connection with a request accepts more bytes: sends them, and reads on if the worker had to
+ * wait for that.
+ */
 void sr_deliver_writable(sr_edge *ed, sr_conn *c);
 
-/* Ends an entry without a word to its client: frees what it holds, and makes its slot free for another request. */
+/*
+ * Ends an entry without a word to its client: frees what it holds, and makes its slot free for another
+ * request.
+ */
 void sr_deliver_forget(sr_edge *ed, uint32_t slot);
 
 /*
- * The worker that had the request is gone (`pid`), or is broken (pid 0). If the application has not been called yet, the request
- * goes back into the queue. Otherwise its client gets 502, or sees that the response is cut, and the supervisor is told.
+ * The worker that had the request is gone (`pid`), or is broken (pid 0). If the application has not been
+ * called yet, the request goes back into the queue. Otherwise its client gets 502, or sees that the response
+ * is cut, and the supervisor is told.
  */
 void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t pid);
 

@@ -4,13 +4,14 @@
  * dispatch: puts a complete request into the queue, from which any free worker takes it.
  *
  * Called by: the loop (edge.c), for each task that conn/intake.h returns.
- * Failure: when the queue is full (--max-queue), or there is no memory, the client gets 503 and the connection ends.
+ * Failure: when the queue is full (--max-queue), or there is no memory, the client gets 503 and the
+ * connection ends.
  */
 #include "edge.h"
 
 /*
- * Takes over the task, the descriptor of its body included. Afterwards the connection is in SR_CONN_SERVING with a slot, or is
- * refused and perhaps freed.
+ * Takes over the task, the descriptor of its body included. Afterwards the connection is in SR_CONN_SERVING
+ * with a slot, or is refused and perhaps freed.
  */
 void sr_dispatch(sr_edge *ed, sr_task *task);
 

@@ -1,17 +1,18 @@
 #ifndef SR_EDGE_H
 #define SR_EDGE_H
 /*
- * edge: the process that owns every connection. It parses requests, puts them into a queue in shared memory from which free
- * workers take them, and sends what the workers reply. One thread, one loop, no lock, no Perl.
+ * edge: the process that owns every connection. It parses requests, puts them into a queue in shared memory
+ * from which free workers take them, and sends what the workers reply. One thread, one loop, no lock, no
+ * Perl.
  *
- * The parts, each with a header of its own: dispatch from a complete request to the queue; deliver from a worker's reply to
- * the client; crew the workers, from hello to their end; limits what ends a request before its worker does; mend what
- * workers may have spoiled; others the limits of all edges together; heir connections that move to another edge; stop the end;
- * log the access log; settings the command line.
+ * The parts, each with a header of its own: dispatch from a complete request to the queue; deliver from a
+ * worker's reply to the client; crew the workers, from hello to their end; limits what ends a request before
+ * its worker does; mend what workers may have spoiled; others the limits of all edges together; heir
+ * connections that move to another edge; stop the end; log the access log; settings the command line.
  *
- * Owner: all structs here belong to the edge and to its one thread. A connection whose request is in the queue or with a worker
- * is in SR_CONN_SERVING and has the number of the slot; the entry of the slot points back to it, or has NULL when the client is
- * gone.
+ * Owner: all structs here belong to the edge and to its one thread. A connection whose request is in the
+ * queue or with a worker is in SR_CONN_SERVING and has the number of the slot; the entry of the slot points
+ * back to it, or has NULL when the client is gone.
  * Trust: what a worker says is checked as if a stranger had said it (crew.h).
  * Failure: nothing that one client or worker does, and no lack of memory or descriptors, ends the process.
  */
@@ -23,9 +24,10 @@
 #include "settings.h"
 
 /*
- * Signals of the supervisor, or of the owner: end gracefully; end fast; say "Connection: close" in each response. They are
- * real-time signals, which nobody else sends and which are queued: a second SIGTERM is lost while one is pending, such
- * as that which a terminal or a service manager sends to the whole process group.
+ * Signals of the supervisor, or of the owner: end gracefully; end fast; say "Connection: close" in each
+ * response. They are real-time signals, which nobody else sends and which are queued: a second SIGTERM is
+ * lost while one is pending, such as that which a terminal or a service manager sends to the whole process
+ * group.
  */
 enum { SR_EDGE_STOP = 40, SR_EDGE_STOP_NOW, SR_EDGE_CLOSE };
 
@@ -54,7 +56,7 @@ typedef struct sr_edge_worker {
     int file;             /* descriptor that came before the record that refers to it; -1: none */
     uint64_t file_number; /* of the request that the file is for; 0: none */
     bool broken;          /* it broke the rules: nothing is read from it any more */
-    bool paused; /* the line is not watched until sr_edge.lines_resume_at: a note there has to wait */
+    bool paused;          /* the line is not watched for now: a note there has to wait */
 } sr_edge_worker;
 
 enum { SR_VISITORS_MAX = 16 };
@@ -87,9 +89,8 @@ typedef struct sr_entry {
     int body_fd;      /* likewise, of the body alone */
 
     /* for the access log */
-    sr_buffer values; /* payloads of the LOG records, see share/reply.h */
-    sr_buffer
-        outs; /* fields of the response that the format asks for: an sr_reply_value and the value for each */
+    sr_buffer values;  /* payloads of the LOG records, see share/reply.h */
+    sr_buffer outs;    /* fields of the response that the format asks for, each behind an sr_reply_value */
     sr_buffer request; /* copy of the sr_request and the head, when they are not in the slot */
 } sr_entry;
 
@@ -103,8 +104,7 @@ typedef struct sr_edge {
     uint32_t number; /* of this edge: its place in the sleepers */
     uint64_t key;    /* of the server, which a hello must bring */
     uint64_t name;   /* of the lobby */
-    int64_t
-        lobby_resume_at; /* monotonic ns until which the lobby is not watched, for lack of a descriptor; 0: it is watched */
+    int64_t lobby_resume_at;             /* monotonic ns until which the lobby is not watched; 0: it is */
     sr_source visitors[SR_VISITORS_MAX]; /* fd -1: unused */
     unsigned next_visitor;
     sr_edge_worker *workers; /* `rows` of them */
@@ -115,16 +115,14 @@ typedef struct sr_edge {
     sr_buffer copy;    /* scratch: fields of a record, copied from the ring */
     sr_link abandoned; /* entries whose client is gone and whose worker is watched on, in order of due_at */
     int64_t mended_at, mend_ns; /* when mend.c has looked last, and how long until the next look */
-    int64_t
-        lines_resume_at; /* monotonic ns at which lines of paused workers are watched again; 0: there are none */
+    int64_t lines_resume_at;    /* monotonic ns until which paused lines are not watched; 0: none is */
     int64_t nudged_at;   /* since when a request waits, or a worker was last woken for it; 0: none waits */
     int report;          /* pipe for messages to the supervisor; -1: they go to STDERR, which is the log */
     int64_t graceful_ns; /* how long requests may take once the edge is told to end */
     int64_t end_at;      /* monotonic ns at which it ends, whatever is left; 0: it was not told to end */
     bool stopping;       /* it ends without an heir */
-    int64_t
-        pass_at; /* monotonic ns until which the pair to the heir is left alone, as it was full; 0: it was not */
-    bool retiring;          /* an heir takes the connections over */
+    int64_t pass_at;     /* monotonic ns of the next try, as the pair to the heir was full; 0: it was not */
+    bool retiring;       /* an heir takes the connections over */
     sr_source heir, legacy; /* fd -1: there is none */
     sr_common *common;      /* NULL: there is one edge only */
     sr_source bell;
@@ -139,13 +137,16 @@ typedef struct sr_edge {
 
 /* --- the loop --- */
 
-int sr_edge_new(sr_edge **out,
-                const sr_settings *settings); /* 0 or errno; then nothing is left open but what was given */
-void sr_edge_free(sr_edge *ed);               /* closes all connections */
+/* Returns 0 or errno, and frees what it has made on failure. */
+int sr_edge_new(sr_edge **out, const sr_settings *settings);
+void sr_edge_free(sr_edge *ed); /* closes all connections */
 
 /* Announces the edge to the workers, then serves until it has ended. */
 void sr_edge_run(sr_edge *ed);
-/* One step of the loop: time limits, one wait, one batch of events. Waits for an event if `wait`. False: it has ended. */
+/*
+ * One step of the loop: time limits, one wait, one batch of events. Waits for an event if `wait`. False: it
+ * has ended.
+ */
 bool sr_edge_step(sr_edge *ed, bool wait);
 
 /* Writes one line to the supervisor. False: it does not read. */

@@ -1,13 +1,16 @@
 #ifndef SR_HEIR_H
 #define SR_HEIR_H
 /*
- * heir: passes connections to the edge that replaces this one, which has other settings or is of another build.
+ * heir: passes connections to the edge that replaces this one, which has other settings or is of another
+ * build.
  *
- * The supervisor starts the new edge, the heir, and gives each of the two one end of a pair of sockets when the heir serves.
- * From then on the old edge accepts nothing and sends its connections over: those that are idle, and those with a part of a
- * head, with the bytes. A connection with a request follows behind its response. So no client notices.
+ * The supervisor starts the new edge, the heir, and gives each of the two one end of a pair of sockets when
+ * the heir serves. From then on the old edge accepts nothing and sends its connections over: those that are
+ * idle, and those with a part of a head, with the bytes. A connection with a request follows behind its
+ * response. So no client notices.
  *
- * Failure: when the heir dies or does not understand the messages, the rest stays here and is closed as at a stop.
+ * Failure: when the heir dies or does not understand the messages, the rest stays here and is closed as at a
+ * stop.
  */
 #include "edge.h"
 
@@ -15,7 +18,10 @@
 
 /* Begins. `heir` is the end of the pair, and is taken over. */
 void sr_heir_begin(sr_edge *ed, int heir);
-/* In each step of the loop from then on: passes on what can be. True: nothing is left, or --graceful-timeout is over. */
+/*
+ * In each step of the loop from then on: passes on what can be. True: nothing is left, or --graceful-timeout
+ * is over.
+ */
 bool sr_heir_step(sr_edge *ed);
 /* An event of the pair: nothing is sent there, so it is the end of the heir. */
 void sr_heir_ended(sr_edge *ed);

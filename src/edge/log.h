@@ -1,8 +1,9 @@
 #ifndef SR_LOG_H
 #define SR_LOG_H
 /*
- * log: the access log of the edge. The values of a line come from three places: the request in its slot, the connection
- * (conn/accesslog.h), and records that the worker has sent, as %env and response may differ from the request.
+ * log: the access log of the edge. The values of a line come from three places: the request in its slot, the
+ * connection (conn/accesslog.h), and records that the worker has sent, as %env and response may differ from
+ * the request.
  *
  * Owner: the edge; made by open, freed by close. Without --access-log everything but open does nothing.
  * Trust: what a worker sends appears in the line of its own request only, escaped as any other value.
@@ -19,7 +20,10 @@ void sr_log_head(sr_edge *ed, sr_entry *en);
 /* The worker has sent values of the line (SR_REPLY_LOG). False: more than is allowed. */
 bool sr_log_values(sr_edge *ed, sr_entry *en, const char *at, size_t len);
 
-/* The response of this slot is about to end: its values can be asked for until the slot is used for another request. */
+/*
+ * The response of this slot is about to end: its values can be asked for until the slot is used for another
+ * request.
+ */
 void sr_log_offer(sr_edge *ed, uint32_t slot);
 
 /* The log file was rotated: from now on lines go to fd, which is taken over. */

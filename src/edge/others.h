@@ -1,10 +1,12 @@
 #ifndef SR_OTHERS_H
 #define SR_OTHERS_H
 /*
- * others: what the edges of one server do together: --max-connections and --max-queue hold for all of them. Each publishes its
- * counts in share/common.h and reads those of the others; an eventfd for each edge, its bell, wakes it when others need it.
+ * others: what the edges of one server do together: --max-connections and --max-queue hold for all of them.
+ * Each publishes its counts in share/common.h and reads those of the others; an eventfd for each edge, its
+ * bell, wakes it when others need it.
  *
- * An edge that is alone publishes nothing. Relaxed: edges that act in the same moment may exceed a limit by what they do then.
+ * An edge that is alone publishes nothing. Relaxed: edges that act in the same moment may exceed a limit by
+ * what they do then.
  */
 #include "edge.h"
 

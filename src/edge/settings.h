@@ -1,10 +1,12 @@
 #ifndef SR_SETTINGS_H
 #define SR_SETTINGS_H
 /*
- * settings: what the supervisor tells an edge on its command line, as words NAME=VALUE (lib/Sirius/Edge.pm writes them).
+ * settings: what the supervisor tells an edge on its command line, as words NAME=VALUE (lib/Sirius/Edge.pm
+ * writes them).
  *
- * Owner: the caller, who frees `groups`, `tmpdir` and `server`. Lifetime: `name`, `log.format` and the texts of the listeners
- * point into the words, which must outlive the edge. The numbers of descriptors are those that the process has inherited.
+ * Owner: the caller, who frees `groups`, `tmpdir` and `server`. Lifetime: `name`, `log.format` and the texts
+ * of the listeners point into the words, which must outlive the edge. The numbers of descriptors are those
+ * that the process has inherited.
  * Called by: src/sirius-edge.c, and by tests, which fill the struct themselves.
  */
 #include "../conn/config.h"
@@ -59,8 +61,8 @@ typedef struct sr_settings {
 void sr_settings_init(sr_settings *s);
 
 /*
- * Reads argv[1] and the words that follow. Calls init first. On failure returns false, *word is the word at fault, and *why is
- * a static text that continues it: "is not a number".
+ * Reads argv[1] and the words that follow. Calls init first. On failure returns false, *word is the word at
+ * fault, and *why is a static text that continues it: "is not a number".
  */
 bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why);
 
