@@ -1,9 +1,9 @@
 #ifndef SR_FUTEX_H
 #define SR_FUTEX_H
 /*
- * futex: to sleep on a word of shared memory and to be woken, between processes (futex(2), not FUTEX_PRIVATE).
+ * futex: sleep on a word of shared memory, and be woken by another process (futex(2), without FUTEX_PRIVATE).
  *
- * Thread, process: any. Failure: none that matters; a sleep may end early, so callers look again.
+ * Thread, process: any. Failure: none that matters. A sleep may end early, so callers check again.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -13,14 +13,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Sleeps while *word is `value`, for at most ns (below 0: for ever). Returns at a wake-up, a signal, or the end. */
+/*
+ * Sleeps while *word is `value`, for at most ns; below 0: for ever. Returns early when woken, or at a signal.
+ */
 static inline void sr_futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t ns)
 {
     struct timespec limit = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
     syscall(SYS_futex, word, FUTEX_WAIT, value, ns < 0 ? NULL : &limit, NULL, 0);
 }
 
-/* Async-signal-safe. */
+/* Wakes one sleeper. Keeps errno; async-signal-safe. */
 static inline void sr_futex_wake(_Atomic uint32_t *word)
 {
     int saved = errno;

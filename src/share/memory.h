@@ -1,19 +1,21 @@
 #ifndef SR_MEMORY_H
 #define SR_MEMORY_H
 /*
- * memory: that processes share through a descriptor, zeroed and of a size that nobody can change: who could make it shorter
- * would kill everybody that touches what is missing.
+ * memory: memory that processes share by a descriptor. Its size can't be changed: a process that made it
+ * shorter would kill every other that touches the missing part.
  *
- * Owner: the caller of both the mapping (munmap) and the descriptor. Failure: NULL and errno.
+ * Owner: the caller, of the mapping (munmap) and of the descriptor. Failure: NULL with errno.
  */
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Makes `bytes` bytes of zeros. The name is for /proc/PID/maps. */
 void *sr_memory_new(const char *name, size_t bytes, int *fd);
 
 /*
- * After this nobody can change its size, nor add another seal: one against writing would be as good as its end. `ours`: only
- * mappings that are there can be written (Linux 5.1; an older kernel has no such protection, and the rest holds).
+ * Afterwards nobody can change the size, or add another seal: a seal against writing would stop all who
+ * write. `ours`: only mappings that exist already can be written (Linux 5.1; older kernels have no such seal,
+ * and apply the rest).
  */
 void sr_memory_seal(int fd, bool ours);
 

@@ -1,18 +1,20 @@
 #ifndef SR_RING_H
 #define SR_RING_H
 /*
- * ring: what one worker writes to one edge: records in the order they were written, in shared memory.
+ * ring: records that one worker writes for one edge, in shared memory, in order.
  *
- * One writer (the worker), one reader (the edge). A record lies in one piece; where the end of the ring is too near,
- * a PAD fills it. `put` is written by the worker, `taken` by the edge; both count bytes and wrap at 2^32.
+ * One writer, the worker; one reader, the edge. A record is contiguous; where the end of the ring is too near
+ * for it, a PAD fills the rest. `put` is written by the worker, `taken` by the edge; both count bytes and
+ * wrap at 2^32. A record is there once `put` has moved behind it, so the writer may be killed at any
+ * instruction.
  *
- * The reader believes nothing: it keeps its own count of what it has taken (sr_reader) and never reads `taken`; a record is
- * copied out before it is looked at, and what does not add up is SR_RING_BAD, after which nothing more of this ring is read.
- * The writer may be killed at any instruction: a record is there when `put` has moved behind it, and not before.
+ * Trust: the reader trusts nothing. It counts what it has taken by itself (sr_reader) and never reads
+ * `taken`. It copies a record before looking at it; if something does not add up, that is SR_RING_BAD, and
+ * nothing more of this ring is read.
  *
- * Memory: of its own, made by the edge for one worker at its hello and given to no other, so that neither another worker nor
- * a child that has outlived the last worker of this row can write here. No lock, no system call but the sleep of a writer that
- * finds no room.
+ * Memory: made by the edge for one worker, and given to no other. So neither another worker nor a child that
+ * has outlived the last worker of the row can write it. No lock, and no system call except to sleep until
+ * there is space.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,67 +23,80 @@
 
 enum {
     SR_RING_BYTES = 64 * 1024,
-    SR_RECORD_MAX = SR_RING_BYTES / 4, /* a record with its header: small enough that a PAD is never much */
+    SR_RECORD_MAX =
+        SR_RING_BYTES / 4, /* bytes of a record with its header: small, so that a PAD is small too */
 };
 
 typedef struct sr_record {
-    uint32_t bytes; /* of the whole record with this header, before it is rounded up to 8 */
-    uint16_t kind;  /* the caller's, but 0: PAD */
-    uint16_t flags;
-    uint64_t number; /* the request it speaks of */
-    uint32_t slot;
+    uint32_t bytes;  /* of the whole record, this header included, before it is rounded up to 8 */
+    uint16_t kind;   /* the caller's; 0: PAD */
+    uint16_t flags;  /* the caller's */
+    uint64_t number; /* of the request that the record is about */
+    uint32_t slot;   /* of that request */
     uint32_t unused;
 } sr_record;
 
 typedef struct sr_ring {
     _Alignas(64) _Atomic uint32_t put;
     _Alignas(64) _Atomic uint32_t taken;
-    _Atomic uint32_t space; /* futex: another number when the edge has taken something a writer waits for */
-    _Atomic uint32_t wants;
-    _Alignas(64) _Atomic uint64_t
-        began;                /* number of the request that its worker has last handed to the application */
-    _Atomic int64_t began_at; /* when; monotonic ns */
+    _Atomic uint32_t space; /* futex: changes when the edge has taken something and the writer waits for it */
+    _Atomic uint32_t wants; /* the writer waits */
+    _Alignas(64) _Atomic uint64_t began; /* number of the request that the worker has last begun with */
+    _Atomic int64_t began_at;            /* monotonic ns of that */
     _Alignas(64) char data[SR_RING_BYTES];
 } sr_ring;
 
 /* --- its memory --- */
 
-sr_ring *sr_ring_new(int *fd); /* empty; NULL: errno. *fd is the caller's: it goes to the worker */
-sr_ring *sr_ring_map(int fd);  /* as the worker got it; NULL: errno (EPROTO: that is no ring) */
+sr_ring *
+sr_ring_new(int *fd);         /* an empty one. *fd is the caller's, and goes to the worker. NULL with errno */
+sr_ring *sr_ring_map(int fd); /* in the worker. NULL with errno; EPROTO: it is not a ring */
 void sr_ring_unmap(sr_ring *r);
 
 /* --- the writer --- */
 
-/* Room for a record with `payload` bytes behind its header, or NULL: there is none now. payload + header <= SR_RECORD_MAX */
+/*
+ * Reserves a record with `payload` bytes behind its header; header and payload are at most SR_RECORD_MAX.
+ * NULL: there is no space now.
+ */
 sr_record *sr_ring_reserve(sr_ring *r, size_t payload);
-/* The reserved record is whole now; `payload` may be less than was reserved. */
+
+/* The reserved record is complete. `payload` may be less than was reserved. */
 void sr_ring_commit(sr_ring *r, sr_record *record, size_t payload);
-/* Until the edge has taken something, a signal or ns: the caller looks again. */
-void sr_ring_wait(sr_ring *r, uint32_t seen, int64_t ns);
-/* What sr_ring_wait compares: read before the look that found no room. Tells the edge that somebody waits. */
+
+/*
+ * To wait for space: want, then look once more, then wait. `seen` is what want has returned. The wait ends
+ * when the edge has taken something, at a signal, or after ns; the caller looks again.
+ */
 uint32_t sr_ring_want(sr_ring *r);
-uint32_t sr_ring_waiting(const sr_ring *r); /* bytes that the edge has not taken, as far as it says */
+void sr_ring_wait(sr_ring *r, uint32_t seen, int64_t ns);
+
+/* Bytes that the edge has not taken, as far as it says. */
+uint32_t sr_ring_waiting(const sr_ring *r);
 
 /* --- the reader --- */
 
 typedef struct sr_reader {
     sr_ring *ring;
-    uint32_t taken;
-    uint32_t size; /* of the record that sr_ring_next has shown, rounded */
+    uint32_t taken; /* bytes */
+    uint32_t size;  /* of the record that sr_ring_next has returned, rounded up */
 } sr_reader;
 
 typedef enum sr_ring_result { SR_RING_NONE, SR_RING_RECORD, SR_RING_BAD } sr_ring_result;
 
-void sr_reader_init(sr_reader *r, sr_ring *ring); /* of a ring that nobody has written to */
+void sr_reader_init(sr_reader *r, sr_ring *ring); /* for a ring that nobody has written to */
 
 /*
- * The next record: its header is copied to *record, whose bytes are within the ring and sound; *payload points behind it
- * and may change at any time, but stays readable until sr_ring_done. Nothing is taken yet.
+ * The next record, without taking it: copies its header to *record after checking that it lies within the
+ * ring. *payload points to the bytes behind it, which may change at any time, but stay readable until
+ * sr_ring_done.
  */
 sr_ring_result sr_ring_next(sr_reader *r, sr_record *record, const char **payload);
-bool sr_reader_waits(const sr_reader *r); /* there is something that was not taken, sound or not */
-void sr_ring_done(sr_reader *r);          /* the record that next has shown is taken */
-/* Somebody waits for what was taken since: call it when the reader has done for now. */
+
+bool sr_reader_waits(const sr_reader *r); /* something was not taken yet, well-formed or not */
+void sr_ring_done(sr_reader *r);          /* takes the record that sr_ring_next has returned */
+
+/* Wakes the writer if it waits for space. Call it when the reader stops reading for now. */
 void sr_ring_tell(sr_reader *r);
 
 #endif
