@@ -1,17 +1,19 @@
 #ifndef SR_GATE_H
 #define SR_GATE_H
 /*
- * gate: how a listening TCP socket stops without losing anybody. To close it resets what the kernel holds: connections
- * that are established and not accepted, and those whose first bytes are still on their way (TCP_DEFER_ACCEPT). So
- * newcomers are kept out first: their SYN is dropped, they send it again after a second, and by then are refused, or let in
- * by whoever listens next. Who is inside already is accepted meanwhile.
+ * gate: stops a listening TCP socket without losing a client. Closing the socket resets what the kernel holds
+ * for it: connections that are established and not accepted, and those whose first bytes are still on their
+ * way (TCP_DEFER_ACCEPT). So new clients are kept out first: their SYN is dropped, they send it again after a
+ * second, and by then they are refused, or accepted by whoever listens next. Connections that exist are
+ * accepted meanwhile.
  *
- * It is the socket that is shut, in all processes that have it: not for one that lives on with somebody else.
+ * This acts on the socket, in all processes that have it. Do not use it on a socket that another server goes
+ * on with.
  */
 
 /*
- * An errno, 0 when done: EPERM where the kernel lets only root attach filters; the socket is as before then. For good:
- * what is accepted later keeps the filter as well, where it finds nothing to drop.
+ * Attaches the filter, for good; sockets that are accepted later inherit it, and it drops nothing there.
+ * Returns 0 or errno. EPERM: the kernel lets only root do so, and the socket is as before.
  */
 int sr_gate_shut(int fd);
 

@@ -1,23 +1,22 @@
 #ifndef SR_NOSIGNAL_H
 #define SR_NOSIGNAL_H
 /*
- * nosignal: a write that fails raises no signal. SIGPIPE (nobody reads) and SIGXFSZ (RLIMIT_FSIZE) end the
- * process unless there is a handler, and an application may set any; the system call fails with EPIPE or EFBIG
- * just as well.
+ * nosignal: lets a write fail without a signal. SIGPIPE (nobody reads) and SIGXFSZ (RLIMIT_FSIZE) end the
+ * process, or run a handler of the application; the system call returns EPIPE or EFBIG in any case.
  *
- *   sr_nosignal_begin(&q);
+ *   sr_nosignal_begin(&mask);
  *   n = write(...);
- *   sr_nosignal_end(&q, n < 0 ? errno : 0);
+ *   sr_nosignal_end(&mask, n < 0 ? errno : 0);
  *
- * Thread: the calling one only; the kernel sends both to who writes. Keeps errno.
+ * Thread: acts on the calling one only; the kernel sends both signals to the thread that writes. Keeps errno.
  */
 #include <signal.h>
 
 typedef struct sr_nosignal {
-    sigset_t before; /* what was blocked */
+    sigset_t before; /* signals that were blocked before */
 } sr_nosignal;
 
 void sr_nosignal_begin(sr_nosignal *q);
-void sr_nosignal_end(const sr_nosignal *q, int err); /* err: of the call in between, or 0 */
+void sr_nosignal_end(const sr_nosignal *q, int err); /* err: errno of the call in between, or 0 */
 
 #endif

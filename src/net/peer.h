@@ -1,6 +1,6 @@
 #ifndef SR_PEER_H
 #define SR_PEER_H
-/* peer: who is at the other end, in 20 bytes that travel with a connection. Pure; any thread. */
+/* peer: the address at the other end of a connection, in 24 bytes without pointers. Pure; any thread. */
 #include "../base/bytes.h"
 
 #include <sys/socket.h>
@@ -15,15 +15,15 @@ typedef struct sr_peer {
     uint32_t scope;   /* IPv6 zone, 0 for none */
 } sr_peer;
 
-/* From what accept4 gave. An IPv4-mapped IPv6 address becomes the IPv4 one, here and below. */
+/* From the result of accept4. An IPv4-mapped IPv6 address becomes the IPv4 address, here and below. */
 void sr_peer_init(sr_peer *p, const struct sockaddr_storage *from);
 
 /* From an address in network byte order: 4 bytes of it for family 4, 16 for 6. No zone. */
 void sr_peer_set(sr_peer *p, uint8_t family, const void *addr, uint16_t port);
 
 /*
- * From text: an IPv4 address as four decimal numbers without leading zeros, or an IPv6 address (RFC 4291 2.2), nothing
- * around it, no zone. The port becomes 0. False: it is none, and *p is as it was.
+ * From text: an IPv4 address as four decimal numbers without leading zeros, or an IPv6 address (RFC 4291
+ * 2.2), nothing around it, no zone. The port becomes 0. False: it is not an address, and *p is as it was.
  */
 bool sr_peer_parse(sr_peer *p, sr_bytes text);
 

@@ -1,14 +1,14 @@
 #ifndef SR_PIDFD_H
 #define SR_PIDFD_H
 /*
- * pidfd: a descriptor that stands for one process (pidfd_open(2), Linux 5.3). It becomes readable when that process ends, and
- * keeps meaning that process after its number was given to another one. Any thread.
+ * pidfd: a descriptor that stands for one process (pidfd_open(2), Linux 5.3). It becomes readable when that
+ * process ends, and keeps meaning that process after its number was given to another one. Any thread.
  */
 #include <sys/types.h>
 
 /*
- * Opens a descriptor of the process `pid`, close-on-exec, which the caller closes. Returns -1 with errno: ESRCH when there
- * is no such process, ENOSYS where the kernel or the headers at compile time are too old.
+ * Opens a descriptor of the process `pid`, close-on-exec, which the caller closes. Returns -1 with errno:
+ * ESRCH when there is no such process, ENOSYS where the kernel or the headers at compile time are too old.
  */
 int sr_pidfd_open(pid_t pid);
 

@@ -3,10 +3,13 @@
 /* tempfile: unlinked temporary files for what is too large for memory. Any thread. */
 #include <stddef.h>
 
-/* A new file without a name in `dir`, CLOEXEC, mode 0600. -1 with errno. Nothing is left after kill -9. */
+/*
+ * Makes a file without a name in `dir`, close-on-exec, mode 0600. -1 with errno. Nothing is left after kill
+ * -9.
+ */
 int sr_tempfile_open(const char *dir);
 
-/* All of it, or -1 with errno: ENOSPC; EFBIG beyond RLIMIT_FSIZE, whose signal does not come. */
+/* Writes all of it. Returns 0, or -1 with errno: ENOSPC; EFBIG beyond RLIMIT_FSIZE, without its signal. */
 int sr_tempfile_write(int fd, const char *at, size_t len);
 
 #endif
