@@ -1,11 +1,11 @@
 #ifndef SR_BUFFER_H
 #define SR_BUFFER_H
 /*
- * buffer: bytes that grow at the end and are taken from the front.
+ * buffer: bytes that are appended at the end and taken from the front.
  *
- * Owner: whoever embeds it; sr_buffer_free returns its memory and leaves it empty and usable again.
- * Thread: none of its own; the embedding structure's lock covers it.
- * Failure: only memory; every call that may allocate returns false and leaves the buffer as it was.
+ * Owner: whoever embeds it. sr_buffer_free returns the memory and leaves the buffer empty and usable.
+ * Thread: one at a time.
+ * Failure: lack of memory only. A call that may allocate then returns false and leaves the buffer as it was.
  */
 #include "bytes.h"
 
@@ -31,7 +31,7 @@ static inline char *sr_buffer_at(const sr_buffer *b) /* NULL while nothing was e
     return b->data ? b->data + b->from : NULL; /* NULL + 0 is not defined before C2y */
 }
 
-/* Room for at least `more` bytes behind the last one; the stored bytes may move. */
+/* Makes space for at least `more` bytes behind the last one; the stored bytes may move. */
 bool sr_buffer_grow(sr_buffer *b, size_t more); /* the slow half of sr_buffer_reserve */
 static inline bool sr_buffer_reserve(sr_buffer *b, size_t more)
 {
@@ -52,7 +52,7 @@ static inline bool sr_buffer_add_bytes(sr_buffer *b, sr_bytes s)
     return sr_buffer_add(b, s.at, s.len);
 }
 
-/* Forget `len` bytes at the front; len <= sr_buffer_len(b). */
+/* Drops `len` bytes at the front; len <= sr_buffer_len(b). */
 static inline void sr_buffer_take(sr_buffer *b, size_t len)
 {
     b->from += len;
@@ -60,7 +60,7 @@ static inline void sr_buffer_take(sr_buffer *b, size_t len)
         b->from = b->end = 0;
 }
 
-/* Forget everything, keep the memory. */
+/* Drops all bytes and keeps the memory. */
 static inline void sr_buffer_reset(sr_buffer *b)
 {
     b->from = b->end = 0;

@@ -1,8 +1,8 @@
 #ifndef SR_BYTES_H
 #define SR_BYTES_H
 /*
- * bytes: a borrowed run of bytes. Owns nothing, is never NUL-terminated, and lives as long as what it points
- * into. Part of src/base: no allocation, no I/O, any thread.
+ * bytes: a run of bytes in memory that somebody else owns. It is not NUL-terminated, and valid as long as
+ * that memory. No allocation, no I/O; any thread.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static inline unsigned char sr_lower(unsigned char c)
     return (unsigned)(c - 'A') < 26U ? (unsigned char)(c | 0x20) : c;
 }
 
-/* Equal but for ASCII case: how field names and most tokens compare (RFC 9110 5.1). */
+/* Equal without regard to ASCII case, as field names and most tokens are compared (RFC 9110 5.1). */
 static inline bool sr_bytes_equal_nocase(sr_bytes a, sr_bytes b)
 {
     if (a.len != b.len)

@@ -7,7 +7,7 @@
 #define SR_SECOND INT64_C(1000000000)
 #define SR_MILLISECOND INT64_C(1000000)
 
-/* Monotonic: for time limits and durations. It is the same clock in every process of the machine. */
+/* Monotonic, for time limits and durations. All processes of the machine have the same clock. */
 static inline int64_t sr_clock_monotonic(void)
 {
     struct timespec t;
@@ -23,7 +23,7 @@ static inline int64_t sr_clock_wall(void)
     return (int64_t)t.tv_sec * SR_SECOND + t.tv_nsec;
 }
 
-/* Seconds since 1970, at most 4 ms late: for the Date field, which counts whole seconds. */
+/* Seconds since 1970, up to 4 ms late, for the Date field. */
 static inline int64_t sr_clock_wall_seconds(void)
 {
     struct timespec t;

@@ -5,7 +5,9 @@
 
 enum { SR_DECIMAL_MAX = 20 }; /* digits of a uint64_t */
 
-/* The digits of n in front of `end`, where SR_DECIMAL_MAX bytes are the caller's; fewer when n is known to be small. */
+/*
+ * Writes the digits of n in front of `end`, where the caller has SR_DECIMAL_MAX bytes, or as many as n needs.
+ */
 static inline sr_bytes sr_decimal(char *end, uint64_t n)
 {
     char *at = end;

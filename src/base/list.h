@@ -2,8 +2,8 @@
 #define SR_LIST_H
 /*
  * list: an intrusive, circular, doubly linked list. A link is embedded in what it links; the list owns
- * nothing. An unlinked link points to itself, so unlinking twice is harmless. Lock: that of the embedding
- * structure.
+ * nothing. A link that is in no list points to itself, so removing it twice is harmless. Thread: one at a
+ * time.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static inline void sr_link_init(sr_link *l)
 static inline bool sr_link_alone(const sr_link *l)
 {
     return l->next == l;
-} /* for a head: the list is empty */
+} /* of a head: the list is empty */
 
 static inline void sr_link_remove(sr_link *l)
 {
@@ -30,7 +30,7 @@ static inline void sr_link_remove(sr_link *l)
     sr_link_init(l);
 }
 
-/* At the tail of the list that starts at `head`; removes it from where it was. */
+/* Adds it at the tail of the list of `head`, after removing it from where it was. */
 static inline void sr_link_append(sr_link *head, sr_link *l)
 {
     sr_link_remove(l);

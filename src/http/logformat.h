@@ -1,24 +1,25 @@
 #ifndef SR_LOGFORMAT_H
 #define SR_LOGFORMAT_H
 /*
- * logformat: lines of an access log. A format in Apache's LogFormat language is compiled once; a line is made in one go,
- * or in two: early, while the bytes of the request are there, and late, when the last byte is out.
+ * logformat: lines of an access log. A format in the language of Apache's LogFormat is compiled once. A line
+ * is made in one step, or in two: early, while the bytes of the request exist, and late, when the last byte
+ * was sent.
  *
- * Owner: sr_logformat_new gives the program to the caller, who frees it. Thread: none of its own; it keeps the text of
- * the present second, so two threads need a lock. No I/O but the first look at the time zone, no clock. Memory: new
- * allocates; lines only what the caller's buffer needs.
+ * Owner: the caller of sr_logformat_new, who frees the program. Thread: one at a time, as the program keeps
+ * the text of the present second. No I/O but a look at the time zone, no clock. Memory: new allocates; lines
+ * need only what the caller's buffer needs.
  *
- * The language, the presets and what each item gives are told in lib/Sirius/LogFormat.pm.
+ * The language, the presets and the items are documented in lib/Sirius/LogFormat.pm.
  */
 #include "../base/buffer.h"
 
-/* What a value is asked by. Those up to CUSTOM come from the source, each as raw bytes. */
+/* Kinds of items. The values of those up to CUSTOM come from the source, as raw bytes. */
 typedef enum sr_logkind {
     SR_LOG_REMOTE_ADDR,  /* %h %a */
     SR_LOG_USER,         /* %u */
     SR_LOG_REQUEST_LINE, /* %r, in one piece */
     SR_LOG_METHOD,       /* %m */
-    SR_LOG_URI,          /* %{uri}r, the target as it was sent */
+    SR_LOG_URI,          /* %{uri}r, the target as the client sent it */
     SR_LOG_PROTOCOL,     /* %H */
     SR_LOG_PATH,         /* %U */
     SR_LOG_QUERY,        /* %q, without its question mark */
@@ -28,11 +29,11 @@ typedef enum sr_logkind {
     SR_LOG_IN,           /* %{name}i, a field of the request */
     SR_LOG_OUT,          /* %{name}o, a field of the response */
     SR_LOG_ENV,          /* %{name}e */
-    SR_LOG_CUSTOM,       /* %z or %{name}z of the embedder: `letter`, and `name` unless its at is NULL */
-    SR_LOG_TEXT,         /* early, from here on, without the source */
+    SR_LOG_CUSTOM,       /* %z or %{name}z of the caller: `letter`, and `name` unless its at is NULL */
+    SR_LOG_TEXT,         /* from here on without the source, early */
     SR_LOG_TIME,         /* %t %{format}t */
     SR_LOG_PID,          /* %P */
-    SR_LOG_STATUS,       /* late, from here on. %s */
+    SR_LOG_STATUS,       /* from here on late. %s */
     SR_LOG_SIZE,         /* %b: - when it is unknown */
     SR_LOG_BODY_BYTES,   /* %B: 0 when it is unknown */
     SR_LOG_BYTES,        /* %O */
@@ -48,7 +49,7 @@ typedef struct sr_logitem {
     char letter;   /* SR_LOG_CUSTOM */
     sr_bytes name; /* as the format has it; lives as long as the program */
     int64_t unit;  /* SR_LOG_DURATION, _QUEUE, _APP */
-    void *aux;     /* the embedder's, NULL at first: whatever makes its `get` fast. He frees it */
+    void *aux;     /* the caller's, for a fast `get`; NULL at first, never freed here */
     struct sr_logtime *time;
 } sr_logitem;
 
@@ -59,28 +60,28 @@ typedef struct sr_logformat_error {
     size_t offset;    /* of the first byte of what is wrong */
 } sr_logformat_error;
 
-/* Letters that the embedder gives a meaning, where the language has none of ALC's: strings, or NULL. */
+/* Letters to which the caller gives a meaning, where the language has none for them: strings, or NULL. */
 typedef struct sr_logletters {
     const char *chars;  /* %z */
     const char *blocks; /* %{name}z */
 } sr_logletters;
 
 /*
- * Compiles a format, or one of the presets common, combined, ltsv, json. NULL: *err says why; when memory is short, too.
- * `own` may be NULL.
+ * Compiles a format, or one of the presets common, combined, ltsv, json. NULL: *err says why, also for lack
+ * of memory. `own` may be NULL.
  */
 sr_logformat *sr_logformat_new(const char *text, size_t len, const sr_logletters *own,
                                sr_logformat_error *err);
 void sr_logformat_free(sr_logformat *f); /* may be NULL */
 
-/* The items in the order of the format: to set aux, and to know what is asked at all. */
+/* The items in the order of the format: to set aux, and to know what the format asks for. */
 sr_logitem *sr_logformat_items(const sr_logformat *f, size_t *count);
 bool sr_logformat_has(const sr_logformat *f, sr_logkind kind);
-uint64_t sr_logformat_id(const sr_logformat *f); /* another one for each list of items, as good as surely */
+uint64_t sr_logformat_id(const sr_logformat *f); /* a hash of its items, which tells formats apart */
 
 typedef struct sr_logsource {
     void *ctx;
-    /* Raw bytes, good until the next call; NULL at: there are none. */
+    /* Returns raw bytes, valid until the next call; NULL at: there is no value. */
     sr_bytes (*get)(void *ctx, const sr_logitem *item);
     int64_t wall; /* ns since 1970 when the request came; SR_LOGTIME_UNKNOWN: "-" */
     int pid;
@@ -98,16 +99,16 @@ typedef struct sr_logfacts {
 } sr_logfacts;
 
 /*
- * All three append, and return false when memory is short; then `out` is as it was. A record is read by the program that
- * wrote it, and by no other; its size is that of the line less the late items. Lines end with "\n".
+ * All three append, and return false for lack of memory, with `out` as it was. A record can be read only by
+ * the program that wrote it. Its size is that of the line without the late items. Lines end with "\n".
  */
 bool sr_logformat_early(sr_logformat *f, const sr_logsource *source, sr_buffer *record);
 bool sr_logformat_late(const sr_logformat *f, sr_bytes record, const sr_logfacts *facts, sr_buffer *out);
 bool sr_logformat_line(sr_logformat *f, const sr_logsource *source, const sr_logfacts *facts, sr_buffer *out);
 
 /*
- * For `get`: the value of the first field of that name in the bytes of a head, "Name: value\r\n" and so on; a first line
- * without a colon before its end is passed over. NULL at: it has none.
+ * For `get`: the value of the first field of that name in the bytes of a head, "Name: value\r\n" and so on. A
+ * first line without a colon is skipped. NULL at: there is no such field.
  */
 sr_bytes sr_logformat_field(sr_bytes head, sr_bytes name);
 

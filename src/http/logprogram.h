@@ -1,10 +1,10 @@
 #ifndef SR_LOGPROGRAM_H
 #define SR_LOGPROGRAM_H
-/* logprogram: what logparse.c makes and logformat.c runs. For these two alone. */
+/* logprogram: a compiled format, which logparse.c makes and logformat.c runs. Only they include this. */
 #include "logformat.h"
 #include "logtime.h"
 
-enum { SR_LOG_PAD = 16 }; /* bytes of ours behind each text, so that a short one is copied without a loop */
+enum { SR_LOG_PAD = 16 }; /* bytes behind each text, so that a short one can be copied without a loop */
 
 struct sr_logformat {
     sr_logitem *items;

@@ -1,12 +1,13 @@
 #ifndef SR_LOGREQUEST_H
 #define SR_LOGREQUEST_H
 /*
- * logrequest: what a complete request says of itself to a line of an access log, from its bytes. The values are those of
- * the %env that an application is given for it (xs/env.c, xs/forwarded.c), so that a line is the same wherever it is made,
- * as long as the application has not changed its %env.
+ * logrequest: the values of a log line that come from the bytes of a complete request. They equal those of
+ * the %env that the application gets (xs/env.c, xs/forwarded.c), so that a line is the same wherever it is
+ * made, as long as the application has not changed its %env.
  *
- * Owner: the caller of all that it points to; sr_logrequest_free frees the scratch. Thread: none of its own. No I/O.
- * Failure: without memory a value counts as none.
+ * Owner: everything it points to is the caller's; sr_logrequest_free frees the scratch. Thread: one at a
+ * time. No I/O.
+ * Failure: a value for which there is no memory is missing.
  */
 #include "forwarded.h"
 #include "logformat.h"
@@ -18,13 +19,16 @@ typedef struct sr_logrequest {
     sr_bytes address;       /* of the client */
     sr_bytes server_name;   /* of the listener */
     sr_bytes server_port;   /* likewise */
-    sr_forwarded forwarded; /* what a trusted proxy has said, `said` */
+    sr_forwarded forwarded; /* what trusted proxies have said; valid if `said` */
     bool said;
 
     sr_buffer scratch; /* private; zeroed at first */
 } sr_logrequest;
 
-/* Of the kinds up to SR_LOG_PORT, and SR_LOG_IN. Good until the next call. NULL at: a request has no such value. */
+/*
+ * The value of an item of the kinds up to SR_LOG_PORT, and SR_LOG_IN; valid until the next call. NULL at:
+ * there is none.
+ */
 sr_bytes sr_logrequest_get(sr_logrequest *r, const sr_logitem *item);
 
 void sr_logrequest_free(sr_logrequest *r);

@@ -1,10 +1,10 @@
 #ifndef SR_LOGTEXT_H
 #define SR_LOGTEXT_H
 /*
- * logtext: values of a request as they stand in a line of a log, so that no client can forge a line or break it.
+ * logtext: escapes values of a request for a line of a log, so that no client can forge or break a line.
  *
- * Appends to the caller's buffer. Failure: only memory; then false, and the buffer may hold a part. No I/O, no locale,
- * any thread.
+ * Appends to the caller's buffer. Failure: lack of memory only; returns false, and the buffer may hold a
+ * part. No I/O, no locale; any thread.
  */
 #include "../base/buffer.h"
 
@@ -12,8 +12,8 @@
 bool sr_logtext_add(sr_buffer *out, sr_bytes value);
 
 /*
- * A JSON string with its quotes (RFC 8259 7). Characters in valid UTF-8 (RFC 3629) stay, a byte that is none is written as
- * the four characters \xNN. NULL at is null.
+ * A JSON string with its quotes (RFC 8259 7). Valid UTF-8 (RFC 3629) stays as it is; any other byte becomes
+ * the four characters \xNN. NULL at becomes null.
  */
 bool sr_logtext_json(sr_buffer *out, sr_bytes value);
 

@@ -1,6 +1,8 @@
 #ifndef SR_METHOD_H
 #define SR_METHOD_H
-/* method: the registered methods (RFC 9110 9.3, RFC 5789). Case-sensitive (RFC 9110 9.1). Pure; any thread. */
+/*
+ * method: the registered methods (RFC 9110 9.3, RFC 5789). Case-sensitive (RFC 9110 9.1). Pure; any thread.
+ */
 #include "../base/bytes.h"
 
 typedef enum sr_method {

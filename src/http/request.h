@@ -1,40 +1,39 @@
 #ifndef SR_REQUEST_H
 #define SR_REQUEST_H
 /*
- * request: the head of an HTTP/1.x request, from bytes to facts (RFC 9112 2-6), and the one place where
- * framing is decided.
+ * request: parses the head of an HTTP/1.x request (RFC 9112 2-6), and is the one place where its framing is
+ * decided.
  *
- * Pure: no allocation, no I/O, no clock. The bytes are the caller's; positions are offsets into them, so the
- * caller may move them between two calls. Not thread-safe on one object; any number of objects.
+ * Pure: no allocation, no I/O, no clock. The bytes are the caller's. Positions are offsets, so the caller may
+ * move the bytes between two calls. One thread at a time for each object.
  *
  * Strict on purpose: what two parsers could read in two ways is refused, never repaired. Every refusal has a
- * status and a reason, and after one nothing that follows on the connection may be read as a request.
+ * status and a reason. After one, nothing that follows on the connection may be read as a request.
  *
- * Every split of the same bytes gives the same result, the reason included. Lines are judged only when whole;
- * what is decided earlier (a first byte that starts no method, a CR without LF, the limits) is decided at a
- * fixed offset, and the smallest offset wins however the bytes came.
+ * Every split of the same bytes gives the same result, the reason included. A line is checked only when it is
+ * complete. What is decided earlier (a first byte that starts no method, a CR without LF, the limits) is
+ * decided at a fixed offset, and the smallest offset wins, however the bytes came.
  *
- * The order of judgement: the lines one after the other, each with its own faults (grammar, a second or
- * malformed Host, Content-Length, Transfer-Encoding, Content-Type); then, with the whole head: 400 no Host in
- * HTTP/1.1, 400 Transfer-Encoding in HTTP/1.0, 400 both framings, 501 transfer coding, 501 method, 417, 426.
+ * Order of checks: line by line, each for its own faults (grammar, a second or malformed Host,
+ * Content-Length, Transfer-Encoding, Content-Type); then, with the whole head: 400 no Host in HTTP/1.1, 400
+ * Transfer-Encoding in HTTP/1.0, 400 both framings, 501 transfer coding, 501 method, 417, 426.
  */
 #include "../base/bytes.h"
 
 enum {
-    SR_REQUEST_FIELDS_MAX = 256, /* room in the struct; the limit in force is sr_request_limits.fields */
-    SR_METHOD_MAX = 64,          /* a longer method is 400: it is no method */
+    SR_REQUEST_FIELDS_MAX = 256, /* in the struct; the limit in force is sr_request_limits.fields */
+    SR_METHOD_MAX = 64,          /* a longer method is 400 */
     SR_FIELD_NAME_MAX = 1024,    /* a longer field name is 431 */
     SR_HEAD_MAX = 1 << 30,       /* offsets are 32 bits wide */
 };
 
 typedef struct sr_request_limits {
-    uint32_t line;   /* bytes of the request line without CRLF; past it 414 (400 when it is the method). At
+    uint32_t line;    /* bytes of the request line without CRLF; past it 414 (400 when it is the method). At
                         most head. */
-    uint32_t head;   /* bytes of the whole head from the request line on, last CRLF included; past it 431; at
+    uint32_t head;    /* bytes of the whole head from the request line on, last CRLF included; past it 431; at
                         most SR_HEAD_MAX */
-    uint32_t fields; /* fields; past it 431; at most SR_REQUEST_FIELDS_MAX */
-    bool
-        underscores; /* fields with '_' in their names are kept, see sr_framing_underscored; else they are dropped */
+    uint32_t fields;  /* fields; past it 431; at most SR_REQUEST_FIELDS_MAX */
+    bool underscores; /* keep fields with '_' in their names, see sr_framing_underscored; else drop them */
 } sr_request_limits;
 
 typedef struct sr_span { /* a run of the caller's bytes: offset from the first byte that was fed, and length
@@ -47,7 +46,7 @@ typedef struct sr_field {
 } sr_field;
 
 typedef enum sr_parse {
-    SR_PARSE_MORE, /* all was taken, the head is not complete */
+    SR_PARSE_MORE, /* the head is not complete */
     SR_PARSE_DONE, /* the head is complete: request->head_len bytes of it */
     SR_PARSE_BAD,  /* refused: request->status and request->why */
 } sr_parse;
@@ -74,10 +73,10 @@ typedef struct sr_request {
     sr_body_framing framing;
     sr_expect expect; /* never set for HTTP/1.0 (RFC 9110 10.1.1) */
     uint8_t minor;    /* 0 or 1: HTTP/1.minor; 1.2 to 1.9 count as 1.1 (RFC 9110 2.5) */
-    bool host_added;  /* the host is of an absolute-form, and HTTP/1.0 had no Host: it is not in fields[] */
+    bool host_added;  /* host is of an absolute-form without a Host (HTTP/1.0): it is not in fields[] */
     bool has_query;   /* a '?' was there, maybe with nothing behind it */
     bool is_head;     /* the method is HEAD: the response has no body */
-    bool keep_alive;  /* what the client wants: the Connection list, close wins, else by version */
+    bool keep_alive;  /* what the client wants: by Connection, where close wins, else by version */
     bool upgrade;     /* Connection has "upgrade" and there is an Upgrade field; never for HTTP/1.0 (RFC 9110
                          7.8) */
     int status;       /* 400, 414, 417, 426, 431, 501 or 505 */
@@ -95,17 +94,20 @@ typedef struct sr_request {
     sr_field fields[SR_REQUEST_FIELDS_MAX]; /* the first n_fields; Proxy is not among them */
 } sr_request;
 
-/* Start a new request. Cheap: does not touch fields[]. */
+/* Starts a new request. Cheap: does not touch fields[]. */
 void sr_request_init(sr_request *r);
 
 /*
- * Feed all bytes of this request that are there, from its first: `at` may differ from call to call, the first
- * bytes must not. Never reads at[len]. After DONE or BAD it may not be called again without sr_request_init.
+ * Parses on. `at` points to the first byte of the request, with all bytes so far behind it; the pointer may
+ * differ from call to call, the bytes must not. Never reads at[len]. After DONE or BAD call sr_request_init
+ * before the next call.
  */
 sr_parse sr_request_feed(sr_request *r, const sr_request_limits *limits, const char *at, size_t len);
 
-/* Percent-decodes a path that sr_request_feed accepted. `out` has room for path.len bytes. Returns the bytes
- * written. */
+/*
+ * Percent-decodes a path that sr_request_feed has accepted into `out`, of path.len bytes. Returns the bytes
+ * written.
+ */
 size_t sr_path_decode(char *out, sr_bytes path);
 
 static inline sr_bytes sr_span_in(const char *base, sr_span s)

@@ -4,21 +4,21 @@
  * response: the head of a response and the framing of its body (RFC 9112 6, 7; RFC 9110 8.6).
  *
  * Framing belongs to the server: Transfer-Encoding, Connection, Keep-Alive and Proxy-Connection of an
- * application never reach the wire (a "close" in its Connection is honoured); Content-Length is taken when it
- * is a single number, made when the length is known, and never sent beside chunked, with 1xx or with 204.
+ * application never reach the wire (a "close" in its Connection is honoured). Content-Length is used if it is
+ * a single number, made if the length is known, and never sent with chunked, 1xx or 204.
  *
- * Order of calls: init, field (any number), finish, then the body. Bytes are appended to the caller's buffer,
- * which on an error holds part of a head and must be reset by the caller. No I/O, no clock. Not thread-safe
- * on one object.
+ * Order of calls: init, field (any number), finish, then the body. Bytes are appended to the caller's buffer.
+ * After an error it holds a part of a head, and the caller resets it. No I/O, no clock. One thread at a time
+ * for each object.
  */
 #include "../base/buffer.h"
 
 typedef enum sr_response_error {
     SR_RESPONSE_OK,
     SR_RESPONSE_BAD_STATUS, /* not 200 to 999 */
-    SR_RESPONSE_BAD_NAME,   /* no token */
+    SR_RESPONSE_BAD_NAME,   /* not a token */
     SR_RESPONSE_BAD_VALUE,  /* CR, LF, NUL or another control byte but HTAB */
-    SR_RESPONSE_BAD_LENGTH, /* Content-Length is no number, or two that differ */
+    SR_RESPONSE_BAD_LENGTH, /* Content-Length is not a number, or there are two that differ */
     SR_RESPONSE_NO_MEMORY,
 } sr_response_error;
 
@@ -32,11 +32,11 @@ typedef enum sr_response_framing {
 } sr_response_framing;
 
 typedef struct sr_response {
-    /* what is answered; the caller sets them in init */
+    /* set by init */
     int status;
     uint8_t minor; /* of the request: 0 or 1 */
     bool is_head;
-    bool keep_alive; /* in: both sides want it. After finish: the connection may be kept */
+    bool keep_alive; /* by init: both sides want it; by finish: the connection may be kept */
 
     /* decided by finish */
     sr_response_framing framing;
@@ -47,11 +47,13 @@ typedef struct sr_response {
     uint64_t app_length; /* the application's Content-Length or SR_LENGTH_UNKNOWN */
     bool has_date, has_server, has_upgrade;
 
-    /* for the caller: the application said Transfer-Encoding: chunked, so its bytes may be framed already */
+    /*
+     * for the caller: the application has set Transfer-Encoding: chunked, so its bytes may be framed already
+     */
     bool app_chunked;
 } sr_response;
 
-/* Starts the head: status line. 200 <= status <= 999. The response line is always HTTP/1.1 (RFC 9112 2.3). */
+/* Starts the head with the status line, which always says HTTP/1.1 (RFC 9112 2.3). 200 <= status <= 999 */
 sr_response_error sr_response_init(sr_response *r, sr_buffer *out, int status, uint8_t minor, bool is_head,
                                    bool keep_alive);
 
@@ -59,41 +61,42 @@ sr_response_error sr_response_init(sr_response *r, sr_buffer *out, int status, u
 sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes name, sr_bytes value);
 
 /*
- * Ends the head. `known` is the length of the body or SR_LENGTH_UNKNOWN; when the application's
- * Content-Length differs from it the application's is what is announced: a longer body is cut by the caller
- * at body_length, a shorter one makes keep_alive false. `date` is SR_DATE_LEN bytes, sent unless the
- * application has set Date; `server` may have len 0 (then none is sent). Connection: "close" whenever
- * keep_alive is false, "keep-alive" to an HTTP/1.0 client that is kept.
+ * Ends the head. `known` is the length of the body, or SR_LENGTH_UNKNOWN. If the application's Content-Length
+ * differs from it, the application's is sent: the caller cuts a longer body at body_length, and a shorter one
+ * makes keep_alive false. `date` has SR_DATE_LEN bytes and is sent unless the application has set Date;
+ * `server` is sent unless its len is 0. Connection is "close" if keep_alive is false, and "keep-alive" for an
+ * HTTP/1.0 client that is kept.
  */
 sr_response_error sr_response_finish(sr_response *r, sr_buffer *out, uint64_t known, const char *date,
                                      sr_bytes server);
 
 /*
- * For whoever passes the fields on to the process that makes the head: as init and finish without their bytes. begin; then
- * sr_response_field; then decide, which sets what finish decides and returns the Content-Length to send, or
- * SR_LENGTH_UNKNOWN.
+ * For a process that passes the fields to another one, which makes the head: init and finish without their
+ * bytes. Call begin, then sr_response_field, then decide, which sets what finish would set, and returns the
+ * Content-Length to send or SR_LENGTH_UNKNOWN.
  */
 sr_response_error sr_response_begin(sr_response *r, int status, uint8_t minor, bool is_head, bool keep_alive);
 uint64_t sr_response_decide(sr_response *r, uint64_t known);
 
-/* An interim response (RFC 9110 15.2): call informational, then informational_field, then informational_end.
- */
+/* An interim response (RFC 9110 15.2): call init, then field, then end. */
 sr_response_error sr_informational_init(sr_buffer *out, int status); /* 102 to 199; 101 is BAD_STATUS */
 sr_response_error sr_informational_field(sr_buffer *out, sr_bytes name, sr_bytes value);
 sr_response_error sr_informational_end(sr_buffer *out);
 
-/* "1a2b\r\n" into out (at most 18 bytes); the caller appends data and CRLF. length > 0. Returns the bytes
- * written. */
+/*
+ * Writes "1a2b\r\n", at most 18 bytes; the caller appends data and CRLF. length > 0. Returns the bytes
+ * written.
+ */
 size_t sr_chunk_head(char out[18], uint64_t length);
 
 /*
- * A whole refusal: status line, Date, Server, Connection: close, a short text/plain body that names the
- * status. For a HEAD request no body follows. 426 gets Upgrade and Sec-WebSocket-Version: 13 (RFC 6455 4.4),
- * 503 Retry-After.
+ * A whole response that refuses a request: status line, Date, Server, Connection: close, and a short
+ * text/plain body that names the status, unless it is for HEAD. 426 has Upgrade and Sec-WebSocket-Version: 13
+ * (RFC 6455 4.4), 503 has Retry-After.
  */
 bool sr_response_refusal(sr_buffer *out, int status, bool is_head, const char *date, sr_bytes server);
 
-/* Text of an error for the log: "header name is no token". Static. */
+/* Text of an error for the log: "header name is no token". Static */
 const char *sr_response_error_text(sr_response_error e);
 
 #endif

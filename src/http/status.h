@@ -3,7 +3,7 @@
 /* status: reason phrases (RFC 9110 15, the IANA registry). Pure; any thread. */
 #include "../base/bytes.h"
 
-/* The phrase for a code; "Unknown" for codes that have none. Never empty. */
+/* The phrase for a code; "Unknown" if it has none. Never empty. */
 sr_bytes sr_status_reason(int status);
 
 /* 1xx, 204 and 304 never have a body (RFC 9110 6.4.1; 9112 6.3). */

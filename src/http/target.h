@@ -12,15 +12,15 @@ typedef enum sr_target_form {
 
 typedef struct sr_authority {
     size_t host_len;
-    int port; /* -1: none, or a colon with nothing behind it */
+    int port; /* -1: none, or nothing behind the colon */
 } sr_authority;
 
-/* host [":" port], no userinfo, nothing around it. False: it is none. */
+/* Parses host [":" port], without userinfo. False: it is not an authority. */
 bool sr_authority_parse(sr_bytes s, sr_authority *out);
 
 /*
- * Judge r->target, with r->method_id known. Sets form, path, query, has_query and, for absolute-form, host.
- * Returns NULL or why it is refused (always with 400).
+ * Checks r->target; r->method_id is known. Sets form, path, query, has_query and, for absolute-form, host.
+ * Returns NULL, or why it is refused, always with 400.
  */
 const char *sr_target_parse(sr_request *r, const char *at);
 
