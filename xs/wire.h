@@ -1,27 +1,38 @@
 #ifndef SIRIUS_WIRE_H
 #define SIRIUS_WIRE_H
 /*
- * wire: a response as records to the edge (src/worker), which has the connection. The response is that of s->turn. Inside.
+ * wire: sends the response of s->turn to the edge, as records (src/worker). Inside.
+ *
+ * Failure: when the client or the edge is gone, s->turn.request->gone is set, and what follows is dropped.
  */
 #include "sirius.h"
 
-/* Begins a head: its fields are to be put into s->head, which is empty. Whatever the client speaks, the edge knows. */
+/*
+ * Begins a head. The caller appends its fields to s->head, which is empty. The edge knows which version of
+ * HTTP the client has.
+ */
 static inline sr_response_error wire_head_begin(sirius *s, int status)
 {
     return sr_response_begin(&s->turn.response, status, 1, s->turn.request->is_head, true);
 }
 
-/* The fields are in s->head; what the server adds does the edge. NULL, or what is wrong: static */
+/* Ends it; the edge adds the fields of the server. Returns NULL, or what is wrong, a static text. */
 const char *wire_head_end(sirius *s, uint64_t known);
 
-void wire_whole(sirius *s, const struct iovec *body, int n); /* head and all of the body */
-void wire_head(sirius *s, bool now);                         /* the head alone: a stream follows */
-/* The head, and a file behind it, which is taken over. */
+void wire_whole(sirius *s, const struct iovec *body, int n); /* sends the head and all of the body */
+void wire_head(sirius *s, bool now);                         /* sends the head alone; `now`: wake the edge */
+
+/* Sends the head, and a file as the body. Takes over fd. */
 void wire_file(sirius *s, int fd, off_t offset, uint64_t length);
-/* Of a stream: bytes as the application gave them, not more than are announced. `wait`: not far ahead of its client. */
+
+/*
+ * Sends bytes of a stream, as the application gave them, not more than were announced. `wait`: until the
+ * client is not far behind.
+ */
 void wire_data(sirius *s, sr_bytes bytes, bool wait);
-void wire_end(sirius *s);                    /* of a stream, behind its last byte */
-void wire_interim(sirius *s, sr_bytes text); /* a whole interim head */
-void wire_finish(sirius *s);                 /* by the phase of the turn: kept, cut, or the application's */
+void wire_end(sirius *s); /* after the last byte of a stream */
+
+void wire_interim(sirius *s, sr_bytes text); /* sends a whole interim head */
+void wire_finish(sirius *s); /* ends the reply as the phase of the turn says: END, CUT or TAKEN */
 
 #endif

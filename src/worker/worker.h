@@ -61,8 +61,8 @@ typedef struct sr_worker {
     _Atomic int woken;
     bool unmet; /* an edge has not answered yet, or is to be asked again */
     /*
-     * Set by the caller after open, or NULL: called when a signal comes while a reply waits. False: the reply
-     * waits no longer, and its call returns false.
+     * Set by the caller after open, or NULL: called now and then while a reply waits for the client, so that
+     * handlers of signals run. False: the reply waits no longer, and its call returns false.
      */
     bool (*interrupted)(void);
 
