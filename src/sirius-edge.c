@@ -1,6 +1,6 @@
 /*
- * sirius-edge: started by the supervisor, with its title for ps as its name, then its settings as words, among them its
- * descriptors by their numbers.
+ * sirius-edge: the program of an edge. The supervisor starts it with a title as its name, and with its
+ * settings as words (src/edge/settings.h), among them the numbers of the descriptors that it inherits.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* syscall */
@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* As long as the process lives. NULL: no memory. */
+/* A copy of the words that lives as long as the process. NULL: no memory. */
 static char **copied(int argc, char **argv)
 {
     char **words = calloc((size_t)argc + 1, sizeof *words);
@@ -30,7 +30,7 @@ static char **copied(int argc, char **argv)
     return words;
 }
 
-/* ps shows the name alone: the words behind it are for nobody. */
+/* Makes ps show the name alone, without the words. */
 static void title(int argc, char **argv, const char *name)
 {
     char text[64];
@@ -41,7 +41,7 @@ static void title(int argc, char **argv, const char *name)
     prctl(PR_SET_NAME, text);
 }
 
-/* Without it (before Linux 5.9) they stay open, and are closed on exec as far as perl has opened them. */
+/* Before Linux 5.9 they stay open, except those that perl has opened, which are close-on-exec. */
 static void close_between(int first, int last)
 {
 #ifdef SYS_close_range
@@ -58,7 +58,10 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* All but what it was given: what the operator's shell or a module of the application has left open is none of ours. */
+/*
+ * Closes all descriptors but those it was given: the operator's shell or a module of the application may have
+ * left some open.
+ */
 static void close_others(const sr_settings *s)
 {
     int keep[SR_LISTENERS_MAX + SR_EDGES_MAX + 9], n = 0, next = STDERR_FILENO + 1;
@@ -80,9 +83,9 @@ static void close_others(const sr_settings *s)
 }
 
 /*
- * The signals that end it are its own (edge.h), and read as events. Those that are meant for the supervisor, and may come to
- * the whole group, do nothing. Nobody looks into this process but root: it has the
- * data of all clients, and workers of the same user run code that is not ours.
+ * The edge ends by signals of its own (src/edge/edge.h), which are read as events. Signals that are meant for
+ * the supervisor, and may be sent to the whole process group, do nothing. Only root can look into this
+ * process: it has the data of all clients, and workers of the same user run code of the application.
  */
 static void guard(void)
 {
@@ -94,7 +97,7 @@ static void guard(void)
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* STDOUT and STDERR, unless they are files: once nothing can fail any more, nothing is written there. */
+/* Closes STDOUT and STDERR, unless they are files, once the start has succeeded. */
 static void detach(void)
 {
     struct stat st;
@@ -106,7 +109,10 @@ static void detach(void)
         close(null);
 }
 
-/* For good: a half-done change is worse than none. Who has started this may have done it before. False: errno */
+/*
+ * Changes user and group for good, and checks that it worked. The caller may have done it before. False with
+ * errno
+ */
 static bool drop_rights(const sr_settings *s)
 {
     gid_t gid = (gid_t)s->gid, gids[3];

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 enum { VISITS_PER_EVENT = 64 };
-#define PAUSE_NS (100 * SR_MILLISECOND) /* without memory or a descriptor */
+#define PAUSE_NS (100 * SR_MILLISECOND) /* when there is no memory or no descriptor */
 
-/* --- who has what --- */
+/* --- which worker has which request --- */
 
 int32_t sr_crew_holder(const sr_edge *ed, uint32_t slot)
 {
@@ -43,7 +43,7 @@ bool sr_crew_bind(sr_edge *ed, sr_edge_worker *m, uint32_t slot, uint64_t number
     return true;
 }
 
-/* --- their end --- */
+/* --- the end of a worker --- */
 
 static void part(sr_edge *ed, sr_edge_worker *m)
 {
@@ -69,8 +69,8 @@ static void part(sr_edge *ed, sr_edge_worker *m)
     m->bound = 0;
 }
 
-/* The requests that it had. */
-static void orphans(sr_edge *ed, sr_edge_worker *m, bool ended)
+/* Ends the requests that the worker had. */
+static void requests_lost(sr_edge *ed, sr_edge_worker *m, bool ended)
 {
     for (uint32_t slot = 0; slot < ed->slots; slot++)
         if (ed->entries[slot].number && sr_crew_holder(ed, slot) == (int32_t)m->row)
@@ -79,8 +79,8 @@ static void orphans(sr_edge *ed, sr_edge_worker *m, bool ended)
 
 void sr_crew_ended(sr_edge *ed, sr_edge_worker *m)
 {
-    sr_deliver(ed, m); /* what it said whole counts */
-    orphans(ed, m, true);
+    sr_deliver(ed, m); /* records that are complete still count */
+    requests_lost(ed, m, true);
     sr_sleepers_forget(ed->sleepers, m->row);
     part(ed, m);
 }
@@ -95,7 +95,7 @@ void sr_crew_broken(sr_edge *ed, sr_edge_worker *m, const char *why)
     sr_loop_remove(&ed->engine->loop, &m->line);
     snprintf(text, sizeof text, "%d broken %s\n", (int)m->pid, why);
     sr_edge_report(ed, text);
-    orphans(ed, m, false);
+    requests_lost(ed, m, false);
 }
 
 /* --- hello --- */
@@ -107,8 +107,8 @@ static bool has_ended(const sr_edge_worker *m)
 }
 
 /*
- * A row is its worker's until that has ended, and a worker has one: who says hello for another's gets nothing. The
- * supervisor knows who should have it.
+ * A row belongs to its worker until that has ended, and a worker has one row: whoever says hello for
+ * another's row gets nothing. The supervisor knows whose it is.
  */
 static bool may_have(sr_edge *ed, const sr_message *hello)
 {
@@ -142,7 +142,7 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
     sr_edge_worker *m = &ed->workers[hello->row];
     sr_loop *loop = &ed->engine->loop;
     int ring_fd = -1;
-    if (m->line.fd >= 0) /* its last worker's end is still to be noticed */
+    if (m->line.fd >= 0) /* the end of the worker before was not noticed yet */
         sr_crew_ended(ed, m);
     sr_ring *ring = sr_ring_new(&ring_fd);
     int pidfd = ring ? sr_pidfd_open(hello->pid) : -1;
@@ -150,7 +150,7 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
         sr_ring_unmap(ring);
         if (ring_fd >= 0)
             close(ring_fd);
-        sr_descriptors_discard(line); /* it asks again later */
+        sr_descriptors_discard(line); /* the worker asks again later */
         return;
     }
     m->pid = hello->pid;
@@ -163,10 +163,10 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
         sr_door_send(line, &note, fds, SR_MESSAGE_FDS, false))
         part(ed, m);
     close(ring_fd);
-    sr_sleepers_wake(ed->sleepers, m->row); /* it may sleep meanwhile */
+    sr_sleepers_wake(ed->sleepers, m->row); /* it may have gone to sleep */
 }
 
-/* What the first note of a visitor is. It is one no more. */
+/* The first note on a connection to the lobby has come, or `err`. */
 static void hello(sr_edge *ed, int line, int err, const sr_message *note)
 {
     bool sound = !err && note->kind == SR_MESSAGE_HELLO && note->number == ed->key && note->row < ed->rows;
@@ -177,7 +177,7 @@ static void hello(sr_edge *ed, int line, int err, const sr_message *note)
     welcome(ed, note, line);
 }
 
-/* EAGAIN: it has said nothing yet. */
+/* Receives the first note. EAGAIN: it has not come yet. */
 static int heard(int line, sr_message *note)
 {
     int fds[SR_MESSAGE_FDS], n = 0;
@@ -197,7 +197,9 @@ static void show_out(sr_edge *ed, sr_source *visitor)
     visitor->fd = -1;
 }
 
-/* It keeps the place of one that has been silent for longer, when there is no other. */
+/*
+ * Waits for its first note. When no place is free, the connection that has been silent for longest is closed.
+ */
 static void wait_for(sr_edge *ed, int line)
 {
     sr_source *s = &ed->visitors[ed->next_visitor++ % SR_VISITORS_MAX];
@@ -232,7 +234,7 @@ void sr_crew_lobby(sr_edge *ed)
             return;
         if (err == EPERM || err == ECONNABORTED)
             continue;
-        if (err) { /* no descriptor or memory: an idle connection makes room, or the lobby waits */
+        if (err) { /* no descriptor or memory: close an idle connection, or let the lobby wait */
             if (sr_capacity_close_oldest(ed->engine))
                 continue;
             sr_loop_remove(&ed->engine->loop, &ed->lobby);
@@ -258,7 +260,10 @@ void sr_crew_resume_lobby(sr_edge *ed)
 
 /* --- notes --- */
 
-/* No memory for a note, or it has to wait. It is still there: without a pause the loop would spin. */
+/*
+ * A note could not be received for lack of memory, or has to wait. It stays readable: without a pause the
+ * loop would spin.
+ */
 static void pause_line(sr_edge *ed, sr_edge_worker *m)
 {
     m->paused = sr_loop_remove(&ed->engine->loop, &m->line) == 0;
@@ -285,7 +290,10 @@ static sr_entry *asked(sr_edge *ed, sr_edge_worker *m, const sr_message *note)
     return sound && sr_crew_bind(ed, m, note->slot, note->number) ? &ed->entries[note->slot] : NULL;
 }
 
-/* Without descriptors, when they do not go through: the kernel has no memory, or counts too many that are on their way. */
+/*
+ * Answers without the descriptors if they can't be sent: the kernel has no memory, or counts too many in
+ * flight.
+ */
 static void answer(sr_edge *ed, sr_edge_worker *m, sr_message *note, const int *fds, int n)
 {
     int err = sr_door_send(m->line.fd, note, fds, n, false);
@@ -295,7 +303,7 @@ static void answer(sr_edge *ed, sr_edge_worker *m, sr_message *note, const int *
         sr_crew_broken(ed, m, "does not read what it has asked for");
 }
 
-/* They stay here too: a worker that dies before it has begun leaves the request to another. */
+/* Sends the files of a request. They stay open here, for another worker if this one dies before it begins. */
 static void files(sr_edge *ed, sr_edge_worker *m, sr_message *note, const sr_entry *en)
 {
     int fds[2], n = 0;
@@ -307,7 +315,7 @@ static void files(sr_edge *ed, sr_edge_worker *m, sr_message *note, const sr_ent
     answer(ed, m, note, fds, n);
 }
 
-/* Bytes that were read ahead, in a file. -1: there are none, or no memory. */
+/* A file with the bytes that were read after the request. -1: there are none, or there is no memory. */
 static int ahead_of(const sr_conn *c, uint32_t *bytes)
 {
     size_t len = sr_buffer_len(&c->in);
@@ -324,8 +332,8 @@ static int ahead_of(const sr_conn *c, uint32_t *bytes)
 }
 
 /*
- * The application uses the socket. It gets a descriptor of it; the response, if there will be one, goes out here as ever, and
- * nothing more is read. SR_REPLY_TAKEN says that there will be none.
+ * The application uses the socket (psgix.io), and gets a descriptor of it. The response, if there is one, is
+ * sent from here as usual, but nothing more is read. SR_REPLY_TAKEN says that there will be no response.
  */
 static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
 {
@@ -353,9 +361,9 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
 }
 
 /*
- * A worker writes the record that speaks of a file before it sends its next note. So when another note is here, that record is
- * too: its file is not to be lost to the file of the next request. False: the record has to wait for its client, and so has
- * the note.
+ * A worker writes the record that refers to a file before it sends its next note. So when the next note is
+ * here, the record is too. Reads it first, so that the file is not lost to that of the next request. False:
+ * the record has to wait for its client, and so has the note.
  */
 static bool file_used(sr_edge *ed, sr_edge_worker *m)
 {
@@ -378,7 +386,7 @@ void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
     if (!file_used(ed, m))
         return;
     int err = sr_door_receive(m->line.fd, &note, fds, &n, false);
-    if (err == EPIPE || err == ECONNRESET) /* its end is gone, which its pidfd will tell */
+    if (err == EPIPE || err == ECONNRESET) /* the worker is gone, as its pidfd will tell */
         sr_loop_remove(&ed->engine->loop, &m->line);
     else if (err == EPROTO)
         sr_crew_broken(ed, m, "sent a note that cannot be");
@@ -388,7 +396,7 @@ void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
         return;
     bool its_own = note.pid == m->pid; /* else a child that the application has forked */
     if (its_own &&
-        note.kind == SR_MESSAGE_FILE) { /* the record that speaks of it is there, or is just coming */
+        note.kind == SR_MESSAGE_FILE) { /* the record that refers to it is there, or about to come */
         if (m->file >= 0)
             sr_descriptors_discard(m->file);
         m->file = n > 0 ? fds[--n] : -1;
@@ -398,7 +406,7 @@ void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
         sr_descriptors_discard(fds[--n]);
     if (!its_own || note.kind == SR_MESSAGE_FILE)
         return;
-    sr_deliver(ed, m); /* what was replied comes first, to this request or to the one before */
+    sr_deliver(ed, m); /* records before the note come first, for this request or the one before */
     if (note.kind == SR_MESSAGE_ASK)
         files(ed, m, &note, asked(ed, m, &note));
     else if (note.kind == SR_MESSAGE_TAKE)

@@ -18,14 +18,13 @@
 #include <unistd.h>
 
 enum {
-    OTHERS =
-        64, /* notes that may come first: of a child of the application, or of a request that was given up */
-    JOIN_MAX = 2048 /* bytes of a body that is copied behind its head: one piece is sent cheaper than two */
+    OTHERS = 64, /* notes that may come before that of a file: of forked children, or for requests given up */
+    JOIN_MAX =
+        2048 /* bytes of a body that are copied behind the head: one piece is cheaper to send than two */
 };
-#define FIELDS_MAX (16u * 1024 * 1024)  /* of one head, as src/worker sends at most */
-#define PENDING_MAX ((uint64_t)1 << 30) /* of one response, in memory and file; past it its worker waits */
-#define INTERIM_MAX                                                                                          \
-    (64u * 1024) /* bytes that a client has not taken yet: then interim responses are left out */
+#define FIELDS_MAX (16u * 1024 * 1024)  /* of one head; src/worker sends no more */
+#define PENDING_MAX ((uint64_t)1 << 30) /* of one response, in memory and file; then its worker waits */
+#define INTERIM_MAX (64u * 1024) /* bytes that a client has not read; then interim responses are dropped */
 
 /* --- the end of an entry --- */
 
@@ -68,7 +67,9 @@ static void backlog(sr_edge *ed, uint32_t slot, const sr_conn *c)
                           memory_order_release);
 }
 
-/* What the socket has not taken is flushed by the loop while more of the response comes. */
+/*
+ * After records of a response of which more will come: lets the loop send what the socket has not accepted.
+ */
 static void settle(sr_edge *ed, uint32_t slot)
 {
     sr_conn *c = ed->entries[slot].conn;
@@ -90,7 +91,7 @@ static void finish(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
     sr_conn *c = en->conn;
-    if (c && en->left) { /* shorter than its Content-Length: the close tells the client so */
+    if (c && en->left) { /* shorter than its Content-Length, which the client can tell by the close */
         c->keep_alive = false;
         c->broken = true;
     }
@@ -100,7 +101,7 @@ static void finish(sr_edge *ed, uint32_t slot)
         sr_finish(ed->engine, c);
 }
 
-/* The server's own answer for a worker that is gone: the request was whole, so the connection can go on. */
+/* Answers 502 for a worker that is gone. The request was complete, so the connection can be kept. */
 static void bad_gateway(sr_edge *ed, sr_conn *c)
 {
     static const char text[] = "502 Bad Gateway\n";
@@ -125,7 +126,7 @@ static void bad_gateway(sr_edge *ed, sr_conn *c)
     sr_finish(e, c);
 }
 
-/* Its framing is complete: complete is complete. */
+/* Whether the response is complete by its framing, whatever its worker would still say. */
 static bool is_whole(const sr_entry *en)
 {
     return en->phase != SR_ENTRY_OPEN && !en->left && en->response.framing != SR_FRAMING_CHUNKED &&
@@ -163,8 +164,8 @@ void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
 }
 
 /*
- * There was no memory or no descriptor for it here: its client is told so, or sees that the response is cut. Its worker goes on
- * and notices nothing but that the client is gone.
+ * There is no memory or no descriptor here for the response: the client gets 503, or sees that it is cut. The
+ * worker goes on, and only notices that the client is gone.
  */
 static void short_of(sr_edge *ed, sr_entry *en, int err)
 {
@@ -185,7 +186,7 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
 
 /* --- heads --- */
 
-/* Lines as the worker has written them, checked as if a stranger had. */
+/* Appends lines as the worker has written them, after checking each. */
 static sr_response_error fields(sr_edge *ed, sr_response *r, sr_bytes lines, bool interim)
 {
     while (lines.len) {
@@ -205,7 +206,7 @@ static sr_response_error fields(sr_edge *ed, sr_response *r, sr_bytes lines, boo
     return SR_RESPONSE_OK;
 }
 
-/* The fields of this record behind those of records before, in memory of our own. */
+/* Copies the fields of this record behind those of records before. */
 static bool copied(sr_edge *ed, sr_entry *en, const char *at, size_t len, sr_bytes *out)
 {
     sr_buffer *to = sr_buffer_len(&en->fields) ? &en->fields : &ed->copy;
@@ -245,7 +246,7 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
 
 /* --- bodies --- */
 
-/* Bytes of the body as the framing wants them, behind what is in ed->head, if `headed`. */
+/* Sends bytes of the body in their framing; if `headed`, after what is in ed->head. */
 static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last)
 {
     sr_engine *e = ed->engine;
@@ -292,7 +293,7 @@ static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes 
         err = fields(ed, NULL, lines, true);
     if (!err)
         err = sr_informational_end(&ed->head);
-    if (err) /* without memory it is left out */
+    if (err) /* dropped for lack of memory */
         return err == SR_RESPONSE_NO_MEMORY ? TOOK : TOOK_BAD;
     if (c->minor == 0 || pending(c) > INTERIM_MAX) /* RFC 9110 15.2: never to a 1.0 client */
         return TOOK;
@@ -347,7 +348,7 @@ static took more_fields(sr_edge *ed, sr_entry *en, const char *payload, size_t l
     return TOOK;
 }
 
-/* Its worker could not get at the request. Nobody has seen it, but the next one may fare no better. */
+/* The worker could not read the request. It is not given to another one, which might fare no better. */
 static took unread(sr_edge *ed, uint32_t slot, const char *payload, size_t len)
 {
     sr_entry *en = &ed->entries[slot];
@@ -362,8 +363,8 @@ static took unread(sr_edge *ed, uint32_t slot, const char *payload, size_t len)
 }
 
 /*
- * The descriptor that this worker has passed for the request. -1: none came, and *err is 0 when it has sent none, EMFILE when
- * there was no room for it in the table of this process, and else why it has to be asked for again.
+ * The descriptor that the worker has passed for the request. -1: there is none, and *err is 0 if it has sent
+ * none, EMFILE if the table of this process had no place for it, and else why it has to be received again.
  */
 static int passed(sr_edge_worker *m, uint64_t number, int *err)
 {
@@ -400,10 +401,10 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
     sr_entry *en = &ed->entries[slot];
     sr_reply_file f;
     struct stat st;
-    if (en->phase == SR_ENTRY_BODY && en->conn->out && en->conn->out->fd >= 0) /* behind memory only */
+    if (en->phase == SR_ENTRY_BODY && en->conn->out && en->conn->out->fd >= 0) /* one file at a time */
         return en->filed ? TOOK_BAD : TOOK_LATER;
     int why, fd = passed(m, en->number, &why);
-    if (fd < 0 && why && why != EMFILE) /* no memory for it: mend.c comes back to it */
+    if (fd < 0 && why && why != EMFILE) /* no memory to receive it: mend.c tries again */
         return TOOK_LATER;
     if (fd < 0 && why && en->phase != SR_ENTRY_OPEN) {
         short_of(ed, en, why);
@@ -413,7 +414,7 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
         return TOOK_BAD;
     if (len == sizeof f)
         memcpy(&f, payload, sizeof f);
-    /* what is no file might let this process wait, or never end */
+    /* reading anything but a regular file could block, or never end */
     bool sound = len == sizeof f && en->phase != SR_ENTRY_OPEN && f.offset <= INT64_MAX &&
                  f.length <= INT64_MAX - f.offset && !en->filed && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     bool wanted = sound && en->phase == SR_ENTRY_BODY && en->response.framing == SR_FRAMING_LENGTH;
@@ -431,7 +432,7 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
     return TOOK;
 }
 
-/* The application goes on alone with the socket: from here on it is none of ours. */
+/* The application continues on its own with the socket. */
 static took taken(sr_edge *ed, uint32_t slot)
 {
     sr_conn *c = ed->entries[slot].conn;
@@ -450,7 +451,7 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
     if (rec->slot >= ed->slots || !rec->number || rec->number >= ed->queue.put)
         return TOOK_BAD;
     if (!sr_crew_bind(ed, m, rec->slot, rec->number))
-        return TOOK; /* it may have been robbed by one that has spoiled its claim: not its fault, and not believed */
+        return TOOK; /* another worker may have spoiled its claim: not believed, but not its fault */
     sr_entry *en = &ed->entries[rec->slot];
     en->spoken = true;
     if (en->conn && pending(en->conn) > PENDING_MAX && rec->kind == SR_REPLY_DATA)
@@ -491,8 +492,8 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
 }
 
 /*
- * A ring of it at most: one that goes on and on writing must not keep the loop from the others, who have their turn before
- * the rest.
+ * At most as much as fits into the ring: a worker that writes all the time must not hold up the loop. The
+ * rest is read after the others have had theirs.
  */
 void sr_deliver(sr_edge *ed, sr_edge_worker *m)
 {
@@ -550,5 +551,5 @@ void sr_deliver_writable(sr_edge *ed, sr_conn *c)
     int32_t row = sr_crew_holder(ed, slot);
     settle(ed, slot);
     if (row >= 0 && ed->workers[row].line.fd >= 0)
-        sr_deliver(ed, &ed->workers[row]); /* it may have waited for this */
+        sr_deliver(ed, &ed->workers[row]); /* the worker may have waited for this */
 }

@@ -36,7 +36,7 @@ enum {
     MINUTE_MS = 60000
 };
 
-/* That a request waits before it is asked whether its client is still there: a system call. */
+/* How long a request waits before the edge asks, by a system call, whether its client is still there. */
 #define LOOK_NS (10 * SR_MILLISECOND)
 
 static void left(void *with, sr_conn *c)
@@ -74,7 +74,7 @@ static int source_add(sr_edge *ed, sr_source *s, int fd, uint8_t kind, uint32_t 
     return sr_loop_add(&ed->engine->loop, s, events);
 }
 
-/* Read like any other event. */
+/* Signals are read as events. */
 static int signals_open(sr_edge *ed)
 {
     sigset_t set;
@@ -171,8 +171,7 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
 
 void sr_edge_free(sr_edge *ed)
 {
-    sr_engine_free(
-        ed->engine); /* with the last lines of its log: entries, workers and queue are still there */
+    sr_engine_free(ed->engine); /* writes the last lines of the log, which need entries, workers and queue */
     sr_log_close(ed);
     sr_others_close(ed);
     for (uint32_t i = 0; ed->workers && i < ed->rows; i++) {
@@ -220,7 +219,7 @@ void sr_edge_free(sr_edge *ed)
 
 /* --- the loop --- */
 
-/* Only of the supervisor: a terminal sends signals to a whole group, and the supervisor may want to go on for a while. */
+/* Obeys only the supervisor, or the owner: a terminal signals a whole process group. */
 static void signals_read(sr_edge *ed)
 {
     struct signalfd_siginfo info;
@@ -233,7 +232,7 @@ static void signals_read(sr_edge *ed)
             sr_stop_begin(ed, info.ssi_signo == SR_EDGE_STOP_NOW);
 }
 
-/* What the supervisor says on its own line. */
+/* A note of the supervisor on its own line. */
 static void order(sr_edge *ed)
 {
     sr_message note;
@@ -241,7 +240,7 @@ static void order(sr_edge *ed)
     int err = sr_door_receive(ed->supervisor.fd, &note, fds, &n, false);
     if (err == EAGAIN)
         return;
-    if (err) /* it is gone, which the control pipe tells, or is of another build */
+    if (err) /* the supervisor is gone, as the control pipe tells, or is of another build */
         sr_loop_remove(&ed->engine->loop, &ed->supervisor);
     else if (note.kind == SR_MESSAGE_LOG && n > 0)
         sr_log_replace(ed, fds[--n]);
@@ -256,8 +255,8 @@ static void order(sr_edge *ed)
 }
 
 /*
- * As many as there are, for a while: each further accept saves an epoll_wait and a wake-up of a worker, at the price of one
- * accept in vain at the end.
+ * Accepts as many as there are, up to a limit: each one more saves an epoll_wait and a wake-up of a worker,
+ * at the price of one accept in vain.
  */
 static void newcomers(sr_edge *ed, sr_listener *l)
 {
@@ -274,7 +273,7 @@ static void newcomers(sr_edge *ed, sr_listener *l)
              l->registered);
 }
 
-/* End of file: the supervisor is gone, and nobody replaces us. */
+/* End of file: the supervisor is gone. */
 static void control_readable(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
@@ -360,12 +359,12 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
     case SR_SOURCE_WORKER:
         sr_crew_ended(ed, (sr_edge_worker *)((char *)s - offsetof(sr_edge_worker, ended)));
         return;
-    default: /* SR_SOURCE_DOORBELL: what was said is read after each batch */
+    default: /* SR_SOURCE_DOORBELL: replies are read after each batch */
         return;
     }
 }
 
-/* Connections whose next request is here already. */
+/* Connections whose next request, or a part of it, was read already. */
 static void buffered(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
@@ -379,8 +378,9 @@ static void buffered(sr_edge *ed)
 }
 
 /*
- * No complete request waits for more than a millisecond while a worker sleeps. Who looks for a request will find it; but
- * that worker may have been stopped or killed in this very moment, so after a millisecond the next one is woken.
+ * No complete request waits for longer than a millisecond while a worker sleeps. A worker that looks for a
+ * request will find it, but that worker may have been stopped or killed just now, so after a millisecond
+ * another one is woken.
  */
 static void look_after(sr_edge *ed)
 {
@@ -433,7 +433,9 @@ static int patience(sr_edge *ed)
     return watch && (ms < 0 || ms > LOOK_AFTER_MS) ? LOOK_AFTER_MS : ms;
 }
 
-/* Sleeps, unless a worker has said something meanwhile: who does so after this look rings. */
+/*
+ * Waits for events, unless a worker has replied meanwhile: one that replies after this look rings the bell.
+ */
 static void wait_events(sr_edge *ed, bool wait)
 {
     sr_engine *e = ed->engine;
@@ -488,7 +490,7 @@ static void ready(sr_edge *ed)
     snprintf(text, sizeof text, "%d ready\n", (int)getpid());
     if (ed->report >= 0)
         sr_edge_report(ed, text);
-    if (ed->owner && ed->report >= 0) { /* busy with the application it would read nothing more */
+    if (ed->owner && ed->report >= 0) { /* the owner reads nothing more while it runs the application */
         close(ed->report);
         ed->report = -1;
     }

@@ -2,14 +2,9 @@
 #define _GNU_SOURCE /* memfd_create */
 #endif
 /*
- * heir: connections that go on in another edge: one with other settings, or of another build, that takes this one's place.
- *
- * The supervisor starts it, and when it serves gives each of the two an end of a pair. Then this one takes no more
- * connections, and passes on those that wait for a request, with the bytes of it that have come. One that has a request is
- * passed on behind its response. So no client notices. A message is a struct passage, with a descriptor for each connection, and
- * behind it, if bytes were read, one of a file of them.
- *
- * An heir that dies, or does not understand, leaves the rest here: as at a stop, each is closed behind one more response.
+ * heir: the messages by which connections pass. Each is a struct passage and the descriptors of its
+ * connections; behind that of a connection whose bytes were read already comes the descriptor of a file with
+ * them.
  */
 #include "heir.h"
 
@@ -24,21 +19,21 @@
 #include <unistd.h>
 
 enum {
-    LAYOUT = 1 << 16, /* counted up when anything of what travels changes its meaning */
+    LAYOUT = 1 << 16, /* counted up when a message changes its meaning */
     PASSED_MAX = 64,
     MESSAGES_PER_EVENT = 8,
 };
 
-#define RETRY_NS (2 * SR_MILLISECOND) /* until the pair has room again */
-#define LEAST_NS SR_SECOND            /* that a connection has with its new time limit, if that is not less */
+#define RETRY_NS (2 * SR_MILLISECOND) /* before the next try, when the pair is full */
+#define LEAST_NS SR_SECOND /* of its time limit that a connection has left at least in the new edge */
 
 typedef struct passed {
     sr_peer peer;
-    uint32_t bytes; /* that were read and not used */
-    int64_t since;  /* monotonic ns: when its present time limit began */
+    uint32_t bytes; /* bytes that were read and not used */
+    int64_t since;  /* monotonic ns at which its time limit began */
     uint32_t requests;
     uint8_t listener;
-    uint8_t head;    /* the time limit of a head runs, else that of an idle connection */
+    uint8_t head;    /* the limit is that of a head, else that of an idle connection */
     uint8_t preface; /* the header of the PROXY protocol has not come */
     uint8_t unused;
 } passed;
@@ -99,7 +94,7 @@ static void discard_files(batch *b)
     b->n_fds = 0;
 }
 
-/* 0: all of them are the heir's now. EAGAIN: later; else there is no heir. */
+/* 0: all of them belong to the heir now. EAGAIN: try later. Otherwise the heir is gone. */
 static int send_batch(sr_edge *ed, batch *b)
 {
     sr_engine *e = ed->engine;
@@ -123,13 +118,13 @@ static int send_batch(sr_edge *ed, batch *b)
     while (n < 0 && errno == EINTR);
     int err = n >= 0 ? 0 : errno;
     for (uint32_t i = 0; !err && i < b->what.n; i++) {
-        sr_conn_unwatch(e, b->conns[i]); /* by name: the open file lives on elsewhere */
+        sr_conn_unwatch(e, b->conns[i]); /* explicitly, as the open file lives on in the heir */
         sr_conn_forget(e, b->conns[i]);
     }
     if (!err)
         sr_counters_add(&e->row->counters.given, b->what.n);
     discard_files(b);
-    /* ETOOMANYREFS: more descriptors are under way than this process may have open */
+    /* ETOOMANYREFS: more descriptors are in flight than this process may have open */
     bool full = err == EWOULDBLOCK || err == ENOBUFS || err == ENOMEM || err == ETOOMANYREFS;
     return full ? EAGAIN : err;
 }
@@ -183,7 +178,10 @@ static void heir_lost(sr_edge *ed)
     ed->engine->draining = true;
 }
 
-/* The kernel drops the descriptors of a message for which the taker's table has no room, and it has the limit that this has. */
+/*
+ * The kernel drops descriptors for which the receiver's table has no place; its limit is that of this
+ * process.
+ */
 static int most(void)
 {
     int few = sr_descriptors_limit() / 8;
@@ -213,7 +211,7 @@ void sr_heir_begin(sr_edge *ed, int fd)
     ed->retiring = true;
     ed->end_at = e->now + ed->graceful_ns;
     sr_engine_listeners(e, false);
-    if (sr_loop_add(&e->loop, &ed->heir, EPOLLIN)) /* nothing is said there: it is for its end */
+    if (sr_loop_add(&e->loop, &ed->heir, EPOLLIN)) /* for its end: nothing is sent there */
         heir_lost(ed);
 }
 
@@ -232,7 +230,7 @@ bool sr_heir_step(sr_edge *ed)
     sr_engine *e = ed->engine;
     if (ed->heir.fd >= 0 && ed->pass_at <= e->now)
         pass_on(ed);
-    /* requests whose client has gone are waited for as well: nobody else watches over their workers */
+    /* waits for abandoned requests as well: nobody else watches their workers */
     return (!e->n_conns && ed->queue.n_free == ed->slots) || e->now >= ed->end_at;
 }
 
@@ -345,8 +343,7 @@ void sr_heir_receive(sr_edge *ed)
         err = take(ed);
     if (!err || err == EAGAIN || err == EWOULDBLOCK)
         return;
-    sr_loop_remove(&ed->engine->loop,
-                   &ed->legacy); /* it has ended, or is of a build that we don't understand */
+    sr_loop_remove(&ed->engine->loop, &ed->legacy); /* the edge before has ended, or is of another build */
     close(ed->legacy.fd);
     ed->legacy.fd = -1;
 }

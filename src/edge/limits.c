@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define GAVE_UP_NS                                                                                           \
-    (10 * SR_MILLISECOND)  /* a client that has shut its side down by then does not wait for an answer */
-#define AGAIN_NS SR_SECOND /* until the next attempt to tell the supervisor, when it does not read */
+/* A client that has shut down its side by then, while its request waits, does not wait for an answer. */
+#define GAVE_UP_NS (10 * SR_MILLISECOND)
+#define AGAIN_NS SR_SECOND /* before the next try, when the supervisor does not read */
 
 enum { TENTH = 100 /* ms */, TEXT_MAX = 400 /* bytes of a request line in a message */ };
 
@@ -23,7 +23,7 @@ static int64_t ready_at(const sr_edge *ed, uint32_t slot)
     return sr_queue_at(&ed->queue, slot)->ready_at;
 }
 
-/* --- requests whose client is gone --- */
+/* --- abandoned requests: their client is gone --- */
 
 static void abandoned_add(sr_edge *ed, sr_entry *en, int64_t at)
 {
@@ -35,7 +35,7 @@ static void abandoned_add(sr_edge *ed, sr_entry *en, int64_t at)
     sr_link_append(before->next, &en->abandoned);
 }
 
-/* Its worker is watched on: it may hang, and nobody waits for it who could notice. */
+/* Watches the worker on: it may hang, and no client waits who would notice. */
 static void watch_on(sr_edge *ed, uint32_t slot, bool begun)
 {
     const sr_config *config = &ed->engine->config;
@@ -52,7 +52,7 @@ void sr_limits_leave(sr_edge *ed, sr_conn *c)
     sr_log_offer(ed, slot);
     c->slot = 0;
     en->conn = NULL;
-    /* a claim that says that nobody has it is believed when nobody has said otherwise: its memory is used again */
+    /* the slot is used again, so its claim is not enough: no worker may have said that it has begun */
     if (!en->row && sr_mend_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number)) {
         sr_deliver_forget(ed, slot);
         return;
@@ -83,7 +83,7 @@ static int peer_state(const sr_conn *c)
     return n > 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
 }
 
-/* True: it was closed. */
+/* Closes the connection if its client is gone. True: it did. */
 static bool dropped(sr_edge *ed, sr_conn *c)
 {
     sr_engine *e = ed->engine;
@@ -106,8 +106,7 @@ void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events)
     if (c->out)
         sr_conn_watch(e, c, EPOLLOUT);
     else
-        sr_conn_unwatch(
-            e, c); /* bytes of the next request: level-triggered, it would be reported again and again */
+        sr_conn_unwatch(e, c); /* bytes of the next request would be reported again and again */
 }
 
 /* --- calls that take too long --- */
@@ -125,7 +124,9 @@ static size_t request_text(const sr_edge *ed, uint32_t slot, char out[TEXT_MAX])
     return sr_row_text(&text, out, TEXT_MAX);
 }
 
-/* "PID timeout GET /path ran for 60.0 s, the client got 504"; without a supervisor it is a line of the log. */
+/*
+ * "PID timeout GET /path ran for 60.0 s, the client got 504"; without a supervisor it is a line of the log.
+ */
 static bool tell(sr_edge *ed, uint32_t slot, int32_t pid, const char *what, int64_t ns, const char *end)
 {
     char line[TEXT_MAX + 128], text[TEXT_MAX];
@@ -155,7 +156,7 @@ void sr_limits_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *en
     const sr_entry *en = &ed->entries[slot];
     int len = (int)request_text(ed, slot, text);
     long long tenths = (ed->engine->now - ready_at(ed, slot)) / (TENTH * SR_MILLISECOND);
-    if (en->late) /* it was told that it would be killed */
+    if (en->late) /* the supervisor was told that it takes too long */
         return;
     client_text(&en->conn->client, client, sizeof client);
     if (ed->report < 0)
@@ -168,8 +169,9 @@ void sr_limits_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *en
 }
 
 /*
- * The worker is not to take another request, as it will be killed. It is told before the last look at what it has
- * said: either it sees that when it is done, or we see here that it is. The row; -1: it has answered after all.
+ * Tells the worker to take no other request, as it will be killed, and then looks once more at what it has
+ * replied: either the worker notices that when it is done, or this look shows that it is done. Returns its
+ * row; -1: it has replied after all.
  */
 static int32_t too_late(sr_edge *ed, uint32_t slot)
 {
@@ -190,7 +192,7 @@ static void call_over(sr_edge *ed, sr_conn *c)
     uint64_t number = en->number;
     int32_t row = too_late(ed, slot);
     if (row < 0 || en->number != number || en->conn != c || en->phase != SR_ENTRY_OPEN)
-        return; /* the answer came in this very moment */
+        return; /* the answer has just come */
     bool gone = peer_state(c) < 0 || c->interim_pending;
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
     en->late = tell(ed, slot, ed->workers[row].pid, "ran", e->now - c->ready_at,
@@ -211,7 +213,7 @@ static void stream_over(sr_edge *ed, sr_conn *c)
     int32_t row = too_late(ed, slot);
     if (row < 0 || en->number != number || en->conn != c)
         return;
-    if (c->active_at != active_at) { /* it has gone on in this very moment */
+    if (c->active_at != active_at) { /* more has just come */
         atomic_store(&sr_queue_at(&ed->queue, slot)->gone, 0);
         return;
     }
@@ -222,7 +224,7 @@ static void stream_over(sr_edge *ed, sr_conn *c)
     sr_finish_cut(e, c);
 }
 
-/* It runs, and its time as a call has begun when it was complete. */
+/* A worker runs the request. --request-timeout counts from when it was complete. */
 static void call_watch(sr_edge *ed, sr_conn *c)
 {
     sr_engine *e = ed->engine;
@@ -230,7 +232,7 @@ static void call_watch(sr_edge *ed, sr_conn *c)
         sr_deadline_keep(e, c, SR_DEADLINE_CALL, c->ready_at + e->config.request_ns);
 }
 
-/* It has waited so long that its client may have gone. */
+/* The request has waited so long that its client may be gone. */
 static void look(sr_edge *ed, sr_conn *c)
 {
     sr_engine *e = ed->engine;
@@ -240,12 +242,12 @@ static void look(sr_edge *ed, sr_conn *c)
         call_watch(ed, c);
         return;
     }
-    sr_conn_watch(e, c, EPOLLIN | EPOLLRDHUP); /* from now on its end is noticed */
+    sr_conn_watch(e, c, EPOLLIN | EPOLLRDHUP); /* from now on the end of the client is an event */
     if (c->slot)
         sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, c->ready_at + e->limit[SR_DEADLINE_QUEUE]);
 }
 
-/* False: nobody has the request, it is refused. */
+/* False: no worker has the request, and it is refused. */
 static bool queue_over(sr_edge *ed, sr_conn *c)
 {
     uint32_t slot = c->slot - 1;
@@ -255,7 +257,7 @@ static bool queue_over(sr_edge *ed, sr_conn *c)
         sr_deliver_forget(ed, slot);
         return false;
     }
-    if (waits(ed, c)) /* its claim says what cannot be, which is soon set right */
+    if (waits(ed, c)) /* its claim is spoiled, which mend.c will repair */
         sr_deadline_set(ed->engine, c, SR_DEADLINE_LOOK);
     else
         call_watch(ed, c);
@@ -264,7 +266,7 @@ static bool queue_over(sr_edge *ed, sr_conn *c)
 
 bool sr_limits_expired(sr_edge *ed, sr_conn *c, sr_deadline_kind kind)
 {
-    if (c->borrowed) /* psgix.io: a conversation of the application's own */
+    if (c->borrowed) /* psgix.io: the application talks to the client by itself */
         return true;
     switch (kind) {
     case SR_DEADLINE_LOOK:

@@ -1,7 +1,3 @@
-/*
- * log: the access log of the edge. What a line says of a request is in its slot, what it says of the end the connection
- * knows (conn/accesslog.c); what only %env knows its worker has sent before, which a worker may do wrongly, or not at all.
- */
 #include "log.h"
 
 #include "../http/logrequest.h"
@@ -26,7 +22,10 @@ typedef struct sr_log {
 
 static const sr_bytes none = {NULL, 0};
 
-/* The value of an item in a run of them. False: it is not there. What is not whole ends the run. */
+/*
+ * Finds the value of an item in a run of values. False: there is none. A value that is not complete ends the
+ * run.
+ */
 static bool find(const sr_buffer *run, size_t from, uint32_t item, sr_bytes *value)
 {
     sr_reply_value v;
@@ -76,7 +75,7 @@ int sr_log_open(sr_edge *ed, const sr_settings *s)
         log->format = sr_logformat_new(s->log.format, strlen(s->log.format), NULL, &why);
     if (!log || !lines || !log->format) {
         free(lines);
-        return ENOMEM; /* the supervisor has compiled it before */
+        return ENOMEM; /* the format is valid, as the supervisor has compiled it before */
     }
     log->id = sr_logformat_id(log->format);
     log->outs = sr_logformat_has(log->format, SR_LOG_OUT);
@@ -124,7 +123,7 @@ void sr_log_head(sr_edge *ed, sr_entry *en)
         sr_bytes value = sr_logformat_field(head, items[i].name);
         sr_reply_value v = {(uint32_t)i, value.at ? (uint32_t)value.len : SR_REPLY_NO_VALUE};
         if (!sr_buffer_reserve(&en->outs, sizeof v + value.len))
-            return; /* its line will have less in it */
+            return; /* values will be missing in the line */
         sr_buffer_add(&en->outs, &v, sizeof v);
         sr_buffer_add_bytes(&en->outs, value);
     }
@@ -139,7 +138,10 @@ bool sr_log_values(sr_edge *ed, sr_entry *en, const char *at, size_t len)
     return true;
 }
 
-/* For one without a head: when the application was called, which is after it was complete and before now. */
+/*
+ * Without a head: takes the time at which the application was called from the ring, limited to what is
+ * possible.
+ */
 static void begun(sr_edge *ed, sr_conn *c, int32_t row, uint64_t number)
 {
     const sr_ring *ring = row < 0 ? NULL : ed->workers[row].reader.ring;
@@ -173,7 +175,7 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
     swap(&log->request_of, &en->request);
     if (sr_buffer_len(&log->values) >= sizeof id)
         memcpy(&id, sr_buffer_at(&log->values), sizeof id);
-    if (id != log->id) /* of another format: its worker is of another generation */
+    if (id != log->id) /* values for another format, by a worker of another generation */
         sr_buffer_reset(&log->values);
     const char *data = copied ? sr_buffer_at(&log->request_of) : s->data;
     sr_logrequest *r = &log->request;

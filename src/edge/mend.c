@@ -1,8 +1,3 @@
-/*
- * mend: the claims, the bits of who has replied and who sleeps lie in memory that every worker can write to. One that is
- * stopped or killed between two of its steps, or writes where it should not, must not keep the requests of others from being
- * served. So while there are requests, everything is looked at now and then as if nobody had said anything.
- */
 #include "mend.h"
 
 #include "../conn/deadline.h"
@@ -12,7 +7,9 @@
 #define MEND_NS (20 * SR_MILLISECOND)
 #define MEND_QUIET_NS (640 * SR_MILLISECOND)
 
-enum { DOUBTS_MAX = 5 }; /* looks, 100 ms: a worker that has taken a request and has not begun stands still */
+enum {
+    DOUBTS_MAX = 5
+}; /* looks, 100 ms: a worker that has taken a request and not begun by then stands still */
 
 static bool there(const sr_edge_worker *m)
 {
@@ -42,7 +39,7 @@ bool sr_mend_requeue(sr_edge *ed, uint32_t slot)
     return true;
 }
 
-/* True: somebody had said something and not that he had. */
+/* Reads all rings. True: there were records that nobody had announced. */
 static bool hear_all(sr_edge *ed)
 {
     bool news = false;
@@ -57,7 +54,10 @@ static bool hear_all(sr_edge *ed)
     return news;
 }
 
-/* One says that it has begun, and is believed. It may take that back until it is, so that is looked at after it. */
+/*
+ * Grants the request to the worker that says that it has begun, and looks afterwards whether it still says
+ * so.
+ */
 static bool granted(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
@@ -68,10 +68,10 @@ static bool granted(sr_edge *ed, uint32_t slot)
     sr_queue_grant(&ed->queue, slot, en->number, m->row);
     if (atomic_load(&m->reader.ring->began) == en->number)
         sr_crew_bind(ed, m, slot, en->number);
-    return true; /* else its claim is doubted again */
+    return true; /* otherwise the claim will be doubted again */
 }
 
-/* Its claim says what cannot be, or its worker does not begin. */
+/* The claim is spoiled, or its worker does not begin. */
 static void doubted(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
@@ -79,14 +79,14 @@ static void doubted(sr_edge *ed, uint32_t slot)
     en->doubts = 0;
     if (!sr_queue_retake(&ed->queue, slot, number) || granted(ed, slot))
         return;
-    en->doubted = true; /* one may have begun, replied and gone on since its ring was read */
+    en->doubted = true; /* a worker may have begun, replied and gone on since its ring was read */
     hear_all(ed);
     en->doubted = false;
     if (en->number == number && !en->row && !sr_mend_requeue(ed, slot))
         sr_deliver_lost(ed, slot, 0);
 }
 
-/* It was had, or seemed so, and nobody looks there again. */
+/* The request waits, but workers no longer look at its place in the ring. */
 static void hidden(sr_edge *ed, uint32_t slot)
 {
     int32_t row = sr_mend_runs(ed, slot);
@@ -96,14 +96,14 @@ static void hidden(sr_edge *ed, uint32_t slot)
         sr_mend_requeue(ed, slot);
 }
 
-/* Of a request that no worker has spoken of yet. */
+/* A request that no worker has spoken about yet. */
 static void look_at(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
     int32_t row = sr_queue_owner(&ed->queue, slot, en->number);
     if (sr_queue_waits(&ed->queue, slot, en->number)) {
         en->doubts = 0;
-        if (!en->conn) { /* given back after its client has gone */
+        if (!en->conn) { /* it waits again, but its client is gone */
             if (sr_mend_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number))
                 sr_deliver_forget(ed, slot);
         } else if (en->number < ed->queue.first) {
@@ -147,7 +147,7 @@ void sr_mend(sr_edge *ed)
         sr_sleepers_arrive(ed->sleepers, ed->number, ed->name);
     bool waiting = sr_queue_waiting(&ed->queue) > 0;
     for (uint32_t row = 0; waiting && row < ed->rows; row++)
-        if (there(&ed->workers[row]) && !ed->workers[row].bound) /* it may sleep, whatever the bits say */
+        if (there(&ed->workers[row]) && !ed->workers[row].bound) /* it may be asleep, whatever the bits say */
             sr_sleepers_wake(ed->sleepers, row);
     ed->mended_at = ed->engine->now;
     ed->mend_ns = news || waiting || ed->mend_ns < MEND_NS ? MEND_NS : ed->mend_ns * 2;

@@ -1,4 +1,3 @@
-/* others: --max-connections and --max-queue are of all edges of a server together (share/common.h). */
 #include "others.h"
 
 #include "../conn/capacity.h"
@@ -31,7 +30,7 @@ static uint64_t connections(void *with)
     return sum;
 }
 
-/* Another one has an idle connection that was idle before `ours`, and is asked to close it. */
+/* Asks the edge with the oldest idle connection to close it, if it is older than `ours`. */
 static bool shed(void *with, int64_t ours)
 {
     const sr_edge *ed = with;
@@ -56,7 +55,7 @@ static bool shed(void *with, int64_t ours)
     return true;
 }
 
-/* EPOLLEXCLUSIVE has woken this edge alone for a connection that it can't take: all others look. */
+/* EPOLLEXCLUSIVE has woken only this edge for a connection that it can't accept: makes all others look. */
 static void stuck(void *with)
 {
     const sr_edge *ed = with;
@@ -125,7 +124,7 @@ void sr_others_asked(sr_edge *ed)
     uint32_t n = atomic_exchange(&own(ed)->shed, 0);
     while (n-- && sr_capacity_close_oldest(e))
         ;
-    if (e->listening) { /* who could not accept has rung: added again, the listeners are looked at */
+    if (e->listening) { /* another edge could not accept: adding the listeners again makes epoll report them */
         sr_engine_listeners(e, false);
         sr_engine_listeners(e, true);
     }

@@ -112,7 +112,7 @@ static const char *listener(sr_settings *s, const char *value)
     return NULL;
 }
 
-/* "7,9": of place 0, of place 1 */
+/* "7,9": of edge 0, of edge 1 */
 static const char *bells(sr_settings *s, const char *value)
 {
     for (char *end;; value = end + 1) {
@@ -236,7 +236,8 @@ bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, 
             : s->log.fd >= 0 && !s->log.format ? "access-log-format"
                                                : NULL;
     *why = *word ? "is missing" : NULL;
-    s->config.report_fd = s->owner ? -1 : s->report; /* nobody looks after troubles there */
+    s->config.report_fd =
+        s->owner ? -1 : s->report; /* without a supervisor nobody reads messages about trouble */
     s->config.tmpdir = s->tmpdir;
     s->config.server = s->server ? sr_bytes_of(s->server, strlen(s->server)) : (sr_bytes){0};
     return !*word;

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 /*
- * A worker that does not finish in time is killed by its generation, a little before the end here: so its client gets
- * a 502 and no broken connection.
+ * A worker that does not finish in time is killed by its generation a little before the edge ends, so that
+ * its client gets 502 and not a closed connection.
  */
 #define AFTER_WORKERS_NS (500 * SR_MILLISECOND)
 #define FAST_NS (SR_SECOND + AFTER_WORKERS_NS)
@@ -48,7 +48,7 @@ void sr_stop_owner_ended(sr_edge *ed)
     }
 }
 
-/* A worker has its request, or the last of an answer is on its way. */
+/* A worker has its request, or the end of a response is being sent. */
 static bool under_way(const sr_edge *ed, const sr_conn *c)
 {
     if (!c->slot)
@@ -67,7 +67,7 @@ static void close_others(sr_edge *ed)
     }
 }
 
-/* A response that is cut already gains nothing by waiting for a client that does not read it. */
+/* Responses that are cut already: there is nothing to gain by waiting for a client that does not read. */
 static void close_broken(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
@@ -98,6 +98,6 @@ void sr_stop_end(sr_edge *ed)
             sr_finish_refuse(e, c, 503, c->is_head);
     }
     bool last = !sr_sleepers_part(ed->sleepers, ed->number);
-    if (last && ed->stopping) /* else there is another edge, or will be, which needs workers */
+    if (last && ed->stopping) /* otherwise another edge needs the workers, now or later */
         sr_sleepers_end_all(ed->sleepers);
 }

@@ -12,7 +12,7 @@ enum {
     LOOK_NS = 20 * 1000 * 1000, /* between two looks whether the edge is still there */
 };
 
-/* The edge has died if the line to it has: its end is held by nobody else. */
+/* The edge has died if the line to it is closed: nobody else has its end. */
 static bool edge_lives(sr_worker *w)
 {
     char byte;
@@ -22,8 +22,9 @@ static bool edge_lives(sr_worker *w)
 }
 
 /*
- * One sleep of a reply that waits. False: a signal has ended it. The edge alone takes a moment; only a wait for the client is
- * long enough that handlers of signals should run in it, which may die and so leave a reply that can only be cut.
+ * Sleeps once while a reply waits. False: a handler of a signal has ended the wait. Waiting for the edge
+ * takes a moment; only a wait for the client is so long that handlers should run in it. One that dies leaves
+ * a reply that can only be cut.
  */
 static bool nap(sr_worker *w, uint32_t seen, int64_t *since)
 {

@@ -112,7 +112,10 @@ static int look_round(sr_worker *w)
     return err;
 }
 
-/* Who sleeps now would miss an answer that is here; until when nobody has to be asked again. ns, below 0: for ever */
+/*
+ * Who sleeps now would miss an answer that is here; until when nobody has to be asked again. ns, below 0: for
+ * ever
+ */
 static int64_t patience(const sr_worker *w)
 {
     int64_t ns = -1;
@@ -229,8 +232,8 @@ static uint64_t waiting(const sr_worker *w)
 }
 
 /*
- * Head and body lie in a file: it is mapped while the request runs. 0 or errno; EMFILE also when the descriptors did not fit
- * into the table of this process, which says nothing else of that.
+ * The request is in a file, which is mapped while it runs. Returns 0 or errno; EMFILE also when the table of
+ * this process had no place for the descriptors, since the kernel drops them silently.
  */
 static int fetch(sr_worker *w, int *body_fd)
 {

@@ -16,7 +16,7 @@ static void layout(void)
     is_int(_Alignof(sr_row), 128, "a row is aligned to two cache lines");
     is_int(sizeof(sr_row) % 128, 0, "and fills them");
     ok(offsetof(sr_row, sequence) / 128 > offsetof(sr_row, since) / 128,
-       "its request is not where others look for an idle colleague");
+       "its request is in other cache lines than its state");
     ok(offsetof(sr_scoreboard, layout) == 0, "a scoreboard begins with its layout");
     is_int(SR_SCOREBOARD_LAYOUT & 0xffff, sizeof(sr_row), "which has the size of a row in it");
     ok(offsetof(sr_row, counters) / 64 > offsetof(sr_row, mark) / 64, "nor are its counters");

@@ -191,14 +191,14 @@ static void forked(void)
     ok(status == 0 && len == 5, "a child writes nothing");
 }
 
-static pthread_mutex_t helm = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *drive(void *unused)
 {
     for (int i = 0; i < 1000; i++) {
-        pthread_mutex_lock(&helm);
+        pthread_mutex_lock(&lock);
         lines(i, i);
-        pthread_mutex_unlock(&helm);
+        pthread_mutex_unlock(&lock);
     }
     return unused;
 }
