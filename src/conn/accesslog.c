@@ -10,17 +10,18 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { RAW_LINE_MAX = 1024 }; /* of a first line that is no request line */
+enum { RAW_LINE_MAX = 1024 }; /* bytes of a first line that is not a request line */
 
 /* --- requests that the application did not answer --- */
 
-/* What is known of them: bytes of the head, if any are here, or else the row; and the response. */
+/* What is known of such a request: bytes of its head, if there are any, and the response. */
 typedef struct raw {
     const sr_conn *conn;
-    const sr_request *request; /* of `head`, perhaps of a part of it, perhaps refused; NULL: use `line` */
+    const sr_request
+        *request; /* parsed from `head`, maybe from a part of it, maybe refused; NULL: use `line` */
     sr_bytes head;
-    sr_bytes line;     /* the first of it; of the row "METHOD TARGET" */
-    sr_bytes response; /* its head and more */
+    sr_bytes line;     /* the first line of the head */
+    sr_bytes response; /* the head of the response, and more */
     char addr[SR_PEER_TEXT_MAX], path[RAW_LINE_MAX];
 } raw;
 
@@ -34,7 +35,7 @@ static sr_bytes first_line(sr_bytes head)
     return n ? sr_bytes_of(head.at, n) : none;
 }
 
-/* The parts of "METHOD TARGET". */
+/* What stands before the first space of a line, or behind it. */
 static sr_bytes line_part(sr_bytes line, bool target)
 {
     const char *space = line.len ? memchr(line.at, ' ', line.len) : NULL;
@@ -60,7 +61,7 @@ static sr_bytes field_of(const raw *r, sr_bytes name)
     return none;
 }
 
-/* Of a request whose first line was understood. */
+/* Values of a request whose first line was parsed. */
 static sr_bytes parsed_get(raw *r, const sr_logitem *item)
 {
     const sr_request *q = r->request;
@@ -106,7 +107,7 @@ static sr_logsource raw_source(const sr_engine *e, raw *r)
     return (sr_logsource){.ctx = r, .get = raw_get, .wall = came + e->wall_offset, .pid = (int)getpid()};
 }
 
-/* Nobody has kept what was understood of it. NULL: not even a method. */
+/* Parses the head again, as nobody has kept the result. NULL: it has not even a method. */
 static const sr_request *parse_again(sr_engine *e, const sr_conn *c, sr_bytes head)
 {
     sr_request_limits limits = sr_client_limits(e, c);
@@ -148,7 +149,7 @@ void sr_accesslog_forget(sr_conn *c)
     c->record = NULL;
 }
 
-/* Without memory it stays NULL, and the line will have less in it. */
+/* Without memory c->record stays NULL, and values will be missing in the line. */
 static void keep(sr_engine *e, sr_conn *c, const sr_logsource *source)
 {
     sr_accesslog_forget(c);
@@ -162,7 +163,7 @@ static bool line(sr_engine *e, sr_conn *c, const sr_logsource *source, const sr_
 {
     if (source)
         return sr_logformat_line(e->log->format, source, facts, out);
-    if (!c->record) { /* there was no memory to keep more of it */
+    if (!c->record) { /* there was no memory for it */
         raw r = {.conn = c, .line = none};
         sr_logsource bare = raw_source(e, &r);
         return sr_logformat_line(e->log->format, &bare, facts, out);
@@ -172,8 +173,8 @@ static bool line(sr_engine *e, sr_conn *c, const sr_logsource *source, const sr_
 }
 
 /*
- * Not by the time limit of epoll_wait: a near one, set and taken back at each wait, costs 5 % of a hello. This one is set
- * once for a batch.
+ * A timer, and not the time limit of epoll_wait: setting a near limit and taking it back at each wait costs 5
+ * % of a hello. The timer is set once for a batch.
  */
 static void timer_set(const sr_accesslog *log)
 {
@@ -182,7 +183,7 @@ static void timer_set(const sr_accesslog *log)
     timerfd_settime(log->timer.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* Lines that can't be written are lost; the operator is told, also while there is always the next batch */
+/* Lines that can't be written are lost. Tells the operator so, and when lines are written again. */
 static void tell_lost(sr_engine *e)
 {
     sr_accesslog *log = e->log;
@@ -268,7 +269,7 @@ void sr_accesslog_over(sr_engine *e, sr_conn *c, bool aborted)
     if (wanted(log, &facts)) {
         bool first = !sr_sink_due(log->sink);
         line(e, c, source, &facts, sr_sink_line(log->sink));
-        sr_sink_added(log->sink, e->now); /* counts what was not made, too */
+        sr_sink_added(log->sink, e->now); /* a line that was not made counts as lost */
         if (!sr_sink_due(log->sink))      /* a batch was full, and written or lost */
             tell_lost(e);
         else if (first)

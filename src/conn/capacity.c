@@ -19,8 +19,10 @@ static const sr_deadline_kind UNFINISHED[] = {SR_DEADLINE_HEAD, SR_DEADLINE_BODY
                                               SR_DEADLINE_WRITE};
 enum { N_UNFINISHED = sizeof UNFINISHED / sizeof *UNFINISHED };
 
-/* With sheds_unfinished: who has been longest at sending a request, at taking leave, or at reading a response. The newcomer is
- * the last of those that send a head. */
+/*
+ * With sheds_unfinished: closes the connection that has been longest at sending a request, at lingering, or
+ * at reading a response. The new connection is the last of those that send a head.
+ */
 static bool close_unfinished(sr_engine *e)
 {
     for (size_t i = 0; e->config.sheds_unfinished && i < N_UNFINISHED; i++) {
@@ -45,7 +47,7 @@ bool sr_capacity_make(sr_engine *e)
     return sr_capacity_close_oldest(e) || close_unfinished(e);
 }
 
-enum { SPARE = 66, SPARE_PART = 8 }; /* where the limit is low, that part of it */
+enum { SPARE = 66, SPARE_PART = 8 }; /* where the limit is low, this part of it */
 
 void sr_capacity_init(sr_engine *e)
 {
@@ -55,9 +57,10 @@ void sr_capacity_init(sr_engine *e)
 }
 
 /*
- * How many descriptors are in use is told only by the lowest that is free, so only when a newcomer gets a scarce one: what
- * are not connections are counted then. While a connection has such a number, more may be in use than `scarce`. Where other
- * things have taken the table, few connections are served rather than none.
+ * The kernel only tells the lowest free descriptor, which is the number in use if all below are. So
+ * descriptors are counted when a new connection gets a scarce one; while a connection has such a number, more
+ * may be in use than `scarce`. Where other things have filled the table, few connections are served rather
+ * than none.
  */
 void sr_capacity_taken(sr_engine *e, int fd)
 {

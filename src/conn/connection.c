@@ -112,7 +112,7 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
     sr_conn_free(c);
 }
 
-/* Now; it stays open here. Does nothing to a unix socket, which can't be reset. */
+/* Resets the connection now, while the descriptor stays open. Does nothing to a unix socket. */
 static void reset(const sr_conn *c)
 {
     struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
@@ -122,8 +122,10 @@ static void reset(const sr_conn *c)
 
 void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
 {
-    sr_conn_leave(e, c); /* who has its request offers the values of its line */
-    /* its end may be the only frame of a response to 1.0 (RFC 9112 8): one that is cut must not look whole */
+    sr_conn_leave(e, c); /* the owner of its request offers the values of the log line */
+    /*
+     * the close may be all that ends a response to 1.0 (RFC 9112 8): one that is cut must not look complete
+     */
     if (c->owed && c->status && c->minor == 0)
         reset(c);
     sr_account_over(e, c, SR_OVER_ABORTED);

@@ -71,8 +71,9 @@ void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit)
 }
 
 /*
- * The next kind of those in *kinds that has a deadline; -1: none is left. Both loops below run around every wait, and most
- * lists are empty: a kind whose list has become so is found out here and passed over from then on.
+ * The next kind of those in *kinds that has a deadline; -1: none is left. Both loops below run around every
+ * wait, and most lists are empty: a kind whose list has become so is found out here and passed over from then
+ * on.
  */
 static inline int next_kind(sr_engine *e, uint32_t *kinds)
 {

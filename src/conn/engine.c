@@ -54,7 +54,8 @@ static void close_all(sr_engine *e)
         sr_conn *c = SR_LIST_ENTRY(e->all.next, sr_conn, all);
         sr_conn_close(e, c, c->state == SR_CONN_LINGER ? c->why : SR_CLOSED_STOP);
     }
-    atomic_store_explicit(&e->row->connections, 0, memory_order_relaxed); /* none is left to count */
+    atomic_store_explicit(&e->row->connections, 0,
+                          memory_order_relaxed); /* they are closed, and must not count as lost */
 }
 
 void sr_engine_free(sr_engine *e)
@@ -79,12 +80,12 @@ int sr_engine_listen(sr_engine *e, int fd, bool is_unix)
     return 0;
 }
 
-/* EPOLLEXCLUSIVE: a newcomer wakes one waiting edge, not all; an edge that does not wait is passed over. */
+/* EPOLLEXCLUSIVE: a new connection wakes one edge that waits, not all. */
 static void watch(sr_engine *e, sr_listener *l, bool on)
 {
     if (on && !l->registered)
         l->registered = sr_loop_add(&e->loop, &l->source, EPOLLIN | EPOLLEXCLUSIVE) == 0;
-    if (on && !l->registered) /* ENOSPC (max_user_watches) or ENOMEM: not deaf for ever */
+    if (on && !l->registered) /* ENOSPC (max_user_watches) or ENOMEM: tried again later */
         e->listeners_again = e->now + LISTENERS_PAUSE_MS * SR_MILLISECOND;
     else if (!on && l->registered)
         l->registered = sr_loop_remove(&e->loop, &l->source) != 0;
@@ -97,7 +98,7 @@ void sr_engine_listeners(sr_engine *e, bool on)
     e->listening = on;
 }
 
-/* EPOLLEXCLUSIVE has woken this edge alone: without the others' look nobody else is, until something else comes. */
+/* EPOLLEXCLUSIVE has woken only this edge, so others have to be told to look. */
 void sr_engine_pause(sr_engine *e)
 {
     if (e->stuck)
@@ -130,8 +131,8 @@ void sr_engine_publish(sr_engine *e, sr_worker_state state)
 }
 
 /*
- * A client that was active within the last second may be about to send: it is told "Connection: close" with one more
- * response instead of finding its connection closed.
+ * A client that was active within the last second may be about to send: it is told "Connection: close" with
+ * one more response instead of finding its connection closed.
  */
 bool sr_engine_drain_step(sr_engine *e)
 {

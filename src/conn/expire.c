@@ -9,7 +9,7 @@
 
 #define LATE_NS (100 * SR_MILLISECOND)
 
-/* The kernel may have megabytes for a slow reader: as long as it reads, they must not be lost. */
+/* The kernel may hold megabytes for a slow reader, which must not be lost as long as the client reads. */
 static void linger_over(sr_engine *e, sr_conn *c)
 {
     int left = sr_send_unacknowledged(c);
@@ -31,13 +31,13 @@ static void stalled(sr_engine *e, sr_conn *c)
         sr_conn_close(e, c, SR_CLOSED_WRITE);
 }
 
-/* One that has had its time; while the server stops that is short */
+/* The reason to count: while the server stops the limits are shorter. */
 static sr_closed idle_why(const sr_engine *e, sr_closed why)
 {
     return e->draining ? SR_CLOSED_STOP : why;
 }
 
-/* A last look before an idle connection is closed: the request may have come this very moment. */
+/* Looks once more before closing an idle connection: a request may have just come. */
 static void idle_over(sr_engine *e, sr_conn *c)
 {
     char byte;

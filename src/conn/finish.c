@@ -42,12 +42,12 @@ void sr_finish_close(sr_engine *e, sr_conn *c, sr_closed why)
     sr_finish_lingering(e, c);
 }
 
-/* All of the response is out: what now? */
+/* Everything of the response was sent: closes or keeps the connection. */
 static void response_over(sr_engine *e, sr_conn *c)
 {
     sr_account_over(e, c, c->broken ? SR_OVER_ABORTED : SR_OVER_WHOLE);
     if (c->close_after) {
-        /* to a client that does not expect the close: its next request would make a reset of it (RFC 9112 9.6) */
+        /* the client does not expect the close: its next request would turn it into a reset (RFC 9112 9.6) */
         if (!c->wants_close || c->linger || sr_buffer_len(&c->in) || c->body)
             sr_finish_close(e, c, c->why);
         else
@@ -55,7 +55,7 @@ static void response_over(sr_engine *e, sr_conn *c)
         return;
     }
     c->state = SR_CONN_IDLE;
-    if (sr_buffer_len(&c->in)) { /* its next request may be whole: no time limit until somebody has looked */
+    if (sr_buffer_len(&c->in)) { /* its next request may be complete: no time limit until it was parsed */
         sr_deadline_clear(e, c);
         sr_link_append(&e->buffered, &c->buffered);
         return;
@@ -107,7 +107,7 @@ bool sr_finish_pending(sr_engine *e, sr_conn *c)
     return false;
 }
 
-/* Flush what is pending; then close, or keep the connection. */
+/* Sends what is pending, then closes or keeps the connection. */
 static void end(sr_engine *e, sr_conn *c, bool close_after)
 {
     sr_deadline_clear(e, c);
@@ -159,7 +159,7 @@ void sr_finish_cut(sr_engine *e, sr_conn *c)
     c->broken = true;
     if (!c->gone)
         c->why = SR_CLOSED_ERROR;
-    if (c->gone || c->minor == 0) /* which is a reset then */
+    if (c->gone || c->minor == 0) /* a close that resets, see sr_conn_close */
         sr_conn_close(e, c, c->why);
     else
         end(e, c, true);

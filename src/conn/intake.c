@@ -18,17 +18,17 @@
 
 enum { READS_PER_EVENT = 4 }; /* of a body: 512 KiB, then the others */
 
-typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take; /* OVER: refused or closed, do not touch */
+typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take; /* OVER: refused, or closed and freed */
 
 static take refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
 {
-    if (status == 503) /* what follows waits for nobody, so it was refused for nothing else */
+    if (status == 503) /* here 503 is always for lack of memory */
         sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, ENOMEM);
     sr_finish_refuse(e, c, status, is_head);
     return TAKE_OVER;
 }
 
-/* The parser's scratch becomes the connection's own: more bytes of this request will come later. */
+/* Gives the connection its own copy of the parser, as more bytes of the request will come later. */
 static bool keep_parse(sr_engine *e, sr_conn *c)
 {
     if (c->parse)
@@ -107,8 +107,8 @@ static take take_body(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
 }
 
 /*
- * RFC 9110 10.1.1. What a full socket does not take of it goes out in front of the response: a part of it must not stand
- * there alone. False: the connection is closed.
+ * RFC 9110 10.1.1. What a full socket does not accept is sent in front of the response, as a part of it must
+ * not stay alone. False: the connection is closed.
  */
 static bool send_continue(sr_engine *e, sr_conn *c)
 {
@@ -124,7 +124,7 @@ static bool send_continue(sr_engine *e, sr_conn *c)
     return true;
 }
 
-/* The head is whole and a body follows that is not, or is too large for the buffer. */
+/* The head is complete. The body is not, or is too large for the buffer. */
 static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bool in_scratch, sr_task *task)
 {
     bool is_head = r->is_head;
@@ -141,7 +141,7 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
     size_t used = 0;
     sr_body_result result = sr_body_feed(c->body, &e->config, rest, &used);
     rest = sr_bytes_of(rest.at + used, rest.len - used);
-    if (!in_scratch) { /* the bytes behind the head are in c->in already: close the gap that the body leaves */
+    if (!in_scratch) { /* the bytes behind the head are in c->in already: close the gap where the body was */
         memmove(sr_buffer_at(&c->in) + r->head_len, rest.at, rest.len);
         c->in.end = c->in.from + r->head_len + rest.len;
         rest.len = 0;
@@ -164,10 +164,10 @@ static take head_done(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bo
 
 /* --- heads --- */
 
-/* Bytes of a request, maybe no whole one: no body in the answer, even when it is refused (RFC 9110 9.3.2) */
+/* Whether bytes of a request, maybe not all, are of HEAD: no body even in a refusal (RFC 9110 9.3.2). */
 static bool is_head(sr_bytes view)
 {
-    if (view.len >= 2 && memcmp(view.at, "\r\n", 2) == 0) /* behind more, or less, it is refused unread */
+    if (view.len >= 2 && memcmp(view.at, "\r\n", 2) == 0) /* more of these, or half of one, are refused */
         view = sr_bytes_of(view.at + 2, view.len - 2);
     return view.len >= 5 && memcmp(view.at, "HEAD ", 5) == 0;
 }
@@ -200,7 +200,7 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, 
     if (!keep_parse(e, c) || (in_scratch && !sr_buffer_add_bytes(&c->in, view)))
         return refuse(e, c, 503, is_head(view));
     if (c->state == SR_CONN_IDLE && c->requests)
-        sr_deadline_set(e, c, SR_DEADLINE_HEAD); /* the first one's time runs since accept */
+        sr_deadline_set(e, c, SR_DEADLINE_HEAD); /* the limit of the first one runs since accept */
     c->state = SR_CONN_HEAD;
     return TAKE_MORE;
 }
@@ -228,7 +228,7 @@ static void ended(sr_engine *e, sr_conn *c)
         sr_finish_refuse(e, c, 400, c->parse && c->parse->is_head);
 }
 
-/* What the caller is told. A connection whose request is not whole waits for more of it. */
+/* What to return. A connection whose request is not complete waits for more. */
 static sr_intake outcome(sr_engine *e, sr_conn *c, take t)
 {
     if (t == TAKE_MORE)
@@ -303,7 +303,10 @@ static bool out_of_descriptors(int err)
     return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
 }
 
-/* One idle connection makes room, unless that did not help. It stays readable: without a pause the loop would spin */
+/*
+ * Closes an idle connection, once. If that did not help, pauses: the listener stays readable, and the loop
+ * would spin.
+ */
 static void no_descriptor(sr_engine *e, int err)
 {
     if (e->made_room || !sr_capacity_close_oldest(e)) {

@@ -31,7 +31,7 @@ void sr_output_free(sr_output *o)
 static bool spool_open(sr_output *o, const char *tmpdir)
 {
     if (o->fd >= 0)
-        return o->spool; /* else it is the application's file */
+        return o->spool; /* otherwise it is the application's file */
     o->fd = sr_tempfile_open(tmpdir);
     o->spool = o->fd >= 0;
     o->offset = 0;
@@ -66,7 +66,7 @@ static bool put_all(sr_output *o, const struct iovec *iov, int n, size_t skip, p
     return true;
 }
 
-/* The disk takes no more: what is in the file goes behind what is in memory, and there is no file any more. */
+/* The disk is full: moves what is in the file behind what is in memory, and closes the file. */
 static bool unspool(sr_output *o)
 {
     size_t left = (size_t)o->file_left, got = 0;
@@ -105,7 +105,7 @@ bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, s
         return true;
     int why = errno;
     o->file_left = before;
-    /* a client that was promised this response gets it, if memory allows */
+    /* the client was promised this response, and gets it if there is memory */
     if (where == SR_KEEP_BY_SIZE && rest <= SR_OUTPUT_TOTAL && unspool(o) &&
         put_all(o, iov, n, skip, to_memory))
         return true;
@@ -141,10 +141,9 @@ static sr_flush flush_memory(sr_output *o, int socket, uint64_t *sent)
 }
 
 /*
- * sendfile knows no MSG_NOSIGNAL. The worker has a handler for SIGPIPE, but an application may have set the default back,
- * and then a client that leaves would kill the worker.
+ * sendfile has no MSG_NOSIGNAL. sirius-edge ignores SIGPIPE, but this does not rely on its caller for that.
  */
-static ssize_t sendfile_quietly(int socket, int fd, off_t *offset, size_t want)
+static ssize_t sendfile_nosignal(int socket, int fd, off_t *offset, size_t want)
 {
     struct sigaction action;
     sr_nosignal mask;
@@ -157,14 +156,14 @@ static ssize_t sendfile_quietly(int socket, int fd, off_t *offset, size_t want)
 }
 
 /*
- * Nor does it know MSG_DONTWAIT, and whether a socket blocks is not ours alone to say: an application that has used psgix.io
- * has made it so, for every descriptor of it. Then the bytes take the way of all others.
+ * Nor has it MSG_DONTWAIT, and an application that has used psgix.io may have made the socket blocking, for
+ * all its descriptors. Then the bytes are copied.
  */
 static ssize_t send_file(const sr_output *o, int socket, off_t *offset, size_t want)
 {
     char piece[32 * 1024];
     if (!o->copies && fcntl(socket, F_GETFL) & O_NONBLOCK)
-        return sendfile_quietly(socket, o->fd, offset, want);
+        return sendfile_nosignal(socket, o->fd, offset, want);
     ssize_t n = pread(o->fd, piece, want < sizeof piece ? want : sizeof piece, *offset);
     if (n > 0)
         n = send(socket, piece, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);

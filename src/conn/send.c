@@ -42,7 +42,7 @@ sr_flush sr_send_flush(sr_engine *e, sr_conn *c)
     return r;
 }
 
-/* What went out of iov; -1 when the peer is gone. Less than all: the socket is full. */
+/* Returns how many bytes the socket has accepted; fewer than all: it is full; -1: the client is gone. */
 static ssize_t send_some(sr_conn *c, struct iovec *iov, int n, int more)
 {
     size_t total = 0;

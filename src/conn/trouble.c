@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* For the supervisor alone: "PID trouble" into the pipe that its generation reads */
+/* Writes "PID trouble" to the pipe that the supervisor reads. */
 void sr_trouble_ring(sr_engine *e)
 {
     static const char text[] = " trouble\n";
@@ -55,7 +55,7 @@ void sr_trouble_refused(sr_engine *e, const sr_conn *c, int status)
         if (c->body && c->body->err)
             sr_trouble_count(e, SR_TROUBLE_TEMPFILE, 1, c->body->err);
         break;
-    case 503: /* by who refuses: the reasons are many */
+    case 503: /* counted by the caller, as there are many reasons */
     case 504:
         break;
     default:
