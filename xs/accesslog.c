@@ -1,5 +1,5 @@
 /*
- * accesslog: the edge makes the lines of requests, and is told what is another in %env than it was in the request.
+ * accesslog: the edge writes the access log. This sends it the values that differ in %env from those of the request.
  */
 #include "sirius.h"
 
@@ -27,7 +27,7 @@ void sirius_accesslog_free(pTHX_ sirius *s)
     SvREFCNT_dec(s->log_format);
 }
 
-/* Of the request at hand; untouched: its %env is as the pool has made it, but for texts. */
+/* Values come from the %env of the request at hand. `untouched`: it is as the pool has made it. */
 static void view_env(pTHX_ sirius *s, bool untouched)
 {
     sirius_logview *view = &s->log->view;
@@ -90,7 +90,7 @@ static bool same(sr_bytes a, sr_bytes b)
     return !a.at == !b.at && sr_bytes_equal(a, b);
 }
 
-/* False: no memory, or no room in a reply: the line will have less in it. */
+/* False: there is no memory, or the reply would be too long; the value will be missing in the line. */
 static bool add(sr_buffer *run, uint32_t item, sr_bytes value)
 {
     sr_reply_value v = {item, value.at ? (uint32_t)value.len : SR_REPLY_NO_VALUE};

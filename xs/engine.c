@@ -1,4 +1,4 @@
-/* engine: a Sirius::Engine from the hash that Sirius::Worker hands over, and its end. */
+/* engine: makes a Sirius::Engine from a hash of Sirius::Worker, and frees it. */
 #include "envpool.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /*
- * place: which line of Perl another worker has reached. It is read from the memory of that process, which need neither take
+ * place: which line of Perl a worker has reached. It is read from the memory of that process, which need neither take
  * part nor know: it may be stopped, or stand in C code with all signals blocked. The worker is a fork of this process, so its
  * interpreter lies where ours does. The kernel says EPERM where it would not let us debug the worker.
  */

@@ -1,5 +1,5 @@
 /*
- * response: what an application returns, onto the wire.
+ * response: sends what an application has returned.
  *
  * Plain values (no magic, no overload) are read in place. Anything else is first copied to plain values by
  * Sirius::Response::plain, which is Perl and may die: so no code of the application runs while a head is half

@@ -1,5 +1,5 @@
 /*
- * serve: one request: %env is made, the application is called, its response handed over.
+ * serve: serves one request: makes %env, calls the application, and sends its response.
  */
 #include "envpool.h"
 #include "http/logtext.h"

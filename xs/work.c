@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #endif
 /*
- * work: the loop of a worker that has no connection of its own: takes a request from the edges, calls the application, replies.
+ * work: the loop of a worker: takes a request from the edges, calls the application, replies.
  */
 #include "envpool.h"
 
@@ -17,9 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOOK_NS                                                                                              \
-    (200 * SR_MILLISECOND) /* between two looks after an edge of its own: futexes do not tell of its end */
-#define WAITED_NS (10 * SR_MILLISECOND) /* a shorter wait is none that an operator hears of */
+/* How often it looks after an edge of its own, since a futex does not tell of the end of a process. */
+#define LOOK_NS (200 * SR_MILLISECOND)
+#define WAITED_NS (10 * SR_MILLISECOND) /* shorter waits are not reported to the operator */
 
 static void fill(sirius *s, const sr_worker_request *r)
 {
@@ -74,7 +74,7 @@ static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
     state(s, SR_WORKER_IDLE, s->worker.now);
 }
 
-/* A limit is reached: this worker goes, or asks for a successor. NULL: neither. */
+/* Whether a limit is reached: then this worker ends, or asks for a successor. NULL: neither. */
 static const char *worn(sirius *s)
 {
     static char text[64];
@@ -99,7 +99,7 @@ static const char *worn(sirius *s)
     return NULL;
 }
 
-/* Why it ends: once as "retiring", so that the generation knows, then in words. */
+/* Returns "retiring" once, so that the generation knows, and then why the worker ends. */
 static const char *leaves(sirius *s, const char *why)
 {
     s->inside = 0;
@@ -110,7 +110,7 @@ static const char *leaves(sirius *s, const char *why)
     return "retiring";
 }
 
-/* Nobody else would start another one. */
+/* The edge that this process has started has ended: nobody else would start another one. */
 static bool edge_ended(const sirius *s)
 {
     struct pollfd p = {.fd = s->edge, .events = POLLIN};
