@@ -3,12 +3,12 @@ package Sirius;
 use strict;
 use warnings;
 
-use Sirius::Command  ();    # first: it notes how this program was started
-use PerlIO::scalar   ();    # psgi.input of small bodies: before the fork, not in each worker
-use Sirius::Cleanup  ();    # the engine calls these three
-use Sirius::Response ();
-use Sirius::Socket   ();
-use XSLoader         ();
+use Sirius::OS::Invocation ();    # first: it notes how this program was started
+use PerlIO::scalar         ();    # psgi.input of small bodies: before the fork, not in each worker
+use Sirius::PSGI::Cleanup  ();    # the engine calls these three
+use Sirius::PSGI::Response ();
+use Sirius::PSGI::Socket   ();
+use XSLoader               ();
 
 our $VERSION = '0.01';
 
@@ -87,7 +87,7 @@ Stop fast: workers end as soon as no application call is running, and are killed
 =item C<HUP>
 
 Reload: new code, always. The original command is run again; when it is ready, it gets all connections, and the old
-workers finish what they have begun. When it does not load, nothing changes, and the log says why. L<sirius ctl|Sirius::Ctl>
+workers finish what they have begun. When it does not load, nothing changes, and the log says why. L<sirius ctl|Sirius::Control::Client>
 can wait for the result.
 
 =item C<USR1>
@@ -123,7 +123,7 @@ True: the whole body is there before the application is called.
 =item C<psgix.io>
 
 The client's socket, an L<IO::Socket>. Looking at it, as whoever copies C<%env> does, changes nothing. Who reads or writes
-it or asks for its descriptor has it for good: the server reads no further request from it. See L<Sirius::Socket>.
+it or asks for its descriptor has it for good: the server reads no further request from it. See L<Sirius::PSGI::Socket>.
 
 =item C<psgix.request_start>
 

@@ -197,7 +197,7 @@ static void adopt(void)
     }
 }
 
-MODULE = Sirius    PACKAGE = Sirius::Engine
+MODULE = Sirius    PACKAGE = Sirius::Worker::Engine
 
 PROTOTYPES: DISABLE
 
@@ -207,12 +207,12 @@ BOOT:
     sirius_stream_boot(aTHX);
     sirius_serve_boot(aTHX);
     sirius_file_boot(aTHX);
-    CvXSUBANY(newXS("Sirius::Writer::write", sirius_xs_writer_write, __FILE__)).any_i32 = 0;
-    CvXSUBANY(newXS("Sirius::Writer::put", sirius_xs_writer_write, __FILE__)).any_i32 = 1;
-    newXS("Sirius::Writer::close", sirius_xs_writer_close, __FILE__);
-    newXS("Sirius::Engine::CLONE_SKIP", sirius_xs_skip, __FILE__);
+    CvXSUBANY(newXS("Sirius::PSGI::Writer::write", sirius_xs_writer_write, __FILE__)).any_i32 = 0;
+    CvXSUBANY(newXS("Sirius::PSGI::Writer::put", sirius_xs_writer_write, __FILE__)).any_i32 = 1;
+    newXS("Sirius::PSGI::Writer::close", sirius_xs_writer_close, __FILE__);
+    newXS("Sirius::Worker::Engine::CLONE_SKIP", sirius_xs_skip, __FILE__);
     newXS("Sirius::Scoreboard::CLONE_SKIP", sirius_xs_skip, __FILE__);
-    newXS("Sirius::Writer::CLONE_SKIP", sirius_xs_skip, __FILE__);
+    newXS("Sirius::PSGI::Writer::CLONE_SKIP", sirius_xs_skip, __FILE__);
     perl_handler = PL_csighandlerp;
     PL_csighandlerp = waking_handler;
     perl_unsafe = PL_sighandlerp;
@@ -247,18 +247,47 @@ OUTPUT:
     RETVAL
 
 void
-loading_begin(const char *class, NV limit, NV soon, int stopped_status)
+drain(sirius *self)
+CODE:
+    sr_worker_drain(&self->worker);
+
+void
+stop(sirius *self)
+CODE:
+    sr_worker_stop(&self->worker);
+
+void
+abandon(sirius *self, const char *why)
+CODE:
+    sirius_abandon(aTHX_ self, why);
+
+void
+watch_edge(sirius *self, int pidfd)
+CODE:
+    sirius_work_watch(self, pidfd);
+
+void
+DESTROY(sirius *self)
+CODE:
+    sirius_free(aTHX_ self);
+
+MODULE = Sirius    PACKAGE = Sirius::App::Loading
+
+void
+_begin(const char *class, NV limit, NV soon, int stopped_status)
 CODE:
     PERL_UNUSED_VAR(class);
     sirius_loading_begin(aTHX_ limit, soon, stopped_status);
 
 AV *
-loading_end(const char *class)
+_end(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
     RETVAL = (AV *)sv_2mortal((SV *)sirius_loading_end(aTHX));
 OUTPUT:
     RETVAL
+
+MODULE = Sirius    PACKAGE = Sirius::OS::Linux
 
 void
 subreaper(const char *class)
@@ -266,11 +295,13 @@ CODE:
     PERL_UNUSED_VAR(class);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* Linux 3.4; without it orphans go to init */
 
-void
-shut_gate(const char *class, int fd)
+UV
+descriptors(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
-    sr_gate_shut(fd); /* without it a few newcomers see a reset */
+    RETVAL = sr_descriptors_raise();
+OUTPUT:
+    RETVAL
 
 void
 restart(const char *class, int sig)
@@ -297,82 +328,11 @@ PPCODE:
         mPUSHi(info.si_code == CLD_CONTINUED ? 0 : info.si_status);
     }
 
-UV
-descriptors(const char *class)
+void
+shut_gate(const char *class, int fd)
 CODE:
     PERL_UNUSED_VAR(class);
-    RETVAL = sr_descriptors_raise();
-OUTPUT:
-    RETVAL
-
-void
-name(const char *class, const char *text)
-CODE:
-    PERL_UNUSED_VAR(class);
-    sirius_title_name(text);
-
-void
-title(const char *class, const char *text)
-CODE:
-    PERL_UNUSED_VAR(class);
-    sirius_title_show(aTHX_ text);
-
-void
-keep_title(const char *class)
-CODE:
-    PERL_UNUSED_VAR(class);
-    sirius_title_keep();
-
-void
-drain(sirius *self)
-CODE:
-    sr_worker_drain(&self->worker);
-
-void
-stop(sirius *self)
-CODE:
-    sr_worker_stop(&self->worker);
-
-void
-abandon(sirius *self, const char *why)
-CODE:
-    sirius_abandon(aTHX_ self, why);
-
-void
-DESTROY(sirius *self)
-CODE:
-    sirius_free(aTHX_ self);
-
-int
-sleepers(const char *class, UV rows)
-CODE:
-    PERL_UNUSED_VAR(class);
-    RETVAL = sirius_sleepers_new(aTHX_ (uint32_t)rows);
-OUTPUT:
-    RETVAL
-
-void
-over(const char *class, int fd)
-CODE:
-    PERL_UNUSED_VAR(class);
-    sirius_sleepers_over(aTHX_ fd);
-
-void
-part(const char *class, int sleepers, int common, UV edge)
-CODE:
-    PERL_UNUSED_VAR(class);
-    if (edge >= SR_EDGES_MAX)
-        croak("Sirius::Engine->part: there is no edge %" UVuf, edge);
-    sirius_common_clear(aTHX_ common, (uint32_t)edge);
-    sirius_sleepers_part(aTHX_ sleepers, (uint32_t)edge);
-
-int
-common(const char *class)
-CODE:
-    PERL_UNUSED_VAR(class);
-    RETVAL = sirius_common_new(aTHX);
-OUTPUT:
-    RETVAL
+    sr_gate_shut(fd); /* without it a few newcomers see a reset */
 
 int
 spawn(const char *class, const char *path, AV *words, AV *descriptors)
@@ -381,43 +341,6 @@ CODE:
     RETVAL = sirius_spawn(aTHX_ path, words, descriptors);
 OUTPUT:
     RETVAL
-
-int
-bell(const char *class)
-CODE:
-    PERL_UNUSED_VAR(class);
-    RETVAL = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (RETVAL < 0)
-        croak("Sirius::Engine: eventfd: %s", Strerror(errno));
-OUTPUT:
-    RETVAL
-
-int
-lobby(const char *class)
-CODE:
-    int fd, err = sr_door_lobby(&fd);
-    PERL_UNUSED_VAR(class);
-    if (err)
-        croak("Sirius::Engine: no lobby: %s", Strerror(err));
-    RETVAL = fd;
-OUTPUT:
-    RETVAL
-
-void
-line(const char *class)
-PPCODE:
-    int pair[2], err = sr_door_pair(pair);
-    PERL_UNUSED_VAR(class);
-    if (err)
-        croak("Sirius::Engine: no line: %s", Strerror(err));
-    EXTEND(SP, 2);
-    mPUSHi(pair[0]);
-    mPUSHi(pair[1]);
-
-void
-watch_edge(sirius *self, int pidfd)
-CODE:
-    sirius_work_watch(self, pidfd);
 
 void
 beside(const char *class, const char *path, AV *words, AV *descriptors)
@@ -442,6 +365,91 @@ PPCODE:
     mPUSHi(pid);
     mPUSHi(pidfd);
 
+MODULE = Sirius    PACKAGE = Sirius::OS::Title
+
+void
+_name(const char *class, const char *text)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_title_name(text);
+
+void
+_show(const char *class, const char *text)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_title_show(aTHX_ text);
+
+void
+_keep(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_title_keep();
+
+MODULE = Sirius    PACKAGE = Sirius::Edge::Shared
+
+int
+sleepers(const char *class, UV rows)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sirius_sleepers_new(aTHX_ (uint32_t)rows);
+OUTPUT:
+    RETVAL
+
+void
+over(const char *class, int fd)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_sleepers_over(aTHX_ fd);
+
+void
+part(const char *class, int sleepers, int common, UV edge)
+CODE:
+    PERL_UNUSED_VAR(class);
+    if (edge >= SR_EDGES_MAX)
+        croak("Sirius::Edge::Shared->part: there is no edge %" UVuf, edge);
+    sirius_common_clear(aTHX_ common, (uint32_t)edge);
+    sirius_sleepers_part(aTHX_ sleepers, (uint32_t)edge);
+
+int
+common(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sirius_common_new(aTHX);
+OUTPUT:
+    RETVAL
+
+int
+bell(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (RETVAL < 0)
+        croak("Sirius::Edge::Shared: eventfd: %s", Strerror(errno));
+OUTPUT:
+    RETVAL
+
+int
+lobby(const char *class)
+CODE:
+    int fd, err = sr_door_lobby(&fd);
+    PERL_UNUSED_VAR(class);
+    if (err)
+        croak("Sirius::Edge::Shared: no lobby: %s", Strerror(err));
+    RETVAL = fd;
+OUTPUT:
+    RETVAL
+
+void
+line(const char *class)
+PPCODE:
+    int pair[2], err = sr_door_pair(pair);
+    PERL_UNUSED_VAR(class);
+    if (err)
+        croak("Sirius::Edge::Shared: no line: %s", Strerror(err));
+    EXTEND(SP, 2);
+    mPUSHi(pair[0]);
+    mPUSHi(pair[1]);
+
 bool
 pass(const char *class, int line, const char *what, int fd)
 CODE:
@@ -452,7 +460,7 @@ CODE:
         if (strcmp(what, names[i]) == 0)
             note.kind = SR_MESSAGE_LOG + i;
     if (!note.kind)
-        croak("Sirius::Engine->pass: '%s' is nothing that an edge is told", what);
+        croak("Sirius::Edge::Shared->pass: '%s' is nothing that an edge is told", what);
     RETVAL = sr_door_send(line, &note, &fd, 1, false) == 0;
 OUTPUT:
     RETVAL

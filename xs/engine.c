@@ -1,4 +1,4 @@
-/* engine: makes a Sirius::Engine from a hash of Sirius::Worker, and frees it. */
+/* engine: makes a Sirius::Worker::Engine from a hash of Sirius::Worker, and frees it. */
 #include "envpool.h"
 
 #include <pthread.h>
@@ -8,14 +8,14 @@ static SV *conf(pTHX_ HV *hv, const char *key)
 {
     SV **svp = hv_fetch(hv, key, (I32)strlen(key), 0);
     if (!svp || !SvOK(*svp))
-        croak("Sirius::Engine->new: %s is missing", key);
+        croak("Sirius::Worker::Engine->new: %s is missing", key);
     return *svp;
 }
 
 static AV *conf_array(pTHX_ SV *sv, const char *what)
 {
     if (!SvROK(sv) || SvTYPE(SvRV(sv)) != SVt_PVAV)
-        croak("Sirius::Engine->new: %s", what);
+        croak("Sirius::Worker::Engine->new: %s", what);
     return (AV *)SvRV(sv);
 }
 
@@ -31,10 +31,10 @@ static void listen_all(pTHX_ HV *hv, sirius *s)
     for (SSize_t i = 0; i <= av_len(list); i++) {
         AV *row = conf_array(aTHX_ * av_fetch(list, i, 1), "a listener is no array");
         if (av_len(row) != 3)
-            croak("Sirius::Engine->new: a listener is not [fd, name, port, is_unix]");
+            croak("Sirius::Worker::Engine->new: a listener is not [fd, name, port, is_unix]");
         SV **field = AvARRAY(row);
         if (i >= SIRIUS_LISTENERS_MAX)
-            croak("Sirius::Engine->new: more than %d listeners", SIRIUS_LISTENERS_MAX);
+            croak("Sirius::Worker::Engine->new: more than %d listeners", SIRIUS_LISTENERS_MAX);
         s->site[i] = sirius_site_new(aTHX_ SvPV_nolen(field[1]), SvPV_nolen(field[2]), multiprocess);
         s->site[i].socket = (HV *)SvREFCNT_inc((SV *)sirius_socket_class(aTHX_(int) SvIV(field[0])));
     }
@@ -109,8 +109,8 @@ SV *sirius_new(pTHX_ HV *hv)
 #ifdef MULTIPLICITY
     s->owner = aTHX;
 #endif
-    SV *self =
-        sv_setref_pv(sv_newmortal(), "Sirius::Engine", s); /* owns s from here on, also when we croak */
+    SV *self = sv_setref_pv(sv_newmortal(), "Sirius::Worker::Engine",
+                            s); /* owns s from here on, also when we croak */
     Newxz(s->pool, ENVPOOL_SHAPES, envpool_env);
     s->edge = (int)SvIV(conf(aTHX_ hv, "edge"));
     SV **board = hv_fetchs(hv, "scoreboard", 0), **log = hv_fetchs(hv, "access_log", 0);

@@ -394,7 +394,7 @@ SV **sirius_env_fetch(pTHX_ HV *env, const char *key)
     return may_look(aTHX_ env, sv_2mortal(newSVpv(key, 0))) ? hv_fetch(env, key, (I32)strlen(key), 0) : NULL;
 }
 
-/* Values that are magical or references to more than a plain array are for Sirius::Cleanup to look at. */
+/* Values that are magical or references to more than a plain array are for Sirius::PSGI::Cleanup to look at. */
 bool sirius_env_nothing_left(pTHX_ HV *env)
 {
     if (SvRMAGICAL(env) || SvREADONLY(env))

@@ -2,7 +2,7 @@
  * response: sends what an application has returned.
  *
  * Plain values (no magic, no overload) are read in place. Anything else is first copied to plain values by
- * Sirius::Response::plain, which is Perl and may die: so no code of the application runs while a head is half
+ * Sirius::PSGI::Response::plain, which is Perl and may die: so no code of the application runs while a head is half
  * made.
  */
 #include "wire.h"
@@ -287,7 +287,7 @@ static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t 
 
 /* --- objects: getline --- */
 
-/* Sirius::Response::drain calls getline and puts what it gets into the writer. */
+/* Sirius::PSGI::Response::drain calls getline and puts what it gets into the writer. */
 static const char *respond_object(pTHX_ sirius *s, SV *body)
 {
     sirius_turn *t = &s->turn;
@@ -297,8 +297,8 @@ static const char *respond_object(pTHX_ sirius *s, SV *body)
     wire_head(s, false);
     t->phase = SIRIUS_STREAMING;
     SV *writer = t->response.framing == SR_FRAMING_NONE ? &PL_sv_undef : sirius_writer(aTHX_ s);
-    SV *drained = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::drain", GV_ADD))),
-                              body, writer);
+    SV *drained = sirius_call(
+        aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::PSGI::Response::drain", GV_ADD))), body, writer);
     if (!drained) {
         if (t->phase == SIRIUS_STREAMING)
             t->phase = SIRIUS_BROKEN;
@@ -348,8 +348,8 @@ static __attribute__((noinline)) SV *make_readable(pTHX_ sirius *s, SV *res, HV 
     if (handle && !asked)
         res = NULL;
     else if (!readable(aTHX_ res, of, &inert))
-        res = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::Response::plain", GV_ADD))),
-                          res, NULL);
+        res = sirius_call(
+            aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::PSGI::Response::plain", GV_ADD))), res, NULL);
     if (!res) {
         sirius_fail(aTHX_ s, "the response is not usable", ERRSV);
         return NULL;

@@ -78,7 +78,7 @@ static SV *error_text(pTHX_ sirius *s, SV *error)
 {
     SV *copy = SvGMAGICAL(error) ? error : sv_2mortal(newSVsv(error));
     if (SvGMAGICAL(copy) || (SvROK(copy) && SvAMAGIC(copy)))
-        copy = call_own(aTHX_ s, "Sirius::Response::text", copy, NULL);
+        copy = call_own(aTHX_ s, "Sirius::PSGI::Response::text", copy, NULL);
     return copy ? copy : sv_2mortal(newSVpvs("an exception that can't be made text"));
 }
 
@@ -167,11 +167,11 @@ void sirius_finish(pTHX_ sirius *s)
 /* The handlers can only be found by code of the application when they, or %env, are tied: it dies in an eval, then. */
 static void run_handlers(pTHX_ sirius *s, SV *ref)
 {
-    SV *list = call_own(aTHX_ s, "Sirius::Cleanup::handlers", ref, NULL);
+    SV *list = call_own(aTHX_ s, "Sirius::PSGI::Cleanup::handlers", ref, NULL);
     if (list && SvROK(list))
         sr_worker_flush(&s->worker);           /* the client need not wait for them */
     for (UV i = 0; list && SvROK(list); i++) { /* a handler may push another */
-        SV *one = call_own(aTHX_ s, "Sirius::Cleanup::handler", list, sv_2mortal(newSVuv(i)));
+        SV *one = call_own(aTHX_ s, "Sirius::PSGI::Cleanup::handler", list, sv_2mortal(newSVuv(i)));
         if (!one)
             list = NULL;
         else if (!SvROK(one))
@@ -189,7 +189,7 @@ static void cleanup(pTHX_ sirius *s, HV *env)
         return;
     SV *ref = sv_2mortal(newRV_inc((SV *)env));
     run_handlers(aTHX_ s, ref);
-    SV *commit = call_own(aTHX_ s, "Sirius::Cleanup::commit", ref, NULL);
+    SV *commit = call_own(aTHX_ s, "Sirius::PSGI::Cleanup::commit", ref, NULL);
     if (!commit) {
         sirius_log(aTHX_ s, "psgix.harakiri.commit is not usable", ERRSV);
     } else if (SvIOK(commit) && SvIVX(commit)) {

@@ -3,7 +3,7 @@
 /*
  * What the files of xs/ share. They are the only code that knows both Perl and src/worker.
  *
- * Thread: everything here runs on the thread of perl. Owner: the object Sirius::Engine, of which a process
+ * Thread: everything here runs on the thread of perl. Owner: the object Sirius::Worker::Engine, of which a process
  * has one.
  *
  * "Inside" (sirius.inside) means that C code of the server runs, and that no handler of a signal may jump out
@@ -171,7 +171,7 @@ static inline void sirius_leave(sirius *s, bool entered)
 
 /* --- engine.c --- */
 
-SV *sirius_new(pTHX_ HV *conf); /* a mortal Sirius::Engine; croaks */
+SV *sirius_new(pTHX_ HV *conf); /* a mortal Sirius::Worker::Engine; croaks */
 void sirius_free(pTHX_ sirius *s);
 
 /* --- serve.c: one request --- */

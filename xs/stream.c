@@ -18,7 +18,7 @@ XS(sirius_xs_dispatch)
 
 void sirius_stream_boot(pTHX)
 {
-    writer_stash = gv_stashpvs("Sirius::Writer", GV_ADD);
+    writer_stash = gv_stashpvs("Sirius::PSGI::Writer", GV_ADD);
     dispatch = newXS(NULL, sirius_xs_dispatch, __FILE__);
 }
 
@@ -207,7 +207,7 @@ bool sirius_interrupted(void)
 static UV writer_serial(pTHX_ SV *self)
 {
     if (!SvROK(self) || !SvOBJECT(SvRV(self)) || SvSTASH(SvRV(self)) != writer_stash || !SvIOK(SvRV(self)))
-        croak("not a Sirius::Writer");
+        croak("not a Sirius::PSGI::Writer");
     return SvUVX(SvRV(self));
 }
 

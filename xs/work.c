@@ -194,10 +194,10 @@ int sirius_sleepers_new(pTHX_ uint32_t rows)
 {
     int fd;
     if (!rows || rows > SR_SLEEPERS_ROWS)
-        croak("Sirius::Engine: %lu are no rows", (unsigned long)rows);
+        croak("Sirius::Edge::Shared: %lu are no rows", (unsigned long)rows);
     void *at = sr_memory_new("sirius-sleepers", SR_SLEEPERS_BYTES, &fd);
     if (!at)
-        croak("Sirius::Engine: no memory to share: %s", Strerror(errno));
+        croak("Sirius::Edge::Shared: no memory to share: %s", Strerror(errno));
     sr_memory_seal(fd, false);
     sr_sleepers_init(at, rows);
     uint64_t key;
@@ -216,7 +216,7 @@ static sr_sleepers *sleepers_map(pTHX_ int fd, size_t *bytes)
     if (fstat(fd, &st) == 0 && (*bytes = (size_t)st.st_size) == SR_SLEEPERS_BYTES)
         at = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
-        croak("Sirius::Engine->new: sleepers: %s", Strerror(errno));
+        croak("Sirius::Worker::Engine->new: sleepers: %s", Strerror(errno));
     return at;
 }
 
@@ -233,7 +233,7 @@ int sirius_common_new(pTHX)
     int fd;
     void *at = sr_memory_new("sirius-common", sizeof(sr_common), &fd);
     if (!at)
-        croak("Sirius::Engine: no memory to share: %s", Strerror(errno));
+        croak("Sirius::Edge::Shared: no memory to share: %s", Strerror(errno));
     sr_memory_seal(fd, false);
     munmap(at, sizeof(sr_common));
     return fd;
@@ -243,7 +243,7 @@ void sirius_common_clear(pTHX_ int fd, uint32_t edge)
 {
     void *at = mmap(NULL, sizeof(sr_common), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
-        croak("Sirius::Engine->part: %s", Strerror(errno));
+        croak("Sirius::Edge::Shared->part: %s", Strerror(errno));
     sr_common_clear(at, edge);
     munmap(at, sizeof(sr_common));
 }
@@ -272,7 +272,7 @@ void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row)
     int err = sr_worker_open(&s->worker, &config);
     s->worker.interrupted = sirius_interrupted;
     if (err)
-        croak("Sirius::Engine->new: the edge does not answer: %s", Strerror(err));
+        croak("Sirius::Worker::Engine->new: the edge does not answer: %s", Strerror(err));
     if (s->max_rss)
         sr_resident_open(&s->resident);
     atomic_store_explicit(&s->row->pid, getpid(), memory_order_relaxed);

@@ -5,7 +5,7 @@ use warnings;
 
 use IO::Handle ();
 use POSIX      ();
-use Sirius::LogFile;
+use Sirius::Log::File;
 
 my $LAYER = 'sirius_log';    # xs/log.c
 
@@ -123,8 +123,8 @@ sub _say {
 
 # No moment without a log: the new file takes the place of the old one in one step
 sub _redirect {
-    my $fh = Sirius::LogFile->open( $path, owner => \@owner ) or return 0;
-    defined POSIX::dup2( fileno $fh, 2 )                      or return 0;
+    my $fh = Sirius::Log::File->open( $path, owner => \@owner ) or return 0;
+    defined POSIX::dup2( fileno $fh, 2 )                        or return 0;
     $place = _place();
     return 1;
 }

@@ -7,7 +7,7 @@ use Carp         ();
 use JSON::PP     ();
 use Scalar::Util qw(looks_like_number);
 use Sirius;
-use Sirius::Proc;
+use Sirius::OS::Proc;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime time);
 
 # What was told last, and what it means: JSON::PP takes 2 ms for it, and it seldom changes
@@ -17,8 +17,8 @@ my ( $told, $reload ) = ('');
 sub edge {
     my ( $self, $number, %option ) = @_;
     my %edge = ( %{ $self->edge_row($number) }, number => $number );
-    return                                                                       if $edge{pid} <= 0;
-    @edge{qw(cpu rss)} = map { Sirius::Proc->$_( $edge{pid} ) } qw(cpu resident) if !$option{quick};
+    return                                                                           if $edge{pid} <= 0;
+    @edge{qw(cpu rss)} = map { Sirius::OS::Proc->$_( $edge{pid} ) } qw(cpu resident) if !$option{quick};
     return \%edge;
 }
 
@@ -37,7 +37,7 @@ sub snapshot {
     my @workers = grep { $_->{pid} > 0 }    # it may have gone just now
         map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
     if ( !$option{quick} ) {
-        $_->{rss} = Sirius::Proc->resident( $_->{pid} ) for @workers;
+        $_->{rss} = Sirius::OS::Proc->resident( $_->{pid} ) for @workers;
     }
     my @edges = map { $board->edge( $_, %option ) } 0 .. $board->edges - 1;
     for my $edge (@edges) {
@@ -412,7 +412,7 @@ seconds, 4 for each doubling; C<p50>, C<p90>, C<p99> and C<p999>, seconds that s
 
   my ( $count, $errno ) = @{ $board->troubles->{tempfile} };
 
-What L<Sirius::Watch> tells the operator, by name: how often it has happened, and the last errno, or 0.
+What L<Sirius::Process::Alerts> tells the operator, by name: how often it has happened, and the last errno, or 0.
 
 =head2 waiting
 
@@ -434,6 +434,6 @@ How many the operator wants.
 
 =head1 SEE ALSO
 
-L<Sirius::Supervisor>, L<Sirius::Worker>.
+L<Sirius::Process::Supervisor>, L<Sirius::Worker>.
 
 =cut

@@ -8,12 +8,14 @@ use Config       qw(%Config);
 use Fcntl        qw(O_CREAT O_EXCL O_RDWR);
 use IO::Handle   ();
 use Scalar::Util qw(blessed reftype);
-use Sirius::Hooks;
+use Sirius::App::Hooks;
+use Sirius::Base::Text;
+use Sirius::Config::Usage;
 use Sirius::Log ();
-use Sirius::Readable;
-use Sirius::Signals;
-use Sirius::Title;
-use Sirius::Usage;
+use Sirius::OS::Linux;
+use Sirius::OS::Signals;
+use Sirius::OS::Title;
+use Sirius::Worker::Engine;
 use overload ();
 
 use constant TEXT => 600;  # characters of what another process is to say: a write of a pipe that is not split
@@ -44,7 +46,7 @@ sub check_tmpdir {
     }
     my $error = "$!";
     Sirius::Log->warn( "no temporary file can be made in $dir: $error: requests with a body of more than "
-            . Sirius::Usage->bytes( $conf->{body_memory} )
+            . Sirius::Config::Usage->bytes( $conf->{body_memory} )
             . ' bytes are answered 500; make it writable, or name another folder with --tmpdir' );
     return;
 }
@@ -91,7 +93,7 @@ sub in_child {
 sub max_connections {
     my ( $class, $conf ) = @_;
     return $conf->{max_connections} if $conf->{max_connections};
-    my $all = Sirius::Engine->descriptors;
+    my $all = Sirius::OS::Linux->descriptors;
     return $all > 256 ? $all - 128 : int( $all / 2 ) + 1;
 }
 
@@ -108,10 +110,10 @@ sub run {
     local $self->{loading} = $self->{multiprocess};
     return 'drained' if $self->{loading} && $self->{asked};
     my $builder = $self->{builder};
-    my $app     = $builder ? $self->check_app( Sirius::Title->load($builder) ) : $self->{app};
+    my $app     = $builder ? $self->check_app( Sirius::OS::Title->load($builder) ) : $self->{app};
     $self->_arm if $self->{multiprocess};    # the application may have taken handlers while it was loaded
     STDERR->autoflush(1);                    # the application may have put a layer on it, which buffers
-    my $engine = $self->{engine} = Sirius::Engine->new( $self->_engine_conf );
+    my $engine = $self->{engine} = Sirius::Worker::Engine->new( $self->_engine_conf );
     die "--after-fork has failed\n" if $self->{multiprocess} && !$self->_run_hook( after_fork => $self );
 
     # Its generation was killed while it loaded: another one has been started
@@ -156,7 +158,7 @@ sub _arm {
     my %handlers = $self->handlers;
     for my $name ( sort keys %handlers ) {
         $SIG{$name} = $handlers{$name};
-        Sirius::Engine->restart( $NUMBER{$name} ) if $name ne 'USR2';
+        Sirius::OS::Linux->restart( $NUMBER{$name} ) if $name ne 'USR2';
     }
     return;
 }
@@ -193,7 +195,7 @@ sub _reopen_logs {
 
 # All processes fail in the same way, and the supervisor says it for them. The workers of a generation that is gone do it here
     my $say = sub {
-        my $text  = substr Sirius::Readable->harmless(shift), 0, TEXT;
+        my $text  = substr Sirius::Base::Text->harmless(shift), 0, TEXT;
         my $heard = $self->{tell} && $self->{tell}->( unopened => $text );
         Sirius::Log->error($text) if !defined $heard || $heard eq 'unheard';
     };
@@ -209,7 +211,7 @@ sub _leave {
     my $self = shift;
     $SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
     $self->{tell}->( done => $self->{asked} eq 'stop' ? 'stopped' : 'drained' );
-    Sirius::Signals->shut( inside => 1 );
+    Sirius::OS::Signals->shut( inside => 1 );
     exit 0;
 }
 
@@ -218,7 +220,7 @@ sub _run_hook {
     my ( $self, $name, @args ) = @_;
     return 1 if !$self->{conf}{$name};
     $self->{tell}->( hook => $name );
-    my $done = Sirius::Hooks->run( $self->{conf}, $name, @args );
+    my $done = Sirius::App::Hooks->run( $self->{conf}, $name, @args );
     $self->{tell}->( hook => 'none' );
     return $done;
 }
@@ -260,7 +262,7 @@ Sirius::Worker - one worker: an engine, an application, and the signals between 
 
   my $worker = Sirius::Worker->new(
       app        => $app,
-      conf       => Sirius::Options->parse({}),
+      conf       => Sirius::Config::Settings->parse({}),
       listeners  => \@listeners,
       tell       => sub {...},
       scoreboard => Sirius::Scoreboard->new(1),
@@ -272,7 +274,7 @@ Sirius::Worker - one worker: an engine, an application, and the signals between 
 
 =head1 DESCRIPTION
 
-Builds a C<Sirius::Engine>, lets it serve the application until it is done, runs the C<child_exit> hook. The same object
+Builds a C<Sirius::Worker::Engine>, lets it serve the application until it is done, runs the C<child_exit> hook. The same object
 serves in a forked worker and, with C<--workers 0>, in the process itself.
 
 =head1 SIGNALS
@@ -330,9 +332,9 @@ The connections that may be open: C<--max-connections>, or what the limit of des
 
   my $worker = Sirius::Worker->new(%args);
 
-C<app>, or C<builder> (a sub that returns the application, called in L</run>); C<beside>, a L<Sirius::Edge> that this process has
-started itself and L<Sirius::Alone> looks after; C<conf>, a hash from L<Sirius::Options>;
-C<control>, a handle whose end of file tells that the supervisor is gone; C<listeners>, L<Sirius::Listener> objects;
+C<app>, or C<builder> (a sub that returns the application, called in L</run>); C<beside>, a L<Sirius::Edge::Group> that this process has
+started itself and L<Sirius::Process::Single> looks after; C<conf>, a hash from L<Sirius::Config::Options>;
+C<control>, a handle whose end of file tells that the supervisor is gone; C<listeners>, L<Sirius::Listen::Listener> objects;
 C<multiprocess>; C<report>, a handle for what the engine itself has to tell; C<scoreboard> and C<slot>; C<tell>, called with
 C<ready> when connections are served from now on, with C<soon> and a reason when a successor should be made ready,
 with C<retiring> when no more are taken, and with C<edge> when that of C<beside> has ended.
@@ -346,6 +348,6 @@ when the edge has ended with the server.
 
 =head1 SEE ALSO
 
-L<Sirius>, L<Sirius::Supervisor>.
+L<Sirius>, L<Sirius::Process::Supervisor>.
 
 =cut

@@ -3,7 +3,7 @@
 /*
  * trouble: events that the operator must hear of and that only an edge sees, such as refused requests. They
  * are counted in the row of the edge. One message wakes the supervisor, which writes them to the log with
- * their numbers (lib/Sirius/Watch.pm); until it has looked, further events cost a count each, so that a flood
+ * their numbers (lib/Sirius/Process/Alerts.pm); until it has looked, further events cost a count each, so that a flood
  * of them does not flood the supervisor.
  *
  * Failure: without a scoreboard or a pipe to the supervisor nothing is said.

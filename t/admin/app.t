@@ -8,13 +8,13 @@ use JSON::PP   ();
 use List::Util qw(min);
 use Test::More;
 use Time::HiRes qw(clock);
-use Sirius::Admin;
+use Sirius::Admin::App;
 use Sirius::Test::Snapshot;
 
 # The application of the admin port: what it answers to whom
 
 my $snapshot = Sirius::Test::Snapshot->of;
-my $admin    = Sirius::Admin->new(
+my $admin    = Sirius::Admin::App->new(
     snapshot  => sub { ref $snapshot ? $snapshot : die "$snapshot\n" },
     version   => '1.5',
     started   => 1_699_990_000,
@@ -219,12 +219,15 @@ subtest 'Names that lead here' => sub {
 
 subtest 'Its files' => sub {
     my $path = abs_path('lib');
-    my $said = `cd / && '$^X' -I'$path' -MSirius::Admin -e 'print ref Sirius::Admin->new->to_app' 2>&1`;
+    my $said
+        = `cd / && '$^X' -I'$path' -MSirius::Admin::App -e 'print ref Sirius::Admin::App->new->to_app' 2>&1`;
     is $said, 'CODE', 'are found from anywhere, before an installation too';
     my $gone = tempdir( CLEANUP => 1 );
-    mkdir "$gone/Sirius" or die $!;
-    for my $module (qw(Admin Metrics Status)) { copy( "lib/Sirius/$module.pm", "$gone/Sirius" ) or die $! }
-    is `'$^X' -I'$gone' -MSirius::Admin -e 'Sirius::Admin->new' 2>&1`,
+    mkdir $_ or die $! for "$gone/Sirius", "$gone/Sirius/Admin";
+    for my $module (qw(App Metrics Status)) {
+        copy( "lib/Sirius/Admin/$module.pm", "$gone/Sirius/Admin" ) or die $!;
+    }
+    is `'$^X' -I'$gone' -MSirius::Admin::App -e 'Sirius::Admin::App->new' 2>&1`,
         "sirius: $gone/Sirius/Admin/page.html: No such file or directory\n", 'or missed in one line';
 };
 

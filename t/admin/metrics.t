@@ -3,13 +3,13 @@ use warnings;
 use lib 't/lib';
 use File::Temp ();
 use Test::More;
-use Sirius::Metrics;
+use Sirius::Admin::Metrics;
 use Sirius::Test::Server;
 use Sirius::Test::Snapshot;
 
 # The text that Prometheus reads: every sample, what promtool says of it, and what must never be in it
 
-sub text { return Sirius::Metrics->text( shift, version => '1.5', started => 1_699_990_000 ) }
+sub text { return Sirius::Admin::Metrics->text( shift, version => '1.5', started => 1_699_990_000 ) }
 
 sub of { return text( Sirius::Test::Snapshot->of(@_) ) }
 

@@ -56,14 +56,14 @@ for my $ago ( grep { $_ <= 100 || $_ >= 200 } map { 300 - 5 * $_ } 0 .. 59 ) {
 show( { state => 'busy' }, {}, {}, {} );
 my $server = start_server( sprintf( <<'APP', $file, unpack( 'H*', $past->state ), $now ), '--workers', 1 );
 use JSON::PP ();
-use Sirius::Admin;
+use Sirius::Admin::App;
 my $file = '%s';
 sub snapshot {
     open my $in, '<:raw', $file or die "$file: $!\n";
     local $/;
     return JSON::PP->new->utf8->decode( readline $in );
 }
-Sirius::Admin->new( past => [ pack( 'H*', '%s' ), %d ], app => 'shop.psgi', host => 'web1',
+Sirius::Admin::App->new( past => [ pack( 'H*', '%s' ), %d ], app => 'shop.psgi', host => 'web1',
     snapshot => \&snapshot, version => '1.5', started => 1_699_990_000,
     listeners => ['http://0.0.0.0:5000/'], pid => 4711 )->to_app;
 APP

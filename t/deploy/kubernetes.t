@@ -3,9 +3,9 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
-use Sirius::Options;
+use Sirius::Config::Options;
+use Sirius::Config::Type;
 use Sirius::Test;
-use Sirius::Type;
 
 # The manifests: valid by themselves, at one with each other and with the server's options.
 # KUBECONFORM_SCHEMAS is a -schema-location of kubeconform, where its own can't be reached.
@@ -48,11 +48,11 @@ subtest 'what belongs together' => sub {
 
     for my $variable ( sort keys %{ $config->{data} } ) {
         my ($name) = lc($variable) =~ /\Asirius_(.+)/;
-        my $row = Sirius::Options->row($name);
+        my $row = Sirius::Config::Options->row($name);
         ok $row, "$variable is an option" or next;
         my $value = $config->{data}{$variable};
         next if $row->{type} eq 'bool';
-        ok defined eval { Sirius::Options->check( $row, $row->{many} ? [$value] : $value ) },
+        ok defined eval { Sirius::Config::Options->check( $row, $row->{many} ? [$value] : $value ) },
             'with a right value'
             or diag $@;
     }

@@ -6,10 +6,10 @@ use Test::More;
 use Config;
 use Page;
 use Sirius;
-use Sirius::Generation;
-use Sirius::Metrics;
-use Sirius::Options;
-use Sirius::Usage;
+use Sirius::Admin::Metrics;
+use Sirius::Config::Options;
+use Sirius::Config::Usage;
+use Sirius::Process::Pool;
 use Sirius::Worker;
 
 # What the documentation names is there: pages, headings, files, functions, modules, options with their defaults, commands,
@@ -86,7 +86,7 @@ each_page files => sub {
 
 my $code   = join '', map { slurp($_) } glob 'src/*/*.[ch] xs/*.[ch] xs/*.xs';
 my %metric = map { ( "sirius_$_" => 1 ) }
-    slurp('lib/Sirius/Metrics.pm') =~ /^    \[ '(\w+)', '(?:counter|gauge|histogram)'/mg;
+    slurp('lib/Sirius/Admin/Metrics.pm') =~ /^    \[ '(\w+)', '(?:counter|gauge|histogram)'/mg;
 
 sub is_metric { return $metric{ shift =~ s/_(?:bucket|sum|count)\z//r } }
 
@@ -136,12 +136,12 @@ each_page modules => sub {
 
 # Of commands that are no server
 my %other = map { $_ => 1 }
-    map( { slurp("lib/Sirius/$_.pm") =~ /^=item B<--(\w+)>/mg } qw(Ctl Top) ), qw(interval signal-on-hup);
+    map( { slurp("lib/Sirius/$_.pm") =~ /^=item B<--(\w+)>/mg } qw(Control/Client CLI/Top) ), qw(interval signal-on-hup);
 
 sub is_option {
     my $name = shift;
     return 1 if $other{$name} || $name =~ /\*\z/;
-    my ($row) = Sirius::Options->find($name);
+    my ($row) = Sirius::Config::Options->find($name);
     return $row && !$row->{hidden};
 }
 
@@ -187,10 +187,10 @@ each_page defaults => sub {
         push @said, $line =~ /`--([\w-]+)` \((\d+)(?: s)?\)/g;
         push @said, $1, $2 if $page->file =~ /TUNING/ && $line =~ /\A\| `--([\w-]+)` \| (\S+) \|/;
         while ( my ( $name, $value ) = splice @said, 0, 2 ) {
-            my ($row) = Sirius::Options->find($name);
+            my ($row) = Sirius::Config::Options->find($name);
             my $default
                 = !defined $row->{default} ? ''
-                : $row->{type} eq 'bytes'  ? Sirius::Usage::_default($row)
+                : $row->{type} eq 'bytes'  ? Sirius::Config::Usage::_default($row)
                 :                            $row->{default};
             push @wrong, "line $number: --$name is $default, not $value" if $value ne $default;
         }
@@ -202,7 +202,7 @@ subtest 'every limit is explained' => sub {
     my %told   = map  { $_ => 1 } slurp('docs/TUNING.md') =~ /`--([\w-]+)/g;
     my %group  = map  { $_ => 1 } 'Waiting', 'Time limits', 'Size limits', 'Keep-alive';
     my @limits = grep { $group{ $_->{group} } && !$_->{hidden} && $_->{type} =~ /seconds|bytes|count/ }
-        Sirius::Options->rows;
+        Sirius::Config::Options->rows;
     cmp_ok scalar @limits, '>', 15, 'they have been found';
     is_deeply [ grep { !$told{$_} && $_ ne 'timeout' } map { $_->{name} } @limits ], [], 'in docs/TUNING.md';
 };
@@ -246,7 +246,8 @@ sub told {
 subtest signals => sub {
     my %supervisor = told( section( 'docs/SIGNALS.md', 'To the supervisor' ) );
     my %worker     = told( section( 'docs/SIGNALS.md', 'To a worker' ) );
-    is_deeply [ grep { !$supervisor{$_} } Sirius::Generation->signals ], [], 'all that the supervisor heeds';
+    is_deeply [ grep { !$supervisor{$_} } Sirius::Process::Pool->signals ], [],
+        'all that the supervisor heeds';
     my %handlers = Sirius::Worker->new->handlers;
     is_deeply [ grep { !$worker{$_} } sort keys %handlers ], [], 'all that a worker heeds';
     is_deeply [ grep { !$signal{$_} } sort keys %supervisor, sort keys %worker ], [],

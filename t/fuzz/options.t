@@ -2,7 +2,8 @@ use strict;
 use warnings;
 use Test::More;
 use File::Temp;
-use Sirius::Options;
+use Sirius::Config::Options;
+use Sirius::Config::Settings;
 
 # Generated options, environments and files: each is taken, with values inside of their limits, or refused in one
 # line that an operator can read. SEED=n and ROUNDS=n in the environment look elsewhere and longer.
@@ -12,7 +13,7 @@ my $seed = $ENV{SEED} || 20_250_101;
 srand $seed;
 
 # What is code would be compiled, and what is hidden comes from programs
-my @row    = grep { $_->{type} ne 'code' && !$_->{hidden} } Sirius::Options->rows;
+my @row    = grep { $_->{type} ne 'code' && !$_->{hidden} } Sirius::Config::Options->rows;
 my @values = (
     qw(0 1 2 10 65535 65536 99999999999999999999 -1 1e9 0x10 010 1_000 .5 5. 1.2.3 nan inf +3 0777 0888),
     qw(1k 10M 2g 5kb k 500ms 2m 1h 7d 1y ms yes no on off true maybe auto 2:4 4:2 1:auto :auto auto:2 0:1),
@@ -68,7 +69,7 @@ sub judge {
     if ($conf) {
         $count{taken}++;
         for my $row ( grep { defined $_->{max} } @row ) {
-            my $got = $conf->{ Sirius::Options->key( $row->{name} ) };
+            my $got = $conf->{ Sirius::Config::Options->key( $row->{name} ) };
             $fault{"$row->{name} is $got"} = $what
                 if defined $got
                 && !ref $got
@@ -88,10 +89,15 @@ my $file = File::Temp->new;
 for my $round ( 1 .. $ENV{ROUNDS} || 400 ) {
     my %raw  = map { name() => value() } 1 .. any( 1, 1, 2, 5 );
     my $what = join ', ', map {"$_ => '$raw{$_}'"} sort keys %raw;
-    judge( "given $what", sub { Sirius::Options->parse( \%raw ) } );
+    judge( "given $what", sub { Sirius::Config::Settings->parse( \%raw ) } );
     my %env = map { 'SIRIUS_' . uc( $_ =~ tr/-/_/r ) => $raw{$_} } keys %raw;
-    judge( "environment $what",
-        sub { Sirius::Options->parse( { sources => Sirius::Config->read( env => \%env, command => 1 ) } ) } );
+    judge(
+        "environment $what",
+        sub {
+            Sirius::Config::Settings->parse(
+                { sources => Sirius::Config::Sources->read( env => \%env, command => 1 ) } );
+        }
+    );
     open my $out, '>:utf8', "$file" or die "$file: $!";
     print {$out}
         map { any( '', ' ', '# ', "\xef\xbb\xbf" ) . $_ . any( ' = ', '=', ' ', ' == ' ) . "$raw{$_}\n" }
@@ -100,8 +106,8 @@ for my $round ( 1 .. $ENV{ROUNDS} || 400 ) {
     judge(
         "file with $what",
         sub {
-            Sirius::Options->parse(
-                { sources => Sirius::Config->read( env => {}, file => "$file", command => 1 ) } );
+            Sirius::Config::Settings->parse(
+                { sources => Sirius::Config::Sources->read( env => {}, file => "$file", command => 1 ) } );
         }
     );
 }

@@ -21,11 +21,11 @@ sub app {
     return <<"APP";
     {
         no warnings 'redefine';
-        my \$own = \\&Sirius::Engine::$sub;
+        my \$own = \\&Sirius::Worker::Engine::$sub;
         my \$times = 0;
-        *Sirius::Engine::$sub = sub {
+        *Sirius::Worker::Engine::$sub = sub {
             my \$first = ( '$sub' eq 'new' || caller eq 'Sirius::Worker' )
-                && Carp::longmess('') !~ /Sirius::Edge/ && !\$times++;
+                && Carp::longmess('') !~ /Sirius::Edge::Group/ && !\$times++;
             if ( \$first && $before ) { $rotate }
             my \@made = \$own->(\@_);
             if ( \$first && !$before ) { $rotate }

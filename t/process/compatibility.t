@@ -6,7 +6,7 @@ use Test::More;
 use Fcntl qw(FD_CLOEXEC F_GETFD F_SETFD);
 use File::Temp;
 use IO::Socket::INET;
-use Sirius::Options;
+use Sirius::Config::Options;
 use Sirius::Test;
 
 # docs/COMPATIBILITY.md: every row of its tables is tried, in the way that its last column says
@@ -58,8 +58,8 @@ sub options {
     for my $word ( words($item) ) {
         my ($typed) = $word =~ /\A--?([A-Za-z][^=]*)/ or next;
         $typed =~ tr/_/-/;
-        my ($row) = Sirius::Options->find($typed);
-        ($row) = Sirius::Options->find( substr $typed, 0, 1 ) if !$row;    # -IDIR
+        my ($row) = Sirius::Config::Options->find($typed);
+        ($row) = Sirius::Config::Options->find( substr $typed, 0, 1 ) if !$row;    # -IDIR
         push @names, { typed => $typed, own => $row ? $row->{name} : $typed };
     }
     return @names;

@@ -8,7 +8,7 @@ use IO::Socket::UNIX;
 use JSON::PP    ();
 use POSIX       ();
 use Time::HiRes qw(sleep time);
-use Sirius::Control;
+use Sirius::Control::Server;
 use Sirius::Test;
 
 # sirius ctl: first with a server that says what it is told to, then with a real one
@@ -49,7 +49,7 @@ sub fake {
     die "fork: $!" if !defined $pid;
     if ( !$pid ) {
         $SIG{TERM} = 'DEFAULT';
-        my $control = Sirius::Control->new($path);
+        my $control = Sirius::Control::Server->new($path);
         while ( getppid == $parent ) { $control->serve($dispatch); sleep 0.01 }
         POSIX::_exit(0);
     }

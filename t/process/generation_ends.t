@@ -6,7 +6,7 @@ use File::Temp ();
 use JSON::PP   ();
 use Test::More;
 use Time::HiRes qw(sleep);
-use Sirius::Proc;
+use Sirius::OS::Proc;
 use Sirius::Test;
 
 # A generation, or its supervisor, ends otherwise than by a reload or a stop: what the log and the counts say of it
@@ -43,7 +43,7 @@ sub serving {
     until_true(
         10,
         sub {
-            %parent = map { Sirius::Proc->parent($_) => 1 } $server->workers;
+            %parent = map { Sirius::OS::Proc->parent($_) => 1 } $server->workers;
             %parent;
         }
     );

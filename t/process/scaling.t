@@ -70,11 +70,11 @@ sub ctl {
 my $FAST = <<'FAST';
 package FastClock;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
-use Sirius::Scaling;
+use Sirius::Process::Scaling;
 no warnings 'redefine';
 my $start = clock_gettime(CLOCK_MONOTONIC);
-*Sirius::Scaling::_now = sub { $start + 20 * ( clock_gettime(CLOCK_MONOTONIC) - $start ) };
-*Sirius::Scaling::due  = sub { clock_gettime(CLOCK_MONOTONIC) + 0.05 };
+*Sirius::Process::Scaling::_now = sub { $start + 20 * ( clock_gettime(CLOCK_MONOTONIC) - $start ) };
+*Sirius::Process::Scaling::due  = sub { clock_gettime(CLOCK_MONOTONIC) + 0.05 };
 1;
 FAST
 

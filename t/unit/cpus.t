@@ -5,8 +5,8 @@ use Test::More;
 use File::Basename qw(dirname);
 use File::Path     qw(make_path);
 use File::Temp     qw(tempdir);
-use Sirius::Cpus;
-use Sirius::Options;
+use Sirius::Config::Settings;
+use Sirius::OS::Cpus;
 use Sirius::Test::Server;
 
 my $MIB = 2**20;
@@ -56,9 +56,9 @@ sub separate {
 
 subtest 'Affinity' => sub {
     my %case = ( '0' => 1, '0-1' => 2, '0-3,8' => 5, '0-3,8-11,64' => 9, '5' => 1 );
-    is( Sirius::Cpus->count( root( allowed($_) ) ), $case{$_}, "$_: $case{$_} CPUs" ) for sort keys %case;
-    is( Sirius::Cpus->count( root() ),              1,         'one when nothing can be read' );
-    is( Sirius::Cpus->workers( root() ),            2,         'two workers then' );
+    is( Sirius::OS::Cpus->count( root( allowed($_) ) ), $case{$_}, "$_: $case{$_} CPUs" ) for sort keys %case;
+    is( Sirius::OS::Cpus->count( root() ),              1,         'one when nothing can be read' );
+    is( Sirius::OS::Cpus->workers( root() ),            2,         'two workers then' );
 };
 
 subtest 'The quota of version 2' => sub {
@@ -76,7 +76,7 @@ subtest 'The quota of version 2' => sub {
     );
     for my $case (@case) {
         my ( $want, $path, %file ) = @$case;
-        is( Sirius::Cpus->count( root( unified( $path, %file ) ) ),
+        is( Sirius::OS::Cpus->count( root( unified( $path, %file ) ) ),
             $want, join ' ', $path, map { "$_ $file{$_}" =~ s/\n//r } sort keys %file );
     }
 };
@@ -98,7 +98,7 @@ subtest 'The quota of version 1' => sub {
     );
     for my $case (@case) {
         my ( $want, $path, $top, %file ) = @$case;
-        is( Sirius::Cpus->count( root( separate( $path, $top, %file ) ) ),
+        is( Sirius::OS::Cpus->count( root( separate( $path, $top, %file ) ) ),
             $want, "$path below $top: $want CPUs" );
     }
 };
@@ -114,9 +114,9 @@ subtest 'Memory' => sub {
     );
     for my $case (@case) {
         my ( $want, %file ) = @$case;
-        is( Sirius::Cpus->memory( root(%file) ), $want, defined $want ? "$want bytes" : 'no limit' );
+        is( Sirius::OS::Cpus->memory( root(%file) ), $want, defined $want ? "$want bytes" : 'no limit' );
     }
-    is( Sirius::Cpus->workers( root( unified( '/', '/memory.max' => $_->[0] * $MIB . "\n" ) ) ),
+    is( Sirius::OS::Cpus->workers( root( unified( '/', '/memory.max' => $_->[0] * $MIB . "\n" ) ) ),
         $_->[1], "$_->[0] MiB: $_->[1] workers" )
         for [ 4096, 8 ], [ 512, 8 ], [ 511, 7 ], [ 128, 2 ], [ 64, 1 ], [ 16, 1 ];
 };
@@ -128,7 +128,7 @@ subtest 'A mount point with a space' => sub {
         '/proc/self/mountinfo' => mount( '/', '/my\040groups', 'cgroup2', 'rw' ),
         '/my groups/cpu.max'   => "100000 100000\n"
     );
-    is( Sirius::Cpus->count($root), 1, 'is found' );
+    is( Sirius::OS::Cpus->count($root), 1, 'is found' );
 };
 
 subtest '--workers auto: half a CPU in a control group gives one or two workers' => sub {
@@ -141,20 +141,20 @@ subtest '--workers auto: half a CPU in a control group gives one or two workers'
         ) )
         )
     {
-        is( Sirius::Cpus->count($root),   1, 'one CPU' );
-        is( Sirius::Cpus->workers($root), 2, 'two workers' );
+        is( Sirius::OS::Cpus->count($root),   1, 'one CPU' );
+        is( Sirius::OS::Cpus->workers($root), 2, 'two workers' );
     }
 };
 
 subtest 'This machine' => sub {
-    my $count = Sirius::Cpus->count;
+    my $count = Sirius::OS::Cpus->count;
     cmp_ok $count, '>=', 1, 'CPUs';
-    cmp_ok( Sirius::Cpus->workers, '>=', 1, 'workers' );
-    is( Sirius::Options->parse( { workers => 'auto' } )->{workers},
-        Sirius::Cpus->workers,
+    cmp_ok( Sirius::OS::Cpus->workers, '>=', 1, 'workers' );
+    is( Sirius::Config::Settings->parse( { workers => 'auto' } )->{workers},
+        Sirius::OS::Cpus->workers,
         'what --workers auto takes'
     );
-    my $one = `taskset -c 0 $^X -Ilib -MSirius::Cpus -e 'print Sirius::Cpus->count' 2>/dev/null`;
+    my $one = `taskset -c 0 $^X -Ilib -MSirius::OS::Cpus -e 'print Sirius::OS::Cpus->count' 2>/dev/null`;
 SKIP: {
         skip 'taskset does not work here', 1 if $?;
         is $one, 1, 'one with taskset';

@@ -4,7 +4,7 @@ use lib 't/lib';
 use File::Temp qw(tempdir);
 use POSIX      ();
 use Test::More;
-use Sirius::Daemon;
+use Sirius::Service::Daemon;
 use Sirius::Test;
 
 my $dir = tempdir( CLEANUP => 1 );
@@ -27,7 +27,7 @@ sub command {
         }
         my $status = 1;
         eval {
-            my $daemon = Sirius::Daemon->start;
+            my $daemon = Sirius::Service::Daemon->start;
             put( 'pid', $$ );
             $status = $code->($daemon);
             1;

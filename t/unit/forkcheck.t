@@ -7,7 +7,7 @@ use POSIX  ();
 use Socket qw(AF_UNIX PF_UNSPEC SOCK_DGRAM SOCK_STREAM);
 use Test::More;
 use Sirius;
-use Sirius::ForkCheck;
+use Sirius::App::ForkCheck;
 
 my $dir = tempdir( CLEANUP => 1 );
 
@@ -25,7 +25,8 @@ sub lines {
         no warnings 'redefine';
         local *Sirius::Log::_put = sub { push @lines, $_[1] };
         my @keep = $code->();
-        eval { Sirius::ForkCheck->warn_once( @inherited, @own ) for 1 .. 2; 1 } or push @lines, "died: $@";
+        eval { Sirius::App::ForkCheck->warn_once( @inherited, @own ) for 1 .. 2; 1 }
+            or push @lines, "died: $@";
         syswrite $write, $_ for @lines;
         POSIX::_exit(0);
     }
@@ -115,7 +116,7 @@ sub fake_dbi {
     no warnings 'once';
     local $INC{'DBI.pm'} = 'fake';
     local *DBI::visit_handles = $visit;
-    return [ Sirius::ForkCheck::_databases() ];
+    return [ Sirius::App::ForkCheck::_databases() ];
 }
 
 subtest 'Database handles' => sub {
@@ -128,9 +129,9 @@ subtest 'Database handles' => sub {
         no warnings 'once';
         local $INC{'DBI.pm'} = 'fake';
         local *DBI::visit_handles = sub { die 'no' };
-        is_deeply [ Sirius::ForkCheck::_databases() ], [], 'an error is not ours';
+        is_deeply [ Sirius::App::ForkCheck::_databases() ], [], 'an error is not ours';
     }
-    is_deeply [ Sirius::ForkCheck::_databases() ], [], 'DBI is not loaded' if !$INC{'DBI.pm'};
+    is_deeply [ Sirius::App::ForkCheck::_databases() ], [], 'DBI is not loaded' if !$INC{'DBI.pm'};
 };
 
 subtest 'A real one' => sub {

@@ -25,13 +25,13 @@ use POSIX         ();
 use Socket        qw(:DEFAULT IPPROTO_TCP NI_NUMERICHOST NI_NUMERICSERV TCP_NODELAY getnameinfo);
 use Sys::Hostname qw(hostname);
 use Test::More;
-use Sirius::Listener;
+use Sirius::Listen::Listener;
 
 my $dir = tempdir( CLEANUP => 1 );
 
 sub try_open {
     my ( $spec, @rights ) = @_;
-    my $listener = eval { Sirius::Listener->open( $spec, 16, @rights ) };
+    my $listener = eval { Sirius::Listen::Listener->open( $spec, 16, @rights ) };
     return $listener || "$@";
 }
 
@@ -74,7 +74,8 @@ sub activated {
         POSIX::dup2( fileno $write, $_ ) for 1, 2;
         POSIX::dup2( $high[$_], 3 + $_ ) for 0 .. $#high;
         %ENV = ( %ENV, LISTEN_FDS => scalar @sockets, LISTEN_PID => $$, %$env );
-        exec $^X, ( map {"-I$_"} @INC ), '-MSirius::Listener', '-MSirius::Systemd', '-e', $code
+        exec $^X, ( map {"-I$_"} @INC ), '-MSirius::Listen::Listener', '-MSirius::Service::Systemd', '-e',
+            $code
             or POSIX::_exit(127);
     }
     close $write;
@@ -82,80 +83,6 @@ sub activated {
     waitpid $pid, 0;
     return $text . 'exit ' . ( $? >> 8 );
 }
-
-subtest 'Specs' => sub {
-    my @case = (
-        [ '127.0.0.1:80',     'host 127.0.0.1 port 80' ],
-        [ 'localhost:5000',   'host localhost port 5000' ],
-        [ ':5000',            'host  port 5000' ],
-        [ '5000',             'host  port 5000' ],
-        [ '0',                'host  port 0' ],
-        [ '*:5000',           'host * port 5000' ],
-        [ '[::1]:5000',       'host ::1 port 5000' ],
-        [ '[::]:0',           'host :: port 0' ],
-        [ '[fe80::1%lo]:0',   'host fe80::1%lo port 0' ],
-        [ '::1:5000',         'host ::1 port 5000' ],
-        [ '/run/a.sock',      'path /run/a.sock' ],
-        [ '/run/a:80',        'path /run/a:80' ],
-        [ './a:80',           'path ./a:80' ],
-        [ 'unix:/run/a.sock', 'path /run/a.sock' ],
-        [ 'unix:a:80',        'path a:80' ],
-        [ './a.sock',         'path ./a.sock' ],
-        [ 'unix:127.0.0.1',   'path 127.0.0.1' ],
-        [ './127.0.0.1:50x',  'path ./127.0.0.1:50x' ],
-        [ '/a.sock?mode=600', 'mode 384 path /a.sock' ],
-        [ 'unix:a?group=0',   'group 0 path a' ],
-        [ './a.sock?owner=0', 'owner 0 path ./a.sock' ],
-        [ 'unix:@a',          "path \0a" ],
-        [ '@a/b:80',          "path \0a/b:80" ],
-        [ 'fd:3',             'fd 3' ],
-        [ 'systemd:web',      'name web' ],
-    );
-    for my $case (@case) {
-        my $got = Sirius::Listener->parse( $case->[0] );
-        is join( ' ', map {"$_ $got->{$_}"} sort keys %$got ), $case->[1], "spec $case->[0]";
-    }
-};
-
-subtest 'No specs' => sub {
-    for my $case (
-        [ 'a:65536',              'port 65536 is not' ],
-        [ '99999999999999999999', 'is not 0 to 65535' ],
-        [ '',                     'empty' ],
-        [ '[::1]',                'has no port' ],
-        [ 'a:',                   'has no port' ],
-        [ 'a:b:80',               'is not an address' ],
-        [   '127.0.0.1',
-            q('127.0.0.1' has no port: write 127.0.0.1:5000, or unix:127.0.0.1 or ./127.0.0.1 for)
-        ],
-        [ 'localhost', q('localhost' has no port: write localhost:5000, or unix:localhost) ],
-        [ 'app.sock',  q('app.sock' has no port: write app.sock:5000, or unix:app.sock or ./app.sock for) ],
-        [ 'app.sock?mode=0600', 'or unix:app.sock?mode=0600 or' ],
-        [ '127.0.0.1:5000x',    q('127.0.0.1:5000x': 5000x is not a port number: write HOST:PORT, or unix:) ],
-        [ '127.0.0.1:-1',       '-1 is not a port number' ],
-        [ '127.0.0.1:http',     'http is not a port number' ],
-        [ ':5000x',             '5000x is not a port number' ],
-        [ '5000x',              q('5000x' is not a port number) ],
-        [ '[::1]:x',            'x is not a port number' ],
-        [ '[::1]5000',          q('[::1]5000') ],
-        [ '[::1',               q('[::1') ],
-        [ '[a:b]:80',           'a:b is not an IPv6 address' ],
-        [ '*',                  q('*' has no port: write *:5000) ],
-        [ ' 127.0.0.1:80',      'white space' ],
-        [ '127.0.0.1: 80',      'white space' ],
-        [ 'http://127.0.0.1:80', 'is a URL: write HOST:PORT' ],
-        [ 'tcp://10.0.0.1:80',   'is a URL' ],
-        [ '127.0.0.1:80/',       'ends with a slash' ],
-        [ 'unix:/run/',          'ends with a slash' ],
-        [ 'unix:',               'has no path' ],
-        [ 'unix:@',              'has no name' ],
-        [ 'unix:/a?mod=0660',    q('unix:/a?mod=0660': 'mod=0660' is not mode=) ],
-        )
-    {
-        eval { Sirius::Listener->parse( $case->[0] ) };
-        like $@, qr/\Q$case->[1]\E/, "'$case->[0]'";
-    }
-};
 
 my $local = link_local();
 my @BOUND = (
@@ -184,11 +111,11 @@ for my $case (@BOUND) {
         plan skip_all => 'no IPv6 here'           if $want =~ /\A\[/ && !ref try_open('[::1]:0');
         plan skip_all => 'no abstract names here' if $want =~ /\A\@/ && $^O ne 'linux';
         my $listener = try_open($spec);
-        is ref $listener,    'Sirius::Listener', 'opened' or return diag $listener;
-        is bound($listener), $want,              'right address';
+        is ref $listener,    'Sirius::Listen::Listener', 'opened' or return diag $listener;
+        is bound($listener), $want,                      'right address';
         is $listener->url, $listener->is_unix ? "unix:$want" : "http://$want:" . $listener->port . '/',
             'right URL';
-        my $other = Sirius::Listener->adopt( $listener->{fh}, $listener->given );
+        my $other = Sirius::Listen::Listener->adopt( $listener->{fh}, $listener->given );
         is $other->$_, $listener->$_, "$_ is the same for who adopts it" for qw(host is_unix name port url);
     };
 }
@@ -218,7 +145,7 @@ subtest 'TCP' => sub {
     is 0 + $!, 1, 'right exit status';
     $listener->close;
     ok( !connects($port), 'refused' );
-    isa_ok( try_open("127.0.0.1:$port"), 'Sirius::Listener', 'bound again at once' );
+    isa_ok( try_open("127.0.0.1:$port"), 'Sirius::Listen::Listener', 'bound again at once' );
     is try_open('localhost:0')->name, 'localhost', 'name as given';
     like try_open('no.such.host.invalid:0'), qr/\Asirius: cannot listen on no\.such\.host\.invalid:0: \w/,
         'right error';
@@ -227,7 +154,7 @@ subtest 'TCP' => sub {
 
 subtest 'Backlog' => sub {
     plan skip_all => 'Linux only' if $^O ne 'linux';
-    my $listener = Sirius::Listener->open( '127.0.0.1:0', 7 );
+    my $listener = Sirius::Listen::Listener->open( '127.0.0.1:0', 7 );
     my $tcp_info = getsockopt $listener->{fh}, IPPROTO_TCP, 11;
     is unpack( 'x28 L', $tcp_info ), 7, 'as given';    # tcpi_sacked of a listener
 };
@@ -271,7 +198,7 @@ subtest 'Unix' => sub {
 subtest 'In another program of the same process' => sub {
     my @was   = map { try_open($_) } "$dir/program", '127.0.0.1:0';
     my @state = map { JSON::PP::decode_json( JSON::PP::encode_json( $_->state ) ) } @was;
-    my @is    = map { Sirius::Listener->restore($_) } @state;
+    my @is    = map { Sirius::Listen::Listener->restore($_) } @state;
     is $is[$_]->url,     $was[$_]->url, 'the same address'    for 0, 1;
     is $state[$_]->{fd}, $was[$_]->fd,  'the same descriptor' for 0, 1;
     $is[0]->close;
@@ -280,7 +207,7 @@ subtest 'In another program of the same process' => sub {
 
 subtest 'Rights of a unix socket' => sub {
     my %conf = ( backlog => 1, listen => [ "$dir/d", "$dir/e?mode=0600" ], socket_mode => 0640 );
-    my @all  = Sirius::Listener->open_all( \%conf );
+    my @all  = Sirius::Listen::Listener->open_all( \%conf );
     my @mode = map { sprintf '%04o', ( stat "$dir/$_" )[2] & 07777 } qw(d e);
     is "@mode", '0640 0600', 'its own, or else those of the configuration';
     is try_open("$dir/none/a"), "sirius: cannot listen on unix:$dir/none/a: No such file or directory\n",
@@ -295,7 +222,7 @@ subtest 'Server::Starter' => sub {
     my $unix  = IO::Socket::UNIX->new( Local     => "$dir/starter.sock", Listen => 1 );
     local $ENV{SERVER_STARTER_PORT} = join ';', '127.0.0.1:' . $tcp->sockport . '=' . fileno $tcp,
         $other->sockport . '=' . fileno $other, "$dir/starter.sock=" . fileno $unix;
-    my @listeners = Sirius::Listener->open_all( { backlog => 1, listen => [':1'] } );
+    my @listeners = Sirius::Listen::Listener->open_all( { backlog => 1, listen => [':1'] } );
     is @listeners,          3,                                          'three';
     is $listeners[0]->url,  'http://127.0.0.1:' . $tcp->sockport . '/', 'right address';
     is $listeners[0]->fd,   fileno $tcp,                                'the same descriptor';
@@ -307,7 +234,7 @@ subtest 'Server::Starter' => sub {
 
     for my $bad ( '', 'nonsense', 'a=b', '80=0', '80=9999' ) {
         local $ENV{SERVER_STARTER_PORT} = $bad;
-        eval { Sirius::Listener->open_all( {} ) };
+        eval { Sirius::Listen::Listener->open_all( {} ) };
         like $@, qr/\Asirius: SERVER_STARTER_PORT/, "'$bad'";
     }
     $_->{fh} = undef for @listeners;
@@ -319,8 +246,8 @@ subtest 'systemd' => sub {
     my $url    = 'http://127.0.0.1:' . $tcp->sockport . '/';
     my $print  = q(print map { $_->url . "\n" } @l; print grep {/^LISTEN_/} keys %ENV; $_->close for @l;);
     my $listen = sub {
-        return 'my @l = Sirius::Listener->open_all({ backlog => 1, listen => [qw(' . "@_"
-            . ")] }, Sirius::Systemd->descriptors); $print";
+        return 'my @l = Sirius::Listen::Listener->open_all({ backlog => 1, listen => [qw(' . "@_"
+            . ")] }, Sirius::Service::Systemd->descriptors); $print";
     };
     my %names = ( LISTEN_FDNAMES => 'web:local' );
     is activated( $listen->('127.0.0.1:1'), {}, $tcp, $unix ), "${url}\nunix:$dir/activated\nexit 0",
@@ -362,7 +289,7 @@ subtest 'No listening socket' => sub {
         )
     {
         my ( $fh, $want ) = @$case;
-        eval { Sirius::Listener->adopt( $fh, undef, 'LISTEN_FDS' ) };
+        eval { Sirius::Listen::Listener->adopt( $fh, undef, 'LISTEN_FDS' ) };
         is $@,     'sirius: LISTEN_FDS: descriptor ' . fileno($fh) . " $want\n", 'right error';
         is 0 + $!, 1,                                                            'right exit status';
         ok defined fileno $fh, 'still open';
@@ -371,7 +298,7 @@ subtest 'No listening socket' => sub {
 
 subtest 'A socket of the caller' => sub {
     my $socket = IO::Socket::INET->new( LocalAddr => '127.0.0.1', Listen => 1 );
-    my ($listener) = Sirius::Listener->open_all( { listen_sock => $socket } );
+    my ($listener) = Sirius::Listen::Listener->open_all( { listen_sock => $socket } );
     is $listener->port, $socket->sockport, 'right port';
     $listener->close;
     ok defined fileno $socket, 'still open';

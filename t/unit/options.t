@@ -2,18 +2,19 @@ use strict;
 use warnings;
 use Test::More;
 use Cwd qw(getcwd);
-use Sirius::Cpus;
-use Sirius::Options;
-use Sirius::Usage;
+use Sirius::Config::Options;
+use Sirius::Config::Settings;
+use Sirius::Config::Usage;
+use Sirius::OS::Cpus;
 
 delete @ENV{ grep {/\ASIRIUS_/} keys %ENV };
 
-sub conf { return Sirius::Options->parse( {@_} ) }
+sub conf { return Sirius::Config::Settings->parse( {@_} ) }
 
 sub refused {
     my %raw = @_;
     local $@;
-    eval { Sirius::Options->parse( \%raw ); 1 } and return 'accepted';
+    eval { Sirius::Config::Settings->parse( \%raw ); 1 } and return 'accepted';
     return $! + 0 == 2 ? $@ : "errno $!: $@";
 }
 
@@ -77,7 +78,7 @@ subtest 'Values' => sub {
 };
 
 subtest 'The number of workers' => sub {
-    my $auto = Sirius::Cpus->workers;
+    my $auto = Sirius::OS::Cpus->workers;
     my $most = $auto > 3 ? $auto : 3;
     my @case = (
         [ '4 4',         workers     => 4 ],
@@ -120,7 +121,7 @@ subtest 'The number of workers' => sub {
 };
 
 subtest 'The number of edges' => sub {
-    my $auto = int( ( Sirius::Cpus->count + 7 ) / 8 );
+    my $auto = int( ( Sirius::OS::Cpus->count + 7 ) / 8 );
     is conf()->{edges}, 1, 'one';
     is conf( edges => $_->[0] )->{edges}, $_->[1], "edges $_->[0]"
         for [ 1, 1 ], [ 2, 2 ], [ auto => $auto > 32 ? 32 : $auto ];
@@ -278,8 +279,12 @@ subtest 'Without effect, with one line' => sub {
     my $conf = conf( net_server_port => 1, net_server_log_level => 2 );
     is_deeply [ map {/(--\S+)/} @{ $conf->{notices} } ], [qw(--net-server-log-level --net-server-port)],
         'each is named';
-    $conf
-        = conf( listen => ':80', socket => '/s', sources => Sirius::Config->read( env => {} ), port => 8080 );
+    $conf = conf(
+        listen  => ':80',
+        socket  => '/s',
+        sources => Sirius::Config::Sources->read( env => {} ),
+        port    => 8080
+    );
     is_deeply $conf->{notices}, ['sirius: --port has no effect: the addresses are those of --listen'],
         '--port';
 };
@@ -338,7 +343,7 @@ subtest 'Without effect beside others' => sub {
     is_deeply [ map {/(--\S+)/}
             @{ conf( workers => 0, max_requests => 9, min_reqs_per_child => 8 )->{notices} } ],
         [qw(--max-reqs-per-child --min-reqs-per-child)], 'one line for each';
-    my $from = Sirius::Config->read( env => { SIRIUS_ADMIN_PUBLIC => 1 } );
+    my $from = Sirius::Config::Sources->read( env => { SIRIUS_ADMIN_PUBLIC => 1 } );
     is_deeply conf( sources => $from )->{notices},
         ['sirius: --admin-public has no effect: no --admin is given (from SIRIUS_ADMIN_PUBLIC)'],
         'and where it is';
@@ -364,13 +369,13 @@ subtest 'What programs pass' => sub {
 subtest 'Every option is documented' => sub {
     open my $in, '<', 'bin/sirius' or die "bin/sirius: $!";
     my $manual = do { local $/; <$in> };
-    ok index( $manual, Sirius::Usage->pod ) > 0,
-        'bin/sirius has the list (else: perl -Ilib -MSirius::Usage -e "print Sirius::Usage->pod")';
-    my $help = Sirius::Usage->help;
-    for my $row ( grep { !$_->{hidden} } Sirius::Options->rows ) {
+    ok index( $manual, Sirius::Config::Usage->pod ) > 0,
+        'bin/sirius has the list (else: perl -Ilib -MSirius::Config::Usage -e "print Sirius::Config::Usage->pod")';
+    my $help = Sirius::Config::Usage->help;
+    for my $row ( grep { !$_->{hidden} } Sirius::Config::Options->rows ) {
         like $help, qr/--?(?:\w+-)?\Q$row->{name}\E\b/, $row->{name};
         ok length $row->{text}, 'with a text';
-        is( Sirius::Options->row($_), $row, "$_ is an alias" ) for @{ $row->{alias} || [] };
+        is( Sirius::Config::Options->row($_), $row, "$_ is an alias" ) for @{ $row->{alias} || [] };
     }
     unlike $help, qr/.{101}/, 'not too wide';
 };

@@ -5,7 +5,7 @@ use Fcntl      qw(FD_CLOEXEC F_GETFD);
 use File::Temp qw(tempdir);
 use POSIX      ();
 use Test::More;
-use Sirius::PidFile;
+use Sirius::Service::PidFile;
 use Sirius::Test::Server;
 
 my $dir  = tempdir( CLEANUP => 1 );
@@ -19,7 +19,7 @@ sub content {
 
 sub error {
     my $file = shift;
-    return eval { Sirius::PidFile->new($file); 1 } ? '' : $@;
+    return eval { Sirius::Service::PidFile->new($file); 1 } ? '' : $@;
 }
 
 # A process that has the file and the lock until its pipe is closed
@@ -31,7 +31,7 @@ sub other_server {
     die $! if !defined $pid;
     if ( !$pid ) {
         close $holder;
-        my $file = Sirius::PidFile->new($path);
+        my $file = Sirius::Service::PidFile->new($path);
         $code->($file) if $code;
         syswrite $told, '.';
         sysread $hold, my $nothing, 1;
@@ -42,7 +42,7 @@ sub other_server {
 }
 
 subtest 'Made and removed' => sub {
-    my $file = Sirius::PidFile->new($path);
+    my $file = Sirius::Service::PidFile->new($path);
     is content($path), "$$\n", 'the PID';
     ok fcntl( $file->{fh}, F_GETFD, 0 ) & FD_CLOEXEC, 'closed on exec';
     is error($path),   "sirius: --pid $path: a server with PID $$ is running\n", 'not twice';
@@ -55,7 +55,7 @@ subtest 'Made and removed' => sub {
     undef $file;
 
     chdir $dir or die $!;
-    $file = Sirius::PidFile->new('relative.pid');
+    $file = Sirius::Service::PidFile->new('relative.pid');
     chdir '/' or die $!;
     $file->remove;
     ok !-e "$dir/relative.pid", 'removed from another directory';
@@ -65,7 +65,7 @@ subtest 'Made and removed' => sub {
 subtest 'A stale file with the PID of a living process does not stop a server' => sub {
     for my $text ( getppid() . "\n", "1\n", "123456\n\n\n", '', ' ' ) {
         Sirius::Test::Server::spew( $path, $text );
-        my $file = Sirius::PidFile->new($path);
+        my $file = Sirius::Service::PidFile->new($path);
         is content($path), "$$\n", 'taken over';
         $file->remove;
     }
@@ -90,7 +90,7 @@ subtest 'A living server is not disturbed' => sub {
 };
 
 subtest 'Children' => sub {
-    my $file = Sirius::PidFile->new($path);
+    my $file = Sirius::Service::PidFile->new($path);
     my $pid  = fork;
     die $! if !defined $pid;
     if ( !$pid ) {
@@ -127,26 +127,26 @@ subtest 'Children' => sub {
 };
 
 subtest 'Removed while somebody waits for it' => sub {
-    my $file = Sirius::PidFile->new($path);
+    my $file = Sirius::Service::PidFile->new($path);
     unlink $path;
-    my $next = Sirius::PidFile->new($path);
+    my $next = Sirius::Service::PidFile->new($path);
     ok $next, 'a new file';
     $file->remove;
     is content($path), "$$\n", 'which the old server does not remove';
     $next->remove;
 
     # flock as it is when the owner removes the file between our open and our lock
-    $file = Sirius::PidFile->new($path);
+    $file = Sirius::Service::PidFile->new($path);
     no warnings 'redefine';
-    my $identity = \&Sirius::PidFile::_identity;
+    my $identity = \&Sirius::Service::PidFile::_identity;
     my $calls    = 0;
     my $racing   = sub {
         unlink $path if !$calls++;
         return $identity->(@_);
     };
     $file->release;
-    local *Sirius::PidFile::_identity = $racing;
-    $file = Sirius::PidFile->new($path);
+    local *Sirius::Service::PidFile::_identity = $racing;
+    $file = Sirius::Service::PidFile->new($path);
     is content($path), "$$\n", 'tried again';
     is $calls,         4,      'once';
     $file->remove;
@@ -170,7 +170,7 @@ subtest 'A server that may not delete it any more' => sub {
     my $pid  = fork;
     die $! if !defined $pid;
     if ( !$pid ) {
-        my $file = Sirius::PidFile->new($mine);
+        my $file = Sirius::Service::PidFile->new($mine);
         $> = 65534;
         $file->remove;
         POSIX::_exit(0);

@@ -14,13 +14,13 @@ my $groups;
 BEGIN {
     *CORE::GLOBAL::getgrent = sub { return $groups ? @{ shift @$groups || [] } : CORE::getgrent() };
 }
-use Sirius::Privileges;
+use Sirius::Service::Privileges;
 
 my $dir = tempdir( CLEANUP => 1 );
 
 sub error {
     my $conf = shift;
-    return eval { Sirius::Privileges->new($conf); 1 } ? '' : $@;
+    return eval { Sirius::Service::Privileges->new($conf); 1 } ? '' : $@;
 }
 
 # "real effective saved" of users and groups, and the supplementary groups, as the kernel has them
@@ -33,14 +33,14 @@ sub ids {
 
 sub dropped {
     my %conf = @_;
-    return in_child( sub { Sirius::Privileges->new( \%conf )->drop; ids() } );
+    return in_child( sub { Sirius::Service::Privileges->new( \%conf )->drop; ids() } );
 }
 
 # Root of a container may have no other users
 my $root = !$> && in_child( sub { POSIX::setgid(65533) && POSIX::setuid(65532) ? 'yes' : '' } );
 
 subtest 'Nothing asked for' => sub {
-    my $privileges = Sirius::Privileges->new( {} );
+    my $privileges = Sirius::Service::Privileges->new( {} );
     my $before     = ids();
     $privileges->drop;
     is ids(), $before, 'nothing changes';
@@ -72,7 +72,7 @@ subtest 'What is so already' => sub {
             POSIX::setgid(65533) && POSIX::setuid(65532) or die $!;
         }
         my $before     = ids();
-        my $privileges = Sirius::Privileges->new( { user => "$>", group => $) + 0 } );
+        my $privileges = Sirius::Service::Privileges->new( { user => "$>", group => $) + 0 } );
         $privileges->drop;
         my @owner = $privileges->owner;
         return ids() eq $before && !@owner ? 'same' : 'changed';
@@ -84,7 +84,8 @@ subtest 'Not root' => sub {
     plan skip_all => 'there are no other users' if !$root && !$>;
     my $as_nobody = sub {
         my $conf = shift;
-        return in_child( sub { POSIX::setuid(65532) if $root; Sirius::Privileges->new($conf); 'no error' } );
+        return in_child(
+            sub { POSIX::setuid(65532) if $root; Sirius::Service::Privileges->new($conf); 'no error' } );
     };
     my $uid = $> || 65532;
     is $as_nobody->( { user => 'root' } ),
@@ -106,16 +107,17 @@ subtest 'Dropped' => sub {
     is dropped( user => $uid ),     "$uid $uid $uid | $gid $gid $gid | $gid", 'by number';
     my $env = sub {
         local @ENV{qw(HOME USER LOGNAME)} = ('x') x 3;
-        Sirius::Privileges->new( { user => 'nobody' } )->drop;
+        Sirius::Service::Privileges->new( { user => 'nobody' } )->drop;
         return join ' ', @ENV{qw(HOME USER LOGNAME)};
     };
     is in_child($env), "$home nobody nobody", 'environment';
     my $back = sub {
-        Sirius::Privileges->new( { user => 'nobody' } )->drop;
+        Sirius::Service::Privileges->new( { user => 'nobody' } )->drop;
         return join ' ', map { defined() ? 'root' : 'no' } POSIX::setuid(0), POSIX::setgid(0);
     };
-    is in_child($back),                                                     'no no',     'no way back';
-    is join( ':', Sirius::Privileges->new( { user => 'nobody' } )->owner ), "$uid:$gid", 'owner of files';
+    is in_child($back), 'no no', 'no way back';
+    is join( ':', Sirius::Service::Privileges->new( { user => 'nobody' } )->owner ), "$uid:$gid",
+        'owner of files';
 };
 
 subtest 'Groups that name the user' => sub {
@@ -128,7 +130,7 @@ subtest 'Groups that name the user' => sub {
         [ 'c', 'x', 70_003, $name ],
         [ 'd', 'x', 70_005, '' ],
     ];
-    my $privileges = eval { Sirius::Privileges->new($conf) };
+    my $privileges = eval { Sirius::Service::Privileges->new($conf) };
     my $error      = $@;
     undef $groups;
     plan skip_all => 'for root' if $error =~ /only root/;
@@ -162,12 +164,13 @@ subtest 'A drop that fails' => sub {
 # Pain 40
 subtest 'umask and chdir' => sub {
     my $both = sub {
-        Sirius::Privileges->new( { umask => oct 27, chdir => $dir } )->umask_and_chdir;
+        Sirius::Service::Privileges->new( { umask => oct 27, chdir => $dir } )->umask_and_chdir;
         return sprintf '%o %s', umask, getcwd;
     };
-    is in_child($both), '27 ' . Cwd::realpath($dir),                                               'set';
-    is in_child( sub { Sirius::Privileges->new( { umask => 0 } )->umask_and_chdir; umask } ), '0', 'umask 0';
-    eval { Sirius::Privileges->new( { chdir => "$dir/no" } )->umask_and_chdir };
+    is in_child($both), '27 ' . Cwd::realpath($dir), 'set';
+    is in_child( sub { Sirius::Service::Privileges->new( { umask => 0 } )->umask_and_chdir; umask } ), '0',
+        'umask 0';
+    eval { Sirius::Service::Privileges->new( { chdir => "$dir/no" } )->umask_and_chdir };
     is $@,     "sirius: --chdir $dir/no: No such file or directory\n", 'right error';
     is 0 + $!, 2,                                                      'right exit status';
 };

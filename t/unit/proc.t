@@ -3,25 +3,25 @@ use warnings;
 use Test::More;
 
 use POSIX ();
-use Sirius::Proc;
+use Sirius::OS::Proc;
 
 use constant NOBODY => 2**22 + 1;    # above the most that pid_max can be
 
-my $own = Sirius::Proc->resident($$);
+my $own = Sirius::OS::Proc->resident($$);
 cmp_ok $own, '>', 1_000_000,      'bytes of this process';
 cmp_ok $own, '<', 10_000_000_000, 'not pages of pages';
-is( Sirius::Proc->parent($$), getppid, 'its parent' );
-like( Sirius::Proc->born($$), qr/\A[1-9]\d*\z/, 'when it began' );
+is( Sirius::OS::Proc->parent($$), getppid, 'its parent' );
+like( Sirius::OS::Proc->born($$), qr/\A[1-9]\d*\z/, 'when it began' );
 
 my $until = times + 0.05;
 1 while times < $until;
-cmp_ok( Sirius::Proc->cpu($$), '>=', 0.03,  'seconds of a processor' );
-cmp_ok( Sirius::Proc->cpu($$), '<=', 3_600, 'not ticks' );
+cmp_ok( Sirius::OS::Proc->cpu($$), '>=', 0.03,  'seconds of a processor' );
+cmp_ok( Sirius::OS::Proc->cpu($$), '<=', 3_600, 'not ticks' );
 
-is( Sirius::Proc->cpu(NOBODY),      undef, 'of one that is gone' );
-is( Sirius::Proc->resident(NOBODY), 0,     'its bytes' );
-is( Sirius::Proc->parent(NOBODY),   0,     'its parent' );
-is( Sirius::Proc->born(NOBODY),     undef, 'and when it began' );
+is( Sirius::OS::Proc->cpu(NOBODY),      undef, 'of one that is gone' );
+is( Sirius::OS::Proc->resident(NOBODY), 0,     'its bytes' );
+is( Sirius::OS::Proc->parent(NOBODY),   0,     'its parent' );
+is( Sirius::OS::Proc->born(NOBODY),     undef, 'and when it began' );
 
 # A name that looks like the fields behind it
 pipe my $in, my $out or die "pipe: $!";
@@ -36,15 +36,15 @@ if ( !$pid ) {
 }
 close $out;
 sysread $in, my $byte, 1;
-is( Sirius::Proc->parent($pid), $$, 'a process with brackets in its name' );
-cmp_ok( Sirius::Proc->born($pid), '>=', Sirius::Proc->born($$), 'is younger than its parent' );
+is( Sirius::OS::Proc->parent($pid), $$, 'a process with brackets in its name' );
+cmp_ok( Sirius::OS::Proc->born($pid), '>=', Sirius::OS::Proc->born($$), 'is younger than its parent' );
 kill KILL => $pid;
 sysread $in, $byte, 1;    # its end has closed the pipe, nobody has waited for it
 for ( 1 .. 500 ) {
-    last if !defined Sirius::Proc->born($pid);
+    last if !defined Sirius::OS::Proc->born($pid);
     select undef, undef, undef, 0.01;
 }
-is( Sirius::Proc->born($pid), undef, 'a zombie is gone' );
+is( Sirius::OS::Proc->born($pid), undef, 'a zombie is gone' );
 waitpid $pid, 0;
 
 done_testing;

@@ -1,12 +1,12 @@
 use strict;
 use warnings;
 use Test::More;
-use Sirius::Recycling;
+use Sirius::Process::Recycling;
 
 # Pain 6: workers of one age do not go in one moment
 
 my $conf      = { max_lifetime => 100, max_rss => 0 };
-my $recycling = Sirius::Recycling->new($conf);
+my $recycling = Sirius::Process::Recycling->new($conf);
 my %second;
 for ( 1 .. 10_000 ) {
     my $worker = { since => 1000 };
@@ -20,7 +20,7 @@ is_deeply [ $recycling->due( { since => 1000, expires => 1095, retiring => 1 } )
 is_deeply [ $recycling->due( { since => 1000, expires => 1095 } ) ], [1095], 'nobody looks before it is due';
 
 my $worker = { since => 1000 };
-Sirius::Recycling->new( {} )->begin($worker);
+Sirius::Process::Recycling->new( {} )->begin($worker);
 is $worker->{expires}, undef, 'without the option they stay';
 
 done_testing;

@@ -1,13 +1,13 @@
 use strict;
 use warnings;
 use Test::More;
-use Sirius::Runner;
+use Sirius::CLI::Runner;
 
 delete @ENV{ grep {/\ASIRIUS_/} keys %ENV };
 
 # What becomes of a command line: options as the handler gets them, the rest, and Plack's own
 sub parse {
-    my $runner = Sirius::Runner->new( server => 'Sirius' );
+    my $runner = Sirius::CLI::Runner->new( server => 'Sirius' );
     eval { $runner->parse_options(@_); 1 } or return $@;
     my %option = @{ $runner->{options} };
     delete @option{ grep { !defined $option{$_} } keys %option };

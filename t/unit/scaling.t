@@ -1,14 +1,14 @@
 use strict;
 use warnings;
 use Test::More;
-use Sirius::Scaling;
+use Sirius::Process::Scaling;
 
 # Pain 39: the number of workers follows the load, and does not flap
 
 my $now = 1000;
 {
     no warnings 'redefine';
-    *Sirius::Scaling::_now = sub { return $now };
+    *Sirius::Process::Scaling::_now = sub { return $now };
 }
 
 sub looks {
@@ -20,11 +20,11 @@ sub looks {
     return $number;
 }
 
-my $fixed = Sirius::Scaling->new( { workers => 4, workers_max => 4 } );
+my $fixed = Sirius::Process::Scaling->new( { workers => 4, workers_max => 4 } );
 is looks( $fixed, 4, 60, 100, 0 ),  4, 'a fixed number stays';
 is scalar( my @due = $fixed->due ), 0, 'and nobody looks';
 
-my $scaling = Sirius::Scaling->new( { workers => 2, workers_max => 16 } );
+my $scaling = Sirius::Process::Scaling->new( { workers => 2, workers_max => 16 } );
 is scalar( @due = $scaling->due ), 1, 'there is a next look';
 is looks( $scaling, 2, 0.5, 5, 0 ), 2, 'requests that wait at one look: not yet';
 is looks( $scaling, 2, 0.5, 5, 0 ), 3, 'at two: more';

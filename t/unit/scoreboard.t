@@ -2,8 +2,8 @@ use strict;
 use warnings;
 use Fcntl qw(FD_CLOEXEC F_GETFD F_SETFD);
 use Test::More;
-use Sirius::Handover;
-use Sirius::Renewal;
+use Sirius::OS::Inherit;
+use Sirius::Process::Renewal;
 use Sirius::Scoreboard;
 
 # Without workers: what there is at first, and whose it is. With workers: t/process/scoreboard.t
@@ -152,7 +152,7 @@ subtest 'reloads' => sub {
 
 subtest 'a new program' => sub {
     my $descriptor = $board->descriptor;
-    my $memory     = Sirius::Handover->handle($descriptor);
+    my $memory     = Sirius::OS::Inherit->handle($descriptor);
     my $size       = -s $memory;
     fcntl $memory, F_SETFD, 0 or die $!;
     my $adopted = Sirius::Scoreboard->adopt($descriptor);
@@ -172,8 +172,9 @@ subtest 'a new program' => sub {
 subtest 'a supervisor that would become a new version' => sub {
     my $layout = Sirius::Scoreboard->layout;
     like $layout, qr/\A\d+-\d+\z/, 'the layout';
-    is error( sub { Sirius::Renewal->tried($layout) } ), '', 'the same one';
-    like error( sub { Sirius::Renewal->tried('1-1') } ), qr/\Asirius: the scoreboard .* is another\n\z/,
+    is error( sub { Sirius::Process::Renewal->tried($layout) } ), '', 'the same one';
+    like error( sub { Sirius::Process::Renewal->tried('1-1') } ),
+        qr/\Asirius: the scoreboard .* is another\n\z/,
         'another one';
 };
 

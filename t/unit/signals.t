@@ -3,10 +3,10 @@ use warnings;
 use POSIX ();
 use Test::More;
 use Time::HiRes qw(sleep time);
-use Sirius::Signals;
+use Sirius::OS::Signals;
 
 subtest 'A signal before the wait is not lost' => sub {
-    my $signals = Sirius::Signals->new(qw(TERM INT));
+    my $signals = Sirius::OS::Signals->new(qw(TERM INT));
     kill TERM => $$;
     my $start = time;
     is_deeply [ $signals->wait(5) ], ['TERM'], 'right signal';
@@ -17,7 +17,7 @@ subtest 'A signal before the wait is not lost' => sub {
 };
 
 subtest 'Time' => sub {
-    my $signals = Sirius::Signals->new('TERM');
+    my $signals = Sirius::OS::Signals->new('TERM');
     my $start   = time;
     is_deeply [ $signals->wait(0.05) ], ['ALRM'], 'time is over';
     cmp_ok time - $start, '>=', 0.04, 'not too early';
@@ -27,8 +27,8 @@ subtest 'Time' => sub {
 
 subtest 'Descriptors' => sub {
     pipe my $read, my $write or die $!;
-    my $pid     = "$$";                           # as text, once
-    my $signals = Sirius::Signals->new('TERM');
+    my $pid     = "$$";                               # as text, once
+    my $signals = Sirius::OS::Signals->new('TERM');
     $signals->watch($read);
     is_deeply [ $signals->wait(0.02) ], ['ALRM'], 'nothing yet';
     syswrite $write, 'x';
@@ -45,7 +45,7 @@ subtest 'Everything as before' => sub {
     local $SIG{TERM} = $handler;
     local $SIG{QUIT} = 'DEFAULT';
     local $SIG{INT}  = 'IGNORE';
-    my $signals = Sirius::Signals->new(qw(TERM INT QUIT));
+    my $signals = Sirius::OS::Signals->new(qw(TERM INT QUIT));
     kill QUIT => $$;
     $signals->release;
     is $SIG{TERM}, $handler, 'own handler';
@@ -59,7 +59,7 @@ subtest 'Everything as before' => sub {
 for my $before (qw(DEFAULT IGNORE)) {
     subtest "In a child, TERM was $before" => sub {
         local $SIG{TERM} = $before;
-        my $signals = Sirius::Signals->new(qw(CHLD TERM));
+        my $signals = Sirius::OS::Signals->new(qw(CHLD TERM));
         my $pid     = fork;
         if ( !$pid ) {
             sleep 0.1;    # TERM is here by now
@@ -76,7 +76,7 @@ for my $before (qw(DEFAULT IGNORE)) {
 }
 
 subtest 'A thousand signals, each waited for' => sub {
-    my $signals = Sirius::Signals->new('TERM');
+    my $signals = Sirius::OS::Signals->new('TERM');
     my $parent  = $$;
     pipe my $read, my $write or die $!;
     my $pid = fork;

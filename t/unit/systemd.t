@@ -4,7 +4,7 @@ use File::Temp qw(tempdir);
 use Socket     qw(AF_UNIX MSG_DONTWAIT SOCK_DGRAM pack_sockaddr_un);
 use Test::More;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
-use Sirius::Systemd;
+use Sirius::Service::Systemd;
 
 my $dir = tempdir( CLEANUP => 1 );
 delete @ENV{ grep {/\A(?:LISTEN|NOTIFY|WATCHDOG)_/} keys %ENV };
@@ -37,12 +37,12 @@ sub left {
 }
 
 subtest 'Without systemd' => sub {
-    my $systemd = Sirius::Systemd->new;
-    is_deeply [ $systemd->due ],                [], 'nothing is due';
-    is_deeply [ $systemd->notify('READY=1') ],  [], 'nobody is told';
-    is_deeply [ $systemd->watchdog ],           [], 'no ping';
-    is_deeply [ Sirius::Systemd->descriptors ], [], 'no descriptors';
-    is_deeply [ Sirius::Systemd->forget ],      [], 'nothing to forget';
+    my $systemd = Sirius::Service::Systemd->new;
+    is_deeply [ $systemd->due ],                         [], 'nothing is due';
+    is_deeply [ $systemd->notify('READY=1') ],           [], 'nobody is told';
+    is_deeply [ $systemd->watchdog ],                    [], 'no ping';
+    is_deeply [ Sirius::Service::Systemd->descriptors ], [], 'no descriptors';
+    is_deeply [ Sirius::Service::Systemd->forget ],      [], 'nothing to forget';
 };
 
 for my $address ( "$dir/notify", $^O eq 'linux' ? "\@sirius-test-$$" : () ) {
@@ -51,7 +51,7 @@ for my $address ( "$dir/notify", $^O eq 'linux' ? "\@sirius-test-$$" : () ) {
         my $systemd = in_env(
             { NOTIFY_SOCKET => $address },
             sub {
-                my $systemd = Sirius::Systemd->new;
+                my $systemd = Sirius::Service::Systemd->new;
                 is left(), '', 'children will not know of it';
                 $systemd;
             }
@@ -62,14 +62,14 @@ for my $address ( "$dir/notify", $^O eq 'linux' ? "\@sirius-test-$$" : () ) {
         is_deeply [ received($socket) ],
             [ "READY=1\nMAINPID=$$", 'STATUS=two lines', "STATUS=\xe2\x98\xba" ], 'one message for each call';
         is_deeply [ $systemd->due ], [], 'no watchdog';
-        Sirius::Systemd->restore( $systemd->state )->notify('READY=1');
+        Sirius::Service::Systemd->restore( $systemd->state )->notify('READY=1');
         is_deeply [ received($socket) ], ['READY=1'], 'the same in another program';
     };
 }
 
 subtest 'A message that nobody takes neither blocks nor kills' => sub {
     my $socket  = notify_socket("$dir/full");
-    my $systemd = in_env( { NOTIFY_SOCKET => "$dir/full" }, sub { Sirius::Systemd->new } );
+    my $systemd = in_env( { NOTIFY_SOCKET => "$dir/full" }, sub { Sirius::Service::Systemd->new } );
     ok eval { $systemd->notify( 'STATUS=' . 'x' x 5000 ) for 1 .. 1000; 1 }, 'the queue is full';
     cmp_ok scalar( () = received($socket) ), '>', 0, 'what went in is there';
     close $socket;
@@ -81,7 +81,7 @@ subtest 'A message that nobody takes neither blocks nor kills' => sub {
     ok $alive, 'nothing is there';
 
     for my $bad ( 'relative', '', 'vsock:2:1', '/' . 'x' x 300 ) {
-        my $other = in_env( { NOTIFY_SOCKET => $bad }, sub { Sirius::Systemd->new } );
+        my $other = in_env( { NOTIFY_SOCKET => $bad }, sub { Sirius::Service::Systemd->new } );
         ok eval { $other->notify('READY=1'); 1 }, "'" . substr( $bad, 0, 20 ) . q(': ignored);
     }
 };
@@ -90,7 +90,7 @@ subtest 'Watchdog' => sub {
     my $socket  = notify_socket("$dir/watchdog");
     my %env     = ( NOTIFY_SOCKET => "$dir/watchdog", WATCHDOG_USEC => 400_000 );
     my $before  = clock_gettime(CLOCK_MONOTONIC);
-    my $systemd = in_env( { %env, WATCHDOG_PID => $$ }, sub { Sirius::Systemd->new } );
+    my $systemd = in_env( { %env, WATCHDOG_PID => $$ }, sub { Sirius::Service::Systemd->new } );
     my ($due)   = $systemd->due;
     cmp_ok $due, '>=', $before + 0.2,                               'due after half of it';
     cmp_ok $due, '<=', clock_gettime(CLOCK_MONOTONIC) + 0.2 + 1e-6, 'and not later';
@@ -102,10 +102,10 @@ subtest 'Watchdog' => sub {
     $systemd->watchdog;
     is_deeply [ received($socket) ], ['WATCHDOG=1'], 'when it is due';
     cmp_ok( ( $systemd->due )[0], '>=', $due + 0.2, 'the next' );
-    is_deeply [ Sirius::Systemd->restore( $systemd->state )->due ], [ $systemd->due ],
+    is_deeply [ Sirius::Service::Systemd->restore( $systemd->state )->due ], [ $systemd->due ],
         'the same in another program';
 
-    my $any = in_env( {%env}, sub { Sirius::Systemd->new } );
+    my $any = in_env( {%env}, sub { Sirius::Service::Systemd->new } );
     is scalar( () = $any->due ), 1, 'without WATCHDOG_PID: ours';
     for my $case (
         [ WATCHDOG_PID  => getppid ],
@@ -114,7 +114,7 @@ subtest 'Watchdog' => sub {
         [ NOTIFY_SOCKET => '' ]
         )
     {
-        my $other = in_env( { %env, @$case }, sub { Sirius::Systemd->new } );
+        my $other = in_env( { %env, @$case }, sub { Sirius::Service::Systemd->new } );
         is_deeply [ $other->due ], [], "@$case: none";
     }
 };
@@ -136,7 +136,7 @@ subtest 'LISTEN_FDS' => sub {
         in_env(
             \%env,
             sub {
-                is_deeply [ Sirius::Systemd->descriptors ], $want, $name || join ' ', %env;
+                is_deeply [ Sirius::Service::Systemd->descriptors ], $want, $name || join ' ', %env;
                 is left(), '', 'children will not know of them';
             }
         );
@@ -144,7 +144,7 @@ subtest 'LISTEN_FDS' => sub {
     in_env(
         { LISTEN_FDS => 'many', LISTEN_PID => $$ },
         sub {
-            eval { Sirius::Systemd->descriptors };
+            eval { Sirius::Service::Systemd->descriptors };
             is $@, "sirius: LISTEN_FDS: 'many' is not a number of descriptors\n", 'right error';
         }
     );
@@ -153,7 +153,7 @@ subtest 'LISTEN_FDS' => sub {
 subtest 'Variables of another process' => sub {
     my %env
         = map { $_ => 1 } qw(LISTEN_FDS LISTEN_PID LISTEN_FDNAMES NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID);
-    in_env( \%env, sub { Sirius::Systemd->forget; is left(), '', 'forgotten' } );
+    in_env( \%env, sub { Sirius::Service::Systemd->forget; is left(), '', 'forgotten' } );
 };
 
 done_testing;

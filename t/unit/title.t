@@ -4,8 +4,8 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 use File::Temp ();
 use Test::More;
+use Sirius::OS::Title;
 use Sirius::Test;
-use Sirius::Title;
 
 my @before = ( $0, @ARGV );
 
@@ -22,18 +22,19 @@ subtest 'The short name' => sub {
         )
     {
         my ( $role, $want ) = @$case;
-        is in_child( sub { Sirius::Title->set( {},                 $role ); name() } ), $want, $role;
-        is in_child( sub { Sirius::Title->set( { proctitle => 1 }, $role ); name() } ), $want, 'with a title';
+        is in_child( sub { Sirius::OS::Title->set( {}, $role ); name() } ), $want, $role;
+        is in_child( sub { Sirius::OS::Title->set( { proctitle => 1 }, $role ); name() } ), $want,
+            'with a title';
     }
 };
 
 subtest '$0 and @ARGV stay as they are' => sub {
     for my $conf ( {}, { proctitle => 0 }, { proctitle => 1 } ) {
-        my $words = sub { Sirius::Title->set( $conf, 'worker' ); return join ' ', $0, @ARGV };
+        my $words = sub { Sirius::OS::Title->set( $conf, 'worker' ); return join ' ', $0, @ARGV };
         is in_child($words), "@before", 'the same';
         next if $conf->{proctitle};
         my $line = content("/proc/$$/cmdline");
-        is in_child( sub { Sirius::Title->set( $conf, 'worker' ); content("/proc/$$/cmdline") } ), $line,
+        is in_child( sub { Sirius::OS::Title->set( $conf, 'worker' ); content("/proc/$$/cmdline") } ), $line,
             'for ps as well';
     }
 };
@@ -42,14 +43,14 @@ sub shown { return content("/proc/$$/cmdline") . '; ' . name() }
 
 subtest 'A title' => sub {
     my $conf = { app => 'my.psgi', proctitle => 1 };
-    is in_child( sub { Sirius::Title->set( $conf, 'worker' ); shown() } ),
+    is in_child( sub { Sirius::OS::Title->set( $conf, 'worker' ); shown() } ),
         'sirius: worker my.psgi; sirius: worker', 'for ps';
-    my $twice = sub { Sirius::Title->set( { proctitle => 1 }, $_ ) for qw(supervisor worker); shown() };
+    my $twice = sub { Sirius::OS::Title->set( { proctitle => 1 }, $_ ) for qw(supervisor worker); shown() };
     is in_child($twice), 'sirius: worker title.t; sirius: worker',
         'the name of the program without one of the application';
-    my $long = sub { Sirius::Title->set( { app => 'x' x 5000, proctitle => 1 }, 'worker' ); shown() };
+    my $long = sub { Sirius::OS::Title->set( { app => 'x' x 5000, proctitle => 1 }, 'worker' ); shown() };
     like in_child($long), qr/\Asirius: worker x{50,240}; sirius: worker\z/, 'a long one is cut';
-    my $set = sub { Sirius::Title->set( $conf, 'worker' ); $0 = 'mine'; shown() };
+    my $set = sub { Sirius::OS::Title->set( $conf, 'worker' ); $0 = 'mine'; shown() };
     is in_child($set), 'mine; mine', 'an assignment to $0 goes over it';
 };
 
@@ -61,8 +62,8 @@ subtest 'A title while an application loads' => sub {
     require Plack::Util;
     my $load = sub {
         my $conf = shift;
-        Sirius::Title->set( $conf, 'loading' );
-        Sirius::Title->load( sub { Plack::Util::load_psgi($psgi) } );
+        Sirius::OS::Title->set( $conf, 'loading' );
+        Sirius::OS::Title->load( sub { Plack::Util::load_psgi($psgi) } );
         no warnings 'once';
         return join ' | ', @main::seen, shown(), $0;
     };
@@ -71,7 +72,7 @@ subtest 'A title while an application loads' => sub {
         "$title | $psgi | mine; mine | $title | $0", 'all the time, but for what it assigns';
     is in_child( sub {
         eval {
-            Sirius::Title->load( sub { die "why\n" } );
+            Sirius::OS::Title->load( sub { die "why\n" } );
         };
         $@;
         } ),

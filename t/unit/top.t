@@ -2,10 +2,10 @@ use strict;
 use warnings;
 use List::Util qw(max);
 use Test::More;
-use Sirius::Top::Change;
-use Sirius::Top::Client;
-use Sirius::Readable;
-use Sirius::Top::Picture;
+use Sirius::Admin::Change;
+use Sirius::Base::Text;
+use Sirius::CLI::Top::Client;
+use Sirius::CLI::Top::Picture;
 
 local $SIG{__WARN__} = sub { die "a warning: $_[0]" };
 
@@ -72,7 +72,7 @@ sub histogram {
 
 sub lines {
     my ( $now, $before, @size ) = @_;
-    my @lines = Sirius::Top::Picture->new( $now, $before )->lines(@size);
+    my @lines = Sirius::CLI::Top::Picture->new( $now, $before )->lines(@size);
     s/, \d\d:\d\d:\d\d, /, NOW, / for $lines[0];
     return @lines;
 }
@@ -124,8 +124,8 @@ subtest 'Edges' => sub {
     my $before = status( 0, 0, edges => [ \%edge ] );
     my $now    = status( 2, 0, edges => \@now );
     my @lines  = lines( $now, $before );
-    my $up     = Sirius::Readable->age( $now->{now} - 400 );
-    my $wait   = Sirius::Readable->age( $now->{now} - 4998.5 );
+    my $up     = Sirius::Base::Text->age( $now->{now} - 400 );
+    my $wait   = Sirius::Base::Text->age( $now->{now} - 4998.5 );
     is_deeply [ @lines[ 4, 5 ] ],
         [
         "Edge         PID 29, up $up, 120 open, 110 idle, 3 waiting, the first for $wait, 25 % CPU, 14 MB",
@@ -150,18 +150,19 @@ subtest 'What cannot be compared' => sub {
         'the same moment' => status( 2, 0 ),
     );
     for my $name ( sort keys %other ) {
-        my $change = Sirius::Top::Change->new( $now, $other{$name} );
+        my $change = Sirius::Admin::Change->new( $now, $other{$name} );
         ok !$change->is_partial, "$name: since the start";
         is $change->growth(qw(totals requests)), 1500, 'all requests';
     }
     my $new = { %{ $now->{workers}[0] }, pid => 99 };
-    is( Sirius::Top::Change->new( $now, status( 0, 0 ) )->worker_rate($new), undef, 'a worker that is new' );
+    is( Sirius::Admin::Change->new( $now, status( 0, 0 ) )->worker_rate($new), undef,
+        'a worker that is new' );
 };
 
 subtest 'No finer than the buckets' => sub {
     my @buckets = ( [ 16.384e-6, 50 ], [ 20.48e-6, 60 ], [ 100, 90 ], [ 137.4, 90 ] );
     my $change
-        = Sirius::Top::Change->new( status( 1, 1, latency => { count => 100, buckets => \@buckets } ) );
+        = Sirius::Admin::Change->new( status( 1, 1, latency => { count => 100, buckets => \@buckets } ) );
     my %case = (
         1e-9      => '< 16 us',
         8.2e-6    => '< 16 us',
@@ -172,7 +173,7 @@ subtest 'No finer than the buckets' => sub {
         137.4     => '> 2 min',
     );
     is $change->words( latency => $_ ), $case{$_}, "$_ s" for sort { $a <=> $b } keys %case;
-    my $none = Sirius::Top::Change->new( status( 1, 1, latency => [] ) );
+    my $none = Sirius::Admin::Change->new( status( 1, 1, latency => [] ) );
     is $none->words( latency => 1e-9 ), '0 us', 'without buckets';
     my ($line) = grep {/\ALatency/} lines( status(
         1,
@@ -187,7 +188,7 @@ subtest 'Percentiles' => sub {
         my ( $now, $before ) = map { status( $_->[0], $_->[0], latency => $_->[1] ) } [ 1, shift ],
             [ 0, shift ];
         return [ map { defined $_ ? 0 + sprintf '%.4f', $_ : undef }
-                Sirius::Top::Change->new( $now, $before )->quantiles('latency') ];
+                Sirius::Admin::Change->new( $now, $before )->quantiles('latency') ];
     };
     my $old = { count => 10, buckets => [ [ 1, 10 ] ] };
     is_deeply $times->( { count => 20, buckets => [ [ 1, 10 ], [ 2, 20 ] ] }, $old ),
@@ -260,12 +261,12 @@ subtest 'Addresses' => sub {
         '@admin'                 => "\0admin",
     );
     for my $text ( sort keys %case ) {
-        my $client = Sirius::Top::Client->new($text);
+        my $client = Sirius::CLI::Top::Client->new($text);
         my $is     = defined $client->{path} ? $client->{path} : "$client->{host}:$client->{port}";
         is $is, $case{$text}, "'$text'";
     }
     for my $text ( 'fd:3', 'systemd:admin', '[::1', '', 'a:99999' ) {
-        ok !eval { Sirius::Top::Client->new($text) }, "'$text' is none";
+        ok !eval { Sirius::CLI::Top::Client->new($text) }, "'$text' is none";
         like $@, qr/\A[^\n]+\n\z/, 'one line';
     }
 };

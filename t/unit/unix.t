@@ -22,7 +22,7 @@ use POSIX      ();
 use Socket     qw(AF_UNIX SOCK_DGRAM SOCK_STREAM pack_sockaddr_un unpack_sockaddr_un);
 use Test::More;
 use Time::HiRes qw(alarm sleep time);
-use Sirius::Unix;
+use Sirius::Listen::Unix;
 
 my $dir = tempdir( CLEANUP => 1 );
 chmod 0755, $dir or die $!;    # other users have to get at what is in it
@@ -46,7 +46,7 @@ sub failure {
 
 sub try_open {
     my ( $path, %want ) = @_;
-    return eval { Sirius::Unix->open( $path, 16, %want ) } || "$@";
+    return eval { Sirius::Listen::Unix->open( $path, 16, %want ) } || "$@";
 }
 
 # What the code returns in a child, a number
@@ -60,35 +60,6 @@ sub in_child {
 }
 
 sub rights { return sprintf '%04o', ( stat shift )[2] & 07777 }
-
-subtest 'Paths and rights' => sub {
-    my @case = (
-        [ '/run/a.sock',                         'path /run/a.sock' ],
-        [ '/run/a.sock?mode=0660',               'mode 432 path /run/a.sock' ],
-        [ '/run/a.sock?mode=660',                'mode 432 path /run/a.sock' ],
-        [ '/a?b.sock?mode=0600&owner=0&group=0', 'group 0 mode 384 owner 0 path /a?b.sock' ],
-        [ '/run/a.sock?',                        'path /run/a.sock?' ],
-        [ '/run/a?b',                            'path /run/a?b' ],
-        [ '@name',                               "path \0name" ],
-        [ './@name',                             'path ./@name' ],
-        [ '/run/a.sock?mod=0660',                q('SPEC': 'mod=0660' is not mode=, owner= or group=) ],
-        [ '/run/a.sock?mode=',                   q('SPEC': 'mode=' is not mode=) ],
-        [ '/run/a.sock?mode=0660&',              'mode 432 path /run/a.sock' ],
-        [ '/run/a.sock?mode=0689',               q('SPEC': mode 0689 is not octal) ],
-        [ '/run/a.sock?mode=01777',              q('SPEC': mode 01777 is not octal) ],
-        [ '/run/a.sock?mode=rw',                 q('SPEC': mode rw is not octal) ],
-        [ '/run/a.sock?owner=no-such-user',      q('SPEC': there is no user no-such-user) ],
-        [ '/run/a.sock?group=no-such-group',     q('SPEC': there is no group no-such-group) ],
-        [ '?mode=0660',                          q('SPEC' has no path) ],
-        [ '@',                                   q('SPEC' has no name) ],
-        [ '@name?mode=0660',                     q('SPEC': an abstract socket has no file) ],
-    );
-    for my $case (@case) {
-        my $got  = eval { Sirius::Unix->parse( 'SPEC', $case->[0] ) };
-        my $text = $got ? join ' ', map {"$_ $got->{$_}"} sort keys %$got : $@;
-        is substr( $text, 0, length $case->[1] ), $case->[1], $case->[0];
-    }
-};
 
 subtest 'The mode is there from the first moment' => sub {
     for my $umask ( 0, 022, 0777 ) {
@@ -170,13 +141,13 @@ subtest 'An owner that may not be given' => sub {
 subtest 'What is in the way' => sub {
     my $path = "$dir/way";
     my $unix = try_open($path);
-    is ref $unix,       'Sirius::Unix',     'nothing is';
-    is try_open($path), "already in use\n", 'a socket that is alive';
-    is failure($path),  0,                  'and stays so';
+    is ref $unix,       'Sirius::Listen::Unix', 'nothing is';
+    is try_open($path), "already in use\n",     'a socket that is alive';
+    is failure($path),  0,                      'and stays so';
     $unix->remove;
     ok !-e $path, 'removed';
 
-    $unix = Sirius::Unix->open( $path, 1 );
+    $unix = Sirius::Listen::Unix->open( $path, 1 );
     my @clients;
     for ( 1 .. 50 ) {
         socket my $client, AF_UNIX, SOCK_STREAM, 0 or die $!;
@@ -195,7 +166,7 @@ subtest 'What is in the way' => sub {
 
     leave_behind($path);
     symlink $path, "$dir/link" or die $!;
-    is ref try_open("$dir/link"), 'Sirius::Unix', 'a link to a stale one';
+    is ref try_open("$dir/link"), 'Sirius::Listen::Unix', 'a link to a stale one';
     ok -S $path,        'which is not touched';
     ok !-l "$dir/link", 'the link is replaced';
 
@@ -225,7 +196,7 @@ subtest 'A stale socket is replaced without a gap' => sub {
     my $served = 0;
     for ( 1 .. 200 ) {
         last if time > $until;
-        my $unix = Sirius::Unix->open( $path, 128, mode => 0666 );
+        my $unix = Sirius::Listen::Unix->open( $path, 128, mode => 0666 );
         $served++ if !failure($path);
     }
     open my $enough, '>', "$dir/enough" or die $!;
@@ -274,7 +245,7 @@ subtest 'A directory that somebody else has locked' => sub {
     mkdir "$dir/locked" or die $!;
     open my $lock, '<', "$dir/locked" or die $!;
     flock $lock, LOCK_EX or die $!;
-    is ref try_open("$dir/locked/a"), 'Sirius::Unix', 'does not stop us';
+    is ref try_open("$dir/locked/a"), 'Sirius::Listen::Unix', 'does not stop us';
 };
 
 subtest 'Removed by whom, and when' => sub {
@@ -283,9 +254,9 @@ subtest 'Removed by whom, and when' => sub {
     in_child( sub { $unix->remove; 0 } );
     ok -S $path, 'not by a child';
     my $state = $unix->state;
-    in_child( sub { Sirius::Unix->restore( $state, undef )->remove; 0 } );
+    in_child( sub { Sirius::Listen::Unix->restore( $state, undef )->remove; 0 } );
     ok -S $path, 'not by a child with the same state';
-    Sirius::Unix->restore( $state, undef )->remove;
+    Sirius::Listen::Unix->restore( $state, undef )->remove;
     ok !-e $path, 'by the same process as another program';
     $unix = try_open($path);
     unlink $path;
@@ -309,9 +280,9 @@ subtest 'Long paths' => sub {
     for my $length ( 107, 103, 98 ) {
         my $path = "$dir/" . 'x' x ( $length - 1 - length $dir );
         my $unix = try_open($path);
-        is ref $unix, 'Sirius::Unix', "$length bytes";
+        is ref $unix, 'Sirius::Listen::Unix', "$length bytes";
         undef $unix;
-        is ref try_open($path), 'Sirius::Unix', 'replaced';
+        is ref try_open($path), 'Sirius::Listen::Unix', 'replaced';
         is_deeply [ glob "$path*" ], [$path], 'nothing else is left';
         unlink $path;
     }
@@ -322,14 +293,14 @@ subtest 'Abstract' => sub {
     plan skip_all => 'Linux only' if $^O ne 'linux';
     my $name = "\0sirius-test-$$";
     my $unix = try_open($name);
-    is ref $unix,                                       'Sirius::Unix',             'it listens';
+    is ref $unix,                                       'Sirius::Listen::Unix',     'it listens';
     is unpack_sockaddr_un( getsockname $unix->handle ), $name,                      'right name';
     is failure($name),                                  0,                          'connected';
     is try_open($name),                                 "Address already in use\n", 'in use';
     $unix->remove;
     undef $unix;
-    is failure($name),                   ECONNREFUSED,   'gone with its socket';
-    is ref try_open( "\0" . 'x' x 107 ), 'Sirius::Unix', 'the longest name';
+    is failure($name),                   ECONNREFUSED,           'gone with its socket';
+    is ref try_open( "\0" . 'x' x 107 ), 'Sirius::Listen::Unix', 'the longest name';
     like try_open( "\0" . 'x' x 108 ), qr/at most 107/, 'right error';
 };
 

@@ -3,28 +3,28 @@ package Plack::Handler::Sirius;
 use strict;
 use warnings;
 
-use Sirius::Builtins;    # first: with plackup the application is here already
+use Sirius::App::Overrides;    # first: with plackup the application is here already
 use Errno qw(EMFILE);
 use Sirius;
-use Sirius::AccessLog;
-use Sirius::AdminPort;
-use Sirius::Listener;
+use Sirius::Log::Access;
+use Sirius::Admin::Port;
+use Sirius::Listen::Listener;
 use Sirius::Log ();
-use Sirius::Options;
-use Sirius::PidFile;
-use Sirius::Privileges;
-use Sirius::Signals;
-use Sirius::Daemon;
-use Sirius::Launch;
-use Sirius::Supervisor;
-use Sirius::Systemd;
+use Sirius::Config::Settings;
+use Sirius::Service::PidFile;
+use Sirius::Service::Privileges;
+use Sirius::OS::Signals;
+use Sirius::Service::Daemon;
+use Sirius::Process::Launch;
+use Sirius::Process::Supervisor;
+use Sirius::Service::Systemd;
 
 my @streams;    # STDIN, STDOUT, STDERR, where there was none
 
 sub new {
     my ( $class, %args ) = @_;
-    my $conf = Sirius::Options->parse( \%args );
-    $_->check($conf) for qw(Sirius::AccessLog Sirius::AdminPort);
+    my $conf = Sirius::Config::Settings->parse( \%args );
+    $_->check($conf) for qw(Sirius::Log::Access Sirius::Admin::Port);
     warn "$_\n" for @{ delete $conf->{notices} };
     return bless { conf => $conf }, $class;
 }
@@ -32,13 +32,13 @@ sub new {
 # A signal that comes before anybody waits for it is heeded then, and harms nothing
 sub run {
     my ( $self, $app ) = @_;
-    Sirius::Signals->hold;
+    Sirius::OS::Signals->hold;
     my $clean = eval { $self->_run($app); 1 };
     my $error = $@;
-    Sirius::Signals->let_go;    # which keeps errno, the exit status of a program that does not catch this
+    Sirius::OS::Signals->let_go;    # which keeps errno, the exit status of a program that does not catch this
     return if $clean;
     _fail_for_descriptors($error);
-    die $error;                 ## no critic (RequireCarping)
+    die $error;                     ## no critic (RequireCarping)
 }
 
 # Whichever call was the first to get none
@@ -58,20 +58,20 @@ sub _run {
     my $conf = $self->{conf};
     _open_streams();
     Sirius::Worker->check_app($app) if !$self->{psgi_app_builder};
-    my $privileges = Sirius::Privileges->new($conf);
+    my $privileges = Sirius::Service::Privileges->new($conf);
     my %what
         = ( app => $app, builder => $self->{psgi_app_builder}, conf => $conf, privileges => $privileges );
 
     # A reload: the supervisor has run the original command again, and listens already
-    my $generation = Sirius::Launch->take(%what);
+    my $generation = Sirius::Process::Launch->take(%what);
     %what = ( %what, $self->_resources($privileges) ) if !$generation;
     Sirius::Log->open( $conf, $privileges->owner );
     $generation->tell_unchanged if $generation;
     $privileges->umask_and_chdir;
-    Sirius::Signals->hold(qw(INT QUIT TERM))
+    Sirius::OS::Signals->hold(qw(INT QUIT TERM))
         ;    # not before: a name to look up or a FIFO to open may take for ever
     exit $generation->run if $generation;
-    Sirius::Supervisor->new(%what)->run;
+    Sirius::Process::Supervisor->new(%what)->run;
     return;
 }
 
@@ -89,17 +89,18 @@ sub _resources {
     my ( $self, $privileges ) = @_;
     my $conf = $self->{conf};
     my %what;
-    $what{daemon} = Sirius::Daemon->start if $conf->{daemonize};
-    my @inherited = Sirius::Systemd->descriptors;
-    $what{admin} = Sirius::AdminPort->open( $conf, $privileges, @inherited );
+    $what{daemon} = Sirius::Service::Daemon->start if $conf->{daemonize};
+    my @inherited = Sirius::Service::Systemd->descriptors;
+    $what{admin} = Sirius::Admin::Port->open( $conf, $privileges, @inherited );
     my %admin = map { $_ => 1 } $what{admin}->descriptors;
-    $what{listeners}  = [ Sirius::Listener->open_all( $conf, grep { !$admin{ $_->{fd} } } @inherited ) ];
-    $what{access_log} = Sirius::AccessLog->new( $conf, $privileges->owner );
-    $what{pid_file}   = Sirius::PidFile->new( $conf->{pid} ) if defined $conf->{pid};
+    $what{listeners}
+        = [ Sirius::Listen::Listener->open_all( $conf, grep { !$admin{ $_->{fd} } } @inherited ) ];
+    $what{access_log} = Sirius::Log::Access->new( $conf, $privileges->owner );
+    $what{pid_file}   = Sirius::Service::PidFile->new( $conf->{pid} ) if defined $conf->{pid};
     return %what;
 }
 
-no Sirius::Builtins;    # last: this file as well
+no Sirius::App::Overrides;    # last: this file as well
 
 1;
 

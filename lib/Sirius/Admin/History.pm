@@ -4,7 +4,7 @@ use strict;
 use warnings;
 
 use Scalar::Util qw(looks_like_number);
-use Sirius::Top::Change;
+use Sirius::Admin::Change;
 
 use constant {
     EVERY => 5,      # seconds from one sample to the next
@@ -24,7 +24,7 @@ sub json {
 
 sub look {
     my ( $self, $now ) = @_;
-    my $change  = Sirius::Top::Change->new( $now, $self->{before} );
+    my $change  = Sirius::Admin::Change->new( $now, $self->{before} );
     my $partial = $change->is_partial;
     my ( $totals, $connections, $workers ) = @{$now}{qw(totals connections workers)};
     my @final  = @{ $totals->{responses} }{ 2 .. 5 };
@@ -166,6 +166,6 @@ All of it, in less than 8192 bytes.
 
 =head1 SEE ALSO
 
-L<Sirius::Admin>, L<Sirius::Top::Change>.
+L<Sirius::Admin::App>, L<Sirius::Admin::Change>.
 
 =cut

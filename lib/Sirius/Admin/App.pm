@@ -1,0 +1,276 @@
+package Sirius::Admin::App;
+
+use strict;
+use warnings;
+
+use Digest::SHA    qw(sha256_base64);
+use File::Basename qw(dirname);
+use File::Spec     ();
+use List::Util     qw(max);
+use Sirius::Admin::History;
+use Sirius::Admin::Metrics;
+use Sirius::Admin::Status;
+
+my $FOLDER = File::Spec->rel2abs( dirname(__FILE__) );
+
+my %ROUTE = (
+    '/'             => \&_page,
+    '/healthz'      => \&_healthz,
+    '/history.json' => \&_history,
+    '/metrics'      => \&_metrics,
+    '/readyz'       => \&_readyz,
+    '/status.json'  => \&_status,
+);
+
+my @HEADERS = (
+    'Cache-Control'                => 'no-store',
+    'Cross-Origin-Opener-Policy'   => 'same-origin',
+    'Cross-Origin-Resource-Policy' => 'same-origin',
+    'Referrer-Policy'              => 'no-referrer',
+    'X-Content-Type-Options'       => 'nosniff',
+);
+my $NOTHING = q{default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'};
+
+sub look {
+    my ( $self, $snapshot ) = @_;
+    $self->{history}->look($snapshot);
+    return $self->{history}->state;
+}
+
+sub new {
+    my ( $class, %option ) = @_;
+    my $self = bless { listeners => [], started => time, %option }, $class;
+    $self->{history} = Sirius::Admin::History->new( started => $self->{started} );
+    $self->{history}->restore( @{ delete $self->{past} } ) if $self->{past};
+    @$self{qw(html policy)} = _assemble();
+    return $self;
+}
+
+sub to_app {
+    my $self = shift;
+    return sub {
+        my $env      = shift;
+        my $response = $self->_respond($env);
+        push @{ $response->[1] }, 'Content-Length' => length $response->[2][0];
+        $response->[2] = [] if $env->{REQUEST_METHOD} eq 'HEAD';
+        return $response;
+    };
+}
+
+sub _answer {
+    my ( $status, $type, $body, @headers ) = @_;
+    push @headers, 'Content-Security-Policy' => $NOTHING if !@headers;
+    return [ $status, [ 'Content-Type' => $type, @HEADERS, @headers ], [$body] ];
+}
+
+# The page is one document: its style and its scripts stand in it, and nothing else may run or be loaded
+sub _assemble {
+    my $html = _read('page.html');
+    my %hash = ( script => [], style => [] );
+    my $put  = sub {
+        my ( $element, $file ) = @_;
+        my $text = _read($file);
+        push @{ $hash{$element} }, q{'sha256-} . sha256_base64($text) . q{='};
+        return "<$element>$text</$element>";
+    };
+    $html =~ s{<link rel="stylesheet" href="([\w.]+)">}{ $put->( style => $1 ) }ge;
+    $html =~ s{<script src="([\w.]+)"></script>}{ $put->( script => $1 ) }ge;
+    my $policy = join '; ', $NOTHING, q{connect-src 'self'}, 'img-src data:',
+        "script-src @{ $hash{script} }", "style-src @{ $hash{style} }",
+        q{require-trusted-types-for 'script'; trusted-types 'none'};
+    return ( $html, $policy );
+}
+
+# A web page of somebody else, whose name was made to lead to this machine, is in the browser of who may look here: it
+# would read as if it were ours. Its name is in Host; the address it goes to is a loopback one.
+sub _by_other_name {
+    my $env = shift;
+    my ( $client, $host ) = map { defined $_ ? $_ : '' } @$env{qw(REMOTE_ADDR HTTP_HOST)};
+    return 0 if $client !~ /\A(?:127\.|::1\z|::ffff:127\.)/;
+    return $host !~ /\A(?:|[\d.]+|\[[\da-f:.]+\]|(?:[\w-]+\.)*localhost)(?::\d+)?\z/ia;
+}
+
+sub _healthz { return _text( 200, 'ok' ) }
+
+sub _history {
+    my ( $self, $env ) = @_;
+    return _refuse_name() if _by_other_name($env);
+    return _answer( 200, 'application/json', $self->{history}->json );
+}
+
+sub _metrics {
+    my $self = shift;
+    my $text = Sirius::Admin::Metrics->text(
+        $self->{snapshot}->(),
+        version => $self->{version},
+        started => $self->{started}
+    );
+    return _answer( 200, 'text/plain; version=0.0.4; charset=utf-8', $text );
+}
+
+sub _page {
+    my ( $self, $env ) = @_;
+    return _refuse_name() if _by_other_name($env);
+    return _answer( 200, 'text/html; charset=utf-8',
+        $self->{html}, 'Content-Security-Policy' => $self->{policy} );
+}
+
+sub _read {
+    my $file = "$FOLDER/" . shift;
+    open my $fh, '<:raw', $file or die "sirius: $file: $!\n";
+    local $/ = undef;
+    my $text = readline $fh;
+    close $fh or die "sirius: $file: $!\n";
+    return $text;
+}
+
+# While a new generation starts, the one before it serves
+sub _readyz {
+    my $self     = shift;
+    my $snapshot = $self->{snapshot}->();
+    return _text( 503, 'not ready: the server is stopping' ) if $snapshot->{stopping};
+    my @up = grep { $_->{state} =~ /\A(?:idle|busy|draining)\z/ } @{ $snapshot->{workers} };
+    return _text( 503, 'not ready: no worker has started yet' ) if !@up;
+    my $newest = max map { $_->{generation} } @up;
+    return _text( 200, 'ready' )
+        if grep { $_->{generation} == $newest && $_->{state} =~ /\A(?:idle|busy)\z/ } @up;
+    return _text( 503, "not ready: no worker of generation $newest serves" );
+}
+
+sub _refuse_name {
+    return _text( 403,
+        q{This is shown by address or as localhost, not under a name that leads to a loopback address.} );
+}
+
+sub _respond {
+    my ( $self, $env ) = @_;
+    my $route = $ROUTE{ $env->{PATH_INFO} || '/' }
+        or return _text( 404, 'Not found. There are: ' . join q{ }, sort keys %ROUTE );
+    return _text( 405, 'GET and HEAD only', Allow => 'GET, HEAD' )
+        if $env->{REQUEST_METHOD} !~ /\A(?:GET|HEAD)\z/;
+    local $@;
+    my $response = eval { $self->$route($env) };
+    return $response if $response;
+    chomp( my $error = $@ );
+    $env->{'psgi.errors'}->print("sirius: --admin: $error\n");
+    return _text( 500, 'The figures cannot be read; the log says why' );
+}
+
+sub _status {
+    my ( $self, $env ) = @_;
+    return _refuse_name() if _by_other_name($env);
+    my %about = map { $_ => $self->{$_} } qw(app host listeners pid started version);
+    return _answer( 200, 'application/json', Sirius::Admin::Status->json( $self->{snapshot}->(), %about ) );
+}
+
+sub _text {
+    my ( $status, $text, @headers ) = @_;
+    push @headers, 'Content-Security-Policy' => $NOTHING;
+    return _answer( $status, 'text/plain; charset=utf-8', "$text\n", @headers );
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Admin::App - status page, metrics and probes of the admin port
+
+=head1 SYNOPSIS
+
+  use Sirius::Admin::App;
+
+  my $app = Sirius::Admin::App->new(
+      snapshot  => sub { Sirius::Scoreboard->snapshot },
+      version   => Sirius->VERSION,
+      started   => $epoch,
+      listeners => ['http://0.0.0.0:5000/'],
+      pid       => $supervisor,
+  )->to_app;
+
+=head1 DESCRIPTION
+
+A PSGI application over the figures of a server. It is served by a process of its own, which no request of the server's clients can
+make wait.
+
+=over 4
+
+=item C</>
+
+A page for people. It is one document without anything from elsewhere, asks for C</status.json> twice a second, and rests while it
+is hidden.
+
+=item C</status.json>
+
+The snapshot of L<Sirius::Scoreboard>, with C<version>, C<pid>, C<listeners>, C<started> and C<uptime>;
+see L<Sirius::Admin::Status>.
+
+=item C</history.json>
+
+The samples of the last five minutes, which the page asks for when it is opened; see L<Sirius::Admin::History>.
+
+=item C</metrics>
+
+The same for Prometheus, without addresses and URLs; see L<Sirius::Admin::Metrics>.
+
+=item C</healthz>
+
+200 for as long as anything is answered: the supervisor lives.
+
+=item C</readyz>
+
+200 while requests are served: the server is not stopping, and a worker of the newest generation that has started is idle or
+busy. Else 503, and the reason as text. A reload changes nothing here, as the old generation serves until the new one does.
+
+=back
+
+Only GET and HEAD are answered, others are 405. Nothing may be cached. When the snapshot can't be read, the answer is 500, and the
+log has the reason.
+
+The page, C</status.json> and C</history.json> show who asks for what, so they are not shown to other web pages in the same browser. Nothing in
+them is ever HTML: clients choose URLs. The page's policy (Content-Security-Policy) allows its own scripts by their hashes and
+nothing else. Asked from a loopback address, they answer only to IP addresses and C<localhost> in the Host field, for
+other names can be made to lead here by whoever owns them. C</metrics>, C</healthz> and C</readyz> answer to any name.
+
+=head1 METHODS
+
+=head2 look
+
+  my $bytes = $admin->look( \%snapshot );
+
+Takes a sample for C</history.json>, and returns all of them for the process after this one. To be called every
+C<Sirius::Admin::History::EVERY> seconds.
+
+=head2 new
+
+  my $admin = Sirius::Admin::App->new(%option);
+
+=over 4
+
+=item C<snapshot>
+
+Code that returns a snapshot; called once for each answer that needs one.
+
+=item C<past>
+
+What L</look> returned last in the process before this one, and the monotonic time now.
+
+=item C<app>, C<host>, C<version>, C<started>, C<listeners>, C<pid>
+
+What is told about the server: the name of the application, that of the machine, its version, when it was started (seconds since 1970), the URLs it listens on, the PID of its
+supervisor.
+
+=back
+
+Reads the files of the page, which are beside this module, and dies with one line when they are not.
+
+=head2 to_app
+
+The application. It never dies.
+
+=head1 SEE ALSO
+
+L<Sirius::Admin::Metrics>, L<Sirius::Admin::Status>, L<Sirius::Scoreboard>, F<docs/OBSERVABILITY.md>.
+
+=cut

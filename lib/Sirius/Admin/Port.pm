@@ -1,0 +1,483 @@
+package Sirius::Admin::Port;
+
+use strict;
+use warnings;
+
+use POSIX        ();
+use Scalar::Util qw(weaken);
+use Sirius;
+use Sirius::Base::Backoff;
+use Sirius::Config::Address;
+use Sirius::Config::Options;
+use Sirius::Edge::Group;
+use Sirius::Listen::Listener;
+use Sirius::Log ();
+use Sirius::OS::ExitStatus;
+use Sirius::OS::Inherit;
+use Sirius::OS::Invocation;
+use Sirius::OS::Title;
+use Sirius::Service::Daemon;
+use Sirius::Service::Privileges;
+use Sirius::Service::Systemd;
+use Sirius::Worker;
+use Socket      qw(AF_INET AF_INET6 IN6ADDR_LOOPBACK inet_pton);
+use Time::HiRes qw(CLOCK_MONOTONIC ITIMER_REAL clock_gettime setitimer);
+
+use constant {
+    PATIENCE => 0.5,                   # seconds that its process gets to end
+    STABLE   => 10,                    # seconds after which a process that ends is replaced at once
+    VARIABLE => 'SIRIUS_ADMIN_PORT',
+};
+
+# A process that no application is in, and that answers small requests: the rest is as by default
+my %ENGINE = (
+    graceful_timeout => 2,
+    header_timeout   => 5,
+    max_connections  => 100,
+    max_body         => 65_536,
+    sheds_unfinished => 1,             # who opens many connections must not keep a probe out
+    write_timeout    => 10
+);
+my @SHARED = qw(daemonize error_log group log_prefix server_software tmpdir user);
+
+# A group of processes may be told to end as a whole: this one answers until the workers are gone
+my @DEAF = qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1 USR2);
+
+sub check {
+    my ( $class, $conf ) = @_;
+    my @specs = @{ $conf->{admin} || [] } or return;
+    Sirius::Config::Options->fail('--admin: with --workers 0 there is no other process to serve it')
+        if !$conf->{workers};
+    $class->_check_host( $conf, $_, Sirius::Config::Address->parse($_)->{host} ) for @specs;
+    return;
+}
+
+sub close {
+    my $self = shift;
+    delete @{$self}{qw(alive edge life)};
+    $_->close for @{ $self->{listeners} };
+    return;
+}
+
+sub descriptors {
+    return map { $_->fd } @{ shift->{listeners} };
+}
+
+sub due {
+    return grep {defined} shift->{at};
+}
+
+# The process that has the connections, where workers have none
+sub edge { return shift->{edge} }
+
+sub end {
+    my $self = shift;
+    my $edge = $self->{edge};
+    if ( !$self->{ending}++ ) {
+        $self->{at} = _now() + PATIENCE;
+        $edge->stop( 'INT', 0 ) if $edge;
+    }
+    delete $self->{life};
+    return $edge && $edge->pid || %{ $self->{pids} } ? 1 : 0;
+}
+
+sub look {
+    my $self = shift;
+    return if !defined $self->{at} || _now() < $self->{at};
+    delete $self->{at};
+    return $self->start( $self->{supervisor} ) if !$self->{ending};
+    return kill KILL => keys %{ $self->{pids} };
+}
+
+sub lost {
+    my ( $self, $pid, $status ) = @_;
+    my $process = delete $self->{pids}{$pid} or return 0;
+    return 1 if $self->{ending} || $process != ( $self->{process} || 0 );
+    my $stable = _now() - $process->{since} >= STABLE;
+    $self->{backoff}->ready if $stable;
+    my $delay = $self->{backoff}->ended( { %$process, ready => $stable }, 1, 0, 1 );
+    $self->_again( "process $pid " . Sirius::OS::ExitStatus->words( $status, 'nobody knows why' ), $delay );
+    return 1;
+}
+
+sub new {
+    my ( $class, %args ) = @_;
+    my $backoff = Sirius::Base::Backoff->new( { err_respawn_interval => 1, spawn_interval => 0 } );
+    return bless { backoff => $backoff, listeners => [], pids => {}, started => time, %args }, $class;
+}
+
+sub open {
+    my ( $class, $conf, $privileges, @inherited ) = @_;
+    $class->check($conf);
+    my %unix  = ( mode => oct 600 );
+    my @owner = $privileges->owner;
+    @unix{qw(owner group)} = @owner if @owner;
+    my @listeners;
+    for my $spec ( map { Sirius::Listen::Listener->named( $_, @inherited ) } @{ $conf->{admin} || [] } ) {
+        my $listener
+            = $spec =~ /\Afd:(\d+)\z/
+            ? Sirius::Listen::Listener->adopt( $1, undef, "--admin $spec" )
+            : Sirius::Listen::Listener->open( $spec, $conf->{backlog}, %unix );
+        $class->_check_host( $conf, $spec, $listener->host ) if !$listener->is_unix;
+        push @listeners, $listener;
+    }
+    return $class->new( listeners => \@listeners );
+}
+
+sub restore {
+    my ( $class, $state ) = @_;
+    return $class->new if !$state;
+    return $class->new(
+        %$state,
+        listeners => [ map { Sirius::Listen::Listener->restore($_) } @{ $state->{listeners} } ],
+        pids      => { map { $_ => {} } @{ $state->{pids} } },
+    );
+}
+
+# What the program does that start runs
+sub serve {
+    my $class = shift;
+    my $state = Sirius::OS::Inherit->take(VARIABLE) or die "sirius: nothing to serve\n";
+    Sirius::Service::Systemd->forget;
+    my $conf       = $state->{conf};
+    my $privileges = Sirius::Service::Privileges->new($conf);
+    my $alive      = Sirius::OS::Inherit->take_handle( $state->{alive} );
+    my $board      = Sirius::Scoreboard->adopt( $state->{scoreboard} );
+    Sirius::Log->open( $conf, $privileges->owner );
+    require Sirius::Admin::App;    # neither is needed in the supervisor
+    require Sirius::Scoreboard;
+    my $admin = Sirius::Admin::App->new(
+        %{ $state->{admin} },
+        past     => [ $board->kept, _now() ],
+        snapshot => sub { $board->snapshot }
+    );
+    my $worker = Sirius::Worker->new(
+        app        => $admin->to_app,
+        conf       => $conf,
+        control    => $alive,
+        listeners  => [ map { Sirius::Listen::Listener->adopt(@$_) } @{ $state->{listeners} } ],
+        scoreboard => Sirius::Scoreboard->new(1),
+        sleepers   => Sirius::OS::Inherit->take_handle( $state->{sleepers} ),
+        slot       => 0,
+        tell       => sub {''},    # what it cannot do, workers cannot either, and they tell it
+    );
+    $SIG{USR1} = { $worker->handlers }->{USR1};
+    $privileges->drop;
+    Sirius::Service::Daemon->restore->detach if $conf->{daemonize};
+    Sirius::OS::Title->set( { proctitle => 1 }, 'admin' );    # without it ps would show a perl -e
+    $class->_remember( $admin, $board, $class->_leaves( $worker, $alive ) );
+    $worker->run;
+    return;
+}
+
+sub signal {
+    my ( $self, $signal ) = @_;
+    kill $signal => keys %{ $self->{pids} };
+    return;
+}
+
+sub start {
+    my ( $self, $supervisor ) = @_;
+    return if !@{ $self->{listeners} };
+    weaken( $self->{supervisor} = $supervisor );
+    my ( $alive, $life ) = @{$self}{qw(alive life)};
+    $alive or pipe $alive, $life or return $self->_no_process("pipe: $!");
+    $self->_start_edge( $alive, $life ) if !$self->{edge};
+    Sirius::Log->flush;
+    my $pid = fork;
+    return $self->_no_process("fork: $!") if !defined $pid;
+
+    if ($pid) {
+        $self->{life} = $life;
+        $self->{pids}{$pid} = $self->{process} = { since => _now() };
+        return;
+    }
+    eval { $self->_become($alive) };
+    Sirius::Log->pass("sirius: $@");
+    return POSIX::_exit(1);
+}
+
+sub state {
+    my $self = shift;
+    return {
+        listeners => [ map { $_->state } @{ $self->{listeners} } ],
+        pids      => [ keys %{ $self->{pids} }, map { $_->pids } grep {defined} $self->{edge} ],
+        started   => $self->{started},
+    };
+}
+
+# At the stop, see Sirius::Listen::Listener
+sub shut {
+    my $self = shift;
+    $_->shut for @{ $self->{listeners} };
+    return;
+}
+
+sub urls {
+    return map { $_->url } @{ shift->{listeners} };
+}
+
+sub _again {
+    my ( $self, $what, $delay ) = @_;
+    $self->{at} = _now() + $delay;
+    Sirius::Log->error(
+        "admin port: $what; " . ( $delay ? sprintf 'next attempt in %g s', $delay : 'replaced' ) );
+    return;
+}
+
+sub _become {
+    my ( $self, $alive ) = @_;
+    my $supervisor = $self->{supervisor};
+    $supervisor->{signals}->hand_over( map { $_ => 'IGNORE' } @DEAF );
+    my @listeners   = map { [ $_->fd, $_->given ] } @{ $self->{listeners} };
+    my @descriptors = $supervisor->{scoreboard}->descriptor;
+    my $sleepers    = $self->{edge}->workers;
+    my $text        = Sirius::OS::Inherit->give(
+        {   admin => {
+                app       => Sirius::OS::Title->app( $supervisor->{conf} ),
+                host      => ( POSIX::uname() )[1],
+                listeners => [ map { $_->url } @{ $supervisor->{listeners} } ],
+                pid       => getppid,
+                started   => $self->{started},
+                version   => Sirius->VERSION,
+            },
+            alive      => fileno $alive,
+            conf       => _conf( $supervisor->{conf} ),
+            listeners  => \@listeners,
+            scoreboard => $descriptors[0],
+            sleepers   => fileno $sleepers,
+        },
+        $alive,
+        $sleepers,
+        ( map { $_->[0] } @listeners ),
+        @descriptors
+    );
+    return Sirius::OS::Invocation->run_module( __PACKAGE__, 'serve', VARIABLE() => $text );
+}
+
+# The host of an address, or a name that may stand for any
+sub _check_host {
+    my ( $class, $conf, $spec, $host ) = @_;
+    return if $conf->{admin_public} || !defined $host || !_public($host);
+    return Sirius::Config::Options->fail(
+        "--admin $spec: others can reach this address; add --admin-public if they are to");
+}
+
+sub _conf {
+    my $conf    = shift;
+    my @own     = grep { !$_->{plackup} } Sirius::Config::Options->rows;
+    my %default = map  { Sirius::Config::Options->key( $_->{name} ) => $_->{default} } @own;
+    return { %default, %ENGINE, ( map { $_ => $conf->{$_} } @SHARED ), app => Sirius::OS::Title->app($conf) };
+}
+
+# The edge lets it go when the supervisor has ended. One that has been killed beside that does not, so it ends by itself when its
+# pipe has been at its end for as long as an edge may take
+sub _leaves {
+    my ( $class, $worker, $alive ) = @_;
+    my $times = 0;
+    return sub {
+        vec( my $read = '', fileno $alive, 1 ) = 1;
+        return if !select $read, undef, undef, 0;    # nothing is ever written to it
+        return if $times++ < 1;
+        return { $worker->handlers }->{TERM}->('TERM');
+    };
+}
+
+# Looks at the server from time to time, so that the page has a past. It costs a wake-up of this process alone
+sub _remember {
+    my ( $class, $admin, $board, $besides ) = @_;
+    my $look = sub {
+        local ( $@, $! );
+        $besides->() if $besides;
+        eval { $board->keep( $admin->look( $board->snapshot( quick => 1 ) ) ) };
+    };
+    $SIG{ALRM} = $look;    ## no critic (RequireLocalizedPunctuationVars)
+    my $every = Sirius::Admin::History->EVERY;
+    setitimer( ITIMER_REAL, $every, $every );
+    return $look->();
+}
+
+# Outlives the process that answers, and is replaced by the supervisor if it ends
+sub _start_edge {
+    my ( $self, $alive, $life ) = @_;
+    @{$self}{qw(alive life)} = ( $alive, $life );
+    weaken( my $port = $self );
+    $self->{edge} = Sirius::Edge::Group->new(
+        $self->{supervisor}, 1,
+        access_log => undef,
+        alive      => $alive,
+        conf       => _conf( $self->{supervisor}{conf} ),
+        listeners  => $self->{listeners},
+        role       => 'admin edge',
+        said       => 'admin port: ',
+        scoreboard => undef,
+        tell       => sub { $port->_broken(@_) },
+    );
+    $self->{edge}->start;
+    return;
+}
+
+# What it has said to the edge cannot be
+sub _broken {
+    my ( $self, $pid, undef, $why ) = @_;
+    return if !$self->{pids}{$pid};
+    Sirius::Log->error("admin port: process $pid $why and is killed");
+    kill KILL => $pid;
+    return;
+}
+
+sub _no_process {
+    my ( $self, $error ) = @_;
+    return $self->_again( $error, $self->{backoff}->no_fork );
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# False for a name, too: where it leads is known when it is bound
+sub _public {
+    my $host = shift;
+    $host =~ tr/[]//d;
+    return 1 if $host eq '' || $host eq '*';
+    if ( $host =~ /:/ ) {
+        my $six = inet_pton( AF_INET6, $host );
+        return !defined $six || $six ne IN6ADDR_LOOPBACK;    # fe80::1%eth0 is none either
+    }
+    my $four = inet_pton( AF_INET, $host );
+    return defined $four && 127 != unpack 'C', $four;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Admin::Port - the process that answers on the addresses of --admin
+
+=head1 SYNOPSIS
+
+  use Sirius::Admin::Port;
+
+  my $admin = Sirius::Admin::Port->open( $conf, $privileges, Sirius::Service::Systemd->descriptors );
+  $admin->start($supervisor);
+
+=head1 DESCRIPTION
+
+L<Sirius::Admin::App> served by a process of its own, so that it answers when every worker is stuck. The process is a child of
+L<Sirius::Process::Supervisor> and a program of its own: it has never loaded the application, and it has the engine, the addresses of
+C<--admin> and a scoreboard with one row for itself, so that it is no worker. It reads the scoreboard of the server.
+
+With C<--edges> its connections belong to an edge of their own (L<Sirius::Edge::Group>), whose one worker this process is. So neither what
+overloads the server nor a restart of its edge keeps a probe waiting, and each of the two can be restarted without the other.
+
+It ends when its pipe to the supervisor does, never by a signal that a whole group of processes gets. So it answers while the
+workers finish their work (C</readyz> says 503 then), goes when the last of them has gone, and goes when the supervisor was
+killed. When it dies by itself it is started again, at once if it has lived for 10 seconds, else after 1, 2, 4 ... 30
+seconds. The sockets stay open in the supervisor meanwhile, and clients wait. Its edge is started again at once.
+
+A reload of the application does not touch it. When the supervisor becomes a new program after a reload (L<Sirius::Process::Renewal>), the
+process of before has lost its pipe, finishes what it does and ends, and the new supervisor starts one with the new code. The
+addresses are those of the start, like those of C<--listen>.
+
+With C<--user> it has the rights of the workers.
+
+Every 5 seconds it takes a sample of the scoreboard, so that the last five minutes are there when somebody opens the page
+(L<Sirius::Admin::History>). That is the only thing that wakes it when nobody asks; no other process is woken. What it
+has is kept in the scoreboard for the process after it.
+
+=head1 ADDRESSES
+
+Those of L<Sirius::Config::Address>. The file of a unix socket is for its owner only (mode 0600), who is the user of the server, unless
+C<?mode=>, C<?owner=> or C<?group=> say something else. A TCP address that is not a loopback one (127.0.0.0/8, ::1) needs
+C<--admin-public>: whoever can reach it sees what the clients of the server ask for.
+
+With C<--workers 0> there is one process, which may be stuck; then C<--admin> is an error, as a probe that fails for that reason
+would say nothing about the server.
+
+=head1 METHODS
+
+=head2 check
+
+  Sirius::Admin::Port->check($conf);
+
+What can be said about C<admin> before anything is opened. A wrong option ends the program (see L<Sirius::Config::Options/fail>).
+
+=head2 close
+
+  $admin->close;
+
+Closes what this process has of it, and removes the files of unix sockets if it has made them. For a child, too.
+
+=head2 descriptors
+
+Numbers of the listening sockets.
+
+=head2 due
+
+When there is something for L</look>: a monotonic time, or nothing.
+
+=head2 edge
+
+With C<--edges>, the L<Sirius::Edge::Group> of these addresses.
+
+=head2 end
+
+  my $bool = $admin->end;
+
+Lets the process end, and says whether there is one still. It is killed if it needs more than half a second.
+
+=head2 look
+
+Starts or kills what is due.
+
+=head2 lost
+
+  my $bool = $admin->lost( $pid, $status );
+
+A child of the supervisor has ended. False when it is none of these.
+
+=head2 new
+
+Without addresses: for a supervisor that has no admin port.
+
+=head2 open
+
+  my $admin = Sirius::Admin::Port->open( $conf, $privileges, @descriptors );
+
+Binds all of C<< $conf->{admin} >>, which may be none. C<@descriptors> are those that L<Sirius::Service::Systemd> brought.
+
+=head2 restore
+
+  my $admin = Sirius::Admin::Port->restore( $admin->state );
+
+In another program of the supervisor, with the L</descriptors> open.
+
+=head2 serve
+
+What the process does: takes what L</start> has given it, serves and returns at the end.
+
+=head2 signal
+
+  $admin->signal('USR1');
+
+To the process, which heeds only that one.
+
+=head2 start
+
+  $admin->start($supervisor);
+
+Starts the process, if there is anything to serve. What goes wrong is logged, and tried again.
+
+=head2 state
+
+What can be written down.
+
+=head2 urls
+
+As L<Sirius::Listen::Listener/url> has them.
+
+=head1 SEE ALSO
+
+L<Sirius::Admin::App>, L<Sirius::Process::Supervisor>, L<Sirius::Process::Renewal>, L<Sirius::CLI::Top>.
+
+=cut

@@ -1,0 +1,122 @@
+package Sirius::App::ForkCheck;
+
+use strict;
+use warnings;
+
+use Sirius::Log ();
+use Socket qw(AF_INET AF_INET6 AF_UNIX NI_NUMERICHOST NI_NUMERICSERV SOCK_DGRAM SOL_SOCKET SO_TYPE getnameinfo
+    sockaddr_family unpack_sockaddr_un);
+
+my $ADVICE = 'is open before the fork: all workers will share it; open it in --after-fork instead';
+my $warned;
+
+sub warn_once {
+    my ( $class, @own ) = @_;
+    return if $warned++;
+    Sirius::Log->warn("$_ $ADVICE") for _sockets(@own), _databases();
+    return;
+}
+
+sub _address {
+    my $address = shift;
+    return if !defined $address || !length $address;
+    my $family = sockaddr_family($address);
+    if ( $family == AF_UNIX ) {
+        my $path = unpack_sockaddr_un($address);
+        return length $path ? $path =~ s/\A\0/@/r : undef;
+    }
+    my ( $error, $host, $port ) = getnameinfo( $address, NI_NUMERICHOST | NI_NUMERICSERV );
+    return if $error;
+    return $host =~ /:/ ? "[$host]:$port" : "$host:$port";
+}
+
+sub _copy {
+    my $fd = shift;
+    open my $fh, '+<&', $fd or return;
+    return $fh;
+}
+
+sub _databases {
+    return if !$INC{'DBI.pm'} || !DBI->can('visit_handles');
+    my @found;
+    my $visit = sub {
+        my $handle = shift;
+        if ( $handle->{Type} eq 'db' && $handle->{Active} ) {
+            my $name = "dbi:$handle->{Driver}{Name}:" . ( defined $handle->{Name} ? $handle->{Name} : '' );
+            push @found, 'a DBI handle (' . $name =~ s/(pass\w*=)[^;]*/$1***/gir . ')';
+        }
+        return $handle->{Type} eq 'dr';    # and to its connections
+    };
+    eval { DBI->visit_handles($visit); 1 } or return;
+    return @found;
+}
+
+# A socket in words; nothing when it is none of our business
+sub _describe {
+    my $fh    = shift;
+    my $local = getsockname $fh;
+    return if !defined $local;
+    my $family = length $local ? sockaddr_family($local) : 0;
+    return "a socket of family $family" if $family != AF_INET && $family != AF_INET6 && $family != AF_UNIX;
+
+    # That of syslog and its like: messages of many senders are what it is for
+    return if $family == AF_UNIX && unpack( 'i', getsockopt $fh, SOL_SOCKET, SO_TYPE ) == SOCK_DGRAM;
+    my $peer = _address( scalar getpeername $fh );
+    return "a socket to $peer" if defined $peer;
+    my $own = _address($local);
+    return defined $own ? "a socket on $own" : 'a unix socket without a name';
+}
+
+# By what they are, not by their numbers: copies of ours are ours, and copies of another are one
+sub _sockets {
+    my @own  = @_;
+    my %seen = map { ( readlink("/proc/self/fd/$_") || '' ) => 1 } 0 .. 2, @own;
+    opendir my $dir, '/proc/self/fd' or return;
+    my @fds = sort { $a <=> $b } grep {/\A\d+\z/} readdir $dir;
+    closedir $dir;
+    my @found;
+    for my $fd (@fds) {
+        my $link = readlink "/proc/self/fd/$fd";
+        next if !defined $link || $link !~ /\Asocket:/ || $seen{$link}++;
+        my $copy = _copy($fd) or next;
+        push @found, _describe($copy);
+    }
+    return @found;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::App::ForkCheck - connections that the workers would share
+
+=head1 SYNOPSIS
+
+  use Sirius::App::ForkCheck;
+
+  Sirius::App::ForkCheck->warn_once( map { $_->fd } @listeners );
+
+=head1 DESCRIPTION
+
+What an application opens while it is loaded, all workers inherit. Two that talk to one database over one connection get each
+other's answers. A warning tells of it before there are two:
+
+  [sirius 4711] a socket to 127.0.0.1:5432 is open before the fork: all workers will share it; open it in --after-fork
+
+=head1 METHODS
+
+=head2 warn_once
+
+  Sirius::App::ForkCheck->warn_once(@own_descriptors);
+
+Logs one line for each socket that is open, except STDIN, STDOUT, STDERR, those whose descriptors are given, and datagram
+sockets of the unix family, such as that of syslog; and one for each active database handle when L<DBI> is loaded. Once in a
+process.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::App::Hooks>.
+
+=cut

@@ -1,0 +1,142 @@
+package Sirius::App::Isolation;
+
+use strict;
+use warnings;
+
+use Config qw(%Config);
+use Sirius::OS::Invocation;
+use Sirius::OS::Signals;
+use Sirius::Service::Systemd;
+
+# Nothing can go on without what they do, whoever has taken them
+my %FAULT = map { $_ => 1 } qw(ABRT BUS FPE ILL SEGV SYS TRAP);
+
+# As it is when this is loaded, before any application with the command sirius
+my $umask = umask;
+
+my @names = _names();
+
+sub lend {
+    my ( $self, $code ) = @_;
+    $self->restore;
+    my $done  = eval { $code->(); 1 };
+    my $error = $@;
+    %$self = %{ ( ref $self )->take( $self->{conf} ) };
+    return if $done;
+    return defined $error && length $error ? $error : "for no reason\n";
+}
+
+sub restore {
+    my $self    = shift;
+    my $signals = $self->{signals};
+    for my $name ( keys %$signals ) {
+        if ( defined $signals->{$name} ) { $SIG{$name} = $signals->{$name} }
+        else                             { delete $SIG{$name} }
+    }
+    %ENV = %{ $self->{env} };
+    umask $self->{umask};
+    select $self->{selected};    ## no critic (ProhibitOneArgSelect)
+    ( $|, $/, $\, $,, $", $; ) = @{ $self->{variables} };
+    return;
+}
+
+sub take {
+    my ( $class, $conf ) = @_;
+    my $ours = defined $conf->{umask} ? $conf->{umask} : $umask;
+    my $self = bless { conf => $conf, env => {%ENV}, signals => {}, umask => umask $ours }, $class;
+
+# What is ignored stays so. No 'DEFAULT', which may be the end of a process, and no 'IGNORE', which programs inherit
+    for my $name (@names) {
+        my $theirs = $SIG{$name};
+        next if ( !defined $theirs || $theirs =~ /\A(?:DEFAULT|IGNORE|)\z/ ) && $name ne 'PIPE';
+        $self->{signals}{$name} = $theirs;
+        if ( $name =~ /\A__/ ) { delete $SIG{$name} }
+        else {
+            $SIG{$name} = sub { }
+        }
+    }
+    %ENV = %{ Sirius::OS::Invocation->env };
+    Sirius::Service::Systemd->forget;
+    $self->{variables} = [ $|, $/, $\, $,, $", $; ];
+    $self->{selected}  = select STDOUT;                ## no critic (ProhibitOneArgSelect)
+    ( $/, $\, $,, $", $; ) = ( "\n", undef, undef, q( ), "\034" );
+    return $self;
+}
+
+# All that Sirius::OS::Signals does not have itself; each by one name
+sub _names {
+    my ( %seen, %number );
+    my @all = split ' ', $Config{sig_name};
+    @number{@all}        = split ' ', $Config{sig_num};
+    $seen{ $number{$_} } = 1 for grep { defined $number{$_} } qw(ZERO KILL STOP), Sirius::OS::Signals->names;
+    return qw(__DIE__ __WARN__), grep { !$FAULT{$_} && !$seen{ $number{$_} }++ } @all;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::App::Isolation - keeps what an application has done to perl away from the code of the server
+
+=head1 SYNOPSIS
+
+  use Sirius::App::Isolation;
+
+  my $theirs = Sirius::App::Isolation->take($conf);
+  # code of the server
+  my $error = $theirs->lend( sub { $hook->() } );
+  $theirs->restore;
+
+=head1 DESCRIPTION
+
+The generation, and the supervisor until the first reload, have loaded the application and run in the same perl. A
+C<$SIG{__WARN__}> that dies would be the end of them at the next line of the log. So they put aside what an application can have
+changed, and have it their own way:
+
+=over
+
+=item *
+
+C<$SIG{__WARN__}>, C<$SIG{__DIE__}> and the handlers of all signals but those of L<Sirius::OS::Signals>, which does the same for its
+own, and those of faults such as C<SEGV>
+
+=item *
+
+C<%ENV>: as it was at the start
+
+=item *
+
+the mask for new files: that of C<--umask>, or of the start
+
+=item *
+
+the selected handle, C<$/>, C<$\>, C<$,>, C<$">, C<$;>
+
+=back
+
+Functions that the application overrides are the matter of L<Sirius::App::Overrides>; a tied STDERR, of L<Sirius::Log>.
+
+=head1 METHODS
+
+=head2 lend
+
+  my $error = $theirs->lend($code);
+
+Calls code of the application with all as it wants it; what that changes is its own afterwards. Returns nothing, or what it died
+of.
+
+=head2 restore
+
+All is again as it was before L</take>: in a worker, or at the end.
+
+=head2 take
+
+  my $theirs = Sirius::App::Isolation->take($conf);
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::App::Overrides>, L<Sirius::Process::Pool>, L<Sirius::Process::Supervisor>.
+
+=cut

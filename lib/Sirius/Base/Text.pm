@@ -1,0 +1,89 @@
+package Sirius::Base::Text;
+
+use strict;
+use warnings;
+
+use List::Util qw(max);
+
+my @UNITS = qw(B KB MB GB TB PB);
+
+# Seconds in the two largest units that matter
+sub age {
+    my ( $class, $value ) = @_;
+    my $seconds = max 0, $value;
+    return sprintf '%.1f s',      $seconds      if $seconds < 10;
+    return sprintf '%d s',        $seconds      if $seconds < 100;
+    return sprintf '%d min',      $seconds / 60 if $seconds < 6000;
+    return sprintf '%d h %d min', $seconds / 3600,   $seconds % 3600 / 60 if $seconds < 86_400;
+    return sprintf '%d d %d h',   $seconds / 86_400, $seconds % 86_400 / 3600;
+}
+
+sub bytes {
+    my ( $class, $value ) = @_;
+    my $unit = 0;
+    while ( $value >= 1000 && $unit < $#UNITS ) {
+        $value /= 1024;
+        $unit++;
+    }
+    return sprintf $unit && $value < 10 ? '%.1f %s' : '%.0f %s', $value, $UNITS[$unit];
+}
+
+sub duration {
+    my ( $class, $seconds ) = @_;
+    return sprintf '%.0f us', $seconds * 1e6 if $seconds < 0.000_999_5;
+    return sprintf $seconds < 0.01 ? '%.1f ms' : '%.0f ms', $seconds * 1e3 if $seconds < 0.999_5;
+    return $class->age($seconds);
+}
+
+# What a client of the server sent must not speak to the terminal
+sub harmless {
+    my ( $class, $text ) = @_;
+    $text =~ s/([^\x20-\x7e])/sprintf ord $1 > 255 ? '\x{%x}' : '\x%02x', ord $1/ge;
+    return $text;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Base::Text - figures, and text of strangers, for the eyes of an operator
+
+=head1 SYNOPSIS
+
+  use Sirius::Base::Text;
+
+  print Sirius::Base::Text->age(4000);             # 66 min
+  print Sirius::Base::Text->bytes(34_603_008);     # 33 MB
+  print Sirius::Base::Text->duration(0.0123);      # 12 ms
+  print Sirius::Base::Text->harmless("\e[2J");     # \x1b[2J
+
+=head1 DESCRIPTION
+
+As short as one still knows what is meant.
+
+=head1 METHODS
+
+=head2 age
+
+For how long something lasts, from a number of seconds: C<7.2 s>, C<66 min>, C<4 d 0 h>.
+
+=head2 bytes
+
+In units of 1024: C<900 B>, C<3.4 MB>.
+
+=head2 duration
+
+How long something took, from a number of seconds: C<850 us>, C<1.2 ms>, then as L</age>.
+
+=head2 harmless
+
+The text with all but printable ASCII escaped, as C<\x1b> or C<\x{263a}>: what a client has sent must not speak to the
+terminal.
+
+=head1 SEE ALSO
+
+L<Sirius::Control::Client>, L<Sirius::CLI::Top>.
+
+=cut

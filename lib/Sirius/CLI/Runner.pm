@@ -1,0 +1,297 @@
+package Sirius::CLI::Runner;
+
+use strict;
+use warnings;
+use parent 'Plack::Runner';
+
+use Cwd        ();
+use File::Spec ();
+use Sirius::Log::Access;
+use Sirius::Admin::Port;
+use Sirius::OS::Invocation ();    # before the application is loaded, which overwrites the command line
+use Plack::Handler::Sirius ();    # so that all of the server is compiled before the application
+use Sirius::Config::Sources;
+use Sirius::OS::Inherit;
+use Sirius::Process::Launch;
+use Sirius::Listen::Listener;
+use Sirius::App::Loading;
+use Sirius::Config::Options;
+use Sirius::Config::Settings;
+use Sirius::Service::Starter;
+use Sirius::Service::Systemd;
+use Sirius::OS::Title;
+
+# An application that does not load: perl would exit with whatever errno is. With --chdir it is looked for in that
+# directory, and loaded there
+sub locate_app {
+    my ( $self, @args ) = @_;
+    my $dir  = $self->{chdir};
+    my $psgi = $self->{app} || $args[0] || ( $self->{eval} ? undef : 'app.psgi' );
+    $self->{app} = File::Spec->rel2abs( $psgi, $dir ) if defined $dir && defined $psgi && !ref $psgi;
+    my $load = _in( $dir, sub { $self->SUPER::locate_app(@args) } );
+    return sub {
+        my ( $app, @with ) = ( undef, @_ );
+        return $app if eval {
+            my $here = sub {
+                return Sirius::OS::Title->load( sub {
+                    _in( $dir, sub { $load->(@with) } );
+                } );
+            };
+            $app = $self->_loads_first ? Sirius::App::Loading->watch( $self->{conf}, $here ) : $here->();
+            1;
+        };
+        my $error = $@;
+        $! = 1;
+        die $error;
+    };
+}
+
+sub parse_options {
+    my ( $self, @args ) = @_;
+    my @rest;
+    for my $i ( 0 .. $#args ) {
+        next if $args[$i] ne '--';
+        ( undef, @rest ) = splice @args, $i;
+        last;
+    }
+    my ( $given, @words ) = _read(@args);
+    _one_application( $given, @words );
+    my ( $config, %all, @plack ) = ( undef, %$given );
+    $all{app} = $words[0] // $rest[0] if !defined $all{app} && @words + @rest;
+    if ( !$given->{help} && !$given->{version} ) {
+        $config = Sirius::Config::Sources->read( command => 1, file => $given->{config} );
+        my $from = $config->fill( \%all );
+        $self->{chdir} = Sirius::Config::Options->check( Sirius::Config::Options->row('chdir'),
+            $all{chdir}, $from->{chdir} )
+            if defined $all{chdir};
+        @plack = _for_plack( { map { $_ => $all{$_} } keys %$from }, $from );
+    }
+    @plack = $self->_below_chdir( @plack, _for_plack( $given, {} ) );
+    _in( $self->{chdir}, sub { $self->SUPER::parse_options( @plack, @words ) } );
+    push @{ $self->{argv} }, @rest;
+    return $self->_pass_on( $given, \%all, $config ) if $config;
+    return;
+}
+
+sub setup {
+    my $self = shift;
+    if ( $self->{help} ) {
+        require Sirius::Config::Usage;
+        print Sirius::Config::Usage->help;
+        exit 0;
+    }
+    return $self->SUPER::setup if !$self->{conf} || !$self->_loads_first;
+    return Sirius::App::Loading->watch( $self->{conf}, sub { $self->SUPER::setup }, more => 1 )
+        ;    # modules of -M
+}
+
+sub version_cb {
+    return sub {
+        require Plack;
+        require Sirius;
+        printf "Sirius %s (Plack %s, perl %vd)\n", Sirius->VERSION, Plack->VERSION, $^V;
+    };
+}
+
+# Where the application's modules are, and what is watched for changes of it, is said as seen from its directory
+sub _below_chdir {
+    my ( $self, @args ) = @_;
+    my $dir = $self->{chdir};
+    return @args if !defined $dir;
+    for my $i ( 0 .. $#args ) {
+        $args[$i] = File::Spec->rel2abs( $args[$i], $dir ) if $i && $args[ $i - 1 ] eq '-I';
+        $args[$i] =~ s{\A--Reload=\K(.*)}{join ',', map { File::Spec->rel2abs( $_, $dir ) } split /,/, $1}es;
+    }
+    return @args;
+}
+
+# What Plack::Runner itself does, in a form that it cannot take for anything else: an option that it doesn't know takes
+# the next argument there, whatever it is
+sub _for_plack {
+    my ( $given, $from ) = @_;
+    my @args;
+    for my $row ( grep { $_->{plackup} } Sirius::Config::Options->rows ) {
+        my ( $name, $key ) = ( $row->{name}, Sirius::Config::Options->key( $row->{name} ) );
+        my $value = $given->{$key};
+        next if !defined $value;
+        my @values
+            = map { Sirius::Config::Options->check( $row, $_, $from->{$key} ) } ref $value ? @$value : $value;
+        if ( $row->{plackup} ne 'flag' ) {
+            push @args, length $name > 1 ? "--$name=$_" : ( "-$name", $_ ) for @values;
+        } elsif ( $values[0] ) {
+            push @args, "--$name";
+        } elsif ( $name eq 'default-middleware' ) {
+            push @args, "--no-$name";
+        }
+    }
+    return @args;
+}
+
+# Calls the code in this directory, and comes back: sockets and logs are where the command was given
+sub _in {
+    my ( $dir, $code ) = @_;
+    return $code->() if !defined $dir;
+    my $here = Cwd::getcwd();
+    chdir $dir or Sirius::Config::Options->fail("--chdir $dir: $!");
+    my $value = $code->();
+    die "chdir $here: $!\n" if defined $here && !chdir $here;
+    return $value;
+}
+
+# Neither at a reload, over which the supervisor watches, nor in each worker or for each request
+sub _loads_first {
+    my $self = shift;
+    return 0 if $self->{server} ne 'Sirius' || Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
+    return $self->{loader} =~ /\A(?:Plack::Loader|Restarter)\z/;
+}
+
+# The row of a name, and what it says about a bool: --keepalive and --enable-keepalive 1, --disable-keepalive 0
+sub _known {
+    my $name = shift;
+    my ( $row, $sense ) = Sirius::Config::Options->find($name);
+    Sirius::Config::Options->unknown($name) if !$row || $row->{hidden};
+    return $row, defined $sense ? $sense : 1;
+}
+
+# Behind "--" may be anything: perl in -e or a module finds it in @ARGV
+sub _one_application {
+    my ( $given, @words ) = @_;
+    my $app = defined $given->{app} ? "--app $given->{app}" : defined $given->{e} ? '-e' : shift @words;
+    return Sirius::Config::Options->fail(
+        "'$words[0]' is one argument too many: the application is that of $app")
+        if @words;
+    return;
+}
+
+# To the handler: what the command line says, and what the environment and the file say
+sub _pass_on {
+    my ( $self, $given, $all, $config ) = @_;
+    my %plack = map  { $_->{name} => 1 } grep { $_->{plackup} } Sirius::Config::Options->rows;
+    my @own   = grep { !$plack{tr/_/-/r} } sort keys %$given;
+    if ( $self->{server} ne 'Sirius' ) {
+        my ( $host, $port, $socket, $listen ) = delete @{$all}{qw(host port socket listen)};
+        delete $all->{config};
+        $self->{access_log} = delete $all->{access_log};                    # by Plack's middleware
+        @own = grep { !$plack{tr/_/-/r} } sort keys %$all;
+        my @address = $self->mangle_host_port_socket( $host, $port, $socket, @{ $listen || [] } );
+        $self->{options} = [ @address, map { $_ => $all->{$_} } @own ];
+        return;
+    }
+    $self->{options} = [ sources => $config, map { $_ => $given->{$_} } @own ];
+
+    # Before the application is loaded, which may take its time
+    my $conf   = $self->{conf} = Sirius::Config::Settings->parse( { @{ $self->{options} } } );
+    my $served = $self->{eval} ? '-e' : $self->{app} || $self->{argv}[0] || 'app.psgi';
+    Sirius::OS::Title->serves($served)         if !ref $served;
+    Sirius::OS::Title->set( $conf, 'loading' ) if $self->{loader} ne 'Restarter';
+    $_->check($conf) for qw(Sirius::Log::Access Sirius::Admin::Port);
+    _shield($conf);
+    _probe($conf)
+        if !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );  # a reload has all of them already
+    Sirius::Config::Options->fail('--daemonize: --reload and a server in the background exclude each other')
+        if $conf->{daemonize} && $self->{loader} eq 'Restarter';
+    return;
+}
+
+# An address in use is told at once, not when the application has been loaded
+sub _probe {
+    my $conf  = shift;
+    my @specs = @{ $conf->{admin} || [] };
+    push @specs, @{ $conf->{listen} }
+        if !$conf->{listen_sock}
+        && !Sirius::Service::Starter->descriptors
+        && !Sirius::Service::Systemd->offered;
+    return Sirius::Listen::Listener->probe( $conf->{backlog}, @specs );
+}
+
+# Options by their own names, then what is none
+sub _read {
+    my @args = @_;
+    my ( %given, @words );
+    while ( defined( my $arg = shift @args ) ) {
+        my ( $name, $value ) = $arg =~ /\A--?([^-=][^=]*)(?:=(.*))?\z/s;
+        ( $name, $value ) = ( $1, $2 )
+            if $arg =~ /\A-([IMe])(.+)\z/s && !Sirius::Config::Options->find($name);
+        if ( !defined $name ) {
+            push @words, $arg;
+            next;
+        }
+        my ( $row, $bool ) = _known($name);
+        if ( $row->{type} eq 'bool' ) {
+            Sirius::Config::Options->fail("--$row->{name} takes no value")
+                if defined $value && $row->{plackup};
+            $value = defined $value ? Sirius::Config::Options->check( { %$row, name => $name }, $value ) : 1;
+            $value = $value         ? $bool : 1 - $bool;
+        }
+        $value = _value( $row, \@args ) if !defined $value;
+        my $key = Sirius::Config::Options->key( $row->{name} );
+        if ( $row->{many} ) { push @{ $given{$key} }, $value }
+        else                { $given{$key} = $value }
+    }
+    return \%given, @words;
+}
+
+# Sockets that somebody else has opened for us are there before the application, and what it starts is to have none
+sub _shield {
+    my $conf    = shift;
+    my @numbers = map {/\Afd:(\d+)\z/} @{ $conf->{listen} }, @{ $conf->{admin} || [] };
+    push @numbers, map { $_->{fd} } Sirius::Service::Starter->descriptors, Sirius::Service::Systemd->offered;
+    return Sirius::OS::Inherit->close_on_exec(@numbers);
+}
+
+sub _value {
+    my ( $row, $args ) = @_;
+    Sirius::Config::Options->fail("--$row->{name} needs a value")
+        if !@$args || length $row->{name} > 1 && $args->[0] =~ /\A--[[:alpha:]]/;
+    return shift @$args;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::CLI::Runner - the command line of sirius
+
+=head1 SYNOPSIS
+
+  use Sirius::CLI::Runner;
+
+  my $runner = Sirius::CLI::Runner->new(server => 'Sirius', env => 'deployment');
+  $runner->parse_options(@ARGV);
+  $runner->run;
+
+=head1 DESCRIPTION
+
+L<Plack::Runner> with the traps of its command line removed. There an option that it doesn't know takes the next argument
+as its value, so that C<--preload-app app.psgi> loses the application; here every option is known from the table in
+L<Sirius::Config::Options>, flags take nothing, a wrong or unknown option ends the program before the application is loaded.
+Port 0 and IPv6 addresses work. What follows C<--> is no option. With C<--chdir> the application is looked for in that
+directory and loaded there; the paths of all other options are seen from where the command was given.
+
+=head1 METHODS
+
+Those of L<Plack::Runner>, and these in its place:
+
+=head2 parse_options
+
+  $runner->parse_options(@ARGV);
+
+Reads the command line, then the environment and the file of C<--config> (L<Sirius::Config::Sources>), and checks all of it.
+Plack::Runner gets what it can do itself. The handler gets the rest, addresses as they are: here port 0 would become
+5000 and C<[::1]:80> the host C<[>.
+
+=head2 setup
+
+As in L<Plack::Runner>, with a C<--help> of our own.
+
+=head2 version_cb
+
+Prints the versions of Sirius, Plack and perl.
+
+=head1 SEE ALSO
+
+L<sirius>, L<Sirius::Config::Options>, L<Sirius::Config::Sources>, L<Plack::Runner>.
+
+=cut

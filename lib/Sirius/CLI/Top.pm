@@ -1,0 +1,320 @@
+package Sirius::CLI::Top;
+
+use strict;
+use warnings;
+
+use Getopt::Long ();
+use IO::Handle   ();
+use JSON::PP     ();
+use List::Util   qw(max min);
+use POSIX        ();
+use Sirius::Base::Text;
+use Sirius::CLI::Top::Client;
+use Sirius::CLI::Top::Picture;
+use Sirius::CLI::Top::Screen;
+use Sirius::Config::Type;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
+
+# Exit statuses
+use constant { DONE => 0, FAILED => 1, USAGE => 2 };
+
+use constant INTERVAL => 2;    # seconds
+
+# Intervals that + and - choose from, in seconds
+my @STEPS = ( 0.5, 1, 2, 5, 10, 30, 60 );
+
+my $KEYS = 'q quit  SPACE refresh now  + - every %s  ? help';
+my @HELP = split /\n/, <<'TEXT';
+Latency  time from the complete request to the last byte of its response
+Queue    the part of it in which the request waited for a free worker
+         "< 16 us" and "> 2 min": the server does not measure finer, or longer
+Edge     the process that owns the connections: those that are open,
+         how many of them are idle, how many have a request that waits for a
+         worker, and for how long the first of these
+Idle     open connections between two requests; waiting: with a request for
+         which no worker is free
+
+GEN      generation: a reload begins a new one
+STATE    starting, idle, busy (in the application), draining
+FOR      how long the request has lasted, or how long the worker has been idle
+REQ/S    requests per second since the picture before
+RSS      its resident memory
+DOING    request line, and in brackets what the application says of it
+
+q        quit; so does Ctrl-C
+SPACE    ask the server now
++ -      longer or shorter interval between two pictures
+?        back to the picture
+TEXT
+
+my $USAGE = 'sirius top [--admin ADDRESS] [--interval SECONDS] [--once] [--json]';
+
+sub run {
+    my ( $class, @args ) = @_;
+    my $status = eval { $class->_run(@args) };
+    return $status if defined $status;
+    my $error = $@;
+    die $error if ref $error ne 'ARRAY';
+    print {*STDERR} "sirius top: ", $error->[1], "\n" if defined $error->[1];
+    return $error->[0];
+}
+
+sub _draw {
+    my ( $self,  $screen ) = @_;
+    my ( $width, $height ) = $screen->size;
+    my $keys    = substr sprintf( $KEYS, Sirius::Base::Text->duration( $self->{interval} ) ), 0, $width;
+    my @note    = defined $self->{error} ? substr "$self->{error}; asking again", 0, $width : ();
+    my $picture = Sirius::CLI::Top::Picture->new( @{$self}{qw(now before)} );
+    my $room    = max 0, $height - @note - 1;
+    my @lines   = $self->{explains} ? map { substr $_, 0, $width } @HELP : $picture->lines( $width, $room );
+    $#lines = $room - 1 if @lines != $room;    # the keys stand in the last line of the screen
+    my @all = ( @note, map( { defined $_ ? $_ : '' } @lines ), $keys );
+    return $screen->show( $picture->header($width), @all );
+}
+
+sub _fail {
+    my ( $status, $message ) = @_;
+    die [ $status, $message ];
+}
+
+sub _interval {
+    my $text = shift;
+    my $value
+        = eval { Sirius::Config::Type->check( { type => 'seconds', min => 0.1, max => 86_400 }, $text ) };
+    return $value if defined $value;
+    chomp( my $error = $@ );
+    return _fail( USAGE, "--interval: $error" );
+}
+
+# True for q: until then the last answer, until the next one is due
+sub _leave {
+    my ( $self, $screen ) = @_;
+    my $next = _now() + $self->{interval};
+    while ( ( my $left = $next - _now() ) > 0 ) {
+        $self->_draw($screen);
+        my $key = $screen->key($left);
+        next                                   if !defined $key;
+        return 1                               if $key =~ /\A[qQ]\z/;
+        return 0                               if $key eq q{ };
+        $self->{explains} = !$self->{explains} if $key eq q{?};
+        next                                   if $key !~ /\A[-+]\z/;
+        my @other = grep { $key eq q{+} ? $_ > $self->{interval} : $_ < $self->{interval} } @STEPS;
+        $self->{interval} = $key eq q{+} ? $other[0] : $other[-1] if @other;
+        $next = min $next, _now() + $self->{interval};
+    }
+    return 0;
+}
+
+# One more answer of the server; false, and why, when there is none
+sub _look {
+    my $self = shift;
+    my $text = eval { $self->{client}->get('/status.json') };
+    die $@ if ref $@;    # a signal
+    chomp( my $error = defined $text ? 'that is not an admin port of Sirius' : $@ );
+    my $status = defined $text && eval { JSON::PP->new->utf8->decode($text) };
+    if ( ref $status eq 'HASH' && ref $status->{workers} eq 'ARRAY' ) {
+        @{$self}{qw(before now error)} = ( $self->{now}, $status, undef );
+        return 1;
+    }
+    $self->{error} = Sirius::Base::Text->harmless("$self->{admin}: $error");
+    return 0;
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+sub _parse {
+    my ( $class,  @args )  = @_;
+    my ( $parser, %given ) = Getopt::Long::Parser->new( config => [qw(no_auto_abbrev no_ignore_case)] );
+    my @wrong;
+    local $SIG{__WARN__} = sub { push @wrong, lcfirst shift =~ s/\n//r };
+    local @ARGV = @args;
+    $parser->getoptions( \%given, qw(admin=s help|h interval=s json once) );
+    push @wrong, "unexpected argument '$ARGV[0]'" if @ARGV;
+    _fail( USAGE, "$wrong[0]; usage: $USAGE" ) if @wrong;
+    return \%given                             if $given{help};
+    ( $given{admin} ) = grep {length} split /[\s,]+/, $ENV{SIRIUS_ADMIN} || '' if !defined $given{admin};
+    _fail( USAGE, 'name the server with --admin ADDRESS, or set SIRIUS_ADMIN' )
+        if !defined $given{admin} || !length $given{admin};
+    $given{interval} = _interval( defined $given{interval} ? $given{interval} : INTERVAL );
+    return \%given;
+}
+
+sub _print {
+    my $self = shift;
+    if ( $self->{json} ) {    # in other words than the server's: one line, of ASCII only
+        print JSON::PP->new->canonical->ascii->encode( $self->{now} ), "\n";
+    } else {
+        my ($width) = POSIX::isatty(1) ? Sirius::CLI::Top::Screen->size : undef;
+        print map {"$_\n"} Sirius::CLI::Top::Picture->new( @{$self}{qw(now before)} )->lines($width);
+    }
+    STDOUT->flush;
+    return;
+}
+
+sub _run {
+    my ( $class, @args ) = @_;
+    my $self = bless $class->_parse(@args), $class;
+    if ( $self->{help} ) {
+        print "Usage: $USAGE\n";
+        return DONE;
+    }
+    $self->{client} = eval { Sirius::CLI::Top::Client->new( $self->{admin} ) };
+    chomp( my $error = $@ );
+    _fail( FAILED, "--admin: $error" ) if !$self->{client};
+    _fail( FAILED, $self->{error} )    if !$self->_look;
+    return $self->_watch if !$self->{once} && !$self->{json} && Sirius::CLI::Top::Screen->is_possible;
+    $self->_print;
+    while ( !$self->{once} ) {
+        sleep $self->{interval};
+        _fail( FAILED, $self->{error} ) if !$self->_look;
+        print "\n"                      if !$self->{json};
+        $self->_print;
+    }
+    return DONE;
+}
+
+# Ctrl-Z: the shell gets its screen, and fg brings ours back
+sub _suspend {
+    my $screen = shift;
+    $screen->close;
+    kill STOP => $$;    # TSTP itself is blocked while its handler runs
+    $screen->open;
+    $screen->wake;
+    return;
+}
+
+# On the screen. A server that is gone may come back: it is asked on
+sub _watch {
+    my $self   = shift;
+    my $screen = Sirius::CLI::Top::Screen->new;
+    local @SIG{qw(HUP INT TERM)} = ( sub { _fail(DONE) } ) x 3;
+    local $SIG{TSTP}             = sub { _suspend($screen) };
+    local $SIG{WINCH}            = sub { $screen->wake };
+    $screen->open;
+    $self->_look until $self->_leave($screen);
+    return DONE;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::CLI::Top - sirius top: what a running server does, in a terminal
+
+=head1 SYNOPSIS
+
+  sirius --admin 127.0.0.1:9090 --workers 4 app.psgi
+
+  sirius top --admin 127.0.0.1:9090
+  sirius top --admin /run/app.admin --once
+
+  export SIRIUS_ADMIN=127.0.0.1:9090
+  sirius top --interval 0.5
+  sirius top --once --json
+
+  use Sirius::CLI::Top;
+  exit Sirius::CLI::Top->run(@ARGV);
+
+=head1 DESCRIPTION
+
+Shows what the status page of C<--admin> shows (L<Sirius::Admin::App>), every 2 seconds, until C<q> or Ctrl-C:
+
+  Sirius 0.01, shop.psgi on web1, PID 4711, up 66 min, 14:02:11, rates over 2.0 s
+  Address      http://127.0.0.1:5000/
+  Workers      4 wanted, 2 busy, 2 idle
+  Requests     812/s, 2xx 800, 4xx 12.0, 3.1 MB/s sent
+  Edge         PID 4710, up 66 min, 120 open, 110 idle, 0 waiting, 4 % CPU, 14 MB
+  Connections  120 open, 110 idle, 0 waiting
+  Latency      p50 1.2 ms, p90 3.4 ms, p99 12 ms, p99.9 101 ms
+  Queue        p50 < 16 us, p90 < 16 us, p99 220 us, p99.9 1.1 ms, 0 in it
+
+      PID GEN STATE          FOR  REQ/S    RSS DOING
+     4713   1 busy         12 s     0.0  34 MB GET /report?year=2024 [query 3 of 8]
+     4714   1 busy        0.0 s   270.5  33 MB GET /
+     4712   1 idle        0.0 s   268.0  33 MB
+     4715   1 idle        0.0 s   271.5  33 MB
+
+  q quit  SPACE refresh now  + - every 2.0 s  ? help
+
+There is a line C<Edge> for each process that owns connections.
+
+Workers that have been busy with one request for the longest time come first. Latency is the time from the complete request to
+the last byte of its response, Queue the part of it for which no worker was free. The first picture has no older one to compare
+with: its rates and times are those since the start of the server, until the next one comes.
+
+The server counts times in buckets: C<< < 16 us >> is the first of them, C<< > 2 min >> all that is beyond the last.
+
+=head1 KEYS
+
+=over 4
+
+=item C<q>
+
+Quits, as Ctrl-C does.
+
+=item Space
+
+Asks the server now.
+
+=item C<+>, C<->
+
+A longer or a shorter interval: 0.5, 1, 2, 5, 10, 30 or 60 seconds.
+
+=item C<?>
+
+Explains the figures; once more, and the picture is back.
+
+=back
+
+=head1 WITHOUT A SCREEN
+
+When the terminal is C<dumb>, or STDOUT is none, the pictures are printed one after the other. What clients of the server have
+sent is printed with all but printable ASCII escaped.
+
+=head1 OPTIONS
+
+=over 4
+
+=item B<--admin> I<ADDRESS>
+
+The address of the server's C<--admin>, or the URL of it (default: the first one in C<SIRIUS_ADMIN> of the environment).
+
+=item B<--interval> I<SECONDS>
+
+Between two pictures (default: 2). Units as for L<sirius>: C<500ms>, C<1m>.
+
+=item B<--once>
+
+One picture, and the end.
+
+=item B<--json>
+
+Instead of a picture the server's answer, a line of JSON.
+
+=item B<-h>, B<--help>
+
+=back
+
+=head1 EXIT STATUS
+
+  0   done: --once, q, or Ctrl-C on the screen
+  1   no admin port answers there, or no more
+  2   wrong usage
+
+A server that stops to answer while its picture is on the screen is asked on, as it may come back.
+
+=head1 METHODS
+
+=head2 run
+
+  my $status = Sirius::CLI::Top->run(@arguments);
+
+Does all of it and returns the exit status.
+
+=head1 SEE ALSO
+
+L<sirius>, L<Sirius::Control::Client>, L<Sirius::Admin::Port>, L<Sirius::Admin::App>.
+
+=cut

@@ -1,0 +1,231 @@
+package Sirius::CLI::Top::Picture;
+
+use strict;
+use warnings;
+
+use List::Util qw(max sum);
+use POSIX      qw(strftime);
+use Sirius::Admin::Change;
+use Sirius::Base::Text;
+
+# Name, width (less than 0: to the left), how wide the whole has to be for it, and what is shown of a worker
+my @COLUMNS = (
+    [ PID      => 7,   0,   sub { _number( $_[1]{pid} ) } ],
+    [ GEN      => 3,   70,  sub { _number( $_[1]{generation} ) } ],
+    [ STATE    => -8,  0,   sub { _text( $_[1]{state} ) } ],
+    [ FOR      => 9,   0,   \&_for ],
+    [ 'REQ/S'  => 6,   0,   sub { _rate( $_[0]{change}->worker_rate( $_[1] ) ) } ],
+    [ REQUESTS => 10,  100, sub { _number( $_[1]{requests} ) } ],
+    [ RSS      => 6,   80,  sub { _number( $_[1]{rss} )   ? Sirius::Base::Text->bytes( $_[1]{rss} ) : '' } ],
+    [ CLIENT   => -21, 120, sub { _number( $_[1]{began} ) ? _text( $_[1]{client} )                  : '' } ],
+    [ DOING    => 0,   0,   \&_doing ],
+);
+
+sub header {
+    my ( $self, $width ) = @_;
+    return _cut( $width, $self->_line( $width, map { $_->[0] } @COLUMNS ) );
+}
+
+sub lines {
+    my ( $self, $width, $height ) = @_;
+    my @above   = ( $self->_summary, '', $self->header($width) );
+    my @workers = $self->_workers;
+    my $room    = defined $height ? max 0, $height - @above : @workers;
+    my $more    = @workers - $room;
+    splice @workers, max 0, $room - 1 if $more > 0;
+    my @table = map { $self->_worker( $width, $_ ) } @workers;
+    push @table, 'and ' . ( $more + 1 ) . ' workers more' if $more > 0;
+    my @lines = map { _cut( $width, $_ ) } @above, @table;
+    splice @lines, $height if defined $height && @lines > $height;
+    return @lines;
+}
+
+sub new {
+    my ( $class, $now, $before ) = @_;
+    return bless { change => Sirius::Admin::Change->new( $now, $before ), now => $now }, $class;
+}
+
+sub _cut {
+    my ( $width, $line ) = @_;
+    $line =~ s/\s+\z//;
+    return defined $width ? substr $line, 0, $width : $line;
+}
+
+sub _doing {
+    my ( $self, $worker ) = @_;
+    return '' if !_number( $worker->{began} );
+    my ( $line, $mark ) = map { _text($_) } @{$worker}{qw(line mark)};
+    return length $mark ? "$line [$mark]" : $line;
+}
+
+# What each edge has and does, in one line of the summary
+sub _edge {
+    my ( $self, $edge ) = @_;
+    my $now   = _number( $self->{now}{now} );
+    my $since = _number( $edge->{waiting_since} );
+    my $cpu   = $self->{change}->edge_cpu($edge);
+    my ( $state, $started ) = ( _text( $edge->{state} ), _number( $edge->{started} ) );
+    return (
+        'PID ' . _number( $edge->{pid} ),
+        $state =~ /\A(?:idle|busy)\z/ ? ()                                                 : $state,
+        $started                      ? 'up ' . Sirius::Base::Text->age( $now - $started ) : (),
+        map( { _number( $edge->{$_} ) . ' ' . ( $_ eq 'connections' ? 'open' : $_ ) }
+            qw(connections idle waiting) ),
+        $since       ? 'the first for ' . Sirius::Base::Text->age( $now - $since ) : (),
+        defined $cpu ? sprintf '%.0f %% CPU',
+        100 * $cpu : (),
+        _number( $edge->{rss} ) ? Sirius::Base::Text->bytes( $edge->{rss} ) : (),
+    );
+}
+
+sub _edges {
+    my $edges = shift->{now}{edges};
+    return grep { ref eq 'HASH' } ref $edges eq 'ARRAY' ? @$edges : ();
+}
+
+sub _for {
+    my ( $self, $worker ) = @_;
+    my $since = _number( $worker->{began} ) || _number( $worker->{since} ) or return '';
+    return Sirius::Base::Text->age( _number( $self->{now}{now} ) - $since );
+}
+
+sub _line {
+    my ( $self, $width, @cells ) = @_;
+    my @shown = grep { !defined $width || $width >= $COLUMNS[$_][2] } 0 .. $#COLUMNS;
+    return join ' ', map { sprintf '%*s', $COLUMNS[$_][1], $cells[$_] } @shown;
+}
+
+sub _number { return Sirius::Admin::Change->number(shift) }
+
+sub _rate {
+    my $rate = shift;
+    return '' if !defined $rate;
+    return sprintf $rate < 100 ? '%.1f' : '%.0f', $rate;
+}
+
+# As words: those of a kind that has come
+sub _responses {
+    my $self  = shift;
+    my @kinds = grep { $self->{change}->growth( totals => responses => $_ ) } 1 .. 5;
+    my @words = map  { "${_}xx " . $self->_per_second( responses => $_ ) } @kinds;
+    push @words, map { "$_ " . $self->_per_second($_) }
+        grep { $self->{change}->growth( totals => $_ ) } qw(aborted refused);
+    return join ', ', @words;
+}
+
+sub _per_second {
+    my ( $self, @path ) = @_;
+    return _rate( $self->{change}->rate( totals => @path ) );
+}
+
+sub _summary {
+    my $self   = shift;
+    my $now    = $self->{now};
+    my $change = $self->{change};
+    my ( $connections, $totals ) = map { ref eq 'HASH' ? $_ : {} } @{$now}{qw(connections totals)};
+    my %states;
+    $states{ _text( $_->{state} ) }++ for $self->_workers;
+    my @states    = map                                    {"$states{$_} $_"} sort keys %states;
+    my @listeners = ref $now->{listeners} eq 'ARRAY' ? map { _text($_) } @{ $now->{listeners} } : ();
+    my $app       = join ' on ', grep {length} map { _text($_) } @{$now}{qw(app host)};
+    my @first     = (
+        'Sirius ' . _text( $now->{version} ),
+        $app || (),
+        'PID ' . _number( $now->{pid} ),
+        'up ' . Sirius::Base::Text->age( _number( $now->{uptime} ) ),
+        strftime( '%H:%M:%S', localtime ),
+        $change->is_partial
+        ? 'rates over ' . Sirius::Base::Text->duration( $change->seconds )
+        : 'rates since the start',
+    );
+    my $sent = Sirius::Base::Text->bytes( $change->rate(qw(totals bytes)) );
+    return (
+        join( ', ', @first ) . ( $now->{stopping} ? ': IT STOPS' : '' ),
+        _labelled( Address  => join ' ',                              @listeners ),
+        _labelled( Workers  => _number( $now->{wanted} ) . ' wanted', @states ),
+        _labelled( Requests => $self->_per_second('requests') . '/s', $self->_responses, "$sent/s sent" ),
+        map( { _labelled( Edge => $self->_edge($_) ) } $self->_edges ),
+        _labelled( Connections => map { _number( $connections->{$_} ) . " $_" } qw(open idle waiting) ),
+        _labelled( Latency     => $self->_times('latency') ),
+        _labelled( Queue       => $self->_times('queue'), _number( $connections->{waiting} ) . ' in it' ),
+    );
+}
+
+sub _labelled {
+    my ( $label, @words ) = @_;
+    return sprintf '%-12s %s', $label, join ', ', grep {length} @words;
+}
+
+sub _text {
+    my $text = shift;
+    return defined $text && !ref $text ? Sirius::Base::Text->harmless($text) : '';
+}
+
+sub _times {
+    my ( $self, $name ) = @_;
+    my @names = qw(p50 p90 p99 p99.9);
+    my @times = $self->{change}->quantiles($name);
+    return map {
+        defined $times[$_] ? "$names[$_] " . $self->{change}->words( $name, _number( $times[$_] ) ) : ()
+    } 0 .. $#times;
+}
+
+sub _worker {
+    my ( $self, $width, $worker ) = @_;
+    return $self->_line( $width, map { $_->[3]->( $self, $worker ) } @COLUMNS );
+}
+
+# Who works longest comes first
+sub _workers {
+    my $self = shift;
+    my $list = $self->{now}{workers};
+    my @all  = grep { ref eq 'HASH' } ref $list eq 'ARRAY' ? @$list : ();
+    my @busy = sort { $a->{began} <=> $b->{began} } grep { _number( $_->{began} ) } @all;
+    my @rest = grep { !_number( $_->{began} ) } @all;
+    return @busy, sort { _number( $a->{pid} ) <=> _number( $b->{pid} ) } @rest;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::CLI::Top::Picture - the lines that show a server
+
+=head1 SYNOPSIS
+
+  use Sirius::CLI::Top::Picture;
+
+  print "$_\n" for Sirius::CLI::Top::Picture->new( $now, $before )->lines( 80, 24 );
+
+=head1 DESCRIPTION
+
+From one or two answers of F</status.json> to lines of printable ASCII, whatever the answers have in them. Workers that have been
+in a request for the longest time stand first. The narrower the lines, the fewer columns there are.
+
+=head1 METHODS
+
+=head2 header
+
+  my $line = $picture->header($width);
+
+The one of the L</lines> that names the columns.
+
+=head2 lines
+
+  my @lines = $picture->lines( $width, $height );
+
+Not longer and not more than that. Without a limit: all.
+
+=head2 new
+
+  my $picture = Sirius::CLI::Top::Picture->new( $now, $before );
+
+What C<$before> is for: see L<Sirius::Admin::Change>.
+
+=head1 SEE ALSO
+
+L<Sirius::CLI::Top>, L<Sirius::Admin::App>.
+
+=cut

@@ -1,0 +1,147 @@
+package Sirius::Config::Address;
+
+use strict;
+use warnings;
+
+use Socket qw(AF_INET6 inet_pton);
+
+# Numbers of owner and group, -1 for one that is to stay
+sub ids {
+    my ( $class, %want ) = @_;
+    my $number = qr/\A(?:\d+|-1)\z/;
+    my ( $owner, $group ) = map { defined $_ ? $_ : -1 } @want{qw(owner group)};
+    my $uid = $owner =~ $number ? $owner : getpwnam $owner;
+    my $gid = $group =~ $number ? $group : getgrnam $group;
+    die "there is no user $owner\n"  if !defined $uid;
+    die "there is no group $group\n" if !defined $gid;
+    return $uid, $gid;
+}
+
+sub parse {
+    my ( $class, $spec ) = @_;
+    return { fd   => $1 } if $spec =~ /\Afd:(\d+)\z/;
+    return { name => $1 } if $spec =~ /\Asystemd:(.+)\z/s;
+    return _unix( $spec, $1 )                                               if $spec =~ /\Aunix:(.*)\z/s;
+    die "'$spec' is a URL: write HOST:PORT, or the path of a unix socket\n" if $spec =~ m{\A[a-z]\w*://}i;
+    return _unix( $spec, $spec )                                            if $spec =~ m{/|\A\@};
+    return { host => '', port => _port($spec) }                             if $spec =~ /\A\d+\z/;
+    if ( $spec =~ /\A\[([^\[\]]*:[^\[\]]*)\]:(\d+)\z/ ) {
+        my ( $host, $port ) = ( $1, $2 );
+        die "'$spec': $host is not an IPv6 address\n" if !defined inet_pton( AF_INET6, $host =~ s/%.*//sr );
+        return { host => $host, port => _port($port) };
+    }
+
+    # What plackup makes of --host ::1 --port 80
+    if ( $spec =~ /\A(.*:.*):(\d+)\z/ ) {
+        my ( $host, $port ) = ( $1, $2 );
+        die "'$spec' is not an address: write [v6]:port or unix:path\n"
+            if !defined inet_pton( AF_INET6, $host );
+        return { host => $host, port => _port($port) };
+    }
+    return { host => $1, port => _port($2) } if $spec =~ /\A([^:\s]*):(\d+)\z/;
+    die "an empty address\n"                 if $spec eq '';
+    return _no_address($spec);
+}
+
+# What it was meant to be. A name alone is no path: a forgotten port would make a unix socket in the current directory
+sub _no_address {
+    my $spec = shift;
+    my $unix = "unix:$spec or ./$spec for a unix socket";
+    my ( $host, $port )
+        = $spec =~ /\A(\[.*\]):?(.*)\z/s ? ( $1, $2 )
+        : $spec =~ /\A(.*):(.*)\z/s      ? ( $1, $2 )
+        :                                  ( $spec, '' );
+    die "'$spec' is not an address: there is white space in it\n" if $spec                =~ /\s/;
+    die "'$spec' has no port: write $host:5000, or $unix\n"       if $port eq '' && $spec !~ /\A\d+\D*\z/;
+    die "'$spec': $port is not a port number: write HOST:PORT, or $unix\n" if $port       =~ /\D/;
+    return die "'$spec' is not a port number: write HOST:PORT, or $unix\n";
+}
+
+sub _port {
+    my $port = shift;
+    die "port $port is not 0 to 65535\n" if length $port > 5 || $port > 65535;
+    return $port + 0;
+}
+
+# The rights of its file may stand behind a path
+sub _unix {
+    my ( $spec, $text ) = @_;
+    my %address;
+    if ( $text =~ s/\?(\w+=[^?]*)\z// ) {
+        for my $pair ( split /&/, $1 ) {
+            my ( $key, $value ) = $pair =~ /\A(mode|owner|group)=(.+)\z/s
+                or die "'$spec': '$pair' is not mode=, owner= or group= with a value\n";
+            $address{$key} = $value;
+        }
+    }
+    if ( defined $address{mode} ) {
+        die "'$spec': mode $address{mode} is not octal, such as 0660\n" if $address{mode} !~ /\A0?[0-7]{3}\z/;
+        $address{mode} = oct $address{mode};
+    }
+    eval { __PACKAGE__->ids(%address); 1 } or die "'$spec': $@";
+    if ( $text =~ s/\A\@/\0/ ) {
+        die "'$spec': an abstract socket has no file: no mode, owner or group\n" if %address;
+        die "'$spec' has no name\n"                                              if $text eq "\0";
+    }
+    die "'$spec' has no path\n" if $text eq '';
+    die "'$spec' ends with a slash: a unix socket is a file, not a directory\n"
+        if $text =~ m{\A[^\0].*/\z}s || $text eq '/';
+    return { path => $text, %address };
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Config::Address - an address to listen on or to connect to, as text
+
+=head1 SYNOPSIS
+
+  use Sirius::Config::Address;
+
+  my $address = Sirius::Config::Address->parse('[::1]:5000');    # { host => '::1', port => 5000 }
+
+=head1 DESCRIPTION
+
+Reads an address and opens nothing.
+
+=head1 ADDRESSES
+
+  127.0.0.1:5000    this address          5000      as :5000
+  localhost:5000    the IPv4 address of a name, or else its IPv6 address
+  :5000             all IPv4 addresses    *:5000    all IPv4 and IPv6 addresses
+  [::1]:5000        an IPv6 address       [::]:5000 as *:5000, without the fall-back to IPv4
+  [fe80::1%eth0]:80 an IPv6 address of one interface only
+  /run/app.sock     a unix socket         ./app.sock, unix:app.sock as well
+  @app, unix:@app   a name in Linux's abstract namespace
+  fd:3              a descriptor that listens already
+  systemd:web       all of systemd's that have this name (FileDescriptorName=)
+
+Port 0 lets the system choose. What has a slash in it is a path, colons or not. A name
+without a slash is none, unless C<unix:> is in front of it: it would be taken for a path when its port was forgotten.
+
+A path may have the rights of the file behind it, as in C<unix:/run/app.sock?mode=0660&owner=www&group=www-data>, otherwise
+they are C<--socket-mode>, C<--socket-owner> and C<--socket-group>, otherwise the umask decides. See L<Sirius::Listen::Unix>.
+
+=head1 METHODS
+
+=head2 ids
+
+  my ( $uid, $gid ) = Sirius::Config::Address->ids( owner => 'www', group => 'www-data' );
+
+The numbers of a user and a group, which are names or numbers; -1 where there is none. Dies when the system does not know one.
+
+=head2 parse
+
+  my $address = Sirius::Config::Address->parse('unix:/run/app.sock?mode=0660');
+
+C<host> and C<port>, or C<fd>, or C<name> (of systemd), or C<path>, with a NUL byte first for a C<@name>, and C<mode>, C<owner> and
+C<group> where they are given. Dies with a message that has the text in it when it is no address.
+
+=head1 SEE ALSO
+
+L<Sirius::Listen::Listener>, L<Sirius::Config::Options>.
+
+=cut

@@ -1,0 +1,145 @@
+package Sirius::Config::NoEffect;
+
+use strict;
+use warnings;
+
+# Options, and why they have no effect beside the others: a text or nothing. Those that would be dangerous to go without are errors
+# instead, in Sirius::Config::Options
+my @TABLE = (
+    [ [qw(max-reqs-per-child min-reqs-per-child max-rss max-lifetime)] => _alone('replaces no worker') ],
+    [ [qw(before-fork after-fork)]                                     => _alone('forks no worker') ],
+    [ [qw(on-reload)]                                                  => _alone('cannot be reloaded') ],
+    [ [qw(graceful-timeout)] => _alone('finishes the request at hand, however long that takes') ],
+    [ [qw(control)]          => _alone('does not listen to sirius ctl; use signals') ],
+    [   [qw(spawn-interval err-respawn-interval)] =>
+            sub { return _command(@_) ? () : _alone('starts no worker')->(@_) }
+    ],
+    [ [qw(admin-public)] => _without( 'admin', 'no --admin is given' ) ],
+    [   [qw(access-log-format access-log-min-time access-log-errors-only)] =>
+            _without( 'access-log', 'no --access-log is given' )
+    ],
+    [ [qw(socket-mode socket-owner socket-group)] => \&_socket ],
+    [ [qw(backlog)]                               => \&_backlog ],
+    [ [qw(keepalive-timeout max-keepalive-reqs)]  => \&_keepalive ],
+    [   [qw(body-timeout)] => sub {
+            my $conf = shift;
+            return $conf->{body_rate} ? () : 'with --body-rate 0 no rate is measured';
+        }
+    ],
+    [ [qw(timeout)] => \&_timeout ],
+);
+
+sub of {
+    my ( $class, $conf, $given, $default ) = @_;
+    my @found;
+    for my $entry (@TABLE) {
+        my ( $names, $why ) = @$entry;
+        for my $name (@$names) {
+            my $key = $name =~ tr/-/_/r;
+            next if !_set( $given->{$key}, $conf->{$key}, $default->{$key} );
+            my $text = $why->( $conf, $given, $key );
+            push @found, [ $name, $text ] if defined $text;
+        }
+    }
+    return @found;
+}
+
+sub _alone {
+    my $what = shift;
+    return sub { my $conf = shift; return $conf->{workers} ? () : "a server of --workers 0 $what" };
+}
+
+# Somebody else has made the sockets, and they listen already
+sub _backlog {
+    my $conf = shift;
+    return if grep { !/\A(?:fd|systemd):/ } @{ $conf->{listen} }, @{ $conf->{admin} || [] };
+    return 'the sockets of --listen are opened by others';
+}
+
+# The intervals are for a command that reads the log as well
+sub _command {
+    my $conf = shift;
+    return defined $conf->{access_log} && $conf->{access_log} =~ /\A\|/;
+}
+
+sub _keepalive {
+    my ( $conf, $given, $key ) = @_;
+    return if $key eq 'keepalive_timeout' && !$conf->{$key};    # which is what turns it off
+    return 'with --keepalive-timeout 0 each connection is closed after one response'
+        if !$conf->{keepalive_timeout};
+    return 'with --disable-keepalive each connection is closed after one response' if !$conf->{keepalive};
+    return 'with --max-keepalive-reqs 1 each connection is closed after one response'
+        if $key eq 'keepalive_timeout' && $conf->{max_keepalive_reqs} == 1;
+    return;
+}
+
+# Given, and not what it is anyway
+sub _set {
+    my ( $given, $value, $default ) = @_;
+    return 0 if !defined $given || defined $value && !ref $value && !length $value;
+    return 1 if !defined $value || !defined $default || ref $value;
+    return $value ne $default;
+}
+
+# Of files, that this server makes itself, and that do not say it in their address
+sub _socket {
+    my ( $conf, $given, $key ) = @_;
+    my $what = $key =~ s/\Asocket_//r;
+    my @files
+        = grep { !/\A(?:unix:)?\@/ && ( /\Aunix:/ || m{/} ) && !/\A(?:fd|systemd):/ } @{ $conf->{listen} };
+    return 'no unix socket with a path is among the addresses of --listen' if !@files;
+    return                                                                 if grep { !/[?&]$what=/ } @files;
+    return "each unix socket has a $what in its address";
+}
+
+sub _timeout {
+    my ( $conf, $given ) = @_;
+    return if grep { !defined $given->{$_} } qw(body_timeout write_timeout);
+    return '--body-timeout and --write-timeout are given';
+}
+
+sub _without {
+    my ( $name, $why ) = @_;
+    my $key = $name =~ tr/-/_/r;
+    return sub {
+        my $value = shift->{$key};
+        return ( ref $value ? @$value : defined $value && length $value ) ? () : $why;
+    };
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Config::NoEffect - options that have no effect beside the others
+
+=head1 SYNOPSIS
+
+  use Sirius::Config::NoEffect;
+
+  for my $option ( Sirius::Config::NoEffect->of( $conf, $given, $default ) ) {
+      my ( $name, $why ) = @$option;
+      warn "--$name has no effect: $why\n";
+  }
+
+=head1 DESCRIPTION
+
+Who sets an option expects something of it. Where another option leaves it without any effect, the log says so, once at the start
+and at each reload, and names both. An option that is given with its default says nothing.
+
+=head1 METHODS
+
+=head2 of
+
+  my @found = Sirius::Config::NoEffect->of( $conf, $given, $default );
+
+A list of pairs, name and reason. C<$conf> is what L<Sirius::Config::Options/parse> has made of C<$given>, where options that were not given
+are missing; C<$default> are the defaults, all by names with underscores.
+
+=head1 SEE ALSO
+
+L<Sirius::Config::Options>.
+
+=cut

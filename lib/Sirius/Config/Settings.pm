@@ -1,0 +1,189 @@
+package Sirius::Config::Settings;
+
+use strict;
+use warnings;
+
+use List::Util qw(max min);
+use Sirius::Config::NoEffect;
+use Sirius::Config::Options;
+use Sirius::Config::Sources;
+
+my @FIXED
+    = qw(admin admin_public backlog control daemonize drain_delay edges error_log graceful_timeout listen load_timeout
+    log_prefix pid socket_group socket_mode socket_owner);
+
+# What a reload cannot change, as text: of these the supervisor is the only one to know, or the sockets that it has
+sub fixed {
+    my ( $class, $conf ) = @_;
+    return {
+        map {
+            my $value = $conf->{$_};
+            $_ => ref $value eq 'ARRAY' ? join( q( ), @$value )
+                : defined $value && !ref $value ? "$value"
+                : ''
+        } @FIXED
+    };
+}
+
+sub parse {
+    my ( $class, $raw ) = @_;
+    my $given  = Sirius::Config::Sources->given($raw);
+    my $config = $given->{sources} || Sirius::Config::Sources->read( file => $given->{config} );
+    my $from   = $config->fill($given);
+    my %conf   = ( notices => [ $config->notices ] );
+    for my $row ( ( grep { !$_->{plackup} } Sirius::Config::Options->rows ), _family($given) ) {
+        my $key   = Sirius::Config::Options->key( $row->{name} );
+        my $value = $given->{$key};
+        push @{ $conf{notices} }, $class->_few( $row, $value, $from->{$key} )
+            if $row->{few} && defined $value;
+        $value = Sirius::Config::Options->check( $row, $value, $from->{$key} ) if defined $value;
+        if ( !$row->{noop} && !$row->{refused} ) {
+            $conf{$key} = defined $value ? $value : $row->{default};
+        } elsif ( defined $value ) {
+            push @{ $conf{notices} }, "sirius: --$row->{name} has no effect: $row->{noop}"
+                . ( $from->{$key} ? " (from $from->{$key})" : '' );
+        }
+    }
+    return $class->_together( \%conf, $given, $from );
+}
+
+# All that was said about addresses, as one list
+sub _addresses {
+    my ( $class, $conf, $given,  $from )   = @_;
+    my ( $host,  $port, $listen, $socket ) = delete @{$conf}{qw(host port listen socket)};
+    my @listen = $given->{listen} ? @$listen : ();
+    $conf->{listen_given} = grep { defined $given->{$_} } qw(host port listen socket);
+    if (@listen) {
+        push @{ $conf->{notices} }, "sirius: --$_ has no effect: the addresses are those of --listen"
+            for grep { defined $given->{$_} } qw(host port);
+    } elsif ( defined $port || defined $host || !defined $socket ) {
+        $host = '' if !defined $host;
+        Sirius::Config::Options->fail(
+            "--host: '$host' is not a host: write --listen HOST:PORT, or --socket PATH for a unix socket",
+            $from->{host} )
+            if $host =~ m{[/\s]|\A(?:\@|unix:|(?:fd|systemd)\z|\w[^:]*:\d*\z)};
+        @listen = ( ( $host =~ /\A[^\[].*:/ ? "[$host]" : $host ) . ':' . ( defined $port ? $port : 5000 ) );
+    }
+    $socket = "unix:$socket" if defined $socket && $socket !~ m{/|\A(?:\@|unix:)};    # it can be nothing else
+    push @listen, $socket if defined $socket && !grep { $_ eq $socket } @listen;
+    $conf->{listen} = Sirius::Config::Options->check( Sirius::Config::Options->row('listen'), \@listen );
+    return;
+}
+
+# Of a size that is right, but so small that megabytes may be meant
+sub _few {
+    my ( $class, $row, $value, $from ) = @_;
+    return if $value !~ /\A0*[1-9]\d*\z/ || $value >= $row->{few};
+    $from = defined $from ? " (from $from)" : '';
+    return "sirius: --$row->{name} $value is $value bytes: write ${value}m if megabytes are meant$from";
+}
+
+# Of names such as net-server-port, which stand for all that begin so
+sub _family {
+    my $given = shift;
+    my %own   = map { $_->{name} => 1 } Sirius::Config::Options->rows;
+    return grep { !$own{ $_->{name} } } map { Sirius::Config::Options->row($_) } sort keys %$given;
+}
+
+# What depends on more than one option
+sub _together {
+    my ( $class, $conf, $given, $from ) = @_;
+    $class->_addresses( $conf, $given );
+    my ( $min, $max ) = @{$conf}{qw(min_reqs_per_child max_reqs_per_child)};
+    Sirius::Config::Options->fail(
+        "--min-reqs-per-child: $min is more than --max-reqs-per-child, which is $max",
+        $from->{min_reqs_per_child} )
+        if defined $min && $min > $max;
+    $class->_workers( $conf, $given );
+    Sirius::Config::Options->fail( '--drain-delay: with --workers 0 there is no other process to wait',
+        $from->{drain_delay} )
+        if $conf->{drain_delay} && !$conf->{workers};
+    Sirius::Config::Options->fail(
+        '--underscores-in-headers: trusted means the peers in --trust-proxy, which is not given',
+        $from->{underscores_in_headers} )
+        if $conf->{underscores_in_headers} eq 'trusted' && !$conf->{trust_proxy};
+    my ( undef, $timeout ) = delete @{$conf}{qw(sources timeout)};
+
+    for my $key ( defined $timeout ? qw(body_timeout write_timeout) : () ) {
+        $conf->{$key} = $timeout if !defined $given->{$key};
+    }
+    my %default
+        = map { Sirius::Config::Options->key( $_->{name} ) => $_->{default} } Sirius::Config::Options->rows;
+    for my $option ( Sirius::Config::NoEffect->of( { %$conf, timeout => $timeout }, $given, \%default ) ) {
+        my ( $name, $why ) = @$option;
+        my $place = $from->{ Sirius::Config::Options->key($name) };
+        push @{ $conf->{notices} },
+            "sirius: --$name has no effect: $why" . ( defined $place ? " (from $place)" : '' );
+    }
+    $conf->{keepalive} = 0 if !$conf->{keepalive_timeout};
+    return $conf;
+}
+
+# --workers as two numbers: those of the start, and the most there may be
+sub _workers {
+    my ( $class, $conf, $given ) = @_;
+    my ( $workers, $min, $max )  = delete @{$conf}{qw(workers min_servers max_servers)};
+    my $fixed = defined $given->{workers} && $given->{workers} =~ /\A\d+\z/;
+    my ( $low, $high ) = ref $workers ? @$workers : ( $workers, $workers );
+    if ( ref $workers ) {
+        push @{ $conf->{notices} }, "sirius: --$_ has no effect: --workers says both numbers"
+            for grep { defined $given->{ Sirius::Config::Options->key($_) } } qw(min-servers max-servers);
+    } else {
+        my ($name) = defined $min ? '--min-servers' : '--max-servers';
+        Sirius::Config::Options->fail("$name: there is one process with --workers 0")
+            if !$workers && ( $min || $max );
+        Sirius::Config::Options->fail("--min-servers: $min is more than --workers, which is $workers")
+            if defined $min && !defined $max && $fixed && $min > $workers;
+        Sirius::Config::Options->fail("--max-servers: $max is less than --workers, which is $workers")
+            if defined $max && !defined $min && $fixed && $max < $workers;
+        Sirius::Config::Options->fail("--min-servers: $min is more than --max-servers, which is $max")
+            if defined $min && defined $max && $min > $max;
+        $low  = defined $min ? $min : min $workers, grep {defined} $max;
+        $high = defined $max ? $max : max $low,     $workers;
+    }
+    @{$conf}{qw(workers workers_max)} = ( $low, $high );
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Config::Settings - what the options say together
+
+=head1 SYNOPSIS
+
+  use Sirius::Config::Settings;
+
+  my $conf = Sirius::Config::Settings->parse({ 'max-body' => '10m', workers => 4 });
+  print $conf->{max_body};    # 10485760
+
+=head1 DESCRIPTION
+
+Each option is checked by its row in L<Sirius::Config::Options>; what depends on more than one of them is decided here.
+
+=head1 METHODS
+
+=head2 fixed
+
+  my $values = Sirius::Config::Settings->fixed($conf);
+
+The values, as text, of the options that a reload cannot change.
+
+=head2 parse
+
+  my $conf = Sirius::Config::Settings->parse(\%raw);
+
+From names with dashes or underscores, aliases included, to a hash of checked values by their own names with
+underscores; what is not there is looked for in the environment and in the file of C<config> (see L<Sirius::Config::Sources>),
+then the default is taken. C<undef> counts as not given. C<listen> is the list of all addresses, from C<listen>,
+C<host>, C<port> and C<socket>; C<workers> and C<workers_max> are the numbers of workers at the start and at the most;
+C<notices> is a list of lines about options without effect.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Config::Options>, L<Sirius::Config::Sources>.
+
+=cut

@@ -1,0 +1,248 @@
+package Sirius::Config::Sources;
+
+use strict;
+use warnings;
+
+use Sirius::Config::Options;
+
+# Variables that begin as ours do and say nothing about options
+my $OTHERS = qr/\ASIRIUS_(?:BENCH_|TEST|(?:CONFIG|DEV|GENERATION)\z)/;
+
+# What Kubernetes sets in every container for a Service that is named sirius, or sirius-x: SIRIUS_PORT=tcp://10.0.0.1:80,
+# SIRIUS_SERVICE_HOST, SIRIUS_PORT_80_TCP_ADDR, SIRIUS_X_SERVICE_PORT_HTTP
+my $KUBERNETES
+    = qr/\ASIRIUS_(?:\w+_)?(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)\z/;
+my $LINK = qr{\A(?:tcp|udp|sctp)://}i;
+
+# What one option says about several: a source of lower rank is not asked for these any more
+my @address  = qw(host listen port socket);
+my @loader   = qw(Reload loader reload);
+my %REPLACES = (
+    ( map { $_ => \@address } qw(listen socket) ),
+    ( map { $_ => \@loader } @loader ),
+    ( map { $_ => [qw(app e)] } qw(app e) ),
+    ( map { $_ => [ $_, qw(listen socket) ] } qw(host port) ),
+    max_reqs_per_child => [qw(max_reqs_per_child min_reqs_per_child)],
+    timeout            => [qw(body_timeout timeout write_timeout)],
+    workers            => [qw(max_servers min_servers workers)],
+);
+
+sub fill {
+    my ( $self, $given ) = @_;
+    my %from;
+    for my $layer ( @{ $self->{layers} } ) {
+        my %taken = map { $_ => 1 } map { $REPLACES{$_} ? @{ $REPLACES{$_} } : $_ } keys %$given;
+        for my $key ( grep { !$taken{$_} } keys %$layer ) {
+            ( $given->{$key}, $from{$key} ) = @{ $layer->{$key} }{qw(value from)};
+        }
+    }
+    return \%from;
+}
+
+# undef is as good as not given; the own name beats an alias
+sub given {
+    my ( $class, $raw ) = @_;
+    my %given;
+    for my $key ( sort keys %$raw ) {
+        my ( $name, $value ) = ( $key =~ tr/_/-/r, $raw->{$key} );
+        my ( $row,  $sense ) = length $name > 1 ? Sirius::Config::Options->find($name) : ();
+        Sirius::Config::Options->unknown($name) if !$row;
+        Sirius::Config::Options->fail("--$row->{name} is for the command line, not for the handler")
+            if $row->{plackup} && !$row->{passed};
+        next if !defined $value;
+        $value = Sirius::Config::Options->check( { %$row, name => $name }, $value ) ? $sense : 1 - $sense
+            if defined $sense;
+        my $own = Sirius::Config::Options->key( $row->{name} );
+        $given{$own} = $value if !defined $given{$own} || $name eq $row->{name};
+    }
+    _plackup( \%given ) if !$given{sources};
+    return \%given;
+}
+
+sub notices { return @{ shift->{notices} } }
+
+sub read {
+    my ( $class, %args ) = @_;
+    my $self = bless { command => $args{command}, notices => [] }, $class;
+    my $env  = $args{env} || \%ENV;
+    my ( $file, $from ) = ( $args{file}, undef );
+    ( $file, $from ) = ( $env->{SIRIUS_CONFIG}, 'SIRIUS_CONFIG' )
+        if !defined $file && defined $env->{SIRIUS_CONFIG} && length $env->{SIRIUS_CONFIG};
+    $self->{layers} = [ $self->_environment($env), defined $file ? $self->_file( $file, $from ) : () ];
+    return $self;
+}
+
+sub _closest {
+    my $name    = shift;
+    my $closest = Sirius::Config::Options->closest( $name =~ tr/_/-/r );
+    my ($row)   = defined $closest ? _find($closest) : ();
+    return $row ? $closest : undef;
+}
+
+# What is empty is as good as not set: compose files and units do that. Only an empty Server header means something
+sub _environment {
+    my ( $self, $env ) = @_;
+    my %layer;
+    my @kubernetes
+        = grep { /$KUBERNETES/ || /\ASIRIUS_(?:\w+_)?PORT\z/ && $env->{$_} =~ $LINK } sort keys %$env;
+    my %others = map { $_ => 1 } @kubernetes;
+    for my $variable ( grep { /\ASIRIUS_./ && !/$OTHERS/ && !$others{$_} } sort keys %$env ) {
+        my $name = lc $variable =~ s/\ASIRIUS_//r =~ tr/_/-/r;
+        my ( $row, $sense ) = length $name > 1 ? _find($name) : ();
+        my $value = $env->{$variable};
+        if ( !$row ) {
+            my $closest = _closest($name);
+            $self->_note( "$variable is not an option"
+                    . ( $closest ? ' (did you mean SIRIUS_' . uc( $closest =~ tr/-/_/r ) . '?)' : '' ) );
+        } elsif ( $row->{plackup} && !$self->{command} ) {
+            $self->_note("$variable has no effect: only the command sirius can take $name from a variable");
+        } elsif ( length $value || $row->{type} eq 'token' ) {
+            $value = [ grep {length} split /[\s,]+/, $value ] if $row->{many};
+            $self->_take( \%layer, $row, $sense, $name, $value, $variable );
+        }
+    }
+    $self->_note( "$kubernetes[0]"
+            . ( @kubernetes > 1 ? ' and ' . ( @kubernetes - 1 ) . ' more variables are' : ' is' )
+            . ' ignored: Kubernetes sets them for a Service of that name (see enableServiceLinks)' )
+        if @kubernetes;
+    return \%layer;
+}
+
+sub _file {
+    my ( $self, $path, $from ) = @_;
+    Sirius::Config::Options->fail( "--config $path: has a NUL byte", $from ) if $path =~ /\0/;
+    open my $fh, '<', $path or Sirius::Config::Options->fail( "--config $path: $!", $from );
+    Sirius::Config::Options->fail( "--config $path: it is a directory", $from ) if -d $fh;
+    my @lines = readline $fh;
+    close $fh or Sirius::Config::Options->fail( "--config $path: $!", $from );
+    my ( %layer, %seen );
+    for my $number ( 1 .. @lines ) {
+        my ( $text, $where ) = ( $lines[ $number - 1 ], "$path, line $number" );
+        $text =~ s/\A\xef\xbb\xbf//;
+        next if $text =~ /\A\s*(?:[#;]|\z)/;
+        my ( $name, $value ) = $text =~ /\A\s*(\w[\w-]*)\s*=\s*(.*?)\s*\z/s
+            or Sirius::Config::Options->fail(
+            "$where: '" . $text =~ s/\A\s+|\s+\z//gr . q(' is not 'name = value') );
+        my ( $row, $sense ) = $self->_find_in_file( $name, $where );
+        $value =~ s/\A(["'])((?:(?!\1).)*)\1\z/$2/s;
+        Sirius::Config::Options->fail("$where: $name has no value")
+            if !length $value && $row->{type} ne 'token';
+        my $seen = $seen{ $row->{name} } ||= [];
+        Sirius::Config::Options->fail("$where: $name is there already, in line @$seen")
+            if @$seen && !$row->{many};
+        push @$seen, $number;
+        $where = "$path, lines " . join ', ', @$seen if @$seen > 1;
+        $self->_take( \%layer, $row, $sense, $name, $row->{many} ? [$value] : $value, $where );
+    }
+    return \%layer;
+}
+
+# Neither letters nor what makes sense on a command line only
+sub _find {
+    my $name = shift;
+    my ( $row, $sense ) = Sirius::Config::Options->find($name);
+    return if !$row || $row->{hidden} || $row->{command} || length $name == 1 && $row->{name} ne $name;
+    return $row, $sense;
+}
+
+sub _find_in_file {
+    my ( $self, $name, $where ) = @_;
+    my ( $row, $sense ) = _find($name);
+    return $row, $sense if $row && ( $self->{command} || !$row->{plackup} );
+    Sirius::Config::Options->fail("$where: only the command sirius can take $name from a file") if $row;
+    Sirius::Config::Options->fail("$where: $name is for the command line only")
+        if ( Sirius::Config::Options->row($name) || {} )->{command};
+    my $closest = _closest($name);
+    return Sirius::Config::Options->fail(
+        "$where: unknown option $name" . ( $closest ? " (did you mean $closest?)" : '' ) );
+}
+
+sub _note {
+    my ( $self, $text ) = @_;
+    push @{ $self->{notices} }, "sirius: $text";
+    return;
+}
+
+# Plack::Runner always gives a list, and the host and port that it has found in it; :5000 when nothing was said
+sub _plackup {
+    my $given  = shift;
+    my $listen = $given->{listen};
+    return if !defined $listen;
+    $listen = $given->{listen} = [$listen] if ref $listen ne 'ARRAY';
+    my ( $host, $port ) = delete @{$given}{ @$listen ? qw(host port) : () };
+    delete $given->{listen}
+        if !@$listen || "@$listen" eq ':5000' && !defined $host && ( $port || 0 ) eq '5000';
+    return;
+}
+
+# The own name beats an alias, what came first is added to
+sub _take {
+    my ( $self, $layer, $row, $sense, $name, $value, $from ) = @_;
+    my $key = Sirius::Config::Options->key( $row->{name} );
+    $value = Sirius::Config::Options->check( { %$row, name => $name }, $value, $from ) ? $sense : 1 - $sense
+        if defined $sense;
+    if    ( ref $value && $layer->{$key} ) { $value = [ @{ $layer->{$key}{value} }, @$value ] }
+    elsif ( $layer->{$key} && $name =~ tr/_/-/r ne $row->{name} ) {return}
+    $layer->{$key} = { from => $from, value => $value };
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Config::Sources - options from the environment and from a file
+
+=head1 SYNOPSIS
+
+  use Sirius::Config::Sources;
+
+  my $given  = Sirius::Config::Sources->given({ 'max-workers' => 4 });
+  my $config = Sirius::Config::Sources->read( file => '/etc/sirius.conf' );
+  my $from   = $config->fill($given);
+
+=head1 DESCRIPTION
+
+What was not said on the command line (or by a program) is looked for in the environment, then in a file. The form of
+both is described in L<sirius/ENVIRONMENT> and L<sirius/CONFIGURATION FILE>. Values are checked later, by
+L<Sirius::Config::Options>; names are checked here.
+
+C<plackup> hands on an address even where its user gave none: C<:5000>. It counts as not given.
+
+=head1 METHODS
+
+=head2 fill
+
+  my $from = $config->fill( \%given );
+
+Adds to these options what they do not say. Returns for each key that it has added where the value came from:
+C<SIRIUS_WORKERS>, C</etc/sirius.conf, line 3>. An option replaces what it says something about: C<listen> of the
+command line all addresses of the file, C<workers> also C<min-servers> and C<max-servers>.
+
+=head2 given
+
+  my $given = Sirius::Config::Sources->given( \%raw );
+
+From names with dashes or underscores, aliases, and the forms of C<plackup>, to the options' own names with underscores. An
+unknown name is an error.
+
+=head2 notices
+
+  warn "$_\n" for $config->notices;
+
+Lines about variables that begin with C<SIRIUS_> and name no option.
+
+=head2 read
+
+  my $config = Sirius::Config::Sources->read(%args);
+
+C<file>, by default what C<SIRIUS_CONFIG> names; C<env>, by default C<%ENV>; C<command>, true for the command L<sirius>,
+which can take C<app>, C<env> and all else that is otherwise up to C<plackup>.
+
+=head1 SEE ALSO
+
+L<sirius>, L<Sirius::Config::Options>, L<Sirius::CLI::Runner>.
+
+=cut

@@ -1,0 +1,296 @@
+package Sirius::Config::Type;
+
+use strict;
+use warnings;
+
+use File::Spec ();
+use List::Util qw(first min);
+use Sirius::Config::Address;
+use Sirius::OS::Cpus;
+use Socket qw(AF_INET AF_INET6 inet_ntop inet_pton);
+
+my %SECONDS = ( ms => 0.001, s => 1, m => 60, h => 3600 );
+my %BYTES   = ( k  => 2**10, m => 2**20, g => 2**30 );
+
+# What the value is called in --help
+my %PLACEHOLDER = (
+    bytes   => 'BYTES',
+    code    => 'CODE',
+    count   => 'N',
+    dir     => 'DIR',
+    listen  => 'ADDRESS',
+    group   => 'GROUP',
+    octal   => 'OCTAL',
+    path    => 'FILE',
+    port    => 'PORT',
+    seconds => 'SECONDS',
+    string  => 'STRING',
+    token   => 'STRING',
+    user    => 'USER',
+);
+
+my %CHECK = (
+    any     => sub { return shift },
+    bool    => \&_bool,
+    bytes   => \&_size,
+    choice  => \&_choice,
+    code    => \&_code,
+    count   => sub { return _range( _count(shift), @_ ) },
+    dir     => \&_dir,
+    edges   => \&_edges,
+    listen  => \&_listen,
+    group   => \&_group,
+    octal   => \&_octal,
+    path    => \&_path,
+    port    => sub { return _range( _count(shift), { min => 0, max => 65535 } ) },
+    proxies => \&_proxies,
+    seconds => sub { return _range( _seconds(shift), @_ ) },
+    string  => \&_string,
+    token   => \&_token,
+    user    => \&_user,
+    workers => \&_workers,
+);
+
+sub check {
+    my ( $class, $row, $value ) = @_;
+
+    # Only a file can hold one; the system would end the text there
+    die "has a NUL byte\n" if grep { !ref && /\0/ } ref $value eq 'ARRAY' ? @$value : $value;
+    return $CHECK{ $row->{type} }->( $value, $row );
+}
+
+sub placeholder {
+    my ( $class, $row ) = @_;
+    return $row->{value} || $PLACEHOLDER{ $row->{type} };
+}
+
+# plackup gives an option that it doesn't know the next word as its value
+sub _bool {
+    my ( $value, $row ) = @_;
+    return 0 if $value =~ /\A(?:0*|no|off|false)\z/i;
+    return 1 if $value =~ /\A(?:\d+|yes|on|true)\z/i;
+    my $hint = $value =~ /\A-|[.]/ ? "; with plackup write --$row->{name}=1" : '';
+    die "'$value' is neither 1 nor 0$hint\n";
+}
+
+sub _edges {
+    my ( $value, $row ) = @_;
+    $value = min $row->{max}, int( ( Sirius::OS::Cpus->count + 7 ) / 8 ) if $value eq 'auto';
+    die "'$value' is not a whole number or auto\n" if $value !~ /\A-?\d{1,15}\z/;
+    return _range( $value + 0, $row );
+}
+
+sub _bytes {
+    my $value = shift;
+    my ( $number, $unit ) = $value =~ /\A(\d{1,15})([kmg]?)b?\z/i
+        or die "'$value' is not a number of bytes (such as 8192, 64k, 10m or 1g)\n";
+    return $number * ( $BYTES{ lc $unit } || 1 );
+}
+
+# One of some words; on and off may be said as those of a bool
+sub _choice {
+    my ( $value, $row ) = @_;
+    my %word  = ( 1 => 'on', yes => 'on', true => 'on', 0 => 'off', no => 'off', false => 'off' );
+    my $given = $word{ lc $value } || lc $value;
+    my @of    = @{ $row->{of} };
+    return ( first { $_ eq $given } @of )
+        || die "'$value' is not one of " . join( ', ', @of ) . "\n";
+}
+
+sub _code {
+    my $value = shift;
+    return $value if ref $value eq 'CODE';
+    my $code = _compile($value);
+    die 'does not compile: ' . $@ =~ s/ at \(eval \d+\)/ at/r =~ s/\n.*//sr . "\n" if !defined $code && $@;
+    die "'$value' is not a 'sub { ... }'\n"                                        if ref $code ne 'CODE';
+    return $code;
+}
+
+sub _compile { return eval "package main; no strict; no warnings; $_[0]" }
+
+sub _count {
+    my $value = shift;
+    die "'$value' is not a whole number\n" if $value !~ /\A-?\d{1,15}\z/;
+    return $value + 0;
+}
+
+sub _dir {
+    my ( $value, $row ) = @_;
+    die "'$value' is not a directory\n"                      if !-d $value;
+    die "'$value' is a directory without write permission\n" if $row->{writable} && !-w _;
+    return File::Spec->rel2abs($value);
+}
+
+# An account by name or number; a number needs no entry anywhere
+sub _group {
+    my ( $value, $row ) = @_;
+    my @names = $row->{list} ? split /,/, $value, -1 : $value;
+    for my $name ( @names ? @names : '' ) {
+        die "'$name' is not a group of this system\n" if $name !~ /\A\d{1,10}\z/ && !defined getgrnam $name;
+    }
+    return $value;
+}
+
+sub _listen {
+    my $value = shift;
+    my @specs = ref $value eq 'ARRAY' ? @$value : $value;
+    die scalar(@specs) . " addresses are more than 64\n" if @specs > 64;    # SR_LISTENERS_MAX
+    for my $spec (@specs) {
+        die "$spec: Sirius speaks HTTP only; terminate TLS in a proxy in front of it\n" if $spec =~ /:ssl\z/i;
+        Sirius::Config::Address->parse($spec);
+    }
+    return \@specs;
+}
+
+# Text, not a number: 0022 of a Perl program is 18 before it comes here
+sub _octal {
+    my $value = shift;
+    die "'$value' is not an octal number from 0 to 0777\n" if $value !~ /\A0*[0-7]{1,3}\z/;
+    return oct $value;
+}
+
+# Whole: the server may change its directory
+sub _path {
+    my $value = _string(shift);
+    die "'$value' is a directory\n" if -d $value;
+    return File::Spec->rel2abs($value);
+}
+
+# A network in its own form: as many bits as it says, and none behind them, since another one was meant then
+sub _network {
+    my $word = shift;
+    return $word if $word eq 'unix';
+    my ( $text, $bits ) = $word =~ m{\A([0-9a-f.:]+)(?:/(0|[1-9]\d{0,2}))?\z}i;
+    my $family  = defined $text && $text =~ /:/ ? AF_INET6 : AF_INET;
+    my $address = defined $text       ? inet_pton( $family, $text ) : undef;
+    my $width   = $family == AF_INET6 ? 128                         : 32;
+    die "'$word' is not a network (such as 10.0.0.0/8 or ::1), nor one of unix, forwarded, x-forwarded-host\n"
+        if !defined $address || defined $bits && $bits > $width;
+    return $word if !defined $bits;
+    my $network = substr( unpack( 'B*', $address ), 0, $bits ) . '0' x ( $width - $bits );
+    my $meant   = pack 'B*', $network;
+    die "'$word' has bits set behind the first $bits: ", inet_ntop( $family, $meant ), "/$bits has not\n"
+        if $meant ne $address;
+    return $word;
+}
+
+# Networks, and what more of a proxy in them is believed
+sub _proxies {
+    my $value = _string(shift);
+    my ( %field, @networks );
+    for my $word ( map { lc s/\A\s+|\s+\z//gr } split /,/, $value, -1 ) {
+        if ( $word =~ /\A(?:forwarded|x-forwarded-host)\z/ ) { $field{$word} = 1 }
+        else                                                 { push @networks, _network($word) }
+    }
+    die "'$value' names no network\n"                      if !@networks;
+    die scalar(@networks) . " networks are more than 64\n" if @networks > 64;    # SR_CIDRS_MAX
+    die "with forwarded no X-Forwarded-Host is read: the host of Forwarded is believed in any case\n"
+        if keys %field > 1;
+    return { networks => \@networks, %field };
+}
+
+sub _range {
+    my ( $value, $row ) = @_;
+    die "$value is less than $row->{min}\n" if defined $row->{min} && $value < $row->{min};
+    die "$value is more than $row->{max}\n" if defined $row->{max} && $value > $row->{max};
+    return $value;
+}
+
+sub _seconds {
+    my $value = shift;
+    my ( $number, $unit ) = $value =~ /\A(-?(?:\d{1,9}(?:\.\d*)?|\.\d+))(ms|[smh])?\z/
+        or die "'$value' is not a time in seconds (such as 30, 0.5, 500ms or 5m)\n";
+    return $number * ( defined $unit ? $SECONDS{$unit} : 1 );
+}
+
+# 300 for 300 MiB is a common slip, and would be a limit that is passed at once
+sub _size {
+    my ( $value, $row ) = @_;
+    my $bytes = _bytes($value);
+    my ($number) = $value =~ /\A0*(\d+)/;
+    die "$value is $bytes bytes, $row->{why}; did you mean ${number}m?\n"
+        if $bytes && $row->{least} && $bytes < $row->{least};
+    die "$value is $bytes bytes, less than $row->{min}; did you mean ${number}k?\n"
+        if $bytes && defined $row->{min} && $bytes < $row->{min};
+    return _range( $bytes, $row );
+}
+
+sub _string {
+    my $value = shift;
+    die "is empty\n" if !length $value;
+    return $value;
+}
+
+# Goes into a response header; empty means none
+sub _token {
+    my $value = shift;
+    my $bad   = first {/[^\x20-\x7e]/} split //, $value;
+    die sprintf "has the character 0x%02x, which a header cannot have\n", ord $bad if defined $bad;
+    return $value;
+}
+
+sub _user {
+    my $value = shift;
+    die "'$value' is not a user of this system\n" if $value !~ /\A\d{1,10}\z/ && !defined getpwnam $value;
+    return $value;
+}
+
+# A number, or two of them: at the start and at the most
+sub _workers {
+    my ( $value, $row )  = @_;
+    my ( $low,   $high ) = $value =~ /\A(-?\d{1,15}|auto)(?::(\d{1,15}|auto))?\z/
+        or die "'$value' is not a whole number, auto, MIN:MAX or MIN:auto\n";
+    my $auto = $high && $high eq 'auto';
+    $_ = _range( $_ eq 'auto' ? Sirius::OS::Cpus->workers : $_ + 0, { %$row, min => defined $high ? 1 : 0 } )
+        for grep {defined} $low, $high;
+    return $low                                  if !defined $high;
+    return [ $low, $high < $low ? $low : $high ] if $auto;
+    die "'$value': $low is more than $high\n"    if $low > $high;
+    return [ $low, $high ];
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Config::Type - values of options
+
+=head1 SYNOPSIS
+
+  use Sirius::Config::Type;
+
+  Sirius::Config::Type->check({ type => 'bytes', max => 2**30 }, '64k');    # 65536
+
+=head1 DESCRIPTION
+
+C<count> is a whole number; C<seconds> a number with an optional C<ms>, C<s>, C<m> or C<h>; C<bytes> a whole number with
+an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false or empty; C<port>, C<listen>, C<dir> and
+C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<octal> is an octal number
+up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<edges> is a whole number or C<auto>; C<workers> is a whole number,
+C<auto> (see L<Sirius::OS::Cpus>), or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
+perhaps none; C<code> is a sub or the text of one; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
+
+C<proxies> are networks with commas between them, C<unix> for unix sockets, and perhaps C<forwarded> or
+C<x-forwarded-host>; a hash with the list C<networks>, and these names as keys.
+
+=head1 METHODS
+
+=head2 check
+
+  my $value = Sirius::Config::Type->check($row, $text);
+
+Returns the value in its final form, or dies with what is wrong with it. C<$row> has C<type> and perhaps C<min> and C<max>.
+
+=head2 placeholder
+
+  my $word = Sirius::Config::Type->placeholder($row);
+
+C<BYTES>, C<SECONDS>, ...: what stands for the value in a list of options. Undefined for C<bool> and C<any>.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Config::Options>.
+
+=cut

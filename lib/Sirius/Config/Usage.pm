@@ -1,0 +1,114 @@
+package Sirius::Config::Usage;
+
+use strict;
+use warnings;
+
+use Sirius::Config::Options;
+use Sirius::Config::Type;
+use Text::Wrap ();
+
+my $INDENT = 34;    # where the texts of --help begin
+
+# As an option takes them
+sub bytes {
+    my ( $class, $bytes ) = @_;
+    for my $unit ( [ g => 30 ], [ m => 20 ], [ k => 10 ] ) {
+        my ( $letter, $bits ) = @$unit;
+        return ( $bytes >> $bits ) . $letter if $bytes && !( $bytes & ( 1 << $bits ) - 1 );
+    }
+    return $bytes;
+}
+
+sub help {
+    my $class = shift;
+    local ( $Text::Wrap::columns, $Text::Wrap::unexpand ) = ( 100, 0 );
+    my ( $text, $group ) = ( "Usage: sirius [options] [app.psgi]\n", '' );
+    for my $row ( _visible() ) {
+        $text .= "\n$row->{group}\n" if $group ne $row->{group};
+        $group = $row->{group};
+        my $names = join ', ', _names($row);
+        my $value = Sirius::Config::Type->placeholder($row);
+        my $left  = '  ' . $names . ( defined $value ? " $value" : '' );
+        my $fits  = length $left < $INDENT;
+        $text .= "$left\n" if !$fits;
+        my $first = $fits ? sprintf '%-*s', $INDENT, $left : ' ' x $INDENT;
+        $text .= Text::Wrap::wrap( $first, ' ' x $INDENT, _sentence($row) ) . "\n";
+    }
+    return $text;
+}
+
+sub pod {
+    my $class = shift;
+    local ( $Text::Wrap::columns, $Text::Wrap::unexpand, $Text::Wrap::huge ) = ( 121, 0, 'overflow' );
+    my ( $text, $group ) = ( '', '' );
+    for my $row ( _visible() ) {
+        $text .= "=head2 $row->{group}\n\n" if $group ne $row->{group};
+        $group = $row->{group};
+        my $value = Sirius::Config::Type->placeholder($row);
+        my $names = join( ', ', map {"B<$_>"} _names($row) ) . ( defined $value ? " I<$value>" : '' );
+        $text .= Text::Wrap::wrap( '', '', "$names: " . _sentence($row) ) . ".\n\n";
+    }
+    return $text =~ s/\n\n\z/\n/r;
+}
+
+sub _default {
+    my $row     = shift;
+    my $default = $row->{default};
+    return if !defined $default || $row->{text} =~ /\(default:/;
+    return $default ? 'yes' : 'no' if $row->{type} eq 'bool';
+    return $row->{type} eq 'bytes' ? Sirius::Config::Usage->bytes($default) : $default;
+}
+
+sub _names {
+    my $row = shift;
+    return split /, /, $row->{typed} if $row->{typed};
+    return map { length > 1 ? "--$_" : "-$_" } grep {defined} $row->{short}, $row->{name},
+        @{ $row->{alias} || [] };
+}
+
+sub _sentence {
+    my $row     = shift;
+    my $default = _default($row);
+    return $row->{text} . ( defined $default ? " (default: $default)" : '' );
+}
+
+sub _visible {
+    return grep { !$_->{hidden} } Sirius::Config::Options->rows;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Config::Usage - the options as text
+
+=head1 SYNOPSIS
+
+  perl -Ilib -MSirius::Config::Usage -e 'print Sirius::Config::Usage->pod'
+
+=head1 DESCRIPTION
+
+Makes C<sirius --help> and the list in the manual page L<sirius> from the table in L<Sirius::Config::Options>. A test compares that
+page with L</pod>.
+
+=head1 METHODS
+
+=head2 bytes
+
+  my $text = Sirius::Config::Usage->bytes(65_536);    # 64k
+
+=head2 help
+
+  print Sirius::Config::Usage->help;
+
+=head2 pod
+
+  print Sirius::Config::Usage->pod;
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Config::Options>.
+
+=cut

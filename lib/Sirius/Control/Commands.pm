@@ -1,0 +1,196 @@
+package Sirius::Control::Commands;
+
+use strict;
+use warnings;
+
+use Scalar::Util qw(weaken);
+use Sirius::Scoreboard;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+my %COMMAND = (
+    reload  => \&_reload,
+    status  => \&_status,
+    stop    => \&_stop,
+    workers => \&_workers,
+);
+
+sub later {
+    my ( $self, $what, $reply, $answer ) = @_;
+    push @{ $self->{later} }, [ $what, $reply, $answer ];
+    return;
+}
+
+sub new {
+    my ( $class, $supervisor ) = @_;
+    my $self = bless { later => [], stops => [], supervisor => $supervisor }, $class;
+    weaken $self->{supervisor};
+    return $self;
+}
+
+sub pending { return scalar @{ shift->{later} } }
+
+# What those wait for who said --wait
+sub reply_late {
+    my $self       = shift;
+    my $supervisor = $self->{supervisor};
+    my @still;
+    for my $entry ( @{ $self->{later} } ) {
+        my ( $what, $reply, $answer ) = @$entry;
+        my $done
+            = $what eq 'drained'
+            ? !grep( { $_->{old} } $supervisor->{generations}->all )
+            : $answer->{workers} == $self->_serving;
+        if   ($done) { $reply->($answer) }
+        else         { push @still, $entry }
+    }
+    $self->{later} = \@still;
+    return;
+}
+
+sub run {
+    my ( $self, $request, $reply, $from ) = @_;
+    my $name = $request->{command};
+    my $code = $COMMAND{$name} or return $reply->( { ok => 0, error => "unknown command '$name'" } );
+    return $reply->( { ok => 0, error => 'the server is stopping' } )
+        if $self->{supervisor}{stopping} && $name !~ /\A(?:status|stop)\z/;
+    return $self->$code( $request, $reply, defined $from ? "sirius ctl $name $from" : "sirius ctl $name" );
+}
+
+sub stopped {
+    my $self = shift;
+    $_->( { ok => 1, text => 'stopped' } ) for splice @{ $self->{stops} };
+    return;
+}
+
+sub _reload {
+    my ( $self, $request, $reply, $why ) = @_;
+    my $all = $self->{supervisor}{generations};
+    if ( $request->{abort} ) {
+        return $reply->( { ok => 0, error => 'no reload is under way' } ) if !$all->abort($why);
+        return $reply->( { ok => 1, text  => 'reload aborted' } );
+    }
+    $all->reload( $request->{wait} ? $reply : undef, $why );
+    $reply->( { ok => 1, text => 'reload started' } ) if !$request->{wait};
+    return;
+}
+
+# Workers of the current generation that serve
+sub _serving {
+    my $self       = shift;
+    my $supervisor = $self->{supervisor};
+    my $current    = $supervisor->{generations}->current or return 0;
+    return
+        scalar grep { $_->{generation} == $current->{number} && $_->{state} =~ /\A(?:idle|busy)\z/ }
+        $supervisor->rows;
+}
+
+sub _status {
+    my ( $self, $request, $reply ) = @_;
+    my $supervisor = $self->{supervisor};
+    my $loading    = $supervisor->{generations}{loading};
+    my $board      = $supervisor->{scoreboard};
+    my %status     = (
+        edges       => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
+        loading     => $loading && { map { $_ => $loading->{$_} } qw(number since) },
+        generations => [ map { _generation($_) } $supervisor->{generations}->all ],
+        last_reload => $supervisor->{generations}{last_reload},
+        listeners   => [ map { $_->url } @{ $supervisor->{listeners} } ],
+        now         => clock_gettime(CLOCK_MONOTONIC),
+        pid         => $$,
+        rows        => [ grep { $_->{pid} > 0 } $supervisor->rows ],
+        state       => $supervisor->{stopping} ? 'stopping' : 'running',
+        version     => Sirius->VERSION,
+        workers     => $board->workers,
+    );
+    return $reply->( { ok => 1, status => \%status } );
+}
+
+sub _generation {
+    my $generation = shift;
+    return {
+        ( map { $_ => $generation->{$_} } qw(number pid since) ),
+        state => $generation->{old} ? 'draining' : $generation->{ready} ? 'serving' : 'starting',
+    };
+}
+
+sub _stop {
+    my ( $self, $request, $reply, $why ) = @_;
+    $self->{supervisor}->stop( 'TERM', $why );
+    if ( $request->{wait} ) { push @{ $self->{stops} }, $reply }
+    else                    { $reply->( { ok => 1, text => 'stopping' } ) }
+    return;
+}
+
+sub _workers {
+    my ( $self, $request, $reply, $why ) = @_;
+    my $most = $self->{supervisor}->workers_most;
+    return $reply->( {
+        ok    => 0,
+        error =>
+            "there is room for $most workers, not for $request->{workers}; for more, start the server anew with a higher "
+            . '--workers, or with --workers MIN:MAX'
+    } )
+        if $request->{workers} > $most;
+    my $number = $self->{supervisor}->set_workers( $request->{workers}, $why );
+    my $answer = { ok => 1, text => "$number workers", workers => $number };
+    return $request->{wait} ? $self->later( workers => $reply, $answer ) : $reply->($answer);
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Control::Commands - what an operator asks of the supervisor
+
+=head1 SYNOPSIS
+
+  use Sirius::Control::Commands;
+
+  my $commands = Sirius::Control::Commands->new($supervisor);
+  $commands->run( { command => 'reload', wait => 1 }, sub { my $answer = shift } );
+
+=head1 DESCRIPTION
+
+The commands of L<Sirius::Control::Client>, as they come over the L<Sirius::Control::Server> socket: C<status>, C<reload>, C<stop> and C<workers>. An
+answer is a hash with C<ok> and C<text>, or C<error> and, when a reload has failed, C<said>: what the new generation has printed.
+
+With C<wait> the answer to C<reload> comes when the new generation serves and the old one is gone, to C<workers> when so many serve,
+to C<stop> at the very end.
+
+=head1 METHODS
+
+=head2 later
+
+  $commands->later( drained => $reply, $answer );
+
+Answers once the old generations are gone.
+
+=head2 new
+
+  my $commands = Sirius::Control::Commands->new($supervisor);
+
+=head2 pending
+
+How many wait for an answer.
+
+=head2 reply_late
+
+Looks whose wish has come true.
+
+=head2 run
+
+  $commands->run( \%request, $reply );
+
+C<$reply> is called once, now or later.
+
+=head2 stopped
+
+Answers those that wait for the end.
+
+=head1 SEE ALSO
+
+L<Sirius::Process::Supervisor>, L<Sirius::Control::Server>, L<Sirius::Control::Client>.
+
+=cut

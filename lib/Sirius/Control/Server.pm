@@ -1,0 +1,405 @@
+package Sirius::Control::Server;
+
+use strict;
+use warnings;
+
+use Errno        qw(EAGAIN ECONNREFUSED EINTR ENOENT);
+use Fcntl        qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
+use File::Spec   ();
+use IO::Poll     qw(POLLHUP);
+use JSON::PP     ();
+use Scalar::Util qw(weaken);
+use Sirius::Log  ();
+use Sirius::OS::Inherit;
+use Sirius::OS::Origin;
+use Socket qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
+
+use constant {
+    BACKLOG     => 64,
+    CLIENTS_MAX => 64,       # connections at a time
+    KEPT_MAX    => 256,      # bytes of a request that an exec may interrupt: the environment holds 128 KiB
+    PATH_MAX    => 99,       # bytes of sun_path without its NUL, less the longest ".PID"
+    REQUEST_MAX => 65536,    # bytes
+};
+
+my %COMMANDS = map { $_ => 1 } qw(reload status stop workers);
+my $in       = JSON::PP->new->utf8->allow_nonref;
+my $out      = JSON::PP->new->canonical->allow_blessed->allow_unknown;    # bytes in, bytes out: see _encode
+
+sub close {
+    my $self = shift;
+    $self->_forget($_) for $self->_clients;
+    my $bound = delete $self->{bound};
+    if ( $bound && $bound->{pid} == $$ ) {
+        my $there = _identity( $bound->{path} );
+        unlink $bound->{path} if defined $there && $there eq $bound->{identity};
+    }
+    delete $self->{fh};
+    return;
+}
+
+sub handle { return shift->{fh} }
+
+sub new {
+    my ( $class, $path, %hooks ) = @_;
+    _check_path($path);
+    my $self = bless { clients => {}, last => 0, path => $path, %hooks }, $class;
+
+    # It gets its name when it has its mode and listens: nobody meets it before, nor thinks it was left behind
+    my $new = "$path.$$";
+    socket $self->{fh}, AF_UNIX, SOCK_STREAM, 0 or _fail( $path, $! );
+    _prepare( $self->{fh} );
+    unlink $new if -S $new;
+    my $mask  = umask 0177;
+    my $bound = bind $self->{fh}, pack_sockaddr_un($new);
+    my $error = $!;
+    umask $mask;
+    _fail( $path, $error ) if !$bound;
+    return $self           if eval { $self->_take_name($new); 1 };
+    my $reason = $@;
+    unlink $new;
+    $! = 1;    # the exit status
+    die $reason;
+}
+
+sub serve {
+    my ( $self, $dispatch ) = @_;
+    $self->_accept;
+    for my $client ( $self->_clients ) {
+        if ( $client->{asked} ) { $self->_forget($client) if _gone( $client->{fh} ) }
+        else                    { $self->_read( $client, $dispatch ) }
+        $self->_write($client) if defined $client->{out};
+    }
+    return;
+}
+
+sub restore {
+    my ( $class, $state ) = @_;
+    my $fh   = Sirius::OS::Inherit->take_handle( $state->{fd} );
+    my $self = bless { clients => {}, fh => $fh, last => 0, restored => 1 }, $class;
+    $self->{$_} = $state->{$_} for qw(bound path);
+    for my $client ( @{ $state->{clients} } ) {
+        my ( $fd, $text ) = @$client;
+        utf8::downgrade($text);
+        $self->_add( Sirius::OS::Inherit->take_handle($fd), $text );
+    }
+    return $self;
+}
+
+# Who has asked for nothing yet stays connected
+sub state {
+    my $self   = shift;
+    my @silent = grep { !$_->{asked} && length $_->{in} <= KEPT_MAX } $self->_clients;
+    Sirius::OS::Inherit->give( {}, map { $_->{fh} } @silent );
+    return {
+        clients => [ map { [ fileno $_->{fh}, $_->{in} ] } @silent ],
+        fd      => fileno $self->{fh},
+        map { $_ => $self->{$_} } qw(bound path)
+    };
+}
+
+sub watch {
+    my ( $self, $watch, $unwatch ) = @_;
+    @{$self}{qw(watch unwatch)} = ( $watch, $unwatch );
+    $watch->($_) for $self->{fh}, map { $_->{fh} } $self->_clients;
+    kill IO => $$ if delete $self->{restored};    # what came last has woken the program before this one
+    return;
+}
+
+sub _accept {
+    my $self = shift;
+    while (1) {
+        my $fh;
+        if ( !accept $fh, $self->{fh} ) {
+            next if $! == EINTR;
+            return;
+        }
+        $self->_make_room;
+        _prepare($fh);
+        my $client = $self->_add( $fh, '' );
+        $self->{watch}->($fh) if $self->{watch};    # before it is read: what comes later, wakes
+
+        # The mode of the file says the same; a second lock, should somebody open the first
+        my ( undef, $uid ) = _peer($fh);
+        $self->_answer( $client, { ok => 0, error => "user $uid may not control this server" } )
+            if $uid != 0 && $uid != $>;
+    }
+    return;
+}
+
+sub _add {
+    my ( $self, $fh, $text ) = @_;
+    my $number = ++$self->{last};
+    return $self->{clients}{$number} = { fh => $fh, in => $text, number => $number };
+}
+
+# Once; a client that has gone in the meantime gets nothing
+sub _answer {
+    my ( $self, $client, $answer ) = @_;
+    return if defined $client->{out} || !$client->{fh};
+    @{$client}{qw(asked out)} = ( 1, _encode($answer) . "\n" );
+    return $self->_write($client);
+}
+
+# The command and what belongs to it, or dies with what is wrong
+sub _check {
+    my $line    = shift;
+    my $request = eval { $in->decode($line) };
+    die "this is not a JSON object\n" if ref $request ne 'HASH';
+    my $command = $request->{command};
+    die "there is no command\n"               if !defined $command || ref $command || !length $command;
+    die "the command '$command' is unknown\n" if !$COMMANDS{$command};
+    my %checked = ( command => $command, wait => $request->{wait} ? 1 : 0 );
+    $checked{abort} = 1 if $command eq 'reload' && $request->{abort};
+    return \%checked if $command ne 'workers';
+    my $number = $request->{workers};
+    die "workers is not a whole number above 0\n"
+        if !defined $number || ref $number || $number !~ /\A[1-9]\d{0,8}\z/;
+    return { %checked, workers => $number + 0 };
+}
+
+sub _check_path {
+    my $path = shift;
+    _fail( $path, 'an abstract socket has no permissions: everybody could use it; name a file' )
+        if $path =~ /\A[\@\0]/;
+    my $length = length $path;
+    _fail( $path, "the path has $length bytes, at most ${\ PATH_MAX} are possible" ) if $length > PATH_MAX;
+    return                                                if !-e $path && !-l $path;
+    _fail( $path, 'the path exists and is not a socket' ) if !-S $path;
+    socket my $probe, AF_UNIX, SOCK_STREAM, 0 or _fail( $path, $! );
+
+    # A listener with a full queue must not block us here; that it is there is all we ask
+    fcntl $probe, F_SETFL, O_NONBLOCK;
+    my $connected = connect $probe, pack_sockaddr_un($path);
+    return if !$connected && ( $! == ECONNREFUSED || $! == ENOENT );
+    return _fail( $path, 'already in use' );
+}
+
+sub _clients {
+    my $clients = shift->{clients};
+    return map { $clients->{$_} } sort { $a <=> $b } keys %$clients;
+}
+
+# One line of UTF-8. Paths and Perl's messages are bytes; those that are no UTF-8 are taken for Latin-1
+sub _encode {
+    my $line = $out->encode(shift);
+    my $copy = $line;
+    utf8::encode($line) if !utf8::downgrade( $copy, 1 ) || !utf8::decode($copy);
+    utf8::downgrade($line);
+    return $line;
+}
+
+sub _fail {
+    my ( $path, $error ) = @_;
+    return Sirius::Log->fail("--control $path: $error");
+}
+
+sub _forget {
+    my ( $self, $client ) = @_;
+    delete $self->{clients}{ $client->{number} };
+    my $fh = delete $client->{fh} or return;
+    $self->{unwatch}->($fh) if $self->{unwatch};
+    return CORE::close $fh;
+}
+
+# Both directions are closed. Who only has nothing more to say still waits for the answer
+sub _gone {
+    my $fh   = shift;
+    my $poll = IO::Poll->new;
+    $poll->mask( $fh => POLLHUP );
+    $poll->poll(0);
+    return $poll->events($fh) & POLLHUP;
+}
+
+sub _identity {
+    my $path = shift;
+    my ( $device, $inode ) = lstat $path or return;
+    return "$device:$inode";
+}
+
+# The oldest that has asked nothing goes; else the oldest
+sub _make_room {
+    my $self    = shift;
+    my @clients = $self->_clients;
+    return if @clients < CLIENTS_MAX;
+    my ($silent) = grep { !$_->{asked} } @clients;
+    return $self->_forget( $silent || $clients[0] );
+}
+
+# PID and user ID of who is at the other end, as the kernel knows it (struct ucred: pid, uid, gid)
+sub _peer {
+    my $fh   = shift;
+    my $cred = getsockopt $fh, SOL_SOCKET, SO_PEERCRED;
+    return defined $cred ? ( unpack 'L3', $cred )[ 0, 1 ] : ( 0, 2**32 - 1 );
+}
+
+sub _prepare {
+    my $fh = shift;
+    fcntl $fh, F_SETFL, fcntl( $fh, F_GETFL, 0 ) | O_NONBLOCK;
+    fcntl $fh, F_SETFD, FD_CLOEXEC;
+    return;
+}
+
+sub _read {
+    my ( $self, $client, $dispatch ) = @_;
+    my ( $line, $got );
+    while ( !defined $line && length $client->{in} <= REQUEST_MAX ) {
+        $got = sysread $client->{fh}, $client->{in}, 16_384, length $client->{in};
+        next if !defined $got && $! == EINTR;
+        last if !$got;
+        ($line) = $client->{in} =~ /\A([^\n]*)\n/;
+    }
+    my $weak = $self;
+    weaken $weak;    # who keeps the reply for later must not keep the socket
+    my $reply = sub { return $weak && $weak->_answer( $client, @_ ) };
+    local $SIG{__DIE__};
+    if ( defined $line && length $line <= REQUEST_MAX ) {
+        $client->{asked} = 1;
+        my $request = eval { _check($line) };
+        return $reply->( { ok => 0, error => $@ =~ s/\n\z//r } ) if !$request;
+        my $from = Sirius::OS::Origin->words( _peer( $client->{fh} ) );
+        return $self->_too_late( $client, $request, $from ) if _gone( $client->{fh} );
+        return if eval { $dispatch->( $request, $reply, $from ); 1 };
+        return $reply->( { ok => 0, error => $@ =~ s/\s+\z//r } );
+    }
+    return $reply->( { ok => 0, error => 'a request has at most ' . REQUEST_MAX . ' bytes' } )
+        if length $client->{in} > REQUEST_MAX;
+    return $self->_forget($client) if defined $got;
+    return;
+}
+
+sub _take_name {
+    my ( $self, $new ) = @_;
+    my $path = $self->{path};
+    listen $self->{fh}, BACKLOG or _fail( $path, $! );
+    rename $new, $path or _fail( $path, $! );
+
+    # Removed at the end only by this process, and only while it is still this socket; wherever it is by then
+    my $absolute = File::Spec->rel2abs($path);
+    $self->{bound} = { identity => _identity($absolute), path => $absolute, pid => $$ };
+    return;
+}
+
+# This process was stopped, or busy. Who has asked was told that there is no answer, and does not expect it any more
+sub _too_late {
+    my ( $self, $client, $request, $from ) = @_;
+    Sirius::Log->warn("sirius ctl $request->{command} $from, is ignored: it has not waited for the answer")
+        if $request->{command} ne 'status';
+    return $self->_forget($client);
+}
+
+# As much as goes without waiting; all of it gone, the connection is closed
+sub _write {
+    my ( $self, $client ) = @_;
+    while ( $client->{fh} && length $client->{out} ) {
+        my $sent = send $client->{fh}, $client->{out}, MSG_NOSIGNAL;
+        if    ( defined $sent ) { substr $client->{out}, 0, $sent, '' }
+        elsif ( $! == EAGAIN )  {return}
+        elsif ( $! != EINTR )   {last}
+    }
+    return $self->_forget($client);
+}
+
+sub DESTROY {
+    my $self = shift;
+    local ( $!, $@ );
+    return $self->close;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Control::Server - the socket that sirius ctl talks to
+
+=head1 SYNOPSIS
+
+  use Sirius::Control::Server;
+
+  my $control = Sirius::Control::Server->new('/run/app.control');
+  while (1) {
+      ...    # until something comes
+      $control->serve( sub {
+          my ( $request, $reply ) = @_;
+          $reply->( { ok => 1, text => "done: $request->{command}" } );
+      } );
+  }
+
+=head1 DESCRIPTION
+
+A unix socket on which the supervisor takes requests of its operator. Only the owner of the socket's file and root can use
+it: it has mode 0600 before it has its name, and the kernel is asked who is at the other end. Nothing here waits; a client
+that is slow, silent or gone holds up nobody. At most 64 are connected at a time, then the oldest that has asked nothing is
+dropped.
+
+=head1 PROTOCOL
+
+One line of JSON from the client, one line of JSON from the server, then the server closes the connection. A request has at
+most 64 KiB:
+
+  {"command":"status"}
+  {"command":"reload","wait":true}
+  {"command":"reload","abort":true}
+  {"command":"stop","wait":true}
+  {"command":"workers","workers":8,"wait":true}
+
+With C<wait> the answer comes when it is done. C<ok> of the answer is 1 or 0; C<error> tells why not. What comes after the
+first line is ignored. To close one's own direction is allowed; to close both means not to be interested in the answer.
+
+=head1 METHODS
+
+=head2 close
+
+  $control->close;
+
+Drops all clients, closes the socket, and removes its file in the process that made it, while it is still the same file.
+
+=head2 handle
+
+  my $fh = $control->handle;
+
+The listening socket.
+
+=head2 new
+
+  my $control = Sirius::Control::Server->new( $path, watch => sub {...}, unwatch => sub {...} );
+
+Listens at this path. A socket that nobody listens on any more is replaced. Dies with C<sirius: --control PATH: REASON>
+when one is alive there or the path is something else. C<watch> is called with each accepted handle, C<unwatch> before it is
+closed (see L<Sirius::OS::Signals>).
+
+=head2 serve
+
+  $control->serve($dispatch);
+
+Accepts, reads and writes what is possible without waiting. Calls C<< $dispatch->(\%request, $reply) >> for each request;
+C<%request> has C<command>, C<wait> (1 or 0) and perhaps C<workers>, all checked. C<< $reply->(\%answer) >> may be called
+then or later; what is said twice, or to a client that has gone, is dropped. An exception of C<$dispatch> becomes the answer.
+
+=head2 restore
+
+  my $control = Sirius::Control::Server->restore($state);
+
+In another program of the same process: from L</state>, with the descriptors it names open.
+
+=head2 state
+
+  my $state = $control->state;
+
+What can be written down, in front of an exec; C<fd> is a descriptor to keep open. Clients that have asked for nothing yet
+are in it, and their descriptors are kept open here.
+
+=head2 watch
+
+  $control->watch( sub { my $handle = shift }, sub { my $handle = shift } );
+
+Calls the first for the listening handle and each client's, now and when it is accepted, the second before one of those is
+closed. For L<Sirius::OS::Signals>: after L</restore> it sends this process C<SIGIO> once.
+
+=head1 SEE ALSO
+
+L<Sirius::Control::Client>, L<Sirius::Process::Supervisor>.
+
+=cut

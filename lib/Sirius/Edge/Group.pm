@@ -1,0 +1,743 @@
+package Sirius::Edge::Group;
+
+use strict;
+use warnings;
+
+use Fcntl        qw(F_GETFL F_SETFL O_NONBLOCK);
+use Scalar::Util qw(weaken);
+use Sirius::Edge::Place;
+use Sirius::Edge::Shared;
+use Sirius::Log ();
+use Sirius::OS::ExitStatus;
+use Sirius::OS::Inherit;
+use Sirius::OS::Invocation;
+use Sirius::OS::Linux;
+use Sirius::OS::Title;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
+
+use constant {
+    LATE  => 2,     # seconds more than it has to answer what came, that an edge gets to end
+    READY => 30,    # and that one which takes another's place has to get ready
+};
+
+# Where the installed files are, before an application can change @INC
+my @FOLDERS = Sirius::OS::Invocation->folders;
+
+# Settings that go to the edge as they are
+my @PLAIN
+    = qw(body_memory body_rate body_timeout graceful_timeout header_timeout keepalive_timeout max_body max_header_bytes
+    max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tmpdir write_timeout);
+my @SWITCHES = qw(keepalive proxy_protocol);
+
+# As nginx has it (lingering_timeout)
+use constant LINGER => 5;
+
+# Seconds between two tries, and how many of them, where the supervisor finds no memory: then it goes on without
+use constant { PAUSE => 0.02, TRIES => 50 };
+
+# By which edges wake each other
+sub bells {
+    my $self = shift;
+    return map { $_->{bell} } $self->_places;
+}
+
+# From now on each response says close
+sub close {
+    my $self = shift;
+    $self->{leaving} = 1;
+    $_->signal('USR1') for grep { $_->{ready} } $self->_places;
+    return;
+}
+
+# What a new program has to leave open for the one that it becomes
+sub descriptors {
+    my $self = shift;
+    return @{$self}{qw(common news report)}, map { $_->descriptors } $self->_places;
+}
+
+# Empty when nothing is to be done before a signal comes
+sub due {
+    my $self = shift;
+    return
+        map { $_->{pid} ? $_->{kill_at} // () : $self->_replaces($_) ? $_->{backoff}->at : () }
+        $self->_places;
+}
+
+sub ended {
+    my ( $self, $pid, $status ) = @_;
+    my ($place) = grep { ( $_->{pid} || 0 ) == $pid } $self->_places or return 0;
+    $self->hear;
+    my ( $role, $ready, %stays )
+        = ( @{$place}{qw(role ready)}, map { $_ => $place->{$_} } qw(heir role settings) );
+    $place->ended;
+    $self->_part($place);
+    $self->{scoreboard}->release( $self->{scoreboard}->slots + $place->{number} ) if $self->{scoreboard};
+    $self->_count( $status, $role ne 'retires' && !$self->{stopping} ? '' : 'stopped' );
+    return $self->_over_when_last if $self->{stopping};
+    my $how = "$self->{said}the edge $pid " . Sirius::OS::ExitStatus->words( $status, 'status 0' );
+    return $self->_not_renewed( $place, $how ) if $role eq 'heir';
+
+    if ( $role eq 'retires' ) {
+        Sirius::Log->error("$how while it finished its requests; its connections are closed") if $status;
+        return 1;
+    }
+    if ( !$ready && !$self->{supervisor}{announced} ) {
+        $self->_over;
+        Sirius::Log->fail("$how: the server does not start");
+    }
+    @{$place}{ keys %stays } = values %stays;
+    my $delay = $ready ? 0 : $place->{backoff}->no_fork;
+    Sirius::Log->error( $how
+            . ( $ready ? ' and its connections are closed; '          : '; it never got ready; ' )
+            . ( $delay ? sprintf 'another one starts in %g s', $delay : 'another one starts now' ) );
+    $self->tend;
+    return 1;
+}
+
+# Has the one that was started beside this process ended?
+sub gone {
+    my $self = shift;
+    my $fd   = $self->{pidfd};
+    return 1 if !defined $fd;
+    vec( my $read = '', fileno $fd, 1 ) = 1;
+    return select $read, undef, undef, 0;
+}
+
+# What they say of workers: "PID WHAT WHY"
+sub hear {
+    my $self = shift;
+    1 while sysread $self->{news}, $self->{heard}, 4096, length $self->{heard};
+    while ( $self->{heard} =~ s/\A([^\n]*)\n// ) {
+        my ( $pid, $what, $why ) = $1 =~ /\A(\d+) (\S+) ?(.*)\z/ or next;
+        if    ( $what eq 'ready' )                  { $self->_ready($pid) }
+        elsif ( $what eq 'trouble' )                { $self->{supervisor}{watch}->begin }
+        elsif ( $what eq 'lost' )                   { Sirius::Log->error("$self->{said}worker $pid $why") }
+        elsif ( $what =~ /\A(?:broken|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
+    }
+    return;
+}
+
+# At the end of this process: what has been answered goes out, and then nobody has its addresses any more
+sub leave {
+    my $self = shift;
+    return if ( $self->{owner} || 0 ) != $$ || $self->gone;
+    local ( $!, $@ );
+    $self->signal_beside('INT');
+    my $end = _now() + LATE;
+    while ( !$self->gone && _now() < $end ) {
+        vec( my $read = '', fileno $self->{pidfd}, 1 ) = 1;
+        select $read, undef, undef, $end - _now();
+    }
+    kill KILL => $self->pid if !$self->gone;
+    delete $self->{owner};
+    return;
+}
+
+sub log_errors_to {
+    my ( $self, $fd ) = @_;
+    $_->pass( errors => $fd ) for grep { $_->{pid} } $self->_places;
+    return;
+}
+
+sub log_to {
+    my ( $self, $fd ) = @_;
+    $_->pass( log => $fd ) for grep { $_->{pid} } $self->_places;
+    return;
+}
+
+sub new {
+    my ( $class, $supervisor, $rows, %own ) = @_;
+    my $self = $class->_of(
+        $supervisor,
+        heard    => '',
+        common   => Sirius::OS::Inherit->take_handle( Sirius::Edge::Shared->common ),
+        sleepers => Sirius::OS::Inherit->take_handle( Sirius::Edge::Shared->sleepers($rows) ),
+        %own,
+    );
+    my $number = $self->{number} || 1;
+    $self->{settings} = [ $class->settings( $self->{conf} ) ];
+
+    # Two for each: one that takes its place begins in the other
+    $self->{places} = [ map { Sirius::Edge::Place->new( $_, $self->{conf} ) } 0 .. 2 * $number - 1 ];
+    @{$_}{qw(role settings)} = ( 'serves', $self->{settings} ) for @{ $self->{places} }[ 0 .. $number - 1 ];
+
+    # Both ends stay here: they outlive any edge. One that can't tell at once tells later
+    pipe my $news, my $report or Sirius::Log->fail("pipe: $!");
+    for my $end ( $news, $report ) {
+        fcntl $end, F_SETFL, O_NONBLOCK | fcntl $end, F_GETFL, 0 or Sirius::Log->fail("F_SETFL: $!");
+    }
+    @{$self}{qw(news report)} = ( $news, $report );
+    return $self;
+}
+
+sub news { return shift->{news} }
+
+sub path {
+    my $class = shift;
+    return $class->_path
+        || Sirius::Log->fail('sirius-edge is not installed beside Sirius.so: install Sirius again');
+}
+
+sub pid { return ( shift->pids )[0] }
+
+sub pids {
+    my $self = shift;
+    return map { $_->{pid} || () } $self->_places;
+}
+
+sub pidfd {
+    my $self = shift;
+    return $self->{pidfd} && fileno $self->{pidfd};
+}
+
+# All are to have these settings, and the program that is installed now
+sub renew {
+    my ( $self, $said ) = @_;
+    my $words = $self->said($said);
+    @{$self}{qw(settings said_last)} = ( $words, $said ) if $words && @$words;
+    $self->{renews} = 1;
+    return $self->tend;
+}
+
+# In a supervisor that has become a new program; what workers need it has already
+sub restore {
+    my ( $class, $supervisor, $state ) = @_;
+    my $self = $class->_of(
+        $supervisor, %$state,
+        ( map { $_ => Sirius::OS::Inherit->take_handle( $state->{$_} ) } qw(common news report) ),
+        places   => [ map { Sirius::Edge::Place->restore( $_, $supervisor->{conf} ) } @{ $state->{places} } ],
+        sleepers => $supervisor->{sleepers},
+    );
+    $self->{renews} = 1;    # there may be another program, and settings that the one of before did not know
+    my $words = $class->said( $self->{said_last} );
+    $self->{settings} = $words if $words && @$words;
+    return $self;
+}
+
+# Only what this class knows, and text: it comes from a process that may have lost its rights
+sub said {
+    my ( $class, $said ) = @_;
+    return if ref( $said || 0 ) ne 'ARRAY' || grep { !defined || ref || /[\0\n]/ } @$said;
+    my %known = map { (tr/_/-/r) => 1 } $class->_names;
+    return [ grep { /\A([a-z-]+)=/ && $known{$1} } @$said ];
+}
+
+# What the operator has set, as words that can be compared and handed on
+sub settings {
+    my ( $class, $conf ) = @_;
+    my $trust   = $conf->{trust_proxy} || { networks => [] };
+    my %setting = (
+        ( map { $_ => $conf->{$_} } @PLAIN ),
+        ( map { $_ => $conf->{$_} ? 1 : 0 } @SWITCHES ),
+        $class->_log_settings($conf),
+        forwarded           => $trust->{forwarded} ? 1 : 0,
+        linger_timeout      => LINGER,
+        max_connections     => Sirius::Worker->max_connections($conf),
+        request_timeout     => $conf->{request_timeout} || 0,
+        server              => $conf->{server_software},
+        sheds_unfinished    => $conf->{sheds_unfinished},                # the admin port's
+        stream_timeout      => $conf->{stream_timeout} || 0,
+        underscores         => $conf->{underscores_in_headers} ne 'off'     ? 1 : 0,
+        trusted_underscores => $conf->{underscores_in_headers} eq 'trusted' ? 1 : 0,
+        trust_proxy         => join( ',', @{ $trust->{networks} } ),
+        x_forwarded_host    => $trust->{'x-forwarded-host'} ? 1 : 0,
+    );
+    return _words(%setting);
+}
+
+# None is starting in another's place
+sub settled {
+    my $self = shift;
+    return !grep { $_->{role} eq 'heir' } $self->_places;
+}
+
+# That is gone, its PID may be another's
+sub signal_beside {
+    my ( $self, $signal ) = @_;
+    $_->signal($signal) for $self->gone ? () : $self->_places;
+    return;
+}
+
+sub start {
+    my $self = shift;
+    $self->_start($_) for grep { $_->{role} eq 'serves' } $self->_places;
+    return;
+}
+
+# Not as a child, which the application would find in its wait. Waits until it is ready; false: it ended before, or $code has
+# become true
+sub start_beside {
+    my ( $self, $code ) = @_;
+    my ($place) = $self->_places;
+    my $conf    = $self->{supervisor}{conf};
+    my @words   = ( $conf->{proctitle} ? Sirius::OS::Title->words( $conf, $self->{role} ) : 'sirius-edge' );
+    push @words, @{ $place->{settings} }, $self->_descriptors($place), "owner=$$";
+    my @handles
+        = ( @{$self}{qw(alive common report sleepers)}, @{$place}{qw(line_end lobby)}, $self->bells );
+    my @open = ( $self->_board, map { fileno $_ } grep {defined} @handles );
+    push @open, grep {defined} map { $_->fd } @{ $self->{listeners} }, grep {defined} $self->{access_log};
+    $self->_part($place) if $place->{pid};
+    delete $self->{pidfd};
+    delete $place->{ready};
+    my ( $pid, $pidfd ) = eval { Sirius::OS::Linux->beside( $self->path, \@words, \@open ) };
+
+    if ( !defined $pid ) {
+        die $@ if !$self->{supervisor}{announced};    ## no critic (RequireCarping)
+        Sirius::Log->error( 'the edge cannot be started: ' . $@ =~ s/(?: at \S+ line \d+\.)?\s+\z//r );
+        return 0;
+    }
+    $place->{pid} = $pid;
+    @{$self}{qw(owner pidfd)} = ( $$, Sirius::OS::Inherit->take_handle($pidfd) );
+
+    while ( !$place->{ready} && !$self->gone && !$code->() ) {
+        my $read = '';
+        vec( $read, fileno $_, 1 ) = 1 for @{$self}{qw(news pidfd)};
+        select $read, undef, undef, undef;
+        $self->hear;
+    }
+    $self->hear;
+    return $place->{ready};
+}
+
+sub state {
+    my $self = shift;
+    return {
+        ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(heard said_last settings) ),
+        ( map { $_ => fileno $self->{$_} } qw(common news report) ),
+        places => [ map { $_->state } $self->_places ],
+    };
+}
+
+# What came is answered within $grace seconds
+sub stop {
+    my ( $self, $signal, $grace ) = @_;
+    $self->{stopping} = 1;
+    $_->stop( $signal, $grace + LATE ) for $self->_places;
+    $self->_over_when_last;
+    return;
+}
+
+sub tend {
+    my $self = shift;
+    for my $place ( $self->_places ) {
+        $place->look($self);
+        next if $place->{pid} || !$self->_replaces($place) || $place->{backoff}->at > _now();
+        my $error = $self->_start($place) // next;
+        Sirius::Log->error( sprintf 'no edge can be started: %s; next attempt in %g s',
+            $error, $place->{backoff}->no_fork );
+    }
+    $self->_renew if $self->{renews} && !$self->{stopping};
+    return;
+}
+
+# What workers need to say hello
+sub workers { return shift->{sleepers} }
+
+# Where it is counted what it does
+sub _board {
+    my $self = shift;
+    return $self->{scoreboard} ? $self->{scoreboard}->descriptor : ();
+}
+
+# Not those of the admin port: it has no board
+sub _count {
+    my ( $self, $status, $why ) = @_;
+    return if !$self->{scoreboard};
+    return $self->{scoreboard}->edge_exited( Sirius::OS::ExitStatus->kind( $status, $why, length $why ) );
+}
+
+# Descriptors by their numbers, and what the program is called
+sub _descriptors {
+    my ( $self, $place ) = @_;
+    my ($board) = $self->_board;
+    my %number = (
+        $self->_log($place),
+        control    => $self->{alive} && fileno $self->{alive},
+        detach     => $self->{supervisor}{conf}{daemonize} ? 1 : undef,
+        edge       => $place->{number},
+        name       => $self->{role},
+        scoreboard => $board,
+        ( map { $_->ids } grep {defined} $self->{supervisor}{privileges} ),
+        bells => join( ',', map { fileno $_ } $self->bells ),
+        ( map { $_ => fileno $self->{$_} } qw(common report sleepers) ),
+        $place->words
+    );
+    return _words(%number),
+        map { join ':', 'listen=' . $_->fd, $_->is_unix ? 'unix' : 'tcp', $_->port, $_->name }
+        @{ $self->{listeners} };
+}
+
+sub _log {
+    my ( $self, $place ) = @_;
+    my $log = $self->{access_log};
+    return if !$log || !grep {/\Aaccess-log-format=/} @{ $place->{settings} };
+    return ( access_log => $log->fd, access_log_kind => $log->kind, access_log_priority => $log->priority );
+}
+
+sub _log_settings {
+    my ( $class, $conf ) = @_;
+    return if !defined $conf->{access_log}  || !length $conf->{access_log};
+    my $format = $conf->{access_log_format} || 'combined';
+    utf8::encode($format) if utf8::is_utf8($format) && !utf8::downgrade( $format, 1 );
+    return (
+        access_log_errors_only => $conf->{access_log_errors_only} ? 1 : 0,
+        access_log_format      => $format,
+        access_log_min_time    => $conf->{access_log_min_time} || 0,
+    );
+}
+
+sub _names {
+    return @PLAIN, @SWITCHES,
+        qw(access_log_errors_only access_log_format access_log_min_time forwarded linger_timeout max_connections
+        request_timeout server sheds_unfinished stream_timeout trust_proxy trusted_underscores underscores
+        x_forwarded_host);
+}
+
+# It was to take another's place
+sub _not_renewed {
+    my ( $self, $place, $how ) = @_;
+    my ($before) = grep { ( $_->{heir} // -1 ) == $place->{number} } $self->_places;
+    delete $before->{heir};
+    delete $self->{renews};    # the next reload tries again
+    Sirius::Log->error( "$how before it was ready: "
+            . ( $before->{pid} ? "the edge $before->{pid} goes on" : 'another one starts' )
+            . ' with the settings of before' );
+    return 1;
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# Nobody looks for it in its place any more
+sub _part {
+    my ( $self, $place ) = @_;
+    my @memory = map { fileno $self->{$_} } qw(sleepers common);
+    return _insist( sub { Sirius::Edge::Shared->part( @memory, $place->{number} ) } );
+}
+
+# This process must not end for want of memory or descriptors, which others may give back soon
+sub _insist {
+    my $code = shift;
+    local $@;
+    for ( 1 .. TRIES ) {
+        return 1 if eval { $code->(); 1 };
+        sleep PAUSE;
+    }
+    Sirius::Log->error( "the edges: $@" =~ s/ at \S+ line \d+\.?\n\z//r );
+    return 0;
+}
+
+# Of the whole server, unless it is told otherwise
+sub _of {
+    my ( $class, $supervisor, %own ) = @_;
+    my $self = bless {
+        ( map { $_ => $supervisor->{$_} } qw(access_log alive conf listeners scoreboard) ),
+        role       => 'edge',
+        said       => '',
+        supervisor => $supervisor,
+        tell       => sub { $supervisor->{generations}->tell(@_) },
+        %own,
+    }, $class;
+    weaken( $self->{supervisor} );
+    weaken $supervisor;    # of the closure
+    return $self;
+}
+
+# Nobody brings a request any more
+sub _over {
+    my $self = shift;
+    _insist( sub { Sirius::Edge::Shared->over( fileno $self->{sleepers} ) } );
+    return;
+}
+
+sub _over_when_last {
+    my $self = shift;
+    $self->_over if !$self->pids;
+    return 1;
+}
+
+sub _path {
+    for my $dir (@FOLDERS) {
+        my $path = "$dir/auto/Sirius/sirius-edge";
+        return $path if -x $path;
+    }
+    return;
+}
+
+sub _places { return @{ shift->{places} } }
+
+# Another build is another file
+sub _program {
+    my $self = shift;
+    my $path = $self->_path // return '';
+    my @stat = stat $path or return '';
+    return "@stat[ 0, 1, 7, 9 ]";
+}
+
+sub _ready {
+    my ( $self, $pid ) = @_;
+    my ($place) = grep { ( $_->{pid} || 0 ) == $pid } $self->_places or return;
+    $place->{ready} = 1;
+    $place->{backoff}->ready;
+    $place->signal('USR1')  if $self->{leaving};
+    $self->_succeed($place) if $place->{role} eq 'heir' && !$self->{stopping};
+    return;
+}
+
+# Where another is to be started when one has ended. Not while its heir is just starting
+sub _replaces {
+    my ( $self, $place ) = @_;
+    return !$self->{stopping} && $place->{role} eq 'serves' && !defined $place->{heir};
+}
+
+# Those that were told other settings, or run another program, get an heir, as soon as a place is free
+sub _renew {
+    my $self    = shift;
+    my $program = $self->_program;
+    my @places  = $self->_places;
+    my $left    = 0;
+    for my $place ( grep { $_->{role} eq 'serves' && $_->{pid} } @places ) {
+        next
+            if ( !length $program || $place->{program} eq $program )
+            && "@{ $place->{settings} }" eq "@{ $self->{settings} }";
+        $left++;
+        next if defined $place->{heir} || !$place->{ready};
+        my ($free) = grep { $_->{role} eq '' } @places;
+        if ( !$free ) {
+            Sirius::Log->note("the edge $place->{pid} keeps its settings until the one before it has ended")
+                if !$self->{waits}++;
+            next;
+        }
+        @{$free}{qw(role settings)} = ( 'heir', $self->{settings} );
+        $place->{heir} = $free->{number};
+        my $error = $self->_start( $free, READY ) // next;
+        $free->ended;
+        delete @{$self}{qw(renews waits)};    # the next reload tries again
+        delete $place->{heir};
+        return Sirius::Log->error(
+            "no edge can be started in place of $place->{pid}, which goes on with its settings: $error");
+    }
+    delete @{$self}{qw(renews waits)} if !$left;
+    return;
+}
+
+# Undef, or why there is no process
+sub _start {
+    my ( $self, $place, $limit ) = @_;
+    my $path  = $self->{supervisor}{announced} ? $self->_path                   : $self->path;
+    my $error = !defined $path                 ? 'sirius-edge is not installed' : $place->start(
+        $self,
+        limit   => $limit,
+        path    => $path,
+        program => $self->_program,
+        words   => [ @{ $place->{settings} }, $self->_descriptors($place) ],
+    );
+    return                    if !defined $error;
+    Sirius::Log->fail($error) if !$self->{supervisor}{announced};
+    return $error;
+}
+
+# It serves: what the one of before has goes on here
+sub _succeed {
+    my ( $self, $place ) = @_;
+    my ($before) = grep { ( $_->{heir} // -1 ) == $place->{number} } $self->_places;
+    delete $before->{heir};
+    delete $place->{kill_at};
+    $place->{role} = 'serves';
+    return $before->ended if !$before->{pid};
+    my ( $from, $to );
+    my $line = _insist( sub {
+        ( $from, $to ) = map { Sirius::OS::Inherit->take_handle($_) } Sirius::Edge::Shared->line;
+    } );
+    if ( $line && $place->pass( legacy => fileno $to ) && $before->pass( retire => fileno $from ) ) {
+        Sirius::Log->note("$self->{said}the edge $place->{pid} takes the place of $before->{pid}");
+    } else {    # it does not read: so it ends as at a stop of the server
+        Sirius::Log->warn("the edge $before->{pid} does not hear that $place->{pid} has taken its place: $!");
+        $before->signal('TERM');
+    }
+    $before->{role}    = 'retires';
+    $before->{kill_at} = _now() + $self->{conf}{graceful_timeout} + LATE;
+    return;
+}
+
+sub _words {
+    my %setting = @_;
+    return map { (tr/_/-/r) . "=$setting{$_}" }
+        grep { defined $setting{$_} && length $setting{$_} } sort keys %setting;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Edge::Group - the processes that own the connections, as the supervisor sees them
+
+=head1 SYNOPSIS
+
+  my $edge = Sirius::Edge::Group->new( $supervisor, $rows );
+  $edge->start;
+  my $sleepers = $edge->workers;                # for each worker
+  $edge->ended( $pid, $status ) or ...;         # of a child that has ended
+  $edge->tend;                                  # starts another one when it is time
+  $edge->stop( 'TERM', 30 );
+
+=head1 DESCRIPTION
+
+Starts C<sirius-edge>, which is installed beside the shared library of Sirius, with its settings as words and its descriptors by
+their numbers, and starts another one when it ends. The program is in F<src/edge>; it has no Perl in it. With C<--edges N> there
+are N of them, which share the listening sockets.
+
+Where the settings, or the installed program, are others than those of an edge that runs (L</renew>), another one starts beside it, in
+a place of its own (L<Sirius::Edge::Place>). When it is ready, the one before stops accepting and passes its connections on to it, each
+when it waits for a request; it ends when it has none left, or after C<--graceful-timeout>. If the new one does not get ready, the
+one before goes on, and the log says why.
+
+=head1 METHODS
+
+=head2 bells
+
+The handles by which the edges wake each other, in the order of their places.
+
+=head2 close
+
+The server will stop soon: each response says that its connection closes.
+
+=head2 descriptors
+
+The handles that a new program has to have.
+
+=head2 due
+
+When L</tend> has something to do, in monotonic seconds; nothing while all is well.
+
+=head2 ended
+
+  my $mine = $edge->ended( $pid, $status );
+
+False when that child is no edge.
+
+=head2 gone
+
+True when the one of L</start_beside> has ended, or there was none.
+
+=head2 hear
+
+Reads what the edges have to tell: that one is ready, that a request takes too long, or that a worker says what cannot be. The generation of that worker
+is told (L<Sirius::Process::Reload/tell>).
+
+=head2 leave
+
+Ends the one of L</start_beside> once it has sent what was answered, within two seconds. In another process it does nothing.
+
+=head2 log_errors_to
+
+  $edge->log_errors_to($fd);
+
+The error log was opened anew: it is the STDERR of the edges from now on.
+
+=head2 log_to
+
+  $edge->log_to($fd);
+
+The access log was opened anew: the edge writes to this descriptor from now on.
+
+=head2 new
+
+  my $edge = Sirius::Edge::Group->new( $supervisor, $rows, %own );
+
+For as many workers as there are C<$rows>. Makes what the edge and the workers share, and starts nothing. Where it is not the one of
+the whole server, C<%own> has what differs: C<access_log>, C<conf>, C<listeners> and C<scoreboard>, which may be undef; C<alive>, a
+handle whose end of file tells it to end; C<role>, its name in F<ps>; C<said>, how its lines in the log begin; C<tell>, called with
+the PID of a worker, C<broken> or C<timeout>, and why; C<number>, how many edges there are (1).
+
+=head2 news
+
+The handle that L</hear> reads.
+
+=head2 path
+
+The program. Dies when it is not installed.
+
+=head2 pid
+
+Of an edge that runs, or undef.
+
+=head2 pids
+
+Of all that run.
+
+=head2 pidfd
+
+Number of a descriptor that is readable when the one of L</start_beside> has ended; undef when there is none.
+
+=head2 renew
+
+  $edge->renew($said);
+
+All edges are to have these settings, as far as they can be such (L</said>), and the program that is installed now.
+
+=head2 restore
+
+  my $edge = Sirius::Edge::Group->restore( $supervisor, $state );
+
+In a new program, from what L</state> has said.
+
+=head2 said
+
+  my $words = Sirius::Edge::Group->said($data);
+
+Of settings that another process has sent, those that this version knows; nothing if they can be none.
+
+=head2 settings
+
+  my @words = Sirius::Edge::Group->settings($conf);
+
+What of the options is the edge's business, as words for its command line.
+
+=head2 settled
+
+True unless an edge is just starting in the place of another.
+
+=head2 start
+
+Starts the programs, in children of this process.
+
+=head2 signal_beside
+
+  $edge->signal_beside('TERM');
+
+L</stop> for the one of L</start_beside>.
+
+=head2 start_beside
+
+  my $ready = $edge->start_beside($code);
+
+Starts the program as the child of nobody, for this process, which is its one worker, and waits until it is ready. False when it has
+ended before that, or C<$code> was true after a signal. It ends with this process, whatever ends that, and heeds signals of no
+other. Dies when it cannot be started.
+
+=head2 state
+
+What a new program needs to go on with the same edges: settings, numbers of descriptors and PIDs, as text.
+
+=head2 stop
+
+  $edge->stop( 'TERM', $seconds );
+
+With C<TERM> it takes no more connections, answers what has come, and ends; with C<INT> it ends with the requests that workers have
+at that moment. It is killed 2 seconds after the time it has. Workers are let go when it has ended.
+
+=head2 tend
+
+Starts another edge when one has ended and L</due> has come, and does what L</renew> has asked for.
+
+=head2 workers
+
+The handle that a worker needs to say hello: the memory in which it sleeps, and in which it finds the edges.
+
+=head1 SEE ALSO
+
+L<Sirius::Edge::Place>, L<Sirius::Process::Supervisor>, L<Sirius::Worker>.
+
+=cut

@@ -1,0 +1,364 @@
+package Sirius::Listen::Listener;
+
+use strict;
+use warnings;
+
+use Errno qw(EADDRNOTAVAIL EAFNOSUPPORT);
+use Fcntl qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
+use Sirius::Config::Address;
+use Sirius::Listen::Unix;
+use Sirius::Log ();
+use Sirius::OS::Inherit;
+use Sirius::Service::Starter;
+use Socket qw(
+    AF_INET AF_INET6 AF_UNIX INADDR_ANY IN6ADDR_ANY IPPROTO_IPV6 IPPROTO_TCP IPV6_V6ONLY NI_NUMERICHOST
+    NI_NUMERICSERV SOCK_STREAM SOL_SOCKET SO_ACCEPTCONN SO_REUSEADDR SO_TYPE TCP_NODELAY getaddrinfo
+    getnameinfo pack_sockaddr_in pack_sockaddr_in6 sockaddr_family unpack_sockaddr_in
+    unpack_sockaddr_in6 unpack_sockaddr_un
+);
+use Sys::Hostname qw(hostname);
+
+use constant TCP_DEFER_ACCEPT => 9;    # Linux; Socket has the name only since 2.009
+
+sub adopt {
+    my ( $class, $fh, $given, $from ) = @_;
+    my $fd   = ref $fh       ? fileno $fh              : $fh;
+    my $what = defined $from ? "$from: descriptor $fd" : "descriptor $fd";
+    $fh = _handle($fd) if !ref $fh;
+    Sirius::Log->fail("$what is not open")                      if !$fh;
+    Sirius::Log->fail("$what is not a listening stream socket") if _number( $fh,  SO_TYPE ) != SOCK_STREAM;
+    Sirius::Log->fail("$what is a socket that does not listen") if !_number( $fh, SO_ACCEPTCONN );
+    my $self = bless { fh => $fh, given => $given }, $class;
+    $self->_prepare;
+    return $self;
+}
+
+sub close {
+    my $self = shift;
+    my $unix = delete $self->{unix};
+    $unix->remove if $unix;
+    delete $self->{fh};
+    return;
+}
+
+sub fd      { return fileno shift->{fh} }
+sub given   { return shift->{given} }
+sub host    { return shift->{host} }
+sub is_unix { return shift->{is_unix} }
+sub name    { return shift->{name} }
+
+# An address, or what systemd has of this name
+sub named {
+    my ( $class, $spec, @from_systemd ) = @_;
+    my ($name) = $spec =~ /\Asystemd:(.+)\z/s or return $spec;
+    my @found  = grep     { $_->{name} eq $name } @from_systemd;
+    my @names  = sort map { $_->{name} } @from_systemd;
+    _fail( $spec, 'LISTEN_FDNAMES has ' . ( @names ? "only @names" : 'no names for this process' ) )
+        if !@found;
+    return map {"fd:$_->{fd}"} @found;
+}
+
+sub open {
+    my ( $class, $spec, $backlog, %unix ) = @_;
+    my $address = Sirius::Config::Address->parse($spec);
+    return $class->adopt( $address->{fd}, undef, "--listen $spec" ) if defined $address->{fd};
+    my $self = bless { given => $address->{host} }, $class;
+    if ( defined $address->{path} ) { $self->_bind_unix( $backlog, %unix, %$address ) }
+    else {
+        $self->_bind_tcp( $spec, @{$address}{qw(host port)} );
+        listen $self->{fh}, $backlog or _fail( $spec, $! );
+    }
+    $self->_prepare;
+    return $self;
+}
+
+sub open_all {
+    my ( $class, $conf, @from_systemd ) = @_;
+    return $class->adopt( $conf->{listen_sock}, undef, 'listen_sock' ) if $conf->{listen_sock};
+    my @from_starter = Sirius::Service::Starter->descriptors;
+    return _instead( $conf, 'start_server',
+        map { $class->adopt( @{$_}{qw(fd host)}, "SERVER_STARTER_PORT: $_->{name}" ) } @from_starter )
+        if @from_starter;
+    my @specs = @{ $conf->{listen} };
+
+    # A list that names none of them may be only the default
+    return _instead( $conf, 'systemd',
+        map { $class->adopt( $_->{fd}, undef, "LISTEN_FDS: $_->{name}" ) } @from_systemd )
+        if @from_systemd && !grep {/\A(?:fd|systemd):/} @specs;
+    my %unix = map { $_ => $conf->{"socket_$_"} } grep { defined $conf->{"socket_$_"} } qw(mode owner group);
+    return
+        map { $class->open( $_, $conf->{backlog}, %unix ) } map { $class->named( $_, @from_systemd ) } @specs;
+}
+
+# Before the application is loaded: can these be bound at all? They are bound and listen when it is there, and not before
+sub probe {
+    my ( $class, $backlog, @specs ) = @_;
+    for my $spec (@specs) {
+        my $address = Sirius::Config::Address->parse($spec);
+        my $self    = bless {}, $class;
+        $self->_bind_tcp( $spec, @{$address}{qw(host port)} ) if $address->{port};
+        next if !defined $address->{path} || $address->{path} =~ /\A\0/;
+        eval { Sirius::Listen::Unix->probe( $address->{path} ); 1 } or _fail( "unix:$address->{path}", $@ );
+    }
+    return;
+}
+
+sub port { return shift->{port} }
+
+sub restore {
+    my ( $class, $state ) = @_;
+    my $self = $class->adopt( @{$state}{qw(fd given)} );
+    $self->{own}  = $state->{own};
+    $self->{unix} = Sirius::Listen::Unix->restore( $state->{unix}, $self->{fh} ) if $state->{unix};
+    return $self;
+}
+
+sub state {
+    my $self = shift;
+    my %kept = map { $_ => $self->{$_} } qw(given own);    # own: TCP, and bound here
+    return { %kept, fd => $self->fd, unix => $self->{unix} && $self->{unix}->state };
+}
+
+# At the stop: a helper that the application has forked while it was loaded may have a copy. What we were given stays open
+sub shut {
+    my $self = shift;
+    shutdown $self->{fh}, 2 if $self->{fh} && ( $self->{own} || $self->{unix} );
+    return;
+}
+
+sub url {
+    my $self = shift;
+    return $self->{is_unix} ? "unix:$self->{path}" : "http://$self->{host}:$self->{port}/";
+}
+
+sub _bind_tcp {
+    my ( $self, $spec, $host, $port ) = @_;
+    my ( $error, @addresses ) = _resolve( $host, $port );
+    _fail( $spec, $error ) if $error;
+    for my $address (@addresses) {
+        my $family = sockaddr_family($address);
+        if ( !socket $self->{fh}, $family, SOCK_STREAM, IPPROTO_TCP ) {
+            $error = $!;
+            next;
+        }
+        setsockopt $self->{fh}, SOL_SOCKET, SO_REUSEADDR, 1;
+
+        # Only [::] is dual-stack; Linux and the BSDs differ in what they do without being told
+        setsockopt $self->{fh}, IPPROTO_IPV6, IPV6_V6ONLY, 0 if $family == AF_INET6;
+        return $self->{own} = 1 if bind $self->{fh}, $address;
+        $error = $!;
+        last if $error != EAFNOSUPPORT && $error != EADDRNOTAVAIL;
+    }
+    return _fail( $spec, $error );
+}
+
+sub _bind_unix {
+    my ( $self, $backlog, %address ) = @_;
+    my $path = delete $address{path};
+    $self->{given} = $path =~ s/\A\0/\@/r;    # the kernel may know it by another name
+    $self->{unix}  = eval { Sirius::Listen::Unix->open( $path, $backlog, %address ) };
+    _fail( "unix:$self->{given}", $@ ) if !$self->{unix};
+    $self->{fh} = $self->{unix}->handle;
+    return;
+}
+
+# Host and port as they are bound, for messages and for the environment
+sub _describe {
+    my $self    = shift;
+    my $address = getsockname $self->{fh};
+    my $family  = sockaddr_family($address);
+    if ( $family == AF_UNIX ) {
+        my $path = defined $self->{given} ? $self->{given} : unpack_sockaddr_un($address) =~ s/\A\0/\@/r;
+        @{$self}{qw(given host is_unix name path port)} = ( $path, 'localhost', 1, 'localhost', $path, 80 );
+        return;
+    }
+    my ( $error, $host, $port ) = getnameinfo( $address, NI_NUMERICHOST | NI_NUMERICSERV );
+    Sirius::Log->fail("a listening socket of an unknown kind: $error") if $error;
+    my $any
+        = $family == AF_INET6
+        ? ( unpack_sockaddr_in6($address) )[1] eq IN6ADDR_ANY
+        : ( unpack_sockaddr_in($address) )[1] eq INADDR_ANY;
+    my $given = $self->{given};
+    my $name  = $any ? hostname() : defined $given && length $given ? $given : $host;
+    @{$self}{qw(host is_unix name port)} = ( _bracketed($host), 0, _bracketed($name), $port );
+    return;
+}
+
+# RFC 3875 4.1.14: an IPv6 SERVER_NAME has its brackets
+sub _bracketed {
+    my $host = shift;
+    return $host =~ /:/ ? "[$host]" : $host;
+}
+
+sub _fail {
+    my ( $spec, $error ) = @_;
+    return Sirius::Log->fail("cannot listen on $spec: $error");
+}
+
+sub _handle {
+    my $fd = shift;
+    local ( $@, $SIG{__DIE__} );
+    return eval { Sirius::OS::Inherit->handle($fd) };
+}
+
+# Sockets that we were given; somebody may have asked for addresses beside them
+sub _instead {
+    my ( $conf, $giver, @listeners ) = @_;
+    Sirius::Log->warn(
+        "--listen @{ $conf->{listen} } has no effect: $giver has opened the sockets that this server listens on"
+    ) if $conf->{listen_given};
+    return @listeners;
+}
+
+# An option of the socket, -1 when it is none
+sub _number {
+    my ( $fh, $option ) = @_;
+    my $value = getsockopt $fh, SOL_SOCKET, $option;
+    return defined $value ? unpack 'i', $value : -1;
+}
+
+sub _prepare {
+    my $self = shift;
+    my $fh   = $self->{fh};
+    $self->_describe;
+    fcntl $fh, F_SETFL, fcntl( $fh, F_GETFL, 0 ) | O_NONBLOCK;
+    fcntl $fh, F_SETFD, FD_CLOEXEC;
+    return if $self->{is_unix};
+
+ # Accepted connections inherit NODELAY: no call per connection. DEFER_ACCEPT: accept when there is data (1 s)
+    setsockopt $fh, IPPROTO_TCP, TCP_NODELAY,      1;
+    setsockopt $fh, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1 if $^O eq 'linux';
+    return;
+}
+
+# An error or '', then addresses to try in turn. A name is bound to its IPv4 address when it has one, as the whole
+# family does
+sub _resolve {
+    my ( $host, $port ) = @_;
+    my $any = pack_sockaddr_in( $port, INADDR_ANY );
+    return '', $any if $host eq '';
+    return '', pack_sockaddr_in6( $port, IN6ADDR_ANY ), $any if $host eq '*';
+    my ( $error, @found )
+        = getaddrinfo( $host, $port, { protocol => IPPROTO_TCP, socktype => SOCK_STREAM } );
+    my ( @four, @six );
+    push @{ $_->{family} == AF_INET6 ? \@six : \@four }, $_->{addr} for @found;
+    return $error, @four, @six;
+}
+
+sub DESTROY {
+    my $self = shift;
+    local ( $!, $@ );
+    return $self->close;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Listen::Listener - a listening socket
+
+=head1 SYNOPSIS
+
+  use Sirius::Listen::Listener;
+
+  my $listener = Sirius::Listen::Listener->open( '127.0.0.1:0', 1024 );
+  print $listener->url;    # http://127.0.0.1:41234/
+
+=head1 DESCRIPTION
+
+Binds TCP and unix sockets, or takes over those that somebody else bound, and prepares them for the engine: non-blocking,
+closed on C<exec>, C<TCP_NODELAY> (accepted connections inherit it) and, on Linux, C<TCP_DEFER_ACCEPT>. L</close> removes the
+file of a unix socket; one that somebody else has bound is never removed.
+
+=head1 DESCRIPTORS
+
+With C<SERVER_STARTER_PORT> in the environment (start_server of L<Server::Starter>) its descriptors are served and
+nothing is bound.
+
+So it is with C<LISTEN_FDS> and C<LISTEN_PID> (socket activation by systemd): all of its descriptors are served, and the
+addresses in the configuration are not, since those may be only the default. With C<fd:> or C<systemd:> among them it is
+the other way round: all addresses that are named are served, and of the descriptors only those that are named; the others
+are left as they are. The variables are taken out of the environment.
+
+=head1 METHODS
+
+=head2 adopt
+
+  my $listener = Sirius::Listen::Listener->adopt( $handle_or_fd, $given, $from );
+
+Takes over a socket that listens already; its file stays when it is closed. C<$given> is what L</given> says where it was
+bound, or undefined; C<$from> is where it comes from, for the message with which this dies when it is no such socket.
+
+=head2 close
+
+  $listener->close;
+
+Closes the socket and removes its file.
+
+=head2 fd
+
+Its descriptor.
+
+=head2 given
+
+The host as it was given, for another process to L</adopt> it; for a unix socket its path or C<@name>.
+
+=head2 host
+
+The bound address in numbers, with brackets when it is IPv6.
+
+=head2 is_unix
+
+  my $bool = $listener->is_unix;
+
+=head2 name
+
+  my $name = $listener->name;
+
+For C<SERVER_NAME>: the host it was given, the name of the machine when it listens on all addresses, C<localhost> for a unix
+socket. Never empty.
+
+=head2 named
+
+  my @addresses = Sirius::Listen::Listener->named( 'systemd:web', @descriptors );
+
+C<fd:N> for each of systemd's descriptors with this name; dies when there is none. Any other address is returned as it is.
+
+=head2 open
+
+  my $listener = Sirius::Listen::Listener->open( $address, $backlog, mode => 0660, owner => 'www', group => 'www' );
+
+Binds the address (L<Sirius::Config::Address>) and listens. The rest is for a unix socket that does not say it itself. Dies with C<sirius: cannot listen on
+ADDRESS: REASON>.
+
+=head2 open_all
+
+  my @listeners = Sirius::Listen::Listener->open_all( $conf, Sirius::Service::Systemd->descriptors );
+
+All of C<< $conf->{listen} >>, or what C<< $conf->{listen_sock} >>, Server::Starter or systemd brought.
+
+=head2 port
+
+The real port; 80 for a unix socket, because C<SERVER_PORT> must not be empty.
+
+=head2 restore
+
+  my $listener = Sirius::Listen::Listener->restore($state);
+
+In another program of the same process: from L</state>, with the descriptor it names open.
+
+=head2 state
+
+What can be written down; C<fd> is a descriptor to keep open.
+
+=head2 url
+
+C<http://127.0.0.1:5000/>, C<unix:/path> or C<unix:@name>.
+
+=head1 SEE ALSO
+
+L<Sirius::Config::Address>, L<Sirius::Listen::Unix>, L<Sirius::Service::Systemd>.
+
+=cut

@@ -1,0 +1,165 @@
+package Sirius::OS::Cpus;
+
+use strict;
+use warnings;
+
+use List::Util qw(max min);
+use POSIX      qw(ceil);
+
+use constant {
+    WORKER_MEMORY => 64 * 2**20,    # bytes that a worker of a small application needs
+    WORKERS_MAX   => 4096,
+    WORKERS_MIN   => 2,             # one that waits for a database must not be all there is
+};
+
+sub count {
+    my ( $class, $root ) = @_;
+    $root = '' if !defined $root;
+    return max 1, min _allowed($root), map { ceil $_ } _quotas($root);
+}
+
+sub memory {
+    my ( $class, $root ) = @_;
+    $root = '' if !defined $root;
+    my @limits;
+    for my $dir ( _groups( $root, 'memory' ) ) {
+        push @limits, grep {/\A\d+\n?\z/} map { _read("$dir/$_") } qw(memory.max memory.limit_in_bytes);
+    }
+    my $least = min @limits;
+
+    # v1 without a limit says 2**63 less a page
+    return defined $least && $least < 2**60 ? $least + 0 : undef;
+}
+
+sub workers {
+    my ( $class, $root ) = @_;
+    my $workers = min WORKERS_MAX, max WORKERS_MIN, $class->count($root);
+    my $memory  = $class->memory($root);
+    return $workers if !defined $memory;
+    return max 1, min $workers, int $memory / WORKER_MEMORY;
+}
+
+# CPUs of the affinity mask: "0-3,8"
+sub _allowed {
+    my $root   = shift;
+    my ($list) = _read("$root/proc/self/status") =~ /^Cpus_allowed_list:\s*([\d,-]+)$/m or return 1;
+    my $count  = 0;
+    for my $range ( split /,/, $list ) {
+        my ( $first, $last ) = split /-/, $range;
+        $count += 1 + ( defined $last ? $last - $first : 0 );
+    }
+    return $count;
+}
+
+# Directories of the control groups that this process is in, from its own up to the top of what is mounted: each of them
+# may have a limit. In a container the top is that of the container
+sub _groups {
+    my ( $root, $controller ) = @_;
+    my @dirs;
+    for my $line ( split /\n/, _read("$root/proc/self/cgroup") ) {
+        my ( $id, $controllers, $path ) = split /:/, $line, 3;
+        next if !defined $path;
+        my $unified = $id eq '0' && $controllers eq '';
+        next if !$unified && !grep { $_ eq $controller } split /,/, $controllers;
+        for my $mount ( grep { $unified ? $_->{type} eq 'cgroup2' : $_->{option}{$controller} }
+            _mounts($root) )
+        {
+            my $top = $mount->{root} eq '/' ? '' : $mount->{root};
+
+            # A path outside of what is mounted: the top is the nearest there is
+            my $below = $path =~ m{/\.\.(?:/|\z)} || index( "$path/", "$top/" ) ? '' : substr $path,
+                length $top;
+            $below =~ s{/+\z}{};
+            for ( ;; $below =~ s{/[^/]*\z}{} ) {
+                push @dirs, "$root$mount->{at}$below";
+                last if $below eq '';
+            }
+        }
+    }
+    return @dirs;
+}
+
+sub _mounts {
+    my $root = shift;
+    my @mounts;
+    for my $line ( split /\n/, _read("$root/proc/self/mountinfo") ) {
+        my ( $left, $right ) = split / - /, $line, 2;
+        next if !defined $right || $right !~ /\A(cgroup2?) \S+ (\S+)/;
+        my ( $type, %option ) = ( $1, map { $_ => 1 } split /,/, $2 );
+        my ( $top,  $at )     = map {s/\\([0-7]{3})/chr oct $1/ger} ( split / /, $left )[ 3, 4 ];
+        push @mounts, { at => $at, option => $type eq 'cgroup' ? \%option : {}, root => $top, type => $type };
+    }
+    return @mounts;
+}
+
+# Shares of the CPU time that the groups may use, in CPUs
+sub _quotas {
+    my $root = shift;
+    my @quotas;
+    for my $dir ( _groups( $root, 'cpu' ) ) {
+        my ( $quota, $period ) = _read("$dir/cpu.max") =~ /\A(\d+) (\d+)/;
+        ( $quota, $period ) = map { _read("$dir/cpu.cfs_${_}_us") =~ /\A(\d+)/ } qw(quota period)
+            if !defined $period;
+        push @quotas, $quota / $period if $quota && $period;
+    }
+    return @quotas;
+}
+
+# '' when there is no such file
+sub _read {
+    my $path = shift;
+    open my $fh, '<', $path or return '';
+    my $text = do { local $/ = undef; readline $fh };
+    close $fh;
+    return defined $text ? $text : '';
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::OS::Cpus - what this process may use of the machine
+
+=head1 SYNOPSIS
+
+  use Sirius::OS::Cpus;
+
+  my $workers = Sirius::OS::Cpus->workers;    # for --workers auto
+
+=head1 DESCRIPTION
+
+The number of CPUs of the machine says little in a container, or beside C<taskset>. This looks at the affinity mask
+(C</proc/self/status>) and at the limits of CPU time and memory of the control groups this process is in and of those above
+them, version 1 and 2.
+
+=head1 METHODS
+
+All take the directory that stands for C</>, which tests need.
+
+=head2 count
+
+  my $cpus = Sirius::OS::Cpus->count;
+
+CPUs that this process may use: the fewest of the affinity mask (as C<nproc> says) and the quotas (C<cpu.max>, or
+C<cpu.cfs_quota_us> by C<cpu.cfs_period_us>), rounded up. At least 1.
+
+=head2 memory
+
+  my $bytes = Sirius::OS::Cpus->memory;
+
+The least memory limit (C<memory.max> or C<memory.limit_in_bytes>), undefined when there is none.
+
+=head2 workers
+
+  my $workers = Sirius::OS::Cpus->workers;
+
+Workers for C<--workers auto>: as many as L</count>, and at least 2, since one may wait for a database; with a memory limit
+one for each 64 MiB of it at most; never less than 1.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Config::Options>, L<Sirius::Config::Type>.
+
+=cut

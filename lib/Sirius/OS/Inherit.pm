@@ -1,0 +1,167 @@
+package Sirius::OS::Inherit;
+
+use strict;
+use warnings;
+
+use Fcntl    qw(FD_CLOEXEC F_GETFD F_SETFD);
+use JSON::PP ();
+
+my $json = JSON::PP->new->canonical->ascii;
+
+my %given;    # texts, by the name of their variable
+my %held;     # handles, by the number of a descriptor; perl closes it with the last of them
+my @lent;     # handles of what the next program gets
+
+sub close_on_exec {
+    my ( $class, @numbers ) = @_;
+    for my $fd ( grep { $_ > 2 && $_ < 2**31 } @numbers ) {
+        my $fh = _hold($fd) or next;    # who wants to use it will say that it is not there
+        fcntl $fh, F_SETFD, FD_CLOEXEC;
+    }
+    return;
+}
+
+sub give {
+    my ( $class, $state, @descriptors ) = @_;
+    my @handles;
+    for my $it (@descriptors) {
+        my $fh    = ref $it || ref \$it eq 'GLOB' ? $it : _hold($it) || die "descriptor $it: $!\n";
+        my $flags = fcntl $fh, F_GETFD, 0;
+        fcntl $fh, F_SETFD, $flags & ~FD_CLOEXEC or die "F_SETFD: $!\n";
+        push @handles, $fh;
+    }
+    push @lent, @handles;    # one that goes out of scope would close its descriptor before the exec
+    return $json->encode( { %$state, descriptors => [ map { fileno $_ } @handles ] } );
+}
+
+sub handle {
+    my ( $class, $fd ) = @_;
+    open my $fh, '+<&=', $fd or die "descriptor $fd: $!\n";
+    delete $held{$fd};
+    return $fh;
+}
+
+# Was it given to this program, which has not taken it yet?
+sub has {
+    my ( $class, $name ) = @_;
+    return defined $given{$name} || defined $ENV{$name};
+}
+
+sub import {
+    my ( $class, @names ) = @_;
+    for my $name (@names) {
+        $given{$name} = delete $ENV{$name};
+        my $state = eval { $json->decode( $given{$name} ) };
+        $class->close_on_exec( @{ $state->{descriptors} || [] } ) if ref $state eq 'HASH';
+
+        # Where this file was found is in front for that alone
+        shift @INC if __FILE__ eq "$INC[0]/Sirius/OS/Inherit.pm";
+    }
+    return;
+}
+
+sub take {
+    my ( $class, $name ) = @_;
+    my $text = delete $given{$name};
+    $text = delete $ENV{$name} if !defined $text;
+    return if !defined $text;
+    my $state = eval { $json->decode($text) };
+    die "sirius: $name is for Sirius itself and must not be set\n" if ref $state ne 'HASH';
+    return $state;
+}
+
+sub take_back {
+    fcntl $_, F_SETFD, FD_CLOEXEC for splice @lent;
+    return;
+}
+
+sub take_handle {
+    my ( $class, $fd ) = @_;
+    my $fh = $class->handle($fd);
+    fcntl $fh, F_SETFD, FD_CLOEXEC or die "descriptor $fd: F_SETFD: $!\n";
+    return $fh;
+}
+
+# For reading: perl says nothing then at its end, when somebody else has closed the descriptor
+sub _hold {
+    my $fd = shift;
+    return $held{$fd} if $held{$fd};
+    open my $fh, '<&=', $fd or return;    ## no critic (RequireBriefOpen)
+    return $held{$fd} = $fh;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::OS::Inherit - state and descriptors across an exec
+
+=head1 SYNOPSIS
+
+  # in a child that is about to exec
+  $ENV{SIRIUS_GENERATION} = Sirius::OS::Inherit->give( { listener => fileno $fh }, $fh );
+
+  # in the new program
+  my $state = Sirius::OS::Inherit->take('SIRIUS_GENERATION');
+  my $fh    = Sirius::OS::Inherit->take_handle( $state->{listener} );
+
+=head1 DESCRIPTION
+
+A new program gets what the old one has as text in an environment variable, and descriptors by their numbers. No program that
+an application starts gets any of them: see L</import>.
+
+=head1 METHODS
+
+=head2 close_on_exec
+
+  Sirius::OS::Inherit->close_on_exec(@numbers);
+
+Keeps descriptors that are open already from the programs that this process starts. 0 to 2, and what is not open, are left alone.
+L</handle> gives them to who uses them.
+
+=head2 give
+
+  my $text = Sirius::OS::Inherit->give( \%state, @descriptors );
+
+Leaves the descriptors (numbers or handles) open on exec and returns the state as text (JSON), which has their numbers in it.
+For a process that execs next and does nothing else; see L</take_back>.
+
+=head2 handle
+
+  my $fh = Sirius::OS::Inherit->handle($number);
+
+A handle on an open descriptor, not a copy of it.
+
+=head2 import
+
+  perl -MSirius::OS::Inherit=SIRIUS_X ...
+
+Takes what is handed over out of the environment before the application may read it, pass it on or clear it, and closes its
+descriptors on exec from now on: what the application starts while it loads gets none. The folder this module was found in is
+removed from C<@INC> if it is the first.
+
+=head2 take
+
+  my $state = Sirius::OS::Inherit->take($name);
+
+The state in this environment variable, which is deleted; nothing when it is not set. Dies when it is something else.
+
+=head2 take_back
+
+  Sirius::OS::Inherit->take_back;
+
+When the exec has failed: what was left open by L</give> is closed on exec again.
+
+=head2 take_handle
+
+  my $fh = Sirius::OS::Inherit->take_handle($number);
+
+A handle on a descriptor that was given, closed on exec from now on.
+
+=head1 SEE ALSO
+
+L<Sirius::Process::Supervisor>, L<Sirius::Process::Pool>.
+
+=cut

@@ -1,0 +1,174 @@
+package Sirius::OS::Proc;
+
+use strict;
+use warnings;
+
+use POSIX qw(SIGUSR2);
+use Sirius::OS::Syscall;
+
+my $PAGE  = POSIX::sysconf( POSIX::_SC_PAGESIZE() );
+my $TICKS = POSIX::sysconf( POSIX::_SC_CLK_TCK() );
+
+sub born {
+    my ( $class, $pid )  = @_;
+    my ( $state, @more ) = _stat($pid) or return;
+    return $state =~ /[ZX]/ ? undef : $more[18];
+}
+
+sub cpu {
+    my ( $class, $pid ) = @_;
+    my @fields = _stat($pid) or return;
+    return ( $fields[11] + $fields[12] ) / $TICKS;
+}
+
+sub mounted { return -e '/proc/self/stat' }
+
+sub name {
+    my ( $class, $pid ) = @_;
+    return _line("$pid/comm") =~ s/\n\z//r;
+}
+
+# Of our control group, where that can be known: others on the machine do not count
+sub oom_kills {
+    my $groups = _text('/proc/self/cgroup');
+    my ($two)  = $groups =~ /^0::(.*)$/m;
+    my ($one)  = $groups =~ /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m;
+    my @files  = '/proc/vmstat';
+    unshift @files, "/sys/fs/cgroup/memory$one/memory.oom_control" if defined $one;
+    unshift @files, "/sys/fs/cgroup$two/memory.events"             if defined $two;
+    for my $file (@files) {
+        return $1 if _text($file) =~ /^oom_kill (\d+)$/m;
+    }
+    return 0;
+}
+
+sub parent {
+    my ( $class, $pid )    = @_;
+    my ( undef,  $parent ) = _stat($pid);
+    return $parent || 0;
+}
+
+sub resident {
+    my ( $class, $pid ) = @_;
+    my ( undef, $pages ) = split ' ', _line("$pid/statm");
+    return ( $pages || 0 ) * $PAGE;
+}
+
+# Why a process does not move, as a list of words
+sub waits {
+    my ( $class, $pid ) = @_;
+    my $status    = _text("/proc/$pid/status");
+    my $call      = Sirius::OS::Syscall->name( _line("$pid/syscall") =~ /\A(\d+)/ );
+    my $running   = _line("$pid/syscall") =~ /\Arunning/;
+    my $channel   = _line("$pid/wchan");
+    my ($blocked) = $status =~ /^SigBlk:\s*([0-9a-f]+)$/m;
+    my @words;
+    push @words, 'it is stopped'                        if $status =~ /^State:\s*T/m;
+    push @words, 'it runs code in C, in no system call' if $running;
+    push @words, "it is in the system call $call"       if length $call;
+    push @words, "wait channel $channel"                if $channel =~ /\A[a-z_]\w*\z/i;
+    push @words, 'the signal USR2 is blocked'
+        if defined $blocked && hex( substr $blocked, -4 ) & 1 << SIGUSR2 - 1;
+    return @words;
+}
+
+# '' when the process is gone, which may be after the open as well
+sub _line {
+    my $file = shift;
+    open my $in, '<', "/proc/$file" or return '';
+    my $line = readline $in;
+    close $in or return '';
+    return defined $line ? $line : '';
+}
+
+# State, parent and what follows: the fields of proc_pid_stat(5) from the third on. The second may hold anything
+sub _stat {
+    my $pid = shift;
+    my ($fields) = _line("$pid/stat") =~ /\A.*\) (.*)/s or return;
+    return split ' ', $fields;
+}
+
+sub _text {
+    my $file = shift;
+    open my $in, '<', $file or return '';
+    local $/ = undef;
+    my $text = readline $in;
+    close $in or return '';
+    return defined $text ? $text : '';
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::OS::Proc - what the kernel tells of a process
+
+=head1 SYNOPSIS
+
+  use Sirius::OS::Proc;
+
+  my $bytes = Sirius::OS::Proc->resident($pid);
+
+=head1 DESCRIPTION
+
+Reads F</proc>. Where there is none, every process is one that is gone.
+
+=head1 METHODS
+
+=head2 born
+
+  my $ticks = Sirius::OS::Proc->born($pid);
+
+When it began, in clock ticks since the boot: with its PID the identity of a process. Undefined when it is gone or a zombie.
+
+=head2 cpu
+
+  my $seconds = Sirius::OS::Proc->cpu($pid);
+
+Of a processor, that this process has used so far, in user and system mode; undef when it is gone.
+
+=head2 mounted
+
+  my $there = Sirius::OS::Proc->mounted;
+
+Whether there is a F</proc>. Without it the server serves, but knows no memory and no names of processes.
+
+=head2 name
+
+  my $name = Sirius::OS::Proc->name($pid);
+
+The first 15 bytes of the name of its program; '' when it is gone.
+
+=head2 oom_kills
+
+  my $count = Sirius::OS::Proc->oom_kills;
+
+How many processes of our control group (else of the machine) the kernel has killed because memory ran out. Who was killed by
+signal 9 when this has grown, was one of them.
+
+=head2 parent
+
+  my $pid = Sirius::OS::Proc->parent($pid);
+
+PID of its parent; 0 when it is gone.
+
+=head2 resident
+
+  my $bytes = Sirius::OS::Proc->resident($pid);
+
+Bytes of memory that it has in RAM; 0 when it is gone.
+
+=head2 waits
+
+  my @words = Sirius::OS::Proc->waits($pid);    # 'it is in the system call flock', 'wait channel locks_lock_inode_wait'
+
+Why it does not move, for a log. Empty when the kernel does not tell: to others than root, and only to processes that may debug
+it.
+
+=head1 SEE ALSO
+
+proc_pid_stat(5), proc_pid_statm(5).
+
+=cut

@@ -1,0 +1,139 @@
+package Sirius::OS::Title;
+
+use strict;
+use warnings;
+
+use File::Basename qw(basename);
+use Sirius;
+use Sirius::OS::Invocation;
+
+# What is served: what the command says, else a guess from its words
+my $served;
+
+sub app {
+    my ( $class, $conf ) = @_;
+    return $conf->{app} if defined $conf->{app};
+    $served = _guess()  if !defined $served;
+    return $served;
+}
+
+# Plack gives $0, and with it what ps shows, the path of the application while it loads
+sub load {
+    my ( $class, $code ) = @_;
+    Sirius::OS::Title->_keep;
+    my $app;
+    my $done  = eval { $app = $code->(); 1 };
+    my $error = $@;
+    $class->again;
+    die $error if !$done;    ## no critic (RequireCarping)
+    return $app;
+}
+
+sub serves {
+    my ( $class, $app ) = @_;
+    $served = basename($app);
+    return;
+}
+
+my ( $name, $line );
+
+sub again {
+    Sirius::OS::Title->_show($line) if defined $line;
+    Sirius::OS::Title->_name($name) if defined $name;
+    return;
+}
+
+sub set {
+    my ( $class, $conf, $role ) = @_;
+
+# Of the command line it is the end that tells; of the name 15 bytes are possible, and the supervisor's is to be found with
+# pgrep -x
+    $line = $conf->{proctitle} ? $class->words( $conf, $role ) : undef;
+    $name = "sirius: $role";
+    if    ( $role =~ /\A(?:server|supervisor)\z/ ) { $name = 'sirius' }
+    elsif ( $role =~ /\Ageneration (\d+)\z/ )      { $name = "sirius: gen $1" }
+    $class->again;
+    return;
+}
+
+sub words {
+    my ( $class, $conf, $role ) = @_;
+    return "sirius: $role" . ( $role eq 'admin' ? '' : q( ) . $class->app($conf) );
+}
+
+# plackup, and programs that run Plack::Runner or this handler themselves
+sub _guess {
+    my ($psgi) = grep {/\.psgi\z/} Sirius::OS::Invocation->words;
+    my $program = basename($0);
+    return defined $psgi ? basename($psgi) : $program eq 'plackup' ? 'app.psgi' : $program;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::OS::Title - what ps and top call the processes
+
+=head1 SYNOPSIS
+
+  use Sirius::OS::Title;
+
+  Sirius::OS::Title->set( $conf, 'supervisor' );
+  Sirius::OS::Title->set( $conf, 'generation 2' );
+  Sirius::OS::Title->set( $conf, 'worker' );
+
+=head1 DESCRIPTION
+
+What C<ps -f> shows is C<sirius: worker app.psgi>: what the process does, and which application. C<$0> keeps its value, since the
+application may look for its files beside it, and what the application assigns to it replaces the title. With
+C<--disable-proctitle> the command line stays as it was.
+
+The kernel's short name of a process, which C<top> and C<ps -o comm> show, always tells what it does: C<sirius>,
+C<sirius: gen 2>, C<sirius: worker>.
+
+=head1 METHODS
+
+=head2 again
+
+  Sirius::OS::Title->again;
+
+Shows the title of this process once more, after other code has assigned to C<$0>.
+
+=head2 app
+
+  my $name = Sirius::OS::Title->app($conf);
+
+The name of what is served; for another program of this server to put into its C<$conf>.
+
+=head2 load
+
+  my $app = Sirius::OS::Title->load( sub {...} );
+
+Calls the code, which loads the application, and returns what it returns. Plack assigns to C<$0> before and after; the title
+stays, unless the application itself assigns to C<$0> meanwhile. Dies of what the code has died of.
+
+=head2 serves
+
+  Sirius::OS::Title->serves('/srv/app.psgi');
+
+Says what is served.
+
+=head2 set
+
+  Sirius::OS::Title->set( $conf, $role );
+
+Names this process. Children inherit the name.
+
+=head2 words
+
+  my $words = Sirius::OS::Title->words( $conf, $role );
+
+What C<ps> shows unless C<--disable-proctitle> is given.
+
+=head1 SEE ALSO
+
+L<Sirius>.
+
+=cut

@@ -1,0 +1,68 @@
+package Sirius::PSGI::Cleanup;
+
+use 5.016;
+use strict;
+use warnings;
+
+use Scalar::Util qw(blessed reftype);
+use overload     ();
+
+# Whether the worker is to end after this request. A number of our own: an object may be asked but once
+sub commit {
+    my $env = shift;
+    return exists $env->{'psgix.harakiri.commit'} && $env->{'psgix.harakiri.commit'} ? 1 : 0;
+}
+
+# That of this number, in an array, since it may be undefined; nothing behind the last
+sub handler {
+    my ( $list, $number ) = @_;
+    return $number < @{$list} ? [ $list->[$number] ] : undef;
+}
+
+# The array of them, or nothing
+sub handlers {
+    my $env  = shift;
+    my $list = exists $env->{'psgix.cleanup.handlers'} ? $env->{'psgix.cleanup.handlers'} : undef;
+    return       if !ref $list;
+    return $list if reftype $list eq 'ARRAY' || blessed $list && overload::Method( $list, '@{}' );
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::PSGI::Cleanup - What an application wants to have done after its response
+
+=head1 DESCRIPTION
+
+The engine looks at plain values of C<%env> by itself. Where C<psgix.cleanup.handlers> or C<psgix.harakiri.commit> is set,
+tied or overloaded, it is read here, in an C<eval>. There is nothing in it for applications.
+
+=head1 FUNCTIONS
+
+=head2 commit
+
+  my $number = commit($env);
+
+1 when C<psgix.harakiri.commit> is true, else 0.
+
+=head2 handler
+
+  my $one = handler( $list, $number );
+
+The handler of this number as C<[$code]>, or undef behind the last.
+
+=head2 handlers
+
+  my $list = handlers($env);
+
+C<psgix.cleanup.handlers>, or undef when that is no array.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<PSGI>
+
+=cut

@@ -1,0 +1,120 @@
+package Sirius::PSGI::Response;
+
+use 5.016;
+use strict;
+use warnings;
+
+use overload ();
+
+use Scalar::Util qw(blessed openhandle reftype);
+
+# Bytes that one getline asks for: what a file handle gives at once
+use constant BLOCK => 65536;
+
+# The engine puts each piece where it belongs; put is false once the client is gone.
+sub drain {
+    my ( $body, $writer ) = @_;
+
+    if ($writer) {
+        local $/ = \BLOCK;
+        while ( defined( my $piece = $body->getline ) ) {
+            last if !$writer->put($piece);
+        }
+    }
+    $body->close if blessed $body ? $body->can('close') : openhandle $body;
+
+    return 1;
+}
+
+# A response whose parts are tied, magical or overloaded, as one that C can read in place
+sub plain {
+    my $response = shift;
+
+    die "not a reference to an array\n" if !_is_array($response);
+    my ( $status, $headers, @body ) = @{$response};
+    die "it has more than three elements\n" if @body > 1;
+    die "the headers are not an array\n"    if !_is_array($headers);
+
+    my @plain = ( "$status", _strings($headers) );
+    push @plain, _plain_body(@body) if @body;
+    return \@plain;
+}
+
+# What an exception says
+sub text {
+    my $error = shift;
+    return "$error";
+}
+
+sub _is_array {
+    my $value = shift;
+    return 0 if !ref $value;
+    return 1 if reftype $value eq 'ARRAY';
+    return blessed $value && overload::Method( $value, '@{}' ) ? 1 : 0;
+}
+
+sub _plain_body {
+    my $body = shift;
+
+    die "the body is neither an array nor a handle\n" if !ref $body;
+    my $is_object = blessed $body && $body->can('getline');
+    return _strings($body)                            if !$is_object && _is_array($body);
+    return $body                                      if reftype $body eq 'GLOB' || reftype $body eq 'IO';
+    die "the body is neither an array nor a handle\n" if !$is_object;
+
+    # An object that names a file stands for its content (PSGI, "Body"): the file can be sent by the kernel
+    if ( $body->can('path') ) {
+        my $path = $body->path;
+        if ( defined $path && -f $path && open my $fh, '<:raw', "$path" ) {
+            return $fh;
+        }
+    }
+
+    return $body;
+}
+
+# An overload may change the very array its object is in, and perl does not keep what it walks over: so of a copy
+sub _strings {
+    my $array = shift;
+    my @copy  = @{$array};
+    return [ map { defined $_ ? "$_" : '' } @copy ];
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::PSGI::Response - Makes unusual PSGI responses readable for the engine
+
+=head1 DESCRIPTION
+
+The engine reads responses made of plain arrays, strings and file handles by itself. What is tied, overloaded or an object
+passes through here first. There is nothing in it for applications.
+
+=head1 FUNCTIONS
+
+=head2 drain
+
+  drain($body, $writer);
+
+Reads an object by C<getline>, 64 KiB at a time, into the writer, and closes it. Without a writer it is closed only.
+
+=head2 plain
+
+  my $copy = plain($response);
+
+A copy in which status, headers and the elements of the body are strings. Dies when it cannot be made.
+
+=head2 text
+
+  my $string = text($exception);
+
+An exception as a string. Dies when its overload does.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<PSGI>
+
+=cut

@@ -1,0 +1,71 @@
+package Sirius::PSGI::Socket;
+
+use 5.016;
+use strict;
+use warnings;
+
+# The classes of psgix.io, loaded before any fork
+use IO::Socket::INET ();
+use IO::Socket::IP   ();
+use IO::Socket::UNIX ();
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::PSGI::Socket - The socket of a request, for applications that take it over
+
+=head1 DESCRIPTION
+
+C<< $env->{'psgix.io'} >> is an L<IO::Socket::INET>, an L<IO::Socket::IP> or an L<IO::Socket::UNIX>, as the listener is. The
+server makes it in C (F<xs/socket.c>); this module loads the classes.
+
+=head2 Looking changes nothing
+
+The handle has no descriptor until one is asked for. Reading the value, copying or dumping C<%env>, asking for C<ref>, C<isa>
+or C<can>, and closing or forgetting the handle leave the connection with the server, which keeps it alive and serves
+the requests that the client has sent ahead.
+
+=head2 Using it takes the connection
+
+Whatever asks for its number, reads, writes or calls a method of L<IO::Socket> (C<fileno>, C<sysread>, C<print>, C<blocking>,
+C<peerhost>, an event loop that watches it) duplicates the client's socket, with the flag close-on-exec, and makes it
+blocking. From then on the connection is the application's:
+
+=over 4
+
+=item *
+
+The server reads no further request from it. Bytes that had come behind the request are in the handle: C<read>, C<readline>
+and C<getline> return them first, C<sysread> and C<recv> pass them by.
+
+=item *
+
+An application that returns from its responder callback without having called the responder keeps the connection for as
+long as it likes. The server closes its own descriptor and shuts nothing down.
+
+=item *
+
+An application that answers through PSGI all the same gets its response sent with C<Connection: close>. When the head
+was out before, the connection is closed behind the response.
+
+=back
+
+Once the response is complete, or the request is over, a handle that was never used is as good as closed: its C<fileno> is -1, and all else fails with
+C<EBADF>.
+
+=head2 Children and threads
+
+A child that the application forks during a request may use the handle. When the parent has not used it, the child gets
+a descriptor that does not block until the parent has returned; and when the parent still holds the handle at the end
+of its responder callback, and has not answered, the connection is the child's. Use it, or hold it, in one of the two.
+
+In a thread the handle is closed.
+
+=head1 SEE ALSO
+
+L<Sirius>
+
+=cut

@@ -1,0 +1,376 @@
+package Sirius::Process::Alerts;
+
+use strict;
+use warnings;
+
+use List::Util   qw(min);
+use Scalar::Util qw(weaken);
+use Sirius::Base::Text;
+use Sirius::Config::Options;
+use Sirius::Config::Usage;
+use Sirius::Log ();
+use Sirius::OS::Linux;
+use Sirius::Worker;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+use constant {
+    LOOK     => 1,      # seconds between two looks while there is something to see
+    OVERLOAD => 5,      # seconds for which all workers are busy and requests wait, that are an overload
+    OVER     => 3,      # seconds without that, after which it is over
+    PERIOD   => 60,     # seconds between two lines about the same thing
+    QUIET    => 5,      # looks without anything to see, after which it rests
+    WAITED   => 0.1,    # seconds; a request that has waited for less is not counted as one that waited
+};
+
+# What workers count, in the order in which it is told: at which level, and how
+my @TROUBLES = (
+    [ 'log-lost'      => error => \&_log_lost ],
+    [ 'tempfile'      => error => \&_tempfile ],
+    [ 'spool'         => error => \&_spool ],
+    [ 'descriptors'   => error => \&_descriptors ],
+    [ 'memory'        => error => \&_memory ],
+    [ 'queue'         => warn  => _limit( max_queue     => 'reached',  503 ) ],
+    [ 'queue-timeout' => warn  => _limit( queue_timeout => 'exceeded', 503 ) ],
+    [   'connections' => warn =>
+            _limit( max_connections => 'reached', 503, ', as no other connection was idle' )
+    ],
+    [ 'body'           => info => _limit( max_body         => 'exceeded',                        413 ) ],
+    [ 'request-line'   => info => _limit( max_request_line => 'exceeded',                        414 ) ],
+    [ 'head'           => info => _limit( max_header_bytes => 'or --max-header-fields exceeded', 431 ) ],
+    [ 'header-timeout' => info => _limit( header_timeout   => 'exceeded',                        408 ) ],
+    [ 'body-timeout'   => info => _limit( body_rate        => 'not reached',                     408 ) ],
+    [   'malformed' => info =>
+            sub { return _answered( $_[1], 400, 'as they were incomplete or not valid HTTP' ) }
+    ],
+);
+
+# What is not told yet, and since when
+my @STATE = qw(at busy_at busy_since log_back log_lost looked lost_now on overload quiet seen told waited);
+
+# A worker has something to tell
+sub begin {
+    my $self = shift;
+    return if $self->{on};
+    $self->{on}    = 1;
+    $self->{quiet} = 0;
+    $self->{at}    = _now() + LOOK;
+    return;
+}
+
+sub due {
+    my $self = shift;
+    return grep {defined} $self->{at};
+}
+
+sub look {
+    my $self = shift;
+    return if !defined $self->{at} || _now() < $self->{at};
+    my $now    = $self->{now} = _now();
+    my $counts = $self->_board->troubles;
+    my $news   = $self->_overload($counts);
+    $news += $self->_tell( $_, $counts ) for @TROUBLES;
+    $news += $self->_log_is_back($counts);
+    delete $self->{at};
+    return $self->_rest($counts) if !$news && ++$self->{quiet} >= QUIET;
+    $self->{quiet} = 0           if $news;
+    $self->{at}    = $now + LOOK if $self->{on};
+    return;
+}
+
+sub new {
+    my ( $class, $supervisor, %state ) = @_;
+    my $self = bless { looked => {}, seen => {}, told => {}, %state }, $class;
+    weaken( $self->{supervisor} = $supervisor );
+    return $self;
+}
+
+# What another program of this process goes on from
+sub state {
+    my $self = shift;
+    return { map { $_ => $self->{$_} } @STATE };
+}
+
+# A new version may count what its old one did not
+sub start {
+    my $self   = shift;
+    my $board  = $self->_board;
+    my $counts = $board->troubles;
+    for my $since ( @{$self}{qw(looked seen)} ) {
+        %$since = ( ( map { $_ => $counts->{$_}[0] } keys %$counts ), %$since );
+    }
+    $self->begin if $board->watched;
+    return;
+}
+
+# What the server stops with is told in any case
+sub stop {
+    my $self   = shift;
+    my $counts = $self->_board->troubles;
+    $self->{now}  = _now();
+    $self->{told} = {};
+    $self->_over if $self->{overload};
+    $self->_tell( $_, $counts ) for @TROUBLES;
+    return;
+}
+
+sub _answered {
+    my ( $number, $status, $why ) = @_;
+    return _many( $number, 'request' ) . " answered $status $why";
+}
+
+sub _board { return shift->{supervisor}{scoreboard} }
+
+sub _descriptors {
+    my ( $self, $number, $error ) = @_;
+    my $limit = Sirius::OS::Linux->descriptors;
+    return "new connections have to wait: $error; a worker may have $limit descriptors open: "
+        . 'raise the limit (ulimit -n, LimitNOFILE=)';
+}
+
+# How a limit is told that an option sets, with its value
+sub _limit {
+    my ( $key, $how, $status, $why ) = @_;
+    my $name = '--' . $key =~ tr/_/-/r;
+    return sub {
+        my ( $self, $number ) = @_;
+        return sprintf '%s (%s) %s: %s answered %d%s', $name, $self->_value($key), $how,
+            _many( $number, 'request' ), $status, $why || '';
+    };
+}
+
+# Written again after lines were lost: workers find out one by one. True while that is open
+sub _log_is_back {
+    my ( $self, $counts ) = @_;
+    my $back = $counts->{'log-back'}[0];
+    my $news = $back - $self->{seen}{'log-back'};
+    $self->{seen}{'log-back'} = $back;
+    return 0 if !$self->{log_lost};
+    if ( $self->{lost_now} ) {    # in the same second, before it or after it
+        $self->{log_back} = $news;
+        return 1;
+    }
+    return 0 if !$news && !$self->{log_back};
+    my ( $since, $number ) = @{ delete $self->{log_lost} };
+    delete $self->{log_back};
+    my $seconds = Sirius::Base::Text->age( $self->{now} - $since );
+    Sirius::Log->note( "--access-log: written again after $seconds; " . _many( $number, 'line' ) . ' lost' );
+    return 0;
+}
+
+sub _log_lost {
+    my ( $self, $number, $error ) = @_;
+    my $where = $self->{supervisor}{conf}{access_log};
+    return "--access-log $where: $error: " . _many( $number, 'line' ) . ' lost';
+}
+
+sub _many {
+    my ( $number, $what ) = @_;
+    return "1 $what was" if $number == 1;
+    return "$number ${what}s were";
+}
+
+sub _memory {
+    my ( $self, $number ) = @_;
+    return _answered( $number, 503, 'for want of memory' ) if !$!{EMFILE} && !$!{ENFILE};
+    return _answered( $number, 503, "for want of a descriptor: $!" )
+        . '; raise the limit (ulimit -n, LimitNOFILE=)';
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# True while requests wait and no worker is free
+sub _overload {
+    my ( $self, $counts ) = @_;
+    my $board   = $self->_board;
+    my $waiting = $board->waiting;
+    my %states  = ( idle => 0, busy => 0 );
+    $states{ $_->{state} }++ for $waiting ? map { $board->row($_) } $board->occupied : ();
+    if ( !$waiting || $states{idle} || !$states{busy} ) {
+        $self->_over               if $self->{overload} && $self->{now} - $self->{busy_at} >= OVER;
+        delete $self->{busy_since} if !$self->{overload};
+        return $self->{overload} ? 1 : 0;
+    }
+    $self->{busy_at} = $self->{now};
+    if ( !$self->{busy_since} ) {
+        $self->{busy_since} = $self->{now};
+        $self->{waited}     = $self->_waited($counts);
+        $board->longest_wait;
+    }
+    my $seconds = $self->{now} - $self->{busy_since};
+    return 1 if $self->{overload} || $seconds < OVERLOAD - LOOK / 2;
+    $self->{overload} = 1;
+    Sirius::Log->warn(
+        sprintf 'overload: %s busy for %.0f s, %s waiting: raise --workers, or find the slow requests '
+            . '(sirius top, --access-log-format with %%{app}D)',
+        $states{busy} == 1 ? 'the only worker is' : "all $states{busy} workers are",
+        $seconds,
+        $waiting == 1 ? '1 request is' : "$waiting requests are"
+    );
+    return 1;
+}
+
+sub _over {
+    my $self    = shift;
+    my $counts  = $self->_board->troubles;
+    my @before  = @{ delete $self->{waited} };
+    my @after   = @{ $self->_waited($counts) };
+    my $longest = $self->_board->longest_wait;
+    my $refused = $after[1] - $before[1];
+    my $served  = $after[0] - $before[0];
+    $longest = $self->{supervisor}{conf}{queue_timeout} if $after[2] > $before[2];
+    Sirius::Log->note(
+        sprintf 'overload over after %.0f s: %s served late, the longest wait was %.1f s; %s answered 503',
+        $self->{busy_at} + LOOK - $self->{busy_since},
+        _many( $served, 'request' ),
+        $longest,
+        _many( $refused, 'request' )
+    );
+    delete @{$self}{qw(overload busy_since)};
+    return;
+}
+
+# Until a worker wakes us again, or what was counted in a period can be told
+sub _rest {
+    my ( $self, $counts ) = @_;
+    $self->{on} = 0;
+    $self->_board->watched(0);
+    my @pending = grep { $counts->{$_}[0] > $self->{seen}{$_} } keys %{ $self->{told} };
+    $self->{at} = min map { $self->{told}{$_} + PERIOD } @pending if @pending;
+
+    # What was counted between the look and the rest has woken nobody
+    my $after = $self->_board->troubles;
+    $self->begin if $self->_board->waiting || grep { $after->{$_}[0] != $counts->{$_}[0] } keys %$counts;
+    return;
+}
+
+sub _spool {
+    my ( $self, $number, $error ) = @_;
+    return _many( $number, 'response' )
+        . " cut off: what a slow client had not read yet could not be kept in --tmpdir $self->{supervisor}{conf}{tmpdir}: $error";
+}
+
+# How often it has happened since the last look
+sub _tell {
+    my ( $self, $trouble, $counts ) = @_;
+    my ( $name, $level, $words )    = @$trouble;
+    my ( $count, $errno )           = @{ $counts->{$name} };
+    my $new = $count - $self->{looked}{$name};
+    $self->{looked}{$name} = $count;
+    if ( $name eq 'log-lost' ) {
+        $self->{lost_now} = $new;
+        $self->{log_lost} ||= [ $self->{now}, 0 ] if $new;
+        $self->{log_lost}[1] += $new              if $new;
+    }
+    my $number = $count - $self->{seen}{$name};
+    my $told   = $self->{told}{$name};
+    return $new if !$number || defined $told && $self->{now} < $told + PERIOD;
+    my $since = defined $told ? $self->{now} - $told : 0;
+    my $period = $since && $since < PERIOD + QUIET * LOOK ? sprintf ' in the last %.0f s', $since : '';
+    $self->{seen}{$name} = $count;
+    $self->{told}{$name} = $self->{now};
+    local $! = $errno;
+    Sirius::Log->$level( $words->( $self, $number, "$!" ) . $period );
+    return $new;
+}
+
+sub _tempfile {
+    my ( $self, $number, $error ) = @_;
+    my $dir = $self->{supervisor}{conf}{tmpdir};
+    return
+          "cannot write request bodies to temporary files in $dir: $error: "
+        . _many( $number, 'request' )
+        . ' refused; make it writable, or name another folder with --tmpdir';
+}
+
+sub _value {
+    my ( $self, $key ) = @_;
+    my $conf  = $self->{supervisor}{conf};
+    my $value = $key eq 'max_connections' ? Sirius::Worker->max_connections($conf) : $conf->{$key};
+    my $type  = Sirius::Config::Options->row($key)->{type};
+    return $type eq 'bytes' ? Sirius::Config::Usage->bytes($value) : $type eq 'seconds' ? "$value s" : $value;
+}
+
+# Requests that have waited and were served, that were refused, and of them those whose time was over
+sub _waited {
+    my ( $self, $counts ) = @_;
+    my $queue   = $self->_board->totals->{queue};
+    my ($short) = map { $_->[1] } grep { $_->[0] >= WAITED } @{ $queue->{buckets} };
+    my ( $full, $late ) = map { $counts->{$_}[0] } qw(queue queue-timeout);
+    return [ $queue->{count} - $short, $full + $late, $late ];
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Process::Alerts - tells the operator of overload, of limits that were reached and of disks that fail
+
+=head1 SYNOPSIS
+
+  my $watch = Sirius::Process::Alerts->new($supervisor);
+  $watch->start;
+  $watch->begin;     # a worker has said "trouble"
+  $watch->look;      # when $watch->due has come
+
+=head1 DESCRIPTION
+
+Workers count what goes wrong in the scoreboard. The first one of them that counts something, or that has to let a request wait
+while no worker is free, wakes the supervisor, which then looks once a second, until nothing has happened for five seconds.
+An idle server wakes nobody.
+
+Each kind of trouble is told once in a minute, with the number since the last time: a flood of requests does not become a
+flood of lines. F<docs/OBSERVABILITY.md> lists them.
+
+B<Overload> is when for five seconds all workers are busy and requests wait at each look. It is over when that was not so
+for three seconds.
+
+=head1 METHODS
+
+=head2 begin
+
+  $watch->begin;
+
+Looks once a second from now on.
+
+=head2 due
+
+  my @when = $watch->due;
+
+When L</look> is to be called next (monotonic seconds); empty: not before L</begin>.
+
+=head2 look
+
+  $watch->look;
+
+Looks, if it is time, and tells what there is to tell.
+
+=head2 new
+
+  my $watch = Sirius::Process::Alerts->new($supervisor);
+  my $watch = Sirius::Process::Alerts->new( $supervisor, %$state );
+
+=head2 start
+
+  $watch->start;
+
+When the supervisor has a scoreboard: what stands in it was told already, as far as the state of L</new> says nothing else.
+
+=head2 state
+
+  my $state = $watch->state;
+
+For L</new> in another program of this process: what was told, and what was not yet.
+
+=head2 stop
+
+  $watch->stop;
+
+The server ends: tells what has not been told.
+
+=head1 SEE ALSO
+
+L<Sirius::Process::Supervisor>, L<Sirius::Scoreboard>, L<Sirius::Log>.
+
+=cut

@@ -1,0 +1,183 @@
+package Sirius::Process::Launch;
+
+use strict;
+use warnings;
+
+use POSIX ();
+use Sirius::Config::Settings;
+use Sirius::Edge::Group;
+use Sirius::Listen::Listener;
+use Sirius::Log ();
+use Sirius::Log::Access;
+use Sirius::OS::Inherit;
+use Sirius::OS::Invocation;
+use Sirius::Process::Pool;
+use Sirius::Service::Systemd;
+use Socket qw(AF_UNIX PF_UNSPEC SOCK_STREAM);
+
+use constant VARIABLE => 'SIRIUS_GENERATION';
+
+# The application is in this process already
+sub here {
+    my ( $class, $supervisor, $number ) = @_;
+    my ( $news, $report ) = eval { _pair() } or Sirius::Log->fail( $@ =~ s/\n\z//r );
+    Sirius::Log->flush;
+    my $pid = fork;
+    Sirius::Log->fail("fork: $!")                            if !defined $pid;
+    return { pid => $pid, number => $number, news => $news } if $pid;
+    close $news;
+    $supervisor->{theirs}->restore;
+    $supervisor->{admin}->close;
+    $supervisor->{log_pipe}->release if $supervisor->{log_pipe};
+    delete @{$supervisor}{qw(life control)};
+    $supervisor->{access_log}->forget if delete $supervisor->{edge} && $supervisor->{access_log};
+    $supervisor->{pid_file}->release  if $supervisor->{pid_file};
+    $supervisor->{signals}->forked;
+    exit Sirius::Process::Pool->new(
+        (   map { $_ => $supervisor->{$_} }
+                qw(access_log alive app builder conf daemon listeners privileges scoreboard signals sleepers)
+        ),
+        number     => $number,
+        supervisor => $report,
+    )->run;
+}
+
+# The original command, with what we have by its descriptors
+sub program {
+    my ( $class, $supervisor, $number ) = @_;
+    my ( $news, $report ) = _pair();
+    pipe my $stderr, my $said or die "pipe: $!\n";
+    Sirius::Log->flush;
+    my $pid = fork;
+    die "fork: $!\n"                                                                        if !defined $pid;
+    return { pid => $pid, number => $number, news => $news, stderr => $stderr, said => '' } if $pid;
+    eval {
+        my $copy = POSIX::dup(2);    # by their numbers: an application may have tied STDERR
+        my $ours = Sirius::OS::Inherit->take_handle( defined $copy ? $copy : die "STDERR: $!\n" );
+        Sirius::Log->close;          # the supervisor's has the layer already
+        defined POSIX::dup2( fileno $said, 2 ) or die "STDERR: $!\n";
+        $class->_become( $supervisor, $number, $report, $ours );
+    };
+    Sirius::Log->pass("sirius: $@");
+    return POSIX::_exit(1);
+}
+
+# The handler of the new program is here in the same way as that of the first
+sub take {
+    my ( $class, %args ) = @_;
+    my $state = Sirius::OS::Inherit->take(VARIABLE) or return;
+    Sirius::Service::Systemd->forget;
+    my $fh  = sub { Sirius::OS::Inherit->take_handle(shift) };
+    my $log = $fh->( $state->{stderr} );
+    defined POSIX::dup2( fileno $log, 2 ) or die "sirius: STDERR: $!\n"; # until now it went to the supervisor
+    STDERR->autoflush(1);
+    my $access = Sirius::Log::Access->adopt( $args{conf}, $state->{log}, $args{privileges}->owner );
+    $access->forget if $access;                                          # the edges have it
+    my $generation = Sirius::Process::Pool->new(
+        %args,
+        alive      => $fh->( $state->{alive} ),
+        sleepers   => $fh->( $state->{sleepers} ),
+        listeners  => [ map { Sirius::Listen::Listener->adopt(@$_) } @{ $state->{listeners} } ],
+        access_log => $access,
+        number     => $state->{number},
+        reload     => 1,
+        scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
+        supervisor => $fh->( $state->{news} ),
+    );
+    $generation->{unchanged} = [ $class->_unchanged( $state->{fixed} || {}, $args{conf} ) ];
+    return $generation if !defined $state->{edge_log};
+    $generation->{edge} = [ Sirius::Edge::Group->settings( $args{conf} ) ];
+    my $is = $args{conf}{access_log} // q();
+    push @{ $generation->{unchanged} }, [ '--access-log', $state->{edge_log}, $is ]
+        if $is ne $state->{edge_log};
+    return $generation;
+}
+
+# What the file of --config says otherwise than at the start, and what only a start can change
+sub _unchanged {
+    my ( $class, $were, $conf ) = @_;
+    my $are = Sirius::Config::Settings->fixed($conf);
+    return map { [ '--' . tr/_/-/r, $were->{$_}, $are->{$_} ] }
+        grep { defined $were->{$_} && $were->{$_} ne $are->{$_} } sort keys %$are;
+}
+
+sub _become {
+    my ( $class, $supervisor, $number, $report, $stderr ) = @_;
+    $supervisor->{signals}->hand_over;
+    my @listeners   = map { [ $_->fd, $_->given ] } @{ $supervisor->{listeners} };
+    my @descriptors = $supervisor->{scoreboard}->descriptor;
+    my $pipe        = $supervisor->{log_pipe};
+    my $text        = Sirius::OS::Inherit->give(
+        {   alive      => fileno $supervisor->{alive},
+            edge_log   => $supervisor->{edge} && ( $supervisor->{conf}{access_log} // '' ),
+            sleepers   => fileno $supervisor->{sleepers},
+            fixed      => $supervisor->{fixed},
+            listeners  => \@listeners,
+            log        => $pipe && fileno $pipe->fh,
+            news       => fileno $report,
+            number     => $number,
+            scoreboard => $descriptors[0],
+            stderr     => fileno $stderr,
+        },
+        $supervisor->{alive},
+        $supervisor->{sleepers},
+        $report, $stderr,
+        ( map { $_->[0] } @listeners ),
+        ( $pipe ? $pipe->fh : () ),
+        @descriptors
+    );
+    return Sirius::OS::Invocation->run( VARIABLE() => $text );
+}
+
+# Lines both ways: the generation tells how it goes, the supervisor what the edge says of workers
+sub _pair {
+    socketpair my $news, my $report, AF_UNIX, SOCK_STREAM, PF_UNSPEC or die "socketpair: $!\n";
+    return $news, $report;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Process::Launch - starts a generation
+
+=head1 SYNOPSIS
+
+  use Sirius::Process::Launch;
+
+  my $child = Sirius::Process::Launch->program( $supervisor, 2 );
+
+=head1 DESCRIPTION
+
+The first generation is a fork of the supervisor, where the application has been loaded. Every other is the original command,
+run again (L<Sirius::OS::Invocation>), which finds in its environment that it is not alone and what it gets (L<Sirius::OS::Inherit>): the
+listening sockets, the sleepers, the scoreboard, a pipe to report to, and one whose end of file tells that the supervisor is gone.
+What it writes to STDERR while it loads goes through a pipe, so that the supervisor can tell why a reload has failed.
+
+=head1 METHODS
+
+=head2 here
+
+  my $child = Sirius::Process::Launch->here( $supervisor, $number );
+
+A hash: C<pid>, C<number>, and C<news>, where the generation reports. Dies when there can be no child.
+
+=head2 program
+
+  my $child = Sirius::Process::Launch->program( $supervisor, $number );
+
+The same, with C<stderr> and C<said> besides.
+
+=head2 take
+
+  my $generation = Sirius::Process::Launch->take(%args);
+
+In the new program: the L<Sirius::Process::Pool> that it is to run, or nothing when it was started by an operator.
+
+=head1 SEE ALSO
+
+L<Sirius::Process::Supervisor>, L<Sirius::Process::Pool>.
+
+=cut

@@ -1,0 +1,591 @@
+package Sirius::Process::Pool;
+
+use strict;
+use warnings;
+
+use JSON::PP   ();
+use List::Util qw(min);
+use POSIX      qw(SIGINT SIGQUIT SIGTERM WNOHANG);
+use Sirius::App::ForkCheck;
+use Sirius::App::Hooks;
+use Sirius::App::Isolation;
+use Sirius::Base::Backoff;
+use Sirius::Base::Text;
+use Sirius::Log ();
+use Sirius::OS::ExitStatus;
+use Sirius::OS::Linux;
+use Sirius::OS::Proc;
+use Sirius::OS::Signals;
+use Sirius::OS::Title;
+use Sirius::Process::Recycling;
+use Sirius::Worker;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+# Seconds that INT leaves to running application calls; when it comes again, to workers that are on their way out
+# LOOK: between two looks after the supervisor where its end can't wake us
+use constant { FAST_STOP => 1, HURRIED_STOP => 0.2, LOOK => 1 };
+
+# Characters of a line that the supervisor gets to hear: as JSON it has to fit into PIPE_BUF
+use constant SAID => 600;
+
+my $JSON = JSON::PP->new->ascii->allow_nonref;
+
+# A terminal sends them to all processes at once: they end a worker that has no handlers any more
+my %NUMBER = ( INT => SIGINT, QUIT => SIGQUIT, TERM => SIGTERM );
+my %ENDS   = map { $_ => 1 } values %NUMBER;
+
+sub new {
+    my ( $class, %args ) = @_;
+    return bless { heard => '', told => '', owed => 0, stopping => 0, workers => {}, %args }, $class;
+}
+
+sub run {
+    my $self = shift;
+    $self->{supervisor_pid} = getppid;
+    $self->{theirs}         = Sirius::App::Isolation->take( $self->{conf} );  # only code of ours from here on
+    $self->{signals} ||= Sirius::OS::Signals->new( $self->signals );
+    $self->{backoff}   = Sirius::Base::Backoff->new( $self->{conf} );
+    $self->{recycling} = Sirius::Process::Recycling->new( $self->{conf}, $self->{scoreboard} );
+    $self->{oom_kills} = Sirius::OS::Proc->oom_kills;
+    @{$self}{qw(news report)} = _pipe();
+    $self->{signals}->watch($_) for @{$self}{qw(news supervisor)};
+
+    $self->_watch_supervisor;
+    if ( $self->{privileges} ) {    # which changes %ENV for the application
+        my $error = $self->{theirs}->lend( sub { $self->{privileges}->drop } );
+        die $error if defined $error;    ## no critic (RequireCarping)
+    }
+    Sirius::Worker->check_tmpdir( $self->{conf} );
+    Sirius::OS::Title->set( $self->{conf}, "generation $self->{number}" );
+    if ( $self->{reload} ) {
+        $self->_tell_supervisor("workers @{ $self->{conf} }{qw(workers workers_max)}");
+        $self->_tell_supervisor( 'edge ' . $JSON->encode( $self->{edge} ) ) if $self->{edge};
+        Sirius::Log->tell( sub { $self->_tell_supervisor( 'said ' . _said(shift) ) } );
+    }
+
+    my $clean = eval { $self->_supervise; 1 };
+    my $error = $@;
+    Sirius::Log->tell(undef);
+    $self->{signals}->release( exits => 1 );
+    $self->{theirs}->restore;
+    delete @{$self}{qw(news report watched_alive)};
+    die $error if !$clean;
+    return $self->{gave_up} ? 1 : 0;
+}
+
+sub signals { return qw(CHLD HUP INT QUIT TERM TTIN TTOU USR1 USR2) }
+
+# What the operator may believe to have changed by this reload
+sub tell_unchanged {
+    my $self = shift;
+    for my $option ( @{ $self->{unchanged} || [] } ) {
+        my ( $name, $was, $is ) = @$option;
+        Sirius::Log->warn( "$name is now "
+                . ( length $is ? "'$is'" : 'not set' )
+                . ', but stays '
+                . ( length $was ? "'$was'" : 'not set' )
+                . ' until the server is started anew: a reload cannot change it' );
+    }
+    return;
+}
+
+# Those that serve and are to go on
+sub _active {
+    return grep { !$_->{retiring} && !$_->{leave} } values %{ shift->{workers} };
+}
+
+sub _become_worker {
+    my ( $self, $slot, $generation ) = @_;
+    my $status = 1;
+    eval {
+        $self->{scoreboard}->occupy( $slot, $generation ) or die "its generation was killed\n";
+        close $self->{news};
+        close $self->{watched_alive} if !$self->{looks};
+        close $self->{supervisor};
+        my $listened = $self->{reload} && !$self->{complete};
+        Sirius::Log->tell( $listened ? sub { $self->_tell_generation( 'said', _said(shift) ) } : undef );
+        my $worker = Sirius::Worker->new(
+            ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners scoreboard sleepers) ),
+            control      => $self->{alive},
+            multiprocess => 1,
+            report       => $self->{report},
+            slot         => $slot,
+            tell         => sub {
+                my $heard = $self->_tell_generation(@_);
+                if ( $_[0] eq 'ready' ) {
+                    $self->_leave_terminal;
+                    Sirius::Log->tell(undef);
+                }
+                return $heard ? '' : 'unheard';
+            },
+        );
+        Sirius::OS::Title->set( $self->{conf}, 'worker' );
+        $self->{theirs}->restore;
+        $self->{signals}->hand_over( $worker->handlers );
+        $self->_tell_generation( 'done', $worker->run );
+        $status = 0;
+        1;
+    } or Sirius::Log->error( 'worker failed: ' . $@ =~ s/\s+\z//r );
+    Sirius::OS::Signals->shut;
+    return $status;
+}
+
+sub _bury {
+    my ( $self, $worker, $status ) = @_;
+    $self->{scoreboard}->release( $worker->{slot} );
+    my $signal = $status & 127;
+    my $hung   = $signal == 9 && $worker->{hung};
+    my $why    = $hung || $worker->{leave} || $worker->{done} || '';    # why it was asked to
+    my $oom    = $signal == 9 && $self->_out_of_memory;
+    $self->{scoreboard}
+        ->exited( Sirius::OS::ExitStatus->kind( $status, $why, @{$self}{qw(stopping killed)}, $oom ) );
+    $self->{owed}++
+        if $self->{serving} && $worker->{ready} && !$self->{killed} && ( $worker->{done} || '' ) ne 'over';
+    return if $self->{stopping} && ( !$status        || $self->{killed} && $signal == 9 );
+    return if $ENDS{$signal}    && ( $worker->{done} || $worker->{retiring} ); # it was on its way out already
+
+    if ( !$status && ( $worker->{leave} || $why =~ /\A(?:max-|harakiri)/ ) ) {
+        return Sirius::Log->info("worker $worker->{pid} ended: $why");
+    }
+    my $text = "worker $worker->{pid} "
+        . (
+          $oom                                          ? 'was killed by the kernel: out of memory'
+        : $signal == 9 && ( $hung || $worker->{leave} ) ? "was killed: $why"
+        :                                                 Sirius::OS::ExitStatus->words( $status, $why )
+        );
+
+    # That a request ran for too long has been told as an error; this is what came of it
+    my $level = $worker->{leave} && !$hung ? 'warn' : $status || !$why ? 'error' : 'info';
+    return Sirius::Log->$level($text) if $self->{stopping};
+    Sirius::Log->$level( "$text; " . $self->_schedule( $worker, $status || !$why, $signal ) );
+    return;
+}
+
+# The supervisor is gone, in whatever way: so is the server
+sub _check_alive {
+    my $self = shift;
+    return if $self->{orphaned} || !defined sysread $self->{watched_alive}, my $nothing, 1;
+    $self->{orphaned} = 1;
+    Sirius::Log->error( "the supervisor (PID $self->{supervisor_pid}) is gone: "
+            . 'requests are finished, then this server ends; start it again' )
+        if $self->_tells;
+    return $self->_stop('TERM');
+}
+
+# What workers have to tell, and the edge of them: "PID WHAT WHY"
+sub _hear {
+    my $self = shift;
+    1 while sysread $self->{news},       $self->{heard}, 4096, length $self->{heard};
+    1 while sysread $self->{supervisor}, $self->{told},  4096, length $self->{told};
+    my $whole = $self->{told} =~ s/\A(.*\n)//s ? $1 : '';
+    while ( $self->{heard} =~ s/\A(\d+) (\S+) ?([^\n]*)\n// || $whole =~ s/\A(\d+) (\S+) ?([^\n]*)\n// ) {
+        my ( $pid, $what, $why ) = ( $1, $2, $3 );
+        my $worker = $self->{workers}{$pid} or next;
+        if ( $what eq 'hook' ) {
+            @{$worker}{qw(hook hook_at)} = $why eq 'none' ? () : ( $why, _now() );
+            $self->_tell_supervisor("hook worker $why") if !$worker->{ready};
+            next;
+        }
+        if ( $what eq 'unopened' ) {
+            $self->_tell_supervisor("unopened $why");
+            next;
+        }
+        if ( $what eq 'said' ) {
+            $self->_tell_supervisor("said $why") if !$self->{complete};
+            next;
+        }
+        $worker->{$what} = length $why ? $why : 1;
+        if    ( $what eq 'ready' )   { $self->_hear_ready($worker) }
+        elsif ( $what eq 'soon' )    { $worker->{leave} ||= $why }
+        elsif ( $what eq 'timeout' ) { $self->{recycling}->overdue( $worker, $why ) }
+        elsif ( $what eq 'broken' )  { $self->{recycling}->broken( $worker, $why ) }
+        elsif ( $what eq 'trouble' ) { $self->_tell_supervisor('trouble') }
+    }
+    return;
+}
+
+sub _hear_ready {
+    my ( $self, $worker ) = @_;
+    $self->{backoff}->ready;
+    if ( !$self->{up}++ ) {
+        $self->_tell_supervisor('up');
+        $self->_leave_terminal;
+    }
+    return if $self->{complete} || $self->_number > grep { $_->{ready} } $self->_active;
+    $self->{complete} = 1;
+    Sirius::Log->tell(undef);
+    $self->_tell_supervisor('ready');
+    return;
+}
+
+sub _heed {
+    my ( $self, $signal ) = @_;
+
+    # Of one that did not come from it, the supervisor knows nothing
+    $self->_tell_supervisor( "asked $signal " . $self->{signals}->from($signal) )
+        if $ENDS{ $NUMBER{$signal} || 0 }
+        && !$self->{stopping}
+        && $self->{signals}->sender($signal) != $self->{supervisor_pid};
+    return $self->_stop('INT') if $signal eq 'INT';
+    $self->_run_hook('on_reload')
+        if $signal eq 'TERM' && !$self->{stopping} && !$self->{scoreboard}->stopping;
+    return $self->_stop( $self->{stopping} && !$self->{orphaned} ? 'INT' : 'TERM' )
+        if $signal eq 'TERM' || $signal eq 'QUIT';
+    $_->reopen(
+        sub { $self->_tell_supervisor( 'unopened ' . substr Sirius::Base::Text->harmless(shift), 0, SAID ) } )
+        for grep { $_ && $signal eq 'USR1' } 'Sirius::Log', $self->{access_log};
+    kill $signal => keys %{ $self->{workers} } if $signal =~ /\AUSR/;
+    return;
+}
+
+sub _kill_late {
+    my $self = shift;
+    return if !$self->{stopping} || $self->{killed} || _now() < $self->{deadline};
+    $self->{killed} = 1;
+    my @pids = sort { $a <=> $b } keys %{ $self->{workers} } or return;
+    Sirius::Log->warn("workers that did not finish in time were killed: @pids");
+    kill KILL => @pids;
+    return;
+}
+
+# When the application or a hook has had its time in a worker, if either runs
+sub _late_at {
+    my ( $self, $worker ) = @_;
+    my $limit = $self->{conf}{load_timeout};
+    my $since = defined $worker->{hook_at} ? $worker->{hook_at} : $worker->{ready} ? undef : $worker->{since};
+    return $limit && defined $since && !$worker->{hung} ? $since + $limit : undef;
+}
+
+# Neither a signal nor anything else but its end brings back a worker that hangs in them
+sub _kill_hung {
+    my $self = shift;
+    for my $worker ( values %{ $self->{workers} } ) {
+        my $at = $self->_late_at($worker);
+        next if !defined $at || _now() < $at;
+        my $what
+            = defined $worker->{hook}
+            ? "it had been in --$worker->{hook} for" =~ tr/_/-/r
+            : 'it was not ready after';
+        $worker->{hung} = sprintf '%s %g s (--load-timeout)', $what, $self->{conf}{load_timeout};
+        kill KILL => $worker->{pid};
+    }
+    return;
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# How many workers there are to be; the operator may change it (TTIN, TTOU), the scoreboard has it
+sub _number { return shift->{scoreboard}->workers }
+
+# Seconds until something is due, undef when only a signal can bring work
+sub _patience {
+    my $self = shift;
+    my @due  = $self->{recycling}->due( values %{ $self->{workers} } );
+    push @due, _now() + LOOK if $self->{looks};
+    push @due, grep {defined} map { $self->_late_at($_) } values %{ $self->{workers} };
+    if ( $self->{stopping} )                  { push @due, $self->{deadline} if !$self->{killed} }
+    if ( !$self->_trying && $self->_missing ) { push @due, $self->{backoff}->at }
+    return if !@due;
+    my $left = min(@due) - _now();
+    return $left > 0 ? $left : 0;
+}
+
+# Since the last look
+sub _out_of_memory {
+    my $self   = shift;
+    my $before = $self->{oom_kills};
+    $self->{oom_kills} = Sirius::OS::Proc->oom_kills;
+    return $self->{oom_kills} > $before;
+}
+
+# --daemonize: the command that the operator typed is over
+sub _leave_terminal {
+    my $self = shift;
+    $self->{daemon}->detach if $self->{daemon};
+    return;
+}
+
+sub _pipe {
+    pipe my $read, my $write or Sirius::Log->fail("pipe: $!");
+    return $read, $write;
+}
+
+sub _reap {
+    my $self = shift;
+    local $?;
+    while ( ( my $pid = waitpid -1, WNOHANG ) > 0 ) {
+        my $status = $?;
+        next if !$self->{workers}{$pid};
+        $self->_hear;
+        $self->_bury( delete $self->{workers}{$pid}, $status );
+    }
+    return;
+}
+
+# Those that have to leave do so once enough others are ready
+sub _relieve {
+    my $self   = shift;
+    my @active = $self->_active;
+
+    # The operator wants less of them: the youngest have the least to lose
+    my $surplus = @active - $self->_number;
+    if ( $surplus > 0 ) {
+        my @young = sort { $b->{since} <=> $a->{since} } @active;
+        $_->{leave} = 'fewer workers are wanted' for @young[ 0 .. $surplus - 1 ];
+        @active = $self->_active;
+    }
+    my $ready = grep { $_->{ready} } @active;
+    for my $worker ( grep { $_->{leave} && !$_->{retiring} } values %{ $self->{workers} } ) {
+        last if $ready < $self->_number;
+        $worker->{retiring} = 1;
+        kill TERM => $worker->{pid};
+    }
+    return;
+}
+
+sub _run_hook {
+    my ( $self, $name ) = @_;
+    return if !$self->{conf}{$name};
+    $self->_tell_supervisor("hook generation $name");    # which ends this process when it never returns
+    my $error = $self->{theirs}->lend( sub { Sirius::App::Hooks->run( $self->{conf}, $name ) } );
+    $self->_tell_supervisor('hook generation none');
+    Sirius::Log->error("$name: $error") if defined $error;
+    return;
+}
+
+# A line of the log for who has asked for the reload
+sub _said { return $JSON->encode( substr shift, 0, SAID ) }
+
+# When to replace it, in words
+sub _schedule {
+    my ( $self, $worker, $failed, $signal ) = @_;
+    my $delay = $self->{backoff}->ended( $worker, $failed, !$signal || $signal == 9, $self->_number );
+    return 'replaced' if !$delay;
+
+    # The old generation is there still, and goes on; or an operator waits to hear how the start went
+    if ( $self->{reload} ? !$self->{complete} : $self->{daemon} && !$self->{up} ) {
+        $self->{gave_up} = 1;
+        $self->_stop('INT');
+        return 'it never got ready: this generation gives up';
+    }
+    return ( $worker->{ready} ? '' : 'it never got ready; ' ) . sprintf 'next attempt in %g s', $delay;
+}
+
+sub _spawn {
+    my ( $self, $slot ) = @_;
+
+    $self->_run_hook('before_fork');
+    Sirius::Log->flush;
+    Sirius::App::ForkCheck->warn_once( map( { fileno $_ } @{$self}{qw(sleepers supervisor)} ),
+        map( { $_->fd } @{ $self->{listeners} } ) );
+    my $generation = $$;
+    my $pid        = fork;
+    exit $self->_become_worker( $slot, $generation ) if defined $pid && !$pid;
+
+    if ( !defined $pid ) {
+        my $error = $!;
+        Sirius::Log->error( sprintf 'fork: %s; next attempt in %g s', $error, $self->{backoff}->no_fork );
+        $self->{scoreboard}->release($slot);
+        return;
+    }
+    $self->{workers}{$pid} = { pid => $pid, since => _now(), slot => $slot };
+    $self->{recycling}->begin( $self->{workers}{$pid} );
+    $self->{backoff}->started;
+    return;
+}
+
+sub _spawn_due {
+    my $self = shift;
+    for ( 1 .. $self->_missing ) {
+        last if $self->_trying || _now() < $self->{backoff}->at;
+
+        # None is free while many retire slowly: the end of one is noticed
+        my $slot = $self->{scoreboard}->claim( $self->{number} );
+        last            if $slot < 0;
+        $self->{owed}-- if $self->{owed};
+        $self->_spawn($slot);
+    }
+    return;
+}
+
+sub _stop {
+    my ( $self, $signal ) = @_;
+    my $grace = $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : FAST_STOP;
+    $grace = HURRIED_STOP if $self->{stopping} && $signal eq 'INT' && $self->{hurry}++;
+    my $deadline = _now() + $grace;
+    $self->{deadline} = $deadline if !$self->{stopping} || $deadline < $self->{deadline};
+    $self->{stopping} = 1;
+    if ( $signal eq 'TERM' && $self->{up} && $self->_ends_with_edge ) {
+        $self->{serving} = 1;
+        kill $signal => map { $_->{pid} } grep { !$_->{ready} } values %{ $self->{workers} };
+        return;
+    }
+    delete $self->{serving};
+    $self->{owed} = 0;
+    kill $signal => keys %{ $self->{workers} };
+    return;
+}
+
+# Said in the log, as whoever has stopped it may have forgotten. The edge watches over its request
+sub _look_for_stopped {
+    my $self = shift;
+    while ( my ( $pid, $signal ) = Sirius::OS::Linux->stopped_child ) {
+        next if !$self->{workers}{$pid};
+        if ($signal) {
+            my $name = Sirius::OS::ExitStatus->signal($signal);
+            Sirius::Log->warn(
+                "worker $pid was stopped by SIG$name: the request that it has waits for SIGCONT");
+        } else {
+            Sirius::Log->note("worker $pid goes on (SIGCONT)");
+        }
+    }
+    return;
+}
+
+sub _supervise {
+    my $self = shift;
+    $self->_stop('TERM') if $self->{scoreboard}->stopped;   # while we loaded: the application may ignore TERM
+    while ( !$self->{stopping} || %{ $self->{workers} } || $self->{owed} ) {
+        $self->_spawn_due;
+        $self->_check_alive;    # before the wait: an end before it was watched has raised no signal
+        my @signals = $self->{signals}->wait( $self->_patience );
+        $self->_hear;
+        $self->_heed($_) for @signals;
+        $self->_reap;           # afterwards: workers that got the same signal are not replaced
+        $self->_look_for_stopped;
+        $self->_kill_late;
+        $self->_kill_hung;
+        $self->{recycling}->look( values %{ $self->{workers} } );
+        next if $self->{stopping};
+        $self->_relieve;
+    }
+    return;
+}
+
+# The whole server ends: the edge has requests still, and lets the workers go when it is done with them
+sub _ends_with_edge {
+    my $self = shift;
+    return $self->{orphaned} || $self->{scoreboard}->stopped;
+}
+
+# From a worker; shorter than PIPE_BUF, so never mixed with another's
+sub _tell_generation {
+    my ( $self, @words ) = @_;
+    return syswrite $self->{report}, join( q( ), $$, @words ) . "\n";  # not by $", which is the application's
+}
+
+sub _tell_supervisor {
+    my ( $self, $what ) = @_;
+    syswrite $self->{supervisor}, "$what\n";
+    return;
+}
+
+# Of several generations, the one that serves says what concerns the whole server. One that retires or loads is it where no other
+# has workers
+sub _tells {
+    my $self  = shift;
+    my $board = $self->{scoreboard};
+    return 1 if $self->{stopping} ? $board->stopped : $self->{complete};
+    return !grep { $_ && $_ != $self->{number} } map { $board->row($_)->{generation} } $board->occupied;
+}
+
+# While it is unknown whether workers can start at all, one is tried at a time
+sub _trying {
+    my $self = shift;
+    return 0 if $self->{up} && !$self->{backoff}->failing;
+    return scalar grep { !$_->{ready} } values %{ $self->{workers} };
+}
+
+# One that retires is replaced at once: its slow clients may keep it for long
+sub _missing {
+    my $self = shift;
+    return $self->{owed} if $self->{stopping};
+    my $missing = $self->_number - $self->_active;
+    return $missing > 0 ? $missing : 0;
+}
+
+# A description of our own: who gets the signal is a property of it. Only /proc makes one of a pipe
+sub _watch_supervisor {
+    my $self = shift;
+    my $path = '/proc/self/fd/' . fileno $self->{alive};
+    if ( open my $alive, '<', $path ) {    ## no critic (RequireBriefOpen)
+        return $self->{signals}->watch( $self->{watched_alive} = $alive );
+    }
+    Sirius::Log->fail("cannot open $path: $!") if Sirius::OS::Proc->mounted;
+    $self->{looks}         = 1;
+    $self->{watched_alive} = $self->{alive};
+    $self->{alive}->blocking(0);
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Process::Pool - the workers of one loading of the application
+
+=head1 SYNOPSIS
+
+  use Sirius::Process::Pool;
+
+  my $status = Sirius::Process::Pool->new(
+      alive      => $pipe,
+      app        => $app,
+      conf       => Sirius::Config::Settings->parse({ workers => 4 }),
+      listeners  => \@listeners,
+      number     => 1,
+      scoreboard => $scoreboard,
+      supervisor => $news,
+  )->run;
+
+=head1 DESCRIPTION
+
+A process that has loaded the application, forks workers, and replaces each that ends. A child of L<Sirius::Process::Supervisor>,
+which starts another one for a reload and then tells this one to drain. It serves no request itself and sleeps until a
+signal comes (see L<Sirius::OS::Signals>).
+
+The first worker is started alone. When it is ready, the others follow. A worker that ends is replaced at once. One that
+ends without ever having been ready is tried again after C<--err-respawn-interval> seconds, then twice as many, up to 30;
+meanwhile no other is tried. In a reload the first such failure ends the generation instead, since the one before still
+serves; so it does at a start with C<--daemonize>, whose command waits for the outcome. Every end is logged with its reason.
+
+A worker that has to leave (requests, memory, age; see L<Sirius::Process::Recycling>) goes on until its successor is ready.
+
+A pipe that only the supervisor can write tells of its life: when it dies in whatever way, workers and generation finish what
+they have accepted and go.
+
+=head1 SIGNALS
+
+C<TERM> and C<QUIT> drain: the workers give their connections to those of another generation when there is one, and finish
+what they have begun; after C<--graceful-timeout> the rest is killed. C<INT>, or a second C<TERM>, is the fast stop. C<USR1>
+reopens the log here and in the workers, C<USR2> is passed on to the workers, C<TTIN> and C<TTOU> look at the scoreboard,
+which has the number of workers.
+
+=head1 METHODS
+
+=head2 new
+
+C<alive>, the handle whose end of file tells that the supervisor is gone; C<app>, or C<builder> (a sub that makes it, called in
+each worker); C<conf>, a hash from L<Sirius::Config::Options>; C<listeners>, C<scoreboard> and C<sleepers>; C<number>; C<reload>, true when
+another generation serves meanwhile; C<signals>, a L<Sirius::OS::Signals> to go on with; C<supervisor>, where to write "up"
+(the first worker is ready) and "ready" (all are).
+
+=head2 run
+
+Returns its exit status after a stop, with all workers gone.
+
+=head2 tell_unchanged
+
+Warns of options that have another value than at the start of the server, where a reload cannot change them.
+
+=head2 signals
+
+The names of the signals it waits for.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Process::Supervisor>, L<Sirius::Worker>, L<Sirius::Process::Recycling>, L<Sirius::OS::Signals>.
+
+=cut

@@ -1,0 +1,162 @@
+package Sirius::Process::Recycling;
+
+use strict;
+use warnings;
+
+use Sirius::Log ();
+use Sirius::OS::Proc;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+use constant {
+    GRACE   => 1,    # seconds from a request's deadline to the end of its worker: to say where it is
+    LOOK    => 5,    # seconds between two looks at the memory of workers
+    OVERDUE => 'its request ran for too long',
+};
+
+# A worker is new; spread, so that those of one age don't go in one moment
+sub begin {
+    my ( $self, $worker ) = @_;
+    my $lifetime = $self->{conf}{max_lifetime};
+    $worker->{expires} = $worker->{since} + $lifetime * ( 1 - rand 0.1 ) if $lifetime;
+    return;
+}
+
+# It says what cannot be: something has spoiled its memory. Its request is answered already
+sub broken {
+    my ( $self, $worker, $what ) = @_;
+    Sirius::Log->error("worker $worker->{pid} $what to the edge");
+    $worker->{leave} = 'its memory is spoiled';
+    kill KILL => $worker->{pid};
+    return;
+}
+
+sub due {
+    my ( $self, @workers ) = @_;
+    my @due  = grep {defined} map { $_->{kill_at} } @workers;
+    my @stay = grep { !$_->{leave} && !$_->{retiring} } @workers;
+    push @due, map { defined $_->{expires} ? $_->{expires} : () } @stay;
+    push @due, $self->{looked_at} + LOOK if $self->{conf}{max_rss} && @stay;
+    return @due;
+}
+
+sub look {
+    my ( $self, @workers ) = @_;
+    my $now = _now();
+    for my $worker ( grep { defined $_->{kill_at} && $_->{kill_at} <= $now } @workers ) {
+        delete $worker->{kill_at};
+        $self->_tell_place($worker) if !$worker->{traced};
+        kill KILL => $worker->{pid};
+    }
+    my @stay = grep { !$_->{leave} && !$_->{retiring} } @workers;
+    for my $worker ( grep { defined $_->{expires} && $_->{expires} <= $now } @stay ) {
+        $worker->{leave} = sprintf 'max-lifetime (%d s)', $now - $worker->{since};
+    }
+    return if !$self->{conf}{max_rss} || $now < $self->{looked_at} + LOOK;
+    $self->{looked_at} = $now;
+    for my $worker ( grep { !$_->{leave} } @stay ) {
+        my $bytes = Sirius::OS::Proc->resident( $worker->{pid} );
+        $worker->{leave} = sprintf 'max-rss (%d MiB)', $bytes / 2**20 if $bytes > $self->{conf}{max_rss};
+    }
+    return;
+}
+
+sub new {
+    my ( $class, $conf, $board ) = @_;
+    return bless { board => $board, conf => $conf, looked_at => _now() }, $class;
+}
+
+# Its request has run for longer than --request-timeout. The client has its answer; the worker can't be saved
+sub overdue {
+    my ( $self, $worker, $what ) = @_;
+    Sirius::Log->error("worker $worker->{pid}: $what");
+    delete $worker->{traced};
+    $self->{board}->ask_place( $worker->{slot} );
+    kill USR2 => $worker->{pid};    # where is it? It says so if Perl still runs
+    $worker->{leave}   = OVERDUE;
+    $worker->{kill_at} = _now() + GRACE;
+    return;
+}
+
+# It has not told where it is: it stands in C code that no signal interrupts, or lets perl answer none
+sub _tell_place {
+    my ( $self, $worker ) = @_;
+    my ( $file, $line )   = $self->{board}->place( $worker->{slot} );
+    my $text = join ', ', Sirius::OS::Proc->waits( $worker->{pid} ),
+        defined $file ? 'called from ' . $file =~ s/[^\x20-\x7e]/?/gr . " line $line" : ();
+    Sirius::Log->note( "worker $worker->{pid} wrote no stack: "
+            . ( length $text ? $text : 'the kernel does not tell where it is' ) );
+    return;
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Process::Recycling - which workers have to leave, and when
+
+=head1 SYNOPSIS
+
+  use Sirius::Process::Recycling;
+
+  my $recycling = Sirius::Process::Recycling->new( $conf, $scoreboard );
+  $recycling->begin($worker);
+  $recycling->look(@workers);    # sets $worker->{leave}, a reason
+
+=head1 DESCRIPTION
+
+A worker leaves when it has served enough requests, has grown too large, or is too old. It counts its requests and looks at
+its memory after each of them by itself; what it cannot see while it is idle is looked at from outside, here: its age, when
+that time comes, and its memory every 5 seconds. A worker whose request ran for longer than C<--request-timeout> is killed one
+second later.
+
+A worker is a hash of L<Sirius::Process::Pool>: C<pid>, C<since> (monotonic seconds), C<leave> (why it has to leave) and
+C<retiring> (it does so already). This module adds C<expires> and C<kill_at>.
+
+=head1 METHODS
+
+=head2 begin
+
+  $recycling->begin($worker);
+
+Draws its time of life: 90 to 100 % of C<--max-lifetime>.
+
+=head2 broken
+
+  $recycling->broken( $worker, $what );
+
+What it tells the edge cannot be: it is killed at once.
+
+=head2 due
+
+  my @times = $recycling->due(@workers);
+
+The monotonic times at which L</look> would find something.
+
+=head2 look
+
+  $recycling->look(@workers);
+
+Sets C<leave>; kills those whose time is over.
+
+=head2 new
+
+  my $recycling = Sirius::Process::Recycling->new( $conf, $scoreboard );
+
+=head2 overdue
+
+  $recycling->overdue( $worker, $what );
+
+Its request has timed out: logs that, asks it for a stack trace, and has it replaced and killed.
+
+When it has written no stack until it is killed, the log gets what can be learned from outside: the system call in which it waits,
+and the line of Perl that called it.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Process::Pool>.
+
+=cut

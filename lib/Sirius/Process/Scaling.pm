@@ -1,0 +1,99 @@
+package Sirius::Process::Scaling;
+
+use strict;
+use warnings;
+
+use List::Util  qw(max min);
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+use constant {
+    LOOK  => 0.5,    # seconds between two looks
+    GROW  => 2,      # looks in a row that find requests waiting, until there are more workers
+    CALM  => 30,     # seconds in which at least SPARE workers were idle at each look, until there is one less
+    SPARE => 2,
+    STEP  => 5,      # seconds between one less and the next
+};
+
+sub due {
+    my $self = shift;
+    my ( $min, $max ) = $self->_range;
+    return $max > $min ? $self->{at} : ();
+}
+
+# How many workers there should be; $waiting requests, $idle of $number workers
+sub look {
+    my ( $self, $number, $waiting, $idle ) = @_;
+    my ( $min, $max ) = $self->_range;
+    my $now = _now();
+    return $number if $max <= $min || $now < $self->{at};
+    $self->{at}         = $now + LOOK;
+    $self->{busy_looks} = $waiting ? $self->{busy_looks} + 1 : 0;
+    $self->{calm_since} = $now if $waiting || $idle < SPARE;
+    if ( $self->{busy_looks} >= GROW ) {
+        $self->{busy_looks} = 0;
+        return max $number, min $max, $number + max 1, min $waiting, int $number / 2;
+    }
+    return $number if $now - $self->{calm_since} < CALM || $number <= $min;
+    $self->{calm_since} = $now - CALM + STEP;
+    return $number - 1;
+}
+
+sub new {
+    my ( $class, $conf ) = @_;
+    my $now = _now();
+    return bless { at => $now, busy_looks => 0, calm_since => $now, conf => $conf }, $class;
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# Looked at each time: a reload may change it
+sub _range {
+    my $conf = shift->{conf};
+    return ( $conf->{workers}, $conf->{workers_max} || $conf->{workers} );
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Process::Scaling - more workers when requests wait, less when many are idle
+
+=head1 SYNOPSIS
+
+  use Sirius::Process::Scaling;
+
+  my $scaling = Sirius::Process::Scaling->new($conf);
+  $number = $scaling->look( $number, $waiting, $idle );
+
+=head1 DESCRIPTION
+
+With C<--workers MIN:MAX> the supervisor looks twice a second. Requests that wait at two looks in a row bring more workers, at
+once as many as wait, but not more than half of what there is (at least one). One less comes after 30 seconds in which at
+least two workers were idle at each look, and another every 5 seconds for as long as that holds. More than MAX, which an
+operator may ask for by C<TTIN> or C<sirius ctl workers>, stay until then.
+
+=head1 METHODS
+
+=head2 due
+
+The monotonic time of the next look; nothing when the number is fixed.
+
+=head2 look
+
+  $number = $scaling->look( $number, $waiting, $idle );
+
+How many workers there should be from now on.
+
+=head2 new
+
+  my $scaling = Sirius::Process::Scaling->new($conf);
+
+From C<workers> to C<workers_max>.
+
+=head1 SEE ALSO
+
+L<Sirius::Process::Supervisor>.
+
+=cut

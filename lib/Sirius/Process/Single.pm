@@ -1,0 +1,192 @@
+package Sirius::Process::Single;
+
+use strict;
+use warnings;
+
+use Scalar::Util qw(weaken);
+use Sirius::Base::Backoff;
+use Sirius::Base::Text;
+use Sirius::Edge::Group;
+use Sirius::Log ();
+use Sirius::OS::Invocation;
+use Sirius::OS::Signals;
+use Sirius::OS::Title;
+use Sirius::Process::Pool;
+use Sirius::Worker;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
+
+# Seconds that a request has at a graceful stop: whoever looks at it with a debugger decides
+use constant UNLIMITED => 1e8;
+
+sub new {
+    my ( $class, $supervisor ) = @_;
+    my $self  = bless { supervisor => $supervisor }, $class;
+    my $conf  = $supervisor->{conf};
+    my $board = Sirius::Scoreboard->new( 1, 1 );
+    $self->{backoff} = Sirius::Base::Backoff->new($conf);
+    $self->{edge}    = Sirius::Edge::Group->new(
+        $supervisor, 1,
+        alive      => undef,
+        conf       => { %$conf, graceful_timeout => UNLIMITED },
+        scoreboard => $board,
+    );
+    weaken( my $own = $self );
+    $self->{worker} = Sirius::Worker->new(
+        ( map { $_ => $supervisor->{$_} } qw(access_log app builder conf listeners) ),
+        beside     => $self->{edge},
+        scoreboard => $board,
+        sleepers   => $self->{edge}->workers,
+        slot       => 0,
+        tell       => sub { $own->_heard(@_) },
+    );
+    return $self;
+}
+
+sub run {
+    my $self     = shift;
+    my $worker   = $self->{worker};
+    my %handlers = $self->_handlers;
+    local @SIG{ 'ALRM', keys %handlers } = ( $SIG{ALRM} || 'DEFAULT', values %handlers );
+    $handlers{$_}->($_) for Sirius::OS::Signals->let_go;
+    $self->_start_edge;
+    1 while !$self->_over && $worker->run !~ /\A(?:drained|edge|over|stopped)\z/;
+    alarm 0;
+    $self->{edge}->leave;
+    return;
+}
+
+sub _handlers {
+    my $self     = shift;
+    my $worker   = $self->{worker};
+    my $edge     = $self->{edge};
+    my %handlers = $worker->handlers;
+    $handlers{HUP} = sub {
+        $worker->in_child('HUP')
+            || Sirius::Log->warn('HUP ignored: with --workers 0 there is no reload; restart the server');
+    };
+
+    my $stop = $handlers{INT};
+
+    # Nobody else is there to end a call that does not return
+    for my $name (qw(INT QUIT TERM)) {
+        $handlers{$name} = sub {
+            return if $worker->in_child($name);
+            my $fast = $name eq 'INT' || $self->{supervisor}{stop_began};
+            $self->{supervisor}{stop_began} ||= _now();
+            $self->{supervisor}->say_stop( $fast ? 'INT' : 'TERM', $name );
+            $stop->('INT') if $fast;
+            $edge->signal_beside( $fast ? 'INT' : 'TERM' );
+            $self->_hurry if $fast;
+        };
+    }
+    my $reopen = $handlers{USR1};
+    $handlers{USR1} = sub {
+        $reopen->('USR1');
+        return if $edge->gone;
+        $edge->log_errors_to(2);
+        my $log = $self->{supervisor}{access_log};
+        $edge->log_to( $log->fd ) if $log && defined $log->fd;
+    };
+    return %handlers;
+}
+
+sub _heard {
+    my ( $self, $what ) = @_;
+    my $supervisor = $self->{supervisor};
+    $self->_edge_ended if $what eq 'edge';
+    return             if $what ne 'ready' || $supervisor->{announced};    # again after psgix.harakiri
+    $supervisor->announce;
+    Sirius::Log->note(
+        'ready ' . Sirius::Base::Text->age( Sirius::OS::Invocation->age ) . ' after the start' );
+    return;
+}
+
+# In a second, or at once when asked again. The application's own alarm has nothing to watch over any more
+sub _hurry {
+    my $self = shift;
+    my $end  = sub {
+        return $self->{supervisor}->quit( $self->{worker} );
+    };
+    return $end->() if $self->{hurried}++;
+    $SIG{ALRM} = $end;    ## no critic (RequireLocalizedPunctuationVars)
+    alarm Sirius::Process::Pool->FAST_STOP;
+    return;
+}
+
+sub _edge_ended {
+    my $self = shift;
+    my $pid  = $self->{edge}->pid;
+    waitpid $pid, 1;      # WNOHANG: where this process is PID 1 it has adopted it
+    return if $self->{supervisor}{stop_began};
+    Sirius::Log->error("the edge $pid has ended and its connections are closed; another one starts now");
+    $self->_start_edge;
+    return;
+}
+
+sub _over { my $self = shift; return $self->{supervisor}{stop_began} && $self->{edge}->gone }
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# At the first time it has to work
+sub _start_edge {
+    my $self    = shift;
+    my $edge    = $self->{edge};
+    my $stopped = sub { $self->{supervisor}{stop_began} };
+    until ( $edge->start_beside($stopped) ) {
+        return if $stopped->();
+        Sirius::Log->fail( 'the edge ' . $edge->pid . ' has ended: the server does not start' )
+            if !$self->{supervisor}{announced};
+        my $delay = $self->{backoff}->no_fork;
+        Sirius::Log->error( sprintf 'the edge %d never got ready; another one starts in %g s',
+            $edge->pid, $delay );
+        my $end = _now() + $delay;
+        sleep $end - _now() while !$stopped->() && $end > _now();
+    }
+    $self->{backoff}->ready;
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Process::Single - what serves with --workers 0
+
+=head1 SYNOPSIS
+
+  use Sirius::Process::Single;
+
+  Sirius::Process::Single->new($supervisor)->run;
+
+=head1 DESCRIPTION
+
+The process that the operator has started is the one L<Sirius::Worker>, for debuggers and profilers: the application stays in it, with
+its STDIN, STDOUT and signals. Its connections belong to an edge beside it (L<Sirius::Edge::Group/start_beside>), which is
+nobody's child: so it is not among those that the application may wait for. Between its fork and its exec no Perl code runs, so
+neither debugger nor profiler meets it.
+
+The edge ends when this process does, whatever ends that: it watches its pidfd. This process looks five times a second whether the
+edge is there still, and starts another one if not. While an application call runs it does so afterwards.
+
+=head1 SIGNALS
+
+C<TERM> and C<QUIT> end it gracefully: what has come is answered, with no time limit. C<INT>, or a second one of them, ends it within a
+second; the request at hand gets 500. A third one ends it at once. C<USR1> reopens the logs. C<HUP>, C<TTIN> and C<TTOU> do nothing.
+
+=head1 METHODS
+
+=head2 new
+
+  my $alone = Sirius::Process::Single->new($supervisor);
+
+=head2 run
+
+Serves, and returns after a stop with C<%SIG> as before.
+
+=head1 SEE ALSO
+
+L<Sirius::Process::Supervisor>, L<Sirius::Worker>.
+
+=cut

@@ -1,0 +1,155 @@
+package Sirius::Process::StopDelay;
+
+use strict;
+use warnings;
+
+use Scalar::Util qw(weaken);
+use Sirius::Log  ();
+use Sirius::OS::Linux;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+use constant GATE =>
+    0.25;    # seconds: enough for who has shaken hands to send, less than SYN waits to come again
+
+sub due {
+    return map { $_->[0] } @{ shift->{steps} };
+}
+
+sub holds {
+    my ( $self, $signal, $why ) = @_;
+    if ( $signal ne 'TERM' || !$self->{seconds} ) {
+        @$self{qw(seconds steps)} = ( 0, [] );
+        return 0;
+    }
+    return 1 if $self->{end};
+    my $seconds = $self->{seconds};
+    $self->{why} = $why;
+    Sirius::Log->note(
+        "/readyz answers 503 from now on, the server stops in $seconds s (--drain-delay): $why");
+    $self->{supervisor}{scoreboard}->leave;
+    $self->{supervisor}{edge}->close if $self->{supervisor}{edge};
+    $self->{end}   = _now() + $seconds;
+    $self->{steps} = [
+        [ $self->{end} - ( $seconds > 2 * GATE ? GATE : $seconds / 2 ), \&_shut_gate ],
+        [ $self->{end},                                                 \&_end ],
+    ];
+    return 1;
+}
+
+sub lasts { return scalar @{ shift->{steps} } }
+
+sub look {
+    my $self  = shift;
+    my $steps = $self->{steps};
+    while ( @$steps && $steps->[0][0] <= _now() ) {
+        my $step = shift @$steps;
+        $step->[1]->($self);
+    }
+    return;
+}
+
+sub new {
+    my ( $class, $supervisor ) = @_;
+    my $self = bless { seconds => $supervisor->{conf}{drain_delay}, steps => [] }, $class;
+    weaken( $self->{supervisor} = $supervisor );
+    return $self;
+}
+
+# All processes have the same sockets: those that wait for a worker meet a refusal at once, not a reset at the end
+sub _end {
+    my $self = shift;
+    $self->{seconds} = 0;
+    shutdown $_, 2 for $self->_sockets;
+    return $self->{supervisor}->stop( 'TERM', "--drain-delay is over, after $self->{why}" );
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+sub _shut_gate {
+    my $self = shift;
+    Sirius::OS::Linux->shut_gate( fileno $_ ) for $self->_sockets;
+    return;
+}
+
+sub _sockets {
+    return map { $_->{fh} } grep { $_->{own} } @{ shift->{supervisor}{listeners} };
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Process::StopDelay - what TERM leaves to load balancers to find other servers
+
+=head1 SYNOPSIS
+
+  use Sirius::Process::StopDelay;
+
+  my $delay = Sirius::Process::StopDelay->new($supervisor);
+  return if $delay->holds('TERM');    # it calls $supervisor->stop('TERM') when the time is over
+
+=head1 DESCRIPTION
+
+A server that stops when it is told to loses requests: until the next health check a load balancer goes on sending, on new
+connections and on those that it has kept. With C<--drain-delay SECONDS> the first C<TERM> (C<QUIT>, C<sirius ctl stop>) begins
+with that time, in which
+
+=over 4
+
+=item *
+
+C</readyz> of the admin port is 503: C<not ready: the server is stopping>;
+
+=item *
+
+all requests are served as before, those on new connections as well, and each response says C<Connection: close>;
+
+=item *
+
+no reload begins.
+
+=back
+
+In its last quarter of a second newcomers are not let in: they try again a second later, while who is inside is accepted
+(F<src/net/gate.h>). Then they are refused, which lets a load balancer try another server with any request, and the stop goes on
+as it does without this option: see L<Sirius::Process::Supervisor/SIGNALS>. That is so for TCP addresses that the server has bound
+itself; sockets of systemd and of Server::Starter live on, and those who connect wait there for the next server. A kernel that
+lets only root attach a filter to a socket lets newcomers in to the end: who comes in the last milliseconds may be reset.
+
+C<INT>, or a second C<TERM>, does not wait.
+
+The time has to be more than what the load balancer needs: its interval of checks times how many have to fail. Who stops the
+server has to wait for C<--drain-delay> and C<--graceful-timeout> together, and 2 seconds more: C<TimeoutStopSec> of systemd,
+C<terminationGracePeriodSeconds> of Kubernetes, C<stop_grace_period> of Docker Compose.
+
+=head1 METHODS
+
+=head2 due
+
+The monotonic times at which L</look> has something to do.
+
+=head2 holds
+
+  my $bool = $delay->holds($signal);
+
+A stop by this signal has to wait still. The first C<TERM> begins the time, any other signal ends it.
+
+=head2 lasts
+
+True while a stop has to wait.
+
+=head2 look
+
+Does what is due.
+
+=head2 new
+
+  my $delay = Sirius::Process::StopDelay->new($supervisor);
+
+=head1 SEE ALSO
+
+L<Sirius::Process::Supervisor>, L<Sirius::Admin::App>, F<deploy/README.md>.
+
+=cut

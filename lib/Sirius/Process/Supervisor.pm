@@ -1,0 +1,597 @@
+package Sirius::Process::Supervisor;
+
+use strict;
+use warnings;
+
+use IO::Handle ();
+use List::Util qw(max min);
+use POSIX      qw(WNOHANG);
+use Sirius::Admin::Port;
+use Sirius::App::Isolation;
+use Sirius::Base::Text;
+use Sirius::Config::Settings;
+use Sirius::Control::Commands;
+use Sirius::Control::Server;
+use Sirius::Edge::Group;
+use Sirius::Log ();
+use Sirius::OS::ExitStatus;
+use Sirius::OS::Invocation;
+use Sirius::OS::Linux;
+use Sirius::OS::Proc;
+use Sirius::OS::Signals;
+use Sirius::OS::Title;
+use Sirius::Process::Alerts;
+use Sirius::Process::Pool;
+use Sirius::Process::Reload;
+use Sirius::Process::Renewal;
+use Sirius::Process::Scaling;
+use Sirius::Process::Single;
+use Sirius::Process::StopDelay;
+use Sirius::Service::Systemd;
+use Sirius::Worker;
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+# The server of --workers 0 while it serves: not a local, which is over before an END is called
+my $alone;
+
+my %STOPS = map { $_ => 1 } qw(INT QUIT TERM);
+
+# Once, when the first worker is ready
+sub announce {
+    my $self = shift;
+    return if $self->{announced}++;
+    my $program = 'Sirius/' . Sirius->VERSION;
+    my $ready   = $self->{conf}{server_ready};
+    for my $listener ( @{ $self->{listeners} } ) {
+        if ( $ready && !$listener->is_unix ) {
+            my %about = (
+                host            => $listener->host,
+                port            => $listener->port,
+                proto           => 'http',
+                server_software => $program,
+            );
+            my $call  = sub { $ready->( {%about} ) };
+            my $error = $self->{theirs} ? $self->{theirs}->lend($call) : $call->() && undef;
+            Sirius::Log->note( 'server_ready died: ' . $error =~ s/\s+\z//r ) if defined $error;
+            next;
+        }
+        $self->_say( "$program listening on " . $listener->url );
+    }
+    $self->_say("$program admin on $_") for $self->{admin}->urls;
+    $self->{systemd}->notify( 'READY=1', "MAINPID=$$", 'STATUS=serving' );
+    $self->{daemon}->ready  if $self->{daemon};
+    $self->{log_pipe}->tend if $self->{log_pipe};    # not before: it would keep the operator's STDERR
+    return;
+}
+
+# Not as long as --drain-delay lets all be served
+sub ending {
+    my $self = shift;
+    return $self->{stopping} && !$self->{delay}->lasts;
+}
+
+sub new {
+    my ( $class, %args ) = @_;
+    my $generations = delete $args{generations} || {};
+    my $watch       = delete $args{watch}       || {};
+    my $self        = bless { stopping => 0, %args }, $class;
+    $self->{fixed} ||= Sirius::Config::Settings->fixed( $self->{conf} );
+    $self->{admin} ||= Sirius::Admin::Port->new;
+    $self->{commands}    = Sirius::Control::Commands->new($self);
+    $self->{delay}       = Sirius::Process::StopDelay->new($self);
+    $self->{generations} = Sirius::Process::Reload->new( $self, %$generations );
+    $self->{scaling}     = Sirius::Process::Scaling->new( $self->{conf} );
+    $self->{watch}       = Sirius::Process::Alerts->new( $self, %$watch );
+    $self->{systemd} ||= Sirius::Service::Systemd->new;
+    $self->{log_pipe} = $self->{access_log}->pipe if $self->{access_log};
+    return $self;
+}
+
+# --workers 0: in the middle of a request
+sub quit {
+    my ( $self, $worker ) = @_;
+    undef $alone;
+    $worker->give_up('the server has to stop');
+    $self->_clean_up;
+    $self->_say_stopped;
+    exit 0;
+}
+
+sub rows {
+    my $self  = shift;
+    my $board = $self->{scoreboard};
+    return map { +{ %{ $board->row($_) }, slot => $_ } } 0 .. $board->slots - 1;
+}
+
+sub run {
+    my $self = shift;
+    Sirius::OS::Title->set( $self->{conf}, 'supervisor' );
+    if ( !$self->{conf}{workers} ) {
+        ( $alone, $self->{alone} ) = ( $self, $$ );
+        my $clean = eval { $self->_run_alone; 1 };
+        my $error = $@;
+        undef $alone;
+        $self->_clean_up if !$clean;
+        die $error       if !$clean;    ## no critic (RequireCarping)
+        return;
+    }
+    $self->_say_start;
+    $self->{theirs} = Sirius::App::Isolation->take( $self->{conf} );    # only code of ours from here on
+    my $clean = eval { $self->_run_many; 1 };
+    my $error = $@;
+    $self->{theirs}->restore;
+    die $error if !$clean;                                              ## no critic (RequireCarping)
+    return;
+}
+
+sub _run_many {
+    my $self = shift;
+    Sirius::OS::Linux->descriptors;    # the scoreboard needs one for each slot
+    Sirius::OS::Linux->subreaper;
+    $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots, 2 * $self->{conf}{edges} );
+    $self->{scoreboard}->workers( $self->{conf}{workers} );
+
+    @{$self}{qw(alive life)} = _pipe();
+    $self->{edge}
+        = Sirius::Edge::Group->new( $self, $self->{scoreboard}->slots, number => $self->{conf}{edges} );
+    $self->{sleepers} = $self->{edge}->workers;
+    my $path = $self->{conf}{control};
+    $self->{control} = Sirius::Control::Server->new($path) if defined $path && length $path;
+    $self->{signals} = Sirius::OS::Signals->new( Sirius::Process::Pool->signals );
+    $self->{admin}->start($self);
+    $self->{edge}->start;
+    $self->{generations}->begin;
+    return $self->serve;
+}
+
+# Where an edge writes it, which lives longer than any generation
+sub reopen_access_log {
+    my ( $self, @say ) = @_;
+    my $log = $self->{access_log};
+    return                            if !$log || !$log->reopen(@say);
+    $self->{edge}->log_to( $log->fd ) if $self->{edge} && $log->fh;
+    return;
+}
+
+sub serve {
+    my $self    = shift;
+    my $signals = $self->{signals};
+    $self->{control}->watch( sub { $signals->watch(@_) }, sub { $signals->unwatch(@_) } ) if $self->{control};
+    $signals->watch( $_->news ) for $self->_edges;
+    $self->{watch}->start;
+    my $clean = eval { $self->_supervise; 1 };
+    my $error = $@;
+    delete @{$self}{qw(alive life control)};
+    $self->_clean_up;
+    $self->_say_stopped if $clean;
+    $signals->release;
+    die $error if !$clean;
+    return;
+}
+
+sub set_workers {
+    my ( $self, $number, $why ) = @_;
+    my $board = $self->{scoreboard};
+    $number = min $self->workers_most, max 1, $number;
+    return $number if $number == $board->workers;
+    Sirius::Log->note( sprintf 'the number of workers is now %d, it was %d: %s',
+        $number, $board->workers, $why || 'asked for' );
+    $board->workers($number);
+    $self->{generations}->signal('TTIN');
+    return $number;
+}
+
+sub stop {
+    my ( $self, $signal, $why ) = @_;
+    $self->{systemd}->notify('STOPPING=1') if !$self->{stopping}++;
+    $self->{stop_began} ||= _now();
+    my $delayed = $self->{delay}->holds( $signal, $why );
+    return if $delayed;
+    $self->say_stop( $signal, $why );
+    $self->{scoreboard}->stop;
+    my $grace = $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : 1;
+    $self->{edge}->stop( $signal, $grace ) if $self->{edge};
+    $self->{generations}->stop( $signal, $grace );
+
+    # With an edge, workers are needed until it has answered all that came; then it lets them go
+    kill $signal => $self->{generations}->orphans if !$self->{edge} || $signal eq 'INT';
+    return;
+}
+
+# Some process could not open a log anew: once for all of them
+sub unopened {
+    my ( $self, $text ) = @_;
+    Sirius::Log->error($text) if !$self->{unopened}{$text}++;
+    return;
+}
+
+# As many as there is room for, those of before and after a reload beside each other
+sub workers_most { return int shift->{scoreboard}->slots / 4 }
+
+sub _clean_up {
+    my $self = shift;
+    $_->shut  for $self->{admin}, @{ $self->{listeners} };
+    $_->close for $self->{admin}, @{ $self->{listeners} };
+    $self->{log_pipe}->stop   if $self->{log_pipe};
+    $self->{pid_file}->remove if $self->{pid_file};
+    return;
+}
+
+# The server's, and that of the admin port
+sub _edges {
+    my $self = shift;
+    return grep {defined} $self->{edge}, $self->{admin}->edge;
+}
+
+# --workers 0: the application ends all of the server
+sub _exited {
+    my ( $self, $status ) = @_;
+    Sirius::Worker->give_up('the application called exit');
+    $self->{systemd}->notify('STOPPING=1');
+    Sirius::Log->error("stopped: the application called exit (status $status)");
+    $self->_clean_up;
+    return;
+}
+
+sub _heed {
+    my ( $self, $signal ) = @_;
+    my $who = $self->{signals} && "$signal " . $self->{signals}->from($signal);
+    return $self->stop( 'INT',                              $who ) if $signal eq 'INT';
+    return $self->stop( $self->{stopping} ? 'INT' : 'TERM', $who ) if $signal eq 'TERM' || $signal eq 'QUIT';
+    return Sirius::Log->warn("$who, is ignored: the server is stopping")
+        if $self->{stopping} && $signal =~ /\A(?:HUP|TTIN|TTOU)\z/;
+    return $self->{generations}->reload( undef, $who ) if $signal eq 'HUP';
+    if ( $signal =~ /\AUSR/ ) {
+        $self->_reopen_logs if $signal eq 'USR1';
+        $_->signal($signal) for @{$self}{qw(admin generations)};
+        return;
+    }
+    my $step = $signal eq 'TTIN' ? 1 : $signal eq 'TTOU' ? -1 : return;
+    return $self->set_workers( $self->{scoreboard}->workers + $step, $who );
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# Seconds until something is due, undef when only a signal can bring work
+sub _patience {
+    my $self = shift;
+    my @due  = map { $self->{$_}->due } qw(admin delay generations scaling systemd watch);
+    push @due, $self->{log_pipe}->due if $self->{announced} && $self->{log_pipe};
+    push @due, map { $_->due } $self->_edges;
+    push @due, _now() + 0.05 if $self->{commands}->pending;
+    return @due ? max 0, min(@due) - _now() : undef;
+}
+
+# Nothing is under way that a new program would have to know of
+sub _quiet {
+    my $self = shift;
+    return
+           !$self->{stopping}
+        && !$self->{commands}->pending
+        && $self->{generations}->settled
+        && ( !$self->{edge} || $self->{edge}->settled );
+}
+
+# No variable of a caller may keep an end: a generation that is forked inside it must not have it
+sub _pipe {
+    pipe my $read, my $write or Sirius::Log->fail("pipe: $!");
+    return $read, $write;
+}
+
+# All children, not only ours: those of a generation that was killed, orphans of the application
+sub _reap {
+    my $self = shift;
+    local $?;
+    while ( ( my $pid = waitpid -1, WNOHANG ) > 0 ) {
+        my $status     = $?;
+        my $generation = $self->{generations}->child($pid);
+        next if grep { $_->ended( $pid, $status ) } $self->_edges;
+        next if $self->{log_pipe} && $self->{log_pipe}->ended( $pid, $status );
+        if    ($generation)                       { $self->{generations}->lost( $generation, $status ) }
+        elsif ( $pid == ( $self->{trial} || 0 ) ) { $self->{tried} = $status }
+        elsif ( !$self->{admin}->lost( $pid, $status ) ) {
+            for my $row ( grep { $_->{pid} == $pid } $self->rows ) {    # of a generation that was killed
+                $self->{scoreboard}->release( $row->{slot} );
+                $self->{scoreboard}
+                    ->exited( Sirius::OS::ExitStatus->kind( $status, $status ? '' : 'drained' ) );
+            }
+        }
+    }
+    return;
+}
+
+sub _reopen_logs {
+    my $self = shift;
+    my $say  = sub { $self->unopened(shift) };
+    delete $self->{unopened};
+    if ( Sirius::Log->reopen($say) ) { $_->log_errors_to(2) for $self->_edges }
+    return $self->reopen_access_log($say);
+}
+
+# The child that tried the code that is installed now has ended
+sub _renew {
+    my ( $self, $status ) = @_;
+    delete $self->{trial};
+    return Sirius::Log->warn('the supervisor keeps running its old code: the new code does not load')
+        if $status;
+    return if !$self->_quiet;    # the next reload brings the next attempt
+    eval { Sirius::Process::Renewal->become($self) };
+    chomp( my $error = $@ );
+    return Sirius::Log->warn("the supervisor keeps running its old code: $error");
+}
+
+# --workers 0: no child, no control pipe; ends when it is told to
+sub _run_alone {
+    my $self = shift;
+    $self->{privileges}->drop if $self->{privileges};
+    Sirius::Worker->check_tmpdir( $self->{conf} );
+    my $server = Sirius::Process::Single->new($self);
+    $self->_say_start;
+    Sirius::OS::Title->set( $self->{conf}, 'server' );
+    $server->run;
+    $self->{systemd}->notify('STOPPING=1');
+
+    # What comes now hurries a command that reads the log, see there, and is thrown away
+    Sirius::OS::Signals->hold(qw(INT QUIT TERM));
+    $self->_clean_up;
+    $self->_say_stopped;
+    $SIG{$_} = 'IGNORE' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
+    return;
+}
+
+sub _scale {
+    my $self = shift;
+    return if $self->ending || !( my @due = $self->{scaling}->due );
+    my $board = $self->{scoreboard};
+    my $idle  = grep { $_->{state} eq 'idle' } $self->rows;
+    $self->set_workers( $self->{scaling}->look( $board->workers, $board->waiting, $idle ),
+        'the load asks for it' );
+    return;
+}
+
+sub _say {
+    my ( $self, $line ) = @_;
+    my $conf = $self->{conf};
+    return Sirius::Log->note($line) if defined $conf->{error_log} || $conf->{log_prefix};
+    return Sirius::Log->pass("$line\n");
+}
+
+# Room for those that retire beside their successors, within a generation and from one to the next
+sub _say_start {
+    my $self = shift;
+    my $conf = $self->{conf};
+    Sirius::Log->note(
+        sprintf 'Sirius %s starts: PID %d, perl %vd, application %s, %s, %s',
+        Sirius->VERSION,
+        $$,
+        $^V,
+        Sirius::OS::Title->app($conf),
+        !$conf->{workers} ? 'no workers (--workers 0)'
+        : ( $conf->{workers_max} || 0 ) > $conf->{workers}
+        ? "$conf->{workers} to $conf->{workers_max} workers"
+        : $conf->{workers} == 1 ? '1 worker'
+        : "$conf->{workers} workers",
+        join ' ',
+        map { $_->url } @{ $self->{listeners} }
+    );
+    return if Sirius::OS::Proc->mounted;
+    Sirius::Log->warn(
+              q{/proc is not mounted: --max-rss and --workers auto cannot work, and the memory of processes }
+            . q{and the names of those that send signals are not known} );
+    return;
+}
+
+# Once for each step: what has asked for it, and what becomes of requests
+sub say_stop {
+    my ( $self, $signal, $why ) = @_;
+    return if $self->{said_stop}{$signal}++;
+    my $grace = Sirius::Base::Text->age( $self->{conf}{graceful_timeout} );
+    return Sirius::Log->note("stopping: $why; the request at hand is finished first")
+        if !$self->{conf}{workers} && $signal ne 'INT';
+    Sirius::Log->note(
+        $signal eq 'INT'
+        ? "stopping at once: $why; requests have one second to finish"
+        : "stopping: $why; requests have $grace to finish (--graceful-timeout)"
+    );
+    return;
+}
+
+# The last line of the log: nothing is left of the server
+sub _say_stopped {
+    my $self = shift;
+    Sirius::Log->note( 'stopped after ' . Sirius::Base::Text->age( _now() - $self->{stop_began} ) )
+        if $self->{stop_began};
+    return;
+}
+
+sub _slots {
+    my $conf = shift->{conf};
+    return min 8192, 4 * max( 8, $conf->{workers}, $conf->{workers_max} || 0 );
+}
+
+sub _serves {
+    my $self = shift;
+    return 1 if !$self->ending       || $self->{edge} && $self->{edge}->pid;
+    return $self->{generations}->all || $self->{generations}->orphans;
+}
+
+sub _supervise {
+    my $self = shift;
+    my $all  = $self->{generations};
+    while ( $self->_serves || $self->{admin}->end ) {
+        my @signals = $self->{signals}->wait( $self->_patience );
+        $all->hear($_)   for $all->all;
+        $_->hear         for $self->_edges;
+        $self->_heed($_) for grep { $STOPS{$_} } @signals;    # before: what it ends is not replaced
+        $self->_reap;
+        $self->_heed($_) for grep { !$STOPS{$_} } @signals;
+        $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
+        $all->deadlines;
+        $_->look for @{$self}{qw(admin delay watch)};
+        $self->_leave_edge;
+        $_->tend for $self->_edges;
+        $self->{log_pipe}->tend if $self->{announced} && $self->{log_pipe};
+        $self->{commands}->reply_late;
+        $self->{systemd}->watchdog;
+        $self->_scale;
+        $self->_renew( delete $self->{tried} ) if defined $self->{tried};    # all that came has been heeded
+        $self->{trial} = Sirius::Process::Renewal->try( $self->{signals} ) if $self->_quiet && $all->renewed;
+    }
+    $self->{watch}->stop;
+    $self->{commands}->stopped;
+    return;
+}
+
+# Nobody is there to answer what it has: no worker had started when the stop came, or all had to be killed
+sub _leave_edge {
+    my $self = shift;
+    my $all  = $self->{generations};
+    return if !$self->{edge} || !$self->{stopping} || $all->all || $all->orphans || $self->{left_edge}++;
+    return $self->{edge}->stop( 'INT', 1 );
+}
+
+# Unless a stop was asked for, it does not look like one
+END {
+    if ( $alone && $alone->{alone} == $$ ) {
+        my $status = $?;
+        $alone->_exited($status);
+        $? = $status || ( $alone->{stop_began} ? 0 : 1 );
+    }
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Process::Supervisor - what an operator starts, stops and reloads
+
+=head1 SYNOPSIS
+
+  use Sirius::Process::Supervisor;
+
+  Sirius::Process::Supervisor->new(
+      app       => $app,
+      conf      => Sirius::Config::Settings->parse({ workers => 4 }),
+      listeners => \@listeners,
+  )->run;
+
+=head1 DESCRIPTION
+
+The process whose PID never changes. It holds what outlives any other process: the listening sockets, the sleepers, the
+scoreboard, the control socket, the admin port. It serves no request and sleeps until a signal comes (L<Sirius::OS::Signals>).
+
+The workers are children of a L<Sirius::Process::Pool>, which has loaded the application. The first one is a fork of this process; a
+reload runs the original command again (L<Sirius::Process::Launch>). When all workers of the new generation are ready, the old one is
+told to drain: its workers give their connections to the new ones, and what is with the application is finished. If the new
+generation does not get ready, within C<--load-timeout>, the old one goes on, and nobody has noticed (L<Sirius::Process::Reload>). Of
+several reloads that are asked for during one, one comes after it, or replaces it when it takes much longer than the last.
+
+After a reload, when all is quiet, this process becomes a new program itself (L<Sirius::Process::Renewal>).
+
+As PID 1 it reaps the orphans it inherits.
+
+=head1 SIGNALS
+
+=head2 TERM, QUIT
+
+Graceful stop: the workers finish what they have accepted. After C<--graceful-timeout> seconds the rest is killed. With
+C<--drain-delay> they go on for a while before (L<Sirius::Process::StopDelay>).
+
+=head2 INT
+
+Fast stop, as is a second C<TERM>: the workers end as soon as no application call is running; after 1 second they are killed.
+Once more kills at once.
+
+=head2 HUP
+
+Reload: new code, always.
+
+=head2 USR1
+
+Reopens the error log, in all processes.
+
+=head2 USR2
+
+Each worker writes a stack trace of what it is running.
+
+=head2 TTIN, TTOU
+
+One worker more, one less.
+
+=head1 METHODS
+
+=head2 announce
+
+Tells that the server listens, once.
+
+=head2 ending
+
+True when the server is stopping, and C<--drain-delay> is over.
+
+=head2 new
+
+  my $supervisor = Sirius::Process::Supervisor->new(%args);
+
+C<app>, or C<builder> (a sub that makes it, called in each worker); C<conf>, a hash from L<Sirius::Config::Options>; C<listeners>,
+L<Sirius::Listen::Listener> objects; C<admin>, C<daemon> and C<pid_file>, a L<Sirius::Admin::Port>, a L<Sirius::Service::Daemon> and a
+L<Sirius::Service::PidFile> or not; C<privileges>, a L<Sirius::Service::Privileges>.
+
+=head2 reopen_access_log
+
+  $supervisor->reopen_access_log;
+
+The access log goes on in the file that has its name now, also in the edge. Takes what L<Sirius::Log::Access/reopen> takes.
+
+=head2 quit
+
+  $supervisor->quit($worker);
+
+With C<--workers 0>: gives up the request at hand, and exits.
+
+=head2 rows
+
+The rows of the scoreboard, hashes.
+
+=head2 run
+
+  $supervisor->run;
+
+Returns after a stop, with all workers gone and C<%SIG> as before. With C<--workers 0> serves in this process.
+
+=head2 say_stop
+
+  $supervisor->say_stop( $signal, $why );
+
+In the log, once for each kind of stop.
+
+=head2 serve
+
+The loop of L</run>, for a program that resumes.
+
+=head2 set_workers
+
+  $number = $supervisor->set_workers( $number, $why );
+
+At least 1, at most what the scoreboard has room for.
+
+=head2 stop
+
+  $supervisor->stop('TERM');
+
+=head2 unopened
+
+  $supervisor->unopened($text);
+
+A process could not open a log anew after C<USR1>. Logs the text, once until the next C<USR1>.
+
+=head2 workers_most
+
+The most workers that this server can have until it is started anew.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Process::Reload>, L<Sirius::Admin::Port>, L<Sirius::Control::Commands>, L<Sirius::Process::Scaling>, L<Sirius::OS::Signals>.
+
+=cut

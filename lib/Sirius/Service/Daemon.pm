@@ -1,0 +1,154 @@
+package Sirius::Service::Daemon;
+
+use strict;
+use warnings;
+
+use IO::Handle  ();
+use POSIX       ();
+use Sirius::Log ();
+use Sirius::OS::Signals;
+
+sub detach {
+    my ( $self, %args ) = @_;
+    my @streams = $args{keep_stderr} ? 1 : ( 1, 2 );
+
+    # Not a file, nor what an application has put there meanwhile: it wants to be written
+    my @old = grep { $self->{places}[$_] && $self->{places}[$_] eq _place($_) } @streams;
+    return if !@old;
+    STDOUT->flush;
+    STDERR->flush;
+    open my $null, '>', '/dev/null' or Sirius::Log->fail("--daemonize: /dev/null: $!");
+    POSIX::dup2( fileno $null, $_ ) for @old;
+    close $null;
+    return;
+}
+
+sub failed {
+    my ( $self, $status ) = @_;
+    return $self->_report( $status || 1 );
+}
+
+sub ready {
+    my ( $self, %args ) = @_;
+    $self->detach(%args);
+    return $self->_report(0);
+}
+
+# Another program of the daemon, with the streams it was started with
+sub restore {
+    my $class = shift;
+    return bless { pid => 0, places => [ '', _place(1), _place(2) ] }, $class;
+}
+
+sub start {
+    my $class = shift;
+    pipe my $news, my $report or Sirius::Log->fail("--daemonize: pipe: $!");
+    my $child = _fork();
+    if ($child) {
+        close $report;
+        _wait( $news, $child );
+    }
+    close $news;
+    POSIX::setsid();    # no terminal; and no way back to one for the child of its leader
+    POSIX::_exit(0) if _fork();
+    open STDIN, '<', '/dev/null' or Sirius::Log->fail("--daemonize: /dev/null: $!");
+    return bless { pid => $$, places => [ '', _place(1), _place(2) ], report => $report }, $class;
+}
+
+# What is in a buffer would be written twice
+sub _fork {
+    STDOUT->flush;
+    STDERR->flush;
+    my $pid = fork;
+    Sirius::Log->fail("--daemonize: fork: $!") if !defined $pid;
+    return $pid;
+}
+
+# What a descriptor is, '' when it is a file or closed
+sub _place {
+    my $fd = shift;
+    my ( $device, $inode, undef, undef, undef, undef, $rdev ) = stat "/proc/self/fd/$fd";
+    return defined $inode && !-f _ ? "$device:$inode:$rdev" : '';
+}
+
+sub _report {
+    my ( $self, $status ) = @_;
+    my $report = $self->{pid} == $$ && delete $self->{report} or return;
+    local $SIG{PIPE} = 'IGNORE';    # nobody waits any more
+    syswrite $report, "$status\n";
+    close $report;
+    return;
+}
+
+# The original process. It has nothing to clean up: all of it is the daemon's now
+sub _wait {
+    my ( $news, $child ) = @_;
+    Sirius::OS::Signals->let_go;    # Ctrl-C ends the command
+    waitpid $child, 0;
+    my $status = readline $news;
+    return POSIX::_exit( defined $status && $status =~ /\A(\d+)\n\z/ ? $1 : 1 );
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Service::Daemon - go to the background, and end in front only when it is known how that went
+
+=head1 SYNOPSIS
+
+  use Sirius::Service::Daemon;
+
+  my $daemon = Sirius::Service::Daemon->start;
+  ...                 # load, bind, fork
+  $daemon->ready;     # "sirius --daemonize" ends now, with status 0
+
+=head1 DESCRIPTION
+
+The program goes on as a process of its own session, without a terminal. The command that the operator typed ends when the
+server is ready, or when it has failed, with an exit status that says which; until then the server's STDOUT and STDERR are
+still those of the command, so that its errors are seen where they are looked for.
+
+=head1 METHODS
+
+=head2 detach
+
+  $daemon->detach;
+  $daemon->detach( keep_stderr => 1 );
+
+Gives up the STDOUT and STDERR of the command: they become F</dev/null>. For each process that was forked before L</ready>;
+else it would keep the terminal or the pipe open. A plain file stays, as with C<< 2>>error.log >>, and so does what was put
+in place of them meanwhile, by C<--error-log> or the application. C<keep_stderr> leaves STDERR alone in any case.
+
+=head2 failed
+
+  $daemon->failed($status);
+
+The command ends with this status, by default 1. So it does when the daemon ends without a word.
+
+=head2 ready
+
+  $daemon->ready(%args);
+
+L</detach>es, and the command ends with status 0. In another process than that which L</start> returned to, only the former.
+
+=head2 restore
+
+  Sirius::Service::Daemon->restore->detach;
+
+For another program, which the daemon has started.
+
+=head2 start
+
+  my $daemon = Sirius::Service::Daemon->start;
+
+Returns in the daemon only. STDIN is F</dev/null> there. Locks, threads and the PID are those of a new process: what depends
+on them comes after it.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Service::PidFile>.
+
+=cut

@@ -1,0 +1,149 @@
+package Sirius::Service::PidFile;
+
+use strict;
+use warnings;
+
+use Errno       qw(ELOOP EWOULDBLOCK);
+use Fcntl       qw(LOCK_EX LOCK_NB O_CREAT O_NOFOLLOW O_RDWR SEEK_SET);
+use File::Spec  ();
+use Sirius::Log ();
+use Sirius::OS::Inherit;
+
+sub new {
+    my ( $class, $path ) = @_;
+    $path = File::Spec->rel2abs($path);    # the server may change its directory
+    my $self = bless { path => $path, pid => $$ }, $class;
+
+    # Its owner may have removed it before we had the lock, and yet another server made a new one
+    my $fh = $self->_lock;
+    $fh = $self->_lock while _identity($fh) ne _identity( $self->{path} );
+    $self->{fh} = $fh;
+    my $text = "$$\n";
+    sysseek $fh, 0, SEEK_SET or $self->_fail($!);
+    truncate $fh, 0 or $self->_fail($!);
+    my $written = syswrite $fh, $text;
+    return $self if defined $written && $written == length $text;
+    my $error = defined $written ? 'no space for all of it' : "$!";
+    $self->remove;    # an empty one, or half of a PID, is for nobody to read
+    return $self->_fail($error);
+}
+
+sub release {
+    my $self = shift;
+    delete $self->{fh};
+    return;
+}
+
+sub remove {
+    my $self = shift;
+    my $fh   = $self->{fh} or return;
+    if ( $$ == $self->{pid} && _identity($fh) eq _identity( $self->{path} ) ) {
+
+        # After a change of the user it may be impossible. Nobody shall kill who gets this PID next
+        unlink $self->{path} or truncate $fh, 0;
+    }
+    return $self->release;
+}
+
+sub restore {
+    my ( $class, $state ) = @_;
+    my $fh = Sirius::OS::Inherit->take_handle( $state->{fd} );
+    return bless { fh => $fh, map { $_ => $state->{$_} } qw(path pid) }, $class;
+}
+
+sub state {
+    my $self = shift;
+    return { fd => fileno $self->{fh}, map { $_ => $self->{$_} } qw(path pid) };
+}
+
+sub _fail {
+    my ( $self, $error ) = @_;
+    return Sirius::Log->fail("--pid $self->{path}: $error");
+}
+
+sub _identity {
+    my $file = shift;
+    my ( $device, $inode ) = stat $file or return '';
+    return "$device:$inode";
+}
+
+sub _lock {
+    my $self = shift;
+    sysopen my $fh, $self->{path}, O_RDWR | O_CREAT | O_NOFOLLOW, oct 644
+        or $self->_fail( $! == ELOOP ? 'a symbolic link is not followed' : $! );
+    my $text = '';
+    sysread $fh, $text, 64 if -f $fh;
+    $self->_fail('the file exists and is not a PID file') if !-f _ || $text !~ /\A\s*\d*\s*\z/;
+    if ( !flock $fh, LOCK_EX | LOCK_NB ) {
+        $self->_fail($!) if $! != EWOULDBLOCK;
+        my ($pid) = $text =~ /(\d+)/;
+        $self->_fail( 'a server' . ( $pid ? " with PID $pid" : '' ) . ' is running' );
+    }
+    return $fh;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Service::PidFile - the file that has the PID of the server
+
+=head1 SYNOPSIS
+
+  use Sirius::Service::PidFile;
+
+  my $file = Sirius::Service::PidFile->new('/run/app.pid');
+  if ( my $pid = fork ) {
+      ...
+      $file->remove;
+  } else {
+      $file->release;
+      ...
+  }
+
+=head1 DESCRIPTION
+
+The file is locked (C<flock>) as long as the server lives, in whatever way it ends. So a file that was left behind never
+keeps a server from starting, even when its PID is that of some other process by now; and two servers never have the
+same file.
+
+=head1 METHODS
+
+=head2 new
+
+  my $file = Sirius::Service::PidFile->new($path);
+
+Makes or takes over the file, locks it, and writes the PID of this process. Dies with one line when another server has it,
+when it is something else than a pid file, or a symbolic link, or when it can't be written. Closed on exec.
+
+=head2 release
+
+  $file->release;
+
+In a child: drops its share of the lock, so that the lock ends with the process that made it. There it would unlock the
+file.
+
+=head2 remove
+
+  $file->remove;
+
+At the end of the server: deletes the file, or empties it where that is not allowed, and unlocks it. A file that another
+server has made at the same path stays, and in another process than the one that made it, this is L</release>.
+
+=head2 restore
+
+  my $file = Sirius::Service::PidFile->restore($state);
+
+In another program of the same process: from L</state>, with the descriptors it names open.
+
+=head2 state
+
+What can be written down; C<fd> is a descriptor to keep open.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Service::Daemon>.
+
+=cut

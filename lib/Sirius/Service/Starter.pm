@@ -1,0 +1,55 @@
+package Sirius::Service::Starter;
+
+use strict;
+use warnings;
+
+use Sirius::Log ();
+
+# "host:port=fd;port=fd;/path=fd"
+sub descriptors {
+    return if !defined $ENV{SERVER_STARTER_PORT};
+    my @descriptors;
+    for my $pair ( split /;/, $ENV{SERVER_STARTER_PORT} ) {
+        my ( $address, $fd ) = $pair =~ /\A(.*)=(\d+)\z/s
+            or Sirius::Log->fail("SERVER_STARTER_PORT: '$pair' is not address=descriptor");
+        my ($host) = $address =~ m{\A([^/]*):\d+\z};
+        $host =~ tr/[]//d if defined $host;
+        push @descriptors, { fd => $fd, host => $host, name => $address };
+    }
+    return @descriptors if @descriptors;
+    return Sirius::Log->fail('SERVER_STARTER_PORT is empty: start_server was given no --port and no --path');
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Service::Starter - the listening sockets that Server::Starter brings
+
+=head1 SYNOPSIS
+
+  use Sirius::Service::Starter;
+
+  for my $given ( Sirius::Service::Starter->descriptors ) {
+      print "$given->{fd} is $given->{name}\n";
+  }
+
+=head1 DESCRIPTION
+
+The protocol of L<Server::Starter>: C<SERVER_STARTER_PORT> of the environment names the sockets that C<start_server> has
+opened. It stays there, since an application may look for it.
+
+=head1 METHODS
+
+=head2 descriptors
+
+A hash for each: C<fd>, C<name> as C<start_server> was given it, and C<host> where the name has one. Nothing when the variable
+is not set; dies when it is empty or makes no sense.
+
+=head1 SEE ALSO
+
+L<Server::Starter>, L<Sirius::Listen::Listener>, L<Sirius::Service::Systemd>.
+
+=cut

@@ -1,0 +1,179 @@
+package Sirius::Service::Systemd;
+
+use strict;
+use warnings;
+
+use Sirius::Log ();
+use Socket      qw(AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL SOCK_DGRAM pack_sockaddr_un);
+use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+use constant FIRST_FD => 3;    # SD_LISTEN_FDS_START
+
+my @LISTEN = qw(LISTEN_FDS LISTEN_PID LISTEN_FDNAMES LISTEN_PIDFDID);
+my @NOTIFY = qw(NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID);
+
+sub descriptors {
+    my $class = shift;
+    my @all   = $class->offered;
+    delete @ENV{@LISTEN};
+    return @all;
+}
+
+sub due {
+    my $self = shift;
+    return defined $self->{due} ? $self->{due} : ();
+}
+
+sub forget {
+    delete @ENV{ @LISTEN, @NOTIFY };
+    return;
+}
+
+sub new {
+    my $class = shift;
+    my ( $socket, $interval, $pid ) = delete @ENV{@NOTIFY};
+    return bless {}, $class if !defined $socket || $socket !~ m{\A[/\@].{1,106}\z}s;    # sun_path
+    my $self = bless { address => pack_sockaddr_un( $socket =~ s/\A\@/\0/r ) }, $class;
+    return $self if defined $pid && $pid ne $$ || !defined $interval || $interval !~ /\A[1-9]\d*\z/;
+
+    # As sd_watchdog_enabled(3) recommends: twice as often as asked for
+    $self->{interval} = $interval / 2e6;
+    $self->{due}      = _now() + $self->{interval};
+    return $self;
+}
+
+sub notify {
+    my ( $self, @lines ) = @_;
+    return if !defined $self->{address};
+    tr/\n/ / for @lines;
+    my $text = join "\n", @lines;
+    utf8::encode($text) if utf8::is_utf8($text);
+
+    # Opened for each message, and gone before the next fork. That it didn't arrive is systemd's to notice
+    local $!;
+    socket my $fh, AF_UNIX, SOCK_DGRAM, 0 or return;
+    send $fh, $text, MSG_DONTWAIT | MSG_NOSIGNAL, $self->{address};
+    return;
+}
+
+sub offered {
+    my ( $count, $pid, $names ) = @ENV{@LISTEN};
+    return if !defined $count || !defined $pid || $pid ne $$;
+    Sirius::Log->fail("LISTEN_FDS: '$count' is not a number of descriptors") if $count !~ /\A\d{1,4}\z/;
+    my @names = split /:/, defined $names ? $names : '', -1;
+    return
+        map { {
+        fd => FIRST_FD + $_, name => defined $names[$_] && length $names[$_] ? $names[$_] : 'unknown' } }
+        0 .. $count - 1;
+}
+
+sub restore {
+    my ( $class, $state ) = @_;
+    return bless {%$state}, $class;
+}
+
+sub state { return { %{ +shift } } }
+
+sub watchdog {
+    my $self = shift;
+    my $now  = _now();
+    return if !defined $self->{due} || $now < $self->{due};
+    $self->{due} = $now + $self->{interval};
+    return $self->notify('WATCHDOG=1');
+}
+
+sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Service::Systemd - what systemd brings, and what it wants to be told
+
+=head1 SYNOPSIS
+
+  use Sirius::Service::Systemd;
+
+  my @descriptors = Sirius::Service::Systemd->descriptors;
+  my $systemd     = Sirius::Service::Systemd->new;
+  $systemd->notify( 'READY=1', "MAINPID=$$", 'STATUS=serving' );
+
+=head1 DESCRIPTION
+
+The protocols of sd_listen_fds(3), sd_notify(3) and sd_watchdog_enabled(3). Without systemd all of it does nothing. The
+variables are taken out of the environment when they are read: children are not to listen or notify in our name.
+
+A unit that uses all of it:
+
+  [Service]
+  Type=notify-reload
+  ExecStart=/usr/bin/sirius /srv/app.psgi
+  WatchdogSec=30
+  TimeoutStopSec=40
+
+C<RELOADING=1> is sent when a reload begins and C<READY=1> at its end, good or bad, so C<systemctl reload> returns when the
+new code serves. The main process never changes. C<TimeoutStopSec> has to be more than C<--graceful-timeout>.
+
+=head1 METHODS
+
+=head2 descriptors
+
+  for my $given ( Sirius::Service::Systemd->descriptors ) {
+      print "$given->{fd} is $given->{name}\n";
+  }
+
+The descriptors of C<LISTEN_FDS> with their names of C<LISTEN_FDNAMES> ("unknown" without one); none when C<LISTEN_PID> is not
+this process. At the second call there are none.
+
+=head2 due
+
+  my ($time) = $systemd->due;
+
+When the next L</watchdog> is due, in seconds of the monotonic clock. Nothing without a watchdog.
+
+=head2 forget
+
+  Sirius::Service::Systemd->forget;
+
+Takes all these variables out of the environment: for a process that has them from another one.
+
+=head2 new
+
+  my $systemd = Sirius::Service::Systemd->new;
+
+Reads C<NOTIFY_SOCKET>, a path or C<@name>, and C<WATCHDOG_USEC>, which counts only when C<WATCHDOG_PID> is not set or this
+process.
+
+=head2 notify
+
+  $systemd->notify(@lines);
+
+One message. A line break inside a line becomes a space. Never waits and never dies.
+
+=head2 offered
+
+As L</descriptors>, but the environment stays as it is.
+
+=head2 restore
+
+  my $systemd = Sirius::Service::Systemd->restore($state);
+
+In another program of the same process: from L</state>.
+
+=head2 state
+
+What can be written down.
+
+=head2 watchdog
+
+  $systemd->watchdog;
+
+Says C<WATCHDOG=1> when it is due, which is after half of C<WATCHDOG_USEC>.
+
+=head1 SEE ALSO
+
+L<Sirius::Listen::Listener>, L<Sirius::Process::Supervisor>.
+
+=cut
