@@ -50,7 +50,7 @@ sub _head {
     return {
         title => 'Benchmarks',
         text  => [
-            'For whoever wants to compare Sirius with other servers. Compare ratios within this run, not'
+            'This page is for readers who compare Sirius with other servers. Compare ratios within this run, not'
                 . ' absolute figures. † marks servers that close connections, ‡ those that serve fewer connections'
                 . ' at a time than there are.',
             "Measured on $where{date} by `$result->{command}`, commit $where{commit}, on $where{CPU}. This page is made"
