@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 enum {
+    JOINED_MAX = 16 * 1024, /* bytes of small pieces that are sent together */
     OTHERS = 64, /* notes that may come before that of a file: of forked children, or for requests given up */
     JOIN_MAX =
         2048 /* bytes of a body that are copied behind the head: one piece is cheaper to send than two */
@@ -246,13 +247,43 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
 
 /* --- bodies --- */
 
+/*
+ * An application that writes ten bytes at a time must not cost a system call for each of them: what its worker has
+ * said at once is sent at once. The pieces keep their framing, and none of them waits longer than until the end of
+ * sr_deliver.
+ */
+static void flush(sr_edge *ed)
+{
+    struct iovec iov = {sr_buffer_at(&ed->joined), sr_buffer_len(&ed->joined)};
+    sr_conn *c = ed->joining;
+    ed->joining = NULL;
+    if (c)
+        sr_send(ed->engine, c, &iov, 1);
+    sr_buffer_reset(&ed->joined);
+}
+
+/* False: it is too long, or there is no memory for it. */
+static bool join(sr_edge *ed, sr_conn *c, const struct iovec *iov, int n)
+{
+    size_t len = 0;
+    for (int i = 0; i < n; i++)
+        len += iov[i].iov_len;
+    if (len > JOIN_MAX || sr_buffer_len(&ed->joined) + len > JOINED_MAX ||
+        !sr_buffer_reserve(&ed->joined, len))
+        return false;
+    for (int i = 0; i < n; i++)
+        sr_buffer_add(&ed->joined, iov[i].iov_base, iov[i].iov_len);
+    ed->joining = c;
+    return true;
+}
+
 /* Sends bytes of the body in their framing; if `headed`, after what is in ed->head. */
 static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last)
 {
     sr_engine *e = ed->engine;
-    struct iovec iov[5];
+    struct iovec iov[6];
     char size[18];
-    int n = 0;
+    int n = 1; /* the first is what was joined */
     sr_response_framing framing = en->response.framing;
     if (framing == SR_FRAMING_LENGTH && body.len > en->left)
         body.len = (size_t)en->left; /* a body longer than the application's Content-Length is cut there */
@@ -272,12 +303,20 @@ static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last
         iov[n++] = (struct iovec){"\r\n", 2};
     if (last && framing == SR_FRAMING_CHUNKED)
         iov[n++] = (struct iovec){"0\r\n\r\n", 5};
-    if (!n)
+    if (!last && join(ed, en->conn, iov + 1, n - 1))
         return;
-    if (last)
-        sr_send_last(e, en->conn, iov, n);
-    else
-        sr_send(e, en->conn, iov, n);
+    struct iovec *first = iov;
+    iov[0] = (struct iovec){sr_buffer_at(&ed->joined), sr_buffer_len(&ed->joined)};
+    if (!ed->joining) {
+        first++;
+        n--;
+    }
+    ed->joining = NULL;
+    if (last && n)
+        sr_send_last(e, en->conn, first, n);
+    else if (n)
+        sr_send(e, en->conn, first, n);
+    sr_buffer_reset(&ed->joined);
 }
 
 /* --- records --- */
@@ -445,6 +484,12 @@ static took taken(sr_edge *ed, uint32_t slot)
     return TOOK;
 }
 
+/* What may stand between two pieces, or behind the last: it does not touch the connection but by put. */
+static bool joins(uint16_t kind)
+{
+    return kind == SR_REPLY_DATA || kind == SR_REPLY_END || kind == SR_REPLY_LOG;
+}
+
 static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const char *payload)
 {
     size_t len = rec->bytes - sizeof *rec;
@@ -454,6 +499,8 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
         return TOOK; /* another worker may have spoiled its claim: not believed, but not its fault */
     sr_entry *en = &ed->entries[rec->slot];
     en->spoken = true;
+    if (ed->joining && (en->conn != ed->joining || !joins(rec->kind)))
+        flush(ed);
     if (en->conn && pending(en->conn) > PENDING_MAX && rec->kind == SR_REPLY_DATA)
         return TOOK_LATER;
     switch (rec->kind) {
@@ -512,12 +559,14 @@ void sr_deliver(sr_edge *ed, sr_edge_worker *m)
         if (t == TOOK_LATER)
             break;
         if (t == TOOK_BAD) {
+            flush(ed);
             sr_crew_broken(ed, m, "said what cannot be");
             break;
         }
         last = rec.slot;
         sr_ring_done(&m->reader);
     }
+    flush(ed);
     if (last != UINT32_MAX && ed->entries[last].number)
         settle(ed, last);
     sr_ring_tell(&m->reader);

@@ -204,6 +204,7 @@ void sr_edge_free(sr_edge *ed)
     sr_queue_free(&ed->queue);
     sr_buffer_free(&ed->head);
     sr_buffer_free(&ed->copy);
+    sr_buffer_free(&ed->joined);
     if (ed->doorbell.fd >= 0)
         close(ed->doorbell.fd);
     if (ed->signals.fd >= 0)

@@ -113,6 +113,8 @@ typedef struct sr_edge {
     uint32_t slots;
     sr_buffer head;    /* scratch: the head that is being made */
     sr_buffer copy;    /* scratch: fields of a record, copied from the ring */
+    sr_buffer joined;  /* deliver.c: small pieces of one response that are sent together */
+    sr_conn *joining;  /* whose pieces they are; NULL: there are none */
     sr_link abandoned; /* entries whose client is gone and whose worker is watched on, in order of due_at */
     int64_t mended_at, mend_ns; /* when mend.c has looked last, and how long until the next look */
     int64_t lines_resume_at;    /* monotonic ns until which paused lines are not watched; 0: none is */

@@ -111,33 +111,26 @@ static size_t copy(cursor *c, char *to, size_t cap)
     return done;
 }
 
-static bool more(cursor *c)
-{
-    while (c->n > 0 && c->at == c->iov->iov_len) {
-        c->iov++;
-        c->n--;
-        c->at = 0;
-    }
-    return c->n > 0;
-}
-
-static bool data(sr_worker *w, cursor *c)
-{
-    while (more(c)) {
-        sr_record *r = record(w, SR_REPLY_DATA, PAYLOAD_MAX);
-        if (!r)
-            return false;
-        sr_ring_commit(ring(w), r, copy(c, (char *)(r + 1), PAYLOAD_MAX));
-    }
-    return true;
-}
-
 static size_t bytes_of(const struct iovec *iov, int n)
 {
     size_t sum = 0;
     for (int i = 0; i < n; i++)
         sum += iov[i].iov_len;
     return sum;
+}
+
+static bool data(sr_worker *w, cursor *c)
+{
+    size_t left = bytes_of(c->iov, c->n) - c->at;
+    while (left) {
+        size_t some = left < PAYLOAD_MAX ? left : PAYLOAD_MAX;
+        sr_record *r = record(w, SR_REPLY_DATA, some); /* waits for as much room as is needed, and not more */
+        if (!r)
+            return false;
+        sr_ring_commit(ring(w), r, copy(c, (char *)(r + 1), some));
+        left -= some;
+    }
+    return true;
 }
 
 bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, const struct iovec *body,
