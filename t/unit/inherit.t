@@ -50,6 +50,26 @@ subtest 'give and take' => sub {
     is $@, "sirius: SIRIUS_TEST is for Sirius itself and must not be set\n", 'which it says';
 };
 
+subtest 'Bytes stay bytes' => sub {
+    my %state = (
+        path   => "/gr\xc3\xb6\xff",
+        words  => [ "\xe9", { "\xe4" => "\x{263a}" } ],
+        number => 7,
+        none   => undef
+    );
+    my %bytes = ( %state, words => [ "\xe9", { "\xe4" => "\xe2\x98\xba" } ] );
+    for my $round ( 1, 2 ) {
+        local $ENV{SIRIUS_TEST} = Sirius::OS::Inherit->give( \%state );
+        my $taken = Sirius::OS::Inherit->take('SIRIUS_TEST');
+        is_deeply $taken, { %bytes, descriptors => [] }, "round $round";
+        my ($word) = grep { !ref } @{ $taken->{words} };
+        ok !grep( { utf8::is_utf8($_) } $taken->{path}, $word, %{ $taken->{words}[1] } ),
+            'in the form in which a path or an argument is what it was';
+        %state = %$taken;
+        delete $state{descriptors};
+    }
+};
+
 subtest 'What is in the variable is nobody else\'s from the first moment' => sub {
     my ( $one, $two ) = ( inherited(), inherited() );
     is child_has( $one, $two ), "$one $two", 'two that others would get';

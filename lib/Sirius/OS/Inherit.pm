@@ -12,6 +12,12 @@ my %given;    # texts, by the name of their variable
 my %held;     # handles, by the number of a descriptor; perl closes it with the last of them
 my @lent;     # handles of what the next program gets
 
+# Paths and arguments are bytes, and reach the kernel as perl has them inside; what JSON makes of bytes above 0x7f is text
+sub bytes {
+    my ( $class, $value ) = @_;
+    return _each_text( $value, sub { utf8::downgrade( $_[0], 1 ) } );
+}
+
 sub close_on_exec {
     my ( $class, @numbers ) = @_;
     for my $fd ( grep { $_ > 2 && $_ < 2**31 } @numbers ) {
@@ -31,7 +37,8 @@ sub give {
         push @handles, $fh;
     }
     push @lent, @handles;    # one that goes out of scope would close its descriptor before the exec
-    return $json->encode( { %$state, descriptors => [ map { fileno $_ } @handles ] } );
+    return $json->encode(
+        _each_text( { %$state, descriptors => [ map { fileno $_ } @handles ] }, \&utf8::encode ) );
 }
 
 sub handle {
@@ -67,7 +74,7 @@ sub take {
     return if !defined $text;
     my $state = eval { $json->decode($text) };
     die "sirius: $name is for Sirius itself and must not be set\n" if ref $state ne 'HASH';
-    return $state;
+    return $class->bytes($state);
 }
 
 sub take_back {
@@ -80,6 +87,14 @@ sub take_handle {
     my $fh = $class->handle($fd);
     fcntl $fh, F_SETFD, FD_CLOEXEC or die "descriptor $fd: F_SETFD: $!\n";
     return $fh;
+}
+
+sub _each_text {
+    my ( $value, $change ) = @_;
+    return [ map { _each_text( $_, $change ) } @$value ] if ref $value eq 'ARRAY';
+    return { map { _each_text( $_, $change ) } %$value } if ref $value eq 'HASH';
+    $change->($value)                                    if utf8::is_utf8($value);
+    return $value;
 }
 
 # For reading: perl says nothing then at its end, when somebody else has closed the descriptor
@@ -113,6 +128,13 @@ A new program gets what the old one has as text in an environment variable, and 
 an application starts gets any of them: see L</import>.
 
 =head1 METHODS
+
+=head2 bytes
+
+  my $plain = Sirius::OS::Inherit->bytes( $json->decode($text) );
+
+A copy of hashes, lists and texts, in which each text of characters up to 0xff is bytes. Texts that L</give> is given as characters
+are written down as UTF-8, which is what the kernel would have got of them.
 
 =head2 close_on_exec
 

@@ -9,6 +9,7 @@ use Scalar::Util qw(weaken);
 use Sirius::Base::Text;
 use Sirius::Log ();
 use Sirius::OS::ExitStatus;
+use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
 use Sirius::OS::Proc;
 use Sirius::Process::Launch;
@@ -100,8 +101,8 @@ sub hear {
     1 while sysread $generation->{news}, $generation->{heard}, 4096, length $generation->{heard};
     while ( $generation->{heard} =~ s/\A([^\n]*)\n// ) {
         my $what = $1;    # it may have lost its rights, and this process not
-        $generation->{workers} = [ $1, $2 ]                 if $what =~ /\Aworkers (\d{1,4}) (\d{1,4})\z/;
-        $generation->{edge}    = eval { $JSON->decode($1) } if $what =~ /\Aedge (\[.*\])\z/;
+        $generation->{workers} = [ $1, $2 ] if $what =~ /\Aworkers (\d{1,4}) (\d{1,4})\z/;
+        $generation->{edge}    = _bytes($1) if $what =~ /\Aedge (\[.*\])\z/;
         $self->{supervisor}{watch}->begin if $what eq 'trouble';
         if ( $what =~ /\Ahook (generation|worker) (\w{1,20})\z/ ) {
             $generation->{hook}
@@ -261,6 +262,12 @@ sub tell {
     Sirius::Log->error("worker $pid: $why");
     kill KILL => $pid;
     return;
+}
+
+# What was written down as JSON
+sub _bytes {
+    my $json = shift;
+    return Sirius::OS::Inherit->bytes( eval { $JSON->decode($json) } );
 }
 
 # It serves: those before it drain
