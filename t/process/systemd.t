@@ -104,6 +104,25 @@ subtest 'socket activation: the descriptors are served, the default address is n
     $later->stop;
 };
 
+# LISTEN_PID is the PID of the command, not that of the process that goes on
+subtest 'socket activation with --daemonize' => sub {
+    my $tcp    = tcp();
+    my $server = activate(
+        sockets => [$tcp],
+        spawn   => 1,
+        args    => [ '--daemonize', '--pid', "$dir/daemon.pid", '--error-log', "$dir/daemon.log" ],
+    );
+    is $server->wait_exit, 'exit 0', 'the command is over';
+    my $log = Sirius::Test::Server::slurp("$dir/daemon.log");
+    is_deeply [ $log =~ m{listening on (\S+)}g ], [ 'http://127.0.0.1:' . port($tcp) . '/' ],
+        'the socket is served, and no other address'
+        or diag $log;
+    is $server->connect( to => '127.0.0.1:' . port($tcp) )->ask('GET /')->body, '0', 'a page';
+    my ($pid) = Sirius::Test::Server::slurp("$dir/daemon.pid") =~ /(\d+)/;
+    kill TERM => $pid;
+    ok until_true( 20, sub { !kill 0, $pid } ), 'stopped';
+};
+
 subtest 'one of them, and an address beside it' => sub {
     my ( $tcp, $other ) = ( tcp(), tcp() );
     my $server = activate(

@@ -89,8 +89,8 @@ sub _resources {
     my ( $self, $privileges ) = @_;
     my $conf = $self->{conf};
     my %what;
+    my @inherited = Sirius::Service::Systemd->descriptors;    # they are for this PID, not for that of a daemon
     $what{daemon} = Sirius::Service::Daemon->start if $conf->{daemonize};
-    my @inherited = Sirius::Service::Systemd->descriptors;
     $what{admin} = Sirius::Admin::Port->open( $conf, $privileges, @inherited );
     my %admin = map { $_ => 1 } $what{admin}->descriptors;
     $what{listeners}
