@@ -80,7 +80,7 @@ my @TABLE = (
 
     'Waiting',
     [ 'max-connections', 'count', 0, 'maximum number of open connections; at the limit the one that has been idle longest is closed, and if none is idle, a new one is answered 503. 0: as many as the limit of file descriptors allows', { min => 0, max => $MANY } ],
-    [ 'max-queue', 'count', 1000, 'maximum number of complete requests that wait for a worker; further ones are answered 503', { min => 1, max => $MANY } ],
+    [ 'max-queue', 'count', 1000, 'maximum number of complete requests that wait for a worker; further ones are answered 503', { min => 1, max => 50_000 } ],
     [ 'queue-timeout', 'seconds', 30, 'seconds that a complete request may wait for a worker before it is answered 503; 0: no limit', { min => 0, max => $WEEK } ],
 
     'Time limits',
