@@ -89,8 +89,8 @@ static void close_others(const sr_settings *s)
  */
 static void guard(void)
 {
-    static const int deaf[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGPIPE,
-                               SIGALRM, SIGUSR1, SIGUSR2, SIGTTIN, SIGTTOU};
+    static const int deaf[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGPIPE, SIGALRM,
+                               SIGUSR1, SIGUSR2, SIGTTIN, SIGTTOU, SIGXFSZ};
     for (size_t i = 0; i < sizeof deaf / sizeof deaf[0]; i++)
         signal(deaf[i], SIG_IGN);
     prctl(PR_SET_DUMPABLE, 0);

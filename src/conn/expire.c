@@ -8,6 +8,13 @@
 #include <sys/socket.h>
 
 #define LATE_NS (100 * SR_MILLISECOND)
+#define STOOD_STILL_NS SR_SECOND
+
+/* This process stood still itself (SIGSTOP, a suspended machine): that is not the peer's fault, whose bytes may be here. */
+static bool late(const sr_engine *e, const sr_conn *c, int64_t by)
+{
+    return e->now - c->deadline > by;
+}
 
 /* The kernel may hold megabytes for a slow reader, which must not be lost as long as the client reads. */
 static void linger_over(sr_engine *e, sr_conn *c)
@@ -23,9 +30,7 @@ static void linger_over(sr_engine *e, sr_conn *c)
 
 static void stalled(sr_engine *e, sr_conn *c)
 {
-    bool late = e->now - c->deadline >
-                LATE_NS; /* this process stood still itself (a suspended VM): not the peer's fault */
-    if (late || sr_send_unacknowledged(c) < c->unacknowledged)
+    if (late(e, c, LATE_NS) || sr_send_unacknowledged(c) < c->unacknowledged)
         sr_send_stall_watch(e, c);
     else
         sr_conn_close(e, c, SR_CLOSED_WRITE);
@@ -54,16 +59,20 @@ void sr_expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
 {
     switch (kind) {
     case SR_DEADLINE_HEAD:
-        if (c->state == SR_CONN_IDLE && (c->preface || !sr_buffer_len(&c->in)))
+        if (late(e, c, STOOD_STILL_NS))
+            sr_deadline_set(e, c, kind);
+        else if (c->state == SR_CONN_IDLE && (c->preface || !sr_buffer_len(&c->in)))
             /* not one byte of a request came: there is nothing to answer */
             sr_finish_close(e, c, idle_why(e, SR_CLOSED_HEAD));
         else
             sr_finish_refuse(e, c, 408, false);
         break;
     case SR_DEADLINE_BODY: {
+        bool stood_still = late(e, c, STOOD_STILL_NS);
         uint64_t got = c->body->received - c->body->window;
         c->body->window = c->body->received;
-        if ((double)got * (double)SR_SECOND >= (double)e->config.body_rate * (double)e->config.body_ns)
+        if (stood_still ||
+            (double)got * (double)SR_SECOND >= (double)e->config.body_rate * (double)e->config.body_ns)
             sr_deadline_set(e, c, SR_DEADLINE_BODY);
         else
             sr_finish_refuse(e, c, 408, c->parse && c->parse->is_head);

@@ -8,18 +8,21 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 /*
- * Sleeps while *word is `value`, for at most ns; below 0: for ever. Returns early when woken, or at a signal.
+ * Sleeps while *word is `value`, for at most ns; below 0: for ever. Returns early when woken, or at a signal. False: all of that
+ * time has passed.
  */
-static inline void sr_futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t ns)
+static inline bool sr_futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t ns)
 {
     struct timespec limit = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-    syscall(SYS_futex, word, FUTEX_WAIT, value, ns < 0 ? NULL : &limit, NULL, 0);
+    return syscall(SYS_futex, word, FUTEX_WAIT, value, ns < 0 ? NULL : &limit, NULL, 0) == 0 ||
+           errno != ETIMEDOUT;
 }
 
 /* Wakes one sleeper. Keeps errno; async-signal-safe. */

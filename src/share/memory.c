@@ -3,6 +3,8 @@
 #endif
 #include "memory.h"
 
+#include "../net/nosignal.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -15,8 +17,12 @@
 void *sr_memory_new(const char *name, size_t bytes, int *fd)
 {
     void *at = MAP_FAILED;
+    sr_nosignal mask;
     *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (*fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0)
+    sr_nosignal_begin(&mask); /* RLIMIT_FSIZE is for files of memory as well */
+    bool sized = *fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0;
+    sr_nosignal_end(&mask, sized ? 0 : errno);
+    if (sized)
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
     if (at != MAP_FAILED)
         return at;

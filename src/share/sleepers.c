@@ -78,9 +78,9 @@ uint32_t sr_sleepers_begin(sr_sleepers *s, uint32_t row)
     return word;
 }
 
-void sr_sleepers_sleep(sr_sleepers *s, uint32_t row, uint32_t word, int64_t ns)
+bool sr_sleepers_sleep(sr_sleepers *s, uint32_t row, uint32_t word, int64_t ns)
 {
-    sr_futex_wait(&s->row[row].word, word, ns);
+    return sr_futex_wait(&s->row[row].word, word, ns);
 }
 
 void sr_sleepers_end(sr_sleepers *s, uint32_t row)

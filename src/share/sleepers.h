@@ -66,7 +66,8 @@ void sr_sleepers_found(sr_sleepers *s, uint32_t row);
  * is seen by its second look. `word` was read by begin, so a wake-up in between is not lost.
  */
 uint32_t sr_sleepers_begin(sr_sleepers *s, uint32_t row);
-void sr_sleepers_sleep(sr_sleepers *s, uint32_t row, uint32_t word, int64_t ns); /* below 0: for ever */
+/* For at most ns, below 0: for ever. False: all of that time has passed */
+bool sr_sleepers_sleep(sr_sleepers *s, uint32_t row, uint32_t word, int64_t ns);
 void sr_sleepers_end(sr_sleepers *s, uint32_t row);
 
 /* Wakes the sleeper with the lowest row, which from now on counts as one that looks. False: nobody sleeps. */

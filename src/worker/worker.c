@@ -17,6 +17,8 @@ enum { DOUBTS_MAX = 10000 };        /* a second; then it is an edge that will no
 #define PATIENCE_NS (30 * 1000)     /* that a reply may wait for others before the edge is told */
 
 #define AGAIN_NS (100 * SR_MILLISECOND) /* until an edge that could not answer is asked once more */
+#define ALONE_NS                                                                                             \
+    (10 * SR_SECOND) /* between two looks of one that nobody wakes, whether there is a server still */
 
 /* --- edges --- */
 
@@ -90,12 +92,20 @@ static int look(sr_worker *w, uint32_t edge, bool news)
     return err;
 }
 
+static void leave(sr_worker *w, int how)
+{
+    if (atomic_load(&w->leaving) < how)
+        atomic_store(&w->leaving, how);
+    sr_sleepers_wake(w->sleepers, w->row);
+}
+
 /* All of them. 0, or why one can't be had */
 static int look_round(sr_worker *w)
 {
     uint32_t epoch = atomic_load(&w->sleepers->epoch); /* before the names */
     bool news = epoch != w->epoch || !w->looked;
     int err = 0;
+    bool deserted = false, met = false;
     w->looked = true;
     w->epoch = epoch;
     w->unmet = false;
@@ -105,10 +115,15 @@ static int look_round(sr_worker *w)
         sr_worker_line *l = &w->edges[i];
         int why = look(w, i, news);
         err = why ? why : err;
+        deserted = deserted || why == ECONNREFUSED;
+        met = met || l->line >= 0;
         w->unmet = w->unmet || l->asked || l->again_at;
         if (l->queue.requests)
             w->open[w->n_open++] = l;
     }
+    /* the supervisor holds the lobbies while edges come and go: with neither, nobody will ever bring a request */
+    if (deserted && !met)
+        leave(w, SR_LEAVING_DRAIN);
     return err;
 }
 
@@ -320,8 +335,11 @@ static void sleep_well(sr_worker *w)
         int64_t ns = patience(w);
         if (w->look_ns && (ns < 0 || ns > w->look_ns))
             ns = w->look_ns;
-        if (ns)
-            sr_sleepers_sleep(w->sleepers, w->row, word, ns);
+        bool alone = ns < 0;
+        if (ns && !sr_sleepers_sleep(w->sleepers, w->row, word, alone ? ALONE_NS : ns) && alone) {
+            w->looked = false;
+            w->unmet = true;
+        }
         if (w->look_ns && sr_clock_monotonic() - w->now >= w->look_ns)
             atomic_store(&w->woken, 1);
     }
@@ -361,13 +379,6 @@ sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out)
 void sr_worker_wake(sr_worker *w)
 {
     atomic_store(&w->woken, 1);
-    sr_sleepers_wake(w->sleepers, w->row);
-}
-
-static void leave(sr_worker *w, int how)
-{
-    if (atomic_load(&w->leaving) < how)
-        atomic_store(&w->leaving, how);
     sr_sleepers_wake(w->sleepers, w->row);
 }
 

@@ -203,4 +203,90 @@ subtest 'kill -9 of the supervisor while a worker is stopped' => sub {
     ok until_true( 20, sub { !kill 0, $still } ), 'and so is that one when it goes on';
 };
 
+# Nobody is left who starts an edge, or lets the workers go
+for my $more ( [], ['generation'] ) {
+    my $graceful = @$more ? 30 : 600;
+    subtest join( ', ', 'kill -9 of supervisor', @$more, 'edge' ) => sub {
+        my $server  = two_workers( '--graceful-timeout', $graceful );
+        my @others  = grep { $_ != $server->pid } $server->processes;
+        my @killed  = ( $server->pid, @$more ? $server->generations : (), $server->edges );
+        my @workers = $server->workers;
+        my $busy    = $server->connect;
+        $busy->send( request('GET /sleep/0.3') );
+        sleep 0.1;
+        kill KILL => @killed;
+        is $server->wait_exit, 'signal 9', 'killed';
+        ok until_true(
+            25,
+            sub {
+                !grep { kill 0, $_ } @others;
+            }
+            ),
+            'the others end by themselves'
+            or diag join ' ', grep { kill 0, $_ } @others;
+        unlike $server->log, qr/did not finish in time/, 'and need not be killed';
+    };
+}
+
+subtest 'kill -9 of edge and generation' => sub {
+    my $server = two_workers();
+    my @killed = ( $server->edges, $server->generations );
+    my @old    = $server->workers;
+    kill KILL => @killed;
+    ok until_true(
+        30,
+        sub {
+            my @two = $server->workers;
+            @two == 2 && !grep { kill 0, $_ } @old;
+        }
+        ),
+        'another generation, and its workers';
+    is_whole( $server, 'service is back' );
+    $server->{may_crash} = 1;
+    $server->stop;
+};
+
+# Its time limits run on; but what has come meanwhile is there to be read
+subtest 'STOP of the edge for longer than its time limits' => sub {
+    my $server = two_workers(qw(--header-timeout 1 --body-timeout 1 --body-rate 100));
+    my ($edge) = $server->edges;
+    my ( $head, $body, $silent ) = map { $server->connect } 1 .. 3;
+    $head->send("GET /pid HTTP/1.1\r\n");
+    $body->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300\r\n\r\n");
+    $silent->send("GET /pid HTTP/1.1\r\n");
+    sleep 0.2;
+    halt($edge);
+    $head->send("Host: a\r\n\r\n");
+    $body->send( 'x' x 300 );
+    sleep 2.5;
+    kill CONT => $edge;
+    is $head->response( patience => 10 )->status, 200, 'the rest of a head came meanwhile';
+    is $body->response( patience => 10 )->status, 200, 'a body';
+    is $silent->response( patience => 10 )->status, 408, 'nothing: the time is over, a little later';
+    $server->stop;
+};
+
+# Whatever ends it would end the next one, so they are not started one after the other without a pause
+subtest 'an edge that ends as soon as it is ready' => sub {
+    my $server = two_workers();
+    my %ended;
+    my $until = time + 2.5;
+    while ( time < $until ) {
+        kill SEGV => $_ for grep { !$ended{$_}++ } $server->edges;
+        sleep 0.01;
+    }
+    cmp_ok scalar keys %ended, '<=', 6, 'a few in some seconds';
+    like $server->log, qr/the edge \d+ was killed by signal 11 .*; another one starts in 1 s$/m,
+        'the log says when';
+    ok until_true(
+        20,
+        sub {
+            eval { $server->ask('GET /pid')->status == 200 }
+        }
+        ),
+        'and service comes back';
+    $server->{may_crash} = 1;
+    $server->stop;
+};
+
 done_testing;

@@ -17,6 +17,7 @@ use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
 
 use constant {
     LATE  => 2,     # seconds more than it has to answer what came, that an edge gets to end
+    KILLS => 6,     # twice as many, within --err-respawn-interval, are somebody's and no reason for a pause
     READY => 30,    # and that one which takes another's place has to get ready
 };
 
@@ -67,8 +68,8 @@ sub ended {
     my ( $self, $pid, $status ) = @_;
     my ($place) = grep { ( $_->{pid} || 0 ) == $pid } $self->_places or return 0;
     $self->hear;
-    my ( $role, $ready, %stays )
-        = ( @{$place}{qw(role ready)}, map { $_ => $place->{$_} } qw(heir role settings) );
+    my ( $role, $ready, $since, %stays )
+        = ( @{$place}{qw(role ready since)}, map { $_ => $place->{$_} } qw(heir role settings) );
     $place->ended;
     $self->_part($place);
     $self->{scoreboard}->release( $self->{scoreboard}->slots + $place->{number} ) if $self->{scoreboard};
@@ -86,7 +87,10 @@ sub ended {
         Sirius::Log->fail("$how: the server does not start");
     }
     @{$place}{ keys %stays } = values %stays;
-    my $delay = $ready ? 0 : $place->{backoff}->no_fork;
+    my $delay
+        = $ready
+        ? $place->{backoff}->ended( { ready => 1, since => $since // 0 }, 1, ( $status & 127 ) == 9, KILLS )
+        : $place->{backoff}->no_fork;
     Sirius::Log->error( $how
             . ( $ready ? ' and its connections are closed; '          : '; it never got ready; ' )
             . ( $delay ? sprintf 'another one starts in %g s', $delay : 'another one starts now' ) );

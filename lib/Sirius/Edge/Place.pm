@@ -15,7 +15,7 @@ use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 my %NUMBER = ( INT => 41, TERM => 40, USR1 => 42 );
 
 my @HANDLES = qw(bell line line_end lobby);
-my @PLAIN   = qw(heir kill_at number pid program ready role settings);
+my @PLAIN   = qw(heir kill_at number pid program ready role settings since);
 
 sub descriptors {
     my $self = shift;
@@ -25,7 +25,7 @@ sub descriptors {
 # The process is gone, and nobody has the place any more
 sub ended {
     my $self = shift;
-    delete @{$self}{qw(heir kill_at pid program ready)};
+    delete @{$self}{qw(heir kill_at pid program ready since)};
     @{$self}{qw(role settings)} = ( '', [] );
     return;
 }
@@ -94,7 +94,7 @@ sub start {
     my $pid
         = eval { Sirius::OS::Linux->spawn( $start{path}, [ $title, @{ $start{words} } ], \@descriptors ) };
     return $@ =~ s/\s+\z//r if !$pid;
-    @{$self}{qw(pid program)} = ( $pid, $start{program} );
+    @{$self}{qw(pid program since)} = ( $pid, $start{program}, _now() );
     $self->{kill_at} = _now() + $start{limit} if $start{limit};
     return;
 }

@@ -11,6 +11,7 @@ use Sirius::App::Hooks;
 use Sirius::App::Isolation;
 use Sirius::Base::Backoff;
 use Sirius::Base::Text;
+use Sirius::Edge::Shared;
 use Sirius::Log ();
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Linux;
@@ -284,6 +285,7 @@ sub _patience {
     push @due, _now() + LOOK if $self->{looks};
     push @due, grep {defined} map { $self->_late_at($_) } values %{ $self->{workers} };
     if ( $self->{stopping} )                  { push @due, $self->{deadline} if !$self->{killed} }
+    if ( $self->_nobody_stops_the_edges )     { push @due, _now() + LOOK }
     if ( !$self->_trying && $self->_missing ) { push @due, $self->{backoff}->at }
     return if !@due;
     my $left = min(@due) - _now();
@@ -455,6 +457,7 @@ sub _supervise {
         $self->_look_for_stopped;
         $self->_kill_late;
         $self->_kill_hung;
+        $self->_let_go if $self->_nobody_stops_the_edges;
         $self->{recycling}->look( values %{ $self->{workers} } );
         next if $self->{stopping};
         $self->_relieve;
@@ -466,6 +469,22 @@ sub _supervise {
 sub _ends_with_edge {
     my $self = shift;
     return $self->{orphaned} || $self->{scoreboard}->stopped;
+}
+
+# Edges that were killed beside the supervisor let nobody go
+sub _let_go {
+    my $self  = shift;
+    my $board = $self->{scoreboard};
+    my @pids  = grep { $_ > 0 } map { $board->edge_row($_)->{pid} } 0 .. $board->edges - 1;
+    return if !Sirius::OS::Proc->mounted || grep { defined Sirius::OS::Proc->born($_) } @pids;
+    @{$self}{qw(owed serving)} = ( 0, 0 );
+    Sirius::Edge::Shared->over( fileno $self->{sleepers} );
+    return;
+}
+
+sub _nobody_stops_the_edges {
+    my $self = shift;
+    return $self->{orphaned} && $self->{serving};
 }
 
 # From a worker; shorter than PIPE_BUF, so never mixed with another's
