@@ -135,7 +135,7 @@ sub _redirect {
 
 =head1 NAME
 
-Sirius::Log - what the server says about itself, and where that and all of STDERR goes
+Sirius::Log - the error log of the server
 
 =head1 SYNOPSIS
 
@@ -148,19 +148,20 @@ Sirius::Log - what the server says about itself, and where that and all of STDER
 
 =head1 DESCRIPTION
 
-One line on STDERR for each event of the server: C<[sirius PID] message> at the level C<notice>, and
-C<[sirius PID] LEVEL: message> at every other level:
+Writes one line to STDERR for each event of the server: C<[sirius PID] message> at the level C<notice>, and C<[sirius
+PID] LEVEL: message> at every other level:
 
 =over 4
 
 =item C<error>
 
-Something broke or was lost, and somebody has to look: a worker crashed, a request was answered 504, a reload failed, the
-application died.
+Something failed or was lost, and somebody has to act: a worker crashed, a request was answered 504, a reload failed,
+the application died.
 
 =item C<warn>
 
-The server works, but at a limit: it is overloaded, refuses requests, had to kill what did not end in time.
+The server works, but at a limit: it is overloaded, refuses requests, or had to kill a process that did not end in
+time.
 
 =item C<notice>
 
@@ -168,17 +169,17 @@ What an operator did, or asked for: start, ready, reload, another number of work
 
 =item C<info>
 
-What happens by itself on a good day: a worker was replaced for its age, clients were too slow.
+What happens by itself in normal operation: a worker was replaced for its age, clients were too slow.
 
 =back
 
-F<docs/OBSERVABILITY.md> has the lines, their levels and what to do about them.
+F<docs/OBSERVABILITY.md> lists the lines, their levels and what to do about them.
 
 With C<--error-log> STDERR is a file, to which all processes append. Each line of C<warn>, C<print STDERR> and
-C<psgi.errors> gets there in one system call, however long it is, so that lines of two processes never mix. Text without a
-newline is held until that comes, up to 64 KiB, or until the process ends.
+C<psgi.errors> is written in one system call, however long it is, so that lines of two processes never mix. Text
+without a newline is kept until the newline comes, up to 64 KiB, or until the process ends.
 
-With C<--log-prefix>, which C<--error-log> implies, each line begins with time (UTC), process and level:
+With C<--log-prefix>, which C<--error-log> turns on, each line begins with time (UTC), process and level:
 
   2026-11-21T23:05:01Z 4712 error cannot connect to the database
   2026-11-21T23:05:01Z 4712 warn Use of uninitialized value $id in concatenation at app.psgi line 12.

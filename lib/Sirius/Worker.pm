@@ -254,7 +254,7 @@ END {
 
 =head1 NAME
 
-Sirius::Worker - one worker: an engine, an application, and the signals between them
+Sirius::Worker - a worker: takes requests, calls the application, handles signals
 
 =head1 SYNOPSIS
 
@@ -274,14 +274,14 @@ Sirius::Worker - one worker: an engine, an application, and the signals between 
 
 =head1 DESCRIPTION
 
-Builds a C<Sirius::Worker::Engine>, lets it serve the application until it is done, runs the C<child_exit> hook. The same object
-serves in a forked worker and, with C<--workers 0>, in the process itself.
+Makes a L<Sirius::Worker::Engine>, which takes requests and calls the application until the worker has to end, and runs
+the C<child_exit> hook. The same object serves in a forked worker and, with C<--workers 0>, in the process itself.
 
 =head1 SIGNALS
 
-A worker that is not ready yet ends at once by C<INT>, C<QUIT> and C<TERM>. Later C<TERM> and C<QUIT> drain: what was accepted is finished. C<INT>, or any of them a second time, stops as soon as no
-application call is running. C<HUP>, C<TTIN> and C<TTOU> are the supervisor's business and
-do nothing here.
+C<INT>, C<QUIT> and C<TERM> end a worker that is not ready yet at once. Later C<TERM> and C<QUIT> let it finish its
+request. C<INT>, or any of them a second time, stops it as soon as no application call is running. C<HUP>, C<TTIN> and
+C<TTOU> are for the supervisor and do nothing here.
 
 An application that calls C<exit> ends the process; its client gets a 500 first.
 
@@ -303,7 +303,7 @@ Warns in the log when no file can be made in the folder of C<--tmpdir>.
 
   $worker->give_up($why);
 
-Answers the request under way with an error, in the middle of its call. The process has to exit then.
+Answers the present request with an error, in the middle of its call. The process must exit after this.
 
 =head2 handlers
 

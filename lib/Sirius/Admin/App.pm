@@ -191,15 +191,15 @@ Sirius::Admin::App - status page, metrics and probes of the admin port
 
 =head1 DESCRIPTION
 
-A PSGI application over the figures of a server. It is served by a process of its own, which no request of the server's clients can
-make wait.
+A PSGI application that shows the figures of a server. A separate process serves it, so requests of the server's
+clients cannot delay it.
 
 =over 4
 
 =item C</>
 
-A page for people. It is one document without anything from elsewhere, asks for C</status.json> twice a second, and rests while it
-is hidden.
+A page for people. It is one document that loads nothing from elsewhere. It requests C</status.json> twice a second,
+and nothing while it is hidden.
 
 =item C</status.json>
 
@@ -216,7 +216,7 @@ The same for Prometheus, without addresses and URLs; see L<Sirius::Admin::Metric
 
 =item C</healthz>
 
-200 for as long as anything is answered: the supervisor lives.
+200 whenever there is an answer: the supervisor lives.
 
 =item C</readyz>
 
@@ -225,13 +225,14 @@ busy. Else 503, and the reason as text. A reload changes nothing here, as the ol
 
 =back
 
-Only GET and HEAD are answered, others are 405. Nothing may be cached. When the snapshot can't be read, the answer is 500, and the
-log has the reason.
+Only GET and HEAD are answered; other methods get 405. No answer may be cached. If the snapshot cannot be read, the
+answer is 500 and the log has the reason.
 
-The page, C</status.json> and C</history.json> show who asks for what, so they are not shown to other web pages in the same browser. Nothing in
-them is ever HTML: clients choose URLs. The page's policy (Content-Security-Policy) allows its own scripts by their hashes and
-nothing else. Asked from a loopback address, they answer only to IP addresses and C<localhost> in the Host field, for
-other names can be made to lead here by whoever owns them. C</metrics>, C</healthz> and C</readyz> answer to any name.
+The page, C</status.json> and C</history.json> show who requests what, so other web pages in the same browser must not
+read them. Their values are never inserted as HTML, because clients choose URLs. The Content-Security-Policy of the
+page allows only its own scripts, by their hashes. On a loopback address these three answer only if the Host field is
+an IP address or C<localhost>, because the owner of another name can make it resolve to this address. C</metrics>,
+C</healthz> and C</readyz> answer to any name.
 
 =head1 METHODS
 

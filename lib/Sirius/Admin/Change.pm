@@ -131,7 +131,7 @@ sub _within {
 
 =head1 NAME
 
-Sirius::Admin::Change - what a server did between two looks at it
+Sirius::Admin::Change - what a server did between two samples
 
 =head1 SYNOPSIS
 
@@ -142,10 +142,9 @@ Sirius::Admin::Change - what a server did between two looks at it
 
 =head1 DESCRIPTION
 
-From two answers of F</status.json>. Without an older one, or when the server has been started again between them, it is about
-all the time since the start of the server.
-
-Nothing is taken for granted about the answers: what is missing, or no number, counts as 0.
+Compares two answers of F</status.json>. Without an older one, or if the server was restarted between them, it covers
+the time since the start of the server. It assumes nothing about the answers: what is missing or not a number counts as
+0.
 
 =head1 METHODS
 

@@ -123,8 +123,9 @@ Sirius::Admin::History - the last five minutes of a server
 
 =head1 DESCRIPTION
 
-What the status page draws, so that the last five minutes are there when it is opened. There is a sample for every 5 seconds, at most
-61 of them with 15 numbers each: neither traffic nor the number of workers nor the time that the server has run makes it larger.
+The samples of which the status page draws its plots, so that it shows the last five minutes as soon as it is opened.
+There is a sample for every 5 seconds, at most 61 of them with 15 numbers each, whatever the traffic, the number of
+workers and the uptime.
 
 =head1 METHODS
 

@@ -178,7 +178,7 @@ sub _workers {
 
 =head1 NAME
 
-Sirius::Admin::Metrics - a snapshot of the server as Prometheus reads it
+Sirius::Admin::Metrics - a snapshot of the server in the format of Prometheus
 
 =head1 SYNOPSIS
 
@@ -191,11 +191,11 @@ Sirius::Admin::Metrics - a snapshot of the server as Prometheus reads it
 The text format of Prometheus, version 0.0.4. All names begin with C<sirius_>; seconds and bytes are the units; what only grows
 ends in C<_total>. F<docs/OBSERVABILITY.md> lists the metrics.
 
-No label has anything in it that clients choose, such as addresses or URLs: the number of series depends on the number of workers
-alone. The label C<worker> is the place that a worker has among the others, from 0. Its successor takes it over, so that
-recycling and reloads make no new series.
+No label contains anything that clients choose, such as addresses or URLs: the number of series depends only on the
+number of workers and edges. The labels C<worker> and C<edge> are positions from 0. A successor takes over the
+position, so recycling and reloads make no new series.
 
-The counters are those of all workers since the server was started. They go on over reloads and begin at 0 with a new start.
+The counters are sums since the start of the server. They continue over reloads and begin at 0 with a new start.
 
 =head1 METHODS
 

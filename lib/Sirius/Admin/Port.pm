@@ -363,27 +363,27 @@ Sirius::Admin::Port - the process that answers on the addresses of --admin
 
 =head1 DESCRIPTION
 
-L<Sirius::Admin::App> served by a process of its own, so that it answers when every worker is stuck. The process is a child of
-L<Sirius::Process::Supervisor> and a program of its own: it has never loaded the application, and it has the engine, the addresses of
-C<--admin> and a scoreboard with one row for itself, so that it is no worker. It reads the scoreboard of the server.
+Serves L<Sirius::Admin::App> in a separate process, so that it answers when every worker is stuck. The process is a
+child of L<Sirius::Process::Supervisor> and a program of its own: it has never loaded the application, is not one of
+the workers, and has a scoreboard with one row for itself. It reads the scoreboard of the server.
 
-With C<--edges> its connections belong to an edge of their own (L<Sirius::Edge::Group>), whose one worker this process is. So neither what
-overloads the server nor a restart of its edge keeps a probe waiting, and each of the two can be restarted without the other.
+Its connections belong to an edge of their own (L<Sirius::Edge::Group>), whose only worker this process is. So neither
+an overload of the server nor a restart of its edge delays a probe, and each of the two can be restarted without the
+other.
 
-It ends when its pipe to the supervisor does, never by a signal that a whole group of processes gets. So it answers while the
-workers finish their work (C</readyz> says 503 then), goes when the last of them has gone, and goes when the supervisor was
-killed. When it dies by itself it is started again, at once if it has lived for 10 seconds, else after 1, 2, 4 ... 30
-seconds. The sockets stay open in the supervisor meanwhile, and clients wait. Its edge is started again at once.
+It ends when its pipe to the supervisor is closed, never by a signal to the process group. So it answers while the
+workers finish their requests (C</readyz> answers 503 then), ends after the last of them, and ends when the supervisor
+was killed. If it dies, it is started again, at once if it has lived for 10 seconds, else after 1, 2, 4 ... 30 seconds.
+Meanwhile the supervisor keeps the sockets open, and clients wait. Its edge is started again at once.
 
-A reload of the application does not touch it. When the supervisor becomes a new program after a reload (L<Sirius::Process::Renewal>), the
-process of before has lost its pipe, finishes what it does and ends, and the new supervisor starts one with the new code. The
-addresses are those of the start, like those of C<--listen>.
+A reload of the application does not affect it. When the supervisor becomes a new program after a reload
+(L<Sirius::Process::Renewal>), the old process loses its pipe, finishes its request and ends, and the new supervisor
+starts one with the new code. The addresses are those of the start, like those of C<--listen>.
 
 With C<--user> it has the rights of the workers.
 
-Every 5 seconds it takes a sample of the scoreboard, so that the last five minutes are there when somebody opens the page
-(L<Sirius::Admin::History>). That is the only thing that wakes it when nobody asks; no other process is woken. What it
-has is kept in the scoreboard for the process after it.
+Every 5 seconds it takes a sample of the scoreboard (L<Sirius::Admin::History>). When nobody asks, nothing else wakes
+it, and it wakes no other process. The samples are kept in the scoreboard for its successor.
 
 =head1 ADDRESSES
 
@@ -391,8 +391,8 @@ Those of L<Sirius::Config::Address>. The file of a unix socket is for its owner 
 C<?mode=>, C<?owner=> or C<?group=> say something else. A TCP address that is not a loopback one (127.0.0.0/8, ::1) needs
 C<--admin-public>: whoever can reach it sees what the clients of the server ask for.
 
-With C<--workers 0> there is one process, which may be stuck; then C<--admin> is an error, as a probe that fails for that reason
-would say nothing about the server.
+With C<--workers 0> there is one process, which may be stuck; then C<--admin> is an error, because a probe that fails
+for that reason says nothing about the server.
 
 =head1 METHODS
 

@@ -90,7 +90,7 @@ sub _sockets {
 
 =head1 NAME
 
-Sirius::App::ForkCheck - connections that the workers would share
+Sirius::App::ForkCheck - warns of connections that the workers would share
 
 =head1 SYNOPSIS
 
@@ -100,8 +100,8 @@ Sirius::App::ForkCheck - connections that the workers would share
 
 =head1 DESCRIPTION
 
-What an application opens while it is loaded, all workers inherit. Two that talk to one database over one connection get each
-other's answers. A warning tells of it before there are two:
+All workers inherit what an application opens while it is loaded. Two workers that use the same database connection get
+each other's answers. A warning says so before the first fork:
 
   [sirius 4711] a socket to 127.0.0.1:5432 is open before the fork: all workers will share it; open it in --after-fork
 

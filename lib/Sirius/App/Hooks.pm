@@ -19,7 +19,7 @@ sub run {
 
 =head1 NAME
 
-Sirius::App::Hooks - code of the operator at certain moments
+Sirius::App::Hooks - runs code of the operator at certain moments
 
 =head1 SYNOPSIS
 
@@ -29,7 +29,7 @@ Sirius::App::Hooks - code of the operator at certain moments
 
 =head1 DESCRIPTION
 
-Four options are code, which is called in this order in the life of a worker and of a generation:
+Four options are Perl code. It is called in this order in the life of a worker and of a generation:
 
 =over 4
 
@@ -47,7 +47,7 @@ In the worker, after its last request. Its arguments are the L<Sirius::Worker> a
 
 =item C<on_reload>
 
-In the process whose workers are replaced by those of a new generation, when that is ready.
+In the parent process of the old workers, when the new generation is ready.
 
 =back
 

@@ -78,7 +78,7 @@ sub _names {
 
 =head1 NAME
 
-Sirius::App::Isolation - keeps what an application has done to perl away from the code of the server
+Sirius::App::Isolation - protects the code of the server from what an application has changed in perl
 
 =head1 SYNOPSIS
 
@@ -91,9 +91,9 @@ Sirius::App::Isolation - keeps what an application has done to perl away from th
 
 =head1 DESCRIPTION
 
-The generation, and the supervisor until the first reload, have loaded the application and run in the same perl. A
-C<$SIG{__WARN__}> that dies would be the end of them at the next line of the log. So they put aside what an application can have
-changed, and have it their own way:
+A generation, and the supervisor until the first reload, run in the perl that has loaded the application. A
+C<$SIG{__WARN__}> that dies would end them at the next line of the log. So they put aside what an application may have
+changed, and use values of their own:
 
 =over
 
@@ -116,7 +116,7 @@ the selected handle, C<$/>, C<$\>, C<$,>, C<$">, C<$;>
 
 =back
 
-Functions that the application overrides are the matter of L<Sirius::App::Overrides>; a tied STDERR, of L<Sirius::Log>.
+L<Sirius::App::Overrides> deals with functions that the application overrides, L<Sirius::Log> with a tied STDERR.
 
 =head1 METHODS
 

@@ -55,7 +55,7 @@ Sirius::App::Loading - the first loading of the application, before anything lis
 
 =head1 DESCRIPTION
 
-A reload is watched by the supervisor; at the start there is nobody yet, so this process watches over itself:
+The supervisor watches a reload. At the start there is no supervisor yet, so this process watches itself:
 
 =over 4
 
@@ -78,8 +78,8 @@ has failed shall not look like one that went well.
 
 =back
 
-This is for the command C<sirius>. L<plackup> and L<Plack::Loader> load the application before they load the server, which
-cannot do anything then.
+This holds for the command C<sirius>. L<plackup> and L<Plack::Loader> load the application before the server, which
+cannot watch it then.
 
 =head1 METHODS
 

@@ -38,10 +38,10 @@ Sirius::App::Overrides - compiles the server against the functions of perl itsel
 
 =head1 DESCRIPTION
 
-What an application puts into C<CORE::GLOBAL> takes the place of a function in all code that is compiled later: an C<exit> that
-dies, a C<fork> that counts, a C<sleep> that returns at once. With F<plackup> the application is loaded before the server, whose
-processes would run that code. Between the two lines above there are no overrides, so what is compiled there has perl's own
-functions for ever. Code that is compiled afterwards has the application's.
+What an application puts into C<CORE::GLOBAL> replaces a function in all code that is compiled later: an C<exit> that
+dies, a C<fork> that counts, a C<sleep> that returns at once. F<plackup> loads the application before the server, whose
+processes would then run that code. Between the two lines above there are no overrides, so code that is compiled there
+keeps perl's own functions. Code that is compiled afterwards has the application's.
 
 =head1 SEE ALSO
 

@@ -92,10 +92,11 @@ Sirius::Base::Backoff - when the next worker may be started
 
 =head1 DESCRIPTION
 
-A worker that ends is replaced at once, except when that would be a loop of forks. After one that was never ready the next
-attempt comes C<--err-respawn-interval> seconds later, then after twice as many, up to 30. One that was ready and failed within
-C<--err-respawn-interval> is replaced after as many seconds, unless it was killed from outside or the application called
-C<exit>: such workers are replaced at once, up to twice as many as are wanted in that time.
+A worker that ends is replaced at once, unless that would be a loop of forks. After a worker that was never ready, the
+next attempt is made C<--err-respawn-interval> seconds later, then after twice as many, up to 30. A worker that was
+ready and failed within C<--err-respawn-interval> is replaced after that many seconds, unless it was killed from
+outside or the application called C<exit>: such workers are replaced at once, up to twice the wanted number of workers
+in that time.
 
 =head1 METHODS
 

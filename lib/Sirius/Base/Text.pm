@@ -48,7 +48,7 @@ sub harmless {
 
 =head1 NAME
 
-Sirius::Base::Text - figures, and text of strangers, for the eyes of an operator
+Sirius::Base::Text - figures and untrusted text in readable form
 
 =head1 SYNOPSIS
 
@@ -61,7 +61,7 @@ Sirius::Base::Text - figures, and text of strangers, for the eyes of an operator
 
 =head1 DESCRIPTION
 
-As short as one still knows what is meant.
+Figures are as short as possible without becoming ambiguous.
 
 =head1 METHODS
 

@@ -264,11 +264,11 @@ Sirius::CLI::Runner - the command line of sirius
 
 =head1 DESCRIPTION
 
-L<Plack::Runner> with the traps of its command line removed. There an option that it doesn't know takes the next argument
-as its value, so that C<--preload-app app.psgi> loses the application; here every option is known from the table in
-L<Sirius::Config::Options>, flags take nothing, a wrong or unknown option ends the program before the application is loaded.
-Port 0 and IPv6 addresses work. What follows C<--> is no option. With C<--chdir> the application is looked for in that
-directory and loaded there; the paths of all other options are seen from where the command was given.
+L<Plack::Runner> without the traps of its command line. In L<Plack::Runner> an unknown option takes the next argument
+as its value, so that C<--preload-app app.psgi> loses the application. Here the table in L<Sirius::Config::Options> has
+every option, flags take no value, and a wrong or unknown option ends the program before the application is loaded.
+Port 0 and IPv6 addresses work. Nothing after C<--> is an option. With C<--chdir> the application is loaded in that
+directory; the paths of all other options are relative to the directory in which the command was run.
 
 =head1 METHODS
 

@@ -119,8 +119,8 @@ Reads an address and opens nothing.
   fd:3              a descriptor that listens already
   systemd:web       all of systemd's that have this name (FileDescriptorName=)
 
-Port 0 lets the system choose. What has a slash in it is a path, colons or not. A name
-without a slash is none, unless C<unix:> is in front of it: it would be taken for a path when its port was forgotten.
+With port 0 the system chooses one. Text with a slash is a path, with colons or without. A name without a slash is a
+path only with C<unix:> in front: otherwise a host whose port was forgotten would be taken for a path.
 
 A path may have the rights of the file behind it, as in C<unix:/run/app.sock?mode=0660&owner=www&group=www-data>, otherwise
 they are C<--socket-mode>, C<--socket-owner> and C<--socket-group>, otherwise the umask decides. See L<Sirius::Listen::Unix>.
@@ -131,14 +131,15 @@ they are C<--socket-mode>, C<--socket-owner> and C<--socket-group>, otherwise th
 
   my ( $uid, $gid ) = Sirius::Config::Address->ids( owner => 'www', group => 'www-data' );
 
-The numbers of a user and a group, which are names or numbers; -1 where there is none. Dies when the system does not know one.
+Returns the numbers of a user and a group, which are given as names or numbers; -1 if one is not given. Dies if the
+system does not know one.
 
 =head2 parse
 
   my $address = Sirius::Config::Address->parse('unix:/run/app.sock?mode=0660');
 
-C<host> and C<port>, or C<fd>, or C<name> (of systemd), or C<path>, with a NUL byte first for a C<@name>, and C<mode>, C<owner> and
-C<group> where they are given. Dies with a message that has the text in it when it is no address.
+C<host> and C<port>, or C<fd>, or C<name> (of systemd), or C<path>, with a NUL byte first for a C<@name>, and C<mode>,
+C<owner> and C<group> if they are given. Dies with a message that contains the text if it is not an address.
 
 =head1 SEE ALSO
 

@@ -113,7 +113,7 @@ sub _without {
 
 =head1 NAME
 
-Sirius::Config::NoEffect - options that have no effect beside the others
+Sirius::Config::NoEffect - finds options that have no effect beside others
 
 =head1 SYNOPSIS
 
@@ -126,8 +126,8 @@ Sirius::Config::NoEffect - options that have no effect beside the others
 
 =head1 DESCRIPTION
 
-Who sets an option expects something of it. Where another option leaves it without any effect, the log says so, once at the start
-and at each reload, and names both. An option that is given with its default says nothing.
+When another option makes an option ineffective, the log says so at the start and at each reload, and names both. An
+option that is given with its default value causes no message.
 
 =head1 METHODS
 

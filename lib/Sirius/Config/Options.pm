@@ -251,8 +251,8 @@ Sirius::Config::Options - every option, in one table
 
 =head1 DESCRIPTION
 
-One table has the name, aliases, type, limits, default and text of every option. Reading them (L<Sirius::Config::Settings>), checking, C<sirius --help> and
-the list in L<sirius> come from it, so they cannot differ.
+One table has the name, aliases, type, limits, default and text of every option. The code that reads options
+(L<Sirius::Config::Settings>), their checks, C<sirius --help> and the list in L<sirius> use it, so they cannot differ.
 
 =head1 METHODS
 

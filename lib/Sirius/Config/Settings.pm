@@ -151,7 +151,7 @@ sub _workers {
 
 =head1 NAME
 
-Sirius::Config::Settings - what the options say together
+Sirius::Config::Settings - the checked values of all options
 
 =head1 SYNOPSIS
 
@@ -162,7 +162,7 @@ Sirius::Config::Settings - what the options say together
 
 =head1 DESCRIPTION
 
-Each option is checked by its row in L<Sirius::Config::Options>; what depends on more than one of them is decided here.
+The rows of L<Sirius::Config::Options> check single options; this module checks what depends on several of them.
 
 =head1 METHODS
 
@@ -176,11 +176,11 @@ The values, as text, of the options that a reload cannot change.
 
   my $conf = Sirius::Config::Settings->parse(\%raw);
 
-From names with dashes or underscores, aliases included, to a hash of checked values by their own names with
-underscores; what is not there is looked for in the environment and in the file of C<config> (see L<Sirius::Config::Sources>),
-then the default is taken. C<undef> counts as not given. C<listen> is the list of all addresses, from C<listen>,
-C<host>, C<port> and C<socket>; C<workers> and C<workers_max> are the numbers of workers at the start and at the most;
-C<notices> is a list of lines about options without effect.
+Takes names with dashes or underscores, aliases included, and returns a hash of checked values by their main names with
+underscores. Missing values are taken from the environment, then from the file of C<config> (see
+L<Sirius::Config::Sources>), then from the defaults. C<undef> counts as not given. C<listen> is the list of all
+addresses, from C<listen>, C<host>, C<port> and C<socket>; C<workers> and C<workers_max> are the numbers of workers at
+the start and at the most; C<notices> is a list of lines about options without effect.
 
 =head1 SEE ALSO
 

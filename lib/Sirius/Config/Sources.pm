@@ -205,11 +205,11 @@ Sirius::Config::Sources - options from the environment and from a file
 
 =head1 DESCRIPTION
 
-What was not said on the command line (or by a program) is looked for in the environment, then in a file. The form of
-both is described in L<sirius/ENVIRONMENT> and L<sirius/CONFIGURATION FILE>. Values are checked later, by
-L<Sirius::Config::Options>; names are checked here.
+Options that are not given on the command line (or by a program) are taken from the environment, then from a file.
+L<sirius/ENVIRONMENT> and L<sirius/CONFIGURATION FILE> describe the form of both. This module checks names;
+L<Sirius::Config::Options> checks values later.
 
-C<plackup> hands on an address even where its user gave none: C<:5000>. It counts as not given.
+C<plackup> passes the address C<:5000> even if its user gave none. It counts as not given.
 
 =head1 METHODS
 

@@ -90,8 +90,8 @@ Sirius::Config::Usage - the options as text
 
 =head1 DESCRIPTION
 
-Makes C<sirius --help> and the list in the manual page L<sirius> from the table in L<Sirius::Config::Options>. A test compares that
-page with L</pod>.
+Makes C<sirius --help> and the list of the manual page L<sirius> from the table in L<Sirius::Config::Options>. A test
+compares the page with L</pod>.
 
 =head1 METHODS
 

@@ -142,7 +142,7 @@ sub _workers {
 
 =head1 NAME
 
-Sirius::Control::Commands - what an operator asks of the supervisor
+Sirius::Control::Commands - the commands of sirius ctl, as the supervisor runs them
 
 =head1 SYNOPSIS
 
@@ -153,11 +153,10 @@ Sirius::Control::Commands - what an operator asks of the supervisor
 
 =head1 DESCRIPTION
 
-The commands of L<Sirius::Control::Client>, as they come over the L<Sirius::Control::Server> socket: C<status>, C<reload>, C<stop> and C<workers>. An
-answer is a hash with C<ok> and C<text>, or C<error> and, when a reload has failed, C<said>: what the new generation has printed.
-
-With C<wait> the answer to C<reload> comes when the new generation serves and the old one is gone, to C<workers> when so many serve,
-to C<stop> at the very end.
+The commands of L<Sirius::Control::Client>, as they arrive over the socket of L<Sirius::Control::Server>: C<status>,
+C<reload>, C<stop> and C<workers>. An answer is a hash with C<ok> and C<text>, or with C<error> and, if a reload has
+failed, C<said>: what the new generation has printed. With C<wait>, C<reload> is answered when the new generation
+serves and the old one is gone, C<workers> when that many serve, and C<stop> at the very end.
 
 =head1 METHODS
 

@@ -312,7 +312,7 @@ sub DESTROY {
 
 =head1 NAME
 
-Sirius::Control::Server - the socket that sirius ctl talks to
+Sirius::Control::Server - the socket to which sirius ctl connects
 
 =head1 SYNOPSIS
 
@@ -329,10 +329,10 @@ Sirius::Control::Server - the socket that sirius ctl talks to
 
 =head1 DESCRIPTION
 
-A unix socket on which the supervisor takes requests of its operator. Only the owner of the socket's file and root can use
-it: it has mode 0600 before it has its name, and the kernel is asked who is at the other end. Nothing here waits; a client
-that is slow, silent or gone holds up nobody. At most 64 are connected at a time, then the oldest that has asked nothing is
-dropped.
+A unix socket on which the supervisor takes requests of its operator. Only the owner of the socket's file and root can
+use it: it has mode 0600 before it gets its name, and the kernel says who connects. Nothing here waits, so a client
+that is slow, silent or gone delays nobody. At most 64 clients are connected at a time; beyond that the oldest one that
+has sent no request is dropped.
 
 =head1 PROTOCOL
 
@@ -345,8 +345,8 @@ most 64 KiB:
   {"command":"stop","wait":true}
   {"command":"workers","workers":8,"wait":true}
 
-With C<wait> the answer comes when it is done. C<ok> of the answer is 1 or 0; C<error> tells why not. What comes after the
-first line is ignored. To close one's own direction is allowed; to close both means not to be interested in the answer.
+With C<wait> the answer comes when the command is done. C<ok> is 1 or 0; C<error> says why it is 0. What follows the
+first line is ignored. A client may shut down its own direction; if it closes the connection, it gets no answer.
 
 =head1 METHODS
 

@@ -575,7 +575,7 @@ sub _words {
 
 =head1 NAME
 
-Sirius::Edge::Group - the processes that own the connections, as the supervisor sees them
+Sirius::Edge::Group - starts, replaces and stops the processes that own the connections
 
 =head1 SYNOPSIS
 
@@ -588,14 +588,14 @@ Sirius::Edge::Group - the processes that own the connections, as the supervisor 
 
 =head1 DESCRIPTION
 
-Starts C<sirius-edge>, which is installed beside the shared library of Sirius, with its settings as words and its descriptors by
-their numbers, and starts another one when it ends. The program is in F<src/edge>; it has no Perl in it. With C<--edges N> there
-are N of them, which share the listening sockets.
+Starts C<sirius-edge>, which is installed beside the shared library of Sirius, with its settings and the numbers of its
+descriptors as words, and starts another one when it ends. The source of the program is in F<src/edge>; it contains no
+Perl. With C<--edges N> there are N of them, which share the listening sockets.
 
-Where the settings, or the installed program, are others than those of an edge that runs (L</renew>), another one starts beside it, in
-a place of its own (L<Sirius::Edge::Place>). When it is ready, the one before stops accepting and passes its connections on to it, each
-when it waits for a request; it ends when it has none left, or after C<--graceful-timeout>. If the new one does not get ready, the
-one before goes on, and the log says why.
+If the settings or the installed program differ from those of a running edge (L</renew>), another edge starts beside
+it, in a place of its own (L<Sirius::Edge::Place>). When it is ready, the old edge stops accepting and passes each
+connection on to it when that waits for a request. The old edge ends when it has no connection left, or after
+C<--graceful-timeout>. If the new edge does not become ready, the old one goes on, and the log says why.
 
 =head1 METHODS
 

@@ -128,7 +128,7 @@ sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 =head1 NAME
 
-Sirius::Edge::Place - where an edge process can be, as the supervisor sees it
+Sirius::Edge::Place - a place for an edge process, which outlives the process
 
 =head1 SYNOPSIS
 
@@ -138,10 +138,11 @@ Sirius::Edge::Place - where an edge process can be, as the supervisor sees it
 
 =head1 DESCRIPTION
 
-A place is what outlives the process that has it: the lobby in which workers say hello, the line on which the supervisor speaks to the
-process, the bell by which other edges wake it, and a number, by which workers find it and the scoreboard counts. L<Sirius::Edge::Group> has two places for each edge, and
-decides which of them has one. C<role> says what for: C<serves>; C<heir>, it is starting to take another's place; C<retires>,
-another has taken its place, and it finishes its requests; empty, nobody has the place.
+A place outlives the process that occupies it. It has the lobby to which workers connect, the line on which the
+supervisor speaks to the process, the bell by which other edges wake it, and the number by which workers find it and
+the scoreboard counts. L<Sirius::Edge::Group> has two places for each edge and decides which of them are occupied.
+C<role> is C<serves>; C<heir> while the process starts in order to take over from another; C<retires> when another has
+taken over and this one finishes its requests; or empty when the place is free.
 
 =head1 METHODS
 

@@ -21,9 +21,9 @@ Sirius::Edge::Shared - what the supervisor, the edges and the workers share
 
 =head1 DESCRIPTION
 
-Makes the memory and the sockets by which the processes of a server know of each other, as numbers of descriptors that are closed
-on exec. What they are for is told in F<src/share/sleepers.h>, F<src/share/common.h> and F<src/share/door.h>. All of these die when the system has none
-to give.
+Makes the memory and the sockets by which the processes of a server find each other, and returns the numbers of their
+descriptors, which are closed on exec. F<src/share/sleepers.h>, F<src/share/common.h> and F<src/share/door.h> say what
+they are for. All methods die if the system cannot provide one.
 
 =head1 METHODS
 
@@ -39,23 +39,23 @@ Memory that the edges have in common.
 
   my ( $ours, $theirs ) = Sirius::Edge::Shared->line;
 
-Two ends: what is said on one is heard on the other, by L</pass> or by an edge.
+The two ends of a line on which descriptors are passed, by L</pass> or by an edge.
 
 =head2 lobby
 
-A listening socket on which workers say hello to an edge.
+A listening socket to which workers connect to greet an edge.
 
 =head2 over
 
   Sirius::Edge::Shared->over($sleepers);
 
-Lets all workers go: the last edge has ended.
+Tells all workers to end, because the last edge has ended.
 
 =head2 part
 
   Sirius::Edge::Shared->part( $sleepers, $common, $number );
 
-The edge with this number is gone: nobody looks for it any more.
+Removes the edge with this number, which has ended, so that no process looks for it any more.
 
 =head2 pass
 
@@ -67,7 +67,7 @@ Passes a descriptor to an edge; see L<Sirius::Edge::Place/pass>. False when the 
 
   my $fd = Sirius::Edge::Shared->sleepers($rows);
 
-Memory in which so many workers sleep, and in which they find the edges.
+The memory in which that many workers sleep and find the edges.
 
 =head1 SEE ALSO
 

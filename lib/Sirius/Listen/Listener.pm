@@ -268,9 +268,9 @@ Sirius::Listen::Listener - a listening socket
 
 =head1 DESCRIPTION
 
-Binds TCP and unix sockets, or takes over those that somebody else bound, and prepares them for the engine: non-blocking,
-closed on C<exec>, C<TCP_NODELAY> (accepted connections inherit it) and, on Linux, C<TCP_DEFER_ACCEPT>. L</close> removes the
-file of a unix socket; one that somebody else has bound is never removed.
+Binds TCP and unix sockets, or takes over sockets that are bound already, and prepares them for the edges:
+non-blocking, closed on C<exec>, with C<TCP_NODELAY>, which accepted connections inherit, and C<TCP_DEFER_ACCEPT>.
+L</close> removes the file of a unix socket; one that somebody else has bound is never removed.
 
 =head1 DESCRIPTORS
 

@@ -152,16 +152,17 @@ Sirius::Listen::Unix - a listening unix socket and its file
 
 =head1 DESCRIPTION
 
-Binds and listens so that others see either nothing new or a socket that serves, with its final rights: the mode is there
+Binds and listens so that others see either no new socket or one that serves, with its final rights: the mode holds
 from the first moment, owner and group before anybody can connect.
 
-A socket file that nobody listens on is what a killed process left. It is replaced by C<rename> when the new socket
-listens already, so a client finds the path at any time. (The kernel remembers the name of before the rename: C<ss -xl>
-shows the path with a process number behind it.) A socket that somebody listens on, or a file of another kind, is an
-error. The directory is locked (flock) meanwhile, so that of two servers that start at the same moment one finds the other.
+A socket file on which nobody listens was left by a killed process. It is replaced by C<rename> when the new socket
+listens already, so a client finds the path at any time. (The kernel keeps the name from before the rename: C<ss -xl>
+shows the path with a process number behind it.) A socket on which somebody listens, or a file of another kind, is an
+error. The directory is locked (flock) meanwhile, so that of two servers that start at the same moment one finds the
+other.
 
-A path that begins with a NUL byte is a name in Linux's abstract namespace. It has no file, mode or owner, and is free again
-when its socket is closed.
+A path that begins with a NUL byte is a name in the abstract namespace of Linux. It has no file, mode or owner, and is
+free when its socket is closed.
 
 =head1 METHODS
 

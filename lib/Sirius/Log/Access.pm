@@ -205,7 +205,7 @@ sub _priority {
 
 =head1 NAME
 
-Sirius::Log::Access - where the lines of --access-log go
+Sirius::Log::Access - the destination of --access-log
 
 =head1 SYNOPSIS
 
@@ -220,15 +220,15 @@ Sirius::Log::Access - where the lines of --access-log go
 
 =head1 DESCRIPTION
 
-Opens what C<access_log> in the configuration names; the engine writes (F<src/net/sink.h>). Processes that are forked later share it:
-each writes whole lines to its end, so they do not mix.
+Opens what C<access_log> in the configuration names. The edges write to it (F<src/net/sink.h>), each of them whole
+lines, so lines do not mix.
 
 =over 4
 
 =item FILE
 
-Is made with mode 0640 less the umask when it is not there; when root makes it, it belongs to the user of C<--user>, so that the
-workers can open it again. A FIFO needs no reader at the start; what it can't hold is lost.
+A file that does not exist is made with mode 0640 less the umask. If root makes it, it belongs to the user of
+C<--user>. A FIFO needs no reader at the start; what it cannot hold is lost.
 
 =item -
 
@@ -236,7 +236,7 @@ STDOUT.
 
 =item syslog:FACILITY, syslog:FACILITY.SEVERITY, syslog:
 
-F</dev/log>, as C<local7> and C<info> unless named.
+F</dev/log>; the defaults are C<local7> and C<info>.
 
 =item |COMMAND
 

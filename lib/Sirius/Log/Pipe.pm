@@ -172,7 +172,7 @@ sub _start {
 
 =head1 NAME
 
-Sirius::Log::Pipe - the program that reads the access log
+Sirius::Log::Pipe - the command of --access-log '|COMMAND'
 
 =head1 SYNOPSIS
 
@@ -188,12 +188,12 @@ Sirius::Log::Pipe - the program that reads the access log
 
 =head1 DESCRIPTION
 
-The command of C<--access-log '|COMMAND'>, a child of the supervisor with the pipe as its STDIN; C</bin/sh> runs it, as the user
-that has started the server, in a process group of its own.
+Runs the command of C<--access-log '|COMMAND'> as a child of the supervisor, with a pipe as its STDIN, by C</bin/sh>,
+as the user that has started the server, in a process group of its own.
 
-When it ends it is started again: at once, or like a worker that fails, after 1, 2, 4 ... 30 seconds (L<Sirius::Base::Backoff>).
-The supervisor holds both ends of the pipe, so what is in it waits, up to 1 MiB, for the next one. What is more than that is
-lost and counted. A worker never waits: the write end does not block.
+When it ends it is started again: at once, or like a worker that fails, after 1, 2, 4 ... 30 seconds
+(L<Sirius::Base::Backoff>). The supervisor holds both ends of the pipe, so its content, up to 1 MiB, waits for the next
+command. Lines beyond that are lost and counted. The edge never waits: the write end does not block.
 
 =head1 METHODS
 

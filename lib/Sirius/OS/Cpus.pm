@@ -120,7 +120,7 @@ sub _read {
 
 =head1 NAME
 
-Sirius::OS::Cpus - what this process may use of the machine
+Sirius::OS::Cpus - the CPUs and the memory that this process may use
 
 =head1 SYNOPSIS
 
@@ -130,8 +130,8 @@ Sirius::OS::Cpus - what this process may use of the machine
 
 =head1 DESCRIPTION
 
-The number of CPUs of the machine says little in a container, or beside C<taskset>. This looks at the affinity mask
-(C</proc/self/status>) and at the limits of CPU time and memory of the control groups this process is in and of those above
+In a container or under C<taskset>, the number of CPUs of the machine says little. This module reads the affinity mask
+(C</proc/self/status>) and the limits of CPU time and memory of the control groups of this process and of those above
 them, version 1 and 2.
 
 =head1 METHODS

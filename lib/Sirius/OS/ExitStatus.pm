@@ -57,7 +57,7 @@ sub words {
 
 =head1 NAME
 
-Sirius::OS::ExitStatus - how a process ended, in words
+Sirius::OS::ExitStatus - exit statuses in words
 
 =head1 SYNOPSIS
 

@@ -124,8 +124,8 @@ Sirius::OS::Inherit - state and descriptors across an exec
 
 =head1 DESCRIPTION
 
-A new program gets what the old one has as text in an environment variable, and descriptors by their numbers. No program that
-an application starts gets any of them: see L</import>.
+A new program gets the state of the old one as text in an environment variable, with descriptors by their numbers.
+Programs that an application starts get none of them: see L</import>.
 
 =head1 METHODS
 

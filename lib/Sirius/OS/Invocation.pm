@@ -98,9 +98,9 @@ Sirius::OS::Invocation - the command that this program was started with
 
 =head1 DESCRIPTION
 
-A reload runs the original command again. What that was is noted when this module is loaded: the words of the command line
-with perl's own options among them, the working directory, the environment and C<@INC>. The directory is that of C<PWD> when
-this is where the program runs: a symbolic link in it leads to the newest release when a reload follows it.
+A reload runs the original command again. This module records that command when it is loaded: the words of the command
+line, perl's own options included, the working directory, the environment and C<@INC>. The directory is C<PWD> if the
+program runs there, so that a reload follows a symbolic link in it to the newest release.
 
 =head1 METHODS
 

@@ -11,7 +11,7 @@ use Sirius ();    # xs/Sirius.xs has its methods
 
 =head1 NAME
 
-Sirius::OS::Linux - what Perl has no word for
+Sirius::OS::Linux - system calls that Perl lacks
 
 =head1 SYNOPSIS
 
@@ -29,20 +29,20 @@ System calls of Linux for the code in F<lib>. They are in C: F<xs/Sirius.xs>, an
 
   my $number = Sirius::OS::Linux->descriptors;
 
-How many descriptors this process may have. The soft limit is raised to the hard one first.
+Raises the soft limit of descriptors to the hard one, and returns it.
 
 =head2 restart
 
   Sirius::OS::Linux->restart($signal);
 
-The handler of this signal, a number, restarts the system call that it interrupts (C<SA_RESTART>).
+Makes the handler of this signal, a number, restart the system call that it interrupts (C<SA_RESTART>).
 
 =head2 shut_gate
 
   Sirius::OS::Linux->shut_gate($fd);
 
-A listening socket accepts no new connections from now on, and those that have come stay (F<src/net/gate.h>). Where the kernel does
-not allow that nothing happens.
+Keeps new connections out of a listening socket; those in its queue stay (F<src/net/gate.h>). Does nothing if the
+kernel does not allow it.
 
 =head2 spawn
 
@@ -55,21 +55,21 @@ however much memory that has. Dies when it cannot.
 
   my ( $pid, $pidfd ) = Sirius::OS::Linux->beside( $path, \@words, \@descriptors );
 
-The same, but the process is nobody's child (F<src/net/beside.h>); the second number is a descriptor which is readable when it has
-ended.
+The same, but the process is not a child of this one (F<src/net/beside.h>). The second number is a descriptor that
+becomes readable when the process has ended.
 
 =head2 stopped_child
 
   my ( $pid, $signal ) = Sirius::OS::Linux->stopped_child;
 
-A child that a signal has stopped, or that goes on (0), once for each time; nothing when there is none. One that has ended is left to
-C<waitpid>.
+Returns a child that a signal has stopped, or that continues (signal 0), once for each event; an empty list if there is
+none. Children that have ended are left to C<waitpid>.
 
 =head2 subreaper
 
   Sirius::OS::Linux->subreaper;
 
-Children whose parent ends become children of this process from now on.
+Makes this process the new parent of descendants whose parent ends.
 
 =head1 SEE ALSO
 

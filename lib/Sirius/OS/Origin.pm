@@ -23,7 +23,7 @@ sub words {
 
 =head1 NAME
 
-Sirius::OS::Origin - who has sent a signal or a command, in words
+Sirius::OS::Origin - says who has sent a signal or a command
 
 =head1 SYNOPSIS
 

@@ -103,7 +103,7 @@ sub _text {
 
 =head1 NAME
 
-Sirius::OS::Proc - what the kernel tells of a process
+Sirius::OS::Proc - what the kernel says about a process
 
 =head1 SYNOPSIS
 
@@ -113,7 +113,7 @@ Sirius::OS::Proc - what the kernel tells of a process
 
 =head1 DESCRIPTION
 
-Reads F</proc>. Where there is none, every process is one that is gone.
+Reads F</proc>. If it is not mounted, every process counts as gone.
 
 =head1 METHODS
 

@@ -206,10 +206,10 @@ Sirius::OS::Signals - wait for signals, descriptors and time, and lose none
 
 =head1 DESCRIPTION
 
-Perl calls C<%SIG> handlers between two operations. A signal that comes after a program has looked at its flags and
+Perl calls C<%SIG> handlers between two operations. A signal that arrives after a program has checked its flags and
 before C<select> sleeps is noticed when the sleep ends, which may be never. Here all signals are blocked except inside
-C<sigsuspend>, which opens them and sleeps in one step. Descriptors join in through C<O_ASYNC>: the kernel sends C<SIGIO>
-when there is something to read. Nothing is polled: a process that waits without a timeout is not woken for nothing.
+C<sigsuspend>, which unblocks them and sleeps in one step. For descriptors, C<O_ASYNC> lets the kernel send C<SIGIO>
+when there is something to read. Nothing is polled: a process that waits without a timeout is not woken needlessly.
 
 =head1 METHODS
 

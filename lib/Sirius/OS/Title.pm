@@ -74,7 +74,7 @@ sub _guess {
 
 =head1 NAME
 
-Sirius::OS::Title - what ps and top call the processes
+Sirius::OS::Title - the names of the processes in ps and top
 
 =head1 SYNOPSIS
 
@@ -86,11 +86,11 @@ Sirius::OS::Title - what ps and top call the processes
 
 =head1 DESCRIPTION
 
-What C<ps -f> shows is C<sirius: worker app.psgi>: what the process does, and which application. C<$0> keeps its value, since the
-application may look for its files beside it, and what the application assigns to it replaces the title. With
-C<--disable-proctitle> the command line stays as it was.
+C<ps -f> shows C<sirius: worker app.psgi>: what the process does, and for which application. C<$0> keeps its value,
+because an application may look for its files beside it; what the application assigns to it replaces the title. With
+C<--disable-proctitle> the command line stays unchanged.
 
-The kernel's short name of a process, which C<top> and C<ps -o comm> show, always tells what it does: C<sirius>,
+The short name of a process, which C<top> and C<ps -o comm> show, always says what the process does: C<sirius>,
 C<sirius: gen 2>, C<sirius: worker>.
 
 =head1 METHODS

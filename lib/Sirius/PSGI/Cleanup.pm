@@ -34,12 +34,12 @@ sub handlers {
 
 =head1 NAME
 
-Sirius::PSGI::Cleanup - What an application wants to have done after its response
+Sirius::PSGI::Cleanup - reads what an application wants to be done after its response
 
 =head1 DESCRIPTION
 
-The engine looks at plain values of C<%env> by itself. Where C<psgix.cleanup.handlers> or C<psgix.harakiri.commit> is set,
-tied or overloaded, it is read here, in an C<eval>. There is nothing in it for applications.
+The C code reads plain values of C<%env> itself. If C<psgix.cleanup.handlers> or C<psgix.harakiri.commit> is set, tied
+or overloaded, this module reads it, in an C<eval>. Applications do not need it.
 
 =head1 FUNCTIONS
 

@@ -86,12 +86,12 @@ sub _strings {
 
 =head1 NAME
 
-Sirius::PSGI::Response - Makes unusual PSGI responses readable for the engine
+Sirius::PSGI::Response - makes unusual PSGI responses readable for C
 
 =head1 DESCRIPTION
 
-The engine reads responses made of plain arrays, strings and file handles by itself. What is tied, overloaded or an object
-passes through here first. There is nothing in it for applications.
+The C code reads responses made of plain arrays, strings and file handles itself. What is tied, overloaded or an object
+passes through this module first. Applications do not need it.
 
 =head1 FUNCTIONS
 

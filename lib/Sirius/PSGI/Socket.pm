@@ -24,22 +24,22 @@ server makes it in C (F<xs/socket.c>); this module loads the classes.
 
 =head2 Looking changes nothing
 
-The handle has no descriptor until one is asked for. Reading the value, copying or dumping C<%env>, asking for C<ref>, C<isa>
-or C<can>, and closing or forgetting the handle leave the connection with the server, which keeps it alive and serves
-the requests that the client has sent ahead.
+The handle has no descriptor until one is needed. If an application reads the value, copies or dumps C<%env>, calls
+C<ref>, C<isa> or C<can>, or closes or drops the handle, the connection stays with the server, which keeps it alive and
+serves the requests that the client has sent ahead.
 
 =head2 Using it takes the connection
 
-Whatever asks for its number, reads, writes or calls a method of L<IO::Socket> (C<fileno>, C<sysread>, C<print>, C<blocking>,
-C<peerhost>, an event loop that watches it) duplicates the client's socket, with the flag close-on-exec, and makes it
-blocking. From then on the connection is the application's:
+Any use that asks for its number, reads, writes or calls a method of L<IO::Socket> (C<fileno>, C<sysread>, C<print>,
+C<blocking>, C<peerhost>, an event loop that watches it) duplicates the client's socket, with the flag close-on-exec,
+and makes it blocking. From then on the connection is the application's:
 
 =over 4
 
 =item *
 
-The server reads no further request from it. Bytes that had come behind the request are in the handle: C<read>, C<readline>
-and C<getline> return them first, C<sysread> and C<recv> pass them by.
+The server reads no further request from it. Bytes that have arrived behind the request are in the handle: C<read>,
+C<readline> and C<getline> return them first; C<sysread> and C<recv> do not.
 
 =item *
 
@@ -48,13 +48,13 @@ long as it likes. The server closes its own descriptor and shuts nothing down.
 
 =item *
 
-An application that answers through PSGI all the same gets its response sent with C<Connection: close>. When the head
-was out before, the connection is closed behind the response.
+If the application answers through PSGI nevertheless, its response is sent with C<Connection: close>. If the head has
+been sent before, the connection is closed after the response.
 
 =back
 
-Once the response is complete, or the request is over, a handle that was never used is as good as closed: its C<fileno> is -1, and all else fails with
-C<EBADF>.
+When the response is complete or the request has ended, a handle that was never used behaves like a closed one: its
+C<fileno> is -1, and everything else fails with C<EBADF>.
 
 =head2 Children and threads
 

@@ -9,7 +9,7 @@ use warnings;
 
 =head1 NAME
 
-Sirius::PSGI::Writer - what a streaming application writes its response to
+Sirius::PSGI::Writer - the writer of a streaming response
 
 =head1 SYNOPSIS
 
@@ -23,8 +23,8 @@ Sirius::PSGI::Writer - what a streaming application writes its response to
 
 =head1 DESCRIPTION
 
-The responder callback of PSGI returns such an object when it is called without a body. Its methods are in C (F<xs/stream.c>);
-L<Sirius> makes them. It belongs to one request: when that is over, it does nothing. In a new thread it is C<undef>.
+The responder callback of PSGI returns such an object when it is called without a body. Its methods are written in C
+(F<xs/stream.c>). It belongs to one request, and does nothing when that has ended. In a new thread it is C<undef>.
 
 =head1 METHODS
 
@@ -32,7 +32,7 @@ L<Sirius> makes them. It belongs to one request: when that is over, it does noth
 
   $writer->close;
 
-Ends the response. What is written afterwards is dropped.
+Ends the response. Later writes are ignored.
 
 =head2 put
 
@@ -44,8 +44,8 @@ L</write> for L<Sirius::PSGI::Response/drain>: false once the client is gone.
 
   $writer->write($bytes);
 
-Sends these bytes. Waits while the client is far behind (F<docs/TUNING.md>); handlers of signals run meanwhile. Dies of characters
-above 255. Bytes for a client that has gone are dropped.
+Sends the bytes. Waits while the client is far behind (F<docs/TUNING.md>); signal handlers run meanwhile. Dies if there
+is a character above 255. Bytes for a client that has gone are dropped.
 
 =head1 SEE ALSO
 

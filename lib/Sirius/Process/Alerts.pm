@@ -305,7 +305,7 @@ sub _waited {
 
 =head1 NAME
 
-Sirius::Process::Alerts - tells the operator of overload, of limits that were reached and of disks that fail
+Sirius::Process::Alerts - logs overload, limits that are reached and disks that fail
 
 =head1 SYNOPSIS
 
@@ -316,15 +316,15 @@ Sirius::Process::Alerts - tells the operator of overload, of limits that were re
 
 =head1 DESCRIPTION
 
-Workers count what goes wrong in the scoreboard. The first one of them that counts something, or that has to let a request wait
-while no worker is free, wakes the supervisor, which then looks once a second, until nothing has happened for five seconds.
+The edges count in the scoreboard what goes wrong. When one of them counts something, or lets a request wait because no
+worker is free, it wakes the supervisor, which then checks once a second until nothing has happened for five seconds.
 An idle server wakes nobody.
 
-Each kind of trouble is told once in a minute, with the number since the last time: a flood of requests does not become a
-flood of lines. F<docs/OBSERVABILITY.md> lists them.
+Each kind of trouble is logged once a minute, with the number since the last line: a flood of requests does not become
+a flood of lines. F<docs/OBSERVABILITY.md> lists them.
 
-B<Overload> is when for five seconds all workers are busy and requests wait at each look. It is over when that was not so
-for three seconds.
+B<Overload> means that at each check of five seconds all workers are busy and requests wait. It ends when this was not
+the case for three seconds.
 
 =head1 METHODS
 

@@ -151,10 +151,11 @@ Sirius::Process::Launch - starts a generation
 
 =head1 DESCRIPTION
 
-The first generation is a fork of the supervisor, where the application has been loaded. Every other is the original command,
-run again (L<Sirius::OS::Invocation>), which finds in its environment that it is not alone and what it gets (L<Sirius::OS::Inherit>): the
-listening sockets, the sleepers, the scoreboard, a pipe to report to, and one whose end of file tells that the supervisor is gone.
-What it writes to STDERR while it loads goes through a pipe, so that the supervisor can tell why a reload has failed.
+The first generation is a fork of the supervisor, which has loaded the application. Every other generation is the
+original command, run again (L<Sirius::OS::Invocation>). A variable in its environment says what it inherits
+(L<Sirius::OS::Inherit>): the listening sockets, the sleepers, the scoreboard, a socket for its reports, and a pipe
+whose end of file says that the supervisor is gone. Its STDERR is a pipe while it loads, so that the supervisor can say
+why a reload has failed.
 
 =head1 METHODS
 

@@ -561,26 +561,28 @@ Sirius::Process::Pool - the workers of one loading of the application
 
 =head1 DESCRIPTION
 
-A process that has loaded the application, forks workers, and replaces each that ends. A child of L<Sirius::Process::Supervisor>,
-which starts another one for a reload and then tells this one to drain. It serves no request itself and sleeps until a
-signal comes (see L<Sirius::OS::Signals>).
+A generation is a process that has loaded the application. It forks workers and replaces each one that ends. It is a
+child of L<Sirius::Process::Supervisor>, which starts another generation for a reload and then stops this one. It
+serves no request itself and sleeps until a signal arrives (L<Sirius::OS::Signals>).
 
-The first worker is started alone. When it is ready, the others follow. A worker that ends is replaced at once. One that
-ends without ever having been ready is tried again after C<--err-respawn-interval> seconds, then twice as many, up to 30;
-meanwhile no other is tried. In a reload the first such failure ends the generation instead, since the one before still
-serves; so it does at a start with C<--daemonize>, whose command waits for the outcome. Every end is logged with its reason.
+The first worker is started alone. When it is ready, the others follow. A worker that ends is replaced at once. After
+one that ends without having been ready, the next attempt is made C<--err-respawn-interval> seconds later, then after
+twice as many, up to 30; meanwhile no other worker is started. In a reload the first such failure ends the generation
+instead, because the old one still serves. The same holds for a start with C<--daemonize>, whose command waits for the
+outcome. Every end is logged with its reason.
 
-A worker that has to leave (requests, memory, age; see L<Sirius::Process::Recycling>) goes on until its successor is ready.
+A worker that has to leave (for its requests, memory or age, see L<Sirius::Process::Recycling>) serves until its
+successor is ready. A worker that is not ready or not out of a hook after C<--load-timeout>, or has not ended after
+C<--graceful-timeout>, is killed.
 
-A pipe that only the supervisor can write tells of its life: when it dies in whatever way, workers and generation finish what
-they have accepted and go.
+Only the supervisor holds the write end of a pipe. When the supervisor ends, however it ends, the pipe is at its end of
+file: then generation and workers stop as at a stop of the server.
 
 =head1 SIGNALS
 
-C<TERM> and C<QUIT> drain: the workers give their connections to those of another generation when there is one, and finish
-what they have begun; after C<--graceful-timeout> the rest is killed. C<INT>, or a second C<TERM>, is the fast stop. C<USR1>
-reopens the log here and in the workers, C<USR2> is passed on to the workers, C<TTIN> and C<TTOU> look at the scoreboard,
-which has the number of workers.
+C<TERM> and C<QUIT> stop gracefully: each worker finishes its request; after C<--graceful-timeout> the rest is killed.
+C<INT>, or a second C<TERM>, is the fast stop. C<USR1> reopens the log here and in the workers. C<USR2> is passed on to
+the workers. After C<TTIN> and C<TTOU> the generation reads the number of workers from the scoreboard.
 
 =head1 METHODS
 

@@ -96,7 +96,7 @@ sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 =head1 NAME
 
-Sirius::Process::Recycling - which workers have to leave, and when
+Sirius::Process::Recycling - decides which workers have to leave, and when
 
 =head1 SYNOPSIS
 
@@ -108,13 +108,13 @@ Sirius::Process::Recycling - which workers have to leave, and when
 
 =head1 DESCRIPTION
 
-A worker leaves when it has served enough requests, has grown too large, or is too old. It counts its requests and looks at
-its memory after each of them by itself; what it cannot see while it is idle is looked at from outside, here: its age, when
-that time comes, and its memory every 5 seconds. A worker whose request ran for longer than C<--request-timeout> is killed one
-second later.
+A worker leaves when it has served enough requests, has grown too large, or is too old. The worker itself counts its
+requests and checks its memory after each of them. This module checks from outside what an idle worker cannot see: its
+age, and its memory every 5 seconds. A worker whose request ran for longer than C<--request-timeout> is asked for a
+stack trace and killed one second later (L</overdue>).
 
-A worker is a hash of L<Sirius::Process::Pool>: C<pid>, C<since> (monotonic seconds), C<leave> (why it has to leave) and
-C<retiring> (it does so already). This module adds C<expires> and C<kill_at>.
+A worker is a hash of L<Sirius::Process::Pool>: C<pid>, C<since> (monotonic seconds), C<leave> (why it has to leave)
+and C<retiring> (it was told to). This module adds C<expires> and C<kill_at>.
 
 =head1 METHODS
 

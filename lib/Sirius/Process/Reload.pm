@@ -548,7 +548,7 @@ sub _workers {
 
 =head1 NAME
 
-Sirius::Process::Reload - the children of the supervisor, and how one replaces the other
+Sirius::Process::Reload - starts generations, and replaces one with the next at a reload
 
 =head1 SYNOPSIS
 
@@ -560,13 +560,15 @@ Sirius::Process::Reload - the children of the supervisor, and how one replaces t
 
 =head1 DESCRIPTION
 
-One serves. During a reload another one loads; when all its workers are ready the one before is told to drain, and is gone after
-C<--graceful-timeout> at the latest. One that ends before it is ready has failed: what it said is kept for who asked for the
-reload, and the one before goes on. When its program was told another number of workers than the one before, that is the number
-from when it serves. One that dies while it serves is replaced by another, at once, then after 1, 2, 4 ... 30
-seconds; its workers serve on until that is ready.
+One generation serves. During a reload another one loads the application. When all its workers are ready, the old
+generation gets C<TERM>, and is gone after C<--graceful-timeout> at the latest. A generation that ends before it is
+ready has failed: its output is kept for whoever asked for the reload, and the old generation goes on (L</lost>). If
+the new program was given another number of workers, that number holds from when it serves. A generation that dies
+while it serves is replaced, at once, then after 1, 2, 4 ... 30 seconds; its workers go on serving until the next one
+is ready.
 
-A generation is a hash: C<number>, C<pid>, C<since>, C<ready>, C<old> (it drains), C<deadline> (when it is killed).
+A generation is a hash: C<number>, C<pid>, C<since>, C<ready>, C<old> (it was told to stop), C<deadline> (when it is
+killed).
 
 =head1 METHODS
 

@@ -151,7 +151,7 @@ sub _state {
 
 =head1 NAME
 
-Sirius::Process::Renewal - the supervisor takes up its own new version
+Sirius::Process::Renewal - replaces the supervisor with its installed version
 
 =head1 SYNOPSIS
 
@@ -161,11 +161,12 @@ Sirius::Process::Renewal - the supervisor takes up its own new version
 
 =head1 DESCRIPTION
 
-A reload starts a new generation, which is a new program with the code that is installed now. The supervisor has its PID to
-keep, so it becomes a new program itself, by C<exec>, once the reload is done and all is quiet: its children stay its children, its
-descriptors are handed over by number, the rest as text. Before that a child tries whether that code loads.
+A reload starts a new generation, which is a new program with the code that is installed now. The supervisor must keep
+its PID, so it becomes the new program itself by C<exec> when the reload is done and nothing else is under way. Its
+children stay its children; its descriptors are passed by number, the rest of its state as text. Before that a child
+tries whether the code loads.
 
-It also gives back the memory of the application, which the first generation was forked with.
+This also frees the memory of the application, which the supervisor had loaded for the first generation.
 
 =head1 METHODS
 

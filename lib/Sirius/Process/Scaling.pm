@@ -58,7 +58,7 @@ sub _range {
 
 =head1 NAME
 
-Sirius::Process::Scaling - more workers when requests wait, less when many are idle
+Sirius::Process::Scaling - starts workers when requests wait, and stops idle ones
 
 =head1 SYNOPSIS
 
@@ -69,10 +69,10 @@ Sirius::Process::Scaling - more workers when requests wait, less when many are i
 
 =head1 DESCRIPTION
 
-With C<--workers MIN:MAX> the supervisor looks twice a second. Requests that wait at two looks in a row bring more workers, at
-once as many as wait, but not more than half of what there is (at least one). One less comes after 30 seconds in which at
-least two workers were idle at each look, and another every 5 seconds for as long as that holds. More than MAX, which an
-operator may ask for by C<TTIN> or C<sirius ctl workers>, stay until then.
+With C<--workers MIN:MAX> the supervisor checks twice a second. If requests wait at two checks in a row, it starts as
+many workers as requests wait, but at most half of the present number (at least one). If at least two workers were idle
+at each check for 30 seconds, it stops one, and another one every 5 seconds as long as that holds. Workers beyond MAX,
+which an operator has started by C<TTIN> or C<sirius ctl workers>, stay until then.
 
 =head1 METHODS
 

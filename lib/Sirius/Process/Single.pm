@@ -152,7 +152,7 @@ sub _start_edge {
 
 =head1 NAME
 
-Sirius::Process::Single - what serves with --workers 0
+Sirius::Process::Single - the server of --workers 0
 
 =head1 SYNOPSIS
 
@@ -162,13 +162,14 @@ Sirius::Process::Single - what serves with --workers 0
 
 =head1 DESCRIPTION
 
-The process that the operator has started is the one L<Sirius::Worker>, for debuggers and profilers: the application stays in it, with
-its STDIN, STDOUT and signals. Its connections belong to an edge beside it (L<Sirius::Edge::Group/start_beside>), which is
-nobody's child: so it is not among those that the application may wait for. Between its fork and its exec no Perl code runs, so
-neither debugger nor profiler meets it.
+The process that the operator has started is the only L<Sirius::Worker>, for debuggers and profilers: the application
+runs in it, with its STDIN, STDOUT and signals. Its connections belong to an edge beside it
+(L<Sirius::Edge::Group/start_beside>). The edge is not a child of this process, so an application that waits for its
+children does not find it. No Perl code runs between its fork and its exec, so neither debugger nor profiler follows
+it.
 
-The edge ends when this process does, whatever ends that: it watches its pidfd. This process looks five times a second whether the
-edge is there still, and starts another one if not. While an application call runs it does so afterwards.
+The edge watches the pidfd of this process and ends when it ends. This process checks five times a second whether the
+edge still runs, and starts another one if not. During a call of the application it does so after the call.
 
 =head1 SIGNALS
 

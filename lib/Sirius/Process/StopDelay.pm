@@ -81,7 +81,7 @@ sub _sockets {
 
 =head1 NAME
 
-Sirius::Process::StopDelay - what TERM leaves to load balancers to find other servers
+Sirius::Process::StopDelay - the time between TERM and the stop, for load balancers
 
 =head1 SYNOPSIS
 
@@ -92,9 +92,9 @@ Sirius::Process::StopDelay - what TERM leaves to load balancers to find other se
 
 =head1 DESCRIPTION
 
-A server that stops when it is told to loses requests: until the next health check a load balancer goes on sending, on new
-connections and on those that it has kept. With C<--drain-delay SECONDS> the first C<TERM> (C<QUIT>, C<sirius ctl stop>) begins
-with that time, in which
+A server that stops as soon as it is told to loses requests: until its next health check a load balancer goes on
+sending them, on new connections and on kept ones. With C<--drain-delay SECONDS>, the first C<TERM> (C<QUIT>, C<sirius
+ctl stop>) begins a time in which
 
 =over 4
 
@@ -104,7 +104,7 @@ C</readyz> of the admin port is 503: C<not ready: the server is stopping>;
 
 =item *
 
-all requests are served as before, those on new connections as well, and each response says C<Connection: close>;
+all requests are served as before, also those on new connections, and each response says C<Connection: close>;
 
 =item *
 
@@ -112,17 +112,20 @@ no reload begins.
 
 =back
 
-In its last quarter of a second newcomers are not let in: they try again a second later, while who is inside is accepted
-(F<src/net/gate.h>). Then they are refused, which lets a load balancer try another server with any request, and the stop goes on
-as it does without this option: see L<Sirius::Process::Supervisor/SIGNALS>. That is so for TCP addresses that the server has bound
-itself; sockets of systemd and of Server::Starter live on, and those who connect wait there for the next server. A kernel that
-lets only root attach a filter to a socket lets newcomers in to the end: who comes in the last milliseconds may be reset.
+In the last quarter of a second new connections are kept out, so that their clients try again a second later, while
+connections in the kernel's queue are accepted (F<src/net/gate.h>). Then they are refused, so that a load balancer can
+send any request to another server, and the stop goes on as without this option: see
+L<Sirius::Process::Supervisor/SIGNALS>. This holds for TCP addresses that the server has bound itself. Sockets of
+systemd and of Server::Starter stay open, and new connections wait there for the next server. If the kernel lets only
+root attach a filter to a socket, new connections are accepted to the end, and those of the last milliseconds may be
+reset.
 
 C<INT>, or a second C<TERM>, does not wait.
 
-The time has to be more than what the load balancer needs: its interval of checks times how many have to fail. Who stops the
-server has to wait for C<--drain-delay> and C<--graceful-timeout> together, and 2 seconds more: C<TimeoutStopSec> of systemd,
-C<terminationGracePeriodSeconds> of Kubernetes, C<stop_grace_period> of Docker Compose.
+The time must be longer than the load balancer needs to notice: the interval of its checks times the number of checks
+that must fail. Whatever stops the server must wait for C<--drain-delay> and C<--graceful-timeout> together, and 2
+seconds more: C<TimeoutStopSec> of systemd, C<terminationGracePeriodSeconds> of Kubernetes, C<stop_grace_period> of
+Docker Compose.
 
 =head1 METHODS
 

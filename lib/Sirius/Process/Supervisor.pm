@@ -465,7 +465,7 @@ END {
 
 =head1 NAME
 
-Sirius::Process::Supervisor - what an operator starts, stops and reloads
+Sirius::Process::Supervisor - the process that an operator starts, stops and reloads
 
 =head1 SYNOPSIS
 
@@ -479,16 +479,19 @@ Sirius::Process::Supervisor - what an operator starts, stops and reloads
 
 =head1 DESCRIPTION
 
-The process whose PID never changes. It holds what outlives any other process: the listening sockets, the sleepers, the
-scoreboard, the control socket, the admin port. It serves no request and sleeps until a signal comes (L<Sirius::OS::Signals>).
+The supervisor is the process whose PID never changes. It holds what outlives any other process: the listening sockets,
+the sleepers, the scoreboard, the control socket, the admin port. It serves no request and sleeps until a signal
+arrives (L<Sirius::OS::Signals>).
 
-The workers are children of a L<Sirius::Process::Pool>, which has loaded the application. The first one is a fork of this process; a
-reload runs the original command again (L<Sirius::Process::Launch>). When all workers of the new generation are ready, the old one is
-told to drain: its workers give their connections to the new ones, and what is with the application is finished. If the new
-generation does not get ready, within C<--load-timeout>, the old one goes on, and nobody has noticed (L<Sirius::Process::Reload>). Of
-several reloads that are asked for during one, one comes after it, or replaces it when it takes much longer than the last.
+The workers are children of a L<Sirius::Process::Pool>, which has loaded the application. The first generation is a
+fork of this process; a reload runs the original command again (L<Sirius::Process::Launch>). When all workers of the
+new generation are ready, the old generation is told to stop, and its workers finish their requests; the connections
+stay in the edges. If the new generation is not ready within C<--load-timeout>, the old one goes on, and clients notice
+nothing (L<Sirius::Process::Reload>). Several reloads that are asked for during one cause one more after it, or replace
+it if it takes much longer than the last one.
 
-After a reload, when all is quiet, this process becomes a new program itself (L<Sirius::Process::Renewal>).
+After a reload, when nothing else is under way, this process becomes a new program itself
+(L<Sirius::Process::Renewal>).
 
 As PID 1 it reaps the orphans it inherits.
 
@@ -496,13 +499,13 @@ As PID 1 it reaps the orphans it inherits.
 
 =head2 TERM, QUIT
 
-Graceful stop: the workers finish what they have accepted. After C<--graceful-timeout> seconds the rest is killed. With
-C<--drain-delay> they go on for a while before (L<Sirius::Process::StopDelay>).
+Graceful stop: requests that have arrived are answered. After C<--graceful-timeout> seconds the rest is killed. With
+C<--drain-delay> the server goes on serving for that time before (L<Sirius::Process::StopDelay>).
 
 =head2 INT
 
-Fast stop, as is a second C<TERM>: the workers end as soon as no application call is running; after 1 second they are killed.
-Once more kills at once.
+Fast stop, as a second C<TERM>: connections without a running request are closed; after 1 second the workers are
+killed. Once more kills them at once.
 
 =head2 HUP
 

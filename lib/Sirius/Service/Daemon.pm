@@ -95,7 +95,7 @@ sub _wait {
 
 =head1 NAME
 
-Sirius::Service::Daemon - go to the background, and end in front only when it is known how that went
+Sirius::Service::Daemon - run in the background, and report how the start went
 
 =head1 SYNOPSIS
 
@@ -107,9 +107,9 @@ Sirius::Service::Daemon - go to the background, and end in front only when it is
 
 =head1 DESCRIPTION
 
-The program goes on as a process of its own session, without a terminal. The command that the operator typed ends when the
-server is ready, or when it has failed, with an exit status that says which; until then the server's STDOUT and STDERR are
-still those of the command, so that its errors are seen where they are looked for.
+The server runs in a session of its own, without a terminal. The command that the operator typed ends when the server
+is ready or has failed, with an exit status that says which. Until then the server keeps the STDOUT and STDERR of the
+command, so that the operator sees its errors.
 
 =head1 METHODS
 

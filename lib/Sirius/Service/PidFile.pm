@@ -88,7 +88,7 @@ sub _lock {
 
 =head1 NAME
 
-Sirius::Service::PidFile - the file that has the PID of the server
+Sirius::Service::PidFile - the file with the PID of the server
 
 =head1 SYNOPSIS
 
@@ -105,8 +105,8 @@ Sirius::Service::PidFile - the file that has the PID of the server
 
 =head1 DESCRIPTION
 
-The file is locked (C<flock>) as long as the server lives, in whatever way it ends. So a file that was left behind never
-keeps a server from starting, even when its PID is that of some other process by now; and two servers never have the
+The file is locked (C<flock>) as long as the server lives; the lock ends with the server, however that ends. So a file
+that was left behind never prevents a start, even if another process has its PID by now, and two servers never have the
 same file.
 
 =head1 METHODS

@@ -151,9 +151,9 @@ Sirius::Service::Privileges - user, groups, umask and directory of the server
 
 =head1 DESCRIPTION
 
-Users and groups are names or numbers. C<--user> alone brings the user's own group, and in any case the groups that name
-the user as a member. C<--group> may be a list with commas: the first is the group, the others are supplementary. With
-C<--group> alone the user stays. A number that the system has no user for needs C<--group>.
+Users and groups are names or numbers. C<--user> alone sets the user's own group; it always adds the groups that name
+the user as a member. C<--group> may be a list with commas: the first is the group, the others are supplementary.
+C<--group> alone leaves the user unchanged. A number without a user in the system needs C<--group>.
 
 =head1 METHODS
 

@@ -26,7 +26,7 @@ sub descriptors {
 
 =head1 NAME
 
-Sirius::Service::Starter - the listening sockets that Server::Starter brings
+Sirius::Service::Starter - the listening sockets of Server::Starter
 
 =head1 SYNOPSIS
 
@@ -38,8 +38,8 @@ Sirius::Service::Starter - the listening sockets that Server::Starter brings
 
 =head1 DESCRIPTION
 
-The protocol of L<Server::Starter>: C<SERVER_STARTER_PORT> of the environment names the sockets that C<start_server> has
-opened. It stays there, since an application may look for it.
+The protocol of L<Server::Starter>: the environment variable C<SERVER_STARTER_PORT> names the sockets that
+C<start_server> has opened. It is not removed, because an application may look for it.
 
 =head1 METHODS
 

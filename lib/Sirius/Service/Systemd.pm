@@ -90,7 +90,7 @@ sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 =head1 NAME
 
-Sirius::Service::Systemd - what systemd brings, and what it wants to be told
+Sirius::Service::Systemd - sockets from systemd, and notifications to it
 
 =head1 SYNOPSIS
 
@@ -102,8 +102,9 @@ Sirius::Service::Systemd - what systemd brings, and what it wants to be told
 
 =head1 DESCRIPTION
 
-The protocols of sd_listen_fds(3), sd_notify(3) and sd_watchdog_enabled(3). Without systemd all of it does nothing. The
-variables are taken out of the environment when they are read: children are not to listen or notify in our name.
+The protocols of sd_listen_fds(3), sd_notify(3) and sd_watchdog_enabled(3). Without systemd it does nothing. The
+variables are removed from the environment when they are read, because children must not listen or notify in the name
+of the server.
 
 A unit that uses all of it:
 
@@ -113,8 +114,9 @@ A unit that uses all of it:
   WatchdogSec=30
   TimeoutStopSec=40
 
-C<RELOADING=1> is sent when a reload begins and C<READY=1> at its end, good or bad, so C<systemctl reload> returns when the
-new code serves. The main process never changes. C<TimeoutStopSec> has to be more than C<--graceful-timeout>.
+C<RELOADING=1> is sent when a reload begins and C<READY=1> when it ends, whether it succeeded or failed, so C<systemctl
+reload> returns when the new code serves. The main process never changes. C<TimeoutStopSec> must be more than
+C<--graceful-timeout>.
 
 =head1 METHODS
 

@@ -100,7 +100,7 @@ sub _wait {
 
 =head1 NAME
 
-Sirius::CLI::Top::Client - asks an admin port
+Sirius::CLI::Top::Client - an HTTP client for the admin port
 
 =head1 SYNOPSIS
 
@@ -111,7 +111,7 @@ Sirius::CLI::Top::Client - asks an admin port
 
 =head1 DESCRIPTION
 
-As much HTTP as that takes, over TCP or a unix socket. No answer within 5 seconds is an error.
+Speaks as much HTTP as is needed, over TCP or a unix socket. If there is no answer within 5 seconds, it is an error.
 
 =head1 METHODS
 

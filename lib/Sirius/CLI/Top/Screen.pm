@@ -112,8 +112,8 @@ Sirius::CLI::Top::Screen - a terminal that is drawn again and again
 
 =head1 DESCRIPTION
 
-Escape sequences that any terminal of today understands, and no library for others. What was on the screen comes back at the
-end.
+Uses escape sequences that all present terminals understand, and no library for others. At the end the previous content
+of the screen is restored.
 
 =head1 METHODS
 
