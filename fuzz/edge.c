@@ -1,10 +1,10 @@
 /*
  * edge: the edge as a whole, with clients that send anything and workers that say anything, write anywhere they can, pass any
- * descriptors, end at any moment, while time goes by. Behind that comes an honest client with an honest worker: it is
+ * descriptors, end at any moment, while time goes by. After that comes an honest client with an honest worker: it is
  * served as if nothing had been, and the access log says so. At the end no slot, no descriptor and no byte of memory is missing.
  * Judges: src/edge/crew.c src/edge/deliver.c src/edge/dispatch.c src/edge/limits.c src/edge/log.c src/edge/mend.c src/share/queue.c
  *
- * Input: operations, a byte each with the bytes that it needs behind it; see edge_operation.
+ * Input: operations, a byte each with the bytes that it needs after it; see edge_operation.
  */
 #include "edge/edge.h"
 #include "share/memory.h"
@@ -347,7 +347,7 @@ static void edge_values(edge_worker *w, edge_input *in)
         edge_say(w, SR_REPLY_LOG, 0, zeros, sizeof zeros);
 }
 
-/* Any header, somewhere behind what was written */
+/* Any header, somewhere after what was written */
 static void edge_raw(edge_worker *w, edge_input *in)
 {
     sr_ring *r = w->consumer.ring;

@@ -23,7 +23,7 @@
         }                                                                                                    \
     } while (0)
 
-/* A copy of its own, so that the sanitizer sees a read behind its end. The caller frees it. */
+/* A copy of its own, so that the sanitizer sees a read after its end. The caller frees it. */
 static inline char *fuzz_copy(const void *at, size_t len)
 {
     char *copy = malloc(len ? len : 1);

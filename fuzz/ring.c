@@ -3,7 +3,7 @@
  * still without an end, and it takes no more than was ever said to be there.
  * Judges: src/share/ring.c
  *
- * Input: operations, a byte each with what it needs behind it.
+ * Input: operations, a byte each with what it needs after it.
  */
 #include "share/ring.h"
 

@@ -29,12 +29,11 @@ typedef enum envpool_kind {
 } envpool_kind;
 
 typedef struct envpool_slot {
-    HE *he; /* the entry of the hash */
-    HE **
-        link; /* what points to he: its bucket, or the entry before it. Valid if all before it in `walk` are */
-    HEK *hek;      /* of he. Process or `fields` hold its key, so that it can be compared by address */
-    SV *value;     /* what the entry must hold; the entry has the reference */
-    SV *master;    /* what is copied; owned by the process */
+    HE *he;     /* the entry of the hash */
+    HE **link;  /* what points to he: its bucket or the entry before it; valid if those before in walk are */
+    HEK *hek;   /* of he. Process or `fields` hold its key, so that it can be compared by address */
+    SV *value;  /* what the entry must hold; the entry has the reference */
+    SV *master; /* what is copied; owned by the process */
     uint64_t head; /* how the head of the value must be, see head_of */
     IV number;     /* the value, for those in `numbers` */
     uint8_t kind, lazy_kind;

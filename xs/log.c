@@ -42,7 +42,7 @@ static size_t server_mark(const char *at, size_t len, long *pid)
     return i + 2;
 }
 
-/* The level that a line of the server names behind its mark, "error: "; NULL: none, so it is a notice. */
+/* The level that a line of the server names after its mark, "error: "; NULL: none, so it is a notice. */
 static const char *server_level(const char *at, size_t len, size_t *taken)
 {
     static const char *const levels[] = {"error", "warn", "info"};
@@ -103,7 +103,7 @@ static const char *add_line(pTHX_ log_layer *l, const char *at, size_t len, cons
     long pid = l->owner;
     size_t mark = server_mark(at, len, &pid);
     bool begins = !l->len || l->buf[l->len - 1] == '\n';
-    if (mark && !begins) /* behind the unfinished line of an application */
+    if (mark && !begins) /* after the unfinished line of an application */
         append(l, "\n", 1);
     if (mark) {
         size_t taken;

@@ -15,7 +15,7 @@ static bool copy(pid_t pid, void *to, const void *from, size_t len)
     return process_vm_readv(pid, &ours, 1, &its, 1, 0) == (ssize_t)len;
 }
 
-/* Up to its NUL or cap - 1 bytes, page by page: what lies behind its end may not be mapped. */
+/* Up to its NUL or cap - 1 bytes, page by page: what lies after its end may not be mapped. */
 static size_t copy_string(pid_t pid, char *to, size_t cap, const char *from)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), used = 0;
@@ -47,7 +47,7 @@ static const char *name_of_file(pTHX_ pid_t pid, const COP *cop)
     if (!CopFILEGV(cop) || !copy(pid, &gv, CopFILEGV(cop), sizeof gv) ||
         !copy(pid, &body, gv.sv_any, sizeof body))
         return NULL;
-    return HEK_KEY(body.xiv_u.xivu_namehek) + 2; /* behind "_<" */
+    return HEK_KEY(body.xiv_u.xivu_namehek) + 2; /* after "_<" */
 #endif
 }
 

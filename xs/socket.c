@@ -21,7 +21,7 @@ typedef struct claim {
     int fd;    /* the application's own, or -1 */
     unsigned streams;
     bool silent; /* it is being made, and perl asks whether it is a terminal */
-    char *ahead; /* bytes that the edge had read behind the request */
+    char *ahead; /* bytes that the edge had read after the request */
     size_t ahead_at, ahead_len;
 } claim;
 

@@ -31,7 +31,7 @@ static inline char *sr_buffer_at(const sr_buffer *b) /* NULL while nothing was e
     return b->data ? b->data + b->from : NULL; /* NULL + 0 is not defined before C2y */
 }
 
-/* Makes space for at least `more` bytes behind the last one; the stored bytes may move. */
+/* Makes space for at least `more` bytes after the last one; the stored bytes may move. */
 bool sr_buffer_grow(sr_buffer *b, size_t more); /* the slow half of sr_buffer_reserve */
 static inline bool sr_buffer_reserve(sr_buffer *b, size_t more)
 {

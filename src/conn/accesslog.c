@@ -35,7 +35,7 @@ static sr_bytes first_line(sr_bytes head)
     return n ? sr_bytes_of(head.at, n) : none;
 }
 
-/* What stands before the first space of a line, or behind it. */
+/* What stands before the first space of a line, or after it. */
 static sr_bytes line_part(sr_bytes line, bool target)
 {
     const char *space = line.len ? memchr(line.at, ' ', line.len) : NULL;

@@ -141,7 +141,7 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
     size_t used = 0;
     sr_body_result result = sr_body_feed(c->body, &e->config, rest, &used);
     rest = sr_bytes_of(rest.at + used, rest.len - used);
-    if (!in_scratch) { /* the bytes behind the head are in c->in already: close the gap where the body was */
+    if (!in_scratch) { /* the bytes after the head are in c->in already: close the gap where the body was */
         memmove(sr_buffer_at(&c->in) + r->head_len, rest.at, rest.len);
         c->in.end = c->in.from + r->head_len + rest.len;
         rest.len = 0;

@@ -30,7 +30,7 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task); /* a li
 sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task);   /* a socket has bytes */
 sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task);   /* bytes were read already */
 
-/* The task was copied: drops its bytes, and keeps those behind them for the next request. */
+/* The task was copied: drops its bytes, and keeps those after them for the next request. */
 void sr_intake_close(sr_engine *e, sr_conn *c);
 
 /* Nobody can serve the task: answers with `status`, then ends the connection. */

@@ -38,7 +38,7 @@ static bool spool_open(sr_output *o, const char *tmpdir)
     return o->spool;
 }
 
-/* Where the bytes of a response are put: behind what is in memory, or behind what is in the file. */
+/* Where the bytes of a response are put: after what is in memory, or after what is in the file. */
 typedef bool put_bytes(sr_output *o, const char *data, size_t len);
 
 static bool to_spool(sr_output *o, const char *data, size_t len)
@@ -66,7 +66,7 @@ static bool put_all(sr_output *o, const struct iovec *iov, int n, size_t skip, p
     return true;
 }
 
-/* The disk is full: moves what is in the file behind what is in memory, and closes the file. */
+/* The disk is full: moves what is in the file after what is in memory, and closes the file. */
 static bool unspool(sr_output *o)
 {
     size_t left = (size_t)o->file_left, got = 0;

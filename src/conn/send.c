@@ -120,7 +120,7 @@ void sr_send_file(sr_engine *e, sr_conn *c, int fd, off_t offset, uint64_t lengt
 {
     c->active_at = e->now;
     if (!c->gone)
-        keep(e, c, NULL, 0, 0, SR_KEEP_IN_MEMORY); /* the file goes behind it */
+        keep(e, c, NULL, 0, 0, SR_KEEP_IN_MEMORY); /* the file goes after it */
     if (c->gone)
         close(fd);
     else

@@ -12,7 +12,7 @@
 void sr_send(sr_engine *e, sr_conn *c, struct iovec *iov, int n);
 
 /*
- * The same for the last bytes of a response. If the connection is closed behind them, the kernel holds them
+ * The same for the last bytes of a response. If the connection is closed after them, the kernel holds them
  * back for the FIN, and both travel in one segment.
  */
 void sr_send_last(sr_engine *e, sr_conn *c, struct iovec *iov, int n);

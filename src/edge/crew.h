@@ -35,10 +35,12 @@ void sr_crew_broken(sr_edge *ed, sr_edge_worker *m, const char *why);
 
 /* --- events --- */
 
-void sr_crew_lobby(sr_edge *ed); /* somebody has connected to the lobby */
-void sr_crew_visitor(sr_edge *ed,
-                     sr_source *s); /* a connection that has not said hello yet has sent something */
-void sr_crew_line(sr_edge *ed, sr_edge_worker *m); /* a worker has sent a note */
+/* Somebody has connected to the lobby. */
+void sr_crew_lobby(sr_edge *ed);
+/* A connection to the lobby that has not said hello yet has sent something. */
+void sr_crew_visitor(sr_edge *ed, sr_source *s);
+/* A worker has sent a note. */
+void sr_crew_line(sr_edge *ed, sr_edge_worker *m);
 
 /* The process of the worker has ended. What it has written to its ring in whole records still counts. */
 void sr_crew_ended(sr_edge *ed, sr_edge_worker *m);

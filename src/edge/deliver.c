@@ -19,9 +19,8 @@
 
 enum {
     JOINED_MAX = 16 * 1024, /* bytes of small pieces that are sent together */
+    JOIN_MAX = 2048,        /* bytes that are copied to be sent with others: one piece is cheaper than two */
     OTHERS = 64, /* notes that may come before that of a file: of forked children, or for requests given up */
-    JOIN_MAX =
-        2048 /* bytes of a body that are copied behind the head: one piece is cheaper to send than two */
 };
 #define FIELDS_MAX (16u * 1024 * 1024)  /* of one head; src/worker sends no more */
 #define PENDING_MAX ((uint64_t)1 << 30) /* of one response, in memory and file; then its worker waits */
@@ -207,7 +206,7 @@ static sr_response_error fields(sr_edge *ed, sr_response *r, sr_bytes lines, boo
     return SR_RESPONSE_OK;
 }
 
-/* Copies the fields of this record behind those of records before. */
+/* Copies the fields of this record after those of records before. */
 static bool copied(sr_edge *ed, sr_entry *en, const char *at, size_t len, sr_bytes *out)
 {
     sr_buffer *to = sr_buffer_len(&en->fields) ? &en->fields : &ed->copy;
@@ -484,7 +483,7 @@ static took taken(sr_edge *ed, uint32_t slot)
     return TOOK;
 }
 
-/* What may stand between two pieces, or behind the last: it does not touch the connection but by put. */
+/* What may stand between two pieces, or after the last: it does not touch the connection but by put. */
 static bool joins(uint16_t kind)
 {
     return kind == SR_REPLY_DATA || kind == SR_REPLY_END || kind == SR_REPLY_LOG;

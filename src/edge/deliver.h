@@ -7,7 +7,7 @@
  * state of its request, breaks the worker (crew.h); other requests do not notice.
  * Failure: without memory or a descriptor the client gets 503, or sees that the response is cut; the worker
  * goes on.
- * Closing: all functions here may close and free connections.
+ * Closing: all functions here but pending and forget may close and free connections.
  */
 #include "edge.h"
 

@@ -31,7 +31,7 @@
  */
 enum { SR_EDGE_STOP = 40, SR_EDGE_STOP_NOW, SR_EDGE_CLOSE };
 
-enum { /* kinds of sr_source, behind those of conn/engine.h */
+enum { /* kinds of sr_source, after those of conn/engine.h */
        SR_SOURCE_LOBBY = SR_SOURCE_OTHERS,
        SR_SOURCE_VISITOR,  /* a connection to the lobby that has not said hello yet */
        SR_SOURCE_DOORBELL, /* a worker has replied */
@@ -90,7 +90,7 @@ typedef struct sr_entry {
 
     /* for the access log */
     sr_buffer values;  /* payloads of the LOG records, see share/reply.h */
-    sr_buffer outs;    /* fields of the response that the format asks for, each behind an sr_reply_value */
+    sr_buffer outs;    /* fields of the response that the format asks for, each after an sr_reply_value */
     sr_buffer request; /* copy of the sr_request and the head, when they are not in the slot */
 } sr_entry;
 

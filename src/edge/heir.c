@@ -3,7 +3,7 @@
 #endif
 /*
  * heir: the messages by which connections pass. Each is a struct passage and the descriptors of its
- * connections; behind that of a connection whose bytes were read already comes the descriptor of a file with
+ * connections; after that of a connection whose bytes were read already comes the descriptor of a file with
  * them.
  */
 #include "heir.h"

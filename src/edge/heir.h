@@ -6,7 +6,7 @@
  *
  * The supervisor starts the new edge, the heir, and gives each of the two one end of a pair of sockets when
  * the heir serves. From then on the old edge accepts nothing and sends its connections over: those that are
- * idle, and those with a part of a head, with the bytes. A connection with a request follows behind its
+ * idle, and those that have a part of a head, with its bytes. A connection with a request follows after its
  * response. So no client notices.
  *
  * Failure: when the heir dies or does not understand the messages, the rest stays here and is closed as at a

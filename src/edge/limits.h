@@ -7,7 +7,7 @@
  * A worker can't be interrupted from here. A worker that is too late is reported to the supervisor, which
  * kills it; until then its entry stays, and what it writes is thrown away.
  *
- * Closing: all functions here but the last two may close and free connections.
+ * Closing: peer_event, expired and expire_abandoned may close and free connections.
  */
 #include "edge.h"
 

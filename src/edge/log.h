@@ -5,7 +5,7 @@
  * connection (conn/accesslog.h), and records that the worker has sent, as %env and response may differ from
  * the request.
  *
- * Owner: the edge; made by open, freed by close. Without --access-log everything but open does nothing.
+ * Owner: the edge; made by open, freed by close. Without --access-log no function but open does anything.
  * Trust: what a worker sends appears in the line of its own request only, escaped as any other value.
  * Failure: a value for which there is no memory is missing in its line.
  */

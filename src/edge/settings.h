@@ -23,7 +23,7 @@ typedef struct sr_site {
 
 typedef struct sr_settings {
     sr_config config;
-    const char *name;    /* what ps shows behind "sirius: " */
+    const char *name;    /* what ps shows after "sirius: " */
     bool detach;         /* daemonize: leave the terminal or pipe of whoever has started the server */
     int lobby;           /* the listening socket that workers connect to; see share/door.h */
     int sleepers;        /* shared memory; see share/sleepers.h */
@@ -36,7 +36,7 @@ typedef struct sr_settings {
     int common;          /* shared memory of all edges; -1: there is one edge only */
     int bells[SR_EDGES_MAX]; /* an eventfd for each place that an edge may have */
     uint32_t n_bells;
-    uint32_t edge; /* number of this edge: its place in the sleepers, its row behind those of the workers */
+    uint32_t edge; /* number of this edge: its place in the sleepers, its row after those of the workers */
     struct {
         int fd;
         bool is_unix;

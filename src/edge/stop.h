@@ -3,12 +3,12 @@
 /*
  * stop: how the edge ends.
  *
- * Gracefully: no more connections are accepted, and each connection is closed behind a response, or once it
+ * Gracefully: no more connections are accepted, and each connection is closed after a response, or once it
  * was idle for a second; after --graceful-timeout what is left is cut. Fast: requests that workers have get
  * one second, everything else is closed at once. A worker that is too late is killed by its generation half a
  * second earlier, so that its client gets 502.
  *
- * Closing: all functions here may close and free connections.
+ * Closing: step and end may close and free connections.
  */
 #include "edge.h"
 
@@ -28,7 +28,7 @@ void sr_stop_owner_ended(sr_edge *ed);
 bool sr_stop_step(sr_edge *ed);
 
 /*
- * Behind the last step: refuses with 503 what still waits, and lets the workers end unless another edge needs
+ * After the last step: refuses with 503 what still waits, and lets the workers end unless another edge needs
  * them.
  */
 void sr_stop_end(sr_edge *ed);

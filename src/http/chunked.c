@@ -4,16 +4,16 @@
 
 enum phase {
     SIZE,    /* 1*16HEXDIG */
-    SIZE_LF, /* behind the CR of the chunk-size line */
-    EXT,     /* behind ";" */
+    SIZE_LF, /* after the CR of the chunk-size line */
+    EXT,     /* after ";" */
     EXT_NAME,
-    EXT_NAMED,   /* white space behind a name: "=" or ";" follows */
-    EXT_VALUE,   /* behind "=": its first byte */
+    EXT_NAMED,   /* white space after a name: "=" or ";" follows */
+    EXT_VALUE,   /* after "=": its first byte */
     EXT_TOKEN,   /* the rest of a token */
     EXT_QUOTED,  /* in a quoted string */
-    EXT_ESCAPED, /* behind a backslash in it */
-    EXT_END,     /* behind the closing quote */
-    EXT_GAP,     /* white space behind a size or a whole extension: ";" follows */
+    EXT_ESCAPED, /* after a backslash in it */
+    EXT_END,     /* after the closing quote */
+    EXT_GAP,     /* white space after a size or a whole extension: ";" follows */
     DATA,
     DATA_CR,
     DATA_LF,
@@ -140,7 +140,7 @@ static sr_chunked_result size_line(sr_chunked *c, unsigned char b)
     return enter(c, c->left ? DATA : TRAILER);
 }
 
-/* The CRLF behind the data. */
+/* The CRLF after the data. */
 static sr_chunked_result data_end(sr_chunked *c, unsigned char b)
 {
     if (b != (c->phase == DATA_CR ? '\r' : '\n'))

@@ -151,7 +151,7 @@ static int parameter(sr_bytes name)
 }
 
 /*
- * The value at the start of s, a token or a quoted string without its quotes; s goes on behind it. An escape in it is
+ * The value at the start of s, a token or a quoted string without its quotes; s goes on after it. An escape in it is
  * not undone: nothing that is read here needs one, so it makes the value one that says nothing.
  */
 static bool value_take(sr_bytes *s, sr_bytes *value)

@@ -147,7 +147,7 @@ static bool settle(sr_buffer *out, size_t len, bool done)
 }
 
 /*
- * A record is a run of pieces, one for each run of early items, each behind its length: late items stand between them,
+ * A record is a run of pieces, one for each run of early items, each after its length: late items stand between them,
  * and only the program knows which.
  */
 typedef uint32_t piece_len;

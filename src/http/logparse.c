@@ -218,7 +218,7 @@ static bool add_block(parser *p, size_t offset, size_t from, size_t end, char le
     return true;
 }
 
-/* A name ends at the first } with a letter behind it, so that one of a time or of the embedder's may have a } */
+/* A name ends at the first } with a letter after it, so that one of a time or of the embedder's may have a } */
 static bool block(parser *p, size_t offset)
 {
     sr_bytes in = p->in;

@@ -4,7 +4,7 @@
 #include "logformat.h"
 #include "logtime.h"
 
-enum { SR_LOG_PAD = 16 }; /* bytes behind each text, so that a short one can be copied without a loop */
+enum { SR_LOG_PAD = 16 }; /* bytes after each text, so that a short one can be copied without a loop */
 
 struct sr_logformat {
     sr_logitem *items;

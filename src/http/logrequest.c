@@ -39,7 +39,7 @@ static sr_bytes path_of(sr_logrequest *r)
     return all_of(b);
 }
 
-/* REQUEST_URI, behind what is in the scratch already. */
+/* REQUEST_URI, after what is in the scratch already. */
 static bool add_uri(sr_logrequest *r)
 {
     const sr_request *q = r->request;
@@ -111,7 +111,7 @@ static bool belongs(sr_bytes field, sr_bytes wanted, bool is_type)
     return one_key(field, wanted);
 }
 
-/* A second field of one name stands behind the first, as in %env. */
+/* A second field of one name stands after the first, as in %env. */
 static bool add_field(sr_buffer *b, sr_bytes value, bool first, bool cookie)
 {
     return (first || sr_buffer_add(b, cookie ? "; " : ", ", 2)) && sr_buffer_add_bytes(b, value);

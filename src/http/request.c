@@ -38,7 +38,7 @@ static size_t fields_max(const sr_request_limits *limits)
     return min(limits->fields, SR_REQUEST_FIELDS_MAX);
 }
 
-/* A CR in at[from, end). Where this is asked, the byte behind any such CR is there and is no LF. */
+/* A CR in at[from, end). Where this is asked, the byte after any such CR is there and is no LF. */
 static bool has_cr(const char *at, size_t from, size_t end)
 {
     return from < end && memchr(at + from, '\r', end - from) != NULL;
@@ -119,7 +119,7 @@ static sr_parse bad(sr_request *r, const char *why)
 
 /*
  * Empty lines, then the first byte of the request line. One empty line is skipped: some clients send CRLF
- * behind a body (RFC 9112 2.2). More are no client's but an attack's, and worth an answer once a request
+ * after a body (RFC 9112 2.2). More are no client's but an attack's, and worth an answer once a request
  * comes.
  */
 static sr_parse start(sr_request *r, const char *at, size_t len)
@@ -245,7 +245,7 @@ sr_parse sr_request_feed(sr_request *r, const sr_request_limits *limits, const c
             return p;
     }
     for (;;) {
-        /* An LF behind the limit is as good as none: the line is refused for its length. */
+        /* An LF beyond the limit is as good as none: the line is refused for its length. */
         size_t end = r->phase == PHASE_LINE ? r->line + line_max(limits) + 2 : head_end(r, limits);
         end = min(end, len);
         const char *lf = r->scanned < end ? memchr(at + r->scanned, '\n', end - r->scanned) : NULL;

@@ -61,20 +61,19 @@ typedef struct sr_request {
     sr_span target; /* as it came */
     sr_span path;   /* origin-form path, still percent-encoded, never with '?'; "*" for OPTIONS *. An
                              absolute-form with an empty path has len 0 and means "/". */
-    sr_span query;  /* behind the first '?', len 0 when there is none */
+    sr_span query;  /* after the first '?', len 0 when there is none */
     sr_span host;   /* value of Host; with absolute-form its authority, which also is the value of Host in
                              fields[]; len 0 only for HTTP/1.0 without Host */
-    sr_span content_type; /* len 0: none */
-    uint64_t
-        content_length;  /* for SR_BODY_LENGTH; fits 63 bits. Content-Length: 0 is SR_BODY_LENGTH with 0 */
-    uint32_t head_start; /* where the request line starts: behind the empty line a client may send first */
-    uint32_t head_len;   /* bytes up to and with the empty line, counted from the first byte fed */
+    sr_span content_type;    /* len 0: none */
+    uint64_t content_length; /* for SR_BODY_LENGTH, and at most 63 bits; 0 is a length as well */
+    uint32_t head_start;     /* where the request line starts: after the empty line a client may send first */
+    uint32_t head_len;       /* bytes up to and with the empty line, counted from the first byte fed */
     uint32_t n_fields;
     sr_body_framing framing;
     sr_expect expect; /* never set for HTTP/1.0 (RFC 9110 10.1.1) */
     uint8_t minor;    /* 0 or 1: HTTP/1.minor; 1.2 to 1.9 count as 1.1 (RFC 9110 2.5) */
     bool host_added;  /* host is of an absolute-form without a Host (HTTP/1.0): it is not in fields[] */
-    bool has_query;   /* a '?' was there, maybe with nothing behind it */
+    bool has_query;   /* a '?' was there, maybe with nothing after it */
     bool is_head;     /* the method is HEAD: the response has no body */
     bool keep_alive;  /* what the client wants: by Connection, where close wins, else by version */
     bool upgrade;     /* Connection has "upgrade" and there is an Upgrade field; never for HTTP/1.0 (RFC 9110

@@ -12,7 +12,7 @@ typedef enum sr_target_form {
 
 typedef struct sr_authority {
     size_t host_len;
-    int port; /* -1: none, or nothing behind the colon */
+    int port; /* -1: none, or nothing after the colon */
 } sr_authority;
 
 /* Parses host [":" port], without userinfo. False: it is not an authority. */

@@ -104,7 +104,7 @@ sr_bytes sr_trim(sr_bytes s)
     return s;
 }
 
-/* The offset behind the quoted string that starts at i; s.len when it does not end. */
+/* The offset after the quoted string that starts at i; s.len when it does not end. */
 static size_t skip_quoted(sr_bytes s, size_t i)
 {
     for (i++; i < s.len && s.at[i] != '"'; i++)

@@ -46,7 +46,7 @@ bool sr_cidr_parse(sr_cidr *out, sr_bytes text)
     if (slash)
         bits = prefix_parse(sr_bytes_of(slash + 1, text.len - address.len - 1), width);
     if (width > own)
-        bits -= MAPPED_BITS; /* a shorter prefix of a mapped address has bits set behind it in any case */
+        bits -= MAPPED_BITS; /* a shorter prefix of a mapped address has bits set after it in any case */
     if (bits < 0 || !none_behind(net.addr, (unsigned)bits, (unsigned)own))
         return false;
     out->family = net.family;

@@ -6,7 +6,7 @@
 
 static const char v1_start[] = "PROXY ";
 
-/* The next word; the line goes on behind the space that ends it. at NULL: there is none any more. */
+/* The next word; the line goes on after the space that ends it. at NULL: there is none any more. */
 static sr_bytes word(sr_bytes *line)
 {
     sr_bytes all = *line;

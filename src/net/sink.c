@@ -30,7 +30,7 @@ struct sr_sink {
     size_t piece;    /* bytes of one write at the most */
     size_t line_max; /* bytes of a line, its "\n" included; what is longer is cut */
     size_t batch;
-    size_t known; /* bytes of the buffer that are lines; behind them is what the caller appends */
+    size_t known; /* bytes of the buffer that are lines; after them is what the caller appends */
     size_t lines; /* in them */
     uint64_t lost;
     int error; /* of the last write */

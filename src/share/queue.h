@@ -18,7 +18,7 @@
  * client is gone or its time in the queue is over.
  *
  * `head` is where workers start to look. It is a hint. If it is before the first request that waits, that
- * costs a step; if it is behind, the edge corrects it (sr_queue_mend, each millisecond while something
+ * costs a step; if it is after that one, the edge corrects it (sr_queue_mend, each millisecond while something
  * waits).
  *
  * Trust: any worker can write claims. A claim is believed only until a worker has spoken about the request
@@ -38,8 +38,8 @@
 #include "../net/peer.h"
 
 enum {
-    SR_QUEUE_LAYOUT =
-        3, /* counted up when something here, in ring.h or sleepers.h moves or changes its meaning */
+    /* counted up when something here, in ring.h or sleepers.h moves or changes its meaning */
+    SR_QUEUE_LAYOUT = 3,
     SR_SLOT_BYTES = 8192,
     SR_QUEUE_SLOTS_MAX = 65536,
     SR_OWNER_EDGE = 0xffff,
@@ -63,13 +63,12 @@ typedef struct sr_slot {
     uint16_t server_port;       /* likewise; 0: they say none */
     uint16_t files;             /* SR_FILE_ bits: descriptors that the worker has to ask for */
     uint32_t parse;             /* bytes of the sr_request at the start of data, up to its last field */
-    uint32_t head;              /* bytes of the head behind that, into which its spans point */
-    uint32_t body;              /* bytes of the body behind that, if it is in memory */
+    uint32_t head;              /* bytes of the head after that, into which its spans point */
+    uint32_t body;              /* bytes of the body after that, if it is in memory */
     uint32_t host_at, host_len; /* host in the head, as trusted proxies say; host_len 0: they say none */
     bool forwarded;        /* trusted proxies have said something: scheme, server_port and host are valid */
     _Atomic uint32_t gone; /* sr_gone, or 0. Otherwise what the worker still sends is thrown away */
-    _Atomic uint32_t
-        backlog; /* bytes of the response that the client has not taken: a writer waits for fewer */
+    _Atomic uint32_t backlog; /* bytes of the response that the client has not taken; a writer waits */
     _Alignas(16) char data[];
 } sr_slot;
 
@@ -117,9 +116,8 @@ typedef struct sr_queue {
     uint32_t n_free;
     uint64_t put;   /* number of the next request; the edge does not read its own shared memory for that */
     uint64_t first; /* no request with a lower number waits */
-    uint64_t
-        n_left_out; /* numbers from first on that are known not to wait: taken back, or taken out of order */
-    bool *left_out; /* whether a number is one of those, by the number modulo the ring */
+    uint64_t n_left_out; /* numbers from first on that do not wait: taken back, or taken out of order */
+    bool *left_out;      /* whether a number is one of those, by the number modulo the ring */
 } sr_queue;
 
 int sr_queue_new(sr_queue *q, uint32_t slots, uint32_t rows); /* 0 or errno */

@@ -5,7 +5,7 @@
  *
  * One writer, the worker; one reader, the edge. A record is contiguous; where the end of the ring is too near
  * for it, a PAD fills the rest. `put` is written by the worker, `taken` by the edge; both count bytes and
- * wrap at 2^32. A record is there once `put` has moved behind it, so the writer may be killed at any
+ * wrap at 2^32. A record is there once `put` has moved past it, so the writer may be killed at any
  * instruction.
  *
  * Trust: the reader trusts nothing. It counts what it has taken by itself (sr_reader) and never reads
@@ -23,8 +23,7 @@
 
 enum {
     SR_RING_BYTES = 64 * 1024,
-    SR_RECORD_MAX =
-        SR_RING_BYTES / 4, /* bytes of a record with its header: small, so that a PAD is small too */
+    SR_RECORD_MAX = SR_RING_BYTES / 4, /* bytes of a record with its header: small, so that a PAD is small */
 };
 
 typedef struct sr_record {
@@ -56,7 +55,7 @@ void sr_ring_unmap(sr_ring *r);
 /* --- the writer --- */
 
 /*
- * Reserves a record with `payload` bytes behind its header; header and payload are at most SR_RECORD_MAX.
+ * Reserves a record with `payload` bytes after its header; header and payload are at most SR_RECORD_MAX.
  * NULL: there is no space now.
  */
 sr_record *sr_ring_reserve(sr_ring *r, size_t payload);
@@ -88,7 +87,7 @@ void sr_reader_init(sr_reader *r, sr_ring *ring); /* for a ring that nobody has 
 
 /*
  * The next record, without taking it: copies its header to *record after checking that it lies within the
- * ring. *payload points to the bytes behind it, which may change at any time, but stay readable until
+ * ring. *payload points to the bytes after it, which may change at any time, but stay readable until
  * sr_ring_done.
  */
 sr_ring_result sr_ring_next(sr_reader *r, sr_record *record, const char **payload);

@@ -7,7 +7,7 @@
  * instant. The request line and mark of a worker have more bytes than are atomic: a sequence lock tells the
  * reader whether what it has read is whole and of one request.
  *
- * Behind the rows of the workers are those of the edges, which no worker can claim. Only edges count
+ * After the rows of the workers are those of the edges, which no worker can claim. Only edges count
  * connections.
  *
  * Lifetime: it outlives programs. The memory is a memfd, and a new generation, which is a new program, adopts
@@ -65,15 +65,14 @@ typedef enum sr_stopping {
 typedef struct sr_row {
     /* 128: two cache lines, since prefetching of adjacent lines would couple neighbours */
     _Alignas(128) _Atomic uint32_t state; /* sr_worker_state */
-    _Atomic int32_t pid;          /* 0: free; -PID: claimed by that process for a worker to be forked */
-    _Atomic uint32_t generation;  /* of the program that the worker runs; set by who claims the row */
-    _Atomic uint64_t connections; /* of an edge: open now */
-    _Atomic uint64_t idle;        /* of an edge: how many of them are between two requests */
-    _Atomic uint64_t waiting;     /* of an edge: complete requests that wait for a worker */
-    _Atomic int64_t since;        /* monotonic ns of the last change between idle and busy */
-    _Atomic int64_t started;      /* of an edge: monotonic ns */
-    _Atomic int64_t
-        waiting_since; /* of an edge: monotonic ns at which the first of those was complete; 0: none */
+    _Atomic int32_t pid;           /* 0: free; -PID: claimed by that process for a worker to be forked */
+    _Atomic uint32_t generation;   /* of the program that the worker runs; set by who claims the row */
+    _Atomic uint64_t connections;  /* of an edge: open now */
+    _Atomic uint64_t idle;         /* of an edge: how many of them are between two requests */
+    _Atomic uint64_t waiting;      /* of an edge: complete requests that wait for a worker */
+    _Atomic int64_t since;         /* monotonic ns of the last change between idle and busy */
+    _Atomic int64_t started;       /* of an edge: monotonic ns */
+    _Atomic int64_t waiting_since; /* of an edge: monotonic ns at which the first was complete; 0: none */
 
     /* the last request of a worker, in cache lines of its own, since they are written for each request */
     _Alignas(128) _Atomic uint32_t sequence; /* odd: being written */
@@ -123,7 +122,7 @@ enum { SR_SCOREBOARD_LAYOUT = 11 << 24 | sizeof(sr_row) };
 typedef struct sr_scoreboard {
     uint32_t layout;           /* SR_SCOREBOARD_LAYOUT; the first field in every layout */
     uint32_t slots;            /* rows of workers */
-    uint32_t edges;            /* rows of edges, behind them */
+    uint32_t edges;            /* rows of edges, after them */
     _Atomic uint32_t stopping; /* sr_stopping, set by the supervisor */
     _Atomic uint32_t workers;  /* how many workers the operator wants; a new generation takes it over */
     _Atomic uint64_t exits[SR_EXIT_CAUSES];      /* of workers; counted by whoever has seen the end of one */
@@ -131,10 +130,9 @@ typedef struct sr_scoreboard {
     sr_note notes[SR_NOTES];
     _Atomic uint32_t watched; /* the supervisor will look at the counts of trouble: nobody needs to wake it */
     _Atomic int32_t trouble_errno[SR_TROUBLES]; /* the last errno of each; 0: none */
-    _Atomic uint64_t
-        longest_wait; /* ns that a request has waited for a worker, since the supervisor has asked */
-    size_t size;      /* bytes mapped */
-    int memfd;        /* has the same number in all processes */
+    _Atomic uint64_t longest_wait; /* ns that a request has waited, since the supervisor has read it */
+    size_t size;                   /* bytes mapped */
+    int memfd;                     /* has the same number in all processes */
     sr_row rows[];
 } sr_scoreboard;
 
