@@ -356,8 +356,11 @@ static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *p
         return TOOK_BAD;
     if (en->phase == SR_ENTRY_OPEN) {
         bool kept = copied(ed, en, payload + sizeof h, h.fields, &lines);
-        if (is_interim)
-            return kept ? interim(ed, en, &h, lines) : TOOK;
+        if (is_interim) {
+            took result = kept ? interim(ed, en, &h, lines) : TOOK;
+            sr_buffer_free(&en->fields); /* they are not of the head that follows */
+            return result;
+        }
         sr_deadline_clear(ed->engine, en->conn);
         sr_response_error err =
             kept ? head_make(ed, en, &h, lines, rec->flags & SR_REPLY_CLOSE) : SR_RESPONSE_NO_MEMORY;

@@ -86,6 +86,23 @@ APP
     $freed->stop;
 };
 
+subtest 'fields that do not fit into one piece' => sub {
+    my $large = start_server( <<'APP', qw(--workers 1) );
+sub { my $env = shift;
+    $env->{'psgix.informational'}->( 103, [ map { ( "X-Hint-$_" => 'h' x 1000 ) } 1 .. 30 ] ) for 1 .. 2;
+    return [ 200, [ map { ( "X-Last-$_" => 'l' x 1000 ) } 1 .. 30 ], ['ok'] ] }
+APP
+    my $answer = $large->ask('GET /');
+    my @hints  = $answer->interim;
+    is scalar @hints, 2, 'two interim responses';
+    is scalar( grep { length $hints[1]->header("X-Hint-$_") == 1000 } 1 .. 30 ), 30,
+        'the second has its fields';
+    is scalar( $hints[1]->names ),                                      30, 'and those alone';
+    is scalar( grep { defined $answer->header("X-Last-$_") } 1 .. 30 ), 30, 'the response has its own';
+    is scalar( grep { defined $answer->header("X-Hint-$_") } 1 .. 30 ), 0,  'and none of theirs';
+    $large->stop;
+};
+
 subtest 'what is no interim response' => sub {
     like asked( $server->connect, 'GET /bad' ), qr/\A200 /, 'codes that are none never reach the wire';
     my $allowed = 'allowed are 102 to 199';
