@@ -229,6 +229,8 @@ XS(sirius_xs_writer_write)
     sr_bytes bytes = {0};
     bool ok = false, wait = XSANY.any_i32 == 0;
     if (alive(aTHX_ serial)) {
+        if (SvROK(data) || SvGMAGICAL(data)) /* what makes text of it may free it */
+            sv_2mortal(SvREFCNT_inc_simple_NN(data));
         SvGETMAGIC(data);
         if (!sirius_bytes(aTHX_ data, &bytes))
             croak("Wide character in a response body: encode it");
@@ -309,7 +311,7 @@ static AV *plain_copy(pTHX_ AV *headers)
     AV *copy = (AV *)sv_2mortal((SV *)newAV());
     for (SSize_t i = 0; i <= av_len(headers); i++) {
         SV **svp = av_fetch(headers, i, 0);
-        SV *value = svp ? sv_mortalcopy(*svp) : &PL_sv_undef;
+        SV *value = svp ? sv_mortalcopy(sv_2mortal(SvREFCNT_inc_simple_NN(*svp))) : &PL_sv_undef;
         if (SvROK(value)) {
             SV *text = sv_newmortal();
             sv_copypv(text, value);

@@ -22,6 +22,8 @@ package Array { sub TIEARRAY { bless [ $_[1] ] } sub FETCHSIZE { die "in FETCHSI
 package Hash  { require Tie::Hash; our @ISA = 'Tie::StdHash'; sub FETCH { die "in FETCH\n" if $Hash::on; $_[0]{ $_[1] } } sub EXISTS { die "in EXISTS\n" if $Hash::on; exists $_[0]{ $_[1] } } }
 package Guard { sub new { bless [ $_[1] ], $_[0] } sub DESTROY { my $do = $_[0][0]; local $@; eval { $do->(); 1 } or die $@ } }
 package Body  { our @ISA = 'Guard'; sub getline { undef } sub close { } }
+package Frees { sub TIESCALAR { bless [] } sub FETCH { @main::only = (); 'ok' } sub STORE { } }
+package Clears { use overload '""' => sub { @main::only = (); 'ok' }, fallback => 1 }
 package Layer { sub PUSHED { bless [], $_[0] } sub FILENO { die "in FILENO\n" } sub FILL { undef } sub POPPED { } sub FLUSH { 0 } }
 package main;
 my $dies  = bless [], 'Dies';
@@ -74,6 +76,9 @@ my %do = (
     'a responder that gets rubbish' => sub { sub { $_[0]->($dies) } },
     'a responder, twice'           => sub { sub { $_[0]->( [ 200, [], ['ok'] ] ); $_[0]->( [ 200, [], ['no'] ] ) } },
     'a writer, and dies'           => sub { sub { my $w = $_[0]->( [ 200, [ 'Content-Length' => 2 ] ] ); $w->write('ok'); die $dies } },
+    'writes what frees itself, tied'       => sub { sub { my $w = $_[0]->( [ 200, [ 'Content-Length' => 2 ] ] ); our @only = (1); tie $only[0], 'Frees'; $w->write( $only[0] ); $w->close } },
+    'writes what frees itself, overloaded' => sub { sub { my $w = $_[0]->( [ 200, [ 'Content-Length' => 2 ] ] ); our @only = ( bless [], 'Clears' ); $w->write( $only[0] ); $w->close } },
+    'an early hint that frees itself'      => sub { our @only = ( 'X-A', 1, 'X-B', 1 ); tie $only[1], 'Frees'; $_[0]{'psgix.informational'}->( 103, \@only ); return },
     'writes an object'             => sub { sub { my $w = $_[0]->( [ 200, [ 'Content-Length' => 2 ] ] ); eval { $w->write($dies) }; $w->write('ok'); $w->close } },
 );
 sub {
@@ -110,13 +115,13 @@ my %ANSWER = (
 );
 
 sub try_all {
-    my ( $server, $worker, @what ) = @_;
+    my ( $server, $worker, $fields, @what ) = @_;
     my $beside = $server->connect;
     for my $what (@what) {
         ( my $query = $what ) =~ s/([^a-z])/sprintf '%%%02x', ord $1/ge;
         my @got;
         for my $round ( 1, 2 ) {
-            my $answer = $server->ask( "GET /do?$query", 'X-Logged: yes' );
+            my $answer = $server->ask( "GET /do?$query", 'X-Logged: yes', @$fields );
             push @got, $answer->status eq '200' && length $answer->body ? $answer->body : $answer->status;
             select undef, undef, undef, 0.15 if $what =~ /signal/;
             push @got, grep { $_ ne $worker } $beside->ask('GET /')->body, $server->ask('GET /')->body;
@@ -128,11 +133,18 @@ sub try_all {
     return;
 }
 
-for my $log ( [], [ '--access-log', "$dir/log", '--access-log-format', '%h %m %U %{X-Logged}i %V' ] ) {
-    subtest @$log ? 'with an access log' : 'without one' => sub {
+my @log = ( '--access-log', "$dir/log", '--access-log-format', '%h %m %U %{X-Logged}i %V' );
+for my $case (
+    [ 'without an access log'               => [],    [] ],
+    [ 'with one'                            => \@log, [] ],
+    [ 'a request whose %env is made for it' => \@log, [ 'X-Twice: 1', 'X-Twice: 2' ] ]
+    )
+{
+    my ( $name, $log, $fields ) = @$case;
+    subtest $name => sub {
         my $server = start_server( $app, qw(--workers 1), @$log );
         my ($worker) = $server->workers;
-        try_all( $server, $worker, split /\n/, $server->ask('GET /all')->body );
+        try_all( $server, $worker, $fields, split /\n/, $server->ask('GET /all')->body );
         is $server->ask('GET /input')->body, 'GLOBIO::File', 'psgi.input of the next is as it was';
         is $server->crashes,                 0,              'nothing crashed';
         is_deeply [ $server->workers ], [$worker], 'one worker, and no child of it that serves';

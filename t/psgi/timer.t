@@ -123,6 +123,36 @@ APP
     };
 }
 
+# What makes text of an object may free it, and then a handler runs while its text is written
+subtest 'an object that frees itself as it is made text' => sub {
+    my $server = start_server( <<'APP', qw(--workers 1 --write-timeout 20) );
+package Clears { use overload '""' => sub { @main::only = (); 'x' x 20_000_000 }, fallback => 1 }
+package main;
+use Time::HiRes qw(ualarm);
+our @only;
+sub {
+    my $env = shift;
+    return [ 200, [], ["$$"] ] if $env->{PATH_INFO} eq '/';
+    return sub {
+        my $w = shift->( [ 200, [] ] );
+        my ( $n, @keep ) = 0;
+        local $SIG{ALRM} = sub { push @keep, map { [ $_, "abc$_" ] } 1 .. 1000; ++$n > 5 and ualarm 0, warn "five times\n" };
+        for ( 1 .. 3 ) { @only = ( bless [], 'Clears' ); $n = 0; ualarm 50_000, 50_000; $w->write( $only[0] ); ualarm 0 }
+        $w->close;
+    };
+}
+APP
+    my ($pid) = $server->workers;
+    my $slow = $server->connect;
+    $slow->send( request('GET /slow') );
+    ok $server->wait_log( qr/five times/, 10 ), 'handlers run while a write waits';
+    my $answer = eval { $slow->response( patience => 30 ) };
+    is length( $answer ? $answer->body : '' ),        60_000_000, 'the response is whole';
+    is eval { $server->connect->ask('GET /')->body }, $pid,       'the worker serves on';
+    is $server->crashes,                              0,          'and nothing was freed twice';
+    $server->stop;
+};
+
 # Under plackup the application is loaded before the server, and so are its handlers. PROF is one that the server leaves alone.
 # The test sends it, so that it comes at any moment: a timer of processor time stands still while a write waits for the edge.
 # Each piece is larger than what a worker can say to the edge at once, so that a handler that is not deferred leaves a part of one;
