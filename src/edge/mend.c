@@ -16,6 +16,16 @@ static bool there(const sr_edge_worker *m)
     return m->line.fd >= 0 && !m->broken;
 }
 
+/*
+ * The worker says that it has begun with this request. It is not believed while it has another one: else it could keep two. But
+ * what it has said at the end of that one may still be in its ring.
+ */
+static bool begun(const sr_edge *ed, const sr_edge_worker *m, uint32_t slot)
+{
+    return there(m) && atomic_load(&m->reader.ring->began) == ed->entries[slot].number &&
+           (!m->bound || m->bound == slot + 1 || sr_reader_waits(&m->reader));
+}
+
 int32_t sr_mend_runs(const sr_edge *ed, uint32_t slot)
 {
     uint64_t number = ed->entries[slot].number;
@@ -106,11 +116,10 @@ static void look_at(sr_edge *ed, uint32_t slot)
         if (!en->conn) { /* it waits again, but its client is gone */
             if (sr_mend_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number))
                 sr_deliver_forget(ed, slot);
-        } else if (en->number < ed->queue.first) {
+        } else if (sr_queue_hidden(&ed->queue, en->number)) {
             hidden(ed, slot);
         }
-    } else if (row >= 0 && there(&ed->workers[row]) &&
-               atomic_load(&ed->workers[row].reader.ring->began) == en->number) {
+    } else if (row >= 0 && begun(ed, &ed->workers[row], slot)) {
         en->doubts = 0;
         sr_crew_bind(ed, &ed->workers[row], slot, en->number);
     } else if (++en->doubts >= DOUBTS_MAX) {

@@ -122,8 +122,9 @@ bool sr_queue_drop(sr_queue *q, uint32_t index, uint64_t number)
     if (!atomic_compare_exchange_strong(&q->replies->claims[index].word, &nobody,
                                         claim_of(number, SR_OWNER_EDGE)))
         return false;
-    if (number >= q->first) {
-        q->left_out[number & q->requests->mask] = true;
+    bool *left_out = &q->left_out[number & q->requests->mask];
+    if (number >= q->first && !*left_out) { /* a worker may have given back what it had */
+        *left_out = true;
         q->n_left_out++;
     }
     return true;
@@ -191,6 +192,11 @@ static bool waits(const sr_queue *q, uint64_t number)
 bool sr_queue_waits(const sr_queue *q, uint32_t index, uint64_t number)
 {
     return atomic_load(&q->replies->claims[index].word) == claim_of(number, SR_OWNER_NOBODY);
+}
+
+bool sr_queue_hidden(const sr_queue *q, uint64_t number)
+{
+    return number < q->first || q->left_out[number & q->requests->mask];
 }
 
 uint64_t sr_queue_waiting(sr_queue *q)
@@ -276,19 +282,34 @@ sr_claim_result sr_consumer_begin(sr_consumer *c, uint32_t index, uint64_t numbe
     return now == mine || now == edges ? SR_CLAIM_DOUBTED : SR_CLAIM_LOST;
 }
 
+/* No request older than those in the ring waits. A hint that says otherwise was spoiled, and to count up from it takes long. */
+static uint64_t from(const sr_requests *r, uint64_t head, uint64_t put)
+{
+    uint64_t held = (uint64_t)r->mask + 1;
+    return put - head > held ? put - held : head;
+}
+
+bool sr_consumer_forgo(sr_consumer *c, uint32_t index, uint64_t number)
+{
+    atomic_store(&c->ring->began, 0); /* then look: what the edge has granted before, it may believe */
+    return atomic_load(&c->replies->claims[index].word) != claim_of(number, c->row + 1);
+}
+
 const sr_slot *sr_consumer_take(sr_consumer *c, uint32_t *index)
 {
     const sr_requests *r = c->requests;
-    uint64_t head = atomic_load_explicit(&c->replies->head, memory_order_relaxed);
+    uint64_t seen = atomic_load_explicit(&c->replies->head, memory_order_relaxed), head = seen;
     for (;;) {
-        if (head >= atomic_load(&r->put))
+        uint64_t put = atomic_load(&r->put);
+        if (head >= put)
             return NULL;
+        head = from(r, head, put);
         uint32_t i = atomic_load_explicit(&r->ring[head & r->mask], memory_order_acquire);
         _Atomic uint64_t *word = &c->replies->claims[i].word;
         uint64_t nobody = claim_of(head, SR_OWNER_NOBODY);
         bool mine = atomic_load_explicit(word, memory_order_relaxed) == nobody &&
                     atomic_compare_exchange_strong(word, &nobody, claim_of(head, c->row + 1));
-        uint64_t next = head;
+        uint64_t next = seen;
         if (atomic_compare_exchange_strong(&c->replies->head, &next, head + 1))
             next = head + 1;
         if (mine && slot_at(r, i)->number == head) { /* else its slot is free, and its claim was spoiled */
@@ -296,7 +317,7 @@ const sr_slot *sr_consumer_take(sr_consumer *c, uint32_t *index)
             c->number = head;
             return slot_at(r, i);
         }
-        head = next > head ? next : head + 1;
+        seen = head = next > head ? next : head + 1;
     }
 }
 
@@ -311,7 +332,8 @@ int64_t sr_consumer_oldest(const sr_consumer *c)
 {
     const sr_requests *r = c->requests;
     uint64_t number = atomic_load_explicit(&c->replies->head, memory_order_relaxed);
-    for (uint64_t put = atomic_load(&r->put); number < put; number++) {
+    uint64_t put = atomic_load(&r->put);
+    for (number = number < put ? from(r, number, put) : put; number < put; number++) {
         uint32_t i = atomic_load_explicit(&r->ring[number & r->mask], memory_order_acquire);
         if (i < r->slots && atomic_load_explicit(&c->replies->claims[i].word, memory_order_acquire) ==
                                 claim_of(number, SR_OWNER_NOBODY))

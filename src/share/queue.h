@@ -155,6 +155,10 @@ bool sr_queue_retake(sr_queue *q, uint32_t index, uint64_t number);
 void sr_queue_grant(sr_queue *q, uint32_t index, uint64_t number, uint32_t row);
 
 bool sr_queue_waits(const sr_queue *q, uint32_t index, uint64_t number); /* nobody has it */
+
+/* A request that waits does not count as waiting: a worker had it, and its claim says now that nobody has it. */
+bool sr_queue_hidden(const sr_queue *q, uint64_t number);
+
 uint64_t sr_queue_waiting(sr_queue *q);                                  /* how many wait. Moves `first` */
 int64_t sr_queue_since(sr_queue *q); /* monotonic ns at which the first of them was complete; 0: none waits */
 
@@ -190,6 +194,12 @@ const sr_slot *sr_consumer_take(sr_consumer *c, uint32_t *index);
  */
 typedef enum sr_claim_result { SR_CLAIM_MINE, SR_CLAIM_DOUBTED, SR_CLAIM_LOST } sr_claim_result;
 sr_claim_result sr_consumer_begin(sr_consumer *c, uint32_t index, uint64_t number);
+
+/*
+ * The edge takes too long to decide: tells it that this worker has not begun. False: it has just decided for
+ * this worker, which must begin.
+ */
+bool sr_consumer_forgo(sr_consumer *c, uint32_t index, uint64_t number);
 
 /* How many requests wait, approximately. */
 uint64_t sr_consumer_waiting(const sr_consumer *c);

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DOUBTS_MAX = 10000 };        /* a second; then it is an edge that will not tell any more */
+enum { DOUBTS_MAX = 10000 };        /* a second; then it is an edge that stands still, or is gone */
 #define WORTH_A_WAKE_NS (50 * 1000) /* waking a worker on an idle core costs some 20 us, on a busy one less */
 #define PATIENCE_NS (30 * 1000)     /* that a reply may wait for others before the edge is told */
 
@@ -282,7 +282,7 @@ static bool still_mine(sr_worker *w)
     sr_claim_result claim;
     for (int n = 0; (claim = sr_consumer_begin(&w->from->queue, w->index, w->number)) == SR_CLAIM_DOUBTED;
          n++) {
-        if (n == DOUBTS_MAX)
+        if (n >= DOUBTS_MAX && sr_consumer_forgo(&w->from->queue, w->index, w->number))
             return false;
         nanosleep(&moment, NULL); /* the edge decides within microseconds, unless it stands still itself */
     }

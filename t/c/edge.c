@@ -483,6 +483,16 @@ static void others_requests(void)
     }
 }
 
+/* It has one request, and says that it has begun with the next one too */
+static void a_second_one(void)
+{
+    uint32_t index;
+    say_head(SR_REPLY_HEAD, 200, SR_REPLY_LENGTH_UNKNOWN, "");
+    while (!sr_consumer_take(&bad.edges[0].queue, &index))
+        ;
+    atomic_store(&bad.edges[0].queue.ring->began, bad.edges[0].queue.number);
+}
+
 static void shrink(void)
 {
     for (int fd = 3; fd < 64; fd++)
@@ -560,6 +570,7 @@ static const struct crime {
     {"spoils all hints", hints, false, false},
     {"spoils who sleeps", beds, false, false},
     {"speaks of others' requests", others_requests, false, false},
+    {"keeps a second request", a_second_one, true, false},
     {"makes all memory shorter", shrink, false, false},
     {"is killed, and its child goes on", forked_child, true, false},
     {"is killed within a record", half_a_record, true, false},

@@ -349,6 +349,107 @@ static void kept_waiting(void)
     close(ring_fd);
 }
 
+/* A worker writes into the claims what it likes. Whatever it is, no request is forgotten, and what waits is counted right */
+static void given_back(void)
+{
+    sr_queue q;
+    sr_consumer c;
+    uint32_t slot[4], taken;
+    uint64_t number[4];
+    int ring_fd;
+    sr_ring *ring = sr_ring_new(&ring_fd);
+    sr_queue_new(&q, 64, 1);
+    sr_consumer_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
+    for (int i = 0; i < 4; i++) {
+        sr_queue_slot(&q, &slot[i]);
+        number[i] = sr_queue_put(&q, slot[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        sr_consumer_take(&c, &taken);
+    is_int((long long)sr_queue_waiting(&q), 0, "four have been taken");
+    sr_queue_retake(&q, slot[0], number[0]);
+    sr_queue_again(&q, slot[0], number[0]);
+    atomic_store(&q.replies->claims[slot[2]].word, number[2] << 16 | SR_OWNER_NOBODY);
+    is_int((long long)sr_queue_waiting(&q), 1, "the first comes back");
+    ok(sr_queue_hidden(&q, number[2]), "the third is nobody's, says its claim, and does not count");
+    ok(sr_queue_drop(&q, slot[2], number[2]), "the edge takes it back, as its client has gone");
+    sr_queue_release(&q, slot[2]);
+    is_int((long long)sr_queue_waiting(&q), 1, "one waits still");
+    ok(sr_consumer_take(&c, &taken) && taken == slot[0], "and is taken");
+    is_int((long long)sr_queue_waiting(&q), 0,
+           "none waits: a number below it would be one that no queue has room for");
+
+    atomic_store(&q.replies->claims[slot[1]].word, number[1] << 16 | SR_OWNER_NOBODY);
+    atomic_store(&q.replies->claims[slot[3]].word, number[3] << 16 | SR_OWNER_NOBODY);
+    ok(sr_queue_hidden(&q, number[1]) && sr_queue_again(&q, slot[1], number[1]),
+       "two more are nobody's; one is put back");
+    ok(sr_queue_hidden(&q, number[3]) && sr_queue_again(&q, slot[3], number[3]),
+       "so is the other, behind it");
+    is_int((long long)sr_queue_waiting(&q), 2, "both wait");
+    ok(sr_consumer_take(&c, &taken) && taken == slot[1] && sr_queue_waiting(&q) == 1,
+       "one is taken, one waits");
+    ok(sr_consumer_take(&c, &taken) && taken == slot[3] && sr_queue_waiting(&q) == 0, "both are");
+    sr_consumer_close(&c);
+    sr_queue_free(&q);
+    sr_ring_unmap(ring);
+    close(ring_fd);
+}
+
+/* The hint where workers begin lies far back: they must not count up to what waits */
+static void far_back(void)
+{
+    sr_queue q;
+    sr_consumer c;
+    uint32_t slot, taken;
+    int ring_fd;
+    sr_ring *ring = sr_ring_new(&ring_fd);
+    sr_queue_new(&q, 4, 1);
+    sr_consumer_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
+    q.put = q.first = UINT64_C(1) << 40; /* two weeks at a million a second */
+    atomic_store(&q.requests->put, q.put);
+    atomic_store(&q.replies->head, 0);
+    sr_queue_slot(&q, &slot);
+    atomic_store(&sr_queue_at(&q, slot)->ready_at, 77);
+    sr_queue_put(&q, slot);
+    alarm(20);
+    is_int(sr_consumer_oldest(&c), 77, "a worker finds out what is the oldest, wherever it begins");
+    ok(sr_consumer_take(&c, &taken) && taken == slot, "and takes it");
+    ok(!sr_consumer_take(&c, &taken) && !sr_consumer_waiting(&c), "then none waits: it can sleep");
+    alarm(0);
+    sr_consumer_close(&c);
+    sr_queue_free(&q);
+    sr_ring_unmap(ring);
+    close(ring_fd);
+}
+
+/* An edge that stands still between a doubt and its end: the worker goes on without the request, and the edge must know */
+static void forgone(void)
+{
+    sr_queue q;
+    sr_consumer c;
+    uint32_t slot, taken;
+    int ring_fd;
+    sr_ring *ring = sr_ring_new(&ring_fd);
+    sr_queue_new(&q, 4, 1);
+    sr_consumer_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
+    sr_queue_slot(&q, &slot);
+    uint64_t number = sr_queue_put(&q, slot);
+    sr_consumer_take(&c, &taken);
+    sr_queue_retake(&q, slot, number);
+    is_int(sr_consumer_begin(&c, slot, number), SR_CLAIM_DOUBTED, "an edge doubts a claim");
+    ok(atomic_load(&ring->began) == number, "and can see that its worker wants to begin");
+    sr_queue_grant(&q, slot, number, 0);
+    ok(!sr_consumer_forgo(&c, slot, number), "a worker can't go on without what was granted");
+    is_int(sr_consumer_begin(&c, slot, number), SR_CLAIM_MINE, "it begins");
+    sr_queue_retake(&q, slot, number);
+    ok(sr_consumer_forgo(&c, slot, number), "without what is in doubt it can");
+    ok(atomic_load(&ring->began) != number, "and says that it has not begun");
+    sr_consumer_close(&c);
+    sr_queue_free(&q);
+    sr_ring_unmap(ring);
+    close(ring_fd);
+}
+
 int main(void)
 {
     sleepers = shared(SR_SLEEPERS_BYTES);
@@ -357,6 +458,9 @@ int main(void)
     taken_back();
     overtaken();
     kept_waiting();
+    given_back();
+    far_back();
+    forgone();
     if (sr_queue_new(&queue, SLOTS, ROWS))
         return 1;
     killed();
