@@ -503,7 +503,7 @@ SV *
 layout(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
-    RETVAL = newSVpvf("%d-%d", (int)SR_SCOREBOARD_LAYOUT, (int)sizeof(sr_scoreboard));
+    RETVAL = newSVpvf("%d-%d", (int)SR_SCOREBOARD_LAYOUT, (int)sizeof(sr_board));
 OUTPUT:
     RETVAL
 
@@ -645,8 +645,8 @@ UV
 workers(sr_scoreboard *self, SV *set = NULL)
 CODE:
     if (set)
-        atomic_store_explicit(&self->workers, (uint32_t)SvUV(set), memory_order_relaxed);
-    RETVAL = atomic_load_explicit(&self->workers, memory_order_relaxed);
+        atomic_store_explicit(&self->shared->workers, (uint32_t)SvUV(set), memory_order_relaxed);
+    RETVAL = atomic_load_explicit(&self->shared->workers, memory_order_relaxed);
 OUTPUT:
     RETVAL
 
@@ -660,7 +660,7 @@ OUTPUT:
 NV
 longest_wait(sr_scoreboard *self)
 CODE:
-    RETVAL = (NV)atomic_exchange_explicit(&self->longest_wait, 0, memory_order_relaxed) / 1e9;
+    RETVAL = (NV)atomic_exchange_explicit(&self->shared->longest_wait, 0, memory_order_relaxed) / 1e9;
 OUTPUT:
     RETVAL
 
@@ -668,14 +668,15 @@ bool
 watched(sr_scoreboard *self, SV *set = NULL)
 CODE:
     if (set)
-        atomic_store_explicit(&self->watched, SvTRUE(set), memory_order_seq_cst);
-    RETVAL = atomic_load_explicit(&self->watched, memory_order_relaxed) != 0;
+        atomic_store_explicit(&self->shared->watched, SvTRUE(set), memory_order_seq_cst);
+    RETVAL = atomic_load_explicit(&self->shared->watched, memory_order_relaxed) != 0;
 OUTPUT:
     RETVAL
 
 int
 descriptor(sr_scoreboard *self)
 CODE:
+    sr_scoreboard_mend(self); /* it is asked for to be handed to another process */
     RETVAL = self->memfd;
 OUTPUT:
     RETVAL
@@ -683,26 +684,26 @@ OUTPUT:
 bool
 stopping(sr_scoreboard *self)
 CODE:
-    RETVAL = atomic_load_explicit(&self->stopping, memory_order_relaxed) != SR_STOPPING_NO;
+    RETVAL = atomic_load_explicit(&self->shared->stopping, memory_order_relaxed) != SR_STOPPING_NO;
 OUTPUT:
     RETVAL
 
 bool
 stopped(sr_scoreboard *self)
 CODE:
-    RETVAL = atomic_load_explicit(&self->stopping, memory_order_relaxed) == SR_STOPPING_NOW;
+    RETVAL = atomic_load_explicit(&self->shared->stopping, memory_order_relaxed) == SR_STOPPING_NOW;
 OUTPUT:
     RETVAL
 
 void
 leave(sr_scoreboard *self)
 CODE:
-    atomic_store_explicit(&self->stopping, SR_STOPPING_SOON, memory_order_relaxed);
+    atomic_store_explicit(&self->shared->stopping, SR_STOPPING_SOON, memory_order_relaxed);
 
 void
 stop(sr_scoreboard *self)
 CODE:
-    atomic_store_explicit(&self->stopping, SR_STOPPING_NOW, memory_order_relaxed);
+    atomic_store_explicit(&self->shared->stopping, SR_STOPPING_NOW, memory_order_relaxed);
 
 void
 DESTROY(sr_scoreboard *self)

@@ -166,7 +166,7 @@ static SV *exits(pTHX_ const sr_scoreboard *s)
     HV *hv = newHV();
     for (unsigned i = 0; i < SR_EXIT_CAUSES; i++) {
         const char *name = sr_exit_name((sr_exit)i);
-        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&s->exits[i])), 0);
+        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&s->shared->exits[i])), 0);
     }
     return newRV_noinc((SV *)hv);
 }
@@ -179,7 +179,7 @@ static SV *edge_exits(pTHX_ const sr_scoreboard *s)
     HV *hv = newHV();
     for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
         const char *name = sr_exit_name(causes[i]);
-        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&s->edge_exits[causes[i]])), 0);
+        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&s->shared->edge_exits[causes[i]])), 0);
     }
     return newRV_noinc((SV *)hv);
 }
@@ -231,7 +231,7 @@ HV *sirius_board_troubles(pTHX_ const sr_scoreboard *s)
         const char *name = sr_trouble_name((sr_trouble)i);
         AV *entry = newAV();
         av_push(entry, newSVuv(count(&t.trouble[i])));
-        av_push(entry, newSViv(atomic_load_explicit(&s->trouble_errno[i], memory_order_relaxed)));
+        av_push(entry, newSViv(atomic_load_explicit(&s->shared->trouble_errno[i], memory_order_relaxed)));
         (void)hv_store(hv, name, (I32)strlen(name), newRV_noinc((SV *)entry), 0);
     }
     return hv;

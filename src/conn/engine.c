@@ -147,7 +147,7 @@ bool sr_engine_drain_step(sr_engine *e)
 /* The whole server is about to end */
 static bool leaves(const sr_engine *e)
 {
-    return e->scoreboard && atomic_load_explicit(&e->scoreboard->stopping, memory_order_relaxed);
+    return e->scoreboard && atomic_load_explicit(&e->scoreboard->shared->stopping, memory_order_relaxed);
 }
 
 bool sr_engine_keeps(const sr_engine *e, const sr_conn *c)

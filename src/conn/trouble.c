@@ -11,8 +11,9 @@ void sr_trouble_ring(sr_engine *e)
 {
     static const char text[] = " trouble\n";
     sr_scoreboard *board = e->scoreboard;
-    if (!board || e->config.report_fd < 0 || atomic_load_explicit(&board->watched, memory_order_relaxed) ||
-        atomic_exchange_explicit(&board->watched, 1, memory_order_seq_cst))
+    if (!board || e->config.report_fd < 0 ||
+        atomic_load_explicit(&board->shared->watched, memory_order_relaxed) ||
+        atomic_exchange_explicit(&board->shared->watched, 1, memory_order_seq_cst))
         return;
     char line[SR_DECIMAL_MAX + sizeof text], digits[SR_DECIMAL_MAX];
     sr_bytes pid = sr_decimal(digits + sizeof digits, (uint64_t)getpid());
@@ -30,7 +31,7 @@ void sr_trouble_count(sr_engine *e, sr_trouble what, uint64_t by, int err)
     if (!e->scoreboard)
         return;
     if (err)
-        atomic_store_explicit(&e->scoreboard->trouble_errno[what], err, memory_order_relaxed);
+        atomic_store_explicit(&e->scoreboard->shared->trouble_errno[what], err, memory_order_relaxed);
     sr_trouble_ring(e);
 }
 

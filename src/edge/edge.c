@@ -171,7 +171,9 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
 
 void sr_edge_free(sr_edge *ed)
 {
+    sr_scoreboard *board = ed->engine ? ed->engine->scoreboard : NULL;
     sr_engine_free(ed->engine); /* writes the last lines of the log, which need entries, workers and queue */
+    sr_scoreboard_free(board);
     sr_log_close(ed);
     sr_others_close(ed);
     for (uint32_t i = 0; ed->workers && i < ed->rows; i++) {

@@ -3,9 +3,12 @@
 #endif
 #include "scoreboard.h"
 
+#include "memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -21,7 +24,7 @@ static void close_keeping_errno(int fd)
     errno = err;
 }
 
-static sr_scoreboard *map(int fd, size_t size)
+static void *map(int fd, size_t size)
 {
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return at == MAP_FAILED ? NULL : at;
@@ -29,7 +32,19 @@ static sr_scoreboard *map(int fd, size_t size)
 
 static size_t bytes_of(uint32_t slots, uint32_t edges)
 {
-    return sizeof(sr_scoreboard) + ((size_t)slots + edges) * sizeof(sr_row);
+    return sizeof(sr_board) + ((size_t)slots + edges) * sizeof(sr_row);
+}
+
+/* NULL: no memory, and the mapping is gone */
+static sr_scoreboard *handle(sr_board *shared, uint32_t slots, uint32_t edges, int memfd)
+{
+    size_t size = bytes_of(slots, edges);
+    sr_scoreboard *s = malloc(sizeof *s);
+    if (s)
+        *s = (sr_scoreboard){shared, shared->rows, slots, edges, size, memfd};
+    else
+        munmap(shared, size);
+    return s;
 }
 
 sr_scoreboard *sr_scoreboard_new(uint32_t slots, uint32_t edges)
@@ -39,21 +54,28 @@ sr_scoreboard *sr_scoreboard_new(uint32_t slots, uint32_t edges)
         return NULL;
     }
     size_t size = bytes_of(slots, edges);
-    int fd =
-        (int)syscall(SYS_memfd_create, "sirius scoreboard", MFD_CLOEXEC); /* glibc has it since 2.27 only */
+    int fd = (int)syscall(SYS_memfd_create, "sirius scoreboard",
+                          MFD_CLOEXEC | MFD_ALLOW_SEALING); /* glibc has it since 2.27 only */
     if (fd < 0)
         return NULL;
-    sr_scoreboard *s = ftruncate(fd, (off_t)size) == 0 ? map(fd, size) : NULL;
+    sr_board *shared = ftruncate(fd, (off_t)size) == 0 ? map(fd, size) : NULL;
+    sr_scoreboard *s = shared ? handle(shared, slots, edges, fd) : NULL;
     if (!s) {
         close_keeping_errno(fd);
         return NULL;
     }
-    s->layout = SR_SCOREBOARD_LAYOUT;
-    s->size = size;
-    s->memfd = fd;
-    s->edges = edges;
-    s->slots = slots;
+    sr_memory_seal(fd, false);
+    sr_scoreboard_mend(s);
     return s;
+}
+
+void sr_scoreboard_mend(sr_scoreboard *s)
+{
+    s->shared->layout = SR_SCOREBOARD_LAYOUT;
+    s->shared->size = s->size;
+    s->shared->memfd = s->memfd;
+    s->shared->edges = s->edges;
+    s->shared->slots = s->slots;
 }
 
 /* NULL with errno: it is none, or of another layout. */
@@ -63,18 +85,23 @@ static sr_scoreboard *known(int memfd)
     if (fstat(memfd, &st) != 0)
         return NULL;
     size_t size = (size_t)st.st_size;
-    sr_scoreboard *s = size >= sizeof *s ? map(memfd, size) : NULL;
-    if (!s && size >= sizeof *s)
+    sr_board *shared = size >= sizeof *shared ? map(memfd, size) : NULL;
+    if (!shared && size >= sizeof *shared)
         return NULL;
-    if (!s || s->layout != SR_SCOREBOARD_LAYOUT || s->size != size || s->memfd != memfd ||
-        s->slots > SR_SLOTS_MAX || s->edges > SR_EDGE_ROWS_MAX || size != bytes_of(s->slots, s->edges)) {
-        if (s)
-            munmap(s, size);
+    uint32_t slots = 0, edges = 0;
+    if (shared) { /* once: they may change at any time */
+        slots = *(volatile uint32_t *)&shared->slots;
+        edges = *(volatile uint32_t *)&shared->edges;
+    }
+    if (!shared || shared->layout != SR_SCOREBOARD_LAYOUT || shared->size != size || shared->memfd != memfd ||
+        slots > SR_SLOTS_MAX || edges > SR_EDGE_ROWS_MAX || size != bytes_of(slots, edges)) {
+        if (shared)
+            munmap(shared, size);
         errno = EINVAL;
         return NULL;
     }
     fcntl(memfd, F_SETFD, FD_CLOEXEC);
-    return s;
+    return handle(shared, slots, edges, memfd);
 }
 
 sr_scoreboard *sr_scoreboard_adopt(int memfd)
@@ -85,14 +112,14 @@ sr_scoreboard *sr_scoreboard_adopt(int memfd)
 sr_scoreboard *sr_scoreboard_map(int memfd, uint32_t edge, sr_row **row)
 {
     sr_scoreboard *s = known(memfd);
-    if (!s)
-        return NULL;
-    uint32_t slots = s->slots; /* once: see scoreboard.h */
-    if (slots > SR_SLOTS_MAX || edge >= SR_EDGE_ROWS_MAX || (*row = &s->rows[slots + edge]) == NULL ||
-        (char *)(*row + 1) > (char *)s + lseek(memfd, 0, SEEK_END)) {
+    if (s && edge >= s->edges) {
+        munmap(s->shared, s->size);
+        free(s);
+        s = NULL;
         errno = EINVAL;
-        return NULL;
     }
+    if (s)
+        *row = &s->rows[s->slots + edge];
     return s;
 }
 
@@ -101,13 +128,14 @@ void sr_scoreboard_free(sr_scoreboard *s)
     if (!s)
         return;
     close(s->memfd);
-    munmap(s, s->size);
+    munmap(s->shared, s->size);
+    free(s);
 }
 
 /* May this generation have one process more? Those that retire slowly are bounded: as many as wanted, or 8. */
 static bool room(const sr_scoreboard *s, uint32_t generation)
 {
-    uint32_t workers = atomic_load_explicit(&s->workers, memory_order_relaxed), taken = 0, vacant = 0;
+    uint32_t workers = atomic_load_explicit(&s->shared->workers, memory_order_relaxed), taken = 0, vacant = 0;
     for (uint32_t i = 0; i < s->slots; i++)
         if (atomic_load_explicit(&s->rows[i].pid, memory_order_relaxed) == 0)
             vacant++;
@@ -167,10 +195,10 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
 
 void sr_scoreboard_waited(sr_scoreboard *s, int64_t ns)
 {
-    uint64_t seen = atomic_load_explicit(&s->longest_wait, memory_order_relaxed);
+    uint64_t seen = atomic_load_explicit(&s->shared->longest_wait, memory_order_relaxed);
     while ((uint64_t)ns > seen &&
-           !atomic_compare_exchange_weak_explicit(&s->longest_wait, &seen, (uint64_t)ns, memory_order_relaxed,
-                                                  memory_order_relaxed))
+           !atomic_compare_exchange_weak_explicit(&s->shared->longest_wait, &seen, (uint64_t)ns,
+                                                  memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
@@ -183,12 +211,12 @@ void sr_scoreboard_totals(const sr_scoreboard *s, sr_counters *sum)
 
 void sr_scoreboard_exited(sr_scoreboard *s, sr_exit why)
 {
-    atomic_fetch_add_explicit(&s->exits[why], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->shared->exits[why], 1, memory_order_relaxed);
 }
 
 void sr_scoreboard_edge_exited(sr_scoreboard *s, sr_exit why)
 {
-    atomic_fetch_add_explicit(&s->edge_exits[why], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->shared->edge_exits[why], 1, memory_order_relaxed);
 }
 
 /* --- what more than one word says --- */
@@ -231,7 +259,7 @@ static void read_bytes(void *to, const _Atomic uint64_t *from, size_t len)
 bool sr_scoreboard_tell(sr_scoreboard *s, sr_note_of of, const char *text, size_t len)
 {
     uint64_t words[SR_NOTE_MAX / sizeof(uint64_t)];
-    sr_note *note = &s->notes[of];
+    sr_note *note = &s->shared->notes[of];
     if (len > sizeof words)
         return false;
     memcpy(words, text, len);
@@ -246,7 +274,7 @@ bool sr_scoreboard_tell(sr_scoreboard *s, sr_note_of of, const char *text, size_
 size_t sr_scoreboard_told(const sr_scoreboard *s, sr_note_of of, char *out)
 {
     uint64_t words[SR_NOTE_MAX / sizeof(uint64_t)];
-    const sr_note *note = &s->notes[of];
+    const sr_note *note = &s->shared->notes[of];
     for (int i = 0; i < READ_TRIES; i++) {
         uint32_t sequence = atomic_load_explicit(&note->sequence, memory_order_acquire);
         uint32_t len = atomic_load_explicit(&note->len, memory_order_relaxed);

@@ -119,7 +119,7 @@ typedef struct sr_row_request {
  */
 enum { SR_SCOREBOARD_LAYOUT = 11 << 24 | sizeof(sr_row) };
 
-typedef struct sr_scoreboard {
+typedef struct sr_board {      /* the memory */
     uint32_t layout;           /* SR_SCOREBOARD_LAYOUT; the first field in every layout */
     uint32_t slots;            /* rows of workers */
     uint32_t edges;            /* rows of edges, after them */
@@ -134,6 +134,18 @@ typedef struct sr_scoreboard {
     size_t size;                   /* bytes mapped */
     int memfd;                     /* has the same number in all processes */
     sr_row rows[];
+} sr_board;
+
+/*
+ * What a process knows of it. A worker can write to all of the memory, so what leads to an address is read from there once, and
+ * checked: a supervisor of root's must not be made to write elsewhere.
+ */
+typedef struct sr_scoreboard {
+    sr_board *shared;
+    sr_row *rows;
+    uint32_t slots, edges;
+    size_t size;
+    int memfd;
 } sr_scoreboard;
 
 /* --- the memory --- */
@@ -149,9 +161,12 @@ sr_scoreboard *sr_scoreboard_adopt(int memfd);
 
 void sr_scoreboard_free(sr_scoreboard *s); /* in this process only */
 
+/* Sets right what a worker may have written over the numbers in the memory, before another process adopts it. */
+void sr_scoreboard_mend(sr_scoreboard *s);
+
 /*
  * In an edge: maps it, and finds the row of the edge. Workers can write the memory, so later the edge uses no
- * index that it reads there. It stays mapped for the life of the process. NULL with errno, as adopt.
+ * index that it reads there. NULL with errno, as adopt.
  */
 sr_scoreboard *sr_scoreboard_map(int memfd, uint32_t edge, sr_row **row);
 

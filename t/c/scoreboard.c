@@ -4,6 +4,7 @@
 #include "tap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -17,7 +18,7 @@ static void layout(void)
     is_int(sizeof(sr_row) % 128, 0, "and fills them");
     ok(offsetof(sr_row, sequence) / 128 > offsetof(sr_row, since) / 128,
        "its request is in other cache lines than its state");
-    ok(offsetof(sr_scoreboard, layout) == 0, "a scoreboard begins with its layout");
+    ok(offsetof(sr_board, layout) == 0, "a scoreboard begins with its layout");
     is_int(SR_SCOREBOARD_LAYOUT & 0xffff, sizeof(sr_row), "which has the size of a row in it");
     ok(offsetof(sr_row, counters) / 64 > offsetof(sr_row, mark) / 64, "nor are its counters");
 }
@@ -147,34 +148,76 @@ static void survival(void)
     sr_scoreboard_free(s);
 }
 
+static void forget(sr_scoreboard *s)
+{
+    if (!s)
+        return;
+    munmap(s->shared, s->size);
+    free(s);
+}
+
 /* A scoreboard of another build is refused, whichever is larger */
 static void layouts(void)
 {
     sr_scoreboard *s = sr_scoreboard_new(3, 0);
     off_t size = (off_t)s->size;
-    int fd = dup(s->memfd);
+    FILE *file = tmpfile();
+    int fd = fileno(file);
+    is_int(ftruncate(fd, size), 0, "a copy of a scoreboard");
+    sr_board *b = mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    memcpy(b, s->shared, s->size);
+    b->memfd = fd;
     for (int by = -128; by <= 128; by += 128) {
         sr_scoreboard *other = NULL;
-        s->size = (size_t)(size + by);
-        s->memfd = fd;
+        b->size = (size_t)(size + by);
         if (ftruncate(fd, size + by) == 0)
             other = sr_scoreboard_adopt(fd);
         ok(by ? !other && errno == EINVAL : other != NULL, "%+d bytes", by);
-        if (other)
-            munmap(other, other->size);
+        forget(other);
     }
-    s->size = (size_t)size;
+    b->size = (size_t)size;
     is_int(ftruncate(fd, size), 0, "its own size again");
     for (int bit = 0; bit < 32; bit++) {
-        s->layout = SR_SCOREBOARD_LAYOUT ^ 1U << bit;
+        b->layout = SR_SCOREBOARD_LAYOUT ^ 1U << bit;
         if (sr_scoreboard_adopt(fd) || errno != EINVAL)
             ok(0, "a layout that differs in bit %d is adopted", bit);
     }
-    s->layout = SR_SCOREBOARD_LAYOUT;
+    b->layout = SR_SCOREBOARD_LAYOUT;
     sr_scoreboard *same = sr_scoreboard_adopt(fd);
     ok(same != NULL, "the same layout, of all that are like it, is adopted");
-    munmap(same, same->size);
+    forget(same);
+    munmap(b, s->size);
+    fclose(file);
     sr_scoreboard_free(s);
+}
+
+/* A worker can write to all of it, and leads nobody elsewhere by that */
+static void spoiled(void)
+{
+    sr_scoreboard *s = sr_scoreboard_new(2, 1);
+    sr_counters sum;
+    sr_row *row;
+    int fd = s->memfd;
+    s->shared->slots = s->shared->edges = UINT32_MAX;
+    s->shared->memfd = 0;
+    s->shared->size = (size_t)1 << 40;
+    ok(s->slots == 2 && s->edges == 1 && s->rows == s->shared->rows,
+       "numbers that a worker has written count for nobody");
+    sr_scoreboard_totals(s, &sum);
+    is_int((long long)sum.requests, 0, "its rows can be summed up");
+    is_int(sr_scoreboard_claim(s, 1), 0, "one can be claimed");
+    is_int(sr_scoreboard_claim(s, 1), 1, "another one");
+    is_int(sr_scoreboard_claim(s, 1), -1, "and no more than there are");
+    is_int((long long)sr_scoreboard_waiting(s), 0, "edges can be asked");
+    ok(!sr_scoreboard_adopt(fd) && errno == EINVAL && !sr_scoreboard_map(fd, 0, &row),
+       "who comes later sees that it is spoiled");
+    sr_scoreboard_mend(s);
+    sr_scoreboard *other = sr_scoreboard_adopt(fd);
+    ok(other && other->slots == 2, "until it is set right");
+    forget(other);
+    ok(ftruncate(fd, 0) != 0 && errno == EPERM, "nobody can make it shorter");
+    sr_scoreboard_free(s);
+    ok(fcntl(fd, F_GETFD) < 0 && fcntl(0, F_GETFD) >= 0, "its own descriptor is closed, and no other");
 }
 
 /* Where perl is, as a handler of a signal notes it */
@@ -206,15 +249,15 @@ static void perl_places(void)
 static void places(void)
 {
     const size_t at[] = {
-        offsetof(sr_scoreboard, slots),
-        offsetof(sr_scoreboard, stopping),
-        offsetof(sr_scoreboard, workers),
-        offsetof(sr_scoreboard, size),
-        offsetof(sr_scoreboard, memfd),
-        offsetof(sr_scoreboard, exits),
-        offsetof(sr_scoreboard, edge_exits),
-        offsetof(sr_scoreboard, notes),
-        offsetof(sr_scoreboard, rows),
+        offsetof(sr_board, slots),
+        offsetof(sr_board, stopping),
+        offsetof(sr_board, workers),
+        offsetof(sr_board, size),
+        offsetof(sr_board, memfd),
+        offsetof(sr_board, exits),
+        offsetof(sr_board, edge_exits),
+        offsetof(sr_board, notes),
+        offsetof(sr_board, rows),
         offsetof(sr_row, pid),
         offsetof(sr_row, generation),
         offsetof(sr_row, connections),
@@ -236,11 +279,11 @@ static void places(void)
         offsetof(sr_row, place),
         offsetof(sr_row, counters),
         offsetof(sr_counters, trouble),
-        offsetof(sr_scoreboard, watched),
-        offsetof(sr_scoreboard, trouble_errno),
-        offsetof(sr_scoreboard, longest_wait),
+        offsetof(sr_board, watched),
+        offsetof(sr_board, trouble_errno),
+        offsetof(sr_board, longest_wait),
         offsetof(sr_counters, requests),
-        sizeof(sr_scoreboard),
+        sizeof(sr_board),
         sizeof(sr_row),
         sizeof(sr_counters),
         SR_CLOSED_REASONS,
@@ -324,9 +367,9 @@ static void exits(void)
     }
     bool right = true;
     for (unsigned i = 0; i < SR_EXIT_CAUSES; i++)
-        right = right && atomic_load(&other->exits[i]) == i + 1;
+        right = right && atomic_load(&other->shared->exits[i]) == i + 1;
     ok(right, "who has it mapped counts in the same place");
-    munmap(other, other->size);
+    forget(other);
     sr_scoreboard_free(s);
 }
 
@@ -353,15 +396,15 @@ static void news(void)
     ok(sr_scoreboard_tell(s, SR_NOTE_ADMIN, "short", 5) &&
            !sr_scoreboard_tell(s, SR_NOTE_ADMIN, text, SR_NOTE_MAX + 1) && told_is(other, "short", 5),
        "one that is too long changes nothing");
-    atomic_fetch_add(&s->notes[SR_NOTE_ADMIN].sequence, 1);
+    atomic_fetch_add(&s->shared->notes[SR_NOTE_ADMIN].sequence, 1);
     ok(told_is(other, "", 0), "who was killed while it wrote: nothing is told");
     ok(sr_scoreboard_tell(s, SR_NOTE_ADMIN, "again", 5) && told_is(other, "again", 5),
        "and the next writer sets it right");
-    atomic_store(&s->notes[SR_NOTE_ADMIN].len, SR_NOTE_MAX + 1);
+    atomic_store(&s->shared->notes[SR_NOTE_ADMIN].len, SR_NOTE_MAX + 1);
     ok(told_is(other, "", 0), "a length that cannot be");
     char out[SR_NOTE_MAX];
     is_int((long long)sr_scoreboard_told(s, SR_NOTE_SUPERVISOR, out), 0, "it is one of several");
-    munmap(other, other->size);
+    forget(other);
     sr_scoreboard_free(s);
 }
 
@@ -373,7 +416,7 @@ static void refused(void)
     ok(!sr_scoreboard_adopt(-1) && errno == EBADF, "no descriptor");
     FILE *file = tmpfile();
     ok(!sr_scoreboard_adopt(fileno(file)) && errno == EINVAL, "an empty file");
-    ok(ftruncate(fileno(file), sizeof(sr_scoreboard) + 3) == 0 && !sr_scoreboard_adopt(fileno(file)) &&
+    ok(ftruncate(fileno(file), sizeof(sr_board) + 3) == 0 && !sr_scoreboard_adopt(fileno(file)) &&
            errno == EINVAL,
        "a file of something else");
     fclose(file);
@@ -395,6 +438,7 @@ int main(void)
     marks(&row);
     survival();
     layouts();
+    spoiled();
     perl_places();
     places();
     torn();
