@@ -312,8 +312,7 @@ static SV *env_alone(pTHX_ sirius *s, const sirius_request *t)
     }
     sirius_input_forget(aTHX_ & env.input); /* the layer holds the bytes */
     s->turn.pooled = NULL;
-    s->turn.env =
-        (HV *)sv_2mortal((SV *)env.hv); /* the reference is $_[0] of the application: no hold for us */
+    s->turn.env = s->turn.alone = env.hv; /* the reference is $_[0] of the application: no hold for us */
     return sv_2mortal(newRV_inc((SV *)env.hv));
 }
 

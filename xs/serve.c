@@ -222,6 +222,9 @@ XS(sirius_xs_release)
     PL_tmps_floor = t->temporaries;
     FREETMPS;
     PL_tmps_floor = floor;
+    HV *alone = t->alone;
+    t->alone = NULL;
+    SvREFCNT_dec((SV *)alone);
     if (t->pooled && t->giving_back) {
         envpool_forget(aTHX_ t->pooled);
     } else if (t->pooled) {

@@ -68,7 +68,8 @@ typedef struct sirius_request {
 typedef struct sirius_turn {
     UV serial;
     sirius_request *request; /* NULL between two requests, and once the response is complete */
-    HV *env;                 /* belongs to sirius_serve_one */
+    HV *env;                 /* of pooled, or alone */
+    HV *alone; /* env of a request that fits no shape. Counted: an exit frees temporaries before it answers */
     envpool_env *pooled;     /* the entry of the pool that env is from; NULL: none */
     bool forked;    /* the application has forked since the request began: a child may hold values of it */
     bool untouched; /* the application has left the pooled env as it was; known once it has returned */

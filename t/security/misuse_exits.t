@@ -95,9 +95,17 @@ my $ends = $] < 5.018 ? qr{/exit\z|destroy/overload\z} : qr{/exit\z};
 
 my ( $kept, $lost ) = ( 0, 0 );
 for my $case (@case) {
+    try( $case, $_ )
+        for $case =~ $ends
+        ? ( [], [ 'X-Twice: 1', 'X-Twice: 2' ] )
+        : [];    # a field that comes twice makes another %env
+}
+
+sub try {
+    my ( $case, $fields ) = @_;
     my $pid    = $server->ask('GET /after')->body;
     my $client = $server->connect;
-    $client->send( request("GET /$case") . request('GET /after') );
+    $client->send( request( "GET /$case", @$fields ) . request('GET /after') );
     my ( $answer, $next ) = $client->responses( 2, patience => 10 );
     my $got  = join ' ', $answer->status, $next->status;
     my $good = $got =~ /\A(?:[2-5]\d\d (?:200|eof|reset)|(?:cut|eof|reset) (?:eof|reset|cut))\z/;
@@ -105,9 +113,41 @@ for my $case (@case) {
     my $after = $server->ask('GET /after')->body;
     $good = 0 if $after !~ /\Aafter/ || ( $after ne $pid && $case !~ $ends );
     $after eq $pid ? $kept++ : $lost++;
-    ok $good, $case or diag "$got, then '", $next->body, "'; '$pid', then '$after'";
+    ok $good, join ' ', $case, @$fields or diag "$got, then '", $next->body, "'; '$pid', then '$after'";
+    return;
 }
+is $server->crashes, 0, 'nothing crashed';
 note "$kept went on in the same worker, $lost did not";
 cmp_ok $lost, '>', 5, 'exit ends the worker';
 $server->stop;
+
+# What is freed on the way out, and what END blocks make then, has the memory of the temporaries of the request
+subtest 'exit, and an END block of the application' => sub {
+    my $ending = start_server( <<'APP', qw(--workers 1 --access-log - --access-log-format), '%m %U %>s' );
+END { our @made = map { [ "b$_", { a => 1 } ] } 1 .. 5000 }
+sub {
+    my $env = shift;
+    return [ 200, [], ['ok'] ] if $env->{PATH_INFO} eq '/';
+    $env->{REQUEST_METHOD} = 'CHANGED';
+    exit 3;
+}
+APP
+    for my $fields ( [], [ 'X-Twice: 1', 'X-Twice: 2' ] ) {
+        my $answer = $ending->ask( 'GET /exit', @$fields );
+        is $answer->status, 500, join ' ', 'its client gets a 500', @$fields;
+        ok until_true(
+            10,
+            sub {
+                eval { $ending->connect->ask('GET /')->status eq '200' }
+            }
+            ),
+            'another worker serves';
+    }
+    is scalar( () = $ending->log =~ /error: CHANGED \/exit: the application called exit/g ), 2,
+        'the log says what it was';
+    ok until_true( 5, sub { 2 == ( () = $ending->output =~ m{^CHANGED /exit 500$}mg ) } ),
+        'so does the access log';
+    is $ending->crashes, 0, 'nothing crashed';
+    $ending->stop;
+};
 done_testing;
