@@ -105,10 +105,12 @@ static Signal_t waking_handler(int sig)
  */
 static bool deferred(int sig)
 {
-    if (!sirius_current || !sirius_busy(sirius_current) || sig == SIGSEGV || sig == SIGBUS || sig == SIGILL ||
-        sig == SIGFPE)
+    const sirius *s = sirius_current;
+    if (!s || sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE)
         return false;
     dTHX;
+    if (!sirius_busy(s) && !sirius_crossing(aTHX_ s))
+        return false;
     PL_psig_pend[sig]++;
     PL_sig_pending = 1;
     wake();

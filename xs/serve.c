@@ -30,7 +30,7 @@ sirius *sirius_alive(pTHX_ UV serial)
 SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
 {
     sig_atomic_t was_inside = s->inside;
-    s->inside = 0;
+    const void *outer = s->outer, *frame = s->frame;
     dSP;
     if (!SIRIUS_FREES_TEMPORARIES) {
         ENTER;
@@ -43,6 +43,11 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
         XPUSHs(arg2);
     PUTBACK;
     SV *hold = NULL;
+    s->outer = PL_top_env;
+    s->frame = PL_curstackinfo;
+    atomic_signal_fence(
+        memory_order_seq_cst); /* a handler must not find us outside before it can see where the call begins */
+    s->inside = 0;
     int n = call_sv(code, G_SCALAR | G_EVAL);
     SPAGAIN;
     SV *result = n == 1 ? POPs : NULL;
@@ -64,6 +69,9 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     if (s->forked) /* a child that the application forked came back: it must not serve */
         my_exit(0);
     s->inside = was_inside;
+    atomic_signal_fence(memory_order_seq_cst);
+    s->outer = outer;
+    s->frame = frame;
     return result;
 }
 
@@ -250,7 +258,6 @@ static __attribute__((noinline)) void release(pTHX_ sirius *s)
     }
 }
 
-/* Where nothing that is left can run code, it stays inside. */
 void sirius_serve_one(pTHX_ sirius *s, SV *app)
 {
     ENTER;
@@ -265,8 +272,6 @@ void sirius_serve_one(pTHX_ sirius *s, SV *app)
     bool untouched = s->turn.untouched = pooled && envpool_untouched(aTHX_ pooled);
     sirius_finish(aTHX_ s);
     bool inert = untouched && s->turn.inert && envpool_ref_intact(pooled);
-    if (!inert)
-        s->inside = 0;
     if (!untouched)
         cleanup(aTHX_ s, s->turn.env);
     s->turn.env = NULL;

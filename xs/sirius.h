@@ -118,6 +118,7 @@ typedef struct sirius {
     bool returned;                 /* the application has returned */
     volatile sig_atomic_t logging; /* log.c writes a line of the server */
     volatile sig_atomic_t inside;
+    const void *outer, *frame; /* of perl, around the innermost sirius_call: see sirius_crossing */
     bool forked;     /* this is a child that the application has forked: it serves nothing */
     bool soon_said;  /* a successor was asked for */
     const char *why; /* why this worker has to end; NULL: it has not */
@@ -154,6 +155,20 @@ typedef struct sirius {
 static inline bool sirius_busy(const sirius *s)
 {
     return (s->inside || s->logging) && !s->forked;
+}
+
+/*
+ * Perl is on the way into code of the application, or out of it: the eval around that is not there yet, or not any more. A
+ * handler that dies now would jump over the server.
+ */
+static inline bool sirius_crossing(pTHX_ const sirius *s)
+{
+#ifdef MULTIPLICITY
+    if (aTHX != s->owner) /* also a thread that is not perl's */
+        return false;
+#endif
+    return s->outer && !s->forked &&
+           (PL_top_env == s->outer || (PL_curstackinfo == s->frame && cxstack_ix < 0));
 }
 
 /* Goes inside. True: it was outside before, and the caller has to leave. */

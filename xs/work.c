@@ -179,6 +179,7 @@ void sirius_abandon(pTHX_ sirius *s, const char *why)
 {
     if (s->forked || !sirius_current)
         return;
+    s->inside = 1;
     if (s->turn.request) {
         sirius_fail(aTHX_ s, why, NULL);
         sirius_finish(aTHX_ s);

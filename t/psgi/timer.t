@@ -247,4 +247,27 @@ for my $how (qw(sigaction info safe sig)) {
     };
 }
 
+# On the way into the call that runs the handlers, and out of it, there is no eval yet, or no more: a handler that is not deferred
+# there and dies ends the server. So many come that some meet these few instructions.
+for my $how (qw(sigaction info)) {
+    subtest "$how, a handler that always dies, in a server that has nothing to do" => sub {
+        my $flags  = $how eq 'info' ? 'POSIX::SA_SIGINFO()' : 0;
+        my $server = Sirius::Test::Server->start(
+            app =>
+                <<"APP", command => [ $^X, $plackup, qw(-s Sirius -E deployment) ], args => [qw(--workers 0)] );
+use POSIX ();
+POSIX::sigaction( 27, POSIX::SigAction->new( sub { die "at any moment\n" if \$main::on }, POSIX::SigSet->new, $flags ) );
+sub { \$main::on++ if \$_[0]{PATH_INFO} eq '/on'; [ 200, [], [\$\$] ] }
+APP
+        is $server->ask('GET /on')->body, $server->pid, 'it serves';
+        my ( $until, $sent ) = ( Time::HiRes::time() + 5, 0 );
+        while ( Time::HiRes::time() < $until && $sent < 1_000_000 && kill PROF => $server->pid ) {
+            $sent += kill PROF => ( $server->pid ) x 100;
+        }
+        ok $server->wait_log( qr/a handler of a signal died: at any moment/, 10 ), 'handlers have died';
+        is eval { $server->connect->ask('GET /')->body }, $server->pid, 'it serves on';
+        $server->stop;
+    };
+}
+
 done_testing;
