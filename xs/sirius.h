@@ -70,7 +70,7 @@ typedef struct sirius_turn {
     sirius_request *request; /* NULL between two requests, and once the response is complete */
     HV *env;                 /* of pooled, or alone */
     HV *alone; /* env of a request that fits no shape. Counted: an exit frees temporaries before it answers */
-    envpool_env *pooled;     /* the entry of the pool that env is from; NULL: none */
+    envpool_env *pooled; /* the entry of the pool that env is from; NULL: none */
     bool forked;    /* the application has forked since the request began: a child may hold values of it */
     bool untouched; /* the application has left the pooled env as it was; known once it has returned */
     bool inert;     /* freeing what the application has returned runs no code */
@@ -119,9 +119,9 @@ typedef struct sirius {
     volatile sig_atomic_t logging; /* log.c writes a line of the server */
     volatile sig_atomic_t inside;
     const void *outer, *frame; /* of perl, around the innermost sirius_call: see sirius_crossing */
-    bool forked;     /* this is a child that the application has forked: it serves nothing */
-    bool soon_said;  /* a successor was asked for */
-    const char *why; /* why this worker has to end; NULL: it has not */
+    bool forked;               /* this is a child that the application has forked: it serves nothing */
+    bool soon_said;            /* a successor was asked for */
+    const char *why;           /* why this worker has to end; NULL: it has not */
     uint64_t served, soon_requests, max_requests, max_rss, rss;
     sr_resident resident;
     int64_t wall_offset; /* ns, wall clock minus monotonic clock */

@@ -159,7 +159,7 @@ bool sr_queue_waits(const sr_queue *q, uint32_t index, uint64_t number); /* nobo
 /* A request that waits does not count as waiting: a worker had it, and its claim says now that nobody has it. */
 bool sr_queue_hidden(const sr_queue *q, uint64_t number);
 
-uint64_t sr_queue_waiting(sr_queue *q);                                  /* how many wait. Moves `first` */
+uint64_t sr_queue_waiting(sr_queue *q); /* how many wait. Moves `first` */
 int64_t sr_queue_since(sr_queue *q); /* monotonic ns at which the first of them was complete; 0: none waits */
 
 /* Corrects `head`, if a worker has spoiled it. */
