@@ -1,5 +1,4 @@
 /* logformat: the object Sirius::LogFormat. */
-#include "sirius.h"
 
 #include "logformat.h"
 

@@ -4,7 +4,7 @@
 /*
  * work: the loop of a worker: takes a request from the edges, calls the application, replies.
  */
-#include "envpool.h"
+#include "sirius.h"
 
 #include "base/clock.h"
 #include "share/common.h"

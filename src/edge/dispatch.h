@@ -7,6 +7,7 @@
  * Failure: when the queue is full (--max-queue), or there is no memory, the client gets 503 and the
  * connection ends.
  */
+#include "../conn/intake.h"
 #include "edge.h"
 
 /*

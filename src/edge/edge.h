@@ -17,7 +17,6 @@
  * Failure: nothing that one client or worker does, and no lack of memory or descriptors, ends the process.
  */
 #include "../conn/engine.h"
-#include "../conn/intake.h"
 #include "../http/response.h"
 #include "../share/common.h"
 #include "../share/queue.h"

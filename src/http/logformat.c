@@ -2,6 +2,7 @@
 
 #include "logprogram.h"
 #include "logtext.h"
+#include "logtime.h"
 
 sr_logitem *sr_logformat_items(const sr_logformat *f, size_t *count)
 {

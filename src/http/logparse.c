@@ -1,5 +1,7 @@
 #include "logprogram.h"
 
+#include "logtime.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +33,7 @@ static const struct preset {
               "\"apptime_microsec\":%{app}D,\"connection\":%X,\"nth\":%k,\"pid\":%P}")},
 };
 
-/* Where the language has no more than Apache::LogFormat::Compiler, an embedder's letter has no say */
+/* Letters of Apache::LogFormat::Compiler keep their meaning; those that are extra give way to the caller's. */
 static const struct single {
     char letter;
     bool extra;
@@ -218,7 +220,7 @@ static bool add_block(parser *p, size_t offset, size_t from, size_t end, char le
     return true;
 }
 
-/* A name ends at the first } with a letter after it, so that one of a time or of the embedder's may have a } */
+/* A name ends at the first } with a letter after it, so that one of a time or of the caller's may have a } */
 static bool block(parser *p, size_t offset)
 {
     sr_bytes in = p->in;

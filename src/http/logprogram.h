@@ -2,7 +2,6 @@
 #define SR_LOGPROGRAM_H
 /* logprogram: a compiled format, which logparse.c makes and logformat.c runs. Only they include this. */
 #include "logformat.h"
-#include "logtime.h"
 
 enum { SR_LOG_PAD = 16 }; /* bytes after each text, so that a short one can be copied without a loop */
 

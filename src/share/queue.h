@@ -34,7 +34,6 @@
  */
 #include "ring.h"
 
-#include "../http/request.h"
 #include "../net/peer.h"
 
 enum {

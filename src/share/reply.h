@@ -9,7 +9,7 @@
  * checks them again. The edge adds framing, Date and Connection, and everything that depends on the version
  * of HTTP.
  */
-#include "ring.h"
+#include <stdint.h>
 
 typedef enum sr_reply_kind {
     SR_REPLY_INTERIM = 1, /* sr_reply_head with a status of 1xx, then fields */

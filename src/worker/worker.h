@@ -19,6 +19,7 @@
  * sr_worker_next says hello to the edge that replaces it.
  */
 #include "../base/bytes.h"
+#include "../http/request.h"
 #include "../share/door.h"
 #include "../share/queue.h"
 #include "../share/reply.h"

@@ -1,7 +1,6 @@
 /* response: heads as they go on the wire. */
 #include "../../src/http/response.h"
 
-#include "../../src/http/date.h"
 #include "tap.h"
 
 #include <stdlib.h>
