@@ -181,7 +181,7 @@ static SSize_t log_write(pTHX_ PerlIO *f, const void *data, Size_t count)
     return !whole || write_out(aTHX_ f, l, whole) ? (SSize_t)count : -1;
 }
 
-/* No line will be finished any more. */
+/* At the end: writes the unfinished line. */
 static void finish(pTHX_ PerlIO *f)
 {
     log_layer *l = PerlIOSelf(f, log_layer);

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What the streams of one handle have in common. Freed with the last of them. */
+/* What the streams of one handle share. Freed with the last of them. */
 typedef struct claim {
     UV serial; /* of the request that it speaks for */
     int fd;    /* the application's own, or -1 */
@@ -323,7 +323,7 @@ static bool held(pTHX_ const sirius_turn *t)
     return SvREFCNT(t->io) > ours;
 }
 
-/* The child can't ask the edge: if the application holds the handle, it is borrowed before. */
+/* A child can't ask the edge, so the socket is fetched before the fork if the application holds the handle. */
 void sirius_socket_forks(pTHX_ sirius *s)
 {
     sirius_turn *t = &s->turn;

@@ -111,7 +111,7 @@ static bool node_parse(sr_bytes s, bool bare, sr_bytes *address, uint16_t *port)
     return n >= 0;
 }
 
-/* What an address says about the walk; when it is one, it is the client as far as is known. */
+/* Judges an address. If it is one, it is the client as far as is known. */
 static sr_hop step(sr_forwarded *out, sr_bytes node, bool bare, sr_hop_judge *judge, void *with)
 {
     sr_bytes address;
@@ -200,7 +200,7 @@ static bool element_parse(sr_bytes s, sr_bytes values[PARAMETERS])
     }
 }
 
-/* Scheme and host are those that the last proxy of the walk has seen. */
+/* Scheme and host are those that the leftmost trusted proxy has seen. */
 static void read_rfc7239(sr_forwarded *out, const sr_request *r, const char *base, sr_hop_judge *judge,
                          void *with)
 {

@@ -5,7 +5,7 @@
 #include "status.h"
 #include "token.h"
 
-/* Appending to room that is reserved: `to` is where, the new end is returned. */
+/* Append to memory that was reserved: `to` is where, and the new end is returned. */
 static inline char *put(char *to, sr_bytes s)
 {
     memcpy(to, s.at, s.len);
@@ -282,7 +282,7 @@ static sr_bytes extra_fields(int status)
     switch (status) {
     case 426: /* RFC 6455 4.4, RFC 9110 15.5.22 */
         return SR_BYTES("Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: close, Upgrade\r\n");
-    case 503: /* overload passes in a moment, or a colleague of ours answers */
+    case 503: /* overload passes in a moment, or another server answers */
         return SR_BYTES("Retry-After: 1\r\nConnection: close\r\n");
     default:
         return SR_BYTES("Connection: close\r\n");

@@ -17,7 +17,7 @@ typedef struct news {
     int err;
 } news;
 
-/* In the child: only what is safe after a fork of a process with threads. */
+/* In the new process: calls only what is safe after a fork of a process with threads. */
 static int become(const char *path, char *const *words, const int *fds, int n)
 {
     sigset_t none;
@@ -39,7 +39,7 @@ static void tell(int fd, const news *what)
     (void)n;
 }
 
-/* Of the one that is in between: its child is adopted by init, or by whoever has asked for orphans. */
+/* In the intermediate process, whose child is adopted by init or by a subreaper. */
 static void fork_again(int report, const char *path, char *const *words, const int *fds, int n)
 {
     news what = {.pid = fork()};
@@ -74,23 +74,23 @@ int sr_beside_start(const char *path, char *const *words, const int *fds, int n,
     if (pipe2(ends, O_CLOEXEC) != 0)
         return errno;
     sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before); /* no handler of ours runs in what is forked */
+    sigprocmask(SIG_SETMASK, &all, &before); /* no handler of a signal runs in the new processes */
     pid_t between = fork();
     int err = between < 0 ? errno : 0;
     if (between == 0)
         fork_again(ends[1], path, words, fds, n);
     close(ends[1]);
     while (between > 0 && waitpid(between, NULL, 0) < 0 && errno == EINTR)
-        ; /* ECHILD: children are ignored, it is gone */
+        ; /* ECHILD: SIGCHLD is ignored, and it is gone */
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (!err && !hear(ends[0], &what))
         err = ECHILD;
     if (!err && !(err = what.err)) {
         *pid = what.pid;
-        *pidfd = sr_pidfd_open(
-            what.pid); /* before it can have ended and its number be another's: it waits for exec */
+        /* at once: later it may have ended, and its number may be that of another process */
+        *pidfd = sr_pidfd_open(what.pid);
         err = *pidfd < 0 ? errno : hear(ends[0], &what) ? what.err : 0;
-        if (*pidfd < 0) /* it must not go on, as nobody would know of it */
+        if (*pidfd < 0) /* nobody would notice its end */
             kill(what.pid, SIGKILL);
         if (err && *pidfd >= 0)
             close(*pidfd);

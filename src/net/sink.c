@@ -24,8 +24,8 @@ struct sr_sink {
     bool append;     /* fd is a regular file and writes go to its end */
     bool socket;     /* a stream socket */
     bool waits;      /* a write may block */
-    bool inside;     /* the buffer begins inside a line, whose beginning is out */
-    bool torn;       /* what is out ends inside a line, whose rest is lost */
+    bool inside;     /* the buffer begins inside a line whose beginning was written */
+    bool torn;       /* what was written ends inside a line whose rest is lost */
     pid_t pid;       /* of the process that made it */
     size_t piece;    /* bytes of one write at the most */
     size_t line_max; /* bytes of a line, its "\n" included; what is longer is cut */
@@ -152,7 +152,7 @@ static ssize_t put(const sr_sink *s, const char *at, size_t len)
     return n > 0 ? n : -1;
 }
 
-/* How much of the buffer the next write takes: lines as they fit. No line is longer than that. */
+/* Bytes of the next write: as many lines as fit. No line is longer than that. */
 static size_t piece(const sr_sink *s)
 {
     size_t len = sr_buffer_len(&s->buffer);
@@ -162,7 +162,7 @@ static size_t piece(const sr_sink *s)
     return (size_t)(last - at) + 1;
 }
 
-/* 0 when all is out, else errno; then the buffer has the rest */
+/* Writes what is in the buffer. Returns 0, or errno, and leaves the rest there */
 static int put_all(sr_sink *s)
 {
     sr_buffer *b = &s->buffer;

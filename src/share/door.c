@@ -54,7 +54,7 @@ uint64_t sr_door_name(int lobby)
     return name;
 }
 
-/* From now on what is received there says who has sent it. */
+/* From now on the kernel tells with each note who has sent it. */
 static int name_senders(int line)
 {
     int on = 1;
@@ -106,7 +106,7 @@ int sr_door_pair(int fds[2])
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : errno;
 }
 
-/* Again: interrupted, or there was no room or no note, and the caller waits for it. */
+/* Whether to try again: after an interruption; or after waiting for space or for a note, if the caller wants to. */
 static bool again(int line, short events, bool wait)
 {
     if (errno == EINTR)
@@ -140,7 +140,7 @@ int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wai
     return n == (ssize_t)sizeof *note ? 0 : n < 0 ? errno : EIO;
 }
 
-/* Descriptors that came, the first SR_MESSAGE_FDS of them for the caller, and who has sent them. */
+/* Takes the descriptors of a message, closing those beyond SR_MESSAGE_FDS, and the PID of the sender. */
 static int received(struct msghdr *msg, int *fds, int32_t *pid)
 {
     int n = 0;

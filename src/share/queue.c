@@ -93,7 +93,7 @@ sr_slot *sr_queue_at(const sr_queue *q, uint32_t index)
 
 sr_slot *sr_queue_slot(sr_queue *q, uint32_t *index)
 {
-    /* numbers that were taken back stand in the ring until the oldest request before them is taken */
+    /* a number that was taken back keeps its place in the ring until all before it are taken */
     if (!q->n_free || q->put - q->first > q->requests->mask) {
         sr_queue_waiting(q);
         if (!q->n_free || q->put - q->first > q->requests->mask)
@@ -139,7 +139,7 @@ int32_t sr_queue_owner(const sr_queue *q, uint32_t index, uint64_t number)
     return (int32_t)owner - 1;
 }
 
-/* Its number goes: a claim that a worker spoils later makes no request of a free slot. */
+/* Clears the number as well, so that no claim that a worker spoils later makes a request of a free slot. */
 void sr_queue_release(sr_queue *q, uint32_t index)
 {
     sr_queue_at(q, index)->number = 0;
@@ -156,7 +156,7 @@ bool sr_queue_again(sr_queue *q, uint32_t index, uint64_t number)
     q->n_left_out -= *left_out;
     *left_out = false;
 
-    /* those since then wait no more, and must not count as if they did: after 80 ms at 30,000/s that were 2,400 */
+    /* later numbers below first do not wait, and must not be counted: at 30,000/s those of 80 ms are 2,400 */
     for (uint64_t n = number + 1; n < q->first; n++)
         q->left_out[n & q->requests->mask] = true;
     if (number < q->first) {
@@ -271,13 +271,13 @@ sr_claim_result sr_consumer_begin(sr_consumer *c, uint32_t index, uint64_t numbe
 {
     _Atomic uint64_t *word = &c->replies->claims[index].word;
     uint64_t mine = claim_of(number, c->row + 1), edges = claim_of(number, SR_OWNER_EDGE);
-    atomic_store(&c->ring->began, number); /* and then look: see sr_queue_retake */
+    atomic_store(&c->ring->began, number); /* first this, then the look: see sr_queue_retake */
     uint64_t now = atomic_load(word);
     if (now == mine)
         return SR_CLAIM_MINE;
     if (now == edges)
         return SR_CLAIM_DOUBTED;
-    atomic_store(&c->ring->began, 0); /* and look once more: the edge may have believed that it runs here */
+    atomic_store(&c->ring->began, 0); /* then look once more: the edge may have believed the announcement */
     now = atomic_load(word);
     return now == mine || now == edges ? SR_CLAIM_DOUBTED : SR_CLAIM_LOST;
 }

@@ -132,7 +132,7 @@ void sr_scoreboard_free(sr_scoreboard *s)
     free(s);
 }
 
-/* May this generation have one process more? Those that retire slowly are bounded: as many as wanted, or 8. */
+/* Whether the generation may have one more process. Besides those wanted, as many, or 8, may still be ending. */
 static bool room(const sr_scoreboard *s, uint32_t generation)
 {
     uint32_t workers = atomic_load_explicit(&s->shared->workers, memory_order_relaxed), taken = 0, vacant = 0;
@@ -161,7 +161,8 @@ int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation)
         if (!atomic_compare_exchange_strong(&s->rows[i].pid, &free_row, -getpid()))
             continue;
         atomic_store_explicit(&s->rows[i].generation, generation, memory_order_relaxed);
-        atomic_store_explicit(&s->rows[i].line_len, 0, memory_order_relaxed); /* another's last request */
+        atomic_store_explicit(&s->rows[i].line_len, 0,
+                              memory_order_relaxed); /* the last request of the worker before */
         atomic_store_explicit(&s->rows[i].state, SR_WORKER_STARTING, memory_order_relaxed);
         return (int32_t)i;
     }
@@ -224,7 +225,7 @@ void sr_scoreboard_edge_exited(sr_scoreboard *s, sr_exit why)
 /* Readers see that it is being written, from here to write_end */
 static uint32_t write_begin(_Atomic uint32_t *at)
 {
-    /* odd already: the last writer was killed right here */
+    /* odd already: the writer before was killed here */
     uint32_t sequence = atomic_load_explicit(at, memory_order_relaxed) | 1;
     atomic_store_explicit(at, sequence, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
@@ -236,7 +237,7 @@ static void write_end(_Atomic uint32_t *at, uint32_t sequence)
     atomic_store_explicit(at, sequence + 1, memory_order_release);
 }
 
-/* In whole words: reads up to 7 bytes more */
+/* Copies whole words, so it reads up to 7 bytes more. */
 static void write_bytes(_Atomic uint64_t *to, const void *from, size_t len)
 {
     for (size_t i = 0; i * sizeof(uint64_t) < len; i++) {
@@ -311,7 +312,7 @@ void sr_row_begin(sr_row *row, const char *at, size_t len, const sr_peer *peer, 
     write_end(&row->sequence, sequence);
 }
 
-/* Without the sequence: this alone can make no mixture */
+/* One field by itself needs no sequence lock. */
 void sr_row_end(sr_row *row)
 {
     atomic_store_explicit(&row->began, 0, memory_order_relaxed);
