@@ -10,6 +10,7 @@
 
 #include "worker/worker.h"
 
+#include "edge_config.h"
 #include "tap.h"
 
 #include <arpa/inet.h>
@@ -60,19 +61,7 @@ static _Noreturn void run_edge(void)
     s.report = report[1];
     s.graceful_ns = SR_SECOND;
     s.n_listeners = 1;
-    s.config = (sr_config){.request = {.line = 1000, .head = 20000, .fields = 50},
-                           .max_body = 100000,
-                           .body_memory = 50000,
-                           .header_ns = 60 * SR_SECOND,
-                           .idle_ns = 60 * SR_SECOND,
-                           .body_ns = 60 * SR_SECOND,
-                           .write_ns = 60 * SR_SECOND,
-                           .linger_ns = SR_SECOND,
-                           .keepalive = true,
-                           .max_connections = 1000,
-                           .max_queue = 100,
-                           .report_fd = -1,
-                           .tmpdir = "/tmp"};
+    s.config = edge_config();
     s.listeners[0].fd = listener;
     sr_edge *edge;
     close(control[1]);

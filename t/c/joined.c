@@ -10,6 +10,7 @@
 #include "share/memory.h"
 #include "worker/worker.h"
 
+#include "edge_config.h"
 #include "tap.h"
 
 #include <arpa/inet.h>
@@ -208,19 +209,7 @@ static sr_edge *edge_new(void)
     s.report = report[1];
     s.graceful_ns = SR_SECOND;
     s.n_listeners = 1;
-    s.config = (sr_config){.request = {.line = 1000, .head = 20000, .fields = 50},
-                           .max_body = 100000,
-                           .body_memory = 50000,
-                           .header_ns = 60 * SR_SECOND,
-                           .idle_ns = 60 * SR_SECOND,
-                           .body_ns = 60 * SR_SECOND,
-                           .write_ns = 60 * SR_SECOND,
-                           .linger_ns = SR_SECOND,
-                           .keepalive = true,
-                           .max_connections = 1000,
-                           .max_queue = 100,
-                           .report_fd = -1,
-                           .tmpdir = "/tmp"};
+    s.config = edge_config();
     s.listeners[0].fd = listener;
     if (sr_edge_new(&edge, &s))
         exit(9);

@@ -39,12 +39,10 @@ sub admin {
     return until_true(
         20,
         sub {
-            ( grep { name($_) eq 'sirius: admin' } $server->generations )[0];
+            ( grep { Sirius::Test::Server::comm($_) eq 'sirius: admin' } $server->generations )[0];
         }
     );
 }
-
-sub name { return Sirius::Test::Server::slurp( '/proc/' . shift() . '/comm' ) =~ s/\n//r }
 
 sub addresses {
     return map {s{\Ahttp://(.*)/\z}{$1}r} shift->log =~ /admin on (\S+)$/mg;

@@ -31,12 +31,10 @@ sub address { return shift->log =~ m{admin on http://(\S+)/$}m ? $1 : undef }
 
 sub admin { my $server = shift; return $server->connect( to => address($server), @_ ) }
 
-sub comm { return Sirius::Test::Server::slurp( '/proc/' . shift() . '/comm' ) =~ s/\n//r }
-
 # The one that answers
 sub process {
     my $server = shift;
-    return ( grep { comm($_) eq 'sirius: admin' } $server->generations )[0];
+    return ( grep { Sirius::Test::Server::comm($_) eq 'sirius: admin' } $server->generations )[0];
 }
 
 sub alive {
@@ -174,7 +172,7 @@ subtest 'the supervisor is killed, and the edge with it' => sub {
     kill KILL => $pids[0];
     kill KILL => $server->pid;
     ok until_true( 40, sub { !$server->processes } ), 'all of it ends'
-        or diag join ' ', map { comm($_) } $server->processes;
+        or diag join ' ', map { Sirius::Test::Server::comm($_) } $server->processes;
     $server->kill_hard;
 };
 

@@ -43,12 +43,10 @@ sub server {
     return $server;
 }
 
-sub comm { return Sirius::Test::Server::slurp( '/proc/' . shift() . '/comm' ) =~ s/\n//r }
-
 # Of the same process group, whoever is its parent
 sub edge {
     my $server = shift;
-    return ( grep { comm($_) eq 'sirius: edge' } $server->processes )[0];
+    return ( grep { Sirius::Test::Server::comm($_) eq 'sirius: edge' } $server->processes )[0];
 }
 
 sub served {

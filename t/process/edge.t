@@ -228,24 +228,27 @@ subtest 'requests that wait at the stop are answered, though a worker dies' => s
     $server->stop;
 };
 
-subtest 'kill -9 of the supervisor: all others end' => sub {
-    my $server = server(qw(--workers 2 --graceful-timeout 5));
-    my @pids   = ( $server->edges, $server->generations, $server->workers );
-    is @pids, 4, 'edge, generation, workers';
-    my $client = $server->connect;
-    $client->send( request('GET /sleep/0.5') );
-    sleep 0.2;
-    kill KILL => $server->pid;
-    is $client->response->status, 200, 'what has begun is answered';
-    ok until_true(
-        15,
-        sub {
-            !grep { kill 0 => $_ } @pids;
-        }
-        ),
-        'they are gone';
-    $server->kill_hard;
-};
+for my $edges ( 1, 2 ) {
+    subtest "kill -9 of the supervisor: all others end, --edges $edges" => sub {
+        my $server = server( '--edges', $edges, qw(--workers 2 --graceful-timeout 5) );
+        my @pids   = ( $server->edges, $server->generations, $server->workers );
+        is @pids, 3 + $edges, 'edges, generation, workers';
+        my @clients = map { $server->connect } 1 .. 2 * $edges;
+        $_->send( request('GET /sleep/0.5') ) for @clients;
+        sleep 0.2;
+        kill KILL => $server->pid;
+        is_deeply [ map { $_->response->status } @clients ], [ (200) x @clients ],
+            'what has come is answered';
+        ok until_true(
+            15,
+            sub {
+                !grep { kill 0 => $_ } @pids;
+            }
+            ),
+            'they are gone';
+        $server->kill_hard;
+    };
+}
 
 # One signal of a name is lost while another one is pending: the edge must not take that of the group for the supervisor's
 subtest 'a stop is heard although the edge has got the signal of the group as well' => sub {
@@ -253,9 +256,7 @@ subtest 'a stop is heard although the edge has got the signal of the group as we
         for my $signal (qw(TERM INT)) {
             my $server = server( '--workers', $workers, qw(--graceful-timeout 40) );
             is $server->ask('GET /')->status, 200, "--workers $workers, $signal: it serves";
-            my ($edge)
-                = grep { Sirius::Test::Server::slurp("/proc/$_/comm") eq "sirius: edge\n" }
-                $server->processes;
+            my ($edge) = grep { Sirius::Test::Server::comm($_) eq 'sirius: edge' } $server->processes;
             kill STOP => $edge;
             kill $signal => $edge, $server->pid;
             ok $server->wait_log( qr/stopping(?: at once)?: $signal/, 20 ), 'it stops';

@@ -474,23 +474,4 @@ subtest 'two of them' => sub {
     $server->stop;
 };
 
-subtest 'kill -9 of the supervisor: all others end, two edges or more' => sub {
-    my $server = server(qw(--edges 2 --workers 2 --graceful-timeout 5));
-    my @pids   = ( $server->edges, $server->generations, $server->workers );
-    is @pids, 5, 'edges, generation, workers';
-    my @clients = map { $server->connect } 1 .. 4;
-    $_->send( request('GET /sleep/0.5') ) for @clients;
-    sleep 0.2;
-    kill KILL => $server->pid;
-    is_deeply [ map { $_->response->status } @clients ], [ (200) x 4 ], 'what has come is answered';
-    ok until_true(
-        15,
-        sub {
-            !grep { kill 0 => $_ } @pids;
-        }
-        ),
-        'they are gone';
-    $server->kill_hard;
-};
-
 done_testing;

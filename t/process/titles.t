@@ -14,8 +14,6 @@ my $ps      = program('ps');
 my %way     = ( 'sirius' => {} );
 $way{'plackup -s Sirius'} = { command => [ $^X, $plackup, qw(-s Sirius -E deployment) ] } if $plackup;
 
-sub name { return Sirius::Test::Server::slurp( '/proc/' . shift() . '/comm' ) =~ s/\n\z//r }
-
 sub words {
     my $pid = shift;
     return `$ps -ww -o args= -p $pid` =~ s/\s+\z//r if $ps;
@@ -25,7 +23,10 @@ sub words {
 # "name: words" of the supervisor, the generation, each worker
 sub shown {
     my $server = shift;
-    return [ map { name($_) . ': ' . words($_) } $server->pid, $server->generations, $server->workers ];
+    return [
+        map { Sirius::Test::Server::comm($_) . ': ' . words($_) } $server->pid, $server->generations,
+        $server->workers
+    ];
 }
 
 # A test: that is shown, sooner or later
@@ -106,7 +107,7 @@ APP
 sub loading {
     my $pid;
     until_true( 20, sub { $pid = -e "$dir/loads" && Sirius::Test::Server::slurp("$dir/loads") } );
-    my $shown = $pid ? name($pid) . ': ' . words($pid) : 'nothing loads';
+    my $shown = $pid ? Sirius::Test::Server::comm($pid) . ': ' . words($pid) : 'nothing loads';
     unlink "$dir/loads", "$dir/hang";
     return $shown;
 }

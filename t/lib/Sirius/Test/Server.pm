@@ -172,7 +172,7 @@ sub admin_edge {
 # As soon as it is that program; of a name the kernel keeps 15 bytes
 sub is_edge {
     my ( $class, $pid ) = @_;
-    my $name = slurp("/proc/$pid/comm");
+    my $name = comm($pid);
     return $name =~ /\Asirius(?:-edge|: edge)/ ? 1 : $name =~ /\Asirius: admin e/ ? 2 : 0;
 }
 
@@ -275,6 +275,12 @@ sub program {
     my $name   = shift;
     my ($path) = grep {-x} map {"$_/$name"} split( /:/, $ENV{PATH} ), qw(/usr/sbin /sbin /usr/local/sbin);
     return $path;
+}
+
+# The name that the kernel keeps of a process, 15 bytes; empty when it is gone
+sub comm {
+    my $pid = shift;
+    return slurp("/proc/$pid/comm") =~ s/\n\z//r;
 }
 
 sub slurp {
