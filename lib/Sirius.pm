@@ -20,7 +20,7 @@ XSLoader::load( 'Sirius', $VERSION );
 
 =head1 NAME
 
-Sirius - HTTP server for PSGI applications: many processes, one C engine in each
+Sirius - HTTP server for PSGI applications: a C process owns the connections, Perl workers run the application
 
 =head1 SYNOPSIS
 
@@ -32,135 +32,142 @@ Sirius - HTTP server for PSGI applications: many processes, one C engine in each
 
 =head1 DESCRIPTION
 
-Sirius serves HTTP/1.1 and 1.0. A supervisor forks workers; in each an event loop written in C reads requests, parses them
-and collects their bodies, and calls the application only when a request is complete. Slow clients and idle connections
-cost no worker. Responses leave with one system call where they fit; files are sent by the kernel.
+Sirius serves HTTP/1.1 and HTTP/1.0. A supervisor starts an edge process and a number of workers. The edge, which is written
+in C, owns all client connections: it accepts them, reads and checks requests, collects their bodies, and sends responses. A
+worker runs the application. It takes one complete request at a time, so slow clients and idle connections never occupy a
+worker.
 
-The application is loaded before the workers are forked, so they share its memory. With C<-L Delayed> each worker loads it
-for itself.
+The application is loaded before the workers are forked, so they share its memory. With C<-L Delayed>, each worker loads the
+application itself.
 
-How it is built is told in F<docs/DESIGN.md> of the distribution.
+F<docs/DESIGN.md> of the distribution describes how the server works.
 
 =head1 OPTIONS
 
-All options, with their defaults, are listed in L<sirius/OPTIONS>. C<plackup -s Sirius> and C<Plack::Loader> take the same
-ones, with underscores if you like. Those of Starlet, Starman, Monoceros and Gazelle are known; what has no meaning here is
-accepted with a line on STDERR that says why.
+L<sirius/OPTIONS> lists all options with their defaults. C<plackup -s Sirius> and C<Plack::Loader> accept the same options,
+with dashes or underscores in their names. The options of Starlet, Starman, Monoceros and Gazelle are accepted as well; for one
+that has no effect here, a line on STDERR says why.
 
-With C<plackup> mind that it takes what follows an unknown flag as its value: write C<--preload-app=1>, not
-C<--preload-app app.psgi>. The command L<sirius> has no such trap.
+C<plackup> takes the word after a flag that it does not know as the value of the flag. Write C<--preload-app=1>, not
+C<--preload-app app.psgi>. The L<sirius> command knows all flags.
 
-Differences to what the names meant elsewhere:
+These options differ from options of the same name in other servers:
 
 =over 4
 
 =item C<--timeout>
 
-Was the limit of each read and write. It sets C<--write-timeout>, which is that for writes, and C<--body-timeout>, the time
-over which a body must come at C<--body-rate>. The head has its own, C<--header-timeout>.
+In other servers this limits each read and write. Here it sets C<--write-timeout>, the limit for writes, and C<--body-timeout>,
+the time over which the rate of a request body is compared with C<--body-rate>. C<--header-timeout> limits the request head.
 
 =item C<--max-reqs-per-child>
 
-Counts requests, not connections, and is off unless given.
+Counts requests, not connections. By default there is no limit.
 
 =item C<--max-keepalive-reqs>
 
-Is no limit unless given: a kept connection holds no worker.
+By default there is no limit, because an open connection does not occupy a worker.
 
 =back
 
 =head1 SIGNALS
 
-To the supervisor, which is the process that was started:
+Send these signals to the supervisor, which is the process that was started:
 
 =over 4
 
 =item C<TERM>, C<QUIT>
 
-Stop gracefully: what was accepted is finished, then exit with status 0. After C<--graceful-timeout> seconds the rest is
-killed.
+Stop gracefully: answer all accepted requests, then exit with status 0. Workers that have not finished after
+C<--graceful-timeout> are killed.
 
-=item C<INT>, or a second C<TERM>
+=item C<INT>, or a second C<TERM> or C<QUIT>
 
-Stop fast: workers end as soon as no application call is running, and are killed after 1 second. Once more: at once.
+Stop fast: workers exit as soon as no application call is running. After one second they are killed. A third signal kills them
+at once.
 
 =item C<HUP>
 
-Reload: new code, always. The original command is run again; when it is ready, it gets all connections, and the old
-workers finish what they have begun. When it does not load, nothing changes, and the log says why. L<sirius ctl|Sirius::Control::Client>
-can wait for the result.
+Reload the application. The server runs its original command again. When the new workers are ready, they take all requests, and
+the old workers exit after finishing theirs. If the new code does not load, the old code keeps serving, and the log says why.
+L<sirius ctl|Sirius::Control::Client> can wait for the result.
 
 =item C<USR1>
 
-Reopens the log of C<--error-log>, in all processes.
+Reopen the files of C<--error-log> and C<--access-log>, in all processes.
 
 =item C<USR2>
 
-Each worker writes to the log what it is running, as a stack trace of the application.
+Make each worker write a stack trace of the application to the log.
 
 =item C<TTIN>, C<TTOU>
 
-One worker more, one less.
+Add or remove one worker.
 
 =back
 
-A worker that gets C<TERM> finishes the requests it has begun, gives all other connections to its colleagues, goes, and is
-replaced. When the supervisor is killed, its workers
-finish what they accepted and go.
+A worker that receives C<TERM> finishes its request, exits, and is replaced. If the supervisor is killed, the other processes
+finish the accepted requests and exit.
 
 =head1 PSGI ENVIRONMENT
 
-PSGI 1.1 with C<psgi.streaming>. C<psgi.multiprocess> is true unless C<--workers 0>. C<psgi.input> is always seekable and
-holds exactly the body. On a unix socket C<SERVER_NAME> is C<localhost> and C<SERVER_PORT> 80; on an address that means all
-interfaces C<SERVER_NAME> is the name of the machine. Extensions:
+The server implements PSGI 1.1 with C<psgi.streaming>. C<psgi.multiprocess> is true unless C<--workers 0> is given.
+C<psgi.input> is always seekable and holds exactly the request body. On a unix socket, C<SERVER_NAME> is C<localhost> and
+C<SERVER_PORT> is 80. On an address that stands for all interfaces, C<SERVER_NAME> is the name of the host.
+
+Extensions:
 
 =over 4
 
 =item C<psgix.input.buffered>
 
-True: the whole body is there before the application is called.
+True: the whole body has been received before the application is called.
 
 =item C<psgix.io>
 
-The client's socket, an L<IO::Socket>. Looking at it, as whoever copies C<%env> does, changes nothing. Who reads or writes
-it or asks for its descriptor has it for good: the server reads no further request from it. See L<Sirius::PSGI::Socket>.
+The socket of the client, an L<IO::Socket>. Copying or inspecting it has no effect. An application that reads from it, writes
+to it or asks for its descriptor takes it over: the server reads no further request from that connection. See
+L<Sirius::PSGI::Socket>.
 
 =item C<psgix.request_start>
 
-When the request was complete, in seconds since 1970 with a fraction: how long it has waited is the difference to now.
+The time when the request was complete, in seconds since 1970 with a fraction. The difference from the current time is how long
+the request has waited.
 
 =item C<psgix.harakiri>, C<psgix.harakiri.commit>
 
-Set the second to a true value to have this worker replaced after the response.
+Set the second one to a true value to replace this worker after the response.
 
 =item C<psgix.cleanup>, C<psgix.cleanup.handlers>
 
-Push subs to the array. They are called with the environment after the client has its response.
+Push subs to the array. The server calls them with the environment after it has sent the response.
 
 =item C<psgix.informational>
 
   $env->{'psgix.informational'}->( 103, [ Link => '</style.css>; rel=preload' ] );
 
-Sends an informational response at once, with a status from 102 to 199. 100 is ignored: the server sends it itself, to clients
-that expect it. Any other status dies, 101 as well: whoever changes the protocol writes to C<psgix.io>. Does nothing for
-HTTP/1.0.
+Sends an informational response immediately, with a status from 102 to 199. Status 100 is ignored, because the server sends it
+itself to clients that expect it. Any other status throws an exception, including 101: to change the protocol, write to
+C<psgix.io>. With HTTP/1.0 the call does nothing.
 
 =back
 
 =head1 LIMITS
 
-  past                                        the answer is
-  --max-request-line                          414
-  --max-header-bytes, --max-header-fields     431
-  --header-timeout                            408
-  --max-body                                  413, before the body is read if its length was told
-  --body-rate over --body-timeout             408
-  --max-queue, --queue-timeout                503 with Retry-After
-  --max-connections                           the oldest idle connection is closed; when none is idle, 503
+  Option                                      When the limit is exceeded
+  --max-request-line                          the answer is 414
+  --max-header-bytes, --max-header-fields     the answer is 431
+  --header-timeout                            the answer is 408
+  --max-body                                  the answer is 413, before the body is read if its length is known
+  --body-rate over --body-timeout             the answer is 408
+  --max-queue, --queue-timeout                the answer is 503 with Retry-After
+  --max-connections                           the connection idle for longest is closed; if none is idle, the answer is 503
+  --request-timeout                           the answer is 504, and the worker is replaced
+  --stream-timeout                            the response is cut off, and the worker is replaced
   --write-timeout                             the connection is closed
   --keepalive-timeout                         the connection is closed
 
-A request body that cannot be written to C<--tmpdir> is answered with 507 when the disk is full, else with 500.
+If a request body cannot be written to C<--tmpdir>, the answer is 507 when the disk is full, and 500 otherwise.
 
 =head1 SEE ALSO
 

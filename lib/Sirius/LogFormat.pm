@@ -41,7 +41,7 @@ sub _message {
 
 =head1 NAME
 
-Sirius::LogFormat - lines of an access log in a format of Apache's LogFormat language
+Sirius::LogFormat - access log lines in the format language of Apache's LogFormat
 
 =head1 SYNOPSIS
 
@@ -58,54 +58,53 @@ Sirius::LogFormat - lines of an access log in a format of Apache's LogFormat lan
 
 =head1 DESCRIPTION
 
-A format is compiled once, into a program that C runs: a line is made without code of Perl. The server writes its own log
-with it, and L<Plack::Middleware::AccessLog::Compiled> that of any PSGI server.
+Compiles a format once into a program that runs in C, so that a line is made without running Perl code. The server uses it for
+its access log, and L<Plack::Middleware::AccessLog::Compiled> uses it under any PSGI server.
 
-It takes the place of L<Apache::LogFormat::Compiler> 0.36: same language, same arguments, same lines. Where lines differ is
-told below.
+It replaces L<Apache::LogFormat::Compiler> 0.36, with the same language, arguments and lines. The differences are listed below.
 
 =head1 FORMAT
 
-Text stands for itself; two backslashes are one. An item is one of these; C<E<lt>> or C<E<gt>> before its letter changes
-nothing.
+Text is copied as it is; two backslashes become one. The following items are replaced; C<E<lt>> or C<E<gt>> before the letter
+has no effect.
 
   %%            a percent sign
   %h %a         address of the client (REMOTE_ADDR)
   %l            -
   %u            REMOTE_USER
-  %t            [time when the request came, as 22/Nov/2026:10:15:00 +0100]
+  %t            [time when the request arrived, as 22/Nov/2026:10:15:00 +0100]
   %{FORMAT}t    [that time in a format of strftime, in English]
   %r            the request line
   %m %U %q %H   its method, PATH_INFO, query with its question mark, protocol
-  %{uri}r       its target, as it was sent
+  %{uri}r       its target, as the client sent it
   %v            SERVER_NAME
-  %V            the Host that the client asked for, else SERVER_NAME
+  %V            the Host field of the request, or SERVER_NAME if there is none
   %p            SERVER_PORT
   %P            PID of the process
   %{NAME}i      a field of the request
   %{NAME}o      a field of the response, the first of that name
   %{NAME}e      a value of %env
   %s            status
-  %b            bytes of the body, - when nobody knows
-  %B            the same, but 0
+  %b            bytes of the body, - if unknown
+  %B            bytes of the body, 0 if unknown
   %D %T         duration in microseconds, in seconds
   %{UNIT}T      duration in s, ms or us
 
-and these, of which the server knows the value for its own log; elsewhere they are C<->:
+The following items have a value only in the access log of the server itself; elsewhere they are C<->:
 
-  %O            all bytes sent, with the head
+  %O            all bytes sent, including the head
   %{queue}D     microseconds that the request waited for a worker
   %{app}D       microseconds in the application
-  %X            the connection afterwards: X was cut, + is kept, - is closed
-  %k            requests before this one on its connection
+  %X            state of the connection after the response: X cut off, + kept open, - closed
+  %k            number of earlier requests on the connection
 
-What is not there is C<->. Bytes of a value that are not printable ASCII are written as C<\xNN>. So a line is always one
-line, but a value may have quotes.
+A value that does not exist is C<->. Bytes of a value that are not printable ASCII are written as C<\xNN>. An entry is therefore
+always one line, but a value may contain quotes.
 
-Times know the conversions C<a A b B c C d D e F g G h H I j k l m M n N p P r R s S t T u U V w W x X y Y z Z %>, also
+Times support the conversions C<a A b B c C d D e F g G h H I j k l m M n N p P r R s S t T u U V w W x X y Y z Z %>, also
 with C<E> or C<O> in front; C<%3N> and C<%6N>, the first digits of the fraction; and C<%:z>, the offset as C<+01:00>.
 
-A C<%> that begins no item is text, but not where an item was meant: that, and an unknown one, is an error.
+A C<%> that does not begin an item is text. An incomplete or unknown item is an error.
 
 =head2 Presets
 
@@ -117,7 +116,7 @@ C<%h %l %u %t "%r" %E<gt>s %b>
 
 =item combined
 
-The same, then C<"%{Referer}i" "%{User-agent}i">. It is the default.
+The same, followed by C<"%{Referer}i" "%{User-agent}i">. This is the default.
 
 =item ltsv
 
@@ -126,8 +125,8 @@ queuetime_microsec, apptime_microsec, connection, nth, pid.
 
 =item json
 
-An object with the same names. What is unknown is null; the time is that of RFC 3339 with microseconds. Values are valid
-UTF-8: a byte that is none is written as the four characters C<\xNN>.
+A JSON object with the same names. An unknown value is null; the time has the format of RFC 3339 with microseconds. Values are
+valid UTF-8: an invalid byte is written as the four characters C<\xNN>.
 
 =back
 
@@ -137,8 +136,8 @@ UTF-8: a byte that is none is written as the four characters C<\xNN>.
 
 =item *
 
-C<%h %u %v %V %p %H>, and the protocol in C<%r>, are escaped like the others. User names and host names come from the
-client, and a proxy's module may set the address: a line could be forged.
+C<%h %u %v %V %p %H>, and the protocol in C<%r>, are escaped like all other values. User names and host names come from the
+client, and middleware may set the address, so unescaped values could forge a line.
 
 =item *
 
@@ -146,17 +145,17 @@ An address or a name that is C<0> is C<0>, not C<->.
 
 =item *
 
-A method, path, protocol, port or status that is not defined is C<->, not nothing, which would move the other columns.
-So is a request line of which no part is defined.
+A method, path, protocol, port or status that is undefined is C<->, not an empty string, which would shift the other columns.
+The same holds for a request line of which no part is defined.
 
 =item *
 
-A status, a length or a duration that is no number, or is negative, is C<->. Fractions of microseconds are cut.
+A status, length or duration that is not a number, or is negative, is C<->. Fractions of microseconds are cut off.
 
 =item *
 
-A value in which perl keeps characters is written as its bytes, those above 0xff as UTF-8; all of them escaped. A line is
-bytes.
+A line consists of bytes. A string of characters is written as its bytes, or as UTF-8 if it has characters above 0xff; either
+way the bytes are escaped.
 
 =item *
 
@@ -164,21 +163,21 @@ Noon is 12 PM and midnight 12 AM (C<%I %l %p %P %r>).
 
 =item *
 
-The offset of the time zone is right also when it has changed without summer time beginning or ending.
+The offset of the time zone is correct even if it changes for another reason than daylight saving time.
 
 =item *
 
-Names and formats with C<'> or C<!>, and a backslash before an item, compile. The latter is text.
+Names and formats with C<'> or C<!>, and a backslash before an item, compile. The backslash is text.
 
 =item *
 
-Errors are: an unknown conversion of a time; C<%{> or C<%E<lt>> or C<%E<gt>> that begin no item, and C<}> inside a name
-of C<i> and C<o>; conditions such as C<%400,501{Referer}i>. There they are printed as they stand, or as something else.
+The following are errors here, but are printed literally or differently there: an unknown conversion of a time; C<%{>, C<%E<lt>>
+or C<%E<gt>> without an item, and C<}> inside a name of C<i> and C<o>; conditions such as C<%400,501{Referer}i>.
 
 =item *
 
-C<ltsv> and C<json> are presets; the items C<%a %B %O %X %k>, C<%{}e>, C<%{}r>, C<%{}T> and C<%{}D> are known. A
-handler for one of these letters comes first.
+C<ltsv> and C<json> are presets, and the items C<%a %B %O %X %k>, C<%{}e>, C<%{}r>, C<%{}T> and C<%{}D> are defined. A handler
+for one of these letters takes precedence.
 
 =back
 
@@ -188,19 +187,20 @@ handler for one of these letters comes first.
 
   my $line = $log->log_line( $env, $res, $length, $microseconds, $epoch );
 
-One line with its newline. C<$res> is the response as an array, of which status and headers count; C<$length> the length of
-its body, C<$microseconds> how long it took, C<$epoch> when the request came, all three of them optional. Without the last
-it is now.
+Returns one line with its newline. C<$res> is the response as an array; its status and headers are used. C<$length> is the length
+of its body, C<$microseconds> the duration, and C<$epoch> the time when the request arrived (default: now). These three are
+optional.
 
 =head2 new
 
   my $log = Sirius::LogFormat->new($format);
   my $log = Sirius::LogFormat->new( $format, char_handlers => \%char, block_handlers => \%block );
 
-Handlers give a meaning to letters: C<%z> and C<%{text}z>. They are called with C<$env>, C<$res>, C<$length>,
-C<$microseconds>, that of a block with the text before them, and return the value, to be escaped like any other.
+Compiles a format. Handlers define custom items: C<%z>, and with a text C<%{text}z>. They are called with C<$env>, C<$res>,
+C<$length> and C<$microseconds>, block handlers with the text before these, and return the value, which is escaped like any
+other.
 
-Dies when the format is wrong, with a message that shows the place:
+Dies if the format is wrong, with a message that shows the position:
 
   access log format: unknown item %Z at character 4
     %h %Z

@@ -119,9 +119,9 @@ Plack::Handler::Sirius - Sirius for plackup and Plack::Loader
 
 =head1 DESCRIPTION
 
-Glue between L<Plack> and L<Sirius>. Options are those of L<sirius>, with dashes or underscores.
+Connects L<Plack> with L<Sirius>. It accepts the options of L<sirius>, with dashes or underscores in their names.
 
-With C<-L Delayed> the application is built in each worker before it gets ready, not at its first request.
+With C<-L Delayed> each worker builds the application before it reports that it is ready, not at its first request.
 
 =head1 METHODS
 
@@ -129,15 +129,16 @@ With C<-L Delayed> the application is built in each worker before it gets ready,
 
   my $handler = Plack::Handler::Sirius->new(%options);
 
-Checks the options. Dies with one line that names the option when one is wrong or unknown; C<$!> is 2 then, so that a
-program that doesn't catch it exits with that status. Beside the options of the command: C<server_ready>, called for each
-TCP listener with C<host>, C<port>, C<proto> and C<server_software>; C<listen_sock>, a socket that listens already.
+Checks the options. If one is unknown or has a wrong value, dies with one line that names it; C<$!> is 2, so a program that does
+not catch the exception exits with status 2. In addition to the options of the command it accepts C<server_ready>, a sub that is
+called for each TCP listener with C<host>, C<port>, C<proto> and C<server_software>, and C<listen_sock>, a socket that is
+already listening.
 
 =head2 run
 
   $handler->run($app);
 
-Binds, serves, and returns after a stop.
+Opens the listening sockets and serves. Returns after the server has stopped.
 
 =head1 SEE ALSO
 

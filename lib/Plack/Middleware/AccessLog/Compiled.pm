@@ -114,38 +114,39 @@ Plack::Middleware::AccessLog::Compiled - an access log for any PSGI server, in a
 
 =head1 DESCRIPTION
 
-Takes the place of L<Plack::Middleware::AccessLog>: the same options, the same lines. Besides,
+Replaces L<Plack::Middleware::AccessLog>: it takes the same options and writes the same lines, with these differences:
 
 =over 4
 
 =item *
 
-C<%b>, C<%D> and C<%T> are known for every response. A body that is read by C<getline>, or streamed, is counted, and its
-line is written when it is over; also when the client or the application has died in the middle of it. That of an array or
-a file is written at once: its length is known, and it stays what it is, so that the server can send it in its fast way.
+C<%b>, C<%D> and C<%T> are known for every response. A body that is read with C<getline> or streamed is counted, and its line
+is written when the response ends, even if the client or the application fails in the middle of it. The line of an array or a
+file is written at once, because its length is known; the body is passed on unchanged, so that the server can send it in the
+fastest way.
 
 =item *
 
-C<%t> is the time when the request came.
+C<%t> is the time when the request arrived.
 
 =item *
 
-A wrong format is an error when the application is built.
+A wrong format is reported when the application is built.
 
 =back
 
-Under Sirius itself the option C<--access-log> knows more and costs less: it counts what went over the wire, and sees
-requests that no application sees. This middleware is for other servers, and for logs of a part of the application.
+Under Sirius, prefer the option C<--access-log>: it costs less, counts the bytes that were actually sent, and also logs requests
+that never reach the application. This middleware is for other servers, and for logs of a part of the application.
 
 =head1 CONFIGURATION
 
 =head2 block_handlers
 
-Own items with a text: a hash of letters and code, see L<Sirius::LogFormat/new>.
+A hash of letters and subs for custom items with a text, C<%{text}z>. See L<Sirius::LogFormat/new>.
 
 =head2 char_handlers
 
-Own items without one, likewise.
+A hash of letters and subs for custom items without a text, C<%z>.
 
 =head2 format
 
@@ -153,27 +154,27 @@ See L<Sirius::LogFormat/FORMAT>. The default is C<combined>.
 
 =head2 logger
 
-Is called with each line. Without it, lines go to C<psgi.errors>.
+A sub that is called with each line. Without it, lines are written to C<psgi.errors>.
 
 =head1 METHODS
 
 =head2 call
 
-Of L<Plack::Middleware>.
+See L<Plack::Middleware>.
 
 =head2 compiled_format
 
-The L<Sirius::LogFormat> that is used.
+Returns the L<Sirius::LogFormat> object in use.
 
 =head2 log_line
 
   my $line = $self->log_line( $status, $headers, $env, { content_length => $n, time => $us, epoch => $seconds } );
 
-Makes the line; a class that is derived from this one may do it otherwise.
+Returns the line. Subclasses may override it.
 
 =head2 prepare_app
 
-Of L<Plack::Middleware>.
+See L<Plack::Middleware>.
 
 =head1 SEE ALSO
 
