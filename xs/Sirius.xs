@@ -436,7 +436,7 @@ CODE:
     int fd, err = sr_door_lobby(&fd);
     PERL_UNUSED_VAR(class);
     if (err)
-        croak("Sirius::Edge::Shared: no lobby: %s", Strerror(err));
+        croak("cannot create the lobby of an edge: %s", Strerror(err));
     RETVAL = fd;
 OUTPUT:
     RETVAL
@@ -447,7 +447,7 @@ PPCODE:
     int pair[2], err = sr_door_pair(pair);
     PERL_UNUSED_VAR(class);
     if (err)
-        croak("Sirius::Edge::Shared: no line: %s", Strerror(err));
+        croak("cannot create a socket pair for two edges: %s", Strerror(err));
     EXTEND(SP, 2);
     mPUSHi(pair[0]);
     mPUSHi(pair[1]);
@@ -462,7 +462,7 @@ CODE:
         if (strcmp(what, names[i]) == 0)
             note.kind = SR_MESSAGE_LOG + i;
     if (!note.kind)
-        croak("Sirius::Edge::Shared->pass: '%s' is nothing that an edge is told", what);
+        croak("Sirius::Edge::Shared->pass: '%s' is not a message for an edge", what);
     RETVAL = sr_door_send(line, &note, &fd, 1, false) == 0;
 OUTPUT:
     RETVAL
@@ -486,7 +486,7 @@ CODE:
     sr_scoreboard *s = sr_scoreboard_adopt(memfd);
     PERL_UNUSED_VAR(class);
     if (!s && errno == EINVAL)
-        croak("sirius: the scoreboard is of another version of Sirius: that needs a restart, not a reload\n");
+        croak("sirius: the scoreboard is of another version of Sirius; a reload is not enough, restart the server\n");
     if (!s)
         croak("Sirius::Scoreboard->adopt(%d): %s", memfd, Strerror(errno));
     RETVAL = sirius_board_new(aTHX_ s);

@@ -56,7 +56,7 @@ void sirius_accesslog_open(pTHX_ sirius *s, HV *conf)
     SV **format = hv_fetchs(conf, "format", 0);
     size_t count;
     if (!format || !SvROK(*format) || !sv_derived_from(*format, "Sirius::LogFormat"))
-        croak("Sirius::Worker::Engine->new: access_log is not whole");
+        croak("Sirius::Engine->new: access_log is incomplete");
     s->log_format = SvREFCNT_inc(SvRV(*format));
     Newxz(s->log, 1, sirius_accesslog);
     s->log->view.scratch = &s->log->scratch;

@@ -26,10 +26,10 @@ static UV number(pTHX_ HV *hv, const char *key)
 
 static void listen_all(pTHX_ HV *hv, sirius *s)
 {
-    AV *list = conf_array(aTHX_ conf(aTHX_ hv, "listeners"), "listeners is no array");
+    AV *list = conf_array(aTHX_ conf(aTHX_ hv, "listeners"), "listeners is not an array");
     bool multiprocess = SvTRUE(conf(aTHX_ hv, "multiprocess"));
     for (SSize_t i = 0; i <= av_len(list); i++) {
-        AV *row = conf_array(aTHX_ * av_fetch(list, i, 1), "a listener is no array");
+        AV *row = conf_array(aTHX_ * av_fetch(list, i, 1), "a listener is not an array");
         if (av_len(row) != 3)
             croak("Sirius::Worker::Engine->new: a listener is not [fd, name, port, is_unix]");
         SV **field = AvARRAY(row);

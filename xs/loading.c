@@ -87,7 +87,7 @@ static void *watch(void *unused)
             snprintf(limit, sizeof limit, "the limit is %g s (--load-timeout)", loading.limit);
         say_where(where, sizeof where);
         say(text, (size_t)snprintf(text, sizeof text,
-                                   "[sirius %ld] the application is still being loaded after %g s%s; %s\n",
+                                   "[sirius %ld] still loading the application after %g s%s; %s\n",
                                    (long)loading.pid, loading.soon, where, limit));
     }
     if (wait_until(loading.limit > 0 ? loading.limit : 1e9))
@@ -95,7 +95,7 @@ static void *watch(void *unused)
     say_where(where, sizeof where);
     say(text, (size_t)snprintf(text, sizeof text,
                                "[sirius %ld] error: the application was not loaded within %g s "
-                               "(--load-timeout)%s; the server does not start\n",
+                               "(--load-timeout)%s; the server cannot start\n",
                                (long)loading.pid, loading.limit, where));
     _exit(1);
 }
@@ -129,7 +129,7 @@ static void stop(int sig, siginfo_t *info, void *context)
 #define ADD(what, n) (memcpy(text + len, what, n), len += (n))
     ADD("[sirius ", 8);
     ADD(at, (size_t)(pid + sizeof pid - at));
-    ADD("] stopped while the application was being loaded: ", 50);
+    ADD("] stopped while loading the application: ", 41);
     ADD(name, strlen(name));
     if (info->si_pid > 0) {
         at = pid + sizeof pid;

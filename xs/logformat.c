@@ -152,6 +152,6 @@ SV *sirius_logformat_line(pTHX_ SV *self, sirius_logformat *f, SV *const args[5]
     SV *line = done ? newSVpvn(sr_buffer_at(&s->out), sr_buffer_len(&s->out)) : NULL;
     LEAVE;
     if (!line)
-        croak("Sirius::LogFormat: no memory for a line");
+        croak("Sirius::LogFormat: out of memory");
     return line;
 }

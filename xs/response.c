@@ -188,7 +188,7 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
         char digits[SR_DECIMAL_MAX];
         if (!sirius_bytes(aTHX_ element(aTHX_ p->headers, i), &name) ||
             !value_bytes(aTHX_ element(aTHX_ p->headers, i + 1), digits, &value))
-            return "a header has characters above 0xff";
+            return "a header contains characters above 0xff: encode it";
         err = head_field(aTHX_ s, name, value);
     }
     unchunk_begin(&s->unchunk, t->response.app_chunked);
@@ -215,11 +215,11 @@ static const char *respond_array(pTHX_ sirius *s, AV *body)
     uint64_t known = 0;
     int n = 0;
     if (!iov_room(s, (size_t)AvFILLp(body) + 1))
-        return "no memory for the response";
+        return "out of memory";
     for (SSize_t i = 0; i <= AvFILLp(body); i++) {
         sr_bytes bytes;
         if (!sirius_bytes(aTHX_ element(aTHX_ body, i), &bytes))
-            return "the body has characters above 0xff: encode it";
+            return "the body contains characters above 0xff: encode it";
         if (bytes.len)
             s->iov[n++] = (struct iovec){(char *)bytes.at, bytes.len};
         known += bytes.len;
@@ -245,7 +245,7 @@ static const char *respond_framed(pTHX_ sirius *s, AV *body)
     sr_bytes bytes;
     for (SSize_t i = 0; i <= AvFILLp(body); i++)
         if (!sirius_bytes(aTHX_ element(aTHX_ body, i), &bytes))
-            return "the body has characters above 0xff: encode it";
+            return "the body contains characters above 0xff: encode it";
     const char *why = wire_head_end(s, SR_LENGTH_UNKNOWN);
     if (why)
         return why;
@@ -275,7 +275,7 @@ static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t 
     /* the application's handle is closed before the last byte, and 0 to 2 are its own */
     int copy = send ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
     if (send && copy < 0)
-        return "no descriptor for the file of the body";
+        return "no free descriptor for the file of the body";
     if (send)
         wire_file(s, copy, offset, send);
     else
@@ -351,7 +351,7 @@ static __attribute__((noinline)) SV *make_readable(pTHX_ sirius *s, SV *res, HV 
         res = sirius_call(
             aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::PSGI::Response::plain", GV_ADD))), res, NULL);
     if (!res) {
-        sirius_fail(aTHX_ s, "the response is not usable", ERRSV);
+        sirius_fail(aTHX_ s, "the response is invalid", ERRSV);
         return NULL;
     }
     if (s->turn.phase != SIRIUS_UNANSWERED) { /* by an overload of this very response */

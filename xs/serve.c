@@ -86,8 +86,8 @@ static SV *error_text(pTHX_ sirius *s, SV *error)
 {
     SV *copy = SvGMAGICAL(error) ? error : sv_2mortal(newSVsv(error));
     if (SvGMAGICAL(copy) || (SvROK(copy) && SvAMAGIC(copy)))
-        copy = call_own(aTHX_ s, "Sirius::PSGI::Response::text", copy, NULL);
-    return copy ? copy : sv_2mortal(newSVpvs("an exception that can't be made text"));
+        copy = call_own(aTHX_ s, "Sirius::Response::text", copy, NULL);
+    return copy ? copy : sv_2mortal(newSVpvs("an exception that cannot be converted to text"));
 }
 
 /* Escaped as in the access log: the bytes of a client must not speak to a terminal. */
@@ -188,7 +188,7 @@ static void run_handlers(pTHX_ sirius *s, SV *ref)
             sirius_log(aTHX_ s, "a cleanup handler died", ERRSV);
     }
     if (!list)
-        sirius_log(aTHX_ s, "psgix.cleanup.handlers is not usable", ERRSV);
+        sirius_log(aTHX_ s, "psgix.cleanup.handlers is invalid", ERRSV);
 }
 
 static void cleanup(pTHX_ sirius *s, HV *env)
@@ -199,7 +199,7 @@ static void cleanup(pTHX_ sirius *s, HV *env)
     run_handlers(aTHX_ s, ref);
     SV *commit = call_own(aTHX_ s, "Sirius::PSGI::Cleanup::commit", ref, NULL);
     if (!commit) {
-        sirius_log(aTHX_ s, "psgix.harakiri.commit is not usable", ERRSV);
+        sirius_log(aTHX_ s, "psgix.harakiri.commit is invalid", ERRSV);
     } else if (SvIOK(commit) && SvIVX(commit)) {
         s->leave = true;
     }
@@ -252,7 +252,7 @@ static __attribute__((noinline)) void release(pTHX_ sirius *s)
 {
     CvXSUBANY(releaser).any_ptr = s;
     for (int tries = 1; !sirius_call(aTHX_ s, (SV *)releaser, &PL_sv_undef, NULL); tries++) {
-        sirius_log(aTHX_ s, "what the request left behind died as it was freed", ERRSV);
+        sirius_log(aTHX_ s, "a destructor died after the request", ERRSV);
         if (tries >= RELEASE_TRIES)
             PL_tmps_ix = s->turn.temporaries; /* never freed */
     }

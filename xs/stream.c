@@ -120,7 +120,7 @@ void sirius_signals(pTHX_ sirius *s)
     ENTER;
     SAVETMPS;
     if (!sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)dispatch)), &PL_sv_undef, NULL))
-        sirius_log(aTHX_ s, "a handler of a signal died", ERRSV);
+        sirius_log(aTHX_ s, "a signal handler died", ERRSV);
     FREETMPS;
     LEAVE;
 }
@@ -196,7 +196,7 @@ bool sirius_interrupted(void)
     if (!lived && t->catches) {
         t->died = SvREFCNT_inc(ERRSV);
     } else if (!lived) {
-        sirius_log(aTHX_ s, "a handler of a signal died", ERRSV);
+        sirius_log(aTHX_ s, "a signal handler died", ERRSV);
         lived = true;
     }
     FREETMPS;
@@ -276,7 +276,7 @@ XS(sirius_xs_responder)
 {
     dXSARGS;
     if (items != 1)
-        croak("the responder takes one response");
+        croak("the responder takes exactly one response");
     sirius *s = alive(aTHX_(UV) XSANY.any_iv);
     if (s ? s->turn.phase != SIRIUS_UNANSWERED : answered(aTHX_(UV) XSANY.any_iv))
         croak("the responder was called twice");
@@ -331,7 +331,7 @@ static const char *interim(pTHX_ sirius *s, sr_buffer *out, int status, AV *head
         sr_bytes n, v;
         if (!sirius_bytes(aTHX_ * av_fetch(headers, i, 0), &n) ||
             !sirius_bytes(aTHX_ * av_fetch(headers, i + 1, 0), &v))
-            return "a header has characters above 0xff";
+            return "a header contains characters above 0xff: encode it";
         err = sr_informational_field(out, n, v);
         if (err == SR_RESPONSE_BAD_VALUE && sirius_trim(aTHX_ s, n, &v))
             err = sr_informational_field(out, n, v);
@@ -359,7 +359,7 @@ XS(sirius_xs_informational)
     if (status == 100) /* the server has said so itself when the client asked, and the body is here */
         XSRETURN_EMPTY;
     if (status < 102 || status > 199)
-        croak("psgix.informational: the status is %d, allowed are 102 to 199", status);
+        croak("psgix.informational: the status is %d, expected 102 to 199", status);
     SV *scratch = sv_2mortal(newSV(0));
     sr_buffer out;
     sr_buffer_init(&out);

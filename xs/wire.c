@@ -11,7 +11,7 @@ const char *wire_head_end(sirius *s, uint64_t known)
     s->known = known;
     sr_response_decide(r, known);
     if (sr_buffer_len(&s->head) > SR_REPLY_FIELDS_MAX)
-        return "the header fields have more than 16 MiB";
+        return "the header fields exceed 16 MiB";
     t->request->status = (uint32_t)r->status;
     t->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
     return NULL;

@@ -195,10 +195,10 @@ int sirius_sleepers_new(pTHX_ uint32_t rows)
 {
     int fd;
     if (!rows || rows > SR_SLEEPERS_ROWS)
-        croak("Sirius::Edge::Shared: %lu are no rows", (unsigned long)rows);
+        croak("Sirius::Engine: %lu is not a valid number of rows", (unsigned long)rows);
     void *at = sr_memory_new("sirius-sleepers", SR_SLEEPERS_BYTES, &fd);
     if (!at)
-        croak("Sirius::Edge::Shared: no memory to share: %s", Strerror(errno));
+        croak("cannot create shared memory: %s", Strerror(errno));
     sr_memory_seal(fd, false);
     sr_sleepers_init(at, rows);
     uint64_t key;
@@ -234,7 +234,7 @@ int sirius_common_new(pTHX)
     int fd;
     void *at = sr_memory_new("sirius-common", sizeof(sr_common), &fd);
     if (!at)
-        croak("Sirius::Edge::Shared: no memory to share: %s", Strerror(errno));
+        croak("cannot create shared memory: %s", Strerror(errno));
     sr_memory_seal(fd, false);
     munmap(at, sizeof(sr_common));
     return fd;

@@ -88,7 +88,7 @@ sub reopen {
     return 0 if !defined $path || _place() ne $place;
     return 1 if _redirect();
     my $error = "$!";
-    $say->("--error-log $path: $error; the log goes on in the file that was open before");
+    $say->("--error-log $path: $error; logging continues in the file that was open before");
     return 0;
 }
 
@@ -143,7 +143,7 @@ Sirius::Log - the error log of the server
 
   Sirius::Log->open($conf);
   Sirius::Log->note('stopping');
-  Sirius::Log->error('worker 4711 was killed by signal 11 (SEGV); replaced');
+  Sirius::Log->error('worker 4711 was killed by signal 11 (SEGV); starting another');
   local $SIG{USR1} = sub { Sirius::Log->reopen };
 
 =head1 DESCRIPTION
@@ -183,7 +183,7 @@ With C<--log-prefix>, which C<--error-log> turns on, each line begins with time 
 
   2026-11-21T23:05:01Z 4712 error cannot connect to the database
   2026-11-21T23:05:01Z 4712 warn Use of uninitialized value $id in concatenation at app.psgi line 12.
-  2026-11-21T23:05:02Z 4711 info sirius: worker 4712 ended: max-requests (1000)
+  2026-11-21T23:05:02Z 4711 info sirius: worker 4712 exited: max-requests (1000)
 
 Lines of the application have a level too: C<error> for what was printed to STDERR or C<psgi.errors>, C<warn> for what C<warn> or
 perl itself warned of. What an application or a program that it starts writes to descriptor 2

@@ -31,7 +31,7 @@ sub reload {
 
 sub snapshot {
     my ( $self, %option ) = @_;
-    my $board   = ref $self ? $self : $self->current || Carp::croak('this process is of no server');
+    my $board = ref $self ? $self : $self->current || Carp::croak('this process does not belong to a server');
     my $totals  = $board->totals;
     my %sum     = ( connections => 0, idle => 0, waiting => 0 );
     my @workers = grep { $_->{pid} > 0 }    # it may have gone just now
@@ -91,7 +91,7 @@ sub _reload {
 
 =head1 NAME
 
-Sirius::Scoreboard - what the workers do, and what they have done
+Sirius::Scoreboard - what the processes of the server do, and what they have done
 
 =head1 SYNOPSIS
 
@@ -107,11 +107,12 @@ Sirius::Scoreboard - what the workers do, and what they have done
 
 =head1 DESCRIPTION
 
-Memory that all processes of a server share, with a row for each worker. It outlives workers and generations: counters go on where
-the last worker of the row has ended. Readers need no lock and stop nobody; numbers that belong together may be apart by what
-happens in a microsecond.
+Memory that all processes of a server share, with a row for each worker and each edge. It outlives workers, edges and
+generations: a new worker continues the counters of its row. Reading takes no lock and stops no process; values that belong
+together may differ by what happens within a microsecond.
 
-All methods but L</snapshot> are written in C and are there as soon as L<Sirius> is loaded.
+All methods except L</snapshot> are written in C and available as soon as L<Sirius> is loaded. Applications use L</mark> and
+L</snapshot>; the other methods are for the server itself.
 
 =head1 METHODS
 
@@ -119,158 +120,161 @@ All methods but L</snapshot> are written in C and are there as soon as L<Sirius>
 
   my $board = Sirius::Scoreboard->adopt($descriptor);
 
-In a new program: the scoreboard that it was given, see L</descriptor>. Dies when that is none, or one of another version of Sirius
-with another layout.
+Returns, in a new program, the scoreboard behind an inherited descriptor (see L</descriptor>). Dies if the descriptor is not a
+scoreboard, or one of a version of Sirius with another layout.
 
 =head2 ask_place
 
   $board->ask_place($slot);
 
-Forgets what L</place> knows of a worker, before C<USR2> asks it again.
+Forgets what L</place> knows about a worker. Call it before sending C<USR2> to the worker.
 
 =head2 claim
 
   my $slot = $board->claim($generation);
 
-A free row for a worker that is about to be forked, -1 when there is no room.
-
-=head2 occupy
-
-  $board->occupy( $slot, $pid ) or die;
-
-By that worker, before all else; C<$pid> is the process that has claimed the row for it. False when that was killed, and its claim
-released: another may have the row by now.
+Returns a free row for a worker that is about to be forked, or -1 if there is none.
 
 =head2 current
 
   my $board = Sirius::Scoreboard->current;
 
-The one of this process, which it has made, adopted or inherited; undef when this process is of no server.
+Returns the scoreboard that this process has created, adopted or inherited, or undef if the process does not belong to a server.
 
 =head2 descriptor
 
-The number of its descriptor, for a new program to L</adopt>.
+Returns the number of the descriptor, which a new program can L</adopt>.
 
 =head2 edge
 
   my $edge = $board->edge($number);
 
-A hash of the edge process with that number, counted from 0; nothing when it does not run. C<number>, C<pid>, C<state>; C<started>
-(monotonic seconds); C<connections> that are open and how many of them are C<idle>; C<waiting>, the requests that wait for a
-worker, and C<waiting_since>, when the first of them was complete (monotonic seconds; 0: none waits); C<accepted> connections and
-C<bytes> sent, of all edges that had this number; C<cpu>, seconds of a processor, and C<rss>, bytes of memory.
+Returns a hash about the edge process with that number, counted from 0, or nothing if it is not running:
+
+C<number>, C<pid>, C<state>; C<started> (monotonic seconds); C<connections>, how many are open, and C<idle>, how many of them are
+idle; C<waiting>, how many requests are waiting for a worker, and C<waiting_since>, when the first of them was complete (monotonic
+seconds; 0 if none is waiting); C<accepted> connections and C<bytes> sent, by all edges with this number so far; C<cpu>, CPU time in
+seconds; C<rss>, resident memory in bytes.
 
 =head2 edge_exited
 
   $board->edge_exited($cause);
 
-Counts the end of an edge, by a cause as L</exited> has it.
+Counts the exit of an edge, with a cause as for L</exited>.
 
 =head2 edge_row
 
   my $row = $board->edge_row($number);
 
-What L</edge> has, but for C<number>, C<cpu> and C<rss>. Its C<pid> is 0 when it does not run.
+Returns what L</edge> returns, without C<number>, C<cpu> and C<rss>. C<pid> is 0 if the edge is not running.
 
 =head2 edges
 
-How many edge processes there may be.
-
-=head2 keep
-
-  my $fits = $board->keep($bytes);
-
-For the admin port: what its successor is to have, at most 8192 bytes. False when that is too long; then nothing changes.
-
-=head2 kept
-
-  my $bytes = $board->kept;
-
-What was given last to L</keep>, '' if nothing.
-
-=head2 layout
-
-A text that is another one when versions of Sirius can't share a scoreboard.
+Returns the maximum number of edge processes.
 
 =head2 exited
 
   $board->exited($cause);
 
-Counts the end of a worker: C<stop>, C<fewer-workers>, C<max-requests>, C<max-rss>, C<max-lifetime>, C<harakiri>,
-C<request-timeout>, C<load-timeout>, C<exit> (the application has called it), C<crash> (a signal of a fault, such as SEGV),
-C<out-of-memory>, C<killed> (by any other signal), C<graceful-timeout>. Dies when the cause is none of these.
+Counts the exit of a worker. The causes are C<stop>, C<fewer-workers>, C<max-requests>, C<max-rss>, C<max-lifetime>, C<harakiri>,
+C<request-timeout>, C<load-timeout>, C<exit> (called by the application), C<crash> (a signal such as SEGV), C<out-of-memory>,
+C<killed> (by any other signal) and C<graceful-timeout>. Dies if the cause is none of these.
+
+=head2 keep
+
+  my $fits = $board->keep($bytes);
+
+Stores up to 8192 bytes that the admin process leaves to its successor. Returns false, and changes nothing, if they do not fit.
+
+=head2 kept
+
+  my $bytes = $board->kept;
+
+Returns what was last given to L</keep>, or an empty string.
+
+=head2 layout
+
+Returns a text that differs between versions of Sirius that cannot share a scoreboard.
 
 =head2 leave
 
-Load balancers are to find other servers: each response says close.
+Announces that the server is about to stop: from now on each response closes its connection, and L</stopping> is true.
 
 =head2 longest_wait
 
   my $seconds = $board->longest_wait;
 
-The longest time that a request has waited for a worker since this was called last.
+Returns the longest time that a request has waited for a worker since the last call of this method.
 
 =head2 mark
 
   Sirius::Scoreboard->mark('exporting customers');
   Sirius::Scoreboard->mark('');
 
-What the application says about the request it serves: the operator sees it beside the request line. The first 63 bytes (as UTF-8) are
-kept, without control characters. It costs less than a microsecond and is gone at the end of the request. It does nothing where
-no request is served: in a hook, or in a child that the application has forked.
+Sets a text about the current request, which the operator sees beside the request line. The first 63 bytes (as UTF-8) are kept,
+without control characters. A call takes less than a microsecond. The text is removed at the end of the request. Outside of a
+request, in a hook or in a child that the application has forked, the method does nothing.
 
-An application that runs under other servers too asks first: C<< Sirius::Scoreboard->can('mark') >>.
+An application that also runs under other servers checks C<< Sirius::Scoreboard->can('mark') >> first.
 
 =head2 new
 
   my $board = Sirius::Scoreboard->new( $slots, $edges );
 
+Creates a scoreboard with that many rows for workers and for edges.
+
 =head2 occupied
 
-The numbers of the rows that have a worker.
+Returns the numbers of the rows that have a worker.
+
+=head2 occupy
+
+  $board->occupy( $slot, $pid ) or die;
+
+Called by the worker before anything else. C<$pid> is the process that claimed the row for it. Returns false if that process was
+killed and its claim was released, because another worker may have the row by now.
 
 =head2 place
 
   my ( $file, $line ) = $board->place($slot);
 
-Where perl is in that worker, which this process has forked: the file and line of the statement that it runs. It is read from the
-memory of the worker, which may be stopped or stand in C code. Where the kernel does not allow that, it is what the handler of
-C<USR2> has noted since L</ask_place>, the last 128 bytes of the name. Empty when there is neither.
+Returns the file and line of the Perl statement that a worker, forked by this process, is running. They are read from the memory
+of the worker, which may be stopped or running C code. If the kernel does not allow that, they are what the handler of C<USR2> has
+stored since L</ask_place>, with the last 128 bytes of the file name. Returns nothing if neither is available.
 
 =head2 release
 
   $board->release($slot);
 
-The worker or edge of that row has gone. Connections that an edge still had were closed by the kernel and count as closed by an
-C<error>.
-
-=head2 row
-
-  my $row = $board->row($slot);
-
-The row of a worker, as a hash: C<pid>; C<generation>; C<state>: C<starting>, C<idle>, C<busy>, C<draining> or C<free>, C<since>
-when (monotonic seconds). What belongs to connections is in the row of an edge: see L</edge>.
-
-Of the request that is being served: C<began>, when it was complete (monotonic seconds; 0: there is none); C<line>, method and target,
-where anything but printable ASCII is C<\xNN>; C<client>, C<127.0.0.1:5555>, C<[::1]:5555> or C<unix>; C<mark>.
-
-Of the request before, while there is none: C<last_line>, C<last_client> and C<last_status>, 0 when no response was made. It ended
-at C<since>, if the worker is idle.
-
-Of all workers that had this row: C<requests>.
-
-=head2 slots
-
-How many rows there are.
+Frees the row of a worker or edge that has exited. Connections that an edge still had count as closed by an C<error>.
 
 =head2 reload
 
   my $reload = $board->reload;
 
-What the supervisor says of its reloads (see L</tell>). A hash: C<ok> and C<failed>, how many there have been; C<loading>, the
-number of the generation that is being loaded, and C<loading_since> (0: there is none). After the first reload also
-C<last_at> (seconds since 1970), C<last_ok>, C<last_seconds>, C<last_text> and C<last_said>: the first 2000 characters at
-most of what the program wrote to STDERR when it failed.
+Returns a hash about the reloads of the server (see L</tell>): C<ok> and C<failed>, how many there were; C<loading>, the number of
+the generation that is being loaded, and C<loading_since> (0 if there is none). After the first reload also C<last_at> (seconds
+since 1970), C<last_ok>, C<last_seconds>, C<last_text> and, if it failed, C<last_said>: up to 2000 characters of what the program
+wrote to STDERR.
+
+=head2 row
+
+  my $row = $board->row($slot);
+
+Returns a hash: C<pid>; C<generation>; C<state>, which is C<starting>, C<idle>, C<busy>, C<draining> or C<free>; C<since>, when the
+state began (monotonic seconds). The figures of connections are in the rows of the edges: see L</edge>.
+
+About the current request: C<began>, when it was complete (monotonic seconds; 0 if there is none); C<line>, its method and target,
+in which everything but printable ASCII is C<\xNN>; C<client>, such as C<127.0.0.1:5555>, C<[::1]:5555> or C<unix>; C<mark>.
+
+About the previous request, while there is no current one: C<last_line>, C<last_client> and C<last_status>, which is 0 if there was
+no response. If the worker is idle, that request ended at C<since>.
+
+About all workers that had this row: C<requests>, how many they have served.
+
+=head2 slots
+
+Returns the number of rows for workers.
 
 =head2 snapshot
 
@@ -278,17 +282,18 @@ most of what the program wrote to STDERR when it failed.
   my $snapshot = $board->snapshot;
   my $snapshot = $board->snapshot( quick => 1 );
 
-With C<quick> the memory of the workers is not looked up in F</proc>. A hash:
+Returns a hash of everything. With C<quick> the memory of the workers is not looked up in F</proc>. Dies if this process does not
+belong to a server.
 
 =over 4
 
 =item C<time>, C<now>
 
-Seconds since 1970, and of the monotonic clock that the rows speak of.
+The time in seconds since 1970, and of the monotonic clock that the rows use.
 
 =item C<workers>
 
-The rows of all workers as L</row> has them, with C<slot> and C<rss>, the bytes of memory of that process.
+The rows of all workers as returned by L</row>, with C<slot>, and C<rss>, the resident memory of the worker in bytes.
 
 =item C<totals>, C<latency>, C<queue>
 
@@ -296,11 +301,11 @@ See L</totals>.
 
 =item C<connections>
 
-C<open>, C<idle>, and C<waiting>: with a complete request for which no worker is free.
+How many are C<open>, C<idle>, and C<waiting>, that is with a complete request that waits for a worker.
 
 =item C<edges>
 
-The edge processes that run, as L</edge> has them.
+The edge processes that are running, as returned by L</edge>.
 
 =item C<reload>
 
@@ -308,78 +313,76 @@ See L</reload>.
 
 =item C<wanted>, C<stopping>
 
-See L</workers>; 1 when the server is about to end.
+The number of workers that the server is to have, and 1 if the server is about to stop.
 
 =back
 
-Dies when this process is of no server.
-
 =head2 stop
 
-The whole server ends. A generation that is still loading ends as well.
+Announces that the whole server stops. A generation that is still loading exits as well.
 
 =head2 stopped
 
-True after L</stop>.
+Returns true after L</stop>.
 
 =head2 stopping
 
-True after L</leave> or L</stop>.
+Returns true after L</leave> or L</stop>.
 
 =head2 tell
 
   my $fits = $board->tell($bytes);
 
-For the supervisor: what it says of itself, at most 8192 bytes. False when that is too long; then nothing changes.
+Stores up to 8192 bytes that the supervisor publishes about itself. Returns false, and changes nothing, if they do not fit.
 
 =head2 told
 
   my $bytes = $board->told;
 
-What was said last with L</tell>, '' if nothing.
+Returns what was last given to L</tell>, or an empty string.
 
 =head2 totals
 
   my $totals = $board->totals;
 
-What all workers have done since the server was started. Never goes down, also over reloads. A hash:
+Returns a hash of counters since the start of the server. They continue over reloads and never decrease.
 
 =over 4
 
 =item C<requests>
 
-Handed to the application.
+Requests passed to the application.
 
 =item C<responses>
 
-By the first digit of their status: C<< { 1 => 0, 2 => 17, ... } >>. Those with 1 are interim responses; the others are counted when they
-are over. 5 stands for what is above as well.
+Responses by the first digit of their status: C<< { 1 => 0, 2 => 17, ... } >>. Those with 1 are interim responses; the others are
+counted when they end. 5 includes higher digits.
 
 =item C<refused>
 
-Of these, what the server itself has answered: bad requests, timeouts, overload. Most of them were never handed to the application.
+Responses generated by the server itself: for bad requests, timeouts and overload.
 
 =item C<aborted>
 
-Requests whose client did not get all of the response: it went away, or the application failed in the middle.
+Requests whose client did not receive the whole response, because it closed the connection or the application failed.
 
 =item C<bytes>
 
-That the kernel has taken, heads included, of responses that are over. Interim responses are not in it.
+Bytes of finished responses that the kernel has accepted, including their heads. Interim responses are not counted.
 
 =item C<accepted>, C<closed>
 
-Connections; C<closed> is a hash by the reason: C<client>, C<after-response>, C<keepalive-timeout>, C<header-timeout>, C<body-timeout>,
-C<write-timeout>, C<refused>, C<room> (the oldest idle one gave way to a new one), C<stop>, C<application> (it has taken the
-socket, psgix.io) and C<error>.
+Connections. C<closed> is a hash by reason: C<client>, C<after-response>, C<keepalive-timeout>, C<header-timeout>, C<body-timeout>,
+C<write-timeout>, C<refused>, C<room> (closed while idle to make room for a new connection), C<stop>, C<application> (taken over
+by the application, psgix.io), C<proxy-protocol> and C<error>.
 
 =item C<given>, C<taken>
 
-Connections that an edge has passed to the one that took its place, and those that such a one has received.
+Connections that an edge has passed to the edge that replaced it, and those that such an edge has received.
 
 =item C<lost>
 
-Requests that ended with their worker, which was killed or crashed: those that the application had and those that waited.
+Requests lost because their worker was killed, crashed or exited.
 
 =item C<log_lost>
 
@@ -387,24 +390,24 @@ Lines of the access log that could not be written.
 
 =item C<limits>
 
-How often a time limit was over: C<header>, C<body>, C<write>, C<keepalive>, C<queue>, C<request> and C<stream>. The first four
-are in C<closed> as well.
+Expired time limits: C<header>, C<body>, C<write>, C<keepalive>, C<queue>, C<request> and C<stream>. The first four are in C<closed>
+as well.
 
 =item C<edge_exits>
 
-Edges that have ended, by cause. Not there when the server has no edges.
+Edges that have exited, by cause. Missing if the server has no edges.
 
 =item C<exits>
 
-Workers that have ended, by cause (see L</exited>).
+Workers that have exited, by cause (see L</exited>).
 
 =item C<latency>, C<queue>
 
-How long it took: from a complete request to the last byte of its response in the kernel's hands, and from a complete request to
-the call of the application. A request that was aborted, or refused before it was complete, is not in C<latency>.
+The time from a complete request until the kernel has accepted the last byte of its response, and the time from a complete request
+until the application is called. C<latency> does not include requests that were aborted, or refused before they were complete.
 
-Each is a hash: C<count>; C<sum>, seconds; C<buckets>, pairs of seconds and how many took less, from 16 microseconds to 137
-seconds, 4 for each doubling; C<p50>, C<p90>, C<p99> and C<p999>, seconds that so many did not take longer.
+Each is a hash: C<count>; C<sum> in seconds; C<buckets>, pairs of seconds and the number of requests that took less, from 16
+microseconds to 137 seconds, with 4 buckets for each doubling; C<p50>, C<p90>, C<p99> and C<p999> in seconds.
 
 =back
 
@@ -412,25 +415,25 @@ seconds, 4 for each doubling; C<p50>, C<p90>, C<p99> and C<p999>, seconds that s
 
   my ( $count, $errno ) = @{ $board->troubles->{tempfile} };
 
-What L<Sirius::Process::Alerts> tells the operator, by name: how often it has happened, and the last errno, or 0.
+Returns the events that L<Sirius::Process::Alerts> reports to the operator, by name: how often each has happened, and the last errno, or 0.
 
 =head2 waiting
 
-How many complete requests no worker has begun to serve.
+Returns the number of complete requests that no worker has begun to serve.
 
 =head2 watched
 
   my $watched = $board->watched;
   $board->watched(1);
 
-The supervisor looks at L</troubles>; while it does not, the next worker that counts one wakes it.
+True while the supervisor watches L</troubles>. While it does not, the next process that counts one wakes it.
 
 =head2 workers
 
   my $number = $board->workers;
   $board->workers($number);
 
-How many the operator wants.
+Returns or sets the number of workers that the server is to have.
 
 =head1 SEE ALSO
 

@@ -45,9 +45,9 @@ sub check_tmpdir {
         return;
     }
     my $error = "$!";
-    Sirius::Log->warn( "no temporary file can be made in $dir: $error: requests with a body of more than "
+    Sirius::Log->warn( "cannot create temporary files in $dir: $error: requests with a body of more than "
             . Sirius::Config::Usage->bytes( $conf->{body_memory} )
-            . ' bytes are answered 500; make it writable, or name another folder with --tmpdir' );
+            . ' bytes are answered with 500; make it writable, or set --tmpdir to another directory' );
     return;
 }
 

@@ -120,12 +120,13 @@ static bool may_have(sr_edge *ed, const sr_message *hello)
         sr_edge_worker *other = &ed->workers[row];
         if (row == hello->row || other->line.fd < 0 || other->pid != hello->pid || has_ended(other))
             continue;
-        sr_crew_broken(ed, other, "said hello for another row than its own");
+        sr_crew_broken(ed, other, "claimed a second row from the edge");
         return false;
     }
     if (m->line.fd < 0 || m->pid == hello->pid || has_ended(m))
         return true;
-    snprintf(text, sizeof text, "%d broken said hello for the row of %d\n", (int)hello->pid, (int)m->pid);
+    snprintf(text, sizeof text, "%d broken claimed the row of worker %d from the edge\n", (int)hello->pid,
+             (int)m->pid);
     sr_edge_report(ed, text);
     return false;
 }
@@ -300,7 +301,7 @@ static void answer(sr_edge *ed, sr_edge_worker *m, sr_message *note, const int *
     if (err && err != EAGAIN && n > 0)
         err = sr_door_send(m->line.fd, note, NULL, 0, false);
     if (err)
-        sr_crew_broken(ed, m, "does not read what it has asked for");
+        sr_crew_broken(ed, m, "does not read what it requested from the edge");
 }
 
 /* Sends the files of a request. They stay open here, for another worker if this one dies before it begins. */
@@ -389,7 +390,7 @@ void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
     if (err == EPIPE || err == ECONNRESET) /* the worker is gone, as its pidfd will tell */
         sr_loop_remove(&ed->engine->loop, &m->line);
     else if (err == EPROTO)
-        sr_crew_broken(ed, m, "sent a note that cannot be");
+        sr_crew_broken(ed, m, "sent an invalid note to the edge");
     else if (err && err != EAGAIN)
         pause_line(ed, m);
     if (err)
@@ -412,5 +413,5 @@ void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
     else if (note.kind == SR_MESSAGE_TAKE)
         lend(ed, m, &note);
     else
-        sr_crew_broken(ed, m, "sent a note that cannot be");
+        sr_crew_broken(ed, m, "sent an invalid note to the edge");
 }

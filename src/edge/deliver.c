@@ -562,7 +562,7 @@ void sr_deliver(sr_edge *ed, sr_edge_worker *m)
             break;
         if (t == TOOK_BAD) {
             flush(ed);
-            sr_crew_broken(ed, m, "said what cannot be");
+            sr_crew_broken(ed, m, "sent an invalid message to the edge");
             break;
         }
         last = rec.slot;

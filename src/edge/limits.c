@@ -151,7 +151,7 @@ static void client_text(const sr_peer *peer, char *out, size_t size)
 
 void sr_limits_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end)
 {
-    static const char ended[] = "ended while it served";
+    static const char ended[] = "exited while serving";
     char line[TEXT_MAX + 256], text[TEXT_MAX], client[SR_PEER_TEXT_MAX + 16];
     const sr_entry *en = &ed->entries[slot];
     int len = (int)request_text(ed, slot, text);
@@ -160,10 +160,10 @@ void sr_limits_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *en
         return;
     client_text(&en->conn->client, client, sizeof client);
     if (ed->report < 0)
-        snprintf(line, sizeof line, "[sirius %d] error: worker %d %s %.*s of %s, after %lld.%lld s: %s\n",
+        snprintf(line, sizeof line, "[sirius %d] error: worker %d %s %.*s for %s, after %lld.%lld s: %s\n",
                  (int)getpid(), (int)pid, ended, len, text, client, tenths / 10, tenths % 10, end);
     else
-        snprintf(line, sizeof line, "%d lost %s %.*s of %s, after %lld.%lld s: %s\n", (int)pid, ended, len,
+        snprintf(line, sizeof line, "%d lost %s %.*s for %s, after %lld.%lld s: %s\n", (int)pid, ended, len,
                  text, client, tenths / 10, tenths % 10, end);
     sr_edge_report(ed, line);
 }
@@ -218,7 +218,8 @@ static void stream_over(sr_edge *ed, sr_conn *c)
         return;
     }
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_STREAM], 1);
-    en->late = tell(ed, slot, ed->workers[row].pid, "stream stood still", e->now - active_at, "cut");
+    en->late = tell(ed, slot, ed->workers[row].pid, "paused within its response", e->now - active_at,
+                    "the response was cut off");
     sr_limits_leave(ed, c);
     c->why = SR_CLOSED_ERROR;
     sr_finish_cut(e, c);

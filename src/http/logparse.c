@@ -211,7 +211,7 @@ static bool add_block(parser *p, size_t offset, size_t from, size_t end, char le
         return add_checked_time(p, offset, from, end);
     const char *brace = memchr(name.at, '}', name.len);
     if (brace)
-        return fail(p, (size_t)(brace - p->in.at), "} without a letter behind it");
+        return fail(p, (size_t)(brace - p->in.at), "} without a letter after it");
     if (!known)
         return fail(p, offset, of_letter ? "unknown name in %%{...}%c" : "unknown item %%{...}%c", letter);
     item = add(p, known->kind);

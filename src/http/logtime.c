@@ -54,10 +54,10 @@ const char *sr_logtime_check(sr_bytes format, sr_bytes *which)
         conversion c;
         *which = sr_bytes_of(format.at + i, i + 1 < format.len ? 2 : 1);
         if (!parse(format, i, &c))
-            return "unknown conversion of a time:";
+            return "unknown time conversion:";
         which->len = c.len;
         if (c.letter == 'N' && fractions++)
-            return "twice in a time:";
+            return "repeated time conversion:";
         i += c.len - 1;
     }
     return NULL;

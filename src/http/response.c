@@ -321,11 +321,11 @@ const char *sr_response_error_text(sr_response_error e)
     case SR_RESPONSE_BAD_STATUS:
         return "status is not 200 to 999";
     case SR_RESPONSE_BAD_NAME:
-        return "header name is no token";
+        return "header name is not a token";
     case SR_RESPONSE_BAD_VALUE:
-        return "header value has a control character";
+        return "header value contains a control character";
     case SR_RESPONSE_BAD_LENGTH:
-        return "Content-Length is no number, or there are two";
+        return "Content-Length is not a number, or is given twice";
     case SR_RESPONSE_NO_MEMORY:
         return "out of memory";
     }

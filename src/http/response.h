@@ -96,7 +96,7 @@ size_t sr_chunk_head(char out[18], uint64_t length);
  */
 bool sr_response_refusal(sr_buffer *out, int status, bool is_head, const char *date, sr_bytes server);
 
-/* Text of an error for the log: "header name is no token". Static */
+/* Text of an error for the log: "header name is not a token". Static */
 const char *sr_response_error_text(sr_response_error e);
 
 #endif

@@ -183,13 +183,13 @@ subtest 'Ready' => sub {
         "200 ready\n",
         'one of the new ones serves';
     is ready( workers => [ {}, { state => 'draining', generation => 2 } ] ),
-        "503 not ready: no worker of generation 2 serves\n", 'none of the newest';
+        "503 not ready: no worker of generation 2 is serving\n", 'none of the newest';
 };
 
 subtest 'A snapshot that fails' => sub {
     $snapshot = 'no scoreboard';
     for my $path (qw(/metrics /readyz /status.json)) {
-        is said($path), "500 The figures cannot be read; the log says why\n", $path;
+        is said($path), "500 The figures cannot be read; see the error log\n", $path;
     }
     is $errors,       "sirius: --admin: no scoreboard\n" x 3, 'in the log';
     is status_of($_), 200,                                    "$_ as ever" for qw(/ /healthz);

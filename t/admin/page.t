@@ -128,7 +128,8 @@ subtest 'Edges' => sub {
     is text('#edge tr:nth-child(2) td:nth-child(9)'), '50.0%',
         'the part of a processor that one has used lately';
     $put->( Sirius::Test::Snapshot->of_edges( now => ++$now, edges => [] ) );
-    ok comes(q{document.querySelector('#edge').textContent.includes('none runs')}), 'none: that is told';
+    ok comes(q{document.querySelector('#edge').textContent.includes('no edge is running')}),
+        'none: that is told';
     show( { state => 'busy' }, {}, {}, {} );
     ok comes(q{document.querySelector('#edges').hidden}), 'and gone';
 };
@@ -218,7 +219,7 @@ subtest 'A reload' => sub {
         last_at      => 1_700_000_000 - 65,
         last_ok      => 0,
         last_seconds => 2,
-        last_text    => 'reload failed: generation 2 exited with status 1; generation 1 goes on',
+        last_text    => 'reload failed: generation 2 exited with status 1; generation 1 keeps serving',
         last_said    => join '',
         "<img src=x onerror=alert(1)>\ttab\x{202e}\n", map {"line $_\n"} 2 .. 40,
     );
@@ -226,7 +227,7 @@ subtest 'A reload' => sub {
     verdict_is('Serving the old code: the last reload failed');
     is text('#reload h2'), 'The last reload failed', 'a part of its own';
     is text('#reload-text'),
-        'Reload failed: generation 2 exited with status 1; generation 1 goes on. It was 1 min ago, after 2.00 s.',
+        'Reload failed: generation 2 exited with status 1; generation 1 keeps serving. It was 1 min ago, after 2.00 s.',
         'why and when';
     my @said = split /\n/, text('#reload-said');
     is $said[0], '<img src=x onerror=alert(1)>    tab\\u{202e}', 'what it said, as text';
@@ -234,8 +235,8 @@ subtest 'A reload' => sub {
     like text('#reload-hint'), qr/sirius ctl reload --wait/, 'what to do';
     is $browser->value(q{document.querySelectorAll('#reload img').length}), 0, 'no element of it';
     show( [ @CALM, reload => { %failed, loading => 3, loading_since => $now - 70 } ], {}, {} );
-    verdict_is('Serving, and reloading');
-    is text('#reload-text'), 'Generation 3 has been loading for 1 min; generation 1 serves meanwhile.',
+    verdict_is('Serving while reloading');
+    is text('#reload-text'), 'Generation 3 has been loading for 1 min; generation 1 keeps serving.',
         'for how long';
     ok $browser->value(q{document.querySelector('#reload-said').hidden}), 'the old output is gone';
     is_deeply [ $browser->problems ], [], 'nothing in the console';

@@ -124,7 +124,7 @@ static void errors(void)
     is_wrong("a%{b}-", 1, "%{ without } and a letter");
     is_wrong("a%{b\n}i", 1, "%{ without } and a letter");
     is_wrong("%{}i", 0, "%{}i without a name");
-    is_wrong("%h%{a}-%{b}i", 5, "} without a letter behind it");
+    is_wrong("%h%{a}-%{b}i", 5, "} without a letter after it");
     is_wrong("%h %>", 3, "%> without a letter");
     is_wrong("%<{a}i", 0, "%< without a letter");
     is_wrong("%400,501{Referer}i", 0, "conditions on the status are not supported; %% is a percent sign");
@@ -132,11 +132,11 @@ static void errors(void)
     is_wrong("%{hours}T", 0, "unknown name in %{...}T");
     is_wrong("%{x}D", 0, "unknown name in %{...}D");
     is_wrong("%{x}r", 0, "unknown name in %{...}r");
-    is_wrong("%t %{%Y %f}t", 8, "unknown conversion of a time: %f");
-    is_wrong("%{%}t", 2, "unknown conversion of a time: %");
-    is_wrong("%{%E}t", 2, "unknown conversion of a time: %E");
-    is_wrong("%{%-d}t", 2, "unknown conversion of a time: %-");
-    is_wrong("%{%N %3N}t", 5, "twice in a time: %3N");
+    is_wrong("%t %{%Y %f}t", 8, "unknown time conversion: %f");
+    is_wrong("%{%}t", 2, "unknown time conversion: %");
+    is_wrong("%{%E}t", 2, "unknown time conversion: %E");
+    is_wrong("%{%-d}t", 2, "unknown time conversion: %-");
+    is_wrong("%{%N %3N}t", 5, "repeated time conversion: %3N");
 }
 
 static void items(void)

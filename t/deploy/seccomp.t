@@ -68,7 +68,7 @@ sub live {
     is $server->connect( to => $admin )->ask( "GET $_", 'Host: localhost' )->status, 200, "$name: $_"
         for qw(/metrics /readyz /status.json /);
     $server->signal('HUP');
-    ok $server->wait_log( qr/generation 2 serves$/m, 30 ), "$name: a reload";
+    ok $server->wait_log( qr/generation 2 is serving$/m, 30 ), "$name: a reload";
 
     for my $signal (qw(USR1 TTIN TTOU USR2)) {
         $server->signal($signal);

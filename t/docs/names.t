@@ -200,7 +200,7 @@ each_page defaults => sub {
 
 subtest 'every limit is explained' => sub {
     my %told   = map  { $_ => 1 } slurp('docs/TUNING.md') =~ /`--([\w-]+)/g;
-    my %group  = map  { $_ => 1 } 'Waiting', 'Time limits', 'Size limits', 'Keep-alive';
+    my %group  = map  { $_ => 1 } 'Connections and queue', 'Time limits', 'Size limits', 'Keep-alive';
     my @limits = grep { $group{ $_->{group} } && !$_->{hidden} && $_->{type} =~ /seconds|bytes|count/ }
         Sirius::Config::Options->rows;
     cmp_ok scalar @limits, '>', 15, 'they have been found';

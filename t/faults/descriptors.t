@@ -216,7 +216,8 @@ subtest 'no descriptor is free for one that is passed' => sub {
     $faults->clear;
     is_deeply $status, { body => { 503 => 10 }, file => { cut => 10 } },
         'what is not begun is refused, what is begun is visibly cut';
-    ok $one->wait_log(qr/ answered 503 for want of a descriptor: Too many open files; raise the limit/),
+    ok $one->wait_log(
+        qr/ answered with 503 because no descriptor was free: Too many open files; raise the limit/),
         'the log says so'
         or diag $one->log;
     is_deeply [ $one->workers ], \@before, 'no worker is blamed';
@@ -240,7 +241,7 @@ subtest 'a new edge does not get what it needs' => sub {
     my $before = $faults->injected('handle');
     $faults->set( handle => 1 );
     kill KILL => $edge;
-    ok $two->wait_log(qr/the edge \d+ exited with status 1; it never got ready; another one starts in /),
+    ok $two->wait_log(qr/edge \d+ exited with status 1; it never became ready; next attempt in /),
         'it ends, and is tried again'
         or diag $two->log;
     $faults->clear;

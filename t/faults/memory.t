@@ -125,7 +125,7 @@ for my $workers ( 0, 2 ) {
             ],
             may_crash => 1,
         );
-        $two->wait_log( qr/ready .* after the start/, 20 );
+        $two->wait_log( qr/ready after /, 20 );
         my @before = $two->workers;
         for my $fault (qw(memory handle watch)) {
             my ( @wrong, $number );

@@ -74,7 +74,7 @@ my $server = Sirius::Test::Server->start(
     may_crash => 1,
     command   => [ $^X, "-I$dir/current/lib", "-I$dir/current/arch", "$root/bin/sirius", qw(-E deployment) ],
 );
-wait_log( $server, 'ready .* after the start', 'it starts' );
+wait_log( $server, 'ready after ', 'it starts' );
 
 my $load = Sirius::Test::Load->start( $server, clients => 2 );
 select undef, undef, undef, 1;
@@ -85,7 +85,7 @@ $_->send( request('GET /wait') ) for @busy;
 wait_log( $server, 'overload: ', 'overload begins' );
 spew( "$dir/open", '' );
 is_deeply [ map { $_->response->status } @busy ], [ (200) x 8 ], 'all are answered';
-wait_log( $server, 'overload over', 'and ends' );
+wait_log( $server, 'overload ended', 'and ends' );
 
 isnt eval { $server->ask('GET /crash')->status } || '', 200, 'a crash';
 wait_log( $server, 'signal 11', 'is told' );
@@ -113,29 +113,29 @@ ok until_true( 30, sub { $server->wait_exit(1) } ), 'the stop';
 
 my $seconds = qr/\d+(?:\.\d)? s/;
 my @story   = (
-    [ notice => qr/Sirius 0\.01 starts: PID \d+, perl [\d.]+, application app\.psgi, 3 workers, http:\S+/ ],
+    [ notice => qr/starting Sirius 0\.01: PID \d+, perl [\d.]+, application app\.psgi, 3 workers, http:\S+/ ],
     [ notice => qr/Sirius\/0\.01 listening on http:\S+/ ],
-    [ notice => qr/ready $seconds after the start: 3 workers serve/ ],
+    [ notice => qr/ready after $seconds: 3 workers are serving/ ],
     [   warn =>
-            qr/overload: all 3 workers are busy for \d+ s, 5 requests are waiting: raise --workers, or find the slow requests .*/
+            qr/overload: all 3 workers have been busy for \d+ s, 5 requests are waiting: raise --workers, or find the slow requests .*/
     ],
     [   notice =>
-            qr/overload over after \d+ s: 5 requests were served late, the longest wait was $seconds; 0 requests were answered 503/
+            qr/overload ended after \d+ s: 5 requests were delayed, the longest wait was $seconds; 0 requests were answered with 503/
     ],
     [   error =>
-            qr{worker \d+ ended while it served GET /crash of 127\.0\.0\.1:\d+, after $seconds: (?:the client got no whole answer|the client got 502)}
+            qr{worker \d+ exited while serving GET /crash for 127\.0\.0\.1:\d+, after $seconds: (?:the client got no whole answer|the client got 502)}
     ],
-    [ error  => qr/worker \d+ was killed by signal 11 \(SEGV\).*; replaced/ ],
+    [ error  => qr/worker \d+ was killed by signal 11 \(SEGV\).*; starting another/ ],
     [ error  => qr{worker \d+: GET /report\?year=2026 ran for 1[56]\.\d s, the client got 504} ],
     [ notice => qr/this worker is at .*app\.psgi line \d+/ ],
-    [ warn   => qr/worker \d+ was killed: its request ran for too long; replaced/ ],
-    [ notice => qr/reload begins, as generation 2: HUP from PID $$ \(\S+\), user $user/ ],
-    [ error  => qr/reload failed: generation 2 exited with status \d+; generation 1 goes on/ ],
-    [ notice => qr/reload begins, as generation 3: sirius ctl reload from PID \d+ \(\S+\), user $user/ ],
-    [ notice => qr/reload done in $seconds: generation 3 serves/ ],
-    [ info   => qr/the supervisor runs the installed code now, Sirius 0\.01/ ],
-    [ notice => qr/reload begins, as generation 4: HUP from PID $$ \(\S+\), user $user/ ],
-    [ notice => qr/reload done in $seconds: generation 4 serves/ ],
+    [ warn   => qr/worker \d+ was killed: its request ran for too long; starting another/ ],
+    [ notice => qr/reload started as generation 2: HUP from PID $$ \(\S+\), user $user/ ],
+    [ error  => qr/reload failed: generation 2 exited with status \d+; generation 1 keeps serving/ ],
+    [ notice => qr/reload started as generation 3: sirius ctl reload from PID \d+ \(\S+\), user $user/ ],
+    [ notice => qr/reload completed in $seconds: generation 3 is serving/ ],
+    [ info   => qr/the supervisor now runs the installed code, Sirius 0\.01/ ],
+    [ notice => qr/reload started as generation 4: HUP from PID $$ \(\S+\), user $user/ ],
+    [ notice => qr/reload completed in $seconds: generation 4 is serving/ ],
     [ notice => qr/the supervisor was updated from Sirius 0\.01 to 0\.02/ ],
     [   notice =>
             qr/stopping: sirius ctl stop from PID \d+ \(\S+\), user $user; requests have 10 s to finish \(--graceful-timeout\)/
@@ -147,14 +147,14 @@ spew( $ENV{EVENING_LOG}, $text ) if $ENV{EVENING_LOG};
 my @lines = $text =~ /^\S+Z \d+ (\w+ sirius: .*)$/mg;
 
 # An edge of the new build takes over when it is ready, at any moment of the reload
-my @edges = grep {/\Anotice sirius: the edge \d+ takes the place of \d+\z/} @lines;
+my @edges = grep {/\Anotice sirius: edge \d+ replaces edge \d+\z/} @lines;
 is scalar @edges, 1, 'another edge after the update';
-@lines = grep { !/: the edge \d+ takes the place/ } @lines;
+@lines = grep { !/: edge \d+ replaces edge/ } @lines;
 
 # The edge sees the end of a worker at the same time as its generation does
 for my $i ( 1 .. $#lines ) {
     @lines[ $i - 1, $i ] = @lines[ $i, $i - 1 ]
-        if $lines[$i] =~ /worker \d+ ended while/ && $lines[ $i - 1 ] =~ /worker \d+ was killed by signal/;
+        if $lines[$i] =~ /worker \d+ exited while/ && $lines[ $i - 1 ] =~ /worker \d+ was killed by signal/;
 }
 
 for my $part (@story) {

@@ -19,12 +19,12 @@ access log format: unknown item %Z at character 10
            ^
 TEXT
     is error_of('%h %{a}-%{b}i'), <<'TEXT', 'a name that does not end';
-access log format: } without a letter behind it at character 7
+access log format: } without a letter after it at character 7
   %h %{a}-%{b}i
         ^
 TEXT
     is error_of('%{%d/%b %Q}t'), <<'TEXT', 'a conversion of a time';
-access log format: unknown conversion of a time: %Q at character 9
+access log format: unknown time conversion: %Q at character 9
   %{%d/%b %Q}t
           ^
 TEXT

@@ -47,9 +47,9 @@ for my $path (qw(/segv /kill /stream)) {
         else                        { unlike $status, qr/\A\d+\z/, 'the client gets no whole answer' }
         my $got = $path eq '/stream' ? 'the response was cut off' : 'the client got 502';
         my ($pid)
-            = until_true( 10, sub { $server->log =~ m{worker \d+ ended while it served GET \Q$path\E\?a=b} } )
+            = until_true( 10, sub { $server->log =~ m{worker \d+ exited while serving GET \Q$path\E\?a=b} } )
             ? $server->log
-            =~ m{worker (\d+) ended while it served GET \Q$path\E\?a=b of 127\.0\.0\.1:\d+, after \d+\.\d s: $got$}m
+            =~ m{worker (\d+) exited while serving GET \Q$path\E\?a=b for 127\.0\.0\.1:\d+, after \d+\.\d s: $got$}m
             : ();
         my $aborted = $status eq '502' ? qr/[+-]/ : 'X';
         ok $pid, 'the error log says what was lost' or diag $server->log;
@@ -71,7 +71,7 @@ subtest 'a worker that is killed behind its response' => sub {
     my $server = server('behind');
     is $server->ask('GET /behind')->status, 200, 'the response was given';
     ok $server->wait_log(qr/killed by signal 9/), 'the worker is gone';
-    unlike $server->log, qr/ended while it served/, 'nothing was lost';
+    unlike $server->log, qr/exited while serving/, 'nothing was lost';
     $server->stop;
     my $count = () = lines('behind') =~ m{/behind}g;
     cmp_ok $count, '<=', 1, 'no second line';
@@ -84,7 +84,7 @@ subtest '--graceful-timeout' => sub {
     select undef, undef, undef, 0.3;
     $server->signal('TERM');
     $server->wait_exit(10);
-    like $server->log, qr{ended while it served GET /deaf of }, 'a request that did not end in time is told';
+    like $server->log, qr{exited while serving GET /deaf for }, 'a request that did not end in time is told';
     like lines('graceful'), qr{GET /deaf(?: HTTP/1\.1)? (?:502 [+-]|\S+ X) GET$}m, 'and logged';
     $server->kill_hard;
 };

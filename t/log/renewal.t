@@ -39,16 +39,16 @@ sub server {
         ],
         may_crash => 1,
     );
-    $server->wait_log( qr/ready .* after the start/, 20 );
+    $server->wait_log( qr/ready after /, 20 );
     return $server;
 }
 
 # Reloads until the supervisor is a new program
 sub renew {
     my ($server) = @_;
-    my $before = () = $server->log =~ /runs the installed code now/g;
+    my $before = () = $server->log =~ /now runs the installed code/g;
     $server->signal('HUP');
-    return ok until_true( 30, sub { $before < ( () = $server->log =~ /runs the installed code now/g ) } ),
+    return ok until_true( 30, sub { $before < ( () = $server->log =~ /now runs the installed code/g ) } ),
         'the supervisor is a new program';
 }
 

@@ -182,7 +182,7 @@ subtest 'a command' => sub {
     $server->ask("GET /$_") for 1 .. 50;
     is scalar lines( $out, 50 ), 50, 'reads every line';
     $server->signal('HUP');
-    ok until_true( 20, sub { $server->log =~ /generation 2 serves/ } ), 'a reload';
+    ok until_true( 20, sub { $server->log =~ /generation 2 is serving/ } ), 'a reload';
     $server->ask("GET /$_") for 51 .. 60;
     is scalar lines( $out, 60 ), 60, 'which it goes on through';
     $server->ask('GET /end');
@@ -220,8 +220,8 @@ subtest 'words that are wrong' => sub {
     my %want = (
         "--access-log-format '%h %Z'"  => qr/\Asirius: --access-log-format: unknown item %Z at character 4$/m,
         '--access-log syslog:nonsense' =>
-            qr/\Asirius: --access-log syslog:nonsense: 'nonsense' is not a facility/,
-        '--access-log "|"' => qr/\Asirius: --access-log [|]: there is no command/,
+            qr/\Asirius: --access-log syslog:nonsense: 'nonsense' is not a syslog facility/,
+        '--access-log "|"' => qr/\Asirius: --access-log [|]: no command follows/,
     );
     for my $args ( sort keys %want ) {
         my $log  = $args =~ /format/ ? "--access-log $dir/x" : '';

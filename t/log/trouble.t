@@ -73,11 +73,11 @@ subtest 'requests over a limit: a line for all of them' => sub {
         my ( $number, $status ) = @{ $line{$limit} };
         my @told
             = numbers( $server,
-            qr/info: $limit: (\d+) requests? (?:was|were) answered $status(?: in the last \d+ s)?/ );
+            qr/info: $limit: (\d+) requests? (?:was|were) answered with $status(?: in the last \d+ s)?/ );
         is sum(@told), $number, "$limit: all are told" or diag $server->log;
         cmp_ok @told, '<=', 2, 'in one line, or in another at the end';
     }
-    is sum( numbers( $server, qr/info: (\d+) requests? (?:was|were) answered 400 .*/ ) ), 5,
+    is sum( numbers( $server, qr/info: (\d+) requests? (?:was|were) answered with 400 .*/ ) ), 5,
         'what is no HTTP';
 };
 
@@ -97,7 +97,7 @@ subtest 'more connections than there may be' => sub {
     $server->stop;
     ok numbers(
         $server,
-        qr/warn: --max-connections \(3\) reached: (\d+) requests? (?:was|were) answered 503, as no other connection was idle/
+        qr/warn: --max-connections \(3\) reached: (\d+) requests? (?:was|were) answered with 503, because no other connection was idle/
         ),
         'the log says so'
         or diag $server->log;
@@ -115,7 +115,7 @@ subtest 'no descriptor for another connection' => sub {
     my @open = map { $server->connect } 1 .. 100;
     $_->send("GET / HTTP/1.1\r\nHo") for @open;
     ok $server->wait_log(
-        qr/^\[sirius \d+\] error: new connections have to wait: Too many open files; a worker may have 64 descriptors open: .*LimitNOFILE=/m,
+        qr/^\[sirius \d+\] error: new connections must wait: Too many open files; a process may have 64 descriptors open: .*LimitNOFILE=/m,
         20
         ),
         'the log says so'
@@ -130,7 +130,7 @@ subtest 'no descriptor for another connection' => sub {
         ),
         'it serves again';
     $server->stop;
-    cmp_ok scalar( () = $server->log =~ /have to wait/g ), '<=', 2, 'once, or again at the end';
+    cmp_ok scalar( () = $server->log =~ /must wait/g ), '<=', 2, 'once, or again at the end';
 };
 
 subtest 'overload: when it begins and when it is over' => sub {
@@ -150,7 +150,7 @@ subtest 'overload: when it begins and when it is over' => sub {
     my @wait = map { $server->connect } 1 .. 4;
     $_->send( request('GET /') ) for @wait;
     ok $server->wait_log(
-        qr/^\[sirius \d+\] warn: overload: all 2 workers are busy for [4-7] s, 4 requests are waiting: raise --workers, or find the slow requests/m,
+        qr/^\[sirius \d+\] warn: overload: all 2 workers have been busy for [4-7] s, 4 requests are waiting: raise --workers, or find the slow requests/m,
         30
         ),
         'it begins'
@@ -160,14 +160,15 @@ subtest 'overload: when it begins and when it is over' => sub {
     is_deeply [ sort map { $_->response( patience => 30 )->status } @wait, @late ], [ (200) x 2, (503) x 6 ],
         'some waited, some were refused';
     ok $server->wait_log(
-        qr/^\[sirius \d+\] overload over after \d+ s: 2 requests were served late, the longest wait was 8\.\d s; 6 requests were answered 503$/m,
+        qr/^\[sirius \d+\] overload ended after \d+ s: 2 requests were delayed, the longest wait was 8\.\d s; 6 requests were answered with 503$/m,
         30
         ),
         'it is over'
         or diag $server->log;
     is scalar( () = $server->log =~ /overload/g ), 2, 'two lines';
-    like $server->log, qr/warn: --max-queue \(6\) reached: 2 requests were answered 503/,        'the queue';
-    like $server->log, qr/warn: --queue-timeout \(8 s\) exceeded: 4 requests were answered 503/, 'the time';
+    like $server->log, qr/warn: --max-queue \(6\) reached: 2 requests were answered with 503/, 'the queue';
+    like $server->log, qr/warn: --queue-timeout \(8 s\) exceeded: 4 requests were answered with 503/,
+        'the time';
 
     my $count;
     ok until_true(
@@ -211,7 +212,7 @@ subtest 'a folder for temporary files that cannot be written from the start' => 
             ],
         );
         like $server->log,
-            qr{^\[sirius \d+\] warn: no temporary file can be made in \Q$dir\E/ro: Read-only file system: requests with a body of more than 10 bytes are answered 500; .*--tmpdir$}m,
+            qr{^\[sirius \d+\] warn: cannot create temporary files in \Q$dir\E/ro: Read-only file system: requests with a body of more than 10 bytes are answered with 500; .*--tmpdir to another directory$}m,
             "--workers $workers: the log warns";
         is $server->ask( 'POST /', \( 'x' x 100 ) )->status, 500, 'as it happens';
         is $server->ask('GET /')->status,                    200, 'all else is served';
@@ -243,7 +244,7 @@ subtest 'lines of the access log that are lost' => sub {
     unlink "$dir/access.log" or die $!;
     $server->signal('USR1');
     ok $server->wait_log(
-        qr/^\[sirius \d+\] --access-log: written again after [\d.]+ (?:s|min); \d+ lines were lost$/m, 20
+        qr/^\[sirius \d+\] --access-log: writing again after [\d.]+ (?:s|min); \d+ lines were lost$/m, 20
         ),
         'and that it works again'
         or diag $server->log;
@@ -275,8 +276,10 @@ subtest 'a reload, and the new version of the supervisor, lose no count' => sub 
     ok $refuse->( 7, 12 ), 'more, of which nothing is told within a minute';
     for my $generation ( 2, 3 ) {
         $server->signal('HUP');
-        ok until_true( 30,
-            sub { $generation - 1 == ( () = $server->log =~ /the supervisor runs the installed code/g ) } ),
+        ok until_true(
+            30,
+            sub { $generation - 1 == ( () = $server->log =~ /the supervisor now runs the installed code/g ) }
+            ),
             'a reload';
         ok $refuse->( 3, 12 + 3 * ( $generation - 1 ) ), 'and more';
     }
@@ -287,7 +290,7 @@ subtest 'a reload, and the new version of the supervisor, lose no count' => sub 
         30,
         sub {
             $server->ask('GET /');
-            $server->log =~ /--access-log: written again/;
+            $server->log =~ /--access-log: writing again/;
         }
         ),
         'it works again'
@@ -295,7 +298,7 @@ subtest 'a reload, and the new version of the supervisor, lose no count' => sub 
     my $all = $lost->();
     $server->stop;
     my ( $after, $lines )
-        = $server->log =~ /--access-log: written again after ([\d.]+) s; (\d+) lines were lost$/m;
+        = $server->log =~ /--access-log: writing again after ([\d.]+) s; (\d+) lines were lost$/m;
     is $lines, $all, 'all lost lines are told' or diag $server->log;
     cmp_ok $after, '>=', $outage - 3, 'and the time of the whole outage';
     is sum( numbers( $server, qr/error: --access-log \S+: No space .*: (\d+) lines? (?:was|were) lost.*/ ) ),

@@ -81,15 +81,15 @@ sub touch { return spew( "$dir/" . shift, '' ) }
 sub uid { return Sirius::Test::Server::slurp( '/proc/' . shift() . '/status' ) =~ /^Uid:\s+(\d+)/m ? $1 : -1 }
 
 subtest 'Addresses that are refused' => sub {
+    my $public = 'other machines can reach this address; '
+        . 'use a loopback address or a unix socket, or add --admin-public';
     my %case = (
-        '9090'        => '--admin 9090: others can reach this address; add --admin-public if they are to',
-        '[::]:0'      => '--admin [::]:0: others can reach this address; add --admin-public if they are to',
-        '128.0.0.1:0' =>
-            '--admin 128.0.0.1:0: others can reach this address; add --admin-public if they are to',
-        'fe80::1:80' =>
-            '--admin fe80::1:80: others can reach this address; add --admin-public if they are to',
-        '[::1'        => q(--admin: '[::1' is not an address: write [v6]:port or unix:path),
-        '127.0.0.1:0' => '--admin: with --workers 0 there is no other process to serve it',
+        '9090'        => "--admin 9090: $public",
+        '[::]:0'      => "--admin [::]:0: $public",
+        '128.0.0.1:0' => "--admin 128.0.0.1:0: $public",
+        'fe80::1:80'  => "--admin fe80::1:80: $public",
+        '[::1'        => q(--admin: '[::1' is not an address: write [IPV6]:PORT or unix:PATH),
+        '127.0.0.1:0' => '--admin: not available with --workers 0; use --workers 1 or more',
     );
     for my $address ( sort keys %case ) {
         my @workers = ( '--workers', $address =~ /127/ ? 0 : 1 );
@@ -315,7 +315,7 @@ subtest '--daemonize' => sub {
     alarm 60;
     my $text = eval { join '', readline $out };
     alarm 0;
-    is $text =~ s/\A\[sirius \d+\] Sirius .*\n//r,
+    is $text =~ s/\A\[sirius \d+\] starting Sirius .*\n//r,
         "Sirius/${\ Sirius->VERSION } listening on unix:$dir/listen\n"
         . "Sirius/${\ Sirius->VERSION } admin on unix:$dir/daemon\n", 'it says where it listens, and lets go';
     my $client = Sirius::Test::Client->new("unix:$dir/daemon");

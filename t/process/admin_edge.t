@@ -58,7 +58,7 @@ subtest 'kill -9 of its edge' => sub {
         ok until_true( 20, sub { answers($server) } ), 'and again when its edge was killed';
         isnt $server->admin_edge, $edge, 'by another one';
         ok $server->wait_log(
-            qr/error: admin port: the edge $edge was killed by signal 9 \(KILL\) and its connections are closed; another one starts now$/m,
+            qr/error: admin port: edge $edge was killed by signal 9 \(KILL\); its connections were closed; starting another$/m,
             5
             ),
             'the log says so'

@@ -113,7 +113,7 @@ subtest 'the edge is killed' => sub {
         ok until_true( 20, sub { served($server) } ), "round $round: it serves again";
         isnt edge($server), $edge, 'by another edge';
         ok $server->wait_log(
-            qr/error: the edge $edge has ended and its connections are closed; another one starts now$/m, 5
+            qr/error: edge $edge exited; its connections were closed; starting another$/m, 5
             ),
             'the log says so'
             or diag $server->log;

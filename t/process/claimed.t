@@ -81,8 +81,8 @@ subtest '-L Delayed: killed while a worker loads the application' => sub {
         or diag join ' ', $server->processes, 'rows', rows();
     is_deeply [ serving( $server, 20 ) ], [ $server->workers ], 'and answers all';
     $server->signal('HUP');
-    ok until_true( 20, sub { $server->log =~ /generation 3 serves$/m } ), 'a reload';
-    ok settled( $server, 1 ),                                             'one worker again';
+    ok until_true( 20, sub { $server->log =~ /generation 3 is serving$/m } ), 'a reload';
+    ok settled( $server, 1 ),                                                 'one worker again';
     is_deeply [ serving( $server, 20 ) ], [ $server->workers ], 'the new one';
     $server->stop;
 };

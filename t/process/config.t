@@ -57,7 +57,7 @@ FILE
         is
             scalar( ()
             = $server->log
-                =~ /^sirius: SIRIUS_WROKERS is not an option \(did you mean SIRIUS_WORKERS\?\)$/mg ),
+                =~ /^sirius: SIRIUS_WROKERS does not name an option \(did you mean SIRIUS_WORKERS\?\)$/mg ),
             1, 'an unknown variable is named once, and no more';
         $server->stop;
     };
@@ -65,7 +65,7 @@ FILE
     subtest "$name: what is wrong ends it with 2 and is named" => sub {
         my @case = (
             [ qr/\Asirius: --workers: 'x' is not .* \(from SIRIUS_WORKERS\)\n\z/, { SIRIUS_WORKERS => 'x' } ],
-            [   qr/\Asirius: --backlog: 0 is less than 1 \(from \S+, line 2\)\n\z/,
+            [   qr/\Asirius: --backlog: 0 is too small: the minimum is 1 \(from \S+, line 2\)\n\z/,
                 {}, '--config', spew( "$dir/wrong.conf", "\nbacklog = 0\n" )
             ],
             [   qr/\Asirius: \S+, line 1: unknown option wrokers \(did you mean workers\?\)\n\z/,
@@ -99,11 +99,11 @@ subtest 'plackup: what swallows the application is named' => sub {
     my ( $how, $log ) = run_once( @command, args => [ '--preload-app', $app ] );
     is $how, 'exit 2', 'exit 2';
     like $log,
-        qr/\Asirius: --preload-app: '\S+app.psgi' is neither 1 nor 0; with plackup write --preload-app=1\n\z/,
+        qr/\Asirius: --preload-app: '\S+app.psgi' is not a boolean: use 1 or 0; with plackup, write --preload-app=1\n\z/,
         'the way out is shown';
     ( $how, $log ) = run_once( @command, args => [ '--config', spew( "$dir/app.conf", "app = $app\n" ) ] );
     is $how, 'exit 2', 'exit 2';
-    like $log, qr/\Asirius: \S+, line 1: only the command sirius can take app from a file\n\z/,
+    like $log, qr/\Asirius: \S+, line 1: only the sirius command reads app from a file\n\z/,
         'the application in the file';
     chdir '/' or die $!;
 };
@@ -143,8 +143,11 @@ subtest 'another number of workers at a reload' => sub {
         $write->( $workers, $name );
         $server->signal('HUP');
         $reloads++;
-        return until_true( 20,
-            sub { $reloads == ( () = $server->log =~ /generation \d+ serves$/mg ) && name($server) eq $name }
+        return until_true(
+            20,
+            sub {
+                $reloads == ( () = $server->log =~ /generation \d+ is serving$/mg ) && name($server) eq $name;
+            }
         );
     };
     my $serve = sub {
@@ -154,14 +157,14 @@ subtest 'another number of workers at a reload' => sub {
     $server->signal('TTIN');
     ok $serve->(2),                          'TTIN: one more';
     ok $reload->( 1, 'one' ) && $serve->(2), 'the same number says nothing' or diag $server->log;
-    unlike $server->log, qr/is now \d, it was 2/, 'and nothing is changed';
+    unlike $server->log, qr/number of workers changed from 2 to/, 'and nothing is changed';
     for my $step ( [ 3, 'two', 3 ], [ '1:2', 'three', 2 ], [ '1:2', 'four', 2 ] ) {
         my ( $workers, $name, $number ) = @$step;
         ok $reload->( $workers, $name ) && $serve->($number), "workers = $workers: $number"
             or diag $server->log;
     }
     ok $reload->( 100, 'five' ) && $serve->(8), 'too many: as many as there is room for' or diag $server->log;
-    like $server->log, qr/there is room for 8 workers, not for 100, until the server is started anew$/m,
+    like $server->log, qr/only 8 workers are possible, not 100, until the server is restarted$/m,
         'the log says so';
     $server->stop;
 };

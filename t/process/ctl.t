@@ -72,7 +72,7 @@ my $STATUS = {
         { number => 1, pid => 301, state => 'draining', since => 2 },
         { number => 2, pid => 302, state => 'serving',  since => 86_400 * 4 },
     ],
-    last_reload => { ok => 1, text => 'generation 2 serves', at => 1_700_000_000 },
+    last_reload => { ok => 1, text => 'generation 2 is serving', at => 1_700_000_000 },
     listeners   => [ 'http://127.0.0.1:5000/', 'unix:/run/app.sock' ],
     now         => 86_400 * 4 + 7.25,
     pid         => 300,
@@ -105,7 +105,7 @@ WORKER  GENERATION  STATE  REQUESTS  CONNECTIONS  DOING
     99           1  idle          7            0  7.2 s
   1002           2  busy      12345           40  GET /caf\xe9\x1b[2J (66 min)
 
-last reload, 2023-11-14 22:13:20: generation 2 serves
+last reload, 2023-11-14 22:13:20: generation 2 is serving
 TABLE
 
 subtest 'The table of status' => sub {
@@ -152,20 +152,20 @@ subtest 'Exit status 1: the server says no' => sub {
 
 subtest 'Exit status 2: wrong usage, one line' => sub {
     my @case = (
-        [ qr/no command; usage: sirius ctl /, '--control', 'x' ],
+        [ qr/no command given: use status, reload, stop or workers N/, '--control', 'x' ],
         [ qr/unknown command 'fly'/,                         '--control', 'x', 'fly' ],
         [ qr/unknown option --fly/,                          '--control', 'x', 'status', '--fly' ],
-        [ qr/workers needs a number/,                        '--control', 'x', 'workers' ],
+        [ qr/workers: the number of workers is missing/,     '--control', 'x', 'workers' ],
         [ qr/workers: '0' is not a whole number above 0/,    '--control', 'x', 'workers', 0 ],
         [ qr/workers: 'many' is not a whole number above 0/, '--control', 'x', 'workers', 'many' ],
         [ qr/unexpected argument 'now'/,                     '--control', 'x', 'stop',    'now' ],
-        [ qr/--control needs a value/,                       'status',    '--control' ],
-        [ qr/--control needs a value/,                       'status',    '--control=' ],
-        [ qr/--timeout: 'soon' is not a time in seconds/,    qw(--control x --timeout soon status) ],
-        [ qr/--timeout: 0 is less than/,                     qw(--control x --timeout 0 status) ],
+        [ qr/--control requires a value/,                    'status',    '--control' ],
+        [ qr/--control requires a value/,                    'status',    '--control=' ],
+        [ qr/--timeout: 'soon' is not a time/,               qw(--control x --timeout soon status) ],
+        [ qr/--timeout: 0 is too small/,                     qw(--control x --timeout 0 status) ],
         [ qr/--wait takes no value/,                         qw(--control x --wait=1 status) ],
-        [ qr/name the server with --control PATH, or set SIRIUS_CONTROL/, 'status' ],
-        [ qr/a path has at most 107 bytes/,                               'status', '--control', 'x' x 108 ],
+        [ qr/no server given: use --control PATH or set SIRIUS_CONTROL/, 'status' ],
+        [ qr/the path has more than 107 bytes/,                              'status', '--control', 'x' x 108 ],
     );
     for my $case (@case) {
         my ( $pattern, @args ) = @$case;
@@ -178,12 +178,12 @@ subtest 'Exit status 2: wrong usage, one line' => sub {
 
 subtest 'Exit status 3: no server' => sub {
     is_deeply [ ctl( '--control', "$dir/none", 'status' ) ],
-        [ 3, '', "sirius ctl: no server listens at $dir/none: No such file or directory\n" ], 'no file';
+        [ 3, '', "sirius ctl: no server is listening on $dir/none: No such file or directory\n" ], 'no file';
     close IO::Socket::UNIX->new( Local => "$dir/stale", Listen => 1 );
     is_deeply [ ctl( '--control', "$dir/stale", 'status' ) ],
-        [ 3, '', "sirius ctl: no server listens at $dir/stale: Connection refused\n" ], 'left behind';
+        [ 3, '', "sirius ctl: no server is listening on $dir/stale: Connection refused\n" ], 'left behind';
     is_deeply [ ctl( "--control", "$dir/out", "status" ) ],
-        [ 3, '', "sirius ctl: no server listens at $dir/out: Connection refused\n" ], 'no socket';
+        [ 3, '', "sirius ctl: no server is listening on $dir/out: Connection refused\n" ], 'no socket';
 };
 
 subtest 'Exit status 4: no answer in time' => sub {
@@ -191,10 +191,10 @@ subtest 'Exit status 4: no answer in time' => sub {
     my $fake = fake( $path, sub { $_[1]->( { ok => 1, text => 'stopping' } ) if $_[0]{command} eq 'stop' } );
     for my $wait ( [], ['--wait'] ) {
         is_deeply [ ctl( '--control', $path, '--timeout', '200ms', @$wait, 'reload' ) ],
-            [ 4, '', "sirius ctl: $path: no answer from it after 0.2 s\n" ], "reload @$wait";
+            [ 4, '', "sirius ctl: $path: no answer after 0.2 s\n" ], "reload @$wait";
     }
     is_deeply [ ctl( '--control', $path, '--timeout', '0.2', '--wait', 'stop' ) ],
-        [ 4, '', "sirius ctl: $path: PID $fake has not ended after 0.2 s\n" ],
+        [ 4, '', "sirius ctl: $path: PID $fake has not exited after 0.2 s\n" ],
         'stop: the process that listened lives';
 };
 
@@ -207,7 +207,7 @@ subtest 'Something else listens there' => sub {
         POSIX::_exit(0);
     }
     is_deeply [ ctl( '--control', "$dir/else", 'stop', '--wait' ) ],
-        [ 1, '', "sirius ctl: what listens at $dir/else is not a Sirius server\n" ], 'it says so';
+        [ 1, '', "sirius ctl: $dir/else is not the control socket of a Sirius server\n" ], 'it says so';
     waitpid $pid, 0;
 };
 
@@ -298,7 +298,7 @@ subtest 'reload --wait returns 0 only after the new generation answers and the o
     write_version( version('two') );
     my ( $status, $out, $error ) = ctl_here(qw(reload --wait --timeout 60));
     is $status, 0, 'exit status 0' or diag $error, $server->log;
-    is $out, "generation 2 serves\n", 'says so';
+    is $out, "generation 2 is serving\n", 'says so';
     ok !kill( 0, $old ), 'the old generation is gone';
     is $server->ask('GET /')->body,    'two', 'new code';
     is $client->response->body,        'one', 'the request that was running is answered by the old';
@@ -309,8 +309,9 @@ subtest 'reload --wait of broken code: exit status 1, the Perl error, the old on
     write_version("package Version; our \$TEXT = ;\n");
     my ( $status, $out, $error ) = ctl_here(qw(reload --wait --timeout 60));
     is $status, 1, 'exit status 1';
-    like $error, qr/\Asirius ctl: reload failed: generation 3 .*generation 2 goes on\n/, 'what happened';
-    like $error, qr/syntax error at \Q$module\E line 1/,                                 'the Perl error';
+    like $error, qr/\Asirius ctl: reload failed: generation 3 .*generation 2 keeps serving\n/,
+        'what happened';
+    like $error, qr/syntax error at \Q$module\E line 1/, 'the Perl error';
     is $server->ask('GET /')->body, 'two', 'it serves';
     ( $status, $out ) = ctl_here('status');
     like $out, qr/^last reload, .*: reload failed: .*syntax error/ms, 'status shows it';
@@ -358,22 +359,22 @@ subtest 'workers' => sub {
     }
     is_deeply [ ctl_here( 'workers', 2 ) ], [ 0, "2 workers\n", '' ], 'without --wait';
     like $server->log,
-        qr/^\[sirius \d+\] the number of workers is now 2, it was \d: sirius ctl workers from PID \d+.*, user \S+$/m,
+        qr/^\[sirius \d+\] number of workers changed from \d to 2: sirius ctl workers from PID \d+.*, user \S+$/m,
         'the log says who has asked for it';
     $server->signal('TTIN');
     ok $server->wait_log(
-        qr/^\[sirius \d+\] the number of workers is now 3, it was 2: TTIN from PID $$ \(.*\), user \S+$/m,
-        10 ),
+        qr/^\[sirius \d+\] number of workers changed from 2 to 3: TTIN from PID $$ \(.*\), user \S+$/m, 10
+        ),
         'and who has sent a signal';
     $server->signal('TTOU');
-    ok $server->wait_log( qr/the number of workers is now 2, it was 3: TTOU from/, 10 ), 'or the other';
-    ok until_true( 20, sub { 2 == $server->workers } ),                                  'it comes';
+    ok $server->wait_log( qr/number of workers changed from 3 to 2: TTOU from/, 10 ), 'or the other';
+    ok until_true( 20, sub { 2 == $server->workers } ),                               'it comes';
 };
 
 subtest 'A server that does not run: exit status 4' => sub {
     $server->signal('STOP');
     is_deeply [ ctl_here(qw(status --timeout 0.3)) ],
-        [ 4, '', "sirius ctl: $control: no answer from it after 0.3 s\n" ], 'no answer in time';
+        [ 4, '', "sirius ctl: $control: no answer after 0.3 s\n" ], 'no answer in time';
     $server->signal('CONT');
     is + ( ctl_here('status') )[0], 0, 'it goes on, that client is forgotten';
 };
@@ -386,12 +387,13 @@ subtest 'What nobody waits for any more is not done' => sub {
     my $before = $server->log;
     $server->signal('CONT');
     ok $server->wait_log(
-        qr/warn: sirius ctl $_ from PID .*, is ignored: it has not waited for the answer$/m, 20
+        qr/warn: ignored sirius ctl $_ from PID .*: it no longer waits for the answer$/m, 20
         ),
         "$_ is not done, and the log says so"
         for qw(reload workers stop);
     is + ( ctl_here('status') )[0], 0, 'it goes on';
-    unlike substr( $server->log, length $before ), qr/reload begins|number of workers|stopping:/, 'as before';
+    unlike substr( $server->log, length $before ), qr/reload started|number of workers|stopping:/,
+        'as before';
 };
 
 subtest 'Other users' => sub {
@@ -416,7 +418,7 @@ subtest 'stop --wait returns when the server is gone' => sub {
     is $client->response->body, 'five',   'what it was doing is done';
     ok !-e $control, 'so is the socket';
     is_deeply [ ctl_here('status') ],
-        [ 3, '', "sirius ctl: no server listens at $control: No such file or directory\n" ],
+        [ 3, '', "sirius ctl: no server is listening on $control: No such file or directory\n" ],
         'exit status 3 then';
     $server->stop;
 };

@@ -161,7 +161,7 @@ for my $name ( sort keys %way ) {
             = command( @{ $way{$name} }, qw(-D --pid pid --listen 127.0.0.1:0 -a app.psgi) );
         is $status, 0, 'with 0';
         like $text,
-            qr{\Aloading\n\[sirius \d+\] Sirius \S+ starts: .*\nSirius/\S+ listening on http://127\.0\.0\.1:\d+/\n\z},
+            qr{\Aloading\n\[sirius \d+\] starting Sirius \S+: .*\nSirius/\S+ listening on http://127\.0\.0\.1:\d+/\n\z},
             'and has said where';
         my $pid = pid_of();
         ok kill( 0, $pid ), '--pid has its PID';
@@ -219,7 +219,7 @@ subtest 'Pain 8: an application that its workers cannot load' => sub {
     my ( $status, $text )
         = command(qw(-D -L Delayed --workers 2 --host 127.0.0.1 --port 0 --pid pid app.psgi));
     is $status, 1, 'the command ends, and not with 0';
-    like $text, qr/no luck\n.*^sirius: generation 1 .*: the server does not start\n\z/ms, 'with the reason';
+    like $text, qr/no luck\n.*^sirius: generation 1 .*: the server cannot start\n\z/ms, 'with the reason';
     is( () = $text =~ /no luck/g, 1, 'said once' );
     ok until_true( 10, sub { !all() } ), 'nothing is left';
     ok !-e "$dir/pid",                   'nor the file';

@@ -101,7 +101,7 @@ for my $path (qw(/sleep /deaf /spin /flock /pause)) {
         $status{ $_->ask('GET /')->status }++ for @others;
         is_deeply [ keys %status ], [200], 'the others go on over the same connections'
             or diag explain \%status;
-        my $ends = () = $server->log =~ /^.*worker $pid (?:ended|was killed).*$/mg;
+        my $ends = () = $server->log =~ /^.*worker $pid (?:exited|was killed).*$/mg;
         is $ends, 1, 'its end is logged once' or diag $server->log;
         $server->stop;
     };
@@ -147,7 +147,8 @@ subtest '--stream-timeout: a stream that stands still' => sub {
     is $answer->status, 'cut', 'the answer does not look whole';
     my $pid = culprit( $server, '/still?2' );
     ok $pid, 'the log names it' or diag $server->log;
-    like $server->log, qr/GET \/still\?2 stream stood still for 1\.\d s, cut$/m, 'and what happened';
+    like $server->log, qr/GET \/still\?2 paused within its response for 1\.\d s, the response was cut off$/m,
+        'and what happened';
     ok replaced( $server, $pid ), 'the worker is replaced';
     $server->stop;
 };
@@ -196,7 +197,7 @@ APP
             [ qr/in the system call (?:clock_)?nanosleep/, 'lib/Shop/Report.pm line 1000', 'blocked' ],
         '/flock/blocked' => [ qr/in the system call flock/, 'lib/Shop/Lock.pm line 2000',    'blocked' ],
         '/flock/ignored' => [ qr/in the system call flock/, 'lib/Shop/Lock.pm line 2000',    '' ],
-        '/match/blocked' => [ qr/in no system call/,        'lib/Shop/Pattern.pm line 3000', 'blocked' ],
+        '/match/blocked' => [ qr/outside of any system call/,        'lib/Shop/Pattern.pm line 3000', 'blocked' ],
     );
     for my $path ( sort keys %place ) {
         subtest "$path: a call that shows no stack" => sub {
@@ -206,10 +207,10 @@ APP
             $server->{may_crash} = 1;
             is $server->ask("GET $path?a")->status, 504, 'its client gets 504';
             my $pid = culprit( $server, "$path?a" );
-            ok $server->wait_log( qr/^.*worker $pid wrote no stack: .*/m, 15 ),
+            ok $server->wait_log( qr/^.*worker $pid wrote no stack trace: .*/m, 15 ),
                 'the log says that there is no stack'
                 or diag $server->log;
-            my ($said) = $server->log =~ /worker $pid wrote no stack: (.*)/;
+            my ($said) = $server->log =~ /worker $pid wrote no stack trace: (.*)/;
             like $said, $where,                       'what it is doing';
             like $said, qr/, called from \Q$line\E$/, 'and for whom';
             is $said =~ /signal USR2 is blocked/ ? 'blocked' : '', $blocked, 'why it shows none';
@@ -239,9 +240,7 @@ subtest 'a worker that is stopped: nothing in it can look at the time' => sub {
     my ($pid) = $server->log =~ /asleep: (\d+)/;
     ok $pid, 'a worker is busy' or return $server->stop;
     kill STOP => $pid;
-    ok $server->wait_log(
-        qr/worker $pid was stopped by SIGSTOP: the request that it has waits for SIGCONT/, 10
-        ),
+    ok $server->wait_log( qr/worker $pid was stopped by SIGSTOP: its request waits for SIGCONT/, 10 ),
         'it is told';
     my $end = $late->response( patience => 20 );
     cmp_ok time - $start, '>', 1.5, 'the client waits until the limit is over';
@@ -250,7 +249,7 @@ subtest 'a worker that is stopped: nothing in it can look at the time' => sub {
         'the log says so'
         or diag $server->log;
     ok replaced( $server, $pid ), 'the worker is replaced';
-    ok $server->wait_log( qr/worker $pid was killed: its request ran for too long; replaced/, 10 ),
+    ok $server->wait_log( qr/worker $pid was killed: its request ran for too long; starting another/, 10 ),
         'as any that is overdue';
     is $server->ask('GET /')->status, 200, 'the server serves';
     $server->stop;
@@ -265,7 +264,7 @@ subtest 'a worker that is stopped for less than that' => sub {
     kill STOP => $pid;
     ok $server->wait_log( qr/worker $pid was stopped/, 10 ), 'its worker is stopped';
     kill CONT => $pid;
-    ok $server->wait_log( qr/worker $pid goes on \(SIGCONT\)/, 10 ), 'and goes on';
+    ok $server->wait_log( qr/worker $pid continues \(SIGCONT\)/, 10 ), 'and goes on';
     is $server->ask('GET /')->status, 200, 'the server serves';
     ok + ( grep { $_ == $pid } $server->workers ), 'with the same workers';
     $server->stop;

@@ -39,7 +39,7 @@ sub newcomer {
 subtest 'TERM, after a reload' => sub {
     my $server = start_server( $APP, qw(--workers 2 --drain-delay 2.5), @ADMIN );
     $server->signal('HUP');
-    ok $server->wait_log( qr/generation 2 serves$/m, 30 ), 'reloaded';
+    ok $server->wait_log( qr/generation 2 is serving$/m, 30 ), 'reloaded';
     like ready($server), qr/\A200 ready/, 'ready';
     my $kept = $server->connect;
     ok !$kept->ask('GET /')->closes, 'a connection is kept';
@@ -118,18 +118,19 @@ subtest 'a socket that somebody else has bound is not touched' => sub {
 
 subtest '--workers 0' => sub {
     my $server = Sirius::Test::Server->spawn( app => $APP, args => [qw(--workers 0 --drain-delay 3)] );
-    is $server->wait_exit, 'exit 2',                                                                'refused';
-    is $server->log, "sirius: --drain-delay: with --workers 0 there is no other process to wait\n", 'and why';
+    is $server->wait_exit, 'exit 2', 'refused';
+    is $server->log, "sirius: --drain-delay: not available with --workers 0; use --workers 1 or more\n",
+        'and why';
 };
 
 subtest 'a generation that is killed meanwhile is replaced' => sub {
     for my $workers ( 0, 1 ) {    # left alone, or killed with it
         my $server = start_server( $APP, qw(--workers 2 --drain-delay 60), @ADMIN );
-        ok $server->wait_log( qr/2 workers serve$/m, 20 ), 'it serves';
+        ok $server->wait_log( qr/2 workers are serving$/m, 20 ), 'it serves';
         $server->signal('TERM');
-        ok $server->wait_log( qr/\(--drain-delay\): TERM/, 20 ), 'it is to stop';
+        ok $server->wait_log( qr/\(--drain-delay\), .*: TERM/, 20 ), 'it is to stop';
         kill KILL => $server->generations, $workers ? $server->workers : ();
-        ok $server->wait_log( qr/generation 2 serves, in place of generation 1/, 20 ), 'another one serves'
+        ok $server->wait_log( qr/generation 2 is serving in place of generation 1/, 20 ), 'another one serves'
             or diag $server->log;
         ok until_true( 20, sub { $server->workers == 2 } ), 'with as many workers';
         my $answer = $server->ask('GET /');
@@ -153,8 +154,9 @@ subtest 'signals meanwhile' => sub {
     ok until_true( 20, sub { $log->() =~ /\(--drain-delay\)/ } ), 'it is to stop';
     for my $name (qw(HUP TTIN TTOU)) {
         $server->signal($name);
-        ok until_true( 20,
-            sub { $log->() =~ /warn sirius: $name from PID $$.*, is ignored: the server is stopping$/m } ),
+        ok until_true(
+            20, sub { $log->() =~ /warn sirius: ignored $name from PID $$.*: the server is stopping$/m }
+            ),
             "$name is not heeded, and the log says so"
             or diag $log->();
     }

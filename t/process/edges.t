@@ -46,7 +46,7 @@ sub configure {
 sub server {
     my $server = start_server( $APP, @_ );
     my ($number) = map { $_[ $_ + 1 ] } grep { $_[$_] eq '--edges' } 0 .. $#_;
-    $server->wait_log( qr/ready .* after the start/, 20 );    # all workers
+    $server->wait_log( qr/ready after /, 20 );    # all workers
     until_true( 10, sub { $number == $server->edges } );
     return $server;
 }
@@ -108,8 +108,8 @@ for my $edges ( 1, 2 ) {
         is $server->ask( 'POST /', \( 'x' x 1500 ) )->status,      200, 'the new setting holds';
         is $kept{idle}->ask( 'POST /', \( 'x' x 1500 ) )->status,  200, 'on a connection of before as well';
         is $kept{fresh}->ask( 'POST /', \( 'x' x 2500 ) )->status, 413, 'as it was set';
-        unlike $server->log, qr/until the server is started anew|error:/, 'nothing has to wait';
-        ok $server->wait_log( qr/runs the installed code now/, 20 ), 'the supervisor is a new program';
+        unlike $server->log, qr/a reload cannot change|error:/, 'nothing has to wait';
+        ok $server->wait_log( qr/now runs the installed code/, 20 ), 'the supervisor is a new program';
         my @now = $server->edges;
         $server->{may_crash} = 1;
         kill KILL => @now;
@@ -174,7 +174,7 @@ subtest 'the access log' => sub {
     ok until_true( 10, sub { $lines->() =~ /second/ } ), 'writes another format' or diag $lines->();
     unlike $lines->(), qr{/b}, 'and only errors';
     like $server->log,
-        qr/warn: --access-log is now '\Q$file.other\E', but stays '\Q$file\E' until the server is started anew/,
+        qr/warn: --access-log: a reload cannot change it from '\Q$file\E' to '\Q$file.other\E'; restart the server/,
         'to the same file, as the log says';
     $server->stop;
 };
@@ -204,13 +204,13 @@ subtest 'another build is installed' => sub {
         command => $command,
         args    => [qw(--edges 2 --workers 3 --err-respawn-interval 0.1)]
     );
-    $server->wait_log( qr/ready .* after the start/, 20 );
+    $server->wait_log( qr/ready after /, 20 );
     my @edges = $server->edges;
     my $kept  = $server->connect;
     $kept->ask('GET /');
     my $load = load($server);
     $server->signal('HUP');
-    ok $server->wait_log( qr/runs the installed code now/, 20 ), 'a reload of the same build';
+    ok $server->wait_log( qr/now runs the installed code/, 20 ), 'a reload of the same build';
     is_deeply [ $server->edges ], \@edges, 'leaves them as they are';
     replace($file);
     $server->signal('HUP');
@@ -222,7 +222,7 @@ subtest 'another build is installed' => sub {
     replace( $file, "#!/bin/sh\necho it does not run >&2\nexit 3\n" );
     $server->signal('HUP');
     ok $server->wait_log(
-        qr/error: the edge \d+ exited with status 3 before it was ready: the edge \d+ goes on/, 20
+        qr/error: edge \d+ exited with status 3 before it was ready: edge \d+ keeps serving/, 20
         ),
         'one that does not run is named in the log'
         or diag $server->log;
@@ -232,7 +232,7 @@ subtest 'another build is installed' => sub {
     replace( $file, "no program\n" );
     $server->signal('HUP');
     ok $server->wait_log(
-        qr/error: no edge can be started in place of \d+, which goes on with its settings: \S+: Exec format error$/m,
+        qr/error: cannot start an edge in place of edge \d+, which keeps serving with its settings: \S+: Exec format error$/m,
         20
         ),
         'one that is no program as well'
@@ -258,7 +258,7 @@ subtest 'one that has just taken over is killed' => sub {
     sleep 0.1;
     configure('max-body = 2000');
     $server->signal('HUP');
-    ok $server->wait_log( qr/the edge \d+ takes the place of $old$/m, 20 ), 'it has taken over';
+    ok $server->wait_log( qr/edge \d+ replaces edge $old$/m, 20 ), 'it has taken over';
     my ($new) = grep { $_ != $old } $server->edges;
     my $admin = Sirius::Test::Client->new("unix:$dir/admin");
     my $taken
@@ -318,10 +318,10 @@ subtest 'reloads come faster than a request ends' => sub {
     for my $number ( 1, 2 ) {
         configure("max-body = ${number}0000");
         $server->signal('HUP');
-        ok $server->wait_log( qr/generation @{[ 1 + $number ]} serves$/m, 20 ), "reload $number";
+        ok $server->wait_log( qr/generation @{[ 1 + $number ]} is serving$/m, 20 ), "reload $number";
         until_true( 20, sub { $server->ask( 'POST /', \( 'x' x 9000 ) )->status == 200 } );
     }
-    ok $server->wait_log( qr/the edge \d+ keeps its settings until the one before it has ended$/m, 20 ),
+    ok $server->wait_log( qr/edge \d+ keeps its settings until its predecessor has exited$/m, 20 ),
         'the log says that the second has to wait';
     is scalar( my @edges = $server->edges ), 2,   'there are no more than two';
     is $busy->response->status,              200, 'the request ends';
@@ -398,7 +398,7 @@ for my $edges ( 1, 2 ) {
             ],
             args => [ qw(--workers 3 --max-connections 1000 --edges), $edges ]
         );
-        $server->wait_log( qr/ready .* after the start/, 20 );
+        $server->wait_log( qr/ready after /, 20 );
         until_true( 10, sub { $edges == $server->edges } );
         my @begun = map { $server->connect } 1 .. 130 * $edges;
         $_->send("GET / HTTP/1.1\r\nHost: a\r\n") for @begun;

@@ -102,7 +102,7 @@ subtest 'Ends of workers' => sub {
     ok $reload->{last_ok}, 'the reload was a good one';
     cmp_ok abs( $reload->{last_at} - time ), '<', 60, 'it was now';
     cmp_ok $reload->{last_seconds},          '>', 0,  'it took some time';
-    is $reload->{last_text}, 'generation 2 serves', 'in words';
+    is $reload->{last_text}, 'generation 2 is serving', 'in words';
 
     # Another program has taken the supervisor's place: it counts on
     ok until_true(
@@ -110,8 +110,8 @@ subtest 'Ends of workers' => sub {
         ),
         'the supervisor is there';
     $server->signal('HUP');
-    is reloads( $server, 2, 0 )->{last_text}, 'generation 3 serves', 'another reload';
-    is exits($server)->{crash},               1,                     'nothing is lost';
+    is reloads( $server, 2, 0 )->{last_text}, 'generation 3 is serving', 'another reload';
+    is exits($server)->{crash},               1,                         'nothing is lost';
     like get( $server, '/metrics' ), qr/^sirius_worker_exits_total\{cause="crash"\} 1$/m, 'a metric';
     like get( $server, '/metrics' ), qr/^sirius_reloads_total\{result="ok"\} 2$/m,        'of reloads too';
     like get( $server, '/metrics' ),
@@ -134,7 +134,7 @@ subtest 'A hook that hangs' => sub {
     my @told = $server->log =~ /^(.*worker $worker .*)$/mg;
     is @told, 1, 'told once' or diag join "\n", @told;
     like $told[0],
-        qr/error: worker $worker was killed: it had been in --child-exit for 2 s \(--load-timeout\); replaced/,
+        qr/error: worker $worker was killed: --child-exit ran for more than 2 s \(--load-timeout\); starting another/,
         'with the reason';
 };
 
@@ -176,7 +176,7 @@ SKIP: {
         $put->( 'cgroup.procs', $_ ) for $server->processes;
         eval { $server->ask('GET /grow') };
         is counted( $server, 'out-of-memory', 1 ), 1, 'it is known why the worker was killed';
-        like $server->log, qr/worker \d+ was killed by the kernel: out of memory; replaced/,
+        like $server->log, qr/worker \d+ was killed by the kernel: out of memory; starting another/,
             'the log says it';
         is $server->ask('GET /')->status, 200, 'another serves';
     }

@@ -32,7 +32,7 @@ sub start {
         args      => [ qw(--workers 2 --admin 127.0.0.1:0), '--control', "$dir/control", @args ],
         may_crash => 1,
     );
-    $server->wait_log( qr/2 workers serve$/m, 20 );
+    $server->wait_log( qr/2 workers are serving$/m, 20 );
     return $server;
 }
 
@@ -62,7 +62,7 @@ subtest 'killed: another takes its place, and no reload is counted' => sub {
     my $server = start();
     kill KILL => serving($server);
     ok $server->wait_log(
-        qr/\[sirius \d+\] generation 2 serves, in place of generation 1, which was killed by signal 9 \(KILL\)$/m,
+        qr/\[sirius \d+\] generation 2 is serving in place of generation 1, which was killed by signal 9 \(KILL\)$/m,
         20
         ),
         'the log says which one serves, and what has become of the one before'
@@ -72,7 +72,8 @@ subtest 'killed: another takes its place, and no reload is counted' => sub {
     is_deeply [ @{$reload}{qw(ok failed loading)}, exists $reload->{last_at} ? 1 : 0 ], [ 0, 0, 0, 0 ],
         'none is counted';
     $server->signal('HUP');
-    ok $server->wait_log( qr/reload done in \S.*: generation 3 serves$/m, 20 ), 'the next reload is one'
+    ok $server->wait_log( qr/reload completed in \S.*: generation 3 is serving$/m, 20 ),
+        'the next reload is one'
         or diag $server->log;
     until_true( 20, sub { reloads($server)->{ok} } );
     is reloads($server)->{ok}, 1, 'and is counted';
@@ -87,7 +88,7 @@ subtest 'killed, and those that are to take its place fail' => sub {
         'the log tells of each'
         or diag $server->log;
     unlink "$dir/broken";
-    ok $server->wait_log( qr/generation \d+ serves, in place of generation 1, which was killed/, 20 ),
+    ok $server->wait_log( qr/generation \d+ is serving in place of generation 1, which was killed/, 20 ),
         'and of the one that served'
         or diag $server->log;
     unlike $server->log, qr/reload/, 'there was no reload';
@@ -100,16 +101,16 @@ subtest 'killed during a reload' => sub {
     my $old    = serving($server);
     spew("$dir/hold");
     $server->signal('HUP');
-    $server->wait_log( qr/reload begins, as generation 2/, 20 );
+    $server->wait_log( qr/reload started as generation 2/, 20 );
     kill KILL => $old;
     ok $server->wait_log(
-        qr/error: generation 1 was killed by signal 9 \(KILL\); generation 2, which is starting, will take its place$/m,
+        qr/error: generation 1 was killed by signal 9 \(KILL\); generation 2, which is starting, takes its place$/m,
         20
         ),
         'the one that loads is the next'
         or diag $server->log;
     unlink "$dir/hold";
-    ok $server->wait_log( qr/reload done in \S.*: generation 2 serves$/m, 20 ), 'the reload is done';
+    ok $server->wait_log( qr/reload completed in \S.*: generation 2 is serving$/m, 20 ), 'the reload is done';
     ok until_true( 20, sub { $server->generations == 2 && $server->workers == 2 } ),
         'one generation is left, and the admin port';
     is $server->ask('GET /')->status, 200, 'it serves';
@@ -123,7 +124,7 @@ subtest 'killed during a reload that fails' => sub {
     spew($_) for "$dir/hold", "$dir/broken";
     my $ctl = "$^X -I$root/blib/lib -I$root/blib/arch $root/bin/sirius ctl --control $dir/control";
     my $pid = open my $said, '-|', "$ctl reload --wait --timeout 25 2>&1" or die $!;
-    $server->wait_log( qr/reload begins, as generation 2/, 20 );
+    $server->wait_log( qr/reload started as generation 2/, 20 );
     kill KILL => $old;
     $server->wait_log( qr/generation 1 was killed/, 20 );
     unlink "$dir/hold";
@@ -131,7 +132,7 @@ subtest 'killed during a reload that fails' => sub {
     close $said;
     is $? >> 8, 1, 'with the status of a reload that failed';
     unlink "$dir/broken";
-    ok $server->wait_log( qr/generation \d+ serves, in place of generation 1, which was killed/, 20 ),
+    ok $server->wait_log( qr/generation \d+ is serving in place of generation 1, which was killed/, 20 ),
         'another one serves'
         or diag $server->log;
     is_deeply [ @{ reloads($server) }{qw(ok failed)} ], [ 0, 1 ], 'one reload has failed';
@@ -142,9 +143,12 @@ subtest 'TERM to the generation alone' => sub {
     my $server = start();
     kill TERM => serving($server);
     my $who = qr/TERM from PID $$ \([^)]*\), \S+ \S+/;
-    ok $server->wait_log( qr/\[sirius \d+\] generation 1 was ended by $who$/m, 20 ), 'the log says by whom'
+    ok $server->wait_log( qr/\[sirius \d+\] generation 1 was terminated by $who$/m, 20 ),
+        'the log says by whom'
         or diag $server->log;
-    ok $server->wait_log( qr/generation 2 serves, in place of generation 1, which was ended by $who$/m, 20 ),
+    ok $server->wait_log(
+        qr/generation 2 is serving in place of generation 1, which was terminated by $who$/m, 20
+        ),
         'another one is started'
         or diag $server->log;
     unlike $server->log, qr/error|inside the application/, 'and nothing is wrong with the application';
@@ -173,7 +177,7 @@ subtest 'the supervisor is killed' => sub {
     my $pid = $server->pid;
     kill KILL => $pid;
     my $line
-        = qr/\[sirius \d+\] error: the supervisor \(PID $pid\) is gone: requests are finished, then this server ends; start it again$/m;
+        = qr/\[sirius \d+\] error: the supervisor \(PID $pid\) is gone: finishing the requests, then stopping; start the server again$/m;
     ok until_true( 20, sub { $log->() =~ $line } ), 'the log says so' or diag $log->();
     spew("$dir/go");
     is $client->response->status, 200, 'the request is finished';

@@ -181,7 +181,7 @@ warn 'port ' . $listens->sockport . "\n";
 APP
     my $server = start_server( $shared . $APP, qw(--workers 4) );
     my $told   = sub {
-        my @all = $server->log =~ /^\[sirius \d+\] warn: a (.*) is open before the fork: /mg;
+        my @all = $server->log =~ /^\[sirius \d+\] warn: a (.*) was opened before the fork, /mg;
         return \@all;
     };
     my ($port) = $server->log =~ /^port (\d+)$/m;
@@ -208,7 +208,7 @@ APP
         args => [ qw(--workers 2 --listen 127.0.0.1:0), '--listen', "$dir/sock", '--control', "$dir/control" ]
     );
     $own->signal('HUP');
-    ok until_true( 30, sub { $own->log =~ /generation 2 serves$/m } ),
+    ok until_true( 30, sub { $own->log =~ /generation 2 is serving$/m } ),
         'a server with several sockets of its own';
     unlike $own->log, qr/before the fork/, 'does not speak of those';
     $own->stop;
@@ -236,10 +236,13 @@ subtest 'An exception in a hook is logged and stops nothing, but in after_fork' 
     pid($server);
     is $server->ask('GET /')->status, 200, 'also after a worker has ended';
     $server->signal('HUP');
-    ok until_true( 30, sub { $server->log =~ /generation 2 serves$/m && $server->generations == 1 } ), 'HUP';
+    ok until_true( 30, sub { $server->log =~ /generation 2 is serving$/m && $server->generations == 1 } ),
+        'HUP';
     is $server->ask('GET /')->status, 200, 'and then';
     $server->stop;
-    like $server->log, qr/^\[sirius \d+\] error: $_ died: no luck with $_$/m, "$_: the log has it" for @mild;
+    like $server->log, qr/^\[sirius \d+\] error: --@{[ tr{_}{-}r ]} died: no luck with $_$/m,
+        "$_: the log has it"
+        for @mild;
 };
 
 done_testing;

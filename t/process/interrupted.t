@@ -55,7 +55,11 @@ my %SIGNAL = (
     'USR1 to the server' => [ 1, sub { shift->signal('USR1') } ],
     'a reload'           => [
         0,
-        sub { my $server = shift; $server->signal('HUP'); $server->wait_log( qr/generation 2 serves$/m, 30 ) }
+        sub {
+            my $server = shift;
+            $server->signal('HUP');
+            $server->wait_log( qr/generation 2 is serving$/m, 30 );
+        }
     ],
     'a stop'                           => [ 0, sub { shift->signal('TERM') } ],
     'TERM to the worker'               => [ 0, sub { kill TERM => $_[1] } ],
@@ -124,7 +128,7 @@ sub {
 APP
     is $server->ask('GET /')->body, 1, 'it is called';
     is $server->ask('GET /')->body, 1, 'and nothing else has happened';
-    unlike $server->log, qr/drained|ended/, 'the worker has not drained';
+    unlike $server->log, qr/drained|exited/, 'the worker has not drained';
     $server->stop;
 };
 

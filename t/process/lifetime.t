@@ -22,7 +22,7 @@ subtest 'Pain 6: idle workers past --max-lifetime are replaced, without a reques
         }
         ),
         'both of them';
-    ok $server->wait_log(qr/worker \d+ ended: max-lifetime \(\d+ s\)$/m), 'the log has the reason';
+    ok $server->wait_log(qr/worker \d+ exited: max-lifetime \(\d+ s\)$/m), 'the log has the reason';
     is $server->ask('GET /')->status, 200, 'it serves';
     $server->stop;
 };
@@ -32,7 +32,7 @@ subtest 'Pain 6: under load, the next is ready before one goes' => sub {
     my %worker;
     my $load = Sirius::Test::Load->start( $server,
         sign => sub { join ' ', $_[0]->status, $_[0]->header('X-Worker') || '' } );
-    my $ended = sub { scalar( () = $server->log =~ /ended: max-lifetime/g ) };
+    my $ended = sub { scalar( () = $server->log =~ /exited: max-lifetime/g ) };
     ok until_true( 30, sub { $ended->() >= 6 } ), 'six of them have come and gone';
     my $got = $load->stop;
     is_deeply [ grep { !/\A200 \d+\z/ } keys %$got ], [], 'no request failed' or diag explain $got;

@@ -32,7 +32,7 @@ sub start {
         args      => [ qw(--workers 2), '--control', "$dir/control", @args ],
         may_crash => 1,
     );
-    $server->wait_log( qr/2 workers serve$/m, 20 );
+    $server->wait_log( qr/2 workers are serving$/m, 20 );
     return $server;
 }
 
@@ -66,7 +66,7 @@ for my $way ( sort keys %WAY ) {
         version( 2, $HANG );
         $server->signal('HUP');
         ok $server->wait_log(
-            qr/reload given up after \S+.*: generation 2 was not ready within 4 s \(--load-timeout\).*; generation 1 goes on$/m,
+            qr/reload aborted after \S+.*: generation 2 was not ready within 4 s \(--load-timeout\).*; generation 1 keeps serving$/m,
             20
             ),
             'the log says so'
@@ -81,11 +81,11 @@ for my $way ( sort keys %WAY ) {
         ok until_true( 20, sub { -e "$dir/hangs" } ), 'it hangs';
         version(3);
         my ( $status, $text ) = ctl(qw(reload --wait --timeout 25));
-        is $status,                     0,                       'reload --wait' or diag $text, $server->log;
-        is $text,                       "generation 3 serves\n", 'brings the next';
-        is $server->ask('GET /')->body, 3,                       'which serves';
+        is $status,                     0, 'reload --wait' or diag $text, $server->log;
+        is $text,                       "generation 3 is serving\n", 'brings the next';
+        is $server->ask('GET /')->body, 3,                           'which serves';
         like $server->log,
-            qr/reload given up after \S+.*: a newer reload was asked for; generation 1 goes on$/m,
+            qr/reload aborted after \S+.*: a newer reload was requested; generation 1 keeps serving$/m,
             'the log says why';
         ok until_true( 20, sub { $server->generations == 1 && $server->workers == 2 } ),
             'nothing of the others is left';
@@ -94,17 +94,18 @@ for my $way ( sort keys %WAY ) {
 
     subtest "ctl reload --abort: $way" => sub {
         my $server = start( $app, @args );
-        is_deeply [ ctl(qw(reload --abort)) ], [ 1, "sirius ctl: no reload is under way\n" ], 'there is none';
+        is_deeply [ ctl(qw(reload --abort)) ], [ 1, "sirius ctl: no reload is in progress\n" ],
+            'there is none';
         version( 2, $HANG );
         $server->signal('HUP');
         ok until_true( 20, sub { -e "$dir/hangs" } ), 'it hangs';
-        like ctl('status'), qr/^reload under way: generation 2 for /m, 'status says that it is under way';
+        like ctl('status'), qr/^reload in progress: generation 2 for /m, 'status says that it is under way';
         my $json = JSON::PP->new->decode( scalar ctl(qw(status --json)) );
         is $json->{status}{loading}{number}, 2, 'also for programs';
         is_deeply [ ctl(qw(reload --abort)) ], [ 0, "reload aborted\n" ], 'it is given up';
-        ok $server->wait_log(qr/reload given up after .*; generation 1 goes on$/m), 'the log says so';
-        like ctl('status'),   qr/^last reload, .*: reload given up/m, 'and status';
-        unlike ctl('status'), qr/under way/,                          'nothing is under way';
+        ok $server->wait_log(qr/reload aborted after .*; generation 1 keeps serving$/m), 'the log says so';
+        like ctl('status'),   qr/^last reload, .*: reload aborted/m, 'and status';
+        unlike ctl('status'), qr/under way/,                         'nothing is under way';
         goes_on($server);
     };
 }
@@ -123,8 +124,8 @@ subtest 'Who waits for a reload that is replaced gets the newer one' => sub {
     version(3);
     $server->signal('HUP');
     waitpid $pid, 0;
-    is $?,                                0,                       'its exit status';
-    is Sirius::Test::Server::slurp($out), "generation 3 serves\n", 'and text';
+    is $?,                                0,                           'its exit status';
+    is Sirius::Test::Server::slurp($out), "generation 3 is serving\n", 'and text';
     $server->stop;
 };
 
@@ -141,7 +142,7 @@ for my $name (qw(before-fork after-fork)) {
         spew("$dir/hang");
         $server->signal('HUP');
         ok $server->wait_log(
-            qr/generation 2 was not ready within 4 s \(--load-timeout\), in --$name; generation 1 goes on$/m,
+            qr/generation 2 was not ready within 4 s \(--load-timeout\) while running --$name; generation 1 keeps serving$/m,
             20
             ),
             'the reload fails, and the log names it'
@@ -156,7 +157,7 @@ for my $name (qw(before-fork after-fork)) {
         spew("$dir/hang");
         kill KILL => ( $server->workers )[0];
         ok $server->wait_log(
-            qr/error: (?:generation|worker) \d+ was killed: it had been in --$name for 3 s \(--load-timeout\); /,
+            qr/error: (?:generation|worker) \d+ was killed: --$name ran for more than 3 s \(--load-timeout\); /,
             20
             ),
             'the log names it'
@@ -176,7 +177,7 @@ subtest '--child-exit hangs' => sub {
     spew("$dir/hang");
     kill TERM => $worker;
     ok $server->wait_log(
-        qr/error: worker $worker was killed: it had been in --child-exit for 3 s \(--load-timeout\); replaced$/m,
+        qr/error: worker $worker was killed: --child-exit ran for more than 3 s \(--load-timeout\); starting another$/m,
         20
         ),
         'the log names it';
@@ -191,7 +192,7 @@ subtest '--on-reload hangs: requests of the old workers are finished' => sub {
     version(3);
     $server->signal('HUP');
     ok $server->wait_log(
-        qr/error: generation 1 was killed: it had been in --on-reload for 3 s \(--load-timeout\)$/m, 20
+        qr/error: generation 1 was killed: --on-reload ran for more than 3 s \(--load-timeout\)$/m, 20
         ),
         'the log names it'
         or diag $server->log;
@@ -210,11 +211,11 @@ subtest '--after-fork dies: the worker fails, and the reload' => sub {
     version(2);
     my ( $status, $text ) = ctl(qw(reload --wait --timeout 25));
     is $status, 1, 'reload --wait fails';
-    like $text, qr/reload failed: generation 2 .*generation 1 goes on$/m, 'and says so';
-    like $text, qr/error: after_fork died: no database$/m,                'and why';
-    is scalar( () = $text =~ /after_fork died/g ), 1, 'once for each worker';
-    like scalar( ctl('status') ), qr/^last reload, .*after_fork died: no database$/ms, 'so does status';
-    like $server->log,            qr/after_fork died: no database$/m,                  'the log says why';
+    like $text, qr/reload failed: generation 2 .*generation 1 keeps serving$/m, 'and says so';
+    like $text, qr/error: --after-fork died: no database$/m,                    'and why';
+    is scalar( () = $text =~ /--after-fork died/g ), 1, 'once for each worker';
+    like scalar( ctl('status') ), qr/^last reload, .*--after-fork died: no database$/ms, 'so does status';
+    like $server->log,            qr/--after-fork died: no database$/m,                  'the log says why';
     unlink "$dir/broken";
     goes_on($server);
 };
@@ -267,7 +268,7 @@ subtest 'At the start' => sub {
     );
     is $server->ask('GET /')->body, 1, 'another attempt is made';
     like $server->log,
-        qr/worker \d+ was killed: it was not ready after 3 s \(--load-timeout\); it never got ready; next attempt/,
+        qr/worker \d+ was killed: it was not ready within 3 s \(--load-timeout\); it never became ready; next attempt/,
         'the log says why';
     $server->stop;
 };

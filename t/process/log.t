@@ -132,13 +132,13 @@ for my $option (qw(access-log error-log)) {
                     join '', $server->log, map { Sirius::Test::Server::slurp("$_/log") } $folder,
                         "$folder.gone";
                 };
-                until_true( 20, sub { $log->() =~ /s after the start/ } );
+                until_true( 20, sub { $log->() =~ /ready after \S+ s/ } );
                 $spoil->($folder);
                 for my $times ( 1, 2 ) {
                     $server->signal('USR1');
                     my $told = sub {
                         my @lines = $log->()
-                            =~ /--$option \Q$folder\E\/log: [^;\n]*; the log goes on in the file that was open before$/mg;
+                            =~ /--$option \Q$folder\E\/log: [^;\n]*; logging continues in the file that was open before$/mg;
                         return scalar @lines;
                     };
                     ok until_true( 20, sub { $told->() >= $times } ), 'it is told';

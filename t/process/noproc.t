@@ -31,7 +31,7 @@ subtest 'it serves and reloads' => sub {
         'the log says what is missing';
     is $server->ask('GET /')->status, 200, 'it serves';
     $server->signal('HUP');
-    ok $server->wait_log( qr/generation 2 serves$/m, 20 ), 'it reloads' or diag $server->log;
+    ok $server->wait_log( qr/generation 2 is serving$/m, 20 ), 'it reloads' or diag $server->log;
     is $server->ask('GET /')->status, 200, 'and serves';
     $server->stop;
 };

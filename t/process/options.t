@@ -222,7 +222,7 @@ subtest 'variables that Kubernetes sets for a Service named sirius' => sub {
 subtest '--max-rss 300' => sub {
     my ( $how, $said ) = run_once( app => $APP, args => [ @LISTEN, qw(--max-rss 300) ] );
     is $how, 'exit 2', 'exit 2';
-    is $said, "sirius: --max-rss: 300 is 300 bytes, less than any worker needs; did you mean 300m?\n",
+    is $said, "sirius: --max-rss: 300 means 300 bytes, less than any worker needs; did you mean 300m?\n",
         'it asks';
 };
 

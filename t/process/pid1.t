@@ -115,7 +115,7 @@ subtest 'Pain 10: HUP' => sub {
     my $server = start(qw(--workers 2));
     for my $number ( 2, 3 ) {
         kill HUP => $server->{first};
-        ok $server->wait_log( qr/generation $number serves$/m, 30 ), "generation $number";
+        ok $server->wait_log( qr/generation $number is serving$/m, 30 ), "generation $number";
         is $server->ask('GET /')->status, 200, 'serves';
     }
     ok until_true( 20, sub { my @all = $server->processes; @all == 5 + edges($server) } ),

@@ -54,10 +54,10 @@ for my $workers ( 1, 2 ) {
         cmp_ok scalar keys %$sizes, '>=', 4, 'by several workers';
         my @over = grep { $_ > $limit + 8 * $MIB } map {@$_} values %$sizes;
         is scalar @over, 0, 'none has more' or diag "limit $limit: @over";
-        ok $server->wait_log( qr/worker \d+ ended: max-rss(?: \(\d+ MiB\))?$/m, 15 ),
+        ok $server->wait_log( qr/worker \d+ exited: max-rss(?: \(\d+ MiB\))?$/m, 15 ),
             'the log says why they went'
             or diag $server->log;
-        unlike $server->log, qr/signal (?:4|6|7|8|9|11)\b|exited/, 'and none died';
+        unlike $server->log, qr/signal (?:4|6|7|8|9|11)\b|exited with/, 'and none died';
         $server->stop;
     };
 }
@@ -77,8 +77,8 @@ for my $max ( 1, 2, 3, 25 ) {
             is_deeply $status, { 200 => 60 }, 'every request is answered' or diag $server->log;
             my @served = map { scalar @$_ } values %$sizes;
             is scalar( grep { $_ > $max } @served ), 0, "no worker served more than $max" or diag "@served";
-            unlike $server->log, qr/signal (?:4|6|7|8|9|11)\b|exited/, 'and none died';
-            ok $server->wait_log( qr/ended: max-requests/, 15 ), 'the log says why they went'
+            unlike $server->log, qr/signal (?:4|6|7|8|9|11)\b|exited with/, 'and none died';
+            ok $server->wait_log( qr/exited: max-requests/, 15 ), 'the log says why they went'
                 or diag $server->log;
             $server->stop;
         };

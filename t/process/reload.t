@@ -80,7 +80,7 @@ for my $name ( sort keys %way ) {
             'the old generation ends';
         ok until_true( 10, sub { $server->generations == 1 } ), 'one is left';
         ok until_true( 10, sub { $server->workers == 2 } ),     'with two workers';
-        like $server->log, qr/generation 2 serves$/m, 'the log says so';
+        like $server->log, qr/generation 2 is serving$/m, 'the log says so';
         is( () = $server->log =~ /listening/g, 1, 'it listens as before' );
         $server->stop;
     };
@@ -96,7 +96,7 @@ subtest 'code that does not load' => sub {
     write_file( 'lib/My.pm', "package My; our \$VERSION = ; 1;\n" );
     $server->signal('HUP');
     ok $server->wait_log(
-        qr/reload failed: generation 2 exited with status \d+; generation 1 goes on$/m, 10
+        qr/reload failed: generation 2 exited with status \d+; generation 1 keeps serving$/m, 10
         ),
         'the log says that it failed, and who goes on';
     is( () = $server->log =~ /syntax error/g, 1, 'the error of perl is printed once' );
@@ -116,8 +116,9 @@ subtest 'workers that never get ready' => sub {
     is $server->ask('GET /')->status, 200, 'before';
     write_file( 'part.pl', "die qq(no luck\\n);\n" );
     $server->signal('HUP');
-    ok $server->wait_log( qr/reload failed: generation 2 .*generation 1 goes on$/m, 10 ), 'the reload fails';
-    is( () = $server->log =~ /never got ready/g, 1, 'after one attempt' );
+    ok $server->wait_log( qr/reload failed: generation 2 .*generation 1 keeps serving$/m, 10 ),
+        'the reload fails';
+    is( () = $server->log =~ /never became ready/g, 1, 'after one attempt' );
     is $server->ask('GET /')->status, 200, 'the old generation serves';
     $server->stop;
 };
@@ -130,9 +131,10 @@ syswrite \$in, 'x';
 sub { [ 200, [], ['ok'] ] };
 APP
     my $server = Sirius::Test::Server->start( app => $once, args => [qw(-L Delayed --workers 2)] );
-    ok $server->wait_log( qr/never got ready/, 20 ), 'one serves';
+    ok $server->wait_log( qr/never became ready/, 20 ), 'one serves';
     $server->signal('HUP');
-    ok $server->wait_log( qr/reload failed: generation 2 .*generation 1 goes on$/m, 20 ), 'the reload fails'
+    ok $server->wait_log( qr/reload failed: generation 2 .*generation 1 keeps serving$/m, 20 ),
+        'the reload fails'
         or diag $server->log;
     is $server->ask('GET /')->status, 200, 'it serves on';
     $server->stop;

@@ -40,7 +40,8 @@ subtest 'Pain 39: TTIN and TTOU' => sub {
     $server->signal('TTIN');
     are( $server, 2, 'one more' );
     $server->signal('HUP');
-    ok until_true( 30, sub { $server->log =~ /generation 2 serves/ && $server->generations == 1 } ), 'reload';
+    ok until_true( 30, sub { $server->log =~ /generation 2 is serving/ && $server->generations == 1 } ),
+        'reload';
     are( $server, 2, 'the number stays' );
     all_answered($load);
     $server->stop;
@@ -99,7 +100,7 @@ subtest 'Pain 39: --workers MIN:MAX grows when requests wait, shrinks when it is
         'fewer when they have gone, while the one client goes on';
     all_answered($few);
     are( $server, 1, 'as few as before when nobody asks' );
-    like $server->log, qr/ended: fewer workers are wanted$/m, 'the log has the reason';
+    like $server->log, qr/exited: fewer workers are wanted$/m, 'the log has the reason';
     $server->stop;
 };
 

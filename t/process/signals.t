@@ -88,13 +88,14 @@ subtest 'Pain 37: a storm of HUP, USR1, USR2, TTIN, TTOU and CHLD under load los
     until_true( 10,
         sub { Sirius::Test::Server::slurp( '/proc/' . $server->pid . '/status' ) =~ /^ShdPnd:\s+0+$/m } );
     sleep 0.2;
-    my $told = sub { return ( 3, $server->log =~ /number of workers is now (\d+)/g )[-1] };
+    my $told = sub { return ( 3, $server->log =~ /number of workers changed from \d+ to (\d+)/g )[-1] };
     for ( my $number = $told->(); $number != 2; $number = $told->() ) {
         $server->signal( $number < 2 ? 'TTIN' : 'TTOU' );
         until_true( 20, sub { $told->() != $number } ) or last;
     }
     is_well( $server, 2 );
-    cmp_ok scalar( () = $server->log =~ /generation \d+ serves$/mg ), '>=', 1, 'it was reloaded meanwhile';
+    cmp_ok scalar( () = $server->log =~ /generation \d+ is serving$/mg ), '>=', 1,
+        'it was reloaded meanwhile';
     $server->stop;
 };
 
@@ -121,7 +122,7 @@ subtest 'Pain 37: USR1, USR2, TTIN and TTOU while new code loads' => sub {
     $server->signal('HUP');
     until_true( 10, sub { $server->generations == 2 } );
     for my $name (qw(USR1 USR2 TTIN TTIN TTOU)) { $server->signal($name); sleep 0.1 }
-    ok $server->wait_log( qr/generation 2 serves$/m, 30 ), 'it is loaded';
+    ok $server->wait_log( qr/generation 2 is serving$/m, 30 ), 'it is loaded';
     is_well( $server, 3 );
     $server->stop;
 };
@@ -190,8 +191,8 @@ subtest 'a worker that ends before it is ready: nothing kills it on its way out'
     my ($first) = $server->workers;
     $server->file( 'app.psgi.first', '' );
     kill TERM => $first;
-    ok $server->wait_log( qr/worker \d+ [^\n]*\bit never got ready/, 20 ), 'one ends' or diag $server->log;
-    my ($pid) = $server->log =~ /worker (\d+) [^\n]*it never got ready/;
+    ok $server->wait_log( qr/worker \d+ [^\n]*\bit never became ready/, 20 ), 'one ends' or diag $server->log;
+    my ($pid) = $server->log =~ /worker (\d+) [^\n]*it never became ready/;
     like $server->log,   qr/^the end of $pid$/m, 'what the application does at the end of a process is done';
     unlike $server->log, qr/worker $pid was killed/, 'it exits';
     ok until_true( 20, sub { $server->workers == 1 && $server->ask('GET /')->status == 200 } ),
@@ -202,7 +203,7 @@ subtest 'a worker that ends before it is ready: nothing kills it on its way out'
 subtest '--workers 0: signals of a supervisor do no harm' => sub {
     my $server = start_server( $APP, qw(--workers 0) );
     $server->signal($_) for qw(HUP TTIN TTOU USR1 USR2);
-    ok $server->wait_log(qr/HUP ignored: with --workers 0/), 'HUP is heeded';
+    ok $server->wait_log(qr/ignored HUP: with --workers 0/), 'HUP is heeded';
     is $server->ask('GET /')->status, 200, 'it serves';
     $server->stop;
 };

@@ -31,11 +31,11 @@ sub pid_of {
 
 # What each does when it is heeded
 my %DOES = (
-    HUP  => qr/^.*generation 2 serves$/m,
-    TTIN => qr/the number of workers is now 2, it was 1: TTIN/,
-    TTOU => qr/1 worker serves/,
-    USR1 => qr/1 worker serves/,
-    USR2 => qr/1 worker serves/,
+    HUP  => qr/^.*generation 2 is serving$/m,
+    TTIN => qr/number of workers changed from 1 to 2: TTIN/,
+    TTOU => qr/1 worker is serving/,
+    USR1 => qr/1 worker is serving/,
+    USR2 => qr/1 worker is serving/,
 );
 
 for my $name ( sort keys %DOES ) {
@@ -55,8 +55,8 @@ for my $name ( sort keys %DOES ) {
         my $server = Sirius::Test::Server->spawn( app => $APP, args => [ qw(--workers 0 --pid), $pid_file ] );
         is pid_of(), $server->pid, 'the PID file';
         $server->signal($name);
-        ok $server->wait_log( qr/\bready \S+ s after the start/, 30 ), 'it starts' or diag $server->log;
-        ok $server->wait_log( qr/HUP ignored: with --workers 0/, 5 ),  'HUP is heeded' if $name eq 'HUP';
+        ok $server->wait_log( qr/\bready after \S+ s/,           30 ), 'it starts' or diag $server->log;
+        ok $server->wait_log( qr/ignored HUP: with --workers 0/, 5 ),  'HUP is heeded' if $name eq 'HUP';
         is $server->ask('GET /')->body, 'ok', 'it serves';
         $server->stop;
     };
@@ -130,7 +130,7 @@ for my $how ( sort keys %HANGS ) {
             is $how, 'exit 1', 'the start fails';
             my $where = defined $file ? quotemeta $file : '\S+app\.psgi';
             like $log,
-                qr/error: the application was not loaded within 1 s \(--load-timeout\), at $where line $line; the server does not start$/m,
+                qr/error: the application was not loaded within 1 s \(--load-timeout\), at $where line $line; the server cannot start$/m,
                 'the log says where it hangs';
             is $log =~ tr/\n//, 1, 'only that' or diag $log;
         };
@@ -152,7 +152,7 @@ subtest 'Loading takes its time, with --load-timeout 0' => sub {
         args => [qw(--workers 1 --load-timeout 0)]
     );
     ok $server->wait_log(
-        qr/the application is still being loaded after 10 s, at \S+app.psgi line 1; there is no limit/, 30
+        qr/still loading the application after 10 s, at \S+app.psgi line 1; there is no limit/, 30
         ),
         'the log says so';
     open my $out, '>', "$dir/fifo" or die $!;
@@ -181,7 +181,7 @@ for my $signal (qw(TERM INT QUIT)) {
             $server->signal($signal);
             is $server->wait_exit(20), $way =~ /daemonize/ ? 'exit 1' : 'exit 0', 'it ends at once';
             is $server->log,
-                "[sirius @{[ $server->pid ]}] stopped while the application was being loaded: $signal from PID $$\n",
+                "[sirius @{[ $server->pid ]}] stopped while loading the application: $signal from PID $$\n",
                 'with a line';
         };
     }
@@ -204,8 +204,8 @@ for my $name ( sort keys %DOES ) {
             ok until_true( 30, sub { $server->address } ), 'it starts' or diag $server->log;
             my $does
                 = $workers       ? $DOES{$name}
-                : $name eq 'HUP' ? qr/HUP ignored: with --workers 0/
-                :                  qr/s after the start$/m;
+                : $name eq 'HUP' ? qr/ignored HUP: with --workers 0/
+                :                  qr/ready after \S+ s$/m;
             ok until_true(
                 30,
                 sub {
@@ -279,7 +279,7 @@ subtest 'psgix.harakiri with --workers 0' => sub {
     );
     is $server->ask('GET /')->body, 'ok', 'it serves' for 1 .. 3;
     $server->stop;
-    is scalar( () = $server->log =~ /s after the start$/mg ), 1, 'it says once that it is ready';
+    is scalar( () = $server->log =~ /ready after \S+ s$/mg ), 1, 'it says once that it is ready';
 };
 
 # No room: /dev/full is no PID file, but a limit of the file size fails in the same way

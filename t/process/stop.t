@@ -125,7 +125,7 @@ for my $workers ( 0, 2 ) {
             my $began = time;
             $server->signal('TERM');
             ok $server->wait_log(
-                qr/--access-log: 'exec sleep 100' has 5 s to write what is left and to end$/m, 20
+                qr/--access-log: 'exec sleep 100' has 5 s to finish writing and exit$/m, 20
                 ),
                 'the log says what the server waits for';
             unlike $server->log, qr/stopped/, 'and not that it has stopped';
@@ -134,8 +134,8 @@ for my $workers ( 0, 2 ) {
             cmp_ok time - $began, '<', 4, 'at once' if $hurry;
             ok !-e $pid_file, 'the PID file is gone';
             my ( $told, $seconds )
-                = $server->log =~ /^(.* was ended by TERM)\n[^\n]* stopped after ([\d.]+) s\n\z/m;
-            like $told, qr/warn: --access-log: 'exec sleep 100' did not end with its input/,
+                = $server->log =~ /^(.* was terminated by TERM)\n[^\n]* stopped after ([\d.]+) s\n\z/m;
+            like $told, qr/warn: --access-log: 'exec sleep 100' did not exit at the end of its input/,
                 'what has come of it'
                 or diag $server->log;
             cmp_ok $seconds, $hurry ? '<' : '>=', 4.5, '"stopped" is the last line, with the whole time';

@@ -102,9 +102,9 @@ APP
 subtest 'many HUPs leave nothing behind' => sub {
     my $server = start_server( $hello, qw(--workers 2) );
     my $reload = sub {
-        my $done = () = $server->log =~ /serves$/mg;
+        my $done = () = $server->log =~ /is serving$/mg;
         $server->signal('HUP');
-        return until_true( 20, sub { $done < ( () = $server->log =~ /serves$/mg ) } );
+        return until_true( 20, sub { $done < ( () = $server->log =~ /is serving$/mg ) } );
     };
     $reload->() for 1 .. 5;
     settled( $server, 2 );
@@ -154,7 +154,7 @@ APP
     is_deeply \%status, { 200 => $count }, "$count requests, none failed";
     cmp_ok $most, '<', $limit + 3, "no worker had more than the limit and one request ($most MiB)";
     cmp_ok scalar keys %worker, '>=', $count / $limit, 'by many workers';
-    like $server->log, qr/ended: max-rss/, 'the log has the reason';
+    like $server->log, qr/exited: max-rss/, 'the log has the reason';
     $server->stop;
 };
 

@@ -118,11 +118,11 @@ subtest 'While the application loads' => sub {
         spew("$dir/hang");
         my $server = Sirius::Test::Server->spawn( app => "$WAITS$APP", args => [ '--workers', 1, @args ] );
         is loading(), "sirius: $name: sirius: $title app.psgi", "@args at the start";
-        ok $server->wait_log( qr/1 worker serves$/m, 20 ), 'it serves' or diag $server->log;
+        ok $server->wait_log( qr/1 worker is serving$/m, 20 ), 'it serves' or diag $server->log;
         spew("$dir/hang");
         $server->signal('HUP');
         is loading(), "sirius: $name: sirius: $title app.psgi", "@args by a reload";
-        ok $server->wait_log( qr/generation 2 serves$/m, 20 ), 'it serves' or diag $server->log;
+        ok $server->wait_log( qr/generation 2 is serving$/m, 20 ), 'it serves' or diag $server->log;
         $server->stop;
     }
 };
@@ -183,7 +183,7 @@ subtest q($0 is the application's) => sub {
 sub reload_one {
     my $server = shift;
     $server->signal('HUP');
-    return $server->wait_log( qr/generation 2 serves$/m, 20 )
+    return $server->wait_log( qr/generation 2 is serving$/m, 20 )
         && until_true( 20, sub { $server->generations == 1 && $server->workers == 1 } );
 }
 

@@ -209,14 +209,14 @@ subtest 'What is no admin port' => sub {
     my @sockets;
     for my $case (
         [   "HTTP/1.1 404 Not \e[2JFound\r\n\r\nno" =>
-                'the answer is 404 Not \x1b[2JFound: that is not an admin port of Sirius'
+                'the answer is 404 Not \x1b[2JFound: not an admin port of Sirius'
         ],
-        [ "SSH-2.0\r\n\r\n"                                => 'that is not an HTTP server' ],
+        [ "SSH-2.0\r\n\r\n"                                => 'not an HTTP server' ],
         [ ''                                               => 'the connection was closed without an answer' ],
-        [ "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}" => 'the answer is cut off' ],
-        [ ok_with('{'),  'that is not an admin port of Sirius' ],
-        [ ok_with('[]'), 'that is not an admin port of Sirius' ],
-        [ ok_with('{}'), 'that is not an admin port of Sirius' ],
+        [ "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}" => 'the answer is incomplete' ],
+        [ ok_with('{'),  'not an admin port of Sirius' ],
+        [ ok_with('[]'), 'not an admin port of Sirius' ],
+        [ ok_with('{}'), 'not an admin port of Sirius' ],
         )
     {
         push @sockets, listening();
@@ -230,23 +230,31 @@ subtest 'What is no admin port' => sub {
 };
 
 subtest 'Wrong usage' => sub {
-    my $usage = 'usage: sirius top [--admin ADDRESS] [--interval SECONDS] [--once] [--json]';
+    my $usage = 'see sirius top --help';
     my %case  = (
-        ''                        => 'name the server with --admin ADDRESS, or set SIRIUS_ADMIN',
+        ''                        => 'no server given: use --admin ADDRESS or set SIRIUS_ADMIN',
         '--foo'                   => "unknown option: foo; $usage",
         '--onc'                   => "unknown option: onc; $usage",
         '--once now'              => "unexpected argument 'now'; $usage",
         '--interval'              => "option interval requires an argument; $usage",
-        '--interval 0 --admin x'  => '--interval: 0 is less than 0.1',
+        '--interval 0 --admin x'  => '--interval: 0 is too small: the minimum is 0.1',
         '--interval 2d --admin x' =>
-            q(--interval: '2d' is not a time in seconds (such as 30, 0.5, 500ms or 5m)),
+            q(--interval: '2d' is not a time: use a number of seconds, such as 30, 0.5, 500ms or 5m),
     );
     for my $words ( sort keys %case ) {
         my ( $status, $out, $error ) = top( split ' ', $words );
         is $status,      2,                             "'$words': exit status 2";
         is "$out$error", "sirius top: $case{$words}\n", 'one line';
     }
-    is_deeply [ top('--help') ], [ 0, ucfirst "$usage\n", '' ], '--help';
+    is_deeply [ top('--help') ], [ 0, <<'HELP', '' ], '--help';
+Usage: sirius top [options]
+
+  --admin ADDRESS     Connect to the admin port at ADDRESS (default: the first in SIRIUS_ADMIN)
+  --interval SECONDS  Ask the server again after this time (default: 2)
+  --once              Print the figures once and exit
+  --json              Print the answer of the server as one line of JSON
+  -h, --help          Print this help and exit
+HELP
 };
 
 subtest 'Keys' => sub {
@@ -342,7 +350,7 @@ subtest 'The server goes and comes back' => sub {
     kill KILL => $fake;
     waitpid $fake, 0;
     close $tcp;
-    shows( $terminal, qr/\e\[H127\.0\.0\.1:$port: [^\r]+; asking again.*Sirius 1\.23/s, 'it is asked on' );
+    shows( $terminal, qr/\e\[H127\.0\.0\.1:$port: [^\r]+; trying again.*Sirius 1\.23/s, 'it is asked on' );
     my $again
         = IO::Socket::INET->new( Listen => 5, LocalAddr => '127.0.0.1', LocalPort => $port, ReuseAddr => 1 );
     plan skip_all => "port $port is taken" if !$again;

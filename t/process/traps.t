@@ -58,7 +58,9 @@ APP
             is_deeply $got, $want, "$name, generation $generation: the same" or diag explain $got, $want;
             next if $generation == 2;
             $server->signal('HUP');
-            ok until_true( 30, sub { $server->log =~ /generation 2 serves/ && $server->generations == 1 } ),
+            ok until_true(
+                30, sub { $server->log =~ /generation 2 is serving/ && $server->generations == 1 }
+                ),
                 'reloaded';
         }
         $server->stop;
@@ -139,7 +141,7 @@ subtest 'TERM while a program is loaded that ignores it: no generation of it beg
     $server->signal('HUP');
     ok until_true( 10, sub { -e $loading } ), 'it is loaded';
     $server->stop;
-    unlike $server->log, qr/generation 2 serves|killed/, 'and ends by itself';
+    unlike $server->log, qr/generation 2 is serving|killed/, 'and ends by itself';
 };
 
 # Each of them in a request, by one worker, which has to serve the next

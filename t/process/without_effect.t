@@ -29,20 +29,20 @@ subtest 'Options in the file that a reload cannot change' => sub {
         my $number = shift;
         $server->signal('HUP');
         return until_true( 20,
-            sub { $server->log =~ /generation $number serves$/m && $server->generations == 1 } );
+            sub { $server->log =~ /generation $number is serving$/m && $server->generations == 1 } );
     };
     ok $reload->(2), 'a reload without a change';
     unlike $server->log, qr/a reload cannot change/, 'has nothing to say';
     for my $number ( 3, 4 ) {    # by the first supervisor, and by one that has become a new program
         $file->( 'listen = 127.0.0.1:5', 'graceful-timeout = 7', "pid = $dir/pid", 'keepalive-timeout = 20' );
         ok $reload->($number), 'a reload with changes' or diag $server->log;
-        my @told = $server->log =~ /warn: (--\S+ is now .*)$/mg;
+        my @told = $server->log =~ /warn: (--\S+: a reload cannot .*)$/mg;
         is_deeply [ @told[ -3 .. -1 ] ],
             [
-            map {"$_ until the server is started anew: a reload cannot change it"}
-                "--graceful-timeout is now '7', but stays '30'",
-            "--listen is now '127.0.0.1:0 127.0.0.1:5', but stays '127.0.0.1:0'",
-            "--pid is now '$dir/pid', but stays not set",
+            map { s/:/: a reload cannot change it/r . '; restart the server' }
+                "--graceful-timeout: from '30' to '7'",
+            "--listen: from '127.0.0.1:0' to '127.0.0.1:0 127.0.0.1:5'",
+            "--pid: from unset to '$dir/pid'",
             ],
             'names what stays as it was';
         is scalar @told, 3 * ( $number - 2 ), 'and nothing else';
@@ -57,7 +57,7 @@ subtest 'ctl workers' => sub {
     );
     my ( $status, $text ) = ctl(qw(workers 20));
     is $status, 1, 'more than there is room for: exit status';
-    like $text, qr/\Asirius ctl: there is room for 8 workers, not for 20; .*--workers/, 'and what to do';
+    like $text, qr/\Asirius ctl: only 8 workers are possible, not 20; .*--workers/, 'and what to do';
     is_deeply [ ctl(qw(workers 8)) ], [ 0, "8 workers\n" ], 'all that there is room for';
     $server->stop;
 };
@@ -114,7 +114,7 @@ if ( !fork ) { \$0 = 'helper'; \$SIG{\$_} = 'IGNORE' for qw(TERM INT); open my \
 sub { [ 200, [], ['fine'] ] };
 APP
     $server->signal('HUP');
-    ok $server->wait_log( qr/generation 2 serves$/m, 20 ), 'a reload';
+    ok $server->wait_log( qr/generation 2 is serving$/m, 20 ), 'a reload';
     my ( $host, $port ) = split /:/, $server->address;
     $server->stop;
     my @helpers = split /\n/, Sirius::Test::Server::slurp("$dir/helpers");

@@ -179,7 +179,7 @@ subtest 'a wrong network' => sub {
     my $server = Sirius::Test::Server->spawn( app => $APP, args => [ '--trust-proxy', '::1,10.0.0.1/8' ] );
     is $server->wait_exit, 'exit 2', 'it does not start';
     is $server->log,
-        "sirius: --trust-proxy: '10.0.0.1/8' has bits set behind the first 8: 10.0.0.0/8 has not\n",
+        "sirius: --trust-proxy: '10.0.0.1/8' has bits set after the first 8; did you mean 10.0.0.0/8?\n",
         'and says why';
 };
 

@@ -25,7 +25,7 @@ ok $server->wait_log(qr/cleaned up before the end/), 'its cleanup handlers have 
 
 my %pid;
 ok until_true( 5, sub { $pid{ $server->ask('GET /')->body }++; $server->processes >= 3 } ),
-    'another is started in its place';
+    'starting another in its place';
 ok !$pid{$pid}, 'the old one serves no more';
 
 subtest 'nobody is left behind' => sub {

@@ -105,7 +105,7 @@ APP
 
 subtest 'what is no interim response' => sub {
     like asked( $server->connect, 'GET /bad' ), qr/\A200 /, 'codes that are none never reach the wire';
-    my $allowed = 'allowed are 102 to 199';
+    my $allowed = 'expected 102 to 199';
     is asked( $server->connect, 'GET /why' ),
         "102 199 200 fine\nthe status is 101, $allowed\nfine\nfine\n"
         . "the status is 200, $allowed\nthe status is -1, $allowed\n",

@@ -120,7 +120,8 @@ APP
                 is $client->ask('GET /')->body, $worker,
                     "$path: the worker goes on, and its next %env is clean";
             }
-            my $all = () = $server->log =~ /died as it was freed: (?:in POPPED|time is over)$/mg;
+            my $all = ()
+                = $server->log =~ /a destructor died after the request: (?:in POPPED|time is over)$/mg;
             cmp_ok $all, '>=', $died + 2, "$path: the log has it";
             $died = $all;
         }
@@ -192,9 +193,9 @@ APP
             is $other->body,                "$worker of $worker", "$path: and the worker";
         }
     }
-    like $server->log, qr{GET /c3: the response is not usable: Inconsistent hierarchy},
+    like $server->log, qr{GET /c3: the response is invalid: Inconsistent hierarchy},
         'the log says what is wrong with a class';
-    like $server->log, qr{GET /warn: the response is not usable: fatal: }, 'and what a warning has died of';
+    like $server->log, qr{GET /warn: the response is invalid: fatal: }, 'and what a warning has died of';
     is $server->crashes, 0, 'nothing crashed';
     $server->stop;
 };

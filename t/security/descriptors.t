@@ -107,7 +107,7 @@ sub reload {
     my ( $server, $number ) = @_;
     my $before = slurp( '/proc/' . $server->pid . '/cmdline' );
     $server->signal('HUP');
-    return until_true( 30, sub { $server->log =~ /generation $number serves/ } )
+    return until_true( 30, sub { $server->log =~ /generation $number is serving/ } )
         && ( $number > 2
         || until_true( 20, sub { slurp( '/proc/' . $server->pid . '/cmdline' ) ne $before } ) );
 }

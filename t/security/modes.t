@@ -37,7 +37,7 @@ sub refused {
     my $app  = spew( "$dir/app.psgi", $hello );
     my $got  = Sirius::Test::Server->spawn( app => $app, args => [ qw(--workers 1), @args ] );
     return 'it runs' if !defined $got->wait_exit(30);
-    my $log = $got->log =~ s/^\[sirius \d+\] Sirius \S+ starts: .*\n//mr;    # no word of why
+    my $log = $got->log =~ s/^\[sirius \d+\] starting Sirius \S+: .*\n//mr;    # no word of why
     return join ': ', $got->exited, $log =~ s/\n\z//r;
 }
 
@@ -167,7 +167,7 @@ subtest 'A log that has become a link' => sub {
     plan skip_all => 'this root can give nothing away' if !POSIX::lchown( 65532, 65533, "$dir/access.log" );
     $server->signal('USR1');
     ok $server->wait_log(
-        qr/--access-log .*: Permission denied; the log goes on in the file that was open before/, 20
+        qr/--access-log .*: Permission denied; logging continues in the file that was open before/, 20
         ),
         'is not followed';
     is $server->ask('GET /')->body, 'hello', 'asked';
@@ -220,7 +220,7 @@ subtest 'The admin port' => sub {
     case ();
     for my $address (qw(0.0.0.0:0 *:0 [::]:0 :0 10.0.0.1:0 [fe80::1]:0 192.168.1.1:9000)) {
         is refused( '--admin', $address ),
-            "exit 2: sirius: --admin $address: others can reach this address; add --admin-public if they are to",
+            "exit 2: sirius: --admin $address: other machines can reach this address; use a loopback address or a unix socket, or add --admin-public",
             "$address is refused";
     }
     my $server = start_server( $hello, qw(--workers 1 --admin 0.0.0.0:0 --admin-public) );

@@ -102,7 +102,7 @@ sub all_ids {
 sub reload {
     my ( $server, $number ) = @_;
     $server->signal('HUP');
-    return until_true( 30, sub { $server->log =~ /generation $number serves/ } );
+    return until_true( 30, sub { $server->log =~ /generation $number is serving/ } );
 }
 
 my $root = !$> && in_child( sub { POSIX::setgid(GROUP) && POSIX::setuid(USER) } );

@@ -39,8 +39,8 @@ subtest 'Specs' => sub {
 
 subtest 'No specs' => sub {
     for my $case (
-        [ 'a:65536',              'port 65536 is not' ],
-        [ '99999999999999999999', 'is not 0 to 65535' ],
+        [ 'a:65536',              'port 65536 is out of range' ],
+        [ '99999999999999999999', 'is out of range: use 0 to 65535' ],
         [ '',                     'empty' ],
         [ '[::1]',                'has no port' ],
         [ 'a:',                   'has no port' ],

@@ -120,7 +120,8 @@ subtest 'In the way' => sub {
     like try_new("$dir/none/x"), qr{\Asirius: --control \Q$dir\E/none/x: No such file}, 'no such directory';
     like try_new('@name'), qr/\Asirius: --control \@name: an abstract socket has no permissions/, 'abstract';
     my $long = "$dir/" . 'x' x 100;
-    like try_new($long), qr/\Asirius: --control \Q$long\E: the path has \d+ bytes, at most 99/, 'too long';
+    like try_new($long), qr/\Asirius: --control \Q$long\E: the path has \d+ bytes, the maximum is 99/,
+        'too long';
 };
 
 my $path    = new_path();
@@ -145,21 +146,21 @@ subtest 'Requests' => sub {
 subtest 'Bad requests' => sub {
     my $large = '{"command":"status","x":"' . 'x' x 65_510 . '"}';
     my @case  = (
-        [ '',                                      'this is not a JSON object' ],
-        [ 'status',                                'this is not a JSON object' ],
-        [ '["status"]',                            'this is not a JSON object' ],
-        [ '{"command":"status"',                   'this is not a JSON object' ],
-        [ '[' x 60_000,                            'this is not a JSON object' ],
-        [ "\xff\xfe",                              'this is not a JSON object' ],
-        [ '{}',                                    'there is no command' ],
-        [ '{"command":{"status":1}}',              'there is no command' ],
-        [ '{"command":"fly"}',                     q(the command 'fly' is unknown) ],
+        [ '',                                      'the request is not a JSON object' ],
+        [ 'status',                                'the request is not a JSON object' ],
+        [ '["status"]',                            'the request is not a JSON object' ],
+        [ '{"command":"status"',                   'the request is not a JSON object' ],
+        [ '[' x 60_000,                            'the request is not a JSON object' ],
+        [ "\xff\xfe",                              'the request is not a JSON object' ],
+        [ '{}',                                    'the request has no command' ],
+        [ '{"command":{"status":1}}',              'the request has no command' ],
+        [ '{"command":"fly"}',                     q(unknown command 'fly') ],
         [ '{"command":"workers"}',                 'workers is not a whole number above 0' ],
         [ '{"command":"workers","workers":0}',     'workers is not a whole number above 0' ],
         [ '{"command":"workers","workers":1.5}',   'workers is not a whole number above 0' ],
         [ '{"command":"workers","workers":"1\n"}', 'workers is not a whole number above 0' ],
-        [ $large,                                  'a request has at most 65536 bytes' ],
-        [ 'x' x 70_000,                            'a request has at most 65536 bytes' ],
+        [ $large,                                  'the request has more than 65536 bytes' ],
+        [ 'x' x 70_000,                            'the request has more than 65536 bytes' ],
     );
     for my $case (@case) {
         my ( $text, $error ) = @$case;

@@ -6,10 +6,10 @@ use Sirius::OS::ExitStatus;
 
 # How a process ended, in words and for counting
 
-is( Sirius::OS::ExitStatus->words( SIGSEGV, '' ),        'was killed by signal 11 (SEGV)',       'a signal' );
-is( Sirius::OS::ExitStatus->words( 3 << 8,  '' ),        'exited with status 3',                 'a status' );
-is( Sirius::OS::ExitStatus->words( 0,       'drained' ), 'ended: drained',                       'a reason' );
-is( Sirius::OS::ExitStatus->words( 0,       '' ), 'exited with status 0 inside the application', 'exit(0)' );
+is( Sirius::OS::ExitStatus->words( SIGSEGV, '' ),        'was killed by signal 11 (SEGV)',              'a signal' );
+is( Sirius::OS::ExitStatus->words( 3 << 8,  '' ),        'exited with status 3',                        'a status' );
+is( Sirius::OS::ExitStatus->words( 0,       'drained' ), 'exited: drained',                             'a reason' );
+is( Sirius::OS::ExitStatus->words( 0,       '' ),        'exited with status 0 inside the application', 'exit(0)' );
 
 #<<< a table: the cause, then wait status, reason, the generation stops, it was killed then
 for my $case (
@@ -27,8 +27,8 @@ for my $case (
     [ 'crash'            => SIGSEGV,       '', 0, 0, 1 ],
     [ 'request-timeout'  => SIGKILL,       'its request ran for too long' ],
     [ 'request-timeout'  => 0,             'timeout' ],
-    [ 'load-timeout'     => SIGKILL,       'it had been in --child-exit for 2 s (--load-timeout)' ],
-    [ 'load-timeout'     => SIGKILL,       'it was not ready after 2 s (--load-timeout)', 1 ],
+    [ 'load-timeout'     => SIGKILL,       '--child-exit ran for more than 2 s (--load-timeout)' ],
+    [ 'load-timeout'     => SIGKILL,       'it was not ready within 2 s (--load-timeout)', 1 ],
     [ 'stop'             => SIGTERM,       '', 1 ],
     [ 'stop'             => 0,             'drained', 1 ],
     [ 'stop'             => 0,             'stopped' ],

@@ -33,7 +33,7 @@ sub lines {
     close $write;
     my @lines = readline $read;
     waitpid $pid, 0;
-    my $end = 'is open before the fork: all workers will share it; open it in --after-fork instead';
+    my $end = 'was opened before the fork, so all workers share it: open it in --after-fork instead';
     return [ map {s/\A\[sirius $pid\] warn: (.*) \Q$end\E\n\z/$1/r} @lines ];
 }
 

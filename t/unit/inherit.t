@@ -47,7 +47,7 @@ subtest 'give and take' => sub {
     fcntl \*STDERR, F_SETFD, 0;
     local $ENV{SIRIUS_TEST} = '[]';
     ok !eval { Sirius::OS::Inherit->take('SIRIUS_TEST'); 1 }, 'a list is none';
-    is $@, "sirius: SIRIUS_TEST is for Sirius itself and must not be set\n", 'which it says';
+    is $@, "sirius: SIRIUS_TEST is reserved for Sirius itself and must not be set\n", 'which it says';
 };
 
 subtest 'Bytes stay bytes' => sub {

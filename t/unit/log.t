@@ -182,7 +182,7 @@ subtest 'Reopened' => sub {
     };
     child($fails);
     like content("$dir/there/log"),
-        qr{\A\[sirius \d+\] error: --error-log \Q$dir\E/gone/log: No such file or directory; the log goes on .*\na\n\z},
+        qr{\A\[sirius \d+\] error: --error-log \Q$dir\E/gone/log: No such file or directory; logging continues .*\na\n\z},
         'goes on with the old one';
 
     is logged( sub { open STDERR, '>>', "$dir/elsewhere"; Sirius::Log->reopen; warn "a\n" } ), '',

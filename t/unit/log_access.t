@@ -88,7 +88,7 @@ subtest 'Reopened' => sub {
         return join ' ', $changed, $fd == $gone->fd, $noted::text;
     } );
     like $noted,
-        qr{\A0 1 \[sirius \d+\] error: --access-log \Q$dir\E/gone/log: No such file or directory; the log goes on},
+        qr{\A0 1 \[sirius \d+\] error: --access-log \Q$dir\E/gone/log: No such file or directory; logging continues},
         'it can not be: says so';
     is Sirius::Test::Server::slurp("$dir/there/log"), "on\n", 'and goes on';
     my $forked = in_child( sub { rename $file, "$file.2" or die $!; $log->reopen; put( $log, "child\n" ) } );
@@ -157,7 +157,7 @@ subtest 'STDOUT' => sub {
     like $with->(undef), qr/\Adied: sirius: --access-log -: Bad file descriptor\n/, 'closed';
     is $with->( $file, daemonize => 1 ), 'file 0 high 1 shared shared', 'a file in the background';
     like $with->( $write, daemonize => 1 ),
-        qr/\Adied: sirius: --access-log -: --daemonize leaves STDOUT only when it is a file\n/,
+        qr/\Adied: sirius: --access-log -: --daemonize closes STDOUT unless it is a file; log to a file\n/,
         'a pipe in the background';
 };
 
@@ -194,15 +194,14 @@ subtest 'A command' => sub {
     $log->release;
     ok !defined $log->pipe && flags( $log->fd, F_GETFD ), 'released: still open';
     like eval { Sirius::Log::Access->adopt( { access_log => '|cat' }, undef ); 1 } || $@,
-        qr/\Asirius: --access-log \|cat: the server was started with another --access-log/,
+        qr/\Asirius: --access-log \|cat: a reload cannot change the access log to a command/,
         'nothing to take over';
     $log = new("|cat > $dir/out");
     $log->pipe->tend;
     put( $log, "line\n" );
     $log->pipe->stop(60);
     is Sirius::Test::Server::slurp("$dir/out"), "line\n", 'gets the lines, and their end';
-    is error("|$_"), "2 sirius: --access-log |$_: there is no command behind the |\n", "no command '$_'"
-        for '', ' ';
+    is error("|$_"), "2 sirius: --access-log |$_: no command follows the |\n", "no command '$_'" for '', ' ';
     is scalar Sirius::Log::Access->adopt( { access_log => "$dir/file" }, undef )->kind, 'file',
         'a file is opened';
 };
@@ -229,12 +228,12 @@ subtest 'Syslog' => sub {
     put( $log, 'hello' );
     recv $receiver, my $got, 99, 0;
     is $got, 'hello', 'is connected';
-    is error('syslog:local8'), "2 sirius: --access-log syslog:local8: 'local8' is not a facility of syslog\n",
+    is error('syslog:local8'), "2 sirius: --access-log syslog:local8: 'local8' is not a syslog facility\n",
         'no facility';
     is error('syslog:user.loud'),
-        "2 sirius: --access-log syslog:user.loud: 'loud' is not a severity of syslog\n",
+        "2 sirius: --access-log syslog:user.loud: 'loud' is not a syslog severity\n",
         'no severity';
-    is error('syslog:user.'), "2 sirius: --access-log syslog:user.: '' is not a severity of syslog\n",
+    is error('syslog:user.'), "2 sirius: --access-log syslog:user.: '' is not a syslog severity\n",
         'an empty one';
 };
 

@@ -90,7 +90,7 @@ subtest 'It dies' => sub {
 subtest 'Nothing waits' => sub {
     my $pipe = new('echo >> runs');
     ok tend_until( $pipe, sub {@noted} ), 'ended';
-    like noted(), qr/ended: status 0; next attempt in 0.2 s\n/, 'without an error';
+    like noted(), qr/exited with status 0; next attempt in 0.2 s\n/, 'without an error';
     $pipe->stop;
     is content('runs'), "\n", 'is not started only to end';
 };
@@ -102,7 +102,7 @@ subtest 'It worked for a while' => sub {
     ok tend_until( $pipe, sub { !$pipe->due } ), 'again';
     $pipe->{since} -= 3600;    # it has served for an hour
     ok tend_until( $pipe, sub {@noted} ), 'killed';
-    like noted(), qr/was killed by signal 9 \(KILL\); started again\n/, 'is started again';
+    like noted(), qr/was killed by signal 9 \(KILL\); starting it again\n/, 'is started again';
     ok tend_until( $pipe, sub {@noted} ), 'fails again';
     like noted(), qr/next attempt in 0.2 s/, 'the waiting starts anew';
     $pipe->stop;
@@ -134,12 +134,13 @@ subtest 'It does not end' => sub {
     ok until_true( 60, sub { length content('up') } ), 'runs';
     $pipe->stop(0.5);
     is content('log'), "told\n", 'is asked to';
-    like noted(), qr/\A[^\n]* did not end with its input, and was ended by TERM\n\z/, 'and does';
+    like noted(), qr/\A[^\n]* did not exit at the end of its input and was terminated by TERM\n\z/,
+        'and does';
     $pipe = new('exec 2>&-; trap "" TERM; echo $$ > up; while :; do sleep 0.1; done');
     $pipe->tend;
     ok until_true( 60, sub { length content('up') } ), 'another';
     $pipe->stop(0.5);
-    like noted(), qr/did not end and was killed\n\z/, 'is killed';
+    like noted(), qr/did not exit and was killed\n\z/, 'is killed';
     chomp( my $pid = content('up') );
     ok !kill( 0, $pid ), 'dead';
 };

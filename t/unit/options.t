@@ -105,17 +105,21 @@ subtest 'The number of workers' => sub {
     }
     my $conf = conf( workers => '2:6', max_servers => 4 );
     is $conf->{workers_max}, 6, '--workers MIN:MAX beats --max-servers';
-    is_deeply $conf->{notices}, ['sirius: --max-servers has no effect: --workers says both numbers'],
+    is_deeply $conf->{notices}, ['sirius: --max-servers has no effect: --workers sets both limits'],
         'and says so';
     my @wrong = (
-        [ [ workers => '6:2' ],      q(--workers: '6:2': 6 is more than 2) ],
-        [ [ workers => '0:2' ],      '--workers: 0 is less than 1' ],
-        [ [ workers => '2:' ],       q(--workers: '2:' is not a whole number, auto, MIN:MAX or MIN:auto) ],
+        [ [ workers => '6:2' ], q(--workers: '6:2': the minimum 6 is greater than the maximum 2) ],
+        [ [ workers => '0:2' ], '--workers: 0 is too small: the minimum is 1' ],
+        [   [ workers => '2:' ],
+            q(--workers: '2:' is not a number of workers: use a whole number, auto, MIN:MAX or MIN:auto)
+        ],
         [ [ workers => 'auto:2:3' ], q(--workers: 'auto:2:3' is not) ],
-        [ [ min_servers => 6, max_servers => 2 ], '--min-servers: 6 is more than --max-servers, which is 2' ],
-        [ [ min_servers => 6, workers => 2 ],     '--min-servers: 6 is more than --workers, which is 2' ],
-        [ [ max_servers => 2, workers => 6 ],     '--max-servers: 2 is less than --workers, which is 6' ],
-        [ [ max_servers => 2, workers => 0 ],     '--max-servers: there is one process with --workers 0' ],
+        [   [ min_servers => 6, max_servers => 2 ],
+            '--min-servers: 6 is greater than --max-servers, which is 2'
+        ],
+        [ [ min_servers => 6, workers => 2 ], '--min-servers: 6 is greater than --workers, which is 2' ],
+        [ [ max_servers => 2, workers => 6 ], '--max-servers: 2 is less than --workers, which is 6' ],
+        [ [ max_servers => 2, workers => 0 ], '--max-servers: not available with --workers 0' ],
     );
     like refused( @{ $_->[0] } ), qr/\Asirius: \Q$_->[1]\E/, $_->[1] for @wrong;
 };
@@ -125,9 +129,10 @@ subtest 'The number of edges' => sub {
     is conf()->{edges}, 1, 'one';
     is conf( edges => $_->[0] )->{edges}, $_->[1], "edges $_->[0]"
         for [ 1, 1 ], [ 2, 2 ], [ auto => $auto > 32 ? 32 : $auto ];
-    like refused( edges => 33 ),    qr/\Asirius: --edges: 33 is more than 32/,                  'too many';
-    like refused( edges => -1 ),    qr/\Asirius: --edges: -1 is less than 1/,                   'too few';
-    like refused( edges => '1:2' ), qr/\Asirius: --edges: '1:2' is not a whole number or auto/, 'no range';
+    like refused( edges => 33 ), qr/\Asirius: --edges: 33 is too large: the maximum is 32/, 'too many';
+    like refused( edges => -1 ), qr/\Asirius: --edges: -1 is too small: the minimum is 1/,  'too few';
+    like refused( edges => '1:2' ),
+        qr/\Asirius: --edges: '1:2' is not a number of processes: use a whole number or auto/, 'no range';
 };
 
 subtest 'What one option says about another' => sub {
@@ -136,81 +141,89 @@ subtest 'What one option says about another' => sub {
     is $conf->{body_timeout},                       7, 'from --timeout';
     is conf( keepalive_timeout => 0 )->{keepalive}, 0, 'no time, no keep-alive';
     like refused( min_reqs_per_child => 5, max_reqs_per_child => 4 ),
-        qr/\Asirius: --min-reqs-per-child: 5 is more/, 'right error';
-    like refused( min_reqs_per_child => 5 ), qr/\Asirius: --min-reqs-per-child: 5 is more/, 'right error';
+        qr/\Asirius: --min-reqs-per-child: 5 is greater/, 'right error';
+    like refused( min_reqs_per_child => 5 ), qr/\Asirius: --min-reqs-per-child: 5 is greater/, 'right error';
 };
 
 subtest 'Wrong values' => sub {
     my @wrong = (
-        [ workers             => 'abc',    q('abc' is not a whole number, auto, MIN:MAX) ],
-        [ workers             => '1.5',    q('1.5' is not a whole number) ],
-        [ workers             => '',       q('' is not a whole number) ],
-        [ workers             => -1,       q(-1 is less than 0) ],
-        [ workers             => 10_000,   q(10000 is more than 4096) ],
-        [ workers             => '9' x 40, q(is not a whole number) ],
-        [ workers             => "1\n",    q(is not a whole number) ],
-        [ backlog             => 0,        q(0 is less than 1) ],
-        [ 'max-body'          => '10x',    q('10x' is not a number of bytes) ],
-        [ 'max-body'          => -1,       q('-1' is not a number of bytes) ],
-        [ 'max-header-fields' => 257,      q(257 is more than 256) ],
-        [ 'write-timeout'     => 'soon',   q('soon' is not a time) ],
-        [ 'write-timeout'     => 0,        q(0 is less than 0.01) ],
-        [ keepalive           => 'maybe',  qq('maybe' is neither 1 nor 0\n) ],
-        [ 'preload-app' => 'app.psgi', q('app.psgi' is neither 1 nor 0; with plackup write --preload-app=1) ],
-        [ 'no-proctitle'      => '-D', q('-D' is neither 1 nor 0; with plackup write --no-proctitle=1) ],
+        [ workers    => 'abc',    q('abc' is not a number of workers: use a whole number, auto, MIN:MAX) ],
+        [ workers    => '1.5',    q('1.5' is not a number of workers) ],
+        [ workers    => '',       q('' is not a number of workers) ],
+        [ workers    => -1,       q(-1 is too small: the minimum is 0) ],
+        [ workers    => 10_000,   q(10000 is too large: the maximum is 4096) ],
+        [ workers    => '9' x 40, q(is not a number of workers) ],
+        [ workers    => "1\n",    q(is not a number of workers) ],
+        [ backlog    => 0,        q(0 is too small: the minimum is 1) ],
+        [ 'max-body' => '10x',    q('10x' is not a size) ],
+        [ 'max-body' => -1,       q('-1' is not a size) ],
+        [ 'max-header-fields' => 257,     q(257 is too large: the maximum is 256) ],
+        [ 'write-timeout'     => 'soon',  q('soon' is not a time) ],
+        [ 'write-timeout'     => 0,       q(0 is too small: the minimum is 0.01) ],
+        [ keepalive           => 'maybe', qq('maybe' is not a boolean: use 1 or 0\n) ],
+        [   'preload-app' => 'app.psgi',
+            q('app.psgi' is not a boolean: use 1 or 0; with plackup, write --preload-app=1)
+        ],
+        [   'no-proctitle' => '-D',
+            q('-D' is not a boolean: use 1 or 0; with plackup, write --no-proctitle=1)
+        ],
         [ 'min-spare-servers' => 'app.psgi', q('app.psgi' is not a whole number) ],
-        [ umask               => '9',        q('9' is not an octal number from 0 to 0777) ],
-        [ 'socket-mode'       => '01777',    q('01777' is not an octal number from 0 to 0777) ],
-        [ user                => 'no such',  q('no such' is not a user of this system) ],
-        [ group               => 'no such',  q('no such' is not a group of this system) ],
-        [ 'socket-owner'      => '',         q('' is not a user of this system) ],
-        [ chdir               => '/nowhere', q('/nowhere' is not a directory) ],
-        [ 'error-log'         => '/',        q('/' is a directory) ],
-        [ pid                 => '',         q(is empty) ],
+        [ umask               => '9',        q('9' is not a file mode: use an octal number from 0 to 0777) ],
+        [ 'socket-mode'  => '01777',    q('01777' is not a file mode: use an octal number from 0 to 0777) ],
+        [ user           => 'no such',  q('no such' is not a known user) ],
+        [ group          => 'no such',  q('no such' is not a known group) ],
+        [ 'socket-owner' => '',         q('' is not a known user) ],
+        [ chdir          => '/nowhere', q('/nowhere' is not a directory) ],
+        [ 'error-log'    => '/',        q('/' is a directory) ],
+        [ pid            => '',         q(is empty) ],
         [   'after-fork' => 'sub {',
             qq(does not compile: Missing right curly or square bracket at line )
         ],
-        [ 'max-rss' => 'much',  q('much' is not a number of bytes) ],
-        [ 'max-rss' => 300,     q(300 is 300 bytes, less than any worker needs; did you mean 300m?) ],
-        [ 'max-rss' => '0500k', q(0500k is 512000 bytes, less than any worker needs; did you mean 500m?) ],
+        [ 'max-rss' => 'much',  q('much' is not a size) ],
+        [ 'max-rss' => 300,     q(300 means 300 bytes, less than any worker needs; did you mean 300m?) ],
+        [ 'max-rss' => '0500k', q(0500k means 512000 bytes, less than any worker needs; did you mean 500m?) ],
         [ 'max-rss' => '8191k', q(less than any worker needs) ],
-        [ 'max-request-line'       => 8,       q(8 is 8 bytes, less than 16; did you mean 8k?) ],
-        [ 'max-header-bytes'       => 32,      q(32 is 32 bytes, less than 64; did you mean 32k?) ],
+        [ 'max-request-line'       => 8,       q(8 means 8 bytes, the minimum is 16; did you mean 8k?) ],
+        [ 'max-header-bytes'       => 32,      q(32 means 32 bytes, the minimum is 64; did you mean 32k?) ],
         [ 'underscores-in-headers' => 'maybe', q('maybe' is not one of off, on, trusted) ],
         [   'underscores-in-headers' => 'trusted',
-            q(trusted means the peers in --trust-proxy, which is not given)
+            q(trusted requires --trust-proxy, which is not given)
         ],
         [ listen => '127.0.0.1',      q('127.0.0.1' has no port: write 127.0.0.1:5000) ],
         [ admin  => '127.0.0.1:909O', q(909O is not a port number) ],
         [ host   => 'fd',             q('fd' is not a host) ],
-        [ host   => '/run/app',     q('/run/app' is not a host: write --listen HOST:PORT, or --socket PATH) ],
-        [ host   => '@app',         q('@app' is not a host) ],
-        [ host   => 'unix:a',       q('unix:a' is not a host) ],
-        [ host   => 'a:80',         q('a:80' is not a host) ],
-        [ host   => 'a b',          q('a b' is not a host) ],
-        [ listen => '[a::b::c]:80', q(a::b::c is not an IPv6 address) ],
-        [ 'request-timeout' => -1,          q(-1 is less than 0) ],
+        [ host   => '/run/app',       q('/run/app' is not a host: use --listen HOST:PORT, or --socket PATH) ],
+        [ host   => '@app',           q('@app' is not a host) ],
+        [ host   => 'unix:a',         q('unix:a' is not a host) ],
+        [ host   => 'a:80',           q('a:80' is not a host) ],
+        [ host   => 'a b',            q('a b' is not a host) ],
+        [ listen => '[a::b::c]:80',   q(a::b::c is not an IPv6 address) ],
+        [ 'request-timeout' => -1,          q(-1 is too small: the minimum is 0) ],
         [ 'child-exit'      => 'sub { $',   q(does not compile) ],
-        [ 'child-exit'      => '42',        q('42' is not a 'sub) ],
+        [ 'child-exit'      => '42',        q('42' is not a sub) ],
         [ tmpdir            => '/nowhere',  q('/nowhere' is not a directory) ],
-        [ 'server-software' => "a\r\nb: c", q(has the character 0x0d) ],
-        [ port              => 65_536,      q(65536 is more than 65535) ],
+        [ 'server-software' => "a\r\nb: c", q(the value contains the character 0x0d) ],
+        [ port              => 65_536,      q(65536 is too large: the maximum is 65535) ],
         [ 'trust-proxy'     => '',          q(is empty) ],
         [ 'trust-proxy'     => '::1,',      q('' is not a network) ],
         [   'trust-proxy' => '::1,10.0.0.1/8,x',
-            q('10.0.0.1/8' has bits set behind the first 8: 10.0.0.0/8 has not)
+            q('10.0.0.1/8' has bits set after the first 8; did you mean 10.0.0.0/8?)
         ],
         [   'trust-proxy' => '2001:db8::1/32',
-            q('2001:db8::1/32' has bits set behind the first 32: 2001:db8::/32)
+            q('2001:db8::1/32' has bits set after the first 32; did you mean 2001:db8::/32)
         ],
         (
             map { [ 'trust-proxy' => $_, qq('$_' is not a network) ] }
                 qw(localhost 10.0.0 10.0.0.0/33 ::1/129 10.0.0.0/08 10.0.0.0/ /8 127.1 010.0.0.0/8 * 10.0.0.0/255.0.0.0)
         ),
-        [ 'trust-proxy' => 'forwarded',                      q('forwarded' names no network) ],
-        [ 'trust-proxy' => '::1,forwarded,x-forwarded-host', q(with forwarded no X-Forwarded-Host is read) ],
-        [ 'trust-proxy' => join( ',', map {"10.0.0.$_"} 1 .. 65 ), q(65 networks are more than 64) ],
-        [ listen        => 'a:65536',                              q(port 65536 is not 0 to 65535) ],
+        [ 'trust-proxy' => 'forwarded', q('forwarded' contains no network) ],
+        [   'trust-proxy' => '::1,forwarded,x-forwarded-host',
+            q(forwarded cannot be combined with x-forwarded-host)
+        ],
+        [   'trust-proxy' => join( ',', map {"10.0.0.$_"} 1 .. 65 ),
+            q(65 networks are too many: the maximum is 64)
+        ],
+        [ listen => 'a:65536', q(port 65536 is out of range: use 0 to 65535) ],
     );
     for my $wrong (@wrong) {
         my ( $name, $value, $message ) = @$wrong;
@@ -223,8 +236,7 @@ subtest 'Sizes' => sub {
         for [ 0, 0 ], [ '8m', 8 << 20 ], [ '300M', 300 << 20 ], [ '1g', 1 << 30 ],
         [ 314_572_800, 300 << 20 ];
     my $notices = sub { return join '|', @{ conf( 'max-body' => shift )->{notices} } };
-    is $notices->($_), "sirius: --max-body $_ is $_ bytes: write ${_}m if megabytes are meant",
-        "--max-body $_"
+    is $notices->($_), "sirius: --max-body $_ means $_ bytes; for megabytes, write ${_}m", "--max-body $_"
         for 1, 10, 1023;
     is $notices->($_), '', "--max-body $_" for 0, 1024, '10m', '10b', '1k', 65_536;
     is conf( 'underscores-in-headers' => $_->[0] )->{underscores_in_headers}, $_->[1], "'$_->[0]' is $_->[1]"
@@ -279,14 +291,9 @@ subtest 'Without effect, with one line' => sub {
     my $conf = conf( net_server_port => 1, net_server_log_level => 2 );
     is_deeply [ map {/(--\S+)/} @{ $conf->{notices} } ], [qw(--net-server-log-level --net-server-port)],
         'each is named';
-    $conf = conf(
-        listen  => ':80',
-        socket  => '/s',
-        sources => Sirius::Config::Sources->read( env => {} ),
-        port    => 8080
-    );
-    is_deeply $conf->{notices}, ['sirius: --port has no effect: the addresses are those of --listen'],
-        '--port';
+    $conf
+        = conf( listen => ':80', socket => '/s', sources => Sirius::Config::Sources->read( env => {} ), port => 8080 );
+    is_deeply $conf->{notices}, ['sirius: --port has no effect: --listen sets all addresses'], '--port';
 };
 
 subtest 'Without effect beside others' => sub {
@@ -294,16 +301,16 @@ subtest 'Without effect beside others' => sub {
     my @alone = ( workers => 0 );
     #<<< a table: the option without effect, words of the reason, what is given
     my @case = (
-        [ 'max-reqs-per-child'     => qr/--workers 0 replaces no worker/,  @alone, max_requests => 10 ],
-        [ 'max-rss'                => qr/--workers 0 replaces no worker/,  @alone, max_rss => '100m' ],
-        [ 'max-lifetime'           => qr/--workers 0 replaces no worker/,  @alone, max_lifetime => '1h' ],
-        [ 'before-fork'            => qr/--workers 0 forks no worker/,     @alone, before_fork => $code ],
-        [ 'after-fork'             => qr/--workers 0 forks no worker/,     @alone, after_fork => $code ],
-        [ 'on-reload'              => qr/--workers 0 cannot be reloaded/,  @alone, on_reload => $code ],
-        [ 'graceful-timeout'       => qr/--workers 0 finishes the request/, @alone, graceful_timeout => 5 ],
+        [ 'max-reqs-per-child'     => qr/--workers 0 there is no worker to replace/,  @alone, max_requests => 10 ],
+        [ 'max-rss'                => qr/--workers 0 there is no worker to replace/,  @alone, max_rss => '100m' ],
+        [ 'max-lifetime'           => qr/--workers 0 there is no worker to replace/,  @alone, max_lifetime => '1h' ],
+        [ 'before-fork'            => qr/--workers 0 no worker is forked/,     @alone, before_fork => $code ],
+        [ 'after-fork'             => qr/--workers 0 no worker is forked/,     @alone, after_fork => $code ],
+        [ 'on-reload'              => qr/--workers 0 the server cannot be reloaded/,  @alone, on_reload => $code ],
+        [ 'graceful-timeout'       => qr/--workers 0 a stop always waits/, @alone, graceful_timeout => 5 ],
         [ 'control'                => qr/--workers 0 .*use signals/,       @alone, control => '/c' ],
-        [ 'spawn-interval'         => qr/--workers 0 starts no worker/,    @alone, spawn_interval => 1 ],
-        [ 'err-respawn-interval'   => qr/--workers 0 starts no worker/,    @alone, err_respawn_interval => 2 ],
+        [ 'spawn-interval'         => qr/--workers 0 no worker is started/,    @alone, spawn_interval => 1 ],
+        [ 'err-respawn-interval'   => qr/--workers 0 no worker is started/,    @alone, err_respawn_interval => 2 ],
         [ ''                       => qr//, @alone, err_respawn_interval => 2, access_log => '|cat' ],
         [ ''                       => qr//, @alone, child_exit => $code, request_timeout => 3, load_timeout => 5 ],
         [ ''                       => qr//, @alone, max_rss => 0, graceful_timeout => 30 ],
@@ -320,7 +327,7 @@ subtest 'Without effect beside others' => sub {
         [ 'socket-group'           => qr/each unix socket has a group/,    socket_group => 'root', listen => 'unix:/s?mode=0600&group=root' ],
         [ ''                       => qr//, socket_group => 'root', listen => [ 'unix:/s?mode=0600&group=root', '/t' ] ],
         [ ''                       => qr//, socket_mode => '0660', socket => 's' ],
-        [ 'backlog'                => qr/opened by others/,                backlog => 10, listen => [qw(fd:3 systemd:a)] ],
+        [ 'backlog'                => qr/opened by another process/,                backlog => 10, listen => [qw(fd:3 systemd:a)] ],
         [ ''                       => qr//, backlog => 10, listen => [qw(fd:3 :80)] ],
         [ 'keepalive-timeout'      => qr/--disable-keepalive/,             keepalive => 0, keepalive_timeout => 5 ],
         [ 'max-keepalive-reqs'     => qr/--disable-keepalive/,             keepalive => 0, max_keepalive_reqs => 5 ],

@@ -184,8 +184,9 @@ subtest 'A symbolic link' => sub {
     Sirius::Test::Server::spew( "$dir/target", "1\n" );
     for my $target ( "$dir/target", "$dir/nowhere" ) {
         symlink $target, $link or die $!;
-        is error($link), "sirius: --pid $link: a symbolic link is not followed\n", 'is not followed';
-        is 0 + $!,       1,                                                        'right exit status';
+        is error($link), "sirius: --pid $link: the file is a symbolic link, which is not followed\n",
+            'is not followed';
+        is 0 + $!, 1, 'right exit status';
         unlink $link or die $!;
     }
     is content("$dir/target"), "1\n", 'the file stays as it was';

@@ -47,7 +47,7 @@ sub start {
     my $make = delete $args{builder};
     unlink "$dir/order", "$dir/log";
     $server = fork;
-    return until_true( sub { log_text() =~ / starts: .*\n.*\S/ } ) if $server;
+    return until_true( sub { log_text() =~ /starting Sirius .*\n.*\S/ } ) if $server;
     $SUPERVISOR = $$;
     open STDERR, '>', "$dir/log" or die $!;
     STDERR->autoflush(1);
@@ -116,7 +116,7 @@ sub ended {
 subtest 'A clean life' => sub {
     start();
     like log_text(),
-        qr{\A\[sirius \d+\] Sirius 0\.01 starts: [^\n]+\nSirius/0\.01 listening on http://127\.0\.0\.1:[1-9]\d*/\n},
+        qr{\A\[sirius \d+\] starting Sirius 0\.01: [^\n]+\nSirius/0\.01 listening on http://127\.0\.0\.1:[1-9]\d*/\n},
         'right lines';
     ok until_true( sub { workers() == 2 } ), 'two workers';
     my ($status) = ended('TERM');
@@ -141,11 +141,11 @@ subtest 'Idle costs nothing' => sub {
 
 subtest 'Ends of workers' => sub {
     my @case = (
-        [ sub { kill KILL => $$; sleep 1 }, 'was killed by signal 9 \(KILL\); replaced' ],
-        [ sub { POSIX::_exit(3) },          'exited with status 3; replaced' ],
-        [ sub { exit 0 },                   'exited with status 0 inside the application; replaced' ],
-        [ sub { kill TERM => $$ },          'ended: drained; replaced' ],
-        [ sub { die "oops\n" },             'exited with status 1; replaced' ],
+        [ sub { kill KILL => $$; sleep 1 }, 'was killed by signal 9 \(KILL\); starting another' ],
+        [ sub { POSIX::_exit(3) },          'exited with status 3; starting another' ],
+        [ sub { exit 0 },                   'exited with status 0 inside the application; starting another' ],
+        [ sub { kill TERM => $$ },          'exited: drained; starting another' ],
+        [ sub { die "oops\n" },             'exited with status 1; starting another' ],
     );
     for my $case (@case) {
         my ( $app, $message ) = @$case;
@@ -171,7 +171,7 @@ subtest 'Asked for: one line with the reason' => sub {
         order();
         ok until_true( sub { my ($now) = workers(); $now && $now != $first } ), "replaced after $why";
         is join( '', log_text() =~ /^(\[sirius.*worker \d+ .*\n)/mg ),
-            "[sirius $generation] info: worker $first ended: $why\n",
+            "[sirius $generation] info: worker $first exited: $why\n",
             'right line';
         ended('TERM');
     }
@@ -195,7 +195,7 @@ subtest 'Never ready' => sub {
     cmp_ok $time, '<', 1, 'without waiting';
     my $log = log_text();
     like $log, qr/worker failed: no luck$/m, 'right reason';
-    is join( ' ', $log =~ /never got ready; next attempt in (\S+) s$/mg ), '0.1 0.2 0.4 0.8', 'ever later';
+    is join( ' ', $log =~ /never became ready; next attempt in (\S+) s$/mg ), '0.1 0.2 0.4 0.8', 'ever later';
     unlike $log, qr/listening/, 'never said it was';
 };
 

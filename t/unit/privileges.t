@@ -52,14 +52,13 @@ subtest 'Nothing asked for' => sub {
 };
 
 subtest 'Unknown' => sub {
-    is error( { user => 'no-such-user' } ), "sirius: --user: 'no-such-user' is not a user of this system\n",
-        'user';
-    is 0 + $!, 2, 'right exit status';
+    is error( { user => 'no-such-user' } ), "sirius: --user: 'no-such-user' is not a known user\n", 'user';
+    is 0 + $!,                              2, 'right exit status';
     is error( { group => 'no-such-group' } ),
-        "sirius: --group no-such-group: 'no-such-group' is not a group of this system\n", 'group';
+        "sirius: --group no-such-group: 'no-such-group' is not a known group\n", 'group';
     is error( { group => '0,no-such-group' } ),
-        "sirius: --group 0,no-such-group: 'no-such-group' is not a group of this system\n", 'in a list';
-    is error( { group => ',' } ), "sirius: --group: ',' names no group\n", 'no group';
+        "sirius: --group 0,no-such-group: 'no-such-group' is not a known group\n", 'in a list';
+    is error( { group => ',' } ), "sirius: --group: ',' contains no group\n", 'no group';
     is error( { user => 4_000_000_000 } ),
         "sirius: --user 4000000000: not in the user database, so --group is needed\n",
         'a number without a group';

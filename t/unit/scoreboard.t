@@ -14,7 +14,7 @@ sub error {
 }
 
 is( Sirius::Scoreboard->current, undef, 'no scoreboard at first' );
-like error( sub { Sirius::Scoreboard->snapshot } ), qr/\Athis process is of no server at \Q$0\E/,
+like error( sub { Sirius::Scoreboard->snapshot } ), qr/\Athis process does not belong to a server at \Q$0\E/,
     'and no snapshot';
 is error( sub { Sirius::Scoreboard->mark('x') } ), '', 'a mark is no error anywhere';
 
@@ -163,7 +163,7 @@ subtest 'a new program' => sub {
     for my $other ( $size - 64, $size + 64, $size * 2, 10 ) {
         truncate $memory, $other or die $!;
         is error( sub { Sirius::Scoreboard->adopt($descriptor) } ),
-            "sirius: the scoreboard is of another version of Sirius: that needs a restart, not a reload\n",
+            "sirius: the scoreboard is of another version of Sirius; a reload is not enough, restart the server\n",
             "not one of $other bytes instead of $size";
         truncate $memory, $size or die $!;
     }
@@ -174,7 +174,7 @@ subtest 'a supervisor that would become a new version' => sub {
     like $layout, qr/\A\d+-\d+\z/, 'the layout';
     is error( sub { Sirius::Process::Renewal->tried($layout) } ), '', 'the same one';
     like error( sub { Sirius::Process::Renewal->tried('1-1') } ),
-        qr/\Asirius: the scoreboard .* is another\n\z/,
+        qr/\Asirius: .* has a different scoreboard; restart the server\n\z/,
         'another one';
 };
 

@@ -74,7 +74,7 @@ subtest 'Variables of Kubernetes' => sub {
     like refused( { %env, SIRIUS_WORKERS => 'tcp://10.0.0.1:80' } ), qr/--workers/, 'nor another option';
     is_deeply conf( { SIRIUS_SERVICE_HOST => '10.0.0.1' } )->{notices},
         ["sirius: SIRIUS_SERVICE_HOST is $why"], 'one alone';
-    like conf( { SIRIUS_PORTS => 1 } )->{notices}[0], qr/SIRIUS_PORTS is not an option/,
+    like conf( { SIRIUS_PORTS => 1 } )->{notices}[0], qr/SIRIUS_PORTS does not name an option/,
         'what looks like them only';
     is command( {%env} )->{conf}{listen}[0], ':5000', 'the command as well';
 };
@@ -104,12 +104,12 @@ subtest 'Every option is a variable' => sub {
 
 subtest 'Variables that are none' => sub {
     my %notice = (
-        SIRIUS_WROKERS     => 'SIRIUS_WROKERS is not an option (did you mean SIRIUS_WORKERS?)',
-        SIRIUS_XYZZY_PLUGH => 'SIRIUS_XYZZY_PLUGH is not an option',
-        SIRIUS_VERSION     => 'SIRIUS_VERSION is not an option',
-        SIRIUS_COMPANION   => 'SIRIUS_COMPANION is not an option',
-        SIRIUS_P           => 'SIRIUS_P is not an option',
-        SIRIUS_APP => 'SIRIUS_APP has no effect: only the command sirius can take app from a variable',
+        SIRIUS_WROKERS     => 'SIRIUS_WROKERS does not name an option (did you mean SIRIUS_WORKERS?)',
+        SIRIUS_XYZZY_PLUGH => 'SIRIUS_XYZZY_PLUGH does not name an option',
+        SIRIUS_VERSION     => 'SIRIUS_VERSION does not name an option',
+        SIRIUS_COMPANION   => 'SIRIUS_COMPANION does not name an option',
+        SIRIUS_P           => 'SIRIUS_P does not name an option',
+        SIRIUS_APP => 'SIRIUS_APP has no effect: only the sirius command reads app from the environment',
         SIRIUS_PRELOAD_APP => qr/\A--preload-app has no effect: .* \(from SIRIUS_PRELOAD_APP\)\z/,
         SIRIUS_WORKERS     => undef,
         map { $_ => undef }
@@ -168,31 +168,33 @@ subtest 'A wrong file: one line that names the place' => sub {
         [ "max_bodi = 3\n"  => 'DIR/sirius.conf, line 1: unknown option max_bodi (did you mean max-body?)' ],
         [ "p = 3\n"         => 'DIR/sirius.conf, line 1: unknown option p' ],
         [ "companion = 0\n" => 'DIR/sirius.conf, line 1: unknown option companion' ],
-        [ "config = x\n"    => 'DIR/sirius.conf, line 1: config is for the command line only' ],
-        [ "help = 1\n"      => 'DIR/sirius.conf, line 1: help is for the command line only' ],
+        [ "config = x\n"    => 'DIR/sirius.conf, line 1: config can only be given on the command line' ],
+        [ "help = 1\n"      => 'DIR/sirius.conf, line 1: help can only be given on the command line' ],
         [ "workers\n"       => q(DIR/sirius.conf, line 1: 'workers' is not 'name = value') ],
         [ "--workers = 3\n" => q(DIR/sirius.conf, line 1: '--workers = 3' is not 'name = value') ],
         [ "[server]\n"      => q(DIR/sirius.conf, line 1: '[server]' is not 'name = value') ],
         [ "keepalive =\n"   => 'DIR/sirius.conf, line 1: keepalive has no value' ],
         [   "workers = 3\n\nmax-workers = 4\n" =>
-                'DIR/sirius.conf, line 3: max-workers is there already, in line 1'
+                'DIR/sirius.conf, line 3: max-workers is already set in line 1'
         ],
-        [ "chdir = a\0b\n" => '--chdir: has a NUL byte (from DIR/sirius.conf, line 1)' ],
+        [ "chdir = a\0b\n" => '--chdir: the value contains a NUL byte (from DIR/sirius.conf, line 1)' ],
         [   "pid = a\nworkers = x\n" =>
-                q(--workers: 'x' is not a whole number, auto, MIN:MAX or MIN:auto (from DIR/sirius.conf, line 2))
+                q(--workers: 'x' is not a number of workers: use a whole number, auto, MIN:MAX or MIN:auto (from DIR/sirius.conf, line 2))
         ],
-        [ "no-keepalive = x\n" => q(--no-keepalive: 'x' is neither 1 nor 0 (from DIR/sirius.conf, line 1)) ],
+        [   "no-keepalive = x\n" =>
+                q(--no-keepalive: 'x' is not a boolean: use 1 or 0 (from DIR/sirius.conf, line 1))
+        ],
         [   "ssl-cert = x\n" =>
                 '--ssl-cert: Sirius speaks HTTP only; terminate TLS in a proxy in front of it (from DIR/sirius.conf, line 1)'
         ],
         [   "listen = :80\nlisten = :99999\n" =>
-                q(--listen: port 99999 is not 0 to 65535 (from DIR/sirius.conf, lines 1, 2))
+                q(--listen: port 99999 is out of range: use 0 to 65535 (from DIR/sirius.conf, lines 1, 2))
         ],
         [   "listen = :80, :81\n" =>
-                q(--listen: ':80, :81' is not an address: write [v6]:port or unix:path (from DIR/sirius.conf, line 1))
+                q(--listen: ':80, :81' is not an address: write [IPV6]:PORT or unix:PATH (from DIR/sirius.conf, line 1))
         ],
         [   "max-requests = 5\nmin-reqs-per-child = 6\n" =>
-                '--min-reqs-per-child: 6 is more than --max-reqs-per-child, which is 5 (from DIR/sirius.conf, line 2)'
+                '--min-reqs-per-child: 6 is greater than --max-reqs-per-child, which is 5 (from DIR/sirius.conf, line 2)'
         ],
     );
     for my $case (@case) {
@@ -204,7 +206,7 @@ subtest 'A wrong file: one line that names the place' => sub {
         'sirius: --config /nowhere: No such file or directory (from SIRIUS_CONFIG)', 'no file';
     like refused( {}, config => $dir ), qr/\Asirius: --config DIR: .*directory\z/i, 'a directory';
     is refused( {}, config => file("app = x\n") ),
-        'sirius: DIR/sirius.conf, line 1: only the command sirius can take app from a file', 'plackup';
+        'sirius: DIR/sirius.conf, line 1: only the sirius command reads app from a file', 'plackup';
 };
 
 subtest 'Command line, environment, file, default' => sub {
@@ -309,7 +311,7 @@ FILE
     is scalar @{ command( { SIRIUS_LISTEN => ':1 :2' }, qw(-l :5000) )->{conf}{listen} }, 1,
         'here :5000 is what was said';
     like command( { SIRIUS_RELOAD => 'x' } ),
-        qr/\Asirius: --reload: 'x' is neither 1 nor 0 \(from SIRIUS_RELOAD\)\n\z/, 'a wrong value';
+        qr/\Asirius: --reload: 'x' is not a boolean: use 1 or 0 \(from SIRIUS_RELOAD\)\n\z/, 'a wrong value';
     like command( { SIRIUS_PORT => 'x' } ), qr/\Asirius: --port: 'x' .* \(from SIRIUS_PORT\)\n\z/,
         'a wrong value';
     local $ENV{SIRIUS_CONFIG} = '/nowhere';

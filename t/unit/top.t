@@ -213,7 +213,7 @@ subtest 'Sizes' => sub {
     is_deeply \@high, [], 'nor are there too many';
     my @lines = lines( $now, undef, 80, 24 );
     is scalar @lines, 24,                    'the room is used';
-    is $lines[-1],    'and 86 workers more', 'what is missing is said';
+    is $lines[-1],    'and 86 more workers', 'what is missing is said';
     is $lines[9],     '     30   2 busy         1 min    0.0 1.0 GB POST /early [step 3]', 'fewer columns';
     is + ( lines( $now, undef, 50 ) )[9], '     30 busy         1 min    0.0 POST /early [ste', 'still fewer';
     is scalar( lines( $now, undef, 80 ) ), 109, 'all of them without a limit';

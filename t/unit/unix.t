@@ -161,7 +161,7 @@ subtest 'What is in the way' => sub {
 
     socket my $datagram, AF_UNIX, SOCK_DGRAM, 0 or die $!;
     bind $datagram, pack_sockaddr_un($path) or die $!;
-    like try_open($path), qr/\Athere is a socket: \w/, 'one of another type';
+    like try_open($path), qr/\Acannot check the socket that is there: \w/, 'one of another type';
     unlink $path;
 
     leave_behind($path);
@@ -286,7 +286,7 @@ subtest 'Long paths' => sub {
         is_deeply [ glob "$path*" ], [$path], 'nothing else is left';
         unlink $path;
     }
-    is try_open( '/' . 'x' x 107 ), "the path has 108 bytes, at most 107 are possible\n", 'right error';
+    is try_open( '/' . 'x' x 107 ), "the path has 108 bytes, the maximum is 107\n", 'right error';
 };
 
 subtest 'Abstract' => sub {
@@ -299,9 +299,9 @@ subtest 'Abstract' => sub {
     is try_open($name),                                 "Address already in use\n", 'in use';
     $unix->remove;
     undef $unix;
-    is failure($name),                   ECONNREFUSED,           'gone with its socket';
+    is failure($name),                   ECONNREFUSED,   'gone with its socket';
     is ref try_open( "\0" . 'x' x 107 ), 'Sirius::Listen::Unix', 'the longest name';
-    like try_open( "\0" . 'x' x 108 ), qr/at most 107/, 'right error';
+    like try_open( "\0" . 'x' x 108 ), qr/the maximum is 107/, 'right error';
 };
 
 done_testing;

@@ -134,26 +134,26 @@ sub _readyz {
     my $newest = max map { $_->{generation} } @up;
     return _text( 200, 'ready' )
         if grep { $_->{generation} == $newest && $_->{state} =~ /\A(?:idle|busy)\z/ } @up;
-    return _text( 503, "not ready: no worker of generation $newest serves" );
+    return _text( 503, "not ready: no worker of generation $newest is serving" );
 }
 
 sub _refuse_name {
     return _text( 403,
-        q{This is shown by address or as localhost, not under a name that leads to a loopback address.} );
+        q{Open this page by IP address or as localhost: other names of a loopback address are refused.} );
 }
 
 sub _respond {
     my ( $self, $env ) = @_;
     my $route = $ROUTE{ $env->{PATH_INFO} || '/' }
-        or return _text( 404, 'Not found. There are: ' . join q{ }, sort keys %ROUTE );
-    return _text( 405, 'GET and HEAD only', Allow => 'GET, HEAD' )
+        or return _text( 404, 'Not found. Available: ' . join q{ }, sort keys %ROUTE );
+    return _text( 405, 'Only GET and HEAD are allowed', Allow => 'GET, HEAD' )
         if $env->{REQUEST_METHOD} !~ /\A(?:GET|HEAD)\z/;
     local $@;
     my $response = eval { $self->$route($env) };
     return $response if $response;
     chomp( my $error = $@ );
     $env->{'psgi.errors'}->print("sirius: --admin: $error\n");
-    return _text( 500, 'The figures cannot be read; the log says why' );
+    return _text( 500, 'The figures cannot be read; see the error log' );
 }
 
 sub _status {

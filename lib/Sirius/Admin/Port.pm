@@ -46,7 +46,7 @@ my @DEAF = qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1 USR2);
 sub check {
     my ( $class, $conf ) = @_;
     my @specs = @{ $conf->{admin} || [] } or return;
-    Sirius::Config::Options->fail('--admin: with --workers 0 there is no other process to serve it')
+    Sirius::Config::Options->fail('--admin: not available with --workers 0; use --workers 1 or more')
         if !$conf->{workers};
     $class->_check_host( $conf, $_, Sirius::Config::Address->parse($_)->{host} ) for @specs;
     return;
@@ -96,7 +96,7 @@ sub lost {
     my $stable = _now() - $process->{since} >= STABLE;
     $self->{backoff}->ready if $stable;
     my $delay = $self->{backoff}->ended( { %$process, ready => $stable }, 1, 0, 1 );
-    $self->_again( "process $pid " . Sirius::OS::ExitStatus->words( $status, 'nobody knows why' ), $delay );
+    $self->_again( "process $pid " . Sirius::OS::ExitStatus->words( $status, 'status 0' ), $delay );
     return 1;
 }
 
@@ -221,7 +221,7 @@ sub _again {
     my ( $self, $what, $delay ) = @_;
     $self->{at} = _now() + $delay;
     Sirius::Log->error(
-        "admin port: $what; " . ( $delay ? sprintf 'next attempt in %g s', $delay : 'replaced' ) );
+        "admin port: $what; " . ( $delay ? sprintf 'next attempt in %g s', $delay : 'starting another' ) );
     return;
 }
 
@@ -260,7 +260,8 @@ sub _check_host {
     my ( $class, $conf, $spec, $host ) = @_;
     return if $conf->{admin_public} || !defined $host || !_public($host);
     return Sirius::Config::Options->fail(
-        "--admin $spec: others can reach this address; add --admin-public if they are to");
+        "--admin $spec: other machines can reach this address; use a loopback address or a unix socket, or add --admin-public"
+    );
 }
 
 sub _conf {
@@ -321,7 +322,7 @@ sub _start_edge {
 sub _broken {
     my ( $self, $pid, undef, $why ) = @_;
     return if !$self->{pids}{$pid};
-    Sirius::Log->error("admin port: process $pid $why and is killed");
+    Sirius::Log->error("admin port: process $pid $why; it is killed");
     kill KILL => $pid;
     return;
 }

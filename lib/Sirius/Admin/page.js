@@ -19,7 +19,7 @@ const REASONS = {
     room: 'idle, to make room',
     stop: 'server stopping',
     application: 'taken over by the application',
-    'proxy-protocol': 'bad PROXY header',
+    'proxy-protocol': 'invalid PROXY header',
     error: 'error',
 };
 const CAUSES = {
@@ -28,7 +28,7 @@ const CAUSES = {
     'max-requests': 'recycled: requests',
     'max-rss': 'recycled: memory',
     'max-lifetime': 'recycled: age',
-    harakiri: 'asked for by the application',
+    harakiri: 'requested by the application',
     'request-timeout': 'request timeout',
     'load-timeout': 'loading or a hook took too long',
     exit: 'exit in the application',
@@ -43,7 +43,7 @@ const LIMITS = {
     write: 'response not read',
     queue: 'waiting for a worker',
     request: 'request in the application',
-    stream: 'stream standing still',
+    stream: 'pause within a response',
 };
 const DEATHS = ['exit', 'crash', 'out-of-memory', 'killed', 'graceful-timeout', 'load-timeout', 'request-timeout'];
 
@@ -230,7 +230,7 @@ function verdict() {
         return ['slow', `Serving, with errors: ${failed} of ${all} responses of the last minute (5xx)`];
     }
     if (longest >= SLOW[1]) return ['slow', `Serving, one request has been running for ${show.age(longest)}`];
-    if (reload.loading) return ['start', 'Serving, and reloading'];
+    if (reload.loading) return ['start', 'Serving while reloading'];
     if (workers.some(worker => worker.generation !== workers[0].generation)) {
         return ['start', 'Serving, switching to the new generation'];
     }
@@ -272,7 +272,7 @@ function drawReload({ reload = {}, now: present, time, workers }) {
     if (byId('reload').hidden) return;
     const serving = Math.max(0, ...workers.map(worker => worker.generation).filter(n => n !== reload.loading));
     const loading = `Generation ${reload.loading} has been loading for ${show.since(present - reload.loading_since)};`
-        + ` generation ${serving} serves meanwhile.`;
+        + ` generation ${serving} keeps serving.`;
     const result = failed && `${reload.last_text} It was ${show.since(time - reload.last_at)} ago,`
         + ` after ${show.seconds(reload.last_seconds)}.`.replace(' after 0 µs', ' at once');
     const said = failed && !reload.loading ? (reload.last_said || '').replace(/\t/g, '    ').trimEnd().split('\n') : [];
@@ -283,11 +283,11 @@ function drawReload({ reload = {}, now: present, time, workers }) {
     put(byId('reload-said'), lines.map(show.text).join('\n'));
     byId('reload-said').hidden = !lines.join('');
     put(byId('reload-hint'), reload.loading
-        ? 'sirius ctl status tells how far it is.'
-        : 'The code from before still serves. When the cause is mended: sirius ctl reload --wait');
+        ? 'See its progress with: sirius ctl status'
+        : 'The old code keeps serving. Fix the cause, then run: sirius ctl reload --wait');
 }
 
-// "reload failed: status 2; generation 1 goes on It was ..." reads better with a stop between
+// "reload failed: status 2; generation 1 keeps serving It was ..." reads better with a stop between
 const sentence = text => text.replace(/([^.]) It was /, '$1. It was ').replace(/^./, c => c.toUpperCase());
 
 // Nothing moves while nothing is known
@@ -423,7 +423,7 @@ function drawEdges(answer) {
                 waiting ? 'waits' : '',
             ];
         }),
-        ...edges.length ? [] : [['none runs: the next one is being started', [], 'alarm']],
+        ...edges.length ? [] : [['no edge is running; another one is being started', [], 'alarm']],
     ]);
     drawCounts('edge-exits', totals.edge_exits, CAUSES, DEATHS);
 }

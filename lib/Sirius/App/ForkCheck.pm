@@ -7,7 +7,7 @@ use Sirius::Log ();
 use Socket qw(AF_INET AF_INET6 AF_UNIX NI_NUMERICHOST NI_NUMERICSERV SOCK_DGRAM SOL_SOCKET SO_TYPE getnameinfo
     sockaddr_family unpack_sockaddr_un);
 
-my $ADVICE = 'is open before the fork: all workers will share it; open it in --after-fork instead';
+my $ADVICE = 'was opened before the fork, so all workers share it: open it in --after-fork instead';
 my $warned;
 
 sub warn_once {
@@ -103,7 +103,7 @@ Sirius::App::ForkCheck - warns of connections that the workers would share
 All workers inherit what an application opens while it is loaded. Two workers that use the same database connection get
 each other's answers. A warning says so before the first fork:
 
-  [sirius 4711] a socket to 127.0.0.1:5432 is open before the fork: all workers will share it; open it in --after-fork
+  [sirius 4711] a socket to 127.0.0.1:5432 was opened before the fork, so all workers share it: open it in --after-fork
 
 =head1 METHODS
 

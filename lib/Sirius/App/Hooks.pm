@@ -9,7 +9,7 @@ sub run {
     my ( $class, $conf, $name, @args ) = @_;
     my $hook = $conf->{$name} or return 1;
     return 1 if eval { $hook->(@args); 1 };
-    Sirius::Log->error( "$name died: " . $@ =~ s/\s+\z//r );
+    Sirius::Log->error( "--$name died: " =~ tr/_/-/r . $@ =~ s/\s+\z//r );
     return;
 }
 

@@ -157,8 +157,7 @@ sub _known {
 sub _one_application {
     my ( $given, @words ) = @_;
     my $app = defined $given->{app} ? "--app $given->{app}" : defined $given->{e} ? '-e' : shift @words;
-    return Sirius::Config::Options->fail(
-        "'$words[0]' is one argument too many: the application is that of $app")
+    return Sirius::Config::Options->fail("unexpected argument '$words[0]': the application is already given by $app")
         if @words;
     return;
 }
@@ -186,9 +185,8 @@ sub _pass_on {
     Sirius::OS::Title->set( $conf, 'loading' ) if $self->{loader} ne 'Restarter';
     $_->check($conf) for qw(Sirius::Log::Access Sirius::Admin::Port);
     _shield($conf);
-    _probe($conf)
-        if !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );  # a reload has all of them already
-    Sirius::Config::Options->fail('--daemonize: --reload and a server in the background exclude each other')
+    _probe($conf) if !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );    # a reload has all of them already
+    Sirius::Config::Options->fail('--daemonize: cannot be combined with --reload')
         if $conf->{daemonize} && $self->{loader} eq 'Restarter';
     return;
 }
@@ -241,7 +239,7 @@ sub _shield {
 
 sub _value {
     my ( $row, $args ) = @_;
-    Sirius::Config::Options->fail("--$row->{name} needs a value")
+    Sirius::Config::Options->fail("--$row->{name} requires a value")
         if !@$args || length $row->{name} > 1 && $args->[0] =~ /\A--[[:alpha:]]/;
     return shift @$args;
 }

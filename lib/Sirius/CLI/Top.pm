@@ -26,28 +26,36 @@ my @STEPS = ( 0.5, 1, 2, 5, 10, 30, 60 );
 my $KEYS = 'q quit  SPACE refresh now  + - every %s  ? help';
 my @HELP = split /\n/, <<'TEXT';
 Latency  time from the complete request to the last byte of its response
-Queue    the part of it in which the request waited for a free worker
-         "< 16 us" and "> 2 min": the server does not measure finer, or longer
-Edge     the process that owns the connections: those that are open,
-         how many of them are idle, how many have a request that waits for a
-         worker, and for how long the first of these
-Idle     open connections between two requests; waiting: with a request for
-         which no worker is free
+Queue    part of the latency: the time that requests waited for a free worker
+         "< 16 us" and "> 2 min" are the limits of what the server measures
+Edge     process that owns the client connections (--edges): its open and its
+         idle connections, the requests in it that wait for a worker, and how
+         long the first of them has been waiting
+Idle     open connections between two requests
+Waiting  open connections with a request that waits for a free worker
 
-GEN      generation: a reload begins a new one
-STATE    starting, idle, busy (in the application), draining
-FOR      how long the request has lasted, or how long the worker has been idle
-REQ/S    requests per second since the picture before
-RSS      its resident memory
-DOING    request line, and in brackets what the application says of it
+GEN      generation of the worker; each reload starts a new one
+STATE    starting, idle, busy (running the application), draining
+FOR      time since the request was complete, or since the worker became idle
+REQ/S    requests per second since the last update
+RSS      resident memory of the worker
+DOING    request line; in brackets what the application reports about it
 
-q        quit; so does Ctrl-C
-SPACE    ask the server now
-+ -      longer or shorter interval between two pictures
-?        back to the picture
+q        quit, as Ctrl-C does
+SPACE    update now
++ -      lengthen or shorten the interval between two updates
+?        return to the figures
 TEXT
 
-my $USAGE = 'sirius top [--admin ADDRESS] [--interval SECONDS] [--once] [--json]';
+my $USAGE = <<'TEXT';
+Usage: sirius top [options]
+
+  --admin ADDRESS     Connect to the admin port at ADDRESS (default: the first in SIRIUS_ADMIN)
+  --interval SECONDS  Ask the server again after this time (default: 2)
+  --once              Print the figures once and exit
+  --json              Print the answer of the server as one line of JSON
+  -h, --help          Print this help and exit
+TEXT
 
 sub run {
     my ( $class, @args ) = @_;
@@ -63,7 +71,7 @@ sub _draw {
     my ( $self,  $screen ) = @_;
     my ( $width, $height ) = $screen->size;
     my $keys    = substr sprintf( $KEYS, Sirius::Base::Text->duration( $self->{interval} ) ), 0, $width;
-    my @note    = defined $self->{error} ? substr "$self->{error}; asking again", 0, $width : ();
+    my @note    = defined $self->{error} ? substr "$self->{error}; trying again", 0, $width : ();
     my $picture = Sirius::CLI::Top::Picture->new( @{$self}{qw(now before)} );
     my $room    = max 0, $height - @note - 1;
     my @lines   = $self->{explains} ? map { substr $_, 0, $width } @HELP : $picture->lines( $width, $room );
@@ -110,7 +118,7 @@ sub _look {
     my $self = shift;
     my $text = eval { $self->{client}->get('/status.json') };
     die $@ if ref $@;    # a signal
-    chomp( my $error = defined $text ? 'that is not an admin port of Sirius' : $@ );
+    chomp( my $error = defined $text ? 'not an admin port of Sirius' : $@ );
     my $status = defined $text && eval { JSON::PP->new->utf8->decode($text) };
     if ( ref $status eq 'HASH' && ref $status->{workers} eq 'ARRAY' ) {
         @{$self}{qw(before now error)} = ( $self->{now}, $status, undef );
@@ -130,10 +138,10 @@ sub _parse {
     local @ARGV = @args;
     $parser->getoptions( \%given, qw(admin=s help|h interval=s json once) );
     push @wrong, "unexpected argument '$ARGV[0]'" if @ARGV;
-    _fail( USAGE, "$wrong[0]; usage: $USAGE" ) if @wrong;
-    return \%given                             if $given{help};
+    _fail( USAGE, "$wrong[0]; see sirius top --help" ) if @wrong;
+    return \%given                                     if $given{help};
     ( $given{admin} ) = grep {length} split /[\s,]+/, $ENV{SIRIUS_ADMIN} || '' if !defined $given{admin};
-    _fail( USAGE, 'name the server with --admin ADDRESS, or set SIRIUS_ADMIN' )
+    _fail( USAGE, 'no server given: use --admin ADDRESS or set SIRIUS_ADMIN' )
         if !defined $given{admin} || !length $given{admin};
     $given{interval} = _interval( defined $given{interval} ? $given{interval} : INTERVAL );
     return \%given;
@@ -155,7 +163,7 @@ sub _run {
     my ( $class, @args ) = @_;
     my $self = bless $class->_parse(@args), $class;
     if ( $self->{help} ) {
-        print "Usage: $USAGE\n";
+        print $USAGE;
         return DONE;
     }
     $self->{client} = eval { Sirius::CLI::Top::Client->new( $self->{admin} ) };
@@ -201,7 +209,7 @@ sub _watch {
 
 =head1 NAME
 
-Sirius::CLI::Top - sirius top: what a running server does, in a terminal
+Sirius::CLI::Top - sirius top: watch a running server in a terminal
 
 =head1 SYNOPSIS
 
@@ -219,7 +227,7 @@ Sirius::CLI::Top - sirius top: what a running server does, in a terminal
 
 =head1 DESCRIPTION
 
-Shows what the status page of C<--admin> shows (L<Sirius::Admin::App>), every 2 seconds, until C<q> or Ctrl-C:
+Shows the figures of the status page of C<--admin> (L<Sirius::Admin::App>), updated every 2 seconds, until C<q> or Ctrl-C is pressed:
 
   Sirius 0.01, shop.psgi on web1, PID 4711, up 66 min, 14:02:11, rates over 2.0 s
   Address      http://127.0.0.1:5000/
@@ -238,13 +246,13 @@ Shows what the status page of C<--admin> shows (L<Sirius::Admin::App>), every 2 
 
   q quit  SPACE refresh now  + - every 2.0 s  ? help
 
-There is a line C<Edge> for each process that owns connections.
+There is a line C<Edge> for each edge process (C<--edges>).
 
-Workers that have been busy with one request for the longest time come first. Latency is the time from the complete request to
-the last byte of its response, Queue the part of it for which no worker was free. The first picture has no older one to compare
-with: its rates and times are those since the start of the server, until the next one comes.
+Workers that have been busy with one request for longest come first. Latency is the time from the complete request to the last
+byte of its response. Queue is the part of it in which no worker was free. The first update has nothing to compare with: its rates
+and times cover the time since the start of the server.
 
-The server counts times in buckets: C<< < 16 us >> is the first of them, C<< > 2 min >> all that is beyond the last.
+The server counts times in buckets: C<< < 16 us >> is the first bucket, and C<< > 2 min >> is everything beyond the last one.
 
 =head1 KEYS
 
@@ -252,26 +260,26 @@ The server counts times in buckets: C<< < 16 us >> is the first of them, C<< > 2
 
 =item C<q>
 
-Quits, as Ctrl-C does.
+Quit, as Ctrl-C does.
 
 =item Space
 
-Asks the server now.
+Update now.
 
 =item C<+>, C<->
 
-A longer or a shorter interval: 0.5, 1, 2, 5, 10, 30 or 60 seconds.
+Lengthen or shorten the interval between two updates: 0.5, 1, 2, 5, 10, 30 or 60 seconds.
 
 =item C<?>
 
-Explains the figures; once more, and the picture is back.
+Explain the figures; press it again to return to them.
 
 =back
 
 =head1 WITHOUT A SCREEN
 
-When the terminal is C<dumb>, or STDOUT is none, the pictures are printed one after the other. What clients of the server have
-sent is printed with all but printable ASCII escaped.
+If STDOUT is not a terminal, or the terminal is C<dumb>, the updates are printed one after the other. In text that comes from
+clients of the server, everything but printable ASCII is escaped.
 
 =head1 OPTIONS
 
@@ -279,31 +287,34 @@ sent is printed with all but printable ASCII escaped.
 
 =item B<--admin> I<ADDRESS>
 
-The address of the server's C<--admin>, or the URL of it (default: the first one in C<SIRIUS_ADMIN> of the environment).
+Connect to the address or the URL of the server's C<--admin> (default: the first address in the environment variable
+C<SIRIUS_ADMIN>).
 
 =item B<--interval> I<SECONDS>
 
-Between two pictures (default: 2). Units as for L<sirius>: C<500ms>, C<1m>.
+Ask the server again after this time (default: 2). Units are accepted as by L<sirius>: C<500ms>, C<1m>.
 
 =item B<--once>
 
-One picture, and the end.
+Print the figures once and exit.
 
 =item B<--json>
 
-Instead of a picture the server's answer, a line of JSON.
+Print the answer of the server as one line of JSON.
 
 =item B<-h>, B<--help>
+
+Print a summary of the options, and exit.
 
 =back
 
 =head1 EXIT STATUS
 
   0   done: --once, q, or Ctrl-C on the screen
-  1   no admin port answers there, or no more
+  1   no admin port answers at the address, or it stopped answering
   2   wrong usage
 
-A server that stops to answer while its picture is on the screen is asked on, as it may come back.
+While the figures are on the screen, a server that stops answering is asked again, because it may come back.
 
 =head1 METHODS
 
@@ -311,7 +322,7 @@ A server that stops to answer while its picture is on the screen is asked on, as
 
   my $status = Sirius::CLI::Top->run(@arguments);
 
-Does all of it and returns the exit status.
+Runs the command and returns the exit status.
 
 =head1 SEE ALSO
 

@@ -34,12 +34,12 @@ sub parse {
     # What plackup makes of --host ::1 --port 80
     if ( $spec =~ /\A(.*:.*):(\d+)\z/ ) {
         my ( $host, $port ) = ( $1, $2 );
-        die "'$spec' is not an address: write [v6]:port or unix:path\n"
+        die "'$spec' is not an address: write [IPV6]:PORT or unix:PATH\n"
             if !defined inet_pton( AF_INET6, $host );
         return { host => $host, port => _port($port) };
     }
     return { host => $1, port => _port($2) } if $spec =~ /\A([^:\s]*):(\d+)\z/;
-    die "an empty address\n"                 if $spec eq '';
+    die "the address is empty\n"                 if $spec eq '';
     return _no_address($spec);
 }
 
@@ -51,7 +51,7 @@ sub _no_address {
         = $spec =~ /\A(\[.*\]):?(.*)\z/s ? ( $1, $2 )
         : $spec =~ /\A(.*):(.*)\z/s      ? ( $1, $2 )
         :                                  ( $spec, '' );
-    die "'$spec' is not an address: there is white space in it\n" if $spec                =~ /\s/;
+    die "'$spec' is not an address: it contains white space\n" if $spec                =~ /\s/;
     die "'$spec' has no port: write $host:5000, or $unix\n"       if $port eq '' && $spec !~ /\A\d+\D*\z/;
     die "'$spec': $port is not a port number: write HOST:PORT, or $unix\n" if $port       =~ /\D/;
     return die "'$spec' is not a port number: write HOST:PORT, or $unix\n";
@@ -59,7 +59,7 @@ sub _no_address {
 
 sub _port {
     my $port = shift;
-    die "port $port is not 0 to 65535\n" if length $port > 5 || $port > 65535;
+    die "port $port is out of range: use 0 to 65535\n" if length $port > 5 || $port > 65535;
     return $port + 0;
 }
 
@@ -80,7 +80,7 @@ sub _unix {
     }
     eval { __PACKAGE__->ids(%address); 1 } or die "'$spec': $@";
     if ( $text =~ s/\A\@/\0/ ) {
-        die "'$spec': an abstract socket has no file: no mode, owner or group\n" if %address;
+        die "'$spec': an abstract socket has no file, so it takes no mode, owner or group\n" if %address;
         die "'$spec' has no name\n"                                              if $text eq "\0";
     }
     die "'$spec' has no path\n" if $text eq '';

@@ -6,13 +6,15 @@ use warnings;
 # Options, and why they have no effect beside the others: a text or nothing. Those that would be dangerous to go without are errors
 # instead, in Sirius::Config::Options
 my @TABLE = (
-    [ [qw(max-reqs-per-child min-reqs-per-child max-rss max-lifetime)] => _alone('replaces no worker') ],
-    [ [qw(before-fork after-fork)]                                     => _alone('forks no worker') ],
-    [ [qw(on-reload)]                                                  => _alone('cannot be reloaded') ],
-    [ [qw(graceful-timeout)] => _alone('finishes the request at hand, however long that takes') ],
-    [ [qw(control)]          => _alone('does not listen to sirius ctl; use signals') ],
+    [   [qw(max-reqs-per-child min-reqs-per-child max-rss max-lifetime)] =>
+            _alone('there is no worker to replace')
+    ],
+    [ [qw(before-fork after-fork)] => _alone('no worker is forked') ],
+    [ [qw(on-reload)]              => _alone('the server cannot be reloaded') ],
+    [ [qw(graceful-timeout)]       => _alone('a stop always waits for the current request') ],
+    [ [qw(control)]                => _alone('the server does not listen to sirius ctl; use signals') ],
     [   [qw(spawn-interval err-respawn-interval)] =>
-            sub { return _command(@_) ? () : _alone('starts no worker')->(@_) }
+            sub { return _command(@_) ? () : _alone('no worker is started')->(@_) }
     ],
     [ [qw(admin-public)] => _without( 'admin', 'no --admin is given' ) ],
     [   [qw(access-log-format access-log-min-time access-log-errors-only)] =>
@@ -46,14 +48,14 @@ sub of {
 
 sub _alone {
     my $what = shift;
-    return sub { my $conf = shift; return $conf->{workers} ? () : "a server of --workers 0 $what" };
+    return sub { my $conf = shift; return $conf->{workers} ? () : "with --workers 0 $what" };
 }
 
 # Somebody else has made the sockets, and they listen already
 sub _backlog {
     my $conf = shift;
     return if grep { !/\A(?:fd|systemd):/ } @{ $conf->{listen} }, @{ $conf->{admin} || [] };
-    return 'the sockets of --listen are opened by others';
+    return 'the sockets of --listen were opened by another process';
 }
 
 # The intervals are for a command that reads the log as well
@@ -87,8 +89,8 @@ sub _socket {
     my $what = $key =~ s/\Asocket_//r;
     my @files
         = grep { !/\A(?:unix:)?\@/ && ( /\Aunix:/ || m{/} ) && !/\A(?:fd|systemd):/ } @{ $conf->{listen} };
-    return 'no unix socket with a path is among the addresses of --listen' if !@files;
-    return                                                                 if grep { !/[?&]$what=/ } @files;
+    return '--listen has no unix socket with a path' if !@files;
+    return                                           if grep { !/[?&]$what=/ } @files;
     return "each unix socket has a $what in its address";
 }
 

@@ -54,12 +54,12 @@ sub _addresses {
     my @listen = $given->{listen} ? @$listen : ();
     $conf->{listen_given} = grep { defined $given->{$_} } qw(host port listen socket);
     if (@listen) {
-        push @{ $conf->{notices} }, "sirius: --$_ has no effect: the addresses are those of --listen"
+        push @{ $conf->{notices} }, "sirius: --$_ has no effect: --listen sets all addresses"
             for grep { defined $given->{$_} } qw(host port);
     } elsif ( defined $port || defined $host || !defined $socket ) {
         $host = '' if !defined $host;
         Sirius::Config::Options->fail(
-            "--host: '$host' is not a host: write --listen HOST:PORT, or --socket PATH for a unix socket",
+            "--host: '$host' is not a host: use --listen HOST:PORT, or --socket PATH for a unix socket",
             $from->{host} )
             if $host =~ m{[/\s]|\A(?:\@|unix:|(?:fd|systemd)\z|\w[^:]*:\d*\z)};
         @listen = ( ( $host =~ /\A[^\[].*:/ ? "[$host]" : $host ) . ':' . ( defined $port ? $port : 5000 ) );
@@ -75,7 +75,7 @@ sub _few {
     my ( $class, $row, $value, $from ) = @_;
     return if $value !~ /\A0*[1-9]\d*\z/ || $value >= $row->{few};
     $from = defined $from ? " (from $from)" : '';
-    return "sirius: --$row->{name} $value is $value bytes: write ${value}m if megabytes are meant$from";
+    return "sirius: --$row->{name} $value means $value bytes; for megabytes, write ${value}m$from";
 }
 
 # Of names such as net-server-port, which stand for all that begin so
@@ -91,15 +91,15 @@ sub _together {
     $class->_addresses( $conf, $given );
     my ( $min, $max ) = @{$conf}{qw(min_reqs_per_child max_reqs_per_child)};
     Sirius::Config::Options->fail(
-        "--min-reqs-per-child: $min is more than --max-reqs-per-child, which is $max",
+        "--min-reqs-per-child: $min is greater than --max-reqs-per-child, which is $max",
         $from->{min_reqs_per_child} )
         if defined $min && $min > $max;
     $class->_workers( $conf, $given );
-    Sirius::Config::Options->fail( '--drain-delay: with --workers 0 there is no other process to wait',
+    Sirius::Config::Options->fail( '--drain-delay: not available with --workers 0; use --workers 1 or more',
         $from->{drain_delay} )
         if $conf->{drain_delay} && !$conf->{workers};
     Sirius::Config::Options->fail(
-        '--underscores-in-headers: trusted means the peers in --trust-proxy, which is not given',
+        '--underscores-in-headers: trusted requires --trust-proxy, which is not given',
         $from->{underscores_in_headers} )
         if $conf->{underscores_in_headers} eq 'trusted' && !$conf->{trust_proxy};
     my ( undef, $timeout ) = delete @{$conf}{qw(sources timeout)};
@@ -126,17 +126,17 @@ sub _workers {
     my $fixed = defined $given->{workers} && $given->{workers} =~ /\A\d+\z/;
     my ( $low, $high ) = ref $workers ? @$workers : ( $workers, $workers );
     if ( ref $workers ) {
-        push @{ $conf->{notices} }, "sirius: --$_ has no effect: --workers says both numbers"
+        push @{ $conf->{notices} }, "sirius: --$_ has no effect: --workers sets both limits"
             for grep { defined $given->{ Sirius::Config::Options->key($_) } } qw(min-servers max-servers);
     } else {
         my ($name) = defined $min ? '--min-servers' : '--max-servers';
-        Sirius::Config::Options->fail("$name: there is one process with --workers 0")
+        Sirius::Config::Options->fail("$name: not available with --workers 0, which has no workers")
             if !$workers && ( $min || $max );
-        Sirius::Config::Options->fail("--min-servers: $min is more than --workers, which is $workers")
+        Sirius::Config::Options->fail("--min-servers: $min is greater than --workers, which is $workers")
             if defined $min && !defined $max && $fixed && $min > $workers;
         Sirius::Config::Options->fail("--max-servers: $max is less than --workers, which is $workers")
             if defined $max && !defined $min && $fixed && $max < $workers;
-        Sirius::Config::Options->fail("--min-servers: $min is more than --max-servers, which is $max")
+        Sirius::Config::Options->fail("--min-servers: $min is greater than --max-servers, which is $max")
             if defined $min && defined $max && $min > $max;
         $low  = defined $min ? $min : min $workers, grep {defined} $max;
         $high = defined $max ? $max : max $low,     $workers;

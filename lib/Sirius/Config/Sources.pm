@@ -47,7 +47,7 @@ sub given {
         my ( $name, $value ) = ( $key =~ tr/_/-/r, $raw->{$key} );
         my ( $row,  $sense ) = length $name > 1 ? Sirius::Config::Options->find($name) : ();
         Sirius::Config::Options->unknown($name) if !$row;
-        Sirius::Config::Options->fail("--$row->{name} is for the command line, not for the handler")
+        Sirius::Config::Options->fail("--$row->{name} is an option of the command line, not of the handler")
             if $row->{plackup} && !$row->{passed};
         next if !defined $value;
         $value = Sirius::Config::Options->check( { %$row, name => $name }, $value ) ? $sense : 1 - $sense
@@ -92,10 +92,10 @@ sub _environment {
         my $value = $env->{$variable};
         if ( !$row ) {
             my $closest = _closest($name);
-            $self->_note( "$variable is not an option"
+            $self->_note( "$variable does not name an option"
                     . ( $closest ? ' (did you mean SIRIUS_' . uc( $closest =~ tr/-/_/r ) . '?)' : '' ) );
         } elsif ( $row->{plackup} && !$self->{command} ) {
-            $self->_note("$variable has no effect: only the command sirius can take $name from a variable");
+            $self->_note("$variable has no effect: only the sirius command reads $name from the environment");
         } elsif ( length $value || $row->{type} eq 'token' ) {
             $value = [ grep {length} split /[\s,]+/, $value ] if $row->{many};
             $self->_take( \%layer, $row, $sense, $name, $value, $variable );
@@ -110,9 +110,9 @@ sub _environment {
 
 sub _file {
     my ( $self, $path, $from ) = @_;
-    Sirius::Config::Options->fail( "--config $path: has a NUL byte", $from ) if $path =~ /\0/;
+    Sirius::Config::Options->fail( "--config $path: the path contains a NUL byte", $from ) if $path =~ /\0/;
     open my $fh, '<', $path or Sirius::Config::Options->fail( "--config $path: $!", $from );
-    Sirius::Config::Options->fail( "--config $path: it is a directory", $from ) if -d $fh;
+    Sirius::Config::Options->fail( "--config $path: is a directory", $from ) if -d $fh;
     my @lines = readline $fh;
     close $fh or Sirius::Config::Options->fail( "--config $path: $!", $from );
     my ( %layer, %seen );
@@ -128,8 +128,7 @@ sub _file {
         Sirius::Config::Options->fail("$where: $name has no value")
             if !length $value && $row->{type} ne 'token';
         my $seen = $seen{ $row->{name} } ||= [];
-        Sirius::Config::Options->fail("$where: $name is there already, in line @$seen")
-            if @$seen && !$row->{many};
+        Sirius::Config::Options->fail("$where: $name is already set in line @$seen") if @$seen && !$row->{many};
         push @$seen, $number;
         $where = "$path, lines " . join ', ', @$seen if @$seen > 1;
         $self->_take( \%layer, $row, $sense, $name, $row->{many} ? [$value] : $value, $where );
@@ -149,8 +148,8 @@ sub _find_in_file {
     my ( $self, $name, $where ) = @_;
     my ( $row, $sense ) = _find($name);
     return $row, $sense if $row && ( $self->{command} || !$row->{plackup} );
-    Sirius::Config::Options->fail("$where: only the command sirius can take $name from a file") if $row;
-    Sirius::Config::Options->fail("$where: $name is for the command line only")
+    Sirius::Config::Options->fail("$where: only the sirius command reads $name from a file") if $row;
+    Sirius::Config::Options->fail("$where: $name can only be given on the command line")
         if ( Sirius::Config::Options->row($name) || {} )->{command};
     my $closest = _closest($name);
     return Sirius::Config::Options->fail(

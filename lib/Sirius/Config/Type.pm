@@ -55,7 +55,7 @@ sub check {
     my ( $class, $row, $value ) = @_;
 
     # Only a file can hold one; the system would end the text there
-    die "has a NUL byte\n" if grep { !ref && /\0/ } ref $value eq 'ARRAY' ? @$value : $value;
+    die "the value contains a NUL byte\n" if grep { !ref && /\0/ } ref $value eq 'ARRAY' ? @$value : $value;
     return $CHECK{ $row->{type} }->( $value, $row );
 }
 
@@ -69,21 +69,21 @@ sub _bool {
     my ( $value, $row ) = @_;
     return 0 if $value =~ /\A(?:0*|no|off|false)\z/i;
     return 1 if $value =~ /\A(?:\d+|yes|on|true)\z/i;
-    my $hint = $value =~ /\A-|[.]/ ? "; with plackup write --$row->{name}=1" : '';
-    die "'$value' is neither 1 nor 0$hint\n";
+    my $hint = $value =~ /\A-|[.]/ ? "; with plackup, write --$row->{name}=1" : '';
+    die "'$value' is not a boolean: use 1 or 0$hint\n";
 }
 
 sub _edges {
     my ( $value, $row ) = @_;
     $value = min $row->{max}, int( ( Sirius::OS::Cpus->count + 7 ) / 8 ) if $value eq 'auto';
-    die "'$value' is not a whole number or auto\n" if $value !~ /\A-?\d{1,15}\z/;
+    die "'$value' is not a number of processes: use a whole number or auto\n" if $value !~ /\A-?\d{1,15}\z/;
     return _range( $value + 0, $row );
 }
 
 sub _bytes {
     my $value = shift;
     my ( $number, $unit ) = $value =~ /\A(\d{1,15})([kmg]?)b?\z/i
-        or die "'$value' is not a number of bytes (such as 8192, 64k, 10m or 1g)\n";
+        or die "'$value' is not a size: use a number of bytes, such as 8192, 64k, 10m or 1g\n";
     return $number * ( $BYTES{ lc $unit } || 1 );
 }
 
@@ -101,8 +101,9 @@ sub _code {
     my $value = shift;
     return $value if ref $value eq 'CODE';
     my $code = _compile($value);
-    die 'does not compile: ' . $@ =~ s/ at \(eval \d+\)/ at/r =~ s/\n.*//sr . "\n" if !defined $code && $@;
-    die "'$value' is not a 'sub { ... }'\n"                                        if ref $code ne 'CODE';
+    die 'the code does not compile: ' . $@ =~ s/ at \(eval \d+\)/ at/r =~ s/\n.*//sr . "\n"
+        if !defined $code && $@;
+    die "'$value' is not a sub: write 'sub { ... }'\n" if ref $code ne 'CODE';
     return $code;
 }
 
@@ -116,8 +117,8 @@ sub _count {
 
 sub _dir {
     my ( $value, $row ) = @_;
-    die "'$value' is not a directory\n"                      if !-d $value;
-    die "'$value' is a directory without write permission\n" if $row->{writable} && !-w _;
+    die "'$value' is not a directory\n"            if !-d $value;
+    die "the directory '$value' is not writable\n" if $row->{writable} && !-w _;
     return File::Spec->rel2abs($value);
 }
 
@@ -126,7 +127,7 @@ sub _group {
     my ( $value, $row ) = @_;
     my @names = $row->{list} ? split /,/, $value, -1 : $value;
     for my $name ( @names ? @names : '' ) {
-        die "'$name' is not a group of this system\n" if $name !~ /\A\d{1,10}\z/ && !defined getgrnam $name;
+        die "'$name' is not a known group\n" if $name !~ /\A\d{1,10}\z/ && !defined getgrnam $name;
     }
     return $value;
 }
@@ -134,7 +135,7 @@ sub _group {
 sub _listen {
     my $value = shift;
     my @specs = ref $value eq 'ARRAY' ? @$value : $value;
-    die scalar(@specs) . " addresses are more than 64\n" if @specs > 64;    # SR_LISTENERS_MAX
+    die scalar(@specs) . " addresses are too many: the maximum is 64\n" if @specs > 64;    # SR_LISTENERS_MAX
     for my $spec (@specs) {
         die "$spec: Sirius speaks HTTP only; terminate TLS in a proxy in front of it\n" if $spec =~ /:ssl\z/i;
         Sirius::Config::Address->parse($spec);
@@ -145,7 +146,7 @@ sub _listen {
 # Text, not a number: 0022 of a Perl program is 18 before it comes here
 sub _octal {
     my $value = shift;
-    die "'$value' is not an octal number from 0 to 0777\n" if $value !~ /\A0*[0-7]{1,3}\z/;
+    die "'$value' is not a file mode: use an octal number from 0 to 0777\n" if $value !~ /\A0*[0-7]{1,3}\z/;
     return oct $value;
 }
 
@@ -164,12 +165,13 @@ sub _network {
     my $family  = defined $text && $text =~ /:/ ? AF_INET6 : AF_INET;
     my $address = defined $text       ? inet_pton( $family, $text ) : undef;
     my $width   = $family == AF_INET6 ? 128                         : 32;
-    die "'$word' is not a network (such as 10.0.0.0/8 or ::1), nor one of unix, forwarded, x-forwarded-host\n"
+    die
+        "'$word' is not a network: use one such as 10.0.0.0/8 or ::1, or unix, forwarded or x-forwarded-host\n"
         if !defined $address || defined $bits && $bits > $width;
     return $word if !defined $bits;
     my $network = substr( unpack( 'B*', $address ), 0, $bits ) . '0' x ( $width - $bits );
     my $meant   = pack 'B*', $network;
-    die "'$word' has bits set behind the first $bits: ", inet_ntop( $family, $meant ), "/$bits has not\n"
+    die "'$word' has bits set after the first $bits; did you mean ", inet_ntop( $family, $meant ), "/$bits?\n"
         if $meant ne $address;
     return $word;
 }
@@ -182,24 +184,24 @@ sub _proxies {
         if ( $word =~ /\A(?:forwarded|x-forwarded-host)\z/ ) { $field{$word} = 1 }
         else                                                 { push @networks, _network($word) }
     }
-    die "'$value' names no network\n"                      if !@networks;
-    die scalar(@networks) . " networks are more than 64\n" if @networks > 64;    # SR_CIDRS_MAX
-    die "with forwarded no X-Forwarded-Host is read: the host of Forwarded is believed in any case\n"
+    die "'$value' contains no network: add one, such as 10.0.0.0/8\n"     if !@networks;
+    die scalar(@networks) . " networks are too many: the maximum is 64\n" if @networks > 64;    # SR_CIDRS_MAX
+    die "forwarded cannot be combined with x-forwarded-host: it takes the host from the Forwarded field\n"
         if keys %field > 1;
     return { networks => \@networks, %field };
 }
 
 sub _range {
     my ( $value, $row ) = @_;
-    die "$value is less than $row->{min}\n" if defined $row->{min} && $value < $row->{min};
-    die "$value is more than $row->{max}\n" if defined $row->{max} && $value > $row->{max};
+    die "$value is too small: the minimum is $row->{min}\n" if defined $row->{min} && $value < $row->{min};
+    die "$value is too large: the maximum is $row->{max}\n" if defined $row->{max} && $value > $row->{max};
     return $value;
 }
 
 sub _seconds {
     my $value = shift;
     my ( $number, $unit ) = $value =~ /\A(-?(?:\d{1,9}(?:\.\d*)?|\.\d+))(ms|[smh])?\z/
-        or die "'$value' is not a time in seconds (such as 30, 0.5, 500ms or 5m)\n";
+        or die "'$value' is not a time: use a number of seconds, such as 30, 0.5, 500ms or 5m\n";
     return $number * ( defined $unit ? $SECONDS{$unit} : 1 );
 }
 
@@ -208,16 +210,16 @@ sub _size {
     my ( $value, $row ) = @_;
     my $bytes = _bytes($value);
     my ($number) = $value =~ /\A0*(\d+)/;
-    die "$value is $bytes bytes, $row->{why}; did you mean ${number}m?\n"
+    die "$value means $bytes bytes, $row->{why}; did you mean ${number}m?\n"
         if $bytes && $row->{least} && $bytes < $row->{least};
-    die "$value is $bytes bytes, less than $row->{min}; did you mean ${number}k?\n"
+    die "$value means $bytes bytes, the minimum is $row->{min}; did you mean ${number}k?\n"
         if $bytes && defined $row->{min} && $bytes < $row->{min};
     return _range( $bytes, $row );
 }
 
 sub _string {
     my $value = shift;
-    die "is empty\n" if !length $value;
+    die "the value is empty\n" if !length $value;
     return $value;
 }
 
@@ -225,13 +227,14 @@ sub _string {
 sub _token {
     my $value = shift;
     my $bad   = first {/[^\x20-\x7e]/} split //, $value;
-    die sprintf "has the character 0x%02x, which a header cannot have\n", ord $bad if defined $bad;
+    die sprintf "the value contains the character 0x%02x, which is not allowed in a header\n", ord $bad
+        if defined $bad;
     return $value;
 }
 
 sub _user {
     my $value = shift;
-    die "'$value' is not a user of this system\n" if $value !~ /\A\d{1,10}\z/ && !defined getpwnam $value;
+    die "'$value' is not a known user\n" if $value !~ /\A\d{1,10}\z/ && !defined getpwnam $value;
     return $value;
 }
 
@@ -239,13 +242,13 @@ sub _user {
 sub _workers {
     my ( $value, $row )  = @_;
     my ( $low,   $high ) = $value =~ /\A(-?\d{1,15}|auto)(?::(\d{1,15}|auto))?\z/
-        or die "'$value' is not a whole number, auto, MIN:MAX or MIN:auto\n";
+        or die "'$value' is not a number of workers: use a whole number, auto, MIN:MAX or MIN:auto\n";
     my $auto = $high && $high eq 'auto';
     $_ = _range( $_ eq 'auto' ? Sirius::OS::Cpus->workers : $_ + 0, { %$row, min => defined $high ? 1 : 0 } )
         for grep {defined} $low, $high;
-    return $low                                  if !defined $high;
-    return [ $low, $high < $low ? $low : $high ] if $auto;
-    die "'$value': $low is more than $high\n"    if $low > $high;
+    return $low                                                          if !defined $high;
+    return [ $low, $high < $low ? $low : $high ]                         if $auto;
+    die "'$value': the minimum $low is greater than the maximum $high\n" if $low > $high;
     return [ $low, $high ];
 }
 

@@ -9,6 +9,14 @@ use Text::Wrap ();
 
 my $INDENT = 34;    # where the texts of --help begin
 
+my $HEAD = <<'TEXT';
+Usage: sirius [options] [app.psgi]
+       sirius ctl [options] COMMAND    control a running server: see sirius ctl --help
+       sirius top [options]            watch a running server: see sirius top --help
+
+SECONDS accepts a unit: 500ms, 30s, 5m, 1h. BYTES accepts k, m and g: 64k, 10m, 1g.
+TEXT
+
 # As an option takes them
 sub bytes {
     my ( $class, $bytes ) = @_;
@@ -22,7 +30,7 @@ sub bytes {
 sub help {
     my $class = shift;
     local ( $Text::Wrap::columns, $Text::Wrap::unexpand ) = ( 100, 0 );
-    my ( $text, $group ) = ( "Usage: sirius [options] [app.psgi]\n", '' );
+    my ( $text, $group ) = ( $HEAD, '' );
     for my $row ( _visible() ) {
         $text .= "\n$row->{group}\n" if $group ne $row->{group};
         $group = $row->{group};
@@ -42,20 +50,21 @@ sub pod {
     local ( $Text::Wrap::columns, $Text::Wrap::unexpand, $Text::Wrap::huge ) = ( 121, 0, 'overflow' );
     my ( $text, $group ) = ( '', '' );
     for my $row ( _visible() ) {
-        $text .= "=head2 $row->{group}\n\n" if $group ne $row->{group};
+        $text .= ( length $group ? "=back\n\n" : '' ) . "=head2 $row->{group}\n\n=over 4\n\n"
+            if $group ne $row->{group};
         $group = $row->{group};
         my $value = Sirius::Config::Type->placeholder($row);
         my $names = join( ', ', map {"B<$_>"} _names($row) ) . ( defined $value ? " I<$value>" : '' );
-        $text .= Text::Wrap::wrap( '', '', "$names: " . _sentence($row) ) . ".\n\n";
+        $text .= "=item $names\n\n" . Text::Wrap::wrap( '', '', _sentence($row) ) . ".\n\n";
     }
-    return $text =~ s/\n\n\z/\n/r;
+    return "$text=back\n";
 }
 
 sub _default {
     my $row     = shift;
     my $default = $row->{default};
     return if !defined $default || $row->{text} =~ /\(default:/;
-    return $default ? 'yes' : 'no' if $row->{type} eq 'bool';
+    return $default ? 'enabled' : 'disabled' if $row->{type} eq 'bool';
     return $row->{type} eq 'bytes' ? Sirius::Config::Usage->bytes($default) : $default;
 }
 

@@ -26,8 +26,23 @@ use constant {
 my %COMMANDS = map { $_ => 1 } qw(reload status stop workers);
 my %FLAGS    = ( abort => 'abort', h => 'help', help => 'help', json => 'json', wait => 'wait' );
 my %VALUES   = map { $_ => 1 } qw(control timeout);
-my $USAGE
-    = 'sirius ctl [--control PATH] [--json] [--wait] [--timeout SECONDS] status|reload [--abort]|stop|workers N';
+my $HELP     = <<'TEXT';
+Usage: sirius ctl [options] COMMAND
+
+Commands
+  status             Print the state of the server: its processes, requests and last reload
+  reload             Load the new code and let new workers take over
+  stop               Finish the requests, then stop
+  workers N          Change the number of workers to N
+
+Options
+  --control PATH     Connect to the control socket at PATH (default: SIRIUS_CONTROL)
+  --wait             Return when the command has completed, not when it has been accepted
+  --abort            With reload: abort the reload that is in progress
+  --timeout SECONDS  Give up waiting after this time (default: 10; with --wait: no limit)
+  --json             Print the answer of the server as one line of JSON
+  -h, --help         Print this help and exit
+TEXT
 
 sub run {
     my ( $class, @args ) = @_;
@@ -44,7 +59,7 @@ sub _answer {
     my ( $self, $fh ) = @_;
     my $text = '';
     while ( $text !~ /\n/ ) {
-        my $left = $self->_left('no answer from it');
+        my $left = $self->_left('no answer');
         my $bits = '';
         vec( $bits, fileno $fh, 1 ) = 1;
         next if select( $bits, undef, undef, $left ) <= 0;
@@ -58,14 +73,14 @@ sub _answer {
 sub _connect {
     my $self = shift;
     my $path = $self->{control};
-    _fail( USAGE, "--control $path: a path has at most ${\ PATH_MAX} bytes" ) if length $path > PATH_MAX;
+    _fail( USAGE, "--control $path: the path has more than ${\ PATH_MAX} bytes" ) if length $path > PATH_MAX;
     socket my $fh, AF_UNIX, SOCK_STREAM, 0 or _fail( NO_SERVER, "socket: $!" );
     fcntl $fh, F_SETFL, O_NONBLOCK or _fail( NO_SERVER, "fcntl: $!" );
     while ( !connect $fh, pack_sockaddr_un($path) ) {
         next if $! == EINTR;
-        _fail( NO_SERVER, "no server listens at $path: $!" )  if $! == ECONNREFUSED || $! == ENOENT;
-        _fail( NO_SERVER, "cannot use the socket $path: $!" ) if $! != EAGAIN;
-        $self->_left('its queue is full');
+        _fail( NO_SERVER, "no server is listening on $path: $!" ) if $! == ECONNREFUSED || $! == ENOENT;
+        _fail( NO_SERVER, "cannot use the socket $path: $!" )     if $! != EAGAIN;
+        $self->_left('its queue is still full');
         sleep LOOK;
     }
     return $fh;
@@ -118,11 +133,11 @@ sub _parse {
             _fail( USAGE, "--$name takes no value" ) if defined $value;
             $given{ $FLAGS{$name} } = 1;
         } elsif ( $VALUES{$name} ) {
-            $value = shift @args                    if !defined $value;
-            _fail( USAGE, "--$name needs a value" ) if !defined $value || !length $value;
+            $value = shift @args                       if !defined $value;
+            _fail( USAGE, "--$name requires a value" ) if !defined $value || !length $value;
             $given{$name} = $value;
         } else {
-            _fail( USAGE, "unknown option $arg; usage: $USAGE" );
+            _fail( USAGE, "unknown option $arg; see sirius ctl --help" );
         }
     }
     return \%given if $given{help};
@@ -130,8 +145,8 @@ sub _parse {
     $given{timeout} = _seconds( $given{timeout} ) if defined $given{timeout};
     my $request = _request(@words);
     if ( $given{abort} ) {
-        _fail( USAGE, '--abort is for reload only' )            if $request->{command} ne 'reload';
-        _fail( USAGE, '--abort and --wait exclude each other' ) if $given{wait};
+        _fail( USAGE, '--abort: only valid with reload' )         if $request->{command} ne 'reload';
+        _fail( USAGE, '--abort: cannot be combined with --wait' ) if $given{wait};
         $request->{abort} = JSON::PP::true();
     }
     return { %given, request => $request };
@@ -146,12 +161,12 @@ sub _print {
 
 sub _request {
     my ( $command, @more ) = @_;
-    _fail( USAGE, "no command; usage: $USAGE" )                 if !defined $command;
-    _fail( USAGE, "unknown command '$command'; usage: $USAGE" ) if !$COMMANDS{$command};
+    _fail( USAGE, "no command given: use status, reload, stop or workers N" )           if !defined $command;
+    _fail( USAGE, "unknown command '$command': use status, reload, stop or workers N" ) if !$COMMANDS{$command};
     my @number = $command eq 'workers' ? shift @more : ();
-    _fail( USAGE, "unexpected argument '$more[0]'; usage: $USAGE" )       if @more;
-    return { command => $command }                                        if !@number;
-    _fail( USAGE, 'workers needs a number' )                              if !defined $number[0];
+    _fail( USAGE, "unexpected argument '$more[0]'; see sirius ctl --help" ) if @more;
+    return { command => $command }                                          if !@number;
+    _fail( USAGE, 'workers: the number of workers is missing' )             if !defined $number[0];
     _fail( USAGE, "workers: '$number[0]' is not a whole number above 0" ) if $number[0] !~ /\A[1-9]\d{0,8}\z/;
     return { command => $command, workers => $number[0] + 0 };
 }
@@ -160,10 +175,10 @@ sub _run {
     my ( $class, @args ) = @_;
     my $self = bless $class->_parse(@args), $class;
     if ( $self->{help} ) {
-        print "Usage: $USAGE\n";
+        print $HELP;
         return DONE;
     }
-    _fail( USAGE, 'name the server with --control PATH, or set SIRIUS_CONTROL' )
+    _fail( USAGE, 'no server given: use --control PATH or set SIRIUS_CONTROL' )
         if !defined $self->{control} || !length $self->{control};
     my $request = $self->{request};
     $request->{wait}  = JSON::PP::true()          if $self->{wait};
@@ -171,7 +186,8 @@ sub _run {
     $self->{deadline} = _now() + $self->{timeout} if defined $self->{timeout};
     my $line   = $self->_talk($request);
     my $answer = eval { JSON::PP->new->utf8->decode($line) };
-    _fail( REFUSED, "what listens at $self->{control} is not a Sirius server" ) if ref $answer ne 'HASH';
+    _fail( REFUSED, "$self->{control} is not the control socket of a Sirius server" )
+        if ref $answer ne 'HASH';
     $self->_wait_end if $answer->{ok} && $self->{wait} && $request->{command} eq 'stop';
     return $self->_show( $line, $answer );
 }
@@ -222,7 +238,7 @@ sub _status {
         map { [ @{$_}{ qw(pid generation state requests), @connections }, _doing( $_, $now ) ] } @rows );
 
     if ( my $loading = $status->{loading} ) {
-        $text .= "\nreload under way: generation $loading->{number} for "
+        $text .= "\nreload in progress: generation $loading->{number} for "
             . Sirius::Base::Text->age( $now - $loading->{since} ) . "\n";
     }
     my $reload = $status->{last_reload} or return "${text}\nno reload yet";
@@ -269,7 +285,7 @@ sub _wait_end {
     my $self = shift;
     my ( $pid, $born ) = @{ $self->{server} };
     while ( defined $born && ( Sirius::OS::Proc->born($pid) || '' ) eq $born ) {
-        $self->_left("PID $pid has not ended");
+        $self->_left("PID $pid has not exited");
         sleep LOOK;
     }
     return;
@@ -281,7 +297,7 @@ sub _wait_end {
 
 =head1 NAME
 
-Sirius::Control::Client - sirius ctl: status, reload, stop and workers of a running server
+Sirius::Control::Client - sirius ctl: control a running server
 
 =head1 SYNOPSIS
 
@@ -298,8 +314,8 @@ Sirius::Control::Client - sirius ctl: status, reload, stop and workers of a runn
 
 =head1 DESCRIPTION
 
-Speaks to the control socket of a server that was started with C<--control>. Only root and the user of the server may (see
-L<Sirius::Control::Server>). It does not ask for a PID and sends no signal, so it cannot meet a process of somebody else.
+Connects to the control socket of a server that was started with C<--control>. Only root and the user of the server may use the
+socket (see L<Sirius::Control::Server>). The command needs no PID and sends no signal, so it cannot affect an unrelated process.
 
 =head1 COMMANDS
 
@@ -307,26 +323,28 @@ L<Sirius::Control::Server>). It does not ask for a PID and sends no signal, so i
 
 =item B<status>
 
-What the server is and does: its PID and addresses; its generations, of which the one that is C<serving> has the newest
-code; its workers with their state, the requests they have answered, the connections they hold and what they are doing for
-how long; the last reload and its result.
+Prints the state of the server: its PID and addresses; its generations, of which the one that is C<serving> runs the newest code;
+its edges and their connections; its workers with their state, the number of requests they have served, and what they have been
+doing for how long; and the result of the last reload.
 
 =item B<reload>
 
-Runs the original command again with the new code and lets its workers take over, as the signal C<HUP> does. With C<--wait>
-it returns when the new generation serves and the old one is gone. When the new one does not start, the old one goes on; the
-exit status is 1 and the error is printed, what Perl said included. It comes after a
-reload that is under way, or replaces it when that takes twice as long as the last.
+Runs the original command again with the new code, and lets its workers take over, as the signal C<HUP> does. With C<--wait> the
+command returns when the new generation is serving and the old one has exited. If the new generation does not start, the old one
+keeps serving; the command prints the error, including the messages of perl, and exits with status 1. A reload that is requested
+during another one follows it, or replaces it if that takes twice as long as the last one.
 
-With C<--abort> it gives up the reload that is under way, and the old code goes on; the exit status is 1 when there is none.
+With C<--abort> the reload that is in progress is aborted, and the old code keeps serving. If no reload is in progress, the exit
+status is 1.
 
 =item B<stop>
 
-Stops gracefully, as C<TERM> does. With C<--wait> it returns when the process of the server is gone.
+Stops gracefully, as C<TERM> does. With C<--wait> the command returns when the server has exited.
 
 =item B<workers> I<N>
 
-From now on that many workers, as C<TTIN> and C<TTOU> do in steps of one. With C<--wait> it returns when they serve.
+Changes the number of workers to I<N>, as C<TTIN> and C<TTOU> do in steps of one. With C<--wait> the command returns when all of
+them are serving.
 
 =back
 
@@ -336,36 +354,38 @@ From now on that many workers, as C<TTIN> and C<TTOU> do in steps of one. With C
 
 =item B<--abort>
 
-With B<reload>: give up the one that is under way.
+With B<reload>: abort the reload that is in progress.
 
 =item B<--control> I<PATH>
 
-The control socket (default: C<SIRIUS_CONTROL> of the environment).
+Connect to the control socket at I<PATH> (default: the environment variable C<SIRIUS_CONTROL>).
 
 =item B<--json>
 
-Prints the server's answer as it is: one line of JSON.
+Print the answer of the server as one line of JSON.
 
 =item B<--timeout> I<SECONDS>
 
-How long all of it may take (default: no limit with C<--wait>, else 10 s). Units as for L<sirius>: C<500ms>, C<5m>. What has
-been asked for is not taken back when the time is over.
+Give up waiting after this time (default: 10; with C<--wait>: no limit). Units are accepted as by L<sirius>: C<500ms>, C<5m>. A
+command that the server has accepted is carried out nevertheless.
 
 =item B<--wait>
 
-Return when it is done, not when it has begun.
+Return when the command has completed, not when it has been accepted.
 
 =item B<-h>, B<--help>
+
+Print a summary of commands and options, and exit.
 
 =back
 
 =head1 EXIT STATUS
 
-  0   done; without --wait: accepted
-  1   the server has refused or failed; why is on STDERR, with --json in "error" and "said" on STDOUT
+  0   the command has completed, or without --wait was accepted
+  1   the server refused the command or failed; the reason is on STDERR, with --json in "error" and "said" on STDOUT
   2   wrong usage
-  3   no server listens at that socket, or it cannot be used
-  4   the time is over
+  3   no server is listening on the socket, or the socket cannot be used
+  4   the time of --timeout is over
 
 =head1 METHODS
 
@@ -373,7 +393,7 @@ Return when it is done, not when it has begun.
 
   my $status = Sirius::Control::Client->run(@arguments);
 
-Does all of it and returns the exit status.
+Runs the command and returns the exit status.
 
 =head1 SEE ALSO
 

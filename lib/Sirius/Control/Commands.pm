@@ -66,7 +66,7 @@ sub _reload {
     my ( $self, $request, $reply, $why ) = @_;
     my $all = $self->{supervisor}{generations};
     if ( $request->{abort} ) {
-        return $reply->( { ok => 0, error => 'no reload is under way' } ) if !$all->abort($why);
+        return $reply->( { ok => 0, error => 'no reload is in progress' } ) if !$all->abort($why);
         return $reply->( { ok => 1, text  => 'reload aborted' } );
     }
     $all->reload( $request->{wait} ? $reply : undef, $why );
@@ -127,7 +127,7 @@ sub _workers {
     return $reply->( {
         ok    => 0,
         error =>
-            "there is room for $most workers, not for $request->{workers}; for more, start the server anew with a higher "
+            "only $most workers are possible, not $request->{workers}; for more, restart the server with a higher "
             . '--workers, or with --workers MIN:MAX'
     } )
         if $request->{workers} > $most;

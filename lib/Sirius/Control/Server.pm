@@ -145,10 +145,10 @@ sub _answer {
 sub _check {
     my $line    = shift;
     my $request = eval { $in->decode($line) };
-    die "this is not a JSON object\n" if ref $request ne 'HASH';
+    die "the request is not a JSON object\n" if ref $request ne 'HASH';
     my $command = $request->{command};
-    die "there is no command\n"               if !defined $command || ref $command || !length $command;
-    die "the command '$command' is unknown\n" if !$COMMANDS{$command};
+    die "the request has no command\n" if !defined $command || ref $command || !length $command;
+    die "unknown command '$command'\n" if !$COMMANDS{$command};
     my %checked = ( command => $command, wait => $request->{wait} ? 1 : 0 );
     $checked{abort} = 1 if $command eq 'reload' && $request->{abort};
     return \%checked if $command ne 'workers';
@@ -160,12 +160,13 @@ sub _check {
 
 sub _check_path {
     my $path = shift;
-    _fail( $path, 'an abstract socket has no permissions: everybody could use it; name a file' )
+    _fail( $path,
+        'an abstract socket has no permissions, any user could connect to it; use the path of a file' )
         if $path =~ /\A[\@\0]/;
     my $length = length $path;
-    _fail( $path, "the path has $length bytes, at most ${\ PATH_MAX} are possible" ) if $length > PATH_MAX;
-    return                                                if !-e $path && !-l $path;
-    _fail( $path, 'the path exists and is not a socket' ) if !-S $path;
+    _fail( $path, "the path has $length bytes, the maximum is ${\ PATH_MAX}" ) if $length > PATH_MAX;
+    return                                                                     if !-e $path && !-l $path;
+    _fail( $path, 'the path exists and is not a socket' )                      if !-S $path;
     socket my $probe, AF_UNIX, SOCK_STREAM, 0 or _fail( $path, $! );
 
     # A listener with a full queue must not block us here; that it is there is all we ask
@@ -262,7 +263,7 @@ sub _read {
         return if eval { $dispatch->( $request, $reply, $from ); 1 };
         return $reply->( { ok => 0, error => $@ =~ s/\s+\z//r } );
     }
-    return $reply->( { ok => 0, error => 'a request has at most ' . REQUEST_MAX . ' bytes' } )
+    return $reply->( { ok => 0, error => 'the request has more than ' . REQUEST_MAX . ' bytes' } )
         if length $client->{in} > REQUEST_MAX;
     return $self->_forget($client) if defined $got;
     return;
@@ -283,7 +284,7 @@ sub _take_name {
 # This process was stopped, or busy. Who has asked was told that there is no answer, and does not expect it any more
 sub _too_late {
     my ( $self, $client, $request, $from ) = @_;
-    Sirius::Log->warn("sirius ctl $request->{command} $from, is ignored: it has not waited for the answer")
+    Sirius::Log->warn("ignored sirius ctl $request->{command} $from: it no longer waits for the answer")
         if $request->{command} ne 'status';
     return $self->_forget($client);
 }

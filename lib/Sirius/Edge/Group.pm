@@ -75,16 +75,16 @@ sub ended {
     $self->{scoreboard}->release( $self->{scoreboard}->slots + $place->{number} ) if $self->{scoreboard};
     $self->_count( $status, $role ne 'retires' && !$self->{stopping} ? '' : 'stopped' );
     return $self->_over_when_last if $self->{stopping};
-    my $how = "$self->{said}the edge $pid " . Sirius::OS::ExitStatus->words( $status, 'status 0' );
+    my $how = "$self->{said}edge $pid " . Sirius::OS::ExitStatus->words( $status, 'status 0' );
     return $self->_not_renewed( $place, $how ) if $role eq 'heir';
 
     if ( $role eq 'retires' ) {
-        Sirius::Log->error("$how while it finished its requests; its connections are closed") if $status;
+        Sirius::Log->error("$how while finishing its requests; its connections were closed") if $status;
         return 1;
     }
     if ( !$ready && !$self->{supervisor}{announced} ) {
         $self->_over;
-        Sirius::Log->fail("$how: the server does not start");
+        Sirius::Log->fail("$how: the server cannot start");
     }
     @{$place}{ keys %stays } = values %stays;
     my $delay
@@ -92,8 +92,8 @@ sub ended {
         ? $place->{backoff}->ended( { ready => 1, since => $since // 0 }, 1, ( $status & 127 ) == 9, KILLS )
         : $place->{backoff}->no_fork;
     Sirius::Log->error( $how
-            . ( $ready ? ' and its connections are closed; '          : '; it never got ready; ' )
-            . ( $delay ? sprintf 'another one starts in %g s', $delay : 'another one starts now' ) );
+            . ( $ready ? '; its connections were closed; '      : '; it never became ready; ' )
+            . ( $delay ? sprintf 'next attempt in %g s', $delay : 'starting another' ) );
     $self->tend;
     return 1;
 }
@@ -179,7 +179,7 @@ sub news { return shift->{news} }
 sub path {
     my $class = shift;
     return $class->_path
-        || Sirius::Log->fail('sirius-edge is not installed beside Sirius.so: install Sirius again');
+        || Sirius::Log->fail('sirius-edge is not installed beside Sirius.so: reinstall Sirius');
 }
 
 sub pid { return ( shift->pids )[0] }
@@ -287,7 +287,7 @@ sub start_beside {
 
     if ( !defined $pid ) {
         die $@ if !$self->{supervisor}{announced};    ## no critic (RequireCarping)
-        Sirius::Log->error( 'the edge cannot be started: ' . $@ =~ s/(?: at \S+ line \d+\.)?\s+\z//r );
+        Sirius::Log->error( 'cannot start the edge: ' . $@ =~ s/(?: at \S+ line \d+\.)?\s+\z//r );
         return 0;
     }
     $place->{pid} = $pid;
@@ -327,7 +327,7 @@ sub tend {
         $place->look($self);
         next if $place->{pid} || !$self->_replaces($place) || $place->{backoff}->at > _now();
         my $error = $self->_start($place) // next;
-        Sirius::Log->error( sprintf 'no edge can be started: %s; next attempt in %g s',
+        Sirius::Log->error( sprintf 'cannot start an edge: %s; next attempt in %g s',
             $error, $place->{backoff}->no_fork );
     }
     $self->_renew if $self->{renews} && !$self->{stopping};
@@ -404,8 +404,8 @@ sub _not_renewed {
     delete $before->{heir};
     delete $self->{renews};    # the next reload tries again
     Sirius::Log->error( "$how before it was ready: "
-            . ( $before->{pid} ? "the edge $before->{pid} goes on" : 'another one starts' )
-            . ' with the settings of before' );
+            . ( $before->{pid} ? "edge $before->{pid} keeps serving" : 'starting another' )
+            . ' with the previous settings' );
     return 1;
 }
 
@@ -426,7 +426,7 @@ sub _insist {
         return 1 if eval { $code->(); 1 };
         sleep PAUSE;
     }
-    Sirius::Log->error( "the edges: $@" =~ s/ at \S+ line \d+\.?\n\z//r );
+    Sirius::Log->error( "cannot tell the edges: $@" =~ s/ at \S+ line \d+\.?\n\z//r );
     return 0;
 }
 
@@ -507,7 +507,7 @@ sub _renew {
         next if defined $place->{heir} || !$place->{ready};
         my ($free) = grep { $_->{role} eq '' } @places;
         if ( !$free ) {
-            Sirius::Log->note("the edge $place->{pid} keeps its settings until the one before it has ended")
+            Sirius::Log->note("edge $place->{pid} keeps its settings until its predecessor has exited")
                 if !$self->{waits}++;
             next;
         }
@@ -518,7 +518,8 @@ sub _renew {
         delete @{$self}{qw(renews waits)};    # the next reload tries again
         delete $place->{heir};
         return Sirius::Log->error(
-            "no edge can be started in place of $place->{pid}, which goes on with its settings: $error");
+            "cannot start an edge in place of edge $place->{pid}, which keeps serving with its settings: $error"
+        );
     }
     delete @{$self}{qw(renews waits)} if !$left;
     return;
@@ -553,9 +554,9 @@ sub _succeed {
         ( $from, $to ) = map { Sirius::OS::Inherit->take_handle($_) } Sirius::Edge::Shared->line;
     } );
     if ( $line && $place->pass( legacy => fileno $to ) && $before->pass( retire => fileno $from ) ) {
-        Sirius::Log->note("$self->{said}the edge $place->{pid} takes the place of $before->{pid}");
+        Sirius::Log->note("$self->{said}edge $place->{pid} replaces edge $before->{pid}");
     } else {    # it does not read: so it ends as at a stop of the server
-        Sirius::Log->warn("the edge $before->{pid} does not hear that $place->{pid} has taken its place: $!");
+        Sirius::Log->warn("cannot tell edge $before->{pid} that edge $place->{pid} replaces it: $!");
         $before->signal('TERM');
     }
     $before->{role}    = 'retires';

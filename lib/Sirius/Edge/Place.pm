@@ -34,8 +34,8 @@ sub look {
     my ( $self, $edge ) = @_;
     return if !$self->{pid} || !$self->{kill_at} || $self->{kill_at} > _now();
     delete $self->{kill_at};
-    Sirius::Log->warn( "$edge->{said}the edge $self->{pid} "
-            . ( $self->{role} eq 'heir' ? 'did not get ready in time' : 'did not end in time' )
+    Sirius::Log->warn( "$edge->{said}edge $self->{pid} "
+            . ( $self->{role} eq 'heir' ? 'was not ready in time' : 'did not stop in time' )
             . ' and was killed' );
     kill KILL => $self->{pid};
     return;

@@ -22,7 +22,7 @@ sub open {
     my ( $class, $path, $backlog, %want ) = @_;
     my $self   = bless { path => $path }, $class;
     my $length = length $path;
-    die "the path has $length bytes, at most ${\ PATH_MAX} are possible\n"
+    die "the path has $length bytes, the maximum is ${\ PATH_MAX}\n"
         if $length > PATH_MAX + ( $path =~ /\A\0/ ? 1 : 0 );
     socket $self->{fh}, AF_UNIX, SOCK_STREAM, 0 or die "$!\n";
     if ( $path !~ /\A\0/ ) { $self->_open_file( $backlog, \%want ) }
@@ -131,7 +131,7 @@ sub _stale {
     die "already in use\n" if connect $probe, pack_sockaddr_un($path);
     return 1               if $! == ECONNREFUSED;
     return 0               if $! == ENOENT;
-    die( $! == EAGAIN ? "already in use\n" : "there is a socket: $!\n" );
+    die( $! == EAGAIN ? "already in use\n" : "cannot check the socket that is there: $!\n" );
 }
 
 1;

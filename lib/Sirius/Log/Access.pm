@@ -26,7 +26,7 @@ sub adopt {
     my ( $class, $conf, $fd, @ids ) = @_;
     my $self = $class->_parse( $conf, @ids ) or return;
     return $self->_open if $self->{kind} ne 'pipe';
-    $self->_fail('the server was started with another --access-log; a command needs a restart')
+    $self->_fail('a reload cannot change the access log to a command; restart the server')
         if !defined $fd;
     $self->{fh} = Sirius::OS::Inherit->take_handle($fd);
     return $self;
@@ -107,7 +107,7 @@ sub reopen {
         fcntl $self->{fh}, F_SETFD, FD_CLOEXEC;
         return 1;
     }
-    my $text = "--access-log $self->{path}: $!; the log goes on in the file that was open before";
+    my $text = "--access-log $self->{path}: $!; logging continues in the file that was open before";
     if   ($say) { $say->($text) }
     else        { Sirius::Log->error($text) }
     return 0;
@@ -127,7 +127,7 @@ sub _file {
 
 sub _format {
     my $text = shift;
-    Sirius::Config::Options->fail('--access-log-format: a line cannot have a NUL byte in it')
+    Sirius::Config::Options->fail('--access-log-format: the format contains a NUL byte')
         if defined $text && $text =~ /\0/;
     local $SIG{__DIE__};
     my $format = eval { Sirius::LogFormat->new($text) };
@@ -174,12 +174,12 @@ sub _parse {
     $self->{format} = _format( $conf->{access_log_format} );
     if ( $spec =~ /\A[|]\s*(.*)\z/s ) {
         @{$self}{qw(how kind command)} = ( 'pipe', 'pipe', $1 );
-        Sirius::Config::Options->fail("--access-log $spec: there is no command behind the |") if !length $1;
+        Sirius::Config::Options->fail("--access-log $spec: no command follows the |") if !length $1;
     } elsif ( $spec =~ /\Asyslog:(.*)\z/s ) {
         @{$self}{qw(how kind priority)} = ( 'syslog', 'syslog', _priority($1) );
     } elsif ( $spec eq '-' ) {
         $self->{how} = 'stdout';
-        Sirius::Config::Options->fail('--access-log -: --daemonize leaves STDOUT only when it is a file')
+        Sirius::Config::Options->fail('--access-log -: --daemonize closes STDOUT unless it is a file; log to a file')
             if $conf->{daemonize} && !-f '/proc/self/fd/1';
     } else {
         $self->{how}  = 'file';
@@ -194,8 +194,8 @@ sub _priority {
     $facility = 'local7' if !length $facility;
     $severity = 'info'   if !defined $severity;
     my $fail = sub { Sirius::Config::Options->fail("--access-log syslog:$name: $_[0]") };
-    $fail->("'$facility' is not a facility of syslog") if !defined $FACILITY{$facility};
-    $fail->("'$severity' is not a severity of syslog") if !defined $SEVERITY{$severity};
+    $fail->("'$facility' is not a syslog facility") if !defined $FACILITY{$facility};
+    $fail->("'$severity' is not a syslog severity") if !defined $SEVERITY{$severity};
     return 8 * $FACILITY{$facility} + $SEVERITY{$severity};
 }
 

@@ -39,10 +39,9 @@ sub ended {
     my $steady  = _now() - $self->{since} >= STEADY;
     $backoff->ready if $steady;
     my $delay = $backoff->ended( { ready => $steady, since => $self->{since} }, 1, 0, 1 );
-    my $next  = $delay ? sprintf 'next attempt in %g s', $delay : 'started again';
-    Sirius::Log->error( "--access-log: '$self->{command}' "
-            . Sirius::OS::ExitStatus->words( $status, 'status 0' )
-            . "; $next" );
+    my $next  = $delay ? sprintf 'next attempt in %g s', $delay : 'starting it again';
+    Sirius::Log->error(
+        "--access-log: '$self->{command}' " . Sirius::OS::ExitStatus->words( $status, 'status 0' ) . "; $next" );
     return 1;
 }
 
@@ -89,12 +88,12 @@ sub stop {
     $seconds = GRACE if !defined $seconds;
     my ( $soon, $command ) = ( min( $seconds, SOON ), "--access-log: '$self->{command}'" );
     return if $self->_gone($soon);
-    Sirius::Log->note( sprintf '%s has %g s to write what is left and to end', $command, $seconds )
+    Sirius::Log->note( sprintf '%s has %g s to finish writing and exit', $command, $seconds )
         if $seconds > $soon;
     return if $self->_gone( $seconds - $soon );
-    return Sirius::Log->warn("$command did not end with its input, and was ended by TERM")
+    return Sirius::Log->warn("$command did not exit at the end of its input and was terminated by TERM")
         if $self->_gone( 1, 'TERM' );
-    Sirius::Log->warn("$command did not end and was killed");
+    Sirius::Log->warn("$command did not exit and was killed");
     $self->_gone( 1, 'KILL' );
     return;
 }
@@ -158,7 +157,8 @@ sub _start {
     if ( !defined $pid ) {
         my $error = $!;
         my $delay = $self->{backoff}->no_fork;
-        return Sirius::Log->error( sprintf '--access-log: fork: %s; next attempt in %g s', $error, $delay );
+        return Sirius::Log->error( sprintf '--access-log: cannot fork the command: %s; next attempt in %g s',
+            $error, $delay );
     }
     $self->_become if !$pid;
     POSIX::setpgid( $pid, $pid );    # whoever comes first

@@ -12,11 +12,11 @@ my %FAULT = map { $_ => 1 } qw(ABRT BUS FPE ILL SEGV SYS TRAP);
 
 # How reasons begin, and under which cause they are counted
 my @REASONS = (
-    [ 'fewer'             => 'fewer-workers' ],
-    [ 'harakiri'          => 'harakiri' ],
-    [ 'it had been in --' => 'load-timeout' ],
-    [ 'it was not ready'  => 'load-timeout' ],
-    [ 'its request'       => 'request-timeout' ],
+    [ 'fewer'            => 'fewer-workers' ],
+    [ 'harakiri'         => 'harakiri' ],
+    [ '--'               => 'load-timeout' ],
+    [ 'it was not ready' => 'load-timeout' ],
+    [ 'its request'      => 'request-timeout' ],
     ['max-lifetime'],
     ['max-requests'],
     ['max-rss'],
@@ -48,7 +48,8 @@ sub words {
     my $signal = $status & 127;
     return "was killed by signal $signal ($NAME[$signal])" if $signal;
     return 'exited with status ' . ( $status >> 8 )        if $status;
-    return length $why ? "ended: $why" : 'exited with status 0 inside the application';
+    return "exited with $why"                              if $why eq 'status 0';
+    return length $why ? "exited: $why" : 'exited with status 0 inside the application';
 }
 
 1;

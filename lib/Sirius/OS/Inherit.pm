@@ -73,7 +73,7 @@ sub take {
     $text = delete $ENV{$name} if !defined $text;
     return if !defined $text;
     my $state = eval { $json->decode($text) };
-    die "sirius: $name is for Sirius itself and must not be set\n" if ref $state ne 'HASH';
+    die "sirius: $name is reserved for Sirius itself and must not be set\n" if ref $state ne 'HASH';
     return $class->bytes($state);
 }
 

@@ -8,7 +8,7 @@ use Sirius::OS::Proc;
 
 sub words {
     my ( $class, $pid, $uid ) = @_;
-    return 'from the terminal, or from outside of this container' if !$pid;
+    return 'from the terminal or from outside this container' if !$pid;
     my $name = Sirius::OS::Proc->name($pid);
     my $user = getpwuid $uid;
     return

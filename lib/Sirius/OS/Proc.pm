@@ -63,10 +63,10 @@ sub waits {
     my $channel   = _line("$pid/wchan");
     my ($blocked) = $status =~ /^SigBlk:\s*([0-9a-f]+)$/m;
     my @words;
-    push @words, 'it is stopped'                        if $status =~ /^State:\s*T/m;
-    push @words, 'it runs code in C, in no system call' if $running;
-    push @words, "it is in the system call $call"       if length $call;
-    push @words, "wait channel $channel"                if $channel =~ /\A[a-z_]\w*\z/i;
+    push @words, 'it is stopped'                                   if $status =~ /^State:\s*T/m;
+    push @words, 'it is running C code outside of any system call' if $running;
+    push @words, "it is in the system call $call"                  if length $call;
+    push @words, "wait channel $channel"                           if $channel =~ /\A[a-z_]\w*\z/i;
     push @words, 'the signal USR2 is blocked'
         if defined $blocked && hex( substr $blocked, -4 ) & 1 << SIGUSR2 - 1;
     return @words;

@@ -32,7 +32,7 @@ my @TROUBLES = (
     [ 'queue'         => warn  => _limit( max_queue     => 'reached',  503 ) ],
     [ 'queue-timeout' => warn  => _limit( queue_timeout => 'exceeded', 503 ) ],
     [   'connections' => warn =>
-            _limit( max_connections => 'reached', 503, ', as no other connection was idle' )
+            _limit( max_connections => 'reached', 503, ', because no other connection was idle' )
     ],
     [ 'body'           => info => _limit( max_body         => 'exceeded',                        413 ) ],
     [ 'request-line'   => info => _limit( max_request_line => 'exceeded',                        414 ) ],
@@ -40,7 +40,7 @@ my @TROUBLES = (
     [ 'header-timeout' => info => _limit( header_timeout   => 'exceeded',                        408 ) ],
     [ 'body-timeout'   => info => _limit( body_rate        => 'not reached',                     408 ) ],
     [   'malformed' => info =>
-            sub { return _answered( $_[1], 400, 'as they were incomplete or not valid HTTP' ) }
+            sub { return _answered( $_[1], 400, 'because they were incomplete or not valid HTTP' ) }
     ],
 );
 
@@ -115,7 +115,7 @@ sub stop {
 
 sub _answered {
     my ( $number, $status, $why ) = @_;
-    return _many( $number, 'request' ) . " answered $status $why";
+    return _many( $number, 'request' ) . " answered with $status $why";
 }
 
 sub _board { return shift->{supervisor}{scoreboard} }
@@ -123,7 +123,7 @@ sub _board { return shift->{supervisor}{scoreboard} }
 sub _descriptors {
     my ( $self, $number, $error ) = @_;
     my $limit = Sirius::OS::Linux->descriptors;
-    return "new connections have to wait: $error; a worker may have $limit descriptors open: "
+    return "new connections must wait: $error; a process may have $limit descriptors open: "
         . 'raise the limit (ulimit -n, LimitNOFILE=)';
 }
 
@@ -133,7 +133,7 @@ sub _limit {
     my $name = '--' . $key =~ tr/_/-/r;
     return sub {
         my ( $self, $number ) = @_;
-        return sprintf '%s (%s) %s: %s answered %d%s', $name, $self->_value($key), $how,
+        return sprintf '%s (%s) %s: %s answered with %d%s', $name, $self->_value($key), $how,
             _many( $number, 'request' ), $status, $why || '';
     };
 }
@@ -153,7 +153,7 @@ sub _log_is_back {
     my ( $since, $number ) = @{ delete $self->{log_lost} };
     delete $self->{log_back};
     my $seconds = Sirius::Base::Text->age( $self->{now} - $since );
-    Sirius::Log->note( "--access-log: written again after $seconds; " . _many( $number, 'line' ) . ' lost' );
+    Sirius::Log->note( "--access-log: writing again after $seconds; " . _many( $number, 'line' ) . ' lost' );
     return 0;
 }
 
@@ -171,8 +171,8 @@ sub _many {
 
 sub _memory {
     my ( $self, $number ) = @_;
-    return _answered( $number, 503, 'for want of memory' ) if !$!{EMFILE} && !$!{ENFILE};
-    return _answered( $number, 503, "for want of a descriptor: $!" )
+    return _answered( $number, 503, 'because memory ran out' ) if !$!{EMFILE} && !$!{ENFILE};
+    return _answered( $number, 503, "because no descriptor was free: $!" )
         . '; raise the limit (ulimit -n, LimitNOFILE=)';
 }
 
@@ -202,7 +202,7 @@ sub _overload {
     Sirius::Log->warn(
         sprintf 'overload: %s busy for %.0f s, %s waiting: raise --workers, or find the slow requests '
             . '(sirius top, --access-log-format with %%{app}D)',
-        $states{busy} == 1 ? 'the only worker is' : "all $states{busy} workers are",
+        $states{busy} == 1 ? 'the only worker has been' : "all $states{busy} workers have been",
         $seconds,
         $waiting == 1 ? '1 request is' : "$waiting requests are"
     );
@@ -219,7 +219,7 @@ sub _over {
     my $served  = $after[0] - $before[0];
     $longest = $self->{supervisor}{conf}{queue_timeout} if $after[2] > $before[2];
     Sirius::Log->note(
-        sprintf 'overload over after %.0f s: %s served late, the longest wait was %.1f s; %s answered 503',
+        sprintf 'overload ended after %.0f s: %s delayed, the longest wait was %.1f s; %s answered with 503',
         $self->{busy_at} + LOOK - $self->{busy_since},
         _many( $served, 'request' ),
         $longest,
@@ -246,7 +246,7 @@ sub _rest {
 sub _spool {
     my ( $self, $number, $error ) = @_;
     return _many( $number, 'response' )
-        . " cut off: what a slow client had not read yet could not be kept in --tmpdir $self->{supervisor}{conf}{tmpdir}: $error";
+        . " cut off: cannot keep what slow clients have not read yet in --tmpdir $self->{supervisor}{conf}{tmpdir}: $error";
 }
 
 # How often it has happened since the last look
@@ -279,7 +279,7 @@ sub _tempfile {
     return
           "cannot write request bodies to temporary files in $dir: $error: "
         . _many( $number, 'request' )
-        . ' refused; make it writable, or name another folder with --tmpdir';
+        . ' refused; make it writable, or set --tmpdir to another directory';
 }
 
 sub _value {

@@ -81,11 +81,10 @@ sub tell_unchanged {
     my $self = shift;
     for my $option ( @{ $self->{unchanged} || [] } ) {
         my ( $name, $was, $is ) = @$option;
-        Sirius::Log->warn( "$name is now "
-                . ( length $is ? "'$is'" : 'not set' )
-                . ', but stays '
-                . ( length $was ? "'$was'" : 'not set' )
-                . ' until the server is started anew: a reload cannot change it' );
+        Sirius::Log->warn( "$name: a reload cannot change it from "
+                . ( length $was ? "'$was'" : 'unset' ) . ' to '
+                . ( length $is  ? "'$is'"  : 'unset' )
+                . '; restart the server' );
     }
     return;
 }
@@ -146,7 +145,7 @@ sub _bury {
     return if $ENDS{$signal}    && ( $worker->{done} || $worker->{retiring} ); # it was on its way out already
 
     if ( !$status && ( $worker->{leave} || $why =~ /\A(?:max-|harakiri)/ ) ) {
-        return Sirius::Log->info("worker $worker->{pid} ended: $why");
+        return Sirius::Log->info("worker $worker->{pid} exited: $why");
     }
     my $text = "worker $worker->{pid} "
         . (
@@ -168,7 +167,7 @@ sub _check_alive {
     return if $self->{orphaned} || !defined sysread $self->{watched_alive}, my $nothing, 1;
     $self->{orphaned} = 1;
     Sirius::Log->error( "the supervisor (PID $self->{supervisor_pid}) is gone: "
-            . 'requests are finished, then this server ends; start it again' )
+            . 'finishing the requests, then stopping; start the server again' )
         if $self->_tells;
     return $self->_stop('TERM');
 }
@@ -265,8 +264,8 @@ sub _kill_hung {
         next if !defined $at || _now() < $at;
         my $what
             = defined $worker->{hook}
-            ? "it had been in --$worker->{hook} for" =~ tr/_/-/r
-            : 'it was not ready after';
+            ? "--$worker->{hook} ran for more than" =~ tr/_/-/r
+            : 'it was not ready within';
         $worker->{hung} = sprintf '%s %g s (--load-timeout)', $what, $self->{conf}{load_timeout};
         kill KILL => $worker->{pid};
     }
@@ -351,7 +350,7 @@ sub _run_hook {
     $self->_tell_supervisor("hook generation $name");    # which ends this process when it never returns
     my $error = $self->{theirs}->lend( sub { Sirius::App::Hooks->run( $self->{conf}, $name ) } );
     $self->_tell_supervisor('hook generation none');
-    Sirius::Log->error("$name: $error") if defined $error;
+    Sirius::Log->error( "--$name: " =~ tr/_/-/r . $error ) if defined $error;
     return;
 }
 
@@ -362,15 +361,15 @@ sub _said { return $JSON->encode( substr shift, 0, SAID ) }
 sub _schedule {
     my ( $self, $worker, $failed, $signal ) = @_;
     my $delay = $self->{backoff}->ended( $worker, $failed, !$signal || $signal == 9, $self->_number );
-    return 'replaced' if !$delay;
+    return 'starting another' if !$delay;
 
     # The old generation is there still, and goes on; or an operator waits to hear how the start went
     if ( $self->{reload} ? !$self->{complete} : $self->{daemon} && !$self->{up} ) {
         $self->{gave_up} = 1;
         $self->_stop('INT');
-        return 'it never got ready: this generation gives up';
+        return 'it never became ready: this generation gives up';
     }
-    return ( $worker->{ready} ? '' : 'it never got ready; ' ) . sprintf 'next attempt in %g s', $delay;
+    return ( $worker->{ready} ? '' : 'it never became ready; ' ) . sprintf 'next attempt in %g s', $delay;
 }
 
 sub _spawn {
@@ -386,7 +385,8 @@ sub _spawn {
 
     if ( !defined $pid ) {
         my $error = $!;
-        Sirius::Log->error( sprintf 'fork: %s; next attempt in %g s', $error, $self->{backoff}->no_fork );
+        Sirius::Log->error( sprintf 'cannot fork a worker: %s; next attempt in %g s',
+            $error, $self->{backoff}->no_fork );
         $self->{scoreboard}->release($slot);
         return;
     }
@@ -435,10 +435,9 @@ sub _look_for_stopped {
         next if !$self->{workers}{$pid};
         if ($signal) {
             my $name = Sirius::OS::ExitStatus->signal($signal);
-            Sirius::Log->warn(
-                "worker $pid was stopped by SIG$name: the request that it has waits for SIGCONT");
+            Sirius::Log->warn("worker $pid was stopped by SIG$name: its request waits for SIGCONT");
         } else {
-            Sirius::Log->note("worker $pid goes on (SIGCONT)");
+            Sirius::Log->note("worker $pid continues (SIGCONT)");
         }
     }
     return;

@@ -24,8 +24,8 @@ sub begin {
 # It says what cannot be: something has spoiled its memory. Its request is answered already
 sub broken {
     my ( $self, $worker, $what ) = @_;
-    Sirius::Log->error("worker $worker->{pid} $what to the edge");
-    $worker->{leave} = 'its memory is spoiled';
+    Sirius::Log->error("worker $worker->{pid} $what");
+    $worker->{leave} = 'its memory is corrupt';
     kill KILL => $worker->{pid};
     return;
 }
@@ -83,8 +83,8 @@ sub _tell_place {
     my ( $file, $line )   = $self->{board}->place( $worker->{slot} );
     my $text = join ', ', Sirius::OS::Proc->waits( $worker->{pid} ),
         defined $file ? 'called from ' . $file =~ s/[^\x20-\x7e]/?/gr . " line $line" : ();
-    Sirius::Log->note( "worker $worker->{pid} wrote no stack: "
-            . ( length $text ? $text : 'the kernel does not tell where it is' ) );
+    Sirius::Log->note( "worker $worker->{pid} wrote no stack trace: "
+            . ( length $text ? $text : 'the kernel does not say where it is' ) );
     return;
 }
 

@@ -65,12 +65,12 @@ sub deadlines {
         delete $generation->{deadline};
         my @pids = $self->_workers( sub { shift->{generation} == $generation->{number} } );
         Sirius::Log->warn(
-            "generation $generation->{number} did not end in time and was killed: $generation->{pid} @pids")
+            "generation $generation->{number} did not stop in time and was killed: $generation->{pid} @pids")
             if !defined $generation->{given_up} || $generation->{up};
         kill KILL => $generation->{pid}, @pids;
     }
     my $replace_at = $self->_replace_at;
-    $self->_give_up( $self->{loading}, 'a newer reload was asked for' )
+    $self->_give_up( $self->{loading}, 'a newer reload was requested' )
         if defined $replace_at && $replace_at <= _now();
     $self->_look_for_hung($_) for $self->all;
     if ( defined $self->{orphans_until} && $self->{orphans_until} <= _now() ) {
@@ -151,12 +151,12 @@ sub lost {
     return                               if $generation->{old} && !$status;
     my $words
         = defined $generation->{hung}              ? $generation->{hung}
-        : defined $generation->{asked} && !$status ? "was ended by $generation->{asked}"
+        : defined $generation->{asked} && !$status ? "was terminated by $generation->{asked}"
         :                                            Sirius::OS::ExitStatus->words( $status, '' );
     my $how = "generation $generation->{number} $words";
     return Sirius::Log->error($how)            if $generation->{old};
     return $self->_failed( $generation, $how ) if !$generation->{ready} && $self->current;
-    Sirius::Log->fail("$how: the server does not start")
+    Sirius::Log->fail("$how: the server cannot start")
         if $supervisor->{daemon} && !$supervisor->{announced};
 
     # The last one that served is what another replaces, not those that were to replace it and have failed
@@ -197,14 +197,14 @@ sub reload {
         my $number = $generation->{number};
         Sirius::Log->note(
             $again
-            ? "generation $number starts, in place of the one that has ended"
-            : "reload begins, as generation $number: " . ( $why || 'asked for during the one before' )
+            ? "starting generation $number in place of the one that exited"
+            : "reload started as generation $number: " . ( $why || 'requested during the previous reload' )
         );
         $self->started($generation);
         return $self->_publish;
     }
     chomp( my $error = $@ );
-    return $self->_again("no other generation can be started: $error") if $again;
+    return $self->_again("cannot start another generation: $error") if $again;
     $error = "reload failed: $error";
     $self->_remember( { ok => 0, error => $error } );
     $reply->(         { ok => 0, error => $error } ) if $reply;
@@ -285,9 +285,9 @@ sub _complete {
     if ( !$generation->{reload} ) {
         my $number = $self->{supervisor}{scoreboard}->workers;
         return Sirius::Log->note(
-            sprintf 'ready %s after the start: %s',
+            sprintf 'ready after %s: %s',
             Sirius::Base::Text->age( Sirius::OS::Invocation->age ),
-            $number == 1 ? '1 worker serves' : "$number workers serve"
+            $number == 1 ? '1 worker is serving' : "$number workers are serving"
         );
     }
     $self->_number( @{ $generation->{workers} || [] } );
@@ -295,14 +295,14 @@ sub _complete {
     $self->{supervisor}->reopen_access_log     if $edge;    # else its workers have opened it
     $edge->renew( delete $generation->{edge} ) if $edge && $generation->{edge};
     kill TERM => $self->orphans;                            # there are others now
-    my $serves = "generation $generation->{number} serves";
+    my $serves = "generation $generation->{number} is serving";
 
     if ( $generation->{replacement} ) {
-        Sirius::Log->note( $fallen ? "$serves, in place of $fallen" : $serves );
+        Sirius::Log->note( $fallen ? "$serves in place of $fallen" : $serves );
         $self->_publish if !$self->_settle;
     } else {
         Sirius::Log->note(
-            'reload done in ' . Sirius::Base::Text->age( _now() - $generation->{since} ) . ": $serves" );
+            'reload completed in ' . Sirius::Base::Text->age( _now() - $generation->{since} ) . ": $serves" );
         $self->_reloaded( $generation, { ok => 1, text => $serves } );
     }
     $self->{supervisor}{systemd}->notify( 'READY=1', "MAINPID=$$", "STATUS=$serves" )
@@ -328,17 +328,17 @@ sub _give_up {
 sub _given_up {
     my ( $self, $generation ) = @_;
     return if $generation->{told}++;
-    my $current = $self->current;                             # it may have been killed meanwhile
-    my $what    = sprintf 'reload given up after %s: %s%s',
+    my $current = $self->current;                            # it may have been killed meanwhile
+    my $what    = sprintf 'reload aborted after %s: %s%s',
         Sirius::Base::Text->age( $generation->{took} ), $generation->{given_up},
-        $current ? "; generation $current->{number} goes on" : '';
-    if ( $self->{after} ) {                                   # who waits for this one gets the next
+        $current ? "; generation $current->{number} keeps serving" : '';
+    if ( $self->{after} ) {                                  # who waits for this one gets the next
         Sirius::Log->note($what);
         push @{ $self->{after} }, map { [$_] } @{ delete $generation->{replies} };
     } else {
         Sirius::Log->error($what);
     }
-    $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload was given up' );
+    $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload was aborted' );
     return $self->_reloaded( $generation, { ok => 0, error => $what } );
 }
 
@@ -380,7 +380,9 @@ sub _look_for_hung {
     my $hook  = $generation->{hook};
     if ( defined $late && $late <= _now() ) {
         my $where
-            = $hook ? ", in $hook->{name}" : $generation->{up} ? '' : ', while it loads the application';
+            = $hook             ? " while running $hook->{name}"
+            : $generation->{up} ? ''
+            :                     ' while loading the application';
         return $self->_give_up( $generation,
             "generation $generation->{number} was not ready within $limit$where" )
             if $self->_other($generation);
@@ -389,7 +391,7 @@ sub _look_for_hung {
         $generation->{hung} = "was not ready within $limit$where";
         kill KILL => $generation->{pid};
     } elsif ( defined $hung && $hung <= _now() ) {
-        $generation->{hung} = "was killed: it had been in $hook->{name} for $limit";
+        $generation->{hung} = "was killed: $hook->{name} ran for more than $limit";
         kill KILL => $generation->{pid};
     }
     return;
@@ -415,11 +417,11 @@ sub _number {
     my $supervisor = $self->{supervisor};
     my $conf       = $supervisor->{conf};
     return if !defined $low || $low == $conf->{workers} && $most == $conf->{workers_max};
-    return Sirius::Log->warn('workers = 0 takes effect only when the server is started anew') if !$low;
+    return Sirius::Log->warn('workers = 0 takes effect only after a restart of the server') if !$low;
     @{$conf}{qw(workers workers_max)} = ( $low, $most );
     my $wanted = max $low, min $most, $supervisor->{scoreboard}->workers;
-    my $number = $supervisor->set_workers( $wanted, 'the reloaded configuration says so' );
-    Sirius::Log->warn("there is room for $number workers, not for $wanted, until the server is started anew")
+    my $number = $supervisor->set_workers( $wanted, 'set by the reloaded configuration' );
+    Sirius::Log->warn("only $number workers are possible, not $wanted, until the server is restarted")
         if $number < $wanted;
     return;
 }
@@ -495,8 +497,7 @@ sub _again {
     my $level   = $asked ? 'note' : 'error';
     my $loading = $self->{loading};
     if ( $loading && !defined $loading->{given_up} ) {
-        return Sirius::Log->$level(
-            "$how; generation $loading->{number}, which is starting, will take its place");
+        return Sirius::Log->$level("$how; generation $loading->{number}, which is starting, takes its place");
     }
 
    # Who has ended it often means the server: a signal to all its processes reaches the supervisor in a moment
@@ -506,14 +507,14 @@ sub _again {
         return $self->_publish;
     }
     my $delay = $self->{failures}++ ? min BACKOFF_MAX, 2**( $self->{failures} - 1 ) : 0;
-    Sirius::Log->error( $how . ( $delay ? "; next attempt in $delay s" : '; another is started' ) );
+    Sirius::Log->error( $how . ( $delay ? "; next attempt in $delay s" : '; starting another' ) );
     $self->{again_at} = _now() + $delay;
     return $self->_publish;    # nothing is loading now
 }
 
 sub _failed {
     my ( $self, $generation, $how ) = @_;
-    my $error = "reload failed: $how; generation " . $self->current->{number} . ' goes on';
+    my $error = "reload failed: $how; generation " . $self->current->{number} . ' keeps serving';
     Sirius::Log->error($error);
     $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload failed' );
     return $self->_reloaded( $generation, { ok => 0, error => $error } );

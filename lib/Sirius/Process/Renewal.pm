@@ -60,7 +60,7 @@ sub resume {
     my $now    = Sirius->VERSION;
 
     if ( !defined $before || $before eq $now ) {
-        Sirius::Log->info("the supervisor runs the installed code now, Sirius $now");
+        Sirius::Log->info("the supervisor now runs the installed code, Sirius $now");
     } else {
         Sirius::Log->note("the supervisor was updated from Sirius $before to $now");
     }
@@ -93,7 +93,7 @@ sub tried {
     require Sirius::Process::Supervisor;
     require Sirius::Admin::App;    # what its child will need
     return 1 if $layout eq Sirius::Scoreboard->layout;
-    die "sirius: the scoreboard of the version that is installed now is another\n";
+    die "sirius: the installed version has a different scoreboard; restart the server\n";
 }
 
 # Without code and lists, which are for generations and for the start; and the name that is found there

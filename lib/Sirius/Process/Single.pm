@@ -62,7 +62,7 @@ sub _handlers {
     my %handlers = $worker->handlers;
     $handlers{HUP} = sub {
         $worker->in_child('HUP')
-            || Sirius::Log->warn('HUP ignored: with --workers 0 there is no reload; restart the server');
+            || Sirius::Log->warn('ignored HUP: with --workers 0 there is no reload; restart the server');
     };
 
     my $stop = $handlers{INT};
@@ -96,8 +96,7 @@ sub _heard {
     $self->_edge_ended if $what eq 'edge';
     return             if $what ne 'ready' || $supervisor->{announced};    # again after psgix.harakiri
     $supervisor->announce;
-    Sirius::Log->note(
-        'ready ' . Sirius::Base::Text->age( Sirius::OS::Invocation->age ) . ' after the start' );
+    Sirius::Log->note( 'ready after ' . Sirius::Base::Text->age( Sirius::OS::Invocation->age ) );
     return;
 }
 
@@ -118,7 +117,7 @@ sub _edge_ended {
     my $pid  = $self->{edge}->pid;
     waitpid $pid, 1;      # WNOHANG: where this process is PID 1 it has adopted it
     return if $self->{supervisor}{stop_began};
-    Sirius::Log->error("the edge $pid has ended and its connections are closed; another one starts now");
+    Sirius::Log->error("edge $pid exited; its connections were closed; starting another");
     $self->_start_edge;
     return;
 }
@@ -134,11 +133,10 @@ sub _start_edge {
     my $stopped = sub { $self->{supervisor}{stop_began} };
     until ( $edge->start_beside($stopped) ) {
         return if $stopped->();
-        Sirius::Log->fail( 'the edge ' . $edge->pid . ' has ended: the server does not start' )
+        Sirius::Log->fail( 'edge ' . $edge->pid . ' exited: the server cannot start' )
             if !$self->{supervisor}{announced};
         my $delay = $self->{backoff}->no_fork;
-        Sirius::Log->error( sprintf 'the edge %d never got ready; another one starts in %g s',
-            $edge->pid, $delay );
+        Sirius::Log->error( sprintf 'edge %d never became ready; next attempt in %g s', $edge->pid, $delay );
         my $end = _now() + $delay;
         sleep $end - _now() while !$stopped->() && $end > _now();
     }

@@ -24,8 +24,7 @@ sub holds {
     return 1 if $self->{end};
     my $seconds = $self->{seconds};
     $self->{why} = $why;
-    Sirius::Log->note(
-        "/readyz answers 503 from now on, the server stops in $seconds s (--drain-delay): $why");
+    Sirius::Log->note("stopping in $seconds s (--drain-delay), /readyz answers 503 until then: $why");
     $self->{supervisor}{scoreboard}->leave;
     $self->{supervisor}{edge}->close if $self->{supervisor}{edge};
     $self->{end}   = _now() + $seconds;

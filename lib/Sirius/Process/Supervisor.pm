@@ -52,7 +52,7 @@ sub announce {
             );
             my $call  = sub { $ready->( {%about} ) };
             my $error = $self->{theirs} ? $self->{theirs}->lend($call) : $call->() && undef;
-            Sirius::Log->note( 'server_ready died: ' . $error =~ s/\s+\z//r ) if defined $error;
+            Sirius::Log->note( 'the server_ready callback died: ' . $error =~ s/\s+\z//r ) if defined $error;
             next;
         }
         $self->_say( "$program listening on " . $listener->url );
@@ -174,8 +174,8 @@ sub set_workers {
     my $board = $self->{scoreboard};
     $number = min $self->workers_most, max 1, $number;
     return $number if $number == $board->workers;
-    Sirius::Log->note( sprintf 'the number of workers is now %d, it was %d: %s',
-        $number, $board->workers, $why || 'asked for' );
+    Sirius::Log->note( sprintf 'number of workers changed from %d to %d: %s',
+        $board->workers, $number, $why || 'on request' );
     $board->workers($number);
     $self->{generations}->signal('TTIN');
     return $number;
@@ -238,7 +238,7 @@ sub _heed {
     my $who = $self->{signals} && "$signal " . $self->{signals}->from($signal);
     return $self->stop( 'INT',                              $who ) if $signal eq 'INT';
     return $self->stop( $self->{stopping} ? 'INT' : 'TERM', $who ) if $signal eq 'TERM' || $signal eq 'QUIT';
-    return Sirius::Log->warn("$who, is ignored: the server is stopping")
+    return Sirius::Log->warn("ignored $who: the server is stopping")
         if $self->{stopping} && $signal =~ /\A(?:HUP|TTIN|TTOU)\z/;
     return $self->{generations}->reload( undef, $who ) if $signal eq 'HUP';
     if ( $signal =~ /\AUSR/ ) {
@@ -345,7 +345,7 @@ sub _scale {
     my $board = $self->{scoreboard};
     my $idle  = grep { $_->{state} eq 'idle' } $self->rows;
     $self->set_workers( $self->{scaling}->look( $board->workers, $board->waiting, $idle ),
-        'the load asks for it' );
+        'the load requires it' );
     return;
 }
 
@@ -361,7 +361,7 @@ sub _say_start {
     my $self = shift;
     my $conf = $self->{conf};
     Sirius::Log->note(
-        sprintf 'Sirius %s starts: PID %d, perl %vd, application %s, %s, %s',
+        sprintf 'starting Sirius %s: PID %d, perl %vd, application %s, %s, %s',
         Sirius->VERSION,
         $$,
         $^V,
@@ -376,8 +376,8 @@ sub _say_start {
     );
     return if Sirius::OS::Proc->mounted;
     Sirius::Log->warn(
-              q{/proc is not mounted: --max-rss and --workers auto cannot work, and the memory of processes }
-            . q{and the names of those that send signals are not known} );
+        q{/proc is not mounted: --max-rss and --workers auto have no effect, and the memory of processes }
+            . q{and the names of the senders of signals are unknown; mount /proc} );
     return;
 }
 
@@ -386,7 +386,7 @@ sub say_stop {
     my ( $self, $signal, $why ) = @_;
     return if $self->{said_stop}{$signal}++;
     my $grace = Sirius::Base::Text->age( $self->{conf}{graceful_timeout} );
-    return Sirius::Log->note("stopping: $why; the request at hand is finished first")
+    return Sirius::Log->note("stopping: $why; the current request is finished first")
         if !$self->{conf}{workers} && $signal ne 'INT';
     Sirius::Log->note(
         $signal eq 'INT'

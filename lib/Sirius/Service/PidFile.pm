@@ -23,7 +23,7 @@ sub new {
     truncate $fh, 0 or $self->_fail($!);
     my $written = syswrite $fh, $text;
     return $self if defined $written && $written == length $text;
-    my $error = defined $written ? 'no space for all of it' : "$!";
+    my $error = defined $written ? 'not enough space' : "$!";
     $self->remove;    # an empty one, or half of a PID, is for nobody to read
     return $self->_fail($error);
 }
@@ -70,7 +70,7 @@ sub _identity {
 sub _lock {
     my $self = shift;
     sysopen my $fh, $self->{path}, O_RDWR | O_CREAT | O_NOFOLLOW, oct 644
-        or $self->_fail( $! == ELOOP ? 'a symbolic link is not followed' : $! );
+        or $self->_fail( $! == ELOOP ? 'the file is a symbolic link, which is not followed' : $! );
     my $text = '';
     sysread $fh, $text, 64 if -f $fh;
     $self->_fail('the file exists and is not a PID file') if !-f _ || $text !~ /\A\s*\d*\s*\z/;

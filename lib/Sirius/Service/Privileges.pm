@@ -71,11 +71,10 @@ sub _find_groups {
     for my $group ( split /,/, $list ) {
         my $gid = getgrnam $group;
         $gid = $group if !defined $gid && $group =~ /\A\d+\z/;
-        Sirius::Config::Options->fail("--group $list: '$group' is not a group of this system")
-            if !defined $gid;
+        Sirius::Config::Options->fail("--group $list: '$group' is not a known group") if !defined $gid;
         push @gids, $gid;
     }
-    Sirius::Config::Options->fail("--group: '$list' names no group") if !@gids;
+    Sirius::Config::Options->fail("--group: '$list' contains no group") if !@gids;
     $self->{gid} = shift @gids;
     push @{ $self->{groups} }, @gids;
     return;
@@ -91,7 +90,7 @@ sub _find_user {
     } elsif ( $user =~ /\A\d+\z/ ) {
         @{$self}{qw(name uid home)} = ( $user, $user, '/' );
     } else {
-        Sirius::Config::Options->fail("--user: '$user' is not a user of this system");
+        Sirius::Config::Options->fail("--user: '$user' is not a known user");
     }
     return;
 }

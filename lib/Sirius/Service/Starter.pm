@@ -11,7 +11,7 @@ sub descriptors {
     my @descriptors;
     for my $pair ( split /;/, $ENV{SERVER_STARTER_PORT} ) {
         my ( $address, $fd ) = $pair =~ /\A(.*)=(\d+)\z/s
-            or Sirius::Log->fail("SERVER_STARTER_PORT: '$pair' is not address=descriptor");
+            or Sirius::Log->fail("SERVER_STARTER_PORT: '$pair' is not ADDRESS=DESCRIPTOR");
         my ($host) = $address =~ m{\A([^/]*):\d+\z};
         $host =~ tr/[]//d if defined $host;
         push @descriptors, { fd => $fd, host => $host, name => $address };

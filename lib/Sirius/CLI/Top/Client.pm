@@ -26,10 +26,10 @@ sub get {
     my ( $head, $body ) = split /\r\n\r\n/, $text, 2;
     die "the connection was closed without an answer\n" if !defined $body;
     my ( $status, $reason ) = $head =~ m{\AHTTP/1\.\d (\d{3}) ?([^\r\n]*)}
-        or die "that is not an HTTP server\n";
-    die "the answer is $status $reason: that is not an admin port of Sirius\n" if $status ne '200';
+        or die "not an HTTP server\n";
+    die "the answer is $status $reason: not an admin port of Sirius\n" if $status ne '200';
     my ($length) = $head =~ /^Content-Length: *(\d+)\r?$/im;
-    die "the answer is cut off\n" if defined $length && $length > length $body;
+    die "the answer is incomplete\n" if defined $length && $length > length $body;
     return $body;
 }
 

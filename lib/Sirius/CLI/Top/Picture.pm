@@ -34,7 +34,7 @@ sub lines {
     my $more    = @workers - $room;
     splice @workers, max 0, $room - 1 if $more > 0;
     my @table = map { $self->_worker( $width, $_ ) } @workers;
-    push @table, 'and ' . ( $more + 1 ) . ' workers more' if $more > 0;
+    push @table, 'and ' . ( $more + 1 ) . ' more workers' if $more > 0;
     my @lines = map { _cut( $width, $_ ) } @above, @table;
     splice @lines, $height if defined $height && @lines > $height;
     return @lines;
@@ -140,7 +140,7 @@ sub _summary {
     );
     my $sent = Sirius::Base::Text->bytes( $change->rate(qw(totals bytes)) );
     return (
-        join( ', ', @first ) . ( $now->{stopping} ? ': IT STOPS' : '' ),
+        join( ', ', @first ) . ( $now->{stopping} ? ', STOPPING' : '' ),
         _labelled( Address  => join ' ',                              @listeners ),
         _labelled( Workers  => _number( $now->{wanted} ) . ' wanted', @states ),
         _labelled( Requests => $self->_per_second('requests') . '/s', $self->_responses, "$sent/s sent" ),
