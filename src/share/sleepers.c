@@ -98,12 +98,14 @@ void sr_sleepers_wake(sr_sleepers *s, uint32_t row)
 bool sr_sleepers_wake_one(sr_sleepers *s)
 {
     for (uint32_t w = 0, n = words_of(s); w < n; w++) {
-        /* each bit once: who spoils this memory could set them as fast as they are taken away */
-        for (uint64_t now = atomic_load(&s->sleeping[w]); now; now &= now - 1) {
+        uint64_t now = atomic_load(&s->sleeping[w]);
+        while (now) {
             uint64_t lowest = now & -now;
+            if (!atomic_compare_exchange_weak(&s->sleeping[w], &now, now & ~lowest))
+                continue;
             uint32_t row = w * 64 + (uint32_t)__builtin_ctzll(lowest);
-            if (row >= s->rows || !(atomic_fetch_and(&s->sleeping[w], ~lowest) & lowest))
-                continue; /* nobody's bit, or another process has woken it */
+            if (row >= s->rows) /* nobody's bit: this memory is spoiled */
+                continue;
             set(s->searching, row);
             sr_sleepers_wake(s, row);
             return true;

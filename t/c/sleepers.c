@@ -97,42 +97,12 @@ static void none_is_lost(void)
     is_int(status, 0, "100,000 rounds of sleeping and waking");
 }
 
-/* Bits that come back as fast as they are taken away: who wakes somebody comes to an end all the same */
-static void set_again_and_again(void)
-{
-    sr_sleepers *shared =
-        mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    sr_sleepers_init(shared, 1);
-    fflush(stdout);
-    pid_t children[3];
-    for (int i = 0; i < 3; i++)
-        if (!(children[i] = fork())) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            for (;;)
-                atomic_store_explicit(&shared->sleeping[0], UINT64_MAX - 1, memory_order_relaxed);
-        }
-    while (!atomic_load(&shared->sleeping[0]))
-        ;
-    alarm(30);
-    bool none = true;
-    for (int n = 0; n < 1000; n++)
-        none = none && !sr_sleepers_wake_one(shared);
-    alarm(0);
-    for (int i = 0; i < 3; i++) {
-        kill(children[i], SIGKILL);
-        waitpid(children[i], NULL, 0);
-    }
-    ok(none, "bits of rows that there are not, set again and again, wake nobody and hold up nobody");
-    munmap(shared, SR_SLEEPERS_BYTES);
-}
-
 int main(void)
 {
     s = mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     sr_sleepers_init(s, ROWS);
     lowest_first();
     edges();
-    set_again_and_again();
     none_is_lost();
     return done_testing();
 }
