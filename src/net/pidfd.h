@@ -8,7 +8,7 @@
 
 /*
  * Opens a descriptor of the process `pid`, close-on-exec, which the caller closes. Returns -1 with errno:
- * ESRCH when there is no such process, ENOSYS where the kernel or the headers at compile time are too old.
+ * ESRCH when there is no such process, ENOSYS where the kernel is older.
  */
 int sr_pidfd_open(pid_t pid);
 
