@@ -264,7 +264,7 @@ APP
         while ( Time::HiRes::time() < $until && $sent < 1_000_000 && kill PROF => $server->pid ) {
             $sent += kill PROF => ( $server->pid ) x 100;
         }
-        ok $server->wait_log( qr/a handler of a signal died: at any moment/, 10 ), 'handlers have died';
+        ok $server->wait_log( qr/a signal handler died: at any moment/, 10 ), 'handlers have died';
         is eval { $server->connect->ask('GET /')->body }, $server->pid, 'it serves on';
         $server->stop;
     };
