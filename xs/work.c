@@ -157,7 +157,7 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
                 sirius_current = NULL;
                 return "stopped";
             }
-            return leaves(s, s->worker.timed_out ? "timeout" : "drained");
+            return leaves(s, s->worker.cut_off ? "closed" : s->worker.timed_out ? "timeout" : "drained");
         }
         const char *soon = worn(s);
         if (s->leave)

@@ -139,6 +139,7 @@ sub run {
     $self->_run_hook( child_exit => $self, $app );
     undef $beside;
     delete $self->{engine};
+    die "the application has closed descriptors that the server needs\n" if $why eq 'closed';
     return $why;
 }
 

@@ -233,7 +233,7 @@ void sr_crew_lobby(sr_edge *ed)
         int line, err = sr_door_admit(ed->lobby.fd, &line);
         if (err == EAGAIN)
             return;
-        if (err == EPERM || err == ECONNABORTED)
+        if (err == ECONNABORTED)
             continue;
         if (err) { /* no descriptor or memory: close an idle connection, or let the lobby wait */
             if (sr_capacity_close_oldest(ed->engine))
@@ -243,7 +243,9 @@ void sr_crew_lobby(sr_edge *ed)
             return;
         }
         err = heard(line, &note);
-        if (err == EAGAIN)
+        if (err == EAGAIN && sr_door_stranger(line))
+            close(line); /* a worker of ours asks again */
+        else if (err == EAGAIN)
             wait_for(ed, line);
         else
             hello(ed, line, err, &note);

@@ -226,8 +226,10 @@ void sr_edge_free(sr_edge *ed)
 static void signals_read(sr_edge *ed)
 {
     struct signalfd_siginfo info;
+    uint32_t master = (uint32_t)(ed->owner ? ed->owner : getppid());
+    /* 0: the kernel could not keep who has sent it (RLIMIT_SIGPENDING); no terminal sends these */
     while (read(ed->signals.fd, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_pid != (uint32_t)(ed->owner ? ed->owner : getppid()))
+        if (info.ssi_pid && info.ssi_pid != master)
             continue;
         else if (info.ssi_signo == SR_EDGE_CLOSE)
             ed->leaving = true;

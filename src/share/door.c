@@ -84,21 +84,23 @@ int sr_door_enter(uint64_t name, int *line)
 
 int sr_door_admit(int lobby, int *line)
 {
-    struct ucred peer;
-    socklen_t len = sizeof peer;
     int fd = accept4(lobby, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return errno == EINTR || errno == EWOULDBLOCK ? EAGAIN : errno;
-    int err = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? 0 : errno;
-    if (!err && peer.uid != geteuid() && peer.uid != 0)
-        err = EPERM;
-    if (!err)
-        err = name_senders(fd);
+    int err = name_senders(fd);
     if (err)
         close(fd);
     else
         *line = fd;
     return err;
+}
+
+bool sr_door_stranger(int line)
+{
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    bool known = getsockopt(line, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0;
+    return !known || (peer.uid != geteuid() && peer.uid != 0);
 }
 
 int sr_door_pair(int fds[2])

@@ -9,8 +9,9 @@
  * No worker has the listening socket, so none can shut it down for the others. The socket outlives its edge:
  * a worker that connects while there is none waits for the next one.
  *
- * Any process of the machine can connect. A process of another user is turned away here; one without the key
- * of the server (sleepers.h) is turned away by the edge. The kernel tells who has sent a note, so that no
+ * Any process of the machine can connect. The edge turns away who does not say the key of the server at once
+ * (sleepers.h), which only its own processes have in memory. The user is not asked for: an application may
+ * become another one after its worker was forked, and has to find the next edge all the same. The kernel tells who has sent a note, so that no
  * process can speak for another, and a child that the application has forked is recognised. The edge notices
  * the end of a worker by a pidfd, whoever else holds the line open.
  *
@@ -65,10 +66,12 @@ uint64_t sr_door_name(int lobby);
 int sr_door_enter(uint64_t name, int *line);
 
 /*
- * Accepts the next connection. Returns 0 or errno; EAGAIN: there is none; EPERM: a process of another user
- * was turned away, and there may be more.
+ * Accepts the next connection. Returns 0 or errno; EAGAIN: there is none.
  */
 int sr_door_admit(int lobby, int *line);
+
+/* Whether a process of another user is at the other end. Such a one does not get to wait with saying hello. */
+bool sr_door_stranger(int line);
 
 /* --- lines --- */
 

@@ -3,6 +3,7 @@
 #endif
 #include "scoreboard.h"
 
+#include "../net/nosignal.h"
 #include "memory.h"
 
 #include <errno.h>
@@ -58,7 +59,11 @@ sr_scoreboard *sr_scoreboard_new(uint32_t slots, uint32_t edges)
                           MFD_CLOEXEC | MFD_ALLOW_SEALING); /* glibc has it since 2.27 only */
     if (fd < 0)
         return NULL;
-    sr_board *shared = ftruncate(fd, (off_t)size) == 0 ? map(fd, size) : NULL;
+    sr_nosignal mask;
+    sr_nosignal_begin(&mask); /* RLIMIT_FSIZE */
+    bool sized = ftruncate(fd, (off_t)size) == 0;
+    sr_nosignal_end(&mask, sized ? 0 : errno);
+    sr_board *shared = sized ? map(fd, size) : NULL;
     sr_scoreboard *s = shared ? handle(shared, slots, edges, fd) : NULL;
     if (!s) {
         close_keeping_errno(fd);

@@ -195,6 +195,15 @@ static void mark(sr_worker *w, sr_worker_line *l)
     l->silent = true;
 }
 
+/*
+ * The application has closed descriptors of ours. The edge still finds what was replied, but a large request can't be had.
+ */
+static void cut_off(sr_worker *w)
+{
+    w->cut_off = true;
+    leave(w, SR_LEAVING_DRAIN);
+}
+
 static void ring_bell(sr_worker *w, sr_worker_line *l)
 {
     uint64_t one = 1;
@@ -202,8 +211,8 @@ static void ring_bell(sr_worker *w, sr_worker_line *l)
     w->told_at = w->now;
     if (!atomic_load(&l->queue.replies->asleep) || !atomic_exchange(&l->queue.replies->asleep, 0))
         return;
-    ssize_t n = write(l->bell, &one, sizeof one);
-    (void)n; /* EAGAIN: it rings already */
+    if (write(l->bell, &one, sizeof one) < 0 && errno == EBADF) /* EAGAIN: it rings already */
+        cut_off(w);
 }
 
 void sr_worker_flush_all(sr_worker *w)
@@ -297,6 +306,12 @@ static bool begin(sr_worker *w, sr_worker_request *out)
     w->lost = false;
     w->began = w->now;
     int err = s->files ? fetch(w, &body_fd) : 0;
+    if (err == EBADF || err == ENOTSOCK) { /* not begun: the next worker takes it when this one has ended */
+        cut_off(w);
+        w->from = NULL;
+        w->slot = NULL;
+        return false;
+    }
     if (err) {
         sr_worker_unread(w, err);
         sr_worker_done(w);

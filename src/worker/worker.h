@@ -77,6 +77,7 @@ typedef struct sr_worker {
     int64_t began;  /* monotonic ns */
     bool lost;      /* its edge is gone: replies are dropped */
     bool timed_out; /* it took too long: this process will be killed, and takes no other */
+    bool cut_off;   /* the line or the bell of an edge was closed in this process, which ends */
 
     int64_t look_ns;
     int64_t now;        /* monotonic ns */

@@ -269,4 +269,54 @@ subtest 'a stop is heard although the edge has got the signal of the group as we
     }
 };
 
+# The hooks and the application run after a worker has found the edge of its start, and before it looks for the next one
+my $OTHER = '$) = "65534 65534"; $( = 65534; $< = $> = 65534;';
+for my $how (
+    [ 'in --after-fork', '', '--after-fork', "sub { $OTHER }" ],
+    [ 'where workers load it', $OTHER, qw(-L Delayed) ]
+    )
+{
+    my ( $name, $code, @args ) = @$how;
+    subtest "an application that becomes another user $name" => sub {
+        plan skip_all => 'needs root' if $>;
+        my $server
+            = start_server( "$code\n$APP", qw(--workers 2 --queue-timeout 5 --load-timeout 10), @args );
+        $server->{may_crash} = 1;
+        is $server->ask('GET /')->status, 200, 'served';
+        my ($edge) = $server->edges;
+        kill KILL => $edge;
+        ok until_true(
+            10,
+            sub {
+                eval { $server->ask('GET /')->status == 200 }
+            }
+            ),
+            'and by the next edge'
+            or diag $server->log;
+        $server->stop;
+    };
+}
+
+subtest 'an application that closes all descriptors' => sub {
+    my $server = start_server( <<'APP', qw(--workers 2 --queue-timeout 10) );
+use POSIX ();
+sub {
+    POSIX::close($_) for $_[0]{PATH_INFO} eq '/close' ? 3 .. 5000 : ();
+    my $read = $_[0]{'psgi.input'}->read( my $body, 1_000_000 );
+    [ 200, [], ["$$ $read"] ];
+}
+APP
+    $server->{may_crash} = 1;
+    my ($pid) = $server->ask('GET /close')->body =~ /\A(\d+) 0\z/;
+    ok $pid, 'it is answered';
+    my $body = 'x' x 200_000;
+    like $server->ask( 'POST /', \$body )->body, qr/\A\d+ 200000\z/, "large request $_" for 1 .. 10;
+    ok until_true( 10, sub { !kill 0, $pid } ), 'that worker ends';
+    ok $server->wait_log(
+        qr/error: worker failed: the application has closed descriptors that the server needs$/m),
+        'and says why';
+    ok until_true( 10, sub { $server->workers == 2 } ), 'there is another';
+    $server->stop;
+};
+
 done_testing;

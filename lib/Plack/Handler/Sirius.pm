@@ -38,7 +38,8 @@ sub run {
     Sirius::OS::Signals->let_go;    # which keeps errno, the exit status of a program that does not catch this
     return if $clean;
     _fail_for_descriptors($error);
-    die $error;                     ## no critic (RequireCarping)
+    $! = 1 if ref $error || $error !~ /\Asirius: /;    # of some call in between; who says that has set it
+    die $error;                                        ## no critic (RequireCarping)
 }
 
 # Whichever call was the first to get none
@@ -89,9 +90,9 @@ sub _resources {
     my ( $self, $privileges ) = @_;
     my $conf = $self->{conf};
     my %what;
-    my @inherited = Sirius::Service::Systemd->descriptors;    # they are for this PID, not for that of a daemon
+    my @inherited = Sirius::Service::Systemd->descriptors;   # they are for this PID, not for that of a daemon
     $what{daemon} = Sirius::Service::Daemon->start if $conf->{daemonize};
-    $what{admin} = Sirius::Admin::Port->open( $conf, $privileges, @inherited );
+    $what{admin}  = Sirius::Admin::Port->open( $conf, $privileges, @inherited );
     my %admin = map { $_ => 1 } $what{admin}->descriptors;
     $what{listeners}
         = [ Sirius::Listen::Listener->open_all( $conf, grep { !$admin{ $_->{fd} } } @inherited ) ];

@@ -33,6 +33,7 @@ sub open {
         }
         return if $! != EEXIST;
     }
+    $! = ENOENT if -l $path && !-e $path;    ## no critic (RequireLocalizedPunctuationVars)
     return;
 }
 

@@ -138,6 +138,13 @@ sub shut {
     return;
 }
 
+# Whoever has started this program may have blocked them, and exec keeps that
+sub unblock {
+    my ( $class, @names ) = @_;
+    POSIX::sigprocmask( SIG_UNBLOCK, POSIX::SigSet->new( @NUMBER{@names} ) );
+    return;
+}
+
 sub wait {
     my ( $self, $timeout ) = @_;
     my $caught = $self->{caught};
@@ -282,6 +289,12 @@ The PID of who has sent it; 0 for the terminal, or somebody outside of this cont
 Blocks C<HUP>, C<TTIN>, C<TTOU>, C<USR1> and C<USR2> in a process that is about to exit: perl removes its handlers before the
 process is gone, and the default action of these signals would kill or stop it. With C<inside>, for an C<exit> inside a handler,
 they are ignored as well, because C<exit> restores the mask when it leaves the handler.
+
+=head2 unblock
+
+  Sirius::OS::Signals->unblock(qw(INT QUIT TERM));
+
+For a process that has handlers for them, whatever the mask was that it was started with.
 
 =head2 wait
 

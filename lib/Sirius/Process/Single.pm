@@ -48,6 +48,7 @@ sub run {
     my %handlers = $self->_handlers;
     local @SIG{ 'ALRM', keys %handlers } = ( $SIG{ALRM} || 'DEFAULT', values %handlers );
     $handlers{$_}->($_) for Sirius::OS::Signals->let_go;
+    Sirius::OS::Signals->unblock( 'ALRM', keys %handlers );
     $self->_start_edge;
     1 while !$self->_over && $worker->run !~ /\A(?:drained|edge|over|stopped)\z/;
     alarm 0;
