@@ -48,6 +48,13 @@ static void take(pTHX_ claim *k)
         ssize_t n = k->ahead ? pread(file, k->ahead, bytes, 0) : -1;
         k->ahead_len = n > 0 ? (size_t)n : 0;
         close(file);
+        if (k->ahead_len != bytes) { /* no memory: a handle without its first bytes is none */
+            free(k->ahead);
+            k->ahead = NULL;
+            k->ahead_len = 0;
+            close(fd);
+            return;
+        }
     }
     k->fd = fd;
     s->turn.request->borrowed = true;

@@ -318,25 +318,21 @@ static void files(sr_edge *ed, sr_edge_worker *m, sr_message *note, const sr_ent
     answer(ed, m, note, fds, n);
 }
 
-/* A file with the bytes that were read after the request. -1: there are none, or there is no memory. */
-static int ahead_of(const sr_conn *c, uint32_t *bytes)
+/* A file with the bytes that were read after the request. -1: there is no memory, or no descriptor. */
+static int ahead_of(const sr_conn *c)
 {
-    size_t len = sr_buffer_len(&c->in);
-    int fd = len ? memfd_create("sirius-ahead", MFD_CLOEXEC) : -1;
-    *bytes = 0;
-    if (fd < 0)
-        return -1;
-    if (sr_tempfile_write(fd, sr_buffer_at(&c->in), len) != 0) {
+    int fd = memfd_create("sirius-ahead", MFD_CLOEXEC);
+    if (fd >= 0 && sr_tempfile_write(fd, sr_buffer_at(&c->in), sr_buffer_len(&c->in)) == 0)
+        return fd;
+    if (fd >= 0)
         close(fd);
-        return -1;
-    }
-    *bytes = (uint32_t)len;
-    return fd;
+    return -1;
 }
 
 /*
  * The application uses the socket (psgix.io), and gets a descriptor of it. The response, if there is one, is
- * sent from here as usual, but nothing more is read. SR_REPLY_TAKEN says that there will be no response.
+ * sent from here as usual, but nothing more is read. SR_REPLY_TAKEN says that there will be no response. Without the bytes that
+ * were read already it gets none: it would wait for them, or take what follows for them.
  */
 static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
 {
@@ -345,11 +341,13 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
     sr_conn *c = en ? en->conn : NULL;
     note->kind = SR_MESSAGE_SOCKET;
     note->bytes = 0;
-    if (c && !c->gone) {
+    size_t bytes = c ? sr_buffer_len(&c->in) : 0;
+    int ahead = bytes && !c->gone ? ahead_of(c) : -1;
+    if (c && !c->gone && (!bytes || ahead >= 0)) {
         fds[n++] = c->source.fd;
-        int ahead = ahead_of(c, &note->bytes);
-        if (ahead >= 0)
+        if (bytes)
             fds[n++] = ahead;
+        note->bytes = (uint32_t)bytes;
         c->borrowed = true;
         c->keep_alive = false;
         if (c->out)

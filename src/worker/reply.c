@@ -267,5 +267,9 @@ bool sr_worker_socket(sr_worker *w, int *socket, int *ahead, uint32_t *bytes)
     *bytes = note.bytes;
     for (int i = 2; i < n; i++)
         close(fds[i]);
+    if (n == 1 && note.bytes) { /* no descriptor was free for the second */
+        close(fds[0]);
+        return false;
+    }
     return n > 0;
 }

@@ -235,6 +235,36 @@ subtest 'an answer that nobody waits for any more is for no other request' => su
     }
 };
 
+# What the client has sent behind its request is passed with the socket
+subtest 'no descriptor for what psgix.io is to read first' => sub {
+    my $server = $faults->start( app => <<'IO', args => [qw(--workers 1)] );
+sub {
+    my $env = shift;
+    return [ 200, [], ['ok'] ] if $env->{PATH_INFO} ne '/io';
+    my $io = $env->{'psgix.io'};
+    read $io, my $first, 9 or return [ 500, [], ["no socket: $!"] ];
+    syswrite $io, "HTTP/1.1 200 OK\r\nContent-Length: " . length($first) . "\r\nDate: Sun, 22 Nov 2026 00:00:00 GMT\r\n\r\n$first";
+    close $io;
+    return sub { };
+}
+IO
+    my $ask = sub {
+        my $client = $server->connect;
+        $client->send( request('GET /io') . 'behind it' );
+        $client->response( patience => 5 );
+    };
+    is $ask->()->body, 'behind it', 'the application reads it';
+    my $before = $faults->injected('handle');
+    $faults->set( handle => 1 );
+    my $answer = $ask->();
+    cmp_ok $faults->injected('handle'), '>', $before, 'it has happened';
+    $faults->clear;
+    is $answer->status, 500, 'it gets no socket rather than one that has lost that';
+    like $answer->body, qr/\Ano socket: /, 'and is told so';
+    is $ask->()->body, 'behind it', 'then it reads it again';
+    $server->stop;
+};
+
 subtest 'a new edge does not get what it needs' => sub {
     my ($edge) = $two->edges;
     my @before = $two->workers;
