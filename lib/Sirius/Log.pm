@@ -195,27 +195,27 @@ past perl has no prefix.
 
   Sirius::Log->close;
 
-STDERR has whole lines and prefixes no more; it stays the file that it is. For a process that sends STDERR to another one
-which has them.
+STDERR has no whole lines and prefixes any more, but stays the same file. For a process that sends STDERR to another
+process, which adds them.
 
 =head2 error
 
   Sirius::Log->error($message);
 
-Writes one line at the level C<error>. Like all of them it goes to the file that STDERR is at that moment, and no handler, tie or
-variable of an application has a say in it.
+Writes one line at the level C<error>. Like lines of all levels, it goes to the file that STDERR is at that moment, and
+no handler, tie or variable of an application affects it.
 
 =head2 fail
 
   Sirius::Log->fail($message);
 
-Dies with "sirius: " and the message, and with exit status 1, whatever C<$!> is.
+Dies with "sirius: " and the message, and exit status 1, whatever C<$!> is.
 
 =head2 flush
 
   Sirius::Log->flush;
 
-STDOUT and STDERR, before a fork.
+Flushes STDOUT and STDERR, before a fork.
 
 =head2 info
 
@@ -234,15 +234,15 @@ The same at the level C<notice>.
   Sirius::Log->open($conf);
   Sirius::Log->open( $conf, $uid, $gid );
 
-Begins the log that C<error_log> and C<log_prefix> in the configuration ask for. A file that is not there is made, with mode
-0640 less the umask; when root makes it, now or later, it belongs to C<$uid> and C<$gid>, so that the workers can reopen it.
-Dies with one line when the file can't be opened.
+Opens the log as C<error_log> and C<log_prefix> of the configuration say. A missing file is made with mode 0640 less
+the umask; if root makes it, now or later, it belongs to C<$uid> and C<$gid>, so that the workers can reopen it. Dies
+with one line if the file cannot be opened.
 
 =head2 pass
 
   Sirius::Log->pass($text);
 
-Writes text as it is: what another process has said, or the lines of the start.
+Writes text unchanged: output of another process, or lines of the start.
 
 =head2 reopen
 
@@ -257,7 +257,7 @@ nothing when STDERR is something else by now.
 
   Sirius::Log->tell( sub { my $line = shift; ... } );
 
-From now on the code gets each line of L</error> and L</warn> besides, as bytes; C<undef> ends that.
+Also passes each line of L</error> and L</warn> to the code from now on, as bytes; C<undef> ends this.
 
 =head2 warn
 

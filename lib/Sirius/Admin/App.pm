@@ -240,7 +240,7 @@ C</healthz> and C</readyz> answer to any name.
 
   my $bytes = $admin->look( \%snapshot );
 
-Takes a sample for C</history.json>, and returns all of them for the process after this one. To be called every
+Takes a sample for C</history.json>, and returns all samples for the successor of this process. Call it every
 C<Sirius::Admin::History::EVERY> seconds.
 
 =head2 new
@@ -255,16 +255,16 @@ Code that returns a snapshot; called once for each answer that needs one.
 
 =item C<past>
 
-What L</look> returned last in the process before this one, and the monotonic time now.
+What L</look> has last returned in the predecessor of this process, and the present monotonic time.
 
 =item C<app>, C<host>, C<version>, C<started>, C<listeners>, C<pid>
 
-What is told about the server: the name of the application, that of the machine, its version, when it was started (seconds since 1970), the URLs it listens on, the PID of its
-supervisor.
+What is shown of the server: the name of the application, the name of the machine, the version, the time of the start
+(seconds since 1970), the URLs on which it listens, the PID of its supervisor.
 
 =back
 
-Reads the files of the page, which are beside this module, and dies with one line when they are not.
+Reads the files of the page, which are beside this module, and dies with one line if they are missing.
 
 =head2 to_app
 

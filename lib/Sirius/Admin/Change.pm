@@ -152,17 +152,18 @@ the time since the start of the server. It assumes nothing about the answers: wh
 
   my $share = $change->edge_cpu($edge);
 
-How much of a processor one of the C<edges> has used: 1 is all of one. Undefined when it is new, or there is no older answer.
+The share of a processor that one of the C<edges> has used: 1 is a whole one. Undefined if it is new or there is no
+older answer.
 
 =head2 growth
 
   my $number = $change->growth(qw(totals requests));
 
-By how much the number at this place has grown.
+The growth of the number at this place.
 
 =head2 is_partial
 
-False when it is about all the time since the start.
+False if it covers all the time since the start.
 
 =head2 new
 
@@ -172,36 +173,37 @@ False when it is about all the time since the start.
 
   my $number = Sirius::Admin::Change->number($value);
 
-0 when it is none.
+The value as a number, 0 if it is not one.
 
 =head2 quantiles
 
   my ( $p50, $p90, $p99, $p999 ) = $change->quantiles('latency');
 
-Seconds, of what was added to that histogram. Nothing at all when there was nothing. What is not above the end of the first bucket
-is some time below that (see L</words>), what is the end of the last bucket may have been any time more.
+Quantiles, in seconds, of what was added to the histogram; an empty list if nothing was. A value up to the end of the
+first bucket means some time below that (see L</words>); the end of the last bucket means that or any longer time.
 
 =head2 rate
 
   my $rate = $change->rate(qw(totals requests));
 
-L</growth> in a second.
+The L</growth> per second.
 
 =head2 seconds
 
-How much time it is about.
+The time that it covers, in seconds.
 
 =head2 words
 
   print $change->words( latency => $seconds );
 
-A time of that histogram for the eyes, no finer than its buckets: C<< < 16 us >>, C<1.2 ms>, C<< > 2 min >>.
+A time of the histogram as text, with no more precision than its buckets have: C<< < 16 us >>, C<1.2 ms>, C<< > 2 min
+>>.
 
 =head2 worker_rate
 
   my $rate = $change->worker_rate($worker);
 
-Requests a second of one of the C<workers>; undefined when it is new.
+The requests per second of one of the C<workers>; undefined if it is new.
 
 =head1 SEE ALSO
 

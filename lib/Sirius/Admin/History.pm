@@ -133,8 +133,8 @@ workers and the uptime.
 
   my $bytes = $history->json;
 
-One line: C<every>, the seconds between two samples; C<names>, what the numbers of a sample are; C<samples>, a list of lists. What is
-not known is null: percentiles of a time without requests.
+One line: C<every>, the seconds between two samples; C<names>, the names of the numbers in a sample; C<samples>, a list
+of lists. Unknown values are null, such as percentiles of a time without requests.
 
 =head2 look
 
@@ -150,8 +150,8 @@ Takes a sample of a snapshot of L<Sirius::Scoreboard>.
 
   $history->restore( $bytes, $now );
 
-Goes on with the L</state> of another process. What is of another server, or no such state, is left out. C<$now> is the monotonic
-time.
+Continues with the L</state> of another process. Samples of another server, and other data, are ignored. C<$now> is the
+monotonic time.
 
 =head2 samples
 
@@ -163,7 +163,7 @@ Hashes, the oldest first.
 
   my $bytes = $history->state;
 
-All of it, in less than 8192 bytes.
+All samples, in less than 8192 bytes.
 
 =head1 SEE ALSO
 

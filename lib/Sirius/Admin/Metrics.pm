@@ -203,7 +203,7 @@ The counters are sums since the start of the server. They continue over reloads 
 
   my $text = Sirius::Admin::Metrics->text( \%snapshot, version => $version, started => $epoch );
 
-Of a snapshot of L<Sirius::Scoreboard>. What is C<undef> in it is left out.
+The text for a snapshot of L<Sirius::Scoreboard>. Values that are C<undef> are left out.
 
 =head1 SEE ALSO
 

@@ -401,13 +401,15 @@ for that reason says nothing about the server.
 
   Sirius::Admin::Port->check($conf);
 
-What can be said about C<admin> before anything is opened. A wrong option ends the program (see L<Sirius::Config::Options/fail>).
+Checks C<admin> as far as possible without opening anything. A wrong option ends the program (see
+L<Sirius::Config::Options/fail>).
 
 =head2 close
 
   $admin->close;
 
-Closes what this process has of it, and removes the files of unix sockets if it has made them. For a child, too.
+Closes the descriptors of this process, and removes the files of unix sockets if this process has made them. Also for a
+child.
 
 =head2 descriptors
 
@@ -415,27 +417,27 @@ Numbers of the listening sockets.
 
 =head2 due
 
-When there is something for L</look>: a monotonic time, or nothing.
+The monotonic time at which L</look> has something to do, or nothing.
 
 =head2 edge
 
-With C<--edges>, the L<Sirius::Edge::Group> of these addresses.
+The L<Sirius::Edge::Group> of these addresses.
 
 =head2 end
 
   my $bool = $admin->end;
 
-Lets the process end, and says whether there is one still. It is killed if it needs more than half a second.
+Tells the process to end, and returns whether it still runs. It is killed if it needs more than half a second.
 
 =head2 look
 
-Starts or kills what is due.
+Starts or kills processes that are due.
 
 =head2 lost
 
   my $bool = $admin->lost( $pid, $status );
 
-A child of the supervisor has ended. False when it is none of these.
+Takes the end of a child of the supervisor. False if the child is not one of these processes.
 
 =head2 new
 
@@ -451,27 +453,27 @@ Binds all of C<< $conf->{admin} >>, which may be none. C<@descriptors> are those
 
   my $admin = Sirius::Admin::Port->restore( $admin->state );
 
-In another program of the supervisor, with the L</descriptors> open.
+In the next program of the supervisor, with the L</descriptors> open.
 
 =head2 serve
 
-What the process does: takes what L</start> has given it, serves and returns at the end.
+The work of the process: takes what L</start> has given it, serves, and returns at the end.
 
 =head2 signal
 
   $admin->signal('USR1');
 
-To the process, which heeds only that one.
+Sends the signal to the process, which reacts only to this one.
 
 =head2 start
 
   $admin->start($supervisor);
 
-Starts the process, if there is anything to serve. What goes wrong is logged, and tried again.
+Starts the process if there is an address to serve. A failure is logged, and the start is tried again.
 
 =head2 state
 
-What can be written down.
+The state as plain data, for the next program.
 
 =head2 urls
 

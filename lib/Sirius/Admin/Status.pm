@@ -95,8 +95,8 @@ All that L<Sirius::Scoreboard> knows, for programs. F<docs/OBSERVABILITY.md> exp
 
   my $bytes = Sirius::Admin::Status->json( \%snapshot, started => $epoch, %about );
 
-One line of JSON in UTF-8, its names sorted. What C<%about> has goes in as well, and C<uptime>, in seconds. Text that is valid UTF-8
-is taken as such, other bytes as Latin-1. A value that is C<undef> becomes null.
+One line of JSON in UTF-8, with its names sorted. It includes C<%about>, and C<uptime> in seconds. Text that is valid
+UTF-8 is taken as UTF-8, other bytes as Latin-1. C<undef> becomes null.
 
 =head1 SEE ALSO
 

@@ -57,9 +57,9 @@ In the parent process of the old workers, when the new generation is ready.
 
   Sirius::App::Hooks->run( $conf, $name, @args );
 
-Calls the hook of that name when there is one. True when it returned or there is none. An exception is logged and goes no
-further; of C<after_fork>, it ends the worker, which is not ready then, and the reload. One that does not return within
-C<--load-timeout> ends its process.
+Calls the hook of that name if there is one. True if it returned or there is none. An exception is logged and not
+passed on; if C<after_fork> dies, the worker ends without being ready, and so does the reload. A hook that does not
+return within C<--load-timeout> ends its process.
 
 =head1 SEE ALSO
 

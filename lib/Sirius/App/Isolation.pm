@@ -124,12 +124,12 @@ L<Sirius::App::Overrides> deals with functions that the application overrides, L
 
   my $error = $theirs->lend($code);
 
-Calls code of the application with all as it wants it; what that changes is its own afterwards. Returns nothing, or what it died
-of.
+Calls code of the application with the application's settings, and keeps what it changes of them. Returns nothing, or
+the error with which the code died.
 
 =head2 restore
 
-All is again as it was before L</take>: in a worker, or at the end.
+Restores everything as it was before L</take>: in a worker, or at the end.
 
 =head2 take
 

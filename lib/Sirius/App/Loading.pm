@@ -88,8 +88,8 @@ cannot watch it then.
   my $value = Sirius::App::Loading->watch( $conf, $code );
   my $value = Sirius::App::Loading->watch( $conf, $code, more => 1 );
 
-Calls the code and returns its value, or dies as it does. Signals for the supervisor are blocked then (L<Sirius::OS::Signals/hold>), unless
-there is more to load.
+Calls the code and returns its value, or dies with its error. Afterwards signals for the supervisor are blocked
+(L<Sirius::OS::Signals/hold>), unless there is more to load.
 
 =head1 SEE ALSO
 

@@ -108,11 +108,12 @@ The monotonic time before which no worker should be started.
 
   my $seconds = $backoff->ended( $worker, $failed, $killed, $number );
 
-C<$worker> has ended; C<$killed> by C<KILL> or by an C<exit> of the application; C<$number> are wanted. 0 when the next may come at once.
+Call it when C<$worker> has ended. C<$killed>: by C<KILL>, or by an C<exit> of the application. C<$number>: of wanted
+workers. Returns the seconds to wait, 0 if the next worker may be started at once.
 
 =head2 failing
 
-How many failed in a row.
+The number of workers in a row that have failed.
 
 =head2 new
 
@@ -120,15 +121,15 @@ How many failed in a row.
 
 =head2 no_fork
 
-Seconds until the next attempt after a C<fork> that failed.
+The seconds until the next attempt after a failed C<fork>.
 
 =head2 ready
 
-A worker has got ready.
+Call it when a worker is ready.
 
 =head2 started
 
-One was started: the next comes C<--spawn-interval> seconds later.
+Call it when a worker was started: the next one is started C<--spawn-interval> seconds later.
 
 =head1 SEE ALSO
 

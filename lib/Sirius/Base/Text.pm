@@ -67,20 +67,20 @@ Figures are as short as possible without becoming ambiguous.
 
 =head2 age
 
-For how long something lasts, from a number of seconds: C<7.2 s>, C<66 min>, C<4 d 0 h>.
+A number of seconds as text: C<7.2 s>, C<66 min>, C<4 d 0 h>.
 
 =head2 bytes
 
-In units of 1024: C<900 B>, C<3.4 MB>.
+A number of bytes as text, in units of 1024: C<900 B>, C<3.4 MB>.
 
 =head2 duration
 
-How long something took, from a number of seconds: C<850 us>, C<1.2 ms>, then as L</age>.
+A short time, given in seconds, as text: C<850 us>, C<1.2 ms>, and longer ones like L</age>.
 
 =head2 harmless
 
-The text with all but printable ASCII escaped, as C<\x1b> or C<\x{263a}>: what a client has sent must not speak to the
-terminal.
+The text with all but printable ASCII escaped, as C<\x1b> or C<\x{263a}>, because text from clients must not control
+the terminal.
 
 =head1 SEE ALSO
 

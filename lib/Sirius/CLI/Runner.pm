@@ -270,7 +270,7 @@ directory; the paths of all other options are relative to the directory in which
 
 =head1 METHODS
 
-Those of L<Plack::Runner>, and these in its place:
+Those of L<Plack::Runner>, except the following:
 
 =head2 parse_options
 
@@ -282,7 +282,7 @@ Plack::Runner gets what it can do itself. The handler gets the rest, addresses a
 
 =head2 setup
 
-As in L<Plack::Runner>, with a C<--help> of our own.
+Like L<Plack::Runner>, with C<--help> of Sirius.
 
 =head2 version_cb
 

@@ -260,13 +260,13 @@ One table has the name, aliases, type, limits, default and text of every option.
 
   my $value = Sirius::Config::Options->check( $row, $text, $from );
 
-One value in its final form (see L<Sirius::Config::Type>), or L</fail>.
+Returns one value in its final form (see L<Sirius::Config::Type>), or calls L</fail>.
 
 =head2 closest
 
   my $name = Sirius::Config::Options->closest('wrokers');    # workers
 
-The name that was meant, undefined when none is near.
+The most similar name, undefined if none is similar.
 
 =head2 fail
 
@@ -291,13 +291,13 @@ The L</row> of a name. For C<enable->, C<disable-> or C<no-> before the name of 
 
   my $row = Sirius::Config::Options->row('max-requests');
 
-A hash with C<name>, C<type>, C<default>, C<text>, C<group> and what the table says.
+A hash with C<name>, C<type>, C<default>, C<text>, C<group> and the other entries of the table.
 
 =head2 rows
 
   my @rows = Sirius::Config::Options->rows;
 
-All of them, in the table's order.
+All rows, in the order of the table.
 
 =head2 unknown
 

@@ -216,22 +216,22 @@ C<plackup> passes the address C<:5000> even if its user gave none. It counts as 
 
   my $from = $config->fill( \%given );
 
-Adds to these options what they do not say. Returns for each key that it has added where the value came from:
-C<SIRIUS_WORKERS>, C</etc/sirius.conf, line 3>. An option replaces what it says something about: C<listen> of the
-command line all addresses of the file, C<workers> also C<min-servers> and C<max-servers>.
+Adds missing options. Returns for each added key where the value came from: C<SIRIUS_WORKERS>, C</etc/sirius.conf, line
+3>. An option also replaces related ones: C<listen> on the command line replaces all addresses of the file, C<workers>
+also C<min-servers> and C<max-servers>.
 
 =head2 given
 
   my $given = Sirius::Config::Sources->given( \%raw );
 
-From names with dashes or underscores, aliases, and the forms of C<plackup>, to the options' own names with underscores. An
-unknown name is an error.
+Converts names with dashes or underscores, aliases, and the forms of C<plackup> to the main names of the options with
+underscores. An unknown name is an error.
 
 =head2 notices
 
   warn "$_\n" for $config->notices;
 
-Lines about variables that begin with C<SIRIUS_> and name no option.
+Lines about variables that begin with C<SIRIUS_> and do not name an option.
 
 =head2 read
 

@@ -164,7 +164,7 @@ serves and the old one is gone, C<workers> when that many serve, and C<stop> at 
 
   $commands->later( drained => $reply, $answer );
 
-Answers once the old generations are gone.
+Answers when the old generations are gone.
 
 =head2 new
 
@@ -172,11 +172,11 @@ Answers once the old generations are gone.
 
 =head2 pending
 
-How many wait for an answer.
+The number of commands that wait for an answer.
 
 =head2 reply_late
 
-Looks whose wish has come true.
+Answers the commands that are done.
 
 =head2 run
 
@@ -186,7 +186,7 @@ C<$reply> is called once, now or later.
 
 =head2 stopped
 
-Answers those that wait for the end.
+Answers the commands that wait for the end of the server.
 
 =head1 SEE ALSO
 

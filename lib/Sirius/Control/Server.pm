@@ -355,7 +355,8 @@ first line is ignored. A client may shut down its own direction; if it closes th
 
   $control->close;
 
-Drops all clients, closes the socket, and removes its file in the process that made it, while it is still the same file.
+Drops all clients and closes the socket. In the process that made the file, also removes it, if it is still the same
+file.
 
 =head2 handle
 
@@ -367,23 +368,24 @@ The listening socket.
 
   my $control = Sirius::Control::Server->new( $path, watch => sub {...}, unwatch => sub {...} );
 
-Listens at this path. A socket that nobody listens on any more is replaced. Dies with C<sirius: --control PATH: REASON>
-when one is alive there or the path is something else. C<watch> is called with each accepted handle, C<unwatch> before it is
-closed (see L<Sirius::OS::Signals>).
+Listens at this path. A socket on which nobody listens is replaced. Dies with C<sirius: --control PATH: REASON> if a
+server listens there or the path is something else. C<watch> is called with each accepted handle, C<unwatch> before it
+is closed (see L<Sirius::OS::Signals>).
 
 =head2 serve
 
   $control->serve($dispatch);
 
-Accepts, reads and writes what is possible without waiting. Calls C<< $dispatch->(\%request, $reply) >> for each request;
-C<%request> has C<command>, C<wait> (1 or 0) and perhaps C<workers>, all checked. C<< $reply->(\%answer) >> may be called
-then or later; what is said twice, or to a client that has gone, is dropped. An exception of C<$dispatch> becomes the answer.
+Accepts, reads and writes what is possible without waiting. Calls C<< $dispatch->(\%request, $reply) >> for each
+request; C<%request> has C<command>, C<wait> (1 or 0) and perhaps C<workers>, all checked. C<< $reply->(\%answer) >>
+may be called then or later. A second answer, and one to a client that has gone, is dropped. An exception of
+C<$dispatch> becomes the answer.
 
 =head2 restore
 
   my $control = Sirius::Control::Server->restore($state);
 
-In another program of the same process: from L</state>, with the descriptors it names open.
+In the next program of the same process, from L</state>, with its descriptors open.
 
 =head2 state
 

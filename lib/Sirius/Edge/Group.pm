@@ -602,50 +602,50 @@ C<--graceful-timeout>. If the new edge does not become ready, the old one goes o
 
 =head2 bells
 
-The handles by which the edges wake each other, in the order of their places.
+The handles by which edges wake each other, in the order of their places.
 
 =head2 close
 
-The server will stop soon: each response says that its connection closes.
+Makes the edges say C<Connection: close> in each response, because the server will stop soon.
 
 =head2 descriptors
 
-The handles that a new program has to have.
+The handles that the next program needs.
 
 =head2 due
 
-When L</tend> has something to do, in monotonic seconds; nothing while all is well.
+The monotonic times at which L</tend> has something to do; none while all is well.
 
 =head2 ended
 
   my $mine = $edge->ended( $pid, $status );
 
-False when that child is no edge.
+Takes the end of a child. False if the child is not an edge.
 
 =head2 gone
 
-True when the one of L</start_beside> has ended, or there was none.
+True if the edge of L</start_beside> has ended, or there was none.
 
 =head2 hear
 
-Reads what the edges have to tell: that one is ready, that a request takes too long, or that a worker says what cannot be. The generation of that worker
-is told (L<Sirius::Process::Reload/tell>).
+Reads what the edges report: that one is ready, that a request takes too long, or that a worker has written something
+impossible. The last two are passed to the generation of the worker (L<Sirius::Process::Reload/tell>).
 
 =head2 leave
 
-Ends the one of L</start_beside> once it has sent what was answered, within two seconds. In another process it does nothing.
+Ends the edge of L</start_beside> when it has sent all answers, within two seconds. Does nothing in another process.
 
 =head2 log_errors_to
 
   $edge->log_errors_to($fd);
 
-The error log was opened anew: it is the STDERR of the edges from now on.
+Makes the reopened error log the STDERR of the edges.
 
 =head2 log_to
 
   $edge->log_to($fd);
 
-The access log was opened anew: the edge writes to this descriptor from now on.
+Makes the edges write the reopened access log to this descriptor.
 
 =head2 new
 
@@ -662,47 +662,47 @@ The handle that L</hear> reads.
 
 =head2 path
 
-The program. Dies when it is not installed.
+The path of the program. Dies if it is not installed.
 
 =head2 pid
 
-Of an edge that runs, or undef.
+The PID of a running edge, or undef.
 
 =head2 pids
 
-Of all that run.
+The PIDs of all running edges.
 
 =head2 pidfd
 
-Number of a descriptor that is readable when the one of L</start_beside> has ended; undef when there is none.
+The number of a descriptor that becomes readable when the edge of L</start_beside> has ended; undef if there is none.
 
 =head2 renew
 
   $edge->renew($said);
 
-All edges are to have these settings, as far as they can be such (L</said>), and the program that is installed now.
+Gives all edges these settings, as far as this version knows them (L</said>), and the installed program.
 
 =head2 restore
 
   my $edge = Sirius::Edge::Group->restore( $supervisor, $state );
 
-In a new program, from what L</state> has said.
+In the next program, from what L</state> has returned.
 
 =head2 said
 
   my $words = Sirius::Edge::Group->said($data);
 
-Of settings that another process has sent, those that this version knows; nothing if they can be none.
+The settings sent by another process that this version knows; nothing if they are malformed.
 
 =head2 settings
 
   my @words = Sirius::Edge::Group->settings($conf);
 
-What of the options is the edge's business, as words for its command line.
+The options that concern the edge, as words for its command line.
 
 =head2 settled
 
-True unless an edge is just starting in the place of another.
+True unless an edge is starting in order to replace another.
 
 =head2 start
 
@@ -712,7 +712,7 @@ Starts the programs, in children of this process.
 
   $edge->signal_beside('TERM');
 
-L</stop> for the one of L</start_beside>.
+Like L</stop>, for the edge of L</start_beside>.
 
 =head2 start_beside
 
@@ -724,7 +724,7 @@ other. Dies when it cannot be started.
 
 =head2 state
 
-What a new program needs to go on with the same edges: settings, numbers of descriptors and PIDs, as text.
+What the next program needs to continue with the same edges: settings, numbers of descriptors and PIDs, as text.
 
 =head2 stop
 
@@ -735,11 +735,11 @@ at that moment. It is killed 2 seconds after the time it has. Workers are let go
 
 =head2 tend
 
-Starts another edge when one has ended and L</due> has come, and does what L</renew> has asked for.
+Starts another edge for one that has ended, when it is L</due>, and does what L</renew> has asked for.
 
 =head2 workers
 
-The handle that a worker needs to say hello: the memory in which it sleeps, and in which it finds the edges.
+The handle that a worker needs to connect: the memory in which it sleeps and finds the edges.
 
 =head1 SEE ALSO
 

@@ -148,15 +148,15 @@ taken over and this one finishes its requests; or empty when the place is free.
 
 =head2 descriptors
 
-The handles that a new program has to have.
+The handles that the next program needs.
 
 =head2 ended
 
-The process is gone.
+Call it when the process has ended.
 
 =head2 look
 
-Kills a process that did not end, or did not get ready, in time.
+Kills the process if it has not ended, or is not ready, in time.
 
 =head2 new
 
@@ -166,14 +166,14 @@ Kills a process that did not end, or did not get ready, in time.
 
   $place->pass( log => $fd ) or ...;
 
-Passes a descriptor to the process: C<log>, the access log goes on there; C<retire>, connections are to be passed on by this end of
-a pair; C<legacy>, connections come from this end of a pair. False when it does not read.
+Passes a descriptor to the process. C<log>: write the access log to it. C<retire>: pass the connections on to this end
+of a pair. C<legacy>: take connections from this end of a pair. False if the process does not read.
 
 =head2 restore
 
   my $place = Sirius::Edge::Place->restore( $state, $conf );
 
-In a new program, from what L</state> has said.
+In the next program, from what L</state> has returned.
 
 =head2 signal
 
@@ -188,13 +188,13 @@ Returns why that is not possible, or nothing.
 
 =head2 state
 
-What a new program needs to go on with the same place, as text.
+What the next program needs to continue with the same place, as text.
 
 =head2 stop
 
   $place->stop( TERM => $seconds );
 
-It is killed when it has not ended by then.
+Tells the process to end; it is killed if it has not ended by then.
 
 =head2 words
 

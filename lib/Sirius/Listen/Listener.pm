@@ -288,8 +288,9 @@ are left as they are. The variables are taken out of the environment.
 
   my $listener = Sirius::Listen::Listener->adopt( $handle_or_fd, $given, $from );
 
-Takes over a socket that listens already; its file stays when it is closed. C<$given> is what L</given> says where it was
-bound, or undefined; C<$from> is where it comes from, for the message with which this dies when it is no such socket.
+Takes over a socket that listens already. Its file is not removed at the end. C<$given> is what L</given> says where it
+was bound, or undefined; C<$from> is where it comes from, for the message with which this dies when it is no such
+socket.
 
 =head2 close
 
@@ -303,11 +304,11 @@ Its descriptor.
 
 =head2 given
 
-The host as it was given, for another process to L</adopt> it; for a unix socket its path or C<@name>.
+The host as it was given, with which another process can L</adopt> it; for a unix socket its path or C<@name>.
 
 =head2 host
 
-The bound address in numbers, with brackets when it is IPv6.
+The bound address as numbers, with brackets if it is IPv6.
 
 =head2 is_unix
 
@@ -324,7 +325,8 @@ socket. Never empty.
 
   my @addresses = Sirius::Listen::Listener->named( 'systemd:web', @descriptors );
 
-C<fd:N> for each of systemd's descriptors with this name; dies when there is none. Any other address is returned as it is.
+C<fd:N> for each of systemd's descriptors with this name; dies if there is none. Any other address is returned
+unchanged.
 
 =head2 open
 
@@ -347,11 +349,11 @@ The real port; 80 for a unix socket, because C<SERVER_PORT> must not be empty.
 
   my $listener = Sirius::Listen::Listener->restore($state);
 
-In another program of the same process: from L</state>, with the descriptor it names open.
+In the next program of the same process, from L</state>, with its descriptor open.
 
 =head2 state
 
-What can be written down; C<fd> is a descriptor to keep open.
+The state as plain data, for the next program; C<fd> is a descriptor to keep open.
 
 =head2 url
 

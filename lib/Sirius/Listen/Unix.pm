@@ -176,23 +176,24 @@ The listening socket.
 
   my $unix = Sirius::Listen::Unix->open( $path, $backlog, mode => 0660, owner => 'www', group => 'www-data' );
 
-The rest is optional: without C<mode> the umask decides; C<owner> and C<group> are names or numbers. Dies with the reason.
+All but the path is optional. Without C<mode> the umask decides. C<owner> and C<group> are names or numbers. Dies with
+the reason.
 
 =head2 remove
 
   $unix->remove;
 
-Removes the file when this process has bound it and it is still the same.
+Removes the file if this process has bound it and it is still the same file.
 
 =head2 restore
 
   my $unix = Sirius::Listen::Unix->restore( $state, $fh );
 
-In another program of the same process: from L</state> and the listening socket.
+In the next program of the same process, from L</state> and the listening socket.
 
 =head2 state
 
-What can be written down.
+The state as plain data, for the next program.
 
 =head1 SEE ALSO
 

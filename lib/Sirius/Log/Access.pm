@@ -259,11 +259,11 @@ for all others it says nothing.
 
   Sirius::Log::Access->check($conf);
 
-Whether there is to be a log. Dies as L</new> does when what the options say makes no sense; opens nothing.
+True if there is to be a log. Dies like L</new> if the options are wrong; opens nothing.
 
 =head2 fd
 
-The descriptor, which is this object's. It stays the same when the file is opened anew.
+The descriptor, which belongs to this object. Its number stays the same when the file is reopened.
 
 =head2 fh
 
@@ -285,7 +285,7 @@ For a process that only has to L</reopen> it: with a path but without a descript
 
   $log->forget;
 
-In a process that writes no lines: what was opened is closed, and L</reopen> does nothing.
+For a process that writes no lines: closes the log, and makes L</reopen> do nothing.
 
 =head2 kind
 
@@ -295,7 +295,8 @@ C<file>, C<pipe> or C<syslog>: the kind of sink. A file may be anything that has
 
   my $log = Sirius::Log::Access->new( $conf, $uid, $gid );
 
-Nothing when there is to be no log. Dies with one line that names the option: with C<$!> 2 when it makes no sense, else 1.
+Returns nothing if there is to be no log. Dies with one line that names the option: with C<$!> 2 if its value is wrong,
+else 1.
 
 =head2 pipe
 
@@ -309,7 +310,7 @@ For syslog: facility * 8 + severity.
 
   $log->release;
 
-In a child after C<fork>: the command is its parent's business. What was opened stays open.
+In a child after C<fork>: leaves the command to the parent. Descriptors stay open.
 
 =head2 reopen
 

@@ -209,7 +209,7 @@ The monotonic time of the next L</tend>, nothing while the command runs.
 
   my $ours = $pipe->ended( $pid, $status );
 
-This child was reaped. False when it was not the command.
+Takes the end of a child that was reaped. False if it was not the command.
 
 =head2 fh
 
@@ -219,13 +219,13 @@ The write end.
 
   my $pipe = Sirius::Log::Pipe->new( $conf, $command );
 
-Makes the pipe; nothing runs yet. Both ends are closed on exec. Dies with a reason when it can't.
+Makes the pipe; nothing runs yet. Both ends are closed on exec. Dies with a reason if it cannot.
 
 =head2 release
 
   $pipe->release;
 
-In a child after C<fork>: the pipe and the command are its parent's. A handle that L</fh> has returned stays open.
+In a child after C<fork>: leaves the pipe and the command to the parent. A handle that L</fh> has returned stays open.
 
 =head2 restore
 
@@ -249,7 +249,7 @@ read what is in it; after half a second the log says so. Then, or when C<TERM>, 
 
   $pipe->tend;
 
-Starts the command when it is time to. Reaps it, too, where nobody else does.
+Starts the command when it is due. Also reaps it where nobody else does.
 
 =head1 SEE ALSO
 

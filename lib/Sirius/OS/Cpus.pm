@@ -136,7 +136,7 @@ them, version 1 and 2.
 
 =head1 METHODS
 
-All take the directory that stands for C</>, which tests need.
+All methods take the directory to use as C</>, for tests.
 
 =head2 count
 
@@ -149,14 +149,14 @@ C<cpu.cfs_quota_us> by C<cpu.cfs_period_us>), rounded up. At least 1.
 
   my $bytes = Sirius::OS::Cpus->memory;
 
-The least memory limit (C<memory.max> or C<memory.limit_in_bytes>), undefined when there is none.
+The lowest memory limit (C<memory.max> or C<memory.limit_in_bytes>), undefined if there is none.
 
 =head2 workers
 
   my $workers = Sirius::OS::Cpus->workers;
 
-Workers for C<--workers auto>: as many as L</count>, and at least 2, since one may wait for a database; with a memory limit
-one for each 64 MiB of it at most; never less than 1.
+The number of workers for C<--workers auto>: as many as L</count>, but at least 2, because one may wait for a database;
+with a memory limit at most one for each 64 MiB; never less than 1.
 
 =head1 SEE ALSO
 

@@ -86,7 +86,7 @@ The name of a signal.
 
   my $words = Sirius::OS::ExitStatus->words( $status, $why );
 
-From a wait status, and a reason that the process itself has given, or ''.
+Words for a wait status, and for a reason that the process itself has given, or ''.
 
 =head1 SEE ALSO
 

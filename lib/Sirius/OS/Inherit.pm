@@ -160,27 +160,27 @@ A handle on an open descriptor, not a copy of it.
 
   perl -MSirius::OS::Inherit=SIRIUS_X ...
 
-Takes what is handed over out of the environment before the application may read it, pass it on or clear it, and closes its
-descriptors on exec from now on: what the application starts while it loads gets none. The folder this module was found in is
-removed from C<@INC> if it is the first.
+Removes the inherited state from the environment before the application can read it, pass it on or clear it, and sets
+its descriptors to close on exec, so that programs which the application starts while it loads get none. The directory
+in which this module was found is removed from C<@INC> if it is the first.
 
 =head2 take
 
   my $state = Sirius::OS::Inherit->take($name);
 
-The state in this environment variable, which is deleted; nothing when it is not set. Dies when it is something else.
+The state in this environment variable, which is deleted; nothing if it is not set. Dies if it is something else.
 
 =head2 take_back
 
   Sirius::OS::Inherit->take_back;
 
-When the exec has failed: what was left open by L</give> is closed on exec again.
+When the exec has failed: closes on exec again what L</give> has left open.
 
 =head2 take_handle
 
   my $fh = Sirius::OS::Inherit->take_handle($number);
 
-A handle on a descriptor that was given, closed on exec from now on.
+A handle on an inherited descriptor, closed on exec from now on.
 
 =head1 SEE ALSO
 

@@ -108,7 +108,7 @@ program runs there, so that a reload follows a symbolic link in it to the newest
 
   my $seconds = Sirius::OS::Invocation->age;
 
-How long ago it was run.
+The time since the command was run.
 
 =head2 env
 
@@ -116,13 +116,13 @@ The environment of the start, a copy.
 
 =head2 folders
 
-The folders of C<@INC> as this module has found it.
+The directories of C<@INC> at the time at which this module was loaded.
 
 =head2 restore
 
   Sirius::OS::Invocation->restore($state);
 
-In another program: what it was there.
+In the next program: restores the command of the first one.
 
 =head2 run
 
@@ -142,11 +142,11 @@ parentheses or not. It stays in the present directory, with the present environm
 
   Sirius::OS::Invocation->run_perl( $directory, \%env, @arguments );
 
-Becomes a perl of the same kind with these arguments. Without a directory it stays where it is.
+Becomes a perl of the same kind with these arguments. Without a directory it stays in the present one.
 
 =head2 state
 
-All of it, as L</restore> wants it.
+The command as data for L</restore>.
 
 =head2 words
 

@@ -121,19 +121,20 @@ Reads F</proc>. If it is not mounted, every process counts as gone.
 
   my $ticks = Sirius::OS::Proc->born($pid);
 
-When it began, in clock ticks since the boot: with its PID the identity of a process. Undefined when it is gone or a zombie.
+The start of the process, in clock ticks since the boot; together with the PID it identifies the process. Undefined if
+it is gone or a zombie.
 
 =head2 cpu
 
   my $seconds = Sirius::OS::Proc->cpu($pid);
 
-Of a processor, that this process has used so far, in user and system mode; undef when it is gone.
+The processor time that the process has used, in user and system mode, in seconds; undef if it is gone.
 
 =head2 mounted
 
   my $there = Sirius::OS::Proc->mounted;
 
-Whether there is a F</proc>. Without it the server serves, but knows no memory and no names of processes.
+True if F</proc> is mounted. Without it the server serves, but does not know the memory and the names of processes.
 
 =head2 name
 
@@ -158,14 +159,14 @@ PID of its parent; 0 when it is gone.
 
   my $bytes = Sirius::OS::Proc->resident($pid);
 
-Bytes of memory that it has in RAM; 0 when it is gone.
+The resident memory of the process, in bytes; 0 if it is gone.
 
 =head2 waits
 
   my @words = Sirius::OS::Proc->waits($pid);    # 'it is in the system call flock', 'wait channel locks_lock_inode_wait'
 
-Why it does not move, for a log. Empty when the kernel does not tell: to others than root, and only to processes that may debug
-it.
+Where the process waits, for a log. Empty if the kernel does not say, which it does only to root and to processes that
+may debug it.
 
 =head1 SEE ALSO
 

@@ -99,26 +99,26 @@ C<sirius: gen 2>, C<sirius: worker>.
 
   Sirius::OS::Title->again;
 
-Shows the title of this process once more, after other code has assigned to C<$0>.
+Shows the title of this process again, after other code has assigned to C<$0>.
 
 =head2 app
 
   my $name = Sirius::OS::Title->app($conf);
 
-The name of what is served; for another program of this server to put into its C<$conf>.
+The name of the application, for another program of this server to put into its C<$conf>.
 
 =head2 load
 
   my $app = Sirius::OS::Title->load( sub {...} );
 
-Calls the code, which loads the application, and returns what it returns. Plack assigns to C<$0> before and after; the title
-stays, unless the application itself assigns to C<$0> meanwhile. Dies of what the code has died of.
+Calls the code, which loads the application, and returns what it returns. Plack assigns to C<$0> before and after; the
+title stays, unless the application itself assigns to C<$0> meanwhile. Dies with the error of the code.
 
 =head2 serves
 
   Sirius::OS::Title->serves('/srv/app.psgi');
 
-Says what is served.
+Sets the name of the application.
 
 =head2 set
 
@@ -130,7 +130,7 @@ Names this process. Children inherit the name.
 
   my $words = Sirius::OS::Title->words( $conf, $role );
 
-What C<ps> shows unless C<--disable-proctitle> is given.
+The title that C<ps> shows unless C<--disable-proctitle> is given.
 
 =head1 SEE ALSO
 

@@ -332,7 +332,7 @@ the case for three seconds.
 
   $watch->begin;
 
-Looks once a second from now on.
+Starts checking once a second.
 
 =head2 due
 
@@ -344,7 +344,7 @@ When L</look> is to be called next (monotonic seconds); empty: not before L</beg
 
   $watch->look;
 
-Looks, if it is time, and tells what there is to tell.
+Checks if it is due, and logs what there is to log.
 
 =head2 new
 

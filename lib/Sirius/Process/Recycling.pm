@@ -122,13 +122,13 @@ and C<retiring> (it was told to). This module adds C<expires> and C<kill_at>.
 
   $recycling->begin($worker);
 
-Draws its time of life: 90 to 100 % of C<--max-lifetime>.
+Sets the lifetime of the worker at random, between 90 and 100 % of C<--max-lifetime>.
 
 =head2 broken
 
   $recycling->broken( $worker, $what );
 
-What it tells the edge cannot be: it is killed at once.
+The worker has written something impossible to the edge: logs that, and kills it at once.
 
 =head2 due
 
@@ -140,7 +140,7 @@ The monotonic times at which L</look> would find something.
 
   $recycling->look(@workers);
 
-Sets C<leave>; kills those whose time is over.
+Sets C<leave> for workers that have to leave, and kills those whose time is over.
 
 =head2 new
 
@@ -150,10 +150,10 @@ Sets C<leave>; kills those whose time is over.
 
   $recycling->overdue( $worker, $what );
 
-Its request has timed out: logs that, asks it for a stack trace, and has it replaced and killed.
+The request of the worker has timed out: logs that, asks the worker for a stack trace, and has it replaced and killed.
 
-When it has written no stack until it is killed, the log gets what can be learned from outside: the system call in which it waits,
-and the line of Perl that called it.
+If the worker has written no stack trace before it is killed, the log says what can be learned from outside: the system
+call in which it waits, and the line of Perl that called it.
 
 =head1 SEE ALSO
 

@@ -591,7 +591,7 @@ The one that serves.
 
 =head2 deadlines
 
-Does what is due: kills those that did not end, starts the next attempt.
+Does what is due: kills generations that have not ended, starts the next attempt.
 
 =head2 due
 
@@ -601,13 +601,15 @@ The monotonic times at which L</deadlines> has something to do.
 
   $generations->hear($generation);
 
-Reads what it has to tell.
+Reads the reports of the generation.
 
 =head2 lost
 
   $generations->lost( $generation, $status );
 
-It has ended. Dies when that was the start of a daemon, whose command waits for the outcome.
+Takes the end of a generation. One that ends before it is ready has failed: the log says so, and whoever asked for the
+reload gets the error and the output; the old generation goes on. Dies if that was the start of a daemon, whose command
+waits for the outcome.
 
 =head2 new
 
@@ -615,13 +617,13 @@ It has ended. Dies when that was the start of a daemon, whose command waits for 
 
 =head2 orphans
 
-PIDs of the workers that are left of a generation that was killed.
+The PIDs of workers whose generation was killed.
 
 =head2 reload
 
   $generations->reload($reply);
 
-Starts a reload, or notes that one more is wanted when one is under way.
+Starts a reload, or records that one more is wanted if one is under way.
 
 =head2 renewed
 
@@ -629,13 +631,14 @@ True once after each reload.
 
 =head2 settled
 
-True when there is one generation and nothing is under way.
+True if there is one generation and nothing is under way.
 
 =head2 signal
 
   $generations->signal('USR1');
 
-To all of them. One whose program still loads would die of it, and gets it when it is up; C<INT> and C<TERM> at once.
+Sends the signal to all generations. One that still loads would die by it, and gets it when it is ready for it; C<INT>
+and C<TERM> are sent at once.
 
 =head2 started
 
@@ -651,7 +654,7 @@ Takes charge of a child of L<Sirius::Process::Launch>.
 
   $generations->tell( $pid, 'timeout', $text );
 
-Passes on what the edge says of a worker.
+Passes a report of the edge about a worker to the worker's generation.
 
 =head1 SEE ALSO
 

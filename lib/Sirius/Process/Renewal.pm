@@ -174,7 +174,7 @@ This also frees the memory of the application, which the supervisor had loaded f
 
   Sirius::Process::Renewal->become($supervisor);
 
-Dies when it can't; then nothing has changed.
+Dies if it cannot; then nothing has changed.
 
 =head2 resume
 
@@ -184,12 +184,12 @@ What the new program calls.
 
   my $pid = Sirius::Process::Renewal->try($signals);
 
-Starts a perl that loads all of this and ends with status 0, or another when that fails.
+Starts a perl that loads this code and exits with status 0, or another one if that fails.
 
 =head2 tried
 
-What that perl does. Its argument is the layout of the running server's scoreboard: a supervisor that could not read it would be
-the end of all.
+The work of that perl. Its argument is the layout of the scoreboard of the running server: a supervisor that could not
+read it would end the server.
 
 =head1 SEE ALSO
 

@@ -78,13 +78,13 @@ which an operator has started by C<TTIN> or C<sirius ctl workers>, stay until th
 
 =head2 due
 
-The monotonic time of the next look; nothing when the number is fixed.
+The monotonic time of the next check; nothing if the number is fixed.
 
 =head2 look
 
   $number = $scaling->look( $number, $waiting, $idle );
 
-How many workers there should be from now on.
+Returns how many workers there should be from now on.
 
 =head2 new
 

@@ -136,7 +136,7 @@ The monotonic times at which L</look> has something to do.
 
   my $bool = $delay->holds($signal);
 
-A stop by this signal has to wait still. The first C<TERM> begins the time, any other signal ends it.
+True if a stop by this signal has to wait. The first C<TERM> begins the time, any other signal ends it.
 
 =head2 lasts
 

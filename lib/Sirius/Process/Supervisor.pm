@@ -527,11 +527,11 @@ One worker more, one less.
 
 =head2 announce
 
-Tells that the server listens, once.
+Logs once that the server listens.
 
 =head2 ending
 
-True when the server is stopping, and C<--drain-delay> is over.
+True if the server is stopping and C<--drain-delay> is over.
 
 =head2 new
 
@@ -551,7 +551,7 @@ The access log goes on in the file that has its name now, also in the edge. Take
 
   $supervisor->quit($worker);
 
-With C<--workers 0>: gives up the request at hand, and exits.
+With C<--workers 0>: gives up the present request and exits.
 
 =head2 rows
 
@@ -567,7 +567,7 @@ Returns after a stop, with all workers gone and C<%SIG> as before. With C<--work
 
   $supervisor->say_stop( $signal, $why );
 
-In the log, once for each kind of stop.
+Logs the stop, once for each kind.
 
 =head2 serve
 

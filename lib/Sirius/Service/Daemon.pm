@@ -118,34 +118,36 @@ command, so that the operator sees its errors.
   $daemon->detach;
   $daemon->detach( keep_stderr => 1 );
 
-Gives up the STDOUT and STDERR of the command: they become F</dev/null>. For each process that was forked before L</ready>;
-else it would keep the terminal or the pipe open. A plain file stays, as with C<< 2>>error.log >>, and so does what was put
-in place of them meanwhile, by C<--error-log> or the application. C<keep_stderr> leaves STDERR alone in any case.
+Makes STDOUT and STDERR, which are those of the command, F</dev/null>. Each process that was forked before L</ready>
+must call it; otherwise it keeps the terminal or the pipe open. A plain file stays, as with C<< 2>>error.log >>, and so
+does what was put in place of them meanwhile, by C<--error-log> or the application. C<keep_stderr> leaves STDERR alone
+in any case.
 
 =head2 failed
 
   $daemon->failed($status);
 
-The command ends with this status, by default 1. So it does when the daemon ends without a word.
+Ends the command with this status, by default 1. The command also ends so if the daemon ends without a word.
 
 =head2 ready
 
   $daemon->ready(%args);
 
-L</detach>es, and the command ends with status 0. In another process than that which L</start> returned to, only the former.
+Calls L</detach> and ends the command with status 0. In another process than the one in which L</start> returned, it
+only calls L</detach>.
 
 =head2 restore
 
   Sirius::Service::Daemon->restore->detach;
 
-For another program, which the daemon has started.
+For the next program, which the daemon has started.
 
 =head2 start
 
   my $daemon = Sirius::Service::Daemon->start;
 
-Returns in the daemon only. STDIN is F</dev/null> there. Locks, threads and the PID are those of a new process: what depends
-on them comes after it.
+Returns only in the daemon, where STDIN is F</dev/null>. Locks, threads and the PID are those of a new process, so code
+that depends on them must run after this call.
 
 =head1 SEE ALSO
 

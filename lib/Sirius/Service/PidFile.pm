@@ -115,15 +115,15 @@ same file.
 
   my $file = Sirius::Service::PidFile->new($path);
 
-Makes or takes over the file, locks it, and writes the PID of this process. Dies with one line when another server has it,
-when it is something else than a pid file, or a symbolic link, or when it can't be written. Closed on exec.
+Makes or takes over the file, locks it, and writes the PID of this process. Dies with one line if another server holds
+it, if it is not a PID file, if it is a symbolic link, or if it cannot be written. Its descriptor is closed on exec.
 
 =head2 release
 
   $file->release;
 
-In a child: drops its share of the lock, so that the lock ends with the process that made it. There it would unlock the
-file.
+In a child: drops the child's share of the lock, so that the lock ends with the process that made it. In that process
+it would unlock the file.
 
 =head2 remove
 
@@ -136,11 +136,11 @@ server has made at the same path stays, and in another process than the one that
 
   my $file = Sirius::Service::PidFile->restore($state);
 
-In another program of the same process: from L</state>, with the descriptors it names open.
+In the next program of the same process, from L</state>, with its descriptors open.
 
 =head2 state
 
-What can be written down; C<fd> is a descriptor to keep open.
+The state as plain data, for the next program; C<fd> is a descriptor to keep open.
 
 =head1 SEE ALSO
 

@@ -160,15 +160,16 @@ C<--group> alone leaves the user unchanged. A number without a user in the syste
 
   $privileges->drop;
 
-Becomes that user, for good: supplementary groups first, then the group, then the user, and dies unless all of it is so and
-there is no way back. C<HOME>, C<LOGNAME> and C<USER> in C<%ENV> are set. Does nothing when neither user nor group was asked
-for, or when both are what they should be.
+Changes to that user permanently: supplementary groups first, then the group, then the user. Dies unless all of it has
+succeeded and cannot be undone. Sets C<HOME>, C<LOGNAME> and C<USER> in C<%ENV>. Does nothing if neither user nor group
+was asked for, or both are right already.
 
 =head2 ids
 
   my %ids = $privileges->ids;
 
-C<uid>, C<gid> and C<groups>, with commas, for a program that is to drop its rights itself; nothing when there is nothing to drop.
+C<uid>, C<gid> and C<groups>, with commas, for a program that drops its rights itself; nothing if there is nothing to
+drop.
 
 =head2 new
 
@@ -181,13 +182,13 @@ only root can change to, is a wrong option (see L<Sirius::Config::Options/fail>)
 
   my ( $uid, $gid ) = $privileges->owner;
 
-Whom files should belong to that the workers have to open; nothing when L</drop> changes nothing.
+The user and group to which files should belong that the workers open; nothing if L</drop> changes nothing.
 
 =head2 umask_and_chdir
 
   $privileges->umask_and_chdir;
 
-Sets the one and goes to the other, if asked for. A directory that can't be gone to is a wrong option.
+Sets the umask and changes the directory, if asked for. A directory that cannot be entered is a wrong option.
 
 =head1 SEE ALSO
 

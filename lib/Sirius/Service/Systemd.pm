@@ -139,7 +139,7 @@ When the next L</watchdog> is due, in seconds of the monotonic clock. Nothing wi
 
   Sirius::Service::Systemd->forget;
 
-Takes all these variables out of the environment: for a process that has them from another one.
+Removes all these variables from the environment, for a process that has inherited them.
 
 =head2 new
 
@@ -152,27 +152,27 @@ process.
 
   $systemd->notify(@lines);
 
-One message. A line break inside a line becomes a space. Never waits and never dies.
+Sends one message. A line break inside a line becomes a space. Never waits and never dies.
 
 =head2 offered
 
-As L</descriptors>, but the environment stays as it is.
+Like L</descriptors>, but leaves the environment unchanged.
 
 =head2 restore
 
   my $systemd = Sirius::Service::Systemd->restore($state);
 
-In another program of the same process: from L</state>.
+In the next program of the same process, from L</state>.
 
 =head2 state
 
-What can be written down.
+The state as plain data, for the next program.
 
 =head2 watchdog
 
   $systemd->watchdog;
 
-Says C<WATCHDOG=1> when it is due, which is after half of C<WATCHDOG_USEC>.
+Sends C<WATCHDOG=1> when it is due, which is after half of C<WATCHDOG_USEC>.
 
 =head1 SEE ALSO
 

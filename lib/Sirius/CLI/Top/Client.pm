@@ -119,14 +119,14 @@ Speaks as much HTTP as is needed, over TCP or a unix socket. If there is no answ
 
   my $body = $client->get($path);
 
-On a connection of its own. Dies with one line unless the answer is a whole one with status 200.
+Sends a request on a new connection. Dies with one line unless there is a complete answer with status 200.
 
 =head2 new
 
   my $client = Sirius::CLI::Top::Client->new($address);
 
-C<--admin> as it was given to the server (see L<Sirius::Config::Address/ADDRESSES>), or the URL that the server has printed. Dies
-when it is neither.
+C<--admin> as it was given to the server (see L<Sirius::Config::Address/ADDRESSES>), or the URL that the server has
+printed. Dies if it is neither.
 
 =head1 SEE ALSO
 

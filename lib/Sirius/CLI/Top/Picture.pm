@@ -210,19 +210,19 @@ in a request for the longest time stand first. The narrower the lines, the fewer
 
   my $line = $picture->header($width);
 
-The one of the L</lines> that names the columns.
+The line of L</lines> that names the columns.
 
 =head2 lines
 
   my @lines = $picture->lines( $width, $height );
 
-Not longer and not more than that. Without a limit: all.
+The lines, at most as long and as many as given. Without a limit, all of them.
 
 =head2 new
 
   my $picture = Sirius::CLI::Top::Picture->new( $now, $before );
 
-What C<$before> is for: see L<Sirius::Admin::Change>.
+See L<Sirius::Admin::Change> for C<$before>.
 
 =head1 SEE ALSO
 

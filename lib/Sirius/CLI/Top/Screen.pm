@@ -119,17 +119,17 @@ of the screen is restored.
 
 =head2 close
 
-Puts the terminal back as it was. So does the end of the object.
+Restores the terminal. The end of the object does the same.
 
 =head2 is_possible
 
-False when STDOUT is no terminal, or a dumb one.
+False if STDOUT is not a terminal, or a dumb one.
 
 =head2 key
 
   my $key = $screen->key($seconds);
 
-Waits for a character. Undefined when none came in that time, or until L</wake>.
+Waits for a character. Undefined if there was none in that time, or before L</wake>.
 
 =head2 new
 
@@ -137,23 +137,23 @@ Waits for a character. Undefined when none came in that time, or until L</wake>.
 
 =head2 open
 
-Takes the screen and lets single characters be read.
+Takes over the screen and lets single characters be read.
 
 =head2 show
 
   $screen->show( $header, @lines );
 
-Draws the lines over what is there. Those that are the same as C<$header> are set off.
+Draws the lines over the present ones. Lines equal to C<$header> are highlighted.
 
 =head2 size
 
   my ( $columns, $lines ) = $screen->size;
 
-Of the terminal now; 80 and 24 when it does not say.
+The present size of the terminal; 80 and 24 if it is unknown.
 
 =head2 wake
 
-For a handler of a signal: L</key> waits no longer, which it notices within half a second.
+For a signal handler: makes L</key> return within half a second.
 
 =head1 SEE ALSO
 
