@@ -44,8 +44,10 @@ static void about_to_fork(void)
 {
     if (!sirius_current || sirius_current->forked)
         return;
-    dTHX;
     sirius_current->turn.forked = true;
+    if (!pthread_equal(pthread_self(), sirius_current->thread)) /* which may be none of perl's */
+        return;
+    dTHX;
     sirius_socket_forks(aTHX_ sirius_current);
 }
 
@@ -106,6 +108,7 @@ SV *sirius_new(pTHX_ HV *hv)
     static bool watching_forks;
     sirius *s;
     Newxz(s, 1, sirius);
+    s->thread = pthread_self();
 #ifdef MULTIPLICITY
     s->owner = aTHX;
 #endif

@@ -31,6 +31,8 @@
 #include "unchunk.h"
 #include "worker/worker.h"
 
+#include <pthread.h>
+
 typedef struct envpool_env envpool_env;           /* envpool.h */
 typedef struct sirius_accesslog sirius_accesslog; /* accesslog.c */
 
@@ -105,6 +107,7 @@ typedef struct sirius {
 #ifdef MULTIPLICITY
     PerlInterpreter *owner; /* no other is served: threads of the application get nothing */
 #endif
+    pthread_t thread;
     sr_worker worker;
     sirius_request request; /* of the turn */
     sr_forwarded forwarded; /* of the request */

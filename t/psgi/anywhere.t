@@ -235,6 +235,49 @@ APP
     $server->stop;
 };
 
+# Of a library that the application has loaded: no perl is in it
+subtest 'a thread in C that forks' => sub {
+    spew( "$dir/forks.c", <<'SOURCE' );
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *run(void *none)
+{
+    for (;;) {
+        usleep(20000);
+        pid_t pid = fork();
+        if (!pid)
+            _exit(0);
+        waitpid(pid, 0, 0);
+    }
+    return none;
+}
+__attribute__((constructor)) static void begin(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, 0, run, 0);
+}
+SOURCE
+    my $built = system("$Config{cc} -shared -fPIC -pthread -o $dir/forks.so $dir/forks.c") == 0;
+    ok $built, 'a library with a thread that forks';
+    my $server = start_server( <<"APP", qw(--workers 1) );
+use DynaLoader ();
+use Time::HiRes ();
+my \$library;
+sub {
+    my \$env = shift;
+    \$library ||= DynaLoader::dl_load_file('$dir/forks.so') or die DynaLoader::dl_error();
+    my \$io = \$env->{'psgix.io'};
+    Time::HiRes::sleep(0.3);
+    return [ 200, [], [\$\$] ];
+}
+APP
+    my ($worker) = $server->workers;
+    is $server->ask('GET /')->body, $worker, "request $_" for 1 .. 3;
+    is $server->crashes,            0,       'nothing crashed';
+    $server->stop;
+};
+
 subtest 'threads of the application' => sub {
     plan skip_all => 'this perl has no threads' if !$Config{useithreads};
     my $server = start_server( <<'APP', qw(--workers 1 --access-log), "$dir/threads" );
