@@ -178,4 +178,25 @@ subtest 'exit in a handler of the application, once a stop was asked for' => sub
     is $server->wait_exit(20), 'exit 0', 'it is one';
 };
 
+subtest 'while a child tries whether the installed code loads' => sub {
+    my $dir = File::Temp->newdir;
+    spew( "$dir/SlowTrial.pm",
+        "package SlowTrial;\nsleep 20 if \$0 eq '-e' && !\$ENV{SIRIUS_RENEWAL};\n1;\n" );
+    my $server = Sirius::Test::Server->start(
+        app  => "sub { [ 200, [], ['ok'] ] }\n",
+        args => [qw(--workers 1)],
+        env  => { PERL5OPT => "-I$dir -MSlowTrial" },
+    );
+    $server->signal('HUP');
+    my $there = until_true(
+        20,
+        sub {
+            grep { Sirius::Test::Server::slurp("/proc/$_/cmdline") =~ /->tried\(/ } $server->processes;
+        }
+    );
+    ok $there, 'it is there';
+    $server->stop;
+    unlike $server->log, qr/old code/, 'and nobody hears of it';
+};
+
 done_testing;

@@ -185,6 +185,7 @@ sub stop {
     my ( $self, $signal, $why ) = @_;
     $self->{systemd}->notify('STOPPING=1') if !$self->{stopping}++;
     $self->{stop_began} ||= _now();
+    kill KILL => $self->{trial} if $self->{trial};    # nobody would wait for it
     my $delayed = $self->{delay}->holds( $signal, $why );
     return if $delayed;
     $self->say_stop( $signal, $why );
@@ -312,8 +313,15 @@ sub _reopen_logs {
 sub _renew {
     my ( $self, $status ) = @_;
     delete $self->{trial};
-    return Sirius::Log->warn('the supervisor keeps running its old code: the new code does not load')
-        if $status;
+    return if $self->{stopping};
+    return Sirius::Log->warn(
+        'the supervisor keeps running its old code: '
+            . (
+            $status & 127
+            ? 'what tried the new code ' . Sirius::OS::ExitStatus->words($status)
+            : 'the new code does not load'
+            )
+    ) if $status;
     return if !$self->_quiet;    # the next reload brings the next attempt
     eval { Sirius::Process::Renewal->become($self) };
     chomp( my $error = $@ );
