@@ -157,7 +157,8 @@ sub _known {
 sub _one_application {
     my ( $given, @words ) = @_;
     my $app = defined $given->{app} ? "--app $given->{app}" : defined $given->{e} ? '-e' : shift @words;
-    return Sirius::Config::Options->fail("unexpected argument '$words[0]': the application is already given by $app")
+    return Sirius::Config::Options->fail(
+        "unexpected argument '$words[0]': the application is already given by $app")
         if @words;
     return;
 }
@@ -185,7 +186,8 @@ sub _pass_on {
     Sirius::OS::Title->set( $conf, 'loading' ) if $self->{loader} ne 'Restarter';
     $_->check($conf) for qw(Sirius::Log::Access Sirius::Admin::Port);
     _shield($conf);
-    _probe($conf) if !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );    # a reload has all of them already
+    _probe($conf)
+        if !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );  # a reload has all of them already
     Sirius::Config::Options->fail('--daemonize: cannot be combined with --reload')
         if $conf->{daemonize} && $self->{loader} eq 'Restarter';
     return;

@@ -39,7 +39,7 @@ sub parse {
         return { host => $host, port => _port($port) };
     }
     return { host => $1, port => _port($2) } if $spec =~ /\A([^:\s]*):(\d+)\z/;
-    die "the address is empty\n"                 if $spec eq '';
+    die "the address is empty\n"             if $spec eq '';
     return _no_address($spec);
 }
 
@@ -52,8 +52,8 @@ sub _no_address {
         : $spec =~ /\A(.*):(.*)\z/s      ? ( $1, $2 )
         :                                  ( $spec, '' );
     die "'$spec' is not an address: it contains white space\n" if $spec                =~ /\s/;
-    die "'$spec' has no port: write $host:5000, or $unix\n"       if $port eq '' && $spec !~ /\A\d+\D*\z/;
-    die "'$spec': $port is not a port number: write HOST:PORT, or $unix\n" if $port       =~ /\D/;
+    die "'$spec' has no port: write $host:5000, or $unix\n"    if $port eq '' && $spec !~ /\A\d+\D*\z/;
+    die "'$spec': $port is not a port number: write HOST:PORT, or $unix\n" if $port    =~ /\D/;
     return die "'$spec' is not a port number: write HOST:PORT, or $unix\n";
 }
 
@@ -81,7 +81,7 @@ sub _unix {
     eval { __PACKAGE__->ids(%address); 1 } or die "'$spec': $@";
     if ( $text =~ s/\A\@/\0/ ) {
         die "'$spec': an abstract socket has no file, so it takes no mode, owner or group\n" if %address;
-        die "'$spec' has no name\n"                                              if $text eq "\0";
+        die "'$spec' has no name\n"                                                          if $text eq "\0";
     }
     die "'$spec' has no path\n" if $text eq '';
     die "'$spec' ends with a slash: a unix socket is a file, not a directory\n"

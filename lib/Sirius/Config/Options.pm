@@ -147,7 +147,7 @@ my ( @ROWS, %BY_NAME, $group );
 for my $entry (@TABLE) {
     if ( !ref $entry ) { $group = $entry; next }
     my ( $name, $type, $default, $text, $more ) = @$entry;
-    $text = "No effect: $more->{noop}"  if $more->{noop};
+    $text = "No effect: $more->{noop}"       if $more->{noop};
     $text = "Not accepted: $more->{refused}" if $more->{refused};
     push @ROWS, { name => $name, type => $type, default => $default, text => $text, group => $group, %$more };
     $BY_NAME{$_} ||= $ROWS[-1] for $name, @{ $more->{alias} || [] }, grep {defined} $more->{short};

@@ -128,7 +128,8 @@ sub _file {
         Sirius::Config::Options->fail("$where: $name has no value")
             if !length $value && $row->{type} ne 'token';
         my $seen = $seen{ $row->{name} } ||= [];
-        Sirius::Config::Options->fail("$where: $name is already set in line @$seen") if @$seen && !$row->{many};
+        Sirius::Config::Options->fail("$where: $name is already set in line @$seen")
+            if @$seen && !$row->{many};
         push @$seen, $number;
         $where = "$path, lines " . join ', ', @$seen if @$seen > 1;
         $self->_take( \%layer, $row, $sense, $name, $row->{many} ? [$value] : $value, $where );

@@ -161,8 +161,9 @@ sub _print {
 
 sub _request {
     my ( $command, @more ) = @_;
-    _fail( USAGE, "no command given: use status, reload, stop or workers N" )           if !defined $command;
-    _fail( USAGE, "unknown command '$command': use status, reload, stop or workers N" ) if !$COMMANDS{$command};
+    _fail( USAGE, "no command given: use status, reload, stop or workers N" ) if !defined $command;
+    _fail( USAGE, "unknown command '$command': use status, reload, stop or workers N" )
+        if !$COMMANDS{$command};
     my @number = $command eq 'workers' ? shift @more : ();
     _fail( USAGE, "unexpected argument '$more[0]'; see sirius ctl --help" ) if @more;
     return { command => $command }                                          if !@number;

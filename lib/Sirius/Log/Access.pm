@@ -179,7 +179,8 @@ sub _parse {
         @{$self}{qw(how kind priority)} = ( 'syslog', 'syslog', _priority($1) );
     } elsif ( $spec eq '-' ) {
         $self->{how} = 'stdout';
-        Sirius::Config::Options->fail('--access-log -: --daemonize closes STDOUT unless it is a file; log to a file')
+        Sirius::Config::Options->fail(
+            '--access-log -: --daemonize closes STDOUT unless it is a file; log to a file')
             if $conf->{daemonize} && !-f '/proc/self/fd/1';
     } else {
         $self->{how}  = 'file';

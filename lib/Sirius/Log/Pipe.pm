@@ -40,8 +40,9 @@ sub ended {
     $backoff->ready if $steady;
     my $delay = $backoff->ended( { ready => $steady, since => $self->{since} }, 1, 0, 1 );
     my $next  = $delay ? sprintf 'next attempt in %g s', $delay : 'starting it again';
-    Sirius::Log->error(
-        "--access-log: '$self->{command}' " . Sirius::OS::ExitStatus->words( $status, 'status 0' ) . "; $next" );
+    Sirius::Log->error( "--access-log: '$self->{command}' "
+            . Sirius::OS::ExitStatus->words( $status, 'status 0' )
+            . "; $next" );
     return 1;
 }
 
