@@ -64,7 +64,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
     s->parse = (uint32_t)parse;
     s->head = (uint32_t)head;
     s->body = (uint32_t)body;
-    s->files = t->body_fd >= 0 ? SR_FILE_BODY : 0;
+    uint32_t files = t->body_fd >= 0 ? SR_FILE_BODY : 0;
     forwarded(s, t);
     atomic_store_explicit(&s->gone, 0, memory_order_relaxed);
     atomic_store_explicit(&s->backlog, 0, memory_order_relaxed);
@@ -75,7 +75,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
             !(sr_buffer_add(&en->request, t->request, parse) && sr_buffer_add(&en->request, t->base, head)))
             sr_buffer_free(&en->request); /* values will be missing in its log line */
         sr_buffer_add_bytes(&en->line, sr_edge_line_of(t->request, t->base));
-        s->files |= SR_FILE_REQUEST;
+        files |= SR_FILE_REQUEST;
     } else {
         memcpy(s->data, t->request,
                offsetof(sr_request, fields) + t->request->n_fields * sizeof t->request->fields[0]);
@@ -83,6 +83,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
         if (body)
             memcpy(s->data + parse + head, t->body.at, body);
     }
+    atomic_store_explicit(&s->files, files, memory_order_relaxed);
     en->body_fd = t->body_fd;
     return true;
 }

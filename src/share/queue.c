@@ -86,6 +86,11 @@ static sr_slot *slot_at(const sr_requests *r, uint32_t index)
     return (sr_slot *)(uintptr_t)((const char *)r + r->slots_at + (size_t)index * SR_SLOT_BYTES);
 }
 
+static uint64_t number_of(const sr_slot *s)
+{
+    return atomic_load_explicit(&s->number, memory_order_relaxed);
+}
+
 sr_slot *sr_queue_at(const sr_queue *q, uint32_t index)
 {
     return slot_at(q->requests, index);
@@ -107,7 +112,7 @@ uint64_t sr_queue_put(sr_queue *q, uint32_t index)
 {
     sr_requests *r = q->requests;
     uint64_t number = q->put;
-    sr_queue_at(q, index)->number = number;
+    atomic_store_explicit(&sr_queue_at(q, index)->number, number, memory_order_relaxed);
     atomic_store_explicit(&q->replies->claims[index].word, claim_of(number, SR_OWNER_NOBODY),
                           memory_order_release);
     atomic_store_explicit(&r->ring[number & r->mask], index, memory_order_release);
@@ -142,7 +147,7 @@ int32_t sr_queue_owner(const sr_queue *q, uint32_t index, uint64_t number)
 /* Clears the number as well, so that no claim that a worker spoils later makes a request of a free slot. */
 void sr_queue_release(sr_queue *q, uint32_t index)
 {
-    sr_queue_at(q, index)->number = 0;
+    atomic_store_explicit(&sr_queue_at(q, index)->number, 0, memory_order_relaxed);
     q->free[q->n_free++] = index;
 }
 
@@ -186,7 +191,7 @@ static bool waits(const sr_queue *q, uint64_t number)
     uint32_t index =
         atomic_load_explicit(&q->requests->ring[number & q->requests->mask], memory_order_relaxed);
     uint64_t word = atomic_load_explicit(&q->replies->claims[index].word, memory_order_acquire);
-    return word == claim_of(number, SR_OWNER_NOBODY) && sr_queue_at(q, index)->number == number;
+    return word == claim_of(number, SR_OWNER_NOBODY) && number_of(sr_queue_at(q, index)) == number;
 }
 
 bool sr_queue_waits(const sr_queue *q, uint32_t index, uint64_t number)
@@ -312,7 +317,7 @@ const sr_slot *sr_consumer_take(sr_consumer *c, uint32_t *index)
         uint64_t next = seen;
         if (atomic_compare_exchange_strong(&c->replies->head, &next, head + 1))
             next = head + 1;
-        if (mine && slot_at(r, i)->number == head) { /* else its slot is free, and its claim was spoiled */
+        if (mine && number_of(slot_at(r, i)) == head) { /* else its slot is free, and its claim was spoiled */
             *index = i;
             c->number = head;
             return slot_at(r, i);

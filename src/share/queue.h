@@ -38,7 +38,7 @@
 
 enum {
     /* counted up when something here, in ring.h or sleepers.h moves or changes its meaning */
-    SR_QUEUE_LAYOUT = 3,
+    SR_QUEUE_LAYOUT = 4,
     SR_SLOT_BYTES = 8192,
     SR_QUEUE_SLOTS_MAX = 65536,
     SR_OWNER_EDGE = 0xffff,
@@ -52,15 +52,18 @@ typedef enum sr_slot_scheme { SR_SCHEME_UNSAID, SR_SCHEME_HTTP, SR_SCHEME_HTTPS 
  * edge.
  */
 typedef struct sr_slot {
-    uint64_t number;
-    _Atomic int64_t ready_at; /* monotonic ns at which it was complete; read by workers before they take it */
-    int64_t ready_wall;       /* the same in ns since 1970 */
+    /* read by workers before they have the request, or when the edge has given it to another one already */
+    _Atomic uint64_t number;
+    _Atomic int64_t ready_at; /* monotonic ns at which it was complete */
+    _Atomic uint32_t files;   /* SR_FILE_ bits: descriptors that the worker has to ask for */
+
+    /* read by the worker that has begun with it */
+    int64_t ready_wall; /* the same in ns since 1970 */
     uint64_t body_length;
     sr_peer client;             /* the peer, or whom trusted proxies name */
     uint8_t listener;           /* index */
     uint8_t scheme;             /* sr_slot_scheme, as trusted proxies say */
     uint16_t server_port;       /* likewise; 0: they say none */
-    uint16_t files;             /* SR_FILE_ bits: descriptors that the worker has to ask for */
     uint32_t parse;             /* bytes of the sr_request at the start of data, up to its last field */
     uint32_t head;              /* bytes of the head after that, into which its spans point */
     uint32_t body;              /* bytes of the body after that, if it is in memory */

@@ -259,7 +259,7 @@ static uint64_t waiting(const sr_worker *w)
  * The request is in a file, which is mapped while it runs. Returns 0 or errno; EMFILE also when the table of
  * this process had no place for the descriptors, since the kernel drops them silently.
  */
-static int fetch(sr_worker *w, int *body_fd)
+static int fetch(sr_worker *w, uint32_t files, int *body_fd)
 {
     sr_message note = {.kind = SR_MESSAGE_ASK, .row = w->row, .number = w->number, .slot = w->index};
     int fds[SR_MESSAGE_FDS], n = 0, i = 0;
@@ -268,16 +268,16 @@ static int fetch(sr_worker *w, int *body_fd)
         err = sr_worker_answer(w, SR_MESSAGE_FILES, &note, fds, &n);
     if (err)
         return err;
-    if (n != !!(w->slot->files & SR_FILE_REQUEST) + !!(w->slot->files & SR_FILE_BODY))
+    if (n != !!(files & SR_FILE_REQUEST) + !!(files & SR_FILE_BODY))
         err = EMFILE;
-    if (!err && w->slot->files & SR_FILE_REQUEST) {
+    if (!err && files & SR_FILE_REQUEST) {
         w->spilled_bytes = (size_t)w->slot->parse + w->slot->head + w->slot->body;
         void *at = mmap(NULL, w->spilled_bytes, PROT_READ, MAP_PRIVATE, fds[i], 0);
         err = at == MAP_FAILED ? errno : 0;
         close(fds[i++]);
         w->spilled = at == MAP_FAILED ? NULL : at;
     }
-    if (!err && w->slot->files & SR_FILE_BODY)
+    if (!err && files & SR_FILE_BODY)
         *body_fd = fds[i++];
     while (i < n)
         close(fds[i++]);
@@ -305,7 +305,8 @@ static bool begin(sr_worker *w, sr_worker_request *out)
     w->number = w->from->queue.number;
     w->lost = false;
     w->began = w->now;
-    int err = s->files ? fetch(w, &body_fd) : 0;
+    uint32_t files = atomic_load_explicit(&s->files, memory_order_relaxed);
+    int err = files ? fetch(w, files, &body_fd) : 0;
     if (err == EBADF || err == ENOTSOCK) { /* not begun: the next worker takes it when this one has ended */
         cut_off(w);
         w->from = NULL;
