@@ -14,7 +14,7 @@ sub new {
     $format = 'combined' if !$format;
     for my $kind (qw(char_handlers block_handlers)) {
         my $handlers = $option{$kind} ||= {};
-        ref $handlers->{$_} or die "access log format: $kind: $_ is no code\n" for keys %{$handlers};
+        ref $handlers->{$_} or die "access log format: $kind: $_ is not a sub\n" for keys %{$handlers};
     }
     my ( $self, $why, $offset )
         = $class->_compile( $format, @option{qw(char_handlers block_handlers)} );

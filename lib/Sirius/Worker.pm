@@ -114,7 +114,7 @@ sub run {
     $self->_arm if $self->{multiprocess};    # the application may have taken handlers while it was loaded
     STDERR->autoflush(1);                    # the application may have put a layer on it, which buffers
     my $engine = $self->{engine} = Sirius::Worker::Engine->new( $self->_engine_conf );
-    die "--after-fork has failed\n" if $self->{multiprocess} && !$self->_run_hook( after_fork => $self );
+    die "--after-fork failed\n" if $self->{multiprocess} && !$self->_run_hook( after_fork => $self );
 
     # Its generation was killed while it loaded: another one has been started
     my $heard = $self->{tell}->('ready');

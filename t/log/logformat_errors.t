@@ -46,10 +46,10 @@ TEXT
 };
 
 subtest 'handlers' => sub {
-    is error_of( '%z', char_handlers => { z => 'name' } ), "access log format: char_handlers: z is no code\n",
+    is error_of( '%z', char_handlers => { z => 'name' } ), "access log format: char_handlers: z is not a sub\n",
         'no code';
     is error_of( '%h', block_handlers => { Z => undef } ),
-        "access log format: block_handlers: Z is no code\n",
+        "access log format: block_handlers: Z is not a sub\n",
         'nothing';
     like error_of( '%{a}z', char_handlers => { z => sub { } } ),
         qr/unknown item %\{\.\.\.\}z at character 1$/m,

@@ -181,11 +181,11 @@ sub start {
     return if !@{ $self->{listeners} };
     weaken( $self->{supervisor} = $supervisor );
     my ( $alive, $life ) = @{$self}{qw(alive life)};
-    $alive or pipe $alive, $life or return $self->_no_process("pipe: $!");
+    $alive or pipe $alive, $life or return $self->_no_process("cannot create a pipe: $!");
     $self->_start_edge( $alive, $life ) if !$self->{edge};
     Sirius::Log->flush;
     my $pid = fork;
-    return $self->_no_process("fork: $!") if !defined $pid;
+    return $self->_no_process("cannot fork: $!") if !defined $pid;
 
     if ($pid) {
         $self->{life} = $life;

@@ -166,7 +166,7 @@ sub new {
     @{$_}{qw(role settings)} = ( 'serves', $self->{settings} ) for @{ $self->{places} }[ 0 .. $number - 1 ];
 
     # Both ends stay here: they outlive any edge. One that can't tell at once tells later
-    pipe my $news, my $report or Sirius::Log->fail("pipe: $!");
+    pipe my $news, my $report or Sirius::Log->fail("cannot create a pipe: $!");
     for my $end ( $news, $report ) {
         fcntl $end, F_SETFL, O_NONBLOCK | fcntl $end, F_GETFL, 0 or Sirius::Log->fail("F_SETFL: $!");
     }

@@ -50,11 +50,11 @@ sub fh { return shift->{write} }
 
 sub new {
     my ( $class, $conf, $command ) = @_;
-    pipe my $read, my $write or die "pipe: $!\n";
-    ( $read, $write ) = map { Sirius::Log::File->high($_) || die "pipe: $!\n" } $read, $write;
+    pipe my $read, my $write or die "cannot create a pipe: $!\n";
+    ( $read, $write ) = map { Sirius::Log::File->high($_) || die "cannot create a pipe: $!\n" } $read, $write;
     fcntl $write, F_SETPIPE_SZ, ROOM;    # less will do
     my $flags = fcntl $write, F_GETFL, 0;
-    fcntl $write, F_SETFL, $flags | O_NONBLOCK or die "pipe: $!\n";
+    fcntl $write, F_SETFL, $flags | O_NONBLOCK or die "cannot create a pipe: $!\n";
     return $class->_new( $conf, command => $command, read => $read, write => $write );
 }
 

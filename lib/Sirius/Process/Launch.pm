@@ -23,7 +23,7 @@ sub here {
     my ( $news, $report ) = eval { _pair() } or Sirius::Log->fail( $@ =~ s/\n\z//r );
     Sirius::Log->flush;
     my $pid = fork;
-    Sirius::Log->fail("fork: $!")                            if !defined $pid;
+    Sirius::Log->fail("cannot fork: $!")                     if !defined $pid;
     return { pid => $pid, number => $number, news => $news } if $pid;
     close $news;
     $supervisor->{theirs}->restore;
@@ -46,10 +46,10 @@ sub here {
 sub program {
     my ( $class, $supervisor, $number ) = @_;
     my ( $news, $report ) = _pair();
-    pipe my $stderr, my $said or die "pipe: $!\n";
+    pipe my $stderr, my $said or die "cannot create a pipe: $!\n";
     Sirius::Log->flush;
     my $pid = fork;
-    die "fork: $!\n"                                                                        if !defined $pid;
+    die "cannot fork: $!\n"                                                                 if !defined $pid;
     return { pid => $pid, number => $number, news => $news, stderr => $stderr, said => '' } if $pid;
     eval {
         my $copy = POSIX::dup(2);    # by their numbers: an application may have tied STDERR
@@ -131,7 +131,8 @@ sub _become {
 
 # Lines both ways: the generation tells how it goes, the supervisor what the edge says of workers
 sub _pair {
-    socketpair my $news, my $report, AF_UNIX, SOCK_STREAM, PF_UNSPEC or die "socketpair: $!\n";
+    socketpair my $news, my $report, AF_UNIX, SOCK_STREAM, PF_UNSPEC
+        or die "cannot create a socket pair: $!\n";
     return $news, $report;
 }
 

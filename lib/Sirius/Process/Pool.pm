@@ -307,7 +307,7 @@ sub _leave_terminal {
 }
 
 sub _pipe {
-    pipe my $read, my $write or Sirius::Log->fail("pipe: $!");
+    pipe my $read, my $write or Sirius::Log->fail("cannot create a pipe: $!");
     return $read, $write;
 }
 

@@ -275,7 +275,7 @@ sub _quiet {
 
 # No variable of a caller may keep an end: a generation that is forked inside it must not have it
 sub _pipe {
-    pipe my $read, my $write or Sirius::Log->fail("pipe: $!");
+    pipe my $read, my $write or Sirius::Log->fail("cannot create a pipe: $!");
     return $read, $write;
 }
 

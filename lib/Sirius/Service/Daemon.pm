@@ -42,7 +42,7 @@ sub restore {
 
 sub start {
     my $class = shift;
-    pipe my $news, my $report or Sirius::Log->fail("--daemonize: pipe: $!");
+    pipe my $news, my $report or Sirius::Log->fail("--daemonize: cannot create a pipe: $!");
     my $child = _fork();
     if ($child) {
         close $report;
@@ -60,7 +60,7 @@ sub _fork {
     STDOUT->flush;
     STDERR->flush;
     my $pid = fork;
-    Sirius::Log->fail("--daemonize: fork: $!") if !defined $pid;
+    Sirius::Log->fail("--daemonize: cannot fork: $!") if !defined $pid;
     return $pid;
 }
 
