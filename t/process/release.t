@@ -57,4 +57,24 @@ for my $name ( sort keys %how ) {
     };
 }
 
+# What the supervisor has to know as a new program is more than one variable can have
+subtest 'a large environment' => sub {
+    switch (1);
+    my $server = Sirius::Test::Server->start(
+        app  => "$dir/current/app.psgi",
+        args => [ '--workers', 1, '-I', "$dir/current/lib" ],
+        env  => { map { ( "LARGE_$_" => "\xc3\xa9" x 20_000 ) } 1 .. 3 },
+    );
+    for my $number ( 2, 3 ) {
+        my $before = () = $server->log =~ /runs the installed code/g;
+        switch ($number);
+        $server->signal('HUP');
+        ok until_true( 20, sub { $before < ( () = $server->log =~ /runs the installed code/g ) } ),
+            "release $number, and the supervisor is a new program"
+            or diag $server->log;
+        is $server->ask('GET /')->body, $number, 'served';
+    }
+    $server->stop;
+};
+
 done_testing;

@@ -70,6 +70,26 @@ subtest 'Bytes stay bytes' => sub {
     }
 };
 
+subtest 'More than a variable can have' => sub {
+    for my $length ( 90_000, 200_000, 700_000 ) {
+        my $number = inherited();
+        my $text   = Sirius::OS::Inherit->give( { it => 'x' x $length }, $number );
+        cmp_ok length $text, '<', 128 * 1024, "$length: the text of the variable";
+        my $code
+            = 'my $it = Sirius::OS::Inherit->take(q(SIRIUS_TEST)); print length $it->{it}, qq( @{ $it->{descriptors} })';
+        for my $how ( [], ['=SIRIUS_TEST'] ) {
+            my $pid = open my $in, '-|' or do {
+                $ENV{SIRIUS_TEST} = $text;
+                exec $^X, ( map {"-I$_"} @INC ), "-MSirius::OS::Inherit@$how", '-e', $code;
+            };
+            is readline $in, "$length $number", @$how ? 'taken early' : 'taken by the next program';
+            close $in;
+            $text = Sirius::OS::Inherit->give( { it => 'x' x $length }, $number );
+        }
+        Sirius::OS::Inherit->take_back;
+    }
+};
+
 subtest 'What is in the variable is nobody else\'s from the first moment' => sub {
     my ( $one, $two ) = ( inherited(), inherited() );
     is child_has( $one, $two ), "$one $two", 'two that others would get';

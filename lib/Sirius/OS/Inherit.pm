@@ -3,8 +3,11 @@ package Sirius::OS::Inherit;
 use strict;
 use warnings;
 
-use Fcntl    qw(FD_CLOEXEC F_GETFD F_SETFD);
+use Fcntl    qw(FD_CLOEXEC F_GETFD F_SETFD F_SETFL O_NONBLOCK);
 use JSON::PP ();
+
+# A variable may have 128 KiB (MAX_ARG_STRLEN, execve(2)): what is longer waits in a pipe, which holds up to ROOM
+use constant { F_SETPIPE_SZ => 1031, LONG => 100_000, ROOM => 1 << 20 };
 
 my $json = JSON::PP->new->canonical->ascii;
 
@@ -37,8 +40,9 @@ sub give {
         push @handles, $fh;
     }
     push @lent, @handles;    # one that goes out of scope would close its descriptor before the exec
-    return $json->encode(
-        _each_text( { %$state, descriptors => [ map { fileno $_ } @handles ] }, \&utf8::encode ) );
+    return _in_pipe( $json->encode(
+        _each_text( { %$state, descriptors => [ map { fileno $_ } @handles ] }, \&utf8::encode )
+    ) );
 }
 
 sub handle {
@@ -57,7 +61,7 @@ sub has {
 sub import {
     my ( $class, @names ) = @_;
     for my $name (@names) {
-        $given{$name} = delete $ENV{$name};
+        $given{$name} = _from_pipe( delete $ENV{$name} );
         my $state = eval { $json->decode( $given{$name} ) };
         $class->close_on_exec( @{ $state->{descriptors} || [] } ) if ref $state eq 'HASH';
 
@@ -70,7 +74,7 @@ sub import {
 sub take {
     my ( $class, $name ) = @_;
     my $text = delete $given{$name};
-    $text = delete $ENV{$name} if !defined $text;
+    $text = _from_pipe( delete $ENV{$name} ) if !defined $text;
     return if !defined $text;
     my $state = eval { $json->decode($text) };
     die "sirius: $name is reserved for Sirius itself and must not be set\n" if ref $state ne 'HASH';
@@ -95,6 +99,32 @@ sub _each_text {
     return { map { _each_text( $_, $change ) } %$value } if ref $value eq 'HASH';
     $change->($value)                                    if utf8::is_utf8($value);
     return $value;
+}
+
+sub _from_pipe {
+    my $text = shift;
+    return $text if !defined $text || $text !~ /\Apipe (\d+)\z/;
+    open my $read, '<&=', $1 or return $text;
+    local $/ = undef;
+    my $whole = readline $read;
+    close $read or return $text;
+    return $whole;
+}
+
+# Itself when it is short, or there is no room: then exec says so
+sub _in_pipe {
+    my $text = shift;
+    return $text if length $text < LONG;
+    pipe my $read, my $write or return $text;
+    fcntl $write, F_SETPIPE_SZ, ROOM;
+    fcntl $write, F_SETFL,      O_NONBLOCK or return $text;
+    my $done = 0;
+    while ( $done < length $text ) {
+        $done += syswrite( $write, $text, 65_536, $done ) || return $text;
+    }
+    fcntl $read, F_SETFD, 0 or return $text;
+    push @lent, $read;
+    return 'pipe ' . fileno $read;
 }
 
 # For reading: perl says nothing then at its end, when somebody else has closed the descriptor
