@@ -62,15 +62,15 @@ my $files = names($dir);
 for my $number ( 1 .. 3 ) {
     spew( "$dir/lib/Words.pm", "package Words;\nsub number { $number }\n1;\n" );
     config( 100 + $number );    # so there is another edge, too
-    my $before = () = $server->log =~ /takes the place of/g;
-    my $new    = () = $server->log =~ /runs the installed code now/g;
+    my $before = () = $server->log =~ /replaces edge/g;
+    my $new    = () = $server->log =~ /runs the installed code/g;
     $server->signal('HUP');
     my $done = until_true(
         30,
         sub {
             my $log = $server->log;
-            $before <     ( () = $log =~ /takes the place of/g )
-                && $new < ( () = $log =~ /runs the installed code now/g );
+            $before <     ( () = $log =~ /replaces edge/g )
+                && $new < ( () = $log =~ /runs the installed code/g );
         }
     );
     ok $done, "reload $number: another edge, and the supervisor is a new program" or diag $server->log;
