@@ -5,9 +5,9 @@ use lib "$FindBin::Bin/../lib";
 use Test::More;
 use Cwd ();
 use File::Temp;
-use Sirius::Options;
+use Sirius::Config::Options;
 use Sirius::Test;
-use Sirius::Usage;
+use Sirius::Config::Usage;
 
 # Options: those of plackup through bin/sirius and through plackup itself, and what happens to wrong ones
 
@@ -48,10 +48,10 @@ subtest 'a wrong option ends it with 2 and is named' => sub {
 # What is in the limits of the table is in those of each program that gets it
 subtest 'the greatest values, and the least' => sub {
     my %other = map  { $_ => 1 } qw(drain-delay edges max-servers min-reqs-per-child min-servers workers);
-    my @rows  = grep { defined $_->{max} && !$other{ $_->{name} } } Sirius::Options->rows;
+    my @rows  = grep { defined $_->{max} && !$other{ $_->{name} } } Sirius::Config::Options->rows;
     for my $end (qw(max min)) {
         my @args = map {
-            "--$_->{name}=" . ( $_->{type} eq 'bytes' ? Sirius::Usage->bytes( $_->{$end} ) : $_->{$end} )
+            "--$_->{name}=" . ( $_->{type} eq 'bytes' ? Sirius::Config::Usage->bytes( $_->{$end} ) : $_->{$end} )
         } @rows;
         my $server = Sirius::Test::Server->start(
             app  => $APP,
@@ -62,7 +62,7 @@ subtest 'the greatest values, and the least' => sub {
     }
     my ( $how, $said ) = run_once( app => $APP, args => [qw(--port 0 --max-queue 50001)] );
     is $how,  'exit 2',                                          'more than there is room for';
-    is $said, "sirius: --max-queue: 50001 is more than 50000\n", 'which it says';
+    is $said, "sirius: --max-queue: 50001 is too large: the maximum is 50000\n", 'which it says';
 };
 
 subtest 'what a proxy does is refused' => sub {

@@ -1,6 +1,7 @@
 use strict;
 use warnings;
 use Fcntl qw(FD_CLOEXEC F_GETFD F_SETFD);
+use POSIX ();
 use Test::More;
 use Sirius::OS::Inherit;
 use Sirius::Process::Renewal;
@@ -160,12 +161,13 @@ subtest 'a new program' => sub {
     is fcntl( $memory, F_GETFD, 0 ), FD_CLOEXEC, 'and keeps it from programs that it starts';
     is_deeply( Sirius::Scoreboard->current, $adopted, 'it is the one of this process' );
 
+    # The server's own cannot change its size: it is sealed
     for my $other ( $size - 64, $size + 64, $size * 2, 10 ) {
-        truncate $memory, $other or die $!;
-        is error( sub { Sirius::Scoreboard->adopt($descriptor) } ),
+        open my $memory_of_another, '+>', undef or die $!;
+        truncate $memory_of_another, $other or die $!;
+        is error( sub { Sirius::Scoreboard->adopt( POSIX::dup( fileno $memory_of_another ) ) } ),
             "sirius: the scoreboard is of another version of Sirius; a reload is not enough, restart the server\n",
             "not one of $other bytes instead of $size";
-        truncate $memory, $size or die $!;
     }
 };
 
