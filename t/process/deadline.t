@@ -95,13 +95,15 @@ for my $path (qw(/sleep /deaf /spin /flock /pause)) {
         cmp_ok time - $start, '<', 14,  'and not much later';
         my $pid = culprit( $server, "$path?who=me" );
         ok $before{$pid}, 'the log names worker and URL' or diag $server->log;
-        like $server->log, qr{GET \Q$path\E\?who=me ran for 1\.\d s, the client got 504$}m,
+        ok $server->wait_log( qr{GET \Q$path\E\?who=me ran for \d+\.\d s, the client got 504$}m, 15 ),
             'and what happened';
         ok replaced( $server, $pid ), 'the worker is replaced';
         $status{ $_->ask('GET /')->status }++ for @others;
         is_deeply [ keys %status ], [200], 'the others go on over the same connections'
             or diag explain \%status;
-        my $ends = () = $server->log =~ /^.*worker $pid (?:exited|was killed).*$/mg;
+        my $end = qr/^.*worker $pid (?:exited|was killed).*$/m;
+        $server->wait_log( $end, 15 );
+        my $ends = () = $server->log =~ /$end/g;
         is $ends, 1, 'its end is logged once' or diag $server->log;
         $server->stop;
     };
@@ -147,7 +149,9 @@ subtest '--stream-timeout: a stream that stands still' => sub {
     is $answer->status, 'cut', 'the answer does not look whole';
     my $pid = culprit( $server, '/still?2' );
     ok $pid, 'the log names it' or diag $server->log;
-    like $server->log, qr/GET \/still\?2 paused within its response for 1\.\d s, the response was cut off$/m,
+    ok $server->wait_log(
+        qr/GET \/still\?2 paused within its response for \d+\.\d s, the response was cut off$/m, 15
+        ),
         'and what happened';
     ok replaced( $server, $pid ), 'the worker is replaced';
     $server->stop;
@@ -195,9 +199,9 @@ APP
     my %place = (
         '/sleep/blocked' =>
             [ qr/in the system call (?:clock_)?nanosleep/, 'lib/Shop/Report.pm line 1000', 'blocked' ],
-        '/flock/blocked' => [ qr/in the system call flock/, 'lib/Shop/Lock.pm line 2000',    'blocked' ],
-        '/flock/ignored' => [ qr/in the system call flock/, 'lib/Shop/Lock.pm line 2000',    '' ],
-        '/match/blocked' => [ qr/outside of any system call/,        'lib/Shop/Pattern.pm line 3000', 'blocked' ],
+        '/flock/blocked' => [ qr/in the system call flock/,   'lib/Shop/Lock.pm line 2000',    'blocked' ],
+        '/flock/ignored' => [ qr/in the system call flock/,   'lib/Shop/Lock.pm line 2000',    '' ],
+        '/match/blocked' => [ qr/outside of any system call/, 'lib/Shop/Pattern.pm line 3000', 'blocked' ],
     );
     for my $path ( sort keys %place ) {
         subtest "$path: a call that shows no stack" => sub {
@@ -225,9 +229,9 @@ subtest 'a stack was shown: nothing is guessed' => sub {
     my $server = server(qw(--workers 2 --request-timeout 0.5));
     is $server->ask('GET /sleep?b')->status, 504, 'its client gets 504';
     my $pid = culprit( $server, '/sleep?b' );
-    ok replaced( $server, $pid ), 'the worker is replaced';
-    like $server->log,   qr/this worker is at /, 'its stack is in the log';
-    unlike $server->log, qr/wrote no stack/,     'and only that';
+    ok replaced( $server, $pid ),                       'the worker is replaced';
+    ok $server->wait_log( qr/this worker is at /, 15 ), 'its stack is in the log';
+    unlike $server->log, qr/wrote no stack/, 'and only that';
     $server->stop;
 };
 
@@ -278,7 +282,9 @@ subtest '--workers 0: nobody would start it again' => sub {
         is $server->ask('GET /')->status,       504, 'who waits for it as well';
     }
     ok until_true( 20, sub { ( $server->ask('GET /')->body || '' ) eq $pid } ), 'then it goes on';
-    like $server->log, qr{^\[sirius $pid\] error: GET /late\?4 ran for \d\.\d s, the client got 504$}m,
+    ok $server->wait_log(
+        qr{^\[sirius $pid\] error: GET /late\?4 ran for \d+\.\d s, the client got 504$}m, 15
+        ),
         'the log names the URL';
     $server->stop;
 };
