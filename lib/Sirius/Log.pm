@@ -47,6 +47,14 @@ sub info {
     return $class->_say( info => $message );
 }
 
+# Descriptor 2 is the log already; its file may have been moved, or its directory removed
+sub inherit {
+    my ( $class, $conf, @ids ) = @_;
+    ( $path, @owner ) = ( $conf->{error_log}, @ids );
+    $place = _place() if defined $path;
+    return $class->_layer($conf);
+}
+
 sub note {
     my ( $class, $message ) = @_;
     return $class->_say( notice => $message );
@@ -54,27 +62,16 @@ sub note {
 
 sub open {
     my ( $class, $conf, @ids ) = @_;
-    my $prefix = $conf->{log_prefix};
     ( $path, @owner ) = ( $conf->{error_log}, @ids );
-    if ( defined $path ) {
-        $prefix = 1 if !defined $prefix;
-        _redirect() or $class->fail("--error-log $path: $!");
-    }
-    $class->close;
-    return if tied *STDERR || !defined $path && !$prefix;
-    if ( defined $path && !defined fileno STDERR ) {    # an application has closed it, but not the log
-        open STDERR, '>>&=', 2 or $class->fail("STDERR: $!");
-    }
-    require Sirius;                                     # has the layer
-    binmode STDERR, $prefix ? ":$LAYER(prefix)" : ":$LAYER";
-    return;
+    $class->fail("--error-log $path: $!") if defined $path && !_redirect();
+    return $class->_layer($conf);
 }
 
 # Text of another process as it comes, or of this one past its log
 sub pass {
     my ( $class, $text ) = @_;
     local ( $@, $! );
-    require Sirius;                                     # has _put
+    require Sirius;    # has _put
     utf8::encode($text) if utf8::is_utf8($text);
     eval { $class->_put( $text, 1 ) };
     return;
@@ -101,6 +98,20 @@ sub tell {
 sub warn {
     my ( $class, $message ) = @_;
     return $class->_say( warn => $message );
+}
+
+sub _layer {
+    my ( $class, $conf ) = @_;
+    my $prefix = $conf->{log_prefix};
+    $prefix = 1 if defined $path && !defined $prefix;
+    $class->close;
+    return if tied *STDERR || !defined $path && !$prefix;
+    if ( defined $path && !defined fileno STDERR ) {    # an application has closed it, but not the log
+        CORE::open STDERR, '>>&=', 2 or $class->fail("STDERR: $!");
+    }
+    require Sirius;                                     # has the layer
+    binmode STDERR, $prefix ? ":$LAYER(prefix)" : ":$LAYER";
+    return;
 }
 
 # Which file descriptor 2 is
@@ -222,6 +233,12 @@ Flushes STDOUT and STDERR, before a fork.
   Sirius::Log->info($message);
 
 The same at the level C<info>.
+
+=head2 inherit
+
+  Sirius::Log->inherit($conf);
+
+For a program that one of the server has become or has started: like L</open>, but the log stays the file that descriptor 2 is.
 
 =head2 note
 

@@ -134,4 +134,33 @@ for my $kind (qw(file command)) {
     };
 }
 
+# It has its log already
+subtest 'the directory of the error log is gone when the supervisor becomes a new program' => sub {
+    my $logs = "$dir/logs";
+    mkdir $logs or die "$logs: $!";
+    spew( "$dir/SlowTrial.pm",
+        "package SlowTrial;\nif ( \$0 eq '-e' && !\$ENV{SIRIUS_RENEWAL} ) { sleep 1 while !-e '$dir/go' }\n1;\n"
+    );
+    my $server = Sirius::Test::Server->start(
+        app       => $APP,
+        args      => [qw(--workers 1)],
+        env       => { PERL5OPT => "-I$dir -MSlowTrial" },
+        error_log => "$logs/error",
+    );
+    $server->signal('HUP');
+    ok $server->wait_log( qr/reload completed/, 20 ), 'reloaded';
+    rename $logs, "$dir/moved" or die "$logs: $!";
+    $server->{error_log} = "$dir/moved/error";
+    spew( "$dir/go", '' );
+    ok $server->wait_log( qr/now runs the installed code/, 20 ), 'the supervisor is a new program';
+    is $server->ask('GET /')->status, 200, 'served';
+    $server->signal('USR1');
+    ok $server->wait_log( qr/--error-log \S+: No such file or directory; /, 10 ),
+        'USR1 says that the log goes on in the old file';
+    mkdir $logs or die "$logs: $!";
+    $server->signal('USR1');
+    ok until_true( 10, sub { -e "$logs/error" } ), 'and opens the new one when there is a directory';
+    $server->stop;
+};
+
 done_testing;

@@ -143,7 +143,7 @@ sub serve {
     my $privileges = Sirius::Service::Privileges->new($conf);
     my $alive      = Sirius::OS::Inherit->take_handle( $state->{alive} );
     my $board      = Sirius::Scoreboard->adopt( $state->{scoreboard} );
-    Sirius::Log->open( $conf, $privileges->owner );
+    Sirius::Log->inherit( $conf, $privileges->owner );
     require Sirius::Admin::App;    # neither is needed in the supervisor
     require Sirius::Scoreboard;
     my $admin = Sirius::Admin::App->new(

@@ -54,7 +54,7 @@ sub resume {
     $supervisor->{pid_file} = Sirius::Service::PidFile->restore( $state->{pid_file} ) if $state->{pid_file};
     $supervisor->{log_pipe} = Sirius::Log::Pipe->restore( @{$state}{qw(conf log_pipe)} )
         if $state->{log_pipe};
-    Sirius::Log->open( $state->{conf}, @{ $state->{owner} } );
+    Sirius::Log->inherit( $state->{conf}, @{ $state->{owner} } );
     Sirius::OS::Title->set( $state->{conf}, 'supervisor' );
     my $before = $state->{version};
     my $now    = Sirius->VERSION;
