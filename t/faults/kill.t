@@ -276,8 +276,7 @@ subtest 'an edge that ends as soon as it is ready' => sub {
         sleep 0.01;
     }
     cmp_ok scalar keys %ended, '<=', 6, 'a few in some seconds';
-    like $server->log, qr/edge \d+ was killed by signal 11 .*; next attempt in 1 s$/m,
-        'the log says when';
+    like $server->log, qr/edge \d+ was killed by signal 11 .*; next attempt in 1 s$/m, 'the log says when';
     ok until_true(
         20,
         sub {

@@ -46,7 +46,8 @@ TEXT
 };
 
 subtest 'handlers' => sub {
-    is error_of( '%z', char_handlers => { z => 'name' } ), "access log format: char_handlers: z is not a sub\n",
+    is error_of( '%z', char_handlers => { z => 'name' } ),
+        "access log format: char_handlers: z is not a sub\n",
         'no code';
     is error_of( '%h', block_handlers => { Z => undef } ),
         "access log format: block_handlers: Z is not a sub\n",

@@ -165,7 +165,7 @@ subtest 'Exit status 2: wrong usage, one line' => sub {
         [ qr/--timeout: 0 is too small/,                     qw(--control x --timeout 0 status) ],
         [ qr/--wait takes no value/,                         qw(--control x --wait=1 status) ],
         [ qr/no server given: use --control PATH or set SIRIUS_CONTROL/, 'status' ],
-        [ qr/the path has more than 107 bytes/,                              'status', '--control', 'x' x 108 ],
+        [ qr/the path has more than 107 bytes/,                          'status', '--control', 'x' x 108 ],
     );
     for my $case (@case) {
         my ( $pattern, @args ) = @$case;

@@ -6,10 +6,10 @@ use Sirius::OS::ExitStatus;
 
 # How a process ended, in words and for counting
 
-is( Sirius::OS::ExitStatus->words( SIGSEGV, '' ),        'was killed by signal 11 (SEGV)',              'a signal' );
-is( Sirius::OS::ExitStatus->words( 3 << 8,  '' ),        'exited with status 3',                        'a status' );
-is( Sirius::OS::ExitStatus->words( 0,       'drained' ), 'exited: drained',                             'a reason' );
-is( Sirius::OS::ExitStatus->words( 0,       '' ),        'exited with status 0 inside the application', 'exit(0)' );
+is( Sirius::OS::ExitStatus->words( SIGSEGV, '' ),        'was killed by signal 11 (SEGV)',       'a signal' );
+is( Sirius::OS::ExitStatus->words( 3 << 8,  '' ),        'exited with status 3',                 'a status' );
+is( Sirius::OS::ExitStatus->words( 0,       'drained' ), 'exited: drained',                      'a reason' );
+is( Sirius::OS::ExitStatus->words( 0,       '' ), 'exited with status 0 inside the application', 'exit(0)' );
 
 #<<< a table: the cause, then wait status, reason, the generation stops, it was killed then
 for my $case (

@@ -291,8 +291,12 @@ subtest 'Without effect, with one line' => sub {
     my $conf = conf( net_server_port => 1, net_server_log_level => 2 );
     is_deeply [ map {/(--\S+)/} @{ $conf->{notices} } ], [qw(--net-server-log-level --net-server-port)],
         'each is named';
-    $conf
-        = conf( listen => ':80', socket => '/s', sources => Sirius::Config::Sources->read( env => {} ), port => 8080 );
+    $conf = conf(
+        listen  => ':80',
+        socket  => '/s',
+        sources => Sirius::Config::Sources->read( env => {} ),
+        port    => 8080
+    );
     is_deeply $conf->{notices}, ['sirius: --port has no effect: --listen sets all addresses'], '--port';
 };
 

@@ -299,7 +299,7 @@ subtest 'Abstract' => sub {
     is try_open($name),                                 "Address already in use\n", 'in use';
     $unix->remove;
     undef $unix;
-    is failure($name),                   ECONNREFUSED,   'gone with its socket';
+    is failure($name),                   ECONNREFUSED,           'gone with its socket';
     is ref try_open( "\0" . 'x' x 107 ), 'Sirius::Listen::Unix', 'the longest name';
     like try_open( "\0" . 'x' x 108 ), qr/the maximum is 107/, 'right error';
 };
