@@ -306,6 +306,12 @@ OUTPUT:
     RETVAL
 
 void
+poll(const char *class, AV *descriptors, AV *events, NV seconds, AV *signals)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_poll(aTHX_ descriptors, events, seconds, signals);
+
+void
 restart(const char *class, int sig)
 CODE:
     struct sigaction now;

@@ -257,6 +257,15 @@ void sirius_sleepers_part(pTHX_ int fd, uint32_t edge);
 /* No request will ever come: all workers end. Croaks. */
 void sirius_sleepers_over(pTHX_ int fd);
 
+/* --- poll.c --- */
+
+/*
+ * Sleeps until a descriptor has one of its events (of poll(2); POLLHUP and POLLERR always count), one of the
+ * signals comes, which are blocked otherwise, or the seconds are over; a negative number is no limit. The
+ * handlers of these signals have been called when it returns.
+ */
+void sirius_poll(pTHX_ AV *descriptors, AV *events, NV seconds, AV *signals);
+
 /* --- spawn.c --- */
 
 /*

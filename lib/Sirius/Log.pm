@@ -15,13 +15,6 @@ my ( $path, $place, @owner );
 # Who hears of errors and warnings besides
 my $listener;
 
-# What is still in a buffer would be written by each child as well. Layers may be code of the application
-sub flush {
-    local ( $@, $! );
-    eval { STDOUT->flush; STDERR->flush };
-    return;
-}
-
 sub close {
     my @layers = PerlIO::get_layers( *STDERR, output => 1 );
     pop @layers if @layers && $layers[-1] eq 'utf8';
@@ -221,12 +214,6 @@ no handler, tie or variable of an application affects it.
   Sirius::Log->fail($message);
 
 Dies with "sirius: " and the message, and exit status 1, whatever C<$!> is.
-
-=head2 flush
-
-  Sirius::Log->flush;
-
-Flushes STDOUT and STDERR, before a fork.
 
 =head2 info
 

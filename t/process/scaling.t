@@ -74,7 +74,7 @@ use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 use Sirius::Process::Scaling;
 no warnings 'redefine';
 my $start = clock_gettime(CLOCK_MONOTONIC);
-*Sirius::Process::Scaling::_now = sub { $start + 20 * ( clock_gettime(CLOCK_MONOTONIC) - $start ) };
+*Sirius::Process::Scaling::now = sub { $start + 20 * ( clock_gettime(CLOCK_MONOTONIC) - $start ) };
 *Sirius::Process::Scaling::due  = sub { clock_gettime(CLOCK_MONOTONIC) + 0.05 };
 1;
 FAST

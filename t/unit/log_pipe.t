@@ -7,11 +7,12 @@ use Test::More;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 use Sirius;
 use Sirius::Log::Pipe;
+use Sirius::OS::Reaper;
 use Sirius::Test;
 
 my $dir  = tempdir( CLEANUP => 1 );
 my $conf = { err_respawn_interval => 0.2 };
-my @noted;
+my ( @noted, $reaper );
 {
     no warnings 'redefine';
     *Sirius::Log::_put = sub { push @noted, $_[1] }
@@ -28,7 +29,9 @@ sub new {
     my $command = shift;
     @noted = ();
     unlink glob "$dir/*";
-    return Sirius::Log::Pipe->new( $conf, "cd $dir; $command" );
+    my $pipe = Sirius::Log::Pipe->new( $conf, "cd $dir; $command" );
+    $pipe->reaped_by( $reaper = Sirius::OS::Reaper->new );
+    return $pipe;
 }
 
 sub noted {
@@ -43,8 +46,8 @@ sub tend_until {
     return until_true(
         60,
         sub {
-            while ( ( my $pid = waitpid -1, WNOHANG ) > 0 ) { $pipe->ended( $pid, $? ) }
-            $pipe->tend;
+            $reaper->reap;
+            $pipe->act;
             return $code->();
         }
     );
@@ -54,7 +57,7 @@ subtest 'Read to the end' => sub {
     my $pipe = new('cat > log; echo "$?" > status');
     is_deeply [ $pipe->due ], [0], 'due';
     put( $pipe, "early\n" );
-    $pipe->tend;
+    $pipe->act;
     is_deeply [ $pipe->due ], [], 'runs';
     put( $pipe, "late\n" );
     $pipe->stop;
@@ -62,7 +65,7 @@ subtest 'Read to the end' => sub {
     is content('status'), "0\n",           'the end of the file ends it';
     is noted(),           '',              'no word about it';
     $pipe->stop;
-    $pipe->tend;
+    $pipe->act;
     is waitpid( -1, WNOHANG ), -1, 'gone, and does not come back';
 };
 
@@ -75,7 +78,7 @@ subtest 'It dies' => sub {
     my ($due) = $pipe->due;
     cmp_ok $due, '<=', clock_gettime(CLOCK_MONOTONIC) + 0.2, 'after the shortest time';
     put( $pipe, "two\n" );
-    $pipe->tend;
+    $pipe->act;
     ok $pipe->due || clock_gettime(CLOCK_MONOTONIC) >= $due, 'not earlier';
     ok tend_until( $pipe, sub {@noted} ),                    'ended again';
     like noted(), qr/exited with status 3; next attempt in 0.4 s\n/, 'longer each time';
@@ -100,7 +103,7 @@ subtest 'It worked for a while' => sub {
     ok tend_until( $pipe, sub {@noted} ), 'started';
     noted();
     ok tend_until( $pipe, sub { !$pipe->due } ), 'again';
-    $pipe->{since} -= 3600;    # it has served for an hour
+    $pipe->{child}{since} -= 3600;    # it has served for an hour
     ok tend_until( $pipe, sub {@noted} ), 'killed';
     like noted(), qr/was killed by signal 9 \(KILL\); starting it again\n/, 'is started again';
     ok tend_until( $pipe, sub {@noted} ), 'fails again';
@@ -116,8 +119,8 @@ subtest 'A supervisor that blocks its signals' => sub {
     my $before  = POSIX::SigSet->new;
     POSIX::sigprocmask( SIG_BLOCK, $blocked, $before );
     my $pipe = new("grep SigBlk /proc/self/status > s; $list > f; ps -o pgid= \$\$ > p; cat");
-    $pipe->tend;
-    my $pid = $pipe->{pid};
+    $pipe->act;
+    my $pid = $pipe->{child}->pid;
     $pipe->stop;
     POSIX::sigprocmask( SIG_SETMASK, $before );
     like content('s'), qr/\ASigBlk:\s0+\n\z/, 'none is blocked in the command';
@@ -130,14 +133,14 @@ SKIP: {
 
 subtest 'It does not end' => sub {
     my $pipe = new('exec 2>&-; trap "echo told > log; exit" TERM; echo > up; while :; do sleep 0.1; done');
-    $pipe->tend;
+    $pipe->act;
     ok until_true( 60, sub { length content('up') } ), 'runs';
     $pipe->stop(0.5);
     is content('log'), "told\n", 'is asked to';
     like noted(), qr/\A[^\n]* did not exit at the end of its input and was terminated by TERM\n\z/,
         'and does';
     $pipe = new('exec 2>&-; trap "" TERM; echo $$ > up; while :; do sleep 0.1; done');
-    $pipe->tend;
+    $pipe->act;
     ok until_true( 60, sub { length content('up') } ), 'another';
     $pipe->stop(0.5);
     like noted(), qr/did not exit and was killed\n\z/, 'is killed';
@@ -147,11 +150,12 @@ subtest 'It does not end' => sub {
 
 subtest 'Handed over' => sub {
     my $pipe = new('cat >> log');
-    $pipe->tend;
+    $pipe->act;
     put( $pipe, "one\n" );
     my $state = $pipe->state;
-    my $pid   = $pipe->{pid};
+    my $pid   = $pipe->{child}->pid;
     my $again = Sirius::Log::Pipe->restore( $conf, $state );
+    $again->reaped_by($reaper);
     is_deeply $again->state,   $state, 'the same';
     is_deeply [ $again->due ], [],     'it runs still';
     kill KILL => $pid;
@@ -165,7 +169,7 @@ subtest 'Handed over' => sub {
 
 subtest 'In a child' => sub {
     my $pipe = new('cat >> log');
-    $pipe->tend;
+    $pipe->act;
     my $fh  = $pipe->fh;
     my $pid = fork;
     die $! if !defined $pid;

@@ -8,7 +8,7 @@ use Sirius::Process::Scaling;
 my $now = 1000;
 {
     no warnings 'redefine';
-    *Sirius::Process::Scaling::_now = sub { return $now };
+    *Sirius::Process::Scaling::now = sub { return $now };
 }
 
 sub looks {

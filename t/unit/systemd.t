@@ -40,7 +40,7 @@ subtest 'Without systemd' => sub {
     my $systemd = Sirius::Service::Systemd->new;
     is_deeply [ $systemd->due ],                         [], 'nothing is due';
     is_deeply [ $systemd->notify('READY=1') ],           [], 'nobody is told';
-    is_deeply [ $systemd->watchdog ],                    [], 'no ping';
+    is_deeply [ $systemd->act ],                         [], 'no ping';
     is_deeply [ Sirius::Service::Systemd->descriptors ], [], 'no descriptors';
     is_deeply [ Sirius::Service::Systemd->forget ],      [], 'nothing to forget';
 };
@@ -95,11 +95,11 @@ subtest 'Watchdog' => sub {
     cmp_ok $due, '>=', $before + 0.2,                               'due after half of it';
     cmp_ok $due, '<=', clock_gettime(CLOCK_MONOTONIC) + 0.2 + 1e-6, 'and not later';
     $systemd->{due} = clock_gettime(CLOCK_MONOTONIC) + 3600;
-    $systemd->watchdog;
+    $systemd->act;
     is_deeply [ received($socket) ], [], 'not before it is due';
     $systemd->{due} = $due;
     sleep 0.01 while clock_gettime(CLOCK_MONOTONIC) < $due;
-    $systemd->watchdog;
+    $systemd->act;
     is_deeply [ received($socket) ], ['WATCHDOG=1'], 'when it is due';
     cmp_ok( ( $systemd->due )[0], '>=', $due + 0.2, 'the next' );
     is_deeply [ Sirius::Service::Systemd->restore( $systemd->state )->due ], [ $systemd->due ],

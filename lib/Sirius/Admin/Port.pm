@@ -3,8 +3,9 @@ package Sirius::Admin::Port;
 use strict;
 use warnings;
 
-use POSIX        ();
-use Scalar::Util qw(weaken);
+use POSIX               ();
+use Scalar::Util        qw(weaken);
+use Sirius::Base::Clock qw(now);
 use Sirius;
 use Sirius::Base::Backoff;
 use Sirius::Config::Address;
@@ -12,6 +13,7 @@ use Sirius::Config::Options;
 use Sirius::Edge::Group;
 use Sirius::Listen::Listener;
 use Sirius::Log ();
+use Sirius::OS::Child;
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
@@ -21,7 +23,7 @@ use Sirius::Service::Privileges;
 use Sirius::Service::Systemd;
 use Sirius::Worker;
 use Socket      qw(AF_INET AF_INET6 IN6ADDR_LOOPBACK inet_pton);
-use Time::HiRes qw(CLOCK_MONOTONIC ITIMER_REAL clock_gettime setitimer);
+use Time::HiRes qw(ITIMER_REAL setitimer);
 
 use constant {
     PATIENCE => 0.5,                   # seconds that its process gets to end
@@ -42,6 +44,14 @@ my @SHARED = qw(daemonize error_log group log_prefix server_software tmpdir user
 
 # A group of processes may be told to end as a whole: this one answers until the workers are gone
 my @DEAF = qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1 USR2);
+
+sub act {
+    my $self = shift;
+    $self->{edge}->act if $self->{edge};
+    return             if $self->{ending} || !defined $self->{at} || now() < $self->{at};
+    delete $self->{at};
+    return $self->start( $self->{supervisor} );
+}
 
 sub check {
     my ( $class, $conf ) = @_;
@@ -64,7 +74,8 @@ sub descriptors {
 }
 
 sub due {
-    return grep {defined} shift->{at};
+    my $self = shift;
+    return ( $self->{edge} ? $self->{edge}->due : () ), grep {defined} $self->{at};
 }
 
 # The process that has the connections, where workers have none
@@ -74,36 +85,18 @@ sub end {
     my $self = shift;
     my $edge = $self->{edge};
     if ( !$self->{ending}++ ) {
-        $self->{at} = _now() + PATIENCE;
+        delete $self->{at};
+        $_->limit( end => now() + PATIENCE ) for $self->_children;
         $edge->stop( 'INT', 0 ) if $edge;
     }
     delete $self->{life};
-    return $edge && $edge->pid || %{ $self->{pids} } ? 1 : 0;
-}
-
-sub look {
-    my $self = shift;
-    return if !defined $self->{at} || _now() < $self->{at};
-    delete $self->{at};
-    return $self->start( $self->{supervisor} ) if !$self->{ending};
-    return kill KILL => keys %{ $self->{pids} };
-}
-
-sub lost {
-    my ( $self, $pid, $status ) = @_;
-    my $process = delete $self->{pids}{$pid} or return 0;
-    return 1 if $self->{ending} || $process != ( $self->{process} || 0 );
-    my $stable = _now() - $process->{since} >= STABLE;
-    $self->{backoff}->ready if $stable;
-    my $delay = $self->{backoff}->ended( { %$process, ready => $stable }, 1, 0, 1 );
-    $self->_again( "process $pid " . Sirius::OS::ExitStatus->words( $status, 'status 0' ), $delay );
-    return 1;
+    return $edge && $edge->pid || $self->_children ? 1 : 0;
 }
 
 sub new {
     my ( $class, %args ) = @_;
-    my $backoff = Sirius::Base::Backoff->new( { err_respawn_interval => 1, spawn_interval => 0 } );
-    return bless { backoff => $backoff, listeners => [], pids => {}, started => time, %args }, $class;
+    my $backoff = Sirius::Base::Backoff->new( interval => 1 );
+    return bless { backoff => $backoff, children => [], listeners => [], started => time, %args }, $class;
 }
 
 sub open {
@@ -130,7 +123,7 @@ sub restore {
     return $class->new(
         %$state,
         listeners => [ map { Sirius::Listen::Listener->restore($_) } @{ $state->{listeners} } ],
-        pids      => { map { $_ => {} } @{ $state->{pids} } },
+        children  => [ map { Sirius::OS::Child->new($_) } @{ $state->{children} } ],
     );
 }
 
@@ -148,7 +141,7 @@ sub serve {
     require Sirius::Scoreboard;
     my $admin = Sirius::Admin::App->new(
         %{ $state->{admin} },
-        past     => [ $board->kept, _now() ],
+        past     => [ $board->kept, now() ],
         snapshot => sub { $board->snapshot }
     );
     my $worker = Sirius::Worker->new(
@@ -170,9 +163,16 @@ sub serve {
     return;
 }
 
+# At the stop, see Sirius::Listen::Listener
+sub shut {
+    my $self = shift;
+    $_->shut for @{ $self->{listeners} };
+    return;
+}
+
 sub signal {
     my ( $self, $signal ) = @_;
-    kill $signal => keys %{ $self->{pids} };
+    $_->signal($signal) for $self->_children;
     return;
 }
 
@@ -180,37 +180,29 @@ sub start {
     my ( $self, $supervisor ) = @_;
     return if !@{ $self->{listeners} };
     weaken( $self->{supervisor} = $supervisor );
+    $supervisor->reaper->add($_) for $self->_children;    # of the program before this one
     my ( $alive, $life ) = @{$self}{qw(alive life)};
     $alive or pipe $alive, $life or return $self->_no_process("cannot create a pipe: $!");
     $self->_start_edge( $alive, $life ) if !$self->{edge};
-    Sirius::Log->flush;
-    my $pid = fork;
-    return $self->_no_process("cannot fork: $!") if !defined $pid;
-
-    if ($pid) {
-        $self->{life} = $life;
-        $self->{pids}{$pid} = $self->{process} = { since => _now() };
-        return;
-    }
-    eval { $self->_become($alive) };
-    Sirius::Log->pass("sirius: $@");
-    return POSIX::_exit(1);
+    my $child = Sirius::OS::Child->fork( sub {
+        eval { $self->_become($alive) };
+        Sirius::Log->pass("sirius: $@");
+    } ) or return $self->_no_process("cannot fork: $!");
+    $self->{life} = $life;
+    weaken( my $own = $self );
+    $child->on_end( sub { $own->_ended(@_) } );
+    $supervisor->reaper->add($child);
+    push @{ $self->{children} }, $self->{process} = $child;
+    return;
 }
 
 sub state {
     my $self = shift;
     return {
         listeners => [ map { $_->state } @{ $self->{listeners} } ],
-        pids      => [ keys %{ $self->{pids} }, map { $_->pids } grep {defined} $self->{edge} ],
+        children  => [ ( map { $_->pid } $self->_children ), map { $_->pids } grep {defined} $self->{edge} ],
         started   => $self->{started},
     };
-}
-
-# At the stop, see Sirius::Listen::Listener
-sub shut {
-    my $self = shift;
-    $_->shut for @{ $self->{listeners} };
-    return;
 }
 
 sub urls {
@@ -219,7 +211,7 @@ sub urls {
 
 sub _again {
     my ( $self, $what, $delay ) = @_;
-    $self->{at} = _now() + $delay;
+    $self->{at} = now() + $delay;
     Sirius::Log->error(
         "admin port: $what; " . ( $delay ? sprintf 'next attempt in %g s', $delay : 'starting another' ) );
     return;
@@ -228,21 +220,21 @@ sub _again {
 sub _become {
     my ( $self, $alive ) = @_;
     my $supervisor = $self->{supervisor};
-    $supervisor->{signals}->hand_over( map { $_ => 'IGNORE' } @DEAF );
+    $supervisor->loop->hand_over( map { $_ => 'IGNORE' } @DEAF );
     my @listeners   = map { [ $_->fd, $_->given ] } @{ $self->{listeners} };
-    my @descriptors = $supervisor->{scoreboard}->descriptor;
+    my @descriptors = $supervisor->scoreboard->descriptor;
     my $sleepers    = $self->{edge}->workers;
     my $text        = Sirius::OS::Inherit->give(
         {   admin => {
-                app       => Sirius::OS::Title->app( $supervisor->{conf} ),
+                app       => Sirius::OS::Title->app( $supervisor->conf ),
                 host      => ( POSIX::uname() )[1],
-                listeners => [ map { $_->url } @{ $supervisor->{listeners} } ],
+                listeners => [ map { $_->url } @{ $supervisor->listeners } ],
                 pid       => getppid,
                 started   => $self->{started},
                 version   => Sirius->VERSION,
             },
             alive      => fileno $alive,
-            conf       => _conf( $supervisor->{conf} ),
+            conf       => _conf( $supervisor->conf ),
             listeners  => \@listeners,
             scoreboard => $descriptors[0],
             sleepers   => fileno $sleepers,
@@ -307,7 +299,7 @@ sub _start_edge {
         $self->{supervisor}, 1,
         access_log => undef,
         alive      => $alive,
-        conf       => _conf( $self->{supervisor}{conf} ),
+        conf       => _conf( $self->{supervisor}->conf ),
         listeners  => $self->{listeners},
         role       => 'admin edge',
         said       => 'admin port: ',
@@ -321,18 +313,32 @@ sub _start_edge {
 # What it has said to the edge cannot be
 sub _broken {
     my ( $self, $pid, undef, $why ) = @_;
-    return if !$self->{pids}{$pid};
+    my ($child) = grep { $_->pid == $pid } $self->_children or return;
     Sirius::Log->error("admin port: process $pid $why; it is killed");
-    kill KILL => $pid;
-    return;
+    return $child->signal('KILL');
+}
+
+# Those that run: this one, and before a renewal those of the program before
+sub _children {
+    my $self = shift;
+    return grep { !$_->is_gone } @{ $self->{children} };
+}
+
+sub _ended {
+    my ( $self, $child, $status ) = @_;
+    $self->{children} = [ $self->_children ];
+    return if $self->{ending} || $child != $self->{process};
+    my $stable = $child->age >= STABLE;
+    $self->{backoff}->ready if $stable;
+    my $delay = $stable ? 0 : $self->{backoff}->failed;
+    return $self->_again(
+        'process ' . $child->pid . q( ) . Sirius::OS::ExitStatus->words( $status, 'status 0' ), $delay );
 }
 
 sub _no_process {
     my ( $self, $error ) = @_;
-    return $self->_again( $error, $self->{backoff}->no_fork );
+    return $self->_again( $error, $self->{backoff}->failed );
 }
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 # False for a name, too: where it leads is known when it is bound
 sub _public {
@@ -397,6 +403,10 @@ for that reason says nothing about the server.
 
 =head1 METHODS
 
+=head2 act
+
+Starts the process if it is due.
+
 =head2 check
 
   Sirius::Admin::Port->check($conf);
@@ -417,7 +427,7 @@ Numbers of the listening sockets.
 
 =head2 due
 
-The monotonic time at which L</look> has something to do, or nothing.
+The monotonic times at which L</act> has something to do, or nothing.
 
 =head2 edge
 
@@ -428,16 +438,6 @@ The L<Sirius::Edge::Group> of these addresses.
   my $bool = $admin->end;
 
 Tells the process to end, and returns whether it still runs. It is killed if it needs more than half a second.
-
-=head2 look
-
-Starts or kills processes that are due.
-
-=head2 lost
-
-  my $bool = $admin->lost( $pid, $status );
-
-Takes the end of a child of the supervisor. False if the child is not one of these processes.
 
 =head2 new
 

@@ -3,48 +3,31 @@ package Sirius::Base::Backoff;
 use strict;
 use warnings;
 
-use List::Util  qw(max min);
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+use List::Util          qw(min);
+use Sirius::Base::Clock qw(now);
 
-use constant LONGEST => 30;    # seconds between two attempts to start a worker that never gets ready
+use constant LONGEST => 30;    # seconds between two attempts to start what never gets ready
 
 sub at { return shift->{at} }
 
-# A worker has ended: seconds until there may be another
-sub ended {
-    my ( $self, $worker, $failed, $killed, $number ) = @_;
-    my $delay = 0;
-    if    ( !$worker->{ready} ) { $delay = $self->_longer }
-    elsif ($failed
-        && !$worker->{leave}
-        && _now() - $worker->{since} < $self->{interval}
-        && !( $killed && $self->_spared($number) ) )
-    {
-        $delay = $self->{interval};
-    }
-    $self->{at} = _now() + $delay if $delay;
-    return $delay;
+sub died {
+    my ( $self, %how ) = @_;
+    my $soon = $how{age} < $self->{interval} && !( $how{killed} && $self->_spared( $how{among} ) );
+    return $soon ? $self->_wait( $self->{interval} ) : 0;
+}
+
+sub failed {
+    my $self  = shift;
+    my $times = $self->{failures}++;
+    return 0 if $self->{free} && !$times;
+    return $self->_wait( min LONGEST, $self->{interval} * 2**min 16, $times - ( $self->{free} ? 1 : 0 ) );
 }
 
 sub failing { return shift->{failures} }
 
 sub new {
-    my ( $class, $conf ) = @_;
-    return bless {
-        at       => 0,
-        failures => 0,
-        interval => $conf->{err_respawn_interval},
-        killed   => [],
-        pause    => $conf->{spawn_interval},
-    }, $class;
-}
-
-# There can be no new process at all
-sub no_fork {
-    my $self  = shift;
-    my $delay = $self->_longer;
-    $self->{at} = _now() + $delay;
-    return $delay;
+    my ( $class, %args ) = @_;
+    return bless { at => 0, failures => 0, killed => [], pause => 0, %args }, $class;
 }
 
 sub ready {
@@ -55,24 +38,23 @@ sub ready {
 
 sub started {
     my $self = shift;
-    $self->{at} = _now() + $self->{pause};
+    $self->{at} = now() + $self->{pause};
     return;
 }
-
-sub _longer {
-    my $self = shift;
-    return min LONGEST, $self->{interval} * 2**min 16, $self->{failures}++;
-}
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 # Killed from outside, or a request that called exit, and not for ever: no reason to be without workers for a while
 sub _spared {
     my ( $self, $number ) = @_;
-    my $now    = _now();
+    my $now    = now();
     my $killed = $self->{killed};
     @$killed = grep { $_ > $now - $self->{interval} } @$killed, $now;
     return @$killed <= 2 * $number;
+}
+
+sub _wait {
+    my ( $self, $delay ) = @_;
+    $self->{at} = now() + $delay;
+    return $delay;
 }
 
 1;
@@ -81,58 +63,60 @@ sub _spared {
 
 =head1 NAME
 
-Sirius::Base::Backoff - when the next worker may be started
+Sirius::Base::Backoff - when to start a process again
 
 =head1 SYNOPSIS
 
   use Sirius::Base::Backoff;
 
-  my $backoff = Sirius::Base::Backoff->new($conf);
-  my $delay   = $backoff->ended( $worker, $failed, $killed, $number );
+  my $backoff = Sirius::Base::Backoff->new( interval => 1 );
+  my $delay   = $backoff->failed;    # 1, then 2, 4 ... 30
+  start() if now() >= $backoff->at;
 
 =head1 DESCRIPTION
 
-A worker that ends is replaced at once, unless that would be a loop of forks. After a worker that was never ready, the
-next attempt is made C<--err-respawn-interval> seconds later, then after twice as many, up to 30. A worker that was
-ready and failed within C<--err-respawn-interval> is replaced after that many seconds, unless it was killed from
-outside or the application called C<exit>: such workers are replaced at once, up to twice the wanted number of workers
-in that time.
+A process that never gets ready is started again after C<interval> seconds, then after twice as many, up to 30. One that was ready, and
+died soon, is started again after C<interval> seconds; one that had lived longer, at once.
 
 =head1 METHODS
 
 =head2 at
 
-The monotonic time before which no worker should be started.
+The monotonic time before which none is to be started.
 
-=head2 ended
+=head2 died
 
-  my $seconds = $backoff->ended( $worker, $failed, $killed, $number );
+  my $delay = $backoff->died( age => $seconds, killed => $bool, among => $number );
 
-Call it when C<$worker> has ended. C<$killed>: by C<KILL>, or by an C<exit> of the application. C<$number>: of wanted
-workers. Returns the seconds to wait, 0 if the next worker may be started at once.
+It was ready, and has died without having been asked to. Of those that were killed from outside, twice as many as there are are
+started again at once within an interval. Returns the seconds until there may be another.
+
+=head2 failed
+
+  my $delay = $backoff->failed;
+
+It never got ready, or there could be no process at all.
 
 =head2 failing
 
-The number of workers in a row that have failed.
+The number of times in a row that L</failed> was called.
 
 =head2 new
 
-  my $backoff = Sirius::Base::Backoff->new($conf);
+  my $backoff = Sirius::Base::Backoff->new( interval => 1, pause => 0 );
 
-=head2 no_fork
-
-The seconds until the next attempt after a failed C<fork>.
+C<pause>: seconds between any two starts; C<free>: the first failure has no delay.
 
 =head2 ready
 
-Call it when a worker is ready.
+Call it when the process is ready: the next failure is the first.
 
 =head2 started
 
-Call it when a worker was started: the next one is started C<--spawn-interval> seconds later.
+Call it when a process was started.
 
 =head1 SEE ALSO
 
-L<Sirius::Process::Pool>.
+L<Sirius::OS::Child>.
 
 =cut

@@ -3,17 +3,18 @@ package Sirius::CLI::Top;
 use strict;
 use warnings;
 
-use Getopt::Long ();
-use IO::Handle   ();
-use JSON::PP     ();
-use List::Util   qw(max min);
-use POSIX        ();
+use Getopt::Long        ();
+use IO::Handle          ();
+use JSON::PP            ();
+use List::Util          qw(max min);
+use POSIX               ();
+use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::CLI::Top::Client;
 use Sirius::CLI::Top::Picture;
 use Sirius::CLI::Top::Screen;
 use Sirius::Config::Type;
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
+use Time::HiRes qw(sleep);
 
 # Exit statuses
 use constant { DONE => 0, FAILED => 1, USAGE => 2 };
@@ -97,8 +98,8 @@ sub _interval {
 # True for q: until then the last answer, until the next one is due
 sub _leave {
     my ( $self, $screen ) = @_;
-    my $next = _now() + $self->{interval};
-    while ( ( my $left = $next - _now() ) > 0 ) {
+    my $next = now() + $self->{interval};
+    while ( ( my $left = $next - now() ) > 0 ) {
         $self->_draw($screen);
         my $key = $screen->key($left);
         next                                   if !defined $key;
@@ -108,7 +109,7 @@ sub _leave {
         next                                   if $key !~ /\A[-+]\z/;
         my @other = grep { $key eq q{+} ? $_ > $self->{interval} : $_ < $self->{interval} } @STEPS;
         $self->{interval} = $key eq q{+} ? $other[0] : $other[-1] if @other;
-        $next = min $next, _now() + $self->{interval};
+        $next = min $next, now() + $self->{interval};
     }
     return 0;
 }
@@ -127,8 +128,6 @@ sub _look {
     $self->{error} = Sirius::Base::Text->harmless("$self->{admin}: $error");
     return 0;
 }
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 sub _parse {
     my ( $class,  @args )  = @_;

@@ -3,16 +3,17 @@ package Sirius::Control::Client;
 use strict;
 use warnings;
 
-use Errno      qw(EAGAIN ECONNREFUSED EINTR ENOENT);
-use Fcntl      qw(F_SETFL O_NONBLOCK);
-use JSON::PP   ();
-use List::Util qw(max);
-use POSIX      qw(strftime);
+use Errno               qw(EAGAIN ECONNREFUSED EINTR ENOENT);
+use Fcntl               qw(F_SETFL O_NONBLOCK);
+use JSON::PP            ();
+use List::Util          qw(max);
+use POSIX               qw(strftime);
+use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Config::Type;
 use Sirius::OS::Proc;
 use Socket      qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
+use Time::HiRes qw(sleep);
 
 # Exit statuses
 use constant { DONE => 0, REFUSED => 1, USAGE => 2, NO_SERVER => 3, TIMEOUT => 4 };
@@ -113,12 +114,10 @@ sub _fail {
 sub _left {
     my ( $self, $what ) = @_;
     return if !defined $self->{deadline};
-    my $left = $self->{deadline} - _now();
+    my $left = $self->{deadline} - now();
     return $left if $left > 0;
     return _fail( TIMEOUT, sprintf '%s: %s after %g s', $self->{control}, $what, $self->{timeout} );
 }
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 sub _parse {
     my ( $class, @args ) = @_;
@@ -182,9 +181,9 @@ sub _run {
     _fail( USAGE, 'no server given: use --control PATH or set SIRIUS_CONTROL' )
         if !defined $self->{control} || !length $self->{control};
     my $request = $self->{request};
-    $request->{wait}  = JSON::PP::true()          if $self->{wait};
-    $self->{timeout}  = PATIENCE                  if !defined $self->{timeout} && !$self->{wait};
-    $self->{deadline} = _now() + $self->{timeout} if defined $self->{timeout};
+    $request->{wait}  = JSON::PP::true()         if $self->{wait};
+    $self->{timeout}  = PATIENCE                 if !defined $self->{timeout} && !$self->{wait};
+    $self->{deadline} = now() + $self->{timeout} if defined $self->{timeout};
     my $line   = $self->_talk($request);
     my $answer = eval { JSON::PP->new->utf8->decode($line) };
     _fail( REFUSED, "$self->{control} is not the control socket of a Sirius server" )

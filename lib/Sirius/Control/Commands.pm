@@ -3,9 +3,11 @@ package Sirius::Control::Commands;
 use strict;
 use warnings;
 
-use Scalar::Util qw(weaken);
+use Scalar::Util        qw(weaken);
+use Sirius::Base::Clock qw(now);
 use Sirius::Scoreboard;
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+
+use constant LOOK => 0.05;    # seconds between two looks whether it is done what somebody waits for
 
 my %COMMAND = (
     reload  => \&_reload,
@@ -13,6 +15,24 @@ my %COMMAND = (
     stop    => \&_stop,
     workers => \&_workers,
 );
+
+# What those wait for who said --wait
+sub act {
+    my $self       = shift;
+    my $supervisor = $self->{supervisor};
+    my @still;
+    for my $entry ( @{ $self->{later} } ) {
+        my ( $what, $reply, $answer ) = @$entry;
+        my $done
+            = $what eq 'drained'
+            ? !grep( { $_->is_draining } $supervisor->generations->all )
+            : $answer->{workers} == $self->_serving;
+        if   ($done) { $reply->($answer) }
+        else         { push @still, $entry }
+    }
+    $self->{later} = \@still;
+    return;
+}
 
 sub later {
     my ( $self, $what, $reply, $answer ) = @_;
@@ -27,32 +47,17 @@ sub new {
     return $self;
 }
 
-sub pending { return scalar @{ shift->{later} } }
+# Nothing tells that workers have come or gone
+sub due { return shift->pending ? now() + LOOK : () }
 
-# What those wait for who said --wait
-sub reply_late {
-    my $self       = shift;
-    my $supervisor = $self->{supervisor};
-    my @still;
-    for my $entry ( @{ $self->{later} } ) {
-        my ( $what, $reply, $answer ) = @$entry;
-        my $done
-            = $what eq 'drained'
-            ? !grep( { $_->{old} } $supervisor->{generations}->all )
-            : $answer->{workers} == $self->_serving;
-        if   ($done) { $reply->($answer) }
-        else         { push @still, $entry }
-    }
-    $self->{later} = \@still;
-    return;
-}
+sub pending { return scalar @{ shift->{later} } }
 
 sub run {
     my ( $self, $request, $reply, $from ) = @_;
     my $name = $request->{command};
     my $code = $COMMAND{$name} or return $reply->( { ok => 0, error => "unknown command '$name'" } );
     return $reply->( { ok => 0, error => 'the server is stopping' } )
-        if $self->{supervisor}{stopping} && $name !~ /\A(?:status|stop)\z/;
+        if $self->{supervisor}->is_stopping && $name !~ /\A(?:status|stop)\z/;
     return $self->$code( $request, $reply, defined $from ? "sirius ctl $name $from" : "sirius ctl $name" );
 }
 
@@ -64,7 +69,7 @@ sub stopped {
 
 sub _reload {
     my ( $self, $request, $reply, $why ) = @_;
-    my $all = $self->{supervisor}{generations};
+    my $all = $self->{supervisor}->generations;
     if ( $request->{abort} ) {
         return $reply->( { ok => 0, error => 'no reload is in progress' } ) if !$all->abort($why);
         return $reply->( { ok => 1, text  => 'reload aborted' } );
@@ -78,27 +83,28 @@ sub _reload {
 sub _serving {
     my $self       = shift;
     my $supervisor = $self->{supervisor};
-    my $current    = $supervisor->{generations}->current or return 0;
+    my $current    = $supervisor->generations->current or return 0;
     return
-        scalar grep { $_->{generation} == $current->{number} && $_->{state} =~ /\A(?:idle|busy)\z/ }
+        scalar grep { $_->{generation} == $current->number && $_->{state} =~ /\A(?:idle|busy)\z/ }
         $supervisor->rows;
 }
 
 sub _status {
     my ( $self, $request, $reply ) = @_;
     my $supervisor = $self->{supervisor};
-    my $loading    = $supervisor->{generations}{loading};
-    my $board      = $supervisor->{scoreboard};
+    my $all        = $supervisor->generations;
+    my $loading    = $all->loading;
+    my $board      = $supervisor->scoreboard;
     my %status     = (
         edges       => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
-        loading     => $loading && { map { $_ => $loading->{$_} } qw(number since) },
-        generations => [ map { _generation($_) } $supervisor->{generations}->all ],
-        last_reload => $supervisor->{generations}{last_reload},
-        listeners   => [ map { $_->url } @{ $supervisor->{listeners} } ],
-        now         => clock_gettime(CLOCK_MONOTONIC),
+        loading     => $loading && { map { $_ => $loading->$_ } qw(number since) },
+        generations => [ map { _generation($_) } $all->all ],
+        last_reload => $all->last_reload,
+        listeners   => [ map { $_->url } @{ $supervisor->listeners } ],
+        now         => now(),
         pid         => $$,
         rows        => [ grep { $_->{pid} > 0 } $supervisor->rows ],
-        state       => $supervisor->{stopping} ? 'stopping' : 'running',
+        state       => $supervisor->is_stopping ? 'stopping' : 'running',
         version     => Sirius->VERSION,
         workers     => $board->workers,
     );
@@ -108,8 +114,8 @@ sub _status {
 sub _generation {
     my $generation = shift;
     return {
-        ( map { $_ => $generation->{$_} } qw(number pid since) ),
-        state => $generation->{old} ? 'draining' : $generation->{ready} ? 'serving' : 'starting',
+        ( map { $_ => $generation->$_ } qw(number pid since) ),
+        state => $generation->is_draining ? 'draining' : $generation->is_ready ? 'serving' : 'starting',
     };
 }
 
@@ -160,6 +166,14 @@ serves and the old one is gone, C<workers> when that many serve, and C<stop> at 
 
 =head1 METHODS
 
+=head2 act
+
+Answers the commands that are done.
+
+=head2 due
+
+When L</act> has to look again.
+
 =head2 later
 
   $commands->later( drained => $reply, $answer );
@@ -173,10 +187,6 @@ Answers when the old generations are gone.
 =head2 pending
 
 The number of commands that wait for an answer.
-
-=head2 reply_late
-
-Answers the commands that are done.
 
 =head2 run
 

@@ -3,13 +3,14 @@ package Sirius::Control::Server;
 use strict;
 use warnings;
 
-use Errno        qw(EAGAIN ECONNREFUSED EINTR ENOENT);
-use Fcntl        qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
-use File::Spec   ();
-use IO::Poll     qw(POLLHUP);
-use JSON::PP     ();
-use Scalar::Util qw(weaken);
-use Sirius::Log  ();
+use Errno               qw(EAGAIN ECONNABORTED ECONNREFUSED EINTR ENOENT);
+use Fcntl               qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
+use File::Spec          ();
+use IO::Poll            qw(POLLHUP);
+use JSON::PP            ();
+use Scalar::Util        qw(weaken);
+use Sirius::Base::Clock qw(now);
+use Sirius::Log         ();
 use Sirius::OS::Inherit;
 use Sirius::OS::Origin;
 use Socket qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
@@ -18,6 +19,7 @@ use constant {
     BACKLOG     => 64,
     CLIENTS_MAX => 64,       # connections at a time
     KEPT_MAX    => 256,      # bytes of a request that an exec may interrupt: the environment holds 128 KiB
+    PAUSE       => 0.1,      # seconds in which nobody is accepted when there is no descriptor
     PATH_MAX    => 99,       # bytes of sun_path without its NUL, less the longest ".PID"
     REQUEST_MAX => 65536,    # bytes
 };
@@ -26,8 +28,17 @@ my %COMMANDS = map { $_ => 1 } qw(reload status stop workers);
 my $in       = JSON::PP->new->utf8->allow_nonref;
 my $out      = JSON::PP->new->canonical->allow_blessed->allow_unknown;    # bytes in, bytes out: see _encode
 
+sub act {
+    my $self = shift;
+    return if !defined $self->{at} || now() < $self->{at};
+    delete $self->{at};
+    $self->{loop}->watch( $self->{fh} );
+    return;
+}
+
 sub close {
     my $self = shift;
+    $self->{loop}->unwatch( $self->{fh} ) if $self->{loop} && $self->{fh};
     $self->_forget($_) for $self->_clients;
     my $bound = delete $self->{bound};
     if ( $bound && $bound->{pid} == $$ ) {
@@ -38,12 +49,16 @@ sub close {
     return;
 }
 
+sub due {
+    return grep {defined} shift->{at};
+}
+
 sub handle { return shift->{fh} }
 
 sub new {
-    my ( $class, $path, %hooks ) = @_;
+    my ( $class, $path ) = @_;
     _check_path($path);
-    my $self = bless { clients => {}, last => 0, path => $path, %hooks }, $class;
+    my $self = bless { clients => {}, last => 0, path => $path }, $class;
 
     # It gets its name when it has its mode and listens: nobody meets it before, nor thinks it was left behind
     my $new = "$path.$$";
@@ -76,7 +91,7 @@ sub serve {
 sub restore {
     my ( $class, $state ) = @_;
     my $fh   = Sirius::OS::Inherit->take_handle( $state->{fd} );
-    my $self = bless { clients => {}, fh => $fh, last => 0, restored => 1 }, $class;
+    my $self = bless { clients => {}, fh => $fh, last => 0 }, $class;
     $self->{$_} = $state->{$_} for qw(bound path);
     for my $client ( @{ $state->{clients} } ) {
         my ( $fd, $text ) = @$client;
@@ -99,10 +114,9 @@ sub state {
 }
 
 sub watch {
-    my ( $self, $watch, $unwatch ) = @_;
-    @{$self}{qw(watch unwatch)} = ( $watch, $unwatch );
-    $watch->($_) for $self->{fh}, map { $_->{fh} } $self->_clients;
-    kill IO => $$ if delete $self->{restored};    # what came last has woken the program before this one
+    my ( $self, $loop ) = @_;
+    $self->{loop} = $loop;
+    $loop->watch($_) for $self->{fh}, map { $_->{fh} } $self->_clients;
     return;
 }
 
@@ -111,13 +125,14 @@ sub _accept {
     while (1) {
         my $fh;
         if ( !accept $fh, $self->{fh} ) {
-            next if $! == EINTR;
+            next                 if $! == EINTR || $! == ECONNABORTED;
+            return $self->_pause if $! != EAGAIN;
             return;
         }
         $self->_make_room;
         _prepare($fh);
         my $client = $self->_add( $fh, '' );
-        $self->{watch}->($fh) if $self->{watch};    # before it is read: what comes later, wakes
+        $self->_expect( $client, 'read' );
 
         # The mode of the file says the same; a second lock, should somebody open the first
         my ( undef, $uid ) = _peer($fh);
@@ -190,6 +205,13 @@ sub _encode {
     return $line;
 }
 
+# What of it is to wake this process
+sub _expect {
+    my ( $self, $client, $what ) = @_;
+    $self->{loop}->watch( $client->{fh}, $what ) if $self->{loop};
+    return;
+}
+
 sub _fail {
     my ( $path, $error ) = @_;
     return Sirius::Log->fail("--control $path: $error");
@@ -199,7 +221,7 @@ sub _forget {
     my ( $self, $client ) = @_;
     delete $self->{clients}{ $client->{number} };
     my $fh = delete $client->{fh} or return;
-    $self->{unwatch}->($fh) if $self->{unwatch};
+    $self->{loop}->unwatch($fh) if $self->{loop};
     return CORE::close $fh;
 }
 
@@ -225,6 +247,15 @@ sub _make_room {
     return if @clients < CLIENTS_MAX;
     my ($silent) = grep { !$_->{asked} } @clients;
     return $self->_forget( $silent || $clients[0] );
+}
+
+# No descriptor is free: who wants to connect would wake this process for ever
+sub _pause {
+    my $self = shift;
+    return if !$self->{loop};
+    $self->{loop}->unwatch( $self->{fh} );
+    $self->{at} = now() + PAUSE;
+    return;
 }
 
 # PID and user ID of who is at the other end, as the kernel knows it (struct ucred: pid, uid, gid)
@@ -256,6 +287,7 @@ sub _read {
     local $SIG{__DIE__};
     if ( defined $line && length $line <= REQUEST_MAX ) {
         $client->{asked} = 1;
+        $self->_expect( $client, 'end' );
         my $request = eval { _check($line) };
         return $reply->( { ok => 0, error => $@ =~ s/\n\z//r } ) if !$request;
         my $from = Sirius::OS::Origin->words( _peer( $client->{fh} ) );
@@ -295,7 +327,7 @@ sub _write {
     while ( $client->{fh} && length $client->{out} ) {
         my $sent = send $client->{fh}, $client->{out}, MSG_NOSIGNAL;
         if    ( defined $sent ) { substr $client->{out}, 0, $sent, '' }
-        elsif ( $! == EAGAIN )  {return}
+        elsif ( $! == EAGAIN )  { return $self->_expect( $client, 'write' ) }
         elsif ( $! != EINTR )   {last}
     }
     return $self->_forget($client);
@@ -351,12 +383,22 @@ first line is ignored. A client may shut down its own direction; if it closes th
 
 =head1 METHODS
 
+=head2 act
+
+  $control->act;
+
+Accepts again after a pause: see L</due>.
+
 =head2 close
 
   $control->close;
 
 Drops all clients and closes the socket. In the process that made the file, also removes it, if it is still the same
 file.
+
+=head2 due
+
+When L</act> has something to do: when there was no descriptor for a new client.
 
 =head2 handle
 
@@ -366,11 +408,10 @@ The listening socket.
 
 =head2 new
 
-  my $control = Sirius::Control::Server->new( $path, watch => sub {...}, unwatch => sub {...} );
+  my $control = Sirius::Control::Server->new($path);
 
-Listens at this path. A socket on which nobody listens is replaced. Dies with C<sirius: --control PATH: REASON> if a
-server listens there or the path is something else. C<watch> is called with each accepted handle, C<unwatch> before it
-is closed (see L<Sirius::OS::Signals>).
+Listens at this path. A socket that nobody listens on any more is replaced. Dies with C<sirius: --control PATH: REASON>
+when one is alive there or the path is something else.
 
 =head2 serve
 
@@ -396,10 +437,9 @@ are in it, and their descriptors are kept open here.
 
 =head2 watch
 
-  $control->watch( sub { my $handle = shift }, sub { my $handle = shift } );
+  $control->watch($loop);
 
-Calls the first for the listening handle and each client's, now and when it is accepted, the second before one of those is
-closed. For L<Sirius::OS::Signals>: after L</restore> it sends this process C<SIGIO> once.
+From now on this L<Sirius::OS::Loop> is woken for what L</serve> has to do.
 
 =head1 SEE ALSO
 

@@ -3,8 +3,9 @@ package Sirius::Edge::Group;
 use strict;
 use warnings;
 
-use Fcntl        qw(F_GETFL F_SETFL O_NONBLOCK);
-use Scalar::Util qw(weaken);
+use Fcntl               qw(F_GETFL F_SETFL O_NONBLOCK);
+use Scalar::Util        qw(weaken);
+use Sirius::Base::Clock qw(now);
 use Sirius::Edge::Place;
 use Sirius::Edge::Shared;
 use Sirius::Log ();
@@ -13,7 +14,7 @@ use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
 use Sirius::OS::Linux;
 use Sirius::OS::Title;
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
+use Time::HiRes qw(sleep);
 
 use constant {
     LATE  => 2,     # seconds more than it has to answer what came, that an edge gets to end
@@ -36,17 +37,29 @@ use constant LINGER => 5;
 # Seconds between two tries, and how many of them, where the supervisor finds no memory: then it goes on without
 use constant { PAUSE => 0.02, TRIES => 50 };
 
+sub act {
+    my $self = shift;
+    for my $place ( $self->_places ) {
+        next if $place->pid || !$self->_replaces($place) || $place->backoff->at > now();
+        my $error = $self->_start($place) // next;
+        Sirius::Log->error( sprintf 'cannot start an edge: %s; next attempt in %g s',
+            $error, $place->backoff->failed );
+    }
+    $self->_renew if $self->{renews} && !$self->{stopping};
+    return;
+}
+
 # By which edges wake each other
 sub bells {
     my $self = shift;
-    return map { $_->{bell} } $self->_places;
+    return map { $_->bell } $self->_places;
 }
 
 # From now on each response says close
 sub close {
     my $self = shift;
     $self->{leaving} = 1;
-    $_->signal('USR1') for grep { $_->{ready} } $self->_places;
+    $_->signal('USR1') for grep { $_->is_ready } $self->_places;
     return;
 }
 
@@ -59,43 +72,7 @@ sub descriptors {
 # Empty when nothing is to be done before a signal comes
 sub due {
     my $self = shift;
-    return
-        map { $_->{pid} ? $_->{kill_at} // () : $self->_replaces($_) ? $_->{backoff}->at : () }
-        $self->_places;
-}
-
-sub ended {
-    my ( $self, $pid, $status ) = @_;
-    my ($place) = grep { ( $_->{pid} || 0 ) == $pid } $self->_places or return 0;
-    $self->hear;
-    my ( $role, $ready, $since, %stays )
-        = ( @{$place}{qw(role ready since)}, map { $_ => $place->{$_} } qw(heir role settings) );
-    $place->ended;
-    $self->_part($place);
-    $self->{scoreboard}->release( $self->{scoreboard}->slots + $place->{number} ) if $self->{scoreboard};
-    $self->_count( $status, $role ne 'retires' && !$self->{stopping} ? '' : 'stopped' );
-    return $self->_over_when_last if $self->{stopping};
-    my $how = "$self->{said}edge $pid " . Sirius::OS::ExitStatus->words( $status, 'status 0' );
-    return $self->_not_renewed( $place, $how ) if $role eq 'heir';
-
-    if ( $role eq 'retires' ) {
-        Sirius::Log->error("$how while finishing its requests; its connections were closed") if $status;
-        return 1;
-    }
-    if ( !$ready && !$self->{supervisor}{announced} ) {
-        $self->_over;
-        Sirius::Log->fail("$how: the server cannot start");
-    }
-    @{$place}{ keys %stays } = values %stays;
-    my $delay
-        = $ready
-        ? $place->{backoff}->ended( { ready => 1, since => $since // 0 }, 1, ( $status & 127 ) == 9, KILLS )
-        : $place->{backoff}->no_fork;
-    Sirius::Log->error( $how
-            . ( $ready ? '; its connections were closed; '      : '; it never became ready; ' )
-            . ( $delay ? sprintf 'next attempt in %g s', $delay : 'starting another' ) );
-    $self->tend;
-    return 1;
+    return map { !$_->pid && $self->_replaces($_) ? $_->backoff->at : () } $self->_places;
 }
 
 # Has the one that was started beside this process ended?
@@ -114,7 +91,7 @@ sub hear {
     while ( $self->{heard} =~ s/\A([^\n]*)\n// ) {
         my ( $pid, $what, $why ) = $1 =~ /\A(\d+) (\S+) ?(.*)\z/ or next;
         if    ( $what eq 'ready' )                  { $self->_ready($pid) }
-        elsif ( $what eq 'trouble' )                { $self->{supervisor}{watch}->begin }
+        elsif ( $what eq 'trouble' )                { $self->{supervisor}->alerts->begin }
         elsif ( $what eq 'lost' )                   { Sirius::Log->error("$self->{said}worker $pid $why") }
         elsif ( $what =~ /\A(?:broken|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
     }
@@ -127,10 +104,10 @@ sub leave {
     return if ( $self->{owner} || 0 ) != $$ || $self->gone;
     local ( $!, $@ );
     $self->signal_beside('INT');
-    my $end = _now() + LATE;
-    while ( !$self->gone && _now() < $end ) {
+    my $end = now() + LATE;
+    while ( !$self->gone && now() < $end ) {
         vec( my $read = '', fileno $self->{pidfd}, 1 ) = 1;
-        select $read, undef, undef, $end - _now();
+        select $read, undef, undef, $end - now();
     }
     kill KILL => $self->pid if !$self->gone;
     delete $self->{owner};
@@ -139,13 +116,13 @@ sub leave {
 
 sub log_errors_to {
     my ( $self, $fd ) = @_;
-    $_->pass( errors => $fd ) for grep { $_->{pid} } $self->_places;
+    $_->pass( errors => $fd ) for grep { $_->pid } $self->_places;
     return;
 }
 
 sub log_to {
     my ( $self, $fd ) = @_;
-    $_->pass( log => $fd ) for grep { $_->{pid} } $self->_places;
+    $_->pass( log => $fd ) for grep { $_->pid } $self->_places;
     return;
 }
 
@@ -162,8 +139,9 @@ sub new {
     $self->{settings} = [ $class->settings( $self->{conf} ) ];
 
     # Two for each: one that takes its place begins in the other
-    $self->{places} = [ map { Sirius::Edge::Place->new( $_, $self->{conf} ) } 0 .. 2 * $number - 1 ];
-    @{$_}{qw(role settings)} = ( 'serves', $self->{settings} ) for @{ $self->{places} }[ 0 .. $number - 1 ];
+    $self->{places}
+        = [ map { Sirius::Edge::Place->new( $_, $self->{conf}, $self->{said} ) } 0 .. 2 * $number - 1 ];
+    $_->be( serves => $self->{settings} ) for @{ $self->{places} }[ 0 .. $number - 1 ];
 
     # Both ends stay here: they outlive any edge. One that can't tell at once tells later
     pipe my $news, my $report or Sirius::Log->fail("cannot create a pipe: $!");
@@ -184,14 +162,14 @@ sub path {
 
 sub pid { return ( shift->pids )[0] }
 
-sub pids {
-    my $self = shift;
-    return map { $_->{pid} || () } $self->_places;
-}
-
 sub pidfd {
     my $self = shift;
     return $self->{pidfd} && fileno $self->{pidfd};
+}
+
+sub pids {
+    my $self = shift;
+    return map { $_->pid || () } $self->_places;
 }
 
 # All are to have these settings, and the program that is installed now
@@ -200,7 +178,7 @@ sub renew {
     my $words = $self->said($said);
     @{$self}{qw(settings said_last)} = ( $words, $said ) if $words && @$words;
     $self->{renews} = 1;
-    return $self->tend;
+    return $self->act;
 }
 
 # In a supervisor that has become a new program; what workers need it has already
@@ -209,9 +187,10 @@ sub restore {
     my $self = $class->_of(
         $supervisor, %$state,
         ( map { $_ => Sirius::OS::Inherit->take_handle( $state->{$_} ) } qw(common news report) ),
-        places   => [ map { Sirius::Edge::Place->restore( $_, $supervisor->{conf} ) } @{ $state->{places} } ],
-        sleepers => $supervisor->{sleepers},
+        places => [ map { Sirius::Edge::Place->restore( $_, $supervisor->conf, '' ) } @{ $state->{places} } ],
+        sleepers => $supervisor->sleepers,
     );
+    $self->_adopt($_) for grep { $_->pid } $self->_places;
     $self->{renews} = 1;    # there may be another program, and settings that the one of before did not know
     my $words = $class->said( $self->{said_last} );
     $self->{settings} = $words if $words && @$words;
@@ -252,7 +231,7 @@ sub settings {
 # None is starting in another's place
 sub settled {
     my $self = shift;
-    return !grep { $_->{role} eq 'heir' } $self->_places;
+    return !grep { $_->role eq 'heir' } $self->_places;
 }
 
 # That is gone, its PID may be another's
@@ -264,7 +243,7 @@ sub signal_beside {
 
 sub start {
     my $self = shift;
-    $self->_start($_) for grep { $_->{role} eq 'serves' } $self->_places;
+    $self->_start($_) for grep { $_->role eq 'serves' } $self->_places;
     return;
 }
 
@@ -273,34 +252,33 @@ sub start {
 sub start_beside {
     my ( $self, $code ) = @_;
     my ($place) = $self->_places;
-    my $conf    = $self->{supervisor}{conf};
+    my $conf    = $self->{supervisor}->conf;
     my @words   = ( $conf->{proctitle} ? Sirius::OS::Title->words( $conf, $self->{role} ) : 'sirius-edge' );
-    push @words, @{ $place->{settings} }, $self->_descriptors($place), "owner=$$";
+    push @words, @{ $place->settings }, $self->_descriptors($place), "owner=$$";
     my @handles
-        = ( @{$self}{qw(alive common report sleepers)}, @{$place}{qw(line_end lobby)}, $self->bells );
+        = ( @{$self}{qw(alive common report sleepers)}, $place->theirs, $self->bells );
     my @open = ( $self->_board, map { fileno $_ } grep {defined} @handles );
     push @open, grep {defined} map { $_->fd } @{ $self->{listeners} }, grep {defined} $self->{access_log};
-    $self->_part($place) if $place->{pid};
+    $self->_part($place) if $place->pid;
     delete $self->{pidfd};
-    delete $place->{ready};
     my ( $pid, $pidfd ) = eval { Sirius::OS::Linux->beside( $self->path, \@words, \@open ) };
 
     if ( !defined $pid ) {
-        die $@ if !$self->{supervisor}{announced};    ## no critic (RequireCarping)
+        die $@ if !$self->{supervisor}->is_announced;    ## no critic (RequireCarping)
         Sirius::Log->error( 'cannot start the edge: ' . $@ =~ s/(?: at \S+ line \d+\.)?\s+\z//r );
         return 0;
     }
-    $place->{pid} = $pid;
+    $place->runs($pid);
     @{$self}{qw(owner pidfd)} = ( $$, Sirius::OS::Inherit->take_handle($pidfd) );
 
-    while ( !$place->{ready} && !$self->gone && !$code->() ) {
+    while ( !$place->is_ready && !$self->gone && !$code->() ) {
         my $read = '';
         vec( $read, fileno $_, 1 ) = 1 for @{$self}{qw(news pidfd)};
         select $read, undef, undef, undef;
         $self->hear;
     }
     $self->hear;
-    return $place->{ready};
+    return $place->is_ready;
 }
 
 sub state {
@@ -321,21 +299,52 @@ sub stop {
     return;
 }
 
-sub tend {
-    my $self = shift;
-    for my $place ( $self->_places ) {
-        $place->look($self);
-        next if $place->{pid} || !$self->_replaces($place) || $place->{backoff}->at > _now();
-        my $error = $self->_start($place) // next;
-        Sirius::Log->error( sprintf 'cannot start an edge: %s; next attempt in %g s',
-            $error, $place->{backoff}->no_fork );
-    }
-    $self->_renew if $self->{renews} && !$self->{stopping};
+# What workers need to say hello
+sub workers { return shift->{sleepers} }
+
+# Its end is told to this object; nothing to return
+sub _adopt {
+    my ( $self, $place ) = @_;
+    weaken( my $own = $self );
+    weaken( my $its = $place );
+    my $child = $place->child;
+    $child->on_end( sub { $own->_ended( $its, $_[1] ) } );
+    $self->{supervisor}->reaper->add($child);
     return;
 }
 
-# What workers need to say hello
-sub workers { return shift->{sleepers} }
+# The process of that place
+sub _ended {
+    my ( $self, $place, $status ) = @_;
+    my ( $pid, $age ) = ( $place->pid, $place->child->age );
+    $self->hear;
+    my %had = $place->ended;
+    my ( $role, $ready ) = @had{qw(role ready)};
+    $self->_part($place);
+    $self->{scoreboard}->release( $self->{scoreboard}->slots + $place->number ) if $self->{scoreboard};
+    $self->_count( $status, $role ne 'retires' && !$self->{stopping} ? '' : 'stopped' );
+    return $self->_over_when_last if $self->{stopping};
+    my $how = "$self->{said}edge $pid " . Sirius::OS::ExitStatus->words( $status, 'status 0' );
+    return $self->_not_renewed( $place, $how ) if $role eq 'heir';
+
+    if ( $role eq 'retires' ) {
+        Sirius::Log->error("$how while finishing its requests; its connections were closed") if $status;
+        return;
+    }
+    if ( !$ready && !$self->{supervisor}->is_announced ) {
+        $self->_over;
+        Sirius::Log->fail("$how: the server cannot start");
+    }
+    $place->resume(%had);
+    my $delay
+        = $ready
+        ? $place->backoff->died( age => $age, killed => ( $status & 127 ) == 9, among => KILLS )
+        : $place->backoff->failed;
+    Sirius::Log->error( $how
+            . ( $ready ? '; its connections were closed; '      : '; it never became ready; ' )
+            . ( $delay ? sprintf 'next attempt in %g s', $delay : 'starting another' ) );
+    return $self->act;
+}
 
 # Where it is counted what it does
 sub _board {
@@ -357,11 +366,11 @@ sub _descriptors {
     my %number = (
         $self->_log($place),
         control    => $self->{alive} && fileno $self->{alive},
-        detach     => $self->{supervisor}{conf}{daemonize} ? 1 : undef,
-        edge       => $place->{number},
+        detach     => $self->{supervisor}->conf->{daemonize} ? 1 : undef,
+        edge       => $place->number,
         name       => $self->{role},
         scoreboard => $board,
-        ( map { $_->ids } grep {defined} $self->{supervisor}{privileges} ),
+        ( map { $_->ids } grep {defined} $self->{supervisor}->privileges ),
         bells => join( ',', map { fileno $_ } $self->bells ),
         ( map { $_ => fileno $self->{$_} } qw(common report sleepers) ),
         $place->words
@@ -374,7 +383,7 @@ sub _descriptors {
 sub _log {
     my ( $self, $place ) = @_;
     my $log = $self->{access_log};
-    return if !$log || !grep {/\Aaccess-log-format=/} @{ $place->{settings} };
+    return if !$log || !grep {/\Aaccess-log-format=/} @{ $place->settings };
     return ( access_log => $log->fd, access_log_kind => $log->kind, access_log_priority => $log->priority );
 }
 
@@ -400,22 +409,20 @@ sub _names {
 # It was to take another's place
 sub _not_renewed {
     my ( $self, $place, $how ) = @_;
-    my ($before) = grep { ( $_->{heir} // -1 ) == $place->{number} } $self->_places;
-    delete $before->{heir};
+    my ($before) = grep { ( $_->heir // -1 ) == $place->number } $self->_places;
+    $before->no_heir;
     delete $self->{renews};    # the next reload tries again
     Sirius::Log->error( "$how before it was ready: "
-            . ( $before->{pid} ? "edge $before->{pid} keeps serving" : 'starting another' )
+            . ( $before->pid ? 'edge ' . $before->pid . ' keeps serving' : 'starting another' )
             . ' with the previous settings' );
-    return 1;
+    return;
 }
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 # Nobody looks for it in its place any more
 sub _part {
     my ( $self, $place ) = @_;
     my @memory = map { fileno $self->{$_} } qw(sleepers common);
-    return _insist( sub { Sirius::Edge::Shared->part( @memory, $place->{number} ) } );
+    return _insist( sub { Sirius::Edge::Shared->part( @memory, $place->number ) } );
 }
 
 # This process must not end for want of memory or descriptors, which others may give back soon
@@ -434,11 +441,11 @@ sub _insist {
 sub _of {
     my ( $class, $supervisor, %own ) = @_;
     my $self = bless {
-        ( map { $_ => $supervisor->{$_} } qw(access_log alive conf listeners scoreboard) ),
+        ( map { $_ => $supervisor->$_ } qw(access_log alive conf listeners scoreboard) ),
         role       => 'edge',
         said       => '',
         supervisor => $supervisor,
-        tell       => sub { $supervisor->{generations}->tell(@_) },
+        tell       => sub { $supervisor->generations->tell(@_) },
         %own,
     }, $class;
     weaken( $self->{supervisor} );
@@ -456,7 +463,7 @@ sub _over {
 sub _over_when_last {
     my $self = shift;
     $self->_over if !$self->pids;
-    return 1;
+    return;
 }
 
 sub _path {
@@ -479,18 +486,17 @@ sub _program {
 
 sub _ready {
     my ( $self, $pid ) = @_;
-    my ($place) = grep { ( $_->{pid} || 0 ) == $pid } $self->_places or return;
-    $place->{ready} = 1;
-    $place->{backoff}->ready;
+    my ($place) = grep { ( $_->pid || 0 ) == $pid } $self->_places or return;
+    $place->got_ready;
     $place->signal('USR1')  if $self->{leaving};
-    $self->_succeed($place) if $place->{role} eq 'heir' && !$self->{stopping};
+    $self->_succeed($place) if $place->role eq 'heir' && !$self->{stopping};
     return;
 }
 
 # Where another is to be started when one has ended. Not while its heir is just starting
 sub _replaces {
     my ( $self, $place ) = @_;
-    return !$self->{stopping} && $place->{role} eq 'serves' && !defined $place->{heir};
+    return !$self->{stopping} && $place->role eq 'serves' && !defined $place->heir;
 }
 
 # Those that were told other settings, or run another program, get an heir, as soon as a place is free
@@ -499,27 +505,28 @@ sub _renew {
     my $program = $self->_program;
     my @places  = $self->_places;
     my $left    = 0;
-    for my $place ( grep { $_->{role} eq 'serves' && $_->{pid} } @places ) {
+    for my $place ( grep { $_->role eq 'serves' && $_->pid } @places ) {
         next
-            if ( !length $program || $place->{program} eq $program )
-            && "@{ $place->{settings} }" eq "@{ $self->{settings} }";
+            if ( !length $program || $place->program eq $program )
+            && "@{ $place->settings }" eq "@{ $self->{settings} }";
         $left++;
-        next if defined $place->{heir} || !$place->{ready};
-        my ($free) = grep { $_->{role} eq '' } @places;
+        next if defined $place->heir || !$place->is_ready;
+        my ($free) = grep { $_->role eq '' } @places;
         if ( !$free ) {
-            Sirius::Log->note("edge $place->{pid} keeps its settings until its predecessor has exited")
+            Sirius::Log->note(
+                'edge ' . $place->pid . ' keeps its settings until its predecessor has exited' )
                 if !$self->{waits}++;
             next;
         }
-        @{$free}{qw(role settings)} = ( 'heir', $self->{settings} );
-        $place->{heir} = $free->{number};
+        $free->be( heir => $self->{settings} );
+        $place->heir_is( $free->number );
         my $error = $self->_start( $free, READY ) // next;
         $free->ended;
         delete @{$self}{qw(renews waits)};    # the next reload tries again
-        delete $place->{heir};
-        return Sirius::Log->error(
-            "cannot start an edge in place of edge $place->{pid}, which keeps serving with its settings: $error"
-        );
+        $place->no_heir;
+        return Sirius::Log->error( 'cannot start an edge in place of edge '
+                . $place->pid
+                . ", which keeps serving with its settings: $error" );
     }
     delete @{$self}{qw(renews waits)} if !$left;
     return;
@@ -528,39 +535,46 @@ sub _renew {
 # Undef, or why there is no process
 sub _start {
     my ( $self, $place, $limit ) = @_;
-    my $path  = $self->{supervisor}{announced} ? $self->_path                   : $self->path;
-    my $error = !defined $path                 ? 'sirius-edge is not installed' : $place->start(
-        $self,
+    my $supervisor = $self->{supervisor};
+    my $conf       = $supervisor->conf;
+    my $path  = $supervisor->is_announced ? $self->_path                                     : $self->path;
+    my $title = $conf->{proctitle}        ? Sirius::OS::Title->words( $conf, $self->{role} ) : 'sirius-edge';
+    my @handles = ( @{$self}{qw(alive common report sleepers)}, $place->theirs, $self->bells );
+    push @handles, grep {defined} map { $_->fh } grep {defined} $self->{access_log};
+    my $error = !defined $path ? 'sirius-edge is not installed' : $place->start(
+        descriptors =>
+            [ ( map { fileno $_ } @handles ), $self->_board, map { $_->fd } @{ $self->{listeners} } ],
         limit   => $limit,
         path    => $path,
         program => $self->_program,
-        words   => [ @{ $place->{settings} }, $self->_descriptors($place) ],
+        words   => [ $title, @{ $place->settings }, $self->_descriptors($place) ],
     );
-    return                    if !defined $error;
-    Sirius::Log->fail($error) if !$self->{supervisor}{announced};
+    return $self->_adopt($place) if !defined $error;
+    Sirius::Log->fail($error)    if !$supervisor->is_announced;
     return $error;
 }
 
 # It serves: what the one of before has goes on here
 sub _succeed {
     my ( $self, $place ) = @_;
-    my ($before) = grep { ( $_->{heir} // -1 ) == $place->{number} } $self->_places;
-    delete $before->{heir};
-    delete $place->{kill_at};
-    $place->{role} = 'serves';
-    return $before->ended if !$before->{pid};
+    my ($before) = grep { ( $_->heir // -1 ) == $place->number } $self->_places;
+    $before->no_heir;
+    $place->not_late;
+    $place->be('serves');
+    return $before->ended if !$before->pid;
     my ( $from, $to );
     my $line = _insist( sub {
         ( $from, $to ) = map { Sirius::OS::Inherit->take_handle($_) } Sirius::Edge::Shared->line;
     } );
     if ( $line && $place->pass( legacy => fileno $to ) && $before->pass( retire => fileno $from ) ) {
-        Sirius::Log->note("$self->{said}edge $place->{pid} replaces edge $before->{pid}");
+        Sirius::Log->note( "$self->{said}edge " . $place->pid . ' replaces edge ' . $before->pid );
     } else {    # it does not read: so it ends as at a stop of the server
-        Sirius::Log->warn("cannot tell edge $before->{pid} that edge $place->{pid} replaces it: $!");
+        Sirius::Log->warn(
+            'cannot tell edge ' . $before->pid . ' that edge ' . $place->pid . " replaces it: $!" );
         $before->signal('TERM');
     }
-    $before->{role}    = 'retires';
-    $before->{kill_at} = _now() + $self->{conf}{graceful_timeout} + LATE;
+    $before->be('retires');
+    $before->late_at( now() + $self->{conf}{graceful_timeout} + LATE );
     return;
 }
 
@@ -583,8 +597,7 @@ Sirius::Edge::Group - starts, replaces and stops the processes that own the conn
   my $edge = Sirius::Edge::Group->new( $supervisor, $rows );
   $edge->start;
   my $sleepers = $edge->workers;                # for each worker
-  $edge->ended( $pid, $status ) or ...;         # of a child that has ended
-  $edge->tend;                                  # starts another one when it is time
+  $edge->act;                                  # starts another one when it is time
   $edge->stop( 'TERM', 30 );
 
 =head1 DESCRIPTION
@@ -600,6 +613,10 @@ C<--graceful-timeout>. If the new edge does not become ready, the old one goes o
 
 =head1 METHODS
 
+=head2 act
+
+Starts another edge for one that has ended, when it is L</due>, and does what L</renew> has asked for.
+
 =head2 bells
 
 The handles by which edges wake each other, in the order of their places.
@@ -614,13 +631,7 @@ The handles that the next program needs.
 
 =head2 due
 
-The monotonic times at which L</tend> has something to do; none while all is well.
-
-=head2 ended
-
-  my $mine = $edge->ended( $pid, $status );
-
-Takes the end of a child. False if the child is not an edge.
+The monotonic times at which L</act> has something to do; none while all is well.
 
 =head2 gone
 
@@ -668,13 +679,13 @@ The path of the program. Dies if it is not installed.
 
 The PID of a running edge, or undef.
 
-=head2 pids
-
-The PIDs of all running edges.
-
 =head2 pidfd
 
 The number of a descriptor that becomes readable when the edge of L</start_beside> has ended; undef if there is none.
+
+=head2 pids
+
+The PIDs of all running edges.
 
 =head2 renew
 
@@ -704,15 +715,15 @@ The options that concern the edge, as words for its command line.
 
 True unless an edge is starting in order to replace another.
 
-=head2 start
-
-Starts the programs, in children of this process.
-
 =head2 signal_beside
 
   $edge->signal_beside('TERM');
 
 Like L</stop>, for the edge of L</start_beside>.
+
+=head2 start
+
+Starts the programs, in children of this process.
 
 =head2 start_beside
 
@@ -732,10 +743,6 @@ What the next program needs to continue with the same edges: settings, numbers o
 
 With C<TERM> it takes no more connections, answers what has come, and ends; with C<INT> it ends with the requests that workers have
 at that moment. It is killed 2 seconds after the time it has. Workers are let go when it has ended.
-
-=head2 tend
-
-Starts another edge for one that has ended, when it is L</due>, and does what L</renew> has asked for.
 
 =head2 workers
 

@@ -3,46 +3,79 @@ package Sirius::Edge::Place;
 use strict;
 use warnings;
 
+use Scalar::Util qw(weaken);
 use Sirius::Base::Backoff;
+use Sirius::Base::Clock qw(now);
 use Sirius::Edge::Shared;
 use Sirius::Log ();
+use Sirius::OS::Child;
 use Sirius::OS::Inherit;
-use Sirius::OS::Linux;
-use Sirius::OS::Title;
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 # What it hears by which number (src/edge/edge.h)
 my %NUMBER = ( INT => 41, TERM => 40, USR1 => 42 );
 
 my @HANDLES = qw(bell line line_end lobby);
-my @PLAIN   = qw(heir kill_at number pid program ready role settings since);
+my @PLAIN   = qw(heir number program ready role settings);
+
+sub backoff  { return shift->{backoff} }
+sub bell     { return shift->{bell} }
+sub child    { return shift->{child} }
+sub heir     { return shift->{heir} }
+sub is_ready { return shift->{ready} }
+sub number   { return shift->{number} }
+sub program  { return shift->{program} }
+sub role     { return shift->{role} }
+sub settings { return shift->{settings} }
+
+sub be {
+    my ( $self, $role, $settings ) = @_;
+    $self->{role}     = $role;
+    $self->{settings} = $settings if $settings;
+    return;
+}
 
 sub descriptors {
     my $self = shift;
     return @{$self}{@HANDLES};
 }
 
-# The process is gone, and nobody has the place any more
+# Nobody has the place any more; what it was
 sub ended {
     my $self = shift;
-    delete @{$self}{qw(heir kill_at pid program ready since)};
+    my %had  = map { $_ => $self->{$_} } qw(heir ready role settings);
+    delete @{$self}{qw(child heir program ready)};
     @{$self}{qw(role settings)} = ( '', [] );
+    return %had;
+}
+
+sub got_ready {
+    my $self = shift;
+    $self->{ready} = 1;
+    return $self->{backoff}->ready;
+}
+
+sub heir_is {
+    my ( $self, $number ) = @_;
+    $self->{heir} = $number;
     return;
 }
 
-sub look {
-    my ( $self, $edge ) = @_;
-    return if !$self->{pid} || !$self->{kill_at} || $self->{kill_at} > _now();
-    delete $self->{kill_at};
-    Sirius::Log->warn( "$edge->{said}edge $self->{pid} "
-            . ( $self->{role} eq 'heir' ? 'was not ready in time' : 'did not stop in time' )
-            . ' and was killed' );
-    kill KILL => $self->{pid};
-    return;
+sub late_at {
+    my ( $self, $at ) = @_;
+    weaken( my $own = $self );
+    my $late = sub {
+        my $child = shift;
+        Sirius::Log->warn( "$own->{said}edge "
+                . $child->pid
+                . ( $own->{role} eq 'heir' ? ' was not ready in time' : ' did not stop in time' )
+                . ' and was killed' );
+        $child->signal('KILL');
+    };
+    return $self->{child}->limit( late => $at, $late );
 }
 
 sub new {
-    my ( $class, $number, $conf ) = @_;
+    my ( $class, $number, $conf, $said ) = @_;
     my ( $ours, $theirs ) = Sirius::Edge::Shared->line;
     my %number = (
         bell     => Sirius::Edge::Shared->bell,
@@ -50,13 +83,18 @@ sub new {
         line_end => $theirs,
         lobby    => Sirius::Edge::Shared->lobby
     );
-    return bless {
-        ( map { $_ => Sirius::OS::Inherit->take_handle( $number{$_} ) } @HANDLES ),
-        backoff  => Sirius::Base::Backoff->new($conf),
-        number   => $number,
-        role     => '',
-        settings => [],
-    }, $class;
+    return $class->_with( \%number, $conf, number => $number, role => '', said => $said, settings => [] );
+}
+
+sub no_heir {
+    my $self = shift;
+    delete $self->{heir};
+    return;
+}
+
+sub not_late {
+    my $self = shift;
+    return $self->{child} && $self->{child}->unlimited('late');
 }
 
 # False: it does not read
@@ -65,37 +103,53 @@ sub pass {
     return Sirius::Edge::Shared->pass( fileno $self->{line}, $what, $fd );
 }
 
+sub pid {
+    my $self = shift;
+    return $self->{child} && $self->{child}->pid;
+}
+
 sub restore {
-    my ( $class, $state, $conf ) = @_;
-    return bless {
-        ( map { $_ => $state->{$_} } grep { defined $state->{$_} } @PLAIN ),
-        ( map { $_ => Sirius::OS::Inherit->take_handle( $state->{$_} ) } @HANDLES ),
-        backoff => Sirius::Base::Backoff->new($conf),
-    }, $class;
+    my ( $class, $state, $conf, $said ) = @_;
+    my $self = $class->_with(
+        $state, $conf,
+        said => $said,
+        map { $_ => $state->{$_} } grep { defined $state->{$_} } @PLAIN
+    );
+    $self->runs( $state->{pid}, ready => $state->{ready}, since => $state->{since} ) if $state->{pid};
+    $self->late_at( $state->{late} ) if $state->{pid} && defined $state->{late};
+    return $self;
+}
+
+# In place of one that has ended
+sub resume {
+    my ( $self, %had ) = @_;
+    @{$self}{qw(heir role settings)} = @had{qw(heir role settings)};
+    return;
+}
+
+# A process that somebody else has started
+sub runs {
+    my ( $self, $pid, %how ) = @_;
+    $self->{child} = Sirius::OS::Child->new( $pid, map { $_ => $how{$_} } grep { defined $how{$_} } 'since' );
+    $self->{ready} = $how{ready};
+    return;
 }
 
 sub signal {
     my ( $self, $signal ) = @_;
-    kill $NUMBER{$signal} => $self->{pid} if $self->{pid};
+    $self->{child}->signal( $NUMBER{$signal} ) if $self->{child};
     return;
 }
 
 # Undef, or why there is no process. Not by fork: as long as this process has the application in it, that takes a tenth of a
 # second for each half a gigabyte, and nobody accepts meanwhile
 sub start {
-    my ( $self, $edge, %start ) = @_;
-    my $supervisor = $edge->{supervisor};
-    my $conf       = $supervisor->{conf};
-    my $title      = $conf->{proctitle} ? Sirius::OS::Title->words( $conf, $edge->{role} ) : 'sirius-edge';
-    my @handles = ( @{$edge}{qw(alive common report sleepers)}, @{$self}{qw(line_end lobby)}, $edge->bells );
-    push @handles, grep {defined} map { $_->fh } grep {defined} $edge->{access_log};
-    my @descriptors
-        = ( ( map { fileno $_ } @handles ), $edge->_board, map { $_->fd } @{ $edge->{listeners} } );
-    my $pid
-        = eval { Sirius::OS::Linux->spawn( $start{path}, [ $title, @{ $start{words} } ], \@descriptors ) };
-    return $@ =~ s/\s+\z//r if !$pid;
-    @{$self}{qw(pid program since)} = ( $pid, $start{program}, _now() );
-    $self->{kill_at} = _now() + $start{limit} if $start{limit};
+    my ( $self, %start ) = @_;
+    my $child = eval { Sirius::OS::Child->spawn( @start{qw(path words descriptors)} ) }
+        or return $@ =~ s/\s+\z//r;
+    @{$self}{qw(child program)} = ( $child, $start{program} );
+    delete $self->{ready};
+    $self->late_at( now() + $start{limit} ) if $start{limit};
     return;
 }
 
@@ -104,23 +158,35 @@ sub state {
     return {
         ( map { $_ => $self->{$_} } grep { defined $self->{$_} } @PLAIN ),
         ( map { $_ => fileno $self->{$_} } @HANDLES ),
+        pid   => $self->pid,
+        late  => $self->{child} && $self->{child}->limited('late'),
+        since => $self->{child} && $self->{child}->since,
     };
 }
 
 sub stop {
     my ( $self, $signal, $seconds ) = @_;
-    return if !$self->{pid};
-    my $kill_at = _now() + $seconds;
-    $self->{kill_at} = $kill_at if !$self->{kill_at} || $kill_at < $self->{kill_at};
+    return if !$self->{child};
+    $self->late_at( now() + $seconds );
     return $self->signal($signal);
 }
+
+# What the process gets of it
+sub theirs { return @{ +shift }{qw(line_end lobby)} }
 
 sub words {
     my $self = shift;
     return ( lobby => fileno $self->{lobby}, supervisor => fileno $self->{line_end} );
 }
 
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+sub _with {
+    my ( $class, $numbers, $conf, %self ) = @_;
+    return bless {
+        ( map { $_ => Sirius::OS::Inherit->take_handle( $numbers->{$_} ) } @HANDLES ),
+        backoff => Sirius::Base::Backoff->new( interval => $conf->{err_respawn_interval} ),
+        %self,
+    }, $class;
+}
 
 1;
 
@@ -132,9 +198,9 @@ Sirius::Edge::Place - a place for an edge process, which outlives the process
 
 =head1 SYNOPSIS
 
-  my $place = Sirius::Edge::Place->new( $number, $conf );
-  $place->{settings} = [ Sirius::Edge::Group->settings($conf) ];
-  my $error = $place->start( $edge, path => $path, program => $identity, words => \@words );
+  my $place = Sirius::Edge::Place->new( $number, $conf, $said );
+  $place->be( serves => [ Sirius::Edge::Group->settings($conf) ] );
+  my $error = $place->start( path => $path, program => $identity, words => \@words, descriptors => \@numbers );
 
 =head1 DESCRIPTION
 
@@ -146,21 +212,54 @@ taken over and this one finishes its requests; or empty when the place is free.
 
 =head1 METHODS
 
+=head2 backoff
+
+Its L<Sirius::Base::Backoff>: when a process may be started here again.
+
+=head2 be
+
+  $place->be('retires');
+  $place->be( heir => \@settings );
+
+Gives it a role, and settings for its process.
+
+=head2 bell
+
+=head2 child
+
+The L<Sirius::OS::Child> that has the place.
+
 =head2 descriptors
 
 The handles that the next program needs.
 
 =head2 ended
 
-Call it when the process has ended.
+  my %had = $place->ended;
 
-=head2 look
+The process is gone, and nobody has the place any more; what it was.
 
-Kills the process if it has not ended, or is not ready, in time.
+=head2 got_ready
+
+=head2 heir, heir_is, no_heir
+
+The number of the place that is to take over from this one.
+
+=head2 is_ready
+
+=head2 late_at, not_late
+
+  $place->late_at($time);
+
+The process is killed then, if it has not got ready, or ended.
 
 =head2 new
 
-  my $place = Sirius::Edge::Place->new( $number, $conf );
+  my $place = Sirius::Edge::Place->new( $number, $conf, $said );
+
+C<$said>: how its lines in the log begin.
+
+=head2 number
 
 =head2 pass
 
@@ -169,11 +268,33 @@ Kills the process if it has not ended, or is not ready, in time.
 Passes a descriptor to the process. C<log>: write the access log to it. C<retire>: pass the connections on to this end
 of a pair. C<legacy>: take connections from this end of a pair. False if the process does not read.
 
+=head2 pid
+
+=head2 program
+
+Which program runs there: see L</start>.
+
 =head2 restore
 
-  my $place = Sirius::Edge::Place->restore( $state, $conf );
+  my $place = Sirius::Edge::Place->restore( $state, $conf, $said );
 
 In the next program, from what L</state> has returned.
+
+=head2 resume
+
+  $place->resume(%had);
+
+Another process is to have the place, with the same role and settings.
+
+=head2 role
+
+=head2 runs
+
+  $place->runs($pid);
+
+A process has it that somebody else has started.
+
+=head2 settings
 
 =head2 signal
 
@@ -181,7 +302,13 @@ In the next program, from what L</state> has returned.
 
 =head2 start
 
-  my $error = $place->start( $edge, limit => 30, path => $path, program => $identity, words => \@words );
+  my $error = $place->start(
+      descriptors => \@numbers,
+      limit       => 30,
+      path        => $path,
+      program     => $identity,
+      words       => \@words
+  );
 
 Starts the program at C<path> with these words, in a child of this process; it is killed if it has C<limit> and is not ready by then.
 Returns why that is not possible, or nothing.
@@ -195,6 +322,10 @@ What the next program needs to continue with the same place, as text.
   $place->stop( TERM => $seconds );
 
 Tells the process to end; it is killed if it has not ended by then.
+
+=head2 theirs
+
+The handles that the process has to have.
 
 =head2 words
 

@@ -33,6 +33,12 @@ sub adopt {
     return $self;
 }
 
+# Nothing for a unix socket, or one that somebody else has opened
+sub bound_tcp {
+    my $self = shift;
+    return $self->{own} ? $self->{fh} : ();
+}
+
 sub close {
     my $self = shift;
     my $unix = delete $self->{unix};
@@ -291,6 +297,12 @@ are left as they are. The variables are taken out of the environment.
 Takes over a socket that listens already. Its file is not removed at the end. C<$given> is what L</given> says where it
 was bound, or undefined; C<$from> is where it comes from, for the message with which this dies when it is no such
 socket.
+
+=head2 bound_tcp
+
+  my ($fh) = $listener->bound_tcp;
+
+The socket, if it is one of TCP that was bound by this server.
 
 =head2 close
 

@@ -214,7 +214,7 @@ Sirius::Log::Access - the destination of --access-log
 
   my $log = Sirius::Log::Access->new( $conf, $uid, $gid );
   if ($log) {
-      $log->pipe->tend if $log->pipe;
+      $log->pipe->act if $log->pipe;
       ... $log->kind, $log->fd ...
       local $SIG{USR1} = sub { ... $log->fd ... if $log->reopen };
   }

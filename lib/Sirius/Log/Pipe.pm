@@ -3,16 +3,18 @@ package Sirius::Log::Pipe;
 use strict;
 use warnings;
 
-use Fcntl      qw(F_GETFL F_SETFL O_NONBLOCK);
-use IO::Handle ();
-use List::Util qw(min);
-use POSIX      qw(SIGINT SIGQUIT SIGTERM SIG_SETMASK WNOHANG);
+use Fcntl        qw(F_GETFL F_SETFL O_NONBLOCK);
+use IO::Handle   ();
+use List::Util   qw(min);
+use POSIX        qw(SIGINT SIGQUIT SIGTERM SIG_SETMASK);
+use Scalar::Util qw(weaken);
 use Sirius::Base::Backoff;
-use Sirius::Log ();
+use Sirius::Base::Clock qw(now);
+use Sirius::Log         ();
 use Sirius::Log::File;
+use Sirius::OS::Child;
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Inherit;
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
 
 use constant {
     F_SETPIPE_SZ => 1031,    # Linux; Fcntl has no name for it
@@ -22,28 +24,18 @@ use constant {
     STEADY => 10,      # seconds after which a command that ends had not failed at its start
 };
 
+sub act {
+    my $self = shift;
+    $self->_start if !$self->_runs && $self->{read} && now() >= $self->{backoff}->at;
+    return;
+}
+
 sub command { return shift->{command} }
 
 # Empty when nothing is to be done before a signal comes
 sub due {
     my $self = shift;
-    return $self->{pid} ? () : $self->{backoff}->at;
-}
-
-sub ended {
-    my ( $self, $pid, $status ) = @_;
-    return 0 if $pid != ( $self->{pid} || 0 );
-    delete $self->{pid};
-    return 1 if $self->{stopping};
-    my $backoff = $self->{backoff};
-    my $steady  = _now() - $self->{since} >= STEADY;
-    $backoff->ready if $steady;
-    my $delay = $backoff->ended( { ready => $steady, since => $self->{since} }, 1, 0, 1 );
-    my $next  = $delay ? sprintf 'next attempt in %g s', $delay : 'starting it again';
-    Sirius::Log->error( "--access-log: '$self->{command}' "
-            . Sirius::OS::ExitStatus->words( $status, 'status 0' )
-            . "; $next" );
-    return 1;
+    return $self->_runs ? () : $self->{backoff}->at;
 }
 
 sub fh { return shift->{write} }
@@ -58,22 +50,33 @@ sub new {
     return $class->_new( $conf, command => $command, read => $read, write => $write );
 }
 
+sub reaped_by {
+    my ( $self, $reaper ) = @_;
+    $self->{reaper} = $reaper;
+    $reaper->add( $self->{child} ) if $self->_runs;
+    return;
+}
+
 sub release {
     my $self = shift;
-    delete @{$self}{qw(pid read write)};
+    delete @{$self}{qw(child read write)};
     return;
 }
 
 sub restore {
     my ( $class, $conf, $state ) = @_;
-    my %fh = map { $_ => Sirius::OS::Inherit->take_handle( $state->{$_} ) } qw(read write);
-    return $class->_new( $conf, %$state, %fh );
+    my %fh   = map { $_ => Sirius::OS::Inherit->take_handle( $state->{$_} ) } qw(read write);
+    my $self = $class->_new( $conf, command => $state->{command}, %fh );
+    $self->_adopt( Sirius::OS::Child->new( $state->{pid}, group => 1, since => $state->{since} ) )
+        if $state->{pid};
+    return $self;
 }
 
 sub state {
-    my $self = shift;
-    my %fd   = map { $_ => fileno $self->{$_} } qw(read write);
-    return { %fd, map { $_ => $self->{$_} } qw(command pid since) };
+    my $self  = shift;
+    my %state = ( command => $self->{command}, map { $_ => fileno $self->{$_} } qw(read write) );
+    @state{qw(pid since)} = ( $self->{child}->pid, $self->{child}->since ) if $self->_runs;
+    return \%state;
 }
 
 sub stop {
@@ -84,7 +87,7 @@ sub stop {
 
     # One that is about to be tried again may have lines to read
     vec( my $ready = '', fileno $read, 1 ) = 1;
-    $self->_start if !$self->{pid} && select $ready, undef, undef, 0;
+    $self->_start if !$self->_runs && select $ready, undef, undef, 0;
     close $_ for delete @{$self}{qw(read write)};    # whoever has the handle, too
     $seconds = GRACE if !defined $seconds;
     my ( $soon, $command ) = ( min( $seconds, SOON ), "--access-log: '$self->{command}'" );
@@ -99,17 +102,18 @@ sub stop {
     return;
 }
 
-sub tend {
-    my $self = shift;
-    $self->_gone(0);
-    $self->_start if !$self->{pid} && $self->{read} && _now() >= $self->{backoff}->at;
+sub _adopt {
+    my ( $self, $child ) = @_;
+    weaken( my $own = $self );
+    $child->on_end( sub { $own->_ended(@_) } );
+    $self->{child} = $child;
+    $self->{reaper}->add($child) if $self->{reaper};
     return;
 }
 
 # In the child. A group of its own, so that a terminal's INT, which ends the server, leaves it the last lines
 sub _become {
     my $self = shift;
-    POSIX::setpgid( 0, 0 );
     $SIG{$_} = 'DEFAULT' for grep { !/\A__/ && ref $SIG{$_} } keys %SIG;
     eval {
         defined POSIX::dup2( fileno $self->{read}, 0 ) or die "STDIN: $!\n";
@@ -121,20 +125,26 @@ sub _become {
     return POSIX::_exit(127);
 }
 
+sub _ended {
+    my ( $self, $child, $status ) = @_;
+    return if $self->{stopping};
+    my $backoff = $self->{backoff};
+    my $steady  = $child->age >= STEADY;
+    $backoff->ready if $steady;
+    my $delay = $steady ? $backoff->died( age => $child->age ) : $backoff->failed;
+    my $next  = $delay  ? sprintf 'next attempt in %g s', $delay : 'starting it again';
+    Sirius::Log->error( "--access-log: '$self->{command}' "
+            . Sirius::OS::ExitStatus->words( $status, 'status 0' )
+            . "; $next" );
+    return;
+}
+
 # Is it? After that signal, and so many seconds at most; without it, not longer than somebody is willing to wait
 sub _gone {
     my ( $self, $seconds, $signal ) = @_;
-    my $pid   = $self->{pid} or return 1;
-    my $until = _now() + $seconds;
-    kill $signal => -$pid if $signal;
-    local $?;
-    while (1) {
-        my $got = waitpid $pid, WNOHANG;
-        return $self->ended( $pid, $got < 0 ? 0 : $? ) if $got;
-        return 0                                       if _now() >= $until || !$signal && _hurried();
-        sleep 0.02;
-    }
-    return 0;
+    my $child = $self->{child} or return 1;
+    $child->signal($signal) if $signal;
+    return $child->wait( $seconds, $signal ? undef : \&_hurried );
 }
 
 # A signal for a stop has come, and is blocked: the server is stopping already
@@ -146,25 +156,22 @@ sub _hurried {
 
 sub _new {
     my ( $class, $conf, %self ) = @_;
-    return bless { %self, backoff => Sirius::Base::Backoff->new($conf) }, $class;
+    my $backoff = Sirius::Base::Backoff->new( interval => $conf->{err_respawn_interval} );
+    return bless { %self, backoff => $backoff }, $class;
 }
 
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+sub _runs {
+    my $self = shift;
+    return $self->{child} && !$self->{child}->is_gone;
+}
 
 sub _start {
-    my $self = shift;
-    Sirius::Log->flush;
-    my $pid = fork;
-    if ( !defined $pid ) {
-        my $error = $!;
-        my $delay = $self->{backoff}->no_fork;
-        return Sirius::Log->error( sprintf '--access-log: cannot fork the command: %s; next attempt in %g s',
-            $error, $delay );
-    }
-    $self->_become if !$pid;
-    POSIX::setpgid( $pid, $pid );    # whoever comes first
-    @{$self}{qw(pid since)} = ( $pid, _now() );
-    return;
+    my $self  = shift;
+    my $child = Sirius::OS::Child->fork( sub { $self->_become }, group => 1 );
+    return $self->_adopt($child) if $child;
+    my $error = $!;
+    return Sirius::Log->error( sprintf '--access-log: cannot fork the command: %s; next attempt in %g s',
+        $error, $self->{backoff}->failed );
 }
 
 1;
@@ -180,10 +187,10 @@ Sirius::Log::Pipe - the command of --access-log '|COMMAND'
   use Sirius::Log::Pipe;
 
   my $pipe = Sirius::Log::Pipe->new( $conf, 'rotatelogs /var/log/app.%F 86400' );
-  $pipe->tend;                       # starts it
+  $pipe->act;                       # starts it
   ...
   $pipe->ended( $pid, $status );     # a child that was reaped
-  $pipe->tend;                       # when due has come
+  $pipe->act;                       # when due has come
   ...
   $pipe->stop;
 
@@ -198,19 +205,19 @@ command. Lines beyond that are lost and counted. The edge never waits: the write
 
 =head1 METHODS
 
+=head2 act
+
+  $pipe->act;
+
+Starts the command when it is due.
+
 =head2 command
 
 The text of it.
 
 =head2 due
 
-The monotonic time of the next L</tend>, nothing while the command runs.
-
-=head2 ended
-
-  my $ours = $pipe->ended( $pid, $status );
-
-Takes the end of a child that was reaped. False if it was not the command.
+The monotonic time of the next L</act>, nothing while the command runs.
 
 =head2 fh
 
@@ -221,6 +228,12 @@ The write end.
   my $pipe = Sirius::Log::Pipe->new( $conf, $command );
 
 Makes the pipe; nothing runs yet. Both ends are closed on exec. Dies with a reason if it cannot.
+
+=head2 reaped_by
+
+  $pipe->reaped_by($reaper);
+
+The L<Sirius::OS::Reaper> that waits for the command.
 
 =head2 release
 
@@ -245,12 +258,6 @@ What can be written down; C<read> and C<write> are descriptors to keep open.
 
 At the end of the server, when no other process has the write end: closes the pipe, L</fh> included, and leaves the command 5 seconds, or so many, to
 read what is in it; after half a second the log says so. Then, or when C<TERM>, C<QUIT> or C<INT> comes, which the caller has blocked, its group gets C<TERM>, 1 second later C<KILL>.
-
-=head2 tend
-
-  $pipe->tend;
-
-Starts the command when it is due. Also reaps it where nobody else does.
 
 =head1 SEE ALSO
 

@@ -25,11 +25,25 @@ System calls of Linux for the code in F<lib>. They are in C: F<xs/Sirius.xs>, an
 
 =head1 METHODS
 
+=head2 beside
+
+  my ( $pid, $pidfd ) = Sirius::OS::Linux->beside( $path, \@words, \@descriptors );
+
+The same, but the process is not a child of this one (F<src/net/beside.h>). The second number is a descriptor that
+becomes readable when the process has ended.
+
 =head2 descriptors
 
   my $number = Sirius::OS::Linux->descriptors;
 
 Raises the soft limit of descriptors to the hard one, and returns it.
+
+=head2 poll
+
+  Sirius::OS::Linux->poll( \@descriptors, \@events, $seconds, \@signals );
+
+Sleeps until one of the descriptors has one of its events (numbers of poll(2)), one of the signals comes, or the seconds are over, which
+is never when they are less than 0. The signals are blocked before and afterwards. See L<Sirius::OS::Loop>.
 
 =head2 restart
 
@@ -50,13 +64,6 @@ kernel does not allow it.
 
 Runs a program in a child, with these descriptors and with 0, 1 and 2. It does not copy this process, so it takes the same time
 however much memory that has. Dies when it cannot.
-
-=head2 beside
-
-  my ( $pid, $pidfd ) = Sirius::OS::Linux->beside( $path, \@words, \@descriptors );
-
-The same, but the process is not a child of this one (F<src/net/beside.h>). The second number is a descriptor that
-becomes readable when the process has ended.
 
 =head2 stopped_child
 

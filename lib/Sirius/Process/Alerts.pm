@@ -3,15 +3,15 @@ package Sirius::Process::Alerts;
 use strict;
 use warnings;
 
-use List::Util   qw(min);
-use Scalar::Util qw(weaken);
+use List::Util          qw(min);
+use Scalar::Util        qw(weaken);
+use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Config::Options;
 use Sirius::Config::Usage;
 use Sirius::Log ();
 use Sirius::OS::Linux;
 use Sirius::Worker;
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
     LOOK     => 1,      # seconds between two looks while there is something to see
@@ -47,25 +47,10 @@ my @TROUBLES = (
 # What is not told yet, and since when
 my @STATE = qw(at busy_at busy_since log_back log_lost looked lost_now on overload quiet seen told waited);
 
-# A worker has something to tell
-sub begin {
+sub act {
     my $self = shift;
-    return if $self->{on};
-    $self->{on}    = 1;
-    $self->{quiet} = 0;
-    $self->{at}    = _now() + LOOK;
-    return;
-}
-
-sub due {
-    my $self = shift;
-    return grep {defined} $self->{at};
-}
-
-sub look {
-    my $self = shift;
-    return if !defined $self->{at} || _now() < $self->{at};
-    my $now    = $self->{now} = _now();
+    return if !defined $self->{at} || now() < $self->{at};
+    my $now    = $self->{now} = now();
     my $counts = $self->_board->troubles;
     my $news   = $self->_overload($counts);
     $news += $self->_tell( $_, $counts ) for @TROUBLES;
@@ -75,6 +60,21 @@ sub look {
     $self->{quiet} = 0           if $news;
     $self->{at}    = $now + LOOK if $self->{on};
     return;
+}
+
+# A worker has something to tell
+sub begin {
+    my $self = shift;
+    return if $self->{on};
+    $self->{on}    = 1;
+    $self->{quiet} = 0;
+    $self->{at}    = now() + LOOK;
+    return;
+}
+
+sub due {
+    my $self = shift;
+    return grep {defined} $self->{at};
 }
 
 sub new {
@@ -106,7 +106,7 @@ sub start {
 sub stop {
     my $self   = shift;
     my $counts = $self->_board->troubles;
-    $self->{now}  = _now();
+    $self->{now}  = now();
     $self->{told} = {};
     $self->_over if $self->{overload};
     $self->_tell( $_, $counts ) for @TROUBLES;
@@ -118,7 +118,7 @@ sub _answered {
     return _many( $number, 'request' ) . " answered with $status $why";
 }
 
-sub _board { return shift->{supervisor}{scoreboard} }
+sub _board { return shift->{supervisor}->scoreboard }
 
 sub _descriptors {
     my ( $self, $number, $error ) = @_;
@@ -159,7 +159,7 @@ sub _log_is_back {
 
 sub _log_lost {
     my ( $self, $number, $error ) = @_;
-    my $where = $self->{supervisor}{conf}{access_log};
+    my $where = $self->{supervisor}->conf->{access_log};
     return "--access-log $where: $error: " . _many( $number, 'line' ) . ' lost';
 }
 
@@ -175,8 +175,6 @@ sub _memory {
     return _answered( $number, 503, "because no descriptor was free: $!" )
         . '; raise the limit (ulimit -n, LimitNOFILE=)';
 }
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 # True while requests wait and no worker is free
 sub _overload {
@@ -217,7 +215,7 @@ sub _over {
     my $longest = $self->_board->longest_wait;
     my $refused = $after[1] - $before[1];
     my $served  = $after[0] - $before[0];
-    $longest = $self->{supervisor}{conf}{queue_timeout} if $after[2] > $before[2];
+    $longest = $self->{supervisor}->conf->{queue_timeout} if $after[2] > $before[2];
     Sirius::Log->note(
         sprintf 'overload ended after %.0f s: %s delayed, the longest wait was %.1f s; %s answered with 503',
         $self->{busy_at} + LOOK - $self->{busy_since},
@@ -246,7 +244,7 @@ sub _rest {
 sub _spool {
     my ( $self, $number, $error ) = @_;
     return _many( $number, 'response' )
-        . " cut off: cannot keep what slow clients have not read yet in --tmpdir $self->{supervisor}{conf}{tmpdir}: $error";
+        . " cut off: cannot keep what slow clients have not read yet in --tmpdir $self->{supervisor}->conf->{tmpdir}: $error";
 }
 
 # How often it has happened since the last look
@@ -275,7 +273,7 @@ sub _tell {
 
 sub _tempfile {
     my ( $self, $number, $error ) = @_;
-    my $dir = $self->{supervisor}{conf}{tmpdir};
+    my $dir = $self->{supervisor}->conf->{tmpdir};
     return
           "cannot write request bodies to temporary files in $dir: $error: "
         . _many( $number, 'request' )
@@ -284,7 +282,7 @@ sub _tempfile {
 
 sub _value {
     my ( $self, $key ) = @_;
-    my $conf  = $self->{supervisor}{conf};
+    my $conf  = $self->{supervisor}->conf;
     my $value = $key eq 'max_connections' ? Sirius::Worker->max_connections($conf) : $conf->{$key};
     my $type  = Sirius::Config::Options->row($key)->{type};
     return $type eq 'bytes' ? Sirius::Config::Usage->bytes($value) : $type eq 'seconds' ? "$value s" : $value;
@@ -309,10 +307,10 @@ Sirius::Process::Alerts - logs overload, limits that are reached and disks that 
 
 =head1 SYNOPSIS
 
-  my $watch = Sirius::Process::Alerts->new($supervisor);
-  $watch->start;
-  $watch->begin;     # a worker has said "trouble"
-  $watch->look;      # when $watch->due has come
+  my $alerts = Sirius::Process::Alerts->new($supervisor);
+  $alerts->start;
+  $alerts->begin;     # a worker has said "trouble"
+  $alerts->act;       # when $alerts->due has come
 
 =head1 DESCRIPTION
 
@@ -328,44 +326,44 @@ the case for three seconds.
 
 =head1 METHODS
 
+=head2 act
+
+  $alerts->act;
+
+Checks if it is due, and logs what there is to log.
+
 =head2 begin
 
-  $watch->begin;
+  $alerts->begin;
 
 Starts checking once a second.
 
 =head2 due
 
-  my @when = $watch->due;
+  my @when = $alerts->due;
 
-When L</look> is to be called next (monotonic seconds); empty: not before L</begin>.
-
-=head2 look
-
-  $watch->look;
-
-Checks if it is due, and logs what there is to log.
+When L</act> is to be called next (monotonic seconds); empty: not before L</begin>.
 
 =head2 new
 
-  my $watch = Sirius::Process::Alerts->new($supervisor);
-  my $watch = Sirius::Process::Alerts->new( $supervisor, %$state );
+  my $alerts = Sirius::Process::Alerts->new($supervisor);
+  my $alerts = Sirius::Process::Alerts->new( $supervisor, %$state );
 
 =head2 start
 
-  $watch->start;
+  $alerts->start;
 
 When the supervisor has a scoreboard: what stands in it was told already, as far as the state of L</new> says nothing else.
 
 =head2 state
 
-  my $state = $watch->state;
+  my $state = $alerts->state;
 
 For L</new> in another program of this process: what was told, and what was not yet.
 
 =head2 stop
 
-  $watch->stop;
+  $alerts->stop;
 
 The server ends: tells what has not been told.
 

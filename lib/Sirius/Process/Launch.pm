@@ -9,8 +9,10 @@ use Sirius::Edge::Group;
 use Sirius::Listen::Listener;
 use Sirius::Log ();
 use Sirius::Log::Access;
+use Sirius::OS::Child;
 use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
+use Sirius::Process::Generation;
 use Sirius::Process::Pool;
 use Sirius::Service::Systemd;
 use Socket qw(AF_UNIX PF_UNSPEC SOCK_STREAM);
@@ -21,25 +23,12 @@ use constant VARIABLE => 'SIRIUS_GENERATION';
 sub here {
     my ( $class, $supervisor, $number ) = @_;
     my ( $news, $report ) = eval { _pair() } or Sirius::Log->fail( $@ =~ s/\n\z//r );
-    Sirius::Log->flush;
-    my $pid = fork;
-    Sirius::Log->fail("cannot fork: $!")                     if !defined $pid;
-    return { pid => $pid, number => $number, news => $news } if $pid;
-    close $news;
-    $supervisor->{theirs}->restore;
-    $supervisor->{admin}->close;
-    $supervisor->{log_pipe}->release if $supervisor->{log_pipe};
-    delete @{$supervisor}{qw(life control)};
-    $supervisor->{access_log}->forget if delete $supervisor->{edge} && $supervisor->{access_log};
-    $supervisor->{pid_file}->release  if $supervisor->{pid_file};
-    $supervisor->{signals}->forked;
-    exit Sirius::Process::Pool->new(
-        (   map { $_ => $supervisor->{$_} }
-                qw(access_log alive app builder conf daemon listeners privileges scoreboard signals sleepers)
-        ),
-        number     => $number,
-        supervisor => $report,
-    )->run;
+    my $code = sub {
+        close $news;
+        exit Sirius::Process::Pool->new( $supervisor->forked, number => $number, supervisor => $report )->run;
+    };
+    my $child = Sirius::OS::Child->fork($code) or Sirius::Log->fail("cannot fork: $!");
+    return Sirius::Process::Generation->new( $child, number => $number, news => $news );
 }
 
 # The original command, with what we have by its descriptors
@@ -47,19 +36,24 @@ sub program {
     my ( $class, $supervisor, $number ) = @_;
     my ( $news, $report ) = _pair();
     pipe my $stderr, my $said or die "cannot create a pipe: $!\n";
-    Sirius::Log->flush;
-    my $pid = fork;
-    die "cannot fork: $!\n"                                                                 if !defined $pid;
-    return { pid => $pid, number => $number, news => $news, stderr => $stderr, said => '' } if $pid;
-    eval {
-        my $copy = POSIX::dup(2);    # by their numbers: an application may have tied STDERR
-        my $ours = Sirius::OS::Inherit->take_handle( defined $copy ? $copy : die "STDERR: $!\n" );
-        Sirius::Log->close;          # the supervisor's has the layer already
-        defined POSIX::dup2( fileno $said, 2 ) or die "STDERR: $!\n";
-        $class->_become( $supervisor, $number, $report, $ours );
+    my $code = sub {
+        eval {
+            my $copy = POSIX::dup(2);    # by their numbers: an application may have tied STDERR
+            my $ours = Sirius::OS::Inherit->take_handle( defined $copy ? $copy : die "STDERR: $!\n" );
+            Sirius::Log->close;          # the supervisor's has the layer already
+            defined POSIX::dup2( fileno $said, 2 ) or die "STDERR: $!\n";
+            $class->_become( $supervisor, $number, $report, $ours );
+        };
+        Sirius::Log->pass("sirius: $@");
     };
-    Sirius::Log->pass("sirius: $@");
-    return POSIX::_exit(1);
+    my $child = Sirius::OS::Child->fork($code) or die "cannot fork: $!\n";
+    return Sirius::Process::Generation->new(
+        $child,
+        number => $number,
+        news   => $news,
+        stderr => $stderr,
+        said   => ''
+    );
 }
 
 # The handler of the new program is here in the same way as that of the first
@@ -73,7 +67,11 @@ sub take {
     STDERR->autoflush(1);
     my $access = Sirius::Log::Access->adopt( $args{conf}, $state->{log}, $args{privileges}->owner );
     $access->forget if $access;                                          # the edges have it
-    my $generation = Sirius::Process::Pool->new(
+    my @unchanged = $class->_unchanged( $state->{fixed} || {}, $args{conf} );
+    my $is        = $args{conf}{access_log} // q();
+    push @unchanged, [ '--access-log', $state->{edge_log}, $is ]
+        if defined $state->{edge_log} && $is ne $state->{edge_log};
+    return Sirius::Process::Pool->new(
         %args,
         alive      => $fh->( $state->{alive} ),
         sleepers   => $fh->( $state->{sleepers} ),
@@ -83,14 +81,9 @@ sub take {
         reload     => 1,
         scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
         supervisor => $fh->( $state->{news} ),
+        unchanged  => \@unchanged,
+        defined $state->{edge_log} ? ( edge => [ Sirius::Edge::Group->settings( $args{conf} ) ] ) : (),
     );
-    $generation->{unchanged} = [ $class->_unchanged( $state->{fixed} || {}, $args{conf} ) ];
-    return $generation if !defined $state->{edge_log};
-    $generation->{edge} = [ Sirius::Edge::Group->settings( $args{conf} ) ];
-    my $is = $args{conf}{access_log} // q();
-    push @{ $generation->{unchanged} }, [ '--access-log', $state->{edge_log}, $is ]
-        if $is ne $state->{edge_log};
-    return $generation;
 }
 
 # What the file of --config says otherwise than at the start, and what only a start can change
@@ -103,15 +96,15 @@ sub _unchanged {
 
 sub _become {
     my ( $class, $supervisor, $number, $report, $stderr ) = @_;
-    $supervisor->{signals}->hand_over;
-    my @listeners   = map { [ $_->fd, $_->given ] } @{ $supervisor->{listeners} };
-    my @descriptors = $supervisor->{scoreboard}->descriptor;
-    my $pipe        = $supervisor->{log_pipe};
+    $supervisor->loop->hand_over;
+    my @listeners   = map { [ $_->fd, $_->given ] } @{ $supervisor->listeners };
+    my @descriptors = $supervisor->scoreboard->descriptor;
+    my $pipe        = $supervisor->log_pipe;
     my $text        = Sirius::OS::Inherit->give(
-        {   alive      => fileno $supervisor->{alive},
-            edge_log   => $supervisor->{edge} && ( $supervisor->{conf}{access_log} // '' ),
-            sleepers   => fileno $supervisor->{sleepers},
-            fixed      => $supervisor->{fixed},
+        {   alive      => fileno $supervisor->alive,
+            edge_log   => $supervisor->edge && ( $supervisor->conf->{access_log} // '' ),
+            sleepers   => fileno $supervisor->sleepers,
+            fixed      => $supervisor->fixed,
             listeners  => \@listeners,
             log        => $pipe && fileno $pipe->fh,
             news       => fileno $report,
@@ -119,8 +112,8 @@ sub _become {
             scoreboard => $descriptors[0],
             stderr     => fileno $stderr,
         },
-        $supervisor->{alive},
-        $supervisor->{sleepers},
+        $supervisor->alive,
+        $supervisor->sleepers,
         $report, $stderr,
         ( map { $_->[0] } @listeners ),
         ( $pipe ? $pipe->fh : () ),
@@ -148,7 +141,7 @@ Sirius::Process::Launch - starts a generation
 
   use Sirius::Process::Launch;
 
-  my $child = Sirius::Process::Launch->program( $supervisor, 2 );
+  my $generation = Sirius::Process::Launch->program( $supervisor, 2 );
 
 =head1 DESCRIPTION
 
@@ -162,15 +155,15 @@ why a reload has failed.
 
 =head2 here
 
-  my $child = Sirius::Process::Launch->here( $supervisor, $number );
+  my $generation = Sirius::Process::Launch->here( $supervisor, $number );
 
-A hash: C<pid>, C<number>, and C<news>, where the generation reports. Dies when there can be no child.
+A L<Sirius::Process::Generation>. Dies when there can be no child.
 
 =head2 program
 
-  my $child = Sirius::Process::Launch->program( $supervisor, $number );
+  my $generation = Sirius::Process::Launch->program( $supervisor, $number );
 
-The same, with C<stderr> and C<said> besides.
+The same, with a STDERR of its own.
 
 =head2 take
 

@@ -5,25 +5,29 @@ use warnings;
 
 use JSON::PP   ();
 use List::Util qw(min);
-use POSIX      qw(SIGINT SIGQUIT SIGTERM WNOHANG);
+use POSIX      qw(SIGINT SIGQUIT SIGTERM);
 use Sirius::App::ForkCheck;
 use Sirius::App::Hooks;
 use Sirius::App::Isolation;
 use Sirius::Base::Backoff;
+use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Edge::Shared;
 use Sirius::Log ();
+use Sirius::OS::Child;
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Linux;
+use Sirius::OS::Loop;
 use Sirius::OS::Proc;
+use Sirius::OS::Reaper;
 use Sirius::OS::Signals;
 use Sirius::OS::Title;
 use Sirius::Process::Recycling;
+use Sirius::Process::WorkerHandle;
 use Sirius::Worker;
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
+# LOOK: between two looks after the edges when the supervisor is gone
 # Seconds that INT leaves to running application calls; when it comes again, to workers that are on their way out
-# LOOK: between two looks after the supervisor where its end can't wake us
 use constant { FAST_STOP => 1, HURRIED_STOP => 0.2, LOOK => 1 };
 
 # Characters of a line that the supervisor gets to hear: as JSON it has to fit into PIPE_BUF
@@ -35,6 +39,38 @@ my $JSON = JSON::PP->new->ascii->allow_nonref;
 my %NUMBER = ( INT => SIGINT, QUIT => SIGQUIT, TERM => SIGTERM );
 my %ENDS   = map { $_ => 1 } values %NUMBER;
 
+# What follows from what a worker tells, or the edge of it
+my %HEARS = (
+    broken => sub { my ( $self, $worker, $why ) = @_; $self->{recycling}->broken( $worker, $why ) },
+    hook   => sub {
+        my ( $self, $worker, $name ) = @_;
+        $self->_tell_supervisor("hook worker $name") if !$worker->is_ready;
+    },
+    ready => sub { my $self = shift; $self->_hear_ready },
+    said  =>
+        sub { my ( $self, undef, $line ) = @_; $self->_tell_supervisor("said $line") if !$self->{complete} },
+    timeout  => sub { my ( $self, $worker, $why ) = @_; $self->{recycling}->overdue( $worker, $why ) },
+    trouble  => sub { my $self = shift; $self->_tell_supervisor('trouble') },
+    unopened => sub { my ( $self, undef, $text ) = @_; $self->_tell_supervisor("unopened $text") },
+);
+
+sub act {
+    my $self = shift;
+    $self->_kill_late;
+    $self->_let_go if $self->_nobody_stops_the_edges;
+    $self->{recycling}->act( values %{ $self->{workers} } );
+    return;
+}
+
+sub due {
+    my $self = shift;
+    my @due  = $self->{recycling}->due( values %{ $self->{workers} } );
+    if ( $self->{stopping} )                  { push @due, $self->{deadline} if !$self->{killed} }
+    if ( $self->_nobody_stops_the_edges )     { push @due, now() + LOOK }
+    if ( !$self->_trying && $self->_missing ) { push @due, $self->{backoff}->at }
+    return @due;
+}
+
 sub new {
     my ( $class, %args ) = @_;
     return bless { heard => '', told => '', owed => 0, stopping => 0, workers => {}, %args }, $class;
@@ -44,14 +80,19 @@ sub run {
     my $self = shift;
     $self->{supervisor_pid} = getppid;
     $self->{theirs}         = Sirius::App::Isolation->take( $self->{conf} );  # only code of ours from here on
-    $self->{signals} ||= Sirius::OS::Signals->new( $self->signals );
-    $self->{backoff}   = Sirius::Base::Backoff->new( $self->{conf} );
+    $self->{loop} ||= Sirius::OS::Loop->new( $self->signals );
+    $self->{backoff} = Sirius::Base::Backoff->new(
+        interval => $self->{conf}{err_respawn_interval},
+        pause    => $self->{conf}{spawn_interval}
+    );
     $self->{recycling} = Sirius::Process::Recycling->new( $self->{conf}, $self->{scoreboard} );
     $self->{oom_kills} = Sirius::OS::Proc->oom_kills;
     @{$self}{qw(news report)} = _pipe();
-    $self->{signals}->watch($_) for @{$self}{qw(news supervisor)};
+    $self->{loop}->watch($_) for @{$self}{qw(news supervisor)};
+    $self->{loop}->watch( $self->{alive}, 'end' );
+    $self->{reaper} = Sirius::OS::Reaper->new;
+    $self->{loop}->add( $self, $self->{reaper} );
 
-    $self->_watch_supervisor;
     if ( $self->{privileges} ) {    # which changes %ENV for the application
         my $error = $self->{theirs}->lend( sub { $self->{privileges}->drop } );
         die $error if defined $error;    ## no critic (RequireCarping)
@@ -67,9 +108,9 @@ sub run {
     my $clean = eval { $self->_supervise; 1 };
     my $error = $@;
     Sirius::Log->tell(undef);
-    $self->{signals}->release( exits => 1 );
+    $self->{loop}->release( exits => 1 );
     $self->{theirs}->restore;
-    delete @{$self}{qw(news report watched_alive)};
+    delete @{$self}{qw(news report)};
     die $error if !$clean;
     return $self->{gave_up} ? 1 : 0;
 }
@@ -91,7 +132,7 @@ sub tell_unchanged {
 
 # Those that serve and are to go on
 sub _active {
-    return grep { !$_->{retiring} && !$_->{leave} } values %{ shift->{workers} };
+    return grep { !$_->is_retiring && !$_->leaves } values %{ shift->{workers} };
 }
 
 sub _become_worker {
@@ -100,7 +141,6 @@ sub _become_worker {
     eval {
         $self->{scoreboard}->occupy( $slot, $generation ) or die "its generation was killed\n";
         close $self->{news};
-        close $self->{watched_alive} if !$self->{looks};
         close $self->{supervisor};
         my $listened = $self->{reload} && !$self->{complete};
         Sirius::Log->tell( $listened ? sub { $self->_tell_generation( 'said', _said(shift) ) } : undef );
@@ -121,7 +161,7 @@ sub _become_worker {
         );
         Sirius::OS::Title->set( $self->{conf}, 'worker' );
         $self->{theirs}->restore;
-        $self->{signals}->hand_over( $worker->handlers );
+        $self->{loop}->hand_over( $worker->handlers );
         $self->_tell_generation( 'done', $worker->run );
         $status = 0;
         1;
@@ -132,30 +172,31 @@ sub _become_worker {
 
 sub _bury {
     my ( $self, $worker, $status ) = @_;
-    $self->{scoreboard}->release( $worker->{slot} );
+    $self->{scoreboard}->release( $worker->slot );
     my $signal = $status & 127;
-    my $hung   = $signal == 9 && $worker->{hung};
-    my $why    = $hung || $worker->{leave} || $worker->{done} || '';    # why it was asked to
+    my $hung   = $signal == 9 && $worker->hung;
+    my $why    = $hung || $worker->leaves || $worker->done || '';    # why it was asked to
     my $oom    = $signal == 9 && $self->_out_of_memory;
     $self->{scoreboard}
         ->exited( Sirius::OS::ExitStatus->kind( $status, $why, @{$self}{qw(stopping killed)}, $oom ) );
     $self->{owed}++
-        if $self->{serving} && $worker->{ready} && !$self->{killed} && ( $worker->{done} || '' ) ne 'over';
-    return if $self->{stopping} && ( !$status        || $self->{killed} && $signal == 9 );
-    return if $ENDS{$signal}    && ( $worker->{done} || $worker->{retiring} ); # it was on its way out already
+        if $self->{serving} && $worker->is_ready && !$self->{killed} && ( $worker->done || '' ) ne 'over';
+    return if $self->{stopping} && ( !$status      || $self->{killed} && $signal == 9 );
+    return if $ENDS{$signal}    && ( $worker->done || $worker->is_retiring );  # it was on its way out already
 
-    if ( !$status && ( $worker->{leave} || $why =~ /\A(?:max-|harakiri)/ ) ) {
-        return Sirius::Log->info("worker $worker->{pid} exited: $why");
+    my $name = 'worker ' . $worker->pid;
+    if ( !$status && ( $worker->leaves || $why =~ /\A(?:max-|harakiri)/ ) ) {
+        return Sirius::Log->info("$name exited: $why");
     }
-    my $text = "worker $worker->{pid} "
+    my $text = "$name "
         . (
-          $oom                                          ? 'was killed by the kernel: out of memory'
-        : $signal == 9 && ( $hung || $worker->{leave} ) ? "was killed: $why"
-        :                                                 Sirius::OS::ExitStatus->words( $status, $why )
+          $oom                                         ? 'was killed by the kernel: out of memory'
+        : $signal == 9 && ( $hung || $worker->leaves ) ? "was killed: $why"
+        :                                                Sirius::OS::ExitStatus->words( $status, $why )
         );
 
     # That a request ran for too long has been told as an error; this is what came of it
-    my $level = $worker->{leave} && !$hung ? 'warn' : $status || !$why ? 'error' : 'info';
+    my $level = $worker->leaves && !$hung ? 'warn' : $status || !$why ? 'error' : 'info';
     return Sirius::Log->$level($text) if $self->{stopping};
     Sirius::Log->$level( "$text; " . $self->_schedule( $worker, $status || !$why, $signal ) );
     return;
@@ -164,8 +205,9 @@ sub _bury {
 # The supervisor is gone, in whatever way: so is the server
 sub _check_alive {
     my $self = shift;
-    return if $self->{orphaned} || !defined sysread $self->{watched_alive}, my $nothing, 1;
+    return if $self->{orphaned} || !_ended( $self->{alive} );
     $self->{orphaned} = 1;
+    $self->{loop}->unwatch( $self->{alive} );
     Sirius::Log->error( "the supervisor (PID $self->{supervisor_pid}) is gone: "
             . 'finishing the requests, then stopping; start the server again' )
         if $self->_tells;
@@ -175,43 +217,27 @@ sub _check_alive {
 # What workers have to tell, and the edge of them: "PID WHAT WHY"
 sub _hear {
     my $self = shift;
-    1 while sysread $self->{news},       $self->{heard}, 4096, length $self->{heard};
-    1 while sysread $self->{supervisor}, $self->{told},  4096, length $self->{told};
+    $self->{loop}->read( $self->{news},       \$self->{heard} );
+    $self->{loop}->read( $self->{supervisor}, \$self->{told} );
     my $whole = $self->{told} =~ s/\A(.*\n)//s ? $1 : '';
     while ( $self->{heard} =~ s/\A(\d+) (\S+) ?([^\n]*)\n// || $whole =~ s/\A(\d+) (\S+) ?([^\n]*)\n// ) {
         my ( $pid, $what, $why ) = ( $1, $2, $3 );
         my $worker = $self->{workers}{$pid} or next;
-        if ( $what eq 'hook' ) {
-            @{$worker}{qw(hook hook_at)} = $why eq 'none' ? () : ( $why, _now() );
-            $self->_tell_supervisor("hook worker $why") if !$worker->{ready};
-            next;
-        }
-        if ( $what eq 'unopened' ) {
-            $self->_tell_supervisor("unopened $why");
-            next;
-        }
-        if ( $what eq 'said' ) {
-            $self->_tell_supervisor("said $why") if !$self->{complete};
-            next;
-        }
-        $worker->{$what} = length $why ? $why : 1;
-        if    ( $what eq 'ready' )   { $self->_hear_ready($worker) }
-        elsif ( $what eq 'soon' )    { $worker->{leave} ||= $why }
-        elsif ( $what eq 'timeout' ) { $self->{recycling}->overdue( $worker, $why ) }
-        elsif ( $what eq 'broken' )  { $self->{recycling}->broken( $worker, $why ) }
-        elsif ( $what eq 'trouble' ) { $self->_tell_supervisor('trouble') }
+        $worker->heard( $what, $why );
+        my $code = $HEARS{$what} or next;
+        $code->( $self, $worker, $why );
     }
     return;
 }
 
 sub _hear_ready {
-    my ( $self, $worker ) = @_;
+    my $self = shift;
     $self->{backoff}->ready;
     if ( !$self->{up}++ ) {
         $self->_tell_supervisor('up');
         $self->_leave_terminal;
     }
-    return if $self->{complete} || $self->_number > grep { $_->{ready} } $self->_active;
+    return if $self->{complete} || $self->_number > grep { $_->is_ready } $self->_active;
     $self->{complete} = 1;
     Sirius::Log->tell(undef);
     $self->_tell_supervisor('ready');
@@ -222,10 +248,10 @@ sub _heed {
     my ( $self, $signal ) = @_;
 
     # Of one that did not come from it, the supervisor knows nothing
-    $self->_tell_supervisor( "asked $signal " . $self->{signals}->from($signal) )
+    $self->_tell_supervisor( "asked $signal " . $self->{loop}->from($signal) )
         if $ENDS{ $NUMBER{$signal} || 0 }
         && !$self->{stopping}
-        && $self->{signals}->sender($signal) != $self->{supervisor_pid};
+        && $self->{loop}->sender($signal) != $self->{supervisor_pid};
     return $self->_stop('INT') if $signal eq 'INT';
     $self->_run_hook('on_reload')
         if $signal eq 'TERM' && !$self->{stopping} && !$self->{scoreboard}->stopping;
@@ -234,62 +260,22 @@ sub _heed {
     $_->reopen(
         sub { $self->_tell_supervisor( 'unopened ' . substr Sirius::Base::Text->harmless(shift), 0, SAID ) } )
         for grep { $_ && $signal eq 'USR1' } 'Sirius::Log', $self->{access_log};
-    kill $signal => keys %{ $self->{workers} } if $signal =~ /\AUSR/;
+    $self->_signal($signal) if $signal =~ /\AUSR/;
     return;
 }
 
 sub _kill_late {
     my $self = shift;
-    return if !$self->{stopping} || $self->{killed} || _now() < $self->{deadline};
+    return if !$self->{stopping} || $self->{killed} || now() < $self->{deadline};
     $self->{killed} = 1;
     my @pids = sort { $a <=> $b } keys %{ $self->{workers} } or return;
     Sirius::Log->warn("workers that did not finish in time were killed: @pids");
-    kill KILL => @pids;
+    $self->_signal('KILL');
     return;
 }
-
-# When the application or a hook has had its time in a worker, if either runs
-sub _late_at {
-    my ( $self, $worker ) = @_;
-    my $limit = $self->{conf}{load_timeout};
-    my $since = defined $worker->{hook_at} ? $worker->{hook_at} : $worker->{ready} ? undef : $worker->{since};
-    return $limit && defined $since && !$worker->{hung} ? $since + $limit : undef;
-}
-
-# Neither a signal nor anything else but its end brings back a worker that hangs in them
-sub _kill_hung {
-    my $self = shift;
-    for my $worker ( values %{ $self->{workers} } ) {
-        my $at = $self->_late_at($worker);
-        next if !defined $at || _now() < $at;
-        my $what
-            = defined $worker->{hook}
-            ? "--$worker->{hook} ran for more than" =~ tr/_/-/r
-            : 'it was not ready within';
-        $worker->{hung} = sprintf '%s %g s (--load-timeout)', $what, $self->{conf}{load_timeout};
-        kill KILL => $worker->{pid};
-    }
-    return;
-}
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 # How many workers there are to be; the operator may change it (TTIN, TTOU), the scoreboard has it
 sub _number { return shift->{scoreboard}->workers }
-
-# Seconds until something is due, undef when only a signal can bring work
-sub _patience {
-    my $self = shift;
-    my @due  = $self->{recycling}->due( values %{ $self->{workers} } );
-    push @due, _now() + LOOK if $self->{looks};
-    push @due, grep {defined} map { $self->_late_at($_) } values %{ $self->{workers} };
-    if ( $self->{stopping} )                  { push @due, $self->{deadline} if !$self->{killed} }
-    if ( $self->_nobody_stops_the_edges )     { push @due, _now() + LOOK }
-    if ( !$self->_trying && $self->_missing ) { push @due, $self->{backoff}->at }
-    return if !@due;
-    my $left = min(@due) - _now();
-    return $left > 0 ? $left : 0;
-}
 
 # Since the last look
 sub _out_of_memory {
@@ -311,18 +297,6 @@ sub _pipe {
     return $read, $write;
 }
 
-sub _reap {
-    my $self = shift;
-    local $?;
-    while ( ( my $pid = waitpid -1, WNOHANG ) > 0 ) {
-        my $status = $?;
-        next if !$self->{workers}{$pid};
-        $self->_hear;
-        $self->_bury( delete $self->{workers}{$pid}, $status );
-    }
-    return;
-}
-
 # Those that have to leave do so once enough others are ready
 sub _relieve {
     my $self   = shift;
@@ -331,15 +305,14 @@ sub _relieve {
     # The operator wants less of them: the youngest have the least to lose
     my $surplus = @active - $self->_number;
     if ( $surplus > 0 ) {
-        my @young = sort { $b->{since} <=> $a->{since} } @active;
-        $_->{leave} = 'fewer workers are wanted' for @young[ 0 .. $surplus - 1 ];
+        my @young = sort { $b->since <=> $a->since } @active;
+        $_->leave('fewer workers are wanted') for @young[ 0 .. $surplus - 1 ];
         @active = $self->_active;
     }
-    my $ready = grep { $_->{ready} } @active;
-    for my $worker ( grep { $_->{leave} && !$_->{retiring} } values %{ $self->{workers} } ) {
+    my $ready = grep { $_->is_ready } @active;
+    for my $worker ( grep { $_->leaves && !$_->is_retiring && !$_->done } values %{ $self->{workers} } ) {
         last if $ready < $self->_number;
-        $worker->{retiring} = 1;
-        kill TERM => $worker->{pid};
+        $worker->retire;
     }
     return;
 }
@@ -354,13 +327,25 @@ sub _run_hook {
     return;
 }
 
+sub _signal {
+    my ( $self, $signal ) = @_;
+    $_->signal($signal) for values %{ $self->{workers} };
+    return;
+}
+
 # A line of the log for who has asked for the reload
 sub _said { return $JSON->encode( substr shift, 0, SAID ) }
 
 # When to replace it, in words
 sub _schedule {
     my ( $self, $worker, $failed, $signal ) = @_;
-    my $delay = $self->{backoff}->ended( $worker, $failed, !$signal || $signal == 9, $self->_number );
+    my $backoff = $self->{backoff};
+    my $killed  = !$signal || $signal == 9;
+    my $delay
+        = !$worker->is_ready ? $backoff->failed
+        : $failed && !$worker->leaves
+        ? $backoff->died( age => $worker->age, killed => $killed, among => $self->_number )
+        : 0;
     return 'starting another' if !$delay;
 
     # The old generation is there still, and goes on; or an operator waits to hear how the start went
@@ -369,29 +354,33 @@ sub _schedule {
         $self->_stop('INT');
         return 'it never became ready: this generation gives up';
     }
-    return ( $worker->{ready} ? '' : 'it never became ready; ' ) . sprintf 'next attempt in %g s', $delay;
+    return ( $worker->is_ready ? '' : 'it never became ready; ' ) . sprintf 'next attempt in %g s', $delay;
 }
 
 sub _spawn {
     my ( $self, $slot ) = @_;
 
     $self->_run_hook('before_fork');
-    Sirius::Log->flush;
     Sirius::App::ForkCheck->warn_once( map( { fileno $_ } @{$self}{qw(sleepers supervisor)} ),
         map( { $_->fd } @{ $self->{listeners} } ) );
     my $generation = $$;
-    my $pid        = fork;
-    exit $self->_become_worker( $slot, $generation ) if defined $pid && !$pid;
-
-    if ( !defined $pid ) {
+    my $child      = Sirius::OS::Child->fork( sub { exit $self->_become_worker( $slot, $generation ) } );
+    if ( !$child ) {
         my $error = $!;
         Sirius::Log->error( sprintf 'cannot fork a worker: %s; next attempt in %g s',
-            $error, $self->{backoff}->no_fork );
+            $error, $self->{backoff}->failed );
         $self->{scoreboard}->release($slot);
         return;
     }
-    $self->{workers}{$pid} = { pid => $pid, since => _now(), slot => $slot };
-    $self->{recycling}->begin( $self->{workers}{$pid} );
+    $child->on_end( sub { $self->_worker_ended(@_) } );
+    $self->{reaper}->add($child);
+    my $worker = Sirius::Process::WorkerHandle->new(
+        $child,
+        load_timeout => $self->{conf}{load_timeout},
+        slot         => $slot
+    );
+    $self->{workers}{ $child->pid } = $worker;
+    $self->{recycling}->begin($worker);
     $self->{backoff}->started;
     return;
 }
@@ -399,7 +388,7 @@ sub _spawn {
 sub _spawn_due {
     my $self = shift;
     for ( 1 .. $self->_missing ) {
-        last if $self->_trying || _now() < $self->{backoff}->at;
+        last if $self->_trying || now() < $self->{backoff}->at;
 
         # None is free while many retire slowly: the end of one is noticed
         my $slot = $self->{scoreboard}->claim( $self->{number} );
@@ -414,18 +403,17 @@ sub _stop {
     my ( $self, $signal ) = @_;
     my $grace = $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : FAST_STOP;
     $grace = HURRIED_STOP if $self->{stopping} && $signal eq 'INT' && $self->{hurry}++;
-    my $deadline = _now() + $grace;
+    my $deadline = now() + $grace;
     $self->{deadline} = $deadline if !$self->{stopping} || $deadline < $self->{deadline};
     $self->{stopping} = 1;
     if ( $signal eq 'TERM' && $self->{up} && $self->_ends_with_edge ) {
         $self->{serving} = 1;
-        kill $signal => map { $_->{pid} } grep { !$_->{ready} } values %{ $self->{workers} };
+        $_->signal($signal) for grep { !$_->is_ready } values %{ $self->{workers} };
         return;
     }
     delete $self->{serving};
     $self->{owed} = 0;
-    kill $signal => keys %{ $self->{workers} };
-    return;
+    return $self->_signal($signal);
 }
 
 # Said in the log, as whoever has stopped it may have forgotten. The edge watches over its request
@@ -448,20 +436,24 @@ sub _supervise {
     $self->_stop('TERM') if $self->{scoreboard}->stopped;   # while we loaded: the application may ignore TERM
     while ( !$self->{stopping} || %{ $self->{workers} } || $self->{owed} ) {
         $self->_spawn_due;
-        $self->_check_alive;    # before the wait: an end before it was watched has raised no signal
-        my @signals = $self->{signals}->wait( $self->_patience );
+        my @signals = $self->{loop}->wait;
+        $self->_check_alive;
         $self->_hear;
         $self->_heed($_) for @signals;
-        $self->_reap;           # afterwards: workers that got the same signal are not replaced
+        $self->{reaper}->reap;    # afterwards: workers that got the same signal are not replaced
         $self->_look_for_stopped;
-        $self->_kill_late;
-        $self->_kill_hung;
-        $self->_let_go if $self->_nobody_stops_the_edges;
-        $self->{recycling}->look( values %{ $self->{workers} } );
+        $self->{loop}->act;
         next if $self->{stopping};
         $self->_relieve;
     }
     return;
+}
+
+# The other end of a pipe that nothing is ever written to
+sub _ended {
+    my $fh = shift;
+    vec( my $read = '', fileno $fh, 1 ) = 1;
+    return select $read, undef, undef, 0;
 }
 
 # The whole server ends: the edge has requests still, and lets the workers go when it is done with them
@@ -484,6 +476,12 @@ sub _let_go {
 sub _nobody_stops_the_edges {
     my $self = shift;
     return $self->{orphaned} && $self->{serving};
+}
+
+sub _worker_ended {
+    my ( $self, $child, $status ) = @_;
+    $self->_hear;
+    return $self->_bury( delete $self->{workers}{ $child->pid }, $status );
 }
 
 # From a worker; shorter than PIPE_BUF, so never mixed with another's
@@ -511,7 +509,7 @@ sub _tells {
 sub _trying {
     my $self = shift;
     return 0 if $self->{up} && !$self->{backoff}->failing;
-    return scalar grep { !$_->{ready} } values %{ $self->{workers} };
+    return scalar grep { !$_->is_ready } values %{ $self->{workers} };
 }
 
 # One that retires is replaced at once: its slow clients may keep it for long
@@ -520,20 +518,6 @@ sub _missing {
     return $self->{owed} if $self->{stopping};
     my $missing = $self->_number - $self->_active;
     return $missing > 0 ? $missing : 0;
-}
-
-# A description of our own: who gets the signal is a property of it. Only /proc makes one of a pipe
-sub _watch_supervisor {
-    my $self = shift;
-    my $path = '/proc/self/fd/' . fileno $self->{alive};
-    if ( open my $alive, '<', $path ) {    ## no critic (RequireBriefOpen)
-        return $self->{signals}->watch( $self->{watched_alive} = $alive );
-    }
-    Sirius::Log->fail("cannot open $path: $!") if Sirius::OS::Proc->mounted;
-    $self->{looks}         = 1;
-    $self->{watched_alive} = $self->{alive};
-    $self->{alive}->blocking(0);
-    return;
 }
 
 1;
@@ -560,9 +544,9 @@ Sirius::Process::Pool - the workers of one loading of the application
 
 =head1 DESCRIPTION
 
-A generation is a process that has loaded the application. It forks workers and replaces each one that ends. It is a
-child of L<Sirius::Process::Supervisor>, which starts another generation for a reload and then stops this one. It
-serves no request itself and sleeps until a signal arrives (L<Sirius::OS::Signals>).
+A process that has loaded the application, forks workers, and replaces each that ends. A child of L<Sirius::Process::Supervisor>,
+which starts another one for a reload and then tells this one to drain. It serves no request itself and sleeps until a
+signal comes (see L<Sirius::OS::Loop>).
 
 The first worker is started alone. When it is ready, the others follow. A worker that ends is replaced at once. After
 one that ends without having been ready, the next attempt is made C<--err-respawn-interval> seconds later, then after
@@ -585,27 +569,35 @@ the workers. After C<TTIN> and C<TTOU> the generation reads the number of worker
 
 =head1 METHODS
 
+=head2 act
+
+Kills workers that are too late.
+
+=head2 due
+
+The times at which there is something to do, for L<Sirius::OS::Loop/add>.
+
 =head2 new
 
 C<alive>, the handle whose end of file tells that the supervisor is gone; C<app>, or C<builder> (a sub that makes it, called in
 each worker); C<conf>, a hash from L<Sirius::Config::Options>; C<listeners>, C<scoreboard> and C<sleepers>; C<number>; C<reload>, true when
-another generation serves meanwhile; C<signals>, a L<Sirius::OS::Signals> to go on with; C<supervisor>, where to write "up"
+another generation serves meanwhile; C<loop>, a L<Sirius::OS::Loop> to go on with; C<supervisor>, where to write "up"
 (the first worker is ready) and "ready" (all are).
 
 =head2 run
 
 Returns its exit status after a stop, with all workers gone.
 
-=head2 tell_unchanged
-
-Warns of options that have another value than at the start of the server, where a reload cannot change them.
-
 =head2 signals
 
 The names of the signals it waits for.
 
+=head2 tell_unchanged
+
+Warns of options that have another value than at the start of the server, where a reload cannot change them.
+
 =head1 SEE ALSO
 
-L<Sirius>, L<Sirius::Process::Supervisor>, L<Sirius::Worker>, L<Sirius::Process::Recycling>, L<Sirius::OS::Signals>.
+L<Sirius>, L<Sirius::Process::Supervisor>, L<Sirius::Worker>, L<Sirius::Process::Recycling>, L<Sirius::OS::Loop>.
 
 =cut

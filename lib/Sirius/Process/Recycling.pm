@@ -3,9 +3,9 @@ package Sirius::Process::Recycling;
 use strict;
 use warnings;
 
-use Sirius::Log ();
+use Sirius::Base::Clock qw(now);
+use Sirius::Log         ();
 use Sirius::OS::Proc;
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
     GRACE   => 1,    # seconds from a request's deadline to the end of its worker: to say where it is
@@ -13,82 +13,79 @@ use constant {
     OVERDUE => 'its request ran for too long',
 };
 
+sub act {
+    my ( $self, @workers ) = @_;
+    my $now  = now();
+    my @stay = grep { !$_->leaves && !$_->is_retiring } @workers;
+    for my $worker ( grep { defined $_->expires && $_->expires <= $now } @stay ) {
+        $worker->leave( sprintf 'max-lifetime (%d s)', $now - $worker->since );
+    }
+    return if !$self->{conf}{max_rss} || $now < $self->{looked_at} + LOOK;
+    $self->{looked_at} = $now;
+    for my $worker ( grep { !$_->leaves } @stay ) {
+        my $bytes = Sirius::OS::Proc->resident( $worker->pid );
+        $worker->leave( sprintf 'max-rss (%d MiB)', $bytes / 2**20 ) if $bytes > $self->{conf}{max_rss};
+    }
+    return;
+}
+
 # A worker is new; spread, so that those of one age don't go in one moment
 sub begin {
     my ( $self, $worker ) = @_;
     my $lifetime = $self->{conf}{max_lifetime};
-    $worker->{expires} = $worker->{since} + $lifetime * ( 1 - rand 0.1 ) if $lifetime;
+    $worker->expire_at( $worker->since + $lifetime * ( 1 - rand 0.1 ) ) if $lifetime;
     return;
 }
 
 # It says what cannot be: something has spoiled its memory. Its request is answered already
 sub broken {
     my ( $self, $worker, $what ) = @_;
-    Sirius::Log->error("worker $worker->{pid} $what");
-    $worker->{leave} = 'its memory is corrupt';
-    kill KILL => $worker->{pid};
+    Sirius::Log->error( 'worker ' . $worker->pid . " $what" );
+    $worker->leave('its memory is corrupt');
+    $worker->signal('KILL');
     return;
 }
 
 sub due {
     my ( $self, @workers ) = @_;
-    my @due  = grep {defined} map { $_->{kill_at} } @workers;
-    my @stay = grep { !$_->{leave} && !$_->{retiring} } @workers;
-    push @due, map { defined $_->{expires} ? $_->{expires} : () } @stay;
+    my @stay = grep { !$_->leaves && !$_->is_retiring } @workers;
+    my @due  = grep {defined} map { $_->expires } @stay;
     push @due, $self->{looked_at} + LOOK if $self->{conf}{max_rss} && @stay;
     return @due;
 }
 
-sub look {
-    my ( $self, @workers ) = @_;
-    my $now = _now();
-    for my $worker ( grep { defined $_->{kill_at} && $_->{kill_at} <= $now } @workers ) {
-        delete $worker->{kill_at};
-        $self->_tell_place($worker) if !$worker->{traced};
-        kill KILL => $worker->{pid};
-    }
-    my @stay = grep { !$_->{leave} && !$_->{retiring} } @workers;
-    for my $worker ( grep { defined $_->{expires} && $_->{expires} <= $now } @stay ) {
-        $worker->{leave} = sprintf 'max-lifetime (%d s)', $now - $worker->{since};
-    }
-    return if !$self->{conf}{max_rss} || $now < $self->{looked_at} + LOOK;
-    $self->{looked_at} = $now;
-    for my $worker ( grep { !$_->{leave} } @stay ) {
-        my $bytes = Sirius::OS::Proc->resident( $worker->{pid} );
-        $worker->{leave} = sprintf 'max-rss (%d MiB)', $bytes / 2**20 if $bytes > $self->{conf}{max_rss};
-    }
-    return;
-}
-
 sub new {
     my ( $class, $conf, $board ) = @_;
-    return bless { board => $board, conf => $conf, looked_at => _now() }, $class;
+    return bless { board => $board, conf => $conf, looked_at => now() }, $class;
 }
 
 # Its request has run for longer than --request-timeout. The client has its answer; the worker can't be saved
 sub overdue {
     my ( $self, $worker, $what ) = @_;
-    Sirius::Log->error("worker $worker->{pid}: $what");
-    delete $worker->{traced};
-    $self->{board}->ask_place( $worker->{slot} );
-    kill USR2 => $worker->{pid};    # where is it? It says so if Perl still runs
-    $worker->{leave}   = OVERDUE;
-    $worker->{kill_at} = _now() + GRACE;
+    Sirius::Log->error( 'worker ' . $worker->pid . ": $what" );
+    $self->{board}->ask_place( $worker->slot );
+    $worker->asked_to_trace;    # where is it? It says so if Perl still runs
+    $worker->leave(OVERDUE);
+    my $end = sub {
+        $self->_tell_place($worker) if !$worker->has_traced;
+        $worker->signal('KILL');
+    };
+    $worker->child->limit( overdue => now() + GRACE, $end );
     return;
 }
 
 # It has not told where it is: it stands in C code that no signal interrupts, or lets perl answer none
 sub _tell_place {
     my ( $self, $worker ) = @_;
-    my ( $file, $line )   = $self->{board}->place( $worker->{slot} );
-    my $text = join ', ', Sirius::OS::Proc->waits( $worker->{pid} ),
+    my ( $file, $line )   = $self->{board}->place( $worker->slot );
+    my $text = join ', ', Sirius::OS::Proc->waits( $worker->pid ),
         defined $file ? 'called from ' . $file =~ s/[^\x20-\x7e]/?/gr . " line $line" : ();
-    Sirius::Log->note( "worker $worker->{pid} wrote no stack trace: "
+    Sirius::Log->note( 'worker '
+            . $worker->pid
+            . ' wrote no stack trace: '
             . ( length $text ? $text : 'the kernel does not say where it is' ) );
     return;
 }
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 1;
 
@@ -113,10 +110,15 @@ requests and checks its memory after each of them. This module checks from outsi
 age, and its memory every 5 seconds. A worker whose request ran for longer than C<--request-timeout> is asked for a
 stack trace and killed one second later (L</overdue>).
 
-A worker is a hash of L<Sirius::Process::Pool>: C<pid>, C<since> (monotonic seconds), C<leave> (why it has to leave)
-and C<retiring> (it was told to). This module adds C<expires> and C<kill_at>.
+Workers are L<Sirius::Process::WorkerHandle> objects.
 
 =head1 METHODS
+
+=head2 act
+
+  $recycling->act(@workers);
+
+Tells those to leave whose time is over, or that need too much memory.
 
 =head2 begin
 
@@ -134,13 +136,7 @@ The worker has written something impossible to the edge: logs that, and kills it
 
   my @times = $recycling->due(@workers);
 
-The monotonic times at which L</look> would find something.
-
-=head2 look
-
-  $recycling->look(@workers);
-
-Sets C<leave> for workers that have to leave, and kills those whose time is over.
+The monotonic times at which L</act> would find something.
 
 =head2 new
 

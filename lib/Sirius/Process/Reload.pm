@@ -6,23 +6,20 @@ use warnings;
 use JSON::PP     ();
 use List::Util   qw(max min);
 use Scalar::Util qw(weaken);
+use Sirius::Base::Backoff;
+use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Log ();
 use Sirius::OS::ExitStatus;
-use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
 use Sirius::OS::Proc;
 use Sirius::Process::Launch;
-use Socket      qw(MSG_NOSIGNAL);
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
-    BACKOFF_MAX => 30,      # seconds between two attempts to start a generation in place of one that died
-    ERROR_MAX   => 8192,    # characters of what a generation that failed has said
-    SAID_MAX    => 2000,    # and of that, what others see
-    UNKNOWN     => 5,       # seconds that loading is taken to need as long as it has not been seen
-    ALL_HEAR    => 0.25,    # seconds from a signal to a generation until another one is started in its place
-    LATE        => 2,       # seconds more than its workers have, that a generation gets to end
+    SAID_MAX => 2000,    # characters of what a generation that failed has said, that others see
+    UNKNOWN  => 5,       # seconds that loading is taken to need as long as it has not been seen
+    ALL_HEAR => 0.25,    # seconds from a signal to a generation until another one is started in its place
+    LATE     => 2,       # seconds more than its workers have, that a generation gets to end
 };
 
 my $JSON = JSON::PP->new->canonical->ascii->allow_nonref;
@@ -36,9 +33,29 @@ sub abort {
     return 1;
 }
 
+sub act {
+    my $self       = shift;
+    my $replace_at = $self->_replace_at;
+    $self->_give_up( $self->{loading}, 'a newer reload was requested' )
+        if defined $replace_at && $replace_at <= now();
+    $self->_look_for_hung($_) for $self->all;
+    if ( defined $self->{orphans_until} && $self->{orphans_until} <= now() ) {
+        delete $self->{orphans_until};
+        kill KILL => $self->orphans;
+    }
+    return
+           if $self->{supervisor}->ending
+        || $self->{loading}
+        || !defined $self->{again_at}
+        || now() < $self->{again_at};
+    delete $self->{again_at};
+    $self->reload( undef, undef, 1 );
+    return;
+}
+
 sub all {
     my $self = shift;
-    my @all  = sort { $a->{number} <=> $b->{number} } values %{ $self->{by_pid} };
+    my @all  = sort { $a->number <=> $b->number } @{ $self->{generations} };
     return @all;    # in scalar context their number
 }
 
@@ -47,44 +64,11 @@ sub begin {
     return $self->started( Sirius::Process::Launch->here( $self->{supervisor}, ++$self->{last_number} ) );
 }
 
-sub child {
-    my ( $self, $pid ) = @_;
-    return $self->{by_pid}{$pid};
-}
-
 # The one that serves: with all its workers, or some as yet
 sub current {
-    my @serving = grep { !$_->{old} && $_->{up} } reverse shift->all;
-    my ($current) = ( grep( { $_->{ready} } @serving ), @serving );
+    my @serving = grep { !$_->is_draining && $_->is_up } reverse shift->all;
+    my ($current) = ( grep( { $_->is_ready } @serving ), @serving );
     return $current;
-}
-
-sub deadlines {
-    my $self = shift;
-    for my $generation ( grep { defined $_->{deadline} && $_->{deadline} <= _now() } $self->all ) {
-        delete $generation->{deadline};
-        my @pids = $self->_workers( sub { shift->{generation} == $generation->{number} } );
-        Sirius::Log->warn(
-            "generation $generation->{number} did not stop in time and was killed: $generation->{pid} @pids")
-            if !defined $generation->{given_up} || $generation->{up};
-        kill KILL => $generation->{pid}, @pids;
-    }
-    my $replace_at = $self->_replace_at;
-    $self->_give_up( $self->{loading}, 'a newer reload was requested' )
-        if defined $replace_at && $replace_at <= _now();
-    $self->_look_for_hung($_) for $self->all;
-    if ( defined $self->{orphans_until} && $self->{orphans_until} <= _now() ) {
-        delete $self->{orphans_until};
-        kill KILL => $self->orphans;
-    }
-    return
-           if $self->{supervisor}->ending
-        || $self->{loading}
-        || !defined $self->{again_at}
-        || _now() < $self->{again_at};
-    delete $self->{again_at};
-    $self->reload( undef, undef, 1 );
-    return;
 }
 
 sub due {
@@ -92,85 +76,28 @@ sub due {
     my @all  = $self->all;
     return grep {defined} $self->{orphans_until}, $self->_replace_at,
         $self->{loading} || $self->{supervisor}->ending ? () : $self->{again_at},
-        map( { $_->{deadline} } @all ),
         map( { $self->_late_at($_) } @all ), map( { $self->_hung_at($_) } @all );
 }
 
 sub hear {
-    my ( $self, $generation ) = @_;
-    1 while sysread $generation->{news}, $generation->{heard}, 4096, length $generation->{heard};
-    while ( $generation->{heard} =~ s/\A([^\n]*)\n// ) {
-        my $what = $1;    # it may have lost its rights, and this process not
-        $generation->{workers} = [ $1, $2 ] if $what =~ /\Aworkers (\d{1,4}) (\d{1,4})\z/;
-        $generation->{edge}    = _bytes($1) if $what =~ /\Aedge (\[.*\])\z/;
-        $self->{supervisor}{watch}->begin if $what eq 'trouble';
-        if ( $what =~ /\Ahook (generation|worker) (\w{1,20})\z/ ) {
-            $generation->{hook}
-                = $2 eq 'none' ? undef : { of => $1, name => "--$2" =~ tr/_/-/r, at => _now() };
-        }
-        $generation->{asked} = Sirius::Base::Text->harmless( substr $1, 0, 200 )
-            if $what =~ /\Aasked ((?:INT|QUIT|TERM) from .*)\z/;
-        $self->{supervisor}->unopened( Sirius::Base::Text->harmless( substr $1, 0, 1000 ) )
-            if $what =~ /\Aunopened (--(?:access|error)-log .*)\z/;
-        $self->_note_said( $generation, $1 ) if $what =~ /\Asaid (.*)\z/;
-        next                                 if $what !~ /\A(?:ready|up)\z/;
-        $generation->{$what} = 1;
-        $self->{supervisor}->announce if $what eq 'up';
-        kill $_ => $generation->{pid} for $what eq 'up' ? keys %{ delete $generation->{missed} || {} } : ();
-        $self->_complete($generation) if $what eq 'ready';
-    }
-    return if !$generation->{stderr};
-
-   # What it says while it loads goes where it would have gone, and is remembered for who asked for the reload
-    while ( sysread $generation->{stderr}, my $text, 65536 ) {
-        Sirius::Log->pass($text);
-        $generation->{said} = substr $generation->{said} . $text, -ERROR_MAX();
-    }
+    my $self = shift;
+    $self->_hear($_) for $self->all;
     return;
 }
 
-# A generation has ended
-sub lost {
-    my ( $self, $generation, $status ) = @_;
-    my $supervisor = $self->{supervisor};
-    $self->hear($generation);
-    delete $self->{by_pid}{ $generation->{pid} };
-    delete $self->{loading} if $generation == ( $self->{loading} || 0 );
-    $supervisor->{watch}->begin;    # nobody has passed on what its workers have said last
-    $supervisor->{signals}->unwatch($_) for grep {defined} @{$generation}{qw(news stderr)};
-    $supervisor->{scoreboard}->release( $_->{slot} )    # claimed, and killed before the fork
+sub last_reload { return shift->{last_reload} }
 
-        for grep { $_->{pid} < 0 && $_->{generation} == $generation->{number} } $supervisor->rows;
-    if ( $supervisor->ending ) {
-        Sirius::Log->error("generation $generation->{number} $generation->{hung}")
-            if defined $generation->{hung};
-        return;
-    }
-    kill TERM => $self->orphans if $generation->{old} && $self->current;    # it has not told them
-    return $self->_given_up($generation) if defined $generation->{given_up};
-    return                               if $generation->{old} && !$status;
-    my $words
-        = defined $generation->{hung}              ? $generation->{hung}
-        : defined $generation->{asked} && !$status ? "was terminated by $generation->{asked}"
-        :                                            Sirius::OS::ExitStatus->words( $status, '' );
-    my $how = "generation $generation->{number} $words";
-    return Sirius::Log->error($how)            if $generation->{old};
-    return $self->_failed( $generation, $how ) if !$generation->{ready} && $self->current;
-    Sirius::Log->fail("$how: the server cannot start")
-        if $supervisor->{daemon} && !$supervisor->{announced};
-
-    # The last one that served is what another replaces, not those that were to replace it and have failed
-    $self->{fallen} = "generation $generation->{number}, which $words"
-        if $generation->{ready} || !$self->{fallen};
-    $self->_not_reloaded( $generation, "reload failed: $how" )
-        if $generation->{reload} && !$generation->{replacement} && !$generation->{ready};
-    return $self->_again( $how, defined $generation->{asked} && !$status && $generation->{ready} );
-}
+sub loading { return shift->{loading} }
 
 sub new {
     my ( $class, $supervisor, %state ) = @_;
-    my $self = bless { by_pid => {}, failures => 0, last_number => 0, supervisor => $supervisor, %state },
-        $class;
+    my $self = bless {
+        backoff     => Sirius::Base::Backoff->new( interval => 1, free => 1 ),
+        generations => [],
+        last_number => 0,
+        supervisor  => $supervisor,
+        %state
+    }, $class;
     weaken $self->{supervisor};
     return $self;
 }
@@ -178,7 +105,7 @@ sub new {
 # PIDs of workers whose generation was killed under them, and that have served on
 sub orphans {
     my $self  = shift;
-    my %alive = map { $_->{number} => 1 } $self->all;
+    my %alive = map { $_->number => 1 } $self->all;
     return $self->_workers( sub { !$alive{ shift->{generation} } } );
 }
 
@@ -188,13 +115,13 @@ sub reload {
         push @{ $self->{after} }, [ $reply, $why ];
         return;
     }
-    $self->{supervisor}{systemd}->notify( 'RELOADING=1', sprintf 'MONOTONIC_USEC=%.0f', _now() * 1e6 )
-        if !$again;
-    my $generation = eval { Sirius::Process::Launch->program( $self->{supervisor}, ++$self->{last_number} ) };
+    my $supervisor = $self->{supervisor};
+    $supervisor->systemd->notify( 'RELOADING=1', sprintf 'MONOTONIC_USEC=%.0f', now() * 1e6 ) if !$again;
+    my $generation = eval { Sirius::Process::Launch->program( $supervisor, ++$self->{last_number} ) };
     if ($generation) {
-        @{$generation}{qw(reload replacement replies)} = ( 1, $again, [$reply] );
+        $generation->reloads( $reply, $again );
         $self->{loading} = $generation;
-        my $number = $generation->{number};
+        my $number = $generation->number;
         Sirius::Log->note(
             $again
             ? "starting generation $number in place of the one that exited"
@@ -223,32 +150,35 @@ sub settled {
     return !$self->{loading} && !defined $self->{again_at} && 1 == $self->all;
 }
 
-# A program that still loads has no handlers: it would die of it. It gets it when it is up
 sub signal {
     my ( $self, $signal ) = @_;
-    for my $generation ( $self->all ) {
-        if ( $generation->{up} || $signal =~ /\A(?:INT|TERM)\z/ ) { kill $signal => $generation->{pid} }
-        else                                                      { $generation->{missed}{$signal} = 1 }
-    }
+    $_->signal($signal) for $self->all;
     return;
 }
 
 sub started {
     my ( $self, $generation ) = @_;
-    $generation->{heard} = '';
-    $generation->{since} ||= _now();
-    $self->{by_pid}{ $generation->{pid} } = $generation;
-    $self->{supervisor}{signals}->watch($_) for grep {defined} @{$generation}{qw(news stderr)};
-    $self->hear($generation);    # what it said before it was watched has raised no signal
+    push @{ $self->{generations} }, $generation;
+    my $supervisor = $self->{supervisor};
+    $supervisor->loop->watch($_) for $generation->handles;
+    weaken( my $own     = $self );
+    weaken( my $started = $generation );
+    $generation->child->on_end( sub { $own->_ended( $started, $_[1] ) } );
+    $supervisor->reaper->add( $generation->child );
     return;
+}
+
+sub state {
+    my $self = shift;
+    return { map { $_ => $self->{$_} } qw(last_number last_reload reloads usual) };
 }
 
 # All of them end, in so many seconds
 sub stop {
     my ( $self, $signal, $grace ) = @_;
-    my $deadline = _now() + $grace + LATE;
-    $_->{deadline}         = min grep {defined} $_->{deadline},         $deadline for $self->all;
-    $self->{orphans_until} = min grep {defined} $self->{orphans_until}, $deadline if $self->orphans;
+    my $until = now() + $grace + LATE;
+    $self->_end_by( $_, $until ) for $self->all;
+    $self->{orphans_until} = min grep {defined} $self->{orphans_until}, $until if $self->orphans;
     return $self->signal($signal);
 }
 
@@ -256,174 +186,258 @@ sub stop {
 sub tell {
     my ( $self, $pid, $what, $why ) = @_;
     my ($row)        = grep { $_->{pid} == $pid } $self->{supervisor}->rows or return;
-    my ($generation) = grep { $_->{number} == $row->{generation} } $self->all;
-    return send $generation->{news}, "$pid $what $why\n", MSG_NOSIGNAL if $generation;
-    return if !grep { $_ == $pid } $self->orphans;
+    my ($generation) = grep { $_->number == $row->{generation} } $self->all;
+    return $generation->tell("$pid $what $why") if $generation;
+    return                                      if !grep { $_ == $pid } $self->orphans;
     Sirius::Log->error("worker $pid: $why");
     kill KILL => $pid;
     return;
 }
 
-# What was written down as JSON
-sub _bytes {
-    my $json = shift;
-    return Sirius::OS::Inherit->bytes( eval { $JSON->decode($json) } );
+# The one that served: its workers do so still, but nobody replaces them
+sub _again {
+    my ( $self, $how, $asked ) = @_;
+    my $level   = $asked ? 'note' : 'error';
+    my $loading = $self->{loading};
+    if ( $loading && !defined $loading->gave_up ) {
+        return Sirius::Log->$level(
+            "$how; generation " . $loading->number . ', which is starting, takes its place' );
+    }
+
+   # Who has ended it often means the server: a signal to all its processes reaches the supervisor in a moment
+    if ($asked) {
+        Sirius::Log->note($how);
+        $self->{again_at} = now() + ALL_HEAR;
+        return $self->_publish;
+    }
+    my $delay = $self->{backoff}->failed;
+    Sirius::Log->error( $how . ( $delay ? "; next attempt in $delay s" : '; starting another' ) );
+    $self->{again_at} = now() + $delay;
+    return $self->_publish;    # nothing is loading now
 }
 
 # It serves: those before it drain
 sub _complete {
     my ( $self, $generation ) = @_;
-    return if defined $generation->{given_up};
-    $self->{failures} = 0;
+    return if defined $generation->gave_up;
+    my $supervisor = $self->{supervisor};
+    $self->{backoff}->ready;
     delete $self->{again_at};
     my $fallen = delete $self->{fallen};
-    $self->{renewed} = $generation->{reload};
-    for my $old ( grep { $_->{number} < $generation->{number} && !$_->{old} } $self->all ) {
-        $self->_retire($old);
-    }
-    $self->{usual} = $generation->{reload} ? _now() - $generation->{since} : Sirius::OS::Invocation->age;
-    if ( !$generation->{reload} ) {
-        my $number = $self->{supervisor}{scoreboard}->workers;
+    $self->{renewed} = $generation->is_reload;
+    $self->_drain($_) for grep { $_->number < $generation->number && !$_->is_draining } $self->all;
+    $self->{usual} = $generation->is_reload ? $generation->age : Sirius::OS::Invocation->age;
+
+    if ( !$generation->is_reload ) {
+        my $number = $supervisor->scoreboard->workers;
         return Sirius::Log->note(
             sprintf 'ready after %s: %s',
             Sirius::Base::Text->age( Sirius::OS::Invocation->age ),
             $number == 1 ? '1 worker is serving' : "$number workers are serving"
         );
     }
-    $self->_number( @{ $generation->{workers} || [] } );
-    my $edge = $self->{supervisor}{edge};
-    $self->{supervisor}->reopen_access_log     if $edge;    # else its workers have opened it
-    $edge->renew( delete $generation->{edge} ) if $edge && $generation->{edge};
-    kill TERM => $self->orphans;                            # there are others now
-    my $serves = "generation $generation->{number} is serving";
+    $self->_number( $generation->workers );
+    $supervisor->renew_edges( $generation->edge );
+    kill TERM => $self->orphans;    # there are others now
+    my $serves = 'generation ' . $generation->number . ' is serving';
 
-    if ( $generation->{replacement} ) {
+    if ( $generation->replaces ) {
         Sirius::Log->note( $fallen ? "$serves in place of $fallen" : $serves );
         $self->_publish if !$self->_settle;
     } else {
         Sirius::Log->note(
-            'reload completed in ' . Sirius::Base::Text->age( _now() - $generation->{since} ) . ": $serves" );
+            'reload completed in ' . Sirius::Base::Text->age( $generation->age ) . ": $serves" );
         $self->_reloaded( $generation, { ok => 1, text => $serves } );
     }
-    $self->{supervisor}{systemd}->notify( 'READY=1', "MAINPID=$$", "STATUS=$serves" )
-        if !$self->{supervisor}{stopping};
+    $supervisor->systemd->notify( 'READY=1', "MAINPID=$$", "STATUS=$serves" ) if !$supervisor->is_stopping;
     return;
+}
+
+# Not in time: it, and its workers, since nobody else would
+sub _did_not_end {
+    my ( $self,   $generation ) = @_;
+    my ( $number, $pid )        = ( $generation->number, $generation->pid );
+    my @pids = $self->_workers( sub { shift->{generation} == $number } );
+    Sirius::Log->warn("generation $number did not stop in time and was killed: $pid @pids")
+        if !defined $generation->gave_up || $generation->is_up;
+    $generation->signal('KILL');
+    kill KILL => @pids;
+    return;
+}
+
+sub _drain {
+    my ( $self, $generation ) = @_;
+    weaken( my $own = $self );
+    my $until = now() + $self->{supervisor}->conf->{graceful_timeout} + LATE;
+    return $generation->drain( $until, sub { $own->_did_not_end(shift) } );
+}
+
+sub _end_by {
+    my ( $self, $generation, $until ) = @_;
+    weaken( my $own = $self );
+    return $generation->end_by( $until, sub { $own->_did_not_end(shift) } );
+}
+
+sub _ended {
+    my ( $self, $generation, $status ) = @_;
+    my $supervisor = $self->{supervisor};
+    my $number     = $generation->number;
+    $self->_hear($generation);
+    $self->{generations} = [ grep { $_ != $generation } @{ $self->{generations} } ];
+    delete $self->{loading} if $generation == ( $self->{loading} || 0 );
+    $supervisor->alerts->begin;                       # nobody has passed on what its workers have said last
+    $supervisor->loop->unwatch($_) for $generation->handles;
+    $supervisor->scoreboard->release( $_->{slot} )    # claimed, and killed before the fork
+
+        for grep { $_->{pid} < 0 && $_->{generation} == $number } $supervisor->rows;
+    if ( $supervisor->ending ) {
+        Sirius::Log->error( "generation $number " . $generation->hung ) if defined $generation->hung;
+        return;
+    }
+    kill TERM => $self->orphans if $generation->is_draining && $self->current;    # it has not told them
+    return $self->_given_up($generation) if defined $generation->gave_up;
+    return                               if $generation->is_draining && !$status;
+    my $words
+        = defined $generation->hung              ? $generation->hung
+        : defined $generation->asked && !$status ? 'was terminated by ' . $generation->asked
+        :                                          Sirius::OS::ExitStatus->words( $status, '' );
+    my $how = "generation $number $words";
+    return Sirius::Log->error($how)                    if $generation->is_draining;
+    return $self->_failed( $generation, $how )         if !$generation->is_ready && $self->current;
+    Sirius::Log->fail("$how: the server cannot start") if $supervisor->is_awaited;
+
+    # The last one that served is what another replaces, not those that were to replace it and have failed
+    $self->{fallen} = "generation $number, which $words" if $generation->is_ready || !$self->{fallen};
+    $self->_not_reloaded( $generation, "reload failed: $how" )
+        if $generation->is_reload && !$generation->replaces && !$generation->is_ready;
+    return $self->_again( $how, defined $generation->asked && !$status && $generation->is_ready );
+}
+
+sub _failed {
+    my ( $self, $generation, $how ) = @_;
+    my $error = "reload failed: $how; generation " . $self->current->number . ' keeps serving';
+    Sirius::Log->error($error);
+    $self->{supervisor}->systemd->notify( 'READY=1', 'STATUS=the last reload failed' );
+    return $self->_reloaded( $generation, { ok => 0, error => $error } );
 }
 
 # A reload that is not to be. Where some workers serve already they finish what they have; else there is nothing to finish
 sub _give_up {
     my ( $self, $generation, $why ) = @_;
-    $generation->{given_up} = $why;
-    $generation->{took}     = _now() - $generation->{since};
-    if ( $generation->{up} ) {
-        $self->_retire($generation);
+    $generation->give_up($why);
+    if ( $generation->is_up ) {
+        $self->_drain($generation);
         return $self->_given_up($generation);
     }
-    $generation->{deadline} = _now() + LATE;
-    kill TERM => $generation->{pid};
-    return;
+    $self->_end_by( $generation, now() + LATE );
+    return $generation->signal('TERM');
 }
 
 # Once it is gone, or serves nothing new
 sub _given_up {
     my ( $self, $generation ) = @_;
-    return if $generation->{told}++;
+    return if $generation->told;
     my $current = $self->current;                            # it may have been killed meanwhile
     my $what    = sprintf 'reload aborted after %s: %s%s',
-        Sirius::Base::Text->age( $generation->{took} ), $generation->{given_up},
-        $current ? "; generation $current->{number} keeps serving" : '';
+        Sirius::Base::Text->age( $generation->took ), $generation->gave_up,
+        $current ? '; generation ' . $current->number . ' keeps serving' : '';
     if ( $self->{after} ) {                                  # who waits for this one gets the next
         Sirius::Log->note($what);
-        push @{ $self->{after} }, map { [$_] } @{ delete $generation->{replies} };
+        push @{ $self->{after} }, map { [$_] } $generation->replies;
     } else {
         Sirius::Log->error($what);
     }
-    $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload was aborted' );
+    $self->{supervisor}->systemd->notify( 'READY=1', 'STATUS=the last reload was aborted' );
     return $self->_reloaded( $generation, { ok => 0, error => $what } );
+}
+
+sub _hear {
+    my ( $self, $generation ) = @_;
+    my $supervisor = $self->{supervisor};
+    for my $news ( $generation->hear( $supervisor->loop ) ) {
+        my ( $what, $more ) = @$news;
+        if    ( $what eq 'trouble' )  { $supervisor->alerts->begin }
+        elsif ( $what eq 'unopened' ) { $supervisor->unopened($more) }
+        elsif ( $what eq 'up' )       { $supervisor->announce }
+        elsif ( $what eq 'ready' )    { $self->_complete($generation) }
+    }
+    return;
 }
 
 # When a hook in a generation has had its time: it hears nothing meanwhile
 sub _hung_at {
     my ( $self, $generation ) = @_;
-    my $limit = $self->{supervisor}{conf}{load_timeout};
-    my $hook  = $generation->{hook};
+    my $limit = $self->_limit;
+    my $hook  = $generation->hook;
     return if !$limit || !$hook || $hook->{of} ne 'generation';
-    return if grep { defined $generation->{$_} } qw(given_up hung);
+    return if grep {defined} $generation->gave_up, $generation->hung;
     return $hook->{at} + $limit;
 }
 
 # When a reload has had its time
 sub _late_at {
     my ( $self, $generation ) = @_;
-    my $limit = $self->{supervisor}{conf}{load_timeout};
+    my $limit = $self->_limit;
     return
            if !$limit
-        || !$generation->{reload}
-        || grep { defined $generation->{$_} } qw(ready given_up late hung);
-    return $generation->{since} + $limit;
+        || !$generation->is_reload
+        || grep {defined} map { $generation->$_ } qw(is_ready gave_up is_late hung);
+    return $generation->since + $limit;
 }
 
-# When the present reload gives way to the newer one that waits: if it takes twice as long as the last, it may hang. Not before, or
-# none would ever get done while they come faster than the application loads
-sub _replace_at {
-    my $self    = shift;
-    my $loading = $self->{loading};
-    return if !$self->{after} || !$loading || defined $loading->{given_up} || !$self->_other($loading);
-    return $loading->{since} + 1 + 2 * ( $self->{usual} || UNKNOWN );
-}
+sub _limit { return shift->{supervisor}->conf->{load_timeout} }
 
 sub _look_for_hung {
     my ( $self, $generation ) = @_;
     my $late  = $self->_late_at($generation);
     my $hung  = $self->_hung_at($generation);
-    my $limit = sprintf '%g s (--load-timeout)', $self->{supervisor}{conf}{load_timeout};
-    my $hook  = $generation->{hook};
-    if ( defined $late && $late <= _now() ) {
+    my $limit = sprintf '%g s (--load-timeout)', $self->_limit;
+    my $hook  = $generation->hook;
+    if ( defined $late && $late <= now() ) {
         my $where
-            = $hook             ? " while running $hook->{name}"
-            : $generation->{up} ? ''
-            :                     ' while loading the application';
+            = $hook              ? " while running $hook->{name}"
+            : $generation->is_up ? ''
+            :                      ' while loading the application';
         return $self->_give_up( $generation,
-            "generation $generation->{number} was not ready within $limit$where" )
+            'generation ' . $generation->number . " was not ready within $limit$where" )
             if $self->_other($generation);
-        $generation->{late} = 1;
-        return if $generation->{up};    # these workers are all there are
-        $generation->{hung} = "was not ready within $limit$where";
-        kill KILL => $generation->{pid};
-    } elsif ( defined $hung && $hung <= _now() ) {
-        $generation->{hung} = "was killed: $hook->{name} ran for more than $limit";
-        kill KILL => $generation->{pid};
+        $generation->be_late;
+        return if $generation->is_up;    # these workers are all there are
+        $generation->be_hung("was not ready within $limit$where");
+    } elsif ( defined $hung && $hung <= now() ) {
+        $generation->be_hung("was killed: $hook->{name} ran for more than $limit");
     }
     return;
 }
 
-# A line of the log, which it has written itself
-sub _note_said {
-    my ( $self, $generation, $json ) = @_;
-    return if !defined $generation->{said} || $generation->{ready};
-    my $line = eval { $JSON->decode($json) };
-    return              if !defined $line || ref $line;
-    utf8::encode($line) if !utf8::downgrade( $line, 1 );    # what our own process sends is bytes
-    $line =~ s/\n*\z/\n/;
-    $generation->{said} = substr $generation->{said} . $line, -ERROR_MAX();
+# Who has asked for it hears what the generation has said
+sub _not_reloaded {
+    my ( $self, $generation, $error ) = @_;
+    my $result = { ok => 0, error => $error, said => $generation->said =~ s/\s+\z//r };
+    $self->_remember( $result, $generation );
+    $_->($result) for $generation->replies;
     return;
 }
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 # What the program of a reload was told. Only another number than before says anything: the operator may have changed it since
 sub _number {
     my ( $self, $low, $most ) = @_;
     my $supervisor = $self->{supervisor};
-    my $conf       = $supervisor->{conf};
+    my $conf       = $supervisor->conf;
     return if !defined $low || $low == $conf->{workers} && $most == $conf->{workers_max};
     return Sirius::Log->warn('workers = 0 takes effect only after a restart of the server') if !$low;
     @{$conf}{qw(workers workers_max)} = ( $low, $most );
-    my $wanted = max $low, min $most, $supervisor->{scoreboard}->workers;
+    my $wanted = max $low, min $most, $supervisor->scoreboard->workers;
     my $number = $supervisor->set_workers( $wanted, 'set by the reloaded configuration' );
     Sirius::Log->warn("only $number workers are possible, not $wanted, until the server is restarted")
         if $number < $wanted;
     return;
+}
+
+# Another than this one that serves
+sub _other {
+    my ( $self, $generation ) = @_;
+    return scalar grep { $_ != $generation && !$_->is_draining && $_->is_up } $self->all;
 }
 
 # What the admin port shows of reloads. What a generation said is cut so that all of it fits
@@ -432,7 +446,7 @@ sub _publish {
     my %news = ( reloads => $self->{reloads} || { ok => 0, failed => 0 } );
     my $said = '';
     if ( my $loading = $self->{loading} ) {
-        $news{loading} = { number => $loading->{number}, since => $loading->{since} };
+        $news{loading} = { number => $loading->number, since => $loading->since };
     }
     if ( my $last = $self->{last_reload} ) {
         $news{last} = { map { $_ => $last->{$_} } grep { defined $last->{$_} } qw(at error ok seconds text) };
@@ -440,7 +454,7 @@ sub _publish {
     }
     while (1) {
         $news{last}{said} = $said if $news{last} && length $said;
-        return if $self->{supervisor}{scoreboard}->tell( $JSON->encode( \%news ) ) || !length $said;
+        return if $self->{supervisor}->scoreboard->tell( $JSON->encode( \%news ) ) || !length $said;
         $said = substr $said, 0, length($said) / 2;
         delete $news{last}{said};
     }
@@ -450,7 +464,7 @@ sub _publish {
 # How a reload went. Without a generation: it could not even begin
 sub _remember {
     my ( $self, $result, $generation ) = @_;
-    my $seconds = $generation ? _now() - $generation->{since} : 0;
+    my $seconds = $generation ? $generation->age : 0;
     $self->{last_reload} = { %$result, at => time, seconds => sprintf( '%.3f', $seconds ) + 0 };
     $self->{reloads} ||= { ok => 0, failed => 0 };
     $self->{reloads}{ $result->{ok} ? 'ok' : 'failed' }++;
@@ -463,21 +477,20 @@ sub _reloaded {
     delete $self->{loading};    # before others are told how it went
     if ( $result->{ok} ) {
         $self->_remember( $result, $generation );
-        $self->{supervisor}{commands}->later( drained => $_, $result )
-            for grep {defined} @{ $generation->{replies} };
+        $self->{supervisor}->commands->later( drained => $_, $result ) for $generation->replies;
     } else {
         $self->_not_reloaded( $generation, $result->{error} );
     }
     return $self->_settle;
 }
 
-# Who has asked for it hears what the generation has said
-sub _not_reloaded {
-    my ( $self, $generation, $error ) = @_;
-    my $result = { ok => 0, error => $error, said => $generation->{said} =~ s/\s+\z//r };
-    $self->_remember( $result, $generation );
-    $_->($result) for grep {defined} @{ $generation->{replies} };
-    return;
+# When the present reload gives way to the newer one that waits: if it takes twice as long as the last, it may hang. Not before, or
+# none would ever get done while they come faster than the application loads
+sub _replace_at {
+    my $self    = shift;
+    my $loading = $self->{loading};
+    return if !$self->{after} || !$loading || defined $loading->gave_up || !$self->_other($loading);
+    return $loading->since + 1 + 2 * ( $self->{usual} || UNKNOWN );
 }
 
 # Nothing loads any more: the next one, if it was asked for meanwhile
@@ -491,54 +504,11 @@ sub _settle {
     return 1;
 }
 
-# The one that served: its workers do so still, but nobody replaces them
-sub _again {
-    my ( $self, $how, $asked ) = @_;
-    my $level   = $asked ? 'note' : 'error';
-    my $loading = $self->{loading};
-    if ( $loading && !defined $loading->{given_up} ) {
-        return Sirius::Log->$level("$how; generation $loading->{number}, which is starting, takes its place");
-    }
-
-   # Who has ended it often means the server: a signal to all its processes reaches the supervisor in a moment
-    if ($asked) {
-        Sirius::Log->note($how);
-        $self->{again_at} = _now() + ALL_HEAR;
-        return $self->_publish;
-    }
-    my $delay = $self->{failures}++ ? min BACKOFF_MAX, 2**( $self->{failures} - 1 ) : 0;
-    Sirius::Log->error( $how . ( $delay ? "; next attempt in $delay s" : '; starting another' ) );
-    $self->{again_at} = _now() + $delay;
-    return $self->_publish;    # nothing is loading now
-}
-
-sub _failed {
-    my ( $self, $generation, $how ) = @_;
-    my $error = "reload failed: $how; generation " . $self->current->{number} . ' keeps serving';
-    Sirius::Log->error($error);
-    $self->{supervisor}{systemd}->notify( 'READY=1', 'STATUS=the last reload failed' );
-    return $self->_reloaded( $generation, { ok => 0, error => $error } );
-}
-
-# Another than this one that serves
-sub _other {
-    my ( $self, $generation ) = @_;
-    return scalar grep { $_ != $generation && !$_->{old} && $_->{up} } $self->all;
-}
-
-sub _retire {
-    my ( $self, $generation ) = @_;
-    $generation->{old}      = 1;
-    $generation->{deadline} = _now() + $self->{supervisor}{conf}{graceful_timeout} + LATE;
-    kill TERM => $generation->{pid};
-    return;
-}
-
 # PIDs of rows that the code says yes to. Workers write their rows themselves, perhaps one that somebody has taken over: it
 # must not choose whom this process kills, which may be root's. So they are our children, or those of a generation
 sub _workers {
     my ( $self, $wanted ) = @_;
-    my %parent = map { $_ => 1 } $$, keys %{ $self->{by_pid} };
+    my %parent = map { $_ => 1 } $$, map { $_->pid } $self->all;
     return grep { $parent{ Sirius::OS::Proc->parent($_) } }
         map { $_->{pid} } grep { $_->{pid} > 0 && $wanted->($_) } $self->{supervisor}->rows;
 }
@@ -555,65 +525,62 @@ Sirius::Process::Reload - starts generations, and replaces one with the next at 
 
   use Sirius::Process::Reload;
 
-  my $generations = Sirius::Process::Reload->new($supervisor);
-  $generations->begin;
-  $generations->reload;
+  my $reload = Sirius::Process::Reload->new($supervisor);
+  $reload->begin;
+  $reload->reload;
 
 =head1 DESCRIPTION
 
 One generation serves. During a reload another one loads the application. When all its workers are ready, the old
 generation gets C<TERM>, and is gone after C<--graceful-timeout> at the latest. A generation that ends before it is
-ready has failed: its output is kept for whoever asked for the reload, and the old generation goes on (L</lost>). If
+ready has failed: its output is kept for whoever asked for the reload, and the old generation goes on. If
 the new program was given another number of workers, that number holds from when it serves. A generation that dies
 while it serves is replaced, at once, then after 1, 2, 4 ... 30 seconds; its workers go on serving until the next one
 is ready.
 
-A generation is a hash: C<number>, C<pid>, C<since>, C<ready>, C<old> (it was told to stop), C<deadline> (when it is
-killed).
-
 =head1 METHODS
+
+=head2 abort
+
+  my $bool = $reload->abort($why);
+
+Gives up a reload that is under way, if another generation serves.
+
+=head2 act
+
+Does what is due: gives up a reload that takes too long, starts the next attempt.
 
 =head2 all
 
-The generations, oldest first.
+The generations, oldest first: L<Sirius::Process::Generation> objects.
 
 =head2 begin
 
 Starts the first.
 
-=head2 child
-
-  my $generation = $generations->child($pid);
-
 =head2 current
 
 The one that serves.
 
-=head2 deadlines
-
-Does what is due: kills generations that have not ended, starts the next attempt.
-
 =head2 due
 
-The monotonic times at which L</deadlines> has something to do.
+The monotonic times at which L</act> has something to do.
 
 =head2 hear
 
-  $generations->hear($generation);
+Reads what the generations have to tell, and does what follows from it.
 
-Reads the reports of the generation.
+=head2 last_reload
 
-=head2 lost
+How the last reload went: a hash with C<ok>, C<at>, C<seconds>, and C<text>, or C<error> and C<said>.
 
-  $generations->lost( $generation, $status );
+=head2 loading
 
-Takes the end of a generation. One that ends before it is ready has failed: the log says so, and whoever asked for the
-reload gets the error and the output; the old generation goes on. Dies if that was the start of a daemon, whose command
-waits for the outcome.
+The generation that is being loaded by a reload, if there is one.
 
 =head2 new
 
-  my $generations = Sirius::Process::Reload->new( $supervisor, %state );
+  my $reload = Sirius::Process::Reload->new( $supervisor, %state );
 
 =head2 orphans
 
@@ -621,7 +588,7 @@ The PIDs of workers whose generation was killed.
 
 =head2 reload
 
-  $generations->reload($reply);
+  $reload->reload($reply);
 
 Starts a reload, or records that one more is wanted if one is under way.
 
@@ -635,24 +602,29 @@ True if there is one generation and nothing is under way.
 
 =head2 signal
 
-  $generations->signal('USR1');
+  $reload->signal('USR1');
 
 Sends the signal to all generations. One that still loads would die by it, and gets it when it is ready for it; C<INT>
 and C<TERM> are sent at once.
 
 =head2 started
 
-  $generations->started($child);
+  $reload->started($generation);
 
-Takes charge of a child of L<Sirius::Process::Launch>.
+Takes charge of what L<Sirius::Process::Launch> has made. When the end of it is that of the start of a daemon, whose command waits
+for the outcome, that dies.
+
+=head2 state
+
+What another program of the supervisor needs to go on.
 
 =head2 stop
 
-  $generations->stop( 'TERM', $seconds );
+  $reload->stop( 'TERM', $seconds );
 
 =head2 tell
 
-  $generations->tell( $pid, 'timeout', $text );
+  $reload->tell( $pid, 'timeout', $text );
 
 Passes a report of the edge about a worker to the worker's generation.
 

@@ -10,9 +10,11 @@ use Sirius::Listen::Listener;
 use Sirius::Log ();
 use Sirius::Log::Access;
 use Sirius::Log::Pipe;
+use Sirius::OS::Child;
 use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
 use Sirius::OS::Title;
+use Sirius::Process::Generation;
 use Sirius::Service::PidFile;
 use Sirius::Service::Privileges;
 
@@ -36,9 +38,21 @@ sub resume {
     Sirius::OS::Invocation->restore( $state->{command} );
     $0 = join ' ', $^X, Sirius::OS::Invocation->words;    ## no critic (RequireLocalizedPunctuationVars)
     require Sirius::Process::Supervisor;                  # which uses this module
+    my $log_pipe   = $state->{log_pipe} && Sirius::Log::Pipe->restore( @{$state}{qw(conf log_pipe)} );
+    my @log        = ( $state->{conf}, @{ $state->{owner} } );
+    my $access_log = defined $state->{log}    # for an edge; the command of a pipe has a handle already
+        ? Sirius::Log::Access->restore(
+        $state->{conf},
+        $log_pipe ? $log_pipe->fh : $fh->( $state->{log} ),
+        @{ $state->{owner} }
+        )
+        : Sirius::Log::Access->for_reopen(@log);
     my $supervisor = Sirius::Process::Supervisor->new(
-        ( map { $_ => $state->{$_} } qw(conf fixed generations watch) ),
-        access_log => Sirius::Log::Access->for_reopen( $state->{conf}, @{ $state->{owner} } ),
+        ( map { $_ => $state->{$_} } qw(alerts conf edge fixed reload) ),
+        access_log => $access_log,
+        control    => $state->{control}  && Sirius::Control::Server->restore( $state->{control} ),
+        pid_file   => $state->{pid_file} && Sirius::Service::PidFile->restore( $state->{pid_file} ),
+        log_pipe   => $log_pipe,
         privileges => Sirius::Service::Privileges->new( $state->{conf} ),
         alive      => $fh->( $state->{alive} ),
         admin      => Sirius::Admin::Port->restore( $state->{admin} ),
@@ -47,14 +61,10 @@ sub resume {
         life       => $fh->( $state->{life} ),
         listeners  => [ map { Sirius::Listen::Listener->restore($_) } @{ $state->{listeners} } ],
         scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
-        signals    => Sirius::OS::Signals->new( Sirius::Process::Pool->signals ),
+        loop       => Sirius::OS::Loop->new( Sirius::Process::Pool->signals ),
         systemd    => Sirius::Service::Systemd->restore( $state->{systemd} ),
     );
-    $supervisor->{control}  = Sirius::Control::Server->restore( $state->{control} )   if $state->{control};
-    $supervisor->{pid_file} = Sirius::Service::PidFile->restore( $state->{pid_file} ) if $state->{pid_file};
-    $supervisor->{log_pipe} = Sirius::Log::Pipe->restore( @{$state}{qw(conf log_pipe)} )
-        if $state->{log_pipe};
-    Sirius::Log->inherit( $state->{conf}, @{ $state->{owner} } );
+    Sirius::Log->inherit(@log);
     Sirius::OS::Title->set( $state->{conf}, 'supervisor' );
     my $before = $state->{version};
     my $now    = Sirius->VERSION;
@@ -64,28 +74,28 @@ sub resume {
     } else {
         Sirius::Log->note("the supervisor was updated from Sirius $before to $now");
     }
-    if ( defined $state->{log} ) {    # for an edge; the command of a pipe has a handle already
-        my $handle = $supervisor->{log_pipe} ? $supervisor->{log_pipe}->fh : $fh->( $state->{log} );
-        $supervisor->{access_log}
-            = Sirius::Log::Access->restore( $state->{conf}, $handle, @{ $state->{owner} } );
-    }
-    $supervisor->{edge} = Sirius::Edge::Group->restore( $supervisor, $state->{edge} ) if $state->{edge};
+    $supervisor->admin->start($supervisor);    # anew; the process of before ends by itself
     my %generation = %{ $state->{generation} };
-    $supervisor->{admin}->start($supervisor);    # anew; the process of before ends by itself
-    $supervisor->{generations}->started( { %generation, news => $fh->( $generation{news} ) } );
+    my ( $pid, $since ) = delete @generation{qw(pid since)};
+    $supervisor->generations->started( Sirius::Process::Generation->new(
+        Sirius::OS::Child->new( $pid, since => $since ),
+        %generation, news => $fh->( $generation{news} )
+    ) );
     $supervisor->serve;
     return;
 }
 
-# Does the code that is installed now load at all? The PID of a child that finds out
+# Does the code that is installed now load at all? A child that finds out
 sub try {
-    my ( $class, $signals ) = @_;
-    my $pid = fork;
-    return $pid if !defined $pid || $pid;
-    $signals->hand_over;
-    eval { Sirius::OS::Invocation->run_module( $class, sprintf q{tried('%s')}, Sirius::Scoreboard->layout ) };
-    Sirius::Log->pass("sirius: $@");
-    return POSIX::_exit(1);
+    my ( $class, $loop ) = @_;
+    my $code = sub {
+        $loop->hand_over;
+        eval {
+            Sirius::OS::Invocation->run_module( $class, sprintf q{tried('%s')}, Sirius::Scoreboard->layout );
+        };
+        Sirius::Log->pass("sirius: $@");
+    };
+    return Sirius::OS::Child->fork($code);
 }
 
 sub tried {
@@ -108,39 +118,38 @@ sub _conf {
 # What can be written down, and the descriptors in it. Code is for generations, which have the original command
 sub _state {
     my ( $class, $supervisor ) = @_;
-    my $all       = $supervisor->{generations};
-    my ($current) = $all->all;
-    my %service   = map { $_ => $supervisor->{$_}->state }
-        grep { $supervisor->{$_} } qw(control edge log_pipe pid_file);
-    my @listeners = map { $_->state } @{ $supervisor->{listeners} };
-    my @board     = $supervisor->{scoreboard}->descriptor;
+    my $all        = $supervisor->generations;
+    my ($current)  = $all->all;
+    my $generation = $current->state;
+    my %service
+        = map { $_ => $supervisor->$_->state } grep { $supervisor->$_ } qw(control edge log_pipe pid_file);
+    my @listeners = map { $_->state } @{ $supervisor->listeners };
+    my @board     = $supervisor->scoreboard->descriptor;
+    my $log       = $supervisor->access_log;
     my %state     = (
         %service,
-        admin      => $supervisor->{admin}->state,
-        alive      => fileno $supervisor->{alive},
+        admin      => $supervisor->admin->state,
+        alerts     => $supervisor->alerts->state,
+        alive      => fileno $supervisor->alive,
         command    => Sirius::OS::Invocation->state,
-        conf       => _conf( $supervisor->{conf} ),
-        sleepers   => fileno $supervisor->{sleepers},
-        generation => {
-            ( map { $_ => $current->{$_} } qw(number pid since ready up) ),
-            news => fileno $current->{news},
-        },
-        life        => fileno $supervisor->{life},
-        listeners   => \@listeners,
-        owner       => [ $supervisor->{privileges}->owner ],
-        fixed       => $supervisor->{fixed},
-        generations => { map { $_ => $all->{$_} } qw(last_number last_reload reloads usual) },
-        scoreboard  => $board[0],
-        log         => $supervisor->{edge} && $supervisor->{access_log} && $supervisor->{access_log}->fd,
-        version     => Sirius->VERSION,
-        watch       => $supervisor->{watch}->state,
-        systemd     => $supervisor->{systemd}->state,
+        conf       => _conf( $supervisor->conf ),
+        sleepers   => fileno $supervisor->sleepers,
+        generation => $generation,
+        life       => fileno $supervisor->life,
+        listeners  => \@listeners,
+        owner      => [ $supervisor->privileges->owner ],
+        fixed      => $supervisor->fixed,
+        reload     => $all->state,
+        scoreboard => $board[0],
+        log        => $supervisor->edge && $log && $log->fd,
+        version    => Sirius->VERSION,
+        systemd    => $supervisor->systemd->state,
     );
-    my @plain = ( @{$supervisor}{qw(alive life sleepers)}, $current->{news} );
+    my @plain = ( ( map { $supervisor->$_ } qw(alive life sleepers) ), $generation->{news} );
     my @sockets
         = ( @listeners, @{ $state{admin}{listeners} }, map { $_ || () } @service{qw(control pid_file)} );
     push @plain, @{ $service{log_pipe} }{qw(read write)} if $service{log_pipe};
-    push @plain, $supervisor->{edge}->descriptors        if $service{edge};
+    push @plain, $supervisor->edge->descriptors          if $service{edge};
     push @plain, $state{log}                             if defined $state{log} && !$service{log_pipe};
     return ( \%state, @plain, @board, map { $_->{fd} } @sockets );
 }

@@ -3,8 +3,9 @@ package Sirius::Process::Scaling;
 use strict;
 use warnings;
 
-use List::Util  qw(max min);
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+use List::Util          qw(max min);
+use Scalar::Util        qw(weaken);
+use Sirius::Base::Clock qw(now);
 
 use constant {
     LOOK  => 0.5,    # seconds between two looks
@@ -13,6 +14,17 @@ use constant {
     SPARE => 2,
     STEP  => 5,      # seconds between one less and the next
 };
+
+sub act {
+    my $self       = shift;
+    my $supervisor = $self->{supervisor};
+    return if $supervisor->ending || !$self->due;
+    my $board = $supervisor->scoreboard;
+    my $idle  = grep { $_->{state} eq 'idle' } $supervisor->rows;
+    $supervisor->set_workers( $self->look( $board->workers, $board->waiting, $idle ),
+        'the load requires it' );
+    return;
+}
 
 sub due {
     my $self = shift;
@@ -24,7 +36,7 @@ sub due {
 sub look {
     my ( $self, $number, $waiting, $idle ) = @_;
     my ( $min, $max ) = $self->_range;
-    my $now = _now();
+    my $now = now();
     return $number if $max <= $min || $now < $self->{at};
     $self->{at}         = $now + LOOK;
     $self->{busy_looks} = $waiting ? $self->{busy_looks} + 1 : 0;
@@ -39,12 +51,12 @@ sub look {
 }
 
 sub new {
-    my ( $class, $conf ) = @_;
-    my $now = _now();
-    return bless { at => $now, busy_looks => 0, calm_since => $now, conf => $conf }, $class;
+    my ( $class, $conf, $supervisor ) = @_;
+    my $now  = now();
+    my $self = bless { at => $now, busy_looks => 0, calm_since => $now, conf => $conf }, $class;
+    weaken( $self->{supervisor} = $supervisor ) if $supervisor;
+    return $self;
 }
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 # Looked at each time: a reload may change it
 sub _range {
@@ -75,6 +87,10 @@ at each check for 30 seconds, it stops one, and another one every 5 seconds as l
 which an operator has started by C<TTIN> or C<sirius ctl workers>, stay until then.
 
 =head1 METHODS
+
+=head2 act
+
+Gives the supervisor another number of workers when a look says so.
 
 =head2 due
 

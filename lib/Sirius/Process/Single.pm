@@ -5,6 +5,7 @@ use warnings;
 
 use Scalar::Util qw(weaken);
 use Sirius::Base::Backoff;
+use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Edge::Group;
 use Sirius::Log ();
@@ -13,7 +14,7 @@ use Sirius::OS::Signals;
 use Sirius::OS::Title;
 use Sirius::Process::Pool;
 use Sirius::Worker;
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
+use Time::HiRes qw(sleep);
 
 # Seconds that a request has at a graceful stop: whoever looks at it with a debugger decides
 use constant UNLIMITED => 1e8;
@@ -21,9 +22,9 @@ use constant UNLIMITED => 1e8;
 sub new {
     my ( $class, $supervisor ) = @_;
     my $self  = bless { supervisor => $supervisor }, $class;
-    my $conf  = $supervisor->{conf};
+    my $conf  = $supervisor->conf;
     my $board = Sirius::Scoreboard->new( 1, 1 );
-    $self->{backoff} = Sirius::Base::Backoff->new($conf);
+    $self->{backoff} = Sirius::Base::Backoff->new( interval => $conf->{err_respawn_interval} );
     $self->{edge}    = Sirius::Edge::Group->new(
         $supervisor, 1,
         alive      => undef,
@@ -32,7 +33,7 @@ sub new {
     );
     weaken( my $own = $self );
     $self->{worker} = Sirius::Worker->new(
-        ( map { $_ => $supervisor->{$_} } qw(access_log app builder conf listeners) ),
+        ( map { $_ => $supervisor->$_ } qw(access_log app builder conf listeners) ),
         beside     => $self->{edge},
         scoreboard => $board,
         sleepers   => $self->{edge}->workers,
@@ -72,8 +73,8 @@ sub _handlers {
     for my $name (qw(INT QUIT TERM)) {
         $handlers{$name} = sub {
             return if $worker->in_child($name);
-            my $fast = $name eq 'INT' || $self->{supervisor}{stop_began};
-            $self->{supervisor}{stop_began} ||= _now();
+            my $fast = $name eq 'INT' || $self->{supervisor}->has_stop_begun;
+            $self->{supervisor}->began_to_stop;
             $self->{supervisor}->say_stop( $fast ? 'INT' : 'TERM', $name );
             $stop->('INT') if $fast;
             $edge->signal_beside( $fast ? 'INT' : 'TERM' );
@@ -85,7 +86,7 @@ sub _handlers {
         $reopen->('USR1');
         return if $edge->gone;
         $edge->log_errors_to(2);
-        my $log = $self->{supervisor}{access_log};
+        my $log = $self->{supervisor}->access_log;
         $edge->log_to( $log->fd ) if $log && defined $log->fd;
     };
     return %handlers;
@@ -95,7 +96,7 @@ sub _heard {
     my ( $self, $what ) = @_;
     my $supervisor = $self->{supervisor};
     $self->_edge_ended if $what eq 'edge';
-    return             if $what ne 'ready' || $supervisor->{announced};    # again after psgix.harakiri
+    return             if $what ne 'ready' || $supervisor->is_announced;    # again after psgix.harakiri
     $supervisor->announce;
     Sirius::Log->note( 'ready after ' . Sirius::Base::Text->age( Sirius::OS::Invocation->age ) );
     return;
@@ -117,29 +118,27 @@ sub _edge_ended {
     my $self = shift;
     my $pid  = $self->{edge}->pid;
     waitpid $pid, 1;      # WNOHANG: where this process is PID 1 it has adopted it
-    return if $self->{supervisor}{stop_began};
+    return if $self->{supervisor}->has_stop_begun;
     Sirius::Log->error("edge $pid exited; its connections were closed; starting another");
     $self->_start_edge;
     return;
 }
 
-sub _over { my $self = shift; return $self->{supervisor}{stop_began} && $self->{edge}->gone }
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
+sub _over { my $self = shift; return $self->{supervisor}->has_stop_begun && $self->{edge}->gone }
 
 # At the first time it has to work
 sub _start_edge {
     my $self    = shift;
     my $edge    = $self->{edge};
-    my $stopped = sub { $self->{supervisor}{stop_began} };
+    my $stopped = sub { $self->{supervisor}->has_stop_begun };
     until ( $edge->start_beside($stopped) ) {
         return if $stopped->();
         Sirius::Log->fail( 'edge ' . $edge->pid . ' exited: the server cannot start' )
-            if !$self->{supervisor}{announced};
-        my $delay = $self->{backoff}->no_fork;
+            if !$self->{supervisor}->is_announced;
+        my $delay = $self->{backoff}->failed;
         Sirius::Log->error( sprintf 'edge %d never became ready; next attempt in %g s', $edge->pid, $delay );
-        my $end = _now() + $delay;
-        sleep $end - _now() while !$stopped->() && $end > _now();
+        my $end = now() + $delay;
+        sleep $end - now() while !$stopped->() && $end > now();
     }
     $self->{backoff}->ready;
     return;

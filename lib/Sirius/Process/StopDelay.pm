@@ -3,13 +3,23 @@ package Sirius::Process::StopDelay;
 use strict;
 use warnings;
 
-use Scalar::Util qw(weaken);
-use Sirius::Log  ();
+use Scalar::Util        qw(weaken);
+use Sirius::Base::Clock qw(now);
+use Sirius::Log         ();
 use Sirius::OS::Linux;
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant GATE =>
     0.25;    # seconds: enough for who has shaken hands to send, less than SYN waits to come again
+
+sub act {
+    my $self  = shift;
+    my $steps = $self->{steps};
+    while ( @$steps && $steps->[0][0] <= now() ) {
+        my $step = shift @$steps;
+        $step->[1]->($self);
+    }
+    return;
+}
 
 sub due {
     return map { $_->[0] } @{ shift->{steps} };
@@ -25,9 +35,9 @@ sub holds {
     my $seconds = $self->{seconds};
     $self->{why} = $why;
     Sirius::Log->note("stopping in $seconds s (--drain-delay), /readyz answers 503 until then: $why");
-    $self->{supervisor}{scoreboard}->leave;
-    $self->{supervisor}{edge}->close if $self->{supervisor}{edge};
-    $self->{end}   = _now() + $seconds;
+    $self->{supervisor}->scoreboard->leave;
+    $self->{supervisor}->edge->close if $self->{supervisor}->edge;
+    $self->{end}   = now() + $seconds;
     $self->{steps} = [
         [ $self->{end} - ( $seconds > 2 * GATE ? GATE : $seconds / 2 ), \&_shut_gate ],
         [ $self->{end},                                                 \&_end ],
@@ -37,19 +47,9 @@ sub holds {
 
 sub lasts { return scalar @{ shift->{steps} } }
 
-sub look {
-    my $self  = shift;
-    my $steps = $self->{steps};
-    while ( @$steps && $steps->[0][0] <= _now() ) {
-        my $step = shift @$steps;
-        $step->[1]->($self);
-    }
-    return;
-}
-
 sub new {
     my ( $class, $supervisor ) = @_;
-    my $self = bless { seconds => $supervisor->{conf}{drain_delay}, steps => [] }, $class;
+    my $self = bless { seconds => $supervisor->conf->{drain_delay}, steps => [] }, $class;
     weaken( $self->{supervisor} = $supervisor );
     return $self;
 }
@@ -62,8 +62,6 @@ sub _end {
     return $self->{supervisor}->stop( 'TERM', "--drain-delay is over, after $self->{why}" );
 }
 
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
-
 sub _shut_gate {
     my $self = shift;
     Sirius::OS::Linux->shut_gate( fileno $_ ) for $self->_sockets;
@@ -71,7 +69,7 @@ sub _shut_gate {
 }
 
 sub _sockets {
-    return map { $_->{fh} } grep { $_->{own} } @{ shift->{supervisor}{listeners} };
+    return map { $_->bound_tcp } @{ shift->{supervisor}->listeners };
 }
 
 1;
@@ -128,9 +126,13 @@ Docker Compose.
 
 =head1 METHODS
 
+=head2 act
+
+Does what is due.
+
 =head2 due
 
-The monotonic times at which L</look> has something to do.
+The monotonic times at which L</act> has something to do.
 
 =head2 holds
 
@@ -141,10 +143,6 @@ True if a stop by this signal has to wait. The first C<TERM> begins the time, an
 =head2 lasts
 
 True while a stop has to wait.
-
-=head2 look
-
-Does what is due.
 
 =head2 new
 

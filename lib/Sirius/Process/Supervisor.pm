@@ -3,11 +3,12 @@ package Sirius::Process::Supervisor;
 use strict;
 use warnings;
 
-use IO::Handle ();
-use List::Util qw(max min);
-use POSIX      qw(WNOHANG);
+use IO::Handle   ();
+use List::Util   qw(max min);
+use Scalar::Util qw(weaken);
 use Sirius::Admin::Port;
 use Sirius::App::Isolation;
+use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Config::Settings;
 use Sirius::Control::Commands;
@@ -17,7 +18,9 @@ use Sirius::Log ();
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Invocation;
 use Sirius::OS::Linux;
+use Sirius::OS::Loop;
 use Sirius::OS::Proc;
+use Sirius::OS::Reaper;
 use Sirius::OS::Signals;
 use Sirius::OS::Title;
 use Sirius::Process::Alerts;
@@ -29,12 +32,20 @@ use Sirius::Process::Single;
 use Sirius::Process::StopDelay;
 use Sirius::Service::Systemd;
 use Sirius::Worker;
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 # The server of --workers 0 while it serves: not a local, which is over before an END is called
 my $alone;
 
 my %STOPS = map { $_ => 1 } qw(INT QUIT TERM);
+
+# For those that work for it
+sub access_log { return shift->{access_log} }
+
+sub admin { return shift->{admin} }
+
+sub alerts { return shift->{alerts} }
+
+sub alive { return shift->{alive} }
 
 # Once, when the first worker is ready
 sub announce {
@@ -59,10 +70,29 @@ sub announce {
     }
     $self->_say("$program admin on $_") for $self->{admin}->urls;
     $self->{systemd}->notify( 'READY=1', "MAINPID=$$", 'STATUS=serving' );
-    $self->{daemon}->ready  if $self->{daemon};
-    $self->{log_pipe}->tend if $self->{log_pipe};    # not before: it would keep the operator's STDERR
+    $self->{daemon}->ready if $self->{daemon};
+    return                 if !$self->{log_pipe};
+    $self->{log_pipe}->act;    # not before: it would keep the operator's STDERR
+    $self->{loop}->add( $self->{log_pipe} ) if $self->{loop};
     return;
 }
+
+# A stop has been asked for
+sub began_to_stop {
+    my $self = shift;
+    $self->{stop_began} ||= now();
+    return;
+}
+
+sub app      { return shift->{app} }
+sub builder  { return shift->{builder} }
+sub commands { return shift->{commands} }
+
+sub conf { return shift->{conf} }
+
+sub control { return shift->{control} }
+
+sub edge { return shift->{edge} }
 
 # Not as long as --drain-delay lets all be served
 sub ending {
@@ -70,22 +100,70 @@ sub ending {
     return $self->{stopping} && !$self->{delay}->lasts;
 }
 
+sub fixed { return shift->{fixed} }
+
+# In the child that becomes the first generation: what that needs. The rest is given up
+sub forked {
+    my $self = shift;
+    $self->{theirs}->restore;
+    $self->{admin}->close;
+    $self->{log_pipe}->release if $self->{log_pipe};
+    delete @{$self}{qw(life control)};
+    $self->{access_log}->forget if delete $self->{edge} && $self->{access_log};
+    $self->{pid_file}->release  if $self->{pid_file};
+    $_->forked for @{$self}{qw(loop reaper)};
+    return
+        map { $_ => $self->{$_} }
+        qw(access_log alive app builder conf daemon listeners loop privileges scoreboard sleepers);
+}
+
+sub generations { return shift->{reload} }
+
+sub has_stop_begun { return shift->{stop_began} }
+
+sub is_announced { return shift->{announced} }
+
+# The command of a daemon waits to hear how the start goes
+sub is_awaited {
+    my $self = shift;
+    return $self->{daemon} && !$self->{announced};
+}
+
+sub is_stopping { return shift->{stopping} }
+
+sub life { return shift->{life} }
+
+sub listeners { return shift->{listeners} }
+
+sub log_pipe { return shift->{log_pipe} }
+
+sub loop { return shift->{loop} }
+
 sub new {
     my ( $class, %args ) = @_;
-    my $generations = delete $args{generations} || {};
-    my $watch       = delete $args{watch}       || {};
-    my $self        = bless { stopping => 0, %args }, $class;
+    my $reload = delete $args{reload} || {};
+    my $alerts = delete $args{alerts} || {};
+    my $edge   = delete $args{edge};
+    my $self   = bless { stopping => 0, %args }, $class;
     $self->{fixed} ||= Sirius::Config::Settings->fixed( $self->{conf} );
     $self->{admin} ||= Sirius::Admin::Port->new;
-    $self->{commands}    = Sirius::Control::Commands->new($self);
-    $self->{delay}       = Sirius::Process::StopDelay->new($self);
-    $self->{generations} = Sirius::Process::Reload->new( $self, %$generations );
-    $self->{scaling}     = Sirius::Process::Scaling->new( $self->{conf} );
-    $self->{watch}       = Sirius::Process::Alerts->new( $self, %$watch );
-    $self->{systemd} ||= Sirius::Service::Systemd->new;
-    $self->{log_pipe} = $self->{access_log}->pipe if $self->{access_log};
+    $self->{commands} = Sirius::Control::Commands->new($self);
+    $self->{delay}    = Sirius::Process::StopDelay->new($self);
+    $self->{reload}   = Sirius::Process::Reload->new( $self, %$reload );
+    $self->{scaling}  = Sirius::Process::Scaling->new( $self->{conf}, $self );
+    $self->{alerts}   = Sirius::Process::Alerts->new( $self, %$alerts );
+    $self->{systemd}  ||= Sirius::Service::Systemd->new;
+    $self->{log_pipe} ||= $self->{access_log}->pipe if $self->{access_log};
+    weaken( my $own = $self );
+    $self->{reaper} = Sirius::OS::Reaper->new( sub { $own->_orphan_ended(@_) } );
+    $self->{edge}   = Sirius::Edge::Group->restore( $self, $edge ) if $edge;
+    $self->{log_pipe}->reaped_by( $self->{reaper} ) if $self->{log_pipe};
     return $self;
 }
+
+sub pid_file { return shift->{pid_file} }
+
+sub privileges { return shift->{privileges} }
 
 # --workers 0: in the middle of a request
 sub quit {
@@ -95,6 +173,26 @@ sub quit {
     $self->_clean_up;
     $self->_say_stopped;
     exit 0;
+}
+
+sub reaper { return shift->{reaper} }
+
+# A reload is done, whose program was told these settings for them
+sub renew_edges {
+    my ( $self, $said ) = @_;
+    my $edge = $self->{edge} or return;
+    $self->reopen_access_log;
+    $edge->renew($said) if $said;
+    return;
+}
+
+# Where an edge writes it, which lives longer than any generation
+sub reopen_access_log {
+    my ( $self, @say ) = @_;
+    my $log = $self->{access_log};
+    return                            if !$log || !$log->reopen(@say);
+    $self->{edge}->log_to( $log->fd ) if $self->{edge} && $log->fh;
+    return;
 }
 
 sub rows {
@@ -124,6 +222,86 @@ sub run {
     return;
 }
 
+# Once for each step: what has asked for it, and what becomes of requests
+sub say_stop {
+    my ( $self, $signal, $why ) = @_;
+    return if $self->{said_stop}{$signal}++;
+    my $grace = Sirius::Base::Text->age( $self->{conf}{graceful_timeout} );
+    return Sirius::Log->note("stopping: $why; the current request is finished first")
+        if !$self->{conf}{workers} && $signal ne 'INT';
+    Sirius::Log->note(
+        $signal eq 'INT'
+        ? "stopping at once: $why; requests have one second to finish"
+        : "stopping: $why; requests have $grace to finish (--graceful-timeout)"
+    );
+    return;
+}
+
+sub scoreboard { return shift->{scoreboard} }
+
+sub serve {
+    my $self = shift;
+    my $loop = $self->{loop};
+    $self->{control}->watch($loop) if $self->{control};
+    $loop->watch( $_->news ) for $self->_edges;
+    $loop->add( grep {defined}
+            @{$self}{qw(reaper reload admin delay alerts edge commands control systemd scaling)} );
+    $loop->add( $self->{log_pipe} ) if $self->{announced} && $self->{log_pipe};
+    $self->{alerts}->start;
+    my $clean = eval { $self->_supervise; 1 };
+    my $error = $@;
+    delete @{$self}{qw(alive life control)};
+    $self->_clean_up;
+    $self->_say_stopped if $clean;
+    $loop->release;
+    die $error if !$clean;
+    return;
+}
+
+sub set_workers {
+    my ( $self, $number, $why ) = @_;
+    my $board = $self->{scoreboard};
+    $number = min $self->workers_most, max 1, $number;
+    return $number if $number == $board->workers;
+    Sirius::Log->note( sprintf 'number of workers changed from %d to %d: %s',
+        $board->workers, $number, $why || 'on request' );
+    $board->workers($number);
+    $self->{reload}->signal('TTIN');
+    return $number;
+}
+
+sub sleepers { return shift->{sleepers} }
+
+sub stop {
+    my ( $self, $signal, $why ) = @_;
+    $self->{systemd}->notify('STOPPING=1') if !$self->{stopping}++;
+    $self->began_to_stop;
+    $self->{trial}->signal('KILL') if $self->{trial};    # nobody would wait for it
+    my $delayed = $self->{delay}->holds( $signal, $why );
+    return if $delayed;
+    $self->say_stop( $signal, $why );
+    $self->{scoreboard}->stop;
+    my $grace = $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : 1;
+    $self->{edge}->stop( $signal, $grace ) if $self->{edge};
+    $self->{reload}->stop( $signal, $grace );
+
+    # With an edge, workers are needed until it has answered all that came; then it lets them go
+    kill $signal => $self->{reload}->orphans if !$self->{edge} || $signal eq 'INT';
+    return;
+}
+
+sub systemd { return shift->{systemd} }
+
+# Some process could not open a log anew: once for all of them
+sub unopened {
+    my ( $self, $text ) = @_;
+    Sirius::Log->error($text) if !$self->{unopened}{$text}++;
+    return;
+}
+
+# As many as there is room for, those of before and after a reload beside each other
+sub workers_most { return int shift->{scoreboard}->slots / 4 }
+
 sub _run_many {
     my $self = shift;
     Sirius::OS::Linux->descriptors;    # the scoreboard needs one for each slot
@@ -137,77 +315,12 @@ sub _run_many {
     $self->{sleepers} = $self->{edge}->workers;
     my $path = $self->{conf}{control};
     $self->{control} = Sirius::Control::Server->new($path) if defined $path && length $path;
-    $self->{signals} = Sirius::OS::Signals->new( Sirius::Process::Pool->signals );
+    $self->{loop}    = Sirius::OS::Loop->new( Sirius::Process::Pool->signals );
     $self->{admin}->start($self);
     $self->{edge}->start;
-    $self->{generations}->begin;
+    $self->{reload}->begin;
     return $self->serve;
 }
-
-# Where an edge writes it, which lives longer than any generation
-sub reopen_access_log {
-    my ( $self, @say ) = @_;
-    my $log = $self->{access_log};
-    return                            if !$log || !$log->reopen(@say);
-    $self->{edge}->log_to( $log->fd ) if $self->{edge} && $log->fh;
-    return;
-}
-
-sub serve {
-    my $self    = shift;
-    my $signals = $self->{signals};
-    $self->{control}->watch( sub { $signals->watch(@_) }, sub { $signals->unwatch(@_) } ) if $self->{control};
-    $signals->watch( $_->news ) for $self->_edges;
-    $self->{watch}->start;
-    my $clean = eval { $self->_supervise; 1 };
-    my $error = $@;
-    delete @{$self}{qw(alive life control)};
-    $self->_clean_up;
-    $self->_say_stopped if $clean;
-    $signals->release;
-    die $error if !$clean;
-    return;
-}
-
-sub set_workers {
-    my ( $self, $number, $why ) = @_;
-    my $board = $self->{scoreboard};
-    $number = min $self->workers_most, max 1, $number;
-    return $number if $number == $board->workers;
-    Sirius::Log->note( sprintf 'number of workers changed from %d to %d: %s',
-        $board->workers, $number, $why || 'on request' );
-    $board->workers($number);
-    $self->{generations}->signal('TTIN');
-    return $number;
-}
-
-sub stop {
-    my ( $self, $signal, $why ) = @_;
-    $self->{systemd}->notify('STOPPING=1') if !$self->{stopping}++;
-    $self->{stop_began} ||= _now();
-    kill KILL => $self->{trial} if $self->{trial};    # nobody would wait for it
-    my $delayed = $self->{delay}->holds( $signal, $why );
-    return if $delayed;
-    $self->say_stop( $signal, $why );
-    $self->{scoreboard}->stop;
-    my $grace = $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : 1;
-    $self->{edge}->stop( $signal, $grace ) if $self->{edge};
-    $self->{generations}->stop( $signal, $grace );
-
-    # With an edge, workers are needed until it has answered all that came; then it lets them go
-    kill $signal => $self->{generations}->orphans if !$self->{edge} || $signal eq 'INT';
-    return;
-}
-
-# Some process could not open a log anew: once for all of them
-sub unopened {
-    my ( $self, $text ) = @_;
-    Sirius::Log->error($text) if !$self->{unopened}{$text}++;
-    return;
-}
-
-# As many as there is room for, those of before and after a reload beside each other
-sub workers_most { return int shift->{scoreboard}->slots / 4 }
 
 sub _clean_up {
     my $self = shift;
@@ -236,31 +349,19 @@ sub _exited {
 
 sub _heed {
     my ( $self, $signal ) = @_;
-    my $who = $self->{signals} && "$signal " . $self->{signals}->from($signal);
+    my $who = $self->{loop} && "$signal " . $self->{loop}->from($signal);
     return $self->stop( 'INT',                              $who ) if $signal eq 'INT';
     return $self->stop( $self->{stopping} ? 'INT' : 'TERM', $who ) if $signal eq 'TERM' || $signal eq 'QUIT';
     return Sirius::Log->warn("ignored $who: the server is stopping")
         if $self->{stopping} && $signal =~ /\A(?:HUP|TTIN|TTOU)\z/;
-    return $self->{generations}->reload( undef, $who ) if $signal eq 'HUP';
+    return $self->{reload}->reload( undef, $who ) if $signal eq 'HUP';
     if ( $signal =~ /\AUSR/ ) {
         $self->_reopen_logs if $signal eq 'USR1';
-        $_->signal($signal) for @{$self}{qw(admin generations)};
+        $_->signal($signal) for @{$self}{qw(admin reload)};
         return;
     }
     my $step = $signal eq 'TTIN' ? 1 : $signal eq 'TTOU' ? -1 : return;
     return $self->set_workers( $self->{scoreboard}->workers + $step, $who );
-}
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
-
-# Seconds until something is due, undef when only a signal can bring work
-sub _patience {
-    my $self = shift;
-    my @due  = map { $self->{$_}->due } qw(admin delay generations scaling systemd watch);
-    push @due, $self->{log_pipe}->due if $self->{announced} && $self->{log_pipe};
-    push @due, map { $_->due } $self->_edges;
-    push @due, _now() + 0.05 if $self->{commands}->pending;
-    return @due ? max 0, min(@due) - _now() : undef;
 }
 
 # Nothing is under way that a new program would have to know of
@@ -269,36 +370,24 @@ sub _quiet {
     return
            !$self->{stopping}
         && !$self->{commands}->pending
-        && $self->{generations}->settled
+        && $self->{reload}->settled
         && ( !$self->{edge} || $self->{edge}->settled );
+}
+
+# Of a generation that was killed, or of the application
+sub _orphan_ended {
+    my ( $self, $pid, $status ) = @_;
+    for my $row ( grep { $_->{pid} == $pid } $self->rows ) {
+        $self->{scoreboard}->release( $row->{slot} );
+        $self->{scoreboard}->exited( Sirius::OS::ExitStatus->kind( $status, $status ? '' : 'drained' ) );
+    }
+    return;
 }
 
 # No variable of a caller may keep an end: a generation that is forked inside it must not have it
 sub _pipe {
     pipe my $read, my $write or Sirius::Log->fail("cannot create a pipe: $!");
     return $read, $write;
-}
-
-# All children, not only ours: those of a generation that was killed, orphans of the application
-sub _reap {
-    my $self = shift;
-    local $?;
-    while ( ( my $pid = waitpid -1, WNOHANG ) > 0 ) {
-        my $status     = $?;
-        my $generation = $self->{generations}->child($pid);
-        next if grep { $_->ended( $pid, $status ) } $self->_edges;
-        next if $self->{log_pipe} && $self->{log_pipe}->ended( $pid, $status );
-        if    ($generation)                       { $self->{generations}->lost( $generation, $status ) }
-        elsif ( $pid == ( $self->{trial} || 0 ) ) { $self->{tried} = $status }
-        elsif ( !$self->{admin}->lost( $pid, $status ) ) {
-            for my $row ( grep { $_->{pid} == $pid } $self->rows ) {    # of a generation that was killed
-                $self->{scoreboard}->release( $row->{slot} );
-                $self->{scoreboard}
-                    ->exited( Sirius::OS::ExitStatus->kind( $status, $status ? '' : 'drained' ) );
-            }
-        }
-    }
-    return;
 }
 
 sub _reopen_logs {
@@ -312,7 +401,6 @@ sub _reopen_logs {
 # The child that tried the code that is installed now has ended
 sub _renew {
     my ( $self, $status ) = @_;
-    delete $self->{trial};
     return if $self->{stopping};
     return Sirius::Log->warn(
         'the supervisor keeps running its old code: '
@@ -326,6 +414,16 @@ sub _renew {
     eval { Sirius::Process::Renewal->become($self) };
     chomp( my $error = $@ );
     return Sirius::Log->warn("the supervisor keeps running its old code: $error");
+}
+
+# Does the code that is installed now load at all?
+sub _try {
+    my $self  = shift;
+    my $child = Sirius::Process::Renewal->try( $self->{loop} ) or return;
+    weaken( my $own = $self );
+    $child->on_end( sub { $own->{tried} = $_[1]; delete $own->{trial} } );
+    $self->{trial} = $self->{reaper}->add($child);
+    return;
 }
 
 # --workers 0: no child, no control pipe; ends when it is told to
@@ -344,16 +442,6 @@ sub _run_alone {
     $self->_clean_up;
     $self->_say_stopped;
     $SIG{$_} = 'IGNORE' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
-    return;
-}
-
-sub _scale {
-    my $self = shift;
-    return if $self->ending || !( my @due = $self->{scaling}->due );
-    my $board = $self->{scoreboard};
-    my $idle  = grep { $_->{state} eq 'idle' } $self->rows;
-    $self->set_workers( $self->{scaling}->look( $board->workers, $board->waiting, $idle ),
-        'the load requires it' );
     return;
 }
 
@@ -389,25 +477,10 @@ sub _say_start {
     return;
 }
 
-# Once for each step: what has asked for it, and what becomes of requests
-sub say_stop {
-    my ( $self, $signal, $why ) = @_;
-    return if $self->{said_stop}{$signal}++;
-    my $grace = Sirius::Base::Text->age( $self->{conf}{graceful_timeout} );
-    return Sirius::Log->note("stopping: $why; the current request is finished first")
-        if !$self->{conf}{workers} && $signal ne 'INT';
-    Sirius::Log->note(
-        $signal eq 'INT'
-        ? "stopping at once: $why; requests have one second to finish"
-        : "stopping: $why; requests have $grace to finish (--graceful-timeout)"
-    );
-    return;
-}
-
 # The last line of the log: nothing is left of the server
 sub _say_stopped {
     my $self = shift;
-    Sirius::Log->note( 'stopped after ' . Sirius::Base::Text->age( _now() - $self->{stop_began} ) )
+    Sirius::Log->note( 'stopped after ' . Sirius::Base::Text->age( now() - $self->{stop_began} ) )
         if $self->{stop_began};
     return;
 }
@@ -419,33 +492,26 @@ sub _slots {
 
 sub _serves {
     my $self = shift;
-    return 1 if !$self->ending       || $self->{edge} && $self->{edge}->pid;
-    return $self->{generations}->all || $self->{generations}->orphans;
+    return 1 if !$self->ending  || $self->{edge} && $self->{edge}->pid;
+    return $self->{reload}->all || $self->{reload}->orphans;
 }
 
 sub _supervise {
     my $self = shift;
-    my $all  = $self->{generations};
+    my $all  = $self->{reload};
     while ( $self->_serves || $self->{admin}->end ) {
-        my @signals = $self->{signals}->wait( $self->_patience );
-        $all->hear($_)   for $all->all;
-        $_->hear         for $self->_edges;
+        my @signals = $self->{loop}->wait;
+        $_->hear for $all, $self->_edges;
         $self->_heed($_) for grep { $STOPS{$_} } @signals;    # before: what it ends is not replaced
-        $self->_reap;
+        $self->{reaper}->reap;
         $self->_heed($_) for grep { !$STOPS{$_} } @signals;
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
-        $all->deadlines;
-        $_->look for @{$self}{qw(admin delay watch)};
+        $self->{loop}->act;
         $self->_leave_edge;
-        $_->tend for $self->_edges;
-        $self->{log_pipe}->tend if $self->{announced} && $self->{log_pipe};
-        $self->{commands}->reply_late;
-        $self->{systemd}->watchdog;
-        $self->_scale;
         $self->_renew( delete $self->{tried} ) if defined $self->{tried};    # all that came has been heeded
-        $self->{trial} = Sirius::Process::Renewal->try( $self->{signals} ) if $self->_quiet && $all->renewed;
+        $self->_try                            if $self->_quiet && $all->renewed;
     }
-    $self->{watch}->stop;
+    $self->{alerts}->stop;
     $self->{commands}->stopped;
     return;
 }
@@ -453,7 +519,7 @@ sub _supervise {
 # Nobody is there to answer what it has: no worker had started when the stop came, or all had to be killed
 sub _leave_edge {
     my $self = shift;
-    my $all  = $self->{generations};
+    my $all  = $self->{reload};
     return if !$self->{edge} || !$self->{stopping} || $all->all || $all->orphans || $self->{left_edge}++;
     return $self->{edge}->stop( 'INT', 1 );
 }
@@ -549,17 +615,17 @@ C<app>, or C<builder> (a sub that makes it, called in each worker); C<conf>, a h
 L<Sirius::Listen::Listener> objects; C<admin>, C<daemon> and C<pid_file>, a L<Sirius::Admin::Port>, a L<Sirius::Service::Daemon> and a
 L<Sirius::Service::PidFile> or not; C<privileges>, a L<Sirius::Service::Privileges>.
 
-=head2 reopen_access_log
-
-  $supervisor->reopen_access_log;
-
-The access log goes on in the file that has its name now, also in the edge. Takes what L<Sirius::Log::Access/reopen> takes.
-
 =head2 quit
 
   $supervisor->quit($worker);
 
 With C<--workers 0>: gives up the present request and exits.
+
+=head2 reopen_access_log
+
+  $supervisor->reopen_access_log;
+
+The access log goes on in the file that has its name now, also in the edge. Takes what L<Sirius::Log::Access/reopen> takes.
 
 =head2 rows
 

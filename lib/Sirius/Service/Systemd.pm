@@ -3,14 +3,22 @@ package Sirius::Service::Systemd;
 use strict;
 use warnings;
 
-use Sirius::Log ();
-use Socket      qw(AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL SOCK_DGRAM pack_sockaddr_un);
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+use Sirius::Base::Clock qw(now);
+use Sirius::Log         ();
+use Socket              qw(AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL SOCK_DGRAM pack_sockaddr_un);
 
 use constant FIRST_FD => 3;    # SD_LISTEN_FDS_START
 
 my @LISTEN = qw(LISTEN_FDS LISTEN_PID LISTEN_FDNAMES LISTEN_PIDFDID);
 my @NOTIFY = qw(NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID);
+
+sub act {
+    my $self = shift;
+    my $now  = now();
+    return if !defined $self->{due} || $now < $self->{due};
+    $self->{due} = $now + $self->{interval};
+    return $self->notify('WATCHDOG=1');
+}
 
 sub descriptors {
     my $class = shift;
@@ -38,7 +46,7 @@ sub new {
 
     # As sd_watchdog_enabled(3) recommends: twice as often as asked for
     $self->{interval} = $interval / 2e6;
-    $self->{due}      = _now() + $self->{interval};
+    $self->{due}      = now() + $self->{interval};
     return $self;
 }
 
@@ -73,16 +81,6 @@ sub restore {
 }
 
 sub state { return { %{ +shift } } }
-
-sub watchdog {
-    my $self = shift;
-    my $now  = _now();
-    return if !defined $self->{due} || $now < $self->{due};
-    $self->{due} = $now + $self->{interval};
-    return $self->notify('WATCHDOG=1');
-}
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 1;
 
@@ -120,6 +118,12 @@ C<--graceful-timeout>.
 
 =head1 METHODS
 
+=head2 act
+
+  $systemd->act;
+
+Sends C<WATCHDOG=1> when it is due, which is after half of C<WATCHDOG_USEC>.
+
 =head2 descriptors
 
   for my $given ( Sirius::Service::Systemd->descriptors ) {
@@ -133,7 +137,7 @@ this process. At the second call there are none.
 
   my ($time) = $systemd->due;
 
-When the next L</watchdog> is due, in seconds of the monotonic clock. Nothing without a watchdog.
+When the next L</act> is due, in seconds of the monotonic clock. Nothing without a watchdog.
 
 =head2 forget
 
@@ -167,12 +171,6 @@ In the next program of the same process, from L</state>.
 =head2 state
 
 The state as plain data, for the next program.
-
-=head2 watchdog
-
-  $systemd->watchdog;
-
-Sends C<WATCHDOG=1> when it is due, which is after half of C<WATCHDOG_USEC>.
 
 =head1 SEE ALSO
 

@@ -3,12 +3,12 @@ package Sirius::CLI::Top::Client;
 use strict;
 use warnings;
 
-use Errno qw(EAGAIN EINPROGRESS EINTR);
-use Fcntl qw(F_SETFL O_NONBLOCK);
+use Errno               qw(EAGAIN EINPROGRESS EINTR);
+use Fcntl               qw(F_SETFL O_NONBLOCK);
+use Sirius::Base::Clock qw(now);
 use Sirius::Config::Address;
 use Socket
     qw(IPPROTO_TCP MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_ERROR getaddrinfo pack_sockaddr_un sockaddr_family);
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
 use constant {
     BODY_MAX => 64 * 1024 * 1024,
@@ -17,7 +17,7 @@ use constant {
 
 sub get {
     my ( $self, $path ) = @_;
-    $self->{deadline} = _now() + PATIENCE;
+    $self->{deadline} = now() + PATIENCE;
     my $fh = $self->_connect;
 
     # HTTP/1.0: an answer that ends with the connection. It fits into the socket's buffer
@@ -68,8 +68,6 @@ sub _connect {
     die $error == EAGAIN ? "its queue is full\n" : "$error\n";
 }
 
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
-
 sub _read {
     my ( $self, $fh )  = @_;
     my ( $text, $got ) = ( '', 1 );
@@ -87,7 +85,7 @@ sub _read {
 # Until it can be read, or written
 sub _wait {
     my ( $self, $fh, $write ) = @_;
-    while ( ( my $left = $self->{deadline} - _now() ) > 0 ) {
+    while ( ( my $left = $self->{deadline} - now() ) > 0 ) {
         vec( my $bits = '', fileno $fh, 1 ) = 1;
         return if select( $write ? undef : $bits, $write ? $bits : undef, undef, $left ) > 0;
     }

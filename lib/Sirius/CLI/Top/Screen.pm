@@ -3,11 +3,11 @@ package Sirius::CLI::Top::Screen;
 use strict;
 use warnings;
 
-use Errno       qw(EINTR);
-use IO::Handle  ();
-use List::Util  qw(min);
-use POSIX       qw(ECHO ICANON TCSAFLUSH VMIN VTIME);
-use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
+use Errno               qw(EINTR);
+use IO::Handle          ();
+use List::Util          qw(min);
+use POSIX               qw(ECHO ICANON TCSAFLUSH VMIN VTIME);
+use Sirius::Base::Clock qw(now);
 
 use constant TIOCGWINSZ => 0x5413;    # Linux; perl has it only where h2ph was run
 
@@ -26,12 +26,12 @@ sub is_possible { return POSIX::isatty(1) && ( $ENV{TERM} || 'dumb' ) ne 'dumb' 
 # A character, or nothing: the time is over, or somebody has called wake
 sub key {
     my ( $self, $seconds ) = @_;
-    my $until = _now() + $seconds;
+    my $until = now() + $seconds;
     my $bits  = '';
     vec( $bits, 0, 1 ) = 1 if $self->{old} && !$self->{gone};
 
     # In pieces: what a signal just before the select has to say is noticed after it
-    while ( !delete $self->{woken} && ( my $left = $until - _now() ) > 0 ) {
+    while ( !delete $self->{woken} && ( my $left = $until - now() ) > 0 ) {
         return $self->_read if select( my $ready = $bits, undef, undef, min 0.5, $left ) > 0;
     }
     return;
@@ -79,8 +79,6 @@ sub wake {
     $self->{woken} = 1;
     return;
 }
-
-sub _now { return clock_gettime(CLOCK_MONOTONIC) }
 
 # A terminal that is gone is not asked again
 sub _read {

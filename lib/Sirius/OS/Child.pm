@@ -1,0 +1,252 @@
+package Sirius::OS::Child;
+
+use strict;
+use warnings;
+
+use IO::Handle          ();
+use POSIX               qw(WNOHANG);
+use Sirius::Base::Clock qw(now);
+use Sirius::OS::Linux;
+use Time::HiRes qw(sleep);
+
+use constant LOOK => 0.02;    # seconds between two looks of wait
+
+sub act {
+    my $self = shift;
+    my $now  = now();
+    for my $name ( sort keys %{ $self->{limits} } ) {
+        my $limit = $self->{limits}{$name} or next;    # another may have taken it back
+        next if $limit->[0] > $now;
+        delete $self->{limits}{$name};
+        my $code = $limit->[1];
+        if   ($code) { $code->($self) }
+        else         { $self->signal('KILL') }
+    }
+    return;
+}
+
+sub age { return now() - shift->{since} }
+
+sub due {
+    my $self = shift;
+    return map { $_->[0] } values %{ $self->{limits} };
+}
+
+sub ended {
+    my ( $self, $status ) = @_;
+    my $on_end = delete $self->{on_end};
+    $self->{limits} = {};
+    $self->{gone}   = 1;
+    $on_end->( $self, $status ) if $on_end;
+    return;
+}
+
+# What is still in a buffer would be written by each child as well. Layers may be code of the application
+sub flush {
+    local ( $@, $! );
+    eval { STDOUT->flush; STDERR->flush };
+    return;
+}
+
+sub fork {
+    my ( $class, $code, %args ) = @_;
+    $class->flush;
+    my $pid = CORE::fork();
+    return if !defined $pid;
+    if ( !$pid ) {
+        POSIX::setpgid( 0, 0 ) if $args{group};
+        $code->();
+        POSIX::_exit(1);
+    }
+    POSIX::setpgid( $pid, $pid ) if $args{group};    # whoever comes first
+    return $class->new( $pid, %args );
+}
+
+sub is_gone { return shift->{gone} }
+
+sub limit {
+    my ( $self, $name, $at, $code ) = @_;
+    my $before = $self->{limits}{$name};
+    $self->{limits}{$name} = [ $at, $code ] if !$before || $at < $before->[0];
+    return;
+}
+
+sub limited {
+    my ( $self, $name ) = @_;
+    my $limit = $self->{limits}{$name};
+    return $limit && $limit->[0];
+}
+
+sub new {
+    my ( $class, $pid, %args ) = @_;
+    return bless { limits => {}, pid => $pid, since => now(), %args }, $class;
+}
+
+sub on_end {
+    my ( $self, $code ) = @_;
+    $self->{on_end} = $code;
+    return;
+}
+
+sub pid { return shift->{pid} }
+
+# That of one that has been waited for may be another's
+sub signal {
+    my ( $self, $name ) = @_;
+    return 0 if $self->{gone};
+    return kill $name => $self->{group} ? -$self->{pid} : $self->{pid};
+}
+
+sub since { return shift->{since} }
+
+sub spawn {
+    my ( $class, $path, $words, $descriptors, %args ) = @_;
+    return $class->new( Sirius::OS::Linux->spawn( $path, $words, $descriptors ), %args );
+}
+
+sub unlimited {
+    my ( $self, $name ) = @_;
+    delete $self->{limits}{$name};
+    return;
+}
+
+sub wait {
+    my ( $self, $seconds, $hurried ) = @_;
+    my $until = now() + $seconds;
+    local $?;
+    while ( !$self->{gone} ) {
+        my $got = waitpid $self->{pid}, WNOHANG;
+        if ($got) {
+            $self->ended( $got < 0 ? 0 : $? );
+            last;
+        }
+        return 0 if now() >= $until || $hurried && $hurried->();
+        sleep LOOK;
+    }
+    return 1;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::OS::Child - a child process of this one
+
+=head1 SYNOPSIS
+
+  use Sirius::OS::Child;
+
+  my $child = Sirius::OS::Child->fork(
+      sub { exec 'gzip', '-9' or POSIX::_exit(127) },
+      on_end => sub { my ( $child, $status ) = @_; ... },
+  ) or die "fork: $!\n";
+  $reaper->add($child);
+  $child->signal('TERM');
+  $child->limit( stop => now() + 30 );    # it is killed then
+
+=head1 DESCRIPTION
+
+The edges, the generations, their workers, the admin process and the command of a log are started, watched and ended by this. What
+it does not know: how the parent hears of the child (L<Sirius::OS::Loop/watch>), and when another one is started in its place
+(L<Sirius::Base::Backoff>).
+
+A child has any number of limits, each with a name: times at which something is to happen if it has not ended by then. Its
+L<Sirius::OS::Reaper> looks after them and calls L</ended>.
+
+=head1 METHODS
+
+=head2 act
+
+Does what the limits that have passed say.
+
+=head2 age
+
+Seconds since it was started.
+
+=head2 due
+
+The times of the limits.
+
+=head2 ended
+
+  $child->ended($status);
+
+Calls C<on_end> with the child and the status of C<waitpid>. No signal is sent to it from now on.
+
+=head2 flush
+
+  Sirius::OS::Child->flush;
+
+STDOUT and STDERR, as L</fork> does.
+
+=head2 fork
+
+  my $child = Sirius::OS::Child->fork( $code, %args );
+
+Calls the code in the child, which exits with status 1 if the code returns. Nothing, with C<$!>, when there can be no child.
+C<on_end> is called when it has ended; C<group>: it is the first of a group of processes, all of which get its signals.
+
+=head2 is_gone
+
+True when it has been waited for.
+
+=head2 limit
+
+  $child->limit( $name => $time );
+  $child->limit( $name => $time, sub { my $child = shift; ... } );
+
+Kills it at this monotonic time, or calls the code instead. Of two limits of one name the earlier holds.
+
+=head2 limited
+
+  my $time = $child->limited($name);
+
+=head2 new
+
+  my $child = Sirius::OS::Child->new( $pid, %args );
+
+For a process that is there already; with C<since>, when it was started.
+
+=head2 on_end
+
+  $child->on_end( sub { my ( $child, $status ) = @_; ... } );
+
+=head2 pid
+
+Also when it is gone.
+
+=head2 signal
+
+  $child->signal('TERM');
+
+Does nothing when it is gone.
+
+=head2 since
+
+When it was started, in monotonic seconds.
+
+=head2 spawn
+
+  my $child = Sirius::OS::Child->spawn( $path, \@words, \@descriptors, %args );
+
+Runs a program, without a copy of this process (L<Sirius::OS::Linux/spawn>). Dies when that is not possible.
+
+=head2 unlimited
+
+  $child->unlimited($name);
+
+Takes a limit back.
+
+=head2 wait
+
+  my $gone = $child->wait( $seconds, $hurried );
+
+Waits so long for its end, where nobody else does; less when the code becomes true.
+
+=head1 SEE ALSO
+
+L<Sirius::OS::Reaper>, L<Sirius::OS::Loop>.
+
+=cut

@@ -1,0 +1,197 @@
+package Sirius::Process::WorkerHandle;
+
+use strict;
+use warnings;
+
+use Sirius::Base::Clock qw(now);
+
+# What it may tell, and what of that is kept
+my %HEARS = (
+    done   => sub { my ( $self, $why ) = @_; $self->{done} = length $why ? $why : 1 },
+    hook   => sub { my ( $self, $name ) = @_; $self->_in_hook( $name eq 'none' ? undef : $name ) },
+    ready  => sub { my $self = shift; $self->{ready} = 1; $self->{child}->unlimited('load') },
+    soon   => sub { my ( $self, $why ) = @_; $self->{leaves} ||= $why },
+    traced => sub { my $self = shift; $self->{traced} = 1 },
+);
+
+sub age { return shift->{child}->age }
+
+sub asked_to_trace {
+    my $self = shift;
+    delete $self->{traced};
+    return $self->signal('USR2');
+}
+
+sub child { return shift->{child} }
+
+sub done { return shift->{done} }
+
+sub expire_at {
+    my ( $self, $at ) = @_;
+    $self->{expires} = $at;
+    return;
+}
+
+sub expires { return shift->{expires} }
+
+sub has_traced { return shift->{traced} }
+
+sub heard {
+    my ( $self, $what, $why ) = @_;
+    my $code = $HEARS{$what} or return;
+    $code->( $self, $why );
+    return;
+}
+
+sub hung { return shift->{hung} }
+
+sub is_ready { return shift->{ready} }
+
+sub is_retiring { return shift->{retiring} }
+
+# It is to go on until its successor is ready
+sub leave {
+    my ( $self, $why ) = @_;
+    $self->{leaves} = $why;
+    return;
+}
+
+sub leaves { return shift->{leaves} }
+
+sub new {
+    my ( $class, $child, %args ) = @_;
+    my $self = bless { child => $child, %args }, $class;
+    $self->_load;
+    return $self;
+}
+
+sub pid { return shift->{child}->pid }
+
+sub retire {
+    my $self = shift;
+    $self->{retiring} = 1;
+    return $self->signal('TERM');
+}
+
+sub signal {
+    my ( $self, $name ) = @_;
+    return $self->{child}->signal($name);
+}
+
+sub since { return shift->{child}->since }
+
+sub slot { return shift->{slot} }
+
+# While it runs, the time of the hook counts, not that of what loads
+sub _in_hook {
+    my ( $self, $name ) = @_;
+    my $child = $self->{child};
+    $child->unlimited('hook');
+    return $self->_load if !defined $name;
+    $child->unlimited('load');
+    return $self->_limit( hook => now(), "--$name ran for more than" =~ tr/_/-/r );
+}
+
+# Neither a signal nor anything else but its end brings back a worker that hangs in code of the application
+sub _limit {
+    my ( $self, $name, $since, $words ) = @_;
+    my $limit = $self->{load_timeout} or return;
+    my $hung  = sub {
+        $self->{hung} = sprintf '%s %g s (--load-timeout)', $words, $limit;
+        shift->signal('KILL');
+    };
+    return $self->{child}->limit( $name => $since + $limit, $hung );
+}
+
+sub _load {
+    my $self = shift;
+    return if $self->{ready} || $self->{hung};
+    return $self->_limit( load => $self->since, 'it was not ready within' );
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Process::WorkerHandle - a worker, as the process that has forked it sees it
+
+=head1 SYNOPSIS
+
+  my $worker = Sirius::Process::WorkerHandle->new( $child, slot => 3, load_timeout => 300 );
+  $worker->heard('ready');
+  $worker->retire if $worker->leaves;
+
+=head1 DESCRIPTION
+
+What the worker itself does is in L<Sirius::Worker>. One that is not ready C<load_timeout> seconds after its fork, or is in a hook for
+that long, is killed.
+
+=head1 METHODS
+
+=head2 age
+
+Seconds since its fork.
+
+=head2 asked_to_trace
+
+Asks it for a stack trace (C<USR2>): L</has_traced> is true when it has written one.
+
+=head2 child
+
+Its L<Sirius::OS::Child>.
+
+=head2 done
+
+Why it ends, if it has told that.
+
+=head2 expires, expire_at
+
+  $worker->expire_at($time);
+
+When its time of life is over.
+
+=head2 has_traced
+
+=head2 heard
+
+  $worker->heard( $what, $why );
+
+What it has told, or the edge about it.
+
+=head2 hung
+
+Why it was killed, if it was for want of time.
+
+=head2 is_ready, is_retiring
+
+=head2 leave, leaves
+
+  $worker->leave('max-rss (300 MiB)');
+
+It is to leave, for this reason, when another is ready.
+
+=head2 new
+
+=head2 pid
+
+=head2 retire
+
+Tells it to leave (C<TERM>).
+
+=head2 signal
+
+=head2 since
+
+When it was forked, in monotonic seconds.
+
+=head2 slot
+
+Its row of the scoreboard.
+
+=head1 SEE ALSO
+
+L<Sirius::Process::Pool>, L<Sirius::Process::Recycling>, L<Sirius::Worker>.
+
+=cut

@@ -1,0 +1,38 @@
+/* poll: sleep until a signal comes, a descriptor has something, or a time is over; none of them is lost in between. */
+#include "sirius.h"
+
+#include <poll.h>
+#include <signal.h>
+
+static void open_mask(pTHX_ AV *signals, sigset_t *mask)
+{
+    for (SSize_t i = 0; i <= av_len(signals); i++)
+        sigdelset(mask, (int)SvIV(*av_fetch(signals, i, 1)));
+}
+
+void sirius_poll(pTHX_ AV *descriptors, AV *events, NV seconds, AV *signals)
+{
+    struct timespec left, *limit = NULL;
+    sigset_t closed, open;
+    nfds_t n = (nfds_t)(av_len(descriptors) + 1);
+    struct pollfd *fd;
+    Newxz(fd, n + 1, struct pollfd);
+    SAVEFREEPV(fd);
+    for (nfds_t i = 0; i < n; i++) {
+        fd[i].fd = (int)SvIV(*av_fetch(descriptors, (SSize_t)i, 1));
+        fd[i].events = (short)SvIV(*av_fetch(events, (SSize_t)i, 1));
+    }
+    if (seconds >= 0) {
+        seconds = seconds < 1e9 ? seconds : 1e9;
+        left.tv_sec = (time_t)seconds;
+        left.tv_nsec = (long)((seconds - (NV)left.tv_sec) * 1e9);
+        limit = &left;
+    }
+    pthread_sigmask(SIG_BLOCK, NULL, &closed);
+    open = closed;
+    open_mask(aTHX_ signals, &open);
+    ppoll(fd, n, limit, &open);
+    pthread_sigmask(SIG_SETMASK, &open, NULL); /* ppoll lets none in when a descriptor has something */
+    pthread_sigmask(SIG_SETMASK, &closed, NULL);
+    PERL_ASYNC_CHECK();
+}
