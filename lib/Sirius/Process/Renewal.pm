@@ -3,9 +3,9 @@ package Sirius::Process::Renewal;
 use strict;
 use warnings;
 
-use POSIX ();
 use Sirius;
 use Sirius::Admin::Port;
+use Sirius::Control::Server;
 use Sirius::Listen::Listener;
 use Sirius::Log ();
 use Sirius::Log::Access;
@@ -13,10 +13,14 @@ use Sirius::Log::Pipe;
 use Sirius::OS::Child;
 use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
+use Sirius::OS::Loop;
 use Sirius::OS::Title;
 use Sirius::Process::Generation;
+use Sirius::Process::Pool;
+use Sirius::Scoreboard;
 use Sirius::Service::PidFile;
 use Sirius::Service::Privileges;
+use Sirius::Service::Systemd;
 
 use constant VARIABLE => 'SIRIUS_RENEWAL';
 
@@ -25,21 +29,32 @@ sub become {
     eval {
         my ( $state, @descriptors ) = $class->_state($supervisor);
         my $text = Sirius::OS::Inherit->give( $state, @descriptors );
-        Sirius::OS::Invocation->run_module( $class, 'resume', VARIABLE() => $text );
+        Sirius::OS::Invocation->run_module( ref $supervisor, 'resume', VARIABLE() => $text );
     };
     Sirius::OS::Inherit->take_back;    # before there is another child
     die $@;                            ## no critic (RequireCarping)
 }
 
-sub resume {
+sub generation { return shift->{generation} }
+
+sub say {
+    my $self   = shift;
+    my $before = $self->{version};
+    my $now    = Sirius->VERSION;
+    return Sirius::Log->info("the supervisor now runs the installed code, Sirius $now")
+        if !defined $before || $before eq $now;
+    return Sirius::Log->note("the supervisor was updated from Sirius $before to $now");
+}
+
+sub take {
     my $class = shift;
     my $state = Sirius::OS::Inherit->take(VARIABLE) or die "sirius: nothing to resume\n";
     my $fh    = sub { Sirius::OS::Inherit->take_handle(shift) };
     Sirius::OS::Invocation->restore( $state->{command} );
     $0 = join ' ', $^X, Sirius::OS::Invocation->words;    ## no critic (RequireLocalizedPunctuationVars)
-    require Sirius::Process::Supervisor;                  # which uses this module
+    my @log = ( $state->{conf}, @{ $state->{owner} } );
+    Sirius::Log->inherit(@log);
     my $log_pipe   = $state->{log_pipe} && Sirius::Log::Pipe->restore( @{$state}{qw(conf log_pipe)} );
-    my @log        = ( $state->{conf}, @{ $state->{owner} } );
     my $access_log = defined $state->{log}    # for an edge; the command of a pipe has a handle already
         ? Sirius::Log::Access->restore(
         $state->{conf},
@@ -47,7 +62,15 @@ sub resume {
         @{ $state->{owner} }
         )
         : Sirius::Log::Access->for_reopen(@log);
-    my $supervisor = Sirius::Process::Supervisor->new(
+    my %generation = %{ $state->{generation} };
+    my $child      = Sirius::OS::Child->new( delete $generation{pid}, since => delete $generation{since} );
+    $generation{news} = $fh->( $generation{news} );
+    my $self = bless {
+        generation => Sirius::Process::Generation->new( $child, %generation ),
+        version    => $state->{version}
+    }, $class;
+    return (
+        $self,
         ( map { $_ => $state->{$_} } qw(alerts conf edge fixed reload) ),
         access_log => $access_log,
         control    => $state->{control}  && Sirius::Control::Server->restore( $state->{control} ),
@@ -64,34 +87,19 @@ sub resume {
         loop       => Sirius::OS::Loop->new( Sirius::Process::Pool->signals ),
         systemd    => Sirius::Service::Systemd->restore( $state->{systemd} ),
     );
-    Sirius::Log->inherit(@log);
-    Sirius::OS::Title->set( $state->{conf}, 'supervisor' );
-    my $before = $state->{version};
-    my $now    = Sirius->VERSION;
-
-    if ( !defined $before || $before eq $now ) {
-        Sirius::Log->info("the supervisor now runs the installed code, Sirius $now");
-    } else {
-        Sirius::Log->note("the supervisor was updated from Sirius $before to $now");
-    }
-    $supervisor->admin->start($supervisor);    # anew; the process of before ends by itself
-    my %generation = %{ $state->{generation} };
-    my ( $pid, $since ) = delete @generation{qw(pid since)};
-    $supervisor->generations->started( Sirius::Process::Generation->new(
-        Sirius::OS::Child->new( $pid, since => $since ),
-        %generation, news => $fh->( $generation{news} )
-    ) );
-    $supervisor->serve;
-    return;
 }
 
 # Does the code that is installed now load at all? A child that finds out
 sub try {
-    my ( $class, $loop ) = @_;
+    my ( $class, $supervisor ) = @_;
     my $code = sub {
-        $loop->hand_over;
+        $supervisor->loop->hand_over;
         eval {
-            Sirius::OS::Invocation->run_module( $class, sprintf q{tried('%s')}, Sirius::Scoreboard->layout );
+            Sirius::OS::Invocation->run_module(
+                ref $supervisor,
+                sprintf q{tried('%s')},
+                Sirius::Scoreboard->layout
+            );
         };
         Sirius::Log->pass("sirius: $@");
     };
@@ -100,8 +108,7 @@ sub try {
 
 sub tried {
     my ( $class, $layout ) = @_;
-    require Sirius::Process::Supervisor;
-    require Sirius::Admin::App;    # what its child will need
+    require Sirius::Admin::App;    # what a child of the supervisor will need
     return 1 if $layout eq Sirius::Scoreboard->layout;
     die "sirius: the installed version has a different scoreboard; restart the server\n";
 }
@@ -185,15 +192,25 @@ This also frees the memory of the application, which the supervisor had loaded f
 
 Dies if it cannot; then nothing has changed.
 
-=head2 resume
+=head2 generation
 
-What the new program calls.
+The L<Sirius::Process::Generation> that serves.
+
+=head2 say
+
+Logs that the supervisor was replaced, and its versions if they differ.
+
+=head2 take
+
+  my ( $renewal, %args ) = Sirius::Process::Renewal->take;
+
+In the new program: what L<Sirius::Process::Supervisor/new> is to get. The program calls C<resume> of the supervisor's class.
 
 =head2 try
 
-  my $pid = Sirius::Process::Renewal->try($signals);
+  my $child = Sirius::Process::Renewal->try($supervisor);
 
-Starts a perl that loads this code and exits with status 0, or another one if that fails.
+Starts a perl that loads this code and exits with status 0, or another one if that fails. Returns its L<Sirius::OS::Child>.
 
 =head2 tried
 

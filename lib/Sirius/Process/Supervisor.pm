@@ -195,6 +195,18 @@ sub reopen_access_log {
     return;
 }
 
+# In the new program of a supervisor
+sub resume {
+    my $class = shift;
+    my ( $renewal, %args ) = Sirius::Process::Renewal->take;
+    my $self = $class->new(%args);
+    Sirius::OS::Title->set( $self->{conf}, 'supervisor' );
+    $renewal->say;
+    $self->{admin}->start($self);    # anew; the process of before ends by itself
+    $self->{reload}->started( $renewal->generation );
+    return $self->serve;
+}
+
 sub rows {
     my $self  = shift;
     my $board = $self->{scoreboard};
@@ -297,6 +309,12 @@ sub unopened {
     my ( $self, $text ) = @_;
     Sirius::Log->error($text) if !$self->{unopened}{$text}++;
     return;
+}
+
+# In a program that is there to find out whether this one loads
+sub tried {
+    my ( $class, @args ) = @_;
+    return Sirius::Process::Renewal->tried(@args);
 }
 
 # As many as there is room for, those of before and after a reload beside each other
@@ -419,7 +437,7 @@ sub _renew {
 # Does the code that is installed now load at all?
 sub _try {
     my $self  = shift;
-    my $child = Sirius::Process::Renewal->try( $self->{loop} ) or return;
+    my $child = Sirius::Process::Renewal->try($self) or return;
     weaken( my $own = $self );
     $child->on_end( sub { $own->{tried} = $_[1]; delete $own->{trial} } );
     $self->{trial} = $self->{reaper}->add($child);
@@ -555,7 +573,7 @@ Sirius::Process::Supervisor - the process that an operator starts, stops and rel
 
 The supervisor is the process whose PID never changes. It holds what outlives any other process: the listening sockets,
 the sleepers, the scoreboard, the control socket, the admin port. It serves no request and sleeps until a signal
-arrives (L<Sirius::OS::Signals>).
+arrives (L<Sirius::OS::Loop>).
 
 The workers are children of a L<Sirius::Process::Pool>, which has loaded the application. The first generation is a
 fork of this process; a reload runs the original command again (L<Sirius::Process::Launch>). When all workers of the
@@ -599,13 +617,31 @@ One worker more, one less.
 
 =head1 METHODS
 
+=head2 access_log, admin, alerts, alive, app, builder, commands, conf, control, edge, fixed, generations, life, listeners, log_pipe, loop, pid_file, privileges, reaper, scoreboard, sleepers, systemd
+
+What those that work for the supervisor need of it. C<generations> is its L<Sirius::Process::Reload>; C<alive> and C<life> are the
+ends of the pipe whose end of file says that it is gone.
+
 =head2 announce
 
 Logs once that the server listens.
 
+=head2 began_to_stop, has_stop_begun
+
+Notes that a stop was asked for; whether it was.
+
 =head2 ending
 
 True if the server is stopping and C<--drain-delay> is over.
+
+=head2 forked
+
+In the child that becomes the first generation: gives up what is the supervisor's alone, and returns the rest, for
+L<Sirius::Process::Pool/new>.
+
+=head2 is_announced, is_awaited, is_stopping
+
+Whether L</announce> was called; whether the command of C<--daemonize> still waits for that; whether the server stops.
 
 =head2 new
 
@@ -621,11 +657,23 @@ L<Sirius::Service::PidFile> or not; C<privileges>, a L<Sirius::Service::Privileg
 
 With C<--workers 0>: gives up the present request and exits.
 
+=head2 renew_edges
+
+  $supervisor->renew_edges($settings);
+
+Call it when a reload is done: the edges get these settings, if there are any (L<Sirius::Edge::Group/renew>).
+
 =head2 reopen_access_log
 
   $supervisor->reopen_access_log;
 
 The access log goes on in the file that has its name now, also in the edge. Takes what L<Sirius::Log::Access/reopen> takes.
+
+=head2 resume
+
+  Sirius::Process::Supervisor->resume;
+
+What the new program of a supervisor calls (L<Sirius::Process::Renewal>). Returns after a stop.
 
 =head2 rows
 
@@ -645,7 +693,7 @@ Logs the stop, once for each kind.
 
 =head2 serve
 
-The loop of L</run>, for a program that resumes.
+The loop of L</run> and L</resume>.
 
 =head2 set_workers
 
@@ -656,6 +704,12 @@ At least 1, at most what the scoreboard has room for.
 =head2 stop
 
   $supervisor->stop('TERM');
+
+=head2 tried
+
+  Sirius::Process::Supervisor->tried($layout);
+
+L<Sirius::Process::Renewal/tried>.
 
 =head2 unopened
 
@@ -669,6 +723,6 @@ The most workers that this server can have until it is started anew.
 
 =head1 SEE ALSO
 
-L<Sirius>, L<Sirius::Process::Reload>, L<Sirius::Admin::Port>, L<Sirius::Control::Commands>, L<Sirius::Process::Scaling>, L<Sirius::OS::Signals>.
+L<Sirius>, L<Sirius::Process::Reload>, L<Sirius::Admin::Port>, L<Sirius::Control::Commands>, L<Sirius::Process::Scaling>, L<Sirius::OS::Loop>.
 
 =cut
