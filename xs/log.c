@@ -9,6 +9,8 @@
 
 #include "perliol.h"
 
+#include "net/nosignal.h"
+
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -123,13 +125,23 @@ static const char *add_line(pTHX_ log_layer *l, const char *at, size_t len, cons
     return level;
 }
 
+/* Whoever has read the log may be gone (EPIPE): that costs the line, and not the process. */
+static ssize_t write_some(int fd, const char *at, size_t len)
+{
+    sr_nosignal mask;
+    sr_nosignal_begin(&mask);
+    ssize_t n = write(fd, at, len);
+    sr_nosignal_end(&mask, n < 0 ? errno : 0);
+    return n;
+}
+
 /* Writes the first n bytes of buf. False: errno says why, and they are lost. */
 static bool write_out(pTHX_ PerlIO *f, log_layer *l, size_t n)
 {
     int fd = PerlIO_fileno(f);
     size_t done = 0;
     while (done < n) {
-        ssize_t r = write(fd, l->buf + done, n - done);
+        ssize_t r = write_some(fd, l->buf + done, n - done);
         if (r > 0) {
             done += (size_t)r;
         } else if (r == 0) {
@@ -265,7 +277,7 @@ static int plain_descriptor(pTHX_ PerlIO *f)
 static void put_plain(pTHX_ int fd, const char *at, size_t len)
 {
     while (fd >= 0 && len) {
-        ssize_t n = write(fd, at, len);
+        ssize_t n = write_some(fd, at, len);
         if (n < 0 && (errno != EINTR || PL_sig_pending))
             break;
         at += n > 0 ? n : 0;
