@@ -143,6 +143,22 @@ subtest 'the edge is killed at the stop' => sub {
     $server->stop;
 };
 
+# As soon as there is a process, and before this one knows of it
+for my $signal (qw(TERM INT)) {
+    subtest "$signal while the edge is being started" => sub {
+        my $server = Sirius::Test::Server->spawn( app => <<"APP", args => [qw(--workers 0)] );
+{
+    no warnings 'redefine';
+    my \$own = \\&Sirius::OS::Linux::beside;
+    *Sirius::OS::Linux::beside = sub { my \@made = \$own->(\@_); kill $signal => \$\$; return \@made };
+}
+sub { [ 200, [], ['ok'] ] };
+APP
+        is $server->wait_exit(20), 'exit 0', 'it ends' or diag $server->log;
+        $server->stop;
+    };
+}
+
 subtest 'Ctrl-C' => sub {
     my $server = server();
     kill INT => -$server->pid;

@@ -237,8 +237,9 @@ sub settled {
 # That is gone, its PID may be another's
 sub signal_beside {
     my ( $self, $signal ) = @_;
-    $_->signal($signal) for $self->gone ? () : $self->_places;
-    return;
+    return 0 if $self->gone;
+    $_->signal($signal) for $self->_places;
+    return 1;
 }
 
 sub start {
@@ -717,7 +718,7 @@ True unless an edge is starting in order to replace another.
 
 =head2 signal_beside
 
-  $edge->signal_beside('TERM');
+  my $there = $edge->signal_beside('TERM');
 
 Like L</stop>, for the edge of L</start_beside>.
 

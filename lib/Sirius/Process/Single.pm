@@ -77,7 +77,7 @@ sub _handlers {
             $self->{supervisor}->began_to_stop;
             $self->{supervisor}->say_stop( $fast ? 'INT' : 'TERM', $name );
             $stop->('INT') if $fast;
-            $edge->signal_beside( $fast ? 'INT' : 'TERM' );
+            $self->_stop_edge( $fast ? 'INT' : 'TERM' );
             $self->_hurry if $fast;
         };
     }
@@ -132,7 +132,7 @@ sub _start_edge {
     my $edge    = $self->{edge};
     my $stopped = sub { $self->{supervisor}->has_stop_begun };
     until ( $edge->start_beside($stopped) ) {
-        return if $stopped->();
+        return $self->_stop_edge if $stopped->();
         Sirius::Log->fail( 'edge ' . $edge->pid . ' exited: the server cannot start' )
             if !$self->{supervisor}->is_announced;
         my $delay = $self->{backoff}->failed;
@@ -141,6 +141,14 @@ sub _start_edge {
         sleep $end - now() while !$stopped->() && $end > now();
     }
     $self->{backoff}->ready;
+    return $self->_stop_edge;
+}
+
+# One that is just starting has no PID here yet: it is told when it has
+sub _stop_edge {
+    my ( $self, $signal ) = @_;
+    $self->{untold} = $signal if defined $signal;
+    delete $self->{untold} if defined $self->{untold} && $self->{edge}->signal_beside( $self->{untold} );
     return;
 }
 
