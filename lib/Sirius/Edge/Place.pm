@@ -225,6 +225,8 @@ Gives it a role, and settings for its process.
 
 =head2 bell
 
+The handle by which other edges wake the process.
+
 =head2 child
 
 The L<Sirius::OS::Child> that has the place.
@@ -241,11 +243,15 @@ The process is gone, and nobody has the place any more; what it was.
 
 =head2 got_ready
 
+Call it when the process is ready.
+
 =head2 heir, heir_is, no_heir
 
 The number of the place that is to take over from this one.
 
 =head2 is_ready
+
+True if the process is ready.
 
 =head2 late_at, not_late
 
@@ -261,6 +267,8 @@ C<$said>: how its lines in the log begin.
 
 =head2 number
 
+Its number, by which workers find it.
+
 =head2 pass
 
   $place->pass( log => $fd ) or ...;
@@ -269,6 +277,8 @@ Passes a descriptor to the process. C<log>: write the access log to it. C<retire
 of a pair. C<legacy>: take connections from this end of a pair. False if the process does not read.
 
 =head2 pid
+
+The PID of the process, or undef.
 
 =head2 program
 
@@ -288,6 +298,8 @@ Another process is to have the place, with the same role and settings.
 
 =head2 role
 
+What the process is there for: see L</DESCRIPTION>.
+
 =head2 runs
 
   $place->runs($pid);
@@ -295,6 +307,8 @@ Another process is to have the place, with the same role and settings.
 A process has it that somebody else has started.
 
 =head2 settings
+
+The settings of the process: words for its command line.
 
 =head2 signal
 

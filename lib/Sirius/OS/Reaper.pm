@@ -82,6 +82,8 @@ Returns it.
 
 =head2 children
 
+Those that have not been waited for.
+
 =head2 due
 
 The times of their limits.

@@ -300,13 +300,19 @@ The words of L</be_hung>.
 
 =head2 is_draining, is_late, is_ready, is_reload, is_up
 
+Whether it was told to L</drain>; was L</be_late>; has all its workers; was started by a reload; has a worker that is ready.
+
 =head2 new
 
   my $generation = Sirius::Process::Generation->new( $child, number => 2, news => $socket, stderr => $pipe );
 
 =head2 number
 
+Its number: 1 at the start, one more at each attempt.
+
 =head2 pid
+
+The PID of its process.
 
 =head2 reloads
 
@@ -315,6 +321,8 @@ The words of L</be_hung>.
 It is a reload, of which C<$reply> is to hear; or it stands in for one that has ended.
 
 =head2 replaces
+
+True if it stands in for one that has ended.
 
 =head2 replies
 

@@ -154,6 +154,8 @@ When its time of life is over.
 
 =head2 has_traced
 
+True if it has written the stack trace that it was asked for.
+
 =head2 heard
 
   $worker->heard( $what, $why );
@@ -166,6 +168,8 @@ Why it was killed, if it was for want of time.
 
 =head2 is_ready, is_retiring
 
+Whether it serves; whether it was told to leave.
+
 =head2 leave, leaves
 
   $worker->leave('max-rss (300 MiB)');
@@ -174,13 +178,19 @@ It is to leave, for this reason, when another is ready.
 
 =head2 new
 
+  my $worker = Sirius::Process::WorkerHandle->new( $child, slot => $number, load_timeout => $seconds );
+
 =head2 pid
+
+The PID of the worker.
 
 =head2 retire
 
 Tells it to leave (C<TERM>).
 
 =head2 signal
+
+  $worker->signal('TERM');
 
 =head2 since
 
