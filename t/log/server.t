@@ -98,7 +98,8 @@ subtest 'requests that the application never saw' => sub {
 subtest 'times, and what was sent' => sub {
     my ( $server, $file ) = logged('%U %D %{queue}D %{app}D %B %O');
     my $waiter = $server->connect;
-    $server->connect->send( request('GET /sleep') );
+    my $sleeper = $server->connect;    # open until the end: who closes is not served
+    $sleeper->send( request('GET /sleep') );
     sleep 0.05;
     is $waiter->ask('GET /after')->status, 200, 'one that had to wait';
     $server->ask('GET /big');
