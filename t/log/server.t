@@ -97,7 +97,7 @@ subtest 'requests that the application never saw' => sub {
 
 subtest 'times, and what was sent' => sub {
     my ( $server, $file ) = logged('%U %D %{queue}D %{app}D %B %O');
-    my $waiter = $server->connect;
+    my $waiter  = $server->connect;
     my $sleeper = $server->connect;    # open until the end: who closes is not served
     $sleeper->send( request('GET /sleep') );
     sleep 0.05;

@@ -51,7 +51,8 @@ subtest 'the greatest values, and the least' => sub {
     my @rows  = grep { defined $_->{max} && !$other{ $_->{name} } } Sirius::Config::Options->rows;
     for my $end (qw(max min)) {
         my @args = map {
-            "--$_->{name}=" . ( $_->{type} eq 'bytes' ? Sirius::Config::Usage->bytes( $_->{$end} ) : $_->{$end} )
+            "--$_->{name}="
+                . ( $_->{type} eq 'bytes' ? Sirius::Config::Usage->bytes( $_->{$end} ) : $_->{$end} )
         } @rows;
         my $server = Sirius::Test::Server->start(
             app  => $APP,
@@ -61,7 +62,7 @@ subtest 'the greatest values, and the least' => sub {
         $server->stop;
     }
     my ( $how, $said ) = run_once( app => $APP, args => [qw(--port 0 --max-queue 50001)] );
-    is $how,  'exit 2',                                          'more than there is room for';
+    is $how,  'exit 2', 'more than there is room for';
     is $said, "sirius: --max-queue: 50001 is too large: the maximum is 50000\n", 'which it says';
 };
 

@@ -57,7 +57,7 @@ sub {
 }
 APP
 
-sub in_child {
+sub in_fork {
     my $code = shift;
     my $pid  = fork;
     die $!                                     if !defined $pid;
@@ -105,7 +105,7 @@ sub reload {
     return until_true( 30, sub { $server->log =~ /generation $number is serving/ } );
 }
 
-my $root = !$> && in_child( sub { POSIX::setgid(GROUP) && POSIX::setuid(USER) } );
+my $root = !$> && in_fork( sub { POSIX::setgid(GROUP) && POSIX::setuid(USER) } );
 
 subtest 'Who the processes are' => sub {
     plan skip_all => 'for root, where there are other users' if !$root;

@@ -197,7 +197,7 @@ subtest 'A command' => sub {
         qr/\Asirius: --access-log \|cat: a reload cannot change the access log to a command/,
         'nothing to take over';
     $log = new("|cat > $dir/out");
-    $log->pipe->tend;
+    $log->pipe->act;
     put( $log, "line\n" );
     $log->pipe->stop(60);
     is Sirius::Test::Server::slurp("$dir/out"), "line\n", 'gets the lines, and their end';
