@@ -181,8 +181,9 @@ sub _bury {
         ->exited( Sirius::OS::ExitStatus->kind( $status, $why, @{$self}{qw(stopping killed)}, $oom ) );
     $self->{owed}++
         if $self->{serving} && $worker->is_ready && !$self->{killed} && ( $worker->done || '' ) ne 'over';
-    return if $self->{stopping} && ( !$status      || $self->{killed} && $signal == 9 );
-    return if $ENDS{$signal}    && ( $worker->done || $worker->is_retiring );  # it was on its way out already
+    return if $self->{stopping}    && ( !$status || $self->{killed} && $signal == 9 );
+    return if $self->_stop_is_near && !$status;
+    return if $ENDS{$signal} && ( $worker->done || $worker->is_retiring );    # it was on its way out already
 
     my $name = 'worker ' . $worker->pid;
     if ( !$status && ( $worker->leaves || $why =~ /\A(?:max-|harakiri)/ ) ) {
@@ -387,6 +388,7 @@ sub _spawn {
 
 sub _spawn_due {
     my $self = shift;
+    return if $self->_stop_is_near;
     for ( 1 .. $self->_missing ) {
         last if $self->_trying || now() < $self->{backoff}->at;
 
@@ -397,6 +399,12 @@ sub _spawn_due {
         $self->_spawn($slot);
     }
     return;
+}
+
+# An idle server is over so quickly that its workers may end before the TERM to this process is here
+sub _stop_is_near {
+    my $self = shift;
+    return !$self->{stopping} && $self->{scoreboard}->stopped;
 }
 
 sub _stop {
