@@ -99,9 +99,9 @@ subtest '--max-connections: the oldest idle one makes room, wherever it is' => s
     $long->send( request('GET /sleep/1') );
     sleep 0.05;
     my $new = $server->connect;
-    is $new->ask('GET /')->status, 200, 'a new one is served while the worker that has the idle ones is busy';
-    is $long->response->body,           $first, 'the long request as well';
-    is $idle[-1]->ask('GET /')->status, 200,    'and the idle one that came last';
+    is $new->ask('GET /')->status, 200, 'a new one is served while a worker is busy';
+    like $long->response->body, qr/\A(?:$first|$second)\z/, 'the long request as well';
+    is $idle[-1]->ask('GET /')->status, 200, 'and the idle one that came last';
     $server->stop;
 };
 
