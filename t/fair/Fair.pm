@@ -13,7 +13,7 @@ use Sirius::Test::Client;
 use Sirius::Test::Response;
 use Sirius::Test::Server;
 
-our @EXPORT = qw($APP anonymous fair_server hammer on_worker quantile unlimited worker_pids);
+our @EXPORT = qw($APP anonymous fair_server hammer on_worker quantile still unlimited worker_pids);
 
 our $APP = <<'APP';
 use strict;

@@ -54,8 +54,10 @@ subtest 'TERM to one worker after the other under load' => sub {
 subtest 'TERM to a worker that is in a request' => sub {
     my ( $server, $first, $second ) = fair_server(2);
     my ( $long, @kept ) = on_worker( $server, $first, 20 );
+    still($second);
     $long->send( request('GET /sleep/1') );
-    sleep 0.05;
+    sleep 0.2;
+    kill CONT => $second;
     kill TERM => $first;
     my ( %by, @seconds );
     push @seconds, elapsed { $by{ $_->ask('GET /')->body }++ } for @kept;
@@ -104,7 +106,10 @@ subtest 'clients that say nothing do not hold it up' => sub {
 subtest 'a request that waits when the server is told to stop' => sub {
     my ( $server, @worker ) = fair_server(2);
     my @long = map { my ($c) = on_worker( $server, $_, 1 ); $c } @worker;
+    still( $worker[1] );
     $long[0]->send( request('GET /sleep/3') );
+    sleep 0.2;
+    kill CONT => $worker[1];
     $long[1]->send( request('GET /sleep/0.5') );
     sleep 0.1;
     my @waiting = map { $server->connect } 1 .. 10;
