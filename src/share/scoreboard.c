@@ -1,19 +1,13 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* syscall */
-#endif
 #include "scoreboard.h"
 
-#include "../net/nosignal.h"
 #include "memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/memfd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { READ_TRIES = 100 }; /* it takes 20 ns to write, unless the writer loses its CPU meanwhile */
@@ -55,18 +49,12 @@ sr_scoreboard *sr_scoreboard_new(uint32_t slots, uint32_t edges)
         return NULL;
     }
     size_t size = bytes_of(slots, edges);
-    int fd = (int)syscall(SYS_memfd_create, "sirius scoreboard",
-                          MFD_CLOEXEC | MFD_ALLOW_SEALING); /* glibc has it since 2.27 only */
-    if (fd < 0)
-        return NULL;
-    sr_nosignal mask;
-    sr_nosignal_begin(&mask); /* RLIMIT_FSIZE */
-    bool sized = ftruncate(fd, (off_t)size) == 0;
-    sr_nosignal_end(&mask, sized ? 0 : errno);
-    sr_board *shared = sized ? map(fd, size) : NULL;
+    int fd;
+    sr_board *shared = sr_memory_new("sirius scoreboard", size, &fd);
     sr_scoreboard *s = shared ? handle(shared, slots, edges, fd) : NULL;
     if (!s) {
-        close_keeping_errno(fd);
+        if (shared)
+            close_keeping_errno(fd);
         return NULL;
     }
     sr_memory_seal(fd, false);
