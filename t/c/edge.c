@@ -10,7 +10,7 @@
 
 #include "worker/worker.h"
 
-#include "edge_config.h"
+#include "edge_site.h"
 #include "tap.h"
 
 #include <arpa/inet.h>
@@ -28,8 +28,7 @@
 
 enum { ROWS = 8, HONEST = 0, HOSTILE = 1, PATIENCE_MS = 20000, REQUESTS = 8 };
 
-static int lobby, sleepers_fd, listener, report[2], control[2], has_it[2];
-static struct sockaddr_in address;
+static int has_it[2];
 static pid_t edge_pid, honest_pid;
 
 /* --- processes --- */
@@ -53,16 +52,7 @@ static void end(pid_t pid)
 
 static _Noreturn void run_edge(void)
 {
-    sr_settings s;
-    sr_settings_init(&s);
-    s.lobby = lobby;
-    s.sleepers = sleepers_fd;
-    s.control = control[0];
-    s.report = report[1];
-    s.graceful_ns = SR_SECOND;
-    s.n_listeners = 1;
-    s.config = edge_config();
-    s.listeners[0].fd = listener;
+    sr_settings s = site_settings();
     sr_edge *edge;
     close(control[1]);
     if (sr_edge_new(&edge, &s))
@@ -714,18 +704,10 @@ static void commit(const struct crime *crime, int kept)
 
 int main(void)
 {
-    socklen_t len = sizeof address;
     int status;
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
-    sr_sleepers *s = sr_memory_new("sleepers", SR_SLEEPERS_BYTES, &sleepers_fd);
-    sr_memory_seal(sleepers_fd, false);
-    sr_sleepers_init(s, ROWS);
-    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    if (sr_door_lobby(&lobby) || pipe(report) || pipe(control) || pipe(has_it) ||
-        bind(listener, (struct sockaddr *)&address, len) || listen(listener, 100) ||
-        getsockname(listener, (struct sockaddr *)&address, &len))
+    if (!site_open(ROWS) || pipe(has_it))
         return 1;
     if (!(edge_pid = child()))
         run_edge();

@@ -10,7 +10,7 @@
 #include "share/memory.h"
 #include "worker/worker.h"
 
-#include "edge_config.h"
+#include "edge_site.h"
 #include "tap.h"
 
 #include <arpa/inet.h>
@@ -26,8 +26,7 @@
 
 enum { ROWS = 64, PATIENCE_MS = 20000 };
 
-static int lobby, sleepers_fd, listener, report[2], control[2], took[2], go[2], said[2];
-static struct sockaddr_in address;
+static int took[2], go[2], said[2];
 
 /* --- what the edge sends: these stand before those of the C library --- */
 
@@ -200,17 +199,8 @@ static _Noreturn void run_worker(uint32_t row)
 
 static sr_edge *edge_new(void)
 {
-    sr_settings s;
+    sr_settings s = site_settings();
     sr_edge *edge;
-    sr_settings_init(&s);
-    s.lobby = lobby;
-    s.sleepers = sleepers_fd;
-    s.control = control[0];
-    s.report = report[1];
-    s.graceful_ns = SR_SECOND;
-    s.n_listeners = 1;
-    s.config = edge_config();
-    s.listeners[0].fd = listener;
     if (sr_edge_new(&edge, &s))
         exit(9);
     sr_sleepers_arrive(edge->sleepers, edge->number, edge->name);
@@ -326,17 +316,9 @@ static void reply(sr_edge *ed, uint32_t row)
 
 int main(void)
 {
-    socklen_t len = sizeof address;
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
-    sr_sleepers *s = sr_memory_new("sleepers", SR_SLEEPERS_BYTES, &sleepers_fd);
-    sr_memory_seal(sleepers_fd, false);
-    sr_sleepers_init(s, ROWS);
-    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    if (sr_door_lobby(&lobby) || pipe(report) || pipe(control) || pipe(took) || pipe(go) || pipe(said) ||
-        bind(listener, (struct sockaddr *)&address, len) || listen(listener, 100) ||
-        getsockname(listener, (struct sockaddr *)&address, &len))
+    if (!site_open(ROWS) || pipe(took) || pipe(go) || pipe(said))
         return 1;
     sr_edge *ed = edge_new();
     for (uint32_t i = 0; i < REPLIES; i++)

@@ -205,6 +205,29 @@ static void killed(void)
     }
 }
 
+/* A queue and its one worker, row 0 */
+typedef struct pair {
+    sr_queue q;
+    sr_consumer c;
+    sr_ring *ring;
+    int ring_fd;
+} pair;
+
+static void pair_open(pair *p, uint32_t slots)
+{
+    p->ring = sr_ring_new(&p->ring_fd);
+    sr_queue_new(&p->q, slots, 1);
+    sr_consumer_open(&p->c, p->q.requests_fd, p->q.replies_fd, p->ring_fd, 0);
+}
+
+static void pair_close(pair *p)
+{
+    sr_consumer_close(&p->c);
+    sr_queue_free(&p->q);
+    sr_ring_unmap(p->ring);
+    close(p->ring_fd);
+}
+
 static void taken_back(void)
 {
     sr_queue q;
@@ -266,188 +289,153 @@ static void taken_back(void)
 /* Behind a request that comes back, those that others took meanwhile count no more as waiting: they would fill --max-queue */
 static void overtaken(void)
 {
-    sr_queue q;
-    sr_consumer c;
+    pair p;
     uint32_t slow, slot, taken;
-    int ring_fd;
-    sr_ring *ring = sr_ring_new(&ring_fd);
-    sr_queue_new(&q, 64, 1);
-    sr_consumer_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
-    sr_queue_slot(&q, &slow);
-    uint64_t number = sr_queue_put(&q, slow);
-    ok(sr_consumer_take(&c, &taken) && taken == slow, "a worker takes one, and is slow to begin");
+    pair_open(&p, 64);
+    sr_queue_slot(&p.q, &slow);
+    uint64_t number = sr_queue_put(&p.q, slow);
+    ok(sr_consumer_take(&p.c, &taken) && taken == slow, "a worker takes one, and is slow to begin");
     for (int n = 0; n < 300; n++) {
-        sr_queue_slot(&q, &slot);
-        sr_queue_put(&q, slot);
-        if (!sr_consumer_take(&c, &taken) || taken != slot)
+        sr_queue_slot(&p.q, &slot);
+        sr_queue_put(&p.q, slot);
+        if (!sr_consumer_take(&p.c, &taken) || taken != slot)
             break;
-        sr_queue_release(&q, slot);
+        sr_queue_release(&p.q, slot);
     }
-    is_int((long long)sr_queue_waiting(&q), 0, "300 others have been taken");
-    ok(sr_queue_retake(&q, slow, number) && sr_queue_again(&q, slow, number), "the first comes back");
-    is_int((long long)sr_queue_waiting(&q), 1, "it waits alone");
-    sr_queue_slot(&q, &slot);
-    uint64_t newest = sr_queue_put(&q, slot);
-    is_int((long long)sr_queue_waiting(&q), 2, "and one behind it");
-    ok(sr_queue_drop(&q, slot, newest) && sr_queue_again(&q, slot, newest),
+    is_int((long long)sr_queue_waiting(&p.q), 0, "300 others have been taken");
+    ok(sr_queue_retake(&p.q, slow, number) && sr_queue_again(&p.q, slow, number), "the first comes back");
+    is_int((long long)sr_queue_waiting(&p.q), 1, "it waits alone");
+    sr_queue_slot(&p.q, &slot);
+    uint64_t newest = sr_queue_put(&p.q, slot);
+    is_int((long long)sr_queue_waiting(&p.q), 2, "and one behind it");
+    ok(sr_queue_drop(&p.q, slot, newest) && sr_queue_again(&p.q, slot, newest),
        "which is taken back, and given again");
-    is_int((long long)sr_queue_waiting(&q), 2, "two wait");
-    ok(sr_consumer_take(&c, &taken) && taken == slow, "the older is the first");
-    is_int((long long)sr_queue_waiting(&q), 1, "one waits");
-    ok(sr_consumer_take(&c, &taken) && taken == slot, "then the other");
-    is_int((long long)sr_queue_waiting(&q), 0, "none waits");
-    sr_consumer_close(&c);
-    sr_queue_free(&q);
-    sr_ring_unmap(ring);
-    close(ring_fd);
+    is_int((long long)sr_queue_waiting(&p.q), 2, "two wait");
+    ok(sr_consumer_take(&p.c, &taken) && taken == slow, "the older is the first");
+    is_int((long long)sr_queue_waiting(&p.q), 1, "one waits");
+    ok(sr_consumer_take(&p.c, &taken) && taken == slot, "then the other");
+    is_int((long long)sr_queue_waiting(&p.q), 0, "none waits");
+    pair_close(&p);
 }
 
 /* While the oldest waits, numbers behind it are taken back again and again: it must not be written over */
 static void kept_waiting(void)
 {
-    sr_queue q;
-    sr_consumer c;
+    pair p;
     uint32_t oldest, slot;
     unsigned refused = 0;
-    int ring_fd;
-    sr_ring *ring = sr_ring_new(&ring_fd);
-    sr_queue_new(&q, 4, 1);
-    sr_consumer_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
-    sr_queue_slot(&q, &oldest);
-    sr_queue_put(&q, oldest);
+    pair_open(&p, 4);
+    sr_queue_slot(&p.q, &oldest);
+    sr_queue_put(&p.q, oldest);
     for (int n = 0; n < 10000; n++) {
-        if (!sr_queue_slot(&q, &slot)) {
+        if (!sr_queue_slot(&p.q, &slot)) {
             refused++;
             continue;
         }
-        uint64_t number = sr_queue_put(&q, slot);
-        sr_queue_drop(&q, slot, number);
-        sr_queue_release(&q, slot);
+        uint64_t number = sr_queue_put(&p.q, slot);
+        sr_queue_drop(&p.q, slot, number);
+        sr_queue_release(&p.q, slot);
     }
     ok(refused > 0, "there is an end to what may be taken back behind one that waits");
-    is_int((long long)sr_queue_waiting(&q), 1, "one waits");
-    ok(sr_consumer_take(&c, &slot) && slot == oldest, "and it is still to be had");
-    is_int((long long)sr_queue_waiting(&q), 0, "then none");
-    ok(sr_queue_slot(&q, &slot) != NULL, "and there is room again");
-    uint64_t number = sr_queue_put(&q, slot);
-    is_int((long long)sr_queue_waiting(&q), 1, "the next one is seen to wait");
-    atomic_store(&q.replies->claims[slot].word, number << 16 | 1);
-    ok(sr_queue_waiting(&q) == 0 && !sr_queue_waits(&q, slot, number), "a claim says that it is had");
-    is_int(sr_consumer_begin(&c, slot, number), SR_CLAIM_MINE, "by that worker");
-    ok(sr_queue_retake(&q, slot, number), "the edge doubts it");
-    is_int(sr_consumer_begin(&c, slot, number), SR_CLAIM_DOUBTED, "which the worker sees");
-    sr_queue_grant(&q, slot, number, 0);
-    is_int(sr_consumer_begin(&c, slot, number), SR_CLAIM_MINE, "until it is believed");
-    sr_queue_retake(&q, slot, number);
-    ok(sr_queue_again(&q, slot, number), "or it is to be had again");
-    is_int(sr_consumer_begin(&c, slot, number), SR_CLAIM_LOST, "and lost to the worker");
-    is_int((long long)sr_queue_waiting(&q), 1, "as it waits");
-    ok(!sr_queue_retake(&q, slot, number), "and is not doubted then");
-    sr_consumer_close(&c);
-    sr_queue_free(&q);
-    sr_ring_unmap(ring);
-    close(ring_fd);
+    is_int((long long)sr_queue_waiting(&p.q), 1, "one waits");
+    ok(sr_consumer_take(&p.c, &slot) && slot == oldest, "and it is still to be had");
+    is_int((long long)sr_queue_waiting(&p.q), 0, "then none");
+    ok(sr_queue_slot(&p.q, &slot) != NULL, "and there is room again");
+    uint64_t number = sr_queue_put(&p.q, slot);
+    is_int((long long)sr_queue_waiting(&p.q), 1, "the next one is seen to wait");
+    atomic_store(&p.q.replies->claims[slot].word, number << 16 | 1);
+    ok(sr_queue_waiting(&p.q) == 0 && !sr_queue_waits(&p.q, slot, number), "a claim says that it is had");
+    is_int(sr_consumer_begin(&p.c, slot, number), SR_CLAIM_MINE, "by that worker");
+    ok(sr_queue_retake(&p.q, slot, number), "the edge doubts it");
+    is_int(sr_consumer_begin(&p.c, slot, number), SR_CLAIM_DOUBTED, "which the worker sees");
+    sr_queue_grant(&p.q, slot, number, 0);
+    is_int(sr_consumer_begin(&p.c, slot, number), SR_CLAIM_MINE, "until it is believed");
+    sr_queue_retake(&p.q, slot, number);
+    ok(sr_queue_again(&p.q, slot, number), "or it is to be had again");
+    is_int(sr_consumer_begin(&p.c, slot, number), SR_CLAIM_LOST, "and lost to the worker");
+    is_int((long long)sr_queue_waiting(&p.q), 1, "as it waits");
+    ok(!sr_queue_retake(&p.q, slot, number), "and is not doubted then");
+    pair_close(&p);
 }
 
 /* A worker writes into the claims what it likes. Whatever it is, no request is forgotten, and what waits is counted right */
 static void given_back(void)
 {
-    sr_queue q;
-    sr_consumer c;
+    pair p;
     uint32_t slot[4], taken;
     uint64_t number[4];
-    int ring_fd;
-    sr_ring *ring = sr_ring_new(&ring_fd);
-    sr_queue_new(&q, 64, 1);
-    sr_consumer_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
+    pair_open(&p, 64);
     for (int i = 0; i < 4; i++) {
-        sr_queue_slot(&q, &slot[i]);
-        number[i] = sr_queue_put(&q, slot[i]);
+        sr_queue_slot(&p.q, &slot[i]);
+        number[i] = sr_queue_put(&p.q, slot[i]);
     }
     for (int i = 0; i < 4; i++)
-        sr_consumer_take(&c, &taken);
-    is_int((long long)sr_queue_waiting(&q), 0, "four have been taken");
-    sr_queue_retake(&q, slot[0], number[0]);
-    sr_queue_again(&q, slot[0], number[0]);
-    atomic_store(&q.replies->claims[slot[2]].word, number[2] << 16 | SR_OWNER_NOBODY);
-    is_int((long long)sr_queue_waiting(&q), 1, "the first comes back");
-    ok(sr_queue_hidden(&q, number[2]), "the third is nobody's, says its claim, and does not count");
-    ok(sr_queue_drop(&q, slot[2], number[2]), "the edge takes it back, as its client has gone");
-    sr_queue_release(&q, slot[2]);
-    is_int((long long)sr_queue_waiting(&q), 1, "one waits still");
-    ok(sr_consumer_take(&c, &taken) && taken == slot[0], "and is taken");
-    is_int((long long)sr_queue_waiting(&q), 0,
+        sr_consumer_take(&p.c, &taken);
+    is_int((long long)sr_queue_waiting(&p.q), 0, "four have been taken");
+    sr_queue_retake(&p.q, slot[0], number[0]);
+    sr_queue_again(&p.q, slot[0], number[0]);
+    atomic_store(&p.q.replies->claims[slot[2]].word, number[2] << 16 | SR_OWNER_NOBODY);
+    is_int((long long)sr_queue_waiting(&p.q), 1, "the first comes back");
+    ok(sr_queue_hidden(&p.q, number[2]), "the third is nobody's, says its claim, and does not count");
+    ok(sr_queue_drop(&p.q, slot[2], number[2]), "the edge takes it back, as its client has gone");
+    sr_queue_release(&p.q, slot[2]);
+    is_int((long long)sr_queue_waiting(&p.q), 1, "one waits still");
+    ok(sr_consumer_take(&p.c, &taken) && taken == slot[0], "and is taken");
+    is_int((long long)sr_queue_waiting(&p.q), 0,
            "none waits: a number below it would be one that no queue has room for");
 
-    atomic_store(&q.replies->claims[slot[1]].word, number[1] << 16 | SR_OWNER_NOBODY);
-    atomic_store(&q.replies->claims[slot[3]].word, number[3] << 16 | SR_OWNER_NOBODY);
-    ok(sr_queue_hidden(&q, number[1]) && sr_queue_again(&q, slot[1], number[1]),
+    atomic_store(&p.q.replies->claims[slot[1]].word, number[1] << 16 | SR_OWNER_NOBODY);
+    atomic_store(&p.q.replies->claims[slot[3]].word, number[3] << 16 | SR_OWNER_NOBODY);
+    ok(sr_queue_hidden(&p.q, number[1]) && sr_queue_again(&p.q, slot[1], number[1]),
        "two more are nobody's; one is put back");
-    ok(sr_queue_hidden(&q, number[3]) && sr_queue_again(&q, slot[3], number[3]),
+    ok(sr_queue_hidden(&p.q, number[3]) && sr_queue_again(&p.q, slot[3], number[3]),
        "so is the other, behind it");
-    is_int((long long)sr_queue_waiting(&q), 2, "both wait");
-    ok(sr_consumer_take(&c, &taken) && taken == slot[1] && sr_queue_waiting(&q) == 1,
+    is_int((long long)sr_queue_waiting(&p.q), 2, "both wait");
+    ok(sr_consumer_take(&p.c, &taken) && taken == slot[1] && sr_queue_waiting(&p.q) == 1,
        "one is taken, one waits");
-    ok(sr_consumer_take(&c, &taken) && taken == slot[3] && sr_queue_waiting(&q) == 0, "both are");
-    sr_consumer_close(&c);
-    sr_queue_free(&q);
-    sr_ring_unmap(ring);
-    close(ring_fd);
+    ok(sr_consumer_take(&p.c, &taken) && taken == slot[3] && sr_queue_waiting(&p.q) == 0, "both are");
+    pair_close(&p);
 }
 
 /* The hint where workers begin lies far back: they must not count up to what waits */
 static void far_back(void)
 {
-    sr_queue q;
-    sr_consumer c;
+    pair p;
     uint32_t slot, taken;
-    int ring_fd;
-    sr_ring *ring = sr_ring_new(&ring_fd);
-    sr_queue_new(&q, 4, 1);
-    sr_consumer_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
-    q.put = q.first = UINT64_C(1) << 40; /* two weeks at a million a second */
-    atomic_store(&q.requests->put, q.put);
-    atomic_store(&q.replies->head, 0);
-    sr_queue_slot(&q, &slot);
-    atomic_store(&sr_queue_at(&q, slot)->ready_at, 77);
-    sr_queue_put(&q, slot);
+    pair_open(&p, 4);
+    p.q.put = p.q.first = UINT64_C(1) << 40; /* two weeks at a million a second */
+    atomic_store(&p.q.requests->put, p.q.put);
+    atomic_store(&p.q.replies->head, 0);
+    sr_queue_slot(&p.q, &slot);
+    atomic_store(&sr_queue_at(&p.q, slot)->ready_at, 77);
+    sr_queue_put(&p.q, slot);
     alarm(20);
-    is_int(sr_consumer_oldest(&c), 77, "a worker finds out what is the oldest, wherever it begins");
-    ok(sr_consumer_take(&c, &taken) && taken == slot, "and takes it");
-    ok(!sr_consumer_take(&c, &taken) && !sr_consumer_waiting(&c), "then none waits: it can sleep");
+    is_int(sr_consumer_oldest(&p.c), 77, "a worker finds out what is the oldest, wherever it begins");
+    ok(sr_consumer_take(&p.c, &taken) && taken == slot, "and takes it");
+    ok(!sr_consumer_take(&p.c, &taken) && !sr_consumer_waiting(&p.c), "then none waits: it can sleep");
     alarm(0);
-    sr_consumer_close(&c);
-    sr_queue_free(&q);
-    sr_ring_unmap(ring);
-    close(ring_fd);
+    pair_close(&p);
 }
 
 /* An edge that stands still between a doubt and its end: the worker goes on without the request, and the edge must know */
 static void forgone(void)
 {
-    sr_queue q;
-    sr_consumer c;
+    pair p;
     uint32_t slot, taken;
-    int ring_fd;
-    sr_ring *ring = sr_ring_new(&ring_fd);
-    sr_queue_new(&q, 4, 1);
-    sr_consumer_open(&c, q.requests_fd, q.replies_fd, ring_fd, 0);
-    sr_queue_slot(&q, &slot);
-    uint64_t number = sr_queue_put(&q, slot);
-    sr_consumer_take(&c, &taken);
-    sr_queue_retake(&q, slot, number);
-    is_int(sr_consumer_begin(&c, slot, number), SR_CLAIM_DOUBTED, "an edge doubts a claim");
-    ok(atomic_load(&ring->began) == number, "and can see that its worker wants to begin");
-    sr_queue_grant(&q, slot, number, 0);
-    ok(!sr_consumer_forgo(&c, slot, number), "a worker can't go on without what was granted");
-    is_int(sr_consumer_begin(&c, slot, number), SR_CLAIM_MINE, "it begins");
-    sr_queue_retake(&q, slot, number);
-    ok(sr_consumer_forgo(&c, slot, number), "without what is in doubt it can");
-    ok(atomic_load(&ring->began) != number, "and says that it has not begun");
-    sr_consumer_close(&c);
-    sr_queue_free(&q);
-    sr_ring_unmap(ring);
-    close(ring_fd);
+    pair_open(&p, 4);
+    sr_queue_slot(&p.q, &slot);
+    uint64_t number = sr_queue_put(&p.q, slot);
+    sr_consumer_take(&p.c, &taken);
+    sr_queue_retake(&p.q, slot, number);
+    is_int(sr_consumer_begin(&p.c, slot, number), SR_CLAIM_DOUBTED, "an edge doubts a claim");
+    ok(atomic_load(&p.ring->began) == number, "and can see that its worker wants to begin");
+    sr_queue_grant(&p.q, slot, number, 0);
+    ok(!sr_consumer_forgo(&p.c, slot, number), "a worker can't go on without what was granted");
+    is_int(sr_consumer_begin(&p.c, slot, number), SR_CLAIM_MINE, "it begins");
+    sr_queue_retake(&p.q, slot, number);
+    ok(sr_consumer_forgo(&p.c, slot, number), "without what is in doubt it can");
+    ok(atomic_load(&p.ring->began) != number, "and says that it has not begun");
+    pair_close(&p);
 }
 
 int main(void)
