@@ -90,7 +90,7 @@ at once.
 
 Reload the application. The server runs its original command again. When the new workers are ready, they take all requests, and
 the old workers exit after finishing theirs. If the new code does not load, the old code keeps serving, and the log says why.
-L<sirius ctl|Sirius::Control::Client> can wait for the result.
+L<sirius ctl|Sirius::CLI::Ctl> can wait for the result.
 
 =item C<USR1>
 

@@ -233,10 +233,10 @@ subtest 'Wrong usage' => sub {
     my $usage = 'see sirius top --help';
     my %case  = (
         ''                        => 'no server given: use --admin ADDRESS or set SIRIUS_ADMIN',
-        '--foo'                   => "unknown option: foo; $usage",
-        '--onc'                   => "unknown option: onc; $usage",
+        '--foo'                   => "unknown option --foo; $usage",
+        '--onc'                   => "unknown option --onc; $usage",
         '--once now'              => "unexpected argument 'now'; $usage",
-        '--interval'              => "option interval requires an argument; $usage",
+        '--interval'              => "--interval requires a value; $usage",
         '--interval 0 --admin x'  => '--interval: 0 is too small: the minimum is 0.1',
         '--interval 2d --admin x' =>
             q(--interval: '2d' is not a time: use a number of seconds, such as 30, 0.5, 500ms or 5m),

@@ -84,6 +84,6 @@ the terminal.
 
 =head1 SEE ALSO
 
-L<Sirius::Control::Client>, L<Sirius::CLI::Top>.
+L<Sirius::CLI::Ctl>, L<Sirius::CLI::Top>.
 
 =cut

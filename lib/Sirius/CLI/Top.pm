@@ -2,8 +2,8 @@ package Sirius::CLI::Top;
 
 use strict;
 use warnings;
+use parent 'Sirius::CLI::Command';
 
-use Getopt::Long        ();
 use IO::Handle          ();
 use JSON::PP            ();
 use List::Util          qw(max min);
@@ -13,11 +13,7 @@ use Sirius::Base::Text;
 use Sirius::CLI::Top::Client;
 use Sirius::CLI::Top::Picture;
 use Sirius::CLI::Top::Screen;
-use Sirius::Config::Type;
 use Time::HiRes qw(sleep);
-
-# Exit statuses
-use constant { DONE => 0, FAILED => 1, USAGE => 2 };
 
 use constant INTERVAL => 2;    # seconds
 
@@ -48,25 +44,50 @@ SPACE    update now
 ?        return to the figures
 TEXT
 
-my $USAGE = <<'TEXT';
-Usage: sirius top [options]
+my @ROWS = (
+    {   name  => 'admin',
+        type  => 'string',
+        value => 'ADDRESS',
+        text  => 'Connect to the admin port at ADDRESS (default: the first in SIRIUS_ADMIN)'
+    },
+    {   name    => 'interval',
+        type    => 'seconds',
+        default => INTERVAL,
+        min     => 0.1,
+        max     => 86_400,
+        text    => 'Ask the server again after this time'
+    },
+    { name => 'once', type => 'bool', text => 'Print the figures once and exit' },
+    { name => 'json', type => 'bool', text => 'Print the answer of the server as one line of JSON' },
+);
 
-  --admin ADDRESS     Connect to the admin port at ADDRESS (default: the first in SIRIUS_ADMIN)
-  --interval SECONDS  Ask the server again after this time (default: 2)
-  --once              Print the figures once and exit
-  --json              Print the answer of the server as one line of JSON
-  -h, --help          Print this help and exit
-TEXT
+sub main {
+    my ( $self, @words ) = @_;
+    $self->no_more(@words);
+    my $admin = $self->given('admin') // ( grep {length} split /[\s,]+/, $ENV{SIRIUS_ADMIN} || '' )[0];
+    $self->wrong('no server given: use --admin ADDRESS or set SIRIUS_ADMIN') if !defined $admin;
+    $self->{admin}    = $admin;
+    $self->{interval} = $self->given('interval') // INTERVAL;
+    $self->{client}   = eval { Sirius::CLI::Top::Client->new($admin) };
+    chomp( my $error = $@ );
+    $self->fail( $self->FAILED, "--admin: $error" ) if !$self->{client};
+    $self->_look_or_fail;
+    my ( $once, $json ) = map { $self->given($_) } qw(once json);
+    return $self->_watch if !$once && !$json && Sirius::CLI::Top::Screen->is_possible;
+    $self->_print;
 
-sub run {
-    my ( $class, @args ) = @_;
-    my $status = eval { $class->_run(@args) };
-    return $status if defined $status;
-    my $error = $@;
-    die $error if ref $error ne 'ARRAY';
-    print {*STDERR} "sirius top: ", $error->[1], "\n" if defined $error->[1];
-    return $error->[0];
+    while ( !$once ) {
+        sleep $self->{interval};
+        $self->_look_or_fail;
+        print "\n" if !$json;
+        $self->_print;
+    }
+    return $self->DONE;
 }
+
+sub name { return 'top' }
+
+sub rows { return @ROWS }
 
 sub _draw {
     my ( $self,  $screen ) = @_;
@@ -79,20 +100,6 @@ sub _draw {
     $#lines = $room - 1 if @lines != $room;    # the keys stand in the last line of the screen
     my @all = ( @note, map( { defined $_ ? $_ : '' } @lines ), $keys );
     return $screen->show( $picture->header($width), @all );
-}
-
-sub _fail {
-    my ( $status, $message ) = @_;
-    die [ $status, $message ];
-}
-
-sub _interval {
-    my $text = shift;
-    my $value
-        = eval { Sirius::Config::Type->check( { type => 'seconds', min => 0.1, max => 86_400 }, $text ) };
-    return $value if defined $value;
-    chomp( my $error = $@ );
-    return _fail( USAGE, "--interval: $error" );
 }
 
 # True for q: until then the last answer, until the next one is due
@@ -129,26 +136,14 @@ sub _look {
     return 0;
 }
 
-sub _parse {
-    my ( $class,  @args )  = @_;
-    my ( $parser, %given ) = Getopt::Long::Parser->new( config => [qw(no_auto_abbrev no_ignore_case)] );
-    my @wrong;
-    local $SIG{__WARN__} = sub { push @wrong, lcfirst shift =~ s/\n//r };
-    local @ARGV = @args;
-    $parser->getoptions( \%given, qw(admin=s help|h interval=s json once) );
-    push @wrong, "unexpected argument '$ARGV[0]'" if @ARGV;
-    _fail( USAGE, "$wrong[0]; see sirius top --help" ) if @wrong;
-    return \%given                                     if $given{help};
-    ( $given{admin} ) = grep {length} split /[\s,]+/, $ENV{SIRIUS_ADMIN} || '' if !defined $given{admin};
-    _fail( USAGE, 'no server given: use --admin ADDRESS or set SIRIUS_ADMIN' )
-        if !defined $given{admin} || !length $given{admin};
-    $given{interval} = _interval( defined $given{interval} ? $given{interval} : INTERVAL );
-    return \%given;
+sub _look_or_fail {
+    my $self = shift;
+    return $self->_look || $self->fail( $self->FAILED, $self->{error} );
 }
 
 sub _print {
     my $self = shift;
-    if ( $self->{json} ) {    # in other words than the server's: one line, of ASCII only
+    if ( $self->given('json') ) {    # in other words than the server's: one line, of ASCII only
         print JSON::PP->new->canonical->ascii->encode( $self->{now} ), "\n";
     } else {
         my ($width) = POSIX::isatty(1) ? Sirius::CLI::Top::Screen->size : undef;
@@ -156,28 +151,6 @@ sub _print {
     }
     STDOUT->flush;
     return;
-}
-
-sub _run {
-    my ( $class, @args ) = @_;
-    my $self = bless $class->_parse(@args), $class;
-    if ( $self->{help} ) {
-        print $USAGE;
-        return DONE;
-    }
-    $self->{client} = eval { Sirius::CLI::Top::Client->new( $self->{admin} ) };
-    chomp( my $error = $@ );
-    _fail( FAILED, "--admin: $error" ) if !$self->{client};
-    _fail( FAILED, $self->{error} )    if !$self->_look;
-    return $self->_watch if !$self->{once} && !$self->{json} && Sirius::CLI::Top::Screen->is_possible;
-    $self->_print;
-    while ( !$self->{once} ) {
-        sleep $self->{interval};
-        _fail( FAILED, $self->{error} ) if !$self->_look;
-        print "\n"                      if !$self->{json};
-        $self->_print;
-    }
-    return DONE;
 }
 
 # Ctrl-Z: the shell gets its screen, and fg brings ours back
@@ -194,12 +167,12 @@ sub _suspend {
 sub _watch {
     my $self   = shift;
     my $screen = Sirius::CLI::Top::Screen->new;
-    local @SIG{qw(HUP INT TERM)} = ( sub { _fail(DONE) } ) x 3;
+    local @SIG{qw(HUP INT TERM)} = ( sub { $self->fail( $self->DONE ) } ) x 3;
     local $SIG{TSTP}             = sub { _suspend($screen) };
     local $SIG{WINCH}            = sub { $screen->wake };
     $screen->open;
     $self->_look until $self->_leave($screen);
-    return DONE;
+    return $self->DONE;
 }
 
 1;
@@ -317,14 +290,10 @@ While the figures are on the screen, a server that stops answering is asked agai
 
 =head1 METHODS
 
-=head2 run
-
-  my $status = Sirius::CLI::Top->run(@arguments);
-
-Runs the command and returns the exit status.
+Those of L<Sirius::CLI::Command>.
 
 =head1 SEE ALSO
 
-L<sirius>, L<Sirius::Control::Client>, L<Sirius::Admin::Port>, L<Sirius::Admin::App>.
+L<sirius>, L<Sirius::CLI::Ctl>, L<Sirius::CLI::Command>, L<Sirius::Admin::Port>, L<Sirius::Admin::App>.
 
 =cut

@@ -3,6 +3,7 @@ package Sirius::Config::Usage;
 use strict;
 use warnings;
 
+use List::Util qw(max);
 use Sirius::Config::Options;
 use Sirius::Config::Type;
 use Text::Wrap ();
@@ -29,18 +30,23 @@ sub bytes {
 
 sub help {
     my $class = shift;
+    return $HEAD . $class->list( $INDENT, _visible() );
+}
+
+sub list {
+    my ( $class, $column, @rows ) = @_;
     local ( $Text::Wrap::columns, $Text::Wrap::unexpand ) = ( 100, 0 );
-    my ( $text, $group ) = ( $HEAD, '' );
-    for my $row ( _visible() ) {
-        $text .= "\n$row->{group}\n" if $group ne $row->{group};
-        $group = $row->{group};
-        my $names = join ', ', _names($row);
-        my $value = Sirius::Config::Type->placeholder($row);
-        my $left  = '  ' . $names . ( defined $value ? " $value" : '' );
-        my $fits  = length $left < $INDENT;
+    $column = 2 + max map { length _left($_) } @rows if !defined $column;
+    my ( $text, $group ) = ('');
+    for my $row (@rows) {
+        my $its = $row->{group} // '';
+        $text .= "\n" . ( length $its ? "$its\n" : '' ) if !defined $group || $group ne $its;
+        $group = $its;
+        my $left = _left($row);
+        my $fits = length $left < $column;
         $text .= "$left\n" if !$fits;
-        my $first = $fits ? sprintf '%-*s', $INDENT, $left : ' ' x $INDENT;
-        $text .= Text::Wrap::wrap( $first, ' ' x $INDENT, _sentence($row) ) . "\n";
+        my $first = $fits ? sprintf '%-*s', $column, $left : ' ' x $column;
+        $text .= Text::Wrap::wrap( $first, ' ' x $column, _sentence($row) ) . "\n";
     }
     return $text;
 }
@@ -66,6 +72,13 @@ sub _default {
     return if !defined $default || $row->{text} =~ /\(default:/;
     return $default ? 'enabled' : 'disabled' if $row->{type} eq 'bool';
     return $row->{type} eq 'bytes' ? Sirius::Config::Usage->bytes($default) : $default;
+}
+
+# The names, and what stands for the value
+sub _left {
+    my $row   = shift;
+    my $value = defined $row->{type} ? Sirius::Config::Type->placeholder($row) : undef;
+    return '  ' . join( ', ', _names($row) ) . ( defined $value ? " $value" : '' );
 }
 
 sub _names {
@@ -100,7 +113,7 @@ Sirius::Config::Usage - the options as text
 =head1 DESCRIPTION
 
 Makes C<sirius --help> and the list of the manual page L<sirius> from the table in L<Sirius::Config::Options>. A test
-compares the page with L</pod>.
+compares the page with L</pod>. The help of other commands (L<Sirius::CLI::Command>) has the same form.
 
 =head1 METHODS
 
@@ -111,6 +124,13 @@ compares the page with L</pod>.
 =head2 help
 
   print Sirius::Config::Usage->help;
+
+=head2 list
+
+  print Sirius::Config::Usage->list( $column, @rows );
+
+The options of other commands in the same form: the rows are as those of the table, and C<group> may be absent. The texts begin in
+this column, or, if it is undefined, two spaces behind the widest name.
 
 =head2 pod
 

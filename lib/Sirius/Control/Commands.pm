@@ -159,7 +159,7 @@ Sirius::Control::Commands - the commands of sirius ctl, as the supervisor runs t
 
 =head1 DESCRIPTION
 
-The commands of L<Sirius::Control::Client>, as they arrive over the socket of L<Sirius::Control::Server>: C<status>,
+The commands of L<Sirius::CLI::Ctl>, as they arrive over the socket of L<Sirius::Control::Server>: C<status>,
 C<reload>, C<stop> and C<workers>. An answer is a hash with C<ok> and C<text>, or with C<error> and, if a reload has
 failed, C<said>: what the new generation has printed. With C<wait>, C<reload> is answered when the new generation
 serves and the old one is gone, C<workers> when that many serve, and C<stop> at the very end.

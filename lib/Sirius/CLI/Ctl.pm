@@ -1,0 +1,224 @@
+package Sirius::CLI::Ctl;
+
+use strict;
+use warnings;
+use parent 'Sirius::CLI::Command';
+
+use JSON::PP ();
+use Sirius::CLI::Ctl::Status;
+use Sirius::Control::Client;
+
+use constant PATIENCE => 10;    # seconds for an answer, without --wait
+
+# Exit statuses by the kind of failure
+my %STATUS = ( refused => 1, wrong => 2, unreachable => 3, timeout => 4 );
+
+my $COMMANDS = 'status, reload, stop or workers N';
+my %COMMANDS = map { $_ => 1 } qw(reload status stop workers);
+
+my @ROWS = (
+    [   'Commands',
+        {   typed => 'status',
+            text  => 'Print the state of the server: its processes, requests and last reload'
+        },
+        { typed => 'reload',    text => 'Load the new code and let new workers take over' },
+        { typed => 'stop',      text => 'Finish the requests, then stop' },
+        { typed => 'workers N', text => 'Change the number of workers to N' },
+    ],
+    [   'Options',
+        {   name  => 'control',
+            type  => 'string',
+            value => 'PATH',
+            text  => 'Connect to the control socket at PATH (default: SIRIUS_CONTROL)'
+        },
+        {   name => 'wait',
+            type => 'bool',
+            text => 'Return when the command has completed, not when it has been accepted'
+        },
+        { name => 'abort', type => 'bool', text => 'With reload: abort the reload that is in progress' },
+        {   name => 'timeout',
+            type => 'seconds',
+            min  => 0.001,
+            max  => 7 * 86_400,
+            text => 'Give up waiting after this time (default: 10; with --wait: no limit)'
+        },
+        { name => 'json', type => 'bool', text => 'Print the answer of the server as one line of JSON' },
+    ],
+);
+
+sub main {
+    my ( $self, @words ) = @_;
+    my $request = $self->_request(@words);
+    my $path    = $self->given('control') // $ENV{SIRIUS_CONTROL};
+    $self->wrong('no server given: use --control PATH or set SIRIUS_CONTROL')
+        if !defined $path || !length $path;
+    my $timeout = $self->given('timeout') // ( $self->given('wait') ? undef : PATIENCE );
+    my ( $answer, $line );
+    my $done = eval {
+        my $client = Sirius::Control::Client->new( $path, $timeout );
+        ( $answer, $line ) = $client->ask($request);
+        $client->wait_end if $answer->{ok} && $self->given('wait') && $request->{command} eq 'stop';
+        1;
+    };
+    return $self->_show( $answer, $line ) if $done;
+    my $failure = $@;
+    die $failure if ref $failure ne 'HASH';
+    return $self->fail( $STATUS{ $failure->{kind} }, $failure->{text} );
+}
+
+sub name { return 'ctl' }
+
+sub rows {
+    my @rows;
+    for my $group (@ROWS) {
+        my ( $name, @of ) = @$group;
+        push @rows, map { +{ %$_, group => $name } } @of;
+    }
+    return @rows;
+}
+
+sub synopsis { return '[options] COMMAND' }
+
+# Of the command, as the server understands it
+sub _request {
+    my ( $self, $command, @more ) = @_;
+    $self->wrong("no command given: use $COMMANDS")           if !defined $command;
+    $self->wrong("unknown command '$command': use $COMMANDS") if !$COMMANDS{$command};
+    my %request = ( command => $command );
+    if ( $command eq 'workers' ) {
+        my $number = shift @more;
+        $self->wrong('workers: the number of workers is missing')        if !defined $number;
+        $self->wrong("workers: '$number' is not a whole number above 0") if $number !~ /\A[1-9]\d{0,8}\z/;
+        $request{workers} = $number + 0;
+    }
+    $self->no_more(@more);
+    if ( $self->given('abort') ) {
+        $self->wrong('--abort: only valid with reload')         if $command ne 'reload';
+        $self->wrong('--abort: cannot be combined with --wait') if $self->given('wait');
+        $request{abort} = JSON::PP::true();
+    }
+    $request{wait} = JSON::PP::true() if $self->given('wait');
+    return \%request;
+}
+
+sub _show {
+    my ( $self, $answer, $line ) = @_;
+    if ( $self->given('json') ) {
+        print "$line\n";
+        return $answer->{ok} ? $self->DONE : $STATUS{refused};
+    }
+    my $text
+        = !$answer->{ok}    ? join "\n", grep { defined && length } @{$answer}{qw(error said)}
+        : $answer->{status} ? Sirius::CLI::Ctl::Status->text( $answer->{status} )
+        :                     $answer->{text};
+    utf8::encode($text);
+    return $self->fail( $STATUS{refused}, $text ) if !$answer->{ok};
+    print "$text\n";
+    return $self->DONE;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::CLI::Ctl - sirius ctl: control a running server
+
+=head1 SYNOPSIS
+
+  sirius --control /run/app.control --workers 4 app.psgi
+
+  export SIRIUS_CONTROL=/run/app.control
+  sirius ctl status
+  sirius ctl reload --wait
+  sirius ctl workers 8
+  sirius ctl stop --wait --timeout 60
+
+  use Sirius::CLI::Ctl;
+  exit Sirius::CLI::Ctl->run(@ARGV);
+
+=head1 DESCRIPTION
+
+Connects to the control socket of a server that was started with C<--control>. Only root and the user of the server may use the
+socket (see L<Sirius::Control::Server>). The command needs no PID and sends no signal, so it cannot affect an unrelated process.
+
+=head1 COMMANDS
+
+=over 4
+
+=item B<status>
+
+Prints the state of the server: its PID and addresses; its generations, of which the one that is C<serving> runs the newest code;
+its edges and their connections; its workers with their state, the number of requests they have served, and what they have been
+doing for how long; and the result of the last reload.
+
+=item B<reload>
+
+Runs the original command again with the new code, and lets its workers take over, as the signal C<HUP> does. With C<--wait> the
+command returns when the new generation is serving and the old one has exited. If the new generation does not start, the old one
+keeps serving; the command prints the error, including the messages of perl, and exits with status 1. A reload that is requested
+during another one follows it, or replaces it if that takes twice as long as the last one.
+
+With C<--abort> the reload that is in progress is aborted, and the old code keeps serving. If no reload is in progress, the exit
+status is 1.
+
+=item B<stop>
+
+Stops gracefully, as C<TERM> does. With C<--wait> the command returns when the server has exited.
+
+=item B<workers> I<N>
+
+Changes the number of workers to I<N>, as C<TTIN> and C<TTOU> do in steps of one. With C<--wait> the command returns when all of
+them are serving.
+
+=back
+
+=head1 OPTIONS
+
+=over 4
+
+=item B<--abort>
+
+With B<reload>: abort the reload that is in progress.
+
+=item B<--control> I<PATH>
+
+Connect to the control socket at I<PATH> (default: the environment variable C<SIRIUS_CONTROL>).
+
+=item B<--json>
+
+Print the answer of the server as one line of JSON.
+
+=item B<--timeout> I<SECONDS>
+
+Give up waiting after this time (default: 10; with C<--wait>: no limit). Units are accepted as by L<sirius>: C<500ms>, C<5m>. A
+command that the server has accepted is carried out nevertheless.
+
+=item B<--wait>
+
+Return when the command has completed, not when it has been accepted.
+
+=item B<-h>, B<--help>
+
+Print a summary of commands and options, and exit.
+
+=back
+
+=head1 EXIT STATUS
+
+  0   the command has completed, or without --wait was accepted
+  1   the server refused the command or failed; the reason is on STDERR, with --json in "error" and "said" on STDOUT
+  2   wrong usage
+  3   no server is listening on the socket, or the socket cannot be used
+  4   the time of --timeout is over
+
+=head1 METHODS
+
+Those of L<Sirius::CLI::Command>.
+
+=head1 SEE ALSO
+
+L<sirius>, L<Sirius::Control::Client>, L<Sirius::Control::Server>, L<Sirius::CLI::Command>.
+
+=cut

@@ -1,0 +1,104 @@
+package Sirius::CLI::Ctl::Status;
+
+use strict;
+use warnings;
+
+use List::Util qw(max);
+use POSIX      qw(strftime);
+use Sirius::Base::Text;
+
+sub text {
+    my ( $class, $status ) = @_;
+    my $now  = $status->{now};
+    my $text = "Sirius $status->{version}, PID $status->{pid}, $status->{workers} workers\n" . join '',
+        map {"listening on $_\n"} @{ $status->{listeners} };
+    $text .= "\n"
+        . _table( [qw(generation pid state age)],
+        map { [ @{$_}{qw(number pid state)}, Sirius::Base::Text->age( $now - $_->{since} ) ] }
+            @{ $status->{generations} } );
+    my @edges = @{ $status->{edges} || [] };    # a server of before has none
+    $text .= "\n"
+        . _table( [qw(edge state age connections idle waiting wait accepted)],
+        map { _edge( $_, $now ) } @edges )
+        if @edges;
+    my @rows = sort { $a->{generation} <=> $b->{generation} || $a->{pid} <=> $b->{pid} } @{ $status->{rows} };
+    my @connections = grep { !@edges } 'connections';
+    $text .= "\n"
+        . _table( [ qw(worker generation state requests), @connections, 'doing' ],
+        map { [ @{$_}{ qw(pid generation state requests), @connections }, _doing( $_, $now ) ] } @rows );
+
+    if ( my $loading = $status->{loading} ) {
+        $text .= "\nreload in progress: generation $loading->{number} for "
+            . Sirius::Base::Text->age( $now - $loading->{since} ) . "\n";
+    }
+    my $reload = $status->{last_reload} or return "${text}\nno reload yet";
+    my $result = $reload->{ok} ? $reload->{text} : join "\n", grep {defined} @{$reload}{qw(error said)};
+    return "$text\nlast reload, " . strftime( '%Y-%m-%d %H:%M:%S', localtime $reload->{at} ) . ": $result";
+}
+
+sub _doing {
+    my ( $row, $now ) = @_;
+    my $since = $row->{began} || $row->{since};
+    my $age   = $since ? Sirius::Base::Text->age( $now - $since ) : '';
+    return $age if $row->{state} ne 'busy' || !defined $row->{line} || !length $row->{line};
+    return Sirius::Base::Text->harmless( $row->{line} ) . " ($age)";
+}
+
+sub _edge {
+    my ( $edge, $now ) = @_;
+    my $since = $edge->{waiting_since};
+    return [
+        @{$edge}{qw(pid state)},                Sirius::Base::Text->age( $now - $edge->{started} ),
+        @{$edge}{qw(connections idle waiting)}, $since ? Sirius::Base::Text->age( $now - $since ) : '-',
+        $edge->{accepted}
+    ];
+}
+
+# Columns of numbers to the right, the others to the left
+sub _table {
+    my @lines  = @_;
+    my @widths = map {
+        my $column = $_;
+        max map { length $_->[$column] } @lines
+    } 0 .. $#{ $lines[0] };
+    my @right = map { $_->[0] } grep { $_->[1] !~ /\D/ } map { [ $_, $lines[-1][$_] ] } 0 .. $#widths;
+    my %right = map { $_ => 1 } @right;
+    my $text  = '';
+    for my $line (@lines) {
+        my $row = join '  ',
+            map { sprintf '%*s', $right{$_} ? $widths[$_] : -$widths[$_], $line->[$_] } 0 .. $#widths;
+        $text .= ( $line == $lines[0] ? uc $row : $row ) =~ s/\s+\z//r . "\n";
+    }
+    return $text;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::CLI::Ctl::Status - the state of a server as text
+
+=head1 SYNOPSIS
+
+  print Sirius::CLI::Ctl::Status->text( $answer->{status} ), "\n";
+
+=head1 DESCRIPTION
+
+What C<sirius ctl status> prints: the addresses, and a table each of generations, edges and workers, then the last reload. Text that
+comes from clients has its control characters escaped.
+
+=head1 METHODS
+
+=head2 text
+
+  my $text = Sirius::CLI::Ctl::Status->text($status);
+
+Of C<status> in the answer of L<Sirius::Control::Commands>. There is no line break at the end.
+
+=head1 SEE ALSO
+
+L<Sirius::CLI::Ctl>.
+
+=cut
