@@ -3,25 +3,25 @@ package Sirius::Control::Server;
 use strict;
 use warnings;
 
-use Errno               qw(EAGAIN ECONNABORTED ECONNREFUSED EINTR ENOENT);
+use Errno               qw(EAGAIN ECONNABORTED EINTR);
 use Fcntl               qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
-use File::Spec          ();
 use IO::Poll            qw(POLLHUP);
 use JSON::PP            ();
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
-use Sirius::Log         ();
+use Sirius::Listen::Unix;
+use Sirius::Log ();
 use Sirius::OS::Inherit;
 use Sirius::OS::Origin;
-use Socket qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_sockaddr_un);
+use Socket qw(MSG_NOSIGNAL SOL_SOCKET SO_PEERCRED);
 
 use constant {
     BACKLOG     => 64,
-    CLIENTS_MAX => 64,       # connections at a time
-    KEPT_MAX    => 256,      # bytes of a request that an exec may interrupt: the environment holds 128 KiB
-    PAUSE       => 0.1,      # seconds in which nobody is accepted when there is no descriptor
-    PATH_MAX    => 99,       # bytes of sun_path without its NUL, less the longest ".PID"
-    REQUEST_MAX => 65536,    # bytes
+    CLIENTS_MAX => 64,    # connections at a time
+    KEPT_MAX    => 256,   # bytes of a request that an exec may interrupt: the environment holds 128 KiB
+    PAUSE       => 0.1,   # seconds in which nobody is accepted when there is no descriptor
+    PATH_MAX    => 99,    # bytes of sun_path without its NUL, less the longest ".PID" of Sirius::Listen::Unix
+    REQUEST_MAX => 65536, # bytes
 };
 
 my %COMMANDS = map { $_ => 1 } qw(reload status stop workers);
@@ -40,11 +40,8 @@ sub close {
     my $self = shift;
     $self->{loop}->unwatch( $self->{fh} ) if $self->{loop} && $self->{fh};
     $self->_forget($_) for $self->_clients;
-    my $bound = delete $self->{bound};
-    if ( $bound && $bound->{pid} == $$ ) {
-        my $there = _identity( $bound->{path} );
-        unlink $bound->{path} if defined $there && $there eq $bound->{identity};
-    }
+    my $unix = delete $self->{unix};
+    $unix->remove if $unix;
     delete $self->{fh};
     return;
 }
@@ -58,23 +55,10 @@ sub handle { return shift->{fh} }
 sub new {
     my ( $class, $path ) = @_;
     _check_path($path);
-    my $self = bless { clients => {}, last => 0, path => $path }, $class;
-
-    # It gets its name when it has its mode and listens: nobody meets it before, nor thinks it was left behind
-    my $new = "$path.$$";
-    socket $self->{fh}, AF_UNIX, SOCK_STREAM, 0 or _fail( $path, $! );
-    _prepare( $self->{fh} );
-    unlink $new if -S $new;
-    my $mask  = umask 0177;
-    my $bound = bind $self->{fh}, pack_sockaddr_un($new);
-    my $error = $!;
-    umask $mask;
-    _fail( $path, $error ) if !$bound;
-    return $self           if eval { $self->_take_name($new); 1 };
-    my $reason = $@;
-    unlink $new;
-    $! = 1;    # the exit status
-    die $reason;
+    my $unix = eval { Sirius::Listen::Unix->open( $path, BACKLOG, mode => oct 600, late => 1 ) }
+        || Sirius::Log->fail("--control $path: $@");
+    _prepare( $unix->handle );
+    return bless { clients => {}, fh => $unix->handle, last => 0, unix => $unix }, $class;
 }
 
 sub serve {
@@ -91,8 +75,8 @@ sub serve {
 sub restore {
     my ( $class, $state ) = @_;
     my $fh   = Sirius::OS::Inherit->take_handle( $state->{fd} );
-    my $self = bless { clients => {}, fh => $fh, last => 0 }, $class;
-    $self->{$_} = $state->{$_} for qw(bound path);
+    my $unix = Sirius::Listen::Unix->restore( $state->{unix}, $fh );
+    my $self = bless { clients => {}, fh => $fh, last => 0, unix => $unix }, $class;
     for my $client ( @{ $state->{clients} } ) {
         my ( $fd, $text ) = @$client;
         utf8::downgrade($text);
@@ -109,7 +93,7 @@ sub state {
     return {
         clients => [ map { [ fileno $_->{fh}, $_->{in} ] } @silent ],
         fd      => fileno $self->{fh},
-        map { $_ => $self->{$_} } qw(bound path)
+        unix    => $self->{unix}->state,
     };
 }
 
@@ -175,20 +159,13 @@ sub _check {
 
 sub _check_path {
     my $path = shift;
-    _fail( $path,
-        'an abstract socket has no permissions, any user could connect to it; use the path of a file' )
-        if $path =~ /\A[\@\0]/;
+    Sirius::Log->fail(
+        "--control $path: an abstract socket has no permissions, any user could connect to it; use the path of a file"
+    ) if $path =~ /\A[\@\0]/;
     my $length = length $path;
-    _fail( $path, "the path has $length bytes, the maximum is ${\ PATH_MAX}" ) if $length > PATH_MAX;
-    return                                                                     if !-e $path && !-l $path;
-    _fail( $path, 'the path exists and is not a socket' )                      if !-S $path;
-    socket my $probe, AF_UNIX, SOCK_STREAM, 0 or _fail( $path, $! );
-
-    # A listener with a full queue must not block us here; that it is there is all we ask
-    fcntl $probe, F_SETFL, O_NONBLOCK;
-    my $connected = connect $probe, pack_sockaddr_un($path);
-    return if !$connected && ( $! == ECONNREFUSED || $! == ENOENT );
-    return _fail( $path, 'already in use' );
+    Sirius::Log->fail("--control $path: the path has $length bytes, the maximum is ${\ PATH_MAX}")
+        if $length > PATH_MAX;
+    return;
 }
 
 sub _clients {
@@ -212,11 +189,6 @@ sub _expect {
     return;
 }
 
-sub _fail {
-    my ( $path, $error ) = @_;
-    return Sirius::Log->fail("--control $path: $error");
-}
-
 sub _forget {
     my ( $self, $client ) = @_;
     delete $self->{clients}{ $client->{number} };
@@ -232,12 +204,6 @@ sub _gone {
     $poll->mask( $fh => POLLHUP );
     $poll->poll(0);
     return $poll->events($fh) & POLLHUP;
-}
-
-sub _identity {
-    my $path = shift;
-    my ( $device, $inode ) = lstat $path or return;
-    return "$device:$inode";
 }
 
 # The oldest that has asked nothing goes; else the oldest
@@ -298,18 +264,6 @@ sub _read {
     return $reply->( { ok => 0, error => 'the request has more than ' . REQUEST_MAX . ' bytes' } )
         if length $client->{in} > REQUEST_MAX;
     return $self->_forget($client) if defined $got;
-    return;
-}
-
-sub _take_name {
-    my ( $self, $new ) = @_;
-    my $path = $self->{path};
-    listen $self->{fh}, BACKLOG or _fail( $path, $! );
-    rename $new, $path or _fail( $path, $! );
-
-    # Removed at the end only by this process, and only while it is still this socket; wherever it is by then
-    my $absolute = File::Spec->rel2abs($path);
-    $self->{bound} = { identity => _identity($absolute), path => $absolute, pid => $$ };
     return;
 }
 
@@ -443,6 +397,6 @@ From now on this L<Sirius::OS::Loop> is woken for what L</serve> has to do.
 
 =head1 SEE ALSO
 
-L<Sirius::Control::Client>, L<Sirius::Process::Supervisor>.
+L<Sirius::CLI::Ctl>, L<Sirius::Control::Client>, L<Sirius::Listen::Unix>, L<Sirius::Process::Supervisor>.
 
 =cut

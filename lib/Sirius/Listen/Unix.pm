@@ -95,9 +95,10 @@ sub _open_file {
     my $lock  = _lock($path);
     my $stale = _stale($path);
 
-    # What is stale goes when its successor listens. Where no other name is short enough, a moment before
-    my $name = $stale && length "$path.$$" <= PATH_MAX ? "$path.$$" : $path;
-    unlink $name if $stale && -S $name;
+# What is stale goes when its successor listens; where no other name is short enough, a moment before. With `late` nobody
+# meets it before it listens, nor thinks that it was left behind
+    my $name = ( $stale || $want->{late} ) && length "$path.$$" <= PATH_MAX ? "$path.$$" : $path;
+    unlink $name if ( $stale || $name ne $path ) && -S $name;
     _bind( $fh, $name, $want->{mode} );
     @{$self}{qw(file identity pid)} = ( File::Spec->rel2abs($path), _identity($name), $$ );
     my $ok = eval {
@@ -176,8 +177,8 @@ The listening socket.
 
   my $unix = Sirius::Listen::Unix->open( $path, $backlog, mode => 0660, owner => 'www', group => 'www-data' );
 
-All but the path is optional. Without C<mode> the umask decides. C<owner> and C<group> are names or numbers. Dies with
-the reason.
+All but the path is optional. Without C<mode> the umask decides. C<owner> and C<group> are names or numbers. With C<< late => 1 >> the
+path appears when the socket listens already, also if nothing was there before. Dies with the reason.
 
 =head2 remove
 
