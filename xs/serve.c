@@ -86,7 +86,7 @@ static SV *error_text(pTHX_ sirius *s, SV *error)
 {
     SV *copy = SvGMAGICAL(error) ? error : sv_2mortal(newSVsv(error));
     if (SvGMAGICAL(copy) || (SvROK(copy) && SvAMAGIC(copy)))
-        copy = call_own(aTHX_ s, "Sirius::Response::text", copy, NULL);
+        copy = call_own(aTHX_ s, "Sirius::PSGI::Response::text", copy, NULL);
     return copy ? copy : sv_2mortal(newSVpvs("an exception that cannot be converted to text"));
 }
 

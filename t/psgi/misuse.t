@@ -263,5 +263,29 @@ APP
     $exits->stop;
 };
 
+subtest 'An exception that is an object is logged as the text that it has' => sub {
+    my $throws = start_server( <<'APP', qw(--workers 1) );
+package Thrown { use overload '""' => sub { "no luck with $_[0][0]\n" }, fallback => 1 }
+package Plain  { }
+sub {
+    my $path = $_[0]{PATH_INFO};
+    die bless [$path], 'Thrown' if $path eq '/overloaded';
+    die bless [], 'Plain' if $path eq '/plain';
+    return sub { die bless [$path], 'Thrown' };
+}
+APP
+    my %says = (
+        '/overloaded' => qr{^no luck with /overloaded$},
+        '/delayed'    => qr{^no luck with /delayed$},
+        '/plain'      => qr{^Plain=ARRAY\(},
+    );
+    for my $path ( sort keys %says ) {
+        is $throws->ask("GET $path")->status, 500, $path;
+        my ($line) = $throws->log =~ /error: GET \Q$path\E: the application died: (.*)$/m;
+        like $line || '', $says{$path}, 'what it says' or diag $throws->log;
+    }
+    $throws->stop;
+};
+
 $server->stop;
 done_testing;
