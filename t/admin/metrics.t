@@ -27,7 +27,10 @@ sub named {
 
 sub of_edges { return text( Sirius::Test::Snapshot->of_edges(@_) ) }
 
-my @two  = ( { state => 'busy', rss => 5_000_000, requests => 70 }, { rss => undef } );
+my @two = (
+    { state => 'busy', rss     => 5_000_000, private => 2_000_000, requests => 70 },
+    { rss   => undef,  private => undef }
+);
 my $text = of( workers => \@two );
 my $all  = samples($text);
 
@@ -65,6 +68,7 @@ subtest 'Counters and gauges' => sub {
         'sirius_worker_request_age_seconds{worker="0"}'               => 0.25,
         'sirius_worker_request_age_seconds{worker="1"}'               => 0,
         'sirius_worker_resident_bytes{worker="0"}'                    => 5_000_000,
+        'sirius_worker_private_bytes{worker="0"}'                     => 2_000_000,
         'sirius_worker_exits_total{cause="crash"}'                    => 2,
         'sirius_worker_exits_total{cause="max-requests"}'             => 6,
         'sirius_worker_exits_total{cause="stop"}'                     => 0,

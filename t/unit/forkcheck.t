@@ -116,7 +116,7 @@ sub fake_dbi {
     no warnings 'once';
     local $INC{'DBI.pm'} = 'fake';
     local *DBI::visit_handles = $visit;
-    return [ Sirius::App::ForkCheck::_databases() ];
+    return [ map { $_->[1] } Sirius::App::ForkCheck::_databases() ];
 }
 
 subtest 'Database handles' => sub {
@@ -139,6 +139,24 @@ subtest 'A real one' => sub {
     my $open = sub { return DBI->connect( 'dbi:ExampleP:', '', '' ) };
     is_deeply lines($open),                                   ['a DBI handle (dbi:ExampleP:)'], 'in the log';
     is_deeply lines( sub { $open->()->disconnect; return } ), [], 'disconnected';
+};
+
+subtest 'What the warm-up opens' => sub {
+    my $server = IO::Socket::INET->new( LocalAddr => '127.0.0.1', Listen => 5 ) or die $!;
+    my @own    = ( fileno $server );
+    my $connect
+        = sub { return IO::Socket::INET->new( PeerAddr => '127.0.0.1', PeerPort => $server->sockport ) };
+    my $lines = lines(
+        sub {
+            my @before = $connect->();
+            Sirius::App::ForkCheck->warn_before_warm_up( @inherited, @own );
+            return ( @before, $connect->() );
+        },
+        @own
+    );
+    is scalar @$lines, 2, 'each is told of once' or diag explain $lines;
+    is $lines->[0],    'a socket to 127.0.0.1:' . $server->sockport, 'that of the loading as ever';
+    like $lines->[1], qr/was opened by the warm-up, .* --before-fork/, 'the other with another advice';
 };
 
 done_testing;

@@ -134,6 +134,47 @@ subtest 'Members' => sub {
     $loop->release;
 };
 
+subtest 'Code of the application in between' => sub {
+    my ( $alarms, $children ) = ( 0, 0 );
+    local $SIG{ALRM} = sub { $alarms++ };
+    local $SIG{CHLD} = sub { $children++ };
+    my $loop = Sirius::OS::Loop->new(qw(CHLD HUP TERM));
+    kill HUP => $$;
+    my $lived = eval {
+        $loop->lend( sub {
+            alarm 1;
+            sleep 20;
+            system 'true';
+            kill HUP => $$;
+            $SIG{CHLD} = sub { $children += 10 };
+            alarm 1;
+            die "over\n";
+        } );
+        1;
+    };
+    is $lived,  undef,    'it dies';
+    is $@,      "over\n", 'as its code did';
+    is $alarms, 1,        'its timer has its handler';
+    is_deeply [ $loop->wait(0) ], ['HUP'], 'what is not for it waits, once';
+    is waits( $loop, 1.2 ), 'to the end', 'no timer of it is left';
+    is $alarms,             1,            'which nobody heard';
+    kill TERM => $$;
+    is_deeply [ $loop->wait(5) ], ['TERM'], 'all as before';
+    my $pid = fork;
+
+    if ( !$pid ) {
+        $SIG{TERM} = 'IGNORE';
+        $loop->lend( sub { kill TERM => $$; sleep 20 } );
+        POSIX::_exit(0);
+    }
+    waitpid $pid, 0;
+    is( ( $? & 127 ), POSIX::SIGTERM(), 'what stops a program ends it at once' );
+    $loop->release;
+    $children = 0;
+    $SIG{CHLD}->();
+    is $children, 10, 'the handler that it has set is that of the application';
+};
+
 subtest 'Everything as before' => sub {
     my $handler = sub { };
     local $SIG{TERM} = $handler;

@@ -75,6 +75,14 @@ subtest 'Values' => sub {
         [ 'forwarded,::1',         { networks => ['::1'], forwarded          => 1 } ],
         [ '::1,X-Forwarded-Host',  { networks => ['::1'], 'x-forwarded-host' => 1 } ];
     is conf()->{trust_proxy}, undef, 'nobody is trusted';
+    is_deeply conf( warm_up => $_->[0] )->{warm_up}, $_->[1], 'warm-up'
+        for [ '/', ['/'] ],
+        [ '/a,/b?c=1,2, /d,', [ '/a', '/b?c=1,2', '/d' ] ],
+        [ [ '/a', '/b,http://c:80/d' ], [qw(/a /b http://c:80/d)] ],
+        [ 'https://[::1]:8080,http://a/', [qw(https://[::1]:8080 http://a/)] ];
+    is conf( warm_up => [ '/', " sub {\n42 }" ] )->{warm_up}[1]->(), 42, 'warm-up by code as text';
+    is conf( warm_up => sub {43} )->{warm_up}[0]->(),                43, 'by code';
+    is conf()->{warm_up}, undef, 'none';
 };
 
 subtest 'The number of workers' => sub {
@@ -224,6 +232,17 @@ subtest 'Wrong values' => sub {
             q(65 networks are too many: the maximum is 64)
         ],
         [ listen => 'a:65536', q(port 65536 is out of range: use 0 to 65535) ],
+        [   'warm-up' => 'login',
+            q('login' is not a path: write /PATH, http://HOST/PATH or 'sub { ... }')
+        ],
+        [ 'warm-up' => '',              q('' is not a path) ],
+        [ 'warm-up' => [ '/', '/a b' ], q('/a b' is not a path) ],
+        [ 'warm-up' => '/a#b',          q('/a#b' is not a path) ],
+        [ 'warm-up' => 'ftp://a/',      q('ftp://a/' is not a path) ],
+        [ 'warm-up' => 'http:///a',     q('http:///a' is not a path) ],
+        [ 'warm-up' => "/caf\xc3\xa9",  q(is not a path) ],
+        [ 'warm-up' => 'sub { 1 +',     q(the code does not compile) ],
+        [ 'warm-up' => 'subs',          q('subs' is not a path) ],
     );
     for my $wrong (@wrong) {
         my ( $name, $value, $message ) = @$wrong;
@@ -321,6 +340,8 @@ subtest 'Without effect beside others' => sub {
         [ ''                       => qr//, workers => 1, max_rss => '100m', control => '/c', on_reload => $code ],
         [ 'admin-public'           => qr/no --admin is given/,             admin_public => 1 ],
         [ ''                       => qr//,                                admin_public => 0 ],
+        [ 'warm-up-required'       => qr/no --warm-up is given/,           warm_up_required => 1 ],
+        [ ''                       => qr//, @alone, warm_up => '/', warm_up_required => 1 ],
         [ ''                       => qr//,                                admin_public => 1, admin => ':1' ],
         [ 'access-log-format'      => qr/no --access-log is given/,        access_log_format => 'json' ],
         [ 'access-log-min-time'    => qr/no --access-log is given/,        access_log_min_time => 1 ],

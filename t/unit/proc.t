@@ -13,6 +13,15 @@ cmp_ok $own, '<', 10_000_000_000, 'not pages of pages';
 is( Sirius::OS::Proc->parent($$), getppid, 'its parent' );
 like( Sirius::OS::Proc->born($$), qr/\A[1-9]\d*\z/, 'when it began' );
 
+my $private = Sirius::OS::Proc->private($$);
+SKIP: {
+    skip 'this kernel has no smaps_rollup', 3 if !-e "/proc/$$/smaps_rollup";
+    cmp_ok $private, '>',  500_000,                                    'private bytes of this process';
+    cmp_ok $private, '<=', Sirius::OS::Proc->resident($$) + 4_000_000, 'a part of those';
+    my $own = 'x' x 20_000_000;
+    cmp_ok( Sirius::OS::Proc->private($$), '>=', $private + 19_000_000, 'what it takes is its own' );
+}
+
 my $until = times + 0.05;
 1 while times < $until;
 cmp_ok( Sirius::OS::Proc->cpu($$), '>=', 0.03,  'seconds of a processor' );
@@ -20,6 +29,7 @@ cmp_ok( Sirius::OS::Proc->cpu($$), '<=', 3_600, 'not ticks' );
 
 is( Sirius::OS::Proc->cpu(NOBODY),      undef, 'of one that is gone' );
 is( Sirius::OS::Proc->resident(NOBODY), 0,     'its bytes' );
+is( Sirius::OS::Proc->private(NOBODY),  undef, 'its private bytes' );
 is( Sirius::OS::Proc->parent(NOBODY),   0,     'its parent' );
 is( Sirius::OS::Proc->born(NOBODY),     undef, 'and when it began' );
 

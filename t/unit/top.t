@@ -40,6 +40,7 @@ sub status {
                 began      => 4990,
                 requests   => 900 + $requests,
                 rss        => 34_603_008,
+                private    => 5 << 20,
                 line       => 'GET /late',
                 client     => '127.0.0.1:5555'
             },
@@ -87,9 +88,9 @@ Connections  120 open, 110 idle, 3 waiting
 Latency      p50 250 ms, p90 500 ms, p99 750 ms, p99.9 1.0 s
 Queue        3 in it
 
-    PID GEN STATE          FOR  REQ/S   REQUESTS    RSS CLIENT                DOING
-     30   2 busy         1 min    0.0         93 1.0 GB                       POST /early [step 3]
-     32   2 busy          10 s    0.2        900  33 MB 127.0.0.1:5555        GET /late
+    PID GEN STATE          FOR  REQ/S   REQUESTS    RSS    OWN CLIENT                DOING
+     30   2 busy         1 min    0.0         93 1.0 GB                              POST /early [step 3]
+     32   2 busy          10 s    0.2        900  33 MB 5.0 MB 127.0.0.1:5555        GET /late
      31   2 idle         1.0 s    0.0          7
 PICTURE
 };
@@ -133,7 +134,7 @@ subtest 'Edges' => sub {
         ],
         'a line each';
     is $lines[8], 'Queue        3 in it', 'what waits in them is in the queue';
-    like $lines[12], qr/33 MB 127\.0\.0\.1:5555 +GET \/late/, 'the other columns stay where they are';
+    like $lines[12], qr/33 MB 5\.0 MB 127\.0\.0\.1:5555 +GET \/late/, 'the other columns stay where they are';
 };
 
 subtest 'Which server' => sub {

@@ -8,6 +8,7 @@ use File::Basename qw(dirname);
 use File::Spec     ();
 use List::Util     qw(max);
 use Sirius::Admin::History;
+use Sirius::Admin::Memory;
 use Sirius::Admin::Metrics;
 use Sirius::Admin::Status;
 
@@ -40,6 +41,7 @@ sub look {
 sub new {
     my ( $class, %option ) = @_;
     my $self = bless { listeners => [], started => time, %option }, $class;
+    $self->{memory}  = Sirius::Admin::Memory->new;
     $self->{history} = Sirius::Admin::History->new( started => $self->{started} );
     $self->{history}->restore( @{ delete $self->{past} } ) if $self->{past};
     @$self{qw(html policy)} = _assemble();
@@ -61,6 +63,14 @@ sub _answer {
     my ( $status, $type, $body, @headers ) = @_;
     push @headers, 'Content-Security-Policy' => $NOTHING if !@headers;
     return [ $status, [ 'Content-Type' => $type, @HEADERS, @headers ], [$body] ];
+}
+
+# With what takes the kernel some time
+sub _figures {
+    my $self     = shift;
+    my $snapshot = $self->{snapshot}->();
+    $self->{memory}->add( @{ $snapshot->{workers} } );
+    return $snapshot;
 }
 
 # The page is one document: its style and its scripts stand in it, and nothing else may run or be loaded
@@ -101,7 +111,7 @@ sub _history {
 sub _metrics {
     my $self = shift;
     my $text = Sirius::Admin::Metrics->text(
-        $self->{snapshot}->(),
+        $self->_figures,
         version => $self->{version},
         started => $self->{started}
     );
@@ -160,7 +170,7 @@ sub _status {
     my ( $self, $env ) = @_;
     return _refuse_name() if _by_other_name($env);
     my %about = map { $_ => $self->{$_} } qw(app host listeners pid started version);
-    return _answer( 200, 'application/json', Sirius::Admin::Status->json( $self->{snapshot}->(), %about ) );
+    return _answer( 200, 'application/json', Sirius::Admin::Status->json( $self->_figures, %about ) );
 }
 
 sub _text {
@@ -204,7 +214,7 @@ and nothing while it is hidden.
 =item C</status.json>
 
 The snapshot of L<Sirius::Scoreboard>, with C<version>, C<pid>, C<listeners>, C<started> and C<uptime>;
-see L<Sirius::Admin::Status>.
+see L<Sirius::Admin::Status>. Each worker also has C<private>, its memory that it shares with no other process (L<Sirius::Admin::Memory>).
 
 =item C</history.json>
 
@@ -272,6 +282,6 @@ The application. It never dies.
 
 =head1 SEE ALSO
 
-L<Sirius::Admin::Metrics>, L<Sirius::Admin::Status>, L<Sirius::Scoreboard>, F<docs/OBSERVABILITY.md>.
+L<Sirius::Admin::Metrics>, L<Sirius::Admin::Status>, L<Sirius::Admin::Memory>, L<Sirius::Scoreboard>, F<docs/OBSERVABILITY.md>.
 
 =cut

@@ -59,6 +59,8 @@ my @METRICS = (
         sub { my $now = $_[0]{now}; _each_worker( $_[0], sub { $_->{began} ? max 0, $now - $_->{began} : 0 } ) } ],
     [ 'worker_resident_bytes', 'gauge', 'Resident memory of a worker.',
         sub { _each_worker( $_[0], sub { $_->{rss} } ) } ],
+    [ 'worker_private_bytes', 'gauge', 'Memory of a worker that it shares with no other process.',
+        sub { _each_worker( $_[0], sub { $_->{private} } ) } ],
     [ 'worker_exits_total', 'counter', 'Workers that have exited, by cause.',
         sub { my $exits = $_[0]{totals}{exits}; map { [ $exits->{$_}, cause => $_ ] } sort keys %$exits } ],
     [ 'edge_connections', 'gauge', 'Open connections of an edge by state: idle between two requests, waiting for a worker, or active.',

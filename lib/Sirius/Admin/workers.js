@@ -32,6 +32,7 @@ class Tile {
             `PID ${worker.pid}`,
             `${show.short(worker.requests)} req`,
             worker.rss && `${show.count(worker.rss / 2 ** 20)} MiB`,
+            worker.private && `${show.count(worker.private / 2 ** 20)} own`,
         ];
         const last = !busy && worker.last_line; // it has served, and waits for more
         const ended = last && `last: ${worker.last_status || 'no response'}, ${show.age(age)} ago`;

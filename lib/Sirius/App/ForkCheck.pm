@@ -3,18 +3,29 @@ package Sirius::App::ForkCheck;
 use strict;
 use warnings;
 
-use Sirius::Log ();
+use Scalar::Util qw(refaddr);
+use Sirius::Log  ();
 use Socket qw(AF_INET AF_INET6 AF_UNIX NI_NUMERICHOST NI_NUMERICSERV SOCK_DGRAM SOL_SOCKET SO_TYPE getnameinfo
     sockaddr_family unpack_sockaddr_un);
 
-my $ADVICE = 'was opened before the fork, so all workers share it: open it in --after-fork instead';
-my $warned;
+my $LOADED = 'was opened before the fork, so all workers share it: open it in --after-fork instead';
+my $WARMED = 'was opened by the warm-up, before the fork, so all workers share it: close it in --before-fork';
+
+# Whether all has been said, and of what
+my ( $warned, %said );
+
+# What the warm-up opens afterwards is another case
+sub warn_before_warm_up {
+    my ( $class, @own ) = @_;
+    _warn( $LOADED, @own );
+    $LOADED = $WARMED;
+    return;
+}
 
 sub warn_once {
     my ( $class, @own ) = @_;
     return if $warned++;
-    Sirius::Log->warn("$_ $ADVICE") for _sockets(@own), _databases();
-    return;
+    return _warn( $LOADED, @own );
 }
 
 sub _address {
@@ -43,7 +54,7 @@ sub _databases {
         my $handle = shift;
         if ( $handle->{Type} eq 'db' && $handle->{Active} ) {
             my $name = "dbi:$handle->{Driver}{Name}:" . ( defined $handle->{Name} ? $handle->{Name} : '' );
-            push @found, 'a DBI handle (' . $name =~ s/(pass\w*=)[^;]*/$1***/gir . ')';
+            push @found, [ refaddr $handle, 'a DBI handle (' . $name =~ s/(pass\w*=)[^;]*/$1***/gir . ')' ];
         }
         return $handle->{Type} eq 'dr';    # and to its connections
     };
@@ -79,9 +90,18 @@ sub _sockets {
         my $link = readlink "/proc/self/fd/$fd";
         next if !defined $link || $link !~ /\Asocket:/ || $seen{$link}++;
         my $copy = _copy($fd) or next;
-        push @found, _describe($copy);
+        push @found, map { [ $link, $_ ] } _describe($copy);
     }
     return @found;
+}
+
+sub _warn {
+    my ( $advice, @own ) = @_;
+    for my $found ( _sockets(@own), _databases() ) {
+        my ( $key, $text ) = @$found;
+        Sirius::Log->warn("$text $advice") if !$said{$key}++;
+    }
+    return;
 }
 
 1;
@@ -105,7 +125,15 @@ each other's answers. A warning says so before the first fork:
 
   [sirius 4711] a socket to 127.0.0.1:5432 was opened before the fork, so all workers share it: open it in --after-fork
 
+What the requests of C<--warm-up> have opened is named as such: close it in C<--before-fork>, and let each worker open its own.
+
 =head1 METHODS
+
+=head2 warn_before_warm_up
+
+  Sirius::App::ForkCheck->warn_before_warm_up(@own_descriptors);
+
+As L</warn_once>, which afterwards only tells of what is new, and that the warm-up has opened it.
 
 =head2 warn_once
 

@@ -36,6 +36,7 @@ STATE    starting, idle, busy (running the application), draining
 FOR      time since the request was complete, or since the worker became idle
 REQ/S    requests per second since the last update
 RSS      resident memory of the worker
+OWN      part of it that no other process shares, on screens of 90 columns
 DOING    request line; in brackets what the application reports about it
 
 q        quit, as Ctrl-C does

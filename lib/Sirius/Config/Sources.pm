@@ -97,7 +97,8 @@ sub _environment {
         } elsif ( $row->{plackup} && !$self->{command} ) {
             $self->_note("$variable has no effect: only the sirius command reads $name from the environment");
         } elsif ( length $value || $row->{type} eq 'token' ) {
-            $value = [ grep {length} split /[\s,]+/, $value ] if $row->{many};
+            $value = [ $row->{type} eq 'warm-up' ? $value : grep {length} split /[\s,]+/, $value ]
+                if $row->{many};    # code has blanks and commas
             $self->_take( \%layer, $row, $sense, $name, $value, $variable );
         }
     }

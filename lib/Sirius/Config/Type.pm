@@ -30,25 +30,26 @@ my %PLACEHOLDER = (
 );
 
 my %CHECK = (
-    any     => sub { return shift },
-    bool    => \&_bool,
-    bytes   => \&_size,
-    choice  => \&_choice,
-    code    => \&_code,
-    count   => sub { return _range( _count(shift), @_ ) },
-    dir     => \&_dir,
-    edges   => \&_edges,
-    listen  => \&_listen,
-    group   => \&_group,
-    octal   => \&_octal,
-    path    => \&_path,
-    port    => sub { return _range( _count(shift), { min => 0, max => 65535 } ) },
-    proxies => \&_proxies,
-    seconds => sub { return _range( _seconds(shift), @_ ) },
-    string  => \&_string,
-    token   => \&_token,
-    user    => \&_user,
-    workers => \&_workers,
+    any       => sub { return shift },
+    bool      => \&_bool,
+    bytes     => \&_size,
+    choice    => \&_choice,
+    code      => \&_code,
+    count     => sub { return _range( _count(shift), @_ ) },
+    dir       => \&_dir,
+    edges     => \&_edges,
+    listen    => \&_listen,
+    group     => \&_group,
+    octal     => \&_octal,
+    path      => \&_path,
+    port      => sub { return _range( _count(shift), { min => 0, max => 65535 } ) },
+    proxies   => \&_proxies,
+    seconds   => sub { return _range( _seconds(shift), @_ ) },
+    string    => \&_string,
+    token     => \&_token,
+    user      => \&_user,
+    'warm-up' => \&_warm_up,
+    workers   => \&_workers,
 );
 
 sub check {
@@ -238,6 +239,25 @@ sub _user {
     return $value;
 }
 
+# Subs, and paths or URLs. A comma within a path is a part of it
+sub _warm_up {
+    my $value = shift;
+    my @all;
+    for my $text ( ref $value eq 'ARRAY' ? @$value : $value ) {
+        if ( ref $text || $text =~ /\A\s*sub\b/ ) {
+            push @all, _code($text);
+            next;
+        }
+        my @targets = map {s/\A\s+|[\s,]+\z//gr} split m{,\s*(?=/|https?:)}i, $text;
+        for my $target ( @targets ? @targets : '' ) {
+            die "'$target' is not a path: write /PATH, http://HOST/PATH or 'sub { ... }'\n"
+                if $target !~ m{\A(?:https?://[\w.:\[\]-]+)?(?:/[\x21\x22\x24-\x7e]*)?\z}i || !length $target;
+            push @all, $target;
+        }
+    }
+    return \@all;
+}
+
 # A number, or two of them: at the start and at the most
 sub _workers {
     my ( $value, $row )  = @_;
@@ -273,7 +293,7 @@ an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false o
 C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<octal> is an octal number
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<edges> is a whole number or C<auto>; C<workers> is a whole number,
 C<auto> (see L<Sirius::OS::Cpus>), or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
-perhaps none; C<code> is a sub or the text of one; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
+perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
 
 C<proxies> are networks with commas between them, C<unix> for unix sockets, and perhaps C<forwarded> or
 C<x-forwarded-host>; a hash with the list C<networks>, and these names as keys.

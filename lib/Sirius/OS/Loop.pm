@@ -23,6 +23,10 @@ my @STRAY = qw(ALRM IO);
 # Those for which it matters who has sent them
 my %ASKED = map { $_ => 1 } qw(HUP INT QUIT TERM TTIN TTOU);
 
+# What lend gives to the application: its own, and those that end it
+my @OWN   = qw(ALRM CHLD IO);
+my @STOPS = qw(INT QUIT TERM);
+
 # A descriptor that only tells of its end has no event: poll(2) reports that in any case
 my %EVENT = ( end => 0, read => POLLIN, write => POLLOUT );
 
@@ -67,6 +71,36 @@ sub hand_over {
     return;
 }
 
+# With signals as code of the application has them while it is loaded: what stops a program ends this one at once, and its own
+# timers and children are its own. All others wait
+sub lend {
+    my ( $self, $code ) = @_;
+    my $before = POSIX::SigSet->new;
+    my $idle   = sub { };
+    my %taken  = map  { $_ => 1 } @{ $self->{names} };
+    my @own    = grep { $taken{$_} } @OWN;
+    my @stops  = grep { $taken{$_} } @STOPS;
+    for my $name (@own) {
+        my $theirs = $self->{saved}{$name};
+        my $is_set = defined $theirs && length $theirs && $theirs ne 'DEFAULT';
+        $SIG{$name}
+            = $is_set ? $theirs : $name eq 'CHLD' ? 'DEFAULT' : $idle;    # a timer of before must not end it
+    }
+    $SIG{$_} = 'DEFAULT' for @stops;
+    POSIX::sigprocmask( SIG_UNBLOCK, POSIX::SigSet->new( @NUMBER{ @own, @stops } ), $before );
+    my $done  = eval { $code->(); 1 };
+    my $error = $@;
+    POSIX::sigprocmask( SIG_SETMASK, $before );
+    alarm 0;
+    for my $name (@own) {
+        my $theirs = $SIG{$name};
+        $self->{saved}{$name} = $theirs if !defined $theirs || $theirs ne $idle;
+    }
+    $self->_catch;
+    die $error if !$done;    ## no critic (RequireCarping)
+    return;
+}
+
 sub new {
     my ( $class, @names )  = @_;
     my ( $before, @early ) = Sirius::OS::Signals->taken;
@@ -84,22 +118,9 @@ sub new {
     $self->{closed} = $before if $before;
     $self->{open}->delset($_) for @{ $self->{numbers} };
 
-    my %stray = map { $_ => 1 } @STRAY;
-    for my $name ( @{ $self->{names} } ) {
-        $self->{saved}{$name} = $SIG{$name};
-        $SIG{$name} = $stray{$name} ? sub { } : sub { push @caught, $name };
-    }
-
-# perl keeps from its own handlers who has sent a signal. This one is called at once, but that is inside of the poll
-    my $from = $self->{from} = {};
-    for my $name ( grep { $ASKED{$_} } @{ $self->{names} } ) {
-        my $handler = sub {
-            my $info = $_[1];
-            $from->{$name} = [ map { $info->{$_} || 0 } qw(pid uid) ];
-            push @caught, $name;
-        };
-        POSIX::sigaction( $NUMBER{$name}, POSIX::SigAction->new( $handler, $ours, POSIX::SA_SIGINFO() ) );
-    }
+    $self->{saved}{$_} = $SIG{$_} for @{ $self->{names} };
+    $self->{from} = {};
+    $self->_catch;
     return $self;
 }
 
@@ -170,6 +191,28 @@ sub watch {
         fcntl $fh, F_SETFL, $flags | O_NONBLOCK or die "sirius: F_SETFL: $!\n";
     }
     $self->{watched}{ fileno $fh } = [ $fh, $EVENT{$for} ];
+    return;
+}
+
+sub _catch {
+    my $self   = shift;
+    my $caught = $self->{caught};
+    my $from   = $self->{from};
+    my %stray  = map { $_ => 1 } @STRAY;
+    for my $name ( @{ $self->{names} } ) {
+        $SIG{$name} = $stray{$name} ? sub { } : sub { push @$caught, $name };
+    }
+
+# perl keeps from its own handlers who has sent a signal. This one is called at once, but that is inside of the poll
+    my $ours = POSIX::SigSet->new( @{ $self->{numbers} } );
+    for my $name ( grep { $ASKED{$_} } @{ $self->{names} } ) {
+        my $handler = sub {
+            my $info = $_[1];
+            $from->{$name} = [ map { $info->{$_} || 0 } qw(pid uid) ];
+            push @$caught, $name;
+        };
+        POSIX::sigaction( $NUMBER{$name}, POSIX::SigAction->new( $handler, $ours, POSIX::SA_SIGINFO() ) );
+    }
     return;
 }
 
@@ -252,6 +295,14 @@ Who has sent the last signal of this name, see L<Sirius::OS::Origin>: of C<HUP>,
 
 In a child after C<fork>: installs the given handlers, gives every other signal back to the handler it had before L</new>, and
 opens all of them. What arrived for the child since the fork is delivered now, also what was ignored before L</new>.
+
+=head2 lend
+
+  $loop->lend($code);
+
+Calls code of the application outside of L</wait>. Meanwhile C<INT>, C<QUIT> and C<TERM> end the process at once, C<ALRM>,
+C<CHLD> and C<IO> have the handlers of the application, and all others wait. A timer that is left is stopped. Dies with the error
+of the code.
 
 =head2 new
 

@@ -48,6 +48,13 @@ sub parent {
     return $parent || 0;
 }
 
+# undef: it is gone, or of another user, or the kernel does not know
+sub private {
+    my ( $class, $pid ) = @_;
+    my %kib = _text("/proc/$pid/smaps_rollup") =~ /^(Private_\w+):\s+(\d+) kB$/mg;
+    return %kib ? 1024 * ( $kib{Private_Clean} + $kib{Private_Dirty} ) : undef;
+}
+
 sub resident {
     my ( $class, $pid ) = @_;
     my ( undef, $pages ) = split ' ', _line("$pid/statm");
@@ -154,6 +161,14 @@ signal 9 when this has grown, was one of them.
   my $pid = Sirius::OS::Proc->parent($pid);
 
 PID of its parent; 0 when it is gone.
+
+=head2 private
+
+  my $bytes = Sirius::OS::Proc->private($pid);
+
+The memory that the process shares with no other, in bytes: the private pages of F</proc/PID/smaps_rollup>. Undef if the process is gone, or if the
+kernel does not tell us: it does so for processes of the same user that have not changed their user, and to root. It takes the kernel
+some 0.3 ms for 40 MB.
 
 =head2 resident
 

@@ -124,6 +124,11 @@ sub is_reload { return shift->{reload} }
 
 sub is_up { return shift->{up} }
 
+sub is_warming {
+    my $self = shift;
+    return !$self->{up} && $self->{hook} && $self->{hook}{name} eq '--warm-up';
+}
+
 sub new {
     my ( $class, $child, %args ) = @_;
     return bless { child => $child, heard => '', missed => {}, replies => [], since => $child->since, %args },
@@ -298,9 +303,10 @@ The hook in which it or one of its workers is: C<of>, C<name>, and C<at>, since 
 
 The words of L</be_hung>.
 
-=head2 is_draining, is_late, is_ready, is_reload, is_up
+=head2 is_draining, is_late, is_ready, is_reload, is_up, is_warming
 
-Whether it was told to L</drain>; was L</be_late>; has all its workers; was started by a reload; has a worker that is ready.
+Whether it was told to L</drain>; was L</be_late>; has all its workers; was started by a reload; has a worker that is ready; has
+begun to warm up and has not said that it is done.
 
 =head2 new
 

@@ -9,6 +9,7 @@ use POSIX      qw(SIGINT SIGQUIT SIGTERM);
 use Sirius::App::ForkCheck;
 use Sirius::App::Hooks;
 use Sirius::App::Isolation;
+use Sirius::App::WarmUp;
 use Sirius::Base::Backoff;
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
@@ -105,7 +106,7 @@ sub run {
         Sirius::Log->tell( sub { $self->_tell_supervisor( 'said ' . _said(shift) ) } );
     }
 
-    my $clean = eval { $self->_supervise; 1 };
+    my $clean = eval { $self->_warm_up; $self->_supervise; 1 };
     my $error = $@;
     Sirius::Log->tell(undef);
     $self->{loop}->release( exits => 1 );
@@ -362,8 +363,7 @@ sub _spawn {
     my ( $self, $slot ) = @_;
 
     $self->_run_hook('before_fork');
-    Sirius::App::ForkCheck->warn_once( map( { fileno $_ } @{$self}{qw(sleepers supervisor)} ),
-        map( { $_->fd } @{ $self->{listeners} } ) );
+    Sirius::App::ForkCheck->warn_once( $self->_sockets );
     my $generation = $$;
     my $child      = Sirius::OS::Child->fork( sub { exit $self->_become_worker( $slot, $generation ) } );
     if ( !$child ) {
@@ -513,11 +513,57 @@ sub _tells {
     return !grep { $_ && $_ != $self->{number} } map { $board->row($_)->{generation} } $board->occupied;
 }
 
+# What this process cannot do without: which files its descriptors are. The application may have closed one, and have another there
+sub _descriptors {
+    my $self    = shift;
+    my @handles = map { fileno $_ } @{$self}{qw(alive news report)};
+    my @numbers = ( @handles, $self->_sockets, $self->{scoreboard}->descriptor );
+    return join q( ), map { join q(:), $_, ( POSIX::fstat($_) )[ 0, 1 ] } @numbers;
+}
+
+sub _sockets {
+    my $self = shift;
+    return map( { fileno $_ } @{$self}{qw(sleepers supervisor)} ), map { $_->fd } @{ $self->{listeners} };
+}
+
 # While it is unknown whether workers can start at all, one is tried at a time
 sub _trying {
     my $self = shift;
     return 0 if $self->{up} && !$self->{backoff}->failing;
     return scalar grep { !$_->is_ready } values %{ $self->{workers} };
+}
+
+# As long as the supervisor has not heard that it is over, the end of this process is a failure of it
+sub _warm_up {
+    my $self = shift;
+    my $conf = $self->{conf};
+    return if !$conf->{warm_up} || $self->{scoreboard}->stopped;
+    return Sirius::Log->warn(
+        '--warm-up has no effect: with -L Delayed each worker loads the application itself')
+        if $self->{builder};
+    Sirius::App::ForkCheck->warn_before_warm_up( $self->_sockets );
+    my $warm_up = Sirius::App::WarmUp->new(
+        ( map { $_ => $self->{$_} } qw(app conf) ),
+        listener     => $self->{listeners}[0],
+        multiprocess => 1,
+    );
+    my $before = $self->_descriptors;
+    $self->_tell_supervisor('hook generation warm_up');    # which ends this process when it never returns
+    my ( $fine, $error );
+    $self->{loop}->lend( sub {
+        $error = $self->{theirs}->lend( sub { $fine = $warm_up->run } );
+    } );
+    if ( $self->_descriptors ne $before ) {
+        Sirius::Log->tell(undef);
+        $error = 'the application has closed descriptors that the server needs';
+    }
+    Sirius::Log->error( 'warm-up: ' . $error =~ s/\s+\z//r ) if defined $error;
+    if ( defined $error || !$fine ) {
+        @{$self}{qw(gave_up stopping)} = ( 1, 1 );
+        return;
+    }
+    $self->_tell_supervisor('hook generation none');
+    return;
 }
 
 # One that retires is replaced at once: its slow clients may keep it for long
@@ -561,6 +607,9 @@ one that ends without having been ready, the next attempt is made C<--err-respaw
 twice as many, up to 30; meanwhile no other worker is started. In a reload the first such failure ends the generation
 instead, because the old one still serves. The same holds for a start with C<--daemonize>, whose command waits for the
 outcome. Every end is logged with its reason.
+
+Before the first worker the application is warmed up (C<--warm-up>, L<Sirius::App::WarmUp>). If that fails, this process ends with
+status 1, and the supervisor takes it as it takes an application that does not load.
 
 A worker that has to leave (for its requests, memory or age, see L<Sirius::Process::Recycling>) serves until its
 successor is ready. A worker that is not ready or not out of a hook after C<--load-timeout>, or has not ended after

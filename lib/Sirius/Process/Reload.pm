@@ -5,6 +5,7 @@ use warnings;
 
 use JSON::PP     ();
 use List::Util   qw(max min);
+use POSIX        qw(SIGTERM);
 use Scalar::Util qw(weaken);
 use Sirius::Base::Backoff;
 use Sirius::Base::Clock qw(now);
@@ -297,14 +298,19 @@ sub _ended {
     kill TERM => $self->orphans if $generation->is_draining && $self->current;    # it has not told them
     return $self->_given_up($generation) if defined $generation->gave_up;
     return                               if $generation->is_draining && !$status;
+
+    # A reload has overtaken the start: nothing was begun, and what stops it is the end of a warm-up
+    return if $generation->is_draining && $generation->is_warming && ( $status & 127 ) == SIGTERM;
     my $words
         = defined $generation->hung              ? $generation->hung
         : defined $generation->asked && !$status ? 'was terminated by ' . $generation->asked
         :                                          Sirius::OS::ExitStatus->words( $status, '' );
     my $how = "generation $number $words";
-    return Sirius::Log->error($how)                    if $generation->is_draining;
-    return $self->_failed( $generation, $how )         if !$generation->is_ready && $self->current;
-    Sirius::Log->fail("$how: the server cannot start") if $supervisor->is_awaited;
+    $how .= ' during the warm-up'              if $generation->is_warming && !defined $generation->hung;
+    return Sirius::Log->error($how)            if $generation->is_draining;
+    return $self->_failed( $generation, $how ) if !$generation->is_ready && $self->current;
+    Sirius::Log->fail("$how: the server cannot start")
+        if $supervisor->is_awaited || $generation->is_warming && !$generation->is_reload;
 
     # The last one that served is what another replaces, not those that were to replace it and have failed
     $self->{fallen} = "generation $number, which $words" if $generation->is_ready || !$self->{fallen};

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use Scalar::Util qw(weaken);
+use Sirius::App::WarmUp;
 use Sirius::Base::Backoff;
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
@@ -50,6 +51,7 @@ sub run {
     local @SIG{ 'ALRM', keys %handlers } = ( $SIG{ALRM} || 'DEFAULT', values %handlers );
     $handlers{$_}->($_) for Sirius::OS::Signals->let_go;
     Sirius::OS::Signals->unblock( 'ALRM', keys %handlers );
+    $self->_warm_up;
     $self->_start_edge;
     1 while !$self->_over && $worker->run !~ /\A(?:drained|edge|over|stopped)\z/;
     alarm 0;
@@ -142,6 +144,36 @@ sub _start_edge {
     }
     $self->{backoff}->ready;
     return $self->_stop_edge;
+}
+
+# Without a limit of time: whoever looks at it with a debugger decides. A stop ends it
+sub _warm_up {
+    my $self       = shift;
+    my $supervisor = $self->{supervisor};
+    my $conf       = $supervisor->conf;
+    return if !$conf->{warm_up} || $supervisor->has_stop_begun;
+    return Sirius::Log->warn('--warm-up has no effect: with -L Delayed the application is not loaded yet')
+        if $supervisor->builder;
+    my $pid  = $$;
+    my $stop = sub {
+        my $name = shift;
+        if ( $$ != $pid ) {
+            $SIG{$name} = 'DEFAULT';    ## no critic (RequireLocalizedPunctuationVars)
+            return kill $name => $$;
+        }
+        Sirius::App::WarmUp->abandon;
+        $supervisor->began_to_stop;
+        $supervisor->say_stop( 'INT', $name );
+        return $supervisor->quit( $self->{worker} );
+    };
+    local @SIG{qw(INT QUIT TERM)} = ($stop) x 3;
+    return
+        if Sirius::App::WarmUp->new(
+        app      => $supervisor->app,
+        conf     => $conf,
+        listener => $supervisor->listeners->[0],
+    )->run;
+    return Sirius::Log->fail('the warm-up has failed (--warm-up-required): the server cannot start');
 }
 
 # One that is just starting has no PID here yet: it is told when it has

@@ -261,11 +261,12 @@ sub serve {
     $loop->add( $self->{log_pipe} ) if $self->{announced} && $self->{log_pipe};
     $self->{alerts}->start;
     my $clean = eval { $self->_supervise; 1 };
-    my $error = $@;
+    my ( $error, $status ) = ( $@, $! + 0 );
     delete @{$self}{qw(alive life control)};
     $self->_clean_up;
     $self->_say_stopped if $clean;
     $loop->release;
+    $! = $status;
     die $error if !$clean;
     return;
 }
@@ -340,8 +341,10 @@ sub _run_many {
     return $self->serve;
 }
 
+# Errno is the exit status of a program that does not catch why it ends
 sub _clean_up {
     my $self = shift;
+    local $!;
     $_->shut  for $self->{admin}, @{ $self->{listeners} };
     $_->close for $self->{admin}, @{ $self->{listeners} };
     $self->{log_pipe}->stop   if $self->{log_pipe};

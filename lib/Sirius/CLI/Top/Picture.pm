@@ -10,15 +10,16 @@ use Sirius::Base::Text;
 
 # Name, width (less than 0: to the left), how wide the whole has to be for it, and what is shown of a worker
 my @COLUMNS = (
-    [ PID      => 7,   0,   sub { _number( $_[1]{pid} ) } ],
-    [ GEN      => 3,   70,  sub { _number( $_[1]{generation} ) } ],
-    [ STATE    => -8,  0,   sub { _text( $_[1]{state} ) } ],
-    [ FOR      => 9,   0,   \&_for ],
-    [ 'REQ/S'  => 6,   0,   sub { _rate( $_[0]{change}->worker_rate( $_[1] ) ) } ],
-    [ REQUESTS => 10,  100, sub { _number( $_[1]{requests} ) } ],
-    [ RSS      => 6,   80,  sub { _number( $_[1]{rss} )   ? Sirius::Base::Text->bytes( $_[1]{rss} ) : '' } ],
-    [ CLIENT   => -21, 120, sub { _number( $_[1]{began} ) ? _text( $_[1]{client} )                  : '' } ],
-    [ DOING    => 0,   0,   \&_doing ],
+    [ PID      => 7,  0,   sub { _number( $_[1]{pid} ) } ],
+    [ GEN      => 3,  70,  sub { _number( $_[1]{generation} ) } ],
+    [ STATE    => -8, 0,   sub { _text( $_[1]{state} ) } ],
+    [ FOR      => 9,  0,   \&_for ],
+    [ 'REQ/S'  => 6,  0,   sub { _rate( $_[0]{change}->worker_rate( $_[1] ) ) } ],
+    [ REQUESTS => 10, 100, sub { _number( $_[1]{requests} ) } ],
+    [ RSS    => 6, 80, sub { _number( $_[1]{rss} )     ? Sirius::Base::Text->bytes( $_[1]{rss} )     : '' } ],
+    [ OWN    => 6, 90, sub { _number( $_[1]{private} ) ? Sirius::Base::Text->bytes( $_[1]{private} ) : '' } ],
+    [ CLIENT => -21, 120, sub { _number( $_[1]{began} ) ? _text( $_[1]{client} ) : '' } ],
+    [ DOING  => 0,   0,   \&_doing ],
 );
 
 sub header {

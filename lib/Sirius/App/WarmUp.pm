@@ -1,0 +1,306 @@
+package Sirius::App::WarmUp;
+
+use strict;
+use warnings;
+
+use IO::Socket::INET ();
+use POSIX            ();
+use Scalar::Util     qw(reftype);
+use Sirius           ();
+use Sirius::App::Discard;
+use Sirius::Base::Clock qw(now);
+use Sirius::Base::Text;
+use Sirius::Log ();
+use Sirius::PSGI::Cleanup;
+use Sirius::PSGI::Response;
+use Time::HiRes qw(time);
+
+use constant ERROR_MAX => 1000;    # characters of an exception in the log
+
+# The process that warms up, undef otherwise: not a local, which is over before an END is called
+my $runs;
+
+# What ends this process now is no doing of the application
+sub abandon {
+    undef $runs;
+    return;
+}
+
+sub env {
+    my ( $self, $target, %more ) = @_;
+    my ( $scheme, $host, $uri ) = $target =~ m{\A(?:(https?)://([^/?]+))?(.*)\z}is;
+    $uri = "/$uri" if $uri !~ m{\A/};
+    my ( $path, $query ) = split /[?]/, $uri, 2;
+    $path =~ s/%([[:xdigit:]]{2})/chr hex $1/ge;
+    open my $input, '<', \( my $content = '' ) or die "psgi.input: $!\n";    ## no critic (RequireBriefOpen)
+    my $listener = $self->{listener};
+    return {
+        HTTP_ACCEPT              => '*/*',
+        HTTP_HOST                => defined $host ? $host : $self->_host,
+        HTTP_USER_AGENT          => 'Sirius/' . Sirius->VERSION . ' (warm-up)',
+        PATH_INFO                => $path,
+        QUERY_STRING             => defined $query ? $query : '',
+        REMOTE_ADDR              => '127.0.0.1',
+        REMOTE_PORT              => '0',
+        REQUEST_METHOD           => 'GET',
+        REQUEST_URI              => $uri,
+        SCRIPT_NAME              => '',
+        SERVER_NAME              => $listener->name,
+        SERVER_PORT              => $listener->port,
+        SERVER_PROTOCOL          => 'HTTP/1.1',
+        'psgi.errors'            => \*STDERR,
+        'psgi.input'             => $input,
+        'psgi.multiprocess'      => $self->{multiprocess} ? 1 : 0,
+        'psgi.multithread'       => 0,
+        'psgi.nonblocking'       => 0,
+        'psgi.run_once'          => 0,
+        'psgi.streaming'         => 1,
+        'psgi.url_scheme'        => defined $scheme ? lc $scheme : 'http',
+        'psgi.version'           => [ 1, 1 ],
+        'psgix.cleanup'          => 1,
+        'psgix.cleanup.handlers' => [],
+        'psgix.harakiri'         => 1,
+        'psgix.informational'    => sub { },
+        'psgix.input.buffered'   => 1,
+        'psgix.io'               => IO::Socket::INET->new,                        # closed
+        'psgix.request_start'    => time,
+        %more,
+    };
+}
+
+sub new {
+    my ( $class, %args ) = @_;
+    return bless { failed => 0, requests => 0, %args }, $class;
+}
+
+sub run {
+    my $self  = shift;
+    my $began = now();
+    $self->{pid} = $runs = POSIX::getpid();
+    for my $what ( @{ $self->{conf}{warm_up} } ) {
+        if   ( ref $what ) { $self->_call($what) }
+        else               { $self->_request($what) }
+    }
+    undef $runs;
+    my ( $number, $failed ) = @{$self}{qw(requests failed)};
+    Sirius::Log->note( 'warmed up '
+            . ( $number ? "with $number request" . ( $number == 1 ? '' : 's' ) . q( ) : '' ) . 'in '
+            . Sirius::Base::Text->duration( now() - $began )
+            . ( $failed ? ", $failed failed" : '' ) );
+    return !$failed || !$self->{conf}{warm_up_required};
+}
+
+# Status, and what is wrong
+sub _answer {
+    my ( $self,  $env )      = @_;
+    my ( $lived, $response ) = $self->_try( sub { $self->{app}->($env) } );
+    return ( 500, "the application died: $response" ) if !$lived;
+    my ( $status, $error )
+        = ref $response && reftype $response eq 'CODE' ? $self->_delayed($response) : $self->_take($response);
+    $self->_clean_up($env);
+    return ( $status, $error );
+}
+
+sub _call {
+    my ( $self,  $code )  = @_;
+    my ( $lived, $error ) = $self->_try( sub {
+        $code->( $self->{app}, sub { $self->_request(@_) } );
+    } );
+    return if $lived;
+    $self->{failed}++;
+    Sirius::Log->error("warm-up: the code of --warm-up died: $error");
+    return;
+}
+
+# As a worker does it behind the response; that somebody wants this process to end means nothing here
+sub _clean_up {
+    my ( $self,  $env )  = @_;
+    my ( $found, $list ) = $self->_try( sub { Sirius::PSGI::Cleanup::handlers($env) } );
+    for ( my $i = 0; $found && ref $list; $i++ ) {    ## no critic (ProhibitCStyleForLoops): it may grow
+        my ( $had, $handler ) = $self->_try( sub { Sirius::PSGI::Cleanup::handler( $list, $i ) } );
+        last if !$had || !$handler;
+        my ( $lived, $error ) = $self->_try( sub { $handler->[0]->($env) } );
+        Sirius::Log->error("warm-up: a cleanup handler died: $error") if !$lived;
+    }
+    return;
+}
+
+# A response that comes through a callback: complete, or piece by piece
+sub _delayed {
+    my ( $self, $code ) = @_;
+    my ( $calls, $status, $error, $writer ) = (0);
+    my $responder = sub {
+        my $response = shift;
+        die "the responder was called twice\n" if $calls++;
+        ( $status, $error ) = $self->_take( $response, 1 );
+        die $error if defined $error;     ## no critic (RequireCarping)
+        return     if @{$response} > 2;
+        return $writer = Sirius::App::Discard->new;
+    };
+    my ( $lived, $why ) = $self->_try( sub { $code->($responder) } );
+    return ( $status, $error )                                                   if defined $error;
+    return ( 500,     "the application died: $why" )                             if !$lived;
+    return ( 500,     'the application returned without calling the responder' ) if !$calls;
+    return ( 500,     'the application returned without closing the writer' )
+        if $writer && !$writer->is_closed;
+    return $status;
+}
+
+# As one line, whatever it is
+sub _error {
+    my ( $self, $error ) = @_;
+    my $text = eval { Sirius::PSGI::Response::text($error) };
+    $self->_leave_child;
+    $text = 'an exception that cannot be converted to text' if !defined $text;
+    $text =~ s/\s+\z//;
+    $text =~ s/\s*\n\s*/; /g;
+    return length $text ? substr $text, 0, ERROR_MAX : 'for no reason';
+}
+
+sub _host {
+    my $listener = shift->{listener};
+    return $listener->name . ( $listener->is_unix || $listener->port == 80 ? '' : q(:) . $listener->port );
+}
+
+# The application has forked, and this is a child that came back: it must not go on as another server
+sub _leave_child {
+    my $self = shift;
+    return if $self->{pid} == POSIX::getpid();
+    undef $runs;
+    exit 0;
+}
+
+# One request: its status
+sub _request {
+    my ( $self, $target, %more ) = @_;
+    my $began = now();
+    my $env   = $self->env( $target, %more );
+    my $line  = 'warm-up: ' . Sirius::Base::Text->harmless("$env->{REQUEST_METHOD} $env->{REQUEST_URI}");
+    my ( $status, $error ) = $self->_answer($env);
+    my $took = Sirius::Base::Text->duration( now() - $began );
+    $self->{requests}++;
+    if ( defined $error || $status >= 500 ) {
+        $self->{failed}++;
+        Sirius::Log->error( "$line: status $status after $took" . ( defined $error ? ": $error" : '' ) );
+    } elsif ( $status >= 400 ) {
+        Sirius::Log->note("$line: status $status after $took");
+    }
+    return $status;
+}
+
+# Reads a response to its end. With a callback, it may have no body
+sub _take {
+    my ( $self, $response, $delayed ) = @_;
+    my ( $lived, $plain ) = $self->_try( sub {
+        my $copy = Sirius::PSGI::Response::plain($response);
+        die "it has no body\n"                           if @{$copy} < 3 && !$delayed;
+        die "'$copy->[0]' is not a status\n"             if $copy->[0] !~ /\A[1-9]\d\d\z/;
+        die "the headers have an odd number of values\n" if @{ $copy->[1] } % 2;
+        my $writer = Sirius::App::Discard->new;
+        if    ( ref $copy->[2] eq 'ARRAY' ) { $writer->write($_) for @{ $copy->[2] } }
+        elsif ( @{$copy} > 2 )              { Sirius::PSGI::Response::drain( $copy->[2], $writer ) }
+        return $copy;
+    } );
+    return ( 500, "invalid response: $plain" ) if !$lived;
+    return $plain->[0];
+}
+
+# Calls code of the application. True and what it returned, or false and why it did not
+sub _try {
+    my ( $self, $code ) = @_;
+    my ( $calls, $value, $returned );
+    my $lived = eval {
+        {    # what last and next of the application leave, and redo begins again: no loop of ours
+            die "it called redo outside of a loop\n" if $calls++;
+            $value    = $code->();
+            $returned = 1;
+        }
+        1;
+    };
+    my $error = $@;
+    $self->_leave_child;
+    return ( 1, $value ) if $lived && $returned;
+    return ( 0, $lived ? 'it called last or next outside of a loop' : $self->_error($error) );
+}
+
+END {
+    if ( defined $runs && $runs == POSIX::getpid() ) {
+        my $status = $?;
+        Sirius::Log->error("the application called exit (status $status) during the warm-up");
+        $? = $status || 1;
+    }
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::App::WarmUp - requests that the application answers before the first worker is forked
+
+=head1 SYNOPSIS
+
+  use Sirius::App::WarmUp;
+
+  my $fine = Sirius::App::WarmUp->new(
+      app          => $app,
+      conf         => $conf,
+      listener     => $listeners[0],
+      multiprocess => 1,
+  )->run;
+
+=head1 DESCRIPTION
+
+Much of what an application keeps in memory is made by its first requests: compiled templates, routes, method caches. If that
+happens before the fork, all workers share it, and no client waits for it. F<docs/TUNING.md> has figures.
+
+C<--warm-up> has paths, and code. A path is requested by GET. The code is called with two arguments: the application, and a sub that
+makes one request and returns the status. That sub takes a path and values for C<%env>:
+
+  sirius --warm-up 'sub {
+      my ( $app, $request ) = @_;
+      $request->( "/account", HTTP_COOKIE => "session=0" );
+  }' app.psgi
+
+The requests have the same keys in C<%env> as those of a worker. C<REMOTE_ADDR> is 127.0.0.1, C<HTTP_HOST>, C<SERVER_NAME> and
+C<SERVER_PORT> are those of the first address, C<HTTP_USER_AGENT> is C<Sirius/0.01 (warm-up)>, and C<psgix.io> is a closed socket.
+In place of a path there may be a URL, which sets C<HTTP_HOST> and C<psgi.url_scheme>. The body is read and thrown away. The
+cleanup handlers are called; C<psgix.harakiri.commit> does nothing.
+
+An exception, an invalid response, or a status of 5xx is an error in the log, with the path, the status and the time. A status of 4xx
+is a line without a level: it may be meant.
+
+If the application calls C<exit>, the process ends, and a line in the log says so. A child that it forks, and that comes back
+from the call, ends without one.
+
+=head1 METHODS
+
+=head2 abandon
+
+  Sirius::App::WarmUp->abandon;
+
+Before the server itself ends the process in the middle of a warm-up.
+
+=head2 env
+
+  my $env = $warm_up->env( '/path?query', %more );
+
+The environment of a request.
+
+=head2 new
+
+C<app>, the application; C<conf>, of which C<warm_up> and C<warm_up_required> matter; C<listener>, the first
+L<Sirius::Listen::Listener>; C<multiprocess>, for C<%env>.
+
+=head2 run
+
+  my $fine = $warm_up->run;
+
+False if something has failed and C<--warm-up-required> is set.
+
+=head1 SEE ALSO
+
+L<Sirius::Process::Pool>, L<Sirius::Process::Single>, L<Sirius::App::Loading>.
+
+=cut
