@@ -27,6 +27,7 @@ sr_conn *sr_conn_new(int fd, const sr_peer *peer, uint8_t listener)
 
 void sr_conn_free(sr_conn *c)
 {
+    sr_transport_free(c->transport);
     if (c->source.fd >= 0 && c->borrowed)
         sr_descriptors_discard(c->source.fd);
     else if (c->source.fd >= 0)
@@ -59,6 +60,7 @@ void sr_conn_forget_request(sr_conn *c, size_t used)
 
 bool sr_conn_watch(sr_engine *e, sr_conn *c, uint32_t events)
 {
+    events = sr_transport_events(c->transport, events);
     if (c->registered && c->interest == events)
         return true;
     int err = c->registered ? sr_loop_change(&e->loop, &c->source, events)
@@ -128,6 +130,8 @@ void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
      */
     if (c->owed && c->status && c->minor == 0)
         reset(c);
+    else if (c->transport && !c->ended)
+        c->transport->ops->end(c->transport, c->source.fd); /* as far as the socket takes it */
     sr_account_over(e, c, SR_OVER_ABORTED);
     sr_counters_add(&e->row->counters.closed[why], 1);
     sr_conn_unwatch(e, c); /* another descriptor of the same open file would keep it in epoll */

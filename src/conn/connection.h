@@ -26,6 +26,7 @@
 #include "../net/loop.h"
 #include "../net/peer.h"
 #include "../share/counters.h"
+#include "../transport/transport.h"
 #include "body.h"
 #include "output.h"
 
@@ -40,13 +41,14 @@ typedef enum sr_conn_state {
 } sr_conn_state;
 
 typedef struct sr_conn {
-    sr_source source;  /* must be first; kind SR_SOURCE_CONN */
-    uint8_t state;     /* sr_conn_state */
-    uint8_t listener;  /* index of the listener that accepted it */
-    bool registered;   /* in the epoll set */
-    bool preface;      /* in IDLE: the header of the PROXY protocol is still to come, or a part of it */
-    uint32_t interest; /* the events it is registered for */
-    uint32_t slot;     /* slot + 1 of its request in the queue; 0: none */
+    sr_source source;        /* must be first; kind SR_SOURCE_CONN */
+    uint8_t state;           /* sr_conn_state */
+    uint8_t listener;        /* index of the listener that accepted it */
+    bool registered;         /* in the epoll set */
+    bool preface;            /* in IDLE: the header of the PROXY protocol is still to come, or a part of it */
+    uint32_t interest;       /* the events it is registered for */
+    uint32_t slot;           /* slot + 1 of its request in the queue; 0: none */
+    sr_transport *transport; /* NULL: plain. Owned */
 
     /* the current request and its response */
     uint8_t minor; /* HTTP/1.minor */
@@ -57,6 +59,7 @@ typedef struct sr_conn {
     bool interim_pending; /* a part of an interim response is out, and the rest waits in `out` */
     bool gone;            /* the client is known to be gone, or a write has failed */
     bool close_after;     /* in FLUSH: close when everything is sent */
+    bool ended;           /* in LINGER: this side is shut down */
     bool borrowed;        /* psgix.io: the application has a descriptor of the socket */
     sr_closed why;        /* for what reason it will count as closed */
 
@@ -109,8 +112,8 @@ struct sr_engine;
 void sr_conn_enter(struct sr_engine *e, sr_conn *c);
 
 /*
- * Watches it for these events. False: epoll_ctl failed; the connection is closed and freed, unless it is
- * SERVING.
+ * Watches it for these events, and for what its transport needs. False: epoll_ctl failed; the connection is
+ * closed and freed, unless it is SERVING.
  */
 bool sr_conn_watch(struct sr_engine *e, sr_conn *c, uint32_t events);
 void sr_conn_unwatch(struct sr_engine *e, sr_conn *c);

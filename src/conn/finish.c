@@ -11,9 +11,21 @@
 
 enum { LINGER_READS = 4 };
 
+/* Ends this side, as far as the socket takes what the transport has to say. False: the connection is closed. */
+static bool end_of_side(sr_engine *e, sr_conn *c)
+{
+    int err = c->ended ? 0 : sr_transport_end(c->transport, c->source.fd);
+    c->ended = !err;
+    if (err && err != EAGAIN)
+        sr_conn_close(e, c, c->why);
+    return !err || err == EAGAIN;
+}
+
 void sr_finish_lingering(sr_engine *e, sr_conn *c)
 {
-    for (int i = 0; i < LINGER_READS; i++) {
+    if (!end_of_side(e, c))
+        return;
+    for (int i = 0; i < LINGER_READS; i++) { /* past the transport: nobody reads what it would decrypt */
         ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
@@ -32,10 +44,8 @@ void sr_finish_close(sr_engine *e, sr_conn *c, sr_closed why)
     c->why = why;
     sr_link_remove(&c->buffered);
     sr_conn_forget_request(c, sr_buffer_len(&c->in));
-    if (shutdown(c->source.fd, SHUT_WR) < 0) {
-        sr_conn_close(e, c, why);
+    if (!end_of_side(e, c))
         return;
-    }
     c->state = SR_CONN_LINGER;
     c->unacknowledged = sr_send_unacknowledged(c);
     sr_deadline_set(e, c, SR_DEADLINE_LINGER);
@@ -61,7 +71,8 @@ static void response_over(sr_engine *e, sr_conn *c)
         return;
     }
     sr_deadline_set(e, c, SR_DEADLINE_IDLE);
-    sr_conn_watch(e, c, EPOLLIN);
+    if (sr_conn_watch(e, c, EPOLLIN) && sr_transport_holds(c->transport))
+        sr_link_append(&e->buffered, &c->buffered);
 }
 
 void sr_finish_writable(sr_engine *e, sr_conn *c)

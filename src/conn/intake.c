@@ -228,11 +228,11 @@ static void ended(sr_engine *e, sr_conn *c)
         sr_finish_refuse(e, c, 400, c->parse && c->parse->is_head);
 }
 
-/* What to return. A connection whose request is not complete waits for more. */
+/* What to return. A connection whose request is not complete waits for more, which may be here already. */
 static sr_intake outcome(sr_engine *e, sr_conn *c, take t)
 {
-    if (t == TAKE_MORE)
-        sr_conn_watch(e, c, EPOLLIN);
+    if (t == TAKE_MORE && sr_conn_watch(e, c, EPOLLIN) && sr_transport_holds(c->transport))
+        sr_link_append(&e->buffered, &c->buffered);
     return t == TAKE_READY ? SR_INTAKE_READY : SR_INTAKE_WAIT;
 }
 
@@ -240,7 +240,7 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
 {
     e->fresh_of = c;
     for (int reads = 0;;) {
-        ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT);
+        ssize_t n = sr_transport_read(c->transport, c->source.fd, e->scratch, SR_SCRATCH);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -292,6 +292,9 @@ void sr_intake_refuse(sr_engine *e, sr_task *task, int status)
 
 sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task)
 {
+    /* a part of a request that is in c->in was parsed, and more of it is with the transport */
+    if (c->transport && (c->state != SR_CONN_IDLE || !sr_buffer_len(&c->in)))
+        return sr_intake_readable(e, c, task);
     sr_bytes view = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
     return outcome(e, c, take_head(e, c, view, false, task));
 }

@@ -10,6 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum {
+    TURN = 1024 * 1024,          /* bytes of a file in one turn */
+    TURN_ENCRYPTED = 256 * 1024, /* where each of them costs half a nanosecond, and is copied */
+    PIECE = 64 * 1024,
+};
+
 sr_output *sr_output_new(void)
 {
     sr_output *o = calloc(1, sizeof *o);
@@ -127,9 +133,10 @@ static sr_flush failed(void)
 
 static sr_flush flush_memory(sr_output *o, int socket, uint64_t *sent)
 {
-    int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (o->file_left ? MSG_MORE : 0); /* head and file in one packet */
+    int flags = o->file_left ? MSG_MORE : 0; /* head and file in one packet */
     while (sr_buffer_len(&o->mem)) {
-        ssize_t n = send(socket, sr_buffer_at(&o->mem), sr_buffer_len(&o->mem), flags);
+        ssize_t n =
+            sr_transport_send(o->transport, socket, sr_buffer_at(&o->mem), sr_buffer_len(&o->mem), flags);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -157,16 +164,16 @@ static ssize_t sendfile_nosignal(int socket, int fd, off_t *offset, size_t want)
 
 /*
  * Nor has it MSG_DONTWAIT, and an application that has used psgix.io may have made the socket blocking, for
- * all its descriptors. Then the bytes are copied.
+ * all its descriptors. Then the bytes are copied, and so they are where a transport encrypts them.
  */
 static ssize_t send_file(const sr_output *o, int socket, off_t *offset, size_t want)
 {
-    char piece[32 * 1024];
-    if (!o->copies && fcntl(socket, F_GETFL) & O_NONBLOCK)
+    char piece[PIECE];
+    if (!o->transport && !o->copies && fcntl(socket, F_GETFL) & O_NONBLOCK)
         return sendfile_nosignal(socket, o->fd, offset, want);
     ssize_t n = pread(o->fd, piece, want < sizeof piece ? want : sizeof piece, *offset);
     if (n > 0)
-        n = send(socket, piece, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        n = sr_transport_send(o->transport, socket, piece, (size_t)n, 0);
     if (n > 0)
         *offset += n;
     return n;
@@ -174,8 +181,8 @@ static ssize_t send_file(const sr_output *o, int socket, off_t *offset, size_t w
 
 static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent)
 {
-    /* 1 MiB at a time: one fast reader of a large file must not keep the loop from the others */
-    for (size_t budget = 1024 * 1024; o->file_left;) {
+    /* one fast reader of a large file must not keep the loop from the others */
+    for (size_t budget = o->transport ? TURN_ENCRYPTED : TURN; o->file_left;) {
         size_t want = o->file_left < budget ? (size_t)o->file_left : budget;
         if (!want)
             return SR_FLUSH_AGAIN;

@@ -12,6 +12,7 @@
  * Owner: the connection, while something is pending.
  */
 #include "../base/buffer.h"
+#include "../transport/transport.h"
 
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -19,9 +20,10 @@
 enum { SR_OUTPUT_MEMORY = 256 * 1024, SR_OUTPUT_TOTAL = 64 * 1024 * 1024 };
 
 typedef struct sr_output {
-    sr_buffer mem;      /* sent first */
-    int fd;             /* then this file; -1: none; owned */
-    bool spool;         /* fd is a temporary file of ours, and may grow */
+    sr_transport *transport; /* of the connection, which owns it; NULL: plain */
+    sr_buffer mem;           /* sent first */
+    int fd;                  /* then this file; -1: none; owned */
+    bool spool;              /* fd is a temporary file of ours, and may grow */
     bool copies;        /* no sendfile: somebody else has the socket and may make it blocking at any moment */
     off_t offset;       /* next byte of the file to send */
     uint64_t file_left; /* bytes of the file to send */

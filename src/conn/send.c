@@ -47,13 +47,13 @@ static ssize_t send_some(sr_conn *c, struct iovec *iov, int n, int more)
 {
     size_t total = 0;
     while (n > 0) {
-        struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)(n < IOV_BATCH ? n : IOV_BATCH)};
+        int batch = n < IOV_BATCH ? n : IOV_BATCH, flags = n > IOV_BATCH ? MSG_MORE : more;
         size_t want = 0;
-        for (size_t i = 0; i < msg.msg_iovlen; i++)
+        for (int i = 0; i < batch; i++)
             want += iov[i].iov_len;
-        int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (n > IOV_BATCH ? MSG_MORE : more);
-        ssize_t sent = n == 1 ? send(c->source.fd, iov->iov_base, iov->iov_len, flags)
-                              : sendmsg(c->source.fd, &msg, flags);
+        ssize_t sent = n == 1
+                           ? sr_transport_send(c->transport, c->source.fd, iov->iov_base, iov->iov_len, flags)
+                           : sr_transport_write(c->transport, c->source.fd, iov, batch, flags);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
@@ -63,8 +63,8 @@ static ssize_t send_some(sr_conn *c, struct iovec *iov, int n, int more)
         total += (size_t)sent;
         if ((size_t)sent < want)
             break;
-        iov += msg.msg_iovlen;
-        n -= (int)msg.msg_iovlen;
+        iov += batch;
+        n -= batch;
     }
     c->sent += total;
     return (ssize_t)total;
@@ -84,6 +84,7 @@ static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip
         lost(c, SR_CLOSED_ERROR);
         return;
     }
+    c->out->transport = c->transport;
     e->pending -= sr_output_memory(c->out);
     if (where == SR_KEEP_BY_SIZE && e->pending > SR_OUTPUT_TOTAL)
         where = SR_KEEP_ON_DISK;

@@ -76,8 +76,7 @@ static bool waits(const sr_edge *ed, const sr_conn *c)
 /* 0: the client is there; 1: it has shut its side down; -1: it is gone. */
 static int peer_state(const sr_conn *c)
 {
-    char byte;
-    ssize_t n = recv(c->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    ssize_t n = sr_transport_peek(c->transport, c->source.fd);
     if (n == 0)
         return 1;
     return n > 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;

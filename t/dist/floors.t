@@ -12,13 +12,15 @@ my $root = dirname( dirname( dirname( rel2abs(__FILE__) ) ) );
 chdir $root or die "$root: $!";
 
 # From the ground up; sirius-edge is src/sirius-edge.c, the program
-my @FLOORS = qw(base http net share worker conn edge xs sirius-edge);
+my @FLOORS = qw(base http net share worker transport conn edge xs sirius-edge);
 
 # "from to" => why, and what ends it. Floors of one shelf that know nothing of each other
 my %APART = (
-    'conn worker' => 'a worker of an edge has no connection of a client',
-    'xs conn'     => 'nor has perl',
-    'xs edge'     => 'perl is in no process with an edge',
+    'conn worker'      => 'a worker of an edge has no connection of a client',
+    'transport worker' => 'nor a transport',
+    'xs conn'          => 'nor has perl',
+    'xs transport'     => 'nor has perl',
+    'xs edge'          => 'perl is in no process with an edge',
 );
 
 # Upward today: "file of the one folder/file of the other" => reason. Empty is best.

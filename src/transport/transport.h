@@ -1,0 +1,96 @@
+#ifndef SR_TRANSPORT_H
+#define SR_TRANSPORT_H
+/*
+ * transport: what a connection reads and writes by. Plain HTTP has none: the pointer is NULL, and each call
+ * here is the system call that it names. Another one lies between the connection and the socket, and
+ * encrypts; there is none yet but in tests (t/c/transport.c).
+ *
+ * A write that is taken in part, or not at all (EAGAIN), has to be repeated from where it ended, with at least
+ * the bytes that were offered before: the transport may have encrypted some of them. The caller may offer
+ * them from another place in memory. What is taken lies in the kernel.
+ *
+ * Owner: the connection, which frees it before it closes the socket. Thread: one.
+ * Failure: as those of the system calls, -1 with errno; EAGAIN: wait for events as sr_transport_events says.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+typedef struct sr_transport sr_transport;
+
+typedef struct sr_transport_ops {
+    /* Goes on with the handshake. 0: it is complete; EAGAIN: it needs events; otherwise it has failed. */
+    int (*handshake)(sr_transport *t, int socket);
+    ssize_t (*read)(sr_transport *t, int socket, void *to, size_t len);
+    ssize_t (*write)(sr_transport *t, int socket, const struct iovec *iov, int n, int flags);
+    bool (*holds)(const sr_transport *t);  /* a read would bring bytes, although epoll reports nothing */
+    bool (*unsent)(const sr_transport *t); /* bytes of its own wait for the socket to be writable */
+    ssize_t (*peek)(sr_transport *t, int socket);
+    int (*end)(sr_transport *t, int socket);
+    void (*free)(sr_transport *t);
+} sr_transport_ops;
+
+struct sr_transport {
+    const sr_transport_ops *ops;
+};
+
+/* As recv. 0: the peer has ended its side. */
+static inline ssize_t sr_transport_read(sr_transport *t, int socket, void *to, size_t len)
+{
+    return t ? t->ops->read(t, socket, to, len) : recv(socket, to, len, MSG_DONTWAIT);
+}
+
+/* As send and sendmsg. `flags`: 0 or MSG_MORE. */
+static inline ssize_t sr_transport_send(sr_transport *t, int socket, const void *at, size_t len, int flags)
+{
+    if (!t)
+        return send(socket, at, len, flags | MSG_NOSIGNAL | MSG_DONTWAIT);
+    return t->ops->write(t, socket, &(struct iovec){(void *)(uintptr_t)at, len}, 1, flags);
+}
+
+static inline ssize_t sr_transport_write(sr_transport *t, int socket, struct iovec *iov, int n, int flags)
+{
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)n};
+    return t ? t->ops->write(t, socket, iov, n, flags)
+             : sendmsg(socket, &msg, flags | MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* As recv of one byte with MSG_PEEK: is the peer there? */
+static inline ssize_t sr_transport_peek(sr_transport *t, int socket)
+{
+    char byte;
+    return t ? t->ops->peek(t, socket) : recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+}
+
+/* Whether a read would bring bytes that epoll does not report. Ask before waiting for events. */
+static inline bool sr_transport_holds(const sr_transport *t)
+{
+    return t && t->ops->holds(t);
+}
+
+/* The events to wait for, for a connection that waits for `events`. */
+static inline uint32_t sr_transport_events(const sr_transport *t, uint32_t events)
+{
+    return t && t->ops->unsent(t) ? events | EPOLLOUT : events;
+}
+
+/*
+ * Ends this side: nothing is written any more. Returns 0 or errno; EAGAIN: call it again when the socket is
+ * writable.
+ */
+static inline int sr_transport_end(sr_transport *t, int socket)
+{
+    int err = t ? t->ops->end(t, socket) : 0;
+    return err ? err : shutdown(socket, SHUT_WR) == 0 ? 0 : errno;
+}
+
+static inline void sr_transport_free(sr_transport *t)
+{
+    if (t)
+        t->ops->free(t);
+}
+
+#endif
