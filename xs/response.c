@@ -287,7 +287,7 @@ static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t 
 
 /* --- objects: getline --- */
 
-/* Sirius::PSGI::Response::drain calls getline and puts what it gets into the writer. */
+/* Sirius::PSGI::Response::send_body calls getline and puts what it gets into the writer. */
 static const char *respond_object(pTHX_ sirius *s, SV *body)
 {
     sirius_turn *t = &s->turn;
@@ -297,9 +297,10 @@ static const char *respond_object(pTHX_ sirius *s, SV *body)
     wire_head(s, false);
     t->phase = SIRIUS_STREAMING;
     SV *writer = t->response.framing == SR_FRAMING_NONE ? &PL_sv_undef : sirius_writer(aTHX_ s);
-    SV *drained = sirius_call(
-        aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::PSGI::Response::drain", GV_ADD))), body, writer);
-    if (!drained) {
+    SV *sent =
+        sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::PSGI::Response::send_body", GV_ADD))),
+                    body, writer);
+    if (!sent) {
         if (t->phase == SIRIUS_STREAMING)
             t->phase = SIRIUS_BROKEN;
         sirius_log(aTHX_ s, "the body died", ERRSV);

@@ -11,21 +11,6 @@ use Scalar::Util qw(blessed openhandle reftype);
 # Bytes that one getline asks for: what a file handle gives at once
 use constant BLOCK => 65536;
 
-# The engine puts each piece where it belongs; put is false once the client is gone.
-sub drain {
-    my ( $body, $writer ) = @_;
-
-    if ($writer) {
-        local $/ = \BLOCK;
-        while ( defined( my $piece = $body->getline ) ) {
-            last if !$writer->put($piece);
-        }
-    }
-    $body->close if blessed $body ? $body->can('close') : openhandle $body;
-
-    return 1;
-}
-
 # A response whose parts are tied, magical or overloaded, as one that C can read in place
 sub plain {
     my $response = shift;
@@ -38,6 +23,21 @@ sub plain {
     my @plain = ( "$status", _strings($headers) );
     push @plain, _plain_body(@body) if @body;
     return \@plain;
+}
+
+# The engine puts each piece where it belongs; put is false once the client is gone.
+sub send_body {
+    my ( $body, $writer ) = @_;
+
+    if ($writer) {
+        local $/ = \BLOCK;
+        while ( defined( my $piece = $body->getline ) ) {
+            last if !$writer->put($piece);
+        }
+    }
+    $body->close if blessed $body ? $body->can('close') : openhandle $body;
+
+    return 1;
 }
 
 # What an exception says
@@ -95,17 +95,18 @@ passes through this module first. Applications do not need it.
 
 =head1 FUNCTIONS
 
-=head2 drain
-
-  drain($body, $writer);
-
-Reads an object by C<getline>, 64 KiB at a time, into the writer, and closes it. Without a writer it is closed only.
-
 =head2 plain
 
   my $copy = plain($response);
 
 A copy in which status, headers and the elements of the body are strings. Dies when it cannot be made.
+
+=head2 send_body
+
+  send_body($body, $writer);
+
+Writes what the C<getline> of an object returns, 64 KiB at a time, to the writer, and closes the object. Without a writer, for a
+response that has no body, it only closes it.
 
 =head2 text
 

@@ -38,7 +38,7 @@ Ends the response. Later writes are ignored.
 
   my $more = $writer->put($bytes);
 
-L</write> for L<Sirius::PSGI::Response/drain>: false once the client is gone.
+L</write> for L<Sirius::PSGI::Response/send_body>: false once the client is gone.
 
 =head2 write
 
