@@ -333,7 +333,7 @@ The connections that may be open: C<--max-connections>, or what the limit of des
 
   my $worker = Sirius::Worker->new(%args);
 
-C<app>, or C<builder> (a sub that returns the application, called in L</run>); C<beside>, a L<Sirius::Edge::Group> that this process has
+C<app>, or C<builder> (a sub that returns the application, called in L</run>); C<beside>, a L<Sirius::Edge::Beside> that this process has
 started itself and L<Sirius::Process::Single> looks after; C<conf>, a hash from L<Sirius::Config::Options>;
 C<control>, a handle whose end of file tells that the supervisor is gone; C<listeners>, L<Sirius::Listen::Listener> objects;
 C<multiprocess>; C<report>, a handle for what the engine itself has to tell; C<scoreboard> and C<slot>; C<tell>, called with

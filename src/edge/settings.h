@@ -1,7 +1,7 @@
 #ifndef SR_SETTINGS_H
 #define SR_SETTINGS_H
 /*
- * settings: what the supervisor tells an edge on its command line, as words NAME=VALUE (lib/Sirius/Edge/Group.pm
+ * settings: what the supervisor tells an edge on its command line, as words NAME=VALUE (lib/Sirius/Edge/Settings.pm
  * writes them).
  *
  * Owner: the caller, who frees `groups`, `tmpdir` and `server`. Lifetime: `name`, `log.format` and the texts

@@ -107,4 +107,24 @@ subtest 'Paths and rights' => sub {
     }
 };
 
+subtest 'Hosts that other machines can reach' => sub {
+    my %public = (
+        ''                => 1,
+        '*'               => 1,
+        '0.0.0.0'         => 1,
+        '10.0.0.1'        => 1,
+        '127.0.0.1'       => 0,
+        '127.255.255.254' => 0,
+        '128.0.0.1'       => 1,
+        '::'              => 1,
+        '::1'             => 0,
+        '[::1]'           => 0,
+        '[::]'            => 1,
+        '::ffff:10.0.0.1' => 1,
+        'fe80::1%eth0'    => 1,
+        'localhost'       => 0,    # what it means is known when it is bound
+    );
+    is( Sirius::Config::Address->is_public($_) ? 1 : 0, $public{$_}, "'$_'" ) for sort keys %public;
+};
+
 done_testing;

@@ -74,7 +74,7 @@ sub activated {
         POSIX::dup2( fileno $write, $_ ) for 1, 2;
         POSIX::dup2( $high[$_], 3 + $_ ) for 0 .. $#high;
         %ENV = ( %ENV, LISTEN_FDS => scalar @sockets, LISTEN_PID => $$, %$env );
-        exec $^X, ( map {"-I$_"} @INC ), '-MSirius::Listen::Listener', '-MSirius::Service::Systemd', '-e',
+        exec $^X, ( map {"-I$_"} @INC ), '-MSirius::Listen::Listener', '-MSirius::Service::Activation', '-e',
             $code
             or POSIX::_exit(127);
     }
@@ -247,7 +247,7 @@ subtest 'systemd' => sub {
     my $print  = q(print map { $_->url . "\n" } @l; print grep {/^LISTEN_/} keys %ENV; $_->close for @l;);
     my $listen = sub {
         return 'my @l = Sirius::Listen::Listener->open_all({ backlog => 1, listen => [qw(' . "@_"
-            . ")] }, Sirius::Service::Systemd->descriptors); $print";
+            . ")] }, Sirius::Service::Activation->descriptors); $print";
     };
     my %names = ( LISTEN_FDNAMES => 'web:local' );
     is activated( $listen->('127.0.0.1:1'), {}, $tcp, $unix ), "${url}\nunix:$dir/activated\nexit 0",

@@ -17,7 +17,7 @@ use Sirius::OS::Signals;
 use Sirius::Service::Daemon;
 use Sirius::Process::Launch;
 use Sirius::Process::Supervisor;
-use Sirius::Service::Systemd;
+use Sirius::Service::Activation;
 
 my @streams;    # STDIN, STDOUT, STDERR, where there was none
 
@@ -90,7 +90,8 @@ sub _resources {
     my ( $self, $privileges ) = @_;
     my $conf = $self->{conf};
     my %what;
-    my @inherited = Sirius::Service::Systemd->descriptors;   # they are for this PID, not for that of a daemon
+    my @inherited
+        = Sirius::Service::Activation->descriptors;    # they are for this PID, not for that of a daemon
     $what{daemon} = Sirius::Service::Daemon->start if $conf->{daemonize};
     $what{admin}  = Sirius::Admin::Port->open( $conf, $privileges, @inherited );
     my %admin = map { $_ => 1 } $what{admin}->descriptors;

@@ -18,12 +18,6 @@ use Sirius::OS::ExitStatus;
 use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
 use Sirius::OS::Title;
-use Sirius::Service::Daemon;
-use Sirius::Service::Privileges;
-use Sirius::Service::Systemd;
-use Sirius::Worker;
-use Socket      qw(AF_INET AF_INET6 IN6ADDR_LOOPBACK inet_pton);
-use Time::HiRes qw(ITIMER_REAL setitimer);
 
 use constant {
     PATIENCE => 0.5,                   # seconds that its process gets to end
@@ -127,42 +121,6 @@ sub restore {
     );
 }
 
-# What the program does that start runs
-sub serve {
-    my $class = shift;
-    my $state = Sirius::OS::Inherit->take(VARIABLE) or die "sirius: nothing to serve\n";
-    Sirius::Service::Systemd->forget;
-    my $conf       = $state->{conf};
-    my $privileges = Sirius::Service::Privileges->new($conf);
-    my $alive      = Sirius::OS::Inherit->take_handle( $state->{alive} );
-    my $board      = Sirius::Scoreboard->adopt( $state->{scoreboard} );
-    Sirius::Log->inherit( $conf, $privileges->owner );
-    require Sirius::Admin::App;    # neither is needed in the supervisor
-    require Sirius::Scoreboard;
-    my $admin = Sirius::Admin::App->new(
-        %{ $state->{admin} },
-        past     => [ $board->kept, now() ],
-        snapshot => sub { $board->snapshot }
-    );
-    my $worker = Sirius::Worker->new(
-        app        => $admin->to_app,
-        conf       => $conf,
-        control    => $alive,
-        listeners  => [ map { Sirius::Listen::Listener->adopt(@$_) } @{ $state->{listeners} } ],
-        scoreboard => Sirius::Scoreboard->new(1),
-        sleepers   => Sirius::OS::Inherit->take_handle( $state->{sleepers} ),
-        slot       => 0,
-        tell       => sub {''},    # what it cannot do, workers cannot either, and they tell it
-    );
-    $SIG{USR1} = { $worker->handlers }->{USR1};
-    $privileges->drop;
-    Sirius::Service::Daemon->restore->detach if $conf->{daemonize};
-    Sirius::OS::Title->set( { proctitle => 1 }, 'admin' );    # without it ps would show a perl -e
-    $class->_remember( $admin, $board, $class->_leaves( $worker, $alive ) );
-    $worker->run;
-    return;
-}
-
 # At the stop, see Sirius::Listen::Listener
 sub shut {
     my $self = shift;
@@ -244,13 +202,17 @@ sub _become {
         ( map { $_->[0] } @listeners ),
         @descriptors
     );
-    return Sirius::OS::Invocation->run_module( __PACKAGE__, 'serve', VARIABLE() => $text );
+    return Sirius::OS::Invocation->run_module(
+        'Sirius::Admin::Server',
+        "serve('${\ VARIABLE}')",
+        VARIABLE() => $text
+    );
 }
 
 # The host of an address, or a name that may stand for any
 sub _check_host {
     my ( $class, $conf, $spec, $host ) = @_;
-    return if $conf->{admin_public} || !defined $host || !_public($host);
+    return if $conf->{admin_public} || !defined $host || !Sirius::Config::Address->is_public($host);
     return Sirius::Config::Options->fail(
         "--admin $spec: other machines can reach this address; use a loopback address or a unix socket, or add --admin-public"
     );
@@ -261,33 +223,6 @@ sub _conf {
     my @own     = grep { !$_->{plackup} } Sirius::Config::Options->rows;
     my %default = map  { Sirius::Config::Options->key( $_->{name} ) => $_->{default} } @own;
     return { %default, %ENGINE, ( map { $_ => $conf->{$_} } @SHARED ), app => Sirius::OS::Title->app($conf) };
-}
-
-# The edge lets it go when the supervisor has ended. One that has been killed beside that does not, so it ends by itself when its
-# pipe has been at its end for as long as an edge may take
-sub _leaves {
-    my ( $class, $worker, $alive ) = @_;
-    my $times = 0;
-    return sub {
-        vec( my $read = '', fileno $alive, 1 ) = 1;
-        return if !select $read, undef, undef, 0;    # nothing is ever written to it
-        return if $times++ < 1;
-        return { $worker->handlers }->{TERM}->('TERM');
-    };
-}
-
-# Looks at the server from time to time, so that the page has a past. It costs a wake-up of this process alone
-sub _remember {
-    my ( $class, $admin, $board, $besides ) = @_;
-    my $look = sub {
-        local ( $@, $! );
-        $besides->() if $besides;
-        eval { $board->keep( $admin->look( $board->snapshot( quick => 1 ) ) ) };
-    };
-    $SIG{ALRM} = $look;    ## no critic (RequireLocalizedPunctuationVars)
-    my $every = Sirius::Admin::History->EVERY;
-    setitimer( ITIMER_REAL, $every, $every );
-    return $look->();
 }
 
 # Outlives the process that answers, and is replaced by the supervisor if it ends
@@ -340,39 +275,26 @@ sub _no_process {
     return $self->_again( $error, $self->{backoff}->failed );
 }
 
-# False for a name, too: where it leads is known when it is bound
-sub _public {
-    my $host = shift;
-    $host =~ tr/[]//d;
-    return 1 if $host eq '' || $host eq '*';
-    if ( $host =~ /:/ ) {
-        my $six = inet_pton( AF_INET6, $host );
-        return !defined $six || $six ne IN6ADDR_LOOPBACK;    # fe80::1%eth0 is none either
-    }
-    my $four = inet_pton( AF_INET, $host );
-    return defined $four && 127 != unpack 'C', $four;
-}
-
 1;
 
 =encoding utf8
 
 =head1 NAME
 
-Sirius::Admin::Port - the process that answers on the addresses of --admin
+Sirius::Admin::Port - the addresses of --admin, and what the supervisor has of the process that answers there
 
 =head1 SYNOPSIS
 
   use Sirius::Admin::Port;
 
-  my $admin = Sirius::Admin::Port->open( $conf, $privileges, Sirius::Service::Systemd->descriptors );
+  my $admin = Sirius::Admin::Port->open( $conf, $privileges, Sirius::Service::Activation->descriptors );
   $admin->start($supervisor);
 
 =head1 DESCRIPTION
 
-Serves L<Sirius::Admin::App> in a separate process, so that it answers when every worker is stuck. The process is a
-child of L<Sirius::Process::Supervisor> and a program of its own: it has never loaded the application, is not one of
-the workers, and has a scoreboard with one row for itself. It reads the scoreboard of the server.
+Starts L<Sirius::Admin::Server> in a separate process, so that it answers when every worker is stuck. The process is a
+child of L<Sirius::Process::Supervisor> and a program of its own: it has never loaded the application, and is not one of
+the workers.
 
 Its connections belong to an edge of their own (L<Sirius::Edge::Group>), whose only worker this process is. So neither
 an overload of the server nor a restart of its edge delays a probe, and each of the two can be restarted without the
@@ -386,11 +308,6 @@ Meanwhile the supervisor keeps the sockets open, and clients wait. Its edge is s
 A reload of the application does not affect it. When the supervisor becomes a new program after a reload
 (L<Sirius::Process::Renewal>), the old process loses its pipe, finishes its request and ends, and the new supervisor
 starts one with the new code. The addresses are those of the start, like those of C<--listen>.
-
-With C<--user> it has the rights of the workers.
-
-Every 5 seconds it takes a sample of the scoreboard (L<Sirius::Admin::History>). When nobody asks, nothing else wakes
-it, and it wakes no other process. The samples are kept in the scoreboard for its successor.
 
 =head1 ADDRESSES
 
@@ -447,17 +364,13 @@ Without addresses: for a supervisor that has no admin port.
 
   my $admin = Sirius::Admin::Port->open( $conf, $privileges, @descriptors );
 
-Binds all of C<< $conf->{admin} >>, which may be none. C<@descriptors> are those that L<Sirius::Service::Systemd> brought.
+Binds all of C<< $conf->{admin} >>, which may be none. C<@descriptors> are those that L<Sirius::Service::Activation> brought.
 
 =head2 restore
 
   my $admin = Sirius::Admin::Port->restore( $admin->state );
 
 In the next program of the supervisor, with the L</descriptors> open.
-
-=head2 serve
-
-The work of the process: takes what L</start> has given it, serves, and returns at the end.
 
 =head2 signal
 
@@ -481,6 +394,6 @@ As L<Sirius::Listen::Listener/url> has them.
 
 =head1 SEE ALSO
 
-L<Sirius::Admin::App>, L<Sirius::Process::Supervisor>, L<Sirius::Process::Renewal>, L<Sirius::CLI::Top>.
+L<Sirius::Admin::Server>, L<Sirius::Process::Supervisor>, L<Sirius::Process::Renewal>, L<Sirius::CLI::Top>.
 
 =cut

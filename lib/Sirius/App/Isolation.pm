@@ -6,7 +6,8 @@ use warnings;
 use Config qw(%Config);
 use Sirius::OS::Invocation;
 use Sirius::OS::Signals;
-use Sirius::Service::Systemd;
+use Sirius::Service::Activation;
+use Sirius::Service::Notify;
 
 # Nothing can go on without what they do, whoever has taken them
 my %FAULT = map { $_ => 1 } qw(ABRT BUS FPE ILL SEGV SYS TRAP);
@@ -56,7 +57,7 @@ sub take {
         }
     }
     %ENV = %{ Sirius::OS::Invocation->env };
-    Sirius::Service::Systemd->forget;
+    $_->forget for qw(Sirius::Service::Activation Sirius::Service::Notify);
     $self->{variables} = [ $|, $/, $\, $,, $", $; ];
     $self->{selected}  = select STDOUT;                ## no critic (ProhibitOneArgSelect)
     ( $/, $\, $,, $", $; ) = ( "\n", undef, undef, q( ), "\034" );

@@ -18,7 +18,7 @@ use Sirius::App::Loading;
 use Sirius::Config::Options;
 use Sirius::Config::Settings;
 use Sirius::Service::Starter;
-use Sirius::Service::Systemd;
+use Sirius::Service::Activation;
 use Sirius::OS::Title;
 
 # An application that does not load: perl would exit with whatever errno is. With --chdir it is looked for in that
@@ -200,7 +200,7 @@ sub _probe {
     push @specs, @{ $conf->{listen} }
         if !$conf->{listen_sock}
         && !Sirius::Service::Starter->descriptors
-        && !Sirius::Service::Systemd->offered;
+        && !Sirius::Service::Activation->offered;
     return Sirius::Listen::Listener->probe( $conf->{backlog}, @specs );
 }
 
@@ -235,7 +235,8 @@ sub _read {
 sub _shield {
     my $conf    = shift;
     my @numbers = map {/\Afd:(\d+)\z/} @{ $conf->{listen} }, @{ $conf->{admin} || [] };
-    push @numbers, map { $_->{fd} } Sirius::Service::Starter->descriptors, Sirius::Service::Systemd->offered;
+    push @numbers, map { $_->{fd} } Sirius::Service::Starter->descriptors,
+        Sirius::Service::Activation->offered;
     return Sirius::OS::Inherit->close_on_exec(@numbers);
 }
 

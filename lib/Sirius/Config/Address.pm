@@ -3,7 +3,7 @@ package Sirius::Config::Address;
 use strict;
 use warnings;
 
-use Socket qw(AF_INET6 inet_pton);
+use Socket qw(AF_INET AF_INET6 IN6ADDR_LOOPBACK inet_pton);
 
 # Numbers of owner and group, -1 for one that is to stay
 sub ids {
@@ -15,6 +15,19 @@ sub ids {
     die "there is no user $owner\n"  if !defined $uid;
     die "there is no group $group\n" if !defined $gid;
     return $uid, $gid;
+}
+
+# False for a name, too: where it leads is known when it is bound
+sub is_public {
+    my ( $class, $host ) = @_;
+    $host =~ tr/[]//d;
+    return 1 if $host eq '' || $host eq '*';
+    if ( $host =~ /:/ ) {
+        my $six = inet_pton( AF_INET6, $host );
+        return !defined $six || $six ne IN6ADDR_LOOPBACK;    # fe80::1%eth0 is none either
+    }
+    my $four = inet_pton( AF_INET, $host );
+    return defined $four && 127 != unpack 'C', $four;
 }
 
 sub parse {
@@ -133,6 +146,12 @@ they are C<--socket-mode>, C<--socket-owner> and C<--socket-group>, otherwise th
 
 Returns the numbers of a user and a group, which are given as names or numbers; -1 if one is not given. Dies if the
 system does not know one.
+
+=head2 is_public
+
+  my $bool = Sirius::Config::Address->is_public('10.0.0.1');
+
+Whether other machines may reach this host: false for a loopback address (127.0.0.0/8, ::1) only.
 
 =head2 parse
 

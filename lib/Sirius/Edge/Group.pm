@@ -7,12 +7,12 @@ use Fcntl               qw(F_GETFL F_SETFL O_NONBLOCK);
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 use Sirius::Edge::Place;
+use Sirius::Edge::Program;
+use Sirius::Edge::Settings;
 use Sirius::Edge::Shared;
 use Sirius::Log ();
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Inherit;
-use Sirius::OS::Invocation;
-use Sirius::OS::Linux;
 use Sirius::OS::Title;
 use Time::HiRes qw(sleep);
 
@@ -21,18 +21,6 @@ use constant {
     KILLS => 6,     # twice as many, within --err-respawn-interval, are somebody's and no reason for a pause
     READY => 30,    # and that one which takes another's place has to get ready
 };
-
-# Where the installed files are, before an application can change @INC
-my @FOLDERS = Sirius::OS::Invocation->folders;
-
-# Settings that go to the edge as they are
-my @PLAIN
-    = qw(body_memory body_rate body_timeout graceful_timeout header_timeout keepalive_timeout max_body max_header_bytes
-    max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tmpdir write_timeout);
-my @SWITCHES = qw(keepalive proxy_protocol);
-
-# As nginx has it (lingering_timeout)
-use constant LINGER => 5;
 
 # Seconds between two tries, and how many of them, where the supervisor finds no memory: then it goes on without
 use constant { PAUSE => 0.02, TRIES => 50 };
@@ -75,15 +63,6 @@ sub due {
     return map { !$_->pid && $self->_replaces($_) ? $_->backoff->at : () } $self->_places;
 }
 
-# Has the one that was started beside this process ended?
-sub gone {
-    my $self = shift;
-    my $fd   = $self->{pidfd};
-    return 1 if !defined $fd;
-    vec( my $read = '', fileno $fd, 1 ) = 1;
-    return select $read, undef, undef, 0;
-}
-
 # What they say of workers: "PID WHAT WHY"
 sub hear {
     my $self = shift;
@@ -95,22 +74,6 @@ sub hear {
         elsif ( $what eq 'lost' )                   { Sirius::Log->error("$self->{said}worker $pid $why") }
         elsif ( $what =~ /\A(?:broken|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
     }
-    return;
-}
-
-# At the end of this process: what has been answered goes out, and then nobody has its addresses any more
-sub leave {
-    my $self = shift;
-    return if ( $self->{owner} || 0 ) != $$ || $self->gone;
-    local ( $!, $@ );
-    $self->signal_beside('INT');
-    my $end = now() + LATE;
-    while ( !$self->gone && now() < $end ) {
-        vec( my $read = '', fileno $self->{pidfd}, 1 ) = 1;
-        select $read, undef, undef, $end - now();
-    }
-    kill KILL => $self->pid if !$self->gone;
-    delete $self->{owner};
     return;
 }
 
@@ -136,7 +99,7 @@ sub new {
         %own,
     );
     my $number = $self->{number} || 1;
-    $self->{settings} = [ $class->settings( $self->{conf} ) ];
+    $self->{settings} = [ Sirius::Edge::Settings->of( $self->{conf} ) ];
 
     # Two for each: one that takes its place begins in the other
     $self->{places}
@@ -154,18 +117,7 @@ sub new {
 
 sub news { return shift->{news} }
 
-sub path {
-    my $class = shift;
-    return $class->_path
-        || Sirius::Log->fail('sirius-edge is not installed beside Sirius.so: reinstall Sirius');
-}
-
 sub pid { return ( shift->pids )[0] }
-
-sub pidfd {
-    my $self = shift;
-    return $self->{pidfd} && fileno $self->{pidfd};
-}
 
 sub pids {
     my $self = shift;
@@ -175,7 +127,7 @@ sub pids {
 # All are to have these settings, and the program that is installed now
 sub renew {
     my ( $self, $said ) = @_;
-    my $words = $self->said($said);
+    my $words = Sirius::Edge::Settings->known($said);
     @{$self}{qw(settings said_last)} = ( $words, $said ) if $words && @$words;
     $self->{renews} = 1;
     return $self->act;
@@ -192,40 +144,9 @@ sub restore {
     );
     $self->_adopt($_) for grep { $_->pid } $self->_places;
     $self->{renews} = 1;    # there may be another program, and settings that the one of before did not know
-    my $words = $class->said( $self->{said_last} );
+    my $words = Sirius::Edge::Settings->known( $self->{said_last} );
     $self->{settings} = $words if $words && @$words;
     return $self;
-}
-
-# Only what this class knows, and text: it comes from a process that may have lost its rights
-sub said {
-    my ( $class, $said ) = @_;
-    return if ref( $said || 0 ) ne 'ARRAY' || grep { !defined || ref || /[\0\n]/ } @$said;
-    my %known = map { (tr/_/-/r) => 1 } $class->_names;
-    return [ grep { /\A([a-z-]+)=/ && $known{$1} } @$said ];
-}
-
-# What the operator has set, as words that can be compared and handed on
-sub settings {
-    my ( $class, $conf ) = @_;
-    my $trust   = $conf->{trust_proxy} || { networks => [] };
-    my %setting = (
-        ( map { $_ => $conf->{$_} } @PLAIN ),
-        ( map { $_ => $conf->{$_} ? 1 : 0 } @SWITCHES ),
-        $class->_log_settings($conf),
-        forwarded           => $trust->{forwarded} ? 1 : 0,
-        linger_timeout      => LINGER,
-        max_connections     => Sirius::Worker->max_connections($conf),
-        request_timeout     => $conf->{request_timeout} || 0,
-        server              => $conf->{server_software},
-        sheds_unfinished    => $conf->{sheds_unfinished},                # the admin port's
-        stream_timeout      => $conf->{stream_timeout} || 0,
-        underscores         => $conf->{underscores_in_headers} ne 'off'     ? 1 : 0,
-        trusted_underscores => $conf->{underscores_in_headers} eq 'trusted' ? 1 : 0,
-        trust_proxy         => join( ',', @{ $trust->{networks} } ),
-        x_forwarded_host    => $trust->{'x-forwarded-host'} ? 1 : 0,
-    );
-    return _words(%setting);
 }
 
 # None is starting in another's place
@@ -234,52 +155,10 @@ sub settled {
     return !grep { $_->role eq 'heir' } $self->_places;
 }
 
-# That is gone, its PID may be another's
-sub signal_beside {
-    my ( $self, $signal ) = @_;
-    return 0 if $self->gone;
-    $_->signal($signal) for $self->_places;
-    return 1;
-}
-
 sub start {
     my $self = shift;
     $self->_start($_) for grep { $_->role eq 'serves' } $self->_places;
     return;
-}
-
-# Not as a child, which the application would find in its wait. Waits until it is ready; false: it ended before, or $code has
-# become true
-sub start_beside {
-    my ( $self, $code ) = @_;
-    my ($place) = $self->_places;
-    my $conf    = $self->{supervisor}->conf;
-    my @words   = ( $conf->{proctitle} ? Sirius::OS::Title->words( $conf, $self->{role} ) : 'sirius-edge' );
-    push @words, @{ $place->settings }, $self->_descriptors($place), "owner=$$";
-    my @handles
-        = ( @{$self}{qw(alive common report sleepers)}, $place->theirs, $self->bells );
-    my @open = ( $self->_board, map { fileno $_ } grep {defined} @handles );
-    push @open, grep {defined} map { $_->fd } @{ $self->{listeners} }, grep {defined} $self->{access_log};
-    $self->_part($place) if $place->pid;
-    delete $self->{pidfd};
-    my ( $pid, $pidfd ) = eval { Sirius::OS::Linux->beside( $self->path, \@words, \@open ) };
-
-    if ( !defined $pid ) {
-        die $@ if !$self->{supervisor}->is_announced;    ## no critic (RequireCarping)
-        Sirius::Log->error( 'cannot start the edge: ' . $@ =~ s/(?: at \S+ line \d+\.)?\s+\z//r );
-        return 0;
-    }
-    $place->runs($pid);
-    @{$self}{qw(owner pidfd)} = ( $$, Sirius::OS::Inherit->take_handle($pidfd) );
-
-    while ( !$place->is_ready && !$self->gone && !$code->() ) {
-        my $read = '';
-        vec( $read, fileno $_, 1 ) = 1 for @{$self}{qw(news pidfd)};
-        select $read, undef, undef, undef;
-        $self->hear;
-    }
-    $self->hear;
-    return $place->is_ready;
 }
 
 sub state {
@@ -376,7 +255,7 @@ sub _descriptors {
         ( map { $_ => fileno $self->{$_} } qw(common report sleepers) ),
         $place->words
     );
-    return _words(%number),
+    return Sirius::Edge::Settings->words(%number),
         map { join ':', 'listen=' . $_->fd, $_->is_unix ? 'unix' : 'tcp', $_->port, $_->name }
         @{ $self->{listeners} };
 }
@@ -386,25 +265,6 @@ sub _log {
     my $log = $self->{access_log};
     return if !$log || !grep {/\Aaccess-log-format=/} @{ $place->settings };
     return ( access_log => $log->fd, access_log_kind => $log->kind, access_log_priority => $log->priority );
-}
-
-sub _log_settings {
-    my ( $class, $conf ) = @_;
-    return if !defined $conf->{access_log}  || !length $conf->{access_log};
-    my $format = $conf->{access_log_format} || 'combined';
-    utf8::encode($format) if utf8::is_utf8($format) && !utf8::downgrade( $format, 1 );
-    return (
-        access_log_errors_only => $conf->{access_log_errors_only} ? 1 : 0,
-        access_log_format      => $format,
-        access_log_min_time    => $conf->{access_log_min_time} || 0,
-    );
-}
-
-sub _names {
-    return @PLAIN, @SWITCHES,
-        qw(access_log_errors_only access_log_format access_log_min_time forwarded linger_timeout max_connections
-        request_timeout server sheds_unfinished stream_timeout trust_proxy trusted_underscores underscores
-        x_forwarded_host);
 }
 
 # It was to take another's place
@@ -467,23 +327,7 @@ sub _over_when_last {
     return;
 }
 
-sub _path {
-    for my $dir (@FOLDERS) {
-        my $path = "$dir/auto/Sirius/sirius-edge";
-        return $path if -x $path;
-    }
-    return;
-}
-
 sub _places { return @{ shift->{places} } }
-
-# Another build is another file
-sub _program {
-    my $self = shift;
-    my $path = $self->_path // return '';
-    my @stat = stat $path or return '';
-    return "@stat[ 0, 1, 7, 9 ]";
-}
 
 sub _ready {
     my ( $self, $pid ) = @_;
@@ -503,7 +347,7 @@ sub _replaces {
 # Those that were told other settings, or run another program, get an heir, as soon as a place is free
 sub _renew {
     my $self    = shift;
-    my $program = $self->_program;
+    my $program = Sirius::Edge::Program->build;
     my @places  = $self->_places;
     my $left    = 0;
     for my $place ( grep { $_->role eq 'serves' && $_->pid } @places ) {
@@ -537,18 +381,16 @@ sub _renew {
 sub _start {
     my ( $self, $place, $limit ) = @_;
     my $supervisor = $self->{supervisor};
-    my $conf       = $supervisor->conf;
-    my $path  = $supervisor->is_announced ? $self->_path                                     : $self->path;
-    my $title = $conf->{proctitle}        ? Sirius::OS::Title->words( $conf, $self->{role} ) : 'sirius-edge';
-    my @handles = ( @{$self}{qw(alive common report sleepers)}, $place->theirs, $self->bells );
+    my $path       = $supervisor->is_announced ? Sirius::Edge::Program->find : Sirius::Edge::Program->path;
+    my @handles    = ( @{$self}{qw(alive common report sleepers)}, $place->theirs, $self->bells );
     push @handles, grep {defined} map { $_->fh } grep {defined} $self->{access_log};
     my $error = !defined $path ? 'sirius-edge is not installed' : $place->start(
         descriptors =>
             [ ( map { fileno $_ } @handles ), $self->_board, map { $_->fd } @{ $self->{listeners} } ],
         limit   => $limit,
         path    => $path,
-        program => $self->_program,
-        words   => [ $title, @{ $place->settings }, $self->_descriptors($place) ],
+        program => Sirius::Edge::Program->build,
+        words   => [ $self->_words($place) ],
     );
     return $self->_adopt($place) if !defined $error;
     Sirius::Log->fail($error)    if !$supervisor->is_announced;
@@ -579,10 +421,12 @@ sub _succeed {
     return;
 }
 
+# What the program is started with
 sub _words {
-    my %setting = @_;
-    return map { (tr/_/-/r) . "=$setting{$_}" }
-        grep { defined $setting{$_} && length $setting{$_} } sort keys %setting;
+    my ( $self, $place ) = @_;
+    my $conf  = $self->{supervisor}->conf;
+    my $title = $conf->{proctitle} ? Sirius::OS::Title->words( $conf, $self->{role} ) : 'sirius-edge';
+    return $title, @{ $place->settings }, $self->_descriptors($place);
 }
 
 1;
@@ -603,9 +447,8 @@ Sirius::Edge::Group - starts, replaces and stops the processes that own the conn
 
 =head1 DESCRIPTION
 
-Starts C<sirius-edge>, which is installed beside the shared library of Sirius, with its settings and the numbers of its
-descriptors as words, and starts another one when it ends. The source of the program is in F<src/edge>; it contains no
-Perl. With C<--edges N> there are N of them, which share the listening sockets.
+Starts C<sirius-edge> (L<Sirius::Edge::Program>) with its settings and the numbers of its descriptors as words, and starts
+another one when it ends. With C<--edges N> there are N of them, which share the listening sockets.
 
 If the settings or the installed program differ from those of a running edge (L</renew>), another edge starts beside
 it, in a place of its own (L<Sirius::Edge::Place>). When it is ready, the old edge stops accepting and passes each
@@ -634,18 +477,10 @@ The handles that the next program needs.
 
 The monotonic times at which L</act> has something to do; none while all is well.
 
-=head2 gone
-
-True if the edge of L</start_beside> has ended, or there was none.
-
 =head2 hear
 
 Reads what the edges report: that one is ready, that a request takes too long, or that a worker has written something
 impossible. The last two are passed to the generation of the worker (L<Sirius::Process::Reload/tell>).
-
-=head2 leave
-
-Ends the edge of L</start_beside> when it has sent all answers, within two seconds. Does nothing in another process.
 
 =head2 log_errors_to
 
@@ -672,17 +507,9 @@ the PID of a worker, C<broken> or C<timeout>, and why; C<number>, how many edges
 
 The handle that L</hear> reads.
 
-=head2 path
-
-The path of the program. Dies if it is not installed.
-
 =head2 pid
 
 The PID of a running edge, or undef.
-
-=head2 pidfd
-
-The number of a descriptor that becomes readable when the edge of L</start_beside> has ended; undef if there is none.
 
 =head2 pids
 
@@ -692,7 +519,7 @@ The PIDs of all running edges.
 
   $edge->renew($said);
 
-Gives all edges these settings, as far as this version knows them (L</said>), and the installed program.
+Gives all edges these settings, as far as this version knows them (L<Sirius::Edge::Settings/known>), and the installed program.
 
 =head2 restore
 
@@ -700,39 +527,13 @@ Gives all edges these settings, as far as this version knows them (L</said>), an
 
 In the next program, from what L</state> has returned.
 
-=head2 said
-
-  my $words = Sirius::Edge::Group->said($data);
-
-The settings sent by another process that this version knows; nothing if they are malformed.
-
-=head2 settings
-
-  my @words = Sirius::Edge::Group->settings($conf);
-
-The options that concern the edge, as words for its command line.
-
 =head2 settled
 
 True unless an edge is starting in order to replace another.
 
-=head2 signal_beside
-
-  my $there = $edge->signal_beside('TERM');
-
-Like L</stop>, for the edge of L</start_beside>.
-
 =head2 start
 
 Starts the programs, in children of this process.
-
-=head2 start_beside
-
-  my $ready = $edge->start_beside($code);
-
-Starts the program as the child of nobody, for this process, which is its one worker, and waits until it is ready. False when it has
-ended before that, or C<$code> was true after a signal. It ends with this process, whatever ends that, and heeds signals of no
-other. Dies when it cannot be started.
 
 =head2 state
 
@@ -751,6 +552,6 @@ The handle that a worker needs to connect: the memory in which it sleeps and fin
 
 =head1 SEE ALSO
 
-L<Sirius::Edge::Place>, L<Sirius::Process::Supervisor>, L<Sirius::Worker>.
+L<Sirius::Edge::Place>, L<Sirius::Edge::Settings>, L<Sirius::Edge::Beside>, L<Sirius::Process::Supervisor>, L<Sirius::Worker>.
 
 =cut

@@ -199,7 +199,7 @@ Sirius::Edge::Place - a place for an edge process, which outlives the process
 =head1 SYNOPSIS
 
   my $place = Sirius::Edge::Place->new( $number, $conf, $said );
-  $place->be( serves => [ Sirius::Edge::Group->settings($conf) ] );
+  $place->be( serves => [ Sirius::Edge::Settings->of($conf) ] );
   my $error = $place->start( path => $path, program => $identity, words => \@words, descriptors => \@numbers );
 
 =head1 DESCRIPTION

@@ -349,7 +349,7 @@ ADDRESS: REASON>.
 
 =head2 open_all
 
-  my @listeners = Sirius::Listen::Listener->open_all( $conf, Sirius::Service::Systemd->descriptors );
+  my @listeners = Sirius::Listen::Listener->open_all( $conf, Sirius::Service::Activation->descriptors );
 
 All of C<< $conf->{listen} >>, or what C<< $conf->{listen_sock} >>, Server::Starter or systemd brought.
 
@@ -373,6 +373,6 @@ C<http://127.0.0.1:5000/>, C<unix:/path> or C<unix:@name>.
 
 =head1 SEE ALSO
 
-L<Sirius::Config::Address>, L<Sirius::Listen::Unix>, L<Sirius::Service::Systemd>.
+L<Sirius::Config::Address>, L<Sirius::Listen::Unix>, L<Sirius::Service::Activation>.
 
 =cut

@@ -5,7 +5,7 @@ use warnings;
 
 use POSIX ();
 use Sirius::Config::Settings;
-use Sirius::Edge::Group;
+use Sirius::Edge::Settings;
 use Sirius::Listen::Listener;
 use Sirius::Log ();
 use Sirius::Log::Access;
@@ -14,7 +14,8 @@ use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
 use Sirius::Process::Generation;
 use Sirius::Process::Pool;
-use Sirius::Service::Systemd;
+use Sirius::Service::Activation;
+use Sirius::Service::Notify;
 use Socket qw(AF_UNIX PF_UNSPEC SOCK_STREAM);
 
 use constant VARIABLE => 'SIRIUS_GENERATION';
@@ -60,7 +61,7 @@ sub program {
 sub take {
     my ( $class, %args ) = @_;
     my $state = Sirius::OS::Inherit->take(VARIABLE) or return;
-    Sirius::Service::Systemd->forget;
+    $_->forget for qw(Sirius::Service::Activation Sirius::Service::Notify);
     my $fh  = sub { Sirius::OS::Inherit->take_handle(shift) };
     my $log = $fh->( $state->{stderr} );
     defined POSIX::dup2( fileno $log, 2 ) or die "sirius: STDERR: $!\n"; # until now it went to the supervisor
@@ -82,7 +83,7 @@ sub take {
         scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
         supervisor => $fh->( $state->{news} ),
         unchanged  => \@unchanged,
-        defined $state->{edge_log} ? ( edge => [ Sirius::Edge::Group->settings( $args{conf} ) ] ) : (),
+        defined $state->{edge_log} ? ( edge => [ Sirius::Edge::Settings->of( $args{conf} ) ] ) : (),
     );
 }
 

@@ -20,7 +20,7 @@ use Sirius::Process::Pool;
 use Sirius::Scoreboard;
 use Sirius::Service::PidFile;
 use Sirius::Service::Privileges;
-use Sirius::Service::Systemd;
+use Sirius::Service::Notify;
 
 use constant VARIABLE => 'SIRIUS_RENEWAL';
 
@@ -85,7 +85,7 @@ sub take {
         listeners  => [ map { Sirius::Listen::Listener->restore($_) } @{ $state->{listeners} } ],
         scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
         loop       => Sirius::OS::Loop->new( Sirius::Process::Pool->signals ),
-        systemd    => Sirius::Service::Systemd->restore( $state->{systemd} ),
+        systemd    => Sirius::Service::Notify->restore( $state->{systemd} ),
     );
 }
 

@@ -8,7 +8,7 @@ use Sirius::App::WarmUp;
 use Sirius::Base::Backoff;
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
-use Sirius::Edge::Group;
+use Sirius::Edge::Beside;
 use Sirius::Log ();
 use Sirius::OS::Invocation;
 use Sirius::OS::Signals;
@@ -26,7 +26,7 @@ sub new {
     my $conf  = $supervisor->conf;
     my $board = Sirius::Scoreboard->new( 1, 1 );
     $self->{backoff} = Sirius::Base::Backoff->new( interval => $conf->{err_respawn_interval} );
-    $self->{edge}    = Sirius::Edge::Group->new(
+    $self->{edge}    = Sirius::Edge::Beside->new(
         $supervisor, 1,
         alive      => undef,
         conf       => { %$conf, graceful_timeout => UNLIMITED },
@@ -133,7 +133,7 @@ sub _start_edge {
     my $self    = shift;
     my $edge    = $self->{edge};
     my $stopped = sub { $self->{supervisor}->has_stop_begun };
-    until ( $edge->start_beside($stopped) ) {
+    until ( $edge->start($stopped) ) {
         return $self->_stop_edge if $stopped->();
         Sirius::Log->fail( 'edge ' . $edge->pid . ' exited: the server cannot start' )
             if !$self->{supervisor}->is_announced;
@@ -180,7 +180,7 @@ sub _warm_up {
 sub _stop_edge {
     my ( $self, $signal ) = @_;
     $self->{untold} = $signal if defined $signal;
-    delete $self->{untold} if defined $self->{untold} && $self->{edge}->signal_beside( $self->{untold} );
+    delete $self->{untold} if defined $self->{untold} && $self->{edge}->signal( $self->{untold} );
     return;
 }
 
@@ -202,7 +202,7 @@ Sirius::Process::Single - the server of --workers 0
 
 The process that the operator has started is the only L<Sirius::Worker>, for debuggers and profilers: the application
 runs in it, with its STDIN, STDOUT and signals. Its connections belong to an edge beside it
-(L<Sirius::Edge::Group/start_beside>). The edge is not a child of this process, so an application that waits for its
+(L<Sirius::Edge::Beside>). The edge is not a child of this process, so an application that waits for its
 children does not find it. No Perl code runs between its fork and its exec, so neither debugger nor profiler follows
 it.
 

@@ -30,7 +30,7 @@ use Sirius::Process::Renewal;
 use Sirius::Process::Scaling;
 use Sirius::Process::Single;
 use Sirius::Process::StopDelay;
-use Sirius::Service::Systemd;
+use Sirius::Service::Notify;
 use Sirius::Worker;
 
 # The server of --workers 0 while it serves: not a local, which is over before an END is called
@@ -152,7 +152,7 @@ sub new {
     $self->{reload}   = Sirius::Process::Reload->new( $self, %$reload );
     $self->{scaling}  = Sirius::Process::Scaling->new( $self->{conf}, $self );
     $self->{alerts}   = Sirius::Process::Alerts->new( $self, %$alerts );
-    $self->{systemd}  ||= Sirius::Service::Systemd->new;
+    $self->{systemd}  ||= Sirius::Service::Notify->new;
     $self->{log_pipe} ||= $self->{access_log}->pipe if $self->{access_log};
     weaken( my $own = $self );
     $self->{reaper} = Sirius::OS::Reaper->new( sub { $own->_orphan_ended(@_) } );

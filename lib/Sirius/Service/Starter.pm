@@ -50,6 +50,6 @@ is not set; dies when it is empty or makes no sense.
 
 =head1 SEE ALSO
 
-L<Server::Starter>, L<Sirius::Listen::Listener>, L<Sirius::Service::Systemd>.
+L<Server::Starter>, L<Sirius::Listen::Listener>, L<Sirius::Service::Activation>.
 
 =cut

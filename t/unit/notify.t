@@ -4,10 +4,10 @@ use File::Temp qw(tempdir);
 use Socket     qw(AF_UNIX MSG_DONTWAIT SOCK_DGRAM pack_sockaddr_un);
 use Test::More;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
-use Sirius::Service::Systemd;
+use Sirius::Service::Notify;
 
 my $dir = tempdir( CLEANUP => 1 );
-delete @ENV{ grep {/\A(?:LISTEN|NOTIFY|WATCHDOG)_/} keys %ENV };
+delete @ENV{ grep {/\A(?:NOTIFY|WATCHDOG)_/} keys %ENV };
 
 # What systemd would have
 sub notify_socket {
@@ -33,16 +33,15 @@ sub in_env {
 }
 
 sub left {
-    return join ' ', sort grep {/\A(?:LISTEN|NOTIFY|WATCHDOG)_/} keys %ENV;
+    return join ' ', sort grep {/\A(?:NOTIFY|WATCHDOG)_/} keys %ENV;
 }
 
 subtest 'Without systemd' => sub {
-    my $systemd = Sirius::Service::Systemd->new;
-    is_deeply [ $systemd->due ],                         [], 'nothing is due';
-    is_deeply [ $systemd->notify('READY=1') ],           [], 'nobody is told';
-    is_deeply [ $systemd->act ],                         [], 'no ping';
-    is_deeply [ Sirius::Service::Systemd->descriptors ], [], 'no descriptors';
-    is_deeply [ Sirius::Service::Systemd->forget ],      [], 'nothing to forget';
+    my $systemd = Sirius::Service::Notify->new;
+    is_deeply [ $systemd->due ],                   [], 'nothing is due';
+    is_deeply [ $systemd->notify('READY=1') ],     [], 'nobody is told';
+    is_deeply [ $systemd->act ],                   [], 'no ping';
+    is_deeply [ Sirius::Service::Notify->forget ], [], 'nothing to forget';
 };
 
 for my $address ( "$dir/notify", $^O eq 'linux' ? "\@sirius-test-$$" : () ) {
@@ -51,7 +50,7 @@ for my $address ( "$dir/notify", $^O eq 'linux' ? "\@sirius-test-$$" : () ) {
         my $systemd = in_env(
             { NOTIFY_SOCKET => $address },
             sub {
-                my $systemd = Sirius::Service::Systemd->new;
+                my $systemd = Sirius::Service::Notify->new;
                 is left(), '', 'children will not know of it';
                 $systemd;
             }
@@ -62,14 +61,14 @@ for my $address ( "$dir/notify", $^O eq 'linux' ? "\@sirius-test-$$" : () ) {
         is_deeply [ received($socket) ],
             [ "READY=1\nMAINPID=$$", 'STATUS=two lines', "STATUS=\xe2\x98\xba" ], 'one message for each call';
         is_deeply [ $systemd->due ], [], 'no watchdog';
-        Sirius::Service::Systemd->restore( $systemd->state )->notify('READY=1');
+        Sirius::Service::Notify->restore( $systemd->state )->notify('READY=1');
         is_deeply [ received($socket) ], ['READY=1'], 'the same in another program';
     };
 }
 
 subtest 'A message that nobody takes neither blocks nor kills' => sub {
     my $socket  = notify_socket("$dir/full");
-    my $systemd = in_env( { NOTIFY_SOCKET => "$dir/full" }, sub { Sirius::Service::Systemd->new } );
+    my $systemd = in_env( { NOTIFY_SOCKET => "$dir/full" }, sub { Sirius::Service::Notify->new } );
     ok eval { $systemd->notify( 'STATUS=' . 'x' x 5000 ) for 1 .. 1000; 1 }, 'the queue is full';
     cmp_ok scalar( () = received($socket) ), '>', 0, 'what went in is there';
     close $socket;
@@ -81,7 +80,7 @@ subtest 'A message that nobody takes neither blocks nor kills' => sub {
     ok $alive, 'nothing is there';
 
     for my $bad ( 'relative', '', 'vsock:2:1', '/' . 'x' x 300 ) {
-        my $other = in_env( { NOTIFY_SOCKET => $bad }, sub { Sirius::Service::Systemd->new } );
+        my $other = in_env( { NOTIFY_SOCKET => $bad }, sub { Sirius::Service::Notify->new } );
         ok eval { $other->notify('READY=1'); 1 }, "'" . substr( $bad, 0, 20 ) . q(': ignored);
     }
 };
@@ -90,7 +89,7 @@ subtest 'Watchdog' => sub {
     my $socket  = notify_socket("$dir/watchdog");
     my %env     = ( NOTIFY_SOCKET => "$dir/watchdog", WATCHDOG_USEC => 400_000 );
     my $before  = clock_gettime(CLOCK_MONOTONIC);
-    my $systemd = in_env( { %env, WATCHDOG_PID => $$ }, sub { Sirius::Service::Systemd->new } );
+    my $systemd = in_env( { %env, WATCHDOG_PID => $$ }, sub { Sirius::Service::Notify->new } );
     my ($due)   = $systemd->due;
     cmp_ok $due, '>=', $before + 0.2,                               'due after half of it';
     cmp_ok $due, '<=', clock_gettime(CLOCK_MONOTONIC) + 0.2 + 1e-6, 'and not later';
@@ -102,10 +101,10 @@ subtest 'Watchdog' => sub {
     $systemd->act;
     is_deeply [ received($socket) ], ['WATCHDOG=1'], 'when it is due';
     cmp_ok( ( $systemd->due )[0], '>=', $due + 0.2, 'the next' );
-    is_deeply [ Sirius::Service::Systemd->restore( $systemd->state )->due ], [ $systemd->due ],
+    is_deeply [ Sirius::Service::Notify->restore( $systemd->state )->due ], [ $systemd->due ],
         'the same in another program';
 
-    my $any = in_env( {%env}, sub { Sirius::Service::Systemd->new } );
+    my $any = in_env( {%env}, sub { Sirius::Service::Notify->new } );
     is scalar( () = $any->due ), 1, 'without WATCHDOG_PID: ours';
     for my $case (
         [ WATCHDOG_PID  => getppid ],
@@ -114,46 +113,14 @@ subtest 'Watchdog' => sub {
         [ NOTIFY_SOCKET => '' ]
         )
     {
-        my $other = in_env( { %env, @$case }, sub { Sirius::Service::Systemd->new } );
+        my $other = in_env( { %env, @$case }, sub { Sirius::Service::Notify->new } );
         is_deeply [ $other->due ], [], "@$case: none";
     }
 };
 
-subtest 'LISTEN_FDS' => sub {
-    my @case = (
-        [ [ 2, $$,      'web:' ], [ { fd => 3, name => 'web' }, { fd => 4, name => 'unknown' } ] ],
-        [ [ 1, $$,      undef ],  [ { fd => 3, name => 'unknown' } ] ],
-        [ [ 1, $$,      'a:b' ],  [ { fd => 3, name => 'a' } ] ],
-        [ [ 0, $$,      '' ],     [] ],
-        [ [ 1, getppid, 'web' ],  [], 'LISTEN_PID is another process' ],
-        [ [ 1, undef,   'web' ],  [], 'LISTEN_PID is missing' ],
-    );
-    for my $case (@case) {
-        my ( $values, $want, $name ) = @$case;
-        my %env;
-        @env{qw(LISTEN_FDS LISTEN_PID LISTEN_FDNAMES)} = @$values;
-        delete @env{ grep { !defined $env{$_} } keys %env };
-        in_env(
-            \%env,
-            sub {
-                is_deeply [ Sirius::Service::Systemd->descriptors ], $want, $name || join ' ', %env;
-                is left(), '', 'children will not know of them';
-            }
-        );
-    }
-    in_env(
-        { LISTEN_FDS => 'many', LISTEN_PID => $$ },
-        sub {
-            eval { Sirius::Service::Systemd->descriptors };
-            is $@, "sirius: LISTEN_FDS: 'many' is not a number of descriptors\n", 'right error';
-        }
-    );
-};
-
 subtest 'Variables of another process' => sub {
-    my %env
-        = map { $_ => 1 } qw(LISTEN_FDS LISTEN_PID LISTEN_FDNAMES NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID);
-    in_env( \%env, sub { Sirius::Service::Systemd->forget; is left(), '', 'forgotten' } );
+    my %env = map { $_ => 1 } qw(NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID);
+    in_env( \%env, sub { Sirius::Service::Notify->forget; is left(), '', 'forgotten' } );
 };
 
 done_testing;

@@ -1,16 +1,12 @@
-package Sirius::Service::Systemd;
+package Sirius::Service::Notify;
 
 use strict;
 use warnings;
 
 use Sirius::Base::Clock qw(now);
-use Sirius::Log         ();
 use Socket              qw(AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL SOCK_DGRAM pack_sockaddr_un);
 
-use constant FIRST_FD => 3;    # SD_LISTEN_FDS_START
-
-my @LISTEN = qw(LISTEN_FDS LISTEN_PID LISTEN_FDNAMES LISTEN_PIDFDID);
-my @NOTIFY = qw(NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID);
+my @VARIABLES = qw(NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID);
 
 sub act {
     my $self = shift;
@@ -20,26 +16,19 @@ sub act {
     return $self->notify('WATCHDOG=1');
 }
 
-sub descriptors {
-    my $class = shift;
-    my @all   = $class->offered;
-    delete @ENV{@LISTEN};
-    return @all;
-}
-
 sub due {
     my $self = shift;
     return defined $self->{due} ? $self->{due} : ();
 }
 
 sub forget {
-    delete @ENV{ @LISTEN, @NOTIFY };
+    delete @ENV{@VARIABLES};
     return;
 }
 
 sub new {
     my $class = shift;
-    my ( $socket, $interval, $pid ) = delete @ENV{@NOTIFY};
+    my ( $socket, $interval, $pid ) = delete @ENV{@VARIABLES};
     return bless {}, $class if !defined $socket || $socket !~ m{\A[/\@].{1,106}\z}s;    # sun_path
     my $self = bless { address => pack_sockaddr_un( $socket =~ s/\A\@/\0/r ) }, $class;
     return $self if defined $pid && $pid ne $$ || !defined $interval || $interval !~ /\A[1-9]\d*\z/;
@@ -64,17 +53,6 @@ sub notify {
     return;
 }
 
-sub offered {
-    my ( $count, $pid, $names ) = @ENV{@LISTEN};
-    return if !defined $count || !defined $pid || $pid ne $$;
-    Sirius::Log->fail("LISTEN_FDS: '$count' is not a number of descriptors") if $count !~ /\A\d{1,4}\z/;
-    my @names = split /:/, defined $names ? $names : '', -1;
-    return
-        map { {
-        fd => FIRST_FD + $_, name => defined $names[$_] && length $names[$_] ? $names[$_] : 'unknown' } }
-        0 .. $count - 1;
-}
-
 sub restore {
     my ( $class, $state ) = @_;
     return bless {%$state}, $class;
@@ -88,21 +66,19 @@ sub state { return { %{ +shift } } }
 
 =head1 NAME
 
-Sirius::Service::Systemd - sockets from systemd, and notifications to it
+Sirius::Service::Notify - notifications to systemd
 
 =head1 SYNOPSIS
 
-  use Sirius::Service::Systemd;
+  use Sirius::Service::Notify;
 
-  my @descriptors = Sirius::Service::Systemd->descriptors;
-  my $systemd     = Sirius::Service::Systemd->new;
+  my $systemd = Sirius::Service::Notify->new;
   $systemd->notify( 'READY=1', "MAINPID=$$", 'STATUS=serving' );
 
 =head1 DESCRIPTION
 
-The protocols of sd_listen_fds(3), sd_notify(3) and sd_watchdog_enabled(3). Without systemd it does nothing. The
-variables are removed from the environment when they are read, because children must not listen or notify in the name
-of the server.
+The protocols of sd_notify(3) and sd_watchdog_enabled(3). Without systemd it does nothing. The variables are removed from the
+environment when they are read, because children must not notify in the name of the server.
 
 A unit that uses all of it:
 
@@ -124,15 +100,6 @@ C<--graceful-timeout>.
 
 Sends C<WATCHDOG=1> when it is due, which is after half of C<WATCHDOG_USEC>.
 
-=head2 descriptors
-
-  for my $given ( Sirius::Service::Systemd->descriptors ) {
-      print "$given->{fd} is $given->{name}\n";
-  }
-
-The descriptors of C<LISTEN_FDS> with their names of C<LISTEN_FDNAMES> ("unknown" without one); none when C<LISTEN_PID> is not
-this process. At the second call there are none.
-
 =head2 due
 
   my ($time) = $systemd->due;
@@ -141,13 +108,13 @@ When the next L</act> is due, in seconds of the monotonic clock. Nothing without
 
 =head2 forget
 
-  Sirius::Service::Systemd->forget;
+  Sirius::Service::Notify->forget;
 
-Removes all these variables from the environment, for a process that has inherited them.
+Removes these variables from the environment, for a process that has inherited them.
 
 =head2 new
 
-  my $systemd = Sirius::Service::Systemd->new;
+  my $systemd = Sirius::Service::Notify->new;
 
 Reads C<NOTIFY_SOCKET>, a path or C<@name>, and C<WATCHDOG_USEC>, which counts only when C<WATCHDOG_PID> is not set or this
 process.
@@ -158,13 +125,9 @@ process.
 
 Sends one message. A line break inside a line becomes a space. Never waits and never dies.
 
-=head2 offered
-
-Like L</descriptors>, but leaves the environment unchanged.
-
 =head2 restore
 
-  my $systemd = Sirius::Service::Systemd->restore($state);
+  my $systemd = Sirius::Service::Notify->restore($state);
 
 In the next program of the same process, from L</state>.
 
@@ -174,6 +137,6 @@ The state as plain data, for the next program.
 
 =head1 SEE ALSO
 
-L<Sirius::Listen::Listener>, L<Sirius::Process::Supervisor>.
+L<Sirius::Service::Activation>, L<Sirius::Process::Supervisor>.
 
 =cut

@@ -1,0 +1,136 @@
+package Sirius::Edge::Beside;
+
+use strict;
+use warnings;
+use parent 'Sirius::Edge::Group';
+
+use Sirius::Base::Clock qw(now);
+use Sirius::Edge::Program;
+use Sirius::Log ();
+use Sirius::OS::Inherit;
+use Sirius::OS::Linux;
+
+# Has the one that was started beside this process ended?
+sub gone {
+    my $self = shift;
+    my $fd   = $self->{pidfd};
+    return 1 if !defined $fd;
+    vec( my $read = '', fileno $fd, 1 ) = 1;
+    return select $read, undef, undef, 0;
+}
+
+# At the end of this process: what has been answered goes out, and then nobody has its addresses any more
+sub leave {
+    my $self = shift;
+    return if ( $self->{owner} || 0 ) != $$ || $self->gone;
+    local ( $!, $@ );
+    $self->signal('INT');
+    my $end = now() + $self->LATE;
+    while ( !$self->gone && now() < $end ) {
+        vec( my $read = '', fileno $self->{pidfd}, 1 ) = 1;
+        select $read, undef, undef, $end - now();
+    }
+    kill KILL => $self->pid if !$self->gone;
+    delete $self->{owner};
+    return;
+}
+
+sub pidfd {
+    my $self = shift;
+    return $self->{pidfd} && fileno $self->{pidfd};
+}
+
+# That is gone, its PID may be another's
+sub signal {
+    my ( $self, $signal ) = @_;
+    return 0 if $self->gone;
+    $_->signal($signal) for $self->_places;
+    return 1;
+}
+
+# Not as a child, which the application would find in its wait. Waits until it is ready; false: it ended before, or $code has
+# become true
+sub start {
+    my ( $self, $code ) = @_;
+    my ($place) = $self->_places;
+    my @words = ( $self->_words($place), "owner=$$" );
+    my @handles
+        = ( @{$self}{qw(alive common report sleepers)}, $place->theirs, $self->bells );
+    my @open = ( $self->_board, map { fileno $_ } grep {defined} @handles );
+    push @open, grep {defined} map { $_->fd } @{ $self->{listeners} }, grep {defined} $self->{access_log};
+    $self->_part($place) if $place->pid;
+    delete $self->{pidfd};
+    my ( $pid, $pidfd ) = eval { Sirius::OS::Linux->beside( Sirius::Edge::Program->path, \@words, \@open ) };
+
+    if ( !defined $pid ) {
+        die $@ if !$self->{supervisor}->is_announced;    ## no critic (RequireCarping)
+        Sirius::Log->error( 'cannot start the edge: ' . $@ =~ s/(?: at \S+ line \d+\.)?\s+\z//r );
+        return 0;
+    }
+    $place->runs($pid);
+    @{$self}{qw(owner pidfd)} = ( $$, Sirius::OS::Inherit->take_handle($pidfd) );
+
+    while ( !$place->is_ready && !$self->gone && !$code->() ) {
+        my $read = '';
+        vec( $read, fileno $_, 1 ) = 1 for @{$self}{qw(news pidfd)};
+        select $read, undef, undef, undef;
+        $self->hear;
+    }
+    $self->hear;
+    return $place->is_ready;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Edge::Beside - the edge of a process that serves alone
+
+=head1 SYNOPSIS
+
+  my $edge = Sirius::Edge::Beside->new( $supervisor, 1 );
+  $edge->start( sub { $stopped } ) or ...;
+  $edge->leave;
+
+=head1 DESCRIPTION
+
+With C<--workers 0> the edge must not be a child: the application would find it in its C<wait>. So it is the child of nobody, ends
+with the process that has started it, and that process sees its end by a descriptor. All else is as in L<Sirius::Edge::Group>.
+
+=head1 METHODS
+
+Those of L<Sirius::Edge::Group>, and:
+
+=head2 gone
+
+True if the edge has ended, or there was none.
+
+=head2 leave
+
+Ends the edge when it has sent all answers, within two seconds. Does nothing in another process.
+
+=head2 pidfd
+
+The number of a descriptor that becomes readable when the edge has ended; undef if there is none.
+
+=head2 signal
+
+  my $there = $edge->signal('TERM');
+
+Like L<Sirius::Edge::Group/stop>. False if it has ended already.
+
+=head2 start
+
+  my $ready = $edge->start($code);
+
+Starts the program as the child of nobody, for this process, which is its one worker, and waits until it is ready. False when it has
+ended before that, or C<$code> was true after a signal. It ends with this process, whatever ends that, and heeds signals of no
+other. Dies when it cannot be started.
+
+=head1 SEE ALSO
+
+L<Sirius::Edge::Group>, L<Sirius::Process::Single>.
+
+=cut

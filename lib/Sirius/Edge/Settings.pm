@@ -1,0 +1,114 @@
+package Sirius::Edge::Settings;
+
+use strict;
+use warnings;
+
+use Sirius::Worker;
+
+# Settings that go to the edge as they are
+my @PLAIN
+    = qw(body_memory body_rate body_timeout graceful_timeout header_timeout keepalive_timeout max_body max_header_bytes
+    max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tmpdir write_timeout);
+my @SWITCHES = qw(keepalive proxy_protocol);
+
+# As nginx has it (lingering_timeout)
+use constant LINGER => 5;
+
+# Only what this class knows, and text: it comes from a process that may have lost its rights
+sub known {
+    my ( $class, $said ) = @_;
+    return if ref( $said || 0 ) ne 'ARRAY' || grep { !defined || ref || /[\0\n]/ } @$said;
+    my %known = map { (tr/_/-/r) => 1 } _names();
+    return [ grep { /\A([a-z-]+)=/ && $known{$1} } @$said ];
+}
+
+# What the operator has set, as words that can be compared and handed on
+sub of {
+    my ( $class, $conf ) = @_;
+    my $trust   = $conf->{trust_proxy} || { networks => [] };
+    my %setting = (
+        ( map { $_ => $conf->{$_} } @PLAIN ),
+        ( map { $_ => $conf->{$_} ? 1 : 0 } @SWITCHES ),
+        $class->_log_settings($conf),
+        forwarded           => $trust->{forwarded} ? 1 : 0,
+        linger_timeout      => LINGER,
+        max_connections     => Sirius::Worker->max_connections($conf),
+        request_timeout     => $conf->{request_timeout} || 0,
+        server              => $conf->{server_software},
+        sheds_unfinished    => $conf->{sheds_unfinished},                # the admin port's
+        stream_timeout      => $conf->{stream_timeout} || 0,
+        underscores         => $conf->{underscores_in_headers} ne 'off'     ? 1 : 0,
+        trusted_underscores => $conf->{underscores_in_headers} eq 'trusted' ? 1 : 0,
+        trust_proxy         => join( ',', @{ $trust->{networks} } ),
+        x_forwarded_host    => $trust->{'x-forwarded-host'} ? 1 : 0,
+    );
+    return $class->words(%setting);
+}
+
+sub words {
+    my ( $class, %setting ) = @_;
+    return map { (tr/_/-/r) . "=$setting{$_}" }
+        grep { defined $setting{$_} && length $setting{$_} } sort keys %setting;
+}
+
+sub _log_settings {
+    my ( $class, $conf ) = @_;
+    return if !defined $conf->{access_log}  || !length $conf->{access_log};
+    my $format = $conf->{access_log_format} || 'combined';
+    utf8::encode($format) if utf8::is_utf8($format) && !utf8::downgrade( $format, 1 );
+    return (
+        access_log_errors_only => $conf->{access_log_errors_only} ? 1 : 0,
+        access_log_format      => $format,
+        access_log_min_time    => $conf->{access_log_min_time} || 0,
+    );
+}
+
+sub _names {
+    return @PLAIN, @SWITCHES,
+        qw(access_log_errors_only access_log_format access_log_min_time forwarded linger_timeout max_connections
+        request_timeout server sheds_unfinished stream_timeout trust_proxy trusted_underscores underscores
+        x_forwarded_host);
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Edge::Settings - the options that concern the edge, as words of its command line
+
+=head1 SYNOPSIS
+
+  my @words = Sirius::Edge::Settings->of($conf);    # max-body=1073741824 ...
+
+=head1 DESCRIPTION
+
+Words can be compared, and handed on: from one version of Sirius to the next, and to C<sirius-edge>, which reads them in
+F<src/edge/settings.c>.
+
+=head1 METHODS
+
+=head2 known
+
+  my $words = Sirius::Edge::Settings->known($data);
+
+The settings sent by another process that this version knows; nothing if they are malformed.
+
+=head2 of
+
+  my @words = Sirius::Edge::Settings->of($conf);
+
+Those of the operator.
+
+=head2 words
+
+  my @words = Sirius::Edge::Settings->words( max_body => 100, tmpdir => undef );    # max-body=100
+
+Names and values as such words. What is undefined or empty is left out.
+
+=head1 SEE ALSO
+
+L<Sirius::Edge::Group>, L<Sirius::Config::Options>.
+
+=cut
