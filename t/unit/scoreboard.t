@@ -1,6 +1,6 @@
 use strict;
 use warnings;
-use Fcntl qw(FD_CLOEXEC F_GETFD F_SETFD);
+use Fcntl qw(F_SETFD);
 use POSIX ();
 use Test::More;
 use Sirius::OS::Inherit;
@@ -151,15 +151,27 @@ subtest 'reloads' => sub {
     like error( sub { $board->tell("\x{263a}") } ), qr/Wide character/, 'bytes only';
 };
 
+# One that has nothing but the descriptor, by its number. Here two objects would own it, and both would close it
 subtest 'a new program' => sub {
     my $descriptor = $board->descriptor;
-    my $memory     = Sirius::OS::Inherit->handle($descriptor);
-    my $size       = -s $memory;
-    fcntl $memory, F_SETFD, 0 or die $!;
-    my $adopted = Sirius::Scoreboard->adopt($descriptor);
-    is $adopted->workers,            2,          'adopts it';
-    is fcntl( $memory, F_GETFD, 0 ), FD_CLOEXEC, 'and keeps it from programs that it starts';
-    is_deeply( Sirius::Scoreboard->current, $adopted, 'it is the one of this process' );
+    my $size       = -s "/proc/self/fd/$descriptor";
+    my $pid        = open( my $from, '-|' ) // die "fork: $!";
+    if ( !$pid ) {
+        my $memory = Sirius::OS::Inherit->handle($descriptor);
+        fcntl $memory, F_SETFD, 0 or die $!;
+        exec $^X, ( map {"-I$_"} @INC ), '-MSirius::Scoreboard', '-e', <<'PROGRAM', $descriptor;
+my $board = Sirius::Scoreboard->adopt( $ARGV[0] );
+open my $in, '<', "/proc/self/fdinfo/$ARGV[0]" or die $!;
+my ($flags) = map {/^flags:\s+([0-7]+)/} readline $in;
+print join ' ', $board->workers, oct($flags) & oct 2_000_000 ? 'closed' : 'open',    # O_CLOEXEC
+    $board == Sirius::Scoreboard->current ? 'current' : 'another';
+PROGRAM
+    }
+    my ( $workers, $flags, $which ) = split q( ), readline($from) // '';
+    ok close $from, 'starts';
+    is $workers, 2,         'adopts it';
+    is $flags,   'closed',  'keeps it from programs that it starts';
+    is $which,   'current', 'and has it as the one of its process';
 
     # The server's own cannot change its size: it is sealed
     for my $other ( $size - 64, $size + 64, $size * 2, 10 ) {
