@@ -357,7 +357,7 @@ SV *sirius_env(pTHX_ sirius *s, const sirius_request *t)
     key_list list;
     list.n = 0;
     list.seen = 0;
-    if (!fields_list(aTHX_ t, &list, values))
+    if (!SIRIUS_ENV_POOL || !fields_list(aTHX_ t, &list, values))
         return env_alone(aTHX_ s, t);
     if (t->head->framing != SR_BODY_NONE) {
         text len = decimal(length + sizeof length, t->body_length);

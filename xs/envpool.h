@@ -17,6 +17,11 @@
  */
 #include "input.h"
 
+/* 0 builds without the pool: each request gets a hash of its own. To compare with, or if another perl breaks the pool. */
+#ifndef SIRIUS_ENV_POOL
+#define SIRIUS_ENV_POOL 1
+#endif
+
 enum { ENVPOOL_FIELDS = 32, ENVPOOL_SLOTS = ENVPOOL_FIELDS + 32 };
 
 typedef enum envpool_kind {
