@@ -1,4 +1,4 @@
-/* limits: long lines, heads and names; many fields. The smallest offset decides, in every split. */
+/* request_limits: long lines, heads and names; many fields. The smallest offset decides, in every split. */
 #include "feed.h"
 
 static char head[200000];

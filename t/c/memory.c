@@ -1,0 +1,90 @@
+/* memory: of zeros, as large as asked for, shared by its descriptor; once it is sealed nobody changes its size */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "share/memory.h"
+
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BYTES = 10000 };
+
+static off_t size_of(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 ? st.st_size : -1;
+}
+
+static bool all_zeros(const char *at)
+{
+    for (size_t i = 0; i < BYTES; i++)
+        if (at[i])
+            return false;
+    return true;
+}
+
+static bool writable(int fd)
+{
+    char *at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        return false;
+    munmap(at, BYTES);
+    return true;
+}
+
+static void test_sealed(bool ours)
+{
+    int fd;
+    char *at = sr_memory_new("test", BYTES, &fd);
+    if (!ok(at && fd >= 0, "memory"))
+        return;
+    ok(all_zeros(at), "of zeros");
+    is_int(size_of(fd), BYTES, "as large as asked for");
+    is_int(fcntl(fd, F_GETFD), FD_CLOEXEC, "not for programs that are started");
+    sr_memory_seal(fd, ours);
+    is_int(ftruncate(fd, BYTES - 1), -1, "not shorter");
+    is_int(errno, EPERM, "since it is sealed");
+    is_int(ftruncate(fd, BYTES + 1), -1, "nor longer");
+    is_int(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1, "no further seal");
+    at[BYTES - 1] = 'x';
+    char *other = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
+    ok(other != MAP_FAILED && other[BYTES - 1] == 'x', "who made it writes on, and others see it");
+    if (other != MAP_FAILED)
+        munmap(other, BYTES);
+    if (!ours)
+        ok(writable(fd), "others may write");
+    else if (fcntl(fd, F_GET_SEALS) & 0x0010) /* F_SEAL_FUTURE_WRITE, Linux 5.1 */
+        ok(!writable(fd), "others may not write");
+    munmap(at, BYTES);
+    close(fd);
+}
+
+static void test_failure(void)
+{
+    int fd = 7;
+    struct rlimit none = {1, 1}, before;
+    getrlimit(RLIMIT_FSIZE, &before);
+    none.rlim_max = before.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &none);
+    void *at = sr_memory_new("test", BYTES, &fd);
+    int err = errno;
+    setrlimit(RLIMIT_FSIZE, &before);
+    ok(!at, "no file may be as large: no memory, and no SIGXFSZ");
+    is_int(err, EFBIG, "errno says why");
+    is_int(fd, -1, "and no descriptor");
+}
+
+int main(void)
+{
+    test_sealed(false);
+    test_sealed(true);
+    test_failure();
+    return done_testing();
+}

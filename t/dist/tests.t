@@ -1,0 +1,167 @@
+# "One noun, one file, one test": what CONTRIBUTING.md says under "Order", to the letter. A module of lib has a test of its
+# name in t/unit, a file of src one in t/c, a file of xs one in t/psgi. Where a part can only be seen in a running server, or together with others,
+# the table says which tests see it. A line of the table that is not needed any more fails, too.
+use strict;
+use warnings;
+use File::Basename qw(basename dirname);
+use File::Find     qw(find);
+use FindBin;
+use Test::More;
+
+chdir "$FindBin::Bin/../.." or die "$FindBin::Bin: $!";
+
+#<<< not in columns: a new row changes no other
+my %ELSEWHERE = (
+    'lib/Plack/Handler/Sirius.pm' => 'psgi/suite process/compatibility process/options',
+    'lib/Plack/Middleware/AccessLog/Compiled.pm' => 'log/middleware',
+    'lib/Plack/Middleware/AccessLog/Compiled/Watch.pm' => 'log/middleware',
+    'lib/Sirius.pm' => 'dist/meta docs/man',
+    'lib/Sirius/Admin/App.pm' => 'admin/app admin/page',
+    'lib/Sirius/Admin/Change.pm' => 'unit/top',
+    'lib/Sirius/Admin/History.pm' => 'admin/history',
+    'lib/Sirius/Admin/Memory.pm' => 'admin/memory',
+    'lib/Sirius/Admin/Metrics.pm' => 'admin/metrics',
+    'lib/Sirius/Admin/Port.pm' => 'process/admin process/admin_edge',
+    'lib/Sirius/Admin/Server.pm' => 'process/admin process/admin_edge',
+    'lib/Sirius/Admin/Status.pm' => 'admin/app',
+    'lib/Sirius/App/Discard.pm' => 'process/warmup',
+    'lib/Sirius/App/Hooks.pm' => 'process/hooks',
+    'lib/Sirius/App/Isolation.pm' => 'process/handlers process/traps',
+    'lib/Sirius/App/Loading.pm' => 'process/starting process/load_timeout',
+    'lib/Sirius/App/WarmUp.pm' => 'process/warmup',
+    'lib/Sirius/Base/Clock.pm' => 'faults/clock',
+    'lib/Sirius/CLI/Ctl.pm' => 'process/ctl',
+    'lib/Sirius/CLI/Ctl/Status.pm' => 'process/ctl',
+    'lib/Sirius/CLI/Top/Client.pm' => 'unit/top process/top',
+    'lib/Sirius/CLI/Top/Picture.pm' => 'unit/top',
+    'lib/Sirius/CLI/Top/Screen.pm' => 'process/top',
+    'lib/Sirius/Config/NoEffect.pm' => 'unit/options process/without_effect',
+    'lib/Sirius/Config/Settings.pm' => 'unit/options unit/sources',
+    'lib/Sirius/Config/Type.pm' => 'unit/options fuzz/options',
+    'lib/Sirius/Config/Usage.pm' => 'unit/options unit/command',
+    'lib/Sirius/Control/Client.pm' => 'process/ctl',
+    'lib/Sirius/Control/Commands.pm' => 'process/ctl',
+    'lib/Sirius/Edge/Beside.pm' => 'process/alone',
+    'lib/Sirius/Edge/Group.pm' => 'process/edge process/edges',
+    'lib/Sirius/Edge/Place.pm' => 'process/edge process/edges',
+    'lib/Sirius/Edge/Program.pm' => 'unit/edge_settings process/edges log/renewal',
+    'lib/Sirius/Edge/Shared.pm' => 'process/edge process/edges',
+    'lib/Sirius/LogFormat.pm' => 'log/logformat_golden log/logformat_errors',
+    'lib/Sirius/OS/Invocation.pm' => 'process/release process/bytes process/traps',
+    'lib/Sirius/OS/Linux.pm' => 'process/alone process/generation_ends',
+    'lib/Sirius/OS/Reaper.pm' => 'unit/child',
+    'lib/Sirius/OS/Signals.pm' => 'process/starting faults/signals',
+    'lib/Sirius/OS/Syscall.pm' => 'process/deadline',
+    'lib/Sirius/Process/Alerts.pm' => 'log/trouble',
+    'lib/Sirius/Process/Generation.pm' => 'process/generation_ends process/reload',
+    'lib/Sirius/Process/Launch.pm' => 'process/reload process/broken_app',
+    'lib/Sirius/Process/Reload.pm' => 'process/reload process/broken_app',
+    'lib/Sirius/Process/Renewal.pm' => 'log/renewal unit/scoreboard',
+    'lib/Sirius/Process/Single.pm' => 'process/alone',
+    'lib/Sirius/Process/StopDelay.pm' => 'process/drain_delay',
+    'lib/Sirius/Process/Supervisor.pm' => 'process/signals process/stop process/reload',
+    'lib/Sirius/Process/WorkerHandle.pm' => 'unit/recycling process/respawn',
+    'lib/Sirius/PSGI/Cleanup.pm' => 'psgi/cleanup psgi/anywhere',
+    'lib/Sirius/PSGI/Response.pm' => 'psgi/body psgi/anywhere security/misuse',
+    'lib/Sirius/PSGI/Socket.pm' => 'psgi/io psgi/looking',
+    'lib/Sirius/PSGI/Writer.pm' => 'psgi/streaming',
+    'lib/Sirius/Service/Starter.pm' => 'process/starter process/starter_restart',
+    'lib/Sirius/Worker.pm' => 'process/exiting process/stop log/reopen',
+    'lib/Sirius/Worker/Engine.pm' => 'psgi/suite log/reopen',
+
+    'src/conn/accesslog.c' => 'log/server log/values',
+    'src/conn/capacity.c' => 'fair/room faults/descriptors',
+    'src/conn/connection.c' => 'c/conn',
+    'src/conn/engine.c' => 'c/conn c/deadline',
+    'src/conn/expire.c' => 'c/conn http/slow',
+    'src/conn/finish.c' => 'c/conn http/lingering',
+    'src/conn/intake.c' => 'c/conn http/pipelining',
+    'src/conn/send.c' => 'c/conn faults/io',
+    'src/conn/trouble.c' => 'log/trouble',
+    'src/edge/crew.c' => 'c/edge fair/kill',
+    'src/edge/deliver.c' => 'c/edge c/joined',
+    'src/edge/dispatch.c' => 'c/edge fair/queue',
+    'src/edge/heir.c' => 'process/edges',
+    'src/edge/limits.c' => 'c/waiting process/deadline',
+    'src/edge/log.c' => 'log/server log/values',
+    'src/edge/mend.c' => 'c/edge c/stress security/scoreboard',
+    'src/edge/others.c' => 'process/edges',
+    'src/edge/stop.c' => 'process/stop fair/stop',
+    'src/http/logparse.c' => 'c/logformat',
+    'src/http/logrequest.c' => 'log/values',
+    'src/http/target.c' => 'c/request http/target',
+    'src/net/beside.c' => 'process/alone',
+    'src/net/descriptors.c' => 'c/loop c/failures',
+    'src/worker/reply.c' => 'c/edge c/joined',
+    'src/worker/worker.c' => 'c/edge c/stress',
+
+    'xs/accesslog.c' => 'log/values',
+    'xs/engine.c' => 'psgi/suite',
+    'xs/envpool.c' => 'psgi/env psgi/leavings',
+    'xs/file.c' => 'http/sendfile psgi/body',
+    'xs/forwarded.c' => 'proxy/forwarded',
+    'xs/lazy.c' => 'psgi/looking',
+    'xs/loading.c' => 'process/load_timeout',
+    'xs/log.c' => 'log/layers log/blocked',
+    'xs/logformat.c' => 'log/logformat_golden log/logformat_errors',
+    'xs/logview.c' => 'log/values',
+    'xs/place.c' => 'process/deadline',
+    'xs/poll.c' => 'unit/loop',
+    'xs/response.c' => 'psgi/body psgi/anywhere security/misuse',
+    'xs/scoreboard.c' => 'unit/scoreboard process/scoreboard',
+    'xs/serve.c' => 'psgi/anywhere psgi/leavings',
+    'xs/socket.c' => 'psgi/io',
+    'xs/spawn.c' => 'unit/child',
+    'xs/stream.c' => 'psgi/streaming',
+    'xs/title.c' => 'unit/title process/titles',
+    'xs/unchunk.c' => 'psgi/input',
+    'xs/wire.c' => 'psgi/streaming psgi/waits',
+    'xs/work.c' => 'process/recycle_rss psgi/timer',
+);
+#>>>
+
+# Log/Access.pm has t/unit/log_access.t, OS/Loop.pm t/unit/loop.t, net/cidr.c t/c/cidr.c, xs/input.c t/psgi/input.t
+my %PLACE = ( lib => [qw(t/unit t)], src => [qw(t/c c)], xs => [qw(t/psgi t)] );
+
+sub own_tests {
+    my $file   = shift;
+    my $name   = lc basename( $file, '.pm', '.c' );
+    my $folder = lc basename( dirname $file);
+    my ( $dir, $ending ) = @{ $PLACE{ $file =~ s{/.*}{}r } };
+    return grep {-e} "$dir/$name.$ending", "$dir/${folder}_$name.$ending";
+}
+
+# What is wrong with the tests of this file; nothing when all is well
+sub wrong {
+    my ( $file, $elsewhere ) = @_;
+    my @own = own_tests($file);
+    return @own ? () : "$file: no test has its name, and the table does not say which tests see it"
+        if !defined $elsewhere;
+    return "$file has @own: it needs no line in the table" if @own;
+    return map {"$file: there is no t/$_"} grep { !-e "t/$_.t" && !-e "t/$_.c" } split q( ), $elsewhere;
+}
+
+my @files;
+find(
+    {   wanted   => sub { push @files, $_ if /\.(?:pm|c)\z/ && $_ ne 'xs/Sirius.c' },
+        no_chdir => 1
+    },
+    qw(lib src xs)
+);
+@files = sort grep { $_ ne 'src/sirius-edge.c' } @files; # main: t/process/edge.t and all that starts a server
+cmp_ok scalar @files, '>', 150, scalar(@files) . ' files';
+
+my @wrong = map { wrong( $_, $ELSEWHERE{$_} ) } @files;
+is join( "\n", @wrong ), '', 'each has a test of its name, or tests that the table names';
+my %there = map { $_ => 1 } @files;
+is join( "\n", grep { !$there{$_} } sort keys %ELSEWHERE ), '', 'no line is about a file that is gone';
+note scalar( grep { own_tests($_) } @files ) . ' of ' . @files . ' files have a test of their name';
+
+# The test itself
+like wrong( 'lib/Sirius/Fly.pm',     undef ), qr/no test has its name/,   'a file without a test is told';
+like wrong( 'lib/Sirius/OS/Loop.pm', 'process/stop' ), qr/needs no line/, 'and a line that is not needed';
+like join( q( ), wrong( 'src/edge/fly.c', 'c/edge c/fly' ) ), qr{there is no t/c/fly\z},
+    'and a test that is not there';
+is join( q( ), wrong( 'lib/Sirius/Log/Access.pm', undef ) ), '', 'and nothing else';
+
+done_testing;

@@ -1,0 +1,89 @@
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use Test::More;
+use Sirius::Config::Settings;
+use Sirius::Edge::Program;
+use Sirius::Edge::Settings;
+
+# Options as words for sirius-edge: each is one that the program knows, and what comes from elsewhere is looked at
+
+delete @ENV{ grep {/\ASIRIUS_/} keys %ENV };
+my $dir = tempdir( CLEANUP => 1 );
+
+sub words_of {
+    my $conf  = Sirius::Config::Settings->parse( {@_} );
+    my %words = map { split /=/, $_, 2 } Sirius::Edge::Settings->of($conf);
+    return \%words;
+}
+
+# All of them have a value then
+my @ALL = (
+    access_log             => 'x',
+    access_log_errors_only => 1,
+    access_log_format      => '%h',
+    access_log_min_time    => '500ms',
+    max_connections        => 100,
+    max_body               => '1m',
+    proxy_protocol         => 1,
+    request_timeout        => 30,
+    server_software        => 'Test',
+    tmpdir                 => $dir,
+    trust_proxy            => '10.0.0.0/8,::1,x-forwarded-host',
+    underscores_in_headers => 'trusted',
+);
+
+subtest 'Options' => sub {
+    my $words = words_of(@ALL);
+    my %want  = (
+        'access-log-errors-only' => 1,
+        'access-log-format'      => '%h',
+        'access-log-min-time'    => 0.5,
+        'forwarded'              => 0,
+        'keepalive'              => 1,
+        'linger-timeout'         => 5,
+        'max-body'               => 1 << 20,
+        'max-connections'        => 100,
+        'proxy-protocol'         => 1,
+        'request-timeout'        => 30,
+        'server'                 => 'Test',
+        'tmpdir'                 => $dir,
+        'trust-proxy'            => '10.0.0.0/8,::1',
+        'trusted-underscores'    => 1,
+        'underscores'            => 1,
+        'x-forwarded-host'       => 1,
+    );
+    is $words->{$_}, $want{$_}, $_ for sort keys %want;
+    my $plain = words_of();
+    is_deeply [ grep {/access-log/} sort keys %$plain ], [], 'no log, no words about it';
+    is_deeply [ @{$plain}{qw(underscores x-forwarded-host trust-proxy)} ], [ 0, 0, undef ],
+        'what is not trusted';
+    is words_of( server_software => '' )->{server}, undef, 'no Server field';
+};
+
+subtest 'The program knows each of them' => sub {
+    my $words = words_of(@ALL);
+    delete $words->{tmpdir};    # which it asks for when it has read all others
+    my @words = ( map( {"$_=$words->{$_}"} sort keys %$words ), qw(lobby=0 sleepers=0 listen=0:tcp:1:x) );
+    my $pid   = open( my $from, '-|' ) // die "fork: $!";
+    if ( !$pid ) {
+        open STDERR, '>&', \*STDOUT or die $!;
+        exec Sirius::Edge::Program->path, @words;
+    }
+    my $said = readline $from;
+    close $from;
+    like $said, qr/tmpdir is missing/, 'none is wrong, until one is missing';
+    isnt $?, 0, 'so it ends';
+};
+
+subtest 'Settings of another process' => sub {
+    my @words = Sirius::Edge::Settings->of( Sirius::Config::Settings->parse( {@ALL} ) );
+    is_deeply( Sirius::Edge::Settings->known( \@words ), \@words, 'all that this version makes' );
+    is_deeply( Sirius::Edge::Settings->known( [ 'max-body=1', 'uid=0', 'lobby=3', 'fly=1', '' ] ),
+        ['max-body=1'], 'no other, above all no descriptor and no user' );
+    for my $bad ( undef, 'max-body=1', {}, [undef], [ ['max-body=1'] ], ["tmpdir=/a\0b"], ["tmpdir=/a\nb"] ) {
+        is( Sirius::Edge::Settings->known($bad), undef, 'nothing of what is none' );
+    }
+};
+
+done_testing;
