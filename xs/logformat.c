@@ -56,7 +56,9 @@ void sirius_logformat_free(pTHX_ sirius_logformat *f)
     Safefree(f);
 }
 
-/* A handler may come back with another line of the same format, or die: the memory belongs to one line at a time */
+/*
+ * A handler may make another line with the same format, or die. So the memory belongs to one line at a time.
+ */
 static void scratch_leave(pTHX_ void *arg)
 {
     sirius_logscratch *s = arg;
@@ -84,7 +86,7 @@ static bool is_known(SV *sv)
     return sv && SvOK(sv);
 }
 
-/* Of a number in units of that many ns; `unknown` when it is none, or too large */
+/* Converts a number in units of `unit` ns. Returns `unknown` if sv is no number, or too large. */
 static int64_t nanoseconds(pTHX_ SV *sv, int64_t unit, int64_t unknown)
 {
     const IV max = (IV)(INT64_MAX / unit);
@@ -130,7 +132,7 @@ static sr_logfacts facts(pTHX_ SV *status, SV *length, SV *microseconds)
 SV *sirius_logformat_line(pTHX_ SV *self, sirius_logformat *f, SV *const args[5])
 {
     if (!args[0] || !SvROK(args[0]) || SvTYPE(SvRV(args[0])) != SVt_PVHV)
-        croak("Sirius::LogFormat: log_line needs %%env, a hash");
+        croak("Sirius::LogFormat: log_line needs %%env, a reference to a hash");
     ENTER;
     sirius_logscratch *s = scratch_take(aTHX_ self, f);
     AV *res = array_in(aTHX_ args[1]);

@@ -13,8 +13,8 @@ bool sr_buffer_grow(sr_buffer *b, size_t more)
     size_t len = sr_buffer_len(b);
     if (more > SIZE_MAX / 4 - len)
         return false;
-    if (b->from > 0 && b->cap - len >= more &&
-        b->from >= len) { /* room at the front, and the copy is short */
+    /* there is room at the front, and little to move */
+    if (b->from > 0 && b->cap - len >= more && b->from >= len) {
         memcpy(b->data, b->data + b->from, len);
         b->from = 0;
         b->end = len;

@@ -6,7 +6,8 @@
 void sr_resident_open(sr_resident *r)
 {
     int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && fd <= STDERR_FILENO) { /* the application may have closed these, and open them again */
+    /* the application may have closed these descriptors, and opened others under their numbers */
+    if (fd >= 0 && fd <= STDERR_FILENO) {
         int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         close(fd);
         fd = above;

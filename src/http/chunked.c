@@ -4,20 +4,20 @@
 
 enum phase {
     SIZE,    /* 1*16HEXDIG */
-    SIZE_LF, /* after the CR of the chunk-size line */
-    EXT,     /* after ";" */
+    SIZE_LF, /* the LF of the chunk-size line */
+    EXT,     /* after ";": the name follows */
     EXT_NAME,
-    EXT_NAMED,   /* white space after a name: "=" or ";" follows */
-    EXT_VALUE,   /* after "=": its first byte */
-    EXT_TOKEN,   /* the rest of a token */
+    EXT_NAMED,   /* white space after a name: "=" or ";" must follow */
+    EXT_VALUE,   /* after "=": the first byte of the value */
+    EXT_TOKEN,   /* the rest of a token value */
     EXT_QUOTED,  /* in a quoted string */
-    EXT_ESCAPED, /* after a backslash in it */
+    EXT_ESCAPED, /* after a backslash in a quoted string */
     EXT_END,     /* after the closing quote */
-    EXT_GAP,     /* white space after a size or a whole extension: ";" follows */
+    EXT_GAP,     /* white space after the size or after an extension: ";" must follow */
     DATA,
     DATA_CR,
     DATA_LF,
-    TRAILER, /* the first byte of a line */
+    TRAILER, /* the first byte of a trailer line */
     TRAILER_NAME,
     TRAILER_VALUE,
     TRAILER_LF,
@@ -50,7 +50,7 @@ static bool is_space(unsigned char b)
     return b == ' ' || b == '\t';
 }
 
-/* The bytes that may follow a size or a whole extension. */
+/* Handles the bytes that may follow a size or a complete extension. */
 static sr_chunked_result size_end(sr_chunked *c, unsigned char b, const char *why)
 {
     if (is_space(b))
@@ -67,28 +67,29 @@ static sr_chunked_result size(sr_chunked *c, unsigned char b)
     int digit = sr_hex_value(b);
     if (digit < 0) {
         if (c->digits == 0)
-            return refuse(c, 400, "chunk without a size");
-        return size_end(c, b, "byte not allowed behind a chunk size");
+            return refuse(c, 400, "a chunk has no size in hexadecimal digits");
+        return size_end(c, b, "a chunk size is followed by a byte that is not allowed");
     }
-    if (++c->digits > 16 || c->left >> 59) /* what does not fit 63 bits */
-        return refuse(c, 400, "chunk size too large");
+    if (++c->digits > 16 || c->left >> 59) /* the size would not fit 63 bits */
+        return refuse(c, 400, "a chunk size is too large: more than 16 digits, or not below 2^63");
     c->left = c->left << 4 | (unsigned)digit;
     return SR_CHUNKED_MORE;
 }
 
 /*
- * chunk-ext = *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] ), RFC 9112 7.1.1. Nothing else is skipped:
- * parsers that go on to the next LF here and parsers that do not are how TERM.EXT and EXT.TERM smuggle.
+ * chunk-ext = *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] ), RFC 9112 7.1.1. Anything else
+ * is refused: TERM.EXT and EXT.TERM smuggling needs one parser that skips to the next LF here, and another
+ * that does not.
  */
 static sr_chunked_result extension(sr_chunked *c, unsigned char b)
 {
-    static const char why[] = "byte not allowed in a chunk extension";
+    static const char why[] = "a chunk extension contains a byte that is not allowed";
     bool token = sr_char_is(b, SR_CHAR_TOKEN), space = is_space(b);
     switch (c->phase) {
     case EXT:
         if (space)
             return SR_CHUNKED_MORE;
-        return token ? enter(c, EXT_NAME) : refuse(c, 400, "chunk extension without a name");
+        return token ? enter(c, EXT_NAME) : refuse(c, 400, "a chunk extension has no name");
     case EXT_NAME:
         if (token)
             return SR_CHUNKED_MORE;
@@ -120,38 +121,42 @@ static sr_chunked_result extension(sr_chunked *c, unsigned char b)
     default: /* EXT_GAP */
         if (space)
             return SR_CHUNKED_MORE;
-        return b == ';' ? enter(c, EXT) : refuse(c, 400, "white space behind a chunk size");
+        return b == ';' ? enter(c, EXT)
+                        : refuse(c, 400, "white space after a chunk size is not followed by a semicolon");
     }
 }
 
 static sr_chunked_result size_line(sr_chunked *c, unsigned char b)
 {
     if (++c->line_len > SR_CHUNK_LINE_MAX)
-        return refuse(c, 400, "chunk size line too long");
+        return refuse(c, 400, "a chunk-size line is too long: more than 4096 bytes");
     if (c->phase == SIZE)
         return size(c, b);
     if (c->phase != SIZE_LF) {
         if (++c->ext_len > SR_CHUNK_EXT_MAX)
-            return refuse(c, 400, "too many chunk extensions");
+            return refuse(c, 400, "the chunk extensions are too long: more than 16384 bytes in all");
         return extension(c, b);
     }
     if (b != '\n')
-        return refuse(c, 400, "CR without LF behind a chunk size");
+        return refuse(c, 400, "the CR after a chunk size is not followed by LF");
     return enter(c, c->left ? DATA : TRAILER);
 }
 
-/* The CRLF after the data. */
+/* Reads the CRLF after the data of a chunk. */
 static sr_chunked_result data_end(sr_chunked *c, unsigned char b)
 {
     if (b != (c->phase == DATA_CR ? '\r' : '\n'))
-        return refuse(c, 400, "chunk longer than its size");
+        return refuse(c, 400, "the data of a chunk is not followed by CRLF");
     if (c->phase == DATA_CR)
         return enter(c, DATA_LF);
     c->line_len = c->digits = 0;
     return enter(c, SIZE);
 }
 
-/* Framing, routing, authentication, request modifiers, content: RFC 9110 6.5.1. In the order of length. */
+/*
+ * The fields for framing, routing, authentication, request modifiers and content (RFC 9110 6.5.1), sorted by
+ * length.
+ */
 static bool is_forbidden(sr_bytes name)
 {
     static const sr_bytes forbidden[] = {
@@ -191,26 +196,27 @@ static sr_chunked_result trailer_name(sr_chunked *c, unsigned char b)
     if (sr_char_is(b, SR_CHAR_TOKEN)) {
         if (c->name_len < sizeof c->name)
             c->name[c->name_len] = b == '_' ? '-' : (char)sr_lower(b);
-        c->name_len += c->name_len <= sizeof c->name; /* one past the end: longer than any we look for */
+        /* stops one past the end, which marks a name longer than any in the list */
+        c->name_len += c->name_len <= sizeof c->name;
         return enter(c, TRAILER_NAME);
     }
     if (b != ':' || c->name_len == 0)
-        return refuse(c, 400, "no valid trailer field");
+        return refuse(c, 400, "a trailer line is not a valid field");
     if (c->name_len <= sizeof c->name && is_forbidden(sr_bytes_of(c->name, c->name_len)))
-        return refuse(c, 400, "field not allowed in a trailer");
+        return refuse(c, 400, "the field is not allowed in a trailer");
     return enter(c, TRAILER_VALUE);
 }
 
 static sr_chunked_result trailer(sr_chunked *c, unsigned char b)
 {
     if (++c->trailer_len > SR_CHUNK_TRAILER_MAX)
-        return refuse(c, 431, "trailers too large");
+        return refuse(c, 431, "the trailers are larger than 16384 bytes");
     switch (c->phase) {
     case TRAILER:
         if (b == '\r')
             return enter(c, LAST_LF);
         if (++c->trailers > SR_CHUNK_TRAILERS_MAX)
-            return refuse(c, 431, "too many trailers");
+            return refuse(c, 431, "there are more than 100 trailer fields");
         c->name_len = 0;
         return trailer_name(c, b);
     case TRAILER_NAME:
@@ -218,10 +224,11 @@ static sr_chunked_result trailer(sr_chunked *c, unsigned char b)
     case TRAILER_VALUE:
         if (b == '\r')
             return enter(c, TRAILER_LF);
-        return sr_char_is(b, SR_CHAR_VALUE) ? SR_CHUNKED_MORE : refuse(c, 400, "no valid trailer field");
+        return sr_char_is(b, SR_CHAR_VALUE) ? SR_CHUNKED_MORE
+                                            : refuse(c, 400, "a trailer line is not a valid field");
     default: /* TRAILER_LF, LAST_LF */
         if (b != '\n')
-            return refuse(c, 400, "CR without LF in the trailers");
+            return refuse(c, 400, "a CR in the trailers is not followed by LF");
         if (c->phase == TRAILER_LF)
             return enter(c, TRAILER);
         c->phase = DONE;

@@ -9,16 +9,16 @@ static void two_digits(char *out, unsigned n)
 }
 
 /*
- * Days since 1970-01-01 to year, month and day. Counts in years that start on 1 March, so that the leap day
- * is the last of its year, and in eras of 400 years (146097 days) from 0000-03-01.
+ * Converts days since 1970-01-01 to year, month and day. Years start on 1 March here, so that the leap day is
+ * the last day of its year. Eras of 400 years (146097 days) start on 0000-03-01.
  */
 static void civil(uint32_t days, unsigned *year, unsigned *month, unsigned *day)
 {
-    days += 719468; /* from 0000-03-01 to 1970-01-01 */
+    days += 719468; /* the days from 0000-03-01 to 1970-01-01 */
     uint32_t era = days / 146097, of_era = days % 146097;
     uint32_t year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
     uint32_t of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    uint32_t shifted = (5 * of_year + 2) / 153; /* 0 is March; 153 days are five months from there */
+    uint32_t shifted = (5 * of_year + 2) / 153; /* 0 is March; any five months from there have 153 days */
     *day = of_year - (153 * shifted + 2) / 5 + 1;
     *month = shifted < 10 ? shifted + 3 : shifted - 9;
     *year = year_of_era + era * 400 + (*month <= 2);

@@ -3,15 +3,15 @@
 #include "target.h"
 #include "token.h"
 
-/* --- a list from its end, over all fields of a name --- */
+/* --- reading a list from its end, across all fields of a name --- */
 
 typedef struct list {
     const sr_request *request;
     const char *base;
     sr_bytes name;
     bool quotes;     /* commas inside quoted strings do not separate */
-    uint32_t fields; /* still to be looked at: the first ones */
-    sr_bytes rest;   /* of the field at hand; at NULL: none */
+    uint32_t fields; /* fields still to be searched, from the first one on */
+    sr_bytes rest;   /* what is left of the current field; at is NULL when there is none */
 } list;
 
 static list list_of(const sr_request *r, const char *base, sr_bytes name, bool quotes)
@@ -19,7 +19,10 @@ static list list_of(const sr_request *r, const char *base, sr_bytes name, bool q
     return (list){.request = r, .base = base, .name = name, .quotes = quotes, .fields = r->n_fields};
 }
 
-/* Where the quoted string starts that ends in front of `end`; `end` itself when it starts nowhere. */
+/*
+ * Finds the start of the quoted string that ends just before `end`. Returns `end` if there is no opening
+ * quote.
+ */
 static size_t quote_start(sr_bytes s, size_t end)
 {
     for (size_t i = end - 1; i-- > 0;) {
@@ -34,9 +37,9 @@ static size_t quote_start(sr_bytes s, size_t end)
 }
 
 /*
- * Where the last element of s starts. From the right, since that end is the one a proxy has written: an open quote
- * that a client has sent must not swallow it. A quote that starts nowhere makes one element of all that is left, which
- * then is no valid one.
+ * Finds the start of the last element of s. It reads from the right, since a proxy has written that end: a
+ * quote that a client has left open must not swallow it. A closing quote without an opening one makes all
+ * that is left a single element, which is then invalid.
  */
 static size_t last_start(const list *l, sr_bytes s)
 {
@@ -50,7 +53,7 @@ static size_t last_start(const list *l, sr_bytes s)
     return i;
 }
 
-/* The next to the left; empty ones are passed over (RFC 9110 5.6.1.2). False: there is none any more. */
+/* Returns the next element to the left, skipping empty ones (RFC 9110 5.6.1.2). False: none is left. */
 static bool list_previous(list *l, sr_bytes *element)
 {
     for (;;) {
@@ -71,7 +74,7 @@ static bool list_previous(list *l, sr_bytes *element)
 
 /* --- elements --- */
 
-/* 0 to 65535; -1: it is none. A port that hides behind a name (RFC 7239 6.3) is not said. */
+/* Parses 0 to 65535; -1: s is no port. An obfuscated port (RFC 7239 6.3) counts as unknown, 0. */
 static int node_port(sr_bytes s)
 {
     int n = 0;
@@ -84,7 +87,9 @@ static int node_port(sr_bytes s)
     return n <= 65535 ? n : -1;
 }
 
-/* "192.0.2.1", "192.0.2.1:80", "[2001:db8::1]", "[2001:db8::1]:80"; where `bare`, "2001:db8::1" as well. */
+/*
+ * Parses "192.0.2.1", "192.0.2.1:80", "[2001:db8::1]" and "[2001:db8::1]:80"; with `bare` also "2001:db8::1".
+ */
 static bool node_parse(sr_bytes s, bool bare, sr_bytes *address, uint16_t *port)
 {
     *port = 0;
@@ -111,7 +116,7 @@ static bool node_parse(sr_bytes s, bool bare, sr_bytes *address, uint16_t *port)
     return n >= 0;
 }
 
-/* Judges an address. If it is one, it is the client as far as is known. */
+/* Asks the judge about an address. Any valid address becomes the client, until the next hop replaces it. */
 static sr_hop step(sr_forwarded *out, sr_bytes node, bool bare, sr_hop_judge *judge, void *with)
 {
     sr_bytes address;
@@ -134,7 +139,8 @@ static const char *scheme_of(sr_bytes s)
 static sr_bytes host_of(sr_bytes s)
 {
     sr_authority a;
-    return sr_authority_parse(s, &a) && a.port ? s : sr_bytes_of(NULL, 0); /* nobody listens at port 0 */
+    /* port 0 is no port that anybody listens on */
+    return sr_authority_parse(s, &a) && a.port ? s : sr_bytes_of(NULL, 0);
 }
 
 /* --- Forwarded, RFC 7239 4 --- */
@@ -151,8 +157,9 @@ static int parameter(sr_bytes name)
 }
 
 /*
- * The value at the start of s, a token or a quoted string without its quotes; s goes on after it. An escape in it is
- * not undone: nothing that is read here needs one, so it makes the value one that says nothing.
+ * Takes the value at the start of s: a token, or a quoted string without its quotes. Moves s past it. Escapes
+ * are left as they are: no value that is used here needs one, so a value with an escape will not be
+ * recognized.
  */
 static bool value_take(sr_bytes *s, sr_bytes *value)
 {
@@ -172,7 +179,9 @@ static bool value_take(sr_bytes *s, sr_bytes *value)
     return quote || i;
 }
 
-/* [ pair ] *( ";" [ pair ] ), with spaces around a pair allowed; none of the three twice. */
+/*
+ * [ pair ] *( ";" [ pair ] ), with white space allowed around a pair; for, proto and host at most once each.
+ */
 static bool element_parse(sr_bytes s, sr_bytes values[PARAMETERS])
 {
     memset(values, 0, PARAMETERS * sizeof *values);
@@ -200,7 +209,7 @@ static bool element_parse(sr_bytes s, sr_bytes values[PARAMETERS])
     }
 }
 
-/* Scheme and host are those that the leftmost trusted proxy has seen. */
+/* Takes scheme and host from the leftmost trusted proxy, which saw what the client has sent. */
 static void read_rfc7239(sr_forwarded *out, const sr_request *r, const char *base, sr_hop_judge *judge,
                          void *with)
 {
@@ -216,7 +225,10 @@ static void read_rfc7239(sr_forwarded *out, const sr_request *r, const char *bas
 
 /* --- X-Forwarded-* --- */
 
-/* The element that stands as far from the right, or the first when there are not so many. at NULL: there is none. */
+/*
+ * Returns the element at that place from the right, or the first if there are fewer. at is NULL if there is
+ * none.
+ */
 static sr_bytes counted(const sr_request *r, const char *base, sr_bytes name, unsigned count)
 {
     list l = list_of(r, base, name, false);
@@ -227,8 +239,8 @@ static sr_bytes counted(const sr_request *r, const char *base, sr_bytes name, un
 }
 
 /*
- * The other three are lists as well where proxies add to them. Where they replace the value there is one for all. So
- * the one to believe stands where the address does, or is the first.
+ * Proxies append to the other three fields, or replace their value; then one value serves all hops. So the
+ * value to trust is the one at the place of the address, or the first one.
  */
 static void read_x(sr_forwarded *out, const sr_request *r, const char *base, sr_hop_judge *judge, void *with)
 {

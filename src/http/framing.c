@@ -4,15 +4,15 @@
 #include "target.h"
 #include "token.h"
 
-/* An absolute-form target has said the host already: that of the field is checked, and replaced (RFC 9112 3.2.2). */
+/* The host of an absolute-form target wins: the value of Host is checked, then replaced (RFC 9112 3.2.2). */
 static bool host(sr_request *r, const char *at, sr_span *value)
 {
     if (r->seen & SR_SEEN_HOST)
-        return sr_request_refuse(r, 400, "two Host fields");
+        return sr_request_refuse(r, 400, "there is more than one Host field");
     r->seen |= SR_SEEN_HOST;
     sr_authority ignored;
     if (!sr_authority_parse(sr_span_in(at, *value), &ignored))
-        return sr_request_refuse(r, 400, "no valid Host");
+        return sr_request_refuse(r, 400, "Host is not a host with an optional port");
     if (r->form == SR_FORM_ABSOLUTE)
         *value = r->host;
     else
@@ -20,20 +20,23 @@ static bool host(sr_request *r, const char *at, sr_span *value)
     return true;
 }
 
-/* 1*DIGIT that fits 63 bits; what others read as octal, signed or a list is refused (RFC 9112 6.3). */
+/*
+ * 1*DIGIT that fits 63 bits. What other parsers could read as octal, signed or a list is refused (RFC 9112
+ * 6.3).
+ */
 static bool content_length(sr_request *r, sr_bytes value)
 {
     if (r->seen & SR_SEEN_LENGTH)
-        return sr_request_refuse(r, 400, "two Content-Length fields");
+        return sr_request_refuse(r, 400, "there is more than one Content-Length field");
     r->seen |= SR_SEEN_LENGTH;
     if (!value.len || value.len > 19 || !sr_all_are(value, SR_CHAR_DIGIT) ||
         (value.len > 1 && *value.at == '0'))
-        return sr_request_refuse(r, 400, "no valid Content-Length");
+        return sr_request_refuse(r, 400, "Content-Length is not a number without leading zeros, below 2^63");
     uint64_t n = 0;
-    for (size_t i = 0; i < value.len; i++) /* 19 digits are less than 2^64 */
+    for (size_t i = 0; i < value.len; i++) /* 19 digits always fit 64 bits */
         n = n * 10 + (uint64_t)(value.at[i] - '0');
     if (n > INT64_MAX)
-        return sr_request_refuse(r, 400, "no valid Content-Length");
+        return sr_request_refuse(r, 400, "Content-Length is not a number without leading zeros, below 2^63");
     r->content_length = n;
     return true;
 }
@@ -41,20 +44,20 @@ static bool content_length(sr_request *r, sr_bytes value)
 static bool transfer_encoding(sr_request *r, sr_bytes list)
 {
     if (r->seen & SR_SEEN_CODING)
-        return sr_request_refuse(r, 400, "two Transfer-Encoding fields");
+        return sr_request_refuse(r, 400, "there is more than one Transfer-Encoding field");
     r->seen |= SR_SEEN_CODING;
     unsigned codings = 0, chunked = 0;
     bool last_is_chunked = false;
     sr_bytes coding;
     while (sr_list_next(&list, &coding)) {
-        if (!sr_is_token(coding)) /* parameters and quotes too: none is registered for a coding */
-            return sr_request_refuse(r, 400, "no valid Transfer-Encoding");
+        if (!sr_is_token(coding)) /* this refuses parameters and quotes too: no registered coding has any */
+            return sr_request_refuse(r, 400, "Transfer-Encoding is not a list of codings");
         last_is_chunked = sr_bytes_equal_nocase(coding, SR_BYTES("chunked"));
         chunked += last_is_chunked;
         codings++;
     }
     if (chunked > 1 || (chunked && !last_is_chunked))
-        return sr_request_refuse(r, 400, "chunked is not the last coding");
+        return sr_request_refuse(r, 400, "chunked is not the last transfer coding, or is given twice");
     if (codings != chunked)
         r->seen |= SR_SEEN_UNKNOWN_CODING;
     return true;
@@ -63,8 +66,8 @@ static bool transfer_encoding(sr_request *r, sr_bytes list)
 static void connection(sr_request *r, sr_bytes list)
 {
     sr_bytes option;
-    if (list.len == 10 &&
-        sr_token_is(list.at, "keep-alive", 10)) { /* a value has no byte that folds to another */
+    /* sr_token_is serves for values too: only CR would fold to '-', and a value has none */
+    if (list.len == 10 && sr_token_is(list.at, "keep-alive", 10)) {
         r->seen |= SR_SEEN_KEEP_ALIVE;
         return;
     }
@@ -78,7 +81,7 @@ static void connection(sr_request *r, sr_bytes list)
     }
 }
 
-/* A list (RFC 9110 10.1.1); one that says the same twice is no fault. */
+/* Expect is a list (RFC 9110 10.1.1), and may name the same expectation twice. */
 static void expect(sr_request *r, sr_bytes list)
 {
     sr_bytes expectation;
@@ -94,7 +97,7 @@ static void expect(sr_request *r, sr_bytes list)
 static bool content_type(sr_request *r, sr_span value)
 {
     if (r->seen & SR_SEEN_TYPE)
-        return sr_request_refuse(r, 400, "two Content-Type fields");
+        return sr_request_refuse(r, 400, "there is more than one Content-Type field");
     r->seen |= SR_SEEN_TYPE;
     r->content_type = value;
     return true;
@@ -112,7 +115,8 @@ sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field *field)
     switch (field->name.len) {
     case 4:
         return sr_token_is(name, "host", 4) ? keep_if(host(r, at, &field->value)) : SR_FIELD_KEEP;
-    case 5: /* would be HTTP_PROXY, which libraries take for their proxy (httpoxy, CVE-2016-5385) */
+    /* in %env it would be HTTP_PROXY, which libraries take for the proxy to use (httpoxy, CVE-2016-5385) */
+    case 5:
         return sr_token_is(name, "proxy", 5) ? SR_FIELD_DROP : SR_FIELD_KEEP;
     case 6:
         if (sr_token_is(name, "expect", 6))
@@ -144,7 +148,7 @@ sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field *field)
 
 /* --- names with '_' --- */
 
-/* As sr_lower, and '_' is '-': what of two names an environment makes different keys of. */
+/* Folds case and '_' to '-': names that fold alike are easily confused, though %env may hold both. */
 static inline char folded(char c)
 {
     return c == '_' ? '-' : (char)sr_lower((unsigned char)c);
@@ -167,14 +171,16 @@ static bool folds_to(sr_bytes name, sr_bytes start)
 sr_field_use sr_framing_underscored(sr_request *r, const sr_request_limits *limits, const char *at,
                                     const sr_field *field)
 {
-    /* What proxies set and delete by these names they set and delete with dashes only; and Content_Type would become
-     * the Content-Type of Plack::Request */
+    /*
+     * Proxies set and delete these fields under the names with dashes only. And Content_Type would become the
+     * Content-Type of Plack::Request.
+     */
     static const sr_bytes framing[] = {{"content-length", 14}, {"transfer-encoding", 17}},
                           others[] = {{"content-type", 12}, {"x-real-ip", 9}};
     sr_bytes name = sr_span_in(at, field->name);
     for (size_t i = 0; i < 2; i++) {
         if (name.len == framing[i].len && folds_to(name, framing[i])) {
-            sr_request_refuse(r, 400, "framing field with '_' in its name");
+            sr_request_refuse(r, 400, "Content_Length or Transfer_Encoding is spelled with '_'");
             return SR_FIELD_REFUSED;
         }
         if (name.len == others[i].len && folds_to(name, others[i]))
@@ -186,15 +192,17 @@ sr_field_use sr_framing_underscored(sr_request *r, const sr_request_limits *limi
     return SR_FIELD_KEEP;
 }
 
-/* Two spellings of what is one key in an environment; a difference in case alone is none. */
+/*
+ * Whether these are two spellings, with '_' and '-', of one key of %env. A difference in case does not count.
+ */
 static bool rivals(sr_bytes a, sr_bytes b)
 {
     return a.len == b.len && !sr_bytes_equal_nocase(a, b) && folds_alike(a, b);
 }
 
 /*
- * Of several spellings the one with dashes counts, which is what proxies know; two that both have a '_' are both
- * dropped, since nobody can say which of them the proxy has written. They are never joined.
+ * Of several spellings, the one with dashes is kept, as proxies know it. If all have a '_', all are dropped,
+ * since nobody can tell which of them a proxy has written. They are never joined.
  */
 __attribute__((noinline)) static void drop_rivals(sr_request *r, const char *at)
 {
@@ -213,21 +221,21 @@ __attribute__((noinline)) static void drop_rivals(sr_request *r, const char *at)
     r->n_fields = kept;
 }
 
-/* The refusals that need more than one line; RFC 9112 6.1, 6.3. */
+/* Refusals that depend on several fields; RFC 9112 6.1, 6.3. */
 static bool consistent(sr_request *r)
 {
     if (r->minor == 1 && !(r->seen & SR_SEEN_HOST))
-        return sr_request_refuse(r, 400, "no Host");
+        return sr_request_refuse(r, 400, "an HTTP/1.1 request has no Host field");
     if (r->seen & SR_SEEN_CODING) {
         if (r->minor == 0)
-            return sr_request_refuse(r, 400, "Transfer-Encoding in HTTP/1.0");
+            return sr_request_refuse(r, 400, "an HTTP/1.0 request has a Transfer-Encoding field");
         if (r->seen & SR_SEEN_LENGTH)
-            return sr_request_refuse(r, 400, "Transfer-Encoding and Content-Length");
+            return sr_request_refuse(r, 400, "the request has both Transfer-Encoding and Content-Length");
         if (r->seen & SR_SEEN_UNKNOWN_CODING)
-            return sr_request_refuse(r, 501, "unknown transfer coding");
+            return sr_request_refuse(r, 501, "the request has a transfer coding other than chunked");
     }
     if (r->method_id == SR_METHOD_TRACE || r->method_id == SR_METHOD_CONNECT)
-        return sr_request_refuse(r, 501, "method not implemented");
+        return sr_request_refuse(r, 501, "CONNECT and TRACE are not supported");
     return true;
 }
 
@@ -243,13 +251,13 @@ bool sr_framing_decide(sr_request *r, const char *at)
     else if (r->seen & SR_SEEN_LENGTH)
         r->framing = SR_BODY_LENGTH;
     r->keep_alive = !(r->seen & SR_SEEN_CLOSE) && (r->minor == 1 || (r->seen & SR_SEEN_KEEP_ALIVE));
-    if (r->minor == 0) /* expectations and upgrades of HTTP/1.0 are to be ignored */
+    if (r->minor == 0) /* HTTP/1.0 has no expectations or upgrades (RFC 9110 7.8, 10.1.1) */
         return true;
 
     const uint32_t upgrade = SR_SEEN_UPGRADE_OPTION | SR_SEEN_UPGRADE;
     const uint32_t bad_websocket = upgrade | SR_SEEN_WEBSOCKET | SR_SEEN_BAD_WEBSOCKET;
     if (r->seen & SR_SEEN_BAD_EXPECT)
-        return sr_request_refuse(r, 417, "Expect is not 100-continue");
+        return sr_request_refuse(r, 417, "Expect asks for something other than 100-continue");
     if ((r->seen & bad_websocket) == bad_websocket)
         return sr_request_refuse(r, 426, "Sec-WebSocket-Version is not 13");
     r->upgrade = (r->seen & upgrade) == upgrade;

@@ -48,7 +48,7 @@ static inline bool add_text(const sr_logitem *item, sr_buffer *out)
     return true;
 }
 
-/* An empty value would be no column at all, but there are items of which that is the value */
+/* An empty value is written as "-", so that the column stays, except for items that may be empty. */
 static bool may_be_empty(sr_logkind kind)
 {
     return kind == SR_LOG_METHOD || kind == SR_LOG_URI || kind == SR_LOG_PROTOCOL || kind == SR_LOG_PATH ||
@@ -139,7 +139,7 @@ static bool is_late(const sr_logitem *item)
     return item->kind >= SR_LOG_STATUS;
 }
 
-/* Whatever was added goes again when not all of it could be */
+/* Removes everything that was added if something could not be added. */
 static bool settle(sr_buffer *out, size_t len, bool done)
 {
     if (!done)
@@ -148,12 +148,12 @@ static bool settle(sr_buffer *out, size_t len, bool done)
 }
 
 /*
- * A record is a run of pieces, one for each run of early items, each after its length: late items stand between them,
- * and only the program knows which.
+ * A record holds one piece for each run of early items, each after its length. Late items go between the
+ * pieces; only the program knows where.
  */
 typedef uint32_t piece_len;
 
-/* The items from *i up to the next late one */
+/* Adds the items from *i up to the next late one as one piece. */
 static bool add_piece(const sr_logformat *f, const sr_logsource *source, size_t *i, sr_buffer *record)
 {
     piece_len len = 0;
@@ -184,7 +184,7 @@ bool sr_logformat_early(sr_logformat *f, const sr_logsource *source, sr_buffer *
     return settle(record, before, done);
 }
 
-/* The next piece of a record; no bytes at all of one that is none */
+/* Takes the next piece of a record. If the record is malformed, returns no bytes. */
 static sr_bytes take_piece(sr_bytes *record)
 {
     piece_len len = 0;
@@ -200,7 +200,7 @@ static sr_bytes take_piece(sr_bytes *record)
 bool sr_logformat_late(const sr_logformat *f, sr_bytes record, const sr_logfacts *facts, sr_buffer *out)
 {
     size_t before = sr_buffer_len(out);
-    bool done = true, fresh = true; /* fresh: the piece of this run of early items is not out */
+    bool done = true, fresh = true; /* fresh: the piece of this run of early items was not written yet */
     for (size_t i = 0; done && i < f->count; i++) {
         bool late = is_late(&f->items[i]);
         if (late)

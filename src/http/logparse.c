@@ -10,7 +10,7 @@ typedef struct parser {
     sr_logformat *f;
     sr_bytes in;
     size_t at;
-    char *free; /* of f->bytes, the first that is not used: no text is longer than what it was made from */
+    char *free; /* index of the first unused byte of f->bytes; enough, as no text is longer than its source */
     sr_logletters own;
     sr_logformat_error *err;
 } parser;
@@ -33,7 +33,10 @@ static const struct preset {
               "\"apptime_microsec\":%{app}D,\"connection\":%X,\"nth\":%k,\"pid\":%P}")},
 };
 
-/* Letters of Apache::LogFormat::Compiler keep their meaning; those that are extra give way to the caller's. */
+/*
+ * Letters of Apache::LogFormat::Compiler keep their meaning; additional letters can be redefined by the
+ * caller.
+ */
 static const struct single {
     char letter;
     bool extra;
@@ -56,7 +59,7 @@ static const struct single {
 static const struct block {
     char letter;
     bool extra;
-    const char *name; /* NULL: any */
+    const char *name; /* NULL: the format is unknown */
     sr_logkind kind;
     int64_t unit;
 } blocks[] = {
@@ -94,7 +97,7 @@ __attribute__((format(printf, 3, 4))) static bool fail(parser *p, size_t offset,
     return false;
 }
 
-/* Into f->bytes. Two backslashes are one, as the compiler of Perl code that others use has it. */
+/* Adds text to f->bytes. Two backslashes become one, as in Apache::LogFormat::Compiler. */
 static sr_bytes keep(parser *p, size_t from, size_t end)
 {
     char *at = p->free;
@@ -113,7 +116,7 @@ static sr_logitem *add(parser *p, sr_logkind kind)
     return item;
 }
 
-/* The bytes of one text lie together, whatever it was made from */
+/* Adjacent texts become one, whatever they were made from. */
 static void add_text(parser *p, sr_bytes kept)
 {
     sr_logitem *last = p->f->count ? &p->f->items[p->f->count - 1] : NULL;
@@ -137,7 +140,7 @@ static bool add_time(parser *p, size_t offset, sr_bytes format)
     item->name = format;
     item->time = malloc(sizeof *item->time);
     if (!item->time)
-        return fail(p, offset, "no memory");
+        return fail(p, offset, "out of memory");
     sr_logtime_init(item->time, format);
     return true;
 }
@@ -178,7 +181,7 @@ static bool add_checked_time(parser *p, size_t offset, size_t from, size_t end)
     return add_time(p, offset, keep(p, from, end));
 }
 
-/* *of_letter: there are such blocks, if not of this name */
+/* *of_letter: true if blocks with this letter exist, though not with this name */
 static const struct block *find_block(sr_bytes name, char letter, bool *of_letter)
 {
     *of_letter = false;
@@ -220,7 +223,10 @@ static bool add_block(parser *p, size_t offset, size_t from, size_t end, char le
     return true;
 }
 
-/* A name ends at the first } with a letter after it, so that one of a time or of the caller's may have a } */
+/*
+ * The name ends at the first } that has a letter after it: the format of a time, or the argument of a
+ * caller's block, may contain a }.
+ */
 static bool block(parser *p, size_t offset)
 {
     sr_bytes in = p->in;
@@ -235,7 +241,7 @@ static bool block(parser *p, size_t offset)
     return add_block(p, offset, from, end, in.at[end + 1]);
 }
 
-/* %400,501{Referer}i and %!200s of Apache, which would be text here, and a surprise */
+/* %400,501{Referer}i and %!200s of Apache are errors: taking them as text would surprise */
 static bool is_condition(sr_bytes in, size_t i)
 {
     i += is_byte(in, i, '!');
@@ -246,7 +252,7 @@ static bool is_condition(sr_bytes in, size_t i)
     return is_letter(in, i) || is_byte(in, i, '{');
 }
 
-/* p->at is at a % */
+/* p->at is at a %. */
 static bool item(parser *p)
 {
     size_t offset = p->at++;
@@ -291,7 +297,7 @@ sr_logformat *sr_logformat_new(const char *text, size_t len, const sr_logletters
         p.in = presets[i].text;
         json = presets[i].json;
     }
-    size_t items = 1; /* each % is one, with a text before it, and a text may end it all */
+    size_t items = 1; /* at most one item for each %, a text before each, and a text at the end */
     for (size_t i = 0; i < p.in.len; i++)
         items += p.in.at[i] == '%' ? 2 : 0;
     if (p.f) {
@@ -300,9 +306,9 @@ sr_logformat *sr_logformat_new(const char *text, size_t len, const sr_logletters
         p.free = p.f->bytes = calloc(1, p.in.len + 1 + SR_LOG_PAD);
     }
     if (!p.f || !p.f->items || !p.f->bytes)
-        fail(&p, 0, "no memory");
+        fail(&p, 0, "out of memory");
     else if (!p.in.len)
-        fail(&p, 0, "empty");
+        fail(&p, 0, "the format is empty");
     else if (parse(&p))
         return p.f;
     sr_logformat_free(p.f);

@@ -39,7 +39,7 @@ static sr_bytes path_of(sr_logrequest *r)
     return all_of(b);
 }
 
-/* REQUEST_URI, after what is in the scratch already. */
+/* Returns REQUEST_URI, after what the scratch buffer already holds. */
 static bool add_uri(sr_logrequest *r)
 {
     const sr_request *q = r->request;
@@ -67,7 +67,7 @@ static sr_bytes protocol_of(const sr_logrequest *r)
     return r->request->minor ? SR_BYTES("HTTP/1.1") : SR_BYTES("HTTP/1.0");
 }
 
-/* As it came, if it came as it is written. */
+/* Joins method, REQUEST_URI and protocol. For most requests this is the line that was received. */
 static sr_bytes line_of(sr_logrequest *r)
 {
     const sr_request *q = r->request;
@@ -85,7 +85,7 @@ static char folded(char c)
     return c == '-' ? '_' : c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-/* Both make one key of %env: "X-Foo", "x_foo". */
+/* Whether both names make the same key of %env: "X-Foo", "x_foo". */
 static bool one_key(sr_bytes a, sr_bytes b)
 {
     if (a.len != b.len)
@@ -101,7 +101,10 @@ static bool is(sr_bytes name, sr_bytes what)
     return sr_bytes_equal_nocase(name, what);
 }
 
-/* Is this field the value of that key? The names of the decoded body are not, and CONTENT_TYPE is not HTTP_CONTENT_TYPE. */
+/*
+ * Whether this field is the value of that key. Not for fields that the decoded body has made untrue, nor for
+ * CONTENT_TYPE as HTTP_CONTENT_TYPE.
+ */
 static bool belongs(sr_bytes field, sr_bytes wanted, bool is_type)
 {
     if (is(field, SR_BYTES("content-type")))
@@ -111,7 +114,7 @@ static bool belongs(sr_bytes field, sr_bytes wanted, bool is_type)
     return one_key(field, wanted);
 }
 
-/* A second field of one name stands after the first, as in %env. */
+/* Appends a second field of the same name to the first, as in %env. */
 static bool add_field(sr_buffer *b, sr_bytes value, bool first, bool cookie)
 {
     return (first || sr_buffer_add(b, cookie ? "; " : ", ", 2)) && sr_buffer_add_bytes(b, value);
@@ -150,7 +153,9 @@ static sr_bytes field_of(sr_logrequest *r, sr_bytes name)
     return found;
 }
 
-/* HTTP_HOST: an absolute-form's authority is the value of Host, in fields or without one (sr_request). */
+/*
+ * The value of HTTP_HOST. The authority of an absolute-form target has taken its place already (sr_request).
+ */
 static sr_bytes host_of(sr_logrequest *r)
 {
     const sr_request *q = r->request;
@@ -162,7 +167,7 @@ static sr_bytes host_of(sr_logrequest *r)
     return q->host_added ? span(r, q->host) : none;
 }
 
-/* --- */
+/* --- items --- */
 
 static sr_bytes port_of(sr_logrequest *r)
 {

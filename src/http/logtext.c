@@ -9,7 +9,10 @@ static inline bool printable(unsigned char c)
     return c >= 0x20 && c < 0x7f;
 }
 
-/* Bytes at the front that need no escape. Eight at once: nearly all values are printable from end to end. */
+/*
+ * Counts the bytes at the front that need no escape, eight at once: nearly all values are printable
+ * throughout.
+ */
 static size_t clean(sr_bytes s)
 {
     const uint64_t ones = 0x0101010101010101, high = ones * 0x80;
@@ -17,7 +20,8 @@ static size_t clean(sr_bytes s)
     for (; s.len - i >= 8; i += 8) {
         uint64_t w;
         memcpy(&w, s.at + i, sizeof w);
-        if ((w | (w + ones) | (w - ones * 0x20)) & high) /* above 0x7f, 0x7f, below 0x20 */
+        /* the three terms: above 0x7f, 0x7f itself, below 0x20 */
+        if ((w | (w + ones) | (w - ones * 0x20)) & high)
             break;
     }
     while (i < s.len && printable((unsigned char)s.at[i]))
@@ -46,7 +50,7 @@ static inline bool continues(sr_bytes s, size_t i)
     return i < s.len && ((unsigned char)s.at[i] & 0xc0) == 0x80;
 }
 
-/* Bytes of the character above 0x7f at i; 0: there is none. No overlong form, no surrogate, none above U+10FFFF. */
+/* The length of the UTF-8 character at i. 0: it is invalid: overlong, a surrogate, or above U+10FFFF. */
 static size_t utf8(sr_bytes s, size_t i)
 {
     unsigned char c = (unsigned char)s.at[i];

@@ -14,9 +14,9 @@ static const char *const months[] = {"January", "February", "March",     "April"
 
 typedef struct conversion {
     char letter;
-    unsigned digits; /* of N */
-    bool colon;      /* of z */
-    size_t len;      /* with the % */
+    unsigned digits; /* of %3N, %6N, %9N */
+    bool colon;      /* %:z */
+    size_t len;      /* of the whole conversion, its % included */
 } conversion;
 
 static bool one_of(char c, const char *set)
@@ -24,7 +24,7 @@ static bool one_of(char c, const char *set)
     return c && strchr(set, c) != NULL;
 }
 
-/* What begins at the % at i. False: nothing known. */
+/* Looks up what the % at i begins. False: it is not known. */
 static bool parse(sr_bytes f, size_t i, conversion *c)
 {
     size_t from = i++;
@@ -83,7 +83,7 @@ static bool add_short(sr_logtime *t, const char *name)
     return sr_buffer_add(&t->text, name, 3);
 }
 
-/* What is the same in every locale is left to the C library */
+/* Conversions that are the same in every locale are left to the C library. */
 static bool add_converted(sr_logtime *t, const struct tm *tm, char letter)
 {
     char out[CONVERTED_MAX], format[] = {'%', letter, 0};
@@ -172,7 +172,7 @@ static bool render(sr_logtime *t, int64_t second)
     struct tm tm;
     sr_buffer_reset(&t->text);
     t->second = second;
-    tzset(); /* localtime_r need not look whether TZ has changed */
+    tzset(); /* so that localtime_r need not check whether TZ has changed */
     if (localtime_r(&seconds, &tm) && add_format(t, t->format, &tm))
         return true;
     t->second = INT64_MIN;

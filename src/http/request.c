@@ -5,11 +5,11 @@
 #include "target.h"
 #include "token.h"
 
-enum { BLANK_MAX = 16 }; /* empty lines before a request line */
+enum { BLANK_MAX = 16 }; /* how many empty lines may precede a request line */
 
 enum phase { PHASE_START, PHASE_LINE, PHASE_FIELDS };
 
-static const char bare_cr[] = "CR without LF";
+static const char bare_cr[] = "a CR is not followed by LF";
 
 void sr_request_init(sr_request *r)
 {
@@ -21,13 +21,13 @@ static inline size_t min(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The longest request line: one that would not fit the head is too long as well. */
+/* The limit of a request line, which must fit the head as well. */
 static size_t line_max(const sr_request_limits *limits)
 {
     return min(min(limits->line, limits->head), SR_HEAD_MAX);
 }
 
-/* Where the head must have ended. */
+/* The offset where the head must have ended. */
 static size_t head_end(const sr_request *r, const sr_request_limits *limits)
 {
     return r->head_start + min(limits->head, SR_HEAD_MAX);
@@ -38,13 +38,13 @@ static size_t fields_max(const sr_request_limits *limits)
     return min(limits->fields, SR_REQUEST_FIELDS_MAX);
 }
 
-/* A CR in at[from, end). Where this is asked, the byte after any such CR is there and is no LF. */
+/* Whether at[from, end) has a CR. Callers make sure that the byte after it is known, and is no LF. */
 static bool has_cr(const char *at, size_t from, size_t end)
 {
     return from < end && memchr(at + from, '\r', end - from) != NULL;
 }
 
-/* Neither SP nor CR among the first bytes of a line: the method is longer than any. */
+/* Whether the first bytes of a line have neither SP nor CR, so that the method is too long. */
 static bool method_too_long(const char *at)
 {
     for (unsigned i = 0; i <= SR_METHOD_MAX; i++)
@@ -54,9 +54,10 @@ static bool method_too_long(const char *at)
 }
 
 /*
- * What a request line shows before its LF is there: at[r->line, end) are its bytes, without a CR at their end
- * and at most two past the limit. What is before `from` was looked at. Judged in the order of the offset
- * where it shows, so that every split agrees.
+ * Checks what is known of a request line before its LF has come: at[r->line, end) holds its bytes, without a
+ * CR at the end, and at most two bytes past the limit. Bytes before `from` were checked already. The checks
+ * run in the order of the offsets at which errors show, so that the result is the same however the bytes are
+ * split.
  */
 static bool early_line(sr_request *r, const sr_request_limits *limits, const char *at, size_t from,
                        size_t end)
@@ -64,26 +65,28 @@ static bool early_line(sr_request *r, const sr_request_limits *limits, const cha
     size_t start = r->line, max = line_max(limits);
     if (end - start > SR_METHOD_MAX && max >= SR_METHOD_MAX && from <= start + SR_METHOD_MAX &&
         method_too_long(at + start))
-        return sr_request_refuse(r, 400, "method too long");
+        return sr_request_refuse(r, 400, "the method is longer than 64 bytes");
     if (has_cr(at, from, end))
         return sr_request_refuse(r, 400, bare_cr);
     if (end - start > max)
-        return sr_request_refuse(r, 414, "request line too long");
+        return sr_request_refuse(r, 414, "the request line is longer than max-request-line");
     return true;
 }
 
-/* The same for a field line, none of whose bytes is past the limit. `lf`: where the LF is or could be next.
+/*
+ * Does the same for a field line whose bytes are all within the limit. `lf` is where the LF is or could come
+ * next.
  */
 static bool early_field(sr_request *r, const sr_request_limits *limits, const char *at, size_t from,
                         size_t end, size_t lf)
 {
     size_t start = r->line, stop = head_end(r, limits);
     if (lf > start && at[start] != '\r' && r->lines >= fields_max(limits))
-        return sr_request_refuse(r, 431, "too many fields");
+        return sr_request_refuse(r, 431, "there are more header fields than max-header-fields");
     if (has_cr(at, from, end))
         return sr_request_refuse(r, 400, bare_cr);
     if (lf >= stop)
-        return sr_request_refuse(r, 431, "head too large");
+        return sr_request_refuse(r, 431, "the head is larger than max-header-bytes");
     return true;
 }
 
@@ -94,17 +97,21 @@ static bool early(sr_request *r, const sr_request_limits *limits, const char *at
                                   : early_field(r, limits, at, from, end, lf);
 }
 
-/* The line up to the LF was refused: had the same bytes come one by one, would it have been for this? */
+/*
+ * The line up to the LF was refused. Replaces the reason by the one that would have come first if the same
+ * bytes had come one by one.
+ */
 static sr_parse refused(sr_request *r, const sr_request_limits *limits, const char *at, size_t lf)
 {
     early(r, limits, at, r->line, lf);
     return SR_PARSE_BAD;
 }
 
-/* No LF up to `end`: refuse what can be refused, remember how far we looked. */
+/* There is no LF before `end`: refuses what can be refused now, and notes how far it was searched. */
 static sr_parse partial(sr_request *r, const sr_request_limits *limits, const char *at, size_t end)
 {
-    size_t from = r->scanned > r->line ? r->scanned - 1 : r->line; /* the last byte may have been a CR */
+    /* the last byte searched may have been a CR */
+    size_t from = r->scanned > r->line ? r->scanned - 1 : r->line;
     if (!early(r, limits, at, from, end))
         return SR_PARSE_BAD;
     r->scanned = (uint32_t)end;
@@ -118,9 +125,9 @@ static sr_parse bad(sr_request *r, const char *why)
 }
 
 /*
- * Empty lines, then the first byte of the request line. One empty line is skipped: some clients send CRLF
- * after a body (RFC 9112 2.2). More are no client's but an attack's, and worth an answer once a request
- * comes.
+ * Reads empty lines and the first byte of the request line. One empty line is skipped: some clients send CRLF
+ * after a body (RFC 9112 2.2). More are a sign of an attack; they are answered, but only once a request
+ * follows.
  */
 static sr_parse start(sr_request *r, const char *at, size_t len)
 {
@@ -132,15 +139,16 @@ static sr_parse start(sr_request *r, const char *at, size_t len)
         if (at[i + 1] != '\n')
             return bad(r, bare_cr);
         if (++r->blank > BLANK_MAX)
-            return bad(r, "too many empty lines");
+            return bad(r, "there are more than 16 empty lines before the request line");
     }
     r->head_start = r->line = r->scanned = (uint32_t)i;
     if (i >= len)
         return SR_PARSE_MORE;
-    if (!sr_char_is((unsigned char)at[i], SR_CHAR_TOKEN)) /* TLS to a plain port ends here, without an LF */
-        return bad(r, "no method");
+    /* TLS sent to a plain port ends here: no LF may ever come */
+    if (!sr_char_is((unsigned char)at[i], SR_CHAR_TOKEN))
+        return bad(r, "the request line does not begin with a method");
     if (r->blank > 1)
-        return bad(r, "empty lines before the request");
+        return bad(r, "there is more than one empty line before the request line");
     r->phase = PHASE_LINE;
     return SR_PARSE_DONE;
 }
@@ -150,23 +158,23 @@ static bool version(sr_request *r, const char *v)
 {
     if (memcmp(v, " HTTP/", 6) != 0 || !sr_char_is((unsigned char)v[6], SR_CHAR_DIGIT) || v[7] != '.' ||
         !sr_char_is((unsigned char)v[8], SR_CHAR_DIGIT))
-        return sr_request_refuse(r, 400, "no valid HTTP version");
+        return sr_request_refuse(r, 400, "the request line does not end with an HTTP version");
     if (v[6] != '1')
-        return sr_request_refuse(r, 505, "HTTP version not supported");
+        return sr_request_refuse(r, 505, "the HTTP version is not 1.x");
     r->minor = v[8] != '0';
     return true;
 }
 
-/* method SP target SP version in at[s, e) */
+/* Parses method SP target SP version in at[s, e). */
 static bool request_line(sr_request *r, const char *at, size_t s, size_t e)
 {
     size_t i = s;
-    while (sr_char_is((unsigned char)at[i], SR_CHAR_TOKEN)) /* the CR at e is none */
+    while (sr_char_is((unsigned char)at[i], SR_CHAR_TOKEN)) /* stops at the CR at e at the latest */
         i++;
     if (at[i] != ' ' || i - s > SR_METHOD_MAX)
-        return sr_request_refuse(r, 400, "no method and one space");
+        return sr_request_refuse(r, 400, "the method is not a token followed by one space");
     if (e - i < sizeof " x HTTP/1.1" - 1)
-        return sr_request_refuse(r, 400, "no request target or no HTTP version");
+        return sr_request_refuse(r, 400, "the request target or the HTTP version is missing");
     if (!version(r, at + e - 9))
         return false;
     r->method = (sr_span){(uint32_t)s, (uint32_t)(i - s)};
@@ -177,35 +185,36 @@ static bool request_line(sr_request *r, const char *at, size_t s, size_t e)
     return !why || sr_request_refuse(r, 400, why);
 }
 
-/* What is wrong with a field name that ends at i, not with a colon. */
+/* Refuses a field name whose first bad byte is at i. */
 static bool bad_name(sr_request *r, const char *at, size_t s, size_t i, size_t e)
 {
     bool space = at[i] == ' ' || at[i] == '\t';
     if (i == e)
-        return sr_request_refuse(r, 400, "field line without a colon");
+        return sr_request_refuse(r, 400, "a header line has no colon");
     if (i == s)
         return sr_request_refuse(r, 400,
-                                 space          ? "folded field line"
-                                 : at[i] == ':' ? "empty field name"
-                                                : "byte not allowed in a field name");
+                                 space          ? "a header line begins with white space (obsolete folding)"
+                                 : at[i] == ':' ? "a header name is empty"
+                                                : "a header name contains a byte that is not allowed");
     return sr_request_refuse(r, 400,
-                             space ? "white space in a field name" : "byte not allowed in a field name");
+                             space ? "a header name contains white space"
+                                   : "a header name contains a byte that is not allowed");
 }
 
-/* name ":" OWS value OWS in at[s, e) */
+/* Parses name ":" OWS value OWS in at[s, e). */
 static bool field_line(sr_request *r, const sr_request_limits *limits, const char *at, size_t s, size_t e)
 {
     size_t i = s;
     bool underscore = false;
-    for (; sr_char_is((unsigned char)at[i], SR_CHAR_TOKEN); i++) /* the CR at e is none */
+    for (; sr_char_is((unsigned char)at[i], SR_CHAR_TOKEN); i++) /* stops at the CR at e at the latest */
         underscore |= at[i] == '_';
     if (at[i] != ':' || i == s)
         return bad_name(r, at, s, i, e);
     if (i - s > SR_FIELD_NAME_MAX)
-        return sr_request_refuse(r, 431, "field name too long");
+        return sr_request_refuse(r, 431, "a header name is longer than 1024 bytes");
     sr_bytes value = sr_trim(sr_bytes_of(at + i + 1, e - i - 1));
     if (!sr_is_value(value))
-        return sr_request_refuse(r, 400, "control byte in a field value");
+        return sr_request_refuse(r, 400, "a header value contains a control character");
     r->lines++;
     sr_field f = {{(uint32_t)s, (uint32_t)(i - s)}, {(uint32_t)(value.at - at), (uint32_t)value.len}};
     sr_field_use use = underscore ? sr_framing_underscored(r, limits, at, &f) : sr_framing_field(r, at, &f);
@@ -214,12 +223,12 @@ static bool field_line(sr_request *r, const sr_request_limits *limits, const cha
     return use != SR_FIELD_REFUSED;
 }
 
-/* One whole line, its LF at lf. DONE: the head is complete; MORE: go on. */
+/* Parses one complete line, with its LF at lf. DONE: the head is complete; MORE: continue. */
 static sr_parse whole_line(sr_request *r, const sr_request_limits *limits, const char *at, size_t lf)
 {
     size_t s = r->line;
     if (lf == s || at[lf - 1] != '\r') {
-        sr_request_refuse(r, 400, "LF without CR");
+        sr_request_refuse(r, 400, "a line ends with LF without CR");
         return refused(r, limits, at, lf);
     }
     size_t e = lf - 1;
@@ -245,7 +254,7 @@ sr_parse sr_request_feed(sr_request *r, const sr_request_limits *limits, const c
             return p;
     }
     for (;;) {
-        /* An LF beyond the limit is as good as none: the line is refused for its length. */
+        /* An LF beyond the limit does not count: the line is refused as too long. */
         size_t end = r->phase == PHASE_LINE ? r->line + line_max(limits) + 2 : head_end(r, limits);
         end = min(end, len);
         const char *lf = r->scanned < end ? memchr(at + r->scanned, '\n', end - r->scanned) : NULL;

@@ -79,7 +79,7 @@ typedef struct sr_request {
     bool upgrade;     /* Connection has "upgrade" and there is an Upgrade field; never for HTTP/1.0 (RFC 9110
                          7.8) */
     int status;       /* 400, 414, 417, 426, 431, 501 or 505 */
-    const char *why;  /* static text for the log: "two Content-Length fields" */
+    const char *why;  /* static text: the rule that was broken */
 
     /* private to request.c, target.c and framing.c */
     uint8_t phase;
@@ -97,7 +97,7 @@ typedef struct sr_request {
 void sr_request_init(sr_request *r);
 
 /*
- * Parses on. `at` points to the first byte of the request, with all bytes so far behind it; the pointer may
+ * Parses on. `at` points to the first byte of the request, followed by all bytes so far; the pointer may
  * differ from call to call, the bytes must not. Never reads at[len]. After DONE or BAD call sr_request_init
  * before the next call.
  */

@@ -5,7 +5,7 @@
 #include "status.h"
 #include "token.h"
 
-/* Append to memory that was reserved: `to` is where, and the new end is returned. */
+/* Append to memory that was reserved before. `to` is the place; the new end is returned. */
 static inline char *put(char *to, sr_bytes s)
 {
     memcpy(to, s.at, s.len);
@@ -74,7 +74,10 @@ static sr_response_error add_field(sr_buffer *out, sr_bytes name, sr_bytes value
 
 typedef enum role { OTHER, CODING, CONNECTION, CONTENT_LENGTH, DATE, HOP, SERVER, UPGRADE } role;
 
-/* The fields the server has a say in. HOP: of one connection, and that is ours. `name` is a token. */
+/*
+ * The fields that the server handles itself. HOP: those of one connection, which is the server's. `name` is a
+ * token.
+ */
 static role role_of(sr_bytes name)
 {
 #define IS(lower) sr_token_is(name.at, lower, sizeof lower - 1)
@@ -99,7 +102,7 @@ static role role_of(sr_bytes name)
 #undef IS
 }
 
-/* Taken when it is a number; again, when it is the same (RFC 9110 8.6). */
+/* Accepts a number; a second field must have the same one (RFC 9110 8.6). */
 static sr_response_error app_length(sr_response *r, sr_bytes value)
 {
     value = sr_trim(value);
@@ -149,16 +152,16 @@ sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes nam
 static inline uint64_t decide(sr_response *r, uint64_t known)
 {
     if (r->app_chunked)
-        r->app_length = SR_LENGTH_UNKNOWN; /* RFC 9112 6.3: the coding wins */
-    if (r->status == 205) {                /* no content, but a length (RFC 9110 15.3.6) */
+        r->app_length = SR_LENGTH_UNKNOWN; /* the transfer coding overrides the length (RFC 9112 6.3) */
+    if (r->status == 205) {                /* 205 has no content, but its length is sent (RFC 9110 15.3.6) */
         r->framing = r->is_head ? SR_FRAMING_NONE : SR_FRAMING_LENGTH;
         return 0;
     }
-    if (sr_status_bodiless(
-            r->status)) /* never with 204 (RFC 9110 8.6); with 304 it is the length of the 200 */
+    /* never sent with 204 (RFC 9110 8.6); 304 has the length that a 200 would have */
+    if (sr_status_bodiless(r->status))
         return r->status == 304 ? r->app_length : SR_LENGTH_UNKNOWN;
     if (r->is_head) {
-        /* An application may leave out the body of a HEAD: a length of 0 need not be that of the GET. */
+        /* The application may leave out the body for HEAD, so 0 bytes need not be the length of the GET. */
         uint64_t certain = known ? known : SR_LENGTH_UNKNOWN;
         return r->app_length != SR_LENGTH_UNKNOWN ? r->app_length : certain;
     }
@@ -168,7 +171,7 @@ static inline uint64_t decide(sr_response *r, uint64_t known)
         r->keep_alive &= r->minor > 0;
         return SR_LENGTH_UNKNOWN;
     }
-    if (known < length) /* the rest will be missing, and only a close can say so */
+    if (known < length) /* bytes will be missing, and only a close can tell the client */
         r->keep_alive = false;
     r->framing = SR_FRAMING_LENGTH;
     return r->body_length = length;
@@ -276,13 +279,13 @@ size_t sr_chunk_head(char out[18], uint64_t length)
     return digits + 2;
 }
 
-/* What a status needs beside its line. */
+/* Adds the field that a status requires. */
 static sr_bytes extra_fields(int status)
 {
     switch (status) {
     case 426: /* RFC 6455 4.4, RFC 9110 15.5.22 */
         return SR_BYTES("Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: close, Upgrade\r\n");
-    case 503: /* overload passes in a moment, or another server answers */
+    case 503: /* overload is over soon, or another server answers */
         return SR_BYTES("Retry-After: 1\r\nConnection: close\r\n");
     default:
         return SR_BYTES("Connection: close\r\n");
@@ -319,13 +322,13 @@ const char *sr_response_error_text(sr_response_error e)
     case SR_RESPONSE_OK:
         return "no error";
     case SR_RESPONSE_BAD_STATUS:
-        return "status is not 200 to 999";
+        return "the status is not a number from 200 to 999";
     case SR_RESPONSE_BAD_NAME:
-        return "header name is not a token";
+        return "a header name contains a character that is not allowed, or is empty";
     case SR_RESPONSE_BAD_VALUE:
-        return "header value contains a control character";
+        return "a header value contains a control character";
     case SR_RESPONSE_BAD_LENGTH:
-        return "Content-Length is not a number, or is given twice";
+        return "Content-Length is not a number, or is given twice with different values";
     case SR_RESPONSE_NO_MEMORY:
         return "out of memory";
     }

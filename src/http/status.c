@@ -48,7 +48,7 @@ static const sr_bytes client_error[] = {
     REASON("Unsupported Media Type"),
     REASON("Range Not Satisfiable"),
     REASON("Expectation Failed"),
-    REASON("I'm a teapot"), /* RFC 2324; reserved in the registry, and sent by applications */
+    REASON("I'm a teapot"), /* RFC 2324; the registry has it as unused, but applications send it */
     [21] = REASON("Misdirected Request"),
     REASON("Unprocessable Content"),
     REASON("Locked"),

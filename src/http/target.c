@@ -3,7 +3,7 @@
 #include "method.h"
 #include "token.h"
 
-/* The length of a reg-name or IPv4 address at the start of s; 0 when there is none. */
+/* The length of a reg-name or IPv4 address at the start of s, or 0. */
 static size_t name_length(sr_bytes s)
 {
     size_t i = 0;
@@ -18,7 +18,10 @@ static size_t name_length(sr_bytes s)
     return i;
 }
 
-/* The length of "[" IPv6address "]", by its bytes and two colons; IPvFuture is refused: nobody speaks it. */
+/*
+ * The length of "[" IPv6address "]" at the start of s, checked for its bytes and two colons. IPvFuture is
+ * refused: nobody uses it.
+ */
 static size_t literal_length(sr_bytes s)
 {
     size_t i = 1, colons = 0;
@@ -52,20 +55,23 @@ bool sr_authority_parse(sr_bytes s, sr_authority *out)
     return port <= 65535;
 }
 
-/* "%XX" with two HEXDIG, and no NUL, CR or LF: they end strings and lines in what the path is handed to. */
+/*
+ * Requires "%" and two hex digits. NUL, CR and LF are refused: they end strings and lines wherever the path
+ * is passed on.
+ */
 static const char *judge_escape(const char *at, size_t i, size_t end)
 {
     if (end - i < 3)
-        return "'%' without two hex digits in the path";
+        return "'%' in the path is not followed by two hexadecimal digits";
     int high = sr_hex_value((unsigned char)at[i + 1]), low = sr_hex_value((unsigned char)at[i + 2]);
     if (high < 0 || low < 0)
-        return "'%' without two hex digits in the path";
+        return "'%' in the path is not followed by two hexadecimal digits";
     if (high == 0 && (low == 0 || low == 0xa || low == 0xd))
-        return "encoded NUL, CR or LF in the path";
+        return "the path contains an encoded NUL, CR or LF";
     return NULL;
 }
 
-/* [path] ["?" query] in at[i, end). */
+/* Parses [path] ["?" query] in at[i, end). */
 static const char *path_and_query(sr_request *r, const char *at, size_t i, size_t end)
 {
     size_t start = i;
@@ -76,7 +82,8 @@ static const char *path_and_query(sr_request *r, const char *at, size_t i, size_
         if (c == '?')
             break;
         if (c != '%')
-            return c == '\\' ? "backslash in the path" : "byte not allowed in the request target";
+            return c == '\\' ? "the path contains a backslash"
+                             : "the request target contains a byte that is not allowed";
         const char *why = judge_escape(at, i, end);
         if (why)
             return why;
@@ -87,16 +94,17 @@ static const char *path_and_query(sr_request *r, const char *at, size_t i, size_
         return NULL;
     r->has_query = true;
     r->query = (sr_span){(uint32_t)i + 1, (uint32_t)(end - i - 1)};
-    return sr_all_are(sr_span_in(at, r->query), SR_CHAR_TARGET) ? NULL
-                                                                : "byte not allowed in the request target";
+    return sr_all_are(sr_span_in(at, r->query), SR_CHAR_TARGET)
+               ? NULL
+               : "the request target contains a byte that is not allowed";
 }
 
 static const char *authority_form(sr_request *r, sr_bytes target)
 {
     sr_authority a;
     r->form = SR_FORM_AUTHORITY;
-    if (!sr_authority_parse(target, &a) || a.port < 0) /* the port is not optional, RFC 9110 9.3.6 */
-        return "CONNECT without host and port";
+    if (!sr_authority_parse(target, &a) || a.port < 0) /* CONNECT requires a port (RFC 9110 9.3.6) */
+        return "the target of CONNECT is not HOST:PORT";
     return NULL;
 }
 
@@ -105,19 +113,19 @@ static bool has_scheme(sr_bytes target, sr_bytes scheme)
     return target.len >= scheme.len && sr_bytes_equal_nocase(sr_bytes_of(target.at, scheme.len), scheme);
 }
 
-/* What the scheme says of the connection is not believed: psgi.url_scheme is up to the connection and to proxies. */
+/* The scheme does not set psgi.url_scheme: only the connection and trusted proxies do. */
 static const char *absolute_form(sr_request *r, const char *at, sr_bytes target)
 {
     sr_bytes http = SR_BYTES("http://"), https = SR_BYTES("https://");
     if (!has_scheme(target, http) && !has_scheme(target, https))
-        return "request target of no known form";
+        return "the request target is neither a path nor an http or https URL";
     r->form = SR_FORM_ABSOLUTE;
     size_t i = has_scheme(target, http) ? http.len : https.len, end = target.len, start = i;
     while (i < end && target.at[i] != '/' && target.at[i] != '?')
         i++;
     sr_authority a;
     if (!sr_authority_parse(sr_bytes_of(target.at + start, i - start), &a))
-        return "no valid authority in the request target";
+        return "the URL in the request target has no valid host";
     r->host = (sr_span){r->target.at + (uint32_t)start, (uint32_t)(i - start)};
     return path_and_query(r, at, r->target.at + i, r->target.at + end);
 }
@@ -134,7 +142,7 @@ const char *sr_target_parse(sr_request *r, const char *at)
     if (target.len == 1 && *target.at == '*') {
         r->form = SR_FORM_ASTERISK;
         r->path = r->target;
-        return r->method_id == SR_METHOD_OPTIONS ? NULL : "'*' is for OPTIONS only";
+        return r->method_id == SR_METHOD_OPTIONS ? NULL : "the request target '*' is only valid with OPTIONS";
     }
     return absolute_form(r, at, target);
 }

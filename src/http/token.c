@@ -1,18 +1,21 @@
 #include "token.h"
 
-/* The classes as RFC 9110 and 3986 define them; the compiler makes the table of it. */
+/* The classes as RFC 9110 and RFC 3986 define them; the compiler makes a table of them. */
 #define BETWEEN(c, lo, hi) ((c) >= (lo) && (c) <= (hi))
 #define DIGIT(c) BETWEEN(c, '0', '9')
 #define LOWER(c) BETWEEN(c, 'a', 'z')
 #define ALNUM(c) (DIGIT(c) || LOWER(c) || BETWEEN(c, 'A', 'Z'))
 #define HEX(c) (DIGIT(c) || BETWEEN(c, 'a', 'f') || BETWEEN(c, 'A', 'F'))
-/* In both of tchar and sub-delims (but for the comma): ! $ & ' * + */
+/* In both tchar and sub-delims, except the comma: ! $ & ' * + */
 #define SHARED(c) ((c) == '!' || (c) == '$' || BETWEEN(c, '&', '\'') || BETWEEN(c, '*', '+'))
 #define TCHAR(c)                                                                                             \
     (ALNUM(c) || SHARED(c) || (c) == '#' || (c) == '%' || BETWEEN(c, '-', '.') || BETWEEN(c, '^', '`') ||    \
      (c) == '|' || (c) == '~')
 #define VALUE(c) (((c) >= 0x20 && (c) != 0x7f) || (c) == '\t')
-/* RFC 3986 has no byte above 0x7f, but browsers and scripts send them, and no two parsers differ on where they end. */
+/*
+ * RFC 3986 has no bytes above 0x7f, but browsers and scripts send them, and all parsers agree on where such a
+ * target ends.
+ */
 #define TARGET(c) ((BETWEEN(c, 0x21, 0x7e) && (c) != '#') || (c) >= 0x80)
 #define PATH(c) (TARGET(c) && (c) != '?' && (c) != '%' && (c) != '\\')
 #define HOST(c)                                                                                              \
@@ -44,13 +47,13 @@ bool sr_all_are(sr_bytes s, unsigned classes)
     return true;
 }
 
-/* Eight bytes at once, all of them letters or '-', as field names are nearly always. */
+/* Compares eight bytes at once if all of them are letters or '-', as in nearly all field names. */
 static inline bool all_plain(const char *at)
 {
     const uint64_t ones = 0x0101010101010101, high = ones * 0x80;
     uint64_t w;
     memcpy(&w, at, sizeof w);
-    uint64_t low = w & ~high, lower = low | ones * 0x20; /* no sum below goes over into the next byte */
+    uint64_t low = w & ~high, lower = low | ones * 0x20; /* no sum below carries into the next byte */
     uint64_t letter = (lower + ones * (0x80 - 'a')) & ~(lower + ones * (0x80 - 'z' - 1));
     uint64_t dash = ~((low ^ ones * '-') + ones * 0x7f);
     return ((letter | dash) & ~w & high) == high;
@@ -62,16 +65,16 @@ bool sr_is_token(sr_bytes s)
         size_t i = 0;
         while (i + 8 < s.len && all_plain(s.at + i))
             i += 8;
-        if (i + 8 >= s.len && all_plain(s.at + s.len - 8)) /* which may overlap */
+        if (i + 8 >= s.len && all_plain(s.at + s.len - 8)) /* the last eight may overlap those before */
             return true;
     }
-    unsigned classes = SR_CHAR_TOKEN; /* without a branch for each byte: they are tokens nearly always */
+    unsigned classes = SR_CHAR_TOKEN; /* no branch for each byte: nearly all of them are token bytes */
     for (size_t i = 0; i < s.len; i++)
         classes &= sr_char_class[(unsigned char)s.at[i]];
     return s.len > 0 && classes;
 }
 
-/* Eight bytes at once, at least one of them below 0x20 or 0x7f. Field values are most of a head. */
+/* Whether any of these eight bytes is below 0x20, or is 0x7f. Field values are most of a head. */
 static inline bool has_control(const char *at)
 {
     const uint64_t ones = 0x0101010101010101, high = ones * 0x80;
@@ -86,8 +89,9 @@ bool sr_is_value(sr_bytes s)
     if (s.len < 8)
         return sr_all_are(s, SR_CHAR_VALUE);
     for (size_t i = 0; i < s.len; i += 8) {
-        const char *at = s.at + (i + 8 <= s.len ? i : s.len - 8);              /* the last may overlap */
-        if (has_control(at) && !sr_all_are(sr_bytes_of(at, 8), SR_CHAR_VALUE)) /* HTAB is no fault */
+        /* the last eight may overlap those before */
+        const char *at = s.at + (i + 8 <= s.len ? i : s.len - 8);
+        if (has_control(at) && !sr_all_are(sr_bytes_of(at, 8), SR_CHAR_VALUE)) /* HTAB is allowed */
             return false;
     }
     return true;
@@ -104,7 +108,7 @@ sr_bytes sr_trim(sr_bytes s)
     return s;
 }
 
-/* The offset after the quoted string that starts at i; s.len when it does not end. */
+/* The offset after the quoted string that starts at i. s.len if it does not end. */
 static size_t skip_quoted(sr_bytes s, size_t i)
 {
     for (i++; i < s.len && s.at[i] != '"'; i++)

@@ -17,7 +17,7 @@ typedef struct news {
     int err;
 } news;
 
-/* In the new process: calls only what is safe after a fork of a process with threads. */
+/* Runs in the new process: calls only what is safe after a fork in a process with threads. */
 static int become(const char *path, char *const *words, const int *fds, int n)
 {
     sigset_t none;
@@ -35,11 +35,12 @@ static int become(const char *path, char *const *words, const int *fds, int n)
 
 static void tell(int fd, const news *what)
 {
-    ssize_t n = write(fd, what, sizeof *what); /* fewer than PIPE_BUF: whole, or nobody reads */
+    /* less than PIPE_BUF: either all of it is written, or the reader is gone */
+    ssize_t n = write(fd, what, sizeof *what);
     (void)n;
 }
 
-/* In the intermediate process, whose child is adopted by init or by a subreaper. */
+/* Runs in the intermediate process. Its child is adopted by init or by a subreaper. */
 static void fork_again(int report, const char *path, char *const *words, const int *fds, int n)
 {
     news what = {.pid = fork()};
@@ -74,23 +75,23 @@ int sr_beside_start(const char *path, char *const *words, const int *fds, int n,
     if (pipe2(ends, O_CLOEXEC) != 0)
         return errno;
     sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before); /* no handler of a signal runs in the new processes */
+    sigprocmask(SIG_SETMASK, &all, &before); /* no signal handler may run in the new processes */
     pid_t between = fork();
     int err = between < 0 ? errno : 0;
     if (between == 0)
         fork_again(ends[1], path, words, fds, n);
     close(ends[1]);
     while (between > 0 && waitpid(between, NULL, 0) < 0 && errno == EINTR)
-        ; /* ECHILD: SIGCHLD is ignored, and it is gone */
+        ; /* ECHILD: SIGCHLD is ignored, so the kernel has already reaped it */
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (!err && !hear(ends[0], &what))
         err = ECHILD;
     if (!err && !(err = what.err)) {
         *pid = what.pid;
-        /* at once: later it may have ended, and its number may be that of another process */
+        /* now: once it has ended, another process may have its PID */
         *pidfd = sr_pidfd_open(what.pid);
         err = *pidfd < 0 ? errno : hear(ends[0], &what) ? what.err : 0;
-        if (*pidfd < 0) /* nobody would notice its end */
+        if (*pidfd < 0) /* nobody would notice when it ends */
             kill(what.pid, SIGKILL);
         if (err && *pidfd >= 0)
             close(*pidfd);

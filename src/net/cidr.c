@@ -20,7 +20,7 @@ static bool none_behind(const uint8_t *addr, unsigned bits, unsigned width)
     return true;
 }
 
-/* A number without leading zeros, at most `max`; -1: it is none. */
+/* Parses a number without leading zeros, at most `max`. -1: s is no such number. */
 static int prefix_parse(sr_bytes s, int max)
 {
     int n = 0;
@@ -46,7 +46,7 @@ bool sr_cidr_parse(sr_cidr *out, sr_bytes text)
     if (slash)
         bits = prefix_parse(sr_bytes_of(slash + 1, text.len - address.len - 1), width);
     if (width > own)
-        bits -= MAPPED_BITS; /* a shorter prefix of a mapped address has bits set after it in any case */
+        bits -= MAPPED_BITS; /* a mapped address with a shorter prefix always has bits set after the prefix */
     if (bits < 0 || !none_behind(net.addr, (unsigned)bits, (unsigned)own))
         return false;
     out->family = net.family;

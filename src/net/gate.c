@@ -4,7 +4,7 @@
 #include <linux/filter.h>
 #include <sys/socket.h>
 
-enum { FLAGS = 13, SYN = 0x02, ACK = 0x10 }; /* RFC 9293 3.1 */
+enum { FLAGS = 13, SYN = 0x02, ACK = 0x10 }; /* FLAGS: the offset in the TCP header (RFC 9293 3.1) */
 
 int sr_gate_shut(int fd)
 {

@@ -6,11 +6,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef SYS_pidfd_open /* headers before Linux 5.3; the same number on all architectures but alpha */
+/* missing in headers before Linux 5.3; the number is the same on all architectures but alpha */
+#ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
 
 int sr_pidfd_open(pid_t pid)
 {
-    return (int)syscall(SYS_pidfd_open, pid, 0); /* glibc has no function for it before 2.36 */
+    return (int)syscall(SYS_pidfd_open, pid, 0); /* glibc has no wrapper before 2.36 */
 }

@@ -6,7 +6,7 @@
 
 static const char v1_start[] = "PROXY ";
 
-/* The next word; the line goes on after the space that ends it. at NULL: there is none any more. */
+/* Returns the next word, and moves `line` past the space that ends it. at is NULL when no word is left. */
 static sr_bytes word(sr_bytes *line)
 {
     sr_bytes all = *line;
@@ -20,7 +20,7 @@ static sr_bytes word(sr_bytes *line)
     return sr_bytes_of(all.at, len);
 }
 
-/* 0 to 65535 without leading zeros; -1: it is none. */
+/* Parses 0 to 65535 without leading zeros. -1: s is no such number. */
 static int port_parse(sr_bytes s)
 {
     int n = 0;
@@ -36,7 +36,7 @@ static bool address_parse(sr_bytes s, bool six, sr_peer *out)
     return s.len && (memchr(s.at, ':', s.len) != NULL) == six && sr_peer_parse(out, s);
 }
 
-/* What stands between "PROXY " and CRLF. */
+/* Parses what is between "PROXY " and CRLF. */
 static bool v1_line(sr_proxyline *out, sr_bytes line)
 {
     sr_bytes protocol = word(&line);
@@ -64,7 +64,7 @@ static sr_proxyline_result v1_feed(sr_proxyline *out, sr_bytes view)
     while (i < view.len && i < SR_PROXYLINE_V1_MAX - 1 && view.at[i] != '\r' && view.at[i] != '\n')
         i++;
     if (i == SR_PROXYLINE_V1_MAX - 1)
-        return SR_PROXYLINE_BAD; /* no room for CRLF any more */
+        return SR_PROXYLINE_BAD; /* no room is left for CRLF */
     if (i >= view.len)
         return SR_PROXYLINE_MORE;
     if (view.at[i] == '\n')
@@ -79,7 +79,7 @@ static sr_proxyline_result v1_feed(sr_proxyline *out, sr_bytes view)
 
 /* --- version 2 --- */
 
-/* signature, version and command, family and protocol, length, addresses, additional fields */
+/* the offsets of the parts; additional fields (TLV) follow the addresses */
 enum { SIGNATURE = 12, COMMAND = 12, FAMILY = 13, LENGTH = 14, ADDRESSES = 16 };
 enum { LOCAL, PROXY };
 enum { UNSPECIFIED, INET, INET6, UNIX, FAMILIES };
@@ -93,7 +93,7 @@ static unsigned number16(const uint8_t *at)
     return (unsigned)at[0] << 8 | at[1];
 }
 
-/* The client's address, the server's, the client's port, the server's. */
+/* The order is: client address, server address, client port, server port. */
 static void v2_addresses(sr_proxyline *out, unsigned family, const uint8_t *at)
 {
     if (family == INET)
@@ -110,7 +110,7 @@ static sr_proxyline_result v2_feed(sr_proxyline *out, sr_bytes view)
         return SR_PROXYLINE_BAD;
     if (view.len <= COMMAND)
         return SR_PROXYLINE_MORE;
-    bool local = at[COMMAND] == (0x20 | LOCAL); /* then the family is to be ignored */
+    bool local = at[COMMAND] == (0x20 | LOCAL); /* the specification says to ignore the family of LOCAL */
     if (!local && at[COMMAND] != (0x20 | PROXY))
         return SR_PROXYLINE_BAD;
     if (view.len <= FAMILY)

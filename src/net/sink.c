@@ -21,25 +21,26 @@ enum { LOCAL7_INFO = 23 * 8 + 6 };
 struct sr_sink {
     sr_sink_kind kind;
     int fd;
-    bool append;     /* fd is a regular file and writes go to its end */
-    bool socket;     /* a stream socket */
+    bool append;     /* fd is a regular file, opened with O_APPEND */
+    bool socket;     /* fd is a stream socket */
     bool waits;      /* a write may block */
-    bool inside;     /* the buffer begins inside a line whose beginning was written */
-    bool torn;       /* what was written ends inside a line whose rest is lost */
-    pid_t pid;       /* of the process that made it */
-    size_t piece;    /* bytes of one write at the most */
-    size_t line_max; /* bytes of a line, its "\n" included; what is longer is cut */
+    bool inside;     /* the buffer begins in the middle of a line; the beginning is written already */
+    bool torn;       /* the last thing written is part of a line, and the rest is lost */
+    pid_t pid;       /* of the process that made the sink */
+    size_t piece;    /* how many bytes one write takes at most */
+    size_t line_max; /* the longest line with its "
+"; longer ones are cut */
     size_t batch;
-    size_t known; /* bytes of the buffer that are lines; after them is what the caller appends */
-    size_t lines; /* in them */
+    size_t known; /* bytes of complete lines in the buffer; what the caller is appending comes after them */
+    size_t lines; /* how many lines these are */
     uint64_t lost;
-    int error; /* of the last write */
+    int error; /* errno of the last write, or 0 */
     int64_t due;
     sr_buffer buffer;
     sr_syslog syslog;
 };
 
-/* What fd is; a FIFO may have been named as a file. */
+/* Finds out what fd is: a FIFO may have been given as a file. */
 static void look(sr_sink *s, int fd)
 {
     struct stat st = {0};
@@ -96,14 +97,14 @@ static size_t count_lines(const char *at, size_t len)
     return n;
 }
 
-/* After lines have left the buffer */
+/* Updates the counts after lines have left the buffer. */
 static void settle(sr_sink *s)
 {
     sr_buffer *b = &s->buffer;
     s->known = sr_buffer_len(b);
     s->lines = s->known ? count_lines(sr_buffer_at(b), s->known) : 0;
     s->due = s->known ? sr_clock_monotonic() + SR_SINK_RETRY_MS * SR_MILLISECOND : 0;
-    if (!s->known && b->cap > 4 * s->batch) /* for one long line */
+    if (!s->known && b->cap > 4 * s->batch) /* the buffer has grown for one long line */
         sr_buffer_free(b);
 }
 
@@ -135,7 +136,7 @@ void sr_sink_added(sr_sink *s, int64_t now)
         sr_sink_flush(s);
 }
 
-/* As write, but it never waits. What poll finds writable takes PIPE_BUF bytes. */
+/* Like write, but never waits: what poll reports as writable takes PIPE_BUF bytes. */
 static ssize_t put(const sr_sink *s, const char *at, size_t len)
 {
     struct pollfd ready = {.fd = s->fd, .events = POLLOUT};
@@ -152,7 +153,7 @@ static ssize_t put(const sr_sink *s, const char *at, size_t len)
     return n > 0 ? n : -1;
 }
 
-/* Bytes of the next write: as many lines as fit. No line is longer than that. */
+/* The length of the next write: as many lines as fit. No single line is longer than that. */
 static size_t piece(const sr_sink *s)
 {
     size_t len = sr_buffer_len(&s->buffer);
@@ -162,7 +163,7 @@ static size_t piece(const sr_sink *s)
     return (size_t)(last - at) + 1;
 }
 
-/* Writes what is in the buffer. Returns 0, or errno, and leaves the rest there */
+/* Writes the buffer. Returns 0, or errno; then what was not written stays in the buffer. */
 static int put_all(sr_sink *s)
 {
     sr_buffer *b = &s->buffer;
@@ -181,8 +182,9 @@ static int put_all(sr_sink *s)
 }
 
 /*
- * The disk was full inside a line: cuts off what there is of it, if that is at the end of the file. Between the
- * look and the cut nobody adds a line: a full disk has no room for theirs either.
+ * The disk became full in the middle of a line: truncates the file to the last complete line, if nothing was
+ * appended after it. Nobody can append between fstat and ftruncate: the disk has no room for other lines
+ * either.
  */
 static bool mend(const sr_sink *s, off_t size, size_t begin)
 {
@@ -234,7 +236,7 @@ int64_t sr_sink_due(const sr_sink *s)
 void sr_sink_replace(sr_sink *s, int fd)
 {
     sr_sink_flush(s);
-    if (s->inside) { /* its beginning is in the old file */
+    if (s->inside) { /* the beginning of this line is in the old file */
         const char *at = sr_buffer_at(&s->buffer);
         sr_buffer_take(&s->buffer, (size_t)((const char *)memchr(at, '\n', s->known) - at) + 1);
         s->lost++;

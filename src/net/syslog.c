@@ -16,7 +16,7 @@ void sr_syslog_init(sr_syslog *l, int fd, int priority)
         l->to_len = 0;
 }
 
-/* By hand: strftime would name the month in the language of the application. */
+/* By hand: strftime would name the month in the locale of the application. */
 static size_t head(const sr_syslog *l, char *out, size_t cap)
 {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -28,7 +28,7 @@ static size_t head(const sr_syslog *l, char *out, size_t cap)
                             (int)getpid());
 }
 
-/* The receiver has gone, and maybe another has come */
+/* The receiver is gone; another one may have taken its place. */
 static bool again(const sr_syslog *l, int fd)
 {
     return l->to_len && connect(fd, (const struct sockaddr *)&l->to, l->to_len) == 0;

@@ -17,7 +17,7 @@ int sr_tempfile_open(const char *dir)
     int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
         return sr_descriptors_above(fd);
-    char path[4096]; /* file systems without O_TMPFILE (overlayfs before Linux 6.3, NFS) */
+    char path[4096]; /* for file systems without O_TMPFILE (overlayfs before Linux 6.3, NFS) */
     if (snprintf(path, sizeof path, "%s/sirius-XXXXXX", dir) >= (int)sizeof path) {
         errno = ENAMETOOLONG;
         return -1;

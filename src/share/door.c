@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    BACKLOG = 4096, /* as many as there may be workers; the kernel makes it less (net.core.somaxconn) */
+    BACKLOG = 4096, /* as many as there can be workers; the kernel caps it (net.core.somaxconn) */
     NAME_AT = offsetof(struct sockaddr_un, sun_path) + 1,
 };
 
@@ -29,7 +29,7 @@ int sr_door_lobby(int *fd)
     *fd = sr_descriptors_above(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (*fd < 0)
         return errno;
-    /* an address without a path: the kernel chooses one (unix(7), autobind) */
+    /* without a name: the kernel chooses one (unix(7), autobind) */
     if (bind(*fd, (struct sockaddr *)&any, sizeof any.sun_family) == 0 && listen(*fd, BACKLOG) == 0)
         return 0;
     int err = errno;
@@ -54,7 +54,7 @@ uint64_t sr_door_name(int lobby)
     return name;
 }
 
-/* From now on the kernel tells with each note who has sent it. */
+/* From now on the kernel reports the sender of each note. */
 static int name_senders(int line)
 {
     int on = 1;
@@ -71,7 +71,7 @@ int sr_door_enter(uint64_t name, int *line)
     int fd = sr_descriptors_above(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0)
         return errno;
-    /* named at this end too: a note that is there before the other side has accepted has a sender as well */
+    /* at this end too, so that a note sent before the other side has accepted also carries its sender */
     int err = name_senders(fd);
     if (!err && connect(fd, (struct sockaddr *)&at, (socklen_t)(NAME_AT + bytes)) != 0)
         err = errno;
@@ -108,7 +108,10 @@ int sr_door_pair(int fds[2])
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : errno;
 }
 
-/* Whether to try again: after an interruption; or after waiting for space or for a note, if the caller wants to. */
+/*
+ * Whether to try again: always after an interruption; if the caller wants to wait, after waiting for space or
+ * for a note.
+ */
 static bool again(int line, short events, bool wait)
 {
     if (errno == EINTR)
@@ -142,7 +145,7 @@ int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wai
     return n == (ssize_t)sizeof *note ? 0 : n < 0 ? errno : EIO;
 }
 
-/* Takes the descriptors of a message, closing those beyond SR_MESSAGE_FDS, and the PID of the sender. */
+/* Takes the descriptors and the sender's PID from a message. Closes descriptors beyond SR_MESSAGE_FDS. */
 static int received(struct msghdr *msg, int *fds, int32_t *pid)
 {
     int n = 0;
@@ -187,5 +190,6 @@ int sr_door_receive(int line, sr_message *note, int *fds, int *n_fds, bool wait)
         return 0;
     while (*n_fds > 0)
         sr_descriptors_discard(fds[--*n_fds]);
-    return n == 0 && !pid ? EPIPE : EPROTO; /* a note without bytes has a sender, the end has none */
+    /* a note without bytes has a sender; the end of the connection has none */
+    return n == 0 && !pid ? EPIPE : EPROTO;
 }

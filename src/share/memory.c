@@ -19,7 +19,7 @@ void *sr_memory_new(const char *name, size_t bytes, int *fd)
     void *at = MAP_FAILED;
     sr_nosignal mask;
     *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    sr_nosignal_begin(&mask); /* RLIMIT_FSIZE is for files of memory as well */
+    sr_nosignal_begin(&mask); /* RLIMIT_FSIZE limits files in memory as well */
     bool sized = *fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0;
     sr_nosignal_end(&mask, sized ? 0 : errno);
     if (sized)

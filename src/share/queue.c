@@ -98,7 +98,7 @@ sr_slot *sr_queue_at(const sr_queue *q, uint32_t index)
 
 sr_slot *sr_queue_slot(sr_queue *q, uint32_t *index)
 {
-    /* a number that was taken back keeps its place in the ring until all before it are taken */
+    /* a number that was taken back keeps its place in the ring until all before it were taken */
     if (!q->n_free || q->put - q->first > q->requests->mask) {
         sr_queue_waiting(q);
         if (!q->n_free || q->put - q->first > q->requests->mask)
@@ -117,7 +117,7 @@ uint64_t sr_queue_put(sr_queue *q, uint32_t index)
                           memory_order_release);
     atomic_store_explicit(&r->ring[number & r->mask], index, memory_order_release);
     q->put++;
-    atomic_store(&r->put, q->put); /* and then look for sleepers: see sleepers.h */
+    atomic_store(&r->put, q->put); /* then look for sleepers, in this order: see sleepers.h */
     return number;
 }
 
@@ -128,7 +128,7 @@ bool sr_queue_drop(sr_queue *q, uint32_t index, uint64_t number)
                                         claim_of(number, SR_OWNER_EDGE)))
         return false;
     bool *left_out = &q->left_out[number & q->requests->mask];
-    if (number >= q->first && !*left_out) { /* a worker may have given back what it had */
+    if (number >= q->first && !*left_out) { /* a worker may have given back a request */
         *left_out = true;
         q->n_left_out++;
     }
@@ -144,7 +144,7 @@ int32_t sr_queue_owner(const sr_queue *q, uint32_t index, uint64_t number)
     return (int32_t)owner - 1;
 }
 
-/* Clears the number as well, so that no claim that a worker spoils later makes a request of a free slot. */
+/* Clears the number too, so that a claim that a worker spoils later can't revive a free slot. */
 void sr_queue_release(sr_queue *q, uint32_t index)
 {
     atomic_store_explicit(&sr_queue_at(q, index)->number, 0, memory_order_relaxed);
@@ -161,7 +161,7 @@ bool sr_queue_again(sr_queue *q, uint32_t index, uint64_t number)
     q->n_left_out -= *left_out;
     *left_out = false;
 
-    /* later numbers below first do not wait, and must not be counted: at 30,000/s those of 80 ms are 2,400 */
+    /* the numbers from here to `first` were taken and do not wait: at 30,000/s, 80 ms hold 2,400 of them */
     for (uint64_t n = number + 1; n < q->first; n++)
         q->left_out[n & q->requests->mask] = true;
     if (number < q->first) {
@@ -185,7 +185,7 @@ void sr_queue_grant(sr_queue *q, uint32_t index, uint64_t number, uint32_t row)
     atomic_store(&q->replies->claims[index].word, claim_of(number, row + 1));
 }
 
-/* The request of this number waits: nobody has it. */
+/* The request of this number waits: no worker has it. */
 static bool waits(const sr_queue *q, uint64_t number)
 {
     uint32_t index =
@@ -276,18 +276,21 @@ sr_claim_result sr_consumer_begin(sr_consumer *c, uint32_t index, uint64_t numbe
 {
     _Atomic uint64_t *word = &c->replies->claims[index].word;
     uint64_t mine = claim_of(number, c->row + 1), edges = claim_of(number, SR_OWNER_EDGE);
-    atomic_store(&c->ring->began, number); /* first this, then the look: see sr_queue_retake */
+    atomic_store(&c->ring->began, number); /* store first, then look: see sr_queue_retake */
     uint64_t now = atomic_load(word);
     if (now == mine)
         return SR_CLAIM_MINE;
     if (now == edges)
         return SR_CLAIM_DOUBTED;
-    atomic_store(&c->ring->began, 0); /* then look once more: the edge may have believed the announcement */
+    atomic_store(&c->ring->began, 0); /* then look again: the edge may have acted on the announcement */
     now = atomic_load(word);
     return now == mine || now == edges ? SR_CLAIM_DOUBTED : SR_CLAIM_LOST;
 }
 
-/* No request older than those in the ring waits. A hint that says otherwise was spoiled, and to count up from it takes long. */
+/*
+ * No request older than those in the ring can wait. A hint below that was spoiled, and counting up from it
+ * would take long.
+ */
 static uint64_t from(const sr_requests *r, uint64_t head, uint64_t put)
 {
     uint64_t held = (uint64_t)r->mask + 1;
@@ -296,7 +299,8 @@ static uint64_t from(const sr_requests *r, uint64_t head, uint64_t put)
 
 bool sr_consumer_forgo(sr_consumer *c, uint32_t index, uint64_t number)
 {
-    atomic_store(&c->ring->began, 0); /* then look: what the edge has granted before, it may believe */
+    /* then look: a request that the edge has granted before stays granted */
+    atomic_store(&c->ring->began, 0);
     return atomic_load(&c->replies->claims[index].word) != claim_of(number, c->row + 1);
 }
 
@@ -317,7 +321,8 @@ const sr_slot *sr_consumer_take(sr_consumer *c, uint32_t *index)
         uint64_t next = seen;
         if (atomic_compare_exchange_strong(&c->replies->head, &next, head + 1))
             next = head + 1;
-        if (mine && number_of(slot_at(r, i)) == head) { /* else its slot is free, and its claim was spoiled */
+        /* otherwise its slot is free and its claim was spoiled */
+        if (mine && number_of(slot_at(r, i)) == head) {
             *index = i;
             c->number = head;
             return slot_at(r, i);

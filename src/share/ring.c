@@ -59,7 +59,7 @@ sr_record *sr_ring_reserve(sr_ring *r, size_t payload)
     uint32_t at = put & MASK, end = SR_RING_BYTES - at;
     if (need > SR_RECORD_MAX || free > SR_RING_BYTES)
         return NULL;
-    if (end < need) { /* fill it up, and begin at the start */
+    if (end < need) { /* pads the rest, and begins at the start */
         if (free < end + need)
             return NULL;
         sr_record pad = {.bytes = end, .kind = KIND_PAD};
@@ -113,7 +113,7 @@ sr_ring_result sr_ring_next(sr_reader *r, sr_record *record, const char **payloa
             return SR_RING_NONE;
         if (here > SR_RING_BYTES || here % 8)
             return SR_RING_BAD;
-        if (end < sizeof *record) { /* no header fits in: it can only be a PAD */
+        if (end < sizeof *record) { /* no header fits here: this can only be a PAD */
             r->size = end;
         } else {
             memcpy(record, r->ring->data + at, sizeof *record);
@@ -146,7 +146,7 @@ void sr_ring_done(sr_reader *r)
 
 void sr_ring_tell(sr_reader *r)
 {
-    atomic_thread_fence(memory_order_seq_cst); /* what was taken, then who wants it */
+    atomic_thread_fence(memory_order_seq_cst); /* publish what was taken, then see who waits for room */
     if (!atomic_load_explicit(&r->ring->wants, memory_order_relaxed) || !atomic_exchange(&r->ring->wants, 0))
         return;
     atomic_fetch_add(&r->ring->space, 1);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READ_TRIES = 100 }; /* it takes 20 ns to write, unless the writer loses its CPU meanwhile */
+enum { READ_TRIES = 100 }; /* a row is written in 20 ns, unless the writer loses its CPU meanwhile */
 
 static void close_keeping_errno(int fd)
 {
@@ -30,7 +30,7 @@ static size_t bytes_of(uint32_t slots, uint32_t edges)
     return sizeof(sr_board) + ((size_t)slots + edges) * sizeof(sr_row);
 }
 
-/* NULL: no memory, and the mapping is gone */
+/* NULL: out of memory; the mapping is then gone as well. */
 static sr_scoreboard *handle(sr_board *shared, uint32_t slots, uint32_t edges, int memfd)
 {
     size_t size = bytes_of(slots, edges);
@@ -71,7 +71,7 @@ void sr_scoreboard_mend(sr_scoreboard *s)
     s->shared->slots = s->slots;
 }
 
-/* NULL with errno: it is none, or of another layout. */
+/* NULL with errno: not a scoreboard, or one of another layout. */
 static sr_scoreboard *known(int memfd)
 {
     struct stat st;
@@ -82,7 +82,7 @@ static sr_scoreboard *known(int memfd)
     if (!shared && size >= sizeof *shared)
         return NULL;
     uint32_t slots = 0, edges = 0;
-    if (shared) { /* once: they may change at any time */
+    if (shared) { /* read once: workers can change them at any time */
         slots = *(volatile uint32_t *)&shared->slots;
         edges = *(volatile uint32_t *)&shared->edges;
     }
@@ -125,7 +125,10 @@ void sr_scoreboard_free(sr_scoreboard *s)
     free(s);
 }
 
-/* Whether the generation may have one more process. Besides those wanted, as many, or 8, may still be ending. */
+/*
+ * Whether the generation may have one more process: besides those configured, as many again (at least 8) may
+ * be ending.
+ */
 static bool room(const sr_scoreboard *s, uint32_t generation)
 {
     uint32_t workers = atomic_load_explicit(&s->shared->workers, memory_order_relaxed), taken = 0, vacant = 0;
@@ -154,8 +157,8 @@ int32_t sr_scoreboard_claim(sr_scoreboard *s, uint32_t generation)
         if (!atomic_compare_exchange_strong(&s->rows[i].pid, &free_row, -getpid()))
             continue;
         atomic_store_explicit(&s->rows[i].generation, generation, memory_order_relaxed);
-        atomic_store_explicit(&s->rows[i].line_len, 0,
-                              memory_order_relaxed); /* the last request of the worker before */
+        /* the last request of the previous worker */
+        atomic_store_explicit(&s->rows[i].line_len, 0, memory_order_relaxed);
         atomic_store_explicit(&s->rows[i].state, SR_WORKER_STARTING, memory_order_relaxed);
         return (int32_t)i;
     }
@@ -172,7 +175,7 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
 {
     sr_row *r = &s->rows[slot];
     uint64_t left = atomic_load_explicit(&r->connections, memory_order_relaxed);
-    if (left) /* it was killed */
+    if (left) /* the process was killed */
         sr_counters_add(&r->counters.closed[SR_CLOSED_ERROR], left);
     bool unanswered = atomic_load_explicit(&r->began, memory_order_relaxed) &&
                       !atomic_load_explicit(&r->status, memory_order_relaxed);
@@ -184,7 +187,8 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
     atomic_store_explicit(&r->waiting_since, 0, memory_order_relaxed);
     atomic_store_explicit(&r->place_len, 0, memory_order_relaxed);
     sr_row_end(r);
-    atomic_store_explicit(&r->pid, 0, memory_order_release); /* last: then another may claim it */
+    /* last of all: after this another worker may claim the row */
+    atomic_store_explicit(&r->pid, 0, memory_order_release);
 }
 
 void sr_scoreboard_waited(sr_scoreboard *s, int64_t ns)
@@ -213,12 +217,12 @@ void sr_scoreboard_edge_exited(sr_scoreboard *s, sr_exit why)
     atomic_fetch_add_explicit(&s->shared->edge_exits[why], 1, memory_order_relaxed);
 }
 
-/* --- what more than one word says --- */
+/* --- values of more than one word --- */
 
-/* Readers see that it is being written, from here to write_end */
+/* From here to write_end readers see that the row is being written. */
 static uint32_t write_begin(_Atomic uint32_t *at)
 {
-    /* odd already: the writer before was killed here */
+    /* odd already: the previous writer was killed here */
     uint32_t sequence = atomic_load_explicit(at, memory_order_relaxed) | 1;
     atomic_store_explicit(at, sequence, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
@@ -230,7 +234,7 @@ static void write_end(_Atomic uint32_t *at, uint32_t sequence)
     atomic_store_explicit(at, sequence + 1, memory_order_release);
 }
 
-/* Copies whole words, so it reads up to 7 bytes more. */
+/* Copies whole words, so it reads up to 7 bytes beyond the end. */
 static void write_bytes(_Atomic uint64_t *to, const void *from, size_t len)
 {
     for (size_t i = 0; i * sizeof(uint64_t) < len; i++) {
@@ -305,7 +309,7 @@ void sr_row_begin(sr_row *row, const char *at, size_t len, const sr_peer *peer, 
     write_end(&row->sequence, sequence);
 }
 
-/* One field by itself needs no sequence lock. */
+/* A single field needs no sequence lock. */
 void sr_row_end(sr_row *row)
 {
     atomic_store_explicit(&row->began, 0, memory_order_relaxed);
@@ -317,7 +321,7 @@ void sr_row_mark(sr_row *row, const char *at, size_t len)
     bool cut = len > SR_MARK_MAX;
     if (cut)
         len = SR_MARK_MAX;
-    while (cut && len && ((unsigned char)at[len] & 0xc0) == 0x80) /* the rest of a character */
+    while (cut && len && ((unsigned char)at[len] & 0xc0) == 0x80) /* the other bytes of the character */
         len--;
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)at[i];
@@ -355,7 +359,7 @@ size_t sr_row_place(const sr_row *row, char *file, uint32_t *line)
 {
     uint64_t words[SR_PLACE_MAX / sizeof(uint64_t)];
     uint32_t len = atomic_load_explicit(&row->place_len, memory_order_acquire);
-    if (len > SR_PLACE_MAX) /* memory that workers can write */
+    if (len > SR_PLACE_MAX) /* workers can write this memory */
         return 0;
     read_bytes(words, row->place, len);
     memcpy(file, words, len);
@@ -363,7 +367,7 @@ size_t sr_row_place(const sr_row *row, char *file, uint32_t *line)
     return len;
 }
 
-/* False: it was being written. */
+/* False: the row was being written. */
 static bool read_once(const sr_row *row, sr_row_request *out)
 {
     uint32_t sequence = atomic_load_explicit(&row->sequence, memory_order_acquire);

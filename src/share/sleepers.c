@@ -104,7 +104,7 @@ bool sr_sleepers_wake_one(sr_sleepers *s)
             if (!atomic_compare_exchange_weak(&s->sleeping[w], &now, now & ~lowest))
                 continue;
             uint32_t row = w * 64 + (uint32_t)__builtin_ctzll(lowest);
-            if (row >= s->rows) /* nobody's bit: this memory is spoiled */
+            if (row >= s->rows) /* this bit is nobody's: the memory is spoiled */
                 continue;
             set(s->searching, row);
             sr_sleepers_wake(s, row);

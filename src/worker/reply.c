@@ -8,11 +8,11 @@
 
 enum {
     PAYLOAD_MAX = SR_RECORD_MAX - sizeof(sr_record),
-    BACKLOG_MAX = 64 * 1024,    /* bytes that a stream may be ahead of its client */
-    LOOK_NS = 20 * 1000 * 1000, /* between two looks whether the edge is still there */
+    BACKLOG_MAX = 64 * 1024,    /* how many bytes a stream may be ahead of its client */
+    LOOK_NS = 20 * 1000 * 1000, /* between two checks whether the edge is still there */
 };
 
-/* The edge has died if the line to it is closed: nobody else has its end. */
+/* If the connection to the edge is closed, the edge has died: nobody else holds the other end. */
 static bool edge_lives(sr_worker *w)
 {
     char byte;
@@ -22,9 +22,9 @@ static bool edge_lives(sr_worker *w)
 }
 
 /*
- * Sleeps once while a reply waits. False: a handler of a signal has ended the wait. Waiting for the edge
- * takes a moment; only a wait for the client is so long that handlers should run in it. One that dies leaves
- * a reply that can only be cut.
+ * Sleeps once while a reply has to wait. False: a signal handler has ended the wait. Waiting for the edge
+ * takes a moment; only waiting for the client takes so long that handlers should run meanwhile. A handler
+ * that dies leaves a reply that can only be cut off.
  */
 static bool nap(sr_worker *w, uint32_t seen, int64_t *since)
 {
@@ -50,7 +50,7 @@ void sr_worker_flush(sr_worker *w)
     atomic_fetch_or(&l->queue.replies->replied[w->row / 64], UINT64_C(1) << (w->row % 64));
     if (atomic_load(&l->queue.replies->asleep) && atomic_exchange(&l->queue.replies->asleep, 0)) {
         ssize_t n = write(l->bell, &one, sizeof one);
-        (void)n; /* EAGAIN: it rings already */
+        (void)n; /* EAGAIN: the bell is set already */
     }
 }
 
@@ -59,7 +59,7 @@ static bool gone(const sr_worker *w)
     return !w->from || w->lost || atomic_load_explicit(&w->slot->gone, memory_order_relaxed);
 }
 
-/* Room for a record. NULL: there is no edge any more. */
+/* Returns room for a record. NULL: the edge is gone, or a signal handler has ended the wait. */
 static sr_record *room(sr_worker *w, size_t payload)
 {
     sr_record *r;
@@ -86,7 +86,7 @@ static sr_record *record(sr_worker *w, sr_reply_kind kind, size_t payload)
     return r;
 }
 
-/* Where the next byte of iov is. */
+/* The place of the next byte of iov. */
 typedef struct cursor {
     const struct iovec *iov;
     int n;
@@ -124,7 +124,7 @@ static bool data(sr_worker *w, cursor *c)
     size_t left = bytes_of(c->iov, c->n) - c->at;
     while (left) {
         size_t some = left < PAYLOAD_MAX ? left : PAYLOAD_MAX;
-        sr_record *r = record(w, SR_REPLY_DATA, some); /* waits for as much room as is needed, and not more */
+        sr_record *r = record(w, SR_REPLY_DATA, some); /* waits for as much room as is needed, not for more */
         if (!r)
             return false;
         sr_ring_commit(ring(w), r, copy(c, (char *)(r + 1), some));
@@ -181,7 +181,7 @@ void sr_worker_log(sr_worker *w, sr_bytes run)
     }
 }
 
-/* The client has taken what was written, but for BACKLOG_MAX bytes. False: it is gone. */
+/* Waits until the client has taken all but BACKLOG_MAX bytes of what was written. False: it is gone. */
 static bool caught_up(sr_worker *w)
 {
     int64_t since = 0;
@@ -230,7 +230,7 @@ int sr_worker_answer(sr_worker *w, sr_message_kind kind, sr_message *note, int *
         int err = sr_door_receive(w->from->line, note, fds, n, true);
         if (err || (note->kind == kind && note->number == w->number))
             return err;
-        while (*n > 0) /* an answer that could not be received when it was asked for */
+        while (*n > 0) /* an earlier answer that could not be received at the time */
             close(fds[--*n]);
     }
 }
@@ -258,7 +258,7 @@ bool sr_worker_socket(sr_worker *w, int *socket, int *ahead, uint32_t *bytes)
     int fds[SR_MESSAGE_FDS], n = 0;
     if (gone(w))
         return false;
-    sr_worker_flush(w); /* what was replied goes out before */
+    sr_worker_flush(w); /* what was replied before is sent first */
     if (sr_door_send(w->from->line, &note, NULL, 0, true) != 0 ||
         sr_worker_answer(w, SR_MESSAGE_SOCKET, &note, fds, &n) != 0)
         return false;
@@ -267,7 +267,7 @@ bool sr_worker_socket(sr_worker *w, int *socket, int *ahead, uint32_t *bytes)
     *bytes = note.bytes;
     for (int i = 2; i < n; i++)
         close(fds[i]);
-    if (n == 1 && note.bytes) { /* no descriptor was free for the second */
+    if (n == 1 && note.bytes) { /* no descriptor was free for the second one */
         close(fds[0]);
         return false;
     }

@@ -12,13 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DOUBTS_MAX = 10000 };        /* a second; then it is an edge that stands still, or is gone */
-#define WORTH_A_WAKE_NS (50 * 1000) /* waking a worker on an idle core costs some 20 us, on a busy one less */
-#define PATIENCE_NS (30 * 1000)     /* that a reply may wait for others before the edge is told */
+enum { DOUBTS_MAX = 10000 };        /* one second; by then the edge is stopped or gone */
+#define WORTH_A_WAKE_NS (50 * 1000) /* a wake-up takes about 20 us on an idle core, less on a busy one */
+#define PATIENCE_NS (30 * 1000)     /* how long a reply may wait for others before the edge is told */
 
-#define AGAIN_NS (100 * SR_MILLISECOND) /* until an edge that could not answer is asked once more */
-#define ALONE_NS                                                                                             \
-    (10 * SR_SECOND) /* between two looks of one that nobody wakes, whether there is a server still */
+#define AGAIN_NS (100 * SR_MILLISECOND) /* before an edge that could not answer is asked again */
+#define ALONE_NS (10 * SR_SECOND)       /* how often a worker that nobody wakes checks for edges */
 
 /* --- edges --- */
 
@@ -32,7 +31,7 @@ static void line_close(sr_worker_line *l)
     *l = (sr_worker_line){.line = -1, .bell = -1};
 }
 
-/* Something has come on its line, if only its end. */
+/* Whether something has come on the connection, if only its end. */
 static bool has_news(const sr_worker_line *l)
 {
     char byte;
@@ -49,7 +48,7 @@ static int hello(sr_worker *w, sr_worker_line *l, uint64_t lobby)
     return err;
 }
 
-/* 0, or why there is no queue. EAGAIN: it has not come. */
+/* Returns 0, or why there is no queue. EAGAIN: no answer has come yet. */
 static int answer(sr_worker *w, sr_worker_line *l)
 {
     sr_message note;
@@ -69,13 +68,16 @@ static int answer(sr_worker *w, sr_worker_line *l)
     return err;
 }
 
-/* One place of an edge: what has become of it since the last look. 0, or why it can't be had */
+/*
+ * Looks at the place of one edge: what has changed since the last look. Returns 0, or why the edge can't be
+ * reached.
+ */
 static int look(sr_worker *w, uint32_t edge, bool news)
 {
     sr_worker_line *l = &w->edges[edge];
     uint64_t lobby = atomic_load(&w->sleepers->lobby[edge]);
     int err = 0;
-    if (l->line >= 0 && !l->asked && has_news(l)) /* nothing is said there unasked: it is the end */
+    if (l->line >= 0 && !l->asked && has_news(l)) /* edges say nothing unasked: this is the end */
         line_close(l);
     if (l->line < 0 && lobby && (news || (l->again_at && l->again_at <= w->now))) {
         l->again_at = 0;
@@ -99,10 +101,10 @@ static void leave(sr_worker *w, int how)
     sr_sleepers_wake(w->sleepers, w->row);
 }
 
-/* All of them. 0, or why one can't be had */
+/* Looks at all edges. Returns 0, or why one can't be reached. */
 static int look_round(sr_worker *w)
 {
-    uint32_t epoch = atomic_load(&w->sleepers->epoch); /* before the names */
+    uint32_t epoch = atomic_load(&w->sleepers->epoch); /* read before the names */
     bool news = epoch != w->epoch || !w->looked;
     int err = 0;
     bool deserted = false, met = false;
@@ -121,15 +123,17 @@ static int look_round(sr_worker *w)
         if (l->queue.requests)
             w->open[w->n_open++] = l;
     }
-    /* the supervisor holds the lobbies while edges come and go: with neither, nobody will ever bring a request */
+    /*
+     * The supervisor keeps the lobbies open while edges come and go. With neither, no request will ever come.
+     */
     if (deserted && !met)
         leave(w, SR_LEAVING_DRAIN);
     return err;
 }
 
 /*
- * Who sleeps now would miss an answer that is here; until when nobody has to be asked again. ns, below 0: for
- * ever
+ * How long the worker may sleep before it has to ask again. 0: an answer has come already, and must not be
+ * missed; below 0: for ever. In ns.
  */
 static int64_t patience(const sr_worker *w)
 {
@@ -168,7 +172,7 @@ int sr_worker_open(sr_worker *w, const sr_worker_config *config)
             return err;
         }
         if (patience(w))
-            sr_sleepers_sleep(w->sleepers, w->row, word, AGAIN_NS); /* who answers or arrives, wakes */
+            sr_sleepers_sleep(w->sleepers, w->row, word, AGAIN_NS); /* woken by an answer or an arrival */
         if (w->look_ns)
             break;
     }
@@ -196,7 +200,8 @@ static void mark(sr_worker *w, sr_worker_line *l)
 }
 
 /*
- * The application has closed descriptors of ours. The edge still finds what was replied, but a large request can't be had.
+ * The application has closed descriptors of the worker. The edge still finds its replies, but large requests
+ * can no longer be received.
  */
 static void cut_off(sr_worker *w)
 {
@@ -211,7 +216,7 @@ static void ring_bell(sr_worker *w, sr_worker_line *l)
     w->told_at = w->now;
     if (!atomic_load(&l->queue.replies->asleep) || !atomic_exchange(&l->queue.replies->asleep, 0))
         return;
-    if (write(l->bell, &one, sizeof one) < 0 && errno == EBADF) /* EAGAIN: it rings already */
+    if (write(l->bell, &one, sizeof one) < 0 && errno == EBADF) /* EAGAIN: the bell is set already */
         cut_off(w);
 }
 
@@ -256,8 +261,8 @@ static uint64_t waiting(const sr_worker *w)
 }
 
 /*
- * The request is in a file, which is mapped while it runs. Returns 0 or errno; EMFILE also when the table of
- * this process had no place for the descriptors, since the kernel drops them silently.
+ * Maps the file that holds the request, for as long as the request runs. Returns 0 or errno; also EMFILE if
+ * the descriptor table of this process was full, since the kernel then drops descriptors silently.
  */
 static int fetch(sr_worker *w, uint32_t files, int *body_fd)
 {
@@ -284,7 +289,10 @@ static int fetch(sr_worker *w, uint32_t files, int *body_fd)
     return err;
 }
 
-/* False: this process stood still between taking it and here, and the edge has given it to another. */
+/*
+ * False: this process was stopped after it had taken the request, and the edge has given it to another
+ * worker.
+ */
 static bool still_mine(sr_worker *w)
 {
     static const struct timespec moment = {.tv_nsec = 100 * 1000};
@@ -293,7 +301,7 @@ static bool still_mine(sr_worker *w)
          n++) {
         if (n >= DOUBTS_MAX && sr_consumer_forgo(&w->from->queue, w->index, w->number))
             return false;
-        nanosleep(&moment, NULL); /* the edge decides within microseconds, unless it stands still itself */
+        nanosleep(&moment, NULL); /* the edge decides within microseconds, unless it is stopped itself */
     }
     return claim == SR_CLAIM_MINE;
 }
@@ -307,7 +315,8 @@ static bool begin(sr_worker *w, sr_worker_request *out)
     w->began = w->now;
     uint32_t files = atomic_load_explicit(&s->files, memory_order_relaxed);
     int err = files ? fetch(w, files, &body_fd) : 0;
-    if (err == EBADF || err == ENOTSOCK) { /* not begun: the next worker takes it when this one has ended */
+    /* not begun: once this worker has ended, another one takes the request */
+    if (err == EBADF || err == ENOTSOCK) {
         cut_off(w);
         w->from = NULL;
         w->slot = NULL;
@@ -367,7 +376,7 @@ sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out)
     for (;;) {
         if (atomic_load_explicit(&w->leaving, memory_order_relaxed) || atomic_load(&w->sleepers->over)) {
             sr_worker_flush_all(w);
-            sr_sleepers_found(w->sleepers, w->row); /* whoever waits is for others */
+            sr_sleepers_found(w->sleepers, w->row); /* whoever waits needs another worker */
             if (waiting(w))
                 sr_sleepers_wake_one(w->sleepers);
             return SR_WORKER_DONE;

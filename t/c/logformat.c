@@ -114,7 +114,7 @@ static void is_wrong(const char *format, size_t offset, const char *message)
 
 static void errors(void)
 {
-    is_wrong("", 0, "empty");
+    is_wrong("", 0, "the format is empty");
     is_wrong("%h %Z", 3, "unknown item %Z");
     is_wrong("%h %>Z", 3, "unknown item %Z");
     is_wrong("%{a}Z", 0, "unknown item %{...}Z");

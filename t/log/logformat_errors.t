@@ -63,7 +63,7 @@ subtest 'calls' => sub {
     my $log = Sirius::LogFormat->new('%h %s %b %D %{A}o');
     for my $env ( undef, 'text', [] ) {
         ok !eval { $log->log_line( $env, [ 200, [] ] ) }, 'no %env';
-        like $@, qr/\ASirius::LogFormat: log_line needs %env, a hash at /, 'told';
+        like $@, qr/\ASirius::LogFormat: log_line needs %env, a reference to a hash at /, 'told';
     }
     for my $res ( undef, 'text', {}, [], [ undef, undef ], [ 'x', 'y' ], [ undef, [ undef, 1, 'A' ] ] ) {
         is $log->log_line( {}, $res ), "- - - - -\n", 'a response that is none';
