@@ -1,6 +1,6 @@
 /*
- * sirius-edge: the program of an edge. The supervisor starts it with a title as its name, and with its
- * settings as words (src/edge/settings.h), among them the numbers of the descriptors that it inherits.
+ * sirius-edge: the program of an edge. The supervisor starts it with a title as its name. Its settings are
+ * arguments (src/edge/settings.h); some are numbers of descriptors that it inherits.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* syscall */
@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A copy of the words that lives as long as the process. NULL: no memory. */
+/* Copies the arguments; the copy lives as long as the process. NULL: no memory. */
 static char **copied(int argc, char **argv)
 {
     char **words = calloc((size_t)argc + 1, sizeof *words);
@@ -30,7 +30,7 @@ static char **copied(int argc, char **argv)
     return words;
 }
 
-/* Makes ps show the name alone, without the words. */
+/* Makes ps show only the name, without the arguments. */
 static void title(int argc, char **argv, const char *name)
 {
     char text[64];
@@ -41,7 +41,7 @@ static void title(int argc, char **argv, const char *name)
     prctl(PR_SET_NAME, text);
 }
 
-/* Before Linux 5.9 they stay open, except those that perl has opened, which are close-on-exec. */
+/* For Linux before 5.9: descriptors stay open. Those that perl has opened are close-on-exec. */
 static void close_between(int first, int last)
 {
 #ifdef SYS_close_range
@@ -59,8 +59,8 @@ static int by_number(const void *a, const void *b)
 }
 
 /*
- * Closes all descriptors but those it was given: the operator's shell or a module of the application may have
- * left some open.
+ * Closes all descriptors but those in the settings: the operator's shell or a module of the application may
+ * have left some open.
  */
 static void close_others(const sr_settings *s)
 {
@@ -83,9 +83,9 @@ static void close_others(const sr_settings *s)
 }
 
 /*
- * The edge ends by signals of its own (src/edge/edge.h), which are read as events. Signals that are meant for
- * the supervisor, and may be sent to the whole process group, do nothing. Only root can look into this
- * process: it has the data of all clients, and workers of the same user run code of the application.
+ * The edge stops by signals of its own (src/edge/edge.h), which arrive as events. Signals that are meant for
+ * the supervisor, and may be sent to the whole process group, are ignored. Only root may look into this
+ * process: it holds the data of all clients, and workers of the same user run code of the application.
  */
 static void guard(void)
 {
@@ -110,8 +110,8 @@ static void detach(void)
 }
 
 /*
- * Changes user and group for good, and checks that it worked. The caller may have done it before. False with
- * errno
+ * Changes user and group for good, and checks that it worked. The caller may have done so before. False with
+ * errno.
  */
 static bool drop_rights(const sr_settings *s)
 {
@@ -134,14 +134,14 @@ int main(int argc, char **argv)
     sr_settings settings;
     sr_edge *edge;
     const char *word, *why;
-    char **words = copied(argc, argv); /* settings point into them */
+    char **words = copied(argc, argv); /* the settings point into them */
     if (!words)
         return 1;
     if (!sr_settings_read(&settings, argc, words, &word, &why)) {
         fprintf(stderr, "sirius-edge: %s %s\n", word, why);
         return 2;
     }
-    if (!drop_rights(&settings)) { /* before the guard: the change makes the process dumpable again */
+    if (!drop_rights(&settings)) { /* before the guard, as the change makes the process dumpable again */
         fprintf(stderr, "sirius-edge: cannot become user %lld, group %lld: %s\n", (long long)settings.uid,
                 (long long)settings.gid, strerror(errno));
         return 1;

@@ -10,18 +10,17 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { RAW_LINE_MAX = 1024 }; /* bytes of a first line that is not a request line */
+enum { RAW_LINE_MAX = 1024 }; /* how much of a first line is logged that is not a request line */
 
 /* --- requests that the application did not answer --- */
 
-/* What is known of such a request: bytes of its head, if there are any, and the response. */
+/* What is known of such a request: its head, or the part that was received, and the response. */
 typedef struct raw {
     const sr_conn *conn;
-    const sr_request
-        *request; /* parsed from `head`, maybe from a part of it, maybe refused; NULL: use `line` */
+    const sr_request *request; /* parsed from `head`, perhaps incomplete or refused; NULL: use `line` */
     sr_bytes head;
     sr_bytes line;     /* the first line of the head */
-    sr_bytes response; /* the head of the response, and more */
+    sr_bytes response; /* the head of the response; a body may follow */
     char addr[SR_PEER_TEXT_MAX], path[RAW_LINE_MAX];
 } raw;
 
@@ -35,7 +34,7 @@ static sr_bytes first_line(sr_bytes head)
     return n ? sr_bytes_of(head.at, n) : none;
 }
 
-/* What stands before the first space of a line, or after it. */
+/* The part of a line before its first space, or (target) the part after it. */
 static sr_bytes line_part(sr_bytes line, bool target)
 {
     const char *space = line.len ? memchr(line.at, ' ', line.len) : NULL;
@@ -61,7 +60,7 @@ static sr_bytes field_of(const raw *r, sr_bytes name)
     return none;
 }
 
-/* Values of a request whose first line was parsed. */
+/* Finds values of a request whose first line was parsed. */
 static sr_bytes parsed_get(raw *r, const sr_logitem *item)
 {
     const sr_request *q = r->request;
@@ -107,7 +106,7 @@ static sr_logsource raw_source(const sr_engine *e, raw *r)
     return (sr_logsource){.ctx = r, .get = raw_get, .wall = came + e->wall_offset, .pid = (int)getpid()};
 }
 
-/* Parses the head again, as nobody has kept the result. NULL: it has not even a method. */
+/* Parses the head again, as the first result was not kept. NULL: the head has not even a method. */
 static const sr_request *parse_again(sr_engine *e, const sr_conn *c, sr_bytes head)
 {
     sr_request_limits limits = sr_client_limits(e, c);
@@ -149,7 +148,7 @@ void sr_accesslog_forget(sr_conn *c)
     c->record = NULL;
 }
 
-/* Without memory c->record stays NULL, and values will be missing in the line. */
+/* Keeps the values of a line. Without memory c->record stays NULL, and they will be missing. */
 static void keep(sr_engine *e, sr_conn *c, const sr_logsource *source)
 {
     sr_accesslog_forget(c);
@@ -163,7 +162,7 @@ static bool line(sr_engine *e, sr_conn *c, const sr_logsource *source, const sr_
 {
     if (source)
         return sr_logformat_line(e->log->format, source, facts, out);
-    if (!c->record) { /* there was no memory for it */
+    if (!c->record) { /* there was no memory to keep the values */
         raw r = {.conn = c, .line = none};
         sr_logsource bare = raw_source(e, &r);
         return sr_logformat_line(e->log->format, &bare, facts, out);
@@ -173,8 +172,8 @@ static bool line(sr_engine *e, sr_conn *c, const sr_logsource *source, const sr_
 }
 
 /*
- * A timer, and not the time limit of epoll_wait: setting a near limit and taking it back at each wait costs 5
- * % of a hello. The timer is set once for a batch.
+ * Sets a timer. A time limit of epoll_wait, set and unset around each wait, would cost 5 % of a hello; the
+ * timer is set once for a batch.
  */
 static void timer_set(const sr_accesslog *log)
 {
@@ -183,7 +182,10 @@ static void timer_set(const sr_accesslog *log)
     timerfd_settime(log->timer.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* Lines that can't be written are lost. Tells the operator so, and when lines are written again. */
+/*
+ * Lines that can't be written are lost. Tells the operator when that begins, and when lines are written
+ * again.
+ */
 static void tell_lost(sr_engine *e)
 {
     sr_accesslog *log = e->log;
@@ -210,7 +212,7 @@ static void flush(sr_engine *e)
         timer_set(log);
 }
 
-/* --- what the others call --- */
+/* --- public functions --- */
 
 int sr_accesslog_begin(sr_engine *e, sr_accesslog *log)
 {
@@ -269,8 +271,8 @@ void sr_accesslog_over(sr_engine *e, sr_conn *c, bool aborted)
     if (wanted(log, &facts)) {
         bool first = !sr_sink_due(log->sink);
         line(e, c, source, &facts, sr_sink_line(log->sink));
-        sr_sink_added(log->sink, e->now); /* a line that was not made counts as lost */
-        if (!sr_sink_due(log->sink))      /* a batch was full, and written or lost */
+        sr_sink_added(log->sink, e->now); /* a line that could not be made counts as lost */
+        if (!sr_sink_due(log->sink))      /* the batch was full: it was written, or lost */
             tell_lost(e);
         else if (first)
             timer_set(log);
@@ -284,7 +286,7 @@ void sr_accesslog_timer(sr_engine *e)
 {
     uint64_t times;
     ssize_t n = read(e->log->timer.fd, &times, sizeof times);
-    (void)n; /* EAGAIN: it was set again */
+    (void)n; /* EAGAIN: the timer was set again meanwhile */
     flush(e);
 }
 

@@ -8,7 +8,7 @@
 void sr_account_refuse(sr_conn *c, int status, sr_bytes response)
 {
     static const char end[] = "\r\n\r\n";
-    if (c->state != SR_CONN_SERVING) { /* otherwise a worker has had it for too long */
+    if (c->state != SR_CONN_SERVING) { /* otherwise this is a timeout of a request that a worker has */
         c->owed = true;
         c->broken = false;
         c->requests++;

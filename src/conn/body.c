@@ -49,7 +49,7 @@ static sr_body_result store(sr_body *b, const sr_config *config, sr_bytes data)
     b->length += data.len;
     if (!b->spooled && b->length <= config->body_memory)
         return sr_buffer_add_bytes(&b->mem, data) ? SR_BODY_MORE
-                                                  : bad(b, 503, "no memory for a request body");
+                                                  : bad(b, 503, "there is no memory for the request body");
     if (!b->spooled) {
         b->fd = sr_tempfile_open(config->tmpdir);
         if (b->fd < 0 || sr_tempfile_write(b->fd, sr_buffer_at(&b->mem), sr_buffer_len(&b->mem)) < 0)
@@ -87,7 +87,7 @@ static sr_body_result feed_chunked(sr_body *b, const sr_config *config, sr_bytes
             break;
         case SR_CHUNKED_MORE:
             if (sr_chunked_announced(&b->decoder) > config->max_body - b->length)
-                return bad(b, 413, "a chunk is larger than max-body");
+                return bad(b, 413, "the size of a chunk is above max-body");
             return SR_BODY_MORE;
         case SR_CHUNKED_DONE:
             return SR_BODY_DONE;

@@ -20,8 +20,8 @@ static const sr_deadline_kind UNFINISHED[] = {SR_DEADLINE_HEAD, SR_DEADLINE_BODY
 enum { N_UNFINISHED = sizeof UNFINISHED / sizeof *UNFINISHED };
 
 /*
- * With sheds_unfinished: closes the connection that has been longest at sending a request, at lingering, or
- * at reading a response. The new connection is the last of those that send a head.
+ * For sheds_unfinished: closes the oldest of the connections that send a request, linger, or read a response.
+ * The new connection counts as the youngest of those that send a head.
  */
 static bool close_unfinished(sr_engine *e)
 {
@@ -47,7 +47,7 @@ bool sr_capacity_make(sr_engine *e)
     return sr_capacity_close_oldest(e) || close_unfinished(e);
 }
 
-enum { SPARE = 66, SPARE_PART = 8 }; /* where the limit is low, this part of it */
+enum { SPARE = 66, SPARE_PART = 8 }; /* descriptors kept free; with a low limit, an eighth of it */
 
 void sr_capacity_init(sr_engine *e)
 {
@@ -57,9 +57,9 @@ void sr_capacity_init(sr_engine *e)
 }
 
 /*
- * The kernel only tells the lowest free descriptor, which is the number in use if all below are. So
- * descriptors are counted when a new connection gets a scarce one; while a connection has such a number, more
- * may be in use than `scarce`. Where other things have filled the table, few connections are served rather
+ * The kernel only tells the lowest free descriptor, which equals the number in use if all below are taken. So
+ * descriptors are counted when a new connection gets a scarce one; until that connection ends, more than
+ * `scarce` may be in use. If other things have filled the table, a few connections are still served rather
  * than none.
  */
 void sr_capacity_taken(sr_engine *e, int fd)

@@ -101,7 +101,7 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
     sr_conn_leave(e, c);
     for (int i = e->event; i < e->n_events; i++)
         if (e->events[i].data.ptr == c)
-            e->events[i].data.ptr = NULL; /* the batch at hand must not lead to freed memory */
+            e->events[i].data.ptr = NULL; /* events of this batch must not refer to freed memory */
     sr_deadline_clear(e, c);
     sr_link_remove(&c->buffered);
     sr_link_remove(&c->all);
@@ -114,7 +114,7 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
     sr_conn_free(c);
 }
 
-/* Resets the connection now, while the descriptor stays open. Does nothing to a unix socket. */
+/* Closes the connection by a reset, though the descriptor stays open. Has no effect on a unix socket. */
 static void reset(const sr_conn *c)
 {
     struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
@@ -124,9 +124,10 @@ static void reset(const sr_conn *c)
 
 void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
 {
-    sr_conn_leave(e, c); /* the owner of its request offers the values of the log line */
+    sr_conn_leave(e, c); /* the owner of its request may supply values for the log line */
     /*
-     * the close may be all that ends a response to 1.0 (RFC 9112 8): one that is cut must not look complete
+     * Without a reset, a truncated response to HTTP/1.0 would look complete: the close may be all that marks
+     * its end (RFC 9112 8).
      */
     if (c->owed && c->status && c->minor == 0)
         reset(c);
@@ -134,8 +135,9 @@ void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
         c->transport->ops->end(c->transport, c->source.fd); /* as far as the socket takes it */
     sr_account_over(e, c, SR_OVER_ABORTED);
     sr_counters_add(&e->row->counters.closed[why], 1);
-    sr_conn_unwatch(e, c); /* another descriptor of the same open file would keep it in epoll */
-    if (c->borrowed && why != SR_CLOSED_APPLICATION) /* an application, or a child of it, may have one */
+    sr_conn_unwatch(e, c); /* explicitly: another descriptor of the same open file would keep it in epoll */
+    /* the application or a child of it may hold a descriptor */
+    if (c->borrowed && why != SR_CLOSED_APPLICATION)
         shutdown(c->source.fd, SHUT_RDWR);
     sr_conn_forget(e, c);
 }

@@ -53,7 +53,7 @@ void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t d
 {
     int64_t last = e->now + e->limit[kind];
     enter(e, c, kind, deadline < last ? deadline : last);
-    sr_link *at = e->deadlines[kind].prev; /* from the end: one that runs is seldom old */
+    sr_link *at = e->deadlines[kind].prev; /* from the end: a new deadline is seldom among the first */
     while (at != &e->deadlines[kind] && SR_LIST_ENTRY(at, sr_conn, timer)->deadline > c->deadline)
         at = at->prev;
     sr_link_append(at->next, &c->timer);
@@ -71,9 +71,8 @@ void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit)
 }
 
 /*
- * The next kind of those in *kinds that has a deadline; -1: none is left. Both loops below run around every
- * wait, and most lists are empty: a kind whose list has become so is found out here and passed over from then
- * on.
+ * The next kind in *kinds that has a deadline. -1: none. The loops below run at every wait, and most lists
+ * are empty, so kinds with an empty list are removed from *kinds and skipped from then on.
  */
 static inline int next_kind(sr_engine *e, uint32_t *kinds)
 {

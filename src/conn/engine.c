@@ -55,7 +55,7 @@ static void close_all(sr_engine *e)
         sr_conn_close(e, c, c->state == SR_CONN_LINGER ? c->why : SR_CLOSED_STOP);
     }
     atomic_store_explicit(&e->row->connections, 0,
-                          memory_order_relaxed); /* they are closed, and must not count as lost */
+                          memory_order_relaxed); /* they are closed, and must not be counted as lost */
 }
 
 void sr_engine_free(sr_engine *e)
@@ -80,7 +80,7 @@ int sr_engine_listen(sr_engine *e, int fd, bool is_unix)
     return 0;
 }
 
-/* EPOLLEXCLUSIVE: a new connection wakes one edge that waits, not all. */
+/* EPOLLEXCLUSIVE: a new connection wakes one waiting edge, not all of them. */
 static void watch(sr_engine *e, sr_listener *l, bool on)
 {
     if (on && !l->registered)
@@ -98,7 +98,7 @@ void sr_engine_listeners(sr_engine *e, bool on)
     e->listening = on;
 }
 
-/* EPOLLEXCLUSIVE has woken only this edge, so others have to be told to look. */
+/* EPOLLEXCLUSIVE has woken only this edge, so it tells the others to look. */
 void sr_engine_pause(sr_engine *e)
 {
     if (e->stuck)
@@ -117,7 +117,7 @@ void sr_engine_resume(sr_engine *e)
     sr_engine_listeners(e, e->listening);
 }
 
-/* --- what others see, and the end --- */
+/* --- what others see, and draining --- */
 
 void sr_engine_publish(sr_engine *e, sr_worker_state state)
 {
@@ -131,8 +131,8 @@ void sr_engine_publish(sr_engine *e, sr_worker_state state)
 }
 
 /*
- * A client that was active within the last second may be about to send: it is told "Connection: close" with
- * one more response instead of finding its connection closed.
+ * A client that was active within the last second may be about to send. It gets one more response, with
+ * "Connection: close", instead of a closed connection.
  */
 bool sr_engine_drain_step(sr_engine *e)
 {
@@ -144,7 +144,7 @@ bool sr_engine_drain_step(sr_engine *e)
     return e->n_conns == 0;
 }
 
-/* The whole server is about to end */
+/* Whether the whole server is about to stop. */
 static bool leaves(const sr_engine *e)
 {
     return e->scoreboard && atomic_load_explicit(&e->scoreboard->shared->stopping, memory_order_relaxed);

@@ -10,13 +10,18 @@
 #define LATE_NS (100 * SR_MILLISECOND)
 #define STOOD_STILL_NS SR_SECOND
 
-/* This process stood still itself (SIGSTOP, a suspended machine): that is not the peer's fault, whose bytes may be here. */
+/*
+ * If the timer is that late, this process was stopped (SIGSTOP, a suspended machine). That is not the
+ * client's fault, whose bytes may be waiting.
+ */
 static bool late(const sr_engine *e, const sr_conn *c, int64_t by)
 {
     return e->now - c->deadline > by;
 }
 
-/* The kernel may hold megabytes for a slow reader, which must not be lost as long as the client reads. */
+/*
+ * The kernel may hold megabytes for a slow client, which must not be lost while the client goes on reading.
+ */
 static void linger_over(sr_engine *e, sr_conn *c)
 {
     int left = sr_send_unacknowledged(c);
@@ -36,13 +41,13 @@ static void stalled(sr_engine *e, sr_conn *c)
         sr_conn_close(e, c, SR_CLOSED_WRITE);
 }
 
-/* The reason to count: while the server stops the limits are shorter. */
+/* The reason to count: during a stop, the limits are shorter and a close is part of the stop. */
 static sr_closed idle_why(const sr_engine *e, sr_closed why)
 {
     return e->draining ? SR_CLOSED_STOP : why;
 }
 
-/* Looks once more before closing an idle connection: a request may have just come. */
+/* Checks once more before closing an idle connection: a request may have just come. */
 static void idle_over(sr_engine *e, sr_conn *c)
 {
     char byte;
@@ -62,7 +67,7 @@ void sr_expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
         if (late(e, c, STOOD_STILL_NS))
             sr_deadline_set(e, c, kind);
         else if (c->state == SR_CONN_IDLE && (c->preface || !sr_buffer_len(&c->in)))
-            /* not one byte of a request came: there is nothing to answer */
+            /* no byte of a request has come, so there is nothing to answer */
             sr_finish_close(e, c, idle_why(e, SR_CLOSED_HEAD));
         else
             sr_finish_refuse(e, c, 408, false);

@@ -52,12 +52,14 @@ void sr_finish_close(sr_engine *e, sr_conn *c, sr_closed why)
     sr_finish_lingering(e, c);
 }
 
-/* Everything of the response was sent: closes or keeps the connection. */
+/* The whole response was sent: closes or keeps the connection. */
 static void response_over(sr_engine *e, sr_conn *c)
 {
     sr_account_over(e, c, c->broken ? SR_OVER_ABORTED : SR_OVER_WHOLE);
     if (c->close_after) {
-        /* the client does not expect the close: its next request would turn it into a reset (RFC 9112 9.6) */
+        /*
+         * the client does not expect the close; a request sent meanwhile would cause a reset (RFC 9112 9.6)
+         */
         if (!c->wants_close || c->linger || sr_buffer_len(&c->in) || c->body)
             sr_finish_close(e, c, c->why);
         else
@@ -65,7 +67,7 @@ static void response_over(sr_engine *e, sr_conn *c)
         return;
     }
     c->state = SR_CONN_IDLE;
-    if (sr_buffer_len(&c->in)) { /* its next request may be complete: no time limit until it was parsed */
+    if (sr_buffer_len(&c->in)) { /* its next request may be complete: no time limit before it was parsed */
         sr_deadline_clear(e, c);
         sr_link_append(&e->buffered, &c->buffered);
         return;
@@ -170,7 +172,7 @@ void sr_finish_cut(sr_engine *e, sr_conn *c)
     c->broken = true;
     if (!c->gone)
         c->why = SR_CLOSED_ERROR;
-    if (c->gone || c->minor == 0) /* a close that resets, see sr_conn_close */
+    if (c->gone || c->minor == 0) /* this close resets the connection, see sr_conn_close */
         sr_conn_close(e, c, c->why);
     else
         end(e, c, true);

@@ -16,19 +16,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { READS_PER_EVENT = 4 }; /* of a body: 512 KiB, then the others */
+enum { READS_PER_EVENT = 4 }; /* 512 KiB of a body; then others have their turn */
 
-typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take; /* OVER: refused, or closed and freed */
+/* OVER: the request was refused, or the connection closed and freed */
+typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take;
 
 static take refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
 {
-    if (status == 503) /* here 503 is always for lack of memory */
+    if (status == 503) /* 503 is used here for lack of memory only */
         sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, ENOMEM);
     sr_finish_refuse(e, c, status, is_head);
     return TAKE_OVER;
 }
 
-/* Gives the connection its own copy of the parser, as more bytes of the request will come later. */
+/* Gives the connection its own copy of the parser, since the rest of the request will come later. */
 static bool keep_parse(sr_engine *e, sr_conn *c)
 {
     if (c->parse)
@@ -107,8 +108,8 @@ static take take_body(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
 }
 
 /*
- * RFC 9110 10.1.1. What a full socket does not accept is sent in front of the response, as a part of it must
- * not stay alone. False: the connection is closed.
+ * Sends 100 (Continue), RFC 9110 10.1.1. What a full socket does not accept is sent before the response,
+ * since a part must not be left out. False: the connection is closed.
  */
 static bool send_continue(sr_engine *e, sr_conn *c)
 {
@@ -124,7 +125,7 @@ static bool send_continue(sr_engine *e, sr_conn *c)
     return true;
 }
 
-/* The head is complete. The body is not, or is too large for the buffer. */
+/* The head is complete, but the body is not, or does not fit the buffer. */
 static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bool in_scratch, sr_task *task)
 {
     bool is_head = r->is_head;
@@ -141,7 +142,8 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
     size_t used = 0;
     sr_body_result result = sr_body_feed(c->body, &e->config, rest, &used);
     rest = sr_bytes_of(rest.at + used, rest.len - used);
-    if (!in_scratch) { /* the bytes after the head are in c->in already: close the gap where the body was */
+    /* the bytes after the head are in c->in already: removes the body from between head and next request */
+    if (!in_scratch) {
         memmove(sr_buffer_at(&c->in) + r->head_len, rest.at, rest.len);
         c->in.end = c->in.from + r->head_len + rest.len;
         rest.len = 0;
@@ -164,10 +166,13 @@ static take head_done(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bo
 
 /* --- heads --- */
 
-/* Whether bytes of a request, maybe not all, are of HEAD: no body even in a refusal (RFC 9110 9.3.2). */
+/*
+ * Whether this is a HEAD request, perhaps not yet complete: then even a refusal has no body (RFC 9110 9.3.2).
+ */
 static bool is_head(sr_bytes view)
 {
-    if (view.len >= 2 && memcmp(view.at, "\r\n", 2) == 0) /* more of these, or half of one, are refused */
+    /* the parser skips one empty line, and refuses more */
+    if (view.len >= 2 && memcmp(view.at, "\r\n", 2) == 0)
         view = sr_bytes_of(view.at + 2, view.len - 2);
     return view.len >= 5 && memcmp(view.at, "HEAD ", 5) == 0;
 }
@@ -200,7 +205,7 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, 
     if (!keep_parse(e, c) || (in_scratch && !sr_buffer_add_bytes(&c->in, view)))
         return refuse(e, c, 503, is_head(view));
     if (c->state == SR_CONN_IDLE && c->requests)
-        sr_deadline_set(e, c, SR_DEADLINE_HEAD); /* the limit of the first one runs since accept */
+        sr_deadline_set(e, c, SR_DEADLINE_HEAD); /* for the first request, the limit has run since accept */
     c->state = SR_CONN_HEAD;
     return TAKE_MORE;
 }
@@ -218,8 +223,10 @@ static take take_bytes(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
 
 /* --- readable --- */
 
-/* The peer has shut its side down. In the middle of a request that is an error, and it may still read the
- * answer. */
+/*
+ * The client has shut down its side. In the middle of a request that is an error, but it may still read the
+ * answer.
+ */
 static void ended(sr_engine *e, sr_conn *c)
 {
     if (c->state == SR_CONN_IDLE)
@@ -271,7 +278,7 @@ void sr_intake_close(sr_engine *e, sr_conn *c)
     sr_bytes rest = sr_bytes_of(e->current_view.at + used, e->current_view.len - used);
     sr_conn_forget_request(c, e->current_in_scratch ? 0 : used);
     if (e->current_in_scratch && !sr_buffer_add_bytes(&c->in, rest)) {
-        c->keep_alive = false; /* no memory for the next request: answer this one and close */
+        c->keep_alive = false; /* no memory for the next request: answers this one and closes */
         c->linger = true;
     }
     e->current = NULL;
@@ -283,7 +290,7 @@ void sr_intake_refuse(sr_engine *e, sr_task *task, int status)
     sr_conn *c = task->conn;
     e->current = NULL;
     e->current_view = (sr_bytes){0};
-    c->requests--; /* it is counted as refused */
+    c->requests--; /* the request will be counted as refused */
     c->state = SR_CONN_READY;
     if (task->body_fd >= 0)
         close(task->body_fd);
@@ -307,8 +314,8 @@ static bool out_of_descriptors(int err)
 }
 
 /*
- * Closes an idle connection, once. If that did not help, pauses: the listener stays readable, and the loop
- * would spin.
+ * Closes one idle connection. If that did not help, pauses: the listener stays readable, and the loop would
+ * spin.
  */
 static void no_descriptor(sr_engine *e, int err)
 {
@@ -363,5 +370,5 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
         sr_finish_refuse(e, c, 503, false);
         return SR_INTAKE_WAIT;
     }
-    return sr_intake_readable(e, c, task); /* TCP_DEFER_ACCEPT: the first bytes are here */
+    return sr_intake_readable(e, c, task); /* TCP_DEFER_ACCEPT: the first bytes are already here */
 }

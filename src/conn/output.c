@@ -37,14 +37,14 @@ void sr_output_free(sr_output *o)
 static bool spool_open(sr_output *o, const char *tmpdir)
 {
     if (o->fd >= 0)
-        return o->spool; /* otherwise it is the application's file */
+        return o->spool; /* otherwise the file is the application's */
     o->fd = sr_tempfile_open(tmpdir);
     o->spool = o->fd >= 0;
     o->offset = 0;
     return o->spool;
 }
 
-/* Where the bytes of a response are put: after what is in memory, or after what is in the file. */
+/* Appends bytes of a response to those in memory, or to those in the file. */
 typedef bool put_bytes(sr_output *o, const char *data, size_t len);
 
 static bool to_spool(sr_output *o, const char *data, size_t len)
@@ -72,7 +72,7 @@ static bool put_all(sr_output *o, const struct iovec *iov, int n, size_t skip, p
     return true;
 }
 
-/* The disk is full: moves what is in the file after what is in memory, and closes the file. */
+/* The disk is full: moves the bytes of the file to memory, after those already there, and closes the file. */
 static bool unspool(sr_output *o)
 {
     size_t left = (size_t)o->file_left, got = 0;
@@ -111,7 +111,7 @@ bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, s
         return true;
     int why = errno;
     o->file_left = before;
-    /* the client was promised this response, and gets it if there is memory */
+    /* the client was promised this response: it is kept in memory if that is possible */
     if (where == SR_KEEP_BY_SIZE && rest <= SR_OUTPUT_TOTAL && unspool(o) &&
         put_all(o, iov, n, skip, to_memory))
         return true;
@@ -147,9 +147,7 @@ static sr_flush flush_memory(sr_output *o, int socket, uint64_t *sent)
     return SR_FLUSH_DONE;
 }
 
-/*
- * sendfile has no MSG_NOSIGNAL. sirius-edge ignores SIGPIPE, but this does not rely on its caller for that.
- */
+/* sendfile has no MSG_NOSIGNAL. sirius-edge ignores SIGPIPE, but callers need not. */
 static ssize_t sendfile_nosignal(int socket, int fd, off_t *offset, size_t want)
 {
     struct sigaction action;

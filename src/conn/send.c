@@ -42,7 +42,7 @@ sr_flush sr_send_flush(sr_engine *e, sr_conn *c)
     return r;
 }
 
-/* Returns how many bytes the socket has accepted; fewer than all: it is full; -1: the client is gone. */
+/* Returns how many bytes the socket has accepted. Fewer than all: it is full. -1: the client is gone. */
 static ssize_t send_some(sr_conn *c, struct iovec *iov, int n, int more)
 {
     size_t total = 0;
@@ -90,7 +90,7 @@ static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip
         where = SR_KEEP_ON_DISK;
     if (!sr_output_keep(c->out, iov, n, skip, where, e->config.tmpdir)) {
         sr_trouble_count(e, SR_TROUBLE_SPOOL, 1, errno);
-        lost(c, SR_CLOSED_ERROR); /* neither memory nor disk: the response can only be cut */
+        lost(c, SR_CLOSED_ERROR); /* neither memory nor disk has room: the response can only be cut off */
     }
     e->pending += sr_output_memory(c->out);
 }
@@ -121,7 +121,7 @@ void sr_send_file(sr_engine *e, sr_conn *c, int fd, off_t offset, uint64_t lengt
 {
     c->active_at = e->now;
     if (!c->gone)
-        keep(e, c, NULL, 0, 0, SR_KEEP_IN_MEMORY); /* the file goes after it */
+        keep(e, c, NULL, 0, 0, SR_KEEP_IN_MEMORY); /* the file comes after what is kept */
     if (c->gone)
         close(fd);
     else

@@ -56,7 +56,7 @@ void sr_trouble_refused(sr_engine *e, const sr_conn *c, int status)
         if (c->body && c->body->err)
             sr_trouble_count(e, SR_TROUBLE_TEMPFILE, 1, c->body->err);
         break;
-    case 503: /* counted by the caller, as there are many reasons */
+    case 503: /* its callers count it, since it has many reasons */
     case 504:
         break;
     default:

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum { VISITS_PER_EVENT = 64 };
-#define PAUSE_NS (100 * SR_MILLISECOND) /* when there is no memory or no descriptor */
+#define PAUSE_NS (100 * SR_MILLISECOND) /* before the next try, when memory or descriptors are short */
 
 /* --- which worker has which request --- */
 
@@ -69,7 +69,7 @@ static void part(sr_edge *ed, sr_edge_worker *m)
     m->bound = 0;
 }
 
-/* Ends the requests that the worker had. */
+/* Ends the requests that the worker holds. */
 static void requests_lost(sr_edge *ed, sr_edge_worker *m, bool ended)
 {
     for (uint32_t slot = 0; slot < ed->slots; slot++)
@@ -79,7 +79,7 @@ static void requests_lost(sr_edge *ed, sr_edge_worker *m, bool ended)
 
 void sr_crew_ended(sr_edge *ed, sr_edge_worker *m)
 {
-    sr_deliver(ed, m); /* records that are complete still count */
+    sr_deliver(ed, m); /* complete records still count */
     requests_lost(ed, m, true);
     sr_sleepers_forget(ed->sleepers, m->row);
     part(ed, m);
@@ -107,8 +107,8 @@ static bool has_ended(const sr_edge_worker *m)
 }
 
 /*
- * A row belongs to its worker until that has ended, and a worker has one row: whoever says hello for
- * another's row gets nothing. The supervisor knows whose it is.
+ * A row belongs to its worker until that worker has ended, and a worker has one row. Who asks for the row of
+ * another gets nothing: the supervisor has assigned the rows.
  */
 static bool may_have(sr_edge *ed, const sr_message *hello)
 {
@@ -120,12 +120,12 @@ static bool may_have(sr_edge *ed, const sr_message *hello)
         sr_edge_worker *other = &ed->workers[row];
         if (row == hello->row || other->line.fd < 0 || other->pid != hello->pid || has_ended(other))
             continue;
-        sr_crew_broken(ed, other, "claimed a second row from the edge");
+        sr_crew_broken(ed, other, "asked the edge for a second row");
         return false;
     }
     if (m->line.fd < 0 || m->pid == hello->pid || has_ended(m))
         return true;
-    snprintf(text, sizeof text, "%d broken claimed the row of worker %d from the edge\n", (int)hello->pid,
+    snprintf(text, sizeof text, "%d broken asked the edge for the row of worker %d\n", (int)hello->pid,
              (int)m->pid);
     sr_edge_report(ed, text);
     return false;
@@ -143,7 +143,7 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
     sr_edge_worker *m = &ed->workers[hello->row];
     sr_loop *loop = &ed->engine->loop;
     int ring_fd = -1;
-    if (m->line.fd >= 0) /* the end of the worker before was not noticed yet */
+    if (m->line.fd >= 0) /* the end of the previous worker was not noticed yet */
         sr_crew_ended(ed, m);
     sr_ring *ring = sr_ring_new(&ring_fd);
     int pidfd = ring ? sr_pidfd_open(hello->pid) : -1;
@@ -151,7 +151,7 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
         sr_ring_unmap(ring);
         if (ring_fd >= 0)
             close(ring_fd);
-        sr_descriptors_discard(line); /* the worker asks again later */
+        sr_descriptors_discard(line); /* the worker will ask again */
         return;
     }
     m->pid = hello->pid;
@@ -164,10 +164,10 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
         sr_door_send(line, &note, fds, SR_MESSAGE_FDS, false))
         part(ed, m);
     close(ring_fd);
-    sr_sleepers_wake(ed->sleepers, m->row); /* it may have gone to sleep */
+    sr_sleepers_wake(ed->sleepers, m->row); /* the worker may be asleep */
 }
 
-/* The first note on a connection to the lobby has come, or `err`. */
+/* The first note on a connection to the lobby has come, or failed with `err`. */
 static void hello(sr_edge *ed, int line, int err, const sr_message *note)
 {
     bool sound = !err && note->kind == SR_MESSAGE_HELLO && note->number == ed->key && note->row < ed->rows;
@@ -198,9 +198,7 @@ static void show_out(sr_edge *ed, sr_source *visitor)
     visitor->fd = -1;
 }
 
-/*
- * Waits for its first note. When no place is free, the connection that has been silent for longest is closed.
- */
+/* Waits for the first note. If no place is free, closes the connection that has been silent for longest. */
 static void wait_for(sr_edge *ed, int line)
 {
     sr_source *s = &ed->visitors[ed->next_visitor++ % SR_VISITORS_MAX];
@@ -235,7 +233,7 @@ void sr_crew_lobby(sr_edge *ed)
             return;
         if (err == ECONNABORTED)
             continue;
-        if (err) { /* no descriptor or memory: close an idle connection, or let the lobby wait */
+        if (err) { /* no descriptor or memory: closes an idle connection, or pauses the lobby */
             if (sr_capacity_close_oldest(ed->engine))
                 continue;
             sr_loop_remove(&ed->engine->loop, &ed->lobby);
@@ -244,7 +242,7 @@ void sr_crew_lobby(sr_edge *ed)
         }
         err = heard(line, &note);
         if (err == EAGAIN && sr_door_stranger(line))
-            close(line); /* a worker of ours asks again */
+            close(line); /* a worker of this server asks again */
         else if (err == EAGAIN)
             wait_for(ed, line);
         else
@@ -264,8 +262,8 @@ void sr_crew_resume_lobby(sr_edge *ed)
 /* --- notes --- */
 
 /*
- * A note could not be received for lack of memory, or has to wait. It stays readable: without a pause the
- * loop would spin.
+ * A note could not be received for lack of memory, or has to wait. The socket stays readable, so without a
+ * pause the loop would spin.
  */
 static void pause_line(sr_edge *ed, sr_edge_worker *m)
 {
@@ -294,8 +292,8 @@ static sr_entry *asked(sr_edge *ed, sr_edge_worker *m, const sr_message *note)
 }
 
 /*
- * Answers without the descriptors if they can't be sent: the kernel has no memory, or counts too many in
- * flight.
+ * Answers. If the descriptors can't be sent, since the kernel has no memory or too many are in flight,
+ * answers without them.
  */
 static void answer(sr_edge *ed, sr_edge_worker *m, sr_message *note, const int *fds, int n)
 {
@@ -303,10 +301,13 @@ static void answer(sr_edge *ed, sr_edge_worker *m, sr_message *note, const int *
     if (err && err != EAGAIN && n > 0)
         err = sr_door_send(m->line.fd, note, NULL, 0, false);
     if (err)
-        sr_crew_broken(ed, m, "does not read what it requested from the edge");
+        sr_crew_broken(ed, m, "does not read the answers of the edge");
 }
 
-/* Sends the files of a request. They stay open here, for another worker if this one dies before it begins. */
+/*
+ * Sends the files of a request. They stay open here for the next worker, in case this one dies before it
+ * begins.
+ */
 static void files(sr_edge *ed, sr_edge_worker *m, sr_message *note, const sr_entry *en)
 {
     int fds[2], n = 0;
@@ -318,7 +319,7 @@ static void files(sr_edge *ed, sr_edge_worker *m, sr_message *note, const sr_ent
     answer(ed, m, note, fds, n);
 }
 
-/* A file with the bytes that were read after the request. -1: there is no memory, or no descriptor. */
+/* Makes a file with the bytes that were read after the request. -1: no memory or no descriptor. */
 static int ahead_of(const sr_conn *c)
 {
     int fd = memfd_create("sirius-ahead", MFD_CLOEXEC);
@@ -330,9 +331,10 @@ static int ahead_of(const sr_conn *c)
 }
 
 /*
- * The application uses the socket (psgix.io), and gets a descriptor of it. The response, if there is one, is
- * sent from here as usual, but nothing more is read. SR_REPLY_TAKEN says that there will be no response. Without the bytes that
- * were read already it gets none: it would wait for them, or take what follows for them.
+ * Gives the worker a descriptor of the socket, for psgix.io. The edge still sends the response, if there is
+ * one, but reads nothing more; SR_REPLY_TAKEN says that no response will come. If bytes that were already
+ * read can't be passed, the socket is not passed either: the application would wait for these bytes, or take
+ * later ones for them.
  */
 static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
 {
@@ -362,9 +364,9 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
 }
 
 /*
- * A worker writes the record that refers to a file before it sends its next note. So when the next note is
- * here, the record is too. Reads it first, so that the file is not lost to that of the next request. False:
- * the record has to wait for its client, and so has the note.
+ * A worker writes the record that refers to a file before it sends its next note, so when the next note is
+ * here, the record is too. Reads that record first, so that the next file does not take the place of this
+ * one. False: the record has to wait for its client, so the note has to wait as well.
  */
 static bool file_used(sr_edge *ed, sr_edge_worker *m)
 {
@@ -387,7 +389,7 @@ void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
     if (!file_used(ed, m))
         return;
     int err = sr_door_receive(m->line.fd, &note, fds, &n, false);
-    if (err == EPIPE || err == ECONNRESET) /* the worker is gone, as its pidfd will tell */
+    if (err == EPIPE || err == ECONNRESET) /* the worker is gone, which its pidfd will report */
         sr_loop_remove(&ed->engine->loop, &m->line);
     else if (err == EPROTO)
         sr_crew_broken(ed, m, "sent an invalid note to the edge");
@@ -395,9 +397,8 @@ void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
         pause_line(ed, m);
     if (err)
         return;
-    bool its_own = note.pid == m->pid; /* else a child that the application has forked */
-    if (its_own &&
-        note.kind == SR_MESSAGE_FILE) { /* the record that refers to it is there, or about to come */
+    bool its_own = note.pid == m->pid; /* otherwise a child that the application has forked has sent it */
+    if (its_own && note.kind == SR_MESSAGE_FILE) { /* the record that refers to it has come, or is about to */
         if (m->file >= 0)
             sr_descriptors_discard(m->file);
         m->file = n > 0 ? fds[--n] : -1;
@@ -407,7 +408,7 @@ void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
         sr_descriptors_discard(fds[--n]);
     if (!its_own || note.kind == SR_MESSAGE_FILE)
         return;
-    sr_deliver(ed, m); /* records before the note come first, for this request or the one before */
+    sr_deliver(ed, m); /* records from before the note come first, for this request or the previous one */
     if (note.kind == SR_MESSAGE_ASK)
         files(ed, m, &note, asked(ed, m, &note));
     else if (note.kind == SR_MESSAGE_TAKE)

@@ -18,13 +18,15 @@
 #include <unistd.h>
 
 enum {
-    JOINED_MAX = 16 * 1024, /* bytes of small pieces that are sent together */
-    JOIN_MAX = 2048,        /* bytes that are copied to be sent with others: one piece is cheaper than two */
-    OTHERS = 64, /* notes that may come before that of a file: of forked children, or for requests given up */
+    JOINED_MAX = 16 * 1024, /* small pieces are sent together up to this many bytes */
+    /* pieces up to this size are copied to be sent together: one write is cheaper than two */
+    JOIN_MAX = 2048,
+    OTHERS = 64, /* notes that may precede that of a file: from forked children, or for abandoned requests */
 };
-#define FIELDS_MAX (16u * 1024 * 1024)  /* of one head; src/worker sends no more */
-#define PENDING_MAX ((uint64_t)1 << 30) /* of one response, in memory and file; then its worker waits */
-#define INTERIM_MAX (64u * 1024) /* bytes that a client has not read; then interim responses are dropped */
+#define FIELDS_MAX (16u * 1024 * 1024)  /* of one head; src/worker sends at most as much */
+#define PENDING_MAX ((uint64_t)1 << 30) /* of one response, in memory and file; above this its worker waits */
+/* bytes that a client has not read; above this interim responses are dropped */
+#define INTERIM_MAX (64u * 1024)
 
 /* --- the end of an entry --- */
 
@@ -67,9 +69,7 @@ static void backlog(sr_edge *ed, uint32_t slot, const sr_conn *c)
                           memory_order_release);
 }
 
-/*
- * After records of a response of which more will come: lets the loop send what the socket has not accepted.
- */
+/* Call after records of a response that will go on: has the loop send what the socket has not accepted. */
 static void settle(sr_edge *ed, uint32_t slot)
 {
     sr_conn *c = ed->entries[slot].conn;
@@ -77,7 +77,7 @@ static void settle(sr_edge *ed, uint32_t slot)
     if (!c)
         return;
     if (c->gone) {
-        sr_conn_close(e, c, c->why); /* which calls sr_limits_leave */
+        sr_conn_close(e, c, c->why); /* this calls sr_limits_leave */
         return;
     }
     if (c->out && !sr_finish_pending(e, c))
@@ -91,7 +91,7 @@ static void finish(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
     sr_conn *c = en->conn;
-    if (c && en->left) { /* shorter than its Content-Length, which the client can tell by the close */
+    if (c && en->left) { /* shorter than its Content-Length: only a close can tell the client */
         c->keep_alive = false;
         c->broken = true;
     }
@@ -101,7 +101,7 @@ static void finish(sr_edge *ed, uint32_t slot)
         sr_finish(ed->engine, c);
 }
 
-/* Answers 502 for a worker that is gone. The request was complete, so the connection can be kept. */
+/* Answers 502 for a worker that has died. The request was read completely, so the connection can be kept. */
 static void bad_gateway(sr_edge *ed, sr_conn *c)
 {
     static const char text[] = "502 Bad Gateway\n";
@@ -126,7 +126,7 @@ static void bad_gateway(sr_edge *ed, sr_conn *c)
     sr_finish(e, c);
 }
 
-/* Whether the response is complete by its framing, whatever its worker would still say. */
+/* Whether the response is complete by its framing, whatever its worker still sends. */
 static bool is_whole(const sr_entry *en)
 {
     return en->phase != SR_ENTRY_OPEN && !en->left && en->response.framing != SR_FRAMING_CHUNKED &&
@@ -164,8 +164,8 @@ void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
 }
 
 /*
- * There is no memory or no descriptor here for the response: the client gets 503, or sees that it is cut. The
- * worker goes on, and only notices that the client is gone.
+ * Memory or descriptors are short for this response: the client gets 503, or a response that is cut off. The
+ * worker goes on, and is told that the client is gone.
  */
 static void short_of(sr_edge *ed, sr_entry *en, int err)
 {
@@ -176,7 +176,7 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
     bool table = err == EMFILE || err == ENFILE;
     sr_trouble_count(ed->engine, table && !open ? SR_TROUBLE_DESCRIPTORS : SR_TROUBLE_MEMORY, 1, err);
     if (open) {
-        sr_finish_refuse(ed->engine, c, 503, c->is_head); /* which calls sr_limits_leave */
+        sr_finish_refuse(ed->engine, c, 503, c->is_head); /* this calls sr_limits_leave */
         return;
     }
     sr_limits_leave(ed, c);
@@ -186,7 +186,7 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
 
 /* --- heads --- */
 
-/* Appends lines as the worker has written them, after checking each. */
+/* Checks each line that the worker has written, and appends it. */
 static sr_response_error fields(sr_edge *ed, sr_response *r, sr_bytes lines, bool interim)
 {
     while (lines.len) {
@@ -206,7 +206,7 @@ static sr_response_error fields(sr_edge *ed, sr_response *r, sr_bytes lines, boo
     return SR_RESPONSE_OK;
 }
 
-/* Copies the fields of this record after those of records before. */
+/* Appends the fields of this record to those of earlier records. */
 static bool copied(sr_edge *ed, sr_entry *en, const char *at, size_t len, sr_bytes *out)
 {
     sr_buffer *to = sr_buffer_len(&en->fields) ? &en->fields : &ed->copy;
@@ -247,8 +247,8 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
 /* --- bodies --- */
 
 /*
- * An application that writes ten bytes at a time must not cost a system call for each of them: what its worker has
- * said at once is sent at once. The pieces keep their framing, and none of them waits longer than until the end of
+ * An application that writes ten bytes at a time must not cost a system call for each write: what its worker
+ * has written by now is sent at once. The pieces keep their framing, and none waits beyond the end of
  * sr_deliver.
  */
 static void flush(sr_edge *ed)
@@ -261,7 +261,7 @@ static void flush(sr_edge *ed)
     sr_buffer_reset(&ed->joined);
 }
 
-/* False: it is too long, or there is no memory for it. */
+/* False: the piece is too long, or there is no memory for it. */
 static bool join(sr_edge *ed, sr_conn *c, const struct iovec *iov, int n)
 {
     size_t len = 0;
@@ -276,16 +276,16 @@ static bool join(sr_edge *ed, sr_conn *c, const struct iovec *iov, int n)
     return true;
 }
 
-/* Sends bytes of the body in their framing; if `headed`, after what is in ed->head. */
+/* Sends bytes of the body in their framing, after ed->head if `headed`. */
 static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last)
 {
     sr_engine *e = ed->engine;
     struct iovec iov[6];
     char size[18];
-    int n = 1; /* the first is what was joined */
+    int n = 1; /* the first is for the pieces that were joined */
     sr_response_framing framing = en->response.framing;
     if (framing == SR_FRAMING_LENGTH && body.len > en->left)
-        body.len = (size_t)en->left; /* a body longer than the application's Content-Length is cut there */
+        body.len = (size_t)en->left; /* the body is cut at the application's Content-Length */
     if (framing == SR_FRAMING_NONE)
         body.len = 0;
     en->left -= framing == SR_FRAMING_LENGTH ? body.len : 0;
@@ -331,9 +331,9 @@ static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes 
         err = fields(ed, NULL, lines, true);
     if (!err)
         err = sr_informational_end(&ed->head);
-    if (err) /* dropped for lack of memory */
+    if (err) /* for lack of memory it is dropped */
         return err == SR_RESPONSE_NO_MEMORY ? TOOK : TOOK_BAD;
-    if (c->minor == 0 || pending(c) > INTERIM_MAX) /* RFC 9110 15.2: never to a 1.0 client */
+    if (c->minor == 0 || pending(c) > INTERIM_MAX) /* never sent to a 1.0 client (RFC 9110 15.2) */
         return TOOK;
     struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
     sr_send(ed->engine, c, &iov, 1);
@@ -358,7 +358,7 @@ static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *p
         bool kept = copied(ed, en, payload + sizeof h, h.fields, &lines);
         if (is_interim) {
             took result = kept ? interim(ed, en, &h, lines) : TOOK;
-            sr_buffer_free(&en->fields); /* they are not of the head that follows */
+            sr_buffer_free(&en->fields); /* these fields do not belong to the head that follows */
             return result;
         }
         sr_deadline_clear(ed->engine, en->conn);
@@ -389,7 +389,7 @@ static took more_fields(sr_edge *ed, sr_entry *en, const char *payload, size_t l
     return TOOK;
 }
 
-/* The worker could not read the request. It is not given to another one, which might fare no better. */
+/* The worker could not read the request. No other worker gets it, as it might fare no better. */
 static took unread(sr_edge *ed, uint32_t slot, const char *payload, size_t len)
 {
     sr_entry *en = &ed->entries[slot];
@@ -404,8 +404,9 @@ static took unread(sr_edge *ed, uint32_t slot, const char *payload, size_t len)
 }
 
 /*
- * The descriptor that the worker has passed for the request. -1: there is none, and *err is 0 if it has sent
- * none, EMFILE if the table of this process had no place for it, and else why it has to be received again.
+ * Returns the descriptor that the worker has passed for the request. -1: none; then *err is 0 if the worker
+ * has sent none, EMFILE if the descriptor table of this process was full, and otherwise the reason why
+ * receiving has to be tried again.
  */
 static int passed(sr_edge_worker *m, uint64_t number, int *err)
 {
@@ -445,7 +446,7 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
     if (en->phase == SR_ENTRY_BODY && en->conn->out && en->conn->out->fd >= 0) /* one file at a time */
         return en->filed ? TOOK_BAD : TOOK_LATER;
     int why, fd = passed(m, en->number, &why);
-    if (fd < 0 && why && why != EMFILE) /* no memory to receive it: mend.c tries again */
+    if (fd < 0 && why && why != EMFILE) /* no memory to receive it: mend.c will try again */
         return TOOK_LATER;
     if (fd < 0 && why && en->phase != SR_ENTRY_OPEN) {
         short_of(ed, en, why);
@@ -455,7 +456,7 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
         return TOOK_BAD;
     if (len == sizeof f)
         memcpy(&f, payload, sizeof f);
-    /* reading anything but a regular file could block, or never end */
+    /* reading from anything but a regular file could block, or never end */
     bool sound = len == sizeof f && en->phase != SR_ENTRY_OPEN && f.offset <= INT64_MAX &&
                  f.length <= INT64_MAX - f.offset && !en->filed && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     bool wanted = sound && en->phase == SR_ENTRY_BODY && en->response.framing == SR_FRAMING_LENGTH;
@@ -473,7 +474,7 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
     return TOOK;
 }
 
-/* The application continues on its own with the socket. */
+/* The application goes on alone with the socket. */
 static took taken(sr_edge *ed, uint32_t slot)
 {
     sr_conn *c = ed->entries[slot].conn;
@@ -486,7 +487,10 @@ static took taken(sr_edge *ed, uint32_t slot)
     return TOOK;
 }
 
-/* What may stand between two pieces, or after the last: it does not touch the connection but by put. */
+/*
+ * Records that may come between two joined pieces or after the last: they touch the connection only through
+ * put.
+ */
 static bool joins(uint16_t kind)
 {
     return kind == SR_REPLY_DATA || kind == SR_REPLY_END || kind == SR_REPLY_LOG;
@@ -498,7 +502,7 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
     if (rec->slot >= ed->slots || !rec->number || rec->number >= ed->queue.put)
         return TOOK_BAD;
     if (!sr_crew_bind(ed, m, rec->slot, rec->number))
-        return TOOK; /* another worker may have spoiled its claim: not believed, but not its fault */
+        return TOOK; /* not believed, but perhaps another worker has spoiled the claim: nobody is blamed */
     sr_entry *en = &ed->entries[rec->slot];
     en->spoken = true;
     if (ed->joining && (en->conn != ed->joining || !joins(rec->kind)))
@@ -541,8 +545,8 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
 }
 
 /*
- * At most as much as fits into the ring: a worker that writes all the time must not hold up the loop. The
- * rest is read after the others have had theirs.
+ * Reads at most one ring's worth: a worker that writes all the time must not hold up the loop. The rest is
+ * read after the other workers had their turn.
  */
 void sr_deliver(sr_edge *ed, sr_edge_worker *m)
 {

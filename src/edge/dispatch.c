@@ -16,7 +16,7 @@ static size_t parse_bytes(const sr_request *r)
     return (offsetof(sr_request, fields) + r->n_fields * sizeof r->fields[0] + 15) & ~(size_t)15;
 }
 
-/* Writes a request that does not fit into a slot to a file in memory. -1 with errno */
+/* Writes a request that is too large for a slot to a file in memory. -1 with errno. */
 static int spill(const sr_task *t, size_t parse, size_t head, size_t body)
 {
     int fd = memfd_create("sirius-request", MFD_CLOEXEC);
@@ -73,7 +73,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
             return false;
         if (ed->log &&
             !(sr_buffer_add(&en->request, t->request, parse) && sr_buffer_add(&en->request, t->base, head)))
-            sr_buffer_free(&en->request); /* values will be missing in its log line */
+            sr_buffer_free(&en->request); /* its log line will lack values */
         sr_buffer_add_bytes(&en->line, sr_edge_line_of(t->request, t->base));
         files |= SR_FILE_REQUEST;
     } else {
@@ -114,7 +114,7 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     en->phase = SR_ENTRY_OPEN;
     en->late = en->spoken = en->filed = false;
     en->row = en->doubts = 0;
-    ed->mend_ns = 0; /* so that mend.c looks soon */
+    ed->mend_ns = 0; /* so that mend.c looks at it soon */
     en->left = 0;
     en->number = sr_queue_put(&ed->queue, index);
     sr_deadline_set(e, c, SR_DEADLINE_LOOK);

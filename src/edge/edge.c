@@ -36,7 +36,7 @@ enum {
     MINUTE_MS = 60000
 };
 
-/* How long a request waits before the edge asks, by a system call, whether its client is still there. */
+/* After this time in the queue, the edge checks by a system call whether the client is still there. */
 #define LOOK_NS (10 * SR_MILLISECOND)
 
 static void left(void *with, sr_conn *c)
@@ -74,7 +74,7 @@ static int source_add(sr_edge *ed, sr_source *s, int fd, uint8_t kind, uint32_t 
     return sr_loop_add(&ed->engine->loop, s, events);
 }
 
-/* Signals are read as events. */
+/* Has signals delivered as events. */
 static int signals_open(sr_edge *ed)
 {
     sigset_t set;
@@ -172,7 +172,8 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
 void sr_edge_free(sr_edge *ed)
 {
     sr_scoreboard *board = ed->engine ? ed->engine->scoreboard : NULL;
-    sr_engine_free(ed->engine); /* writes the last lines of the log, which need entries, workers and queue */
+    /* this writes the last lines of the log, for which entries, workers and queue are needed */
+    sr_engine_free(ed->engine);
     sr_scoreboard_free(board);
     sr_log_close(ed);
     sr_others_close(ed);
@@ -222,12 +223,12 @@ void sr_edge_free(sr_edge *ed)
 
 /* --- the loop --- */
 
-/* Obeys only the supervisor, or the owner: a terminal signals a whole process group. */
+/* Obeys only the supervisor, or the owner: a terminal sends its signals to the whole process group. */
 static void signals_read(sr_edge *ed)
 {
     struct signalfd_siginfo info;
     uint32_t master = (uint32_t)(ed->owner ? ed->owner : getppid());
-    /* 0: the kernel could not keep who has sent it (RLIMIT_SIGPENDING); no terminal sends these */
+    /* 0: the kernel could not record the sender (RLIMIT_SIGPENDING); a terminal never sends these signals */
     while (read(ed->signals.fd, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_pid && info.ssi_pid != master)
             continue;
@@ -237,7 +238,7 @@ static void signals_read(sr_edge *ed)
             sr_stop_begin(ed, info.ssi_signo == SR_EDGE_STOP_NOW);
 }
 
-/* A note of the supervisor on its own line. */
+/* Receives a note from the supervisor. */
 static void order(sr_edge *ed)
 {
     sr_message note;
@@ -245,7 +246,7 @@ static void order(sr_edge *ed)
     int err = sr_door_receive(ed->supervisor.fd, &note, fds, &n, false);
     if (err == EAGAIN)
         return;
-    if (err) /* the supervisor is gone, as the control pipe tells, or is of another build */
+    if (err) /* the supervisor is gone, which the control pipe will report, or is of another build */
         sr_loop_remove(&ed->engine->loop, &ed->supervisor);
     else if (note.kind == SR_MESSAGE_LOG && n > 0)
         sr_log_replace(ed, fds[--n]);
@@ -260,8 +261,8 @@ static void order(sr_edge *ed)
 }
 
 /*
- * Accepts as many as there are, up to a limit: each one more saves an epoll_wait and a wake-up of a worker,
- * at the price of one accept in vain.
+ * Accepts all that wait, up to a limit. Each further one saves an epoll_wait and the wake-up of a worker; the
+ * price is one accept in vain.
  */
 static void newcomers(sr_edge *ed, sr_listener *l)
 {
@@ -278,7 +279,7 @@ static void newcomers(sr_edge *ed, sr_listener *l)
              l->registered);
 }
 
-/* End of file: the supervisor is gone. */
+/* An end of file means that the supervisor is gone. */
 static void control_readable(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
@@ -369,7 +370,7 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
     }
 }
 
-/* Connections whose next request, or a part of it, was read already. */
+/* Handles connections whose next request, or a part of it, was already read. */
 static void buffered(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
@@ -383,9 +384,8 @@ static void buffered(sr_edge *ed)
 }
 
 /*
- * No complete request waits for longer than a millisecond while a worker sleeps. A worker that looks for a
- * request will find it, but that worker may have been stopped or killed just now, so after a millisecond
- * another one is woken.
+ * No complete request waits longer than a millisecond while a worker sleeps. A worker that is searching will
+ * find it, but may have been stopped or killed just now; so after a millisecond another one is woken.
  */
 static void look_after(sr_edge *ed)
 {
@@ -439,7 +439,8 @@ static int patience(sr_edge *ed)
 }
 
 /*
- * Waits for events, unless a worker has replied meanwhile: one that replies after this look rings the bell.
+ * Waits for events, unless a worker has replied meanwhile. A worker that replies after this check rings the
+ * bell.
  */
 static void wait_events(sr_edge *ed, bool wait)
 {
@@ -495,7 +496,7 @@ static void ready(sr_edge *ed)
     snprintf(text, sizeof text, "%d ready\n", (int)getpid());
     if (ed->report >= 0)
         sr_edge_report(ed, text);
-    if (ed->owner && ed->report >= 0) { /* the owner reads nothing more while it runs the application */
+    if (ed->owner && ed->report >= 0) { /* the owner no longer reads this pipe once it runs the application */
         close(ed->report);
         ed->report = -1;
     }

@@ -2,9 +2,9 @@
 #define _GNU_SOURCE /* memfd_create */
 #endif
 /*
- * heir: the messages by which connections pass. Each is a struct passage and the descriptors of its
- * connections; after that of a connection whose bytes were read already comes the descriptor of a file with
- * them.
+ * heir: the messages that pass connections on. Each consists of a struct passage and the descriptors of its
+ * connections. A connection of which bytes were already read has a second descriptor: a file with these
+ * bytes.
  */
 #include "heir.h"
 
@@ -19,22 +19,22 @@
 #include <unistd.h>
 
 enum {
-    LAYOUT = 1 << 16, /* counted up when a message changes its meaning */
+    LAYOUT = 1 << 16, /* increased when a message changes its meaning */
     PASSED_MAX = 64,
     MESSAGES_PER_EVENT = 8,
 };
 
-#define RETRY_NS (2 * SR_MILLISECOND) /* before the next try, when the pair is full */
-#define LEAST_NS SR_SECOND /* of its time limit that a connection has left at least in the new edge */
+#define RETRY_NS (2 * SR_MILLISECOND) /* before the next try, when the socket pair is full */
+#define LEAST_NS SR_SECOND            /* what the new edge leaves a connection at least of its time limit */
 
 typedef struct passed {
     sr_peer peer;
-    uint32_t bytes; /* bytes that were read and not used */
-    int64_t since;  /* monotonic ns at which its time limit began */
+    uint32_t bytes; /* how many bytes were read and not used */
+    int64_t since;  /* monotonic time in ns at which its time limit began */
     uint32_t requests;
     uint8_t listener;
-    uint8_t head;    /* the limit is that of a head, else that of an idle connection */
-    uint8_t preface; /* the header of the PROXY protocol has not come */
+    uint8_t head;    /* 1: the time limit is that of a head; 0: that of an idle connection */
+    uint8_t preface; /* the header of the PROXY protocol has not come yet */
     uint8_t unused;
 } passed;
 
@@ -94,7 +94,7 @@ static void discard_files(batch *b)
     b->n_fds = 0;
 }
 
-/* 0: all of them belong to the heir now. EAGAIN: try later. Otherwise the heir is gone. */
+/* 0: they all belong to the heir now. EAGAIN: try again later. Anything else: the heir is gone. */
 static int send_batch(sr_edge *ed, batch *b)
 {
     sr_engine *e = ed->engine;
@@ -141,7 +141,7 @@ static int add(sr_edge *ed, batch *b, sr_conn *c)
     size_t bytes = sr_buffer_len(&c->in);
     int file = -1;
     if (bytes && (file = file_of(&c->in)) < 0)
-        return 0; /* it stays here for now */
+        return 0; /* the connection stays here for now */
     *p = (passed){.peer = c->peer,
                   .bytes = (uint32_t)bytes,
                   .since = since(ed->engine, c),
@@ -156,7 +156,7 @@ static int add(sr_edge *ed, batch *b, sr_conn *c)
     return b->n_fds < b->most ? 0 : send_batch(ed, b);
 }
 
-/* Connections of a list, linked by a member at `offset`. */
+/* Passes on the connections of a list that is linked by the member at `offset`. */
 static int pass_list(sr_edge *ed, batch *b, sr_link *head, size_t offset)
 {
     int err = 0;
@@ -166,7 +166,7 @@ static int pass_list(sr_edge *ed, batch *b, sr_link *head, size_t offset)
         if (movable(c))
             err = add(ed, b, c);
     }
-    int last = send_batch(ed, b); /* before the next list: one may be in two of them */
+    int last = send_batch(ed, b); /* now, as a connection may be in the next list too */
     return err ? err : last;
 }
 
@@ -179,8 +179,8 @@ static void heir_lost(sr_edge *ed)
 }
 
 /*
- * The kernel drops descriptors for which the receiver's table has no place; its limit is that of this
- * process.
+ * How many connections one message may carry. The kernel drops descriptors that do not fit the receiver's
+ * table; its limit is the same as that of this process.
  */
 static int most(void)
 {
@@ -190,7 +190,7 @@ static int most(void)
 
 static void pass_on(sr_edge *ed)
 {
-    static batch b; /* one thread */
+    static batch b; /* one thread uses it */
     sr_engine *e = ed->engine;
     b = (batch){.what.layout = layout(), .most = most()};
     int err = pass_list(ed, &b, &e->buffered, offsetof(sr_conn, buffered));
@@ -211,7 +211,7 @@ void sr_heir_begin(sr_edge *ed, int fd)
     ed->retiring = true;
     ed->end_at = e->now + ed->graceful_ns;
     sr_engine_listeners(e, false);
-    if (sr_loop_add(&e->loop, &ed->heir, EPOLLIN)) /* for its end: nothing is sent there */
+    if (sr_loop_add(&e->loop, &ed->heir, EPOLLIN)) /* to notice its end: the heir sends nothing */
         heir_lost(ed);
 }
 
@@ -230,7 +230,7 @@ bool sr_heir_step(sr_edge *ed)
     sr_engine *e = ed->engine;
     if (ed->heir.fd >= 0 && ed->pass_at <= e->now)
         pass_on(ed);
-    /* waits for abandoned requests as well: nobody else watches their workers */
+    /* abandoned requests keep it alive too: nobody else watches their workers */
     return (!e->n_conns && ed->queue.n_free == ed->slots) || e->now >= ed->end_at;
 }
 
@@ -292,10 +292,10 @@ static int descriptors(struct msghdr *msg, int *fds)
     return (int)n;
 }
 
-/* One message. 0 or errno; EPIPE: there will be no more. */
+/* Receives one message. 0 or errno; EPIPE: no more will come. */
 static int take(sr_edge *ed)
 {
-    static passage what; /* one thread */
+    static passage what; /* one thread uses it */
     control c;
     int fds[PASSED_MAX + 1], n_fds, at = 0;
     struct iovec iov = {&what, sizeof what};
@@ -343,7 +343,7 @@ void sr_heir_receive(sr_edge *ed)
         err = take(ed);
     if (!err || err == EAGAIN || err == EWOULDBLOCK)
         return;
-    sr_loop_remove(&ed->engine->loop, &ed->legacy); /* the edge before has ended, or is of another build */
+    sr_loop_remove(&ed->engine->loop, &ed->legacy); /* the old edge has ended, or is of another build */
     close(ed->legacy.fd);
     ed->legacy.fd = -1;
 }

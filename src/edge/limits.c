@@ -12,9 +12,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A client that has shut down its side by then, while its request waits, does not wait for an answer. */
+/*
+ * A client that has shut down its side, and whose request is still waiting after this time, is taken as gone.
+ */
 #define GAVE_UP_NS (10 * SR_MILLISECOND)
-#define AGAIN_NS SR_SECOND /* before the next try, when the supervisor does not read */
+#define AGAIN_NS SR_SECOND /* before the next try to report, when the supervisor does not read */
 
 enum { TENTH = 100 /* ms */, TEXT_MAX = 400 /* bytes of a request line in a message */ };
 
@@ -27,7 +29,8 @@ static int64_t ready_at(const sr_edge *ed, uint32_t slot)
 
 static void abandoned_add(sr_edge *ed, sr_entry *en, int64_t at)
 {
-    sr_link *before = ed->abandoned.prev; /* from the end: most are due later than those that are here */
+    /* from the end: most are due later than those already in the list */
+    sr_link *before = ed->abandoned.prev;
     while (before != &ed->abandoned && SR_LIST_ENTRY(before, sr_entry, abandoned)->due_at > at)
         before = before->prev;
     en->due_at = at;
@@ -35,7 +38,7 @@ static void abandoned_add(sr_edge *ed, sr_entry *en, int64_t at)
     sr_link_append(before->next, &en->abandoned);
 }
 
-/* Watches the worker on: it may hang, and no client waits who would notice. */
+/* Keeps an eye on the worker: it may hang, and no client is left that would notice. */
 static void watch_on(sr_edge *ed, uint32_t slot, bool begun)
 {
     const sr_config *config = &ed->engine->config;
@@ -52,7 +55,10 @@ void sr_limits_leave(sr_edge *ed, sr_conn *c)
     sr_log_offer(ed, slot);
     c->slot = 0;
     en->conn = NULL;
-    /* the slot is used again, so its claim is not enough: no worker may have said that it has begun */
+    /*
+     * The slot will be reused, so an unclaimed slot is not enough: no worker may have announced that it has
+     * begun, either.
+     */
     if (!en->row && sr_mend_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number)) {
         sr_deliver_forget(ed, slot);
         return;
@@ -63,7 +69,7 @@ void sr_limits_leave(sr_edge *ed, sr_conn *c)
         atomic_store(&sr_queue_at(&ed->queue, slot)->gone, SR_GONE_CLIENT);
     int32_t row = sr_crew_holder(ed, slot);
     if (row >= 0 && ed->workers[row].line.fd >= 0)
-        sr_ring_tell(&ed->workers[row].reader); /* a writer may wait for this client */
+        sr_ring_tell(&ed->workers[row].reader); /* the worker may be waiting for this client */
     watch_on(ed, slot, begun);
 }
 
@@ -73,7 +79,7 @@ static bool waits(const sr_edge *ed, const sr_conn *c)
     return sr_crew_holder(ed, slot) < 0;
 }
 
-/* 0: the client is there; 1: it has shut its side down; -1: it is gone. */
+/* 0: the client is there; 1: it has shut down its side; -1: it is gone. */
 static int peer_state(const sr_conn *c)
 {
     ssize_t n = sr_transport_peek(c->transport, c->source.fd);
@@ -105,7 +111,7 @@ void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events)
     if (c->out)
         sr_conn_watch(e, c, EPOLLOUT);
     else
-        sr_conn_unwatch(e, c); /* bytes of the next request would be reported again and again */
+        sr_conn_unwatch(e, c); /* otherwise bytes of a next request would be reported over and over */
 }
 
 /* --- calls that take too long --- */
@@ -124,7 +130,8 @@ static size_t request_text(const sr_edge *ed, uint32_t slot, char out[TEXT_MAX])
 }
 
 /*
- * "PID timeout GET /path ran for 60.0 s, the client got 504"; without a supervisor it is a line of the log.
+ * "PID timeout GET /path ran for 60.0 s, the client got 504". Without a supervisor it becomes a line of the
+ * log.
  */
 static bool tell(sr_edge *ed, uint32_t slot, int32_t pid, const char *what, int64_t ns, const char *end)
 {
@@ -155,7 +162,7 @@ void sr_limits_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *en
     const sr_entry *en = &ed->entries[slot];
     int len = (int)request_text(ed, slot, text);
     long long tenths = (ed->engine->now - ready_at(ed, slot)) / (TENTH * SR_MILLISECOND);
-    if (en->late) /* the supervisor was told that it takes too long */
+    if (en->late) /* the supervisor was already told that the request takes too long */
         return;
     client_text(&en->conn->client, client, sizeof client);
     if (ed->report < 0)
@@ -168,9 +175,9 @@ void sr_limits_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *en
 }
 
 /*
- * Tells the worker to take no other request, as it will be killed, and then looks once more at what it has
- * replied: either the worker notices that when it is done, or this look shows that it is done. Returns its
- * row; -1: it has replied after all.
+ * Tells the worker to take no other request, since it will be killed, and then reads its replies once more:
+ * either the worker sees this when it is done, or these replies show that it is done. Returns its row. -1: it
+ * has replied after all.
  */
 static int32_t too_late(sr_edge *ed, uint32_t slot)
 {
@@ -191,7 +198,7 @@ static void call_over(sr_edge *ed, sr_conn *c)
     uint64_t number = en->number;
     int32_t row = too_late(ed, slot);
     if (row < 0 || en->number != number || en->conn != c || en->phase != SR_ENTRY_OPEN)
-        return; /* the answer has just come */
+        return; /* the answer has come just now */
     bool gone = peer_state(c) < 0 || c->interim_pending;
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
     en->late = tell(ed, slot, ed->workers[row].pid, "ran", e->now - c->ready_at,
@@ -212,7 +219,7 @@ static void stream_over(sr_edge *ed, sr_conn *c)
     int32_t row = too_late(ed, slot);
     if (row < 0 || en->number != number || en->conn != c)
         return;
-    if (c->active_at != active_at) { /* more has just come */
+    if (c->active_at != active_at) { /* more has come just now */
         atomic_store(&sr_queue_at(&ed->queue, slot)->gone, 0);
         return;
     }
@@ -224,7 +231,7 @@ static void stream_over(sr_edge *ed, sr_conn *c)
     sr_finish_cut(e, c);
 }
 
-/* A worker runs the request. --request-timeout counts from when it was complete. */
+/* A worker runs the request. --request-timeout counts from when the request was complete. */
 static void call_watch(sr_edge *ed, sr_conn *c)
 {
     sr_engine *e = ed->engine;
@@ -242,12 +249,12 @@ static void look(sr_edge *ed, sr_conn *c)
         call_watch(ed, c);
         return;
     }
-    sr_conn_watch(e, c, EPOLLIN | EPOLLRDHUP); /* from now on the end of the client is an event */
+    sr_conn_watch(e, c, EPOLLIN | EPOLLRDHUP); /* from now on, the loss of the client is an event */
     if (c->slot)
         sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, c->ready_at + e->limit[SR_DEADLINE_QUEUE]);
 }
 
-/* False: no worker has the request, and it is refused. */
+/* False: no worker has taken the request, and the caller refuses it. */
 static bool queue_over(sr_edge *ed, sr_conn *c)
 {
     uint32_t slot = c->slot - 1;
@@ -257,7 +264,7 @@ static bool queue_over(sr_edge *ed, sr_conn *c)
         sr_deliver_forget(ed, slot);
         return false;
     }
-    if (waits(ed, c)) /* its claim is spoiled, which mend.c will repair */
+    if (waits(ed, c)) /* its claim is spoiled; mend.c will repair it */
         sr_deadline_set(ed->engine, c, SR_DEADLINE_LOOK);
     else
         call_watch(ed, c);
@@ -266,7 +273,7 @@ static bool queue_over(sr_edge *ed, sr_conn *c)
 
 bool sr_limits_expired(sr_edge *ed, sr_conn *c, sr_deadline_kind kind)
 {
-    if (c->borrowed) /* psgix.io: the application talks to the client by itself */
+    if (c->borrowed) /* psgix.io: the application talks to the client directly */
         return true;
     switch (kind) {
     case SR_DEADLINE_LOOK:
@@ -275,7 +282,7 @@ bool sr_limits_expired(sr_edge *ed, sr_conn *c, sr_deadline_kind kind)
     case SR_DEADLINE_QUEUE:
         return queue_over(ed, c);
     case SR_DEADLINE_CALL:
-        if (waits(ed, c)) /* its worker has died before it began */
+        if (waits(ed, c)) /* its worker died before it began */
             return queue_over(ed, c);
         call_over(ed, c);
         return true;

@@ -8,23 +8,22 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What the access log needs beside conn/accesslog.h. */
+/* What the access log needs in addition to conn/accesslog.h. */
 typedef struct sr_log {
     sr_logformat *format;
-    uint64_t id; /* of the format: values that a worker sends for another one are not used */
-    bool outs;   /* the format asks for fields of responses */
+    uint64_t id; /* of the format; values that a worker sends for another format are ignored */
+    bool outs;   /* the format needs fields of responses */
     sr_logsource source;
-    sr_logrequest request; /* whose line is made */
-    sr_buffer values, outs_of,
-        request_of; /* taken from the entry, which is forgotten before the line is made */
+    sr_logrequest request; /* the request whose line is being made */
+    /* taken from the entry, which is forgotten before the line is made */
+    sr_buffer values, outs_of, request_of;
     char address[SR_PEER_TEXT_MAX];
 } sr_log;
 
 static const sr_bytes none = {NULL, 0};
 
 /*
- * Finds the value of an item in a run of values. False: there is none. A value that is not complete ends the
- * run.
+ * Finds the value of an item in a run of values. False: it is not there. An incomplete value ends the search.
  */
 static bool find(const sr_buffer *run, size_t from, uint32_t item, sr_bytes *value)
 {
@@ -64,7 +63,7 @@ static sr_bytes value_of(void *ctx, const sr_logitem *item)
     return sr_logrequest_get(&log->request, item);
 }
 
-/* --- what the others call --- */
+/* --- public functions --- */
 
 int sr_log_open(sr_edge *ed, const sr_settings *s)
 {
@@ -75,7 +74,7 @@ int sr_log_open(sr_edge *ed, const sr_settings *s)
         log->format = sr_logformat_new(s->log.format, strlen(s->log.format), NULL, &why);
     if (!log || !lines || !log->format) {
         free(lines);
-        return ENOMEM; /* the format is valid, as the supervisor has compiled it before */
+        return ENOMEM; /* the format is valid: the supervisor has compiled it before */
     }
     log->id = sr_logformat_id(log->format);
     log->outs = sr_logformat_has(log->format, SR_LOG_OUT);
@@ -123,7 +122,7 @@ void sr_log_head(sr_edge *ed, sr_entry *en)
         sr_bytes value = sr_logformat_field(head, items[i].name);
         sr_reply_value v = {(uint32_t)i, value.at ? (uint32_t)value.len : SR_REPLY_NO_VALUE};
         if (!sr_buffer_reserve(&en->outs, sizeof v + value.len))
-            return; /* values will be missing in the line */
+            return; /* the line will lack values */
         sr_buffer_add(&en->outs, &v, sizeof v);
         sr_buffer_add_bytes(&en->outs, value);
     }
@@ -139,7 +138,7 @@ bool sr_log_values(sr_edge *ed, sr_entry *en, const char *at, size_t len)
 }
 
 /*
- * Without a head: takes the time at which the application was called from the ring, limited to what is
+ * Without a head, takes the time at which the application was called from the ring, limited to what is
  * possible.
  */
 static void begun(sr_edge *ed, sr_conn *c, int32_t row, uint64_t number)
@@ -170,12 +169,12 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
     bool copied = sr_buffer_len(&en->request) > 0, here = copied || !(s->files & SR_FILE_REQUEST);
     int32_t row = sr_crew_holder(ed, slot);
     begun(ed, c, row, en->number);
-    swap(&log->values, &en->values); /* the entry is about to be forgotten */
+    swap(&log->values, &en->values); /* the entry will be forgotten */
     swap(&log->outs_of, &en->outs);
     swap(&log->request_of, &en->request);
     if (sr_buffer_len(&log->values) >= sizeof id)
         memcpy(&id, sr_buffer_at(&log->values), sizeof id);
-    if (id != log->id) /* values for another format, by a worker of another generation */
+    if (id != log->id) /* the values are for another format: the worker is of another generation */
         sr_buffer_reset(&log->values);
     const char *data = copied ? sr_buffer_at(&log->request_of) : s->data;
     sr_logrequest *r = &log->request;

@@ -7,9 +7,8 @@
 #define MEND_NS (20 * SR_MILLISECOND)
 #define MEND_QUIET_NS (640 * SR_MILLISECOND)
 
-enum {
-    DOUBTS_MAX = 5
-}; /* looks, 100 ms: a worker that has taken a request and not begun by then stands still */
+/* After five looks (100 ms) a worker that has taken a request and not begun is taken to be stopped. */
+enum { DOUBTS_MAX = 5 };
 
 static bool there(const sr_edge_worker *m)
 {
@@ -17,8 +16,8 @@ static bool there(const sr_edge_worker *m)
 }
 
 /*
- * The worker says that it has begun with this request. It is not believed while it has another one: else it could keep two. But
- * what it has said at the end of that one may still be in its ring.
+ * Whether the worker says that it has begun with this request. While it has another request, it is not
+ * believed, or it could keep two; but the end of the other one may still be in its ring.
  */
 static bool begun(const sr_edge *ed, const sr_edge_worker *m, uint32_t slot)
 {
@@ -49,7 +48,7 @@ bool sr_mend_requeue(sr_edge *ed, uint32_t slot)
     return true;
 }
 
-/* Reads all rings. True: there were records that nobody had announced. */
+/* Reads all rings. True: some had records that were not announced. */
 static bool hear_all(sr_edge *ed)
 {
     bool news = false;
@@ -65,8 +64,7 @@ static bool hear_all(sr_edge *ed)
 }
 
 /*
- * Grants the request to the worker that says that it has begun, and looks afterwards whether it still says
- * so.
+ * Grants the request to the worker that says that it has begun, then checks whether the worker still says so.
  */
 static bool granted(sr_edge *ed, uint32_t slot)
 {
@@ -78,10 +76,10 @@ static bool granted(sr_edge *ed, uint32_t slot)
     sr_queue_grant(&ed->queue, slot, en->number, m->row);
     if (atomic_load(&m->reader.ring->began) == en->number)
         sr_crew_bind(ed, m, slot, en->number);
-    return true; /* otherwise the claim will be doubted again */
+    return true; /* if it no longer says so, the claim will be doubted again */
 }
 
-/* The claim is spoiled, or its worker does not begin. */
+/* The claim is spoiled, or the worker that holds it does not begin. */
 static void doubted(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
@@ -89,14 +87,14 @@ static void doubted(sr_edge *ed, uint32_t slot)
     en->doubts = 0;
     if (!sr_queue_retake(&ed->queue, slot, number) || granted(ed, slot))
         return;
-    en->doubted = true; /* a worker may have begun, replied and gone on since its ring was read */
+    en->doubted = true; /* a worker may have begun, replied and continued since its ring was read */
     hear_all(ed);
     en->doubted = false;
     if (en->number == number && !en->row && !sr_mend_requeue(ed, slot))
         sr_deliver_lost(ed, slot, 0);
 }
 
-/* The request waits, but workers no longer look at its place in the ring. */
+/* The request waits at a place of the ring that workers no longer look at. */
 static void hidden(sr_edge *ed, uint32_t slot)
 {
     int32_t row = sr_mend_runs(ed, slot);
@@ -106,14 +104,14 @@ static void hidden(sr_edge *ed, uint32_t slot)
         sr_mend_requeue(ed, slot);
 }
 
-/* A request that no worker has spoken about yet. */
+/* Checks a request of which no worker has spoken yet. */
 static void look_at(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
     int32_t row = sr_queue_owner(&ed->queue, slot, en->number);
     if (sr_queue_waits(&ed->queue, slot, en->number)) {
         en->doubts = 0;
-        if (!en->conn) { /* it waits again, but its client is gone */
+        if (!en->conn) { /* nobody has it any more, and its client is gone */
             if (sr_mend_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number))
                 sr_deliver_forget(ed, slot);
         } else if (sr_queue_hidden(&ed->queue, en->number)) {
@@ -156,7 +154,7 @@ void sr_mend(sr_edge *ed)
         sr_sleepers_arrive(ed->sleepers, ed->number, ed->name);
     bool waiting = sr_queue_waiting(&ed->queue) > 0;
     for (uint32_t row = 0; waiting && row < ed->rows; row++)
-        if (there(&ed->workers[row]) && !ed->workers[row].bound) /* it may be asleep, whatever the bits say */
+        if (there(&ed->workers[row]) && !ed->workers[row].bound) /* perhaps asleep, whatever the bits say */
             sr_sleepers_wake(ed->sleepers, row);
     ed->mended_at = ed->engine->now;
     ed->mend_ns = news || waiting || ed->mend_ns < MEND_NS ? MEND_NS : ed->mend_ns * 2;

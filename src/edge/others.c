@@ -51,7 +51,7 @@ static bool shed(void *with, int64_t ours)
     uint64_t one = 1;
     atomic_fetch_add(&ed->common->row[found].shed, 1);
     ssize_t n = write(ed->bells[found], &one, sizeof one);
-    (void)n; /* EAGAIN: it rings already */
+    (void)n; /* EAGAIN: the bell is set already */
     return true;
 }
 
@@ -62,7 +62,7 @@ static void stuck(void *with)
     uint64_t one = 1;
     for (uint32_t i = 0; i < ed->n_bells; i++) {
         ssize_t n = i == ed->number ? 0 : write(ed->bells[i], &one, sizeof one);
-        (void)n; /* EAGAIN: it rings already */
+        (void)n; /* EAGAIN: the bell is set already */
     }
 }
 
@@ -124,7 +124,8 @@ void sr_others_asked(sr_edge *ed)
     uint32_t n = atomic_exchange(&own(ed)->shed, 0);
     while (n-- && sr_capacity_close_oldest(e))
         ;
-    if (e->listening) { /* another edge could not accept: adding the listeners again makes epoll report them */
+    /* another edge could not accept: adding the listeners again makes epoll report them again */
+    if (e->listening) {
         sr_engine_listeners(e, false);
         sr_engine_listeners(e, true);
     }

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* How a word is read and where it goes. */
+/* How a word is parsed, and where its value goes. */
 typedef enum kind { COUNT, SIZE, SECONDS, SWITCH, DESCRIPTOR } kind;
 
 typedef struct word {
@@ -94,7 +94,7 @@ static const char *number(sr_settings *s, const word *w, const char *value)
     return NULL;
 }
 
-/* "FD:tcp:PORT:NAME" or "FD:unix:PORT:NAME", with SERVER_PORT and SERVER_NAME as applications see them */
+/* "FD:tcp:PORT:NAME" or "FD:unix:PORT:NAME"; applications see PORT and NAME as SERVER_PORT and SERVER_NAME */
 static const char *listener(sr_settings *s, const char *value)
 {
     char *end;
@@ -104,7 +104,7 @@ static const char *listener(sr_settings *s, const char *value)
     if (end == value || fd < 0 || !colon)
         return "is not FD:tcp:PORT:NAME or FD:unix:PORT:NAME";
     if (s->n_listeners == SR_LISTENERS_MAX)
-        return "is one listener too many";
+        return "exceeds the maximum number of listeners";
     s->listeners[s->n_listeners].fd = (int)fd;
     s->listeners[s->n_listeners].site = (sr_site){.port = sr_bytes_of(port, (size_t)(colon - port)),
                                                   .name = sr_bytes_of(colon + 1, strlen(colon + 1))};
@@ -112,7 +112,7 @@ static const char *listener(sr_settings *s, const char *value)
     return NULL;
 }
 
-/* "7,9": of edge 0, of edge 1 */
+/* "7,9": one descriptor for each edge */
 static const char *bells(sr_settings *s, const char *value)
 {
     for (char *end;; value = end + 1) {
@@ -125,7 +125,7 @@ static const char *bells(sr_settings *s, const char *value)
     }
 }
 
-/* "65534,27" */
+/* "65534,27": user and group */
 static const char *groups(sr_settings *s, const char *value)
 {
     size_t most = 1;
@@ -134,7 +134,7 @@ static const char *groups(sr_settings *s, const char *value)
     free(s->groups);
     s->n_groups = 0;
     if (!(s->groups = malloc(most * sizeof *s->groups)))
-        return "needs memory";
+        return "cannot be stored: out of memory";
     for (char *end;; value = end + 1) {
         unsigned long id = strtoul(value, &end, 10);
         if (end == value || (*end && *end != ',') || id >= UINT32_MAX)
@@ -161,7 +161,7 @@ static const char *text(char **to, const char *value)
 {
     free(*to);
     *to = strdup(value);
-    return *to ? NULL : "needs memory";
+    return *to ? NULL : "cannot be stored: out of memory";
 }
 
 static const char *read_one(sr_settings *s, const char *name, size_t len, const char *value)
@@ -199,7 +199,7 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strlen(words[i].name) == len && memcmp(words[i].name, name, len) == 0)
             return number(s, &words[i], value);
-    return "is unknown";
+    return "is not the name of a setting";
 #undef IS
 }
 
@@ -237,7 +237,7 @@ bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, 
                                                : NULL;
     *why = *word ? "is missing" : NULL;
     s->config.report_fd =
-        s->owner ? -1 : s->report; /* without a supervisor nobody reads messages about trouble */
+        s->owner ? -1 : s->report; /* without a supervisor, nobody reads messages about trouble */
     s->config.tmpdir = s->tmpdir;
     s->config.server = s->server ? sr_bytes_of(s->server, strlen(s->server)) : (sr_bytes){0};
     return !*word;

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 /*
- * A worker that does not finish in time is killed by its generation a little before the edge ends, so that
- * its client gets 502 and not a closed connection.
+ * The generation kills a worker that does not finish in time. The edge waits a little longer, so that the
+ * client gets 502 and not a closed connection.
  */
 #define AFTER_WORKERS_NS (500 * SR_MILLISECOND)
 #define FAST_NS (SR_SECOND + AFTER_WORKERS_NS)
@@ -48,7 +48,7 @@ void sr_stop_owner_ended(sr_edge *ed)
     }
 }
 
-/* A worker has its request, or the end of a response is being sent. */
+/* Whether a worker has its request, or the end of its response is being sent. */
 static bool under_way(const sr_edge *ed, const sr_conn *c)
 {
     if (!c->slot)
@@ -67,7 +67,10 @@ static void close_others(sr_edge *ed)
     }
 }
 
-/* Responses that are cut already: there is nothing to gain by waiting for a client that does not read. */
+/*
+ * Closes connections whose response is cut off already: waiting for a client that does not read gains
+ * nothing.
+ */
 static void close_broken(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
