@@ -2,12 +2,13 @@
  * response: sends what an application has returned.
  *
  * Plain values (no magic, no overload) are read in place. Anything else is first copied to plain values by
- * Sirius::PSGI::Response::plain, which is Perl and may die: so no code of the application runs while a head is half
- * made.
+ * Sirius::PSGI::Response::plain, which is Perl and may die: so no code of the application runs while a head
+ * is under construction.
  */
 #include "wire.h"
 
 #include "base/decimal.h"
+#include "http/logtext.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -37,7 +38,10 @@ static SV *element(pTHX_ AV *av, SSize_t i)
     return i <= AvFILLp(av) && *svp ? *svp : &PL_sv_undef;
 }
 
-/* inert is cleared when one of them could run code as it is freed: that takes magic or a blessing, and so this type. */
+/*
+ * Clears `inert` if freeing one of the values could run code: only magic or a blessing can, and both need
+ * this type.
+ */
 static inline __attribute__((always_inline)) bool all_plain(AV *av, bool *inert)
 {
     for (SSize_t i = 0; i <= AvFILLp(av); i++) {
@@ -50,7 +54,7 @@ static inline __attribute__((always_inline)) bool all_plain(AV *av, bool *inert)
     return true;
 }
 
-/* The body, when it is a handle that has a class. NULL: it is not, or only Perl can tell. */
+/* The body, if it is a blessed handle. NULL: it is not, or only Perl can tell. */
 static SV *blessed_handle(pTHX_ SV *res)
 {
     AV *av = plain_array(res);
@@ -60,7 +64,10 @@ static SV *blessed_handle(pTHX_ SV *res)
     return isGV_with_GP(SvRV(body)) || SvTYPE(SvRV(body)) == SVt_PVIO ? SvRV(body) : NULL;
 }
 
-/* 1: all can be read in place; 0: Perl must look at it first. A handle of another class than `asked` is such a case, too. */
+/*
+ * True if everything can be read in place. Otherwise Perl must look at it first, as at a handle of another
+ * class than `asked`.
+ */
 static inline __attribute__((always_inline)) bool readable(pTHX_ SV *res, const HV *asked, bool *inert)
 {
     bool plain = true;
@@ -84,22 +91,56 @@ static inline __attribute__((always_inline)) bool readable(pTHX_ SV *res, const 
     return true;
 }
 
+enum { QUOTED_MAX = 100 }; /* bytes of a value in a message */
+
+/* A message with a value, escaped as in the access log, since it may come from a client. Mortal. */
+static const char *quote(pTHX_ const char *before, sr_bytes value, const char *after)
+{
+    sr_buffer text;
+    sr_buffer_init(&text);
+    value.len = value.len < QUOTED_MAX ? value.len : QUOTED_MAX;
+    int len = sr_logtext_add(&text, value) ? (int)sr_buffer_len(&text) : 0;
+    SV *message = sv_2mortal(newSVpvf("%s'%.*s'%s", before, len, len ? sr_buffer_at(&text) : "", after));
+    sr_buffer_free(&text);
+    return SvPVX(message);
+}
+
+const char *sirius_header_error(pTHX_ sr_response_error err, sr_bytes name, sr_bytes value)
+{
+    if (err == SR_RESPONSE_BAD_NAME && name.len)
+        return quote(aTHX_ "the header name ", name, " contains a character that is not allowed");
+    if (err == SR_RESPONSE_BAD_VALUE)
+        return quote(aTHX_ "the value of the header ", name, " contains a control character");
+    if (err == SR_RESPONSE_BAD_LENGTH)
+        return quote(aTHX_ "Content-Length is ", value,
+                     ", which is not a number or differs from an earlier one");
+    return err ? sr_response_error_text(err) : NULL;
+}
+
+__attribute__((noinline, returns_nonnull)) static const char *bad_status(pTHX_ SV *status)
+{
+    sr_bytes bytes;
+    if (!sirius_bytes(aTHX_ status, &bytes))
+        bytes = SR_BYTES("");
+    return quote(aTHX_ "the status is ", bytes, ", not a number from 200 to 999");
+}
+
 static const char *split(pTHX_ SV *res, parts *p)
 {
     AV *av = plain_array(res);
     if (!av || AvFILLp(av) < 1 || AvFILLp(av) > 2)
-        return "the response is not an array of status, headers and body";
+        return "the response is not a reference to an array of status, headers and body";
     SV *status = element(aTHX_ av, 0);
     IV number = SvIOK_notUV(status) || (SvOK(status) && looks_like_number(status)) ? SvIV(status) : 0;
     if (number < 200 || number > 999)
-        return "the status is not a number from 200 to 999";
+        return bad_status(aTHX_ status);
     p->status = (int)number;
     p->headers = plain_array(element(aTHX_ av, 1));
     if (!p->headers || AvFILLp(p->headers) % 2 == 0)
-        return "the headers are not an array of pairs";
+        return "the headers are not a reference to an array of names and values";
     p->body = AvFILLp(av) == 2 ? element(aTHX_ av, 2) : NULL;
     if (p->body && !SvROK(p->body))
-        return "the body is neither an array nor a handle";
+        return "the body is neither a reference to an array nor a handle";
     return NULL;
 }
 
@@ -126,7 +167,10 @@ bool sirius_bytes(pTHX_ SV *sv, sr_bytes *out)
 
 /* --- heads --- */
 
-/* A value that is a number and nothing else, as a Content-Length mostly is: without making perl a string of it. */
+/*
+ * The bytes of a value. An integer, as Content-Length often is, is formatted here, so that perl need not make
+ * a string.
+ */
 static bool value_bytes(pTHX_ SV *sv, char digits[SR_DECIMAL_MAX], sr_bytes *out)
 {
     if ((SvFLAGS(sv) & (SVf_IOK | SVf_POK | SVf_NOK | SVf_ROK | SVp_POK | SVs_GMG)) != SVf_IOK ||
@@ -136,11 +180,11 @@ static bool value_bytes(pTHX_ SV *sv, char digits[SR_DECIMAL_MAX], sr_bytes *out
     return true;
 }
 
-enum { TRIMMED_MAX = 32 }; /* names that a worker remembers to have logged */
+enum { TRIMMED_MAX = 32 }; /* how many header names a worker remembers as logged */
 
 /*
- * 'X-Error' => $@ is common, and other servers send it. A newline at the end can't begin a field of a client's making;
- * one within can, and stays an error.
+ * 'X-Error' => $@ is common, and other servers send it. A newline at the end can't begin a header that a
+ * client has injected. One in the middle can, and stays an error.
  */
 bool sirius_trim(pTHX_ sirius *s, sr_bytes name, sr_bytes *value)
 {
@@ -183,16 +227,16 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
     sirius_turn *t = &s->turn;
     sr_buffer_reset(&s->head);
     sr_response_error err = wire_head_begin(s, p->status);
+    sr_bytes name = SR_BYTES(""), value = name;
+    char digits[SR_DECIMAL_MAX];
     for (SSize_t i = 0; !err && i < AvFILLp(p->headers); i += 2) {
-        sr_bytes name, value;
-        char digits[SR_DECIMAL_MAX];
         if (!sirius_bytes(aTHX_ element(aTHX_ p->headers, i), &name) ||
             !value_bytes(aTHX_ element(aTHX_ p->headers, i + 1), digits, &value))
-            return "a header contains characters above 0xff: encode it";
+            return "a header contains characters above 0xff: encode it, for example as UTF-8";
         err = head_field(aTHX_ s, name, value);
     }
     unchunk_begin(&s->unchunk, t->response.app_chunked);
-    return err ? sr_response_error_text(err) : NULL;
+    return sirius_header_error(aTHX_ err, name, value);
 }
 
 /* --- arrays: one reply, whatever their size --- */
@@ -219,7 +263,7 @@ static const char *respond_array(pTHX_ sirius *s, AV *body)
     for (SSize_t i = 0; i <= AvFILLp(body); i++) {
         sr_bytes bytes;
         if (!sirius_bytes(aTHX_ element(aTHX_ body, i), &bytes))
-            return "the body contains characters above 0xff: encode it";
+            return "the body contains characters above 0xff: encode it, for example as UTF-8";
         if (bytes.len)
             s->iov[n++] = (struct iovec){(char *)bytes.at, bytes.len};
         known += bytes.len;
@@ -229,7 +273,7 @@ static const char *respond_array(pTHX_ sirius *s, AV *body)
         return why;
     if (t->response.framing != SR_FRAMING_LENGTH)
         n = 0;
-    for (int i = 0; i < n; i++) { /* a body longer than the application's Content-Length is cut there */
+    for (int i = 0; i < n; i++) { /* the body is cut at the application's Content-Length */
         if (s->iov[i].iov_len > t->left)
             s->iov[i].iov_len = (size_t)t->left;
         t->left -= s->iov[i].iov_len;
@@ -239,19 +283,19 @@ static const char *respond_array(pTHX_ sirius *s, AV *body)
     return NULL;
 }
 
-/* The application says that its bytes are chunked already. */
+/* For a body that the application has framed as chunked by itself. */
 static const char *respond_framed(pTHX_ sirius *s, AV *body)
 {
     sr_bytes bytes;
     for (SSize_t i = 0; i <= AvFILLp(body); i++)
         if (!sirius_bytes(aTHX_ element(aTHX_ body, i), &bytes))
-            return "the body contains characters above 0xff: encode it";
+            return "the body contains characters above 0xff: encode it, for example as UTF-8";
     const char *why = wire_head_end(s, SR_LENGTH_UNKNOWN);
     if (why)
         return why;
     wire_head(s, false);
     s->turn.phase = SIRIUS_STREAMING;
-    sv_2mortal(SvREFCNT_inc_simple_NN((SV *)body)); /* a handler of a signal may change what was returned */
+    sv_2mortal(SvREFCNT_inc_simple_NN((SV *)body)); /* a signal handler may change what was returned */
     for (SSize_t i = 0; i <= AvFILLp(body); i++) {
         SV *one = element(aTHX_ body, i);
         if (plain_scalar(one) && sirius_bytes(aTHX_ one, &bytes))
@@ -272,10 +316,13 @@ static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t 
     if (why)
         return why;
     uint64_t send = t->response.framing != SR_FRAMING_LENGTH ? 0 : t->left < length ? t->left : length;
-    /* the application's handle is closed before the last byte, and 0 to 2 are its own */
+    /*
+     * a duplicate, as the application closes its handle before the last byte is sent, and above 2, as 0 to 2
+     * belong to the application
+     */
     int copy = send ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
     if (send && copy < 0)
-        return "no free descriptor for the file of the body";
+        return "no file descriptor is free to send the file of the body: raise the limit (ulimit -n)";
     if (send)
         wire_file(s, copy, offset, send);
     else
@@ -303,7 +350,7 @@ static const char *respond_object(pTHX_ sirius *s, SV *body)
     if (!sent) {
         if (t->phase == SIRIUS_STREAMING)
             t->phase = SIRIUS_BROKEN;
-        sirius_log(aTHX_ s, "the body died", ERRSV);
+        sirius_log(aTHX_ s, "the body object died", ERRSV);
     } else if (t->phase == SIRIUS_STREAMING) {
         sirius_stream_end(aTHX_ s);
     }
@@ -335,7 +382,10 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, const HV *class
     return respond_object(aTHX_ s, p->body);
 }
 
-/* All that takes code of the application, before a head is begun. NULL: it has failed, and that is said. */
+/*
+ * Does everything that needs code of the application, before the head is begun. NULL: it has failed, and the
+ * error is logged.
+ */
 static __attribute__((noinline)) SV *make_readable(pTHX_ sirius *s, SV *res, HV **class)
 {
     bool inert, asked = false;
@@ -343,7 +393,7 @@ static __attribute__((noinline)) SV *make_readable(pTHX_ sirius *s, SV *res, HV 
     SV *handle = blessed_handle(aTHX_ res);
     if (handle) {
         of = SvSTASH(handle);
-        res = sv_mortalcopy(res); /* whose owner may drop it meanwhile */
+        res = sv_mortalcopy(res); /* its owner may drop it meanwhile */
         asked = sirius_file_class(aTHX_ s, handle, class);
     }
     if (handle && !asked)
@@ -355,8 +405,8 @@ static __attribute__((noinline)) SV *make_readable(pTHX_ sirius *s, SV *res, HV 
         sirius_fail(aTHX_ s, "the response is invalid", ERRSV);
         return NULL;
     }
-    if (s->turn.phase != SIRIUS_UNANSWERED) { /* by an overload of this very response */
-        sirius_fail(aTHX_ s, "the responder was called while a response was read", NULL);
+    if (s->turn.phase != SIRIUS_UNANSWERED) { /* an overload of this response has called the responder */
+        sirius_fail(aTHX_ s, "an overloaded value in the response called the responder", NULL);
         return NULL;
     }
     return res;
@@ -368,12 +418,15 @@ void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
     HV *class = NULL;
     if (!readable(aTHX_ res, NULL, &inert) && !(res = make_readable(aTHX_ s, res, &class)))
         return;
-    /* What a responder gets is not what the application returns: that is a sub, which holds whatever it has closed over */
+    /*
+     * inert: not for the argument of a responder, since the application has returned a sub, which holds what
+     * it has closed over
+     */
     s->turn.inert = inert && !may_stream && s->plain_app;
     parts p;
     const char *why = split(aTHX_ res, &p);
     if (!why && !p.body && !may_stream)
-        why = "a response without a body is for a streaming responder only";
+        why = "the response has no body: only a responder of psgi.streaming may leave it out";
     ENTER;
     if (!why)
         why = head_begin(aTHX_ s, &p);

@@ -356,6 +356,9 @@ bool sirius_trim(pTHX_ sirius *s, sr_bytes name, sr_bytes *value);
 void sirius_trim_log(
     pTHX_ sirius *s); /* logs that. Not while a head is half made: the log may run code of Perl */
 
+/* What is wrong with a header, with its name or value, as a mortal text. NULL: there is no error. */
+const char *sirius_header_error(pTHX_ sr_response_error err, sr_bytes name, sr_bytes value);
+
 /* Sends what the application has returned, which may be any value. *writer is set if it is a stream. */
 void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer);
 

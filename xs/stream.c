@@ -1,11 +1,11 @@
 /*
- * stream: the callbacks of PSGI: the responder, the writer, early hints. Each carries the serial of its
- * request and does nothing but complain once that is over.
+ * stream: the callbacks of PSGI: responder, writer, early hints. Each carries the serial of its request. Once
+ * that request is over, it does nothing but complain.
  */
 #include "wire.h"
 
 static HV *writer_stash;
-static CV *dispatch; /* runs the handlers of signals that have come */
+static CV *dispatch; /* runs the handlers of signals that have arrived */
 
 XS(sirius_xs_dispatch);
 XS(sirius_xs_dispatch)
@@ -28,7 +28,7 @@ static sirius *alive(pTHX_ UV serial)
     return s && !s->forked ? s : NULL;
 }
 
-/* Its response is complete already, but the application goes on. */
+/* Whether the response is complete already, though the application goes on. */
 static bool answered(pTHX_ UV serial)
 {
     sirius *s = sirius_own(aTHX);
@@ -45,9 +45,9 @@ static SV *closure(pTHX_ XSUBADDR_t body, UV serial)
 /*
  * --- writer ---
  *
- * The response is over as soon as it is complete by its framing: at once for HEAD, 204 and 304, with the last byte of a
- * Content-Length, else when the writer is closed. What is written afterwards is thrown away, and write says no: who
- * produces without end can stop.
+ * A response is over as soon as its framing says so: for HEAD, 204 and 304 at once, with a Content-Length
+ * after the last byte, otherwise when the writer is closed. What is written later is dropped, and write
+ * returns false, so that an endless producer can stop.
  */
 
 SV *sirius_writer(pTHX_ sirius *s)
@@ -57,12 +57,12 @@ SV *sirius_writer(pTHX_ sirius *s)
     return sv_2mortal(ref);
 }
 
-typedef struct sink { /* where unchunk's runs of bytes go */
+typedef struct sink { /* receives the runs of bytes from unchunk */
     sirius *s;
     bool wait;
 } sink;
 
-/* Inside. */
+/* Call inside. */
 static bool put(void *arg, sr_bytes bytes)
 {
     sink *k = arg;
@@ -109,7 +109,7 @@ bool sirius_stream_end(pTHX_ sirius *s)
     if (t->phase == SIRIUS_ANSWERED)
         wire_end(s);
     bool ok = !t->request->gone;
-    if (t->phase == SIRIUS_ANSWERED) /* the application may go on for long */
+    if (t->phase == SIRIUS_ANSWERED) /* the application may go on for a long time */
         sirius_finish(aTHX_ s);
     sirius_leave(s, entered);
     return ok;
@@ -125,18 +125,20 @@ void sirius_signals(pTHX_ sirius *s)
     LEAVE;
 }
 
-/* A write with bytes of `data`, at `at`, goes on when code of the application has run, which may change or free it. */
+/*
+ * Keeps the bytes of a write, which continues after code of the application that may change or free `data`.
+ */
 static void keep(pTHX_ SV *data, const char *at)
 {
     sv_2mortal(SvREFCNT_inc_simple_NN(data));
     if (SvTYPE(data) < SVt_PV || SvTYPE(data) > SVt_PVLV || isGV_with_GP(data) || SvROK(data) ||
         SvPVX_const(data) != at || (!SvLEN(data) && !SvIsCOW(data)))
-        return; /* a temporary string */
+        return; /* not the buffer of `data` but a temporary string */
     SV *ours = newSV(0);
     if (!SVf_IsCOW && SvIsCOW(data)) {
-        sv_setsv_flags(ours, data, 0); /* the same shared string */
+        sv_setsv_flags(ours, data, 0); /* shares the string, which nobody writes to */
     } else {
-        /* the bytes must stay where they are, so it is the scalar that gets a copy */
+        /* the write goes on from this buffer: takes it over, and gives `data` the copy */
         sv_setpvn(ours, at, SvCUR(data));
         SvUPGRADE(ours, SVt_PVIV);
         char *copy = SvPVX(ours);
@@ -164,8 +166,9 @@ void sirius_catch_end(pTHX_ sirius *s, bool outer)
 }
 
 /*
- * A slow reader may take a minute, and a time limit of the application must end that. In an eval, since a handler that
- * dies must not jump over the server: it dies when the call has returned. It finds no writer in the middle of a write.
+ * Waiting for a slow client may take a minute, and a time limit of the application must be able to end that.
+ * Handlers run in an eval, as one that dies must not jump over the server: the call dies once it has
+ * returned. No handler finds a writer in the middle of a write.
  */
 bool sirius_interrupted(void)
 {
@@ -178,11 +181,11 @@ bool sirius_interrupted(void)
         keep(aTHX_ s->sending, s->sending_at);
     s->sending = NULL;
     /*
-     * $@ is put aside, not copied: it may be tied. What the handlers leave there goes when the statement of the application is over,
-     * or with the request, where code that runs as it is freed does no harm.
+     * $@ is replaced meanwhile, not copied, as it may be tied. What handlers leave in it is freed with the
+     * current statement of the application or with the request, where code that this runs does no harm.
      */
     SV *error = sv_2mortal(newSVpvs(""));
-    SvTEMP_off(error); /* nobody may take its buffer: it is $@ */
+    SvTEMP_off(error); /* nobody may steal its buffer while it serves as $@ */
     sirius_phase phase = t->phase;
     t->inert = false;
     ENTER;
@@ -207,11 +210,14 @@ bool sirius_interrupted(void)
 static UV writer_serial(pTHX_ SV *self)
 {
     if (!SvROK(self) || !SvOBJECT(SvRV(self)) || SvSTASH(SvRV(self)) != writer_stash || !SvIOK(SvRV(self)))
-        croak("not a Sirius::PSGI::Writer");
+        croak("the object is not a Sirius::PSGI::Writer");
     return SvUVX(SvRV(self));
 }
 
-/* A string whose memory can't be kept: a mapped file, say, or the text of a regular expression. */
+/*
+ * Whether the memory of a string can't be kept: for example a mapped file, or the text of a regular
+ * expression.
+ */
 static bool foreign(const SV *sv)
 {
     return SvTYPE(sv) == SVt_REGEXP ||
@@ -229,11 +235,11 @@ XS(sirius_xs_writer_write)
     sr_bytes bytes = {0};
     bool ok = false, wait = XSANY.any_i32 == 0;
     if (alive(aTHX_ serial)) {
-        if (SvROK(data) || SvGMAGICAL(data)) /* what makes text of it may free it */
+        if (SvROK(data) || SvGMAGICAL(data)) /* converting it to text may free it */
             sv_2mortal(SvREFCNT_inc_simple_NN(data));
         SvGETMAGIC(data);
         if (!sirius_bytes(aTHX_ data, &bytes))
-            croak("Wide character in a response body: encode it");
+            croak("the body contains characters above 0xff: encode it, for example as UTF-8");
     }
     sirius *s = alive(aTHX_ serial); /* an overload may have forked, or closed the writer */
     if (s) {
@@ -276,7 +282,7 @@ XS(sirius_xs_responder)
 {
     dXSARGS;
     if (items != 1)
-        croak("the responder takes exactly one response");
+        croak("the responder takes exactly one argument, the response");
     sirius *s = alive(aTHX_(UV) XSANY.any_iv);
     if (s ? s->turn.phase != SIRIUS_UNANSWERED : answered(aTHX_(UV) XSANY.any_iv))
         croak("the responder was called twice");
@@ -289,7 +295,7 @@ XS(sirius_xs_responder)
     sirius_turn *t = &s->turn;
     if (t->phase == SIRIUS_ANSWERED || t->phase == SIRIUS_BROKEN ||
         (t->phase == SIRIUS_STREAMING && sirius_complete(t)))
-        sirius_finish(aTHX_ s); /* the application may go on for long */
+        sirius_finish(aTHX_ s); /* the application may go on for a long time */
     sirius_leave(s, entered);
     sirius_catch_end(aTHX_ s, outer);
     if (!writer)
@@ -305,7 +311,10 @@ SV *sirius_responder(pTHX_ sirius *s)
 
 /* --- psgix.informational --- */
 
-/* Magic and overload are application code: it runs here, not while a head is made of what it may free. A mortal. */
+/*
+ * Copies the headers to plain values. Magic and overloads are code of the application: it must run here, not
+ * while a head is made from values that it may free. Mortal.
+ */
 static AV *plain_copy(pTHX_ AV *headers)
 {
     AV *copy = (AV *)sv_2mortal((SV *)newAV());
@@ -325,20 +334,20 @@ static AV *plain_copy(pTHX_ AV *headers)
 static const char *interim(pTHX_ sirius *s, sr_buffer *out, int status, AV *headers)
 {
     if (av_len(headers) % 2 == 0)
-        return "the headers are not pairs";
+        return "the headers are not names and values in pairs";
     sr_response_error err = sr_informational_init(out, status);
+    sr_bytes n = SR_BYTES(""), v = n;
     for (SSize_t i = 0; !err && i < av_len(headers); i += 2) {
-        sr_bytes n, v;
         if (!sirius_bytes(aTHX_ * av_fetch(headers, i, 0), &n) ||
             !sirius_bytes(aTHX_ * av_fetch(headers, i + 1, 0), &v))
-            return "a header contains characters above 0xff: encode it";
+            return "a header contains characters above 0xff: encode it, for example as UTF-8";
         err = sr_informational_field(out, n, v);
         if (err == SR_RESPONSE_BAD_VALUE && sirius_trim(aTHX_ s, n, &v))
             err = sr_informational_field(out, n, v);
     }
     if (!err)
         err = sr_informational_end(out);
-    return err ? sr_response_error_text(err) : NULL;
+    return sirius_header_error(aTHX_ err, n, v);
 }
 
 XS(sirius_xs_informational);
@@ -347,7 +356,7 @@ XS(sirius_xs_informational)
     dXSARGS;
     if (items != 2 || !SvROK(ST(1)) || SvTYPE(SvRV(ST(1))) != SVt_PVAV)
         croak("usage: $env->{'psgix.informational'}->($status, \\@headers)");
-    UV serial = (UV)XSANY.any_iv; /* before application code runs, which may free this sub, and the array */
+    UV serial = (UV)XSANY.any_iv; /* read now: code of the application may free this sub and the array */
     AV *given = (AV *)sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(ST(1))));
     AV *headers = plain_copy(aTHX_ given);
     int status = (int)SvIV(ST(0));
@@ -356,7 +365,8 @@ XS(sirius_xs_informational)
         warn("psgix.informational was called after the final response had begun");
         XSRETURN_EMPTY;
     }
-    if (status == 100) /* the server has said so itself when the client asked, and the body is here */
+    /* the server has sent 100 itself if the client asked for it, and the body is complete */
+    if (status == 100)
         XSRETURN_EMPTY;
     if (status < 102 || status > 199)
         croak("psgix.informational: the status is %d, expected 102 to 199", status);

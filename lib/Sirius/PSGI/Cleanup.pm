@@ -7,19 +7,20 @@ use warnings;
 use Scalar::Util qw(blessed reftype);
 use overload     ();
 
-# Whether the worker is to end after this request. A number of our own: an object may be asked but once
+# Whether the worker has to end after this request. Returns a plain number, as an object may be asked only
+# once
 sub commit {
     my $env = shift;
     return exists $env->{'psgix.harakiri.commit'} && $env->{'psgix.harakiri.commit'} ? 1 : 0;
 }
 
-# That of this number, in an array, since it may be undefined; nothing behind the last
+# The handler of this number in an array, since it may be undefined; nothing after the last one
 sub handler {
     my ( $list, $number ) = @_;
     return $number < @{$list} ? [ $list->[$number] ] : undef;
 }
 
-# The array of them, or nothing
+# The array of handlers, or nothing
 sub handlers {
     my $env  = shift;
     my $list = exists $env->{'psgix.cleanup.handlers'} ? $env->{'psgix.cleanup.handlers'} : undef;
@@ -53,7 +54,7 @@ or overloaded, this module reads it, in an C<eval>. Applications do not need it.
 
   my $one = handler( $list, $number );
 
-The handler of this number as C<[$code]>, or undef behind the last.
+The handler of this number as C<[$code]>, or undef after the last.
 
 =head2 handlers
 

@@ -8,7 +8,7 @@ use overload ();
 
 use Scalar::Util qw(blessed openhandle reftype);
 
-# Bytes that one getline asks for: what a file handle gives at once
+# Bytes that getline is asked for at a time, which a file handle can return at once
 use constant BLOCK => 65536;
 
 # A response whose parts are tied, magical or overloaded, as one that C can read in place
@@ -17,8 +17,8 @@ sub plain {
 
     die "not a reference to an array\n" if !_is_array($response);
     my ( $status, $headers, @body ) = @{$response};
-    die "it has more than three elements\n" if @body > 1;
-    die "the headers are not an array\n"    if !_is_array($headers);
+    die "it has @{[ 2 + @body ]} elements instead of status, headers and body\n" if @body > 1;
+    die "the headers are not a reference to an array\n"                          if !_is_array($headers);
 
     my @plain = ( "$status", _strings($headers) );
     push @plain, _plain_body(@body) if @body;
@@ -56,13 +56,13 @@ sub _is_array {
 sub _plain_body {
     my $body = shift;
 
-    die "the body is neither an array nor a handle\n" if !ref $body;
+    die "the body is neither a reference to an array nor a handle\n" if !ref $body;
     my $is_object = blessed $body && $body->can('getline');
-    return _strings($body)                            if !$is_object && _is_array($body);
-    return $body                                      if reftype $body eq 'GLOB' || reftype $body eq 'IO';
-    die "the body is neither an array nor a handle\n" if !$is_object;
+    return _strings($body) if !$is_object && _is_array($body);
+    return $body           if reftype $body eq 'GLOB' || reftype $body eq 'IO';
+    die "the body is neither a reference to an array nor a handle\n" if !$is_object;
 
-    # An object that names a file stands for its content (PSGI, "Body"): the file can be sent by the kernel
+    # An object with a path stands for the content of that file (PSGI, "The Body"), which the kernel can send
     if ( $body->can('path') ) {
         my $path = $body->path;
         if ( defined $path && -f $path && open my $fh, '<:raw', "$path" ) {
@@ -73,7 +73,8 @@ sub _plain_body {
     return $body;
 }
 
-# An overload may change the very array its object is in, and perl does not keep what it walks over: so of a copy
+# An overload may change the array that its object is in, and perl does not protect an array while it is
+# walked: uses a copy
 sub _strings {
     my $array = shift;
     my @copy  = @{$array};

@@ -38,7 +38,7 @@ and makes it blocking. From then on the connection is the application's:
 
 =item *
 
-The server reads no further request from it. Bytes that have arrived behind the request are in the handle: C<read>,
+The server reads no further request from it. Bytes that have arrived after the request are in the handle: C<read>,
 C<readline> and C<getline> return them first; C<sysread> and C<recv> do not.
 
 =item *
