@@ -18,7 +18,7 @@
 XS(sirius_xs_writer_write);
 XS(sirius_xs_writer_close);
 
-/* CLONE_SKIP: a new thread gets undef instead of a copy, whose DESTROY would free what the first one uses. */
+/* CLONE_SKIP: a new thread has undef instead of a copy, whose DESTROY would free what the original uses. */
 XS(sirius_xs_skip);
 XS(sirius_xs_skip)
 {
@@ -28,14 +28,14 @@ XS(sirius_xs_skip)
 }
 
 /*
- * A signal that arrives between perl's last look at PL_sig_pending and the sleep of a worker would wait for the next request. So
- * perl's C handler is wrapped: after it has noted the signal, the worker is woken.
+ * A signal that arrives between perl's last check of PL_sig_pending and the sleep of a worker would have to wait for
+ * the next request. So perl's C handler is wrapped: once it has noted the signal, the worker is woken.
  */
 static Sighandler_t perl_handler;
 
 /*
- * The handlers of a worker restart what they interrupt (SA_RESTART), so that a reload does not make flock or sysread of the
- * application fail. Then perl calls them when that is over.
+ * The handlers of a worker restart the system call they interrupt (SA_RESTART), so that a reload does not make flock or
+ * sysread of the application fail. Perl then calls them when the system call is over.
  */
 static void wake(void)
 {
@@ -44,8 +44,8 @@ static void wake(void)
 }
 
 /*
- * USR2 asks where this worker is. Perl answers when it is back from C code, which may be never: until then there is this. It
- * only copies: nothing else is safe here.
+ * USR2 asks where this worker is. Perl answers when C code has returned to it, which may be never; until then this place
+ * is reported. The function only copies, as nothing else is safe in a signal handler.
  */
 static void tell_place(int sig)
 {
@@ -63,8 +63,8 @@ static void tell_place(int sig)
 }
 
 /*
- * Perl dies in its C handler, wherever it is, when 120 signals wait. It only counts them all, so the count can begin again
- * while the server is at work, which must not be jumped out of.
+ * When 120 signals are pending, perl dies in its C handler, wherever it is. The server must not be jumped out of, so the
+ * count is reset while it is at work; perl uses the count for nothing else.
  */
 static void forbear(void)
 {
@@ -99,9 +99,9 @@ static Signal_t waking_handler(int sig)
 #endif
 
 /*
- * A handler of POSIX::sigaction is not deferred by perl: it runs in the middle of C code, and one that dies, as DBI's manual
- * has it for time limits, would jump over the server, with half of a reply said. So it waits as all others
- * do while the server is at work; a blocked write lets it run. Faults can't wait.
+ * Perl does not defer a handler that was set by POSIX::sigaction: it runs in the middle of C code. One that dies, as DBI's
+ * manual suggests for time limits, would jump out of the server in the middle of a reply. So while the server is at work,
+ * such handlers wait like all others; a blocked write lets them run. Faults can't wait.
  */
 static bool deferred(int sig)
 {
@@ -164,8 +164,8 @@ static Signal_t deferring_handler(int sig)
 #endif
 
 /*
- * Under plackup the application is loaded first, and the handlers that it has installed then are perl's own functions: a
- * signal would not wake the engine, or not wait for it.
+ * Under plackup the application is loaded before this module. The handlers it has installed by then go through perl's own
+ * functions: their signals would not wake the engine, or not wait for it.
  */
 static void adopt(void)
 {
@@ -243,7 +243,7 @@ const char *
 serve(sirius *self, SV *app)
 CODE:
     if (sirius_current)
-        croak("this process is serving already");
+        croak("this process already serves requests");
     RETVAL = sirius_work(aTHX_ self, app);
 OUTPUT:
     RETVAL
@@ -295,7 +295,7 @@ void
 subreaper(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* Linux 3.4; without it orphans go to init */
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* since Linux 3.4; without it init adopts orphans */
 
 UV
 descriptors(const char *class)
@@ -327,7 +327,7 @@ PPCODE:
     siginfo_t info = {0};
     int what;
     PERL_UNUSED_VAR(class);
-    do /* perl's waitpid hides what has happened. Without WEXITED: whoever has ended is left to that */
+    do /* perl's waitpid does not tell what has happened. No WEXITED: processes that have ended are left to waitpid */
         what = waitid(P_ALL, 0, &info, WSTOPPED | WCONTINUED | WNOHANG);
     while (what < 0 && errno == EINTR);
     if (what == 0 && info.si_pid) {
@@ -340,7 +340,7 @@ void
 shut_gate(const char *class, int fd)
 CODE:
     PERL_UNUSED_VAR(class);
-    sr_gate_shut(fd); /* without it a few newcomers see a reset */
+    sr_gate_shut(fd); /* if it fails, a few new connections are reset */
 
 int
 spawn(const char *class, const char *path, AV *words, AV *descriptors)
@@ -461,7 +461,7 @@ PPCODE:
 bool
 pass(const char *class, int line, const char *what, int fd)
 CODE:
-    static const char *const names[] = {"log", "retire", "legacy", "errors"}; /* as the kinds from SR_MESSAGE_LOG on */
+    static const char *const names[] = {"log", "retire", "legacy", "errors"}; /* in the order of the kinds from SR_MESSAGE_LOG on */
     sr_message note = {.kind = 0};
     PERL_UNUSED_VAR(class);
     for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -684,7 +684,7 @@ OUTPUT:
 int
 descriptor(sr_scoreboard *self)
 CODE:
-    sr_scoreboard_mend(self); /* it is asked for to be handed to another process */
+    sr_scoreboard_mend(self); /* whoever asks passes it to another process */
     RETVAL = self->memfd;
 OUTPUT:
     RETVAL

@@ -1,5 +1,6 @@
 /*
- * accesslog: the edge writes the access log. This sends it the values that differ in %env from those of the request.
+ * accesslog: the edge writes the access log. This sends it the values of %env that differ from those of the
+ * request.
  */
 #include "sirius.h"
 
@@ -11,7 +12,7 @@ struct sirius_accesslog {
     sirius_logscratch scratch;
     sirius_logview view;
     sr_logrequest request;
-    sr_buffer run; /* share/reply.h */
+    sr_buffer run; /* a run of values, see share/reply.h */
     uint64_t id;
     char address[SR_PEER_TEXT_MAX];
 };
@@ -27,7 +28,7 @@ void sirius_accesslog_free(pTHX_ sirius *s)
     SvREFCNT_dec(s->log_format);
 }
 
-/* Values come from the %env of the request at hand. `untouched`: it is as the pool has made it. */
+/* Takes values from the %env of the current request. `untouched`: %env is as the pool has made it. */
 static void view_env(pTHX_ sirius *s, bool untouched)
 {
     sirius_logview *view = &s->log->view;
@@ -56,11 +57,11 @@ void sirius_accesslog_open(pTHX_ sirius *s, HV *conf)
     SV **format = hv_fetchs(conf, "format", 0);
     size_t count;
     if (!format || !SvROK(*format) || !sv_derived_from(*format, "Sirius::LogFormat"))
-        croak("Sirius::Engine->new: access_log is incomplete");
+        croak("Sirius::Worker::Engine->new: the format of access_log is not a Sirius::LogFormat");
     s->log_format = SvREFCNT_inc(SvRV(*format));
     Newxz(s->log, 1, sirius_accesslog);
     s->log->view.scratch = &s->log->scratch;
-    s->log->view.plain = true; /* a reply is half made */
+    s->log->view.plain = true; /* a reply is under construction: no code of Perl may run */
     const sr_logitem *items = sr_logformat_items(program(s), &count);
     for (size_t i = 0; i < count; i++)
         if (from_env(&items[i]))
@@ -90,7 +91,7 @@ static bool same(sr_bytes a, sr_bytes b)
     return !a.at == !b.at && sr_bytes_equal(a, b);
 }
 
-/* False: there is no memory, or the reply would be too long; the value will be missing in the line. */
+/* False: no memory, or the reply would be too long. The value will be missing in the line. */
 static bool add(sr_buffer *run, uint32_t item, sr_bytes value)
 {
     sr_reply_value v = {item, value.at ? (uint32_t)value.len : SR_REPLY_NO_VALUE};

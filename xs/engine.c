@@ -45,22 +45,23 @@ static void about_to_fork(void)
     if (!sirius_current || sirius_current->forked)
         return;
     sirius_current->turn.forked = true;
-    if (!pthread_equal(pthread_self(), sirius_current->thread)) /* which may be none of perl's */
+    if (!pthread_equal(pthread_self(), sirius_current->thread)) /* may be a thread without a perl */
         return;
     dTHX;
     sirius_socket_forks(aTHX_ sirius_current);
 }
 
 /*
- * And it ends by a signal as any other program does: the worker's handlers would have it wait for requests that never end.
- * Those of the application stay. Perl still has the worker's subs in %SIG; they know of it (Sirius::Worker::in_child).
+ * A child of the application ends by a signal as any other program does: with the worker's handlers it would
+ * wait for requests that never end. Handlers of the application stay. Perl still has the worker's subs in
+ * %SIG; they check for this (Sirius::Worker::in_child).
  */
 static void plain_signals(void)
 {
     static const int deadly[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
     dTHX;
 #ifdef MULTIPLICITY
-    if (!my_perl) /* forked by a thread that is not perl's */
+    if (!my_perl) /* a thread without a perl has forked */
         return;
 #endif
     for (size_t i = 0; PL_psig_ptr && i < sizeof deadly / sizeof *deadly; i++) {
@@ -112,14 +113,14 @@ SV *sirius_new(pTHX_ HV *hv)
 #ifdef MULTIPLICITY
     s->owner = aTHX;
 #endif
-    SV *self = sv_setref_pv(sv_newmortal(), "Sirius::Worker::Engine",
-                            s); /* owns s from here on, also when we croak */
+    /* owns s from here on, also if the rest croaks */
+    SV *self = sv_setref_pv(sv_newmortal(), "Sirius::Worker::Engine", s);
     Newxz(s->pool, ENVPOOL_SHAPES, envpool_env);
     s->edge = (int)SvIV(conf(aTHX_ hv, "edge"));
     SV **board = hv_fetchs(hv, "scoreboard", 0), **log = hv_fetchs(hv, "access_log", 0);
     if (board && SvROK(*board) && sv_derived_from(*board, "Sirius::Scoreboard")) {
         s->board = INT2PTR(sr_scoreboard *, SvIV(SvRV(*board)));
-        s->scoreboard = SvREFCNT_inc(SvRV(*board)); /* global destruction frees in any order */
+        s->scoreboard = SvREFCNT_inc(SvRV(*board)); /* counted, as global destruction frees in any order */
     }
     uint32_t slot = (uint32_t)number(aTHX_ hv, "slot");
     s->row = s->board && slot < s->board->slots ? &s->board->rows[slot] : &s->no_row;

@@ -1,9 +1,9 @@
 /*
- * env: the PSGI environment of one request, in a hash from envpool.
+ * env: makes the PSGI environment of one request, in a hash from envpool.
  *
- * Keys are shared strings made once. Those of header fields are cached by the raw name, so that a field costs
- * one comparison, not an upper-casing, a hash and a look-up. The cache says nothing of what else is in a request: whether
- * two of its fields have one key is asked of the keys themselves (see key_list).
+ * Keys are shared strings that are made once. Those of header fields are cached by the raw name, so that a
+ * field costs one comparison instead of an upper-casing, a hash and a look-up. The cache knows nothing of the
+ * other fields of a request: whether two fields have one key is decided by comparing the keys (see key_list).
  */
 #include "envpool.h"
 
@@ -41,25 +41,25 @@
     X(CONTENT_LENGTH, "CONTENT_LENGTH")                                                                      \
     X(COMMIT, "psgix.harakiri.commit")
 
-/* The first FIXED of them are in every environment, and slot number and key number are one. */
+/* The first FIXED keys are in every environment; their numbers are those of their slots. */
 #define X(name, text) KEY_##name,
 enum { KEYS(X) KEY_COUNT, FIXED = KEY_CONTENT_TYPE };
 #undef X
 
 static SV *keys[KEY_COUNT];
-static SV *masters[FIXED]; /* of the constants that all listeners have in common */
+static SV *masters[FIXED]; /* constants that are the same for all listeners */
 
 enum { NAME_CACHE = 128, NAME_CACHED_MAX = 40 };
 static struct cached_name {
-    uint8_t len; /* 0: empty */
+    uint8_t len; /* 0: the place is empty */
     char name[NAME_CACHED_MAX];
     SV *key; /* "HTTP_USER_AGENT", a shared string */
 } name_cache[NAME_CACHE];
 
 /*
- * The keys of one request, each once. Perl keeps one copy of a shared string, so equal keys have one address, whatever
- * spelling they come from ("x-foo", "X-Foo") and whatever the cache has thrown out in between. `seen` has a bit for
- * each hash: the list is walked only when another key had the same bit.
+ * The keys of one request, each once. Perl keeps one copy of a shared string, so equal keys have one address,
+ * whatever the spelling ("x-foo", "X-Foo") and whatever the cache has dropped in between. `seen` has a bit
+ * for each hash value: the list is searched only if another key had the same bit.
  */
 typedef struct key_list {
     SV *of[ENVPOOL_FIELDS];
@@ -67,7 +67,7 @@ typedef struct key_list {
     uint64_t seen;
 } key_list;
 
-static SV *array_master(pTHX_ int n) /* [1, 1] or [] */
+static SV *array_master(pTHX_ int n) /* makes [1, 1] or [] */
 {
     AV *av = newAV();
     for (int i = 0; i < n; i++)
@@ -96,8 +96,10 @@ sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multi
 
 /* --- shapes --- */
 
-/* "user-agent" -> HTTP_USER_AGENT. The cache is small and direct-mapped: a flood of odd names only costs
- * misses. */
+/*
+ * "user-agent" -> HTTP_USER_AGENT. The cache is small and direct-mapped: a flood of odd names costs cache
+ * misses, no more.
+ */
 static SV *field_key(pTHX_ sr_bytes name)
 {
     const unsigned char *n = (const unsigned char *)name.at;
@@ -112,7 +114,7 @@ static SV *field_key(pTHX_ sr_bytes name)
         SV *sv = newSVpvn_share(key, (I32)len, 0);
         if (name.len > NAME_CACHED_MAX)
             return sv_2mortal(sv);
-        sv_2mortal(cached->key); /* this very request may have it in its list */
+        sv_2mortal(cached->key); /* freed later: the list of this very request may hold it */
         cached->len = (uint8_t)name.len;
         memcpy(cached->name, n, name.len);
         cached->key = sv;
@@ -120,7 +122,7 @@ static SV *field_key(pTHX_ sr_bytes name)
     return cached->key;
 }
 
-/* The key of a field; NULL for those that the decoded body makes untrue. */
+/* The key of a field. NULL for Content-Length and Transfer-Encoding: the body was decoded. */
 static SV *key_of(pTHX_ const sirius_request *t, const sr_field *f)
 {
     sr_bytes name = sr_span_in(t->base, f->name);
@@ -133,7 +135,7 @@ static SV *key_of(pTHX_ const sirius_request *t, const sr_field *f)
     return field_key(aTHX_ name);
 }
 
-/* False: it is in the list already. */
+/* False: the key is in the list already. */
 static bool key_add(key_list *list, SV *key)
 {
     uint64_t bit = (uint64_t)1 << (SvSHARED_HASH(key) & 63);
@@ -152,7 +154,7 @@ typedef struct text {
     STRLEN len;
 } text;
 
-/* The texts of a request in the order of their keys, with room for those that must be made. */
+/* The texts of a request in the order of their keys, and memory for those that have to be made. */
 typedef struct texts {
     text of[KEY_REMOTE_PORT + 1];
     char port[8];
@@ -167,14 +169,14 @@ static text decimal(char *end, uint64_t n)
 static text path_info(pTHX_ sr_bytes path)
 {
     if (!path.len || path.at[0] != '/')
-        return (text){"/", 1}; /* "http://host" and "*"; REQUEST_URI tells them apart */
+        return (text){"/", 1}; /* for "http://host" and "*", which REQUEST_URI tells apart */
     if (!memchr(path.at, '%', path.len))
         return (text){path.at, path.len};
     SV *sv = sv_2mortal(newSV(path.len + 1));
     return (text){SvPVX(sv), sr_path_decode(SvPVX(sv), path)};
 }
 
-/* Path and query without scheme and host, as PSGI wants REQUEST_URI. */
+/* Path and query without scheme and host, as PSGI requires of REQUEST_URI. */
 static text request_uri(pTHX_ const sirius_request *t)
 {
     const sr_request *r = t->head;
@@ -182,7 +184,7 @@ static text request_uri(pTHX_ const sirius_request *t)
     if (target.len && (target.at[0] == '/' || target.at[0] == '*'))
         return (text){target.at, target.len};
     if (!path.len && !r->has_query && sr_bytes_equal(sr_span_in(t->base, r->method), SR_BYTES("OPTIONS")))
-        return (text){"*", 1}; /* OPTIONS http://host is OPTIONS *, RFC 9112 3.2.4 */
+        return (text){"*", 1}; /* OPTIONS http://host means OPTIONS * (RFC 9112 3.2.4) */
     SV *sv = sv_2mortal(path.len ? newSVpvn(path.at, path.len) : newSVpvs("/"));
     if (r->has_query) {
         sv_catpvs(sv, "?");
@@ -191,7 +193,7 @@ static text request_uri(pTHX_ const sirius_request *t)
     return (text){SvPVX(sv), SvCUR(sv)};
 }
 
-/* That of the request before is mostly that of this one, too: behind a proxy it always is. */
+/* Keeps the last text, as most requests have the address of the one before; behind a proxy all do. */
 static text address(const sr_peer *peer)
 {
     static sr_peer last;
@@ -218,7 +220,9 @@ static void texts_make(pTHX_ texts *x, const sirius_request *t)
     x->of[KEY_REMOTE_PORT] = decimal(x->port + sizeof x->port, t->client.port);
 }
 
-/* A second field of one name is appended: ", " by RFC 9110 5.3; a Cookie by "; " as RFC 6265 5.4 writes it.
+/*
+ * Appends a second field of the same name after ", " (RFC 9110 5.3), a second Cookie after "; " (RFC 6265
+ * 5.4).
  */
 static void put_repeatable(pTHX_ HV *env, SV *key, sr_bytes value)
 {
@@ -271,7 +275,8 @@ static void env_begin(pTHX_ envpool_env *env, const sirius_site *site)
 {
     env->n_slots = 0;
     env->hv = newHV();
-    hv_ksplit(env->hv, 64); /* room for a browser's request and what middleware adds, without a split */
+    /* room for a browser's request and what middleware adds, so that perl need not enlarge the hash */
+    hv_ksplit(env->hv, 64);
     fixed_fill(aTHX_ env, site);
 }
 
@@ -290,7 +295,10 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sirius_request *t
     sirius_lazy_arm(aTHX_ env->slots[KEY_INFORMATIONAL].value, s->turn.serial);
 }
 
-/* A request that fits no shape: more than ENVPOOL_FIELDS, repeated, very long names, or a host that no field has. */
+/*
+ * For a request that fits no shape: ENVPOOL_FIELDS or more fields, repeated or very long names, or a host
+ * from the target without a Host field.
+ */
 static SV *env_alone(pTHX_ sirius *s, const sirius_request *t)
 {
     envpool_env env = {0};
@@ -310,17 +318,18 @@ static SV *env_alone(pTHX_ sirius *s, const sirius_request *t)
         text n = decimal(length + sizeof length, t->body_length);
         put_repeatable(aTHX_ env.hv, keys[KEY_CONTENT_LENGTH], sr_bytes_of(n.at, n.len));
     }
-    sirius_input_forget(aTHX_ & env.input); /* the layer holds the bytes */
+    sirius_input_forget(aTHX_ & env.input); /* the layer keeps the bytes */
     s->turn.pooled = NULL;
-    s->turn.env = s->turn.alone = env.hv; /* the reference is $_[0] of the application: no hold for us */
+    /* not held by the reference, which is $_[0] of the application and may be changed */
+    s->turn.env = s->turn.alone = env.hv;
     return sv_2mortal(newRV_inc((SV *)env.hv));
 }
 
-/* The keys and values of its fields. False: it fits no shape. */
+/* Collects the keys and values of the fields. False: they fit no shape. */
 static bool fields_list(pTHX_ const sirius_request *t, key_list *list, sr_bytes *values)
 {
     const sr_request *r = t->head;
-    if (r->n_fields >= ENVPOOL_FIELDS || r->host_added) /* one place is for CONTENT_LENGTH */
+    if (r->n_fields >= ENVPOOL_FIELDS || r->host_added) /* one place is kept for CONTENT_LENGTH */
         return false;
     for (uint32_t i = 0; i < r->n_fields; i++) {
         if (r->fields[i].name.len > NAME_CACHED_MAX)
@@ -335,7 +344,7 @@ static bool fields_list(pTHX_ const sirius_request *t, key_list *list, sr_bytes 
     return true;
 }
 
-/* A new one of this shape, or NULL: no place is free, or it is not what it should be. */
+/* Makes a hash of this shape. NULL: no place is free, or the hash has not become what it should be. */
 static envpool_env *pool_add(pTHX_ sirius *s, uint8_t listener, const key_list *list)
 {
     envpool_env *env = envpool_claim(aTHX_ s->pool, &s->pool_clock);
@@ -377,7 +386,7 @@ SV *sirius_env(pTHX_ sirius *s, const sirius_request *t)
     return envpool_ref(aTHX_ env);
 }
 
-/* A restricted hash dies when it is asked for a key that it may not have. */
+/* A restricted hash dies if it is asked for a key that it does not allow. */
 static bool may_look(pTHX_ HV *env, SV *key)
 {
     return !SvRMAGICAL(env) && (!SvREADONLY(env) || hv_exists_ent(env, key, 0));
@@ -393,7 +402,10 @@ SV **sirius_env_fetch(pTHX_ HV *env, const char *key)
     return may_look(aTHX_ env, sv_2mortal(newSVpv(key, 0))) ? hv_fetch(env, key, (I32)strlen(key), 0) : NULL;
 }
 
-/* Values that are magical or references to more than a plain array are for Sirius::PSGI::Cleanup to look at. */
+/*
+ * True if neither cleanup handlers nor harakiri are set, for certain. Magic values, and references to
+ * anything but a plain empty array, are left to Sirius::PSGI::Cleanup.
+ */
 bool sirius_env_nothing_left(pTHX_ HV *env)
 {
     if (SvRMAGICAL(env) || SvREADONLY(env))

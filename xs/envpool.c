@@ -20,7 +20,7 @@ SV *envpool_ref(pTHX_ envpool_env *env)
     return env->ref;
 }
 
-/* It is $_[0] of the application, which may assign to it, weaken it or keep a reference to it. */
+/* The reference is $_[0] of the application, which may assign to it, weaken it or keep a reference to it. */
 bool envpool_ref_intact(const envpool_env *env)
 {
     const SV *ref = env->ref;
@@ -44,7 +44,7 @@ void envpool_forget(pTHX_ envpool_env *env)
     for (unsigned i = 0; i < env->n_fields; i++)
         SvREFCNT_dec_NN(env->fields[i]);
     env->n_fields = 0;
-    env->hv = NULL; /* first: a DESTROY may come back here */
+    env->hv = NULL; /* first of all: a DESTROY may come back here */
     env->in_use = false;
     ref_drop(aTHX_ env);
     SvREFCNT_dec_NN((SV *)hv);
@@ -63,7 +63,7 @@ envpool_env *envpool_claim(pTHX_ envpool_env *pool, unsigned *clock)
     return NULL;
 }
 
-/* A new value for a slot, by its kind: an empty string for a text, which is set for each request. */
+/* Makes a value for a slot, by its kind. Texts begin empty, as they are set for each request. */
 static SV *make(pTHX_ envpool_env *env, const envpool_slot *slot)
 {
     switch ((envpool_kind)slot->kind) {
@@ -93,8 +93,8 @@ bool envpool_seal(pTHX_ envpool_env *env, uint8_t listener, SV *const *fields, u
     static UV seals;
     HV *hv = env->hv;
     unsigned n = 0;
-    if (HvTOTALKEYS(hv) !=
-        env->n_slots) /* two slots of one key: the second has freed what the first points to */
+    /* two slots have one key: the second store has freed what the first slot points to */
+    if (HvTOTALKEYS(hv) != env->n_slots)
         return false;
     env->seal = ++seals;
     env->listener = listener;
@@ -134,9 +134,12 @@ const envpool_slot *envpool_slot_of(const envpool_env *env, SV *key)
     return NULL;
 }
 
-/* --- is it still what was put there? --- */
+/* --- is the value still the one that was stored? --- */
 
-/* Reference count and flags as one word: perl has them side by side. Whether a buffer is shared is no matter. */
+/*
+ * Reference count and flags as one word: perl has them side by side. Whether a buffer is shared does not
+ * matter.
+ */
 typedef struct head {
     U32 refcnt, flags;
 } head;
@@ -153,7 +156,7 @@ static inline uint64_t head_of(const SV *sv)
     return is & mask;
 }
 
-/* As memcmp() == 0, of what is mostly too short to be worth a call. */
+/* As memcmp() == 0, but inline: most values are too short to be worth a call. */
 static inline bool same_bytes(const char *a, const char *b, STRLEN len)
 {
     uint64_t wide, wide2;
@@ -166,7 +169,7 @@ static inline bool same_bytes(const char *a, const char *b, STRLEN len)
             if (wide != wide2)
                 return false;
         }
-        memcpy(&wide, a + len - sizeof wide, sizeof wide); /* which may overlap */
+        memcpy(&wide, a + len - sizeof wide, sizeof wide); /* the last eight may overlap those before */
         memcpy(&wide2, b + len - sizeof wide, sizeof wide);
         return wide == wide2;
     }
@@ -185,7 +188,7 @@ static inline bool same_bytes(const char *a, const char *b, STRLEN len)
     return true;
 }
 
-/* Numbers may have got a string beside them: then their flags differ. */
+/* A number that was used as a string has other flags, so it does not get here. */
 static inline bool same_const(const SV *sv, const SV *master)
 {
     if (SvROK(master))
@@ -193,7 +196,7 @@ static inline bool same_const(const SV *sv, const SV *master)
     if (!SvPOK(master))
         return SvIVX(sv) == SvIVX(master);
     if (SvIsCOW(sv) && SvPVX_const(sv) == SvPVX_const(master))
-        return true; /* a shared buffer is never written to */
+        return true; /* nobody writes to a shared buffer */
     return SvCUR(sv) == SvCUR(master) && same_bytes(SvPVX_const(sv), SvPVX_const(master), SvCUR(sv));
 }
 
@@ -212,15 +215,16 @@ static inline bool same_array(const SV *sv, const AV *master)
 }
 
 /*
- * Ours alone, and of the very flags it was made with: so a string is a string and nothing more, without magic, UTF-8, a number, a
- * blessing or a lock. What a text or a number says does not matter, the next request sets it.
+ * Whether the value is held by the pool alone and has exactly the flags that it was made with: a string is
+ * then just a string, without magic, UTF-8, a number, a blessing or a lock. The contents of texts and numbers
+ * do not matter, as the next request sets them.
  */
 static inline bool same_kind(const envpool_slot *slot)
 {
     return head_of(slot->value) == slot->head;
 }
 
-/* Of a special one whose kind is the same. */
+/* Compares the contents of a special value whose kind is the same. */
 static inline __attribute__((always_inline)) bool same_value(pTHX_ const envpool_env *env,
                                                              const envpool_slot *slot)
 {
@@ -255,7 +259,7 @@ void envpool_put(pTHX_ envpool_env *env, envpool_slot *slot, SV *key)
 
 /* --- scrubbing --- */
 
-/* Held by the pool and by the reference, if there is one, and nobody else. */
+/* Whether the hash is held by the pool and its reference, if there is one, and by nobody else. */
 static bool same_hash(const envpool_env *env)
 {
     HV *hv = env->hv;
@@ -263,7 +267,10 @@ static bool same_hash(const envpool_env *env)
            HvMAX(hv) == env->max;
 }
 
-/* Every entry is where it was, and no other. Read in walking order each is reached through one that was found sound. */
+/*
+ * Whether every entry is where it was, and there is no other. In walking order, each is reached through one
+ * already checked.
+ */
 static bool nothing_moved(const envpool_env *env)
 {
     if (HvTOTALKEYS(env->hv) != env->n_slots)
@@ -276,7 +283,10 @@ static bool nothing_moved(const envpool_env *env)
     return true;
 }
 
-/* Deletes the keys that were added. False: our own are not all in their places, the hash is another one now. */
+/*
+ * Deletes the keys that were added. False: not all of our entries are in their places, so the hash was
+ * changed.
+ */
 static bool delete_added(pTHX_ envpool_env *env)
 {
     AV *added = (AV *)sv_2mortal((SV *)newAV());
@@ -293,13 +303,13 @@ static bool delete_added(pTHX_ envpool_env *env)
         return false;
     for (SSize_t i = 0; i <= AvFILLp(added); i++)
         (void)hv_delete_ent(env->hv, AvARRAY(added)[i], G_DISCARD, 0);
-    return same_hash(env) && nothing_moved(env); /* a DESTROY of what was deleted may have been busy in it */
+    return same_hash(env) && nothing_moved(env); /* a DESTROY of what was deleted may have changed the hash */
 }
 
 /*
- * Every request that changes nothing comes through here, with some 27 slots: without a branch for each. An entry or a value that
- * is not ours any more is looked at too before that is known; perl never gives back the memory of either, and the array of
- * the hash is the one it was.
+ * Every request that changes nothing passes here, with about 27 slots, so the first loop has no branch for
+ * each. Entries and values that are no longer ours are read before that is known: this is safe, since perl
+ * never gives back their memory, and the bucket array was checked.
  */
 bool envpool_untouched(pTHX_ const envpool_env *env)
 {
@@ -339,7 +349,7 @@ static bool scrub(pTHX_ envpool_env *env)
         slot_set(slot, make(aTHX_ env, slot));
         HeVAL(slot->he) = slot->value;
         SvREFCNT_dec(old);
-        ours = same_hash(env); /* it too may have had a DESTROY */
+        ours = same_hash(env); /* what was freed may have had a DESTROY too */
     }
     FREETMPS;
     LEAVE;

@@ -1,6 +1,4 @@
-/*
- * file: is the body that an application returns a plain file, so that the kernel can send it?
- */
+/* file: finds out whether the body that an application returns is a plain file, which the kernel can send. */
 #include "sirius.h"
 
 #include "perliol.h" /* PERLIO_F_UTF8 */
@@ -8,7 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Layers that change bytes would be passed by. PerlIO_get_layers would ask each for its argument: of :via that is a method. */
+/*
+ * Layers that change bytes would be bypassed. PerlIO_get_layers is no help: it asks each layer for its
+ * argument, and for :via that calls a method.
+ */
 static bool raw_layers(pTHX_ PerlIO *f)
 {
     for (const PerlIOl *l = *f; l; l = l->next)
@@ -21,8 +22,8 @@ static bool raw_layers(pTHX_ PerlIO *f)
 static CV *inherits;
 
 /*
- * A class with a getline of its own means something by it. To look for a method may warn (a base class that is not loaded) or
- * die (base classes without a C3 order), and a warning is code of the application.
+ * A class with its own getline must be read by it. Looking up a method may warn (a base class is not loaded)
+ * or die (the base classes have no C3 order), and a warning runs code of the application.
  */
 XS(sirius_xs_inherits);
 XS(sirius_xs_inherits)
@@ -31,7 +32,7 @@ XS(sirius_xs_inherits)
     if (items != 1)
         croak("usage: inherits($handle)");
     GV *gv = gv_fetchmethod_autoload(SvSTASH(SvRV(ST(0))), "getline", 0);
-    const CV *own = gv ? GvCV(gv) : NULL; /* compared, and no more: the next look-up may free it */
+    const CV *own = gv ? GvCV(gv) : NULL; /* only compared: the next look-up may free it */
     gv = gv_fetchmethod_autoload(gv_stashpvs("IO::Handle", GV_ADD), "getline", 0);
     ST(0) = boolSV(!own || (gv && GvCV(gv) == own));
     XSRETURN(1);
@@ -50,8 +51,10 @@ bool sirius_file_class(pTHX_ sirius *s, SV *handle, HV **class)
     return answer != NULL;
 }
 
-/* Where the next getline would read: the descriptor's position less what is buffered. PerlIO_tell knows
- * nothing of sysread. */
+/*
+ * Where the next getline would read: the position of the descriptor less what is buffered. PerlIO_tell does
+ * not know of sysread.
+ */
 static off_t position(pTHX_ PerlIO *f, int fd)
 {
     if (PerlIOBase(f)->flags & PERLIO_F_WRBUF && PerlIO_flush(f) != 0)
@@ -69,7 +72,8 @@ bool sirius_file(pTHX_ SV *body, const HV *class, int *fd, off_t *offset, uint64
         return false;
     PerlIO *f = IoIFP(io);
     struct stat st;
-    if (!raw_layers(aTHX_ f)) /* first: a layer may be written in Perl, and then its fileno is */
+    /* first, because a layer may be written in Perl, and then its fileno is code too */
+    if (!raw_layers(aTHX_ f))
         return false;
     *fd = PerlIO_fileno(f);
     if (*fd < 0 || fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)

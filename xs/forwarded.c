@@ -1,10 +1,10 @@
 /*
- * forwarded: what trusted proxies say of a request, put into its environment. The address and port of the client are
- * there already: they are those of the connection's client.
+ * forwarded: puts into the environment what trusted proxies say of the request. The address and port of the
+ * client are there already: they are taken from the client of the connection.
  *
- * The scheme and the port of the server are constants to envpool, so one that is another is scrubbed after the request:
- * a new scalar for each. REMOTE_PORT is 0 when nobody says the client's, as on unix sockets: the port of the proxy would
- * be no port of REMOTE_ADDR.
+ * Scheme and server port are constants to envpool, so other values are replaced by new scalars after the
+ * request. REMOTE_PORT is 0 if nobody gives the client's port, as on unix sockets: the proxy's port does not
+ * belong to REMOTE_ADDR.
  */
 #include "sirius.h"
 

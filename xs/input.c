@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-enum { KEEP_BYTES = 64 * 1024 }; /* a larger buffer is not kept for the next request */
+enum { KEEP_BYTES = 64 * 1024 }; /* larger buffers are not kept for the next request */
 
 static GV *handle(pTHX_ PerlIO *f)
 {

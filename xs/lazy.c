@@ -1,8 +1,9 @@
 /*
- * lazy: values of %env that cost something and are seldom read: psgix.io, psgix.informational.
- * Each is a scalar with magic that makes the value when it is first read and then goes; an assignment makes
- * it go as well. Whoever reads may have values on perl's stack and go on with its own copy of the stack pointer (a copy of a
- * hash, a list of arguments): so a value is made without calling perl.
+ * lazy: values of %env that cost something to make and are seldom read: psgix.io, psgix.informational.
+ *
+ * Each is a scalar with magic that makes the value on the first read and then goes; an assignment removes the
+ * magic too. The reader may have values on perl's stack and continue with its own copy of the stack pointer
+ * (copying a hash, building a list of arguments), so the value is made without calling perl.
  */
 #include "sirius.h"
 
@@ -18,7 +19,7 @@ static const MGVTBL lazy_vtbl[] = {
                                    .svt_local = lazy_local},
 };
 
-/* mg_ptr, with mg_len 0 so that perl does not free it: the serial of a turn. */
+/* The serial of a turn is in mg_ptr, with mg_len 0 so that perl does not free it. */
 SV *sirius_lazy_new(pTHX_ sirius_lazy kind)
 {
     SV *sv = newSV(0);
@@ -41,7 +42,7 @@ bool sirius_lazy_untouched(pTHX_ const SV *sv, sirius_lazy kind)
     return mg && mg->mg_virtual == &lazy_vtbl[kind] && !mg->mg_moremagic && !mg->mg_obj;
 }
 
-/* The magic goes first: it is no business of the value. */
+/* The magic is removed first, since it must not act on the value. */
 static int become(pTHX_ SV *sv, const MGVTBL *vtbl, SV *value)
 {
     sv_unmagicext(sv, PERL_MAGIC_ext, (MGVTBL *)vtbl);
@@ -68,7 +69,7 @@ static int lazy_set(pTHX_ SV *sv, MAGIC *mg)
     return 0;
 }
 
-/* The new value of `local $env->{...}` is undefined, as that of any other. */
+/* The new value of `local $env->{...}` is undefined, as with any other scalar. */
 static int lazy_local(pTHX_ SV *sv, MAGIC *mg)
 {
     PERL_UNUSED_CONTEXT;

@@ -1,10 +1,12 @@
 /*
- * loading: what watches over the application while the process that was started loads it. There is no supervisor yet, and the
- * code that loads may block in C, or have all signals blocked or ignored. So it is a thread that never runs Perl: it says after a
- * while that the application is still being loaded, and ends the process when --load-timeout is over. It ends with the loading.
+ * loading: watches over the loading of the application in the process that was started. There is no
+ * supervisor yet, and the code that is loaded may block in C, or have all signals blocked or ignored. So a
+ * thread that never runs Perl says after a while that the application is still being loaded, and ends the
+ * process when --load-timeout is over. The thread ends with the loading.
  *
- * Signals meanwhile: a stop ends the process, with a line, also as PID 1 of a container, to which the kernel brings no signal
- * without a handler. What else is for a supervisor is noted for it. A handler of the application's own goes before ours.
+ * Signals meanwhile: a stop signal ends the process, with a line in the log. That holds for PID 1 of a
+ * container too, to which the kernel delivers no signal without a handler. Other signals for the supervisor
+ * are noted for it. Handlers of the application take precedence.
  */
 #include "sirius.h"
 
@@ -20,12 +22,12 @@ static const int STOPS[] = {SIGINT, SIGQUIT, SIGTERM};
 static const int NOTED[] = {SIGHUP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2};
 
 static struct {
-    pid_t pid; /* the process that loads; 0: none */
+    pid_t pid; /* the process that loads; 0: none does */
     pthread_t thread;
-    bool watched; /* there is the thread */
+    bool watched; /* the thread was started */
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool over; /* under the lock */
+    bool over; /* protected by the lock */
     double limit, soon;
     struct timespec began;
     int stopped_status;
@@ -35,7 +37,7 @@ static struct {
 #endif
 } loading;
 
-/* A pipe that nobody reads holds up nobody; a line is shorter than PIPE_BUF. */
+/* Writes a line, which is shorter than PIPE_BUF. Gives up if nobody reads the pipe. */
 static void say(const char *text, size_t len)
 {
     struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -62,7 +64,9 @@ static bool wait_until(double seconds)
     return over;
 }
 
-/* Where perl is, read in a way that can't fail while it goes on; '' when the kernel does not let us. */
+/*
+ * Where perl is. Reads it in a way that can't crash while perl goes on. '' if the kernel does not permit it.
+ */
 static void say_where(char *to, size_t cap)
 {
     char file[1024];
@@ -100,13 +104,13 @@ static void *watch(void *unused)
     _exit(1);
 }
 
-/* In a child that the application has forked: as if we were not there. */
+/* A child that the application has forked handles the signal as if this module were not there. */
 static bool is_child(int sig)
 {
     if (loading.pid == getpid())
         return false;
     signal(sig, SIG_DFL);
-    raise(sig); /* when this handler returns */
+    raise(sig); /* takes effect when this handler returns */
     return true;
 }
 
@@ -118,7 +122,7 @@ static void note(int sig)
 
 static void stop(int sig, siginfo_t *info, void *context)
 {
-    char text[160], pid[24], *at = pid + sizeof pid; /* no snprintf here */
+    char text[160], pid[24], *at = pid + sizeof pid; /* snprintf is not safe in a signal handler */
     const char *name = sig == SIGINT ? "INT" : sig == SIGQUIT ? "QUIT" : "TERM";
     PERL_UNUSED_VAR(context);
     if (is_child(sig))
@@ -144,7 +148,7 @@ static void stop(int sig, siginfo_t *info, void *context)
     _exit(loading.stopped_status);
 }
 
-/* Not where somebody has asked for something else: nohup ignores HUP. */
+/* Sets a handler, unless the signal was set to something else: nohup ignores HUP. */
 static void heed(int sig, const struct sigaction *how)
 {
     struct sigaction now;
@@ -152,7 +156,7 @@ static void heed(int sig, const struct sigaction *how)
         sigaction(sig, how, NULL);
 }
 
-/* Unless the application has put another handler in its place. */
+/* Resets the signal, unless the application has set another handler. */
 static void forget(int sig, void (*handler)(void))
 {
     struct sigaction now;
@@ -196,8 +200,9 @@ void sirius_loading_begin(pTHX_ double limit, double soon, int stopped_status)
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 128 << 10);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* for the thread, which inherits it */
-    loading.watched = pthread_create(&loading.thread, &attr, watch, NULL) == 0; /* else there is no limit */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* for the thread, which inherits the mask */
+    /* without the thread there is no time limit */
+    loading.watched = pthread_create(&loading.thread, &attr, watch, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
 }
@@ -207,7 +212,7 @@ AV *sirius_loading_end(pTHX)
     AV *noted = newAV();
     if (!loading.pid)
         return noted;
-    if (loading.pid == getpid() && loading.watched) { /* a child has no such thread */
+    if (loading.pid == getpid() && loading.watched) { /* a forked child does not have the thread */
         pthread_mutex_lock(&loading.lock);
         loading.over = true;
         pthread_cond_signal(&loading.wake);

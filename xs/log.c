@@ -1,9 +1,11 @@
 /*
- * log: a PerlIO layer for STDERR that many processes share. Each line, however long, leaves in one write(2), so that lines
- * of several processes do not mix; with the argument "prefix" each begins with "2026-11-21T23:05:01Z PID LEVEL ".
+ * log: a PerlIO layer for STDERR that many processes share. Each line, however long, is written by one
+ * write(2), so that lines of several processes do not mix. With the argument "prefix" each begins with
+ * "2026-11-21T23:05:01Z PID LEVEL ".
  *
- * The bytes go to the descriptor directly: perl's own buffer below would split them. What has no newline yet is held,
- * whatever flushes, as perl flushes after each piece of a line; it belongs to the process that wrote it.
+ * The bytes go to the descriptor directly: perl's own buffer below would split them. An unfinished line is
+ * held back even if it is flushed, as perl flushes after each piece of a line. It belongs to the process that
+ * wrote it.
  */
 #include "sirius.h"
 
@@ -16,19 +18,22 @@
 #include <unistd.h>
 
 enum {
-    HELD_MAX = 64 * 1024, /* a longer line that comes in pieces is cut here */
-    STAMP_MAX = 64,       /* time, PID, level */
+    HELD_MAX = 64 * 1024, /* a line that comes in pieces is cut at this length */
+    STAMP_MAX = 64,       /* for time, PID and level */
 };
 
 typedef struct log_layer {
     struct _PerlIO base;
-    char *buf; /* the line that has begun, its prefix included */
+    char *buf; /* the unfinished line, with its prefix */
     size_t len, cap;
-    pid_t owner;      /* of what is in buf: after a fork it is the parent's */
-    bool prefix, cut; /* cut: the last line ended at HELD_MAX */
+    pid_t owner;      /* of the contents of buf: after a fork they are the parent's */
+    bool prefix, cut; /* cut: the last line was cut at HELD_MAX */
 } log_layer;
 
-/* Lines that the server makes itself say "[sirius PID] " in front. Returns its length, 0 when it is not there. */
+/*
+ * Lines of the server itself begin with "[sirius PID] ". Returns the length of this mark, 0 if it is not
+ * there.
+ */
 static size_t server_mark(const char *at, size_t len, long *pid)
 {
     static const char mark[] = "[sirius ";
@@ -44,7 +49,9 @@ static size_t server_mark(const char *at, size_t len, long *pid)
     return i + 2;
 }
 
-/* The level that a line of the server names after its mark, "error: "; NULL: none, so it is a notice. */
+/*
+ * The level that a line of the server gives after its mark, as in "error: ". NULL: none, so it is a notice.
+ */
 static const char *server_level(const char *at, size_t len, size_t *taken)
 {
     static const char *const levels[] = {"error", "warn", "info"};
@@ -61,7 +68,10 @@ static const char *server_level(const char *at, size_t len, size_t *taken)
 
 static const char *level_of_put; /* while sirius_log_put writes */
 
-/* psgi.errors is printed to, and what the server says of a dead application comes out of a call; all else warns. */
+/*
+ * The level by the operation that writes: psgi.errors is printed to, and the death of an application is
+ * reported from a call. Everything else is a warning.
+ */
 static const char *level_of_op(pTHX)
 {
     if (level_of_put)
@@ -99,13 +109,16 @@ static void stamp(log_layer *l, long pid, const char *level)
     append(l, text, n);
 }
 
-/* One line or a part of it. Returns the level of what follows in the same breath: a stack trace has many lines. */
+/*
+ * Adds a line or a part of one. Returns the level for the lines that follow in the same write, as of a stack
+ * trace.
+ */
 static const char *add_line(pTHX_ log_layer *l, const char *at, size_t len, const char *level)
 {
     long pid = l->owner;
     size_t mark = server_mark(at, len, &pid);
     bool begins = !l->len || l->buf[l->len - 1] == '\n';
-    if (mark && !begins) /* after the unfinished line of an application */
+    if (mark && !begins) /* the application has left a line unfinished */
         append(l, "\n", 1);
     if (mark) {
         size_t taken;
@@ -125,7 +138,7 @@ static const char *add_line(pTHX_ log_layer *l, const char *at, size_t len, cons
     return level;
 }
 
-/* Whoever has read the log may be gone (EPIPE): that costs the line, and not the process. */
+/* The reader of the log may be gone (EPIPE): that must cost the line, not the process. */
 static ssize_t write_some(int fd, const char *at, size_t len)
 {
     sr_nosignal mask;
@@ -135,7 +148,7 @@ static ssize_t write_some(int fd, const char *at, size_t len)
     return n;
 }
 
-/* Writes the first n bytes of buf. False: errno says why, and they are lost. */
+/* Writes the first n bytes of buf. False: errno says why, and the bytes are lost. */
 static bool write_out(pTHX_ PerlIO *f, log_layer *l, size_t n)
 {
     int fd = PerlIO_fileno(f);
@@ -146,7 +159,7 @@ static bool write_out(pTHX_ PerlIO *f, log_layer *l, size_t n)
             done += (size_t)r;
         } else if (r == 0) {
             break;
-        } else if (errno == EAGAIN) { /* a pipe that somebody else has made non-blocking */
+        } else if (errno == EAGAIN) { /* somebody else has made the pipe non-blocking */
             struct pollfd p = {.fd = fd, .events = POLLOUT};
             poll(&p, 1, -1);
         } else if (errno != EINTR) {
@@ -193,7 +206,7 @@ static SSize_t log_write(pTHX_ PerlIO *f, const void *data, Size_t count)
     return !whole || write_out(aTHX_ f, l, whole) ? (SSize_t)count : -1;
 }
 
-/* At the end: writes the unfinished line. */
+/* Writes the unfinished line when the layer ends. */
 static void finish(pTHX_ PerlIO *f)
 {
     log_layer *l = PerlIOSelf(f, log_layer);
@@ -243,7 +256,10 @@ static SV *log_getarg(pTHX_ PerlIO *f, CLONE_PARAMS *param, int flags)
     return PerlIOSelf(f, log_layer)->prefix ? newSVpvs("prefix") : newSV(0);
 }
 
-/* PERLIO_K_RAW: binmode leaves it where it is. PERLIO_K_DESTRUCT: it is popped, and so finished, when perl ends. */
+/*
+ * PERLIO_K_RAW: binmode leaves the layer in place. PERLIO_K_DESTRUCT: perl pops it at its end, which writes
+ * an unfinished line.
+ */
 static PERLIO_FUNCS_DECL(log_funcs) = {
     .fsize = sizeof(PerlIO_funcs),
     .name = "sirius_log",
@@ -264,7 +280,9 @@ static PERLIO_FUNCS_DECL(log_funcs) = {
     .Setlinebuf = PerlIOBase_setlinebuf,
 };
 
-/* Of the lowest layer, if it is perl's own: others may be code of the application. -1: there is none. */
+/*
+ * The descriptor of the lowest layer, if that is perl's own: others may be code of the application. -1: none.
+ */
 static int plain_descriptor(pTHX_ PerlIO *f)
 {
     for (; PerlIOValid(f); f = PerlIONext(f))
@@ -273,7 +291,10 @@ static int plain_descriptor(pTHX_ PerlIO *f)
     return -1;
 }
 
-/* Nobody may read it, until a handler of a signal does: then the rest is lost, rather than that it runs in here. */
+/*
+ * Nobody may be reading, so a write may block. A signal ends it, and the rest is lost: its handler must not
+ * run in here.
+ */
 static void put_plain(pTHX_ int fd, const char *at, size_t len)
 {
     while (fd >= 0 && len) {
@@ -286,8 +307,8 @@ static void put_plain(pTHX_ int fd, const char *at, size_t len)
 }
 
 /*
- * To the file that STDERR is, past what an application may have put before it: a tie, $SIG{__WARN__}, $, and $\, and its layers, which are code of others.
- * Not PerlIO_stderr(): once STDERR was closed, another file may have its place.
+ * Writes to the file of STDERR, past whatever the application has put before it: a tie, $SIG{__WARN__}, $,
+ * and $\, layers. PerlIO_stderr() is no help: once STDERR was closed, another file may have its place.
  */
 void sirius_log_put(pTHX_ const char *at, size_t len, const char *level)
 {

@@ -1,4 +1,4 @@
-/* logview: where the values of a line come from. */
+/* logview: looks up the values of a log line. */
 #include "sirius.h"
 
 #include "envpool.h"
@@ -6,16 +6,16 @@
 
 enum { KEYS_MAX = 3 };
 
-/* Where a shape of the pool has its values, so that a request that has left them alone needs no look-up */
+/* Where a shape of the pool has the values, so that an untouched request needs no look-up in the hash. */
 typedef struct places {
-    UV seal;                             /* of the shape; 0: of none */
-    const envpool_slot *slots[KEYS_MAX]; /* NULL: it has no such key */
+    UV seal;                             /* of the shape; 0: not filled in */
+    const envpool_slot *slots[KEYS_MAX]; /* NULL: the shape has no such key */
 } places;
 
-/* The aux of an item */
+/* The aux of an item. */
 typedef struct source {
-    SV *keys[KEYS_MAX]; /* of %env, with their hashes: one item is one look-up */
-    SV *code;           /* a handler */
+    SV *keys[KEYS_MAX]; /* keys of %env with their hash values: an item costs one look-up */
+    SV *code;           /* the sub of a handler */
     SV *block;          /* its first argument */
     places places[ENVPOOL_SHAPES];
 } source;
@@ -27,7 +27,7 @@ static SV *shared_key(pTHX_ const char *at, size_t len)
     return newSVpvn_share(at, (I32)len, 0);
 }
 
-/* HTTP_USER_AGENT of User-Agent */
+/* User-Agent becomes HTTP_USER_AGENT. */
 static SV *field_key(pTHX_ sr_bytes name)
 {
     SV *key = newSVpvs("HTTP_");
@@ -112,7 +112,10 @@ static sr_bytes all_of(const sr_buffer *b)
     return sr_bytes_of(b->data ? sr_buffer_at(b) : "", sr_buffer_len(b));
 }
 
-/* Its bytes, whatever perl's flag says of it; characters above 0xff as UTF-8. Good until the piece is used again */
+/*
+ * The bytes of a value, whatever perl's UTF-8 flag says; characters above 0xff as UTF-8. Valid until the
+ * piece is used again.
+ */
 static sr_bytes bytes_of(pTHX_ sirius_logview *v, SV *sv)
 {
     if (v->plain && (SvGMAGICAL(sv) || SvROK(sv)))
@@ -143,7 +146,7 @@ static void find_places(source *s, places *p, const envpool_env *pooled)
         p->slots[k] = s->keys[k] ? envpool_slot_of(pooled, s->keys[k]) : NULL;
 }
 
-/* A look-up in the hash costs 120 instructions, one in the pool 20; combined has seven. */
+/* A look-up in the hash costs 120 instructions, one in the pool 20, and the combined format has seven. */
 static inline sr_bytes look_up(pTHX_ sirius_logview *v, source *s, unsigned k)
 {
     if (v->pooled) {
@@ -200,7 +203,7 @@ static sr_bytes response_field(pTHX_ sirius_logview *v, sr_bytes name)
     return none;
 }
 
-/* As code of Perl would be called: in list context, the first value counts */
+/* Calls a handler as Perl code would: in list context, and the first value counts. */
 static sr_bytes call_handler(pTHX_ sirius_logview *v, const source *s)
 {
     dSP;
@@ -216,7 +219,7 @@ static sr_bytes call_handler(pTHX_ sirius_logview *v, const source *s)
     int n = call_sv(s->code, G_ARRAY);
     SPAGAIN;
     sr_bytes value = none;
-    sr_buffer *line = &v->scratch->line; /* the value goes with FREETMPS */
+    sr_buffer *line = &v->scratch->line; /* FREETMPS frees the value */
     sr_buffer_reset(line);
     if (n > 0)
         value = bytes_of(aTHX_ v, SP[1 - n]);

@@ -1,7 +1,8 @@
 /*
- * place: which line of Perl a worker has reached. It is read from the memory of that process, which need neither take
- * part nor know: it may be stopped, or stand in C code with all signals blocked. The worker is a fork of this process, so its
- * interpreter lies where ours does. The kernel says EPERM where it would not let us debug the worker.
+ * place: finds the line of Perl that a worker executes. It is read from the memory of that process, which
+ * need not cooperate: it may be stopped, or in C code with all signals blocked. The worker is a fork of this
+ * process, so its interpreter is at the same address. The kernel returns EPERM where it would not let us
+ * debug the worker.
  */
 #include "sirius.h"
 
@@ -15,7 +16,7 @@ static bool copy(pid_t pid, void *to, const void *from, size_t len)
     return process_vm_readv(pid, &ours, 1, &its, 1, 0) == (ssize_t)len;
 }
 
-/* Up to its NUL or cap - 1 bytes, page by page: what lies after its end may not be mapped. */
+/* Copies up to the NUL, or cap - 1 bytes, page by page: the memory after the string may not be mapped. */
 static size_t copy_string(pid_t pid, char *to, size_t cap, const char *from)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), used = 0;
@@ -30,10 +31,10 @@ static size_t copy_string(pid_t pid, char *to, size_t cap, const char *from)
             return (size_t)(end - to);
         used += some;
     }
-    return 0; /* no name of a file is that long */
+    return 0; /* no file name is that long */
 }
 
-/* Where the name is that CopFILE gives; NULL: nowhere. */
+/* The address of the name that CopFILE would return. NULL: there is none. */
 static const char *name_of_file(pTHX_ pid_t pid, const COP *cop)
 {
 #ifdef USE_ITHREADS
@@ -47,7 +48,7 @@ static const char *name_of_file(pTHX_ pid_t pid, const COP *cop)
     if (!CopFILEGV(cop) || !copy(pid, &gv, CopFILEGV(cop), sizeof gv) ||
         !copy(pid, &body, gv.sv_any, sizeof body))
         return NULL;
-    return HEK_KEY(body.xiv_u.xivu_namehek) + 2; /* after "_<" */
+    return HEK_KEY(body.xiv_u.xivu_namehek) + 2; /* skips "_<" */
 #endif
 }
 

@@ -1,4 +1,4 @@
-/* poll: sleep until a signal comes, a descriptor has something, or a time is over; none of them is lost in between. */
+/* poll: sleeps until a signal comes, a descriptor is ready, or a time is over; nothing is lost in between. */
 #include "sirius.h"
 
 #include <poll.h>
@@ -32,7 +32,7 @@ void sirius_poll(pTHX_ AV *descriptors, AV *events, NV seconds, AV *signals)
     open = closed;
     open_mask(aTHX_ signals, &open);
     ppoll(fd, n, limit, &open);
-    pthread_sigmask(SIG_SETMASK, &open, NULL); /* ppoll lets none in when a descriptor has something */
+    pthread_sigmask(SIG_SETMASK, &open, NULL); /* if a descriptor is ready, ppoll may have let no signal in */
     pthread_sigmask(SIG_SETMASK, &closed, NULL);
     PERL_ASYNC_CHECK();
 }

@@ -1,4 +1,4 @@
-/* scoreboard: what Sirius::Scoreboard tells, as Perl values, and the mark that an application sets. */
+/* scoreboard: the contents of Sirius::Scoreboard as Perl values, and the mark that an application sets. */
 #include "scoreboard.h"
 
 #include "sirius.h"
@@ -15,9 +15,9 @@ static NV seconds(uint64_t ns)
 
 /* --- the board of this process --- */
 
-static SV *board; /* what the object refers to; not counted, DESTROY forgets it */
+static SV *board; /* the object's referent; not counted, DESTROY clears it */
 #ifdef MULTIPLICITY
-static PerlInterpreter *owner; /* of board: a thread of the application has no such object */
+static PerlInterpreter *owner; /* of board: threads of the application do not have the object */
 #endif
 
 SV *sirius_board_new(pTHX_ sr_scoreboard *s)
@@ -64,7 +64,7 @@ HV *sirius_board_row(pTHX_ const sr_row *r)
     sr_row_request request;
     char line[4 * SR_LINE_MAX];
     bool whole = sr_row_read(r, &request), begun = whole && request.began;
-    bool ended = whole && !begun && request.line_len; /* the last one is told instead */
+    bool ended = whole && !begun && request.line_len; /* the last request is shown instead */
     SV *mark = newSVpvn((const char *)request.mark, begun ? request.mark_len : 0);
     HV *hv = (HV *)sv_2mortal((SV *)newHV());
     sv_utf8_decode(mark);
@@ -146,7 +146,7 @@ static SV *histogram(pTHX_ const sr_histogram *h)
     return newRV_noinc((SV *)hv);
 }
 
-/* Time limits by their name: those that close a connection are counted as its reason */
+/* Time limits by name. Those that close a connection are counted as the reason of that close. */
 static SV *limits(pTHX_ const sr_counters *t)
 {
     HV *hv = newHV();
@@ -171,7 +171,7 @@ static SV *exits(pTHX_ const sr_scoreboard *s)
     return newRV_noinc((SV *)hv);
 }
 
-/* The causes of which an edge can end */
+/* The causes by which an edge can end. */
 static SV *edge_exits(pTHX_ const sr_scoreboard *s)
 {
     static const sr_exit causes[] = {SR_EXIT_STOP, SR_EXIT_EXIT,   SR_EXIT_CRASH,
@@ -249,6 +249,6 @@ void sirius_mark(pTHX_ SV *text)
     SV *copy = sv_2mortal(newSVsv(text));
     if (SvOK(copy))
         at = SvPVutf8(copy, len);
-    if (sirius_own(aTHX) == s && !s->forked) /* an overload is application code */
+    if (sirius_own(aTHX) == s && !s->forked) /* an overload is code of the application */
         sr_row_mark(s->row, at, len);
 }

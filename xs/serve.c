@@ -1,6 +1,4 @@
-/*
- * serve: serves one request: makes %env, calls the application, and sends its response.
- */
+/* serve: serves one request: makes %env, calls the application, sends the response. */
 #include "envpool.h"
 #include "http/logtext.h"
 #include "wire.h"
@@ -36,7 +34,8 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
         ENTER;
         SAVETMPS;
     }
-    PUSHSTACKi(PERLSI_REQUIRE); /* a stack of its own: last, next and goto find no loop or label outside */
+    /* a stack of its own, so that last, next and goto find no loop or label outside */
+    PUSHSTACKi(PERLSI_REQUIRE);
     PUSHMARK(SP);
     XPUSHs(arg1);
     if (arg2)
@@ -45,17 +44,18 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     SV *hold = NULL;
     s->outer = PL_top_env;
     s->frame = PL_curstackinfo;
-    atomic_signal_fence(
-        memory_order_seq_cst); /* a handler must not find us outside before it can see where the call begins */
+    /* the order matters: a handler must see where the call begins before it finds us outside */
+    atomic_signal_fence(memory_order_seq_cst);
     s->inside = 0;
     int n = call_sv(code, G_SCALAR | G_EVAL);
     SPAGAIN;
     SV *result = n == 1 ? POPs : NULL;
     PUTBACK;
     POPSTACK;
-    if (SvROK(ERRSV) || SvTRUE_nomg(ERRSV)) { /* an object may be false, or die when it is asked */
+    if (SvROK(ERRSV) || SvTRUE_nomg(ERRSV)) { /* an exception object may be false, or die when it is asked */
         result = NULL;
-        if (SvROK(ERRSV) && !SvGMAGICAL(ERRSV)) /* the next call empties $@ outside of its eval */
+        /* the next call clears $@, and freeing the object there would be outside any eval */
+        if (SvROK(ERRSV) && !SvGMAGICAL(ERRSV))
             hold = newSVsv(ERRSV);
     }
     if (!SIRIUS_FREES_TEMPORARIES) {
@@ -66,7 +66,7 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     }
     if (hold)
         sv_2mortal(hold);
-    if (s->forked) /* a child that the application forked came back: it must not serve */
+    if (s->forked) /* a child that the application has forked came back here: it must not serve requests */
         my_exit(0);
     s->inside = was_inside;
     atomic_signal_fence(memory_order_seq_cst);
@@ -75,13 +75,13 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     return result;
 }
 
-/* A sub of ours that looks at what the application has made. NULL: that died, $@. */
+/* Calls a sub of the server that looks at what the application has made. NULL: it died, see $@. */
 static SV *call_own(pTHX_ sirius *s, const char *name, SV *arg1, SV *arg2)
 {
     return sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv(name, GV_ADD))), arg1, arg2);
 }
 
-/* An exception as text; its overload is application code and may die as well. A mortal. */
+/* The text of an exception. Its overload is code of the application, and may die as well. Mortal. */
 static SV *error_text(pTHX_ sirius *s, SV *error)
 {
     SV *copy = SvGMAGICAL(error) ? error : sv_2mortal(newSVsv(error));
@@ -90,7 +90,7 @@ static SV *error_text(pTHX_ sirius *s, SV *error)
     return copy ? copy : sv_2mortal(newSVpvs("an exception that cannot be converted to text"));
 }
 
-/* Escaped as in the access log: the bytes of a client must not speak to a terminal. */
+/* Escaped as in the access log: a client must not send control characters to an operator's terminal. */
 static void add_request(pTHX_ SV *line, SV *method, SV *uri)
 {
     sr_buffer text;
@@ -163,22 +163,28 @@ void sirius_finish(pTHX_ sirius *s)
 {
     sirius_turn *t = &s->turn;
     PERL_UNUSED_CONTEXT;
-    if (!t->request) /* a responder or a writer has done it */
+    if (!t->request) /* the responder or the writer has done it */
         return;
-    /* HEAD, or the last byte of its Content-Length: a proxy sends the next request, which must not meet a close */
+    /*
+     * complete after all: HEAD, or the last byte of its Content-Length. The client may send the next request
+     * already, which must not meet a close.
+     */
     if ((t->phase == SIRIUS_STREAMING || t->phase == SIRIUS_BROKEN) && sirius_complete(t))
         t->phase = SIRIUS_ANSWERED;
     wire_finish(s);
     t->request = NULL;
 }
 
-/* The handlers can only be found by code of the application when they, or %env, are tied: it dies in an eval, then. */
+/*
+ * Runs the cleanup handlers. If they or %env are tied, finding them runs code of the application, so that is
+ * done in an eval.
+ */
 static void run_handlers(pTHX_ sirius *s, SV *ref)
 {
     SV *list = call_own(aTHX_ s, "Sirius::PSGI::Cleanup::handlers", ref, NULL);
     if (list && SvROK(list))
-        sr_worker_flush(&s->worker);           /* the client need not wait for them */
-    for (UV i = 0; list && SvROK(list); i++) { /* a handler may push another */
+        sr_worker_flush(&s->worker);           /* the client need not wait for the handlers */
+    for (UV i = 0; list && SvROK(list); i++) { /* a handler may push another one */
         SV *one = call_own(aTHX_ s, "Sirius::PSGI::Cleanup::handler", list, sv_2mortal(newSVuv(i)));
         if (!one)
             list = NULL;
@@ -208,12 +214,12 @@ static void cleanup(pTHX_ sirius *s, HV *env)
 /*
  * --- what a request leaves behind ---
  *
- * What the application has returned and what it has put into %env is freed outside: a DESTROY may sleep or fork. And in an
- * eval: DESTROY has one of its own, but the close of a handle that goes has none, and there a layer of Perl may die, or the
- * handler of a signal while perl waits for the program behind a pipe.
+ * What the application has returned and put into %env is freed outside, since a DESTROY may sleep or fork. It
+ * is freed in an eval: DESTROY has its own, but closing a handle has none. A layer written in Perl may die
+ * there, or a signal handler while perl waits for the program behind a pipe.
  */
 
-enum { RELEASE_TRIES = 100 }; /* an exception may bring along the next that can't be freed */
+enum { RELEASE_TRIES = 100 }; /* an exception may bring another object whose freeing fails */
 
 static CV *releaser;
 
@@ -247,14 +253,14 @@ void sirius_serve_boot(pTHX)
     releaser = newXS(NULL, sirius_xs_release, __FILE__);
 }
 
-/* Whatever dies is out of the way then: so each try comes further. */
+/* Whatever has died was already removed, so each try gets further. */
 static __attribute__((noinline)) void release(pTHX_ sirius *s)
 {
     CvXSUBANY(releaser).any_ptr = s;
     for (int tries = 1; !sirius_call(aTHX_ s, (SV *)releaser, &PL_sv_undef, NULL); tries++) {
         sirius_log(aTHX_ s, "a destructor died after the request", ERRSV);
         if (tries >= RELEASE_TRIES)
-            PL_tmps_ix = s->turn.temporaries; /* never freed */
+            PL_tmps_ix = s->turn.temporaries; /* gives up: the rest is never freed */
     }
 }
 
@@ -281,6 +287,6 @@ void sirius_serve_one(pTHX_ sirius *s, SV *app)
     LEAVE;
     if (inert)
         envpool_give_back(aTHX_ pooled, untouched);
-    if (s->forked) /* it came back from where none was expected */
+    if (s->forked) /* a fork that nothing above has caught came back */
         my_exit(0);
 }

@@ -1,11 +1,12 @@
 /*
- * socket: psgix.io, a file handle that owns no descriptor until somebody wants one.
+ * socket: psgix.io, a file handle that owns no descriptor until one is needed.
  *
- * It is a real glob with real PerlIO streams, so that all of perl, and XS code, takes it for a socket. The lowest layer of
- * its streams is ours: asked for its number, or to read or write, it duplicates the client's socket, and only then is the
- * connection the application's. So whoever copies or dumps %env changes nothing, and no code of Perl runs for it.
+ * It is a real glob with real PerlIO streams, so that perl and XS code take it for a socket. The lowest layer
+ * of the streams is the server's: when asked for its number, or to read or write, it fetches a duplicate of
+ * the client's socket, and only then does the connection belong to the application. So copying or dumping
+ * %env changes nothing, and needs no code of Perl.
  *
- * Two streams, as for any socket of perl: a buffer that reads and one that writes must not be one.
+ * As with any socket of perl, there are two streams: one buffer can't be used for reading and writing.
  */
 #include "sirius.h"
 
@@ -15,13 +16,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What the streams of one handle share. Freed with the last of them. */
+/* What the streams of one handle share. Freed with the last stream. */
 typedef struct claim {
-    UV serial; /* of the request that it speaks for */
-    int fd;    /* the application's own, or -1 */
+    UV serial; /* of the request that the handle belongs to */
+    int fd;    /* the application's descriptor, or -1 */
     unsigned streams;
-    bool silent; /* it is being made, and perl asks whether it is a terminal */
-    char *ahead; /* bytes that the edge had read after the request */
+    bool silent; /* under construction: perl asks whether it is a terminal, which must not fetch the socket */
+    char *ahead; /* bytes that the edge has read after the request */
     size_t ahead_at, ahead_len;
 } claim;
 
@@ -33,8 +34,9 @@ typedef struct socket_layer {
 /* --- taking the connection --- */
 
 /*
- * The edge gives a descriptor, and answers on the connection what this worker replies, but keeps it no more. The socket blocks
- * from now on, as one of IO::Socket does: the edge is safe from that. A child that the application has forked can't ask.
+ * Fetches the socket. The edge passes a descriptor; it still sends what this worker replies, but does not
+ * keep the connection alive. From now on the socket blocks, as one of IO::Socket does, which the edge can
+ * cope with. A child that the application has forked can't fetch it.
  */
 static void take(pTHX_ claim *k)
 {
@@ -48,7 +50,7 @@ static void take(pTHX_ claim *k)
         ssize_t n = k->ahead ? pread(file, k->ahead, bytes, 0) : -1;
         k->ahead_len = n > 0 ? (size_t)n : 0;
         close(file);
-        if (k->ahead_len != bytes) { /* no memory: a handle without its first bytes is none */
+        if (k->ahead_len != bytes) { /* no memory: without the first bytes the handle would be of no use */
             free(k->ahead);
             k->ahead = NULL;
             k->ahead_len = 0;
@@ -58,12 +60,12 @@ static void take(pTHX_ claim *k)
     }
     k->fd = fd;
     s->turn.request->borrowed = true;
-    PerlIOUnix_refcnt_inc(
-        fd); /* open(my $fh, '+<&=', $io) makes another stream on it, which perl counts here */
+    /* perl's own count of streams on a descriptor: open(my $fh, '+<&=', $io) makes another one on this */
+    PerlIOUnix_refcnt_inc(fd);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
-/* Perl does not free a layer while its handle is locked, which is done by a count in the head (PerlIO_lockcnt of perlio.c). */
+/* Perl frees no layer while its handle is locked, by a count in the head (PerlIO_lockcnt in perlio.c). */
 static void unlock(pTHX_ void *head)
 {
     PERL_UNUSED_CONTEXT;
@@ -81,7 +83,7 @@ static int descriptor(pTHX_ PerlIO *f)
     claim *k = PerlIOSelf(f, socket_layer)->claim;
     if (k && k->fd < 0 && !k->silent) {
         PerlIOl *layer = PerlIOBase(f);
-        /* it may wait for the client, and a handler of a signal may close the handle meanwhile */
+        /* this may wait for the client, and a signal handler may close the handle meanwhile */
         ENTER;
         lock(aTHX_ layer);
         take(aTHX_ k);
@@ -97,7 +99,7 @@ static int descriptor(pTHX_ PerlIO *f)
 
 /* --- the layer --- */
 
-static claim *making; /* for socket_pushed: a layer gets no pointer but an SV */
+static claim *making; /* passes the claim to socket_pushed, whose only argument is an SV */
 
 static IV socket_pushed(pTHX_ PerlIO *f, const char *mode, SV *arg, PerlIO_funcs *tab)
 {
@@ -135,7 +137,10 @@ static IV socket_fileno(pTHX_ PerlIO *f)
     return descriptor(aTHX_ f);
 }
 
-/* A signal has come: its handler is the application's, and may die or close this very handle. False: it has closed it. */
+/*
+ * Runs signal handlers, which are the application's, and may die or close this very handle. False: it was
+ * closed.
+ */
 static bool interrupted(pTHX_ PerlIO *f)
 {
     PerlIOl *layer = PerlIOBase(f);
@@ -227,8 +232,8 @@ static PerlIO *push(pTHX_ PerlIO *f, PerlIO_funcs *layer, const char *mode, clai
 }
 
 /*
- * open with "&" and "&=" uses the handle. But in a new thread the copy is a handle on nothing: the connection stays with the
- * interpreter that serves it.
+ * open with "&" and "&=" duplicates or shares the descriptor. In a new thread, the copy is a handle on
+ * nothing: the connection stays with the interpreter that serves it.
  */
 static PerlIO *socket_dup(pTHX_ PerlIO *f, PerlIO *o, CLONE_PARAMS *param, int flags)
 {
@@ -272,7 +277,7 @@ static PERLIO_FUNCS_DECL(socket_funcs) = {
 
 /* --- the handle --- */
 
-/* Perl's own buffer above it, as on every handle; NULL: no memory, or no such layer. */
+/* A stream with perl's own buffer on top, as on every handle. NULL: no memory, or no such layer. */
 static PerlIO *stream(pTHX_ claim *k, const char *mode)
 {
     PerlIO_funcs *buffer = PerlIO_find_layer(aTHX_ "perlio", 6, 0);
@@ -321,7 +326,7 @@ SV *sirius_socket(pTHX_ UV serial)
     return sv_bless(newRV_noinc((SV *)gv), s->site[s->request.listener].socket);
 }
 
-/* Held by somebody beside the turn and %env. */
+/* Whether anybody but the turn and %env holds the handle. */
 static bool held(pTHX_ const sirius_turn *t)
 {
     SV **in_env =
@@ -330,7 +335,10 @@ static bool held(pTHX_ const sirius_turn *t)
     return SvREFCNT(t->io) > ours;
 }
 
-/* A child can't ask the edge, so the socket is fetched before the fork if the application holds the handle. */
+/*
+ * A child can't fetch the socket from the edge, so it is fetched before the fork if the application holds the
+ * handle.
+ */
 void sirius_socket_forks(pTHX_ sirius *s)
 {
     sirius_turn *t = &s->turn;

@@ -1,13 +1,17 @@
 /*
- * spawn: a child that runs another program. Not by fork, which copies the page tables of a process that may have an application
- * of gigabytes in it: posix_spawn borrows them until the exec (clone(2), CLONE_VM and CLONE_VFORK).
+ * spawn: starts a program in a child. Not by fork, which would copy the page tables of a process that may
+ * hold an application of gigabytes: posix_spawn borrows them until the exec (clone(2), CLONE_VM and
+ * CLONE_VFORK).
  */
 #include "sirius.h"
 
 #include <fcntl.h>
 #include <spawn.h>
 
-/* Or back to what they were: flags is filled then. This process has one thread, so nobody else starts a program meanwhile. */
+/*
+ * Clears the close-on-exec flags of the descriptors, or (`back`) restores them. This process has one thread, so
+ * no other program is started in between.
+ */
 static void lend(pTHX_ AV *descriptors, int *flags, bool back)
 {
     for (SSize_t i = 0; i <= av_len(descriptors); i++) {

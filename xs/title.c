@@ -12,8 +12,11 @@ void sirius_title_name(const char *text)
     prctl(PR_SET_NAME, name, 0, 0, 0);
 }
 
-/* perl has measured the memory of the arguments, and moved the environment that follows it (perl.c: perl_parse). All of the
- * rest is cleared: where the last byte of the arguments is not 0, the kernel goes on into what was the environment. */
+/*
+ * Perl has measured the memory of the arguments, and moved away the environment that followed them
+ * (perl_parse in perl.c). All of it is cleared: if the last byte of the arguments is not 0, the kernel reads
+ * on into the former environment.
+ */
 static void show(pTHX)
 {
     size_t length = strlen(shown);
@@ -35,7 +38,7 @@ void sirius_title_show(pTHX_ const char *text)
 
 static Perl_ppaddr_t do_file;
 
-/* Code that was compiled meanwhile comes here each time */
+/* Code that was compiled while the hook was set always calls this, even later. */
 static OP *kept_do_file(pTHX)
 {
     if (PL_ppaddr[OP_DOFILE] == kept_do_file) {

@@ -33,7 +33,9 @@ static bool decode(unchunk *u, sr_bytes in, bool (*out)(void *arg, sr_bytes data
     return true;
 }
 
-/* Whether these first bytes are a chunk-size line without extension: 1, they are none: 0, not enough of it: -1. */
+/*
+ * Whether the first bytes are a chunk-size line without extension. 1: yes; 0: no; -1: more bytes are needed.
+ */
 static int looks_framed(const char *at, size_t len)
 {
     size_t i = 0;

@@ -30,7 +30,7 @@ static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, u
         s->turn.request->gone = true;
 }
 
-/* Before the last record of a reply. */
+/* Call before the last record of a reply. */
 static void log_values(sirius *s)
 {
 #ifdef MULTIPLICITY
@@ -65,7 +65,10 @@ void wire_head(sirius *s, bool now)
         sr_worker_flush(&s->worker);
 }
 
-/* For a file whose descriptor can't be passed: the kernel has no memory for that, or this user has too many on their way. */
+/*
+ * Sends the bytes of a file whose descriptor can't be passed: the kernel has no memory, or too many
+ * descriptors of this user are in flight.
+ */
 static bool read_out(sirius *s, int fd, off_t offset, uint64_t length)
 {
     char piece[16 * 1024];
@@ -100,7 +103,7 @@ void wire_data(sirius *s, sr_bytes bytes, bool wait)
     struct iovec iov = {(char *)(uintptr_t)bytes.at, bytes.len};
     if (s->interim_broken || !sr_worker_write(&s->worker, &iov, 1, wait))
         s->turn.request->gone = true;
-    if (!wait) /* the next bytes may take their time */
+    if (!wait) /* the next bytes may take a while */
         sr_worker_flush(&s->worker);
 }
 
@@ -132,6 +135,6 @@ void wire_finish(sirius *s)
            : phase == SIRIUS_ANSWERED   ? SR_REPLY_END
            : phase == SIRIUS_UNANSWERED ? SR_REPLY_TAKEN
                                         : SR_REPLY_CUT);
-    if (!s->returned) /* the application goes on, and may do so for long */
+    if (!s->returned) /* the application may go on for a long time */
         sr_worker_flush(&s->worker);
 }

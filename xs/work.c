@@ -1,9 +1,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
 #endif
-/*
- * work: the loop of a worker: takes a request from the edges, calls the application, replies.
- */
+/* work: the loop of a worker, which takes requests from the edges, calls the application and replies. */
 #include "sirius.h"
 
 #include "base/clock.h"
@@ -17,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How often it looks after an edge of its own, since a futex does not tell of the end of a process. */
+/* How often a worker checks for the end of the edge it has started, which a futex does not report. */
 #define LOOK_NS (200 * SR_MILLISECOND)
 #define WAITED_NS (10 * SR_MILLISECOND) /* shorter waits are not reported to the operator */
 
@@ -74,7 +72,9 @@ static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
     state(s, SR_WORKER_IDLE, s->worker.now);
 }
 
-/* Whether a limit is reached: then this worker ends, or asks for a successor. NULL: neither. */
+/*
+ * Whether a limit is reached, so that this worker has to end, or should ask for a successor. NULL: neither.
+ */
 static const char *worn(sirius *s)
 {
     static char text[64];
@@ -99,7 +99,7 @@ static const char *worn(sirius *s)
     return NULL;
 }
 
-/* Returns "retiring" once, so that the generation knows, and then why the worker ends. */
+/* Returns "retiring" once, so that the generation is told, and then the reason why the worker ends. */
 static const char *leaves(sirius *s, const char *why)
 {
     s->inside = 0;
@@ -110,7 +110,7 @@ static const char *leaves(sirius *s, const char *why)
     return "retiring";
 }
 
-/* The edge that this process has started has ended: nobody else would start another one. */
+/* Whether the edge that this process has started has ended. Nobody else would start another one. */
 static bool edge_ended(const sirius *s)
 {
     struct pollfd p = {.fd = s->edge, .events = POLLIN};
@@ -189,13 +189,14 @@ void sirius_abandon(pTHX_ sirius *s, const char *why)
     sirius_current = NULL;
 }
 
-/* --- its start --- */
+/* --- starting --- */
 
 int sirius_sleepers_new(pTHX_ uint32_t rows)
 {
     int fd;
     if (!rows || rows > SR_SLEEPERS_ROWS)
-        croak("Sirius::Engine: %lu is not a valid number of rows", (unsigned long)rows);
+        croak("Sirius::Edge::Shared: %lu is not a number of rows from 1 to %d", (unsigned long)rows,
+              (int)SR_SLEEPERS_ROWS);
     void *at = sr_memory_new("sirius-sleepers", SR_SLEEPERS_BYTES, &fd);
     if (!at)
         croak("cannot create shared memory: %s", Strerror(errno));
@@ -204,7 +205,7 @@ int sirius_sleepers_new(pTHX_ uint32_t rows)
     uint64_t key;
     if (getrandom(&key, sizeof key, 0) != (ssize_t)sizeof key)
         key = (uint64_t)sr_clock_monotonic() ^ (uint64_t)getpid()
-                                                   << 40; /* EINTR, ENOSYS: a hint that has to do */
+                                                   << 40; /* EINTR, ENOSYS: good enough, the key is a hint */
     atomic_store(&((sr_sleepers *)at)->key, key);
     munmap(at, SR_SLEEPERS_BYTES);
     return fd;
@@ -277,7 +278,7 @@ void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row)
     if (s->max_rss)
         sr_resident_open(&s->resident);
     atomic_store_explicit(&s->row->pid, getpid(), memory_order_relaxed);
-    state(s, SR_WORKER_STARTING, sr_clock_monotonic()); /* --after-fork is still to come */
+    state(s, SR_WORKER_STARTING, sr_clock_monotonic()); /* --after-fork has not run yet */
 }
 
 void sirius_work_close(pTHX_ sirius *s)
