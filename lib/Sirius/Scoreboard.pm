@@ -10,10 +10,10 @@ use Sirius;
 use Sirius::OS::Proc;
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime time);
 
-# What was told last, and what it means: JSON::PP takes 2 ms for it, and it seldom changes
+# The last text and its meaning: JSON::PP needs 2 ms for it, and it seldom changes
 my ( $told, $reload ) = ('');
 
-# Of the one with that number, when it runs
+# The edge with that number, if it runs
 sub edge {
     my ( $self, $number, %option ) = @_;
     my %edge = ( %{ $self->edge_row($number) }, number => $number );
@@ -34,7 +34,7 @@ sub snapshot {
     my $board = ref $self ? $self : $self->current || Carp::croak('this process does not belong to a server');
     my $totals  = $board->totals;
     my %sum     = ( connections => 0, idle => 0, waiting => 0 );
-    my @workers = grep { $_->{pid} > 0 }    # it may have gone just now
+    my @workers = grep { $_->{pid} > 0 }    # it may have ended just now
         map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
     if ( !$option{quick} ) {
         $_->{rss} = Sirius::OS::Proc->resident( $_->{pid} ) for @workers;
@@ -63,8 +63,8 @@ sub _number {
     return looks_like_number($value) ? $value + 0 : 0;
 }
 
-# What the supervisor says of its reloads. Workers can write this memory as well: only what is expected is taken. An
-# application may ask: its handlers are not to hear of it
+# What the supervisor reports of its reloads. Workers can write this memory too, so only expected values are
+# taken. An application may call this: its handlers must not see our errors
 sub _reload {
     my $text = shift;
     local ( $@, $SIG{__DIE__} );
@@ -81,7 +81,7 @@ sub _reload {
     my %last     = map  { ( "last_$_" => _number( $last->{$_} ) ) } qw(at ok seconds);
     my ($how)    = grep { defined && !ref && length } @{$last}{qw(error text)}, '';
     my ($output) = grep { defined && !ref } $last->{said}, '';
-    utf8::downgrade( $_, 1 ) for $how, $output;    # bytes, as the program wrote them
+    utf8::downgrade( $_, 1 ) for $how, $output;    # bytes, as the program has written them
     return { %reload, %last, last_text => $how, last_said => $output };
 }
 

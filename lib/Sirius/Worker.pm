@@ -18,15 +18,16 @@ use Sirius::OS::Title;
 use Sirius::Worker::Engine;
 use overload ();
 
-use constant TEXT => 600;  # characters of what another process is to say: a write of a pipe that is not split
+# characters of a text for another process, so that the pipe does not split the line
+use constant TEXT => 600;
 
 my %NUMBER;
 @NUMBER{ split q( ), $Config{sig_name} } = split q( ), $Config{sig_num};
 
-# The engine that is serving, for the application that calls exit; and the edge that this process has started
+# The engine that is serving, for an application that calls exit; and the edge that this process has started
 my ( $serving, $beside );
 
-# Before anything listens: a file that ends with another value than the application is a common slip
+# Before anything listens: a file that ends with another value than the application is a common mistake
 sub check_app {
     my ( $class, $app ) = @_;
     return $app if ref $app && ( reftype $app eq 'CODE' || blessed $app && overload::Method( $app, '&{}' ) );
@@ -35,7 +36,8 @@ sub check_app {
         "the application is not a code reference but $what: does its file end with the application?");
 }
 
-# By who the workers are: a folder that root can write may be nobody else's, and a read-only file system is nobody's
+# Checked as the workers' user: a folder that root can write may be closed to others, and a read-only file
+# system is closed to all
 sub check_tmpdir {
     my ( $class, $conf ) = @_;
     my $dir  = $conf->{tmpdir};
@@ -63,14 +65,14 @@ sub handlers {
     my $self  = shift;
     my $drain = sub { $self->in_child( $_[0] ) || $self->_ask('drain') };
 
-    # Subs, not 'IGNORE': a program started by the application would inherit that
+    # Subs, not 'IGNORE', which programs started by the application would inherit
     return (
         HUP  => sub { $self->in_child('HUP') },
         INT  => sub { $self->in_child('INT') || $self->_ask('stop') },
         PIPE => sub { },
         QUIT => $drain,
         TERM => $drain,
-        TTIN => sub { },                                                 # by default they would stop it
+        TTIN => sub { },                                                 # the default would stop it
         TTOU => sub { },
         USR1 => sub { $self->in_child('USR1') || $self->_reopen_logs },
         USR2 => sub { $self->in_child('USR2') || $self->_trace },
@@ -79,8 +81,8 @@ sub handlers {
 
 sub hurries { return ( shift->{asked} || '' ) eq 'stop' }
 
-# True in a child that the application has forked, which ends by the signal as if there were no handler. The engine has taken
-# the handlers away there; but a `local $SIG{TERM}` brings one back
+# True in a child that the application has forked; the child ends by the signal as if there were no handler.
+# The engine has removed the handlers there, but a `local $SIG{TERM}` brings one back
 sub in_child {
     my ( $self, $signal ) = @_;
     return 0 if !$self->{pid} || $self->{pid} == $$;
@@ -89,7 +91,8 @@ sub in_child {
     return 1;
 }
 
-# What --max-connections means: without it all descriptors but some for the application, its log, database, temporary files
+# The number for --max-connections. By default all descriptors, except some for the application, its log,
+# database and temporary files
 sub max_connections {
     my ( $class, $conf ) = @_;
     return $conf->{max_connections} if $conf->{max_connections};
@@ -111,17 +114,17 @@ sub run {
     return 'drained' if $self->{loading} && $self->{asked};
     my $builder = $self->{builder};
     my $app     = $builder ? $self->check_app( Sirius::OS::Title->load($builder) ) : $self->{app};
-    $self->_arm if $self->{multiprocess};    # the application may have taken handlers while it was loaded
-    STDERR->autoflush(1);                    # the application may have put a layer on it, which buffers
+    $self->_arm if $self->{multiprocess};    # the application may have replaced handlers while it was loaded
+    STDERR->autoflush(1);                    # the application may have put a buffering layer on it
     my $engine = $self->{engine} = Sirius::Worker::Engine->new( $self->_engine_conf );
     die "--after-fork failed\n" if $self->{multiprocess} && !$self->_run_hook( after_fork => $self );
 
-    # Its generation was killed while it loaded: another one has been started
+    # Its generation was killed while it loaded, and another one was started
     my $heard = $self->{tell}->('ready');
     $self->{loading} = 0;
     $self->{asked} ||= 'drain' if defined $heard && $heard eq 'unheard';
 
-    # A signal that came while there was no engine
+    # A signal that came before there was an engine
     my $asked = $self->{asked};
     $serving = $engine;
     my $why = !$asked ? $engine->serve($app) : $asked eq 'drain' ? 'drained' : 'stopped';
@@ -153,7 +156,8 @@ sub _ask {
     return;
 }
 
-# Its own handlers, which restart what they interrupt; not that of USR2, whose trace is to come from inside of a call
+# Sets its own handlers to restart what they interrupt. Not the one of USR2, whose trace must come from inside
+# a call
 sub _arm {
     my $self     = shift;
     my %handlers = $self->handlers;
@@ -179,8 +183,8 @@ sub _engine_conf {
     };
 }
 
-# When it asks for a successor, spread, so that workers of one age do not retire in one moment; and when it goes, ready
-# or not. What lies between is served while the successor starts
+# After how many requests it asks for a successor, spread so that workers of one age do not retire at once;
+# and after how many it ends, ready or not. Requests in between are served while the successor starts
 sub _max_requests {
     my $self = shift;
     my ( $min, $max ) = @{ $self->{conf} }{qw(min_reqs_per_child max_reqs_per_child)};
@@ -194,7 +198,8 @@ sub _max_requests {
 sub _reopen_logs {
     my $self = shift;
 
-# All processes fail in the same way, and the supervisor says it for them. The workers of a generation that is gone do it here
+# All processes fail in the same way, so the supervisor says it for them. Workers whose generation is gone say
+# it themselves
     my $say = sub {
         my $text  = substr Sirius::Base::Text->harmless(shift), 0, TEXT;
         my $heard = $self->{tell} && $self->{tell}->( unopened => $text );
@@ -202,12 +207,12 @@ sub _reopen_logs {
     };
     Sirius::Log->reopen($say);
     $self->{access_log}->reopen($say)
-        if $self->{access_log};    # with --workers 0, for the edge beside this process
+        if $self->{access_log};    # for the edge of --workers 0
     return;
 }
 
-# In the middle of what loads the application, or of --after-fork: they may never return, and nothing is served yet. What they have
-# registered to be done at the end is done, unless it takes another signal
+# While the application is being loaded or --after-fork runs: they may never return, and nothing is served
+# yet. What they have registered for the end still runs, unless another signal comes
 sub _leave {
     my $self = shift;
     $SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
@@ -216,7 +221,7 @@ sub _leave {
     exit 0;
 }
 
-# The generation hears which one runs: it may never return
+# Tells the generation which hook runs, as it may never return
 sub _run_hook {
     my ( $self, $name, @args ) = @_;
     return 1 if !$self->{conf}{$name};
@@ -226,7 +231,7 @@ sub _run_hook {
     return $done;
 }
 
-# What of the application is being called, innermost first; what has called it is always the same
+# The calls of the application, innermost first. What has called it is always the same
 sub _trace {
     my $self   = shift;
     my @frames = split /\n\t/, Carp::longmess('') =~ s/\s+\z//r;
@@ -237,7 +242,7 @@ sub _trace {
     my ($where) = ( shift(@frames) || '' ) =~ /called( at .*)/;
     return Sirius::Log->note('this worker is not running any application code')
         if !@frames || !defined $where || $where =~ m{/Sirius/\w+\.pm line};
-    shift @frames if $frames[0]                 =~ /\Aeval/;    # perl's own around a handler
+    shift @frames if $frames[0]                 =~ /\Aeval/;    # perl's own eval around a handler
     pop @frames   if @frames > 1 && $frames[-1] =~ /\Aeval/;
     Sirius::Log->note( join "\n\t", "this worker is$where", @frames );
     return;

@@ -17,9 +17,9 @@ use Sirius::OS::Title;
 use Time::HiRes qw(sleep);
 
 use constant {
-    LATE  => 2,     # seconds more than it has to answer what came, that an edge gets to end
-    KILLS => 6,     # twice as many, within --err-respawn-interval, are somebody's and no reason for a pause
-    READY => 30,    # and that one which takes another's place has to get ready
+    LATE  => 2,     # seconds an edge has to end, in addition to the time for answering requests
+    KILLS => 6,     # up to twice as many within --err-respawn-interval cause no pause
+    READY => 30,    # seconds an edge that replaces another one has to get ready
 };
 
 # Seconds between two tries, and how many of them, where the supervisor finds no memory: then it goes on without
@@ -37,13 +37,13 @@ sub act {
     return;
 }
 
-# By which edges wake each other
+# The bells by which edges wake each other
 sub bells {
     my $self = shift;
     return map { $_->bell } $self->_places;
 }
 
-# From now on each response says close
+# From now on each response says "Connection: close"
 sub close {
     my $self = shift;
     $self->{leaving} = 1;
@@ -51,13 +51,13 @@ sub close {
     return;
 }
 
-# What a new program has to leave open for the one that it becomes
+# The descriptors that must stay open when this process becomes a new program
 sub descriptors {
     my $self = shift;
     return @{$self}{qw(common news report)}, map { $_->descriptors } $self->_places;
 }
 
-# Empty when nothing is to be done before a signal comes
+# Empty if nothing has to be done before a signal comes
 sub due {
     my $self = shift;
     return map { !$_->pid && $self->_replaces($_) ? $_->backoff->at : () } $self->_places;
@@ -101,12 +101,13 @@ sub new {
     my $number = $self->{number} || 1;
     $self->{settings} = [ Sirius::Edge::Settings->of( $self->{conf} ) ];
 
-    # Two for each: one that takes its place begins in the other
+    # Two places for each edge: a replacement begins in the second
     $self->{places}
         = [ map { Sirius::Edge::Place->new( $_, $self->{conf}, $self->{said} ) } 0 .. 2 * $number - 1 ];
     $_->be( serves => $self->{settings} ) for @{ $self->{places} }[ 0 .. $number - 1 ];
 
-    # Both ends stay here: they outlive any edge. One that can't tell at once tells later
+    # Both ends stay here, as they outlive any edge. They don't block: an edge that can't report now does so
+    # later
     pipe my $news, my $report or Sirius::Log->fail("cannot create a pipe: $!");
     for my $end ( $news, $report ) {
         fcntl $end, F_SETFL, O_NONBLOCK | fcntl $end, F_GETFL, 0 or Sirius::Log->fail("F_SETFL: $!");
@@ -124,7 +125,7 @@ sub pids {
     return map { $_->pid || () } $self->_places;
 }
 
-# All are to have these settings, and the program that is installed now
+# Gives all edges these settings, and the program that is installed now
 sub renew {
     my ( $self, $said ) = @_;
     my $words = Sirius::Edge::Settings->known($said);
@@ -133,7 +134,7 @@ sub renew {
     return $self->act;
 }
 
-# In a supervisor that has become a new program; what workers need it has already
+# In a supervisor that has become a new program; the workers' side exists already
 sub restore {
     my ( $class, $supervisor, $state ) = @_;
     my $self = $class->_of(
@@ -170,7 +171,7 @@ sub state {
     };
 }
 
-# What came is answered within $grace seconds
+# Requests that have come are answered within $grace seconds
 sub stop {
     my ( $self, $signal, $grace ) = @_;
     $self->{stopping} = 1;
@@ -179,10 +180,10 @@ sub stop {
     return;
 }
 
-# What workers need to say hello
+# What workers need to introduce themselves
 sub workers { return shift->{sleepers} }
 
-# Its end is told to this object; nothing to return
+# Has this object told of the end of the edge; returns nothing
 sub _adopt {
     my ( $self, $place ) = @_;
     weaken( my $own = $self );
@@ -193,7 +194,7 @@ sub _adopt {
     return;
 }
 
-# The process of that place
+# The process in that place has ended
 sub _ended {
     my ( $self, $place, $status ) = @_;
     my ( $pid, $age ) = ( $place->pid, $place->child->age );
@@ -226,20 +227,20 @@ sub _ended {
     return $self->act;
 }
 
-# Where it is counted what it does
+# The scoreboard in which the edge counts
 sub _board {
     my $self = shift;
     return $self->{scoreboard} ? $self->{scoreboard}->descriptor : ();
 }
 
-# Not those of the admin port: it has no board
+# Not for the edge of the admin port, which has no scoreboard
 sub _count {
     my ( $self, $status, $why ) = @_;
     return if !$self->{scoreboard};
     return $self->{scoreboard}->edge_exited( Sirius::OS::ExitStatus->kind( $status, $why, length $why ) );
 }
 
-# Descriptors by their numbers, and what the program is called
+# The descriptors by number, and the name that ps shows
 sub _descriptors {
     my ( $self, $place ) = @_;
     my ($board) = $self->_board;
@@ -279,14 +280,14 @@ sub _not_renewed {
     return;
 }
 
-# Nobody looks for it in its place any more
+# Tells workers that no edge is in this place any more
 sub _part {
     my ( $self, $place ) = @_;
     my @memory = map { fileno $self->{$_} } qw(sleepers common);
     return _insist( sub { Sirius::Edge::Shared->part( @memory, $place->number ) } );
 }
 
-# This process must not end for want of memory or descriptors, which others may give back soon
+# Tries again: this process must not end for lack of memory or descriptors, which others may free soon
 sub _insist {
     my $code = shift;
     local $@;
@@ -294,11 +295,12 @@ sub _insist {
         return 1 if eval { $code->(); 1 };
         sleep PAUSE;
     }
-    Sirius::Log->error( "cannot tell the edges: $@" =~ s/ at \S+ line \d+\.?\n\z//r );
+    Sirius::Log->error(
+        "cannot update the memory that workers and edges share: $@" =~ s/ at \S+ line \d+\.?\n\z//r );
     return 0;
 }
 
-# Of the whole server, unless it is told otherwise
+# For the whole server, unless %own says otherwise
 sub _of {
     my ( $class, $supervisor, %own ) = @_;
     my $self = bless {
@@ -314,7 +316,7 @@ sub _of {
     return $self;
 }
 
-# Nobody brings a request any more
+# No request will ever come
 sub _over {
     my $self = shift;
     _insist( sub { Sirius::Edge::Shared->over( fileno $self->{sleepers} ) } );
@@ -338,13 +340,13 @@ sub _ready {
     return;
 }
 
-# Where another is to be started when one has ended. Not while its heir is just starting
+# Whether an edge that has ended is to be replaced. Not while its heir is starting
 sub _replaces {
     my ( $self, $place ) = @_;
     return !$self->{stopping} && $place->role eq 'serves' && !defined $place->heir;
 }
 
-# Those that were told other settings, or run another program, get an heir, as soon as a place is free
+# Edges that have other settings, or run another program, get an heir as soon as a place is free
 sub _renew {
     my $self    = shift;
     my $program = Sirius::Edge::Program->build;
@@ -377,7 +379,7 @@ sub _renew {
     return;
 }
 
-# Undef, or why there is no process
+# Starts an edge. Undef, or why there is no process
 sub _start {
     my ( $self, $place, $limit ) = @_;
     my $supervisor = $self->{supervisor};
@@ -397,7 +399,7 @@ sub _start {
     return $error;
 }
 
-# It serves: what the one of before has goes on here
+# The edge serves: it takes over from the previous one
 sub _succeed {
     my ( $self, $place ) = @_;
     my ($before) = grep { ( $_->heir // -1 ) == $place->number } $self->_places;
@@ -411,7 +413,7 @@ sub _succeed {
     } );
     if ( $line && $place->pass( legacy => fileno $to ) && $before->pass( retire => fileno $from ) ) {
         Sirius::Log->note( "$self->{said}edge " . $place->pid . ' replaces edge ' . $before->pid );
-    } else {    # it does not read: so it ends as at a stop of the server
+    } else {    # it does not read, so it ends as at a stop of the server
         Sirius::Log->warn(
             'cannot tell edge ' . $before->pid . ' that edge ' . $place->pid . " replaces it: $!" );
         $before->signal('TERM');

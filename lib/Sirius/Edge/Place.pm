@@ -11,7 +11,7 @@ use Sirius::Log ();
 use Sirius::OS::Child;
 use Sirius::OS::Inherit;
 
-# What it hears by which number (src/edge/edge.h)
+# The signals of an edge by number (src/edge/edge.h)
 my %NUMBER = ( INT => 41, TERM => 40, USR1 => 42 );
 
 my @HANDLES = qw(bell line line_end lobby);
@@ -39,7 +39,7 @@ sub descriptors {
     return @{$self}{@HANDLES};
 }
 
-# Nobody has the place any more; what it was
+# The process has ended; returns what it was
 sub ended {
     my $self = shift;
     my %had  = map { $_ => $self->{$_} } qw(heir ready role settings);
@@ -97,7 +97,7 @@ sub not_late {
     return $self->{child} && $self->{child}->unlimited('late');
 }
 
-# False: it does not read
+# False: the edge does not read
 sub pass {
     my ( $self, $what, $fd ) = @_;
     return Sirius::Edge::Shared->pass( fileno $self->{line}, $what, $fd );
@@ -120,14 +120,14 @@ sub restore {
     return $self;
 }
 
-# In place of one that has ended
+# The next process takes the role of one that has ended
 sub resume {
     my ( $self, %had ) = @_;
     @{$self}{qw(heir role settings)} = @had{qw(heir role settings)};
     return;
 }
 
-# A process that somebody else has started
+# Takes a process that was started elsewhere
 sub runs {
     my ( $self, $pid, %how ) = @_;
     $self->{child} = Sirius::OS::Child->new( $pid, map { $_ => $how{$_} } grep { defined $how{$_} } 'since' );
@@ -141,8 +141,8 @@ sub signal {
     return;
 }
 
-# Undef, or why there is no process. Not by fork: as long as this process has the application in it, that takes a tenth of a
-# second for each half a gigabyte, and nobody accepts meanwhile
+# Starts a process. Undef, or why there is none. Not by fork: while this process holds the application, that
+# takes a tenth of a second for each half a gigabyte, and nobody accepts meanwhile
 sub start {
     my ( $self, %start ) = @_;
     my $child = eval { Sirius::OS::Child->spawn( @start{qw(path words descriptors)} ) }
@@ -171,7 +171,7 @@ sub stop {
     return $self->signal($signal);
 }
 
-# What the process gets of it
+# The handles that the process gets
 sub theirs { return @{ +shift }{qw(line_end lobby)} }
 
 sub words {

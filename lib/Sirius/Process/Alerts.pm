@@ -14,15 +14,15 @@ use Sirius::OS::Linux;
 use Sirius::Worker;
 
 use constant {
-    LOOK     => 1,      # seconds between two looks while there is something to see
-    OVERLOAD => 5,      # seconds for which all workers are busy and requests wait, that are an overload
-    OVER     => 3,      # seconds without that, after which it is over
+    LOOK     => 1,      # seconds between two checks while there is something to see
+    OVERLOAD => 5,      # seconds of busy workers and waiting requests that make an overload
+    OVER     => 3,      # seconds without that after which the overload is over
     PERIOD   => 60,     # seconds between two lines about the same thing
-    QUIET    => 5,      # looks without anything to see, after which it rests
-    WAITED   => 0.1,    # seconds; a request that has waited for less is not counted as one that waited
+    QUIET    => 5,      # checks that find nothing, after which it rests
+    WAITED   => 0.1,    # seconds a request must have waited to be counted as waiting
 };
 
-# What workers count, in the order in which it is told: at which level, and how
+# What workers count, in the order of report, with the level and the text
 my @TROUBLES = (
     [ 'log-lost'      => error => \&_log_lost ],
     [ 'tempfile'      => error => \&_tempfile ],
@@ -44,7 +44,7 @@ my @TROUBLES = (
     ],
 );
 
-# What is not told yet, and since when
+# What has not been reported yet, and since when
 my @STATE = qw(at busy_at busy_since log_back log_lost looked lost_now on overload quiet seen told waited);
 
 sub act {
@@ -62,7 +62,7 @@ sub act {
     return;
 }
 
-# A worker has something to tell
+# A worker has something to report
 sub begin {
     my $self = shift;
     return if $self->{on};
@@ -84,13 +84,13 @@ sub new {
     return $self;
 }
 
-# What another program of this process goes on from
+# The state that the next program of this process continues with
 sub state {
     my $self = shift;
     return { map { $_ => $self->{$_} } @STATE };
 }
 
-# A new version may count what its old one did not
+# A new version may count what the old one did not
 sub start {
     my $self   = shift;
     my $board  = $self->_board;
@@ -102,7 +102,7 @@ sub start {
     return;
 }
 
-# What the server stops with is told in any case
+# What happened during the stop is reported in any case
 sub stop {
     my $self   = shift;
     my $counts = $self->_board->troubles;
@@ -127,7 +127,7 @@ sub _descriptors {
         . 'raise the limit (ulimit -n, LimitNOFILE=)';
 }
 
-# How a limit is told that an option sets, with its value
+# The text for a limit that an option sets, with the value of the option
 sub _limit {
     my ( $key, $how, $status, $why ) = @_;
     my $name = '--' . $key =~ tr/_/-/r;
@@ -138,7 +138,8 @@ sub _limit {
     };
 }
 
-# Written again after lines were lost: workers find out one by one. True while that is open
+# Reports that lines are written again after a loss. Workers find out one by one; true as long as some may not
+# have
 sub _log_is_back {
     my ( $self, $counts ) = @_;
     my $back = $counts->{'log-back'}[0];
@@ -227,7 +228,7 @@ sub _over {
     return;
 }
 
-# Until a worker wakes us again, or what was counted in a period can be told
+# Rests until a worker wakes it, or the counts of a period can be reported
 sub _rest {
     my ( $self, $counts ) = @_;
     $self->{on} = 0;
@@ -235,7 +236,7 @@ sub _rest {
     my @pending = grep { $counts->{$_}[0] > $self->{seen}{$_} } keys %{ $self->{told} };
     $self->{at} = min map { $self->{told}{$_} + PERIOD } @pending if @pending;
 
-    # What was counted between the look and the rest has woken nobody
+    # What was counted between the check and the rest has woken nobody
     my $after = $self->_board->troubles;
     $self->begin if $self->_board->waiting || grep { $after->{$_}[0] != $counts->{$_}[0] } keys %$counts;
     return;
@@ -247,7 +248,7 @@ sub _spool {
         . " cut off: cannot keep what slow clients have not read yet in --tmpdir $self->{supervisor}->conf->{tmpdir}: $error";
 }
 
-# How often it has happened since the last look
+# How often it has happened since the last check
 sub _tell {
     my ( $self, $trouble, $counts ) = @_;
     my ( $name, $level, $words )    = @$trouble;
@@ -288,7 +289,8 @@ sub _value {
     return $type eq 'bytes' ? Sirius::Config::Usage->bytes($value) : $type eq 'seconds' ? "$value s" : $value;
 }
 
-# Requests that have waited and were served, that were refused, and of them those whose time was over
+# Requests that waited and were served, requests that were refused, and those of them that reached their time
+# limit
 sub _waited {
     my ( $self, $counts ) = @_;
     my $queue   = $self->_board->totals->{queue};

@@ -10,11 +10,12 @@ use Sirius::Log ();
 use Sirius::OS::Inherit;
 use Socket qw(MSG_NOSIGNAL);
 
-use constant ERROR_MAX => 8192;    # characters of what one that failed has said
+use constant ERROR_MAX => 8192;    # characters of the output of a failed generation that are kept
 
 my $JSON = JSON::PP->new->ascii->allow_nonref;
 
-# What it may tell, as "WHAT MORE": it may have lost its rights, and this process not, so nothing else is believed
+# What it may report, as "WHAT MORE". It may have dropped its privileges while this process has not, so
+# nothing else is accepted
 my %HEARS = (
     asked => sub {
         my ( $self, $more ) = @_;
@@ -53,7 +54,7 @@ sub age { return now() - shift->{since} }
 
 sub asked { return shift->{asked} }
 
-# Nothing but its end brings it back
+# Only its end helps
 sub be_hung {
     my ( $self, $words ) = @_;
     $self->{hung} = $words;
@@ -65,7 +66,7 @@ sub be_late { return shift->{late} = 1 }
 
 sub child { return shift->{child} }
 
-# The workers that it has are to finish what they have begun
+# Lets its workers finish the requests they have
 sub drain {
     my ( $self, $until, $late ) = @_;
     $self->{draining} = 1;
@@ -94,7 +95,7 @@ sub handles {
     return grep {defined} @{ +shift }{qw(news stderr)};
 }
 
-# With what it has told the supervisor is to do: names, and what belongs to them
+# Returns what the supervisor has to do after its reports: names with their arguments
 sub hear {
     my ( $self, $loop ) = @_;
     my @news;
@@ -139,7 +140,7 @@ sub number { return shift->{number} }
 
 sub pid { return shift->{child}->pid }
 
-# Whose reload it is, and whether another one has fallen that it stands in for
+# Records whose reload this is, and the fallen generation that it replaces, if any
 sub reloads {
     my ( $self, $reply, $replaces ) = @_;
     @{$self}{qw(reload replaces replies)} = ( 1, $replaces, [$reply] );
@@ -148,7 +149,7 @@ sub reloads {
 
 sub replaces { return shift->{replaces} }
 
-# Who waits for its outcome, once
+# Those who wait for the outcome; returns them once
 sub replies {
     return grep {defined} @{ delete shift->{replies} || [] };
 }
@@ -158,7 +159,8 @@ sub said { return shift->{said} }
 sub signal {
     my ( $self, $name ) = @_;
 
-    # A program that still loads has no handlers: it would die of it. It gets it when it is up
+    # A program that is still loading has no handlers, and would die of the signal. It gets the signal once it
+    # is up
     return $self->{child}->signal($name) if $self->{up} || $name =~ /\A(?:INT|KILL|TERM)\z/;
     $self->{missed}{$name} = 1;
     return;
@@ -175,7 +177,7 @@ sub state {
     };
 }
 
-# A line for it alone
+# Sends a line to this generation alone
 sub tell {
     my ( $self, $line ) = @_;
     return send $self->{news}, "$line\n", MSG_NOSIGNAL;
@@ -187,7 +189,7 @@ sub took { return shift->{took} }
 
 sub workers { return @{ shift->{workers} || [] } }
 
-# A line of the log, which it has written itself
+# A line of the log that the generation has written itself
 sub _note {
     my ( $self, $json ) = @_;
     return if !defined $self->{said} || $self->{ready};
@@ -199,7 +201,7 @@ sub _note {
     return;
 }
 
-# What it says while it loads goes where it would have gone, and is remembered for who asked for the reload
+# What it writes while it loads goes to the log as usual, and is kept for those who asked for the reload
 sub _read_stderr {
     my ( $self, $loop ) = @_;
     $loop->read( $self->{stderr}, \my $text );

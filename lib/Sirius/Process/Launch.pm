@@ -20,7 +20,7 @@ use Socket qw(AF_UNIX PF_UNSPEC SOCK_STREAM);
 
 use constant VARIABLE => 'SIRIUS_GENERATION';
 
-# The application is in this process already
+# For an application that is loaded in this process
 sub here {
     my ( $class, $supervisor, $number ) = @_;
     my ( $news, $report ) = eval { _pair() } or Sirius::Log->fail( $@ =~ s/\n\z//r );
@@ -32,16 +32,16 @@ sub here {
     return Sirius::Process::Generation->new( $child, number => $number, news => $news );
 }
 
-# The original command, with what we have by its descriptors
+# Runs the original command, and passes it our descriptors
 sub program {
     my ( $class, $supervisor, $number ) = @_;
     my ( $news, $report ) = _pair();
     pipe my $stderr, my $said or die "cannot create a pipe: $!\n";
     my $code = sub {
         eval {
-            my $copy = POSIX::dup(2);    # by their numbers: an application may have tied STDERR
+            my $copy = POSIX::dup(2);    # by number: an application may have tied STDERR
             my $ours = Sirius::OS::Inherit->take_handle( defined $copy ? $copy : die "STDERR: $!\n" );
-            Sirius::Log->close;          # the supervisor's has the layer already
+            Sirius::Log->close;          # the supervisor's STDERR has the layer already
             defined POSIX::dup2( fileno $said, 2 ) or die "STDERR: $!\n";
             $class->_become( $supervisor, $number, $report, $ours );
         };
@@ -57,7 +57,7 @@ sub program {
     );
 }
 
-# The handler of the new program is here in the same way as that of the first
+# In the new program, its handler is reached in the same way as at the start
 sub take {
     my ( $class, %args ) = @_;
     my $state = Sirius::OS::Inherit->take(VARIABLE) or return;
@@ -87,7 +87,7 @@ sub take {
     );
 }
 
-# What the file of --config says otherwise than at the start, and what only a start can change
+# What the file of --config sets otherwise than at the start, and only a start can change
 sub _unchanged {
     my ( $class, $were, $conf ) = @_;
     my $are = Sirius::Config::Settings->fixed($conf);
@@ -123,7 +123,7 @@ sub _become {
     return Sirius::OS::Invocation->run( VARIABLE() => $text );
 }
 
-# Lines both ways: the generation tells how it goes, the supervisor what the edge says of workers
+# Both directions: the generation reports its progress, the supervisor passes on what the edges say of workers
 sub _pair {
     socketpair my $news, my $report, AF_UNIX, SOCK_STREAM, PF_UNSPEC
         or die "cannot create a socket pair: $!\n";

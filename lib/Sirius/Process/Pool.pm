@@ -27,20 +27,20 @@ use Sirius::Process::Recycling;
 use Sirius::Process::WorkerHandle;
 use Sirius::Worker;
 
-# LOOK: between two looks after the edges when the supervisor is gone
-# Seconds that INT leaves to running application calls; when it comes again, to workers that are on their way out
+# Seconds that INT leaves to calls of the application; that a second INT leaves to workers that are about to end;
+# and between two checks of the edges when the supervisor is gone
 use constant { FAST_STOP => 1, HURRIED_STOP => 0.2, LOOK => 1 };
 
-# Characters of a line that the supervisor gets to hear: as JSON it has to fit into PIPE_BUF
+# Characters of a line for the supervisor: as JSON it has to fit PIPE_BUF
 use constant SAID => 600;
 
 my $JSON = JSON::PP->new->ascii->allow_nonref;
 
-# A terminal sends them to all processes at once: they end a worker that has no handlers any more
+# A terminal sends these to all processes at once: they end a worker that has no handlers any more
 my %NUMBER = ( INT => SIGINT, QUIT => SIGQUIT, TERM => SIGTERM );
 my %ENDS   = map { $_ => 1 } values %NUMBER;
 
-# What follows from what a worker tells, or the edge of it
+# What to do about a report of a worker, or of its edge
 my %HEARS = (
     broken => sub { my ( $self, $worker, $why ) = @_; $self->{recycling}->broken( $worker, $why ) },
     hook   => sub {
@@ -80,7 +80,7 @@ sub new {
 sub run {
     my $self = shift;
     $self->{supervisor_pid} = getppid;
-    $self->{theirs}         = Sirius::App::Isolation->take( $self->{conf} );  # only code of ours from here on
+    $self->{theirs}         = Sirius::App::Isolation->take( $self->{conf} );    # only our code from here on
     $self->{loop} ||= Sirius::OS::Loop->new( $self->signals );
     $self->{backoff} = Sirius::Base::Backoff->new(
         interval => $self->{conf}{err_respawn_interval},
@@ -94,7 +94,7 @@ sub run {
     $self->{reaper} = Sirius::OS::Reaper->new;
     $self->{loop}->add( $self, $self->{reaper} );
 
-    if ( $self->{privileges} ) {    # which changes %ENV for the application
+    if ( $self->{privileges} ) {    # this changes %ENV for the application
         my $error = $self->{theirs}->lend( sub { $self->{privileges}->drop } );
         die $error if defined $error;    ## no critic (RequireCarping)
     }
@@ -118,7 +118,7 @@ sub run {
 
 sub signals { return qw(CHLD HUP INT QUIT TERM TTIN TTOU USR1 USR2) }
 
-# What the operator may believe to have changed by this reload
+# Settings that the operator may expect to be changed by this reload, but are not
 sub tell_unchanged {
     my $self = shift;
     for my $option ( @{ $self->{unchanged} || [] } ) {
@@ -131,7 +131,7 @@ sub tell_unchanged {
     return;
 }
 
-# Those that serve and are to go on
+# Workers that serve and are to go on
 sub _active {
     return grep { !$_->is_retiring && !$_->leaves } values %{ shift->{workers} };
 }
@@ -176,7 +176,7 @@ sub _bury {
     $self->{scoreboard}->release( $worker->slot );
     my $signal = $status & 127;
     my $hung   = $signal == 9 && $worker->hung;
-    my $why    = $hung || $worker->leaves || $worker->done || '';    # why it was asked to
+    my $why    = $hung || $worker->leaves || $worker->done || '';    # why it was asked to end
     my $oom    = $signal == 9 && $self->_out_of_memory;
     $self->{scoreboard}
         ->exited( Sirius::OS::ExitStatus->kind( $status, $why, @{$self}{qw(stopping killed)}, $oom ) );
@@ -184,7 +184,7 @@ sub _bury {
         if $self->{serving} && $worker->is_ready && !$self->{killed} && ( $worker->done || '' ) ne 'over';
     return if $self->{stopping}    && ( !$status || $self->{killed} && $signal == 9 );
     return if $self->_stop_is_near && !$status;
-    return if $ENDS{$signal} && ( $worker->done || $worker->is_retiring );    # it was on its way out already
+    return if $ENDS{$signal}       && ( $worker->done || $worker->is_retiring );  # it was about to end anyway
 
     my $name = 'worker ' . $worker->pid;
     if ( !$status && ( $worker->leaves || $why =~ /\A(?:max-|harakiri)/ ) ) {
@@ -197,14 +197,14 @@ sub _bury {
         :                                                Sirius::OS::ExitStatus->words( $status, $why )
         );
 
-    # That a request ran for too long has been told as an error; this is what came of it
+    # A request that ran too long was already reported as an error; this is the consequence
     my $level = $worker->leaves && !$hung ? 'warn' : $status || !$why ? 'error' : 'info';
     return Sirius::Log->$level($text) if $self->{stopping};
     Sirius::Log->$level( "$text; " . $self->_schedule( $worker, $status || !$why, $signal ) );
     return;
 }
 
-# The supervisor is gone, in whatever way: so is the server
+# When the supervisor has ended, for whatever reason, the server has to end
 sub _check_alive {
     my $self = shift;
     return if $self->{orphaned} || !_ended( $self->{alive} );
@@ -216,7 +216,7 @@ sub _check_alive {
     return $self->_stop('TERM');
 }
 
-# What workers have to tell, and the edge of them: "PID WHAT WHY"
+# Reads what workers and their edges report: "PID WHAT WHY"
 sub _hear {
     my $self = shift;
     $self->{loop}->read( $self->{news},       \$self->{heard} );
@@ -249,7 +249,7 @@ sub _hear_ready {
 sub _heed {
     my ( $self, $signal ) = @_;
 
-    # Of one that did not come from it, the supervisor knows nothing
+    # The supervisor does not know of a signal that it has not sent
     $self->_tell_supervisor( "asked $signal " . $self->{loop}->from($signal) )
         if $ENDS{ $NUMBER{$signal} || 0 }
         && !$self->{stopping}
@@ -276,10 +276,10 @@ sub _kill_late {
     return;
 }
 
-# How many workers there are to be; the operator may change it (TTIN, TTOU), the scoreboard has it
+# How many workers there should be. The operator may change it (TTIN, TTOU); it is in the scoreboard
 sub _number { return shift->{scoreboard}->workers }
 
-# Since the last look
+# Whether the kernel has killed for lack of memory since the last check
 sub _out_of_memory {
     my $self   = shift;
     my $before = $self->{oom_kills};
@@ -287,7 +287,7 @@ sub _out_of_memory {
     return $self->{oom_kills} > $before;
 }
 
-# --daemonize: the command that the operator typed is over
+# With --daemonize, the operator's command ends here
 sub _leave_terminal {
     my $self = shift;
     $self->{daemon}->detach if $self->{daemon};
@@ -299,12 +299,12 @@ sub _pipe {
     return $read, $write;
 }
 
-# Those that have to leave do so once enough others are ready
+# Workers that have to leave do so once enough others are ready
 sub _relieve {
     my $self   = shift;
     my @active = $self->_active;
 
-    # The operator wants less of them: the youngest have the least to lose
+    # Fewer are wanted: the youngest have the least to lose
     my $surplus = @active - $self->_number;
     if ( $surplus > 0 ) {
         my @young = sort { $b->since <=> $a->since } @active;
@@ -322,7 +322,7 @@ sub _relieve {
 sub _run_hook {
     my ( $self, $name ) = @_;
     return if !$self->{conf}{$name};
-    $self->_tell_supervisor("hook generation $name");    # which ends this process when it never returns
+    $self->_tell_supervisor("hook generation $name");    # it ends this process if the hook never returns
     my $error = $self->{theirs}->lend( sub { Sirius::App::Hooks->run( $self->{conf}, $name ) } );
     $self->_tell_supervisor('hook generation none');
     Sirius::Log->error( "--$name: " =~ tr/_/-/r . $error ) if defined $error;
@@ -335,10 +335,10 @@ sub _signal {
     return;
 }
 
-# A line of the log for who has asked for the reload
+# A line of the log for those who asked for the reload
 sub _said { return $JSON->encode( substr shift, 0, SAID ) }
 
-# When to replace it, in words
+# When the worker will be replaced, in words
 sub _schedule {
     my ( $self, $worker, $failed, $signal ) = @_;
     my $backoff = $self->{backoff};
@@ -350,7 +350,7 @@ sub _schedule {
         : 0;
     return 'starting another' if !$delay;
 
-    # The old generation is there still, and goes on; or an operator waits to hear how the start went
+    # The old generation is still there and goes on, or an operator waits for the outcome of the start
     if ( $self->{reload} ? !$self->{complete} : $self->{daemon} && !$self->{up} ) {
         $self->{gave_up} = 1;
         $self->_stop('INT');
@@ -392,7 +392,7 @@ sub _spawn_due {
     for ( 1 .. $self->_missing ) {
         last if $self->_trying || now() < $self->{backoff}->at;
 
-        # None is free while many retire slowly: the end of one is noticed
+        # No slot is free while many workers retire slowly; the next one that ends brings us back here
         my $slot = $self->{scoreboard}->claim( $self->{number} );
         last            if $slot < 0;
         $self->{owed}-- if $self->{owed};
@@ -401,7 +401,7 @@ sub _spawn_due {
     return;
 }
 
-# An idle server is over so quickly that its workers may end before the TERM to this process is here
+# An idle server stops so quickly that its workers may end before the TERM to this process has arrived
 sub _stop_is_near {
     my $self = shift;
     return !$self->{stopping} && $self->{scoreboard}->stopped;
@@ -424,7 +424,7 @@ sub _stop {
     return $self->_signal($signal);
 }
 
-# Said in the log, as whoever has stopped it may have forgotten. The edge watches over its request
+# Logged, as whoever has stopped the process may have forgotten it. The edge watches over its request
 sub _look_for_stopped {
     my $self = shift;
     while ( my ( $pid, $signal ) = Sirius::OS::Linux->stopped_child ) {
@@ -441,14 +441,14 @@ sub _look_for_stopped {
 
 sub _supervise {
     my $self = shift;
-    $self->_stop('TERM') if $self->{scoreboard}->stopped;   # while we loaded: the application may ignore TERM
+    $self->_stop('TERM') if $self->{scoreboard}->stopped;    # TERM came while loading: it may be ignored
     while ( !$self->{stopping} || %{ $self->{workers} } || $self->{owed} ) {
         $self->_spawn_due;
         my @signals = $self->{loop}->wait;
         $self->_check_alive;
         $self->_hear;
         $self->_heed($_) for @signals;
-        $self->{reaper}->reap;    # afterwards: workers that got the same signal are not replaced
+        $self->{reaper}->reap;    # now that a stop has begun: workers that got the signal are not replaced
         $self->_look_for_stopped;
         $self->{loop}->act;
         next if $self->{stopping};
@@ -457,20 +457,20 @@ sub _supervise {
     return;
 }
 
-# The other end of a pipe that nothing is ever written to
+# Whether the other end of a pipe that nobody writes to was closed
 sub _ended {
     my $fh = shift;
     vec( my $read = '', fileno $fh, 1 ) = 1;
     return select $read, undef, undef, 0;
 }
 
-# The whole server ends: the edge has requests still, and lets the workers go when it is done with them
+# When the whole server stops, the edge still has requests, and ends the workers when it is done with them
 sub _ends_with_edge {
     my $self = shift;
     return $self->{orphaned} || $self->{scoreboard}->stopped;
 }
 
-# Edges that were killed beside the supervisor let nobody go
+# Edges that were killed together with the supervisor end no workers
 sub _let_go {
     my $self  = shift;
     my $board = $self->{scoreboard};
@@ -492,7 +492,7 @@ sub _worker_ended {
     return $self->_bury( delete $self->{workers}{ $child->pid }, $status );
 }
 
-# From a worker; shorter than PIPE_BUF, so never mixed with another's
+# Called in a worker. The line is shorter than PIPE_BUF, so it never mixes with another's
 sub _tell_generation {
     my ( $self, @words ) = @_;
     return syswrite $self->{report}, join( q( ), $$, @words ) . "\n";  # not by $", which is the application's
@@ -504,8 +504,8 @@ sub _tell_supervisor {
     return;
 }
 
-# Of several generations, the one that serves says what concerns the whole server. One that retires or loads is it where no other
-# has workers
+# Of several generations, the serving one reports what concerns the whole server. One that retires or loads
+# does so if no other has workers
 sub _tells {
     my $self  = shift;
     my $board = $self->{scoreboard};

@@ -8,8 +8,8 @@ use Sirius::Log         ();
 use Sirius::OS::Proc;
 
 use constant {
-    GRACE   => 1,    # seconds from a request's deadline to the end of its worker: to say where it is
-    LOOK    => 5,    # seconds between two looks at the memory of workers
+    GRACE   => 1,    # seconds a worker has after the deadline of its request to say where it is
+    LOOK    => 5,    # seconds between two checks of the workers' memory
     OVERDUE => 'its request ran for too long',
 };
 
@@ -29,7 +29,7 @@ sub act {
     return;
 }
 
-# A worker is new; spread, so that those of one age don't go in one moment
+# A worker has started. Its lifetime is spread, so that workers of one age do not end at once
 sub begin {
     my ( $self, $worker ) = @_;
     my $lifetime = $self->{conf}{max_lifetime};
@@ -37,10 +37,10 @@ sub begin {
     return;
 }
 
-# It says what cannot be: something has spoiled its memory. Its request is answered already
+# The worker has reported something impossible, so its memory is corrupt. Its request was answered already
 sub broken {
     my ( $self, $worker, $what ) = @_;
-    Sirius::Log->error( 'worker ' . $worker->pid . " $what" );
+    Sirius::Log->error( 'worker ' . $worker->pid . " $what; it will be replaced" );
     $worker->leave('its memory is corrupt');
     $worker->signal('KILL');
     return;
@@ -59,12 +59,12 @@ sub new {
     return bless { board => $board, conf => $conf, looked_at => now() }, $class;
 }
 
-# Its request has run for longer than --request-timeout. The client has its answer; the worker can't be saved
+# Its request has run longer than --request-timeout. The client has its answer; the worker can't be saved
 sub overdue {
     my ( $self, $worker, $what ) = @_;
     Sirius::Log->error( 'worker ' . $worker->pid . ": $what" );
     $self->{board}->ask_place( $worker->slot );
-    $worker->asked_to_trace;    # where is it? It says so if Perl still runs
+    $worker->asked_to_trace;    # it says where it is, if Perl still runs
     $worker->leave(OVERDUE);
     my $end = sub {
         $self->_tell_place($worker) if !$worker->has_traced;
@@ -74,7 +74,7 @@ sub overdue {
     return;
 }
 
-# It has not told where it is: it stands in C code that no signal interrupts, or lets perl answer none
+# It has not said where it is: it is in C code that signals do not interrupt, or that does not return to perl
 sub _tell_place {
     my ( $self, $worker ) = @_;
     my ( $file, $line )   = $self->{board}->place( $worker->slot );

@@ -17,15 +17,15 @@ use Sirius::OS::Proc;
 use Sirius::Process::Launch;
 
 use constant {
-    SAID_MAX => 2000,    # characters of what a generation that failed has said, that others see
-    UNKNOWN  => 5,       # seconds that loading is taken to need as long as it has not been seen
-    ALL_HEAR => 0.25,    # seconds from a signal to a generation until another one is started in its place
-    LATE     => 2,       # seconds more than its workers have, that a generation gets to end
+    SAID_MAX => 2000,    # characters of the output of a failed generation that are shown
+    UNKNOWN  => 5,       # assumed seconds of loading, before the first time is known
+    ALL_HEAR => 0.25,    # seconds between a signal that has ended a generation and the start of the next one
+    LATE     => 2,       # seconds a generation has to end, in addition to the time its workers have
 };
 
 my $JSON = JSON::PP->new->canonical->ascii->allow_nonref;
 
-# What loads now is given up, in favour of what serves. True when there was something
+# Gives up what is being loaded, in favour of what serves. True if there was something
 sub abort {
     my ( $self, $why ) = @_;
     my $loading = $self->{loading};
@@ -57,7 +57,7 @@ sub act {
 sub all {
     my $self = shift;
     my @all  = sort { $a->number <=> $b->number } @{ $self->{generations} };
-    return @all;    # in scalar context their number
+    return @all;    # in scalar context: how many
 }
 
 sub begin {
@@ -65,7 +65,7 @@ sub begin {
     return $self->started( Sirius::Process::Launch->here( $self->{supervisor}, ++$self->{last_number} ) );
 }
 
-# The one that serves: with all its workers, or some as yet
+# The serving generation: one with all its workers, otherwise one with some
 sub current {
     my @serving = grep { !$_->is_draining && $_->is_up } reverse shift->all;
     my ($current) = ( grep( { $_->is_ready } @serving ), @serving );
@@ -103,7 +103,7 @@ sub new {
     return $self;
 }
 
-# PIDs of workers whose generation was killed under them, and that have served on
+# PIDs of workers that go on serving although their generation was killed
 sub orphans {
     my $self  = shift;
     my %alive = map { $_->number => 1 } $self->all;
@@ -112,7 +112,7 @@ sub orphans {
 
 sub reload {
     my ( $self, $reply, $why, $again ) = @_;
-    if ( my $loading = $self->{loading} ) {    # what it has read may be older than this wish
+    if ( my $loading = $self->{loading} ) {    # what it has read may be older than this request
         push @{ $self->{after} }, [ $reply, $why ];
         return;
     }
@@ -145,7 +145,7 @@ sub renewed {
     return delete $self->{renewed};
 }
 
-# One generation that serves, and nothing under way
+# Whether one generation serves and nothing is under way
 sub settled {
     my $self = shift;
     return !$self->{loading} && !defined $self->{again_at} && 1 == $self->all;
@@ -174,7 +174,7 @@ sub state {
     return { map { $_ => $self->{$_} } qw(last_number last_reload reloads usual) };
 }
 
-# All of them end, in so many seconds
+# Ends all of them within so many seconds
 sub stop {
     my ( $self, $signal, $grace ) = @_;
     my $until = now() + $grace + LATE;
@@ -183,7 +183,8 @@ sub stop {
     return $self->signal($signal);
 }
 
-# What the edge says of a worker goes to its generation. One whose generation was killed has nobody else
+# Passes what an edge says of a worker to the worker's generation. If that was killed, nobody else is
+# responsible
 sub tell {
     my ( $self, $pid, $what, $why ) = @_;
     my ($row)        = grep { $_->{pid} == $pid } $self->{supervisor}->rows or return;
@@ -195,7 +196,7 @@ sub tell {
     return;
 }
 
-# The one that served: its workers do so still, but nobody replaces them
+# The serving generation has ended: its workers go on, but nobody would replace them
 sub _again {
     my ( $self, $how, $asked ) = @_;
     my $level   = $asked ? 'note' : 'error';
@@ -205,7 +206,8 @@ sub _again {
             "$how; generation " . $loading->number . ', which is starting, takes its place' );
     }
 
-   # Who has ended it often means the server: a signal to all its processes reaches the supervisor in a moment
+    # Whoever has ended it often means the whole server: a signal to all its processes reaches the supervisor
+    # in a moment
     if ($asked) {
         Sirius::Log->note($how);
         $self->{again_at} = now() + ALL_HEAR;
@@ -214,10 +216,10 @@ sub _again {
     my $delay = $self->{backoff}->failed;
     Sirius::Log->error( $how . ( $delay ? "; next attempt in $delay s" : '; starting another' ) );
     $self->{again_at} = now() + $delay;
-    return $self->_publish;    # nothing is loading now
+    return $self->_publish;    # nothing is being loaded now
 }
 
-# It serves: those before it drain
+# The generation serves: those before it drain
 sub _complete {
     my ( $self, $generation ) = @_;
     return if defined $generation->gave_up;
@@ -239,7 +241,7 @@ sub _complete {
     }
     $self->_number( $generation->workers );
     $supervisor->renew_edges( $generation->edge );
-    kill TERM => $self->orphans;    # there are others now
+    kill TERM => $self->orphans;    # others serve now
     my $serves = 'generation ' . $generation->number . ' is serving';
 
     if ( $generation->replaces ) {
@@ -254,7 +256,7 @@ sub _complete {
     return;
 }
 
-# Not in time: it, and its workers, since nobody else would
+# The generation has not ended in time. Kills it and its workers, as nobody else would
 sub _did_not_end {
     my ( $self,   $generation ) = @_;
     my ( $number, $pid )        = ( $generation->number, $generation->pid );
@@ -286,7 +288,7 @@ sub _ended {
     $self->_hear($generation);
     $self->{generations} = [ grep { $_ != $generation } @{ $self->{generations} } ];
     delete $self->{loading} if $generation == ( $self->{loading} || 0 );
-    $supervisor->alerts->begin;                       # nobody has passed on what its workers have said last
+    $supervisor->alerts->begin;                       # nobody has passed on the last reports of its workers
     $supervisor->loop->unwatch($_) for $generation->handles;
     $supervisor->scoreboard->release( $_->{slot} )    # claimed, and killed before the fork
 
@@ -312,7 +314,7 @@ sub _ended {
     Sirius::Log->fail("$how: the server cannot start")
         if $supervisor->is_awaited || $generation->is_warming && !$generation->is_reload;
 
-    # The last one that served is what another replaces, not those that were to replace it and have failed
+    # The next one replaces the last generation that served, not later ones that were to replace it and failed
     $self->{fallen} = "generation $number, which $words" if $generation->is_ready || !$self->{fallen};
     $self->_not_reloaded( $generation, "reload failed: $how" )
         if $generation->is_reload && !$generation->replaces && !$generation->is_ready;
@@ -327,7 +329,7 @@ sub _failed {
     return $self->_reloaded( $generation, { ok => 0, error => $error } );
 }
 
-# A reload that is not to be. Where some workers serve already they finish what they have; else there is nothing to finish
+# Gives up a reload. Workers that serve already finish their requests; otherwise there is nothing to finish
 sub _give_up {
     my ( $self, $generation, $why ) = @_;
     $generation->give_up($why);
@@ -339,7 +341,7 @@ sub _give_up {
     return $generation->signal('TERM');
 }
 
-# Once it is gone, or serves nothing new
+# Once the generation is gone, or serves nothing new
 sub _given_up {
     my ( $self, $generation ) = @_;
     return if $generation->told;
@@ -347,7 +349,7 @@ sub _given_up {
     my $what    = sprintf 'reload aborted after %s: %s%s',
         Sirius::Base::Text->age( $generation->took ), $generation->gave_up,
         $current ? '; generation ' . $current->number . ' keeps serving' : '';
-    if ( $self->{after} ) {                                  # who waits for this one gets the next
+    if ( $self->{after} ) {                                  # whoever waits for this one gets the next one
         Sirius::Log->note($what);
         push @{ $self->{after} }, map { [$_] } $generation->replies;
     } else {
@@ -370,7 +372,7 @@ sub _hear {
     return;
 }
 
-# When a hook in a generation has had its time: it hears nothing meanwhile
+# When a hook in a generation reaches its limit; the generation hears nothing meanwhile
 sub _hung_at {
     my ( $self, $generation ) = @_;
     my $limit = $self->_limit;
@@ -380,7 +382,7 @@ sub _hung_at {
     return $hook->{at} + $limit;
 }
 
-# When a reload has had its time
+# When a reload reaches its limit
 sub _late_at {
     my ( $self, $generation ) = @_;
     my $limit = $self->_limit;
@@ -408,7 +410,7 @@ sub _look_for_hung {
             'generation ' . $generation->number . " was not ready within $limit$where" )
             if $self->_other($generation);
         $generation->be_late;
-        return if $generation->is_up;    # these workers are all there are
+        return if $generation->is_up;    # there will be no other workers
         $generation->be_hung("was not ready within $limit$where");
     } elsif ( defined $hung && $hung <= now() ) {
         $generation->be_hung("was killed: $hook->{name} ran for more than $limit");
@@ -416,7 +418,7 @@ sub _look_for_hung {
     return;
 }
 
-# Who has asked for it hears what the generation has said
+# Those who asked for the reload get the output of the generation
 sub _not_reloaded {
     my ( $self, $generation, $error ) = @_;
     my $result = { ok => 0, error => $error, said => $generation->said =~ s/\s+\z//r };
@@ -425,7 +427,8 @@ sub _not_reloaded {
     return;
 }
 
-# What the program of a reload was told. Only another number than before says anything: the operator may have changed it since
+# Applies the number of workers that the program of a reload was given. Only if it has changed since the last
+# time: the operator may have set another number meanwhile
 sub _number {
     my ( $self, $low, $most ) = @_;
     my $supervisor = $self->{supervisor};
@@ -440,13 +443,13 @@ sub _number {
     return;
 }
 
-# Another than this one that serves
+# Whether a generation other than this one serves
 sub _other {
     my ( $self, $generation ) = @_;
     return scalar grep { $_ != $generation && !$_->is_draining && $_->is_up } $self->all;
 }
 
-# What the admin port shows of reloads. What a generation said is cut so that all of it fits
+# What the admin port shows of reloads. The output of a generation is cut so that everything fits
 sub _publish {
     my $self = shift;
     my %news = ( reloads => $self->{reloads} || { ok => 0, failed => 0 } );
@@ -467,7 +470,7 @@ sub _publish {
     return;
 }
 
-# How a reload went. Without a generation: it could not even begin
+# Records the outcome of a reload. Without a generation, it could not even begin
 sub _remember {
     my ( $self, $result, $generation ) = @_;
     my $seconds = $generation ? $generation->age : 0;
@@ -477,10 +480,10 @@ sub _remember {
     return $self->_publish;
 }
 
-# The end of a reload, good or bad; and the next, which was asked for meanwhile
+# The end of a reload, successful or not; starts the next one if it was requested meanwhile
 sub _reloaded {
     my ( $self, $generation, $result ) = @_;
-    delete $self->{loading};    # before others are told how it went
+    delete $self->{loading};    # before others are told the outcome
     if ( $result->{ok} ) {
         $self->_remember( $result, $generation );
         $self->{supervisor}->commands->later( drained => $_, $result ) for $generation->replies;
@@ -490,8 +493,8 @@ sub _reloaded {
     return $self->_settle;
 }
 
-# When the present reload gives way to the newer one that waits: if it takes twice as long as the last, it may hang. Not before, or
-# none would ever get done while they come faster than the application loads
+# When the running reload gives way to a newer one: if it takes twice as long as the last, it may hang. Not
+# earlier, or none would finish when requests come faster than the application loads
 sub _replace_at {
     my $self    = shift;
     my $loading = $self->{loading};
@@ -499,19 +502,20 @@ sub _replace_at {
     return $loading->since + 1 + 2 * ( $self->{usual} || UNKNOWN );
 }
 
-# Nothing loads any more: the next one, if it was asked for meanwhile
+# Nothing is being loaded any more: starts the next reload if it was requested meanwhile
 sub _settle {
     my $self = shift;
     delete $self->{loading};
     my @after   = @{ delete $self->{after} || [] } or return 0;
     my @replies = grep {defined} map { $_->[0] } @after;
     my ($why)   = grep {defined} map { $_->[1] } reverse @after;
-    $self->reload( @replies ? sub { $_->(@_) for @replies } : undef, $why );    # one for all
+    $self->reload( @replies ? sub { $_->(@_) for @replies } : undef, $why );    # one reload for all of them
     return 1;
 }
 
-# PIDs of rows that the code says yes to. Workers write their rows themselves, perhaps one that somebody has taken over: it
-# must not choose whom this process kills, which may be root's. So they are our children, or those of a generation
+# PIDs of the rows for which the code returns true. Workers write their rows themselves, and an attacker may
+# control one: it must not choose which process is killed by this one, which may be root's. So only our
+# children, and those of a generation, count
 sub _workers {
     my ( $self, $wanted ) = @_;
     my %parent = map { $_ => 1 } $$, map { $_->pid } $self->all;

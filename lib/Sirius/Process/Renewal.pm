@@ -55,7 +55,7 @@ sub take {
     my @log = ( $state->{conf}, @{ $state->{owner} } );
     Sirius::Log->inherit(@log);
     my $log_pipe   = $state->{log_pipe} && Sirius::Log::Pipe->restore( @{$state}{qw(conf log_pipe)} );
-    my $access_log = defined $state->{log}    # for an edge; the command of a pipe has a handle already
+    my $access_log = defined $state->{log}    # for the edge; the command of a pipe has its handle already
         ? Sirius::Log::Access->restore(
         $state->{conf},
         $log_pipe ? $log_pipe->fh : $fh->( $state->{log} ),
@@ -89,7 +89,7 @@ sub take {
     );
 }
 
-# Does the code that is installed now load at all? A child that finds out
+# Starts a child that finds out whether the installed code can be loaded
 sub try {
     my ( $class, $supervisor ) = @_;
     my $code = sub {
@@ -113,7 +113,7 @@ sub tried {
     die "sirius: the installed version has a different scoreboard; restart the server\n";
 }
 
-# Without code and lists, which are for generations and for the start; and the name that is found there
+# Without code and lists, which only generations and the start need; with the name of the application
 sub _conf {
     my $conf = shift;
     return {
@@ -122,7 +122,8 @@ sub _conf {
     };
 }
 
-# What can be written down, and the descriptors in it. Code is for generations, which have the original command
+# What can be serialized, and its descriptors. Code is only needed by generations, which run the original
+# command
 sub _state {
     my ( $class, $supervisor ) = @_;
     my $all        = $supervisor->generations;

@@ -8,11 +8,11 @@ use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 
 use constant {
-    LOOK  => 0.5,    # seconds between two looks
-    GROW  => 2,      # looks in a row that find requests waiting, until there are more workers
-    CALM  => 30,     # seconds in which at least SPARE workers were idle at each look, until there is one less
+    LOOK  => 0.5,    # seconds between two checks
+    GROW  => 2,      # checks in a row that find requests waiting, before workers are added
+    CALM  => 30,     # seconds in which each check has found SPARE or more idle workers, before one is removed
     SPARE => 2,
-    STEP  => 5,      # seconds between one less and the next
+    STEP  => 5,      # seconds between removing one worker and the next
 };
 
 sub act {
@@ -32,7 +32,7 @@ sub due {
     return $max > $min ? $self->{at} : ();
 }
 
-# How many workers there should be; $waiting requests, $idle of $number workers
+# How many workers there should be, with $waiting requests, and $idle of $number workers
 sub look {
     my ( $self, $number, $waiting, $idle ) = @_;
     my ( $min, $max ) = $self->_range;
@@ -58,7 +58,7 @@ sub new {
     return $self;
 }
 
-# Looked at each time: a reload may change it
+# Read each time, as a reload may change it
 sub _range {
     my $conf = shift->{conf};
     return ( $conf->{workers}, $conf->{workers_max} || $conf->{workers} );

@@ -17,7 +17,7 @@ use Sirius::Process::Pool;
 use Sirius::Worker;
 use Time::HiRes qw(sleep);
 
-# Seconds that a request has at a graceful stop: whoever looks at it with a debugger decides
+# Seconds a request has at a graceful stop: whoever uses a debugger decides when to end it
 use constant UNLIMITED => 1e8;
 
 sub new {
@@ -71,7 +71,7 @@ sub _handlers {
 
     my $stop = $handlers{INT};
 
-    # Nobody else is there to end a call that does not return
+    # No other process is there to end a call that does not return
     for my $name (qw(INT QUIT TERM)) {
         $handlers{$name} = sub {
             return if $worker->in_child($name);
@@ -98,13 +98,13 @@ sub _heard {
     my ( $self, $what ) = @_;
     my $supervisor = $self->{supervisor};
     $self->_edge_ended if $what eq 'edge';
-    return             if $what ne 'ready' || $supervisor->is_announced;    # again after psgix.harakiri
+    return             if $what ne 'ready' || $supervisor->is_announced;    # sent again after harakiri
     $supervisor->announce;
     Sirius::Log->note( 'ready after ' . Sirius::Base::Text->age( Sirius::OS::Invocation->age ) );
     return;
 }
 
-# In a second, or at once when asked again. The application's own alarm has nothing to watch over any more
+# Stops after a second, or at once when asked again. Takes the application's own alarm: its call ends anyway
 sub _hurry {
     my $self = shift;
     my $end  = sub {
@@ -119,7 +119,7 @@ sub _hurry {
 sub _edge_ended {
     my $self = shift;
     my $pid  = $self->{edge}->pid;
-    waitpid $pid, 1;      # WNOHANG: where this process is PID 1 it has adopted it
+    waitpid $pid, 1;      # WNOHANG; if this process is PID 1, it has adopted the edge
     return if $self->{supervisor}->has_stop_begun;
     Sirius::Log->error("edge $pid exited; its connections were closed; starting another");
     $self->_start_edge;
@@ -128,7 +128,7 @@ sub _edge_ended {
 
 sub _over { my $self = shift; return $self->{supervisor}->has_stop_begun && $self->{edge}->gone }
 
-# At the first time it has to work
+# Starts the edge when it is first needed
 sub _start_edge {
     my $self    = shift;
     my $edge    = $self->{edge};

@@ -8,8 +8,8 @@ use Sirius::Base::Clock qw(now);
 use Sirius::Log         ();
 use Sirius::OS::Linux;
 
-use constant GATE =>
-    0.25;    # seconds: enough for who has shaken hands to send, less than SYN waits to come again
+# Seconds: enough for a client that has connected to send, and less than a client waits until it repeats its SYN
+use constant GATE => 0.25;
 
 sub act {
     my $self  = shift;
@@ -54,7 +54,8 @@ sub new {
     return $self;
 }
 
-# All processes have the same sockets: those that wait for a worker meet a refusal at once, not a reset at the end
+# All processes share the sockets: clients that wait for a worker are refused at once, instead of being reset
+# at the end
 sub _end {
     my $self = shift;
     $self->{seconds} = 0;

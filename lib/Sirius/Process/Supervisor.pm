@@ -33,12 +33,12 @@ use Sirius::Process::StopDelay;
 use Sirius::Service::Notify;
 use Sirius::Worker;
 
-# The server of --workers 0 while it serves: not a local, which is over before an END is called
+# The server of --workers 0 while it serves. Not a local, which would be restored before END runs
 my $alone;
 
 my %STOPS = map { $_ => 1 } qw(INT QUIT TERM);
 
-# For those that work for it
+# The attributes for the objects that work for it
 sub access_log { return shift->{access_log} }
 
 sub admin { return shift->{admin} }
@@ -72,12 +72,12 @@ sub announce {
     $self->{systemd}->notify( 'READY=1', "MAINPID=$$", 'STATUS=serving' );
     $self->{daemon}->ready if $self->{daemon};
     return                 if !$self->{log_pipe};
-    $self->{log_pipe}->act;    # not before: it would keep the operator's STDERR
+    $self->{log_pipe}->act;    # not earlier: it would keep the operator's STDERR
     $self->{loop}->add( $self->{log_pipe} ) if $self->{loop};
     return;
 }
 
-# A stop has been asked for
+# A stop was requested
 sub began_to_stop {
     my $self = shift;
     $self->{stop_began} ||= now();
@@ -94,7 +94,7 @@ sub control { return shift->{control} }
 
 sub edge { return shift->{edge} }
 
-# Not as long as --drain-delay lets all be served
+# Not as long as --drain-delay lets all clients be served
 sub ending {
     my $self = shift;
     return $self->{stopping} && !$self->{delay}->lasts;
@@ -102,7 +102,7 @@ sub ending {
 
 sub fixed { return shift->{fixed} }
 
-# In the child that becomes the first generation: what that needs. The rest is given up
+# In the child that becomes the first generation: keeps what that needs, and gives up the rest
 sub forked {
     my $self = shift;
     $self->{theirs}->restore;
@@ -123,7 +123,7 @@ sub has_stop_begun { return shift->{stop_began} }
 
 sub is_announced { return shift->{announced} }
 
-# The command of a daemon waits to hear how the start goes
+# The daemon's command waits for the outcome of the start
 sub is_awaited {
     my $self = shift;
     return $self->{daemon} && !$self->{announced};
@@ -165,7 +165,7 @@ sub pid_file { return shift->{pid_file} }
 
 sub privileges { return shift->{privileges} }
 
-# --workers 0: in the middle of a request
+# With --workers 0: stops in the middle of a request
 sub quit {
     my ( $self, $worker ) = @_;
     undef $alone;
@@ -177,7 +177,7 @@ sub quit {
 
 sub reaper { return shift->{reaper} }
 
-# A reload is done, whose program was told these settings for them
+# After a reload: its program was given these settings for the edges
 sub renew_edges {
     my ( $self, $said ) = @_;
     my $edge = $self->{edge} or return;
@@ -186,7 +186,7 @@ sub renew_edges {
     return;
 }
 
-# Where an edge writes it, which lives longer than any generation
+# If an edge writes it: the edge outlives generations
 sub reopen_access_log {
     my ( $self, @say ) = @_;
     my $log = $self->{access_log};
@@ -202,7 +202,7 @@ sub resume {
     my $self = $class->new(%args);
     Sirius::OS::Title->set( $self->{conf}, 'supervisor' );
     $renewal->say;
-    $self->{admin}->start($self);    # anew; the process of before ends by itself
+    $self->{admin}->start($self);    # starts a new process; the previous one ends by itself
     $self->{reload}->started( $renewal->generation );
     return $self->serve;
 }
@@ -226,7 +226,7 @@ sub run {
         return;
     }
     $self->_say_start;
-    $self->{theirs} = Sirius::App::Isolation->take( $self->{conf} );    # only code of ours from here on
+    $self->{theirs} = Sirius::App::Isolation->take( $self->{conf} );    # only code of the server from here on
     my $clean = eval { $self->_run_many; 1 };
     my $error = $@;
     $self->{theirs}->restore;
@@ -234,7 +234,7 @@ sub run {
     return;
 }
 
-# Once for each step: what has asked for it, and what becomes of requests
+# Logs each step of a stop once: who has asked for it, and what happens to requests
 sub say_stop {
     my ( $self, $signal, $why ) = @_;
     return if $self->{said_stop}{$signal}++;
@@ -298,27 +298,27 @@ sub stop {
     $self->{edge}->stop( $signal, $grace ) if $self->{edge};
     $self->{reload}->stop( $signal, $grace );
 
-    # With an edge, workers are needed until it has answered all that came; then it lets them go
+    # Workers are needed until the edge has answered all requests; then the edge ends them
     kill $signal => $self->{reload}->orphans if !$self->{edge} || $signal eq 'INT';
     return;
 }
 
 sub systemd { return shift->{systemd} }
 
-# Some process could not open a log anew: once for all of them
+# Logs once that processes could not reopen a log
 sub unopened {
     my ( $self, $text ) = @_;
     Sirius::Log->error($text) if !$self->{unopened}{$text}++;
     return;
 }
 
-# In a program that is there to find out whether this one loads
+# In the program that finds out whether this one can be loaded
 sub tried {
     my ( $class, @args ) = @_;
     return Sirius::Process::Renewal->tried(@args);
 }
 
-# As many as there is room for, those of before and after a reload beside each other
+# As many as there are rows for, with those before and after a reload at the same time
 sub workers_most { return int shift->{scoreboard}->slots / 4 }
 
 sub _run_many {
@@ -352,13 +352,13 @@ sub _clean_up {
     return;
 }
 
-# The server's, and that of the admin port
+# The edge of the server, and that of the admin port
 sub _edges {
     my $self = shift;
     return grep {defined} $self->{edge}, $self->{admin}->edge;
 }
 
-# --workers 0: the application ends all of the server
+# With --workers 0: the application has called exit, which ends the whole server
 sub _exited {
     my ( $self, $status ) = @_;
     Sirius::Worker->give_up('the application called exit');
@@ -385,7 +385,7 @@ sub _heed {
     return $self->set_workers( $self->{scoreboard}->workers + $step, $who );
 }
 
-# Nothing is under way that a new program would have to know of
+# Whether nothing is under way that a new program would have to know
 sub _quiet {
     my $self = shift;
     return
@@ -395,7 +395,7 @@ sub _quiet {
         && ( !$self->{edge} || $self->{edge}->settled );
 }
 
-# Of a generation that was killed, or of the application
+# A worker of a generation that was killed, or a process of the application
 sub _orphan_ended {
     my ( $self, $pid, $status ) = @_;
     for my $row ( grep { $_->{pid} == $pid } $self->rows ) {
@@ -405,7 +405,8 @@ sub _orphan_ended {
     return;
 }
 
-# No variable of a caller may keep an end: a generation that is forked inside it must not have it
+# Makes a pipe in a sub of its own: a variable of the caller would keep an end open in a generation that is
+# forked there
 sub _pipe {
     pipe my $read, my $write or Sirius::Log->fail("cannot create a pipe: $!");
     return $read, $write;
@@ -419,7 +420,7 @@ sub _reopen_logs {
     return $self->reopen_access_log($say);
 }
 
-# The child that tried the code that is installed now has ended
+# The child that has tried the installed code has ended
 sub _renew {
     my ( $self, $status ) = @_;
     return if $self->{stopping};
@@ -427,17 +428,17 @@ sub _renew {
         'the supervisor keeps running its old code: '
             . (
             $status & 127
-            ? 'what tried the new code ' . Sirius::OS::ExitStatus->words($status)
-            : 'the new code does not load'
+            ? 'the process that tried the new code ' . Sirius::OS::ExitStatus->words($status)
+            : 'the new code cannot be loaded, see the lines above'
             )
     ) if $status;
-    return if !$self->_quiet;    # the next reload brings the next attempt
+    return if !$self->_quiet;    # the next reload tries again
     eval { Sirius::Process::Renewal->become($self) };
     chomp( my $error = $@ );
     return Sirius::Log->warn("the supervisor keeps running its old code: $error");
 }
 
-# Does the code that is installed now load at all?
+# Finds out whether the installed code can be loaded
 sub _try {
     my $self  = shift;
     my $child = Sirius::Process::Renewal->try($self) or return;
@@ -447,7 +448,7 @@ sub _try {
     return;
 }
 
-# --workers 0: no child, no control pipe; ends when it is told to
+# With --workers 0: no child, no control pipe; runs until it is told to end
 sub _run_alone {
     my $self = shift;
     $self->{privileges}->drop if $self->{privileges};
@@ -458,7 +459,7 @@ sub _run_alone {
     $server->run;
     $self->{systemd}->notify('STOPPING=1');
 
-    # What comes now hurries a command that reads the log, see there, and is thrown away
+    # A signal from here on hurries a command that reads the log (Sirius::Log::Pipe), and is then discarded
     Sirius::OS::Signals->hold(qw(INT QUIT TERM));
     $self->_clean_up;
     $self->_say_stopped;
@@ -473,7 +474,7 @@ sub _say {
     return Sirius::Log->pass("$line\n");
 }
 
-# Room for those that retire beside their successors, within a generation and from one to the next
+# Room for workers that retire while their successors start, within a generation and from one to the next
 sub _say_start {
     my $self = shift;
     my $conf = $self->{conf};
@@ -498,7 +499,7 @@ sub _say_start {
     return;
 }
 
-# The last line of the log: nothing is left of the server
+# The last line of the log, when nothing else of the server is left
 sub _say_stopped {
     my $self = shift;
     Sirius::Log->note( 'stopped after ' . Sirius::Base::Text->age( now() - $self->{stop_began} ) )
@@ -523,13 +524,13 @@ sub _supervise {
     while ( $self->_serves || $self->{admin}->end ) {
         my @signals = $self->{loop}->wait;
         $_->hear for $all, $self->_edges;
-        $self->_heed($_) for grep { $STOPS{$_} } @signals;    # before: what it ends is not replaced
+        $self->_heed($_) for grep { $STOPS{$_} } @signals;    # first: what a stop ends is not replaced
         $self->{reaper}->reap;
         $self->_heed($_) for grep { !$STOPS{$_} } @signals;
         $self->{control}->serve( sub { $self->{commands}->run(@_) } ) if $self->{control};
         $self->{loop}->act;
         $self->_leave_edge;
-        $self->_renew( delete $self->{tried} ) if defined $self->{tried};    # all that came has been heeded
+        $self->_renew( delete $self->{tried} ) if defined $self->{tried};         # signals are handled by now
         $self->_try                            if $self->_quiet && $all->renewed;
     }
     $self->{alerts}->stop;
@@ -537,7 +538,8 @@ sub _supervise {
     return;
 }
 
-# Nobody is there to answer what it has: no worker had started when the stop came, or all had to be killed
+# Nobody is left to answer the edge's requests: no worker had started when the stop came, or all had to be
+# killed
 sub _leave_edge {
     my $self = shift;
     my $all  = $self->{reload};
@@ -545,7 +547,7 @@ sub _leave_edge {
     return $self->{edge}->stop( 'INT', 1 );
 }
 
-# Unless a stop was asked for, it does not look like one
+# Unless a stop was requested, the exit of the application is an error
 END {
     if ( $alone && $alone->{alone} == $$ ) {
         my $status = $?;

@@ -5,7 +5,7 @@ use warnings;
 
 use Sirius::Base::Clock qw(now);
 
-# What it may tell, and what of that is kept
+# What it may report, and what is kept of it
 my %HEARS = (
     done   => sub { my ( $self, $why ) = @_; $self->{done} = length $why ? $why : 1 },
     hook   => sub { my ( $self, $name ) = @_; $self->_in_hook( $name eq 'none' ? undef : $name ) },
@@ -49,7 +49,7 @@ sub is_ready { return shift->{ready} }
 
 sub is_retiring { return shift->{retiring} }
 
-# It is to go on until its successor is ready
+# It has to go on until its successor is ready
 sub leave {
     my ( $self, $why ) = @_;
     $self->{leaves} = $why;
@@ -82,7 +82,7 @@ sub since { return shift->{child}->since }
 
 sub slot { return shift->{slot} }
 
-# While it runs, the time of the hook counts, not that of what loads
+# While a hook runs, its own time limit applies, not that of loading
 sub _in_hook {
     my ( $self, $name ) = @_;
     my $child = $self->{child};
@@ -92,7 +92,8 @@ sub _in_hook {
     return $self->_limit( hook => now(), "--$name ran for more than" =~ tr/_/-/r );
 }
 
-# Neither a signal nor anything else but its end brings back a worker that hangs in code of the application
+# Only its end helps with a worker that hangs in code of the application: neither a signal nor anything else
+# does
 sub _limit {
     my ( $self, $name, $since, $words ) = @_;
     my $limit = $self->{load_timeout} or return;
