@@ -3,8 +3,8 @@ package Sirius;
 use strict;
 use warnings;
 
-use Sirius::OS::Invocation ();    # first: it notes how this program was started
-use PerlIO::scalar         ();    # psgi.input of small bodies: before the fork, not in each worker
+use Sirius::OS::Invocation ();    # first, as it notes how this program was started
+use PerlIO::scalar         ();    # for psgi.input of small bodies; loaded before the fork, not in each worker
 use Sirius::PSGI::Cleanup  ();    # the engine calls these three
 use Sirius::PSGI::Response ();
 use Sirius::PSGI::Socket   ();

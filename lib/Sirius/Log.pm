@@ -9,10 +9,10 @@ use Sirius::Log::File;
 
 my $LAYER = 'sirius_log';    # xs/log.c
 
-# The file of --error-log, what descriptor 2 was when we had opened it, and who is to have it
+# The file of --error-log, the identity of descriptor 2 once it was opened, and the owner of the file
 my ( $path, $place, @owner );
 
-# Who hears of errors and warnings besides
+# Is told of errors and warnings too
 my $listener;
 
 sub close {
@@ -27,7 +27,7 @@ sub error {
     return $class->_say( error => $message );
 }
 
-# Whatever errno is: perl would exit with it
+# perl would exit with the errno of any call before
 sub fail {
     my ( $class, $message ) = @_;
     chomp $message;
@@ -40,7 +40,7 @@ sub info {
     return $class->_say( info => $message );
 }
 
-# Descriptor 2 is the log already; its file may have been moved, or its directory removed
+# Descriptor 2 is the log already. Its file may have been moved, or its directory removed
 sub inherit {
     my ( $class, $conf, @ids ) = @_;
     ( $path, @owner ) = ( $conf->{error_log}, @ids );
@@ -60,7 +60,7 @@ sub open {
     return $class->_layer($conf);
 }
 
-# Text of another process as it comes, or of this one past its log
+# Writes text of another process unchanged, or text of this one past its log
 sub pass {
     my ( $class, $text ) = @_;
     local ( $@, $! );
@@ -74,7 +74,7 @@ sub reopen {
     my ( $class, $say ) = @_;
     $say ||= sub { $class->error(shift) };
 
-    # An application may have sent STDERR somewhere else, or closed it and has something else there now
+    # An application may have redirected STDERR, or closed it and opened something else under its number
     return 0 if !defined $path || _place() ne $place;
     return 1 if _redirect();
     my $error = "$!";
@@ -99,7 +99,7 @@ sub _layer {
     $prefix = 1 if defined $path && !defined $prefix;
     $class->close;
     return if tied *STDERR || !defined $path && !$prefix;
-    if ( defined $path && !defined fileno STDERR ) {    # an application has closed it, but not the log
+    if ( defined $path && !defined fileno STDERR ) {    # an application has closed STDERR, but not the log
         CORE::open STDERR, '>>&=', 2 or $class->fail("STDERR: $!");
     }
     require Sirius;                                     # has the layer
@@ -107,25 +107,25 @@ sub _layer {
     return;
 }
 
-# Which file descriptor 2 is
+# The identity of the file that is descriptor 2
 sub _place {
     my ( $device, $inode ) = stat '/proc/self/fd/2';
     return defined $inode ? "$device:$inode" : '';
 }
 
-# The layer reads the level out of it
+# The layer takes the level from the line
 sub _say {
     my ( $class, $level, $message ) = @_;
     local ( $@, $! );
     require Sirius;                  # has _put
     my $line = "[sirius $$] " . ( $level eq 'notice' ? '' : "$level: " ) . "$message\n";
     utf8::encode($line) if utf8::is_utf8($line);
-    eval { $class->_put($line) };    # a layer of the application's may die
+    eval { $class->_put($line) };    # a layer of the application may die
     $listener->($line) if $listener && $level =~ /\A(?:error|warn)\z/;
     return;
 }
 
-# No moment without a log: the new file takes the place of the old one in one step
+# The new file replaces the old one in one step, so that there is always a log
 sub _redirect {
     my $fh = Sirius::Log::File->open( $path, owner => \@owner ) or return 0;
     defined POSIX::dup2( fileno $fh, 2 )                        or return 0;

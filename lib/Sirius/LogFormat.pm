@@ -6,7 +6,7 @@ use warnings;
 
 use Sirius ();
 
-# The program is memory of C, which a new thread must not free a second time
+# The program is C memory, which a new thread must not free a second time
 sub CLONE_SKIP { return 1 }
 
 sub new {
@@ -22,7 +22,7 @@ sub new {
     return $self;
 }
 
-# A caret below the character that is wrong, where both lines would fit a terminal
+# A caret below the wrong character, if both lines fit a terminal
 sub _message {
     my ( $format, $why, $offset ) = @_;
     utf8::encode($format) if utf8::is_utf8($format) && !utf8::downgrade( my $copy = $format, 1 );

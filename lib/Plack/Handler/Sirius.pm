@@ -3,7 +3,7 @@ package Plack::Handler::Sirius;
 use strict;
 use warnings;
 
-use Sirius::App::Overrides;    # first: with plackup the application is here already
+use Sirius::App::Overrides;    # first: under plackup the application is loaded already
 use Errno qw(EMFILE);
 use Sirius;
 use Sirius::Log::Access;
@@ -19,7 +19,7 @@ use Sirius::Process::Launch;
 use Sirius::Process::Supervisor;
 use Sirius::Service::Activation;
 
-my @streams;    # STDIN, STDOUT, STDERR, where there was none
+my @streams;    # STDIN, STDOUT and STDERR, if they were closed
 
 sub new {
     my ( $class, %args ) = @_;
@@ -29,20 +29,24 @@ sub new {
     return bless { conf => $conf }, $class;
 }
 
-# A signal that comes before anybody waits for it is heeded then, and harms nothing
+# A signal that comes before anybody waits for it stays pending until somebody does
 sub run {
     my ( $self, $app ) = @_;
     Sirius::OS::Signals->hold;
     my $clean = eval { $self->_run($app); 1 };
     my $error = $@;
-    Sirius::OS::Signals->let_go;    # which keeps errno, the exit status of a program that does not catch this
+
+    # keeps errno, which is the exit status of a program that does not catch this
+    Sirius::OS::Signals->let_go;
     return if $clean;
     _fail_for_descriptors($error);
-    $! = 1 if ref $error || $error !~ /\Asirius: /;    # of some call in between; who says that has set it
-    die $error;                                        ## no critic (RequireCarping)
+
+    # errno is left over from some call; whoever says "sirius: " has set it
+    $! = 1 if ref $error || $error !~ /\Asirius: /;
+    die $error;    ## no critic (RequireCarping)
 }
 
-# Whichever call was the first to get none
+# For whichever call was the first to get no descriptor
 sub _fail_for_descriptors {
     my $error = shift;
     local $! = EMFILE;
@@ -63,20 +67,22 @@ sub _run {
     my %what
         = ( app => $app, builder => $self->{psgi_app_builder}, conf => $conf, privileges => $privileges );
 
-    # A reload: the supervisor has run the original command again, and listens already
+    # After a reload the supervisor has run the original command again, and listens already
     my $generation = Sirius::Process::Launch->take(%what);
     %what = ( %what, $self->_resources($privileges) ) if !$generation;
     Sirius::Log->open( $conf, $privileges->owner );
     $generation->tell_unchanged if $generation;
     $privileges->umask_and_chdir;
-    Sirius::OS::Signals->hold(qw(INT QUIT TERM))
-        ;    # not before: a name to look up or a FIFO to open may take for ever
+
+    # not earlier: looking up a name or opening a FIFO may take forever
+    Sirius::OS::Signals->hold(qw(INT QUIT TERM));
     exit $generation->run if $generation;
     Sirius::Process::Supervisor->new(%what)->run;
     return;
 }
 
-# Where an application has closed one, a socket of ours would come, and go to each program that the application starts
+# If an application has closed one of these, a socket of the server could take its number, and every program
+# that the application starts would inherit it
 sub _open_streams {
     while ( open my $null, '+<', '/dev/null' ) {    ## no critic (RequireBriefOpen)
         return if fileno $null > 2;
@@ -85,7 +91,7 @@ sub _open_streams {
     return;
 }
 
-# What only one process of the server has, and which outlives each reload
+# The resources that only one process of the server has, and that outlive each reload
 sub _resources {
     my ( $self, $privileges ) = @_;
     my $conf = $self->{conf};
@@ -102,7 +108,7 @@ sub _resources {
     return %what;
 }
 
-no Sirius::App::Overrides;    # last: this file as well
+no Sirius::App::Overrides;    # last, so that it applies to this file too
 
 1;
 

@@ -91,8 +91,9 @@ sub _assemble {
     return ( $html, $policy );
 }
 
-# A web page of somebody else, whose name was made to lead to this machine, is in the browser of who may look here: it
-# would read as if it were ours. Its name is in Host; the address it goes to is a loopback one.
+# Against DNS rebinding: a foreign web page in an administrator's browser, whose name was made to resolve to
+# this machine, would read the status as its own. The name shows in Host, and the request goes to a loopback
+# address.
 sub _by_other_name {
     my $env = shift;
     my ( $client, $host ) = map { defined $_ ? $_ : '' } @$env{qw(REMOTE_ADDR HTTP_HOST)};
@@ -134,7 +135,7 @@ sub _read {
     return $text;
 }
 
-# While a new generation starts, the one before it serves
+# While a new generation starts, the previous one serves
 sub _readyz {
     my $self     = shift;
     my $snapshot = $self->{snapshot}->();

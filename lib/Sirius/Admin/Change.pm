@@ -51,7 +51,8 @@ sub quantiles {
     my $all = $self->growth( $name, 'count' ) or return;
     return @{$now}{@NAMES} if !$self->{before};
 
-    # Cumulative counts; a bucket that the older one does not name had what the one before it had
+    # The counts are cumulative. A bucket that is missing in the older snapshot had the count of the bucket
+    # before it
     my %old  = map { $_->[0] => $_->[1] } @{ $old->{buckets} };
     my $last = 0;
     my ( @ends, @counts );
@@ -90,7 +91,7 @@ sub worker_rate {
     return max 0, $grown / $self->{seconds};
 }
 
-# The same server, with the same counters
+# Whether both snapshots are of the same server, and its counters only grew
 sub _goes_on {
     my ( $self,     $before ) = @_;
     my ( $started,  $then )   = map { $self->number( $_->{started} ) } $self->{now}, $before;
@@ -114,7 +115,7 @@ sub _histogram {
     return { %got, buckets => \@buckets };
 }
 
-# Where that many are, linear within the bucket; the last end when it is beyond
+# The value at which that many are reached, interpolated within the bucket; the last bound if it is beyond
 sub _within {
     my ( $wanted, $ends, $counts ) = @_;
     my $at = first { $counts->[$_] >= $wanted } 0 .. $#$counts;

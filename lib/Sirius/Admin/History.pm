@@ -7,11 +7,12 @@ use Scalar::Util qw(looks_like_number);
 use Sirius::Admin::Change;
 
 use constant {
-    EVERY => 5,      # seconds from one sample to the next
-    SPAN  => 300,    # seconds that are kept
+    EVERY => 5,      # seconds between two samples
+    SPAN  => 300,    # seconds for which samples are kept
 };
 
-# What a sample has, in the order in which it is written down. Rates and percentiles are of the time since the sample before
+# The fields of a sample, in the order in which they are stored. Rates and percentiles are for the time since
+# the previous sample
 my @FIELDS
     = qw(at started requests responses errors rate error_rate p50 p90 p99 busy workers queued open active);
 
@@ -59,7 +60,7 @@ sub new {
     return bless { samples => [], started => 0, %args }, $class;
 }
 
-# Of this server only, and of the past: others can write where it was kept
+# Takes only samples of this server and of the past: others can write to where they were kept
 sub restore {
     my ( $self, $bytes, $now ) = @_;
     my $width = 8 * @FIELDS;
@@ -87,7 +88,7 @@ sub state {
     } $self->samples;
 }
 
-# A bound of its own: time may stand still
+# Limits the number as well, since the clock may stand still
 sub _forget {
     my ( $self, $now ) = @_;
     my $samples = $self->{samples};

@@ -8,8 +8,8 @@ use List::Util qw(max);
 my @STATES  = qw(starting idle busy draining);
 my %ESCAPED = ( qq(\n) => '\n', q(") => '\"', q(\\) => '\\\\' );
 
-# In the order in which they are printed: name, type, help, and what makes the samples of a snapshot: each is
-# [ value, labels ]. A name that has no sample is left out.
+# In the order of output: name, type, help, and a sub that makes the samples of a snapshot, each as [ value,
+# labels ]. A name without samples is left out.
 #<<< a table, one row each
 my @METRICS = (
     [ 'build_info', 'gauge', 'Version of the server and of perl; always 1.',
@@ -104,14 +104,14 @@ sub text {
     for my $metric (@METRICS) {
         my ( $name, $type, $help, $samples ) = @$metric;
         my @samples = grep { defined $_->[0] } $samples->( $snapshot, \%about )
-            or next;    # not in this kind of server
+            or next;    # this kind of server does not have it
         $text .= "# HELP sirius_$name $help\n# TYPE sirius_$name $type\n";
         $text .= "sirius_$name" . _sample( $type, @$_ ) for @samples;
     }
     return $text;
 }
 
-# A state each, so that their sum is what is open
+# One series for each state, so that their sum is the number of open connections
 sub _connections {
     my $snapshot = shift;
     return _states( @{ $snapshot->{connections} }{qw(open idle waiting)} );
@@ -136,8 +136,8 @@ sub _each_worker {
     return map { [ scalar $value->(), worker => $_->{slot} ] } @{ $snapshot->{workers} };
 }
 
-# Of four buckets in each doubling one is told: 24 series. The counters of a snapshot are not all of one instant, but
-# here they have to agree.
+# Only one of four buckets in each doubling is reported, which makes 24 series. The counters of a snapshot
+# were not read at one instant, but here they have to agree.
 sub _histogram {
     my $histogram = shift;
     my @bounds    = @{ $histogram->{buckets} };

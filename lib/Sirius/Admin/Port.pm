@@ -20,23 +20,23 @@ use Sirius::OS::Invocation;
 use Sirius::OS::Title;
 
 use constant {
-    PATIENCE => 0.5,                   # seconds that its process gets to end
-    STABLE   => 10,                    # seconds after which a process that ends is replaced at once
+    PATIENCE => 0.5,                   # seconds that its process has to end
+    STABLE   => 10,                    # a process that ends after this many seconds is replaced at once
     VARIABLE => 'SIRIUS_ADMIN_PORT',
 };
 
-# A process that no application is in, and that answers small requests: the rest is as by default
+# For a process without an application that answers small requests; other settings keep their defaults
 my %ENGINE = (
     graceful_timeout => 2,
     header_timeout   => 5,
     max_connections  => 100,
     max_body         => 65_536,
-    sheds_unfinished => 1,             # who opens many connections must not keep a probe out
+    sheds_unfinished => 1,             # a client with many connections must not keep a probe out
     write_timeout    => 10
 );
 my @SHARED = qw(daemonize error_log group log_prefix server_software tmpdir user);
 
-# A group of processes may be told to end as a whole: this one answers until the workers are gone
+# A whole process group may be told to end: this process goes on answering until the workers are gone
 my @DEAF = qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1 USR2);
 
 sub act {
@@ -72,7 +72,7 @@ sub due {
     return ( $self->{edge} ? $self->{edge}->due : () ), grep {defined} $self->{at};
 }
 
-# The process that has the connections, where workers have none
+# The process that has the connections, as the edge has those of the workers
 sub edge { return shift->{edge} }
 
 sub end {
@@ -138,7 +138,7 @@ sub start {
     my ( $self, $supervisor ) = @_;
     return if !@{ $self->{listeners} };
     weaken( $self->{supervisor} = $supervisor );
-    $supervisor->reaper->add($_) for $self->_children;    # of the program before this one
+    $supervisor->reaper->add($_) for $self->_children;    # those of the previous program
     my ( $alive, $life ) = @{$self}{qw(alive life)};
     $alive or pipe $alive, $life or return $self->_no_process("cannot create a pipe: $!");
     $self->_start_edge( $alive, $life ) if !$self->{edge};
@@ -209,7 +209,7 @@ sub _become {
     );
 }
 
-# The host of an address, or a name that may stand for any
+# Refuses a host, or a name that may resolve to any address
 sub _check_host {
     my ( $class, $conf, $spec, $host ) = @_;
     return if $conf->{admin_public} || !defined $host || !Sirius::Config::Address->is_public($host);
@@ -245,7 +245,7 @@ sub _start_edge {
     return;
 }
 
-# What it has said to the edge cannot be
+# The process has sent the edge something invalid
 sub _broken {
     my ( $self, $pid, undef, $why ) = @_;
     my ($child) = grep { $_->pid == $pid } $self->_children or return;
@@ -253,7 +253,7 @@ sub _broken {
     return $child->signal('KILL');
 }
 
-# Those that run: this one, and before a renewal those of the program before
+# The processes that run: this one and, before a renewal, those of the previous program
 sub _children {
     my $self = shift;
     return grep { !$_->is_gone } @{ $self->{children} };

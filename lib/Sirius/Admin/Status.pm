@@ -6,11 +6,12 @@ use warnings;
 use Encode       qw(FB_CROAK decode encode);
 use Scalar::Util qw(looks_like_number);
 
-# Text even if it looks like a number; all else is what it looks like. JSON::PP takes 7 ms for 64 workers, this takes 2
+# Fields that are text even if they look like numbers; other fields are what they look like. JSON::PP takes 7
+# ms for 64 workers, this takes 2
 my %TEXT = map { $_ => 1 } qw(app client host last_client last_line last_said last_text line
     listeners mark state version);
 
-# In these all are numbers, whatever they are called
+# Hashes whose values are all numbers
 my %NUMBERS = map { $_     => 1 } qw(closed edge_exits exits limits responses);
 my %ESCAPED = map { chr $_ => sprintf '\u%04x', $_ } 0 .. 31, 34, 92, 127;
 
@@ -46,7 +47,7 @@ sub _hash {
     return '{' . join( ',', @members ) . '}';
 }
 
-# Neither infinity nor what is no number at all can be written
+# JSON has neither infinity nor NaN
 sub _plain {
     my $value = shift;
     return 'null'         if !defined $value;
@@ -54,7 +55,7 @@ sub _plain {
     return $value - $value == 0 ? $value + 0 : 'null';
 }
 
-# What comes from the wire or from the application may be bytes of any kind
+# Text from a client or from the application may contain any bytes
 sub _quote {
     my $text = shift;
     return 'null' if !defined $text;

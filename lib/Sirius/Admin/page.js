@@ -1,6 +1,6 @@
 'use strict';
 
-// Asks for status.json and shows it.
+// Fetches status.json and shows it.
 
 const EVERY = 500; // ms between two looks
 const PATIENCE = 3000; // ms that an answer may take
@@ -60,7 +60,7 @@ let bounds = [0, Infinity]; // of the times that the server can tell
 let paused = false;
 let timer;
 
-// Items are a class and a text
+// Items are pairs of a class and a text
 function fillList(list, items) {
     while (list.children.length > items.length) list.lastChild.remove();
     items.forEach(([className, text], i) => {
@@ -70,7 +70,7 @@ function fillList(list, items) {
     });
 }
 
-// Rows are a head, texts, a class, and how long a bar is drawn, from 0 to 1
+// Rows have a head, texts, a class, and the length of a bar from 0 to 1
 function fillTable(table, rows) {
     while (table.rows.length > rows.length) table.deleteRow(-1);
     rows.forEach(([head, texts, className = '', bar = 0], i) => {
@@ -87,7 +87,7 @@ function fillTable(table, rows) {
     });
 }
 
-// What a sample says in words: the figure, what it is, and the others by their colours
+// A sample in words: the figure, its name, and the others with their colours
 const words = {
     requests: s => s.rate === null ? NOTHING : [
         show.short(s.rate), 'per second',
@@ -122,13 +122,13 @@ const tiles = new Tiles(byId('workers'), byId('tile'));
 
 const allBuckets = ({ buckets, count }) => [...buckets, [Infinity, count]];
 
-// Responses that are final, and how many of them are errors
+// Final responses, and how many of them are errors
 function counted({ responses }) {
     const all = [2, 3, 4, 5].reduce((sum, digit) => sum + (responses[digit] || 0), 0);
     return { responses: all, failed: responses[5] || 0 };
 }
 
-// The first looks have nothing to compare with: their rates are those of what the server has seen last
+// The first answers have nothing to compare with: their rates are the last ones in the history of the server
 function goOn(sample, before) {
     if (!sample.first || sample.started !== before.started || sample.t - before.t > GAP) return;
     for (const name of ['rate', 'p50', 'p90', 'p99']) sample[name] = before[name];
@@ -166,7 +166,7 @@ function record(answer) {
     looks.push({ t, answer });
 }
 
-// What the server has seen before this page was opened, or while it was hidden, goes where there is nothing yet
+// Fills in what the server has recorded before this page was opened, or while it was hidden
 async function remember(answer, t) {
     asked = t;
     try {
@@ -198,7 +198,7 @@ async function remember(answer, t) {
         drawHeader();
         drawPlots();
     } catch {
-        // A server without a past: it begins now
+        // A server without a history: it begins now
     }
 }
 
@@ -210,7 +210,7 @@ function troubles() {
     return failed >= ERRORS.least && failed > all * ERRORS.share ? [failed, all] : null;
 }
 
-// The one line that says how things are: the worst of what is true
+// The line that sums everything up: the worst condition that holds
 function verdict() {
     if (paused) return ['quiet', 'Paused'];
     if (failing) return ['bad', `No answer for ${show.age(now() - failing.since)}: ${failing.why}`];
@@ -265,7 +265,7 @@ function drawHeader() {
     fillList(byId('about'), about.filter(Boolean).map(text => ['', show.text(text)]));
 }
 
-// A reload that is under way, or that has failed: there is something to know, or to do
+// A reload that is under way or has failed: there is something to know, or to do
 function drawReload({ reload = {}, now: present, time, workers }) {
     const failed = reload.last_at > 0 && !reload.last_ok;
     byId('reload').hidden = !reload.loading && !failed;
@@ -287,10 +287,10 @@ function drawReload({ reload = {}, now: present, time, workers }) {
         : 'The old code keeps serving. Fix the cause, then run: sirius ctl reload --wait');
 }
 
-// "reload failed: status 2; generation 1 keeps serving It was ..." reads better with a stop between
+// "reload failed: status 2; generation 1 keeps serving It was ..." reads better with a full stop in between
 const sentence = text => text.replace(/([^.]) It was /, '$1. It was ').replace(/^./, c => c.toUpperCase());
 
-// Nothing moves while nothing is known
+// Nothing moves as long as nothing is known
 const rightEdge = () => paused || failing ? samples[samples.length - 1].t : now();
 
 function drawPlots() {
@@ -309,7 +309,7 @@ function drawPlots() {
     }
 }
 
-// The one that is nearest, if the lines go through that time at all
+// The nearest sample, if the lines have any at that time
 function sampleAt(t) {
     const far = sample => Math.abs(sample.t - t);
     const nearest = samples.reduce((a, b) => far(a) < far(b) ? a : b);
@@ -330,7 +330,7 @@ function drawWorkers() {
     drawFold();
 }
 
-// On a phone idle workers are folded away; elsewhere the button is not to be seen
+// On a phone idle workers are hidden; elsewhere the button is hidden
 function drawFold() {
     const idle = [...tiles.all.values()].filter(tile => tile.idle).length;
     const folded = byId('workers').classList.contains('folded');
@@ -386,7 +386,7 @@ function drawConnections({ totals, connections }) {
     drawCounts('closed', totals.closed, REASONS);
 }
 
-// The part of a processor that it has used lately; null when it has just begun
+// The share of a processor that the process has used lately; null if it has just begun
 function cpuOf(edge, { now: present }) {
     for (const { answer } of looks) {
         const then = (answer.edges || []).find(other => other.pid === edge.pid);

@@ -1,6 +1,6 @@
 'use strict';
 
-// How figures are written and drawn: time series and a histogram, as SVG that the style sheet colours.
+// Formats and draws figures: time series and a histogram, as SVG that the style sheet colours.
 
 const SPAN = 300; // seconds that are kept
 const WINDOWS = [[60, 15], [120, 30], [SPAN, 60]]; // seconds that a plot shows, and from mark to mark
@@ -10,7 +10,7 @@ const LABEL = 48; // pixels that a time at the axis needs
 const DECIMAL = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
 const BINARY = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']];
 
-// What can't be seen, or turns text around
+// Characters that are invisible, or reverse the direction of text
 const UNSEEN = /[\0-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 const show = {
@@ -39,19 +39,19 @@ const show = {
         return hours ? `${hours} h ${minutes} min` : `${minutes} min ${Math.floor(s % 60)} s`;
     },
 
-    // What was counted in buckets: no finer than the first of them, no longer than the last
+    // Times counted in buckets: no more precise than the first bucket, no longer than the last
     bounded(s, [first, last]) {
         if (s <= first) return `< ${show.seconds(first)}`;
         return s >= last ? `> ${show.seconds(last)}` : show.seconds(s);
     },
 
-    // What has lasted so long until now: no more digits than the eye follows
+    // How long something has lasted so far: no more digits than the eye can follow
     age(s) {
         if (s < 1) return `${Math.round(Math.max(0, s) * 1e3)} ms`;
         return s < 60 ? `${s.toFixed(1)} s` : show.seconds(s);
     },
 
-    // How long ago: in the largest unit that says something
+    // How long ago: in the largest unit that is precise enough
     since(s) {
         return s < 60 ? `${Math.max(0, Math.floor(s))} s` : show.seconds(s).replace(/(min) \d+ s$/, '$1');
     },
@@ -63,10 +63,10 @@ const show = {
 
     many: (n, one, more) => `${show.count(n)} ${n === 1 ? one : more}`,
 
-    // At an axis: without zeroes behind the point
+    // For an axis: without zeroes after the point
     mark: text => text.replace(/(\.\d*?)0+(?!\d)/, '$1').replace(/\.(?!\d)/, ''),
 
-    // Others choose URLs and marks
+    // Text from others, who choose URLs and marks
     text: s => s.replace(UNSEEN, c => `\\u{${c.charCodeAt(0).toString(16)}}`),
 };
 
@@ -77,7 +77,7 @@ function svg(parent, name, attributes = {}, text = '') {
     return element;
 }
 
-// The value below which a share of what was counted lies; buckets are [upper bound, count up to it]
+// The value below which a share of the counts lies; buckets are [upper bound, count up to it]
 function quantile(buckets, share) {
     const last = buckets[buckets.length - 1];
     if (!last || !last[1]) return null;
@@ -88,7 +88,7 @@ function quantile(buckets, share) {
     return Number.isFinite(to) ? from + (to - from) * (want - below) / (upTo - below) : from;
 }
 
-// What came between two looks
+// The increase between two answers
 function between(older, newer) {
     return newer.map(([bound, count], i) => [bound, count - (older[i] ? older[i][1] : 0)]);
 }
@@ -99,7 +99,7 @@ function roundUp(value) {
     return [1, 2, 5, 10].map(n => n * size).find(n => n >= value * 0.999);
 }
 
-// From 0 to 1 of the height, and the values at which there are lines
+// Positions from 0 to 1 of the height, and the values at which lines are drawn
 const SCALES = {
     linear(values, least) {
         const top = roundUp(Math.max(least, ...values));
@@ -115,13 +115,13 @@ const SCALES = {
     },
 };
 
-// The shortest that holds all samples
+// The shortest axis that holds all samples
 function windowOf(samples, now) {
     return WINDOWS.find(([span]) => !samples.length || now - samples[0].t <= span)
         || WINDOWS[WINDOWS.length - 1];
 }
 
-// One figure: series are names of a sample's fields, drawn in this order; a field that is null leaves a gap
+// One plot: series are names of fields of a sample, drawn in this order; a field that is null leaves a gap
 class Plot {
     constructor(figure, { series, area = [], scale = 'linear', least = 1, mark }) {
         Object.assign(this, { series, area, mark, least, scale: SCALES[scale] });
@@ -152,7 +152,7 @@ class Plot {
         this.cursor.setAttribute('d', cursor === null ? '' : `M${x(cursor).toFixed(1)} ${top}V${bottom}`);
     }
 
-    // Only when it changes
+    // Only if it has changed
     drawGrid(marks, y, span, step, width, bottom) {
         const want = JSON.stringify([marks, span, width, bottom]);
         if (want === this.drawn) return;
@@ -172,7 +172,7 @@ class Plot {
         svg(this.labels, 'text', { x: width, y: bottom + 14, class: 'now' }, 'now');
     }
 
-    // The time at which the pointer is; null beside the plot
+    // The time at the pointer; null outside of the plot
     timeAt(event, samples, now) {
         const { right, width } = this.svg.getBoundingClientRect();
         const share = (right - event.clientX) / (width - LEFT);
@@ -199,8 +199,8 @@ function outline(samples, name, x, y, ground) {
     return path;
 }
 
-// How much of what was counted lies in each bucket: columns over an axis of powers of 10. Their heights are
-// roots, so that the few long ones are seen beside the many short ones.
+// The share of the counts in each bucket: columns over an axis of powers of 10. Their heights are square roots, so that
+// the few long times are visible beside the many short ones.
 function drawSpread(element, buckets, marks) {
     const { width, height } = element.getBoundingClientRect();
     const bottom = height - 16;

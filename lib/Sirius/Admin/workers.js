@@ -1,6 +1,6 @@
 'use strict';
 
-// A tile for each worker. What is shown is always text, never HTML: clients choose URLs.
+// A tile for each worker. Everything is shown as text, never as HTML: clients choose URLs.
 
 const TILES = 512; // more are not shown
 const DENSE = 32; // more workers than that: small tiles
@@ -52,7 +52,7 @@ class Tile {
         this.element.title = [texts.line, texts.client, texts.mark, texts.foot].filter(Boolean).join('\n');
     }
 
-    // How many requests since the last look; a dot where one lasted
+    // Requests since the last answer; a dot if none has ended but one is running
     count(worker) {
         const done = this.requests === undefined ? 0 : Math.max(0, worker.requests - this.requests);
         this.requests = worker.requests;
@@ -60,7 +60,7 @@ class Tile {
         if (this.counts.length > PULSES) this.counts.shift();
     }
 
-    // Small columns; `most` is as high as they get
+    // Small columns; `most` is the value of the highest
     drawPulse(most) {
         const step = 120 / PULSES;
         const first = PULSES - this.counts.length + 0.5;
@@ -72,14 +72,14 @@ class Tile {
     }
 }
 
-// All of them, in the order of their places
+// All workers, in the order of their places
 class Tiles {
     constructor(list, template) {
         Object.assign(this, { list, template, all: new Map() });
         new ResizeObserver(() => this.arrange()).observe(list);
     }
 
-    // As many columns as leave the last row as full as can be
+    // As many columns as leave the last row as full as possible
     arrange() {
         const count = this.all.size || 1;
         const dense = count > DENSE;

@@ -56,13 +56,13 @@ sub _databases {
             my $name = "dbi:$handle->{Driver}{Name}:" . ( defined $handle->{Name} ? $handle->{Name} : '' );
             push @found, [ refaddr $handle, 'a DBI handle (' . $name =~ s/(pass\w*=)[^;]*/$1***/gir . ')' ];
         }
-        return $handle->{Type} eq 'dr';    # and to its connections
+        return $handle->{Type} eq 'dr';    # and its connections
     };
     eval { DBI->visit_handles($visit); 1 } or return;
     return @found;
 }
 
-# A socket in words; nothing when it is none of our business
+# Describes a socket in words. Returns nothing if it is none, or may be shared
 sub _describe {
     my $fh    = shift;
     my $local = getsockname $fh;
@@ -70,7 +70,7 @@ sub _describe {
     my $family = length $local ? sockaddr_family($local) : 0;
     return "a socket of family $family" if $family != AF_INET && $family != AF_INET6 && $family != AF_UNIX;
 
-    # That of syslog and its like: messages of many senders are what it is for
+    # Datagram sockets, such as that of syslog, are made for many senders
     return if $family == AF_UNIX && unpack( 'i', getsockopt $fh, SOL_SOCKET, SO_TYPE ) == SOCK_DGRAM;
     my $peer = _address( scalar getpeername $fh );
     return "a socket to $peer" if defined $peer;
@@ -78,7 +78,8 @@ sub _describe {
     return defined $own ? "a socket on $own" : 'a unix socket without a name';
 }
 
-# By what they are, not by their numbers: copies of ours are ours, and copies of another are one
+# Compares sockets, not descriptor numbers: copies of our own are our own, and copies of another are counted
+# once
 sub _sockets {
     my @own  = @_;
     my %seen = map { ( readlink("/proc/self/fd/$_") || '' ) => 1 } 0 .. 2, @own;

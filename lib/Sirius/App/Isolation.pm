@@ -9,10 +9,10 @@ use Sirius::OS::Signals;
 use Sirius::Service::Activation;
 use Sirius::Service::Notify;
 
-# Nothing can go on without what they do, whoever has taken them
+# No process can continue after these, whoever handles them
 my %FAULT = map { $_ => 1 } qw(ABRT BUS FPE ILL SEGV SYS TRAP);
 
-# As it is when this is loaded, before any application with the command sirius
+# The umask when this is loaded: with the command sirius, before any application
 my $umask = umask;
 
 my @names = _names();
@@ -46,7 +46,8 @@ sub take {
     my $ours = defined $conf->{umask} ? $conf->{umask} : $umask;
     my $self = bless { conf => $conf, env => {%ENV}, signals => {}, umask => umask $ours }, $class;
 
-# What is ignored stays so. No 'DEFAULT', which may be the end of a process, and no 'IGNORE', which programs inherit
+  # What is ignored stays ignored. 'DEFAULT' is no choice, as it may end the process, and 'IGNORE' neither, as
+  # child programs inherit it
     for my $name (@names) {
         my $theirs = $SIG{$name};
         next if ( !defined $theirs || $theirs =~ /\A(?:DEFAULT|IGNORE|)\z/ ) && $name ne 'PIPE';
@@ -64,7 +65,7 @@ sub take {
     return $self;
 }
 
-# All that Sirius::OS::Signals does not have itself; each by one name
+# All signals that Sirius::OS::Signals does not handle itself, each by one name
 sub _names {
     my ( %seen, %number );
     my @all = split ' ', $Config{sig_name};

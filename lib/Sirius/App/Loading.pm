@@ -8,11 +8,11 @@ use Sirius      ();
 use Sirius::Log ();
 use Sirius::OS::Signals;
 
-use constant SOON => 10;    # seconds after which a line says that it takes that long
+use constant SOON => 10;    # after this many seconds a line says that the application is still being loaded
 
 my @NAME = split ' ', $Config{sig_name};
 
-# The process that loads, undef otherwise: not a local, which is over before an END is called
+# The process that loads, otherwise undef. Not a local, which would be restored before END runs
 my $loads;
 
 sub watch {
@@ -20,11 +20,11 @@ sub watch {
     my $value;
     $loads = $$;
 
-    # The command of a daemon that was stopped has not started it
+    # The exit status is 1 for a daemon: it was stopped before the command could start it
     Sirius::App::Loading->_begin( $conf->{load_timeout}, SOON, $conf->{daemonize} ? 1 : 0 );
     my $clean = eval { $value = $load->(); 1 };
     my $error = $@;
-    Sirius::OS::Signals->hold if !$how{more};    # what comes from here on
+    Sirius::OS::Signals->hold if !$how{more};    # signals that come from here on
     Sirius::OS::Signals->late( map { $NAME[$_] } @{ Sirius::App::Loading->_end } );
     undef $loads;
     die $error if !$clean;                       ## no critic (RequireCarping)

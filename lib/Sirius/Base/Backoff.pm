@@ -6,7 +6,8 @@ use warnings;
 use List::Util          qw(min);
 use Sirius::Base::Clock qw(now);
 
-use constant LONGEST => 30;    # seconds between two attempts to start what never gets ready
+# Seconds, at most, between two attempts to start something that never gets ready
+use constant LONGEST => 30;
 
 sub at { return shift->{at} }
 
@@ -42,7 +43,8 @@ sub started {
     return;
 }
 
-# Killed from outside, or a request that called exit, and not for ever: no reason to be without workers for a while
+# Killed from outside, or ended by a request that called exit, as long as this is rare: no reason to do
+# without workers for a while
 sub _spared {
     my ( $self, $number ) = @_;
     my $now    = now();

@@ -7,7 +7,7 @@ use List::Util qw(max);
 
 my @UNITS = qw(B KB MB GB TB PB);
 
-# Seconds in the two largest units that matter
+# Formats seconds in the two largest units that matter
 sub age {
     my ( $class, $value ) = @_;
     my $seconds = max 0, $value;
@@ -35,7 +35,7 @@ sub duration {
     return $class->age($seconds);
 }
 
-# What a client of the server sent must not speak to the terminal
+# What a client has sent must not send control characters to a terminal
 sub harmless {
     my ( $class, $text ) = @_;
     $text =~ s/([^\x20-\x7e])/sprintf ord $1 > 255 ? '\x{%x}' : '\x%02x', ord $1/ge;

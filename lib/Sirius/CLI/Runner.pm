@@ -9,7 +9,7 @@ use File::Spec ();
 use Sirius::Log::Access;
 use Sirius::Admin::Port;
 use Sirius::OS::Invocation ();    # before the application is loaded, which overwrites the command line
-use Plack::Handler::Sirius ();    # so that all of the server is compiled before the application
+use Plack::Handler::Sirius ();    # so that the whole server is compiled before the application
 use Sirius::Config::Sources;
 use Sirius::OS::Inherit;
 use Sirius::Process::Launch;
@@ -21,8 +21,8 @@ use Sirius::Service::Starter;
 use Sirius::Service::Activation;
 use Sirius::OS::Title;
 
-# An application that does not load: perl would exit with whatever errno is. With --chdir it is looked for in that
-# directory, and loaded there
+# For an application that does not load: perl would exit with an arbitrary errno. With --chdir the application
+# is found and loaded in that directory
 sub locate_app {
     my ( $self, @args ) = @_;
     my $dir  = $self->{chdir};
@@ -81,8 +81,7 @@ sub setup {
         exit 0;
     }
     return $self->SUPER::setup if !$self->{conf} || !$self->_loads_first;
-    return Sirius::App::Loading->watch( $self->{conf}, sub { $self->SUPER::setup }, more => 1 )
-        ;    # modules of -M
+    return Sirius::App::Loading->watch( $self->{conf}, sub { $self->SUPER::setup }, more => 1 );    # for -M
 }
 
 sub version_cb {
@@ -93,7 +92,7 @@ sub version_cb {
     };
 }
 
-# Where the application's modules are, and what is watched for changes of it, is said as seen from its directory
+# Makes paths of modules, and of files watched for changes, relative to the directory of --chdir
 sub _below_chdir {
     my ( $self, @args ) = @_;
     my $dir = $self->{chdir};
@@ -105,8 +104,8 @@ sub _below_chdir {
     return @args;
 }
 
-# What Plack::Runner itself does, in a form that it cannot take for anything else: an option that it doesn't know takes
-# the next argument there, whatever it is
+# The options that Plack::Runner handles itself, in a form that it cannot misread: it takes the word after an
+# option it doesn't know as its value, whatever it is
 sub _for_plack {
     my ( $given, $from ) = @_;
     my @args;
@@ -127,7 +126,7 @@ sub _for_plack {
     return @args;
 }
 
-# Calls the code in this directory, and comes back: sockets and logs are where the command was given
+# Calls the code in this directory, and returns to the current one, to which sockets and logs are relative
 sub _in {
     my ( $dir, $code ) = @_;
     return $code->() if !defined $dir;
@@ -138,14 +137,16 @@ sub _in {
     return $value;
 }
 
-# Neither at a reload, over which the supervisor watches, nor in each worker or for each request
+# Not at a reload, over which the supervisor watches, nor if the application is loaded in each worker or for
+# each request
 sub _loads_first {
     my $self = shift;
     return 0 if $self->{server} ne 'Sirius' || Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
     return $self->{loader} =~ /\A(?:Plack::Loader|Restarter)\z/;
 }
 
-# The row of a name, and what it says about a bool: --keepalive and --enable-keepalive 1, --disable-keepalive 0
+# Finds the row of a name, and its value if it is a bool: --keepalive and --enable-keepalive are 1,
+# --disable-keepalive is 0
 sub _known {
     my $name = shift;
     my ( $row, $sense ) = Sirius::Config::Options->find($name);
@@ -153,7 +154,7 @@ sub _known {
     return $row, defined $sense ? $sense : 1;
 }
 
-# Behind "--" may be anything: perl in -e or a module finds it in @ARGV
+# After "--" anything may follow: perl code of -e or a module finds it in @ARGV
 sub _one_application {
     my ( $given, @words ) = @_;
     my $app = defined $given->{app} ? "--app $given->{app}" : defined $given->{e} ? '-e' : shift @words;
@@ -163,7 +164,7 @@ sub _one_application {
     return;
 }
 
-# To the handler: what the command line says, and what the environment and the file say
+# Passes the settings of command line, environment and file to the handler
 sub _pass_on {
     my ( $self, $given, $all, $config ) = @_;
     my %plack = map  { $_->{name} => 1 } grep { $_->{plackup} } Sirius::Config::Options->rows;
@@ -171,7 +172,7 @@ sub _pass_on {
     if ( $self->{server} ne 'Sirius' ) {
         my ( $host, $port, $socket, $listen ) = delete @{$all}{qw(host port socket listen)};
         delete $all->{config};
-        $self->{access_log} = delete $all->{access_log};                    # by Plack's middleware
+        $self->{access_log} = delete $all->{access_log};                    # for Plack's middleware
         @own = grep { !$plack{tr/_/-/r} } sort keys %$all;
         my @address = $self->mangle_host_port_socket( $host, $port, $socket, @{ $listen || [] } );
         $self->{options} = [ @address, map { $_ => $all->{$_} } @own ];
@@ -179,21 +180,22 @@ sub _pass_on {
     }
     $self->{options} = [ sources => $config, map { $_ => $given->{$_} } @own ];
 
-    # Before the application is loaded, which may take its time
+    # Before the application is loaded, which may take a while
     my $conf   = $self->{conf} = Sirius::Config::Settings->parse( { @{ $self->{options} } } );
     my $served = $self->{eval} ? '-e' : $self->{app} || $self->{argv}[0] || 'app.psgi';
     Sirius::OS::Title->serves($served)         if !ref $served;
     Sirius::OS::Title->set( $conf, 'loading' ) if $self->{loader} ne 'Restarter';
     $_->check($conf) for qw(Sirius::Log::Access Sirius::Admin::Port);
     _shield($conf);
-    _probe($conf)
-        if !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );  # a reload has all of them already
+
+    # at a reload the addresses are bound already
+    _probe($conf) if !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
     Sirius::Config::Options->fail('--daemonize: cannot be combined with --reload')
         if $conf->{daemonize} && $self->{loader} eq 'Restarter';
     return;
 }
 
-# An address in use is told at once, not when the application has been loaded
+# Reports an address in use at once, not when the application has been loaded
 sub _probe {
     my $conf  = shift;
     my @specs = @{ $conf->{admin} || [] };
@@ -204,7 +206,7 @@ sub _probe {
     return Sirius::Listen::Listener->probe( $conf->{backlog}, @specs );
 }
 
-# Options by their own names, then what is none
+# Splits the words into options, by their full names, and others
 sub _read {
     my @args = @_;
     my ( %given, @words );
@@ -231,7 +233,8 @@ sub _read {
     return \%given, @words;
 }
 
-# Sockets that somebody else has opened for us are there before the application, and what it starts is to have none
+# Sockets that another process has opened for us are open before the application is loaded. Programs that it
+# starts must not inherit them
 sub _shield {
     my $conf    = shift;
     my @numbers = map {/\Afd:(\d+)\z/} @{ $conf->{listen} }, @{ $conf->{admin} || [] };

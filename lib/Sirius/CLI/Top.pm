@@ -98,7 +98,7 @@ sub _draw {
     my $picture = Sirius::CLI::Top::Picture->new( @{$self}{qw(now before)} );
     my $room    = max 0, $height - @note - 1;
     my @lines   = $self->{explains} ? map { substr $_, 0, $width } @HELP : $picture->lines( $width, $room );
-    $#lines = $room - 1 if @lines != $room;    # the keys stand in the last line of the screen
+    $#lines = $room - 1 if @lines != $room;    # the keys stay on the last line of the screen
     my @all = ( @note, map( { defined $_ ? $_ : '' } @lines ), $keys );
     return $screen->show( $picture->header($width), @all );
 }
@@ -122,11 +122,11 @@ sub _leave {
     return 0;
 }
 
-# One more answer of the server; false, and why, when there is none
+# Asks the server once more. False, with the reason, if it does not answer
 sub _look {
     my $self = shift;
     my $text = eval { $self->{client}->get('/status.json') };
-    die $@ if ref $@;    # a signal
+    die $@ if ref $@;    # it comes from a signal
     chomp( my $error = defined $text ? 'not an admin port of Sirius' : $@ );
     my $status = defined $text && eval { JSON::PP->new->utf8->decode($text) };
     if ( ref $status eq 'HASH' && ref $status->{workers} eq 'ARRAY' ) {
@@ -164,7 +164,7 @@ sub _suspend {
     return;
 }
 
-# On the screen. A server that is gone may come back: it is asked on
+# Shows the server on the screen. A server that does not answer may come back, so it goes on asking
 sub _watch {
     my $self   = shift;
     my $screen = Sirius::CLI::Top::Screen->new;

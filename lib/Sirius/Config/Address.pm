@@ -5,7 +5,7 @@ use warnings;
 
 use Socket qw(AF_INET AF_INET6 IN6ADDR_LOOPBACK inet_pton);
 
-# Numbers of owner and group, -1 for one that is to stay
+# Numeric owner and group; -1 leaves it as it is
 sub ids {
     my ( $class, %want ) = @_;
     my $number = qr/\A(?:\d+|-1)\z/;
@@ -44,7 +44,7 @@ sub parse {
         return { host => $host, port => _port($port) };
     }
 
-    # What plackup makes of --host ::1 --port 80
+    # This is what plackup makes of --host ::1 --port 80
     if ( $spec =~ /\A(.*:.*):(\d+)\z/ ) {
         my ( $host, $port ) = ( $1, $2 );
         die "'$spec' is not an address: write [IPV6]:PORT or unix:PATH\n"
@@ -56,7 +56,8 @@ sub parse {
     return _no_address($spec);
 }
 
-# What it was meant to be. A name alone is no path: a forgotten port would make a unix socket in the current directory
+# Guesses what was meant. A bare name is refused as a path: a forgotten port would make a unix socket in the
+# current directory
 sub _no_address {
     my $spec = shift;
     my $unix = "unix:$spec or ./$spec for a unix socket";
@@ -76,7 +77,7 @@ sub _port {
     return $port + 0;
 }
 
-# The rights of its file may stand behind a path
+# Owner, group and mode of the socket file may follow the path
 sub _unix {
     my ( $spec, $text ) = @_;
     my %address;
@@ -135,8 +136,9 @@ Reads an address and opens nothing.
 With port 0 the system chooses one. Text with a slash is a path, with colons or without. A name without a slash is a
 path only with C<unix:> in front: otherwise a host whose port was forgotten would be taken for a path.
 
-A path may have the rights of the file behind it, as in C<unix:/run/app.sock?mode=0660&owner=www&group=www-data>, otherwise
-they are C<--socket-mode>, C<--socket-owner> and C<--socket-group>, otherwise the umask decides. See L<Sirius::Listen::Unix>.
+A path may be followed by the mode, owner and group of the file, as in
+C<unix:/run/app.sock?mode=0660&owner=www&group=www-data>. The defaults are C<--socket-mode>, C<--socket-owner> and
+C<--socket-group>; without them the umask decides. See L<Sirius::Listen::Unix>.
 
 =head1 METHODS
 

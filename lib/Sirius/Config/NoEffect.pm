@@ -3,8 +3,8 @@ package Sirius::Config::NoEffect;
 use strict;
 use warnings;
 
-# Options, and why they have no effect beside the others: a text or nothing. Those that would be dangerous to go without are errors
-# instead, in Sirius::Config::Options
+# Options, and why they have no effect with the others: a text or nothing. If ignoring an option would be
+# dangerous, Sirius::Config::Options reports an error instead
 my @TABLE = (
     [   [qw(max-reqs-per-child min-reqs-per-child max-rss max-lifetime)] =>
             _alone('there is no worker to replace')
@@ -52,14 +52,14 @@ sub _alone {
     return sub { my $conf = shift; return $conf->{workers} ? () : "with --workers 0 $what" };
 }
 
-# Somebody else has made the sockets, and they listen already
+# Another process has made the sockets, and they are listening already
 sub _backlog {
     my $conf = shift;
     return if grep { !/\A(?:fd|systemd):/ } @{ $conf->{listen} }, @{ $conf->{admin} || [] };
     return 'the sockets of --listen were opened by another process';
 }
 
-# The intervals are for a command that reads the log as well
+# The intervals also apply to a command that reads the log
 sub _command {
     my $conf = shift;
     return defined $conf->{access_log} && $conf->{access_log} =~ /\A\|/;
@@ -67,7 +67,7 @@ sub _command {
 
 sub _keepalive {
     my ( $conf, $given, $key ) = @_;
-    return if $key eq 'keepalive_timeout' && !$conf->{$key};    # which is what turns it off
+    return if $key eq 'keepalive_timeout' && !$conf->{$key};    # 0 is what turns keep-alive off
     return 'with --keepalive-timeout 0 each connection is closed after one response'
         if !$conf->{keepalive_timeout};
     return 'with --disable-keepalive each connection is closed after one response' if !$conf->{keepalive};
@@ -76,7 +76,7 @@ sub _keepalive {
     return;
 }
 
-# Given, and not what it is anyway
+# Whether the option is given, and differs from its default
 sub _set {
     my ( $given, $value, $default ) = @_;
     return 0 if !defined $given || defined $value && !ref $value && !length $value;
@@ -84,7 +84,7 @@ sub _set {
     return $value ne $default;
 }
 
-# Of files, that this server makes itself, and that do not say it in their address
+# For socket files that this server makes, and whose address does not set this itself
 sub _socket {
     my ( $conf, $given, $key ) = @_;
     my $what = $key =~ s/\Asocket_//r;

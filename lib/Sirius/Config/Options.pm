@@ -10,7 +10,7 @@ use Sirius::Config::Type;
 my $MANY = 0x7fff_ffff;
 my $WEEK = 7 * 86400;
 
-# A string opens a group, an array is an option: name, type, default, one line of text, and what else there is:
+# A string opens a group; an array is an option: name, type, default, help text, and properties:
 #   alias     other names
 #   command   for the command line only, neither in the environment nor in a file
 #   family    any name that begins with this one and a dash is meant as well
@@ -157,7 +157,7 @@ for my $entry (@TABLE) {
 
 sub check {
     my ( $class, $row, $value, $from ) = @_;
-    return if $row->{refused} && $value =~ /\A0?\z/;    # what plackup makes of --disable-ssl
+    return if $row->{refused} && $value =~ /\A0?\z/;    # plackup passes this for --disable-ssl
     local $SIG{__DIE__};
     my ($checked)
         = eval { die "$row->{refused}\n" if $row->{refused}; Sirius::Config::Type->check( $row, $value ) };
@@ -171,7 +171,7 @@ sub closest {
     my ( $best,  $least ) = ( undef, 1 + min 3, int( length($name) / 2 ) );
     my @candidates = sort grep { length > 1 && !$BY_NAME{$_}{hidden} } keys %BY_NAME;
 
-    # Its beginning, as other programs take it
+    # An option that begins with it, which other programs would accept as an abbreviation
     my @longer = grep { index( $_, $name ) == 0 } @candidates;
     return ( sort { length $a <=> length $b } @longer )[0] if length $name >= 3 && @longer;
     for my $candidate (@candidates) {
@@ -184,7 +184,7 @@ sub closest {
 sub fail {
     my ( $class, $message, $from ) = @_;
     $message .= " (from $from)" if defined $from;
-    $! = 2;    # what perl exits with when nobody catches this
+    $! = 2;    # perl exits with this if nobody catches the error
     die 'sirius: ' . $message =~ s/([\0-\x1f\x7f])/sprintf '\x%02x', ord $1/ger . "\n";
 }
 
@@ -221,7 +221,7 @@ sub unknown {
         "unknown option --$name" . ( defined $closest ? " (did you mean --$closest?)" : '' ) );
 }
 
-# Levenshtein's
+# The Levenshtein distance
 sub _distance {
     my ( $from, $to ) = @_;
     my @last = 0 .. length $to;

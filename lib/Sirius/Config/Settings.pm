@@ -12,7 +12,7 @@ my @FIXED
     = qw(admin admin_public backlog control daemonize drain_delay edges error_log graceful_timeout listen load_timeout
     log_prefix pid socket_group socket_mode socket_owner);
 
-# What a reload cannot change, as text: of these the supervisor is the only one to know, or the sockets that it has
+# The settings that a reload cannot change, as text: only the supervisor uses them, or the sockets it holds
 sub fixed {
     my ( $class, $conf ) = @_;
     return {
@@ -47,7 +47,7 @@ sub parse {
     return $class->_together( \%conf, $given, $from );
 }
 
-# All that was said about addresses, as one list
+# Merges all options about addresses into one list
 sub _addresses {
     my ( $class, $conf, $given,  $from )   = @_;
     my ( $host,  $port, $listen, $socket ) = delete @{$conf}{qw(host port listen socket)};
@@ -64,13 +64,15 @@ sub _addresses {
             if $host =~ m{[/\s]|\A(?:\@|unix:|(?:fd|systemd)\z|\w[^:]*:\d*\z)};
         @listen = ( ( $host =~ /\A[^\[].*:/ ? "[$host]" : $host ) . ':' . ( defined $port ? $port : 5000 ) );
     }
-    $socket = "unix:$socket" if defined $socket && $socket !~ m{/|\A(?:\@|unix:)};    # it can be nothing else
+
+    # it can't be anything else
+    $socket = "unix:$socket" if defined $socket && $socket !~ m{/|\A(?:\@|unix:)};
     push @listen, $socket if defined $socket && !grep { $_ eq $socket } @listen;
     $conf->{listen} = Sirius::Config::Options->check( Sirius::Config::Options->row('listen'), \@listen );
     return;
 }
 
-# Of a size that is right, but so small that megabytes may be meant
+# Warns of a valid size that is so small that megabytes may be meant
 sub _few {
     my ( $class, $row, $value, $from ) = @_;
     return if $value !~ /\A0*[1-9]\d*\z/ || $value >= $row->{few};
@@ -78,14 +80,14 @@ sub _few {
     return "sirius: --$row->{name} $value means $value bytes; for megabytes, write ${value}m$from";
 }
 
-# Of names such as net-server-port, which stand for all that begin so
+# Options of families such as net-server-*, which cover every name that begins so
 sub _family {
     my $given = shift;
     my %own   = map { $_->{name} => 1 } Sirius::Config::Options->rows;
     return grep { !$own{ $_->{name} } } map { Sirius::Config::Options->row($_) } sort keys %$given;
 }
 
-# What depends on more than one option
+# Checks that depend on more than one option
 sub _together {
     my ( $class, $conf, $given, $from ) = @_;
     $class->_addresses( $conf, $given );
@@ -119,7 +121,7 @@ sub _together {
     return $conf;
 }
 
-# --workers as two numbers: those of the start, and the most there may be
+# Splits --workers into two numbers: workers at the start, and at most
 sub _workers {
     my ( $class, $conf, $given ) = @_;
     my ( $workers, $min, $max )  = delete @{$conf}{qw(workers min_servers max_servers)};

@@ -5,16 +5,16 @@ use warnings;
 
 use Sirius::Config::Options;
 
-# Variables that begin as ours do and say nothing about options
+# Variables that begin with SIRIUS_ but set no option
 my $OTHERS = qr/\ASIRIUS_(?:BENCH_|TEST|(?:CONFIG|DEV|GENERATION)\z)/;
 
-# What Kubernetes sets in every container for a Service that is named sirius, or sirius-x: SIRIUS_PORT=tcp://10.0.0.1:80,
-# SIRIUS_SERVICE_HOST, SIRIUS_PORT_80_TCP_ADDR, SIRIUS_X_SERVICE_PORT_HTTP
+# What Kubernetes sets in every container for a Service named sirius or sirius-x:
+# SIRIUS_PORT=tcp://10.0.0.1:80, SIRIUS_SERVICE_HOST, SIRIUS_PORT_80_TCP_ADDR, SIRIUS_X_SERVICE_PORT_HTTP
 my $KUBERNETES
     = qr/\ASIRIUS_(?:\w+_)?(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)\z/;
 my $LINK = qr{\A(?:tcp|udp|sctp)://}i;
 
-# What one option says about several: a source of lower rank is not asked for these any more
+# Options that settle others too: if a source sets one, sources of lower rank are not asked for the others
 my @address  = qw(host listen port socket);
 my @loader   = qw(Reload loader reload);
 my %REPLACES = (
@@ -39,7 +39,7 @@ sub fill {
     return \%from;
 }
 
-# undef is as good as not given; the own name beats an alias
+# undef counts as not given; the full name overrides an alias
 sub given {
     my ( $class, $raw ) = @_;
     my %given;
@@ -79,7 +79,8 @@ sub _closest {
     return $row ? $closest : undef;
 }
 
-# What is empty is as good as not set: compose files and units do that. Only an empty Server header means something
+# An empty variable counts as not set, since compose files and units set such. Only for the Server header
+# empty means something
 sub _environment {
     my ( $self, $env ) = @_;
     my %layer;
@@ -138,7 +139,7 @@ sub _file {
     return \%layer;
 }
 
-# Neither letters nor what makes sense on a command line only
+# Single letters are not allowed here, nor options for the command line only
 sub _find {
     my $name = shift;
     my ( $row, $sense ) = Sirius::Config::Options->find($name);
@@ -164,7 +165,7 @@ sub _note {
     return;
 }
 
-# Plack::Runner always gives a list, and the host and port that it has found in it; :5000 when nothing was said
+# Plack::Runner always gives a list, with the host and port of its own options; :5000 if none was given
 sub _plackup {
     my $given  = shift;
     my $listen = $given->{listen};
@@ -176,7 +177,7 @@ sub _plackup {
     return;
 }
 
-# The own name beats an alias, what came first is added to
+# The full name overrides an alias; lists are appended to
 sub _take {
     my ( $self, $layer, $row, $sense, $name, $value, $from ) = @_;
     my $key = Sirius::Config::Options->key( $row->{name} );

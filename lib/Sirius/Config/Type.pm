@@ -12,7 +12,7 @@ use Socket qw(AF_INET AF_INET6 inet_ntop inet_pton);
 my %SECONDS = ( ms => 0.001, s => 1, m => 60, h => 3600 );
 my %BYTES   = ( k  => 2**10, m => 2**20, g => 2**30 );
 
-# What the value is called in --help
+# How the value is shown in --help
 my %PLACEHOLDER = (
     bytes   => 'BYTES',
     code    => 'CODE',
@@ -55,7 +55,7 @@ my %CHECK = (
 sub check {
     my ( $class, $row, $value ) = @_;
 
-    # Only a file can hold one; the system would end the text there
+    # Only a file can contain one; the system would end the text there
     die "the value contains a NUL byte\n" if grep { !ref && /\0/ } ref $value eq 'ARRAY' ? @$value : $value;
     return $CHECK{ $row->{type} }->( $value, $row );
 }
@@ -88,7 +88,7 @@ sub _bytes {
     return $number * ( $BYTES{ lc $unit } || 1 );
 }
 
-# One of some words; on and off may be said as those of a bool
+# One of several words. Words for booleans are accepted for on and off
 sub _choice {
     my ( $value, $row ) = @_;
     my %word  = ( 1 => 'on', yes => 'on', true => 'on', 0 => 'off', no => 'off', false => 'off' );
@@ -123,7 +123,7 @@ sub _dir {
     return File::Spec->rel2abs($value);
 }
 
-# An account by name or number; a number needs no entry anywhere
+# An account by name or number; a number needs no entry in the password file
 sub _group {
     my ( $value, $row ) = @_;
     my @names = $row->{list} ? split /,/, $value, -1 : $value;
@@ -144,21 +144,21 @@ sub _listen {
     return \@specs;
 }
 
-# Text, not a number: 0022 of a Perl program is 18 before it comes here
+# Text only: the number 0022 of a Perl program would arrive as 18
 sub _octal {
     my $value = shift;
     die "'$value' is not a file mode: use an octal number from 0 to 0777\n" if $value !~ /\A0*[0-7]{1,3}\z/;
     return oct $value;
 }
 
-# Whole: the server may change its directory
+# Absolute, as the server may change its directory
 sub _path {
     my $value = _string(shift);
     die "'$value' is a directory\n" if -d $value;
     return File::Spec->rel2abs($value);
 }
 
-# A network in its own form: as many bits as it says, and none behind them, since another one was meant then
+# Normalizes a network. Bits set after the prefix are an error, as another network must have been meant
 sub _network {
     my $word = shift;
     return $word if $word eq 'unix';
@@ -177,7 +177,7 @@ sub _network {
     return $word;
 }
 
-# Networks, and what more of a proxy in them is believed
+# Networks, and which further fields are believed from proxies in them
 sub _proxies {
     my $value = _string(shift);
     my ( %field, @networks );
@@ -206,7 +206,7 @@ sub _seconds {
     return $number * ( defined $unit ? $SECONDS{$unit} : 1 );
 }
 
-# 300 for 300 MiB is a common slip, and would be a limit that is passed at once
+# 300 for 300 MiB is a common slip, and would be a limit that every process exceeds
 sub _size {
     my ( $value, $row ) = @_;
     my $bytes = _bytes($value);
@@ -224,7 +224,7 @@ sub _string {
     return $value;
 }
 
-# Goes into a response header; empty means none
+# A header value; empty for no header
 sub _token {
     my $value = shift;
     my $bad   = first {/[^\x20-\x7e]/} split //, $value;

@@ -8,7 +8,7 @@ use Sirius::Config::Options;
 use Sirius::Config::Type;
 use Text::Wrap ();
 
-my $INDENT = 34;    # where the texts of --help begin
+my $INDENT = 34;    # the column at which the texts of --help begin
 
 my $HEAD = <<'TEXT';
 Usage: sirius [options] [app.psgi]
@@ -18,7 +18,7 @@ Usage: sirius [options] [app.psgi]
 SECONDS accepts a unit: 500ms, 30s, 5m, 1h. BYTES accepts k, m and g: 64k, 10m, 1g.
 TEXT
 
-# As an option takes them
+# Formats bytes in the form that options accept
 sub bytes {
     my ( $class, $bytes ) = @_;
     for my $unit ( [ g => 30 ], [ m => 20 ], [ k => 10 ] ) {

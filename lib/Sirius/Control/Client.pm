@@ -12,7 +12,7 @@ use Socket      qw(AF_UNIX MSG_NOSIGNAL SOCK_STREAM SOL_SOCKET SO_PEERCRED pack_
 use Time::HiRes qw(sleep);
 
 use constant {
-    LOOK     => 0.02,    # seconds between two looks whether a process is gone, or its queue has room
+    LOOK     => 0.02,    # seconds between two checks whether a process is gone, or its queue has room
     PATH_MAX => 107,     # bytes of sun_path without its NUL
 };
 
@@ -43,7 +43,7 @@ sub wait_end {
     return;
 }
 
-# The line that the server answered; '' when it closed the connection without one
+# Returns the line that the server has answered, or '' if it closed the connection without an answer
 sub _answer {
     my ( $self, $fh ) = @_;
     my $text = '';
@@ -79,7 +79,7 @@ sub _fail {
     die { kind => $kind, text => $text };
 }
 
-# Seconds that are left, undef for all of them
+# The seconds left for a step, undef for no limit
 sub _left {
     my ( $self, $what ) = @_;
     return if !defined $self->{deadline};
@@ -88,15 +88,18 @@ sub _left {
     return _fail( timeout => sprintf '%s: %s after %g s', $self->{path}, $what, $self->{timeout} );
 }
 
-# The server's line
+# Sends the request and returns the server's line
 sub _talk {
     my ( $self, $request ) = @_;
     my $fh   = $self->_connect;
     my $cred = getsockopt $fh, SOL_SOCKET, SO_PEERCRED;
-    my $pid  = defined $cred ? ( unpack 'L3', $cred )[0] : 0;    # 0: out of sight, in a container
+
+    # 0: the process is not visible, as from another container
+    my $pid = defined $cred ? ( unpack 'L3', $cred )[0] : 0;
     $self->{server} = [ $pid, Sirius::OS::Proc->born($pid) ];
 
-    # It fits into the socket's buffer. A server that does not want it may have closed already, and said why
+    # The request fits the socket's buffer. A server that refuses it may have closed already, and given its
+    # reason
     send $fh, JSON::PP->new->canonical->utf8->encode($request) . "\n", MSG_NOSIGNAL;
     my $line = $self->_answer($fh);
     return $line                       if length $line;

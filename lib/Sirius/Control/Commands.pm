@@ -7,7 +7,7 @@ use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 use Sirius::Scoreboard;
 
-use constant LOOK => 0.05;    # seconds between two looks whether it is done what somebody waits for
+use constant LOOK => 0.05;    # seconds between two checks for those who wait
 
 my %COMMAND = (
     reload  => \&_reload,
@@ -16,7 +16,7 @@ my %COMMAND = (
     workers => \&_workers,
 );
 
-# What those wait for who said --wait
+# Answers the clients that use --wait once their condition holds
 sub act {
     my $self       = shift;
     my $supervisor = $self->{supervisor};
@@ -47,7 +47,7 @@ sub new {
     return $self;
 }
 
-# Nothing tells that workers have come or gone
+# Nothing reports that workers have come or gone, so this looks
 sub due { return shift->pending ? now() + LOOK : () }
 
 sub pending { return scalar @{ shift->{later} } }
@@ -79,7 +79,7 @@ sub _reload {
     return;
 }
 
-# Workers of the current generation that serve
+# How many workers of the current generation serve
 sub _serving {
     my $self       = shift;
     my $supervisor = $self->{supervisor};

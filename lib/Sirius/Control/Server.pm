@@ -26,7 +26,7 @@ use constant {
 
 my %COMMANDS = map { $_ => 1 } qw(reload status stop workers);
 my $in       = JSON::PP->new->utf8->allow_nonref;
-my $out      = JSON::PP->new->canonical->allow_blessed->allow_unknown;    # bytes in, bytes out: see _encode
+my $out      = JSON::PP->new->canonical->allow_blessed->allow_unknown;    # bytes in and out: see _encode
 
 sub act {
     my $self = shift;
@@ -85,7 +85,7 @@ sub restore {
     return $self;
 }
 
-# Who has asked for nothing yet stays connected
+# Clients that have not sent a complete request stay connected
 sub state {
     my $self   = shift;
     my @silent = grep { !$_->{asked} && length $_->{in} <= KEPT_MAX } $self->_clients;
@@ -118,7 +118,8 @@ sub _accept {
         my $client = $self->_add( $fh, '' );
         $self->_expect( $client, 'read' );
 
-        # The mode of the file says the same; a second lock, should somebody open the first
+        # The file's mode protects the socket already; this is a second lock, in case somebody changes the
+        # mode
         my ( undef, $uid ) = _peer($fh);
         $self->_answer( $client, { ok => 0, error => "user $uid may not control this server" } )
             if $uid != 0 && $uid != $>;
@@ -132,7 +133,7 @@ sub _add {
     return $self->{clients}{$number} = { fh => $fh, in => $text, number => $number };
 }
 
-# Once; a client that has gone in the meantime gets nothing
+# Answers once; a client that has gone meanwhile gets nothing
 sub _answer {
     my ( $self, $client, $answer ) = @_;
     return if defined $client->{out} || !$client->{fh};
@@ -140,7 +141,7 @@ sub _answer {
     return $self->_write($client);
 }
 
-# The command and what belongs to it, or dies with what is wrong
+# Returns the command and its arguments, or dies with what is wrong
 sub _check {
     my $line    = shift;
     my $request = eval { $in->decode($line) };
@@ -173,7 +174,7 @@ sub _clients {
     return map { $clients->{$_} } sort { $a <=> $b } keys %$clients;
 }
 
-# One line of UTF-8. Paths and Perl's messages are bytes; those that are no UTF-8 are taken for Latin-1
+# One line of UTF-8. Paths and Perl's messages are bytes; bytes that are no UTF-8 are taken as Latin-1
 sub _encode {
     my $line = $out->encode(shift);
     my $copy = $line;
@@ -182,7 +183,7 @@ sub _encode {
     return $line;
 }
 
-# What of it is to wake this process
+# Sets which event of this client wakes the process
 sub _expect {
     my ( $self, $client, $what ) = @_;
     $self->{loop}->watch( $client->{fh}, $what ) if $self->{loop};
@@ -197,7 +198,7 @@ sub _forget {
     return CORE::close $fh;
 }
 
-# Both directions are closed. Who only has nothing more to say still waits for the answer
+# Whether both directions are closed. A client that has only finished sending still waits for the answer
 sub _gone {
     my $fh   = shift;
     my $poll = IO::Poll->new;
@@ -215,7 +216,7 @@ sub _make_room {
     return $self->_forget( $silent || $clients[0] );
 }
 
-# No descriptor is free: who wants to connect would wake this process for ever
+# No descriptor is free: a client that wants to connect would make the loop spin
 sub _pause {
     my $self = shift;
     return if !$self->{loop};
@@ -224,7 +225,7 @@ sub _pause {
     return;
 }
 
-# PID and user ID of who is at the other end, as the kernel knows it (struct ucred: pid, uid, gid)
+# PID and user ID of the other end, as the kernel knows them (struct ucred: pid, uid, gid)
 sub _peer {
     my $fh   = shift;
     my $cred = getsockopt $fh, SOL_SOCKET, SO_PEERCRED;
@@ -248,7 +249,7 @@ sub _read {
         ($line) = $client->{in} =~ /\A([^\n]*)\n/;
     }
     my $weak = $self;
-    weaken $weak;    # who keeps the reply for later must not keep the socket
+    weaken $weak;    # whoever keeps the reply for later must not keep the socket open
     my $reply = sub { return $weak && $weak->_answer( $client, @_ ) };
     local $SIG{__DIE__};
     if ( defined $line && length $line <= REQUEST_MAX ) {
@@ -275,7 +276,7 @@ sub _too_late {
     return $self->_forget($client);
 }
 
-# As much as goes without waiting; all of it gone, the connection is closed
+# Writes as much as possible without waiting. Closes the connection after the last byte
 sub _write {
     my ( $self, $client ) = @_;
     while ( $client->{fh} && length $client->{out} ) {

@@ -33,7 +33,7 @@ sub adopt {
     return $self;
 }
 
-# Nothing for a unix socket, or one that somebody else has opened
+# Nothing for a unix socket, or a socket that was opened elsewhere
 sub bound_tcp {
     my $self = shift;
     return $self->{own} ? $self->{fh} : ();
@@ -53,7 +53,7 @@ sub host    { return shift->{host} }
 sub is_unix { return shift->{is_unix} }
 sub name    { return shift->{name} }
 
-# An address, or what systemd has of this name
+# Returns the address, or the sockets of this name from systemd
 sub named {
     my ( $class, $spec, @from_systemd ) = @_;
     my ($name) = $spec =~ /\Asystemd:(.+)\z/s or return $spec;
@@ -87,7 +87,7 @@ sub open_all {
         if @from_starter;
     my @specs = @{ $conf->{listen} };
 
-    # A list that names none of them may be only the default
+    # A list that names none of them may just be the default
     return _instead( $conf, 'systemd',
         map { $class->adopt( $_->{fd}, undef, "LISTEN_FDS: $_->{name}" ) } @from_systemd )
         if @from_systemd && !grep {/\A(?:fd|systemd):/} @specs;
@@ -96,7 +96,8 @@ sub open_all {
         map { $class->open( $_, $conf->{backlog}, %unix ) } map { $class->named( $_, @from_systemd ) } @specs;
 }
 
-# Before the application is loaded: can these be bound at all? They are bound and listen when it is there, and not before
+# Before the application is loaded: checks whether these addresses can be bound. They are bound, and listen,
+# only once it is loaded
 sub probe {
     my ( $class, $backlog, @specs ) = @_;
     for my $spec (@specs) {
@@ -121,11 +122,12 @@ sub restore {
 
 sub state {
     my $self = shift;
-    my %kept = map { $_ => $self->{$_} } qw(given own);    # own: TCP, and bound here
+    my %kept = map { $_ => $self->{$_} } qw(given own);    # own: a TCP socket that was bound here
     return { %kept, fd => $self->fd, unix => $self->{unix} && $self->{unix}->state };
 }
 
-# At the stop: a helper that the application has forked while it was loaded may have a copy. What we were given stays open
+# At the stop. shutdown, as a helper that the application has forked may hold a copy. Sockets from elsewhere
+# stay open
 sub shut {
     my $self = shift;
     shutdown $self->{fh}, 2 if $self->{fh} && ( $self->{own} || $self->{unix} );
@@ -149,7 +151,7 @@ sub _bind_tcp {
         }
         setsockopt $self->{fh}, SOL_SOCKET, SO_REUSEADDR, 1;
 
-        # Only [::] is dual-stack; Linux and the BSDs differ in what they do without being told
+        # Only [::] is dual-stack; the defaults of Linux and the BSDs differ
         setsockopt $self->{fh}, IPPROTO_IPV6, IPV6_V6ONLY, 0 if $family == AF_INET6;
         return $self->{own} = 1 if bind $self->{fh}, $address;
         $error = $!;
@@ -168,7 +170,7 @@ sub _bind_unix {
     return;
 }
 
-# Host and port as they are bound, for messages and for the environment
+# Host and port as bound, for messages and for the environment
 sub _describe {
     my $self    = shift;
     my $address = getsockname $self->{fh};
@@ -179,7 +181,7 @@ sub _describe {
         return;
     }
     my ( $error, $host, $port ) = getnameinfo( $address, NI_NUMERICHOST | NI_NUMERICSERV );
-    Sirius::Log->fail("a listening socket of an unknown kind: $error") if $error;
+    Sirius::Log->fail("cannot determine the address of a listening socket: $error") if $error;
     my $any
         = $family == AF_INET6
         ? ( unpack_sockaddr_in6($address) )[1] eq IN6ADDR_ANY
@@ -190,7 +192,7 @@ sub _describe {
     return;
 }
 
-# RFC 3875 4.1.14: an IPv6 SERVER_NAME has its brackets
+# RFC 3875 4.1.14: an IPv6 address in SERVER_NAME has brackets
 sub _bracketed {
     my $host = shift;
     return $host =~ /:/ ? "[$host]" : $host;
@@ -207,7 +209,8 @@ sub _handle {
     return eval { Sirius::OS::Inherit->handle($fd) };
 }
 
-# Sockets that we were given; somebody may have asked for addresses beside them
+# Returns the sockets that were passed to this server. --listen may ask for other addresses, which then have
+# no effect
 sub _instead {
     my ( $conf, $giver, @listeners ) = @_;
     Sirius::Log->warn(
@@ -216,7 +219,7 @@ sub _instead {
     return @listeners;
 }
 
-# An option of the socket, -1 when it is none
+# A socket option as a number, -1 if it can't be read
 sub _number {
     my ( $fh, $option ) = @_;
     my $value = getsockopt $fh, SOL_SOCKET, $option;
@@ -231,14 +234,15 @@ sub _prepare {
     fcntl $fh, F_SETFD, FD_CLOEXEC;
     return if $self->{is_unix};
 
- # Accepted connections inherit NODELAY: no call per connection. DEFER_ACCEPT: accept when there is data (1 s)
+  # Accepted connections inherit NODELAY, which saves a call for each. DEFER_ACCEPT: accept returns once there
+  # is data, or after 1 s
     setsockopt $fh, IPPROTO_TCP, TCP_NODELAY,      1;
     setsockopt $fh, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1 if $^O eq 'linux';
     return;
 }
 
-# An error or '', then addresses to try in turn. A name is bound to its IPv4 address when it has one, as the whole
-# family does
+# An error or '', then addresses to try in turn. A name is bound to its IPv4 address if it has one, as other
+# PSGI servers do
 sub _resolve {
     my ( $host, $port ) = @_;
     my $any = pack_sockaddr_in( $port, INADDR_ANY );

@@ -33,7 +33,7 @@ sub open {
     return $self;
 }
 
-# Dies when a server listens there, or something else is
+# Dies if a server listens there, or if the path is something else than a socket
 sub probe {
     my ( $class, $path ) = @_;
     return _stale($path);
@@ -58,7 +58,8 @@ sub state {
     return { map { $_ => $self->{$_} } grep { !ref $self->{$_} } keys %$self };
 }
 
-# The file gets its rights by the umask: one chmod later would be too late, and could be led to another file
+# The umask sets the mode of the file: a chmod afterwards would be too late, and could be redirected to
+# another file
 sub _bind {
     my ( $fh, $path, $mode ) = @_;
     my $umask = umask;
@@ -75,8 +76,8 @@ sub _identity {
     return "$device:$inode";
 }
 
-# Servers that start at the same moment must not both find nobody. Goes without when the directory can't be read,
-# or somebody else has it locked
+# Servers that start at the same moment must not both find the path unused. Does without the lock if the
+# directory can't be read, or another process holds the lock
 sub _lock {
     my $path = shift;
     my ($dir) = $path =~ m{\A(.*/)}s;
@@ -103,7 +104,7 @@ sub _open_file {
     @{$self}{qw(file identity pid)} = ( File::Spec->rel2abs($path), _identity($name), $$ );
     my $ok = eval {
 
-        # Until it listens nobody can connect, so nobody does before it is its owner's
+        # Nobody can connect before the socket listens, so nobody connects before its owner is set
         POSIX::lchown( @ids, $name ) or die "@{ _named($want) }: $!\n" if "@ids" ne '-1 -1';
         listen $fh, $backlog or die "$!\n";
         rename $name, $path or die "$!\n" if $name ne $path;
@@ -120,14 +121,15 @@ sub _named {
     return [ map {"$_ $want->{$_}"} grep { defined $want->{$_} } qw(owner group) ];
 }
 
-# True when a process that was killed has left it behind; dies when it is alive or is no socket
+# True if a process that was killed has left the socket behind. Dies if a server listens there, or if it is no
+# socket
 sub _stale {
     my $path = shift;
     return 0                                    if !-e $path && !-l $path;
     die "the path exists and is not a socket\n" if !-S $path;
     socket my $probe, AF_UNIX, SOCK_STREAM, 0 or die "$!\n";
 
-    # A listener with a full queue must not block us here; that it is there is all we ask
+    # A listener with a full queue must not block us here: it is enough to know that there is one
     fcntl $probe, F_SETFL, O_NONBLOCK;
     die "already in use\n" if connect $probe, pack_sockaddr_un($path);
     return 1               if $! == ECONNREFUSED;
@@ -158,7 +160,7 @@ from the first moment, owner and group before anybody can connect.
 
 A socket file on which nobody listens was left by a killed process. It is replaced by C<rename> when the new socket
 listens already, so a client finds the path at any time. (The kernel keeps the name from before the rename: C<ss -xl>
-shows the path with a process number behind it.) A socket on which somebody listens, or a file of another kind, is an
+shows the path with a process number after it.) A socket on which somebody listens, or a file of another kind, is an
 error. The directory is locked (flock) meanwhile, so that of two servers that start at the same moment one finds the
 other.
 

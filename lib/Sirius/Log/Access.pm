@@ -14,9 +14,9 @@ use Sirius::LogFormat;
 use Sirius::OS::Inherit;
 use Socket qw(AF_UNIX SOCK_DGRAM pack_sockaddr_un);
 
-our $SYSLOG = '/dev/log';    # tests have one of their own
+our $SYSLOG = '/dev/log';    # tests replace it
 
-# RFC 3164 4.1.1, with the names of syslog.conf(5)
+# RFC 3164 4.1.1; the names are those of syslog.conf(5)
 my ( %FACILITY, %SEVERITY );
 @FACILITY{qw(kern user mail daemon auth syslog lpr news uucp cron authpriv ftp)} = 0 .. 11;
 $FACILITY{"local$_"}                                                             = 16 + $_ for 0 .. 7;
@@ -54,7 +54,7 @@ sub for_engine {
     };
 }
 
-# Where the edge has the log, workers know its format and nothing else
+# When the edge has the log, workers only know its format
 sub forget {
     my $self = shift;
     $self->release;
@@ -62,7 +62,8 @@ sub forget {
     return;
 }
 
-# The renewed supervisor writes no line; but where it is root and the workers are not, only it can make the new file
+# The renewed supervisor writes no line, but if it is root and the workers are not, only it can create the new
+# file
 sub for_reopen {
     my ( $class, $conf, @ids ) = @_;
     local $@;
@@ -87,7 +88,7 @@ sub release {
     return $pipe->release;
 }
 
-# In the renewed supervisor of an edge, which is to get the file when another edge starts, or when it is opened anew
+# In the renewed supervisor of an edge, which passes the file on when an edge starts or the log is reopened
 sub restore {
     my ( $class, $conf, $fh, @ids ) = @_;
     local $@;
@@ -100,9 +101,9 @@ sub reopen {
     my ( $self, $say ) = @_;
     return 0 if !defined $self->{path};
 
-    # Its number stays: who has asked for it may be about to use it
+    # The descriptor keeps its number, which somebody may be about to use
     my $fh = $self->_file;
-    return 1 if $fh && !$self->{fh};    # of for_reopen, which only sees to it that the file is there
+    return 1 if $fh && !$self->{fh};    # for_reopen only makes sure that the file exists
     if ( $fh && defined POSIX::dup2( fileno $fh, $self->fd ) ) {
         fcntl $self->{fh}, F_SETFD, FD_CLOEXEC;
         return 1;
@@ -118,7 +119,7 @@ sub _fail {
     return Sirius::Log->fail("--access-log $self->{spec}: $error");
 }
 
-# A FIFO is opened for both, which does not wait for a reader, nor fail without one
+# A FIFO is opened for reading and writing: this does not wait for a reader, or fail without one
 sub _file {
     my $self  = shift;
     my $flags = O_NOCTTY | O_NONBLOCK | ( -p $self->{path} ? O_RDWR : O_WRONLY );
@@ -132,7 +133,9 @@ sub _format {
     local $SIG{__DIE__};
     my $format = eval { Sirius::LogFormat->new($text) };
     return $format if $format;
-    my ($error) = $@ =~ /\A(?:access log format: )?(.*)/;    # the format itself is on the command line
+
+    # without the format itself, which is on the command line
+    my ($error) = $@ =~ /\A(?:access log format: )?(.*)/;
     return Sirius::Config::Options->fail("--access-log-format: $error");
 }
 
@@ -151,8 +154,8 @@ sub _open_pipe {
     return $self->{pipe}->fh;
 }
 
-# A terminal or a pipe as a file of its own, where waiting can be switched off without doing so to all who have it.
-# A file is shared, for its position; a socket can't be opened
+# A terminal or a pipe is opened again: waiting can then be switched off without doing so for other holders. A
+# file is shared, for its position; a socket can't be opened
 sub _open_stdout {
     open my $stdout, '>&', 1 or return;    ## no critic (RequireBriefOpen)
     return Sirius::Log::File->high($stdout)
@@ -183,8 +186,10 @@ sub _parse {
             '--access-log -: --daemonize closes STDOUT unless it is a file; log to a file')
             if $conf->{daemonize} && !-f '/proc/self/fd/1';
     } else {
-        $self->{how}  = 'file';
-        $self->{path} = $self->{spec} = File::Spec->rel2abs($spec);    # the server may change its directory
+        $self->{how} = 'file';
+
+        # absolute, as the server may change its directory
+        $self->{path} = $self->{spec} = File::Spec->rel2abs($spec);
     }
     return $self;
 }

@@ -12,11 +12,12 @@ sub high {
     my ( $class, $fh ) = @_;
     my $low = fileno $fh;
     my $fd  = fcntl $fh, F_DUPFD, 3 or return;
-    POSIX::close($low) if $low < 3;    # perl, which has STDIN and the others there, would not
+    POSIX::close($low) if $low < 3;    # perl would not close it for STDIN, STDOUT and STDERR
     return Sirius::OS::Inherit->take_handle($fd);
 }
 
-# Only a new file gets a new owner: another may be anybody's. It may come or go between two calls
+# Only a new file gets the owner: an existing one may belong to anybody. The file may come or go between two
+# calls
 sub open {
     my ( $class, $path, %how ) = @_;
     my $flags = O_APPEND | ( defined $how{flags} ? $how{flags} : O_WRONLY );
@@ -37,8 +38,8 @@ sub open {
     return;
 }
 
-# Where the workers may write, somebody who has taken one over may put a link: to a file that only root can write. So it has
-# to be root's, or that of the user who opens it
+# If workers may write to the directory, an attacker in one of them may put a link there, to a file that only
+# root can write. So a link must belong to root, or to the user who opens it
 sub _may_follow {
     my $path  = shift;
     my $owner = ( lstat $path )[4];

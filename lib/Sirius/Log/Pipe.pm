@@ -17,11 +17,11 @@ use Sirius::OS::ExitStatus;
 use Sirius::OS::Inherit;
 
 use constant {
-    F_SETPIPE_SZ => 1031,    # Linux; Fcntl has no name for it
-    GRACE        => 5,       # seconds the command has for the rest, once nothing more comes
-    ROOM   => 1 << 20, # bytes the pipe holds; the most that anybody may ask for, unless root has changed that
-    SOON   => 0.5,     # seconds after which a line says that the server waits for it
-    STEADY => 10,      # seconds after which a command that ends had not failed at its start
+    F_SETPIPE_SZ => 1031,       # Linux; Fcntl does not define it
+    GRACE        => 5,          # seconds the command has for the rest, after the last line
+    ROOM         => 1 << 20,    # bytes the pipe holds: the default limit of the kernel for all but root
+    SOON         => 0.5,        # after this many seconds a line says that the server waits for the command
+    STEADY       => 10,         # a command that has run for this many seconds has not failed at its start
 };
 
 sub act {
@@ -32,7 +32,7 @@ sub act {
 
 sub command { return shift->{command} }
 
-# Empty when nothing is to be done before a signal comes
+# Empty if nothing has to be done before a signal comes
 sub due {
     my $self = shift;
     return $self->_runs ? () : $self->{backoff}->at;
@@ -44,7 +44,7 @@ sub new {
     my ( $class, $conf, $command ) = @_;
     pipe my $read, my $write or die "cannot create a pipe: $!\n";
     ( $read, $write ) = map { Sirius::Log::File->high($_) || die "cannot create a pipe: $!\n" } $read, $write;
-    fcntl $write, F_SETPIPE_SZ, ROOM;    # less will do
+    fcntl $write, F_SETPIPE_SZ, ROOM;    # a smaller pipe will do
     my $flags = fcntl $write, F_GETFL, 0;
     fcntl $write, F_SETFL, $flags | O_NONBLOCK or die "cannot create a pipe: $!\n";
     return $class->_new( $conf, command => $command, read => $read, write => $write );
@@ -85,10 +85,10 @@ sub stop {
     local ( $?, $! );
     $self->{stopping} = 1;
 
-    # One that is about to be tried again may have lines to read
+    # A command that waits for its next try may have lines to read
     vec( my $ready = '', fileno $read, 1 ) = 1;
     $self->_start if !$self->_runs && select $ready, undef, undef, 0;
-    close $_ for delete @{$self}{qw(read write)};    # whoever has the handle, too
+    close $_ for delete @{$self}{qw(read write)};    # closes the handles for everybody who holds them
     $seconds = GRACE if !defined $seconds;
     my ( $soon, $command ) = ( min( $seconds, SOON ), "--access-log: '$self->{command}'" );
     return if $self->_gone($soon);
@@ -111,7 +111,8 @@ sub _adopt {
     return;
 }
 
-# In the child. A group of its own, so that a terminal's INT, which ends the server, leaves it the last lines
+# In the child. A process group of its own, so that INT from a terminal, which stops the server, leaves the
+# command the last lines
 sub _become {
     my $self = shift;
     $SIG{$_} = 'DEFAULT' for grep { !/\A__/ && ref $SIG{$_} } keys %SIG;
@@ -139,7 +140,8 @@ sub _ended {
     return;
 }
 
-# Is it? After that signal, and so many seconds at most; without it, not longer than somebody is willing to wait
+# Waits until the command has ended, with the signal for at most so many seconds, otherwise as long as the
+# limit of a stop
 sub _gone {
     my ( $self, $seconds, $signal ) = @_;
     my $child = $self->{child} or return 1;
@@ -147,7 +149,7 @@ sub _gone {
     return $child->wait( $seconds, $signal ? undef : \&_hurried );
 }
 
-# A signal for a stop has come, and is blocked: the server is stopping already
+# Whether a stop signal is pending: it is blocked, as the server is stopping already
 sub _hurried {
     my $pending = POSIX::SigSet->new;
     POSIX::sigpending($pending);

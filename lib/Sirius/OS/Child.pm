@@ -9,13 +9,13 @@ use Sirius::Base::Clock qw(now);
 use Sirius::OS::Linux;
 use Time::HiRes qw(sleep);
 
-use constant LOOK => 0.02;    # seconds between two looks of wait
+use constant LOOK => 0.02;    # seconds between two checks of wait
 
 sub act {
     my $self = shift;
     my $now  = now();
     for my $name ( sort keys %{ $self->{limits} } ) {
-        my $limit = $self->{limits}{$name} or next;    # another may have taken it back
+        my $limit = $self->{limits}{$name} or next;    # another handler may have removed it
         next if $limit->[0] > $now;
         delete $self->{limits}{$name};
         my $code = $limit->[1];
@@ -41,7 +41,7 @@ sub ended {
     return;
 }
 
-# What is still in a buffer would be written by each child as well. Layers may be code of the application
+# Each child would write what is still in a buffer. Layers may be code of the application
 sub flush {
     local ( $@, $! );
     eval { STDOUT->flush; STDERR->flush };
@@ -58,7 +58,7 @@ sub fork {
         $code->();
         POSIX::_exit(1);
     }
-    POSIX::setpgid( $pid, $pid ) if $args{group};    # whoever comes first
+    POSIX::setpgid( $pid, $pid ) if $args{group};    # parent and child both do this, whichever runs first
     return $class->new( $pid, %args );
 }
 
@@ -90,7 +90,7 @@ sub on_end {
 
 sub pid { return shift->{pid} }
 
-# That of one that has been waited for may be another's
+# After waitpid the PID may be another process's
 sub signal {
     my ( $self, $name ) = @_;
     return 0 if $self->{gone};

@@ -7,9 +7,9 @@ use List::Util qw(max min);
 use POSIX      qw(ceil);
 
 use constant {
-    WORKER_MEMORY => 64 * 2**20,    # bytes that a worker of a small application needs
+    WORKER_MEMORY => 64 * 2**20,    # bytes a worker of a small application needs
     WORKERS_MAX   => 4096,
-    WORKERS_MIN   => 2,             # one that waits for a database must not be all there is
+    WORKERS_MIN   => 2,             # so that one that waits for a database is not the only one
 };
 
 sub count {
@@ -27,7 +27,7 @@ sub memory {
     }
     my $least = min @limits;
 
-    # v1 without a limit says 2**63 less a page
+    # cgroup v1 without a limit reports 2**63 less a page
     return defined $least && $least < 2**60 ? $least + 0 : undef;
 }
 
@@ -39,7 +39,7 @@ sub workers {
     return max 1, min $workers, int $memory / WORKER_MEMORY;
 }
 
-# CPUs of the affinity mask: "0-3,8"
+# The number of CPUs in the affinity mask, as in "0-3,8"
 sub _allowed {
     my $root   = shift;
     my ($list) = _read("$root/proc/self/status") =~ /^Cpus_allowed_list:\s*([\d,-]+)$/m or return 1;
@@ -51,8 +51,8 @@ sub _allowed {
     return $count;
 }
 
-# Directories of the control groups that this process is in, from its own up to the top of what is mounted: each of them
-# may have a limit. In a container the top is that of the container
+# The directories of this process's control groups, from its own up to the top of the mount: each may have a
+# limit. In a container the top is the container's
 sub _groups {
     my ( $root, $controller ) = @_;
     my @dirs;
@@ -66,7 +66,7 @@ sub _groups {
         {
             my $top = $mount->{root} eq '/' ? '' : $mount->{root};
 
-            # A path outside of what is mounted: the top is the nearest there is
+            # If the path is outside the mount, uses the top of the mount
             my $below = $path =~ m{/\.\.(?:/|\z)} || index( "$path/", "$top/" ) ? '' : substr $path,
                 length $top;
             $below =~ s{/+\z}{};
@@ -92,7 +92,7 @@ sub _mounts {
     return @mounts;
 }
 
-# Shares of the CPU time that the groups may use, in CPUs
+# The CPU limits of the groups, in CPUs
 sub _quotas {
     my $root = shift;
     my @quotas;
@@ -105,7 +105,7 @@ sub _quotas {
     return @quotas;
 }
 
-# '' when there is no such file
+# '' if there is no such file
 sub _read {
     my $path = shift;
     open my $fh, '<', $path or return '';

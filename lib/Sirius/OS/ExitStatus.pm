@@ -7,10 +7,10 @@ use Config qw(%Config);
 
 my @NAME = split ' ', $Config{sig_name};
 
-# Signals of a fault in the process itself
+# Signals that mean a fault in the process itself
 my %FAULT = map { $_ => 1 } qw(ABRT BUS FPE ILL SEGV SYS TRAP);
 
-# How reasons begin, and under which cause they are counted
+# How reasons begin, and the cause under which they are counted
 my @REASONS = (
     [ 'fewer'            => 'fewer-workers' ],
     [ 'harakiri'         => 'harakiri' ],

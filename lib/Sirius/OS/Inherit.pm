@@ -6,16 +6,18 @@ use warnings;
 use Fcntl    qw(FD_CLOEXEC F_GETFD F_SETFD F_SETFL O_NONBLOCK);
 use JSON::PP ();
 
-# A variable may have 128 KiB (MAX_ARG_STRLEN, execve(2)): what is longer waits in a pipe, which holds up to ROOM
+# A variable can hold 128 KiB (MAX_ARG_STRLEN, execve(2)). Longer text is passed in a pipe, which holds up to
+# ROOM
 use constant { F_SETPIPE_SZ => 1031, LONG => 100_000, ROOM => 1 << 20 };
 
 my $json = JSON::PP->new->canonical->ascii;
 
-my %given;    # texts, by the name of their variable
-my %held;     # handles, by the number of a descriptor; perl closes it with the last of them
-my @lent;     # handles of what the next program gets
+my %given;    # texts by the name of their variable
+my %held;     # handles by descriptor number; perl closes a descriptor with the last handle
+my @lent;     # handles that the next program gets
 
-# Paths and arguments are bytes, and reach the kernel as perl has them inside; what JSON makes of bytes above 0x7f is text
+# Paths and arguments are bytes, and the kernel gets them as perl stores them; JSON has turned bytes above
+# 0x7f into text
 sub bytes {
     my ( $class, $value ) = @_;
     return _each_text( $value, sub { utf8::downgrade( $_[0], 1 ) } );
@@ -24,7 +26,7 @@ sub bytes {
 sub close_on_exec {
     my ( $class, @numbers ) = @_;
     for my $fd ( grep { $_ > 2 && $_ < 2**31 } @numbers ) {
-        my $fh = _hold($fd) or next;    # who wants to use it will say that it is not there
+        my $fh = _hold($fd) or next;    # whoever wants to use it will report that it is missing
         fcntl $fh, F_SETFD, FD_CLOEXEC;
     }
     return;
@@ -39,7 +41,7 @@ sub give {
         fcntl $fh, F_SETFD, $flags & ~FD_CLOEXEC or die "F_SETFD: $!\n";
         push @handles, $fh;
     }
-    push @lent, @handles;    # one that goes out of scope would close its descriptor before the exec
+    push @lent, @handles;    # a handle that goes out of scope would close its descriptor before the exec
     return _in_pipe( $json->encode(
         _each_text( { %$state, descriptors => [ map { fileno $_ } @handles ] }, \&utf8::encode )
     ) );
@@ -52,7 +54,7 @@ sub handle {
     return $fh;
 }
 
-# Was it given to this program, which has not taken it yet?
+# Whether it was passed to this program, which has not taken it yet
 sub has {
     my ( $class, $name ) = @_;
     return defined $given{$name} || defined $ENV{$name};
@@ -65,7 +67,7 @@ sub import {
         my $state = eval { $json->decode( $given{$name} ) };
         $class->close_on_exec( @{ $state->{descriptors} || [] } ) if ref $state eq 'HASH';
 
-        # Where this file was found is in front for that alone
+        # The directory of this file is first in @INC only for loading it
         shift @INC if __FILE__ eq "$INC[0]/Sirius/OS/Inherit.pm";
     }
     return;
@@ -111,7 +113,7 @@ sub _from_pipe {
     return $whole;
 }
 
-# Itself when it is short, or there is no room: then exec says so
+# Returns a text that is short, or when there is no pipe, as it is: then exec reports the error
 sub _in_pipe {
     my $text = shift;
     return $text if length $text < LONG;
@@ -127,7 +129,7 @@ sub _in_pipe {
     return 'pipe ' . fileno $read;
 }
 
-# For reading: perl says nothing then at its end, when somebody else has closed the descriptor
+# For reading: then perl does not complain at the end if another has closed the descriptor
 sub _hold {
     my $fd = shift;
     return $held{$fd} if $held{$fd};

@@ -7,7 +7,7 @@ use Cwd         ();
 use File::Spec  ();
 use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime);
 
-# Taken when this is loaded, which is as early as the server can: an application may change all of it later
+# Noted when this is loaded, as early as the server can: an application may change all of it later
 my @words = _words();
 my $cwd   = _cwd();
 my %env   = %ENV;
@@ -55,8 +55,9 @@ sub state { return { cwd => $cwd, env => {%env}, inc => [@inc], words => [@words
 
 sub words { return @words }
 
-# Of the interpreter as well: "perl -Ilib bin/sirius ...". Plack::Util::load_psgi sets $0 for a moment, and that
-# overwrites all words; then those of the program are in @ARGV, and of the interpreter's only the folders matter
+# The words of the command line, with the interpreter's: "perl -Ilib bin/sirius ...". Plack::Util::load_psgi
+# sets $0 for a moment, which overwrites them. Then the program's are in @ARGV, and of the interpreter's only
+# the folders matter
 sub _words {
     my @all = _cmdline();
     return @all if grep { $_ eq $0 } @all and @all > @ARGV;
@@ -72,7 +73,7 @@ sub _cmdline {
     return @all;
 }
 
-# As the shell calls it: a link to the newest release leads to another folder at the next reload
+# The directory as the shell calls it: a link to the newest release leads to another folder at the next reload
 sub _cwd {
     my $physical = Cwd::getcwd();
     my $logical  = $ENV{PWD};

@@ -17,10 +17,10 @@ use Sirius::OS::Signals;
 my %NUMBER;
 @NUMBER{ split ' ', $Config{sig_name} } = split ' ', $Config{sig_num};
 
-# Not waited for; but a timer or a descriptor of the application must not end this process
+# Not used here, but a timer or a descriptor of the application must not end this process by them
 my @STRAY = qw(ALRM IO);
 
-# Those for which it matters who has sent them
+# The signals for which the sender matters
 my %ASKED = map { $_ => 1 } qw(HUP INT QUIT TERM TTIN TTOU);
 
 # What lend gives to the application: its own, and those that end it
@@ -30,7 +30,7 @@ my @STOPS = qw(INT QUIT TERM);
 # A descriptor that only tells of its end has no event: poll(2) reports that in any case
 my %EVENT = ( end => 0, read => POLLIN, write => POLLOUT );
 
-use constant ROUNDS => 16;    # reads of one handle before others have their turn: more than a pipe holds
+use constant ROUNDS => 16;    # reads of one handle before others have their turn; more than a pipe holds
 
 sub act {
     my $self = shift;
@@ -52,7 +52,7 @@ sub forked {
     my $self = shift;
     @{ $self->{caught} } = ();
     $self->{members} = [];
-    $self->{watched} = {};    # the parent's
+    $self->{watched} = {};    # those are the parent's
     return;
 }
 
@@ -64,7 +64,8 @@ sub from {
 sub hand_over {
     my ( $self, %handler ) = @_;
 
-    # One that was ignored before must not be so again for a moment: that throws away what is pending of it
+    # A signal that was ignored before must not be ignored again even for a moment, as that discards a pending
+    # one
     $self->_restore( grep { !$handler{$_} } @{ $self->{names} } );
     $SIG{$_} = $handler{$_} for keys %handler;
     POSIX::sigprocmask( SIG_SETMASK, $self->{open} );
@@ -108,7 +109,7 @@ sub new {
     my $self   = bless { caught => \@caught, members => [], names => [ @names, @STRAY ], watched => {} },
         $class;
 
-    # Nothing arrives except inside wait, so a signal is never lost between a look at the flags and the sleep
+    # Signals arrive only inside wait, so none is lost between a check of the flags and the sleep
     $self->{numbers} = [ map { $NUMBER{$_} } @{ $self->{names} } ];
     my $ours = POSIX::SigSet->new( @{ $self->{numbers} } );
     $self->{closed} = POSIX::SigSet->new;
@@ -124,7 +125,7 @@ sub new {
     return $self;
 }
 
-# All that is there. At its end nothing more is to be heard, and who is watched still would be ready for ever
+# Reads everything there is. At the end of the file it stops watching, as the handle would be ready for ever
 sub read {
     my ( $self, $fh, $buffer ) = @_;
     $$buffer = '' if !defined $$buffer;
@@ -141,12 +142,12 @@ sub release {
     my ( $self, %args ) = @_;
     @{$self}{qw(members watched)} = ( [], {} );
 
-    # A CHLD that has come is ours, not for a handler of the application
+    # A pending CHLD is ours, and not for a handler of the application
     my $child = POSIX::SigSet->new( $NUMBER{CHLD} );
     POSIX::sigprocmask( SIG_UNBLOCK, $child );
     POSIX::sigprocmask( SIG_BLOCK,   $child );
 
-    # Ignoring a signal throws away what is pending of it. Not CHLD: that would reap the caller's children
+    # Ignoring a signal discards a pending one. Not CHLD: that would reap the caller's children
     $SIG{$_} = 'IGNORE' for grep { $_ ne 'CHLD' } @{ $self->{names} };
     $self->_restore( @{ $self->{names} } );
     $self->{closed}->addset( $NUMBER{$_} ) for $args{exits} ? Sirius::OS::Signals->idle : ();
@@ -185,7 +186,7 @@ sub watch {
     my ( $self, $fh, $for ) = @_;
     $for = 'read' if !defined $for;
 
-    # Of what is read until it is empty. What is not read may be others' as well
+    # For handles that are read until they are empty. Others may be shared with other processes
     if ( $for ne 'end' ) {
         my $flags = fcntl $fh, F_GETFL, 0 or die "sirius: F_GETFL: $!\n";
         fcntl $fh, F_SETFL, $flags | O_NONBLOCK or die "sirius: F_SETFL: $!\n";

@@ -28,7 +28,7 @@ sub name {
     return _line("$pid/comm") =~ s/\n\z//r;
 }
 
-# Of our control group, where that can be known: others on the machine do not count
+# Kills in our own control group, if it can be found: other processes of the machine do not count
 sub oom_kills {
     my $groups = _text('/proc/self/cgroup');
     my ($two)  = $groups =~ /^0::(.*)$/m;
@@ -61,7 +61,7 @@ sub resident {
     return ( $pages || 0 ) * $PAGE;
 }
 
-# Why a process does not move, as a list of words
+# Why a process makes no progress, as a list of words
 sub waits {
     my ( $class, $pid ) = @_;
     my $status    = _text("/proc/$pid/status");
@@ -79,7 +79,7 @@ sub waits {
     return @words;
 }
 
-# '' when the process is gone, which may be after the open as well
+# '' if the process is gone, which may happen after the open too
 sub _line {
     my $file = shift;
     open my $in, '<', "/proc/$file" or return '';
@@ -88,7 +88,8 @@ sub _line {
     return defined $line ? $line : '';
 }
 
-# State, parent and what follows: the fields of proc_pid_stat(5) from the third on. The second may hold anything
+# State, parent and so on: the fields of proc_pid_stat(5) from the third. The second field may contain
+# anything
 sub _stat {
     my $pid = shift;
     my ($fields) = _line("$pid/stat") =~ /\A.*\) (.*)/s or return;

@@ -9,13 +9,14 @@ use POSIX  qw(SIG_BLOCK SIG_SETMASK SIG_UNBLOCK);
 my %NUMBER;
 @NUMBER{ split ' ', $Config{sig_name} } = split ' ', $Config{sig_num};
 
-# All that a Sirius::OS::Loop of ours takes
+# All signals that a Sirius::OS::Loop handles
 my @ALL = qw(ALRM CHLD HUP INT IO QUIT TERM TTIN TTOU USR1 USR2);
 
-# They mean nothing to a process that ends, and are the end of one that has no handlers any more, or stop it
+# Without meaning to a process that is ending, but if it has no handlers any more they would kill or stop it
 my @IDLE = qw(HUP TTIN TTOU USR1 USR2);
 
-# While the server starts: the mask of before, once signals are held back, and the names of those that came even earlier
+# While the server starts: the signal mask before signals were held, and the names of those that came even
+# earlier
 my ( $mask, @early );
 
 sub hold {
@@ -48,7 +49,7 @@ sub shut {
     my ( $class, %args ) = @_;
     POSIX::sigprocmask( SIG_BLOCK, POSIX::SigSet->new( @NUMBER{@IDLE} ) );
 
-    # On its way out of a handler, exit puts back the mask that was there before the handler
+    # exit called in a handler restores the mask from before the handler
     for my $name ( $args{inside} ? @IDLE : () ) {
         $SIG{$name} = 'IGNORE';    ## no critic (RequireLocalizedPunctuationVars)
     }
@@ -61,7 +62,7 @@ sub taken {
     return $before, splice @early;
 }
 
-# Whoever has started this program may have blocked them, and exec keeps that
+# The parent process may have blocked them, and exec keeps the mask
 sub unblock {
     my ( $class, @names ) = @_;
     POSIX::sigprocmask( SIG_UNBLOCK, POSIX::SigSet->new( @NUMBER{@names} ) );

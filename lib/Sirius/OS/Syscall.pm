@@ -5,7 +5,7 @@ use warnings;
 
 use Config qw(%Config);
 
-# Those in which a process may stay for long; from asm/unistd_64.h and asm-generic/unistd.h
+# System calls in which a process may stay for long; from asm/unistd_64.h and asm-generic/unistd.h
 my %NAMES = (
     x86_64 => {
         0   => 'read',

@@ -7,7 +7,7 @@ use File::Basename qw(basename);
 use Sirius;
 use Sirius::OS::Invocation;
 
-# What is served: what the command says, else a guess from its words
+# What is served: as the command tells it, otherwise guessed from its words
 my $served;
 
 sub app {
@@ -17,7 +17,7 @@ sub app {
     return $served;
 }
 
-# Plack gives $0, and with it what ps shows, the path of the application while it loads
+# While it loads the application, Plack sets $0, and so what ps shows, to its path
 sub load {
     my ( $class, $code ) = @_;
     Sirius::OS::Title->_keep;
@@ -46,8 +46,8 @@ sub again {
 sub set {
     my ( $class, $conf, $role ) = @_;
 
-# Of the command line it is the end that tells; of the name 15 bytes are possible, and the supervisor's is to be found with
-# pgrep -x
+ # A long command line is cut at the front. A name has at most 15 bytes, and the supervisor's must be found by
+ # pgrep -x
     $line = $conf->{proctitle} ? $class->words( $conf, $role ) : undef;
     $name = "sirius: $role";
     if    ( $role =~ /\A(?:server|supervisor)\z/ ) { $name = 'sirius' }
@@ -61,7 +61,7 @@ sub words {
     return "sirius: $role" . ( $role eq 'admin' ? '' : q( ) . $class->app($conf) );
 }
 
-# plackup, and programs that run Plack::Runner or this handler themselves
+# For plackup, and programs that run Plack::Runner or this handler themselves
 sub _guess {
     my ($psgi) = grep {/\.psgi\z/} Sirius::OS::Invocation->words;
     my $program = basename($0);

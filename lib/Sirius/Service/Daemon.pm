@@ -12,7 +12,7 @@ sub detach {
     my ( $self, %args ) = @_;
     my @streams = $args{keep_stderr} ? 1 : ( 1, 2 );
 
-    # Not a file, nor what an application has put there meanwhile: it wants to be written
+    # Files stay open, and so does what an application has opened meanwhile, as it wants to write there
     my @old = grep { $self->{places}[$_] && $self->{places}[$_] eq _place($_) } @streams;
     return if !@old;
     STDOUT->flush;
@@ -34,7 +34,7 @@ sub ready {
     return $self->_report(0);
 }
 
-# Another program of the daemon, with the streams it was started with
+# For another program of the daemon, which has the streams it was started with
 sub restore {
     my $class = shift;
     return bless { pid => 0, places => [ '', _place(1), _place(2) ] }, $class;
@@ -49,7 +49,7 @@ sub start {
         _wait( $news, $child );
     }
     close $news;
-    POSIX::setsid();    # no terminal; and no way back to one for the child of its leader
+    POSIX::setsid();    # no terminal, and its child can never get one again
     POSIX::_exit(0) if _fork();
     open STDIN, '<', '/dev/null' or Sirius::Log->fail("--daemonize: /dev/null: $!");
     return bless { pid => $$, places => [ '', _place(1), _place(2) ], report => $report }, $class;
@@ -64,7 +64,7 @@ sub _fork {
     return $pid;
 }
 
-# What a descriptor is, '' when it is a file or closed
+# The identity of a descriptor, '' if it is a file or closed
 sub _place {
     my $fd = shift;
     my ( $device, $inode, undef, undef, undef, undef, $rdev ) = stat "/proc/self/fd/$fd";
@@ -74,13 +74,13 @@ sub _place {
 sub _report {
     my ( $self, $status ) = @_;
     my $report = $self->{pid} == $$ && delete $self->{report} or return;
-    local $SIG{PIPE} = 'IGNORE';    # nobody waits any more
+    local $SIG{PIPE} = 'IGNORE';    # nobody may be waiting any more
     syswrite $report, "$status\n";
     close $report;
     return;
 }
 
-# The original process. It has nothing to clean up: all of it is the daemon's now
+# In the original process. It has nothing to clean up: everything belongs to the daemon now
 sub _wait {
     my ( $news, $child ) = @_;
     Sirius::OS::Signals->let_go;    # Ctrl-C ends the command

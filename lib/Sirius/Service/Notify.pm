@@ -33,7 +33,7 @@ sub new {
     my $self = bless { address => pack_sockaddr_un( $socket =~ s/\A\@/\0/r ) }, $class;
     return $self if defined $pid && $pid ne $$ || !defined $interval || $interval !~ /\A[1-9]\d*\z/;
 
-    # As sd_watchdog_enabled(3) recommends: twice as often as asked for
+    # As sd_watchdog_enabled(3) recommends: twice as often as required
     $self->{interval} = $interval / 2e6;
     $self->{due}      = now() + $self->{interval};
     return $self;
@@ -46,7 +46,7 @@ sub notify {
     my $text = join "\n", @lines;
     utf8::encode($text) if utf8::is_utf8($text);
 
-    # Opened for each message, and gone before the next fork. That it didn't arrive is systemd's to notice
+    # Opened for each message and closed before the next fork. It is systemd that notices a missing message
     local $!;
     socket my $fh, AF_UNIX, SOCK_DGRAM, 0 or return;
     send $fh, $text, MSG_DONTWAIT | MSG_NOSIGNAL, $self->{address};

@@ -11,10 +11,10 @@ use Sirius::OS::Inherit;
 
 sub new {
     my ( $class, $path ) = @_;
-    $path = File::Spec->rel2abs($path);    # the server may change its directory
+    $path = File::Spec->rel2abs($path);    # absolute, as the server may change its directory
     my $self = bless { path => $path, pid => $$ }, $class;
 
-    # Its owner may have removed it before we had the lock, and yet another server made a new one
+    # Its owner may have removed it before we had the lock, and yet another server may have made a new one
     my $fh = $self->_lock;
     $fh = $self->_lock while _identity($fh) ne _identity( $self->{path} );
     $self->{fh} = $fh;
@@ -24,7 +24,7 @@ sub new {
     my $written = syswrite $fh, $text;
     return $self if defined $written && $written == length $text;
     my $error = defined $written ? 'not enough space' : "$!";
-    $self->remove;    # an empty one, or half of a PID, is for nobody to read
+    $self->remove;    # an empty file, or half a PID, must not be read
     return $self->_fail($error);
 }
 
@@ -39,7 +39,8 @@ sub remove {
     my $fh   = $self->{fh} or return;
     if ( $$ == $self->{pid} && _identity($fh) eq _identity( $self->{path} ) ) {
 
-        # After a change of the user it may be impossible. Nobody shall kill who gets this PID next
+        # After a change of the user, unlink may be impossible. The next process with this PID must not be
+        # killed by mistake
         unlink $self->{path} or truncate $fh, 0;
     }
     return $self->release;

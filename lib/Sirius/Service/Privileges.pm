@@ -12,7 +12,8 @@ sub drop {
     my ( $uid, $gid ) = @{$self}{qw(uid gid)};
     return if $self->{same} || !defined $gid;
 
-    # Only root may do the first two, so the user comes last. POSIX's subs set real, effective and saved IDs
+    # Only root may do the first two, so the user comes last. POSIX's functions set real, effective and saved
+    # IDs
     $) = join ' ', $gid, $gid, @{ $self->{groups} };
     $self->_die("setgid: $!") if !defined POSIX::setgid($gid);
     $self->_die("setuid: $!") if defined $uid && !defined POSIX::setuid($uid);
@@ -21,7 +22,7 @@ sub drop {
     return;
 }
 
-# For a program that drops them itself
+# For a program that drops privileges itself
 sub ids {
     my $self = shift;
     my ( $uid, $gid ) = @{$self}{qw(uid gid)};
@@ -64,7 +65,7 @@ sub _die {
     return Sirius::Log->fail("--$option $self->{conf}{$option}: $error");
 }
 
-# With commas: the first is the group, the others are supplementary
+# The first is the group, the others (after commas) are supplementary
 sub _find_groups {
     my ( $self, $list ) = @_;
     my @gids;
@@ -95,7 +96,8 @@ sub _find_user {
     return;
 }
 
-# Who is not root may ask for what is the case already: one configuration then serves everywhere
+# Users other than root may ask for the user and group they already have, so that one configuration serves
+# everywhere
 sub _is_now {
     my $self = shift;
     my $uid  = $self->{uid};
@@ -114,7 +116,7 @@ sub _memberships {
     return \@gids;
 }
 
-# A half-done change is worse than none
+# A change that is half done is worse than none
 sub _verify {
     my $self = shift;
     my ( $uid, $gid ) = @{$self}{qw(uid gid)};

@@ -39,11 +39,11 @@ sub log_line {
 sub prepare_app {
     my $self   = shift;
     my %custom = map { $_ => $self->$_ || {} } qw(block_handlers char_handlers);
-    $self->{plain} = $self->can('log_line') == \&log_line;    # no subclass has one of its own
+    $self->{plain} = $self->can('log_line') == \&log_line;    # no subclass has overridden it
     return $self->compiled_format( Sirius::LogFormat->new( $self->format, %custom ) );
 }
 
-# The length of a body that a server can send without asking us for it
+# The length of a body that a server can send without calling us for it
 sub _length {
     my $body = shift;
     if ( ref $body eq 'ARRAY' ) {
@@ -80,7 +80,7 @@ sub _watch {
         sub { $self->_log( \@head, $env, @at, shift ) } );
 }
 
-# A body of known length stays what it is: the server may have a fast way for it
+# A body of known length is left as it is, since the server may have a fast way to send it
 sub _watched {
     my ( $self, $res, $env, @at ) = @_;
     my $length = _length( $res->[2] );

@@ -12,7 +12,7 @@ use Socket
 
 use constant {
     BODY_MAX => 64 * 1024 * 1024,
-    PATIENCE => 5,                  # seconds for an answer
+    PATIENCE => 5,                  # seconds to wait for an answer
 };
 
 sub get {
@@ -20,7 +20,7 @@ sub get {
     $self->{deadline} = now() + PATIENCE;
     my $fh = $self->_connect;
 
-    # HTTP/1.0: an answer that ends with the connection. It fits into the socket's buffer
+    # HTTP/1.0, so that the answer ends with the connection. The request fits the socket's buffer
     send $fh, "GET $path HTTP/1.0\r\nHost: localhost\r\n\r\n", MSG_NOSIGNAL;
     my $text = $self->_read($fh);
     my ( $head, $body ) = split /\r\n\r\n/, $text, 2;
@@ -38,7 +38,9 @@ sub new {
     my ($spec) = $text =~ m{\Ahttp://([^/]*)/?\z} ? $1 : $text;
     my $address = Sirius::Config::Address->parse($spec);
     die "'$text' is not an address to connect to\n" if !defined $address->{path} && !defined $address->{port};
-    $address->{host} =~ s/\A\*?\z/127.0.0.1/        if !defined $address->{path};    # of --listen: any
+
+    # as in --listen: any address
+    $address->{host} =~ s/\A\*?\z/127.0.0.1/ if !defined $address->{path};
     return bless $address, $class;
 }
 
@@ -51,7 +53,7 @@ sub _addresses {
     return map { $_->{addr} } @found;
 }
 
-# To the first address that accepts
+# Connects to the first address that accepts
 sub _connect {
     my $self = shift;
     my $error;
@@ -82,7 +84,7 @@ sub _read {
     return $text;
 }
 
-# Until it can be read, or written
+# Waits until the socket can be read or written
 sub _wait {
     my ( $self, $fh, $write ) = @_;
     while ( ( my $left = $self->{deadline} - now() ) > 0 ) {

@@ -8,7 +8,7 @@ use POSIX      qw(strftime);
 use Sirius::Admin::Change;
 use Sirius::Base::Text;
 
-# Name, width (less than 0: to the left), how wide the whole has to be for it, and what is shown of a worker
+# Name, width (negative: left-aligned), how wide the screen must be to show it, and what is shown of a worker
 my @COLUMNS = (
     [ PID      => 7,  0,   sub { _number( $_[1]{pid} ) } ],
     [ GEN      => 3,  70,  sub { _number( $_[1]{generation} ) } ],
@@ -59,7 +59,7 @@ sub _doing {
     return length $mark ? "$line [$mark]" : $line;
 }
 
-# What each edge has and does, in one line of the summary
+# What each edge has and does, as one line of the summary
 sub _edge {
     my ( $self, $edge ) = @_;
     my $now   = _number( $self->{now}{now} );
@@ -104,7 +104,7 @@ sub _rate {
     return sprintf $rate < 100 ? '%.1f' : '%.0f', $rate;
 }
 
-# As words: those of a kind that has come
+# The rates of the classes of responses that have occurred
 sub _responses {
     my $self  = shift;
     my @kinds = grep { $self->{change}->growth( totals => responses => $_ ) } 1 .. 5;
@@ -176,7 +176,7 @@ sub _worker {
     return $self->_line( $width, map { $_->[3]->( $self, $worker ) } @COLUMNS );
 }
 
-# Who works longest comes first
+# Workers, with the longest request first
 sub _workers {
     my $self = shift;
     my $list = $self->{now}{workers};

@@ -9,12 +9,12 @@ use List::Util          qw(min);
 use POSIX               qw(ECHO ICANON TCSAFLUSH VMIN VTIME);
 use Sirius::Base::Clock qw(now);
 
-use constant TIOCGWINSZ => 0x5413;    # Linux; perl has it only where h2ph was run
+use constant TIOCGWINSZ => 0x5413;    # Linux; perl knows it only where h2ph was run
 
 sub close {
     my $self = shift;
     return if !delete $self->{open};
-    print "\e[?25h\e[?1049l";         # the cursor, and what was there before
+    print "\e[?25h\e[?1049l";         # shows the cursor and the former screen again
     STDOUT->flush;
     my $old = delete $self->{old};
     $old->setattr( 0, TCSAFLUSH ) if $old;
@@ -23,14 +23,14 @@ sub close {
 
 sub is_possible { return POSIX::isatty(1) && ( $ENV{TERM} || 'dumb' ) ne 'dumb' }
 
-# A character, or nothing: the time is over, or somebody has called wake
+# Returns a character, or nothing when the time is over or somebody has called wake
 sub key {
     my ( $self, $seconds ) = @_;
     my $until = now() + $seconds;
     my $bits  = '';
     vec( $bits, 0, 1 ) = 1 if $self->{old} && !$self->{gone};
 
-    # In pieces: what a signal just before the select has to say is noticed after it
+    # In steps, so that a signal just before the select is noticed after it
     while ( !delete $self->{woken} && ( my $left = $until - now() ) > 0 ) {
         return $self->_read if select( my $ready = $bits, undef, undef, min 0.5, $left ) > 0;
     }
@@ -59,7 +59,7 @@ sub show {
     my ( $self, $header, @lines ) = @_;
     my ( $width, $height ) = $self->size;
 
-    # At the right edge the cursor stands on the last character: there is nothing to erase behind it
+    # At the right edge the cursor stays on the last character, so there is nothing to erase after it
     my @text = map { ( $_ eq $header ? "\e[7m$_\e[m" : $_ ) . ( length >= $width ? '' : "\e[K" ) } @lines;
     print "\e[H", join( "\r\n", @text ), @text < $height ? "\e[J" : '';
     STDOUT->flush;
@@ -80,7 +80,7 @@ sub wake {
     return;
 }
 
-# A terminal that is gone is not asked again
+# Once the terminal is gone, it is not read again
 sub _read {
     my $self = shift;
     my $got  = sysread STDIN, my $key, 1;

@@ -31,7 +31,7 @@ sub new {
     return bless { inner => $inner, over => $over, bytes => 0 }, $class;
 }
 
-# The one that waits gets this object, so that what it writes is counted, too
+# The callback gets this object, so that what it writes is counted too
 sub poll_cb {
     my ( $self, $cb ) = @_;
     return $self->{inner}->poll_cb( $cb && sub { $cb->($self) } );
