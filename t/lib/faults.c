@@ -1,28 +1,28 @@
 /*
- * faults: a library to preload under a server (LD_PRELOAD), so that system calls and memory fail when a test wants it.
+ * faults: a library to preload under a server (LD_PRELOAD) that makes system calls and allocations fail on request.
  *
- * What real machines do seldom is made frequent: a read that brings less than there is, a call that is interrupted, a
- * table of descriptors that is full, memory or a disk that has no room, a peer that has gone, a clock that jumps.
- * Nothing in the server knows of it; it runs the code that is shipped.
+ * It makes frequent what is rare on real machines: a short read, an interrupted call, a full descriptor table, a lack of
+ * memory or disk space, a client that disconnects, a clock that jumps. The server does not know of it: the code that is
+ * tested is the code that is shipped.
  *
- * Who is disturbed. Only calls whose return address lies in Sirius.so or in the program sirius-edge: perl, the application and
- * the C library see a sound system, so what breaks is ours. Two faults are everybody's: the clock, since Perl code of the
- * server reads it as well, and fork. What the kernel never does is not injected either: no short read of an eventfd or of a
- * datagram, no interruption of a write to an eventfd, which does not sleep, no reset of a pair of sockets whose both ends
- * are there.
+ * Which calls fail. Only those whose return address lies in Sirius.so or in the program sirius-edge: perl, the application
+ * and the C library see no fault, so whatever breaks is the server. Two faults concern everybody: the clock, since Perl
+ * code of the server reads it too, and fork. What the kernel never does is not injected: no short read of an eventfd or a
+ * datagram, no interruption of a write to an eventfd, which does not sleep, and no reset of a pair of sockets with both
+ * ends open.
  *
- * How it is told. FAULTS_FILE names a file, mapped and shared by all processes of the server and by the test
+ * How a test controls it. FAULTS_FILE names a file that all processes of the server and the test map
  * (Sirius::Test::Faults writes it), so faults begin and end while the server runs. For each fault it has
- *   rate      of 65,536 calls so many fail, by a generator that is shared: the kinds of failure mix in any order
- *   nth       or just this call from now on: so a test can fail each allocation of a request in turn
- *   error     the errno, where there are several
- *   injected  how often it has really happened; a test that does not look whether this grew could not fail
- * and a process that is meant (0: all), and seconds that the clock is wrong by.
+ *   rate      how many of 65,536 calls fail; all faults share one generator, so that they mix in any order
+ *   nth       or only that call from now on, so that a test can make each allocation of a request fail in turn
+ *   error     the errno, if there are several
+ *   injected  how often it has happened; a test that does not check this could not fail
+ * and the process that is meant (0: all), and by how many seconds the clock is wrong.
  *
- * What must hold, in each test of t/faults: what was answered is whole; what can't be answered is refused or visibly cut;
- * nobody spins; when the fault ends, the service is there.
+ * What each test of t/faults requires: what was answered is complete; what can't be answered is refused or visibly cut off;
+ * no process spins; when the fault ends, the server serves again.
  *
- * Names are the 64-bit ones where there are two (_FILE_OFFSET_BITS), as in Sirius.so. For glibc: __libc_malloc.
+ * If a function has two names, the 64-bit one is used (_FILE_OFFSET_BITS), as in Sirius.so. For glibc: __libc_malloc.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -51,15 +51,15 @@
 #include <time.h>
 #include <unistd.h>
 
-typedef enum which { /* in this order Sirius::Test::Faults has the names */
+typedef enum which { /* Sirius::Test::Faults has the names in this order */
                      SHORT_READ,
                      SHORT_WRITE,
                      WOULD_BLOCK, /* "eagain" */
                      INTERRUPTED, /* "eintr" */
-                     RESET,       /* by the peer: of what is read and written by a stream */
+                     RESET,       /* by the peer, of a stream socket */
                      ACCEPT,
                      GIVE, /* descriptors to another process */
-                     TAKE, /* a message of one. EMFILE: it comes without its descriptors */
+                     TAKE, /* a message from one. EMFILE: it arrives without its descriptors */
                      MEMORY,
                      WATCH, /* epoll_ctl */
                      HANDLE, /* a new epoll set, eventfd, timerfd, signalfd, pidfd, pair of sockets or file in memory */
@@ -93,7 +93,7 @@ extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *at, size_t size);
 
-/* Looked for once: a signal handler or a child of a fork must not find the lock of the loader taken */
+/* Looked up once: in a signal handler or a forked child, the lock of the loader may be taken. */
 #define NEXT(name)                                                                                           \
     ({                                                                                                       \
         static __typeof__(&(name)) found;                                                                    \
@@ -134,7 +134,7 @@ static bool ends_in(const char *path, const char *name)
     return slash && strcmp(slash, name) == 0;
 }
 
-/* The program itself has no name in the list, and the first word of its command line is its title. */
+/* The program itself has no name in the list, and its first argument is its title. */
 static int look(struct dl_phdr_info *info, size_t size __attribute__((unused)), void *arg)
 {
     const char *program = arg, *name = *info->dlpi_name ? info->dlpi_name : program;
@@ -176,7 +176,7 @@ static bool counted_down(fault *f)
     return n == 1;
 }
 
-/* A NULL caller is anybody. errno is the fault's when it is to happen, else untouched. */
+/* A NULL caller stands for any. Sets errno to that of the fault if it should happen. */
 static bool hit(which w, const void *caller)
 {
     if (!shared)
@@ -254,7 +254,7 @@ ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
     return NEXT(sendmsg)(fd, msg, flags);
 }
 
-/* As the kernel does when the table of descriptors is full; they come last */
+/* As the kernel does if the descriptor table is full. The descriptors come last. */
 static void without_descriptors(struct msghdr *msg)
 {
     struct cmsghdr *c = CMSG_FIRSTHDR(msg);

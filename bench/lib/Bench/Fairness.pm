@@ -98,7 +98,7 @@ sub _measure {
     return;
 }
 
-# Without a pause between requests, all workers are busy anyway
+# All workers are busy anyway, as there is no pause between requests
 sub _has_calm {
     my $o = shift;
     return $o->{slow} && $o->{think};

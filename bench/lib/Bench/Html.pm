@@ -1,6 +1,7 @@
 package Bench::Html;
 
-# The parts of a report as one HTML page: plots and style inside, no scripts, nothing that a browser would have to fetch.
+# The parts of a report as one HTML page: plots and style are inside, without scripts or anything else that a
+# browser would have to fetch.
 
 use strict;
 use warnings;
@@ -49,7 +50,7 @@ sub _table {
     return $caption ? "<h3>$caption</h3>\n$html" : $html;
 }
 
-# Names in a plot must not meet those of another one; what only a file of its own needs goes
+# Names in a plot must differ from those of another plot; what only a stand-alone file needs is removed
 sub _inline {
     my $plot = shift;
     my $svg  = $plot->{svg};
@@ -62,7 +63,7 @@ sub _inline {
     return $svg;
 }
 
-# Code in backquotes is all that a paragraph at the top has
+# Paragraphs at the top contain no markup but code in backquotes
 sub _text { return _escape(shift) =~ s{`([^`]*)`}{<code>$1</code>}gr }
 
 sub _escape {

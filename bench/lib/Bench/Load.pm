@@ -1,6 +1,6 @@
 package Bench::Load;
 
-# What the servers are loaded with: wrk, ab, bench/think, and a client of its own that sends an exact number of requests.
+# The load generators: wrk, ab, bench/think, and a client that sends an exact number of requests.
 
 use strict;
 use warnings;
@@ -11,7 +11,7 @@ use Bench::Peer ();
 
 our @EXPORT_OK = qw(ab ab_result dial exactly output start_ab think wrk);
 
-# Returns the number of responses, the seconds it took and the number of failures, as ab does. Option path.
+# Returns the number of responses, the seconds and the number of failures, as ab does. Option path.
 sub wrk {
     my ( $port, $connections, $seconds, %option ) = @_;
     my $path = $option{path} || '/';
@@ -25,7 +25,7 @@ sub wrk {
     return ( $requests, $taken, $failed );
 }
 
-# One connection for each request, or kept ones with option keep. Option path.
+# A connection for each request, or kept connections with option keep. Option path.
 sub ab {
     my ( $port, $connections, $requests, %option ) = @_;
     my @keep = $option{keep} ? '-k' : ();
@@ -36,7 +36,7 @@ sub ab {
     ) );
 }
 
-# Numbers of what ab prints
+# Numbers that ab prints
 sub ab_result {
     my $out     = shift;
     my ($taken) = $out =~ /Time taken for tests:\s+([0-9.]+)/ or die "ab: $out\n";
@@ -46,7 +46,7 @@ sub ab_result {
     return ( $done, $taken, $failed );
 }
 
-# ab in the background for so many seconds; read what it prints from the handle that is returned
+# Runs ab in the background for so many seconds; its output can be read from the handle that is returned
 sub start_ab {
     my ( $port, $connections, $seconds, %option ) = @_;
     my @keep    = $option{keep} ? '-k' : ();
@@ -68,7 +68,7 @@ sub think {
     return \%value;
 }
 
-# What a command prints, STDERR too; it is killed after so many seconds
+# The output of a command, with STDERR; it is killed after so many seconds
 sub output {
     my ( $seconds, @command ) = @_;
     my $pid = open my $pipe, '-|';
@@ -107,7 +107,7 @@ sub dial {
         || die "Cannot connect: $@\n";
 }
 
-# True when the connection may serve another request
+# True if the connection may serve another request
 sub _read_response {
     my $socket = shift;
     my $got    = '';

@@ -1,6 +1,6 @@
 package Bench::Machine;
 
-# Where it is measured: which core is whose, and what a reader must know of the rest.
+# The machine: which core is used for what, and what a reader must know about the rest.
 
 use strict;
 use warnings;
@@ -17,19 +17,19 @@ sub all_cores   { return @CORES }
 sub server_core { return $CORES[0] }
 sub client_core { return $CORES[-1] }
 
-# This process, and whatever load it starts
+# Binds this process, and the load it starts
 sub pin_client {
     return if system("taskset -cp @{[ client_core() ]} $$ >/dev/null") == 0;
     warn "taskset does not work here: servers and clients run on any core\n";
     return;
 }
 
-# This process may use all of them again
+# Lets this process use all cores again
 sub unpin_client {
     return !system "taskset -cp @{[ join ',', @CORES ]} $$ >/dev/null";
 }
 
-# Name and value in turn
+# Names and values in turn
 sub environment {
     my $root   = shift;
     my @kernel = uname;
@@ -64,7 +64,7 @@ sub read_file {
     return $text;
 }
 
-# Those that this process may use
+# The cores that this process may use
 sub _cores {
     my ($list) = read_file('/proc/self/status') =~ /^Cpus_allowed_list:\s*(\S+)/m;
     return map { /(\d+)-(\d+)/ ? $1 .. $2 : $_ } split /,/, $list // 0;

@@ -1,6 +1,6 @@
 package Bench::Progress;
 
-# How far the run is: a bar on a terminal, a line for each case elsewhere.
+# How far the run is: a bar on a terminal, otherwise a line for each case.
 
 use strict;
 use warnings;
@@ -8,7 +8,7 @@ use warnings;
 use POSIX       ();
 use Time::HiRes qw(time);
 
-# Seconds that the whole run will take, as far as one knows
+# Seconds that the whole run will take, as far as is known
 sub new {
     my ( $class, $seconds ) = @_;
     local $| = 1;

@@ -22,13 +22,13 @@ sub new {
     return bless { under => [], workers => 1, %field, $workers ? ( workers => $workers ) : () }, $class;
 }
 
-# The words that start it, with the ports and folders of this run
+# The words that start it, with the ports and directories of this run
 sub command {
     my $self = shift;
     return Bench::Peer::command( $self->{name}, %$self );
 }
 
-# True when there is a command for it; else why not
+# True if there is a command for it; otherwise the reason
 sub can_run {
     my $self = shift;
     my $peer = Bench::Peer::peer( $self->{name} );
@@ -97,7 +97,7 @@ sub DESTROY {
     return;
 }
 
-# Supervisor first; what is left of its session counts although its parent has gone
+# Supervisor first. What is left of its session counts, although its parent has gone
 sub pids {
     my $self = shift;
     my ( %children, @session );
@@ -112,7 +112,7 @@ sub pids {
     return grep { -e "/proc/$_" } @pids, grep { !$seen{$_} } @session;
 }
 
-# User and system time of all its processes and their threads: exact where the kernel has schedstat, in ticks where not
+# User and system time of all its processes and threads: exact if the kernel has schedstat, otherwise in ticks
 sub cpu_seconds {
     my $self = shift;
     my $sum  = 0;
@@ -128,7 +128,7 @@ sub cpu_seconds {
     return $sum;
 }
 
-# Kilobytes of one process, or of all: what it shares with n others counts for it as a part in n (Pss)
+# Kilobytes of one process, or of all (Pss): what a process shares with n others counts as 1/n
 sub memory {
     my ( $self, @pids ) = @_;
     my $kilobytes = 0;

@@ -1,6 +1,6 @@
 package Bench::Signals;
 
-# Signals that processes get from a process of its own, so that the load goes on meanwhile. It ends with the object.
+# Sends signals from a process of its own, so that the load goes on meanwhile. It ends with the object.
 
 use strict;
 use warnings;
@@ -8,8 +8,8 @@ use warnings;
 use POSIX       qw(WNOHANG);
 use Time::HiRes qw(sleep time);
 
-my $LIFE  = 120;    # times that a signal is sent at most, where no number is said
-my $EVERY = 0.2;    # seconds between two of start_random
+my $LIFE  = 120;    # how often a signal is sent at most, if no number is given
+my $EVERY = 0.2;    # seconds between two signals of start_random
 
 # To this process, once a second
 sub start {
@@ -22,8 +22,8 @@ sub start {
     } );
 }
 
-# To one of the processes that the code lists, so many times, every 200 ms if there is one; only those that have been there for
-# so many seconds
+# To one of the processes that the code lists, so many times, every 200 ms if there is one; only to those that
+# are at least so many seconds old
 sub start_random {
     my ( $class, $signal, $list, $times, $age ) = @_;
     return $class->_fork( sub {
@@ -41,14 +41,14 @@ sub start_random {
     } );
 }
 
-# How many were sent; to be asked when it is over
+# How many were sent; ask when it is over
 sub count {
     my $self = shift;
     sysread $self->{report}, my $dots, 65_536;
     return length $dots;
 }
 
-# True when it has sent all
+# True once all were sent
 sub is_over {
     my $self = shift;
     return $self->{over} ||= waitpid( $self->{pid}, WNOHANG ) != 0;

@@ -1,7 +1,7 @@
 package Sirius::Soak;
 
-# What dev/soak and its short forms in t/process have in common: a server with all that can be asked of it, a crowd of
-# clients, and what has to be true at the end. Each finding is a test of Test::More.
+# What dev/soak and its short forms in t/process have in common: a server with all its features in use, a
+# crowd of clients, and what must be true at the end. Each finding is a test of Test::More.
 
 use strict;
 use warnings;
@@ -20,8 +20,8 @@ use Sirius::Test::Server;
 
 use constant FILE_SIZE => 300_000;
 
-# Options: args (of the server), clients, log_dir (a folder for the access log and temporary files), may_crash, preload (a
-# library), seed
+# Options: args (of the server), clients, log_dir (a directory for the access log and temporary files),
+# may_crash, preload (a library), seed
 sub new {
     my ( $class, %option ) = @_;
     my $dir  = File::Temp->newdir( 'sirius-soak-XXXXXX', TMPDIR => 1 );
@@ -50,7 +50,7 @@ sub start {
         env => {
             $self->{preload} ? ( LD_PRELOAD => $self->{preload} ) : (),
 
-            # Else what glibc keeps for later goes up and down by megabytes
+            # otherwise what glibc keeps for later varies by megabytes
             MALLOC_MMAP_THRESHOLD_ => 131_072,
             MALLOC_TRIM_THRESHOLD_ => 131_072,
         },
@@ -87,7 +87,7 @@ sub crowd {
     return $crowd;
 }
 
-# What went wrong for all clients so far
+# What has gone wrong so far, for all clients
 sub failures {
     return map { $_->failures } @{ shift->{crowds} };
 }
@@ -98,7 +98,7 @@ sub some {
     return @all > 10 ? ( @all[ 0 .. 9 ], '...' ) : @all;
 }
 
-# What the server says of itself
+# What the server reports of itself
 sub status {
     my $self = shift;
     my $answer
@@ -107,7 +107,7 @@ sub status {
     return JSON::PP::decode_json( $answer->body );
 }
 
-# True when no client is there any more and the workers are those that should be
+# True once no client is left, and the workers are those that should run
 sub quiet {
     my $self   = shift;
     my $status = eval { $self->status } or return 0;
@@ -118,7 +118,7 @@ sub quiet {
     return 1 == ( grep { $_ eq 'generation' } @roles ) && $status->{wanted} == grep { $_ eq 'worker' } @roles;
 }
 
-# A test: it becomes quiet
+# A test: the server becomes quiet
 sub wait_quiet {
     my $self = shift;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
@@ -131,8 +131,8 @@ sub wait_quiet {
     return 0;
 }
 
-# Tests: what the log has is what the server has counted, and nothing is left when it has stopped. %explained: PIDs of
-# workers that were killed, whose last lines may be missing, and with them those that the server could not write
+# Tests: the log agrees with the counters of the server, and nothing is left after the stop. %explained: PIDs
+# of workers that were killed, whose last lines may be missing, and lines that the server could not write
 sub stop {
     my ( $self, %explained ) = @_;
     my $totals = $self->status->{totals};
@@ -167,7 +167,7 @@ sub table {
     return;
 }
 
-# With workers that were killed, or a disk that was full, lines are missing; each of them has to have its reason
+# If workers were killed or a disk was full, lines are missing; each of them must be explained
 sub _judge_log {
     my ( $self, $totals, %killed ) = @_;
     my $log       = Sirius::Soak::Log->new->read( glob "$self->{log_dir}/access*" );

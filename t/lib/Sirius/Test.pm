@@ -23,11 +23,11 @@ our @EXPORT
     = qw(corpus_file elapsed every_delivery in_child program request skip_without spew start_server until_true);
 
 $SIG{$_} ||= sub { exit 1 }
-    for qw(HUP INT PIPE TERM);    # so that END stops the servers
+    for qw(HUP INT PIPE TERM);    # so that END runs and stops the servers
 
 sub corpus_file { return "$Sirius::Test::Server::ROOT/t/corpus/" . shift }
 
-# Seconds that the code takes
+# Seconds that the code has taken
 sub elapsed(&) {
     my $code  = shift;
     my $start = Time::HiRes::time();
@@ -35,8 +35,8 @@ sub elapsed(&) {
     return Time::HiRes::time() - $start;
 }
 
-# A test: the bytes bring the same result, whole, byte by byte and split at every offset. $want is a string
-# or a pattern; see Sirius::Test::Swarm for the results. Returns the jobs.
+# A test: the bytes have the same result when sent whole, byte by byte, and split at every offset. $want is a
+# string or a pattern; Sirius::Test::Swarm documents results. Returns the jobs.
 sub every_delivery {
     my ( $server, $name, $bytes, $want, %job ) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
@@ -52,7 +52,8 @@ sub every_delivery {
     return @job;
 }
 
-# What the code returns, or writes to the handle it gets, in a child that may become anybody
+# Runs the code in a child, which may change to another user. Returns what the code has returned or written to
+# its handle
 sub in_child {
     my $code = shift;
     pipe my $read, my $write or die "pipe: $!";
@@ -70,7 +71,7 @@ sub in_child {
     return $text;
 }
 
-# Ends the test file or the subtest unless the module is there
+# Skips the test file or the subtest unless the module is installed
 sub skip_without {
     my $module = shift;
     return if eval "require $module; 1";    ## no critic (StringyEval)
@@ -78,7 +79,7 @@ sub skip_without {
     return;
 }
 
-# The path of a program, undefined when it is not installed
+# The path of a program, undef if it is not installed
 sub program { return Sirius::Test::Server::program(@_) }
 
 # The bytes of a request; see Sirius::Test::Client
@@ -93,7 +94,7 @@ sub start_server {
     return Sirius::Test::Server->start( app => $app, args => \@args );
 }
 
-# Calls the code until it is true, so many seconds at most
+# Calls the code until it returns true, for so many seconds at most
 sub until_true { return Sirius::Test::Server::until_true(@_) }
 
 1;

@@ -1,7 +1,8 @@
 package Sirius::Soak::App;
 
-# The application under soak: a path /KIND/CLIENT-NUMBER?LENGTH names the kind of response, and the bytes of its body
-# follow from NUMBER and LENGTH. So a client knows each byte that has to come, and finds one that is another's.
+# The application under soak. A path /KIND/CLIENT-NUMBER?LENGTH names the kind of response; the bytes of its
+# body are derived from NUMBER and LENGTH. So a client knows each byte that must come, and notices one that
+# belongs to another response.
 
 use strict;
 use warnings;
@@ -51,16 +52,16 @@ sub app {
     };
 }
 
-# For the kind "file", whose bytes are those of this file from the same place on
+# For the kind "file": the bytes are those of this file from the same offset
 sub block { return $BLOCK }
 
-# The body of an answer. Not by substr: perl would keep the longest one there ever was
+# The body of an answer. Not by substr: perl would keep the longest one ever made
 sub body {
     my ( $class, $number, $length ) = @_;
     return unpack 'x' . _place($number) . "a$length", $BLOCK;
 }
 
-# Of the kind "file": all from a place in its first half on
+# For the kind "file": everything from an offset in its first half
 sub body_of_file {
     my ( $class, $number, $size ) = @_;
     my $place = _place($number) % ( $size / 2 );
@@ -111,7 +112,7 @@ sub _list {
     return _of( $request, 200, [ _pieces($request) ] );
 }
 
-# MD5 and length of what came
+# MD5 and length of what has arrived
 sub _post {
     my $request = shift;
     my ( $input, $md5, $length ) = ( $request->{env}{'psgi.input'}, Digest::MD5->new, 0 );
@@ -137,7 +138,7 @@ sub _stream {
     };
 }
 
-# So many seconds, whatever signals come
+# Waits so many seconds, whatever signals come
 sub _stuck {
     my $request = shift;
     my $until   = time + $request->{length};

@@ -1,6 +1,6 @@
 package Sirius::Soak::Crowd;
 
-# Many Sirius::Soak::Client, each in a process of its own, until they are told to stop or have done their share.
+# Many Sirius::Soak::Client, each in a process of its own, until they are stopped or have done their share.
 #
 #   my $crowd = Sirius::Soak::Crowd->start( addresses => [...], clients => 8, dir => $dir, requests => 1000, seed => 1 );
 #   $crowd->hear(0.1) until $crowd->over;
@@ -43,16 +43,17 @@ sub start {
     return $self;
 }
 
-# A string of 32 bits for each request of a client: the worker that has answered it, 0: it was not answered
+# For each client a string with 32 bits for each request: the PID of the worker that has answered it; 0: not
+# answered
 sub answered {
     my ( $self, $number ) = @_;
     return Sirius::Test::Server::slurp("$self->{dir}/answered.$number");
 }
 
-# What went wrong: arrays as Sirius::Soak::Client tells them
+# What has gone wrong: arrays in the form of Sirius::Soak::Client
 sub failures { return @{ shift->{failures} } }
 
-# Takes what the clients tell within so many seconds
+# Reads the reports of the clients, for so many seconds
 sub hear {
     my ( $self, $seconds ) = @_;
     my $until = time + $seconds;
@@ -69,13 +70,13 @@ sub hear {
 # Name => [ count, right ]
 sub kinds { return %{ shift->{kinds} } }
 
-# Of its clients
+# PIDs of its clients
 sub numbers {
     my $self = shift;
     return $self->{first} .. $self->{first} + $self->{clients} - 1;
 }
 
-# All clients have ended
+# True if all clients have ended
 sub over {
     my $self = shift;
     local $?;
@@ -92,7 +93,7 @@ sub over {
 # So far
 sub requests { return shift->{requests} }
 
-# After what each of them does now
+# Ends each client after its current request
 sub stop {
     my $self = shift;
     close delete $self->{go_on} if $self->{go_on};
@@ -130,7 +131,7 @@ sub _heed {
     return;
 }
 
-# When the one who listens dies in between
+# In case the listening process dies
 sub DESTROY {
     my $self = shift;
     local ( $?, $!, $@ );

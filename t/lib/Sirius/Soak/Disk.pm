@@ -1,6 +1,6 @@
 package Sirius::Soak::Disk;
 
-# A small file system that can be full. For root; others have none
+# A small file system that can be filled. Needs root
 
 use strict;
 use warnings;
@@ -8,7 +8,7 @@ use File::Temp ();
 
 use constant SIZE => 2**30;
 
-# Nothing when none can be mounted
+# Returns nothing if it can't be mounted
 sub new {
     my $class = shift;
     return if $>;
@@ -21,7 +21,7 @@ sub new {
 
 sub dir { return shift->{dir} }
 
-# True when no byte more fits. What is there grows meanwhile, so it is tried again
+# True once not one more byte fits. Files grow meanwhile, so it tries again
 sub fill {
     my $self = shift;
     for ( 1 .. 5 ) {
@@ -38,7 +38,7 @@ sub _resize {
     return _run( 'mount', '-o', "remount,size=$bytes", $self->{dir} );
 }
 
-# True when it went well; what it says is of no interest
+# True if the command succeeds; its output is thrown away
 sub _run {
     my @command = @_;
     local $?;

@@ -1,7 +1,7 @@
 package Sirius::Soak::Faults;
 
-# Faults that happen to a server at times that a seed decides. What a client misses is explained by those that were there
-# while it waited.
+# Faults that happen to a server at times that a seed decides. What a client misses must be explained by
+# faults that happened while it waited.
 
 use strict;
 use warnings;
@@ -9,9 +9,9 @@ use Sirius::Soak::Client;
 use Sirius::Test::Client;
 use Test::More;
 
-my $PARTS = 30;    # connections of a crowd that vanishes
+my $PARTS = 30;    # connections of a crowd that disconnects
 
-# Name => how often, what it does
+# Name => how often, and what it does
 my %FAULT = (
     'descriptors'     => [ 3, \&_descriptors ],
     'disk full'       => [ 3, \&_disk ],
@@ -57,7 +57,7 @@ sub new {
 # Name => how often
 sub count { return %{ shift->{count} } }
 
-# What explains a failure that a client has told (see Sirius::Soak::Client), '' when nothing does
+# Explains a failure that a client has reported (see Sirius::Soak::Client); '' if nothing does
 sub reason {
     my ( $self, $since, $until, $kind, $what, $pid ) = @_;
     my @at = grep { $_->{from} <= $until && ( !defined $_->{until} || $_->{until} >= $since ) }
@@ -67,7 +67,7 @@ sub reason {
         @at = grep { $_->{pid} == $pid } @end;
     } elsif ( $what eq 'unanswered' ) {
         @at = ( @end, grep { $_->{what} eq 'descriptors' } @at );
-    } elsif ( $what eq 'error 502' ) {    # of an edge, whose connections outlive a worker
+    } elsif ( $what eq 'error 502' ) {    # from an edge, whose connections outlive a worker
         @at = @end;
     } elsif ( $what eq 'error 504' ) {
         return $until - $since >= $self->{limit} ? 'time limit' : '';
@@ -79,16 +79,16 @@ sub reason {
     return @at ? $at[0]{what} : '';
 }
 
-# When it began
+# When the fault began
 sub begun { return shift->{begun} }
 
-# All faults end
+# Ends all faults
 sub finish {
     my $self = shift;
     $self->{plan} = [];
     $self->turn(1);
     my %status;
-    for my $connection ( splice @{ $self->{stuck} } ) {    # and is closed, if the server does not
+    for my $connection ( splice @{ $self->{stuck} } ) {    # closes it, if the server has not
         $status{ $connection->response( patience => 60 )->status }++;
     }
     Sirius::Test::Server::until_true(
@@ -107,7 +107,7 @@ sub killed {
     return map { $_->{pid} => 1 } grep { $_->{what} eq 'kill' } @{ $self->{windows} };
 }
 
-# What is due happens
+# Lets the faults happen that are due
 sub turn {
     my ( $self, $all ) = @_;
     my $now   = Sirius::Soak::Client->now;
@@ -130,7 +130,7 @@ sub turn {
     return;
 }
 
-# The highest number that the worker has is the highest it may have
+# The highest number that the worker has is the highest possible
 sub _descriptors {
     my ( $self, $chance ) = @_;
     my $pid       = $self->_one( 'worker', $chance ) or return 0;
@@ -152,7 +152,8 @@ sub _disk {
         && $full;
 }
 
-# What the server says of requests that took too long: their workers are killed, at the earliest since this was last asked
+# What the server reports of requests that took too long: their workers were killed, after the last call of
+# this at the earliest
 sub _hear {
     my $self = shift;
     my $file = $self->{server}->dir . '/stderr';
@@ -196,7 +197,7 @@ sub _limit {
     return system("prlimit --pid $pid --nofile=$limit: 2>/dev/null") == 0;
 }
 
-# One of the processes of a kind
+# A random process of a kind
 sub _one {
     my ( $self, $role, $chance ) = @_;
     my %role = $self->{soak}->roles;
@@ -232,7 +233,7 @@ sub _stuck {
         Sirius::Test::Client::request( sprintf "GET /stuck/0-%d?$seconds", scalar @{ $self->{stuck} } ) );
 }
 
-# Clients that have sent a part of something are gone at once
+# Clients that have sent a part of something and disconnect
 sub _vanish {
     my $self  = shift;
     my $bytes = "POST /post/gone HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" . 'x' x 90_000;

@@ -9,10 +9,10 @@ use Sirius::Soak::App;
 use Sirius::Soak::Client;
 use Time::HiRes qw(sleep);
 
-my $LARGE = 1_000_000;    # more than a socket and the memory for what waits take
-my $SPOOL = 150_000;      # of a request body: more than --body-memory
+my $LARGE = 1_000_000;    # larger than a socket buffer and the memory for pending responses
+my $SPOOL = 150_000;      # of a request body: larger than --body-memory
 
-# Status and bytes. The first %s is where the number goes
+# Status and bytes. The first %s is the place of the number
 my @REFUSED = (
     [ 400, "GET %s HTTP/1.1\r\n\r\n" ],
     [ 400, "GET %s HTTP/1.1\nHost: a\n\n" ],
@@ -31,7 +31,7 @@ my @REFUSED = (
     [ 505, "GET %s HTTP/2.0\r\nHost: a\r\n\r\n" ],
 );
 
-# What a client has sent, and read, when it resets the connection. %s: the number
+# What a client has sent and read when it resets the connection. %s: the number
 my $POST  = "POST /post/%s?0 HTTP/1.1\r\nHost: a\r\n";
 my %RESET = (
     'reset, nothing sent'         => [''],
@@ -48,7 +48,7 @@ my %RESET = (
         [ join( '', map {"GET /text/$_?10 HTTP/1.1\r\nHost: a\r\n\r\n"} '%s', 1 .. 7 ), 1 ],
 );
 
-# Name, how many of a deck, what is done
+# Name, how many in a deck, what is done
 my @KINDS = (
     [ 'keep-alive',           60, _ask( GET => 'text' ) ],
     [ 'close',                20, _ask( GET => 'text', [ fields => ['Connection: close'] ], close => 1 ) ],
@@ -87,14 +87,14 @@ my @KINDS = (
     } sort keys %RESET,
 );
 
-# These are the end of a worker
+# These end a worker
 my @ENDS = (
     [ 'harakiri',          1, _ask( GET => 'retire' ) ],
     [ 'application exits', 1, _ask( GET => 'exit', [ fields => ['Connection: close'] ], close => 1 ) ],
 );
 
-# Subs that do something with a Sirius::Soak::Client, each as often as it is to happen, shuffled; with ends: so many decks
-# and one of each kind that ends a worker
+# Subs that do something with a Sirius::Soak::Client, each as often as it should happen, shuffled; with ends:
+# so many decks, and one of each kind that ends a worker
 sub deck {
     my ( $class, $ends ) = @_;
     my @cards = map {
@@ -135,7 +135,7 @@ sub _chunked {
     );
 }
 
-# The body goes when the server has asked for it
+# The body is sent once the server has asked for it
 sub _continue {
     my ( $client, $kind ) = @_;
     my $request = $client->request( POST => 'post', body => _body(5000), fields => ['Expect: 100-continue'] );
@@ -162,7 +162,7 @@ sub _post {
     return $client->ask( $kind, $client->request( POST => 'post', body => _body( $length || 2000 ) ), %how );
 }
 
-# Each time the next one
+# The next one each time
 sub _refused {
     my ( $client, $kind )  = @_;
     my ( $status, $bytes ) = @{ $REFUSED[ $client->{refused}++ % @REFUSED ] };
@@ -183,7 +183,7 @@ sub _reset {
     return $client->count( $kind, 1 );
 }
 
-# What waits for them goes to memory, to a file, or holds up a stream
+# The pending part goes to memory, to a file, or holds up a stream
 sub _slow_reader {
     my @what = @_;
     return map {

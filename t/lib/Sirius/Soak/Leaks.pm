@@ -1,7 +1,7 @@
 package Sirius::Soak::Leaks;
 
-# Many requests of all kinds to one server whose workers stay: what do they hold at the end that they did not hold after the
-# first tenth?
+# Many requests of all kinds to one server whose workers stay: what do they hold at the end that they did not
+# hold after the first tenth?
 
 use strict;
 use warnings;
@@ -11,7 +11,7 @@ use Sirius::Soak::Watch;
 use Test::More;
 
 use constant {
-    FLAT    => 1024,    # KiB that may be more
+    FLAT    => 1024,    # KiB of growth that are allowed
     SAMPLES => 100,
 };
 
@@ -58,7 +58,7 @@ sub _middle {
     return $sorted[ @sorted / 2 ];
 }
 
-# So many requests, with looks in between
+# Sends so many requests, with checks in between
 sub _serve {
     my ( $self, $requests ) = @_;
     my $crowd = $self->crowd( requests => $requests );

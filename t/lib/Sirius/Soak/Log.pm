@@ -1,11 +1,11 @@
 package Sirius::Soak::Log;
 
-# The access log of a server under soak, all its files together
+# The access log of a server under soak, from all its files
 
 use strict;
 use warnings;
 
-# A line that a full disk has cut ends in another way
+# A line that a full disk has cut has another end
 use constant FORMAT => '%s %X %P %r end';
 
 sub new { return bless { lines => 0, responses => 0, seen => {}, twice => [], odd => [] }, shift }
@@ -22,11 +22,11 @@ sub read {
 
 sub lines { return shift->{lines} }
 
-# Lines that are none
+# Lines that are not valid
 sub odd { return @{ shift->{odd} } }
 
-# Of the requests that a client has seen answered (see Sirius::Soak::Crowd->answered), those without a line: a hash, the
-# PID of their worker => how many
+# Requests that a client has seen answered (Sirius::Soak::Crowd->answered) and that have no line: the PID of
+# their worker => how many
 sub missing {
     my ( $self, $client, $answered ) = @_;
     my $seen = $self->{seen}{$client};
@@ -39,10 +39,10 @@ sub missing {
     return %missing;
 }
 
-# Lines with a status: a client that leaves early has none
+# Lines with a status; a client that leaves early has none
 sub responses { return shift->{responses} }
 
-# Numbers of requests that have two
+# Numbers of requests with two lines
 sub twice { return @{ shift->{twice} } }
 
 sub _line {

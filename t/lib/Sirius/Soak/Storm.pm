@@ -1,6 +1,7 @@
 package Sirius::Soak::Storm;
 
-# All kinds of requests for some time, while faults happen: is every response whole that a client was promised?
+# All kinds of requests for some time, while faults happen: is every response complete that a client was
+# promised?
 
 use strict;
 use warnings;
@@ -55,7 +56,7 @@ sub run {
     return $self->stop( $faults->killed );
 }
 
-# Every failure has its fault
+# Every failure is explained by a fault
 sub _judge {
     my ( $self, $faults, %stuck ) = @_;
     my ( @unexplained, %explained );
@@ -78,7 +79,7 @@ sub _judge {
         || diag $self->server->log;
 }
 
-# A test, after a reload, with which the supervisor becomes a new program: it has no descriptor more than those
+# A test, after a reload by which the supervisor becomes a new program: it has no more descriptors than these
 sub _judge_supervisor {
     my ( $self, $before ) = @_;
     $self->wait_quiet;

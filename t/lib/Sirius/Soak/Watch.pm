@@ -6,14 +6,14 @@ use strict;
 use warnings;
 use Sirius::Test::Server;
 
-# Of a Sirius::Test::Server
+# For a Sirius::Test::Server
 sub new {
     my ( $class, $server ) = @_;
     return bless { server => $server }, $class;
 }
 
-# A hash by PID of hashes: role (supervisor, generation, worker, admin), rss and private (KiB), threads, descriptors (a
-# hash: how many of each kind), deleted (files that have no name any more, but are open)
+# A hash by PID of hashes: role (supervisor, generation, worker, admin), rss and private (KiB), threads,
+# descriptors (a hash: how many of each kind), deleted (open files without a name)
 sub look {
     my $self = shift;
     my %role = $self->roles;
@@ -35,7 +35,7 @@ sub look {
     return \%seen;
 }
 
-# PID => role, as its title says
+# PID => role, from the title of the process
 sub roles {
     my $self  = shift;
     my $group = $self->{server}->pid;
@@ -48,7 +48,7 @@ sub roles {
     return %role;
 }
 
-# PIDs of processes that have ended and that nobody has waited for
+# PIDs of zombies
 sub zombies {
     my $self  = shift;
     my $group = $self->{server}->pid;
@@ -56,7 +56,7 @@ sub zombies {
         grep { $_->{group} == $group && $_->{state} eq 'Z' } Sirius::Test::Server::all_processes();
 }
 
-# "3 socket, 1 pipe" of the hash of a look
+# Makes "3 socket, 1 pipe" of such a hash
 sub words {
     my ( $class, $descriptors ) = @_;
     return join ', ', map {"$descriptors->{$_} $_"} sort keys %$descriptors;

@@ -1,6 +1,7 @@
 package Sirius::Test::Behind;
 
-# What must come through any proxy in front of us. Nothing that we refuse or close may come out as its 502.
+# What must get through any proxy in front of the server. Nothing that the server refuses or closes may become
+# a 502 of the proxy.
 #
 #   my $behind = Sirius::Test::Behind->new( ways => [...], new => 'closed' );    # starts the servers
 #   $behind->through($proxy);                                                     # which has a path for each way
@@ -34,8 +35,9 @@ sub {
 };
 APP
 
-# ways: names, each the first part of a path. new: the one that has a connection for each request; its protocol may be another.
-# refused: code that gets a client whose request is malformed; returns the status, and whether the answer is ours
+# ways: names, each the first part of a path. new: the way that makes a connection for each request; its
+# protocol may differ. refused: a sub that gets a client whose request is malformed, and returns the status
+# and whether the server has sent the answer
 sub new {
     my ( $class, %arg ) = @_;
     my $self = bless { protocol => 'HTTP/1.1', %arg, dir => File::Temp->newdir }, $class;
@@ -47,7 +49,8 @@ sub new {
     return $self;
 }
 
-# Where the servers are: an address of the first and its unix socket, and the one whose connections and workers end
+# Where the servers are: an address and a unix socket of the first, and the address of the one whose
+# connections and workers end
 sub address { return ( shift->{server}->listeners )[0] }
 
 sub socket { return shift->{dir} . '/sock' }
@@ -137,7 +140,7 @@ sub _responses {
     return;
 }
 
-# The strict client is too slow for so much
+# The strict client is too slow for that many requests
 sub _md5_of {
     my ( $self, $path ) = @_;
     my $client = $self->_client;
@@ -181,7 +184,8 @@ sub _too_large {
     return;
 }
 
-# Some of these the proxy refuses itself, some it passes on and we do: 400 from either of us is right, 502 would blame us
+# Some of these are refused by the proxy, others are passed on and refused by the server: 400 from either is
+# right, 502 would blame the server
 sub _malformed {
     my $self  = shift;
     my ($way) = @{ $self->{ways} };

@@ -1,6 +1,6 @@
 package Sirius::Test::Browser;
 
-# A headless Chromium, spoken to by the DevTools protocol over a pair of pipes.
+# A headless Chromium, controlled through the DevTools protocol over a pair of pipes.
 #
 #   my $browser = Sirius::Test::Browser->start or plan skip_all => 'no chromium';
 #   $browser->open( 'http://127.0.0.1:80/', width => 390, height => 844, scheme => 'dark' );
@@ -17,7 +17,7 @@ use Scalar::Util qw(weaken);
 use Time::HiRes  qw(sleep time);
 use Sirius::Test::Server;
 
-our $PATIENCE = 60;    # seconds that an answer may take; a loaded machine starts it slowly
+our $PATIENCE = 60;    # seconds to wait for an answer; on a loaded machine it starts slowly
 
 my $JSON = JSON::PP->new->utf8;
 my %running;
@@ -40,7 +40,7 @@ sub start {
     return $self;
 }
 
-# Asks and waits for the answer; dies when there is an error in it
+# Asks and waits for the answer; dies if the answer is an error
 sub call {
     my ( $self, $method, %params ) = @_;
     my $id      = ++$self->{last};
@@ -60,7 +60,8 @@ sub call {
     die "$method: no answer\n";
 }
 
-# A page in a window of this size; options: width, height, scheme (dark or light), pixels (for each of CSS)
+# Opens a page in a window of this size; options: width, height, scheme (dark or light), pixels (for each CSS
+# pixel)
 sub open {
     my ( $self, $url, %option ) = @_;
     delete $self->{session};
@@ -74,10 +75,10 @@ sub open {
     return $self;
 }
 
-# What a user would see as red in the console: errors, exceptions, and what a policy has forbidden
+# What a user would see in red in the console: errors, exceptions, and violations of the policy
 sub problems {
     my $self = shift;
-    $self->call('Runtime.enable');    # what was said meanwhile is read before the answer
+    $self->call('Runtime.enable');    # earlier messages are read before the answer
     return @{ $self->{problems} };
 }
 
@@ -107,7 +108,7 @@ sub screenshot {
     return;
 }
 
-# Of an expression in the page; a promise is awaited
+# The value of an expression in the page; a promise is awaited
 sub value {
     my ( $self, $expression ) = @_;
     my $result = $self->call(
@@ -121,7 +122,7 @@ sub value {
     return $result->{result}{value};
 }
 
-# It reads from descriptor 3 and writes to 4
+# Chromium reads from descriptor 3 and writes to 4
 sub _exec {
     my ( $self, @command ) = @_;
     pipe my $in,   $self->{to} or die "pipe: $!";
@@ -155,7 +156,7 @@ sub _kill {
     my $group = -delete $self->{pid};
     kill KILL => $group;
     waitpid -$group, 0;
-    my $until = time + 5;    # its children may still write into its folder
+    my $until = time + 5;    # its children may still write into its directory
     sleep 0.01 while kill( 0, $group ) && time < $until;
     return;
 }

@@ -1,6 +1,6 @@
 package Sirius::Test::Client;
 
-# One connection, raw bytes out and strictly read responses in. Nothing here waits without a limit.
+# One connection that sends raw bytes and reads responses strictly. Nothing here waits without a limit.
 
 use strict;
 use warnings;
@@ -11,7 +11,7 @@ use Socket qw(AF_INET AF_INET6 AF_UNIX IPPROTO_TCP SOCK_STREAM SOL_SOCKET SO_LIN
 use Time::HiRes qw(time);
 use Sirius::Test::Response;
 
-our $PATIENCE = 10;    # seconds that any single answer may take
+our $PATIENCE = 10;    # seconds to wait for any single answer
 
 # $address is "127.0.0.1:80", "[::1]:80" or "unix:/path". Options: rcvbuf (bytes, set before connect)
 sub new {
@@ -43,14 +43,14 @@ sub request {
     return join( "\r\n", $line, @field, '', '' ) . ( defined $body ? $body : '' );
 }
 
-# Sends a request as request() makes it and returns the answer
+# Sends a request as request() makes it, and returns the answer
 sub ask {
     my ( $self, @request ) = @_;
     $self->send( request(@request) );
     return $self->response( head => scalar $request[0] =~ /\AHEAD / );
 }
 
-# Hard: the peer sees a reset
+# Closes hard: the peer sees a reset
 sub abort {
     my $self = shift;
     setsockopt $self->{socket}, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0;
@@ -59,22 +59,22 @@ sub abort {
 
 sub close { return close shift->{socket} }
 
-# How the connection ends when nothing but the end may come: "eof", "reset", "timeout" or "bytes: ..."
+# How the connection ends when only its end may come: "eof", "reset", "timeout" or "bytes: ..."
 sub end {
     my ( $self, $patience ) = @_;
     my $bytes = $self->rest($patience);
     return length $bytes ? 'bytes: ' . substr( $bytes, 0, 200 ) : $self->{end} || 'timeout';
 }
 
-# No more is sent from here, the answer may still come
+# Shuts down the sending side; the answer may still come
 sub finish { return shutdown shift->{socket}, 1 }
 
-# What came and is of no response yet, or of one that was cut
+# Bytes that have come but belong to no complete response
 sub pending { return shift->{in} }
 
 sub port { return ( unpack_sockaddr_in( getsockname shift->{socket} ) )[0] }
 
-# Bytes that came within so many seconds, at least $count of them if they came ("" if none did)
+# Bytes that come within so many seconds, at least $count of them if they come; "" if none do
 sub some {
     my ( $self, $count, $patience ) = @_;
     my $until = time + ( defined $patience ? $patience : $PATIENCE );
@@ -84,15 +84,14 @@ sub some {
     return $bytes;
 }
 
-# All bytes until the connection ends or the patience does
+# All bytes until the connection ends, or until the patience does
 sub rest {
     my ( $self, $patience ) = @_;
     return $self->some( 9**15, $patience );
 }
 
-# One final response; what was before it is in interim(). Options: head (it answers a HEAD), patience.
-# Without one its status is the reason: "eof", "reset", "timeout", "cut" (a part, then the end), "garbage:
-# ..."
+# One final response; earlier ones are in interim(). Options: head (it answers a HEAD), patience. If there is
+# none, the status is the reason: "eof", "reset", "timeout", "cut" (a part, then the end), "garbage: ..."
 sub response {
     my ( $self, %option ) = @_;
     my $until = time + ( $option{patience} || $PATIENCE );
@@ -118,7 +117,8 @@ sub responses {
     return map { $self->response(%option) } 1 .. $count;
 }
 
-# Sends all, reading meanwhile; returns how many bytes the kernel took before the end or the limit
+# Sends everything, reading meanwhile. Returns how many bytes the kernel has accepted before the end or the
+# limit
 sub send {
     my ( $self, $bytes, $patience ) = @_;
     local $SIG{PIPE} = 'IGNORE';
@@ -145,7 +145,7 @@ sub _failed {
     return Sirius::Test::Response->failure($reason);
 }
 
-# True when bytes were read; the end is noted
+# True if bytes were read; notes the end of the connection
 sub _read {
     my ( $self, $until ) = @_;
     return 0 if $self->{end};

@@ -1,7 +1,7 @@
 package Sirius::Test::Confine;
 
-# A program that allows its command no system call but those named (seccomp): any other one kills the process, which the log
-# of a server then tells as signal 31.
+# Allows a command no system calls but those named (seccomp): any other one kills the process, which the log
+# of a server reports as signal 31.
 #
 #   my $confine = Sirius::Test::Confine->new(qw(read write ...)) or skip ...;
 #   Sirius::Test::Server->start( command => [ $confine->path, $^X, 'bin/sirius' ], ... );
@@ -11,8 +11,8 @@ use warnings;
 use File::Temp;
 use Sirius::Test::Server;
 
-# Names of other architectures are left out. The filter counts from the end: jumps have 8 bits, so each call has its own two
-# instructions instead of one long list of them.
+# Names of other architectures are left out. Jumps have 8 bits and can't reach the end of a long list, so each
+# call has two instructions of its own.
 my $SOURCE = <<'SOURCE';
 #include <errno.h>
 #include <linux/filter.h>
@@ -38,7 +38,7 @@ CALLS
 }
 SOURCE
 
-# Nothing where it can't be compiled, or the kernel has no filters
+# Returns nothing if it can't be compiled, or the kernel has no filters
 sub new {
     my ( $class, @calls ) = @_;
     my $self  = bless { dir => File::Temp->newdir }, $class;

@@ -1,6 +1,6 @@
 package Sirius::Test::Faults;
 
-# A server under t/lib/faults.c, whose system calls and memory fail when the test says so.
+# A server with t/lib/faults.c preloaded, whose system calls and allocations fail when the test says so.
 #
 #   my $faults = Sirius::Test::Faults->new;                 # ends the test file where that can't work
 #   my $server = $faults->start( app => $app, args => [...] );
@@ -19,7 +19,7 @@ use Test::More  ();
 use Time::HiRes qw(sleep time);
 use Sirius::Test::Server;
 
-# As they follow each other in faults.c, each with its usual error
+# In the order of faults.c, each with its usual error
 my @FAULT = (
     [ short_read  => 0 ],
     [ short_write => 0 ],
@@ -43,7 +43,7 @@ my %INDEX = map { $FAULT[$_][0] => $_ } 0 .. $#FAULT;
 my %AT    = ( attached => 0, seed => 8, pid => 16, clock => 24 );
 use constant { HEAD => 32, SIZE => 24 };
 
-# Seconds of CPU that the processes have used
+# CPU time of the processes in seconds
 sub cpu {
     my ( $class, @pid ) = @_;
     my $ticks = 0;
@@ -54,7 +54,7 @@ sub cpu {
     return $ticks / POSIX::sysconf( POSIX::_SC_CLK_TCK() );
 }
 
-# While the code runs: seconds of CPU of these processes, and how often one of their threads went to sleep
+# CPU time of these processes in seconds while the code runs, and how often one of their threads went to sleep
 sub load_of {
     my ( $class, $code, @pid ) = @_;
     my ( $cpu, $sleeps ) = ( $class->cpu(@pid), _sleeps(@pid) );
@@ -83,7 +83,7 @@ sub new {
     return $self;
 }
 
-# No fault any more; the counters stay
+# Ends all faults; the counters remain
 sub clear {
     my $self = shift;
     $self->_put( $AT{$_}, pack 'q', 0 ) for qw(clock pid);
@@ -91,32 +91,32 @@ sub clear {
     return;
 }
 
-# All processes believe that it is so many seconds later
+# Makes all processes believe that it is so many seconds later
 sub clock {
     my ( $self, $seconds ) = @_;
     return $self->_put( $AT{clock}, pack 'q', $seconds );
 }
 
-# How often it has happened
+# How often the fault has happened
 sub injected {
     my ( $self, $name ) = @_;
     return unpack 'Q', $self->_get( _place($name) + 16, 8 );
 }
 
-# Of the calls that could fail this way, the one with this number fails, and no other
+# Makes only the call with this number fail, of those that could fail this way
 sub nth {
     my ( $self, $name, $number, $errno ) = @_;
     $errno = $FAULT[ $INDEX{$name} ][1] if !defined $errno;
     return $self->_put( _place($name), pack 'LLQ', 0, $errno, $number );
 }
 
-# Only this process, until clear
+# Limits the faults to this process, until clear
 sub only {
     my ( $self, $pid ) = @_;
     return $self->_put( $AT{pid}, pack 'q', $pid );
 }
 
-# What part of the calls fails: NAME => 0.3, or NAME => [ 0.3, ERRNO ]
+# Which part of the calls fails: NAME => 0.3, or NAME => [ 0.3, ERRNO ]
 sub set {
     my ( $self, %rate ) = @_;
     for my $name ( sort keys %rate ) {
@@ -141,7 +141,7 @@ sub _get {
     return $bytes;
 }
 
-# Built once; two tests may want to at the same time
+# Built once; two tests may need it at the same time
 sub _library {
     my $root   = $Sirius::Test::Server::ROOT;
     my $source = "$root/t/lib/faults.c";

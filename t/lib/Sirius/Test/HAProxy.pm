@@ -1,7 +1,7 @@
 package Sirius::Test::HAProxy;
 
-# HAProxy. Its configuration is a text in which LISTENER is the descriptor of a listening socket, opened here and inherited,
-# so that no port has to be guessed, and which accepts at once: what comes before it runs waits for it
+# HAProxy. Its configuration is a text in which LISTENER is the descriptor of a listening socket, opened here
+# and inherited. So no port has to be guessed, and connections made before HAProxy runs wait for it
 
 use strict;
 use warnings;

@@ -18,11 +18,11 @@ use Scalar::Util qw(weaken);
 use Test::More   ();
 use Sirius::Test::Server;
 
-my %all;    # what is to be stopped at the end
+my %all;    # whatever has to be stopped at the end
 my $VARIABLE = 'SIRIUS_TEST_HOSTS';
 my $IN       = 'nsenter';
 
-# The program is run again, by exec, as unshare has it; who is not root has to have a namespace of users for it
+# Runs the program again by exec in unshare. Users other than root need a namespace of users for that
 sub enter {
     if ( delete $ENV{$VARIABLE} ) {
         _run(qw(ip link set lo up)) or die "ip: $?\n";
@@ -37,7 +37,7 @@ sub enter {
     exec split( q{ }, $way[0][0] ), $^X, @include, $0, @ARGV or die "unshare: $!\n";
 }
 
-# The first address of a network of 256 is that of this process, on the switch's host like the others
+# This process has the first address of a network of 256, on the host of the switch, like the others
 sub new {
     my ( $class, $hosts, $switch ) = @_;
     my $self = bless { dir => File::Temp->newdir, owner => $$, running => {} }, $class;
@@ -54,11 +54,11 @@ sub new {
     return $self;
 }
 
-# Its cable is pulled, and put back
+# Pulls the cable of a host, and connects it again
 sub cut  { my ( $self, $host ) = @_; return $self->_port( $host, 'down' ) }
 sub mend { my ( $self, $host ) = @_; return $self->_port( $host, 'up' ) }
 
-# The words before a command that is to run on this host
+# The words that make a command run on this host
 sub inside {
     my ( $self, $host ) = @_;
     return ( $IN, "--net=/proc/$self->{hosts}{$host}/ns/net" );
@@ -66,7 +66,7 @@ sub inside {
 
 sub log { my ( $self, $pid ) = @_; return Sirius::Test::Server::slurp("$self->{dir}/$pid.log") }
 
-# Runs a program on a host until the end; returns its PID
+# Runs a program on a host until the end of the test; returns its PID
 sub start {
     my ( $self, $host, @command ) = @_;
     my $pid = fork;
@@ -98,7 +98,7 @@ sub stop {
     return;
 }
 
-# A process with a network of its own that waits for the end of the pipe
+# A process with a network of its own, which waits for the end of the pipe
 sub _holder {
     my ( $self, $gone ) = @_;
     pipe my $ready, my $tell or die "pipe: $!";
@@ -116,14 +116,14 @@ sub _holder {
     return $pid;
 }
 
-# A cable from the switch to another network
+# Makes a cable from the switch to another network
 sub _plug {
     my ( $self, $address, $namespace ) = @_;
     my $port = _port_name($address);
     my @in   = $self->inside( $self->{switch} );
     my $wire = "ip link add $port type veth peer name eth0 && ip link set $port master switch up";
 
-    # ip names a namespace by a process: nsenter there, and back
+    # ip names a namespace by a process: moves the cable there
     my ($pid) = $namespace =~ m{/proc/(\d+)/};
     _run( @in, 'sh', '-c', "$wire && ip link set eth0 netns $pid" ) or die "no cable to $address\n";
     my $set = "ip address add $address/24 dev eth0 && ip link set eth0 up";

@@ -1,6 +1,6 @@
 package Sirius::Test::Load;
 
-# Clients in processes of their own, each in a closed loop, until they are told to stop.
+# Clients in processes of their own, each in a closed loop, until they are stopped.
 #
 #   my $load = Sirius::Test::Load->start( $server, clients => 4, ask => sub { my ( $client, $number ) = @_; 'GET /' } );
 #   ...
@@ -11,9 +11,10 @@ use warnings;
 use POSIX ();
 use Sirius::Test::Client;
 
-# Options: address; clients (4); ask (code: the arguments of Sirius::Test::Client->ask for request NUMBER of CLIENT;
-# a plain GET / without it); sign (code: what counts as the result of an answer, by default its status). Every other
-# client asks on one connection as long as it is kept, the others connect for each request.
+# Options: address; clients (4); ask (a sub that returns the arguments of Sirius::Test::Client->ask for
+# request NUMBER of CLIENT; default: a plain GET /); sign (a sub that returns the result of an answer;
+# default: its status). Every second client keeps its connection as long as possible, the others connect for
+# each request.
 sub start {
     my ( $class, $server, %option ) = @_;
     my $self = bless { owner => $$, clients => [], %option }, $class;
@@ -36,7 +37,7 @@ sub start {
     return $self;
 }
 
-# A hash: how often each result came. After the answers of the requests that were under way
+# How often each result came, as a hash. Requests under way are finished first
 sub stop {
     my $self = shift;
     close delete $self->{go_on} if $self->{go_on};
@@ -56,7 +57,7 @@ sub stop {
 sub _drive {
     my ( $self, $stop, $client ) = @_;
     local $SIG{PIPE} = 'IGNORE';
-    local $Sirius::Test::Client::PATIENCE = 30;         # a machine may be busy
+    local $Sirius::Test::Client::PATIENCE = 30;         # the machine may be busy
     my ( $number, $connection, %result ) = (0);
     until ( _is_over($stop) ) {
         my @ask = $self->{ask} ? $self->{ask}->( $client, ++$number ) : 'GET /';
@@ -69,14 +70,14 @@ sub _drive {
     return join '', map {"$result{$_} $_\n"} sort keys %result;
 }
 
-# Nobody holds the other end any more
+# Nobody may hold the other end any longer
 sub _is_over {
     my $stop = shift;
     vec( my $bits = '', fileno $stop, 1 ) = 1;
     return select( $bits, undef, undef, 0 ) > 0;
 }
 
-# When a test dies in between
+# In case a test dies
 sub DESTROY {
     my $self = shift;
     local ( $?, $!, $@ );

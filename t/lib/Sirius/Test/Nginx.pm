@@ -1,6 +1,6 @@
 package Sirius::Test::Nginx;
 
-# nginx. Its configuration is the text of an http block in which PORT is the port to listen at
+# nginx. Its configuration is the text of an http block in which PORT is the port to listen on
 
 use strict;
 use warnings;
@@ -10,7 +10,7 @@ use parent 'Sirius::Test::Proxy';
 
 sub available { return Sirius::Test::Server::program('nginx') }
 
-# A port cannot be asked for: one that is free, and another one if somebody was faster
+# nginx can't choose a free port: tries one that is free, and another one if somebody else was faster
 sub start {
     my ( $class, $http ) = @_;
     my $log;

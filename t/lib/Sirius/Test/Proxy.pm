@@ -1,7 +1,7 @@
 package Sirius::Test::Proxy;
 
-# A proxy in front of a server under test: what all of them need. Its files are in a directory of its own; it is stopped at
-# the end in any case. HAProxy.pm and Nginx.pm know how to start theirs.
+# What HAProxy.pm and Nginx.pm have in common: a proxy in front of a server under test, with files in a
+# directory of its own. It is stopped at the end in any case.
 
 use strict;
 use warnings;
@@ -22,7 +22,7 @@ sub configure {
     return Sirius::Test::Server::spew( "$self->{dir}/conf", $text );
 }
 
-# In a group of its own, since it may have workers. The code is run in the child
+# In a process group of its own, since it may have workers. The code runs in the child
 sub spawn {
     my ( $self, $prepare, @command ) = @_;
     my $pid = fork;
@@ -46,7 +46,7 @@ sub ended {
 
 sub connect { return Sirius::Test::Client->new( '127.0.0.1:' . shift->{port} ) }
 
-# All that it has complained about
+# Everything it has complained about
 sub log { return Sirius::Test::Server::slurp( shift->{dir} . '/log' ) }
 
 sub dir { return '' . shift->{dir} }

@@ -1,7 +1,7 @@
 package Sirius::Test::Response;
 
-# A strict reader of HTTP/1.1 responses (RFC 9112). What a lenient client would repair is refused here,
-# because a proxy in between may repair it in another way.
+# A strict reader of HTTP/1.1 responses (RFC 9112). It refuses what a lenient client would repair, because a
+# proxy in between may repair it in another way.
 
 use strict;
 use warnings;
@@ -10,14 +10,15 @@ my $TOKEN = qr/[!#\$%&'*+\-.^_`|~0-9A-Za-z]+/;
 my $DATE  = qr/(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),[ ]\d\d[ ]
                (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ ]\d{4}[ ]\d\d:\d\d:\d\d[ ]GMT/x;
 
-# A response that did not come: its status is the reason ("timeout", "eof", "reset", "garbage: ...")
+# Stands for a response that did not come: its status is the reason ("timeout", "eof", "reset", "garbage:
+# ...")
 sub failure {
     my ( $class, $reason ) = @_;
     return bless { status => $reason, reason => '', headers => [], body => '', interim => [] }, $class;
 }
 
 # Takes one response from the front of $$bytes. Options: head (it answers a HEAD), eof (no more bytes come).
-# Returns undef while it is not whole, dies with "garbage: ..." when it is none.
+# Returns undef if it is not complete, dies with "garbage: ..." if it is invalid.
 sub take {
     my ( $class, $bytes, %option ) = @_;
     my $end = index $$bytes, "\r\n\r\n";
@@ -43,13 +44,13 @@ sub names {
 sub reason { return $_[0]{reason} }
 sub status { return $_[0]{status} }
 
-# It says that the connection ends with it
+# Whether the response says that the connection ends with it
 sub closes {
     my $self = shift;
     return scalar grep { lc eq 'close' } split /[ \t]*,[ \t]*/, join ',', $self->headers('Connection');
 }
 
-# The only value of a field, undef without one, all values joined with " AND " if there are several
+# The value of a field; undef without one, all values joined by " AND " if there are several
 sub header {
     my ( $self, $name ) = @_;
     my @value = $self->headers($name);
@@ -94,7 +95,7 @@ sub _check {
     return;
 }
 
-# The body by its framing; false while it is not whole
+# Reads the body by its framing; false if it is not complete
 sub _body {
     my ( $self, $rest, %option ) = @_;
     my $status = $self->{status};

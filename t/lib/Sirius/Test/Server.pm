@@ -1,8 +1,8 @@
 package Sirius::Test::Server;
 
-# A server under test: its own process group, port 0, STDERR in a file, stopped or killed at the end in any
-# case. SIRIUS_TEST_WRAP in the environment is a command that runs it, as valgrind; then all waiting may take ten times as
-# long.
+# A server under test, with a process group of its own, on port 0, with STDERR in a file. It is stopped or
+# killed at the end in any case. SIRIUS_TEST_WRAP in the environment is a command that runs it, such as
+# valgrind; then all waiting may take ten times as long.
 
 use strict;
 use warnings;
@@ -39,7 +39,7 @@ sub start {
     die "the server did not start: " . ( $self->exited || 'not ready' ) . "\n@{ $self->{command} }\n$log";
 }
 
-# The same without waiting until it is ready
+# The same, but does not wait until it is ready
 sub spawn {
     my ( $class, %option ) = @_;
     -d "$ROOT/blib" or die "no blib/: run 'perl Makefile.PL && make' first\n";
@@ -47,7 +47,7 @@ sub spawn {
     my @args = @{ $option{args} || [] };
     my $self = bless { %option, args => \@args, dir => $dir, owner => $$ }, $class;
 
-    # plackup makes 5000 of port 0
+    # plackup would turn 0 into 5000
     unshift @args, grep( {/plackup/} @{ $option{command} || [] } )
         ? qw(--listen 127.0.0.1:0)
         : qw(--host 127.0.0.1 --port 0)
@@ -62,7 +62,7 @@ sub spawn {
     return $self;
 }
 
-# A file with this source text (or the file that is named)
+# Returns the name of a file with this source text, or the file that is named
 sub app_file {
     my ( $self, $app ) = @_;
     return $app if $app !~ /\n/ && -e $app;
@@ -88,7 +88,7 @@ sub connect {
     return Sirius::Test::Client->new( delete $option{to} || $self->address, %option );
 }
 
-# Lines that tell of a worker that died by a signal, or of a broken interpreter
+# Lines about a worker that was killed by a signal, or about a broken interpreter
 sub crashes {
     my $self = shift;
     return grep {
@@ -99,14 +99,14 @@ sub crashes {
 
 sub dir { return '' . shift->{dir} }
 
-# "exit 0", "signal 9" or undef while it runs
+# "exit 0", "signal 9", or undef while it runs
 sub exited {
     my $self = shift;
     return if !defined $self->{status};
     return $self->{status} & 127 ? 'signal ' . ( $self->{status} & 127 ) : 'exit ' . ( $self->{status} >> 8 );
 }
 
-# Where it listens, in the order of its ready lines: "127.0.0.1:80", "[::1]:80", "unix:/path"
+# The addresses it listens on, in the order of its ready lines: "127.0.0.1:80", "[::1]:80", "unix:/path"
 sub listeners {
     my $self = shift;
     my %seen;
@@ -114,7 +114,7 @@ sub listeners {
         map { s{\Ahttp://}{}; s{/\z}{} if !/\Aunix:/; $_ } $self->log =~ /^.*listening on (\S+)[ \t]*$/mg;
 }
 
-# What it wrote to STDERR so far, or to the file that is its log now
+# What it has written to STDERR so far, or to the file that is its log now
 sub log {
     my $self = shift;
     return join '', map { slurp($_) } grep {defined} "$self->{dir}/stderr", $self->{error_log};
@@ -128,7 +128,7 @@ sub output {
 sub pid  { return shift->{pid} }
 sub port { return ( shift->address =~ /:(\d+)\z/ )[0] }
 
-# PIDs of all its processes that are no zombies
+# PIDs of all its processes except zombies
 sub processes {
     my $self = shift;
     return map { $_->{pid} } grep { $_->{group} == $self->{pid} && $_->{state} ne 'Z' } all_processes();
@@ -138,17 +138,17 @@ sub processes {
 sub generations {
     my $self = shift;
     my @pids = grep { !$self->is_edge($_) } $self->_children( $self->{pid} );
-    return @pids;    # in scalar context their number
+    return @pids;    # in scalar context: how many
 }
 
-# PIDs of the processes that own its connections, where workers do not
+# PIDs of its edges
 sub edges {
     my $self = shift;
     my @pids = grep { $self->is_edge($_) == 1 } $self->_children( $self->{pid} );
     return @pids;
 }
 
-# PIDs of the processes that own its connections, whichever these are. With --workers 0 an edge is no child
+# PIDs of its edges. With --workers 0 the edge is not a child
 sub owners {
     my $self = shift;
     my @pids = $self->edges;
@@ -157,26 +157,26 @@ sub owners {
     return @pids ? @pids : $self->pid;
 }
 
-# With --workers 0: PID of the one that runs beside it. It is nobody's child
+# With --workers 0: the PID of the edge, which is nobody's child
 sub beside {
     my $self = shift;
     return grep { $_ != $self->{pid} && $self->is_edge($_) } $self->processes;
 }
 
-# PID of the one that owns those of the admin port
+# The PID of the edge of the admin port
 sub admin_edge {
     my $self = shift;
     return ( grep { $self->is_edge($_) == 2 } $self->_children( $self->{pid} ) )[0];
 }
 
-# As soon as it is that program; of a name the kernel keeps 15 bytes
+# Once it is that program; the kernel keeps 15 bytes of a name
 sub is_edge {
     my ( $class, $pid ) = @_;
     my $name = comm($pid);
     return $name =~ /\Asirius(?:-edge|: edge)/ ? 1 : $name =~ /\Asirius: admin e/ ? 2 : 0;
 }
 
-# PIDs of its workers: theirs
+# PIDs of its workers, which are children of the generations
 sub workers {
     my $self = shift;
     return $self->_children( $self->generations );
@@ -187,7 +187,7 @@ sub _children {
     my %parent = map { $_ => 1 } @parents;
     my @pids   = map { $_->{pid} } grep { $parent{ $_->{parent} } && $_->{state} ne 'Z' } all_processes();
     @pids = sort { $a <=> $b } @pids;
-    return @pids;    # in scalar context their number
+    return @pids;    # in scalar context: how many
 }
 
 sub signal {
@@ -195,7 +195,7 @@ sub signal {
     return kill $name => $self->{pid};
 }
 
-# A test: the signal (TERM) ends it with exit 0, all its processes are gone, and no worker had crashed
+# A test: the signal (TERM) stops it with exit status 0, all its processes are gone, and no worker has crashed
 sub stop {
     my ( $self, $name ) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
@@ -211,14 +211,14 @@ sub stop {
     return $ok;
 }
 
-# Waits for its end, returns how, undef when it does not come
+# Waits for its end and returns how it ended; undef if it does not end
 sub wait_exit {
     my ( $self, $patience ) = @_;
     until_true( $patience || 20, sub { $self->_reap } );
     return $self->exited;
 }
 
-# True when the log has it within the time
+# True once the log matches, within the time
 sub wait_log {
     my ( $self, $pattern, $patience ) = @_;
     return until_true( $patience || 5, sub { $self->log =~ $pattern } );
@@ -234,7 +234,7 @@ sub kill_hard {
     return;
 }
 
-# Calls the code until it is true, for so many seconds at most; returns what it returned
+# Calls the code until it returns true, for so many seconds at most; returns that value
 sub until_true {
     my ( $patience, $code ) = @_;
     my $until = time + $slow * $patience;
@@ -260,7 +260,7 @@ sub memory {
     return slurp("/proc/$pid/status") =~ /^VmRSS:\s+(\d+)/m ? $1 : 0;
 }
 
-# pid, parent, group, state of every process there is
+# pid, parent, group and state of every process
 sub all_processes {
     opendir my $dir, '/proc' or return;
     return map {
@@ -270,14 +270,14 @@ sub all_processes {
     } grep {/\A\d+\z/} readdir $dir;
 }
 
-# The path of a program of that name, undefined when it is not installed; a user's PATH may lack those of root
+# The path of a program, undef if it is not installed; a user's PATH may lack the directories for root
 sub program {
     my $name   = shift;
     my ($path) = grep {-x} map {"$_/$name"} split( /:/, $ENV{PATH} ), qw(/usr/sbin /sbin /usr/local/sbin);
     return $path;
 }
 
-# The name that the kernel keeps of a process, 15 bytes; empty when it is gone
+# The name of a process that the kernel keeps, 15 bytes; empty if the process is gone
 sub comm {
     my $pid = shift;
     return slurp("/proc/$pid/comm") =~ s/\n\z//r;
@@ -316,7 +316,7 @@ sub _exec {
         { exec { $self->{command}[0] } @{ $self->{command} } }
         POSIX::_exit(127);
     }
-    setpgrp $pid, $pid;    # both sides: no matter which runs first
+    setpgrp $pid, $pid;    # both processes do this, whichever runs first
     $self->{pid} = $pid;
     return;
 }

@@ -1,7 +1,7 @@
 package Sirius::Test::Shop;
 
-# What an application of any framework must do here, end to end. Each writes the same one in its own way: / /query /form /json
-# /upload /thing/7 /go /empty /die
+# What an application must do end to end, whatever its framework. Each framework implements the same paths: /
+# /query /form /json /upload /thing/7 /go /empty /die
 
 use strict;
 use warnings;
@@ -96,7 +96,8 @@ sub _kept {
     return;
 }
 
-# 60 KiB behind each other: what a framework does to %env must lose none of it, and keep the connection
+# 60 KiB one after another: whatever the framework does to %env, no request may be lost and the connection
+# must be kept
 sub _pipelined {
     my $server = shift;
     for my $to ( $server->listeners ) {

@@ -1,13 +1,14 @@
 package Sirius::Test::Snapshot;
 
-# What Sirius::Scoreboard->snapshot says of a server that there is not: 4 workers, one of them busy for 0.25 s.
+# What Sirius::Scoreboard->snapshot would return for an imaginary server: 4 workers, one of which has been
+# busy for 0.25 s.
 #
 #   my $snapshot = Sirius::Test::Snapshot->of( workers => [ { state => 'busy', line => 'GET /' }, {} ], stopping => 1 );
 
 use strict;
 use warnings;
 
-# Four in each doubling, as the server has them
+# Four buckets for each doubling, as in the server
 my @BOUNDS = (
     2**14 / 1e9,
     map {
@@ -30,7 +31,7 @@ sub histogram {
     };
 }
 
-# The same of a server whose connections an edge has
+# The same for a server with an edge
 sub of_edges {
     my ( $class, %change ) = @_;
     my $edges    = delete $change{edges} || [ {} ];

@@ -1,6 +1,6 @@
 package Sirius::Test::Swarm;
 
-# Many short conversations at once: what takes a second each one after the other takes a second in all.
+# Many short conversations at the same time: those that take a second each take a second in all.
 #
 # A job is a hash: pieces (what is sent, with a pause after each: a list, or code that returns it), answers
 # (how many are expected, 1), head (the answers are to HEAD; a list: which of them), finish (half-close
@@ -19,8 +19,7 @@ use Time::HiRes qw(time);
 use Sirius::Test::Client;
 use Sirius::Test::Response;
 
-# The empty line in front is legal once (RFC 9112 2.2): behind any byte that was left over it makes a bad
-# request
+# One empty line in front is valid (RFC 9112 2.2). After any byte that was left over, it makes a bad request
 my $FOLLOW = "\r\nGET /after HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 # Drives all jobs. Options: at_once (200), pause (seconds between two pieces, 0.002), patience (seconds
@@ -46,10 +45,10 @@ sub run {
     return;
 }
 
-# Ways to deliver the same bytes: pairs of name and code that returns the pieces (the copies would fill the
-# memory). Up to 2 KiB: every byte its own piece, and a split at every offset. Longer ones: bytes one by one
-# for the first and the last 300, 1,021 at a time between; splits in the first and the last 300 and around
-# the first 100 line ends.
+# Ways to deliver the same bytes: pairs of a name and a sub that returns the pieces (copies would fill the
+# memory). Up to 2 KiB: byte by byte, and a split at every offset. Longer ones: the first and the last 300
+# bytes one by one, the rest in pieces of 1,021; splits in the first and the last 300 bytes and around the
+# first 100 line ends.
 sub deliveries {
     my ( $class, $bytes ) = @_;
     my $length = length $bytes;
@@ -111,7 +110,7 @@ sub _done {
     }
     $job->{result} = join ' ', @status, length $end ? $end : ();
     my $socket = delete( $job->{client} )->socket;
-    setsockopt $socket, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0;    # no TIME_WAIT: thousands of ports
+    setsockopt $socket, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0;    # avoids TIME_WAIT of thousands of ports
     close $socket;
     delete $self->{active}{ $job->{fd} };
     delete @$job{qw(in out)};
@@ -125,7 +124,7 @@ sub _send {
         substr $job->{out}[0], 0, $n, '';
         shift @{ $job->{out} } if !length $job->{out}[0];
     } elsif ( $! != EAGAIN && $! != EWOULDBLOCK && $! != EINTR ) {
-        $job->{out} = [];    # it is closed: what it said before comes by reading
+        $job->{out} = [];    # it is closed; what it has sent before can be read
     }
     $job->{due}   = time + $self->{pause};
     $job->{until} = $job->{due} + $job->{patience};
@@ -134,7 +133,8 @@ sub _send {
     return;
 }
 
-# All was sent and answered and the connection is kept: ask once more, to see that not a byte is left over
+# Everything was sent and answered, and the connection is kept: asks once more, to see that no byte is left
+# over
 sub _follow {
     my ( $self, $job ) = @_;
     my $count = @{ $job->{responses} };
