@@ -9,6 +9,7 @@ use Fcntl        qw(O_CREAT O_EXCL O_RDWR);
 use IO::Handle   ();
 use Scalar::Util qw(blessed reftype);
 use Sirius::App::Hooks;
+use Sirius::App::WarmUp;
 use Sirius::Base::Text;
 use Sirius::Config::Usage;
 use Sirius::Log ();
@@ -119,6 +120,8 @@ sub run {
     my $engine = $self->{engine} = Sirius::Worker::Engine->new( $self->_engine_conf );
     die "--after-fork failed\n" if $self->{multiprocess} && !$self->_run_hook( after_fork => $self );
 
+    $self->_warm_up($app);
+
     # Its generation was killed while it loaded, and another one was started
     my $heard = $self->{tell}->('ready');
     $self->{loading} = 0;
@@ -216,6 +219,7 @@ sub _reopen_logs {
 sub _leave {
     my $self = shift;
     $SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
+    Sirius::App::WarmUp->abandon;
     $self->{tell}->( done => $self->{asked} eq 'stop' ? 'stopped' : 'drained' );
     Sirius::OS::Signals->shut( inside => 1 );
     exit 0;
@@ -245,6 +249,24 @@ sub _trace {
     shift @frames if $frames[0]                 =~ /\Aeval/;    # perl's own eval around a handler
     pop @frames   if @frames > 1 && $frames[-1] =~ /\Aeval/;
     Sirius::Log->note( join "\n\t", "this worker is$where", @frames );
+    return;
+}
+
+# What the generation has warmed up is shared until it is written to: the copies are made now, and connections opened
+sub _warm_up {
+    my ( $self, $app ) = @_;
+    my $conf = $self->{conf};
+    return if !$self->{multiprocess} || !$conf->{warm_up} || !$conf->{warm_up_workers};
+    $self->{tell}->( hook => 'warm_up' );
+    my $fine = Sirius::App::WarmUp->new(
+        app          => $app,
+        conf         => $conf,
+        listener     => $self->{listeners}[0],
+        multiprocess => 1,
+        quiet        => 1,
+    )->run;
+    die "--warm-up failed\n" if !$fine;
+    $self->{tell}->( hook => 'none' );
     return;
 }
 

@@ -364,6 +364,45 @@ subtest 'A reload during the warm-up of the start takes its place' => sub {
     $server->stop;
 };
 
+subtest '--warm-up-workers' => sub {
+    my $server = start(qw(--warm-up /a --warm-up-workers));
+    until_true( 20, sub { $server->workers == 2 && $server->log =~ /2 workers are serving/ } );
+    my @pids = ( $server->generations, $server->workers );
+    is_deeply [ sort { $a <=> $b } notes() =~ /^asked GET \/a (\d+)$/mg ], [ sort { $a <=> $b } @pids ],
+        'once in the generation and once in each worker';
+    $server->{may_crash} = 1;
+    kill KILL => $pids[-1];
+    ok until_true( 20, sub { 4 == ( () = notes() =~ /^asked/mg ) } ), 'also in one that comes later';
+    is $server->ask('GET /x?/a')->status, 200, 'it serves';
+    $server->stop;
+
+    my $code = 'sub { $_[1]->( getppid == $main::generation ? "/500" : "/a" ); $main::generation = $$ }';
+    my ( $how, $log );
+    $server = start( qw(--warm-up-workers --warm-up), $code );
+    like $server->log, qr/error: warm-up: GET \/500: status 503 after/, 'a failure in a worker is told';
+    is $server->ask('GET /')->status, 200, 'and no more';
+    $server->stop;
+    $server = Sirius::Test::Server->spawn(
+        app  => $APP,
+        args => [ qw(--workers 1 --warm-up-workers --warm-up-required --warm-up), $code ]
+    );
+    ok $server->wait_log( qr/error: worker failed: --warm-up failed$/m, 20 ),
+        'where it is required, the worker fails';
+    unlike $server->log, qr/listening on/, 'and does not serve';
+    $server->stop;
+
+    unlink "$dir/notes";
+    $server = Sirius::Test::Server->spawn(
+        app  => $APP,
+        args => [ qw(--workers 1 --warm-up-workers --load-timeout 2 --warm-up), $code =~ s{/500}{/hang}r ],
+        may_crash => 1
+    );
+    ok $server->wait_log( qr/error: worker \d+ was killed: --warm-up ran for more than 2 s/, 20 ),
+        'one that hangs is killed'
+        or diag $server->log;
+    $server->stop;
+};
+
 subtest 'Sockets that it opens' => sub {
     my $code
         = 'sub { require IO::Socket::INET; our $listens = IO::Socket::INET->new( LocalAddr => "127.0.0.1", Listen => 5 ) }';

@@ -65,7 +65,7 @@ True after L</close>.
 
 =head2 put
 
-L</write> for L<Sirius::PSGI::Response/drain>; always true.
+L</write> for L<Sirius::PSGI::Response/send_body>; always true.
 
 =head2 write
 

@@ -83,7 +83,8 @@ sub run {
     }
     undef $runs;
     my ( $number, $failed ) = @{$self}{qw(requests failed)};
-    Sirius::Log->note( 'warmed up '
+    my $level = $self->{quiet} ? 'info' : 'note';
+    Sirius::Log->$level( 'warmed up '
             . ( $number ? "with $number request" . ( $number == 1 ? '' : 's' ) . q( ) : '' ) . 'in '
             . Sirius::Base::Text->duration( now() - $began )
             . ( $failed ? ", $failed failed" : '' ) );
@@ -198,7 +199,7 @@ sub _take {
         die "the headers have an odd number of values\n" if @{ $copy->[1] } % 2;
         my $writer = Sirius::App::Discard->new;
         if    ( ref $copy->[2] eq 'ARRAY' ) { $writer->write($_) for @{ $copy->[2] } }
-        elsif ( @{$copy} > 2 )              { Sirius::PSGI::Response::drain( $copy->[2], $writer ) }
+        elsif ( @{$copy} > 2 )              { Sirius::PSGI::Response::send_body( $copy->[2], $writer ) }
         return $copy;
     } );
     return ( 500, "invalid response: $plain" ) if !$lived;
@@ -271,6 +272,9 @@ cleanup handlers are called; C<psgix.harakiri.commit> does nothing.
 An exception, an invalid response, or a status of 5xx is an error in the log, with the path, the status and the time. A status of 4xx
 is a line without a level: it may be meant.
 
+With C<--warm-up-workers> each worker does the same again before it is ready. It then has its own copy of the memory that a
+request writes to, and connections of its own.
+
 If the application calls C<exit>, the process ends, and a line in the log says so. A child that it forks, and that comes back
 from the call, ends without one.
 
@@ -291,7 +295,7 @@ The environment of a request.
 =head2 new
 
 C<app>, the application; C<conf>, of which C<warm_up> and C<warm_up_required> matter; C<listener>, the first
-L<Sirius::Listen::Listener>; C<multiprocess>, for C<%env>.
+L<Sirius::Listen::Listener>; C<multiprocess>, for C<%env>; C<quiet>, in a worker, which others have done before.
 
 =head2 run
 
@@ -301,6 +305,6 @@ False if something has failed and C<--warm-up-required> is set.
 
 =head1 SEE ALSO
 
-L<Sirius::Process::Pool>, L<Sirius::Process::Single>, L<Sirius::App::Loading>.
+L<Sirius::Process::Pool>, L<Sirius::Process::Single>, L<Sirius::Worker>, L<Sirius::App::Loading>.
 
 =cut

@@ -16,8 +16,9 @@ my @TABLE = (
     [   [qw(spawn-interval err-respawn-interval)] =>
             sub { return _command(@_) ? () : _alone('no worker is started')->(@_) }
     ],
-    [ [qw(admin-public)]     => _without( 'admin',   'no --admin is given' ) ],
-    [ [qw(warm-up-required)] => _without( 'warm-up', 'no --warm-up is given' ) ],
+    [ [qw(admin-public)]                     => _without( 'admin',   'no --admin is given' ) ],
+    [ [qw(warm-up-required warm-up-workers)] => _without( 'warm-up', 'no --warm-up is given' ) ],
+    [ [qw(warm-up-workers)]                  => _alone('the warm-up is in the process that serves') ],
     [   [qw(access-log-format access-log-min-time access-log-errors-only)] =>
             _without( 'access-log', 'no --access-log is given' )
     ],

@@ -127,7 +127,8 @@ sub is_up { return shift->{up} }
 
 sub is_warming {
     my $self = shift;
-    return !$self->{up} && $self->{hook} && $self->{hook}{name} eq '--warm-up';
+    my $hook = $self->{hook};
+    return !$self->{up} && $hook && $hook->{of} eq 'generation' && $hook->{name} eq '--warm-up';
 }
 
 sub new {
