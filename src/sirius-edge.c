@@ -129,6 +129,22 @@ static bool drop_rights(const sr_settings *s)
            uids[2] == uid && (uid == 0 || setuid(0) != 0);
 }
 
+/* With the rights that the process has kept: what it may not read is not served. */
+static bool open_mounts(const sr_settings *s)
+{
+    const sr_mount *m = s->mounts ? sr_mounts_open(s->mounts) : NULL;
+    if (!m)
+        return true;
+    const char *why = strerror(errno);
+    if (s->strict)
+        fprintf(stderr, "sirius-edge: ");
+    else
+        fprintf(stderr, "[sirius %d] error: ", (int)getpid());
+    fprintf(stderr, "--static %.*s: cannot open %s: %s\n", m->prefix.len ? (int)m->prefix.len : 1,
+            m->prefix.len ? m->prefix.at : "/", m->folder, why);
+    return !s->strict;
+}
+
 int main(int argc, char **argv)
 {
     sr_settings settings;
@@ -149,6 +165,8 @@ int main(int argc, char **argv)
     guard();
     close_others(&settings);
     title(argc, argv, settings.name);
+    if (!open_mounts(&settings))
+        return 1;
     int err = sr_edge_new(&edge, &settings);
     if (err) {
         fprintf(stderr, "sirius-edge: cannot start: %s\n", strerror(err));
@@ -158,8 +176,6 @@ int main(int argc, char **argv)
         detach();
     sr_edge_run(edge);
     sr_edge_free(edge);
-    free(settings.groups);
-    free(settings.tmpdir);
-    free(settings.server);
+    sr_settings_free(&settings);
     return 0;
 }

@@ -207,6 +207,7 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "bytes", newSVuv(count(&t.bytes)));
     (void)hv_stores(hv, "aborted", newSVuv(count(&t.aborted)));
     (void)hv_stores(hv, "refused", newSVuv(count(&t.refused)));
+    (void)hv_stores(hv, "files", newSVuv(count(&t.files)));
     (void)hv_stores(hv, "accepted", newSVuv(count(&t.accepted)));
     (void)hv_stores(hv, "closed", closed(aTHX_ & t));
     (void)hv_stores(hv, "given", newSVuv(count(&t.given)));

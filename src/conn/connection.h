@@ -67,6 +67,7 @@ typedef struct sr_conn {
     bool owed;           /* not counted yet */
     bool refused;        /* the server answers by itself */
     bool broken;         /* the response is incomplete */
+    bool is_file;        /* the response is a file of --static, or says that there is none */
     uint32_t status;     /* of the final response; 0: there was none */
     uint32_t head_bytes; /* bytes of its head, which are included in `sent` */
     int64_t given_at;    /* monotonic ns at which the application was called; 0: it was not */

@@ -31,7 +31,24 @@ void sr_output_free(sr_output *o)
     if (o->fd >= 0)
         close(o->fd);
     sr_buffer_free(&o->mem);
+    sr_parts_free(o->parts);
     free(o);
+}
+
+sr_parts *sr_parts_new(unsigned n)
+{
+    sr_parts *p = calloc(1, sizeof *p + n * sizeof p->at[0]);
+    if (p)
+        p->n = n;
+    return p;
+}
+
+void sr_parts_free(sr_parts *p)
+{
+    if (!p)
+        return;
+    sr_buffer_free(&p->text);
+    free(p);
 }
 
 static bool spool_open(sr_output *o, const char *tmpdir)
@@ -177,11 +194,10 @@ static ssize_t send_file(const sr_output *o, int socket, off_t *offset, size_t w
     return n;
 }
 
-static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent)
+static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent, size_t *budget)
 {
-    /* one fast reader of a large file must not keep the loop from the others */
-    for (size_t budget = o->transport ? TURN_ENCRYPTED : TURN; o->file_left;) {
-        size_t want = o->file_left < budget ? (size_t)o->file_left : budget;
+    while (o->file_left) {
+        size_t want = o->file_left < *budget ? (size_t)o->file_left : *budget;
         if (!want)
             return SR_FLUSH_AGAIN;
         ssize_t n = send_file(o, socket, &o->offset, want);
@@ -194,14 +210,36 @@ static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent)
         if (n == 0)
             return SR_FLUSH_SHORT;
         o->file_left -= (uint64_t)n;
-        budget -= (size_t)n;
+        *budget -= (size_t)n;
         *sent += (uint64_t)n;
     }
     return SR_FLUSH_DONE;
 }
 
+/* False: there is no memory for its text, and the response can only be cut. */
+static bool part_begin(sr_output *o)
+{
+    sr_parts *p = o->parts;
+    size_t text = p->at[p->next].text;
+    if (!sr_buffer_add(&o->mem, sr_buffer_at(&p->text), text))
+        return false;
+    sr_buffer_take(&p->text, text);
+    o->offset = p->at[p->next].offset;
+    o->file_left = p->at[p->next++].length;
+    return true;
+}
+
 sr_flush sr_output_flush(sr_output *o, int socket, uint64_t *sent)
 {
-    sr_flush r = flush_memory(o, socket, sent);
-    return r == SR_FLUSH_DONE ? flush_file(o, socket, sent) : r;
+    /* one fast reader of a large file must not keep the loop from the others */
+    size_t budget = o->transport ? TURN_ENCRYPTED : TURN;
+    for (;;) {
+        sr_flush r = flush_memory(o, socket, sent);
+        if (r == SR_FLUSH_DONE)
+            r = flush_file(o, socket, sent, &budget);
+        if (r != SR_FLUSH_DONE || !o->parts || o->parts->next == o->parts->n)
+            return r;
+        if (!part_begin(o))
+            return SR_FLUSH_SHORT;
+    }
 }

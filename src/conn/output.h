@@ -19,6 +19,17 @@
 
 enum { SR_OUTPUT_MEMORY = 256 * 1024, SR_OUTPUT_TOTAL = 64 * 1024 * 1024 };
 
+/* More of the file, each part behind a text. */
+typedef struct sr_parts {
+    sr_buffer text; /* of all parts */
+    unsigned n, next;
+    struct {
+        size_t text; /* bytes of it */
+        off_t offset;
+        uint64_t length;
+    } at[];
+} sr_parts;
+
 typedef struct sr_output {
     sr_transport *transport; /* of the connection, which owns it; NULL: plain */
     sr_buffer mem;           /* sent first */
@@ -27,6 +38,7 @@ typedef struct sr_output {
     bool copies;        /* no sendfile: somebody else has the socket and may make it blocking at any moment */
     off_t offset;       /* next byte of the file to send */
     uint64_t file_left; /* bytes of the file to send */
+    sr_parts *parts;    /* of the file, after that; NULL: none; owned */
 } sr_output;
 
 typedef enum sr_keep { SR_KEEP_BY_SIZE, SR_KEEP_ON_DISK, SR_KEEP_IN_MEMORY } sr_keep;
@@ -53,6 +65,10 @@ bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, s
  * a spool.
  */
 void sr_output_file(sr_output *o, int fd, off_t offset, uint64_t length);
+
+/* Has room for that many parts; the caller fills them. NULL: no memory. */
+sr_parts *sr_parts_new(unsigned n);
+void sr_parts_free(sr_parts *p); /* NULL is fine */
 
 /* Sends what the socket accepts, and adds the number of bytes to *sent. */
 sr_flush sr_output_flush(sr_output *o, int socket, uint64_t *sent);

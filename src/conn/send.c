@@ -33,7 +33,9 @@ sr_flush sr_send_flush(sr_engine *e, sr_conn *c)
 {
     if (!c->out)
         return SR_FLUSH_DONE;
+    e->pending -= sr_output_memory(c->out);
     sr_flush r = sr_output_flush(c->out, c->source.fd, &c->sent);
+    e->pending += sr_output_memory(c->out);
     if (r != SR_FLUSH_AGAIN) {
         e->pending -= sr_output_memory(c->out);
         sr_output_free(c->out);
@@ -126,4 +128,22 @@ void sr_send_file(sr_engine *e, sr_conn *c, int fd, off_t offset, uint64_t lengt
         close(fd);
     else
         sr_output_file(c->out, fd, offset, length);
+}
+
+void sr_send_head_and_file(sr_engine *e, sr_conn *c, sr_bytes head, int fd, off_t offset, uint64_t length,
+                           sr_parts *parts)
+{
+    struct iovec iov = {(char *)(uintptr_t)head.at, head.len};
+    c->active_at = e->now;
+    if (!c->gone && c->out && c->out->fd >= 0) /* 100 (Continue) had to be put there, for lack of memory */
+        lost(c, SR_CLOSED_ERROR);
+    if (!c->gone)
+        keep(e, c, &iov, 1, 0, SR_KEEP_IN_MEMORY);
+    if (c->gone) {
+        close(fd);
+        sr_parts_free(parts);
+        return;
+    }
+    sr_output_file(c->out, fd, offset, length);
+    c->out->parts = parts;
 }

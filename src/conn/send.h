@@ -20,6 +20,13 @@ void sr_send_last(sr_engine *e, sr_conn *c, struct iovec *iov, int n);
 /* Sends a file after what is kept. Takes over fd. Only once for a response. */
 void sr_send_file(sr_engine *e, sr_conn *c, int fd, off_t offset, uint64_t length);
 
+/*
+ * The same for a response whose head was not sent yet: both leave together, in sr_finish. `parts`, which is taken over as well, is
+ * more of the file; NULL: there is none.
+ */
+void sr_send_head_and_file(sr_engine *e, sr_conn *c, sr_bytes head, int fd, off_t offset, uint64_t length,
+                           sr_parts *parts);
+
 /* Sends what is kept. Unless it returns SR_FLUSH_AGAIN, nothing is pending any more. */
 sr_flush sr_send_flush(sr_engine *e, sr_conn *c);
 

@@ -6,6 +6,7 @@
 #include "../conn/deadline.h"
 #include "../conn/trouble.h"
 #include "../net/tempfile.h"
+#include "files.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -93,6 +94,8 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     sr_engine *e = ed->engine;
     sr_conn *c = task->conn;
     uint32_t index;
+    if (ed->mounts && sr_files_answer(ed, task))
+        return;
     bool room = sr_queue_waiting(&ed->queue) + ed->waiting_elsewhere < e->config.max_queue;
     sr_slot *s = room ? sr_queue_slot(&ed->queue, &index) : NULL;
     if (!s) {

@@ -1,7 +1,7 @@
 #ifndef SR_DISPATCH_H
 #define SR_DISPATCH_H
 /*
- * dispatch: puts a complete request into the queue, from which any free worker takes it.
+ * dispatch: answers a complete request from a folder of --static, or puts it into the queue, from which any free worker takes it.
  *
  * Called by: the loop (edge.c), for each task that conn/intake.h returns.
  * Failure: when the queue is full (--max-queue), or there is no memory, the client gets 503 and the
@@ -12,7 +12,7 @@
 
 /*
  * Takes over the task, the descriptor of its body included. Afterwards the connection is in SR_CONN_SERVING
- * with a slot, or is refused and perhaps freed.
+ * with a slot, or is answered, or refused and perhaps freed.
  */
 void sr_dispatch(sr_edge *ed, sr_task *task);
 

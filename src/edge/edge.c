@@ -158,6 +158,7 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
     ed->owner = (int32_t)settings->owner;
     ed->queue.requests_fd = ed->queue.replies_fd = -1;
     ed->report = settings->report;
+    ed->mounts = settings->mounts && settings->mounts->n ? settings->mounts : NULL;
     ed->graceful_ns = settings->graceful_ns;
     sr_link_init(&ed->abandoned);
     int err = open_all(ed, settings);

@@ -6,7 +6,7 @@
  * Perl.
  *
  * The parts, each with a header of its own: dispatch from a complete request to the queue; deliver from a
- * worker's reply to the client; crew the workers, from hello to their end; limits what ends a request before
+ * worker's reply to the client; files answers from the folders of --static; crew the workers, from hello to their end; limits what ends a request before
  * its worker does; mend what workers may have spoiled; others the limits of all edges together; heir
  * connections that move to another edge; stop the end; log the access log; settings the command line.
  *
@@ -130,9 +130,11 @@ typedef struct sr_edge {
     int bells[SR_EDGES_MAX]; /* of all places for edges, by their numbers */
     uint32_t n_bells;
     uint64_t waiting_elsewhere; /* requests that wait in other edges, as read in this step of the loop */
-    bool leaving;       /* --drain-delay: each response says close, so that load balancers go elsewhere */
-    bool fast;          /* the stop is fast */
-    struct sr_log *log; /* NULL: there is no access log */
+    bool leaving;         /* --drain-delay: each response says close, so that load balancers go elsewhere */
+    bool fast;            /* the stop is fast */
+    struct sr_log *log;   /* NULL: there is no access log */
+    sr_mounts *mounts;    /* of --static; NULL: there are none */
+    uint64_t boundary[2]; /* files.c: of responses of several parts; [0] is random, [1] counts */
     sr_site sites[SR_LISTENERS_MAX];
 } sr_edge;
 

@@ -13,6 +13,7 @@ typedef struct sr_log {
     sr_logformat *format;
     uint64_t id; /* of the format; values that a worker sends for another format are ignored */
     bool outs;   /* the format needs fields of responses */
+    int pid;     /* of this process */
     sr_logsource source;
     sr_logrequest request; /* the request whose line is being made */
     /* taken from the entry, which is forgotten before the line is made */
@@ -78,7 +79,8 @@ int sr_log_open(sr_edge *ed, const sr_settings *s)
     }
     log->id = sr_logformat_id(log->format);
     log->outs = sr_logformat_has(log->format, SR_LOG_OUT);
-    log->source = (sr_logsource){.ctx = ed, .get = value_of, .pid = (int)getpid()};
+    log->pid = (int)getpid();
+    log->source = (sr_logsource){.ctx = ed, .get = value_of, .pid = log->pid};
     *lines = (sr_accesslog){
         .format = log->format,
         .sink = sr_sink_new(s->log.kind, s->log.fd, SR_SINK_BATCH),
@@ -192,8 +194,36 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
     if (s->host_len)
         r->forwarded.host = sr_bytes_of(r->base + s->host_at, s->host_len);
     log->source.wall = c->ready_at + ed->engine->wall_offset;
-    log->source.pid = row >= 0 ? ed->workers[row].pid : (int)getpid();
+    log->source.pid = row >= 0 ? ed->workers[row].pid : log->pid;
     sr_accesslog_offer(ed->engine, c, &log->source);
+}
+
+void sr_log_offer_task(sr_edge *ed, const sr_task *task, sr_bytes head)
+{
+    sr_log *log = ed->log;
+    sr_conn *c = task->conn;
+    if (!log)
+        return;
+    sr_logrequest *r = &log->request;
+    sr_buffer_reset(&log->values); /* of the line before */
+    r->request = task->request;
+    r->base = task->base;
+    r->body_length = task->body_length;
+    r->address = sr_bytes_of(log->address, sr_peer_text(&c->client, log->address));
+    r->server_name = ed->sites[c->listener].name;
+    r->server_port = ed->sites[c->listener].port;
+    r->said = task->forwarded != NULL;
+    r->forwarded = task->forwarded ? *task->forwarded : (sr_forwarded){0};
+    log->source.wall = c->ready_at + ed->engine->wall_offset;
+    log->source.pid = log->pid;
+    ed->engine->log->response = head;
+    sr_accesslog_offer(ed->engine, c, &log->source);
+}
+
+void sr_log_offered(sr_edge *ed)
+{
+    if (ed->log)
+        ed->engine->log->response = none;
 }
 
 void sr_log_replace(sr_edge *ed, int fd)

@@ -9,6 +9,7 @@
  * Trust: what a worker sends appears in the line of its own request only, escaped as any other value.
  * Failure: a value for which there is no memory is missing in its line.
  */
+#include "../conn/intake.h"
 #include "edge.h"
 
 int sr_log_open(sr_edge *ed, const sr_settings *s); /* 0 or errno. Takes over s->log.fd */
@@ -25,6 +26,12 @@ bool sr_log_values(sr_edge *ed, sr_entry *en, const char *at, size_t len);
  * request.
  */
 void sr_log_offer(sr_edge *ed, uint32_t slot);
+
+/*
+ * The same for a request that no worker gets, with `head`, that of its response: until sr_log_offered.
+ */
+void sr_log_offer_task(sr_edge *ed, const sr_task *task, sr_bytes head);
+void sr_log_offered(sr_edge *ed);
 
 /* The log file was rotated: from now on lines go to fd, which is taken over. */
 void sr_log_replace(sr_edge *ed, int fd);

@@ -33,6 +33,7 @@ static const word words[] = {
     {"max-keepalive-reqs", COUNT, AT(config.max_keepalive_reqs), UINT32_MAX},
     {"keepalive", SWITCH, AT(config.keepalive), 1},
     {"detach", SWITCH, AT(detach), 1},
+    {"strict", SWITCH, AT(strict), 1},
     {"sheds-unfinished", SWITCH, AT(config.sheds_unfinished), 1},
     {"max-connections", SIZE, AT(config.max_connections), INT64_MAX},
     {"max-queue", SIZE, AT(config.max_queue), SR_QUEUE_SLOTS_MAX},
@@ -157,6 +158,13 @@ static const char *sink(sr_settings *s, const char *value)
     return "is not file, pipe or syslog";
 }
 
+static const char *mount(sr_settings *s, const char *value, bool types)
+{
+    if (!s->mounts && !(s->mounts = calloc(1, sizeof *s->mounts)))
+        return "needs memory";
+    return types ? sr_types_read(&s->mounts->types, value) : sr_mounts_add(s->mounts, value);
+}
+
 static const char *text(char **to, const char *value)
 {
     free(*to);
@@ -174,6 +182,8 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
         return groups(s, value);
     if (IS("bells"))
         return bells(s, value);
+    if (IS("static") || IS("types"))
+        return mount(s, value, IS("types"));
     if (IS("access-log-kind"))
         return sink(s, value);
     if (IS("access-log-format")) {
@@ -241,4 +251,14 @@ bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, 
     s->config.tmpdir = s->tmpdir;
     s->config.server = s->server ? sr_bytes_of(s->server, strlen(s->server)) : (sr_bytes){0};
     return !*word;
+}
+
+void sr_settings_free(sr_settings *s)
+{
+    if (s->mounts)
+        sr_mounts_free(s->mounts);
+    free(s->mounts);
+    free(s->groups);
+    free(s->tmpdir);
+    free(s->server);
 }

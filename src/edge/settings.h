@@ -4,7 +4,7 @@
  * settings: what the supervisor tells an edge on its command line, as words NAME=VALUE (lib/Sirius/Edge/Settings.pm
  * writes them).
  *
- * Owner: the caller, who frees `groups`, `tmpdir` and `server`. Lifetime: `name`, `log.format` and the texts
+ * Owner: the caller, who calls free. Lifetime: `name`, `log.format` and the texts
  * of the listeners point into the words, which must outlive the edge. The numbers of descriptors are those
  * that the process has inherited.
  * Called by: src/sirius-edge.c, and by tests, which fill the struct themselves.
@@ -13,6 +13,7 @@
 #include "../conn/engine.h"
 #include "../net/sink.h"
 #include "../share/sleepers.h"
+#include "../static/mount.h"
 
 #include <sys/types.h>
 
@@ -43,6 +44,8 @@ typedef struct sr_settings {
         sr_site site;
     } listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
+    sr_mounts *mounts; /* of --static; NULL: none; owned */
+    bool strict;      /* a folder of --static that can't be opened is an error; otherwise it is tried again */
     int64_t uid, gid; /* to change to; -1: stay as started */
     gid_t *groups;    /* supplementary groups; owned */
     size_t n_groups;
@@ -65,5 +68,7 @@ void sr_settings_init(sr_settings *s);
  * fault, and *why is a static text that continues it: "is not a number".
  */
 bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why);
+
+void sr_settings_free(sr_settings *s); /* what is owned */
 
 #endif

@@ -78,6 +78,7 @@ typedef struct sr_counters {
     _Atomic uint64_t responses[5]; /* by the first digit of the status, from 1; [4] is 5 and above */
     _Atomic uint64_t aborted;      /* requests whose client did not get all of the response */
     _Atomic uint64_t refused;      /* requests that the server has answered itself, complete or not */
+    _Atomic uint64_t files;        /* requests that were answered from the folders of --static */
     _Atomic uint64_t accepted;     /* connections */
     _Atomic uint64_t closed[SR_CLOSED_REASONS];
     _Atomic uint64_t given; /* connections passed to the edge that replaced this one */
@@ -87,7 +88,7 @@ typedef struct sr_counters {
     _Atomic uint64_t limited[SR_LIMITS]; /* requests that have exceeded a time limit */
     _Atomic uint64_t trouble[SR_TROUBLES];
     sr_histogram queue;   /* of requests: from complete to the call of the application */
-    sr_histogram latency; /* of answered requests: from complete to the last byte in the kernel */
+    sr_histogram latency; /* of answered requests but `files`: from complete to the last byte in the kernel */
 } sr_counters;
 
 /* For the writer only: the addition as a whole is not atomic. */

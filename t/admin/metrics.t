@@ -48,6 +48,7 @@ subtest 'Counters and gauges' => sub {
         'sirius_response_bytes_total'                                 => 36_000_000,
         'sirius_responses_aborted_total'                              => 7,
         'sirius_requests_refused_total'                               => 9,
+        'sirius_static_requests_total'                                => 400,
         'sirius_queued_requests'                                      => 5,
         'sirius_connections{state="active"}'                          => 5,
         'sirius_connections{state="idle"}'                            => 30,

@@ -274,6 +274,43 @@ static void quietly(void (*action)(int), const char *name)
     unsockets();
 }
 
+/* Several ranges of a file, each behind a text, and one at the end. */
+static void parts(size_t step)
+{
+    static const char head[] = "head", texts[] = "<one><two><end>";
+    int fd = sr_tempfile_open("/tmp");
+    sr_output *o = sr_output_new();
+    sr_parts *p = sr_parts_new(3);
+    struct iovec iov = {(char *)head, 4};
+    char *want = malloc(SIZE + 100), *to = want;
+    sr_flush last;
+    uint64_t sent = 0;
+    sockets();
+    ok(sr_tempfile_write(fd, data, SIZE) == 0 && sr_output_keep(o, &iov, 1, 0, SR_KEEP_IN_MEMORY, "/tmp") &&
+           sr_buffer_add(&p->text, texts, 15),
+       "a head, and parts");
+    for (unsigned i = 0; i < 3; i++)
+        p->at[i].text = 5;
+    p->at[0].offset = SIZE / 2;
+    p->at[0].length = SIZE / 2;
+    p->at[1].offset = 7;
+    p->at[1].length = 11;
+    sr_output_file(o, fd, 0, 0);
+    o->parts = p;
+    to = (char *)memcpy(to, "head<one>", 9) + 9;
+    to = (char *)memcpy(to, data + SIZE / 2, SIZE / 2) + SIZE / 2;
+    to = (char *)memcpy(to, "<two>", 5) + 5;
+    to = (char *)memcpy(to, data + 7, 11) + 11;
+    to = (char *)memcpy(to, "<end>", 5) + 5;
+    size_t len = pump(o, step, &last, &sent);
+    ok(len == (size_t)(to - want) && sent == len && memcmp(got, want, len) == 0,
+       "arrive as one, %zu at a time", step);
+    is_int(last, SR_FLUSH_DONE, "and done");
+    sr_output_free(o);
+    free(want);
+    unsockets();
+}
+
 int main(void)
 {
     data = malloc(SIZE);
@@ -289,6 +326,8 @@ int main(void)
     behind_a_file();
     no_disk();
     turns();
+    parts(SIZE);
+    parts(2000);
     free(data);
     free(got);
     return done_testing();

@@ -12,7 +12,7 @@ my $root = dirname( dirname( dirname( rel2abs(__FILE__) ) ) );
 chdir $root or die "$root: $!";
 
 # From the ground up; sirius-edge is src/sirius-edge.c, the program
-my @FLOORS = qw(base http net share worker transport conn edge xs sirius-edge);
+my @FLOORS = qw(base http net static share worker transport conn edge xs sirius-edge);
 
 # "from to" => why, and what ends it. Floors of one shelf that know nothing of each other
 my %APART = (
@@ -20,6 +20,7 @@ my %APART = (
     'transport worker' => 'nor a transport',
     'xs conn'          => 'nor has perl',
     'xs transport'     => 'nor has perl',
+    'xs static'        => 'files are sent without perl',
     'xs edge'          => 'perl is in no process with an edge',
 );
 

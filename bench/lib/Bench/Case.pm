@@ -62,6 +62,13 @@ my @THROUGHPUT = (
         full        => 1,
         quick       => 1
     ],
+    [   'static', "A file of 4,096 bytes with the server's access log in a file, $KEPT",
+        app         => 'static',
+        path        => '/files/4096.txt',
+        log         => 1,
+        connections => 16,
+        quick       => 1
+    ],
     [   'log-close', "Hello with the server's access log in a file, $CLOSED",
         app         => 'hello',
         log         => 1,

@@ -13,7 +13,13 @@ our $ROOT      = abs_path( __FILE__ =~ s{[^/]*\z}{../../..}r );
 our $DIR       = "$ROOT/build/bench";
 
 my $NEVER = 1_000_000_000;
-my %TEXT  = ( hello => 'Hello World', ok => 'OK', body8000 => 'x' x 8000, request => "Hello World\n" );
+my %TEXT  = (
+    hello    => 'Hello World',
+    ok       => 'OK',
+    body8000 => 'x' x 8000,
+    request  => "Hello World\n",
+    static   => 'OK'
+);
 
 # kind: limit (no server of applications), psgi, other. module: tells the version, if no sub does. reload: the signal, and
 # what the manual says it brings. True or not: keeps (it can be told how long to keep an idle connection), fixed (it serves
@@ -121,6 +127,17 @@ sub label {
     my $label   = peer($name)->{label} . ( defined $dir ? " in $dir" : '' );
     $label .= " $version" if $version && $version ne '-';
     return !$workers ? $label : $workers == 1 ? "$label, 1 worker" : "$label, $workers workers";
+}
+
+# The folder of the files that are served
+sub files {
+    my $dir = "$DIR/files";
+    return $dir if -e "$dir/4096.txt";
+    mkdir $dir;
+    open my $out, '>', "$dir/4096.txt" or die "$dir/4096.txt: $!\n";
+    print {$out} 'x' x 4096;
+    close $out or die "$dir/4096.txt: $!\n";
+    return $dir;
 }
 
 # The signal that brings new workers, and what they bring; or nothing
@@ -247,6 +264,7 @@ sub _nginx {
     my $keep    = $run->{keep} ? "keepalive_timeout $run->{keep};" : '';
     my $clients = $run->{clients} || 1024;
     my $log     = $run->{log} ? "$run->{log} combined buffer=64k flush=1s" : 'off';
+    my $files   = files();
     my $temp    = join ' ', map {"${_}_temp_path $file.tmp;"} qw(client_body proxy fastcgi uwsgi scgi);
     my $head    = $run->{alone} ? 'master_process off;' : "worker_processes $run->{workers};";
     my $text    = <<"CONF";
@@ -261,6 +279,7 @@ http {
     server {
         listen 127.0.0.1:$run->{port} backlog=4096;
         set \$half "$half";
+        location /files/ { alias $files/; sendfile on; }
         location / { return 200 "\${half}$body"; }
     }
 }
@@ -283,7 +302,8 @@ sub _sirius {
         $run->{retire} != $NEVER ? ( '--max-reqs-per-child', $run->{retire} ) : (),
         $run->{edges}            ? ( '--edges', $run->{edges} )               : (),
         _keep( $run, '--keepalive-timeout' ),
-        $run->{log} ? ( '--access-log', $run->{log} ) : (),
+        $run->{log}             ? ( '--access-log', $run->{log} )         : (),
+        $run->{app} eq 'static' ? ( '--static',     '/files=' . files() ) : (),
         _app($run)
     );
 }

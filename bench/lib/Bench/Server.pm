@@ -35,7 +35,7 @@ sub can_run {
     return 'serves constant bytes'
         if $peer->{fixed}
         && $self->{app}
-        !~ ( $self->{name} eq 'nginx' ? qr/hello|ok|8000|request|reload/ : qr/hello|ok|8000|request/ );
+        !~ ( $self->{name} eq 'nginx' ? qr/hello|ok|8000|request|reload|static/ : qr/hello|ok|8000|request/ );
     return 'ends no worker after so many requests' if $self->{retire} && !$peer->{retires};
     return 'has no access log' if $self->{log} && ( $peer->{nolog} || $self->{name} eq 'floor' );
     return '';

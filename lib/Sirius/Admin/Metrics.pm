@@ -31,6 +31,8 @@ my @METRICS = (
         sub { [ $_[0]{totals}{aborted} ] } ],
     [ 'requests_refused_total', 'counter', 'Requests refused by the server itself.',
         sub { [ $_[0]{totals}{refused} ] } ],
+    [ 'static_requests_total', 'counter', 'Requests answered from the directories of --static.',
+        sub { [ $_[0]{totals}{files} ] } ],
     [ 'request_duration_seconds', 'histogram', 'Time from the complete request to the last byte of its response.',
         sub { _histogram( $_[0]{latency} ) } ],
     [ 'queue_duration_seconds', 'histogram', 'Time that complete requests waited for a worker.',

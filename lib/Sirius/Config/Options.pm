@@ -103,6 +103,9 @@ my @TABLE = (
     [ 'body-memory', 'bytes', 65536, 'Keep request bodies of up to this size in memory; larger ones go to a file in --tmpdir', { min => 0, max => 1 << 30 } ],
     [ 'tmpdir', 'dir', File::Spec->tmpdir, 'Write temporary files to DIR: large request bodies, and responses that clients read slowly (default: TMPDIR, or /tmp)', { writable => 1 } ],
 
+    'Static files',
+    [ 'static', 'static', undef, 'Serve the files below DIR under the path PREFIX without the application: --static /assets=public. Options follow after commas: immutable or max-age=SECONDS sets Cache-Control; index=FILE is served for a directory (index alone: index.html); pass-through leaves to the application what is not there; follow-links follows symbolic links within DIR, follow-links=all all of them; charset=NAME is that of text files (default: utf-8; none: none). May be given several times', { many => 1, value => 'PREFIX=DIR' } ],
+
     'Process',
     [ 'config', 'path', undef, 'Read options from FILE, one "name = value" on each line', { command => 1 } ],
     [ 'control', 'path', undef, 'Accept the commands of "sirius ctl" on a unix socket at PATH', { value => 'PATH' } ],
@@ -110,7 +113,7 @@ my @TABLE = (
     [ 'user', 'user', undef, 'Run as USER once the sockets are open; the server must be started as root', {} ],
     [ 'group', 'group', undef, 'Run as GROUP; supplementary groups follow after commas (default: the groups of --user)', { list => 1 } ],
     [ 'umask', 'octal', undef, 'Set the file mode creation mask', {} ],
-    [ 'chdir', 'dir', undef, 'Change to DIR before loading the application; the paths of the application file, -I and -R are relative to DIR', {} ],
+    [ 'chdir', 'dir', undef, 'Change to DIR before loading the application; the paths of the application file, -I, -R and --static are relative to DIR', {} ],
     [ 'daemonize', 'bool', undef, 'Run in the background once the server is ready', { short => 'D' } ],
     [ 'error-log', 'path', undef, 'Append everything that is printed to STDERR to FILE; the signal USR1 reopens it', { alias => ['log-file'] } ],
     [ 'log-prefix', 'bool', undef, 'Start each line of the error log with the time, PID and level, or leave lines as they are (default: enabled with --error-log)', { typed => '--enable-log-prefix, --disable-log-prefix' } ],

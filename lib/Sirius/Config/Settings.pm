@@ -7,6 +7,7 @@ use List::Util qw(max min);
 use Sirius::Config::NoEffect;
 use Sirius::Config::Options;
 use Sirius::Config::Sources;
+use Sirius::Config::Static;
 
 my @FIXED
     = qw(admin admin_public backlog control daemonize drain_delay edges error_log graceful_timeout listen load_timeout
@@ -87,6 +88,17 @@ sub _family {
     return grep { !$own{ $_->{name} } } map { Sirius::Config::Options->row($_) } sort keys %$given;
 }
 
+# With --chdir as seen from there, since the files belong to the application
+sub _static {
+    my ( $class, $conf, $from ) = @_;
+    for my $folder ( @{ $conf->{static} || [] } ) {
+        my $error = Sirius::Config::Static->locate( $folder, $conf->{chdir} );
+        Sirius::Config::Options->fail( "--static $folder->{prefix}: $error", $from->{static} )
+            if defined $error;
+    }
+    return;
+}
+
 # Checks that depend on more than one option
 sub _together {
     my ( $class, $conf, $given, $from ) = @_;
@@ -104,6 +116,7 @@ sub _together {
         '--underscores-in-headers: trusted requires --trust-proxy, which is not given',
         $from->{underscores_in_headers} )
         if $conf->{underscores_in_headers} eq 'trusted' && !$conf->{trust_proxy};
+    $class->_static( $conf, $from );
     my ( undef, $timeout ) = delete @{$conf}{qw(sources timeout)};
 
     for my $key ( defined $timeout ? qw(body_timeout write_timeout) : () ) {

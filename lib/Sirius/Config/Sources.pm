@@ -98,8 +98,7 @@ sub _environment {
         } elsif ( $row->{plackup} && !$self->{command} ) {
             $self->_note("$variable has no effect: only the sirius command reads $name from the environment");
         } elsif ( length $value || $row->{type} eq 'token' ) {
-            $value = [ $row->{type} eq 'warm-up' ? $value : grep {length} split /[\s,]+/, $value ]
-                if $row->{many};    # code has blanks and commas
+            $value = _several( $row->{type}, $value ) if $row->{many};
             $self->_take( \%layer, $row, $sense, $name, $value, $variable );
         }
     }
@@ -175,6 +174,13 @@ sub _plackup {
     delete $given->{listen}
         if !@$listen || "@$listen" eq ':5000' && !defined $host && ( $port || 0 ) eq '5000';
     return;
+}
+
+# The values of a variable. Code has blanks and commas, and a directory of --static has options behind commas
+sub _several {
+    my ( $type, $value ) = @_;
+    return [$value] if $type eq 'warm-up';
+    return [ grep {length} split $type eq 'static' ? qr/\s+/ : qr/[\s,]+/, $value ];
 }
 
 # The full name overrides an alias; lists are appended to

@@ -6,6 +6,7 @@ use warnings;
 use File::Spec ();
 use List::Util qw(first min);
 use Sirius::Config::Address;
+use Sirius::Config::Static;
 use Sirius::OS::Cpus;
 use Socket qw(AF_INET AF_INET6 inet_ntop inet_pton);
 
@@ -45,6 +46,7 @@ my %CHECK = (
     port      => sub { return _range( _count(shift), { min => 0, max => 65535 } ) },
     proxies   => \&_proxies,
     seconds   => sub { return _range( _seconds(shift), @_ ) },
+    static    => sub { return Sirius::Config::Static->parse(shift) },
     string    => \&_string,
     token     => \&_token,
     user      => \&_user,
@@ -293,7 +295,7 @@ an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false o
 C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<octal> is an octal number
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<edges> is a whole number or C<auto>; C<workers> is a whole number,
 C<auto> (see L<Sirius::OS::Cpus>), or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
-perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
+perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<static> is described in L<Sirius::Config::Static>; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
 
 C<proxies> are networks with commas between them, C<unix> for unix sockets, and perhaps C<forwarded> or
 C<x-forwarded-host>; a hash with the list C<networks>, and these names as keys.

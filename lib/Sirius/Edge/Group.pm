@@ -251,6 +251,7 @@ sub _descriptors {
         edge       => $place->number,
         name       => $self->{role},
         scoreboard => $board,
+        strict     => $self->_is_strict($place),
         ( map { $_->ids } grep {defined} $self->{supervisor}->privileges ),
         bells => join( ',', map { fileno $_ } $self->bells ),
         ( map { $_ => fileno $self->{$_} } qw(common report sleepers) ),
@@ -259,6 +260,12 @@ sub _descriptors {
     return Sirius::Edge::Settings->words(%number),
         map { join ':', 'listen=' . $_->fd, $_->is_unix ? 'unix' : 'tcp', $_->port, $_->name }
         @{ $self->{listeners} };
+}
+
+# Whether one that finds a folder of --static missing ends with that error. In place of one that has died it serves the rest
+sub _is_strict {
+    my ( $self, $place ) = @_;
+    return !$self->{supervisor}->is_announced || $place->role eq 'heir' ? 1 : undef;
 }
 
 sub _log {

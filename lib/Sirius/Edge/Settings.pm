@@ -3,6 +3,8 @@ package Sirius::Edge::Settings;
 use strict;
 use warnings;
 
+use Sirius::Config::Static;
+use Sirius::Edge::Types;
 use Sirius::Worker;
 
 # Settings that go to the edge as they are
@@ -42,7 +44,9 @@ sub of {
         trust_proxy         => join( ',', @{ $trust->{networks} } ),
         x_forwarded_host    => $trust->{'x-forwarded-host'} ? 1 : 0,
     );
-    return $class->words(%setting);
+    my @folders = map {"static=$_"} Sirius::Config::Static->words( $conf->{static} );
+    $setting{types} = Sirius::Edge::Types->text if @folders;
+    return $class->words(%setting), @folders;
 }
 
 sub words {
@@ -66,8 +70,8 @@ sub _log_settings {
 sub _names {
     return @PLAIN, @SWITCHES,
         qw(access_log_errors_only access_log_format access_log_min_time forwarded linger_timeout max_connections
-        request_timeout server sheds_unfinished stream_timeout trust_proxy trusted_underscores underscores
-        x_forwarded_host);
+        request_timeout server sheds_unfinished static stream_timeout trust_proxy trusted_underscores types
+        underscores x_forwarded_host);
 }
 
 1;

@@ -112,6 +112,7 @@ sub _totals {
         bytes     => 36_000_000,
         aborted   => 7,
         refused   => 9,
+        files     => 400,
         accepted  => 900,
         given     => 20,
         taken     => 19,

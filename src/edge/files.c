@@ -1,0 +1,203 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "files.h"
+
+#include "../conn/account.h"
+#include "../conn/capacity.h"
+#include "../conn/finish.h"
+#include "../conn/send.h"
+#include "../conn/trouble.h"
+#include "../http/status.h"
+#include "../static/fields.h"
+#include "log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum {
+    COPY_MAX =
+        32 * 1024, /* bytes of a file that are read and sent with the head: one call less than sendfile */
+    TEXT_MAX = 64, /* "405 Method Not Allowed\n" */
+};
+
+/* What is to be sent behind the head. */
+typedef struct content {
+    char text[TEXT_MAX]; /* of an answer that is no file */
+    uint64_t length;     /* of all of it */
+    char boundary[SR_BOUNDARY_MAX + 1];
+    sr_parts *parts; /* several ranges: owned until they are sent */
+} content;
+
+/* Nobody can make a file that has it. */
+static bool boundary_make(sr_edge *ed, content *is)
+{
+    if (!ed->boundary[0] && getrandom(ed->boundary, sizeof ed->boundary[0], 0) < 0)
+        return false;
+    snprintf(is->boundary, sizeof is->boundary, "sirius-%016llx%08llx", (unsigned long long)ed->boundary[0],
+             (unsigned long long)++ed->boundary[1]);
+    return true;
+}
+
+static sr_bytes boundary_of(const content *is)
+{
+    return sr_bytes_of(is->boundary, strlen(is->boundary));
+}
+
+static bool parts_make(sr_edge *ed, const sr_found *f, content *is)
+{
+    size_t n = f->ranges.n;
+    sr_parts *p = is->parts = sr_parts_new((unsigned)n + 1);
+    if (!p || !boundary_make(ed, is))
+        return false;
+    for (size_t i = 0; i <= n; i++) { /* the last one is the end of the message, and no part of the file */
+        size_t before = sr_buffer_len(&p->text);
+        if (!sr_fields_part(f, i, boundary_of(is), &p->text))
+            return false;
+        p->at[i].text = sr_buffer_len(&p->text) - before;
+        p->at[i].offset = i < n ? (off_t)f->ranges.at[i].first : 0;
+        p->at[i].length = i < n ? f->ranges.at[i].length : 0;
+        is->length += p->at[i].text + p->at[i].length;
+    }
+    return true;
+}
+
+static bool content_make(sr_edge *ed, const sr_found *f, content *is)
+{
+    *is = (content){0};
+    if (f->status == 200)
+        is->length = f->size;
+    else if (f->status == 206 && f->ranges.n == 1)
+        is->length = f->ranges.at[0].length;
+    else if (f->status == 206)
+        return parts_make(ed, f, is);
+    else if (f->status != 304)
+        is->length = (uint64_t)snprintf(is->text, sizeof is->text, "%d %s\n", f->status,
+                                        sr_status_reason(f->status).at);
+    return true;
+}
+
+/* Makes the head in ed->head. */
+static bool head_make(sr_edge *ed, const sr_found *f, const sr_task *task, const content *is, sr_response *r)
+{
+    sr_engine *e = ed->engine;
+    sr_conn *c = task->conn;
+    sr_buffer_reset(&ed->head);
+    if (sr_response_init(r, &ed->head, f->status, c->minor, c->is_head,
+                         sr_engine_keeps(e, c) && !ed->leaving) ||
+        sr_fields_add(f, task->request, task->base, e->wall, boundary_of(is), r, &ed->head))
+        return false;
+    if (c->is_head && !is->length && f->status == 200 && /* otherwise 0 counts as unknown with HEAD */
+        sr_response_field(r, &ed->head, SR_BYTES("Content-Length"), SR_BYTES("0")))
+        return false;
+    return !sr_response_finish(r, &ed->head, is->length, e->date, e->config.server);
+}
+
+/* Appends a file, or a part of it, to the head. False: it is too large for that, or cannot be read now. */
+static bool appended(sr_edge *ed, int fd, off_t from, uint64_t length)
+{
+    if (length > COPY_MAX || !sr_buffer_reserve(&ed->head, (size_t)length))
+        return false;
+    char *to = ed->head.data + ed->head.end;
+    for (size_t got = 0; got < length;) {
+        ssize_t n = pread(fd, to + got, (size_t)length - got, from + (off_t)got);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        got += (size_t)n;
+    }
+    ed->head.end += (size_t)length;
+    return true;
+}
+
+static off_t first_byte(const sr_found *f)
+{
+    return f->ranges.n ? (off_t)f->ranges.at[0].first : 0;
+}
+
+/* Appends all that belongs behind the head. False: a file has to be sent by itself. */
+static bool body_append(sr_edge *ed, const sr_found *f, const content *is)
+{
+    if (f->is_head)
+        return true;
+    if (f->fd < 0)
+        return sr_buffer_add(&ed->head, is->text, strlen(is->text));
+    return !is->parts && appended(ed, f->fd, first_byte(f), is->length);
+}
+
+/* Sends what is in ed->head, and the file if that is not in it. */
+static void send_all(sr_edge *ed, sr_conn *c, sr_found *f, content *is, bool all)
+{
+    struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
+    if (all) {
+        sr_send_last(ed->engine, c, &iov, 1);
+        if (f->fd >= 0)
+            close(f->fd);
+        return;
+    }
+    sr_send_head_and_file(ed->engine, c, sr_bytes_of(iov.iov_base, iov.iov_len), f->fd, first_byte(f),
+                          is->parts ? 0 : is->length, is->parts);
+}
+
+/* Looks for it; if no descriptor is free, once more when an idle connection was closed for it. */
+static bool find(sr_edge *ed, const sr_task *task, sr_found *f)
+{
+    sr_engine *e = ed->engine;
+    bool ours = sr_find(ed->mounts, task->request, task->base, e->wall, f);
+    if (ours && f->status == 503 && f->error == EMFILE && sr_capacity_close_oldest(e))
+        ours = sr_find(ed->mounts, task->request, task->base, e->wall, f);
+    return ours;
+}
+
+static void refuse(sr_edge *ed, sr_task *task, const sr_found *f, int err)
+{
+    bool table = err == EMFILE || err == ENFILE;
+    sr_trouble_count(ed->engine, table ? SR_TROUBLE_DESCRIPTORS : SR_TROUBLE_MEMORY, 1, err);
+    if (f->fd >= 0)
+        close(f->fd);
+    sr_intake_refuse(ed->engine, task, 503);
+}
+
+bool sr_files_answer(sr_edge *ed, sr_task *task)
+{
+    sr_engine *e = ed->engine;
+    sr_conn *c = task->conn;
+    sr_response r;
+    sr_found f;
+    content is;
+    if (!find(ed, task, &f))
+        return false;
+    if (f.status == 503) {
+        refuse(ed, task, &f, f.error);
+        return true;
+    }
+    if (!content_make(ed, &f, &is) || !head_make(ed, &f, task, &is, &r)) {
+        sr_parts_free(is.parts);
+        refuse(ed, task, &f, ENOMEM);
+        return true;
+    }
+    size_t len = sr_buffer_len(&ed->head);
+    bool all = body_append(ed, &f, &is);
+    if (!all && f.fd < 0) {
+        refuse(ed, task, &f, ENOMEM);
+        return true;
+    }
+    if (task->body_fd >= 0)
+        close(task->body_fd);
+    c->keep_alive = r.keep_alive;
+    c->is_file = true;
+    c->given_at = 0;
+    sr_account_head(c, f.status, len);
+    sr_log_offer_task(ed, task, sr_bytes_of(sr_buffer_at(&ed->head), len));
+    if (!e->current_in_scratch) /* its bytes go now; in scratch they stay until more are read */
+        sr_accesslog_keep(e, c);
+    sr_intake_close(e, c);
+    sr_counters_add(&e->row->counters.files, 1);
+    send_all(ed, c, &f, &is, all);
+    sr_finish(e, c);
+    sr_log_offered(ed);
+    return true;
+}

@@ -1,0 +1,19 @@
+#ifndef SR_FILES_H
+#define SR_FILES_H
+/*
+ * files: sends the files of --static. No worker is asked, so they are sent as well while all workers are busy, and the queue is full.
+ *
+ * Called by: dispatch.
+ * Failure: without memory or a descriptor the client gets 503. A file that becomes shorter while it is sent, or that cannot be read,
+ * ends the connection, so that the client sees that something is missing.
+ */
+#include "../conn/intake.h"
+#include "edge.h"
+
+/*
+ * Answers a request for a file, or for a path under which there can only be files. False: it is the application's, and nothing was
+ * done. True: the task was taken over, and the connection may be closed and freed.
+ */
+bool sr_files_answer(sr_edge *ed, sr_task *task);
+
+#endif
