@@ -77,8 +77,8 @@ static void test_values(void)
 
 static void test_wrong(void)
 {
-    refuses("fly=1", "is unknown");
-    refuses("max-bod=1", "is unknown");
+    refuses("fly=1", "is not the name of a setting");
+    refuses("max-bod=1", "is not the name of a setting");
     refuses("max-body", "is not NAME=VALUE");
     refuses("max-body=", "is not a number");
     refuses("max-body=1k", "is not a number");
