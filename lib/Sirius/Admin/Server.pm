@@ -19,7 +19,7 @@ use Sirius::Service::Notify;
 use Sirius::Worker;
 use Time::HiRes qw(ITIMER_REAL setitimer);
 
-# What the program does that Sirius::Admin::Port runs
+# The program that Sirius::Admin::Port runs
 sub serve {
     my ( $class, $variable ) = @_;
     my $state = Sirius::OS::Inherit->take($variable) or die "sirius: nothing to serve\n";
@@ -42,19 +42,19 @@ sub serve {
         scoreboard => Sirius::Scoreboard->new(1),
         sleepers   => Sirius::OS::Inherit->take_handle( $state->{sleepers} ),
         slot       => 0,
-        tell       => sub {''},    # what it cannot do, workers cannot either, and they tell it
+        tell       => sub {''},    # workers would report the same trouble, so this process need not
     );
     $SIG{USR1} = { $worker->handlers }->{USR1};
     $privileges->drop;
     Sirius::Service::Daemon->restore->detach if $conf->{daemonize};
-    Sirius::OS::Title->set( { proctitle => 1 }, 'admin' );    # without it ps would show a perl -e
+    Sirius::OS::Title->set( { proctitle => 1 }, 'admin' );    # otherwise ps would show a perl -e
     $class->_remember( $admin, $board, $class->_leaves( $worker, $alive ) );
     $worker->run;
     return;
 }
 
-# The edge lets it go when the supervisor has ended. One that has been killed beside that does not, so it ends by itself when its
-# pipe has been at its end for as long as an edge may take
+# The edge lets this process end once the supervisor has ended. An edge that was killed as well does not, so
+# this process ends by itself when its pipe has been closed for as long as an edge may take
 sub _leaves {
     my ( $class, $worker, $alive ) = @_;
     my $times = 0;
@@ -66,7 +66,7 @@ sub _leaves {
     };
 }
 
-# Looks at the server from time to time, so that the page has a past. It costs a wake-up of this process alone
+# Takes samples of the server, so that the page has a history. This wakes up no other process
 sub _remember {
     my ( $class, $admin, $board, $besides ) = @_;
     my $look = sub {

@@ -17,10 +17,10 @@ use Time::HiRes qw(time);
 
 use constant ERROR_MAX => 1000;    # characters of an exception in the log
 
-# The process that warms up, undef otherwise: not a local, which is over before an END is called
+# The process that warms up, otherwise undef. Not a local, which would be restored before END runs
 my $runs;
 
-# What ends this process now is no doing of the application
+# From here on the application is no longer the reason if the process ends
 sub abandon {
     undef $runs;
     return;
@@ -113,7 +113,8 @@ sub _call {
     return;
 }
 
-# As a worker does it behind the response; that somebody wants this process to end means nothing here
+# As a worker does after the response; if the application asks for the end of the process (harakiri), that is
+# ignored
 sub _clean_up {
     my ( $self,  $env )  = @_;
     my ( $found, $list ) = $self->_try( sub { Sirius::PSGI::Cleanup::handlers($env) } );
@@ -126,7 +127,7 @@ sub _clean_up {
     return;
 }
 
-# A response that comes through a callback: complete, or piece by piece
+# Reads a response that comes through a callback, complete or piece by piece
 sub _delayed {
     my ( $self, $code ) = @_;
     my ( $calls, $status, $error, $writer ) = (0);
@@ -147,7 +148,7 @@ sub _delayed {
     return $status;
 }
 
-# As one line, whatever it is
+# Makes one line of any text
 sub _error {
     my ( $self, $error ) = @_;
     my $text = eval { Sirius::PSGI::Response::text($error) };
@@ -163,7 +164,7 @@ sub _host {
     return $listener->name . ( $listener->is_unix || $listener->port == 80 ? '' : q(:) . $listener->port );
 }
 
-# The application has forked, and this is a child that came back: it must not go on as another server
+# A child that the application has forked came back here: it must not go on as another server
 sub _leave_child {
     my $self = shift;
     return if $self->{pid} == POSIX::getpid();
@@ -171,7 +172,7 @@ sub _leave_child {
     exit 0;
 }
 
-# One request: its status
+# Makes one request; returns its status
 sub _request {
     my ( $self, $target, %more ) = @_;
     my $began = now();
@@ -189,7 +190,7 @@ sub _request {
     return $status;
 }
 
-# Reads a response to its end. With a callback, it may have no body
+# Reads a response to its end. One that comes through a callback may have no body
 sub _take {
     my ( $self, $response, $delayed ) = @_;
     my ( $lived, $plain ) = $self->_try( sub {
@@ -206,7 +207,7 @@ sub _take {
     return $plain->[0];
 }
 
-# Calls code of the application. True and what it returned, or false and why it did not
+# Calls code of the application. Returns true and its result, or false and the reason
 sub _try {
     my ( $self, $code ) = @_;
     my ( $calls, $value, $returned );

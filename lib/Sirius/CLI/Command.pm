@@ -6,7 +6,7 @@ use warnings;
 use Getopt::Long ();
 use Sirius::Config::Type;
 
-# Exit statuses that all commands have
+# The exit statuses that all commands have
 use constant { DONE => 0, FAILED => 1, USAGE => 2 };
 
 my %HELP = ( name => 'help', short => 'h', type => 'bool', text => 'Print this help and exit' );
@@ -31,7 +31,7 @@ sub help {
         . Sirius::Config::Usage->list( undef, $class->_rows );
 }
 
-# None may be left
+# No argument may be left
 sub no_more {
     my ( $self, @words ) = @_;
     return if !@words;
@@ -58,7 +58,7 @@ sub wrong {
     return $self->fail( USAGE, $message =~ s/([\0-\x1f\x7f])/sprintf '\x%02x', ord $1/ger );
 }
 
-# A value in its final form
+# Checks a value and returns its final form
 sub _check {
     my ( $class, $row, $value ) = @_;
     local $SIG{__DIE__};
@@ -68,7 +68,7 @@ sub _check {
     return $class->wrong("--$row->{name}: $error");
 }
 
-# Options by their names, then what is none
+# Splits the words into options, by their names, and arguments
 sub _parse {
     my ( $class, @args ) = @_;
     my @rows   = grep { defined $_->{name} } $class->_rows;
@@ -92,7 +92,7 @@ sub _parse {
     return \%given, @args;
 }
 
-# The last in its group
+# Adds --help to the group of the last option
 sub _rows {
     my $class = shift;
     my @rows  = $class->rows;
@@ -109,13 +109,13 @@ sub _run {
     return bless( { given => $given }, $class )->main(@words);
 }
 
-# As Getopt::Long wants to have it
+# In the form that Getopt::Long requires
 sub _spec {
     my $row = shift;
     return join( q(|), grep {defined} @{$row}{qw(name short)} ) . ( $row->{type} eq 'bool' ? '' : '=s' );
 }
 
-# What Getopt::Long says, as the server says it of its own options
+# The messages of Getopt::Long in the form of the server's own
 sub _words {
     my $said = shift;
     return "unknown option --$1"   if $said =~ /\AUnknown option: (.*)\n/s;

@@ -8,7 +8,7 @@ use JSON::PP ();
 use Sirius::CLI::Ctl::Status;
 use Sirius::Control::Client;
 
-use constant PATIENCE => 10;    # seconds for an answer, without --wait
+use constant PATIENCE => 10;    # seconds to wait for an answer, without --wait
 
 # Exit statuses by the kind of failure
 my %STATUS = ( refused => 1, wrong => 2, unreachable => 3, timeout => 4 );
@@ -79,7 +79,7 @@ sub rows {
 
 sub synopsis { return '[options] COMMAND' }
 
-# Of the command, as the server understands it
+# The command in the form that the server understands
 sub _request {
     my ( $self, $command, @more ) = @_;
     $self->wrong("no command given: use $COMMANDS")           if !defined $command;

@@ -10,7 +10,7 @@ use Sirius::Log ();
 use Sirius::OS::Inherit;
 use Sirius::OS::Linux;
 
-# Has the one that was started beside this process ended?
+# Whether the edge that was started beside this process has ended
 sub gone {
     my $self = shift;
     my $fd   = $self->{pidfd};
@@ -19,7 +19,7 @@ sub gone {
     return select $read, undef, undef, 0;
 }
 
-# At the end of this process: what has been answered goes out, and then nobody has its addresses any more
+# At the end of this process: lets the edge send what was answered, and closes the addresses
 sub leave {
     my $self = shift;
     return if ( $self->{owner} || 0 ) != $$ || $self->gone;
@@ -40,7 +40,7 @@ sub pidfd {
     return $self->{pidfd} && fileno $self->{pidfd};
 }
 
-# That is gone, its PID may be another's
+# If it has ended, its PID may be another process's
 sub signal {
     my ( $self, $signal ) = @_;
     return 0 if $self->gone;
@@ -48,8 +48,8 @@ sub signal {
     return 1;
 }
 
-# Not as a child, which the application would find in its wait. Waits until it is ready; false: it ended before, or $code has
-# become true
+# Starts the edge, but not as a child, which the application's wait would find. Waits until it is ready.
+# False: it ended before that, or $code has become true
 sub start {
     my ( $self, $code ) = @_;
     my ($place) = $self->_places;

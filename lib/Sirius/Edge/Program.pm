@@ -6,10 +6,10 @@ use warnings;
 use Sirius::Log ();
 use Sirius::OS::Invocation;
 
-# Where the installed files are, before an application can change @INC
+# Where the files are installed, noted before an application can change @INC
 my @FOLDERS = Sirius::OS::Invocation->folders;
 
-# Another build is another file
+# A new build is another file
 sub build {
     my $class = shift;
     my $path  = $class->find // return '';

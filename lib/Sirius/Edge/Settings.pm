@@ -7,16 +7,16 @@ use Sirius::Config::Static;
 use Sirius::Edge::Types;
 use Sirius::Worker;
 
-# Settings that go to the edge as they are
+# Settings that are passed to the edge unchanged
 my @PLAIN
     = qw(body_memory body_rate body_timeout graceful_timeout header_timeout keepalive_timeout max_body max_header_bytes
     max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tmpdir write_timeout);
 my @SWITCHES = qw(keepalive proxy_protocol);
 
-# As nginx has it (lingering_timeout)
+# As lingering_timeout of nginx
 use constant LINGER => 5;
 
-# Only what this class knows, and text: it comes from a process that may have lost its rights
+# Accepts known settings only, and only text: it comes from a process that may have dropped its privileges
 sub known {
     my ( $class, $said ) = @_;
     return if ref( $said || 0 ) ne 'ARRAY' || grep { !defined || ref || /[\0\n]/ } @$said;
@@ -24,7 +24,7 @@ sub known {
     return [ grep { /\A([a-z-]+)=/ && $known{$1} } @$said ];
 }
 
-# What the operator has set, as words that can be compared and handed on
+# The operator's settings as words that can be compared and passed on
 sub of {
     my ( $class, $conf ) = @_;
     my $trust   = $conf->{trust_proxy} || { networks => [] };
@@ -37,7 +37,7 @@ sub of {
         max_connections     => Sirius::Worker->max_connections($conf),
         request_timeout     => $conf->{request_timeout} || 0,
         server              => $conf->{server_software},
-        sheds_unfinished    => $conf->{sheds_unfinished},                # the admin port's
+        sheds_unfinished    => $conf->{sheds_unfinished},                # of the admin port
         stream_timeout      => $conf->{stream_timeout} || 0,
         underscores         => $conf->{underscores_in_headers} ne 'off'     ? 1 : 0,
         trusted_underscores => $conf->{underscores_in_headers} eq 'trusted' ? 1 : 0,

@@ -16,7 +16,7 @@ sub text {
         . _table( [qw(generation pid state age)],
         map { [ @{$_}{qw(number pid state)}, Sirius::Base::Text->age( $now - $_->{since} ) ] }
             @{ $status->{generations} } );
-    my @edges = @{ $status->{edges} || [] };    # a server of before has none
+    my @edges = @{ $status->{edges} || [] };    # a server of an older version has none
     $text .= "\n"
         . _table( [qw(edge state age connections idle waiting wait accepted)],
         map { _edge( $_, $now ) } @edges )
@@ -54,7 +54,7 @@ sub _edge {
     ];
 }
 
-# Columns of numbers to the right, the others to the left
+# Formats a table: numbers right-aligned, other columns left-aligned
 sub _table {
     my @lines  = @_;
     my @widths = map {
