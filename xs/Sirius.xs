@@ -12,6 +12,7 @@
 
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -336,6 +337,54 @@ PPCODE:
         mPUSHi(info.si_code == CLD_CONTINUED ? 0 : info.si_status);
     }
 
+int
+inotify(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sr_descriptors_above(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+OUTPUT:
+    RETVAL
+
+int
+inotify_watch(const char *class, int fd, const char *path, U32 events)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = inotify_add_watch(fd, path, events);
+OUTPUT:
+    RETVAL
+
+void
+inotify_unwatch(const char *class, int fd, int number)
+CODE:
+    PERL_UNUSED_VAR(class);
+    inotify_rm_watch(fd, number); /* whose folder is gone has none */
+
+bool
+send(const char *class, int line, SV *bytes, ...)
+CODE:
+    int fds[SIRIUS_PASSED_MAX];
+    PERL_UNUSED_VAR(class);
+    if (items - 3 > SIRIUS_PASSED_MAX)
+        croak("Sirius::OS::Linux->send: more than %d descriptors", SIRIUS_PASSED_MAX);
+    for (int i = 3; i < items; i++)
+        fds[i - 3] = (int)SvIV(ST(i));
+    RETVAL = sirius_send(aTHX_ line, bytes, fds, (int)items - 3);
+OUTPUT:
+    RETVAL
+
+void
+receive(const char *class, int line)
+PPCODE:
+    int fds[SIRIUS_PASSED_MAX], n = 0;
+    SV *bytes = sirius_receive(aTHX_ line, fds, &n);
+    PERL_UNUSED_VAR(class);
+    if (bytes) {
+        EXTEND(SP, 1 + n);
+        mPUSHs(bytes);
+        for (int i = 0; i < n; i++)
+            mPUSHi(fds[i]);
+    }
+
 void
 shut_gate(const char *class, int fd)
 CODE:
@@ -408,6 +457,12 @@ over(const char *class, int fd)
 CODE:
     PERL_UNUSED_VAR(class);
     sirius_sleepers_over(aTHX_ fd);
+
+void
+hold(const char *class, int fd, UV generation)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_sleepers_hold(aTHX_ fd, (uint32_t)generation);
 
 void
 part(const char *class, int sleepers, int common, UV edge)

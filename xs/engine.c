@@ -131,7 +131,8 @@ SV *sirius_new(pTHX_ HV *hv)
     if (log && SvROK(*log) && SvTYPE(SvRV(*log)) == SVt_PVHV)
         sirius_accesslog_open(aTHX_ s, (HV *)SvRV(*log));
     listen_all(aTHX_ hv, s);
-    sirius_work_open(aTHX_ s, (int)SvIV(conf(aTHX_ hv, "sleepers")), slot);
+    sirius_work_open(aTHX_ s, (int)SvIV(conf(aTHX_ hv, "sleepers")), slot,
+                     (uint32_t)number(aTHX_ hv, "generation"));
     if (!watching_forks)
         pthread_atfork(about_to_fork, NULL, forked_child);
     watching_forks = true;

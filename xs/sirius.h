@@ -243,7 +243,7 @@ sr_worker_what sirius_work_one(pTHX_ sirius *s, SV *app); /* serves the next req
 void sirius_abandon(pTHX_ sirius *s, const char *why);
 
 void sirius_work_watch(sirius *s, int edge); /* return "edge" when that pidfd is readable */
-void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row); /* croaks */
+void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row, uint32_t generation); /* croaks */
 void sirius_work_close(pTHX_ sirius *s);
 
 /* Shared memory for the edges, or for all. The descriptor is the caller's. Croak. */
@@ -256,6 +256,22 @@ void sirius_sleepers_part(pTHX_ int fd, uint32_t edge);
 
 /* No request will ever come: all workers end. Croaks. */
 void sirius_sleepers_over(pTHX_ int fd);
+
+/* Workers of this generation, and of those before, begin no request any more. Croaks. */
+void sirius_sleepers_hold(pTHX_ int fd, uint32_t generation);
+
+/* --- pass.c: notes with descriptors, over a socket that keeps them apart (SOCK_SEQPACKET) --- */
+
+enum { SIRIUS_PASSED_MAX = 4, SIRIUS_PASSED_BYTES = 192 * 1024 };
+
+/* False with errno: it was not sent. Does not wait for room where the socket does not block. */
+bool sirius_send(pTHX_ int line, SV *bytes, const int *fds, int n);
+
+/*
+ * The next note and its descriptors, which are the caller's and close-on-exec. NULL: there is none (errno), or
+ * the other end is closed (errno 0).
+ */
+SV *sirius_receive(pTHX_ int line, int fds[SIRIUS_PASSED_MAX], int *n);
 
 /* --- poll.c --- */
 

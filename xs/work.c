@@ -230,6 +230,14 @@ void sirius_sleepers_over(pTHX_ int fd)
     munmap(s, bytes);
 }
 
+void sirius_sleepers_hold(pTHX_ int fd, uint32_t generation)
+{
+    size_t bytes;
+    sr_sleepers *s = sleepers_map(aTHX_ fd, &bytes);
+    sr_sleepers_hold(s, generation);
+    munmap(s, bytes);
+}
+
 int sirius_common_new(pTHX)
 {
     int fd;
@@ -265,10 +273,11 @@ void sirius_work_watch(sirius *s, int edge)
     s->worker.look_ns = edge >= 0 ? LOOK_NS : 0;
 }
 
-void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row)
+void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row, uint32_t generation)
 {
     sr_worker_config config = {.sleepers = sleepers_map(aTHX_ sleepers, &s->sleepers_bytes),
                                .row = row,
+                               .generation = generation,
                                .look_ns = s->edge >= 0 ? LOOK_NS : 0};
     s->sleepers = config.sleepers;
     int err = sr_worker_open(&s->worker, &config);

@@ -178,6 +178,7 @@ sub _engine_conf {
         edge       => $self->{beside}     && defined $self->{beside}->pidfd ? $self->{beside}->pidfd : -1,
         listeners  => [ map { [ $_->fd, $_->name, $_->port, $_->is_unix ] } @{ $self->{listeners} } ],
         $self->_max_requests,
+        generation   => $self->{generation}                             || 0,
         max_rss      => $self->{multiprocess} && $self->{conf}{max_rss} || 0,
         multiprocess => $self->{multiprocess} ? 1 : 0,
         scoreboard   => $self->{scoreboard},

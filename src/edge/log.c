@@ -83,7 +83,7 @@ int sr_log_open(sr_edge *ed, const sr_settings *s)
     log->source = (sr_logsource){.ctx = ed, .get = value_of, .pid = log->pid};
     *lines = (sr_accesslog){
         .format = log->format,
-        .sink = sr_sink_new(s->log.kind, s->log.fd, SR_SINK_BATCH),
+        .sink = sr_sink_new(s->log.kind, s->log.fd, s->log.at_once ? 1 : SR_SINK_BATCH),
         .min_ns = s->log.min_ns,
         .errors_only = s->log.errors_only,
     };

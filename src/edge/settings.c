@@ -60,6 +60,7 @@ static const word words[] = {
     {"access-log-priority", COUNT, AT(log.priority), 191},
     {"access-log-min-time", SECONDS, AT(log.min_ns), 0},
     {"access-log-errors-only", SWITCH, AT(log.errors_only), 1},
+    {"access-log-at-once", SWITCH, AT(log.at_once), 1},
 };
 
 static void store(sr_settings *s, const word *w, uint64_t n)

@@ -57,6 +57,7 @@ typedef struct sr_settings {
         const char *format;
         int64_t min_ns; /* requests that took less are left out */
         bool errors_only;
+        bool at_once; /* each line is written when it is complete, for somebody who watches */
     } log;
 } sr_settings;
 

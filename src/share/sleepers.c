@@ -114,6 +114,16 @@ bool sr_sleepers_wake_one(sr_sleepers *s)
     return false;
 }
 
+void sr_sleepers_hold(sr_sleepers *s, uint32_t generation)
+{
+    atomic_store(&s->held, generation + 1);
+}
+
+bool sr_sleepers_holds(const sr_sleepers *s, uint32_t generation)
+{
+    return atomic_load(&s->held) > generation;
+}
+
 void sr_sleepers_end_all(sr_sleepers *s)
 {
     atomic_store(&s->over, 1);

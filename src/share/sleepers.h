@@ -32,6 +32,7 @@ typedef struct sr_sleepers {
     _Atomic uint32_t rows, words; /* in use; a word has the bits of 64 rows */
     _Atomic uint32_t epoch;       /* changes when an edge has come or gone */
     _Atomic uint32_t over;        /* the server is gone: no request will ever come */
+    _Atomic uint32_t held;        /* workers of generations below this one begin no request any more */
     _Atomic uint64_t key; /* must be in each hello: only processes that the server has started have it */
     _Atomic uint64_t lobby[SR_EDGES_MAX];
     _Alignas(64) _Atomic uint64_t sleeping[SR_SLEEPERS_WORDS];
@@ -78,6 +79,13 @@ void sr_sleepers_wake(sr_sleepers *s, uint32_t row);
 
 /* The server is gone: wakes all workers, which end. */
 void sr_sleepers_end_all(sr_sleepers *s);
+
+/*
+ * Workers of this generation, and of those before, leave: a request that one of them takes from now on is left
+ * for others. Who sleeps is not woken.
+ */
+void sr_sleepers_hold(sr_sleepers *s, uint32_t generation);
+bool sr_sleepers_holds(const sr_sleepers *s, uint32_t generation);
 
 bool sr_sleepers_searching(const sr_sleepers *s); /* some worker looks for a request */
 bool sr_sleepers_sleeping(const sr_sleepers *s);  /* some worker sleeps */

@@ -155,7 +155,10 @@ static bool called_away(const sr_worker *w)
 
 int sr_worker_open(sr_worker *w, const sr_worker_config *config)
 {
-    *w = (sr_worker){.sleepers = config->sleepers, .row = config->row, .look_ns = config->look_ns};
+    *w = (sr_worker){.sleepers = config->sleepers,
+                     .row = config->row,
+                     .generation = config->generation,
+                     .look_ns = config->look_ns};
     for (uint32_t i = 0; i < SR_EDGES_MAX; i++)
         w->edges[i] = (sr_worker_line){.line = -1, .bell = -1};
     if (config->row >= config->sleepers->rows) {
@@ -306,21 +309,31 @@ static bool still_mine(sr_worker *w)
     return claim == SR_CLAIM_MINE;
 }
 
+/* Not begun: the edge gives it to the next worker when this one has ended. */
+static bool leave_for_others(sr_worker *w)
+{
+    w->from = NULL;
+    w->slot = NULL;
+    return false;
+}
+
 static bool begin(sr_worker *w, sr_worker_request *out)
 {
     const sr_slot *s = w->slot;
     int body_fd = -1;
+    /* after it was taken: whoever asks for the hold first, and then for a request to be queued, is heeded */
+    if (sr_sleepers_holds(w->sleepers, w->generation)) {
+        leave(w, SR_LEAVING_DRAIN);
+        return leave_for_others(w);
+    }
     w->number = w->from->queue.number;
     w->lost = false;
     w->began = w->now;
     uint32_t files = atomic_load_explicit(&s->files, memory_order_relaxed);
     int err = files ? fetch(w, files, &body_fd) : 0;
-    /* not begun: once this worker has ended, another one takes the request */
     if (err == EBADF || err == ENOTSOCK) {
         cut_off(w);
-        w->from = NULL;
-        w->slot = NULL;
-        return false;
+        return leave_for_others(w);
     }
     if (err) {
         sr_worker_unread(w, err);

@@ -30,6 +30,7 @@
 typedef struct sr_worker_config {
     sr_sleepers *sleepers; /* the caller's; outlives the worker */
     uint32_t row;
+    uint32_t generation; /* see sr_sleepers_hold */
     int64_t look_ns; /* sr_worker_next returns SR_WORKER_WAKE so often, if nothing else happens; 0: never */
 } sr_worker_config;
 
@@ -53,6 +54,7 @@ typedef enum sr_leaving { SR_LEAVING_NO, SR_LEAVING_DRAIN, SR_LEAVING_STOP } sr_
 typedef struct sr_worker {
     sr_sleepers *sleepers;
     uint32_t row;
+    uint32_t generation;
     sr_worker_line edges[SR_EDGES_MAX]; /* by their numbers */
     sr_worker_line *open[SR_EDGES_MAX]; /* those whose queue is open */
     unsigned n_open;

@@ -9,7 +9,8 @@ use Test::More;
 chdir "$FindBin::Bin/../.." or die "$FindBin::Bin: $!";
 
 # From the ground up
-my @FLOORS = qw(PSGI Base OS Config Log Service Listen App Worker Edge Control Admin Process Plack CLI bin);
+my @FLOORS
+    = qw(PSGI Base OS Config Log Service Listen App Worker Edge Control Admin Process Dev Plack CLI bin);
 
 # Modules that are in no folder of these
 my %FLOOR = (

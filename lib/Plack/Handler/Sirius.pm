@@ -103,8 +103,9 @@ sub _resources {
     my %admin = map { $_ => 1 } $what{admin}->descriptors;
     $what{listeners}
         = [ Sirius::Listen::Listener->open_all( $conf, grep { !$admin{ $_->{fd} } } @inherited ) ];
-    $what{access_log} = Sirius::Log::Access->new( $conf, $privileges->owner );
-    $what{pid_file}   = Sirius::Service::PidFile->new( $conf->{pid} ) if defined $conf->{pid};
+    $what{access_log} = $conf->{develop} && $conf->{develop}->request_log
+        || Sirius::Log::Access->new( $conf, $privileges->owner );
+    $what{pid_file} = Sirius::Service::PidFile->new( $conf->{pid} ) if defined $conf->{pid};
     return %what;
 }
 

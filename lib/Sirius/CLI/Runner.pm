@@ -17,6 +17,7 @@ use Sirius::Listen::Listener;
 use Sirius::App::Loading;
 use Sirius::Config::Options;
 use Sirius::Config::Settings;
+use Sirius::Dev::RequestLog;
 use Sirius::Service::Starter;
 use Sirius::Service::Activation;
 use Sirius::OS::Title;
@@ -31,6 +32,7 @@ sub locate_app {
     my $load = _in( $dir, sub { $self->SUPER::locate_app(@args) } );
     return sub {
         my ( $app, @with ) = ( undef, @_ );
+        $self->_load_modules;
         return $app if eval {
             my $here = sub {
                 return Sirius::OS::Title->load( sub {
@@ -65,6 +67,7 @@ sub parse_options {
             $all{chdir}, $from->{chdir} )
             if defined $all{chdir};
         @plack = _for_plack( { map { $_ => $all{$_} } keys %$from }, $from );
+        $self->_develop( $given, \%all );
     }
     @plack = $self->_below_chdir( @plack, _for_plack( $given, {} ) );
     _in( $self->{chdir}, sub { $self->SUPER::parse_options( @plack, @words ) } );
@@ -73,12 +76,42 @@ sub parse_options {
     return;
 }
 
+# What there is to say of options has been said by the supervisor of sirius dev
+sub load_server {
+    my ( $self, @args ) = @_;
+    return $self->SUPER::load_server(@args)
+        if !$self->{session} || !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
+    local $SIG{__WARN__} = sub { };
+    return $self->SUPER::load_server(@args);
+}
+
+# Nothing of the application is loaded here, but in processes of their own
+sub prepare_devel {
+    my ( $self, $app ) = @_;
+    return $self->SUPER::prepare_devel($app) if !$self->{session};
+    return $app                              if !$self->{default_middleware};
+    return $self->apply_middleware( $self->apply_middleware( $app, 'Lint' ), 'StackTrace' );
+}
+
+sub run {
+    my ( $self, @args ) = @_;
+    if ( $self->{session} ) {
+        require Sirius::Dev::Loader;
+        $self->{_loader} = Sirius::Dev::Loader->new( $self->{session} );
+    }
+    return $self->SUPER::run(@args);
+}
+
 sub setup {
     my $self = shift;
     if ( $self->{help} ) {
         require Sirius::Config::Usage;
-        print Sirius::Config::Usage->help;
+        print Sirius::Config::Usage->help( $self->{develop} ? 'dev' : undef );
         exit 0;
+    }
+    if ( $self->{session} ) {
+        $self->{later}   = $self->{modules};
+        $self->{modules} = [];
     }
     return $self->SUPER::setup if !$self->{conf} || !$self->_loads_first;
     return Sirius::App::Loading->watch( $self->{conf}, sub { $self->SUPER::setup }, more => 1 );    # for -M
@@ -102,6 +135,56 @@ sub _below_chdir {
         $args[$i] =~ s{\A--Reload=\K(.*)}{join ',', map { File::Spec->rel2abs( $_, $dir ) } split /,/, $1}es;
     }
     return @args;
+}
+
+# What sirius dev, or -r, does otherwise. Its defaults give way to all that is said anywhere
+sub _develop {
+    my ( $self, $given, $all ) = @_;
+    my $loader = defined $all->{loader} ? $all->{loader} : '';
+    my $row    = Sirius::Config::Options->row('reload');
+    my $watches
+        = defined $all->{reload} && Sirius::Config::Options->check( $row, $all->{reload} )
+        || defined $all->{Reload}
+        || $loader eq 'Restarter';
+    my ($only) = grep { defined $given->{$_} } qw(watch watch_scan preload_modules live_reload);
+    if ( !$self->{develop} && !$watches ) {
+        Sirius::Config::Options->fail(
+            '--' . $only =~ tr/_/-/r . ': only valid with sirius dev, or with --reload' )
+            if defined $only;
+        return;
+    }
+    if ( defined $all->{server} && $all->{server} ne 'Sirius' ) {
+        Sirius::Config::Options->fail("--server $all->{server}: cannot be combined with sirius dev")
+            if $self->{develop};
+        return;
+    }
+    Sirius::Config::Options->fail("--loader $loader: cannot be combined with sirius dev")
+        if $self->{develop} && length $loader && $loader ne 'Restarter';
+    $self->{watch} = [ @{ $all->{watch} || [] }, split /,/, defined $all->{Reload} ? $all->{Reload} : '' ];
+    $self->{watch} = [ map { File::Spec->rel2abs( $_, $self->{chdir} ) } @{ $self->{watch} } ];
+    my ($gone) = grep { !-e } @{ $self->{watch} };
+    Sirius::Config::Options->fail("--watch $gone: $!") if defined $gone;
+    $self->{develops} = 1;
+    my %default = ( queue_timeout => 300 );    # requests wait while the application loads
+
+    if ( $self->{develop} ) {
+        %default = ( %default, workers => 4 )
+            if !grep { defined $all->{$_} } qw(workers min_servers max_servers);
+        %default = ( %default, host => '127.0.0.1' )
+            if !grep( { defined $all->{$_} } qw(host listen socket) )
+            && !Sirius::Service::Starter->descriptors
+            && !Sirius::Service::Activation->offered;
+        %default = (
+            %default,
+            access_log        => 'STDERR',
+            access_log_format => Sirius::Dev::RequestLog->FORMAT,
+            request_log       => 1
+        ) if !defined $all->{access_log} && !defined $all->{access_log_format};
+    }
+    for my $key ( grep { !defined $all->{$_} } keys %default ) {
+        $all->{$key} = $given->{$key} = $default{$key};
+    }
+    return;
 }
 
 # The options that Plack::Runner handles itself, in a form that it cannot misread: it takes the word after an
@@ -141,6 +224,7 @@ sub _in {
 # each request
 sub _loads_first {
     my $self = shift;
+    return 0 if $self->{session};
     return 0 if $self->{server} ne 'Sirius' || Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
     return $self->{loader} =~ /\A(?:Plack::Loader|Restarter)\z/;
 }
@@ -190,8 +274,31 @@ sub _pass_on {
 
     # at a reload the addresses are bound already
     _probe($conf) if !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
-    Sirius::Config::Options->fail('--daemonize: cannot be combined with --reload')
-        if $conf->{daemonize} && $self->{loader} eq 'Restarter';
+    return        if !$self->{develops};
+    my $what = $self->{develop} ? 'sirius dev' : '--reload';
+    Sirius::Config::Options->fail("--daemonize: cannot be combined with $what")        if $conf->{daemonize};
+    Sirius::Config::Options->fail("--workers 0: cannot be combined with $what; use 1") if !$conf->{workers};
+    require Sirius::Dev::Session;
+    $self->{session} = Sirius::Dev::Session->new(
+        app     => $self->{eval} || ref $served ? undef : File::Spec->rel2abs( $served, $self->{chdir} ),
+        command => $self->{develop},
+        conf    => $conf,
+        include => [ map { File::Spec->rel2abs( $_, $self->{chdir} ) } @{ $self->{includes} } ],
+        watch   => $self->{watch},
+    );
+    push @{ $self->{options} }, develop => $self->{session};
+    return;
+}
+
+# Those of -M, where the application is loaded; as Plack::Runner does it
+sub _load_modules {
+    my $self = shift;
+    for my $entry ( splice @{ $self->{later} || [] } ) {
+        my ( $module, @import ) = split /[=,]/, $entry;
+        eval
+            "package Plack::Runner; require $module; \$module->import(\@import); 1" ## no critic (StringyEval)
+            or die $@;    ## no critic (RequireCarping)
+    }
     return;
 }
 

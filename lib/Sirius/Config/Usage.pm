@@ -12,10 +12,24 @@ my $INDENT = 34;    # the column at which the texts of --help begin
 
 my $HEAD = <<'TEXT';
 Usage: sirius [options] [app.psgi]
+       sirius dev [options] [app.psgi] the same while you work on it: see sirius dev --help
        sirius ctl [options] COMMAND    control a running server: see sirius ctl --help
        sirius top [options]            watch a running server: see sirius top --help
 
 SECONDS accepts a unit: 500ms, 30s, 5m, 1h. BYTES accepts k, m and g: 64k, 10m, 1g.
+TEXT
+
+my %HEAD = ( dev => <<'TEXT' );
+Usage: sirius dev [options] [app.psgi]
+
+Serves the application while you work on it, at http://localhost:5000/. When you save a file, the
+application is loaded again; requests wait meanwhile, and are answered by the new code. An application
+that does not load is shown as a page with the message of perl.
+
+Other defaults than those of sirius: --env development, --workers 4, --host 127.0.0.1,
+--queue-timeout 300; and each request is logged on the terminal unless --access-log is given.
+--chdir, --config and all other options of sirius are accepted.
+
 TEXT
 
 # Formats bytes in the form that options accept
@@ -29,8 +43,10 @@ sub bytes {
 }
 
 sub help {
-    my $class = shift;
-    return $HEAD . $class->list( $INDENT, _visible() );
+    my ( $class, $command ) = @_;
+    return $HEAD . $class->list( $INDENT, _visible() ) if !defined $command;
+    my @rows = grep { $_->{group} =~ /\A(?:Application|Development|Listening)\b/ } _visible();
+    return $HEAD{$command} . $class->list( $INDENT, @rows );
 }
 
 sub list {

@@ -61,6 +61,7 @@ sub _log_settings {
     my $format = $conf->{access_log_format} || 'combined';
     utf8::encode($format) if utf8::is_utf8($format) && !utf8::downgrade( $format, 1 );
     return (
+        access_log_at_once     => $conf->{request_log}            ? 1 : 0,
         access_log_errors_only => $conf->{access_log_errors_only} ? 1 : 0,
         access_log_format      => $format,
         access_log_min_time    => $conf->{access_log_min_time} || 0,
@@ -69,7 +70,7 @@ sub _log_settings {
 
 sub _names {
     return @PLAIN, @SWITCHES,
-        qw(access_log_errors_only access_log_format access_log_min_time forwarded linger_timeout max_connections
+        qw(access_log_at_once access_log_errors_only access_log_format access_log_min_time forwarded linger_timeout max_connections
         request_timeout server sheds_unfinished static stream_timeout trust_proxy trusted_underscores types
         underscores x_forwarded_host);
 }

@@ -35,6 +35,12 @@ A descriptor by which others wake an edge.
 
 Memory that the edges have in common.
 
+=head2 hold
+
+  Sirius::Edge::Shared->hold( $sleepers, $number );
+
+From now on the workers of this generation, and of those before, begin no request. Those that sleep have to be told to end.
+
 =head2 line
 
   my ( $ours, $theirs ) = Sirius::Edge::Shared->line;

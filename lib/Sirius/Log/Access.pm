@@ -172,7 +172,8 @@ sub _open_syslog {
 sub _parse {
     my ( $class, $conf, @ids ) = @_;
     my $spec = $conf->{access_log};
-    return if !defined $spec || !length $spec;
+    return
+        if !defined $spec || !length $spec || $conf->{request_log};   # the supervisor of sirius dev prints it
     my $self = bless { conf => $conf, kind => 'file', owner => \@ids, spec => $spec }, $class;
     $self->{format} = _format( $conf->{access_log_format} );
     if ( $spec =~ /\A[|]\s*(.*)\z/s ) {

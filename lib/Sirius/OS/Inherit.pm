@@ -73,6 +73,13 @@ sub import {
     return;
 }
 
+# For take, in this process
+sub put {
+    my ( $class, $name, $state ) = @_;
+    $given{$name} = $json->encode( _each_text( {%$state}, \&utf8::encode ) );
+    return;
+}
+
 sub take {
     my ( $class, $name ) = @_;
     my $text = delete $given{$name};
@@ -195,6 +202,12 @@ A handle on an open descriptor, not a copy of it.
 Removes the inherited state from the environment before the application can read it, pass it on or clear it, and sets
 its descriptors to close on exec, so that programs which the application starts while it loads get none. The directory
 in which this module was found is removed from C<@INC> if it is the first.
+
+=head2 put
+
+  Sirius::OS::Inherit->put( $name, $state );
+
+As if this program had been given the state, for L</take> in this process.
 
 =head2 take
 

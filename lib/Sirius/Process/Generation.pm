@@ -23,10 +23,20 @@ my %HEARS = (
             if $more =~ /\A(?:INT|QUIT|TERM) from /;
         return;
     },
+    broken => sub {
+        my ( $self, $more ) = @_;
+        $self->{broken} = _decoded($more) if !$self->{up};
+        return;
+    },
     edge => sub {
         my ( $self, $more ) = @_;
         $self->{edge} = Sirius::OS::Inherit->bytes( eval { $JSON->decode($more) } ) if $more =~ /\A\[/;
         return;
+    },
+    files => sub {
+        my ( $self, $more ) = @_;
+        my $files = $self->{up} ? undef : _decoded($more);
+        return $files ? ( files => $files ) : ();
     },
     hook => sub {
         my ( $self, $more ) = @_;
@@ -63,6 +73,8 @@ sub be_hung {
 }
 
 sub be_late { return shift->{late} = 1 }
+
+sub broken { return shift->{broken} }
 
 sub child { return shift->{child} }
 
@@ -189,6 +201,12 @@ sub told { return shift->{told}++ }
 sub took { return shift->{took} }
 
 sub workers { return @{ shift->{workers} || [] } }
+
+# A hash of what only a process that has its rights still may say
+sub _decoded {
+    my $value = eval { $JSON->decode(shift) };
+    return ref $value eq 'HASH' ? Sirius::OS::Inherit->bytes($value) : undef;
+}
 
 # A line of the log that the generation has written itself
 sub _note {

@@ -20,10 +20,20 @@ use Socket qw(AF_UNIX PF_UNSPEC SOCK_STREAM);
 
 use constant VARIABLE => 'SIRIUS_GENERATION';
 
+# The original command, which stops where it would load the application (Sirius::Dev::Base). handles: passed on besides
+sub base {
+    my ( $class, $supervisor, $handles ) = @_;
+    my $code = sub {
+        eval { $class->_become( $supervisor, $handles ) };
+        Sirius::Log->pass("sirius: $@");
+    };
+    return Sirius::OS::Child->fork($code) || die "cannot fork: $!\n";
+}
+
 # For an application that is loaded in this process
 sub here {
     my ( $class, $supervisor, $number ) = @_;
-    my ( $news, $report ) = eval { _pair() } or Sirius::Log->fail( $@ =~ s/\n\z//r );
+    my ( $news, $report ) = eval { $class->pair } or Sirius::Log->fail( $@ =~ s/\n\z//r );
     my $code = sub {
         close $news;
         exit Sirius::Process::Pool->new( $supervisor->forked, number => $number, supervisor => $report )->run;
@@ -32,10 +42,17 @@ sub here {
     return Sirius::Process::Generation->new( $child, number => $number, news => $news );
 }
 
+# Both directions: the generation reports its progress, the supervisor passes on what the edges say of workers
+sub pair {
+    socketpair my $news, my $report, AF_UNIX, SOCK_STREAM, PF_UNSPEC
+        or die "cannot create a socket pair: $!\n";
+    return $news, $report;
+}
+
 # Runs the original command, and passes it our descriptors
 sub program {
     my ( $class, $supervisor, $number ) = @_;
-    my ( $news, $report ) = _pair();
+    my ( $news, $report ) = $class->pair;
     pipe my $stderr, my $said or die "cannot create a pipe: $!\n";
     my $code = sub {
         eval {
@@ -43,7 +60,7 @@ sub program {
             my $ours = Sirius::OS::Inherit->take_handle( defined $copy ? $copy : die "STDERR: $!\n" );
             Sirius::Log->close;          # the supervisor's STDERR has the layer already
             defined POSIX::dup2( fileno $said, 2 ) or die "STDERR: $!\n";
-            $class->_become( $supervisor, $number, $report, $ours );
+            $class->_become( $supervisor, { news => $report, stderr => $ours }, number => $number );
         };
         Sirius::Log->pass("sirius: $@");
     };
@@ -96,38 +113,30 @@ sub _unchanged {
 }
 
 sub _become {
-    my ( $class, $supervisor, $number, $report, $stderr ) = @_;
+    my ( $class, $supervisor, $handles, %plain ) = @_;
     $supervisor->loop->hand_over;
     my @listeners   = map { [ $_->fd, $_->given ] } @{ $supervisor->listeners };
     my @descriptors = $supervisor->scoreboard->descriptor;
     my $pipe        = $supervisor->log_pipe;
     my $text        = Sirius::OS::Inherit->give(
-        {   alive      => fileno $supervisor->alive,
+        {   %plain,
+            ( map { $_ => fileno $handles->{$_} } keys %$handles ),
+            alive      => fileno $supervisor->alive,
             edge_log   => $supervisor->edge && ( $supervisor->conf->{access_log} // '' ),
             sleepers   => fileno $supervisor->sleepers,
             fixed      => $supervisor->fixed,
             listeners  => \@listeners,
             log        => $pipe && fileno $pipe->fh,
-            news       => fileno $report,
-            number     => $number,
             scoreboard => $descriptors[0],
-            stderr     => fileno $stderr,
         },
         $supervisor->alive,
         $supervisor->sleepers,
-        $report, $stderr,
+        values %$handles,
         ( map { $_->[0] } @listeners ),
         ( $pipe ? $pipe->fh : () ),
         @descriptors
     );
     return Sirius::OS::Invocation->run( VARIABLE() => $text );
-}
-
-# Both directions: the generation reports its progress, the supervisor passes on what the edges say of workers
-sub _pair {
-    socketpair my $news, my $report, AF_UNIX, SOCK_STREAM, PF_UNSPEC
-        or die "cannot create a socket pair: $!\n";
-    return $news, $report;
 }
 
 1;
@@ -154,11 +163,24 @@ why a reload has failed.
 
 =head1 METHODS
 
+=head2 base
+
+  my $child = Sirius::Process::Launch->base( $supervisor, { base => $socket } );
+
+A L<Sirius::OS::Child> that becomes the original command, which stops where it would load the application; C<sirius dev> forks
+generations from it. The handles are in its state under these names.
+
 =head2 here
 
   my $generation = Sirius::Process::Launch->here( $supervisor, $number );
 
 A L<Sirius::Process::Generation>. Dies when there can be no child.
+
+=head2 pair
+
+  my ( $news, $report ) = Sirius::Process::Launch->pair;
+
+The sockets by which the supervisor and a generation tell each other what is new.
 
 =head2 program
 

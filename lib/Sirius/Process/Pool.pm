@@ -148,6 +148,7 @@ sub _become_worker {
         my $worker = Sirius::Worker->new(
             ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners scoreboard sleepers) ),
             control      => $self->{alive},
+            generation   => $self->{number},
             multiprocess => 1,
             report       => $self->{report},
             slot         => $slot,

@@ -119,18 +119,7 @@ sub reload {
     my $supervisor = $self->{supervisor};
     $supervisor->systemd->notify( 'RELOADING=1', sprintf 'MONOTONIC_USEC=%.0f', now() * 1e6 ) if !$again;
     my $generation = eval { Sirius::Process::Launch->program( $supervisor, ++$self->{last_number} ) };
-    if ($generation) {
-        $generation->reloads( $reply, $again );
-        $self->{loading} = $generation;
-        my $number = $generation->number;
-        Sirius::Log->note(
-            $again
-            ? "starting generation $number in place of the one that exited"
-            : "reload started as generation $number: " . ( $why || 'requested during the previous reload' )
-        );
-        $self->started($generation);
-        return $self->_publish;
-    }
+    return $self->_begun( $generation, $reply, $why, $again ) if $generation;
     chomp( my $error = $@ );
     return $self->_again("cannot start another generation: $error") if $again;
     $error = "reload failed: $error";
@@ -219,6 +208,21 @@ sub _again {
     return $self->_publish;    # nothing is being loaded now
 }
 
+# It loads the application
+sub _begun {
+    my ( $self, $generation, $reply, $why, $again ) = @_;
+    $generation->reloads( $reply, $again );
+    $self->{loading} = $generation;
+    my $number = $generation->number;
+    Sirius::Log->note(
+        $again
+        ? "starting generation $number in place of the one that exited"
+        : "reload started as generation $number: " . ( $why || 'requested during the previous reload' )
+    );
+    $self->started($generation);
+    return $self->_publish;
+}
+
 # The generation serves: those before it drain
 sub _complete {
     my ( $self, $generation ) = @_;
@@ -285,14 +289,7 @@ sub _ended {
     my ( $self, $generation, $status ) = @_;
     my $supervisor = $self->{supervisor};
     my $number     = $generation->number;
-    $self->_hear($generation);
-    $self->{generations} = [ grep { $_ != $generation } @{ $self->{generations} } ];
-    delete $self->{loading} if $generation == ( $self->{loading} || 0 );
-    $supervisor->alerts->begin;                       # nobody has passed on the last reports of its workers
-    $supervisor->loop->unwatch($_) for $generation->handles;
-    $supervisor->scoreboard->release( $_->{slot} )    # claimed, and killed before the fork
-
-        for grep { $_->{pid} < 0 && $_->{generation} == $number } $supervisor->rows;
+    $self->_forget($generation);
     if ( $supervisor->ending ) {
         Sirius::Log->error( "generation $number " . $generation->hung ) if defined $generation->hung;
         return;
@@ -327,6 +324,22 @@ sub _failed {
     Sirius::Log->error($error);
     $self->{supervisor}->systemd->notify( 'READY=1', 'STATUS=the last reload failed' );
     return $self->_reloaded( $generation, { ok => 0, error => $error } );
+}
+
+# It has ended, and this is what it leaves behind
+sub _forget {
+    my ( $self, $generation ) = @_;
+    my $supervisor = $self->{supervisor};
+    my $number     = $generation->number;
+    $self->_hear($generation);
+    $self->{generations} = [ grep { $_ != $generation } @{ $self->{generations} } ];
+    delete $self->{loading} if $generation == ( $self->{loading} || 0 );
+    $supervisor->alerts->begin;                       # nobody has passed on the last reports of its workers
+    $supervisor->loop->unwatch($_) for $generation->handles;
+    $supervisor->scoreboard->release( $_->{slot} )    # claimed, and killed before the fork
+
+        for grep { $_->{pid} < 0 && $_->{generation} == $number } $supervisor->rows;
+    return;
 }
 
 # Gives up a reload. Workers that serve already finish their requests; otherwise there is nothing to finish
@@ -368,9 +381,13 @@ sub _hear {
         elsif ( $what eq 'unopened' ) { $supervisor->unopened($more) }
         elsif ( $what eq 'up' )       { $supervisor->announce }
         elsif ( $what eq 'ready' )    { $self->_complete($generation) }
+        else                          { $self->_heard( $generation, $what, $more ) }
     }
     return;
 }
+
+# What only sirius dev wants to know
+sub _heard {return}
 
 # When a hook in a generation reaches its limit; the generation hears nothing meanwhile
 sub _hung_at {

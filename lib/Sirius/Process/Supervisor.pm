@@ -66,7 +66,8 @@ sub announce {
             Sirius::Log->note( 'the server_ready callback died: ' . $error =~ s/\s+\z//r ) if defined $error;
             next;
         }
-        $self->_say( "$program listening on " . $listener->url );
+        my $url = $listener->url;
+        $self->_say( "$program listening on " . ( $self->{develop} ? $self->{develop}->link($url) : $url ) );
     }
     $self->_say("$program admin on $_") for $self->{admin}->urls;
     $self->{systemd}->notify( 'READY=1', "MAINPID=$$", 'STATUS=serving' );
@@ -149,9 +150,13 @@ sub new {
     $self->{admin} ||= Sirius::Admin::Port->new;
     $self->{commands} = Sirius::Control::Commands->new($self);
     $self->{delay}    = Sirius::Process::StopDelay->new($self);
-    $self->{reload}   = Sirius::Process::Reload->new( $self, %$reload );
-    $self->{scaling}  = Sirius::Process::Scaling->new( $self->{conf}, $self );
-    $self->{alerts}   = Sirius::Process::Alerts->new( $self, %$alerts );
+    $self->{develop}  = $self->{conf}{develop};
+    $self->{reload}
+        = $self->{develop}
+        ? $self->{develop}->generations( $self, %$reload )
+        : Sirius::Process::Reload->new( $self, %$reload );
+    $self->{scaling} = Sirius::Process::Scaling->new( $self->{conf}, $self );
+    $self->{alerts}  = Sirius::Process::Alerts->new( $self, %$alerts );
     $self->{systemd}  ||= Sirius::Service::Notify->new;
     $self->{log_pipe} ||= $self->{access_log}->pipe if $self->{access_log};
     weaken( my $own = $self );
@@ -347,8 +352,9 @@ sub _clean_up {
     local $!;
     $_->shut  for $self->{admin}, @{ $self->{listeners} };
     $_->close for $self->{admin}, @{ $self->{listeners} };
-    $self->{log_pipe}->stop   if $self->{log_pipe};
-    $self->{pid_file}->remove if $self->{pid_file};
+    $self->{develop}->close($self) if $self->{develop};
+    $self->{log_pipe}->stop        if $self->{log_pipe};
+    $self->{pid_file}->remove      if $self->{pid_file};
     return;
 }
 

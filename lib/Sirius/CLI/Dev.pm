@@ -1,0 +1,102 @@
+package Sirius::CLI::Dev;
+
+use strict;
+use warnings;
+
+use Sirius::CLI::Runner;
+
+sub runner {
+    my $class = shift;
+    return Sirius::CLI::Runner->new(
+        server  => 'Sirius',
+        env     => $ENV{PLACK_ENV} || 'development',
+        develop => 1
+    );
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::CLI::Dev - the command "sirius dev"
+
+=head1 SYNOPSIS
+
+  sirius dev app.psgi
+  sirius dev --watch templates --live-reload bin/app.psgi
+
+=head1 DESCRIPTION
+
+C<sirius dev> serves an application while somebody works on it, at L<http://localhost:5000/>. It takes all options of L<sirius>, and
+those of the group "Development". Stop it with Ctrl-C.
+
+=head2 Saving a file
+
+When you save a file of the application, the workers begin no further request, the application is loaded in a new process,
+and requests that come meanwhile wait for it. No request is refused, and none that is sent after the save was noticed is
+answered by the old code. Requests that are being answered are finished by the old code. What is saved within 30
+milliseconds is one change; what is saved while the application loads starts it again.
+
+Watched are all files in the folder of the F<.psgi> file whose suffix is one of program code, templates, styles, configuration or text;
+the folder above instead if the F<.psgi> file is in F<bin> or F<script> beside F<lib>; the folders of C<-I>; every module that
+the application has loaded, wherever it is; and all files in what C<--watch> names. Hidden files except F<.env>, backups and what
+editors put beside a file are ignored, as are F<.git> and other hidden folders, F<blib>, F<cache>, F<cover_db>, F<log>, F<logs>,
+F<node_modules>, F<nytprof>, F<session>, F<sessions> and F<tmp>.
+
+Changes are told by inotify(7). On a network file system, at a limit of inotify or with C<--watch-scan>, the server looks at the
+files twice a second instead.
+
+=head2 Code that does not load
+
+The server answers with status 500 and a page that shows the message of perl, the file and the lines around the one at fault.
+Programs that do not accept C<text/html>, such as curl, get the same as plain text, and it is printed on the terminal. The next
+save of a file that loads brings the application back. This is so from the start: the address is open even if the application has
+never loaded.
+
+=head2 Modules of others
+
+Modules from the library folders of perl are loaded once, in a process of their own, and each new process of the application
+is forked from it. So a reload takes the time that your own code takes. When such a module is updated, that process is
+replaced, too. A module that cannot be loaded by itself, or that keeps a socket open when it is loaded, is loaded with the
+application. C<--disable-preload-modules> loads everything each time: use it if a module behaves differently with
+C<sirius dev>.
+
+=head2 The log of requests
+
+Each request is a line on STDERR: the time of day, the method, the path, the status in a colour, the time that it took, and
+the time that it had waited for a worker if that is a millisecond or more. There are colours on a terminal only, and not if the
+variable C<NO_COLOR> is set. With C<--access-log> that log is written instead.
+
+=head2 Exceptions
+
+In the environment C<development>, which is the default, an exception of the application is shown with its stack by
+L<Plack::Middleware::StackTrace>, and L<Plack::Middleware::Lint> checks the application, as with L<plackup>.
+C<--no-default-middleware> turns both off; so does another environment.
+
+=head2 Reloading the browser
+
+With C<--live-reload> the server adds a script to HTML pages, which loads the page again when the code has changed. See
+L<Sirius::Dev::LiveReload> for what is changed in a response, and for pages with a Content-Security-Policy.
+
+=head2 Defaults
+
+C<--env development>, C<--workers 4>, C<--host 127.0.0.1>, C<--queue-timeout 300>. To be reached by other machines, or from outside of
+a container, give C<--host 0.0.0.0>; everybody who can connect can then see source code in error pages.
+
+C<sirius --reload> (C<-r>) and C<-R PATHS> do the same with the defaults of C<sirius>, and without the log of requests.
+
+=head1 METHODS
+
+=head2 runner
+
+  my $runner = Sirius::CLI::Dev->runner;
+
+The L<Sirius::CLI::Runner> of the command.
+
+=head1 SEE ALSO
+
+L<sirius>, L<Sirius::Dev::Session>.
+
+=cut

@@ -1,0 +1,98 @@
+package Sirius::Dev::Audience;
+
+use strict;
+use warnings;
+
+use POSIX ();
+use Sirius::Dev::LiveReload;
+use Sirius::OS::Inherit;
+use Sirius::OS::Linux;
+use Socket qw(AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL PF_UNSPEC SOCK_SEQPACKET);
+
+use constant MOST => 100;    # connections; the oldest gives way
+
+# New pages are told what they may have missed on their way here
+sub act {
+    my $self = shift;
+    while ( my ( $id, $fd, @more ) = Sirius::OS::Linux->receive( fileno $self->{line} ) ) {
+        POSIX::close($_) for @more;
+        next if !defined $fd;
+        my $client = eval { Sirius::OS::Inherit->take_handle($fd) } or next;
+        next if defined $self->{id} && $id ne $self->{id} && !_send( $client, $self->{id} );
+        push @{ $self->{clients} }, $client;
+        shift @{ $self->{clients} } while @{ $self->{clients} } > MOST;
+    }
+    return;
+}
+
+sub due { return () }
+
+sub handle { return shift->{line} }
+
+sub new {
+    my $class = shift;
+    socketpair my $line, my $theirs, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC
+        or die "cannot create a socket pair: $!\n";
+    return bless { clients => [], line => $line, theirs => $theirs }, $class;
+}
+
+# The end that workers use
+sub theirs { return shift->{theirs} }
+
+# The code that serves now
+sub tell {
+    my ( $self, $id ) = @_;
+    $self->{id}      = $id;
+    $self->{clients} = [ grep { _send( $_, $id ) } @{ $self->{clients} } ];
+    return;
+}
+
+sub _send {
+    my ( $client, $id ) = @_;
+    return send $client, Sirius::Dev::LiveReload->event($id), MSG_DONTWAIT | MSG_NOSIGNAL;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Dev::Audience - the open pages that are told of new code
+
+=head1 SYNOPSIS
+
+  my $audience = Sirius::Dev::Audience->new;
+  $loop->watch( $audience->handle );
+  $audience->tell($id);
+
+=head1 DESCRIPTION
+
+Workers pass on the connections of pages (L<Sirius::Dev::LiveReload>). One that does not read, or is closed, is forgotten when it
+is told something; at most 100 are kept.
+
+=head1 METHODS
+
+=head2 act, due
+
+As those of a member of a L<Sirius::OS::Loop>: C<act> takes the connections that have come.
+
+=head2 handle, theirs
+
+The two ends of the socket by which connections are passed.
+
+=head2 new
+
+  my $audience = Sirius::Dev::Audience->new;
+
+=head2 tell
+
+  $audience->tell($id);
+
+Tells all pages which code serves now.
+
+=head1 SEE ALSO
+
+L<Sirius::Dev::Reload>.
+
+=cut

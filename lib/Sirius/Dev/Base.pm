@@ -1,0 +1,131 @@
+package Sirius::Dev::Base;
+
+use strict;
+use warnings;
+
+use JSON::PP     ();
+use Scalar::Util qw(weaken);
+use Sirius::OS::Inherit;
+use Sirius::OS::Linux;
+use Sirius::Process::Launch;
+use Socket qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
+
+my $JSON = JSON::PP->new->ascii->canonical;
+
+# False with $!: it does not listen
+sub ask {
+    my ( $self, $order, @descriptors ) = @_;
+    my $text = $JSON->encode( _text($order) );
+    return Sirius::OS::Linux->send( fileno $self->{line}, $text, @descriptors );
+}
+
+sub child { return shift->{child} }
+
+# What it says, decoded
+sub hear {
+    my $self = shift;
+    my @heard;
+    while ( defined( my $text = Sirius::OS::Linux->receive( fileno $self->{line} ) ) ) {
+        my $note = eval { $JSON->decode($text) };
+        push @heard, Sirius::OS::Inherit->bytes($note) if ref $note eq 'HASH';
+    }
+    return @heard;
+}
+
+sub is_gone { return shift->{child}->is_gone }
+
+sub line { return shift->{line} }
+
+# A child of the supervisor that runs the original command, up to where that would load the application. Dies if there is none
+sub new {
+    my ( $class, $supervisor, $ended, %more ) = @_;
+    socketpair my $line, my $theirs, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC
+        or die "cannot create a socket pair: $!\n";
+    my $child = Sirius::Process::Launch->base( $supervisor, { base => $theirs, %more } );
+    my $self  = bless { child => $child, line => $line }, $class;
+    weaken( my $own = $self );
+    $child->on_end( sub { $ended->( $own, $_[1] ) if $own } );
+    $supervisor->reaper->add($child);
+    $supervisor->loop->watch($line);
+    return $self;
+}
+
+# In place of this one another is started, or none
+sub stop {
+    my ( $self, $supervisor ) = @_;
+    $supervisor->loop->unwatch( $self->{line} );
+    $self->{child}->on_end( sub { } );
+    $self->{child}->signal('KILL');
+    return;
+}
+
+# Bytes as JSON wants them
+sub _text {
+    my $value = shift;
+    return [ map { _text($_) } @$value ]                            if ref $value eq 'ARRAY';
+    return { map { ( $_ => _text( $value->{$_} ) ) } keys %$value } if ref $value eq 'HASH';
+    utf8::encode($value)                                            if utf8::is_utf8($value);
+    return $value;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Dev::Base - the process that generations are forked from, as the supervisor sees it
+
+=head1 SYNOPSIS
+
+  my $base = Sirius::Dev::Base->new( $supervisor, sub { my ( $base, $status ) = @_; ... } );
+  $base->ask( { preload => [ [ 'Plack/Request.pm', '/usr/share/perl5/Plack/Request.pm' ] ] } );
+  $base->ask( { number => 3 }, fileno $report, fileno $said );
+  $_->{pid} && print "generation $_->{number}: $_->{pid}\n" for $base->hear;
+
+=head1 DESCRIPTION
+
+What the process itself does is in L<Sirius::Dev::Preloader>.
+
+=head1 METHODS
+
+=head2 ask
+
+  $base->ask( $order, @descriptors );
+
+Sends an order. It is carried out after those that were sent before.
+
+=head2 child
+
+Its L<Sirius::OS::Child>.
+
+=head2 hear
+
+What it has said since the last call: hashes.
+
+=head2 is_gone
+
+True when it has ended.
+
+=head2 line
+
+The socket to it.
+
+=head2 new
+
+  my $base = Sirius::Dev::Base->new( $supervisor, $ended, %handles );
+
+Starts it; C<$ended> is called with it and its status when it has ended. C<%handles>: what generations get besides, by their
+names in the state of L<Sirius::Process::Launch>.
+
+=head2 stop
+
+  $base->stop($supervisor);
+
+Kills it; nobody is told of its end.
+
+=head1 SEE ALSO
+
+L<Sirius::Dev::Reload>.
+
+=cut

@@ -1,0 +1,222 @@
+package Sirius::Dev::Files;
+
+use strict;
+use warnings;
+
+use Cwd            ();
+use File::Basename qw(basename dirname);
+use File::Spec     ();
+use List::Util     qw(any);
+
+# Files of an application that perl does not load as modules, by their suffix: not what an application writes while it runs
+my %SUFFIX = map { $_ => 1 } qw(
+    al cgi fcgi pl pm pod psgi t
+    ep epl handlebars hbs htm html jinja liquid mas mc mhtml mt mustache svg tmpl tpl template tt tt2 tx xhtml xml xsl xslt
+    cfg cnf conf config env ini json json5 properties toml yaml yml
+    css csv graphql js jsx less md mjs mo po pot proto sass scss sql svelte ts tsv tsx txt vue
+);
+
+# Folders of what tools and applications write
+my %WRITTEN = map { $_ => 1 } qw(blib cache cover_db log logs node_modules nytprof session sessions tmp);
+
+# More than this is no application's folder
+use constant FOLDERS_MAX => 4096;
+
+# What an editor keeps beside a file: "4913" tells vim whether it may write
+my $EDITORS = qr/\A(?:[.#]|4913\z)|~\z|[.](?:bak|orig|rej|sw[a-p]x?|tmp)\z|___jb_\w+\z|_flymake[.]\w+\z/;
+
+# A change of this file is one of the application
+sub counts {
+    my ( $self, $path ) = @_;
+    my $name = basename($path);
+    return $name eq '.env' && _in_one( $path, $self->{trees} ) if $name =~ $EDITORS;
+    return 1 if _in_one( $path,  $self->{watch} );
+    return 0 if !_in_one( $path, $self->{trees} );
+    return $name =~ /[.](\w+)\z/ && $SUFFIX{ lc $1 } ? 1 : 0;
+}
+
+# A name that is never a change, even of a file that was loaded
+sub is_editors {
+    my ( $class, $path ) = @_;
+    return basename($path) =~ $EDITORS ? 1 : 0;
+}
+
+# Loaded anew each time, and not once for all generations
+sub is_inside {
+    my ( $self, $path ) = @_;
+    return 1 if _in_one( $path, $self->{watch} );
+    return 0 if $path =~ m{/local/lib/perl5/};
+    return 1 if _in_one( $path, [ @{ $self->{trees} }, @{ $self->{include} } ] );
+    return 0 if $path =~ m{/lib/perl5/};
+    return _in_one( $path, $self->{libraries} ) ? 0 : 1;
+}
+
+# app: file of the application; include: folders of -I; watch: files and folders; libraries: where perl looks for modules
+sub new {
+    my ( $class, %args ) = @_;
+    my $self = bless { include => [], libraries => [], watch => [], app => undef, %args }, $class;
+    $_ = [ map { _whole($_) } @$_ ] for @{$self}{qw(include watch)};
+    $self->{libraries}
+        = [ grep { !_in_one( $_, $self->{include} ) } map { _whole($_) } @{ $self->{libraries} } ];
+    my ( @deep, @flat );
+    my $folder = defined $self->{app} ? dirname( _whole( $self->{app} ) ) : undef;
+    if ( !defined $folder ) {
+        @deep = grep {-d} map { _whole($_) } 'lib';
+    } elsif ( _is_common($folder) ) {
+        push @flat, $folder;
+        push @deep, grep {-d} map {"$folder/$_"} qw(lib templates views);
+    } else {
+        my $parent = dirname($folder);
+        my $below
+            = basename($folder) =~ /\A(?:bin|script|scripts)\z/ && -d "$parent/lib" && !_is_common($parent);
+        push @deep, $below ? $parent : $folder;
+    }
+    $self->{flat}  = \@flat;
+    $self->{trees} = [ @deep, @flat ];
+    $self->{deep}  = [ @deep, @{ $self->{include} } ];
+    push @{ $self->{trees} }, @{ $self->{include} };
+    return $self;
+}
+
+# As somebody who works on the application knows it
+sub short {
+    my ( $self, $path ) = @_;
+    for my $folder ( @{ $self->{trees} } ) {
+        return substr $path, 1 + length $folder if index( $path, "$folder/" ) == 0;
+    }
+    return $path;
+}
+
+# What can be sent to another process
+sub state {
+    my $self = shift;
+    return { map { $_ => $self->{$_} } qw(app include libraries watch) };
+}
+
+# The folders to watch: those at the top, and all in them; undef when they are too many
+sub folders {
+    my ( $self, @from ) = @_;
+    my %asked = map { $_ => 1 } @{ $self->{watch} };
+    my @left  = @from;
+    if ( !@from ) {
+        @left = ( @{ $self->{flat} }, @{ $self->{deep} },
+            map { -d $_ ? $_ : dirname($_) } @{ $self->{watch} } );
+    }
+    my %flat = map { $_ => 1 } @{ $self->{flat} }, map { dirname($_) } grep { !-d } @{ $self->{watch} };
+    delete @flat{ @{ $self->{deep} }, grep {-d} @{ $self->{watch} } };
+    my ( %seen, @all );
+    while ( defined( my $folder = shift @left ) ) {
+        next if $seen{$folder}++;
+        push @all, $folder;
+        return if @all > FOLDERS_MAX;
+        next   if $flat{$folder};
+        opendir my $dir, $folder or next;
+        for my $name ( readdir $dir ) {
+            my $path = "$folder/$name";
+            push @left, $path if !$self->is_left_out($path) && !-l $path && -d _;
+        }
+        closedir $dir;
+    }
+    return \@all;
+}
+
+# Folders in which nothing counts
+sub is_left_out {
+    my ( $self, $path ) = @_;
+    my $name = basename($path);
+    return 1 if $name =~ /\A[.]/;
+    return 0 if _in_one( $path, $self->{watch} );
+    return 1 if $WRITTEN{$name} || $name eq 'local' && -d "$path/lib/perl5";
+    return 0;
+}
+
+# Where others write, too
+sub _is_common {
+    my $folder = shift;
+    return any { defined && length && $folder eq $_ } '/', '/tmp', '/var/tmp', $ENV{HOME}, File::Spec->tmpdir;
+}
+
+sub _in_one {
+    my ( $path, $folders ) = @_;
+    return any { $path eq $_ || index( $path, $_ eq '/' ? '/' : "$_/" ) == 0 } @$folders;
+}
+
+# Without links where it is there: changes are told of the real place
+sub _whole {
+    my $path = File::Spec->rel2abs(shift);
+    my $real = Cwd::realpath($path);
+    return defined $real ? $real : File::Spec->canonpath($path);
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Dev::Files - which files and folders belong to an application
+
+=head1 SYNOPSIS
+
+  my $files = Sirius::Dev::Files->new( app => 'app.psgi', watch => ['templates'], libraries => [@INC] );
+  my $all   = $files->folders;
+  reload() if $files->counts('/srv/app/lib/App.pm');
+
+=head1 DESCRIPTION
+
+The folders of an application are that of its F<.psgi> file and all folders in it; the one above if the file is in F<bin>
+or F<script> and there is a F<lib> beside; the folders of C<-I>; and what C<--watch> names. If the F<.psgi> file is in the
+home directory, in F</> or in the folder for temporary files, only this folder itself is watched, and F<lib>, F<templates>
+and F<views> in it.
+
+In these a change of a file counts if its suffix is one of program code, templates, styles, configuration or text. In a
+folder of C<--watch> any file counts. Hidden files except F<.env>, backups and what editors put beside a file never count.
+Left out are hidden folders, and F<blib>, F<cache>, F<cover_db>, F<log>, F<logs>, F<node_modules>, F<nytprof>, F<session>,
+F<sessions>, F<tmp>, and a F<local> of Carton, since an application or a tool writes there.
+
+=head1 METHODS
+
+=head2 counts
+
+True if a change of the file with this path is one of the application.
+
+=head2 folders
+
+  my $all = $files->folders;
+  my $all = $files->folders($from);
+
+A reference to a list of all folders to be watched, or of those below one; undef if they are more than 4,096.
+
+=head2 is_editors
+
+True for a name that an editor uses for its own files.
+
+=head2 is_inside
+
+True if a loaded file is the application's: it is not in a folder where perl looks for modules, unless that is among
+the folders of the application.
+
+=head2 is_left_out
+
+True for a folder in which nothing is watched.
+
+=head2 new
+
+  my $files = Sirius::Dev::Files->new(%args);
+
+C<app>, the path of the F<.psgi> file, or undef; C<include> and C<watch>, lists of paths; C<libraries>, where perl looks for
+modules.
+
+=head2 short
+
+The path as seen from the folder of the application if it is in there.
+
+=head2 state
+
+What L</new> takes, for another process.
+
+=head1 SEE ALSO
+
+L<Sirius::Dev::Watcher>.
+
+=cut

@@ -1,0 +1,174 @@
+package Sirius::Dev::LiveReload;
+
+use strict;
+use warnings;
+use parent 'Plack::Middleware';
+
+use Plack::Util ();
+use Sirius::OS::Linux;
+
+# All that is the server's own begins so
+use constant PATH => '/__sirius/live';
+
+my $SCRIPT = <<'JS';
+(() => {
+    const [path, shown] = document.currentScript.src.split(/[?]/);
+    const events = new EventSource(path.replace(/[.]js$/, ''));
+    events.addEventListener('generation', event => {
+        if (event.data !== shown) { events.close(); location.reload(); }
+    });
+    addEventListener('pagehide', () => events.close());
+})();
+JS
+
+sub call {
+    my ( $self, $env ) = @_;
+    my $path = $env->{SCRIPT_NAME} . $env->{PATH_INFO};
+    return $self->_script          if $path eq PATH . '.js';
+    return $self->_subscribe($env) if $path eq PATH;
+    my $response = $self->app->($env);
+    return $response if !_is_page($env);
+    return Plack::Util::response_cb( $response, sub { return $self->_add( $env, @_ ) } );
+}
+
+# What an event is on the wire
+sub event {
+    my ( $class, $id ) = @_;
+    return "event: generation\ndata: $id\n\n";
+}
+
+# For a page
+sub script {
+    my ( $class, $id ) = @_;
+    return '<script src="' . PATH . qq(.js?$id"></script>);
+}
+
+# Before the end of a body that is there; after a body that comes in pieces, which goes out as it comes
+sub _add {
+    my ( $self, $env, $response ) = @_;
+    my ( $status, $headers ) = @$response;
+    my $type = Plack::Util::header_get( $headers, 'Content-Type' ) || '';
+    return if $type !~ m{\A\s*(?:text/html|application/xhtml[+]xml)\b}i || $status == 206 || $status < 200;
+    return if Plack::Util::status_with_no_entity_body($status);
+    my $coding = Plack::Util::header_get( $headers, 'Content-Encoding' );
+    return if defined $coding && $coding !~ /\A\s*identity\s*\z/i;
+    my $script = $self->script( $self->{id} );
+    if ( $type =~ /charset\s*=\s*"?utf-?(?:16|32)/i ) {return}
+    Plack::Util::header_remove( $headers, $_ ) for qw(Content-Length ETag Content-MD5 Digest);
+
+    if ( $response->[2] && ref $response->[2] eq 'ARRAY' ) {
+        my $body = $response->[2];
+        for my $i ( reverse 0 .. $#$body ) {
+            next if !defined $body->[$i] || $body->[$i] !~ m{.*(?=</body\s*>)}is;
+            $response->[2] = [
+                @$body[ 0 .. $i - 1 ],
+                substr( $body->[$i], 0, $+[0] ) . "$script\n" . substr( $body->[$i], $+[0] ),
+                @$body[ $i + 1 .. $#$body ]
+            ];
+            return;
+        }
+        $response->[2] = [ @$body, $script ];
+        return;
+    }
+    my $over;
+    return sub {
+        my $piece = shift;
+        return $piece if defined $piece;
+        return $over++ ? undef : $script;
+    };
+}
+
+# A browser that shows what it gets; not a part of a page that a script asks for
+sub _is_page {
+    my $env = shift;
+    return 0 if $env->{REQUEST_METHOD} !~ /\A(?:GET|HEAD|POST)\z/;
+    return 0
+        if lc( $env->{HTTP_X_REQUESTED_WITH} || '' ) eq 'xmlhttprequest' || exists $env->{HTTP_HX_REQUEST};
+    my $for = $env->{HTTP_SEC_FETCH_DEST};
+    return !defined $for || $for =~ /\A(?:document|iframe|frame)\z/ ? 1 : 0;
+}
+
+sub _script {
+    return [
+        200,
+        [   'Content-Type'   => 'text/javascript; charset=utf-8',
+            'Content-Length' => length $SCRIPT,
+            'Cache-Control'  => 'no-store'
+        ],
+        [$SCRIPT]
+    ];
+}
+
+# The supervisor keeps the connection, and this worker is free again
+sub _subscribe {
+    my ( $self, $env ) = @_;
+    my $site = $env->{HTTP_SEC_FETCH_SITE};
+    return [ 403, [ 'Content-Type' => 'text/plain' ], ["only for pages of this server\n"] ]
+        if defined $site && $site !~ /\A(?:same-origin|none)\z/;
+    return [ 405, [ 'Content-Type' => 'text/plain', Allow => 'GET' ], ["GET only\n"] ]
+        if $env->{REQUEST_METHOD} ne 'GET';
+    my $id = $self->{id};
+    return sub {
+        my $responder = shift;
+        my $socket    = $env->{'psgix.io'};
+        my $head
+            = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+            . "retry: 200\n\n";
+        my $fd = $socket && fileno $socket;
+        return $responder->( [ 503, [ 'Content-Type' => 'text/plain' ], ["no connection\n"] ] )
+            if !defined $fd || $fd < 0;
+        syswrite $socket, $head . $self->event($id);
+        Sirius::OS::Linux->send( fileno $self->{line}, $id, $fd );
+        return;
+    };
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Dev::LiveReload - has browsers load a page again when the code has changed
+
+=head1 SYNOPSIS
+
+  $app = Sirius::Dev::LiveReload->wrap( $app, id => $id, line => $socket );
+
+=head1 DESCRIPTION
+
+Middleware of C<sirius dev --live-reload>. It adds to each page, a response of the type C<text/html> that is not
+compressed, the line
+
+  <script src="/__sirius/live.js?ID"></script>
+
+before the last C<< </body> >> if the body is a list of strings, else after the end of the body: a body that is streamed goes out
+as it comes, and nothing of it is kept. The length, the ETag and digests are removed from the response. Parts of pages that scripts ask
+for (C<X-Requested-With>, C<HX-Request>, a C<Sec-Fetch-Dest> other than C<document>) stay as they are.
+
+The script connects to F</__sirius/live>. The worker passes the connection to the supervisor (L<Sirius::Dev::Audience>), so an open page
+occupies no worker.
+
+A Content-Security-Policy must allow the script and the connection: C<script-src 'self'; connect-src 'self'> is enough, since
+both come from the same server. With a policy of nonces or hashes alone the browser refuses the script, and says so in its
+console; nothing else changes.
+
+=head1 METHODS
+
+=head2 call
+
+That of L<Plack::Middleware>.
+
+=head2 event
+
+  my $bytes = Sirius::Dev::LiveReload->event($id);
+
+=head2 script
+
+  my $html = Sirius::Dev::LiveReload->script($id);
+
+=head1 SEE ALSO
+
+L<Sirius::Dev::Session>.
+
+=cut

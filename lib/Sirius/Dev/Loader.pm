@@ -1,0 +1,144 @@
+package Sirius::Dev::Loader;
+
+use strict;
+use warnings;
+use parent 'Plack::Loader';
+
+use Cwd        ();
+use File::Spec ();
+use JSON::PP   ();
+use POSIX      ();
+use Sirius::Dev::Broken;
+use Sirius::Dev::LiveReload;
+use Sirius::Dev::Preloader;
+use Sirius::Log ();
+use Sirius::OS::Inherit;
+use Sirius::OS::Title;
+use Sirius::Process::Launch;
+use Sirius::Worker;
+use Time::HiRes ();
+
+my $JSON = JSON::PP->new->ascii->allow_nonref;
+
+sub new {
+    my ( $class, $session ) = @_;
+    return bless { session => $session }, $class;
+}
+
+# Not yet: that is for generations
+sub preload_app {
+    my ( $self, $builder ) = @_;
+    $self->{builder} = $builder;
+    return;
+}
+
+# In the supervisor; or in what runs the same command for it, which comes back from there as a generation
+sub run {
+    my ( $self, $server ) = @_;
+    my $variable = Sirius::Process::Launch->VARIABLE;
+    return $server->run( sub { die "a supervisor serves nothing\n" } )
+        if !Sirius::OS::Inherit->has($variable);
+    my $state = Sirius::OS::Inherit->take($variable);
+    Sirius::OS::Title->set( $self->{session}->conf, 'base' );
+    my ( $order, $news, $said )
+        = Sirius::Dev::Preloader->run( Sirius::OS::Inherit->take_handle( $state->{base} ) );
+    Sirius::OS::Title->set( $self->{session}->conf, 'loading' );
+    my $log = POSIX::dup(2);
+    die "sirius: STDERR: $!\n" if !defined $log || !defined POSIX::dup2( $said, 2 );
+    POSIX::close($said);
+    my $live = defined $state->{live} ? Sirius::OS::Inherit->take_handle( $state->{live} ) : undef;
+    Sirius::OS::Inherit->put( $variable,
+        { %$state, news => $news, number => $order->{number}, stderr => $log } );
+    my $page = $order->{page};
+    delete $server->{conf}{warm_up} if $page;    # which is for the application
+    my $app
+        = $page
+        ? Sirius::Dev::Broken->restore($page)->app( $live && Sirius::Dev::LiveReload->script( $order->{id} ) )
+        : $self->_load($news);
+    $app = Sirius::Dev::LiveReload->wrap( $app, id => $order->{id}, line => $live ) if $live;
+    return $server->run($app);
+}
+
+sub _build {
+    my $self = shift;
+    my $file = $self->{session}->app;
+    die "$file: $!\n" if defined $file && !-e $file;    # Plack says that no file was found, and not which
+    return Sirius::Worker->check_app( $self->{builder}->() );
+}
+
+# What it cannot load is for the supervisor to show
+sub _load {
+    my ( $self, $news ) = @_;
+    my $here   = Cwd::getcwd();
+    my %before = %INC;
+    my $began  = Time::HiRes::time();
+    my $app;
+    my $clean = eval { $app = $self->_build; 1 };
+    my $error = $@;
+    my %files = map { ( $_ => _whole( $INC{$_}, $here ) ) }
+        grep { defined $INC{$_} && !ref $INC{$_} && ( $clean || -f $INC{$_} ) } keys %INC;
+    _tell( $news, files => { began => $began, files => \%files } );
+    return $app if $clean;
+    _tell( $news, broken => Sirius::Dev::Broken->because($error)->data );
+    exit 1;
+}
+
+# A line to the supervisor, which reads it
+sub _tell {
+    my ( $news, $what, $value ) = @_;
+    my $line = "$what " . $JSON->encode( _text($value) ) . "\n";
+    my $copy = POSIX::dup($news);
+    open my $to, '>&=', $copy or return;
+    while ( length $line ) {
+        my $done = syswrite $to, $line;
+        last if !$done && !$!{EINTR};
+        substr $line, 0, $done || 0, '';
+    }
+    close $to;
+    return;
+}
+
+sub _text {
+    my $value = shift;
+    return [ map { _text($_) } @$value ]                            if ref $value eq 'ARRAY';
+    return { map { ( $_ => _text( $value->{$_} ) ) } keys %$value } if ref $value eq 'HASH';
+    utf8::encode($value)                                            if utf8::is_utf8($value);
+    return $value;
+}
+
+sub _whole {
+    my ( $path, $here ) = @_;
+    return File::Spec->rel2abs( $path, $here );
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Dev::Loader - loads an application in processes of its own, again and again
+
+=head1 SYNOPSIS
+
+  my $loader = Sirius::Dev::Loader->new($session);
+  $loader->preload_app($builder);
+  $loader->run($server);
+
+=head1 DESCRIPTION
+
+A L<Plack::Loader> for C<sirius dev>. In the supervisor it loads nothing. In the process that generations are forked from it
+waits (L<Sirius::Dev::Preloader>), and in each generation it loads the application, and tells the supervisor which files that
+were, and why if it could not.
+
+=head1 METHODS
+
+=head2 new, preload_app, run
+
+As those of L<Plack::Loader>; C<new> takes a L<Sirius::Dev::Session>.
+
+=head1 SEE ALSO
+
+L<Sirius::Dev::Reload>.
+
+=cut

@@ -1,0 +1,491 @@
+package Sirius::Dev::Reload;
+
+use strict;
+use warnings;
+use parent 'Sirius::Process::Reload';
+
+use Errno               qw(ESRCH);
+use List::Util          qw(min);
+use Scalar::Util        qw(weaken);
+use Sirius::Base::Clock qw(now);
+use Sirius::Base::Text;
+use Sirius::Dev::Base;
+use Sirius::Dev::Broken;
+use Sirius::Dev::Watcher;
+use Sirius::Edge::Shared;
+use Sirius::Log ();
+use Sirius::OS::Child;
+use Sirius::OS::ExitStatus;
+use Sirius::Process::Generation;
+use Sirius::Process::Launch;
+
+use constant {
+    SETTLE      => 0.03,    # seconds without a change, after which a save is over
+    SETTLE_MAX  => 1,       # seconds after the first change, when it is over in any case
+    PRELOAD_MAX => 60,      # seconds that modules have to load by themselves
+    REFUSED_MAX => 20,      # modules that may refuse it before it is given up
+    NAMES_MAX   => 3,       # files that are named in a line
+};
+
+# Of the server itself, or loaded before any application
+my %OWN = %INC;
+
+sub act {
+    my $self = shift;
+    $self->_hear_base;
+    if ( !$self->{supervisor}->is_stopping ) {
+        $self->_look;
+        if    ( defined $self->{load_at} )    { $self->_load_changed  if $self->{load_at} <= now() }
+        elsif ( defined $self->{preload_by} ) { $self->_preload_hangs if $self->{preload_by} <= now() }
+        $self->_start_base if defined $self->{base_at} && $self->{base_at} <= now();
+    }
+    return $self->SUPER::act;
+}
+
+# Nobody serves and nothing is loaded yet
+sub begin {
+    my $self    = shift;
+    my $session = $self->{session};
+    my $loop    = $self->{supervisor}->loop;
+    my @members = grep {defined} $session->audience, $self->{supervisor}->access_log;
+    my $say     = sub { Sirius::Log->warn("sirius dev: $_[0]") };
+    $self->{watcher} = Sirius::Dev::Watcher->new(
+        files => $session->files,
+        say   => $say,
+        scan  => $session->conf->{watch_scan},
+    );
+    $self->{watcher}->follow( time, $self->_app );
+    for my $member ( grep { $_->can('handle') } @members ) {
+        $loop->watch( $member->handle );
+        $loop->add($member);
+    }
+    $self->_watch;
+    $self->_start_base;
+    $self->_order( first => 1 );
+    return;
+}
+
+# The server has ended
+sub close {
+    my $self = shift;
+    my $base = delete $self->{base} or return;
+    $base->child->signal('KILL');
+    $base->child->wait(1);
+    return;
+}
+
+sub due {
+    my $self = shift;
+    return $self->SUPER::due if $self->{supervisor}->is_stopping;
+    return $self->SUPER::due, grep {defined} @{$self}{qw(load_at preload_by base_at)},
+        $self->{watcher} ? $self->{watcher}->due : ();
+}
+
+sub new {
+    my ( $class, $supervisor, %args ) = @_;
+    my $self = $class->SUPER::new( $supervisor, %args );
+    $self->{$_} ||= {} for qw(changed outside preloaded refused);
+    return $self;
+}
+
+# What is asked for: other options or another version of a library may be the reason
+sub reload {
+    my ( $self, $reply, $why, $again ) = @_;
+    return $self->_order( again => 1 ) if $again;
+    $self->_hold($why);
+    $self->_replace_base;
+    return $self->_order( reply => $reply, why => $why );
+}
+
+# The supervisor of a session is not replaced
+sub renewed { return 0 }
+
+sub settled {
+    my $self = shift;
+    return !$self->{awaited} && $self->SUPER::settled;
+}
+
+sub stop {
+    my ( $self, @how ) = @_;
+    delete @{$self}{qw(awaited load_at)};
+    if ( my $base = delete $self->{base} ) { $base->stop( $self->{supervisor} ) }
+    return $self->SUPER::stop(@how);
+}
+
+# Nothing of what loads now is wanted any more
+sub _abandon {
+    my ( $self, $why ) = @_;
+    if ( my $awaited = delete $self->{awaited} ) {
+        push @{ $self->{waiting} }, grep {defined} $awaited->{reply};
+    }
+    my $loading = delete $self->{loading};
+    ($loading) = grep { !$_->is_ready && !defined $_->gave_up && !$_->is_draining } $self->all if !$loading;
+    return if !$loading;
+    push @{ $self->{waiting} }, $loading->replies;
+    return $self->_give_up( $loading, $why );
+}
+
+sub _app {
+    return grep {defined} shift->{session}->app;
+}
+
+# The process that generations come from says that there is another one
+sub _arrived {
+    my ( $self, $pid, $order ) = @_;
+    my $supervisor = $self->{supervisor};
+    my $child      = Sirius::OS::Child->new($pid);
+    my $generation = Sirius::Process::Generation->new(
+        $child,
+        number => $order->{number},
+        news   => $order->{news},
+        stderr => $order->{stderr},
+        said   => '',
+    );
+    $self->{page} = $order->{page} ? $order->{number} : undef;
+    if ( $order->{first} || $order->{page} ) {
+        $generation->reloads( undef, 1 ) if $order->{page};
+        $self->{loading} = $generation;
+        $self->started($generation);
+        $self->_publish;
+    } else {
+        my @replies = ( grep( {defined} $order->{reply} ), splice @{ $self->{waiting} || [] } );
+        my $reply   = @replies ? sub { $_->(@_) for @replies } : undef;
+        $self->_begun( $generation, $reply, @{$order}{qw(why again)} );
+    }
+    $generation->tell('go');
+    $child->ended(0) if !kill( 0, $pid ) && $!{ESRCH};    # killed before it was known here
+    return;
+}
+
+sub _base_ended {
+    my ( $self, $base, $status ) = @_;
+    return if $base != ( $self->{base} || 0 ) || $self->{supervisor}->is_stopping;
+    $self->_hear_base;
+    return if $base != ( $self->{base} || 0 );
+    $self->{supervisor}->loop->unwatch( $base->line );
+    delete $self->{base};
+    my $how = 'the process that generations are forked from ' . Sirius::OS::ExitStatus->words( $status, '' );
+    if ( defined( delete $self->{preload_by} ) ) {
+        my $name = delete $self->{preloading};
+        return $self->_refuse( $name, $how ) if defined $name;
+    }
+    my $delay = $self->{base_failures}++ ? min 30, 2**$self->{base_failures} : 0;
+    Sirius::Log->error( "sirius dev: $how; " . ( $delay ? "next attempt in $delay s" : 'starting another' ) );
+    $self->{base_at} = now() + $delay;
+    return;
+}
+
+sub _complete {
+    my ( $self, $generation ) = @_;
+    return if $generation->is_draining || defined $generation->gave_up;
+    my $supervisor = $self->{supervisor};
+    if ( $self->_is_page($generation) ) {
+        $self->{backoff}->ready;
+        delete @{$self}{qw(again_at fallen loading)};
+        $self->_drain($_) for grep { $_->number < $generation->number && !$_->is_draining } $self->all;
+        kill TERM => $supervisor->generations->orphans;
+        $self->_publish;
+    } else {
+        delete $self->{loading} if !$generation->is_reload;
+        $self->SUPER::_complete($generation);
+        $self->_preload;
+    }
+    $self->{session}->audience->tell( $self->{session}->id( $generation->number ) )
+        if $self->{session}->audience;
+    return;
+}
+
+# Before it was ready: what would be served is the reason
+sub _ended {
+    my ( $self, $generation, $status ) = @_;
+    my $supervisor = $self->{supervisor};
+    return $self->SUPER::_ended( $generation, $status )
+        if $generation->is_ready
+        || $generation->is_draining
+        || defined $generation->gave_up
+        || $self->_is_page($generation)
+        || $supervisor->ending;
+    $self->_forget($generation);
+    my $how
+        = defined $generation->hung ? $generation->hung
+        : $status                   ? Sirius::OS::ExitStatus->words( $status, '' )
+        :                             'called exit while it was loaded';
+    my $broken
+        = $generation->broken
+        ? Sirius::Dev::Broken->restore( $generation->broken )
+        : Sirius::Dev::Broken->process( "generation @{[ $generation->number ]} $how", $generation->said );
+    Sirius::Log->pass( $broken->terminal( $self->{session}->colours ) );
+    my $data = $broken->data;
+    $self->{inside}
+        = [ @{ $self->{inside} || [] }, @{ $self->{before} || [] } ];    # it had not come to all of them
+    $self->{watcher}->follow( time, $self->_followed, grep {defined} $data->{file} );
+    $self->_watch;
+    $self->_not_reloaded( $generation, 'reload failed: ' . ( split /\n/, $data->{text} )[0] )
+        if $generation->is_reload;
+    return $self->_order( page => $data );
+}
+
+# Of what is loaded now, and of what was loaded when it was whole
+sub _followed {
+    my $self = shift;
+    return $self->_app, @{ $self->{inside} || [] }, values %{ $self->{outside} };
+}
+
+# There is no other that would have to be told
+sub _given_up {return}
+
+sub _heard {
+    my ( $self, $generation, $what, $more ) = @_;
+    return if $what ne 'files' || ref $more->{files} ne 'HASH';
+    my ( $all,    $files ) = ( $more->{files}, $self->{session}->files );
+    my ( @inside, %outside );
+    for my $name ( grep { !ref $all->{$_} && defined $all->{$_} } keys %$all ) {
+        my $path = $all->{$name};
+        if    ( $files->is_inside($path) )                      { push @inside, $path }
+        elsif ( !$OWN{$name} && $name =~ m{\A\w[\w/]*[.]pm\z} ) { $outside{$name} = $path }
+    }
+    $self->{before}  = $self->{inside};
+    $self->{inside}  = \@inside;
+    $self->{outside} = { %{ $self->{outside} }, %outside };
+    $self->{watcher}
+        ->follow( $more->{began} =~ /\A\d+(?:[.]\d+)?\z/ ? $more->{began} : time, $self->_followed );
+    return $self->_watch;
+}
+
+sub _hear_base {
+    my $self = shift;
+    my $base = $self->{base} or return;
+    for my $note ( $base->hear ) {
+        if    ( defined $note->{number} )  { $self->_ordered($note) }
+        elsif ( defined $note->{loading} ) { $self->{preloading} = $note->{loading} }
+        elsif ( defined $note->{refused} ) { $self->_refuse( @{$note}{qw(refused why)} ) }
+        elsif ( $note->{preloaded} )       { $self->_preloaded( @{ $note->{preloaded} } ) }
+    }
+    return;
+}
+
+# From now on no request is begun by the code that serves
+sub _hold {
+    my ( $self, $why ) = @_;
+    Sirius::Edge::Shared->hold( fileno $self->{supervisor}->sleepers, $self->{last_number} );
+    $self->_abandon($why);
+    $self->_drain($_) for grep { $_->is_up && !$_->is_draining && !defined $_->gave_up } $self->all;
+    return;
+}
+
+# It serves the reason why another one could not
+sub _is_page {
+    my ( $self, $generation ) = @_;
+    return $generation->number == ( $self->{page} || 0 );
+}
+
+# All that was saved together has been saved
+sub _load_changed {
+    my $self    = shift;
+    my @changed = sort keys %{ $self->{changed} };
+    delete @{$self}{qw(first_change load_at)};
+    $self->{changed} = {};
+    my %outside = reverse %{ $self->{outside} };
+    my @names   = map { $outside{$_} || () } @changed;
+    push @names, grep {
+        my $name = $_;
+        grep {m{/\Q$name\E\z}} @changed
+    } keys %{ $self->{preloaded} };
+    if (@names) {
+        delete @{ $self->{outside} }{@names};    # where the application finds them now is for it to say
+        $self->_replace_base;
+    }
+    return $self->_order( why => $self->_named(@changed) . ' changed' );
+}
+
+# Requests wait from the first change on
+sub _look {
+    my $self    = shift;
+    my @changed = $self->{watcher}->changed or return;
+    $self->{changed}{$_} = 1 for @changed;
+    if ( !defined $self->{first_change} ) {
+        $self->{first_change} = now();
+        $self->_hold( $self->_named(@changed) . ' changed' );
+    }
+    $self->{load_at} = min now() + SETTLE, $self->{first_change} + SETTLE_MAX;
+    return $self->_watch;
+}
+
+sub _named {
+    my ( $self, @changed ) = @_;
+    my $files = $self->{session}->files;
+    my @paths = map { Sirius::Base::Text->harmless( $files->short($_) ) } @changed;
+    my @first = splice @paths, 0, NAMES_MAX;
+    return join( ', ', @first ) . ( @paths ? ' and ' . @paths . ' more' : '' );
+}
+
+# Another generation, as soon as the process that they are forked from has time for it
+sub _order {
+    my ( $self, %order ) = @_;
+    return if $self->{supervisor}->is_stopping;
+    my $number = ++$self->{last_number};
+    my ( $news, $report, $stderr, $said );
+    my $sent = eval {
+        ( $news, $report ) = Sirius::Process::Launch->pair;
+        pipe $stderr, $said or die "cannot create a pipe: $!\n";
+        $self->{awaited} = { %order, news => $news, number => $number, stderr => $stderr };
+        my $base = $self->{base} or return 1;    # again when there is one
+        $base->ask(
+            {   id     => $self->{session}->id($number),
+                number => $number,
+                $order{page} ? ( page => $order{page} ) : ()
+            },
+            fileno $report,
+            fileno $said
+        ) or die "cannot send an order: $!\n";
+        1;
+    };
+    return if $sent;
+    chomp( my $error = $@ );
+    delete $self->{awaited};
+    return $self->_again("cannot start another generation: $error");
+}
+
+sub _ordered {
+    my ( $self, $note ) = @_;
+    my $order = $self->{awaited};
+    return if !$order || $order->{number} != $note->{number};    # nobody waits for it: it ends
+    delete $self->{awaited};
+    delete $self->{base_failures};
+    return $self->_arrived( $note->{pid}, $order ) if $note->{pid};
+    return $self->_again("cannot start another generation: $note->{error}");
+}
+
+# What the application needs from outside of its folders, and has not been loaded for all generations yet
+sub _preload {
+    my $self = shift;
+    my $base = $self->{base};
+    return if !$base || !$self->{session}->conf->{preload_modules} || defined $self->{preload_by};
+    my $outside = $self->{outside};
+    my @names   = sort grep { !$self->{preloaded}{$_} && !$self->{refused}{$_} } keys %$outside;
+    return if !@names || keys %{ $self->{refused} } >= REFUSED_MAX;
+    my $order
+        = { files => $self->{session}->files->state, preload => [ map { [ $_, $outside->{$_} ] } @names ] };
+    return if !$base->ask($order);    # it is about to end, or this is more than a note can hold
+    $self->{preloaded}{$_} = 1 for @names;
+    $self->{preload_by} = now() + PRELOAD_MAX;
+    return;
+}
+
+sub _preloaded {
+    my ( $self, @names ) = @_;
+    delete @{$self}{qw(preload_by preloading)};
+    return;
+}
+
+sub _preload_hangs {
+    my $self = shift;
+    my $name = delete $self->{preloading};
+    delete $self->{preload_by};
+    $self->_refuse( $name, 'it does not finish loading' ) if defined $name;
+    return;
+}
+
+# It is loaded with the application each time
+sub _refuse {
+    my ( $self, $name, $why ) = @_;
+    $self->{refused}{$name} = 1;
+    my $more = keys %{ $self->{refused} } >= REFUSED_MAX ? '; no modules are loaded in advance any more' : '';
+    Sirius::Log->info("sirius dev: $name is not loaded in advance: $why$more");
+    my $order = delete $self->{awaited};
+    $self->_replace_base;
+    return $order ? $self->_order(%$order) : $self->_preload;
+}
+
+# With nothing loaded in it
+sub _replace_base {
+    my $self = shift;
+    my $base = delete $self->{base};
+    $base->stop( $self->{supervisor} ) if $base;
+    delete @{$self}{qw(preload_by preloading)};
+    $self->{preloaded} = {};
+    return $self->_start_base;
+}
+
+sub _start_base {
+    my $self = shift;
+    delete $self->{base_at};
+    weaken( my $own = $self );
+    my $audience = $self->{session}->audience;
+    my %more     = $audience ? ( live => $audience->theirs ) : ();
+    $self->{base} = eval {
+        Sirius::Dev::Base->new( $self->{supervisor}, sub { $own->_base_ended(@_) if $own }, %more );
+    };
+    if ( !$self->{base} ) {
+        chomp( my $error = $@ );
+        Sirius::Log->error("sirius dev: $error; next attempt in 1 s");
+        $self->{base_at} = now() + 1;
+        return;
+    }
+    my $order = delete $self->{awaited} or return;
+    return $self->_order(%$order);
+}
+
+# Its handle may be gone, for it scans now
+sub _watch {
+    my $self   = shift;
+    my $handle = $self->{watcher}->handle;
+    my $loop   = $self->{supervisor}->loop;
+    if ($handle) { $loop->watch($handle) if !$self->{watched}; }
+    $self->{watched} = $handle;
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Dev::Reload - replaces the code that serves when a file has changed
+
+=head1 SYNOPSIS
+
+  my $reload = Sirius::Dev::Reload->new( $supervisor, session => $session );
+  $reload->begin;
+
+=head1 DESCRIPTION
+
+A L<Sirius::Process::Reload> for somebody who works on the application.
+
+=over 4
+
+=item *
+
+When a file has changed (L<Sirius::Dev::Watcher>), the workers begin no request any more and are told to end. Requests stay in the
+queue. When no further file has changed for 30 ms, another generation is started. So a request that is sent after the change was
+noticed is answered by the new code.
+
+=item *
+
+A generation is forked from a process that has loaded the modules from outside of the application's folders
+(L<Sirius::Dev::Preloader>). Which these are, the generations tell. When one of them changes, refuses to be loaded by itself, or a
+file of its name appears in the application, that process is replaced.
+
+=item *
+
+If a generation does not become ready, the next one serves a page with the reason (L<Sirius::Dev::Broken>), until a file changes. What
+loads while a file changes is given up.
+
+=back
+
+=head1 METHODS
+
+=head2 act, begin, due, new, reload, renewed, settled, stop
+
+As those of L<Sirius::Process::Reload>. C<new> takes a L<Sirius::Dev::Session> as C<session>.
+
+=head2 close
+
+Ends the process that generations are forked from.
+
+=head1 SEE ALSO
+
+L<Sirius::Dev::Session>, L<Sirius::Process::Reload>.
+
+=cut

@@ -1,0 +1,154 @@
+package Sirius::Dev::Session;
+
+use strict;
+use warnings;
+
+use POSIX ();
+use Sirius::Dev::Audience;
+use Sirius::Dev::Files;
+use Sirius::Dev::LiveReload;
+use Sirius::Dev::Reload;
+use Sirius::Dev::RequestLog;
+use Sirius::OS::Invocation;
+
+sub app { return shift->{app} }
+
+sub audience { return shift->{audience} }
+
+# The server has ended, and nobody waits any more
+sub close {
+    my ( $self, $supervisor ) = @_;
+    $supervisor->generations->close;
+    $self->{requests}->act if $self->{requests};
+    return;
+}
+
+# Whoever has asked for none (https://no-color.org) gets none
+sub colours {
+    return POSIX::isatty(2) && !length( $ENV{NO_COLOR} || '' ) && ( $ENV{TERM} || 'dumb' ) ne 'dumb' ? 1 : 0;
+}
+
+sub conf { return shift->{conf} }
+
+sub files {
+    my $self = shift;
+    return $self->{files} ||= Sirius::Dev::Files->new(
+        app       => $self->{app},
+        include   => $self->{include},
+        libraries => [ Sirius::OS::Invocation->folders ],
+        watch     => $self->{watch},
+    );
+}
+
+# In place of the supervisor's own
+sub generations {
+    my ( $self, $supervisor, %state ) = @_;
+    $self->{audience} = Sirius::Dev::Audience->new if $self->{conf}{live_reload};
+    return Sirius::Dev::Reload->new( $supervisor, %state, session => $self );
+}
+
+# Which code it is, to a page that may have been loaded from another server on this address
+sub id {
+    my ( $self, $number ) = @_;
+    return "$$.$^T.$number";
+}
+
+# How the address is told to who works on this machine
+sub link {
+    my ( $self, $url ) = @_;
+    return $url if !$self->{command};
+    return $url =~ s{\Ahttp://(?:127[.]0[.]0[.]1|0[.]0[.]0[.]0|\[::1?\])(?=:)}{http://localhost}r;
+}
+
+# app: file of the application, or undef; command: it is sirius dev; conf; include and watch: folders
+sub new {
+    my ( $class, %args ) = @_;
+    return bless {%args}, $class;
+}
+
+# In place of an access log, unless there is to be one
+sub request_log {
+    my $self = shift;
+    return if !$self->{conf}{request_log};
+    my $own = Sirius::Dev::LiveReload->PATH;
+    return $self->{requests}
+        ||= Sirius::Dev::RequestLog->new( colours => $self->colours, hidden => qr/\A\Q$own\E/ );
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Dev::Session - what C<sirius dev> and C<--reload> change in a server
+
+=head1 SYNOPSIS
+
+  my $session = Sirius::Dev::Session->new( app => 'app.psgi', conf => $conf, include => [], watch => [] );
+
+=head1 DESCRIPTION
+
+L<Sirius::CLI::Runner> makes one and passes it as the option C<develop>. The server asks it for what is different.
+
+=head1 METHODS
+
+=head2 app
+
+The path of the F<.psgi> file; undef with C<-e>.
+
+=head2 audience
+
+The L<Sirius::Dev::Audience> of C<--live-reload>, in the supervisor.
+
+=head2 close
+
+  $session->close($supervisor);
+
+Ends what is left when the server has ended.
+
+=head2 colours
+
+True if colours are wanted on STDERR: it is a terminal, and neither C<NO_COLOR> nor C<TERM=dumb> is set.
+
+=head2 conf
+
+The settings.
+
+=head2 files
+
+The L<Sirius::Dev::Files>.
+
+=head2 generations
+
+  my $reload = $session->generations( $supervisor, %state );
+
+A L<Sirius::Dev::Reload>.
+
+=head2 id
+
+  my $id = $session->id($number);
+
+The name of a generation, for pages.
+
+=head2 link
+
+  my $url = $session->link($url);
+
+With the name C<localhost> in place of an address that means this machine, unless the command is C<sirius -r>.
+
+=head2 new
+
+  my $session = Sirius::Dev::Session->new(%args);
+
+C<app>, the path of the F<.psgi> file, or undef; C<command>, true with C<sirius dev>; C<conf>; C<include> and C<watch>, lists of paths.
+
+=head2 request_log
+
+The L<Sirius::Dev::RequestLog>, or undef if there is an access log.
+
+=head1 SEE ALSO
+
+L<Sirius::CLI::Dev>.
+
+=cut

@@ -1,0 +1,148 @@
+# sirius dev: what is watched, and how
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use File::Temp;
+use Test::More;
+use Sirius::Test;
+use Sirius::Test::Dev;
+
+# Says what is in a file, as it was when the application was loaded
+sub reads {
+    my $file = shift;
+    return <<"APP";
+open my \$in, '<', '$file' or die "$file: \$!";
+my \$text = join '', readline \$in;
+sub { [ 200, [ 'Content-Type', 'text/plain' ], [\$text] ] }
+APP
+}
+
+subtest 'files of the folder' => sub {
+    my $dev = Sirius::Test::Dev->start( "sub { [ 200, [], ['first'] ] }\n",
+        { files => { 'views/index.tt' => 'one' } } );
+    my $folder = $dev->folder;
+    $dev->save( 'app.psgi', reads("$folder/views/index.tt") );
+    ok $dev->answers('one'), 'a template';
+    $dev->save( 'views/index.tt', 'two' );
+    ok $dev->answers('two'), 'changed';
+    for my $name ( 'config.yml', '.env', 'environments/development.yml', 'public/css/a.css', 'a.ini' ) {
+        $dev->write( $name, 'x' );
+        ok $dev->wait_log( qr/: \Q$name\E changed\n(?:.*\n)*?.*reload completed/, 20 ), $name
+            or diag $dev->log;
+    }
+    $dev->stop;
+};
+
+for my $case ( [ 'inotify' => () ], [ 'scan' => '--watch-scan' ] ) {
+    my ( $name, @args ) = @$case;
+    subtest "--watch, $name" => sub {
+        my $other = File::Temp->newdir;
+        spew( "$other/data", 'one' );
+        my $dev = Sirius::Test::Dev->start( reads("$other/data"), @args, '--watch', "$other" );
+        is $dev->ask('GET /')->body, 'one', 'before';
+        spew( "$other/data", 'two.' );
+        ok $dev->answers('two.'), 'any file in it';
+        $dev->save( 'app.psgi', "use lib '@{[ $dev->folder ]}/lib'; use Shop; Shop::app();\n" );
+        ok $dev->answers(qr/Can't locate Shop/), 'the application itself';
+        $dev->write( 'lib/Shop.pm',
+            "package Shop;\nsub app { sub { [ 200, [ 'Content-Type', 'text/plain' ], ['shop'] ] } }\n1;\n" );
+        ok $dev->answers('shop'), 'a new file in a new folder';
+        $dev->save( 'lib/Shop.pm',
+            "package Shop;\nsub app { sub { [ 200, [ 'Content-Type', 'text/plain' ], ['shopping'] ] } }\n1;\n"
+        );
+        ok $dev->answers('shopping'), 'a changed one';
+        unlink $dev->folder . '/lib/Shop.pm';
+        ok $dev->answers(qr/Can't locate Shop/), 'deleted';
+        $dev->stop;
+    };
+}
+
+subtest 'a folder at the top is replaced' => sub {
+    my $dev = Sirius::Test::Dev->start(
+        undef,
+        {   app   => 'shop/app.psgi',
+            files => { 'shop/app.psgi' => "sub { [ 200, [ 'Content-Type', 'text/plain' ], ['one'] ] }\n" }
+        }
+    );
+    my $folder = $dev->folder;
+    is $dev->ask('GET /')->body, 'one', 'before';
+    rename "$folder/shop", "$folder/old" or die $!;
+    $dev->write( 'shop/app.psgi', "sub { [ 200, [ 'Content-Type', 'text/plain' ], ['two'] ] }\n" );
+    ok $dev->answers('two'), 'by another of its name';
+    $dev->save( 'shop/app.psgi', "sub { [ 200, [ 'Content-Type', 'text/plain' ], ['three'] ] }\n" );
+    ok $dev->answers('three'), 'which is watched';
+    $dev->stop;
+};
+
+subtest 'bin/app.psgi beside lib' => sub {
+    my $dev = Sirius::Test::Dev->start(
+        undef,
+        {   app   => 'bin/app.psgi',
+            files => {
+                'bin/app.psgi' => 'placeholder',
+                'lib/Shop.pm'  => "package Shop;\n1;\n",
+                'views/a.tt'   => 'one'
+            }
+        }
+    );
+    $dev->save( 'bin/app.psgi', reads( $dev->folder . '/views/a.tt' ) );
+    ok $dev->answers('one'), 'a folder beside';
+    $dev->save( 'views/a.tt', 'two' );
+    ok $dev->answers('two'), 'is watched';
+    $dev->stop;
+};
+
+for my $how ( [ '-r' => '-r' ], [ '-R' => '-R', 'DIR' ], [ '-L Restarter' => '-L', 'Restarter' ] ) {
+    my ( $name, @args ) = @$how;
+    subtest "sirius $name" => sub {
+        my $other = File::Temp->newdir;
+        spew( "$other/data", 'one' );
+        @args = map { $_ eq 'DIR' ? "$other" : $_ } @args;
+        my $dev = Sirius::Test::Dev->start( reads("$other/data"), { words => [ '-E', 'deployment' ] },
+            '--workers', 2, @args );
+        is $dev->ask('GET /')->body, 'one', 'before';
+        spew( "$other/data", 'two' );
+        ok $dev->answers('two'), 'its folder' if $name eq '-R';
+        $dev->save( 'app.psgi', "die 'broken now';\n" );
+        ok $dev->answers(qr/broken now/), 'broken code is a page, and the server is there';
+        $dev->save( 'app.psgi', reads("$other/data") );
+        ok $dev->answers( $name eq '-R' ? 'two' : qr/one|two/ ), 'and good again';
+        unlike $dev->log, qr{GET  /}, 'no log of requests';
+        $dev->stop;
+    };
+}
+
+subtest 'options' => sub {
+    my $run = sub {
+        my @args = @_;
+        return in_child( sub {
+            my $to = shift;
+            open STDERR, '>&', $to or die $!;
+            open STDOUT, '>&', $to or die $!;
+            exec $^X, '-Mblib=' . $Sirius::Test::Server::ROOT, "$Sirius::Test::Server::ROOT/bin/sirius", @args
+                or die $!;
+        } );
+    };
+    my $app = spew( File::Temp->newdir( CLEANUP => 0 ) . '/app.psgi', "sub { }\n" );
+    like $run->( 'dev', '--workers', 0, $app ),
+        qr/^sirius: --workers 0: cannot be combined with sirius dev; use 1$/m, '--workers 0';
+    like $run->( '-r', '--workers', 0, $app ),
+        qr/^sirius: --workers 0: cannot be combined with --reload; use 1$/m, '-r --workers 0';
+    like $run->( 'dev', '-D', $app ), qr/^sirius: --daemonize: cannot be combined with sirius dev$/m, '-D';
+    like $run->( 'dev', '-L', 'Delayed', $app ),
+        qr/^sirius: --loader Delayed: cannot be combined with sirius dev$/m, '-L';
+    like $run->( 'dev', '-s', 'Standalone', $app ),
+        qr/^sirius: --server Standalone: cannot be combined with sirius dev$/m, '-s';
+    like $run->( 'dev', '--watch', '/no/such/folder', $app ),
+        qr{^sirius: --watch /no/such/folder: No such file}m, '--watch of nothing';
+    like $run->( '--watch', '/tmp', $app ),
+        qr/^sirius: --watch: only valid with sirius dev, or with --reload$/m, '--watch alone';
+    like $run->( '--live-reload', $app ),
+        qr/^sirius: --live-reload: only valid with sirius dev, or with --reload$/m, '--live-reload alone';
+    like $run->( 'dev', '--help' ), qr/^Usage: sirius dev .*--watch PATH.*--live-reload/s, '--help';
+    unlink $app;
+    rmdir $app =~ s{/app.psgi}{}r;
+};
+
+done_testing;

@@ -1,0 +1,74 @@
+use strict;
+use warnings;
+use Cwd;
+use File::Path qw(make_path);
+use File::Temp;
+use Test::More;
+use Sirius::Dev::Files;
+
+my $top = Cwd::realpath( File::Temp->newdir( CLEANUP => 0 ) );
+END { File::Path::remove_tree($top) if defined $top }
+
+sub put {
+    my $path = "$top/" . shift;
+    make_path( $path =~ s{/[^/]*\z}{}r );
+    open my $fh, '>', $path or die "$path: $!";
+    close $fh;
+    return $path;
+}
+
+put($_)
+    for
+    qw(app.psgi lib/Shop.pm lib/Shop/Till.pm views/a.tt .git/config node_modules/x/y.js local/lib/perl5/Moo.pm
+    log/a.log public/css/a.css);
+
+subtest 'folders' => sub {
+    my $files = Sirius::Dev::Files->new( app => "$top/app.psgi" );
+    is_deeply [ sort map {s{\A\Q$top\E/?}{}r} @{ $files->folders } ],
+        [ '', qw(lib lib/Shop public public/css views) ], 'that of the application, without what tools write';
+    is_deeply [ sort map {s{\A\Q$top\E/?}{}r} @{ $files->folders("$top/lib") } ], [qw(lib lib/Shop)],
+        'those below one';
+    my $of = sub { return Sirius::Dev::Files->new( app => shift )->folders };
+    is $of->( put('bin/app.psgi') )->[0], $top, 'bin beside lib: the one above';
+    is_deeply $of->( put('bare/bin/app.psgi') ), ["$top/bare/bin"], 'bin alone: itself';
+    unlink "$top/bin/app.psgi", "$top/bare/bin/app.psgi";
+    rmdir "$top/$_" for qw(bin bare/bin bare);
+    local $ENV{HOME} = $top;
+    is_deeply [ sort map {s{\A\Q$top\E/?}{}r} @{ $of->("$top/app.psgi") } ],
+        [ '', qw(lib lib/Shop views) ], 'the home directory: not all that is in it';
+};
+
+subtest 'what counts' => sub {
+    my $files = Sirius::Dev::Files->new( app => "$top/app.psgi", watch => [ "$top/log", put('one/file') ] );
+    ok $files->counts("$top/$_"), $_
+        for
+        qw(app.psgi lib/New.pm views/x.html.ep a/b/c.YML .env public/x.css log/anything one/file README.md);
+    ok !$files->counts("$top/$_"), "not $_"
+        for qw(4913 app.psgi~ .app.psgi.swp data.db dump.sqlite-journal x.pm.tmp a.psgi.bak
+        lib/Shop.pm___jb_tmp___ one/other Makefile log/x.log~);
+    ok !$files->counts("/elsewhere/$_"), "not elsewhere: $_" for qw(app.psgi x.pm);
+};
+
+subtest 'inside and outside' => sub {
+    my $files = Sirius::Dev::Files->new(
+        app       => "$top/app.psgi",
+        include   => ['/opt/shared/lib'],
+        libraries => [ '/usr/share/perl5', '/opt/shared/lib', "$top/lib" ],
+        watch     => ['/usr/share/perl5/Mine'],
+    );
+    ok $files->is_inside($_), $_
+        for "$top/lib/Shop.pm", '/opt/shared/lib/A.pm', '/somewhere/else/B.pm', '/usr/share/perl5/Mine/C.pm';
+    ok !$files->is_inside($_), "not $_"
+        for '/usr/share/perl5/Moo.pm', "$top/local/lib/perl5/Moo.pm", '/home/me/perl5/lib/perl5/Moo.pm';
+    my $copy = Sirius::Dev::Files->new( %{ $files->state } );
+    ok !$copy->is_inside('/usr/share/perl5/Moo.pm') && $copy->is_inside("$top/lib/Shop.pm"),
+        'the same from its state';
+};
+
+subtest 'too many' => sub {
+    make_path( map {"$top/many/$_"} 1 .. Sirius::Dev::Files->FOLDERS_MAX );
+    is( Sirius::Dev::Files->new( app => put('many/app.psgi') )->folders,
+        undef, 'more than any application has' );
+};
+
+done_testing;
