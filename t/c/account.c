@@ -38,21 +38,27 @@ static const char *changes(const sr_counters *now)
     return out;
 }
 
-/* The counts become so. What is counted too much and later spoils the next look */
-static void counts(const char *want, const char *name)
+/* The counts become so, or so. What is counted too much and later spoils the next look */
+static void counts_either(const char *want, const char *or_want, const char *name)
 {
     sr_counters now;
-    for (int i = 0; i < 2000; i++) {
+    bool right = false;
+    for (int i = 0; i < 2000 && !right; i++) {
+        if (i)
+            sleep_ms(5);
         sr_scoreboard_totals(s.board, &now);
-        if (strcmp(changes(&now), want) == 0)
-            break;
-        sleep_ms(5);
+        right = strcmp(changes(&now), want) == 0 || strcmp(changes(&now), or_want) == 0;
     }
-    if (!ok(strcmp(changes(&now), want) == 0, "%s", name))
+    if (!ok(right, "%s", name))
         printf("# got %s\n# want%s\n", changes(&now), want);
     ok(sr_histogram_count(&now.queue) == now.requests, "each request has waited once");
     bytes = now.bytes - base.bytes;
     base = now;
+}
+
+static void counts(const char *want, const char *name)
+{
+    counts_either(want, want, name);
 }
 
 static void begin(const sr_config *config)
@@ -183,8 +189,9 @@ static void aborted(void)
     counts(" accepted 1 requests 1", "a request with the application");
     setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     client_close(&c);
-    counts(" aborted 1 closed:client 1", "whose client goes");
     go_on();
+    /* the edge looks once, 10 ms after the request; a loss after that is seen when the answer cannot be sent */
+    counts_either(" aborted 1 closed:client 1", " 2xx 1 aborted 1 closed:client 1", "whose client goes");
     is_int((long long)bytes, 0, "no byte of it was sent");
     site_close(&s);
 }
