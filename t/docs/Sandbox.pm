@@ -138,7 +138,7 @@ sub _addresses {
     my $text = join '', map { Sirius::Test::Server::slurp($_) } $job->{log},
         glob "$self->{dir}/var/log/shop/error*";
     return
-        map { s{\Ahttp://}{}; s{/\z}{} if !/\Aunix:/; s/\A0\.0\.0\.0/127.0.0.1/; $_ }
+        map { s{\Ahttp://}{}; s{/\z}{} if !/\Aunix:/; s/\A(?:0\.0\.0\.0|localhost)(?=:)/127.0.0.1/; $_ }
         $text =~ /listening on (\S+)$/mg;
 }
 
