@@ -26,7 +26,8 @@ sub exists_some {
 }
 
 my %read = map { $_ => 1 }
-    qw(bin/sirius lib/Sirius.pm lib/Sirius/CLI/Ctl.pm lib/Sirius/LogFormat.pm lib/Sirius/CLI/Top.pm);
+    qw(bin/sirius lib/Sirius.pm lib/Sirius/CLI/Check.pm lib/Sirius/CLI/Ctl.pm lib/Sirius/LogFormat.pm
+    lib/Sirius/CLI/Top.pm);
 my $man = Sirius::Test::Server::program('man');
 
 subtest 'POD' => sub {

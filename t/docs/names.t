@@ -136,7 +136,7 @@ each_page modules => sub {
 
 # Of commands that are no server
 my %other = map { $_ => 1 }
-    map( { slurp("lib/Sirius/$_.pm") =~ /^=item B<--(\w+)>/mg } qw(CLI/Ctl CLI/Top) ),
+    map( { slurp("lib/Sirius/$_.pm") =~ /^=item B<--(\w+)>/mg } qw(CLI/Check CLI/Ctl CLI/Top) ),
     qw(interval signal-on-hup);
 
 sub is_option {

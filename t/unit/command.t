@@ -104,6 +104,11 @@ subtest 'Options of the server are passed on' => sub {
     }
     is_deeply [ run_as( 'Sirius::CLI::Before', qw(--times 0 --workers x) ) ],
         [ 2, '', "sirius before: --times: 0 is too small: the minimum is 1\n" ], 'its own are checked';
+    my $see = "; see sirius before --help\n";
+    is_deeply [ run_as( 'Sirius::CLI::Before', @{ $_->[0] } ) ], [ 2, '', "sirius before: $_->[1]$see" ],
+        $_->[1]
+        for [ [qw(a --file)], '--file requires a value' ], [ [qw(--loud=1 a)], '--loud takes no value' ];
+    is( ( run_as( 'Sirius::CLI::Before', qw(a -- --file) ) )[0], 0, 'behind -- they are words' );
 };
 
 subtest 'Other failures' => sub {

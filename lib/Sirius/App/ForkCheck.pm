@@ -22,6 +22,11 @@ sub warn_before_warm_up {
     return;
 }
 
+sub found {
+    my ( $class, @own ) = @_;
+    return map { $_->[1] } _sockets(@own), _databases();
+}
+
 sub warn_once {
     my ( $class, @own ) = @_;
     return if $warned++;
@@ -135,6 +140,12 @@ What the requests of C<--warm-up> have opened is named as such: close it in C<--
   Sirius::App::ForkCheck->warn_before_warm_up(@own_descriptors);
 
 As L</warn_once>, which afterwards only tells of what is new, and that the warm-up has opened it.
+
+=head2 found
+
+  my @found = Sirius::App::ForkCheck->found(@own_descriptors);    # 'a socket to 127.0.0.1:5432'
+
+What L</warn_once> would log, in words.
 
 =head2 warn_once
 

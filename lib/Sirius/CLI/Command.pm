@@ -51,6 +51,8 @@ sub run {
     return $status;
 }
 
+sub summary { return '' }
+
 sub synopsis { return '[options]' }
 
 sub wrong {
@@ -82,6 +84,7 @@ sub _parse {
         $parser->getoptions( \%given, map { _spec($_) } @rows );
         @args = @ARGV;
     }
+    push @said, $class->_passed_over( \@rows, @args ) if $class->passes_on;
     $class->_wrong_word( $said[0] ) if @said;
     for my $row ( grep { $_->{type} ne 'bool' && defined $given{ $_->{name} } } @rows ) {
         my $value = \$given{ $row->{name} };
@@ -90,6 +93,19 @@ sub _parse {
         $$value = $class->_check( $row, $$value );
     }
     return \%given, @args;
+}
+
+# Getopt::Long also passes on an option that it knows, without a value that it needs or with one that it doesn't take
+sub _passed_over {
+    my ( $class, $rows, @args ) = @_;
+    my %row = map { $_->{name} => $_ } @$rows;
+    for my $arg (@args) {
+        last if $arg eq '--';
+        my ($name) = $arg =~ /\A--?([^-=][^=]*)/ or next;
+        return "--$name " . ( $row{$name}{type} eq 'bool' ? 'takes no value' : 'requires a value' )
+            if $row{$name};
+    }
+    return;
 }
 
 # Adds --help to the group of the last option
@@ -190,6 +206,10 @@ the server as well and gives them to L<Sirius::CLI::Runner>. Otherwise they are 
 The options, each a hash with C<name>, C<type>, C<text>, and perhaps C<short>, C<value>, C<min>, C<max> and C<group>, as in the table
 of L<Sirius::Config::Options>; see L<Sirius::Config::Type> for the types. A row with C<typed> instead of C<name> is no option: it
 is only printed by C<--help>. C<--help> itself needs no row.
+
+=head2 summary
+
+What the command does, in a few words, for completion in shells.
 
 =head2 synopsis
 

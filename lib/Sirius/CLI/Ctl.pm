@@ -77,6 +77,8 @@ sub rows {
     return @rows;
 }
 
+sub summary { return 'Control a running server' }
+
 sub synopsis { return '[options] COMMAND' }
 
 # The command in the form that the server understands

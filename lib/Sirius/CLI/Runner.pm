@@ -10,6 +10,7 @@ use Sirius::Log::Access;
 use Sirius::Admin::Port;
 use Sirius::OS::Invocation ();    # before the application is loaded, which overwrites the command line
 use Plack::Handler::Sirius ();    # so that the whole server is compiled before the application
+use Sirius::Config::EnvFile;
 use Sirius::Config::Sources;
 use Sirius::OS::Inherit;
 use Sirius::Process::Launch;
@@ -22,6 +23,29 @@ use Sirius::Service::Starter;
 use Sirius::Service::Activation;
 use Sirius::OS::Title;
 
+# Where the application is looked for; nothing if it is code. A name without a dot and a slash is that of a module
+sub application {
+    my $self = shift;
+    return if $self->{eval};
+    my $psgi = $self->{app} || $self->{argv}[0] || 'app.psgi';
+    return $psgi if $psgi =~ /\A[\w:]+\z/;
+    return File::Spec->rel2abs( $psgi, defined $self->{chdir} ? $self->{chdir} : () );
+}
+
+# As run does it, without a server
+sub load_application {
+    my $self = shift;
+    $self->setup;
+    my $build = $self->locate_app( @{ $self->{argv} } );
+    $ENV{PLACK_ENV} ||= $self->{env};    ## no critic (RequireLocalizedPunctuationVars)
+    my $app = $build->();
+    return $app if !defined $self->{path} || ref $app ne 'CODE';
+    require Plack::App::URLMap;
+    my $map = Plack::App::URLMap->new;
+    $map->mount( $self->{path} => $app );
+    return $map->to_app;
+}
+
 # For an application that does not load: perl would exit with an arbitrary errno. With --chdir the application
 # is found and loaded in that directory
 sub locate_app {
@@ -32,6 +56,7 @@ sub locate_app {
     my $load = _in( $dir, sub { $self->SUPER::locate_app(@args) } );
     return sub {
         my ( $app, @with ) = ( undef, @_ );
+        $self->_renew_env if $self->{session};
         $self->_load_modules;
         return $app if eval {
             my $here = sub {
@@ -60,9 +85,18 @@ sub parse_options {
     _one_application( $given, @words );
     my ( $config, %all, @plack ) = ( undef, %$given );
     $all{app} = $words[0] // $rest[0] if !defined $all{app} && @words + @rest;
+    if ( defined $given->{completion} ) {
+        my $row   = Sirius::Config::Options->row('completion');
+        my $shell = Sirius::Config::Options->check( $row, $given->{completion} );
+        require Sirius::CLI::Completion;
+        my @commands = @{ $self->{commands} || [] };
+        require( s{::}{/}gr . '.pm' ) for @commands;
+        print Sirius::CLI::Completion->script( $shell, @commands );
+        exit 0;
+    }
     if ( !$given->{help} && !$given->{version} ) {
-        $config = Sirius::Config::Sources->read( command => 1, file => $given->{config} );
-        my $from = $config->fill( \%all );
+        $config = $self->_sources($given);
+        my $from = $self->{from} = $config->fill( \%all );
         $self->{chdir} = Sirius::Config::Options->check( Sirius::Config::Options->row('chdir'),
             $all{chdir}, $from->{chdir} )
             if defined $all{chdir};
@@ -74,6 +108,13 @@ sub parse_options {
     push @{ $self->{argv} }, @rest;
     return $self->_pass_on( $given, \%all, $config ) if $config;
     return;
+}
+
+sub config_text {
+    my $self = shift;
+    require Sirius::Config::Shown;
+    my %plack = map { $_ => $self->{$_} } qw(env server);
+    return Sirius::Config::Shown->text( $self->{all}, $self->{from}, %plack );
 }
 
 # What there is to say of options has been said by the supervisor of sirius dev
@@ -160,7 +201,12 @@ sub _develop {
     }
     Sirius::Config::Options->fail("--loader $loader: cannot be combined with sirius dev")
         if $self->{develop} && length $loader && $loader ne 'Restarter';
-    $self->{watch} = [ @{ $all->{watch} || [] }, split /,/, defined $all->{Reload} ? $all->{Reload} : '' ];
+    $self->{watch} = [
+        @{ $all->{watch} || [] },
+        map( {@$_} @{ $self->{env_files} || [] } ),
+        split /,/,
+        defined $all->{Reload} ? $all->{Reload} : ''
+    ];
     $self->{watch} = [ map { File::Spec->rel2abs( $_, $self->{chdir} ) } @{ $self->{watch} } ];
     my ($gone) = grep { !-e } @{ $self->{watch} };
     Sirius::Config::Options->fail("--watch $gone: $!") if defined $gone;
@@ -183,6 +229,7 @@ sub _develop {
     }
     for my $key ( grep { !defined $all->{$_} } keys %default ) {
         $all->{$key} = $given->{$key} = $default{$key};
+        $self->{from}{$key} = 'default with ' . ( $self->{develop} ? 'sirius dev' : '--reload' );
     }
     return;
 }
@@ -224,9 +271,18 @@ sub _in {
 # each request
 sub _loads_first {
     my $self = shift;
-    return 0 if $self->{session};
-    return 0 if $self->{server} ne 'Sirius' || Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
+    return 0 if $self->{only_reads} || $self->{session} || $self->{server} ne 'Sirius';
+    return 0 if Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
     return $self->{loader} =~ /\A(?:Plack::Loader|Restarter)\z/;
+}
+
+# sirius dev forks from a process that has read the files of --env-file at its start
+sub _renew_env {
+    my $self = shift;
+    delete @ENV{ @{ $self->{env_names} } };
+    my %place = map { Sirius::Config::EnvFile->read(@$_)->set( \%ENV ) } @{ $self->{env_files} || [] };
+    $self->{env_names} = [ keys %place ];
+    return;
 }
 
 # Finds the row of a name, and its value if it is a bool: --keepalive and --enable-keepalive are 1,
@@ -253,9 +309,11 @@ sub _pass_on {
     my ( $self, $given, $all, $config ) = @_;
     my %plack = map  { $_->{name} => 1 } grep { $_->{plackup} } Sirius::Config::Options->rows;
     my @own   = grep { !$plack{tr/_/-/r} } sort keys %$given;
+    $self->{all} = {%$all};
     if ( $self->{server} ne 'Sirius' ) {
+        $self->_print_config if $given->{show_config};
         my ( $host, $port, $socket, $listen ) = delete @{$all}{qw(host port socket listen)};
-        delete $all->{config};
+        delete @{$all}{qw(config env_file show_config)};
         $self->{access_log} = delete $all->{access_log};                    # for Plack's middleware
         @own = grep { !$plack{tr/_/-/r} } sort keys %$all;
         my @address = $self->mangle_host_port_socket( $host, $port, $socket, @{ $listen || [] } );
@@ -265,7 +323,9 @@ sub _pass_on {
     $self->{options} = [ sources => $config, map { $_ => $given->{$_} } @own ];
 
     # Before the application is loaded, which may take a while
-    my $conf   = $self->{conf} = Sirius::Config::Settings->parse( { @{ $self->{options} } } );
+    my $conf = $self->{conf} = Sirius::Config::Settings->parse( { @{ $self->{options} } } );
+    return               if $self->{only_reads};
+    $self->_print_config if $given->{show_config};
     my $served = $self->{eval} ? '-e' : $self->{app} || $self->{argv}[0] || 'app.psgi';
     Sirius::OS::Title->serves($served)         if !ref $served;
     Sirius::OS::Title->set( $conf, 'loading' ) if $self->{loader} ne 'Restarter';
@@ -300,6 +360,13 @@ sub _load_modules {
             or die $@;    ## no critic (RequireCarping)
     }
     return;
+}
+
+sub _print_config {
+    my $self = shift;
+    warn "$_\n" for @{ $self->{conf} ? $self->{conf}{notices} : [] };
+    print $self->config_text;
+    exit 0;
 }
 
 # Reports an address in use at once, not when the application has been loaded
@@ -350,6 +417,26 @@ sub _shield {
     return Sirius::OS::Inherit->close_on_exec(@numbers);
 }
 
+# The environment and the file of --config. The variables in a file of --env-file are a part of the environment, and it may
+# be either of these that names the file
+sub _sources {
+    my ( $self, $given ) = @_;
+    my ( $config, @new, %read, %place );
+    my $row = Sirius::Config::Options->row('env-file');
+    do {
+        $config = Sirius::Config::Sources->read( command => 1, file => $given->{config}, places => \%place );
+        my %all   = %$given;
+        my $from  = $config->fill( \%all );
+        my $paths = Sirius::Config::Options->check( $row, $all{env_file} || [], $from->{env_file} );
+        @new = grep { !$read{$_}++ } @$paths;
+        push @{ $self->{env_files} }, [@new] if @new;
+        %place = ( %place, Sirius::Config::EnvFile->read(@new)->set( \%ENV ) );
+        $self->{env} = $ENV{PLACK_ENV} if $place{PLACK_ENV};
+    } while (@new);
+    $self->{env_names} = [ keys %place ];
+    return $config;
+}
+
 sub _value {
     my ( $row, $args ) = @_;
     Sirius::Config::Options->fail("--$row->{name} requires a value")
@@ -385,13 +472,34 @@ directory; the paths of all other options are relative to the directory in which
 
 Those of L<Plack::Runner>, except the following:
 
+=head2 application
+
+  my $file = $runner->application;
+
+The file of the application, after L</parse_options>; the name of a module as it is, nothing for code of C<-e>.
+
+=head2 config_text
+
+  print $runner->config_text;
+
+What C<--show-config> prints (L<Sirius::Config::Shown>), after L</parse_options>.
+
+=head2 load_application
+
+  my $app = $runner->load_application;
+
+Loads modules and application as C<run> does, and returns the application.
+
 =head2 parse_options
 
   $runner->parse_options(@ARGV);
 
 Reads the command line, then the environment and the file of C<--config> (L<Sirius::Config::Sources>), and checks all of it.
 Plack::Runner gets what it can do itself. The handler gets the rest, addresses as they are: here port 0 would become
-5000 and C<[::1]:80> the host C<[>.
+5000 and C<[::1]:80> the host C<[>. Files of C<--env-file> are read first (L<Sirius::Config::EnvFile>): a reload runs the
+command with the environment that it had at first, and reads them again.
+
+C<commands> among the arguments of C<new> are the classes of the commands that C<--completion> knows. With C<only_reads> that is all. Otherwise this process gets its title, and the addresses are tried.
 
 =head2 setup
 

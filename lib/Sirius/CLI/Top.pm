@@ -90,6 +90,8 @@ sub name { return 'top' }
 
 sub rows { return @ROWS }
 
+sub summary { return 'Watch a running server' }
+
 sub _draw {
     my ( $self,  $screen ) = @_;
     my ( $width, $height ) = $screen->size;

@@ -24,7 +24,9 @@ my $WEEK = 7 * 86400;
 #   passed    frameworks pass it on to the handler, where it says nothing
 #   plackup   what only Plack::Runner can do; "flag" when it takes no value
 #   refused   an error: why
+#   runner    what only the command sirius can do, before the application is loaded
 #   short     letter
+#   suggest   some of the values that are possible, for completion
 #   typed     how the name is shown when that is not --name
 #   value     word for the value in the list of options
 #<<< a table: its columns mean more than the tidier's
@@ -34,15 +36,17 @@ my @TABLE = (
     [ 'e', 'string', undef, 'Evaluate CODE to get the application, instead of loading a file', { alias => ['eval'], plackup => 1, value => 'CODE' } ],
     [ 'I', 'string', undef, 'Search DIR for modules before all other directories; may be given several times', { alias => ['include'], many => 1, plackup => 1, value => 'DIR' } ],
     [ 'M', 'string', undef, 'Load MODULE before the application; may be given several times', { alias => ['module'], many => 1, plackup => 1, value => 'MODULE' } ],
-    [ 'env', 'string', 'deployment', 'Set PLACK_ENV; "development" adds the middleware Lint, StackTrace and AccessLog', { short => 'E', plackup => 1, passed => 1, value => 'NAME' } ],
+    [ 'env', 'string', 'deployment', 'Set PLACK_ENV; "development" adds the middleware Lint, StackTrace and AccessLog', { short => 'E', plackup => 1, passed => 1, suggest => [qw(deployment development test)], value => 'NAME' } ],
     [ 'path', 'string', undef, 'Mount the application at this URL path (default: /)', { plackup => 1, value => 'PATH' } ],
-    [ 'loader', 'string', undef, 'Load the application with this Plack loader: Delayed loads it in each worker, Shotgun for each request; Restarter is the same as --reload (default: load it once, before the workers are forked)', { short => 'L', plackup => 1, value => 'NAME' } ],
+    [ 'loader', 'string', undef, 'Load the application with this Plack loader: Delayed loads it in each worker, Shotgun for each request; Restarter is the same as --reload (default: load it once, before the workers are forked)', { short => 'L', plackup => 1, suggest => [qw(Delayed Restarter Shotgun)], value => 'NAME' } ],
     [ 'reload', 'bool', undef, 'Load the application again whenever one of its files changes, as "sirius dev" does', { short => 'r', plackup => 'flag' } ],
     [ 'Reload', 'string', undef, 'The same, and watch these comma-separated files and directories as well', { alias => ['reload-dirs'], short => 'R', plackup => 1, value => 'DIRS' } ],
     [ 'default-middleware', 'bool', undef, 'Do not add the middleware of the development environment', { typed => '--no-default-middleware', plackup => 'flag' } ],
     [ 'server', 'string', 'Sirius', 'Serve the application with this Plack handler', { short => 's', plackup => 1, value => 'NAME' } ],
     [ 'version', 'bool', undef, 'Print the version and exit', { command => 1, short => 'v', plackup => 'flag' } ],
     [ 'help', 'bool', undef, 'Print this help and exit', { command => 1, short => 'h', plackup => 'flag' } ],
+    [ 'show-config', 'bool', undef, 'Print the value of each option and where it comes from, and exit', { command => 1, runner => 1 } ],
+    [ 'completion', 'choice', undef, 'Print a script that completes the commands and options of sirius in this shell, and exit', { command => 1, of => [qw(bash fish zsh)], runner => 1, value => 'bash|fish|zsh' } ],
 
     'Development (with sirius dev or --reload)',
     [ 'watch', 'string', undef, 'Watch this file or directory as well; may be given several times. By default, the directory of the application file and all loaded files that are not in a library directory of perl are watched', { many => 1, value => 'PATH' } ],
@@ -53,7 +57,7 @@ my @TABLE = (
     'Listening',
     [ 'listen', 'listen', ':5000', 'Listen on ADDRESS: HOST:PORT, :PORT, *:PORT or [IPV6]:PORT; the path of a unix socket, with a slash in it, or unix:PATH?mode=0660&group=NAME; @NAME for an abstract unix socket; fd:N or systemd:NAME for a socket that is already open; may be given several times', { short => 'l', many => 1 } ],
     [ 'host', 'string', undef, 'Listen on this host, on the port that --port sets (default: all IPv4 addresses)', { short => 'o', value => 'HOST' } ],
-    [ 'port', 'port', undef, 'Listen on this TCP port; 0 lets the system choose one (default: 5000)', { short => 'p' } ],
+    [ 'port', 'port', undef, 'Listen on this TCP port; 0 lets the system choose one (default: the variable PORT, or 5000)', { short => 'p' } ],
     [ 'socket', 'string', undef, 'Listen on a unix socket at PATH', { short => 'S', alias => ['socket-path'], value => 'PATH' } ],
     [ 'backlog', 'count', 4096, 'Let up to N new connections wait in the kernel until they are accepted; the kernel limits N to net.core.somaxconn', { min => 1, max => 65535 } ],
     [ 'socket-mode', 'octal', undef, 'Set the file mode of unix sockets whose address has no ?mode= (default: 0777 less the umask)', {} ],
@@ -61,8 +65,8 @@ my @TABLE = (
     [ 'socket-group', 'group', undef, 'Set the group of unix sockets whose address has no ?group=', {} ],
 
     'Workers',
-    [ 'workers', 'workers', 10, 'Run N worker processes; auto: one for each CPU; MIN:MAX or MIN:auto: between MIN and MAX, depending on the load; 0: none, the main process runs the application itself', { alias => ['max-workers'], max => 4096, value => 'N' } ],
-    [ 'edges', 'edges', 1, 'Run N edge processes, which own the client connections and pass requests to the workers; auto: one for every 8 CPUs', { min => 1, max => 32, value => 'N' } ],
+    [ 'workers', 'workers', 10, 'Run N worker processes; auto: one for each CPU; MIN:MAX or MIN:auto: between MIN and MAX, depending on the load; 0: none, the main process runs the application itself', { alias => ['max-workers'], max => 4096, suggest => ['auto'], value => 'N' } ],
+    [ 'edges', 'edges', 1, 'Run N edge processes, which own the client connections and pass requests to the workers; auto: one for every 8 CPUs', { min => 1, max => 32, suggest => ['auto'], value => 'N' } ],
     [ 'min-servers', 'count', undef, 'Set the minimum number of workers, MIN of --workers MIN:MAX', { min => 1, max => 4096 } ],
     [ 'max-servers', 'count', undef, 'Set the maximum number of workers, MAX of --workers MIN:MAX', { min => 1, max => 4096 } ],
     [ 'max-reqs-per-child', 'count', 0, 'Replace a worker after it has served N requests; 0: never', { alias => ['max-requests'], min => 0, max => $MANY } ],
@@ -114,6 +118,7 @@ my @TABLE = (
 
     'Process',
     [ 'config', 'path', undef, 'Read options from FILE, one "name = value" on each line', { command => 1 } ],
+    [ 'env-file', 'paths', undef, 'Set the environment variables in FILE, one NAME=VALUE on each line, before loading the application, and read FILE again at each reload; variables that are already set keep their value; may be given several times', { many => 1, runner => 1, value => 'FILE' } ],
     [ 'control', 'path', undef, 'Accept the commands of "sirius ctl" on a unix socket at PATH', { value => 'PATH' } ],
     [ 'pid', 'path', undef, 'Write the PID of the supervisor to FILE', { alias => [qw(pid-file pidfile)] } ],
     [ 'user', 'user', undef, 'Run as USER once the sockets are open; the server must be started as root', {} ],
@@ -127,7 +132,7 @@ my @TABLE = (
 
     'Logging and monitoring',
     [ 'access-log', 'string', undef, 'Log each request to FILE, to STDOUT (-), to syslog:FACILITY or to a command ("|COMMAND")', { value => 'FILE' } ],
-    [ 'access-log-format', 'string', 'combined', q(Format the access log as common, combined, ltsv or json, or with a format string as in Apache's LogFormat), { value => 'FORMAT' } ],
+    [ 'access-log-format', 'string', 'combined', q(Format the access log as common, combined, ltsv or json, or with a format string as in Apache's LogFormat), { suggest => [qw(combined common json ltsv)], value => 'FORMAT' } ],
     [ 'access-log-min-time', 'seconds', 0, 'Log only requests that took at least this time', { min => 0, max => $WEEK } ],
     [ 'access-log-errors-only', 'bool', 0, 'Log only responses with a status of 4xx or 5xx, and responses that were cut off', {} ],
     [ 'admin', 'listen', undef, 'Serve the status page, metrics and health checks on ADDRESS, a loopback address or a unix socket; may be given several times', { many => 1 } ],

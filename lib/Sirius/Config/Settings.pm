@@ -53,7 +53,8 @@ sub _addresses {
     my ( $class, $conf, $given,  $from )   = @_;
     my ( $host,  $port, $listen, $socket ) = delete @{$conf}{qw(host port listen socket)};
     my @listen = $given->{listen} ? @$listen : ();
-    $conf->{listen_given} = grep { defined $given->{$_} } qw(host port listen socket);
+    $conf->{listen_given}
+        = grep { defined $given->{$_} && ( $from->{$_} || '' ) !~ /\APORT\b/ } qw(host port listen socket);
     if (@listen) {
         push @{ $conf->{notices} }, "sirius: --$_ has no effect: --listen sets all addresses"
             for grep { defined $given->{$_} } qw(host port);
@@ -102,7 +103,7 @@ sub _static {
 # Checks that depend on more than one option
 sub _together {
     my ( $class, $conf, $given, $from ) = @_;
-    $class->_addresses( $conf, $given );
+    $class->_addresses( $conf, $given, $from );
     my ( $min, $max ) = @{$conf}{qw(min_reqs_per_child max_reqs_per_child)};
     Sirius::Config::Options->fail(
         "--min-reqs-per-child: $min is greater than --max-reqs-per-child, which is $max",

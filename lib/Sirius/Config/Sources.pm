@@ -48,7 +48,7 @@ sub given {
         my ( $row,  $sense ) = length $name > 1 ? Sirius::Config::Options->find($name) : ();
         Sirius::Config::Options->unknown($name) if !$row;
         Sirius::Config::Options->fail("--$row->{name} is an option of the command line, not of the handler")
-            if $row->{plackup} && !$row->{passed};
+            if $row->{plackup} && !$row->{passed} || $row->{runner} && !$raw->{sources};
         next if !defined $value;
         $value = Sirius::Config::Options->check( { %$row, name => $name }, $value ) ? $sense : 1 - $sense
             if defined $sense;
@@ -63,12 +63,16 @@ sub notices { return @{ shift->{notices} } }
 
 sub read {
     my ( $class, %args ) = @_;
-    my $self = bless { command => $args{command}, notices => [] }, $class;
+    my $self = bless { command => $args{command}, notices => [], places => $args{places} || {} }, $class;
     my $env  = $args{env} || \%ENV;
     my ( $file, $from ) = ( $args{file}, undef );
     ( $file, $from ) = ( $env->{SIRIUS_CONFIG}, 'SIRIUS_CONFIG' )
         if !defined $file && defined $env->{SIRIUS_CONFIG} && length $env->{SIRIUS_CONFIG};
-    $self->{layers} = [ $self->_environment($env), defined $file ? $self->_file( $file, $from ) : () ];
+    $self->{layers} = [
+        $self->_environment($env),
+        defined $file  ? $self->_file( $file, $from ) : (),
+        $args{command} ? $self->_port($env)           : (),
+    ];
     return $self;
 }
 
@@ -95,11 +99,11 @@ sub _environment {
             my $closest = _closest($name);
             $self->_note( "$variable does not name an option"
                     . ( $closest ? ' (did you mean SIRIUS_' . uc( $closest =~ tr/-/_/r ) . '?)' : '' ) );
-        } elsif ( $row->{plackup} && !$self->{command} ) {
+        } elsif ( ( $row->{plackup} || $row->{runner} ) && !$self->{command} ) {
             $self->_note("$variable has no effect: only the sirius command reads $name from the environment");
         } elsif ( length $value || $row->{type} eq 'token' ) {
             $value = _several( $row->{type}, $value ) if $row->{many};
-            $self->_take( \%layer, $row, $sense, $name, $value, $variable );
+            $self->_take( \%layer, $row, $sense, $name, $value, $self->_place($variable) );
         }
     }
     $self->_note( "$kubernetes[0]"
@@ -149,7 +153,7 @@ sub _find {
 sub _find_in_file {
     my ( $self, $name, $where ) = @_;
     my ( $row, $sense ) = _find($name);
-    return $row, $sense if $row && ( $self->{command} || !$row->{plackup} );
+    return $row, $sense if $row && ( $self->{command} || !$row->{plackup} && !$row->{runner} );
     Sirius::Config::Options->fail("$where: only the sirius command reads $name from a file") if $row;
     Sirius::Config::Options->fail("$where: $name can only be given on the command line")
         if ( Sirius::Config::Options->row($name) || {} )->{command};
@@ -164,6 +168,13 @@ sub _note {
     return;
 }
 
+# A variable, and where it was set if that was a file
+sub _place {
+    my ( $self, $variable ) = @_;
+    my $place = $self->{places}{$variable};
+    return defined $place ? "$variable in $place" : $variable;
+}
+
 # Plack::Runner always gives a list, with the host and port of its own options; :5000 if none was given
 sub _plackup {
     my $given  = shift;
@@ -174,6 +185,14 @@ sub _plackup {
     delete $given->{listen}
         if !@$listen || "@$listen" eq ':5000' && !defined $host && ( $port || 0 ) eq '5000';
     return;
+}
+
+# The port that platforms for containers set. It may be meant for another program, so every other source overrides it
+sub _port {
+    my ( $self, $env ) = @_;
+    my $port = $env->{PORT};
+    return {} if !defined $port || !length $port;
+    return { port => { from => $self->_place('PORT'), value => $port } };
 }
 
 # The values of a variable. Code has blanks and commas, and a directory of --static has options behind commas
@@ -219,6 +238,9 @@ L<Sirius::Config::Options> checks values later.
 
 C<plackup> passes the address C<:5000> even if its user gave none. It counts as not given.
 
+For the command L<sirius> the variable C<PORT> is the last source of all: it sets C<port> where no source has a port, a listening
+address or a unix socket.
+
 =head1 METHODS
 
 =head2 fill
@@ -247,7 +269,8 @@ Lines about variables that begin with C<SIRIUS_> and do not name an option.
   my $config = Sirius::Config::Sources->read(%args);
 
 C<file>, by default what C<SIRIUS_CONFIG> names; C<env>, by default C<%ENV>; C<command>, true for the command L<sirius>,
-which can take C<app>, C<env> and all else that is otherwise up to C<plackup>.
+which can take C<app>, C<env> and all else that is otherwise up to C<plackup>, and C<PORT>; C<places>, a hash that says for some
+variables where they were set (L<Sirius::Config::EnvFile/set>), for messages.
 
 =head1 SEE ALSO
 

@@ -31,18 +31,22 @@ my %PLACEHOLDER = (
 );
 
 my %CHECK = (
-    any       => sub { return shift },
-    bool      => \&_bool,
-    bytes     => \&_size,
-    choice    => \&_choice,
-    code      => \&_code,
-    count     => sub { return _range( _count(shift), @_ ) },
-    dir       => \&_dir,
-    edges     => \&_edges,
-    listen    => \&_listen,
-    group     => \&_group,
-    octal     => \&_octal,
-    path      => \&_path,
+    any    => sub { return shift },
+    bool   => \&_bool,
+    bytes  => \&_size,
+    choice => \&_choice,
+    code   => \&_code,
+    count  => sub { return _range( _count(shift), @_ ) },
+    dir    => \&_dir,
+    edges  => \&_edges,
+    listen => \&_listen,
+    group  => \&_group,
+    octal  => \&_octal,
+    path   => \&_path,
+    paths  => sub {
+        my $value = shift;
+        return [ map { _path($_) } ref $value ? @$value : $value ];
+    },
     port      => sub { return _range( _count(shift), { min => 0, max => 65535 } ) },
     proxies   => \&_proxies,
     seconds   => sub { return _range( _seconds(shift), @_ ) },
@@ -292,7 +296,7 @@ Sirius::Config::Type - values of options
 
 C<count> is a whole number; C<seconds> a number with an optional C<ms>, C<s>, C<m> or C<h>; C<bytes> a whole number with
 an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false or empty; C<port>, C<listen>, C<dir> and
-C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<octal> is an octal number
+C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<paths> is a list of these; C<octal> is an octal number
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<edges> is a whole number or C<auto>; C<workers> is a whole number,
 C<auto> (see L<Sirius::OS::Cpus>), or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
 perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<static> is described in L<Sirius::Config::Static>; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.

@@ -12,9 +12,10 @@ my $INDENT = 34;    # the column at which the texts of --help begin
 
 my $HEAD = <<'TEXT';
 Usage: sirius [options] [app.psgi]
-       sirius dev [options] [app.psgi] the same while you work on it: see sirius dev --help
-       sirius ctl [options] COMMAND    control a running server: see sirius ctl --help
-       sirius top [options]            watch a running server: see sirius top --help
+       sirius dev [options] [app.psgi]      the same while you work on it: see sirius dev --help
+       sirius check [options] [app.psgi]    check set-up and application: see sirius check --help
+       sirius ctl [options] COMMAND         control a running server: see sirius ctl --help
+       sirius top [options]                 watch a running server: see sirius top --help
 
 SECONDS accepts a unit: 500ms, 30s, 5m, 1h. BYTES accepts k, m and g: 64k, 10m, 1g.
 TEXT

@@ -306,7 +306,7 @@ sub _exec {
     defined $pid or die "fork: $!";
     if ( !$pid ) {
         setpgrp 0, 0;
-        delete @ENV{ qw(PLACK_ENV PLACK_SERVER SERVER_STARTER_PORT LISTEN_FDS LISTEN_PID LISTEN_FDNAMES
+        delete @ENV{ qw(PLACK_ENV PLACK_SERVER PORT SERVER_STARTER_PORT LISTEN_FDS LISTEN_PID LISTEN_FDNAMES
             NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID) };
         %ENV = ( %ENV, %{ $self->{env} || {} } );
         $ENV{PERL5LIB} = join ':', "$ROOT/blib/lib", "$ROOT/blib/arch", $ENV{PERL5LIB} || ();
