@@ -14,6 +14,12 @@ function put(element, text) {
     if (element.textContent !== text) element.textContent = text;
 }
 
+// All of it, and what it shares with no other process
+function memory(worker) {
+    const own = worker.private ? `, ${show.count(worker.private / 2 ** 20)} own` : '';
+    return `${show.count(worker.rss / 2 ** 20)} MiB${own}`;
+}
+
 class Tile {
     constructor(template) {
         this.element = template.content.firstElementChild.cloneNode(true);
@@ -31,8 +37,7 @@ class Tile {
         const foot = [
             `PID ${worker.pid}`,
             `${show.short(worker.requests)} req`,
-            worker.rss && `${show.count(worker.rss / 2 ** 20)} MiB`,
-            worker.private && `${show.count(worker.private / 2 ** 20)} own`,
+            worker.rss && memory(worker),
         ];
         const last = !busy && worker.last_line; // it has served, and waits for more
         const ended = last && `last: ${worker.last_status || 'no response'}, ${show.age(age)} ago`;

@@ -80,6 +80,7 @@ sub run {
     for my $what ( @{ $self->{conf}{warm_up} } ) {
         if   ( ref $what ) { $self->_call($what) }
         else               { $self->_request($what) }
+        $self->_leave_child;    # of a destructor
     }
     undef $runs;
     my ( $number, $failed ) = @{$self}{qw(requests failed)};
@@ -103,9 +104,10 @@ sub _answer {
 }
 
 sub _call {
-    my ( $self,  $code )  = @_;
+    my ( $self, $code ) = @_;
+    my $app = $self->{app};    # it may assign to $_[0]
     my ( $lived, $error ) = $self->_try( sub {
-        $code->( $self->{app}, sub { $self->_request(@_) } );
+        $code->( $app, sub { $self->_request(@_) } );
     } );
     return if $lived;
     $self->{failed}++;
