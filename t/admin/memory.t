@@ -93,4 +93,25 @@ APP
     $server->stop;
 };
 
+# The kernel tells nothing of a process that has changed its user to others of that user
+subtest 'Workers of --user' => sub {
+    plan skip_all => 'only root can become another user' if $>;
+    my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    chmod 0777, "$dir" or die $!;
+    my $server
+        = start_server( "sub { [ 200, [], [] ] }\n", qw(--workers 1 --user nobody), '--admin', "$dir/admin" );
+    my $get = sub {
+        return $server->connect( to => "unix:$dir/admin" )->ask( 'GET ' . shift, 'Host: localhost' )->body;
+    };
+    my $worker = JSON::PP->new->utf8->decode( $get->('/status.json') )->{workers}[0];
+    ok exists $worker->{private},                             'it is there';
+    ok !defined $worker->{private} || $worker->{private} > 0, 'as bytes, or as nothing';
+    my @told = $get->('/metrics') =~ /^(sirius_worker_private_bytes\S* .*)$/mg;
+    is scalar @told, defined $worker->{private} ? 1 : 0, 'nothing is no sample';
+    my $root = $Sirius::Test::Server::ROOT;
+    my $top  = `$^X -I$root/blib/lib -I$root/blib/arch $root/bin/sirius top --once --admin unix:$dir/admin`;
+    like $top, qr/^ +$worker->{pid} .* MB/m, 'sirius top has its line';
+    $server->stop;
+};
+
 done_testing;
