@@ -232,6 +232,12 @@ subtest 'What is shared, needless or slow' => sub {
         = run_check( {}, @LISTEN,
         app("open our \$f, '>>', '$dir/log' or die; open our \$g, '<', '$dir/log';\n$FINE") );
     unlike $out, qr/^warning/m, 'a log, and a file that is read';
+    ( $status, $out )
+        = run_check( {}, @LISTEN,
+        app("use Mojolicious::Lite -signatures; get '/' => { text => 'x' }; app->start;\n") );
+    unlike $out, qr/^(?:error|warning: (?!\S+::XS would))/m, 'an event loop that knows of forks'
+        if eval { require Mojolicious };
+
     for my $name (qw(ContentLength Head Runtime Chunked AccessLog StackTrace)) {
         my $app
             = "use Plack::Builder; builder { enable '$name'; enable 'Static', path => sub { 0 }, root => '.'; $FINE };\n";

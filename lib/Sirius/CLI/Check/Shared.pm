@@ -39,10 +39,11 @@ sub open_now {
 sub _describe {
     my $fd   = shift;
     my $link = readlink "/proc/self/fd/$fd";
-    return                                               if !defined $link;
-    return 'a descriptor of epoll, as event loops have,' if $link =~ /eventpoll/;
-    return 'a ring of io_uring'                          if $link =~ /io_uring/;
-    return 'a pipe'                                      if $link =~ /\Apipe:/;
+    return if !defined $link;
+    return 'a descriptor of epoll, as event loops have,'
+        if $link =~ /eventpoll/ && !$INC{'EV.pm'};                              # EV makes a new one
+    return 'a ring of io_uring' if $link =~ /io_uring/;
+    return 'a pipe'             if $link =~ /\Apipe:/;
     return if $link !~ m{\A/} || $link =~ m{\A/(?:dev|proc|sys)/} || !-f "/proc/self/fd/$fd";
     open my $in, '<', "/proc/self/fdinfo/$fd" or return;
     my ($flags) = map {/^flags:\s*0*(\d+)/} readline $in;
