@@ -104,6 +104,8 @@ subtest 'All is well' => sub {
         ( $status, $out ) = run_check( {}, @LISTEN, @args, app($code) );
         ok $status == 0 && $out !~ /^error/m, $name or diag $out;
     }
+    ( $status, $out ) = run_check( {}, @LISTEN, app("fork; $FINE") );
+    is scalar( () = $out =~ /^ok: GET/mg ), 1, 'a child that the application forks and forgets says nothing';
     ( $status, $out ) = run_check( {}, @LISTEN, '-e', 'sub { [ 200, [], [] ] }' );
     is $status, 0, '-e';
     ( $status, $out ) = run_check( {}, '--help' );
@@ -175,7 +177,7 @@ subtest 'A page' => sub {
             'a body that is none',
             'sub { [ 200, [], "hello" ] }'
         ],
-        [   qr{^error: GET /: the response breaks PSGI: Body must be bytes},
+        [   qr{^error: GET /: the response breaks PSGI: Body must be bytes .*: encode it},
             'wide characters',
             'sub { [ 200, [], ["\x{263a}"] ] }'
         ],

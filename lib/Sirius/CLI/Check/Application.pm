@@ -149,6 +149,7 @@ sub _in_child {
     open STDOUT, '>>', $self->{out}->filename;
     open STDERR, '>&', \*STDOUT;
     STDOUT->autoflush(1);
+    $self->{pid} = $$;
     $self->_say( at => 'load' );
 
 # At once and not before the next statement, which is another line, or never comes. It ends the process, so it harms nothing
@@ -190,6 +191,7 @@ sub warning { my ( $self, $text ) = @_; $self->_say( warning => $text ); return 
 
 sub _finish {
     my $self = shift;
+    POSIX::_exit(0) if $$ != $self->{pid};    # a child of the application that has come back
     my $line = $self->_warned;
     $self->warning("the application prints a warning of perl: $line") if defined $line;
     $self->_say('done');
@@ -236,6 +238,7 @@ sub _request {
 
 sub _say {
     my ( $self, @words ) = @_;
+    return if $$ != $self->{pid};
     my $line = join( "\t", @words ) =~ s/[ \t]*\n\s*/ /gr . "\n";
     utf8::encode($line) if utf8::is_utf8($line);
     syswrite $self->{to}, $line;

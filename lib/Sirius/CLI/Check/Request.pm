@@ -76,6 +76,7 @@ sub _failed {
     my ( $self,   $error ) = @_;
     my ( $report, $what )  = @{$self}{qw(report what)};
     my $why = $self->{explain}->("$error");
+    $why =~ s/ \(UTF-8 strings\)/: encode it, for example as UTF-8/ if $why =~ /Lint\.pm/;
     return $report->error("$what: the response breaks PSGI: $why")
         if $why =~ s{ at \S+/Middleware/Lint\.pm line \d+\z}{};
     return $report->error("$what: the application dies while it sends the response: $why") if $self->{status};
