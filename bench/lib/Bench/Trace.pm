@@ -100,7 +100,8 @@ sub _callgrind {
     my $file = "$Bench::Peer::DIR/callgrind";
     unlink glob "$file.*";
     local @ENV{qw(PERL_HASH_SEED PERL_PERTURB_KEYS)} = ( 0, 0 );
-    my @under  = ( qw(valgrind -q --tool=callgrind --trace-children=yes), "--callgrind-out-file=$file.%p" );
+    my @under
+        = ( qw(dev/valgrind -q --tool=callgrind --trace-children=yes), "--callgrind-out-file=$file.%p" );
     my $server = Bench::Server->new( name => $name, app => 'hello', alone => 1, under => \@under )->start;
     exactly( $server->{port}, 1, $requests );
     $server->stop;
