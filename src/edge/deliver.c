@@ -240,7 +240,8 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
     sr_account_head(c, h->status, sr_buffer_len(&ed->head));
     sr_log_head(ed, en);
     en->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
-    c->given_at = h->began > c->ready_at && h->began < e->now ? h->began : c->ready_at;
+    /* limited to what is possible: the worker may have begun after this turn of the loop has */
+    c->given_at = h->began < c->ready_at ? c->ready_at : h->began > e->now ? e->now : h->began;
     return SR_RESPONSE_OK;
 }
 

@@ -60,6 +60,10 @@ subtest 'inside and outside' => sub {
         for "$top/lib/Shop.pm", '/opt/shared/lib/A.pm', '/somewhere/else/B.pm', '/usr/share/perl5/Mine/C.pm';
     ok !$files->is_inside($_), "not $_"
         for '/usr/share/perl5/Moo.pm', "$top/local/lib/perl5/Moo.pm", '/home/me/perl5/lib/perl5/Moo.pm';
+    put('real/5.36.0/Encode.pm');
+    symlink "$top/real/5.36.0", "$top/real/5.36" or die $!;
+    my $linked = Sirius::Dev::Files->new( app => "$top/lib/app.psgi", libraries => ["$top/real/5.36"] );
+    ok !$linked->is_inside("$top/real/$_/Encode.pm"), "not $_, of a folder with a link" for '5.36', '5.36.0';
     my $copy = Sirius::Dev::Files->new( %{ $files->state } );
     ok !$copy->is_inside('/usr/share/perl5/Moo.pm') && $copy->is_inside("$top/lib/Shop.pm"),
         'the same from its state';

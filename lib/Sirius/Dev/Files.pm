@@ -41,14 +41,19 @@ sub is_editors {
     return basename($path) =~ $EDITORS ? 1 : 0;
 }
 
-# Loaded anew each time, and not once for all generations
+# Loaded anew each time, and not once for all generations. Either name may lie in a folder: with its links, or without
 sub is_inside {
     my ( $self, $path ) = @_;
-    return 1 if _in_one( $path, $self->{watch} );
-    return 0 if $path =~ m{/local/lib/perl5/};
-    return 1 if _in_one( $path, [ @{ $self->{trees} }, @{ $self->{include} } ] );
-    return 0 if $path =~ m{/lib/perl5/};
-    return _in_one( $path, $self->{libraries} ) ? 0 : 1;
+    my @names = ( $path, _whole($path) );
+    my $in    = sub {
+        my @folders = @_;
+        return any { _in_one( $_, \@folders ) } @names;
+    };
+    return 1 if $in->( @{ $self->{watch} } );
+    return 0 if any {m{/local/lib/perl5/}} @names;
+    return 1 if $in->( @{ $self->{trees} }, @{ $self->{include} } );
+    return 0 if any {m{/lib/perl5/}} @names;
+    return $in->( @{ $self->{libraries} } ) ? 0 : 1;
 }
 
 # app: file of the application; include: folders of -I; watch: files and folders; libraries: where perl looks for modules
@@ -56,8 +61,8 @@ sub new {
     my ( $class, %args ) = @_;
     my $self = bless { include => [], libraries => [], watch => [], app => undef, %args }, $class;
     $_ = [ map { _whole($_) } @$_ ] for @{$self}{qw(include watch)};
-    $self->{libraries}
-        = [ grep { !_in_one( $_, $self->{include} ) } map { _whole($_) } @{ $self->{libraries} } ];
+    my @libraries = map { ( $_, _whole($_) ) } @{ $self->{libraries} };
+    $self->{libraries} = [ grep { !_in_one( $_, $self->{include} ) } @libraries ];
     my ( @deep, @flat );
     my $folder = defined $self->{app} ? dirname( _whole( $self->{app} ) ) : undef;
     if ( !defined $folder ) {

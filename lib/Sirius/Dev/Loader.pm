@@ -76,7 +76,7 @@ sub _load {
     my $clean = eval { $app = $self->_build; 1 };
     my $error = $@;
     my %files = map { ( $_ => _whole( $INC{$_}, $here ) ) }
-        grep { defined $INC{$_} && !ref $INC{$_} && ( $clean || -f $INC{$_} ) } keys %INC;
+        grep { defined $INC{$_} && !ref $INC{$_} && ( $before{$_} // '' ) ne $INC{$_} } keys %INC;
     _tell( $news, files => { began => $began, files => \%files } );
     return $app if $clean;
     _tell( $news, broken => Sirius::Dev::Broken->because($error)->data );

@@ -25,6 +25,7 @@ sub changed {
     $changed{$_} = 1
         for splice( @{ $self->{late} } ), $self->{inotify} ? $self->_hear : $self->_scan, $self->_find_lost;
     my @changed = sort keys %changed;
+    delete @{ $self->{plain} }{@changed};
     return @changed;
 }
 
@@ -42,7 +43,7 @@ sub follow {
     my ( $self, $since, @files ) = @_;
     my %wanted;
     $self->{followed}
-        = { map { $_ => 1 } map { ( $_, _real($_) ) } grep { !$self->{files}->is_editors($_) } @files };
+        = { map { $_ => 1 } map { ( $_, $self->_real($_) ) } grep { !$self->{files}->is_editors($_) } @files };
     for my $path ( keys %{ $self->{followed} } ) { push @{ $wanted{ dirname($path) } }, $path }
     return $self->_note_new($since) if !$self->{inotify};
     for my $folder ( grep { !$wanted{$_} && !$self->{tree}{$_} } keys %{ $self->{numbers} } ) {
@@ -77,6 +78,7 @@ sub new {
         lost     => {},
         names    => {},        # folders, by the number of their watch
         numbers  => {},
+        plain    => {},    # files that are followed and no links
         say      => sub { },
         times    => {},
         tree     => {},        # folders of the application
@@ -289,10 +291,14 @@ sub _note_times {
     return;
 }
 
+# Without links. What is none is kept until it changes
 sub _real {
-    my $path = shift;
+    my ( $self, $path ) = @_;
+    return $path if $self->{plain}{$path};
     my $real = Cwd::realpath($path);
-    return defined $real ? $real : ();
+    return if !defined $real;
+    $self->{plain}{$path} = 1 if $real eq $path;
+    return $real;
 }
 
 sub _scan {
