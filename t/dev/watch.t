@@ -75,6 +75,22 @@ subtest 'a folder at the top is replaced' => sub {
     $dev->stop;
 };
 
+subtest 'the files of --config and --env-file' => sub {
+    my $other = File::Temp->newdir;
+    my $env   = spew( "$other/env",    "COLOUR=red\n" );
+    my $conf  = spew( "$other/config", "max-body = 100\n" );
+    my $app   = "sub { [ 200, [ 'Content-Type', 'text/plain' ], [ \$ENV{COLOUR} ] ] }\n";
+    my $dev   = Sirius::Test::Dev->start( $app, '--config', $conf, '--env-file', $env );
+    is $dev->ask('GET /')->body, 'red', 'before';
+    spew( $env, "COLOUR=blue\n" );
+    ok $dev->answers('blue'), 'variables are read again';
+    my $post = sub { return $dev->ask( 'POST /', \( 'x' x 200 ) )->status };
+    is $post->(), 413, 'a limit';
+    spew( $conf, "max-body = 1000\n" );
+    ok until_true( 20, sub { $post->() == 200 } ), 'options, too';
+    $dev->stop;
+};
+
 subtest 'bin/app.psgi beside lib' => sub {
     my $dev = Sirius::Test::Dev->start(
         undef,

@@ -344,7 +344,12 @@ sub _pass_on {
         command => $self->{develop},
         conf    => $conf,
         include => [ map { File::Spec->rel2abs( $_, $self->{chdir} ) } @{ $self->{includes} } ],
-        watch   => $self->{watch},
+        sources => [
+            map  { File::Spec->rel2abs($_) }
+            grep { defined && length } $given->{config} // $ENV{SIRIUS_CONFIG},
+            map  {@$_} @{ $self->{env_files} || [] }
+        ],
+        watch => $self->{watch},
     );
     push @{ $self->{options} }, develop => $self->{session};
     return;

@@ -125,8 +125,10 @@ sub _abandon {
     return $self->_give_up( $loading, $why );
 }
 
+# What the application begins with
 sub _app {
-    return grep {defined} shift->{session}->app;
+    my $session = shift->{session};
+    return $session->sources, grep {defined} $session->app;
 }
 
 # The process that generations come from says that there is another one
@@ -291,7 +293,8 @@ sub _load_changed {
         my $name = $_;
         grep {m{/\Q$name\E\z}} @changed
     } keys %{ $self->{preloaded} };
-    if (@names) {
+    my %sources = map { $_ => 1 } $self->{session}->sources;
+    if ( @names || grep { $sources{$_} } @changed ) {
         delete @{ $self->{outside} }{@names};    # where the application finds them now is for it to say
         $self->_replace_base;
     }

@@ -60,7 +60,10 @@ sub link {
     return $url =~ s{\Ahttp://(?:127[.]0[.]0[.]1|0[.]0[.]0[.]0|\[::1?\])(?=:)}{http://localhost}r;
 }
 
-# app: file of the application, or undef; command: it is sirius dev; conf; include and watch: folders
+# Files that the command line is read with
+sub sources { return @{ shift->{sources} || [] } }
+
+# app: file of the application, or undef; command: it is sirius dev; conf; include and watch: folders; sources
 sub new {
     my ( $class, %args ) = @_;
     return bless {%args}, $class;
@@ -146,6 +149,10 @@ C<app>, the path of the F<.psgi> file, or undef; C<command>, true with C<sirius 
 =head2 request_log
 
 The L<Sirius::Dev::RequestLog>, or undef if there is an access log.
+
+=head2 sources
+
+The paths of the files of C<--config> and C<--env-file>.
 
 =head1 SEE ALSO
 

@@ -42,8 +42,10 @@ sub due {
 sub follow {
     my ( $self, $since, @files ) = @_;
     my %wanted;
-    $self->{followed}
-        = { map { $_ => 1 } map { ( $_, $self->_real($_) ) } grep { !$self->{files}->is_editors($_) } @files };
+    $self->{followed} = {
+        map { $_ => 1 }
+        map { ( $_, $self->_real($_) ) } grep { !$self->{files}->is_editors($_) } @files
+    };
     for my $path ( keys %{ $self->{followed} } ) { push @{ $wanted{ dirname($path) } }, $path }
     return $self->_note_new($since) if !$self->{inotify};
     for my $folder ( grep { !$wanted{$_} && !$self->{tree}{$_} } keys %{ $self->{numbers} } ) {
@@ -78,7 +80,7 @@ sub new {
         lost     => {},
         names    => {},        # folders, by the number of their watch
         numbers  => {},
-        plain    => {},    # files that are followed and no links
+        plain    => {},        # files that are followed and no links
         say      => sub { },
         times    => {},
         tree     => {},        # folders of the application
@@ -296,7 +298,7 @@ sub _real {
     my ( $self, $path ) = @_;
     return $path if $self->{plain}{$path};
     my $real = Cwd::realpath($path);
-    return if !defined $real;
+    return                    if !defined $real;
     $self->{plain}{$path} = 1 if $real eq $path;
     return $real;
 }
