@@ -58,7 +58,8 @@ SV *sirius_receive(pTHX_ int line, int fds[SIRIUS_PASSED_MAX], int *n)
     do {
         errno = 0;
         got = recvmsg(line, &msg, MSG_CMSG_CLOEXEC);
-    } while (got < 0 && errno == EINTR);
+        /* ECONNRESET, once: the other end was closed and had not read all. What it had written is still there */
+    } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     for (struct cmsghdr *h = got >= 0 ? CMSG_FIRSTHDR(&msg) : NULL; h; h = CMSG_NXTHDR(&msg, h))
         if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
             *n = take(fds, h);

@@ -166,6 +166,7 @@ sub _base_ended {
     return if $base != ( $self->{base} || 0 );
     $self->{supervisor}->loop->unwatch( $base->line );
     delete $self->{base};
+    $self->{preloaded} = {};
     my $how = 'the process that generations are forked from ' . Sirius::OS::ExitStatus->words( $status, '' );
     if ( defined( delete $self->{preload_by} ) ) {
         my $name = delete $self->{preloading};
