@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* syscall */
 #endif
 #include "edge/edge.h"
+#include "edge/keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,11 +65,11 @@ static int by_number(const void *a, const void *b)
  */
 static void close_others(const sr_settings *s)
 {
-    int keep[SR_LISTENERS_MAX + SR_EDGES_MAX + 9], n = 0, next = STDERR_FILENO + 1;
+    int keep[SR_LISTENERS_MAX + SR_EDGES_MAX + 11], n = 0, next = STDERR_FILENO + 1;
     for (unsigned i = 0; i < s->n_listeners; i++)
         keep[n++] = s->listeners[i].fd;
-    const int own[] = {s->lobby,      s->sleepers,   s->control, s->report,
-                       s->scoreboard, s->supervisor, s->log.fd,  s->common};
+    const int own[] = {s->lobby,      s->sleepers, s->control, s->report, s->scoreboard,
+                       s->supervisor, s->log.fd,   s->common,  s->keys,   s->legacy_keys};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         keep[n++] = own[i];
     for (uint32_t i = 0; i < s->n_bells; i++)
@@ -145,6 +146,18 @@ static bool open_mounts(const sr_settings *s)
     return !s->strict;
 }
 
+/* An edge without a supervisor reads the keys itself. False: the reason is on STDERR. */
+static bool read_keys(sr_settings *s)
+{
+    char why[SR_KEYSET_WHY] = "no memory";
+    prctl(PR_SET_DUMPABLE, 0);
+    if (!sr_keyfiles_any(&s->keyfiles) ||
+        (sr_keyset_begin(&s->keyset) && sr_keyfiles_read(&s->keyfiles, &s->keyset, NULL, NULL, why)))
+        return true;
+    fprintf(stderr, "[sirius %d] error: %s\n", (int)getpid(), why);
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     sr_settings settings;
@@ -157,6 +170,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "sirius-edge: %s %s\n", word, why);
         return 2;
     }
+    /* as the user that has started the server, who alone may be able to read them */
+    if (settings.keeper ? !sr_keeper_read(&settings) : !read_keys(&settings))
+        return 2;
+    if (settings.check)
+        return 0;
     if (!drop_rights(&settings)) { /* before the guard, as the change makes the process dumpable again */
         fprintf(stderr, "sirius-edge: cannot become user %lld, group %lld: %s\n", (long long)settings.uid,
                 (long long)settings.gid, strerror(errno));
@@ -165,9 +183,16 @@ int main(int argc, char **argv)
     guard();
     close_others(&settings);
     title(argc, argv, settings.name);
+    if (settings.keeper) {
+        if (settings.detach)
+            detach();
+        sr_keeper_run(&settings);
+        return 0;
+    }
     if (!open_mounts(&settings))
         return 1;
     int err = sr_edge_new(&edge, &settings);
+    sr_keyset_wipe(&settings.keyset);
     if (err) {
         fprintf(stderr, "sirius-edge: cannot start: %s\n", strerror(err));
         return 1;

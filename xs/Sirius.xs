@@ -516,7 +516,7 @@ PPCODE:
 bool
 pass(const char *class, int line, const char *what, int fd)
 CODE:
-    static const char *const names[] = {"log", "retire", "legacy", "errors"}; /* in the order of the kinds from SR_MESSAGE_LOG on */
+    static const char *const names[] = {"log", "retire", "legacy", "errors", "keys"}; /* in the order of the kinds from SR_MESSAGE_LOG on */
     sr_message note = {.kind = 0};
     PERL_UNUSED_VAR(class);
     for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)

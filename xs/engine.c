@@ -30,13 +30,15 @@ static void listen_all(pTHX_ HV *hv, sirius *s)
     bool multiprocess = SvTRUE(conf(aTHX_ hv, "multiprocess"));
     for (SSize_t i = 0; i <= av_len(list); i++) {
         AV *row = conf_array(aTHX_ * av_fetch(list, i, 1), "a listener is not an array");
-        if (av_len(row) != 3)
-            croak("Sirius::Worker::Engine->new: a listener is not [fd, name, port, is_unix]");
+        if (av_len(row) != 4)
+            croak("Sirius::Worker::Engine->new: a listener is not [fd, name, port, is_unix, is_tls]");
         SV **field = AvARRAY(row);
         if (i >= SIRIUS_LISTENERS_MAX)
             croak("Sirius::Worker::Engine->new: more than %d listeners", SIRIUS_LISTENERS_MAX);
-        s->site[i] = sirius_site_new(aTHX_ SvPV_nolen(field[1]), SvPV_nolen(field[2]), multiprocess);
-        s->site[i].socket = (HV *)SvREFCNT_inc((SV *)sirius_socket_class(aTHX_(int) SvIV(field[0])));
+        s->site[i] =
+            sirius_site_new(aTHX_ SvPV_nolen(field[1]), SvPV_nolen(field[2]), SvTRUE(field[4]), multiprocess);
+        s->site[i].socket =
+            (HV *)SvREFCNT_inc((SV *)sirius_socket_class(aTHX_(int) SvIV(field[0]), SvTRUE(field[4])));
     }
 }
 
@@ -93,6 +95,7 @@ void sirius_free(pTHX_ sirius *s)
         SvREFCNT_dec(s->site[i].name);
         SvREFCNT_dec(s->site[i].port);
         SvREFCNT_dec(s->site[i].multiprocess);
+        SvREFCNT_dec(s->site[i].scheme);
         SvREFCNT_dec((SV *)s->site[i].socket);
     }
     Safefree(s->pool);

@@ -9,6 +9,7 @@
 
 #include "base/decimal.h"
 #include "http/token.h"
+#include "share/facts.h"
 
 #define KEYS(X)                                                                                              \
     X(REQUEST_METHOD, "REQUEST_METHOD")                                                                      \
@@ -47,7 +48,8 @@ enum { KEYS(X) KEY_COUNT, FIXED = KEY_CONTENT_TYPE };
 #undef X
 
 static SV *keys[KEY_COUNT];
-static SV *masters[FIXED]; /* constants that are the same for all listeners */
+static SV *key_https, *fact_keys[SR_FACTS]; /* of an encrypted connection */
+static SV *masters[FIXED];                  /* constants that are the same for all listeners */
 
 enum { NAME_CACHE = 128, NAME_CACHED_MAX = 40 };
 static struct cached_name {
@@ -83,15 +85,20 @@ void sirius_env_boot(pTHX)
     masters[KEY_VERSION] = array_master(aTHX_ 2);
     masters[KEY_HANDLERS] = array_master(aTHX_ 0);
     masters[KEY_SCRIPT_NAME] = newSVpvs("");
-    masters[KEY_URL_SCHEME] = newSVpvs("http");
+    key_https = newSVpvs_share("HTTPS");
+    for (int i = 0; i < SR_FACTS; i++) {
+        const char *name = sr_fact_name((sr_fact)i);
+        fact_keys[i] = newSVpvn_share(name, (I32)strlen(name), 0);
+    }
     masters[KEY_ERRORS] = newRV_inc((SV *)PL_stderrgv);
     for (int i = KEY_MULTITHREAD; i < FIXED; i++)
         masters[i] = newSViv(i >= KEY_STREAMING);
 }
 
-sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multiprocess)
+sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool is_tls, bool multiprocess)
 {
-    return (sirius_site){newSVpv(name, 0), newSVpv(port, 0), newSViv(multiprocess), NULL};
+    return (sirius_site){newSVpv(name, 0), newSVpv(port, 0), newSViv(multiprocess),
+                         newSVpv(is_tls ? "https" : "http", 0), NULL};
 }
 
 /* --- shapes --- */
@@ -266,6 +273,7 @@ static void fixed_fill(pTHX_ envpool_env *env, const sirius_site *site)
         SV *master = i == KEY_SERVER_NAME    ? site->name
                      : i == KEY_SERVER_PORT  ? site->port
                      : i == KEY_MULTIPROCESS ? site->multiprocess
+                     : i == KEY_URL_SCHEME   ? site->scheme
                                              : masters[i];
         slot_fill(aTHX_ env, keys[i], slot_kind(i), master, lazy);
     }
@@ -318,6 +326,14 @@ static SV *env_alone(pTHX_ sirius *s, const sirius_request *t)
         text n = decimal(length + sizeof length, t->body_length);
         put_repeatable(aTHX_ env.hv, keys[KEY_CONTENT_LENGTH], sr_bytes_of(n.at, n.len));
     }
+    if (t->facts.len) {
+        put_repeatable(aTHX_ env.hv, key_https, SR_BYTES("on"));
+        for (int i = 0; i < SR_FACTS; i++) {
+            sr_bytes fact = sr_facts_get(t->facts, (sr_fact)i);
+            if (fact.at)
+                put_repeatable(aTHX_ env.hv, fact_keys[i], fact);
+        }
+    }
     sirius_input_forget(aTHX_ & env.input); /* the layer keeps the bytes */
     s->turn.pooled = NULL;
     /* not held by the reference, which is $_[0] of the application and may be changed */
@@ -325,11 +341,26 @@ static SV *env_alone(pTHX_ sirius *s, const sirius_request *t)
     return sv_2mortal(newRV_inc((SV *)env.hv));
 }
 
+/* No field of a client has one of these keys: its own begin with HTTP_. */
+static void facts_list(sr_bytes facts, key_list *list, sr_bytes *values)
+{
+    values[list->n] = SR_BYTES("on");
+    key_add(list, key_https);
+    for (int i = 0; i < SR_FACTS; i++) {
+        sr_bytes fact = sr_facts_get(facts, (sr_fact)i);
+        if (!fact.at)
+            continue;
+        values[list->n] = fact;
+        key_add(list, fact_keys[i]);
+    }
+}
+
 /* Collects the keys and values of the fields. False: they fit no shape. */
 static bool fields_list(pTHX_ const sirius_request *t, key_list *list, sr_bytes *values)
 {
     const sr_request *r = t->head;
-    if (r->n_fields >= ENVPOOL_FIELDS || r->host_added) /* one place is kept for CONTENT_LENGTH */
+    unsigned others = 1 + (t->facts.len ? 1 + SR_FACTS : 0); /* CONTENT_LENGTH, HTTPS, ... */
+    if (r->n_fields + others > ENVPOOL_FIELDS || r->host_added)
         return false;
     for (uint32_t i = 0; i < r->n_fields; i++) {
         if (r->fields[i].name.len > NAME_CACHED_MAX)
@@ -341,6 +372,8 @@ static bool fields_list(pTHX_ const sirius_request *t, key_list *list, sr_bytes 
         if (!key_add(list, key))
             return false;
     }
+    if (t->facts.len)
+        facts_list(t->facts, list, values);
     return true;
 }
 

@@ -73,7 +73,7 @@ void sirius_logformat_prepare(pTHX_ sr_logformat *f, HV *char_handlers, HV *bloc
         item->aux = s;
         if (item->kind == SR_LOG_IN) {
             s->keys[0] = field_key(aTHX_ item->name);
-        } else if (item->kind == SR_LOG_ENV) {
+        } else if (item->kind == SR_LOG_ENV || item->kind == SR_LOG_TLS) {
             s->keys[0] = shared_key(aTHX_ item->name.at, item->name.len);
         } else if (item->kind == SR_LOG_CUSTOM) {
             s->code = handler(aTHX_ item->name.at ? block_handlers : char_handlers, item->letter);

@@ -209,6 +209,7 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "refused", newSVuv(count(&t.refused)));
     (void)hv_stores(hv, "files", newSVuv(count(&t.files)));
     (void)hv_stores(hv, "accepted", newSVuv(count(&t.accepted)));
+    (void)hv_stores(hv, "handshakes", newSVuv(count(&t.handshakes)));
     (void)hv_stores(hv, "closed", closed(aTHX_ & t));
     (void)hv_stores(hv, "given", newSVuv(count(&t.given)));
     (void)hv_stores(hv, "taken", newSVuv(count(&t.taken)));

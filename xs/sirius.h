@@ -53,6 +53,7 @@ typedef struct sirius_request {
     int body_fd;      /* a file, from offset 0, which whoever makes %env takes over; -1: it is in memory */
     uint64_t body_length;
     const sr_forwarded *forwarded; /* what trusted proxies say; NULL: nothing */
+    sr_bytes facts; /* about its encrypted connection (share/facts.h); empty: it is not encrypted */
     sr_peer client;
     uint8_t listener; /* index */
     bool is_head;
@@ -97,7 +98,7 @@ static inline bool sirius_complete(const sirius_turn *t)
 
 /* What all requests of a listener have in common. */
 typedef struct sirius_site {
-    SV *name, *port, *multiprocess;
+    SV *name, *port, *multiprocess, *scheme;
     HV *socket; /* class of psgix.io for its connections */
 } sirius_site;
 
@@ -294,7 +295,7 @@ int sirius_spawn(pTHX_ const char *path, AV *words, AV *descriptors);
 /* --- env.c and forwarded.c --- */
 
 void sirius_env_boot(pTHX);
-sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool multiprocess);
+sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool is_tls, bool multiprocess);
 
 /* Inside: makes the environment of the turn. Returns a reference to it, which is mortal or the pool's. */
 SV *sirius_env(pTHX_ sirius *s, const sirius_request *r);
@@ -316,7 +317,8 @@ bool sirius_lazy_untouched(pTHX_ const SV *sv, sirius_lazy kind); /* neither rea
 
 /* --- socket.c: psgix.io. Nothing but drop runs code of Perl --- */
 
-HV *sirius_socket_class(pTHX_ int listener); /* class for connections of a listener. Not counted */
+HV *sirius_socket_class(pTHX_ int listener,
+                        bool is_tls); /* class for connections of a listener. Not counted */
 
 /* A new reference to the handle of this request; undef when that is over. */
 SV *sirius_socket(pTHX_ UV serial);

@@ -27,6 +27,7 @@ static void fill(sirius *s, const sr_worker_request *r)
                                   .body = r->body,
                                   .body_fd = r->body_fd,
                                   .body_length = slot->body_length,
+                                  .facts = r->facts,
                                   .client = slot->client,
                                   .listener = slot->listener,
                                   .is_head = r->request->is_head,

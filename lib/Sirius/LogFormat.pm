@@ -84,6 +84,8 @@ has no effect.
   %{NAME}i      a field of the request
   %{NAME}o      a field of the response, the first of that name
   %{NAME}e      a value of %env
+  %{NAME}x      of an encrypted connection: SSL_PROTOCOL, SSL_CIPHER, SSL_TLS_SNI, SSL_CLIENT_VERIFY, SSL_CLIENT_S_DN,
+                SSL_CLIENT_I_DN, SSL_CLIENT_M_SERIAL, SSL_CLIENT_CERT
   %s            status
   %b            bytes of the body, - if unknown
   %B            bytes of the body, 0 if unknown

@@ -75,7 +75,12 @@ sub _reload {
         failed        => _number( $count->{failed} ),
         loading       => _number( $loading->{number} ),
         loading_since => _number( $loading->{since} ),
-        ok            => _number( $count->{ok} ),
+        certificates  => [
+            map      { +{ expires => _number( $_->{expires} ), name => $_->{name} } }
+                grep { ref eq 'HASH' && defined $_->{name} && !ref $_->{name} }
+                ref $said{certificates} eq 'ARRAY' ? @{ $said{certificates} } : ()
+        ],
+        ok => _number( $count->{ok} ),
     );
     return \%reload if !_number( $last->{at} );
     my %last     = map  { ( "last_$_" => _number( $last->{$_} ) ) } qw(at ok seconds);
@@ -253,7 +258,8 @@ Frees the row of a worker or edge that has exited. Connections that an edge stil
   my $reload = $board->reload;
 
 Returns a hash about the reloads of the server (see L</tell>): C<ok> and C<failed>, how many there were; C<loading>, the number of
-the generation that is being loaded, and C<loading_since> (0 if there is none). After the first reload also C<last_at> (seconds
+the generation that is being loaded, and C<loading_since> (0 if there is none); C<certificates>, a list of hashes with C<name> and
+C<expires>, seconds since 1970 (with TLS; of many, those that expire first). After the first reload also C<last_at> (seconds
 since 1970), C<last_ok>, C<last_seconds>, C<last_text> and, if it failed, C<last_said>: up to 2000 characters of what the program
 wrote to STDERR.
 
@@ -378,7 +384,11 @@ Bytes of finished responses that the kernel has accepted, including their heads.
 
 Connections. C<closed> is a hash by reason: C<client>, C<after-response>, C<keepalive-timeout>, C<header-timeout>, C<body-timeout>,
 C<write-timeout>, C<refused>, C<room> (closed while idle to make room for a new connection), C<stop>, C<application> (taken over
-by the application, psgix.io), C<proxy-protocol> and C<error>.
+by the application, psgix.io), C<proxy-protocol>, C<tls-handshake> (it has failed or taken too long) and C<error>.
+
+=item C<handshakes>
+
+TLS handshakes that have succeeded.
 
 =item C<given>, C<taken>
 

@@ -1,6 +1,7 @@
 #include "accesslog.h"
 
 #include "../net/descriptors.h"
+#include "../share/facts.h"
 #include "client.h"
 #include "engine.h"
 #include "trouble.h"
@@ -93,6 +94,10 @@ static sr_bytes raw_get(void *ctx, const sr_logitem *item)
         return sr_logformat_field(r->response, item->name);
     if (item->kind == SR_LOG_REQUEST_LINE)
         return r->line.len ? r->line : none;
+    sr_fact fact;
+    if (item->kind == SR_LOG_TLS)
+        return sr_fact_find(item->name, &fact) ? sr_facts_get(sr_transport_facts(r->conn->transport), fact)
+                                               : none;
     if (r->request)
         return parsed_get(r, item);
     if (item->kind == SR_LOG_METHOD || item->kind == SR_LOG_URI)

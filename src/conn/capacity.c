@@ -15,8 +15,8 @@ bool sr_capacity_close_oldest(sr_engine *e)
     return true;
 }
 
-static const sr_deadline_kind UNFINISHED[] = {SR_DEADLINE_HEAD, SR_DEADLINE_BODY, SR_DEADLINE_LINGER,
-                                              SR_DEADLINE_WRITE};
+static const sr_deadline_kind UNFINISHED[] = {SR_DEADLINE_HANDSHAKE, SR_DEADLINE_HEAD, SR_DEADLINE_BODY,
+                                              SR_DEADLINE_LINGER, SR_DEADLINE_WRITE};
 enum { N_UNFINISHED = sizeof UNFINISHED / sizeof *UNFINISHED };
 
 /*
@@ -27,7 +27,8 @@ static bool close_unfinished(sr_engine *e)
 {
     for (size_t i = 0; e->config.sheds_unfinished && i < N_UNFINISHED; i++) {
         sr_link *list = &e->deadlines[UNFINISHED[i]];
-        bool newcomer = UNFINISHED[i] == SR_DEADLINE_HEAD && list->next == list->prev;
+        bool first = UNFINISHED[i] == SR_DEADLINE_HEAD || UNFINISHED[i] == SR_DEADLINE_HANDSHAKE;
+        bool newcomer = first && list->next == list->prev;
         if (!sr_link_alone(list) && !newcomer) {
             sr_conn_close(e, SR_LIST_ENTRY(list->next, sr_conn, timer), SR_CLOSED_ROOM);
             return true;

@@ -11,6 +11,7 @@ typedef struct sr_config {
     sr_request_limits request;
     uint64_t max_body;           /* bytes of one request body; more is 413 */
     size_t body_memory;          /* bytes; a larger body goes to a temporary file */
+    int64_t handshake_ns;        /* for a TLS handshake, from accept on; then it is closed */
     int64_t header_ns;           /* for a whole request head; then 408 */
     int64_t idle_ns;             /* for a kept connection without a request; then it is closed */
     int64_t body_ns;             /* the window over which body_rate is measured */

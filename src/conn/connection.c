@@ -5,6 +5,8 @@
 #include "capacity.h"
 #include "deadline.h"
 #include "engine.h"
+#include "handshake.h"
+#include "pump.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -103,6 +105,9 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
         if (e->events[i].data.ptr == c)
             e->events[i].data.ptr = NULL; /* events of this batch must not refer to freed memory */
     sr_deadline_clear(e, c);
+    if (c->state == SR_CONN_HANDSHAKE)
+        sr_handshake_over(e, c);
+    sr_pump_free(e, c);
     sr_link_remove(&c->buffered);
     sr_link_remove(&c->all);
     e->n_conns--;

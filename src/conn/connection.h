@@ -3,6 +3,9 @@
 /*
  * connection: one accepted socket, and how far its current request and response are.
  *
+ * With a transport that encrypts, HANDSHAKE comes before IDLE (handshake.h), and TUNNEL after SERVING when the
+ * application goes on with psgix.io (pump.h).
+ *
  *      accept                                 kept alive; next request is here already
  *        |      first byte    head whole     ,-------------------------------------.
  *        v          |             |          v                                     |
@@ -38,6 +41,8 @@ typedef enum sr_conn_state {
     SR_CONN_SERVING,
     SR_CONN_FLUSH,
     SR_CONN_LINGER,
+    SR_CONN_HANDSHAKE,
+    SR_CONN_TUNNEL,
 } sr_conn_state;
 
 typedef struct sr_conn {
@@ -49,6 +54,7 @@ typedef struct sr_conn {
     uint32_t interest;       /* the events it is registered for */
     uint32_t slot;           /* slot + 1 of its request in the queue; 0: none */
     sr_transport *transport; /* NULL: plain. Owned */
+    struct sr_pump *pump;    /* psgix.io of a connection that is not plain; NULL: not used. Owned */
 
     /* the current request and its response */
     uint8_t minor; /* HTTP/1.minor */
@@ -80,8 +86,9 @@ typedef struct sr_conn {
     uint8_t timer_kind; /* sr_deadline_kind of that list */
     int64_t deadline;   /* monotonic ns; valid while the timer is linked */
     sr_link all;        /* in sr_engine.all */
-    sr_link buffered;   /* in sr_engine.buffered: bytes of the next request were read and wait; or alone */
-    int64_t ready_at;   /* monotonic ns at which the current request was complete; 0: refused before that */
+    sr_link buffered; /* in sr_engine.buffered: bytes of the next request were read and wait; in HANDSHAKE in
+                           sr_engine.handshakes; or alone */
+    int64_t ready_at; /* monotonic ns at which the current request was complete; 0: refused before that */
     int unacknowledged; /* in FLUSH: bytes in the send buffer when the time limit was set */
     uint64_t sent;      /* bytes of the current response on the wire, without interim responses */
     int64_t active_at;  /* monotonic ns at which more of the response came; valid once something was sent */

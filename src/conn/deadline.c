@@ -13,6 +13,7 @@ void sr_deadlines_init(sr_engine *e)
     e->limit[SR_DEADLINE_WRITE] = config->write_ns;
     e->limit[SR_DEADLINE_QUEUE] = config->queue_ns ? config->queue_ns : SR_NO_LIMIT;
     e->limit[SR_DEADLINE_LINGER] = config->linger_ns;
+    e->limit[SR_DEADLINE_HANDSHAKE] = config->handshake_ns;
     e->waited_too_long = 503;
     if (config->request_ns && config->request_ns < e->limit[SR_DEADLINE_QUEUE]) {
         e->limit[SR_DEADLINE_QUEUE] = config->request_ns;

@@ -35,6 +35,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int control)
     e->config = *config;
     sr_link_init(&e->all);
     sr_link_init(&e->buffered);
+    sr_link_init(&e->handshakes);
     sr_deadlines_init(e);
     e->row = &e->no_row;
     sr_capacity_init(e);
@@ -65,6 +66,7 @@ void sr_engine_free(sr_engine *e)
     close_all(e);
     sr_loop_free(&e->loop);
     sr_accesslog_end(e);
+    sr_tls_free(e->tls);
     free(e->scratch);
     free(e);
 }
@@ -140,6 +142,7 @@ bool sr_engine_drain_step(sr_engine *e)
     sr_deadline_shorten(e, SR_DEADLINE_LINGER, SR_SECOND);
     sr_deadline_shorten(e, SR_DEADLINE_IDLE, SR_SECOND);
     sr_deadline_shorten(e, SR_DEADLINE_HEAD, SR_SECOND);
+    sr_deadline_shorten(e, SR_DEADLINE_HANDSHAKE, SR_SECOND);
     sr_deadlines_expire(e);
     return e->n_conns == 0;
 }

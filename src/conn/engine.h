@@ -15,6 +15,7 @@
 #include "../http/date.h"
 #include "../net/loop.h"
 #include "../share/scoreboard.h"
+#include "../transport/tls.h"
 #include "accesslog.h"
 #include "config.h"
 #include "connection.h"
@@ -24,6 +25,7 @@ enum {
     SR_SOURCE_LISTENER,
     SR_SOURCE_CONN,
     SR_SOURCE_LOG,
+    SR_SOURCE_PUMP,
     SR_SOURCE_OTHERS = 32, /* from here on: kinds of the edge */
 };
 
@@ -34,15 +36,16 @@ enum {
 
 /* Kinds of time limits. A connection has at most one at a time; see deadline.h. */
 typedef enum sr_deadline_kind {
-    SR_DEADLINE_HEAD,   /* --header-timeout */
-    SR_DEADLINE_BODY,   /* --body-timeout */
-    SR_DEADLINE_IDLE,   /* --keepalive-timeout */
-    SR_DEADLINE_WRITE,  /* --write-timeout */
-    SR_DEADLINE_QUEUE,  /* --queue-timeout, or --request-timeout if that is shorter */
-    SR_DEADLINE_LINGER, /* reading on after the last response */
-    SR_DEADLINE_LOOK,   /* a request waits: is its client still there? */
-    SR_DEADLINE_CALL,   /* --request-timeout: a worker has the request */
-    SR_DEADLINE_STREAM, /* --stream-timeout: its response has begun */
+    SR_DEADLINE_HEAD,      /* --header-timeout */
+    SR_DEADLINE_BODY,      /* --body-timeout */
+    SR_DEADLINE_IDLE,      /* --keepalive-timeout */
+    SR_DEADLINE_WRITE,     /* --write-timeout */
+    SR_DEADLINE_QUEUE,     /* --queue-timeout, or --request-timeout if that is shorter */
+    SR_DEADLINE_LINGER,    /* reading on after the last response */
+    SR_DEADLINE_LOOK,      /* a request waits: is its client still there? */
+    SR_DEADLINE_CALL,      /* --request-timeout: a worker has the request */
+    SR_DEADLINE_STREAM,    /* --stream-timeout: its response has begun */
+    SR_DEADLINE_HANDSHAKE, /* --tls-handshake-timeout */
     SR_DEADLINE_KINDS,
 } sr_deadline_kind;
 
@@ -50,6 +53,7 @@ typedef struct sr_listener {
     sr_source source; /* kind SR_SOURCE_LISTENER; the descriptor is not closed here */
     bool registered;  /* in the epoll set */
     bool is_unix;
+    bool is_tls;
     bool over; /* shut down: nobody can connect, but it stays readable for ever */
 } sr_listener;
 
@@ -124,6 +128,11 @@ typedef struct sr_engine {
     sr_bytes current_view;
     sr_bytes fresh;          /* the bytes that were read last, in scratch */
     const sr_conn *fresh_of; /* the connection that they are from; NULL: it is gone */
+
+    /* handshake.c */
+    sr_link handshakes;    /* connections in HANDSHAKE that can go on */
+    uint32_t n_handshakes; /* all in HANDSHAKE */
+    sr_tls *tls; /* for listeners with is_tls; NULL: there is none. Set by the owner, and owned here */
 
     /* send.c */
     size_t pending; /* bytes of memory in all outputs */

@@ -97,6 +97,12 @@ void sr_expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
     case SR_DEADLINE_WRITE:
         stalled(e, c);
         break;
+    case SR_DEADLINE_HANDSHAKE:
+        if (late(e, c, STOOD_STILL_NS))
+            sr_deadline_set(e, c, kind);
+        else
+            sr_conn_close(e, c, idle_why(e, SR_CLOSED_HANDSHAKE));
+        break;
     case SR_DEADLINE_LINGER:
         linger_over(e, c);
         break;

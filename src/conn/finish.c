@@ -3,6 +3,7 @@
 #include "../http/response.h"
 #include "account.h"
 #include "deadline.h"
+#include "pump.h"
 #include "send.h"
 #include "trouble.h"
 
@@ -106,6 +107,8 @@ bool sr_finish_pending(sr_engine *e, sr_conn *c)
     switch (r) {
     case SR_FLUSH_DONE:
         sr_deadline_clear(e, c);
+        if (c->pump) /* has waited for this */
+            return sr_conn_watch(e, c, EPOLLIN | EPOLLOUT);
         sr_conn_unwatch(e, c);
         return true;
     case SR_FLUSH_AGAIN:
@@ -124,6 +127,8 @@ bool sr_finish_pending(sr_engine *e, sr_conn *c)
 static void end(sr_engine *e, sr_conn *c, bool close_after)
 {
     sr_deadline_clear(e, c);
+    if (c->pump) /* the application has answered, and the connection ends with its response */
+        sr_pump_free(e, c);
     c->state = SR_CONN_FLUSH;
     c->close_after = close_after;
     sr_finish_writable(e, c);
@@ -183,6 +188,12 @@ void sr_finish_detach(sr_engine *e, sr_conn *c)
 {
     c->back_at = e->now;
     sr_account_over(e, c, SR_OVER_TAKEN);
+    if (c->pump && !c->gone) {
+        sr_deadline_clear(e, c);
+        c->state = SR_CONN_TUNNEL;
+        sr_pump_step(e, c);
+        return;
+    }
     sr_conn_unwatch(e, c);
     sr_conn_close(e, c, SR_CLOSED_APPLICATION);
 }

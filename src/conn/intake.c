@@ -8,6 +8,7 @@
 #include "client.h"
 #include "deadline.h"
 #include "finish.h"
+#include "handshake.h"
 #include "send.h"
 #include "trouble.h"
 
@@ -327,6 +328,22 @@ static void no_descriptor(sr_engine *e, int err)
     }
 }
 
+/* Nobody can be told why: an answer would need a handshake. */
+static sr_intake accept_encrypted(sr_engine *e, sr_conn *c)
+{
+    if (!(c->transport = sr_tls_accept(e->tls, c->source.fd))) {
+        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, ENOMEM);
+        sr_conn_close(e, c, SR_CLOSED_ERROR);
+        return SR_INTAKE_WAIT;
+    }
+    sr_handshake_begin(e, c);
+    if (!sr_capacity_make(e)) {
+        sr_trouble_count(e, SR_TROUBLE_CONNECTIONS, 1, 0);
+        sr_conn_close(e, c, SR_CLOSED_ROOM);
+    }
+    return SR_INTAKE_WAIT;
+}
+
 sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
 {
     struct sockaddr_storage from;
@@ -364,6 +381,8 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
         sr_conn_close(e, c, SR_CLOSED_PROXY);
         return SR_INTAKE_WAIT;
     }
+    if (l->is_tls)
+        return accept_encrypted(e, c);
     sr_deadline_set(e, c, SR_DEADLINE_HEAD);
     if (!sr_capacity_make(e)) {
         sr_trouble_count(e, SR_TROUBLE_CONNECTIONS, 1, 0);

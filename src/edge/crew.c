@@ -4,6 +4,7 @@
 #include "crew.h"
 
 #include "../conn/capacity.h"
+#include "../conn/pump.h"
 #include "../net/descriptors.h"
 #include "../net/pidfd.h"
 #include "../net/tempfile.h"
@@ -343,10 +344,16 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
     sr_conn *c = en ? en->conn : NULL;
     note->kind = SR_MESSAGE_SOCKET;
     note->bytes = 0;
-    size_t bytes = c ? sr_buffer_len(&c->in) : 0;
+    size_t bytes = c && !c->transport ? sr_buffer_len(&c->in) : 0; /* into a pair they can be written */
     int ahead = bytes && !c->gone ? ahead_of(c) : -1;
-    if (c && !c->gone && (!bytes || ahead >= 0)) {
-        fds[n++] = c->source.fd;
+    bool lends = c && !c->gone && (!bytes || ahead >= 0);
+    int socket = lends ? c->source.fd : -1, end = -1;
+    if (lends && c->transport) { /* one end of a pair; once, and not without a descriptor */
+        lends = !c->pump && sr_pump_new(ed->engine, c, &end) == 0;
+        socket = end;
+    }
+    if (lends) {
+        fds[n++] = socket;
         if (bytes)
             fds[n++] = ahead;
         note->bytes = (uint32_t)bytes;
@@ -354,13 +361,21 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
         c->keep_alive = false;
         if (c->out)
             c->out->copies = true;
+        if (c->pump) {
+            c->pump->up = c->in;
+            c->in = (sr_buffer){0};
+        }
         sr_buffer_reset(&c->in);
         if (!c->out)
             sr_conn_unwatch(ed->engine, c);
     }
     answer(ed, m, note, fds, n);
-    if (n > 1)
-        close(fds[1]);
+    if (ahead >= 0)
+        close(ahead);
+    if (end >= 0) {
+        close(end);
+        sr_pump_step(ed->engine, c);
+    }
 }
 
 /*

@@ -18,7 +18,7 @@ static size_t parse_bytes(const sr_request *r)
 }
 
 /* Writes a request that is too large for a slot to a file in memory. -1 with errno. */
-static int spill(const sr_task *t, size_t parse, size_t head, size_t body)
+static int spill(const sr_task *t, size_t parse, size_t head, size_t body, sr_bytes facts)
 {
     int fd = memfd_create("sirius-request", MFD_CLOEXEC);
     static const char zero[16];
@@ -27,7 +27,7 @@ static int spill(const sr_task *t, size_t parse, size_t head, size_t body)
     size_t used = offsetof(sr_request, fields) + t->request->n_fields * sizeof t->request->fields[0];
     if (sr_tempfile_write(fd, (const char *)t->request, used) == 0 &&
         sr_tempfile_write(fd, zero, parse - used) == 0 && sr_tempfile_write(fd, t->base, head) == 0 &&
-        sr_tempfile_write(fd, t->body.at, body) == 0)
+        sr_tempfile_write(fd, t->body.at, body) == 0 && sr_tempfile_write(fd, facts.at, facts.len) == 0)
         return fd;
     int err = errno;
     close(fd);
@@ -65,12 +65,14 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
     s->parse = (uint32_t)parse;
     s->head = (uint32_t)head;
     s->body = (uint32_t)body;
+    sr_bytes facts = sr_transport_facts(t->conn->transport);
+    s->facts = (uint32_t)facts.len;
     uint32_t files = t->body_fd >= 0 ? SR_FILE_BODY : 0;
     forwarded(s, t);
     atomic_store_explicit(&s->gone, 0, memory_order_relaxed);
     atomic_store_explicit(&s->backlog, 0, memory_order_relaxed);
-    if (parse + head + body > SR_SLOT_DATA) {
-        if ((en->request_fd = spill(t, parse, head, body)) < 0)
+    if (parse + head + body + facts.len > SR_SLOT_DATA) {
+        if ((en->request_fd = spill(t, parse, head, body, facts)) < 0)
             return false;
         if (ed->log &&
             !(sr_buffer_add(&en->request, t->request, parse) && sr_buffer_add(&en->request, t->base, head)))
@@ -83,6 +85,8 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
         memcpy(s->data + parse, t->base, head);
         if (body)
             memcpy(s->data + parse + head, t->body.at, body);
+        if (facts.len)
+            memcpy(s->data + parse + head + body, facts.at, facts.len);
     }
     atomic_store_explicit(&s->files, files, memory_order_relaxed);
     en->body_fd = t->body_fd;

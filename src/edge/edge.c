@@ -5,6 +5,8 @@
 
 #include "../conn/deadline.h"
 #include "../conn/finish.h"
+#include "../conn/handshake.h"
+#include "../conn/pump.h"
 #include "../conn/trouble.h"
 #include "../net/pidfd.h"
 #include "../share/door.h"
@@ -12,6 +14,7 @@
 #include "deliver.h"
 #include "dispatch.h"
 #include "heir.h"
+#include "keys.h"
 #include "limits.h"
 #include "log.h"
 #include "mend.h"
@@ -141,7 +144,10 @@ static int open_all(sr_edge *ed, const sr_settings *s)
         ed->sites[i] = s->listeners[i].site;
         if ((err = sr_engine_listen(ed->engine, s->listeners[i].fd, s->listeners[i].is_unix)))
             return err;
+        ed->engine->listeners[i].is_tls = s->listeners[i].is_tls;
     }
+    if ((err = sr_keys_open(ed, s)))
+        return err;
     return s->log.fd >= 0 ? sr_log_open(ed, s) : 0;
 }
 
@@ -154,7 +160,7 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
         ed->visitors[i] = (sr_source){.fd = -1, .kind = SR_SOURCE_VISITOR};
     ed->number = settings->edge;
     ed->lobby.fd = ed->doorbell.fd = ed->signals.fd = ed->supervisor.fd = -1;
-    ed->heir.fd = ed->legacy.fd = ed->owner_end.fd = -1;
+    ed->heir.fd = ed->legacy.fd = ed->owner_end.fd = ed->keys.fd = -1;
     ed->owner = (int32_t)settings->owner;
     ed->queue.requests_fd = ed->queue.replies_fd = -1;
     ed->report = settings->report;
@@ -205,6 +211,8 @@ void sr_edge_free(sr_edge *ed)
         close(ed->heir.fd);
     if (ed->legacy.fd >= 0)
         close(ed->legacy.fd);
+    if (ed->keys.fd >= 0)
+        close(ed->keys.fd);
     sr_queue_free(&ed->queue);
     sr_buffer_free(&ed->head);
     sr_buffer_free(&ed->copy);
@@ -257,6 +265,8 @@ static void order(sr_edge *ed)
         sr_heir_inherit(ed, fds[--n]);
     else if (note.kind == SR_MESSAGE_ERRORS && n > 0)
         dup2(fds[0], STDERR_FILENO);
+    else if (note.kind == SR_MESSAGE_KEYS && n > 0)
+        sr_keys_line(ed, fds[--n]);
     while (n > 0)
         close(fds[--n]);
 }
@@ -296,6 +306,10 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
 {
     sr_engine *e = ed->engine;
     sr_task task;
+    if (c->slot && c->pump && !(events & EPOLLOUT && c->out)) {
+        sr_pump_step(e, c);
+        return;
+    }
     if (c->slot) {
         sr_limits_peer_event(ed, c, events);
         return;
@@ -312,6 +326,12 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
         return;
     case SR_CONN_LINGER:
         sr_finish_lingering(e, c);
+        return;
+    case SR_CONN_HANDSHAKE:
+        sr_handshake_event(e, c);
+        return;
+    case SR_CONN_TUNNEL:
+        sr_pump_step(e, c);
         return;
     case SR_CONN_READY:
     case SR_CONN_SERVING:
@@ -332,6 +352,9 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         return;
     case SR_SOURCE_LOG:
         sr_accesslog_timer(ed->engine);
+        return;
+    case SR_SOURCE_PUMP:
+        sr_pump_step(ed->engine, ((sr_pump *)s)->conn);
         return;
     case SR_SOURCE_CONTROL:
         control_readable(ed);
@@ -360,6 +383,9 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
     case SR_SOURCE_LEGACY:
         sr_heir_receive(ed);
         return;
+    case SR_SOURCE_KEYS:
+        sr_keys_receive(ed);
+        return;
     case SR_SOURCE_LINE:
         sr_crew_line(ed, (sr_edge_worker *)((char *)s - offsetof(sr_edge_worker, line)));
         return;
@@ -379,9 +405,23 @@ static void buffered(sr_edge *ed)
         sr_conn *c = SR_LIST_ENTRY(e->buffered.next, sr_conn, buffered);
         sr_task task;
         sr_link_remove(&c->buffered);
-        if (sr_intake_buffered(e, c, &task) == SR_INTAKE_READY)
+        if (c->pump)
+            sr_pump_step(e, c);
+        else if (sr_intake_buffered(e, c, &task) == SR_INTAKE_READY)
             sr_dispatch(ed, &task);
     }
+}
+
+/* Lets handshakes go on for a while, after all that others wait for. */
+static void handshakes(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    int64_t end = sr_clock_monotonic() + SR_HANDSHAKE_TURN_NS;
+    do {
+        sr_task task;
+        if (sr_handshake_next(e, &task) == SR_INTAKE_READY)
+            sr_dispatch(ed, &task);
+    } while (sr_handshake_waits(e) && sr_clock_monotonic() < end);
 }
 
 /*
@@ -420,7 +460,7 @@ static int sooner(int ms, int64_t ns)
 static int patience(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    if (!sr_link_alone(&e->buffered))
+    if (!sr_link_alone(&e->buffered) || sr_handshake_waits(e))
         return 0;
     int ms = sr_deadlines_timeout(e);
     int64_t abandoned = sr_limits_abandoned_at(ed), mend = sr_mend_at(ed);
@@ -488,6 +528,8 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     if (ed->retiring && !e->draining && sr_heir_step(ed))
         return false;
     buffered(ed);
+    if (sr_handshake_waits(e))
+        handshakes(ed);
     return true;
 }
 

@@ -8,7 +8,7 @@
  * The parts, each with a header of its own: dispatch from a complete request to the queue; deliver from a
  * worker's reply to the client; files answers from the folders of --static; crew the workers, from hello to their end; limits what ends a request before
  * its worker does; mend what workers may have spoiled; others the limits of all edges together; heir
- * connections that move to another edge; stop the end; log the access log; settings the command line.
+ * connections that move to another edge; keys what TLS needs; stop the end; log the access log; settings the command line.
  *
  * Owner: all structs here belong to the edge and to its one thread. A connection whose request is in the
  * queue or with a worker is in SR_CONN_SERVING and has the number of the slot; the entry of the slot points
@@ -42,6 +42,7 @@ enum { /* kinds of sr_source, after those of conn/engine.h */
        SR_SOURCE_ASKED,      /* another edge has rung the bell of this one */
        SR_SOURCE_HEIR,       /* the edge that takes connections over has ended */
        SR_SOURCE_LEGACY,     /* connections come from the edge before */
+       SR_SOURCE_KEYS,       /* the keeper has sent a set of keys */
 };
 
 /* A worker that has said hello; one for each row. */
@@ -125,6 +126,7 @@ typedef struct sr_edge {
     int64_t pass_at;     /* monotonic ns of the next try, as the pair to the heir was full; 0: it was not */
     bool retiring;       /* an heir takes the connections over */
     sr_source heir, legacy; /* fd -1: there is none */
+    sr_source keys;         /* line to the keeper (keys.h); fd -1: there is none */
     sr_common *common;      /* NULL: there is one edge only */
     sr_source bell;
     int bells[SR_EDGES_MAX]; /* of all places for edges, by their numbers */

@@ -70,7 +70,7 @@ typedef struct batch {
 static bool movable(const sr_conn *c)
 {
     return (c->state == SR_CONN_IDLE || c->state == SR_CONN_HEAD) && !c->out && !c->slot && !c->body &&
-           !c->borrowed;
+           !c->borrowed && !c->transport; /* the state of the encryption is memory of this process */
 }
 
 static int file_of(const sr_buffer *in)

@@ -1,6 +1,7 @@
 #include "log.h"
 
 #include "../http/logrequest.h"
+#include "../share/facts.h"
 #include "../share/reply.h"
 #include "crew.h"
 
@@ -18,6 +19,7 @@ typedef struct sr_log {
     sr_logrequest request; /* the request whose line is being made */
     /* taken from the entry, which is forgotten before the line is made */
     sr_buffer values, outs_of, request_of;
+    sr_bytes facts; /* of its connection; see share/facts.h */
     char address[SR_PEER_TEXT_MAX];
 } sr_log;
 
@@ -52,6 +54,9 @@ static sr_bytes value_of(void *ctx, const sr_logitem *item)
     size_t count;
     uint32_t i = (uint32_t)(item - sr_logformat_items(log->format, &count));
     sr_bytes value = none;
+    sr_fact fact;
+    if (item->kind == SR_LOG_TLS)
+        return sr_fact_find(item->name, &fact) ? sr_facts_get(log->facts, fact) : none;
     if (item->kind == SR_LOG_OUT) {
         sr_bytes response = ed->engine->log->response;
         if (response.at)
@@ -193,6 +198,7 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
                                                                           : NULL};
     if (s->host_len)
         r->forwarded.host = sr_bytes_of(r->base + s->host_at, s->host_len);
+    log->facts = sr_transport_facts(c->transport);
     log->source.wall = c->ready_at + ed->engine->wall_offset;
     log->source.pid = row >= 0 ? ed->workers[row].pid : log->pid;
     sr_accesslog_offer(ed->engine, c, &log->source);

@@ -25,6 +25,12 @@ static const word words[] = {
     {"max-body", SIZE, AT(config.max_body), INT64_MAX},
     {"body-memory", SIZE, AT(config.body_memory), INT64_MAX},
     {"header-timeout", SECONDS, AT(config.header_ns), 0},
+    {"tls-handshake-timeout", SECONDS, AT(config.handshake_ns), 0},
+    {"tls-self-signed", SWITCH, AT(keyfiles.self_signed), 1},
+    {"keeper", SWITCH, AT(keeper), 1},
+    {"check", SWITCH, AT(check), 1},
+    {"keys", DESCRIPTOR, AT(keys), INT32_MAX},
+    {"legacy-keys", DESCRIPTOR, AT(legacy_keys), INT32_MAX},
     {"keepalive-timeout", SECONDS, AT(config.idle_ns), 0},
     {"body-timeout", SECONDS, AT(config.body_ns), 0},
     {"body-rate", COUNT, AT(config.body_rate), UINT32_MAX},
@@ -96,20 +102,26 @@ static const char *number(sr_settings *s, const word *w, const char *value)
     return NULL;
 }
 
-/* "FD:tcp:PORT:NAME" or "FD:unix:PORT:NAME"; applications see PORT and NAME as SERVER_PORT and SERVER_NAME */
+/*
+ * "FD:tcp:PORT:NAME" or "FD:unix:PORT:NAME"; applications see PORT and NAME as SERVER_PORT and SERVER_NAME. "tls+tcp"
+ * and "tls+unix" speak TLS.
+ */
 static const char *listener(sr_settings *s, const char *value)
 {
     char *end;
     long fd = strtol(value, &end, 10);
-    bool is_unix = strncmp(end, ":unix:", 6) == 0, is_tcp = strncmp(end, ":tcp:", 5) == 0;
-    const char *port = end + (is_unix ? 6 : 5), *colon = is_unix || is_tcp ? strchr(port, ':') : NULL;
-    if (end == value || fd < 0 || !colon)
+    bool sound = end != value && fd >= 0 && *end == ':', is_tls = sound && strncmp(end, ":tls+", 5) == 0;
+    const char *type = !sound ? "" : end + (is_tls ? 5 : 1);
+    bool is_unix = strncmp(type, "unix:", 5) == 0, is_tcp = strncmp(type, "tcp:", 4) == 0;
+    const char *port = type + (is_unix ? 5 : 4), *colon = is_unix || is_tcp ? strchr(port, ':') : NULL;
+    if (!colon)
         return "is not FD:tcp:PORT:NAME or FD:unix:PORT:NAME";
     if (s->n_listeners == SR_LISTENERS_MAX)
         return "exceeds the maximum number of listeners";
     s->listeners[s->n_listeners].fd = (int)fd;
     s->listeners[s->n_listeners].site = (sr_site){.port = sr_bytes_of(port, (size_t)(colon - port)),
                                                   .name = sr_bytes_of(colon + 1, strlen(colon + 1))};
+    s->listeners[s->n_listeners].is_tls = is_tls;
     s->listeners[s->n_listeners++].is_unix = is_unix;
     return NULL;
 }
@@ -195,6 +207,22 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
         s->name = value;
         return NULL;
     }
+    if (IS("tls-cert"))
+        return sr_keyfiles_cert(&s->keyfiles, value) ? NULL : "needs memory";
+    if (IS("tls-key"))
+        return sr_keyfiles_key(&s->keyfiles, value) ? NULL : "needs memory";
+    const struct {
+        const char *name, **to;
+    } texts[] = {
+        {"tls-dir", &s->keyfiles.dir},         {"tls-client-ca", &s->keyfiles.ca},
+        {"tls-min", &s->keyfiles.min},         {"tls-client-verify", &s->keyfiles.verify},
+        {"tls-ciphers", &s->keyfiles.ciphers},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (strlen(texts[i].name) == len && memcmp(texts[i].name, name, len) == 0) {
+            *texts[i].to = value;
+            return NULL;
+        }
     if (IS("tmpdir"))
         return text(&s->tmpdir, value);
     if (IS("server"))
@@ -223,6 +251,8 @@ void sr_settings_init(sr_settings *s)
                        .control = -1,
                        .report = -1,
                        .supervisor = -1,
+                       .keys = -1,
+                       .legacy_keys = -1,
                        .scoreboard = -1,
                        .common = -1,
                        .uid = -1,
@@ -240,7 +270,8 @@ bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, 
         if (*why)
             return false;
     }
-    *word = s->lobby < 0                       ? "lobby"
+    *word = s->keeper                          ? NULL
+            : s->lobby < 0                     ? "lobby"
             : s->sleepers < 0                  ? "sleepers"
             : !s->n_listeners                  ? "listen"
             : !s->tmpdir                       ? "tmpdir"
@@ -259,6 +290,8 @@ void sr_settings_free(sr_settings *s)
     if (s->mounts)
         sr_mounts_free(s->mounts);
     free(s->mounts);
+    sr_keyfiles_free(&s->keyfiles);
+    sr_keyset_wipe(&s->keyset);
     free(s->groups);
     free(s->tmpdir);
     free(s->server);

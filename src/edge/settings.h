@@ -14,6 +14,7 @@
 #include "../net/sink.h"
 #include "../share/sleepers.h"
 #include "../static/mount.h"
+#include "../transport/keyfiles.h"
 
 #include <sys/types.h>
 
@@ -40,14 +41,20 @@ typedef struct sr_settings {
     uint32_t edge; /* number of this edge: its place in the sleepers, its row after those of the workers */
     struct {
         int fd;
-        bool is_unix;
+        bool is_unix, is_tls;
         sr_site site;
     } listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
     sr_mounts *mounts; /* of --static; NULL: none; owned */
-    bool strict;      /* a folder of --static that can't be opened is an error; otherwise it is tried again */
-    int64_t uid, gid; /* to change to; -1: stay as started */
-    gid_t *groups;    /* supplementary groups; owned */
+    bool strict;     /* a folder of --static that can't be opened is an error; otherwise it is tried again */
+    int keys;        /* line to the keeper, by which keys come; -1: none. See keeper.h */
+    bool keeper;     /* this process is the keeper: it reads keyfiles, and serves no client */
+    bool check;      /* only checks the keyfiles, tells on STDOUT, and ends */
+    int legacy_keys; /* in a keeper: line to the keeper before, for the keys of tickets; -1: none */
+    sr_keyfiles keyfiles; /* of the keeper, or of an edge without one; owned */
+    sr_buffer keyset;     /* what was read from them; owned, to be wiped */
+    int64_t uid, gid;     /* to change to; -1: stay as started */
+    gid_t *groups;        /* supplementary groups; owned */
     size_t n_groups;
     char *tmpdir, *server; /* owned */
     struct {

@@ -54,6 +54,7 @@ const char *sr_closed_name(sr_closed why)
         [SR_CLOSED_ROOM] = "room",
         [SR_CLOSED_STOP] = "stop",
         [SR_CLOSED_APPLICATION] = "application",
+        [SR_CLOSED_HANDSHAKE] = "tls-handshake",
     };
     return names[why];
 }

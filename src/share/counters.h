@@ -26,6 +26,7 @@ typedef enum sr_closed {
     SR_CLOSED_ROOM,        /* it was the oldest idle one, and a new one came */
     SR_CLOSED_STOP,        /* it was idle while the server stops */
     SR_CLOSED_APPLICATION, /* the application has taken the socket (psgix.io) */
+    SR_CLOSED_HANDSHAKE,   /* a TLS handshake has failed, or --tls-handshake-timeout */
     SR_CLOSED_REASONS,
 } sr_closed;
 
@@ -80,6 +81,7 @@ typedef struct sr_counters {
     _Atomic uint64_t refused;      /* requests that the server has answered itself, complete or not */
     _Atomic uint64_t files;        /* requests that were answered from the folders of --static */
     _Atomic uint64_t accepted;     /* connections */
+    _Atomic uint64_t handshakes;   /* of TLS, that have succeeded */
     _Atomic uint64_t closed[SR_CLOSED_REASONS];
     _Atomic uint64_t given; /* connections passed to the edge that replaced this one */
     _Atomic uint64_t taken; /* connections taken over from the edge before */

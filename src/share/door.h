@@ -39,6 +39,8 @@ typedef enum sr_message_kind {
     SR_MESSAGE_RETIRE, /* another edge takes over: pass connections on by this socket */
     SR_MESSAGE_LEGACY, /* take connections over: they come by this socket */
     SR_MESSAGE_ERRORS, /* the error log was opened anew: use this as STDERR */
+    SR_MESSAGE_KEYS, /* to an edge: keys come by this socket; to the keeper: send them there; of the keeper to an
+                          edge: `bytes` bytes in this file are a set of keys (transport/keyset.h) */
 } sr_message_kind;
 
 typedef struct sr_message {

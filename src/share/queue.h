@@ -38,7 +38,7 @@
 
 enum {
     /* counted up when something here, in ring.h or sleepers.h moves or changes its meaning */
-    SR_QUEUE_LAYOUT = 4,
+    SR_QUEUE_LAYOUT = 5,
     SR_SLOT_BYTES = 8192,
     SR_QUEUE_SLOTS_MAX = 65536,
     SR_OWNER_EDGE = 0xffff,
@@ -60,13 +60,14 @@ typedef struct sr_slot {
     /* read by the worker that has begun with it */
     int64_t ready_wall; /* the same in ns since 1970 */
     uint64_t body_length;
-    sr_peer client;             /* the peer, or whom trusted proxies name */
-    uint8_t listener;           /* index */
-    uint8_t scheme;             /* sr_slot_scheme, as trusted proxies say */
-    uint16_t server_port;       /* likewise; 0: they say none */
-    uint32_t parse;             /* bytes of the sr_request at the start of data, up to its last field */
-    uint32_t head;              /* bytes of the head after that, into which its spans point */
-    uint32_t body;              /* bytes of the body after that, if it is in memory */
+    sr_peer client;       /* the peer, or whom trusted proxies name */
+    uint8_t listener;     /* index */
+    uint8_t scheme;       /* sr_slot_scheme, as trusted proxies say */
+    uint16_t server_port; /* likewise; 0: they say none */
+    uint32_t parse;       /* bytes of the sr_request at the start of data, up to its last field */
+    uint32_t head;        /* bytes of the head after that, into which its spans point */
+    uint32_t body;        /* bytes of the body after that, if it is in memory */
+    uint32_t facts; /* bytes after that, about the encrypted connection (facts.h); 0: it is not encrypted */
     uint32_t host_at, host_len; /* host in the head, as trusted proxies say; host_len 0: they say none */
     bool forwarded;        /* trusted proxies have said something: scheme, server_port and host are valid */
     _Atomic uint32_t gone; /* sr_gone, or 0. Otherwise what the worker still sends is thrown away */

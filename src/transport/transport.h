@@ -2,8 +2,8 @@
 #define SR_TRANSPORT_H
 /*
  * transport: what a connection reads and writes by. Plain HTTP has none: the pointer is NULL, and each call
- * here is the system call that it names. Another one lies between the connection and the socket, and
- * encrypts; there is none yet but in tests (t/c/transport.c).
+ * here is the system call that it names. Another one, such as TLS (tls.h), lies between the connection and
+ * the socket, and encrypts.
  *
  * A write that is taken in part, or not at all (EAGAIN), has to be repeated from where it ended, with at least
  * the bytes that were offered before: the transport may have encrypted some of them. The caller may offer
@@ -12,8 +12,9 @@
  * Owner: the connection, which frees it before it closes the socket. Thread: one.
  * Failure: as those of the system calls, -1 with errno; EAGAIN: wait for events as sr_transport_events says.
  */
+#include "../base/bytes.h"
+
 #include <errno.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -22,7 +23,10 @@
 typedef struct sr_transport sr_transport;
 
 typedef struct sr_transport_ops {
-    /* Goes on with the handshake. 0: it is complete; EAGAIN: it needs events; otherwise it has failed. */
+    /*
+     * Goes on with the handshake. 0: it is complete; EAGAIN: it needs events; EPROTONOSUPPORT: the peer speaks plain
+     * HTTP; otherwise it has failed.
+     */
     int (*handshake)(sr_transport *t, int socket);
     ssize_t (*read)(sr_transport *t, int socket, void *to, size_t len);
     ssize_t (*write)(sr_transport *t, int socket, const struct iovec *iov, int n, int flags);
@@ -30,6 +34,7 @@ typedef struct sr_transport_ops {
     bool (*unsent)(const sr_transport *t); /* bytes of its own wait for the socket to be writable */
     ssize_t (*peek)(sr_transport *t, int socket);
     int (*end)(sr_transport *t, int socket);
+    sr_bytes (*facts)(const sr_transport *t);
     void (*free)(sr_transport *t);
 } sr_transport_ops;
 
@@ -85,6 +90,12 @@ static inline int sr_transport_end(sr_transport *t, int socket)
 {
     int err = t ? t->ops->end(t, socket) : 0;
     return err ? err : shutdown(socket, SHUT_WR) == 0 ? 0 : errno;
+}
+
+/* What it knows of the connection (share/facts.h), valid as long as the transport; empty: it is not encrypted. */
+static inline sr_bytes sr_transport_facts(const sr_transport *t)
+{
+    return t ? t->ops->facts(t) : (sr_bytes){0};
 }
 
 static inline void sr_transport_free(sr_transport *t)

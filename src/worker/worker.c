@@ -279,7 +279,7 @@ static int fetch(sr_worker *w, uint32_t files, int *body_fd)
     if (n != !!(files & SR_FILE_REQUEST) + !!(files & SR_FILE_BODY))
         err = EMFILE;
     if (!err && files & SR_FILE_REQUEST) {
-        w->spilled_bytes = (size_t)w->slot->parse + w->slot->head + w->slot->body;
+        w->spilled_bytes = (size_t)w->slot->parse + w->slot->head + w->slot->body + w->slot->facts;
         void *at = mmap(NULL, w->spilled_bytes, PROT_READ, MAP_PRIVATE, fds[i], 0);
         err = at == MAP_FAILED ? errno : 0;
         close(fds[i++]);
@@ -354,6 +354,7 @@ static bool begin(sr_worker *w, sr_worker_request *out)
         .base = data + s->parse,
         .body = sr_bytes_of(data + s->parse + s->head, s->body),
         .body_fd = body_fd,
+        .facts = sr_bytes_of(data + s->parse + s->head + s->body, s->facts),
     };
     return true;
 }

@@ -94,6 +94,7 @@ typedef struct sr_worker_request {
     const char *base; /* the bytes that the spans of the request point into */
     sr_bytes body;    /* if it is in memory */
     int body_fd;      /* a file, from offset 0, which belongs to the caller; -1: it is in memory */
+    sr_bytes facts;   /* about the encrypted connection (share/facts.h); empty: it is not encrypted */
 } sr_worker_request;
 
 /* Waits for the first edge, unless the server is gone or the worker is woken. Returns 0 or errno. */

@@ -243,9 +243,29 @@ sub slurp {
     return scalar readline $in;
 }
 
+# With two certificates for one name, and another
+sub of_tls {
+    my $snapshot = Sirius::Test::Snapshot->of;
+    $snapshot->{totals}{handshakes}   = 33;
+    $snapshot->{reload}{certificates} = [
+        map { { name => $_->[0], expires => $_->[1] } } [ 'b.example', 1_800_000_000 ],
+        [ 'a.example', 1_900_000_000 ],
+        [ 'b.example', 1_700_000_000 ]
+    ];
+    return text($snapshot);
+}
+
+subtest 'TLS' => sub {
+    my $samples = samples( of_tls() );
+    is $samples->{sirius_tls_handshakes_total}, 33, 'handshakes';
+    is_deeply named( $samples, 'sirius_tls_certificate_expiry_timestamp_seconds' ),
+        { 'name="a.example"' => 1_900_000_000, 'name="b.example"' => 1_700_000_000 },
+        'each name once, by what expires first';
+};
+
 subtest 'The manual' => sub {
-    my %told = slurp('docs/OBSERVABILITY.md') =~ /^\| `(sirius_\w+)` \| (\w+) \|/mg;
-    my %are  = ( $text . of_edges() )         =~ /^# TYPE (\S+) (\S+)$/mg;
+    my %told = slurp('docs/OBSERVABILITY.md')    =~ /^\| `(sirius_\w+)` \| (\w+) \|/mg;
+    my %are  = ( $text . of_edges() . of_tls() ) =~ /^# TYPE (\S+) (\S+)$/mg;
     is_deeply \%told, \%are, 'has all of them, of the right type, and no other';
     my %used = map { $_ => 1 }
         map {s/_(?:bucket|sum|count)\z//r} slurp('docs/OBSERVABILITY.md') =~ /\b(sirius_\w+)/g;

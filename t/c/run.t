@@ -10,13 +10,14 @@ use File::Temp            qw(tempdir);
 use POSIX                 ();
 use Test::More;
 
-my $here  = dirname( rel2abs(__FILE__) );
-my $root  = dirname( dirname($here) );
-my $dir   = $ENV{SIRIUS_C_DIR} || tempdir( CLEANUP => 1 );
-my @cc    = split ' ', $ENV{CC} || 'cc';
+my $here = dirname( rel2abs(__FILE__) );
+my $root = dirname( dirname($here) );
+my $dir  = $ENV{SIRIUS_C_DIR} || tempdir( CLEANUP => 1 );
+my @cc   = split ' ', $ENV{CC} || 'cc';
+my @libraries;
 my @flags = (
     qw(-std=gnu11 -Wall -Wextra -Werror -g -pthread),
-    "-I$root/src", sanitizers(), split ' ', $ENV{CFLAGS} || ''
+    "-I$root/src", tls(), sanitizers(), split ' ', $ENV{CFLAGS} || ''
 );
 
 # Exit code and output of a command, standard error included
@@ -32,6 +33,17 @@ sub run {
         // '';
     close $out;
     return $?, $text;
+}
+
+# As Makefile.PL has it
+sub tls {
+    my $source = catfile( $dir, 'openssl.c' );
+    open my $file, '>', $source or die "$source: $!";
+    print $file "#include <openssl/ssl.h>\nint main(void) { return !OPENSSL_init_ssl(0, 0); }\n";
+    close $file;
+    my ($code) = run( @cc, '-o', catfile( $dir, 'openssl' ), $source, '-lssl', '-lcrypto' );
+    @libraries = qw(-lssl -lcrypto) if !$code;
+    return $code ? () : '-DSR_TLS';
 }
 
 # None where they do not link: a minimal container
@@ -92,7 +104,7 @@ for my $test ( grep { $object{$_} } @tests ) {
     my $name    = basename( $test, '.c' );
     my $program = catfile( $dir, $name );
     subtest $name => sub {
-        my ( $code, $output ) = run( @cc, @flags, '-o', $program, $object{$test}, $library );
+        my ( $code, $output ) = run( @cc, @flags, '-o', $program, $object{$test}, $library, @libraries );
         is $code, 0, "$name links" or return diag $output;
         ( $code, $output ) = run($program);
         my ( $count, $say ) = ( 0, $code ? \&diag : \&note );

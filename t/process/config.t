@@ -74,13 +74,10 @@ FILE
             [   qr{\Asirius: --config /nowhere: No such file or directory \(from SIRIUS_CONFIG\)\n\z},
                 { SIRIUS_CONFIG => '/nowhere' }
             ],
-            [   qr/\Asirius: --ssl-cert: Sirius speaks HTTP only; terminate TLS in a proxy in front of it\n\z/,
-                {},
-                '--ssl-cert=x'
+            [   qr/\Asirius: --tls-cert: no address of --listen speaks TLS: write --listen ADDRESS,tls\n\z/,
+                {}, '--ssl-cert=x'
             ],
-            [   qr/\Asirius: --ssl: Sirius speaks HTTP only; terminate TLS in a proxy in front of it\n\z/,
-                {}, '--enable-ssl'
-            ],
+            [ qr/\Asirius: --enable-ssl: TLS needs a certificate: [^\n]+\n\z/,         {}, '--enable-ssl' ],
             [ qr/\Asirius: unknown option --wrokers \(did you mean --workers\?\)\n\z/, {}, '--wrokers=3' ],
         );
         for my $case (@case) {

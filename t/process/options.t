@@ -66,11 +66,11 @@ subtest 'the greatest values, and the least' => sub {
     is $said, "sirius: --max-queue: 50001 is too large: the maximum is 50000\n", 'which it says';
 };
 
-subtest 'what a proxy does is refused' => sub {
+subtest 'TLS without what it needs is refused' => sub {
     for my $args ( ['--enable-ssl'], [ '--ssl-cert', 'x' ], ['--ssl-key=x'], [ '--listen', ':443:ssl' ] ) {
         my ( $how, $said ) = run_once( app => $APP, args => $args );
         is $how, 'exit 2', "@$args: exit 2";
-        like $said, qr/\Asirius: --(?:ssl|listen)[^\n]*: Sirius speaks HTTP only[^\n]*\n\z/, 'one line';
+        like $said, qr/\Asirius: --(?:tls|listen|enable-ssl)[^\n]*(?: TLS|--tls-cert)[^\n]*\n\z/, 'one line';
     }
 };
 

@@ -384,14 +384,40 @@ subtest 'Without effect beside others' => sub {
         'and where it is';
 };
 
-subtest 'TLS is refused' => sub {
-    for my $name (qw(ssl enable_ssl ssl_cert ssl-key ssl_anything)) {
-        my $shown = $name =~ tr/_/-/r;
-        like refused( $name => 1 ), qr/\Asirius: --$shown: Sirius speaks HTTP only; [^\n]+\n\z/, "--$shown";
+subtest 'TLS' => sub {
+    for my $name (qw(ssl enable_ssl)) {
+        like refused( $name => 1 ), qr/\Asirius: --enable-ssl: TLS needs a certificate: [^\n]+\n\z/,
+            "--$name";
     }
-    like refused( listen => '127.0.0.1:443:ssl' ),
-        qr/\Asirius: --listen: 127.0.0.1:443:ssl: Sirius speaks HTTP only/,
-        'an address';
+    for my $name (qw(ssl_cert ssl-key tls_dir tls-client-ca tls_self_signed)) {
+        like refused( $name => $name =~ /dir/ ? '/' : 1 ),
+            qr/\Asirius: --(?:tls|ssl)-[a-z-]+: (?:no address of --listen speaks TLS: write --listen ADDRESS,tls|1 given for 0)/,
+            "$name without an address";
+    }
+    like refused( ssl_anything => 1 ), qr/\Asirius: unknown option --ssl-anything/, 'another one';
+    for my $listen ( split q( ), q(127.0.0.1:443:ssl 127.0.0.1:443,tls unix:/x,tls [::1]:443,tls fd:3,tls) ) {
+        like refused( listen => $listen ), qr/\Asirius: --listen \Q$listen\E: TLS needs a certificate/,
+            $listen;
+        is_deeply conf( listen => [$listen], tls_self_signed => 1 )->{listen}, [$listen], 'with one';
+    }
+    like refused( admin => '127.0.0.1:0,tls' ),
+        qr/\Asirius: --admin: 127\.0\.0\.1:0,tls: the status page speaks plain HTTP only/,
+        'not for the status page';
+    is_deeply conf( listen => [ ':80', '/x.sock', ':443,tls' ], ssl => 1, tls_self_signed => 1 )->{listen},
+        [ ':80,tls', '/x.sock,tls', ':443,tls' ], '--enable-ssl: all addresses';
+    is_deeply conf( listen => [':443,tls'], tls_cert => [ '/a', '/b' ], ssl_key => [ '/c', '/d' ] )
+        ->{tls_key}, [ '/c', '/d' ], 'pairs';
+    like refused( listen => ':443,tls', tls_cert => '/a', tls_key => [ '/b', '/c' ] ),
+        qr/\Asirius: --tls-key: 2 given for 1 --tls-cert/, 'no pairs';
+    like refused( listen => ':443,tls', tls_cert => '/a', tls_self_signed => 1 ),
+        qr/\Asirius: --tls-self-signed: cannot be combined/, 'two kinds';
+    like refused( listen => ':443,tls', tls_cert => '/a', tls_client_verify => 'optional' ),
+        qr/\Asirius: --tls-client-verify: requires --tls-client-ca/, 'no CA';
+    like refused( listen => ':443,tls', tls_cert => '/a', tls_min => '1.1' ),
+        qr/\Asirius: --tls-min: '1\.1' is not one of 1\.2, 1\.3/, 'a version';
+    my $from = Sirius::Config::Sources->read(
+        env => { SIRIUS_LISTEN => ':80,:443,tls :8080', SIRIUS_TLS_SELF_SIGNED => 1 } );
+    is_deeply conf( sources => $from )->{listen}, [ ':80', ':443,tls', ':8080' ], 'in the environment';
     is conf( ssl => '' )->{workers}, 10, '--disable-ssl';
 };
 

@@ -185,7 +185,7 @@ subtest 'A wrong file: one line that names the place' => sub {
                 q(--no-keepalive: 'x' is not a boolean: use 1 or 0 (from DIR/sirius.conf, line 1))
         ],
         [   "ssl-cert = x\n" =>
-                '--ssl-cert: Sirius speaks HTTP only; terminate TLS in a proxy in front of it (from DIR/sirius.conf, line 1)'
+                '--tls-cert: no address of --listen speaks TLS: write --listen ADDRESS,tls (from DIR/sirius.conf, line 1)'
         ],
         [   "listen = :80\nlisten = :99999\n" =>
                 q(--listen: port 99999 is out of range: use 0 to 65535 (from DIR/sirius.conf, lines 1, 2))

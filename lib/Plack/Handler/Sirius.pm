@@ -8,6 +8,7 @@ use Errno qw(EMFILE);
 use Sirius;
 use Sirius::Log::Access;
 use Sirius::Admin::Port;
+use Sirius::Edge::Keeper;
 use Sirius::Listen::Listener;
 use Sirius::Log ();
 use Sirius::Config::Settings;
@@ -96,6 +97,7 @@ sub _resources {
     my ( $self, $privileges ) = @_;
     my $conf = $self->{conf};
     my %what;
+    Sirius::Edge::Keeper->check($conf);
     my @inherited
         = Sirius::Service::Activation->descriptors;    # they are for this PID, not for that of a daemon
     $what{daemon} = Sirius::Service::Daemon->start if $conf->{daemonize};

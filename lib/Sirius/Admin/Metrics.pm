@@ -48,6 +48,10 @@ my @METRICS = (
         sub { [ $_[0]{totals}{given} ] } ],
     [ 'connections_taken_total', 'counter', 'Connections that an edge has taken over from the one before it.',
         sub { [ $_[0]{totals}{taken} ] } ],
+    [ 'tls_handshakes_total', 'counter', 'TLS handshakes that have succeeded.',
+        sub { [ $_[0]{totals}{handshakes} ] } ],
+    [ 'tls_certificate_expiry_timestamp_seconds', 'gauge', 'Time at which a certificate or one of its chain expires, in seconds since 1970.',
+        sub { map { [ $_->{expires}, name => $_->{name} ] } _certificates( $_[0] ) } ],
     [ 'connections_closed_total', 'counter', 'Connections closed, by reason.',
         sub { my $closed = $_[0]{totals}{closed}; map { [ $closed->{$_}, reason => $_ ] } sort keys %$closed } ],
 
@@ -111,6 +115,14 @@ sub text {
         $text .= "sirius_$name" . _sample( $type, @$_ ) for @samples;
     }
     return $text;
+}
+
+# Each name once: of certificates for the same name, the one that expires first
+sub _certificates {
+    my $snapshot = shift;
+    my %seen;
+    return grep { !$seen{ $_->{name} }++ }
+        sort { $a->{expires} <=> $b->{expires} } @{ $snapshot->{reload}{certificates} || [] };
 }
 
 # One series for each state, so that their sum is the number of open connections

@@ -260,9 +260,19 @@ function drawHeader() {
         `generation ${Math.max(0, ...status.workers.map(worker => worker.generation))}`,
         reload.last_ok && `reloaded ${show.since(status.time - reload.last_at)} ago,`
             + ` in ${show.seconds(reload.last_seconds)}`,
+        ...expiring(status),
         ...status.listeners,
     ];
     fillList(byId('about'), about.filter(Boolean).map(text => ['', show.text(text)]));
+}
+
+// Of the certificate that expires first
+function expiring({ reload = {}, time }) {
+    const [first] = [...reload.certificates || []].sort((a, b) => a.expires - b.expires);
+    if (!first) return [];
+    const days = Math.floor((first.expires - time) / 86400);
+    return [days < 0 ? `certificate of ${first.name} has expired`
+        : `certificate of ${first.name} expires in ${days} ${days === 1 ? 'day' : 'days'}`];
 }
 
 // A reload that is under way or has failed: there is something to know, or to do

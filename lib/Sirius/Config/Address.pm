@@ -32,6 +32,12 @@ sub is_public {
 
 sub parse {
     my ( $class, $spec ) = @_;
+    my $tls = $spec =~ s/(?:,tls|:ssl)\z//i;
+    return { %{ _parse($spec) }, $tls ? ( tls => 1 ) : () };
+}
+
+sub _parse {
+    my $spec = shift;
     return { fd   => $1 } if $spec =~ /\Afd:(\d+)\z/;
     return { name => $1 } if $spec =~ /\Asystemd:(.+)\z/s;
     return _unix( $spec, $1 )                                               if $spec =~ /\Aunix:(.*)\z/s;
@@ -132,6 +138,7 @@ Reads an address and opens nothing.
   @app, unix:@app   a name in Linux's abstract namespace
   fd:3              a descriptor that listens already
   systemd:web       all of systemd's that have this name (FileDescriptorName=)
+  0.0.0.0:443,tls   any of them, with TLS
 
 With port 0 the system chooses one. Text with a slash is a path, with colons or without. A name without a slash is a
 path only with C<unix:> in front: otherwise a host whose port was forgotten would be taken for a path.
@@ -160,7 +167,7 @@ Whether other machines may reach this host: false for a loopback address (127.0.
   my $address = Sirius::Config::Address->parse('unix:/run/app.sock?mode=0660');
 
 C<host> and C<port>, or C<fd>, or C<name> (of systemd), or C<path>, with a NUL byte first for a C<@name>, and C<mode>,
-C<owner> and C<group> if they are given. Dies with a message that contains the text if it is not an address.
+C<owner> and C<group> if they are given; C<tls> is true if the address ends with C<,tls>, or with C<:ssl> as Starman writes it. Dies with a message that contains the text if it is not an address.
 
 =head1 SEE ALSO
 

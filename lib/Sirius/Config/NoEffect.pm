@@ -31,6 +31,13 @@ my @TABLE = (
         }
     ],
     [ [qw(timeout)] => \&_timeout ],
+    [   [qw(tls-min tls-ciphers tls-handshake-timeout)] => sub {
+            my $conf = shift;
+            return ( grep {/(?:,tls|:ssl)\z/i} @{ $conf->{listen} } )
+                ? ()
+                : 'no address of --listen ends with ",tls"';
+        }
+    ],
 );
 
 sub of {

@@ -55,7 +55,7 @@ my @TABLE = (
     [ 'live-reload', 'bool', 0, 'Add a script to HTML pages that loads the page again in the browser after each reload', {} ],
 
     'Listening',
-    [ 'listen', 'listen', ':5000', 'Listen on ADDRESS: HOST:PORT, :PORT, *:PORT or [IPV6]:PORT; the path of a unix socket, with a slash in it, or unix:PATH?mode=0660&group=NAME; @NAME for an abstract unix socket; fd:N or systemd:NAME for a socket that is already open; may be given several times', { short => 'l', many => 1 } ],
+    [ 'listen', 'listen', ':5000', 'Listen on ADDRESS: HOST:PORT, :PORT, *:PORT or [IPV6]:PORT; the path of a unix socket, with a slash in it, or unix:PATH?mode=0660&group=NAME; @NAME for an abstract unix socket; fd:N or systemd:NAME for a socket that is already open; with ",tls" at its end, as in 0.0.0.0:443,tls, it speaks TLS; may be given several times', { short => 'l', many => 1 } ],
     [ 'host', 'string', undef, 'Listen on this host, on the port that --port sets (default: all IPv4 addresses)', { short => 'o', value => 'HOST' } ],
     [ 'port', 'port', undef, 'Listen on this TCP port; 0 lets the system choose one (default: the variable PORT, or 5000)', { short => 'p' } ],
     [ 'socket', 'string', undef, 'Listen on a unix socket at PATH', { short => 'S', alias => ['socket-path'], value => 'PATH' } ],
@@ -63,6 +63,18 @@ my @TABLE = (
     [ 'socket-mode', 'octal', undef, 'Set the file mode of unix sockets whose address has no ?mode= (default: 0777 less the umask)', {} ],
     [ 'socket-owner', 'user', undef, 'Set the owner of unix sockets whose address has no ?owner=', {} ],
     [ 'socket-group', 'group', undef, 'Set the group of unix sockets whose address has no ?group=', {} ],
+
+    'TLS',
+    [ 'tls-cert', 'paths', undef, 'Read a certificate and its chain from FILE (PEM), for the addresses of --listen that end with ",tls"; may be given several times: SNI chooses among the certificates, and the first one is the default', { alias => ['ssl-cert'], many => 1 } ],
+    [ 'tls-key', 'paths', undef, 'Read the private key of the --tls-cert at the same position from FILE (default: the file of --tls-cert)', { alias => ['ssl-key'], many => 1 } ],
+    [ 'tls-dir', 'dir', undef, 'Read all certificates below DIR, a directory of certbot such as /etc/letsencrypt: DIR/live/NAME/fullchain.pem and privkey.pem', {} ],
+    [ 'tls-self-signed', 'bool', 0, 'Make a self-signed certificate for localhost at each start, for development', {} ],
+    [ 'tls-min', 'choice', '1.2', 'Refuse TLS versions below this one', { of => [qw(1.2 1.3)], value => '1.2|1.3' } ],
+    [ 'tls-ciphers', 'string', undef, q(Accept only these ciphers, separated by colons, with OpenSSL's names; names that begin with TLS_ are for TLS 1.3 (default: those that Mozilla recommends as "intermediate")), { value => 'LIST' } ],
+    [ 'tls-client-ca', 'path', undef, 'Ask clients for a certificate, and accept those that a CA in FILE (PEM) has issued', {} ],
+    [ 'tls-client-verify', 'choice', 'required', 'With --tls-client-ca: refuse clients without a certificate (required), or accept them (optional)', { of => [qw(required optional)], value => 'required|optional' } ],
+    [ 'tls-handshake-timeout', 'seconds', 10, 'Limit the time in which a client must complete the TLS handshake; after that the connection is closed', { min => 0.01, max => 3600 } ],
+    [ 'ssl', 'bool', 0, 'Speak TLS on all addresses of --listen, as with Starman', { typed => '--enable-ssl' } ],
 
     'Workers',
     [ 'workers', 'workers', 10, 'Run N worker processes; auto: one for each CPU; MIN:MAX or MIN:auto: between MIN and MAX, depending on the load; 0: none, the main process runs the application itself', { alias => ['max-workers'], max => 4096, suggest => ['auto'], value => 'N' } ],
@@ -158,7 +170,6 @@ my @TABLE = (
     ( map { [ "$_-readahead-reqs", 'count', undef, '', { noop => 'a worker never waits on one connection' } ] } qw(max min) ),
     ( map { [ "$_-spare-servers", 'count', undef, '', { noop => 'the number of workers follows the load between MIN and MAX of --workers' } ] } qw(min max) ),
     [ 'net-server', 'any', undef, '', { family => 1, typed => '--net-server-*', noop => 'Sirius does not use Net::Server' } ],
-    [ 'ssl', 'bool', undef, '', { family => 1, typed => '--enable-ssl, --ssl-*', refused => 'Sirius speaks HTTP only; terminate TLS in a proxy in front of it' } ],
 );
 #>>>
 

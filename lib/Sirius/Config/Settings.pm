@@ -104,6 +104,7 @@ sub _static {
 sub _together {
     my ( $class, $conf, $given, $from ) = @_;
     $class->_addresses( $conf, $given, $from );
+    $class->_tls( $conf, $given, $from );
     my ( $min, $max ) = @{$conf}{qw(min_reqs_per_child max_reqs_per_child)};
     Sirius::Config::Options->fail(
         "--min-reqs-per-child: $min is greater than --max-reqs-per-child, which is $max",
@@ -133,6 +134,38 @@ sub _together {
     }
     $conf->{keepalive} = 0 if !$conf->{keepalive_timeout};
     return $conf;
+}
+
+# Which addresses speak TLS, and whether there is a certificate for them
+sub _tls {
+    my ( $class, $conf, $given, $from ) = @_;
+    $_ = /(?:,tls|:ssl)\z/i ? $_ : "$_,tls" for $conf->{ssl} ? @{ $conf->{listen} } : ();
+    my ($listen) = grep {/(?:,tls|:ssl)\z/i} @{ $conf->{listen} };
+    my @certs    = @{ $conf->{tls_cert} || [] };
+    my @keys     = @{ $conf->{tls_key}  || [] };
+    my ($unused)
+        = grep { defined $conf->{$_} && length $conf->{$_} && $conf->{$_} }
+        qw(tls_cert tls_key tls_dir tls_client_ca tls_self_signed);
+    Sirius::Config::Options->fail(
+        '--' . $unused =~ tr/_/-/r . ': no address of --listen speaks TLS: write --listen ADDRESS,tls',
+        $from->{$unused} )
+        if defined $unused && !defined $listen;
+    Sirius::Config::Options->fail(
+        sprintf
+            '--tls-key: %d given for %d --tls-cert; give one for each, in the same order, or none if the keys are in the same files',
+        scalar @keys,
+        scalar @certs
+    ) if @keys && @keys != @certs;
+    Sirius::Config::Options->fail( '--tls-self-signed: cannot be combined with --tls-cert or --tls-dir',
+        $from->{tls_self_signed} )
+        if $conf->{tls_self_signed} && ( @certs || defined $conf->{tls_dir} );
+    Sirius::Config::Options->fail( '--tls-client-verify: requires --tls-client-ca, which is not given',
+        $from->{tls_client_verify} )
+        if defined $given->{tls_client_verify} && !defined $conf->{tls_client_ca};
+    Sirius::Config::Options->fail( ( $conf->{ssl} ? '--enable-ssl' : "--listen $listen" )
+        . ': TLS needs a certificate: give --tls-cert and --tls-key, --tls-dir, or for development --tls-self-signed'
+    ) if defined $listen && !@certs && !defined $conf->{tls_dir} && !$conf->{tls_self_signed};
+    return;
 }
 
 # Splits --workers into two numbers: workers at the start, and at most

@@ -199,7 +199,12 @@ sub _port {
 sub _several {
     my ( $type, $value ) = @_;
     return [$value] if $type eq 'warm-up';
-    return [ grep {length} split $type eq 'static' ? qr/\s+/ : qr/[\s,]+/, $value ];
+    my $between
+        = $type eq 'static'
+        ? qr/\s+/
+        : $type eq 'listen' ? qr/\s+|,(?!tls(?:[\s,]|\z))/    # "ADDRESS,tls" is one
+        :                     qr/[\s,]+/;
+    return [ grep {length} split $between, $value ];
 }
 
 # The full name overrides an alias; lists are appended to

@@ -23,6 +23,7 @@ my %PLACEHOLDER = (
     group   => 'GROUP',
     octal   => 'OCTAL',
     path    => 'FILE',
+    paths   => 'FILE',
     port    => 'PORT',
     seconds => 'SECONDS',
     string  => 'STRING',
@@ -140,12 +141,12 @@ sub _group {
 }
 
 sub _listen {
-    my $value = shift;
+    my ( $value, $row ) = @_;
     my @specs = ref $value eq 'ARRAY' ? @$value : $value;
     die scalar(@specs) . " addresses are too many: the maximum is 64\n" if @specs > 64;    # SR_LISTENERS_MAX
     for my $spec (@specs) {
-        die "$spec: Sirius speaks HTTP only; terminate TLS in a proxy in front of it\n" if $spec =~ /:ssl\z/i;
-        Sirius::Config::Address->parse($spec);
+        my $address = Sirius::Config::Address->parse($spec);
+        die "$spec: the status page speaks plain HTTP only\n" if $address->{tls} && $row->{name} eq 'admin';
     }
     return \@specs;
 }

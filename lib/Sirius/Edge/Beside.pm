@@ -54,6 +54,8 @@ sub start {
     my ( $self, $code ) = @_;
     my ($place) = $self->_places;
     my @words = ( $self->_words($place), "owner=$$" );
+    push @words, @{ $self->{keeper}->wanted_words }
+        if $self->{keeper};    # it reads the files: this process runs the application
     my @handles
         = ( @{$self}{qw(alive common report sleepers)}, $place->theirs, $self->bells );
     my @open = ( $self->_board, map { fileno $_ } grep {defined} @handles );

@@ -6,6 +6,7 @@ use warnings;
 use Fcntl               qw(F_GETFL F_SETFL O_NONBLOCK);
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
+use Sirius::Edge::Keeper;
 use Sirius::Edge::Place;
 use Sirius::Edge::Program;
 use Sirius::Edge::Settings;
@@ -22,6 +23,9 @@ use constant {
     READY => 30,    # seconds an edge that replaces another one has to get ready
 };
 
+# Those words are for the keeper
+my $KEYS = qr/\Atls-(?!handshake-timeout=)/;
+
 # Seconds between two tries, and how many of them, where the supervisor finds no memory: then it goes on without
 use constant { PAUSE => 0.02, TRIES => 50 };
 
@@ -33,7 +37,8 @@ sub act {
         Sirius::Log->error( sprintf 'cannot start an edge: %s; next attempt in %g s',
             $error, $place->backoff->failed );
     }
-    $self->_renew if $self->{renews} && !$self->{stopping};
+    $self->_renew        if $self->{renews} && !$self->{stopping};
+    $self->{keeper}->act if $self->{keeper};
     return;
 }
 
@@ -42,6 +47,14 @@ sub bells {
     my $self = shift;
     return map { $_->bell } $self->_places;
 }
+
+sub certificates {
+    my $self = shift;
+    return $self->{keeper} ? $self->{keeper}->certificates : ();
+}
+
+# Tells others about those
+sub certificates_changed { return shift->{supervisor}->generations->publish }
 
 # From now on each response says "Connection: close"
 sub close {
@@ -54,13 +67,30 @@ sub close {
 # The descriptors that must stay open when this process becomes a new program
 sub descriptors {
     my $self = shift;
-    return @{$self}{qw(common news report)}, map { $_->descriptors } $self->_places;
+    return @{$self}{qw(common news report)}, ( map { $_->descriptors } $self->_places ),
+        $self->{keeper} ? $self->{keeper}->descriptors : ();
 }
 
 # Empty if nothing has to be done before a signal comes
 sub due {
     my $self = shift;
-    return map { !$_->pid && $self->_replaces($_) ? $_->backoff->at : () } $self->_places;
+    return ( map { !$_->pid && $self->_replaces($_) ? $_->backoff->at : () } $self->_places ),
+        $self->{keeper} ? $self->{keeper}->due : ();
+}
+
+# Title, words and handles for a keeper
+sub for_keeper {
+    my $self   = shift;
+    my $conf   = $self->{supervisor}->conf;
+    my $title  = $conf->{proctitle} ? Sirius::OS::Title->words( $conf, 'keeper' ) : 'sirius-edge';
+    my %number = (
+        control => $self->{alive} && fileno $self->{alive},
+        detach  => $conf->{daemonize} ? 1 : undef,
+        name    => 'keeper',
+        report  => fileno $self->{report},
+        map { $_->ids } grep {defined} $self->{supervisor}->privileges
+    );
+    return $title, [ Sirius::Edge::Settings->words(%number) ], grep {defined} @{$self}{qw(alive report)};
 }
 
 # What they say of workers: "PID WHAT WHY"
@@ -73,9 +103,13 @@ sub hear {
         elsif ( $what eq 'trouble' )                { $self->{supervisor}->alerts->begin }
         elsif ( $what eq 'lost' )                   { Sirius::Log->error("$self->{said}worker $pid $why") }
         elsif ( $what =~ /\A(?:broken|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
+        elsif ( $what eq 'badkeys' ) { Sirius::Log->error("edge $pid cannot use the new certificates: $why") }
+        elsif ( $what =~ /\Akeys/ && $self->{keeper} ) { $self->{keeper}->heard( $pid, $what, $why ) }
     }
     return;
 }
+
+sub is_announced { return shift->{supervisor}->is_announced }
 
 sub log_errors_to {
     my ( $self, $fd ) = @_;
@@ -113,6 +147,8 @@ sub new {
         fcntl $end, F_SETFL, O_NONBLOCK | fcntl $end, F_GETFL, 0 or Sirius::Log->fail("F_SETFL: $!");
     }
     @{$self}{qw(news report)} = ( $news, $report );
+    $self->{keeper} = Sirius::Edge::Keeper->new( $self, Sirius::Edge::Keeper->words( $self->{conf} ) )
+        if grep { $_->is_tls } @{ $self->{listeners} };
     return $self;
 }
 
@@ -125,11 +161,20 @@ sub pids {
     return map { $_->pid || () } $self->_places;
 }
 
+# Has the owner of a child told of its end
+sub reap {
+    my ( $self, $child ) = @_;
+    return $self->{supervisor}->reaper->add($child);
+}
+
 # Gives all edges these settings, and the program that is installed now
 sub renew {
     my ( $self, $said ) = @_;
     my $words = Sirius::Edge::Settings->known($said);
+    my @keys  = grep {/$KEYS/} @{ $words || [] };
+    $words = [ grep { !/$KEYS/ } @$words ] if $words;
     @{$self}{qw(settings said_last)} = ( $words, $said ) if $words && @$words;
+    $self->{keeper}->renew(@keys) if $self->{keeper};
     $self->{renews} = 1;
     return $self->act;
 }
@@ -146,8 +191,14 @@ sub restore {
     $self->_adopt($_) for grep { $_->pid } $self->_places;
     $self->{renews} = 1;    # there may be another program, and settings that the one of before did not know
     my $words = Sirius::Edge::Settings->known( $self->{said_last} );
-    $self->{settings} = $words if $words && @$words;
+    $self->{settings} = [ grep { !/$KEYS/ } @$words ]                            if $words && @$words;
+    $self->{keeper}   = Sirius::Edge::Keeper->restore( $self, $state->{keeper} ) if $state->{keeper};
     return $self;
+}
+
+sub running {
+    my $self = shift;
+    return grep { $_->pid } $self->_places;
 }
 
 # None is starting in another's place
@@ -158,6 +209,7 @@ sub settled {
 
 sub start {
     my $self = shift;
+    $self->{keeper}->start if $self->{keeper};
     $self->_start($_) for grep { $_->role eq 'serves' } $self->_places;
     return;
 }
@@ -168,6 +220,7 @@ sub state {
         ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(heard said_last settings) ),
         ( map { $_ => fileno $self->{$_} } qw(common news report) ),
         places => [ map { $_->state } $self->_places ],
+        $self->{keeper} ? ( keeper => $self->{keeper}->state ) : (),
     };
 }
 
@@ -175,6 +228,7 @@ sub state {
 sub stop {
     my ( $self, $signal, $grace ) = @_;
     $self->{stopping} = 1;
+    $self->{keeper}->stop if $self->{keeper};
     $_->stop( $signal, $grace + LATE ) for $self->_places;
     $self->_over_when_last;
     return;
@@ -257,9 +311,11 @@ sub _descriptors {
         ( map { $_ => fileno $self->{$_} } qw(common report sleepers) ),
         $place->words
     );
-    return Sirius::Edge::Settings->words(%number),
-        map { join ':', 'listen=' . $_->fd, $_->is_unix ? 'unix' : 'tcp', $_->port, $_->name }
-        @{ $self->{listeners} };
+    return Sirius::Edge::Settings->words(%number), map {
+        join ':', 'listen=' . $_->fd, ( $_->is_tls ? 'tls+' : '' ) . ( $_->is_unix ? 'unix' : 'tcp' ),
+            $_->port,
+            $_->name
+    } @{ $self->{listeners} };
 }
 
 # Whether one that finds a folder of --static missing ends with that error. In place of one that has died it serves the rest
@@ -393,13 +449,16 @@ sub _start {
     my $path       = $supervisor->is_announced ? Sirius::Edge::Program->find : Sirius::Edge::Program->path;
     my @handles    = ( @{$self}{qw(alive common report sleepers)}, $place->theirs, $self->bells );
     push @handles, grep {defined} map { $_->fh } grep {defined} $self->{access_log};
+    my $keys = $self->{keeper} && $self->{keeper}->line;
+    return 'there is no keeper of keys yet' if $self->{keeper} && !$keys;
+    push @handles, $keys if $keys;
     my $error = !defined $path ? 'sirius-edge is not installed' : $place->start(
         descriptors =>
             [ ( map { fileno $_ } @handles ), $self->_board, map { $_->fd } @{ $self->{listeners} } ],
         limit   => $limit,
         path    => $path,
         program => Sirius::Edge::Program->build,
-        words   => [ $self->_words($place) ],
+        words   => [ $self->_words($place), $keys ? 'keys=' . fileno $keys : () ],
     );
     return $self->_adopt($place) if !defined $error;
     Sirius::Log->fail($error)    if !$supervisor->is_announced;
@@ -474,6 +533,14 @@ Starts another edge for one that has ended, when it is L</due>, and does what L<
 
 The handles by which edges wake each other, in the order of their places.
 
+=head2 certificates
+
+What L<Sirius::Edge::Keeper/certificates> returns; nothing without TLS.
+
+=head2 certificates_changed
+
+Tells those who show them.
+
 =head2 close
 
 Makes the edges say C<Connection: close> in each response, because the server will stop soon.
@@ -485,6 +552,11 @@ The handles that the next program needs.
 =head2 due
 
 The monotonic times at which L</act> has something to do; none while all is well.
+
+=head2 for_keeper, is_announced, reap, running
+
+For L<Sirius::Edge::Keeper>: what its process is started with; whether the server has started; L<Sirius::OS::Reaper/add>; the
+places that have a process.
 
 =head2 hear
 

@@ -10,7 +10,8 @@ use Sirius::Worker;
 # Settings that are passed to the edge unchanged
 my @PLAIN
     = qw(body_memory body_rate body_timeout graceful_timeout header_timeout keepalive_timeout max_body max_header_bytes
-    max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tmpdir write_timeout);
+    max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tls_handshake_timeout tmpdir
+    write_timeout);
 my @SWITCHES = qw(keepalive proxy_protocol);
 
 # As lingering_timeout of nginx
@@ -71,7 +72,8 @@ sub _log_settings {
 sub _names {
     return @PLAIN, @SWITCHES,
         qw(access_log_at_once access_log_errors_only access_log_format access_log_min_time forwarded linger_timeout max_connections
-        request_timeout server sheds_unfinished static stream_timeout trust_proxy trusted_underscores types
+        request_timeout server sheds_unfinished static stream_timeout trust_proxy tls_cert tls_ciphers tls_client_ca
+        tls_client_verify tls_dir tls_key tls_min tls_self_signed trusted_underscores types
         underscores x_forwarded_host);
 }
 

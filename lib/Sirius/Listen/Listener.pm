@@ -21,14 +21,14 @@ use Sys::Hostname qw(hostname);
 use constant TCP_DEFER_ACCEPT => 9;    # Linux; Socket has the name only since 2.009
 
 sub adopt {
-    my ( $class, $fh, $given, $from ) = @_;
+    my ( $class, $fh, $given, $from, $tls ) = @_;
     my $fd   = ref $fh       ? fileno $fh              : $fh;
     my $what = defined $from ? "$from: descriptor $fd" : "descriptor $fd";
     $fh = _handle($fd) if !ref $fh;
     Sirius::Log->fail("$what is not open")                      if !$fh;
     Sirius::Log->fail("$what is not a listening stream socket") if _number( $fh,  SO_TYPE ) != SOCK_STREAM;
     Sirius::Log->fail("$what is a socket that does not listen") if !_number( $fh, SO_ACCEPTCONN );
-    my $self = bless { fh => $fh, given => $given }, $class;
+    my $self = bless { fh => $fh, given => $given, tls => $tls }, $class;
     $self->_prepare;
     return $self;
 }
@@ -50,25 +50,29 @@ sub close {
 sub fd      { return fileno shift->{fh} }
 sub given   { return shift->{given} }
 sub host    { return shift->{host} }
+sub is_tls  { return shift->{tls} ? 1 : 0 }
 sub is_unix { return shift->{is_unix} }
 sub name    { return shift->{name} }
 
 # Returns the address, or the sockets of this name from systemd
 sub named {
     my ( $class, $spec, @from_systemd ) = @_;
-    my ($name) = $spec =~ /\Asystemd:(.+)\z/s or return $spec;
-    my @found  = grep     { $_->{name} eq $name } @from_systemd;
-    my @names  = sort map { $_->{name} } @from_systemd;
+    my $address = Sirius::Config::Address->parse($spec);
+    my $name    = $address->{name} // return $spec;
+    my $tls     = $address->{tls} ? ',tls' : '';
+    my @found   = grep     { $_->{name} eq $name } @from_systemd;
+    my @names   = sort map { $_->{name} } @from_systemd;
     _fail( $spec, 'LISTEN_FDNAMES has ' . ( @names ? "only @names" : 'no names for this process' ) )
         if !@found;
-    return map {"fd:$_->{fd}"} @found;
+    return map {"fd:$_->{fd}$tls"} @found;
 }
 
 sub open {
     my ( $class, $spec, $backlog, %unix ) = @_;
     my $address = Sirius::Config::Address->parse($spec);
-    return $class->adopt( $address->{fd}, undef, "--listen $spec" ) if defined $address->{fd};
-    my $self = bless { given => $address->{host} }, $class;
+    return $class->adopt( $address->{fd}, undef, "--listen $spec", $address->{tls} )
+        if defined $address->{fd};
+    my $self = bless { given => $address->{host}, tls => delete $address->{tls} }, $class;
     if ( defined $address->{path} ) { $self->_bind_unix( $backlog, %unix, %$address ) }
     else {
         $self->_bind_tcp( $spec, @{$address}{qw(host port)} );
@@ -80,16 +84,17 @@ sub open {
 
 sub open_all {
     my ( $class, $conf, @from_systemd ) = @_;
-    return $class->adopt( $conf->{listen_sock}, undef, 'listen_sock' ) if $conf->{listen_sock};
+    return $class->adopt( $conf->{listen_sock}, undef, 'listen_sock', $conf->{ssl} ) if $conf->{listen_sock};
     my @from_starter = Sirius::Service::Starter->descriptors;
     return _instead( $conf, 'start_server',
-        map { $class->adopt( @{$_}{qw(fd host)}, "SERVER_STARTER_PORT: $_->{name}" ) } @from_starter )
+        map { $class->adopt( @{$_}{qw(fd host)}, "SERVER_STARTER_PORT: $_->{name}", $conf->{ssl} ) }
+            @from_starter )
         if @from_starter;
     my @specs = @{ $conf->{listen} };
 
     # A list that names none of them may just be the default
     return _instead( $conf, 'systemd',
-        map { $class->adopt( $_->{fd}, undef, "LISTEN_FDS: $_->{name}" ) } @from_systemd )
+        map { $class->adopt( $_->{fd}, undef, "LISTEN_FDS: $_->{name}", $conf->{ssl} ) } @from_systemd )
         if @from_systemd && !grep {/\A(?:fd|systemd):/} @specs;
     my %unix = map { $_ => $conf->{"socket_$_"} } grep { defined $conf->{"socket_$_"} } qw(mode owner group);
     return
@@ -114,7 +119,7 @@ sub port { return shift->{port} }
 
 sub restore {
     my ( $class, $state ) = @_;
-    my $self = $class->adopt( @{$state}{qw(fd given)} );
+    my $self = $class->adopt( @{$state}{qw(fd given)}, undef, $state->{tls} );
     $self->{own}  = $state->{own};
     $self->{unix} = Sirius::Listen::Unix->restore( $state->{unix}, $self->{fh} ) if $state->{unix};
     return $self;
@@ -122,7 +127,7 @@ sub restore {
 
 sub state {
     my $self = shift;
-    my %kept = map { $_ => $self->{$_} } qw(given own);    # own: a TCP socket that was bound here
+    my %kept = map { $_ => $self->{$_} } qw(given own tls);    # own: a TCP socket that was bound here
     return { %kept, fd => $self->fd, unix => $self->{unix} && $self->{unix}->state };
 }
 
@@ -136,7 +141,8 @@ sub shut {
 
 sub url {
     my $self = shift;
-    return $self->{is_unix} ? "unix:$self->{path}" : "http://$self->{host}:$self->{port}/";
+    return "unix:$self->{path}" . ( $self->{tls} ? ' (TLS)' : '' ) if $self->{is_unix};
+    return ( $self->{tls} ? 'https' : 'http' ) . "://$self->{host}:$self->{port}/";
 }
 
 sub _bind_tcp {
@@ -296,10 +302,10 @@ are left as they are. The variables are taken out of the environment.
 
 =head2 adopt
 
-  my $listener = Sirius::Listen::Listener->adopt( $handle_or_fd, $given, $from );
+  my $listener = Sirius::Listen::Listener->adopt( $handle_or_fd, $given, $from, $tls );
 
 Takes over a socket that listens already. Its file is not removed at the end. C<$given> is what L</given> says where it
-was bound, or undefined; C<$from> is where it comes from, for the message with which this dies when it is no such
+was bound, or undefined; C<$tls> is true if it is to speak TLS; C<$from> is where it comes from, for the message with which this dies when it is no such
 socket.
 
 =head2 bound_tcp
@@ -325,6 +331,10 @@ The host as it was given, with which another process can L</adopt> it; for a uni
 =head2 host
 
 The bound address as numbers, with brackets if it is IPv6.
+
+=head2 is_tls
+
+  my $bool = $listener->is_tls;
 
 =head2 is_unix
 
@@ -373,7 +383,7 @@ The state as plain data, for the next program; C<fd> is a descriptor to keep ope
 
 =head2 url
 
-C<http://127.0.0.1:5000/>, C<unix:/path> or C<unix:@name>.
+C<http://127.0.0.1:5000/>, C<https://127.0.0.1:5000/>, C<unix:/path> or C<unix:@name>.
 
 =head1 SEE ALSO
 

@@ -5,6 +5,7 @@ use warnings;
 
 use POSIX ();
 use Sirius::Config::Settings;
+use Sirius::Edge::Keeper;
 use Sirius::Edge::Settings;
 use Sirius::Listen::Listener;
 use Sirius::Log ();
@@ -100,7 +101,10 @@ sub take {
         scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),
         supervisor => $fh->( $state->{news} ),
         unchanged  => \@unchanged,
-        defined $state->{edge_log} ? ( edge => [ Sirius::Edge::Settings->of( $args{conf} ) ] ) : (),
+        defined $state->{edge_log}
+        ? ( edge => [ Sirius::Edge::Settings->of( $args{conf} ), Sirius::Edge::Keeper->words( $args{conf} ) ]
+            )
+        : (),
     );
 }
 
@@ -115,7 +119,7 @@ sub _unchanged {
 sub _become {
     my ( $class, $supervisor, $handles, %plain ) = @_;
     $supervisor->loop->hand_over;
-    my @listeners   = map { [ $_->fd, $_->given ] } @{ $supervisor->listeners };
+    my @listeners   = map { [ $_->fd, $_->given, undef, $_->is_tls ] } @{ $supervisor->listeners };
     my @descriptors = $supervisor->scoreboard->descriptor;
     my $pipe        = $supervisor->log_pipe;
     my $text        = Sirius::OS::Inherit->give(

@@ -110,6 +110,9 @@ sub orphans {
     return $self->_workers( sub { !$alive{ shift->{generation} } } );
 }
 
+# What others are told
+sub publish { return shift->_publish }
+
 sub reload {
     my ( $self, $reply, $why, $again ) = @_;
     if ( my $loading = $self->{loading} ) {    # what it has read may be older than this request
@@ -474,6 +477,11 @@ sub _publish {
     if ( my $loading = $self->{loading} ) {
         $news{loading} = { number => $loading->number, since => $loading->since };
     }
+    my @certificates = $self->{supervisor}->edge ? $self->{supervisor}->edge->certificates : ();
+    @certificates = ( sort { $a->{expires} <=> $b->{expires} } @certificates )[ 0 .. min 15, $#certificates ];
+    $news{certificates}
+        = [ map { { expires => $_->{expires} + 0, name => substr $_->{name}, 0, 100 } } @certificates ]
+        if @certificates;
     if ( my $last = $self->{last_reload} ) {
         $news{last} = { map { $_ => $last->{$_} } grep { defined $last->{$_} } qw(at error ok seconds text) };
         $said       = defined $last->{said} ? substr $last->{said}, 0, SAID_MAX : '';

@@ -58,7 +58,7 @@ sub announce {
             my %about = (
                 host            => $listener->host,
                 port            => $listener->port,
-                proto           => 'http',
+                proto           => $listener->is_tls ? 'https' : 'http',
                 server_software => $program,
             );
             my $call  = sub { $ready->( {%about} ) };

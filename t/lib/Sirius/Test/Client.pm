@@ -11,7 +11,8 @@ use Socket qw(AF_INET AF_INET6 AF_UNIX IPPROTO_TCP SOCK_STREAM SOL_SOCKET SO_LIN
 use Time::HiRes qw(time);
 use Sirius::Test::Response;
 
-our $PATIENCE = 10;    # seconds to wait for any single answer
+our $PATIENCE = 10;                      # seconds to wait for any single answer
+our $TLS      = $ENV{SIRIUS_TEST_TLS};
 
 # $address is "127.0.0.1:80", "[::1]:80" or "unix:/path". Options: rcvbuf (bytes, set before connect)
 sub new {
@@ -21,8 +22,25 @@ sub new {
     setsockopt $socket, SOL_SOCKET, SO_RCVBUF, pack 'i', $option{rcvbuf} if $option{rcvbuf};
     connect $socket, $to or die "connect to $address: $!";
     setsockopt $socket, IPPROTO_TCP, TCP_NODELAY, 1 if sockaddr_family($to) != AF_UNIX;
+    $socket = _encrypted( $socket, $address ) if $TLS && !$option{plain};
     fcntl $socket, F_SETFL, fcntl( $socket, F_GETFL, 0 ) | O_NONBLOCK or die "fcntl: $!";
+    $socket->blocking(0) if ref $socket ne 'GLOB';
     return bless { socket => $socket, in => '', end => undef }, $class;
+}
+
+# With SIRIUS_TEST_TLS=1. Ends with the connection if the server ends it: so does a test of that
+sub _encrypted {
+    my ( $socket, $address ) = @_;
+    require IO::Socket::SSL;
+    my $plain = $socket;
+    my $ssl   = IO::Socket::SSL->start_SSL( $socket, SSL_verify_mode => 0, Timeout => $PATIENCE );
+    return $ssl || $plain;
+}
+
+# Bytes that select does not report
+sub buffered {
+    my $socket = shift;
+    return $TLS && ref $socket eq 'IO::Socket::SSL' && $socket->pending;
 }
 
 sub sockaddr {
@@ -67,7 +85,12 @@ sub end {
 }
 
 # Shuts down the sending side; the answer may still come
-sub finish { return shutdown shift->{socket}, 1 }
+sub finish {
+    my $socket = shift->{socket};
+    return shutdown $socket, 1 if !$TLS || ref $socket ne 'IO::Socket::SSL';
+    Net::SSLeay::shutdown( $socket->_get_ssl_object );
+    return 1;
+}
 
 # Bytes that have come but belong to no complete response
 sub pending { return shift->{in} }

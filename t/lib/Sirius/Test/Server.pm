@@ -52,6 +52,8 @@ sub spawn {
         ? qw(--listen 127.0.0.1:0)
         : qw(--host 127.0.0.1 --port 0)
         if !$option{plain} && !grep {/\A(?:-l|--listen|--port|-p|-S|--socket)\b/} @args;
+    push @args, qw(--enable-ssl --tls-self-signed)
+        if $Sirius::Test::Client::TLS && !grep {/\A--tls-|ssl|tls\z/} @args;
     push @args, '--error-log', $option{error_log} if defined $option{error_log};
     my @app = defined $option{app} ? $self->app_file( $option{app} ) : ();
     $self->{command}
@@ -111,7 +113,8 @@ sub listeners {
     my $self = shift;
     my %seen;
     return grep { !$seen{$_}++ }
-        map { s{\Ahttp://}{}; s{/\z}{} if !/\Aunix:/; $_ } $self->log =~ /^.*listening on (\S+)[ \t]*$/mg;
+        map     { s{\Ahttps?://}{}; s{/\z}{} if !/\Aunix:/; $_ }
+        $self->log =~ /^.*listening on (\S+)(?: \(TLS\))?[ \t]*$/mg;
 }
 
 # What it has written to STDERR so far, or to the file that is its log now
@@ -173,7 +176,11 @@ sub admin_edge {
 sub is_edge {
     my ( $class, $pid ) = @_;
     my $name = comm($pid);
-    return $name =~ /\Asirius(?:-edge|: edge)/ ? 1 : $name =~ /\Asirius: admin e/ ? 2 : 0;
+    return
+          $name =~ /\Asirius(?:-edge|: edge)/ ? 1
+        : $name =~ /\Asirius: admin e/        ? 2
+        : $name =~ /\Asirius: keeper/         ? 3
+        :                                       0;
 }
 
 # PIDs of its workers, which are children of the generations

@@ -39,7 +39,9 @@ sub run {
         }
         my $read = '';
         vec( $read, $_, 1 ) = 1 for keys %$active;
-        next if select( $read, undef, undef, $self->{pause} ) <= 0;
+        my @held = grep { Sirius::Test::Client::buffered( $active->{$_}{client}->socket ) } keys %$active;
+        next if select( $read, undef, undef, @held ? 0 : $self->{pause} ) <= 0 && !@held;
+        vec( $read, $_, 1 ) = 1 for @held;
         vec( $read, $_, 1 ) && $self->_read( $active->{$_} ) for keys %$active;
     }
     return;

@@ -1,0 +1,443 @@
+package Sirius::Edge::Keeper;
+
+use strict;
+use warnings;
+
+use File::Spec   ();
+use POSIX        ();
+use Scalar::Util qw(weaken);
+use Sirius::Base::Backoff;
+use Sirius::Base::Clock qw(now);
+use Sirius::Config::Address;
+use Sirius::Config::Options;
+use Sirius::Edge::Program;
+use Sirius::Edge::Shared;
+use Sirius::Log ();
+use Sirius::OS::Child;
+use Sirius::OS::ExitStatus;
+use Sirius::OS::Inherit;
+use Sirius::OS::Title;
+use Socket qw(SOL_SOCKET SO_PASSCRED);
+
+use constant {
+    LOOK   => 10,    # seconds between two looks at the files
+    SETTLE => 1,     # and that they have to stay as they are, since certificate and key do not change at once
+    LATE   => 60,    # that it has to read them
+};
+
+# In the order of the command line: what is more than a text comes first
+my @LISTS    = qw(tls_cert tls_key);
+my @TEXTS    = qw(tls_ciphers tls_client_ca tls_client_verify tls_dir tls_min);
+my @SWITCHES = qw(tls_self_signed);
+
+sub act {
+    my $self = shift;
+    my $now  = now();
+    if ( defined $self->{look_at} && $self->{look_at} <= $now ) {
+        $self->{look_at} = $now + LOOK;
+        $self->_look;
+    }
+    $self->_start if defined $self->{again_at} && $self->{again_at} <= $now && !$self->{next};
+    return;
+}
+
+# Of each certificate: the file, its first name, and when it expires
+sub certificates { return @{ shift->{certificates} } }
+
+# At the start, by the rights of the start: exits with 2 when something is wrong
+sub check {
+    my ( $class, $conf ) = @_;
+    return if !$class->wanted($conf);
+    my ( $path, @words ) = ( Sirius::Edge::Program->path, $class->words($conf) );
+    my ( $text, $pid )   = ('');
+    my @failed;
+    {
+        local ( $?, $@, $SIG{CHLD} ) = ( 0, '', 'DEFAULT' );
+        pipe my $read, my $write or Sirius::Log->fail("cannot create a pipe: $!");
+        my $child = Sirius::OS::Child->fork( sub {
+            POSIX::dup2( fileno $write, 1 );
+            exec {$path} 'sirius-edge', 'keeper=1', 'check=1', @words or POSIX::_exit(127);
+        } ) or Sirius::Log->fail("cannot fork: $!");
+        CORE::close $write;
+        1 while sysread $read, $text, 4096, length $text;
+        waitpid $child->pid, 0;
+    }
+    my ($why) = $text =~ /^\d+ keysfailed (.*)$/m;
+    Sirius::Config::Options->fail($why)                      if defined $why;
+    Sirius::Log->fail("$path cannot check the certificates") if $text !~ /^\d+ keysready\b/m;
+    return;
+}
+
+# What the next program needs
+sub descriptors {
+    my $self = shift;
+    return grep {defined} $self->{line};
+}
+
+sub due {
+    my $self = shift;
+    return grep {defined} $self->{look_at}, $self->{next} ? () : $self->{again_at};
+}
+
+# "PID WHAT WHY", of the keeper that serves or of one that is starting
+sub heard {
+    my ( $self, $pid, $what, $why ) = @_;
+    my $next = $self->{next};
+    return if !$next || $next->{child}->pid != $pid;
+    if ( $what eq 'keys' ) {
+        my ( $expires, $name, $file ) = split / /, $why, 3;
+        push @{ $next->{certificates} }, { expires => $expires, name => $name, file => $file };
+    } elsif ( $what eq 'keysready' ) {
+        $self->_ready;
+    } elsif ( $what eq 'keysfailed' ) {
+        $next->{why} = $why;
+    }
+    return;
+}
+
+# The end of a pair for an edge that starts; the other end is with the keeper. Nobody else has it when this returns
+sub line {
+    my $self = shift;
+    my $line = $self->{next} && !$self->{line} ? $self->{next}{line} : $self->{line};
+    return if !$line;
+    return _pair( sub { Sirius::Edge::Shared->pass( fileno $line, keys => shift ) } );
+}
+
+sub new {
+    my ( $class, $group, @words ) = @_;
+    my $self = bless {
+        backoff      => Sirius::Base::Backoff->new( interval => 1 ),
+        certificates => [],
+        group        => $group,
+        words        => \@words
+    }, $class;
+    weaken $self->{group};
+    return $self;
+}
+
+sub pid {
+    my $self = shift;
+    return $self->{child} && $self->{child}->pid;
+}
+
+# Reads the files again, by these words if there are other ones
+sub renew {
+    my ( $self, @words ) = @_;
+    $self->{words} = \@words if @words;
+    return $self->_start if !$self->{next};
+    $self->{once_more} = 1;    # what it has read may be older than this wish
+    return;
+}
+
+sub restore {
+    my ( $class, $group, $state ) = @_;
+    my $self = $class->new( $group, @{ $state->{words} } );
+    @{$self}{qw(certificates served)} = ( $state->{certificates}, 1 );
+    if ( defined $state->{pid} ) {
+        $self->{line} = Sirius::OS::Inherit->take_handle( $state->{line} );
+        $self->_serves( Sirius::OS::Child->new( $state->{pid}, since => $state->{since} ) );
+    }
+    $self->{again_at} = now();    # the program may be another one
+    $self->_watch;
+    return $self;
+}
+
+sub start {
+    my $self = shift;
+    $self->_watch;
+    return $self->_start;
+}
+
+sub state {
+    my $self = shift;
+    return {
+        certificates => $self->{certificates},
+        words        => $self->{words},
+        $self->{line} && $self->{child}
+        ? ( line => fileno $self->{line}, pid => $self->pid, since => $self->{child}->since )
+        : ()
+    };
+}
+
+sub stop {
+    my $self = shift;
+    $self->{stopping} = 1;
+    delete @{$self}{qw(again_at line look_at)};
+    $_->signal('KILL') for grep {defined} $self->{child}, $self->{next} && $self->{next}{child};
+    return;
+}
+
+# The words of now
+sub wanted_words { return shift->{words} }
+
+sub wanted {
+    my ( $class, $conf ) = @_;
+    return $conf->{ssl} || grep { Sirius::Config::Address->parse($_)->{tls} } @{ $conf->{listen} };
+}
+
+sub words {
+    my ( $class, $conf ) = @_;
+    return if !$class->wanted($conf);
+    my @pairs = map {
+        my $key = $_;
+        map {"$key=$_"} @{ $conf->{$key} || [] }
+    } @LISTS;
+    my @texts = map {"$_=$conf->{$_}"} grep { defined $conf->{$_} } @TEXTS;
+    return map { my ( $name, $value ) = split /=/, $_, 2; ( $name =~ tr/_/-/r ) . "=$value" } @pairs,
+        @texts, map {"$_=1"} grep { $conf->{$_} } @SWITCHES;
+}
+
+# The one that has served, or that was to
+sub _ended {
+    my ( $self, $child, $status ) = @_;
+    $self->{group}->hear;
+    my $next = $self->{next};
+    if ( $next && $next->{child} == $child ) {
+        delete $self->{next};
+        my $why = $next->{why} // Sirius::OS::ExitStatus->words( $status, 'exited before it was ready' );
+        return                                                  if $self->{stopping};
+        Sirius::Log->fail("cannot read the certificates: $why") if !$self->{group}->is_announced;
+        Sirius::Log->error("certificates not reloaded: $why; the previous ones stay in use");
+        return $self->_again if !$self->{line};
+    } elsif ( $self->{child} && $self->{child} == $child ) {
+        delete @{$self}{qw(child line)};
+        return if $self->{stopping};
+        Sirius::Log->error( 'keeper '
+                . $child->pid . ' '
+                . Sirius::OS::ExitStatus->words( $status, 'status 0' )
+                . '; starting another; connections are not affected' );
+        return $self->_again;
+    }
+    $self->_start if delete $self->{once_more} && !$self->{stopping};
+    return;
+}
+
+sub _again {
+    my $self = shift;
+    $self->{again_at} = now() + $self->{backoff}->failed;
+    return;
+}
+
+# Of all files, as the words name them: what a look can tell without reading
+sub _identity {
+    my $self = shift;
+    my @files;
+    for my $word ( @{ $self->{words} } ) {
+        my ( $name, $value ) = $word =~ /\A(tls-(?:cert|key|client-ca|dir))=(.*)\z/s or next;
+        if ( $name ne 'tls-dir' ) { push @files, $value; next }
+        my $live = File::Spec->catdir( $value, 'live' );
+        my $dir  = -d $live ? $live : $value;
+        opendir my $handle, $dir or next;
+        push @files,
+            map { ( "$dir/$_/fullchain.pem", "$dir/$_/privkey.pem" ) } grep { !/\A[.]/ } sort readdir $handle;
+        closedir $handle;
+    }
+    return join "\n", map { my @stat = stat; @stat ? join ' ', $_, @stat[ 0, 1, 7, 9, 10 ] : () } @files;
+}
+
+# A change is heeded when it has lasted for a moment
+sub _look {
+    my $self     = shift;
+    my $identity = $self->_identity;
+    return delete $self->{changed} if $identity eq $self->{identity};
+    if ( defined $self->{changed} && $self->{changed} eq $identity ) {
+        delete $self->{changed};
+        Sirius::Log->note('certificates have changed: reading them');
+        return $self->renew;
+    }
+    $self->{changed} = $identity;
+    $self->{look_at} = now() + SETTLE;
+    return;
+}
+
+# Calls $code with one end, and returns the other; nothing if it is false
+sub _pair {
+    my $code = shift;
+    my ( $ours, $theirs ) = map { Sirius::OS::Inherit->take_handle($_) } Sirius::Edge::Shared->line;
+    return $code->( fileno $theirs ) ? $ours : ();
+}
+
+# The next one serves from now on, and all edges get its set
+sub _ready {
+    my $self   = shift;
+    my $next   = delete $self->{next};
+    my $before = delete $self->{child};
+    my $first  = !$self->{served}++;      # then all edges have its line already
+    $next->{child}->unlimited('late');
+    @{$self}{qw(certificates line)} = @{$next}{qw(certificates line)};
+    $self->_serves( $next->{child} );
+    $self->{backoff}->ready;
+    delete $self->{again_at};
+
+    for my $place ( $first ? () : $self->{group}->running ) {
+        my $end = $self->line or next;
+        $place->pass( keys => fileno $end )
+            or Sirius::Log->warn( 'edge ' . $place->pid . ' does not take new keys' );
+    }
+    if ($before) {
+        $before->on_end( sub { } );
+        $before->signal('KILL');
+    }
+    my ($soonest) = sort { $a->{expires} <=> $b->{expires} } $self->certificates;
+    my $n = $self->certificates;
+    Sirius::Log->note(
+        sprintf '%s: %d certificate%s, the first to expire is that of %s, in %d days',
+        $first ? 'certificates read' : 'certificates reloaded',
+        $n,
+        $n == 1 ? '' : 's',
+        $soonest->{name},
+        ( $soonest->{expires} - time ) / 86_400
+    ) if $soonest;
+    $self->{group}->certificates_changed;
+    $self->_start if delete $self->{once_more};
+    return;
+}
+
+sub _serves {
+    my ( $self, $child ) = @_;
+    $self->{child} = $child;
+    $self->_adopt($child);
+    return;
+}
+
+sub _adopt {
+    my ( $self, $child ) = @_;
+    weaken( my $own = $self );
+    $child->on_end( sub { $own->_ended(@_) if $own } );
+    $self->{group}->reap($child);
+    return;
+}
+
+# Another one, which reads the files by the rights of this process, and takes over the keys of tickets
+sub _start {
+    my $self = shift;
+    delete $self->{again_at};
+    $self->{identity} = $self->_identity;
+    delete $self->{changed};
+    my ( $ours, $theirs ) = map { Sirius::OS::Inherit->take_handle($_) } Sirius::Edge::Shared->line;
+    setsockopt $theirs, SOL_SOCKET, SO_PASSCRED, 1;    # the kernel says who has sent a note: the keeper heeds its parent only
+    my $legacy = $self->{line} && $self->line;
+    my ( $title, $words, @handles ) = $self->{group}->for_keeper;
+    my $child = eval {
+        Sirius::OS::Child->spawn(
+            Sirius::Edge::Program->path,
+            [   $title, @$words, 'keeper=1',
+                'keys=' . fileno $theirs,
+                ( $legacy ? 'legacy-keys=' . fileno $legacy : () ),
+                @{ $self->{words} }
+            ],
+            [ map { fileno $_ } @handles, $theirs, grep {defined} $legacy ]
+        );
+    };
+    if ( !$child ) {
+        Sirius::Log->fail( $@ =~ s/\s+\z//r ) if !$self->{group}->is_announced;
+        Sirius::Log->error( 'cannot start a keeper of keys: ' . $@ =~ s/\s+\z//r );
+        return $self->_again;
+    }
+    $child->limit( late => now() + LATE );
+    $self->{next} = { certificates => [], child => $child, line => $ours };
+    return $self->_adopt($child);
+}
+
+sub _watch {
+    my $self = shift;
+    $self->{identity} = $self->_identity;
+    $self->{look_at}  = now() + LOOK;
+    return;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Edge::Keeper - the process that has the private keys, as the supervisor sees it
+
+=head1 SYNOPSIS
+
+  my $keeper = Sirius::Edge::Keeper->new( $group, Sirius::Edge::Keeper->words($conf) );
+  $keeper->start;
+  my $end = $keeper->line;    # for an edge that starts
+  $keeper->renew;             # the files have changed
+
+=head1 DESCRIPTION
+
+Private keys are in no process that runs code of an application, and not in the supervisor, which forks those. The keeper is
+C<sirius-edge>, started with C<keeper=1> and with the rights of the supervisor (F<src/edge/keeper.h>): it reads and checks
+certificates and keys, gives up its rights, and sends them to the edges, over pairs of sockets that this class makes. This process has no
+end of such a pair once it has passed both on, and the keeper heeds notes of its parent only.
+
+A reload starts another keeper. If that finds something wrong, it says so and ends, and nothing changes. Otherwise it takes over the
+keys of session tickets, all edges get its set, and the one before is ended. The files are looked at every 10 seconds, and read
+when they have changed.
+
+=head1 METHODS
+
+=head2 act, due
+
+Looks at the files when it is time, and starts a keeper in place of one that has ended.
+
+=head2 certificates
+
+A hash for each certificate: C<file>, C<name> (the first that it is valid for) and C<expires>, in seconds since 1970. If a certificate
+of the chain expires earlier, that time counts.
+
+=head2 check
+
+  Sirius::Edge::Keeper->check($conf);
+
+At the start, with an address that speaks TLS: has the program read the files, and dies with C<sirius: WHY> if something is wrong with them; C<$!>
+is 2 then.
+
+=head2 descriptors, restore, state
+
+For the next program of the supervisor.
+
+=head2 heard
+
+  $keeper->heard( $pid, $what, $why );
+
+What a keeper has said on the pipe of the edges.
+
+=head2 line
+
+The handle of a socket by which keys come, for one edge. Undefined if there is no keeper.
+
+=head2 new
+
+  my $keeper = Sirius::Edge::Keeper->new( $group, @words );
+
+For a L<Sirius::Edge::Group>.
+
+=head2 pid
+
+=head2 renew
+
+  $keeper->renew(@words);
+
+Reads the files again, and replaces the settings if there are any words.
+
+=head2 start, stop
+
+=head2 wanted
+
+  my $bool = Sirius::Edge::Keeper->wanted($conf);
+
+Whether an address of C<--listen> speaks TLS.
+
+=head2 wanted_words
+
+The words with which a keeper is started.
+
+=head2 words
+
+  my @words = Sirius::Edge::Keeper->words($conf);
+
+The options that concern keys, as words for the command line of the program.
+
+=head1 SEE ALSO
+
+L<Sirius::Edge::Group>.
+
+=cut

@@ -1,0 +1,113 @@
+#include "handshake.h"
+
+#include "../net/proxyline.h"
+#include "client.h"
+#include "deadline.h"
+#include "finish.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+enum { LOOKS = 16 }; /* at connections, for one that is silent */
+
+void sr_handshake_over(sr_engine *e, sr_conn *c)
+{
+    sr_link_remove(&c->buffered);
+    e->n_handshakes--;
+}
+
+/* Closes one of too many: that which has been silent for longest, or, if the first of all are not, the first. */
+static void make_room(sr_engine *e)
+{
+    const sr_link *list = &e->deadlines[SR_DEADLINE_HANDSHAKE];
+    sr_link *l = list->next;
+    for (int i = 0; i < LOOKS && l != list; i++, l = l->next)
+        if (sr_link_alone(&SR_LIST_ENTRY(l, sr_conn, timer)->buffered))
+            break;
+    if (l == list || !sr_link_alone(&SR_LIST_ENTRY(l, sr_conn, timer)->buffered))
+        l = list->next;
+    if (l != list)
+        sr_conn_close(e, SR_LIST_ENTRY(l, sr_conn, timer), SR_CLOSED_ROOM);
+}
+
+void sr_handshake_begin(sr_engine *e, sr_conn *c)
+{
+    if (e->n_handshakes >= SR_HANDSHAKES_MAX)
+        make_room(e);
+    c->state = SR_CONN_HANDSHAKE;
+    e->n_handshakes++;
+    sr_deadline_set(e, c, SR_DEADLINE_HANDSHAKE);
+    sr_link_append(&e->handshakes, &c->buffered); /* TCP_DEFER_ACCEPT: its first bytes are here */
+}
+
+void sr_handshake_event(sr_engine *e, sr_conn *c)
+{
+    if (sr_link_alone(&c->buffered))
+        sr_link_append(&e->handshakes, &c->buffered);
+}
+
+bool sr_handshake_waits(const sr_engine *e)
+{
+    return !sr_link_alone(&e->handshakes);
+}
+
+/* Reads the header of the PROXY protocol, and nothing behind it. EAGAIN: it is not complete; 0; or why not. */
+static int preface(sr_engine *e, sr_conn *c)
+{
+    ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_PEEK | MSG_DONTWAIT);
+    if (n <= 0)
+        return n == 0 ? ECONNRESET : errno == EINTR || errno == EWOULDBLOCK ? EAGAIN : errno;
+    sr_proxyline line;
+    switch (sr_proxyline_feed(&line, sr_bytes_of(e->scratch, (size_t)n))) {
+    case SR_PROXYLINE_MORE:
+        return EAGAIN;
+    case SR_PROXYLINE_BAD:
+        return EPROTO;
+    case SR_PROXYLINE_DONE:
+        break;
+    }
+    if (recv(c->source.fd, e->scratch, line.len, MSG_DONTWAIT) != (ssize_t)line.len)
+        return EPROTO;
+    c->preface = false;
+    if (line.named)
+        c->peer = c->client = line.peer;
+    return 0;
+}
+
+static void go_on_later(sr_engine *e, sr_conn *c)
+{
+    if (sr_conn_watch(e, c, EPOLLIN | EPOLLET) && sr_transport_holds(c->transport))
+        sr_link_append(&e->handshakes, &c->buffered);
+}
+
+sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
+{
+    sr_conn *c = SR_LIST_ENTRY(e->handshakes.next, sr_conn, buffered);
+    sr_link_remove(&c->buffered);
+    int err = c->preface ? preface(e, c) : 0;
+    bool of_proxy = err && err != EAGAIN;
+    if (!err)
+        err = c->transport->ops->handshake(c->transport, c->source.fd);
+    if (err == EAGAIN) {
+        go_on_later(e, c);
+        return SR_INTAKE_WAIT;
+    }
+    if (err ==
+        EPROTONOSUPPORT) { /* tells it so in plain HTTP: what the user sees would be a broken connection */
+        sr_handshake_over(e, c);
+        c->state = SR_CONN_IDLE;
+        sr_transport_free(c->transport);
+        c->transport = NULL;
+        sr_finish_refuse(e, c, 400, false);
+        return SR_INTAKE_WAIT;
+    }
+    if (err) {
+        sr_conn_close(e, c, of_proxy ? SR_CLOSED_PROXY : SR_CLOSED_HANDSHAKE);
+        return SR_INTAKE_WAIT;
+    }
+    sr_handshake_over(e, c);
+    sr_counters_add(&e->row->counters.handshakes, 1);
+    c->state = SR_CONN_IDLE;
+    sr_deadline_set(e, c, SR_DEADLINE_HEAD);
+    return sr_intake_readable(e, c, task); /* the first request may have come with the end of the handshake */
+}

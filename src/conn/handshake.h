@@ -1,0 +1,30 @@
+#ifndef SR_HANDSHAKE_H
+#define SR_HANDSHAKE_H
+/*
+ * handshake: connections whose transport is not ready yet (SR_CONN_HANDSHAKE).
+ *
+ * A handshake costs as much as ten to a hundred requests. So those that can go on wait in a list, in the order
+ * in which they became able to, and the loop of the edge lets a few of them go on in each step
+ * (SR_HANDSHAKE_TURN_NS), after all other events. Such a connection is watched by edges (EPOLLET): however many
+ * wait in the list, epoll reports each change once.
+ *
+ * With the PROXY protocol its header comes first, outside of the encryption.
+ *
+ * Called by: intake and the loop of the edge. All functions but sr_handshake_event may close and free the
+ * connection. Failure: it is closed.
+ */
+#include "intake.h"
+
+enum { SR_HANDSHAKES_MAX = 1024 }; /* at a time, in one edge */
+#define SR_HANDSHAKE_TURN_NS SR_MILLISECOND
+
+void sr_handshake_begin(sr_engine *e, sr_conn *c); /* was just accepted, and has a transport */
+void sr_handshake_event(sr_engine *e, sr_conn *c); /* it can go on */
+bool sr_handshake_waits(const sr_engine *e);       /* one of them can go on */
+
+/* Lets the first of the list go on. Requires that one waits. A request may be complete with the handshake. */
+sr_intake sr_handshake_next(sr_engine *e, sr_task *task);
+
+void sr_handshake_over(sr_engine *e, sr_conn *c); /* the connection leaves this state */
+
+#endif

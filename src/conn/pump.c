@@ -1,0 +1,158 @@
+#include "pump.h"
+
+#include "../net/descriptors.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int sr_pump_new(sr_engine *e, sr_conn *c, int *theirs)
+{
+    int pair[2];
+    sr_pump *p = calloc(1, sizeof *p);
+    if (!p)
+        return ENOMEM;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        int err = errno;
+        free(p);
+        return err;
+    }
+    /* sockets of a pair are two open files: that of the application may block, ours is read with MSG_DONTWAIT */
+    p->source = (sr_source){.fd = pair[0], .kind = SR_SOURCE_PUMP};
+    p->conn = c;
+    c->pump = p;
+    *theirs = pair[1];
+    (void)e;
+    return 0;
+}
+
+void sr_pump_free(sr_engine *e, sr_conn *c)
+{
+    sr_pump *p = c->pump;
+    if (!p)
+        return;
+    sr_link_remove(&c->buffered);
+    for (int i = e->event; i < e->n_events; i++)
+        if (e->events[i].data.ptr == p)
+            e->events[i].data.ptr = NULL;
+    if (p->interest)
+        sr_loop_remove(&e->loop, &p->source);
+    close(p->source.fd);
+    sr_buffer_free(&p->up);
+    sr_buffer_free(&p->down);
+    free(p);
+    c->pump = NULL;
+}
+
+/* What a call has returned. 0: go on; EAGAIN: wait; otherwise that side is gone. */
+static int result(ssize_t n)
+{
+    return n >= 0 || errno == EINTR ? 0 : errno == EWOULDBLOCK ? EAGAIN : errno;
+}
+
+/* From the client to the application. 0 or EAGAIN; otherwise it can't go on. */
+static int pump_up(sr_engine *e, sr_conn *c)
+{
+    sr_pump *p = c->pump;
+    int err = 0;
+    for (int turns = 0; turns < 4 && !err && !p->up_over; turns++) {
+        if (sr_buffer_len(&p->up)) {
+            ssize_t n =
+                send(p->source.fd, sr_buffer_at(&p->up), sr_buffer_len(&p->up), MSG_DONTWAIT | MSG_NOSIGNAL);
+            err = result(n);
+            if (n > 0)
+                sr_buffer_take(&p->up, (size_t)n);
+            continue;
+        }
+        sr_buffer_free(&p->up);
+        ssize_t n = sr_transport_read(c->transport, c->source.fd, e->scratch, SR_PUMP_BYTES);
+        err = result(n);
+        if (n > 0 && !sr_buffer_add(&p->up, e->scratch, (size_t)n))
+            err = ENOMEM;
+        if (n == 0) {
+            p->up_over = true;
+            shutdown(p->source.fd, SHUT_WR);
+        }
+    }
+    return err == EPIPE && p->down_ends
+               ? 0
+               : err; /* the application has closed its end: what it has said goes out */
+}
+
+static int pump_down(sr_engine *e, sr_conn *c)
+{
+    sr_pump *p = c->pump;
+    int err = 0;
+    for (int turns = 0; turns < 4 && !err && !c->out && !p->down_over; turns++) {
+        if (sr_buffer_len(&p->down)) {
+            ssize_t n = sr_transport_send(c->transport, c->source.fd, sr_buffer_at(&p->down),
+                                          sr_buffer_len(&p->down), 0);
+            err = result(n);
+            if (n > 0)
+                sr_buffer_take(&p->down, (size_t)n);
+            continue;
+        }
+        sr_buffer_free(&p->down);
+        if (p->down_ends) {
+            err = sr_transport_end(c->transport, c->source.fd);
+            p->down_over = !err;
+            continue;
+        }
+        ssize_t n = recv(p->source.fd, e->scratch, SR_PUMP_BYTES, MSG_DONTWAIT);
+        err = result(n);
+        if (n > 0 && !sr_buffer_add(&p->down, e->scratch, (size_t)n))
+            err = ENOMEM;
+        p->down_ends = n == 0;
+    }
+    return err;
+}
+
+static bool watch_pair(sr_engine *e, sr_pump *p, uint32_t events)
+{
+    if (events == p->interest)
+        return true;
+    int err = !events       ? sr_loop_remove(&e->loop, &p->source)
+              : p->interest ? sr_loop_change(&e->loop, &p->source, events)
+                            : sr_loop_add(&e->loop, &p->source, events);
+    if (!err)
+        p->interest = events;
+    return !err;
+}
+
+/* Whether the application has closed its end, rather than shut it down for writing. */
+static bool closed(const sr_pump *p)
+{
+    return p->down_ends && send(p->source.fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EPIPE;
+}
+
+void sr_pump_step(sr_engine *e, sr_conn *c)
+{
+    sr_pump *p = c->pump;
+    uint32_t of_client = 0, of_pair = 0;
+    int up = pump_up(e, c), down = pump_down(e, c);
+    if ((up && up != EAGAIN) || (down && down != EAGAIN) || (p->down_over && (p->up_over || closed(p)))) {
+        if (c->slot) { /* a worker still has its request, and will say what became of it */
+            c->gone = true;
+            c->why = SR_CLOSED_APPLICATION;
+            watch_pair(e, p, 0);
+            sr_conn_unwatch(e, c);
+            return;
+        }
+        sr_conn_close(e, c, SR_CLOSED_APPLICATION);
+        return;
+    }
+    if (sr_buffer_len(&p->up))
+        of_pair |= EPOLLOUT;
+    else if (!p->up_over)
+        of_client |= EPOLLIN;
+    if (c->out || sr_buffer_len(&p->down) || (p->down_ends && !p->down_over))
+        of_client |= EPOLLOUT;
+    else if (!p->down_ends)
+        of_pair |= EPOLLIN;
+    if (!of_client)
+        sr_conn_unwatch(e, c);
+    if (watch_pair(e, p, of_pair) && of_client && sr_conn_watch(e, c, of_client) &&
+        (sr_transport_holds(c->transport) && of_client & EPOLLIN))
+        sr_link_append(&e->buffered, &c->buffered);
+}

@@ -1,0 +1,36 @@
+#ifndef SR_PUMP_H
+#define SR_PUMP_H
+/*
+ * pump: psgix.io of a connection whose transport encrypts. The application gets one end of a pair of sockets;
+ * the edge reads from the other end what goes to the client, and writes there what comes from it.
+ *
+ * Neither side is read further than the other takes: at most SR_PUMP_BYTES wait in each direction. The end of
+ * one side is passed on (close_notify, shutdown); when both have ended, or the application has closed its end,
+ * the connection is closed.
+ *
+ * Owner: the connection. While its response is sent (conn->out), bytes of the application wait.
+ * Closing: all functions but sr_pump_new and sr_pump_free may close and free the connection.
+ */
+#include "engine.h"
+
+enum { SR_PUMP_BYTES = 16 * 1024 };
+
+typedef struct sr_pump {
+    sr_source source; /* must be first; our end of the pair, kind SR_SOURCE_PUMP */
+    sr_conn *conn;
+    uint32_t interest; /* events of the pair that are watched; 0: it is not in the epoll set */
+    sr_buffer up;      /* from the client, that the application has not taken */
+    sr_buffer down;    /* from the application, that the client has not taken */
+    bool up_over;      /* the client has ended its side, and the application was told */
+    bool down_ends;    /* the application has ended its side; the client is told when `down` is empty */
+    bool down_over;
+} sr_pump;
+
+/* Makes the pair; *theirs is for the application. Returns 0 or errno. */
+int sr_pump_new(sr_engine *e, sr_conn *c, int *theirs);
+void sr_pump_free(sr_engine *e, sr_conn *c);
+
+/* An event of either side. */
+void sr_pump_step(sr_engine *e, sr_conn *c);
+
+#endif

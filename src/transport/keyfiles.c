@@ -1,0 +1,399 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* scandir, versionsort */
+#endif
+#include "keyfiles.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+static bool add_path(const char ***list, size_t *n, const char *path)
+{
+    const char **more = realloc(*list, (*n + 1) * sizeof *more);
+    if (!more)
+        return false;
+    *list = more;
+    more[(*n)++] = path;
+    return true;
+}
+
+bool sr_keyfiles_cert(sr_keyfiles *from, const char *path)
+{
+    return add_path(&from->certs, &from->n_certs, path);
+}
+
+bool sr_keyfiles_key(sr_keyfiles *from, const char *path)
+{
+    return add_path(&from->keys, &from->n_keys, path);
+}
+
+bool sr_keyfiles_any(const sr_keyfiles *from)
+{
+    return from->n_certs || from->dir || from->self_signed;
+}
+
+void sr_keyfiles_free(sr_keyfiles *from)
+{
+    free(from->certs);
+    free(from->keys);
+    *from = (sr_keyfiles){0};
+}
+
+bool sr_keyfiles_ticket(sr_ticket_key *key, int64_t since)
+{
+    key->since = since;
+    return getrandom(key->name, sizeof key->name, 0) == (ssize_t)sizeof key->name &&
+           getrandom(key->cipher, sizeof key->cipher, 0) == (ssize_t)sizeof key->cipher &&
+           getrandom(key->mac, sizeof key->mac, 0) == (ssize_t)sizeof key->mac;
+}
+
+#ifdef SR_TLS
+
+#include "tlsset.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FILE_MAX = 1024 * 1024, DAYS_SELF = 90, NAME_MAX_SHOWN = 256, PATH_MAX_SHOWN = 4096 };
+
+typedef struct reading {
+    sr_buffer *set;
+    sr_keyfiles_tell *tell;
+    void *with;
+    char *why;
+} reading;
+
+__attribute__((format(printf, 2, 3))) static bool fail(reading *r, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(r->why, SR_KEYSET_WHY, format, args);
+    va_end(args);
+    ERR_clear_error();
+    return false;
+}
+
+/* --- files --- */
+
+static bool slurp(reading *r, const char *option, const char *path, sr_buffer *to)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) != 0)
+        fail(r, "%s %s: %s", option, path, strerror(errno));
+    else if (!S_ISREG(st.st_mode))
+        fail(r, "%s %s: is not a file", option, path);
+    else if (st.st_size > FILE_MAX)
+        fail(r, "%s %s: is larger than 1 MiB", option, path);
+    else if (!sr_buffer_reserve(to, (size_t)st.st_size + 1)) /* at once: no copy is left behind */
+        fail(r, "%s %s: no memory", option, path);
+    else {
+        ssize_t n;
+        while (to->end < to->cap && (n = read(fd, to->data + to->end, to->cap - to->end)) > 0)
+            to->end += (size_t)n;
+        close(fd);
+        return sr_buffer_len(to) || fail(r, "%s %s: is empty", option, path);
+    }
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+
+/* --- checks --- */
+
+static int64_t seconds(const ASN1_TIME *at)
+{
+    struct tm tm;
+    return ASN1_TIME_to_tm(at, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
+}
+
+static const char *day(int64_t at, char text[32])
+{
+    struct tm tm;
+    time_t t = (time_t)at;
+    if (!gmtime_r(&t, &tm) || !strftime(text, 32, "%F %T UTC", &tm))
+        text[0] = 0;
+    return text;
+}
+
+static const char *common_name(X509_NAME *name, char text[NAME_MAX_SHOWN])
+{
+    if (X509_NAME_get_text_by_NID(name, NID_commonName, text, NAME_MAX_SHOWN) <= 0 &&
+        X509_NAME_get_text_by_NID(name, NID_organizationName, text, NAME_MAX_SHOWN) <= 0)
+        snprintf(text, NAME_MAX_SHOWN, "an issuer without a name");
+    for (char *c = text; *c; c++)
+        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
+    return text;
+}
+
+static bool check_dates(reading *r, const char *path, X509 *cert, const char *which)
+{
+    char text[32];
+    int64_t now = time(NULL), from = seconds(X509_get0_notBefore(cert)),
+            to = seconds(X509_get0_notAfter(cert));
+    if (to <= now)
+        return fail(r, "--tls-cert %s: %s expired on %s", path, which, day(to, text));
+    if (from > now + 300) /* clocks differ */
+        return fail(r, "--tls-cert %s: %s is not valid before %s", path, which, day(from, text));
+    return true;
+}
+
+static bool self_issued(X509 *cert)
+{
+    return X509_NAME_cmp(X509_get_subject_name(cert), X509_get_issuer_name(cert)) == 0;
+}
+
+/* Whether the system trusts the issuer of the certificate itself, so that its clients have it. */
+static bool known_issuer(X509 *cert)
+{
+    X509_STORE *store = X509_STORE_new();
+    X509_STORE_CTX *with = X509_STORE_CTX_new();
+    X509 *issuer = NULL;
+    bool known = store && with && X509_STORE_set_default_paths(store) == 1 &&
+                 X509_STORE_CTX_init(with, store, cert, NULL) == 1 &&
+                 X509_STORE_CTX_get1_issuer(&issuer, with, cert) == 1;
+    X509_free(issuer);
+    X509_STORE_CTX_free(with);
+    X509_STORE_free(store);
+    ERR_clear_error();
+    return known;
+}
+
+/* Each certificate of the file has issued the one before it; one alone has issued itself, or a root has. */
+static bool check_chain(reading *r, const char *path, const sr_pair *p)
+{
+    char name[NAME_MAX_SHOWN], issuer[NAME_MAX_SHOWN];
+    X509 *below = p->cert;
+    int n = sk_X509_num(p->chain);
+    if (!n && !self_issued(p->cert) && !known_issuer(p->cert))
+        return fail(
+            r,
+            "--tls-cert %s: the chain is missing: the file has the certificate of %s, but not that of its "
+            "issuer, %s; use the file with the full chain (fullchain.pem), or append the issuer's",
+            path, common_name(X509_get_subject_name(p->cert), name),
+            common_name(X509_get_issuer_name(p->cert), issuer));
+    for (int i = 0; i < n; i++) {
+        X509 *above = sk_X509_value(p->chain, i);
+        if (X509_check_issued(above, below) != X509_V_OK || X509_verify(below, X509_get0_pubkey(above)) != 1)
+            return fail(
+                r,
+                "--tls-cert %s: the chain is broken: certificate %d, of %s, is not that of the issuer of "
+                "certificate %d, %s",
+                path, i + 2, common_name(X509_get_subject_name(above), name), i + 1,
+                common_name(X509_get_issuer_name(below), issuer));
+        if (!check_dates(r, path, above, "a certificate of the chain"))
+            return false;
+        below = above;
+    }
+    return true;
+}
+
+static bool tell_about(reading *r, const char *path, const sr_pair *p)
+{
+    sr_names names;
+    char name[NAME_MAX_SHOWN];
+    int64_t expires = seconds(X509_get0_notAfter(p->cert));
+    if (!sr_names_read(&names, p->cert))
+        return fail(r, "--tls-cert %s: no memory", path);
+    for (int i = 0; i < sk_X509_num(p->chain); i++) { /* one that ends earlier ends all */
+        int64_t at = seconds(X509_get0_notAfter(sk_X509_value(p->chain, i)));
+        expires = at < expires ? at : expires;
+    }
+    if (r->tell)
+        r->tell(r->with, path, names.n ? names.of[0] : common_name(X509_get_subject_name(p->cert), name),
+                expires);
+    sr_names_free(&names);
+    return true;
+}
+
+static bool add_pair(reading *r, const char *cert_path, const char *key_path, sr_bytes cert, sr_bytes key)
+{
+    char why[SR_KEYSET_WHY];
+    sr_pair pair;
+    if (!sr_pair_read(&pair, cert, key, why)) {
+        bool of_cert = strstr(why, "certificate in PEM") || strstr(why, "after the first");
+        return of_cert ? fail(r, "--tls-cert %s: %s", cert_path, why)
+               : strstr(why, "key of its")
+                   ? fail(r, "--tls-key %s: the key does not belong to the certificate in %s", key_path,
+                          cert_path)
+                   : fail(r, "--tls-key %s: %s", key_path, why);
+    }
+    bool fine = check_dates(r, cert_path, pair.cert, "the certificate") && check_chain(r, cert_path, &pair) &&
+                tell_about(r, cert_path, &pair);
+    sr_pair_free(&pair);
+    if (fine && !(sr_keyset_add(r->set, SR_KEYSET_CERT, cert) && sr_keyset_add(r->set, SR_KEYSET_KEY, key) &&
+                  sr_keyset_add(r->set, SR_KEYSET_FILE, sr_bytes_of(cert_path, strlen(cert_path)))))
+        return fail(r, "--tls-cert %s: no memory", cert_path);
+    return fine;
+}
+
+static bool read_pair(reading *r, const char *cert_path, const char *key_path)
+{
+    sr_buffer cert = {0}, key = {0};
+    bool fine = slurp(r, "--tls-cert", cert_path, &cert) && slurp(r, "--tls-key", key_path, &key) &&
+                add_pair(r, cert_path, key_path, sr_bytes_of(sr_buffer_at(&cert), sr_buffer_len(&cert)),
+                         sr_bytes_of(sr_buffer_at(&key), sr_buffer_len(&key)));
+    sr_keyset_wipe(&cert); /* it may have the key as well */
+    sr_keyset_wipe(&key);
+    return fine;
+}
+
+/* --- certbot's layout --- */
+
+static bool read_entry(reading *r, const char *dir, const char *name, size_t *found)
+{
+    char cert[PATH_MAX_SHOWN], key[PATH_MAX_SHOWN];
+    bool fits = snprintf(cert, sizeof cert, "%s/%s/fullchain.pem", dir, name) < (int)sizeof cert &&
+                snprintf(key, sizeof key, "%s/%s/privkey.pem", dir, name) < (int)sizeof key;
+    if (name[0] == '.' || !fits || access(cert, F_OK) != 0)
+        return true;
+    ++*found;
+    return read_pair(r, cert, key);
+}
+
+static bool read_dir(reading *r, const char *given)
+{
+    char live[PATH_MAX_SHOWN];
+    struct dirent **entries;
+    struct stat st;
+    size_t found = 0;
+    if (snprintf(live, sizeof live, "%s/live", given) >= (int)sizeof live)
+        return fail(r, "--tls-dir %s: %s", given, strerror(ENAMETOOLONG));
+    const char *dir = stat(live, &st) == 0 && S_ISDIR(st.st_mode) ? live : given;
+    int n = scandir(dir, &entries, NULL, alphasort);
+    if (n < 0)
+        return fail(r, "--tls-dir %s: %s", dir, strerror(errno));
+    bool fine = true;
+    for (int i = 0; i < n; i++) {
+        fine = fine && read_entry(r, dir, entries[i]->d_name, &found);
+        free(entries[i]);
+    }
+    free(entries);
+    return fine && (found || fail(r, "--tls-dir %s: no directory in it has a fullchain.pem", dir));
+}
+
+/* --- a certificate for development --- */
+
+static bool extension(X509 *cert, int nid, const char *value)
+{
+    X509V3_CTX with;
+    X509V3_set_ctx(&with, cert, cert, NULL, NULL, 0);
+    X509_EXTENSION *e = X509V3_EXT_conf_nid(NULL, &with, nid, value);
+    bool added = e && X509_add_ext(cert, e, -1) == 1;
+    X509_EXTENSION_free(e);
+    return added;
+}
+
+static bool describe(X509 *cert, EVP_PKEY *key)
+{
+    char host[128] = "", names[256];
+    gethostname(host, sizeof host - 1);
+    bool named =
+        host[0] &&
+        strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == strlen(host);
+    snprintf(names, sizeof names, "DNS:localhost,IP:127.0.0.1,IP:::1%s%s", named ? ",DNS:" : "",
+             named ? host : "");
+    X509_NAME *subject = X509_get_subject_name(cert);
+    uint64_t serial = 0;
+    return getrandom(&serial, sizeof serial, 0) == (ssize_t)sizeof serial &&
+           X509_set_version(cert, X509_VERSION_3) == 1 &&
+           ASN1_INTEGER_set_uint64(X509_get_serialNumber(cert), serial >> 1 | 1) == 1 &&
+           X509_gmtime_adj(X509_getm_notBefore(cert), -3600) &&
+           X509_gmtime_adj(X509_getm_notAfter(cert), DAYS_SELF * 86400L) &&
+           X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1, -1,
+                                      0) == 1 &&
+           X509_NAME_add_entry_by_txt(subject, "O", MBSTRING_ASC,
+                                      (const unsigned char *)"Sirius, self-signed, for development", -1, -1,
+                                      0) == 1 &&
+           X509_set_issuer_name(cert, subject) == 1 && X509_set_pubkey(cert, key) == 1 &&
+           extension(cert, NID_basic_constraints, "critical,CA:FALSE") &&
+           extension(cert, NID_ext_key_usage, "serverAuth") && extension(cert, NID_subject_alt_name, names) &&
+           X509_sign(cert, key, EVP_sha256()) > 0;
+}
+
+static bool make_self_signed(reading *r)
+{
+    X509 *cert = X509_new();
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    BIO *certs = BIO_new(BIO_s_mem()), *keys = BIO_new(BIO_s_secmem());
+    char *cert_at = NULL, *key_at = NULL;
+    bool fine = cert && key && certs && keys && describe(cert, key) && PEM_write_bio_X509(certs, cert) == 1 &&
+                PEM_write_bio_PrivateKey(keys, key, NULL, NULL, 0, NULL, NULL) == 1;
+    if (!fine)
+        fail(r, "--tls-self-signed: %s", ERR_reason_error_string(ERR_peek_last_error()));
+    long cert_len = fine ? BIO_get_mem_data(certs, &cert_at) : 0,
+         key_len = fine ? BIO_get_mem_data(keys, &key_at) : 0;
+    fine = fine && add_pair(r, "of --tls-self-signed", "of --tls-self-signed",
+                            sr_bytes_of(cert_at, (size_t)cert_len), sr_bytes_of(key_at, (size_t)key_len));
+    BIO_free(certs);
+    BIO_free(keys);
+    X509_free(cert);
+    EVP_PKEY_free(key);
+    return fine;
+}
+
+/* --- all of it --- */
+
+static bool add_text(reading *r, sr_keyset_kind kind, const char *text)
+{
+    return !text || sr_keyset_add(r->set, kind, sr_bytes_of(text, strlen(text))) || fail(r, "no memory");
+}
+
+static bool read_ca(reading *r, const char *path)
+{
+    sr_buffer ca = {0};
+    bool fine = slurp(r, "--tls-client-ca", path, &ca);
+    BIO *from = fine ? BIO_new_mem_buf(sr_buffer_at(&ca), (int)sr_buffer_len(&ca)) : NULL;
+    X509 *first = from ? PEM_read_bio_X509_AUX(from, NULL, NULL, NULL) : NULL;
+    if (fine && !first)
+        fine = fail(r, "--tls-client-ca %s: contains no certificate in PEM format", path);
+    fine = fine && (sr_keyset_add(r->set, SR_KEYSET_CA, sr_bytes_of(sr_buffer_at(&ca), sr_buffer_len(&ca))) ||
+                    fail(r, "no memory"));
+    X509_free(first);
+    BIO_free(from);
+    sr_buffer_free(&ca);
+    return fine;
+}
+
+bool sr_keyfiles_read(const sr_keyfiles *from, sr_buffer *set, sr_keyfiles_tell *tell, void *with,
+                      char why[SR_KEYSET_WHY])
+{
+    reading r = {set, tell, with, why};
+    if (from->n_keys && from->n_keys != from->n_certs)
+        return fail(&r, "--tls-key: %zu keys for %zu certificates: give one --tls-key for each --tls-cert",
+                    from->n_keys, from->n_certs);
+    if (!add_text(&r, SR_KEYSET_MIN, from->min) || !add_text(&r, SR_KEYSET_CIPHERS, from->ciphers) ||
+        !add_text(&r, SR_KEYSET_VERIFY, from->verify))
+        return false;
+    for (size_t i = 0; i < from->n_certs; i++)
+        if (!read_pair(&r, from->certs[i], from->n_keys ? from->keys[i] : from->certs[i]))
+            return false;
+    return (!from->dir || read_dir(&r, from->dir)) && (!from->self_signed || make_self_signed(&r)) &&
+           (!from->ca || read_ca(&r, from->ca));
+}
+
+#else
+
+#include "tls.h"
+
+bool sr_keyfiles_read(const sr_keyfiles *from, sr_buffer *set, sr_keyfiles_tell *tell, void *with,
+                      char why[SR_KEYSET_WHY])
+{
+    (void)from;
+    (void)set;
+    (void)tell;
+    (void)with;
+    snprintf(why, SR_KEYSET_WHY, SR_TLS_MISSING);
+    return false;
+}
+
+#endif

@@ -1,0 +1,535 @@
+/*
+ * tls: what a connection does. Contexts are made in tlsset.c.
+ *
+ * OpenSSL reads from the socket and writes to `wire`, a buffer in memory, so that several records leave in
+ * one system call and no call of OpenSSL waits to be repeated. What the socket does not take stays in `wire`,
+ * and the bytes of the caller that are in it count as not taken (`owed`) until it is empty.
+ */
+#ifdef SR_TLS
+
+#include "tlsset.h"
+
+#include "../share/facts.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <stdlib.h>
+
+enum {
+    RECORD = 16 * 1024, /* RFC 8446 5.1 */
+    BATCH = 4 * RECORD, /* encrypted before they are sent */
+    DRY_READS = 16, /* of the socket that bring no bytes for the caller: then the others have their turn */
+    WIRE_MAX = 16 * 1024, /* of replies to the peer's control messages: then nothing more is read */
+};
+
+typedef struct tls {
+    sr_transport base; /* must be first */
+    SSL *ssl;
+    sr_buffer wire; /* what the socket has not taken */
+    size_t owed;    /* bytes of the caller that are encrypted in wire and were not counted as taken */
+    int socket;
+    uint8_t dry; /* reads of the socket since the caller got bytes */
+    bool waits;  /* the last read has found nothing: epoll will report more */
+    bool paused; /* the last call has stopped for the others, not for want of bytes */
+    bool closed; /* the peer has said close_notify, or the socket has ended */
+    bool told;   /* a read has returned 0 for that */
+    bool failed; /* by a fatal error; nothing is written any more */
+    bool ended;  /* close_notify is in wire, or sent */
+    sr_buffer facts;
+} tls;
+
+/* Memory for `wire`, which most connections need for the time of a call only. */
+static sr_buffer spare;
+static char staging[RECORD];
+
+static tls *of(sr_transport *t)
+{
+    return (tls *)t;
+}
+
+/* --- the socket, as OpenSSL sees it --- */
+
+static int bio_read(BIO *bio, char *to, size_t len, size_t *got)
+{
+    tls *t = BIO_get_data(bio);
+    *got = 0;
+    BIO_clear_retry_flags(bio);
+    if (t->dry >= DRY_READS) {
+        t->paused = true;
+        BIO_set_retry_read(bio);
+        return 0;
+    }
+    ssize_t n;
+    do
+        n = recv(t->socket, to, len, MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n > 0) {
+        t->dry++;
+        *got = (size_t)n;
+        return 1;
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        BIO_set_retry_read(bio);
+    else
+        t->closed = n == 0;
+    return 0;
+}
+
+static int bio_write(BIO *bio, const char *at, size_t len, size_t *put)
+{
+    tls *t = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    *put = 0;
+    if (!t->wire.data && spare.data) {
+        t->wire = spare;
+        spare = (sr_buffer){0};
+    }
+    if (!sr_buffer_add(&t->wire, at, len)) {
+        errno = ENOMEM;
+        return 0;
+    }
+    *put = len;
+    return 1;
+}
+
+static long bio_ctrl(BIO *bio, int what, long n, void *with)
+{
+    (void)bio;
+    (void)n;
+    (void)with;
+    return what == BIO_CTRL_FLUSH || what == BIO_CTRL_PUSH || what == BIO_CTRL_POP;
+}
+
+static BIO_METHOD *method(void)
+{
+    static BIO_METHOD *made;
+    if (!made && (made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sirius"))) {
+        BIO_meth_set_read_ex(made, bio_read);
+        BIO_meth_set_write_ex(made, bio_write);
+        BIO_meth_set_ctrl(made, bio_ctrl);
+    }
+    return made;
+}
+
+/* --- sending --- */
+
+/* The memory of wire goes back when it is empty; what a slow peer leaves in it gets no more than it needs. */
+static void wire_rest(tls *t)
+{
+    size_t left = sr_buffer_len(&t->wire);
+    sr_buffer small = {0};
+    if (!t->wire.data || (left && (t->wire.cap < 2 * left || !sr_buffer_reserve(&small, left))))
+        return;
+    if (left)
+        sr_buffer_add(&small, sr_buffer_at(&t->wire), left);
+    sr_buffer_reset(&t->wire);
+    if (spare.data || t->wire.cap > 2 * (BATCH + 4096))
+        sr_buffer_free(&t->wire);
+    else
+        spare = t->wire;
+    t->wire = small;
+}
+
+/* 0: all of it; EAGAIN: the socket is full; else why not. */
+static int flush(tls *t, int flags)
+{
+    int err = 0;
+    while (!err && sr_buffer_len(&t->wire)) {
+        ssize_t n = send(t->socket, sr_buffer_at(&t->wire), sr_buffer_len(&t->wire),
+                         flags | MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0)
+            sr_buffer_take(&t->wire, (size_t)n);
+        else if (errno != EINTR)
+            err = errno == EWOULDBLOCK ? EAGAIN : errno;
+    }
+    if (err && err != EAGAIN)
+        t->failed = true;
+    wire_rest(t);
+    return err;
+}
+
+/* What a call of OpenSSL has ended with. 0: it waits for bytes, or the peer has ended; else errno. */
+static int error_of(tls *t, int result)
+{
+    int why = SSL_get_error(t->ssl, result);
+    if (why == SSL_ERROR_ZERO_RETURN)
+        t->closed = true;
+    if (why == SSL_ERROR_ZERO_RETURN || why == SSL_ERROR_WANT_READ)
+        return 0;
+    ERR_clear_error();
+    if (why == SSL_ERROR_SYSCALL && t->closed)
+        return 0;
+    t->failed = true;
+    return why == SSL_ERROR_SYSCALL && errno ? errno : EPROTO;
+}
+
+/* --- handshake --- */
+
+/* "C = DE, CN = x" of OpenSSL as RFC 4514 has it: "CN=x,C=DE". */
+static char *name_text(X509_NAME *name, size_t *len)
+{
+    BIO *to = BIO_new(BIO_s_mem());
+    char *at, *copy = NULL;
+    if (to && X509_NAME_print_ex(to, name, 0, XN_FLAG_RFC2253 & ~(unsigned long)ASN1_STRFLGS_ESC_MSB) >= 0) {
+        long n = BIO_get_mem_data(to, &at);
+        if (n >= 0 && (copy = malloc((size_t)n + 1))) {
+            memcpy(copy, at, (size_t)n);
+            *len = (size_t)n;
+        }
+    }
+    BIO_free(to);
+    return copy;
+}
+
+static char *pem_text(X509 *cert, size_t *len)
+{
+    BIO *to = BIO_new(BIO_s_mem());
+    char *at, *copy = NULL;
+    if (to && PEM_write_bio_X509(to, cert)) {
+        long n = BIO_get_mem_data(to, &at);
+        if (n >= 0 && (copy = malloc((size_t)n + 1))) {
+            memcpy(copy, at, (size_t)n);
+            *len = (size_t)n;
+        }
+    }
+    BIO_free(to);
+    return copy;
+}
+
+static char *serial_text(X509 *cert)
+{
+    BIGNUM *number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(cert), NULL);
+    char *text = number ? BN_bn2hex(number) : NULL;
+    BN_free(number);
+    return text;
+}
+
+static sr_bytes text_of(const char *s)
+{
+    return s ? sr_bytes_of(s, strlen(s)) : (sr_bytes){0};
+}
+
+static bool facts_make(tls *t)
+{
+    sr_bytes values[SR_FACTS] = {
+        [SR_FACT_PROTOCOL] = text_of(SSL_get_version(t->ssl)),
+        [SR_FACT_CIPHER] = text_of(SSL_get_cipher_name(t->ssl)),
+        [SR_FACT_SNI] = text_of(SSL_get_servername(t->ssl, TLSEXT_NAMETYPE_host_name)),
+        [SR_FACT_VERIFY] = SR_BYTES("NONE"),
+    };
+    X509 *cert = SSL_get0_peer_certificate(t->ssl);
+    char *subject = NULL, *issuer = NULL, *pem = NULL, *serial = NULL;
+    bool made = true;
+    if (cert) {
+        size_t subject_len = 0, issuer_len = 0, pem_len = 0;
+        subject = name_text(X509_get_subject_name(cert), &subject_len);
+        issuer = name_text(X509_get_issuer_name(cert), &issuer_len);
+        pem = pem_text(cert, &pem_len);
+        serial = serial_text(cert);
+        made = subject && issuer && pem && serial && SSL_get_verify_result(t->ssl) == X509_V_OK;
+        values[SR_FACT_VERIFY] = SR_BYTES("SUCCESS");
+        values[SR_FACT_S_DN] = sr_bytes_of(subject, subject_len);
+        values[SR_FACT_I_DN] = sr_bytes_of(issuer, issuer_len);
+        values[SR_FACT_CERT] = sr_bytes_of(pem, pem_len);
+        values[SR_FACT_SERIAL] = text_of(serial);
+    }
+    made = made && sr_facts_make(&t->facts, values);
+    free(subject);
+    free(issuer);
+    free(pem);
+    OPENSSL_free(serial);
+    return made;
+}
+
+static int tls_handshake(sr_transport *base, int socket)
+{
+    tls *t = of(base);
+    (void)socket;
+    int err = flush(t, 0);
+    if (err)
+        return err;
+    t->dry = 0;
+    t->paused = false;
+    int r = SSL_do_handshake(t->ssl);
+    if (r != 1) {
+        bool http = ERR_GET_REASON(ERR_peek_error()) == SSL_R_HTTP_REQUEST;
+        err = error_of(t, r);
+        if (http) { /* no alert, which the client would not understand */
+            sr_buffer_reset(&t->wire);
+            return EPROTONOSUPPORT;
+        }
+        int sent = flush(t, 0); /* an alert, or our part of the handshake */
+        if (!err && t->closed)
+            return ECONNRESET;
+        return err ? err : sent && sent != EAGAIN ? sent : EAGAIN;
+    }
+    err = flush(t, 0); /* tickets: what the socket does not take goes before the first response */
+    if (err && err != EAGAIN)
+        return err;
+    return facts_make(t) ? 0 : ENOMEM;
+}
+
+/* --- reading --- */
+
+static ssize_t tls_read(sr_transport *base, int socket, void *to, size_t len)
+{
+    tls *t = of(base);
+    size_t got = 0, n;
+    int err = 0;
+    (void)socket;
+    if (sr_buffer_len(&t->wire))
+        err = flush(t, 0);
+    if (err && (err != EAGAIN || sr_buffer_len(&t->wire) > WIRE_MAX)) {
+        t->waits = true;
+        errno = err;
+        return -1;
+    }
+    if (t->failed) {
+        errno = ECONNRESET;
+        return -1;
+    }
+    t->dry = 0;
+    t->waits = t->paused = false;
+    err = 0;
+    while (got < len && !t->closed) {
+        int r = SSL_read_ex(t->ssl, (char *)to + got, len - got, &n);
+        if (r != 1) {
+            err = error_of(t, r);
+            t->waits = true;
+            break;
+        }
+        got += n;
+        t->dry = 0;
+        if (!SSL_has_pending(t->ssl)) { /* epoll reports what is in the socket */
+            t->waits = true;
+            break;
+        }
+    }
+    flush(t, 0); /* what OpenSSL has replied, to a KeyUpdate for example */
+    if (got)
+        return (ssize_t)got;
+    if (err) {
+        errno = err;
+        return -1;
+    }
+    if (t->closed) {
+        t->told = true;
+        return 0;
+    }
+    errno = EAGAIN;
+    return -1;
+}
+
+/* A part of a record counts as nothing: OpenSSL has read all there was of it. */
+static bool tls_holds(const sr_transport *base)
+{
+    const tls *t = (const tls *)base;
+    return (t->closed && !t->told) || t->paused || (!t->waits && SSL_has_pending(t->ssl));
+}
+
+static ssize_t tls_peek(sr_transport *base, int socket)
+{
+    tls *t = of(base);
+    char byte;
+    size_t n;
+    (void)socket;
+    if (t->failed) {
+        errno = ECONNRESET;
+        return -1;
+    }
+    if (t->closed)
+        return 0;
+    t->dry = 0;
+    t->paused = false;
+    int r = SSL_peek_ex(t->ssl, &byte, 1, &n);
+    if (r == 1) {
+        t->waits = false;
+        return 1;
+    }
+    int err = error_of(t, r);
+    flush(t, 0);
+    if (!err && t->closed)
+        return 0;
+    errno = err ? err : EAGAIN;
+    return -1;
+}
+
+/* --- writing --- */
+
+typedef struct cursor {
+    const struct iovec *iov;
+    int n;
+    size_t skip; /* of the first */
+} cursor;
+
+static void skip(cursor *c, size_t len)
+{
+    while (c->n) {
+        size_t left = c->iov->iov_len - c->skip;
+        if (len < left) {
+            c->skip += len;
+            return;
+        }
+        len -= left;
+        c->skip = 0;
+        c->iov++;
+        c->n--;
+    }
+}
+
+/* The bytes of the next record: where they lie if they are in one piece, else a copy of them. */
+static sr_bytes next_record(cursor *c)
+{
+    while (c->n && c->skip == c->iov->iov_len)
+        skip(c, 0);
+    if (!c->n)
+        return (sr_bytes){0};
+    size_t here = c->iov->iov_len - c->skip;
+    if (here >= RECORD || c->n == 1)
+        return sr_bytes_of((const char *)c->iov->iov_base + c->skip, here < RECORD ? here : RECORD);
+    cursor look = *c;
+    size_t len = 0;
+    while (len < RECORD && look.n) {
+        size_t some = look.iov->iov_len - look.skip;
+        if (some > RECORD - len)
+            some = RECORD - len;
+        memcpy(staging + len, (const char *)look.iov->iov_base + look.skip, some);
+        len += some;
+        skip(&look, some);
+    }
+    return sr_bytes_of(staging, len);
+}
+
+static ssize_t tls_write(sr_transport *base, int socket, const struct iovec *iov, int n, int flags)
+{
+    tls *t = of(base);
+    cursor c = {iov, n, 0};
+    size_t taken = 0;
+    int err = t->failed ? EPIPE : flush(t, flags);
+    (void)socket;
+    if (!err && t->owed) {
+        size_t offered = 0;
+        for (int i = 0; i < n; i++)
+            offered += iov[i].iov_len;
+        taken = t->owed < offered ? t->owed : offered;
+        t->owed -= taken;
+        skip(&c, taken);
+    }
+    while (!err) {
+        size_t batch = 0;
+        sr_bytes record;
+        while (batch < BATCH && (record = next_record(&c)).len > 0) {
+            size_t put;
+            int r = SSL_write_ex(t->ssl, record.at, record.len, &put);
+            if (r != 1) {
+                err = error_of(t, r);
+                err = err ? err : EPROTO; /* it waits for nothing, as wire takes all */
+                break;
+            }
+            skip(&c, put);
+            batch += put;
+        }
+        if (err || !batch)
+            break;
+        err = flush(t, flags);
+        if (err)
+            t->owed = batch;
+        else
+            taken += batch;
+    }
+    if (!err || (err == EAGAIN && taken))
+        return (ssize_t)taken;
+    errno = err;
+    return -1;
+}
+
+static bool tls_unsent(const sr_transport *base)
+{
+    return sr_buffer_len(&((const tls *)base)->wire) > 0;
+}
+
+static int tls_end(sr_transport *base, int socket)
+{
+    tls *t = of(base);
+    (void)socket;
+    if (t->failed)
+        return 0;
+    if (!t->ended && SSL_is_init_finished(t->ssl)) {
+        SSL_shutdown(t->ssl);
+        ERR_clear_error();
+    }
+    t->ended = true;
+    return flush(t, 0);
+}
+
+static sr_bytes tls_facts(const sr_transport *base)
+{
+    const tls *t = (const tls *)base;
+    return sr_bytes_of(sr_buffer_at(&t->facts), sr_buffer_len(&t->facts));
+}
+
+static void tls_free(sr_transport *base)
+{
+    tls *t = of(base);
+    SSL_free(t->ssl);
+    ERR_clear_error();
+    sr_buffer_free(&t->wire);
+    sr_buffer_free(&t->facts);
+    free(t);
+}
+
+static const sr_transport_ops ops = {
+    .handshake = tls_handshake,
+    .read = tls_read,
+    .write = tls_write,
+    .holds = tls_holds,
+    .unsent = tls_unsent,
+    .peek = tls_peek,
+    .end = tls_end,
+    .facts = tls_facts,
+    .free = tls_free,
+};
+
+bool sr_tls_resumed(const sr_transport *t)
+{
+    return SSL_session_reused(((const tls *)t)->ssl);
+}
+
+sr_transport *sr_tls_accept(sr_tls *shared, int socket)
+{
+    tls *t = calloc(1, sizeof *t);
+    SSL_CTX *ctx = sr_tls_context(shared);
+    BIO *bio = t && ctx && method() ? BIO_new(method()) : NULL;
+    if (!bio || !(t->ssl = SSL_new(ctx))) {
+        BIO_free(bio);
+        free(t);
+        ERR_clear_error();
+        return NULL;
+    }
+    t->base.ops = &ops;
+    t->socket = socket;
+    BIO_set_data(bio, t);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(t->ssl, bio, bio);
+    SSL_set_accept_state(t->ssl);
+    return &t->base;
+}
+
+#else
+
+#include "tls.h"
+
+bool sr_tls_resumed(const sr_transport *t)
+{
+    (void)t;
+    return false;
+}
+
+sr_transport *sr_tls_accept(sr_tls *shared, int socket)
+{
+    (void)shared;
+    (void)socket;
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,34 @@
+#ifndef SR_TLS_H
+#define SR_TLS_H
+/*
+ * tls: the transport that encrypts, by OpenSSL. TLS 1.2 and 1.3, by default as Mozilla's "intermediate"
+ * recommends; no renegotiation, no compression, no early data. ALPN knows http/1.1 only.
+ *
+ * sr_tls has what all connections of an edge share: certificates with their keys, settings, keys of tickets.
+ * Loading another set does not touch connections that exist.
+ *
+ * Owner: the engine, of sr_tls, which outlives its connections; each connection, of its transport.
+ * Memory: the buffers of a connection exist while it reads or writes.
+ * Failure: as transport.h says. Without OpenSSL at build (SR_TLS is not defined) sr_tls_new returns NULL.
+ */
+#include "keyset.h"
+#include "transport.h"
+
+#define SR_TLS_MISSING "this build has no TLS: install libssl-dev (OpenSSL 3), then build Sirius again"
+
+typedef struct sr_tls sr_tls;
+
+bool sr_tls_built(void);
+sr_tls *sr_tls_new(void); /* without a certificate: accept fails until a set is loaded. NULL: no memory */
+void sr_tls_free(sr_tls *tls);
+
+/* Loads a set (keyset.h): all of it, or nothing. False: `why` says what is wrong, and the set before stays. */
+bool sr_tls_load(sr_tls *tls, sr_bytes set, char why[SR_KEYSET_WHY]);
+
+/* For a connection that a client has just opened. NULL: no memory, or no set. */
+sr_transport *sr_tls_accept(sr_tls *tls, int socket);
+
+/* Whether a handshake that is complete has resumed an earlier session. */
+bool sr_tls_resumed(const sr_transport *t);
+
+#endif

@@ -1,0 +1,493 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#ifdef SR_TLS
+
+#include "tlsset.h"
+
+#include <openssl/core_names.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Mozilla, "intermediate", version 5.7; TLS 1.3 has its own list, which is OpenSSL's */
+#define CIPHERS                                                                                              \
+    "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-"     \
+    "AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305"
+#define GROUPS "X25519:P-256:P-384"
+
+enum { KINDS = 3, PAIRS_MAX = 4096 }; /* of keys: ECDSA, RSA, others */
+
+/* The certificates for one name, the first of each kind of key; -1: there is none. */
+typedef struct group {
+    int pairs[KINDS];
+    SSL_CTX *ctx;
+} group;
+
+typedef struct named {
+    char *name;
+    uint32_t group;
+} named;
+
+typedef struct set {
+    sr_pair *pairs;
+    sr_names *names; /* of each pair */
+    size_t n_pairs, room;
+    group *groups;
+    size_t n_groups;
+    named *index; /* sorted by name; the texts belong to `names` */
+    size_t n_index;
+    sr_ticket_key tickets[SR_TICKETS_MAX];
+    size_t n_tickets;
+    char *ciphers, *min, *verify;
+    sr_bytes ca;
+} set;
+
+struct sr_tls {
+    set *now; /* NULL: none is loaded */
+};
+
+bool sr_tls_built(void)
+{
+    return true;
+}
+
+static void set_free(set *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n_groups; i++)
+        SSL_CTX_free(s->groups[i].ctx); /* connections have references of their own */
+    for (size_t i = 0; i < s->n_pairs; i++) {
+        sr_pair_free(&s->pairs[i]);
+        sr_names_free(&s->names[i]);
+    }
+    OPENSSL_cleanse(s->tickets, sizeof s->tickets);
+    free(s->pairs);
+    free(s->names);
+    free(s->groups);
+    free(s->index);
+    free(s->ciphers);
+    free(s->min);
+    free(s->verify);
+    free(s);
+}
+
+sr_tls *sr_tls_new(void)
+{
+    return calloc(1, sizeof(sr_tls));
+}
+
+void sr_tls_free(sr_tls *tls)
+{
+    if (tls)
+        set_free(tls->now);
+    free(tls);
+}
+
+SSL_CTX *sr_tls_context(const sr_tls *tls)
+{
+    return tls && tls->now ? tls->now->groups[0].ctx : NULL;
+}
+
+static bool fail(char why[SR_KEYSET_WHY], const char *text)
+{
+    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+    snprintf(why, SR_KEYSET_WHY, reason ? "%s: %s" : "%s", text, reason);
+    ERR_clear_error();
+    return false;
+}
+
+/* --- which certificate --- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const named *)a)->name, ((const named *)b)->name);
+}
+
+static const named *find(const set *s, const char *name)
+{
+    named key = {.name = (char *)(uintptr_t)name};
+    return bsearch(&key, s->index, s->n_index, sizeof *s->index, by_name);
+}
+
+static int choose(SSL *ssl, int *alert, void *arg)
+{
+    const set *s = ((sr_tls *)arg)->now;
+    const char *asked = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    char name[256];
+    (void)alert;
+    size_t len = asked ? strlen(asked) : 0;
+    while (len && asked[len - 1] == '.')
+        len--;
+    if (!len || len >= sizeof name || !s)
+        return SSL_TLSEXT_ERR_NOACK;
+    for (size_t i = 0; i < len; i++)
+        name[i] = (char)sr_lower((unsigned char)asked[i]);
+    name[len] = 0;
+    const named *found = find(s, name);
+    char *dot = strchr(name, '.');
+    if (!found && dot && dot > name) { /* RFC 6125 6.4.3: a star stands for one label, the first */
+        dot[-1] = '*';
+        found = find(s, dot - 1);
+    }
+    if (!found)
+        return SSL_TLSEXT_ERR_OK;
+    SSL_CTX *ctx = s->groups[found->group].ctx;
+    if (SSL_get_SSL_CTX(ssl) != ctx)
+        SSL_set_SSL_CTX(ssl, ctx);
+    return SSL_TLSEXT_ERR_OK;
+}
+
+static int alpn(SSL *ssl, const unsigned char **out, unsigned char *len, const unsigned char *offered,
+                unsigned int bytes, void *arg)
+{
+    static const unsigned char ours[] = "\x08http/1.1\x08http/1.0";
+    (void)ssl;
+    (void)arg;
+    unsigned char *chosen;
+    if (SSL_select_next_proto(&chosen, len, ours, sizeof ours - 1, offered, bytes) != OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL; /* RFC 7301 3.2 */
+    *out = chosen;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* --- tickets --- */
+
+static const sr_ticket_key *ticket_now(const set *s, int64_t now)
+{
+    const sr_ticket_key *newest = NULL;
+    for (size_t i = 0; i < s->n_tickets; i++)
+        if (s->tickets[i].since <= now && (!newest || s->tickets[i].since > newest->since))
+            newest = &s->tickets[i];
+    return newest;
+}
+
+static bool ticket_use(EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, const sr_ticket_key *key,
+                       const unsigned char *iv, bool make)
+{
+    OSSL_PARAM params[] = {
+        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)(uintptr_t)key->mac, sizeof key->mac),
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, "SHA256", 0),
+        OSSL_PARAM_construct_end(),
+    };
+    return EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, key->cipher, iv, make) == 1 &&
+           EVP_MAC_CTX_set_params(mac, params) == 1;
+}
+
+/* 1: fine; 2: fine, and the client is to get another ticket; 0: no such key; -1: no ticket can be made. */
+static int ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac,
+                  int make)
+{
+    const sr_tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+    const set *s = tls->now;
+    int64_t now = time(NULL);
+    const sr_ticket_key *newest = s ? ticket_now(s, now) : NULL;
+    if (make) {
+        if (!newest || RAND_bytes(iv, EVP_CIPHER_get_iv_length(EVP_aes_256_cbc())) != 1)
+            return -1;
+        memcpy(name, newest->name, sizeof newest->name);
+        return ticket_use(cipher, mac, newest, iv, true) ? 1 : -1;
+    }
+    for (size_t i = 0; s && i < s->n_tickets; i++) {
+        const sr_ticket_key *key = &s->tickets[i];
+        if (memcmp(name, key->name, sizeof key->name) != 0 || now - key->since > 2 * SR_TICKET_SECONDS)
+            continue;
+        if (!ticket_use(cipher, mac, key, iv, false))
+            return -1;
+        /* in TLS 1.3 a client uses a ticket once, and gets others with it */
+        return key == newest && SSL_version(ssl) < TLS1_3_VERSION ? 1 : 2;
+    }
+    return 0;
+}
+
+/* --- making contexts --- */
+
+/*
+ * A session belongs to what its client had to prove: with other CAs, or where a certificate has become
+ * required, the client has to begin anew.
+ */
+static bool session_context(SSL_CTX *ctx, const set *s)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned int len = 0;
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
+    const char *verify = s->verify ? s->verify : "";
+    bool made = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 &&
+                EVP_DigestUpdate(md, verify, strlen(verify) + 1) == 1 &&
+                (!s->ca.len || EVP_DigestUpdate(md, s->ca.at, s->ca.len) == 1) &&
+                EVP_DigestFinal_ex(md, digest, &len) == 1 &&
+                SSL_CTX_set_session_id_context(
+                    ctx, digest, SSL_MAX_SID_CTX_LENGTH < len ? SSL_MAX_SID_CTX_LENGTH : len) == 1;
+    EVP_MD_CTX_free(md);
+    return made;
+}
+
+static bool clients(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
+{
+    if (!s->ca.len)
+        return true;
+    BIO *from = BIO_new_mem_buf(s->ca.at, (int)s->ca.len);
+    X509_STORE *store = SSL_CTX_get_cert_store(ctx);
+    int n = 0;
+    bool fine = from != NULL;
+    for (X509 *ca; fine && (ca = PEM_read_bio_X509_AUX(from, NULL, NULL, NULL)); n++) {
+        fine = X509_STORE_add_cert(store, ca) == 1 && SSL_CTX_add_client_CA(ctx, ca) == 1;
+        X509_free(ca);
+    }
+    BIO_free(from);
+    if (fine && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE)
+        ERR_clear_error();
+    if (!fine || !n || ERR_peek_last_error())
+        return fail(why, "the CAs of clients cannot be read");
+    int mode = SSL_VERIFY_PEER;
+    if (!s->verify || strcmp(s->verify, "optional") != 0)
+        mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+    SSL_CTX_set_verify(ctx, mode, NULL);
+    return true;
+}
+
+/* Names of TLS 1.3 begin with TLS_, and have a list of their own. */
+static bool ciphers(SSL_CTX *ctx, const char *list)
+{
+    size_t len = strlen(list) + 1;
+    char *text = calloc(3, len), *lists[2] = {text ? text + len : NULL, text ? text + 2 * len : NULL};
+    bool fine = text != NULL;
+    for (const char *from = list; fine && *from;) {
+        size_t n = strcspn(from, ":");
+        char *to = lists[strncmp(from, "TLS_", 4) == 0];
+        if (*to)
+            strcat(to, ":");
+        strncat(to, from, n);
+        from += n + (from[n] == ':');
+    }
+    if (fine && *lists[1])
+        fine = SSL_CTX_set_ciphersuites(ctx, lists[1]) == 1;
+    if (fine && (*lists[0] || !*lists[1]))
+        fine = SSL_CTX_set_cipher_list(ctx, lists[0]) == 1;
+    free(text);
+    return fine;
+}
+
+static bool settings(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
+{
+    bool only13 = s->min && strcmp(s->min, "1.3") == 0;
+    /*
+     * The order of ciphers is the client's, as Mozilla recommends: one without hardware for AES prefers ChaCha. An
+     * end without close_notify is that of a client in a hurry; HTTP says itself what is missing.
+     */
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_read_ahead(ctx, 1);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets have it */
+    SSL_CTX_set_timeout(ctx, SR_TICKET_SECONDS);
+    SSL_CTX_set_max_early_data(ctx, 0);
+    if (!SSL_CTX_set_min_proto_version(ctx, only13 ? TLS1_3_VERSION : TLS1_2_VERSION) ||
+        !ciphers(ctx, s->ciphers ? s->ciphers : CIPHERS))
+        return fail(why, "--tls-ciphers");
+    if (!SSL_CTX_set1_groups_list(ctx, GROUPS))
+        return fail(why, "the groups cannot be set");
+    return session_context(ctx, s) ? clients(ctx, s, why) : fail(why, "the session context cannot be set");
+}
+
+static SSL_CTX *context(sr_tls *tls, const set *s, const group *g, char why[SR_KEYSET_WHY])
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+    bool fine = ctx ? settings(ctx, s, why) : fail(why, "no context can be made");
+    for (int kind = 0; fine && kind < KINDS; kind++) {
+        const sr_pair *p = g->pairs[kind] >= 0 ? &s->pairs[g->pairs[kind]] : NULL;
+        if (p && SSL_CTX_use_cert_and_key(ctx, p->cert, p->key, p->chain, 1) != 1)
+            fine = fail(why, "a certificate cannot be used");
+    }
+    if (!fine) {
+        SSL_CTX_free(ctx);
+        return NULL;
+    }
+    SSL_CTX_set_app_data(ctx, tls);
+    SSL_CTX_set_tlsext_servername_callback(ctx, choose);
+    SSL_CTX_set_tlsext_servername_arg(ctx, tls);
+    SSL_CTX_set_alpn_select_cb(ctx, alpn, NULL);
+    SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, ticket);
+    return ctx;
+}
+
+static int kind_of(const sr_pair *p)
+{
+    int type = EVP_PKEY_get_base_id(p->key);
+    return type == EVP_PKEY_EC ? 0 : type == EVP_PKEY_RSA || type == EVP_PKEY_RSA_PSS ? 1 : 2;
+}
+
+static bool has_name(const sr_names *names, const char *name)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (strcmp(names->of[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The group of the certificates for a name, or, with NULL, of the pair alone; made if it is new. -1: no memory */
+static int64_t group_of(set *s, const char *name, size_t pair)
+{
+    group g = {{-1, -1, -1}, NULL};
+    if (!name)
+        g.pairs[kind_of(&s->pairs[pair])] = (int)pair;
+    for (size_t i = 0; name && i < s->n_pairs; i++) {
+        int *first = &g.pairs[kind_of(&s->pairs[i])];
+        if (*first < 0 && has_name(&s->names[i], name))
+            *first = (int)i;
+    }
+    for (size_t i = 0; i < s->n_groups; i++)
+        if (memcmp(s->groups[i].pairs, g.pairs, sizeof g.pairs) == 0)
+            return (int64_t)i;
+    group *more = realloc(s->groups, (s->n_groups + 1) * sizeof *more);
+    if (!more)
+        return -1;
+    s->groups = more;
+    s->groups[s->n_groups] = g;
+    return (int64_t)s->n_groups++;
+}
+
+/* The first pair has the first group: it is for those who name nobody. */
+static bool index_make(set *s)
+{
+    size_t names = 0;
+    for (size_t i = 0; i < s->n_pairs; i++)
+        names += s->names[i].n;
+    s->index = calloc(names + 1, sizeof *s->index);
+    if (!s->index || group_of(s, s->names[0].n ? s->names[0].of[0] : NULL, 0) < 0)
+        return false;
+    for (size_t i = 0; i < s->n_pairs; i++)
+        for (size_t k = 0; k < s->names[i].n; k++) {
+            int64_t g = group_of(s, s->names[i].of[k], i);
+            if (g < 0)
+                return false;
+            s->index[s->n_index++] = (named){s->names[i].of[k], (uint32_t)g};
+        }
+    qsort(s->index, s->n_index, sizeof *s->index, by_name);
+    return true;
+}
+
+/* --- reading a set --- */
+
+static char *copy(sr_bytes text)
+{
+    return strndup(text.at, text.len);
+}
+
+static bool add_pair(set *s, sr_bytes cert, sr_bytes key, char why[SR_KEYSET_WHY])
+{
+    if (s->n_pairs == s->room) {
+        size_t room = s->room ? 2 * s->room : 8;
+        sr_pair *pairs = room > PAIRS_MAX ? NULL : realloc(s->pairs, room * sizeof *pairs);
+        if (pairs)
+            s->pairs = pairs;
+        sr_names *names = pairs ? realloc(s->names, room * sizeof *names) : NULL;
+        if (!names)
+            return fail(why, "too many certificates, or no memory for them");
+        s->names = names;
+        s->room = room;
+    }
+    if (!sr_pair_read(&s->pairs[s->n_pairs], cert, key, why))
+        return false;
+    if (!sr_names_read(&s->names[s->n_pairs], s->pairs[s->n_pairs].cert)) {
+        sr_pair_free(&s->pairs[s->n_pairs]);
+        return fail(why, "no memory");
+    }
+    s->n_pairs++;
+    return true;
+}
+
+static bool read_items(set *s, sr_bytes run, char why[SR_KEYSET_WHY])
+{
+    sr_keyset_kind kind;
+    sr_bytes item, cert = {0};
+    size_t at = 0;
+    bool fine = true;
+    while (fine && sr_keyset_next(run, &at, &kind, &item))
+        switch (kind) {
+        case SR_KEYSET_CERT:
+            cert = item;
+            break;
+        case SR_KEYSET_KEY:
+            fine = add_pair(s, cert, item, why);
+            break;
+        case SR_KEYSET_MIN:
+            fine = (s->min = copy(item)) != NULL || fail(why, "no memory");
+            break;
+        case SR_KEYSET_CIPHERS:
+            fine = (s->ciphers = copy(item)) != NULL || fail(why, "no memory");
+            break;
+        case SR_KEYSET_VERIFY:
+            fine = (s->verify = copy(item)) != NULL || fail(why, "no memory");
+            break;
+        case SR_KEYSET_CA:
+            s->ca = item;
+            break;
+        case SR_KEYSET_TICKET:
+            if (item.len == sizeof s->tickets[0] && s->n_tickets < SR_TICKETS_MAX)
+                memcpy(&s->tickets[s->n_tickets++], item.at, item.len);
+            break;
+        case SR_KEYSET_FILE:
+            break;
+        }
+    if (fine && (at != run.len || !s->n_pairs))
+        return fail(why, "the set of keys is not whole");
+    return fine;
+}
+
+bool sr_tls_load(sr_tls *tls, sr_bytes run, char why[SR_KEYSET_WHY])
+{
+    set *s = calloc(1, sizeof *s);
+    ERR_clear_error();
+    bool fine = s ? read_items(s, run, why) : fail(why, "no memory");
+    if (fine)
+        fine = index_make(s) || fail(why, "no memory");
+    for (size_t i = 0; fine && i < s->n_groups; i++)
+        fine = (s->groups[i].ctx = context(tls, s, &s->groups[i], why)) != NULL;
+    if (!fine) {
+        set_free(s);
+        return false;
+    }
+    s->ca = (sr_bytes){0}; /* it lies in the run */
+    for (size_t i = 0; i < s->n_pairs; i++)
+        sr_pair_free(&s->pairs[i]); /* the contexts have references */
+    set_free(tls->now);
+    tls->now = s;
+    return true;
+}
+
+#else
+
+#include "tls.h"
+
+#include <stdio.h>
+
+bool sr_tls_built(void)
+{
+    return false;
+}
+
+sr_tls *sr_tls_new(void)
+{
+    return NULL;
+}
+
+void sr_tls_free(sr_tls *tls)
+{
+    (void)tls;
+}
+
+bool sr_tls_load(sr_tls *tls, sr_bytes set, char why[SR_KEYSET_WHY])
+{
+    (void)tls;
+    (void)set;
+    snprintf(why, SR_KEYSET_WHY, SR_TLS_MISSING);
+    return false;
+}
+
+#endif

@@ -1,0 +1,69 @@
+# Certificates of clients: required or optional, and what the application knows of them.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use IO::Socket::SSL qw(SSL_VERIFY_NONE);
+use Test::More;
+use Sirius::Test;
+use Sirius::Test::Certificates;
+
+my $made     = Sirius::Test::Certificates->new;
+my $clients  = Sirius::Test::Certificates->new('An authority of clients');
+my $stranger = Sirius::Test::Certificates->new('Somebody else');
+my @server   = $made->issue('one.example');
+my @good     = $clients->issue( 'Alice', purpose => 'client' );
+my @bad      = $stranger->issue( 'Mallory', purpose => 'client' );
+my @old      = $clients->issue( 'Old', purpose => 'client', from => time - 200_000, to => time - 100_000 );
+
+my $app = <<'APP';
+sub {
+    my $env = shift;
+    [ 200, [ 'Content-Type' => 'text/plain' ], [ map {"$_=$env->{$_}\n"} grep {/\ASSL_CLIENT/} sort keys %$env ] ];
+}
+APP
+
+sub ask {
+    my ( $server, @option ) = @_;
+    local $SIG{PIPE} = 'IGNORE';
+    my $socket = IO::Socket::SSL->new(
+        PeerAddr        => $server->address,
+        SSL_verify_mode => SSL_VERIFY_NONE,
+        Timeout         => 10,
+        @option
+    ) or return 'refused';
+    print {$socket} "GET / HTTP/1.0\r\n\r\n" or return 'refused';
+    my $text = join '', readline $socket;
+    return $text =~ /\r\n\r\n(.*)\z/s ? $1 : 'refused';
+}
+
+sub with { return ( SSL_cert_file => $_[0], SSL_key_file => $_[1], SSL_use_cert => 1 ) }
+
+for my $verify (qw(required optional)) {
+    subtest $verify => sub {
+        my $server = start_server(
+            $app, '--listen', '127.0.0.1:0,tls',
+            '--tls-cert'          => $server[0],
+            '--tls-key'           => $server[1],
+            '--tls-client-ca'     => $clients->ca,
+            '--tls-client-verify' => $verify,
+            qw(--workers 1)
+        );
+        for my $version (qw(TLSv1_2 TLSv1_3)) {
+            my $env = ask( $server, with(@good), SSL_version => $version );
+            like $env, qr/^SSL_CLIENT_VERIFY=SUCCESS$/m,                     "$version: a good certificate";
+            like $env, qr/^SSL_CLIENT_S_DN=CN=Alice\b/m,                     'its subject';
+            like $env, qr/^SSL_CLIENT_I_DN=.*CN=An authority of clients\b/m, 'its issuer';
+            like $env, qr/^SSL_CLIENT_M_SERIAL=[0-9A-F]+$/m,                 'its number';
+            like $env, qr/^SSL_CLIENT_CERT=-----BEGIN CERTIFICATE-----\n.+-----END CERTIFICATE-----\n/ms,
+                'all of it';
+            is ask( $server, with(@bad), SSL_version => $version ), 'refused', 'one of a stranger';
+            is ask( $server, with(@old), SSL_version => $version ), 'refused', 'one that has expired';
+            my $none = ask( $server, SSL_version => $version );
+            is $none, $verify eq 'required' ? 'refused' : "SSL_CLIENT_VERIFY=NONE\n", 'none';
+        }
+        $server->stop;
+    };
+}
+
+done_testing;

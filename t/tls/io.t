@@ -1,0 +1,81 @@
+# psgix.io over TLS: the application gets one end of a pair of sockets, and the edge encrypts what goes through it.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use IO::Socket::SSL qw(SSL_VERIFY_NONE);
+use Net::SSLeay;
+use Test::More;
+use Sirius::Test;
+
+my $server = start_server( <<'APP', '--listen', '127.0.0.1:0,tls', qw(--tls-self-signed --workers 2) );
+sub {
+    my $env = shift;
+    my $io  = $env->{'psgix.io'};
+    my $path = $env->{PATH_INFO};
+    return [ 200, [], [ ref $io ] ] if $path eq '/look';
+    return sub {
+        my $n;
+        if ( $path eq '/echo' ) {
+            syswrite $io, "HTTP/1.1 101 Switching\r\n\r\n";
+            while ( $n = sysread $io, my $bytes, 65_536 ) { print {$io} $bytes; $io->flush }
+            print {$io} 'end'; $io->flush;
+        }
+        if ( $path eq '/flood' ) { print {$io} 'x' x 1_000_000 for 1 .. 5; $io->flush }
+        close $io;
+        return;
+    };
+};
+APP
+
+sub connect_to {
+    my $socket = IO::Socket::SSL->new(
+        PeerAddr        => $server->address,
+        SSL_verify_mode => SSL_VERIFY_NONE,
+        Timeout         => 10
+    ) or die "connect: $IO::Socket::SSL::SSL_ERROR";
+    print {$socket} 'GET ', shift, " HTTP/1.1\r\nHost: a\r\n\r\n", @_;
+    return $socket;
+}
+
+local $SIG{ALRM} = sub { die "too slow\n" };
+alarm 60;
+
+subtest 'echo' => sub {
+    my $socket = connect_to( '/echo', 'ahead ' );
+    is readline $socket, "HTTP/1.1 101 Switching\r\n", 'what the application writes comes';
+    readline $socket;
+    read $socket, my $bytes, 6;
+    is $bytes, 'ahead ', 'what was sent with the request comes back';
+    for my $size ( 1, 100, 16_384, 100_000 ) {
+        my $sent = join '', map { chr( 32 + $_ % 90 ) } 1 .. $size;
+        my ( $at, $got ) = ( 0, '' );
+        while ( length $got < $size ) {
+            if ( $at < $size ) { my $n = syswrite $socket, substr $sent, $at, 8_000; $at += $n }
+            sysread $socket, $got, 65_536, length $got
+                if $socket->pending || $at == $size || $at - length $got > 16_000;
+        }
+        ok $got eq $sent, "$size bytes there and back";
+    }
+    Net::SSLeay::shutdown( $socket->_get_ssl_object );
+    read $socket, $bytes, 3;
+    is $bytes,                        'end', 'the application is told of the end of the client, and answers';
+    is sysread( $socket, $bytes, 1 ), 0,     'and then its own end comes';
+};
+
+subtest 'a flood' => sub {
+    my $socket = connect_to('/flood');
+    select undef, undef, undef, 0.2;
+    my ( $got, $n ) = (0);
+    $got += $n while $n = sysread $socket, my $bytes, 65_536;
+    is $got, 5_000_000, 'five megabytes, to a client that was slow to begin';
+};
+
+subtest 'one that is looked at only' => sub {
+    my $socket = connect_to('/look');
+    like readline $socket, qr/200/, 'is an ordinary response';
+};
+
+alarm 0;
+$server->stop;
+done_testing;

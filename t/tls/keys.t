@@ -1,0 +1,245 @@
+# What is wrong with certificates and keys is named at the start, with exit 2; keys are in no process that runs the application.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use IO::Socket::SSL qw(SSL_VERIFY_NONE SSL_VERIFY_PEER);
+use MIME::Base64    qw(decode_base64);
+use Test::More;
+use Sirius::Test;
+use Sirius::Test::Certificates;
+
+my $made = Sirius::Test::Certificates->new('An authority of tests');
+my ( $cert, $key ) = $made->issue('one.example');
+my $app = "sub { [ 200, [], ['hello'] ] }\n";
+
+# How a start with these options ends, and what it says
+sub fails {
+    my @args   = @_;
+    my $server = Sirius::Test::Server->spawn(
+        app  => $app,
+        args => [ '--listen', '127.0.0.1:0,tls', qw(--workers 1), @args ]
+    );
+    my $how = $server->wait_exit || 'runs';
+    $server->kill_hard;
+    return "$how: " . $server->log;
+}
+
+my $today = time;
+my ( $wrong_cert, $wrong_key ) = $made->issue('wrong.example');
+my ( $old,    $old_key ) = $made->issue( 'old.example', from => $today - 200_000, to => $today - 100_000 );
+my ( $future, $future_key )
+    = $made->issue( 'future.example', from => $today + 100_000, to => $today + 200_000 );
+my ( $alone, $alone_key ) = $made->issue( 'alone.example', chain => 0 );
+my $rubbish = $made->file( 'rubbish.pem', "no certificate\n" );
+my $foreign = Sirius::Test::Certificates->new('Another authority');
+my $broken
+    = $made->file( 'broken.pem', ( $made->pem( 'broken.example', chain => 0 ) )[0] . slurp( $foreign->ca ) );
+my $damaged = $made->file( 'damaged.pem',
+    slurp($cert) . "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n" );
+system( qw(openssl pkey -aes128 -passout pass:x -in), $key, '-out', $made->dir . '/locked.key' ) == 0
+    or die 'openssl';
+
+my @wrong = (
+    [ 'no certificate', [], qr/--listen 127\.0\.0\.1:0,tls: TLS needs a certificate: give --tls-cert/ ],
+    [   'a key of another certificate',
+        [ '--tls-cert' => $cert, '--tls-key' => $wrong_key ],
+        qr/--tls-key \Q$wrong_key\E: the key does not belong to the certificate in \Q$cert\E/
+    ],
+    [   'an expired certificate',
+        [ '--tls-cert' => $old, '--tls-key' => $old_key ],
+        qr/--tls-cert \Q$old\E: the certificate expired on \d{4}-\d\d-\d\d/
+    ],
+    [   'one that is not valid yet',
+        [ '--tls-cert' => $future, '--tls-key' => $future_key ],
+        qr/is not valid before \d{4}/
+    ],
+    [   'a missing chain',
+        [ '--tls-cert' => $alone, '--tls-key' => $alone_key ],
+        qr/--tls-cert \Q$alone\E: the chain is missing: .*alone\.example.*An authority of tests/
+    ],
+    [ 'a broken chain', [ '--tls-cert' => $broken, '--tls-key' => $key ], qr/--tls-key|the chain is broken/ ],
+    [   'a damaged certificate in the chain',
+        [ '--tls-cert' => $damaged, '--tls-key' => $key ],
+        qr/--tls-cert \Q$damaged\E: contains a certificate after the first that is damaged/
+    ],
+    [   'a file that is not there',
+        [ '--tls-cert' => '/no/such/file', '--tls-key' => $key ],
+        qr{--tls-cert /no/such/file: No such file}
+    ],
+    [   'a file that has no certificate',
+        [ '--tls-cert' => $rubbish, '--tls-key' => $key ],
+        qr/--tls-cert \Q$rubbish\E: contains no certificate in PEM format/
+    ],
+    [   'a file that has no key',
+        [ '--tls-cert' => $cert, '--tls-key' => $rubbish ],
+        qr/--tls-key \Q$rubbish\E: contains no private key in PEM format/
+    ],
+    [   'a key with a passphrase',
+        [ '--tls-cert' => $cert, '--tls-key' => $made->dir . '/locked.key' ],
+        qr/is encrypted with a passphrase/
+    ],
+    [   'a key too many',
+        [ '--tls-cert' => $cert, '--tls-key' => $key, '--tls-key' => $key ],
+        qr/--tls-key: 2 given for 1 --tls-cert/
+    ],
+    [   'unknown ciphers',
+        [ '--tls-cert' => $cert, '--tls-key' => $key, '--tls-ciphers' => 'NONSENSE' ],
+        qr/--tls-ciphers/
+    ],
+    [   'an unknown version',
+        [ '--tls-cert' => $cert, '--tls-key' => $key, '--tls-min' => '1.1' ],
+        qr/--tls-min: '1\.1' is not one of 1\.2, 1\.3/
+    ],
+    [   'no CA for clients',
+        [ '--tls-cert' => $cert, '--tls-key' => $key, '--tls-client-ca' => $rubbish ],
+        qr/--tls-client-ca \Q$rubbish\E: contains no certificate/
+    ],
+    [   'an empty directory',
+        [ '--tls-dir' => $made->dir ],
+        qr/--tls-dir \Q@{[ $made->dir ]}\E: no directory in it has a fullchain\.pem/
+    ],
+);
+
+for my $wrong (@wrong) {
+    my ( $name, $args, $pattern ) = @$wrong;
+    my $said = fails(@$args);
+    like $said, qr/\Aexit 2: sirius: [^\n]*$pattern/, $name;
+}
+
+sub slurp {
+    open my $in, '<:raw', shift or return '';
+    local $/;
+    return readline($in) // '';
+}
+
+subtest 'the layout of certbot, and a file with both' => sub {
+    my $dir = $made->dir . '/letsencrypt';
+    mkdir $_ or die "$_: $!" for $dir, "$dir/live", map {"$dir/live/$_"} qw(a.example b.example);
+    spew( "$dir/live/README", "text\n" );
+    for my $name (qw(a.example b.example)) {
+        my ( $chain, $private ) = $made->pem($name);
+        spew( "$dir/live/$name/fullchain.pem", $chain );
+        spew( "$dir/live/$name/privkey.pem",   $private );
+    }
+    my $both   = $made->file( 'both.pem', join '', $made->pem('both.example') );
+    my $server = start_server(
+        $app, '--listen', '127.0.0.1:0,tls',
+        '--tls-cert' => $both,
+        '--tls-dir'  => $dir,
+        qw(--workers 1)
+    );
+    for my $name (qw(a.example b.example both.example)) {
+        my $socket = IO::Socket::SSL->new(
+            PeerAddr            => $server->address,
+            SSL_ca_file         => $made->ca,
+            SSL_hostname        => $name,
+            SSL_verifycn_scheme => 'http'
+        );
+        ok $socket, $name or diag $IO::Socket::SSL::SSL_ERROR;
+    }
+    $server->stop;
+};
+
+subtest 'a certificate for development' => sub {
+    my $server = start_server( $app, '--listen', '127.0.0.1:0,tls', qw(--tls-self-signed --workers 1) );
+    my $socket = IO::Socket::SSL->new( PeerAddr => $server->address, SSL_verify_mode => SSL_VERIFY_NONE );
+    ok $socket, 'connects';
+    is join( q( ), map { $_ // '' } ( $socket->peer_certificate('subjectAltNames') )[ 0, 1 ] ),
+        '2 localhost', 'for localhost';
+    print {$socket} "GET / HTTP/1.0\r\n\r\n";
+    like join( '', readline $socket ), qr/hello\z/, 'and serves';
+    $server->stop;
+    $server = start_server( $app, '--listen', '127.0.0.1:0,tls', qw(--tls-self-signed --workers 0) );
+    $socket = IO::Socket::SSL->new( PeerAddr => $server->address, SSL_verify_mode => SSL_VERIFY_NONE );
+    ok $socket, 'without workers, too';
+    print {$socket} "GET / HTTP/1.0\r\n\r\n";
+    like join( '', readline $socket ), qr/hello\z/, 'and serves';
+    $server->stop;
+};
+
+no warnings qw(portable);    # addresses have 64 bits
+
+# Key bytes in memory or in an open file of a process
+sub has_key {
+    my ( $pid, @needles ) = @_;
+    my $found = 0;
+    open my $maps,   '<',     "/proc/$pid/maps" or return "cannot read maps: $!";
+    open my $memory, '<:raw', "/proc/$pid/mem"  or return "cannot read mem: $!";
+    while ( my $line = readline $maps ) {
+        my ( $from, $to, $rights, $name ) = $line =~ /\A([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \d+\s*(.*)/
+            or next;
+        next if $rights !~ /\Ar/ || $name =~ /\A\[v/ || hex($to) - hex($from) > 2**28;
+        sysseek $memory, hex $from, 0 or next;
+        my $bytes = '';
+        1 while sysread $memory, $bytes, 2**20, length $bytes and length $bytes < hex($to) - hex $from;
+        $found += grep { index( $bytes, $_ ) >= 0 } @needles;
+    }
+    for my $fd ( glob "/proc/$pid/fd/*" ) {
+        my $name = readlink $fd // '';
+        $found++ if $name =~ /sirius-keys/;
+        $found += grep { index( slurp($fd), $_ ) >= 0 } @needles
+            if $name =~ m{\A/} && -f $name && -s _ < 2**24;
+    }
+    return $found;
+}
+
+subtest 'where the key is' => sub {
+    plan skip_all => 'only root can look into all processes' if $>;
+    my $private  = slurp($key);
+    my ($base64) = $private =~ /-----\n(.*?)\n-----/s;
+    my $der      = decode_base64($base64);
+    my $number   = substr $der, index( $der, "\x04\x20" ) + 2, 32;    # the octet string of 32 bytes
+    my @needles  = ( $number, scalar reverse($number), substr( $base64, 10, 40 ) );
+    my $server   = start_server(
+        "my \$x = 1;\n$app", '--listen', '127.0.0.1:0,tls',
+        '--tls-cert' => $cert,
+        '--tls-key'  => $key,
+        qw(--workers 2)
+    );
+    my $ask = sub {
+        my $socket = IO::Socket::SSL->new( PeerAddr => $server->address, SSL_verify_mode => SSL_VERIFY_NONE )
+            or return '';
+        print {$socket} "GET / HTTP/1.0\r\n\r\n";
+        return join '', readline $socket;
+    };
+    like $ask->(), qr/hello\z/, 'serves';
+    my $look = sub {
+        my $when = shift;
+        for my $pid ( $server->pid, $server->generations, $server->workers ) {
+            next if Sirius::Test::Server::comm($pid) =~ /\Asirius: (?:keeper|admin)/;
+            my ( $name, $has ) = ( Sirius::Test::Server::comm($pid), has_key( $pid, @needles ) );
+            is $has, 0, "$when: not in $name" if kill 0 => $pid;    # those before a reload go
+        }
+        my ($edge) = $server->edges;
+        isnt has_key( $edge, @needles ), 0, "$when: but in the edge, so the search finds it";
+    };
+    $look->('at first');
+    my @before = $server->workers;
+    $server->signal('HUP');
+    ok $server->wait_log( qr/reload completed/,      30 ), 'a reload';
+    ok $server->wait_log( qr/certificates reloaded/, 10 ), 'reads the files again';
+    like $ask->(), qr/hello\z/, 'serves';
+    $look->('after a reload');
+    my ($edge) = $server->edges;
+    kill KILL => $edge;
+    ok until_true( 10, sub { my ($new) = $server->edges; $new && $new != $edge && $ask->() =~ /hello\z/ } ),
+        'another edge has the key';
+    $look->('after the end of an edge');
+    my ($keeper) = grep { Sirius::Test::Server::comm($_) =~ /keeper/ } $server->processes;
+    ok $keeper, 'there is a keeper';
+    kill KILL => $keeper;
+    ok $server->wait_log(qr/keeper $keeper was killed by signal 9/), 'which was killed';
+    ok until_true(
+        10,
+        sub {
+            grep { $_ != $keeper && Sirius::Test::Server::comm($_) =~ /keeper/ } $server->processes;
+        }
+        ),
+        'and comes again';
+    like $ask->(), qr/hello\z/, 'which nobody notices';
+    $server->{may_crash} = 1;
+    $server->stop;
+};
+
+done_testing;

@@ -1,0 +1,130 @@
+# Certificates are swapped all or none, and no connection is closed for it. Tickets hold over edges and their ends.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use File::Copy      qw(copy);
+use IO::Socket::SSL qw(SSL_VERIFY_NONE);
+use Test::More;
+use Sirius::Test;
+use Sirius::Test::Certificates;
+
+my $made = Sirius::Test::Certificates->new;
+my ( $cert, $key ) = map { $made->dir . "/now.$_" } qw(pem key);
+
+sub install {
+    my ( $name, %option )  = @_;
+    my ( $pem,  $private ) = $made->pem( $name, names => ['one.example'], %option );
+    spew( "$cert.new", $pem );
+    spew( "$key.new",  $option{key} || $private );
+    rename "$_.new", $_ or die "$_: $!" for $cert, $key;
+    return;
+}
+
+install('first');
+my $server = start_server(
+    "sub { [ 200, [], [ \$\$ ] ] }\n", '--listen', '127.0.0.1:0,tls',
+    '--tls-cert' => $cert,
+    '--tls-key'  => $key,
+    qw(--workers 1 --edges 2)
+);
+
+sub connect_to {
+    my $socket = IO::Socket::SSL->new(
+        PeerAddr        => $server->address,
+        SSL_verify_mode => SSL_VERIFY_NONE,
+        Timeout         => 10,
+        @_
+    ) or die "connect: $IO::Socket::SSL::SSL_ERROR";
+    return $socket;
+}
+
+sub get {
+    my $socket = shift;
+    print {$socket} "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    my $head = '';
+    while ( $head !~ /\r\n\r\n/ ) {
+        my $line = readline $socket;
+        return 'cut' if !defined $line;
+        $head .= $line;
+    }
+    my ($length) = $head =~ /^Content-Length: (\d+)/mi;
+    read $socket, my ($body), $length;
+    return $head =~ /\AHTTP\/1\.1 (\d+)/ ? "$1" : $head;
+}
+
+sub name_of { return shift->peer_certificate('commonName') }
+
+my @kept = map { connect_to() } 1 .. 8;    # of both edges, in all likelihood
+is join( q( ), map { get($_) } @kept ), join( q( ), (200) x @kept ), 'connections';
+is name_of( $kept[0] ),                 'first',                     'with the first certificate';
+my @edges = sort $server->edges;
+
+subtest 'another certificate' => sub {
+    install('second');
+    $server->signal('HUP');
+    ok $server->wait_log(
+        qr/certificates reloaded: 1 certificate, the first to expire is that of one\.example, in \d+ days/,
+        30 ),
+        'is read at HUP';
+    ok until_true(
+        10,
+        sub {
+            !grep { name_of( connect_to() ) ne 'second' } 1 .. 6;
+        }
+        ),
+        'new connections get it from all edges';
+    is join( q( ), map { get($_) } @kept ), join( q( ), (200) x @kept ), 'those that were open go on';
+    is join( q( ), sort $server->edges ),   "@edges",                    'in the same edges';
+};
+
+subtest 'one that is noticed' => sub {
+    install('third');
+    ok until_true( 45, sub { name_of( connect_to() ) eq 'third' } ), 'without being told';
+};
+
+subtest 'a wrong one' => sub {
+    install( 'fourth', key => ( $made->pem('another') )[1] );
+    $server->signal('HUP');
+    ok $server->wait_log(
+        qr/certificates not reloaded: --tls-key \Q$key\E: the key does not belong to the certificate in \Q$cert\E; the previous ones stay in use/,
+        45
+        ),
+        'the log says why it is not used';
+    is name_of( connect_to() ),             'third',                     'and the one before stays';
+    is join( q( ), map { get($_) } @kept ), join( q( ), (200) x @kept ), 'connections go on';
+};
+
+subtest 'tickets' => sub {
+    my $cache   = IO::Socket::SSL::Session_Cache->new(10);
+    my @session = ( SSL_session_cache => $cache, SSL_session_key => 'x', SSL_version => 'TLSv1_2' );
+    my $first   = connect_to(@session);
+    is get($first), 200, 'a connection';
+    close $first;
+    my $resumed = sub {
+        my $socket = connect_to(@session);
+        my $is     = $socket->get_session_reused;
+        get($socket);
+        close $socket;    # with close_notify, or the client forgets the session
+        return $is ? 1 : 0;
+    };
+    is join( q( ), map { $resumed->() } 1 .. 8 ), join( q( ), (1) x 8 ),
+        'the session is resumed by whichever edge';
+    kill KILL => $server->edges;
+    ok until_true(
+        15,
+        sub {
+            eval { get( connect_to() ) eq '200' }
+        }
+        ),
+        'the edges have ended, others serve';
+    is join( q( ), map { $resumed->() } 1 .. 4 ), '1 1 1 1', 'and know the session';
+    install('fifth');
+    $server->signal('HUP');
+    ok until_true( 30, sub { name_of( connect_to() ) eq 'fifth' } ), 'another keeper';
+    is join( q( ), map { $resumed->() } 1 .. 4 ), '1 1 1 1', 'knows it, too';
+};
+
+$server->{may_crash} = 1;    # two edges were killed
+$server->stop;
+done_testing;
