@@ -1,7 +1,7 @@
 #ifndef SR_FILES_H
 #define SR_FILES_H
 /*
- * files: sends the files of --static. No worker is asked, so they are sent as well while all workers are busy, and the queue is full.
+ * files: sends the files of --static. This needs no worker, so files are sent while all workers are busy and the queue is full.
  *
  * Called by: dispatch.
  * Failure: without memory or a descriptor the client gets 503. A file that becomes shorter while it is sent, or that cannot be read,
@@ -11,8 +11,8 @@
 #include "edge.h"
 
 /*
- * Answers a request for a file, or for a path under which there can only be files. False: it is the application's, and nothing was
- * done. True: the task was taken over, and the connection may be closed and freed.
+ * Answers a request below a prefix of --static. False: the request is for the application, and nothing was done. True: the task was
+ * taken over, and the connection may be closed and freed.
  */
 bool sr_files_answer(sr_edge *ed, sr_task *task);
 

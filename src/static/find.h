@@ -27,7 +27,7 @@ typedef struct sr_found {
 } sr_found;
 
 /*
- * Looks for the file of a request. `now` is in s since 1970. False: the request is not for a file, and belongs to the application.
+ * Looks for the file of a request. `now` is in s since 1970. False: the request is for the application.
  */
 bool sr_find(sr_mounts *mounts, const sr_request *r, const char *base, int64_t now, sr_found *out);
 

@@ -34,7 +34,7 @@ my $server = start_server( $APP, qw(--workers 2 --max-queue 1), '--static', "/as
 my @busy   = map { $server->connect } 1 .. 2;
 for my $n ( 1 .. 2 ) {
     $busy[ $n - 1 ]->send( request('GET /wait') );
-    ok until_true( 10, sub { ( -s "$dir/began" || 0 ) == $n } ), "worker $n is busy";
+    ok until_true( 30, sub { ( -s "$dir/began" || 0 ) == $n } ), "worker $n is busy";
 }
 my @queue = map { $server->connect } 1 .. 4;
 $_->send( request('GET /wait') ) for @queue;

@@ -31,7 +31,7 @@ subtest 'no descriptor' => sub {
         $client->send( request('GET /assets/large.bin') );
         push @readers, $client;
     }
-    ok until_true( 10, sub { $server->log =~ /Too many open files/ } ),
+    ok until_true( 30, sub { $server->log =~ /Too many open files/ } ),
         'the descriptors are used up, and the log says so';
     for my $client (@readers) {
         vec( my $read = '', fileno $client->socket, 1 ) = 1;

@@ -90,7 +90,7 @@ subtest 'reload' => sub {
     is $client->ask('GET /assets/a.txt')->body, 'one', 'a directory';
     spew( $config, "static = /assets=" . dir( 'two', "$dir/two" ) . "\nstatic = /more=$dir/one,immutable\n" );
     $reload->(2);
-    ok until_true( 10, sub { body($server) eq 'two' } ), 'another one after a reload';
+    ok until_true( 30, sub { body($server) eq 'two' } ), 'another one after a reload';
     is $client->ask('GET /assets/a.txt')->body, 'two', 'on the same connection';
     is $client->ask('GET /more/a.txt')->header('Cache-Control'), 'public, max-age=31536000, immutable',
         'and one more';
@@ -101,7 +101,7 @@ subtest 'reload' => sub {
     is $client->ask('GET /assets/a.txt')->body, 'two', 'changes nothing';
     spew( $config, "workers = 1\n" );
     $reload->(4);
-    ok until_true( 10, sub { body($server) eq 'app' } ), 'no directory any more';
+    ok until_true( 30, sub { body($server) eq 'app' } ), 'no directory any more';
     $server->stop;
 };
 
@@ -117,7 +117,7 @@ subtest 'a link to the newest release' => sub {
     symlink 'two', "$dir/current" or die "symlink: $!";
     is body($server), 'one', 'the same until a reload';
     kill KILL => $edge;
-    ok until_true( 10, sub { ( $server->edges )[0] // $edge != $edge } ),
+    ok until_true( 30, sub { ( $server->edges )[0] // $edge != $edge } ),
         'and in an edge that had to be restarted';
     ok until_true(
         10,
@@ -128,13 +128,13 @@ subtest 'a link to the newest release' => sub {
         'as well';
     $server->signal('HUP');
     ok $server->wait_log( qr/generation 2 is serving$/m, 30 ), 'a reload';
-    ok until_true( 10, sub { body($server) eq 'two' } ),       'brings the second';
+    ok until_true( 30, sub { body($server) eq 'two' } ),       'brings the second';
     rename "$dir/two", "$dir/three" or die "rename: $!";
     dir( 'new', "$dir/two" );
     is body($server), 'two', 'a directory that was replaced is the same until a reload';
     $server->signal('HUP');
     ok $server->wait_log( qr/generation 3 is serving$/m, 30 ), 'a reload';
-    ok until_true( 10, sub { body($server) eq 'new' } ),       'brings the new one';
+    ok until_true( 30, sub { body($server) eq 'new' } ),       'brings the new one';
     $server->stop;
 };
 
@@ -145,7 +145,7 @@ subtest 'a directory that is gone when an edge is restarted' => sub {
     my ($edge) = $server->edges;
     rename "$dir/public", "$dir/away" or die "rename: $!";
     kill KILL => $edge;
-    ok until_true( 10, sub { my ($now) = $server->edges; $now && $now != $edge } ), 'the edge is restarted';
+    ok until_true( 30, sub { my ($now) = $server->edges; $now && $now != $edge } ), 'the edge is restarted';
     ok until_true(
         10,
         sub {
@@ -210,7 +210,7 @@ subtest 'access log and counters' => sub {
     $reader->some(1);
     $reader->abort;
     my $lines = sub { return split /\n/, Sirius::Test::Server::slurp($log) };
-    ok until_true( 10, sub { $lines->() == 7 } ), 'seven lines';
+    ok until_true( 30, sub { $lines->() == 7 } ), 'seven lines';
     my $text = 'text/plain; charset=utf-8';
     my @got  = $lines->();
     is $got[0], "GET /assets/a.txt ?x=1 200 4 $text $tag me - - + HTTP/1.1", 'a file';
@@ -241,7 +241,7 @@ subtest 'stop' => sub {
     my $idle = $server->connect;
     $idle->ask('GET /assets/a.txt');
     $server->signal('TERM');
-    ok until_true( 10, sub { $server->log =~ /TERM/ } ), 'TERM';
+    ok until_true( 30, sub { $server->log =~ /TERM/ } ), 'TERM';
     my $last = $idle->ask('GET /assets/a.txt');
     is $last->body, 'file', 'a file is sent';
     ok $last->closes, 'with close';
