@@ -132,11 +132,10 @@ typedef struct sr_edge {
     int bells[SR_EDGES_MAX]; /* of all places for edges, by their numbers */
     uint32_t n_bells;
     uint64_t waiting_elsewhere; /* requests that wait in other edges, as read in this step of the loop */
-    bool leaving;         /* --drain-delay: each response says close, so that load balancers go elsewhere */
-    bool fast;            /* the stop is fast */
-    struct sr_log *log;   /* NULL: there is no access log */
-    sr_mounts *mounts;    /* of --static; NULL: there are none */
-    uint64_t boundary[2]; /* files.c: of responses of several parts; [0] is random, [1] counts */
+    bool leaving;       /* --drain-delay: each response says close, so that load balancers go elsewhere */
+    bool fast;          /* the stop is fast */
+    struct sr_log *log; /* NULL: there is no access log */
+    sr_mounts *mounts;  /* of --static; NULL: there are none */
     sr_site sites[SR_LISTENERS_MAX];
 } sr_edge;
 

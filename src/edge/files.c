@@ -31,13 +31,13 @@ typedef struct content {
     sr_parts *parts; /* several ranges: owned until they are sent */
 } content;
 
-/* Nobody can make a file that has it. */
-static bool boundary_make(sr_edge *ed, content *is)
+/* Random for each response: who has seen one must not be able to make a file that has the next. */
+static bool boundary_make(content *is)
 {
-    if (!ed->boundary[0] && getrandom(ed->boundary, sizeof ed->boundary[0], 0) < 0)
+    unsigned long long random[2];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return false;
-    snprintf(is->boundary, sizeof is->boundary, "sirius-%016llx%08llx", (unsigned long long)ed->boundary[0],
-             (unsigned long long)++ed->boundary[1]);
+    snprintf(is->boundary, sizeof is->boundary, "sirius-%016llx%016llx", random[0], random[1]);
     return true;
 }
 
@@ -46,11 +46,11 @@ static sr_bytes boundary_of(const content *is)
     return sr_bytes_of(is->boundary, strlen(is->boundary));
 }
 
-static bool parts_make(sr_edge *ed, const sr_found *f, content *is)
+static bool parts_make(const sr_found *f, content *is)
 {
     size_t n = f->ranges.n;
     sr_parts *p = is->parts = sr_parts_new((unsigned)n + 1);
-    if (!p || !boundary_make(ed, is))
+    if (!p || !boundary_make(is))
         return false;
     for (size_t i = 0; i <= n; i++) { /* the last one is the end of the message, and no part of the file */
         size_t before = sr_buffer_len(&p->text);
@@ -64,7 +64,7 @@ static bool parts_make(sr_edge *ed, const sr_found *f, content *is)
     return true;
 }
 
-static bool content_make(sr_edge *ed, const sr_found *f, content *is)
+static bool content_make(const sr_found *f, content *is)
 {
     *is = (content){0};
     if (f->status == 200)
@@ -72,7 +72,7 @@ static bool content_make(sr_edge *ed, const sr_found *f, content *is)
     else if (f->status == 206 && f->ranges.n == 1)
         is->length = f->ranges.at[0].length;
     else if (f->status == 206)
-        return parts_make(ed, f, is);
+        return parts_make(f, is);
     else if (f->status != 304)
         is->length = (uint64_t)snprintf(is->text, sizeof is->text, "%d %s\n", f->status,
                                         sr_status_reason(f->status).at);
@@ -154,8 +154,7 @@ static bool find(sr_edge *ed, const sr_task *task, sr_found *f)
 
 static void refuse(sr_edge *ed, sr_task *task, const sr_found *f, int err)
 {
-    bool table = err == EMFILE || err == ENFILE;
-    sr_trouble_count(ed->engine, table ? SR_TROUBLE_DESCRIPTORS : SR_TROUBLE_MEMORY, 1, err);
+    sr_trouble_count(ed->engine, SR_TROUBLE_MEMORY, 1, err);
     if (f->fd >= 0)
         close(f->fd);
     sr_intake_refuse(ed->engine, task, 503);
@@ -174,7 +173,7 @@ bool sr_files_answer(sr_edge *ed, sr_task *task)
         refuse(ed, task, &f, f.error);
         return true;
     }
-    if (!content_make(ed, &f, &is) || !head_make(ed, &f, task, &is, &r)) {
+    if (!content_make(&f, &is) || !head_make(ed, &f, task, &is, &r)) {
         sr_parts_free(is.parts);
         refuse(ed, task, &f, ENOMEM);
         return true;

@@ -78,5 +78,6 @@ bool sr_condition_if_range(const sr_request *r, const char *base, const sr_valid
         return false;
     if (*value.at == '"')
         return sr_bytes_equal(value, v->etag);
-    return sr_date_parse(value, v->now, &date) && date == v->modified && v->now - date >= SETTLED;
+    return v->modified >= 0 && sr_date_parse(value, v->now, &date) && date == v->modified &&
+           v->now - date >= SETTLED;
 }

@@ -23,7 +23,11 @@ static opened failed(int err)
     case EMFILE:
     case ENFILE:
     case ENOMEM:
-        return FILE_FAILED;
+    case EAGAIN: /* another process holds a lease, and has been asked to give it up (fcntl(2), F_SETLEASE) */
+    case EIO:
+    case ESTALE:
+    case ETIMEDOUT:
+        return FILE_FAILED; /* it may be there: not 404, which caches keep */
     default: /* ENOENT, ENOTDIR, ENAMETOOLONG; ELOOP, EXDEV: a link that is not followed; ENXIO: a socket */
         return FILE_MISSING;
     }
@@ -103,6 +107,20 @@ typedef struct asked {
     const sr_types *types;
 } asked;
 
+enum { ROUNDED = 1000 * 1000 }; /* ns */
+
+/*
+ * Programs that give a compressed file the time of its file cut that to seconds (nsec is 0 then), or to something between
+ * milliseconds and nanoseconds.
+ */
+static bool is_older(const struct stat *compressed, const struct stat *file)
+{
+    const struct timespec *a = &compressed->st_mtim, *b = &file->st_mtim;
+    if (a->tv_sec != b->tv_sec)
+        return a->tv_sec < b->tv_sec;
+    return a->tv_nsec != 0 && a->tv_nsec + ROUNDED < b->tv_nsec;
+}
+
 /*
  * Takes the compressed file beside the file if the client prefers it, unless it is older: then it is of what the file was before.
  */
@@ -121,7 +139,7 @@ static void compressed(sr_found *f, const asked *q, const char *path, struct sta
         memcpy(beside + len, extension.at, extension.len + 1);
         if (file_open(f->mount, beside, &fd, &of) != FILE_OPEN)
             continue;
-        if (of.st_mtim.tv_sec < st->st_mtim.tv_sec) {
+        if (is_older(&of, st)) {
             close(fd);
             continue;
         }

@@ -5,6 +5,7 @@ use lib "$FindBin::Bin/../lib";
 use Test::More;
 use File::Temp;
 use Sirius::Test;
+use Time::HiRes ();
 
 # --static: files are answered by the server itself, as RFC 9110 has it
 
@@ -322,6 +323,9 @@ subtest 'If-Range' => sub {
         [ 200 => 'Sun, 13 Sep 2020 12:26:41 GMT' ],
         [ 200 => 'junk' ],
     );
+    is ask( 'GET /assets/timeless.txt', 'Range: bytes=0-3', 'If-Range: Wed, 31 Dec 1969 23:59:59 GMT' )
+        ->status,
+        200, 'no date is that of a file without one';
     is ask( 'GET /assets/ten.txt', 'Range: bytes=0-3', "If-Range: $_->[1]" )->status, $_->[0], $_->[1]
         for @table;
     make( 'fresh.txt', 'fresh', time );
@@ -348,6 +352,9 @@ subtest 'several ranges' => sub {
             $body, -1
         ];
     };
+    my ( $one, $other )
+        = map { ask( 'GET /assets/ten.txt', 'Range: bytes=0-0,2-2' )->header('Content-Type') } 1, 2;
+    isnt substr( $one, 0, 55 ), substr( $other, 0, 55 ), 'who has seen a boundary cannot guess the next one';
     my $type   = 'text/plain; charset=utf-8';
     my $answer = ask( 'GET /assets/ten.txt', 'Range: bytes=0-1, 4-5,-1' );
     is $answer->status, 206, 'parts';
@@ -419,6 +426,22 @@ subtest 'compressed files' => sub {
     is ask( 'GET /assets/all.css', 'Accept-Encoding: br', 'Range: bytes=0-2' )->body, 'bro', 'a part of it';
     is ask( 'GET /assets/old.css', 'Accept-Encoding: gzip' )->body, 'identity',
         'one that is older than its file is not sent';
+    for my $case (
+        [ 0.9,         0.7,      0, 'two tenths of a second older' ],
+        [ 0.7,         0.9,      1, 'two tenths of a second newer' ],
+        [ 0.7,         0,        1, 'the same second, cut by the program that compressed it' ],
+        [ 0.700300123, 0.700300, 1, 'the same microsecond' ],
+        )
+    {
+        my ( $file, $packed, $fresh, $name ) = @$case;
+        for my $of ( [ 'same.css', $TIME + $file ], [ 'same.css.gz', $TIME + $packed ] ) {
+            my ( $name, $time ) = @$of;
+            make( $name, 'css' );
+            Time::HiRes::utime( $time, $time, "$dir/$name" ) or die "utime: $!";
+        }
+        is ask( 'GET /assets/same.css', 'Accept-Encoding: gzip' )->header('Content-Encoding'),
+            $fresh ? 'gzip' : undef, $name;
+    }
     is ask( 'GET /assets/style.css', 'Accept-Encoding: gzip' )->body, 'body {}',
         'one that is not there neither';
     my $png = ask( 'GET /assets/picture.png', 'Accept-Encoding: gzip' );

@@ -3,6 +3,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
+use Fcntl qw(F_WRLCK);
 use File::Temp;
 use Sirius::Test;
 
@@ -122,7 +123,7 @@ subtest 'a link to the newest release' => sub {
     ok until_true(
         10,
         sub {
-            eval { body($server) } // '' eq 'one';
+            ( eval { body($server) } // '' ) eq 'one';
         }
         ),
         'as well';
@@ -229,6 +230,36 @@ subtest 'access log and counters' => sub {
     like $metrics, qr/^sirius_request_duration_seconds_count 0$/m, 'not among the times of the application';
     like $metrics, qr/^sirius_requests_refused_total 0$/m,         'and not as refused';
     $server->stop;
+};
+
+subtest 'files that cannot be opened now' => sub {
+    my $dir    = File::Temp->newdir;
+    my $server = start_server(
+        $APP,
+        qw(--workers 1 --static),
+        '/assets=' . dir( 'file', "$dir/public" ),
+        '--static', "/pass=$dir/public,pass-through"
+    );
+    {
+        local $SIG{IO} = 'IGNORE';    # the kernel asks for the lease by it
+        open my $file, '+<', "$dir/public/a.txt" or die "a.txt: $!";
+        fcntl $file, 1024, F_WRLCK or die "F_SETLEASE: $!";
+        is $server->ask("GET /$_/a.txt")->status, 503, "a lease: /$_" for qw(assets pass);
+    }
+    is body($server), 'file', 'when it is given up';
+    ok $server->wait_log( qr/503 because a file of --static could not be opened: Resource temp/, 10 ),
+        'the log';
+
+    my $other  = start_server( $APP, qw(--workers 1 --static), "/assets=$dir/public" );
+    my $client = $other->connect;
+    is $client->ask('GET /assets/a.txt')->body, 'file', 'with descriptors';
+    my ($edge) = $other->edges;
+    is system( 'prlimit', '--pid', $edge, '--nofile=4:' ), 0,   'and without';
+    is $client->ask('GET /assets/a.txt')->status,          503, 'not now';
+    ok $other->wait_log( qr/1 request was answered with 503 because no descriptor was free: Too many/, 10 ),
+        'the log';
+    unlike $other->log, qr/new connections must wait/, 'says nothing of connections';
+    $_->stop for $server, $other;
 };
 
 subtest 'stop' => sub {

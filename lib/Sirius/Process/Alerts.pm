@@ -172,6 +172,8 @@ sub _many {
 
 sub _memory {
     my ( $self, $number ) = @_;
+    return _answered( $number, 503, "because a file of --static could not be opened: $!" )
+        if grep { $!{$_} } qw(EAGAIN EIO ESTALE ETIMEDOUT);
     return _answered( $number, 503, 'because memory ran out' ) if !$!{EMFILE} && !$!{ENFILE};
     return _answered( $number, 503, "because no descriptor was free: $!" )
         . '; raise the limit (ulimit -n, LimitNOFILE=)';
