@@ -103,6 +103,20 @@ subtest 'requests wait for the new code' => sub {
     $dev->stop;
 };
 
+subtest 'workers that nobody has told' => sub {
+    my $dev          = Sirius::Test::Dev->start( app('old'), qw(--workers 2) );
+    my @clients      = map { $dev->connect } 1 .. 6;
+    my ($base)       = $dev->base;
+    my ($generation) = grep { $_ != $base } $dev->generations;
+    is $_->ask('GET /')->body, 'old', 'a connection' for @clients;
+    kill STOP => $generation;    # it passes no signal on
+    $dev->save( 'app.psgi', app('new') );
+    ok $dev->wait_log(qr/generation 2: app\.psgi changed/), 'the change is noticed';
+    is $_->ask('GET /')->body, 'new', 'they begin no request' for @clients;
+    kill CONT => $generation;
+    $dev->stop;
+};
+
 subtest 'the request that runs is finished by the old code' => sub {
     my $go  = File::Temp->newdir;
     my $dev = Sirius::Test::Dev->start( <<"APP", qw(--workers 1) );

@@ -1,0 +1,44 @@
+# sirius dev --live-reload in a browser: an open page shows what was saved, broken code included
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::More;
+use Sirius::Test;
+use Sirius::Test::Browser;
+use Sirius::Test::Dev;
+
+my $browser = Sirius::Test::Browser->start or plan skip_all => 'chromium is not installed';
+
+sub page {
+    my ( $text, $policy ) = @_;
+    return <<"APP";
+sub { [ 200, [ 'Content-Type' => 'text/html', 'Content-Security-Policy' => "$policy" ], ['<html><body>$text</body></html>'] ] }
+APP
+}
+
+# Until the open page has this text: nobody asks for it anew
+sub shows {
+    my $text = shift;
+    return until_true(
+        30,
+        sub {
+            ( eval { $browser->value('document.body.innerText') } // '' ) =~ /$text/;
+        }
+    );
+}
+
+my $policy = q(default-src 'none'; script-src 'self'; connect-src 'self');
+my $dev    = Sirius::Test::Dev->start( page( 'one', $policy ), qw(--workers 1 --live-reload) );
+$browser->open( 'http://' . $dev->address . '/', width => 800, height => 600 );
+ok shows(qr/one/),                  'a page';
+ok $dev->wait_log(qr/ready after/), 'the server has settled';
+$dev->save( 'app.psgi', page( 'two', $policy ) );
+ok shows(qr/two/), 'what was saved, with a policy that allows what comes from the server itself';
+$dev->save( 'app.psgi', "die 'broken code';\n" );
+ok shows(qr/broken code/), 'the reason of broken code';
+$dev->save( 'app.psgi', page( 'three', $policy ) );
+ok shows(qr/three/), 'and the application again';
+$dev->stop;
+
+done_testing;
