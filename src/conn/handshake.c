@@ -46,11 +46,6 @@ void sr_handshake_event(sr_engine *e, sr_conn *c)
         sr_link_append(&e->handshakes, &c->buffered);
 }
 
-bool sr_handshake_waits(const sr_engine *e)
-{
-    return !sr_link_alone(&e->handshakes);
-}
-
 /* Reads the header of the PROXY protocol, and nothing behind it. EAGAIN: it is not complete; 0; or why not. */
 static int preface(sr_engine *e, sr_conn *c)
 {

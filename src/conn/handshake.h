@@ -20,7 +20,12 @@ enum { SR_HANDSHAKES_MAX = 1024 }; /* at a time, in one edge */
 
 void sr_handshake_begin(sr_engine *e, sr_conn *c); /* was just accepted, and has a transport */
 void sr_handshake_event(sr_engine *e, sr_conn *c); /* it can go on */
-bool sr_handshake_waits(const sr_engine *e);       /* one of them can go on */
+
+/* One of them can go on. Asked in each step of the loop. */
+static inline bool sr_handshake_waits(const sr_engine *e)
+{
+    return !sr_link_alone(&e->handshakes);
+}
 
 /* Lets the first of the list go on. Requires that one waits. A request may be complete with the handshake. */
 sr_intake sr_handshake_next(sr_engine *e, sr_task *task);

@@ -282,7 +282,9 @@ static bool settings(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
      * end without close_notify is that of a client in a hurry; HTTP says itself what is missing.
      */
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
-    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    /* NO_AUTO_CHAIN: the file has the chain; to look for one would cost each handshake a verification */
+    SSL_CTX_set_mode(ctx,
+                     SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
     SSL_CTX_set_read_ahead(ctx, 1);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets have it */
     SSL_CTX_set_timeout(ctx, SR_TICKET_SECONDS);
