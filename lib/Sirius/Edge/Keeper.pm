@@ -412,6 +412,8 @@ For a L<Sirius::Edge::Group>.
 
 =head2 pid
 
+The PID of the keeper. Undefined if there is none.
+
 =head2 renew
 
   $keeper->renew(@words);
@@ -419,6 +421,8 @@ For a L<Sirius::Edge::Group>.
 Reads the files again, and replaces the settings if there are any words.
 
 =head2 start, stop
+
+Starts the keeper, or ends it.
 
 =head2 wanted
 
