@@ -391,6 +391,21 @@ CODE:
     PERL_UNUSED_VAR(class);
     sr_gate_shut(fd); /* if it fails, a few new connections are reset */
 
+SV *
+stack(const char *class, IV pid)
+CODE:
+    AV *frames = sirius_stack(aTHX_ pid);
+    PERL_UNUSED_VAR(class);
+    RETVAL = frames ? newRV_noinc((SV *)frames) : newSV(0);
+OUTPUT:
+    RETVAL
+
+void
+readable(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+
 int
 spawn(const char *class, const char *path, AV *words, AV *descriptors)
 CODE:

@@ -60,6 +60,12 @@ static const char *const standard_keys[][KEYS_MAX] = {
     [SR_LOG_PORT] = {"SERVER_PORT"},
 };
 
+/* What is no value of %env */
+static bool is_of_server(const sr_logitem *item)
+{
+    return item->kind == SR_LOG_OUT || item->kind == SR_LOG_REQUEST_ID || item->kind == SR_LOG_TRACEPARENT;
+}
+
 void sirius_logformat_prepare(pTHX_ sr_logformat *f, HV *char_handlers, HV *block_handlers)
 {
     size_t count;
@@ -78,7 +84,7 @@ void sirius_logformat_prepare(pTHX_ sr_logformat *f, HV *char_handlers, HV *bloc
         } else if (item->kind == SR_LOG_CUSTOM) {
             s->code = handler(aTHX_ item->name.at ? block_handlers : char_handlers, item->letter);
             s->block = item->name.at ? newSVpvn(item->name.at, item->name.len) : NULL;
-        } else if (item->kind != SR_LOG_OUT) {
+        } else if (!is_of_server(item)) {
             const char *const *keys = standard_keys[item->kind];
             for (size_t k = 0; k < KEYS_MAX && keys[k]; k++)
                 s->keys[k] = shared_key(aTHX_ keys[k], strlen(keys[k]));
@@ -250,6 +256,9 @@ sr_bytes sirius_logview_get(void *view, const sr_logitem *item)
         return response_field(aTHX_ v, item->name);
     case SR_LOG_CUSTOM:
         return call_handler(aTHX_ v, s);
+    case SR_LOG_REQUEST_ID:
+    case SR_LOG_TRACEPARENT:
+        return none; /* only the server knows what to believe */
     default:
         return look_up(aTHX_ v, s, 0);
     }

@@ -215,6 +215,7 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "taken", newSVuv(count(&t.taken)));
     (void)hv_stores(hv, "lost", newSVuv(count(&t.lost)));
     (void)hv_stores(hv, "log_lost", newSVuv(count(&t.log_lost)));
+    (void)hv_stores(hv, "slow", newSVuv(count(&t.slow)));
     (void)hv_stores(hv, "limits", limits(aTHX_ & t));
     (void)hv_stores(hv, "exits", exits(aTHX_ s));
     if (s->edges)

@@ -356,6 +356,14 @@ SV *sirius_place(pTHX_ IV pid, UV *line);
  */
 size_t sirius_place_copy(pTHX_ pid_t pid, char *name, size_t cap, UV *line);
 
+/* --- stack.c --- */
+
+/*
+ * The subs of Perl in which a worker forked by this process is, innermost first: "main::handler at app.psgi line 12". A new
+ * array. NULL with errno: its memory is not readable, or makes no sense.
+ */
+AV *sirius_stack(pTHX_ IV pid);
+
 /* --- loading.c --- */
 
 /*

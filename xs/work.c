@@ -60,7 +60,8 @@ static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
         sirius_accesslog_begin(s);
     sr_counters_add(&s->row->counters.requests, 1);
     sr_histogram_add(&s->row->counters.queue,
-                     (uint64_t)(s->worker.now > r->slot->ready_at ? s->worker.now - r->slot->ready_at : 0));
+                     (uint64_t)(s->worker.now > r->slot->ready_at ? s->worker.now - r->slot->ready_at : 0) +
+                         (uint64_t)r->slot->before_ns);
     if (s->board && s->worker.now - r->slot->ready_at >= WAITED_NS)
         sr_scoreboard_waited(s->board, s->worker.now - r->slot->ready_at);
     sr_row_begin(s->row, r->base + q->method.at, q->target.at + q->target.len - q->method.at,

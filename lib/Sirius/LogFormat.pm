@@ -95,10 +95,12 @@ has no effect.
 The following items have a value only in the access log of the server itself; elsewhere they are C<->:
 
   %O            all bytes sent, including the head
-  %{queue}D     microseconds that the request waited for a worker
+  %{queue}D     microseconds that the request waited for a worker, and before that in a trusted proxy (X-Request-Start)
   %{app}D       microseconds in the application
   %X            state of the connection after the response: X cut off, + kept open, - closed
   %k            number of earlier requests on the connection
+  %{request-id}x   X-Request-Id of a trusted proxy, else an id that the server makes
+  %{traceparent}x  traceparent (W3C Trace Context), if it is valid
 
 A value that does not exist is C<->. Bytes of a value that are not printable ASCII are written as C<\xNN>. An entry is therefore
 always one line, but a value may contain quotes.
@@ -178,7 +180,7 @@ or C<%E<gt>> without an item, and C<}> inside a name of C<i> and C<o>; condition
 
 =item *
 
-C<ltsv> and C<json> are presets, and the items C<%a %B %O %X %k>, C<%{}e>, C<%{}r>, C<%{}T> and C<%{}D> are defined. A handler
+C<ltsv> and C<json> are presets, and the items C<%a %B %O %X %k>, C<%{}e>, C<%{}r>, C<%{}T>, C<%{}D> and C<%{}x> are defined. A handler
 for one of these letters takes precedence.
 
 =back

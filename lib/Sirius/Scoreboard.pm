@@ -398,6 +398,10 @@ Connections that an edge has passed to the edge that replaced it, and those that
 
 Requests lost because their worker was killed, crashed or exited.
 
+=item C<slow>
+
+Requests that ran in the application for longer than C<--slow-log>.
+
 =item C<log_lost>
 
 Lines of the access log that could not be written.

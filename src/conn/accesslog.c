@@ -1,5 +1,6 @@
 #include "accesslog.h"
 
+#include "../http/traced.h"
 #include "../net/descriptors.h"
 #include "../share/facts.h"
 #include "client.h"
@@ -20,9 +21,11 @@ typedef struct raw {
     const sr_conn *conn;
     const sr_request *request; /* parsed from `head`, perhaps incomplete or refused; NULL: use `line` */
     sr_bytes head;
-    sr_bytes line;     /* the first line of the head */
-    sr_bytes response; /* the head of the response; a body may follow */
-    char addr[SR_PEER_TEXT_MAX], path[RAW_LINE_MAX];
+    sr_bytes line;          /* the first line of the head */
+    sr_bytes response;      /* the head of the response; a body may follow */
+    bool trusted;           /* the peer is */
+    uint64_t nonce, number; /* of the id that it gets */
+    char addr[SR_PEER_TEXT_MAX], path[RAW_LINE_MAX], id[SR_REQUEST_ID_MADE];
 } raw;
 
 static const sr_bytes none = {NULL, 0};
@@ -80,9 +83,17 @@ static sr_bytes parsed_get(raw *r, const sr_logitem *item)
         return q->host.len ? sr_span_in(r->head.at, q->host) : none;
     case SR_LOG_IN:
         return field_of(r, item->name);
+    case SR_LOG_TRACEPARENT:
+        return sr_traced_parent(q, r->head.at);
     default:
         return none;
     }
+}
+
+static sr_bytes id_of(raw *r)
+{
+    sr_bytes id = r->trusted && r->request ? sr_traced_id(r->request, r->head.at) : none;
+    return id.at || !r->number ? id : sr_traced_make(r->id, r->nonce, r->number);
 }
 
 static sr_bytes raw_get(void *ctx, const sr_logitem *item)
@@ -94,6 +105,8 @@ static sr_bytes raw_get(void *ctx, const sr_logitem *item)
         return sr_logformat_field(r->response, item->name);
     if (item->kind == SR_LOG_REQUEST_LINE)
         return r->line.len ? r->line : none;
+    if (item->kind == SR_LOG_REQUEST_ID)
+        return id_of(r);
     sr_fact fact;
     if (item->kind == SR_LOG_TLS)
         return sr_fact_find(item->name, &fact) ? sr_facts_get(sr_transport_facts(r->conn->transport), fact)
@@ -136,7 +149,7 @@ static sr_logfacts facts_of(const sr_engine *e, const sr_conn *c, bool aborted)
         .bytes = c->sent,
         .body_bytes = c->sent - head,
         .total_ns = c->ready_at ? e->now - c->ready_at : 0,
-        .queue_ns = given ? c->given_at - c->ready_at : -1,
+        .queue_ns = given ? c->given_at - c->ready_at + c->before_ns : -1,
         .app_ns = given ? (c->back_at > c->given_at ? c->back_at : e->now) - c->given_at : -1,
         .aborted = aborted,
         .kept = c->state == SR_CONN_FLUSH && !c->close_after,
@@ -262,7 +275,13 @@ void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response)
     sr_bytes head = here               ? sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in))
                     : e->fresh_of == c ? e->fresh
                                        : none;
-    raw r = {.conn = c, .head = head, .line = first_line(head), .response = response};
+    raw r = {.conn = c,
+             .head = head,
+             .line = first_line(head),
+             .response = response,
+             .trusted = sr_cidrs_have(&e->config.trusted, &c->peer),
+             .nonce = e->nonce,
+             .number = sr_engine_id(e)};
     r.request = parse_again(e, c, head);
     sr_logsource source = raw_source(e, &r);
     keep(e, c, &source);

@@ -19,6 +19,7 @@ typedef struct sr_body {
     uint64_t length;    /* bytes collected */
     uint64_t window;    /* value of `received` when the current window of --body-rate began */
     uint64_t received;  /* bytes read from the socket, framing included: what --body-rate is applied to */
+    int64_t began_at;   /* monotonic ns at which the head was complete; the caller's */
     sr_buffer mem;
     int fd;          /* -1 until spooled; owned */
     int status;      /* after SR_BODY_BAD: 400, 413, 431, 500, 503 or 507 */

@@ -1,5 +1,6 @@
 #include "client.h"
 
+#include "../http/started.h"
 #include "../net/proxyline.h"
 
 bool sr_client_welcome(const sr_engine *e, const sr_peer *peer)
@@ -47,6 +48,8 @@ const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_conn *c, const sr_reque
     sr_forwarded *f = &e->forwarded;
     if (!sr_cidrs_have(&config->trusted, &c->peer))
         return NULL;
+    c->trusted = true;
+    c->before_ns = sr_started_before(r, base, (c->body ? c->body->began_at : e->now) + e->wall_offset);
     sr_forwarded_read(f, r, base, config->forwarded, judge, &(walk){&config->trusted, &c->client});
     if (f->client.at)
         c->client.port = f->port;

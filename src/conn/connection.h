@@ -67,6 +67,7 @@ typedef struct sr_conn {
     bool close_after;     /* in FLUSH: close when everything is sent */
     bool ended;           /* in LINGER: this side is shut down */
     bool borrowed;        /* psgix.io: the application has a descriptor of the socket */
+    bool trusted;         /* the current request came from a trusted peer; valid from READY on */
     sr_closed why;        /* for what reason it will count as closed */
 
     /* the current request, as account.h counts it */
@@ -86,9 +87,10 @@ typedef struct sr_conn {
     uint8_t timer_kind; /* sr_deadline_kind of that list */
     int64_t deadline;   /* monotonic ns; valid while the timer is linked */
     sr_link all;        /* in sr_engine.all */
-    sr_link buffered; /* in sr_engine.buffered: bytes of the next request were read and wait; in HANDSHAKE in
+    sr_link buffered;  /* in sr_engine.buffered: bytes of the next request were read and wait; in HANDSHAKE in
                            sr_engine.handshakes; or alone */
-    int64_t ready_at; /* monotonic ns at which the current request was complete; 0: refused before that */
+    int64_t ready_at;  /* monotonic ns at which the current request was complete; 0: refused before that */
+    int64_t before_ns; /* that the current request was with a proxy in front (started.h), as far as it says */
     int unacknowledged; /* in FLUSH: bytes in the send buffer when the time limit was set */
     uint64_t sent;      /* bytes of the current response on the wire, without interim responses */
     int64_t active_at;  /* monotonic ns at which more of the response came; valid once something was sent */

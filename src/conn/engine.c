@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 enum { LISTENERS_PAUSE_MS = 100 };
 
@@ -45,6 +47,8 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int control)
         return err;
     }
     sr_engine_tick(e);
+    if (getrandom(&e->nonce, sizeof e->nonce, GRND_NONBLOCK) != (ssize_t)sizeof e->nonce)
+        e->nonce = (uint64_t)sr_clock_wall() ^ (uint64_t)getpid() << 48;
     *out = e;
     return 0;
 }

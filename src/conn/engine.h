@@ -138,6 +138,8 @@ typedef struct sr_engine {
     size_t pending; /* bytes of memory in all outputs */
 
     sr_accesslog *log;         /* NULL: there is none */
+    uint64_t nonce;            /* random: for ids of requests (http/traced.h) */
+    uint64_t ids;              /* given to requests that never got a number in the queue */
     sr_scoreboard *scoreboard; /* NULL: there is none */
     sr_row *row;               /* the row of this edge; without a scoreboard no_row */
     sr_row no_row;
@@ -168,6 +170,12 @@ void sr_engine_publish(sr_engine *e, sr_worker_state state);
  * to a second. True: no connection is left.
  */
 bool sr_engine_drain_step(sr_engine *e);
+
+/* A number for the id of a request that has none in the queue, in place of that. */
+static inline uint64_t sr_engine_id(sr_engine *e)
+{
+    return UINT64_C(1) << 63 | ++e->ids;
+}
 
 /* Whether to keep the connection after this response. Decided when its head is made. */
 bool sr_engine_keeps(const sr_engine *e, const sr_conn *c);

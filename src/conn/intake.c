@@ -55,7 +55,8 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     c->is_head = r->is_head;
     c->keep_alive = r->keep_alive;
     c->wants_close = !r->keep_alive;
-    c->gone = c->borrowed = c->refused = c->broken = c->is_file = false;
+    c->gone = c->borrowed = c->trusted = c->refused = c->broken = c->is_file = false;
+    c->before_ns = 0;
     c->interim_pending = c->out != NULL;
     c->owed = true;
     c->why = SR_CLOSED_AFTER;
@@ -133,7 +134,8 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
     sr_bytes rest = sr_bytes_of(view.at + r->head_len, view.len - r->head_len);
     if (r->expect == SR_EXPECT_CONTINUE && !rest.len && !send_continue(e, c))
         return TAKE_OVER;
-    c->body = sr_body_new(r);
+    if ((c->body = sr_body_new(r)))
+        c->body->began_at = e->now;
     if (!c->body || !keep_parse(e, c) || (in_scratch && !sr_buffer_add(&c->in, view.at, r->head_len)))
         return refuse(e, c, 503, is_head);
     c->state = SR_CONN_BODY;

@@ -45,12 +45,14 @@ void sr_deliver_forget(sr_edge *ed, uint32_t slot)
     if (ed->log) {
         sr_buffer_free(&en->values);
         sr_buffer_free(&en->outs);
-        sr_buffer_free(&en->request);
+        sr_buffer_free(&en->request); /* log.c may have left the one of before here */
     }
-    sr_buffer_free(&en->line);
     sr_link_remove(&en->abandoned);
-    if (en->request_fd >= 0)
+    if (en->request_fd >= 0) {
+        sr_buffer_free(&en->request);
+        sr_buffer_free(&en->line);
         close(en->request_fd);
+    }
     if (en->body_fd >= 0)
         close(en->body_fd);
     en->request_fd = en->body_fd = -1;

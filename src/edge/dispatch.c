@@ -7,6 +7,7 @@
 #include "../conn/trouble.h"
 #include "../net/tempfile.h"
 #include "files.h"
+#include "text.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -59,6 +60,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
     size_t body = t->body_fd >= 0 ? 0 : t->body.len;
     atomic_store_explicit(&s->ready_at, t->conn->ready_at, memory_order_relaxed);
     s->ready_wall = t->conn->ready_at + ed->engine->wall_offset;
+    s->before_ns = t->conn->before_ns;
     s->body_length = t->body_length;
     s->client = t->conn->client;
     s->listener = t->conn->listener;
@@ -74,7 +76,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
     if (parse + head + body + facts.len > SR_SLOT_DATA) {
         if ((en->request_fd = spill(t, parse, head, body, facts)) < 0)
             return false;
-        if (ed->log &&
+        if (sr_text_copies(ed) &&
             !(sr_buffer_add(&en->request, t->request, parse) && sr_buffer_add(&en->request, t->base, head)))
             sr_buffer_free(&en->request); /* its log line will lack values */
         sr_buffer_add_bytes(&en->line, sr_edge_line_of(t->request, t->base));
@@ -119,7 +121,8 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     c->slot = index + 1;
     en->conn = c;
     en->phase = SR_ENTRY_OPEN;
-    en->late = en->spoken = en->filed = false;
+    en->late = en->slow = en->spoken = en->filed = false;
+    en->trusted = c->trusted;
     en->row = en->doubts = 0;
     ed->mend_ns = 0; /* so that mend.c looks at it soon */
     en->left = 0;

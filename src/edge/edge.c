@@ -19,6 +19,7 @@
 #include "log.h"
 #include "mend.h"
 #include "others.h"
+#include "slow.h"
 #include "stop.h"
 
 #include <errno.h>
@@ -122,7 +123,7 @@ static int open_all(sr_edge *ed, const sr_settings *s)
     ed->engine->left = left;
     ed->engine->expired = expired;
     ed->engine->with = ed;
-    if ((err = sr_others_open(ed, s)))
+    if ((err = sr_others_open(ed, s)) || (err = sr_slow_open(ed, s->slow_ns, s->slow_max)))
         return err;
     ed->engine->limit[SR_DEADLINE_LOOK] = LOOK_NS;
     ed->engine->limit[SR_DEADLINE_CALL] = s->config.request_ns ? s->config.request_ns : SR_NO_LIMIT;
@@ -160,7 +161,7 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
         ed->visitors[i] = (sr_source){.fd = -1, .kind = SR_SOURCE_VISITOR};
     ed->number = settings->edge;
     ed->lobby.fd = ed->doorbell.fd = ed->signals.fd = ed->supervisor.fd = -1;
-    ed->heir.fd = ed->legacy.fd = ed->owner_end.fd = ed->keys.fd = -1;
+    ed->heir.fd = ed->legacy.fd = ed->owner_end.fd = ed->keys.fd = ed->slow.timer.fd = -1;
     ed->owner = (int32_t)settings->owner;
     ed->queue.requests_fd = ed->queue.replies_fd = -1;
     ed->report = settings->report;
@@ -223,6 +224,8 @@ void sr_edge_free(sr_edge *ed)
         close(ed->signals.fd);
     if (ed->owner_end.fd >= 0)
         close(ed->owner_end.fd);
+    if (ed->slow.timer.fd >= 0)
+        close(ed->slow.timer.fd);
     if (ed->sleepers)
         munmap(ed->sleepers, ed->sleepers_bytes);
     free(ed->workers);
@@ -376,6 +379,9 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         return;
     case SR_SOURCE_ASKED:
         sr_others_asked(ed);
+        return;
+    case SR_SOURCE_SLOW:
+        sr_slow_timer(ed);
         return;
     case SR_SOURCE_HEIR:
         sr_heir_ended(ed);
@@ -551,6 +557,7 @@ void sr_edge_run(sr_edge *ed)
     ready(ed);
     while (sr_edge_step(ed, true))
         ;
+    sr_slow_end(ed);
     sr_stop_end(ed);
 }
 

@@ -6,9 +6,10 @@
  * Perl.
  *
  * The parts, each with a header of its own: dispatch from a complete request to the queue; deliver from a
- * worker's reply to the client; files answers from the folders of --static; crew the workers, from hello to their end; limits what ends a request before
- * its worker does; mend what workers may have spoiled; others the limits of all edges together; heir
- * connections that move to another edge; keys what TLS needs; stop the end; log the access log; settings the command line.
+ * worker's reply to the client; files answers from the folders of --static; crew the workers, from hello to their
+ * end; limits what ends a request before its worker does; slow reports requests that run for long; mend what workers may have spoiled; others the
+ * limits of all edges together; heir connections that move to another edge; keys what TLS needs; stop the end; log the access log;
+ * text how messages name a request; settings the command line.
  *
  * Owner: all structs here belong to the edge and to its one thread. A connection whose request is in the
  * queue or with a worker is in SR_CONN_SERVING and has the number of the slot; the entry of the slot points
@@ -34,6 +35,7 @@ enum { /* kinds of sr_source, after those of conn/engine.h */
        SR_SOURCE_LOBBY = SR_SOURCE_OTHERS,
        SR_SOURCE_VISITOR,  /* a connection to the lobby that has not said hello yet */
        SR_SOURCE_DOORBELL, /* a worker has replied */
+       SR_SOURCE_SLOW,     /* the timer of slow.c */
        SR_SOURCE_LINE,     /* a worker has sent a note */
        SR_SOURCE_WORKER,   /* pidfd: a worker has ended */
        SR_SOURCE_SIGNALS,
@@ -79,6 +81,8 @@ typedef struct sr_entry {
     uint8_t doubts;    /* looks of mend.c in a row at which nobody seemed to run it */
     uint32_t row;      /* row + 1 of the worker that is bound to it, the only one that is believed; 0: none */
     bool late;         /* the supervisor was told that it takes too long */
+    bool slow;         /* it was counted as slow (slow.c) */
+    bool trusted;      /* a trusted peer has sent it */
     sr_link abandoned; /* in sr_edge.abandoned, or alone */
     int64_t due_at;    /* in that list: monotonic ns at which it takes too long */
     sr_buffer line;    /* method and target, when head and body are in a file */
@@ -93,6 +97,17 @@ typedef struct sr_entry {
     sr_buffer outs;    /* fields of the response that the format asks for, each after an sr_reply_value */
     sr_buffer request; /* copy of the sr_request and the head, when they are not in the slot */
 } sr_entry;
+
+typedef struct sr_slow_log { /* private to slow.c */
+    int64_t limit_ns;        /* --slow-log; 0: off */
+    sr_source timer;         /* kind SR_SOURCE_SLOW */
+    int64_t look_at;         /* monotonic ns of the next look; INT64_MAX: there is no request */
+    int64_t each_ns;         /* so often there may be a report, and `burst` of them at once */
+    int64_t spent_to;        /* the time before this was used up for reports */
+    int64_t sum_at;          /* when to tell how many were left out */
+    uint64_t left_out;
+    uint32_t burst;
+} sr_slow_log;
 
 typedef struct sr_edge {
     sr_engine *engine; /* the connections and the loop; owned */
@@ -135,7 +150,8 @@ typedef struct sr_edge {
     bool leaving;       /* --drain-delay: each response says close, so that load balancers go elsewhere */
     bool fast;          /* the stop is fast */
     struct sr_log *log; /* NULL: there is no access log */
-    sr_mounts *mounts;  /* of --static; NULL: there are none */
+    sr_slow_log slow;
+    sr_mounts *mounts; /* of --static; NULL: there are none */
     sr_site sites[SR_LISTENERS_MAX];
 } sr_edge;
 

@@ -6,6 +6,7 @@
 #include "deliver.h"
 #include "log.h"
 #include "mend.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 #define GAVE_UP_NS (10 * SR_MILLISECOND)
 #define AGAIN_NS SR_SECOND /* before the next try to report, when the supervisor does not read */
 
-enum { TENTH = 100 /* ms */, TEXT_MAX = 400 /* bytes of a request line in a message */ };
+enum { TENTH = 100 /* ms */ };
 
 static int64_t ready_at(const sr_edge *ed, uint32_t slot)
 {
@@ -79,8 +80,7 @@ static bool waits(const sr_edge *ed, const sr_conn *c)
     return sr_crew_holder(ed, slot) < 0;
 }
 
-/* 0: the client is there; 1: it has shut down its side; -1: it is gone. */
-static int peer_state(const sr_conn *c)
+int sr_limits_peer(const sr_conn *c)
 {
     ssize_t n = sr_transport_peek(c->transport, c->source.fd);
     if (n == 0)
@@ -92,7 +92,7 @@ static int peer_state(const sr_conn *c)
 static bool dropped(sr_edge *ed, sr_conn *c)
 {
     sr_engine *e = ed->engine;
-    int state = peer_state(c);
+    int state = sr_limits_peer(c);
     bool nobody = state < 0 || (state > 0 && waits(ed, c) && e->now - c->ready_at >= GAVE_UP_NS);
     if (nobody)
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
@@ -116,27 +116,14 @@ void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events)
 
 /* --- calls that take too long --- */
 
-static size_t request_text(const sr_edge *ed, uint32_t slot, char out[TEXT_MAX])
-{
-    const sr_slot *s = sr_queue_at(&ed->queue, slot);
-    const sr_entry *en = &ed->entries[slot];
-    sr_bytes line = sr_bytes_of(en->line.data ? sr_buffer_at(&en->line) : "", sr_buffer_len(&en->line));
-    sr_row_request text = {0};
-    if (!(s->files & SR_FILE_REQUEST))
-        line = sr_edge_line_of((const sr_request *)(const void *)s->data, s->data + s->parse);
-    text.line_len = (uint32_t)(line.len < SR_LINE_MAX ? line.len : SR_LINE_MAX);
-    memcpy(text.line, line.at, text.line_len);
-    return sr_row_text(&text, out, TEXT_MAX);
-}
-
 /*
  * "PID timeout GET /path ran for 60.0 s, the client got 504". Without a supervisor it becomes a line of the
  * log.
  */
 static bool tell(sr_edge *ed, uint32_t slot, int32_t pid, const char *what, int64_t ns, const char *end)
 {
-    char line[TEXT_MAX + 128], text[TEXT_MAX];
-    int len = (int)request_text(ed, slot, text);
+    char line[SR_TEXT_LINE_MAX + 128], text[SR_TEXT_LINE_MAX];
+    int len = (int)sr_text_line(ed, slot, text);
     int64_t tenths = ns / (TENTH * SR_MILLISECOND);
     snprintf(line, sizeof line, "%s%d%s%.*s %s for %lld.%lld s, %s\n", ed->report < 0 ? "[sirius " : "",
              (int)pid, ed->report < 0 ? "] error: " : " timeout ", len, text, what, (long long)(tenths / 10),
@@ -144,27 +131,16 @@ static bool tell(sr_edge *ed, uint32_t slot, int32_t pid, const char *what, int6
     return sr_edge_report(ed, line);
 }
 
-/* "127.0.0.1:5555", "[::1]:5555", "unix" */
-static void client_text(const sr_peer *peer, char *out, size_t size)
-{
-    char text[SR_PEER_TEXT_MAX];
-    int len = (int)sr_peer_text(peer, text);
-    if (peer->family)
-        snprintf(out, size, peer->family == 6 ? "[%.*s]:%u" : "%.*s:%u", len, text, (unsigned)peer->port);
-    else
-        snprintf(out, size, "unix");
-}
-
 void sr_limits_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end)
 {
     static const char ended[] = "exited while serving";
-    char line[TEXT_MAX + 256], text[TEXT_MAX], client[SR_PEER_TEXT_MAX + 16];
+    char line[SR_TEXT_LINE_MAX + 256], text[SR_TEXT_LINE_MAX], client[SR_TEXT_CLIENT_MAX];
     const sr_entry *en = &ed->entries[slot];
-    int len = (int)request_text(ed, slot, text);
+    int len = (int)sr_text_line(ed, slot, text);
     long long tenths = (ed->engine->now - ready_at(ed, slot)) / (TENTH * SR_MILLISECOND);
     if (en->late) /* the supervisor was already told that the request takes too long */
         return;
-    client_text(&en->conn->client, client, sizeof client);
+    sr_text_client(&en->conn->client, client);
     if (ed->report < 0)
         snprintf(line, sizeof line, "[sirius %d] error: worker %d %s %.*s for %s, after %lld.%lld s: %s\n",
                  (int)getpid(), (int)pid, ended, len, text, client, tenths / 10, tenths % 10, end);
@@ -199,7 +175,7 @@ static void call_over(sr_edge *ed, sr_conn *c)
     int32_t row = too_late(ed, slot);
     if (row < 0 || en->number != number || en->conn != c || en->phase != SR_ENTRY_OPEN)
         return; /* the answer has come just now */
-    bool gone = peer_state(c) < 0 || c->interim_pending;
+    bool gone = sr_limits_peer(c) < 0 || c->interim_pending;
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
     en->late = tell(ed, slot, ed->workers[row].pid, "ran", e->now - c->ready_at,
                     gone ? "the client was gone" : "the client got 504");

@@ -21,6 +21,9 @@ void sr_limits_leave(sr_edge *ed, sr_conn *c);
 /* Epoll events of a connection with a request. */
 void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events);
 
+/* Asks the kernel for the client of a request: 0: it is there; 1: it has shut its side down; -1: it is gone. */
+int sr_limits_peer(const sr_conn *c);
+
 /*
  * A time limit of a connection with a request is over. False: no worker has the request, and the caller
  * refuses it. Called by conn/ through sr_engine.expired.

@@ -192,6 +192,9 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
     r->server_name = ed->sites[c->listener].name;
     r->server_port = ed->sites[c->listener].port;
     r->said = s->forwarded;
+    r->trusted = c->trusted;
+    r->nonce = ed->engine->nonce;
+    r->number = en->number;
     r->forwarded = (sr_forwarded){.server_port = s->server_port,
                                   .scheme = s->scheme == SR_SCHEME_HTTPS  ? "https"
                                             : s->scheme == SR_SCHEME_HTTP ? "http"
@@ -219,6 +222,9 @@ void sr_log_offer_task(sr_edge *ed, const sr_task *task, sr_bytes head)
     r->server_name = ed->sites[c->listener].name;
     r->server_port = ed->sites[c->listener].port;
     r->said = task->forwarded != NULL;
+    r->trusted = c->trusted;
+    r->nonce = ed->engine->nonce;
+    r->number = sr_engine_id(ed->engine);
     r->forwarded = task->forwarded ? *task->forwarded : (sr_forwarded){0};
     log->source.wall = c->ready_at + ed->engine->wall_offset;
     log->source.pid = log->pid;

@@ -3,6 +3,7 @@
 #include "../conn/deadline.h"
 #include "crew.h"
 #include "deliver.h"
+#include "slow.h"
 
 #define MEND_NS (20 * SR_MILLISECOND)
 #define MEND_QUIET_NS (640 * SR_MILLISECOND)
@@ -140,6 +141,7 @@ void sr_mend(sr_edge *ed)
     if (!used(ed) || ed->engine->now < sr_mend_at(ed))
         return;
     bool news = hear_all(ed);
+    sr_slow_begin(ed);
     for (uint32_t slot = 0, seen = 0, n = used(ed); slot < ed->slots && seen < n; slot++)
         if (ed->entries[slot].number) {
             seen++;

@@ -47,6 +47,8 @@ static const word words[] = {
     {"request-timeout", SECONDS, AT(config.request_ns), 0},
     {"stream-timeout", SECONDS, AT(config.stream_ns), 0},
     {"graceful-timeout", SECONDS, AT(graceful_ns), 0},
+    {"slow-log", SECONDS, AT(slow_ns), 0},
+    {"slow-log-max", COUNT, AT(slow_max), 1000},
     {"proxy-protocol", SWITCH, AT(config.proxy_protocol), 1},
     {"underscores", SWITCH, AT(config.request.underscores), 1},
     {"trusted-underscores", SWITCH, AT(config.trusted_underscores), 1},

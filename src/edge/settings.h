@@ -34,6 +34,8 @@ typedef struct sr_settings {
     int supervisor;      /* line on which the supervisor sends notes; -1: none. See share/door.h */
     uint32_t owner;      /* PID of the process that has started this edge for itself (--workers 0); 0: none */
     int64_t graceful_ns; /* --graceful-timeout */
+    int64_t slow_ns;     /* --slow-log; 0: off */
+    uint32_t slow_max;   /* reports of it in a minute */
     int scoreboard;      /* shared memory; -1: none */
     int common;          /* shared memory of all edges; -1: there is one edge only */
     int bells[SR_EDGES_MAX]; /* an eventfd for each place that an edge may have */

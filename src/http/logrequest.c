@@ -1,6 +1,7 @@
 #include "logrequest.h"
 
 #include "../base/decimal.h"
+#include "traced.h"
 
 static const sr_bytes none = {NULL, 0};
 
@@ -177,6 +178,17 @@ static sr_bytes port_of(sr_logrequest *r)
     return number(r, sr_forwarded_server_port(&r->forwarded, host));
 }
 
+static sr_bytes id_of(sr_logrequest *r)
+{
+    char made[SR_REQUEST_ID_MADE];
+    sr_bytes id = r->trusted ? sr_traced_id(r->request, r->base) : none;
+    if (id.at || !r->number)
+        return id;
+    sr_buffer_reset(&r->scratch);
+    return sr_buffer_add_bytes(&r->scratch, sr_traced_make(made, r->nonce, r->number)) ? all_of(&r->scratch)
+                                                                                       : none;
+}
+
 sr_bytes sr_logrequest_get(sr_logrequest *r, const sr_logitem *item)
 {
     switch (item->kind) {
@@ -204,6 +216,10 @@ sr_bytes sr_logrequest_get(sr_logrequest *r, const sr_logitem *item)
         return port_of(r);
     case SR_LOG_IN:
         return field_of(r, item->name);
+    case SR_LOG_REQUEST_ID:
+        return id_of(r);
+    case SR_LOG_TRACEPARENT:
+        return sr_traced_parent(r->request, r->base);
     default:
         return none;
     }

@@ -21,6 +21,8 @@ typedef struct sr_logrequest {
     sr_bytes server_port;   /* likewise */
     sr_forwarded forwarded; /* what trusted proxies have said; valid if `said` */
     bool said;
+    bool trusted;           /* its X-Request-Id counts: a trusted peer has sent it */
+    uint64_t nonce, number; /* to make an id where there is none (traced.h); number 0: make none */
 
     sr_buffer scratch; /* private; zeroed at first */
 } sr_logrequest;

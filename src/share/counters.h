@@ -87,6 +87,7 @@ typedef struct sr_counters {
     _Atomic uint64_t taken; /* connections taken over from the edge before */
     _Atomic uint64_t lost;  /* requests that ended with their worker; counted by whoever has seen its end */
     _Atomic uint64_t log_lost;           /* lines of the access log that could not be written */
+    _Atomic uint64_t slow;               /* requests that ran for longer than --slow-log */
     _Atomic uint64_t limited[SR_LIMITS]; /* requests that have exceeded a time limit */
     _Atomic uint64_t trouble[SR_TROUBLES];
     sr_histogram queue;   /* of requests: from complete to the call of the application */

@@ -38,9 +38,10 @@
 
 enum {
     /* counted up when something here, in ring.h or sleepers.h moves or changes its meaning */
-    SR_QUEUE_LAYOUT = 5,
+    SR_QUEUE_LAYOUT = 6,
     SR_SLOT_BYTES = 8192,
     SR_QUEUE_SLOTS_MAX = 65536,
+    SR_BACKLOG_MAX = 64 * 1024, /* bytes that a stream may be ahead of its client */
     SR_OWNER_EDGE = 0xffff,
     SR_OWNER_NOBODY = 0,
 };
@@ -59,6 +60,7 @@ typedef struct sr_slot {
 
     /* read by the worker that has begun with it */
     int64_t ready_wall; /* the same in ns since 1970 */
+    int64_t before_ns;  /* that it had waited in a proxy before that, as far as a trusted one says */
     uint64_t body_length;
     sr_peer client;       /* the peer, or whom trusted proxies name */
     uint8_t listener;     /* index */

@@ -8,7 +8,6 @@
 
 enum {
     PAYLOAD_MAX = SR_RECORD_MAX - sizeof(sr_record),
-    BACKLOG_MAX = 64 * 1024,    /* how many bytes a stream may be ahead of its client */
     LOOK_NS = 20 * 1000 * 1000, /* between two checks whether the edge is still there */
 };
 
@@ -181,14 +180,14 @@ void sr_worker_log(sr_worker *w, sr_bytes run)
     }
 }
 
-/* Waits until the client has taken all but BACKLOG_MAX bytes of what was written. False: it is gone. */
+/* Waits until the client has taken all but SR_BACKLOG_MAX bytes of what was written. False: it is gone. */
 static bool caught_up(sr_worker *w)
 {
     int64_t since = 0;
     while (!gone(w)) {
         uint32_t seen = sr_ring_want(ring(w));
         if (sr_ring_waiting(ring(w)) + atomic_load_explicit(&w->slot->backlog, memory_order_acquire) <=
-            BACKLOG_MAX)
+            SR_BACKLOG_MAX)
             return true;
         sr_worker_flush(w);
         if (!nap(w, seen, &since))

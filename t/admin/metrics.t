@@ -84,6 +84,7 @@ subtest 'Counters and gauges' => sub {
         'sirius_last_reload_duration_seconds'                         => 0,
         'sirius_access_log_lost_lines_total'                          => 0,
         'sirius_requests_lost_total'                                  => 0,
+        'sirius_slow_requests_total'                                  => 0,
         sprintf( 'sirius_build_info{version="1.5",perl="%vd"}', $^V ) => 1,
     );
     my %got = map { $_ => $all->{$_} } grep { !/\Asirius_(?:request|queue)_duration_/ } keys %$all;

@@ -48,6 +48,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -69,6 +70,7 @@ typedef enum which { /* Sirius::Test::Faults has the names in this order */
                      THREAD,
                      FORK,
                      CLOCK,
+                     GARBLED, /* memory of another process */
                      FAULTS
 } which;
 
@@ -388,6 +390,27 @@ int open(const char *path, int flags, ...)
 int mkostemp(char *path, int flags)
 {
     return hit(SPOOL, CALLER) ? -1 : NEXT(mkostemp)(path, flags);
+}
+
+/* --- memory of another process --- */
+
+/* One byte, a pointer or all of it is something else than it was */
+ssize_t process_vm_readv(pid_t pid, const struct iovec *to, unsigned long n_to, const struct iovec *from,
+                         unsigned long n_from, unsigned long flags)
+{
+    ssize_t n = NEXT(process_vm_readv)(pid, to, n_to, from, n_from, flags);
+    if (n <= 0 || !hit(GARBLED, CALLER))
+        return n;
+    unsigned char *at = to->iov_base;
+    uint64_t kind = chance() % 4, value = chance();
+    if (kind == 0)
+        at[chance() % (size_t)n] = (unsigned char)value;
+    else if (kind < 3 && n >= 8)
+        memcpy(at + chance() % (size_t)(n / 8) * 8, &value, kind == 1 ? 8 : 4);
+    else
+        for (ssize_t i = 0; i < n; i++)
+            at[i] = (unsigned char)chance();
+    return n;
 }
 
 /* --- memory, threads, processes --- */

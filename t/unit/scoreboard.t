@@ -32,7 +32,7 @@ subtest 'a snapshot' => sub {
     is_deeply $got->{reload}, { map { $_ => 0 } qw(failed loading loading_since ok) }, 'no reload';
     cmp_ok abs( $got->{time} - time ), '<', 60, 'when';
     is_deeply $got->{totals}, {
-        ( map { $_ => 0 } qw(aborted accepted bytes files given log_lost lost refused requests taken) ),
+        ( map { $_ => 0 } qw(aborted accepted bytes files given log_lost lost refused requests slow taken) ),
         closed => {
             map { $_ => 0 }
                 qw(after-response application body-timeout client error header-timeout keepalive-timeout

@@ -87,6 +87,8 @@ my @METRICS = (
         sub { my $exits = $_[0]{totals}{edge_exits} || {}; map { [ $exits->{$_}, cause => $_ ] } sort keys %$exits } ],
     [ 'timeouts_total', 'counter', 'Expired time limits, by limit.',
         sub { my $limits = $_[0]{totals}{limits}; map { [ $limits->{$_}, limit => $_ ] } sort keys %$limits } ],
+    [ 'slow_requests_total', 'counter', 'Requests that ran in the application for longer than --slow-log.',
+        sub { [ $_[0]{totals}{slow} ] } ],
     [ 'reloads_total', 'counter', 'Completed reloads, by result.',
         sub { map { [ $_[0]{reload}{$_}, result => $_ ] } qw(failed ok) } ],
     [ 'reload_age_seconds', 'gauge', 'Age of the reload in progress; 0 if there is none.',

@@ -360,6 +360,7 @@ function drawResponses({ totals }) {
         ['Requests', [show.count(totals.requests), '']],
         ['Refused by the server', [show.count(totals.refused), '']],
         ['Aborted before their end', [show.count(totals.aborted), '']],
+        ...totals.slow ? [['Slower than --slow-log', [show.count(totals.slow), '']]] : [],
         ['Bytes sent', [show.bytes(totals.bytes), '']],
         ['Access log lines lost', [show.count(totals.log_lost), ''], totals.log_lost ? 'alarm' : ''],
     ]);

@@ -147,6 +147,7 @@ my @TABLE = (
     [ 'access-log-format', 'string', 'combined', q(Format the access log as common, combined, ltsv or json, or with a format string as in Apache's LogFormat), { suggest => [qw(combined common json ltsv)], value => 'FORMAT' } ],
     [ 'access-log-min-time', 'seconds', 0, 'Log only requests that took at least this time', { min => 0, max => $WEEK } ],
     [ 'access-log-errors-only', 'bool', 0, 'Log only responses with a status of 4xx or 5xx, and responses that were cut off', {} ],
+    [ 'slow-log', 'seconds', 0, 'Write each request that runs in the application for longer than this to the error log, with its Perl stack; the request goes on; at most 20 of them a minute are logged; 0: none', { min => 0, max => $WEEK } ],
     [ 'admin', 'listen', undef, 'Serve the status page, metrics and health checks on ADDRESS, a loopback address or a unix socket; may be given several times', { many => 1 } ],
     [ 'admin-public', 'bool', 0, 'Allow --admin to listen on addresses that other machines can reach', {} ],
 

@@ -99,10 +99,11 @@ sub hear {
     1 while sysread $self->{news}, $self->{heard}, 4096, length $self->{heard};
     while ( $self->{heard} =~ s/\A([^\n]*)\n// ) {
         my ( $pid, $what, $why ) = $1 =~ /\A(\d+) (\S+) ?(.*)\z/ or next;
-        if    ( $what eq 'ready' )                  { $self->_ready($pid) }
-        elsif ( $what eq 'trouble' )                { $self->{supervisor}->alerts->begin }
-        elsif ( $what eq 'lost' )                   { Sirius::Log->error("$self->{said}worker $pid $why") }
-        elsif ( $what =~ /\A(?:broken|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
+        if    ( $what eq 'ready' )   { $self->_ready($pid) }
+        elsif ( $what eq 'trouble' ) { $self->{supervisor}->alerts->begin }
+        elsif ( $what eq 'lost' )    { Sirius::Log->error("$self->{said}worker $pid $why") }
+        elsif ( $what eq 'more' )    { Sirius::Log->warn("$self->{said}$why") }
+        elsif ( $what =~ /\A(?:broken|slow|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
         elsif ( $what eq 'badkeys' ) { Sirius::Log->error("edge $pid cannot use the new certificates: $why") }
         elsif ( $what =~ /\Akeys/ && $self->{keeper} ) { $self->{keeper}->heard( $pid, $what, $why ) }
     }
@@ -560,8 +561,8 @@ places that have a process.
 
 =head2 hear
 
-Reads what the edges report: that one is ready, that a request takes too long, or that a worker has written something
-impossible. The last two are passed to the generation of the worker (L<Sirius::Process::Reload/tell>).
+Reads what the edges report: that one is ready, that a request is slow or takes too long, or that a worker has written something
+impossible. What concerns a worker is passed to the generation of the worker (L<Sirius::Process::Reload/tell>).
 
 =head2 log_errors_to
 
@@ -582,7 +583,7 @@ Makes the edges write the reopened access log to this descriptor.
 For as many workers as there are C<$rows>. Makes what the edge and the workers share, and starts nothing. Where it is not the one of
 the whole server, C<%own> has what differs: C<access_log>, C<conf>, C<listeners> and C<scoreboard>, which may be undef; C<alive>, a
 handle whose end of file tells it to end; C<role>, its name in F<ps>; C<said>, how its lines in the log begin; C<tell>, called with
-the PID of a worker, C<broken> or C<timeout>, and why; C<number>, how many edges there are (1).
+the PID of a worker, C<broken>, C<slow> or C<timeout>, and why; C<number>, how many edges there are (1).
 
 =head2 news
 

@@ -3,6 +3,7 @@ package Sirius::Edge::Settings;
 use strict;
 use warnings;
 
+use List::Util qw(max);
 use Sirius::Config::Static;
 use Sirius::Edge::Types;
 use Sirius::Worker;
@@ -13,6 +14,9 @@ my @PLAIN
     max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tls_handshake_timeout tmpdir
     write_timeout);
 my @SWITCHES = qw(keepalive proxy_protocol);
+
+# Slow requests that are logged in a minute, by all edges together
+use constant SLOW_LOG_MAX => 20;
 
 # As lingering_timeout of nginx
 use constant LINGER => 5;
@@ -38,7 +42,9 @@ sub of {
         max_connections     => Sirius::Worker->max_connections($conf),
         request_timeout     => $conf->{request_timeout} || 0,
         server              => $conf->{server_software},
-        sheds_unfinished    => $conf->{sheds_unfinished},                # of the admin port
+        sheds_unfinished    => $conf->{sheds_unfinished},                              # of the admin port
+        slow_log            => $conf->{slow_log} || 0,
+        slow_log_max        => max( 2, int SLOW_LOG_MAX / ( $conf->{edges} || 1 ) ),
         stream_timeout      => $conf->{stream_timeout} || 0,
         underscores         => $conf->{underscores_in_headers} ne 'off'     ? 1 : 0,
         trusted_underscores => $conf->{underscores_in_headers} eq 'trusted' ? 1 : 0,
@@ -72,7 +78,7 @@ sub _log_settings {
 sub _names {
     return @PLAIN, @SWITCHES,
         qw(access_log_at_once access_log_errors_only access_log_format access_log_min_time forwarded linger_timeout max_connections
-        request_timeout server sheds_unfinished static stream_timeout trust_proxy tls_cert tls_ciphers tls_client_ca
+        request_timeout server sheds_unfinished slow_log slow_log_max static stream_timeout trust_proxy tls_cert tls_ciphers tls_client_ca
         tls_client_verify tls_dir tls_key tls_min tls_self_signed trusted_underscores types
         underscores x_forwarded_host);
 }

@@ -45,6 +45,13 @@ Raises the soft limit of descriptors to the hard one, and returns it.
 Sleeps until one of the descriptors has one of its events (numbers of poll(2)), one of the signals comes, or the seconds are over, which
 is never when they are less than 0. The signals are blocked before and afterwards. See L<Sirius::OS::Loop>.
 
+=head2 readable
+
+  Sirius::OS::Linux->readable;
+
+Lets processes of the same user read the memory of this one, also after a change of the user, when the kernel forbids it
+(prctl(2), C<PR_SET_DUMPABLE>).
+
 =head2 restart
 
   Sirius::OS::Linux->restart($signal);
@@ -64,6 +71,16 @@ kernel does not allow it.
 
 Runs a program in a child, with these descriptors and with 0, 1 and 2. It does not copy this process, so it takes the same time
 however much memory that has. Dies when it cannot.
+
+=head2 stack
+
+  my $frames = Sirius::OS::Linux->stack($pid) or warn $!;
+  print "$_\n" for @$frames;    # main::handler at app.psgi line 12
+
+The subs of Perl in which a child of this process is, innermost first: at most 50 lines of text in printable ASCII, then C<...> if
+there are more. What the server has called the application from is left out. The child must not have executed another program. It
+is neither stopped nor interrupted (F<xs/stack.c>); what changes too quickly is one line, C<(calls that come and go)>. Undef if its
+memory cannot be read; C<$!> says why.
 
 =head2 stopped_child
 

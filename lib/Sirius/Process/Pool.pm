@@ -24,6 +24,7 @@ use Sirius::OS::Reaper;
 use Sirius::OS::Signals;
 use Sirius::OS::Title;
 use Sirius::Process::Recycling;
+use Sirius::Process::SlowLog;
 use Sirius::Process::WorkerHandle;
 use Sirius::Worker;
 
@@ -50,6 +51,7 @@ my %HEARS = (
     ready => sub { my $self = shift; $self->_hear_ready },
     said  =>
         sub { my ( $self, undef, $line ) = @_; $self->_tell_supervisor("said $line") if !$self->{complete} },
+    slow     => sub { my ( $self, $worker, $why ) = @_; $self->{slow_log}->hear( $worker, $why ) },
     timeout  => sub { my ( $self, $worker, $why ) = @_; $self->{recycling}->overdue( $worker, $why ) },
     trouble  => sub { my $self = shift; $self->_tell_supervisor('trouble') },
     unopened => sub { my ( $self, undef, $text ) = @_; $self->_tell_supervisor("unopened $text") },
@@ -87,6 +89,7 @@ sub run {
         pause    => $self->{conf}{spawn_interval}
     );
     $self->{recycling} = Sirius::Process::Recycling->new( $self->{conf}, $self->{scoreboard} );
+    $self->{slow_log}  = Sirius::Process::SlowLog->new( $self->{scoreboard} );
     $self->{oom_kills} = Sirius::OS::Proc->oom_kills;
     @{$self}{qw(news report)} = _pipe();
     $self->{loop}->watch($_) for @{$self}{qw(news supervisor)};
@@ -143,6 +146,9 @@ sub _become_worker {
         $self->{scoreboard}->occupy( $slot, $generation ) or die "its generation was killed\n";
         close $self->{news};
         close $self->{supervisor};
+
+        # A change of the user has made it unreadable, also for the generation, which is to read its stack
+        Sirius::OS::Linux->readable if $self->{conf}{slow_log};
         my $listened = $self->{reload} && !$self->{complete};
         Sirius::Log->tell( $listened ? sub { $self->_tell_generation( 'said', _said(shift) ) } : undef );
         my $worker = Sirius::Worker->new(

@@ -15,6 +15,7 @@ use Sirius::OS::ExitStatus;
 use Sirius::OS::Invocation;
 use Sirius::OS::Proc;
 use Sirius::Process::Launch;
+use Sirius::Process::SlowLog;
 
 use constant {
     SAID_MAX => 2000,    # characters of the output of a failed generation that are shown
@@ -183,6 +184,7 @@ sub tell {
     my ($generation) = grep { $_->number == $row->{generation} } $self->all;
     return $generation->tell("$pid $what $why") if $generation;
     return                                      if !grep { $_ == $pid } $self->orphans;
+    return Sirius::Process::SlowLog->without( $pid, $why, 'its generation was killed' ) if $what eq 'slow';
     Sirius::Log->error("worker $pid: $why");
     kill KILL => $pid;
     return;

@@ -110,7 +110,7 @@ sub _responses {
     my @kinds = grep { $self->{change}->growth( totals => responses => $_ ) } 1 .. 5;
     my @words = map  { "${_}xx " . $self->_per_second( responses => $_ ) } @kinds;
     push @words, map { "$_ " . $self->_per_second($_) }
-        grep { $self->{change}->growth( totals => $_ ) } qw(aborted refused);
+        grep { $self->{change}->growth( totals => $_ ) } qw(aborted refused slow);
     return join ', ', @words;
 }
 

@@ -38,6 +38,7 @@ my @FAULT = (
     [ thread      => EAGAIN ],
     [ fork        => EAGAIN ],
     [ clock       => 0 ],
+    [ garbled     => 0 ],
 );
 my %INDEX = map { $FAULT[$_][0] => $_ } 0 .. $#FAULT;
 my %AT    = ( attached => 0, seed => 8, pid => 16, clock => 24 );
@@ -114,6 +115,16 @@ sub nth {
 sub only {
     my ( $self, $pid ) = @_;
     return $self->_put( $AT{pid}, pack 'q', $pid );
+}
+
+# What a program under it prints
+sub run {
+    my ( $self, @command ) = @_;
+    local @ENV{qw(LD_PRELOAD FAULTS_FILE)} = ( $self->{library}, "$self->{dir}/faults" );
+    open my $out, '-|', @command or die "$command[0]: $!";
+    my $text = join '', readline $out;
+    close $out or die "$command[0] has failed: $? $!";
+    return $text;
 }
 
 # Which part of the calls fails: NAME => 0.3, or NAME => [ 0.3, ERRNO ]

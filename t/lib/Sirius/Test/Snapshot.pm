@@ -118,6 +118,7 @@ sub _totals {
         taken     => 19,
         log_lost  => 0,
         lost      => 0,
+        slow      => 0,
         closed    => { 'keepalive-timeout' => 600, client         => 240, room    => 1 },
         exits     => { crash               => 2,   'max-requests' => 6,   stop    => 0 },
         limits    => { header              => 4,   queue          => 3,   request => 1 },

@@ -1,0 +1,94 @@
+package Sirius::Process::SlowLog;
+
+use strict;
+use warnings;
+
+use Errno       qw(EPERM);
+use Sirius::Log ();
+use Sirius::OS::Linux;
+use Sirius::OS::Proc;
+
+# What the edge says of it: the ns at which it was complete, by which it can be told from the next one, and a text
+sub hear {
+    my ( $self, $worker, $said ) = @_;
+    my ( $ready_at, $text )   = $said =~ /\A(\d+) (.+)\z/s or return;
+    my ( $where,    @frames ) = $self->_look( $worker, $ready_at / 1e9 );
+    Sirius::Log->warn( join "\n\t", 'worker ' . $worker->pid . ": $text; $where", @frames );
+    return;
+}
+
+sub new {
+    my ( $class, $board ) = @_;
+    return bless { board => $board }, $class;
+}
+
+# A line without a stack, for a worker that nobody can look into
+sub without {
+    my ( $class, $pid, $said, $why ) = @_;
+    Sirius::Log->warn( "worker $pid: " . $said =~ s/\A\d+ //r . "; no stack: $why" );
+    return;
+}
+
+# The worker goes on meanwhile: before and after, it is asked whether it is still at that request
+sub _look {
+    my ( $self, $worker, $ready_at ) = @_;
+    my $pid = $worker->pid;
+    return 'it ended before its stack was read' if !$self->_is_at( $worker, $ready_at );
+    my $frames = Sirius::OS::Linux->stack($pid);
+    my $error  = $!;
+    my ($call) = map { /\Ait is (in the system call \S+|stopped)\z/ ? $1 : () } Sirius::OS::Proc->waits($pid);
+    return 'it ended before its stack was read' if !$self->_is_at( $worker, $ready_at );
+    return "no stack: $error" . ( $error == EPERM ? ' (see kernel.yama.ptrace_scope)' : '' ) if !$frames;
+    return 'it runs no code of the application'                                              if !@$frames;
+    return ( defined $call ? "it is $call:" : 'its stack:' ), @$frames;
+}
+
+sub _is_at {
+    my ( $self, $worker, $ready_at ) = @_;
+    my $row = $self->{board}->row( $worker->slot );
+    return $row->{pid} == $worker->pid && $row->{began} && abs( $row->{began} - $ready_at ) < 1e-6;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Process::SlowLog - logs requests that run for long, with their stack
+
+=head1 SYNOPSIS
+
+  my $slow_log = Sirius::Process::SlowLog->new($scoreboard);
+  $slow_log->hear( $worker, "$ready_at slow request: GET / from 192.0.2.7:33330 has run for 2.0 s ..." );
+
+=head1 DESCRIPTION
+
+The edge notices that a request runs for longer than C<--slow-log>, and tells the supervisor, which tells the generation of the
+worker (F<src/edge/slow.h>). The generation reads the stack from the memory of the worker (L<Sirius::OS::Linux/stack>), which
+neither stops nor interrupts it, and writes the lines to the error log.
+
+=head1 METHODS
+
+=head2 hear
+
+  $slow_log->hear( $worker, $said );
+
+Logs the request that the L<Sirius::Process::WorkerHandle> runs. C<$said> is the monotonic time in nanoseconds at which the request
+was complete, and the text of the edge. If the request has ended meanwhile, the line says so, and has no stack.
+
+=head2 new
+
+  my $slow_log = Sirius::Process::SlowLog->new($scoreboard);
+
+=head2 without
+
+  Sirius::Process::SlowLog->without( $pid, $said, $why );
+
+Logs the request without a stack, and why there is none.
+
+=head1 SEE ALSO
+
+L<Sirius>, L<Sirius::Process::Pool>.
+
+=cut

@@ -1,0 +1,29 @@
+#ifndef SR_TEXT_H
+#define SR_TEXT_H
+/* text: how messages of the edge name a request and its client. For all files of the edge. */
+#include "edge.h"
+
+enum {
+    SR_TEXT_LINE_MAX = 400, /* of a request line, escaped; what does not fit is left out */
+    SR_TEXT_CLIENT_MAX = SR_PEER_TEXT_MAX + 16,
+};
+
+/* "GET /path". Returns its length; not NUL-terminated. */
+size_t sr_text_line(const sr_edge *ed, uint32_t slot, char out[SR_TEXT_LINE_MAX]);
+
+/* "127.0.0.1:5555", "[::1]:5555", "unix" */
+void sr_text_client(const sr_peer *peer, char out[SR_TEXT_CLIENT_MAX]);
+
+/*
+ * The request of a slot, for as long as it has the slot; `base` is where its spans point. NULL: it is in a file, and there
+ * was no memory for a copy, or nobody has asked for one (sr_text_copies).
+ */
+const sr_request *sr_text_request(const sr_edge *ed, uint32_t slot, const char **base);
+
+/* Whether copies are kept of requests that are in a file. */
+static inline bool sr_text_copies(const sr_edge *ed)
+{
+    return ed->log || ed->slow.limit_ns;
+}
+
+#endif

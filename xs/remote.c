@@ -1,0 +1,58 @@
+#include "remote.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+bool sirius_remote_copy(pid_t pid, void *to, const void *from, size_t len)
+{
+    struct iovec ours = {.iov_base = to, .iov_len = len}, its = {.iov_base = (void *)from, .iov_len = len};
+    ssize_t n = process_vm_readv(pid, &ours, 1, &its, 1, 0);
+    if (n >= 0 && n != (ssize_t)len)
+        errno = EFAULT;
+    return n == (ssize_t)len;
+}
+
+/* Page by page: what lies after its end may not be mapped. */
+size_t sirius_remote_string(pid_t pid, char *to, size_t cap, const char *from)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), used = 0;
+    while (used < cap - 1) {
+        size_t some = page - ((uintptr_t)from + used) % page;
+        if (some > cap - 1 - used)
+            some = cap - 1 - used;
+        if (!sirius_remote_at(pid, to + used, from, used, some))
+            break;
+        const char *end = memchr(to + used, 0, some);
+        if (end)
+            return (size_t)(end - to);
+        used += some;
+    }
+    return 0;
+}
+
+/* Where the name is that CopFILE gives; NULL: nowhere. */
+static const char *name_of_file(pTHX_ pid_t pid, const COP *cop)
+{
+#ifdef USE_ITHREADS
+    PERL_UNUSED_CONTEXT;
+    PERL_UNUSED_VAR(pid);
+    return CopFILE(cop);
+#else
+    GV gv;
+    XPVGV body;
+    PERL_UNUSED_CONTEXT;
+    if (!CopFILEGV(cop) || !sirius_remote_copy(pid, &gv, CopFILEGV(cop), sizeof gv) ||
+        !sirius_remote_copy(pid, &body, gv.sv_any, sizeof body) || !body.xiv_u.xivu_namehek)
+        return NULL;
+    return (const char *)((uintptr_t)body.xiv_u.xivu_namehek + STRUCT_OFFSET(HEK, hek_key) +
+                          2); /* after "_<" */
+#endif
+}
+
+size_t sirius_remote_file(pTHX_ pid_t pid, const COP *cop, char *to, size_t cap)
+{
+    const char *file = name_of_file(aTHX_ pid, cop);
+    return file ? sirius_remote_string(pid, to, cap, file) : 0;
+}
