@@ -63,7 +63,7 @@ subtest 'the keys of a plain GET' => sub {
         SERVER_NAME       => '127.0.0.1',
         SERVER_PORT       => $server->port,
         SERVER_PROTOCOL   => 'HTTP/1.1',
-        'psgi.url_scheme' => 'http',
+        'psgi.url_scheme' => $ENV{SIRIUS_TEST_TLS} ? 'https' : 'http',
         'psgi.version'    => [ 1, 1 ],
     );
     is_deeply $env->{$_}, $want{$_}, $_ for sort keys %want;
