@@ -284,6 +284,14 @@ HIDE
     like $out, qr/^1 warning\n\z/m, 'the last line';
 };
 
+subtest 'Certificates' => sub {
+    finds( qr/^ok: certificates and keys are in order/,
+        'in order', {}, '--listen', '127.0.0.1:0,tls', '--tls-self-signed', app($FINE) );
+    my $none = spew( "$dir/none.pem", "no certificate\n" );
+    finds( qr/^error: --tls-cert \Q$none\E: contains no certificate/,
+        'wrong', {}, '--listen', '127.0.0.1:0,tls', '--tls-cert', $none, app($FINE) );
+};
+
 subtest 'Addresses' => sub {
     my $listener = IO::Socket::INET->new( Listen => 5, LocalAddr => '127.0.0.1' ) or die $@;
     my $port     = $listener->sockport;

@@ -8,6 +8,7 @@ use File::Basename qw(dirname);
 use File::Spec     ();
 use Sirius::CLI::Check::Files;
 use Sirius::Config::Address;
+use Sirius::Edge::Keeper;
 use Sirius::Listen::Listener;
 use Sirius::Listen::Unix;
 use Sirius::OS::Proc;
@@ -26,6 +27,13 @@ sub check {
         unshift @all, map { [ '--listen', $_ ] } @{ $conf->{listen} };
     }
     push @all, [ '--control', "unix:$conf->{control}" ] if defined $conf->{control};
+    if ( Sirius::Edge::Keeper->wanted($conf) ) {
+        if ( eval { Sirius::Edge::Keeper->check($conf); 1 } ) {
+            $report->ok('certificates and keys are in order');
+        } else {
+            $report->error( $@ =~ s/\Asirius: |\s+\z//gr );
+        }
+    }
     my @before;
 
     for my $one (@all) {
