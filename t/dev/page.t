@@ -73,8 +73,12 @@ subtest 'broken later, in a module, and in different ways' => sub {
     $dev->save( 'lib/Shop.pm', "package Shop;\n1;\n" );
     ok $dev->answers('good'), 'and good again';
     $dev->save( 'app.psgi', "'not an application';\n" );
-    ok $dev->answers(qr/should be a code reference|is not a code reference/),
+    ok $dev->answers(
+        qr/is not a code reference but 'not an application': does its file end with the application/),
         'a file that ends with something else';
+    unlike $dev->ask('GET /')->body, qr/Lint/, 'which is no fault of a module of Plack';
+    $dev->save( 'app.psgi', qq(die "\\n";\n) );
+    ok $dev->answers(qr/\n\nunknown error\n/), 'an exception without text';
     $dev->save( 'app.psgi', "print STDERR qq(last words\\n); exit 3;\n" );
     ok $dev->answers(qr/exit(?:ed)?\b.*\b3\b.*last words/s),
         'exit while it is loaded, and what it had printed';

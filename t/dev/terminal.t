@@ -1,8 +1,11 @@
 # sirius dev: the log of requests, and pages that are told of new code
 use strict;
 use warnings;
+use Fcntl qw(O_NOCTTY O_RDWR);
+use File::Temp;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use POSIX ();
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Dev;
@@ -64,6 +67,53 @@ subtest 'colours' => sub {
     }
     unlike + Sirius::Dev::RequestLog->new->line("GET / HTTP/1.1\t200\t1500\t5000\t+"), qr/\e/,
         'none where none are wanted';
+};
+
+# Of Linux: linux/tty.h
+use constant { TIOCGPTN => 0x8004_5430, TIOCSPTLCK => 0x4004_5431 };
+
+# sirius dev in a terminal of its own, which is closed. STDERR is a file, so that it can be read then
+sub close_terminal {
+    my ( $dir, $how ) = @_;
+    sysopen my $master, '/dev/ptmx', O_RDWR | O_NOCTTY or plan skip_all => "/dev/ptmx: $!";
+    my $number = pack 'i', 0;
+    ioctl $master, TIOCSPTLCK, $number or die "TIOCSPTLCK: $!";
+    ioctl $master, TIOCGPTN,   $number or die "TIOCGPTN: $!";
+    my $path = '/dev/pts/' . unpack 'i', $number;
+    my $pid  = fork;
+    die "fork: $!" if !defined $pid;
+
+    if ( !$pid ) {
+        my $root = $Sirius::Test::Server::ROOT;
+        POSIX::setsid();
+        open STDIN,  '<',  $path     or POSIX::_exit(126);
+        open STDOUT, '>',  "$dir/$$" or POSIX::_exit(126);
+        open STDERR, '>&', \*STDOUT  or POSIX::_exit(126);
+        $SIG{HUP}      = 'IGNORE' if $how eq 'nohup';
+        $ENV{PERL5LIB} = join ':', "$root/blib/lib", "$root/blib/arch", $ENV{PERL5LIB} || ();
+        exec $^X, "$root/bin/sirius", qw(dev --port 0 --workers 1), "$dir/app.psgi"
+            or POSIX::_exit(126);
+    }
+    my $log = sub { Sirius::Test::Server::slurp("$dir/$pid") };
+    ok until_true( 30, sub { -e "$dir/$pid" && $log->() =~ /listening on/ } ), 'it serves';
+    close $master;
+    return ( $pid, $log );
+}
+
+subtest 'the terminal is closed' => sub {
+    my $dir = File::Temp->newdir;
+    spew( "$dir/app.psgi", $PAGE );
+    my ( $pid, $log ) = close_terminal( $dir, 'shell' );
+    ok until_true( 30, sub { waitpid( $pid, POSIX::WNOHANG() ) == $pid } ), 'the server ends'
+        or kill KILL => $pid;
+    is $?, 0, 'as with Ctrl-C';
+    like $log->(), qr/stopping at once: HUP .*, and the terminal is closed;/, 'and says why';
+    ( $pid, $log ) = close_terminal( $dir, 'nohup' );
+    ok until_true( 30, sub { $log->() =~ /reload started as generation \d+: HUP/ } ),
+        'HUP is a reload with nohup';
+    kill TERM => $pid;
+    waitpid $pid, 0;
+    is $?, 0, 'the server ends when it is told to';
 };
 
 subtest '--live-reload' => sub {

@@ -91,6 +91,43 @@ subtest 'the files of --config and --env-file' => sub {
     $dev->stop;
 };
 
+subtest 'one folder by two names' => sub {
+    my $other = File::Temp->newdir;
+    my $text  = "sub { [ 200, [ 'Content-Type', 'text/plain' ], [Shop::text()] ] }\n";
+    my $dev   = Sirius::Test::Dev->start(
+        "use lib '$other/link';\nuse Shop;\n$text",
+        {   files => {
+                'lib/Cart.pm' => "package Cart;\n1;\n",
+                'lib/Shop.pm' => "package Shop;\nuse Cart;\nsub text { 'one' }\n1;\n"
+            }
+        }
+    );
+    my $folder = $dev->folder;
+    symlink "$folder/lib", "$other/link" or die $!;
+    $dev->save( 'app.psgi', "use lib '$other/link';\nuse Shop;\n$text" );
+    ok $dev->answers('one'), 'modules come from a link';
+    $dev->save( 'lib/Shop.pm', "package Shop;\nuse Till;\nsub text { 'two' }\n1;\n" );
+    ok $dev->answers(qr/Can't locate Till[.]pm/), 'one of them is changed';
+    $dev->write( 'lib/Till.pm', "package Till;\n1;\n" );
+    ok $dev->answers('two'), 'what it needs is made in the folder itself';
+    $dev->save( 'app.psgi', "$text;\n" );
+    ok $dev->answers(qr/Undefined subroutine/), 'the other name is no longer needed';
+    $dev->save( 'app.psgi', "use lib '$folder/lib'; use Shop;\n$text" );
+    ok $dev->answers('two'), 'used again, by its own name';
+    $dev->save( 'lib/Shop.pm', "package Shop;\nsub text { 'three' }\n1;\n" );
+    ok $dev->answers('three'), 'and still watched';
+    $dev->stop;
+};
+
+# What perl says of "use lib 'lib'" and require './shop.pl'
+subtest 'a message with a path that is relative' => sub {
+    my $dev    = Sirius::Test::Dev->start("sub { [ 200, [ 'Content-Type', 'text/plain' ], ['one'] ] }\n");
+    my $folder = $dev->folder;
+    $dev->save( 'app.psgi', "chdir '$folder' or die;\ndie qq(no good at app.psgi line 2.\\n);\n" );
+    ok $dev->answers(qr/no good.*^\Q$folder\E\/app[.]psgi:$/ms), 'shown with the whole path';
+    $dev->stop;
+};
+
 subtest 'bin/app.psgi beside lib' => sub {
     my $dev = Sirius::Test::Dev->start(
         undef,
@@ -136,7 +173,8 @@ subtest 'options' => sub {
             my $to = shift;
             open STDERR, '>&', $to or die $!;
             open STDOUT, '>&', $to or die $!;
-            exec $^X, '-Mblib=' . $Sirius::Test::Server::ROOT, "$Sirius::Test::Server::ROOT/bin/sirius", @args
+            exec $^X, '-Mblib=' . $Sirius::Test::Server::ROOT, "$Sirius::Test::Server::ROOT/bin/sirius",
+                @args
                 or die $!;
         } );
     };

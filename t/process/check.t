@@ -160,6 +160,40 @@ subtest 'The application' => sub {
     );
 };
 
+# Ctrl-C reaches the check, and not the process group of the application
+subtest 'A check that is ended' => sub {
+    for my $signal (qw(INT TERM KILL)) {
+        my $tmp = File::Temp->newdir;
+        app("fork; open my \$to, '>', '$tmp/'.\$\$ or die; close \$to; \$SIG{INT} = \$SIG{TERM} = 'IGNORE'; 1 while 1;\n"
+        );
+        my $pid = fork;
+        die "fork: $!" if !defined $pid;
+        if ( !$pid ) {
+            chdir "$dir";
+            $ENV{TMPDIR} = "$tmp";
+            open STDOUT, '>', '/dev/null';
+            POSIX::_exit( Sirius::CLI::Check->run( '--limit', 60, '--listen', '127.0.0.1:0', 'app.psgi' ) );
+        }
+        my $app = sub {
+            map {m{/(\d+)\z}} glob "$tmp/*";
+        };
+        ok until_true( 30, sub { $app->() == 2 } ), "$signal while the application is loaded";
+        my @app = $app->();
+        kill $signal => $pid;
+        waitpid $pid, 0;
+        my @left;
+        ok until_true(
+            20,
+            sub {
+                !( @left = grep { length Sirius::Test::Server::slurp("/proc/$_/cmdline") } @app );
+            }
+            ),
+            'ends it as well';
+        kill KILL => @left;
+        is_deeply [ grep { !m{/\d+\z} } glob "$tmp/*" ], [], 'and leaves no file';
+    }
+};
+
 subtest 'A page' => sub {
     my @case = (
         [   qr{^error: GET /: the application dies: no database at \S+ line 1$},

@@ -30,7 +30,7 @@ Sirius::CLI::Dev - the command "sirius dev"
 =head1 DESCRIPTION
 
 C<sirius dev> serves an application while somebody works on it, at L<http://localhost:5000/>. It takes all options of L<sirius>, and
-those of the group "Development". Stop it with Ctrl-C.
+those of the group "Development". Stop it with Ctrl-C. It also stops when its terminal is closed, unless it was started with L<nohup(1)>.
 
 =head2 Saving a file
 

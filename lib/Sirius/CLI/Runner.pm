@@ -22,6 +22,7 @@ use Sirius::Dev::RequestLog;
 use Sirius::Service::Starter;
 use Sirius::Service::Activation;
 use Sirius::OS::Title;
+use Sirius::Worker;
 
 # Where the application is looked for; nothing if it is code. A name without a dot and a slash is that of a module
 sub application {
@@ -128,7 +129,8 @@ sub load_server {
 
 # Nothing of the application is loaded here, but in processes of their own
 sub prepare_devel {
-    my ( $self, $app ) = @_;
+    my ( $self, $build ) = @_;
+    my $app = sub { Sirius::Worker->check_app( $build->(@_) ) };    # Lint would name a line of its own
     return $self->SUPER::prepare_devel($app) if !$self->{session};
     return $app                              if !$self->{default_middleware};
     return $self->apply_middleware( $self->apply_middleware( $app, 'Lint' ), 'StackTrace' );

@@ -40,6 +40,7 @@ sub _default {
     return if $name eq 'listen' && grep { defined $given->{$_} } @ADDRESS;
     return ( defined $ENV{PLACK_ENV} ? 'PLACK_ENV' : 'default', $plack->{env} )    if $name eq 'env';
     return ( 'default',                                         $plack->{server} ) if $name eq 'server';
+    return ( 'default', 5000 ) if $name eq 'port' && defined $given->{host} && !defined $given->{listen};
     return ( 'default', 'app.psgi' )                          if $name eq 'app' && !defined $given->{e};
     return ( 'default', defined $given->{error_log} ? 1 : 0 ) if $name eq 'log-prefix';
     return ( 'default', 1 )                                   if $name eq 'default-middleware';

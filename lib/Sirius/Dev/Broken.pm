@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use File::Basename qw(basename);
+use File::Spec     ();
 
 use constant {
     AROUND   => 6,         # lines before and after the one at fault
@@ -41,10 +42,12 @@ sub because {
     my $text = _bytes($error);
     $text =~ s/\AError while loading (?:[^\n]+?): (?=.)//s;
     $text =~ s/\s+\z//;
+    $text = 'unknown error' if !length $text;
     my $self = bless { text => substr( $text, 0, TEXT_MAX ) }, $class;
     while ( $text =~ /(?: at |in file )(\S.*?),? line (\d+)(?=[.,:;)\s]|\z)/g ) {
         my ( $file, $line ) = ( $1, $2 );
         next if !-f $file;
+        $file = File::Spec->rel2abs($file);    # for processes in other directories
         @{$self}{qw(file line)} = ( $file, $line + 0 );
         $self->{source} = _source( $file, $line );
         last;

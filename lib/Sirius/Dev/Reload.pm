@@ -4,8 +4,9 @@ use strict;
 use warnings;
 use parent 'Sirius::Process::Reload';
 
+use Cwd                 ();
 use Errno               qw(ESRCH);
-use List::Util          qw(min);
+use List::Util          qw(min uniq);
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
@@ -92,6 +93,8 @@ sub new {
 sub reload {
     my ( $self, $reply, $why, $again ) = @_;
     return $self->_order( again => 1 ) if $again;
+    return $self->{supervisor}->stop( INT => "$why, and the terminal is closed" )
+        if !$reply && $self->{session}->has_lost_terminal;
     $self->_hold($why);
     $self->_replace_base;
     return $self->_order( reply => $reply, why => $why );
@@ -318,7 +321,8 @@ sub _look {
 sub _named {
     my ( $self, @changed ) = @_;
     my $files = $self->{session}->files;
-    my @paths = map { Sirius::Base::Text->harmless( $files->short($_) ) } @changed;
+    my @paths
+        = uniq map { Sirius::Base::Text->harmless( $files->short( Cwd::realpath($_) // $_ ) ) } @changed;
     my @first = splice @paths, 0, NAMES_MAX;
     return join( ', ', @first ) . ( @paths ? ' and ' . @paths . ' more' : '' );
 }

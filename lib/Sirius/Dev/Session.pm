@@ -40,6 +40,12 @@ sub files {
     );
 }
 
+# Whoever closes the window of a terminal has finished: HUP is no wish for a reload then. With nohup it is ignored at the start
+sub has_lost_terminal {
+    my $self = shift;
+    return $self->{terminal} && !_has_terminal() ? 1 : 0;
+}
+
 # In place of the supervisor's own
 sub generations {
     my ( $self, $supervisor, %state ) = @_;
@@ -66,7 +72,7 @@ sub sources { return @{ shift->{sources} || [] } }
 # app: file of the application, or undef; command: it is sirius dev; conf; include and watch: folders; sources
 sub new {
     my ( $class, %args ) = @_;
-    return bless {%args}, $class;
+    return bless { %args, terminal => ( $SIG{HUP} || '' ) ne 'IGNORE' && _has_terminal() }, $class;
 }
 
 # In place of an access log, unless there is to be one
@@ -76,6 +82,12 @@ sub request_log {
     my $own = Sirius::Dev::LiveReload->PATH;
     return $self->{requests}
         ||= Sirius::Dev::RequestLog->new( colours => $self->colours, hidden => qr/\A\Q$own\E/ );
+}
+
+sub _has_terminal {
+    open my $tty, '<', '/dev/tty' or return 0;
+    CORE::close $tty;
+    return 1;
 }
 
 1;
@@ -127,6 +139,10 @@ The L<Sirius::Dev::Files>.
   my $reload = $session->generations( $supervisor, %state );
 
 A L<Sirius::Dev::Reload>.
+
+=head2 has_lost_terminal
+
+True if there was a controlling terminal at the start, and there is none now.
 
 =head2 id
 

@@ -78,7 +78,7 @@ sub new {
         followed => {},
         late     => [],
         lost     => {},
-        names    => {},        # folders, by the number of their watch
+        names    => {}, # folders, by the number of their watch: several if links or ".." lead to the same one
         numbers  => {},
         plain    => {},        # files that are followed and no links
         say      => sub { },
@@ -120,7 +120,7 @@ sub _add {
     my ( $self, $folder ) = @_;
     my $number = $self->{inotify}->add($folder);
     if ( defined $number ) {
-        $self->{names}{$number}   = $folder;
+        $self->{names}{$number}{$folder} = 1;
         $self->{numbers}{$folder} = $number;
         return 1;
     }
@@ -155,6 +155,9 @@ sub _drop {
     my ( $self, $folder ) = @_;
     my $number = delete $self->{numbers}{$folder};
     return if !defined $number;
+    my $names = $self->{names}{$number} || {};
+    delete $names->{$folder};
+    return if %$names;
     delete $self->{names}{$number};
     $self->{inotify}->remove($number) if $self->{inotify};
     return;
@@ -205,18 +208,8 @@ sub _hear {
     my @changed;
     for my $event ( $self->{inotify}->read ) {
         return ( @changed, $self->_everything ) if $event->{overflow};
-        my $folder = $self->{names}{ $event->{number} };
-        next if !defined $folder;
-        if ( $event->{ignored} ) {
-            delete $self->{names}{ $event->{number} };
-            delete $self->{numbers}{$folder} if ( $self->{numbers}{$folder} // -1 ) == $event->{number};
-        } elsif ( $event->{gone} || $event->{moved} || $event->{unmounted} ) {
-            push @changed, $self->_lose($folder);
-        } elsif ( $event->{folder} ) {
-            push @changed, $self->_hear_folder( $event, "$folder/$event->{name}" );
-        } elsif ( length $event->{name} ) {
-            my $path = "$folder/$event->{name}";
-            push @changed, $path if $self->_counts($path) && ( !$event->{created} || _is_complete($path) );
+        for my $folder ( sort keys %{ $self->{names}{ $event->{number} } || {} } ) {
+            push @changed, $self->_hear_in( $event, $folder );
         }
         last if !$self->{inotify};
     }
@@ -233,6 +226,21 @@ sub _hear_folder {
     return if !$event->{deleted} && !$event->{moved_from} || !defined $self->{numbers}{$path};
     $self->_drop_tree($path);
     return $path;
+}
+
+sub _hear_in {
+    my ( $self, $event, $folder ) = @_;
+    if ( $event->{ignored} ) {
+        delete $self->{names}{ $event->{number} };
+        delete $self->{numbers}{$folder} if ( $self->{numbers}{$folder} // -1 ) == $event->{number};
+        return;
+    }
+    return $self->_lose($folder) if $event->{gone} || $event->{moved} || $event->{unmounted};
+    return                       if !length $event->{name};
+    my $path = "$folder/$event->{name}";
+    return $self->_hear_folder( $event, $path ) if $event->{folder};
+    return $path if $self->_counts($path) && ( !$event->{created} || _is_complete($path) );
+    return;
 }
 
 sub _inotify {

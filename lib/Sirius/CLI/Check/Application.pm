@@ -5,7 +5,6 @@ use warnings;
 
 use File::Basename      qw(basename dirname);
 use File::Spec          ();
-use File::Temp          ();
 use POSIX               ();
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
@@ -30,7 +29,9 @@ sub check {
         "the application file $file does not exist: name it as the last argument, or with --app")
         if defined $file && $file =~ /[.]|\W/ && !-e $file;
     $self->{file} = $file;
-    $self->{out}  = File::Temp->new( TEMPLATE => 'sirius-check-XXXXXX', TMPDIR => 1 );
+    open $self->{out}, '+>>', undef or return $report->error("cannot create a temporary file: $!");
+    open $self->{printed}, '<', '/proc/self/fd/' . fileno $self->{out}
+        or return $report->error("cannot read a temporary file: $!");
     pipe my $read, my $write or return $report->error("cannot create a pipe: $!");
     my $child = Sirius::OS::Child->fork(
         sub {
@@ -42,10 +43,12 @@ sub check {
         on_end => sub { $self->{status} = $_[1] },
     ) or return $report->error("cannot fork: $!");
     close $write;
+    my ( $guard, $alive ) = _guard( $child->pid ) or return $report->error("cannot fork: $!");
     $self->_follow( $child, $read );
     $child->signal('KILL') if !$child->wait( $self->{done} ? TO_END : 0 );
     $child->wait(TO_END);
-    kill KILL => -$child->pid;    # what it has started
+    close $alive;
+    $guard->wait(TO_END);
     return;
 }
 
@@ -68,6 +71,24 @@ sub _explain {
         return "the module $module, which $where needs, was not found: $mend";
     }
     return $line =~ s/[.]?\s*\z//r;
+}
+
+# Ends the application, and what it has started, when the check has ended, in whichever way: Ctrl-C does not reach a process group of
+# its own. The pipe has no other writer than the check
+sub _guard {
+    my $group = shift;
+    pipe my $read, my $alive or return;
+    my $guard = Sirius::OS::Child->fork(
+        sub {
+            close $alive;
+            local @SIG{qw(HUP INT QUIT TERM)} = ('IGNORE') x 4;
+            sysread $read, my $nothing, 1;
+            kill KILL => -$group;
+            POSIX::_exit(0);
+        },
+        group => 1
+    ) or return;
+    return $guard, $alive;
 }
 
 # Lines of the child until it has ended or its time is over
@@ -129,10 +150,8 @@ sub _last_line {
 
 sub _printed {
     my $self = shift;
-    open my $in, '<', $self->{out}->filename or return;
-    my @lines = readline $in;
-    close $in;
-    return @lines;
+    seek $self->{printed}, 0, 0;
+    return readline $self->{printed};
 }
 
 sub _what {
@@ -145,9 +164,9 @@ sub _what {
 sub _in_child {
     my $self = shift;
     my $conf = $self->{conf};
-    open STDIN,  '<',  '/dev/null';
-    open STDOUT, '>>', $self->{out}->filename;
-    open STDERR, '>&', \*STDOUT;
+    open STDIN,  '<',   '/dev/null';
+    open STDOUT, '>>&', $self->{out};
+    open STDERR, '>&',  \*STDOUT;
     STDOUT->autoflush(1);
     $self->{pid} = $$;
     $self->_say( at => 'load' );
@@ -224,7 +243,7 @@ sub _load {
 
 sub _request {
     my ( $self, $app, $finish ) = @_;
-    my $size = -s $self->{out}->filename;
+    my $size = -s $self->{out};
     return Sirius::CLI::Check::Request->check(
         $self,
         app     => $app,
@@ -232,7 +251,7 @@ sub _request {
         explain => sub { $self->_explain(shift) },
         finish  => $finish,
         get     => $self->{get},
-        printed => sub { ( -s $self->{out}->filename ) > $size ? $self->_last_line : undef },
+        printed => sub { ( -s $self->{out} ) > $size ? $self->_last_line : undef },
     );
 }
 
