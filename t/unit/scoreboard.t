@@ -29,14 +29,17 @@ subtest 'a snapshot' => sub {
     is_deeply $got->{workers},                                             [], 'no worker';
     is_deeply $got->{connections}, { open => 0, idle => 0, waiting => 0 }, 'no connection';
     is_deeply [ @{$got}{qw(wanted stopping)} ],                            [ 0, 0 ], 'nothing asked';
-    is_deeply $got->{reload}, { map { $_ => 0 } qw(failed loading loading_since ok) }, 'no reload';
+    is_deeply $got->{reload}, { certificates => [], map { $_ => 0 } qw(failed loading loading_since ok) },
+        'no reload';
     cmp_ok abs( $got->{time} - time ), '<', 60, 'when';
     is_deeply $got->{totals}, {
-        ( map { $_ => 0 } qw(aborted accepted bytes files given log_lost lost refused requests slow taken) ),
+        (   map { $_ => 0 }
+                qw(aborted accepted bytes files given handshakes log_lost lost refused requests slow taken)
+        ),
         closed => {
             map { $_ => 0 }
                 qw(after-response application body-timeout client error header-timeout keepalive-timeout
-                proxy-protocol refused room stop write-timeout)
+                proxy-protocol refused room stop tls-handshake write-timeout)
         },
         exits => {
             map { $_ => 0 }
@@ -116,7 +119,7 @@ subtest 'edges' => sub {
 };
 
 subtest 'reloads' => sub {
-    my $none = { map { $_ => 0 } qw(failed loading loading_since ok) };
+    my $none = { certificates => [], map { $_ => 0 } qw(failed loading loading_since ok) };
     local $SIG{__DIE__} = sub { fail "a handler of the application hears: $_[0]" };
     local $@ = 'of the application';
     for my $text ( '', 'x', '[]', '{}', '{"last":[],"loading":7,"reloads":"no"}', '{"last":{"at":"soon"}}' ) {
@@ -129,6 +132,7 @@ subtest 'reloads' => sub {
     ok $board->tell($said), 'one that failed, while another loads';
     is_deeply $board->reload,
         {
+        certificates  => [],
         failed        => 1,
         last_at       => 1_700_000_000,
         last_ok       => 0,

@@ -171,6 +171,7 @@ sub _base_ended {
     delete $self->{base};
     $self->{preloaded} = {};
     my $how = 'the process that generations are forked from ' . Sirius::OS::ExitStatus->words( $status, '' );
+
     if ( defined( delete $self->{preload_by} ) ) {
         my $name = delete $self->{preloading};
         return $self->_refuse( $name, $how ) if defined $name;

@@ -315,7 +315,8 @@ sub _start {
     $self->{identity} = $self->_identity;
     delete $self->{changed};
     my ( $ours, $theirs ) = map { Sirius::OS::Inherit->take_handle($_) } Sirius::Edge::Shared->line;
-    setsockopt $theirs, SOL_SOCKET, SO_PASSCRED, 1;    # the kernel says who has sent a note: the keeper heeds its parent only
+    setsockopt $theirs, SOL_SOCKET, SO_PASSCRED,
+        1;    # the kernel says who has sent a note: the keeper heeds its parent only
     my $legacy = $self->{line} && $self->line;
     my ( $title, $words, @handles ) = $self->{group}->for_keeper;
     my $child = eval {
