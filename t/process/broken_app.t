@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use File::Temp;
 use Test::More;
 use Sirius::Test;
 
@@ -49,6 +50,32 @@ subtest 'a file that is not there' => sub {
     );
     is $server->wait_exit(10), 'exit 1', 'fails';
     like $server->log, qr{/nowhere/app\.psgi}, 'and is named';
+};
+
+subtest 'a word that is no command' => sub {
+    my $dir = File::Temp->newdir;
+    spew( "$dir/shop", "sub { [ 200, [], ['ok'] ] }\n" );
+    my %case = (
+        'chekc app.psgi' => [ 'exit 2', qr/^sirius: unexpected argument 'app[.]psgi'/ ],
+        'chekc'          =>
+            [ 'exit 1', qr/^sirius: chekc is neither a command \(dev, check, ctl, top\) nor a module: / ],
+        "--chdir $dir" =>
+            [ 'exit 1', qr{^sirius: \S+/app[.]psgi does not exist: name the file of the application} ],
+        'No::Such' => [ 'exit 1', qr{^sirius: No/Such[.]pm does not exist} ],
+    );
+    for my $words ( sort keys %case ) {
+        my ( $status, $says ) = @{ $case{$words} };
+        my $server = Sirius::Test::Server->spawn(
+            command => [ $^X, "$Sirius::Test::Server::ROOT/bin/sirius", '--port', 0, split ' ', $words ] );
+        is $server->wait_exit(10), $status, $words;
+        like $server->log, qr/$says/m, 'one line';
+    }
+    my $server = Sirius::Test::Server->start(
+        command => [ $^X, "$Sirius::Test::Server::ROOT/bin/sirius", "$dir/shop" ],
+        args    => [qw(--host 127.0.0.1 --port 0 --workers 1)]
+    );
+    is $server->ask('GET /')->body, 'ok', 'a file without a suffix is served if its name has a slash';
+    $server->stop;
 };
 
 subtest 'an application that dies in every worker' => sub {

@@ -232,10 +232,12 @@ subtest 'What is no admin port' => sub {
 subtest 'Wrong usage' => sub {
     my $usage = 'see sirius top --help';
     my %case  = (
-        ''                        => 'no server given: use --admin ADDRESS or set SIRIUS_ADMIN',
-        '--foo'                   => "unknown option --foo; $usage",
-        '--onc'                   => "unknown option --onc; $usage",
-        '--once now'              => "unexpected argument 'now'; $usage",
+        ''             => 'no server given: use --admin ADDRESS or set SIRIUS_ADMIN',
+        '--foo'        => "unknown option --foo; $usage",
+        '--onc'        => "unknown option --onc; $usage",
+        '--once now'   => "unexpected argument 'now'; $usage",
+        '--admin shop' =>
+            q(--admin: 'shop' has no port: write shop:5000, or unix:shop or ./shop for a unix socket),
         '--interval'              => "--interval requires a value; $usage",
         '--interval 0 --admin x'  => '--interval: 0 is too small: the minimum is 0.1',
         '--interval 2d --admin x' =>

@@ -68,7 +68,7 @@ sub locate_app {
             $app = $self->_loads_first ? Sirius::App::Loading->watch( $self->{conf}, $here ) : $here->();
             1;
         };
-        my $error = $@;
+        my $error = _not_there( $psgi, $@ );
         $! = 1;
         die $error;
     };
@@ -285,6 +285,24 @@ sub _renew_env {
     my %place = map { Sirius::Config::EnvFile->read(@$_)->set( \%ENV ) } @{ $self->{env_files} || [] };
     $self->{env_names} = [ keys %place ];
     return;
+}
+
+# Plack says that there is no file of that name in a line of an eval. A name without a dot and a slash is that of a module
+sub _not_there {
+    my ( $psgi, $error ) = @_;
+    return $error
+        if !defined $psgi
+        || ref $psgi
+        || ref $error
+        || $error !~ /\AError while loading (\S.*): No such file or directory at \(eval /;
+    my $file = $1;
+    return "sirius: $file does not exist: name the file of the application, such as app.psgi\n"
+        if $psgi !~ /\A[\w:]+\z/ || !-e $psgi && $psgi =~ /::/;
+    return
+        "sirius: $psgi is taken for the name of a module, of which there is none: for the file, write ./$psgi\n"
+        if -e $psgi;
+    return "sirius: $psgi is neither a command (dev, check, ctl, top) nor a module: "
+        . "to serve an application, name its file, such as app.psgi\n";
 }
 
 # Finds the row of a name, and its value if it is a bool: --keepalive and --enable-keepalive are 1,

@@ -71,7 +71,8 @@ sub main {
     $self->{interval} = $self->given('interval') // INTERVAL;
     $self->{client}   = eval { Sirius::CLI::Top::Client->new($admin) };
     chomp( my $error = $@ );
-    $self->fail( $self->FAILED, "--admin: $error" ) if !$self->{client};
+    $self->wrong( defined $self->given('admin') ? "--admin: $error" : "--admin: $error (from SIRIUS_ADMIN)" )
+        if !$self->{client};
     $self->_look_or_fail;
     my ( $once, $json ) = map { $self->given($_) } qw(once json);
     return $self->_watch if !$once && !$json && Sirius::CLI::Top::Screen->is_possible;
