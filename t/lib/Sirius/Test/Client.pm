@@ -13,6 +13,7 @@ use Sirius::Test::Response;
 
 our $PATIENCE = 10;                      # seconds to wait for any single answer
 our $TLS      = $ENV{SIRIUS_TEST_TLS};
+my $context;
 
 # $address is "127.0.0.1:80", "[::1]:80" or "unix:/path". Options: rcvbuf (bytes, set before connect)
 sub new {
@@ -28,12 +29,14 @@ sub new {
     return bless { socket => $socket, in => '', end => undef }, $class;
 }
 
-# With SIRIUS_TEST_TLS=1. Ends with the connection if the server ends it: so does a test of that
+# With SIRIUS_TEST_TLS=1. Ends with the connection if the server ends it: so does a test of that.
+# One context for all: each new one reads the certificates of all authorities of the system, 25 ms of CPU
 sub _encrypted {
     my ( $socket, $address ) = @_;
     require IO::Socket::SSL;
+    $context ||= IO::Socket::SSL::SSL_Context->new( SSL_verify_mode => 0 ) or die 'no context for TLS';
     my $plain = $socket;
-    my $ssl   = IO::Socket::SSL->start_SSL( $socket, SSL_verify_mode => 0, Timeout => $PATIENCE );
+    my $ssl   = IO::Socket::SSL->start_SSL( $socket, SSL_reuse_ctx => $context, Timeout => $PATIENCE );
     return $ssl || $plain;
 }
 
