@@ -80,7 +80,7 @@ sub new {
         lost     => {},
         names    => {}, # folders, by the number of their watch: several if links or ".." lead to the same one
         numbers  => {},
-        plain    => {},        # files that are followed and no links
+        plain    => {}, # files that are followed and no links
         say      => sub { },
         times    => {},
         tree     => {},        # folders of the application
