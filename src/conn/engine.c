@@ -160,6 +160,7 @@ static bool leaves(const sr_engine *e)
 bool sr_engine_keeps(const sr_engine *e, const sr_conn *c)
 {
     const sr_config *config = &e->config;
-    return c->keep_alive && config->keepalive && !c->borrowed && !e->draining && !leaves(e) &&
+    bool stays = !e->draining && !e->leaving && !(e->retiring && c->transport) && !leaves(e);
+    return c->keep_alive && config->keepalive && !c->borrowed && stays &&
            (!config->max_keepalive_reqs || c->requests < config->max_keepalive_reqs);
 }

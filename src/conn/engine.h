@@ -90,6 +90,8 @@ typedef struct sr_engine {
     int event, n_events;
     sr_source control; /* pipe from the supervisor, whose end of file means that it is gone; fd -1: none */
     bool draining;     /* accept nobody, and say close in each response */
+    bool leaving;      /* --drain-delay: each response says close, so that load balancers go elsewhere */
+    bool retiring; /* connections are passed on, but a response says close where a transport forbids that */
     sr_listener listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
     bool listening;          /* the listeners are in the epoll set */

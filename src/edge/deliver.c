@@ -227,9 +227,8 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
     sr_conn *c = en->conn;
     sr_response *r = &en->response;
     sr_buffer_reset(&ed->head);
-    sr_response_error err = sr_response_init(r, &ed->head, h->status, c->minor, c->is_head,
-                                             sr_engine_keeps(e, c) && !close && !ed->leaving &&
-                                                 !(ed->retiring && c->transport)); /* it can't be passed on */
+    sr_response_error err =
+        sr_response_init(r, &ed->head, h->status, c->minor, c->is_head, sr_engine_keeps(e, c) && !close);
     if (!err)
         err = fields(ed, r, lines, false);
     if (!err && h->app_length != SR_REPLY_LENGTH_UNKNOWN && h->app_length > INT64_MAX)

@@ -245,7 +245,7 @@ static void signals_read(sr_edge *ed)
         if (info.ssi_pid && info.ssi_pid != master)
             continue;
         else if (info.ssi_signo == SR_EDGE_CLOSE)
-            ed->leaving = true;
+            ed->engine->leaving = true;
         else
             sr_stop_begin(ed, info.ssi_signo == SR_EDGE_STOP_NOW);
 }
@@ -262,7 +262,7 @@ static void order(sr_edge *ed)
         sr_loop_remove(&ed->engine->loop, &ed->supervisor);
     else if (note.kind == SR_MESSAGE_LOG && n > 0)
         sr_log_replace(ed, fds[--n]);
-    else if (note.kind == SR_MESSAGE_RETIRE && n > 0 && !ed->retiring && !ed->stopping)
+    else if (note.kind == SR_MESSAGE_RETIRE && n > 0 && !ed->engine->retiring && !ed->stopping)
         sr_heir_begin(ed, fds[--n]);
     else if (note.kind == SR_MESSAGE_LEGACY && n > 0)
         sr_heir_inherit(ed, fds[--n]);
@@ -518,7 +518,7 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     if (e->draining) {
         if (sr_stop_step(ed))
             return false;
-    } else if (!e->listening && !ed->retiring) {
+    } else if (!e->listening && !e->retiring) {
         sr_engine_listeners(e, true);
     }
     sr_mend(ed);
@@ -531,7 +531,7 @@ bool sr_edge_step(sr_edge *ed, bool wait)
             event(ed, ev);
     }
     sr_deliver_all(ed);
-    if (ed->retiring && !e->draining && sr_heir_step(ed))
+    if (e->retiring && !e->draining && sr_heir_step(ed))
         return false;
     buffered(ed);
     if (sr_handshake_waits(e))

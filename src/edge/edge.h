@@ -139,7 +139,6 @@ typedef struct sr_edge {
     int64_t end_at;      /* monotonic ns at which it ends, whatever is left; 0: it was not told to end */
     bool stopping;       /* it ends without an heir */
     int64_t pass_at;     /* monotonic ns of the next try, as the pair to the heir was full; 0: it was not */
-    bool retiring;       /* an heir takes the connections over */
     sr_source heir, legacy; /* fd -1: there is none */
     sr_source keys;         /* line to the keeper (keys.h); fd -1: there is none */
     sr_common *common;      /* NULL: there is one edge only */
@@ -147,9 +146,8 @@ typedef struct sr_edge {
     int bells[SR_EDGES_MAX]; /* of all places for edges, by their numbers */
     uint32_t n_bells;
     uint64_t waiting_elsewhere; /* requests that wait in other edges, as read in this step of the loop */
-    bool leaving;       /* --drain-delay: each response says close, so that load balancers go elsewhere */
-    bool fast;          /* the stop is fast */
-    struct sr_log *log; /* NULL: there is no access log */
+    bool fast;                  /* the stop is fast */
+    struct sr_log *log;         /* NULL: there is no access log */
     sr_slow_log slow;
     sr_mounts *mounts; /* of --static; NULL: there are none */
     sr_site sites[SR_LISTENERS_MAX];

@@ -85,8 +85,7 @@ static bool head_make(sr_edge *ed, const sr_found *f, const sr_task *task, const
     sr_engine *e = ed->engine;
     sr_conn *c = task->conn;
     sr_buffer_reset(&ed->head);
-    if (sr_response_init(r, &ed->head, f->status, c->minor, c->is_head,
-                         sr_engine_keeps(e, c) && !ed->leaving) ||
+    if (sr_response_init(r, &ed->head, f->status, c->minor, c->is_head, sr_engine_keeps(e, c)) ||
         sr_fields_add(f, task->request, task->base, e->wall, boundary_of(is), r, &ed->head))
         return false;
     if (c->is_head && !is->length && f->status == 200 && /* otherwise 0 counts as unknown with HEAD */

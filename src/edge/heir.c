@@ -208,7 +208,7 @@ void sr_heir_begin(sr_edge *ed, int fd)
     sr_engine *e = ed->engine;
     sr_engine_tick(e);
     ed->heir = (sr_source){.fd = fd, .kind = SR_SOURCE_HEIR};
-    ed->retiring = true;
+    e->retiring = true;
     ed->end_at = e->now + ed->graceful_ns;
     sr_engine_listeners(e, false);
     if (sr_loop_add(&e->loop, &ed->heir, EPOLLIN)) /* to notice its end: the heir sends nothing */

@@ -39,9 +39,10 @@ sub connect_to {
     return $socket;
 }
 
-sub get {
-    my $socket = shift;
-    print {$socket} "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+# Sends a request and reads the response. Returns its head, or "cut"
+sub head_of {
+    my ( $socket, $path ) = @_;
+    print {$socket} "GET $path HTTP/1.1\r\nHost: a\r\n\r\n";
     my $head = '';
     while ( $head !~ /\r\n\r\n/ ) {
         my $line = readline $socket;
@@ -50,7 +51,12 @@ sub get {
     }
     my ($length) = $head =~ /^Content-Length: (\d+)/mi;
     read $socket, my ($body), $length;
-    return $head =~ /\AHTTP\/1\.1 (\d+)/ ? "$1" : $head;
+    return $head;
+}
+
+sub get {
+    my ( $socket, $path ) = ( @_, '/' );
+    return head_of( $socket, $path ) =~ s/\AHTTP\/1\.1 (\d+).*/$1/sr;
 }
 
 sub name_of { return shift->peer_certificate('commonName') }
@@ -127,4 +133,48 @@ subtest 'tickets' => sub {
 
 $server->{may_crash} = 1;    # two edges were killed
 $server->stop;
+
+# What OpenSSL knows of a connection can't be passed on, so it stays where it is and closes after its next response
+subtest 'settings of the edge change' => sub {
+    my $dir  = $made->dir;
+    my $conf = "$dir/sirius.conf";
+    mkdir "$dir/public" or die "$dir/public: $!";
+    spew( "$dir/public/file.txt", 'file' );
+    spew( $conf,                  "keepalive-timeout = 60\n" );
+    $server = start_server(
+        "sub { kill KILL => \$\$ if \$_[0]{PATH_INFO} eq '/die'; [ 200, [], ['app'] ] }\n",
+        '--listen', '127.0.0.1:0,tls', '--tls-self-signed', '--config', $conf,
+        '--static' => "/public=$dir/public",
+        qw(--workers 2 --edges 1)
+    );
+    my %status = ( '/' => 200, '/public/file.txt' => 200, '/public/none' => 404, '/die' => 502 );
+    my %open   = map { $_ => connect_to() } keys %status, qw(first silent);
+    is get($_), 200, 'a connection' for values %open;
+    my ($before) = $server->edges;
+    spew( $conf, "keepalive-timeout = 50\n" );
+    $server->signal('HUP');
+    ok until_true( 40, sub { head_of( $open{first}, '/' ) =~ /^Connection: close\r$/m } ),
+        'the edge that has them says close';
+    is scalar( grep { $_ == $before } $server->edges ), 1, 'and lives as long as they do';
+
+    for my $path ( sort keys %status ) {
+        my $head = head_of( $open{$path}, $path );
+        like $head, qr{\AHTTP/1.1 $status{$path} }, "$path is answered";
+        like $head, qr/^Connection: close\r$/m,     'the response says that it is the last';
+        is sysread( $open{$path}, my $more, 1 ), 0, 'and it is';
+    }
+    close $_ for values %open;
+    ok until_true(
+        10,
+        sub {
+            !grep { $_ == $before } $server->edges;
+        }
+        ),
+        'it ends with the last of them';
+    my $new = connect_to();
+    is join( q( ), map { get($new) } 1 .. 3 ), '200 200 200', 'new connections are kept';
+    $server->{may_crash} = 1;    # a worker was killed
+    $server->stop;
+};
+
 done_testing;
