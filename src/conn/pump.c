@@ -63,6 +63,11 @@ static int pump_up(sr_engine *e, sr_conn *c)
             err = result(n);
             if (n > 0)
                 sr_buffer_take(&p->up, (size_t)n);
+            if (err == EPIPE) { /* the application has closed its end: what it has said goes out */
+                sr_buffer_free(&p->up);
+                p->up_over = true;
+                err = 0;
+            }
             continue;
         }
         sr_buffer_free(&p->up);
@@ -75,9 +80,19 @@ static int pump_up(sr_engine *e, sr_conn *c)
             shutdown(p->source.fd, SHUT_WR);
         }
     }
-    return err == EPIPE && p->down_ends
-               ? 0
-               : err; /* the application has closed its end: what it has said goes out */
+    return err;
+}
+
+/* Whether the application has closed its end, rather than shut it down for writing. */
+static bool closed(const sr_pump *p)
+{
+    return p->down_ends && send(p->source.fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EPIPE;
+}
+
+/* Whether the end waits: a worker still has the request, and may answer it, as one that only looked at the socket does. */
+static bool held(const sr_conn *c)
+{
+    return c->slot && closed(c->pump);
 }
 
 static int pump_down(sr_engine *e, sr_conn *c)
@@ -94,12 +109,16 @@ static int pump_down(sr_engine *e, sr_conn *c)
             continue;
         }
         sr_buffer_free(&p->down);
+        if (p->down_ends && held(c))
+            break;
         if (p->down_ends) {
             err = sr_transport_end(c->transport, c->source.fd);
             p->down_over = !err;
             continue;
         }
         ssize_t n = recv(p->source.fd, e->scratch, SR_PUMP_BYTES, MSG_DONTWAIT);
+        if (n < 0 && errno == ECONNRESET) /* closed, before it had read all */
+            n = 0;
         err = result(n);
         if (n > 0 && !sr_buffer_add(&p->down, e->scratch, (size_t)n))
             err = ENOMEM;
@@ -120,12 +139,6 @@ static bool watch_pair(sr_engine *e, sr_pump *p, uint32_t events)
     return !err;
 }
 
-/* Whether the application has closed its end, rather than shut it down for writing. */
-static bool closed(const sr_pump *p)
-{
-    return p->down_ends && send(p->source.fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EPIPE;
-}
-
 void sr_pump_step(sr_engine *e, sr_conn *c)
 {
     sr_pump *p = c->pump;
@@ -144,9 +157,9 @@ void sr_pump_step(sr_engine *e, sr_conn *c)
     }
     if (sr_buffer_len(&p->up))
         of_pair |= EPOLLOUT;
-    else if (!p->up_over)
+    else if (!p->up_over && !closed(p))
         of_client |= EPOLLIN;
-    if (c->out || sr_buffer_len(&p->down) || (p->down_ends && !p->down_over))
+    if (c->out || sr_buffer_len(&p->down) || (p->down_ends && !p->down_over && !held(c)))
         of_client |= EPOLLOUT;
     else if (!p->down_ends)
         of_pair |= EPOLLIN;

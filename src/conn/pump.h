@@ -6,7 +6,8 @@
  *
  * Neither side is read further than the other takes: at most SR_PUMP_BYTES wait in each direction. The end of
  * one side is passed on (close_notify, shutdown); when both have ended, or the application has closed its end,
- * the connection is closed.
+ * the connection is closed. While a worker has the request, a closed end means nothing yet: the handle is closed
+ * with %env, and the response of the application may come after that.
  *
  * Owner: the connection. While its response is sent (conn->out), bytes of the application wait.
  * Closing: all functions but sr_pump_new and sr_pump_free may close and free the connection.

@@ -3,17 +3,32 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use File::Temp      ();
 use IO::Socket::SSL qw(SSL_VERIFY_NONE);
 use Net::SSLeay;
 use Test::More;
 use Sirius::Test;
 
+my $dir = File::Temp->newdir;
+spew( "$dir/big", 'x' x 3_000_000 );
+local $ENV{BIG} = "$dir/big";
 my $server = start_server( <<'APP', '--listen', '127.0.0.1:0,tls', qw(--tls-self-signed --workers 2) );
 sub {
     my $env = shift;
     my $io  = $env->{'psgix.io'};
     my $path = $env->{PATH_INFO};
     return [ 200, [], [ ref $io ] ] if $path eq '/look';
+    return [ 200, [], [ fileno $io > 2 ? 'used' : 'not' ] ] if $path eq '/use';
+    if ( $path eq '/file' ) { fileno $io; open my $in, '<', $ENV{BIG} or die; return [ 200, [], $in ] }
+    return sub {
+        my $writer = shift->( [ 200, [] ] );
+        $writer->write('us');
+        fileno $io;
+        close $io;
+        select undef, undef, undef, 0.1;
+        $writer->write('ed');
+        $writer->close;
+    } if $path eq '/stream';
     return sub {
         my $n;
         if ( $path eq '/echo' ) {
@@ -74,6 +89,30 @@ subtest 'a flood' => sub {
 subtest 'one that is looked at only' => sub {
     my $socket = connect_to('/look');
     like readline $socket, qr/200/, 'is an ordinary response';
+};
+
+# The application closes its end with %env: before its response has left the worker, or while it goes on
+subtest 'one that is used, and answered in the ordinary way' => sub {
+    my %body = ( '/use' => qr/used\z/, '/stream' => qr/us.*ed\r\n0\r\n\r\n\z/s, '/file' => qr/x{3000}\z/ );
+    for my $path ( sort keys %body ) {
+        for my $behind ( '', "GET /look HTTP/1.1\r\nHost: a\r\n\r\n" ) {
+            my $socket = connect_to( $path, $behind );
+            my $got    = join '', readline $socket;
+            my $name   = $path . ( $behind ? ', with bytes behind the request' : '' );
+            like $got, qr/\AHTTP\/1\.1 200 .*^Connection: close\r$/ms, "$name: the response, if it can say so"
+                if $path ne '/stream';
+            like $got, $body{$path}, "$name: all of it, and it is the last";
+            cmp_ok length $got, '>', 3_000_000, "$name: the file" if $path eq '/file';
+        }
+    }
+};
+
+subtest 'bytes that the application does not read' => sub {
+    my $socket = connect_to( '/flood', 'unread ' x 1000 );
+    print {$socket} 'more' x 1000;
+    my ( $got, $n ) = (0);
+    $got += $n while $n = sysread $socket, my $bytes, 65_536;
+    is $got, 5_000_000, 'do not cut what it has written';
 };
 
 alarm 0;
