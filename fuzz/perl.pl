@@ -510,9 +510,9 @@ sub wrong {
 
 socket my $listener, Socket::AF_UNIX(), Socket::SOCK_STREAM(), 0 or die "socket: $!"; # its class is looked at
 $engine = Sirius::Worker::Engine->new( {
-    ( map { $_ => 0 } qw(max_requests max_rss multiprocess slot soon_requests) ),
+    ( map { $_ => 0 } qw(generation max_requests max_rss multiprocess slot soon_requests) ),
     edge       => -1,                                        # this process has started none
-    listeners  => [ [ fileno $listener, 'fuzz', 80, 1 ] ],
+    listeners  => [ [ fileno $listener, 'fuzz', 80, 1, 0 ] ],
     scoreboard => Sirius::Scoreboard->new(1),
     sleepers   => $ARGV[0],
 } );

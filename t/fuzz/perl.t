@@ -41,8 +41,12 @@ my @cc = (
     qw(-std=gnu11 -w -g -Isrc -Ixs -Ifuzz),
     "-I$root/t/fuzz", split( ' ', ExtUtils::Embed::ccopts() )
 );
-my $link  = ExtUtils::Embed::ldopts(1);
-my $built = system( @cc, '-o', "$dir/perl", "$dir/main.c", @object, split ' ', $link );
+my $link = ExtUtils::Embed::ldopts(1);
+
+# Objects that were built with OpenSSL need it
+open my $makefile, '<', 'Makefile' or die "Makefile: $!";
+my @openssl = grep( {/-lssl/} <$makefile> ) ? qw(-lssl -lcrypto) : ();
+my $built   = system( @cc, '-o', "$dir/perl", "$dir/main.c", @object, @openssl, split ' ', $link );
 is $built, 0, 'it is built' or BAIL_OUT('is libperl-dev installed? dev/setup brings it');
 
 my %byte  = ( n => "\n", r => "\r", t => "\t", '\\' => '\\' );

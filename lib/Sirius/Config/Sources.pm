@@ -187,11 +187,13 @@ sub _plackup {
     return;
 }
 
-# The port that platforms for containers set. It may be meant for another program, so every other source overrides it
+# The port that platforms for containers set. It may be meant for another program, so every other source overrides it. Who is
+# given a socket does not look at it: deploy/server-starter has an address in a variable of that name.
 sub _port {
     my ( $self, $env ) = @_;
     my $port = $env->{PORT};
-    return {} if !defined $port || !length $port;
+    return {}
+        if !defined $port || !length $port || grep {defined} @{$env}{qw(SERVER_STARTER_PORT LISTEN_FDS)};
     return { port => { from => $self->_place('PORT'), value => $port } };
 }
 
