@@ -187,7 +187,8 @@ sub {
 }
 APP
     my $client = $server->connect;
-    my $right  = 'POST|a|127.0.0.1|http|1|1|0|IO::File|body';
+    my $scheme = $ENV{SIRIUS_TEST_TLS} ? 'https' : 'http';
+    my $right  = "POST|a|127.0.0.1|$scheme|1|1|0|IO::File|body";
     for my $what (
         map( {"/guard/$_"}
             qw(REQUEST_METHOD REMOTE_PORT psgi.input psgix.io psgi.version psgix.input.buffered HTTP_HOST CONTENT_LENGTH new)
