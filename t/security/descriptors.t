@@ -195,12 +195,14 @@ subtest 'Sockets that were open at the start: fd:N, systemd and Server::Starter'
     my $activate
         = 'use POSIX; POSIX::dup2( $ARGV[0], 3 ); POSIX::close( $ARGV[0] ) if 3 < shift; $ENV{LISTEN_FDS} = 1; $ENV{LISTEN_PID} = $$; exec @ARGV';
     my %way = (
-        "--listen fd:$fd" => [ args => [ '--listen', "fd:$fd" ] ],
-        'LISTEN_FDS'      => [ command => [ $^X, '-e', $activate, $fd, @program ], plain => 1, ready => 1 ],
+        "--listen fd:$fd"     => [ args => [ '--listen', "fd:$fd" ] ],
+        "--listen fd:$fd,tls" => [ args => [ '--listen', "fd:$fd,tls", '--tls-self-signed' ], tls => 1 ],
+        'LISTEN_FDS' => [ command => [ $^X, '-e', $activate, $fd, @program ], plain => 1, ready => 1 ],
         'SERVER_STARTER_PORT' => [ env => { SERVER_STARTER_PORT => "127.0.0.1:$port=$fd" }, ready => 1 ],
     );
     for my $way ( sort keys %way ) {
         my %option = case ( @{ $way{$way} } );
+        local $Sirius::Test::Client::TLS = 1 if delete $option{tls};
         my $server = Sirius::Test::Server->start( %option,
             args => [ qw(--workers 1 --body-memory 4096), @{ $option{args} || [] } ] );
         is ask($server), '200 200', "$way: asked";

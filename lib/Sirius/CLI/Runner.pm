@@ -436,7 +436,7 @@ sub _read {
 # starts must not inherit them
 sub _shield {
     my $conf    = shift;
-    my @numbers = map {/\Afd:(\d+)\z/} @{ $conf->{listen} }, @{ $conf->{admin} || [] };
+    my @numbers = map {/\Afd:(\d+)(?i:,tls|:ssl)?\z/} @{ $conf->{listen} }, @{ $conf->{admin} || [] };
     push @numbers, map { $_->{fd} } Sirius::Service::Starter->descriptors,
         Sirius::Service::Activation->offered;
     return Sirius::OS::Inherit->close_on_exec(@numbers);
