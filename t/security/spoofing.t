@@ -113,9 +113,9 @@ subtest 'forwarding headers change nothing by themselves' => sub {
         'X-Forwarded-Host: evil',
         'Forwarded: for=6.6.6.6'
     );
-    is $env->{REMOTE_ADDR},       '127.0.0.1', 'REMOTE_ADDR';
-    is $env->{'psgi.url_scheme'}, 'http',      'psgi.url_scheme';
-    is $env->{HTTP_HOST},         'a',         'HTTP_HOST';
+    is $env->{REMOTE_ADDR},       '127.0.0.1',                              'REMOTE_ADDR';
+    is $env->{'psgi.url_scheme'}, $ENV{SIRIUS_TEST_TLS} ? 'https' : 'http', 'psgi.url_scheme';
+    is $env->{HTTP_HOST},         'a',                                      'HTTP_HOST';
 };
 
 # A client that a trusted proxy knows nothing of, or that has written into its lists
