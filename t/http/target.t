@@ -120,6 +120,8 @@ subtest 'a request line of many KB' => sub {
         '16385 bytes';
 };
 
+my $scheme = $ENV{SIRIUS_TEST_TLS} ? 'https' : 'http';
+
 subtest 'the authority of an absolute-form replaces Host' => sub {
     for my $case (
         [ 'http://b/x?y',       'b',         'http://b/' ],
@@ -135,11 +137,12 @@ subtest 'the authority of an absolute-form replaces Host' => sub {
         )
     {
         my ( $target, $host, $base ) = @$case;
+        $base =~ s/\Ahttp/$scheme/;
         my $env = seen( "GET $target HTTP/1.1", 'X-One: 1', 'host: a', 'X-Two: 2' );
-        is $env->{HTTP_HOST},                       $host,  "$target: HTTP_HOST";
-        is $env->{base},                            $base,  'base of Plack::Request';
-        is $env->{'psgi.url_scheme'},               'http', 'the scheme is that of the connection';
-        is "$env->{HTTP_X_ONE} $env->{HTTP_X_TWO}", '1 2',  'its neighbours';
+        is $env->{HTTP_HOST},                       $host,   "$target: HTTP_HOST";
+        is $env->{base},                            $base,   'base of Plack::Request';
+        is $env->{'psgi.url_scheme'},               $scheme, 'the scheme is that of the connection';
+        is "$env->{HTTP_X_ONE} $env->{HTTP_X_TWO}", '1 2',   'its neighbours';
         is seen( "GET $target HTTP/1.0", 'Connection: keep-alive' )->{HTTP_HOST}, $host,
             'HTTP/1.0 without Host';
     }
@@ -179,8 +182,8 @@ subtest 'absolute-form behind a trusted proxy' => sub {
     is join( ' ', $host->( 'GET http://b:81/ HTTP/1.1', 'Host: a:90', 'X-Forwarded-Proto: https' ) ),
         'b:81 81 https://b:81/', 'the port of the server is that of the authority';
     is join( ' ', $host->( 'GET http://b/ HTTP/1.1', 'Host: a', 'X-Forwarded-Host: c:82' ) ),
-        'c:82 82 http://c:82/', 'what the proxy says of the host counts';
-    is join( ' ', $host->( 'GET http://b/ HTTP/1.0', 'X-Forwarded-Host: c' ) ), 'c 80 http://c/',
+        "c:82 82 $scheme://c:82/", 'what the proxy says of the host counts';
+    is join( ' ', $host->( 'GET http://b/ HTTP/1.0', 'X-Forwarded-Host: c' ) ), "c 80 $scheme://c/",
         'for HTTP/1.0 without Host as well';
     $behind->stop;
 };
