@@ -26,14 +26,21 @@ static bool begun(const sr_edge *ed, const sr_edge_worker *m, uint32_t slot)
            (!m->bound || m->bound == slot + 1 || sr_reader_waits(&m->reader));
 }
 
+/*
+ * For a worker that has begun with it. Not while its ring has records that were not read: they may be the
+ * answer to the request before, which no look has bound to it, and would not be believed any more.
+ */
+static void bind_heard(sr_edge *ed, sr_edge_worker *m, uint32_t slot)
+{
+    if (!sr_reader_waits(&m->reader))
+        sr_crew_bind(ed, m, slot, ed->entries[slot].number);
+}
+
 int32_t sr_mend_runs(const sr_edge *ed, uint32_t slot)
 {
-    uint64_t number = ed->entries[slot].number;
-    for (uint32_t row = 0; row < ed->rows; row++) {
-        const sr_edge_worker *m = &ed->workers[row];
-        if (there(m) && (!m->bound || m->bound == slot + 1) && atomic_load(&m->reader.ring->began) == number)
+    for (uint32_t row = 0; row < ed->rows; row++)
+        if (begun(ed, &ed->workers[row], slot))
             return (int32_t)row;
-    }
     return -1;
 }
 
@@ -76,7 +83,7 @@ static bool granted(sr_edge *ed, uint32_t slot)
     sr_edge_worker *m = &ed->workers[row];
     sr_queue_grant(&ed->queue, slot, en->number, m->row);
     if (atomic_load(&m->reader.ring->began) == en->number)
-        sr_crew_bind(ed, m, slot, en->number);
+        bind_heard(ed, m, slot);
     return true; /* if it no longer says so, the claim will be doubted again */
 }
 
@@ -100,7 +107,7 @@ static void hidden(sr_edge *ed, uint32_t slot)
 {
     int32_t row = sr_mend_runs(ed, slot);
     if (row >= 0)
-        sr_crew_bind(ed, &ed->workers[row], slot, ed->entries[slot].number);
+        bind_heard(ed, &ed->workers[row], slot);
     else
         sr_mend_requeue(ed, slot);
 }
@@ -120,7 +127,7 @@ static void look_at(sr_edge *ed, uint32_t slot)
         }
     } else if (row >= 0 && begun(ed, &ed->workers[row], slot)) {
         en->doubts = 0;
-        sr_crew_bind(ed, &ed->workers[row], slot, en->number);
+        bind_heard(ed, &ed->workers[row], slot);
     } else if (++en->doubts >= DOUBTS_MAX) {
         doubted(ed, slot);
     }
