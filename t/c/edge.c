@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROWS = 8, HONEST = 0, HOSTILE = 1, PATIENCE_MS = 20000, REQUESTS = 8 };
+enum { ROWS = 8, HONEST = 0, HOSTILE = 1, REQUESTS = 8 };
 
 static int has_it[2];
 static pid_t edge_pid, honest_pid;

@@ -1,14 +1,21 @@
 #ifndef EDGE_SITE_H
 #define EDGE_SITE_H
-/* edge_site: what an edge of these tests is given: memory, an address, and limits that no request meets by accident. */
+/*
+ * edge_site: what an edge of these tests is given: memory, an address, and limits that no request meets by accident. The
+ * edge may be in the process of the test, which turns its loop.
+ */
 #include "edge/edge.h"
 #include "edge/settings.h"
 #include "share/door.h"
 #include "share/memory.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum { PATIENCE_MS = 20000 };
 
 static int lobby, sleepers_fd, listener, report[2], control[2];
 static struct sockaddr_in address; /* of the listener */
@@ -56,6 +63,45 @@ static inline sr_settings site_settings(void)
     s.config = edge_config();
     s.listeners[0].fd = listener;
     return s;
+}
+
+/* In this process, and the only one that workers find. */
+static inline sr_edge *edge_new(void)
+{
+    sr_settings s = site_settings();
+    sr_edge *edge;
+    if (sr_edge_new(&edge, &s))
+        exit(9);
+    sr_sleepers_arrive(edge->sleepers, edge->number, edge->name);
+    return edge;
+}
+
+static inline bool readable(int fd, int ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, ms) > 0;
+}
+
+/* Turns the loop until a byte has come there. */
+static inline bool turn_until(sr_edge *ed, int fd)
+{
+    char byte;
+    for (int ms = 0; ms < PATIENCE_MS; ms++) {
+        sr_edge_step(ed, false);
+        if (readable(fd, 1))
+            return read(fd, &byte, 1) == 1;
+    }
+    return false;
+}
+
+static inline int client_of(const char *request)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ssize_t len = (ssize_t)strlen(request);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+        write(fd, request, (size_t)len) != len)
+        exit(9);
+    return fd;
 }
 
 #endif

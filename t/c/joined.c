@@ -14,7 +14,6 @@
 #include "tap.h"
 
 #include <arpa/inet.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -24,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROWS = 64, PATIENCE_MS = 20000 };
+enum { ROWS = 64 };
 
 static int took[2], go[2], said[2];
 
@@ -197,34 +196,6 @@ static _Noreturn void run_worker(uint32_t row)
 
 /* --- the edge, in this process --- */
 
-static sr_edge *edge_new(void)
-{
-    sr_settings s = site_settings();
-    sr_edge *edge;
-    if (sr_edge_new(&edge, &s))
-        exit(9);
-    sr_sleepers_arrive(edge->sleepers, edge->number, edge->name);
-    return edge;
-}
-
-static bool readable(int fd, int ms)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    return poll(&p, 1, ms) > 0;
-}
-
-/* Turns until a byte has come there */
-static bool turn_until(sr_edge *ed, int fd)
-{
-    char byte;
-    for (int ms = 0; ms < PATIENCE_MS; ms++) {
-        sr_edge_step(ed, false);
-        if (readable(fd, 1))
-            return read(fd, &byte, 1) == 1;
-    }
-    return false;
-}
-
 static char got[100000], want[100000];
 static size_t got_len, want_len;
 
@@ -279,7 +250,6 @@ static const char *receive(sr_edge *ed, int fd, bool *ended)
 
 static void reply(sr_edge *ed, uint32_t row)
 {
-    static const char request[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     const struct reply *r = &replies[row];
     char byte = 0;
     bool ended;
@@ -287,10 +257,7 @@ static void reply(sr_edge *ed, uint32_t row)
     pid_t pid = fork();
     if (!pid)
         run_worker(row);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
-        write(fd, request, sizeof request - 1) != (ssize_t)sizeof request - 1)
-        exit(9);
+    int fd = client_of("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     bool taken = turn_until(ed, took[0]);
     ok(taken && write(go[1], &byte, 1) == 1 && readable(said[0], PATIENCE_MS) && read(said[0], &byte, 1) == 1,
        "%s: its worker has said it", r->name);

@@ -115,7 +115,6 @@ my %ELSEWHERE = (
     'src/edge/keys.c' => 'tls/keys tls/reload',
     'src/edge/limits.c' => 'c/waiting process/deadline',
     'src/edge/log.c' => 'log/server log/values',
-    'src/edge/mend.c' => 'c/edge c/stress security/scoreboard',
     'src/edge/others.c' => 'process/edges',
     'src/edge/slow.c' => 'log/slow',
     'src/edge/stop.c' => 'process/stop fair/stop',
