@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int sr_pump_new(sr_engine *e, sr_conn *c, int *theirs)
+int sr_pump_new(sr_conn *c, int *theirs)
 {
     int pair[2];
     sr_pump *p = calloc(1, sizeof *p);
@@ -23,7 +23,6 @@ int sr_pump_new(sr_engine *e, sr_conn *c, int *theirs)
     p->conn = c;
     c->pump = p;
     *theirs = pair[1];
-    (void)e;
     return 0;
 }
 

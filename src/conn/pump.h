@@ -28,7 +28,7 @@ typedef struct sr_pump {
 } sr_pump;
 
 /* Makes the pair; *theirs is for the application. Returns 0 or errno. */
-int sr_pump_new(sr_engine *e, sr_conn *c, int *theirs);
+int sr_pump_new(sr_conn *c, int *theirs);
 void sr_pump_free(sr_engine *e, sr_conn *c);
 
 /* An event of either side. */

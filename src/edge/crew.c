@@ -349,7 +349,7 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
     bool lends = c && !c->gone && (!bytes || ahead >= 0);
     int socket = lends ? c->source.fd : -1, end = -1;
     if (lends && c->transport) { /* one end of a pair; once, and not without a descriptor */
-        lends = !c->pump && sr_pump_new(ed->engine, c, &end) == 0;
+        lends = !c->pump && sr_pump_new(c, &end) == 0;
         socket = end;
     }
     if (lends) {

@@ -170,6 +170,12 @@ bool sr_edge_step(sr_edge *ed, bool wait);
 /* Writes one line to the supervisor. False: it does not read. */
 bool sr_edge_report(sr_edge *ed, const char *text);
 
+/* How many slots hold a request, waiting or running. */
+static inline uint32_t sr_edge_used(const sr_edge *ed)
+{
+    return ed->slots - ed->queue.n_free;
+}
+
 /* Method and target of a request, as the client has sent them: "GET /path". */
 static inline sr_bytes sr_edge_line_of(const sr_request *r, const char *base)
 {

@@ -231,7 +231,7 @@ bool sr_heir_step(sr_edge *ed)
     if (ed->heir.fd >= 0 && ed->pass_at <= e->now)
         pass_on(ed);
     /* abandoned requests keep it alive too: nobody else watches their workers */
-    return (!e->n_conns && ed->queue.n_free == ed->slots) || e->now >= ed->end_at;
+    return (!e->n_conns && !sr_edge_used(ed)) || e->now >= ed->end_at;
 }
 
 /* --- taking over --- */

@@ -133,23 +133,18 @@ static void look_at(sr_edge *ed, uint32_t slot)
     }
 }
 
-static uint32_t used(const sr_edge *ed)
-{
-    return ed->slots - ed->queue.n_free;
-}
-
 int64_t sr_mend_at(const sr_edge *ed)
 {
-    return used(ed) ? ed->mended_at + (ed->mend_ns ? ed->mend_ns : MEND_NS) : INT64_MAX;
+    return sr_edge_used(ed) ? ed->mended_at + (ed->mend_ns ? ed->mend_ns : MEND_NS) : INT64_MAX;
 }
 
 void sr_mend(sr_edge *ed)
 {
-    if (!used(ed) || ed->engine->now < sr_mend_at(ed))
+    if (!sr_edge_used(ed) || ed->engine->now < sr_mend_at(ed))
         return;
     bool news = hear_all(ed);
     sr_slow_begin(ed);
-    for (uint32_t slot = 0, seen = 0, n = used(ed); slot < ed->slots && seen < n; slot++)
+    for (uint32_t slot = 0, seen = 0, n = sr_edge_used(ed); slot < ed->slots && seen < n; slot++)
         if (ed->entries[slot].number) {
             seen++;
             if (!ed->entries[slot].row)

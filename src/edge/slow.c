@@ -15,11 +15,6 @@
 
 enum { REPORT_MAX = 2048 }; /* below PIPE_BUF */
 
-static bool used(const sr_edge *ed)
-{
-    return ed->slots != ed->queue.n_free;
-}
-
 /* --- how many --- */
 
 /*
@@ -202,7 +197,7 @@ void sr_slow_timer(sr_edge *ed)
     (void)n; /* EAGAIN: it was set again */
     if (s->left_out && s->sum_at <= ed->engine->now)
         tell_left_out(ed);
-    if (!used(ed))
+    if (!sr_edge_used(ed))
         s->look_at = INT64_MAX;
     else if (s->look_at <= ed->engine->now)
         look(ed);

@@ -165,35 +165,31 @@ static int error_of(tls *t, int result)
 
 /* --- handshake --- */
 
-/* "C = DE, CN = x" of OpenSSL as RFC 4514 has it: "CN=x,C=DE". */
-static char *name_text(X509_NAME *name, size_t *len)
+/* A copy of what was printed there, which is freed. NULL: nothing was, or there is no memory. */
+static char *printed(BIO *to, bool done, size_t *len)
 {
-    BIO *to = BIO_new(BIO_s_mem());
     char *at, *copy = NULL;
-    if (to && X509_NAME_print_ex(to, name, 0, XN_FLAG_RFC2253 & ~(unsigned long)ASN1_STRFLGS_ESC_MSB) >= 0) {
-        long n = BIO_get_mem_data(to, &at);
-        if (n >= 0 && (copy = malloc((size_t)n + 1))) {
-            memcpy(copy, at, (size_t)n);
-            *len = (size_t)n;
-        }
+    long n = done ? BIO_get_mem_data(to, &at) : -1;
+    if (n >= 0 && (copy = malloc((size_t)n + 1))) {
+        memcpy(copy, at, (size_t)n);
+        *len = (size_t)n;
     }
     BIO_free(to);
     return copy;
 }
 
+/* "C = DE, CN = x" of OpenSSL as RFC 4514 has it: "CN=x,C=DE". */
+static char *name_text(X509_NAME *name, size_t *len)
+{
+    BIO *to = BIO_new(BIO_s_mem());
+    unsigned long how = XN_FLAG_RFC2253 & ~(unsigned long)ASN1_STRFLGS_ESC_MSB;
+    return printed(to, to && X509_NAME_print_ex(to, name, 0, how) >= 0, len);
+}
+
 static char *pem_text(X509 *cert, size_t *len)
 {
     BIO *to = BIO_new(BIO_s_mem());
-    char *at, *copy = NULL;
-    if (to && PEM_write_bio_X509(to, cert)) {
-        long n = BIO_get_mem_data(to, &at);
-        if (n >= 0 && (copy = malloc((size_t)n + 1))) {
-            memcpy(copy, at, (size_t)n);
-            *len = (size_t)n;
-        }
-    }
-    BIO_free(to);
-    return copy;
+    return printed(to, to && PEM_write_bio_X509(to, cert), len);
 }
 
 static char *serial_text(X509 *cert)

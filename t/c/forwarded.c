@@ -2,7 +2,7 @@
 #include "../../src/http/forwarded.h"
 
 #include "../../src/net/cidr.h"
-#include "guard.h"
+#include "fields.h"
 #include "tap.h"
 
 static sr_cidrs trusted;
@@ -20,14 +20,11 @@ static sr_hop judge(void *with, sr_bytes address)
 /* "client port scheme host server_port", with - for what is not said */
 static const char *result(const char *fields, sr_forwarded_kind kind)
 {
-    static char out[512], head[70000];
+    static char out[512];
     static sr_request r;
-    sr_request_limits limits = {.line = 8192, .head = 65536, .fields = 100};
     sr_forwarded f;
-    int len = snprintf(head, sizeof head, "GET / HTTP/1.1\r\nHost: a\r\n%s\r\n", fields);
-    const char *at = guarded(head, (size_t)len);
-    sr_request_init(&r);
-    if (sr_request_feed(&r, &limits, at, (size_t)len) != SR_PARSE_DONE)
+    const char *at = request_of(&r, fields);
+    if (!at)
         return r.why;
     sr_forwarded_read(&f, &r, at, kind, judge, &trusted);
     snprintf(out, sizeof out, "%.*s %d %s %.*s %d", f.client.at ? (int)f.client.len : 1,

@@ -15,7 +15,7 @@ my $JSON = JSON::PP->new->ascii->canonical;
 # False with $!: it does not listen
 sub ask {
     my ( $self, $order, @descriptors ) = @_;
-    my $text = $JSON->encode( _text($order) );
+    my $text = $JSON->encode( Sirius::OS::Inherit->text($order) );
     return Sirius::OS::Linux->send( fileno $self->{line}, $text, @descriptors );
 }
 
@@ -57,15 +57,6 @@ sub stop {
     $self->{child}->on_end( sub { } );
     $self->{child}->signal('KILL');
     return;
-}
-
-# Bytes as JSON wants them
-sub _text {
-    my $value = shift;
-    return [ map { _text($_) } @$value ]                            if ref $value eq 'ARRAY';
-    return { map { ( $_ => _text( $value->{$_} ) ) } keys %$value } if ref $value eq 'HASH';
-    utf8::encode($value)                                            if utf8::is_utf8($value);
-    return $value;
 }
 
 1;

@@ -86,7 +86,7 @@ sub _load {
 # A line to the supervisor, which reads it
 sub _tell {
     my ( $news, $what, $value ) = @_;
-    my $line = "$what " . $JSON->encode( _text($value) ) . "\n";
+    my $line = "$what " . $JSON->encode( Sirius::OS::Inherit->text($value) ) . "\n";
     my $copy = POSIX::dup($news);
     open my $to, '>&=', $copy or return;
     while ( length $line ) {
@@ -96,14 +96,6 @@ sub _tell {
     }
     close $to;
     return;
-}
-
-sub _text {
-    my $value = shift;
-    return [ map { _text($_) } @$value ]                            if ref $value eq 'ARRAY';
-    return { map { ( $_ => _text( $value->{$_} ) ) } keys %$value } if ref $value eq 'HASH';
-    utf8::encode($value)                                            if utf8::is_utf8($value);
-    return $value;
 }
 
 sub _whole {

@@ -43,8 +43,7 @@ sub give {
     }
     push @lent, @handles;    # a handle that goes out of scope would close its descriptor before the exec
     return _in_pipe( $json->encode(
-        _each_text( { %$state, descriptors => [ map { fileno $_ } @handles ] }, \&utf8::encode )
-    ) );
+        $class->text( { %$state, descriptors => [ map { fileno $_ } @handles ] } ) ) );
 }
 
 sub handle {
@@ -76,7 +75,7 @@ sub import {
 # For take, in this process
 sub put {
     my ( $class, $name, $state ) = @_;
-    $given{$name} = $json->encode( _each_text( {%$state}, \&utf8::encode ) );
+    $given{$name} = $json->encode( $class->text($state) );
     return;
 }
 
@@ -100,6 +99,12 @@ sub take_handle {
     my $fh = $class->handle($fd);
     fcntl $fh, F_SETFD, FD_CLOEXEC or die "descriptor $fd: F_SETFD: $!\n";
     return $fh;
+}
+
+# What `bytes` gives back, once it was JSON
+sub text {
+    my ( $class, $value ) = @_;
+    return _each_text( $value, \&utf8::encode );
 }
 
 sub _each_text {
@@ -173,7 +178,7 @@ Programs that an application starts get none of them: see L</import>.
   my $plain = Sirius::OS::Inherit->bytes( $json->decode($text) );
 
 A copy of hashes, lists and texts, in which each text of characters up to 0xff is bytes. Texts that L</give> is given as characters
-are written down as UTF-8, which is what the kernel would have got of them.
+are written down as UTF-8, which is what the kernel would have got of them. See L</text>.
 
 =head2 close_on_exec
 
@@ -226,6 +231,12 @@ When the exec has failed: closes on exec again what L</give> has left open.
   my $fh = Sirius::OS::Inherit->take_handle($number);
 
 A handle on an inherited descriptor, closed on exec from now on.
+
+=head2 text
+
+  my $json = JSON::PP->new->ascii->encode( Sirius::OS::Inherit->text($value) );
+
+A copy of hashes, lists and texts, in which characters are written down as UTF-8. When it was JSON, L</bytes> gives it back.
 
 =head1 SEE ALSO
 
