@@ -143,7 +143,8 @@ static void chunk_head(uint64_t length)
 static void refusal(sr_buffer *out, int status, bool is_head)
 {
     sr_buffer_reset(out);
-    MUST(sr_response_refusal(out, status, is_head, date, SR_BYTES("s")));
+    MUST(sr_response_refusal(out, status, is_head, date, SR_BYTES("s"),
+                             status & 1 ? SR_BYTES("max-age=1") : SR_BYTES("")));
     size_t body = 0;
     if (!is_head) {
         MUST(sr_buffer_add(out, "", 1)); /* the NUL that strstr reads up to */

@@ -131,9 +131,9 @@ static bool drop_rights(const sr_settings *s)
 }
 
 /* With the rights that the process has kept: what it may not read is not served. */
-static bool open_mounts(const sr_settings *s)
+static bool open_mounts(const sr_settings *s, sr_mounts *mounts)
 {
-    const sr_mount *m = s->mounts ? sr_mounts_open(s->mounts) : NULL;
+    const sr_mount *m = mounts ? sr_mounts_open(mounts) : NULL;
     if (!m)
         return true;
     const char *why = strerror(errno);
@@ -141,8 +141,11 @@ static bool open_mounts(const sr_settings *s)
         fprintf(stderr, "sirius-edge: ");
     else
         fprintf(stderr, "[sirius %d] error: ", (int)getpid());
-    fprintf(stderr, "--static %.*s: cannot open %s: %s\n", m->prefix.len ? (int)m->prefix.len : 1,
-            m->prefix.len ? m->prefix.at : "/", m->folder, why);
+    if (m->is_webroot)
+        fprintf(stderr, "--acme-webroot: cannot open %s: %s\n", m->folder, why);
+    else
+        fprintf(stderr, "--static %.*s: cannot open %s: %s\n", m->prefix.len ? (int)m->prefix.len : 1,
+                m->prefix.len ? m->prefix.at : "/", m->folder, why);
     return !s->strict;
 }
 
@@ -189,7 +192,7 @@ int main(int argc, char **argv)
         sr_keeper_run(&settings);
         return 0;
     }
-    if (!open_mounts(&settings))
+    if (!open_mounts(&settings, settings.mounts) || !open_mounts(&settings, settings.webroot))
         return 1;
     int err = sr_edge_new(&edge, &settings);
     sr_keyset_wipe(&settings.keyset);

@@ -47,7 +47,7 @@ void sr_account_over(sr_engine *e, sr_conn *c, sr_over how)
         sr_counters_add(&counters->refused, 1);
     if (how == SR_OVER_ABORTED)
         sr_counters_add(&counters->aborted, 1);
-    if (how == SR_OVER_WHOLE && c->ready_at && !c->is_file)
+    if (how == SR_OVER_WHOLE && c->ready_at && !c->is_own)
         sr_histogram_add(&counters->latency, (uint64_t)(e->now - c->ready_at));
     if (e->log)
         sr_accesslog_over(e, c, how == SR_OVER_ABORTED);

@@ -29,6 +29,7 @@ typedef struct sr_config {
     int report_fd;            /* pipe that wakes the supervisor (trouble.h); -1: none */
     const char *tmpdir;       /* NUL-terminated; the caller keeps it alive */
     sr_bytes server;          /* value of the Server field; len 0: none; the caller keeps it alive */
+    sr_bytes hsts;            /* of Strict-Transport-Security, a valid field value; likewise */
 
     /* proxies in front */
     bool proxy_protocol;         /* each connection begins with a header of the PROXY protocol */

@@ -71,11 +71,11 @@ typedef struct sr_conn {
     sr_closed why;        /* for what reason it will count as closed */
 
     /* the current request, as account.h counts it */
-    bool owed;           /* not counted yet */
-    bool refused;        /* the server answers by itself */
-    bool broken;         /* the response is incomplete */
-    bool is_file;        /* the response is a file of --static, or says that there is none */
-    uint32_t status;     /* of the final response; 0: there was none */
+    bool owed;       /* not counted yet */
+    bool refused;    /* the server answers by itself */
+    bool broken;     /* the response is incomplete */
+    bool is_own;     /* the edge answers without the application: a file, a redirect; no latency is counted */
+    uint32_t status; /* of the final response; 0: there was none */
     uint32_t head_bytes; /* bytes of its head, which are included in `sent` */
     int64_t given_at;    /* monotonic ns at which the application was called; 0: it was not */
     int64_t back_at;     /* monotonic ns at which the application had completed the response */

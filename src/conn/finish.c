@@ -3,6 +3,7 @@
 #include "../http/response.h"
 #include "account.h"
 #include "deadline.h"
+#include "hsts.h"
 #include "pump.h"
 #include "send.h"
 #include "trouble.h"
@@ -143,7 +144,7 @@ void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
     c->gone = false;
     sr_link_remove(&c->buffered);
     sr_trouble_refused(e, c, status);
-    if (!sr_response_refusal(&out, status, is_head, e->date, e->config.server)) {
+    if (!sr_response_refusal(&out, status, is_head, e->date, e->config.server, sr_hsts_of(e, c))) {
         sr_buffer_free(&out);
         sr_conn_close(e, c, SR_CLOSED_ERROR);
         return;

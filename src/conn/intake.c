@@ -55,7 +55,7 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     c->is_head = r->is_head;
     c->keep_alive = r->keep_alive;
     c->wants_close = !r->keep_alive;
-    c->gone = c->borrowed = c->trusted = c->refused = c->broken = c->is_file = false;
+    c->gone = c->borrowed = c->trusted = c->refused = c->broken = c->is_own = false;
     c->before_ns = 0;
     c->interim_pending = c->out != NULL;
     c->owed = true;

@@ -3,6 +3,7 @@
 #include "../conn/account.h"
 #include "../conn/deadline.h"
 #include "../conn/finish.h"
+#include "../conn/hsts.h"
 #include "../conn/send.h"
 #include "../conn/trouble.h"
 #include "../net/descriptors.h"
@@ -115,6 +116,7 @@ static void bad_gateway(sr_edge *ed, sr_conn *c)
     if (c->interim_pending ||
         sr_response_init(&r, &ed->head, 502, c->minor, c->is_head, sr_engine_keeps(e, c)) ||
         sr_response_field(&r, &ed->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain")) ||
+        sr_hsts_add(e, c, &r, &ed->head) ||
         sr_response_finish(&r, &ed->head, sizeof text - 1, e->date, e->config.server) ||
         !sr_buffer_add_bytes(&ed->head, body)) {
         sr_finish_refuse(e, c, 502, c->is_head);
@@ -234,6 +236,8 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
     if (!err && h->app_length != SR_REPLY_LENGTH_UNKNOWN && h->app_length > INT64_MAX)
         err = SR_RESPONSE_BAD_LENGTH;
     r->app_length = h->app_length;
+    if (!err)
+        err = sr_hsts_add(e, c, r, &ed->head);
     if (!err)
         err = sr_response_finish(r, &ed->head, h->length, e->date, e->config.server);
     if (err)

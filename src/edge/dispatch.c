@@ -7,6 +7,7 @@
 #include "../conn/trouble.h"
 #include "../net/tempfile.h"
 #include "files.h"
+#include "plain.h"
 #include "text.h"
 
 #include <errno.h>
@@ -95,12 +96,19 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
     return true;
 }
 
+/* A challenge comes before a redirect, as the certificate for https may be missing; a file comes after it. */
+static bool answered(sr_edge *ed, sr_task *task)
+{
+    return (!task->conn->transport && sr_plain_answer(ed, task)) ||
+           (ed->mounts && sr_files_answer(ed, ed->mounts, task));
+}
+
 void sr_dispatch(sr_edge *ed, sr_task *task)
 {
     sr_engine *e = ed->engine;
     sr_conn *c = task->conn;
     uint32_t index;
-    if (ed->mounts && sr_files_answer(ed, task))
+    if (ed->answers && answered(ed, task))
         return;
     bool room = sr_queue_waiting(&ed->queue) + ed->waiting_elsewhere < e->config.max_queue;
     sr_slot *s = room ? sr_queue_slot(&ed->queue, &index) : NULL;

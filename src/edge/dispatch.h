@@ -1,7 +1,8 @@
 #ifndef SR_DISPATCH_H
 #define SR_DISPATCH_H
 /*
- * dispatch: answers a complete request from a folder of --static, or puts it into the queue, from which any free worker takes it.
+ * dispatch: has the edge answer a complete request, if that is what the settings say (files, plain), or puts it into the queue, from
+ * which any free worker takes it.
  *
  * Called by: the loop (edge.c), for each task that conn/intake.h returns.
  * Failure: when the queue is full (--max-queue), or there is no memory, the client gets 503 and the

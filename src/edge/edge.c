@@ -19,6 +19,7 @@
 #include "log.h"
 #include "mend.h"
 #include "others.h"
+#include "plain.h"
 #include "slow.h"
 #include "stop.h"
 
@@ -166,6 +167,10 @@ int sr_edge_new(sr_edge **out, const sr_settings *settings)
     ed->queue.requests_fd = ed->queue.replies_fd = -1;
     ed->report = settings->report;
     ed->mounts = settings->mounts && settings->mounts->n ? settings->mounts : NULL;
+    ed->webroot = settings->webroot;
+    ed->redirects = settings->redirects;
+    ed->https_port = sr_plain_https_port(settings);
+    ed->answers = ed->mounts || ed->webroot || ed->redirects;
     ed->graceful_ns = settings->graceful_ns;
     sr_link_init(&ed->abandoned);
     int err = open_all(ed, settings);

@@ -6,7 +6,7 @@
  * Perl.
  *
  * The parts, each with a header of its own: dispatch from a complete request to the queue; deliver from a
- * worker's reply to the client; files answers from the folders of --static; crew the workers, from hello to their
+ * worker's reply to the client; files answers from the folders of --static; plain redirects to https; answer is what these have in common; crew the workers, from hello to their
  * end; limits what ends a request before its worker does; slow reports requests that run for long; mend what workers may have spoiled; others the
  * limits of all edges together; heir connections that move to another edge; keys what TLS needs; stop the end; log the access log;
  * text how messages name a request; settings the command line.
@@ -149,7 +149,11 @@ typedef struct sr_edge {
     bool fast;                  /* the stop is fast */
     struct sr_log *log;         /* NULL: there is no access log */
     sr_slow_log slow;
-    sr_mounts *mounts; /* of --static; NULL: there are none */
+    bool answers;        /* some requests are answered here: any of the next three is set */
+    sr_mounts *mounts;   /* of --static; NULL: there are none */
+    sr_mounts *webroot;  /* of --acme-webroot, for connections without TLS; NULL: there is none */
+    bool redirects;      /* --https-redirect */
+    uint16_t https_port; /* to which it redirects */
     sr_site sites[SR_LISTENERS_MAX];
 } sr_edge;
 

@@ -3,14 +3,12 @@
 #endif
 #include "files.h"
 
-#include "../conn/account.h"
 #include "../conn/capacity.h"
-#include "../conn/finish.h"
+#include "../conn/hsts.h"
 #include "../conn/send.h"
-#include "../conn/trouble.h"
 #include "../http/status.h"
 #include "../static/fields.h"
-#include "log.h"
+#include "answer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -91,7 +89,8 @@ static bool head_make(sr_edge *ed, const sr_found *f, const sr_task *task, const
     if (c->is_head && !is->length && f->status == 200 && /* otherwise 0 counts as unknown with HEAD */
         sr_response_field(r, &ed->head, SR_BYTES("Content-Length"), SR_BYTES("0")))
         return false;
-    return !sr_response_finish(r, &ed->head, is->length, e->date, e->config.server);
+    return !sr_hsts_add(e, c, r, &ed->head) &&
+           !sr_response_finish(r, &ed->head, is->length, e->date, e->config.server);
 }
 
 /* Appends a file, or a part of it, to the head. False: it is too large for that, or cannot be read now. */
@@ -142,31 +141,29 @@ static void send_all(sr_edge *ed, sr_conn *c, sr_found *f, content *is, bool all
 }
 
 /* Looks for it; if no descriptor is free, once more when an idle connection was closed for it. */
-static bool find(sr_edge *ed, const sr_task *task, sr_found *f)
+static bool find(sr_edge *ed, sr_mounts *mounts, const sr_task *task, sr_found *f)
 {
     sr_engine *e = ed->engine;
-    bool ours = sr_find(ed->mounts, task->request, task->base, e->wall, f);
+    bool ours = sr_find(mounts, task->request, task->base, e->wall, f);
     if (ours && f->status == 503 && f->error == EMFILE && sr_capacity_close_oldest(e))
-        ours = sr_find(ed->mounts, task->request, task->base, e->wall, f);
+        ours = sr_find(mounts, task->request, task->base, e->wall, f);
     return ours;
 }
 
 static void refuse(sr_edge *ed, sr_task *task, const sr_found *f, int err)
 {
-    sr_trouble_count(ed->engine, SR_TROUBLE_MEMORY, 1, err);
     if (f->fd >= 0)
         close(f->fd);
-    sr_intake_refuse(ed->engine, task, 503);
+    sr_answer_refuse(ed, task, err);
 }
 
-bool sr_files_answer(sr_edge *ed, sr_task *task)
+bool sr_files_answer(sr_edge *ed, sr_mounts *mounts, sr_task *task)
 {
-    sr_engine *e = ed->engine;
     sr_conn *c = task->conn;
     sr_response r;
     sr_found f;
     content is;
-    if (!find(ed, task, &f))
+    if (!find(ed, mounts, task, &f))
         return false;
     if (f.status == 503) {
         refuse(ed, task, &f, f.error);
@@ -183,19 +180,9 @@ bool sr_files_answer(sr_edge *ed, sr_task *task)
         refuse(ed, task, &f, ENOMEM);
         return true;
     }
-    if (task->body_fd >= 0)
-        close(task->body_fd);
-    c->keep_alive = r.keep_alive;
-    c->is_file = true;
-    c->given_at = 0;
-    sr_account_head(c, f.status, len);
-    sr_log_offer_task(ed, task, sr_bytes_of(sr_buffer_at(&ed->head), len));
-    if (!e->current_in_scratch) /* its bytes go now; in scratch they stay until more are read */
-        sr_accesslog_keep(e, c);
-    sr_intake_close(e, c);
-    sr_counters_add(&e->row->counters.files, 1);
+    sr_answer_begin(ed, task, &r, len);
+    sr_counters_add(&ed->engine->row->counters.files, 1);
     send_all(ed, c, &f, &is, all);
-    sr_finish(e, c);
-    sr_log_offered(ed);
+    sr_answer_end(ed, c);
     return true;
 }

@@ -1,5 +1,6 @@
 #include "settings.h"
 
+#include "../http/token.h"
 #include "../share/queue.h"
 
 #include <errno.h>
@@ -40,6 +41,8 @@ static const word words[] = {
     {"keepalive", SWITCH, AT(config.keepalive), 1},
     {"detach", SWITCH, AT(detach), 1},
     {"strict", SWITCH, AT(strict), 1},
+    {"https-redirect", SWITCH, AT(redirects), 1},
+    {"https-port", COUNT, AT(https_port), UINT16_MAX},
     {"sheds-unfinished", SWITCH, AT(config.sheds_unfinished), 1},
     {"max-connections", SIZE, AT(config.max_connections), INT64_MAX},
     {"max-queue", SIZE, AT(config.max_queue), SR_QUEUE_SLOTS_MAX},
@@ -173,18 +176,24 @@ static const char *sink(sr_settings *s, const char *value)
     return "is not file, pipe or syslog";
 }
 
-static const char *mount(sr_settings *s, const char *value, bool types)
-{
-    if (!s->mounts && !(s->mounts = calloc(1, sizeof *s->mounts)))
-        return "needs memory";
-    return types ? sr_types_read(&s->mounts->types, value) : sr_mounts_add(s->mounts, value);
-}
-
 static const char *text(char **to, const char *value)
 {
     free(*to);
     *to = strdup(value);
     return *to ? NULL : "cannot be stored: out of memory";
+}
+
+static const char *mount(sr_mounts **to, const char *value, bool types)
+{
+    if (!*to && !(*to = calloc(1, sizeof **to)))
+        return "needs memory";
+    return types ? sr_types_read(&(*to)->types, value) : sr_mounts_add(*to, value);
+}
+
+/* Checked here once: with a bad value no response over TLS could be made. */
+static const char *hsts(sr_settings *s, const char *value)
+{
+    return sr_is_value(sr_bytes_of(value, strlen(value))) ? text(&s->hsts, value) : "is not a field value";
 }
 
 static const char *read_one(sr_settings *s, const char *name, size_t len, const char *value)
@@ -198,7 +207,11 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
     if (IS("bells"))
         return bells(s, value);
     if (IS("static") || IS("types"))
-        return mount(s, value, IS("types"));
+        return mount(&s->mounts, value, IS("types"));
+    if (IS("acme-webroot"))
+        return mount(&s->webroot, value, false);
+    if (IS("hsts"))
+        return hsts(s, value);
     if (IS("access-log-kind"))
         return sink(s, value);
     if (IS("access-log-format")) {
@@ -284,6 +297,7 @@ bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, 
         s->owner ? -1 : s->report; /* without a supervisor, nobody reads messages about trouble */
     s->config.tmpdir = s->tmpdir;
     s->config.server = s->server ? sr_bytes_of(s->server, strlen(s->server)) : (sr_bytes){0};
+    s->config.hsts = s->hsts ? sr_bytes_of(s->hsts, strlen(s->hsts)) : (sr_bytes){0};
     return !*word;
 }
 
@@ -291,10 +305,14 @@ void sr_settings_free(sr_settings *s)
 {
     if (s->mounts)
         sr_mounts_free(s->mounts);
+    if (s->webroot)
+        sr_mounts_free(s->webroot);
     free(s->mounts);
+    free(s->webroot);
     sr_keyfiles_free(&s->keyfiles);
     sr_keyset_wipe(&s->keyset);
     free(s->groups);
     free(s->tmpdir);
     free(s->server);
+    free(s->hsts);
 }

@@ -47,18 +47,21 @@ typedef struct sr_settings {
         sr_site site;
     } listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
-    sr_mounts *mounts; /* of --static; NULL: none; owned */
-    bool strict;     /* a folder of --static that can't be opened is an error; otherwise it is tried again */
-    int keys;        /* line to the keeper, by which keys come; -1: none. See keeper.h */
-    bool keeper;     /* this process is the keeper: it reads keyfiles, and serves no client */
-    bool check;      /* only checks the keyfiles, tells on STDOUT, and ends */
-    int legacy_keys; /* in a keeper: line to the keeper before, for the keys of tickets; -1: none */
+    sr_mounts *mounts;  /* of --static; NULL: none; owned */
+    sr_mounts *webroot; /* of --acme-webroot, one folder; NULL: none; owned */
+    bool strict;    /* one of these folders that can't be opened is an error; otherwise it is tried again */
+    bool redirects; /* --https-redirect */
+    uint32_t https_port;  /* its port; 0: that of a listener */
+    int keys;             /* line to the keeper, by which keys come; -1: none. See keeper.h */
+    bool keeper;          /* this process is the keeper: it reads keyfiles, and serves no client */
+    bool check;           /* only checks the keyfiles, tells on STDOUT, and ends */
+    int legacy_keys;      /* in a keeper: line to the keeper before, for the keys of tickets; -1: none */
     sr_keyfiles keyfiles; /* of the keeper, or of an edge without one; owned */
     sr_buffer keyset;     /* what was read from them; owned, to be wiped */
     int64_t uid, gid;     /* to change to; -1: stay as started */
     gid_t *groups;        /* supplementary groups; owned */
     size_t n_groups;
-    char *tmpdir, *server; /* owned */
+    char *tmpdir, *server, *hsts; /* owned */
     struct {
         int fd; /* owned by the edge once it is made; -1: no access log */
         sr_sink_kind kind;

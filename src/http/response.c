@@ -72,7 +72,7 @@ static sr_response_error add_field(sr_buffer *out, sr_bytes name, sr_bytes value
     return SR_RESPONSE_OK;
 }
 
-typedef enum role { OTHER, CODING, CONNECTION, CONTENT_LENGTH, DATE, HOP, SERVER, UPGRADE } role;
+typedef enum role { OTHER, CODING, CONNECTION, CONTENT_LENGTH, DATE, HOP, HSTS, SERVER, UPGRADE } role;
 
 /*
  * The fields that the server handles itself. HOP: those of one connection, which is the server's. `name` is a
@@ -96,6 +96,8 @@ static role role_of(sr_bytes name)
         return IS("proxy-connection") ? HOP : OTHER;
     case 17:
         return IS("transfer-encoding") ? CODING : OTHER;
+    case 25:
+        return IS("strict-transport-security") ? HSTS : OTHER;
     default:
         return OTHER;
     }
@@ -136,6 +138,9 @@ sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes nam
         return app_length(r, value);
     case DATE:
         r->has_date = true;
+        break;
+    case HSTS:
+        r->has_hsts = true;
         break;
     case SERVER:
         r->has_server = true;
@@ -292,16 +297,28 @@ static sr_bytes extra_fields(int status)
     }
 }
 
-bool sr_response_refusal(sr_buffer *out, int status, bool is_head, const char *date, sr_bytes server)
+static char *put_hsts(char *to, sr_bytes hsts)
+{
+    if (!hsts.len)
+        return to;
+    to = PUT(to, "Strict-Transport-Security: ");
+    to = put(to, hsts);
+    return PUT(to, "\r\n");
+}
+
+bool sr_response_refusal(sr_buffer *out, int status, bool is_head, const char *date, sr_bytes server,
+                         sr_bytes hsts)
 {
     sr_bytes reason = sr_status_reason(status), extra = extra_fields(status);
     static const char longest[] = "HTTP/1.1 999 \r\nDate: \r\nServer: \r\nContent-Type: text/plain\r\n"
+                                  "Strict-Transport-Security: \r\n"
                                   "Content-Length: 18446744073709551615\r\n\r\n999 \n";
-    size_t len = sizeof longest + SR_DATE_LEN + server.len + extra.len + 2 * reason.len;
+    size_t len = sizeof longest + SR_DATE_LEN + server.len + hsts.len + extra.len + 2 * reason.len;
     if (!sr_buffer_reserve(out, len) || !status_line(out, status))
         return false;
     char *to = put_date(out->data + out->end, date);
     to = put_server(to, server);
+    to = put_hsts(to, hsts);
     to = PUT(to, "Content-Type: text/plain\r\n");
     to = put_length(to, sizeof "999 \n" - 1 + reason.len);
     to = put(to, extra);

@@ -47,6 +47,9 @@ typedef struct sr_response {
     uint64_t app_length; /* the application's Content-Length or SR_LENGTH_UNKNOWN */
     bool has_date, has_server, has_upgrade;
 
+    /* for the caller: the application has set Strict-Transport-Security */
+    bool has_hsts;
+
     /*
      * for the caller: the application has set Transfer-Encoding: chunked, so its bytes may be framed already
      */
@@ -92,9 +95,10 @@ size_t sr_chunk_head(char out[18], uint64_t length);
 /*
  * A whole response that refuses a request: status line, Date, Server, Connection: close, and a short
  * text/plain body that names the status, unless it is for HEAD. 426 has Upgrade and Sec-WebSocket-Version: 13
- * (RFC 6455 4.4), 503 has Retry-After.
+ * (RFC 6455 4.4), 503 has Retry-After. `hsts` is the value of Strict-Transport-Security; len 0: it is not sent.
  */
-bool sr_response_refusal(sr_buffer *out, int status, bool is_head, const char *date, sr_bytes server);
+bool sr_response_refusal(sr_buffer *out, int status, bool is_head, const char *date, sr_bytes server,
+                         sr_bytes hsts);
 
 /* Text of an error for the log: "header name is not a token". Static */
 const char *sr_response_error_text(sr_response_error e);

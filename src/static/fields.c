@@ -96,7 +96,7 @@ static void representation(writer *w, const sr_found *f)
 {
     field(w, SR_BYTES("ETag"), sr_bytes_of(f->etag, f->etag_len));
     field(w, SR_BYTES("Cache-Control"), sr_mount_cache(f->mount));
-    if (!f->type->is_packed)
+    if (!f->type->is_packed && !f->mount->is_webroot)
         field(w, SR_BYTES("Vary"), SR_BYTES("Accept-Encoding"));
 }
 

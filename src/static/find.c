@@ -128,7 +128,8 @@ static void compressed(sr_found *f, const asked *q, const char *path, struct sta
 {
     sr_coding wanted[SR_CODINGS];
     char beside[SR_PATH_MAX];
-    size_t len = strlen(path), n = f->type->is_packed ? 0 : sr_coding_wanted(q->request, q->base, wanted);
+    bool none = f->type->is_packed || f->mount->is_webroot;
+    size_t len = strlen(path), n = none ? 0 : sr_coding_wanted(q->request, q->base, wanted);
     for (size_t i = 0; i < n; i++) {
         sr_bytes extension = sr_coding_extension(wanted[i]);
         struct stat of;
@@ -234,6 +235,25 @@ static bool look(sr_found *f, const asked *q, sr_path_kind kind, char path[SR_PA
     return true;
 }
 
+static bool is_token(const char *name)
+{
+    static const char base64url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    return *name && !name[strspn(name, base64url)];
+}
+
+/*
+ * Where an ACME client puts the answer to a challenge: the name of the file is the token, in the alphabet of base64url
+ * (RFC 8555 8.3). Only the webroot itself stays open, as certbot makes and removes the folders below it each time.
+ */
+static sr_path_kind challenge(sr_path_kind kind, char path[SR_PATH_MAX])
+{
+    char token[SR_PATH_MAX];
+    if (kind != SR_PATH_NAME || !is_token(path))
+        return SR_PATH_BAD;
+    memcpy(token, path, strlen(path) + 1);
+    return join(path, ".well-known/acme-challenge", token) ? SR_PATH_NAME : SR_PATH_BAD;
+}
+
 bool sr_find(sr_mounts *mounts, const sr_request *r, const char *base, int64_t now, sr_found *out)
 {
     sr_bytes path = sr_span_in(base, r->path);
@@ -252,5 +272,7 @@ bool sr_find(sr_mounts *mounts, const sr_request *r, const char *base, int64_t n
     if (sr_mount_folder(m) < 0)
         return failed(errno) == FILE_FAILED ? short_of(out, errno) : missing(out);
     sr_path_kind kind = sr_path_decode_rest(name, sr_bytes_of(path.at + used, path.len - used));
+    if (m->is_webroot)
+        kind = challenge(kind, name);
     return look(out, &(asked){r, base, now, &mounts->types}, kind, name);
 }

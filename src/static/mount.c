@@ -29,6 +29,8 @@ static void flag_read(sr_mount *m, const char *flag)
         m->links = SR_LINKS_ALL;
     else if (strcmp(flag, "pass") == 0)
         m->passes = true;
+    else if (strcmp(flag, "webroot") == 0)
+        m->is_webroot = true;
     else if (flag_is(flag, "index", &value))
         m->index = value;
     else if (flag_is(flag, "charset", &value))

@@ -1,7 +1,7 @@
 #ifndef SR_MOUNT_H
 #define SR_MOUNT_H
 /*
- * mount: the folders of --static, and the prefixes under which their files are served.
+ * mount: the folders of --static, and the prefixes under which their files are served; and that of --acme-webroot.
  *
  * Owner: the settings of the edge. Lifetime: as long as the edge. Thread: one.
  * Failure: a folder that cannot be opened has no files; it is tried again at each request.
@@ -21,7 +21,9 @@ typedef struct sr_mount {
     char cache[48];    /* value of Cache-Control if it is not; "": none */
     sr_links links;
     bool passes; /* what is not there is the application's */
-    int fd;      /* of the folder; -1: it is not open */
+    bool
+        is_webroot; /* of an ACME client: has answers to challenges below .well-known/acme-challenge, and nothing else */
+    int fd; /* of the folder; -1: it is not open */
 } sr_mount;
 
 typedef struct sr_mounts {
@@ -32,7 +34,7 @@ typedef struct sr_mounts {
 
 /*
  * Adds a folder: "FLAGS=PREFIX=FOLDER". Flags, with commas between them: immutable, max-age:SECONDS, index:NAME, charset:NAME, links,
- * links:all, pass; others are ignored. NULL, or why not: a static text that continues "static=...".
+ * links:all, pass, webroot; others are ignored. NULL, or why not: a static text that continues "static=...".
  */
 const char *sr_mounts_add(sr_mounts *m, const char *word);
 

@@ -99,6 +99,11 @@ static void heads(void)
     end(0);
     is_out("HTTP/1.1 599 Unknown\r\ndate: x\r\nSERVER: y\r\nContent-Length: 0\r\n\r\n",
            "the application's Date and Server");
+    begin(200, 1, false, true);
+    add("Strict-Transport-Securitz", "max-age=1");
+    ok(!r.has_hsts, "a field of the same length");
+    add("STRICT-transport-Security", "max-age=1");
+    ok(r.has_hsts, "the application's Strict-Transport-Security");
     begin(999, 1, false, true);
     end(18446744073709551614u);
     is_out("HTTP/1.1 999 Unknown\r\nContent-Length: 18446744073709551614\r\n" DATE_LINE "\r\n",
@@ -305,19 +310,28 @@ static void chunk_heads(void)
 static void refusals(void)
 {
     sr_buffer_reset(&out);
-    ok(sr_response_refusal(&out, 400, false, DATE, SR_BYTES("Sirius")), "refusal");
+    ok(sr_response_refusal(&out, 400, false, DATE, SR_BYTES("Sirius"), sr_bytes_of(NULL, 0)), "refusal");
     is_out("HTTP/1.1 400 Bad Request\r\n" DATE_LINE
            "Server: Sirius\r\nContent-Type: text/plain\r\nContent-Length: "
            "16\r\nConnection: close\r\n\r\n400 Bad Request\n",
            "status 400");
-    sr_response_refusal(&out, 426, true, DATE, sr_bytes_of(NULL, 0));
+    sr_response_refusal(&out, 426, true, DATE, sr_bytes_of(NULL, 0), sr_bytes_of(NULL, 0));
     is_out("HTTP/1.1 426 Upgrade Required\r\n" DATE_LINE "Content-Type: text/plain\r\nContent-Length: "
            "21\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nConnection: close, Upgrade\r\n\r\n",
            "426 to HEAD");
-    sr_response_refusal(&out, 503, true, DATE, sr_bytes_of(NULL, 0));
-    is_out("HTTP/1.1 503 Service Unavailable\r\n" DATE_LINE "Content-Type: text/plain\r\nContent-Length: "
+    sr_response_refusal(&out, 503, true, DATE, sr_bytes_of(NULL, 0), SR_BYTES("max-age=1; preload"));
+    is_out("HTTP/1.1 503 Service Unavailable\r\n" DATE_LINE
+           "Strict-Transport-Security: max-age=1; preload\r\nContent-Type: text/plain\r\nContent-Length: "
            "24\r\nRetry-After: 1\r\nConnection: close\r\n\r\n",
-           "status 503");
+           "status 503, with Strict-Transport-Security");
+    char longest[4096];
+    memset(longest, 'x', sizeof longest);
+    sr_buffer_free(&out);
+    ok(sr_response_refusal(&out, 431, false, DATE, SR_BYTES("Sirius"),
+                           sr_bytes_of(longest, sizeof longest)) &&
+           sr_buffer_len(&out) > sizeof longest,
+       "a long one fits");
+    sr_buffer_reset(&out);
 }
 
 /* A buffer at the end of what can be counted stands in for memory that is not there. */
@@ -329,7 +343,7 @@ static void no_memory(void)
     ok(sr_response_finish(&r, &full, 0, DATE, SR_BYTES("S")) == SR_RESPONSE_NO_MEMORY, "finish");
     ok(sr_informational_init(&full, 103) == SR_RESPONSE_NO_MEMORY, "informational");
     ok(sr_informational_end(&full) == SR_RESPONSE_NO_MEMORY, "its end");
-    ok(!sr_response_refusal(&full, 400, false, DATE, SR_BYTES("S")), "refusal");
+    ok(!sr_response_refusal(&full, 400, false, DATE, SR_BYTES("S"), sr_bytes_of(NULL, 0)), "refusal");
 }
 
 int main(void)

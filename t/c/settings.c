@@ -1,5 +1,5 @@
 /* settings: words that an edge is started with, and which of them are refused */
-#include "edge/settings.h"
+#include "edge/plain.h"
 
 #include "tap.h"
 
@@ -26,9 +26,7 @@ static const char *reads(sr_settings *s, char *const *words)
 
 static void drop(sr_settings *s)
 {
-    free(s->groups);
-    free(s->tmpdir);
-    free(s->server);
+    sr_settings_free(s);
 }
 
 static void refuses(char *word, const char *why)
@@ -75,8 +73,43 @@ static void test_values(void)
     drop(&s);
 }
 
+static void port(long long want, char *const *words, const char *name)
+{
+    sr_settings s;
+    const char *error = reads(&s, words);
+    ok(!error && s.redirects, "%s is read", name);
+    is_int(sr_plain_https_port(&s), want, name);
+    drop(&s);
+}
+
+static void test_https(void)
+{
+    sr_settings s;
+    const char *error = reads(&s, (char *[]){NEEDED, "hsts=max-age=1; includeSubDomains",
+                                             "acme-webroot=id:1-2,webroot,charset:=/.well-known=/a=b", NULL});
+    ok(!error && !s.redirects, "no redirect");
+    is_bytes(s.config.hsts.at, s.config.hsts.len, "max-age=1; includeSubDomains", "a field");
+    ok(s.webroot && s.webroot->n == 1 && s.webroot->at[0].is_webroot && !s.mounts, "a folder for challenges");
+    is_bytes(s.webroot->at[0].folder, strlen(s.webroot->at[0].folder), "/a=b", "its name");
+    drop(&s);
+#define REDIRECT NEEDED, "https-redirect=1"
+    port(443, (char *[]){REDIRECT, NULL}, "no address with TLS: 443");
+    port(8443, (char *[]){REDIRECT, "listen=7:tls+tcp:8443:x", "listen=8:tls+tcp:9443:x", NULL}, "the first");
+    port(443, (char *[]){REDIRECT, "listen=7:tls+tcp:8443:x", "listen=8:tls+tcp:443:x", NULL},
+         "443 if there is one");
+    port(9443, (char *[]){REDIRECT, "listen=7:tls+unix:0:x", "listen=8:tls+tcp:9443:x", NULL},
+         "not that of a unix socket");
+    port(443, (char *[]){REDIRECT, "listen=7:tls+unix:0:x", NULL}, "a unix socket alone: 443");
+    port(65535, (char *[]){REDIRECT, "https-port=65535", "listen=7:tls+tcp:443:x", NULL},
+         "as the option has it");
+}
+
 static void test_wrong(void)
 {
+    refuses("https-port=65536", "is too large");
+    refuses("https-redirect=2", "is too large");
+    refuses("hsts=a\177", "is not a field value");
+    refuses("acme-webroot=/a", "is not FLAGS=PREFIX=FOLDER");
     refuses("fly=1", "is not the name of a setting");
     refuses("max-bod=1", "is not the name of a setting");
     refuses("max-body", "is not NAME=VALUE");
@@ -112,6 +145,7 @@ static void test_missing(void)
 int main(void)
 {
     test_values();
+    test_https();
     test_wrong();
     test_missing();
     return done_testing();

@@ -326,6 +326,49 @@ subtest 'Certificates' => sub {
         'wrong', {}, '--listen', '127.0.0.1:0,tls', '--tls-cert', $none, app($FINE) );
 };
 
+subtest 'Redirects, challenges, Strict-Transport-Security' => sub {
+    my @tls = ( '--listen', '127.0.0.1:0,tls', '--tls-self-signed' );
+    finds(
+        qr/^warning: --https-redirect leads to port 443, but no address of --listen speaks TLS: add one/,
+        'no address with TLS',
+        {}, @LISTEN, '--https-redirect', app($FINE)
+    );
+    finds( qr/^warning: --https-redirect has no effect: --listen has no address without TLS/,
+        'none without', {}, @tls, '--https-redirect', app($FINE) );
+    finds(
+        qr/^warning: --hsts has no effect: no address of --listen ends with ",tls"/,
+        'nothing for --hsts',
+        {}, @LISTEN, '--hsts', '1h', app($FINE)
+    );
+    finds(
+        qr/^warning: --acme-webroot has no effect: all addresses of --listen speak TLS/,
+        'nothing for --acme-webroot',
+        {}, @tls, '--acme-webroot', "$dir", app($FINE)
+    );
+    mkdir "$dir/webroot" or die $!;
+    my $out = finds( qr/^ok: the challenges below \Q$dir\E\/webroot can be read/,
+        'all is well', {}, @LISTEN, @tls, '--https-redirect', '--hsts', '1h', '--acme-webroot',
+        "$dir/webroot",    app($FINE) );
+    unlike $out, qr/^(?:warning|error): /m, 'nothing else to say';
+    my ( $status, $said ) = run_check( {}, @LISTEN, '--acme-webroot', "$dir/none", app($FINE) );
+    is $status, 2, 'no directory: exit 2';
+    like $said, qr/^sirius check: --acme-webroot: '\Q$dir\E\/none' is not a directory/m, 'which is named';
+    mkdir "$dir/webroot/.well-known" or die $!;
+    chmod 0700, "$dir/webroot/.well-known";
+    my $nobody = $> ? undef : getpwnam 'nobody';
+    chmod 0, "$dir/webroot/.well-known" if !defined $nobody;
+    finds(
+        qr/^error: --acme-webroot \Q$dir\E\/webroot: user \w+ may not enter \Q$dir\E\/webroot\/\.well-known: /,
+        'a closed one',
+        {},
+        @LISTEN,
+        '--acme-webroot',
+        "$dir/webroot",
+        defined $nobody ? qw(--user nobody) : (),
+        app($FINE)
+    );
+};
+
 subtest 'Addresses' => sub {
     my $listener = IO::Socket::INET->new( Listen => 5, LocalAddr => '127.0.0.1' ) or die $@;
     my $port     = $listener->sockport;

@@ -19,6 +19,11 @@ sub words_of {
 
 # All of them have a value then
 my @ALL = (
+    acme_webroot           => $dir,
+    hsts                   => '1h,includeSubDomains',
+    https_redirect         => 8443,
+    listen                 => [ ':80', ':443,tls' ],
+    tls_self_signed        => 1,
     access_log             => 'x',
     access_log_errors_only => 1,
     access_log_format      => '%h',
@@ -36,6 +41,9 @@ my @ALL = (
 subtest 'Options' => sub {
     my $words = words_of(@ALL);
     my %want  = (
+        'https-port'             => 8443,
+        'https-redirect'         => 1,
+        'hsts'                   => 'max-age=3600; includeSubDomains',
         'access-log-errors-only' => 1,
         'access-log-format'      => '%h',
         'access-log-min-time'    => 0.5,
@@ -54,7 +62,11 @@ subtest 'Options' => sub {
         'x-forwarded-host'       => 1,
     );
     is $words->{$_}, $want{$_}, $_ for sort keys %want;
+    like $words->{'acme-webroot'}, qr{\Aid:\d+-\d+,webroot,charset:=/\.well-known/acme-challenge=\Q$dir\E\z},
+        'acme-webroot';
+    is words_of( https_redirect => 1 )->{'https-port'}, undef, 'no port unless there is one';
     my $plain = words_of();
+    is $plain->{$_}, undef, "no $_" for qw(acme-webroot hsts https-port https-redirect);
     is_deeply [ grep {/access-log/} sort keys %$plain ], [], 'no log, no words about it';
     is_deeply [ @{$plain}{qw(underscores x-forwarded-host trust-proxy)} ], [ 0, 0, undef ],
         'what is not trusted';

@@ -421,6 +421,69 @@ subtest 'TLS' => sub {
     is conf( ssl => '' )->{workers}, 10, '--disable-ssl';
 };
 
+subtest 'TLS in the web' => sub {
+    my @both = ( listen => [ ':80', ':443,tls' ], tls_self_signed => 1 );
+    is conf(@both)->{$_}, undef, "no $_" for qw(https_redirect hsts acme_webroot);
+    for my $case (
+        [ 1,     'yes' ],
+        [ 1,     1 ],
+        [ 1,     'On' ],
+        [ 0,     'no' ],
+        [ 0,     0 ],
+        [ 0,     '' ],
+        [ 443,   '443' ],
+        [ 65535, '65535' ],
+        )
+    {
+        is conf( @both, https_redirect => $case->[1] )->{https_redirect}, $case->[0],
+            "--https-redirect=$case->[1]";
+    }
+    like refused( @both, https_redirect => $_ ), qr/\Asirius: --https-redirect: '\Q$_\E' is not a port: use/,
+        "not $_"
+        for qw(65536 app.psgi -1 1.5 :443), '443,80';
+    for my $case (
+        [ 'max-age=31536000',                             '31536000' ],
+        [ 'max-age=31536000',                             '365d' ],
+        [ 'max-age=300',                                  '5m' ],
+        [ 'max-age=0',                                    '0' ],
+        [ 'max-age=60; includeSubDomains',                '60,includeSubDomains' ],
+        [ 'max-age=31536000; includeSubDomains; preload', '365d, preload , INCLUDEsubdomains' ],
+        [ 'max-age=3600; includeSubDomains',              'max-age=3600; includeSubDomains' ],
+        )
+    {
+        my $conf = conf( @both, hsts => $case->[1] );
+        is $conf->{hsts}, $case->[0], "--hsts $case->[1]";
+        is_deeply $conf->{notices}, [], 'nothing to say';
+    }
+    like refused( @both, hsts => $_ ), qr/\Asirius: --hsts: '\Q$_\E' does not begin with a time/, "not '$_'"
+        for 'x', '', 'preload', '-1', '1.5', '1y', '99999999999', ',preload';
+    like refused( @both, hsts => "60,$_" ),
+        qr/\Asirius: --hsts: '\Q$_\E' is not one of includeSubDomains, preload/, "nor 60,$_"
+        for 'x', '', 'includeSubDomain';
+    like conf( @both, hsts => $_ )->{notices}[0], qr/\Asirius: --hsts: browsers put a name/,
+        "$_ is not for the list"
+        for '365d,preload', '364d,includeSubDomains,preload';
+    like refused( @both, acme_webroot => '/nonexistent/x' ),
+        qr{\Asirius: --acme-webroot: '/nonexistent/x' is not a directory\n\z}, 'no directory';
+
+    my $only = sub { return join "\n", @{ conf(@_)->{notices} } };
+    is $only->( listen => ':80', https_redirect => 443 ), '', 'a port somewhere else';
+    like $only->( listen => ':80', https_redirect => 1 ),
+        qr/\Asirius: --https-redirect leads to port 443, but no address of --listen speaks TLS: add one/,
+        'no TLS';
+    is $only->( listen => ':80', https_redirect => 0 ), '', 'but it is off';
+    my $tls = [ ':443,tls', '/x.sock' ];
+    like $only->( @both, listen => $tls, https_redirect => 1 ),
+        qr/\Asirius: --https-redirect has no effect: --listen has no address without TLS that is not a unix socket/,
+        'nothing to redirect';
+    is $only->( @both, listen => [ @$tls, 'fd:3' ], https_redirect => 1 ), '', 'a descriptor may be one';
+    like $only->( listen => ':80', hsts => 60 ),
+        qr/\Asirius: --hsts has no effect: no address of --listen ends with ",tls"\z/, 'no TLS';
+    like $only->( @both, listen => ':443,tls', acme_webroot => '/' ),
+        qr/\Asirius: --acme-webroot has no effect: all addresses of --listen speak TLS/, 'only TLS';
+    is $only->( @both, listen => $tls, acme_webroot => '/' ), '', 'a unix socket is without';
+};
+
 subtest 'What programs pass' => sub {
     my $code = sub { };
     is conf( server_ready => $code )->{server_ready}, $code, 'callback';

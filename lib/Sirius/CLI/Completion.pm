@@ -149,8 +149,8 @@ sub _flags { return @{ shift->{flags} } }
 # What may stand for the value
 sub _kind {
     my $row = shift;
-    return 'flag'       if $row->{type} eq 'bool';
-    return 'words'      if $row->{of} || $row->{suggest};
+    return 'flag'       if $row->{type} eq 'bool' || defined $row->{bare};
+    return 'words'      if $row->{of}             || $row->{suggest};
     return $row->{type} if $row->{type} =~ /\A(?:dir|group|user)\z/;
     my $value = Sirius::Config::Type->placeholder($row);
     return 'app' if $row->{name} eq 'app';

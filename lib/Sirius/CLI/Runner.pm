@@ -424,7 +424,7 @@ sub _read {
             $value = defined $value ? Sirius::Config::Options->check( { %$row, name => $name }, $value ) : 1;
             $value = $value         ? $bool : 1 - $bool;
         }
-        $value = _value( $row, \@args ) if !defined $value;
+        $value = $row->{bare} // _value( $row, \@args ) if !defined $value;
         my $key = Sirius::Config::Options->key( $row->{name} );
         if ( $row->{many} ) { push @{ $given{$key} }, $value }
         else                { $given{$key} = $value }

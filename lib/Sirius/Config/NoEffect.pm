@@ -31,11 +31,26 @@ my @TABLE = (
         }
     ],
     [ [qw(timeout)] => \&_timeout ],
-    [   [qw(tls-min tls-ciphers tls-handshake-timeout)] => sub {
+    [   [qw(hsts tls-min tls-ciphers tls-handshake-timeout)] => sub {
             my $conf = shift;
             return ( grep {/(?:,tls|:ssl)\z/i} @{ $conf->{listen} } )
                 ? ()
                 : 'no address of --listen ends with ",tls"';
+        }
+    ],
+    [   [qw(acme-webroot)] => sub {
+            my $conf = shift;
+            return ( grep { !/(?:,tls|:ssl)\z/i } @{ $conf->{listen} } )
+                ? ()
+                : 'all addresses of --listen speak TLS, but challenges come without: add --listen 0.0.0.0:80';
+        }
+    ],
+    [   [qw(https-redirect)] => sub {
+            my $conf = shift;
+            return ( !$conf->{https_redirect}
+                    || grep { !/(?:,tls|:ssl)\z/i && !m{\Aunix:|\A\@|/} } @{ $conf->{listen} } )
+                ? ()
+                : '--listen has no address without TLS that is not a unix socket: add --listen 0.0.0.0:80';
         }
     ],
 );

@@ -12,6 +12,7 @@ my $WEEK = 7 * 86400;
 
 # A string opens a group; an array is an option: name, type, default, help text, and properties:
 #   alias     other names
+#   bare      the value that it has without one, which "=" has to introduce
 #   command   for the command line only, neither in the environment nor in a file
 #   family    any name that begins with this one and a dash is meant as well
 #   few       bytes: for fewer, given without a unit, a notice asks whether one was forgotten
@@ -74,6 +75,9 @@ my @TABLE = (
     [ 'tls-client-ca', 'path', undef, 'Ask clients for a certificate, and accept those that a CA in FILE (PEM) has issued', {} ],
     [ 'tls-client-verify', 'choice', 'required', 'With --tls-client-ca: refuse clients without a certificate (required), or accept them (optional)', { of => [qw(required optional)], value => 'required|optional' } ],
     [ 'tls-handshake-timeout', 'seconds', 10, 'Limit the time in which a client must complete the TLS handshake; after that the connection is closed', { min => 0.01, max => 3600 } ],
+    [ 'https-redirect', 'redirect', undef, 'Answer requests that come without TLS by a redirect (308) to the same URL with https, except those on unix sockets and those that a proxy in --trust-proxy has received over https; PORT is that of the URL (default: that of --listen ADDRESS,tls)', { bare => 'yes', value => 'PORT' } ],
+    [ 'hsts', 'hsts', undef, 'Add Strict-Transport-Security with this max-age, such as 31536000 or 365d, to all responses over TLS, so that browsers use https only; includeSubDomains and preload may follow after commas; 0: browsers forget it', { value => 'SECONDS[,includeSubDomains][,preload]' } ],
+    [ 'acme-webroot', 'dir', undef, 'Serve the challenges that "certbot certonly --webroot -w DIR" writes, DIR/.well-known/acme-challenge/TOKEN, on all addresses without TLS, before any redirect', {} ],
     [ 'ssl', 'bool', 0, 'Speak TLS on all addresses of --listen, as with Starman', { typed => '--enable-ssl' } ],
 
     'Workers',

@@ -9,6 +9,8 @@ use Sirius::Config::Options;
 use Sirius::Config::Sources;
 use Sirius::Config::Static;
 
+use constant YEAR => 31_536_000;    # seconds
+
 my @FIXED
     = qw(admin admin_public backlog control daemonize drain_delay edges error_log graceful_timeout listen load_timeout
     log_prefix pid socket_group socket_mode socket_owner);
@@ -159,6 +161,17 @@ sub _tls {
     Sirius::Config::Options->fail( '--tls-self-signed: cannot be combined with --tls-cert or --tls-dir',
         $from->{tls_self_signed} )
         if $conf->{tls_self_signed} && ( @certs || defined $conf->{tls_dir} );
+    push @{ $conf->{notices} },
+        'sirius: --https-redirect leads to port 443, but no address of --listen speaks TLS: add one,'
+        . ' such as --listen 0.0.0.0:443,tls; if another server answers there, write --https-redirect=443'
+        if ( $conf->{https_redirect} || 0 ) == 1 && !defined $listen;
+    push @{ $conf->{notices} },
+        'sirius: --hsts: browsers put a name on their preload list only with a year or more, includeSubDomains and preload'
+        if ( $conf->{hsts} || '' ) =~ /preload/
+        && ( $conf->{hsts} !~ /includeSubDomains/ || $conf->{hsts} =~ /=(\d+)/ && $1 < YEAR );
+    Sirius::Config::Options->fail( '--acme-webroot: the name of the directory contains a line break',
+        $from->{acme_webroot} )
+        if ( $conf->{acme_webroot} // '' ) =~ /\n/;
     Sirius::Config::Options->fail( '--tls-client-verify: requires --tls-client-ca, which is not given',
         $from->{tls_client_verify} )
         if defined $given->{tls_client_verify} && !defined $conf->{tls_client_ca};

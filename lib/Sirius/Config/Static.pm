@@ -42,14 +42,18 @@ sub parse {
     return \@folders;
 }
 
-# Which folder it is belongs to the settings: a link to the newest release leads to another one after a reload
+# The directory of an ACME client
+sub webroot {
+    my ( $class, $dir )  = @_;
+    my ( $path,  @flag ) = _place($dir);
+    return join '=', join( ',', @flag, 'webroot', 'charset:' ), '/.well-known/acme-challenge', $path;
+}
+
 sub words {
     my ( $class, $folders ) = @_;
     my @words;
     for my $folder ( @{ $folders || [] } ) {
-        my $path = Cwd::realpath( $folder->{dir} ) // $folder->{dir};
-        my @stat = stat $path;
-        my @flag = @stat ? "id:$stat[0]-$stat[1]" : ();
+        my ( $path, @flag ) = _place( $folder->{dir} );
         push @flag,  map {"$_:$folder->{$_}"} grep { defined $folder->{$_} } qw(charset index max-age);
         push @flag,  'immutable'                                            if $folder->{immutable};
         push @flag,  'links' . ( $folder->{links} eq 'all' ? ':all' : q() ) if $folder->{links};
@@ -119,6 +123,14 @@ sub _one {
         if $folder{immutable} && defined $folder{'max-age'};
     $folder{'pass-through'} = 1 if $folder{prefix} eq '/';    # or nothing would be left to the application
     return \%folder;
+}
+
+# Which folder it is belongs to the settings: a link to the newest release leads to another one after a reload
+sub _place {
+    my $dir  = shift;
+    my $path = Cwd::realpath($dir) // $dir;
+    my @stat = stat $path;
+    return $path, @stat ? "id:$stat[0]-$stat[1]" : ();
 }
 
 # As the path of a request says it when it is decoded
@@ -194,6 +206,12 @@ cannot be opened, or nothing.
   my $folders = Sirius::Config::Static->parse( \@values );
 
 A list of hashes with C<prefix>, C<dir> as it was given, and the options. Dies with what is wrong.
+
+=head2 webroot
+
+  my $word = Sirius::Config::Static->webroot($dir);
+
+The directory of C<--acme-webroot> as such a text.
 
 =head2 words
 

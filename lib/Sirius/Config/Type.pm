@@ -10,7 +10,7 @@ use Sirius::Config::Static;
 use Sirius::OS::Cpus;
 use Socket qw(AF_INET AF_INET6 inet_ntop inet_pton);
 
-my %SECONDS = ( ms => 0.001, s => 1, m => 60, h => 3600 );
+my %SECONDS = ( ms => 0.001, s => 1, m => 60, h => 3600, d => 86_400 );
 my %BYTES   = ( k  => 2**10, m => 2**20, g => 2**30 );
 
 # How the value is shown in --help
@@ -40,6 +40,7 @@ my %CHECK = (
     count  => sub { return _range( _count(shift), @_ ) },
     dir    => \&_dir,
     edges  => \&_edges,
+    hsts   => \&_hsts,
     listen => \&_listen,
     group  => \&_group,
     octal  => \&_octal,
@@ -50,6 +51,7 @@ my %CHECK = (
     },
     port      => sub { return _range( _count(shift), { min => 0, max => 65535 } ) },
     proxies   => \&_proxies,
+    redirect  => \&_redirect,
     seconds   => sub { return _range( _seconds(shift), @_ ) },
     static    => sub { return Sirius::Config::Static->parse(shift) },
     string    => \&_string,
@@ -140,6 +142,18 @@ sub _group {
     return $value;
 }
 
+# The value of Strict-Transport-Security (RFC 6797 6.1)
+sub _hsts {
+    my $value = shift;
+    my ( $time, @words ) = split /\s*[,;]\s*/, $value =~ s/\A\s+|\s+\z//gr, -1;
+    my ( $number, $unit ) = ( $time // '' ) =~ /\A(?:max-age=)?([0-9]{1,10})([smhd]?)\z/i
+        or die "'$value' does not begin with a time: use a number of seconds, such as 31536000, or 365d\n";
+    my %name  = map { lc $_ => $_ } qw(includeSubDomains preload);
+    my %given = map { $name{ lc $_ } // die("'$_' is not one of includeSubDomains, preload\n") => 1 } @words;
+    return join '; ', 'max-age=' . $number * $SECONDS{ lc $unit || 's' },
+        grep { $given{$_} } qw(includeSubDomains preload);
+}
+
 sub _listen {
     my ( $value, $row ) = @_;
     my @specs = ref $value eq 'ARRAY' ? @$value : $value;
@@ -204,6 +218,15 @@ sub _range {
     die "$value is too small: the minimum is $row->{min}\n" if defined $row->{min} && $value < $row->{min};
     die "$value is too large: the maximum is $row->{max}\n" if defined $row->{max} && $value > $row->{max};
     return $value;
+}
+
+# 0: off; 1: to the port that the addresses tell; or a port
+sub _redirect {
+    my $value = shift;
+    return $value + 0 if $value =~ /\A\d{1,5}\z/ && $value <= 65_535;
+    return 0          if $value =~ /\A(?:no|off|false)?\z/i;
+    return 1          if $value =~ /\A(?:yes|on|true)\z/i;
+    die "'$value' is not a port: use yes, or a number from 2 to 65535\n";
 }
 
 sub _seconds {
@@ -300,7 +323,7 @@ an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false o
 C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<paths> is a list of these; C<octal> is an octal number
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<edges> is a whole number or C<auto>; C<workers> is a whole number,
 C<auto> (see L<Sirius::OS::Cpus>), or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
-perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<static> is described in L<Sirius::Config::Static>; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
+perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<static> is described in L<Sirius::Config::Static>; C<redirect> is a port, or 0 or 1 for no and yes; C<hsts> is a time with C<includeSubDomains> and C<preload> after commas, returned as the value of the header field; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
 
 C<proxies> are networks with commas between them, C<unix> for unix sockets, and perhaps C<forwarded> or
 C<x-forwarded-host>; a hash with the list C<networks>, and these names as keys.

@@ -77,8 +77,9 @@ sub pod {
             if $group ne $row->{group};
         $group = $row->{group};
         my $value = Sirius::Config::Type->placeholder($row);
-        my $names = join( ', ', map {"B<$_>"} _names($row) ) . ( defined $value ? " I<$value>" : '' );
-        $text .= "=item $names\n\n" . Text::Wrap::wrap( '', '', _sentence($row) ) . ".\n\n";
+        my $names = join ', ', map {"B<$_>"} _names($row);
+        $names .= defined $row->{bare} ? "[=I<$value>]" : " I<$value>" if defined $value;
+        $text  .= "=item $names\n\n" . Text::Wrap::wrap( '', '', _sentence($row) ) . ".\n\n";
     }
     return "$text=back\n";
 }
@@ -95,7 +96,9 @@ sub _default {
 sub _left {
     my $row   = shift;
     my $value = defined $row->{type} ? Sirius::Config::Type->placeholder($row) : undef;
-    return '  ' . join( ', ', _names($row) ) . ( defined $value ? " $value" : '' );
+    my $text  = '  ' . join ', ', _names($row);
+    return $text if !defined $value;
+    return $text . ( defined $row->{bare} ? "[=$value]" : " $value" );
 }
 
 sub _names {

@@ -10,7 +10,7 @@ use Sirius::Worker;
 
 # Settings that are passed to the edge unchanged
 my @PLAIN
-    = qw(body_memory body_rate body_timeout graceful_timeout header_timeout keepalive_timeout max_body max_header_bytes
+    = qw(body_memory body_rate body_timeout graceful_timeout header_timeout hsts keepalive_timeout max_body max_header_bytes
     max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tls_handshake_timeout tmpdir
     write_timeout);
 my @SWITCHES = qw(keepalive proxy_protocol);
@@ -37,10 +37,15 @@ sub of {
         ( map { $_ => $conf->{$_} } @PLAIN ),
         ( map { $_ => $conf->{$_} ? 1 : 0 } @SWITCHES ),
         $class->_log_settings($conf),
-        forwarded           => $trust->{forwarded} ? 1 : 0,
-        linger_timeout      => LINGER,
-        max_connections     => Sirius::Worker->max_connections($conf),
-        request_timeout     => $conf->{request_timeout} || 0,
+        acme_webroot => defined $conf->{acme_webroot}
+            && Sirius::Config::Static->webroot( $conf->{acme_webroot} ),
+        forwarded       => $trust->{forwarded}                  ? 1                       : 0,
+        https_port      => ( $conf->{https_redirect} || 0 ) > 1 ? $conf->{https_redirect} : undef,
+        https_redirect  => $conf->{https_redirect}              ? 1                       : undef,
+        linger_timeout  => LINGER,
+        max_connections => Sirius::Worker->max_connections($conf),
+        request_timeout => $conf->{request_timeout}
+            || 0,
         server              => $conf->{server_software},
         sheds_unfinished    => $conf->{sheds_unfinished},                              # of the admin port
         slow_log            => $conf->{slow_log} || 0,
@@ -77,7 +82,7 @@ sub _log_settings {
 
 sub _names {
     return @PLAIN, @SWITCHES,
-        qw(access_log_at_once access_log_errors_only access_log_format access_log_min_time forwarded linger_timeout max_connections
+        qw(access_log_at_once acme_webroot access_log_errors_only access_log_format access_log_min_time forwarded https_port https_redirect linger_timeout max_connections
         request_timeout server sheds_unfinished slow_log slow_log_max static stream_timeout trust_proxy tls_cert tls_ciphers tls_client_ca
         tls_client_verify tls_dir tls_key tls_min tls_self_signed trusted_underscores types
         underscores x_forwarded_host);

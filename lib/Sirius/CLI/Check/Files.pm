@@ -83,6 +83,7 @@ sub _as_workers {
                 "warning\t$what $path: user $user may not read it, so a reload would fail: let this user read it"
             );
         }
+        _webroot( $write, $conf->{acme_webroot}, $user ) if defined $conf->{acme_webroot};
         my $why = ref($self)->no_new_file("$conf->{tmpdir}/x");
         _say( $write,
             defined $why
@@ -147,6 +148,16 @@ sub _say {
     return syswrite $to, "$text\n";
 }
 
+# certbot makes the rest with its own umask each time; a part of it may have stayed
+sub _webroot {
+    my ( $to, $dir, $user ) = @_;
+    my ($closed) = grep { -e $_ && !-x $_ } $dir, map {"$dir/$_"} '.well-known', '.well-known/acme-challenge';
+    return _say( $to, "ok\tthe challenges below $dir can be read" ) if -x $dir && !defined $closed;
+    $closed //= $dir;
+    return _say( $to,
+        "error\t--acme-webroot $dir: user $user may not enter $closed: let this user, such as by chmod a+x" );
+}
+
 sub _user {
     my $uid  = shift;
     my $name = getpwuid $uid;
@@ -169,7 +180,7 @@ Sirius::CLI::Check::Files - can the server write what it shall, and read it agai
 
 =head1 DESCRIPTION
 
-Looks at logs, PID file and temporary files, and changes nothing. Temporary files, and what a reload reads, are looked at by a child
+Looks at logs, PID file, temporary files and the directory of C<--acme-webroot>, and changes nothing. The latter two, and what a reload reads, are looked at by a child
 that has become the user of C<--user>.
 
 =head1 METHODS

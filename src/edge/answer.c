@@ -1,0 +1,36 @@
+#include "answer.h"
+
+#include "../conn/account.h"
+#include "../conn/finish.h"
+#include "../conn/trouble.h"
+#include "log.h"
+
+#include <unistd.h>
+
+void sr_answer_begin(sr_edge *ed, sr_task *task, const sr_response *r, size_t len)
+{
+    sr_engine *e = ed->engine;
+    sr_conn *c = task->conn;
+    if (task->body_fd >= 0)
+        close(task->body_fd);
+    c->keep_alive = r->keep_alive;
+    c->is_own = true;
+    c->given_at = 0;
+    sr_account_head(c, r->status, len);
+    sr_log_offer_task(ed, task, sr_bytes_of(sr_buffer_at(&ed->head), len));
+    if (!e->current_in_scratch) /* its bytes go now; in scratch they stay until more are read */
+        sr_accesslog_keep(e, c);
+    sr_intake_close(e, c);
+}
+
+void sr_answer_end(sr_edge *ed, sr_conn *c)
+{
+    sr_finish(ed->engine, c);
+    sr_log_offered(ed);
+}
+
+void sr_answer_refuse(sr_edge *ed, sr_task *task, int err)
+{
+    sr_trouble_count(ed->engine, SR_TROUBLE_MEMORY, 1, err);
+    sr_intake_refuse(ed->engine, task, 503);
+}

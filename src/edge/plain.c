@@ -1,0 +1,125 @@
+#include "plain.h"
+
+#include "../conn/send.h"
+#include "../http/target.h"
+#include "answer.h"
+#include "files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { HTTPS = 443 };
+
+/* 0: it has none, being a unix socket. */
+static uint16_t port_of(const sr_site *site)
+{
+    char text[8] = "";
+    if (site->port.len < sizeof text)
+        memcpy(text, site->port.at, site->port.len);
+    return (uint16_t)strtoul(text, NULL, 10);
+}
+
+/* If several speak TLS, the one that a URL need not name is what clients expect. */
+uint16_t sr_plain_https_port(const sr_settings *s)
+{
+    uint16_t first = s->https_port;
+    for (unsigned i = 0; !s->https_port && i < s->n_listeners; i++) {
+        uint16_t port = s->listeners[i].is_tls ? port_of(&s->listeners[i].site) : 0;
+        if (port == HTTPS || !first)
+            first = port;
+        if (port == HTTPS)
+            break;
+    }
+    return first ? first : HTTPS;
+}
+
+/* A unix socket is that of a proxy, which knows better; so is a trusted proxy whose client has used https. */
+static bool redirects(const sr_edge *ed, const sr_task *task)
+{
+    const char *scheme = task->forwarded ? task->forwarded->scheme : NULL;
+    return ed->redirects && !ed->engine->listeners[task->conn->listener].is_unix &&
+           !(scheme && strcmp(scheme, "https") == 0);
+}
+
+/*
+ * The same URL with https: host without its port, and the target as it came. ENOENT: nobody says which host, as HTTP/1.0 need
+ * not.
+ */
+static int location(const sr_edge *ed, const sr_task *task, sr_buffer *out)
+{
+    const sr_request *r = task->request;
+    const sr_forwarded *f = task->forwarded;
+    sr_bytes host = f && f->host.at ? f->host : sr_span_in(task->base, r->host);
+    sr_bytes path = sr_span_in(task->base, r->path);
+    sr_authority authority;
+    char port[8] = "";
+    if (!sr_authority_parse(host, &authority))
+        return ENOENT;
+    if (ed->https_port != HTTPS)
+        snprintf(port, sizeof port, ":%u", ed->https_port);
+    if (!path.len)
+        path = SR_BYTES("/");
+    else if (*path.at != '/') /* OPTIONS *, whose URL has no path (RFC 9112 3.3) */
+        path.len = 0;
+    bool whole = sr_buffer_add_bytes(out, SR_BYTES("https://")) &&
+                 sr_buffer_add(out, host.at, authority.host_len) && sr_buffer_add(out, port, strlen(port)) &&
+                 sr_buffer_add_bytes(out, path) &&
+                 (!r->has_query ||
+                  (sr_buffer_add(out, "?", 1) && sr_buffer_add_bytes(out, sr_span_in(task->base, r->query))));
+    return whole ? 0 : ENOMEM;
+}
+
+/*
+ * 308, not 301: that one lets a client turn POST into GET (RFC 9110 15.4.2). Makes the response in ed->head; *len is the length
+ * of its head. False: no memory.
+ */
+static bool response_make(sr_edge *ed, const sr_task *task, sr_bytes to, sr_response *r, size_t *len)
+{
+    static const char text[] = "308 Permanent Redirect\n";
+    sr_engine *e = ed->engine;
+    const sr_conn *c = task->conn;
+    sr_buffer_reset(&ed->head);
+    if (sr_response_init(r, &ed->head, 308, c->minor, c->is_head, sr_engine_keeps(e, c)) ||
+        sr_response_field(r, &ed->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain")) ||
+        sr_response_field(r, &ed->head, SR_BYTES("Location"), to) ||
+        sr_response_finish(r, &ed->head, sizeof text - 1, e->date, e->config.server))
+        return false;
+    *len = sr_buffer_len(&ed->head);
+    return c->is_head || sr_buffer_add(&ed->head, text, sizeof text - 1);
+}
+
+static void redirect(sr_edge *ed, sr_task *task)
+{
+    sr_engine *e = ed->engine;
+    sr_conn *c = task->conn;
+    sr_buffer to = {0};
+    sr_response r;
+    size_t len;
+    int err = location(ed, task, &to);
+    if (!err && !response_make(ed, task, sr_bytes_of(sr_buffer_at(&to), sr_buffer_len(&to)), &r, &len))
+        err = ENOMEM;
+    sr_buffer_free(&to);
+    if (err == ENOENT) {
+        sr_intake_refuse(e, task, 400);
+        return;
+    }
+    if (err) {
+        sr_answer_refuse(ed, task, err);
+        return;
+    }
+    sr_answer_begin(ed, task, &r, len);
+    struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
+    sr_send_last(e, c, &iov, 1);
+    sr_answer_end(ed, c);
+}
+
+bool sr_plain_answer(sr_edge *ed, sr_task *task)
+{
+    if (ed->webroot && sr_files_answer(ed, ed->webroot, task))
+        return true;
+    if (!redirects(ed, task))
+        return false;
+    redirect(ed, task);
+    return true;
+}
