@@ -3,8 +3,12 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use File::Temp ();
+use IO::Handle ();
 use JSON::PP   ();
+use POSIX      ();
+use Socket     qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 use Test::More;
+use Time::HiRes ();
 use Sirius::Admin::Memory;
 use Sirius::Test;
 
@@ -93,25 +97,92 @@ APP
     $server->stop;
 };
 
-# The kernel tells nothing of a process that has changed its user to others of that user
+# The kernel tells nothing of a process that has changed its user to others of that user, so the supervisor is asked
 subtest 'Workers of --user' => sub {
     plan skip_all => 'only root can become another user' if $>;
     my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
     chmod 0777, "$dir" or die $!;
-    my $server
-        = start_server( "sub { [ 200, [], [] ] }\n", qw(--workers 1 --user nobody), '--admin', "$dir/admin" );
-    my $get = sub {
+    my $app = <<'APP';
+my $own;
+sub { my $env = shift; $own = 'x' x 30_000_000 if $env->{PATH_INFO} eq '/grow'; [ 200, [], [$$] ] }
+APP
+    my $server = start_server( $app, qw(--workers 1 --user nobody), '--admin', "$dir/admin" );
+    my $get    = sub {
         return $server->connect( to => "unix:$dir/admin" )->ask( 'GET ' . shift, 'Host: localhost' )->body;
     };
-    my $worker = JSON::PP->new->utf8->decode( $get->('/status.json') )->{workers}[0];
-    ok exists $worker->{private},                             'it is there';
-    ok !defined $worker->{private} || $worker->{private} > 0, 'as bytes, or as nothing';
-    my @told = $get->('/metrics') =~ /^(sirius_worker_private_bytes\S* .*)$/mg;
-    is scalar @told, defined $worker->{private} ? 1 : 0, 'nothing is no sample';
-    my $root = $Sirius::Test::Server::ROOT;
-    my $top  = `$^X -I$root/blib/lib -I$root/blib/arch $root/bin/sirius top --once --admin unix:$dir/admin`;
-    like $top, qr/^ +$worker->{pid} .* MB/m, 'sirius top has its line';
+    my $worker = sub { return JSON::PP->new->utf8->decode( $get->('/status.json') )->{workers}[0] };
+    my $pid    = $server->ask('GET /')->body;
+    plan skip_all => 'this kernel has no smaps_rollup' if !-e "/proc/$pid/smaps_rollup";
+    ok until_true( 20, sub { ( $worker->()->{private} // 0 ) > 100_000 } ), 'are known';
+    $server->ask('GET /grow');
+    ok until_true( 20, sub { $worker->()->{private} >= 30_000_000 } ), 'and anew';
+    like $get->('/metrics'), qr/^sirius_worker_private_bytes\{worker="0"\} [3-9]\d{7}$/m, 'in the metrics';
+
+    # Another process answers, on another line
+    my ($admin) = grep { Sirius::Test::Server::comm($_) eq 'sirius: admin' } $server->processes;
+    $server->{may_crash} = 1;
+    kill KILL => $admin;
+    ok until_true(
+        20,
+        sub {
+            ( eval { $worker->()->{private} } // 0 ) >= 30_000_000;
+        }
+        ),
+        'also to its successor';
+    $server->signal('HUP');
+    ok $server->wait_log( qr/generation 2 is serving/, 20 ), 'a reload';
+    ok until_true(
+        20,
+        sub {
+            ( eval { $worker->()->{private} } // 1e9 ) < 20_000_000;
+        }
+        ),
+        'and after a reload, with its new supervisor';
     $server->stop;
+};
+
+subtest 'The line to the supervisor' => sub {
+    socketpair my $own, my $theirs, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC or die $!;
+    $_->blocking(0) for $own, $theirs;
+    my $memory  = Sirius::Admin::Memory->new( read => sub { $_[0] == 10 ? 10_000 : undef }, line => $own );
+    my @workers = workers( 10, 20, 30 );
+    my $began   = Time::HiRes::time();
+    $memory->add(@workers);
+    cmp_ok Time::HiRes::time() - $began, '<', 5, 'a supervisor that does not answer holds nobody up';
+    is_deeply [ map { $_->{private} } @workers ], [ 10_000, undef, undef ], 'what the kernel tells is known';
+
+    my $calls = 0;
+    my $tell  = sub { $calls++; return { 20 => 20_000, 30 => undef, 40 => 40_000 } };
+    ok( Sirius::Admin::Memory->answer( $theirs, $tell ), 'it answers later' );
+    is $calls, 1, 'once';
+
+    # While the other waits for the answer
+    my $child = fork // die $!;
+    if ( !$child ) {
+        close $own;
+        vec( my $read = '', fileno $theirs, 1 ) = 1;
+        select $read, undef, undef, 10;
+        Sirius::Admin::Memory->answer( $theirs, sub { { 20 => 21_000, 30 => undef } } );
+        POSIX::_exit(0);
+    }
+    close $theirs;
+    $memory  = Sirius::Admin::Memory->new( read => sub {undef}, line => $own );
+    @workers = workers( 20, 30 );
+    ok until_true(
+        20,
+        sub {
+            $memory->add(@workers);
+            defined $workers[0]{private};
+        }
+        ),
+        'the next time';
+    is_deeply [ map { $_->{private} } @workers ], [ 21_000, undef ], 'with what is so now';
+    waitpid $child, 0;
+    local $SIG{PIPE} = sub { fail 'SIGPIPE' };
+    $memory = Sirius::Admin::Memory->new( read => sub {undef}, line => $own );
+    $memory->add(@workers);
+    is_deeply [ map { $_->{private} } @workers ], [ undef, undef ], 'when it has ended there is nothing';
+    ok !Sirius::Admin::Memory->answer( $own, $tell ), 'the end of the line is told';
 };
 
 done_testing;

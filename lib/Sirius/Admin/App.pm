@@ -41,7 +41,7 @@ sub look {
 sub new {
     my ( $class, %option ) = @_;
     my $self = bless { listeners => [], started => time, %option }, $class;
-    $self->{memory}  = Sirius::Admin::Memory->new;
+    $self->{memory}  = Sirius::Admin::Memory->new( line => $self->{line} );
     $self->{history} = Sirius::Admin::History->new( started => $self->{started} );
     $self->{history}->restore( @{ delete $self->{past} } ) if $self->{past};
     @$self{qw(html policy)} = _assemble();

@@ -7,6 +7,7 @@ use POSIX               ();
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 use Sirius;
+use Sirius::Admin::Memory;
 use Sirius::Base::Backoff;
 use Sirius::Config::Address;
 use Sirius::Config::Options;
@@ -18,8 +19,10 @@ use Sirius::OS::ExitStatus;
 use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
 use Sirius::OS::Title;
+use Socket qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 
 use constant {
+    ASKED    => 0.2,                   # seconds for which an answer to it holds
     PATIENCE => 0.5,                   # seconds that its process has to end
     STABLE   => 10,                    # a process that ends after this many seconds is replaced at once
     VARIABLE => 'SIRIUS_ADMIN_PORT',
@@ -42,6 +45,7 @@ my @DEAF = qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1 USR2);
 sub act {
     my $self = shift;
     $self->{edge}->act if $self->{edge};
+    $self->_answer     if $self->{line};
     return             if $self->{ending} || !defined $self->{at} || now() < $self->{at};
     delete $self->{at};
     return $self->start( $self->{supervisor} );
@@ -58,7 +62,7 @@ sub check {
 
 sub close {
     my $self = shift;
-    delete @{$self}{qw(alive edge life)};
+    delete @{$self}{qw(alive edge life line)};
     $_->close for @{ $self->{listeners} };
     return;
 }
@@ -142,11 +146,15 @@ sub start {
     my ( $alive, $life ) = @{$self}{qw(alive life)};
     $alive or pipe $alive, $life or return $self->_no_process("cannot create a pipe: $!");
     $self->_start_edge( $alive, $life ) if !$self->{edge};
+    socketpair my $line, my $theirs, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC
+        or return $self->_no_process("cannot create a socket pair: $!");
     my $child = Sirius::OS::Child->fork( sub {
-        eval { $self->_become($alive) };
+        eval { $self->_become( $alive, $theirs ) };
         Sirius::Log->pass("sirius: $@");
     } ) or return $self->_no_process("cannot fork: $!");
     $self->{life} = $life;
+    $supervisor->loop->unwatch( $self->{line} ) if $self->{line};
+    $supervisor->loop->watch( $self->{line} = $line );
     weaken( my $own = $self );
     $child->on_end( sub { $own->_ended(@_) } );
     $supervisor->reaper->add($child);
@@ -175,8 +183,23 @@ sub _again {
     return;
 }
 
+# What the process asks, which has given up its rights: the memory of workers, and not too often
+sub _answer {
+    my $self       = shift;
+    my $supervisor = $self->{supervisor};
+    my $tell       = sub {
+        return $self->{memory} if now() < ( $self->{asked_at} // -1 ) + ASKED;
+        $self->{memory}   = { $supervisor->generations->memory };
+        $self->{asked_at} = now();
+        return $self->{memory};
+    };
+    return if Sirius::Admin::Memory->answer( $self->{line}, $tell );
+    $supervisor->loop->unwatch( delete $self->{line} );
+    return;
+}
+
 sub _become {
-    my ( $self, $alive ) = @_;
+    my ( $self, $alive, $line ) = @_;
     my $supervisor = $self->{supervisor};
     $supervisor->loop->hand_over( map { $_ => 'IGNORE' } @DEAF );
     my @listeners   = map { [ $_->fd, $_->given ] } @{ $self->{listeners} };
@@ -193,11 +216,12 @@ sub _become {
             },
             alive      => fileno $alive,
             conf       => _conf( $supervisor->conf ),
+            line       => fileno $line,
             listeners  => \@listeners,
             scoreboard => $descriptors[0],
             sleepers   => fileno $sleepers,
         },
-        $alive,
+        $alive, $line,
         $sleepers,
         ( map { $_->[0] } @listeners ),
         @descriptors

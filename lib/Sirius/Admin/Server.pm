@@ -3,6 +3,7 @@ package Sirius::Admin::Server;
 use strict;
 use warnings;
 
+use IO::Handle ();
 use Sirius;
 use Sirius::Admin::App;
 use Sirius::Admin::History;
@@ -29,8 +30,11 @@ sub serve {
     my $alive      = Sirius::OS::Inherit->take_handle( $state->{alive} );
     my $board      = Sirius::Scoreboard->adopt( $state->{scoreboard} );
     Sirius::Log->inherit( $conf, $privileges->owner );
+    my $line = Sirius::OS::Inherit->take_handle( $state->{line} );
+    $line->blocking(0);
     my $admin = Sirius::Admin::App->new(
         %{ $state->{admin} },
+        line     => $line,
         past     => [ $board->kept, now() ],
         snapshot => sub { $board->snapshot }
     );

@@ -91,6 +91,11 @@ sub last_reload { return shift->{last_reload} }
 
 sub loading { return shift->{loading} }
 
+# Private bytes of each worker, by its PID; undef where the kernel does not tell
+sub memory {
+    return map { $_ => Sirius::OS::Proc->private($_) } shift->_workers( sub {1} );
+}
+
 sub new {
     my ( $class, $supervisor, %state ) = @_;
     my $self = bless {
@@ -614,6 +619,12 @@ How the last reload went: a hash with C<ok>, C<at>, C<seconds>, and C<text>, or 
 =head2 loading
 
 The generation that is being loaded by a reload, if there is one.
+
+=head2 memory
+
+  my %bytes = $reload->memory;
+
+The private memory of each worker, by its PID; undef where the kernel does not tell.
 
 =head2 new
 
