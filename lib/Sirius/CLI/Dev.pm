@@ -45,8 +45,10 @@ the application has loaded, wherever it is; and all files in what C<--watch> nam
 editors put beside a file are ignored, as are F<.git> and other hidden folders, F<blib>, F<cache>, F<cover_db>, F<log>, F<logs>,
 F<node_modules>, F<nytprof>, F<session>, F<sessions> and F<tmp>.
 
-A file that the application itself writes, when it is loaded or in a request, is a change as well if it is watched: an application that
-writes one each time it is loaded is loaded again and again. Let it write such files into one of the folders that are ignored.
+A file that the application itself writes, when it is loaded or in a request, is a change as well if it is watched. If the same file
+changes again and again while the application is being loaded or answers a request, the terminal says so from the sixth time in a row
+on, and the application is loaded again for it only after a pause of 1, 2, 4 ... 300 seconds, in which it serves. Other changes do
+not wait, nor do those made while it is idle. Exclude such a file, or its directory, with C<--watch-exclude>, or let the application write it into a folder that is ignored.
 
 Changes are told by inotify(7). On a network file system, at a limit of inotify or with C<--watch-scan>, the server looks at the
 files twice a second instead.

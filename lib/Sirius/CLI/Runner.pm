@@ -189,7 +189,7 @@ sub _develop {
         = defined $all->{reload} && Sirius::Config::Options->check( $row, $all->{reload} )
         || defined $all->{Reload}
         || $loader eq 'Restarter';
-    my ($only) = grep { defined $given->{$_} } qw(watch watch_scan preload_modules live_reload);
+    my ($only) = grep { defined $given->{$_} } qw(watch watch_exclude watch_scan preload_modules live_reload);
     if ( !$self->{develop} && !$watches ) {
         Sirius::Config::Options->fail(
             '--' . $only =~ tr/_/-/r . ': only valid with sirius dev, or with --reload' )
@@ -209,7 +209,8 @@ sub _develop {
         split /,/,
         defined $all->{Reload} ? $all->{Reload} : ''
     ];
-    $self->{watch} = [ map { File::Spec->rel2abs( $_, $self->{chdir} ) } @{ $self->{watch} } ];
+    $self->{exclude} = $all->{watch_exclude} || [];
+    $_ = [ map { File::Spec->rel2abs( $_, $self->{chdir} ) } @$_ ] for @{$self}{qw(exclude watch)};
     my ($gone) = grep { !-e } @{ $self->{watch} };
     Sirius::Config::Options->fail("--watch $gone: $!") if defined $gone;
     $self->{develops} = 1;
@@ -363,6 +364,7 @@ sub _pass_on {
         app     => $self->{eval} || ref $served ? undef : File::Spec->rel2abs( $served, $self->{chdir} ),
         command => $self->{develop},
         conf    => $conf,
+        exclude => $self->{exclude},
         include => [ map { File::Spec->rel2abs( $_, $self->{chdir} ) } @{ $self->{includes} } ],
         sources => [
             map  { File::Spec->rel2abs($_) }

@@ -51,6 +51,7 @@ my @TABLE = (
 
     'Development (with sirius dev or --reload)',
     [ 'watch', 'string', undef, 'Watch this file or directory as well; may be given several times. By default, the directory of the application file and all loaded files that are not in a library directory of perl are watched', { many => 1, value => 'PATH' } ],
+    [ 'watch-exclude', 'string', undef, 'Do not watch this file or directory, because the application itself writes there; may be given several times', { many => 1, value => 'PATH' } ],
     [ 'watch-scan', 'bool', 0, 'Look at all watched files twice a second, instead of being told by inotify: for network file systems', {} ],
     [ 'preload-modules', 'bool', 1, 'Load modules from library directories of perl once, and fork from there for each reload, or load everything each time (default: enabled)', { typed => '--enable-preload-modules, --disable-preload-modules' } ],
     [ 'live-reload', 'bool', 0, 'Add a script to HTML pages that loads the page again in the browser after each reload', {} ],

@@ -29,9 +29,10 @@ my $EDITORS = qr/\A(?:[.#]|4913\z)|~\z|[.](?:bak|orig|rej|sw[a-p]x?|tmp)\z|___jb
 sub counts {
     my ( $self, $path ) = @_;
     my $name = basename($path);
+    return 0                                                   if $self->is_excluded($path);
     return $name eq '.env' && _in_one( $path, $self->{trees} ) if $name =~ $EDITORS;
-    return 1 if _in_one( $path,  $self->{watch} );
-    return 0 if !_in_one( $path, $self->{trees} );
+    return 1                                                   if _in_one( $path,  $self->{watch} );
+    return 0                                                   if !_in_one( $path, $self->{trees} );
     return $name =~ /[.](\w+)\z/ && $SUFFIX{ lc $1 } ? 1 : 0;
 }
 
@@ -39,6 +40,12 @@ sub counts {
 sub is_editors {
     my ( $class, $path ) = @_;
     return basename($path) =~ $EDITORS ? 1 : 0;
+}
+
+# What --watch-exclude names
+sub is_excluded {
+    my ( $self, $path ) = @_;
+    return _in_one( $path, $self->{exclude} );
 }
 
 # Loaded anew each time, and not once for all generations. Either name may lie in a folder: with its links, or without
@@ -56,11 +63,12 @@ sub is_inside {
     return $in->( @{ $self->{libraries} } ) ? 0 : 1;
 }
 
-# app: file of the application; include: folders of -I; watch: files and folders; libraries: where perl looks for modules
+# app: file of the application; include: folders of -I; watch, exclude: files and folders; libraries: where perl looks for modules
 sub new {
     my ( $class, %args ) = @_;
-    my $self = bless { include => [], libraries => [], watch => [], app => undef, %args }, $class;
-    $_ = [ map { _whole($_) } @$_ ] for @{$self}{qw(include watch)};
+    my $self = bless { exclude => [], include => [], libraries => [], watch => [], app => undef, %args },
+        $class;
+    $_ = [ map { _whole($_) } @$_ ] for @{$self}{qw(exclude include watch)};
     my @libraries = map { ( $_, _whole($_) ) } @{ $self->{libraries} };
     $self->{libraries} = [ grep { !_in_one( $_, $self->{include} ) } @libraries ];
     my ( @deep, @flat );
@@ -95,7 +103,7 @@ sub short {
 # What can be sent to another process
 sub state {
     my $self = shift;
-    return { map { $_ => $self->{$_} } qw(app include libraries watch) };
+    return { map { $_ => $self->{$_} } qw(app exclude include libraries watch) };
 }
 
 # The folders to watch: those at the top, and all in them; undef when they are too many
@@ -129,7 +137,7 @@ sub folders {
 sub is_left_out {
     my ( $self, $path ) = @_;
     my $name = basename($path);
-    return 1 if $name =~ /\A[.]/;
+    return 1 if $name =~ /\A[.]/ || $self->is_excluded($path);
     return 0 if _in_one( $path, $self->{watch} );
     return 1 if $WRITTEN{$name} || $name eq 'local' && -d "$path/lib/perl5";
     return 0;
@@ -150,7 +158,9 @@ sub _in_one {
 sub _whole {
     my $path = File::Spec->rel2abs(shift);
     my $real = Cwd::realpath($path);
-    return defined $real ? $real : File::Spec->canonpath($path);
+    return $real if defined $real;
+    my $folder = dirname($path);    # of what is not there yet
+    return $folder eq $path ? File::Spec->canonpath($path) : _whole($folder) . q(/) . basename($path);
 }
 
 1;
@@ -175,7 +185,7 @@ home directory, in F</> or in the folder for temporary files, only this folder i
 and F<views> in it.
 
 In these a change of a file counts if its suffix is one of program code, templates, styles, configuration or text. In a
-folder of C<--watch> any file counts. Hidden files except F<.env>, backups and what editors put beside a file never count.
+folder of C<--watch> any file counts. What is C<exclude>d never counts, nor does anything in it. Hidden files except F<.env>, backups and what editors put beside a file never count.
 Left out are hidden folders, and F<blib>, F<cache>, F<cover_db>, F<log>, F<logs>, F<node_modules>, F<nytprof>, F<session>,
 F<sessions>, F<tmp>, and a F<local> of Carton, since an application or a tool writes there.
 
@@ -191,6 +201,10 @@ True if a change of the file with this path is one of the application.
   my $all = $files->folders($from);
 
 A reference to a list of all folders to be watched, or of those below one; undef if they are more than 4,096.
+
+=head2 is_excluded
+
+True for a path that is excluded, or lies in a folder that is.
 
 =head2 is_editors
 

@@ -6,12 +6,13 @@ use parent 'Sirius::Process::Reload';
 
 use Cwd                 ();
 use Errno               qw(ESRCH);
-use List::Util          qw(min uniq);
+use List::Util          qw(any min uniq);
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Dev::Base;
 use Sirius::Dev::Broken;
+use Sirius::Dev::Echo;
 use Sirius::Dev::Watcher;
 use Sirius::Edge::Shared;
 use Sirius::Log ();
@@ -26,6 +27,8 @@ use constant {
     PRELOAD_MAX => 60,      # seconds that modules have to load by themselves
     REFUSED_MAX => 20,      # modules that may refuse it before it is given up
     NAMES_MAX   => 3,       # files that are named in a line
+    NOTICED     => 0.25,    # seconds in which a change is noticed, if nobody has to look for it
+    WITH_PAGE   => 5,   # seconds after loading in which requests may be those of pages that were loaded again
 };
 
 # Of the server itself, or loaded before any application
@@ -36,7 +39,7 @@ sub act {
     $self->_hear_base;
     if ( !$self->{supervisor}->is_stopping ) {
         $self->_look;
-        if    ( defined $self->{load_at} )    { $self->_load_changed  if $self->{load_at} <= now() }
+        if    ( defined $self->{load_at} )    { $self->_load_changed  if $self->_load_due <= now() }
         elsif ( defined $self->{preload_by} ) { $self->_preload_hangs if $self->{preload_by} <= now() }
         $self->_start_base if defined $self->{base_at} && $self->{base_at} <= now();
     }
@@ -86,6 +89,7 @@ sub new {
     my ( $class, $supervisor, %args ) = @_;
     my $self = $class->SUPER::new( $supervisor, %args );
     $self->{$_} ||= {} for qw(changed outside preloaded refused);
+    $self->{echo} = Sirius::Dev::Echo->new;
     return $self;
 }
 
@@ -186,6 +190,7 @@ sub _complete {
     my ( $self, $generation ) = @_;
     return if $generation->is_draining || defined $generation->gave_up;
     my $supervisor = $self->{supervisor};
+    $self->{ready_at} = now();
     if ( $self->_is_page($generation) ) {
         $self->{backoff}->ready;
         delete @{$self}{qw(again_at fallen loading)};
@@ -280,6 +285,18 @@ sub _hold {
     return;
 }
 
+# Whether the application may have made a change that was noticed now
+sub _is_at_work {
+    my $self = shift;
+    return 1 if $self->{awaited} || $self->{loading} || !defined $self->{ready_at};
+    my $noticed = NOTICED + ( $self->{watcher}->scans ? Sirius::Dev::Watcher->SCAN : 0 );
+    my $served  = now() - $self->{ready_at};
+    return 1 if $served < $noticed;
+    return ( $served < WITH_PAGE || defined $self->{load_at} )
+        && any { $_->{pid} > 0 && ( $_->{state} eq 'busy' || now() - $_->{since} < $noticed ) }
+        $self->{supervisor}->rows;
+}
+
 # It serves the reason why another one could not
 sub _is_page {
     my ( $self, $generation ) = @_;
@@ -290,6 +307,7 @@ sub _is_page {
 sub _load_changed {
     my $self    = shift;
     my @changed = sort keys %{ $self->{changed} };
+    $self->_hold( $self->_named(@changed) . ' changed' ) if !defined $self->{first_change};
     delete @{$self}{qw(first_change load_at)};
     $self->{changed} = {};
     my %outside = reverse %{ $self->{outside} };
@@ -306,10 +324,29 @@ sub _load_changed {
     return $self->_order( why => $self->_named(@changed) . ' changed' );
 }
 
+# What waits because the application may have written it itself waits until that has been loaded
+sub _load_due {
+    my $self = shift;
+    $self->{load_at} = now() + $self->{echo}->pause
+        if !defined $self->{first_change} && ( $self->{awaited} || $self->{loading} );
+    return $self->{load_at};
+}
+
 # Requests wait from the first change on
 sub _look {
     my $self    = shift;
     my @changed = $self->{watcher}->changed or return;
+    if ( !defined $self->{first_change} ) {
+        my $at_work = $self->_is_at_work;
+        return $self->_watch if $at_work && defined $self->{load_at} && $self->{echo}->has(@changed);
+        my $pause = $self->{echo}->changed( $at_work, @changed );
+        if ($pause) {
+            $self->_tell_echo if $self->{echo}->to_tell;
+            $self->{changed}{$_} = 1 for @changed;
+            $self->{load_at} = now() + $pause;
+            return $self->_watch;
+        }
+    }
     $self->{changed}{$_} = 1 for @changed;
     if ( !defined $self->{first_change} ) {
         $self->{first_change} = now();
@@ -435,6 +472,21 @@ sub _start_base {
     return $self->_order(%$order);
 }
 
+sub _tell_echo {
+    my $self  = shift;
+    my $echo  = $self->{echo};
+    my @paths = $echo->paths;
+    my $what  = join q( ), map { '--watch-exclude ' . Sirius::Base::Text->harmless($_) } splice @paths, 0,
+        NAMES_MAX;
+    Sirius::Log->warn( 'sirius dev: '
+            . $self->_named( $echo->paths )
+            . sprintf
+            ' changed %d times in a row while the application was being loaded or answered a request; '
+            . 'if the application writes it, add %s. Until then it is loaded again after pauses of 1, 2, 4 ... %d s',
+        $echo->times, $what, $echo->PAUSE_MAX );
+    return;
+}
+
 # Its handle may be gone, for it scans now
 sub _watch {
     my $self   = shift;
@@ -475,6 +527,10 @@ noticed is answered by the new code.
 A generation is forked from a process that has loaded the modules from outside of the application's folders
 (L<Sirius::Dev::Preloader>). Which these are, the generations tell. When one of them changes, refuses to be loaded by itself, or a
 file of its name appears in the application, that process is replaced.
+
+=item *
+
+What the application itself seems to write again and again (L<Sirius::Dev::Echo>) is loaded after a pause, and requests do not wait for it.
 
 =item *
 

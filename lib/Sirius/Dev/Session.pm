@@ -34,6 +34,7 @@ sub files {
     my $self = shift;
     return $self->{files} ||= Sirius::Dev::Files->new(
         app       => $self->{app},
+        exclude   => $self->{exclude} || [],
         include   => $self->{include},
         libraries => [ Sirius::OS::Invocation->folders ],
         watch     => $self->{watch},
@@ -69,7 +70,7 @@ sub link {
 # Files that the command line is read with
 sub sources { return @{ shift->{sources} || [] } }
 
-# app: file of the application, or undef; command: it is sirius dev; conf; include and watch: folders; sources
+# app: file of the application, or undef; command: it is sirius dev; conf; exclude, include and watch: paths; sources
 sub new {
     my ( $class, %args ) = @_;
     return bless { %args, terminal => ( $SIG{HUP} || '' ) ne 'IGNORE' && _has_terminal() }, $class;
@@ -160,7 +161,7 @@ With the name C<localhost> in place of an address that means this machine, unles
 
   my $session = Sirius::Dev::Session->new(%args);
 
-C<app>, the path of the F<.psgi> file, or undef; C<command>, true with C<sirius dev>; C<conf>; C<include> and C<watch>, lists of paths.
+C<app>, the path of the F<.psgi> file, or undef; C<command>, true with C<sirius dev>; C<conf>; C<exclude>, C<include> and C<watch>, lists of paths.
 
 =head2 request_log
 

@@ -43,8 +43,9 @@ sub follow {
     my ( $self, $since, @files ) = @_;
     my %wanted;
     $self->{followed} = {
-        map { $_ => 1 }
-        map { ( $_, $self->_real($_) ) } grep { !$self->{files}->is_editors($_) } @files
+        map  { $_ => 1 }
+        grep { !$self->{files}->is_excluded($_) }
+        map  { ( $_, $self->_real($_) ) } grep { !$self->{files}->is_editors($_) } @files
     };
     for my $path ( keys %{ $self->{followed} } ) { push @{ $wanted{ dirname($path) } }, $path }
     return $self->_note_new($since) if !$self->{inotify};

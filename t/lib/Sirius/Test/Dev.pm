@@ -15,11 +15,11 @@ use File::Path     qw(make_path);
 use File::Temp;
 use Sirius::Test::Server;
 
-# %option: env, files (name => text), command words before the options (sub => 'dev')
+# %option: env, files (name => text), folder of its own, command words before the options (sub => 'dev')
 sub start {
     my ( $class, $app, @args ) = @_;
     my %option = ref $args[0] ? %{ shift @args } : ();
-    my $folder = File::Temp->newdir( 'sirius-app-XXXXXX', TMPDIR => 1 );
+    my $folder = $option{folder} || File::Temp->newdir( 'sirius-app-XXXXXX', TMPDIR => 1 );
     write_file( "$folder/$_",       $option{files}{$_} ) for sort keys %{ $option{files} || {} };
     write_file( "$folder/app.psgi", $app ) if defined $app;
     my $self = $class->SUPER::start(
