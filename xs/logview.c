@@ -63,7 +63,8 @@ static const char *const standard_keys[][KEYS_MAX] = {
 /* What is no value of %env */
 static bool is_of_server(const sr_logitem *item)
 {
-    return item->kind == SR_LOG_OUT || item->kind == SR_LOG_REQUEST_ID || item->kind == SR_LOG_TRACEPARENT;
+    return item->kind == SR_LOG_OUT || item->kind == SR_LOG_REQUEST_ID || item->kind == SR_LOG_TRACEPARENT ||
+           item->kind == SR_LOG_REFUSED;
 }
 
 void sirius_logformat_prepare(pTHX_ sr_logformat *f, HV *char_handlers, HV *block_handlers)
@@ -258,6 +259,7 @@ sr_bytes sirius_logview_get(void *view, const sr_logitem *item)
         return call_handler(aTHX_ v, s);
     case SR_LOG_REQUEST_ID:
     case SR_LOG_TRACEPARENT:
+    case SR_LOG_REFUSED:
         return none; /* only the server knows what to believe */
     default:
         return look_up(aTHX_ v, s, 0);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ typedef struct raw {
     sr_bytes head;
     sr_bytes line;          /* the first line of the head */
     sr_bytes response;      /* the head of the response; a body may follow */
+    sr_bytes refused;       /* the rule that it has broken, if it was refused for one */
     bool trusted;           /* the peer is */
     uint64_t nonce, number; /* of the id that it gets */
     char addr[SR_PEER_TEXT_MAX], path[RAW_LINE_MAX], id[SR_REQUEST_ID_MADE];
@@ -107,6 +109,8 @@ static sr_bytes raw_get(void *ctx, const sr_logitem *item)
         return r->line.len ? r->line : none;
     if (item->kind == SR_LOG_REQUEST_ID)
         return id_of(r);
+    if (item->kind == SR_LOG_REFUSED)
+        return r->refused;
     sr_fact fact;
     if (item->kind == SR_LOG_TLS)
         return sr_fact_find(item->name, &fact) ? sr_facts_get(sr_transport_facts(r->conn->transport), fact)
@@ -131,6 +135,20 @@ static const sr_request *parse_again(sr_engine *e, const sr_conn *c, sr_bytes he
     sr_request_init(&e->request);
     sr_request_feed(&e->request, &limits, head.at, head.len);
     return e->request.method.len ? &e->request : NULL;
+}
+
+/* The rule that its head or its body has broken, after parse_again. */
+static sr_bytes rule_of(const sr_engine *e, const sr_conn *c)
+{
+    const sr_request *q = &e->request;
+    const char *why = NULL;
+    if (c->body && c->body->status)
+        why = c->body->why;
+    else if (q->status)
+        why = q->why;
+    else if (q->framing == SR_BODY_LENGTH && q->content_length > e->config.max_body)
+        why = SR_BODY_TOO_LARGE;
+    return why ? sr_bytes_of(why, strlen(why)) : none;
 }
 
 /* --- lines --- */
@@ -283,6 +301,7 @@ void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response)
              .nonce = e->nonce,
              .number = sr_engine_id(e)};
     r.request = parse_again(e, c, head);
+    r.refused = rule_of(e, c);
     sr_logsource source = raw_source(e, &r);
     keep(e, c, &source);
 }

@@ -45,7 +45,7 @@ static sr_body_result disk_failed(sr_body *b)
 static sr_body_result store(sr_body *b, const sr_config *config, sr_bytes data)
 {
     if (b->length + data.len > config->max_body)
-        return bad(b, 413, "the request body is larger than max-body");
+        return bad(b, 413, SR_BODY_TOO_LARGE);
     b->length += data.len;
     if (!b->spooled && b->length <= config->body_memory)
         return sr_buffer_add_bytes(&b->mem, data) ? SR_BODY_MORE

@@ -11,6 +11,8 @@
 #include "../http/chunked.h"
 #include "config.h"
 
+#define SR_BODY_TOO_LARGE "the request body is larger than max-body"
+
 typedef struct sr_body {
     bool chunked;
     bool spooled;       /* the bytes are in fd, and mem is empty */

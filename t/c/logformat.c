@@ -36,6 +36,7 @@ static values request(void)
                        [SR_LOG_PORT] = "80",
                        [SR_LOG_OUT] = "\"out\"",
                        [SR_LOG_REQUEST_ID] = "shop-1",
+                       [SR_LOG_REFUSED] = "no Host",
                        [SR_LOG_ENV] = ""}};
     for (int i = 0; i < SR_LOG_TEXT; i++)
         v.len[i] = v.at[i] ? strlen(v.at[i]) : 0;
@@ -143,6 +144,7 @@ static void errors(void)
 static void items(void)
 {
     is_line("%{request-id}x %{traceparent}x", &all, "shop-1 -");
+    is_line("%s \"%{refused}x\"", &all, "200 \"no Host\"");
     is_line("%h %a %l %u|%r|%m|%{uri}r|%H", &all,
             "127.0.0.1 127.0.0.1 - -|GET /a?b=c HTTP/1.1|GET|/a?b=c|HTTP/1.1");
     is_line("%U%q %v %V %p %P", &all, "/a?b=c localhost example.com 80 4711");
