@@ -123,6 +123,7 @@ subtest '--live-reload' => sub {
     my $list   = $dev->ask('GET /list');
     like $list->body, qr{\A<html><body>one</BODY><!-- $script\n</body> --></html>\z},
         'before the last </body>';
+    unlike $dev->log, qr/before the fork/, 'the socket of the server itself is not one of the application';
     is $list->header('Content-Length'), length $list->body, 'with its length';
     is $list->header('ETag'),           undef,              'it is not what the ETag says';
     like $dev->ask('GET /stream')->body, qr{\A<html><body>streamed</body>$script\z}, 'after what is streamed';

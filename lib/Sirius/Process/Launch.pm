@@ -96,6 +96,7 @@ sub take {
         sleepers   => $fh->( $state->{sleepers} ),
         listeners  => [ map { Sirius::Listen::Listener->adopt(@$_) } @{ $state->{listeners} } ],
         access_log => $access,
+        audience   => $state->{live},
         number     => $state->{number},
         reload     => 1,
         scoreboard => Sirius::Scoreboard->adopt( $state->{scoreboard} ),

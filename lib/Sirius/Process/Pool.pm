@@ -530,7 +530,8 @@ sub _descriptors {
 
 sub _sockets {
     my $self = shift;
-    return map( { fileno $_ } @{$self}{qw(sleepers supervisor)} ), map { $_->fd } @{ $self->{listeners} };
+    my @own  = map { fileno $_ } @{$self}{qw(sleepers supervisor)};
+    return @own, grep( {defined} $self->{audience} ), map { $_->fd } @{ $self->{listeners} };
 }
 
 # While it is unknown whether workers can start at all, one is tried at a time
@@ -643,7 +644,8 @@ The times at which there is something to do, for L<Sirius::OS::Loop/add>.
 
 =head2 new
 
-C<alive>, the handle whose end of file tells that the supervisor is gone; C<app>, or C<builder> (a sub that makes it, called in
+C<alive>, the handle whose end of file tells that the supervisor is gone; C<audience>, a descriptor that the application holds for the
+server (L<Sirius::Dev::Audience>); C<app>, or C<builder> (a sub that makes it, called in
 each worker); C<conf>, a hash from L<Sirius::Config::Options>; C<listeners>, C<scoreboard> and C<sleepers>; C<number>; C<reload>, true when
 another generation serves meanwhile; C<loop>, a L<Sirius::OS::Loop> to go on with; C<supervisor>, where to write "up"
 (the first worker is ready) and "ready" (all are).
