@@ -1,11 +1,14 @@
 #include "pump.h"
 
 #include "../net/descriptors.h"
+#include "send.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum { DRAIN_TURNS = 64 }; /* 1 MiB: more than a socket of the pair holds */
 
 int sr_pump_new(sr_conn *c, int *theirs)
 {
@@ -39,7 +42,6 @@ void sr_pump_free(sr_engine *e, sr_conn *c)
         sr_loop_remove(&e->loop, &p->source);
     close(p->source.fd);
     sr_buffer_free(&p->up);
-    sr_buffer_free(&p->down);
     free(p);
     c->pump = NULL;
 }
@@ -94,36 +96,62 @@ static bool held(const sr_conn *c)
     return c->slot && closed(c->pump);
 }
 
+/* What waits in the output. EAGAIN: the client does not read, or it is of a response, which deliver.c sends. */
+static int flush(sr_engine *e, sr_conn *c)
+{
+    if (c->slot && c->status)
+        return EAGAIN;
+    switch (sr_send_flush(e, c)) {
+    case SR_FLUSH_DONE:
+        return 0;
+    case SR_FLUSH_AGAIN:
+        return EAGAIN;
+    case SR_FLUSH_SHORT:
+    case SR_FLUSH_GONE:
+        break;
+    }
+    return EPIPE;
+}
+
+/* From the application to the client, once. It is no part of a response, and not counted as one. */
+static int take(sr_engine *e, sr_conn *c)
+{
+    sr_pump *p = c->pump;
+    uint64_t sent = c->sent;
+    ssize_t n = recv(p->source.fd, e->scratch, SR_PUMP_BYTES, MSG_DONTWAIT);
+    if (n < 0 && errno == ECONNRESET) /* closed, before it had read all */
+        n = 0;
+    int err = result(n);
+    p->down_ends = n == 0;
+    if (n > 0)
+        sr_send(e, c, &(struct iovec){e->scratch, (size_t)n}, 1);
+    c->sent = sent;
+    return c->gone ? EPIPE : err;
+}
+
 static int pump_down(sr_engine *e, sr_conn *c)
 {
     sr_pump *p = c->pump;
     int err = 0;
-    for (int turns = 0; turns < 4 && !err && !c->out && !p->down_over; turns++) {
-        if (sr_buffer_len(&p->down)) {
-            ssize_t n = sr_transport_send(c->transport, c->source.fd, sr_buffer_at(&p->down),
-                                          sr_buffer_len(&p->down), 0);
-            err = result(n);
-            if (n > 0)
-                sr_buffer_take(&p->down, (size_t)n);
-            continue;
-        }
-        sr_buffer_free(&p->down);
-        if (p->down_ends && held(c))
-            break;
-        if (p->down_ends) {
+    for (int turns = 0; turns < 4 && !err && !p->down_over; turns++) {
+        if (c->out) {
+            err = flush(e, c);
+        } else if (p->down_ends) {
+            if (held(c))
+                break;
             err = sr_transport_end(c->transport, c->source.fd);
             p->down_over = !err;
-            continue;
+        } else {
+            err = take(e, c);
         }
-        ssize_t n = recv(p->source.fd, e->scratch, SR_PUMP_BYTES, MSG_DONTWAIT);
-        if (n < 0 && errno == ECONNRESET) /* closed, before it had read all */
-            n = 0;
-        err = result(n);
-        if (n > 0 && !sr_buffer_add(&p->down, e->scratch, (size_t)n))
-            err = ENOMEM;
-        p->down_ends = n == 0;
     }
     return err;
+}
+
+void sr_pump_drain(sr_engine *e, sr_conn *c)
+{
+    for (int turns = 0; turns < DRAIN_TURNS && !c->pump->down_ends && !take(e, c); turns++)
+        ;
 }
 
 static bool watch_pair(sr_engine *e, sr_pump *p, uint32_t events)
@@ -158,7 +186,7 @@ void sr_pump_step(sr_engine *e, sr_conn *c)
         of_pair |= EPOLLOUT;
     else if (!p->up_over && !closed(p))
         of_client |= EPOLLIN;
-    if (c->out || sr_buffer_len(&p->down) || (p->down_ends && !p->down_over && !held(c)))
+    if (c->out || (p->down_ends && !p->down_over && !held(c)))
         of_client |= EPOLLOUT;
     else if (!p->down_ends)
         of_pair |= EPOLLIN;

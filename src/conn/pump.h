@@ -4,12 +4,13 @@
  * pump: psgix.io of a connection whose transport encrypts. The application gets one end of a pair of sockets;
  * the edge reads from the other end what goes to the client, and writes there what comes from it.
  *
- * Neither side is read further than the other takes: at most SR_PUMP_BYTES wait in each direction. The end of
+ * Neither side is read further than the other takes: at most SR_PUMP_BYTES wait in each direction, those for the client
+ * in its output (conn->out), so that they and a response keep their order. The end of
  * one side is passed on (close_notify, shutdown); when both have ended, or the application has closed its end,
  * the connection is closed. While a worker has the request, a closed end means nothing yet: the handle is closed
  * with %env, and the response of the application may come after that.
  *
- * Owner: the connection. While its response is sent (conn->out), bytes of the application wait.
+ * Owner: the connection. While its output is not empty, bytes of the application wait.
  * Closing: all functions but sr_pump_new and sr_pump_free may close and free the connection.
  */
 #include "engine.h"
@@ -21,9 +22,8 @@ typedef struct sr_pump {
     sr_conn *conn;
     uint32_t interest; /* events of the pair that are watched; 0: it is not in the epoll set */
     sr_buffer up;      /* from the client, that the application has not taken */
-    sr_buffer down;    /* from the application, that the client has not taken */
     bool up_over;      /* the client has ended its side, and the application was told */
-    bool down_ends;    /* the application has ended its side; the client is told when `down` is empty */
+    bool down_ends;    /* the application has ended its side; the client is told when its output is empty */
     bool down_over;
 } sr_pump;
 
@@ -33,5 +33,11 @@ void sr_pump_free(sr_engine *e, sr_conn *c);
 
 /* An event of either side. */
 void sr_pump_step(sr_engine *e, sr_conn *c);
+
+/*
+ * Sends or keeps all that the application has written: what it says by other means, such as a response, comes after
+ * that. Closes nothing; conn->gone says that the client cannot be reached.
+ */
+void sr_pump_drain(sr_engine *e, sr_conn *c);
 
 #endif

@@ -4,6 +4,7 @@
 #include "../conn/deadline.h"
 #include "../conn/finish.h"
 #include "../conn/hsts.h"
+#include "../conn/pump.h"
 #include "../conn/send.h"
 #include "../conn/trouble.h"
 #include "../net/descriptors.h"
@@ -514,6 +515,8 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
     en->spoken = true;
     if (ed->joining && (en->conn != ed->joining || !joins(rec->kind)))
         flush(ed);
+    if (en->conn && en->conn->pump && !ed->joining)
+        sr_pump_drain(ed->engine, en->conn);
     if (en->conn && pending(en->conn) > PENDING_MAX && rec->kind == SR_REPLY_DATA)
         return TOOK_LATER;
     switch (rec->kind) {

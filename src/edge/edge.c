@@ -314,7 +314,7 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
 {
     sr_engine *e = ed->engine;
     sr_task task;
-    if (c->slot && c->pump && !(events & EPOLLOUT && c->out)) {
+    if (c->slot && c->pump && !(events & EPOLLOUT && c->out && c->status)) {
         sr_pump_step(e, c);
         return;
     }

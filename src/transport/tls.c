@@ -19,6 +19,8 @@ enum {
     RECORD = 16 * 1024, /* RFC 8446 5.1 */
     BATCH = 4 * RECORD, /* encrypted before they are sent */
     DRY_READS = 16, /* of the socket that bring no bytes for the caller: then the others have their turn */
+    RECORDS = 128,  /* read for one call: a record may have a single byte, and costs as much as 16 KiB do */
+    IDLE_RECORDS = 32,    /* in a row without application data: the peer wants to keep us busy */
     WIRE_MAX = 16 * 1024, /* of replies to the peer's control messages: then nothing more is read */
 };
 
@@ -28,13 +30,14 @@ typedef struct tls {
     sr_buffer wire; /* what the socket has not taken */
     size_t owed;    /* bytes of the caller that are encrypted in wire and were not counted as taken */
     int socket;
-    uint8_t dry; /* reads of the socket since the caller got bytes */
-    bool waits;  /* the last read has found nothing: epoll will report more */
-    bool paused; /* the last call has stopped for the others, not for want of bytes */
-    bool closed; /* the peer has said close_notify, or the socket has ended */
-    bool told;   /* a read has returned 0 for that */
-    bool failed; /* by a fatal error; nothing is written any more */
-    bool ended;  /* close_notify is in wire, or sent */
+    uint8_t dry;  /* reads of the socket since the caller got bytes */
+    uint8_t idle; /* records since then: KeyUpdate, renegotiation, alerts */
+    bool waits;   /* the last read has found nothing: epoll will report more */
+    bool paused;  /* the last call has stopped for the others, not for want of bytes */
+    bool closed;  /* the peer has said close_notify, or the socket has ended */
+    bool told;    /* a read has returned 0 for that */
+    bool failed;  /* by a fatal error; nothing is written any more */
+    bool ended;   /* close_notify is in wire, or sent */
     sr_buffer facts;
 } tls;
 
@@ -152,6 +155,11 @@ static int flush(tls *t, int flags)
 static int error_of(tls *t, int result)
 {
     int why = SSL_get_error(t->ssl, result);
+    if (t->idle > IDLE_RECORDS) {
+        ERR_clear_error();
+        t->failed = true;
+        return EPROTO;
+    }
     if (why == SSL_ERROR_ZERO_RETURN)
         t->closed = true;
     if (why == SSL_ERROR_ZERO_RETURN || why == SSL_ERROR_WANT_READ)
@@ -164,6 +172,22 @@ static int error_of(tls *t, int result)
 }
 
 /* --- handshake --- */
+
+/*
+ * Counts records without application data, whose type TLS 1.3 has inside. Each KeyUpdate costs three derivations of
+ * keys, each attempt to renegotiate an alert. OpenSSL limits neither; its reading ends when it believes that the
+ * peer has said close_notify.
+ */
+static void on_message(int sent, int version, int type, const void *at, size_t len, SSL *ssl, void *arg)
+{
+    tls *t = arg;
+    (void)version;
+    if (sent || !len || (type != SSL3_RT_HEADER && type != SSL3_RT_INNER_CONTENT_TYPE) ||
+        *(const unsigned char *)at == SSL3_RT_APPLICATION_DATA)
+        return;
+    if (t->idle <= IDLE_RECORDS && ++t->idle > IDLE_RECORDS)
+        SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
+}
 
 /* A copy of what was printed there, which is freed. NULL: nothing was, or there is no memory. */
 static char *printed(BIO *to, bool done, size_t *len)
@@ -245,10 +269,11 @@ static int tls_handshake(sr_transport *base, int socket)
     if (err)
         return err;
     t->dry = 0;
-    t->paused = false;
+    t->waits = t->paused = false;
     int r = SSL_do_handshake(t->ssl);
     if (r != 1) {
         bool http = ERR_GET_REASON(ERR_peek_error()) == SSL_R_HTTP_REQUEST;
+        t->waits = true; /* a part of a record may be here: only more of it makes a difference */
         err = error_of(t, r);
         if (http) { /* no alert, which the client would not understand */
             sr_buffer_reset(&t->wire);
@@ -262,6 +287,8 @@ static int tls_handshake(sr_transport *base, int socket)
     err = flush(t, 0); /* tickets: what the socket does not take goes before the first response */
     if (err && err != EAGAIN)
         return err;
+    SSL_set_msg_callback(t->ssl, on_message);
+    SSL_set_msg_callback_arg(t->ssl, t);
     return facts_make(t) ? 0 : ENOMEM;
 }
 
@@ -287,7 +314,7 @@ static ssize_t tls_read(sr_transport *base, int socket, void *to, size_t len)
     t->dry = 0;
     t->waits = t->paused = false;
     err = 0;
-    while (got < len && !t->closed) {
+    for (int records = 0; got < len && !t->closed && records < RECORDS; records++) {
         int r = SSL_read_ex(t->ssl, (char *)to + got, len - got, &n);
         if (r != 1) {
             err = error_of(t, r);
@@ -295,7 +322,7 @@ static ssize_t tls_read(sr_transport *base, int socket, void *to, size_t len)
             break;
         }
         got += n;
-        t->dry = 0;
+        t->dry = t->idle = 0;
         if (!SSL_has_pending(t->ssl)) { /* epoll reports what is in the socket */
             t->waits = true;
             break;

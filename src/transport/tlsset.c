@@ -139,8 +139,14 @@ static int choose(SSL *ssl, int *alert, void *arg)
     if (!found)
         return SSL_TLSEXT_ERR_OK;
     SSL_CTX *ctx = s->groups[found->group].ctx;
-    if (SSL_get_SSL_CTX(ssl) != ctx)
+    if (SSL_get_SSL_CTX(ssl) != ctx) {
         SSL_set_SSL_CTX(ssl, ctx);
+        /*
+         * A connection from before a reload gets tickets of the new set by this. It has to prove as much as others
+         * do, whose certificates they stand for.
+         */
+        SSL_set_verify(ssl, SSL_CTX_get_verify_mode(ctx), NULL);
+    }
     return SSL_TLSEXT_ERR_OK;
 }
 

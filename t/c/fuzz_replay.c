@@ -17,6 +17,7 @@
 #include "../../fuzz/ring.c"
 #include "../../fuzz/split.c"
 #include "../../fuzz/static.c"
+#include "../../fuzz/transport.c"
 
 #include "tap.h"
 
@@ -27,7 +28,7 @@ static const struct target {
     {"chunked", fuzz_chunked},     {"edge", fuzz_edge},           {"forwarded", fuzz_forwarded},
     {"logformat", fuzz_logformat}, {"proxyline", fuzz_proxyline}, {"request", fuzz_request},
     {"response", fuzz_response},   {"ring", fuzz_ring},           {"split", fuzz_split},
-    {"static", fuzz_static},
+    {"static", fuzz_static},       {"transport", fuzz_transport},
 };
 
 /* Turns the escapes of a line into bytes, in place. Returns how many; what dev/fuzz did not write is none. */

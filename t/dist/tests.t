@@ -135,7 +135,6 @@ my %ELSEWHERE = (
     'src/transport/keyfiles.c' => 'tls/keys',
     'src/transport/keyset.c' => 'tls/keys tls/reload',
     'src/transport/pair.c' => 'tls/keys tls/serve',
-    'src/transport/tls.c' => 'tls/serve tls/handshakes',
     'src/transport/tlsset.c' => 'tls/serve tls/clients tls/reload',
     'src/worker/reply.c' => 'c/edge c/joined',
     'src/worker/worker.c' => 'c/edge c/stress',

@@ -41,7 +41,7 @@ sub file {
 }
 
 # Paths of certificate and key. Options: names, type (ec, rsa), from and to (seconds since 1970), purpose, chain (0: none),
-# file (the beginning of both names)
+# file (the beginning of both names), ext (more extensions, as CERT_create has them)
 sub issue {
     my ( $self, $name, %option ) = @_;
     my ( $cert, $key ) = $self->pem( $name, %option );
@@ -56,6 +56,7 @@ sub pem {
     my ($cert) = CERT_create(
         issuer          => $option{self} ? undef : [ @{$self}{qw(cert key)} ],
         key             => $key,
+        ext             => $option{ext}     || [],
         not_after       => $option{to}      || time + 30 * 86_400,
         not_before      => $option{from}    || time - 60,
         purpose         => $option{purpose} || 'server',
