@@ -3,17 +3,24 @@
  * think: a closed-loop client whose connections think between requests. It prints the latency of the fast
  * requests.
  *
- *   think PORT CONNECTIONS THINK_MS SLOW_PER_MILLE SECONDS [FAST_PATH SLOW_PATH [close]]
+ *   think PORT CONNECTIONS THINK_MS SLOW_PER_MILLE SECONDS [FAST_PATH SLOW_PATH [close] [tls]]
  *
  * Every connection is kept alive while the server keeps it; with "close" each request has one of its own, and
- * connecting is part of its latency. A request is slow with a chance of SLOW_PER_MILLE / 1000. Think times are
- * uniform between 0.5 and 1.5 times THINK_MS. A fast request without an answer at the end counts with the time
- * it has waited, if that is more than 10 ms. One line of name=value pairs, in ms; served is how many
- * connections had an answer at all. quiet is the number of seconds in which the host of a virtual machine took
- * at most 1 % of the processor time away (steal of /proc/stat); their fast requests are measured again.
+ * connecting is part of its latency. With "tls" the connections are encrypted; a handshake is a full one, and
+ * part of connecting. Those that are kept make it before the measurement begins, so that it has none.
+ *
+ * A request is slow with a chance of SLOW_PER_MILLE / 1000. Think times are uniform between 0.5 and 1.5 times
+ * THINK_MS. A fast request without an answer at the end counts with the time it has waited, if that is more
+ * than 10 ms. One line of name=value pairs, in ms; served is how many connections had an answer at all. quiet
+ * is the number of seconds in which the host of a virtual machine took at most 1 % of the processor time away
+ * (steal of /proc/stat); their fast requests are measured again.
  */
 #include <errno.h>
 #include <netinet/in.h>
+#ifdef BENCH_TLS
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#endif
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,7 +39,9 @@ typedef struct conn {
     int64_t next; /* when to send */
     int64_t sent; /* 0: thinking */
     int slow;
-    bool connecting;   /* the request is sent when that is done */
+    bool connecting; /* the request is sent when that is done, and the handshake */
+    void *ssl;       /* NULL: plain, or not connected */
+    bool shaking;
     char request[256]; /* a string */
     unsigned long done;
     size_t got;    /* bytes of the response in buf, of which the head and small bodies fit */
@@ -51,6 +60,7 @@ static long *stolen; /* ticks, of each second of the run */
 static size_t n_stolen;
 static unsigned long errors, slow_done, reconnects, waiting;
 static bool closing;
+static void *tls; /* the context; NULL: plain */
 static int64_t started;
 static unsigned seed = 12345;
 
@@ -101,12 +111,96 @@ static bool is_quiet(size_t second)
     return second < n_stolen && stolen[second] * 100 <= sysconf(_SC_NPROCESSORS_ONLN) * sysconf(_SC_CLK_TCK);
 }
 
+/* --- the transport --- */
+
+#ifdef BENCH_TLS
+
+static void *tls_context(void)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    return ctx;
+}
+
+static ssize_t tls_result(conn *c, int r)
+{
+    int why = r > 0 ? 0 : SSL_get_error(c->ssl, r);
+    errno = why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? EAGAIN : ECONNRESET;
+    return r > 0 ? r : why == SSL_ERROR_ZERO_RETURN ? 0 : -1;
+}
+
+/* 1: complete; -1 with errno, EAGAIN: it waits for the server */
+static ssize_t tls_shake(conn *c)
+{
+    if (!c->ssl) {
+        c->ssl = SSL_new(tls);
+        SSL_set_fd(c->ssl, c->fd);
+        SSL_set_connect_state(c->ssl);
+    }
+    ERR_clear_error();
+    return tls_result(c, SSL_do_handshake(c->ssl));
+}
+
+static ssize_t tls_read(conn *c, void *to, size_t len)
+{
+    ERR_clear_error();
+    return tls_result(c, SSL_read(c->ssl, to, (int)len));
+}
+
+static ssize_t tls_write(conn *c, const void *at, size_t len)
+{
+    ERR_clear_error();
+    return tls_result(c, SSL_write(c->ssl, at, (int)len));
+}
+
+static void tls_free(conn *c)
+{
+    SSL_free(c->ssl);
+    c->ssl = NULL;
+}
+
+#else
+
+static void *tls_context(void)
+{
+    fprintf(stderr, "think: built without OpenSSL\n");
+    exit(2);
+}
+
+static ssize_t tls_shake(conn *c)
+{
+    (void)c;
+    return -1;
+}
+
+static ssize_t tls_read(conn *c, void *to, size_t len)
+{
+    return read(c->fd, to, len);
+}
+
+static ssize_t tls_write(conn *c, const void *at, size_t len)
+{
+    return send(c->fd, at, len, MSG_NOSIGNAL);
+}
+
+static void tls_free(conn *c)
+{
+    (void)c;
+}
+
+#endif
+
+/* --- connections --- */
+
 static bool dial(conn *c, int ep)
 {
     struct sockaddr_in a = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     c->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     c->connecting = connect(c->fd, (struct sockaddr *)&a, sizeof a) < 0;
+    c->shaking = tls && !c->connecting;
     if (c->connecting && errno != EINPROGRESS) {
         close(c->fd);
         c->fd = -1;
@@ -119,6 +213,8 @@ static bool dial(conn *c, int ep)
 
 static void hang_up(conn *c)
 {
+    tls_free(c);
+    c->shaking = false;
     close(c->fd);
     c->fd = -1;
     reconnects++;
@@ -140,7 +236,17 @@ static void fail(conn *c)
 static void send_request(conn *c)
 {
     ssize_t n = (ssize_t)strlen(c->request);
-    if (send(c->fd, c->request, (size_t)n, MSG_NOSIGNAL) != n)
+    if ((tls ? tls_write(c, c->request, (size_t)n) : send(c->fd, c->request, (size_t)n, MSG_NOSIGNAL)) != n)
+        fail(c);
+}
+
+static void shake(conn *c)
+{
+    ssize_t r = tls_shake(c);
+    c->shaking = r < 0 && errno == EAGAIN;
+    if (r > 0)
+        send_request(c);
+    else if (!c->shaking)
         fail(c);
 }
 
@@ -157,7 +263,10 @@ static void connected(conn *c, int ep)
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
     epoll_ctl(ep, EPOLL_CTL_MOD, c->fd, &ev);
     c->connecting = false;
-    send_request(c);
+    if (tls)
+        shake(c);
+    else
+        send_request(c);
 }
 
 static void ask(conn *c, int ep)
@@ -173,8 +282,27 @@ static void ask(conn *c, int ep)
              c->slow ? slow_path : fast_path, closing ? "Connection: close\r\n" : "");
     c->sent = began;
     c->got = 0;
-    if (!c->connecting)
+    if (c->shaking)
+        shake(c);
+    else if (!c->connecting)
         send_request(c);
+}
+
+/* Connects, and makes the handshake, for a request to come; a failure is left to that. */
+static void connect_first(conn *c, int ep)
+{
+    struct timespec pause = {.tv_nsec = 100000};
+    if (!dial(c, ep))
+        return;
+    for (int i = 0; i < 20000; i++) {
+        ssize_t r = tls_shake(c);
+        if (r > 0 || errno != EAGAIN)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
+    epoll_ctl(ep, EPOLL_CTL_MOD, c->fd, &ev);
+    c->connecting = c->shaking = false;
 }
 
 static void add_latency(int64_t sent, int64_t now)
@@ -213,7 +341,8 @@ static bool is_whole(const conn *c, bool eof, bool *last)
 
 static void answered(conn *c)
 {
-    ssize_t n = read(c->fd, c->buf + c->got, BUF - 1 - c->got);
+    ssize_t n =
+        tls ? tls_read(c, c->buf + c->got, BUF - 1 - c->got) : read(c->fd, c->buf + c->got, BUF - 1 - c->got);
     bool last = false;
     if (n < 0 && errno == EAGAIN)
         return;
@@ -294,6 +423,8 @@ static void run(int ep, int64_t end)
             conn *c = ev[i].data.ptr;
             if (c->connecting)
                 connected(c, ep);
+            else if (c->shaking)
+                shake(c);
             else
                 answered(c);
         }
@@ -304,7 +435,7 @@ int main(int argc, char **argv)
 {
     if (argc < 6) {
         fprintf(stderr, "usage: think PORT CONNECTIONS THINK_MS SLOW_PER_MILLE SECONDS [FAST_PATH SLOW_PATH "
-                        "[close]]\n");
+                        "[close] [tls]]\n");
         return 2;
     }
     port = atoi(argv[1]);
@@ -316,13 +447,20 @@ int main(int argc, char **argv)
         fast_path = argv[6];
         slow_path = argv[7];
     }
-    closing = argc > 8 && strcmp(argv[8], "close") == 0;
+    for (int i = 8; i < argc; i++) {
+        closing = closing || strcmp(argv[i], "close") == 0;
+        if (strcmp(argv[i], "tls") == 0)
+            tls = tls_context();
+    }
     int ep = epoll_create1(0);
     conns = calloc((size_t)n_conns, sizeof *conns);
     for (int i = 0; i < n_conns; i++) {
         conns[i].fd = -1;
-        plan(&conns[i]);
+        if (tls && !closing)
+            connect_first(&conns[i], ep);
     }
+    for (int i = 0; i < n_conns; i++)
+        plan(&conns[i]);
     started = now_ns();
     int64_t end = started + (int64_t)(seconds * 1e9);
     run(ep, end);

@@ -268,4 +268,32 @@ subtest 'a short run' => sub {
     unlike $html, qr/xmlns|\bNaN\b/, 'without what only a file needs';
 };
 
+subtest 'a short run over TLS' => sub {
+    Sirius::Test::Server::program($_)
+        or plan skip_all => "$_ is not installed"
+        for qw(wrk cc taskset openssl);
+    my @cases = qw(tls-hello tls-handshake tls-resume tls-idle tls-flood);
+    my $quick = "--quick --built --servers floor,sirius --idle 50 --json $dir/tls.json --into $dir/tls";
+    my $out   = `cd $ROOT && timeout 100 $^X dev/bench $quick @cases 2>&1`;
+    is $?, 0, 'it ends well' or diag $out;
+    my $result = JSON::PP->new->utf8->decode( Bench::Machine::read_file("$dir/tls.json") || '{}' );
+    my %got    = map { $_ => $result->{cases}{$_}{servers}{sirius} } @cases;
+    is_deeply [ map { sort keys %{ $_->{servers} } } values %{ $result->{cases} } ], [ ('sirius') x @cases ],
+        'only those that speak TLS are measured';
+
+    for my $case ( @cases[ 0 .. 2 ] ) {
+        cmp_ok $got{$case}{us}[0],       '>', 0, "$case: CPU";
+        cmp_ok $got{$case}{requests}[0], '>', 0, 'of some';
+        is $got{$case}{failed}[0], 0, 'none has failed';
+    }
+    is "@{ $got{'tls-idle'} }{qw(opened usable failed)}", '50 50 0',
+        'idle connections, and new clients beside them';
+    my $flood = $got{'tls-flood'};
+    cmp_ok $flood->{rate}, '>', 0, 'a flood';
+    is "$flood->{flood}{errors} $flood->{new_flood}{failed}", '0 0', 'and the clients beside it';
+    like Bench::Machine::read_file("$dir/tls/BENCHMARKS.md"),
+        qr/^### A flood of handshakes over TLS 1\.3\n\n\|.*\n\|.*\n\| Sirius 0\.01 \| [\d.]+ \|/m,
+        'the report';
+};
+
 done_testing;

@@ -5,6 +5,7 @@ package Bench::Case;
 use strict;
 use warnings;
 
+use Bench::Encrypted;
 use Bench::Fairness;
 use Bench::Idle;
 use Bench::Load qw(dial exactly think);
@@ -15,6 +16,7 @@ use Bench::Trace;
 
 my $FORM   = '/foo?foo=bar&bar=baz&baz=hoge&hoge=foo';
 my $KEPT   = 'keep-alive';
+my $TLS    = 'over TLS 1.3';
 my $CLOSED = 'a connection for each request';
 my @FRESH  = ( workers => 2, clients => 4, think => 10, close => 1 );
 
@@ -74,6 +76,28 @@ my @THROUGHPUT = (
         log         => 1,
         connections => 8,
         client      => 'ab'
+    ],
+    [ 'tls-hello', "Hello $TLS, $KEPT", app => 'hello', connections => 16, tls => 1, full => 1, quick => 1 ],
+    [   'tls-handshake', "Full handshakes $TLS (ECDSA P-256)",
+        app         => 'hello',
+        connections => 16,
+        tls         => 1,
+        client      => 'tlsclient handshakes',
+        full        => 1
+    ],
+    [   'tls-resume', "Resumed handshakes $TLS",
+        app         => 'hello',
+        connections => 16,
+        tls         => 1,
+        client      => 'tlsclient resume',
+        full        => 1
+    ],
+    [   'tls-download', "MiB of a file of 1 GiB $TLS",
+        app         => 'static',
+        path        => '/files/1GiB',
+        connections => 1,
+        tls         => 1,
+        client      => 'tlsclient download'
     ],
 );
 
@@ -164,6 +188,13 @@ my @OTHERS = (
     [   'instructions',               'Instructions for each request',
         \&Bench::Trace::instructions, \&Bench::Trace::instructions_plan
     ],
+    [   'tls-idle', "Idle connections $TLS", \&Bench::Encrypted::idle, \&Bench::Encrypted::idle_plan,
+        tls => 1
+    ],
+    [   'tls-flood',               "A flood of handshakes $TLS",
+        \&Bench::Encrypted::flood, \&Bench::Encrypted::flood_plan,
+        tls => 1
+    ],
 );
 
 my %CASE;
@@ -219,15 +250,19 @@ sub plan {
     return $case->{plan}->( _fields( $case, $options ), $count );
 }
 
-# The fields of the case that explain it, and { servers => { name => figures } }
+# The fields of the case that explain it, and { servers => { name => figures } }: of those that speak TLS, if the case does
 sub run {
     my ( $class, $name, $options, @names ) = @_;
     my $case   = $class->case($name);
     my $fields = _fields( $case, $options );
     my %said   = map { $_ => $fields->{$_} }
         grep { defined $fields->{$_} }
-        qw(title kind short close app client connections workers log rounds seconds count pause requests);
-    return { %said, servers => $case->{code}->( $fields, @names ) };
+        qw(title kind short close app client connections workers log tls rounds seconds count pause requests);
+    my @fit = grep {
+        my $peer = Bench::Peer::peer($_);
+        $case->{tls} ? $peer->{tls} : !$peer->{encrypted}
+    } @names;
+    return { %said, servers => $case->{code}->( $fields, @fit ) };
 }
 
 # What a reader must know of a server before he looks at figures. keeps: it keeps connections alive; at_once: how many
@@ -257,12 +292,14 @@ sub _fields {
     my ( $case, $options ) = @_;
     my $quick = $options->{quick};
     my %kind  = (
-        throughput => { rounds => $case->{full} ? undef : 3 },
-        fairness   => { rounds => $quick ? 1 : $case->{full} ? 3 : 2, seconds => $quick ? 3 : 5 },
-        idle       => { count  => $options->{idle}, pause => $quick ? 3 : 10 },
-        start      => {},
-        reload     => { seconds  => $quick ? 5   : 10 },
-        syscalls   => { requests => $quick ? 500 : $options->{requests} },
+        throughput  => { rounds => $case->{full} ? undef : 3 },
+        fairness    => { rounds => $quick ? 1 : $case->{full} ? 3 : 2, seconds => $quick ? 3 : 5 },
+        idle        => { count  => $options->{idle}, pause => $quick ? 3 : 10 },
+        start       => {},
+        reload      => { seconds  => $quick ? 5   : 10 },
+        syscalls    => { requests => $quick ? 500 : $options->{requests} },
+        'tls-idle'  => { count    => $options->{idle}, pause => $quick ? 1 : 5 },
+        'tls-flood' => { seconds  => $quick ? 1 : 5 },
     );
     my $own = $kind{ $case->{kind} } || {};
     my %own = map { $_ => $own->{$_} } grep { defined $own->{$_} } keys %$own;

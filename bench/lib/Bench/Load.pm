@@ -1,6 +1,6 @@
 package Bench::Load;
 
-# The load generators: wrk, ab, bench/think, and a client that sends an exact number of requests.
+# The load generators: wrk, ab, bench/think, bench/tlsclient, and a client that sends an exact number of requests.
 
 use strict;
 use warnings;
@@ -9,14 +9,13 @@ use Exporter qw(import);
 use IO::Socket::INET;
 use Bench::Peer ();
 
-our @EXPORT_OK = qw(ab ab_result dial exactly output start_ab think wrk);
+our @EXPORT_OK = qw(ab ab_result dial exactly output start_ab think tlsclient wrk);
 
-# Returns the number of responses, the seconds and the number of failures, as ab does. Option path.
+# Returns the number of responses, the seconds and the number of failures, as ab does. Options path, tls.
 sub wrk {
     my ( $port, $connections, $seconds, %option ) = @_;
-    my $path = $option{path} || '/';
-    my $out  = output( $seconds + 20,
-        'wrk', '-t1', "-c$connections", "-d${seconds}s", "http://127.0.0.1:$port$path" );
+    my $url = ( $option{tls} ? 'https' : 'http' ) . "://127.0.0.1:$port" . ( $option{path} || '/' );
+    my $out = output( $seconds + 20, 'wrk', '-t1', "-c$connections", "-d${seconds}s", $url );
     my ( $requests, $taken ) = $out =~ /([0-9]+) requests in ([0-9.]+)s/ or die "wrk: $out\n";
     my $failed = 0;
     $failed += $_
@@ -65,6 +64,14 @@ sub think {
     my ( $port, @args ) = @_;
     my $out   = output( $args[3] + 20, "$Bench::Peer::DIR/think", $port, @args );
     my %value = $out =~ /(\S+)=(\S+)/g or die "think: $out\n";
+    return \%value;
+}
+
+# The same of bench/tlsclient: mode, port, and what the mode takes
+sub tlsclient {
+    my @args  = @_;
+    my $out   = output( 120, "$Bench::Peer::DIR/tlsclient", @args );
+    my %value = $out =~ /(\S+)=(\S+)/g or die "tlsclient: $out\n";
     return \%value;
 }
 

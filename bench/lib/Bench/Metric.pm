@@ -46,6 +46,14 @@ my %METRICS = (
         'a connection each, 8 at a time'
     ],
     instructions => [ [ 'instructions', '', 'less', sub { $_[0]{count} } ] ],
+    'tls-idle'   => [
+        [ 'memory of a connection', 'bytes', 'less', sub { $_[0]{bytes} } ],
+        [ 'p99 of new clients',     'ms',    'less', sub { $_[0]{p99} } ],
+    ],
+    'tls-flood' => [
+        [ 'p99 of kept clients', 'ms', 'less', sub { $_[0]{flood}{p99} } ],
+        [ 'p99 of new clients',  'ms', 'less', sub { $_[0]{new_flood}{p99} } ],
+    ],
 );
 
 # Of one server in one case; empty when there are none

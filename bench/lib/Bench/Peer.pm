@@ -7,6 +7,8 @@ use warnings;
 
 use Cwd      qw(abs_path);
 use Exporter qw(import);
+use IO::Handle;
+use Bench::Program ();
 
 our @EXPORT_OK = qw(command label names peer_env tree version workers);
 our $ROOT      = abs_path( __FILE__ =~ s{[^/]*\z}{../../..}r );
@@ -24,7 +26,7 @@ my %TEXT  = (
 # kind: limit (no server of applications), psgi, other. module: tells the version, if no sub does. reload: the signal, and
 # what the manual says it brings. True or not: keeps (it can be told how long to keep an idle connection), fixed (it serves
 # constant bytes), single (one process, whatever it is told), nolog (it has no access log), retires (a worker can be told to
-# end after so many requests).
+# end after so many requests), tls (it speaks TLS), encrypted (it is measured with TLS alone).
 my %PEER = (
     floor => { label => 'C floor', kind => 'limit', command => \&_floor, fixed => 1 },
     nginx => {
@@ -33,8 +35,18 @@ my %PEER = (
         command => \&_nginx,
         fixed   => 1,
         keeps   => 1,
+        tls     => 1,
         reload  => [ HUP => 'new configuration' ],
-        version => sub { `nginx -v 2>&1` =~ m{nginx/(\S+)} ? $1 : '' }
+        version => \&_nginx_version
+    },
+    proxied => {
+        label     => 'nginx before Sirius',
+        kind      => 'other',
+        command   => \&_proxied,
+        keeps     => 1,
+        tls       => 1,
+        encrypted => 1,
+        version   => \&_nginx_version
     },
     sirius => {
         label   => 'Sirius',
@@ -42,6 +54,7 @@ my %PEER = (
         command => \&_sirius,
         keeps   => 1,
         retires => 1,
+        tls     => 1,
         reload  => [ HUP => 'new workers, new code' ],
         module  => 'Sirius'
     },
@@ -50,6 +63,7 @@ my %PEER = (
         kind    => 'psgi',
         command => \&_feersum,
         keeps   => 1,
+        tls     => 1,
         reload  => [ HUP => 'new workers, new code' ],
         module  => 'Feersum'
     },
@@ -107,7 +121,7 @@ my %PEER = (
         module  => 'Mojolicious'
     },
 );
-my @ORDER = qw(floor nginx sirius feersum gazelle hypnotoad monoceros starlet starman twiggy uwsgi);
+my @ORDER = qw(floor nginx proxied sirius feersum gazelle hypnotoad monoceros starlet starman twiggy uwsgi);
 
 # All that may be measured. Of a peer that is installed and named by SIRIUS_BENCH_INC_... too, NAME-system is the former.
 sub names {
@@ -129,14 +143,19 @@ sub label {
     return !$workers ? $label : $workers == 1 ? "$label, 1 worker" : "$label, $workers workers";
 }
 
-# The folder of the files that are served
+# The folder of the files that are served: one of 4,096 bytes, and one of 1 GiB that has a hole in place of bytes
 sub files {
     my $dir = "$DIR/files";
-    return $dir if -e "$dir/4096.txt";
+    return $dir if -e "$dir/1GiB";
     mkdir $dir;
-    open my $out, '>', "$dir/4096.txt" or die "$dir/4096.txt: $!\n";
-    print {$out} 'x' x 4096;
-    close $out or die "$dir/4096.txt: $!\n";
+    for ( [ '4096.txt', 4096, 'x' x 4096 ], [ '1GiB', 2**30, '' ] ) {
+        my ( $name, $size, $bytes ) = @$_;
+        open my $out, '>', "$dir/$name" or die "$dir/$name: $!\n";
+        print {$out} $bytes;
+        $out->flush;
+        truncate $out, $size or die "$dir/$name: $!\n";
+        close $out or die "$dir/$name: $!\n";
+    }
     return $dir;
 }
 
@@ -164,7 +183,7 @@ sub version {
 # The words that start it. Fields of the run: app, port, workers, edges (of ours); keep (seconds an idle connection is kept; else the
 # server's default), log (a file for the access log), clients (at a time), retire (requests after which a worker ends); and true or
 # not: close (each connection has one
-# request), alone (without forking), reload (will be told to)
+# request), tls (it speaks TLS), alone (without forking), reload (will be told to)
 sub command {
     my ( $name, %run ) = @_;
     return peer($name)->{command}->( { workers => 1, retire => $NEVER, %run, name => $name } );
@@ -197,12 +216,20 @@ sub _base { return shift =~ s/(?:\@.*|(?:-system)?(?::\d+)?)\z//sr }
 
 sub _inc {
     my $name = shift;
-    my @inc  = $name =~ /\Asirius/           ? map { tree($name) . "/blib/$_" } qw(lib arch) : ();
-    my $more = $name =~ /-system(?::\d+)?\z/ ? undef : $ENV{ 'SIRIUS_BENCH_INC_' . uc _base($name) };
+    my @inc  = $name =~ /\A(?:sirius|proxied)/ ? map { tree($name) . "/blib/$_" } qw(lib arch) : ();
+    my $more = $name =~ /-system(?::\d+)?\z/   ? undef : $ENV{ 'SIRIUS_BENCH_INC_' . uc _base($name) };
     return join ':', @inc, grep {defined} $more, $ENV{PERL5LIB};
 }
 
 sub _app { return "$ROOT/bench/$_[0]{app}.psgi" }
+
+# The files for TLS, each behind the beginning of an option
+sub _keys {
+    my ( $run, @option ) = @_;
+    return if !$run->{tls};
+    my @files = Bench::Program::certificate();
+    return map { $option[$_] =~ /=\z/ ? "$option[$_]$files[$_]" : ( $option[$_], $files[$_] ) } 0, 1;
+}
 
 # Option and value; without them the server has its own default
 sub _keep {
@@ -226,8 +253,9 @@ sub _feersum {
         $run,
         'Feersum',
         '--keepalive=1',
-        $run->{keep}   ? "--read-timeout=$run->{keep}"                     : (),
-        $workers > 1   ? "--pre-fork=$workers"                             : (),
+        $run->{keep} ? "--read-timeout=$run->{keep}" : (),
+        $workers > 1 ? "--pre-fork=$workers"         : (),
+        _keys( $run, '--tls-cert-file=', '--tls-key-file=' ),
         $run->{reload} ? ( '--hot-restart=1', '--app-file=' . _app($run) ) : ()
     );
 }
@@ -256,8 +284,11 @@ sub _monoceros {
     );
 }
 
+sub _nginx_version { return `nginx -v 2>&1` =~ m{nginx/(\S+)} ? $1 : '' }
+
+# With $upstream, the path of a socket, it passes all requests on
 sub _nginx {
-    my $run     = shift;
+    my ( $run, $upstream ) = @_;
     my $file    = "$DIR/nginx-$run->{port}";
     my $body    = ( $run->{app} eq 'reload' ? '$pid 0' : $TEXT{ $run->{app} } ) =~ s/\n/\\n/gr;
     my $half    = length $body > 4000 ? substr $body, 0, 4000, '' : '';    # no word may be longer
@@ -265,9 +296,19 @@ sub _nginx {
     my $clients = $run->{clients} || 1024;
     my $log     = $run->{log} ? "$run->{log} combined buffer=64k flush=1s" : 'off';
     my $files   = files();
-    my $temp    = join ' ', map {"${_}_temp_path $file.tmp;"} qw(client_body proxy fastcgi uwsgi scgi);
-    my $head    = $run->{alone} ? 'master_process off;' : "worker_processes $run->{workers};";
-    my $text    = <<"CONF";
+    my ( $crt, $key ) = $run->{tls} ? Bench::Program::certificate() : ();
+    my $ssl   = $run->{tls} ? 'ssl'                                                                    : '';
+    my $keys  = $run->{tls} ? "ssl_certificate $crt; ssl_certificate_key $key; ssl_protocols TLSv1.3;" : '';
+    my $there = $upstream   ? 'proxy_pass http://app;' : qq(return 200 "\${half}$body";);
+    my $app
+        = $upstream
+        ? "upstream app { server unix:$upstream; keepalive 64; keepalive_requests $NEVER; }"
+        . ' proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host;'
+        : '';
+    my $temp = join ' ', map {"${_}_temp_path $file.tmp;"} qw(client_body proxy fastcgi uwsgi scgi);
+    my $head = $run->{alone} ? 'master_process off;' : "worker_processes $run->{workers};";
+    $head .= q( user root;) if $upstream && $> == 0;    # for the socket, which belongs to its owner
+    my $text = <<"CONF";
 daemon off; pid $file.pid; error_log stderr crit; $head
 events { worker_connections $clients; }
 http {
@@ -276,11 +317,13 @@ http {
     $keep
     keepalive_requests $NEVER;
     default_type text/plain;
+    $keys
+    $app
     server {
-        listen 127.0.0.1:$run->{port} backlog=4096;
+        listen 127.0.0.1:$run->{port} backlog=4096 $ssl;
         set \$half "$half";
         location /files/ { alias $files/; sendfile on; }
-        location / { return 200 "\${half}$body"; }
+        location / { $there }
     }
 }
 CONF
@@ -290,13 +333,27 @@ CONF
     return ( 'nginx', '-e', 'stderr', '-c', "$file.conf" );
 }
 
+# A shell has both as children, and passes TERM on
+sub _proxied {
+    my $run    = shift;
+    my $socket = "$DIR/proxied-$run->{port}.sock";
+    my %behind = ( %$run, name => 'sirius', tls => 0, unix => $socket );
+    my @both   = map {
+        join ' ',
+            map {qq('$_')}
+            @$_
+    } [ _sirius( \%behind ) ], [ _nginx( $run, $socket ) ];
+    return ( 'sh', '-c', "$both[0] & a=\$!; $both[1] & b=\$!; trap 'kill \$a \$b' TERM; wait; wait" );
+}
+
 sub _sirius {
     my $run = shift;
     return (
         $^X,
         tree( $run->{name} ) . '/bin/sirius',
-        qw(-E production --host 127.0.0.1 --port),
-        $run->{port},
+        qw(-E production --listen),
+        $run->{unix} ? "unix:$run->{unix}" : "127.0.0.1:$run->{port}" . ( $run->{tls} ? ',tls' : '' ),
+        _keys( $run, '--tls-cert', '--tls-key' ),
         '--workers',
         $run->{alone}            ? 0                                          : $run->{workers},
         $run->{retire} != $NEVER ? ( '--max-reqs-per-child', $run->{retire} ) : (),

@@ -15,6 +15,7 @@ use Bench::Table;
 use Bench::Target;
 
 my @HEADLINES = qw(ok hello-c16 body8000 request log);
+my @ENCRYPTED = qw(tls-hello tls-handshake tls-resume tls-download);
 my @KEPT      = ( [ 1, 'hello-c1' ], [ 4, 'hello-c4' ], [ 16, 'hello-c16' ], [ 64, 'hello-c64' ] );
 my @CLOSED    = ( [ 1, 'close-c1' ], [ 8, 'close-c8' ], [ 64, 'close-c64' ] );
 my @BODY      = map { [ "-c $_", "body8000-close-c$_" ] } 1, 8, 32;
@@ -23,7 +24,7 @@ my @BODY      = map { [ "-c $_", "body8000-close-c$_" ] } 1, 8, 32;
 sub all {
     my ( $class, $result ) = @_;
     my @parts = map { $_->($result) } \&_targets, \&_machine, \&_headlines, \&_connections, \&_details,
-        \&_fairness,
+        \&_encrypted, \&_fairness,
         \&_idle, \&_memory, \&_start, \&_traces, \&_losses, \&_method;
     return grep { @{ $_->{tables} || [] } || @{ $_->{list} || [] } || $_->{always} } @parts;
 }
@@ -166,13 +167,43 @@ sub _rate_plot {
 
 sub _details {
     my $result = shift;
-    my %shown  = map { $_ => 1 } @HEADLINES, qw(ok-16-workers hello-16-workers);
+    my %shown  = map { $_ => 1 } @HEADLINES, @ENCRYPTED, qw(ok-16-workers hello-16-workers);
     my @tables = map { {
         caption => Bench::Target::title( $result->{cases}{$_} ),
         detail  => 1,
         %{ Bench::Table::throughput( $result, $_ ) }
     } } grep { !$shown{$_} && $result->{cases}{$_}{kind} eq 'throughput' } @{ $result->{order} };
     return { title => 'All other cases of throughput', tables => \@tables };
+}
+
+sub _encrypted {
+    my $result = shift;
+    my @cases  = grep { $result->{cases}{$_} } @ENCRYPTED;
+    my @tables = map  { {
+        caption => Bench::Target::title( $result->{cases}{$_} ),
+        %{ Bench::Table::throughput( $result, $_ ) }
+    } } @cases;
+    my %other = ( 'tls-idle' => \&Bench::Table::encrypted_idle, 'tls-flood' => \&Bench::Table::flood );
+    for my $case ( grep { $result->{cases}{$_} } sort keys %other ) {
+        push @tables, { caption => $result->{cases}{$case}{title}, %{ $other{$case}->($result) } };
+    }
+    return {
+        title => 'Over TLS',
+        text  => [
+            'TLS 1.3 with a certificate of ECDSA P-256 that has signed itself, X25519, and the cipher that the client'
+                . ' likes best. nginx before Sirius passes requests on by a unix socket, on connections that it keeps;'
+                . ' its CPU is that of both.',
+            'A handshake counts as a request, and so does a MiB of the download. To verify a signature costs more than'
+                . ' to make one: the client is slower than the server here, so that CPU tells how many handshakes a'
+                . ' server can make on a core, and rates are those of the client. It ends each connection after its'
+                . ' handshake, without a request.',
+            'Idle connections are served once; meanwhile new clients come one after the other. The flood sends a'
+                . ' ClientHello on each of 128 connections, resets it when the server has answered, and begins again,'
+                . ' beside 16 clients that are kept and think for 20 ms, and beside new clients, one after the other.'
+        ],
+        tables => \@tables,
+        plots  => [ map { _plot( "cpu-$_", _cpu_plot( $result, $_ ) ) } grep {/hello|handshake/} @cases ]
+    };
 }
 
 sub _fairness {
@@ -220,8 +251,8 @@ sub _fairness_text {
             . ' became complete, all wait equally long: the p99 is near the median, and the least share near 100 %.'
             . ' Calls that compute: four workers on all cores and 64 clients that send 5.1 requests a second each,'
             . ' which is 80 % of two cores.',
-        'Each server has its own default time limits; short ones are an advantage here. Cases c and f to j of'
-            . ' bench/fair measure Sirius alone: the order of arrival, workers that end or are killed, edges.'
+        'Each server has its own default time limits; short ones are an advantage here. Cases c and f to l of'
+            . ' bench/fair measure Sirius alone: the order of arrival, workers that end or are killed, edges, TLS.'
     );
 }
 

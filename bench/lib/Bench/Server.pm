@@ -11,6 +11,7 @@ use POSIX          qw(WNOHANG setsid);
 use Time::HiRes    qw(sleep time);
 use Bench::Machine qw(all_cores read_file server_core);
 use Bench::Peer    ();
+use Bench::Program ();
 
 my $TPS  = POSIX::sysconf(POSIX::_SC_CLK_TCK);
 my $PORT = 20_000 + $$ % 10_000;
@@ -32,6 +33,7 @@ sub command {
 sub can_run {
     my $self = shift;
     my $peer = Bench::Peer::peer( $self->{name} );
+    return 'cannot be measured without libssl-dev' if $self->{tls} && !Bench::Program::has_tls();
     return 'serves constant bytes'
         if $peer->{fixed}
         && $self->{app}
@@ -139,7 +141,10 @@ sub memory {
 }
 
 sub _answers {
-    my $self   = shift;
+    my $self = shift;
+    if ( $self->{tls} ) {
+        return !system "$Bench::Peer::DIR/tlsclient fresh $self->{port} 0 >/dev/null 2>&1";
+    }
     my $socket = IO::Socket::INET->new( PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => 5 )
         or return 0;
     my $bytes = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";

@@ -22,6 +22,19 @@ sub start {
     } );
 }
 
+# Calls the code once a second, so many times; what it has done is told by count
+sub start_each {
+    my ( $class, $times, $code ) = @_;
+    return $class->_fork( sub {
+        my $report = shift;
+        for ( 1 .. $times ) {
+            $code->();
+            syswrite $report, '.';
+            sleep 1;
+        }
+    } );
+}
+
 # To one of the processes that the code lists, so many times, every 200 ms if there is one; only to those that
 # are at least so many seconds old
 sub start_random {

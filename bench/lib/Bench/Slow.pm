@@ -10,9 +10,10 @@ use POSIX       ();
 use Socket      qw(AF_INET INADDR_LOOPBACK SOCK_NONBLOCK SOCK_STREAM SOL_SOCKET SO_RCVBUF pack_sockaddr_in);
 use Time::HiRes qw(sleep time);
 
-my $LIFE  = 120;                                 # seconds after which they end by themselves
-my $START = 4;                                   # seconds within which all those that read may get something
-my $HOST  = "HTTP/1.1\r\nHost: 127.0.0.1\r\n";
+my $LIFE  = 120;    # seconds after which they end by themselves
+my $START = 4;      # seconds within which all those that read may get something
+my $context;
+my $HOST = "HTTP/1.1\r\nHost: 127.0.0.1\r\n";
 
 # first: what is sent at once. piece: what is sent each second. read: bytes that are read each second, all if it isn't said.
 my %KIND = (
@@ -23,7 +24,7 @@ my %KIND = (
     silent  => {}
 );
 
-# Fields: port, kind, count. Returns when all of them have tried to connect, and those that read have begun: to make so many
+# Fields: port, kind, count, tls (they are encrypted, but for those that send nothing). Returns when all of them have tried to connect, and those that read have begun: to make so many
 # responses takes time, and is not what they are for. They end with the object.
 sub start {
     my ( $class, %field ) = @_;
@@ -62,7 +63,8 @@ sub _run {
     local $SIG{PIPE} = 'IGNORE';
     while ( $next < $began + $LIFE ) {
         for my $client ( @client[ 0 .. $field{count} - 1 ] ) {
-            $client = { socket => _dial( $field{port}, $kind ) } if !$client || _has_ended( $client, $kind );
+            $client = { socket => _dial( $field{port}, $kind, $field{tls} ) }
+                if !$client || _has_ended( $client, $kind );
             _send( $client, $kind );
         }
         close $report
@@ -83,11 +85,26 @@ sub _send {
 }
 
 sub _dial {
-    my ( $port, $kind ) = @_;
+    my ( $port, $kind, $tls ) = @_;
+    return _dial_tls( $port, $kind ) if $tls && defined $kind->{first};
     socket my $socket, AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0 or die "socket: $!\n";
     setsockopt $socket, SOL_SOCKET, SO_RCVBUF, 8192 if $kind->{read};
     connect $socket, pack_sockaddr_in( $port, INADDR_LOOPBACK );    # what fails is dialled again
     return $socket;
+}
+
+# Unlike the others it waits until it is connected
+sub _dial_tls {
+    my ( $port, $kind ) = @_;
+    require IO::Socket::SSL;
+    $context ||= IO::Socket::SSL::SSL_Context->new( SSL_verify_mode => 0 ) || die "no context for TLS\n";
+    socket my $socket, AF_INET, SOCK_STREAM, 0 or die "socket: $!\n";
+    setsockopt $socket, SOL_SOCKET, SO_RCVBUF, 8192 if $kind->{read};
+    connect $socket, pack_sockaddr_in( $port, INADDR_LOOPBACK ) or return $socket;
+    my $ssl = IO::Socket::SSL->start_SSL( $socket, SSL_reuse_ctx => $context, Timeout => 5 )
+        or return $socket;
+    $ssl->blocking(0);
+    return $ssl;
 }
 
 sub _has_ended {

@@ -166,6 +166,56 @@ sub idle {
     return { head => \@head, rows => \@rows };
 }
 
+sub encrypted_idle {
+    my $result = shift;
+    my @head   = (
+        'server',     'opened',      'usable at the end',
+        'bytes each', 'new clients', 'failed', map {"$_ ms"} 'median',
+        'p99',        'max',         'p99 after the handshake'
+    );
+    return _each(
+        $result,
+        'tls-idle',
+        \@head,
+        sub {
+            my $f = shift;
+            return (
+                @$f{qw(opened usable)},
+                defined $f->{bytes}
+                ? sprintf '%.0f',
+                $f->{bytes}
+                : '',
+                @$f{qw(clients failed)}, map { sprintf '%.2f', $f->{$_} } qw(p50 p99 max request_p99)
+            );
+        }
+    );
+}
+
+sub flood {
+    my $result = shift;
+    my @head   = (
+        'server', 'kept clients: p99 ms', 'in the flood', 'max',
+        'failed', 'new clients: p99 ms',  'in the flood', 'max',
+        'failed', 'handshakes/s of the flood'
+    );
+    return _each(
+        $result,
+        'tls-flood',
+        \@head,
+        sub {
+            my $f = shift;
+            my @cells;
+            for ( [ 'calm', 'flood', 'errors' ], [ 'new_calm', 'new_flood', 'failed' ] ) {
+                my ( $calm, $flood, $failed ) = @$_;
+                push @cells,
+                    map( { sprintf '%.2f', $_ } $f->{$calm}{p99}, @{ $f->{$flood} }{qw(p99 max)} ),
+                    $f->{$flood}{$failed};
+            }
+            return ( @cells, $f->{rate} );
+        }
+    );
+}
+
 sub memory {
     my $result = shift;
     my @head   = ( 'server', 'one process kB', 'two workers kB', 'eight workers kB', 'one more worker kB' );

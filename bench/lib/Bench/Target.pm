@@ -19,6 +19,10 @@ my @MOST = (
     [ 'close-c8',         'floor',   1.35 ],
     [ 'close-c8',         'feersum', 0.9 ],
     [ 'body8000',         'feersum', 0.8 ],
+    [ 'tls-hello',        'feersum', 0.9 ],
+    [ 'tls-hello',        'proxied', 0.5 ],
+    [ 'tls-handshake',    'nginx',   1 / 0.95 ],
+    [ 'tls-resume',       'nginx',   1 / 0.95 ],
 );
 
 # The rows of a result: what, got, wanted, yes or no (or "not measured")
@@ -30,10 +34,10 @@ sub rows {
         push @rows, _cpu_first( $result, $case );
     }
     return (
-        @rows,
-        _cpu_ratio( $result, 'request', 'starlet', 1.5 ),
-        map( { _cpu_most( $result, @$_ ) } @MOST ),
-        _one_worker($result), _saturated($result), _fairness($result), _idle($result)
+        @rows,                                      _cpu_ratio( $result, 'request', 'starlet', 1.5 ),
+        map( { _cpu_most( $result, @$_ ) } @MOST ), _one_worker($result),
+        _saturated($result),                        _fairness($result),
+        _idle($result),                             _encrypted($result)
     );
 }
 
@@ -110,7 +114,7 @@ sub _cpu_most {
     return _row(
         "$text: CPU of Sirius for each request, against @{[ $label // Bench::Peer::label($peer) ]}",
         defined $ratio ? sprintf( '%.2f', $ratio ) : undef,
-        "at most $most",
+        sprintf( 'at most %.3g', $most ),
         defined $ratio && $ratio <= $most
     );
 }
@@ -183,6 +187,26 @@ sub _idle {
         'at least 100 times',
         $known && !$mine->{new_failed} && $ratio >= 100
     );
+}
+
+sub _encrypted {
+    my $result = shift;
+    my ( $idle, $flood ) = map { figures( $result, $_, 'sirius' ) } qw(tls-idle tls-flood);
+    my @rows = (
+        [ 'TLS, idle connections: memory of each',           $idle->{bytes},           'bytes', 12_288 ],
+        [ 'TLS, idle connections: p99 of new clients',       $idle->{p99},             'ms',    20 ],
+        [ 'TLS, a flood of handshakes: p99 of kept clients', $flood->{flood}{p99},     'ms',    50 ],
+        [ 'TLS, a flood of handshakes: p99 of new clients',  $flood->{new_flood}{p99}, 'ms',    50 ],
+    );
+    return map {
+        my ( $what, $got, $unit, $most ) = @$_;
+        _row(
+            $what,
+            defined $got ? sprintf( $got < 100 ? '%.1f %s' : '%.0f %s', $got, $unit ) : undef,
+            "at most $most $unit",
+            defined $got && $got <= $most
+        )
+    } @rows;
 }
 
 sub _row {

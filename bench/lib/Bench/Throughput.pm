@@ -6,11 +6,12 @@ package Bench::Throughput;
 use strict;
 use warnings;
 
-use Bench::Load qw(ab exactly wrk);
+use Bench::Load qw(ab exactly tlsclient wrk);
 use Bench::Server;
 
-# Fields of $o: app, connections, workers, client (wrk; ab: a connection for each request; ab -k), log, path, rounds,
-# seconds. Calls $o->{tick} after each measurement. Returns name => { us, rate, requests, failed }, a value for each round,
+# Fields of $o: app, connections, workers, client (wrk; ab: a connection for each request; ab -k; tlsclient: with handshakes or
+# resume, which count handshakes, or download, which counts MiB), log, path, rounds,
+# seconds, tls. Calls $o->{tick} after each measurement. Returns name => { us, rate, requests, failed }, a value for each round,
 # or { skipped } or { error }.
 sub measure {
     my ( $o, @names ) = @_;
@@ -42,6 +43,7 @@ sub _start {
         app     => $o->{app},
         workers => $o->{workers} || 1,
         close   => $o->{client} eq 'ab',
+        tls     => $o->{tls},
         log     => $o->{log} ? "$Bench::Peer::DIR/access.log" : undef
     );
     if ( my $why = $server->can_run ) {
@@ -57,6 +59,7 @@ sub _start {
 sub _load {
     my ( $o, $server ) = @_;
     my ( $port, $connections, @path ) = ( $server->{port}, $o->{connections}, path => $o->{path} );
+    return _encrypted_load( $o, $port ) if $o->{tls};
     exactly( $port, 1, 300, close => 1 );    # warm
     if ( $o->{client} eq 'wrk' ) {
         return sub { return wrk( $port, $connections, $o->{seconds}, @path ) };
@@ -65,6 +68,25 @@ sub _load {
     my ( $requests, $seconds ) = ab( $port, $connections, 1000, @path, @keep );
     my $total = int( $requests / $seconds * $o->{seconds} / 100 + 1 ) * 100;
     return sub { return ab( $port, $connections, $total, @path, @keep ) };
+}
+
+sub _encrypted_load {
+    my ( $o,      $port )        = @_;
+    my ( $client, $connections ) = @$o{qw(client connections)};
+    tlsclient( fresh => $port, 0.5 );    # warm
+    return sub { return wrk( $port, $connections, $o->{seconds}, path => $o->{path}, tls => 1 ) }
+        if $client eq 'wrk';
+    if ( $client =~ /download/ ) {
+        return sub {
+            my $got = tlsclient( download => $port, $o->{path} );
+            return ( $got->{bytes} / 2**20, $got->{seconds}, 0 );
+        };
+    }
+    my @resume = $client =~ /(resume)/;
+    return sub {
+        my $got = tlsclient( handshakes => $port, $connections, $o->{seconds}, @resume );
+        return ( @$got{ @resume ? 'resumed' : 'handshakes', qw(seconds failed) } );
+    };
 }
 
 sub _once {
