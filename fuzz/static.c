@@ -17,14 +17,28 @@
 
 enum { STATIC_NOW = 1700000000, STATIC_TIME = 1600000000 };
 
-static const char *const static_folders[] = {"public", "public/css", "public/.git", "public/empty"};
+static const char *const static_folders[] = {
+    "public",       "public/css",         "public/.git",
+    "public/empty", "public/.well-known", "public/.well-known/acme-challenge"};
 static const char *const static_files[] = {
-    "public/a.txt",          "public/a.css",        "public/a.css.gz",
-    "public/a.css.br",       "public/a.css.zst",    "public/index.html",
-    "public/css/index.html", "public/css/deep.css", "public/x y",
-    "public/a.txt.gz.br",    "public/.hidden",      "public/.git/config",
-    "public/css/.env",       "public/b\\c",         "secret.txt",
+    "public/a.txt",
+    "public/a.css",
+    "public/a.css.gz",
+    "public/a.css.br",
+    "public/a.css.zst",
+    "public/index.html",
+    "public/css/index.html",
+    "public/css/deep.css",
+    "public/x y",
+    "public/a.txt.gz.br",
+    "public/.hidden",
+    "public/.git/config",
+    "public/css/.env",
+    "public/b\\c",
+    "secret.txt",
     "public/c\001",
+    "public/.well-known/acme-challenge/Token_-1",
+    "public/.well-known/acme-challenge/a.txt",
 };
 static const char *const static_links[][2] = {
     {"a.txt", "public/link"},      {"..", "public/up"},   {"../secret.txt", "public/out"},
@@ -33,7 +47,7 @@ static const char *const static_links[][2] = {
 static char static_root[64];
 static sr_mounts static_mounts;
 static const char *const static_words[] = {
-    "=/f=", "index:index.html=/i=", "links,pass=/l=", "pass,index:a.txt=/="};
+    "=/f=", "index:index.html=/i=", "links,pass=/l=", "pass,index:a.txt=/=", "webroot,charset:=/w="};
 
 static void static_remove(void)
 {
@@ -120,8 +134,14 @@ static void static_named(const sr_found *f, const sr_request *r, const char *bas
     real[len] = '\0';
     snprintf(folder, sizeof folder, "%s/public", static_root);
     size_t at = strlen(folder);
-    MUST(strncmp(real, folder, at) == 0 && real[at] == '/' && !strstr(real + at, "/.") &&
-         !strchr(real, '\\'));
+    MUST(strncmp(real, folder, at) == 0 && real[at] == '/');
+    if (f->mount->is_webroot) { /* what is not below this folder has no file */
+        static const char below[] = "/.well-known/acme-challenge";
+        MUST(strncmp(real + at, below, sizeof below - 1) == 0 && f->coding == SR_CODING_NONE);
+        at += sizeof below - 1;
+        MUST(strcmp(real + at, "/Token_-1") == 0);
+    }
+    MUST(!strstr(real + at, "/.") && !strchr(real, '\\'));
     size_t n = path.len ? static_decoded(f, path.at, path.len, want) : 1;
     if (!path.len)
         want[0] = '/';
@@ -242,7 +262,7 @@ static void static_ask(const sr_request *r, const char *base, bool steps)
 FUZZ_TARGET(static)
 {
     static const char *const methods[] = {"GET", "GET", "GET", "HEAD", "POST"};
-    static const char *const prefixes[] = {"", "/f", "/i", "/l", "/f/"};
+    static const char *const prefixes[] = {"", "/f", "/i", "/l", "/f/", "/w"};
     sr_request_limits limits = {.line = 6000, .head = 20000, .fields = 50};
     sr_request r;
     if (!static_root[0])
@@ -252,7 +272,7 @@ FUZZ_TARGET(static)
     const char *at = (const char *)data + 1, *line = memchr(at, '\n', size - 1);
     size_t path = line ? (size_t)(line - at) : size - 1;
     sr_buffer text = {0};
-    const char *method = methods[data[0] % 5], *prefix = prefixes[data[0] / 5 % 5];
+    const char *method = methods[data[0] % 5], *prefix = prefixes[data[0] / 5 % 6];
     sr_buffer_add(&text, method, strlen(method));
     sr_buffer_add(&text, " ", 1);
     sr_buffer_add(&text, prefix, strlen(prefix));

@@ -367,6 +367,7 @@ subtest 'Redirects, challenges, Strict-Transport-Security' => sub {
         defined $nobody ? qw(--user nobody) : (),
         app($FINE)
     );
+    chmod 0755, "$dir/webroot/.well-known";
 };
 
 subtest 'Addresses' => sub {
