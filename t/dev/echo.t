@@ -4,6 +4,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use File::Temp;
+use POSIX ();
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Dev;
@@ -91,6 +92,26 @@ subtest 'a person who saves often' => sub {
         ok $dev->answers("text $i"), "save $i";
     }
     unlike $dev->log, qr/times in a row/, 'is not suspected';
+    $dev->stop;
+};
+
+subtest 'saves as soon as the last one is served, under load' => sub {
+    my $dev  = Sirius::Test::Dev->start( $ANSWERS, '--workers', 2 );
+    my $load = fork // die $!;
+    if ( !$load ) {
+        my $until = time + 60;
+        while ( time < $until ) {
+            eval { $dev->ask('GET /') }
+        }
+        POSIX::_exit(0);
+    }
+    for my $i ( 1 .. 12 ) {
+        $dev->save( 'app.psgi', $ANSWERS =~ s/'one'/'text $i'/r );
+        ok $dev->answers("text $i"), "save $i";
+    }
+    kill KILL => $load;
+    waitpid $load, 0;
+    unlike $dev->log, qr/times in a row/, 'are not suspected';
     $dev->stop;
 };
 

@@ -76,7 +76,7 @@ Sirius::Dev::Echo - notices an application that changes its own files
 An application that writes a file of those that are watched, each time it is loaded or in each request, would be loaded again for
 ever. Nobody tells who has written a file. But what a person saves comes while the application is idle, at least once in
 a while. So changes count in which a file of the previous one is changed again, while the application is being loaded or answers a
-request. From the sixth one in a row they wait, for 1, 2, 4 ... 300 seconds; in later rows these files wait from the first one on.
+request; code that it has loaded counts only while it is being loaded. From the sixth one in a row they wait, for 1, 2, 4 ... 300 seconds; in later rows these files wait from the first one on.
 Any other change ends the row, and does not wait.
 
 =head1 METHODS

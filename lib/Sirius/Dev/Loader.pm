@@ -77,7 +77,7 @@ sub _load {
     my $error = $@;
     my %files = map { ( $_ => _whole( $INC{$_}, $here ) ) }
         grep { defined $INC{$_} && !ref $INC{$_} && ( $before{$_} // '' ) ne $INC{$_} } keys %INC;
-    _tell( $news, files => { began => $began, files => \%files } );
+    _tell( $news, files => { began => $began, ended => Time::HiRes::time(), files => \%files } );
     return $app if $clean;
     _tell( $news, broken => Sirius::Dev::Broken->because($error)->data );
     exit 1;

@@ -6,7 +6,7 @@ use parent 'Sirius::Process::Reload';
 
 use Cwd                 ();
 use Errno               qw(ESRCH);
-use List::Util          qw(any min uniq);
+use List::Util          qw(any max min uniq);
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
@@ -20,6 +20,7 @@ use Sirius::OS::Child;
 use Sirius::OS::ExitStatus;
 use Sirius::Process::Generation;
 use Sirius::Process::Launch;
+use Time::HiRes qw(time);
 
 use constant {
     SETTLE      => 0.03,    # seconds without a change, after which a save is over
@@ -190,7 +191,6 @@ sub _complete {
     my ( $self, $generation ) = @_;
     return if $generation->is_draining || defined $generation->gave_up;
     my $supervisor = $self->{supervisor};
-    $self->{ready_at} = now();
     if ( $self->_is_page($generation) ) {
         $self->{backoff}->ready;
         delete @{$self}{qw(again_at fallen loading)};
@@ -259,8 +259,10 @@ sub _heard {
     $self->{before}  = $self->{inside};
     $self->{inside}  = \@inside;
     $self->{outside} = { %{ $self->{outside} }, %outside };
-    $self->{watcher}
-        ->follow( $more->{began} =~ /\A\d+(?:[.]\d+)?\z/ ? $more->{began} : time, $self->_followed );
+    my ( $began, $ended )
+        = map { ( $_ // q() ) =~ /\A\d+(?:[.]\d+)?\z/ ? $_ : time } @{$more}{qw(began ended)};
+    $self->{built} = $ended if $generation->number == $self->{last_number};
+    $self->{watcher}->follow( $began, $self->_followed );
     return $self->_watch;
 }
 
@@ -285,14 +287,18 @@ sub _hold {
     return;
 }
 
-# Whether the application may have made a change that was noticed now
+# Whether the application may have made these changes: before it was loaded, or in a request. Not in its code in a request: who saves
+# that as soon as the last save is served is a person, or a test
 sub _is_at_work {
-    my $self = shift;
-    return 1 if $self->{awaited} || $self->{loading} || !defined $self->{ready_at};
+    my ( $self, @changed ) = @_;
+    my $built = $self->{built};
+    return 1 if !defined $built;
+    my $at = max map { ( Time::HiRes::stat $_ )[10] || time } @changed;
+    return 1 if $at <= $built;
+    my %code = map { $_ => 1 } map { ( $_, Cwd::realpath($_) // () ) } $self->_followed;
+    return 0 if any { $code{$_} } @changed;
     my $noticed = NOTICED + ( $self->{watcher}->scans ? Sirius::Dev::Watcher->SCAN : 0 );
-    my $served  = now() - $self->{ready_at};
-    return 1 if $served < $noticed;
-    return ( $served < WITH_PAGE || defined $self->{load_at} )
+    return ( time - $built < WITH_PAGE || defined $self->{load_at} )
         && any { $_->{pid} > 0 && ( $_->{state} eq 'busy' || now() - $_->{since} < $noticed ) }
         $self->{supervisor}->rows;
 }
@@ -337,7 +343,7 @@ sub _look {
     my $self    = shift;
     my @changed = $self->{watcher}->changed or return;
     if ( !defined $self->{first_change} ) {
-        my $at_work = $self->_is_at_work;
+        my $at_work = $self->_is_at_work(@changed);
         return $self->_watch if $at_work && defined $self->{load_at} && $self->{echo}->has(@changed);
         my $pause = $self->{echo}->changed( $at_work, @changed );
         if ($pause) {
@@ -370,6 +376,7 @@ sub _order {
     my ( $self, %order ) = @_;
     return if $self->{supervisor}->is_stopping;
     my $number = ++$self->{last_number};
+    $self->{built} = $order{page} ? time : undef;
     my ( $news, $report, $stderr, $said );
     my $sent = eval {
         ( $news, $report ) = Sirius::Process::Launch->pair;
