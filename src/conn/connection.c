@@ -107,6 +107,7 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
     sr_deadline_clear(e, c);
     if (c->state == SR_CONN_HANDSHAKE)
         sr_handshake_over(e, c);
+    e->n_tunnels -= c->state == SR_CONN_TUNNEL;
     sr_pump_free(e, c);
     sr_link_remove(&c->buffered);
     sr_link_remove(&c->all);

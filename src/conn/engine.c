@@ -2,6 +2,7 @@
 
 #include "capacity.h"
 #include "deadline.h"
+#include "pump.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -137,6 +138,27 @@ void sr_engine_publish(sr_engine *e, sr_worker_state state)
 }
 
 /*
+ * An application that has taken over a plain connection has the socket, and the end of this process means
+ * nothing to it. So it must not hold up the end where it has one end of a pair; but what it has written before is
+ * sent.
+ */
+static bool only_tunnels(sr_engine *e)
+{
+    if (e->n_conns > e->n_tunnels) {
+        e->tunnels_until = 0;
+        return false;
+    }
+    if (!e->tunnels_until)
+        e->tunnels_until = e->now + SR_SECOND;
+    if (e->now >= e->tunnels_until)
+        return true;
+    for (sr_link *l = e->all.next; l != &e->all; l = l->next)
+        if (sr_pump_busy(SR_LIST_ENTRY(l, sr_conn, all)))
+            return false;
+    return true;
+}
+
+/*
  * A client that was active within the last second may be about to send. It gets one more response, with
  * "Connection: close", instead of a closed connection.
  */
@@ -148,7 +170,7 @@ bool sr_engine_drain_step(sr_engine *e)
     sr_deadline_shorten(e, SR_DEADLINE_HEAD, SR_SECOND);
     sr_deadline_shorten(e, SR_DEADLINE_HANDSHAKE, SR_SECOND);
     sr_deadlines_expire(e);
-    return e->n_conns == 0;
+    return !e->n_conns || only_tunnels(e);
 }
 
 /* Whether the whole server is about to stop. */
@@ -160,7 +182,8 @@ static bool leaves(const sr_engine *e)
 bool sr_engine_keeps(const sr_engine *e, const sr_conn *c)
 {
     const sr_config *config = &e->config;
-    bool stays = !e->draining && !e->leaving && !(e->retiring && c->transport) && !leaves(e);
+    bool stays =
+        !e->draining && !e->leaving && !(e->retiring && !sr_transport_moves(c->transport)) && !leaves(e);
     return c->keep_alive && config->keepalive && !c->borrowed && stays &&
            (!config->max_keepalive_reqs || c->requests < config->max_keepalive_reqs);
 }

@@ -89,9 +89,10 @@ typedef struct sr_engine {
     struct epoll_event events[SR_LOOP_EVENTS]; /* the batch at hand: [event, n_events) is still to do */
     int event, n_events;
     sr_source control; /* pipe from the supervisor, whose end of file means that it is gone; fd -1: none */
-    bool draining;     /* accept nobody, and say close in each response */
-    bool leaving;      /* --drain-delay: each response says close, so that load balancers go elsewhere */
-    bool retiring; /* connections are passed on, but a response says close where a transport forbids that */
+    int64_t tunnels_until; /* draining, and nothing but tunnels is left: monotonic ns; 0: there is more */
+    bool draining;         /* accept nobody, and say close in each response */
+    bool leaving;          /* --drain-delay: each response says close, so that load balancers go elsewhere */
+    bool retiring; /* connections are passed on, but a response says close where a transport can't be */
     sr_listener listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;
     bool listening;          /* the listeners are in the epoll set */
@@ -104,6 +105,7 @@ typedef struct sr_engine {
     /* connection.c */
     sr_link all; /* every connection */
     uint64_t n_conns;
+    uint64_t n_tunnels; /* of them, in TUNNEL */
 
     /* capacity.c; about descriptors of this process */
     int spare;   /* how many are kept free of connections */
@@ -169,7 +171,8 @@ void sr_engine_publish(sr_engine *e, sr_worker_state state);
 
 /*
  * In each step of the loop while the edge ends: accepts nobody, and shortens the limits of idle connections
- * to a second. True: no connection is left.
+ * to a second. True: no connection is left but such as an application has taken over (psgix.io), and what it
+ * has written is sent, as far as that was possible within a second.
  */
 bool sr_engine_drain_step(sr_engine *e);
 

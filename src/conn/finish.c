@@ -79,10 +79,21 @@ static void response_over(sr_engine *e, sr_conn *c)
         sr_link_append(&e->buffered, &c->buffered);
 }
 
+/* The response is sent, or is none. What else the application has written to psgix.io goes behind it. */
+static sr_flush flush_all(sr_engine *e, sr_conn *c)
+{
+    sr_flush r = sr_send_flush(e, c);
+    if (r != SR_FLUSH_DONE || !c->pump)
+        return r;
+    sr_pump_drain(e, c);
+    sr_pump_free(e, c);
+    return c->gone ? SR_FLUSH_GONE : sr_send_flush(e, c);
+}
+
 void sr_finish_writable(sr_engine *e, sr_conn *c)
 {
     uint64_t before = c->sent;
-    switch (sr_send_flush(e, c)) {
+    switch (flush_all(e, c)) {
     case SR_FLUSH_DONE:
         sr_deadline_clear(e, c);
         response_over(e, c);
@@ -129,7 +140,7 @@ static void end(sr_engine *e, sr_conn *c, bool close_after)
 {
     sr_deadline_clear(e, c);
     if (c->pump) /* the application has answered, and the connection ends with its response */
-        sr_pump_free(e, c);
+        sr_pump_still(e, c);
     c->state = SR_CONN_FLUSH;
     c->close_after = close_after;
     sr_finish_writable(e, c);
@@ -192,6 +203,7 @@ void sr_finish_detach(sr_engine *e, sr_conn *c)
     if (c->pump && !c->gone) {
         sr_deadline_clear(e, c);
         c->state = SR_CONN_TUNNEL;
+        e->n_tunnels++;
         sr_pump_step(e, c);
         return;
     }

@@ -303,7 +303,7 @@ void sr_intake_refuse(sr_engine *e, sr_task *task, int status)
 sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task)
 {
     /* a part of a request that is in c->in was parsed, and more of it is with the transport */
-    if (c->transport && (c->state != SR_CONN_IDLE || !sr_buffer_len(&c->in)))
+    if (c->transport && (c->parse || !sr_buffer_len(&c->in)))
         return sr_intake_readable(e, c, task);
     sr_bytes view = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
     return outcome(e, c, take_head(e, c, view, false, task));

@@ -29,17 +29,24 @@ int sr_pump_new(sr_conn *c, int *theirs)
     return 0;
 }
 
-void sr_pump_free(sr_engine *e, sr_conn *c)
+void sr_pump_still(sr_engine *e, sr_conn *c)
 {
     sr_pump *p = c->pump;
-    if (!p)
-        return;
     sr_link_remove(&c->buffered);
     for (int i = e->event; i < e->n_events; i++)
         if (e->events[i].data.ptr == p)
             e->events[i].data.ptr = NULL;
     if (p->interest)
         sr_loop_remove(&e->loop, &p->source);
+    p->interest = 0;
+}
+
+void sr_pump_free(sr_engine *e, sr_conn *c)
+{
+    sr_pump *p = c->pump;
+    if (!p)
+        return;
+    sr_pump_still(e, c);
     close(p->source.fd);
     sr_buffer_free(&p->up);
     free(p);
@@ -150,6 +157,9 @@ static int pump_down(sr_engine *e, sr_conn *c)
 
 void sr_pump_drain(sr_engine *e, sr_conn *c)
 {
+    if (c->out && c->out->fd >= 0 &&
+        !c->out->spool) /* a file of the application, behind which nothing can be kept */
+        return;
     for (int turns = 0; turns < DRAIN_TURNS && !c->pump->down_ends && !take(e, c); turns++)
         ;
 }
@@ -195,4 +205,12 @@ void sr_pump_step(sr_engine *e, sr_conn *c)
     if (watch_pair(e, p, of_pair) && of_client && sr_conn_watch(e, c, of_client) &&
         (sr_transport_holds(c->transport) && of_client & EPOLLIN))
         sr_link_append(&e->buffered, &c->buffered);
+}
+
+bool sr_pump_busy(const sr_conn *c)
+{
+    char byte;
+    const sr_pump *p = c->pump;
+    return c->out || (c->transport && c->transport->ops->unsent(c->transport)) ||
+           (!p->down_ends && recv(p->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
 }

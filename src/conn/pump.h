@@ -10,6 +10,9 @@
  * the connection is closed. While a worker has the request, a closed end means nothing yet: the handle is closed
  * with %env, and the response of the application may come after that.
  *
+ * An application may write to the handle and answer in the ordinary way as well. What it has written goes out
+ * before what it says in the response afterwards, as if both wrote to the socket of the client.
+ *
  * Owner: the connection. While its output is not empty, bytes of the application wait.
  * Closing: all functions but sr_pump_new and sr_pump_free may close and free the connection.
  */
@@ -39,5 +42,11 @@ void sr_pump_step(sr_engine *e, sr_conn *c);
  * that. Closes nothing; conn->gone says that the client cannot be reached.
  */
 void sr_pump_drain(sr_engine *e, sr_conn *c);
+
+/* The response is complete: no event of the pair is looked at any more. */
+void sr_pump_still(sr_engine *e, sr_conn *c);
+
+/* Whether bytes of the application have not been sent to the client. */
+bool sr_pump_busy(const sr_conn *c);
 
 #endif

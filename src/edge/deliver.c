@@ -147,6 +147,8 @@ static void cut(sr_edge *ed, uint32_t slot)
     sr_deliver_forget(ed, slot);
     if (!c)
         return;
+    if (c->pump)
+        sr_pump_drain(ed->engine, c);
     if (open)
         bad_gateway(ed, c);
     else if (whole)
@@ -513,7 +515,7 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
         return TOOK; /* not believed, but perhaps another worker has spoiled the claim: nobody is blamed */
     sr_entry *en = &ed->entries[rec->slot];
     en->spoken = true;
-    if (ed->joining && (en->conn != ed->joining || !joins(rec->kind)))
+    if (ed->joining && (en->conn != ed->joining || !joins(rec->kind) || en->conn->pump))
         flush(ed);
     if (en->conn && en->conn->pump && !ed->joining)
         sr_pump_drain(ed->engine, en->conn);

@@ -473,6 +473,9 @@ static int patience(sr_edge *ed)
     sr_engine *e = ed->engine;
     if (!sr_link_alone(&e->buffered) || sr_handshake_waits(e))
         return 0;
+    if (e->retiring && !e->draining &&
+        sr_heir_done(ed)) /* a time limit has just closed the last connection */
+        return 0;
     int ms = sr_deadlines_timeout(e);
     int64_t abandoned = sr_limits_abandoned_at(ed), mend = sr_mend_at(ed);
     int64_t end = ed->end_at ? ed->end_at : INT64_MAX;
@@ -480,6 +483,8 @@ static int patience(sr_edge *ed)
     first = first < end ? first : end;
     if (ed->pass_at && ed->pass_at < first)
         first = ed->pass_at;
+    if (e->draining && e->tunnels_until && e->tunnels_until < first)
+        first = e->tunnels_until;
     if (ed->lobby_resume_at && ed->lobby_resume_at < first)
         first = ed->lobby_resume_at;
     if (ed->lines_resume_at && ed->lines_resume_at < first)

@@ -3,8 +3,8 @@
 #endif
 /*
  * heir: the messages that pass connections on. Each consists of a struct passage and the descriptors of its
- * connections. A connection of which bytes were already read has a second descriptor: a file with these
- * bytes.
+ * connections. A connection of which bytes were already read, or which is encrypted, has a second descriptor: a
+ * file with the state of the encryption and these bytes.
  */
 #include "heir.h"
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    LAYOUT = 1 << 16, /* increased when a message changes its meaning */
+    LAYOUT = 2 << 16, /* increased when a message changes its meaning */
     PASSED_MAX = 64,
     MESSAGES_PER_EVENT = 8,
 };
@@ -30,12 +30,14 @@ enum {
 typedef struct passed {
     sr_peer peer;
     uint32_t bytes; /* how many bytes were read and not used */
-    int64_t since;  /* monotonic time in ns at which its time limit began */
+    uint32_t
+        transport; /* how many bytes before them in the file are the state of the encryption; 0: it is plain */
+    int64_t since; /* monotonic time in ns at which its time limit began */
     uint32_t requests;
     uint8_t listener;
     uint8_t head;    /* 1: the time limit is that of a head; 0: that of an idle connection */
     uint8_t preface; /* the header of the PROXY protocol has not come yet */
-    uint8_t unused;
+    uint8_t unused[5];
 } passed;
 
 typedef struct passage {
@@ -70,24 +72,30 @@ typedef struct batch {
 static bool movable(const sr_conn *c)
 {
     return (c->state == SR_CONN_IDLE || c->state == SR_CONN_HEAD) && !c->out && !c->slot && !c->body &&
-           !c->borrowed && !c->transport; /* the state of the encryption is memory of this process */
+           !c->borrowed && sr_transport_moves(c->transport);
 }
 
-static int file_of(const sr_buffer *in)
+static int file_of(const sr_buffer *transport, const sr_buffer *in)
 {
     int fd = memfd_create("sirius-passed", MFD_CLOEXEC);
-    if (fd >= 0 && sr_tempfile_write(fd, sr_buffer_at(in), sr_buffer_len(in)) == 0)
+    if (fd >= 0 && sr_tempfile_write(fd, sr_buffer_at(transport), sr_buffer_len(transport)) == 0 &&
+        sr_tempfile_write(fd, sr_buffer_at(in), sr_buffer_len(in)) == 0)
         return fd;
     if (fd >= 0)
         close(fd);
     return -1;
 }
 
+static bool has_file(const passed *p)
+{
+    return p->bytes || p->transport;
+}
+
 static void discard_files(batch *b)
 {
     for (uint32_t i = 0, fd = 0; i < b->what.n; i++) {
         fd++;
-        if (b->what.conns[i].bytes)
+        if (has_file(&b->what.conns[i]))
             close(b->fds[fd++]);
     }
     b->what.n = 0;
@@ -139,11 +147,20 @@ static int add(sr_edge *ed, batch *b, sr_conn *c)
     bool idle = !sr_link_alone(&c->timer) && c->timer_kind == SR_DEADLINE_IDLE;
     passed *p = &b->what.conns[b->what.n];
     size_t bytes = sr_buffer_len(&c->in);
+    sr_buffer transport = {0};
     int file = -1;
-    if (bytes && (file = file_of(&c->in)) < 0)
+    bool packed = sr_transport_pack(c->transport, &transport);
+    size_t state = sr_buffer_len(&transport);
+    if (packed && (bytes || state))
+        file = file_of(&transport, &c->in);
+    if (transport.data)
+        explicit_bzero(transport.data, transport.cap);
+    sr_buffer_free(&transport);
+    if (!packed || (file < 0 && (bytes || state)))
         return 0; /* the connection stays here for now */
     *p = (passed){.peer = c->peer,
                   .bytes = (uint32_t)bytes,
+                  .transport = (uint32_t)state,
                   .since = since(ed->engine, c),
                   .requests = c->requests,
                   .listener = c->listener,
@@ -225,31 +242,49 @@ void sr_heir_ended(sr_edge *ed)
     heir_lost(ed);
 }
 
+bool sr_heir_done(const sr_edge *ed)
+{
+    /* abandoned requests keep it alive too: nobody else watches their workers */
+    return !ed->engine->n_conns && !sr_edge_used(ed);
+}
+
 bool sr_heir_step(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     if (ed->heir.fd >= 0 && ed->pass_at <= e->now)
         pass_on(ed);
-    /* abandoned requests keep it alive too: nobody else watches their workers */
-    return (!e->n_conns && !sr_edge_used(ed)) || e->now >= ed->end_at;
+    return sr_heir_done(ed) || e->now >= ed->end_at;
 }
 
 /* --- taking over --- */
 
-static bool fill(sr_conn *c, uint32_t bytes, int file)
+static bool fill(sr_buffer *to, int file, uint32_t from, uint32_t bytes)
 {
-    char chunk[4096];
-    uint32_t at = 0;
-    while (at < bytes) {
-        size_t want = bytes - at < sizeof chunk ? bytes - at : sizeof chunk;
-        ssize_t n = pread(file, chunk, want, at);
+    if (!sr_buffer_reserve(to, bytes)) /* at once: no copy of keys is left behind */
+        return false;
+    for (uint32_t at = 0; at < bytes;) {
+        ssize_t n = pread(file, to->data + to->end, bytes - at, from + at);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0 || !sr_buffer_add(&c->in, chunk, (size_t)n))
+        if (n <= 0)
             return false;
+        to->end += (size_t)n;
         at += (uint32_t)n;
     }
     return true;
+}
+
+static bool decrypts(sr_conn *c, const passed *p, int file)
+{
+    sr_buffer state = {0};
+    if (!p->transport)
+        return true;
+    if (fill(&state, file, 0, p->transport))
+        c->transport = sr_tls_adopt(sr_bytes_of(sr_buffer_at(&state), sr_buffer_len(&state)), c->source.fd);
+    if (state.data)
+        explicit_bzero(state.data, state.cap);
+    sr_buffer_free(&state);
+    return c->transport;
 }
 
 static void adopt(sr_edge *ed, const passed *p, int fd, int file)
@@ -267,7 +302,7 @@ static void adopt(sr_edge *ed, const passed *p, int fd, int file)
     c->preface = p->preface;
     c->requests = p->requests;
     c->state = p->head && p->bytes && !p->preface ? SR_CONN_HEAD : SR_CONN_IDLE;
-    if (!fill(c, p->bytes, file)) {
+    if (!decrypts(c, p, file) || (p->bytes && !fill(&c->in, file, p->transport, p->bytes))) {
         sr_conn_close(e, c, SR_CLOSED_ERROR);
         return;
     }
@@ -275,7 +310,7 @@ static void adopt(sr_edge *ed, const passed *p, int fd, int file)
     int64_t limit = e->limit[kind], least = e->now + (limit < LEAST_NS ? limit : LEAST_NS);
     int64_t until = p->since > 0 && p->since < e->now ? p->since + limit : e->now + limit;
     sr_deadline_keep(e, c, kind, until > least ? until : least);
-    if (p->bytes)
+    if (p->bytes || sr_transport_holds(c->transport))
         sr_link_append(&e->buffered, &c->buffered);
     else
         sr_conn_watch(e, c, EPOLLIN);
@@ -312,7 +347,7 @@ static int take(sr_edge *ed)
                  n == (ssize_t)bytes_of(what.n);
     for (uint32_t i = 0; sound && i < what.n; i++) {
         const passed *p = &what.conns[i];
-        int fd = at < n_fds ? fds[at++] : -1, file = p->bytes && at < n_fds ? fds[at++] : -1;
+        int fd = at < n_fds ? fds[at++] : -1, file = has_file(p) && at < n_fds ? fds[at++] : -1;
         if (fd >= 0)
             adopt(ed, p, fd, file);
         if (file >= 0)

@@ -23,6 +23,8 @@ void sr_heir_begin(sr_edge *ed, int heir);
  * is over.
  */
 bool sr_heir_step(sr_edge *ed);
+/* Whether nothing is left. */
+bool sr_heir_done(const sr_edge *ed);
 /* An event of the pair: nothing is sent there, so it is the end of the heir. */
 void sr_heir_ended(sr_edge *ed);
 

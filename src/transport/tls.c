@@ -1,15 +1,20 @@
 /*
- * tls: what a connection does. Contexts are made in tlsset.c.
+ * tls: the handshake, and what follows it where the cipher is none of records.h. Contexts are made in tlsset.c.
  *
- * OpenSSL reads from the socket and writes to `wire`, a buffer in memory, so that several records leave in
- * one system call and no call of OpenSSL waits to be repeated. What the socket does not take stays in `wire`,
- * and the bytes of the caller that are in it count as not taken (`owed`) until it is empty.
+ * OpenSSL reads from `raw` and writes to `wire`, buffers in memory, so that several records leave in one system
+ * call and no call of OpenSSL waits to be repeated. What the socket does not take stays in `wire`, and the bytes
+ * of the caller that are in it count as not taken (`owed`) until it is empty.
+ *
+ * In the handshake OpenSSL does not read ahead: it takes what it needs, and what has come behind it stays in
+ * `raw`. So at the end both sides of the encryption are known: no record of the client was read with the new
+ * keys, and those that were written, tickets, are counted in `wire`.
  */
 #ifdef SR_TLS
 
 #include "tlsset.h"
 
 #include "../share/facts.h"
+#include "records.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -17,6 +22,7 @@
 
 enum {
     RECORD = 16 * 1024, /* RFC 8446 5.1 */
+    HEADER = 5,
     BATCH = 4 * RECORD, /* encrypted before they are sent */
     DRY_READS = 16, /* of the socket that bring no bytes for the caller: then the others have their turn */
     RECORDS = 128,  /* read for one call: a record may have a single byte, and costs as much as 16 KiB do */
@@ -24,25 +30,22 @@ enum {
     WIRE_MAX = 16 * 1024, /* of replies to the peer's control messages: then nothing more is read */
 };
 
+typedef struct secrets {
+    uint8_t in[SR_SECRET_MAX], out[SR_SECRET_MAX];
+    size_t in_len, out_len;
+} secrets;
+
 typedef struct tls {
-    sr_transport base; /* must be first */
+    sr_records
+        records; /* must be first; it takes over with the end of the handshake, unless the cipher is none of its */
     SSL *ssl;
-    sr_buffer wire; /* what the socket has not taken */
-    size_t owed;    /* bytes of the caller that are encrypted in wire and were not counted as taken */
-    int socket;
-    uint8_t dry;  /* reads of the socket since the caller got bytes */
-    uint8_t idle; /* records since then: KeyUpdate, renegotiation, alerts */
-    bool waits;   /* the last read has found nothing: epoll will report more */
-    bool paused;  /* the last call has stopped for the others, not for want of bytes */
-    bool closed;  /* the peer has said close_notify, or the socket has ended */
-    bool told;    /* a read has returned 0 for that */
-    bool failed;  /* by a fatal error; nothing is written any more */
-    bool ended;   /* close_notify is in wire, or sent */
-    sr_buffer facts;
+    secrets *secrets; /* of TLS 1.3; NULL: none have come */
+    uint8_t dry;      /* reads of the socket since the caller got bytes */
+    uint8_t idle;     /* records since then: KeyUpdate, renegotiation, alerts */
+    bool waits;       /* the last read has found nothing: epoll will report more */
+    bool paused;      /* the last call has stopped for the others, not for want of bytes */
 } tls;
 
-/* Memory for `wire`, which most connections need for the time of a call only. */
-static sr_buffer spare;
 static char staging[RECORD];
 
 static tls *of(sr_transport *t)
@@ -55,27 +58,39 @@ static tls *of(sr_transport *t)
 static int bio_read(BIO *bio, char *to, size_t len, size_t *got)
 {
     tls *t = BIO_get_data(bio);
+    sr_buffer *raw = &t->records.raw;
     *got = 0;
     BIO_clear_retry_flags(bio);
-    if (t->dry >= DRY_READS) {
-        t->paused = true;
-        BIO_set_retry_read(bio);
-        return 0;
-    }
-    ssize_t n;
-    do
-        n = recv(t->socket, to, len, MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    if (n > 0) {
+    if (!sr_buffer_len(raw)) {
+        if (t->dry >= DRY_READS) {
+            t->paused = true;
+            BIO_set_retry_read(bio);
+            return 0;
+        }
+        ssize_t n;
+        do
+            n = recv(t->records.socket, staging, sizeof staging, MSG_DONTWAIT);
+        while (n < 0 && errno == EINTR);
+        if (n <= 0) {
+            if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+                BIO_set_retry_read(bio);
+            else
+                t->records.closed = n == 0;
+            return 0;
+        }
         t->dry++;
-        *got = (size_t)n;
+        *got = (size_t)n < len ? (size_t)n : len;
+        memcpy(to, staging, *got);
+        if (!sr_buffer_add(raw, staging + *got, (size_t)n - *got)) {
+            errno = ENOMEM;
+            return 0;
+        }
         return 1;
     }
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-        BIO_set_retry_read(bio);
-    else
-        t->closed = n == 0;
-    return 0;
+    *got = sr_buffer_len(raw) < len ? sr_buffer_len(raw) : len;
+    memcpy(to, sr_buffer_at(raw), *got);
+    sr_buffer_take(raw, *got);
+    return 1;
 }
 
 static int bio_write(BIO *bio, const char *at, size_t len, size_t *put)
@@ -83,11 +98,7 @@ static int bio_write(BIO *bio, const char *at, size_t len, size_t *put)
     tls *t = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
     *put = 0;
-    if (!t->wire.data && spare.data) {
-        t->wire = spare;
-        spare = (sr_buffer){0};
-    }
-    if (!sr_buffer_add(&t->wire, at, len)) {
+    if (!sr_records_put(&t->records, at, len)) {
         errno = ENOMEM;
         return 0;
     }
@@ -114,41 +125,16 @@ static BIO_METHOD *method(void)
     return made;
 }
 
-/* --- sending --- */
-
-/* The memory of wire goes back when it is empty; what a slow peer leaves in it gets no more than it needs. */
-static void wire_rest(tls *t)
+/* The memory of raw goes back when it is empty. */
+static void raw_rest(tls *t)
 {
-    size_t left = sr_buffer_len(&t->wire);
-    sr_buffer small = {0};
-    if (!t->wire.data || (left && (t->wire.cap < 2 * left || !sr_buffer_reserve(&small, left))))
-        return;
-    if (left)
-        sr_buffer_add(&small, sr_buffer_at(&t->wire), left);
-    sr_buffer_reset(&t->wire);
-    if (spare.data || t->wire.cap > 2 * (BATCH + 4096))
-        sr_buffer_free(&t->wire);
-    else
-        spare = t->wire;
-    t->wire = small;
+    if (t->records.raw.data && !sr_buffer_len(&t->records.raw))
+        sr_buffer_free(&t->records.raw);
 }
 
-/* 0: all of it; EAGAIN: the socket is full; else why not. */
 static int flush(tls *t, int flags)
 {
-    int err = 0;
-    while (!err && sr_buffer_len(&t->wire)) {
-        ssize_t n = send(t->socket, sr_buffer_at(&t->wire), sr_buffer_len(&t->wire),
-                         flags | MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n >= 0)
-            sr_buffer_take(&t->wire, (size_t)n);
-        else if (errno != EINTR)
-            err = errno == EWOULDBLOCK ? EAGAIN : errno;
-    }
-    if (err && err != EAGAIN)
-        t->failed = true;
-    wire_rest(t);
-    return err;
+    return sr_records_flush(&t->records, flags);
 }
 
 /* What a call of OpenSSL has ended with. 0: it waits for bytes, or the peer has ended; else errno. */
@@ -157,17 +143,17 @@ static int error_of(tls *t, int result)
     int why = SSL_get_error(t->ssl, result);
     if (t->idle > IDLE_RECORDS) {
         ERR_clear_error();
-        t->failed = true;
+        t->records.failed = true;
         return EPROTO;
     }
     if (why == SSL_ERROR_ZERO_RETURN)
-        t->closed = true;
+        t->records.closed = true;
     if (why == SSL_ERROR_ZERO_RETURN || why == SSL_ERROR_WANT_READ)
         return 0;
     ERR_clear_error();
-    if (why == SSL_ERROR_SYSCALL && t->closed)
+    if (why == SSL_ERROR_SYSCALL && t->records.closed)
         return 0;
-    t->failed = true;
+    t->records.failed = true;
     return why == SSL_ERROR_SYSCALL && errno ? errno : EPROTO;
 }
 
@@ -253,12 +239,112 @@ static bool facts_make(tls *t)
         values[SR_FACT_CERT] = sr_bytes_of(pem, pem_len);
         values[SR_FACT_SERIAL] = text_of(serial);
     }
-    made = made && sr_facts_make(&t->facts, values);
+    made = made && sr_facts_make(&t->records.facts, values);
     free(subject);
     free(issuer);
     free(pem);
     OPENSSL_free(serial);
     return made;
+}
+
+/* A secret as the line of a key log has it: LABEL RANDOM SECRET. */
+static size_t secret_read(const char *hex, uint8_t to[SR_SECRET_MAX])
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t n = 0;
+    for (; n < SR_SECRET_MAX && hex[0] && hex[1]; n++, hex += 2) {
+        const char *high = strchr(digits, hex[0]), *low = strchr(digits, hex[1]);
+        if (!high || !low)
+            return 0;
+        to[n] = (uint8_t)((high - digits) << 4 | (low - digits));
+    }
+    return *hex ? 0 : n;
+}
+
+void sr_tls_secret(const SSL *ssl, const char *line)
+{
+    tls *t = SSL_get_app_data(ssl);
+    const char *label = "XXXXXX_TRAFFIC_SECRET_0 ", *rest = strchr(line, ' ');
+    const char *hex = rest ? strchr(rest + 1, ' ') : NULL;
+    bool traffic = hex && strncmp(line + 6, label + 6, strlen(label + 6)) == 0;
+    if (!t || !traffic || (!t->secrets && !(t->secrets = calloc(1, sizeof *t->secrets))))
+        return;
+    if (line[0] == 'C')
+        t->secrets->in_len = secret_read(hex + 1, t->secrets->in);
+    else
+        t->secrets->out_len = secret_read(hex + 1, t->secrets->out);
+}
+
+static void secrets_forget(tls *t)
+{
+    if (t->secrets)
+        OPENSSL_cleanse(t->secrets, sizeof *t->secrets);
+    free(t->secrets);
+    t->secrets = NULL;
+}
+
+/* Tickets of TLS 1.3: all that wire has when the handshake is complete. */
+static uint64_t written(const tls *t)
+{
+    const uint8_t *at = (const uint8_t *)sr_buffer_at(&t->records.wire);
+    size_t left = sr_buffer_len(&t->records.wire);
+    uint64_t n = 0;
+    while (left >= HEADER) {
+        size_t record = HEADER + ((size_t)at[3] << 8 | at[4]);
+        if (record > left)
+            break;
+        at += record;
+        left -= record;
+        n++;
+    }
+    return n;
+}
+
+static bool keys13(const tls *t, sr_record_keys *k)
+{
+    size_t len = k->sha384 ? 48 : 32;
+    if (!t->secrets || t->secrets->in_len != len || t->secrets->out_len != len)
+        return false;
+    memcpy(k->in.secret, t->secrets->in, len);
+    memcpy(k->out.secret, t->secrets->out, len);
+    k->out.seq = written(t);
+    return true;
+}
+
+static bool keys12(const tls *t, sr_record_keys *k)
+{
+    uint8_t master[SSL_MAX_MASTER_KEY_LENGTH], client[SSL3_RANDOM_SIZE], server[SSL3_RANDOM_SIZE];
+    size_t len = SSL_SESSION_get_master_key(SSL_get_session(t->ssl), master, sizeof master);
+    bool made = len && SSL_get_client_random(t->ssl, client, sizeof client) == sizeof client &&
+                SSL_get_server_random(t->ssl, server, sizeof server) == sizeof server &&
+                sr_records_derive12(k, master, len, client, server);
+    k->in.seq = k->out.seq = 1; /* behind Finished, the first record with these keys */
+    OPENSSL_cleanse(master, sizeof master);
+    return made;
+}
+
+/* The handshake is complete: takes the keys out of OpenSSL. False: it goes on with OpenSSL. */
+static bool take_over(tls *t)
+{
+    sr_record_keys k = {.tls13 = SSL_version(t->ssl) == TLS1_3_VERSION};
+    const SSL_CIPHER *cipher = SSL_get_current_cipher(t->ssl);
+    const EVP_MD *md = SSL_CIPHER_get_handshake_digest(cipher);
+    int type = SSL_CIPHER_get_cipher_nid(cipher), hash = md ? EVP_MD_get_type(md) : NID_undef;
+    bool known = type == NID_aes_128_gcm || type == NID_aes_256_gcm || type == NID_chacha20_poly1305;
+    k.aead = type == NID_aes_128_gcm   ? SR_AEAD_AES128
+             : type == NID_aes_256_gcm ? SR_AEAD_AES256
+                                       : SR_AEAD_CHACHA;
+    k.sha384 = hash == NID_sha384;
+    bool taken = known && (k.sha384 || hash == NID_sha256) && !SSL_has_pending(t->ssl) &&
+                 (k.tls13 ? keys13(t, &k) : keys12(t, &k)) && sr_records_begin(&t->records, &k);
+    OPENSSL_cleanse(&k, sizeof k);
+    secrets_forget(t);
+    if (taken) {
+        SSL_free(t->ssl);
+        t->ssl = NULL;
+    }
+    ERR_clear_error();
+    return taken;
 }
 
 static int tls_handshake(sr_transport *base, int socket)
@@ -276,20 +362,25 @@ static int tls_handshake(sr_transport *base, int socket)
         t->waits = true; /* a part of a record may be here: only more of it makes a difference */
         err = error_of(t, r);
         if (http) { /* no alert, which the client would not understand */
-            sr_buffer_reset(&t->wire);
+            sr_buffer_reset(&t->records.wire);
             return EPROTONOSUPPORT;
         }
         int sent = flush(t, 0); /* an alert, or our part of the handshake */
-        if (!err && t->closed)
+        if (!err && t->records.closed)
             return ECONNRESET;
         return err ? err : sent && sent != EAGAIN ? sent : EAGAIN;
     }
+    if (!facts_make(t))
+        return ENOMEM;
+    t->records.resumed = SSL_session_reused(t->ssl);
+    if (!take_over(t)) {
+        SSL_set_read_ahead(t->ssl, 1);
+        SSL_set_msg_callback(t->ssl, on_message);
+        SSL_set_msg_callback_arg(t->ssl, t);
+    }
+    raw_rest(t);
     err = flush(t, 0); /* tickets: what the socket does not take goes before the first response */
-    if (err && err != EAGAIN)
-        return err;
-    SSL_set_msg_callback(t->ssl, on_message);
-    SSL_set_msg_callback_arg(t->ssl, t);
-    return facts_make(t) ? 0 : ENOMEM;
+    return err && err != EAGAIN ? err : 0;
 }
 
 /* --- reading --- */
@@ -300,21 +391,21 @@ static ssize_t tls_read(sr_transport *base, int socket, void *to, size_t len)
     size_t got = 0, n;
     int err = 0;
     (void)socket;
-    if (sr_buffer_len(&t->wire))
+    if (sr_buffer_len(&t->records.wire))
         err = flush(t, 0);
-    if (err && (err != EAGAIN || sr_buffer_len(&t->wire) > WIRE_MAX)) {
+    if (err && (err != EAGAIN || sr_buffer_len(&t->records.wire) > WIRE_MAX)) {
         t->waits = true;
         errno = err;
         return -1;
     }
-    if (t->failed) {
+    if (t->records.failed) {
         errno = ECONNRESET;
         return -1;
     }
     t->dry = 0;
     t->waits = t->paused = false;
     err = 0;
-    for (int records = 0; got < len && !t->closed && records < RECORDS; records++) {
+    for (int records = 0; got < len && !t->records.closed && records < RECORDS; records++) {
         int r = SSL_read_ex(t->ssl, (char *)to + got, len - got, &n);
         if (r != 1) {
             err = error_of(t, r);
@@ -323,11 +414,13 @@ static ssize_t tls_read(sr_transport *base, int socket, void *to, size_t len)
         }
         got += n;
         t->dry = t->idle = 0;
-        if (!SSL_has_pending(t->ssl)) { /* epoll reports what is in the socket */
+        if (!SSL_has_pending(t->ssl) &&
+            !sr_buffer_len(&t->records.raw)) { /* epoll reports what is in the socket */
             t->waits = true;
             break;
         }
     }
+    raw_rest(t);
     flush(t, 0); /* what OpenSSL has replied, to a KeyUpdate for example */
     if (got)
         return (ssize_t)got;
@@ -335,8 +428,8 @@ static ssize_t tls_read(sr_transport *base, int socket, void *to, size_t len)
         errno = err;
         return -1;
     }
-    if (t->closed) {
-        t->told = true;
+    if (t->records.closed) {
+        t->records.told = true;
         return 0;
     }
     errno = EAGAIN;
@@ -347,7 +440,8 @@ static ssize_t tls_read(sr_transport *base, int socket, void *to, size_t len)
 static bool tls_holds(const sr_transport *base)
 {
     const tls *t = (const tls *)base;
-    return (t->closed && !t->told) || t->paused || (!t->waits && SSL_has_pending(t->ssl));
+    return (t->records.closed && !t->records.told) || t->paused ||
+           (!t->waits && (SSL_has_pending(t->ssl) || sr_buffer_len(&t->records.raw)));
 }
 
 static ssize_t tls_peek(sr_transport *base, int socket)
@@ -356,11 +450,11 @@ static ssize_t tls_peek(sr_transport *base, int socket)
     char byte;
     size_t n;
     (void)socket;
-    if (t->failed) {
+    if (t->records.failed) {
         errno = ECONNRESET;
         return -1;
     }
-    if (t->closed)
+    if (t->records.closed)
         return 0;
     t->dry = 0;
     t->paused = false;
@@ -371,7 +465,7 @@ static ssize_t tls_peek(sr_transport *base, int socket)
     }
     int err = error_of(t, r);
     flush(t, 0);
-    if (!err && t->closed)
+    if (!err && t->records.closed)
         return 0;
     errno = err ? err : EAGAIN;
     return -1;
@@ -428,14 +522,14 @@ static ssize_t tls_write(sr_transport *base, int socket, const struct iovec *iov
     tls *t = of(base);
     cursor c = {iov, n, 0};
     size_t taken = 0;
-    int err = t->failed ? EPIPE : flush(t, flags);
+    int err = t->records.failed ? EPIPE : flush(t, flags);
     (void)socket;
-    if (!err && t->owed) {
+    if (!err && t->records.owed) {
         size_t offered = 0;
         for (int i = 0; i < n; i++)
             offered += iov[i].iov_len;
-        taken = t->owed < offered ? t->owed : offered;
-        t->owed -= taken;
+        taken = t->records.owed < offered ? t->records.owed : offered;
+        t->records.owed -= taken;
         skip(&c, taken);
     }
     while (!err) {
@@ -456,7 +550,7 @@ static ssize_t tls_write(sr_transport *base, int socket, const struct iovec *iov
             break;
         err = flush(t, flags);
         if (err)
-            t->owed = batch;
+            t->records.owed = batch;
         else
             taken += batch;
     }
@@ -468,27 +562,27 @@ static ssize_t tls_write(sr_transport *base, int socket, const struct iovec *iov
 
 static bool tls_unsent(const sr_transport *base)
 {
-    return sr_buffer_len(&((const tls *)base)->wire) > 0;
+    return sr_buffer_len(&((const tls *)base)->records.wire) > 0;
 }
 
 static int tls_end(sr_transport *base, int socket)
 {
     tls *t = of(base);
     (void)socket;
-    if (t->failed)
+    if (t->records.failed)
         return 0;
-    if (!t->ended && SSL_is_init_finished(t->ssl)) {
+    if (!t->records.ended && SSL_is_init_finished(t->ssl)) {
         SSL_shutdown(t->ssl);
         ERR_clear_error();
     }
-    t->ended = true;
+    t->records.ended = true;
     return flush(t, 0);
 }
 
 static sr_bytes tls_facts(const sr_transport *base)
 {
     const tls *t = (const tls *)base;
-    return sr_bytes_of(sr_buffer_at(&t->facts), sr_buffer_len(&t->facts));
+    return sr_bytes_of(sr_buffer_at(&t->records.facts), sr_buffer_len(&t->records.facts));
 }
 
 static void tls_free(sr_transport *base)
@@ -496,8 +590,8 @@ static void tls_free(sr_transport *base)
     tls *t = of(base);
     SSL_free(t->ssl);
     ERR_clear_error();
-    sr_buffer_free(&t->wire);
-    sr_buffer_free(&t->facts);
+    secrets_forget(t);
+    sr_records_wipe(&t->records);
     free(t);
 }
 
@@ -515,7 +609,7 @@ static const sr_transport_ops ops = {
 
 bool sr_tls_resumed(const sr_transport *t)
 {
-    return SSL_session_reused(((const tls *)t)->ssl);
+    return ((const sr_records *)t)->resumed;
 }
 
 sr_transport *sr_tls_accept(sr_tls *shared, int socket)
@@ -529,13 +623,19 @@ sr_transport *sr_tls_accept(sr_tls *shared, int socket)
         ERR_clear_error();
         return NULL;
     }
-    t->base.ops = &ops;
-    t->socket = socket;
+    t->records.base.ops = &ops;
+    t->records.socket = socket;
     BIO_set_data(bio, t);
     BIO_set_init(bio, 1);
     SSL_set_bio(t->ssl, bio, bio);
     SSL_set_accept_state(t->ssl);
-    return &t->base;
+    SSL_set_app_data(t->ssl, t);
+    return &t->records.base;
+}
+
+sr_transport *sr_tls_adopt(sr_bytes packed, int socket)
+{
+    return sr_records_unpack(packed, socket);
 }
 
 #else
@@ -551,6 +651,13 @@ bool sr_tls_resumed(const sr_transport *t)
 sr_transport *sr_tls_accept(sr_tls *shared, int socket)
 {
     (void)shared;
+    (void)socket;
+    return NULL;
+}
+
+sr_transport *sr_tls_adopt(sr_bytes packed, int socket)
+{
+    (void)packed;
     (void)socket;
     return NULL;
 }

@@ -2,7 +2,8 @@
 #define SR_TLS_H
 /*
  * tls: the transport that encrypts, by OpenSSL. TLS 1.2 and 1.3, by default as Mozilla's "intermediate"
- * recommends; no renegotiation, no compression, no early data. ALPN knows http/1.1 only.
+ * recommends; no renegotiation, no compression, no early data. ALPN knows http/1.1 only. With the ciphers of that
+ * list a connection can be passed on (sr_transport_pack) once its handshake is complete.
  *
  * sr_tls has what all connections of an edge share: certificates with their keys, settings, keys of tickets.
  * Loading another set does not touch connections that exist.
@@ -27,6 +28,9 @@ bool sr_tls_load(sr_tls *tls, sr_bytes set, char why[SR_KEYSET_WHY]);
 
 /* For a connection that a client has just opened. NULL: no memory, or no set. */
 sr_transport *sr_tls_accept(sr_tls *tls, int socket);
+
+/* For a connection that sr_transport_pack of another process has packed. NULL: no memory, or it is not whole. */
+sr_transport *sr_tls_adopt(sr_bytes packed, int socket);
 
 /* Whether a handshake that is complete has resumed an earlier session. */
 bool sr_tls_resumed(const sr_transport *t);

@@ -165,13 +165,18 @@ static int alpn(SSL *ssl, const unsigned char **out, unsigned char *len, const u
 
 /* --- tickets --- */
 
+/* The newest that is valid; if none is, as the clock was put back, the oldest: without one no handshake succeeds. */
 static const sr_ticket_key *ticket_now(const set *s, int64_t now)
 {
-    const sr_ticket_key *newest = NULL;
-    for (size_t i = 0; i < s->n_tickets; i++)
-        if (s->tickets[i].since <= now && (!newest || s->tickets[i].since > newest->since))
-            newest = &s->tickets[i];
-    return newest;
+    const sr_ticket_key *newest = NULL, *oldest = NULL;
+    for (size_t i = 0; i < s->n_tickets; i++) {
+        const sr_ticket_key *k = &s->tickets[i];
+        if (k->since <= now && (!newest || k->since > newest->since))
+            newest = k;
+        if (!oldest || k->since < oldest->since)
+            oldest = k;
+    }
+    return newest ? newest : oldest;
 }
 
 static bool ticket_use(EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, const sr_ticket_key *key,
@@ -291,7 +296,6 @@ static bool settings(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
     /* NO_AUTO_CHAIN: the file has the chain; to look for one would cost each handshake a verification */
     SSL_CTX_set_mode(ctx,
                      SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
-    SSL_CTX_set_read_ahead(ctx, 1);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets have it */
     SSL_CTX_set_timeout(ctx, SR_TICKET_SECONDS);
     SSL_CTX_set_max_early_data(ctx, 0);
@@ -321,6 +325,7 @@ static SSL_CTX *context(sr_tls *tls, const set *s, const group *g, char why[SR_K
     SSL_CTX_set_tlsext_servername_arg(ctx, tls);
     SSL_CTX_set_alpn_select_cb(ctx, alpn, NULL);
     SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, ticket);
+    SSL_CTX_set_keylog_callback(ctx, sr_tls_secret);
     return ctx;
 }
 

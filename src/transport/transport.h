@@ -12,7 +12,7 @@
  * Owner: the connection, which frees it before it closes the socket. Thread: one.
  * Failure: as those of the system calls, -1 with errno; EAGAIN: wait for events as sr_transport_events says.
  */
-#include "../base/bytes.h"
+#include "../base/buffer.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -35,6 +35,11 @@ typedef struct sr_transport_ops {
     ssize_t (*peek)(sr_transport *t, int socket);
     int (*end)(sr_transport *t, int socket);
     sr_bytes (*facts)(const sr_transport *t);
+    /*
+     * Appends all that another process needs to go on with the connection. False: not now, or no memory. NULL: it
+     * can't be passed on.
+     */
+    bool (*pack)(const sr_transport *t, sr_buffer *to);
     void (*free)(sr_transport *t);
 } sr_transport_ops;
 
@@ -96,6 +101,18 @@ static inline int sr_transport_end(sr_transport *t, int socket)
 static inline sr_bytes sr_transport_facts(const sr_transport *t)
 {
     return t ? t->ops->facts(t) : (sr_bytes){0};
+}
+
+/* Whether another process can go on with the connection. */
+static inline bool sr_transport_moves(const sr_transport *t)
+{
+    return !t || t->ops->pack;
+}
+
+/* Appends what that process needs; nothing for plain HTTP. False: not now, or no memory. */
+static inline bool sr_transport_pack(const sr_transport *t, sr_buffer *to)
+{
+    return !t || (t->ops->pack && t->ops->pack(t, to));
 }
 
 static inline void sr_transport_free(sr_transport *t)

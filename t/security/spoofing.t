@@ -68,8 +68,9 @@ subtest 'with --underscores-in-headers' => sub {
         local $ENV{SIRIUS_UNDERSCORES_IN_HEADERS} = 'yes' if !@args;
         my $server = start_server( $app, qw(--workers 1), @args );
         for my $way ( 'whole', 'in pieces' ) {
-            my $client = $server->connect;
-            $client->send("PROXY TCP4 $client_is 127.0.0.1 1 2\r\n") if $client_is;
+            my $client
+                = $server->connect(
+                $client_is ? ( before => "PROXY TCP4 $client_is 127.0.0.1 1 2\r\n" ) : () );
             my $bytes = request( 'GET /', @sent );
             if   ( $way eq 'whole' ) { $client->send($bytes) }
             else                     { $client->send($_) for unpack '(a100)*', $bytes }
@@ -147,7 +148,8 @@ subtest 'with --trust-proxy' => sub {
     for my $more ( '', ',x-forwarded-host', ',forwarded' ) {
         my $server = start_server( $app, qw(--workers 1 --trust-proxy), "10.0.0.0/8,unix$more" );
         my $plain  = $facts->($server);
-        like $plain, qr/\A127[.]0[.]0[.]1 its own http a \d+ \S*  -\z/,
+        my ( $scheme, $https ) = $ENV{SIRIUS_TEST_TLS} ? qw(https on) : qw(http -);
+        like $plain, qr/\A127[.]0[.]0[.]1 its own $scheme a \d+ \S*  $https\z/,
             "not of 10.0.0.0/8$more: without a field";
         is $facts->( $server, @forged ), $plain, 'and with all of them';
         $server->stop;

@@ -15,7 +15,8 @@ our $PATIENCE = 10;                      # seconds to wait for any single answer
 our $TLS      = $ENV{SIRIUS_TEST_TLS};
 my $context;
 
-# $address is "127.0.0.1:80", "[::1]:80" or "unix:/path". Options: rcvbuf (bytes, set before connect)
+# $address is "127.0.0.1:80", "[::1]:80" or "unix:/path". Options: rcvbuf (bytes, set before connect), before (bytes that are
+# sent first, and not encrypted: a header of the PROXY protocol), plain (no TLS), ssl (options of IO::Socket::SSL)
 sub new {
     my ( $class, $address, %option ) = @_;
     my $to = sockaddr($address);
@@ -23,7 +24,8 @@ sub new {
     setsockopt $socket, SOL_SOCKET, SO_RCVBUF, pack 'i', $option{rcvbuf} if $option{rcvbuf};
     connect $socket, $to or die "connect to $address: $!";
     setsockopt $socket, IPPROTO_TCP, TCP_NODELAY, 1 if sockaddr_family($to) != AF_UNIX;
-    $socket = _encrypted( $socket, $address ) if $TLS && !$option{plain};
+    syswrite $socket, $option{before} if defined $option{before};
+    $socket = _encrypted( $socket, %{ $option{ssl} || {} } ) if $TLS && !$option{plain};
     fcntl $socket, F_SETFL, fcntl( $socket, F_GETFL, 0 ) | O_NONBLOCK or die "fcntl: $!";
     $socket->blocking(0) if ref $socket ne 'GLOB';
     return bless { socket => $socket, in => '', end => undef }, $class;
@@ -32,11 +34,12 @@ sub new {
 # With SIRIUS_TEST_TLS=1. Ends with the connection if the server ends it: so does a test of that.
 # One context for all: each new one reads the certificates of all authorities of the system, 25 ms of CPU
 sub _encrypted {
-    my ( $socket, $address ) = @_;
+    my ( $socket, %option ) = @_;
     require IO::Socket::SSL;
     $context ||= IO::Socket::SSL::SSL_Context->new( SSL_verify_mode => 0 ) or die 'no context for TLS';
     my $plain = $socket;
-    my $ssl   = IO::Socket::SSL->start_SSL( $socket, SSL_reuse_ctx => $context, Timeout => $PATIENCE );
+    %option = %option ? ( SSL_verify_mode => 0, %option ) : ( SSL_reuse_ctx => $context );
+    my $ssl = IO::Socket::SSL->start_SSL( $socket, %option, Timeout => $PATIENCE );
     return $ssl || $plain;
 }
 

@@ -1,0 +1,149 @@
+# Records as they come: many requests in one, a byte in each, one in many segments; and how connections end.
+use strict;
+use warnings;
+BEGIN { $ENV{SIRIUS_TEST_TLS} = 1 }
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::More;
+use Time::HiRes qw(sleep);
+use Sirius::Test;
+use Sirius::Test::Wire;
+
+my $server = start_server( <<'APP', qw(--workers 1) );
+my @seen;
+sub {
+    my $env = shift;
+    return [ 200, [], ["@seen"] ] if $env->{PATH_INFO} eq '/seen';
+    return [ 200, [], [ 'x' x 6_000_000 ] ] if $env->{PATH_INFO} eq '/big';
+    my $body = do { local $/; readline $env->{'psgi.input'} } // '';
+    push @seen, "$env->{PATH_INFO}:" . length $body;
+    [ 200, [], [ "$env->{REQUEST_URI} " . length($body) . ' ' . unpack '%32C*', $body ] ];
+}
+APP
+
+my %VERSION = (
+    '1.3' => [qw(TLS_AES_128_GCM_SHA256 TLS_AES_256_GCM_SHA384 TLS_CHACHA20_POLY1305_SHA256)],
+    '1.2' => [ map {"ECDHE-ECDSA-$_"} qw(AES128-GCM-SHA256 AES256-GCM-SHA384 CHACHA20-POLY1305) ],
+);
+
+sub wire { return Sirius::Test::Wire->new( $server->address, @_ ) }
+
+for my $version ( sort keys %VERSION ) {
+    for my $cipher ( @{ $VERSION{$version} } ) {
+        subtest "TLS $version, $cipher" => sub {
+            my $wire = wire( version => $version, ciphers => $cipher );
+            ok $wire->is_up, 'a handshake' or return;
+            is $wire->cipher, $cipher, 'with this cipher';
+            $wire->put( $wire->seal( join '', map { request("GET /$_") } 1 .. 50 ) );
+            is join( q( ), map { ( split / /, $wire->response->body )[0] } 1 .. 50 ),
+                join( q( ), map {"/$_"} 1 .. 50 ),
+                'fifty requests in one record';
+            $wire->put( $wire->seal( split //, request('GET /bytes') ) );
+            is $wire->response->body, '/bytes 0 0', 'records of a byte each, in one segment';
+            for my $byte ( $wire->seal( request('GET /segments') ) =~ /(.{1,3})/gs ) {
+                $wire->put($byte);
+                sleep 0.001;
+            }
+            is $wire->response->body, '/segments 0 0', 'one record in many segments';
+            my $body = join '', map { chr $_ % 249 } 1 .. 200_000;
+            my $post = request( 'POST /post', \$body );
+            $wire->put( $wire->seal( unpack '(a' . int( length($post) / 50 ) . ')*', $post ) );
+            is $wire->response->body, '/post 200000 ' . unpack( '%32C*', $body ),
+                'a request in fifty records';
+            $wire->put( $wire->seal( request('GET /big') ) );
+            is length $wire->response->body, 6_000_000, 'six megabytes';
+            $wire->put( $wire->close_notify );
+            is $wire->end, 'close_notify', 'close_notify is answered with close_notify';
+        };
+    }
+}
+
+subtest 'a client that closes within a request' => sub {
+    for my $end (qw(eof close_notify reset)) {
+        my $wire = wire();
+        $wire->put( $wire->seal("POST /cut-$end HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345") );
+        $wire->put( $wire->close_notify ) if $end eq 'close_notify';
+        $end eq 'reset' ? $wire->client->abort : $wire->client->finish;
+        like $wire->response->status, qr/\A(?:400|eof)\z/, "$end: a body that is cut is no request"
+            if $end ne 'reset';
+        $wire = wire();
+        $wire->put(
+            $wire->seal(
+                "POST /cut-$end HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n")
+        );
+        $wire->put( $wire->close_notify ) if $end eq 'close_notify';
+        $end eq 'reset' ? $wire->client->abort : $wire->client->finish;
+        like $wire->response->status, qr/\A(?:400|eof)\z/, "$end: nor are chunks" if $end ne 'reset';
+    }
+    my $wire = wire();
+    my $half = $wire->seal( request( 'POST /cut-record', \( 'x' x 100 ) ) );
+    $wire->put( substr $half, 0, -10 );
+    $wire->client->finish;
+    like $wire->end, qr/\A(?:close_notify|eof)\z/, 'a part of a record is nothing';
+    $wire = wire();
+    $wire->put( $wire->seal( request('GET /seen') ) );
+    unlike $wire->response->body, qr/cut/, 'the application has seen none of them';
+};
+
+# While no worker is free it is taken as gone, with TLS and without: so more than one try on a busy machine
+subtest 'a client that ends its side behind a request' => sub {
+    for my $version ( sort keys %VERSION ) {
+        my ( $wire, $body );
+        for ( 1 .. 10 ) {
+            $wire = wire( version => $version );
+            $wire->put( $wire->seal( request('GET /half') ) . $wire->close_notify );
+            $wire->client->finish;
+            last if length( $body = $wire->response->body );
+        }
+        is $body,      '/half 0 0',    "TLS $version: gets its response";
+        is $wire->end, 'close_notify', 'and the end';
+    }
+};
+
+subtest 'records that are none' => sub {
+    for my $version ( sort keys %VERSION ) {
+        my %bad = (
+            'a changed byte'    => sub { my $r = shift; substr( $r, -3, 1 ) ^= "\1"; $r },
+            'a changed length'  => sub { my $r = shift; substr( $r, 3, 2 ) = pack 'n', 40_000; $r },
+            'a changed version' => sub { my $r = shift; substr( $r, 1, 1 ) = "\x09"; $r },
+            'an unknown type'   => sub { my $r = shift; substr( $r, 0, 1 ) = "\x63"; $r },
+            'one record twice'  => sub { $_[0] . $_[0] },
+            'plain text'        => sub { request('GET /plain') },
+            'too short'         => sub {"\x17\x03\x03\0\x05abcde"},
+            'an empty record'   => sub {"\x17\x03\x03\0\0"},
+        );
+        for my $name ( sort keys %bad ) {
+            my $wire = wire( version => $version );
+            $wire->put( $bad{$name}->( $wire->seal( request('GET /bad') ) ) );
+            $wire->response if $name eq 'one record twice';
+            like $wire->end, qr/\A(?:alert|eof|reset)\z/, "TLS $version, $name: the connection ends";
+        }
+    }
+    is $server->ask('GET /')->status, 200, 'others are served';
+};
+
+subtest 'behind the handshake, in the same segment' => sub {
+    my $wire = wire( last => 'held' );
+    $wire->put( delete( $wire->{held} ) . $wire->seal( request('GET /with') ) );
+    is $wire->response->body, '/with 0 0', 'a request';
+    $wire = wire( last => 'held' );
+    my $two = $wire->seal( request('GET /half') );
+    $wire->put( delete( $wire->{held} ) . substr $two, 0, 20 );
+    sleep 0.05;
+    $wire->put( substr $two, 20 );
+    is $wire->response->body, '/half 0 0', 'a part of one';
+    $wire = wire( last => 'held' );
+    $wire->put( delete( $wire->{held} ) . request('GET /plain') );
+    like $wire->end, qr/\A(?:alert|eof|reset)\z/, 'plain text ends the connection';
+};
+
+subtest 'a large response into a small window' => sub {
+    my $wire = wire( rcvbuf => 4096 );
+    $wire->put( $wire->seal( request('GET /big') . request('GET /next') ) );
+    sleep 0.5;
+    is length $wire->response->body, 6_000_000,   'comes whole';
+    is $wire->response->body,        '/next 0 0', 'and the next one';
+};
+
+$server->stop;
+done_testing;
