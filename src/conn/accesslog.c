@@ -141,12 +141,12 @@ static const sr_request *parse_again(sr_engine *e, const sr_conn *c, sr_bytes he
 static sr_bytes rule_of(const sr_engine *e, const sr_conn *c)
 {
     const sr_request *q = &e->request;
-    const char *why = NULL;
-    if (c->body && c->body->status)
+    const char *why = e->refusal;
+    if (!why && c->body && c->body->status)
         why = c->body->why;
-    else if (q->status)
+    else if (!why && q->status)
         why = q->why;
-    else if (q->framing == SR_BODY_LENGTH && q->content_length > e->config.max_body)
+    else if (!why && q->framing == SR_BODY_LENGTH && q->content_length > e->config.max_body)
         why = SR_BODY_TOO_LARGE;
     return why ? sr_bytes_of(why, strlen(why)) : none;
 }

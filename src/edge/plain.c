@@ -101,7 +101,9 @@ static void redirect(sr_edge *ed, sr_task *task)
         err = ENOMEM;
     sr_buffer_free(&to);
     if (err == ENOENT) {
+        e->refusal = "the request has no Host, so there is no URL to redirect it to";
         sr_intake_refuse(e, task, 400);
+        e->refusal = NULL;
         return;
     }
     if (err) {

@@ -44,7 +44,7 @@ sub is_sent {
     return is $answer->status . ' ' . ( $answer->header('Location') // '-' ), $to, $name;
 }
 
-my $format = '"%r" %>s %b %{Location}o %{Strict-Transport-Security}o';
+my $format = '"%r" %>s %b %{Location}o %{Strict-Transport-Security}o %{refused}x';
 my $server = server(
     @BOTH, '--https-redirect', '--hsts', '1h',
     '--access-log' => '-',
@@ -139,10 +139,14 @@ subtest 'while all workers are busy' => sub {
     is $busy->response->body, "app https /wait?$dir/go", 'and the worker goes on';
 };
 
-my $wants = qr{^"GET /x%20y;z\?b=%2F&c=\?&d HTTP/1\.1" 308 23 https://a:$port/x%20y;z\?b=%2F&c=\?&d -$}m;
-ok until_true( 10, sub { $server->output =~ $wants } ), 'the access log has the request'
-    or diag $server->output;
-like $server->output, qr{^"GET /x HTTP/1\.0" 400 \d+ - -$}m, 'and that without a Host';
+for my $wants (
+    qr{^"GET /x%20y;z\?b=%2F&c=\?&d HTTP/1\.1" 308 23 https://a:$port/x%20y;z\?b=%2F&c=\?&d - -$}m,
+    qr{^"GET /x HTTP/1\.0" 400 \d+ - - the request has no Host, so there is no URL to redirect it to$}m
+    )
+{
+    ok until_true( 10, sub { $server->output =~ $wants } ), 'the access log has the request'
+        or diag $server->output;
+}
 $server->stop;
 
 subtest 'another port, and no address with TLS' => sub {
