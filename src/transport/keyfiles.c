@@ -215,18 +215,26 @@ static bool tell_about(reading *r, const char *path, const sr_pair *p)
     return true;
 }
 
+static bool refuse_pair(reading *r, sr_pair_fault fault, const char *cert_path, const char *key_path,
+                        const char *why)
+{
+    if (fault == SR_PAIR_CERT)
+        return fail(r, "--tls-cert %s: %s", cert_path, why);
+    if (fault == SR_PAIR_STRANGERS)
+        return fail(r, "--tls-key %s: the key does not belong to the certificate in %s", key_path, cert_path);
+    if (strcmp(cert_path, key_path) == 0)
+        return fail(r, "--tls-cert %s: %s; if the key is in another file, name that with --tls-key",
+                    cert_path, why);
+    return fail(r, "--tls-key %s: %s", key_path, why);
+}
+
 static bool add_pair(reading *r, const char *cert_path, const char *key_path, sr_bytes cert, sr_bytes key)
 {
     char why[SR_KEYSET_WHY];
     sr_pair pair;
-    if (!sr_pair_read(&pair, cert, key, why)) {
-        bool of_cert = strstr(why, "certificate in PEM") || strstr(why, "after the first");
-        return of_cert ? fail(r, "--tls-cert %s: %s", cert_path, why)
-               : strstr(why, "key of its")
-                   ? fail(r, "--tls-key %s: the key does not belong to the certificate in %s", key_path,
-                          cert_path)
-                   : fail(r, "--tls-key %s: %s", key_path, why);
-    }
+    sr_pair_fault fault = sr_pair_read(&pair, cert, key, why);
+    if (fault)
+        return refuse_pair(r, fault, cert_path, key_path, why);
     bool fine = check_dates(r, cert_path, pair.cert, "the certificate") && check_chain(r, cert_path, &pair) &&
                 tell_about(r, cert_path, &pair);
     sr_pair_free(&pair);

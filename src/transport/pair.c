@@ -44,26 +44,35 @@ static bool read_certs(sr_pair *pair, BIO *from, char why[SR_KEYSET_WHY])
     return end || fail(why, "contains a certificate after the first that is damaged");
 }
 
-bool sr_pair_read(sr_pair *pair, sr_bytes cert, sr_bytes key, char why[SR_KEYSET_WHY])
+static bool read_key(sr_pair *pair, BIO *from, char why[SR_KEYSET_WHY])
 {
-    bool asked = false, read = false;
+    bool asked = false;
+    pair->key = PEM_read_bio_PrivateKey(from, NULL, no_passphrase, &asked);
+    return pair->key || fail(why, asked ? "is encrypted with a passphrase, which nobody could enter at a "
+                                          "restart: decrypt it (openssl pkey -in FILE -out NEW)"
+                                        : "contains no private key in PEM format");
+}
+
+sr_pair_fault sr_pair_read(sr_pair *pair, sr_bytes cert, sr_bytes key, char why[SR_KEYSET_WHY])
+{
+    sr_pair_fault fault = SR_PAIR_FINE;
     *pair = (sr_pair){0};
     BIO *certs = BIO_new_mem_buf(cert.at, (int)cert.len), *keys = BIO_new_mem_buf(key.at, (int)key.len);
+    if (!certs || !keys || !read_certs(pair, certs, why))
+        fault = SR_PAIR_CERT;
+    else if (!read_key(pair, keys, why))
+        fault = SR_PAIR_KEY;
+    else if (X509_check_private_key(pair->cert, pair->key) != 1)
+        fault = SR_PAIR_STRANGERS;
     if (!certs || !keys)
         fail(why, "needs memory");
-    else if (read_certs(pair, certs, why)) {
-        pair->key = PEM_read_bio_PrivateKey(keys, NULL, no_passphrase, &asked);
-        read = pair->key || fail(why, asked ? "is encrypted with a passphrase, which nobody could enter at a "
-                                              "restart: decrypt it (openssl pkey -in FILE -out NEW)"
-                                            : "contains no private key in PEM format");
-        if (read && X509_check_private_key(pair->cert, pair->key) != 1)
-            read = fail(why, "is not the key of its certificate");
-    }
+    else if (fault == SR_PAIR_STRANGERS)
+        fail(why, "the key is not that of the certificate");
     BIO_free(certs);
     BIO_free(keys);
-    if (!read)
+    if (fault)
         sr_pair_free(pair);
-    return read;
+    return fault;
 }
 
 void sr_pair_free(sr_pair *pair)

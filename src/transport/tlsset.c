@@ -299,9 +299,10 @@ static bool settings(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets have it */
     SSL_CTX_set_timeout(ctx, SR_TICKET_SECONDS);
     SSL_CTX_set_max_early_data(ctx, 0);
-    if (!SSL_CTX_set_min_proto_version(ctx, only13 ? TLS1_3_VERSION : TLS1_2_VERSION) ||
-        !ciphers(ctx, s->ciphers ? s->ciphers : CIPHERS))
-        return fail(why, "--tls-ciphers");
+    if (!SSL_CTX_set_min_proto_version(ctx, only13 ? TLS1_3_VERSION : TLS1_2_VERSION))
+        return fail(why, "--tls-min cannot be set");
+    if (!ciphers(ctx, s->ciphers ? s->ciphers : CIPHERS))
+        return fail(why, "--tls-ciphers selects nothing that OpenSSL knows");
     if (!SSL_CTX_set1_groups_list(ctx, GROUPS))
         return fail(why, "the groups cannot be set");
     return session_context(ctx, s) ? clients(ctx, s, why) : fail(why, "the session context cannot be set");
@@ -405,7 +406,7 @@ static bool add_pair(set *s, sr_bytes cert, sr_bytes key, char why[SR_KEYSET_WHY
         s->names = names;
         s->room = room;
     }
-    if (!sr_pair_read(&s->pairs[s->n_pairs], cert, key, why))
+    if (sr_pair_read(&s->pairs[s->n_pairs], cert, key, why))
         return false;
     if (!sr_names_read(&s->names[s->n_pairs], s->pairs[s->n_pairs].cert)) {
         sr_pair_free(&s->pairs[s->n_pairs]);

@@ -16,14 +16,18 @@ void sr_tls_secret(const SSL *ssl, const char *line);
 
 SSL_CTX *sr_tls_context(const sr_tls *tls); /* for a new connection; NULL: no set is loaded */
 
-/* A certificate with its chain and key, as the PEM texts say. False: `why` says what is wrong. */
+/* A certificate with its chain and key. */
 typedef struct sr_pair {
     X509 *cert;
     STACK_OF(X509) * chain; /* may be empty */
     EVP_PKEY *key;
 } sr_pair;
 
-bool sr_pair_read(sr_pair *pair, sr_bytes cert, sr_bytes key, char why[SR_KEYSET_WHY]);
+/* In which text the fault is, or in neither. */
+typedef enum sr_pair_fault { SR_PAIR_FINE, SR_PAIR_CERT, SR_PAIR_KEY, SR_PAIR_STRANGERS } sr_pair_fault;
+
+/* Reads PEM texts. Unless it is SR_PAIR_FINE, *pair is empty, and `why` says what is wrong. */
+sr_pair_fault sr_pair_read(sr_pair *pair, sr_bytes cert, sr_bytes key, char why[SR_KEYSET_WHY]);
 void sr_pair_free(sr_pair *pair);
 
 /* The names that a certificate is valid for, in lower case: DNS names of its extension, else its CN. */

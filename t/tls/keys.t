@@ -75,6 +75,10 @@ my @wrong = (
         [ '--tls-cert' => $cert, '--tls-key' => $rubbish ],
         qr/--tls-key \Q$rubbish\E: contains no private key in PEM format/
     ],
+    [   'a certificate, and no key anywhere',
+        [ '--tls-cert' => $cert ],
+        qr/--tls-cert \Q$cert\E: contains no private key in PEM format; if the key is in another file, name that with --tls-key/
+    ],
     [   'a key with a passphrase',
         [ '--tls-cert' => $cert, '--tls-key' => $made->dir . '/locked.key' ],
         qr/is encrypted with a passphrase/
@@ -85,7 +89,7 @@ my @wrong = (
     ],
     [   'unknown ciphers',
         [ '--tls-cert' => $cert, '--tls-key' => $key, '--tls-ciphers' => 'NONSENSE' ],
-        qr/--tls-ciphers/
+        qr/--tls-ciphers selects nothing that OpenSSL knows: no cipher match/
     ],
     [   'an unknown version',
         [ '--tls-cert' => $cert, '--tls-key' => $key, '--tls-min' => '1.1' ],
