@@ -7,19 +7,31 @@
 #endif
 #include "edge/edge.h"
 #include "edge/keeper.h"
+#include "edge/rights.h"
+#include "edge/sandbox.h"
+#include "net/pidfd.h"
+#include "net/tempfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
+
+/* 0: a build for tools whose own code makes system calls in this process (dev/cover, dev/sanitize). */
+#ifndef SR_SANDBOX
+#define SR_SANDBOX 1
+#endif
 
 /* Copies the arguments; the copy lives as long as the process. NULL: no memory. */
 static char **copied(int argc, char **argv)
@@ -65,11 +77,11 @@ static int by_number(const void *a, const void *b)
  */
 static void close_others(const sr_settings *s)
 {
-    int keep[SR_LISTENERS_MAX + SR_EDGES_MAX + 11], n = 0, next = STDERR_FILENO + 1;
+    int keep[SR_LISTENERS_MAX + SR_EDGES_MAX + 12], n = 0, next = STDERR_FILENO + 1;
     for (unsigned i = 0; i < s->n_listeners; i++)
         keep[n++] = s->listeners[i].fd;
-    const int own[] = {s->lobby,      s->sleepers, s->control, s->report, s->scoreboard,
-                       s->supervisor, s->log.fd,   s->common,  s->keys,   s->legacy_keys};
+    const int own[] = {s->lobby,  s->sleepers, s->control, s->report,      s->scoreboard, s->supervisor,
+                       s->log.fd, s->common,   s->keys,    s->legacy_keys, s->gate};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         keep[n++] = own[i];
     for (uint32_t i = 0; i < s->n_bells; i++)
@@ -85,17 +97,14 @@ static void close_others(const sr_settings *s)
 
 /*
  * The edge stops by signals of its own (src/edge/edge.h), which arrive as events. Signals that are meant for
- * the supervisor, and may be sent to the whole process group, are ignored. Only root may look into this
- * process: it holds the data of all clients, and workers of the same user run code of the application.
+ * the supervisor, and may be sent to the whole process group, are ignored.
  */
-static void guard(void)
+static void ignore_signals(void)
 {
     static const int deaf[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGPIPE, SIGALRM,
                                SIGUSR1, SIGUSR2, SIGTTIN, SIGTTOU, SIGXFSZ};
     for (size_t i = 0; i < sizeof deaf / sizeof deaf[0]; i++)
         signal(deaf[i], SIG_IGN);
-    prctl(PR_SET_DUMPABLE, 0);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
 /* Closes STDOUT and STDERR, unless they are files, once the start has succeeded. */
@@ -108,26 +117,6 @@ static void detach(void)
             dup2(null, fd);
     if (null > STDERR_FILENO)
         close(null);
-}
-
-/*
- * Changes user and group for good, and checks that it worked. The caller may have done so before. False with
- * errno.
- */
-static bool drop_rights(const sr_settings *s)
-{
-    gid_t gid = (gid_t)s->gid, gids[3];
-    uid_t uid = s->uid < 0 ? geteuid() : (uid_t)s->uid, uids[3];
-    if (s->gid < 0)
-        return true;
-    if (geteuid() == 0 && (setgroups(s->n_groups, s->groups) != 0 || setresgid(gid, gid, gid) != 0 ||
-                           setresuid(uid, uid, uid) != 0))
-        return false;
-    if (getresgid(&gids[0], &gids[1], &gids[2]) != 0 || getresuid(&uids[0], &uids[1], &uids[2]) != 0)
-        return false;
-    errno = EPERM;
-    return gids[0] == gid && gids[1] == gid && gids[2] == gid && uids[0] == uid && uids[1] == uid &&
-           uids[2] == uid && (uid == 0 || setuid(0) != 0);
 }
 
 /* With the rights that the process has kept: what it may not read is not served. */
@@ -161,12 +150,117 @@ static bool read_keys(sr_settings *s)
     return false;
 }
 
+/*
+ * With --workers 0: the process that this edge serves for has rights of its own to give up first, and an application to warm
+ * up. False: it has ended.
+ */
+static bool gate_opens(const sr_settings *s)
+{
+    char byte;
+    struct pollfd p[] = {{.fd = s->gate, .events = POLLIN},
+                         {.fd = sr_pidfd_open((pid_t)s->owner), .events = POLLIN}};
+    if (p[1].fd < 0)
+        return false;
+    while (poll(p, sizeof p / sizeof p[0], -1) < 0 && errno == EINTR)
+        ;
+    bool opens = p[0].revents && read(s->gate, &byte, 1) == 1;
+    close(p[1].fd);
+    close(s->gate);
+    return opens;
+}
+
+/*
+ * The C library looks at /etc/localtime each second, as TZ may be missing from the environment, and takes UTC where it may
+ * not.
+ */
+static void fix_time_zone(void)
+{
+    setenv("TZ", ":/etc/localtime", 0);
+    tzset();
+}
+
+/* A socket of syslog is connected again when the receiver was started again (src/net/syslog.c). */
+static unsigned syslog_address(const sr_settings *s)
+{
+    struct sockaddr_un to;
+    socklen_t len = sizeof to;
+    bool known = s->log.fd >= 0 && s->log.kind == SR_SINK_SYSLOG &&
+                 getpeername(s->log.fd, (struct sockaddr *)&to, &len) == 0;
+    return known ? len : 0;
+}
+
+/* Files of these folders are read. */
+static void add_folders(sr_sandbox *box, int *folders, const sr_mounts *mounts)
+{
+    for (size_t i = 0; mounts && i < mounts->n; i++) {
+        const sr_mount *m = &mounts->at[i];
+        folders[box->n_folders++] = m->fd;
+        /* links lead anywhere; a folder that is not there is tried again */
+        box->paths = box->paths || m->links == SR_LINKS_ALL || m->fd < 0;
+    }
+}
+
+/*
+ * From here on the process opens no file but below the folders that it has open, and makes only the system calls that it needs to
+ * serve. What libraries look up when they are first used has been looked up: the keys are loaded.
+ */
+static void confine(const sr_settings *s, int tmpdir)
+{
+    int folders[2 * SR_MOUNTS_MAX];
+    sr_sandbox box = {
+        .keeper = s->keeper, .tmpdir = tmpdir, .folders = folders, .reconnect = syslog_address(s)};
+    char line[128];
+    add_folders(&box, folders, s->mounts);
+    add_folders(&box, folders, s->webroot);
+    sr_sandbox_files(&box); /* where the kernel has it: docs/SECURITY.md */
+    int err = sr_sandbox_calls(&box);
+    if (!err || s->report < 0)
+        return;
+    snprintf(line, sizeof line, "%d unfiltered %s\n", (int)getpid(), strerror(err));
+    ssize_t n = write(s->report, line, strlen(line));
+    (void)n;
+}
+
+static int run_keeper(sr_settings *s)
+{
+    if (s->detach)
+        detach();
+    if (SR_SANDBOX && s->sandbox)
+        confine(s, -1);
+    sr_keeper_run(s);
+    return 0;
+}
+
+static int run_edge(sr_settings *s)
+{
+    sr_edge *edge;
+    if (s->gate >= 0 && !gate_opens(s))
+        return 0;
+    if (!open_mounts(s, s->mounts) || !open_mounts(s, s->webroot))
+        return 1;
+    int tmpdir = sr_tempfile_stay(s->tmpdir), err = sr_edge_new(&edge, s);
+    sr_keyset_wipe(&s->keyset);
+    if (err) {
+        fprintf(stderr, "sirius-edge: cannot start: %s\n", strerror(err));
+        return 1;
+    }
+    if (s->detach)
+        detach();
+    fix_time_zone();
+    if (SR_SANDBOX && s->sandbox)
+        confine(s, tmpdir);
+    sr_edge_run(edge);
+    sr_edge_free(edge);
+    sr_settings_free(s);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     sr_settings settings;
-    sr_edge *edge;
     const char *word, *why;
     char **words = copied(argc, argv); /* the settings point into them */
+    prctl(PR_SET_DUMPABLE, 0);
     if (!words)
         return 1;
     if (!sr_settings_read(&settings, argc, words, &word, &why)) {
@@ -178,32 +272,14 @@ int main(int argc, char **argv)
         return 2;
     if (settings.check)
         return 0;
-    if (!drop_rights(&settings)) { /* before the guard, as the change makes the process dumpable again */
+    if (!sr_rights_drop(&settings)) { /* before the guard, as the change makes the process dumpable again */
         fprintf(stderr, "sirius-edge: cannot become user %lld, group %lld: %s\n", (long long)settings.uid,
                 (long long)settings.gid, strerror(errno));
         return 1;
     }
-    guard();
+    sr_rights_guard();
+    ignore_signals();
     close_others(&settings);
     title(argc, argv, settings.name);
-    if (settings.keeper) {
-        if (settings.detach)
-            detach();
-        sr_keeper_run(&settings);
-        return 0;
-    }
-    if (!open_mounts(&settings, settings.mounts) || !open_mounts(&settings, settings.webroot))
-        return 1;
-    int err = sr_edge_new(&edge, &settings);
-    sr_keyset_wipe(&settings.keyset);
-    if (err) {
-        fprintf(stderr, "sirius-edge: cannot start: %s\n", strerror(err));
-        return 1;
-    }
-    if (settings.detach)
-        detach();
-    sr_edge_run(edge);
-    sr_edge_free(edge);
-    sr_settings_free(&settings);
-    return 0;
+    return settings.keeper ? run_keeper(&settings) : run_edge(&settings);
 }

@@ -30,6 +30,8 @@ static const word words[] = {
     {"tls-self-signed", SWITCH, AT(keyfiles.self_signed), 1},
     {"keeper", SWITCH, AT(keeper), 1},
     {"check", SWITCH, AT(check), 1},
+    {"sandbox", SWITCH, AT(sandbox), 1},
+    {"gate", DESCRIPTOR, AT(gate), INT32_MAX},
     {"keys", DESCRIPTOR, AT(keys), INT32_MAX},
     {"legacy-keys", DESCRIPTOR, AT(legacy_keys), INT32_MAX},
     {"keepalive-timeout", SECONDS, AT(config.idle_ns), 0},
@@ -238,6 +240,8 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
             *texts[i].to = value;
             return NULL;
         }
+    if (IS("tmpdir-is")) /* so that another folder of this name makes the settings others */
+        return NULL;
     if (IS("tmpdir"))
         return text(&s->tmpdir, value);
     if (IS("server"))
@@ -267,6 +271,8 @@ void sr_settings_init(sr_settings *s)
                        .report = -1,
                        .supervisor = -1,
                        .keys = -1,
+                       .gate = -1,
+                       .sandbox = true,
                        .legacy_keys = -1,
                        .scoreboard = -1,
                        .common = -1,

@@ -51,10 +51,12 @@ typedef struct sr_settings {
     sr_mounts *webroot; /* of --acme-webroot, one folder; NULL: none; owned */
     bool strict;    /* one of these folders that can't be opened is an error; otherwise it is tried again */
     bool redirects; /* --https-redirect */
-    uint32_t https_port;  /* its port; 0: that of a listener */
-    int keys;             /* line to the keeper, by which keys come; -1: none. See keeper.h */
-    bool keeper;          /* this process is the keeper: it reads keyfiles, and serves no client */
-    bool check;           /* only checks the keyfiles, tells on STDOUT, and ends */
+    uint32_t https_port; /* its port; 0: that of a listener */
+    int keys;            /* line to the keeper, by which keys come; -1: none. See keeper.h */
+    bool keeper;         /* this process is the keeper: it reads keyfiles, and serves no client */
+    bool sandbox;        /* see sandbox.h */
+    int gate;   /* once it has the keys, it waits for a byte of this pipe before it serves; -1: it does not */
+    bool check; /* only checks the keyfiles, tells on STDOUT, and ends */
     int legacy_keys;      /* in a keeper: line to the keeper before, for the keys of tickets; -1: none */
     sr_keyfiles keyfiles; /* of the keeper, or of an edge without one; owned */
     sr_buffer keyset;     /* what was read from them; owned, to be wiped */

@@ -1,5 +1,5 @@
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* O_TMPFILE, accept4 */
+#define _GNU_SOURCE /* O_TMPFILE, O_PATH */
 #endif
 #include "tempfile.h"
 
@@ -9,22 +9,62 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+enum { PATH_ROOM = 4096, TRIES = 8 };
+
+static int folder = -1; /* of sr_tempfile_stay, or */
+static int missing;     /* why there is none */
+
+int sr_tempfile_stay(const char *dir)
+{
+    if (folder < 0)
+        missing = (folder = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0 ? errno : 0;
+    return folder;
+}
+
+/* For file systems without O_TMPFILE (overlayfs before Linux 6.3, NFS). */
+static int open_named(int at, const char *dir)
+{
+    unsigned long long random;
+    char path[PATH_ROOM];
+    for (int i = 0; i < TRIES; i++) {
+        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+            return -1;
+        if (snprintf(path, sizeof path, "%s/sirius-%016llx", dir, random) >= (int)sizeof path) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = openat(at, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd >= 0)
+            unlinkat(at, path, 0);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
 
 int sr_tempfile_open(const char *dir)
 {
-    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-        return sr_descriptors_above(fd);
-    char path[4096]; /* for file systems without O_TMPFILE (overlayfs before Linux 6.3, NFS) */
-    if (snprintf(path, sizeof path, "%s/sirius-XXXXXX", dir) >= (int)sizeof path) {
-        errno = ENAMETOOLONG;
+    struct stat st;
+    int at = folder < 0 ? AT_FDCWD : folder;
+    if (missing) {
+        errno = missing;
         return -1;
     }
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
+    if (folder >= 0) {
+        dir = ".";
+        /* some file systems make files without a name in a folder that was removed */
+        if (fstat(folder, &st) == 0 && st.st_nlink == 0) {
+            errno = ENOENT;
+            return -1;
+        }
+    }
+    int fd = openat(at, dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
+        fd = open_named(at, dir);
     return sr_descriptors_above(fd);
 }
 

@@ -9,6 +9,13 @@
  */
 int sr_tempfile_open(const char *dir);
 
+/*
+ * From now on all files are made below a descriptor of `dir`, whatever sr_tempfile_open is given: for a process that
+ * may open nothing by its path. Called once, before there are threads. Returns the descriptor, which stays open, or -1
+ * with errno.
+ */
+int sr_tempfile_stay(const char *dir);
+
 /* Writes all of it. Returns 0, or -1 with errno: ENOSPC; EFBIG beyond RLIMIT_FSIZE, without its signal. */
 int sr_tempfile_write(int fd, const char *at, size_t len);
 

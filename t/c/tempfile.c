@@ -18,7 +18,7 @@
 static int no_tmpfile; /* errno of O_TMPFILE; 0: it works */
 
 /* Instead of the C library's */
-int open(const char *path, int flags, ...)
+int openat(int at, const char *path, int flags, ...)
 {
     va_list args;
     va_start(args, flags);
@@ -28,7 +28,7 @@ int open(const char *path, int flags, ...)
         errno = no_tmpfile;
         return -1;
     }
-    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    return (int)syscall(SYS_openat, at, path, flags, mode);
 }
 
 static void works(const char *dir, const char *name)
@@ -65,6 +65,26 @@ static void limited(void)
     close(fd);
 }
 
+/* Changes all that comes after it */
+static void stays(void)
+{
+    char dir[] = "/tmp/sirius-c-XXXXXX";
+    if (!mkdtemp(dir))
+        return;
+    ok(sr_tempfile_stay(dir) >= 0, "a folder to stay in");
+    for (no_tmpfile = 0; no_tmpfile >= 0; no_tmpfile = no_tmpfile ? -1 : EOPNOTSUPP) {
+        const char *how = no_tmpfile ? "by name" : "as the system can";
+        int fd = sr_tempfile_open("/nonexistent");
+        struct stat st;
+        ok(fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink == 0, "a file in it, whatever the path is, %s", how);
+        ok(fcntl(fd, F_GETFD) & FD_CLOEXEC, "which an exec closes");
+        close(fd);
+    }
+    is_int(rmdir(dir), 0, "nothing is left there");
+    for (no_tmpfile = 0; no_tmpfile >= 0; no_tmpfile = no_tmpfile ? -1 : EOPNOTSUPP)
+        fails("/tmp", ENOENT, no_tmpfile ? "nor by name" : "it was removed");
+}
+
 int main(void)
 {
     char dir[] = "/tmp/sirius-c-XXXXXX", deep[5000];
@@ -91,5 +111,6 @@ int main(void)
     is_int(sr_tempfile_write(full, "", 0), 0, "nothing is written always");
     is_int(sr_tempfile_write(-1, "x", 1), -1, "to no file");
     limited();
+    stays();
     return done_testing();
 }

@@ -90,6 +90,7 @@ typedef struct control {
 } control;
 
 static control *shared;
+static char program[PATH_MAX]; /* looked up at once: an edge reads no links later */
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
@@ -105,6 +106,8 @@ extern void *__libc_realloc(void *at, size_t size);
 
 __attribute__((constructor)) static void attach(void)
 {
+    ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[len > 0 ? len : 0] = '\0';
     const char *path = getenv("FAULTS_FILE");
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (fd < 0)
@@ -117,7 +120,7 @@ __attribute__((constructor)) static void attach(void)
 
 static void *next(const char *name)
 {
-    static const char *const large[] = {"open", "mkostemp", "sendfile", "mmap"};
+    static const char *const large[] = {"open", "openat", "sendfile", "mmap"};
     char name64[32] = "";
     for (size_t i = 0; i < sizeof large / sizeof *large; i++)
         if (strcmp(large[i], name) == 0)
@@ -152,12 +155,8 @@ static int look(struct dl_phdr_info *info, size_t size __attribute__((unused)), 
 
 static bool ours(const void *caller)
 {
-    if (!code_to) {
-        char program[PATH_MAX];
-        ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-        program[n > 0 ? n : 0] = '\0';
+    if (!code_to)
         dl_iterate_phdr(look, program);
-    }
     return (uintptr_t)caller >= code_from && (uintptr_t)caller < code_to;
 }
 
@@ -378,18 +377,15 @@ ssize_t write(int fd, const void *at, size_t length)
     return NEXT(write)(fd, at, length);
 }
 
-int open(const char *path, int flags, ...)
+int openat(int at, const char *path, int flags, ...)
 {
     va_list more;
     va_start(more, flags);
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? (mode_t)va_arg(more, unsigned) : 0;
     va_end(more);
-    return (flags & O_TMPFILE) == O_TMPFILE && hit(SPOOL, CALLER) ? -1 : NEXT(open)(path, flags, mode);
-}
-
-int mkostemp(char *path, int flags)
-{
-    return hit(SPOOL, CALLER) ? -1 : NEXT(mkostemp)(path, flags);
+    return ((flags & O_TMPFILE) == O_TMPFILE || flags & O_CREAT) && hit(SPOOL, CALLER)
+               ? -1
+               : NEXT(openat)(at, path, flags, mode);
 }
 
 /* --- memory of another process --- */

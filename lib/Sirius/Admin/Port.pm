@@ -37,7 +37,7 @@ my %ENGINE = (
     sheds_unfinished => 1,             # a client with many connections must not keep a probe out
     write_timeout    => 10
 );
-my @SHARED = qw(daemonize error_log group log_prefix server_software tmpdir user);
+my @SHARED = qw(daemonize error_log group log_prefix sandbox server_software tmpdir user);
 
 # A whole process group may be told to end: this process goes on answering until the workers are gone
 my @DEAF = qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1 USR2);

@@ -140,6 +140,7 @@ my @TABLE = (
     [ 'pid', 'path', undef, 'Write the PID of the supervisor to FILE', { alias => [qw(pid-file pidfile)] } ],
     [ 'user', 'user', undef, 'Run as USER once the sockets are open; the server must be started as root', {} ],
     [ 'group', 'group', undef, 'Run as GROUP; supplementary groups follow after commas (default: the groups of --user)', { list => 1 } ],
+    [ 'sandbox', 'bool', 1, 'Restrict the processes that own connections and private keys to the system calls and files that they need (seccomp and Landlock of Linux), or let them do all that their user may (default: enabled)', { typed => '--enable-sandbox, --disable-sandbox' } ],
     [ 'umask', 'octal', undef, 'Set the file mode creation mask', {} ],
     [ 'chdir', 'dir', undef, 'Change to DIR before loading the application; the paths of the application file, -I, -R and --static are relative to DIR', {} ],
     [ 'daemonize', 'bool', undef, 'Run in the background once the server is ready', { short => 'D' } ],

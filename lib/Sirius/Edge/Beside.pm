@@ -48,16 +48,57 @@ sub signal {
     return 1;
 }
 
+# Starts the program while this process still has the rights to read the private keys. It waits for L<start>, as the
+# application is not ready
+sub prepare {
+    my $self = shift;
+    return if !$self->{keeper};
+    pipe my $theirs, my $ours or Sirius::Log->fail("cannot create a pipe: $!");
+    $self->_begin($theirs);
+    $self->{gate} = $ours;
+    return;
+}
+
+# Whether another one could read the private keys only with rights that this process has given up
+sub needs_rights {
+    my $self       = shift;
+    my $privileges = $self->{supervisor}->privileges;
+    my %ids        = $privileges ? $privileges->ids : ();
+    return $self->{keeper} && %ids;
+}
+
 # Starts the edge, but not as a child, which the application's wait would find. Waits until it is ready.
 # False: it ended before that, or $code has become true
 sub start {
     my ( $self, $code ) = @_;
     my ($place) = $self->_places;
+    my $gate = delete $self->{gate};
+    if ($gate) {
+        local $SIG{PIPE} = 'IGNORE';
+        syswrite $gate, "\n";    # if it has ended, that is seen below
+    } elsif ( !$self->_begin ) {
+        return 0;
+    }
+    while ( !$place->is_ready && !$self->gone && !$code->() ) {
+        my $read = '';
+        vec( $read, fileno $_, 1 ) = 1 for @{$self}{qw(news pidfd)};
+        select $read, undef, undef, undef;
+        $self->hear;
+    }
+    $self->hear;
+    return $place->is_ready;
+}
+
+# False if there is no process
+sub _begin {
+    my ( $self, $gate ) = @_;
+    my ($place) = $self->_places;
     my @words = ( $self->_words($place), "owner=$$" );
     push @words, @{ $self->{keeper}->wanted_words }
         if $self->{keeper};    # it reads the files: this process runs the application
+    push @words, 'gate=' . fileno $gate if $gate;
     my @handles
-        = ( @{$self}{qw(alive common report sleepers)}, $place->theirs, $self->bells );
+        = ( @{$self}{qw(alive common report sleepers)}, $gate, $place->theirs, $self->bells );
     my @open = ( $self->_board, map { fileno $_ } grep {defined} @handles );
     push @open, grep {defined} map { $_->fd } @{ $self->{listeners} }, grep {defined} $self->{access_log};
     $self->_part($place) if $place->pid;
@@ -72,14 +113,7 @@ sub start {
     $place->runs($pid);
     @{$self}{qw(owner pidfd)} = ( $$, Sirius::OS::Inherit->take_handle($pidfd) );
 
-    while ( !$place->is_ready && !$self->gone && !$code->() ) {
-        my $read = '';
-        vec( $read, fileno $_, 1 ) = 1 for @{$self}{qw(news pidfd)};
-        select $read, undef, undef, undef;
-        $self->hear;
-    }
-    $self->hear;
-    return $place->is_ready;
+    return 1;
 }
 
 1;
@@ -113,9 +147,20 @@ True if the edge has ended, or there was none.
 
 Ends the edge when it has sent all answers, within two seconds. Does nothing in another process.
 
+=head2 needs_rights
+
+True if the private keys were read with rights that this process has given up since, so that no other edge can read them.
+
 =head2 pidfd
 
 The number of a descriptor that becomes readable when the edge has ended; undef if there is none.
+
+=head2 prepare
+
+  $edge->prepare;
+
+With TLS, starts the program before this process gives up its rights. It reads the private keys, gives up its own rights, and
+waits for L</start>. Without TLS, does nothing.
 
 =head2 signal
 
@@ -127,7 +172,8 @@ Like L<Sirius::Edge::Group/stop>. False if it has ended already.
 
   my $ready = $edge->start($code);
 
-Starts the program as the child of nobody, for this process, which is its one worker, and waits until it is ready. False when it has
+Starts the program as the child of nobody, for this process, which is its one worker, unless L</prepare> has done so, and waits until
+it is ready. False when it has
 ended before that, or C<$code> was true after a signal. It ends with this process, whatever ends that, and heeds signals of no
 other. Dies when it cannot be started.
 

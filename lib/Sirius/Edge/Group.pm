@@ -90,7 +90,9 @@ sub for_keeper {
         report  => fileno $self->{report},
         map { $_->ids } grep {defined} $self->{supervisor}->privileges
     );
-    return $title, [ Sirius::Edge::Settings->words(%number) ], grep {defined} @{$self}{qw(alive report)};
+    my @words = grep {/\Asandbox=/} @{ $self->{settings} };
+    return $title, [ @words, Sirius::Edge::Settings->words(%number) ],
+        grep {defined} @{$self}{qw(alive report)};
 }
 
 # What they say of workers: "PID WHAT WHY"
@@ -104,6 +106,7 @@ sub hear {
         elsif ( $what eq 'lost' )    { Sirius::Log->error("$self->{said}worker $pid $why") }
         elsif ( $what eq 'more' )    { Sirius::Log->warn("$self->{said}$why") }
         elsif ( $what =~ /\A(?:broken|slow|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
+        elsif ( $what eq 'unfiltered' )                  { $self->_unfiltered($why) }
         elsif ( $what eq 'badkeys' ) { Sirius::Log->error("edge $pid cannot use the new certificates: $why") }
         elsif ( $what =~ /\Akeys/ && $self->{keeper} ) { $self->{keeper}->heard( $pid, $what, $why ) }
     }
@@ -488,6 +491,13 @@ sub _succeed {
     $before->be('retires');
     $before->late_at( now() + $self->{conf}{graceful_timeout} + LATE );
     return;
+}
+
+# Once: all of them say it, and each that comes
+sub _unfiltered {
+    my ( $self, $why ) = @_;
+    return if length $self->{said} || $self->{said_unfiltered}++;
+    return Sirius::Log->info("$self->{said}edges run without a filter of system calls (seccomp): $why");
 }
 
 # What the program is started with

@@ -13,7 +13,7 @@ my @PLAIN
     = qw(body_memory body_rate body_timeout graceful_timeout header_timeout hsts keepalive_timeout max_body max_header_bytes
     max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tls_handshake_timeout tmpdir
     write_timeout);
-my @SWITCHES = qw(keepalive proxy_protocol);
+my @SWITCHES = qw(keepalive proxy_protocol sandbox);
 
 # Slow requests that are logged in a minute, by all edges together
 use constant SLOW_LOG_MAX => 20;
@@ -51,6 +51,7 @@ sub of {
         slow_log            => $conf->{slow_log} || 0,
         slow_log_max        => max( 2, int SLOW_LOG_MAX / ( $conf->{edges} || 1 ) ),
         stream_timeout      => $conf->{stream_timeout} || 0,
+        tmpdir_is           => _identity( $conf->{tmpdir} ),
         underscores         => $conf->{underscores_in_headers} ne 'off'     ? 1 : 0,
         trusted_underscores => $conf->{underscores_in_headers} eq 'trusted' ? 1 : 0,
         trust_proxy         => join( ',', @{ $trust->{networks} } ),
@@ -65,6 +66,12 @@ sub words {
     my ( $class, %setting ) = @_;
     return map { (tr/_/-/r) . "=$setting{$_}" }
         grep { defined $setting{$_} && length $setting{$_} } sort keys %setting;
+}
+
+# An edge holds its descriptor: another directory in its place needs another edge
+sub _identity {
+    my @stat = stat shift;
+    return @stat ? "$stat[0]:$stat[1]" : undef;
 }
 
 sub _log_settings {
@@ -84,7 +91,7 @@ sub _names {
     return @PLAIN, @SWITCHES,
         qw(access_log_at_once acme_webroot access_log_errors_only access_log_format access_log_min_time forwarded https_port https_redirect linger_timeout max_connections
         request_timeout server sheds_unfinished slow_log slow_log_max static stream_timeout trust_proxy tls_cert tls_ciphers tls_client_ca
-        tls_client_verify tls_dir tls_key tls_min tls_self_signed trusted_underscores types
+        tls_client_verify tls_dir tls_key tls_min tls_self_signed tmpdir_is trusted_underscores types
         underscores x_forwarded_host);
 }
 

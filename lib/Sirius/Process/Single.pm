@@ -44,6 +44,9 @@ sub new {
     return $self;
 }
 
+# Before the rights are given up
+sub prepare { return shift->{edge}->prepare }
+
 sub run {
     my $self     = shift;
     my $worker   = $self->{worker};
@@ -135,6 +138,10 @@ sub _start_edge {
     my $stopped = sub { $self->{supervisor}->has_stop_begun };
     until ( $edge->start($stopped) ) {
         return $self->_stop_edge if $stopped->();
+        Sirius::Log->fail( 'edge '
+                . $edge->pid
+                . ' exited; only the user that has started the server may read the private keys: start it again'
+        ) if $self->{supervisor}->is_announced && $edge->needs_rights;
         Sirius::Log->fail( 'edge ' . $edge->pid . ' exited: the server cannot start' )
             if !$self->{supervisor}->is_announced;
         my $delay = $self->{backoff}->failed;
@@ -219,6 +226,12 @@ second; the request at hand gets 500. A third one ends it at once. C<USR1> reope
 =head2 new
 
   my $alone = Sirius::Process::Single->new($supervisor);
+
+=head2 prepare
+
+  $alone->prepare;
+
+What needs the rights that the process was started with: reads private keys.
 
 =head2 run
 

@@ -456,10 +456,11 @@ sub _try {
 
 # With --workers 0: no child, no control pipe; runs until it is told to end
 sub _run_alone {
-    my $self = shift;
+    my $self   = shift;
+    my $server = Sirius::Process::Single->new($self);
+    $server->prepare;
     $self->{privileges}->drop if $self->{privileges};
     Sirius::Worker->check_tmpdir( $self->{conf} );
-    my $server = Sirius::Process::Single->new($self);
     $self->_say_start;
     Sirius::OS::Title->set( $self->{conf}, 'server' );
     $server->run;
