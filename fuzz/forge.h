@@ -2,7 +2,7 @@
 #define FORGE_H
 /*
  * forge: records that OpenSSL would not send, encrypted as those of a client after its handshake: any type, any bytes,
- * none at all, any number of KeyUpdates, attempts to renegotiate. Of AES-128-GCM with SHA-256 only, TLS 1.2 or 1.3. The
+ * none at all, any number of KeyUpdates, attempts to renegotiate. Of AES-128-GCM or AES-128-CCM with SHA-256 only. The
  * client's OpenSSL can send nothing after the first of them, as it does not count them; it can go on reading.
  */
 #include "fuzz.h"
@@ -13,8 +13,10 @@
 #include <openssl/params.h>
 #include <openssl/ssl.h>
 
-#define FORGE_CIPHERS_12 "ECDHE-ECDSA-AES128-GCM-SHA256"
-#define FORGE_CIPHERS_13 "TLS_AES_128_GCM_SHA256"
+#define FORGE_GCM_12 "ECDHE-ECDSA-AES128-GCM-SHA256"
+#define FORGE_GCM_13 "TLS_AES_128_GCM_SHA256"
+#define FORGE_CCM_12 "ECDHE-ECDSA-AES128-CCM"
+#define FORGE_CCM_13 "TLS_AES_128_CCM_SHA256"
 
 enum {
     FORGE_SECRET = 32,
@@ -23,7 +25,7 @@ enum {
 };
 
 typedef struct forge {
-    bool ready, is_13;
+    bool ready, is_13, is_ccm;
     unsigned char secret[FORGE_SECRET], key[16], iv[12];
     uint64_t sequence; /* of the next record */
 } forge;
@@ -77,12 +79,20 @@ static inline void forge_keylog(const SSL *ssl, const char *line)
     }
 }
 
-/* The handshake is complete, and the client has sent so many records of application data since. */
+static inline bool forge_can(const SSL *ssl)
+{
+    const char *name = SSL_get_cipher_name(ssl);
+    return !strcmp(name, FORGE_GCM_12) || !strcmp(name, FORGE_GCM_13) || !strcmp(name, FORGE_CCM_12) ||
+           !strcmp(name, FORGE_CCM_13);
+}
+
+/* The handshake is complete, forge_can, and the client has sent so many records of application data since. */
 static inline void forge_begin(forge *f, SSL *ssl, uint64_t sent)
 {
     unsigned char seed[13 + 64], block[40], master[48];
     f->ready = true;
     f->is_13 = SSL_version(ssl) == TLS1_3_VERSION;
+    f->is_ccm = strstr(SSL_get_cipher_name(ssl), "CCM") != NULL;
     if (f->is_13) {
         forge_keys_13(f);
         f->sequence = sent;
@@ -131,11 +141,18 @@ static inline size_t forge_record(forge *f, unsigned char type, const void *at, 
         aad[12] = (unsigned char)len;
     }
     EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
-    MUST(ctx && EVP_EncryptInit_ex(ctx, EVP_aes_128_gcm(), NULL, f->key, nonce) == 1);
+    MUST(ctx &&
+         EVP_EncryptInit_ex(ctx, f->is_ccm ? EVP_aes_128_ccm() : EVP_aes_128_gcm(), NULL, NULL, NULL) == 1);
+    if (f->is_ccm) /* all lengths come first */
+        MUST(EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_SET_IVLEN, 12, NULL) == 1 &&
+             EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_SET_TAG, 16, NULL) == 1);
+    MUST(EVP_EncryptInit_ex(ctx, NULL, NULL, f->key, nonce) == 1);
+    MUST(!f->is_ccm || EVP_EncryptUpdate(ctx, NULL, &n, NULL, (int)plain) == 1);
     MUST(EVP_EncryptUpdate(ctx, NULL, &n, f->is_13 ? to : aad, f->is_13 ? 5 : 13) == 1);
+    n = 0;
     MUST(EVP_EncryptUpdate(ctx, to + head, &n, inner, (int)plain) == 1);
     MUST(EVP_EncryptFinal_ex(ctx, to + head + n, &more) == 1);
-    MUST(EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_GCM_GET_TAG, 16, to + head + plain) == 1);
+    MUST(EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, 16, to + head + plain) == 1);
     EVP_CIPHER_CTX_free(ctx);
     f->sequence++;
     if (f->is_13 && type == SSL3_RT_HANDSHAKE && len == 5 &&

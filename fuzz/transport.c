@@ -7,7 +7,7 @@
  * edge has written; of connections that nobody has tampered with it is all, once everybody has read. The edge comes
  * to rest when nothing comes. No error of OpenSSL is left for another connection. After that comes an honest client,
  * which is served. At the end no connection, no slot, no descriptor and no byte of memory is missing.
- * Judges: src/transport/tls.c src/transport/tlsset.c src/conn/handshake.c src/conn/pump.c
+ * Judges: src/transport/records.c src/transport/tls.c src/transport/tlsset.c src/conn/handshake.c src/conn/pump.c
  *
  * Input: operations, a byte each with the bytes that it needs after it; see tls_operation. Random numbers of OpenSSL
  * depend on the input alone.
@@ -25,6 +25,7 @@
 #include "forge.h"
 #include "share/door.h"
 #include "share/reply.h"
+#include "transport/records.h"
 
 #include <fcntl.h>
 #include <openssl/ec.h>
@@ -43,8 +44,13 @@ enum {
     TLS_TUNNELS = 3,
     TLS_SETS = 4,
     TLS_FILE = 150000,
-    TLS_REST = 3000, /* steps after which an edge that gets nothing new has to be at rest */
+    TLS_BYTES = 200000, /* that a client has not sent, by operations that make more of them */
+    TLS_REST = 3000,    /* steps after which an edge that gets nothing new has to be at rest */
 };
+
+#define TLS_CIPHERS_12                                                                                       \
+    FORGE_GCM_12 ":" FORGE_CCM_12 ":ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES256-GCM-SHA384"
+#define TLS_CIPHERS_13 FORGE_GCM_13 ":" FORGE_CCM_13 ":TLS_CHACHA20_POLY1305_SHA256:TLS_AES_256_GCM_SHA384"
 
 typedef struct tls_input {
     const uint8_t *at, *end;
@@ -72,6 +78,7 @@ typedef struct tls_client {
 typedef struct tls_spy {
     sr_transport base; /* must be first */
     sr_transport *inner;
+    int socket; /* of the server */
     tls_client *client;
 } tls_spy;
 
@@ -249,6 +256,24 @@ static sr_bytes tls_spy_facts(const sr_transport *t)
     return s->inner->ops->facts(s->inner);
 }
 
+static bool tls_spy_pack(const sr_transport *t, sr_buffer *to)
+{
+    const tls_spy *s = (const tls_spy *)t;
+    return s->inner->ops->pack && s->inner->ops->pack(s->inner, to);
+}
+
+/* As if another edge went on with the connection. */
+static void tls_spy_move(tls_spy *s)
+{
+    sr_buffer packed = {0};
+    if (tls_spy_pack(&s->base, &packed)) {
+        s->inner->ops->free(s->inner);
+        s->inner = sr_records_unpack(sr_bytes_of(sr_buffer_at(&packed), sr_buffer_len(&packed)), s->socket);
+        MUST(s->inner);
+    }
+    sr_buffer_free(&packed);
+}
+
 static void tls_spy_free(sr_transport *t)
 {
     tls_spy *s = tls_spy_of(t);
@@ -268,6 +293,7 @@ static const sr_transport_ops tls_spy_ops = {
     .peek = tls_spy_peek,
     .end = tls_spy_end,
     .facts = tls_spy_facts,
+    .pack = tls_spy_pack,
     .free = tls_spy_free,
 };
 
@@ -329,6 +355,7 @@ static void tls_sets_make(void)
             MUST(sr_keyset_add(set, SR_KEYSET_VERIFY, i == 1 ? SR_BYTES("optional") : SR_BYTES("required")));
         }
         MUST(i != 3 || sr_keyset_add(set, SR_KEYSET_MIN, SR_BYTES("1.3")));
+        MUST(sr_keyset_add(set, SR_KEYSET_CIPHERS, SR_BYTES(TLS_CIPHERS_12 ":" TLS_CIPHERS_13)));
         MUST(sr_keyset_add(set, SR_KEYSET_TICKET, sr_bytes_of((const char *)&ticket, sizeof ticket)));
     }
     X509_free(ca);
@@ -423,8 +450,6 @@ static void tls_open(void)
     SSL_CTX_set_mode(tls_context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_options(tls_context, SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_keylog_callback(tls_context, forge_keylog);
-    MUST(SSL_CTX_set_cipher_list(tls_context, FORGE_CIPHERS_12));
-    MUST(SSL_CTX_set_ciphersuites(tls_context, FORGE_CIPHERS_13));
     for (size_t i = 0; i < sizeof tls_pattern; i++)
         tls_pattern[i] = (char)(i * 31 + i / 251);
     tls_file = memfd_create("file", MFD_CLOEXEC);
@@ -501,7 +526,21 @@ static void tls_names(SSL *ssl, unsigned which, tls_input *in)
     }
 }
 
-/* `how`: 1 TLS 1.2, 2 TLS 1.3, 4 a good certificate, 8 one that nobody knows, 16 the last session, 32 the PROXY protocol */
+static void tls_ciphers(SSL *ssl, unsigned which)
+{
+    static const char *const ciphers[][2] = {
+        {FORGE_GCM_12, FORGE_GCM_13},
+        {FORGE_CCM_12, FORGE_CCM_13}, /* which stays with OpenSSL */
+        {"ECDHE-ECDSA-CHACHA20-POLY1305", "TLS_CHACHA20_POLY1305_SHA256"},
+        {"ECDHE-ECDSA-AES256-GCM-SHA384", "TLS_AES_256_GCM_SHA384"},
+    };
+    MUST(SSL_set_cipher_list(ssl, ciphers[which % 4][0]) && SSL_set_ciphersuites(ssl, ciphers[which % 4][1]));
+}
+
+/*
+ * `how`: 1 TLS 1.2, 2 TLS 1.3, 4 a good certificate, 8 one that nobody knows, 16 the last session, 32 the PROXY
+ * protocol, 64 and 128 the cipher
+ */
 static tls_client *tls_connect(unsigned how, unsigned names, tls_input *in)
 {
     sr_engine *e = tls_edge->engine;
@@ -523,6 +562,7 @@ static tls_client *tls_connect(unsigned how, unsigned names, tls_input *in)
              SSL_use_PrivateKey(k->ssl, tls_key));
     if (how & 16 && tls_session)
         SSL_set_session(k->ssl, tls_session);
+    tls_ciphers(k->ssl, how / 64);
     tls_names(k->ssl, names, in);
     ERR_clear_error();
     SSL_do_handshake(k->ssl);
@@ -535,6 +575,7 @@ static tls_client *tls_connect(unsigned how, unsigned names, tls_input *in)
     spy->inner = sr_tls_accept(e->tls, pair[0]);
     MUST(spy->inner);
     spy->base.ops = &tls_spy_ops;
+    spy->socket = pair[0];
     spy->client = k;
     k->spy = spy;
     c->transport = &spy->base;
@@ -664,7 +705,7 @@ static void tls_control(tls_client **at, tls_input *in)
     case 8: { /* twice */
         size_t len = sr_buffer_len(&k->bytes);
         char *copy = len ? fuzz_copy(sr_buffer_at(&k->bytes), len) : NULL;
-        if (len)
+        if (len && len < TLS_BYTES)
             sr_buffer_add(&k->bytes, copy, len);
         free(copy);
         k->tampered = true;
@@ -708,9 +749,11 @@ static void tls_forge(tls_client *k, tls_input *in)
         bytes = SR_BYTES("\x18\0\0\1\1"); /* KeyUpdate */
     if (k->dead || k->updated || !SSL_is_init_finished(k->ssl) || SSL_get_shutdown(k->ssl))
         return;
+    if (!forge_can(k->ssl))
+        return;
     if (!k->forge.ready)
         forge_begin(&k->forge, k->ssl, k->records);
-    for (int n = what / 8 * 2; n >= 0; n--) {
+    for (int n = what / 8 * 2; n >= 0 && sr_buffer_len(&k->bytes) < TLS_BYTES; n--) {
         sr_buffer_add(&k->bytes, record, forge_record(&k->forge, type, bytes.at, bytes.len, record));
         if (type == SSL3_RT_APPLICATION_DATA && bytes.len)
             sr_buffer_add_bytes(&k->said, bytes);
@@ -1024,7 +1067,10 @@ static void tls_operation(tls_input *in)
             op & 128 ? &tls_workers[op / 16 % TLS_ROWS].tunnel : &tls_tunnels[op / 16 % TLS_TUNNELS], in);
         break;
     case 13:
-        tls_load(op / 16);
+        if (op < 128)
+            tls_load(op / 16);
+        else if (*at && (*at)->spy)
+            tls_spy_move((*at)->spy);
         break;
     case 14:
         if (op < 192)

@@ -26,7 +26,9 @@ enum {
     BATCH = 4 * RECORD, /* encrypted before they are sent */
     DRY_READS = 16, /* of the socket that bring no bytes for the caller: then the others have their turn */
     RECORDS = 128,  /* read for one call: a record may have a single byte, and costs as much as 16 KiB do */
-    IDLE_RECORDS = 32,    /* in a row without application data: the peer wants to keep us busy */
+    IDLE_RECORDS = 32, /* in a row without application data: the peer wants to keep us busy */
+    HELLO_MAX =
+        16 * 1024, /* of a ClientHello: OpenSSL takes 128 KiB, and memory for it when it is announced */
     WIRE_MAX = 16 * 1024, /* of replies to the peer's control messages: then nothing more is read */
 };
 
@@ -44,6 +46,12 @@ typedef struct tls {
     uint8_t idle;     /* records since then: KeyUpdate, renegotiation, alerts */
     bool waits;       /* the last read has found nothing: epoll will report more */
     bool paused;      /* the last call has stopped for the others, not for want of bytes */
+
+    /* the beginning of what the client sends, up to the length of its hello */
+    uint8_t header; /* bytes seen of the header of the record at hand */
+    uint8_t hello;  /* of the message in it; 4: all that matters was seen */
+    uint16_t left;  /* bytes of the record that are to come */
+    uint32_t hello_size;
 } tls;
 
 static char staging[RECORD];
@@ -54,6 +62,31 @@ static tls *of(sr_transport *t)
 }
 
 /* --- the socket, as OpenSSL sees it --- */
+
+enum { MESSAGE_HEADER = 4 }; /* RFC 8446 4: type and length; it and that of the record may come in parts */
+
+/* False: the client announces a hello that is too long. What is no TLS is left to OpenSSL. */
+static bool hello_fits(tls *t, const char *at, size_t len)
+{
+    for (size_t i = 0; i < len && t->hello < MESSAGE_HEADER; i++) {
+        unsigned char byte = (unsigned char)at[i];
+        if (t->header < HEADER) {
+            if (!t->header && byte != SSL3_RT_HANDSHAKE) {
+                t->hello = MESSAGE_HEADER;
+                return true;
+            }
+            t->left = (uint16_t)(t->left << 8 | byte); /* the length comes last */
+            t->header++;
+        } else {
+            t->hello_size = (t->hello_size << 8 | byte) & 0xffffff;
+            t->hello++;
+            t->left--;
+        }
+        if (t->header == HEADER && !t->left)
+            t->header = 0;
+    }
+    return t->hello < MESSAGE_HEADER || t->hello_size <= HELLO_MAX;
+}
 
 static int bio_read(BIO *bio, char *to, size_t len, size_t *got)
 {
@@ -76,6 +109,10 @@ static int bio_read(BIO *bio, char *to, size_t len, size_t *got)
                 BIO_set_retry_read(bio);
             else
                 t->records.closed = n == 0;
+            return 0;
+        }
+        if (t->hello < MESSAGE_HEADER && !hello_fits(t, staging, (size_t)n)) {
+            errno = EPROTO;
             return 0;
         }
         t->dry++;

@@ -39,6 +39,7 @@ static SSL_CTX *context;
 static sr_buffer plain_set, required_set;
 static EVP_PKEY *client_key;
 static X509 *client_cert;
+static bool by_openssl; /* the cipher is none of records.c, so OpenSSL encrypts */
 static char scratch[128 * 1024];
 
 /* --- certificates --- */
@@ -87,6 +88,8 @@ static void make(void)
         if (i)
             add(set, SR_KEYSET_CA, ca, NULL);
         MUST(!i || sr_keyset_add(set, SR_KEYSET_VERIFY, SR_BYTES("required")));
+        MUST(sr_keyset_add(set, SR_KEYSET_CIPHERS,
+                           SR_BYTES(FORGE_GCM_12 ":" FORGE_CCM_12 ":" FORGE_GCM_13 ":" FORGE_CCM_13)));
     }
     X509_free(ca);
     X509_free(cert);
@@ -94,8 +97,6 @@ static void make(void)
     EVP_PKEY_free(key);
     context = SSL_CTX_new(TLS_client_method());
     SSL_CTX_set_keylog_callback(context, forge_keylog);
-    MUST(SSL_CTX_set_cipher_list(context, FORGE_CIPHERS_12));
-    MUST(SSL_CTX_set_ciphersuites(context, FORGE_CIPHERS_13));
 }
 
 static bool load(sr_buffer *set)
@@ -122,6 +123,8 @@ static void pair_open(pair *p, int version)
     SSL_set_max_proto_version(p->ssl, version);
     SSL_set_bio(p->ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
     SSL_set_connect_state(p->ssl);
+    MUST(SSL_set_cipher_list(p->ssl, by_openssl ? FORGE_CCM_12 : FORGE_GCM_12));
+    MUST(SSL_set_ciphersuites(p->ssl, by_openssl ? FORGE_CCM_13 : FORGE_GCM_13));
 }
 
 static void pair_close(pair *p)
@@ -248,6 +251,29 @@ static void changed(int version)
         pair_close(&p);
     }
     ok(n > 100 && !wrong, "%s: a hello changed at each byte never opens a connection", name_of(version));
+}
+
+/* OpenSSL reserves what is announced. Whole records, then one byte in each. */
+static void announced(size_t size, bool fits)
+{
+    char whole[] = {22, 3, 1, 0, 4, 1, (char)(size >> 16), (char)(size >> 8), (char)size}, parts[4 * 6];
+    pair p, q;
+    for (int i = 0; i < 4; i++) {
+        memcpy(parts + 6 * (size_t)i, "\x16\3\1\0\1", 5);
+        parts[6 * i + 5] = whole[5 + i];
+    }
+    pair_open(&p, TLS1_3_VERSION);
+    pair_open(&q, TLS1_3_VERSION);
+    give(&p, whole, sizeof whole);
+    ok((server_step(&p) == EAGAIN) == fits, "a hello of %zu bytes is %s", size, fits ? "awaited" : "refused");
+    int err = EAGAIN;
+    for (size_t i = 0; i < sizeof parts && err == EAGAIN; i++) {
+        give(&q, parts + i, 1);
+        err = server_step(&q);
+    }
+    ok((err == EAGAIN) == fits, "likewise if that comes byte by byte, in records of their own");
+    pair_close(&p);
+    pair_close(&q);
 }
 
 static void in_bytes(int version)
@@ -397,15 +423,26 @@ int main(void)
         cut(versions[i]);
         changed(versions[i]);
         in_bytes(versions[i]);
-        large(versions[i]);
-        strangers(versions[i]);
         reloaded(versions[i], false);
         reloaded(versions[i], true);
     }
-    idle_records(TLS1_3_VERSION, SSL3_RT_HANDSHAKE, "\x18\0\0\1\1", 5, "KeyUpdates that want another");
-    idle_records(TLS1_3_VERSION, SSL3_RT_HANDSHAKE, "\x18\0\0\1\0", 5, "KeyUpdates");
-    idle_records(TLS1_2_VERSION, SSL3_RT_HANDSHAKE, "\1\0\0\0", 4, "attempts to renegotiate");
-    tiny_records();
+    for (int i = 0; i < 2; i++) {
+        by_openssl = i;
+        printf("# %s\n", by_openssl ? "encrypted by OpenSSL" : "encrypted by records.c");
+        large(TLS1_2_VERSION);
+        large(TLS1_3_VERSION);
+        strangers(TLS1_2_VERSION);
+        strangers(TLS1_3_VERSION);
+        idle_records(TLS1_3_VERSION, SSL3_RT_HANDSHAKE, "\x18\0\0\1\1", 5, "KeyUpdates that want another");
+        idle_records(TLS1_3_VERSION, SSL3_RT_HANDSHAKE, "\x18\0\0\1\0", 5, "KeyUpdates");
+        idle_records(TLS1_2_VERSION, SSL3_RT_HANDSHAKE, "\1\0\0\0", 4, "attempts to renegotiate");
+        idle_records(TLS1_3_VERSION, SSL3_RT_APPLICATION_DATA, "", 0, "empty records");
+        idle_records(TLS1_2_VERSION, SSL3_RT_APPLICATION_DATA, "", 0, "empty records");
+        tiny_records();
+    }
+    announced(16 * 1024, true);
+    announced(16 * 1024 + 1, false);
+    announced(131072, false);
     sr_tls_free(tls);
     sr_keyset_wipe(&plain_set);
     sr_keyset_wipe(&required_set);

@@ -150,6 +150,26 @@ subtest 'names and kinds of keys' => sub {
         'a client that knows RSA only gets RSA';
 };
 
+subtest 'the order of ciphers' => sub {
+    my $cipher = sub {
+        my $socket = connect_to(@_) or return "no connection: $IO::Socket::SSL::SSL_ERROR";
+        return $socket->get_cipher;
+    };
+    my @old = (
+        'ECDHE-ECDSA-AES256-GCM-SHA384',
+        'ECDHE-ECDSA-AES128-GCM-SHA256',
+        'ECDHE-ECDSA-CHACHA20-POLY1305'
+    );
+    my @new = qw(TLS_AES_256_GCM_SHA384 TLS_AES_128_GCM_SHA256 TLS_CHACHA20_POLY1305_SHA256);
+    for ( [ TLSv1_2 => SSL_cipher_list => @old ], [ TLSv1_3 => SSL_ciphersuites => @new ] ) {
+        my ( $version, $option, @all ) = @$_;
+        my @with = ( SSL_version => $version, $option );
+        is $cipher->( @with, join ':', @all ),         $all[1], "$version: is the server's";
+        is $cipher->( @with, join ':', reverse @all ), $all[2], 'but ChaCha for a client that prefers it';
+        is $cipher->( @with, $all[0] ), $all[0], 'and what the client knows';
+    }
+};
+
 subtest 'ALPN' => sub {
     my $socket = connect_to( SSL_alpn_protocols => [ 'h2', 'http/1.1' ] )
         or return fail $IO::Socket::SSL::SSL_ERROR;
