@@ -139,7 +139,9 @@ subtest 'no worker is free' => sub {
 subtest 'a reload' => sub {
     my $config = spew( "$dir/sirius.conf", "workers = 1\n" );
     my $other  = start_server( $APP, @BOTH, '--config', $config );
-    is says( ask( $other, 'https', 'GET /' ) ), 200, 'off';
+    my $kept   = connect_to( $other, 'https' );
+    local $Sirius::Test::Client::TLS = 1;
+    is says( $kept->ask('GET /') ), 200, 'off';
     spew( $config, "workers = 1\nhsts = 1h, includeSubDomains\n" );
     $other->signal('HUP');
     ok until_true(
@@ -147,6 +149,9 @@ subtest 'a reload' => sub {
         ),
         'on'
         or diag $other->log;
+    ok until_true( 20, sub { says( $kept->ask('GET /') ) eq '200 max-age=3600; includeSubDomains' } ),
+        'for a connection that was open, too';
+    $kept->close;
     $other->stop;
 };
 
