@@ -22,6 +22,8 @@ enum {
     RECORDS_MAX = 128, /* opened for one read: one may have a single byte, and costs as much as 16 KiB do */
     INPUT = 128 * 1024 + BODY_MAX + HEADER, /* of one recv */
     SPARE_MAX = 2 * (BATCH + 4096),
+    GATHERED =
+        4096, /* bytes of a record that are copied into one piece: a call of EVP costs as much as that */
 };
 
 #ifndef UPDATE_AFTER                     /* a test does not want to wait for it */
@@ -292,16 +294,25 @@ static int seal(sr_records *r, uint8_t type, cursor *from, size_t len)
         put64(at, side->seq);
     framed f = frame(k, side, header, before ? at : NULL, len);
     at += before;
-    bool fine = frame_begin(r->out, &f);
+    bool fine = frame_begin(r->out, &f), gathers = len <= GATHERED;
+    uint8_t *text = at;
     while (fine && len) {
         size_t some = from->iov->iov_len - from->skip;
+        const char *piece = (const char *)from->iov->iov_base + from->skip;
         some = some < len ? some : len;
-        fine = apply(r->out, at, (const char *)from->iov->iov_base + from->skip, some);
+        if (gathers)
+            memcpy(at, piece, some);
+        else
+            fine = apply(r->out, at, piece, some);
         at += some;
         len -= some;
         skip(from, some);
     }
-    if (fine && k->tls13)
+    if (gathers && k->tls13)
+        *at++ = type;
+    if (gathers)
+        fine = fine && apply(r->out, text, text, (size_t)(at - text));
+    else if (fine && k->tls13)
         fine = apply(r->out, at++, &type, 1);
     int n = 0;
     fine = fine && EVP_CipherFinal_ex(r->out, at, &n) == 1 &&

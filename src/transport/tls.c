@@ -298,7 +298,8 @@ static size_t secret_read(const char *hex, uint8_t to[SR_SECRET_MAX])
     return *hex ? 0 : n;
 }
 
-void sr_tls_secret(const SSL *ssl, const char *line)
+/* Keeps the traffic secrets of TLS 1.3 for the records. */
+static void secret(const SSL *ssl, const char *line)
 {
     tls *t = SSL_get_app_data(ssl);
     const char *label = "XXXXXX_TRAFFIC_SECRET_0 ", *rest = strchr(line, ' ');
@@ -310,6 +311,24 @@ void sr_tls_secret(const SSL *ssl, const char *line)
         t->secrets->in_len = secret_read(hex + 1, t->secrets->in);
     else
         t->secrets->out_len = secret_read(hex + 1, t->secrets->out);
+}
+
+/*
+ * A line costs OpenSSL 80 calls of sprintf, 2 % of a handshake, and it has five of them. So they are asked for from
+ * our Finished on: without those of the handshake itself, which are made before.
+ */
+static void secrets_ask(const SSL *ssl, bool on)
+{
+    SSL_CTX_set_keylog_callback(SSL_get_SSL_CTX(ssl), on ? secret : NULL);
+}
+
+static void on_step(int sent, int version, int type, const void *at, size_t len, SSL *ssl, void *arg)
+{
+    (void)version;
+    (void)arg;
+    if (sent && type == SSL3_RT_HANDSHAKE && len && *(const uint8_t *)at == SSL3_MT_FINISHED &&
+        SSL_version(ssl) == TLS1_3_VERSION)
+        secrets_ask(ssl, true);
 }
 
 static void secrets_forget(tls *t)
@@ -393,7 +412,10 @@ static int tls_handshake(sr_transport *base, int socket)
         return err;
     t->dry = 0;
     t->waits = t->paused = false;
+    if (t->secrets)
+        secrets_ask(t->ssl, true);
     int r = SSL_do_handshake(t->ssl);
+    secrets_ask(t->ssl, false);
     if (r != 1) {
         bool http = ERR_GET_REASON(ERR_peek_error()) == SSL_R_HTTP_REQUEST;
         t->waits = true; /* a part of a record may be here: only more of it makes a difference */
@@ -667,6 +689,7 @@ sr_transport *sr_tls_accept(sr_tls *shared, int socket)
     SSL_set_bio(t->ssl, bio, bio);
     SSL_set_accept_state(t->ssl);
     SSL_set_app_data(t->ssl, t);
+    SSL_set_msg_callback(t->ssl, on_step);
     return &t->records.base;
 }
 

@@ -23,6 +23,7 @@
 #define GROUPS "X25519:P-256:P-384"
 
 enum { KINDS = 3, PAIRS_MAX = 4096 }; /* of keys: ECDSA, RSA, others */
+enum { TICKET_IV = 16 };              /* AES-CBC */
 
 /* The certificates for one name, the first of each kind of key; -1: there is none. */
 typedef struct group {
@@ -180,6 +181,15 @@ static const sr_ticket_key *ticket_now(const set *s, int64_t now)
     return newest ? newest : oldest;
 }
 
+/* Fetched once: EVP_aes_256_cbc() would be looked up each time. */
+static const EVP_CIPHER *ticket_cipher(void)
+{
+    static EVP_CIPHER *fetched;
+    if (!fetched)
+        fetched = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
+    return fetched;
+}
+
 static bool ticket_use(EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, const sr_ticket_key *key,
                        const unsigned char *iv, bool make)
 {
@@ -188,7 +198,7 @@ static bool ticket_use(EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, const sr_ticket
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, "SHA256", 0),
         OSSL_PARAM_construct_end(),
     };
-    return EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, key->cipher, iv, make) == 1 &&
+    return ticket_cipher() && EVP_CipherInit_ex(cipher, ticket_cipher(), NULL, key->cipher, iv, make) == 1 &&
            EVP_MAC_CTX_set_params(mac, params) == 1;
 }
 
@@ -201,7 +211,7 @@ static int ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_C
     int64_t now = time(NULL);
     const sr_ticket_key *newest = s ? ticket_now(s, now) : NULL;
     if (make) {
-        if (!newest || RAND_bytes(iv, EVP_CIPHER_get_iv_length(EVP_aes_256_cbc())) != 1)
+        if (!newest || RAND_bytes(iv, TICKET_IV) != 1)
             return -1;
         memcpy(name, newest->name, sizeof newest->name);
         return ticket_use(cipher, mac, newest, iv, true) ? 1 : -1;
@@ -300,6 +310,8 @@ static bool settings(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
                      SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets have it */
     SSL_CTX_set_timeout(ctx, SR_TICKET_SECONDS);
+    /* one for each connection, as with a resumed one; OpenSSL makes two, and each costs some 3 % of a handshake */
+    SSL_CTX_set_num_tickets(ctx, 1);
     SSL_CTX_set_max_early_data(ctx, 0);
     if (!SSL_CTX_set_min_proto_version(ctx, only13 ? TLS1_3_VERSION : TLS1_2_VERSION))
         return fail(why, "--tls-min cannot be set");
@@ -328,7 +340,6 @@ static SSL_CTX *context(sr_tls *tls, const set *s, const group *g, char why[SR_K
     SSL_CTX_set_tlsext_servername_arg(ctx, tls);
     SSL_CTX_set_alpn_select_cb(ctx, alpn, NULL);
     SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, ticket);
-    SSL_CTX_set_keylog_callback(ctx, sr_tls_secret);
     return ctx;
 }
 

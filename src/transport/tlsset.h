@@ -11,9 +11,6 @@
 
 #include <openssl/ssl.h>
 
-/* Keeps the traffic secrets of TLS 1.3 for the records (records.h). Set for each context. */
-void sr_tls_secret(const SSL *ssl, const char *line);
-
 SSL_CTX *sr_tls_context(const sr_tls *tls); /* for a new connection; NULL: no set is loaded */
 
 /* A certificate with its chain and key. */

@@ -65,9 +65,23 @@ subtest 'what connections are about when the edge is replaced' => sub {
     my @wire
         = map { Sirius::Test::Wire->new( $server->address, version => $_->[0], ciphers => $_->[1] ) }
         @CIPHERS;
+    push @wire,
+        Sirius::Test::Wire->new( $server->address, groups => 'X448:X25519', ciphers => $CIPHERS[$_][1] )
+        for 0, 1;    # a ClientHello with a key that the server does not take, and another one
     for my $wire (@wire) {
         $wire->put( $wire->seal( request('GET /first') ) );
         is $wire->response->body, '/first 0 0 ' . $wire->cipher, $wire->cipher;
+    }
+    for my $first ( @wire[ 0 .. 2, 7 ] ) {
+        push @wire,
+            Sirius::Test::Wire->new(
+            $server->address,
+            ciphers => $first->cipher,
+            session => $first->session
+            );
+        $wire[-1]->put( $wire[-1]->seal( request('GET /first') ) );
+        is $wire[-1]->response->body, '/first 0 0 ' . $first->cipher, $first->cipher . ', resumed';
+        ok $wire[-1]->is_resumed, 'as the client says';
     }
     my $body = join '', map { chr $_ % 251 } 1 .. 100_000;
     my %at   = map { $_ => Sirius::Test::Wire->new( $server->address ) }

@@ -16,16 +16,18 @@ use Time::HiRes qw(time);
 Net::SSLeay::initialize();
 
 # Options: version (1.2 or 1.3), ciphers, before (plain bytes that go first), last (the last bytes of the handshake, of TLS 1.3, are
-# not sent: $wire->{held} has them), and those of Sirius::Test::Client
+# not sent: $wire->{held} has them), groups, session (of another wire, to be resumed), and those of Sirius::Test::Client
 sub new {
-    my ( $class, $address, %option )   = @_;
+    my ( $class, $address, %option )          = @_;
     my ( $version, $ciphers, $before, $last ) = delete @option{qw(version ciphers before last)};
+    my ( $groups, $session )                  = delete @option{qw(groups session)};
     my $context = Net::SSLeay::CTX_new();
     my $number  = { '1.2' => 0x303, '1.3' => 0x304 }->{ $version || '1.3' };
     Net::SSLeay::CTX_set_min_proto_version( $context, $number );
     Net::SSLeay::CTX_set_max_proto_version( $context, $number );
     if    ( $ciphers && $number == 0x304 ) { Net::SSLeay::CTX_set_ciphersuites( $context, $ciphers ) }
     elsif ($ciphers)                       { Net::SSLeay::CTX_set_cipher_list( $context, $ciphers ) }
+    Net::SSLeay::CTX_set1_groups_list( $context, $groups ) if $groups;
     my $self = bless {
         client  => Sirius::Test::Client->new( $address, %option, plain => 1 ),
         context => $context,
@@ -36,7 +38,8 @@ sub new {
     }, $class;
     Net::SSLeay::set_bio( $self->{ssl}, $self->{from}, $self->{to} );
     Net::SSLeay::set_connect_state( $self->{ssl} );
-    $self->put($before) if defined $before;
+    Net::SSLeay::set_session( $self->{ssl}, $session ) if $session;
+    $self->put($before)                                if defined $before;
     $self->{up} = $self->_handshake;
     return $self;
 }
@@ -45,6 +48,11 @@ sub new {
 sub is_up { return shift->{up} }
 
 sub cipher { return Net::SSLeay::get_cipher( shift->{ssl} ) }
+
+# For another wire; ask when a response has come, as tickets are before it
+sub session { return Net::SSLeay::get1_session( shift->{ssl} ) }
+
+sub is_resumed { return Net::SSLeay::session_reused( shift->{ssl} ) }
 
 # Records with these bytes, one for each text
 sub seal {
