@@ -257,17 +257,20 @@ sub _trace {
 # What the generation has warmed up is shared until it is written to: the copies are made now, and connections opened
 sub _warm_up {
     my ( $self, $app ) = @_;
-    my $conf = $self->{conf};
-    return if !$self->{multiprocess} || !$conf->{warm_up} || !$conf->{warm_up_workers};
+    my $conf    = $self->{conf};
+    my $all     = $conf->{warm_up_workers}          && $conf->{warm_up};
+    my $repeats = !defined $conf->{warm_up_workers} && $self->{repeats};
+    return if !$self->{multiprocess} || !$all && ( !$repeats || !@$repeats );
     $self->{tell}->( hook => 'warm_up' );
-    my $fine = Sirius::App::WarmUp->new(
+    my $warm_up = Sirius::App::WarmUp->new(
         app          => $app,
         conf         => $conf,
         listener     => $self->{listeners}[0],
         multiprocess => 1,
         quiet        => 1,
-    )->run;
-    die "--warm-up failed\n" if !$fine;
+    );
+    if ($all) { $warm_up->run or die "--warm-up failed\n" }
+    else      { $warm_up->repeat(@$repeats) }
     $self->{tell}->( hook => 'none' );
     return;
 }
@@ -365,7 +368,8 @@ The connections that may be open: C<--max-connections>, or what the limit of des
 C<app>, or C<builder> (a sub that returns the application, called in L</run>); C<beside>, a L<Sirius::Edge::Beside> that this process has
 started itself and L<Sirius::Process::Single> looks after; C<conf>, a hash from L<Sirius::Config::Options>;
 C<control>, a handle whose end of file tells that the supervisor is gone; C<listeners>, L<Sirius::Listen::Listener> objects;
-C<multiprocess>; C<report>, a handle for what the engine itself has to tell; C<scoreboard> and C<slot>; C<tell>, called with
+C<multiprocess>; C<repeats>, requests of the warm-up (L<Sirius::App::WarmUp/repeats>);
+C<report>, a handle for what the engine itself has to tell; C<scoreboard> and C<slot>; C<tell>, called with
 C<ready> when connections are served from now on, with C<soon> and a reason when a successor should be made ready,
 with C<retiring> when no more are taken, and with C<edge> when that of C<beside> has ended.
 

@@ -72,7 +72,7 @@ sub notes { return Sirius::Test::Server::slurp("$dir/notes") }
 sub start {
     my @args = @_;
     unlink "$dir/notes", "$dir/env";
-    return start_server( $APP, qw(--workers 2), @args );
+    return start_server( $APP, qw(--workers 2 --disable-warm-up-workers), @args );
 }
 
 # Starts a server that does not start: how it ends, and its log
@@ -413,6 +413,52 @@ subtest '--warm-up-workers' => sub {
     ok $server->wait_log( qr/error: worker \d+ was killed: --warm-up ran for more than 4 s/, 20 ),
         'one that hangs is killed'
         or diag $server->log;
+    $server->stop;
+};
+
+subtest 'By default workers repeat the GET requests' => sub {
+    my $code = <<'CODE' =~ tr/\n/ /r;
+sub {
+    my ( $app, $request ) = @_;
+    main::note("code $$");
+    open my $body, "<", \ "x=1" or die $!;
+    for ( 1 .. 3 ) {
+        $request->( "/a", HTTP_COOKIE => "a=b" );
+        $request->( "/a", HTTP_COOKIE => "c=d" );
+        $request->( "/posted", REQUEST_METHOD => "POST" );
+        $request->( "/body", "psgi.input" => $body );
+        $request->("/500");
+        $request->("/404");
+    }
+}
+CODE
+    unlink "$dir/notes";
+    my $server = start_server( $APP, qw(--workers 2 --warm-up /b --warm-up), $code );
+    ok $server->wait_log( qr/2 workers are serving/, 20 ), 'ready';
+    my ($generation) = $server->generations;
+    for my $pid ( $server->workers ) {
+        is_deeply [ notes() =~ m{^asked (\S+ \S+) $pid$}mg ], [ 'GET /b', 'GET /a', 'GET /a', 'GET /404' ],
+            'each once';
+    }
+    is_deeply [ notes() =~ /^code (\d+)$/mg ], [$generation], 'the code is called once';
+    is scalar( () = $server->log =~ /\] warm-up: GET \/404/g ), 3, 'a status is told by the generation';
+    is scalar( () = $server->log =~ /\] warmed up with/g ),     1, 'as is the end';
+    is $server->ask('GET /x?/a')->body, "$generation ", 'it serves';
+    $server->stop;
+
+    # What fails only in a worker
+    my $path = "$dir/worker.psgi";
+    spew( $path, <<'PSGI' );
+my $first;
+sub { $first ||= $$; die "not here\n" if $$ != $first && ( $_[0]{HTTP_USER_AGENT} || '' ) =~ /warm-up/; [ 200, [], ['served'] ] };
+PSGI
+    $server = Sirius::Test::Server->start(
+        app       => $path,
+        args      => [qw(--workers 1 --warm-up / --warm-up-required)],
+        may_crash => 1
+    );
+    ok $server->wait_log( qr/error: warm-up: GET \/: status 500 .* not here$/m, 20 ), 'a failure is told';
+    is $server->ask('GET /')->body, 'served', 'and no more, required or not';
     $server->stop;
 };
 

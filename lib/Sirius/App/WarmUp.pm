@@ -15,7 +15,8 @@ use Sirius::PSGI::Cleanup;
 use Sirius::PSGI::Response;
 use Time::HiRes qw(time);
 
-use constant ERROR_MAX => 1000;    # characters of an exception in the log
+# Characters of an exception in the log; requests that workers repeat
+use constant { ERROR_MAX => 1000, REPEATS_MAX => 100 };
 
 # The process that warms up, otherwise undef. Not a local, which would be restored before END runs
 my $runs;
@@ -70,8 +71,20 @@ sub env {
 
 sub new {
     my ( $class, %args ) = @_;
-    return bless { failed => 0, requests => 0, %args }, $class;
+    return bless { failed => 0, made => [], requests => 0, %args }, $class;
 }
+
+# In a worker: without all that is not needed, as whatever runs here makes memory private
+sub repeat {
+    my ( $self, @requests ) = @_;
+    $self->{pid} = $runs = POSIX::getpid();
+    $self->_request(@$_) for @requests;
+    undef $runs;
+    return;
+}
+
+# What a worker may ask for again: it changes nothing, and has not failed
+sub repeats { return @{ shift->{made} } }
 
 sub run {
     my $self  = shift;
@@ -179,17 +192,28 @@ sub _request {
     my ( $self, $target, %more ) = @_;
     my $began = now();
     my $env   = $self->env( $target, %more );
-    my $line  = 'warm-up: ' . Sirius::Base::Text->harmless("$env->{REQUEST_METHOD} $env->{REQUEST_URI}");
     my ( $status, $error ) = $self->_answer($env);
-    my $took = Sirius::Base::Text->duration( now() - $began );
+    my $failed = defined $error || $status >= 500;
     $self->{requests}++;
-    if ( defined $error || $status >= 500 ) {
-        $self->{failed}++;
-        Sirius::Log->error( "$line: status $status after $took" . ( defined $error ? ": $error" : '' ) );
-    } elsif ( $status >= 400 ) {
-        Sirius::Log->note("$line: status $status after $took");
-    }
+    $self->{failed}++                  if $failed;
+    $self->_remember( $target, %more ) if !$failed && !$self->{quiet};
+    return $status                     if !$failed && $status < 400;
+    my $text = sprintf 'warm-up: %s: status %s after %s',
+        Sirius::Base::Text->harmless("$env->{REQUEST_METHOD} $env->{REQUEST_URI}"), $status,
+        Sirius::Base::Text->duration( now() - $began );
+    my $level = $failed ? 'error' : $self->{quiet} ? 'info' : 'note';
+    Sirius::Log->$level( defined $error ? "$text: $error" : $text );
     return $status;
+}
+
+# Values that are references, such as a body, have been used up
+sub _remember {
+    my ( $self, $target, %more ) = @_;
+    return if @{ $self->{made} } >= REPEATS_MAX || ( $more{REQUEST_METHOD} || 'GET' ) ne 'GET';
+    return if grep {ref} values %more;
+    my $key = join "\0", $target, map { ( $_, $more{$_} // q() ) } sort keys %more;
+    push @{ $self->{made} }, [ $target, %more ] if !$self->{knows}{$key}++;
+    return;
 }
 
 # Reads a response to its end. One that comes through a callback may have no body
@@ -275,8 +299,10 @@ cleanup handlers are called; C<psgix.harakiri.commit> does nothing.
 An exception, an invalid response, or a status of 5xx is an error in the log, with the path, the status and the time. A status of 4xx
 is a line without a level: it may be meant.
 
-With C<--warm-up-workers> each worker does the same again before it is ready. It then has its own copy of the memory that a
-request writes to, and connections of its own.
+Each worker repeats the GET requests before it is ready: each once, those that the code has made included, up to 100 of them, unless
+they had failed or a value of C<%env> was a reference. It then has its own copy of the memory that a request writes to, and
+connections of its own. A failure is told, and no more. With C<--warm-up-workers> each worker does all of it again, the code
+included, and with C<--warm-up-required> it has to succeed. With C<--disable-warm-up-workers> workers repeat nothing.
 
 If the application calls C<exit>, the process ends, and a line in the log says so. A child that it forks, and that comes back
 from the call, ends without one.
@@ -299,6 +325,18 @@ The environment of a request.
 
 C<app>, the application; C<conf>, of which C<warm_up> and C<warm_up_required> matter; C<listener>, the first
 L<Sirius::Listen::Listener>; C<multiprocess>, for C<%env>; C<quiet>, in a worker, which others have done before.
+
+=head2 repeat
+
+  $warm_up->repeat(@requests);
+
+Makes these requests, and tells of those that fail.
+
+=head2 repeats
+
+  my @requests = $warm_up->repeats;    # [ '/path', HTTP_COOKIE => '...' ], ...
+
+After L</run>: the requests that workers may repeat.
 
 =head2 run
 

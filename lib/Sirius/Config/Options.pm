@@ -95,7 +95,7 @@ my @TABLE = (
     [ 'load-timeout', 'seconds', 300, 'Limit the time for loading the application, for --warm-up and for each hook. When it is over, a start fails; a reload fails, and the old code keeps serving; a worker is killed and replaced. 0: no limit', { min => 0, max => $WEEK } ],
     [ 'warm-up', 'warm-up', undef, q(Let the application answer requests before the first worker is forked, so that the workers share what these leave in memory: PATHS, separated by commas, are requested by GET; CODE, a 'sub {...}', is called with the application; may be given several times), { many => 1, value => 'PATHS|CODE' } ],
     [ 'warm-up-required', 'bool', 0, 'Fail the start, or the reload, if a request of --warm-up gets a 5xx status or its code dies', {} ],
-    [ 'warm-up-workers', 'bool', 0, 'Repeat --warm-up in each worker before it is ready, so that not even its first request is slower than the others', {} ],
+    [ 'warm-up-workers', 'bool', undef, 'Repeat all of --warm-up in each worker before it is ready, its code included, or nothing of it (default: repeat its GET requests, so that not even the first request of a worker is slower than the others)', { typed => '--enable-warm-up-workers, --disable-warm-up-workers' } ],
     [ 'spawn-interval', 'seconds', 0, 'Wait this time between the starts of two workers', { min => 0, max => 3600 } ],
     [ 'err-respawn-interval', 'seconds', 1, 'Wait this time before restarting a worker that failed to start; the time doubles with each failure, up to 30 seconds', { min => 0.01, max => 3600 } ],
     [ 'before-fork', 'code', undef, q(Call CODE, a 'sub {...}', in the parent process before each worker is forked), {} ],

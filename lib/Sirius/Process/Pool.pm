@@ -152,7 +152,9 @@ sub _become_worker {
         my $listened = $self->{reload} && !$self->{complete};
         Sirius::Log->tell( $listened ? sub { $self->_tell_generation( 'said', _said(shift) ) } : undef );
         my $worker = Sirius::Worker->new(
-            ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners scoreboard sleepers) ),
+            (   map { $_ => $self->{$_} }
+                    qw(access_log app builder conf listeners repeats scoreboard sleepers)
+            ),
             control      => $self->{alive},
             generation   => $self->{number},
             multiprocess => 1,
@@ -571,6 +573,7 @@ sub _warm_up {
         return;
     }
     $self->_tell_supervisor('hook generation none');
+    $self->{repeats} = [ $warm_up->repeats ] if !$conf->{develop};   # nobody measures the first request there
     return;
 }
 
