@@ -117,4 +117,87 @@ subtest 'bytes that the application does not read' => sub {
 
 alarm 0;
 $server->stop;
+
+# The same application on an address with TLS and on one without, to which it writes by itself
+my $both = start_server( <<'APP', qw(--workers 1 --graceful-timeout 30 --tls-self-signed --listen 127.0.0.1:0 --listen), '127.0.0.1:0,tls' );
+my @kept;
+sub {
+    my $env  = shift;
+    my $path = $env->{PATH_INFO};
+    return [ 200, [], ['hello'] ] if $path eq '/';
+    my $io = $env->{'psgix.io'};
+    if ( $path =~ m{\A/keep/(\d+)} ) {
+        print {$io} 'k' x $1;
+        $io->flush;
+        push @kept, $io;
+        return sub { };
+    }
+    my $size = $path =~ /(\d+)/ ? $1 : 3;
+    print {$io} 'r' x $size;
+    $io->flush;
+    kill KILL => $$ if $path eq '/died';
+    return [ 200, [], ['body'] ] if $path =~ /array/;
+    return [ 200, [ 'Content-Length' => 4 ], do { open my $in, '<', \'body'; $in } ] if $path eq '/handle';
+    if ( $path eq '/file' ) { open my $in, '<', $ENV{BIG} or die; return [ 200, [], $in ] }
+    die "on purpose\n" if $path eq '/dies';
+    return sub {
+        my $writer = shift->( [ 200, [] ] );
+        $writer->write('begin');
+        print {$io} 'r' x $size;
+        $io->flush;
+        $writer->write('end');
+        $writer->close;
+    };
+};
+APP
+my ( $plain, $encrypted ) = $both->listeners;
+
+# All bytes until the end, without the date
+sub bytes_of {
+    my ( $address, $path, $pause ) = @_;
+    local $Sirius::Test::Client::TLS = $address eq $encrypted;
+    my $client = $both->connect( to => $address, rcvbuf => 8192 );
+    $client->send( request("GET $path") );
+    select undef, undef, undef, $pause if $pause;
+    my $bytes = $client->rest(20);
+    return $bytes =~ s/^Date: .*\r\n//mr, $client->{end};
+}
+
+subtest 'bytes beside a response' => sub {
+    for my $path (qw(/array /array/8000000 /handle /file /died /dies)) {
+        my ( $want, $end ) = bytes_of( $plain, $path );
+        like $want, qr{\Ar+HTTP/1\.1 }, "$path: first what it has written, then its response";
+        my ( $got, $ends ) = bytes_of( $encrypted, $path, $path =~ /000/ ? 0.3 : 0 );
+        ok $got eq $want, 'the same over TLS' or diag substr( $got, 0, 300 ), "\nnot\n", substr $want, 0, 300;
+        is $ends, $end, 'and the same end';
+    }
+    for my $address ( $plain, $encrypted ) {
+        my ($got) = bytes_of( $address, '/stream' );
+        like $got, qr/\Arrr.*begin.*end\r\n0\r\n\r\n/s, 'a stream behind it';
+        like $got, qr/rrr.*rrr.*end/s, 'before its end';
+    }
+    $both->{may_crash} = 1;    # a worker was killed
+};
+
+subtest 'kept by the application when the server stops' => sub {
+    my @client;
+    for my $path (qw(/keep/4 /keep/150000)) {
+        for my $address ( $plain, $encrypted ) {
+            local $Sirius::Test::Client::TLS = $address eq $encrypted;
+            my $client = $both->connect( to => $address );
+            $client->send( request("GET $path") );
+            is $client->some( 4, 10 ) =~ s/k+//r, '', "$path: is written to";
+            push @client, $client;
+        }
+    }
+    my $start = time;
+    $both->stop;
+    cmp_ok time - $start, '<', 15, 'it does not wait for them';
+    for my $client (@client) {
+        my $bytes = $client->rest(10);
+        is $bytes =~ s/k+//r, '', 'nothing else comes';
+        like $client->{end}, qr/\A(?:eof|reset)\z/, 'but the end';
+    }
+};
+
 done_testing;
