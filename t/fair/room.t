@@ -33,8 +33,12 @@ subtest 'none is idle' => sub {
     $_->send( request('GET /long') ) for @busy;
     sleep 0.3;
     my $answer = $server->connect->ask('GET /');
-    is $answer->status, 503, 'refused';
-    ok $answer->header('Retry-After'), 'with a time to come again';
+    if ( $ENV{SIRIUS_TEST_TLS} ) {    # an answer would need a handshake
+        like $answer->status, qr/\A(?:eof|reset)\z/, 'refused';
+    } else {
+        is $answer->status, 503, 'refused';
+        ok $answer->header('Retry-After'), 'with a time to come again';
+    }
     is $_->response->status, 200, 'who was served is served' for @busy;
     $server->stop;
 };

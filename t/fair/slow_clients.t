@@ -12,13 +12,16 @@ use Fair;
 
 my ( $server, @worker )
     = fair_server( 2, qw(--header-timeout 4 --body-timeout 4 --body-rate 1000 --write-timeout 3) );
-my @head   = map { $server->connect } 1 .. 200;
-my @body   = map { $server->connect } 1 .. 50;
-my @reader = map { $server->connect( rcvbuf => 4096 ) } 1 .. 20;
+
+# Each begins at once: the time of a head runs from the beginning of the connection
+sub begin {
+    my ( $count, $bytes, @option ) = @_;
+    return map { my $client = $server->connect(@option); $client->send($bytes); $client } 1 .. $count;
+}
+my @head   = begin( 200, "GET / HTTP/1.1\r\nHost: a\r\n" );
+my @body   = begin( 50,  "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9999\r\n\r\n" );
+my @reader = begin( 20,  request('GET /big/8000000'), rcvbuf => 4096 );    # the kernel takes 2.5 MB of it
 my $start  = time;
-$_->send("GET / HTTP/1.1\r\nHost: a\r\n")                              for @head;
-$_->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9999\r\n\r\n") for @body;
-$_->send( request('GET /big/8000000') ) for @reader;    # the kernel takes 2.5 MB of it
 
 my ( @fresh, @kept, %status );
 my $kept = $server->connect;

@@ -26,8 +26,8 @@ APP
 
 sub is_answered {
     my $client = shift;
-    vec( my $read = '', fileno $client->socket, 1 ) = 1;
-    return select $read, undef, undef, 0;
+    $client->_read(0);
+    return length $client->pending;
 }
 
 my $server = start_server( $APP, qw(--workers 2 --max-queue 1), '--static', "/assets=$dir" );

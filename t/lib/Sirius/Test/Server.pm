@@ -52,7 +52,9 @@ sub spawn {
         ? qw(--listen 127.0.0.1:0)
         : qw(--host 127.0.0.1 --port 0)
         if !$option{plain} && !grep {/\A(?:-l|--listen|--port|-p|-S|--socket)\b/} @args;
-    push @args, qw(--enable-ssl --tls-self-signed)
+    push @args, ( grep {/plackup/} @{ $option{command} || [] } )
+        ? qw(--enable-ssl=1 --tls-self-signed=1)    # to plackup, the next word would be its value
+        : qw(--enable-ssl --tls-self-signed)
         if $Sirius::Test::Client::TLS && !grep {/\A--tls-|ssl|tls\z/} @args;
     push @args, '--error-log', $option{error_log} if defined $option{error_log};
     my @app = defined $option{app} ? $self->app_file( $option{app} ) : ();
