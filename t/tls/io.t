@@ -119,7 +119,8 @@ alarm 0;
 $server->stop;
 
 # The same application on an address with TLS and on one without, to which it writes by itself
-my $both = start_server( <<'APP', qw(--workers 1 --graceful-timeout 30 --tls-self-signed --listen 127.0.0.1:0 --listen), '127.0.0.1:0,tls' );
+my $both = start_server(
+    <<'APP', qw(--workers 1 --graceful-timeout 30 --tls-self-signed --listen 127.0.0.1:0 --listen), '127.0.0.1:0,tls' );
 my @kept;
 sub {
     my $env  = shift;
@@ -174,7 +175,7 @@ subtest 'bytes beside a response' => sub {
     for my $address ( $plain, $encrypted ) {
         my ($got) = bytes_of( $address, '/stream' );
         like $got, qr/\Arrr.*begin.*end\r\n0\r\n\r\n/s, 'a stream behind it';
-        like $got, qr/rrr.*rrr.*end/s, 'before its end';
+        like $got, qr/rrr.*rrr.*end/s,                  'before its end';
     }
     $both->{may_crash} = 1;    # a worker was killed
 };
