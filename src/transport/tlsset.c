@@ -22,8 +22,13 @@
 #define CIPHERS_13 "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 #define GROUPS "X25519:P-256:P-384"
 
-enum { KINDS = 3, PAIRS_MAX = 4096 }; /* of keys: ECDSA, RSA, others */
-enum { TICKET_IV = 16 };              /* AES-CBC */
+enum {
+    KINDS = 3, /* of keys: ECDSA, RSA, others */
+    PAIRS_MAX = 4096,
+    CLIENT_CHAIN_MAX =
+        32 * 1024, /* bytes. OpenSSL takes 100 KiB: 100 certificates, which take 20 ms to read */
+};
+enum { TICKET_IV = 16 }; /* AES-CBC */
 
 /* The certificates for one name, the first of each kind of key; -1: there is none. */
 typedef struct group {
@@ -267,6 +272,7 @@ static bool clients(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
         ERR_clear_error();
     if (!fine || !n || ERR_peek_last_error())
         return fail(why, "the CAs of clients cannot be read");
+    SSL_CTX_set_max_cert_list(ctx, CLIENT_CHAIN_MAX);
     int mode = SSL_VERIFY_PEER;
     if (!s->verify || strcmp(s->verify, "optional") != 0)
         mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;

@@ -16,6 +16,14 @@ my @good     = $clients->issue( 'Alice', purpose => 'client' );
 my @bad      = $stranger->issue( 'Mallory', purpose => 'client' );
 my @old      = $clients->issue( 'Old', purpose => 'client', from => time - 200_000, to => time - 100_000 );
 
+# A good one that has others behind it, as many as cost a server a while to read
+sub long {
+    my @pem = $clients->pem( 'Alice', purpose => 'client' );
+    $pem[0] .= ( $stranger->pem('Somebody else') )[0] x ( 1 + int 40_000 / 800 );
+    return $clients->file( 'long.pem', $pem[0] ), $clients->file( 'long.key', $pem[1] );
+}
+my @long = long();
+
 my $app = <<'APP';
 sub {
     my $env = shift;
@@ -57,8 +65,9 @@ for my $verify (qw(required optional)) {
             like $env, qr/^SSL_CLIENT_M_SERIAL=[0-9A-F]+$/m,                 'its number';
             like $env, qr/^SSL_CLIENT_CERT=-----BEGIN CERTIFICATE-----\n.+-----END CERTIFICATE-----\n/ms,
                 'all of it';
-            is ask( $server, with(@bad), SSL_version => $version ), 'refused', 'one of a stranger';
-            is ask( $server, with(@old), SSL_version => $version ), 'refused', 'one that has expired';
+            is ask( $server, with(@bad),  SSL_version => $version ), 'refused', 'one of a stranger';
+            is ask( $server, with(@old),  SSL_version => $version ), 'refused', 'one that has expired';
+            is ask( $server, with(@long), SSL_version => $version ), 'refused', 'one with a chain of 40 KB';
             my $none = ask( $server, SSL_version => $version );
             is $none, $verify eq 'required' ? 'refused' : "SSL_CLIENT_VERIFY=NONE\n", 'none';
         }
