@@ -8,6 +8,7 @@ use POSIX      ();
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Certificates;
+use Sirius::Test::Confine;
 
 # Edges and the keeper of keys have given up what they do not need, as the kernel has it; and what processes of the same user,
 # which run the application, cannot do to them
@@ -16,12 +17,13 @@ no warnings qw(portable);                          # addresses have 64 bits
 use constant { USER => 65532, GROUP => 65533 };    # no names needed
 
 my $top = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
-chmod 0755, "$top" or die $!;                      # for the other user
+chmod 0755, "$top" or die $!;                                         # for the other user
 my $made = Sirius::Test::Certificates->new;
 my ( $cert, $key ) = $made->issue('rights.example');
-my $build   = slurp("$Sirius::Test::Server::ROOT/build/flags");
-my $sandbox = $build !~ /SR_SANDBOX=0/ && !$ENV{SIRIUS_TEST_WRAP};
-my $cases   = 0;
+my $build    = slurp("$Sirius::Test::Server::ROOT/build/flags");
+my $sandbox  = $build !~ /SR_SANDBOX=0/ && !$ENV{SIRIUS_TEST_WRAP};
+my $cases    = 0;
+my $may_drop = hex( status_of('self')->{CapEff} // 0 ) & 1 << 8;      # CAP_SETPCAP
 
 sub slurp { return Sirius::Test::Server::slurp(shift) }
 
@@ -41,6 +43,12 @@ sub confined {
     return \%found;
 }
 
+# The sockets that it has, by their numbers
+sub sockets {
+    my @pids = @_;
+    return map { $_ => 1 } grep {/\Asocket:/} map { readlink || () } map { glob "/proc/$_/fd/*" } @pids;
+}
+
 # Another user than root, if this is root
 my @other = $> ? () : ( qw(setpriv --clear-groups --reuid), USER, '--regid', GROUP );
 my $other = !@other || !system "@other true 2>/dev/null";
@@ -54,7 +62,7 @@ sub start {
         '--tls-key'  => spew( "$dir/key.pem",  slurp($key) )
     );
     chmod 0600, "$dir/key.pem" or die $!;
-    chown USER, GROUP, "$dir/key.pem" if !$> && $option{under};
+    chown USER, GROUP, "$dir/key.pem" if !$> && "@{ $option{under} || [] }" =~ m{setpriv};
     my @listen = ( '--listen' => '127.0.0.1:0', '--listen' => '127.0.0.1:0,tls' );
     return Sirius::Test::Server->start(
         app     => spew( "$dir/app.psgi", $option{app} ),
@@ -92,15 +100,25 @@ subtest 'What they have' => sub {
             is join( ' ', split ' ', $has->{Uid} ), join( ' ', ($uid) x 4 ), "$name, $kind: the user";
             is_deeply [ map { hex $has->{$_} // 'none' } qw(CapInh CapPrm CapEff CapAmb) ], [ 0, 0, 0, 0 ],
                 'has no capability';
-            is hex $has->{CapBnd}, 0, 'and can get none'              if !$> && !$how->{under};
-            is $has->{NoNewPrivs}, 1, 'nor by a program'              if defined $has->{NoNewPrivs};
-            is $has->{Seccomp},    2, 'its system calls are filtered' if $sandbox && defined $has->{Seccomp};
-            is $has->{Threads},    1, 'and it has no thread without the filter';
+            is hex $has->{CapBnd}, 0, 'and can get none' if $may_drop && !$how->{under};
+            is $has->{NoNewPrivs}, 1, 'nor by a program' if defined $has->{NoNewPrivs};
+            is $has->{Seccomp}, 2, 'its system calls are filtered'
+                if $sandbox && defined $has->{Seccomp} && $server->log !~ /without a filter of system calls/;
+            is $has->{Threads}, 1, 'and it has no thread without the filter';
             like slurp("/proc/$found->{$kind}/limits"), qr/^Max core file size\s+0\s+0\s/m,
                 'it leaves no core'
                 if !$>;
             my $owner = ( stat "/proc/$found->{$kind}/mem" )[4];
             is $owner, 0, 'only root may look into it';
+        }
+        my %theirs = sockets( $server->generations, $server->workers );
+        my %keeper = sockets( $found->{keeper} );
+        if ( !$> ) {    # each end of a line could be read, and written to
+            ok %keeper && %theirs, 'sockets can be seen';
+            is_deeply [ grep { $theirs{$_} } keys %keeper ], [],
+                "$name: a generation or worker has no socket of the keeper";
+            my %edge = sockets( $found->{edge} );
+            is scalar( grep { $theirs{$_} } keys %edge ), 2, 'and none of the edge but those that listen';
         }
         is $server->ask('GET /')->body, 'hello', "$name: it serves";
         $server->stop;
@@ -202,6 +220,21 @@ subtest 'Without the sandbox' => sub {
         'after a reload with it the next ones have it'
         or diag $server->log;
     is $server->ask('GET /')->body, 'hello', 'and serve';
+    $server->stop;
+};
+
+subtest 'Where none of it is allowed' => sub {
+    my $none = Sirius::Test::Confine->without( EPERM => qw(capset landlock_create_ruleset seccomp) )
+        or plan skip_all => 'there is no seccomp here, or no compiler';
+    plan skip_all => 'it is not built' if !$sandbox;
+    my $server = start( app => $HELLO, under => [ $none->path ], args => [qw(--workers 1 --edges 2)] );
+    is $server->ask('GET /')->body, 'hello', 'it serves';
+    is
+        scalar( ()
+        = $server->log
+            =~ /^\[sirius \d+\] info: edges run without a filter of system calls \(seccomp\): Operation not permitted$/mg
+        ), 1, 'the log says so once'
+        or diag $server->log;
     $server->stop;
 };
 
