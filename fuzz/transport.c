@@ -284,8 +284,15 @@ static void tls_spy_free(sr_transport *t)
     free(s);
 }
 
+static bool tls_spy_ends(const sr_transport *t)
+{
+    const tls_spy *s = (const tls_spy *)t;
+    return s->inner->ops->ends && s->inner->ops->ends(s->inner);
+}
+
 static const sr_transport_ops tls_spy_ops = {
     .handshake = tls_spy_handshake,
+    .ends = tls_spy_ends,
     .read = tls_spy_read,
     .write = tls_spy_write,
     .holds = tls_spy_holds,

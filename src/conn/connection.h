@@ -88,7 +88,7 @@ typedef struct sr_conn {
     int64_t deadline;   /* monotonic ns; valid while the timer is linked */
     sr_link all;        /* in sr_engine.all */
     sr_link buffered;  /* in sr_engine.buffered: bytes of the next request were read and wait; in HANDSHAKE in
-                           sr_engine.handshakes; or alone */
+                           sr_engine.handshakes or endings; or alone */
     int64_t ready_at;  /* monotonic ns at which the current request was complete; 0: refused before that */
     int64_t before_ns; /* that the current request was with a proxy in front (started.h), as far as it says */
     int unacknowledged; /* in FLUSH: bytes in the send buffer when the time limit was set */

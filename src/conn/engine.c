@@ -39,6 +39,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int control)
     sr_link_init(&e->all);
     sr_link_init(&e->buffered);
     sr_link_init(&e->handshakes);
+    sr_link_init(&e->endings);
     sr_deadlines_init(e);
     e->row = &e->no_row;
     sr_capacity_init(e);

@@ -135,6 +135,7 @@ typedef struct sr_engine {
 
     /* handshake.c */
     sr_link handshakes;    /* connections in HANDSHAKE that can go on */
+    sr_link endings;       /* those of them that need one message more: they go first */
     uint32_t n_handshakes; /* all in HANDSHAKE */
     sr_tls *tls; /* for listeners with is_tls; NULL: there is none. Set by the owner, and owned here */
 

@@ -42,8 +42,10 @@ void sr_handshake_begin(sr_engine *e, sr_conn *c)
 
 void sr_handshake_event(sr_engine *e, sr_conn *c)
 {
-    if (sr_link_alone(&c->buffered))
-        sr_link_append(&e->handshakes, &c->buffered);
+    if (!sr_link_alone(&c->buffered))
+        return;
+    bool ends = !c->preface && c->transport->ops->ends(c->transport);
+    sr_link_append(ends ? &e->endings : &e->handshakes, &c->buffered);
 }
 
 /* Reads the header of the PROXY protocol, and nothing behind it. EAGAIN: it is not complete; 0; or why not. */
@@ -77,7 +79,8 @@ static void go_on_later(sr_engine *e, sr_conn *c)
 
 sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
 {
-    sr_conn *c = SR_LIST_ENTRY(e->handshakes.next, sr_conn, buffered);
+    const sr_link *list = sr_link_alone(&e->endings) ? &e->handshakes : &e->endings;
+    sr_conn *c = SR_LIST_ENTRY(list->next, sr_conn, buffered);
     sr_link_remove(&c->buffered);
     int err = c->preface ? preface(e, c) : 0;
     bool of_proxy = err && err != EAGAIN;

@@ -6,7 +6,8 @@
  * A handshake costs as much as ten to a hundred requests. So those that can go on wait in a list, in the order
  * in which they became able to, and the loop of the edge lets a few of them go on in each step
  * (SR_HANDSHAKE_TURN_NS), after all other events. Such a connection is watched by edges (EPOLLET): however many
- * wait in the list, epoll reports each change once.
+ * wait in the list, epoll reports each change once. Those that need one message more (ends) go first: in a flood of
+ * ClientHellos they would wait twice, and they are the clients that have done their part.
  *
  * With the PROXY protocol its header comes first, outside of the encryption.
  *
@@ -24,7 +25,7 @@ void sr_handshake_event(sr_engine *e, sr_conn *c); /* it can go on */
 /* One of them can go on. Asked in each step of the loop. */
 static inline bool sr_handshake_waits(const sr_engine *e)
 {
-    return !sr_link_alone(&e->handshakes);
+    return !sr_link_alone(&e->handshakes) || !sr_link_alone(&e->endings);
 }
 
 /* Lets the first of the list go on. Requires that one waits. A request may be complete with the handshake. */

@@ -28,6 +28,7 @@ typedef struct sr_transport_ops {
      * HTTP; otherwise it has failed.
      */
     int (*handshake)(sr_transport *t, int socket);
+    bool (*ends)(const sr_transport *t); /* of the handshake only the peer's last message is missing */
     ssize_t (*read)(sr_transport *t, int socket, void *to, size_t len);
     ssize_t (*write)(sr_transport *t, int socket, const struct iovec *iov, int n, int flags);
     bool (*holds)(const sr_transport *t);  /* a read would bring bytes, although epoll reports nothing */

@@ -7,6 +7,8 @@ use IO::Socket::SSL qw(SSL_VERIFY_NONE);
 use Test::More;
 use Time::HiRes qw(time);
 use Sirius::Test;
+use Sirius::Test::Server;
+use Sirius::Test::Wire;
 
 sub start {
     my $seconds = shift;
@@ -71,6 +73,36 @@ subtest 'many at a time' => sub {
     $server->stop;
 };
 is get(), 'hello', 'and afterwards';
+
+# The application stops the edge, so that what it had done by then can be counted. A machine that is busy may let it do all before
+# the test goes on, so there are several attempts.
+subtest 'in a flood' => sub {
+    my $stops
+        = start_server(
+        "sub { kill STOP => \$1 if \$_[0]{PATH_INFO} =~ /(\\d+)/; [ 200, [], ['stopped'] ] }\n",
+        '--listen', '127.0.0.1:0,tls', qw(--tls-self-signed --workers 1 --edges 1) );
+    my ($edge) = $stops->edges;
+    my $state  = sub { Sirius::Test::Server::slurp("/proc/$edge/stat") =~ /\) (\S)/ ? $1 : '' };
+    my $least  = 200;
+    for ( 1 .. 10 ) {
+        last if $least < 150;
+        my $wire  = Sirius::Test::Wire->new( $stops->address, last => 1 );
+        my @flood = map { $stops->connect } 1 .. 200;
+        kill STOP => $edge;
+        until_true( 10, sub { $state->() eq 'T' } );
+        $_->send($hello) for @flood;
+        kill CONT => $edge;
+        $flood[60]->some( 1, 10 );
+        $wire->put( $wire->{held}, $wire->seal( request("GET /$edge") ) );
+        ok until_true( 20, sub { $state->() eq 'T' } ), 'one that completes its handshake is served';
+        my $answered = grep { length $_->some( 1, 0 ) } @flood;
+        $least = $answered if $answered < $least;
+        kill CONT => $edge;
+        is $wire->response->body, 'stopped', 'and answered';
+    }
+    cmp_ok $least, '<', 150, 'before all of 200 that began later';
+    $stops->stop;
+};
 
 subtest 'broken off' => sub {
     for my $length ( map { $_ * 7 } 1 .. 40 ) {
