@@ -33,6 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { REFUSALS = 3 }; /* then a server serves no more connections at a time */
 enum { PATIENCE_SECONDS = 5, PAUSE_US = 2000, BUF = 256 * 1024, EVENTS = 64 };
 
 typedef enum state { CONNECTING, SHAKING, ENDING } state;
@@ -326,7 +327,9 @@ static void hold(int count)
 {
     peer *peers = calloc((size_t)count, sizeof *peers);
     int opened = 0, usable = 0;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
+        peers[i].fd = -1;
+    for (int i = 0; i < count && i - opened < REFUSALS; i++) {
         bool fine = open_peer(&peers[i], false) && send_request(&peers[i], "/") && response(&peers[i]) >= 0;
         if (fine)
             opened++;
