@@ -17,8 +17,7 @@ my $big = join '', map { pack 'N', $_ * 2_654_435_761 % 2**32 } 1 .. 2_000_000;
 spew( "$dir/files/big.bin",   $big );
 spew( "$dir/files/small.txt", 'abcdefghij' x 100 );
 
-my $server = start_server(
-    <<'APP', qw(--workers 2 --header-timeout 1 --body-timeout 1 --body-rate 1000 --keepalive-timeout 1 --write-timeout 3 --slow-log 0.3 --static), "/files=$dir/files" );
+my $app = <<'APP';
 sub {
     my $env = shift;
     return [ 200, [], [ 'x' x 30_000_000 ] ] if $env->{PATH_INFO} eq '/big';
@@ -26,6 +25,16 @@ sub {
     [ 200, [], ['ok'] ];
 }
 APP
+my $server = start_server(
+    $app,
+    qw(--workers 2 --header-timeout 1 --body-timeout 1 --body-rate 1000 --keepalive-timeout 1 --write-timeout 3 --slow-log 0.3),
+    '--static',
+    "/files=$dir/files",
+    '--access-log',
+    "$dir/access.log",
+    '--access-log-format',
+    '%U%q %X'
+);
 
 sub wire { return Sirius::Test::Wire->new( $server->address, @_ ) }
 
@@ -36,9 +45,9 @@ $late{head}->put( $late{head}->seal("GET / HTTP/1.1\r\nHo") );
 $late{second}->put( $late{second}->seal('GET') );
 $late{body}->put( $late{body}->seal("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx") );
 $late{record}->put( substr $late{record}->seal( request('GET /') ), 0, 15 );
-$late{stalled}->put( $late{stalled}->seal( request('GET /big') ) );
+$late{stalled}->put( $late{stalled}->seal( request('GET /big?stalled') ) );
 my $file = wire( rcvbuf => 4096 );
-$file->put( $file->seal( request('GET /files/big.bin') ) );
+$file->put( $file->seal( request('GET /files/big.bin?stalled') ) );
 
 subtest 'clients that are too slow' => sub {
     my $patient = wire( rcvbuf => 65_536 );
@@ -53,6 +62,10 @@ subtest 'clients that are too slow' => sub {
     like $late{$_}->end(8), qr/\A(?:close_notify|eof)\z/, "$_: the end"
         for qw(head second body record silent idle);
     is length $patient->response( patience => 20 )->body, 30_000_000, 'one that reads slowly gets all';
+    my $log = sub { Sirius::Test::Server::slurp("$dir/access.log") };
+    my $cut = sub { () = $log->() =~ m{^/(?:big|files/big\.bin)\?stalled X$}mg };
+    ok until_true( 20, sub { $cut->() == 2 } ), 'the others are cut off before they read'
+        or diag $log->();
     like $late{stalled}->response( patience => 20 )->status, qr/\A(?:cut|reset|eof)\z/,
         'one that does not read is cut off';
     like $file->response( patience => 20 )->status, qr/\A(?:cut|reset|eof)\z/, 'as is one of a file';
