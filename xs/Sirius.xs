@@ -313,13 +313,16 @@ CODE:
     sirius_poll(aTHX_ descriptors, events, seconds, signals);
 
 void
-restart(const char *class, int sig)
+restart(const char *class, ...)
 CODE:
-    struct sigaction now;
     PERL_UNUSED_VAR(class);
-    if (sig > 0 && sig < NSIG && sigaction(sig, NULL, &now) == 0) {
-        now.sa_flags |= SA_RESTART;
-        sigaction(sig, &now, NULL);
+    for (I32 i = 1; i < items; i++) {
+        struct sigaction now;
+        int sig = (int)SvIV(ST(i));
+        if (sig > 0 && sig < NSIG && sigaction(sig, NULL, &now) == 0) {
+            now.sa_flags |= SA_RESTART;
+            sigaction(sig, &now, NULL);
+        }
     }
 
 void

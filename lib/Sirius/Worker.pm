@@ -25,6 +25,9 @@ use constant TEXT => 600;
 my %NUMBER;
 @NUMBER{ split q( ), $Config{sig_name} } = split q( ), $Config{sig_num};
 
+# Its handlers restart what they interrupt. Not the one of USR2, whose trace must come from inside a call
+my @RESTARTS = @NUMBER{qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1)};
+
 # The engine that is serving, for an application that calls exit; and the edge that this process has started
 my ( $serving, $beside );
 
@@ -106,6 +109,16 @@ sub new {
     return bless {%args}, $class;
 }
 
+sub prepare {
+    my $self = shift;
+    $self->{engine_conf} = $self->_engine_conf;
+    $self->_flush_errors if !$self->{builder};
+    return
+        if !$self->{multiprocess} || defined $self->{conf}{warm_up_workers} || !@{ $self->{repeats} || [] };
+    $self->{warm_up} = $self->_new_warm_up( $self->{app} );
+    return;
+}
+
 sub run {
     my $self = shift;
     $self->{pid} = $$;
@@ -115,12 +128,18 @@ sub run {
     return 'drained' if $self->{loading} && $self->{asked};
     my $builder = $self->{builder};
     my $app     = $builder ? $self->check_app( Sirius::OS::Title->load($builder) ) : $self->{app};
-    $self->_arm if $self->{multiprocess};    # the application may have replaced handlers while it was loaded
-    STDERR->autoflush(1);                    # the application may have put a buffering layer on it
-    my $engine = $self->{engine} = Sirius::Worker::Engine->new( $self->_engine_conf );
-    die "--after-fork failed\n" if $self->{multiprocess} && !$self->_run_hook( after_fork => $self );
 
-    $self->_warm_up($app);
+    if ( $self->{multiprocess} ) {
+        $self->_arm if $builder;    # the application may have replaced handlers while it was loaded
+        Sirius::OS::Linux->restart(@RESTARTS);
+    }
+    my $conf = delete $self->{engine_conf};
+    $self->_flush_errors if $builder || !$conf;
+    my $engine = $self->{engine} = Sirius::Worker::Engine->new( $conf || $self->_engine_conf );
+    die "--after-fork failed\n"
+        if $self->{multiprocess} && $self->{conf}{after_fork} && !$self->_run_hook( after_fork => $self );
+
+    $self->_warm_up($app) if $self->{warm_up} || $self->{multiprocess} && $self->_warms_up_itself;
 
     # Its generation was killed while it loaded, and another one was started
     my $heard = $self->{tell}->('ready');
@@ -149,6 +168,8 @@ sub run {
     return $why;
 }
 
+sub slot { return shift->{slot} }
+
 # A second request to drain is a request to stop
 sub _ask {
     my ( $self, $what ) = @_;
@@ -159,14 +180,11 @@ sub _ask {
     return;
 }
 
-# Sets its own handlers to restart what they interrupt. Not the one of USR2, whose trace must come from inside
-# a call
 sub _arm {
     my $self     = shift;
     my %handlers = $self->handlers;
     for my $name ( sort keys %handlers ) {
         $SIG{$name} = $handlers{$name};
-        Sirius::OS::Linux->restart( $NUMBER{$name} ) if $name ne 'USR2';
     }
     return;
 }
@@ -188,6 +206,12 @@ sub _engine_conf {
     };
 }
 
+# The application may have put a buffering layer on it, even one whose code dies
+sub _flush_errors {
+    local $@;
+    return eval { STDERR->autoflush(1) };
+}
+
 # After how many requests it asks for a successor, spread so that workers of one age do not retire at once;
 # and after how many it ends, ready or not. Requests in between are served while the successor starts
 sub _max_requests {
@@ -198,6 +222,17 @@ sub _max_requests {
     my $last = $max - int $max / 20;
     $last = $min if $last < $min;
     return ( soon_requests => $min + int rand( $last - $min + 1 ), max_requests => $max );
+}
+
+sub _new_warm_up {
+    my ( $self, $app ) = @_;
+    return Sirius::App::WarmUp->new(
+        app          => $app,
+        conf         => $self->{conf},
+        listener     => $self->{listeners}[0],
+        multiprocess => 1,
+        quiet        => 1,
+    );
 }
 
 sub _reopen_logs {
@@ -257,22 +292,18 @@ sub _trace {
 # What the generation has warmed up is shared until it is written to: the copies are made now, and connections opened
 sub _warm_up {
     my ( $self, $app ) = @_;
-    my $conf    = $self->{conf};
-    my $all     = $conf->{warm_up_workers}          && $conf->{warm_up};
-    my $repeats = !defined $conf->{warm_up_workers} && $self->{repeats};
-    return if !$self->{multiprocess} || !$all && ( !$repeats || !@$repeats );
+    my $repeats = delete $self->{warm_up};
     $self->{tell}->( hook => 'warm_up' );
-    my $warm_up = Sirius::App::WarmUp->new(
-        app          => $app,
-        conf         => $conf,
-        listener     => $self->{listeners}[0],
-        multiprocess => 1,
-        quiet        => 1,
-    );
-    if ($all) { $warm_up->run or die "--warm-up failed\n" }
-    else      { $warm_up->repeat(@$repeats) }
+    if   ($repeats) { $repeats->repeat( @{ $self->{repeats} } ) }
+    else            { $self->_new_warm_up($app)->run or die "--warm-up failed\n" }
     $self->{tell}->( hook => 'none' );
     return;
+}
+
+# --warm-up-workers
+sub _warms_up_itself {
+    my $conf = shift->{conf};
+    return $conf->{warm_up_workers} && $conf->{warm_up};
 }
 
 END {
@@ -373,12 +404,22 @@ C<report>, a handle for what the engine itself has to tell; C<scoreboard> and C<
 C<ready> when connections are served from now on, with C<soon> and a reason when a successor should be made ready,
 with C<retiring> when no more are taken, and with C<edge> when that of C<beside> has ended.
 
+=head2 prepare
+
+  $worker->prepare;
+
+Before the fork: does what can be done there for L</run>. Each page that a worker writes to is a page that it does not share.
+
 =head2 run
 
   my $why = $worker->run;
 
 Serves, and returns why it ended: C<drained>, C<stopped>, C<max-requests>, C<max-rss>, C<timeout> or C<harakiri>; or C<over>,
 when the edge has ended with the server.
+
+=head2 slot
+
+Its row of the scoreboard.
 
 =head1 SEE ALSO
 

@@ -138,6 +138,57 @@ sub holds {
     return @wrong;
 }
 
+# What workers find is what the application has left, or what a hook has made of it since. Code, what is asked of it, the answer
+my %LEFT = (
+    'nothing' => [
+        q{},
+        q{join ' ', $ENV{KEPT}, exists $ENV{NONE} || 0, ord $/, length $;, select},
+        'kept 0 10 1 main::STDOUT'
+    ],
+    'a variable'    => [ q{$ENV{NEW} = 'set'}, q{"$ENV{NEW} $ENV{KEPT}"}, 'set kept' ],
+    'changed, gone' => [
+        q{$ENV{CHANGED} .= '+'; delete $ENV{GONE}},
+        q{$ENV{CHANGED} . ( $ENV{GONE} // ' gone' )},
+        'is+ gone'
+    ],
+    'empty'          => [ q{$ENV{CHANGED} = ''}, q{"<$ENV{CHANGED}>"},                            '<>' ],
+    'no environment' => [ q{%ENV = ()},          q{join ' ', 'has', grep { !/PLACK/ } keys %ENV}, 'has' ],
+    'its children'   => [
+        q{$ENV{NEW} = 'set'; delete $ENV{GONE}},
+        q{`printf %s "\$NEW \${GONE-gone} \$KEPT"`},
+        'set gone kept'
+    ],
+    'a hook' => [
+        q{$ENV{NEW} = 'set'},
+        q{"$ENV{NEW} $ENV{OF_HOOK} $,"},
+        'set hook .',
+        q{sub { $ENV{OF_HOOK} = 'hook'; $, = '.' }}
+    ],
+    'one separator'  => [ q{$, = '-'},                                    q{"$,$;" eq "-\034"}, 1 ],
+    'all of them'    => [ q{( $\, $,, $", $; ) = ( '!', '-', '+', '?' )}, q{"$\$,$\"$;"},       '!-+?' ],
+    'input by bytes' => [ q{$/ = \\1},                                    q{${$/}},             1 ],
+    'a handle'       => [ q{select STDERR; $| = 1}, q{select() . $|},       'main::STDERR1' ],
+    'STDOUT at once' => [ q{$| = 1},                q{select() . $|},       'main::STDOUT1' ],
+    'a mask'         => [ q{umask 0123},            q{sprintf '%o', umask}, 123 ],
+);
+
+for my $name ( sort keys %LEFT ) {
+    my ( $code, $probe, $expected, $hook ) = @{ $LEFT{$name} };
+    my $server = Sirius::Test::Server->start(
+        app  => "$code;\nsub { my \$is = $probe; [ 200, [], [ \$is, \"\\0\$\$\" ] ] };\n",
+        env  => { KEPT => 'kept', CHANGED => 'is', GONE => 'there' },
+        args => [ qw(--workers 1), defined $hook ? ( '--before-fork', $hook ) : () ],
+    );
+    for my $worker (qw(first second)) {
+        my ( $is, $pid ) = split /\0/, $server->ask('GET /')->body;
+        is $is, $expected, "left by the application, for the $worker worker: $name";
+        kill TERM => $pid if $pid;
+        until_true( 20, sub { my @now = $server->workers; @now == 1 && $now[0] != $pid } )
+            or die $server->log;
+    }
+    $server->stop;
+}
+
 my %WAY = ( 'sirius' => [ $^X, "$root/bin/sirius", qw(-E deployment) ] );
 $WAY{'plackup -s Sirius'} = [ $^X, $plackup, qw(-s Sirius -E deployment) ] if $plackup;
 my @only = @ARGV

@@ -17,6 +17,9 @@ my $umask = umask;
 
 my @names = _names();
 
+# $/, $\, $,, $" and $; as perl starts with them; $| belongs to a handle
+my @OURS = ( undef, "\n", undef, undef, q( ), "\034" );
+
 sub lend {
     my ( $self, $code ) = @_;
     $self->restore;
@@ -34,8 +37,13 @@ sub restore {
         if ( defined $signals->{$name} ) { $SIG{$name} = $signals->{$name} }
         else                             { delete $SIG{$name} }
     }
-    %ENV = %{ $self->{env} };
+    my $env = $self->{env};
+    for my $name ( keys %$env ) {
+        if ( defined $env->{$name} ) { $ENV{$name} = $env->{$name} }
+        else                         { delete $ENV{$name} }
+    }
     umask $self->{umask};
+    return if !$self->{variables};
     select $self->{selected};    ## no critic (ProhibitOneArgSelect)
     ( $|, $/, $\, $,, $", $; ) = @{ $self->{variables} };
     return;
@@ -44,7 +52,7 @@ sub restore {
 sub take {
     my ( $class, $conf ) = @_;
     my $ours = defined $conf->{umask} ? $conf->{umask} : $umask;
-    my $self = bless { conf => $conf, env => {%ENV}, signals => {}, umask => umask $ours }, $class;
+    my $self = bless { conf => $conf, signals => {}, umask => umask $ours }, $class;
 
   # What is ignored stays ignored. 'DEFAULT' is no choice, as it may end the process, and 'IGNORE' neither, as
   # child programs inherit it
@@ -57,12 +65,27 @@ sub take {
             $SIG{$name} = sub { }
         }
     }
+    my %theirs = %ENV;
     %ENV = %{ Sirius::OS::Invocation->env };
     $_->forget for qw(Sirius::Service::Activation Sirius::Service::Notify);
-    $self->{variables} = [ $|, $/, $\, $,, $", $; ];
-    $self->{selected}  = select STDOUT;                ## no critic (ProhibitOneArgSelect)
-    ( $/, $\, $,, $", $; ) = ( "\n", undef, undef, q( ), "\034" );
+    $self->{env} = _differences(%theirs);
+    my @variables = ( $|, $/, $\, $,, $", $; );
+    $self->{selected} = select STDOUT;    ## no critic (ProhibitOneArgSelect)
+    return $self
+        if $self->{selected} eq 'main::STDOUT' && !grep { !_same( $variables[$_], $OURS[$_] ) } 1 .. 5;
+    $self->{variables} = \@variables;
+    ( $/, $\, $,, $", $; ) = @OURS[ 1 .. 5 ];
     return $self;
+}
+
+# What differs from %ENV as it is; undef for what is not there. A worker restores no more: each variable is a page or two that it
+# would write to, and so no longer share
+sub _differences {
+    my (%theirs) = @_;
+    return {
+        ( map { $_ => undef } grep { !exists $theirs{$_} } keys %ENV ),
+        ( map { $_ => $theirs{$_} } grep { !_same( $ENV{$_}, $theirs{$_} ) } keys %theirs )
+    };
 }
 
 # All signals that Sirius::OS::Signals does not handle itself, each by one name
@@ -72,6 +95,13 @@ sub _names {
     @number{@all}        = split ' ', $Config{sig_num};
     $seen{ $number{$_} } = 1 for grep { defined $number{$_} } qw(ZERO KILL STOP), Sirius::OS::Signals->names;
     return qw(__DIE__ __WARN__), grep { !$FAULT{$_} && !$seen{ $number{$_} }++ } @all;
+}
+
+sub _same {
+    my ( $one, $other ) = @_;
+    return 0                                if ref $one      || ref $other;
+    return !defined $one && !defined $other if !defined $one || !defined $other;
+    return $one eq $other;
 }
 
 1;

@@ -54,7 +54,7 @@ Lets processes of the same user read the memory of this one, also after a change
 
 =head2 restart
 
-  Sirius::OS::Linux->restart($signal);
+  Sirius::OS::Linux->restart(@signals);
 
 Makes the handler of this signal, a number, restart the system call that it interrupts (C<SA_RESTART>).
 

@@ -195,13 +195,14 @@ sub watch {
     return;
 }
 
+# The handlers are kept, as a child that replaces them would otherwise free them, and so write to pages that it shares
 sub _catch {
     my $self   = shift;
     my $caught = $self->{caught};
     my $from   = $self->{from};
     my %stray  = map { $_ => 1 } @STRAY;
     for my $name ( @{ $self->{names} } ) {
-        $SIG{$name} = $stray{$name} ? sub { } : sub { push @$caught, $name };
+        $SIG{$name} = $self->{handlers}{$name} = $stray{$name} ? sub { } : sub { push @$caught, $name };
     }
 
 # perl keeps from its own handlers who has sent a signal. This one is called at once, but that is inside of the poll
@@ -212,6 +213,7 @@ sub _catch {
             $from->{$name} = [ map { $info->{$_} || 0 } qw(pid uid) ];
             push @$caught, $name;
         };
+        $self->{handlers}{$name} = $handler;
         POSIX::sigaction( $NUMBER{$name}, POSIX::SigAction->new( $handler, $ours, POSIX::SA_SIGINFO() ) );
     }
     return;

@@ -43,17 +43,28 @@ sub again {
     return;
 }
 
+sub become {
+    my ( $class, $title ) = @_;
+    ( $line, $name ) = @$title;
+    $class->again;
+    return;
+}
+
 sub set {
+    my ( $class, $conf, $role ) = @_;
+    return $class->become( $class->title( $conf, $role ) );
+}
+
+sub title {
     my ( $class, $conf, $role ) = @_;
 
  # A long command line is cut at the front. A name has at most 15 bytes, and the supervisor's must be found by
  # pgrep -x
-    $line = $conf->{proctitle} ? $class->words( $conf, $role ) : undef;
-    $name = "sirius: $role";
-    if    ( $role =~ /\A(?:server|supervisor)\z/ ) { $name = 'sirius' }
-    elsif ( $role =~ /\Ageneration (\d+)\z/ )      { $name = "sirius: gen $1" }
-    $class->again;
-    return;
+    my $short
+        = $role =~ /\A(?:server|supervisor)\z/ ? 'sirius'
+        : $role =~ /\Ageneration (\d+)\z/      ? "sirius: gen $1"
+        :                                        "sirius: $role";
+    return [ $conf->{proctitle} ? $class->words( $conf, $role ) : undef, $short ];
 }
 
 sub words {
@@ -107,6 +118,12 @@ Shows the title of this process again, after other code has assigned to C<$0>.
 
 The name of the application, for another program of this server to put into its C<$conf>.
 
+=head2 become
+
+  Sirius::OS::Title->become($title);
+
+Gives this process a L</title>.
+
 =head2 load
 
   my $app = Sirius::OS::Title->load( sub {...} );
@@ -125,6 +142,12 @@ Sets the name of the application.
   Sirius::OS::Title->set( $conf, $role );
 
 Names this process. Children inherit the name.
+
+=head2 title
+
+  my $title = Sirius::OS::Title->title( $conf, $role );
+
+Both names of a process in that role, for L</become>.
 
 =head2 words
 

@@ -140,38 +140,20 @@ sub _active {
 }
 
 sub _become_worker {
-    my ( $self, $slot, $generation ) = @_;
+    my ( $self, $worker, $handlers, $title, $generation ) = @_;
     my $status = 1;
     eval {
-        $self->{scoreboard}->occupy( $slot, $generation ) or die "its generation was killed\n";
+        $self->{scoreboard}->occupy( $worker->slot, $generation ) or die "its generation was killed\n";
         close $self->{news};
         close $self->{supervisor};
 
         # A change of the user has made it unreadable, also for the generation, which is to read its stack
         Sirius::OS::Linux->readable if $self->{conf}{slow_log};
-        my $listened = $self->{reload} && !$self->{complete};
-        Sirius::Log->tell( $listened ? sub { $self->_tell_generation( 'said', _said(shift) ) } : undef );
-        my $worker = Sirius::Worker->new(
-            (   map { $_ => $self->{$_} }
-                    qw(access_log app builder conf listeners repeats scoreboard sleepers)
-            ),
-            control      => $self->{alive},
-            generation   => $self->{number},
-            multiprocess => 1,
-            report       => $self->{report},
-            slot         => $slot,
-            tell         => sub {
-                my $heard = $self->_tell_generation(@_);
-                if ( $_[0] eq 'ready' ) {
-                    $self->_leave_terminal;
-                    Sirius::Log->tell(undef);
-                }
-                return $heard ? '' : 'unheard';
-            },
-        );
-        Sirius::OS::Title->set( $self->{conf}, 'worker' );
+        Sirius::Log->tell( sub { $self->_tell_generation( 'said', _said(shift) ) } )
+            if $self->_is_listened_to;
+        Sirius::OS::Title->become($title);
         $self->{theirs}->restore;
-        $self->{loop}->hand_over( $worker->handlers );
+        $self->{loop}->hand_over(%$handlers);
         $self->_tell_generation( 'done', $worker->run );
         $status = 0;
         1;
@@ -275,6 +257,12 @@ sub _heed {
     return;
 }
 
+# Whether those who asked for a reload still hear what the log says
+sub _is_listened_to {
+    my $self = shift;
+    return $self->{reload} && !$self->{complete};
+}
+
 sub _kill_late {
     my $self = shift;
     return if !$self->{stopping} || $self->{killed} || now() < $self->{deadline};
@@ -301,6 +289,29 @@ sub _leave_terminal {
     my $self = shift;
     $self->{daemon}->detach if $self->{daemon};
     return;
+}
+
+# Before the fork, as a worker shares only what it does not write
+sub _new_worker {
+    my ( $self, $slot ) = @_;
+    my $worker = Sirius::Worker->new(
+        ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners repeats scoreboard sleepers) ),
+        control      => $self->{alive},
+        generation   => $self->{number},
+        multiprocess => 1,
+        report       => $self->{report},
+        slot         => $slot,
+        tell         => sub {
+            my $heard = $self->_tell_generation(@_);
+            if ( $_[0] eq 'ready' ) {
+                $self->{daemon}->detach  if $self->{daemon};
+                Sirius::Log->tell(undef) if $self->_is_listened_to;
+            }
+            return $heard ? '' : 'unheard';
+        },
+    );
+    $worker->prepare;
+    return $worker;
 }
 
 sub _pipe {
@@ -374,7 +385,12 @@ sub _spawn {
     $self->_run_hook('before_fork');
     Sirius::App::ForkCheck->warn_once( $self->_sockets );
     my $generation = $$;
-    my $child      = Sirius::OS::Child->fork( sub { exit $self->_become_worker( $slot, $generation ) } );
+    my $worker     = $self->_new_worker($slot);
+    my %handlers   = $worker->handlers;
+    my $title      = Sirius::OS::Title->title( $self->{conf}, 'worker' );
+    my $child      = Sirius::OS::Child->fork(
+        sub { exit $self->_become_worker( $worker, \%handlers, $title, $generation ) } );
+
     if ( !$child ) {
         my $error = $!;
         Sirius::Log->error( sprintf 'cannot fork a worker: %s; next attempt in %g s',
@@ -384,13 +400,13 @@ sub _spawn {
     }
     $child->on_end( sub { $self->_worker_ended(@_) } );
     $self->{reaper}->add($child);
-    my $worker = Sirius::Process::WorkerHandle->new(
+    my $handle = Sirius::Process::WorkerHandle->new(
         $child,
         load_timeout => $self->{conf}{load_timeout},
         slot         => $slot
     );
-    $self->{workers}{ $child->pid } = $worker;
-    $self->{recycling}->begin($worker);
+    $self->{workers}{ $child->pid } = $handle;
+    $self->{recycling}->begin($handle);
     $self->{backoff}->started;
     return;
 }
