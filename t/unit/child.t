@@ -47,6 +47,38 @@ subtest 'Code that returns' => sub {
     is $ends->[0], 1 << 8, 'with status 1';
 };
 
+subtest 'Several at once' => sub {
+    my @status;
+    my @children = Sirius::OS::Child->fork_all(
+        map {
+            my $status = $_;
+            sub { POSIX::_exit($status) }
+        } 1 .. 3
+    );
+    is scalar @children, 3, 'each code has a child';
+    for my $child (@children) {
+        $child->on_end( sub { push @status, $_[1] } );
+        $reaper->add($child);
+    }
+    ok until_true( sub { @status == 3 } ), 'their ends are told';
+    is_deeply [ sort @status ], [ map { $_ << 8 } 1 .. 3 ], 'each has run its own code';
+
+    # A process of a user who may have one
+    pipe my $read, my $write or die $!;
+    my $alone = Sirius::OS::Child->fork( sub {
+        system 'prlimit', '--nproc=1:1', '--pid', $$;
+        POSIX::setuid(54_321) if !$>;
+        my @none  = Sirius::OS::Child->fork_all( sub { }, sub { } );
+        my $again = $!{EAGAIN} ? 'EAGAIN' : "$!";
+        syswrite $write, @none . " $again\n";
+        POSIX::_exit(0);
+    } );
+    $reaper->add($alone);
+    close $write;
+    is readline $read, "0 EAGAIN\n", 'the first that fails is the last, and the reason is told';
+    ok until_true( sub { $alone->is_gone } ), 'there is no other';
+};
+
 subtest 'Limits' => sub {
     my ( $child, $ends ) = child( sub { sleep 60 } );
     my @told;

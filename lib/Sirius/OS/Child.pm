@@ -62,6 +62,27 @@ sub fork {
     return $class->new( $pid, %args );
 }
 
+# A page that this process writes to between two forks is shared by the earlier children only, or belongs to the only one. So it
+# does nothing else between them
+sub fork_all {
+    my ( $class, @codes ) = @_;
+    $class->flush;
+    my @pids;
+    for my $code (@codes) {
+        my $pid = CORE::fork();
+        last if !defined $pid;
+        if ( !$pid ) {
+            $code->();
+            POSIX::_exit(1);
+        }
+        push @pids, $pid;
+    }
+    my $error    = $!;
+    my @children = map { $class->new($_) } @pids;
+    $! = $error;    ## no critic (RequireLocalizedPunctuationVars)
+    return @children;
+}
+
 sub is_gone { return shift->{gone} }
 
 sub limit {
@@ -187,6 +208,13 @@ STDOUT and STDERR, as L</fork> does.
 
 Calls the code in the child, which exits with status 1 if the code returns. Nothing, with C<$!>, when there can be no child.
 C<on_end> is called when it has ended; C<group>: it is the first of a group of processes, all of which get its signals.
+
+=head2 fork_all
+
+  my @children = Sirius::OS::Child->fork_all(@codes);
+
+As L</fork> for each code, one directly after the other, so that the children share what this process writes afterwards with each other.
+Fewer children than codes are returned, and C<$!> says why, if the system has refused one.
 
 =head2 is_gone
 

@@ -195,6 +195,19 @@ sub _bury {
     return;
 }
 
+# Fewer are free while many workers retire slowly; the next one that ends brings us back here
+sub _claim {
+    my ( $self, $number ) = @_;
+    my @slots;
+    while ( @slots < $number ) {
+        my $slot = $self->{scoreboard}->claim( $self->{number} );
+        last if $slot < 0;
+        push @slots, $slot;
+        $self->{owed}-- if $self->{owed};
+    }
+    return @slots;
+}
+
 # When the supervisor has ended, for whatever reason, the server has to end
 sub _check_alive {
     my $self = shift;
@@ -379,51 +392,58 @@ sub _schedule {
     return ( $worker->is_ready ? '' : 'it never became ready; ' ) . sprintf 'next attempt in %g s', $delay;
 }
 
+# One worker for each of these slots
 sub _spawn {
-    my ( $self, $slot ) = @_;
+    my ( $self, @slots ) = @_;
 
     $self->_run_hook('before_fork');
     Sirius::App::ForkCheck->warn_once( $self->_sockets );
     my $generation = $$;
-    my $worker     = $self->_new_worker($slot);
-    my %handlers   = $worker->handlers;
     my $title      = Sirius::OS::Title->title( $self->{conf}, 'worker' );
-    my $child      = Sirius::OS::Child->fork(
-        sub { exit $self->_become_worker( $worker, \%handlers, $title, $generation ) } );
-
-    if ( !$child ) {
-        my $error = $!;
-        Sirius::Log->error( sprintf 'cannot fork a worker: %s; next attempt in %g s',
-            $error, $self->{backoff}->failed );
-        $self->{scoreboard}->release($slot);
-        return;
+    my @codes      = map {
+        my $worker   = $self->_new_worker($_);
+        my %handlers = $worker->handlers;
+        sub { exit $self->_become_worker( $worker, \%handlers, $title, $generation ) }
+    } @slots;
+    my @children = Sirius::OS::Child->fork_all(@codes);
+    my $error    = $!;
+    for my $child (@children) {
+        $child->on_end( sub { $self->_worker_ended(@_) } );
+        $self->{reaper}->add($child);
+        my $handle = Sirius::Process::WorkerHandle->new(
+            $child,
+            load_timeout => $self->{conf}{load_timeout},
+            slot         => shift @slots
+        );
+        $self->{workers}{ $child->pid } = $handle;
+        $self->{recycling}->begin($handle);
+        $self->{backoff}->started;
     }
-    $child->on_end( sub { $self->_worker_ended(@_) } );
-    $self->{reaper}->add($child);
-    my $handle = Sirius::Process::WorkerHandle->new(
-        $child,
-        load_timeout => $self->{conf}{load_timeout},
-        slot         => $slot
-    );
-    $self->{workers}{ $child->pid } = $handle;
-    $self->{recycling}->begin($handle);
-    $self->{backoff}->started;
+    return if !@slots;
+    Sirius::Log->error( sprintf 'cannot fork a worker: %s; next attempt in %g s',
+        $error, $self->{backoff}->failed );
+    $self->{scoreboard}->release($_) for @slots;
     return;
 }
 
 sub _spawn_due {
     my $self = shift;
     return if $self->_stop_is_near;
-    for ( 1 .. $self->_missing ) {
+    my $missing = $self->_missing;
+    while ( $missing > 0 ) {
         last if $self->_trying || now() < $self->{backoff}->at;
-
-        # No slot is free while many workers retire slowly; the next one that ends brings us back here
-        my $slot = $self->{scoreboard}->claim( $self->{number} );
-        last            if $slot < 0;
-        $self->{owed}-- if $self->{owed};
-        $self->_spawn($slot);
+        my @slots = $self->_claim( $self->_forks_together ? $missing : 1 ) or last;
+        $missing -= @slots;
+        $self->_spawn(@slots);
     }
     return;
+}
+
+# Whether workers may be forked directly one after the other
+sub _forks_together {
+    my $self = shift;
+    my $conf = $self->{conf};
+    return $self->{up} && !$self->{backoff}->failing && !$conf->{before_fork} && !$conf->{spawn_interval};
 }
 
 # An idle server stops so quickly that its workers may end before the TERM to this process has arrived
