@@ -233,6 +233,25 @@ static int ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_C
     return 0;
 }
 
+/*
+ * OpenSSL looks at the dates of a client's certificate in full handshakes only, and each resumption gets another ticket:
+ * without this, a session would outlive the certificate for ever.
+ */
+static SSL_TICKET_RETURN ticket_dates(SSL *ssl, SSL_SESSION *session, const unsigned char *name, size_t len,
+                                      SSL_TICKET_STATUS status, void *arg)
+{
+    (void)ssl;
+    (void)name;
+    (void)len;
+    (void)arg;
+    if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW)
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    const X509 *cert = SSL_SESSION_get0_peer(session);
+    if (cert && X509_cmp_current_time(X509_get0_notAfter(cert)) <= 0)
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
+
 /* --- making contexts --- */
 
 /*
@@ -346,6 +365,7 @@ static SSL_CTX *context(sr_tls *tls, const set *s, const group *g, char why[SR_K
     SSL_CTX_set_tlsext_servername_arg(ctx, tls);
     SSL_CTX_set_alpn_select_cb(ctx, alpn, NULL);
     SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, ticket);
+    SSL_CTX_set_session_ticket_cb(ctx, NULL, ticket_dates, NULL);
     return ctx;
 }
 

@@ -75,4 +75,40 @@ for my $verify (qw(required optional)) {
     };
 }
 
+# Of two connections with openssl, the answers; the second one offers the session of the first. Both are '' if refused
+sub resume {
+    my ( $server, $version, $cert, $key, $direction ) = @_;
+    my $file = $made->dir . "/session-$version";
+    return '' if $direction eq '-sess_in' && !-s $file;
+    my @command = (
+        qw(timeout 20 openssl s_client -quiet -connect),
+        $server->address, "-$version", $direction, $file, '-cert', $cert, '-key', $key
+    );
+    return `printf 'GET / HTTP/1.0\r\n\r\n' | @command 2>/dev/null` =~ /^SSL_CLIENT_S_DN=(.*)/m ? $1 : '';
+}
+
+subtest 'a session ends with the certificate of its client' => sub {
+    my $server = start_server(
+        $app, '--listen', '127.0.0.1:0,tls',
+        '--tls-cert'      => $server[0],
+        '--tls-key'       => $server[1],
+        '--tls-client-ca' => $clients->ca,
+        qw(--workers 1)
+    );
+    my @versions = qw(tls1_2 tls1_3);
+    my ( $to, @brief, %first, %again );
+    for my $seconds ( 3, 12, 40 ) {    # a busy machine needs more
+        $to    = time + $seconds;
+        @brief = $clients->issue( 'Brief', purpose => 'client', to => $to );
+        %first = map { $_ => resume( $server, $_, @brief, '-sess_out' ) } @versions;
+        %again = map { $_ => resume( $server, $_, @brief, '-sess_in' ) } @versions;
+        last if !grep { !length } values %first, values %again;
+    }
+    is $first{$_}, 'CN=Brief', "$_: while it is valid" for @versions;
+    is $again{$_}, 'CN=Brief', "$_: once more"         for @versions;
+    ok until_true( 60, sub { time > $to + 1 } ), 'it expires';
+    is resume( $server, $_, @brief, '-sess_in' ), '', "$_: the session is of no use then" for @versions;
+    $server->stop;
+};
+
 done_testing;
