@@ -405,6 +405,9 @@ subtest 'TLS' => sub {
         'not for the status page';
     is_deeply conf( listen => [ ':80', '/x.sock', ':443,tls' ], ssl => 1, tls_self_signed => 1 )->{listen},
         [ ':80,tls', '/x.sock,tls', ':443,tls' ], '--enable-ssl: all addresses';
+    is_deeply conf( listen => [ $_, '/x' ], socket => $_, tls_self_signed => 1, ssl => 1 )->{listen},
+        [ /,tls/ ? $_ : "$_,tls", '/x,tls' ], "$_ is no path of a unix socket, as plackup thinks"
+        for '[::1]:443,tls', 'systemd:https';
     is_deeply conf( listen => [':443,tls'], tls_cert => [ '/a', '/b' ], ssl_key => [ '/c', '/d' ] )
         ->{tls_key}, [ '/c', '/d' ], 'pairs';
     like refused( listen => ':443,tls', tls_cert => '/a', tls_key => [ '/b', '/c' ] ),

@@ -69,6 +69,9 @@ sub _addresses {
         @listen = ( ( $host =~ /\A[^\[].*:/ ? "[$host]" : $host ) . ':' . ( defined $port ? $port : 5000 ) );
     }
 
+    # Plack::Runner also gives as --socket what it does not know in --listen: HOST:PORT,tls and systemd:NAME
+    undef $socket if defined $socket && grep { $_ eq $socket } @listen;
+
     # it can't be anything else
     $socket = "unix:$socket" if defined $socket && $socket !~ m{/|\A(?:\@|unix:)};
     push @listen, $socket if defined $socket && !grep { $_ eq $socket } @listen;
