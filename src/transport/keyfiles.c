@@ -197,6 +197,27 @@ static bool check_chain(reading *r, const char *path, const sr_pair *p)
     return true;
 }
 
+/* OpenSSL refuses what is too weak. */
+static bool check_strength(reading *r, const char *path, const sr_pair *p)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+    bool fine = ctx && SSL_CTX_use_cert_and_key(ctx, p->cert, p->key, p->chain, 1) == 1;
+    unsigned long error = ERR_peek_last_error();
+    const char *reason = ERR_reason_error_string(error);
+    SSL_CTX_free(ctx);
+    if (fine)
+        return true;
+    if (ERR_GET_REASON(error) == SSL_R_EE_KEY_TOO_SMALL)
+        return fail(r, "--tls-cert %s: the key is too short: use RSA with 2048 bits, or ECDSA with P-256",
+                    path);
+    if (ERR_GET_REASON(error) == SSL_R_CA_KEY_TOO_SMALL)
+        return fail(r, "--tls-cert %s: the key of a certificate of the chain is too short", path);
+    if (ERR_GET_REASON(error) == SSL_R_CA_MD_TOO_WEAK)
+        return fail(r, "--tls-cert %s: a certificate is signed with a digest that is too weak, such as SHA-1",
+                    path);
+    return fail(r, "--tls-cert %s: OpenSSL refuses the certificate: %s", path, reason ? reason : "no memory");
+}
+
 static bool tell_about(reading *r, const char *path, const sr_pair *p)
 {
     sr_names names;
@@ -236,7 +257,7 @@ static bool add_pair(reading *r, const char *cert_path, const char *key_path, sr
     if (fault)
         return refuse_pair(r, fault, cert_path, key_path, why);
     bool fine = check_dates(r, cert_path, pair.cert, "the certificate") && check_chain(r, cert_path, &pair) &&
-                tell_about(r, cert_path, &pair);
+                check_strength(r, cert_path, &pair) && tell_about(r, cert_path, &pair);
     sr_pair_free(&pair);
     if (fine && !(sr_keyset_add(r->set, SR_KEYSET_CERT, cert) && sr_keyset_add(r->set, SR_KEYSET_KEY, key) &&
                   sr_keyset_add(r->set, SR_KEYSET_FILE, sr_bytes_of(cert_path, strlen(cert_path)))))
@@ -356,17 +377,33 @@ static bool add_text(reading *r, sr_keyset_kind kind, const char *text)
     return !text || sr_keyset_add(r->set, kind, sr_bytes_of(text, strlen(text))) || fail(r, "no memory");
 }
 
+/* One that is valid is enough: a bundle may have old ones. */
+static bool check_ca(reading *r, const char *path, BIO *from)
+{
+    int n = 0, valid = 0;
+    for (X509 *ca; (ca = PEM_read_bio_X509_AUX(from, NULL, NULL, NULL)); n++) {
+        valid += X509_cmp_current_time(X509_get0_notAfter(ca)) > 0;
+        X509_free(ca);
+    }
+    bool end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    ERR_clear_error();
+    if (!n)
+        return fail(r, "--tls-client-ca %s: contains no certificate in PEM format", path);
+    if (!end)
+        return fail(r, "--tls-client-ca %s: contains a certificate after the first that is damaged", path);
+    return valid || fail(r, "--tls-client-ca %s: each certificate in it has expired", path);
+}
+
 static bool read_ca(reading *r, const char *path)
 {
     sr_buffer ca = {0};
     bool fine = slurp(r, "--tls-client-ca", path, &ca);
     BIO *from = fine ? BIO_new_mem_buf(sr_buffer_at(&ca), (int)sr_buffer_len(&ca)) : NULL;
-    X509 *first = from ? PEM_read_bio_X509_AUX(from, NULL, NULL, NULL) : NULL;
-    if (fine && !first)
-        fine = fail(r, "--tls-client-ca %s: contains no certificate in PEM format", path);
-    fine = fine && (sr_keyset_add(r->set, SR_KEYSET_CA, sr_bytes_of(sr_buffer_at(&ca), sr_buffer_len(&ca))) ||
-                    fail(r, "no memory"));
-    X509_free(first);
+    if (fine && !from)
+        fine = fail(r, "no memory");
+    fine = fine && check_ca(r, path, from) &&
+           (sr_keyset_add(r->set, SR_KEYSET_CA, sr_bytes_of(sr_buffer_at(&ca), sr_buffer_len(&ca))) ||
+            fail(r, "no memory"));
     BIO_free(from);
     sr_buffer_free(&ca);
     return fine;

@@ -287,6 +287,8 @@ static bool clients(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
         X509_free(ca);
     }
     BIO_free(from);
+    /* a CA below another one is enough: its file need not have those above it */
+    fine = fine && X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN) == 1;
     if (fine && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE)
         ERR_clear_error();
     if (!fine || !n || ERR_peek_last_error())

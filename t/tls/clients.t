@@ -3,7 +3,8 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
-use IO::Socket::SSL qw(SSL_VERIFY_NONE);
+use IO::Socket::SSL        qw(SSL_VERIFY_NONE);
+use IO::Socket::SSL::Utils qw(PEM_key2string);
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Certificates;
@@ -74,6 +75,38 @@ for my $verify (qw(required optional)) {
         $server->stop;
     };
 }
+
+# An authority of a department, issued by the one above
+sub department {
+    my ( $ca, $key, $request, $dave )
+        = map { $clients->dir . "/$_" } qw(department.pem department.key request dave.pem);
+    my $new = 'openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj';
+    $clients->file( 'root.key', PEM_key2string( $clients->{key} ) );
+    my @steps = (
+        "$new /CN=Department -addext basicConstraints=critical,CA:TRUE -keyout $key -out $request",
+        "openssl x509 -req -in $request -CA @{[ $clients->ca ]} -CAkey @{[ $clients->dir ]}/root.key"
+            . " -set_serial 7 -copy_extensions copy -days 9 -out $ca",
+        "$new /CN=Dave -keyout $key.dave -out $request",
+        "openssl x509 -req -in $request -CA $ca -CAkey $key -set_serial 8 -days 9 -out $dave",
+    );
+    system("$_ 2>/dev/null") == 0 or die $_ for @steps;
+    return $ca, $dave, "$key.dave";
+}
+
+subtest 'an authority without the one above it' => sub {
+    my ( $ca, @dave ) = department();
+    my $server = start_server(
+        $app, '--listen', '127.0.0.1:0,tls',
+        '--tls-cert'      => $server[0],
+        '--tls-key'       => $server[1],
+        '--tls-client-ca' => $ca,
+        qw(--workers 1)
+    );
+    like ask( $server, with(@dave) ), qr/^SSL_CLIENT_S_DN=CN=Dave$/m, 'what it has issued';
+    is ask( $server, with(@good) ), 'refused', 'what the one above has issued';
+    is ask( $server, with(@bad) ),  'refused', 'what a stranger has issued';
+    $server->stop;
+};
 
 # Of two connections with openssl, the answers; the second one offers the session of the first. Both are '' if refused
 sub resume {

@@ -30,6 +30,8 @@ my ( $wrong_cert, $wrong_key ) = $made->issue('wrong.example');
 my ( $old,    $old_key ) = $made->issue( 'old.example', from => $today - 200_000, to => $today - 100_000 );
 my ( $future, $future_key )
     = $made->issue( 'future.example', from => $today + 100_000, to => $today + 200_000 );
+my ($old_alone)
+    = $made->issue( 'older.example', from => $today - 200_000, to => $today - 100_000, chain => 0 );
 my ( $alone, $alone_key ) = $made->issue( 'alone.example', chain => 0 );
 my $rubbish = $made->file( 'rubbish.pem', "no certificate\n" );
 my $foreign = Sirius::Test::Certificates->new('Another authority');
@@ -40,7 +42,24 @@ my $damaged = $made->file( 'damaged.pem',
 system( qw(openssl pkey -aes128 -passout pass:x -in), $key, '-out', $made->dir . '/locked.key' ) == 0
     or die 'openssl';
 
+my ( $weak, $weak_key ) = map { $made->dir . "/weak.$_" } qw(pem key);
+system(   'openssl req -x509 -newkey rsa:1024 -nodes -days 9 -subj /CN=weak'
+        . " -addext subjectAltName=DNS:weak -out $weak -keyout $weak_key 2>/dev/null" ) == 0
+    or die 'openssl';
+
 my @wrong = (
+    [   'a key that is too short',
+        [ '--tls-cert' => $weak, '--tls-key' => $weak_key ],
+        qr/--tls-cert \Q$weak\E: the key is too short: use RSA with 2048 bits, or ECDSA with P-256/
+    ],
+    [   'a damaged CA for clients',
+        [ '--tls-cert' => $cert, '--tls-key' => $key, '--tls-client-ca' => $damaged ],
+        qr/--tls-client-ca \Q$damaged\E: contains a certificate after the first that is damaged/
+    ],
+    [   'a CA for clients that has expired',
+        [ '--tls-cert' => $cert, '--tls-key' => $key, '--tls-client-ca' => $old_alone ],
+        qr/--tls-client-ca \Q$old_alone\E: each certificate in it has expired/
+    ],
     [ 'no certificate', [], qr/--listen 127\.0\.0\.1:0,tls: TLS needs a certificate: give --tls-cert/ ],
     [   'a key of another certificate',
         [ '--tls-cert' => $cert, '--tls-key' => $wrong_key ],
