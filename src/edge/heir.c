@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    LAYOUT = 2 << 16, /* increased when a message changes its meaning */
+    LAYOUT = 3 << 16, /* increased when a message changes its meaning */
     PASSED_MAX = 64,
     MESSAGES_PER_EVENT = 8,
 };

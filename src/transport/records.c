@@ -14,7 +14,7 @@ enum {
     EXPLICIT = 8, /* bytes of the nonce that a record of TLS 1.2 with AES-GCM has */
     TAG = 16,
     NONCE = 12,
-    PLAIN_MAX = 16 * 1024,      /* RFC 8446 5.1 */
+    PLAIN_MAX = SR_PLAIN_MAX,
     BODY_MAX = PLAIN_MAX + 256, /* 5.2 */
     BATCH = 4 * PLAIN_MAX,      /* of plaintext, sealed before it is sent */
     WIRE_MAX = 16 * 1024,       /* of replies to the peer's control messages: then nothing more is read */
@@ -648,13 +648,13 @@ static ssize_t records_write(sr_transport *base, int socket, const struct iovec 
         r->owed -= taken;
         skip(&c, taken);
     }
-    while (!err) {
+    while (!err && left_of(&c)) {
         size_t batch = 0, len;
         if (r->keys.tls13 && r->keys.out.seq >= UPDATE_AFTER &&
             (seal_bytes(r, HANDSHAKE, update, sizeof update) || !side_next(r, &r->keys.out, r->out, true)))
             err = ENOMEM;
         while (!err && batch < BATCH && (len = left_of(&c))) {
-            len = len < PLAIN_MAX ? len : PLAIN_MAX;
+            len = len < r->keys.most ? len : r->keys.most;
             err = seal(r, APPLICATION, &c, len);
             batch += err ? 0 : len;
         }
@@ -662,8 +662,6 @@ static ssize_t records_write(sr_transport *base, int socket, const struct iovec 
             r->failed = true; /* a record may be half made */
             break;
         }
-        if (!batch)
-            break;
         err = sr_records_flush(r, flags);
         if (err)
             r->owed = batch;
@@ -749,7 +747,8 @@ bool sr_records_begin(sr_records *r, const sr_record_keys *keys)
 {
     sr_record_keys k = *keys;
     EVP_CIPHER_CTX *in = EVP_CIPHER_CTX_new(), *out = EVP_CIPHER_CTX_new();
-    bool begun = in && out && k.aead < SR_AEADS && cipher_of(k.aead) && side_begin(&k, &k.in, in, false) &&
+    bool sound = k.aead < SR_AEADS && k.most && k.most <= PLAIN_MAX;
+    bool begun = in && out && sound && cipher_of(k.aead) && side_begin(&k, &k.in, in, false) &&
                  side_begin(&k, &k.out, out, true);
     if (begun) {
         r->keys = k;

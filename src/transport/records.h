@@ -22,7 +22,7 @@
 
 #include <openssl/evp.h>
 
-enum { SR_SECRET_MAX = 48 };
+enum { SR_SECRET_MAX = 48, SR_KEY_UPDATE_BYTES = 5, SR_PLAIN_MAX = 16 * 1024 /* RFC 8446 5.1 */ };
 
 typedef enum sr_aead { SR_AEAD_AES128, SR_AEAD_AES256, SR_AEAD_CHACHA, SR_AEADS } sr_aead;
 
@@ -35,7 +35,9 @@ typedef struct sr_record_side {
 
 /* All that the handshake has agreed on. No pointers: it passes to another process as it is. */
 typedef struct sr_record_keys {
-    uint8_t tls13, sha384, aead, unused[5];
+    uint8_t tls13, sha384, aead, unused[3];
+    uint16_t
+        most; /* bytes of plaintext in a record of ours: 2^14, or what the client can take (RFC 6066 4) */
     sr_record_side in, out;
 } sr_record_keys;
 

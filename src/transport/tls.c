@@ -379,10 +379,18 @@ static bool keys12(const tls *t, sr_record_keys *k)
     return made;
 }
 
+/* What a record to this client may have: 2^14 bytes, or fewer if it has asked for that (RFC 6066 4). */
+static uint16_t most_of(const tls *t)
+{
+    unsigned code = SSL_SESSION_get_max_fragment_length(SSL_get_session(t->ssl));
+    bool asked = code >= TLSEXT_max_fragment_length_512 && code <= TLSEXT_max_fragment_length_4096;
+    return asked ? (uint16_t)(512 << (code - 1)) : SR_PLAIN_MAX;
+}
+
 /* The handshake is complete: takes the keys out of OpenSSL. False: it goes on with OpenSSL. */
 static bool take_over(tls *t)
 {
-    sr_record_keys k = {.tls13 = SSL_version(t->ssl) == TLS1_3_VERSION};
+    sr_record_keys k = {.tls13 = SSL_version(t->ssl) == TLS1_3_VERSION, .most = most_of(t)};
     const SSL_CIPHER *cipher = SSL_get_current_cipher(t->ssl);
     const EVP_MD *md = SSL_CIPHER_get_handshake_digest(cipher);
     int type = SSL_CIPHER_get_cipher_nid(cipher), hash = md ? EVP_MD_get_type(md) : NID_undef;

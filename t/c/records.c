@@ -30,6 +30,7 @@ static sr_tls *shared;
 static sr_buffer pairs;
 static char sent[MOST], got[MOST];
 static SSL_SESSION *last;
+static uint8_t small; /* max_fragment_length that a client asks for (RFC 6066 4); 0: none */
 
 static size_t carry(int from, int to, size_t most)
 {
@@ -80,6 +81,8 @@ static bool line_open(line *l, int version, const char *cipher, SSL_SESSION *ses
     l->t = sr_tls_accept(shared, l->server[0]);
     l->ssl = SSL_new(clients);
     SSL_set_fd(l->ssl, l->client[0]);
+    if (small)
+        SSL_set_tlsext_max_fragment_length(l->ssl, small);
     SSL_set_min_proto_version(l->ssl, version);
     SSL_set_max_proto_version(l->ssl, version);
     if (cipher && version == TLS1_3_VERSION)
@@ -231,6 +234,43 @@ static void updates(void)
     carry_all(&l);
     ok(sr_transport_read(l.t, l.server[0], got, 1) < 0 && errno == EPROTO, "a flood of them is refused");
     line_close(&l);
+}
+
+/* The size of the largest record that the server has sent to the client, and not yet been read. */
+static size_t largest(const line *l)
+{
+    static unsigned char bytes[MOST * 2];
+    ssize_t n = recv(l->client[0], bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+    size_t most = 0;
+    for (ssize_t at = 0; at + 5 <= n;) {
+        size_t body = (size_t)bytes[at + 3] << 8 | bytes[at + 4];
+        most = body > most ? body : most;
+        at += (ssize_t)(5 + body);
+    }
+    return most;
+}
+
+/* A client with little memory asks for small records, and gets no others. */
+static void small_records(int version, const char *cipher)
+{
+    for (uint8_t code = 1; code <= 4; code++) {
+        line l;
+        size_t most = (size_t)512 << (code - 1);
+        small = code;
+        bool fine = line_open(&l, version, cipher, NULL);
+        small = 0;
+        ok(fine && down(&l, 1) && sr_transport_send(l.t, l.server[0], sent, 40000, 0) == 40000,
+           "%s: to a client that takes %zu bytes", cipher, most);
+        carry_all(&l);
+        size_t body = largest(&l), over = body > most ? body - most : 0, n, in = 0;
+        ok(body >= most && over <= 8 + 16 + 1, "%s: no record has more (%zu)", cipher, over);
+        while (in < 40000 && SSL_read_ex(l.ssl, got + in, 40000 - in, &n) == 1)
+            in += n;
+        ok(in == 40000 && memcmp(sent, got, in) == 0, "%s: and all come", cipher);
+        ok(passes_on(&l), "%s: passed on", cipher);
+        ok(down(&l, 5000), "%s: nor when passed on", cipher);
+        line_close(&l);
+    }
 }
 
 static void renegotiates(void)
@@ -461,6 +501,9 @@ int main(void)
     cipher(TLS1_2_VERSION, "ECDHE-ECDSA-AES256-GCM-SHA384");
     cipher(TLS1_2_VERSION, "ECDHE-ECDSA-CHACHA20-POLY1305");
     updates();
+    small_records(TLS1_3_VERSION, "TLS_AES_128_GCM_SHA256");
+    small_records(TLS1_2_VERSION, "ECDHE-ECDSA-AES256-GCM-SHA384");
+    small_records(TLS1_2_VERSION, "ECDHE-ECDSA-CHACHA20-POLY1305");
     renegotiates();
     refused(TLS1_3_VERSION);
     refused(TLS1_2_VERSION);

@@ -2,6 +2,7 @@
 use strict;
 use warnings;
 BEGIN { $ENV{SIRIUS_TEST_TLS} = 1 }
+use File::Temp ();
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
@@ -135,6 +136,22 @@ subtest 'behind the handshake, in the same segment' => sub {
     $wire = wire( last => 'held' );
     $wire->put( delete( $wire->{held} ) . request('GET /plain') );
     like $wire->end, qr/\A(?:alert|eof|reset)\z/, 'plain text ends the connection';
+};
+
+# Those of clients with little memory (RFC 6066 4)
+subtest 'small records' => sub {
+    my $asked = File::Temp->new;
+    $asked->printflush("GET /big HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    for my $version (qw(1_2 1_3)) {
+        for my $size ( 512, 4096 ) {
+            my @client = (
+                qw(openssl s_client -quiet -connect),
+                $server->address, "-tls$version", '-maxfraglen', $size
+            );
+            my ($body) = qx{timeout 60 @client <$asked 2>/dev/null} =~ /\r\n\r\n(x+)\z/;
+            is length( $body // '' ), 6_000_000, "TLS $version, at most $size bytes in each: six megabytes";
+        }
+    }
 };
 
 subtest 'a large response into a small window' => sub {
