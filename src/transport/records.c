@@ -38,7 +38,9 @@ enum {
     UNEXPECTED = 10,
     BAD_MAC = 20,
     OVERFLOWS = 22,
+    ILLEGAL = 47,
     DECODE = 50,
+    BAD_VERSION = 70,
     CANCELED = 90,
     NO_RENEGOTIATION = 100
 };
@@ -434,13 +436,29 @@ static int fail(sr_records *r, uint8_t what)
 
 /* --- reading --- */
 
+/*
+ * A part of a KeyUpdate, the only message that a client may send. It may come in several records (RFC 8446 5.1), but
+ * keys change behind it, so nothing else may share the last of them.
+ */
 static int key_update(sr_records *r, const uint8_t *at, size_t len)
 {
-    static const uint8_t ours[] = {KEY_UPDATE, 0, 0, 1, 0};
-    /* keys change behind it, so nothing may share its record (RFC 8446 5.1) */
-    if (len != sizeof ours || memcmp(at, ours, 4) != 0 || at[4] > 1)
+    static const uint8_t ours[SR_KEY_UPDATE_BYTES] = {KEY_UPDATE, 0, 0, 1, 0};
+    uint8_t *part = r->part;
+    size_t room = sizeof r->part - r->n_part, some = len < room ? len : room;
+    memcpy(part + r->n_part, at, some);
+    r->n_part += (uint8_t)some;
+    if (!len || part[0] != KEY_UPDATE)
         return fail(r, UNEXPECTED);
-    bool asked = at[4];
+    if (r->n_part >= 4 && memcmp(part, ours, 4) != 0)
+        return fail(r, DECODE);
+    if (len > room)
+        return fail(r, UNEXPECTED);
+    if (r->n_part < sizeof r->part)
+        return 0;
+    bool asked = part[4];
+    if (part[4] > 1)
+        return fail(r, ILLEGAL);
+    r->n_part = 0;
     if (!side_next(r, &r->keys.in, r->in, false))
         return ENOMEM;
     if (!asked || r->ended)
@@ -453,7 +471,7 @@ static int key_update(sr_records *r, const uint8_t *at, size_t len)
 static int control(sr_records *r, uint8_t type, const uint8_t *at, size_t len)
 {
     bool tls13 = r->keys.tls13;
-    if (++r->controls > CONTROLS_MAX)
+    if (++r->controls > CONTROLS_MAX || (r->n_part && type != HANDSHAKE))
         return fail(r, UNEXPECTED);
     if (type == APPLICATION)
         return 0; /* empty */
@@ -470,7 +488,7 @@ static int control(sr_records *r, uint8_t type, const uint8_t *at, size_t len)
     if (type == HANDSHAKE && tls13)
         return key_update(r, at, len);
     if (type == HANDSHAKE && len && at[0] == CLIENT_HELLO) /* renegotiation: no, but let us go on */
-        return alert(r, WARNING, NO_RENEGOTIATION);
+        return r->ended ? 0 : alert(r, WARNING, NO_RENEGOTIATION);
     return fail(r, type == ALERT ? DECODE : UNEXPECTED);
 }
 
@@ -490,7 +508,7 @@ static int open_all(sr_records *r, const uint8_t *at, size_t len, size_t *used, 
         size_t body = (size_t)header[3] << 8 | header[4], more = 0;
         uint8_t type = 0, why = 0;
         if (header[1] != 3 || body > BODY_MAX)
-            return fail(r, OVERFLOWS);
+            return fail(r, header[1] != 3 ? BAD_VERSION : OVERFLOWS);
         if (len - *used - HEADER < body)
             return 0;
         size_t most = body > overhead(&r->keys) ? body - overhead(&r->keys) : 0;
@@ -507,6 +525,8 @@ static int open_all(sr_records *r, const uint8_t *at, size_t len, size_t *used, 
                 return err;
             continue;
         }
+        if (r->n_part) /* nothing may come between the parts of a message */
+            return fail(r, UNEXPECTED);
         r->controls = 0;
         if (!direct) {
             size_t some = more < room ? more : room;
@@ -620,8 +640,10 @@ static ssize_t records_peek(sr_transport *base, int socket)
     if (r->closed)
         return 0;
     int err = fetch(r, looked, sizeof looked, &got);
-    if (got && !sr_buffer_add(&r->plain, looked, got))
+    if (got && !sr_buffer_add(&r->plain, looked, got)) {
+        r->failed = true; /* they are lost */
         err = ENOMEM;
+    }
     if (sr_buffer_len(&r->wire) && !r->failed)
         sr_records_flush(r, 0);
     if (got && err != ENOMEM)
@@ -708,7 +730,7 @@ static void records_free(sr_transport *base)
 typedef struct packed {
     sr_record_keys keys;
     uint32_t raw, plain, facts; /* bytes of each, which follow */
-    uint8_t closed, controls, unused[2];
+    uint8_t closed, controls, n_part, part[SR_KEY_UPDATE_BYTES], unused[4];
 } packed;
 
 static bool records_pack(const sr_transport *base, sr_buffer *to)
@@ -719,7 +741,9 @@ static bool records_pack(const sr_transport *base, sr_buffer *to)
                 .plain = (uint32_t)sr_buffer_len(&r->plain),
                 .facts = (uint32_t)sr_buffer_len(&r->facts),
                 .closed = r->closed,
-                .controls = r->controls};
+                .controls = r->controls,
+                .n_part = r->n_part};
+    memcpy(p.part, r->part, r->n_part);
     if (r->failed || r->ended || r->owed || sr_buffer_len(&r->wire))
         return false;
     bool made =
@@ -781,7 +805,7 @@ sr_transport *sr_records_unpack(sr_bytes from, int socket)
     if (from.len < sizeof p)
         return NULL;
     memcpy(&p, from.at, sizeof p);
-    if (p.raw > INPUT)
+    if (p.raw > INPUT || p.n_part >= sizeof p.part)
         return NULL;
     sr_records *r = calloc(1, sizeof *r);
     const char *at = from.at + sizeof p;
@@ -799,6 +823,8 @@ sr_transport *sr_records_unpack(sr_bytes from, int socket)
     r->socket = socket;
     r->closed = p.closed;
     r->controls = p.controls;
+    r->n_part = p.n_part;
+    memcpy(r->part, p.part, p.n_part);
     return &r->base;
 }
 

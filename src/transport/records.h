@@ -44,17 +44,19 @@ typedef struct sr_record_keys {
 typedef struct sr_records {
     sr_transport base; /* must be first */
     int socket;
-    bool closed;      /* the peer has said close_notify, or the socket has ended */
-    bool told;        /* a read has returned 0 for that */
-    bool failed;      /* by a fatal error; nothing is read or written any more */
-    bool ended;       /* close_notify is in wire, or sent */
-    bool resumed;     /* the handshake has resumed an earlier session */
-    uint8_t controls; /* records in a row that brought no bytes for the caller */
-    sr_buffer wire;   /* what the socket has not taken */
-    size_t owed;      /* bytes of the caller that are encrypted in wire and were not counted as taken */
-    sr_buffer raw;    /* received and not opened: a part of a record, seldom more */
-    sr_buffer plain;  /* opened and not read */
-    sr_buffer facts;  /* share/facts.h */
+    bool closed;                       /* the peer has said close_notify, or the socket has ended */
+    bool told;                         /* a read has returned 0 for that */
+    bool failed;                       /* by a fatal error; nothing is read or written any more */
+    bool ended;                        /* close_notify is in wire, or sent */
+    bool resumed;                      /* the handshake has resumed an earlier session */
+    uint8_t controls;                  /* records in a row that brought no bytes for the caller */
+    uint8_t n_part;                    /* TLS 1.3: bytes in `part` */
+    uint8_t part[SR_KEY_UPDATE_BYTES]; /* a KeyUpdate that is not complete: it may come in several records */
+    sr_buffer wire;                    /* what the socket has not taken */
+    size_t owed;     /* bytes of the caller that are encrypted in wire and were not counted as taken */
+    sr_buffer raw;   /* received and not opened: a part of a record, seldom more */
+    sr_buffer plain; /* opened and not read */
+    sr_buffer facts; /* share/facts.h */
     sr_record_keys keys;
     EVP_CIPHER_CTX *in, *out;
 } sr_records;

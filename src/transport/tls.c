@@ -41,11 +41,12 @@ typedef struct tls {
     sr_records
         records; /* must be first; it takes over with the end of the handshake, unless the cipher is none of its */
     SSL *ssl;
-    secrets *secrets; /* of TLS 1.3; NULL: none have come */
-    uint8_t dry;      /* reads of the socket since the caller got bytes */
-    uint8_t idle;     /* records since then: KeyUpdate, renegotiation, alerts */
-    bool waits;       /* the last read has found nothing: epoll will report more */
-    bool paused;      /* the last call has stopped for the others, not for want of bytes */
+    secrets *secrets;  /* of TLS 1.3; NULL: none have come */
+    uint8_t dry;       /* reads of the socket since the caller got bytes */
+    uint8_t idle;      /* records since then: KeyUpdate, renegotiation, alerts */
+    uint32_t since[2]; /* in the handshake: records read and written since ChangeCipherSpec */
+    bool waits;        /* the last read has found nothing: epoll will report more */
+    bool paused;       /* the last call has stopped for the others, not for want of bytes */
 
     /* the beginning of what the client sends, up to the length of its hello */
     uint8_t header; /* bytes seen of the header of the record at hand */
@@ -322,12 +323,19 @@ static void secrets_ask(const SSL *ssl, bool on)
     SSL_CTX_set_keylog_callback(SSL_get_SSL_CTX(ssl), on ? secret : NULL);
 }
 
+/*
+ * Counts the records behind ChangeCipherSpec, which in TLS 1.2 are the first with the keys of the connection. Most often
+ * that is Finished alone; a client may cut it into several, or send empty ones before it.
+ */
 static void on_step(int sent, int version, int type, const void *at, size_t len, SSL *ssl, void *arg)
 {
+    uint32_t *since = &((tls *)arg)->since[sent != 0];
+    uint8_t first = len ? *(const uint8_t *)at : 0;
     (void)version;
-    (void)arg;
-    if (sent && type == SSL3_RT_HANDSHAKE && len && *(const uint8_t *)at == SSL3_MT_FINISHED &&
-        SSL_version(ssl) == TLS1_3_VERSION)
+    if (type == SSL3_RT_HEADER)
+        *since = first == SSL3_RT_CHANGE_CIPHER_SPEC ? 0 : *since + 1;
+    else if (sent && type == SSL3_RT_HANDSHAKE && first == SSL3_MT_FINISHED &&
+             SSL_version(ssl) == TLS1_3_VERSION)
         secrets_ask(ssl, true);
 }
 
@@ -374,7 +382,8 @@ static bool keys12(const tls *t, sr_record_keys *k)
     bool made = len && SSL_get_client_random(t->ssl, client, sizeof client) == sizeof client &&
                 SSL_get_server_random(t->ssl, server, sizeof server) == sizeof server &&
                 sr_records_derive12(k, master, len, client, server);
-    k->in.seq = k->out.seq = 1; /* behind Finished, the first record with these keys */
+    k->in.seq = t->since[0];
+    k->out.seq = t->since[1];
     OPENSSL_cleanse(master, sizeof master);
     return made;
 }
@@ -443,7 +452,6 @@ static int tls_handshake(sr_transport *base, int socket)
     if (!take_over(t)) {
         SSL_set_read_ahead(t->ssl, 1);
         SSL_set_msg_callback(t->ssl, on_message);
-        SSL_set_msg_callback_arg(t->ssl, t);
     }
     raw_rest(t);
     err = flush(t, 0); /* tickets: what the socket does not take goes before the first response */
@@ -706,6 +714,7 @@ sr_transport *sr_tls_accept(sr_tls *shared, int socket)
     SSL_set_accept_state(t->ssl);
     SSL_set_app_data(t->ssl, t);
     SSL_set_msg_callback(t->ssl, on_step);
+    SSL_set_msg_callback_arg(t->ssl, t);
     return &t->records.base;
 }
 

@@ -340,6 +340,70 @@ static void tiny_records(void)
     pair_close(&p);
 }
 
+/* What stands for Finished is cut, or has empty records before it, as OpenSSL would take it (TLS 1.2). */
+static void finished(const unsigned *cuts, unsigned n_cuts, const char *what)
+{
+    unsigned char message[4 + 12] = {SSL3_MT_FINISHED, 0, 0, 12}, flight[BYTES];
+    char bytes[BYTES];
+    pair p;
+    pair_open(&p, TLS1_2_VERSION);
+    give(&p, bytes, hello(&p, bytes));
+    MUST(server_step(&p) == EAGAIN);
+    hear(&p);
+    SSL_do_handshake(p.ssl);
+    size_t len = made(&p, (char *)flight), record = 0, at = 0;
+    while (record < len && flight[record] != SSL3_RT_CHANGE_CIPHER_SPEC)
+        record += 5 + ((size_t)flight[record + 3] << 8 | flight[record + 4]);
+    MUST(record + 6 < len && SSL_get_finished(p.ssl, message + 4, 12) == 12);
+    give(&p, flight, record + 6);
+    forge_begin(&p.forge, p.ssl, 0);
+    p.forge.sequence = 0;
+    for (unsigned i = 0; i < n_cuts; at += cuts[i++])
+        forged(&p, SSL3_RT_HANDSHAKE, (char *)message + at, cuts[i], 1);
+    forged(&p, SSL3_RT_HANDSHAKE, (char *)message + at, sizeof message - at, 1);
+    ok(server_step(&p) == 0, "%s: completes the handshake", what);
+    ok(sr_transport_moves(p.t) == !by_openssl, "%s: the keys are taken out of OpenSSL, if they can be", what);
+    forged(&p, SSL3_RT_APPLICATION_DATA, "data", 4, 1);
+    ok(server_read(&p, 100) == 4, "%s: the record behind it is read", what);
+    ok(sr_transport_send(p.t, p.server, "back", 4, 0) == 4, "%s: and answered", what);
+    hear(&p);
+    ok(SSL_read(p.ssl, bytes, 100) == 4, "%s: as the client can read", what);
+    ERR_clear_error();
+    pair_close(&p);
+}
+
+/* A KeyUpdate in several records. `between`: what comes before the last of them, -1: nothing; the alert that ends it */
+static void parted(const char *message, size_t len, size_t first, int between, int end)
+{
+    pair p;
+    bool fine = opened(&p, TLS1_3_VERSION);
+    while (recv(p.client, scratch, sizeof scratch, MSG_DONTWAIT) > 0)
+        ;
+    for (size_t at = 0, some = first; at < len; at += some, some = 1) {
+        if (between >= 0 && at + some >= len)
+            forged(&p, (unsigned char)between, "\1\x5a", 2, 1);
+        forged(&p, SSL3_RT_HANDSHAKE, message + at, some, 1);
+    }
+    forge_expand(p.forge.secret, "traffic upd", p.forge.secret, sizeof p.forge.secret);
+    forge_keys_13(&p.forge);
+    forged(&p, SSL3_RT_APPLICATION_DATA, "data", 4, 1);
+    ssize_t n = server_read(&p, 100);
+    if (end)
+        ok(fine && n < 0, "KeyUpdate in parts (%zu, %d, %d): is refused", first, between, end);
+    else
+        ok(fine && n == 4, "KeyUpdate in parts (%zu first): the next record is read", first);
+    hear(&p);
+    bool read = SSL_read(p.ssl, scratch, 100) > 0;
+    int alert = read ? 0 : ERR_GET_REASON(ERR_peek_error()) - SSL_AD_REASON_OFFSET;
+    if (end && !by_openssl) /* which has a different opinion of some */
+        ok(alert == end, "KeyUpdate in parts (%zu, %d): the alert says why (%d)", first, between, alert);
+    ok(end || SSL_get_error(p.ssl, -1) == SSL_ERROR_WANT_READ, "KeyUpdate in parts: no alert otherwise");
+    if (!end)
+        ok(sr_transport_send(p.t, p.server, "back", 4, 0) == 4, "KeyUpdate in parts: is answered");
+    ERR_clear_error();
+    pair_close(&p);
+}
+
 static void large(int version)
 {
     pair p;
@@ -439,6 +503,18 @@ int main(void)
         idle_records(TLS1_3_VERSION, SSL3_RT_APPLICATION_DATA, "", 0, "empty records");
         idle_records(TLS1_2_VERSION, SSL3_RT_APPLICATION_DATA, "", 0, "empty records");
         tiny_records();
+        finished(NULL, 0, "Finished in one record");
+        finished((const unsigned[]){7}, 1, "Finished in two records");
+        finished((const unsigned[]){1, 1, 1, 1, 5}, 5, "Finished in six records");
+        finished((const unsigned[]){0, 0, 0}, 3, "Finished behind empty records");
+        parted("\x18\0\0\1\1", 5, 1, -1, 0);
+        parted("\x18\0\0\1\1", 5, 4, -1, 0);
+        parted("\x18\0\0\1\0", 5, 2, SSL3_RT_APPLICATION_DATA, SSL_AD_UNEXPECTED_MESSAGE);
+        if (!by_openssl) /* which reads on behind a warning */
+            parted("\x18\0\0\1\0", 5, 2, SSL3_RT_ALERT, SSL_AD_UNEXPECTED_MESSAGE);
+        parted("\x18\0\0\1\2", 5, 2, -1, SSL_AD_ILLEGAL_PARAMETER);
+        parted("\x18\0\0\1\2", 5, 5, -1, SSL_AD_ILLEGAL_PARAMETER);
+        parted("\x18\0\0\2\0\0", 6, 3, -1, SSL_AD_DECODE_ERROR);
     }
     announced(16 * 1024, true);
     announced(16 * 1024 + 1, false);
