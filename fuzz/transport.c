@@ -240,6 +240,12 @@ static bool tls_spy_unsent(const sr_transport *t)
     return s->inner->ops->unsent(s->inner);
 }
 
+static bool tls_spy_clogged(const sr_transport *t)
+{
+    const tls_spy *s = (const tls_spy *)t;
+    return s->inner->ops->clogged(s->inner);
+}
+
 static ssize_t tls_spy_peek(sr_transport *t, int socket)
 {
     return tls_spy_of(t)->inner->ops->peek(tls_spy_of(t)->inner, socket);
@@ -297,6 +303,7 @@ static const sr_transport_ops tls_spy_ops = {
     .write = tls_spy_write,
     .holds = tls_spy_holds,
     .unsent = tls_spy_unsent,
+    .clogged = tls_spy_clogged,
     .peek = tls_spy_peek,
     .end = tls_spy_end,
     .facts = tls_spy_facts,

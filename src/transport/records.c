@@ -15,15 +15,17 @@ enum {
     TAG = 16,
     NONCE = 12,
     PLAIN_MAX = SR_PLAIN_MAX,
-    BODY_MAX = PLAIN_MAX + 256, /* 5.2 */
-    BATCH = 4 * PLAIN_MAX,      /* of plaintext, sealed before it is sent */
-    WIRE_MAX = 16 * 1024,       /* of replies to the peer's control messages: then nothing more is read */
-    CONTROLS_MAX = 32,          /* in a row, without bytes for the caller */
+    BODY_MAX = PLAIN_MAX + 256,   /* 5.2 */
+    BATCH = 4 * PLAIN_MAX,        /* of plaintext, sealed before it is sent */
+    WIRE_MAX = 16 * 1024,         /* of replies to the peer's control messages: then nothing more is read */
+    OWED_MAX = BATCH + BATCH / 8, /* a batch with its headers and tags, in records of 512 bytes too */
+    CONTROLS_MAX = 32,            /* in a row, without bytes for the caller */
     RECORDS_MAX = 128, /* opened for one read: one may have a single byte, and costs as much as 16 KiB do */
     INPUT = 128 * 1024 + BODY_MAX + HEADER, /* of one recv */
     SPARE_MAX = 2 * (BATCH + 4096),
     GATHERED =
-        4096, /* bytes of a record that are copied into one piece: a call of EVP costs as much as that */
+        4096,    /* bytes of a record that are copied into one piece: a call of EVP costs as much as that */
+    KEPT = 1024, /* bytes of memory that a part of a record may have in any case */
 };
 
 #ifndef UPDATE_AFTER                     /* a test does not want to wait for it */
@@ -573,7 +575,11 @@ static int fetch(sr_records *r, void *to, size_t room, size_t *got)
         return err;
     }
     err = r->closed ? 0 : open_all(r, input, have, &used, to, room, got);
-    sr_buffer_reset(&r->raw);
+    if (r->raw.cap > KEPT &&
+        r->raw.cap / 4 > have - used) /* what is left, a part of a record, may stay for long */
+        sr_buffer_free(&r->raw);
+    else
+        sr_buffer_reset(&r->raw);
     if (!err && !r->closed && !sr_buffer_add(&r->raw, input + used, have - used))
         err = ENOMEM;
     if (r->raw.data && !sr_buffer_len(&r->raw))
@@ -583,13 +589,23 @@ static int fetch(sr_records *r, void *to, size_t room, size_t *got)
     return err ? err : *got || r->closed ? 0 : EAGAIN;
 }
 
+/*
+ * Whether nothing is read until the socket has taken more: the peer makes us reply, and does not read it. What the
+ * caller has written is no reply: a peer may well want to be heard before it reads that.
+ */
+static bool records_clogged(const sr_transport *base)
+{
+    const sr_records *r = (const sr_records *)base;
+    return sr_buffer_len(&r->wire) > WIRE_MAX + (r->owed ? OWED_MAX : 0);
+}
+
 static ssize_t records_read(sr_transport *base, int socket, void *to, size_t len)
 {
     sr_records *r = of(base);
     size_t got = sr_buffer_len(&r->plain);
     int err = sr_buffer_len(&r->wire) ? sr_records_flush(r, 0) : 0;
     (void)socket;
-    if (err == EAGAIN && sr_buffer_len(&r->wire) <= WIRE_MAX)
+    if (err == EAGAIN && !records_clogged(base))
         err = 0;
     if (err || r->failed) {
         errno = err ? err : ECONNRESET;
@@ -620,9 +636,10 @@ static ssize_t records_read(sr_transport *base, int socket, void *to, size_t len
 static bool records_holds(const sr_transport *base)
 {
     const sr_records *r = (const sr_records *)base;
-    return sr_buffer_len(&r->plain) || (r->closed && !r->told) ||
-           (sr_buffer_len(&r->raw) &&
-            complete((const uint8_t *)sr_buffer_at(&r->raw), sr_buffer_len(&r->raw)));
+    return !records_clogged(base) &&
+           (sr_buffer_len(&r->plain) || (r->closed && !r->told) ||
+            (sr_buffer_len(&r->raw) &&
+             complete((const uint8_t *)sr_buffer_at(&r->raw), sr_buffer_len(&r->raw))));
 }
 
 static ssize_t records_peek(sr_transport *base, int socket)
@@ -760,6 +777,7 @@ static const sr_transport_ops ops = {
     .write = records_write,
     .holds = records_holds,
     .unsent = records_unsent,
+    .clogged = records_clogged,
     .peek = records_peek,
     .end = records_end,
     .facts = records_facts,

@@ -29,7 +29,8 @@ enum {
     IDLE_RECORDS = 32, /* in a row without application data: the peer wants to keep us busy */
     HELLO_MAX =
         16 * 1024, /* of a ClientHello: OpenSSL takes 128 KiB, and memory for it when it is announced */
-    WIRE_MAX = 16 * 1024, /* of replies to the peer's control messages: then nothing more is read */
+    WIRE_MAX = 16 * 1024,         /* of replies to the peer's control messages: then nothing more is read */
+    OWED_MAX = BATCH + BATCH / 2, /* a batch with headers, padding and MACs, in records of 512 bytes too */
 };
 
 typedef struct secrets {
@@ -467,6 +468,12 @@ static bool tls_ends(const sr_transport *base)
 
 /* --- reading --- */
 
+static bool tls_clogged(const sr_transport *base)
+{
+    const sr_records *r = &((const tls *)base)->records;
+    return sr_buffer_len(&r->wire) > WIRE_MAX + (r->owed ? OWED_MAX : 0);
+}
+
 static ssize_t tls_read(sr_transport *base, int socket, void *to, size_t len)
 {
     tls *t = of(base);
@@ -475,7 +482,7 @@ static ssize_t tls_read(sr_transport *base, int socket, void *to, size_t len)
     (void)socket;
     if (sr_buffer_len(&t->records.wire))
         err = flush(t, 0);
-    if (err && (err != EAGAIN || sr_buffer_len(&t->records.wire) > WIRE_MAX)) {
+    if (err && (err != EAGAIN || tls_clogged(base))) {
         t->waits = true;
         errno = err;
         return -1;
@@ -522,8 +529,8 @@ static ssize_t tls_read(sr_transport *base, int socket, void *to, size_t len)
 static bool tls_holds(const sr_transport *base)
 {
     const tls *t = (const tls *)base;
-    return (t->records.closed && !t->records.told) || t->paused ||
-           (!t->waits && (SSL_has_pending(t->ssl) || sr_buffer_len(&t->records.raw)));
+    return !tls_clogged(base) && ((t->records.closed && !t->records.told) || t->paused ||
+                                  (!t->waits && (SSL_has_pending(t->ssl) || sr_buffer_len(&t->records.raw))));
 }
 
 static ssize_t tls_peek(sr_transport *base, int socket)
@@ -684,6 +691,7 @@ static const sr_transport_ops ops = {
     .write = tls_write,
     .holds = tls_holds,
     .unsent = tls_unsent,
+    .clogged = tls_clogged,
     .peek = tls_peek,
     .end = tls_end,
     .facts = tls_facts,

@@ -33,6 +33,8 @@ typedef struct sr_transport_ops {
     ssize_t (*write)(sr_transport *t, int socket, const struct iovec *iov, int n, int flags);
     bool (*holds)(const sr_transport *t);  /* a read would bring bytes, although epoll reports nothing */
     bool (*unsent)(const sr_transport *t); /* bytes of its own wait for the socket to be writable */
+    bool (*clogged)(
+        const sr_transport *t); /* so many that a read brings nothing until the socket takes them */
     ssize_t (*peek)(sr_transport *t, int socket);
     int (*end)(sr_transport *t, int socket);
     sr_bytes (*facts)(const sr_transport *t);
@@ -85,7 +87,9 @@ static inline bool sr_transport_holds(const sr_transport *t)
 /* The events to wait for, for a connection that waits for `events`. */
 static inline uint32_t sr_transport_events(const sr_transport *t, uint32_t events)
 {
-    return t && t->ops->unsent(t) ? events | EPOLLOUT : events;
+    if (!t || !t->ops->unsent(t))
+        return events;
+    return (t->ops->clogged(t) ? events & ~(uint32_t)EPOLLIN : events) | EPOLLOUT;
 }
 
 /*

@@ -273,6 +273,30 @@ static void small_records(int version, const char *cipher)
     }
 }
 
+/* Many small records, and a part of one, which stays. */
+static void little_stays(void)
+{
+    line l;
+    size_t all = 0, put;
+    ssize_t n;
+    bool fine = line_open(&l, TLS1_3_VERSION, NULL, NULL);
+    for (int i = 0; i < 3000; i++) {
+        fine = fine && SSL_write_ex(l.ssl, sent, 1, &put) == 1;
+        if (i % 100 == 99) /* each takes a kilobyte in the socket */
+            carry(l.client[1], l.server[1], SIZE_MAX);
+    }
+    SSL_write_ex(l.ssl, sent, 100, &put);
+    carry(l.client[1], l.server[1], 30);
+    while ((n = sr_transport_read(l.t, l.server[0], got, sizeof got)) > 0)
+        all += (size_t)n;
+    ok(fine && all == 3000, "many small records are read (%zu)", all);
+    ok(((sr_records *)l.t)->raw.cap <= 1024, "a part of one takes no more than it needs (%zu)",
+       ((sr_records *)l.t)->raw.cap);
+    carry(l.client[1], l.server[1], SIZE_MAX);
+    ok(sr_transport_read(l.t, l.server[0], got, sizeof got) == 100, "and is completed");
+    line_close(&l);
+}
+
 static void renegotiates(void)
 {
     line l;
@@ -504,6 +528,7 @@ int main(void)
     small_records(TLS1_3_VERSION, "TLS_AES_128_GCM_SHA256");
     small_records(TLS1_2_VERSION, "ECDHE-ECDSA-AES256-GCM-SHA384");
     small_records(TLS1_2_VERSION, "ECDHE-ECDSA-CHACHA20-POLY1305");
+    little_stays();
     renegotiates();
     refused(TLS1_3_VERSION);
     refused(TLS1_2_VERSION);

@@ -404,6 +404,37 @@ static void parted(const char *message, size_t len, size_t first, int between, i
     pair_close(&p);
 }
 
+/* A client that has its KeyUpdates answered and does not read: it is not read either, and no turn is asked for in vain. */
+static void unread(void)
+{
+    pair p;
+    bool fine = opened(&p, TLS1_3_VERSION);
+    int little = 1, n = 0;
+    ssize_t got = 0;
+    setsockopt(p.server, SOL_SOCKET, SO_SNDBUF, &little, sizeof little);
+    for (; n < 10000 && got >= 0; n++) {
+        forged(&p, SSL3_RT_HANDSHAKE, "\x18\0\0\1\1", 5, 1);
+        forged(&p, SSL3_RT_APPLICATION_DATA, "x", 1, 3);
+        got = server_read(&p, 1);
+        for (int i = 0; i < 2 && got == 1; i++)
+            got = server_read(&p, 1);
+    }
+    ok(fine && got < 0 && errno == EAGAIN && n < 10000,
+       "replies that nobody reads: then nothing is read (%d)", n);
+    is_int((int)sr_transport_events(p.t, EPOLLIN), EPOLLOUT,
+           "and only a socket that takes them is waited for");
+    ok(!sr_transport_holds(p.t), "though records are here");
+    bool there = false;
+    for (int i = 0; i < 1000 && !there; i++) {
+        while (recv(p.client, scratch, sizeof scratch, MSG_DONTWAIT) > 0)
+            ;
+        there = server_read(&p, 1) == 1;
+    }
+    ok(there, "once the client reads, it is read");
+    ok(sr_transport_events(p.t, EPOLLIN) & EPOLLIN, "and waited for");
+    pair_close(&p);
+}
+
 static void large(int version)
 {
     pair p;
@@ -516,9 +547,11 @@ int main(void)
         parted("\x18\0\0\1\2", 5, 5, -1, SSL_AD_ILLEGAL_PARAMETER);
         parted("\x18\0\0\2\0\0", 6, 3, -1, SSL_AD_DECODE_ERROR);
     }
+    by_openssl = false;
     announced(16 * 1024, true);
     announced(16 * 1024 + 1, false);
     announced(131072, false);
+    unread();
     sr_tls_free(tls);
     sr_keyset_wipe(&plain_set);
     sr_keyset_wipe(&required_set);
