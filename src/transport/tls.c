@@ -49,7 +49,8 @@ typedef struct tls {
     bool waits;        /* the last read has found nothing: epoll will report more */
     bool paused;       /* the last call has stopped for the others, not for want of bytes */
 
-    /* the beginning of what the client sends, up to the length of its hello */
+    /* where the client's hello begins, the first or that behind HelloRetryRequest: up to its length */
+    bool skips;     /* the record at hand has no part of a hello */
     uint8_t header; /* bytes seen of the header of the record at hand */
     uint8_t hello;  /* of the message in it; 4: all that matters was seen */
     uint16_t left;  /* bytes of the record that are to come */
@@ -67,18 +68,28 @@ static tls *of(sr_transport *t)
 
 enum { MESSAGE_HEADER = 4 }; /* RFC 8446 4: type and length; it and that of the record may come in parts */
 
-/* False: the client announces a hello that is too long. What is no TLS is left to OpenSSL. */
+/*
+ * False: the client announces a hello that is too long. An alert or ChangeCipherSpec may precede it; early data, which
+ * nobody reads, may precede the second. What is not TLS is left to OpenSSL.
+ */
 static bool hello_fits(tls *t, const char *at, size_t len)
 {
     for (size_t i = 0; i < len && t->hello < MESSAGE_HEADER; i++) {
         unsigned char byte = (unsigned char)at[i];
         if (t->header < HEADER) {
-            if (!t->header && byte != SSL3_RT_HANDSHAKE) {
-                t->hello = MESSAGE_HEADER;
-                return true;
+            if (!t->header) {
+                t->skips = byte != SSL3_RT_HANDSHAKE;
+                if (byte < SSL3_RT_CHANGE_CIPHER_SPEC || byte > SSL3_RT_APPLICATION_DATA) {
+                    t->hello = MESSAGE_HEADER;
+                    return true;
+                }
             }
             t->left = (uint16_t)(t->left << 8 | byte); /* the length comes last */
             t->header++;
+        } else if (t->skips) {
+            size_t some = len - i < t->left ? len - i : t->left;
+            t->left -= (uint16_t)some;
+            i += some - 1;
         } else {
             t->hello_size = (t->hello_size << 8 | byte) & 0xffffff;
             t->hello++;
@@ -113,10 +124,6 @@ static int bio_read(BIO *bio, char *to, size_t len, size_t *got)
                 t->records.closed = n == 0;
             return 0;
         }
-        if (t->hello < MESSAGE_HEADER && !hello_fits(t, staging, (size_t)n)) {
-            errno = EPROTO;
-            return 0;
-        }
         t->dry++;
         *got = (size_t)n < len ? (size_t)n : len;
         memcpy(to, staging, *got);
@@ -124,11 +131,15 @@ static int bio_read(BIO *bio, char *to, size_t len, size_t *got)
             errno = ENOMEM;
             return 0;
         }
-        return 1;
+    } else {
+        *got = sr_buffer_len(raw) < len ? sr_buffer_len(raw) : len;
+        memcpy(to, sr_buffer_at(raw), *got);
+        sr_buffer_take(raw, *got);
     }
-    *got = sr_buffer_len(raw) < len ? sr_buffer_len(raw) : len;
-    memcpy(to, sr_buffer_at(raw), *got);
-    sr_buffer_take(raw, *got);
+    if (t->hello < MESSAGE_HEADER && !hello_fits(t, to, *got)) {
+        errno = EPROTO;
+        return 0;
+    }
     return 1;
 }
 
@@ -330,14 +341,21 @@ static void secrets_ask(const SSL *ssl, bool on)
  */
 static void on_step(int sent, int version, int type, const void *at, size_t len, SSL *ssl, void *arg)
 {
-    uint32_t *since = &((tls *)arg)->since[sent != 0];
+    tls *t = arg;
+    uint32_t *since = &t->since[sent != 0];
     uint8_t first = len ? *(const uint8_t *)at : 0;
     (void)version;
     if (type == SSL3_RT_HEADER)
         *since = first == SSL3_RT_CHANGE_CIPHER_SPEC ? 0 : *since + 1;
-    else if (sent && type == SSL3_RT_HANDSHAKE && first == SSL3_MT_FINISHED &&
-             SSL_version(ssl) == TLS1_3_VERSION)
+    if (!sent || type != SSL3_RT_HANDSHAKE || SSL_version(ssl) != TLS1_3_VERSION)
+        return;
+    if (first == SSL3_MT_FINISHED)
         secrets_ask(ssl, true);
+    if (first == SSL3_MT_SERVER_HELLO) { /* or HelloRetryRequest, which has its type (RFC 8446 4.1.4) */
+        t->header = t->hello = 0;
+        t->left = 0;
+        t->hello_size = 0;
+    }
 }
 
 static void secrets_forget(tls *t)
@@ -450,6 +468,7 @@ static int tls_handshake(sr_transport *base, int socket)
     if (!facts_make(t))
         return ENOMEM;
     t->records.resumed = SSL_session_reused(t->ssl);
+    t->hello = MESSAGE_HEADER; /* none is awaited any more */
     if (!take_over(t)) {
         SSL_set_read_ahead(t->ssl, 1);
         SSL_set_msg_callback(t->ssl, on_message);

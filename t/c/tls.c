@@ -276,6 +276,41 @@ static void announced(size_t size, bool fits)
     pair_close(&q);
 }
 
+/* Likewise the second hello, which HelloRetryRequest asks for: alone, and from a client that knows that it will be asked. */
+static void announced_again(size_t size, bool fits)
+{
+    const char whole[] = {20,        3, 3, 0, 1, 1, 22, 3, 3, 0, 4, 1, (char)(size >> 16), (char)(size >> 8),
+                          (char)size};
+    for (int at_once = 0; at_once < 2; at_once++) {
+        char bytes[BYTES];
+        pair p;
+        pair_open(&p, TLS1_3_VERSION);
+        MUST(
+            SSL_set1_groups_list(p.ssl, "P-521:P-256")); /* it has a key for the first, which we don't take */
+        size_t len = hello(&p, bytes);
+        memcpy(bytes + len, whole, sizeof whole);
+        give(&p, bytes, at_once ? len + sizeof whole : len);
+        int err = server_step(&p);
+        if (!at_once && err == EAGAIN) {
+            give(&p, whole, sizeof whole);
+            err = server_step(&p);
+        }
+        ok((err == EAGAIN) == fits, "a second hello of %zu bytes is %s%s", size, fits ? "awaited" : "refused",
+           at_once ? ", though it is here already" : "");
+        pair_close(&p);
+    }
+}
+
+/* A second hello is read like the first. */
+static void retried(void)
+{
+    pair p;
+    pair_open(&p, TLS1_3_VERSION);
+    MUST(SSL_set1_groups_list(p.ssl, "P-521:P-256"));
+    is_int(shake(&p, 7), 0, "a handshake with HelloRetryRequest, in pieces, is completed");
+    pair_close(&p);
+}
+
 static void in_bytes(int version)
 {
     pair p;
@@ -551,6 +586,9 @@ int main(void)
     announced(16 * 1024, true);
     announced(16 * 1024 + 1, false);
     announced(131072, false);
+    announced_again(16 * 1024, true);
+    announced_again(16 * 1024 + 1, false);
+    retried();
     unread();
     sr_tls_free(tls);
     sr_keyset_wipe(&plain_set);
