@@ -831,19 +831,20 @@ sr_transport *sr_records_unpack(sr_bytes from, int socket)
     bool made = whole && r && sr_buffer_add(&r->raw, at, p.raw) &&
                 sr_buffer_add(&r->plain, at + p.raw, p.plain) &&
                 sr_buffer_add(&r->facts, at + p.raw + p.plain, p.facts) && sr_records_begin(r, &p.keys);
-    OPENSSL_cleanse(&p, sizeof p);
-    if (!made) {
-        if (r)
-            sr_records_wipe(r);
-        free(r);
-        return NULL;
+    if (made) {
+        r->socket = socket;
+        r->closed = p.closed;
+        r->controls = p.controls;
+        r->n_part = p.n_part;
+        memcpy(r->part, p.part, p.n_part);
     }
-    r->socket = socket;
-    r->closed = p.closed;
-    r->controls = p.controls;
-    r->n_part = p.n_part;
-    memcpy(r->part, p.part, p.n_part);
-    return &r->base;
+    OPENSSL_cleanse(&p, sizeof p);
+    if (made)
+        return &r->base;
+    if (r)
+        sr_records_wipe(r);
+    free(r);
+    return NULL;
 }
 
 #endif

@@ -297,6 +297,39 @@ static void little_stays(void)
     line_close(&l);
 }
 
+/* Records without bytes for the caller count before a connection is passed on and behind that. */
+static void counted(void)
+{
+    line l;
+    bool fine = line_open(&l, TLS1_3_VERSION, NULL, NULL);
+    for (int i = 0; i < 33; i++) { /* one more than may come in a row */
+        if (i == 20)
+            ok(sr_transport_read(l.t, l.server[0], got, 100) < 0 && errno == EAGAIN && passes_on(&l),
+               "passed on between KeyUpdates");
+        fine = fine && SSL_key_update(l.ssl, SSL_KEY_UPDATE_NOT_REQUESTED) && SSL_do_handshake(l.ssl) == 1;
+        carry(l.client[1], l.server[1], SIZE_MAX);
+    }
+    ok(fine && sr_transport_read(l.t, l.server[0], got, 100) < 0 && errno == EPROTO,
+       "a flood of them is refused: those before it count");
+    line_close(&l);
+}
+
+/* The end of the peer, which was seen before a connection is passed on. */
+static void ended(int version)
+{
+    line l;
+    size_t put;
+    bool fine = line_open(&l, version, NULL, NULL) && SSL_write_ex(l.ssl, sent, 100, &put) == 1;
+    SSL_shutdown(l.ssl);
+    carry(l.client[1], l.server[1], SIZE_MAX);
+    ok(fine && sr_transport_peek(l.t, l.server[0]) == 1 && passes_on(&l), "%x: passed on behind close_notify",
+       version);
+    ok(sr_transport_read(l.t, l.server[0], got, 1000) == 100, "%x: what came before it is read", version);
+    ok(sr_transport_holds(l.t), "%x: the end is there", version);
+    ok(sr_transport_read(l.t, l.server[0], got, 1000) == 0, "%x: and read", version);
+    line_close(&l);
+}
+
 static void renegotiates(void)
 {
     line l;
@@ -529,6 +562,9 @@ int main(void)
     small_records(TLS1_2_VERSION, "ECDHE-ECDSA-AES256-GCM-SHA384");
     small_records(TLS1_2_VERSION, "ECDHE-ECDSA-CHACHA20-POLY1305");
     little_stays();
+    counted();
+    ended(TLS1_3_VERSION);
+    ended(TLS1_2_VERSION);
     renegotiates();
     refused(TLS1_3_VERSION);
     refused(TLS1_2_VERSION);
