@@ -343,6 +343,30 @@ static void renegotiates(void)
     ok(SSL_do_handshake(l.ssl) != 1, "the client is told so");
     ok(sr_transport_send(l.t, l.server[0], "x", 1, 0) == 1, "and the server could go on");
     line_close(&l);
+
+    fine = line_open(&l, TLS1_2_VERSION, NULL, NULL);
+    ok(fine && sr_transport_end(l.t, l.server[0]) == 0, "the server has ended its side");
+    SSL_renegotiate(l.ssl);
+    SSL_do_handshake(l.ssl);
+    carry(l.client[1], l.server[1], SIZE_MAX);
+    ok(sr_transport_read(l.t, l.server[0], got, 1) < 0 && errno == EAGAIN, "renegotiation is read then");
+    shutdown(l.server[1], SHUT_WR);
+    ok(sr_transport_read(l.t, l.server[0], got, 1) == 0, "and has no answer, which could not be sent");
+    line_close(&l);
+}
+
+static void other_version(int version)
+{
+    line l;
+    bool fine = line_open(&l, version, NULL, NULL) && write(l.server[1], "\x17\2\0\0\1x", 6) == 6;
+    ok(fine && sr_transport_read(l.t, l.server[0], got, 1) < 0 && errno == EPROTO,
+       "%x: a record of version 2 is refused", version);
+    carry_all(&l);
+    SSL_read(l.ssl, got, 1);
+    ok(ERR_GET_REASON(ERR_peek_error()) == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, "%x: the alert says why",
+       version);
+    ERR_clear_error();
+    line_close(&l);
 }
 
 /* Takes the record that the client has just made from its socket. */
@@ -566,6 +590,8 @@ int main(void)
     ended(TLS1_3_VERSION);
     ended(TLS1_2_VERSION);
     renegotiates();
+    other_version(TLS1_3_VERSION);
+    other_version(TLS1_2_VERSION);
     refused(TLS1_3_VERSION);
     refused(TLS1_2_VERSION);
     slow();
