@@ -292,7 +292,7 @@ sub _trace {
 # What the generation has warmed up is shared until it is written to: the copies are made now, and connections opened
 sub _warm_up {
     my ( $self, $app ) = @_;
-    my $repeats = delete $self->{warm_up};
+    my $repeats = $self->{warm_up};                             # not freed, which would write to ten pages
     $self->{tell}->( hook => 'warm_up' );
     if   ($repeats) { $repeats->repeat( @{ $self->{repeats} } ) }
     else            { $self->_new_warm_up($app)->run or die "--warm-up failed\n" }

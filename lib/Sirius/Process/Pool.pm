@@ -3,9 +3,10 @@ package Sirius::Process::Pool;
 use strict;
 use warnings;
 
-use JSON::PP   ();
-use List::Util qw(min);
-use POSIX      qw(SIGINT SIGQUIT SIGTERM);
+use JSON::PP     ();
+use List::Util   qw(min);
+use POSIX        qw(SIGINT SIGQUIT SIGTERM);
+use Scalar::Util qw(weaken);
 use Sirius::App::ForkCheck;
 use Sirius::App::Hooks;
 use Sirius::App::Isolation;
@@ -307,6 +308,7 @@ sub _leave_terminal {
 # Before the fork, as a worker shares only what it does not write
 sub _new_worker {
     my ( $self, $slot ) = @_;
+    weaken( my $own = $self );
     my $worker = Sirius::Worker->new(
         ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners repeats scoreboard sleepers) ),
         control      => $self->{alive},
@@ -315,10 +317,10 @@ sub _new_worker {
         report       => $self->{report},
         slot         => $slot,
         tell         => sub {
-            my $heard = $self->_tell_generation(@_);
+            my $heard = $own->_tell_generation(@_);
             if ( $_[0] eq 'ready' ) {
-                $self->{daemon}->detach  if $self->{daemon};
-                Sirius::Log->tell(undef) if $self->_is_listened_to;
+                $own->{daemon}->detach   if $own->{daemon};
+                Sirius::Log->tell(undef) if $own->_is_listened_to;
             }
             return $heard ? '' : 'unheard';
         },
@@ -400,12 +402,17 @@ sub _spawn {
     Sirius::App::ForkCheck->warn_once( $self->_sockets );
     my $generation = $$;
     my $title      = Sirius::OS::Title->title( $self->{conf}, 'worker' );
-    my @codes      = map {
-        my $worker   = $self->_new_worker($_);
-        my %handlers = $worker->handlers;
-        sub { exit $self->_become_worker( $worker, \%handlers, $title, $generation ) }
-    } @slots;
-    my @children = Sirius::OS::Child->fork_all(@codes);
+
+    # Kept until others are forked: to free them now would write to 67 pages that the workers share
+    weaken( my $own = $self );
+    $self->{codes} = [
+        map {
+            my $worker   = $own->_new_worker($_);
+            my %handlers = $worker->handlers;
+            sub { exit $own->_become_worker( $worker, \%handlers, $title, $generation ) }
+        } @slots
+    ];
+    my @children = Sirius::OS::Child->fork_all( @{ $self->{codes} } );
     my $error    = $!;
     for my $child (@children) {
         $child->on_end( sub { $self->_worker_ended(@_) } );
