@@ -168,8 +168,6 @@ sub run {
     return $why;
 }
 
-sub slot { return shift->{slot} }
-
 # A second request to drain is a request to stop
 sub _ask {
     my ( $self, $what ) = @_;
@@ -416,10 +414,6 @@ Before the fork: does what can be done there for L</run>. Each page that a worke
 
 Serves, and returns why it ended: C<drained>, C<stopped>, C<max-requests>, C<max-rss>, C<timeout> or C<harakiri>; or C<over>,
 when the edge has ended with the server.
-
-=head2 slot
-
-Its row of the scoreboard.
 
 =head1 SEE ALSO
 

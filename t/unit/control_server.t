@@ -331,7 +331,7 @@ subtest 'With Sirius::OS::Loop nothing is polled' => sub {
     my $pid = fork;
     if ( !$pid ) {
         close $read;
-        $loop->hand_over;
+        $loop->hand_over( {} );
         my $socket = IO::Socket::UNIX->new( Peer => $mine ) or POSIX::_exit(1);
         sleep 0.1;
         syswrite $socket, '{"command":';

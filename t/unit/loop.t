@@ -199,7 +199,7 @@ for my $before (qw(DEFAULT IGNORE)) {
         if ( !$pid ) {
             sleep 0.1;    # TERM is here by now
             my $caught = 0;
-            $loop->hand_over( TERM => sub { $caught++ } );
+            $loop->hand_over( { TERM => sub { $caught++ } } );
             POSIX::_exit( $caught ? 7 : 8 );
         }
         kill TERM => $pid;

@@ -201,7 +201,7 @@ sub _answer {
 sub _become {
     my ( $self, $alive, $line ) = @_;
     my $supervisor = $self->{supervisor};
-    $supervisor->loop->hand_over( map { $_ => 'IGNORE' } @DEAF );
+    $supervisor->loop->hand_over( { map { $_ => 'IGNORE' } @DEAF } );
     my @listeners   = map { [ $_->fd, $_->given ] } @{ $self->{listeners} };
     my @descriptors = $supervisor->scoreboard->descriptor;
     my $sleepers    = $self->{edge}->workers;

@@ -62,12 +62,12 @@ sub from {
 }
 
 sub hand_over {
-    my ( $self, %handler ) = @_;
+    my ( $self, $handler ) = @_;
 
     # A signal that was ignored before must not be ignored again even for a moment, as that discards a pending
     # one
-    $self->_restore( grep { !$handler{$_} } @{ $self->{names} } );
-    $SIG{$_} = $handler{$_} for keys %handler;
+    $self->_restore( grep { !$handler->{$_} } @{ $self->{names} } );
+    $SIG{$_} = $handler->{$_} for keys %$handler;
     POSIX::sigprocmask( SIG_SETMASK, $self->{open} );
     return;
 }
@@ -294,7 +294,7 @@ Who has sent the last signal of this name, see L<Sirius::OS::Origin>: of C<HUP>,
 
 =head2 hand_over
 
-  $loop->hand_over( TERM => sub {...} );
+  $loop->hand_over( { TERM => sub {...} } );
 
 In a child after C<fork>: installs the given handlers, gives every other signal back to the handler it had before L</new>, and
 opens all of them. What arrived for the child since the fork is delivered now, also what was ignored before L</new>.

@@ -119,7 +119,7 @@ sub _unchanged {
 
 sub _become {
     my ( $class, $supervisor, $handles, %plain ) = @_;
-    $supervisor->loop->hand_over;
+    $supervisor->loop->hand_over( {} );
     my @listeners   = map { [ $_->fd, $_->given, undef, $_->is_tls ] } @{ $supervisor->listeners };
     my @descriptors = $supervisor->scoreboard->descriptor;
     my $pipe        = $supervisor->log_pipe;

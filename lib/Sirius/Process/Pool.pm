@@ -141,10 +141,10 @@ sub _active {
 }
 
 sub _become_worker {
-    my ( $self, $worker, $handlers, $title, $generation ) = @_;
+    my ( $self, $slot, $worker, $handlers, $title, $generation ) = @_;
     my $status = 1;
     eval {
-        $self->{scoreboard}->occupy( $worker->slot, $generation ) or die "its generation was killed\n";
+        $self->{scoreboard}->occupy( $slot, $generation ) or die "its generation was killed\n";
         close $self->{news};
         close $self->{supervisor};
 
@@ -154,7 +154,7 @@ sub _become_worker {
             if $self->_is_listened_to;
         Sirius::OS::Title->become($title);
         $self->{theirs}->restore;
-        $self->{loop}->hand_over(%$handlers);
+        $self->{loop}->hand_over($handlers);
         $self->_tell_generation( 'done', $worker->run );
         $status = 0;
         1;
@@ -308,6 +308,7 @@ sub _leave_terminal {
 # Before the fork, as a worker shares only what it does not write
 sub _new_worker {
     my ( $self, $slot ) = @_;
+    my $listened = $self->_is_listened_to;
     weaken( my $own = $self );
     my $worker = Sirius::Worker->new(
         ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners repeats scoreboard sleepers) ),
@@ -320,7 +321,7 @@ sub _new_worker {
             my $heard = $own->_tell_generation(@_);
             if ( $_[0] eq 'ready' ) {
                 $own->{daemon}->detach   if $own->{daemon};
-                Sirius::Log->tell(undef) if $own->_is_listened_to;
+                Sirius::Log->tell(undef) if $listened;
             }
             return $heard ? '' : 'unheard';
         },
@@ -407,9 +408,10 @@ sub _spawn {
     weaken( my $own = $self );
     $self->{codes} = [
         map {
-            my $worker   = $own->_new_worker($_);
+            my $slot     = $_;
+            my $worker   = $own->_new_worker($slot);
             my %handlers = $worker->handlers;
-            sub { exit $own->_become_worker( $worker, \%handlers, $title, $generation ) }
+            sub { exit $own->_become_worker( $slot, $worker, \%handlers, $title, $generation ) }
         } @slots
     ];
     my @children = Sirius::OS::Child->fork_all( @{ $self->{codes} } );

@@ -93,7 +93,7 @@ sub take {
 sub try {
     my ( $class, $supervisor ) = @_;
     my $code = sub {
-        $supervisor->loop->hand_over;
+        $supervisor->loop->hand_over( {} );
         eval {
             Sirius::OS::Invocation->run_module(
                 ref $supervisor,
