@@ -9,6 +9,12 @@ use Sirius::Config::Settings;
 use Sirius::Config::Sources;
 use Sirius::Test::Server;
 
+# What is read is looked at, not whether an address is free: others may listen on the port of the default
+{
+    no warnings 'redefine';
+    *Sirius::Listen::Listener::probe = sub { };
+}
+
 my $dir = tempdir( CLEANUP => 1 );
 
 # A file with this text
