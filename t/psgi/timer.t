@@ -264,8 +264,12 @@ POSIX::sigaction( 27,
 sub { \$main::on++ if \$_[0]{PATH_INFO} eq '/on'; [ 200, [], [\$\$] ] }
 APP
         is $server->ask('GET /on')->body, $server->pid, 'it serves';
-        my ( $until, $seen ) = ( Time::HiRes::time() + 6, 0 );
-        while ( Time::HiRes::time() < $until && kill PROF => $server->pid ) {
+
+        # a busy machine runs fewer of them in 6 s
+        my ( $enough, $until, $seen ) = ( map( { Time::HiRes::time() + $_ } 6, 60 ), 0 );
+        while ( ( Time::HiRes::time() < $enough || $seen <= 1000 && Time::HiRes::time() < $until )
+            && kill PROF => $server->pid )
+        {
             my $patience = Time::HiRes::time() + 0.01;
             1 while -s "$dir/died" == $seen && Time::HiRes::time() < $patience;
             $seen = -s _;

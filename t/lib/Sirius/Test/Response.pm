@@ -27,10 +27,9 @@ sub take {
             if substr( $$bytes, 0, 9 ) ne substr 'HTTP/1.1 ', 0, length substr $$bytes, 0, 9;
         return;
     }
-    my $self = $class->_head( substr $$bytes, 0, $end );
-    my $rest = substr $$bytes, $end + 4;
-    return if !$self->_body( \$rest, %option );
-    $$bytes = $rest;
+    my $self  = $class->_head( substr $$bytes, 0, $end );
+    my $taken = $self->_body( $bytes, $end + 4, %option ) or return;
+    substr $$bytes, 0, $taken, '';
     return $self;
 }
 
@@ -95,46 +94,46 @@ sub _check {
     return;
 }
 
-# Reads the body by its framing; false if it is not complete
+# Reads the body, which begins at $at, by its framing. Returns where it ends, and nothing if it is not complete. This is asked after
+# each read, so a body is copied once, when all of it is there: 30 MB copied at each read take longer than they are waited for.
 sub _body {
-    my ( $self, $rest, %option ) = @_;
+    my ( $self, $bytes, $at, %option ) = @_;
     my $status = $self->{status};
-    return 1                      if $option{head} || $status < 200 || $status == 204 || $status == 304;
-    return $self->_chunked($rest) if $self->headers('Transfer-Encoding');
+    return $at if $option{head} || $status < 200 || $status == 204 || $status == 304;
+    return $self->_chunked( $bytes, $at ) if $self->headers('Transfer-Encoding');
     if ( defined( my $length = $self->header('Content-Length') ) ) {
-        return if length $$rest < $length;
-        $self->{body} = substr $$rest, 0, $length, '';
-        return 1;
+        return if length($$bytes) - $at < $length;
+        $self->{body} = substr $$bytes, $at, $length;
+        return $at + $length;
     }
     garbage("a $status with no end: no length, not chunked, no 'Connection: close'") if !$self->closes;
     return                                                                           if !$option{eof};
     $self->{until_close} = 1;
-    $self->{body}        = $$rest;
-    $$rest               = '';
-    return 1;
+    $self->{body}        = substr $$bytes, $at;
+    return length $$bytes;
 }
 
 sub _chunked {
-    my ( $self, $rest )  = @_;
-    my ( $at,   @chunk ) = (0);
+    my ( $self, $bytes, $at ) = @_;
+    my @place;
     while (1) {
-        my $eol  = index $$rest, "\r\n", $at;
-        my $line = substr $$rest, $at, $eol < 0 ? 18 : $eol - $at;
+        my $eol  = index $$bytes, "\r\n", $at;
+        my $line = substr $$bytes, $at, $eol < 0 ? 18 : $eol - $at;
         garbage("chunk size '$line'")
             if $eol >= 0 ? $line !~ /\A[0-9A-Fa-f]{1,16}\z/ : $line =~ /[^0-9A-Fa-f\r]/;
         return if $eol < 0;
         my $size = hex $line;
         $at = $eol + 2;
-        return                                              if length $$rest < $at + $size + 2;
-        garbage("a chunk of $size bytes ends without CRLF") if substr( $$rest, $at + $size, 2 ) ne "\r\n";
-        push @chunk, substr $$rest, $at, $size if $size;
+        return                                              if length $$bytes < $at + $size + 2;
+        garbage("a chunk of $size bytes ends without CRLF") if substr( $$bytes, $at + $size, 2 ) ne "\r\n";
+        push @place, [ $at, $size ] if $size;
         $at += $size + 2;
         last if !$size;
     }
+    my @chunk = map { substr $$bytes, $_->[0], $_->[1] } @place;
     $self->{body}   = join '', @chunk;
     $self->{chunks} = \@chunk;
-    substr $$rest, 0, $at, '';
-    return 1;
+    return $at;
 }
 
 1;
