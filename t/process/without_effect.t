@@ -87,6 +87,42 @@ PROGRAM
     }
 };
 
+# To listen without TLS where it was asked for would be worse than not to listen
+subtest '--listen ADDRESS,tls beside sockets of systemd and start_server' => sub {
+    my $socket  = IO::Socket::INET->new( LocalAddr => '127.0.0.1', Listen => 5 ) or die $@;
+    my $port    = $socket->sockport;
+    my $program = spew( "$dir/activate_tls", <<"PROGRAM" );
+use POSIX ();
+POSIX::dup2( shift, 3 );
+shift eq 'systemd' ? \@ENV{qw(LISTEN_FDS LISTEN_PID)} = ( 1, \$\$ ) : \$ENV{SERVER_STARTER_PORT} = '127.0.0.1:$port=3';
+exec \@ARGV;
+PROGRAM
+    fcntl $socket, Fcntl::F_SETFD(), 0;
+    for my $giver (qw(systemd start_server)) {
+        my @command = ( $^X, $program, fileno $socket, $giver, $^X, "$root/bin/sirius", qw(-E deployment) );
+        my @args    = ( '--tls-self-signed', '--workers', 1, '--listen' );
+        my $server  = Sirius::Test::Server->start(
+            app     => $APP,
+            args    => [ @args, "127.0.0.1:$port,tls" ],
+            plain   => 1,
+            command => \@command
+        );
+        like $server->log,   qr{listening on https://127\.0\.0\.1:$port/}, "$giver: the socket speaks TLS";
+        unlike $server->log, qr/has no effect/,                            'and --listen has an effect';
+        $server->stop;
+        $server = Sirius::Test::Server->spawn(
+            app     => $APP,
+            args    => [ @args, '127.0.0.1:1,tls' ],
+            plain   => 1,
+            command => \@command
+        );
+        is $server->wait_exit(20), 'exit 1', 'another address: it does not start';
+        like $server->log,
+            qr/^sirius: cannot listen on 127\.0\.0\.1:1,tls: $giver has opened the sockets, but none at this address/m,
+            'and says why';
+    }
+};
+
 subtest 'An address in use is told before the application is loaded' => sub {
     my $taken = IO::Socket::INET->new( LocalAddr => '127.0.0.1', Listen => 5 ) or die $@;
     my $unix

@@ -1,5 +1,6 @@
 use strict;
 use warnings;
+use File::Temp ();
 use Test::More;
 use Cwd qw(getcwd);
 use Sirius::Config::Options;
@@ -418,6 +419,21 @@ subtest 'TLS' => sub {
         qr/\Asirius: --tls-client-verify: requires --tls-client-ca/, 'no CA';
     like refused( listen => ':443,tls', tls_cert => '/a', tls_min => '1.1' ),
         qr/\Asirius: --tls-min: '1\.1' is not one of 1\.2, 1\.3/, 'a version';
+    my $keys = File::Temp->newdir( DIR => '/tmp' );    # others may enter that
+    open my $out, '>', "$keys/key" or die "$keys/key: $!";
+    close $out or die "$keys/key: $!";
+
+    for my $case ( [ 0644, 0755, 1 ], [ 0604, 0711, 1 ], [ 0640, 0755, 0 ], [ 0644, 0750, 0 ] ) {
+        my ( $mode, $above, $told ) = @$case;
+        chmod $mode,  "$keys/key" or die $!;
+        chmod $above, "$keys"     or die $!;
+        is_deeply conf( listen => ':443,tls', tls_cert => '/a', tls_key => "$keys/key" )->{notices},
+            [
+            (   "sirius: every user can read the private key in $keys/key: take this right away, such as by chmod 0600"
+            ) x $told
+            ],
+            sprintf 'a key with mode %04o in a directory with %04o', $mode, $above;
+    }
     my $from = Sirius::Config::Sources->read(
         env => { SIRIUS_LISTEN => ':80,:443,tls :8080', SIRIUS_TLS_SELF_SIGNED => 1 } );
     is_deeply conf( sources => $from )->{listen}, [ ':80', ':443,tls', ':8080' ], 'in the environment';

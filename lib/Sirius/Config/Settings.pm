@@ -161,6 +161,9 @@ sub _tls {
         scalar @keys,
         scalar @certs
     ) if @keys && @keys != @certs;
+    push @{ $conf->{notices} },
+        map {"sirius: every user can read the private key in $_: take this right away, such as by chmod 0600"}
+        grep { _open_to_all($_) } @keys ? @keys : @certs;
     Sirius::Config::Options->fail( '--tls-self-signed: cannot be combined with --tls-cert or --tls-dir',
         $from->{tls_self_signed} )
         if $conf->{tls_self_signed} && ( @certs || defined $conf->{tls_dir} );
@@ -182,6 +185,18 @@ sub _tls {
         . ': TLS needs a certificate: give --tls-cert and --tls-key, --tls-dir, or for development --tls-self-signed'
     ) if defined $listen && !@certs && !defined $conf->{tls_dir} && !$conf->{tls_self_signed};
     return;
+}
+
+# Whether others may read the file, and enter the directories that lead there
+sub _open_to_all {
+    my $path = shift;
+    my $mode = ( stat $path )[2];
+    return if !defined $mode || !-f _ || !( $mode & oct 4 );
+    while ( $path =~ s{(?<=.)/[^/]*\z}{} ) {
+        $mode = ( stat $path )[2];
+        return if defined $mode && !( $mode & oct 1 );
+    }
+    return 1;
 }
 
 # Splits --workers into two numbers: workers at the start, and at most

@@ -215,14 +215,33 @@ sub _handle {
     return eval { Sirius::OS::Inherit->handle($fd) };
 }
 
-# Returns the sockets that were passed to this server. --listen may ask for other addresses, which then have
-# no effect
+# Returns the sockets that were passed to this server. --listen may say which of them speak TLS; other addresses
+# have no effect. To speak plain HTTP where TLS was asked for would be worse than not to start
 sub _instead {
     my ( $conf, $giver, @listeners ) = @_;
+    my @ignored;
+    for my $spec ( @{ $conf->{listen} } ) {
+        my $address = Sirius::Config::Address->parse($spec);
+        my @same    = $address->{tls} ? grep { $_->_is_at($address) } @listeners : ();
+        if    ( $conf->{ssl} || !$address->{tls} ) { push @ignored, $spec }
+        elsif ( !@same ) {
+            _fail( $spec,
+                "$giver has opened the sockets, but none at this address: open it there, or give --enable-ssl"
+                    . ' if all of them are to speak TLS' );
+        }
+        $_->{tls} = 1 for @same;
+    }
     Sirius::Log->warn(
-        "--listen @{ $conf->{listen} } has no effect: $giver has opened the sockets that this server listens on"
-    ) if $conf->{listen_given};
+        "--listen @ignored has no effect: $giver has opened the sockets that this server listens on")
+        if $conf->{listen_given} && @ignored;
     return @listeners;
+}
+
+# By port or path: the host may be written in many ways
+sub _is_at {
+    my ( $self, $address ) = @_;
+    return ( $address->{path} // '' ) eq $self->{path} =~ s/\A\@/\0/r if $self->{is_unix};
+    return ( $address->{port} // '' ) eq $self->{port};
 }
 
 # A socket option as a number, -1 if it can't be read
@@ -291,7 +310,7 @@ L</close> removes the file of a unix socket; one that somebody else has bound is
 =head1 DESCRIPTORS
 
 With C<SERVER_STARTER_PORT> in the environment (start_server of L<Server::Starter>) its descriptors are served and
-nothing is bound.
+nothing is bound. An address of C<listen> with C<tls> says which of them speak TLS: the one with the same port or path.
 
 So it is with C<LISTEN_FDS> and C<LISTEN_PID> (socket activation by systemd): all of its descriptors are served, and the
 addresses in the configuration are not, since those may be only the default. With C<fd:> or C<systemd:> among them it is

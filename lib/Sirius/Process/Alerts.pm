@@ -39,8 +39,7 @@ my @TROUBLES = (
     [ 'head'           => info => _limit( max_header_bytes => 'or --max-header-fields exceeded', 431 ) ],
     [ 'header-timeout' => info => _limit( header_timeout   => 'exceeded',                        408 ) ],
     [ 'body-timeout'   => info => _limit( body_rate        => 'not reached',                     408 ) ],
-    [   'malformed' => info =>
-            sub { return _answered( $_[1], 400, 'because they were incomplete or not valid HTTP' ) }
+    [   'malformed' => info => sub { return _answered( $_[1], 400, 'because of incomplete or invalid HTTP' ) }
     ],
 );
 
