@@ -181,6 +181,27 @@ subtest 'a certificate for development' => sub {
     $server->stop;
 };
 
+subtest 'the certificate for development stays when the application changes' => sub {
+    my $dir  = File::Temp->newdir;
+    my $file = spew( "$dir/app.psgi", "sub { [ 200, [], ['0'] ] }\n" );
+    my $server
+        = start_server( "$file", '--listen', '127.0.0.1:0,tls', qw(--tls-self-signed --workers 1 --reload) );
+    my $ask = sub {
+        my $socket = IO::Socket::SSL->new( PeerAddr => $server->address, SSL_verify_mode => SSL_VERIFY_NONE )
+            or return '';
+        print {$socket} "GET / HTTP/1.0\r\n\r\n" or return '';
+        return $socket->get_fingerprint . ( join( '', readline $socket ) =~ /\r\n\r\n(.*)/ )[0];
+    };
+    my $first = $ask->();
+    like $first, qr/0\z/, 'before';
+    for my $n ( 1, 2 ) {
+        spew( $file, "sub { [ 200, [], ['$n'] ] }\n" );
+        ok until_true( 30, sub { $ask->() =~ /$n\z/ } ), "change $n is there";
+    }
+    is $ask->(), $first =~ s/0\z/2/r, 'the certificate is the same';
+    $server->stop;
+};
+
 no warnings qw(portable);    # addresses have 64 bits
 
 # Key bytes in memory or in an open file of a process

@@ -23,6 +23,7 @@ use constant {
     LOOK   => 10,    # seconds between two looks at the files
     SETTLE => 1,     # and that they have to stay as they are, since certificate and key do not change at once
     LATE   => 60,    # that it has to read them
+    SOON   => 30 * 86_400,
 };
 
 # In the order of the command line: what is more than a text comes first
@@ -123,8 +124,9 @@ sub pid {
 # Reads the files again, by these words if there are other ones
 sub renew {
     my ( $self, @words ) = @_;
+    return                   if $self->_stays(@words);
     $self->{words} = \@words if @words;
-    return $self->_start if !$self->{next};
+    return $self->_start     if !$self->{next};
     $self->{once_more} = 1;    # what it has read may be older than this wish
     return;
 }
@@ -308,6 +310,15 @@ sub _adopt {
     return;
 }
 
+# A certificate for development, as browsers in which somebody has accepted it would ask again after each change of the
+# application. One that is about to expire is made anew
+sub _stays {
+    my ( $self, @words ) = @_;
+    return if !$self->{line} || $self->{next} || !grep { $_ eq 'tls-self-signed=1' } @{ $self->{words} };
+    return if @words && "@words" ne "@{ $self->{words} }";
+    return $self->_identity eq $self->{identity} && !grep { $_->{expires} < time + SOON } $self->certificates;
+}
+
 # Another one, which reads the files by the rights of this process, and takes over the keys of tickets
 sub _start {
     my $self = shift;
@@ -419,7 +430,8 @@ The PID of the keeper. Undefined if there is none.
 
   $keeper->renew(@words);
 
-Reads the files again, and replaces the settings if there are any words.
+Reads the files again, and replaces the settings if there are any words. Does nothing with C<--tls-self-signed>, unless something has
+changed.
 
 =head2 start, stop
 
