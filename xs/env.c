@@ -327,12 +327,12 @@ static SV *env_alone(pTHX_ sirius *s, const sirius_request *t)
         put_repeatable(aTHX_ env.hv, keys[KEY_CONTENT_LENGTH], sr_bytes_of(n.at, n.len));
     }
     if (t->facts.len) {
+        sr_bytes all[SR_FACTS];
+        sr_facts_all(t->facts, all);
         put_repeatable(aTHX_ env.hv, key_https, SR_BYTES("on"));
-        for (int i = 0; i < SR_FACTS; i++) {
-            sr_bytes fact = sr_facts_get(t->facts, (sr_fact)i);
-            if (fact.at)
-                put_repeatable(aTHX_ env.hv, fact_keys[i], fact);
-        }
+        for (int i = 0; i < SR_FACTS; i++)
+            if (all[i].at)
+                put_repeatable(aTHX_ env.hv, fact_keys[i], all[i]);
     }
     sirius_input_forget(aTHX_ & env.input); /* the layer keeps the bytes */
     s->turn.pooled = NULL;
@@ -344,13 +344,14 @@ static SV *env_alone(pTHX_ sirius *s, const sirius_request *t)
 /* No field of a client has one of these keys: its own begin with HTTP_. */
 static void facts_list(sr_bytes facts, key_list *list, sr_bytes *values)
 {
+    sr_bytes all[SR_FACTS];
+    sr_facts_all(facts, all);
     values[list->n] = SR_BYTES("on");
     key_add(list, key_https);
     for (int i = 0; i < SR_FACTS; i++) {
-        sr_bytes fact = sr_facts_get(facts, (sr_fact)i);
-        if (!fact.at)
+        if (!all[i].at)
             continue;
-        values[list->n] = fact;
+        values[list->n] = all[i];
         key_add(list, fact_keys[i]);
     }
 }

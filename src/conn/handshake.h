@@ -25,7 +25,7 @@ void sr_handshake_event(sr_engine *e, sr_conn *c); /* it can go on */
 /* One of them can go on. Asked in each step of the loop. */
 static inline bool sr_handshake_waits(const sr_engine *e)
 {
-    return !sr_link_alone(&e->handshakes) || !sr_link_alone(&e->endings);
+    return e->n_handshakes && (!sr_link_alone(&e->handshakes) || !sr_link_alone(&e->endings));
 }
 
 /* Lets the first of the list go on. Requires that one waits. A request may be complete with the handshake. */

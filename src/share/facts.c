@@ -22,18 +22,30 @@ bool sr_fact_find(sr_bytes name, sr_fact *which)
     return false;
 }
 
-sr_bytes sr_facts_get(sr_bytes run, sr_fact which)
+void sr_facts_all(sr_bytes run, sr_bytes values[SR_FACTS])
 {
     sr_facts facts;
     size_t at = sizeof facts;
-    if (run.len < sizeof facts)
-        return (sr_bytes){0};
-    memcpy(&facts, run.at, sizeof facts);
-    for (int i = 0; i < (int)which; i++)
-        at += facts.len[i] > 0 ? (size_t)facts.len[i] : 0;
-    if (facts.len[which] < 0 || at > run.len || (size_t)facts.len[which] > run.len - at)
-        return (sr_bytes){0};
-    return sr_bytes_of(run.at + at, (size_t)facts.len[which]);
+    bool whole = run.len >= sizeof facts;
+    if (whole)
+        memcpy(&facts, run.at, sizeof facts);
+    for (int i = 0; i < SR_FACTS; i++) {
+        values[i] = (sr_bytes){0};
+        if (!whole || facts.len[i] < 0)
+            continue;
+        size_t len = (size_t)facts.len[i];
+        whole = len <= run.len - at;
+        if (whole)
+            values[i] = sr_bytes_of(run.at + at, len);
+        at += whole ? len : 0;
+    }
+}
+
+sr_bytes sr_facts_get(sr_bytes run, sr_fact which)
+{
+    sr_bytes values[SR_FACTS];
+    sr_facts_all(run, values);
+    return values[which];
 }
 
 bool sr_facts_make(sr_buffer *to, const sr_bytes values[SR_FACTS])

@@ -31,7 +31,10 @@ typedef struct sr_facts {
 const char *sr_fact_name(sr_fact which);
 bool sr_fact_find(sr_bytes name, sr_fact *which);
 
-/* A value; at NULL: there is none, or the run is not whole. */
+/* All values; at NULL: there is none, or the run is not whole. */
+void sr_facts_all(sr_bytes run, sr_bytes values[SR_FACTS]);
+
+/* One of them. */
 sr_bytes sr_facts_get(sr_bytes run, sr_fact which);
 
 /* Writes the run. A value with at NULL is absent. False: no memory, or more than SR_FACTS_BYTES_MAX. */

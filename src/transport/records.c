@@ -2,6 +2,7 @@
 
 #include "records.h"
 
+#include <endian.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -56,6 +57,69 @@ static sr_records *of(sr_transport *t)
     return (sr_records *)t;
 }
 
+/* --- ciphers --- */
+
+/*
+ * Begins a record with this nonce; `tag` of a record that is opened. `by_param`: EVP_CipherInit_ex asks the
+ * cipher for the length of its nonce first, which costs as much as it takes to encrypt 100 bytes. AES-GCM also
+ * takes a whole nonce, of the length -1, as the parameter for the fixed part of it.
+ */
+static bool nonce_set(EVP_CIPHER_CTX *ctx, uint8_t nonce[NONCE], bool by_param, const uint8_t *tag)
+{
+    OSSL_PARAM params[3], *end = params;
+    if (tag)
+        *end++ = (OSSL_PARAM)OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, (void *)(uintptr_t)tag, TAG);
+    if (by_param)
+        *end++ = (OSSL_PARAM)OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, nonce, (size_t)-1);
+    else if (EVP_CipherInit_ex(ctx, NULL, NULL, NULL, nonce, -1) != 1)
+        return false;
+    *end = (OSSL_PARAM)OSSL_PARAM_END;
+    return end == params || EVP_CIPHER_CTX_set_params(ctx, params) == 1;
+}
+
+/* Ends a record that is sealed. */
+static bool tag_get(EVP_CIPHER_CTX *ctx, uint8_t *tag)
+{
+    OSSL_PARAM params[] = {OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, tag, TAG), OSSL_PARAM_END};
+    int n = 0;
+    return EVP_CipherFinal_ex(ctx, tag, &n) == 1 && EVP_CIPHER_CTX_get_params(ctx, params) == 1;
+}
+
+/*
+ * Whether nonce_set may use the parameter. A provider that does not know it would ignore it, and seal all records
+ * with one nonce: so an empty record is sealed and opened in both ways.
+ */
+static bool takes_param(const EVP_CIPHER *cipher)
+{
+    static const uint8_t key[32];
+    uint8_t nonce[NONCE] = {1}, other[NONCE] = {2}, tags[3][TAG], none[TAG];
+    EVP_CIPHER_CTX *out = EVP_CIPHER_CTX_new(), *in = EVP_CIPHER_CTX_new();
+    int n = 0;
+    bool takes = in && out && EVP_CipherInit_ex(out, cipher, NULL, key, NULL, 1) == 1 &&
+                 EVP_CipherInit_ex(in, cipher, NULL, key, other, 0) == 1 &&
+                 nonce_set(out, nonce, false, NULL) && tag_get(out, tags[0]) &&
+                 nonce_set(out, other, false, NULL) && tag_get(out, tags[1]) &&
+                 nonce_set(out, nonce, true, NULL) && tag_get(out, tags[2]) &&
+                 memcmp(tags[0], tags[2], TAG) == 0 && memcmp(tags[0], tags[1], TAG) != 0 &&
+                 nonce_set(in, nonce, true, tags[0]) && EVP_CipherFinal_ex(in, none, &n) == 1;
+    EVP_CIPHER_CTX_free(out);
+    EVP_CIPHER_CTX_free(in);
+    ERR_clear_error();
+    return takes;
+}
+
+static bool by_param[SR_AEADS]; /* see nonce_set; decided when the cipher is fetched */
+
+/* Fetched once: a look-up costs as much as a record. */
+static const EVP_CIPHER *cipher_of(unsigned aead)
+{
+    static const char *const names[SR_AEADS] = {"AES-128-GCM", "AES-256-GCM", "ChaCha20-Poly1305"};
+    static EVP_CIPHER *fetched[SR_AEADS];
+    if (!fetched[aead] && (fetched[aead] = EVP_CIPHER_fetch(NULL, names[aead], NULL)))
+        by_param[aead] = takes_param(fetched[aead]);
+    return fetched[aead];
+}
+
 /* --- keys --- */
 
 static size_t hash_len(const sr_record_keys *k)
@@ -71,16 +135,6 @@ static size_t key_len(const sr_record_keys *k)
 static bool has_explicit(const sr_record_keys *k)
 {
     return !k->tls13 && k->aead != SR_AEAD_CHACHA;
-}
-
-/* Fetched once: a look-up costs as much as a record. */
-static const EVP_CIPHER *cipher_of(unsigned aead)
-{
-    static const char *const names[SR_AEADS] = {"AES-128-GCM", "AES-256-GCM", "ChaCha20-Poly1305"};
-    static EVP_CIPHER *fetched[SR_AEADS];
-    if (!fetched[aead])
-        fetched[aead] = EVP_CIPHER_fetch(NULL, names[aead], NULL);
-    return fetched[aead];
 }
 
 static EVP_MAC_CTX *hmac_of(bool sha384)
@@ -184,12 +238,6 @@ bool sr_records_derive12(sr_record_keys *k, const uint8_t *master, size_t len, c
 
 /* --- one record --- */
 
-static void put64(uint8_t *to, uint64_t n)
-{
-    for (int i = 0; i < 8; i++)
-        to[i] = (uint8_t)(n >> (56 - 8 * i));
-}
-
 /* The nonce of a record, and the bytes that are authenticated with it. */
 typedef struct framed {
     uint8_t nonce[NONCE], aad[13];
@@ -197,36 +245,35 @@ typedef struct framed {
 } framed;
 
 /* `explicit`: those bytes of the record, NULL if it has none. `len`: of the plaintext, for TLS 1.2. */
-static framed frame(const sr_record_keys *k, const sr_record_side *side, const uint8_t header[HEADER],
-                    const uint8_t *explicit, size_t len)
+static void frame(framed *f, const sr_record_keys *k, const sr_record_side *side,
+                  const uint8_t header[HEADER], const uint8_t *explicit, size_t len)
 {
-    framed f;
-    memcpy(f.nonce, side->iv, NONCE);
+    uint64_t seq = htobe64(side->seq), last;
+    memcpy(f->nonce, side->iv, NONCE);
     if (explicit) {
-        memcpy(f.nonce + 4, explicit, EXPLICIT);
+        memcpy(f->nonce + 4, explicit, EXPLICIT);
     } else {
-        uint8_t seq[8];
-        put64(seq, side->seq);
-        for (int i = 0; i < 8; i++)
-            f.nonce[NONCE - 8 + i] ^= seq[i];
+        memcpy(&last, f->nonce + 4, sizeof last);
+        last ^= seq;
+        memcpy(f->nonce + 4, &last, sizeof last);
     }
     if (k->tls13) {
-        memcpy(f.aad, header, HEADER);
-        f.aad_len = HEADER;
-        return f;
+        memcpy(f->aad, header, HEADER);
+        f->aad_len = HEADER;
+        return;
     }
-    put64(f.aad, side->seq);
-    memcpy(f.aad + 8, header, 3);
-    f.aad[11] = (uint8_t)(len >> 8);
-    f.aad[12] = (uint8_t)len;
-    f.aad_len = 13;
-    return f;
+    memcpy(f->aad, &seq, sizeof seq);
+    memcpy(f->aad + 8, header, 3);
+    f->aad[11] = (uint8_t)(len >> 8);
+    f->aad[12] = (uint8_t)len;
+    f->aad_len = 13;
 }
 
-static bool frame_begin(EVP_CIPHER_CTX *ctx, const framed *f)
+/* `tag`: of a record that is opened, else NULL. */
+static bool frame_begin(const sr_record_keys *k, EVP_CIPHER_CTX *ctx, framed *f, const uint8_t *tag)
 {
     int n;
-    return EVP_CipherInit_ex(ctx, NULL, NULL, NULL, f->nonce, -1) == 1 &&
+    return nonce_set(ctx, f->nonce, by_param[k->aead], tag) &&
            EVP_CipherUpdate(ctx, NULL, &n, f->aad, f->aad_len) == 1;
 }
 
@@ -294,11 +341,14 @@ static int seal(sr_records *r, uint8_t type, cursor *from, size_t len)
     *at++ = 3;
     *at++ = (uint8_t)(body >> 8);
     *at++ = (uint8_t)body;
-    if (before)
-        put64(at, side->seq);
-    framed f = frame(k, side, header, before ? at : NULL, len);
+    if (before) {
+        uint64_t seq = htobe64(side->seq);
+        memcpy(at, &seq, sizeof seq);
+    }
+    framed f;
+    frame(&f, k, side, header, before ? at : NULL, len);
     at += before;
-    bool fine = frame_begin(r->out, &f), gathers = len <= GATHERED;
+    bool fine = frame_begin(k, r->out, &f, NULL), gathers = len <= GATHERED;
     uint8_t *text = at;
     while (fine && len) {
         size_t some = from->iov->iov_len - from->skip;
@@ -318,10 +368,7 @@ static int seal(sr_records *r, uint8_t type, cursor *from, size_t len)
         fine = fine && apply(r->out, text, text, (size_t)(at - text));
     else if (fine && k->tls13)
         fine = apply(r->out, at++, &type, 1);
-    int n = 0;
-    fine = fine && EVP_CipherFinal_ex(r->out, at, &n) == 1 &&
-           EVP_CIPHER_CTX_ctrl(r->out, EVP_CTRL_AEAD_GET_TAG, TAG, at) == 1;
-    if (!fine) {
+    if (!fine || !tag_get(r->out, at)) {
         ERR_clear_error();
         return EPROTO;
     }
@@ -362,10 +409,10 @@ static bool open_record(sr_records *r, const uint8_t *header, size_t body, uint8
         return false;
     }
     at += explicit ? EXPLICIT : 0;
-    framed f = frame(k, side, header, explicit, *len);
+    framed f;
+    frame(&f, k, side, header, explicit, *len);
     int n = 0;
-    bool fine = frame_begin(r->in, &f) && apply(r->in, to, at, *len) &&
-                EVP_CIPHER_CTX_ctrl(r->in, EVP_CTRL_AEAD_SET_TAG, TAG, (void *)(uintptr_t)(at + *len)) == 1 &&
+    bool fine = frame_begin(k, r->in, &f, at + *len) && apply(r->in, to, at, *len) &&
                 EVP_CipherFinal_ex(r->in, to + *len, &n) == 1;
     if (!fine) {
         ERR_clear_error();
