@@ -70,6 +70,8 @@ typedef struct reading {
     sr_keyfiles_tell *tell;
     void *with;
     char *why;
+    bool expired;       /* the last failure was that something has expired, */
+    bool takes_expired; /* which is no failure now */
 } reading;
 
 __attribute__((format(printf, 2, 3))) static bool fail(reading *r, const char *format, ...)
@@ -140,8 +142,10 @@ static bool check_dates(reading *r, const char *path, X509 *cert, const char *wh
     char text[32];
     int64_t now = time(NULL), from = seconds(X509_get0_notBefore(cert)),
             to = seconds(X509_get0_notAfter(cert));
-    if (to <= now)
+    if (to <= now && !r->takes_expired) {
+        r->expired = true;
         return fail(r, "--tls-cert %s: %s expired on %s", path, which, day(to, text));
+    }
     if (from > now + 300) /* clocks differ */
         return fail(r, "--tls-cert %s: %s is not valid before %s", path, which, day(from, text));
     return true;
@@ -278,36 +282,61 @@ static bool read_pair(reading *r, const char *cert_path, const char *key_path)
 
 /* --- certbot's layout --- */
 
-static bool read_entry(reading *r, const char *dir, const char *name, size_t *found)
+/* False: it is no directory with a certificate. */
+static bool entry_paths(const char *dir, const char *name, char cert[PATH_MAX_SHOWN],
+                        char key[PATH_MAX_SHOWN])
 {
-    char cert[PATH_MAX_SHOWN], key[PATH_MAX_SHOWN];
-    bool fits = snprintf(cert, sizeof cert, "%s/%s/fullchain.pem", dir, name) < (int)sizeof cert &&
-                snprintf(key, sizeof key, "%s/%s/privkey.pem", dir, name) < (int)sizeof key;
-    if (name[0] == '.' || !fits || access(cert, F_OK) != 0)
-        return true;
-    ++*found;
-    return read_pair(r, cert, key);
+    bool fits = snprintf(cert, PATH_MAX_SHOWN, "%s/%s/fullchain.pem", dir, name) < PATH_MAX_SHOWN &&
+                snprintf(key, PATH_MAX_SHOWN, "%s/%s/privkey.pem", dir, name) < PATH_MAX_SHOWN;
+    return name[0] != '.' && fits && access(cert, F_OK) == 0;
 }
 
+/* Those that have expired come last, as clients that name no host get the first. One at least is valid. */
+static bool read_entries(reading *r, const char *dir, struct dirent **entries, int n)
+{
+    char cert[PATH_MAX_SHOWN], key[PATH_MAX_SHOWN];
+    int valid = 0, expired = 0;
+    for (int i = 0; i < n; i++) {
+        struct dirent *entry = entries[i];
+        if (!entry_paths(dir, entry->d_name, cert, key))
+            continue;
+        r->expired = false;
+        if (read_pair(r, cert, key)) {
+            valid++;
+            continue;
+        }
+        if (!r->expired)
+            return false;
+        entries[i] = entries[expired];
+        entries[expired++] = entry;
+    }
+    if (!valid)
+        return !expired && fail(r, "--tls-dir %s: no directory in it has a fullchain.pem", dir);
+    r->takes_expired = true;
+    for (int i = 0; i < expired; i++)
+        if (entry_paths(dir, entries[i]->d_name, cert, key) && !read_pair(r, cert, key))
+            return false;
+    r->takes_expired = false;
+    return true;
+}
+
+/* A name that is no longer renewed must not keep the others from being renewed. */
 static bool read_dir(reading *r, const char *given)
 {
     char live[PATH_MAX_SHOWN];
     struct dirent **entries;
     struct stat st;
-    size_t found = 0;
     if (snprintf(live, sizeof live, "%s/live", given) >= (int)sizeof live)
         return fail(r, "--tls-dir %s: %s", given, strerror(ENAMETOOLONG));
     const char *dir = stat(live, &st) == 0 && S_ISDIR(st.st_mode) ? live : given;
     int n = scandir(dir, &entries, NULL, alphasort);
     if (n < 0)
         return fail(r, "--tls-dir %s: %s", dir, strerror(errno));
-    bool fine = true;
-    for (int i = 0; i < n; i++) {
-        fine = fine && read_entry(r, dir, entries[i]->d_name, &found);
-        free(entries[i]);
-    }
+    bool fine = read_entries(r, dir, entries, n);
+    while (n > 0)
+        free(entries[--n]);
     free(entries);
-    return fine && (found || fail(r, "--tls-dir %s: no directory in it has a fullchain.pem", dir));
+    return fine;
 }
 
 /* --- a certificate for development --- */
@@ -412,7 +441,7 @@ static bool read_ca(reading *r, const char *path)
 bool sr_keyfiles_read(const sr_keyfiles *from, sr_buffer *set, sr_keyfiles_tell *tell, void *with,
                       char why[SR_KEYSET_WHY])
 {
-    reading r = {set, tell, with, why};
+    reading r = {.set = set, .tell = tell, .with = with, .why = why};
     if (from->n_keys && from->n_keys != from->n_certs)
         return fail(&r, "--tls-key: %zu keys for %zu certificates: give one --tls-key for each --tls-cert",
                     from->n_keys, from->n_certs);

@@ -12,7 +12,8 @@ typedef struct sr_keyfiles {
     const char **certs,
         **keys;             /* each key belongs to the certificate at the same place; owned, freed by _free */
     size_t n_certs, n_keys; /* fewer keys: they are in the files of the certificates */
-    const char *dir;        /* DIR/NAME/fullchain.pem and privkey.pem; or DIR/live/NAME/... */
+    const char *dir;        /* DIR/NAME/fullchain.pem and privkey.pem; or DIR/live/NAME/... One that has
+                               expired is used, after the others, if another is valid */
     const char *ca, *verify, *min, *ciphers; /* NULL: not set */
     bool self_signed;                        /* makes a certificate for this machine */
 } sr_keyfiles;

@@ -164,6 +164,53 @@ subtest 'the layout of certbot, and a file with both' => sub {
     $server->stop;
 };
 
+subtest 'one in a directory has expired' => sub {
+    my $dir     = $made->dir . '/some';
+    my @expired = ( from => $today - 200_000, to => $today - 100_000 );
+    my $put     = sub {
+        my ( $name,  @option )  = @_;
+        my ( $chain, $private ) = $made->pem( $name, @option );
+        mkdir "$dir/$name";
+        spew( "$dir/$name/fullchain.pem", $chain );
+        spew( "$dir/$name/privkey.pem",   $private );
+    };
+    mkdir $dir or die "$dir: $!";
+    $put->( $_, @expired ) for qw(a.example b.example);
+    like fails( '--tls-dir' => $dir ),
+        qr{\Aexit 2: sirius: [^\n]*--tls-cert \Q$dir\E/[ab]\.example/fullchain\.pem: the certificate expired on},
+        'all: the server does not start';
+    $put->('c.example');
+    my $server = start_server( $app, '--listen', '127.0.0.1:0,tls', '--tls-dir' => $dir, qw(--workers 1) );
+    my $name   = sub {
+        my $socket = IO::Socket::SSL->new(
+            PeerAddr        => $server->address,
+            SSL_hostname    => shift,
+            SSL_verify_mode => SSL_VERIFY_NONE
+        ) or return $IO::Socket::SSL::SSL_ERROR;
+        return $socket->peer_certificate('commonName');
+    };
+    my $warned
+        = qr{warn: --tls-dir: \Q$dir\E/a\.example/fullchain\.pem expired on \d{4}-\d\d-\d\d; it is used};
+    like $server->log, $warned, 'the log warns at the start';
+    is $name->('a.example'),     'a.example', 'it is in use';
+    is $name->('c.example'),     'c.example', 'as the others are';
+    is $name->('other.example'), 'c.example', 'a valid one is for all other names';
+    my ($output)
+        = map { scalar qx($_) }
+        "$^X -Mblib=$FindBin::Bin/../../blib $FindBin::Bin/../../bin/sirius check --listen 127.0.0.1:0,tls --tls-dir $dir -e 'sub { [ 200, [], [] ] }' 2>&1";
+    like $output, qr{^warning\b[^\n]*a\.example/fullchain\.pem expired}m, 'sirius check warns, too';
+
+    $put->('b.example');
+    $put->('c.example');
+    my $from = length $server->log;
+    $server->signal('HUP');
+    ok $server->wait_log( qr/certificates reloaded: 3 certificates/, 30 ), 'others are renewed';
+    my $since = substr $server->log, $from;
+    like $since,   $warned,                 'it is told again';
+    unlike $since, qr/b\.example.*expired/, 'what is renewed is valid';
+    $server->stop;
+};
+
 subtest 'a certificate for development' => sub {
     my $server = start_server( $app, '--listen', '127.0.0.1:0,tls', qw(--tls-self-signed --workers 1) );
     my $socket = IO::Socket::SSL->new( PeerAddr => $server->address, SSL_verify_mode => SSL_VERIFY_NONE );

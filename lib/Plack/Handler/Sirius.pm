@@ -97,7 +97,7 @@ sub _resources {
     my ( $self, $privileges ) = @_;
     my $conf = $self->{conf};
     my %what;
-    Sirius::Edge::Keeper->check($conf);
+    Sirius::Log->warn($_) for Sirius::Edge::Keeper->check($conf);
     my @inherited
         = Sirius::Service::Activation->descriptors;    # they are for this PID, not for that of a daemon
     $what{daemon} = Sirius::Service::Daemon->start if $conf->{daemonize};

@@ -45,7 +45,7 @@ sub act {
 # Of each certificate: the file, its first name, and when it expires
 sub certificates { return @{ shift->{certificates} } }
 
-# At the start, by the rights of the start: exits with 2 when something is wrong
+# At the start, by the rights of the start: exits with 2 when something is wrong. Returns warnings
 sub check {
     my ( $class, $conf ) = @_;
     return if !$class->wanted($conf);
@@ -66,7 +66,7 @@ sub check {
     my ($why) = $text =~ /^\d+ keysfailed (.*)$/m;
     Sirius::Config::Options->fail($why)                      if defined $why;
     Sirius::Log->fail("$path cannot check the certificates") if $text !~ /^\d+ keysready\b/m;
-    return;
+    return _expired( map { _certificate($_) } $text =~ /^\d+ keys (.*)$/mg );
 }
 
 # What the next program needs
@@ -86,8 +86,7 @@ sub heard {
     my $next = $self->{next};
     return if !$next || $next->{child}->pid != $pid;
     if ( $what eq 'keys' ) {
-        my ( $expires, $name, $file ) = split / /, $why, 3;
-        push @{ $next->{certificates} }, { expires => $expires, name => $name, file => $file };
+        push @{ $next->{certificates} }, _certificate($why);
     } elsif ( $what eq 'keysready' ) {
         $self->_ready;
     } elsif ( $what eq 'keysfailed' ) {
@@ -189,6 +188,12 @@ sub words {
         @texts, map {"$_=1"} grep { $conf->{$_} } @SWITCHES;
 }
 
+# As a keeper tells it
+sub _certificate {
+    my ( $expires, $name, $file ) = split / /, shift, 3;
+    return { expires => $expires, name => $name, file => $file };
+}
+
 # The one that has served, or that was to
 sub _ended {
     my ( $self, $child, $status ) = @_;
@@ -218,6 +223,16 @@ sub _again {
     my $self = shift;
     $self->{again_at} = now() + $self->{backoff}->failed;
     return;
+}
+
+# What to say of those that have expired. Only --tls-dir can have any
+sub _expired {
+    my @certificates = @_;
+    return map {
+              "--tls-dir: $_->{file} expired on "
+            . POSIX::strftime( '%Y-%m-%d', gmtime $_->{expires} )
+            . '; it is used all the same. Renew it, or remove it if its name is no longer needed'
+    } grep { $_->{expires} <= time } @certificates;
 }
 
 # Of all files, as the words name them: what a look can tell without reading
@@ -280,7 +295,8 @@ sub _ready {
         $before->on_end( sub { } );
         $before->signal('KILL');
     }
-    my ($soonest) = sort { $a->{expires} <=> $b->{expires} } $self->certificates;
+    my ($soonest)
+        = sort { $a->{expires} <=> $b->{expires} } grep { $_->{expires} > time } $self->certificates;
     my $n = $self->certificates;
     Sirius::Log->note(
         sprintf '%s: %d certificate%s, the first to expire is that of %s, in %d days',
@@ -290,6 +306,7 @@ sub _ready {
         $soonest->{name},
         ( $soonest->{expires} - time ) / 86_400
     ) if $soonest;
+    Sirius::Log->warn($_) for $first ? () : _expired( $self->certificates );    # at the start they are known
     $self->{group}->certificates_changed;
     $self->_start if delete $self->{once_more};
     return;
@@ -397,10 +414,10 @@ of the chain expires earlier, that time counts.
 
 =head2 check
 
-  Sirius::Edge::Keeper->check($conf);
+  my @warnings = Sirius::Edge::Keeper->check($conf);
 
 At the start, with an address that speaks TLS: has the program read the files, and dies with C<sirius: WHY> if something is wrong with them; C<$!>
-is 2 then.
+is 2 then. Returns what to say of certificates that are used although they have expired.
 
 =head2 descriptors, restore, state
 

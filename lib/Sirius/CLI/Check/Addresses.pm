@@ -28,8 +28,10 @@ sub check {
     }
     push @all, [ '--control', "unix:$conf->{control}" ] if defined $conf->{control};
     if ( Sirius::Edge::Keeper->wanted($conf) ) {
-        if ( eval { Sirius::Edge::Keeper->check($conf); 1 } ) {
-            $report->ok('certificates and keys are in order');
+        my @warnings;
+        if ( eval { @warnings = Sirius::Edge::Keeper->check($conf); 1 } ) {
+            $report->warning($_) for @warnings;
+            $report->ok('certificates and keys are in order') if !@warnings;
         } else {
             $report->error( $@ =~ s/\Asirius: |\s+\z//gr );
         }
