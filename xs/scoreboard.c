@@ -115,6 +115,16 @@ static SV *closed(pTHX_ const sr_counters *t)
     return newRV_noinc((SV *)hv);
 }
 
+static SV *failed(pTHX_ const sr_counters *t)
+{
+    HV *hv = newHV();
+    for (unsigned i = 0; i < SR_FAILURES; i++) {
+        const char *name = sr_failure_name((sr_failure)i);
+        (void)hv_store(hv, name, (I32)strlen(name), newSVuv(count(&t->failed[i])), 0);
+    }
+    return newRV_noinc((SV *)hv);
+}
+
 static SV *responses(pTHX_ const sr_counters *t)
 {
     HV *hv = newHV();
@@ -210,6 +220,7 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "files", newSVuv(count(&t.files)));
     (void)hv_stores(hv, "accepted", newSVuv(count(&t.accepted)));
     (void)hv_stores(hv, "handshakes", newSVuv(count(&t.handshakes)));
+    (void)hv_stores(hv, "handshakes_failed", failed(aTHX_ & t));
     (void)hv_stores(hv, "closed", closed(aTHX_ & t));
     (void)hv_stores(hv, "given", newSVuv(count(&t.given)));
     (void)hv_stores(hv, "taken", newSVuv(count(&t.taken)));

@@ -390,6 +390,12 @@ by the application, psgix.io), C<proxy-protocol>, C<tls-handshake> (it has faile
 
 TLS handshakes that have succeeded.
 
+=item C<handshakes_failed>
+
+TLS handshakes that have failed, a hash by reason: C<version> (no TLS version in common), C<cipher> (no cipher, group or signature
+algorithm in common), C<certificate> (the certificate of the client is missing or not accepted), C<alert> (the client has refused),
+C<not_tls> (plain HTTP or rubbish), C<timeout>, C<closed> (the client has gone away) and C<other>.
+
 =item C<given>, C<taken>
 
 Connections that an edge has passed to the edge that replaced it, and those that such an edge has received.

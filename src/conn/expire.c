@@ -4,6 +4,7 @@
 #include "deadline.h"
 #include "finish.h"
 #include "send.h"
+#include "trouble.h"
 
 #include <sys/socket.h>
 
@@ -60,6 +61,14 @@ static void idle_over(sr_engine *e, sr_conn *c)
     }
 }
 
+static void late_handshake(sr_engine *e, sr_conn *c)
+{
+    sr_closed why = idle_why(e, SR_CLOSED_HANDSHAKE);
+    if (why == SR_CLOSED_HANDSHAKE)
+        sr_trouble_handshake(e, c, SR_FAILURE_TIMEOUT, "it took too long (--tls-handshake-timeout)");
+    sr_conn_close(e, c, why);
+}
+
 void sr_expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
 {
     switch (kind) {
@@ -101,7 +110,7 @@ void sr_expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
         if (late(e, c, STOOD_STILL_NS))
             sr_deadline_set(e, c, kind);
         else
-            sr_conn_close(e, c, idle_why(e, SR_CLOSED_HANDSHAKE));
+            late_handshake(e, c);
         break;
     case SR_DEADLINE_LINGER:
         linger_over(e, c);

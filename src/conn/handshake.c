@@ -4,6 +4,7 @@
 #include "client.h"
 #include "deadline.h"
 #include "finish.h"
+#include "trouble.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -89,6 +90,11 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
     if (err == EAGAIN) {
         go_on_later(e, c);
         return SR_INTAKE_WAIT;
+    }
+    if (err && !of_proxy) {
+        const char *words;
+        sr_failure why = sr_tls_failure(c->transport, &words);
+        sr_trouble_handshake(e, c, why, words);
     }
     if (err ==
         EPROTONOSUPPORT) { /* tells it so in plain HTTP: what the user sees would be a broken connection */

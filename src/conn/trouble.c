@@ -63,3 +63,10 @@ void sr_trouble_refused(sr_engine *e, const sr_conn *c, int status)
         sr_trouble_count(e, SR_TROUBLE_MALFORMED, 1, 0);
     }
 }
+
+void sr_trouble_handshake(sr_engine *e, const sr_conn *c, sr_failure why, const char *words)
+{
+    sr_counters_add(&e->row->counters.failed[why], 1);
+    if (e->failed)
+        e->failed(e->with, c, why, words);
+}

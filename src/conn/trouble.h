@@ -15,6 +15,12 @@ void sr_trouble_count(sr_engine *e, sr_trouble what, uint64_t by, int err); /* e
 /* A request is refused with this status. Call it in the state that is refused. */
 void sr_trouble_refused(sr_engine *e, const sr_conn *c, int status);
 
+/*
+ * The TLS handshake of this connection has failed, and the caller closes it: counts that, and tells the owner of the engine,
+ * with `words` as of sr_tls_failure. The supervisor hears nothing of it here.
+ */
+void sr_trouble_handshake(sr_engine *e, const sr_conn *c, sr_failure why, const char *words);
+
 /* Wakes the supervisor, so that it looks at the counts. */
 void sr_trouble_ring(sr_engine *e);
 

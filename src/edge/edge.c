@@ -13,6 +13,7 @@
 #include "crew.h"
 #include "deliver.h"
 #include "dispatch.h"
+#include "failures.h"
 #include "heir.h"
 #include "keys.h"
 #include "limits.h"
@@ -124,6 +125,7 @@ static int open_all(sr_edge *ed, const sr_settings *s)
     ed->engine->left = left;
     ed->engine->expired = expired;
     ed->engine->with = ed;
+    sr_failures_open(ed);
     if ((err = sr_others_open(ed, s)) || (err = sr_slow_open(ed, s->slow_ns, s->slow_max)))
         return err;
     ed->engine->limit[SR_DEADLINE_LOOK] = LOOK_NS;

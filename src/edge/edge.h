@@ -109,6 +109,11 @@ typedef struct sr_slow_log { /* private to slow.c */
     uint32_t burst;
 } sr_slow_log;
 
+typedef struct sr_untold { /* private to failures.c */
+    int64_t quiet_until;   /* monotonic ns */
+    uint64_t left_out;     /* since the last line */
+} sr_untold;
+
 typedef struct sr_edge {
     sr_engine *engine; /* the connections and the loop; owned */
     sr_sleepers *sleepers;
@@ -149,11 +154,12 @@ typedef struct sr_edge {
     bool fast;                  /* the stop is fast */
     struct sr_log *log;         /* NULL: there is no access log */
     sr_slow_log slow;
-    bool answers;        /* some requests are answered here: any of the next three is set */
-    sr_mounts *mounts;   /* of --static; NULL: there are none */
-    sr_mounts *webroot;  /* of --acme-webroot, for connections without TLS; NULL: there is none */
-    bool redirects;      /* --https-redirect */
-    uint16_t https_port; /* to which it redirects */
+    sr_untold untold[SR_FAILURES]; /* handshakes that have failed */
+    bool answers;                  /* some requests are answered here: any of the next three is set */
+    sr_mounts *mounts;             /* of --static; NULL: there are none */
+    sr_mounts *webroot;            /* of --acme-webroot, for connections without TLS; NULL: there is none */
+    bool redirects;                /* --https-redirect */
+    uint16_t https_port;           /* to which it redirects */
     sr_site sites[SR_LISTENERS_MAX];
 } sr_edge;
 

@@ -59,6 +59,17 @@ const char *sr_closed_name(sr_closed why)
     return names[why];
 }
 
+const char *sr_failure_name(sr_failure why)
+{
+    static const char *const names[SR_FAILURES] = {
+        [SR_FAILURE_CLOSED] = "closed",   [SR_FAILURE_TIMEOUT] = "timeout",
+        [SR_FAILURE_VERSION] = "version", [SR_FAILURE_CIPHER] = "cipher",
+        [SR_FAILURE_ALERT] = "alert",     [SR_FAILURE_CERTIFICATE] = "certificate",
+        [SR_FAILURE_OTHER] = "other",     [SR_FAILURE_NOT_TLS] = "not_tls",
+    };
+    return names[why];
+}
+
 const char *sr_trouble_name(sr_trouble what)
 {
     static const char *const names[SR_TROUBLES] = {

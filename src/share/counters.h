@@ -30,6 +30,19 @@ typedef enum sr_closed {
     SR_CLOSED_REASONS,
 } sr_closed;
 
+/* Why a TLS handshake has failed. */
+typedef enum sr_failure {
+    SR_FAILURE_CLOSED,      /* the client has closed the connection, or is gone */
+    SR_FAILURE_TIMEOUT,     /* --tls-handshake-timeout */
+    SR_FAILURE_VERSION,     /* no TLS version in common */
+    SR_FAILURE_CIPHER,      /* no cipher, group or signature algorithm in common */
+    SR_FAILURE_CERTIFICATE, /* the client's certificate is missing or not accepted */
+    SR_FAILURE_ALERT,       /* the client has refused with an alert: our certificate, most often */
+    SR_FAILURE_NOT_TLS,     /* plain HTTP, or rubbish */
+    SR_FAILURE_OTHER,
+    SR_FAILURES,
+} sr_failure;
+
 /* Time limits that are not a reason in sr_closed. */
 typedef enum sr_limit {
     SR_LIMIT_QUEUE,   /* --queue-timeout: no worker was free */
@@ -74,14 +87,15 @@ typedef struct sr_histogram {
 } sr_histogram;
 
 typedef struct sr_counters {
-    _Atomic uint64_t requests;     /* for which the application was called */
-    _Atomic uint64_t bytes;        /* of responses that are over, without interim responses */
-    _Atomic uint64_t responses[5]; /* by the first digit of the status, from 1; [4] is 5 and above */
-    _Atomic uint64_t aborted;      /* requests whose client did not get all of the response */
-    _Atomic uint64_t refused;      /* requests that the server has answered itself, complete or not */
-    _Atomic uint64_t files;        /* requests that were answered from the folders of --static */
-    _Atomic uint64_t accepted;     /* connections */
-    _Atomic uint64_t handshakes;   /* of TLS, that have succeeded */
+    _Atomic uint64_t requests;            /* for which the application was called */
+    _Atomic uint64_t bytes;               /* of responses that are over, without interim responses */
+    _Atomic uint64_t responses[5];        /* by the first digit of the status, from 1; [4] is 5 and above */
+    _Atomic uint64_t aborted;             /* requests whose client did not get all of the response */
+    _Atomic uint64_t refused;             /* requests that the server has answered itself, complete or not */
+    _Atomic uint64_t files;               /* requests that were answered from the folders of --static */
+    _Atomic uint64_t accepted;            /* connections */
+    _Atomic uint64_t handshakes;          /* of TLS, that have succeeded */
+    _Atomic uint64_t failed[SR_FAILURES]; /* handshakes of TLS */
     _Atomic uint64_t closed[SR_CLOSED_REASONS];
     _Atomic uint64_t given; /* connections passed to the edge that replaced this one */
     _Atomic uint64_t taken; /* connections taken over from the edge before */
@@ -130,6 +144,7 @@ double sr_histogram_quantile(const sr_histogram *h, double part);
 void sr_counters_sum(sr_counters *sum, const sr_counters *row);
 
 const char *sr_closed_name(sr_closed why);    /* static: "client", "keepalive-timeout" */
+const char *sr_failure_name(sr_failure why);  /* static: "version", "not_tls" */
 const char *sr_trouble_name(sr_trouble what); /* static: "queue-timeout" */
 const char *sr_limit_name(sr_limit which);    /* static: "queue" */
 

@@ -55,6 +55,9 @@ typedef struct tls {
     uint8_t hello;  /* of the message in it; 4: all that matters was seen */
     uint16_t left;  /* bytes of the record that are to come */
     uint32_t hello_size;
+    bool foreign;      /* the first byte is not that of a record */
+    sr_failure why;    /* the handshake has failed; see sr_tls_failure */
+    const char *words; /* NULL: there are none */
 } tls;
 
 static char staging[RECORD];
@@ -81,6 +84,7 @@ static bool hello_fits(tls *t, const char *at, size_t len)
                 t->skips = byte != SSL3_RT_HANDSHAKE;
                 if (byte < SSL3_RT_CHANGE_CIPHER_SPEC || byte > SSL3_RT_APPLICATION_DATA) {
                     t->hello = MESSAGE_HEADER;
+                    t->foreign = true;
                     return true;
                 }
             }
@@ -137,6 +141,8 @@ static int bio_read(BIO *bio, char *to, size_t len, size_t *got)
         sr_buffer_take(raw, *got);
     }
     if (t->hello < MESSAGE_HEADER && !hello_fits(t, to, *got)) {
+        t->why = SR_FAILURE_OTHER;
+        t->words = "the client's hello is longer than 16 KiB";
         errno = EPROTO;
         return 0;
     }
@@ -439,6 +445,89 @@ static bool take_over(tls *t)
     return taken;
 }
 
+/* --- why it fails --- */
+
+/* Of the certificate of a client. The most frequent cases as the manual of this server says them. */
+static const char *certificate_words(long result)
+{
+    switch (result) {
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+        return "the client's certificate, or one of its chain, has expired";
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+        return "the client's certificate, or one of its chain, is not valid yet";
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+        return "the client's certificate is not by a CA of --tls-client-ca, or its chain is not complete";
+    case X509_V_ERR_INVALID_PURPOSE:
+        return "the client's certificate is not for clients (extendedKeyUsage)";
+    default:
+        return X509_verify_cert_error_string(result);
+    }
+}
+
+static sr_failure failure_is(tls *t, sr_failure why, const char *words)
+{
+    t->words = words;
+    return why;
+}
+
+/* Of the first error of OpenSSL's queue: those behind it are its consequences. */
+static sr_failure failure_of(tls *t, unsigned long error)
+{
+    int reason = ERR_GET_REASON(error);
+    bool ours = ERR_GET_LIB(error) == ERR_LIB_SSL;
+    long result = SSL_get_verify_result(t->ssl);
+    if (ours && (reason == SSL_R_HTTP_REQUEST || reason == SSL_R_HTTPS_PROXY_REQUEST))
+        return failure_is(t, SR_FAILURE_NOT_TLS, "the client speaks plain HTTP");
+    if (ours && reason > SSL_AD_REASON_OFFSET) {
+        int alert = reason - SSL_AD_REASON_OFFSET;
+        return failure_is(t, SR_FAILURE_ALERT, SSL_alert_desc_string_long(alert));
+    }
+    if (ours)
+        switch (reason) {
+        case SSL_R_UNSUPPORTED_PROTOCOL:
+        case SSL_R_VERSION_TOO_LOW:
+        case SSL_R_VERSION_TOO_HIGH:
+        case SSL_R_INAPPROPRIATE_FALLBACK:
+        case SSL_R_BAD_LEGACY_VERSION:
+            return failure_is(t, SR_FAILURE_VERSION, "the client knows no TLS version of ours (--tls-min)");
+        case SSL_R_NO_SHARED_CIPHER:
+            return failure_is(
+                t, SR_FAILURE_CIPHER,
+                "the client knows no cipher that fits --tls-ciphers and the kind of our certificate");
+        case SSL_R_NO_SHARED_GROUPS:
+        case SSL_R_NO_SUITABLE_GROUPS:
+        case SSL_R_NO_SUITABLE_KEY_SHARE:
+            return failure_is(t, SR_FAILURE_CIPHER, "the client knows no group (elliptic curve) of ours");
+        case SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS:
+        case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+            return failure_is(
+                t, SR_FAILURE_CIPHER,
+                "the client knows no signature algorithm that fits the kind of our certificate");
+        case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+            return failure_is(t, SR_FAILURE_CERTIFICATE,
+                              "the client has sent no certificate (--tls-client-ca)");
+        case SSL_R_CERTIFICATE_VERIFY_FAILED:
+            return failure_is(t, SR_FAILURE_CERTIFICATE, certificate_words(result));
+        default:
+            break;
+        }
+    if (t->foreign || (ours && reason == SSL_R_WRONG_VERSION_NUMBER && t->hello < MESSAGE_HEADER))
+        return failure_is(t, SR_FAILURE_NOT_TLS, "what the client has sent is not TLS");
+    return failure_is(t, SR_FAILURE_OTHER, ERR_reason_error_string(error));
+}
+
+/* SSL_do_handshake has returned `result`. Before the queue of errors is cleared. */
+static void failure_note(tls *t, int result)
+{
+    unsigned long error = ERR_peek_error();
+    if (error && SSL_get_error(t->ssl, result) == SSL_ERROR_SSL)
+        t->why = failure_of(t, error);
+}
+
 static int tls_handshake(sr_transport *base, int socket)
 {
     tls *t = of(base);
@@ -454,6 +543,7 @@ static int tls_handshake(sr_transport *base, int socket)
     secrets_ask(t->ssl, false);
     if (r != 1) {
         bool http = ERR_GET_REASON(ERR_peek_error()) == SSL_R_HTTP_REQUEST;
+        failure_note(t, r);
         t->waits = true; /* a part of a record may be here: only more of it makes a difference */
         err = error_of(t, r);
         if (http) { /* no alert, which the client would not understand */
@@ -465,8 +555,10 @@ static int tls_handshake(sr_transport *base, int socket)
             return ECONNRESET;
         return err ? err : sent && sent != EAGAIN ? sent : EAGAIN;
     }
-    if (!facts_make(t))
+    if (!facts_make(t)) {
+        t->why = failure_is(t, SR_FAILURE_OTHER, "no memory");
         return ENOMEM;
+    }
     t->records.resumed = SSL_session_reused(t->ssl);
     t->hello = MESSAGE_HEADER; /* none is awaited any more */
     if (!take_over(t)) {
@@ -722,6 +814,13 @@ bool sr_tls_resumed(const sr_transport *t)
     return ((const sr_records *)t)->resumed;
 }
 
+sr_failure sr_tls_failure(const sr_transport *base, const char **words)
+{
+    const tls *t = (const tls *)base;
+    *words = t->words ? t->words : "OpenSSL does not say why";
+    return t->why;
+}
+
 sr_transport *sr_tls_accept(sr_tls *shared, int socket)
 {
     tls *t = calloc(1, sizeof *t);
@@ -758,6 +857,13 @@ bool sr_tls_resumed(const sr_transport *t)
 {
     (void)t;
     return false;
+}
+
+sr_failure sr_tls_failure(const sr_transport *t, const char **words)
+{
+    (void)t;
+    *words = SR_TLS_MISSING;
+    return SR_FAILURE_OTHER;
 }
 
 sr_transport *sr_tls_accept(sr_tls *shared, int socket)

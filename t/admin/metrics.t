@@ -247,8 +247,9 @@ sub slurp {
 # With two certificates for one name, and another
 sub of_tls {
     my $snapshot = Sirius::Test::Snapshot->of;
-    $snapshot->{totals}{handshakes}   = 33;
-    $snapshot->{reload}{certificates} = [
+    $snapshot->{totals}{handshakes}        = 33;
+    $snapshot->{totals}{handshakes_failed} = { certificate => 4, version => 0 };
+    $snapshot->{reload}{certificates}      = [
         map { { name => $_->[0], expires => $_->[1] } } [ 'b.example', 1_800_000_000 ],
         [ 'a.example', 1_900_000_000 ],
         [ 'b.example', 1_700_000_000 ]
@@ -259,6 +260,8 @@ sub of_tls {
 subtest 'TLS' => sub {
     my $samples = samples( of_tls() );
     is $samples->{sirius_tls_handshakes_total}, 33, 'handshakes';
+    is_deeply named( $samples, 'sirius_tls_handshakes_failed_total' ),
+        { 'reason="certificate"' => 4, 'reason="version"' => 0 }, 'those that have failed, by reason';
     is_deeply named( $samples, 'sirius_tls_certificate_expiry_timestamp_seconds' ),
         { 'name="a.example"' => 1_900_000_000, 'name="b.example"' => 1_700_000_000 },
         'each name once, by what expires first';

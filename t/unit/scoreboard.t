@@ -41,6 +41,8 @@ subtest 'a snapshot' => sub {
                 qw(after-response application body-timeout client error header-timeout keepalive-timeout
                 proxy-protocol refused room stop tls-handshake write-timeout)
         },
+        handshakes_failed =>
+            { map { $_ => 0 } qw(alert certificate cipher closed not_tls other timeout version) },
         exits => {
             map { $_ => 0 }
                 qw(crash exit fewer-workers graceful-timeout harakiri killed load-timeout max-lifetime max-requests max-rss

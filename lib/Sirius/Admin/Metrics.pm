@@ -50,6 +50,8 @@ my @METRICS = (
         sub { [ $_[0]{totals}{taken} ] } ],
     [ 'tls_handshakes_total', 'counter', 'TLS handshakes that have succeeded.',
         sub { [ $_[0]{totals}{handshakes} ] } ],
+    [ 'tls_handshakes_failed_total', 'counter', 'TLS handshakes that have failed, by reason.',
+        sub { my $failed = $_[0]{totals}{handshakes_failed} || {}; map { [ $failed->{$_}, reason => $_ ] } sort keys %$failed } ],
     [ 'tls_certificate_expiry_timestamp_seconds', 'gauge', 'Time at which a certificate or one of its chain expires, in seconds since 1970.',
         sub { map { [ $_->{expires}, name => $_->{name} ] } _certificates( $_[0] ) } ],
     [ 'connections_closed_total', 'counter', 'Connections closed, by reason.',

@@ -1,0 +1,14 @@
+#ifndef SR_EDGE_FAILURES_H
+#define SR_EDGE_FAILURES_H
+/*
+ * failures: tells the log why TLS handshakes fail, so that an operator finds out why a client does not get in. Of each reason
+ * one line in SR_FAILURE_QUIET_NS, and how many came between: each of them costs the client less than a line costs the disk.
+ * Clients that go away or say nothing are in the counters only, as scanners do that all day.
+ */
+#include "edge.h"
+
+#define SR_FAILURE_QUIET_NS (10 * SR_SECOND)
+
+void sr_failures_open(sr_edge *ed); /* once, when the edge has its engine */
+
+#endif
