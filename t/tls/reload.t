@@ -134,6 +134,35 @@ subtest 'tickets' => sub {
 $server->{may_crash} = 1;    # two edges were killed
 $server->stop;
 
+# The supervisor becomes a new program at the end of each reload
+subtest 'once for each reload' => sub {
+    for my $self_signed ( 0, 1 ) {
+        $server = start_server(
+            "sub { [ 200, [], ['app'] ] }\n",
+            '--listen', '127.0.0.1:0,tls',
+            ( $self_signed ? '--tls-self-signed' : ( '--tls-cert' => $cert, '--tls-key' => $key ) ),
+            qw(--workers 1 --edges 1)
+        );
+        my $count = sub { my $what = shift; return scalar( () = $server->log =~ /$what/g ) };
+        my $print = sub { connect_to()->get_fingerprint };
+        my $first = $print->();
+        for my $n ( 1 .. 3 ) {
+            $server->signal('HUP');
+            ok until_true(
+                30,
+                sub {
+                    $count->(qr/the supervisor now runs/) == $n
+                        && ( $self_signed || $count->(qr/certificates reloaded/) >= $n );
+                }
+                ),
+                "reload $n";
+        }
+        is $count->(qr/certificates reloaded/), $self_signed ? 0 : 3, 'the files are read as often';
+        is $print->(), $first, 'the certificate of --tls-self-signed stays' if $self_signed;
+        $server->stop;
+    }
+};
+
 # Other connections go on in the new edge (moved.t). With a cipher that only OpenSSL knows they stay where they are, and close
 # after the next response
 subtest 'settings of the edge change' => sub {

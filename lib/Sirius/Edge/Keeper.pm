@@ -17,7 +17,8 @@ use Sirius::OS::Child;
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Inherit;
 use Sirius::OS::Title;
-use Socket qw(SOL_SOCKET SO_PASSCRED);
+use Socket      qw(SOL_SOCKET SO_PASSCRED);
+use Time::HiRes qw(stat);                     # two changes may come in one second
 
 use constant {
     LOOK   => 10,    # seconds between two looks at the files
@@ -138,8 +139,13 @@ sub restore {
         $self->{line} = Sirius::OS::Inherit->take_handle( $state->{line} );
         $self->_serves( Sirius::OS::Child->new( $state->{pid}, since => $state->{since} ) );
     }
-    $self->{again_at} = now();    # the program may be another one
     $self->_watch;
+
+# The reload that has led here has read the files already, unless that is not done, or the program is another one
+    my $read = $state->{read} || {};
+    @{$self}{qw(identity program)} = @{$read}{qw(identity program)}
+        if $self->{child} && defined $read->{identity};
+    $self->{again_at} = now() if !$self->{program} || $self->{program} ne Sirius::Edge::Program->build;
     return $self;
 }
 
@@ -154,6 +160,8 @@ sub state {
     return {
         certificates => $self->{certificates},
         words        => $self->{words},
+        $self->{next} || defined $self->{again_at} ? ()
+        : ( read => { map { $_ => $self->{$_} } qw(identity program) } ),
         $self->{line} && $self->{child}
         ? ( line => fileno $self->{line}, pid => $self->pid, since => $self->{child}->since )
         : ()
@@ -281,7 +289,7 @@ sub _ready {
     my $before = delete $self->{child};
     my $first  = !$self->{served}++;      # then all edges have its line already
     $next->{child}->unlimited('late');
-    @{$self}{qw(certificates line)} = @{$next}{qw(certificates line)};
+    @{$self}{qw(certificates line program)} = @{$next}{qw(certificates line program)};
     $self->_serves( $next->{child} );
     $self->{backoff}->ready;
     delete $self->{again_at};
@@ -364,7 +372,12 @@ sub _start {
         return $self->_again;
     }
     $child->limit( late => now() + LATE );
-    $self->{next} = { certificates => [], child => $child, line => $ours };
+    $self->{next} = {
+        certificates => [],
+        child        => $child,
+        line         => $ours,
+        program      => Sirius::Edge::Program->build
+    };
     return $self->_adopt($child);
 }
 
