@@ -475,7 +475,11 @@ subtest 'TLS in the web' => sub {
         is_deeply $conf->{notices}, [], 'nothing to say';
     }
     like refused( @both, hsts => $_ ), qr/\Asirius: --hsts: '\Q$_\E' does not begin with a time/, "not '$_'"
-        for 'x', '', 'preload', '-1', '1.5', '1y', '99999999999', ',preload';
+        for 'x', '', 'preload', '-1', '1.5', '1y', ',preload';
+    like refused( @both, hsts => $_ ), qr/\Asirius: --hsts: \d+ is too large: the maximum is 9999999999\b/,
+        "too large: $_"
+        for qw(10000000000 99999999999 max-age=99999999999999999999d);
+    is conf( @both, hsts => '0009999999999' )->{hsts}, 'max-age=9999999999', 'the largest';
     like refused( @both, hsts => "60,$_" ),
         qr/\Asirius: --hsts: '\Q$_\E' is not one of includeSubDomains, preload/, "nor 60,$_"
         for 'x', '', 'includeSubDomain';

@@ -152,7 +152,7 @@ socket (see L<Sirius::Control::Server>). The command needs no PID and sends no s
 =item B<status>
 
 Prints the state of the server: its PID and addresses; its generations, of which the one that is C<serving> runs the newest code;
-its edges and their connections; its workers with their state, the number of requests they have served, and what they have been
+its edges and their connections; its certificates with their files and the days that are left until they expire; its workers with their state, the number of requests they have served, and what they have been
 doing for how long; and the result of the last reload.
 
 =item B<reload>

@@ -146,8 +146,10 @@ sub _group {
 sub _hsts {
     my $value = shift;
     my ( $time, @words ) = split /\s*[,;]\s*/, $value =~ s/\A\s+|\s+\z//gr, -1;
-    my ( $number, $unit ) = ( $time // '' ) =~ /\A(?:max-age=)?([0-9]{1,10})([smhd]?)\z/i
+    my ( $number, $unit ) = ( $time // '' ) =~ /\A(?:max-age=)?([0-9]+)([smhd]?)\z/i
         or die "'$value' does not begin with a time: use a number of seconds, such as 31536000, or 365d\n";
+    $number =~ s/\A0+(?=.)//;
+    die "$number is too large: the maximum is 9999999999\n" if length $number > 10;
     my %name  = map { lc $_ => $_ } qw(includeSubDomains preload);
     my %given = map { $name{ lc $_ } // die("'$_' is not one of includeSubDomains, preload\n") => 1 } @words;
     return join '; ', 'max-age=' . $number * $SECONDS{ lc $unit || 's' },

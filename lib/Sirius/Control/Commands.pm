@@ -95,18 +95,20 @@ sub _status {
     my $all        = $supervisor->generations;
     my $loading    = $all->loading;
     my $board      = $supervisor->scoreboard;
+    my $edge       = $supervisor->edge;
     my %status     = (
-        edges       => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
-        loading     => $loading && { map { $_ => $loading->$_ } qw(number since) },
-        generations => [ map { _generation($_) } $all->all ],
-        last_reload => $all->last_reload,
-        listeners   => [ map { $_->url } @{ $supervisor->listeners } ],
-        now         => now(),
-        pid         => $$,
-        rows        => [ grep { $_->{pid} > 0 } $supervisor->rows ],
-        state       => $supervisor->is_stopping ? 'stopping' : 'running',
-        version     => Sirius->VERSION,
-        workers     => $board->workers,
+        certificates => [ $edge ? $edge->certificates : () ],
+        edges        => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
+        loading      => $loading && { map { $_ => $loading->$_ } qw(number since) },
+        generations  => [ map { _generation($_) } $all->all ],
+        last_reload  => $all->last_reload,
+        listeners    => [ map { $_->url } @{ $supervisor->listeners } ],
+        now          => now(),
+        pid          => $$,
+        rows         => [ grep { $_->{pid} > 0 } $supervisor->rows ],
+        state        => $supervisor->is_stopping ? 'stopping' : 'running',
+        version      => Sirius->VERSION,
+        workers      => $board->workers,
     );
     return $reply->( { ok => 1, status => \%status } );
 }

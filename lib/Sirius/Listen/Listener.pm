@@ -115,7 +115,11 @@ sub probe {
     return;
 }
 
-sub port { return shift->{port} }
+# By the default of the scheme where there is none: SERVER_PORT must not be empty
+sub port {
+    my $self = shift;
+    return $self->{is_unix} && $self->{tls} ? 443 : $self->{port};
+}
 
 sub restore {
     my ( $class, $state ) = @_;
@@ -388,7 +392,7 @@ All of C<< $conf->{listen} >>, or what C<< $conf->{listen_sock} >>, Server::Star
 
 =head2 port
 
-The real port; 80 for a unix socket, because C<SERVER_PORT> must not be empty.
+The real port; for a unix socket 80, or 443 with TLS, because C<SERVER_PORT> must not be empty.
 
 =head2 restore
 

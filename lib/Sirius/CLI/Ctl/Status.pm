@@ -21,6 +21,9 @@ sub text {
         . _table( [qw(edge state age connections idle waiting wait accepted)],
         map { _edge( $_, $now ) } @edges )
         if @edges;
+    my @certificates = sort { $a->{expires} <=> $b->{expires} } @{ $status->{certificates} || [] };
+    $text .= "\n" . _table( [ qw(certificate file), 'days left' ], map { _certificate($_) } @certificates )
+        if @certificates;
     my @rows = sort { $a->{generation} <=> $b->{generation} || $a->{pid} <=> $b->{pid} } @{ $status->{rows} };
     my @connections = grep { !@edges } 'connections';
     $text .= "\n"
@@ -34,6 +37,16 @@ sub text {
     my $reload = $status->{last_reload} or return "${text}\nno reload yet";
     my $result = $reload->{ok} ? $reload->{text} : join "\n", grep {defined} @{$reload}{qw(error said)};
     return "$text\nlast reload, " . strftime( '%Y-%m-%d %H:%M:%S', localtime $reload->{at} ) . ": $result";
+}
+
+# As a row
+sub _certificate {
+    my $certificate = shift;
+    my $days        = ( $certificate->{expires} - time ) / 86_400;
+    return [
+        ( map { Sirius::Base::Text->harmless( $certificate->{$_} ) } qw(name file) ),
+        $days < 0 ? 'expired' : int $days
+    ];
 }
 
 sub _doing {
@@ -86,7 +99,7 @@ Sirius::CLI::Ctl::Status - the state of a server as text
 
 =head1 DESCRIPTION
 
-What C<sirius ctl status> prints: the addresses, and a table each of generations, edges and workers, then the last reload. Text that
+What C<sirius ctl status> prints: the addresses, and a table each of generations, edges, certificates and workers, then the last reload. Text that
 comes from clients has its control characters escaped.
 
 =head1 METHODS

@@ -1,0 +1,49 @@
+# TLS on a unix socket, and what sirius ctl status says of the certificates.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use File::Temp;
+use IO::Socket::SSL qw(SSL_VERIFY_NONE);
+use IO::Socket::UNIX;
+use Test::More;
+use Sirius::Test;
+use Sirius::Test::Certificates;
+
+my $dir  = File::Temp->newdir;
+my $made = Sirius::Test::Certificates->new;
+my @late = $made->issue( 'late.example', to => time + 50 * 86_400 + 3600 );
+my @soon = $made->issue( 'soon.example', to => time + 10 * 86_400 + 3600 );
+
+my $server = start_server(
+    "sub { [ 200, [], [ join q( ), \@{ \$_[0] }{qw(psgi.url_scheme SERVER_NAME SERVER_PORT)} ] ] }\n",
+    '--listen' => "$dir/tls,tls",
+    '--listen' => "$dir/plain",
+    ( map { ( '--tls-cert' => $_->[0], '--tls-key' => $_->[1] ) } \@late, \@soon ),
+    '--control' => "$dir/control",
+    qw(--workers 1)
+);
+
+sub ask {
+    my ( $path, $tls ) = @_;
+    my $socket = IO::Socket::UNIX->new("$dir/$path") or die "$path: $!";
+    IO::Socket::SSL->start_SSL( $socket, SSL_verify_mode => SSL_VERIFY_NONE )
+        or die "TLS: $IO::Socket::SSL::SSL_ERROR"
+        if $tls;
+    print {$socket} "GET / HTTP/1.0\r\n\r\n";
+    return join( '', readline $socket ) =~ /\r\n\r\n(.*)\z/s ? $1 : 'cut';
+}
+
+is ask( 'tls', 1 ), 'https localhost 443', 'the port is the default of https';
+is ask('plain'),    'http localhost 80',   'without TLS that of http';
+
+{
+    my $root = $Sirius::Test::Server::ROOT;
+    local $ENV{PERL5LIB} = join ':', "$root/blib/lib", "$root/blib/arch", $ENV{PERL5LIB} || ();
+    my $text = `'$^X' '$root/bin/sirius' ctl --control '$dir/control' status 2>&1`;
+    like $text,
+        qr/^CERTIFICATE +FILE +DAYS LEFT\nsoon\.example +\Q$soon[0]\E +10\nlate\.example +\Q$late[0]\E +50\n\n/m,
+        'sirius ctl status lists the certificates, the first to expire first';
+}
+$server->stop;
+done_testing;
