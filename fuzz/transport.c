@@ -195,6 +195,14 @@ static int tls_spy_handshake(sr_transport *t, int socket)
     return tls_spy_of(t)->inner->ops->handshake(tls_spy_of(t)->inner, socket);
 }
 
+static sr_failure tls_spy_failure(const sr_transport *t, const char **words)
+{
+    const tls_spy *s = (const tls_spy *)t;
+    sr_failure why = s->inner->ops->failure(s->inner, words);
+    MUST(why < SR_FAILURES && **words);
+    return why;
+}
+
 static ssize_t tls_spy_read(sr_transport *t, int socket, void *to, size_t len)
 {
     tls_client *k = tls_spy_of(t)->client;
@@ -298,6 +306,7 @@ static bool tls_spy_ends(const sr_transport *t)
 
 static const sr_transport_ops tls_spy_ops = {
     .handshake = tls_spy_handshake,
+    .failure = tls_spy_failure,
     .ends = tls_spy_ends,
     .read = tls_spy_read,
     .write = tls_spy_write,

@@ -83,7 +83,7 @@ typedef struct sr_engine {
     bool (*shed)(void *with, int64_t oldest);
     /* this edge can't accept now: others should look at the listeners */
     void (*stuck)(void *with);
-    /* the handshake of a connection, which is about to be closed, has failed; `words` as of sr_tls_failure */
+    /* the handshake of a connection, which is about to be closed, has failed; `words` as of sr_transport_ops.failure */
     void (*failed)(void *with, const sr_conn *c, sr_failure why, const char *words);
 
     /* engine.c */

@@ -93,7 +93,7 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
     }
     if (err && !of_proxy) {
         const char *words;
-        sr_failure why = sr_tls_failure(c->transport, &words);
+        sr_failure why = c->transport->ops->failure(c->transport, &words);
         sr_trouble_handshake(e, c, why, words);
     }
     if (err ==

@@ -17,7 +17,7 @@ void sr_trouble_refused(sr_engine *e, const sr_conn *c, int status);
 
 /*
  * The TLS handshake of this connection has failed, and the caller closes it: counts that, and tells the owner of the engine,
- * with `words` as of sr_tls_failure. The supervisor hears nothing of it here.
+ * with `words` as of sr_transport_ops.failure. The supervisor hears nothing of it here.
  */
 void sr_trouble_handshake(sr_engine *e, const sr_conn *c, sr_failure why, const char *words);
 

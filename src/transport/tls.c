@@ -56,7 +56,7 @@ typedef struct tls {
     uint16_t left;  /* bytes of the record that are to come */
     uint32_t hello_size;
     bool foreign;      /* the first byte is not that of a record */
-    sr_failure why;    /* the handshake has failed; see sr_tls_failure */
+    sr_failure why;    /* the handshake has failed; see sr_transport_ops.failure */
     const char *words; /* NULL: there are none */
 } tls;
 
@@ -528,6 +528,13 @@ static void failure_note(tls *t, int result)
         t->why = failure_of(t, error);
 }
 
+static sr_failure tls_failure(const sr_transport *base, const char **words)
+{
+    const tls *t = (const tls *)base;
+    *words = t->words ? t->words : "OpenSSL does not say why";
+    return t->why;
+}
+
 static int tls_handshake(sr_transport *base, int socket)
 {
     tls *t = of(base);
@@ -797,6 +804,7 @@ static void tls_free(sr_transport *base)
 
 static const sr_transport_ops ops = {
     .handshake = tls_handshake,
+    .failure = tls_failure,
     .ends = tls_ends,
     .read = tls_read,
     .write = tls_write,
@@ -812,13 +820,6 @@ static const sr_transport_ops ops = {
 bool sr_tls_resumed(const sr_transport *t)
 {
     return ((const sr_records *)t)->resumed;
-}
-
-sr_failure sr_tls_failure(const sr_transport *base, const char **words)
-{
-    const tls *t = (const tls *)base;
-    *words = t->words ? t->words : "OpenSSL does not say why";
-    return t->why;
 }
 
 sr_transport *sr_tls_accept(sr_tls *shared, int socket)
@@ -857,13 +858,6 @@ bool sr_tls_resumed(const sr_transport *t)
 {
     (void)t;
     return false;
-}
-
-sr_failure sr_tls_failure(const sr_transport *t, const char **words)
-{
-    (void)t;
-    *words = SR_TLS_MISSING;
-    return SR_FAILURE_OTHER;
 }
 
 sr_transport *sr_tls_accept(sr_tls *shared, int socket)

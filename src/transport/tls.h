@@ -12,7 +12,6 @@
  * Memory: the buffers of a connection exist while it reads or writes.
  * Failure: as transport.h says. Without OpenSSL at build (SR_TLS is not defined) sr_tls_new returns NULL.
  */
-#include "../share/counters.h"
 #include "keyset.h"
 #include "transport.h"
 
@@ -32,12 +31,6 @@ sr_transport *sr_tls_accept(sr_tls *tls, int socket);
 
 /* For a connection that sr_transport_pack of another process has packed. NULL: no memory, or it is not whole. */
 sr_transport *sr_tls_adopt(sr_bytes packed, int socket);
-
-/*
- * Why the handshake of this transport has just failed, and that in plain words, static: a part of a sentence, which has nothing
- * of what the client has sent. Only after its handshake has returned an error.
- */
-sr_failure sr_tls_failure(const sr_transport *t, const char **words);
 
 /* Whether a handshake that is complete has resumed an earlier session. */
 bool sr_tls_resumed(const sr_transport *t);

@@ -13,6 +13,7 @@
  * Failure: as those of the system calls, -1 with errno; EAGAIN: wait for events as sr_transport_events says.
  */
 #include "../base/buffer.h"
+#include "../share/counters.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -28,6 +29,11 @@ typedef struct sr_transport_ops {
      * HTTP; otherwise it has failed.
      */
     int (*handshake)(sr_transport *t, int socket);
+    /*
+     * Why the handshake has just failed, and that in plain words, static: a part of a sentence, which has nothing of
+     * what the client has sent.
+     */
+    sr_failure (*failure)(const sr_transport *t, const char **words);
     bool (*ends)(const sr_transport *t); /* of the handshake only the peer's last message is missing */
     ssize_t (*read)(sr_transport *t, int socket, void *to, size_t len);
     ssize_t (*write)(sr_transport *t, int socket, const struct iovec *iov, int n, int flags);
