@@ -5,7 +5,7 @@
  *
  * A handshake costs as much as ten to a hundred requests. So those that can go on wait in a list, in the order
  * in which they became able to, and the loop of the edge lets a few of them go on in each step
- * (SR_HANDSHAKE_TURN_NS), after all other events. Such a connection is watched by edges (EPOLLET): however many
+ * (sr_handshake_turn), after all other events. Such a connection is watched by edges (EPOLLET): however many
  * wait in the list, epoll reports each change once. Those that need one message more (ends) go first: in a flood of
  * ClientHellos they would wait twice, and they are the clients that have done their part.
  *
@@ -17,7 +17,8 @@
 #include "intake.h"
 
 enum { SR_HANDSHAKES_MAX = 1024 }; /* at a time, in one edge */
-#define SR_HANDSHAKE_TURN_NS SR_MILLISECOND
+#define SR_HANDSHAKE_TURN_MIN_NS (SR_MILLISECOND / 10)
+#define SR_HANDSHAKE_TURN_MAX_NS SR_MILLISECOND
 
 void sr_handshake_begin(sr_engine *e, sr_conn *c); /* was just accepted, and has a transport */
 void sr_handshake_event(sr_engine *e, sr_conn *c); /* it can go on */
@@ -26,6 +27,17 @@ void sr_handshake_event(sr_engine *e, sr_conn *c); /* it can go on */
 static inline bool sr_handshake_waits(const sr_engine *e)
 {
     return e->n_handshakes && (!sr_link_alone(&e->handshakes) || !sr_link_alone(&e->endings));
+}
+
+/*
+ * ns after which no further one begins in a step that has spent `others` ns on all else: a quarter of that, so that a busy
+ * edge still lets new clients in. A quiet one does a single signature (0.3 ms), and looks whether a request has come.
+ */
+static inline int64_t sr_handshake_turn(int64_t others)
+{
+    int64_t turn = others / 4;
+    turn = turn > SR_HANDSHAKE_TURN_MIN_NS ? turn : SR_HANDSHAKE_TURN_MIN_NS;
+    return turn < SR_HANDSHAKE_TURN_MAX_NS ? turn : SR_HANDSHAKE_TURN_MAX_NS;
 }
 
 /* Lets the first of the list go on. Requires that one waits. A request may be complete with the handshake. */

@@ -429,7 +429,7 @@ static void buffered(sr_edge *ed)
 static void handshakes(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    int64_t end = sr_clock_monotonic() + SR_HANDSHAKE_TURN_NS;
+    int64_t now = sr_clock_monotonic(), end = now + sr_handshake_turn(now - e->now);
     do {
         sr_task task;
         if (sr_handshake_next(e, &task) == SR_INTAKE_READY)
