@@ -28,7 +28,10 @@ void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit);
 /* When the first limit of this kind ends, monotonic ns; 0: there is none. */
 int64_t sr_deadline_first(const sr_engine *e, sr_deadline_kind kind);
 
-/* Calls sr_expire for each limit that is over. May close and free connections. */
+/*
+ * Calls sr_expire for limits that are over, some of each kind: the next step goes on with the rest. May close and free
+ * connections.
+ */
 void sr_deadlines_expire(sr_engine *e);
 
 /* ms until the next limit ends, for epoll_wait; -1: there is none. */

@@ -127,6 +127,27 @@ static void expire(sr_conn **c, int *peer)
     ok(readable(peer[0]) == 0, "by a close");
 }
 
+static void many(void)
+{
+    enum { MANY = 40 };
+    int peer[MANY];
+    for (int i = 0; i < MANY; i++)
+        sr_deadline_set(e, conn(&peer[i]), SR_DEADLINE_LINGER);
+    e->now += 1000 * SR_MILLISECOND;
+    int steps = 0;
+    for (uint64_t before = e->n_conns; before; before = e->n_conns, steps++) {
+        sr_deadlines_expire(e);
+        if (e->n_conns == before)
+            break;
+        if (e->n_conns)
+            is_int(sr_deadlines_timeout(e), 0, "a step without a wait follows, for the rest");
+    }
+    is_int((long long)e->n_conns, 0, "of many that are due at once");
+    ok(steps >= 3 && steps < MANY, "some are closed in each step (%d steps)", steps);
+    for (int i = 0; i < MANY; i++)
+        close(peer[i]);
+}
+
 int main(void)
 {
     sr_conn *c[4];
@@ -141,6 +162,7 @@ int main(void)
     lists(c);
     shorten(c);
     expire(c, peer);
+    many();
     sr_engine_free(e);
     return done_testing();
 }
