@@ -23,7 +23,8 @@ static bool tell(sr_edge *ed, const sr_conn *c, sr_failure why, const char *word
         snprintf(more, sizeof more, "; %llu more with this reason (%s) since the last line",
                  (unsigned long long)u->left_out, sr_failure_name(why));
     snprintf(out, sizeof out, "%s%d%sTLS handshake with %s failed: %s%s%s\n", alone ? "[sirius " : "",
-             (int)getpid(), alone ? "] warn: " : " more ", client,
+             (int)getpid(), alone ? "] warn: " : " more ",
+             c->peer.family ? client : "a client of a unix socket",
              why == SR_FAILURE_ALERT ? "the client has refused with the alert: " : "", words, more);
     return sr_edge_report(ed, out);
 }

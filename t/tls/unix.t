@@ -35,7 +35,14 @@ sub ask {
 }
 
 is ask( 'tls', 1 ), 'https localhost 443', 'the port is the default of https';
-is ask('plain'),    'http localhost 80',   'without TLS that of http';
+{
+    my $hasty = IO::Socket::UNIX->new("$dir/tls") or die "$dir/tls: $!";
+    print {$hasty} "This is not TLS, and long enough to be seen as such.\n";
+    readline $hasty;
+    ok $server->wait_log(qr/TLS handshake with a client of a unix socket failed: /),
+        'a failed handshake is said to be of a unix socket';
+}
+is ask('plain'), 'http localhost 80', 'without TLS that of http';
 
 {
     my $root = $Sirius::Test::Server::ROOT;
