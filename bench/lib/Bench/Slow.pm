@@ -61,6 +61,7 @@ sub _run {
     my @client;
     my $began = my $next = time;    # it may be stopped for a while
     local $SIG{PIPE} = 'IGNORE';
+    setpriority 0, 0, 19;           # they are slow, and must not take time from the client that measures
     while ( $next < $began + $LIFE ) {
         for my $client ( @client[ 0 .. $field{count} - 1 ] ) {
             $client = { socket => _dial( $field{port}, $kind, $field{tls} ) }
