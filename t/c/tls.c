@@ -132,7 +132,8 @@ static void pair_close(pair *p)
     sr_transport_free(p->t);
     SSL_free(p->ssl);
     close(p->server);
-    close(p->client);
+    if (p->client >= 0)
+        close(p->client);
 }
 
 /* What the client's OpenSSL has made. */
@@ -231,6 +232,25 @@ static void cut(int version)
     ok(n > 100 && !wrong, "%s: a hello cut at each of %zu bytes waits for more, and ends", name_of(version),
        n);
     ok(!busy, "%s: and asks for no turn meanwhile (%zu)", name_of(version), busy);
+}
+
+/* The socket takes no tickets any more; what was complete stays so, and has no reason why it has failed. */
+static void gone(int version)
+{
+    char bytes[BYTES];
+    pair p;
+    pair_open(&p, version);
+    give(&p, bytes, hello(&p, bytes));
+    MUST(server_step(&p) == EAGAIN);
+    hear(&p);
+    SSL_do_handshake(p.ssl);
+    give(&p, bytes, made(&p, bytes));
+    close(p.client);
+    ok(server_step(&p) == 0, "%s: a client that ends right behind its last message was let in",
+       name_of(version));
+    ok(server_read(&p, 10) < 0 && errno != EAGAIN, "%s: the first read fails", name_of(version));
+    p.client = -1;
+    pair_close(&p);
 }
 
 static void changed(int version)
@@ -572,6 +592,8 @@ int main(void)
     for (int i = 0; i < 2; i++) {
         by_openssl = i;
         printf("# %s\n", by_openssl ? "encrypted by OpenSSL" : "encrypted by records.c");
+        gone(TLS1_2_VERSION);
+        gone(TLS1_3_VERSION);
         large(TLS1_2_VERSION);
         large(TLS1_3_VERSION);
         strangers(TLS1_2_VERSION);

@@ -42,6 +42,16 @@ is ask( 'tls', 1 ), 'https localhost 443', 'the port is the default of https';
     ok $server->wait_log(qr/TLS handshake with a client of a unix socket failed: /),
         'a failed handshake is said to be of a unix socket';
 }
+{
+    my @edges = $server->edges;
+    for ( 1 .. 10 ) {    # they have gone when the edge sends its tickets
+        my $socket = IO::Socket::UNIX->new("$dir/tls") or die "$dir/tls: $!";
+        IO::Socket::SSL->start_SSL( $socket, SSL_verify_mode => SSL_VERIFY_NONE );
+        close $socket;
+    }
+    is ask( 'tls', 1 ), 'https localhost 443', 'clients that end right behind the handshake';
+    is_deeply [ $server->edges ], \@edges, 'leave the edge as it is';
+}
 is ask('plain'), 'http localhost 80', 'without TLS that of http';
 
 {
