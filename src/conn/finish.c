@@ -54,6 +54,15 @@ void sr_finish_close(sr_engine *e, sr_conn *c, sr_closed why)
     sr_finish_lingering(e, c);
 }
 
+/*
+ * A client that has asked for the close sends nothing any more, but its TLS may: close_notify. That would reset a
+ * closed connection, and what the client has not received by then would be lost.
+ */
+static bool says_more(const sr_conn *c)
+{
+    return c->transport && sr_send_unacknowledged(c);
+}
+
 /* The whole response was sent: closes or keeps the connection. */
 static void response_over(sr_engine *e, sr_conn *c)
 {
@@ -62,7 +71,7 @@ static void response_over(sr_engine *e, sr_conn *c)
         /*
          * the client does not expect the close; a request sent meanwhile would cause a reset (RFC 9112 9.6)
          */
-        if (!c->wants_close || c->linger || sr_buffer_len(&c->in) || c->body)
+        if (!c->wants_close || c->linger || sr_buffer_len(&c->in) || c->body || says_more(c))
             sr_finish_close(e, c, c->why);
         else
             sr_conn_close(e, c, c->why);

@@ -16,6 +16,7 @@ sub {
     my $env = shift;
     return [ 200, [], ["@seen"] ] if $env->{PATH_INFO} eq '/seen';
     return [ 200, [], [ 'x' x 6_000_000 ] ] if $env->{PATH_INFO} eq '/big';
+    return [ 200, [], [ 'x' x 50_000 ] ]    if $env->{PATH_INFO} eq '/some';
     my $body = do { local $/; readline $env->{'psgi.input'} } // '';
     push @seen, "$env->{PATH_INFO}:" . length $body;
     [ 200, [], [ "$env->{REQUEST_URI} " . length($body) . ' ' . unpack '%32C*', $body ] ];
@@ -98,6 +99,18 @@ subtest 'a client that ends its side behind a request' => sub {
         }
         is $body,      '/half 0 0',    "TLS $version: gets its response";
         is $wire->end, 'close_notify', 'and the end';
+    }
+};
+
+subtest 'a client that ends its side before it reads' => sub {
+    for my $after ( 0, 0.1 ) {
+        my $client = $server->connect( rcvbuf => 4096 );
+        $client->send( request( 'GET /some', 'Connection: close' ) );
+        sleep $after;    # then the kernel has all of the response, and the client little of it
+        $client->finish;
+        is length $client->response->body, 50_000,
+            "after $after s: gets all of the response that it wants to be the last";
+        is $client->end, 'eof', 'and the end';
     }
 };
 
