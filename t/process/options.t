@@ -88,6 +88,11 @@ mkdir $lib or die "$lib: $!";
 spew( "$lib/OptionTest.pm",
     "package OptionTest;\nsub app { sub { [ 200, [], [ 'from a module' ] ] } }\n1;\n" );
 
+for my $folder (qw(one two)) {
+    mkdir "$dir/$folder" or die "$dir/$folder: $!";
+    spew( "$dir/$folder/name", $folder );
+}
+
 my %command = ( 'bin/sirius' => undef );
 $command{'plackup -s Sirius'} = [ $^X, $plackup, '-s', 'Sirius', '-E', 'deployment' ] if $plackup;
 for my $name ( sort keys %command ) {
@@ -118,6 +123,10 @@ for my $name ( sort keys %command ) {
                 ],
                 'GET /x', ''
             ],
+            'repeated, the first' =>
+                [ $APP, [ '--static', "/1=$dir/one", '--static', "/2=$dir/two" ], 'GET /1/name', 'one' ],
+            'repeated, the last' =>
+                [ $APP, [ '--static', "/1=$dir/one", '--static', "/2=$dir/two" ], 'GET /2/name', 'two' ],
             '-L Shotgun' => [ undef, [ '-L', 'Shotgun', write_app() ], 'GET /x', '' ],
         );
         for my $case ( sort keys %case ) {

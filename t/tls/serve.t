@@ -256,6 +256,28 @@ subtest 'renegotiation is refused' => sub {
     isnt $done, 1, 'the handshake does not succeed';
 };
 
+subtest 'plackup: all certificates count' => sub {
+    my $plackup = program('plackup') or plan skip_all => 'no plackup';
+    my $under   = Sirius::Test::Server->start(
+        app  => "sub { [ 200, [], ['hello'] ] }\n",
+        args => [
+            '--workers', 1, '--listen', '127.0.0.1:0,tls',
+            ( '--tls-cert' => $ec,    '--tls-key' => $ec_key ),
+            ( '--ssl-cert' => $other, "--ssl-key=$other_key" )
+        ],
+        command => [ $^X, $plackup, qw(-s Sirius -E deployment) ],
+    );
+    for my $name (qw(one.example two.example)) {
+        my $socket = connect_to(
+            PeerAddr          => $under->address,
+            SSL_hostname      => $name,
+            SSL_verifycn_name => $name
+        ) or fail("$name: $IO::Socket::SSL::SSL_ERROR"), next;
+        is $socket->peer_certificate('commonName'), $name, $name;
+    }
+    $under->stop;
+};
+
 ok until_true( 5, sub { $server->output =~ m{^/env TLSv1\.3 one\.example$}m } ),
     'the access log knows the connection'
     or diag $server->output;

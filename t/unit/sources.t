@@ -108,6 +108,34 @@ subtest 'Every option is a variable' => sub {
     }
 };
 
+subtest 'The arguments of a handler' => sub {
+    my @case = (
+        [ 'nothing', [],                                       {} ],
+        [ 'one',     [ tls_cert => 'a' ],                      { tls_cert => 'a' } ],
+        [ 'several', [ map { ( tls_cert => $_ ) } qw(a b c) ], { tls_cert => [qw(a b c)] } ],
+        [   'by several names',
+            [ 'tls-cert' => 'a', ssl_cert => 'b', tls_cert => 'c' ],
+            { tls_cert => [qw(a b c)] }
+        ],
+        [ 'not a list',         [ workers => 1, workers => 2 ],       { workers => 2 } ],
+        [ 'unknown',            [ wrokers => 1, wrokers => 2 ],       { wrokers => 2 } ],
+        [ 'a list, as plackup', [ listen => [ ':1', ':2' ] ],         { listen => [ ':1', ':2' ] } ],
+        [ 'a list at the end',  [ listen => ':1', listen => [':2'] ], { listen => [':2'] } ],
+        [ 'a text behind it',   [ listen => [':1'], listen => ':2' ], { listen => ':2' } ],
+        [   'two behind it',
+            [ listen => [':1'], listen => ':2', listen => ':3' ],
+            { listen => [ ':2', ':3' ] }
+        ],
+        [ 'taken back',          [ admin => ':1', admin => undef ],                {} ],
+        [ 'given again',         [ admin => ':1', admin => undef, admin => ':2' ], { admin => ':2' } ],
+        [ 'an alias that is no', [ tls_cert => 'a', ssl_cert => undef ],           { tls_cert => 'a' } ],
+    );
+    is_deeply( Sirius::Config::Sources->pairs( @{ $_->[1] } ), $_->[2], $_->[0] ) for @case;
+    my $given = [':1'];
+    Sirius::Config::Sources->pairs( listen => $given, listen => ':2', listen => ':3' );
+    is_deeply $given, [':1'], 'the list of a program stays as it is';
+};
+
 subtest 'Variables that are none' => sub {
     my %notice = (
         SIRIUS_WROKERS     => 'SIRIUS_WROKERS does not name an option (did you mean SIRIUS_WORKERS?)',

@@ -12,6 +12,7 @@ use Sirius::Edge::Keeper;
 use Sirius::Listen::Listener;
 use Sirius::Log ();
 use Sirius::Config::Settings;
+use Sirius::Config::Sources;
 use Sirius::Service::PidFile;
 use Sirius::Service::Privileges;
 use Sirius::OS::Signals;
@@ -23,8 +24,8 @@ use Sirius::Service::Activation;
 my @streams;    # STDIN, STDOUT and STDERR, if they were closed
 
 sub new {
-    my ( $class, %args ) = @_;
-    my $conf = Sirius::Config::Settings->parse( \%args );
+    my ( $class, @options ) = @_;
+    my $conf = Sirius::Config::Settings->parse( Sirius::Config::Sources->pairs(@options) );
     $_->check($conf) for qw(Sirius::Log::Access Sirius::Admin::Port);
     warn "$_\n" for @{ delete $conf->{notices} };
     return bless { conf => $conf }, $class;
@@ -143,7 +144,7 @@ With C<-L Delayed> each worker builds the application before it reports that it 
 Checks the options. If one is unknown or has a wrong value, dies with one line that names it; C<$!> is 2, so a program that does
 not catch the exception exits with status 2. In addition to the options of the command it accepts C<server_ready>, a sub that is
 called for each TCP listener with C<host>, C<port>, C<proto> and C<server_software>, and C<listen_sock>, a socket that is
-already listening.
+already listening. An option that may be given several times takes a list, C<< static => [ '/a=a', '/b=b' ] >>, or is repeated, as by C<plackup>.
 
 =head2 run
 

@@ -61,6 +61,38 @@ sub given {
 
 sub notices { return @{ shift->{notices} } }
 
+# Plack::Runner passes an option that was given several times as so many pairs. A list is what a program gives: it replaces what
+# came before, as in a hash, and so does a text behind it
+sub pairs {
+    my ( $class, @pairs ) = @_;
+    my ( %raw, %texts, %last );
+    while (@pairs) {
+        my ( $name, $value ) = splice @pairs, 0, 2;
+        my $row = length $name > 1 ? Sirius::Config::Options->row($name) : undef;
+        if ( !$row || !$row->{many} ) {
+            $raw{$name} = $value;
+            next;
+        }
+        my $key   = Sirius::Config::Options->key( $row->{name} );
+        my $texts = $texts{$key} ||= [];
+        if ( !defined $value ) {
+
+            # takes back what was given, but under this name only: an alias that is not given says nothing
+            next if ( $last{$key} // '' ) ne $name;
+            delete $raw{$key};
+            @$texts = ();
+        } elsif ( ref $value ) {
+            $raw{$key} = $value;
+            delete $texts{$key};
+        } else {
+            push @$texts, $value;
+            $raw{$key} = @$texts > 1 ? $texts : $value;
+        }
+        $last{$key} = $name;
+    }
+    return \%raw;
+}
+
 sub read {
     my ( $class, %args ) = @_;
     my $self = bless { command => $args{command}, notices => [], places => $args{places} || {} }, $class;
@@ -270,6 +302,13 @@ underscores. An unknown name is an error.
   warn "$_\n" for $config->notices;
 
 Lines about variables that begin with C<SIRIUS_> and do not name an option.
+
+=head2 pairs
+
+  my $raw = Sirius::Config::Sources->pairs( tls_cert => 'a.pem', tls_cert => 'b.pem', workers => 2 );
+
+The arguments of a handler as a hash. If an option that may be given several times is, all its values are kept, in a list; of any
+other option, the last one.
 
 =head2 read
 
