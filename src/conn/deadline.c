@@ -101,6 +101,7 @@ void sr_deadlines_expire(sr_engine *e)
             sr_deadline_clear(e, c);
             sr_expire(e, c, (sr_deadline_kind)kind);
         }
+    e->looked_at = e->now;
 }
 
 int64_t sr_deadline_first(const sr_engine *e, sr_deadline_kind kind)

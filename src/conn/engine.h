@@ -100,6 +100,7 @@ typedef struct sr_engine {
     bool listening;          /* the listeners are in the epoll set */
     int64_t listeners_again; /* monotonic ns until which they are left out, for lack of descriptors; 0: not */
     int64_t now;             /* monotonic ns, read once in each step of the loop */
+    int64_t looked_at;       /* monotonic ns, when limits were last looked through */
     int64_t wall;            /* seconds since 1970 */
     int64_t wall_offset;     /* ns, wall clock minus monotonic clock; renewed each second */
     char date[SR_DATE_LEN];

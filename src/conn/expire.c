@@ -12,12 +12,13 @@
 #define STOOD_STILL_NS SR_SECOND
 
 /*
- * If the timer is that late, this process was stopped (SIGSTOP, a suspended machine). That is not the
- * client's fault, whose bytes may be waiting.
+ * If a limit is noticed that late, this process was stopped (SIGSTOP, a suspended machine). That is not the
+ * client's fault, whose bytes may be waiting. What was due at the last look as well has only had to wait for its turn.
  */
 static bool late(const sr_engine *e, const sr_conn *c, int64_t by)
 {
-    return e->now - c->deadline > by;
+    int64_t since = c->deadline > e->looked_at ? c->deadline : e->looked_at;
+    return e->now - since > by;
 }
 
 /*

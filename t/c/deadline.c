@@ -15,6 +15,7 @@ static const sr_config config = {
     .body_rate = 10,
     .write_ns = 400 * SR_MILLISECOND,
     .linger_ns = 500 * SR_MILLISECOND,
+    .handshake_ns = 700 * SR_MILLISECOND,
     .queue_ns = 600 * SR_MILLISECOND,
     .keepalive = true,
     .max_connections = 100,
@@ -148,6 +149,27 @@ static void many(void)
         close(peer[i]);
 }
 
+/* Those that had to wait for their turn for longer than a second are not taken for clients that this process has kept waiting */
+static void turns(void)
+{
+    enum { MANY = 60 };
+    int peer[MANY];
+    for (int i = 0; i < MANY; i++)
+        sr_deadline_set(e, conn(&peer[i]), SR_DEADLINE_HANDSHAKE);
+    e->now += e->limit[SR_DEADLINE_HANDSHAKE];
+    for (int step = 0; step < 5; step++, e->now += 700 * SR_MILLISECOND)
+        sr_deadlines_expire(e);
+    is_int((long long)e->n_conns, 0, "many that are due end within a few slow steps");
+    sr_deadline_set(e, conn(&peer[0]), SR_DEADLINE_HANDSHAKE);
+    sr_deadlines_expire(e);
+    e->now += e->limit[SR_DEADLINE_HANDSHAKE] + 1500 * SR_MILLISECOND;
+    sr_deadlines_expire(e);
+    is_int((long long)e->n_conns, 1, "after a standstill a client gets its time again");
+    e->now += e->limit[SR_DEADLINE_HANDSHAKE];
+    sr_deadlines_expire(e);
+    is_int((long long)e->n_conns, 0, "once");
+}
+
 int main(void)
 {
     sr_conn *c[4];
@@ -163,6 +185,7 @@ int main(void)
     shorten(c);
     expire(c, peer);
     many();
+    turns();
     sr_engine_free(e);
     return done_testing();
 }
