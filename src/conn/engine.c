@@ -61,8 +61,9 @@ static void close_all(sr_engine *e)
         sr_conn *c = SR_LIST_ENTRY(e->all.next, sr_conn, all);
         sr_conn_close(e, c, c->state == SR_CONN_LINGER ? c->why : SR_CLOSED_STOP);
     }
-    atomic_store_explicit(&e->row->connections, 0,
-                          memory_order_relaxed); /* they are closed, and must not be counted as lost */
+    /* they are closed, and must not be counted as lost */
+    atomic_store_explicit(&e->row->connections, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->row->waiting, 0, memory_order_relaxed);
 }
 
 void sr_engine_free(sr_engine *e)
