@@ -282,13 +282,17 @@ static bool read_pair(reading *r, const char *cert_path, const char *key_path)
 
 /* --- certbot's layout --- */
 
-/* False: it is no directory with a certificate. */
+/*
+ * False: it is no directory with a certificate. One whose link leads nowhere, or that may not be looked at, has one: the
+ * reading says what is wrong with it. If it were skipped, the clients of its name would get another name's.
+ */
 static bool entry_paths(const char *dir, const char *name, char cert[PATH_MAX_SHOWN],
                         char key[PATH_MAX_SHOWN])
 {
+    struct stat st;
     bool fits = snprintf(cert, PATH_MAX_SHOWN, "%s/%s/fullchain.pem", dir, name) < PATH_MAX_SHOWN &&
                 snprintf(key, PATH_MAX_SHOWN, "%s/%s/privkey.pem", dir, name) < PATH_MAX_SHOWN;
-    return name[0] != '.' && fits && access(cert, F_OK) == 0;
+    return name[0] != '.' && fits && (lstat(cert, &st) == 0 || (errno != ENOENT && errno != ENOTDIR));
 }
 
 /* Those that have expired come last, as clients that name no host get the first. One at least is valid. */

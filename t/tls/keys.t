@@ -180,6 +180,12 @@ subtest 'one in a directory has expired' => sub {
         qr{\Aexit 2: sirius: [^\n]*--tls-cert \Q$dir\E/[ab]\.example/fullchain\.pem: the certificate expired on},
         'all: the server does not start';
     $put->('c.example');
+    mkdir "$dir/d.example";
+    symlink '../../archive/d.example/fullchain1.pem', "$dir/d.example/fullchain.pem" or die "symlink: $!";
+    like fails( '--tls-dir' => $dir ),
+        qr{\Aexit 2: sirius: [^\n]*--tls-cert \Q$dir\E/d\.example/fullchain\.pem: No such file},
+        'a link that leads nowhere is told, and not skipped';
+    unlink "$dir/d.example/fullchain.pem";
     my $server = start_server( $app, '--listen', '127.0.0.1:0,tls', '--tls-dir' => $dir, qw(--workers 1) );
     my $name   = sub {
         my $socket = IO::Socket::SSL->new(
