@@ -25,6 +25,7 @@
 #include "stop.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -576,7 +577,10 @@ void sr_edge_run(sr_edge *ed)
 bool sr_edge_report(sr_edge *ed, const char *text)
 {
     int fd = ed->report >= 0 ? ed->report : STDERR_FILENO;
+    struct pollfd room = {.fd = fd, .events = POLLOUT};
     ssize_t n;
+    if (fd == STDERR_FILENO && (poll(&room, 1, 0) != 1 || !(room.revents & POLLOUT)))
+        return false; /* it may be a pipe that nobody reads, and blocks */
     do
         n = write(fd, text, strlen(text));
     while (n < 0 && errno == EINTR);
