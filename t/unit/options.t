@@ -437,6 +437,10 @@ subtest 'TLS' => sub {
     my $from = Sirius::Config::Sources->read(
         env => { SIRIUS_LISTEN => ':80,:443,tls :8080', SIRIUS_TLS_SELF_SIGNED => 1 } );
     is_deeply conf( sources => $from )->{listen}, [ ':80', ':443,tls', ':8080' ], 'in the environment';
+    $from = Sirius::Config::Sources->read(
+        env => { SIRIUS_LISTEN => ':80,:443,TLS,:444,Tls', SIRIUS_TLS_SELF_SIGNED => 1 } );
+    is_deeply conf( sources => $from )->{listen}, [ ':80', ':443,TLS', ':444,Tls' ],
+        'in capitals, as on the command line';
     is conf( ssl => '' )->{workers}, 10, '--disable-ssl';
 };
 
