@@ -323,6 +323,7 @@ subtest 'Without effect, with one line' => sub {
 subtest 'Without effect beside others' => sub {
     my $code  = 'sub { }';
     my @alone = ( workers => 0 );
+    my @tls   = ( listen  => ':443,tls', tls_self_signed => 1 );
     #<<< a table: the option without effect, words of the reason, what is given
     my @case = (
         [ 'max-reqs-per-child'     => qr/--workers 0 there is no worker to replace/,  @alone, max_requests => 10 ],
@@ -367,6 +368,12 @@ subtest 'Without effect beside others' => sub {
         [ 'body-timeout'           => qr/--body-rate 0/,                   body_rate => 0, body_timeout => 5 ],
         [ ''                       => qr//, body_rate => 0, timeout => 5 ],
         [ 'timeout'                => qr/--body-timeout and --write-timeout are given/, timeout => 5, body_timeout => 6, write_timeout => 7 ],
+        [ 'tls-ciphers'            => qr/--tls-min 1\.3 only ciphers of TLS 1\.3 .*TLS_/,
+            @tls, tls_min => '1.3', tls_ciphers => 'ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-TLS_' ],
+        [ ''                       => qr//, @tls, tls_min => '1.3', tls_ciphers => 'ECDHE-RSA-AES256-GCM-SHA384:TLS_AES_256_GCM_SHA384' ],
+        [ ''                       => qr//, @tls, tls_min => '1.2', tls_ciphers => 'ECDHE-RSA-AES256-GCM-SHA384' ],
+        [ ''                       => qr//, @tls, tls_min => '1.3', tls_ciphers => 'DEFAULT:@SECLEVEL=3' ],
+        [ ''                       => qr//, @tls, tls_min => '1.3' ],
     );
     #>>>
     for my $case (@case) {
@@ -376,6 +383,9 @@ subtest 'Without effect beside others' => sub {
         if ( !length $name ) { is_deeply \@notices, [], "@words: nothing to say" }
         else                 { like "@notices", qr/\Asirius: --$name has no effect: [^\n]*$why/, "@words" }
     }
+    is_deeply [ grep {/tls-ciphers/} @{ conf( tls_min => '1.3', tls_ciphers => 'AES128-SHA' )->{notices} } ],
+        ['sirius: --tls-ciphers has no effect: no address of --listen ends with ",tls"'],
+        'one reason is enough';
     is_deeply [ map {/(--\S+)/}
             @{ conf( workers => 0, max_requests => 9, min_reqs_per_child => 8 )->{notices} } ],
         [qw(--max-reqs-per-child --min-reqs-per-child)], 'one line for each';

@@ -38,6 +38,7 @@ my @TABLE = (
                 : 'no address of --listen ends with ",tls"';
         }
     ],
+    [ [qw(tls-ciphers)] => \&_ciphers ],
     [   [qw(acme-webroot)] => sub {
             my $conf = shift;
             return ( grep { !/(?:,tls|:ssl)\z/i } @{ $conf->{listen} } )
@@ -80,6 +81,14 @@ sub _backlog {
     my $conf = shift;
     return if grep { !/\A(?:fd|systemd):/ } @{ $conf->{listen} }, @{ $conf->{admin} || [] };
     return 'the sockets of --listen were opened by another process';
+}
+
+# Without an address that speaks TLS, another line says so. @SECLEVEL is also a limit for keys, with any version
+sub _ciphers {
+    my $conf = shift;
+    return if $conf->{tls_min} ne '1.3' || !grep {/(?:,tls|:ssl)\z/i} @{ $conf->{listen} };
+    return if grep {/\ATLS_|\@SECLEVEL=/} split /:/, $conf->{tls_ciphers};
+    return 'with --tls-min 1.3 only ciphers of TLS 1.3 are used, whose names begin with TLS_';
 }
 
 # The intervals also apply to a command that reads the log

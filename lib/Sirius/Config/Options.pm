@@ -72,7 +72,7 @@ my @TABLE = (
     [ 'tls-dir', 'dir', undef, 'Read all certificates below DIR, a directory of certbot such as /etc/letsencrypt: DIR/live/NAME/fullchain.pem and privkey.pem', {} ],
     [ 'tls-self-signed', 'bool', 0, 'Make a self-signed certificate for localhost at each start, for development', {} ],
     [ 'tls-min', 'choice', '1.2', 'Refuse TLS versions below this one', { of => [qw(1.2 1.3)], value => '1.2|1.3' } ],
-    [ 'tls-ciphers', 'string', undef, q(Accept only these ciphers, separated by colons, with OpenSSL's names; names that begin with TLS_ are for TLS 1.3 (default: those that Mozilla recommends as "intermediate")), { value => 'LIST' } ],
+    [ 'tls-ciphers', 'string', undef, q(Accept only these ciphers, separated by colons, with OpenSSL's names; names that begin with TLS_ are for TLS 1.3, all others for TLS 1.2. A version of which LIST has no cipher keeps its default (default: those that Mozilla recommends as "intermediate")), { value => 'LIST' } ],
     [ 'tls-client-ca', 'path', undef, 'Ask clients for a certificate, and accept those that a CA in FILE (PEM) has issued', {} ],
     [ 'tls-client-verify', 'choice', 'required', 'With --tls-client-ca: refuse clients without a certificate (required), or accept them (optional)', { of => [qw(required optional)], value => 'required|optional' } ],
     [ 'tls-handshake-timeout', 'seconds', 10, 'Limit the time in which a client must complete the TLS handshake; after that the connection is closed', { min => 0.01, max => 3600 } ],
