@@ -331,6 +331,53 @@ subtest 'reloads come faster than a request ends' => sub {
     $server->stop;
 };
 
+# So many connections to one of two. Who stands still accepts nothing
+sub connect_to {
+    my ( $server, $one, $number ) = @_;
+    my $other = ( $server->edges )[ 1 - $one ];
+    kill STOP => $other;
+    until_true( 10, sub { Sirius::Test::Server::slurp("/proc/$other/stat") =~ /\) T / } );
+    my @clients = map { $server->connect } 1 .. $number;
+    $_->ask('GET /') for @clients;
+    kill CONT => $other;
+    return @clients;
+}
+
+# Neighbours that have nothing left to do free a place, which is not for the heir of the one that is busy
+subtest 'the predecessor of one of two is busy' => sub {
+    my $conf   = configure('max-body = 10000');
+    my $server = server( '--config', $conf, qw(--edges 2 --workers 3) );
+    my @edges  = $server->edges;
+    my ($busy) = connect_to( $server, 0, 1 );
+    my $reload = sub {
+        my ( $number, $size ) = @_;
+        configure("max-body = $size");
+        $server->signal('HUP');
+        return $server->wait_log( qr/generation $number is serving$/m, 20 );
+    };
+    $busy->send( request('GET /sleep/6') );
+    sleep 0.2;
+    $reload->( 2, 20_000 );
+    ok $server->wait_log( qr/edge \d+ replaces edge $edges[0]$/m, 20 ), 'it has an heir';
+    my ($heir) = $server->log =~ /edge (\d+) replaces edge $edges[0]$/m;
+    ok until_true( 10, sub { 3 == $server->edges } ), 'the other predecessor has ended';
+    $reload->( 3, 30_000 );
+    ok $server->wait_log( qr/edge $heir keeps its settings until its predecessor has exited$/m, 20 ),
+        'the heir has to wait';
+    my ($next) = $server->log =~ /edge (\d+) replaces edge $edges[1]$/m;
+    ok $server->wait_log( qr/edge \d+ replaces edge $next$/m, 20 ), 'the other heir does not';
+    sleep 1;
+    unlike $server->log, qr/replaces edge $heir$/m, 'although a place is free';
+    my $answer = $busy->response;
+    is $answer->status, 200, 'the request ends';
+    ok !$answer->closes, 'and its connection goes on in the heir';
+    is $busy->ask('GET /')->status, 200, 'as it does';
+    ok renewed( $server, $edges[1], $heir ), 'then the heir is replaced';
+    is_deeply [ map { $server->ask( 'POST /', \( 'x' x 25_000 ) )->status } 1 .. 6 ], [ (200) x 6 ],
+        'and the last settings hold';
+    $server->stop;
+};
+
 subtest 'HUP each second' => sub {
     my $conf   = configure('max-body = 10');
     my $server = server( '--config', $conf, qw(--edges 2 --workers 3) );
@@ -347,18 +394,6 @@ subtest 'HUP each second' => sub {
     ok renewed( $server, @edges ), 'two are left';
     $server->stop;
 };
-
-# So many connections to one of two. Who stands still accepts nothing
-sub connect_to {
-    my ( $server, $one, $number ) = @_;
-    my $other = ( $server->edges )[ 1 - $one ];
-    kill STOP => $other;
-    until_true( 10, sub { Sirius::Test::Server::slurp("/proc/$other/stat") =~ /\) T / } );
-    my @clients = map { $server->connect } 1 .. $number;
-    $_->ask('GET /') for @clients;
-    kill CONT => $other;
-    return @clients;
-}
 
 subtest 'limits are of both together' => sub {
     my $server = server( qw(--edges 2 --workers 1 --max-connections 10 --max-queue 4 --admin), "$dir/admin" );

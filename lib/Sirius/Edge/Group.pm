@@ -267,6 +267,7 @@ sub _ended {
     return $self->_not_renewed( $place, $how ) if $role eq 'heir';
 
     if ( $role eq 'retires' ) {
+        $_->no_predecessor for grep { ( $_->predecessor // -1 ) == $place->number } $self->_places;
         Sirius::Log->error("$how while finishing its requests; its connections were closed") if $status;
         return;
     }
@@ -413,7 +414,8 @@ sub _replaces {
     return !$self->{stopping} && $place->role eq 'serves' && !defined $place->heir;
 }
 
-# Edges that have other settings, or run another program, get an heir as soon as a place is free
+# Edges that have other settings, or run another program, get an heir as soon as a place is free. Not while their
+# predecessor runs, even if another's place is free: it would lose its heir, and close what it cannot pass on
 sub _renew {
     my $self    = shift;
     my $program = Sirius::Edge::Program->build;
@@ -425,7 +427,7 @@ sub _renew {
             && "@{ $place->settings }" eq "@{ $self->{settings} }";
         $left++;
         next if defined $place->heir || !$place->is_ready;
-        my ($free) = grep { $_->role eq '' } @places;
+        my ($free) = defined $place->predecessor ? () : grep { $_->role eq '' } @places;
         if ( !$free ) {
             Sirius::Log->note(
                 'edge ' . $place->pid . ' keeps its settings until its predecessor has exited' )
@@ -489,6 +491,7 @@ sub _succeed {
         $before->signal('TERM');
     }
     $before->be('retires');
+    $place->succeeds( $before->number );
     $before->late_at( now() + $self->{conf}{graceful_timeout} + LATE );
     return;
 }
@@ -532,7 +535,8 @@ another one when it ends. With C<--edges N> there are N of them, which share the
 If the settings or the installed program differ from those of a running edge (L</renew>), another edge starts beside
 it, in a place of its own (L<Sirius::Edge::Place>). When it is ready, the old edge stops accepting and passes each
 connection on to it when that waits for a request. The old edge ends when it has no connection left, or after
-C<--graceful-timeout>. If the new edge does not become ready, the old one goes on, and the log says why.
+C<--graceful-timeout>. Until then the new one is not replaced in its turn. If the new edge does not become ready, the old one
+goes on, and the log says why.
 
 =head1 METHODS
 
