@@ -75,9 +75,17 @@ sub culprit {
 
 for my $path (qw(/sleep /deaf /spin /flock /pause)) {
     subtest "$path: an application call that never returns" => sub {
-        my $server  = server(qw(--workers 2 --request-timeout 1));
-        my @others  = map { $server->connect } 1 .. 20;
-        my %before  = map { $_ => 1 } $server->workers;
+        my $server = server(qw(--workers 2 --request-timeout 1));
+        my @others = map { $server->connect } 1 .. 20;
+        my %before;
+        ok until_true(
+            10,
+            sub {
+                %before = map { $_ => 1 } $server->workers;
+                2 == keys %before;
+            }
+            ),
+            'two workers';
         my $hanging = $server->connect;
         $_->ask('GET /') for @others;
         my $start = time;
