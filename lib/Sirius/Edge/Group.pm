@@ -267,7 +267,6 @@ sub _ended {
     return $self->_not_renewed( $place, $how ) if $role eq 'heir';
 
     if ( $role eq 'retires' ) {
-        $_->no_predecessor for grep { ( $_->predecessor // -1 ) == $place->number } $self->_places;
         Sirius::Log->error("$how while finishing its requests; its connections were closed") if $status;
         return;
     }
@@ -339,7 +338,7 @@ sub _log {
 # It was to take another's place
 sub _not_renewed {
     my ( $self, $place, $how ) = @_;
-    my ($before) = grep { ( $_->heir // -1 ) == $place->number } $self->_places;
+    my $before = $self->_predecessor($place);
     $before->no_heir;
     delete $self->{renews};    # the next reload tries again
     Sirius::Log->error( "$how before it was ready: "
@@ -399,6 +398,12 @@ sub _over_when_last {
 
 sub _places { return @{ shift->{places} } }
 
+# The place whose heir is this one, until its process has ended; or undef
+sub _predecessor {
+    my ( $self, $place ) = @_;
+    return ( grep { ( $_->heir // -1 ) == $place->number } $self->_places )[0];
+}
+
 sub _ready {
     my ( $self, $pid ) = @_;
     my ($place) = grep { ( $_->pid || 0 ) == $pid } $self->_places or return;
@@ -427,7 +432,7 @@ sub _renew {
             && "@{ $place->settings }" eq "@{ $self->{settings} }";
         $left++;
         next if defined $place->heir || !$place->is_ready;
-        my ($free) = defined $place->predecessor ? () : grep { $_->role eq '' } @places;
+        my ($free) = $self->_predecessor($place) ? () : grep { $_->role eq '' } @places;
         if ( !$free ) {
             Sirius::Log->note(
                 'edge ' . $place->pid . ' keeps its settings until its predecessor has exited' )
@@ -474,8 +479,7 @@ sub _start {
 # The edge serves: it takes over from the previous one
 sub _succeed {
     my ( $self, $place ) = @_;
-    my ($before) = grep { ( $_->heir // -1 ) == $place->number } $self->_places;
-    $before->no_heir;
+    my $before = $self->_predecessor($place);
     $place->not_late;
     $place->be('serves');
     return $before->ended if !$before->pid;
@@ -491,7 +495,6 @@ sub _succeed {
         $before->signal('TERM');
     }
     $before->be('retires');
-    $place->succeeds( $before->number );
     $before->late_at( now() + $self->{conf}{graceful_timeout} + LATE );
     return;
 }

@@ -15,18 +15,17 @@ use Sirius::OS::Inherit;
 my %NUMBER = ( INT => 41, TERM => 40, USR1 => 42 );
 
 my @HANDLES = qw(bell line line_end lobby);
-my @PLAIN   = qw(heir number predecessor program ready role settings);
+my @PLAIN   = qw(heir number program ready role settings);
 
-sub backoff     { return shift->{backoff} }
-sub bell        { return shift->{bell} }
-sub child       { return shift->{child} }
-sub heir        { return shift->{heir} }
-sub is_ready    { return shift->{ready} }
-sub number      { return shift->{number} }
-sub predecessor { return shift->{predecessor} }
-sub program     { return shift->{program} }
-sub role        { return shift->{role} }
-sub settings    { return shift->{settings} }
+sub backoff  { return shift->{backoff} }
+sub bell     { return shift->{bell} }
+sub child    { return shift->{child} }
+sub heir     { return shift->{heir} }
+sub is_ready { return shift->{ready} }
+sub number   { return shift->{number} }
+sub program  { return shift->{program} }
+sub role     { return shift->{role} }
+sub settings { return shift->{settings} }
 
 sub be {
     my ( $self, $role, $settings ) = @_;
@@ -43,8 +42,8 @@ sub descriptors {
 # The process has ended; returns what it was
 sub ended {
     my $self = shift;
-    my %had  = map { $_ => $self->{$_} } qw(heir predecessor ready role settings);
-    delete @{$self}{qw(child heir predecessor program ready)};
+    my %had  = map { $_ => $self->{$_} } qw(heir ready role settings);
+    delete @{$self}{qw(child heir program ready)};
     @{$self}{qw(role settings)} = ( '', [] );
     return %had;
 }
@@ -93,12 +92,6 @@ sub no_heir {
     return;
 }
 
-sub no_predecessor {
-    my $self = shift;
-    delete $self->{predecessor};
-    return;
-}
-
 sub not_late {
     my $self = shift;
     return $self->{child} && $self->{child}->unlimited('late');
@@ -130,7 +123,7 @@ sub restore {
 # The next process takes the role of one that has ended
 sub resume {
     my ( $self, %had ) = @_;
-    @{$self}{qw(heir predecessor role settings)} = @had{qw(heir predecessor role settings)};
+    @{$self}{qw(heir role settings)} = @had{qw(heir role settings)};
     return;
 }
 
@@ -176,12 +169,6 @@ sub stop {
     return if !$self->{child};
     $self->late_at( now() + $seconds );
     return $self->signal($signal);
-}
-
-sub succeeds {
-    my ( $self, $number ) = @_;
-    $self->{predecessor} = $number;
-    return;
 }
 
 # The handles that the process gets
@@ -292,12 +279,6 @@ of a pair. C<legacy>: take connections from this end of a pair. False if the pro
 =head2 pid
 
 The PID of the process, or undef.
-
-=head2 predecessor, succeeds, no_predecessor
-
-  $place->succeeds($number);
-
-The number of the place from which this one has taken over, while the process there still runs.
 
 =head2 program
 
