@@ -9,6 +9,7 @@
 #include "../conn/pump.h"
 #include "../conn/trouble.h"
 #include "../net/pidfd.h"
+#include "../net/sink.h"
 #include "../share/door.h"
 #include "crew.h"
 #include "deliver.h"
@@ -25,7 +26,6 @@
 #include "stop.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -577,12 +577,9 @@ void sr_edge_run(sr_edge *ed)
 bool sr_edge_report(sr_edge *ed, const char *text)
 {
     int fd = ed->report >= 0 ? ed->report : STDERR_FILENO;
-    struct pollfd room = {.fd = fd, .events = POLLOUT};
     ssize_t n;
-    if (fd == STDERR_FILENO && (poll(&room, 1, 0) != 1 || !(room.revents & POLLOUT)))
-        return false; /* it may be a pipe that nobody reads, and blocks */
     do
-        n = write(fd, text, strlen(text));
+        n = sr_sink_write(fd, text, strlen(text)); /* STDERR may be a pipe that nobody reads, and blocks */
     while (n < 0 && errno == EINTR);
     return n == (ssize_t)strlen(text);
 }

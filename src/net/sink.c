@@ -136,17 +136,22 @@ void sr_sink_added(sr_sink *s, int64_t now)
         sr_sink_flush(s);
 }
 
-/* Like write, but never waits: what poll reports as writable takes PIPE_BUF bytes. */
+ssize_t sr_sink_write(int fd, const char *at, size_t len)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    if (poll(&ready, 1, 0) != 0)
+        return write(fd, at, len);
+    errno = EAGAIN;
+    return -1;
+}
+
 static ssize_t put(const sr_sink *s, const char *at, size_t len)
 {
-    struct pollfd ready = {.fd = s->fd, .events = POLLOUT};
-    if (s->waits && poll(&ready, 1, 0) == 0) {
-        errno = EAGAIN;
-        return -1;
-    }
     ssize_t n;
     do
-        n = s->socket ? send(s->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL) : write(s->fd, at, len);
+        n = s->socket  ? send(s->fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL)
+            : s->waits ? sr_sink_write(s->fd, at, len)
+                       : write(s->fd, at, len);
     while (n < 0 && errno == EINTR);
     if (n == 0)
         errno = ENOSPC;

@@ -30,6 +30,7 @@
 #include "../base/buffer.h"
 
 #include <stdint.h>
+#include <sys/types.h>
 
 typedef enum sr_sink_kind { SR_SINK_FILE, SR_SINK_PIPE, SR_SINK_SYSLOG } sr_sink_kind;
 
@@ -62,6 +63,12 @@ int64_t sr_sink_due(const sr_sink *s); /* monotonic ns of the next flush; 0: not
  * After a rotation: writes what waits to the old descriptor, and everything later to fd, which is taken over.
  */
 void sr_sink_replace(sr_sink *s, int fd);
+
+/*
+ * Like write, of at most PIPE_BUF bytes, but never waits, even if fd blocks: what poll reports as writable takes them. For a
+ * line that belongs to no sink. -1 with errno; EAGAIN: it is full.
+ */
+ssize_t sr_sink_write(int fd, const char *at, size_t len);
 
 uint64_t sr_sink_lost(const sr_sink *s); /* lines, since the start */
 int sr_sink_error(const sr_sink *s);     /* errno of the last write; 0: it succeeded, or there was none */
