@@ -144,7 +144,8 @@ With C<-L Delayed> each worker builds the application before it reports that it 
 Checks the options. If one is unknown or has a wrong value, dies with one line that names it; C<$!> is 2, so a program that does
 not catch the exception exits with status 2. In addition to the options of the command it accepts C<server_ready>, a sub that is
 called for each TCP listener with C<host>, C<port>, C<proto> and C<server_software>, and C<listen_sock>, a socket that is
-already listening. An option that may be given several times takes a list, C<< static => [ '/a=a', '/b=b' ] >>, or is repeated, as by C<plackup>.
+already listening. An option that may be given several times takes a list, C<< static => [ '/a=a', '/b=b' ] >>, or is repeated,
+as by C<plackup>.
 
 =head2 run
 

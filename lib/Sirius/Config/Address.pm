@@ -5,6 +5,9 @@ use warnings;
 
 use Socket qw(AF_INET AF_INET6 IN6ADDR_LOOPBACK inet_pton);
 
+# The end of an address that speaks TLS; ":ssl" is Starman's
+my $TLS = qr/(?:,tls|:ssl)\z/i;
+
 # Numeric owner and group; -1 leaves it as it is
 sub ids {
     my ( $class, %want ) = @_;
@@ -30,9 +33,14 @@ sub is_public {
     return defined $four && 127 != unpack 'C', $four;
 }
 
+sub is_tls {
+    my ( $class, $spec ) = @_;
+    return $spec =~ $TLS;
+}
+
 sub parse {
     my ( $class, $spec ) = @_;
-    my $tls = $spec =~ s/(?:,tls|:ssl)\z//i;
+    my $tls = $spec =~ s/$TLS//;
     return { %{ _parse($spec) }, $tls ? ( tls => 1 ) : () };
 }
 
@@ -162,12 +170,19 @@ system does not know one.
 
 Whether other machines may reach this host: false for a loopback address (127.0.0.0/8, ::1) only.
 
+=head2 is_tls
+
+  my $bool = Sirius::Config::Address->is_tls('0.0.0.0:443,tls');
+
+Whether the text ends with C<,tls>, or with C<:ssl> as Starman writes it.
+
 =head2 parse
 
   my $address = Sirius::Config::Address->parse('unix:/run/app.sock?mode=0660');
 
 C<host> and C<port>, or C<fd>, or C<name> (of systemd), or C<path>, with a NUL byte first for a C<@name>, and C<mode>,
-C<owner> and C<group> if they are given; C<tls> is true if the address ends with C<,tls>, or with C<:ssl> as Starman writes it. Dies with a message that contains the text if it is not an address.
+C<owner> and C<group> if they are given; C<tls> is true as L</is_tls> says. Dies with a message that contains the text if it is
+not an address.
 
 =head1 SEE ALSO
 

@@ -3,6 +3,8 @@ package Sirius::Config::NoEffect;
 use strict;
 use warnings;
 
+use Sirius::Config::Address;
+
 # Options, and why they have no effect with the others: a text or nothing. If ignoring an option would be
 # dangerous, Sirius::Config::Options reports an error instead
 my @TABLE = (
@@ -33,7 +35,7 @@ my @TABLE = (
     [ [qw(timeout)] => \&_timeout ],
     [   [qw(hsts tls-min tls-ciphers tls-handshake-timeout)] => sub {
             my $conf = shift;
-            return ( grep {/(?:,tls|:ssl)\z/i} @{ $conf->{listen} } )
+            return ( grep { Sirius::Config::Address->is_tls($_) } @{ $conf->{listen} } )
                 ? ()
                 : 'no address of --listen ends with ",tls"';
         }
@@ -41,7 +43,7 @@ my @TABLE = (
     [ [qw(tls-ciphers)] => \&_ciphers ],
     [   [qw(acme-webroot)] => sub {
             my $conf = shift;
-            return ( grep { !/(?:,tls|:ssl)\z/i } @{ $conf->{listen} } )
+            return ( grep { !Sirius::Config::Address->is_tls($_) } @{ $conf->{listen} } )
                 ? ()
                 : 'all addresses of --listen speak TLS, but challenges come without: add --listen 0.0.0.0:80';
         }
@@ -49,7 +51,8 @@ my @TABLE = (
     [   [qw(https-redirect)] => sub {
             my $conf = shift;
             return ( !$conf->{https_redirect}
-                    || grep { !/(?:,tls|:ssl)\z/i && !m{\Aunix:|\A\@|/} } @{ $conf->{listen} } )
+                    || grep { !Sirius::Config::Address->is_tls($_) && !m{\Aunix:|\A\@|/} }
+                    @{ $conf->{listen} } )
                 ? ()
                 : '--listen has no address without TLS that is not a unix socket: add --listen 0.0.0.0:80';
         }
@@ -86,7 +89,7 @@ sub _backlog {
 # Without an address that speaks TLS, another line says so. @SECLEVEL is also a limit for keys, with any version
 sub _ciphers {
     my $conf = shift;
-    return if $conf->{tls_min} ne '1.3' || !grep {/(?:,tls|:ssl)\z/i} @{ $conf->{listen} };
+    return if $conf->{tls_min} ne '1.3' || !grep { Sirius::Config::Address->is_tls($_) } @{ $conf->{listen} };
     return if grep {/\ATLS_|\@SECLEVEL=/} split /:/, $conf->{tls_ciphers};
     return 'with --tls-min 1.3 only ciphers of TLS 1.3 are used, whose names begin with TLS_';
 }

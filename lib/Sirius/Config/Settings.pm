@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use List::Util qw(max min);
+use Sirius::Config::Address;
 use Sirius::Config::NoEffect;
 use Sirius::Config::Options;
 use Sirius::Config::Sources;
@@ -144,8 +145,8 @@ sub _together {
 # Which addresses speak TLS, and whether there is a certificate for them
 sub _tls {
     my ( $class, $conf, $given, $from ) = @_;
-    $_ = /(?:,tls|:ssl)\z/i ? $_ : "$_,tls" for $conf->{ssl} ? @{ $conf->{listen} } : ();
-    my ($listen) = grep {/(?:,tls|:ssl)\z/i} @{ $conf->{listen} };
+    $_ = Sirius::Config::Address->is_tls($_) ? $_ : "$_,tls" for $conf->{ssl} ? @{ $conf->{listen} } : ();
+    my ($listen) = grep { Sirius::Config::Address->is_tls($_) } @{ $conf->{listen} };
     my @certs    = @{ $conf->{tls_cert} || [] };
     my @keys     = @{ $conf->{tls_key}  || [] };
     my ($unused)
