@@ -25,8 +25,8 @@ typedef struct sr_transport sr_transport;
 
 typedef struct sr_transport_ops {
     /*
-     * Goes on with the handshake. 0: it is complete, though the peer may have gone since; EAGAIN: it needs events; EPROTONOSUPPORT: the peer speaks plain
-     * HTTP; otherwise it has failed.
+     * Goes on with the handshake. 0: it is complete, though the peer may have gone since; EAGAIN: it needs events;
+     * EPROTONOSUPPORT: the peer speaks plain HTTP; otherwise it has failed.
      */
     int (*handshake)(sr_transport *t, int socket);
     /*

@@ -128,39 +128,49 @@ static void expire(sr_conn **c, int *peer)
     ok(readable(peer[0]) == 0, "by a close");
 }
 
-static void many(void)
+/* So many connections whose limits of this kind have begun */
+static void crowd(int n, int *peer, sr_deadline_kind kind)
 {
-    enum { MANY = 40 };
-    int peer[MANY];
-    for (int i = 0; i < MANY; i++)
-        sr_deadline_set(e, conn(&peer[i]), SR_DEADLINE_LINGER);
-    e->now += 1000 * SR_MILLISECOND;
-    int steps = 0;
-    for (uint64_t before = e->n_conns; before; before = e->n_conns, steps++) {
-        sr_deadlines_expire(e);
-        if (e->n_conns == before)
-            break;
-        if (e->n_conns)
-            is_int(sr_deadlines_timeout(e), 0, "a step without a wait follows, for the rest");
-    }
-    is_int((long long)e->n_conns, 0, "of many that are due at once");
-    ok(steps >= 3 && steps < MANY, "some are closed in each step (%d steps)", steps);
-    for (int i = 0; i < MANY; i++)
+    for (int i = 0; i < n; i++)
+        sr_deadline_set(e, conn(&peer[i]), kind);
+}
+
+static void leave(int n, const int *peer)
+{
+    for (int i = 0; i < n; i++)
         close(peer[i]);
 }
 
-/* Those that had to wait for their turn for longer than a second are not taken for clients that this process has kept waiting */
+static void many(void)
+{
+    enum { MANY = 40 };
+    int peer[MANY], steps = 0;
+    crowd(MANY, peer, SR_DEADLINE_LINGER);
+    e->now += 1000 * SR_MILLISECOND;
+    for (; e->n_conns && steps < MANY; steps++) {
+        is_int(sr_deadlines_timeout(e), 0, "a step without a wait, for the rest");
+        sr_deadlines_expire(e);
+    }
+    is_int((long long)e->n_conns, 0, "of many that are due at once");
+    ok(steps >= 3 && steps < MANY, "some are closed in each step (%d steps)", steps);
+    leave(MANY, peer);
+}
+
+/*
+ * Those that had to wait for their turn for longer than a second are not taken for clients that this process has kept
+ * waiting.
+ */
 static void turns(void)
 {
     enum { MANY = 60 };
     int peer[MANY];
-    for (int i = 0; i < MANY; i++)
-        sr_deadline_set(e, conn(&peer[i]), SR_DEADLINE_HANDSHAKE);
+    crowd(MANY, peer, SR_DEADLINE_HANDSHAKE);
     e->now += e->limit[SR_DEADLINE_HANDSHAKE];
     for (int step = 0; step < 5; step++, e->now += 700 * SR_MILLISECOND)
         sr_deadlines_expire(e);
     is_int((long long)e->n_conns, 0, "many that are due end within a few slow steps");
-    sr_deadline_set(e, conn(&peer[0]), SR_DEADLINE_HANDSHAKE);
+    leave(MANY, peer);
+    crowd(1, peer, SR_DEADLINE_HANDSHAKE);
     sr_deadlines_expire(e);
     e->now += e->limit[SR_DEADLINE_HANDSHAKE] + 1500 * SR_MILLISECOND;
     sr_deadlines_expire(e);
@@ -168,6 +178,7 @@ static void turns(void)
     e->now += e->limit[SR_DEADLINE_HANDSHAKE];
     sr_deadlines_expire(e);
     is_int((long long)e->n_conns, 0, "once");
+    leave(1, peer);
 }
 
 int main(void)

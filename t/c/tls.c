@@ -132,8 +132,7 @@ static void pair_close(pair *p)
     sr_transport_free(p->t);
     SSL_free(p->ssl);
     close(p->server);
-    if (p->client >= 0)
-        close(p->client);
+    close(p->client);
 }
 
 /* What the client's OpenSSL has made. */
@@ -189,6 +188,17 @@ static int shake(pair *p, size_t piece)
     return err;
 }
 
+/* Opens a pair. What the client has to say at the end of its handshake, which the server does not have yet. */
+static size_t last_flight(pair *p, int version, char to[BYTES])
+{
+    pair_open(p, version);
+    give(p, to, hello(p, to));
+    MUST(server_step(p) == EAGAIN);
+    hear(p);
+    SSL_do_handshake(p->ssl);
+    return made(p, to);
+}
+
 static bool opened(pair *p, int version)
 {
     pair_open(p, version);
@@ -239,17 +249,11 @@ static void gone(int version)
 {
     char bytes[BYTES];
     pair p;
-    pair_open(&p, version);
-    give(&p, bytes, hello(&p, bytes));
-    MUST(server_step(&p) == EAGAIN);
-    hear(&p);
-    SSL_do_handshake(p.ssl);
-    give(&p, bytes, made(&p, bytes));
-    close(p.client);
+    give(&p, bytes, last_flight(&p, version, bytes));
+    shutdown(p.client, SHUT_RDWR);
     ok(server_step(&p) == 0, "%s: a client that ends right behind its last message was let in",
        name_of(version));
     ok(server_read(&p, 10) < 0 && errno != EAGAIN, "%s: the first read fails", name_of(version));
-    p.client = -1;
     pair_close(&p);
 }
 
@@ -401,12 +405,7 @@ static void finished(const unsigned *cuts, unsigned n_cuts, const char *what)
     unsigned char message[4 + 12] = {SSL3_MT_FINISHED, 0, 0, 12}, flight[BYTES];
     char bytes[BYTES];
     pair p;
-    pair_open(&p, TLS1_2_VERSION);
-    give(&p, bytes, hello(&p, bytes));
-    MUST(server_step(&p) == EAGAIN);
-    hear(&p);
-    SSL_do_handshake(p.ssl);
-    size_t len = made(&p, (char *)flight), record = 0, at = 0;
+    size_t len = last_flight(&p, TLS1_2_VERSION, (char *)flight), record = 0, at = 0;
     while (record < len && flight[record] != SSL3_RT_CHANGE_CIPHER_SPEC)
         record += 5 + ((size_t)flight[record + 3] << 8 | flight[record + 4]);
     MUST(record + 6 < len && SSL_get_finished(p.ssl, message + 4, 12) == 12);
