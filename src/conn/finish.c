@@ -55,12 +55,17 @@ void sr_finish_close(sr_engine *e, sr_conn *c, sr_closed why)
 }
 
 /*
- * A client that has asked for the close sends nothing any more, but its TLS may: close_notify. That would reset a
- * closed connection, and what the client has not received by then would be lost.
+ * A client that has asked for the close should send nothing any more. But its TLS may say close_notify, and some clients
+ * send an empty line behind a body (RFC 9112 2.2). Both would make of the close a reset, and what the client has not
+ * received by then would be lost, with all of a response that waits for the close to be sent (MSG_MORE). So a response
+ * is sent first, and then we look.
  */
-static bool says_more(const sr_conn *c)
+static bool says_more(sr_engine *e, sr_conn *c)
 {
-    return c->transport && sr_send_unacknowledged(c);
+    if (c->transport)
+        return sr_send_unacknowledged(c);
+    c->ended = shutdown(c->source.fd, SHUT_WR) == 0;
+    return recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT) > 0;
 }
 
 /* The whole response was sent: closes or keeps the connection. */
@@ -71,7 +76,7 @@ static void response_over(sr_engine *e, sr_conn *c)
         /*
          * the client does not expect the close; a request sent meanwhile would cause a reset (RFC 9112 9.6)
          */
-        if (!c->wants_close || c->linger || sr_buffer_len(&c->in) || c->body || says_more(c))
+        if (!c->wants_close || c->linger || sr_buffer_len(&c->in) || c->body || says_more(e, c))
             sr_finish_close(e, c, c->why);
         else
             sr_conn_close(e, c, c->why);

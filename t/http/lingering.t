@@ -8,7 +8,11 @@ use Sirius::Test;
 # A close after an answer: FIN, then what still comes is read and dropped, so that no reset eats the answer
 
 my $server = start_server( <<'APP', qw(--workers 1 --max-body 1000) );
-sub { [ 200, [ Connection => 'close' ], [ 'x' x 100_000 ] ] }
+sub {
+    select undef, undef, undef, 0.1 if $_[0]{PATH_INFO} eq '/small';
+    return [ 200, [], ['x'] ] if $_[0]{PATH_INFO} eq '/small';
+    return [ 200, [ Connection => 'close' ], [ 'x' x 100_000 ] ];
+}
 APP
 
 # Reads nothing until all was sent: the answer must have survived
@@ -39,6 +43,26 @@ subtest 'the answer is read after more was sent' => sub {
         my %result;
         $result{ late_reader( $head, 'x' x 1000 ) }++ for 1 .. 10;
         is_deeply \%result, { "$status eof" => 10 }, $name;
+    }
+};
+
+# Some clients do so behind a body (RFC 9112 2.2)
+subtest 'the answer is read although more came while the application was busy' => sub {
+    for my $head (
+        "GET /small HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+        "GET /small HTTP/1.0\r\n\r\n",
+        "POST /small HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1\r\n\r\nb"
+        )
+    {
+        for my $more ( "\r\n", 'x', "GET / HTTP/1.1\r\nHost: a\r\n\r\n" ) {
+            my $client = $server->connect;
+            $client->send($head);
+            select undef, undef, undef, 0.03;
+            $client->send($more);
+            is $client->response->status . ' ' . $client->end(10), '200 eof', sprintf '%.4s, then %d bytes',
+                $head,
+                length $more;
+        }
     }
 };
 
