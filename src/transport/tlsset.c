@@ -28,7 +28,11 @@ enum {
     CLIENT_CHAIN_MAX =
         32 * 1024, /* bytes. OpenSSL takes 100 KiB: 100 certificates, which take 20 ms to read */
 };
-enum { TICKET_IV = 16 }; /* AES-CBC */
+enum {
+    TICKET_IV = 16, /* AES-CBC */
+    HOST = 255,     /* of a host; DNS has no longer ones */
+    PROOF = 32,     /* SHA-256; as long as the context of a session may be */
+};
 
 /* The certificates for one name, the first of each kind of key; -1: there is none. */
 typedef struct group {
@@ -53,6 +57,7 @@ typedef struct set {
     size_t n_tickets;
     char *ciphers, *min, *verify;
     sr_bytes ca;
+    uint8_t proof[PROOF]; /* what a client has to prove; see session_context */
 } set;
 
 struct sr_tls {
@@ -123,20 +128,27 @@ static const named *find(const set *s, const char *name)
     return bsearch(&key, s->index, s->n_index, sizeof *s->index, by_name);
 }
 
+/* A name as `index` has it: in lower case, without a dot at its end. 0: it can be that of no host */
+static size_t name_take(char name[HOST + 1], const char *from, size_t len)
+{
+    while (len && from[len - 1] == '.')
+        len--;
+    if (len > HOST)
+        len = 0;
+    for (size_t i = 0; i < len; i++)
+        name[i] = (char)sr_lower((unsigned char)from[i]);
+    name[len] = 0;
+    return len;
+}
+
 static int choose(SSL *ssl, int *alert, void *arg)
 {
     const set *s = ((sr_tls *)arg)->now;
     const char *asked = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-    char name[256];
+    char name[HOST + 1];
     (void)alert;
-    size_t len = asked ? strlen(asked) : 0;
-    while (len && asked[len - 1] == '.')
-        len--;
-    if (!len || len >= sizeof name || !s)
+    if (!s || !asked || !name_take(name, asked, strlen(asked)))
         return SSL_TLSEXT_ERR_NOACK;
-    for (size_t i = 0; i < len; i++)
-        name[i] = (char)sr_lower((unsigned char)asked[i]);
-    name[len] = 0;
     const named *found = find(s, name);
     char *dot = strchr(name, '.');
     if (!found && dot && dot > name) { /* RFC 6125 6.4.3: a star stands for one label, the first */
@@ -255,23 +267,56 @@ static SSL_TICKET_RETURN ticket_dates(SSL *ssl, SSL_SESSION *session, const unsi
 /* --- making contexts --- */
 
 /*
- * A session belongs to what its client had to prove: with other CAs, or where a certificate has become
- * required, the client has to begin anew.
+ * A session belongs to what its client had to prove, and to the name that it has asked for (hello): with other CAs, or
+ * where a certificate has become required, the client has to begin anew.
  */
-static bool session_context(SSL_CTX *ctx, const set *s)
+static bool session_context(SSL_CTX *ctx, set *s)
 {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned int len = 0;
     EVP_MD_CTX *md = EVP_MD_CTX_new();
     const char *verify = s->verify ? s->verify : "";
     bool made = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 &&
                 EVP_DigestUpdate(md, verify, strlen(verify) + 1) == 1 &&
                 (!s->ca.len || EVP_DigestUpdate(md, s->ca.at, s->ca.len) == 1) &&
-                EVP_DigestFinal_ex(md, digest, &len) == 1 &&
-                SSL_CTX_set_session_id_context(
-                    ctx, digest, SSL_MAX_SID_CTX_LENGTH < len ? SSL_MAX_SID_CTX_LENGTH : len) == 1;
+                EVP_DigestFinal_ex(md, s->proof, NULL) == 1 &&
+                SSL_CTX_set_session_id_context(ctx, s->proof, sizeof s->proof) == 1;
     EVP_MD_CTX_free(md);
     return made;
+}
+
+/* The host_name of the extension (RFC 6066 3), which has a list of one; empty: there is none, or OpenSSL will refuse it. */
+static sr_bytes host_name(SSL *ssl)
+{
+    enum { LIST = 2, TYPE = 1, LENGTH = 2, BEFORE = LIST + TYPE + LENGTH };
+    const unsigned char *at;
+    size_t len;
+    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &at, &len) != 1 || len < BEFORE ||
+        at[LIST] != TLSEXT_NAMETYPE_host_name)
+        return (sr_bytes){0};
+    size_t of_name = (size_t)at[LIST + TYPE] << 8 | at[LIST + TYPE + 1];
+    return of_name == len - BEFORE ? sr_bytes_of((const char *)at + BEFORE, of_name) : (sr_bytes){0};
+}
+
+/*
+ * RFC 6066 3: a session is not resumed under another name. OpenSSL sees to that in TLS 1.3; in 1.2 it looks at the ticket
+ * before it has read the name.
+ */
+static int hello(SSL *ssl, int *alert, void *arg)
+{
+    const set *s = ((sr_tls *)arg)->now;
+    sr_bytes asked = host_name(ssl);
+    struct {
+        uint8_t proof[PROOF];
+        char name[HOST + 1];
+    } whole;
+    uint8_t digest[PROOF];
+    (void)alert;
+    if (!s)
+        return SSL_CLIENT_HELLO_SUCCESS;
+    memcpy(whole.proof, s->proof, PROOF);
+    size_t len = PROOF + name_take(whole.name, asked.at, asked.len);
+    bool made = EVP_Digest(&whole, len, digest, NULL, EVP_sha256(), NULL) == 1 &&
+                SSL_set_session_id_context(ssl, digest, sizeof digest) == 1;
+    return made ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
 }
 
 static bool clients(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
@@ -323,7 +368,7 @@ static bool ciphers(SSL_CTX *ctx, const char *list)
     return fine;
 }
 
-static bool settings(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
+static bool settings(SSL_CTX *ctx, set *s, char why[SR_KEYSET_WHY])
 {
     bool only13 = s->min && strcmp(s->min, "1.3") == 0;
     /*
@@ -349,7 +394,7 @@ static bool settings(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
     return session_context(ctx, s) ? clients(ctx, s, why) : fail(why, "the session context cannot be set");
 }
 
-static SSL_CTX *context(sr_tls *tls, const set *s, const group *g, char why[SR_KEYSET_WHY])
+static SSL_CTX *context(sr_tls *tls, set *s, const group *g, char why[SR_KEYSET_WHY])
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     bool fine = ctx ? settings(ctx, s, why) : fail(why, "no context can be made");
@@ -363,6 +408,7 @@ static SSL_CTX *context(sr_tls *tls, const set *s, const group *g, char why[SR_K
         return NULL;
     }
     SSL_CTX_set_app_data(ctx, tls);
+    SSL_CTX_set_client_hello_cb(ctx, hello, tls);
     SSL_CTX_set_tlsext_servername_callback(ctx, choose);
     SSL_CTX_set_tlsext_servername_arg(ctx, tls);
     SSL_CTX_set_alpn_select_cb(ctx, alpn, NULL);

@@ -150,6 +150,36 @@ subtest 'names and kinds of keys' => sub {
         'a client that knows RSA only gets RSA';
 };
 
+# RFC 6066 3
+subtest 'a session is resumed by its name only' => sub {
+    my $cache = IO::Socket::SSL::Session_Cache->new(10);
+    my @kept;    # with them the client would forget their sessions
+    my $resumed = sub {
+        my ( $name, @option ) = @_;
+        my $socket = connect_to(
+            SSL_hostname      => $name,
+            SSL_session_cache => $cache,
+            SSL_session_key   => 'x',
+            SSL_verify_mode   => SSL_VERIFY_NONE,
+            @option
+        ) or return "no connection: $IO::Socket::SSL::SSL_ERROR";
+        my $is = $socket->get_session_reused ? 'resumed' : 'new';
+        my ($sni) = ( get( $socket, '/env' ) )[1] =~ /^SSL_TLS_SNI=(.*)$/m;
+        push @kept, $socket;
+        return "$is for " . ( $sni // 'nobody' );
+    };
+    my @old = ( SSL_version => 'TLSv1_2' );
+    is $resumed->( 'one.example', @old ), 'new for one.example',     'TLS 1.2';
+    is $resumed->( 'one.example', @old ), 'resumed for one.example', 'again';
+    is $resumed->( 'ONE.example', @old ), 'resumed for one.example', 'in capitals';
+    is $resumed->( 'two.example', @old ), 'new for two.example',     'another name, which begins a session';
+    is $resumed->( 'two.example', @old ), 'resumed for two.example', 'of its own';
+    is $resumed->( '',            @old ), 'new for nobody',          'no name';
+    is $resumed->( '',            @old ), 'resumed for nobody',      'again';
+    is $resumed->( 'unknown.example', @old ), 'new for unknown.example', 'one that has no certificate';
+    like $resumed->( 'unknown.example', @old ), qr/\Aresumed for/, 'again';
+};
+
 subtest 'the order of ciphers' => sub {
     my $cipher = sub {
         my $socket = connect_to(@_) or return "no connection: $IO::Socket::SSL::SSL_ERROR";
