@@ -23,7 +23,7 @@ sub install {
 
 install('first');
 my $server = start_server(
-    "sub { [ 200, [], [ \$\$ ] ] }\n", '--listen', '127.0.0.1:0,tls',
+    "die if -e '@{[ $made->dir ]}/broken'; sub { [ 200, [], [ \$\$ ] ] }\n", '--listen', '127.0.0.1:0,tls',
     '--tls-cert' => $cert,
     '--tls-key'  => $key,
     qw(--workers 1 --edges 2)
@@ -89,6 +89,18 @@ subtest 'one that is noticed' => sub {
     ok until_true( 45, sub { name_of( connect_to() ) eq 'third' } ), 'without being told';
 };
 
+subtest 'an application that does not load' => sub {
+    install('third and a half');
+    spew( $made->dir . '/broken', '' );
+    $server->signal('HUP');
+    ok $server->wait_log( qr/reload failed: generation \d+ exited/, 30 ), 'the reload fails';
+    ok until_true( 8, sub { name_of( connect_to() ) eq 'third and a half' } ),
+        'certificates are read all the same';
+    unlink $made->dir . '/broken' or die "$!";
+    is scalar( () = $server->log =~ /certificates have changed/g ), 1, 'at once, not by a look at the files';
+    is join( q( ), map { get($_) } @kept ), join( q( ), (200) x @kept ), 'connections go on';
+};
+
 subtest 'a wrong one' => sub {
     install( 'fourth', key => ( $made->pem('another') )[1] );
     $server->signal('HUP');
@@ -97,7 +109,7 @@ subtest 'a wrong one' => sub {
         45
         ),
         'the log says why it is not used';
-    is name_of( connect_to() ),             'third',                     'and the one before stays';
+    is name_of( connect_to() ),             'third and a half',          'and the one before stays';
     is join( q( ), map { get($_) } @kept ), join( q( ), (200) x @kept ), 'connections go on';
 };
 

@@ -178,9 +178,16 @@ sub renew {
     my @keys  = grep {/$KEYS/} @{ $words || [] };
     $words = [ grep { !/$KEYS/ } @$words ] if $words;
     @{$self}{qw(settings said_last)} = ( $words, $said ) if $words && @$words;
-    $self->{keeper}->renew(@keys) if $self->{keeper};
+    $self->renew_certificates(@keys);
     $self->{renews} = 1;
     return $self->act;
+}
+
+# Has their files read again, by these words if there are any
+sub renew_certificates {
+    my ( $self, @keys ) = @_;
+    $self->{keeper}->renew(@keys) if $self->{keeper} && !$self->{stopping};
+    return;
 }
 
 # In a supervisor that has become a new program; the workers' side exists already
@@ -619,6 +626,12 @@ The PIDs of all running edges.
   $edge->renew($said);
 
 Gives all edges these settings, as far as this version knows them (L<Sirius::Edge::Settings/known>), and the installed program.
+
+=head2 renew_certificates
+
+  $edge->renew_certificates;
+
+Has the files of certificates and keys read again, unless the edges stop.
 
 =head2 restore
 

@@ -131,6 +131,7 @@ sub reload {
     return $self->_begun( $generation, $reply, $why, $again ) if $generation;
     chomp( my $error = $@ );
     return $self->_again("cannot start another generation: $error") if $again;
+    $self->_renew_certificates;
     $error = "reload failed: $error";
     $self->_remember( { ok => 0, error => $error } );
     $reply->(         { ok => 0, error => $error } ) if $reply;
@@ -449,6 +450,7 @@ sub _look_for_hung {
 sub _not_reloaded {
     my ( $self, $generation, $error ) = @_;
     my $result = { ok => 0, error => $error, said => $generation->said =~ s/\s+\z//r };
+    $self->_renew_certificates if !$self->{after};    # otherwise the next reload does
     $self->_remember( $result, $generation );
     $_->($result) for $generation->replies;
     return;
@@ -523,6 +525,12 @@ sub _reloaded {
         $self->_not_reloaded( $generation, $result->{error} );
     }
     return $self->_settle;
+}
+
+# Whoever asked for the reload may have meant those: they are read, whatever has become of the application
+sub _renew_certificates {
+    my $edge = shift->{supervisor}->edge;
+    return $edge ? $edge->renew_certificates : ();
 }
 
 # When the running reload gives way to a newer one: if it takes twice as long as the last, it may hang. Not
