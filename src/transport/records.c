@@ -6,6 +6,7 @@
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 #include <stdlib.h>
@@ -13,8 +14,8 @@
 enum {
     HEADER = 5,
     EXPLICIT = 8, /* bytes of the nonce that a record of TLS 1.2 with AES-GCM has */
-    TAG = 16,
-    NONCE = 12,
+    TAG = SR_AEAD_TAG,
+    NONCE = SR_AEAD_NONCE,
     PLAIN_MAX = SR_PLAIN_MAX,
     BODY_MAX = PLAIN_MAX + 256,   /* 5.2 */
     BATCH = 4 * PLAIN_MAX,        /* of plaintext, sealed before it is sent */
@@ -57,69 +58,6 @@ static sr_records *of(sr_transport *t)
     return (sr_records *)t;
 }
 
-/* --- ciphers --- */
-
-/*
- * Begins a record with this nonce; `tag` of a record that is opened. `by_param`: EVP_CipherInit_ex asks the
- * cipher for the length of its nonce first, which costs as much as it takes to encrypt 100 bytes. AES-GCM also
- * takes a whole nonce, of the length -1, as the parameter for the fixed part of it.
- */
-static bool nonce_set(EVP_CIPHER_CTX *ctx, uint8_t nonce[NONCE], bool by_param, const uint8_t *tag)
-{
-    OSSL_PARAM params[3], *end = params;
-    if (tag)
-        *end++ = (OSSL_PARAM)OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, (void *)(uintptr_t)tag, TAG);
-    if (by_param)
-        *end++ = (OSSL_PARAM)OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, nonce, (size_t)-1);
-    else if (EVP_CipherInit_ex(ctx, NULL, NULL, NULL, nonce, -1) != 1)
-        return false;
-    *end = (OSSL_PARAM)OSSL_PARAM_END;
-    return end == params || EVP_CIPHER_CTX_set_params(ctx, params) == 1;
-}
-
-/* Ends a record that is sealed. */
-static bool tag_get(EVP_CIPHER_CTX *ctx, uint8_t *tag)
-{
-    OSSL_PARAM params[] = {OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, tag, TAG), OSSL_PARAM_END};
-    int n = 0;
-    return EVP_CipherFinal_ex(ctx, tag, &n) == 1 && EVP_CIPHER_CTX_get_params(ctx, params) == 1;
-}
-
-/*
- * Whether nonce_set may use the parameter. A provider that does not know it would ignore it, and seal all records
- * with one nonce: so an empty record is sealed and opened in both ways.
- */
-static bool takes_param(const EVP_CIPHER *cipher)
-{
-    static const uint8_t key[32];
-    uint8_t nonce[NONCE] = {1}, other[NONCE] = {2}, tags[3][TAG], none[TAG];
-    EVP_CIPHER_CTX *out = EVP_CIPHER_CTX_new(), *in = EVP_CIPHER_CTX_new();
-    int n = 0;
-    bool takes = in && out && EVP_CipherInit_ex(out, cipher, NULL, key, NULL, 1) == 1 &&
-                 EVP_CipherInit_ex(in, cipher, NULL, key, other, 0) == 1 &&
-                 nonce_set(out, nonce, false, NULL) && tag_get(out, tags[0]) &&
-                 nonce_set(out, other, false, NULL) && tag_get(out, tags[1]) &&
-                 nonce_set(out, nonce, true, NULL) && tag_get(out, tags[2]) &&
-                 memcmp(tags[0], tags[2], TAG) == 0 && memcmp(tags[0], tags[1], TAG) != 0 &&
-                 nonce_set(in, nonce, true, tags[0]) && EVP_CipherFinal_ex(in, none, &n) == 1;
-    EVP_CIPHER_CTX_free(out);
-    EVP_CIPHER_CTX_free(in);
-    ERR_clear_error();
-    return takes;
-}
-
-static bool by_param[SR_AEADS]; /* see nonce_set; decided when the cipher is fetched */
-
-/* Fetched once: a look-up costs as much as a record. */
-static const EVP_CIPHER *cipher_of(unsigned aead)
-{
-    static const char *const names[SR_AEADS] = {"AES-128-GCM", "AES-256-GCM", "ChaCha20-Poly1305"};
-    static EVP_CIPHER *fetched[SR_AEADS];
-    if (!fetched[aead] && (fetched[aead] = EVP_CIPHER_fetch(NULL, names[aead], NULL)))
-        by_param[aead] = takes_param(fetched[aead]);
-    return fetched[aead];
-}
-
 /* --- keys --- */
 
 static size_t hash_len(const sr_record_keys *k)
@@ -129,7 +67,7 @@ static size_t hash_len(const sr_record_keys *k)
 
 static size_t key_len(const sr_record_keys *k)
 {
-    return k->aead == SR_AEAD_AES128 ? 16 : 32;
+    return sr_aead_key_len(k->aead);
 }
 
 static bool has_explicit(const sr_record_keys *k)
@@ -180,10 +118,10 @@ static bool expand(const sr_record_keys *k, const uint8_t *secret, const char *l
     return made;
 }
 
-/* Key and iv of a side, into its context. */
-static bool side_begin(const sr_record_keys *k, sr_record_side *side, EVP_CIPHER_CTX *ctx, bool seals)
+/* Key and iv of a side. */
+static bool side_begin(const sr_record_keys *k, sr_record_side *side, sr_aead *aead)
 {
-    uint8_t key[32];
+    uint8_t key[SR_AEAD_KEY_MAX];
     const uint8_t *use = side->secret;
     if (k->tls13) {
         if (!expand(k, side->secret, "key", key, key_len(k)) ||
@@ -191,13 +129,13 @@ static bool side_begin(const sr_record_keys *k, sr_record_side *side, EVP_CIPHER
             return false;
         use = key;
     }
-    bool begun = EVP_CipherInit_ex(ctx, cipher_of(k->aead), NULL, use, NULL, seals) == 1;
+    bool begun = sr_aead_key(aead, use);
     OPENSSL_cleanse(key, sizeof key);
     return begun;
 }
 
 /* The next secret of a side (RFC 8446 7.2). */
-static bool side_next(sr_records *r, sr_record_side *side, EVP_CIPHER_CTX *ctx, bool seals)
+static bool side_next(sr_records *r, sr_record_side *side, sr_aead *aead)
 {
     uint8_t next[SR_SECRET_MAX];
     bool made = expand(&r->keys, side->secret, "traffic upd", next, hash_len(&r->keys));
@@ -205,7 +143,7 @@ static bool side_next(sr_records *r, sr_record_side *side, EVP_CIPHER_CTX *ctx, 
         memcpy(side->secret, next, hash_len(&r->keys));
     OPENSSL_cleanse(next, sizeof next);
     side->seq = 0;
-    return made && side_begin(&r->keys, side, ctx, seals);
+    return made && side_begin(&r->keys, side, aead);
 }
 
 bool sr_records_derive12(sr_record_keys *k, const uint8_t *master, size_t len, const uint8_t client[32],
@@ -241,7 +179,7 @@ bool sr_records_derive12(sr_record_keys *k, const uint8_t *master, size_t len, c
 /* The nonce of a record, and the bytes that are authenticated with it. */
 typedef struct framed {
     uint8_t nonce[NONCE], aad[13];
-    int aad_len;
+    size_t aad_len;
 } framed;
 
 /* `explicit`: those bytes of the record, NULL if it has none. `len`: of the plaintext, for TLS 1.2. */
@@ -267,20 +205,6 @@ static void frame(framed *f, const sr_record_keys *k, const sr_record_side *side
     f->aad[11] = (uint8_t)(len >> 8);
     f->aad[12] = (uint8_t)len;
     f->aad_len = 13;
-}
-
-/* `tag`: of a record that is opened, else NULL. */
-static bool frame_begin(const sr_record_keys *k, EVP_CIPHER_CTX *ctx, framed *f, const uint8_t *tag)
-{
-    int n;
-    return nonce_set(ctx, f->nonce, by_param[k->aead], tag) &&
-           EVP_CipherUpdate(ctx, NULL, &n, f->aad, f->aad_len) == 1;
-}
-
-static bool apply(EVP_CIPHER_CTX *ctx, uint8_t *to, const void *from, size_t len)
-{
-    int n = 0;
-    return !len || (EVP_CipherUpdate(ctx, to, &n, from, (int)len) == 1 && (size_t)n == len);
 }
 
 /* Bytes in pieces. */
@@ -348,7 +272,7 @@ static int seal(sr_records *r, uint8_t type, cursor *from, size_t len)
     framed f;
     frame(&f, k, side, header, before ? at : NULL, len);
     at += before;
-    bool fine = frame_begin(k, r->out, &f, NULL), gathers = len <= GATHERED;
+    bool fine = sr_aead_begin(&r->out, f.nonce, f.aad, f.aad_len), gathers = len <= GATHERED;
     uint8_t *text = at;
     while (fine && len) {
         size_t some = from->iov->iov_len - from->skip;
@@ -357,7 +281,7 @@ static int seal(sr_records *r, uint8_t type, cursor *from, size_t len)
         if (gathers)
             memcpy(at, piece, some);
         else
-            fine = apply(r->out, at, piece, some);
+            fine = sr_aead_add(&r->out, at, piece, some);
         at += some;
         len -= some;
         skip(from, some);
@@ -365,10 +289,10 @@ static int seal(sr_records *r, uint8_t type, cursor *from, size_t len)
     if (gathers && k->tls13)
         *at++ = type;
     if (gathers)
-        fine = fine && apply(r->out, text, text, (size_t)(at - text));
+        fine = fine && sr_aead_add(&r->out, text, text, (size_t)(at - text));
     else if (fine && k->tls13)
-        fine = apply(r->out, at++, &type, 1);
-    if (!fine || !tag_get(r->out, at)) {
+        fine = sr_aead_add(&r->out, at++, &type, 1);
+    if (!fine || !sr_aead_seal(&r->out, at)) {
         ERR_clear_error();
         return EPROTO;
     }
@@ -411,9 +335,8 @@ static bool open_record(sr_records *r, const uint8_t *header, size_t body, uint8
     at += explicit ? EXPLICIT : 0;
     framed f;
     frame(&f, k, side, header, explicit, *len);
-    int n = 0;
-    bool fine = frame_begin(k, r->in, &f, at + *len) && apply(r->in, to, at, *len) &&
-                EVP_CipherFinal_ex(r->in, to + *len, &n) == 1;
+    bool fine = sr_aead_begin(&r->in, f.nonce, f.aad, f.aad_len) && sr_aead_add(&r->in, to, at, *len) &&
+                sr_aead_open(&r->in, at + *len);
     if (!fine) {
         ERR_clear_error();
         OPENSSL_cleanse(to, *len); /* nobody vouches for it */
@@ -508,12 +431,12 @@ static int key_update(sr_records *r, const uint8_t *at, size_t len)
     if (part[4] > 1)
         return fail(r, ILLEGAL);
     r->n_part = 0;
-    if (!side_next(r, &r->keys.in, r->in, false))
+    if (!side_next(r, &r->keys.in, &r->in))
         return ENOMEM;
     if (!asked || r->ended)
         return 0;
     int err = seal_bytes(r, HANDSHAKE, ours, sizeof ours);
-    return err ? err : side_next(r, &r->keys.out, r->out, true) ? 0 : ENOMEM;
+    return err ? err : side_next(r, &r->keys.out, &r->out) ? 0 : ENOMEM;
 }
 
 /* A record that has no bytes for the caller. 0 or errno. */
@@ -737,7 +660,7 @@ static ssize_t records_write(sr_transport *base, int socket, const struct iovec 
     while (!err && left_of(&c)) {
         size_t batch = 0, len;
         if (r->keys.tls13 && r->keys.out.seq >= UPDATE_AFTER &&
-            (seal_bytes(r, HANDSHAKE, update, sizeof update) || !side_next(r, &r->keys.out, r->out, true)))
+            (seal_bytes(r, HANDSHAKE, update, sizeof update) || !side_next(r, &r->keys.out, &r->out)))
             err = ENOMEM;
         while (!err && batch < BATCH && (len = left_of(&c))) {
             len = len < r->keys.most ? len : r->keys.most;
@@ -835,18 +758,18 @@ static const sr_transport_ops ops = {
 bool sr_records_begin(sr_records *r, const sr_record_keys *keys)
 {
     sr_record_keys k = *keys;
-    EVP_CIPHER_CTX *in = EVP_CIPHER_CTX_new(), *out = EVP_CIPHER_CTX_new();
+    sr_aead in = {0}, out = {0};
     bool sound = k.aead < SR_AEADS && k.most && k.most <= PLAIN_MAX;
-    bool begun = in && out && sound && cipher_of(k.aead) && side_begin(&k, &k.in, in, false) &&
-                 side_begin(&k, &k.out, out, true);
+    bool begun = sound && sr_aead_new(&in, k.aead, false) && sr_aead_new(&out, k.aead, true) &&
+                 side_begin(&k, &k.in, &in) && side_begin(&k, &k.out, &out);
     if (begun) {
         r->keys = k;
         r->in = in;
         r->out = out;
         r->base.ops = &ops;
     } else {
-        EVP_CIPHER_CTX_free(in);
-        EVP_CIPHER_CTX_free(out);
+        sr_aead_free(&in);
+        sr_aead_free(&out);
         ERR_clear_error();
     }
     OPENSSL_cleanse(&k, sizeof k);
@@ -855,8 +778,8 @@ bool sr_records_begin(sr_records *r, const sr_record_keys *keys)
 
 void sr_records_wipe(sr_records *r)
 {
-    EVP_CIPHER_CTX_free(r->in);
-    EVP_CIPHER_CTX_free(r->out);
+    sr_aead_free(&r->in);
+    sr_aead_free(&r->out);
     OPENSSL_cleanse(&r->keys, sizeof r->keys);
     sr_buffer_free(&r->wire);
     sr_buffer_free(&r->raw);

@@ -2,7 +2,7 @@
 #define SR_RECORDS_H
 /*
  * records: TLS after the handshake. OpenSSL agrees on keys with the client; then they are taken out of its
- * object, which is freed, and the records are sealed and opened here, by the ciphers of OpenSSL (EVP). So a
+ * object, which is freed, and the records are sealed and opened here, by the ciphers of OpenSSL (aead.h). So a
  * connection consists of two keys and two numbers: another edge can go on with it (pack), and an idle one
  * needs a quarter of the memory that OpenSSL's object takes.
  *
@@ -18,13 +18,10 @@
 #ifdef SR_TLS
 
 #include "../base/buffer.h"
+#include "aead.h"
 #include "transport.h"
 
-#include <openssl/evp.h>
-
 enum { SR_SECRET_MAX = 48, SR_KEY_UPDATE_BYTES = 5, SR_PLAIN_MAX = 16 * 1024 /* RFC 8446 5.1 */ };
-
-typedef enum sr_aead { SR_AEAD_AES128, SR_AEAD_AES256, SR_AEAD_CHACHA, SR_AEADS } sr_aead;
 
 /* One direction. */
 typedef struct sr_record_side {
@@ -58,7 +55,7 @@ typedef struct sr_records {
     sr_buffer plain; /* opened and not read */
     sr_buffer facts; /* share/facts.h */
     sr_record_keys keys;
-    EVP_CIPHER_CTX *in, *out;
+    sr_aead in, out;
 } sr_records;
 
 /*
