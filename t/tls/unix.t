@@ -54,13 +54,36 @@ is ask( 'tls', 1 ), 'https localhost 443', 'the port is the default of https';
 }
 is ask('plain'), 'http localhost 80', 'without TLS that of http';
 
-{
-    my $root = $Sirius::Test::Server::ROOT;
+# Exit status and output of sirius ctl
+sub ctl {
+    my @words = @_;
+    my $root  = $Sirius::Test::Server::ROOT;
     local $ENV{PERL5LIB} = join ':', "$root/blib/lib", "$root/blib/arch", $ENV{PERL5LIB} || ();
-    my $text = `'$^X' '$root/bin/sirius' ctl --control '$dir/control' status 2>&1`;
-    like $text,
-        qr/^CERTIFICATE +FILE +DAYS LEFT\nsoon\.example +\Q$soon[0]\E +10\nlate\.example +\Q$late[0]\E +50\n\n/m,
-        'sirius ctl status lists the certificates, the first to expire first';
+    my $text = `'$^X' '$root/bin/sirius' ctl --control '$dir/control' @words 2>&1`;
+    return ( $? >> 8, $text );
 }
+
+my $table
+    = qr/^CERTIFICATE +FILE +DAYS LEFT\nsoon\.example +\Q$soon[0]\E +10\nlate\.example +\Q$late[0]\E +50\n/m;
+my $fault = qr/certificates not reloaded: --tls-key \Q$soon[1]\E: [^\n]+; the previous ones stay in use/;
+like( ( ctl('status') )[1],
+    qr/$table\n/, 'sirius ctl status lists the certificates, the first to expire first' );
+
+subtest 'sirius ctl reload --wait' => sub {
+    my $key = Sirius::Test::Server::slurp( $soon[1] );
+    spew( $soon[1], 'this is no key' );
+    my ( $exit, $text ) = ctl(qw(reload --wait));
+    is $exit, 1, 'fails if the files of certificates are refused';
+    like $text, qr/generation 2 is serving, but $fault/, 'and says why';
+    ok $server->wait_log( qr/the supervisor now runs/, 10 ), 'the supervisor is another program';
+    like( ( ctl('status') )[1], qr/$table$fault\n\n/, 'which knows it as well' );
+    spew( $soon[1], $key );
+    ( $exit, $text ) = ctl(qw(reload --wait));
+    is $exit, 0, 'succeeds when they are in order';
+    like $text, qr/\Ageneration 3 is serving\n\z/, 'and says no more';
+    my $status = ( ctl('status') )[1];
+    like $status,   qr/$table\n/,     'nor does the status';
+    unlike $status, qr/not reloaded/, 'of a fault';
+};
 $server->stop;
 done_testing;

@@ -152,14 +152,15 @@ socket (see L<Sirius::Control::Server>). The command needs no PID and sends no s
 =item B<status>
 
 Prints the state of the server: its PID and addresses; its generations, of which the one that is C<serving> runs the newest code;
-its edges and their connections; its certificates with their files and the days that are left until they expire; its workers with their state, the number of requests they have served, and what they have been
-doing for how long; and the result of the last reload.
+its edges and their connections; its certificates with their files and the days that are left until they expire, and why those in the
+files are not in use, if so; its workers with their state, the number of requests they have served, and what they have been doing for how long; and the result of the last reload.
 
 =item B<reload>
 
 Runs the original command again with the new code, and lets its workers take over, as the signal C<HUP> does. With C<--wait> the
 command returns when the new generation is serving and the old one has exited. If the new generation does not start, the old one
-keeps serving; the command prints the error, including the messages of perl, and exits with status 1. A reload that is requested
+keeps serving; the command prints the error, including the messages of perl, and exits with status 1. It does so as well if the new
+generation serves, but something is wrong with the files of certificates. A reload that is requested
 during another one follows it, or replaces it if that takes twice as long as the last one.
 
 With C<--abort> the reload that is in progress is aborted, and the old code keeps serving. If no reload is in progress, the exit

@@ -18,17 +18,13 @@ my %COMMAND = (
 
 # Answers the clients that use --wait once their condition holds
 sub act {
-    my $self       = shift;
-    my $supervisor = $self->{supervisor};
+    my $self = shift;
     my @still;
     for my $entry ( @{ $self->{later} } ) {
         my ( $what, $reply, $answer ) = @$entry;
-        my $done
-            = $what eq 'drained'
-            ? !grep( { $_->is_draining } $supervisor->generations->all )
-            : $answer->{workers} == $self->_serving;
-        if   ($done) { $reply->($answer) }
-        else         { push @still, $entry }
+        my $done = $what eq 'drained' ? $self->_drained : $answer->{workers} == $self->_serving;
+        if ($done) { $reply->( $what eq 'drained' ? $self->_reloaded($answer) : $answer ) }
+        else       { push @still, $entry }
     }
     $self->{later} = \@still;
     return;
@@ -67,6 +63,14 @@ sub stopped {
     return;
 }
 
+# Whether the old generations are gone, and the files of certificates are read
+sub _drained {
+    my $supervisor = shift->{supervisor};
+    my $edge       = $supervisor->edge;
+    return !grep( { $_->is_draining } $supervisor->generations->all )
+        && !( $edge && $edge->reads_certificates );
+}
+
 sub _reload {
     my ( $self, $request, $reply, $why ) = @_;
     my $all = $self->{supervisor}->generations;
@@ -77,6 +81,14 @@ sub _reload {
     $all->reload( $request->{wait} ? $reply : undef, $why );
     $reply->( { ok => 1, text => 'reload started' } ) if !$request->{wait};
     return;
+}
+
+# Whoever has renewed a certificate wants to know that it is not in use, although the application has loaded
+sub _reloaded {
+    my ( $self, $answer ) = @_;
+    my $edge  = $self->{supervisor}->edge;
+    my $fault = $edge && $edge->certificates_fault;
+    return defined $fault ? { ok => 0, error => "$answer->{text}, but $fault" } : $answer;
 }
 
 # How many workers of the current generation serve
@@ -97,18 +109,19 @@ sub _status {
     my $board      = $supervisor->scoreboard;
     my $edge       = $supervisor->edge;
     my %status     = (
-        certificates => [ $edge ? $edge->certificates : () ],
-        edges        => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
-        loading      => $loading && { map { $_ => $loading->$_ } qw(number since) },
-        generations  => [ map { _generation($_) } $all->all ],
-        last_reload  => $all->last_reload,
-        listeners    => [ map { $_->url } @{ $supervisor->listeners } ],
-        now          => now(),
-        pid          => $$,
-        rows         => [ grep { $_->{pid} > 0 } $supervisor->rows ],
-        state        => $supervisor->is_stopping ? 'stopping' : 'running',
-        version      => Sirius->VERSION,
-        workers      => $board->workers,
+        certificates       => [ $edge ? $edge->certificates : () ],
+        certificates_fault => $edge && $edge->certificates_fault,
+        edges              => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
+        loading            => $loading && { map { $_ => $loading->$_ } qw(number since) },
+        generations        => [ map { _generation($_) } $all->all ],
+        last_reload        => $all->last_reload,
+        listeners          => [ map { $_->url } @{ $supervisor->listeners } ],
+        now                => now(),
+        pid                => $$,
+        rows               => [ grep { $_->{pid} > 0 } $supervisor->rows ],
+        state              => $supervisor->is_stopping ? 'stopping' : 'running',
+        version            => Sirius->VERSION,
+        workers            => $board->workers,
     );
     return $reply->( { ok => 1, status => \%status } );
 }
@@ -164,7 +177,7 @@ Sirius::Control::Commands - the commands of sirius ctl, as the supervisor runs t
 The commands of L<Sirius::CLI::Ctl>, as they arrive over the socket of L<Sirius::Control::Server>: C<status>,
 C<reload>, C<stop> and C<workers>. An answer is a hash with C<ok> and C<text>, or with C<error> and, if a reload has
 failed, C<said>: what the new generation has printed. With C<wait>, C<reload> is answered when the new generation
-serves and the old one is gone, C<workers> when that many serve, and C<stop> at the very end.
+serves, the old one is gone and the files of certificates are read, which is a failure if those are not used, C<workers> when that many serve, and C<stop> at the very end.
 
 =head1 METHODS
 

@@ -53,6 +53,12 @@ sub certificates {
     return $self->{keeper} ? $self->{keeper}->certificates : ();
 }
 
+# Why those of the files are not in use. Waits for nothing: undefined as well while they are being read
+sub certificates_fault {
+    my $self = shift;
+    return $self->{keeper} && $self->{keeper}->fault;
+}
+
 # Tells others about those
 sub certificates_changed { return shift->{supervisor}->generations->publish }
 
@@ -205,6 +211,11 @@ sub restore {
     $self->{settings} = [ grep { !/$KEYS/ } @$words ]                            if $words && @$words;
     $self->{keeper}   = Sirius::Edge::Keeper->restore( $self, $state->{keeper} ) if $state->{keeper};
     return $self;
+}
+
+sub reads_certificates {
+    my $self = shift;
+    return $self->{keeper} && $self->{keeper}->reads;
 }
 
 sub running {
@@ -561,6 +572,10 @@ The handles by which edges wake each other, in the order of their places.
 =head2 certificates
 
 What L<Sirius::Edge::Keeper/certificates> returns; nothing without TLS.
+
+=head2 certificates_fault, reads_certificates
+
+What L<Sirius::Edge::Keeper/fault> and L<Sirius::Edge::Keeper/reads> return; false without TLS.
 
 =head2 certificates_changed
 

@@ -81,6 +81,9 @@ sub due {
     return grep {defined} $self->{look_at}, $self->{next} ? () : $self->{again_at};
 }
 
+# Why the files were not used when they were read last
+sub fault { return shift->{fault} }
+
 # "PID WHAT WHY", of the keeper that serves or of one that is starting
 sub heard {
     my ( $self, $pid, $what, $why ) = @_;
@@ -121,6 +124,8 @@ sub pid {
     return $self->{child} && $self->{child}->pid;
 }
 
+sub reads { return defined shift->{next} }
+
 # Reads the files again, by these words if there are other ones
 sub renew {
     my ( $self, @words ) = @_;
@@ -134,7 +139,7 @@ sub renew {
 sub restore {
     my ( $class, $group, $state ) = @_;
     my $self = $class->new( $group, @{ $state->{words} } );
-    @{$self}{qw(certificates served)} = ( $state->{certificates}, 1 );
+    @{$self}{qw(certificates fault served)} = ( @{$state}{qw(certificates fault)}, 1 );
     if ( defined $state->{pid} ) {
         $self->{line} = Sirius::OS::Inherit->take_handle( $state->{line} );
         $self->_serves( Sirius::OS::Child->new( $state->{pid}, since => $state->{since} ) );
@@ -159,6 +164,7 @@ sub state {
     my $self = shift;
     return {
         certificates => $self->{certificates},
+        fault        => $self->{fault},
         words        => $self->{words},
         $self->{next} || defined $self->{again_at} ? ()
         : ( read => { map { $_ => $self->{$_} } qw(identity program) } ),
@@ -212,7 +218,8 @@ sub _ended {
         my $why = $next->{why} // Sirius::OS::ExitStatus->words( $status, 'exited before it was ready' );
         return                                                  if $self->{stopping};
         Sirius::Log->fail("cannot read the certificates: $why") if !$self->{group}->is_announced;
-        Sirius::Log->error("certificates not reloaded: $why; the previous ones stay in use");
+        $self->{fault} = "certificates not reloaded: $why; the previous ones stay in use";
+        Sirius::Log->error( $self->{fault} );
         return $self->_again if !$self->{line};
     } elsif ( $self->{child} && $self->{child} == $child ) {
         delete @{$self}{qw(child line)};
@@ -347,9 +354,8 @@ sub _stays {
 # Another one, which reads the files by the rights of this process, and takes over the keys of tickets
 sub _start {
     my $self = shift;
-    delete $self->{again_at};
+    delete @{$self}{qw(again_at changed fault)};
     $self->{identity} = $self->_identity;
-    delete $self->{changed};
     my ( $ours, $theirs ) = map { Sirius::OS::Inherit->take_handle($_) } Sirius::Edge::Shared->line;
     setsockopt $theirs, SOL_SOCKET, SO_PASSCRED,
         1;    # the kernel says who has sent a note: the keeper heeds its parent only
@@ -436,6 +442,10 @@ is 2 then. Returns what to say of certificates that are used although they have 
 
 For the next program of the supervisor.
 
+=head2 fault
+
+Why the files are not used that were read last. Undefined if they are.
+
 =head2 heard
 
   $keeper->heard( $pid, $what, $why );
@@ -455,6 +465,10 @@ For a L<Sirius::Edge::Group>.
 =head2 pid
 
 The PID of the keeper. Undefined if there is none.
+
+=head2 reads
+
+Whether the files are being read.
 
 =head2 renew
 
