@@ -178,7 +178,8 @@ sub {
             chomp( $why = $@ );
             $died++ if $why eq 'timeout';
         }
-        $on = 0;
+        $on = 0;    # the next write knows of the last one that was left
+        if ( $why eq 'timeout' ) { $w->write($piece) ? $whole++ : ( $why = 'cut' ) }
         warn "$why, died: $died, whole: $whole.\n";
         select undef, undef, undef, 0.05 until -e 'DIR/go';
         $w->close;
