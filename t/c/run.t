@@ -1,10 +1,14 @@
 # Compiles and runs t/c/*.c with the engine, sanitizers on: one subtest per program. No Perl in the engine, none in them.
+#   dev/test t/c/run.t :: queue ring             these programs only
 #   CC=clang CFLAGS=-O2 prove t/c/run.t          another compiler, more flags
-#   SIRIUS_C_DIR=/tmp/x CFLAGS=--coverage ...    keep what was built
+#   SIRIUS_C_DIR=/tmp/x CFLAGS=--coverage ...    build in another folder than build/c
+# Objects are kept, and compiled again when their source, a header or the flags have changed.
 use strict;
 use warnings;
 use Config;
+use Fcntl                 qw(LOCK_EX);
 use File::Basename        qw(basename dirname);
+use File::Path            qw(make_path);
 use File::Spec::Functions qw(catfile rel2abs);
 use File::Temp            qw(tempdir);
 use POSIX                 ();
@@ -12,8 +16,8 @@ use Test::More;
 
 my $here = dirname( rel2abs(__FILE__) );
 my $root = dirname( dirname($here) );
-my $dir  = $ENV{SIRIUS_C_DIR} || tempdir( CLEANUP => 1 );
 my @cc   = split ' ', $ENV{CC} || 'cc';
+my ( $dir, $lock ) = build_dir();
 my @libraries;
 my @flags = (
     qw(-std=gnu11 -Wall -Wextra -Werror -g -pthread),
@@ -33,6 +37,39 @@ sub run {
         // '';
     close $out;
     return $?, $text;
+}
+
+# Another run in the same folder waits. A folder that cannot be written, such as that of a package, is left alone.
+sub build_dir {
+    my $path = $ENV{SIRIUS_C_DIR} || catfile( $root, qw(build c) );
+    eval { make_path($path); 1 } && open my $file, '>', catfile( $path, 'lock' )
+        or return tempdir( CLEANUP => 1 );
+    flock $file, LOCK_EX or die "flock: $!";
+    return $path, $file;
+}
+
+# Whether an object is newer than the files that it was made from, which the compiler has listed
+sub is_current {
+    my $object = shift;
+    my $made   = ( stat $object )[9] or return;
+    my ( undef, @from ) = split /\s*\\?\s+/, slurp("$object.d");
+    for (@from) {
+        my $changed = ( stat $_ )[9];
+        return if !$changed || $changed >= $made;
+    }
+    return @from > 0;
+}
+
+# Objects of other flags or another compiler are of no use
+sub forget_others {
+    my $file  = catfile( $dir, 'flags' );
+    my $flags = join "\n", @cc, @flags, ( run( @cc, '--version' ) )[1];
+    return if slurp($file) eq $flags;
+    unlink glob catfile( $dir, '*.o' );
+    open my $out, '>', $file or die "$file: $!";
+    print $out $flags;
+    close $out or die "$file: $!";
+    return;
 }
 
 # As Makefile.PL has it
@@ -70,11 +107,16 @@ sub compile_all {
         ( my $object = $source ) =~ s{^\Q$root\E/}{};
         $object =~ tr{/}{_};
         my $job = { source => $source, object => catfile( $dir, "$object.o" ) };
+        if ( is_current( $job->{object} ) ) {
+            push @objects, $job;
+            next;
+        }
         $reap->() while keys %running >= 2;
         my $pid = fork // die "fork: $!";
         if ( !$pid ) {
             open STDERR, '>', "$job->{object}.log";
-            exec @cc, @flags, '-c', '-o', $job->{object}, $source or POSIX::_exit(127);
+            exec @cc, @flags, qw(-MMD -MF), "$job->{object}.d", '-c', '-o', $job->{object}, $source
+                or POSIX::_exit(127);
         }
         $running{$pid} = $job;
     }
@@ -90,7 +132,10 @@ sub slurp {
 
 plan skip_all => 'no C compiler' if ( run( @cc, '--version' ) )[0];
 
-my @tests = sort glob "$here/*.c";
+my %wanted = map  { $_ => 1 } @ARGV;
+my @tests  = grep { !@ARGV || delete $wanted{ basename( $_, '.c' ) } } sort glob "$here/*.c";
+BAIL_OUT("there is no program $_ in $here") for sort keys %wanted;
+forget_others();
 my ( $objects, $failed ) = compile_all( @tests, sort glob "$root/src/*/*.c" );
 fail "$_->{source} compiles" or diag slurp("$_->{object}.log") for @$failed;
 

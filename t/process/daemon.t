@@ -155,7 +155,7 @@ my %way = (
     'plackup -s Sirius'  => [ { command => program('plackup') }, qw(-s Sirius -E deployment --workers 2) ],
 );
 for my $name ( sort keys %way ) {
-    subtest "Pain 45: the command ends when the server listens: $name" => sub {
+    subtest "the command ends when the server listens: $name" => sub {
         fresh( "select undef, undef, undef, 0.5; warn qq(loading\n);\n" . $APP );
         my ( $status, $text )
             = command( @{ $way{$name} }, qw(-D --pid pid --listen 127.0.0.1:0 -a app.psgi) );
@@ -183,7 +183,7 @@ sub state_of {
     return split ' ', $state;
 }
 
-subtest 'Pain 8: it does not start: not 0, and the reason' => sub {
+subtest 'it does not start: not 0, and the reason' => sub {
     my $taken = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1' ) or die $@;
     my $port  = $taken->sockport;
     my %wrong = (
@@ -214,7 +214,7 @@ subtest 'Pain 8: it does not start: not 0, and the reason' => sub {
     }
 };
 
-subtest 'Pain 8: an application that its workers cannot load' => sub {
+subtest 'an application that its workers cannot load' => sub {
     fresh("die qq(no luck\\n);\n");
     my ( $status, $text )
         = command(qw(-D -L Delayed --workers 2 --host 127.0.0.1 --port 0 --pid pid app.psgi));
@@ -226,7 +226,7 @@ subtest 'Pain 8: an application that its workers cannot load' => sub {
     clean_up();
 };
 
-subtest 'Pain 10: what is in --pid does not keep it from starting' => sub {
+subtest 'what is in --pid does not keep it from starting' => sub {
     my %old = (
         'the PID of a program that lives' => "$$\n",
         'nothing'                         => '',

@@ -6,7 +6,7 @@ use File::Temp ();
 use Test::More;
 use Sirius::Test;
 
-# Pain 19: before_fork, after_fork, child_exit and on_reload, and what children must not share
+# before_fork, after_fork, child_exit and on_reload, and what children must not share
 
 my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $root = $Sirius::Test::Server::ROOT;
@@ -71,7 +71,7 @@ my %way     = (
 );
 
 for my $name ( sort keys %way ) {
-    subtest "Pain 19: each hook once for each child, in order: $name" => sub {
+    subtest "each hook once for each child, in order: $name" => sub {
         unlink "$dir/notes";
         my $server = Sirius::Test::Server->start( %{ $way{$name} } );
         my ($first) = $server->generations;
@@ -123,7 +123,7 @@ subtest 'The program that has called run goes on after the stop' => sub {
     is $server->output, "returned\n", 'once, not in its children';
 };
 
-subtest 'Pain 19: child_exit, whatever the reason' => sub {
+subtest 'child_exit, whatever the reason' => sub {
     my %end = (
         'TERM at a worker' => [ [], sub { kill TERM => ( shift->workers )[0] } ],
         'QUIT at a worker' => [ [], sub { kill QUIT => ( shift->workers )[0] } ],
@@ -148,7 +148,7 @@ subtest 'Pain 19: child_exit, whatever the reason' => sub {
     }
 };
 
-subtest 'Pain 23: --max-reqs-per-child 1' => sub {
+subtest '--max-reqs-per-child 1' => sub {
     unlink "$dir/notes";
     my $server = start_server( $APP, qw(--workers 2 --max-reqs-per-child 1), options() );
     my %by;
@@ -157,7 +157,7 @@ subtest 'Pain 23: --max-reqs-per-child 1' => sub {
     $server->stop;
 };
 
-subtest 'Pain 19: random numbers differ in 50 children' => sub {
+subtest 'random numbers differ in 50 children' => sub {
     my $server = start_server( $APP, qw(--workers 10) );
     my ( %pid, %number );
     for ( 1 .. 50 ) {
@@ -171,7 +171,7 @@ subtest 'Pain 19: random numbers differ in 50 children' => sub {
     $server->stop;
 };
 
-subtest 'Pain 19: a socket that is open before the fork' => sub {
+subtest 'a socket that is open before the fork' => sub {
     my $shared = <<'APP';
 use IO::Socket::INET;
 use Socket;
@@ -217,7 +217,7 @@ APP
     $own->stop;
 };
 
-subtest 'Pain 19: a DBI handle that is open before the fork' => sub {
+subtest 'a DBI handle that is open before the fork' => sub {
     skip_without('DBI');
     skip_without('DBD::SQLite');
     my $server

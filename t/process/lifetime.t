@@ -10,7 +10,7 @@ use Sirius::Test::Load;
 
 my $APP = "sub { [ 200, [ 'X-Worker' => \$\$ ], ['ok'] ] }\n";
 
-subtest 'Pain 6: idle workers past --max-lifetime are replaced, without a request' => sub {
+subtest 'idle workers past --max-lifetime are replaced, without a request' => sub {
     my $server = start_server( $APP, qw(--workers 2 --max-lifetime 1.5) );
     until_true( 20, sub { $server->workers == 2 } );
     my %old = map { $_ => 1 } $server->workers;
@@ -27,7 +27,7 @@ subtest 'Pain 6: idle workers past --max-lifetime are replaced, without a reques
     $server->stop;
 };
 
-subtest 'Pain 6: under load, the next is ready before one goes' => sub {
+subtest 'under load, the next is ready before one goes' => sub {
     my $server = start_server( $APP, qw(--workers 2 --max-lifetime 1) );
     my %worker;
     my $load = Sirius::Test::Load->start( $server,

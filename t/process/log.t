@@ -59,8 +59,7 @@ sub lines {
 }
 
 for my $workers ( 4, 0 ) {
-    subtest "Pain 30: --workers $workers, no line is lost or split while the log is rotated under load" =>
-        sub {
+    subtest "--workers $workers, no line is lost or split while the log is rotated under load" => sub {
         my $log    = "$dir/log-$workers";
         my $server = Sirius::Test::Server->start(
             app       => $APP,
@@ -87,10 +86,10 @@ for my $workers ( 4, 0 ) {
         is_deeply $wrong, [], 'none was split';
         is scalar( keys %$seen ), 2 * $got->{200}, 'none lost: each request has its two lines';
         is_deeply [ grep { $seen->{$_} != 1 } keys %$seen ], [], 'none twice';
-        };
+    };
 }
 
-subtest 'Pain 30: without --error-log STDERR is the log, as it is for whoever runs it' => sub {
+subtest 'without --error-log STDERR is the log, as it is for whoever runs it' => sub {
     my $server = start_server( $APP, qw(--workers 2) );
     $server->ask('GET /1-1');
     ok $server->wait_log(qr/^1-1 begins and ends\n1-1 has warned$/m), 'nothing in front of a line';
@@ -101,7 +100,7 @@ subtest 'Pain 30: without --error-log STDERR is the log, as it is for whoever ru
     $server->stop;
 };
 
-subtest 'Pain 30: --log-prefix puts time, process and level in front there as well' => sub {
+subtest '--log-prefix puts time, process and level in front there as well' => sub {
     my $server = start_server( $APP, qw(--workers 1 --log-prefix) );
     my $worker = $server->ask('GET /1-1')->body;
     ok $server->wait_log(qr/^$STAMP $worker error 1-1 begins and ends\n$STAMP $worker warn 1-1 has warned$/m),

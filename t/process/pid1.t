@@ -7,7 +7,7 @@ use Test::More;
 use Time::HiRes qw(sleep);
 use Sirius::Test;
 
-# Pain 10: the first process of a container
+# the first process of a container
 
 my $root = $Sirius::Test::Server::ROOT;
 my $dir  = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
@@ -73,7 +73,7 @@ sub ends {
 }
 
 for my $signal (qw(TERM QUIT)) {
-    subtest "Pain 10: $signal during a request" => sub {
+    subtest "$signal during a request" => sub {
         my $server = start(qw(--workers 2));
         my $client = $server->connect;
         $client->send( request('GET /sleep/1.5') );
@@ -88,7 +88,7 @@ for my $signal (qw(TERM QUIT)) {
     };
 }
 
-subtest 'Pain 10: a second TERM does not wait' => sub {
+subtest 'a second TERM does not wait' => sub {
     my $server = start(qw(--workers 2));
     my $client = $server->connect;
     $client->send( request('GET /sleep/60') );
@@ -101,7 +101,7 @@ subtest 'Pain 10: a second TERM does not wait' => sub {
     cmp_ok $seconds, '<', 20, 'the request is not waited for';
 };
 
-subtest 'Pain 10: orphans of the application' => sub {
+subtest 'orphans of the application' => sub {
     my $server = start(qw(--workers 2));
     is $server->ask("GET /orphans/$_")->status, 200, "$_ orphans" for 20, 40, 40;
     ok until_true( 20, sub { my @all = $server->processes; @all == 5 + edges($server) } ),
@@ -111,7 +111,7 @@ subtest 'Pain 10: orphans of the application' => sub {
     ends( $server, 'TERM' );
 };
 
-subtest 'Pain 10: HUP' => sub {
+subtest 'HUP' => sub {
     my $server = start(qw(--workers 2));
     for my $number ( 2, 3 ) {
         kill HUP => $server->{first};
@@ -124,7 +124,7 @@ subtest 'Pain 10: HUP' => sub {
     ends( $server, 'TERM' );
 };
 
-subtest 'Pain 10: the file of a container that was killed' => sub {
+subtest 'the file of a container that was killed' => sub {
     for my $old ( "1\n", "2\n", '' ) {
         spew( "$dir/pid", $old );
         my $server = start( qw(--workers 1 --pid), "$dir/pid" );

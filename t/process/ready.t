@@ -17,7 +17,7 @@ my %way = (
     '--workers 0' => [qw(--workers 0)],
 );
 for my $way ( sort keys %way ) {
-    subtest "Pain 45: $way: no line before the application is loaded and a worker is ready" => sub {
+    subtest "$way: no line before the application is loaded and a worker is ready" => sub {
         my $server = Sirius::Test::Server->spawn( app => $SLOW, args => $way{$way} );
         sleep 0.4;
         unlike $server->log, qr/listening/, 'not yet';
@@ -30,7 +30,7 @@ for my $way ( sort keys %way ) {
     };
 }
 
-subtest 'Pain 45: a client that connects as soon as it reads the line is served: ten starts' => sub {
+subtest 'a client that connects as soon as it reads the line is served: ten starts' => sub {
     my @server = map {
         Sirius::Test::Server->spawn( app => "sub { [ 200, [], ['ok'] ] }\n", args => [qw(--workers 2)] )
     } 1 .. 10;
@@ -53,7 +53,7 @@ subtest 'Pain 45: a client that connects as soon as it reads the line is served:
     $_->stop for @server;
 };
 
-subtest 'Pain 45: server_ready, for programs' => sub {
+subtest 'server_ready, for programs' => sub {
     my $server = Sirius::Test::Server->start(
         command => [
             $^X,

@@ -9,7 +9,7 @@ use Time::HiRes qw(sleep time);
 use Sirius::Test;
 use Sirius::Test::Server;
 
-# Pains 1, 8 and 9: HUP always means new code, and loses nothing
+# HUP always means new code, and loses nothing
 
 my $dir = File::Temp->newdir( q(sirius-XXXXXX), TMPDIR => 1 );
 

@@ -27,7 +27,7 @@ sub all_answered {
         "no request failed, $got->{200} were answered" || diag explain $got;
 }
 
-subtest 'Pain 39: TTIN and TTOU' => sub {
+subtest 'TTIN and TTOU' => sub {
     my $server = start_server( $APP, qw(--workers 1) );
     my $load   = Sirius::Test::Load->start($server);
     for my $step ( [ TTIN => 2 ], [ TTIN => 3 ], [ TTOU => 2 ], [ TTOU => 1 ] ) {
@@ -47,7 +47,7 @@ subtest 'Pain 39: TTIN and TTOU' => sub {
     $server->stop;
 };
 
-subtest 'Pain 39: ctl workers N' => sub {
+subtest 'ctl workers N' => sub {
     my $server = start_server( $APP, qw(--workers 2 --control), "$dir/control" );
     my $load   = Sirius::Test::Load->start($server);
     for my $number ( 5, 1, 3 ) {
@@ -79,7 +79,7 @@ my $start = clock_gettime(CLOCK_MONOTONIC);
 1;
 FAST
 
-subtest 'Pain 39: --workers MIN:MAX grows when requests wait, shrinks when it is calm' => sub {
+subtest '--workers MIN:MAX grows when requests wait, shrinks when it is calm' => sub {
     spew( "$dir/FastClock.pm", $FAST );
     my $server = Sirius::Test::Server->start(
         app     => $APP,

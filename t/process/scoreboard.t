@@ -8,7 +8,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
 
-# Pains 20 and 21: what the server has done and what it does now, exact, also when workers come and go
+# what the server has done and what it does now, exact, also when workers come and go
 
 # /board: a snapshot. /mark?FILE: marked until there is that file, then not until it is gone. /x/PORT/aaa: marked with the letter.
 # /watch/S: looks at rows all the time, for S seconds and until it has seen some (with one processor it seldom does)

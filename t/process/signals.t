@@ -71,7 +71,7 @@ sub zombies {
     return grep { $_->{group} == $server->pid && $_->{state} eq 'Z' } Sirius::Test::Server::all_processes();
 }
 
-subtest 'Pain 37: a storm of HUP, USR1, USR2, TTIN, TTOU and CHLD under load loses no request' => sub {
+subtest 'a storm of HUP, USR1, USR2, TTIN, TTOU and CHLD under load loses no request' => sub {
     my $server = start_server( $APP, qw(--workers 3) );
     my $load   = load($server);
     my @names  = qw(USR1 USR2 TTIN TTOU CHLD WINCH);
@@ -99,7 +99,7 @@ subtest 'Pain 37: a storm of HUP, USR1, USR2, TTIN, TTOU and CHLD under load los
     $server->stop;
 };
 
-subtest 'Pain 37: a storm of signals to workers and generations under load loses no request' => sub {
+subtest 'a storm of signals to workers and generations under load loses no request' => sub {
     my $server = start_server( $APP, qw(--workers 3) );
     my $load   = load($server);
     my @pids   = ( $server->workers, $server->generations );
@@ -116,7 +116,7 @@ subtest 'Pain 37: a storm of signals to workers and generations under load loses
     $server->stop;
 };
 
-subtest 'Pain 37: USR1, USR2, TTIN and TTOU while new code loads' => sub {
+subtest 'USR1, USR2, TTIN and TTOU while new code loads' => sub {
     my $server = start_server( $APP, qw(--workers 2) );
     $server->file( 'app.psgi.slow', '' );
     $server->signal('HUP');

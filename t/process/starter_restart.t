@@ -42,7 +42,7 @@ sub restart {
     return until_true( 30, sub { $server->generations == 1 && $server->ask('GET /')->body eq $number } );
 }
 
-subtest 'Pain 1: restarts while clients ask without a pause, on kept connections and on new ones' => sub {
+subtest 'restarts while clients ask without a pause, on kept connections and on new ones' => sub {
     my $server = start();
     my $load   = Sirius::Test::Load->start(
         $server,
@@ -57,7 +57,7 @@ subtest 'Pain 1: restarts while clients ask without a pause, on kept connections
 };
 
 for my $keep ( [], ['-k'] ) {
-    subtest "Pain 1: ab @$keep meanwhile" => sub {
+    subtest "ab @$keep meanwhile" => sub {
         plan skip_all => 'ab is not installed' if !$ab;
         my $server = start();
         my $count  = 1_000_000;    # it ends by the time

@@ -50,9 +50,8 @@ sub begin {
 }
 
 for my $workers ( 0, 2 ) {
-    subtest
-        "Pain 10: --workers $workers: TERM and QUIT let a request finish, the second does not, nor does INT"
-        => sub {
+    subtest "--workers $workers: TERM and QUIT let a request finish, the second does not, nor does INT" =>
+        sub {
         my %case = map { $_ => spawn( $_, $workers ) } keys %END;
         begin($_) for values %case;
         sleep 0.3;

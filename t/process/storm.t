@@ -9,7 +9,7 @@ use Time::HiRes qw(sleep time);
 use Sirius::Test;
 use Sirius::Test::Server;
 
-# Pains 1, 6 and 9 under load. SIRIUS_TEST_LONG=1: the full numbers, for a quarter of an hour
+# Reloads and recycling under load. SIRIUS_TEST_LONG=1: the full numbers, for a quarter of an hour
 
 my $long = $ENV{SIRIUS_TEST_LONG};
 

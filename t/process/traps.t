@@ -20,7 +20,7 @@ $WAY{'plackup -s Sirius'} = [ $^X, $plackup, qw(-s Sirius -E deployment) ] if $p
 
 END { my $status = $?; system 'rm', '-rf', $dir if $dir; $? = $status }
 
-subtest 'Pain 40: $0, @ARGV, FindBin, %ENV, @INC, directory and mask are those of plackup' => sub {
+subtest '$0, @ARGV, FindBin, %ENV, @INC, directory and mask are those of plackup' => sub {
     plan skip_all => 'plackup is not in PATH' if !$plackup;
     my $app = spew( "$dir/report.psgi", <<'APP' );
 use Cwd ();
@@ -95,7 +95,7 @@ sub version {
 }
 
 for my $way ( sort keys %WAY ) {
-    subtest "Pain 40: an application that changes all it can reach while it loads: $way" => sub {
+    subtest "an application that changes all it can reach while it loads: $way" => sub {
         version(1);
         my $server = Sirius::Test::Server->start(
             app     => spew( "$dir/wild.psgi", $WILD ),
@@ -192,26 +192,24 @@ sub survives {
     return is_deeply \@got, [ ("200 fine $worker") x @got ], $name || diag $server->log;
 }
 
-subtest 'Pain 40: what applications do in a request: it is answered, and so is the next by the same worker' =>
-    sub {
+subtest 'what applications do in a request: it is answered, and so is the next by the same worker' => sub {
     my $server = trapped(%TRAP);
     my $kept   = $server->connect;
     survives( $server, $_, $kept, $server->connect ) for sort keys %TRAP;
     like $server->output, qr/\A(?:stray\n?)+\z/,
         'what they print is in STDOUT of the server, and nothing else is';
     $server->stop;
-    };
+};
 
-subtest 'Pain 40: an application that closes STDIN and STDOUT: nothing it prints later gets to a client' =>
-    sub {
+subtest 'an application that closes STDIN and STDOUT: nothing it prints later gets to a client' => sub {
     my $server = trapped( %TRAP, 'closes both' => q{close STDIN; close STDOUT}, );
     my $kept   = $server->connect;
     survives( $server, $_, $kept, $server->connect, $server->connect )
         for 'closes both', 'prints to STDOUT', 'runs a program that prints', 'runs one with STDIN';
     $server->stop;
-    };
+};
 
-subtest 'Pain 40: an application that calls exit' => sub {
+subtest 'an application that calls exit' => sub {
     my $server = start_server( "sub { exit 0 if \$_[0]{PATH_INFO} eq '/exit'; [ 200, [], [\$\$] ] }\n",
         qw(--workers 2) );
     my $client = $server->connect;

@@ -217,7 +217,6 @@ SKIP: {
     }
 };
 
-# Pain 30
 subtest 'No line is lost or split while 8 workers write 100,000 lines and the log is rotated' => sub {
     my ( $file, $workers, $lines ) = ( "$dir/rotated", 8, 12_500 );
     my $big  = 'b' x 65536;

@@ -61,7 +61,6 @@ subtest 'Made and removed' => sub {
     ok !-e "$dir/relative.pid", 'removed from another directory';
 };
 
-# Pain 10
 subtest 'A stale file with the PID of a living process does not stop a server' => sub {
     for my $text ( getppid() . "\n", "1\n", "123456\n\n\n", '', ' ' ) {
         Sirius::Test::Server::spew( $path, $text );
@@ -71,7 +70,6 @@ subtest 'A stale file with the PID of a living process does not stop a server' =
     }
 };
 
-# Pain 38
 subtest 'A living server is not disturbed' => sub {
     my ( $pid, $holder ) = other_server();
     is error($path),   "sirius: --pid $path: a server with PID $pid is running\n", 'right error';

@@ -160,7 +160,6 @@ subtest 'A drop that fails' => sub {
         'with a way back';
 };
 
-# Pain 40
 subtest 'umask and chdir' => sub {
     my $both = sub {
         Sirius::Service::Privileges->new( { umask => oct 27, chdir => $dir } )->umask_and_chdir;

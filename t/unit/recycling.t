@@ -5,7 +5,7 @@ use Sirius::OS::Child;
 use Sirius::Process::Recycling;
 use Sirius::Process::WorkerHandle;
 
-# Pain 6: workers of one age do not go in one moment
+# Workers of one age do not go in one moment
 
 sub worker {
     return Sirius::Process::WorkerHandle->new( Sirius::OS::Child->new( 1, since => 1000 ), @_ );

@@ -3,7 +3,7 @@ use warnings;
 use Test::More;
 use Sirius::Process::Scaling;
 
-# Pain 39: the number of workers follows the load, and does not flap
+# the number of workers follows the load, and does not flap
 
 my $now = 1000;
 {
