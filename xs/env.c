@@ -246,6 +246,16 @@ static void put_repeatable(pTHX_ HV *env, SV *key, sr_bytes value)
 
 /* --- making --- */
 
+/*
+ * HTTPS is "on" exactly if psgi.url_scheme is "https": frameworks that know CGI only, such as Mojolicious, read it
+ * instead. What a trusted proxy says of its client counts, not how the proxy has connected.
+ */
+static bool is_https(const sirius_request *t)
+{
+    const char *said = t->forwarded ? t->forwarded->scheme : NULL;
+    return said ? strcmp(said, "https") == 0 : t->facts.len > 0;
+}
+
 static uint8_t slot_kind(int key)
 {
     if (key <= KEY_REMOTE_PORT || key >= FIXED)
@@ -326,10 +336,11 @@ static SV *env_alone(pTHX_ sirius *s, const sirius_request *t)
         text n = decimal(length + sizeof length, t->body_length);
         put_repeatable(aTHX_ env.hv, keys[KEY_CONTENT_LENGTH], sr_bytes_of(n.at, n.len));
     }
+    if (is_https(t))
+        put_repeatable(aTHX_ env.hv, key_https, SR_BYTES("on"));
     if (t->facts.len) {
         sr_bytes all[SR_FACTS];
         sr_facts_all(t->facts, all);
-        put_repeatable(aTHX_ env.hv, key_https, SR_BYTES("on"));
         for (int i = 0; i < SR_FACTS; i++)
             if (all[i].at)
                 put_repeatable(aTHX_ env.hv, fact_keys[i], all[i]);
@@ -341,13 +352,14 @@ static SV *env_alone(pTHX_ sirius *s, const sirius_request *t)
     return sv_2mortal(newRV_inc((SV *)env.hv));
 }
 
-/* No field of a client has one of these keys: its own begin with HTTP_. */
+/*
+ * No field of a client has one of these keys: its own begin with HTTP_. A connection that a proxy has
+ * encrypted keeps its facts when the client came without TLS.
+ */
 static void facts_list(sr_bytes facts, key_list *list, sr_bytes *values)
 {
     sr_bytes all[SR_FACTS];
     sr_facts_all(facts, all);
-    values[list->n] = SR_BYTES("on");
-    key_add(list, key_https);
     for (int i = 0; i < SR_FACTS; i++) {
         if (!all[i].at)
             continue;
@@ -360,7 +372,7 @@ static void facts_list(sr_bytes facts, key_list *list, sr_bytes *values)
 static bool fields_list(pTHX_ const sirius_request *t, key_list *list, sr_bytes *values)
 {
     const sr_request *r = t->head;
-    unsigned others = 1 + (t->facts.len ? 1 + SR_FACTS : 0); /* CONTENT_LENGTH, HTTPS, ... */
+    unsigned others = 2 + (t->facts.len ? SR_FACTS : 0); /* CONTENT_LENGTH, HTTPS, ... */
     if (r->n_fields + others > ENVPOOL_FIELDS || r->host_added)
         return false;
     for (uint32_t i = 0; i < r->n_fields; i++) {
@@ -372,6 +384,10 @@ static bool fields_list(pTHX_ const sirius_request *t, key_list *list, sr_bytes 
         values[list->n] = sr_span_in(t->base, r->fields[i].value);
         if (!key_add(list, key))
             return false;
+    }
+    if (is_https(t)) {
+        values[list->n] = SR_BYTES("on");
+        key_add(list, key_https);
     }
     if (t->facts.len)
         facts_list(t->facts, list, values);

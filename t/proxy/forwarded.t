@@ -13,8 +13,11 @@ my $APP = <<'APP';
 sub {
     my $env = shift;
     my @seen = map { defined $env->{$_} ? $env->{$_} : '-' } qw(REMOTE_ADDR REMOTE_PORT psgi.url_scheme HTTP_HOST SERVER_PORT);
+    my $https = defined $env->{HTTPS} ? "HTTPS=$env->{HTTPS}" : 'none';
+    my $right = $env->{'psgi.url_scheme'} eq 'https' ? 'HTTPS=on' : 'none';
+    push @seen, $https if $https ne $right;
     my $kept = join ' ', map {"$_=$env->{$_}"} grep {/FORWARDED/} sort keys %$env;
-    $env->{'psgi.url_scheme'} .= 'changed' if $env->{PATH_INFO} eq '/change';
+    $env->{$_} .= 'changed' for $env->{PATH_INFO} eq '/change' ? qw(psgi.url_scheme HTTPS) : ();
     return [ 200, [ 'X-Kept' => $kept ], [ join ' ', @seen ] ];
 }
 APP
@@ -181,6 +184,36 @@ subtest 'a wrong network' => sub {
     is $server->log,
         "sirius: --trust-proxy: '10.0.0.1/8' has bits set after the first 8; did you mean 10.0.0.0/8?\n",
         'and says why';
+# The applications above tell when HTTPS is not what the scheme says
+subtest 'HTTPS is what the scheme says, whatever the connection is' => sub {
+    my $app = 'sub { my $e = shift; [ 200, [], [ join q( ), map { "$_=" . ( $e->{$_} // "none" ) } '
+        . 'qw(psgi.url_scheme HTTPS SSL_PROTOCOL) ] ] }';
+    my $ssl    = eval { require IO::Socket::SSL };
+    my @tls    = $ssl ? ( '--listen', '127.0.0.1:0,tls', '--tls-self-signed' ) : ();
+    my $server = server( $app, '--trust-proxy', "$trust,forwarded", qw(--listen 127.0.0.1:0 --listen),
+        "$socket/on", @tls );
+    my ( $tcp, undef, $over ) = $server->listeners;
+    my %to   = ( TCP => $tcp, unix => "unix:$socket/on", $ssl ? ( TLS => $over ) : () );
+    my @many = map {"X-Many-$_: 1"} 1 .. 40;    # an environment outside of the pool
+    for my $kind ( sort keys %to ) {
+        local $Sirius::Test::Client::TLS = $kind eq 'TLS';
+        my $client = $server->connect( to => $to{$kind} );
+        for my $said ( undef, qw(https http https HTTPS ftp) ) {
+            my @field  = defined $said  ? "Forwarded: proto=$said" : ();
+            my $scheme = $kind eq 'TLS' ? 'https'                  : 'http';
+            $scheme = lc $said if defined $said && $said =~ /\Ahttps?\z/i;
+            my $want = "psgi.url_scheme=$scheme HTTPS=" . ( $scheme eq 'https' ? 'on' : 'none' );
+            for my $more ( [], \@many ) {
+                my $body = $client->ask( 'GET /', @field, @$more )->body;
+                is $body =~ s/ SSL_PROTOCOL=.*//r, $want, "$kind, " . ( $said // 'nothing said' );
+                like $body, $kind eq 'TLS' ? qr/=TLSv1/ : qr/SSL_PROTOCOL=none/,
+                    'SSL_ keys are of the connection';
+            }
+        }
+    }
+    $server->stop;
+};
+
 };
 
 subtest 'HAProxy' => sub {
