@@ -55,5 +55,7 @@ const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_conn *c, const sr_reque
         c->client.port = f->port;
     if (config->forwarded == SR_FORWARDED_X && !config->x_forwarded_host)
         f->host = sr_bytes_of(NULL, 0);
+    if (!config->x_forwarded_port)
+        f->server_port = 0;
     return f->scheme || f->host.at || f->server_port ? f : NULL;
 }

@@ -40,3 +40,5 @@ typedef struct sr_config {
 } sr_config;
 
 #endif
+    bool x_forwarded_port;       /* likewise X-Forwarded-Port */
+    uint32_t informational;      /* sr_informational */

@@ -58,6 +58,8 @@ static const word words[] = {
     {"underscores", SWITCH, AT(config.request.underscores), 1},
     {"trusted-underscores", SWITCH, AT(config.trusted_underscores), 1},
     {"x-forwarded-host", SWITCH, AT(config.x_forwarded_host), 1},
+    {"x-forwarded-port", SWITCH, AT(config.x_forwarded_port), 1},
+    {"informational", COUNT, AT(config.informational), SR_INFORMATIONAL_KINDS - 1},
     {"lobby", DESCRIPTOR, AT(lobby), INT32_MAX},
     {"sleepers", DESCRIPTOR, AT(sleepers), INT32_MAX},
     {"control", DESCRIPTOR, AT(control), INT32_MAX},

@@ -13,7 +13,8 @@
  * the last address that is certain.
  *
  * Only the kind of field is read that the operator has chosen, because a proxy that writes one kind passes
- * the other on as it came. For the same reason the caller decides whether to believe X-Forwarded-Host.
+ * the other on as it came. For the same reason the caller decides whether to believe X-Forwarded-Host and
+ * X-Forwarded-Port.
  */
 #include "request.h"
 

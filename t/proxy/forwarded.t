@@ -45,7 +45,7 @@ sub is_env {
 }
 
 subtest 'X-Forwarded-*' => sub {
-    my $server = server( $APP, '--trust-proxy', $trust );
+    my $server = server( $APP, '--trust-proxy', "$trust,x-forwarded-port" );
     my $client = $server->connect;
     my @case   = (
         [ '.'             => () ],
@@ -91,7 +91,7 @@ subtest 'X-Forwarded-*' => sub {
 };
 
 subtest 'nothing of one request is left for the next of the same shape' => sub {
-    my $server = server( $APP, '--trust-proxy', "$trust,x-forwarded-host" );
+    my $server = server( $APP, '--trust-proxy', "$trust,x-forwarded-host,x-forwarded-port" );
     my $client = $server->connect;
     my @name   = map {"X-Forwarded-$_"} qw(For Proto Host Port);
     my $ask    = sub {
@@ -120,7 +120,7 @@ subtest 'X-Forwarded-Host where it is believed' => sub {
         [ '. . . b:8080 8080'     => 'X-Forwarded-Host: b:8080' ],
         [ '. . https b 443'       => 'X-Forwarded-Host: b',      'X-Forwarded-Proto: https' ],
         [ '. . https b:8443 8443' => 'X-Forwarded-Host: b:8443', 'X-Forwarded-Proto: https' ],
-        [   '. . https b:8443 443' => 'X-Forwarded-Host: b:8443',
+        [   '. . https b:8443 8443' => 'X-Forwarded-Host: b:8443',
             'X-Forwarded-Proto: https', 'X-Forwarded-Port: 443'
         ],
         [ '. . . b 80'         => 'X-Forwarded-Host: evil, b' ],
@@ -130,6 +130,33 @@ subtest 'X-Forwarded-Host where it is believed' => sub {
     );
     is_env( $client, $server, [ @$_[ 1 .. $#$_ ] ], $_->[0] ) for @case;
     $server->stop;
+};
+
+subtest 'X-Forwarded-Port, which most proxies pass on as the client has sent it' => sub {
+    my %case = (
+        ''                                  => [ '.',         '. . https a 443', '. . https a:4430 4430' ],
+        'x-forwarded-port'                  => [ '. . . . 6', '. . https a 6',   '. . https a:4430 6' ],
+        'x-forwarded-port,x-forwarded-host' => [ '. . . . 6', '. . https a 6',   '. . https a:4430 6' ],
+    );
+    for my $more ( sort keys %case ) {
+        my $server = server( $APP, '--trust-proxy', join ',', $trust, $more || () );
+        my $client = $server->connect;
+        my @field  = (
+            ['X-Forwarded-Port: 6'],
+            [ 'X-Forwarded-Port: 6', 'X-Forwarded-Proto: https' ],
+            [ 'Host: a:4430', 'X-Forwarded-Port: 6', 'X-Forwarded-Proto: https' ]
+        );
+        is_env( $client, $server, $field[$_], $case{$more}[$_], "'$more': @{ $field[$_] }" ) for 0 .. $#field;
+        $server->stop;
+    }
+    for my $field (qw(host port)) {
+        my $server = Sirius::Test::Server->spawn(
+            app  => $APP,
+            args => [ '--trust-proxy', "::1,forwarded,x-forwarded-$field" ]
+        );
+        is $server->wait_exit, 'exit 2', "not with Forwarded: x-forwarded-$field";
+        like $server->log, qr/forwarded cannot be combined with x-forwarded-$field/, 'and says so';
+    }
 };
 
 subtest 'Forwarded' => sub {
@@ -153,6 +180,36 @@ subtest 'Forwarded' => sub {
     );
     for ( 1, 2 ) {
         is_env( $client, $server, [ @$_[ 1 .. $#$_ ] ], $_->[0] ) for @case;
+    }
+    $server->stop;
+};
+
+# The applications above tell when HTTPS is not what the scheme says
+subtest 'HTTPS is what the scheme says, whatever the connection is' => sub {
+    my $app = 'sub { my $e = shift; [ 200, [], [ join q( ), map { "$_=" . ( $e->{$_} // "none" ) } '
+        . 'qw(psgi.url_scheme HTTPS SSL_PROTOCOL) ] ] }';
+    my $ssl    = eval { require IO::Socket::SSL };
+    my @tls    = $ssl ? ( '--listen', '127.0.0.1:0,tls', '--tls-self-signed' ) : ();
+    my $server = server( $app, '--trust-proxy', "$trust,forwarded", qw(--listen 127.0.0.1:0 --listen),
+        "$socket/on", @tls );
+    my ( $tcp, undef, $over ) = $server->listeners;
+    my %to   = ( TCP => $tcp, unix => "unix:$socket/on", $ssl ? ( TLS => $over ) : () );
+    my @many = map {"X-Many-$_: 1"} 1 .. 40;    # an environment outside of the pool
+    for my $kind ( sort keys %to ) {
+        local $Sirius::Test::Client::TLS = $kind eq 'TLS';
+        my $client = $server->connect( to => $to{$kind} );
+        for my $said ( undef, qw(https http https HTTPS ftp) ) {
+            my @field  = defined $said  ? "Forwarded: proto=$said" : ();
+            my $scheme = $kind eq 'TLS' ? 'https'                  : 'http';
+            $scheme = lc $said if defined $said && $said =~ /\Ahttps?\z/i;
+            my $want = "psgi.url_scheme=$scheme HTTPS=" . ( $scheme eq 'https' ? 'on' : 'none' );
+            for my $more ( [], \@many ) {
+                my $body = $client->ask( 'GET /', @field, @$more )->body;
+                is $body =~ s/ SSL_PROTOCOL=.*//r, $want, "$kind, " . ( $said // 'nothing said' );
+                like $body, $kind eq 'TLS' ? qr/=TLSv1/ : qr/SSL_PROTOCOL=none/,
+                    'SSL_ keys are of the connection';
+            }
+        }
     }
     $server->stop;
 };
@@ -184,36 +241,6 @@ subtest 'a wrong network' => sub {
     is $server->log,
         "sirius: --trust-proxy: '10.0.0.1/8' has bits set after the first 8; did you mean 10.0.0.0/8?\n",
         'and says why';
-# The applications above tell when HTTPS is not what the scheme says
-subtest 'HTTPS is what the scheme says, whatever the connection is' => sub {
-    my $app = 'sub { my $e = shift; [ 200, [], [ join q( ), map { "$_=" . ( $e->{$_} // "none" ) } '
-        . 'qw(psgi.url_scheme HTTPS SSL_PROTOCOL) ] ] }';
-    my $ssl    = eval { require IO::Socket::SSL };
-    my @tls    = $ssl ? ( '--listen', '127.0.0.1:0,tls', '--tls-self-signed' ) : ();
-    my $server = server( $app, '--trust-proxy', "$trust,forwarded", qw(--listen 127.0.0.1:0 --listen),
-        "$socket/on", @tls );
-    my ( $tcp, undef, $over ) = $server->listeners;
-    my %to   = ( TCP => $tcp, unix => "unix:$socket/on", $ssl ? ( TLS => $over ) : () );
-    my @many = map {"X-Many-$_: 1"} 1 .. 40;    # an environment outside of the pool
-    for my $kind ( sort keys %to ) {
-        local $Sirius::Test::Client::TLS = $kind eq 'TLS';
-        my $client = $server->connect( to => $to{$kind} );
-        for my $said ( undef, qw(https http https HTTPS ftp) ) {
-            my @field  = defined $said  ? "Forwarded: proto=$said" : ();
-            my $scheme = $kind eq 'TLS' ? 'https'                  : 'http';
-            $scheme = lc $said if defined $said && $said =~ /\Ahttps?\z/i;
-            my $want = "psgi.url_scheme=$scheme HTTPS=" . ( $scheme eq 'https' ? 'on' : 'none' );
-            for my $more ( [], \@many ) {
-                my $body = $client->ask( 'GET /', @field, @$more )->body;
-                is $body =~ s/ SSL_PROTOCOL=.*//r, $want, "$kind, " . ( $said // 'nothing said' );
-                like $body, $kind eq 'TLS' ? qr/=TLSv1/ : qr/SSL_PROTOCOL=none/,
-                    'SSL_ keys are of the connection';
-            }
-        }
-    }
-    $server->stop;
-};
-
 };
 
 subtest 'HAProxy' => sub {

@@ -158,7 +158,7 @@ my @TABLE = (
     [ 'admin-public', 'bool', 0, 'Allow --admin to listen on addresses that other machines can reach', {} ],
 
     'Proxies',
-    [ 'trust-proxy', 'proxies', undef, 'Trust X-Forwarded-For, -Proto and -Port from proxies in these networks, separated by commas, such as 10.0.0.0/8,::1; "unix" stands for unix sockets. Add "x-forwarded-host" to trust that field as well, or "forwarded" to trust only the Forwarded field', { value => 'CIDR,...' } ],
+    [ 'trust-proxy', 'proxies', undef, 'Trust X-Forwarded-For and X-Forwarded-Proto from proxies in these networks, separated by commas, such as 10.0.0.0/8,::1; "unix" stands for unix sockets. Add "x-forwarded-host" or "x-forwarded-port" to trust these fields as well, or "forwarded" to trust only the Forwarded field', { value => 'CIDR,...' } ],
     [ 'underscores-in-headers', 'choice', 'off', 'Handle header fields with an underscore in their name: off drops them, on passes them to the application, trusted passes only those from peers in --trust-proxy', { of => [qw(off on trusted)], value => 'off|on|trusted' } ],
     [ 'proxy-protocol', 'bool', 0, 'Expect a PROXY protocol header, version 1 or 2, at the start of each connection; with --trust-proxy only from these networks', {} ],
 

@@ -190,7 +190,7 @@ sub _network {
     my $address = defined $text       ? inet_pton( $family, $text ) : undef;
     my $width   = $family == AF_INET6 ? 128                         : 32;
     die
-        "'$word' is not a network: use one such as 10.0.0.0/8 or ::1, or unix, forwarded or x-forwarded-host\n"
+        "'$word' is not a network: use one such as 10.0.0.0/8 or ::1, or unix, forwarded, x-forwarded-host or x-forwarded-port\n"
         if !defined $address || defined $bits && $bits > $width;
     return $word if !defined $bits;
     my $network = substr( unpack( 'B*', $address ), 0, $bits ) . '0' x ( $width - $bits );
@@ -205,13 +205,16 @@ sub _proxies {
     my $value = _string(shift);
     my ( %field, @networks );
     for my $word ( map { lc s/\A\s+|\s+\z//gr } split /,/, $value, -1 ) {
-        if ( $word =~ /\A(?:forwarded|x-forwarded-host)\z/ ) { $field{$word} = 1 }
-        else                                                 { push @networks, _network($word) }
+        if ( $word =~ /\A(?:forwarded|x-forwarded-(?:host|port))\z/ ) { $field{$word} = 1 }
+        else                                                          { push @networks, _network($word) }
     }
     die "'$value' contains no network: add one, such as 10.0.0.0/8\n"     if !@networks;
     die scalar(@networks) . " networks are too many: the maximum is 64\n" if @networks > 64;    # SR_CIDRS_MAX
-    die "forwarded cannot be combined with x-forwarded-host: it takes the host from the Forwarded field\n"
-        if keys %field > 1;
+    for my $what ( $field{forwarded} ? qw(host port) : () ) {
+        die
+            "forwarded cannot be combined with x-forwarded-$what: the Forwarded field has the host, with its port\n"
+            if $field{"x-forwarded-$what"};
+    }
     return { networks => \@networks, %field };
 }
 
@@ -327,8 +330,8 @@ up to 0777, returned as a number; C<user> and C<group> are names that exist, or 
 C<auto> (see L<Sirius::OS::Cpus>), or two of these as C<MIN:MAX>, returned as a list of two; C<token> is printable ASCII,
 perhaps none; C<code> is a sub or the text of one; C<warm-up> is one of these, or paths and URLs with commas between them, returned as a list; C<static> is described in L<Sirius::Config::Static>; C<redirect> is a port, or 0 or 1 for no and yes; C<hsts> is a time with C<includeSubDomains> and C<preload> after commas, returned as the value of the header field; C<choice> is one of the words in C<of>; C<any> takes everything. None has a NUL byte in it.
 
-C<proxies> are networks with commas between them, C<unix> for unix sockets, and perhaps C<forwarded> or
-C<x-forwarded-host>; a hash with the list C<networks>, and these names as keys.
+C<proxies> are networks with commas between them, C<unix> for unix sockets, and perhaps C<forwarded>, or
+C<x-forwarded-host> and C<x-forwarded-port>; a hash with the list C<networks>, and these names as keys.
 
 =head1 METHODS
 

@@ -60,6 +60,7 @@ sub of {
     my @folders = map {"static=$_"} Sirius::Config::Static->words( $conf->{static} );
     $setting{types} = Sirius::Edge::Types->text if @folders;
     return $class->words(%setting), @folders;
+        x_forwarded_port    => $trust->{'x-forwarded-port'} ? 1 : 0,
 }
 
 sub words {
@@ -92,7 +93,7 @@ sub _names {
         qw(access_log_at_once acme_webroot access_log_errors_only access_log_format access_log_min_time forwarded https_port https_redirect linger_timeout max_connections
         request_timeout server sheds_unfinished slow_log slow_log_max static stream_timeout trust_proxy tls_cert tls_ciphers tls_client_ca
         tls_client_verify tls_dir tls_key tls_min tls_self_signed tmpdir_is trusted_underscores types
-        underscores x_forwarded_host);
+        underscores x_forwarded_host x_forwarded_port);
 }
 
 1;
