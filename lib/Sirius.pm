@@ -148,7 +148,13 @@ Push subs to the array. The server calls them with the environment after it has 
 
 Sends an informational response immediately, with a status from 102 to 199. Status 100 is ignored, because the server sends it
 itself to clients that expect it. Any other status throws an exception, including 101: to change the protocol, write to
-C<psgix.io>. With HTTP/1.0 the call does nothing.
+C<psgix.io>.
+
+The call does nothing where the response could harm. To HTTP/1.0 and in response to HEAD no informational response is ever sent: there
+are proxies that take it for the final response, and the one that follows for the answer to the next client. With the default
+C<--informational direct> none is sent to anything that may be a proxy: a peer in C<--trust-proxy>, one on a unix socket or with
+C<--proxy-protocol>, and in requests with Via, Forwarded, X-Forwarded-For, X-Forwarded-Proto or X-Real-IP. If all your proxies can read
+them, use C<--informational on>. L<https://www.rfc-editor.org/rfc/rfc8297> has more to consider.
 
 =back
 

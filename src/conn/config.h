@@ -7,6 +7,14 @@
 #include "../http/forwarded.h"
 #include "../net/cidr.h"
 
+/* Who gets the informational responses (1xx) of applications; nobody for HEAD or HTTP/1.0. */
+typedef enum sr_informational {
+    SR_INFORMATIONAL_DIRECT, /* clients that are no proxy, as far as is known */
+    SR_INFORMATIONAL_ON,
+    SR_INFORMATIONAL_OFF,
+    SR_INFORMATIONAL_KINDS,
+} sr_informational;
+
 typedef struct sr_config {
     sr_request_limits request;
     uint64_t max_body;           /* bytes of one request body; more is 413 */
@@ -37,8 +45,8 @@ typedef struct sr_config {
     bool trusted_underscores;    /* request.underscores holds for trusted peers only */
     sr_forwarded_kind forwarded; /* the fields in which proxies name the client */
     bool x_forwarded_host;       /* believe X-Forwarded-Host, with SR_FORWARDED_X */
+    bool x_forwarded_port;       /* likewise X-Forwarded-Port */
+    uint32_t informational;      /* sr_informational */
 } sr_config;
 
 #endif
-    bool x_forwarded_port;       /* likewise X-Forwarded-Port */
-    uint32_t informational;      /* sr_informational */

@@ -68,6 +68,7 @@ typedef struct sr_conn {
     bool ended;           /* in LINGER: this side is shut down */
     bool borrowed;        /* psgix.io: the application has a descriptor of the socket */
     bool trusted;         /* the current request came from a trusted peer; valid from READY on */
+    bool proxied;         /* it came from a proxy, as far as is known; likewise */
     sr_closed why;        /* for what reason it will count as closed */
 
     /* the current request, as account.h counts it */

@@ -67,6 +67,7 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     *task = (sr_task){.conn = c, .request = r, .base = view.at, .body_fd = -1};
     if (e->config.trusted.n)
         task->forwarded = sr_client_forwarded(e, c, r, view.at);
+    c->proxied = c->trusted || r->proxied;
     e->current = c;
     e->current_in_scratch = in_scratch;
     e->current_view = view;

@@ -332,6 +332,21 @@ static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last
 
 typedef enum took { TOOK, TOOK_LATER, TOOK_BAD } took;
 
+/*
+ * Not in response to HEAD: proxies that do not know interim responses take any response to HEAD for the final one, as
+ * it has no body, and give the response that follows to the next client on this connection. So --informational can't
+ * allow it. Without HEAD they read on until the connection is closed, which only spoils the response; so it can.
+ */
+static bool informs(const sr_edge *ed, const sr_conn *c)
+{
+    const sr_config *config = &ed->engine->config;
+    if (c->minor == 0 || c->is_head) /* never sent to a 1.0 client (RFC 9110 15.2) */
+        return false;
+    if (config->informational != SR_INFORMATIONAL_DIRECT)
+        return config->informational == SR_INFORMATIONAL_ON;
+    return !c->proxied && !config->proxy_protocol && !ed->engine->listeners[c->listener].is_unix;
+}
+
 static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes lines)
 {
     sr_conn *c = en->conn;
@@ -343,7 +358,7 @@ static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes 
         err = sr_informational_end(&ed->head);
     if (err) /* for lack of memory it is dropped */
         return err == SR_RESPONSE_NO_MEMORY ? TOOK : TOOK_BAD;
-    if (c->minor == 0 || pending(c) > INTERIM_MAX) /* never sent to a 1.0 client (RFC 9110 15.2) */
+    if (!informs(ed, c) || pending(c) > INTERIM_MAX)
         return TOOK;
     struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
     sr_send(ed->engine, c, &iov, 1);

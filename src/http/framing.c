@@ -113,6 +113,9 @@ sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field *field)
     const char *name = at + field->name.at;
     sr_bytes value = sr_span_in(at, field->value);
     switch (field->name.len) {
+    case 3:
+        r->proxied |= sr_token_is(name, "via", 3);
+        return SR_FIELD_KEEP;
     case 4:
         return sr_token_is(name, "host", 4) ? keep_if(host(r, at, &field->value)) : SR_FIELD_KEEP;
     /* in %env it would be HTTP_PROXY, which libraries take for the proxy to use (httpoxy, CVE-2016-5385) */
@@ -126,6 +129,9 @@ sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field *field)
         if (sr_token_is(name, "upgrade", 7))
             r->seen |= SR_SEEN_UPGRADE | (sr_list_has(value, SR_BYTES("websocket")) ? SR_SEEN_WEBSOCKET : 0u);
         return SR_FIELD_KEEP;
+    case 9:
+        r->proxied |= sr_token_is(name, "forwarded", 9) || sr_token_is(name, "x-real-ip", 9);
+        return SR_FIELD_KEEP;
     case 10:
         if (sr_token_is(name, "connection", 10))
             connection(r, value);
@@ -134,7 +140,11 @@ sr_field_use sr_framing_field(sr_request *r, const char *at, sr_field *field)
         return sr_token_is(name, "content-type", 12) ? keep_if(content_type(r, field->value)) : SR_FIELD_KEEP;
     case 14:
         return sr_token_is(name, "content-length", 14) ? keep_if(content_length(r, value)) : SR_FIELD_KEEP;
+    case 15:
+        r->proxied |= sr_token_is(name, "x-forwarded-for", 15);
+        return SR_FIELD_KEEP;
     case 17:
+        r->proxied |= sr_token_is(name, "x-forwarded-proto", 17);
         return sr_token_is(name, "transfer-encoding", 17) ? keep_if(transfer_encoding(r, value))
                                                           : SR_FIELD_KEEP;
     case 21:
@@ -258,6 +268,12 @@ bool sr_framing_decide(sr_request *r, const char *at)
     const uint32_t bad_websocket = upgrade | SR_SEEN_WEBSOCKET | SR_SEEN_BAD_WEBSOCKET;
     if (r->seen & SR_SEEN_BAD_EXPECT)
         return sr_request_refuse(r, 417, "Expect asks for something other than 100-continue");
+    /*
+     * 100 (Continue) would have to be the answer, or a final status (RFC 9110 10.1.1). But there are proxies that take
+     * any response to HEAD for the final one, and the one that follows for that of the next client.
+     */
+    if (r->is_head && (r->seen & SR_SEEN_EXPECT) && (r->framing == SR_BODY_CHUNKED || r->content_length))
+        return sr_request_refuse(r, 417, "a HEAD request with content asks for 100-continue");
     if ((r->seen & bad_websocket) == bad_websocket)
         return sr_request_refuse(r, 426, "Sec-WebSocket-Version is not 13");
     r->upgrade = (r->seen & upgrade) == upgrade;

@@ -78,8 +78,9 @@ typedef struct sr_request {
     bool keep_alive;  /* what the client wants: by Connection, where close wins, else by version */
     bool upgrade;     /* Connection has "upgrade" and there is an Upgrade field; never for HTTP/1.0 (RFC 9110
                          7.8) */
-    int status;       /* 400, 414, 417, 426, 431, 501 or 505 */
-    const char *why;  /* static text: the rule that was broken */
+    bool proxied; /* a field that proxies add says that one has forwarded it. Anybody may have written it */
+    int status;   /* 400, 414, 417, 426, 431, 501 or 505 */
+    const char *why; /* static text: the rule that was broken */
 
     /* private to request.c, target.c and framing.c */
     uint8_t phase;

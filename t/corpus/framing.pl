@@ -262,6 +262,10 @@ sub visible {
         bodies  => [ 'GET /next []', 'POST / [hello]', 'GET /next []' ]
     ],
     [ 'S52 unknown expectation', get("Expect: 1\r\n"), '417 closed' ],
+    [   'S52 HEAD with content asks for 100',
+        "HEAD / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello",
+        '417 closed', head => 1
+    ],
     [   'S52 100-Continue',
         post( "Expect: 100-Continue\r\n$CL5", 'hello' ),
         $GOOD, bodies => ['POST / [hello]']

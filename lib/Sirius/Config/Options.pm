@@ -162,6 +162,8 @@ my @TABLE = (
     [ 'underscores-in-headers', 'choice', 'off', 'Handle header fields with an underscore in their name: off drops them, on passes them to the application, trusted passes only those from peers in --trust-proxy', { of => [qw(off on trusted)], value => 'off|on|trusted' } ],
     [ 'proxy-protocol', 'bool', 0, 'Expect a PROXY protocol header, version 1 or 2, at the start of each connection; with --trust-proxy only from these networks', {} ],
 
+    [ 'informational', 'choice', 'direct', 'Send the informational responses (1xx) of applications, such as 103 Early Hints: direct, not to trusted proxies, to peers on unix sockets or with --proxy-protocol, since not every proxy can read them; on, to these as well; off, to nobody. They are never sent in response to HEAD or HTTP/1.0', { of => [qw(direct on off)], value => 'direct|on|off' } ],
+
     'Other',
     [ 'server-software', 'token', 'Sirius', 'Set the Server field of responses; an empty value removes it', {} ],
     [ 'server-ready', 'code', undef, 'called for each TCP listener once it is served', { hidden => 1 } ],

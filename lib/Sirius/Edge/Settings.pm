@@ -15,6 +15,9 @@ my @PLAIN
     write_timeout);
 my @SWITCHES = qw(keepalive proxy_protocol sandbox);
 
+# sr_informational
+my %INFORMATIONAL = ( direct => 0, on => 1, off => 2 );
+
 # Slow requests that are logged in a minute, by all edges together
 use constant SLOW_LOG_MAX => 20;
 
@@ -42,6 +45,7 @@ sub of {
         forwarded       => $trust->{forwarded}                  ? 1                       : 0,
         https_port      => ( $conf->{https_redirect} || 0 ) > 1 ? $conf->{https_redirect} : undef,
         https_redirect  => $conf->{https_redirect}              ? 1                       : undef,
+        informational   => $INFORMATIONAL{ $conf->{informational} || 'direct' },
         linger_timeout  => LINGER,
         max_connections => Sirius::Worker->max_connections($conf),
         request_timeout => $conf->{request_timeout}
@@ -56,11 +60,11 @@ sub of {
         trusted_underscores => $conf->{underscores_in_headers} eq 'trusted' ? 1 : 0,
         trust_proxy         => join( ',', @{ $trust->{networks} } ),
         x_forwarded_host    => $trust->{'x-forwarded-host'} ? 1 : 0,
+        x_forwarded_port    => $trust->{'x-forwarded-port'} ? 1 : 0,
     );
     my @folders = map {"static=$_"} Sirius::Config::Static->words( $conf->{static} );
     $setting{types} = Sirius::Edge::Types->text if @folders;
     return $class->words(%setting), @folders;
-        x_forwarded_port    => $trust->{'x-forwarded-port'} ? 1 : 0,
 }
 
 sub words {
@@ -90,7 +94,7 @@ sub _log_settings {
 
 sub _names {
     return @PLAIN, @SWITCHES,
-        qw(access_log_at_once acme_webroot access_log_errors_only access_log_format access_log_min_time forwarded https_port https_redirect linger_timeout max_connections
+        qw(access_log_at_once acme_webroot access_log_errors_only access_log_format access_log_min_time forwarded https_port https_redirect informational linger_timeout max_connections
         request_timeout server sheds_unfinished slow_log slow_log_max static stream_timeout trust_proxy tls_cert tls_ciphers tls_client_ca
         tls_client_verify tls_dir tls_key tls_min tls_self_signed tmpdir_is trusted_underscores types
         underscores x_forwarded_host x_forwarded_port);
