@@ -6,6 +6,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+enum {
+    HELD_MAX = 16 * 1024,
+    CHEAP = 64, /* bytes on the wire for each piece: with fewer, the work is in the pieces */
+    FEW = 16,
+};
+
 sr_body *sr_body_new(const sr_request *r)
 {
     sr_body *b = calloc(1, sizeof *b);
@@ -42,22 +48,50 @@ static sr_body_result disk_failed(sr_body *b)
     return bad(b, full ? 507 : 500, "the request body cannot be written to a temporary file");
 }
 
+/* Writes the bytes that were held back. */
+static sr_body_result settle(sr_body *b)
+{
+    size_t len = sr_buffer_len(&b->mem);
+    if (len && sr_tempfile_write(b->fd, sr_buffer_at(&b->mem), len) < 0)
+        return disk_failed(b);
+    sr_buffer_reset(&b->mem);
+    return SR_BODY_MORE;
+}
+
+/*
+ * To the file. A chunk, a TLS record or a segment may bring a single byte, and a system call for each would be
+ * paid by all clients: small pieces are held back until they fill a block.
+ */
+static sr_body_result spool(sr_body *b, sr_bytes data)
+{
+    if (sr_buffer_len(&b->mem) + data.len > HELD_MAX && settle(b) == SR_BODY_BAD)
+        return SR_BODY_BAD;
+    if (data.len < HELD_MAX && sr_buffer_add_bytes(&b->mem, data))
+        return SR_BODY_MORE;
+    if (settle(b) == SR_BODY_BAD)
+        return SR_BODY_BAD;
+    return sr_tempfile_write(b->fd, data.at, data.len) < 0 ? disk_failed(b) : SR_BODY_MORE;
+}
+
 static sr_body_result store(sr_body *b, const sr_config *config, sr_bytes data)
 {
     if (b->length + data.len > config->max_body)
         return bad(b, 413, SR_BODY_TOO_LARGE);
     b->length += data.len;
+    b->pieces++;
     if (!b->spooled && b->length <= config->body_memory)
         return sr_buffer_add_bytes(&b->mem, data) ? SR_BODY_MORE
                                                   : bad(b, 503, "there is no memory for the request body");
     if (!b->spooled) {
         b->fd = sr_tempfile_open(config->tmpdir);
-        if (b->fd < 0 || sr_tempfile_write(b->fd, sr_buffer_at(&b->mem), sr_buffer_len(&b->mem)) < 0)
+        if (b->fd < 0)
             return disk_failed(b);
+        if (settle(b) == SR_BODY_BAD)
+            return SR_BODY_BAD;
         sr_buffer_free(&b->mem);
         b->spooled = true;
     }
-    return sr_tempfile_write(b->fd, data.at, data.len) < 0 ? disk_failed(b) : SR_BODY_MORE;
+    return spool(b, data);
 }
 
 static sr_body_result feed_length(sr_body *b, const sr_config *config, sr_bytes in, size_t *used)
@@ -99,7 +133,14 @@ static sr_body_result feed_chunked(sr_body *b, const sr_config *config, sr_bytes
 
 sr_body_result sr_body_feed(sr_body *b, const sr_config *config, sr_bytes in, size_t *used)
 {
+    uint64_t before = b->pieces;
     sr_body_result r = b->chunked ? feed_chunked(b, config, in, used) : feed_length(b, config, in, used);
     b->received += *used;
+    b->dear = b->pieces - before > FEW && (b->pieces - before) * CHEAP > *used;
+    if (r == SR_BODY_DONE && b->spooled) {
+        if (settle(b) == SR_BODY_BAD)
+            return SR_BODY_BAD;
+        sr_buffer_free(&b->mem);
+    }
     return r;
 }

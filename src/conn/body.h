@@ -15,13 +15,15 @@
 
 typedef struct sr_body {
     bool chunked;
-    bool spooled;       /* the bytes are in fd, and mem is empty */
+    bool spooled;       /* the bytes are in fd, but for the last few, which are in mem until DONE */
     sr_chunked decoder; /* if chunked */
     uint64_t left;      /* if not chunked: bytes still to come */
     uint64_t length;    /* bytes collected */
-    uint64_t window;    /* value of `received` when the current window of --body-rate began */
-    uint64_t received;  /* bytes read from the socket, framing included: what --body-rate is applied to */
-    int64_t began_at;   /* monotonic ns at which the head was complete; the caller's */
+    uint64_t pieces;    /* in which they came */
+    bool dear; /* those of the last call were so small that the caller should take fewer bytes at a time */
+    uint64_t window;   /* value of `received` when the current window of --body-rate began */
+    uint64_t received; /* bytes read from the socket, framing included: what --body-rate is applied to */
+    int64_t began_at;  /* monotonic ns at which the head was complete; the caller's */
     sr_buffer mem;
     int fd;          /* -1 until spooled; owned */
     int status;      /* after SR_BODY_BAD: 400, 413, 431, 500, 503 or 507 */

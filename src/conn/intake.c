@@ -17,7 +17,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { READS_PER_EVENT = 4 }; /* 512 KiB of a body; then others have their turn */
+enum {
+    READS_PER_EVENT = 4, /* 512 KiB of a body; then others have their turn */
+    DEAR = 16 * 1024, /* bytes of a body in tiny chunks, of which each byte takes as long as fifty others */
+};
 
 /* OVER: the request was refused, or the connection closed and freed */
 typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take;
@@ -251,7 +254,8 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
 {
     e->fresh_of = c;
     for (int reads = 0;;) {
-        ssize_t n = sr_transport_read(c->transport, c->source.fd, e->scratch, SR_SCRATCH);
+        size_t room = c->body && c->body->dear ? DEAR : SR_SCRATCH;
+        ssize_t n = sr_transport_read(c->transport, c->source.fd, e->scratch, room);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -268,7 +272,7 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
         take t = take_bytes(e, c, e->fresh, task);
         if (t != TAKE_MORE)
             return outcome(e, c, t);
-        if (n < SR_SCRATCH || ++reads == READS_PER_EVENT)
+        if (n < SR_SCRATCH || ++reads == READS_PER_EVENT || (c->body && c->body->dear))
             break;
     }
     return outcome(e, c, TAKE_MORE);

@@ -19,7 +19,7 @@ static void chunks(size_t size, size_t each)
     wire_len = 0;
     for (size_t at = 0; at < size; at += each) {
         size_t n = size - at < each ? size - at : each;
-        wire_len += (size_t)sprintf(wire + wire_len, "%zx;a=b\r\n", n);
+        wire_len += (size_t)sprintf(wire + wire_len, "%zx%s\r\n", n, each < 1000 ? "" : ";a=b");
         memcpy(wire + wire_len, data + at, n);
         wire_len += n;
         memcpy(wire + wire_len, "\r\n", 2);
@@ -63,10 +63,12 @@ static bool is_stored(sr_body *b, size_t size)
            memcmp(got, data, size) == 0;
 }
 
-static void takes(bool chunked, size_t size, size_t piece)
+/* In chunks of `each` bytes; 0: with a length. */
+static void takes(size_t each, size_t size, size_t piece)
 {
+    bool chunked = each > 0;
     if (chunked) {
-        chunks(size, 5000);
+        chunks(size, each);
     } else {
         memcpy(wire, data, size);
         wire_len = size;
@@ -78,6 +80,55 @@ static void takes(bool chunked, size_t size, size_t piece)
     ok(r == SR_BODY_DONE && used == wire_len && is_stored(b, size) &&
            b->spooled == (size > config.body_memory) && b->received == wire_len,
        "%zu bytes %s, %zu at a time", size, chunked ? "in chunks" : "with a length", piece);
+    sr_body_free(b);
+}
+
+/* How many system calls this process has made so far that write. */
+static long writes(void)
+{
+    long n = -1;
+    char line[64];
+    FILE *io = fopen("/proc/self/io", "r");
+    while (io && fgets(line, sizeof line, io))
+        sscanf(line, "syscw: %ld", &n);
+    if (io)
+        fclose(io);
+    return n;
+}
+
+/* Whether in tiny chunks, or in TLS records or segments of a byte: the file gets blocks. */
+static void tiny(size_t each, size_t piece)
+{
+    size_t size = 80000, used;
+    if (each) {
+        chunks(size, each);
+    } else {
+        memcpy(wire, data, size);
+        wire_len = size;
+    }
+    sr_body *b = body(each, size);
+    fflush(stdout);
+    long before = writes();
+    sr_body_result r = feed(b, &config, wire_len, piece, &used);
+    long n = writes() - before;
+    ok(r == SR_BODY_DONE && b->spooled && is_stored(b, size), "in chunks of %zu, %zu at a time: whole", each,
+       piece);
+    ok(n > 0 && n < 10, "by %ld system calls", n);
+    sr_body_free(b);
+}
+
+static void dear(void)
+{
+    size_t used;
+    sr_body *b = body(true, 0);
+    chunks(1000, 1);
+    feed(b, &config, 2000, 2000, &used);
+    ok(b->dear, "chunks of a byte take long");
+    wire_len = (size_t)sprintf(wire, "%x\r\n", 10000);
+    sr_body_free(b);
+    b = body(true, 0);
+    feed(b, &config, wire_len + 5000, 5000, &used);
+    ok(!b->dear, "large ones do not");
     sr_body_free(b);
 }
 
@@ -142,6 +193,12 @@ static void no_disk(void)
     setrlimit(RLIMIT_FSIZE, &old);
     ok(r == SR_BODY_BAD && b->status == 507, "a full disk: 507");
     sr_body_free(b);
+    b = body(false, 100001);
+    setrlimit(RLIMIT_FSIZE, &few);
+    r = feed(b, &config, 100001, 1000, &used);
+    setrlimit(RLIMIT_FSIZE, &old);
+    ok(r == SR_BODY_BAD && b->status == 507 && used == 100001, "full at the last byte: 507");
+    sr_body_free(b);
     sr_body_free(NULL);
 }
 
@@ -149,16 +206,20 @@ int main(void)
 {
     data = malloc(SIZE);
     got = malloc(SIZE);
-    wire = malloc(3 * SIZE);
+    wire = malloc(4 * SIZE);
     for (size_t i = 0; i < SIZE; i++)
         data[i] = (char)(i * 13 + i / 977);
     static const size_t sizes[] = {1, 2, 4999, 5000, 65535, 65536, 65537, 299999};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int chunked = 0; chunked < 2; chunked++) {
-            takes(chunked, sizes[i], 3 * SIZE);
-            takes(chunked, sizes[i], 1021);
-            takes(chunked, sizes[i], sizes[i] > 5000 ? 65536 : 1);
+        for (size_t each = 0; each <= 5000; each += 5000) {
+            takes(each, sizes[i], 3 * SIZE);
+            takes(each, sizes[i], 1021);
+            takes(each, sizes[i], sizes[i] > 5000 ? 65536 : 1);
         }
+    static const size_t ways[][2] = {{1, 131072}, {2, 1000}, {3, 7}, {100, 131072}, {0, 1}, {0, 100}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        tiny(ways[i][0], ways[i][1]);
+    dear();
     limits();
     no_disk();
     free(data);

@@ -82,6 +82,8 @@ subtest 'an answer that can not wait on the disk' => sub {
         or diag explain \%result;
     is_deeply [ grep { !/\A(?:200|503|cut|reset|eof)\z/ } map { keys %$_ } values %result ], [],
         'and never less';
+    ok $server->wait_log(qr{cut off: cannot keep what .* in --tmpdir \Q$faults->{dir}\E: \w}),
+        'the log says where there is no room';
 };
 
 subtest 'a file that can not be read' => sub {

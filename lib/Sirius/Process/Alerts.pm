@@ -245,8 +245,9 @@ sub _rest {
 
 sub _spool {
     my ( $self, $number, $error ) = @_;
+    my $dir = $self->{supervisor}->conf->{tmpdir};
     return _many( $number, 'response' )
-        . " cut off: cannot keep what slow clients have not read yet in --tmpdir $self->{supervisor}->conf->{tmpdir}: $error";
+        . " cut off: cannot keep what slow clients have not read yet in --tmpdir $dir: $error";
 }
 
 # How often it has happened since the last check
