@@ -745,12 +745,12 @@ CODE:
 OUTPUT:
     RETVAL
 
-bool
+int
 watched(sr_scoreboard *self, SV *set = NULL)
 CODE:
     if (set)
-        atomic_store_explicit(&self->shared->watched, SvTRUE(set), memory_order_seq_cst);
-    RETVAL = atomic_load_explicit(&self->shared->watched, memory_order_relaxed) != 0;
+        atomic_store_explicit(&self->shared->watched, (uint32_t)SvUV(set), memory_order_seq_cst);
+    RETVAL = (int)atomic_load_explicit(&self->shared->watched, memory_order_relaxed);
 OUTPUT:
     RETVAL
 

@@ -131,6 +131,7 @@ typedef struct sirius {
     int64_t wall_offset; /* ns, wall clock minus monotonic clock */
     sr_sleepers *sleepers;
     size_t sleepers_bytes;
+    int64_t looked_at; /* monotonic ns, for trouble of that edge */
     int edge; /* pidfd of the edge that this process has started (--workers 0); -1: there is a supervisor */
 
     sirius_turn turn;
@@ -243,7 +244,8 @@ sr_worker_what sirius_work_one(pTHX_ sirius *s, SV *app); /* serves the next req
 /* The application has called exit: answers 500. */
 void sirius_abandon(pTHX_ sirius *s, const char *why);
 
-void sirius_work_watch(sirius *s, int edge); /* return "edge" when that pidfd is readable */
+void sirius_work_watch(
+    sirius *s, int edge); /* return "edge" when that pidfd is readable, "trouble" when it has counted some */
 void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row, uint32_t generation); /* croaks */
 void sirius_work_close(pTHX_ sirius *s);
 

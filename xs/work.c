@@ -119,6 +119,15 @@ static bool edge_ended(const sirius *s)
     return s->edge >= 0 && poll(&p, 1, 0) > 0;
 }
 
+/* Whether the edge that this process has started has counted something that the operator must hear of. */
+static bool edge_troubled(sirius *s)
+{
+    if (s->edge < 0 || !s->board || s->worker.now - s->looked_at < LOOK_NS)
+        return false;
+    s->looked_at = s->worker.now;
+    return atomic_load_explicit(&s->board->shared->watched, memory_order_relaxed);
+}
+
 sr_worker_what sirius_work_one(pTHX_ sirius *s, SV *app)
 {
     sr_worker_request request;
@@ -143,11 +152,17 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
         case SR_WORKER_REQUEST:
             break;
         case SR_WORKER_WAKE:
-            if (!edge_ended(s))
+            if (edge_ended(s)) {
+                s->inside = 0;
+                sirius_current = NULL;
+                return "edge";
+            }
+            s->worker.now = sr_clock_monotonic();
+            if (!edge_troubled(s))
                 continue;
             s->inside = 0;
             sirius_current = NULL;
-            return "edge";
+            return "trouble";
         case SR_WORKER_DONE:
             state(s, SR_WORKER_DRAINING, s->worker.now);
             if (atomic_load(&s->sleepers->over)) {
@@ -162,6 +177,8 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
             return leaves(s, s->worker.cut_off ? "closed" : s->worker.timed_out ? "timeout" : "drained");
         }
         const char *soon = worn(s);
+        if (!soon && s->edge >= 0 && edge_troubled(s))
+            soon = "trouble";
         if (s->leave)
             s->why = "harakiri";
         if (s->why) {

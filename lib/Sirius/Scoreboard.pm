@@ -450,7 +450,8 @@ Returns the number of complete requests that no worker has begun to serve.
   my $watched = $board->watched;
   $board->watched(1);
 
-True while the supervisor watches L</troubles>. While it does not, the next process that counts one wakes it.
+1 while the supervisor watches L</troubles>. While it does not (0), the next process that counts one wakes it. 2, in a process that
+serves alone: nothing is new, but there is something to report later.
 
 =head2 workers
 

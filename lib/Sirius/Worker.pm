@@ -150,7 +150,7 @@ sub run {
     my $asked = $self->{asked};
     $serving = $engine;
     my $why = !$asked ? $engine->serve($app) : $asked eq 'drain' ? 'drained' : 'stopped';
-    while ( $why =~ /\A(edge|retiring|soon)\b *(.*)/ ) {
+    while ( $why =~ /\A(edge|retiring|soon|trouble)\b *(.*)/ ) {
         my ( $what, $more ) = ( $1, $2 );
         $self->{tell}->( $what, $more );
         if ( $what eq 'edge' ) {

@@ -6,14 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Writes "PID trouble" to the pipe that the supervisor reads. */
+/* Writes "PID trouble" to the pipe that the supervisor reads. A process that serves alone looks at the flag. */
 void sr_trouble_ring(sr_engine *e)
 {
     static const char text[] = " trouble\n";
     sr_scoreboard *board = e->scoreboard;
-    if (!board || e->config.report_fd < 0 ||
-        atomic_load_explicit(&board->shared->watched, memory_order_relaxed) ||
-        atomic_exchange_explicit(&board->shared->watched, 1, memory_order_seq_cst))
+    if (!board || atomic_load_explicit(&board->shared->watched, memory_order_relaxed) == SR_WATCHED_TROUBLE ||
+        atomic_exchange_explicit(&board->shared->watched, SR_WATCHED_TROUBLE, memory_order_seq_cst) ==
+            SR_WATCHED_TROUBLE ||
+        e->config.report_fd < 0)
         return;
     char line[SR_DECIMAL_MAX + sizeof text], digits[SR_DECIMAL_MAX];
     sr_bytes pid = sr_decimal(digits + sizeof digits, (uint64_t)getpid());

@@ -55,6 +55,13 @@ typedef enum sr_worker_state {
     SR_WORKER_DRAINING, /* it finishes what it has and ends */
 } sr_worker_state;
 
+/* Who looks at the counts of trouble (src/conn/trouble.h). */
+typedef enum sr_watched {
+    SR_WATCHED_NOT,     /* nobody: there is nothing new */
+    SR_WATCHED_TROUBLE, /* an edge has counted something, and the supervisor will look: nobody needs to wake it */
+    SR_WATCHED_REST, /* a process that serves alone has something left to say: it looks now and then */
+} sr_watched;
+
 /* What the supervisor says about the whole server. */
 typedef enum sr_stopping {
     SR_STOPPING_NO,
@@ -128,7 +135,7 @@ typedef struct sr_board {      /* the memory */
     _Atomic uint64_t exits[SR_EXIT_CAUSES];      /* of workers; counted by whoever has seen the end of one */
     _Atomic uint64_t edge_exits[SR_EXIT_CAUSES]; /* of edges; counted by the supervisor */
     sr_note notes[SR_NOTES];
-    _Atomic uint32_t watched; /* the supervisor will look at the counts of trouble: nobody needs to wake it */
+    _Atomic uint32_t watched;                   /* sr_watched */
     _Atomic int32_t trouble_errno[SR_TROUBLES]; /* the last errno of each; 0: none */
     _Atomic uint64_t longest_wait; /* ns that a request has waited, since the supervisor has read it */
     size_t size;                   /* bytes mapped */

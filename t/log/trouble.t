@@ -45,41 +45,43 @@ sub wakes {
     return $text =~ /^voluntary_ctxt_switches:\s+(\d+)/m ? $1 : 0;
 }
 
-subtest 'requests over a limit: a line for all of them' => sub {
-    my $server = start_server( $APP,
-        qw(--workers 2 --max-body 1000 --max-header-bytes 2k --max-request-line 100 --header-timeout 0.2) );
-    my $large = 'x' x 2000;
-    is_deeply statuses( $server, 20, 'POST /', \$large ),  { 413 => 20 }, '20 large bodies';
-    is_deeply statuses( $server, 7, 'GET /' . 'x' x 200 ), { 414 => 7 },  '7 long request lines';
-    is_deeply statuses( $server, 6, 'GET /', map {"X-$_: $large"} 1 .. 3 ), { 431 => 6 }, '6 large heads';
-    for ( 1 .. 5 ) {
-        my $client = $server->connect;
-        $client->send("GET / HTTP/1.1\r\nBad header\r\n\r\n");
-        $client->response;
-    }
-    my @slow = map { $server->connect } 1 .. 4;
-    $_->send("GET / HTTP/1.1\r\nHo") for @slow;
-    is_deeply [ map { $_->response->status } @slow ], [ (408) x 4 ], '4 slow clients';
-    ok $server->wait_log( qr/^\[sirius \d+\] info: --max-body/m, 20 ), 'a line while it serves';
-    $server->stop;
-    my %line = (
-        '--max-body \(1000\) exceeded'                              => [ 20, 413 ],
-        '--max-request-line \(100\) exceeded'                       => [ 7,  414 ],
-        '--max-header-bytes \(2k\) or --max-header-fields exceeded' => [ 6,  431 ],
-        '--header-timeout \(0.2 s\) exceeded'                       => [ 4,  408 ],
-    );
+for my $workers ( 2, 0 ) {
+    subtest "requests over a limit, --workers $workers: a line for all of them" => sub {
+        my $server = start_server( $APP, '--workers', $workers,
+            qw(--max-body 1000 --max-header-bytes 2k --max-request-line 100 --header-timeout 0.2) );
+        my $large = 'x' x 2000;
+        is_deeply statuses( $server, 20, 'POST /', \$large ),  { 413 => 20 }, '20 large bodies';
+        is_deeply statuses( $server, 7, 'GET /' . 'x' x 200 ), { 414 => 7 },  '7 long request lines';
+        is_deeply statuses( $server, 6, 'GET /', map {"X-$_: $large"} 1 .. 3 ), { 431 => 6 }, '6 large heads';
+        for ( 1 .. 5 ) {
+            my $client = $server->connect;
+            $client->send("GET / HTTP/1.1\r\nBad header\r\n\r\n");
+            $client->response;
+        }
+        my @slow = map { $server->connect } 1 .. 4;
+        $_->send("GET / HTTP/1.1\r\nHo") for @slow;
+        is_deeply [ map { $_->response->status } @slow ], [ (408) x 4 ], '4 slow clients';
+        ok $server->wait_log( qr/^\[sirius \d+\] info: --max-body/m, 20 ), 'a line while it serves';
+        $server->stop;
+        my %line = (
+            '--max-body \(1000\) exceeded'                              => [ 20, 413 ],
+            '--max-request-line \(100\) exceeded'                       => [ 7,  414 ],
+            '--max-header-bytes \(2k\) or --max-header-fields exceeded' => [ 6,  431 ],
+            '--header-timeout \(0.2 s\) exceeded'                       => [ 4,  408 ],
+        );
 
-    for my $limit ( sort keys %line ) {
-        my ( $number, $status ) = @{ $line{$limit} };
-        my @told
-            = numbers( $server,
-            qr/info: $limit: (\d+) requests? (?:was|were) answered with $status(?: in the last \d+ s)?/ );
-        is sum(@told), $number, "$limit: all are told" or diag $server->log;
-        cmp_ok @told, '<=', 2, 'in one line, or in another at the end';
-    }
-    is sum( numbers( $server, qr/info: (\d+) requests? (?:was|were) answered with 400 .*/ ) ), 5,
-        'what is no HTTP';
-};
+        for my $limit ( sort keys %line ) {
+            my ( $number, $status ) = @{ $line{$limit} };
+            my @told
+                = numbers( $server,
+                qr/info: $limit: (\d+) requests? (?:was|were) answered with $status(?: in the last \d+ s)?/ );
+            is sum(@told), $number, "$limit: all are told" or diag $server->log;
+            cmp_ok @told, '<=', 2, 'in one line, or in another at the end';
+        }
+        is sum( numbers( $server, qr/info: (\d+) requests? (?:was|were) answered with 400 .*/ ) ), 5,
+            'what is no HTTP';
+    };
+}
 
 subtest 'more connections than there may be' => sub {
     my $server = start_server( $APP, qw(--workers 1 --max-connections 3) );
@@ -178,20 +180,35 @@ subtest 'overload: when it begins and when it is over' => sub {
     $server->stop;
 };
 
-subtest 'a folder for temporary files that is gone' => sub {
-    mkdir "$dir/tmp" or die $!;
-    my $server = start_server( $APP, qw(--workers 1 --body-memory 10 --tmpdir), "$dir/tmp" );
-    rmdir "$dir/tmp" or die $!;
-    my $large = 'x' x 100;
-    is_deeply statuses( $server, 9, 'POST /', \$large ), { 500 => 9 }, 'nine bodies that need a file';
-    is $server->ask( 'POST /', \'x' )->status, 200, 'others do not';
-    my $line
-        = qr/error: cannot write request bodies to temporary files in \Q$dir\E\/tmp: No such file or directory: /;
-    ok $server->wait_log( qr/$line/, 20 ), 'the log says what failed';
+for my $workers ( 1, 0 ) {
+    subtest "a folder for temporary files that is gone, --workers $workers" => sub {
+        mkdir "$dir/tmp" or die $!;
+        my $server = start_server( $APP, '--workers', $workers, qw(--body-memory 10 --tmpdir), "$dir/tmp" );
+        rmdir "$dir/tmp" or die $!;
+        my $large = 'x' x 100;
+        is_deeply statuses( $server, 9, 'POST /', \$large ), { 500 => 9 }, 'nine bodies that need a file';
+        is $server->ask( 'POST /', \'x' )->status, 200, 'others do not';
+        my $line
+            = qr/error: cannot write request bodies to temporary files in \Q$dir\E\/tmp: No such file or directory: /;
+        ok $server->wait_log( qr/$line/, 20 ), 'the log says what failed';
+        $server->stop;
+        is sum( numbers( $server, qr/$line(\d+) requests? (?:was|were) refused.*--tmpdir.*/ ) ), 9,
+            'and how often'
+            or diag $server->log;
+    };
+}
+
+# It looks between two requests too, and tells at the end what it has not told yet
+subtest 'a process that serves alone, and has no rest' => sub {
+    my $server = start_server( $APP, qw(--workers 0 --max-body 10) );
+    my $load   = Sirius::Test::Load->start( $server, ask => sub { return 'GET /' } );
+    is $server->ask( 'POST /', \( 'x' x 100 ) )->status, 413, 'a body that is too large';
+    my $line = qr/info: --max-body \(10\) exceeded: (\d+) requests? (?:was|were) answered with 413/;
+    ok $server->wait_log( $line, 20 ), 'is told under load';
+    $load->stop;
+    is $server->ask( 'POST /', \( 'x' x 100 ) )->status, 413, 'another one' for 1 .. 2;
     $server->stop;
-    is sum( numbers( $server, qr/$line(\d+) requests? (?:was|were) refused.*--tmpdir.*/ ) ), 9,
-        'and how often'
-        or diag $server->log;
+    is sum( numbers( $server, qr/$line.*/ ) ), 3, 'is told at the end' or diag $server->log;
 };
 
 # A folder that is named is looked at with the options; the system's own may be on a file system that is read-only by then

@@ -117,7 +117,10 @@ sub _answered {
     return _many( $number, 'request' ) . " answered with $status $why";
 }
 
-sub _board { return shift->{supervisor}->scoreboard }
+sub _board {
+    my $self = shift;
+    return $self->{board} || $self->{supervisor}->scoreboard;
+}
 
 sub _descriptors {
     my ( $self, $number, $error ) = @_;
@@ -352,6 +355,9 @@ When L</act> is to be called next (monotonic seconds); empty: not before L</begi
 
   my $alerts = Sirius::Process::Alerts->new($supervisor);
   my $alerts = Sirius::Process::Alerts->new( $supervisor, %$state );
+  my $alerts = Sirius::Process::Alerts->new( $supervisor, board => $scoreboard );
+
+Without C<board>, the scoreboard is that of the supervisor, which may be made later.
 
 =head2 start
 

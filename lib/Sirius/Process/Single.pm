@@ -13,6 +13,7 @@ use Sirius::Log ();
 use Sirius::OS::Invocation;
 use Sirius::OS::Signals;
 use Sirius::OS::Title;
+use Sirius::Process::Alerts;
 use Sirius::Process::Pool;
 use Sirius::Worker;
 use Time::HiRes qw(sleep);
@@ -20,11 +21,16 @@ use Time::HiRes qw(sleep);
 # Seconds a request has at a graceful stop: whoever uses a debugger decides when to end it
 use constant UNLIMITED => 1e8;
 
+# Of Sirius::Scoreboard->watched: there is nothing to tell, something new, something for later
+use constant { NONE => 0, TROUBLE => 1, REST => 2 };
+
 sub new {
     my ( $class, $supervisor ) = @_;
     my $self  = bless { supervisor => $supervisor }, $class;
     my $conf  = $supervisor->conf;
     my $board = Sirius::Scoreboard->new( 1, 1 );
+    $self->{board}   = $board;
+    $self->{alerts}  = Sirius::Process::Alerts->new( $supervisor, board => $board );
     $self->{backoff} = Sirius::Base::Backoff->new( interval => $conf->{err_respawn_interval} );
     $self->{edge}    = Sirius::Edge::Beside->new(
         $supervisor, 1,
@@ -55,10 +61,12 @@ sub run {
     $handlers{$_}->($_) for Sirius::OS::Signals->let_go;
     Sirius::OS::Signals->unblock( 'ALRM', keys %handlers );
     $self->_warm_up;
+    $self->{alerts}->start;
     $self->_start_edge;
     1 while !$self->_over && $worker->run !~ /\A(?:drained|edge|over|stopped)\z/;
     alarm 0;
     $self->{edge}->leave;
+    $self->{alerts}->stop;
     return;
 }
 
@@ -101,6 +109,7 @@ sub _heard {
     my ( $self, $what ) = @_;
     my $supervisor = $self->{supervisor};
     $self->_edge_ended if $what eq 'edge';
+    $self->_troubled   if $what eq 'trouble';
     return             if $what ne 'ready' || $supervisor->is_announced;    # sent again after harakiri
     $supervisor->announce;
     Sirius::Log->note( 'ready after ' . Sirius::Base::Text->age( Sirius::OS::Invocation->age ) );
@@ -151,6 +160,17 @@ sub _start_edge {
     }
     $self->{backoff}->ready;
     return $self->_stop_edge;
+}
+
+# What the edge has counted since the last line about it is told when its time has come
+sub _troubled {
+    my $self = shift;
+    my ( $alerts, $board ) = @{$self}{qw(alerts board)};
+    $alerts->begin if $board->watched == TROUBLE;
+    $alerts->act;
+    $board->watched(REST) if !$board->watched && $alerts->due;
+    $board->watched(NONE) if !$alerts->due;
+    return;
 }
 
 # Without a limit of time: whoever looks at it with a debugger decides. A stop ends it
@@ -214,7 +234,8 @@ children does not find it. No Perl code runs between its fork and its exec, so n
 it.
 
 The edge watches the pidfd of this process and ends when it ends. This process checks five times a second whether the
-edge still runs, and starts another one if not. During a call of the application it does so after the call.
+edge still runs and has trouble to report (L<Sirius::Process::Alerts>), and starts another one if it has ended. During a call of the
+application it does so after the call.
 
 =head1 SIGNALS
 
