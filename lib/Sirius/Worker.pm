@@ -7,7 +7,9 @@ use Carp         ();
 use Config       qw(%Config);
 use Fcntl        qw(O_CREAT O_EXCL O_RDWR);
 use IO::Handle   ();
+use POSIX        ();
 use Scalar::Util qw(blessed reftype);
+use Sirius::App::Forked;
 use Sirius::App::Hooks;
 use Sirius::App::WarmUp;
 use Sirius::Base::Text;
@@ -127,7 +129,7 @@ sub run {
     local $self->{loading} = $self->{multiprocess};
     return 'drained' if $self->{loading} && $self->{asked};
     my $builder = $self->{builder};
-    my $app     = $builder ? $self->check_app( Sirius::OS::Title->load($builder) ) : $self->{app};
+    my $app     = $builder ? $self->_load($builder) : $self->{app};
 
     if ( $self->{multiprocess} ) {
         $self->_arm if $builder;    # the application may have replaced handlers while it was loaded
@@ -208,6 +210,17 @@ sub _engine_conf {
 sub _flush_errors {
     local $@;
     return eval { STDERR->autoflush(1) };
+}
+
+# With -L Delayed
+sub _load {
+    my ( $self, $builder ) = @_;
+    my $app;
+    my $clean = eval { $app = Sirius::OS::Title->load($builder); 1 };
+    my $error = $@;
+    Sirius::App::Forked->leave( $self->{pid}, 'while it was loaded' );
+    die $error if !$clean;    ## no critic (RequireCarping)
+    return $self->check_app($app);
 }
 
 # After how many requests it asks for a successor, spread so that workers of one age do not retire at once;

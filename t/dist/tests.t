@@ -24,6 +24,7 @@ my %ELSEWHERE = (
     'lib/Sirius/Admin/Port.pm' => 'process/admin process/admin_edge',
     'lib/Sirius/Admin/Server.pm' => 'process/admin process/admin_edge',
     'lib/Sirius/Admin/Status.pm' => 'admin/app',
+    'lib/Sirius/App/Forked.pm' => 'process/children',
     'lib/Sirius/App/Discard.pm' => 'process/warmup',
     'lib/Sirius/App/Hooks.pm' => 'process/hooks',
     'lib/Sirius/App/Isolation.pm' => 'process/handlers process/traps',

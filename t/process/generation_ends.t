@@ -51,11 +51,19 @@ sub serving {
     return $pid;
 }
 
-sub reloads {
+# PIDs of workers that run a request
+sub busy {
+    my $server = shift;
+    return map { $_->{pid} } grep { $_->{state} eq 'busy' } @{ status($server)->{workers} };
+}
+
+sub reloads { return status(shift)->{reload} }
+
+sub status {
     my $server    = shift;
     my ($address) = $server->log =~ m{admin on http://([^/\s]+)/};
     my $text      = $server->connect( to => $address )->ask( 'GET /status.json', 'Host: localhost' )->body;
-    return JSON::PP->new->decode($text)->{reload};
+    return JSON::PP->new->decode($text);
 }
 
 subtest 'killed: another takes its place, and no reload is counted' => sub {
@@ -77,6 +85,31 @@ subtest 'killed: another takes its place, and no reload is counted' => sub {
         or diag $server->log;
     until_true( 20, sub { reloads($server)->{ok} } );
     is reloads($server)->{ok}, 1, 'and is counted';
+    $server->stop;
+};
+
+subtest 'killed while one of its workers is busy, which does not end' => sub {
+    my $server = start(qw(--graceful-timeout 1));
+    my $client = $server->connect;
+    $client->send( Sirius::Test::Client::request('GET /wait') );
+    my %old = map { $_ => 1 } $server->workers;
+    ok until_true( 10, sub { busy($server) } ), 'a request runs';
+    my ($busy) = busy($server);
+    kill KILL => serving($server);
+    ok $server->wait_log( qr/generation 2 is serving in place of generation 1/, 20 ),
+        'the generation is replaced';
+    ok until_true( 20, sub { !-e "/proc/$busy" } ), 'its worker ends after --graceful-timeout';
+    is $client->response->status, 502, 'and the client is told';
+    like $server->log,
+        qr/warn: workers of a generation that has ended did not finish in time and were killed: $busy$/m,
+        'the log names it, and nobody else';
+    ok until_true(
+        10,
+        sub {
+            !grep { $old{$_} } $server->processes;
+        }
+        ),
+        'nothing is left of the generation';
     $server->stop;
 };
 

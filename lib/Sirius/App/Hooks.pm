@@ -3,13 +3,19 @@ package Sirius::App::Hooks;
 use strict;
 use warnings;
 
+use POSIX ();
+use Sirius::App::Forked;
 use Sirius::Log ();
 
 sub run {
     my ( $class, $conf, $name, @args ) = @_;
-    my $hook = $conf->{$name} or return 1;
-    return 1 if eval { $hook->(@args); 1 };
-    Sirius::Log->error( "--$name died: " =~ tr/_/-/r . $@ =~ s/\s+\z//r );
+    my $hook  = $conf->{$name} or return 1;
+    my $pid   = POSIX::getpid();
+    my $lived = eval { $hook->(@args); 1 };
+    my $error = $@;
+    Sirius::App::Forked->leave( $pid, "in --$name" =~ tr/_/-/r );
+    return 1 if $lived;
+    Sirius::Log->error( "--$name died: " =~ tr/_/-/r . $error =~ s/\s+\z//r );
     return;
 }
 

@@ -3,8 +3,10 @@ package Sirius::App::Loading;
 use strict;
 use warnings;
 
-use Config      qw(%Config);
-use Sirius      ();
+use Config qw(%Config);
+use POSIX  ();
+use Sirius ();
+use Sirius::App::Forked;
 use Sirius::Log ();
 use Sirius::OS::Signals;
 
@@ -18,12 +20,13 @@ my $loads;
 sub watch {
     my ( $class, $conf, $load, %how ) = @_;
     my $value;
-    $loads = $$;
+    my $pid = $loads = POSIX::getpid();
 
     # The exit status is 1 for a daemon: it was stopped before the command could start it
     Sirius::App::Loading->_begin( $conf->{load_timeout}, SOON, $conf->{daemonize} ? 1 : 0 );
     my $clean = eval { $value = $load->(); 1 };
     my $error = $@;
+    Sirius::App::Forked->leave( $pid, 'while it was loaded' );
     Sirius::OS::Signals->hold if !$how{more};    # signals that come from here on
     Sirius::OS::Signals->late( map { $NAME[$_] } @{ Sirius::App::Loading->_end } );
     undef $loads;

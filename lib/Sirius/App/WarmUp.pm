@@ -7,6 +7,7 @@ use IO::Socket::INET ();
 use POSIX            ();
 use Scalar::Util     qw(reftype);
 use Sirius           ();
+use Sirius::App::Forked;
 use Sirius::App::Discard;
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
@@ -186,7 +187,7 @@ sub _leave_child {
     my $self = shift;
     return if $self->{pid} == POSIX::getpid();
     undef $runs;
-    exit 0;
+    return Sirius::App::Forked->leave( $self->{pid}, 'during the warm-up' );
 }
 
 # Makes one request; returns its status

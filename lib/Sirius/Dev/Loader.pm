@@ -8,6 +8,7 @@ use Cwd        ();
 use File::Spec ();
 use JSON::PP   ();
 use POSIX      ();
+use Sirius::App::Forked;
 use Sirius::Dev::Broken;
 use Sirius::Dev::LiveReload;
 use Sirius::Dev::Preloader;
@@ -48,7 +49,7 @@ sub run {
     POSIX::close($said);
     my $live = defined $state->{live} ? Sirius::OS::Inherit->take_handle( $state->{live} ) : undef;
     Sirius::OS::Inherit->put( $variable,
-        { %$state, news => $news, number => $order->{number}, stderr => $log } );
+        { %$state, news => $news, number => $order->{number}, pid => POSIX::getpid(), stderr => $log } );
     my $page = $order->{page};
     delete $server->{conf}{warm_up} if $page;    # which is for the application
     my $app
@@ -72,9 +73,11 @@ sub _load {
     my $here   = Cwd::getcwd();
     my %before = %INC;
     my $began  = Time::HiRes::time();
+    my $pid    = POSIX::getpid();
     my $app;
     my $clean = eval { $app = $self->_build; 1 };
     my $error = $@;
+    Sirius::App::Forked->leave( $pid, 'while it was loaded' );
     my %files = map { ( $_ => _whole( $INC{$_}, $here ) ) }
         grep { defined $INC{$_} && !ref $INC{$_} && ( $before{$_} // '' ) ne $INC{$_} } keys %INC;
     _tell( $news, files => { began => $began, ended => Time::HiRes::time(), files => \%files } );

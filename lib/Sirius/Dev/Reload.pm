@@ -195,7 +195,7 @@ sub _complete {
         $self->{backoff}->ready;
         delete @{$self}{qw(again_at fallen loading)};
         $self->_drain($_) for grep { $_->number < $generation->number && !$_->is_draining } $self->all;
-        kill TERM => $supervisor->generations->orphans;
+        $self->_end_orphans;
         $self->_publish;
     } else {
         delete $self->{loading} if !$generation->is_reload;

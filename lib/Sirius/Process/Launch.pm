@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use POSIX ();
+use Sirius::App::Forked;
 use Sirius::Config::Settings;
 use Sirius::Edge::Keeper;
 use Sirius::Edge::Settings;
@@ -80,6 +81,7 @@ sub take {
     my ( $class, %args ) = @_;
     my $state = Sirius::OS::Inherit->take(VARIABLE) or return;
     $_->forget for qw(Sirius::Service::Activation Sirius::Service::Notify);
+    Sirius::App::Forked->leave( $state->{pid}, 'while it was loaded' ); # before it has any descriptor of ours
     my $fh  = sub { Sirius::OS::Inherit->take_handle(shift) };
     my $log = $fh->( $state->{stderr} );
     defined POSIX::dup2( fileno $log, 2 ) or die "sirius: STDERR: $!\n"; # until now it went to the supervisor
@@ -132,6 +134,7 @@ sub _become {
             fixed      => $supervisor->fixed,
             listeners  => \@listeners,
             log        => $pipe && fileno $pipe->fh,
+            pid        => POSIX::getpid(),
             scoreboard => $descriptors[0],
         },
         $supervisor->alive,

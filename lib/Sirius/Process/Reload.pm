@@ -21,6 +21,7 @@ use constant {
     SAID_MAX => 2000,    # characters of the output of a failed generation that are shown
     UNKNOWN  => 5,       # assumed seconds of loading, before the first time is known
     ALL_HEAR => 0.25,    # seconds between a signal that has ended a generation and the start of the next one
+    DEPTH    => 4,       # processes between the supervisor and a worker that it does not know, at most
     LATE     => 2,       # seconds a generation has to end, in addition to the time its workers have
 };
 
@@ -41,10 +42,7 @@ sub act {
     $self->_give_up( $self->{loading}, 'a newer reload was requested' )
         if defined $replace_at && $replace_at <= now();
     $self->_look_for_hung($_) for $self->all;
-    if ( defined $self->{orphans_until} && $self->{orphans_until} <= now() ) {
-        delete $self->{orphans_until};
-        kill KILL => $self->orphans;
-    }
+    $self->_kill_late_orphans;
     return
            if $self->{supervisor}->ending
         || $self->{loading}
@@ -76,7 +74,7 @@ sub current {
 sub due {
     my $self = shift;
     my @all  = $self->all;
-    return grep {defined} $self->{orphans_until}, $self->_replace_at,
+    return grep {defined} values %{ $self->{late_orphans} }, $self->_replace_at,
         $self->{loading} || $self->{supervisor}->ending ? () : $self->{again_at},
         map( { $self->_late_at($_) } @all ), map( { $self->_hung_at($_) } @all );
 }
@@ -99,21 +97,27 @@ sub memory {
 sub new {
     my ( $class, $supervisor, %state ) = @_;
     my $self = bless {
-        backoff     => Sirius::Base::Backoff->new( interval => 1, free => 1 ),
-        generations => [],
-        last_number => 0,
-        supervisor  => $supervisor,
+        backoff      => Sirius::Base::Backoff->new( interval => 1, free => 1 ),
+        generations  => [],
+        last_number  => 0,
+        late_orphans => {},                                                     # when they are killed, by PID
+        supervisor   => $supervisor,
         %state
     }, $class;
     weaken $self->{supervisor};
     return $self;
 }
 
-# PIDs of workers that go on serving although their generation was killed
+# PIDs of workers that go on serving although their generation was killed, or was never one of the supervisor's; and of the parents
+# of those
 sub orphans {
-    my $self  = shift;
-    my %alive = map { $_->number => 1 } $self->all;
-    return $self->_workers( sub { !$alive{ shift->{generation} } } );
+    my $self   = shift;
+    my %alive  = map  { $_->number => 1 } $self->all;
+    my %known  = map  { $_->pid    => 1 } $self->{supervisor}->reaper->children;
+    my @all    = grep { !$known{$_} } $self->_workers( sub { !$alive{ shift->{generation} } } ) or return;
+    my %member = map  { $_ => 1 } @all, $self->_workers( sub { $alive{ shift->{generation} } } );
+    my %parent = map  { $_ => 1 } map { Sirius::OS::Proc->parent($_) } @all;
+    return @all, $self->_ours( grep { !$known{$_} && !$member{$_} } keys %parent );
 }
 
 # What others are told
@@ -170,7 +174,7 @@ sub started {
 
 sub state {
     my $self = shift;
-    return { map { $_ => $self->{$_} } qw(last_number last_reload reloads usual) };
+    return { map { $_ => $self->{$_} } qw(last_number last_reload late_orphans reloads usual) };
 }
 
 # Ends all of them within so many seconds
@@ -178,7 +182,7 @@ sub stop {
     my ( $self, $signal, $grace ) = @_;
     my $until = now() + $grace + LATE;
     $self->_end_by( $_, $until ) for $self->all;
-    $self->{orphans_until} = min grep {defined} $self->{orphans_until}, $until if $self->orphans;
+    $self->_limit_orphans($until);
     return $self->signal($signal);
 }
 
@@ -256,7 +260,7 @@ sub _complete {
     }
     $self->_number( $generation->workers );
     $supervisor->renew_edges( $generation->edge );
-    kill TERM => $self->orphans;    # others serve now
+    $self->_end_orphans;    # others serve now
     my $serves = 'generation ' . $generation->number . ' is serving';
 
     if ( $generation->replaces ) {
@@ -296,6 +300,14 @@ sub _end_by {
     return $generation->end_by( $until, sub { $own->_did_not_end(shift) } );
 }
 
+# They finish their requests, within the same time as the workers of a generation that drains. Once: a second TERM would stop them
+sub _end_orphans {
+    my $self = shift;
+    my @new  = grep { !defined $self->{late_orphans}{$_} } $self->orphans;
+    kill TERM => @new;
+    return $self->_limit_orphans( now() + $self->{supervisor}->conf->{graceful_timeout} + LATE );
+}
+
 sub _ended {
     my ( $self, $generation, $status ) = @_;
     my $supervisor = $self->{supervisor};
@@ -305,7 +317,7 @@ sub _ended {
         Sirius::Log->error( "generation $number " . $generation->hung ) if defined $generation->hung;
         return;
     }
-    kill TERM => $self->orphans if $generation->is_draining && $self->current;    # it has not told them
+    $self->_end_orphans                  if $generation->is_draining && $self->current; # it has not told them
     return $self->_given_up($generation) if defined $generation->gave_up;
     return                               if $generation->is_draining && !$status;
 
@@ -456,6 +468,25 @@ sub _not_reloaded {
     return;
 }
 
+sub _kill_late_orphans {
+    my $self  = shift;
+    my $limit = $self->{late_orphans};
+    my @late  = grep { $limit->{$_} <= now() } keys %$limit or return;
+    delete @{$limit}{@late};
+    my %is = map { $_ => 1 } $self->orphans;
+    @late = sort { $a <=> $b } grep { $is{$_} } @late or return;    # others have ended
+    Sirius::Log->warn("workers of a generation that has ended did not finish in time and were killed: @late");
+    kill KILL => @late;
+    return;
+}
+
+sub _limit_orphans {
+    my ( $self, $until ) = @_;
+    my $limit = $self->{late_orphans};
+    $limit->{$_} = min grep {defined} $limit->{$_}, $until for $self->orphans;
+    return;
+}
+
 # Applies the number of workers that the program of a reload was given. Only if it has changed since the last
 # time: the operator may have set another number meanwhile
 sub _number {
@@ -533,6 +564,21 @@ sub _renew_certificates {
     return $edge ? $edge->renew_certificates : ();
 }
 
+# Those that descend from the supervisor. Not this process itself
+sub _ours {
+    my ( $self, @pids ) = @_;
+    my %above = map { $_ => 1 } $$, map { $_->pid } $self->all;
+    my @found;
+    for my $pid (@pids) {
+        my $at = $pid;
+        for ( 1 .. DEPTH ) {
+            last if $at <= 1 || $above{ $at = Sirius::OS::Proc->parent($at) };
+        }
+        push @found, $pid if $above{$at} && $pid != $$;
+    }
+    return @found;
+}
+
 # When the running reload gives way to a newer one: if it takes twice as long as the last, it may hang. Not
 # earlier, or none would finish when requests come faster than the application loads
 sub _replace_at {
@@ -554,13 +600,14 @@ sub _settle {
 }
 
 # PIDs of the rows for which the code returns true. Workers write their rows themselves, and an attacker may
-# control one: it must not choose which process is killed by this one, which may be root's. So only our
-# children, and those of a generation, count
+# control one: it must not choose which process is killed by this one, which may be root's. So only what descends from this one
+# counts
 sub _workers {
     my ( $self, $wanted ) = @_;
-    my %parent = map { $_ => 1 } $$, map { $_->pid } $self->all;
-    return grep { $parent{ Sirius::OS::Proc->parent($_) } }
-        map { $_->{pid} } grep { $_->{pid} > 0 && $wanted->($_) } $self->{supervisor}->rows;
+    return $self->_ours(
+        map  { $_->{pid} }
+        grep { $_->{pid} > 0 && $wanted->($_) } $self->{supervisor}->rows
+    );
 }
 
 1;

@@ -5,8 +5,10 @@ use warnings;
 
 use IO::Handle   ();
 use List::Util   qw(max min);
+use POSIX        ();
 use Scalar::Util qw(weaken);
 use Sirius::Admin::Port;
+use Sirius::App::Forked;
 use Sirius::App::Isolation;
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
@@ -61,7 +63,7 @@ sub announce {
                 proto           => $listener->is_tls ? 'https' : 'http',
                 server_software => $program,
             );
-            my $call  = sub { $ready->( {%about} ) };
+            my $call  = sub { _call_ready( $ready, %about ) };
             my $error = $self->{theirs} ? $self->{theirs}->lend($call) : $call->() && undef;
             Sirius::Log->note( 'the server_ready callback died: ' . $error =~ s/\s+\z//r ) if defined $error;
             next;
@@ -344,6 +346,16 @@ sub _run_many {
     $self->{edge}->start;
     $self->{reload}->begin;
     return $self->serve;
+}
+
+sub _call_ready {
+    my ( $ready, %about ) = @_;
+    my $pid   = POSIX::getpid();
+    my $lived = eval { $ready->( {%about} ); 1 };
+    my $error = $@;
+    Sirius::App::Forked->leave( $pid, 'in server_ready' );
+    die $error if !$lived;    ## no critic (RequireCarping)
+    return;
 }
 
 # Errno is the exit status of a program that does not catch why it ends
