@@ -120,7 +120,32 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
     sr_conn_free(c);
 }
 
-/* Closes the connection by a reset, though the descriptor stays open. Has no effect on a unix socket. */
+static void linger(sr_conn *c, bool resets)
+{
+    c->resets = setsockopt(c->source.fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = resets},
+                           sizeof(struct linger)) == 0 &&
+                resets;
+}
+
+void sr_conn_resets(sr_conn *c)
+{
+    linger(c, true);
+}
+
+void sr_conn_release(sr_conn *c)
+{
+    char byte;
+    if (c->resets)
+        linger(c, false);
+    while (c->held && recv(c->source.fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EINTR)
+        ;
+    c->held = false;
+}
+
+/*
+ * Closes the connection by a reset, though the descriptor stays open. Has no effect on a unix socket, where the byte
+ * that is held does it.
+ */
 static void reset(const sr_conn *c)
 {
     struct sockaddr nowhere = {.sa_family = AF_UNSPEC};

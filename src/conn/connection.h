@@ -67,6 +67,8 @@ typedef struct sr_conn {
     bool close_after;     /* in FLUSH: close when everything is sent */
     bool ended;           /* in LINGER: this side is shut down */
     bool borrowed;        /* psgix.io: the application has a descriptor of the socket */
+    bool held;            /* a byte of the request is left in the socket, see intake.h */
+    bool resets;          /* sr_conn_resets was called for this response */
     bool trusted;         /* the current request came from a trusted peer; valid from READY on */
     bool proxied;         /* it came from a proxy, as far as is known; likewise */
     sr_closed why;        /* for what reason it will count as closed */
@@ -133,6 +135,15 @@ void sr_conn_unwatch(struct sr_engine *e, sr_conn *c);
  * Separates it from its request in the queue (sr_engine.left): nobody waits for the worker's reply any more.
  */
 void sr_conn_leave(struct sr_engine *e, sr_conn *c);
+
+/*
+ * For a response that ends with the connection: until sr_conn_release, a close resets it, even if this process is
+ * killed. On a unix socket only the byte that is held can do that.
+ */
+void sr_conn_resets(sr_conn *c);
+
+/* From now on a close is an orderly end, whatever was sent. Reads the byte that is held. */
+void sr_conn_release(sr_conn *c);
 
 /* Closes and frees it, and counts the reason. A request that is owed counts as aborted. */
 void sr_conn_close(struct sr_engine *e, sr_conn *c, sr_closed why);

@@ -72,6 +72,8 @@ static bool says_more(sr_engine *e, sr_conn *c)
 static void response_over(sr_engine *e, sr_conn *c)
 {
     sr_account_over(e, c, c->broken ? SR_OVER_ABORTED : SR_OVER_WHOLE);
+    if (c->resets || (c->held && (c->close_after || !sr_buffer_len(&c->in))))
+        sr_conn_release(c);
     if (c->close_after) {
         /*
          * the client does not expect the close; a request sent meanwhile would cause a reset (RFC 9112 9.6)

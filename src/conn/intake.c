@@ -242,9 +242,34 @@ static void ended(sr_engine *e, sr_conn *c)
         sr_finish_refuse(e, c, 400, c->parse && c->parse->is_head);
 }
 
+/*
+ * Whether this request may need to be reset. No reset can be sent on a unix socket, but the peer gets ECONNRESET if a
+ * socket is closed with bytes in it that nobody has read. Version 1 of a request says that it can't be one of 1.0,
+ * as nobody changes the version on a connection.
+ */
+static inline bool may_hold(const sr_engine *e, const sr_conn *c)
+{
+    return !c->minor && !c->transport && e->listeners[c->listener].is_unix;
+}
+
+/* Reads what was looked at, into its own place, all or all but a byte. */
+static void consume(sr_engine *e, sr_conn *c, size_t len, bool hold)
+{
+    size_t got = 0;
+    c->held = hold;
+    while (got < len - hold) {
+        ssize_t n = recv(c->source.fd, e->scratch + got, len - hold - got, MSG_DONTWAIT);
+        if (n <= 0 && !(n < 0 && errno == EINTR))
+            return;
+        got += n > 0 ? (size_t)n : 0;
+    }
+}
+
 /* What to return. A connection whose request is not complete waits for more, which may be here already. */
 static sr_intake outcome(sr_engine *e, sr_conn *c, take t)
 {
+    if (t == TAKE_MORE && c->held) /* by the request before */
+        sr_conn_release(c);
     if (t == TAKE_MORE && sr_conn_watch(e, c, EPOLLIN) && sr_transport_holds(c->transport))
         sr_link_append(&e->buffered, &c->buffered);
     return t == TAKE_READY ? SR_INTAKE_READY : SR_INTAKE_WAIT;
@@ -255,7 +280,9 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
     e->fresh_of = c;
     for (int reads = 0;;) {
         size_t room = c->body && c->body->dear ? DEAR : SR_SCRATCH;
-        ssize_t n = sr_transport_read(c->transport, c->source.fd, e->scratch, room);
+        bool looks = may_hold(e, c);
+        ssize_t n = looks ? recv(c->source.fd, e->scratch, room, MSG_PEEK | MSG_DONTWAIT)
+                          : sr_transport_read(c->transport, c->source.fd, e->scratch, room);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -270,6 +297,8 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
             return SR_INTAKE_WAIT;
         }
         take t = take_bytes(e, c, e->fresh, task);
+        if (looks && t != TAKE_OVER)
+            consume(e, c, (size_t)n, t == TAKE_READY && !c->minor);
         if (t != TAKE_MORE)
             return outcome(e, c, t);
         if (n < SR_SCRATCH || ++reads == READS_PER_EVENT || (c->body && c->body->dear))

@@ -6,6 +6,11 @@
  * Called by: the loop of the edge. Closing: all functions here but sr_intake_close may close and free the
  * connection.
  * Failure: a request that is malformed, too large or too slow is refused, and its connection ends.
+ *
+ * On a unix socket, the last byte that has come with an HTTP/1.0 request is used, but left in the socket (c->held)
+ * until the response is complete. If the connection is closed before, or this process is killed, the peer gets
+ * ECONNRESET behind what was sent, not an end of file that would be the end of a complete response: HTTP/1.0 has no
+ * chunks, and a unix socket no other reset. sr_conn_release reads the byte.
  */
 #include "engine.h"
 

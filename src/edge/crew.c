@@ -353,6 +353,7 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
         socket = end;
     }
     if (lends) {
+        sr_conn_release(c);
         fds[n++] = socket;
         if (bytes)
             fds[n++] = ahead;

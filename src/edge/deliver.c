@@ -246,6 +246,8 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
     if (err)
         return err;
     c->keep_alive = r->keep_alive;
+    if (r->framing == SR_FRAMING_CLOSE && !c->borrowed)
+        sr_conn_resets(c);
     sr_account_head(c, h->status, sr_buffer_len(&ed->head));
     sr_log_head(ed, en);
     en->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;

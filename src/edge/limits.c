@@ -1,3 +1,6 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* POLLRDHUP */
+#endif
 #include "limits.h"
 
 #include "../conn/deadline.h"
@@ -9,6 +12,7 @@
 #include "text.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -80,8 +84,17 @@ static bool waits(const sr_edge *ed, const sr_conn *c)
     return sr_crew_holder(ed, slot) < 0;
 }
 
+/* As below, where a byte of the request itself is still to be read. */
+static int peer_behind(const sr_conn *c)
+{
+    struct pollfd p = {.fd = c->source.fd, .events = POLLRDHUP};
+    return poll(&p, 1, 0) <= 0 ? 0 : p.revents & (POLLERR | POLLNVAL) ? -1 : 1;
+}
+
 int sr_limits_peer(const sr_conn *c)
 {
+    if (c->held)
+        return peer_behind(c);
     ssize_t n = sr_transport_peek(c->transport, c->source.fd);
     if (n == 0)
         return 1;
@@ -225,7 +238,8 @@ static void look(sr_edge *ed, sr_conn *c)
         call_watch(ed, c);
         return;
     }
-    sr_conn_watch(e, c, EPOLLIN | EPOLLRDHUP); /* from now on, the loss of the client is an event */
+    /* from now on, the loss of the client is an event; a byte that is held would be one over and over */
+    sr_conn_watch(e, c, c->held ? EPOLLRDHUP : EPOLLIN | EPOLLRDHUP);
     if (c->slot)
         sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, c->ready_at + e->limit[SR_DEADLINE_QUEUE]);
 }
