@@ -18,6 +18,7 @@
     X(QUERY_STRING, "QUERY_STRING")                                                                          \
     X(SERVER_PROTOCOL, "SERVER_PROTOCOL")                                                                    \
     X(REMOTE_ADDR, "REMOTE_ADDR")                                                                            \
+    X(REMOTE_HOST, "REMOTE_HOST")                                                                            \
     X(REMOTE_PORT, "REMOTE_PORT")                                                                            \
     X(REQUEST_START, "psgix.request_start")                                                                  \
     X(SERVER_NAME, "SERVER_NAME")                                                                            \
@@ -224,6 +225,8 @@ static void texts_make(pTHX_ texts *x, const sirius_request *t)
     x->of[KEY_QUERY_STRING] = (text){query.at, query.len};
     x->of[KEY_SERVER_PROTOCOL] = (text){r->minor ? "HTTP/1.1" : "HTTP/1.0", 8};
     x->of[KEY_REMOTE_ADDR] = address(&t->client);
+    /* no name is looked up (RFC 3875 4.1.9). Without this key CGI::Emulate::PSGI says localhost of everybody */
+    x->of[KEY_REMOTE_HOST] = x->of[KEY_REMOTE_ADDR];
     x->of[KEY_REMOTE_PORT] = decimal(x->port + sizeof x->port, t->client.port);
 }
 

@@ -16,8 +16,9 @@ sub {
     my $https = defined $env->{HTTPS} ? "HTTPS=$env->{HTTPS}" : 'none';
     my $right = $env->{'psgi.url_scheme'} eq 'https' ? 'HTTPS=on' : 'none';
     push @seen, $https if $https ne $right;
+    push @seen, "REMOTE_HOST=$env->{REMOTE_HOST}" if $env->{REMOTE_HOST} ne $env->{REMOTE_ADDR};
     my $kept = join ' ', map {"$_=$env->{$_}"} grep {/FORWARDED/} sort keys %$env;
-    $env->{$_} .= 'changed' for $env->{PATH_INFO} eq '/change' ? qw(psgi.url_scheme HTTPS) : ();
+    $env->{$_} .= 'changed' for $env->{PATH_INFO} eq '/change' ? qw(psgi.url_scheme HTTPS REMOTE_HOST) : ();
     return [ 200, [ 'X-Kept' => $kept ], [ join ' ', @seen ] ];
 }
 APP
@@ -211,6 +212,18 @@ subtest 'HTTPS is what the scheme says, whatever the connection is' => sub {
             }
         }
     }
+    $server->stop;
+};
+
+subtest 'CGI programs get the address of the client as its name' => sub {
+    skip_without('CGI::Emulate::PSGI');
+    my $server = server( <<'APP', '--trust-proxy', $trust );
+use CGI::Emulate::PSGI;
+my $app = CGI::Emulate::PSGI->handler( sub { print "Content-Type: text/plain\r\n\r\n@ENV{qw(REMOTE_ADDR REMOTE_HOST)}" } );
+sub { $app->(@_) }
+APP
+    is $server->ask( 'GET /', 'X-Forwarded-For: 192.0.2.7' )->body, '192.0.2.7 192.0.2.7', 'behind a proxy';
+    is $server->ask('GET /')->body,                                 '127.0.0.1 127.0.0.1', 'directly';
     $server->stop;
 };
 

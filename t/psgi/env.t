@@ -56,6 +56,7 @@ subtest 'the keys of a plain GET' => sub {
         PATH_INFO         => '/a b/c',
         QUERY_STRING      => 'q=%31&r',
         REMOTE_ADDR       => '127.0.0.1',
+        REMOTE_HOST       => '127.0.0.1',
         REMOTE_PORT       => $client->port,
         REQUEST_METHOD    => 'GET',
         REQUEST_URI       => '/a%20b/c?q=%31&r',

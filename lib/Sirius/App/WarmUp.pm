@@ -43,6 +43,7 @@ sub env {
         PATH_INFO                => $path,
         QUERY_STRING             => defined $query ? $query : '',
         REMOTE_ADDR              => '127.0.0.1',
+        REMOTE_HOST              => '127.0.0.1',
         REMOTE_PORT              => '0',
         REQUEST_METHOD           => 'GET',
         REQUEST_URI              => $uri,
