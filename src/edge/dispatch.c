@@ -72,7 +72,6 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
     s->facts = (uint32_t)facts.len;
     uint32_t files = t->body_fd >= 0 ? SR_FILE_BODY : 0;
     forwarded(s, t);
-    atomic_store_explicit(&s->gone, 0, memory_order_relaxed);
     atomic_store_explicit(&s->backlog, 0, memory_order_relaxed);
     if (parse + head + body + facts.len > SR_SLOT_DATA) {
         if ((en->request_fd = spill(t, parse, head, body, facts)) < 0)

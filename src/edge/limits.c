@@ -70,8 +70,7 @@ void sr_limits_leave(sr_edge *ed, sr_conn *c)
     }
     bool begun = en->phase == SR_ENTRY_BODY;
     en->phase = SR_ENTRY_WHOLE;
-    if (!en->late)
-        atomic_store(&sr_queue_at(&ed->queue, slot)->gone, SR_GONE_CLIENT);
+    sr_queue_gone(&ed->queue, slot, en->number, SR_GONE_CLIENT | (en->late ? SR_GONE_LATE : 0));
     int32_t row = sr_crew_holder(ed, slot);
     if (row >= 0 && ed->workers[row].line.fd >= 0)
         sr_ring_tell(&ed->workers[row].reader); /* the worker may be waiting for this client */
@@ -163,10 +162,19 @@ void sr_limits_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *en
     sr_edge_report(ed, line);
 }
 
+/* Says LATE about a request, or takes it back. Without a supervisor nobody kills the worker. */
+static void say_late(sr_edge *ed, uint32_t slot, bool late)
+{
+    const sr_entry *en = &ed->entries[slot];
+    late = late && ed->report >= 0;
+    sr_queue_gone(&ed->queue, slot, en->number, (en->conn ? 0 : SR_GONE_CLIENT) | (late ? SR_GONE_LATE : 0));
+}
+
 /*
  * Tells the worker to take no other request, since it will be killed, and then reads its replies once more:
  * either the worker sees this when it is done, or these replies show that it is done. Returns its row. -1: it
- * has replied after all.
+ * is done after all. The caller decides by what has come, and calls say_late if it does not have the worker
+ * killed. Until then the worker sends all of its reply.
  */
 static int32_t too_late(sr_edge *ed, uint32_t slot)
 {
@@ -174,7 +182,8 @@ static int32_t too_late(sr_edge *ed, uint32_t slot)
     int32_t row = sr_crew_holder(ed, slot);
     if (row < 0 || ed->workers[row].line.fd < 0)
         return -1;
-    atomic_store(&sr_queue_at(&ed->queue, slot)->gone, ed->report < 0 ? SR_GONE_CLIENT : SR_GONE_LATE);
+    say_late(ed, slot, true);
+    atomic_thread_fence(memory_order_seq_cst); /* the worker writes END and then looks */
     sr_deliver(ed, &ed->workers[row]);
     return ed->entries[slot].number == number ? row : -1;
 }
@@ -184,10 +193,13 @@ static void call_over(sr_edge *ed, sr_conn *c)
     sr_engine *e = ed->engine;
     uint32_t slot = c->slot - 1;
     sr_entry *en = &ed->entries[slot];
-    uint64_t number = en->number;
     int32_t row = too_late(ed, slot);
-    if (row < 0 || en->number != number || en->conn != c || en->phase != SR_ENTRY_OPEN)
+    if (row < 0)
         return; /* the answer has come just now */
+    if (en->conn != c || en->phase != SR_ENTRY_OPEN) { /* it has begun, or could not be sent */
+        say_late(ed, slot, false);
+        return;
+    }
     bool gone = sr_limits_peer(c) < 0 || c->interim_pending;
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
     en->late = tell(ed, slot, ed->workers[row].pid, "ran", e->now - c->ready_at,
@@ -203,13 +215,12 @@ static void stream_over(sr_edge *ed, sr_conn *c)
     sr_engine *e = ed->engine;
     uint32_t slot = c->slot - 1;
     sr_entry *en = &ed->entries[slot];
-    uint64_t number = en->number;
     int64_t active_at = c->active_at;
     int32_t row = too_late(ed, slot);
-    if (row < 0 || en->number != number || en->conn != c)
+    if (row < 0)
         return;
-    if (c->active_at != active_at) { /* more has come just now */
-        atomic_store(&sr_queue_at(&ed->queue, slot)->gone, 0);
+    if (en->conn != c || c->active_at != active_at) { /* more has come just now */
+        say_late(ed, slot, false);
         return;
     }
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_STREAM], 1);
@@ -299,8 +310,10 @@ void sr_limits_expire_abandoned(sr_edge *ed)
         sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
         en->late =
             tell(ed, slot, ed->workers[row].pid, "ran", e->now - ready_at(ed, slot), "the client was gone");
-        if (!en->late)
+        if (!en->late) {
+            say_late(ed, slot, false);
             abandoned_add(ed, en, e->now + AGAIN_NS);
+        }
     }
 }
 

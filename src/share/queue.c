@@ -96,6 +96,11 @@ sr_slot *sr_queue_at(const sr_queue *q, uint32_t index)
     return slot_at(q->requests, index);
 }
 
+void sr_queue_gone(sr_queue *q, uint32_t index, uint64_t number, uint32_t bits)
+{
+    atomic_store(&sr_queue_at(q, index)->gone, number << SR_GONE_BITS | bits);
+}
+
 sr_slot *sr_queue_slot(sr_queue *q, uint32_t *index)
 {
     /* a number that was taken back keeps its place in the ring until all before it were taken */

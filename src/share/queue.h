@@ -29,6 +29,16 @@
  *
  * A slot is free again when the worker says that it is done with the request, or is dead.
  *
+ * The edge may change its mind about a request that a worker has begun with: its client is gone, or it takes
+ * too long. It says so in the slot, in one word with the number of the request, so that a worker that looks too
+ * late does not take the word about the next request in that slot for its own. The word has two bits, and they
+ * mean different things (sr_gone). CLIENT is final: the edge has given up the exchange, and throws away all that
+ * still comes. A worker may then stop sending, and any worker that has left out a byte ends its reply with CUT,
+ * never with END. LATE is a question: the edge is about to have the worker killed, reads its ring once more, and
+ * takes LATE back if that shows that the worker goes on. It says nothing about the reply, all of which still
+ * counts; a worker only looks at it after END, where it decides whether to take another request. Either the edge
+ * finds that END, or the worker sees LATE.
+ *
  * Limits: a number has 48 bits, which lasts 9 years at a million requests a second; an edge is replaced
  * before.
  */
@@ -38,10 +48,11 @@
 
 enum {
     /* counted up when something here, in ring.h or sleepers.h moves or changes its meaning */
-    SR_QUEUE_LAYOUT = 6,
+    SR_QUEUE_LAYOUT = 7,
     SR_SLOT_BYTES = 8192,
     SR_QUEUE_SLOTS_MAX = 65536,
     SR_BACKLOG_MAX = 64 * 1024, /* bytes that a stream may be ahead of its client */
+    SR_PENDING_MAX = 1 << 30,   /* bytes that any response may be: above this its worker waits, with it */
     SR_OWNER_EDGE = 0xffff,
     SR_OWNER_NOBODY = 0,
 };
@@ -72,15 +83,17 @@ typedef struct sr_slot {
     uint32_t facts; /* bytes after that, about the encrypted connection (facts.h); 0: it is not encrypted */
     uint32_t host_at, host_len; /* host in the head, as trusted proxies say; host_len 0: they say none */
     bool forwarded;        /* trusted proxies have said something: scheme, server_port and host are valid */
-    _Atomic uint32_t gone; /* sr_gone, or 0. Otherwise what the worker still sends is thrown away */
-    _Atomic uint32_t backlog; /* bytes of the response that the client has not taken; a writer waits */
+    _Atomic uint64_t gone; /* number << 2 | bits of sr_gone, written by sr_queue_gone */
+    _Atomic uint32_t backlog; /* bytes of the response that the client has not taken; its writer waits */
     _Alignas(16) char data[];
 } sr_slot;
 
 typedef enum sr_gone {
-    SR_GONE_CLIENT = 1, /* the client is gone, or was answered by the edge */
-    SR_GONE_LATE,       /* it took too long: the worker will be killed, and must not take another request */
+    SR_GONE_CLIENT = 1, /* the client is gone, or was answered or cut off by the edge. Never taken back */
+    SR_GONE_LATE = 2,   /* the worker is about to be killed: it must not take another request after this one */
 } sr_gone;
+
+enum { SR_GONE_BITS = 2 };
 
 enum {
     SR_FILE_REQUEST = 1, /* parse, head and body are in a file instead of in data */
@@ -172,6 +185,9 @@ void sr_queue_mend(sr_queue *q);
 
 sr_slot *sr_queue_at(const sr_queue *q, uint32_t index);
 
+/* Tells the worker of the request what the edge thinks of it: bits of sr_gone, in place of those before. */
+void sr_queue_gone(sr_queue *q, uint32_t index, uint64_t number, uint32_t bits);
+
 /* --- a worker --- */
 
 typedef struct sr_consumer { /* the queue of one edge, as a worker sees it */
@@ -205,6 +221,13 @@ sr_claim_result sr_consumer_begin(sr_consumer *c, uint32_t index, uint64_t numbe
  * this worker, which must begin.
  */
 bool sr_consumer_forgo(sr_consumer *c, uint32_t index, uint64_t number);
+
+/* What the edge thinks of a request that this worker has taken: bits of sr_gone. */
+static inline uint32_t sr_slot_gone(const sr_slot *s, uint64_t number)
+{
+    uint64_t word = atomic_load(&s->gone);
+    return word >> SR_GONE_BITS == number ? (uint32_t)word & (SR_GONE_CLIENT | SR_GONE_LATE) : 0;
+}
 
 /* How many requests wait, approximately. */
 uint64_t sr_consumer_waiting(const sr_consumer *c);

@@ -55,11 +55,21 @@ void sr_worker_flush(sr_worker *w)
 
 static bool gone(const sr_worker *w)
 {
-    return !w->from || w->lost || atomic_load_explicit(&w->slot->gone, memory_order_relaxed);
+    return !w->from || w->lost || sr_slot_gone(w->slot, w->number) & SR_GONE_CLIENT;
 }
 
-/* Returns room for a record. NULL: the edge is gone, or a signal handler has ended the wait. */
-static sr_record *room(sr_worker *w, size_t payload)
+/* Nothing that follows is sent, so that the reply has no hole. For `return`. */
+static bool drop(sr_worker *w)
+{
+    w->dropped = true;
+    return false;
+}
+
+/*
+ * Returns room for a record. NULL: the edge is gone, or a signal handler has ended the wait, which it does not
+ * for the end of a reply.
+ */
+static sr_record *room(sr_worker *w, size_t payload, bool is_end)
 {
     sr_record *r;
     int64_t since = 0;
@@ -68,10 +78,16 @@ static sr_record *room(sr_worker *w, size_t payload)
         if ((r = sr_ring_reserve(ring(w), payload)) != NULL)
             return r;
         sr_worker_flush(w);
-        if (!nap(w, seen, &since))
+        if (!nap(w, seen, &since) && !is_end)
             return NULL;
     }
     return NULL;
+}
+
+/* Whether the reply is over with this record, so that the edge must get it. */
+static bool is_end(sr_reply_kind kind)
+{
+    return kind == SR_REPLY_END || kind == SR_REPLY_CUT || kind == SR_REPLY_TAKEN || kind == SR_REPLY_UNREAD;
 }
 
 static sr_record *record(sr_worker *w, sr_reply_kind kind, size_t payload)
@@ -79,7 +95,7 @@ static sr_record *record(sr_worker *w, sr_reply_kind kind, size_t payload)
     if (!w->from || w->lost)
         return NULL;
     sr_record *r = sr_ring_reserve(ring(w), payload);
-    if (!r && !(r = room(w, payload)))
+    if (!r && !(r = room(w, payload, is_end(kind))))
         return NULL;
     *r = (sr_record){.kind = (uint16_t)kind, .number = w->number, .slot = w->index};
     return r;
@@ -118,14 +134,40 @@ static size_t bytes_of(const struct iovec *iov, int n)
     return sum;
 }
 
+static bool near(const sr_worker *w, uint64_t most)
+{
+    return sr_ring_waiting(ring(w)) + (uint64_t)atomic_load(&w->slot->backlog) <= most;
+}
+
+/*
+ * Waits until the client has taken all but `most` bytes of what was written. False: it is gone, or a signal
+ * handler has ended the wait.
+ */
+static bool caught_up(sr_worker *w, uint64_t most)
+{
+    int64_t since = 0;
+    while (!gone(w)) {
+        if (near(w, most))
+            return true;
+        uint32_t seen = sr_ring_want(ring(w)); /* then look again */
+        if (gone(w) || near(w, most))
+            continue;
+        sr_worker_flush(w);
+        if (!nap(w, seen, &since))
+            return false;
+    }
+    return false;
+}
+
 static bool data(sr_worker *w, cursor *c)
 {
     size_t left = bytes_of(c->iov, c->n) - c->at;
     while (left) {
         size_t some = left < PAYLOAD_MAX ? left : PAYLOAD_MAX;
-        sr_record *r = record(w, SR_REPLY_DATA, some); /* waits for as much room as is needed, not for more */
-        if (!r)
-            return false;
+        sr_record *r;
+        /* waits for as much room as is needed, not for more */
+        if (!caught_up(w, SR_PENDING_MAX) || !(r = record(w, SR_REPLY_DATA, some)))
+            return drop(w);
         sr_ring_commit(ring(w), r, copy(c, (char *)(r + 1), some));
         left -= some;
     }
@@ -137,11 +179,11 @@ bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, c
 {
     sr_record *r;
     cursor c = {body, n, 0};
-    if (fields.len > SR_REPLY_FIELDS_MAX)
-        return false;
+    if (w->dropped || fields.len > SR_REPLY_FIELDS_MAX)
+        return drop(w);
     while (fields.len > PAYLOAD_MAX / 2) {
         if (!(r = record(w, SR_REPLY_FIELDS, PAYLOAD_MAX / 2)))
-            return false;
+            return drop(w);
         memcpy(r + 1, fields.at, PAYLOAD_MAX / 2);
         sr_ring_commit(ring(w), r, PAYLOAD_MAX / 2);
         fields = sr_bytes_of(fields.at + PAYLOAD_MAX / 2, fields.len - PAYLOAD_MAX / 2);
@@ -149,7 +191,7 @@ bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, c
     size_t before = sizeof *head + fields.len, all = bytes_of(body, n);
     size_t first = all < PAYLOAD_MAX - before ? all : PAYLOAD_MAX - before;
     if (!(r = record(w, head->status < 200 ? SR_REPLY_INTERIM : SR_REPLY_HEAD, before + first)))
-        return false;
+        return drop(w);
     sr_reply_head h = *head;
     h.fields = (uint32_t)fields.len;
     h.began = w->began;
@@ -180,44 +222,30 @@ void sr_worker_log(sr_worker *w, sr_bytes run)
     }
 }
 
-/* Waits until the client has taken all but SR_BACKLOG_MAX bytes of what was written. False: it is gone. */
-static bool caught_up(sr_worker *w)
-{
-    int64_t since = 0;
-    while (!gone(w)) {
-        uint32_t seen = sr_ring_want(ring(w));
-        if (sr_ring_waiting(ring(w)) + atomic_load_explicit(&w->slot->backlog, memory_order_acquire) <=
-            SR_BACKLOG_MAX)
-            return true;
-        sr_worker_flush(w);
-        if (!nap(w, seen, &since))
-            return false;
-    }
-    return false;
-}
-
 bool sr_worker_write(sr_worker *w, const struct iovec *body, int n, bool paced)
 {
     cursor c = {body, n, 0};
-    if (gone(w))
-        return false;
+    if (w->dropped || gone(w))
+        return drop(w);
     if (!data(w, &c))
         return false;
     if (!paced)
         return true;
     sr_worker_flush(w);
-    return caught_up(w);
+    return caught_up(w, SR_BACKLOG_MAX);
 }
 
 bool sr_worker_file(sr_worker *w, int fd, uint64_t offset, uint64_t length)
 {
     sr_message note = {.kind = SR_MESSAGE_FILE, .row = w->row, .number = w->number, .slot = w->index};
     sr_reply_file file = {offset, length};
-    if (!w->from || w->lost || sr_door_send(w->from->line, &note, &fd, 1, true) != 0)
+    if (!w->from || w->lost || w->dropped)
+        return drop(w);
+    if (sr_door_send(w->from->line, &note, &fd, 1, true) != 0) /* the caller may send its bytes instead */
         return false;
     sr_record *r = record(w, SR_REPLY_FILE, sizeof file);
     if (!r)
-        return false;
+        return drop(w);
     memcpy(r + 1, &file, sizeof file);
     sr_ring_commit(ring(w), r, sizeof file);
     return true;
@@ -246,6 +274,8 @@ void sr_worker_unread(sr_worker *w, int why)
 
 void sr_worker_say(sr_worker *w, sr_reply_kind kind)
 {
+    if (kind == SR_REPLY_END && w->dropped)
+        kind = SR_REPLY_CUT;
     sr_record *r = record(w, kind, 0);
     if (r)
         sr_ring_commit(ring(w), r, 0);

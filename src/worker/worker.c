@@ -327,7 +327,7 @@ static bool begin(sr_worker *w, sr_worker_request *out)
         return leave_for_others(w);
     }
     w->number = w->from->queue.number;
-    w->lost = false;
+    w->lost = w->dropped = false;
     w->began = w->now;
     uint32_t files = atomic_load_explicit(&s->files, memory_order_relaxed);
     int err = files ? fetch(w, files, &body_fd) : 0;
@@ -439,7 +439,7 @@ void sr_worker_done(sr_worker *w)
     if (!w->from)
         return;
     mark(w, w->from);
-    if (atomic_load(&w->slot->gone) == SR_GONE_LATE) {
+    if (sr_slot_gone(w->slot, w->number) & SR_GONE_LATE) { /* the slot may be another request's by now */
         w->timed_out = true;
         leave(w, SR_LEAVING_DRAIN);
     }

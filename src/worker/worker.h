@@ -15,6 +15,9 @@
  *
  * Owner: one process, one thread. sr_worker_wake, _drain and _stop may be called by signal handlers too.
  * Fork: a child of the application must not call anything here.
+ * Whole or cut: once a part of a reply could not be sent, whatever the reason, nothing more of it is, and its
+ * end is SR_REPLY_CUT, whatever the caller says. The end itself is never left out: it waits for room as long as
+ * the edge lives.
  * Failure: the next call notices that an edge has died. Replies to its requests are dropped, and the next
  * sr_worker_next says hello to the edge that replaces it.
  */
@@ -78,6 +81,7 @@ typedef struct sr_worker {
     size_t spilled_bytes;
     int64_t began;  /* monotonic ns */
     bool lost;      /* its edge is gone: replies are dropped */
+    bool dropped;   /* a part of the reply was not sent, so nothing more is, and its end is CUT */
     bool timed_out; /* it took too long: this process will be killed, and takes no other */
     bool cut_off;   /* the line or the bell of an edge was closed in this process, which ends */
 
@@ -135,7 +139,7 @@ bool sr_worker_write(sr_worker *w, const struct iovec *body, int n, bool paced);
  */
 bool sr_worker_file(sr_worker *w, int fd, uint64_t offset, uint64_t length);
 
-/* SR_REPLY_END, _CUT or _TAKEN. */
+/* SR_REPLY_END, _CUT or _TAKEN. END becomes CUT if a part of the reply was not sent. */
 void sr_worker_say(sr_worker *w, sr_reply_kind kind);
 
 /*
