@@ -20,7 +20,7 @@ sr_output *sr_output_new(void)
 {
     sr_output *o = calloc(1, sizeof *o);
     if (o)
-        o->fd = -1;
+        o->fd = o->next = -1;
     return o;
 }
 
@@ -30,6 +30,8 @@ void sr_output_free(sr_output *o)
         return;
     if (o->fd >= 0)
         close(o->fd);
+    if (o->next >= 0)
+        close(o->next);
     sr_buffer_free(&o->mem);
     sr_parts_free(o->parts);
     free(o);
@@ -138,6 +140,12 @@ bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, s
 
 void sr_output_file(sr_output *o, int fd, off_t offset, uint64_t length)
 {
+    if (o->fd >= 0) {
+        o->next = fd;
+        o->next_offset = offset;
+        o->next_left = length;
+        return;
+    }
     o->fd = fd;
     o->offset = offset;
     o->file_left = length;
@@ -150,7 +158,7 @@ static sr_flush failed(void)
 
 static sr_flush flush_memory(sr_output *o, int socket, uint64_t *sent)
 {
-    int flags = o->file_left ? MSG_MORE : 0; /* head and file in one packet */
+    int flags = o->file_left || o->next_left ? MSG_MORE : 0; /* head and file in one packet */
     while (sr_buffer_len(&o->mem)) {
         ssize_t n =
             sr_transport_send(o->transport, socket, sr_buffer_at(&o->mem), sr_buffer_len(&o->mem), flags);
@@ -216,6 +224,18 @@ static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent, size_t *bud
     return SR_FLUSH_DONE;
 }
 
+/* The spool is sent, and the file behind it takes its place. */
+static void next_file(sr_output *o)
+{
+    close(o->fd);
+    o->fd = o->next;
+    o->offset = o->next_offset;
+    o->file_left = o->next_left;
+    o->spool = false;
+    o->next = -1;
+    o->next_left = 0;
+}
+
 /* False: there is no memory for its text, and the response can only be cut. */
 static bool part_begin(sr_output *o)
 {
@@ -237,6 +257,10 @@ sr_flush sr_output_flush(sr_output *o, int socket, uint64_t *sent)
         sr_flush r = flush_memory(o, socket, sent);
         if (r == SR_FLUSH_DONE)
             r = flush_file(o, socket, sent, &budget);
+        if (r == SR_FLUSH_DONE && o->next >= 0) {
+            next_file(o);
+            continue;
+        }
         if (r != SR_FLUSH_DONE || !o->parts || o->parts->next == o->parts->n)
             return r;
         if (!part_begin(o))

@@ -1,7 +1,8 @@
 #ifndef SR_OUTPUT_H
 #define SR_OUTPUT_H
 /*
- * output: bytes of a response that the socket has not accepted yet: first memory, then one file.
+ * output: bytes of a response that the socket has not accepted yet: first memory, then one file. A file of the
+ * application comes behind a spool, as soon as that is sent.
  *
  * Memory is bounded. What is larger than SR_OUTPUT_MEMORY, and everything while the engine holds
  * SR_OUTPUT_TOTAL already, is copied to an unlinked temporary file and sent from there, so that 1,000 slow
@@ -38,7 +39,10 @@ typedef struct sr_output {
     bool copies;        /* no sendfile: somebody else has the socket and may make it blocking at any moment */
     off_t offset;       /* next byte of the file to send */
     uint64_t file_left; /* bytes of the file to send */
-    sr_parts *parts;    /* of the file, after that; NULL: none; owned */
+    int next;           /* while there is a spool: the file that comes after it; -1: none; owned */
+    off_t next_offset;
+    uint64_t next_left;
+    sr_parts *parts; /* of the file, after that; NULL: none; owned */
 } sr_output;
 
 typedef enum sr_keep { SR_KEEP_BY_SIZE, SR_KEEP_ON_DISK, SR_KEEP_IN_MEMORY } sr_keep;
@@ -61,8 +65,7 @@ bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, s
                     const char *tmpdir);
 
 /*
- * Sends a file after what is kept in memory. Takes over fd in every case. Only once, and never when there is
- * a spool.
+ * Sends a file after what is kept. Takes over fd in every case. Only once, and nothing can be kept after it.
  */
 void sr_output_file(sr_output *o, int fd, off_t offset, uint64_t length);
 
@@ -72,6 +75,12 @@ void sr_parts_free(sr_parts *p); /* NULL is fine */
 
 /* Sends what the socket accepts, and adds the number of bytes to *sent. */
 sr_flush sr_output_flush(sr_output *o, int socket, uint64_t *sent);
+
+/* Bytes that are still to be sent, without parts. */
+static inline uint64_t sr_output_pending(const sr_output *o)
+{
+    return sr_buffer_len(&o->mem) + o->file_left + o->next_left;
+}
 
 static inline size_t sr_output_memory(const sr_output *o)
 {

@@ -157,8 +157,8 @@ static int pump_down(sr_engine *e, sr_conn *c)
 
 void sr_pump_drain(sr_engine *e, sr_conn *c)
 {
-    if (c->out && c->out->fd >= 0 &&
-        !c->out->spool) /* a file of the application, behind which nothing can be kept */
+    /* a file of the application, behind which nothing can be kept */
+    if (c->out && c->out->fd >= 0 && (!c->out->spool || c->out->next >= 0))
         return;
     for (int turns = 0; turns < DRAIN_TURNS && !c->pump->down_ends && !take(e, c); turns++)
         ;

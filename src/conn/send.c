@@ -135,9 +135,7 @@ void sr_send_head_and_file(sr_engine *e, sr_conn *c, sr_bytes head, int fd, off_
 {
     struct iovec iov = {(char *)(uintptr_t)head.at, head.len};
     c->active_at = e->now;
-    if (!c->gone && c->out && c->out->fd >= 0) /* 100 (Continue) had to be put there, for lack of memory */
-        lost(c, SR_CLOSED_ERROR);
-    if (!c->gone)
+    if (!c->gone) /* behind 100 (Continue), which may be in a spool */
         keep(e, c, &iov, 1, 0, SR_KEEP_IN_MEMORY);
     if (c->gone) {
         close(fd);

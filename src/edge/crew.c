@@ -301,7 +301,9 @@ static void answer(sr_edge *ed, sr_edge_worker *m, sr_message *note, const int *
     int err = sr_door_send(m->line.fd, note, fds, n, false);
     if (err && err != EAGAIN && n > 0)
         err = sr_door_send(m->line.fd, note, NULL, 0, false);
-    if (err)
+    if (err == EPIPE || err == ECONNRESET) /* the worker is gone, which its pidfd will report */
+        sr_loop_remove(&ed->engine->loop, &m->line);
+    else if (err)
         sr_crew_broken(ed, m, "does not read the answers of the edge");
 }
 
@@ -379,30 +381,18 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
     }
 }
 
-/*
- * A worker writes the record that refers to a file before it sends its next note, so when the next note is
- * here, the record is too. Reads that record first, so that the next file does not take the place of this
- * one. False: the record has to wait for its client, so the note has to wait as well.
- */
-static bool file_used(sr_edge *ed, sr_edge_worker *m)
-{
-    if (!m->file_number)
-        return true;
-    sr_deliver(ed, m);
-    if (m->broken)
-        return false;
-    if (m->file_number && sr_reader_waits(&m->reader)) {
-        pause_line(ed, m);
-        return false;
-    }
-    return true;
-}
-
 void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
 {
     sr_message note;
     int fds[SR_MESSAGE_FDS], n = 0;
-    if (!file_used(ed, m))
+    /*
+     * A worker writes the record that refers to a file before it sends its next note, so when the next note is
+     * here, the record is too. Reads that record first, so that the next file does not take the place of this
+     * one.
+     */
+    if (m->file_number)
+        sr_deliver(ed, m);
+    if (m->broken)
         return;
     int err = sr_door_receive(m->line.fd, &note, fds, &n, false);
     if (err == EPIPE || err == ECONNRESET) /* the worker is gone, which its pidfd will report */

@@ -25,8 +25,9 @@ enum {
     JOIN_MAX = 2048,
     OTHERS = 64, /* notes that may precede that of a file: from forked children, or for abandoned requests */
 };
-#define FIELDS_MAX (16u * 1024 * 1024)  /* of one head; src/worker sends at most as much */
-#define PENDING_MAX ((uint64_t)1 << 30) /* of one response, in memory and file; above this its worker waits */
+#define FIELDS_MAX (16u * 1024 * 1024) /* of one head; src/worker sends at most as much */
+/* of one response, in memory and file: a worker that has not seen it above SR_PENDING_MAX is at most this far */
+#define PENDING_MAX ((uint64_t)SR_PENDING_MAX + 4 * SR_RING_BYTES)
 /* bytes that a client has not read; above this interim responses are dropped */
 #define INTERIM_MAX (64u * 1024)
 
@@ -63,7 +64,7 @@ void sr_deliver_forget(sr_edge *ed, uint32_t slot)
 
 static uint64_t pending(const sr_conn *c)
 {
-    return c->out ? sr_buffer_len(&c->out->mem) + c->out->file_left : 0;
+    return c->out ? sr_output_pending(c->out) : 0;
 }
 
 static void backlog(sr_edge *ed, uint32_t slot, const sr_conn *c)
@@ -332,7 +333,7 @@ static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last
 
 /* --- records --- */
 
-typedef enum took { TOOK, TOOK_LATER, TOOK_BAD } took;
+typedef enum took { TOOK, TOOK_BAD } took;
 
 /*
  * Not in response to HEAD: proxies that do not know interim responses take any response to HEAD for the final one, as
@@ -432,8 +433,8 @@ static took unread(sr_edge *ed, uint32_t slot, const char *payload, size_t len)
 
 /*
  * Returns the descriptor that the worker has passed for the request. -1: none; then *err is 0 if the worker
- * has sent none, EMFILE if the descriptor table of this process was full, and otherwise the reason why
- * receiving has to be tried again.
+ * has sent none, EMFILE if the descriptor table of this process was full, and otherwise why it could not be
+ * received. If its note comes later after all, it is thrown away then.
  */
 static int passed(sr_edge_worker *m, uint64_t number, int *err)
 {
@@ -470,11 +471,7 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
     sr_entry *en = &ed->entries[slot];
     sr_reply_file f;
     struct stat st;
-    if (en->phase == SR_ENTRY_BODY && en->conn->out && en->conn->out->fd >= 0) /* one file at a time */
-        return en->filed ? TOOK_BAD : TOOK_LATER;
     int why, fd = passed(m, en->number, &why);
-    if (fd < 0 && why && why != EMFILE) /* no memory to receive it: mend.c will try again */
-        return TOOK_LATER;
     if (fd < 0 && why && en->phase != SR_ENTRY_OPEN) {
         short_of(ed, en, why);
         return TOOK;
@@ -536,8 +533,6 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
         flush(ed);
     if (en->conn && en->conn->pump && !ed->joining)
         sr_pump_drain(ed->engine, en->conn);
-    if (en->conn && pending(en->conn) > PENDING_MAX && rec->kind == SR_REPLY_DATA)
-        return TOOK_LATER;
     switch (rec->kind) {
     case SR_REPLY_INTERIM:
     case SR_REPLY_HEAD:
@@ -546,6 +541,8 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
         return more_fields(ed, en, payload, len);
     case SR_REPLY_DATA:
         if (en->phase == SR_ENTRY_OPEN || en->filed)
+            return TOOK_BAD;
+        if (en->conn && pending(en->conn) > PENDING_MAX) /* it does not wait */
             return TOOK_BAD;
         if (en->phase == SR_ENTRY_BODY && len)
             put(ed, en, sr_bytes_of(payload, len), false, false);
@@ -575,7 +572,8 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
 
 /*
  * Reads at most one ring's worth: a worker that writes all the time must not hold up the loop. The rest is
- * read after the other workers had their turn.
+ * read after the other workers had their turn. No record is left for later, as replies to others lie behind it:
+ * what a client does not read is kept here, and above SR_PENDING_MAX its worker waits, which has no other.
  */
 void sr_deliver(sr_edge *ed, sr_edge_worker *m)
 {
@@ -591,8 +589,6 @@ void sr_deliver(sr_edge *ed, sr_edge_worker *m)
         if (r == SR_RING_NONE)
             break;
         took t = r == SR_RING_RECORD ? record(ed, m, &rec, payload) : TOOK_BAD;
-        if (t == TOOK_LATER)
-            break;
         if (t == TOOK_BAD) {
             flush(ed);
             sr_crew_broken(ed, m, "sent an invalid message to the edge");

@@ -195,7 +195,7 @@ static void call_over(sr_edge *ed, sr_conn *c)
     sr_entry *en = &ed->entries[slot];
     int32_t row = too_late(ed, slot);
     if (row < 0)
-        return; /* the answer has come just now */
+        return;                                        /* the answer has come just now */
     if (en->conn != c || en->phase != SR_ENTRY_OPEN) { /* it has begun, or could not be sent */
         say_late(ed, slot, false);
         return;

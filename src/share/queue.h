@@ -90,7 +90,7 @@ typedef struct sr_slot {
 
 typedef enum sr_gone {
     SR_GONE_CLIENT = 1, /* the client is gone, or was answered or cut off by the edge. Never taken back */
-    SR_GONE_LATE = 2,   /* the worker is about to be killed: it must not take another request after this one */
+    SR_GONE_LATE = 2, /* the worker is about to be killed: it must not take another request after this one */
 } sr_gone;
 
 enum { SR_GONE_BITS = 2 };
