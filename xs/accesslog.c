@@ -50,7 +50,8 @@ static sr_logformat *program(const sirius *s)
 static bool from_env(const sr_logitem *item)
 {
     return item->kind < SR_LOG_TEXT && item->kind != SR_LOG_OUT && item->kind != SR_LOG_REQUEST_ID &&
-           item->kind != SR_LOG_TRACEPARENT && item->kind != SR_LOG_REFUSED;
+           item->kind != SR_LOG_TRACEPARENT && item->kind != SR_LOG_REFUSED &&
+           item->kind != SR_LOG_REFUSED_BY;
 }
 
 void sirius_accesslog_open(pTHX_ sirius *s, HV *conf)

@@ -64,7 +64,7 @@ static const char *const standard_keys[][KEYS_MAX] = {
 static bool is_of_server(const sr_logitem *item)
 {
     return item->kind == SR_LOG_OUT || item->kind == SR_LOG_REQUEST_ID || item->kind == SR_LOG_TRACEPARENT ||
-           item->kind == SR_LOG_REFUSED;
+           item->kind == SR_LOG_REFUSED || item->kind == SR_LOG_REFUSED_BY;
 }
 
 void sirius_logformat_prepare(pTHX_ sr_logformat *f, HV *char_handlers, HV *block_handlers)
@@ -260,6 +260,7 @@ sr_bytes sirius_logview_get(void *view, const sr_logitem *item)
     case SR_LOG_REQUEST_ID:
     case SR_LOG_TRACEPARENT:
     case SR_LOG_REFUSED:
+    case SR_LOG_REFUSED_BY:
         return none; /* only the server knows what to believe */
     default:
         return look_up(aTHX_ v, s, 0);

@@ -115,6 +115,21 @@ static SV *closed(pTHX_ const sr_counters *t)
     return newRV_noinc((SV *)hv);
 }
 
+/* Requests that the server has refused, by reason; or all of them. */
+static SV *refused(pTHX_ const sr_counters *t, bool by_reason)
+{
+    HV *hv = by_reason ? newHV() : NULL;
+    UV all = 0;
+    for (unsigned i = SR_REFUSED_NOT + 1; i < SR_REFUSALS; i++) {
+        UV n = count(&t->refused[i]);
+        const char *name = sr_refusal_name((sr_refusal)i);
+        all += n;
+        if (hv)
+            (void)hv_store(hv, name, (I32)strlen(name), newSVuv(n), 0);
+    }
+    return hv ? newRV_noinc((SV *)hv) : newSVuv(all);
+}
+
 static SV *failed(pTHX_ const sr_counters *t)
 {
     HV *hv = newHV();
@@ -207,6 +222,17 @@ bool sirius_board_exited(sr_scoreboard *s, const char *name, bool edge)
     return false;
 }
 
+/* What the server allows, beside what there is; times in seconds, 0: there is no limit */
+static SV *allowed(pTHX_ const sr_board *b)
+{
+    HV *hv = newHV();
+    (void)hv_stores(hv, "max_connections", newSVuv(count(&b->max_connections)));
+    (void)hv_stores(hv, "max_queue", newSVuv(count(&b->max_queue)));
+    (void)hv_stores(hv, "queue_timeout", newSVnv(seconds(count(&b->queue_ns))));
+    (void)hv_stores(hv, "request_timeout", newSVnv(seconds(count(&b->request_ns))));
+    return newRV_noinc((SV *)hv);
+}
+
 HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
 {
     sr_counters t;
@@ -216,9 +242,11 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "responses", responses(aTHX_ & t));
     (void)hv_stores(hv, "bytes", newSVuv(count(&t.bytes)));
     (void)hv_stores(hv, "aborted", newSVuv(count(&t.aborted)));
-    (void)hv_stores(hv, "refused", newSVuv(count(&t.refused)));
+    (void)hv_stores(hv, "refused", refused(aTHX_ & t, false));
+    (void)hv_stores(hv, "refusals", refused(aTHX_ & t, true));
     (void)hv_stores(hv, "files", newSVuv(count(&t.files)));
     (void)hv_stores(hv, "accepted", newSVuv(count(&t.accepted)));
+    (void)hv_stores(hv, "paused", newSVuv(count(&t.paused)));
     (void)hv_stores(hv, "handshakes", newSVuv(count(&t.handshakes)));
     (void)hv_stores(hv, "handshakes_failed", failed(aTHX_ & t));
     (void)hv_stores(hv, "closed", closed(aTHX_ & t));
@@ -228,6 +256,7 @@ HV *sirius_board_totals(pTHX_ const sr_scoreboard *s)
     (void)hv_stores(hv, "log_lost", newSVuv(count(&t.log_lost)));
     (void)hv_stores(hv, "slow", newSVuv(count(&t.slow)));
     (void)hv_stores(hv, "limits", limits(aTHX_ & t));
+    (void)hv_stores(hv, "allowed", allowed(aTHX_ s->shared));
     (void)hv_stores(hv, "exits", exits(aTHX_ s));
     if (s->edges)
         (void)hv_stores(hv, "edge_exits", edge_exits(aTHX_ s));

@@ -101,7 +101,8 @@ The following items have a value only in the access log of the server itself; el
   %k            number of earlier requests on the connection
   %{request-id}x   X-Request-Id of a trusted proxy, else an id that the server makes
   %{traceparent}x  traceparent (W3C Trace Context), if it is valid
-  %{refused}x      why the server refused the request: the rule of the protocol, or the limit, that it has broken
+  %{refused}x      why the server refused the request: the rule of the protocol that it has broken, else as the next one
+  %{refused-by}x   the same as one word, that of the metric: malformed, max-body, queue-timeout, worker-lost ...
 
 A value that does not exist is C<->. Bytes of a value that are not printable ASCII are written as C<\xNN>. An entry is therefore
 always one line, but a value may contain quotes.

@@ -24,7 +24,7 @@ typedef struct raw {
     sr_bytes head;
     sr_bytes line;          /* the first line of the head */
     sr_bytes response;      /* the head of the response; a body may follow */
-    sr_bytes refused;       /* the rule that it has broken, if it was refused for one */
+    sr_bytes rule;          /* that it has broken, if it was refused for one */
     bool trusted;           /* the peer is */
     uint64_t nonce, number; /* of the id that it gets */
     char addr[SR_PEER_TEXT_MAX], path[RAW_LINE_MAX], id[SR_REQUEST_ID_MADE];
@@ -110,7 +110,9 @@ static sr_bytes raw_get(void *ctx, const sr_logitem *item)
     if (item->kind == SR_LOG_REQUEST_ID)
         return id_of(r);
     if (item->kind == SR_LOG_REFUSED)
-        return r->refused;
+        return r->rule.at ? r->rule : sr_accesslog_reason(r->conn);
+    if (item->kind == SR_LOG_REFUSED_BY)
+        return sr_accesslog_reason(r->conn);
     sr_fact fact;
     if (item->kind == SR_LOG_TLS)
         return sr_fact_find(item->name, &fact) ? sr_facts_get(sr_transport_facts(r->conn->transport), fact)
@@ -128,12 +130,17 @@ static sr_logsource raw_source(const sr_engine *e, raw *r)
     return (sr_logsource){.ctx = r, .get = raw_get, .wall = came + e->wall_offset, .pid = (int)getpid()};
 }
 
-/* Parses the head again, as the first result was not kept. NULL: the head has not even a method. */
-static const sr_request *parse_again(sr_engine *e, const sr_conn *c, sr_bytes head)
+/*
+ * Parses the head again, as the first result was not kept, and finds out whose request it is, if the head is complete. NULL: it has
+ * not even a method.
+ */
+static const sr_request *parse_again(sr_engine *e, sr_conn *c, sr_bytes head)
 {
     sr_request_limits limits = sr_client_limits(e, c);
     sr_request_init(&e->request);
-    sr_request_feed(&e->request, &limits, head.at, head.len);
+    bool whole = sr_request_feed(&e->request, &limits, head.at, head.len) == SR_PARSE_DONE;
+    if (whole && c->state != SR_CONN_READY && e->config.trusted.n)
+        sr_client_forwarded(e, c, &e->request, head.at);
     return e->request.method.len ? &e->request : NULL;
 }
 
@@ -173,6 +180,12 @@ static sr_logfacts facts_of(const sr_engine *e, const sr_conn *c, bool aborted)
         .kept = c->state == SR_CONN_FLUSH && !c->close_after,
         .nth = c->requests ? c->requests - 1 : 0,
     };
+}
+
+sr_bytes sr_accesslog_reason(const sr_conn *c)
+{
+    const char *name = sr_refusal_name((sr_refusal)c->refused);
+    return name ? sr_bytes_of(name, strlen(name)) : none;
 }
 
 void sr_accesslog_forget(sr_conn *c)
@@ -289,8 +302,10 @@ void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response)
         e->log->response = none;
         return;
     }
-    bool here = sr_buffer_len(&c->in) > 0;
-    sr_bytes head = here               ? sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in))
+    /* a request that was complete has had its bytes dropped: these are of the next one */
+    bool over = c->state == SR_CONN_SERVING, here = sr_buffer_len(&c->in) > 0;
+    sr_bytes head = over               ? none
+                    : here             ? sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in))
                     : e->fresh_of == c ? e->fresh
                                        : none;
     raw r = {.conn = c,
@@ -301,7 +316,7 @@ void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response)
              .nonce = e->nonce,
              .number = sr_engine_id(e)};
     r.request = parse_again(e, c, head);
-    r.refused = rule_of(e, c);
+    r.rule = rule_of(e, c);
     sr_logsource source = raw_source(e, &r);
     keep(e, c, &source);
 }

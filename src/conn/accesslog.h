@@ -60,6 +60,9 @@ void sr_accesslog_refuse(struct sr_engine *e, struct sr_conn *c, sr_bytes respon
 /* The request is over: writes its line. */
 void sr_accesslog_over(struct sr_engine *e, struct sr_conn *c, bool aborted);
 
+/* For a source: the value of SR_LOG_REFUSED_BY, and of SR_LOG_REFUSED unless a rule is known that the request has broken. */
+sr_bytes sr_accesslog_reason(const struct sr_conn *c);
+
 /* --- with or without a log --- */
 
 /* Copies the values of an offer that was not used up, as more is to be sent. */

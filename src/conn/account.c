@@ -5,7 +5,9 @@
 
 #include "trouble.h"
 
-void sr_account_refuse(sr_conn *c, int status, sr_bytes response)
+#include <errno.h>
+
+void sr_account_refuse(sr_conn *c, int status, sr_refusal why, sr_bytes response)
 {
     static const char end[] = "\r\n\r\n";
     if (c->state != SR_CONN_SERVING) { /* otherwise this is a timeout of a request that a worker has */
@@ -21,17 +23,51 @@ void sr_account_refuse(sr_conn *c, int status, sr_bytes response)
     }
     const char *body = memmem(response.at, response.len, end, sizeof end - 1);
     sr_account_head(c, status, body ? (size_t)(body - response.at) + sizeof end - 1 : response.len);
-    c->refused = true;
-    c->why = status != 408 ? SR_CLOSED_REFUSED : c->state == SR_CONN_BODY ? SR_CLOSED_BODY : SR_CLOSED_HEAD;
+    c->refused = (uint8_t)why;
+    c->why = why == SR_REFUSED_HEADER_TIMEOUT ? SR_CLOSED_HEAD
+             : why == SR_REFUSED_BODY_TIMEOUT ? SR_CLOSED_BODY
+                                              : SR_CLOSED_REFUSED;
 }
 
-int sr_account_waited(sr_engine *e)
+sr_refusal sr_account_fault(int status)
+{
+    switch (status) {
+    case 413:
+        return SR_REFUSED_BODY;
+    case 414:
+        return SR_REFUSED_REQUEST_LINE;
+    case 417:
+        return SR_REFUSED_EXPECT;
+    case 426:
+        return SR_REFUSED_UPGRADE;
+    case 431:
+        return SR_REFUSED_HEAD;
+    case 500:
+    case 507:
+        return SR_REFUSED_TMPDIR;
+    case 501:
+        return SR_REFUSED_NOT_IMPLEMENTED;
+    case 503:
+        return SR_REFUSED_MEMORY;
+    case 505:
+        return SR_REFUSED_VERSION;
+    default:
+        return SR_REFUSED_MALFORMED;
+    }
+}
+
+sr_refusal sr_account_lack(int err)
+{
+    return err == EMFILE || err == ENFILE ? SR_REFUSED_DESCRIPTORS : SR_REFUSED_MEMORY;
+}
+
+sr_refusal sr_account_waited(sr_engine *e)
 {
     bool queue = e->waited_too_long == 503;
     if (queue)
         sr_trouble_count(e, SR_TROUBLE_QUEUE_TIMEOUT, 1, 0);
     sr_counters_add(&e->row->counters.limited[queue ? SR_LIMIT_QUEUE : SR_LIMIT_REQUEST], 1);
-    return e->waited_too_long;
+    return queue ? SR_REFUSED_QUEUE_TIMEOUT : SR_REFUSED_REQUEST_TIMEOUT;
 }
 
 void sr_account_over(sr_engine *e, sr_conn *c, sr_over how)
@@ -44,7 +80,7 @@ void sr_account_over(sr_engine *e, sr_conn *c, sr_over how)
         sr_counters_add(&counters->responses[c->status < 600 ? c->status / 100 - 1 : 4], 1);
     sr_counters_add(&counters->bytes, c->sent);
     if (c->refused)
-        sr_counters_add(&counters->refused, 1);
+        sr_counters_add(&counters->refused[c->refused], 1);
     if (how == SR_OVER_ABORTED)
         sr_counters_add(&counters->aborted, 1);
     if (how == SR_OVER_WHOLE && c->ready_at && !c->is_own)

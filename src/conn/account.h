@@ -37,15 +37,21 @@ static inline void sr_account_head(sr_conn *c, int status, size_t bytes)
 /* The request is over. Does nothing unless it is owed. */
 void sr_account_over(sr_engine *e, sr_conn *c, sr_over how);
 
+/* Why a request is refused with this status, if its parser, its body or a lack of memory has decided that. */
+sr_refusal sr_account_fault(int status);
+
+sr_refusal sr_account_lack(int err); /* likewise for lack of what `err` says: EMFILE, ENOMEM */
+
 /*
- * A complete request has waited too long for a worker: counts it, and returns the status to refuse it with.
+ * A complete request has waited too long for a worker: counts it, and returns why to refuse it, with the status
+ * e->waited_too_long.
  */
-int sr_account_waited(sr_engine *e);
+sr_refusal sr_account_waited(sr_engine *e);
 
 /*
  * The server answers by itself, with the bytes of `response`, which are sent next. Call it in the state that
  * is refused.
  */
-void sr_account_refuse(sr_conn *c, int status, sr_bytes response);
+void sr_account_refuse(sr_conn *c, int status, sr_refusal why, sr_bytes response);
 
 #endif

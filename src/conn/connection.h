@@ -75,7 +75,7 @@ typedef struct sr_conn {
 
     /* the current request, as account.h counts it */
     bool owed;       /* not counted yet */
-    bool refused;    /* the server answers by itself */
+    uint8_t refused; /* sr_refusal: why the server answers by itself */
     bool broken;     /* the response is incomplete */
     bool is_own;     /* the edge answers without the application: a file, a redirect; no latency is counted */
     uint32_t status; /* of the final response; 0: there was none */

@@ -110,6 +110,7 @@ void sr_engine_listeners(sr_engine *e, bool on)
 /* EPOLLEXCLUSIVE has woken only this edge, so it tells the others to look. */
 void sr_engine_pause(sr_engine *e)
 {
+    sr_counters_add(&e->row->counters.paused, 1);
     if (e->stuck)
         e->stuck(e->with);
     e->listeners_again = e->now + LISTENERS_PAUSE_MS * SR_MILLISECOND;

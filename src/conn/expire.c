@@ -3,6 +3,7 @@
 #include "account.h"
 #include "deadline.h"
 #include "finish.h"
+#include "intake.h"
 #include "send.h"
 #include "trouble.h"
 
@@ -76,11 +77,10 @@ void sr_expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
     case SR_DEADLINE_HEAD:
         if (late(e, c, STOOD_STILL_NS))
             sr_deadline_set(e, c, kind);
-        else if (c->state == SR_CONN_IDLE && (c->preface || !sr_buffer_len(&c->in)))
-            /* no byte of a request has come, so there is nothing to answer */
+        else if (c->state == SR_CONN_IDLE && (c->preface || !sr_buffer_len(&c->in))) /* no byte of a request has come, so there is nothing to answer */
             sr_finish_close(e, c, idle_why(e, SR_CLOSED_HEAD));
         else
-            sr_finish_refuse(e, c, 408, false);
+            sr_finish_refuse(e, c, 408, SR_REFUSED_HEADER_TIMEOUT, sr_intake_is_head(c));
         break;
     case SR_DEADLINE_BODY: {
         bool stood_still = late(e, c, STOOD_STILL_NS);
@@ -90,7 +90,7 @@ void sr_expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
             (double)got * (double)SR_SECOND >= (double)e->config.body_rate * (double)e->config.body_ns)
             sr_deadline_set(e, c, SR_DEADLINE_BODY);
         else
-            sr_finish_refuse(e, c, 408, c->parse && c->parse->is_head);
+            sr_finish_refuse(e, c, 408, SR_REFUSED_BODY_TIMEOUT, c->parse && c->parse->is_head);
         break;
     }
     case SR_DEADLINE_IDLE:
@@ -102,7 +102,7 @@ void sr_expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
     case SR_DEADLINE_QUEUE:
         if (c->slot && e->expired && e->expired(e->with, c, kind))
             break;
-        sr_finish_refuse(e, c, sr_account_waited(e), c->is_head);
+        sr_finish_refuse(e, c, e->waited_too_long, sr_account_waited(e), c->is_head);
         break;
     case SR_DEADLINE_WRITE:
         stalled(e, c);

@@ -162,7 +162,7 @@ static void end(sr_engine *e, sr_conn *c, bool close_after)
     sr_finish_writable(e, c);
 }
 
-void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
+void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool is_head)
 {
     sr_buffer out;
     sr_buffer_init(&out);
@@ -170,14 +170,14 @@ void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
     c->linger = true;
     c->gone = false;
     sr_link_remove(&c->buffered);
-    sr_trouble_refused(e, c, status);
+    sr_trouble_refused(e, c, why);
     if (!sr_response_refusal(&out, status, is_head, e->date, e->config.server, sr_hsts_of(e, c))) {
         sr_buffer_free(&out);
         sr_conn_close(e, c, SR_CLOSED_ERROR);
         return;
     }
     struct iovec iov = {sr_buffer_at(&out), sr_buffer_len(&out)};
-    sr_account_refuse(c, status, sr_bytes_of(iov.iov_base, iov.iov_len));
+    sr_account_refuse(c, status, why, sr_bytes_of(iov.iov_base, iov.iov_len));
     if (e->log)
         sr_accesslog_refuse(e, c, sr_bytes_of(iov.iov_base, iov.iov_len));
     sr_conn_forget_request(c, sr_buffer_len(&c->in));

@@ -19,8 +19,12 @@ void sr_finish_cut(sr_engine *e, sr_conn *c);
 /* The application keeps the socket (psgix.io): drops the connection here without shutting it down. */
 void sr_finish_detach(sr_engine *e, sr_conn *c);
 
-/* Answers with an error of the server's own, then ends the connection. */
-void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, bool is_head);
+/*
+ * Answers with an error of the server's own, then ends the connection. Its line in the access log is that of the request
+ * at hand: a source that was offered (accesslog.h); else, before READY is over, the bytes at the start of c->in, or those that were
+ * just read. In SERVING these are of the next request, so whoever separates a request from its slot offers it first.
+ */
+void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool is_head);
 
 /* Shuts down this side and lingers (RFC 9112 9.6). */
 void sr_finish_close(sr_engine *e, sr_conn *c, sr_closed why);

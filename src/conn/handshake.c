@@ -102,7 +102,7 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
         c->state = SR_CONN_IDLE;
         sr_transport_free(c->transport);
         c->transport = NULL;
-        sr_finish_refuse(e, c, 400, false);
+        sr_finish_refuse(e, c, 400, SR_REFUSED_NOT_TLS, false);
         return SR_INTAKE_WAIT;
     }
     if (err) {

@@ -4,6 +4,7 @@
 #include "intake.h"
 
 #include "../net/descriptors.h"
+#include "account.h"
 #include "capacity.h"
 #include "client.h"
 #include "deadline.h"
@@ -29,7 +30,7 @@ static take refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
 {
     if (status == 503) /* 503 is used here for lack of memory only */
         sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, ENOMEM);
-    sr_finish_refuse(e, c, status, is_head);
+    sr_finish_refuse(e, c, status, sr_account_fault(status), is_head);
     return TAKE_OVER;
 }
 
@@ -58,7 +59,8 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     c->is_head = r->is_head;
     c->keep_alive = r->keep_alive;
     c->wants_close = !r->keep_alive;
-    c->gone = c->borrowed = c->trusted = c->refused = c->broken = c->is_own = false;
+    c->gone = c->borrowed = c->trusted = c->broken = c->is_own = false;
+    c->refused = SR_REFUSED_NOT;
     c->before_ns = 0;
     c->interim_pending = c->out != NULL;
     c->owed = true;
@@ -184,6 +186,11 @@ static bool is_head(sr_bytes view)
     return view.len >= 5 && memcmp(view.at, "HEAD ", 5) == 0;
 }
 
+bool sr_intake_is_head(const sr_conn *c)
+{
+    return is_head(sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in)));
+}
+
 static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, sr_task *task)
 {
     if (c->preface) {
@@ -239,7 +246,7 @@ static void ended(sr_engine *e, sr_conn *c)
     if (c->state == SR_CONN_IDLE)
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
     else
-        sr_finish_refuse(e, c, 400, c->parse && c->parse->is_head);
+        sr_finish_refuse(e, c, 400, SR_REFUSED_INCOMPLETE, sr_intake_is_head(c));
 }
 
 /*
@@ -322,7 +329,7 @@ void sr_intake_close(sr_engine *e, sr_conn *c)
     e->current_view = (sr_bytes){0};
 }
 
-void sr_intake_refuse(sr_engine *e, sr_task *task, int status)
+void sr_intake_refuse(sr_engine *e, sr_task *task, int status, sr_refusal why)
 {
     sr_conn *c = task->conn;
     e->current = NULL;
@@ -331,7 +338,7 @@ void sr_intake_refuse(sr_engine *e, sr_task *task, int status)
     c->state = SR_CONN_READY;
     if (task->body_fd >= 0)
         close(task->body_fd);
-    sr_finish_refuse(e, c, status, c->is_head);
+    sr_finish_refuse(e, c, status, why, c->is_head);
 }
 
 sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task)
@@ -380,6 +387,24 @@ static sr_intake accept_encrypted(sr_engine *e, sr_conn *c)
     return SR_INTAKE_WAIT;
 }
 
+/*
+ * --max-connections: 503. The request is read as far as it is here, most often all of it, so that HEAD gets no body, and the log
+ * has a line of the request.
+ */
+static void no_room(sr_engine *e, sr_conn *c)
+{
+    ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT);
+    sr_bytes view = sr_bytes_of(e->scratch, n > 0 ? (size_t)n : 0);
+    sr_trouble_count(e, SR_TROUBLE_CONNECTIONS, 1, 0);
+    if (view.len && c->preface && sr_client_preface(c, &view, true) == SR_PREFACE_BAD) {
+        sr_conn_close(e, c, SR_CLOSED_PROXY);
+        return;
+    }
+    e->fresh = c->preface ? sr_bytes_of(e->scratch, 0) : view;
+    e->fresh_of = c;
+    sr_finish_refuse(e, c, 503, SR_REFUSED_CONNECTIONS, is_head(e->fresh));
+}
+
 sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
 {
     struct sockaddr_storage from;
@@ -421,8 +446,7 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
         return accept_encrypted(e, c);
     sr_deadline_set(e, c, SR_DEADLINE_HEAD);
     if (!sr_capacity_make(e)) {
-        sr_trouble_count(e, SR_TROUBLE_CONNECTIONS, 1, 0);
-        sr_finish_refuse(e, c, 503, false);
+        no_room(e, c);
         return SR_INTAKE_WAIT;
     }
     return sr_intake_readable(e, c, task); /* TCP_DEFER_ACCEPT: the first bytes are already here */

@@ -3,7 +3,7 @@
 /*
  * intake: accepts connections, and reads until a request is complete.
  *
- * Called by: the loop of the edge. Closing: all functions here but sr_intake_close may close and free the
+ * Called by: the loop of the edge. Closing: all functions here but sr_intake_close and is_head may close and free the
  * connection.
  * Failure: a request that is malformed, too large or too slow is refused, and its connection ends.
  *
@@ -35,10 +35,13 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task); /* a li
 sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task);   /* a socket has bytes */
 sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task);   /* bytes were read already */
 
+/* Before a request is complete: whether it is HEAD, as far as it has arrived. */
+bool sr_intake_is_head(const sr_conn *c);
+
 /* The task was copied: drops its bytes, and keeps those after them for the next request. */
 void sr_intake_close(sr_engine *e, sr_conn *c);
 
-/* Nobody can serve the task: answers with `status`, then ends the connection. */
-void sr_intake_refuse(sr_engine *e, sr_task *task, int status);
+/* Nobody can serve the task: answers with `status`, which is logged and counted as `why`, then ends the connection. */
+void sr_intake_refuse(sr_engine *e, sr_task *task, int status, sr_refusal why);
 
 #endif

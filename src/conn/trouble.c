@@ -36,32 +36,39 @@ void sr_trouble_count(sr_engine *e, sr_trouble what, uint64_t by, int err)
     sr_trouble_ring(e);
 }
 
-void sr_trouble_refused(sr_engine *e, const sr_conn *c, int status)
+void sr_trouble_refused(sr_engine *e, const sr_conn *c, sr_refusal why)
 {
-    switch (status) {
-    case 408:
-        sr_trouble_count(e, c->state == SR_CONN_BODY ? SR_TROUBLE_BODY_TIMEOUT : SR_TROUBLE_HEADER_TIMEOUT, 1,
-                         0);
+    switch (why) {
+    case SR_REFUSED_HEADER_TIMEOUT:
+        sr_trouble_count(e, SR_TROUBLE_HEADER_TIMEOUT, 1, 0);
         break;
-    case 413:
+    case SR_REFUSED_BODY_TIMEOUT:
+        sr_trouble_count(e, SR_TROUBLE_BODY_TIMEOUT, 1, 0);
+        break;
+    case SR_REFUSED_BODY:
         sr_trouble_count(e, SR_TROUBLE_BODY, 1, 0);
         break;
-    case 414:
+    case SR_REFUSED_REQUEST_LINE:
         sr_trouble_count(e, SR_TROUBLE_REQUEST_LINE, 1, 0);
         break;
-    case 431:
+    case SR_REFUSED_HEAD:
         sr_trouble_count(e, SR_TROUBLE_HEAD, 1, 0);
         break;
-    case 500:
-    case 507:
+    case SR_REFUSED_TMPDIR:
         if (c->body && c->body->err)
             sr_trouble_count(e, SR_TROUBLE_TEMPFILE, 1, c->body->err);
         break;
-    case 503: /* its callers count it, since it has many reasons */
-    case 504:
+    case SR_REFUSED_MALFORMED:
+    case SR_REFUSED_INCOMPLETE:
+    case SR_REFUSED_NOT_TLS:
+    case SR_REFUSED_EXPECT:
+    case SR_REFUSED_UPGRADE:
+    case SR_REFUSED_NOT_IMPLEMENTED:
+    case SR_REFUSED_VERSION:
+        sr_trouble_count(e, SR_TROUBLE_MALFORMED, 1, 0);
         break;
     default:
-        sr_trouble_count(e, SR_TROUBLE_MALFORMED, 1, 0);
+        break;
     }
 }
 

@@ -12,8 +12,8 @@
 
 void sr_trouble_count(sr_engine *e, sr_trouble what, uint64_t by, int err); /* err: errno, or 0 */
 
-/* A request is refused with this status. Call it in the state that is refused. */
-void sr_trouble_refused(sr_engine *e, const sr_conn *c, int status);
+/* A request is refused. What only its caller knows more of, such as the errno, is counted there. */
+void sr_trouble_refused(sr_engine *e, const sr_conn *c, sr_refusal why);
 
 /*
  * The TLS handshake of this connection has failed, and the caller closes it: counts that, and tells the owner of the engine,

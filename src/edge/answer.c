@@ -5,6 +5,7 @@
 #include "../conn/trouble.h"
 #include "log.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 void sr_answer_begin(sr_edge *ed, sr_task *task, const sr_response *r, size_t len)
@@ -31,6 +32,7 @@ void sr_answer_end(sr_edge *ed, sr_conn *c)
 
 void sr_answer_refuse(sr_edge *ed, sr_task *task, int err)
 {
+    bool file = err == EAGAIN || err == EIO || err == ESTALE || err == ETIMEDOUT;
     sr_trouble_count(ed->engine, SR_TROUBLE_MEMORY, 1, err);
-    sr_intake_refuse(ed->engine, task, 503);
+    sr_intake_refuse(ed->engine, task, 503, file ? SR_REFUSED_FILE : sr_account_lack(err));
 }

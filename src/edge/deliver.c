@@ -121,11 +121,11 @@ static void bad_gateway(sr_edge *ed, sr_conn *c)
         sr_hsts_add(e, c, &r, &ed->head) ||
         sr_response_finish(&r, &ed->head, sizeof text - 1, e->date, e->config.server) ||
         !sr_buffer_add_bytes(&ed->head, body)) {
-        sr_finish_refuse(e, c, 502, c->is_head);
+        sr_finish_refuse(e, c, 502, SR_REFUSED_WORKER, c->is_head);
         return;
     }
     c->keep_alive = r.keep_alive;
-    c->refused = true;
+    c->refused = SR_REFUSED_WORKER;
     sr_account_head(c, 502, sr_buffer_len(&ed->head) - body.len);
     struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
     sr_send_last(e, c, &iov, 1);
@@ -184,7 +184,8 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
     bool table = err == EMFILE || err == ENFILE;
     sr_trouble_count(ed->engine, table && !open ? SR_TROUBLE_DESCRIPTORS : SR_TROUBLE_MEMORY, 1, err);
     if (open) {
-        sr_finish_refuse(ed->engine, c, 503, c->is_head); /* this calls sr_limits_leave */
+        sr_finish_refuse(ed->engine, c, 503, sr_account_lack(err),
+                         c->is_head); /* this calls sr_limits_leave */
         return;
     }
     sr_limits_leave(ed, c);

@@ -3,6 +3,7 @@
 #endif
 #include "dispatch.h"
 
+#include "../conn/account.h"
 #include "../conn/deadline.h"
 #include "../conn/trouble.h"
 #include "../net/tempfile.h"
@@ -113,14 +114,15 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     sr_slot *s = room ? sr_queue_slot(&ed->queue, &index) : NULL;
     if (!s) {
         sr_trouble_count(e, SR_TROUBLE_QUEUE, 1, 0);
-        sr_intake_refuse(e, task, 503);
+        sr_intake_refuse(e, task, 503, SR_REFUSED_QUEUE);
         return;
     }
     sr_entry *en = &ed->entries[index];
     if (!fill(ed, s, en, task)) {
-        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, errno);
+        int err = errno;
+        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, err);
         sr_queue_release(&ed->queue, index);
-        sr_intake_refuse(e, task, 503);
+        sr_intake_refuse(e, task, 503, sr_account_lack(err));
         return;
     }
     sr_intake_close(e, c);

@@ -564,9 +564,22 @@ static void ready(sr_edge *ed)
     }
 }
 
+/* For metrics: how near the server is to a limit. */
+static void publish_limits(const sr_engine *e)
+{
+    sr_board *board = e->scoreboard ? e->scoreboard->shared : NULL;
+    if (!board)
+        return;
+    atomic_store_explicit(&board->max_connections, e->config.max_connections, memory_order_relaxed);
+    atomic_store_explicit(&board->max_queue, e->config.max_queue, memory_order_relaxed);
+    atomic_store_explicit(&board->queue_ns, (uint64_t)e->config.queue_ns, memory_order_relaxed);
+    atomic_store_explicit(&board->request_ns, (uint64_t)e->config.request_ns, memory_order_relaxed);
+}
+
 void sr_edge_run(sr_edge *ed)
 {
     sr_sleepers_arrive(ed->sleepers, ed->number, ed->name);
+    publish_limits(ed->engine);
     ready(ed);
     while (sr_edge_step(ed, true))
         ;

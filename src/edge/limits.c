@@ -207,7 +207,7 @@ static void call_over(sr_edge *ed, sr_conn *c)
     if (gone)
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
     else
-        sr_finish_refuse(e, c, 504, c->is_head);
+        sr_finish_refuse(e, c, 504, SR_REFUSED_REQUEST_TIMEOUT, c->is_head);
 }
 
 static void stream_over(sr_edge *ed, sr_conn *c)
@@ -262,6 +262,7 @@ static bool queue_over(sr_edge *ed, sr_conn *c)
     if (dropped(ed, c))
         return true;
     if (sr_mend_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, ed->entries[slot].number)) {
+        sr_log_offer(ed, slot); /* the caller has no bytes of this request, but maybe of the next one */
         sr_deliver_forget(ed, slot);
         return false;
     }

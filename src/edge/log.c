@@ -57,6 +57,8 @@ static sr_bytes value_of(void *ctx, const sr_logitem *item)
     sr_fact fact;
     if (item->kind == SR_LOG_TLS)
         return sr_fact_find(item->name, &fact) ? sr_facts_get(log->facts, fact) : none;
+    if (item->kind == SR_LOG_REFUSED || item->kind == SR_LOG_REFUSED_BY)
+        return sr_accesslog_reason(ed->engine->log->of);
     if (item->kind == SR_LOG_OUT) {
         sr_bytes response = ed->engine->log->response;
         if (response.at)

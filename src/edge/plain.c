@@ -102,7 +102,7 @@ static void redirect(sr_edge *ed, sr_task *task)
     sr_buffer_free(&to);
     if (err == ENOENT) {
         e->refusal = "the request has no Host, so there is no URL to redirect it to";
-        sr_intake_refuse(e, task, 400);
+        sr_intake_refuse(e, task, 400, SR_REFUSED_MALFORMED);
         e->refusal = NULL;
         return;
     }

@@ -98,7 +98,7 @@ void sr_stop_end(sr_edge *ed)
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
         next = l->next;
         if (c->slot && ed->entries[c->slot - 1].phase == SR_ENTRY_OPEN && !c->out)
-            sr_finish_refuse(e, c, 503, c->is_head);
+            sr_finish_refuse(e, c, 503, SR_REFUSED_STOP, c->is_head);
     }
     bool last = !sr_sleepers_part(ed->sleepers, ed->number);
     if (last && ed->stopping) /* otherwise another edge needs the workers, now or later */

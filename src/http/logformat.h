@@ -32,7 +32,8 @@ typedef enum sr_logkind {
     SR_LOG_TLS,          /* %{name}x: SSL_PROTOCOL and the like (share/facts.h) */
     SR_LOG_REQUEST_ID,   /* %{request-id}x */
     SR_LOG_TRACEPARENT,  /* %{traceparent}x */
-    SR_LOG_REFUSED,      /* %{refused}x, the rule that a refused request has broken */
+    SR_LOG_REFUSED,      /* %{refused}x, the rule that a refused request has broken, or the next one */
+    SR_LOG_REFUSED_BY,   /* %{refused-by}x, the name of the reason (share/counters.h) */
     SR_LOG_CUSTOM,       /* %z or %{name}z of the caller: `letter`, and `name` unless its at is NULL */
     SR_LOG_TEXT,         /* from here on without the source, early */
     SR_LOG_TIME,         /* %t %{format}t */

@@ -71,6 +71,7 @@ static const struct block {
     {'x', true, "request-id", SR_LOG_REQUEST_ID, 0},
     {'x', true, "traceparent", SR_LOG_TRACEPARENT, 0},
     {'x', true, "refused", SR_LOG_REFUSED, 0},
+    {'x', true, "refused-by", SR_LOG_REFUSED_BY, 0},
     {'x', true, NULL, SR_LOG_TLS, 0},
     {'T', true, "s", SR_LOG_DURATION, 1e9},
     {'T', true, "ms", SR_LOG_DURATION, 1e6},

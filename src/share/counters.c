@@ -59,6 +59,35 @@ const char *sr_closed_name(sr_closed why)
     return names[why];
 }
 
+const char *sr_refusal_name(sr_refusal why)
+{
+    static const char *const names[SR_REFUSALS] = {
+        [SR_REFUSED_MALFORMED] = "malformed",
+        [SR_REFUSED_INCOMPLETE] = "incomplete",
+        [SR_REFUSED_NOT_TLS] = "not-tls",
+        [SR_REFUSED_HEADER_TIMEOUT] = "header-timeout",
+        [SR_REFUSED_BODY_TIMEOUT] = "body-timeout",
+        [SR_REFUSED_BODY] = "max-body",
+        [SR_REFUSED_REQUEST_LINE] = "max-request-line",
+        [SR_REFUSED_HEAD] = "max-header",
+        [SR_REFUSED_EXPECT] = "expect",
+        [SR_REFUSED_UPGRADE] = "upgrade",
+        [SR_REFUSED_NOT_IMPLEMENTED] = "not-implemented",
+        [SR_REFUSED_VERSION] = "http-version",
+        [SR_REFUSED_TMPDIR] = "tmpdir",
+        [SR_REFUSED_CONNECTIONS] = "max-connections",
+        [SR_REFUSED_QUEUE] = "max-queue",
+        [SR_REFUSED_QUEUE_TIMEOUT] = "queue-timeout",
+        [SR_REFUSED_REQUEST_TIMEOUT] = "request-timeout",
+        [SR_REFUSED_WORKER] = "worker-lost",
+        [SR_REFUSED_MEMORY] = "memory",
+        [SR_REFUSED_DESCRIPTORS] = "descriptors",
+        [SR_REFUSED_FILE] = "static-file",
+        [SR_REFUSED_STOP] = "stop",
+    };
+    return names[why];
+}
+
 const char *sr_failure_name(sr_failure why)
 {
     static const char *const names[SR_FAILURES] = {

@@ -30,6 +30,34 @@ typedef enum sr_closed {
     SR_CLOSED_REASONS,
 } sr_closed;
 
+/* Why the server has answered a request itself, with an error. The names are documented: docs/PROTOCOL.md */
+typedef enum sr_refusal {
+    SR_REFUSED_NOT, /* it has not */
+    SR_REFUSED_MALFORMED,
+    SR_REFUSED_INCOMPLETE,      /* the client has shut down its side within it */
+    SR_REFUSED_NOT_TLS,         /* plain HTTP where TLS is spoken */
+    SR_REFUSED_HEADER_TIMEOUT,  /* --header-timeout */
+    SR_REFUSED_BODY_TIMEOUT,    /* --body-rate */
+    SR_REFUSED_BODY,            /* --max-body */
+    SR_REFUSED_REQUEST_LINE,    /* --max-request-line */
+    SR_REFUSED_HEAD,            /* --max-header-bytes, --max-header-fields, and limits of trailers */
+    SR_REFUSED_EXPECT,          /* an expectation that is not known */
+    SR_REFUSED_UPGRADE,         /* a version of WebSocket that is not known */
+    SR_REFUSED_NOT_IMPLEMENTED, /* a method or a transfer coding */
+    SR_REFUSED_VERSION,         /* of HTTP */
+    SR_REFUSED_TMPDIR,          /* its body could not be written to a file */
+    SR_REFUSED_CONNECTIONS,     /* --max-connections, and no connection was idle */
+    SR_REFUSED_QUEUE,           /* --max-queue */
+    SR_REFUSED_QUEUE_TIMEOUT,   /* --queue-timeout */
+    SR_REFUSED_REQUEST_TIMEOUT, /* --request-timeout: the response had not begun */
+    SR_REFUSED_WORKER,          /* its worker has ended */
+    SR_REFUSED_MEMORY,
+    SR_REFUSED_DESCRIPTORS,
+    SR_REFUSED_FILE, /* a file of --static could not be opened at the moment */
+    SR_REFUSED_STOP, /* the server has ended before its response had begun */
+    SR_REFUSALS,
+} sr_refusal;
+
 /* Why a TLS handshake has failed. */
 typedef enum sr_failure {
     SR_FAILURE_CLOSED,      /* the client has closed the connection, or is gone */
@@ -87,13 +115,14 @@ typedef struct sr_histogram {
 } sr_histogram;
 
 typedef struct sr_counters {
-    _Atomic uint64_t requests;            /* for which the application was called */
-    _Atomic uint64_t bytes;               /* of responses that are over, without interim responses */
-    _Atomic uint64_t responses[5];        /* by the first digit of the status, from 1; [4] is 5 and above */
-    _Atomic uint64_t aborted;             /* requests whose client did not get all of the response */
-    _Atomic uint64_t refused;             /* requests that the server has answered itself, complete or not */
-    _Atomic uint64_t files;               /* requests that were answered from the folders of --static */
-    _Atomic uint64_t accepted;            /* connections */
+    _Atomic uint64_t requests;             /* for which the application was called */
+    _Atomic uint64_t bytes;                /* of responses that are over, without interim responses */
+    _Atomic uint64_t responses[5];         /* by the first digit of the status, from 1; [4] is 5 and above */
+    _Atomic uint64_t aborted;              /* requests whose client did not get all of the response */
+    _Atomic uint64_t refused[SR_REFUSALS]; /* requests that the server has answered itself, complete or not */
+    _Atomic uint64_t files;                /* requests that were answered from the folders of --static */
+    _Atomic uint64_t accepted;             /* connections */
+    _Atomic uint64_t paused; /* times that none was accepted for 100 ms, for lack of descriptors or memory */
     _Atomic uint64_t handshakes;          /* of TLS, that have succeeded */
     _Atomic uint64_t failed[SR_FAILURES]; /* handshakes of TLS */
     _Atomic uint64_t closed[SR_CLOSED_REASONS];
@@ -144,6 +173,7 @@ double sr_histogram_quantile(const sr_histogram *h, double part);
 void sr_counters_sum(sr_counters *sum, const sr_counters *row);
 
 const char *sr_closed_name(sr_closed why);    /* static: "client", "keepalive-timeout" */
+const char *sr_refusal_name(sr_refusal why);  /* static: "queue-timeout"; NULL of SR_REFUSED_NOT */
 const char *sr_failure_name(sr_failure why);  /* static: "version", "not_tls" */
 const char *sr_trouble_name(sr_trouble what); /* static: "queue-timeout" */
 const char *sr_limit_name(sr_limit which);    /* static: "queue" */

@@ -124,7 +124,7 @@ typedef struct sr_row_request {
  * Two builds can run beside each other, during an update, if they agree in this number. Whoever changes the
  * place or the meaning of a field counts the first part up; the second is the size of a row.
  */
-enum { SR_SCOREBOARD_LAYOUT = 15 << 24 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 16 << 24 | sizeof(sr_row) };
 
 typedef struct sr_board {      /* the memory */
     uint32_t layout;           /* SR_SCOREBOARD_LAYOUT; the first field in every layout */
@@ -137,6 +137,8 @@ typedef struct sr_board {      /* the memory */
     sr_note notes[SR_NOTES];
     _Atomic uint32_t watched;                   /* sr_watched */
     _Atomic int32_t trouble_errno[SR_TROUBLES]; /* the last errno of each; 0: none */
+    /* limits of all edges together, as the edge says that has started last; times in ns, 0: there is no limit */
+    _Atomic uint64_t max_connections, max_queue, queue_ns, request_ns;
     _Atomic uint64_t longest_wait; /* ns that a request has waited, since the supervisor has read it */
     size_t size;                   /* bytes mapped */
     int memfd;                     /* has the same number in all processes */

@@ -47,7 +47,13 @@ subtest 'Counters and gauges' => sub {
         'sirius_responses_total{class="5xx"}'                         => 50,
         'sirius_response_bytes_total'                                 => 36_000_000,
         'sirius_responses_aborted_total'                              => 7,
-        'sirius_requests_refused_total'                               => 9,
+        'sirius_requests_refused_total{reason="malformed"}'           => 5,
+        'sirius_requests_refused_total{reason="queue-timeout"}'       => 4,
+        'sirius_queued_requests_limit'                                => 100,
+        'sirius_queue_wait_limit_seconds'                             => 30,
+        'sirius_request_age_limit_seconds'                            => 60,
+        'sirius_connections_limit'                                    => 50,
+        'sirius_accept_pauses_total'                                  => 2,
         'sirius_static_requests_total'                                => 400,
         'sirius_queued_requests'                                      => 5,
         'sirius_connections{state="active"}'                          => 5,
@@ -223,7 +229,7 @@ subtest 'promtool' => sub {
     my %yaml = slurp('docs/OBSERVABILITY.md') =~ /^```yaml\n# (\S+\.yml)\n(.*?)^```$/gms;
     like promtool( $promtool, $yaml{'prometheus.yml'}, 'config' ), qr/\Aexit 0: /,
         'configuration in the manual';
-    like promtool( $promtool, $yaml{'sirius.rules.yml'}, 'rules' ), qr/\Aexit 0: .*SUCCESS: 8 rules/s,
+    like promtool( $promtool, $yaml{'sirius.rules.yml'}, 'rules' ), qr/\Aexit 0: .*SUCCESS: 10 rules/s,
         'rules in the manual';
     like promtool( $promtool, "# TYPE a counter\na 1\n" ), qr/_total/, 'it is one that finds faults';
 };

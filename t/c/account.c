@@ -27,7 +27,11 @@ static const char *changes(const sr_counters *now)
         to = put_count(to, name, &now->responses[i], &base.responses[i]);
     }
     to = put_count(to, "aborted", &now->aborted, &base.aborted);
-    to = put_count(to, "refused", &now->refused, &base.refused);
+    for (int i = SR_REFUSED_NOT + 1; i < SR_REFUSALS; i++) {
+        char name[50];
+        snprintf(name, sizeof name, "refused:%s", sr_refusal_name((sr_refusal)i));
+        to = put_count(to, name, &now->refused[i], &base.refused[i]);
+    }
     _Atomic uint64_t timed[2] = {sr_histogram_count(&base.latency), sr_histogram_count(&now->latency)};
     to = put_count(to, "timed", &timed[1], &timed[0]);
     for (int i = 0; i < SR_CLOSED_REASONS; i++) {
@@ -204,7 +208,8 @@ static void overdue(void)
     client c = client_open(&s, 0);
     client_get(&c, "/held");
     is_int(client_response(&c), 504, "a request that takes too long");
-    counts(" accepted 1 requests 1 5xx 1 refused 1 timed 1", "is over with its 504, while the call goes on");
+    counts(" accepted 1 requests 1 5xx 1 refused:request-timeout 1 timed 1",
+           "is over with its 504, while the call goes on");
     is_int((long long)bytes, (long long)c.len, "with its bytes");
     client_close(&c);
     counts(" closed:refused 1", "and its connection, too");
@@ -234,13 +239,13 @@ static void refused(void)
 {
     sr_config config = config_default();
     static const refusal list[] = {
-        {"no request at all", "BAD\r\n\r\n", " accepted 1 4xx 1 refused 1 closed:refused 1"},
+        {"no request at all", "BAD\r\n\r\n", " accepted 1 4xx 1 refused:malformed 1 closed:refused 1"},
         {"a body that is too large", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 101\r\n\r\n",
-         " accepted 1 4xx 1 refused 1 closed:refused 1"},
+         " accepted 1 4xx 1 refused:max-body 1 closed:refused 1"},
         {"an unknown coding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n",
-         " accepted 1 5xx 1 refused 1 closed:refused 1"},
+         " accepted 1 5xx 1 refused:not-implemented 1 closed:refused 1"},
         {"a second one, refused", "GET / HTTP/1.1\r\nHost: a\r\n\r\nBAD\r\n\r\n",
-         " accepted 1 requests 1 2xx 1 4xx 1 refused 1 timed 1 closed:refused 1"},
+         " accepted 1 requests 1 2xx 1 4xx 1 refused:malformed 1 timed 1 closed:refused 1"},
     };
     config.linger_ns = 100 * SR_MILLISECOND;
     config.max_body = 100;
@@ -258,7 +263,7 @@ static void prefaced(void)
         {"a part of one", "PROXY TC", " accepted 1 closed:header-timeout 1"},
         {"a right one, and no more", "PROXY UNKNOWN\r\n", " accepted 1 closed:header-timeout 1"},
         {"a right one, then no request", "PROXY UNKNOWN\r\n@",
-         " accepted 1 4xx 1 refused 1 closed:refused 1"},
+         " accepted 1 4xx 1 refused:malformed 1 closed:refused 1"},
     };
     static const refusal strangers[] = {{"of a stranger", "", " accepted 1 closed:proxy-protocol 1"}};
     config.header_ns = SR_SECOND;
@@ -273,9 +278,9 @@ static void late(void)
 {
     sr_config config = config_default();
     static const refusal list[] = {
-        {"408 of a head", "GET / HT", " accepted 1 4xx 1 refused 1 closed:header-timeout 1"},
+        {"408 of a head", "GET / HT", " accepted 1 4xx 1 refused:header-timeout 1 closed:header-timeout 1"},
         {"408 of a body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab",
-         " accepted 1 4xx 1 refused 1 closed:body-timeout 1"},
+         " accepted 1 4xx 1 refused:body-timeout 1 closed:body-timeout 1"},
         {"nothing at all", "", " accepted 1 closed:header-timeout 1"},
         {"idle for too long", "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
          " accepted 1 requests 1 2xx 1 timed 1 closed:keepalive-timeout 1"},
@@ -297,7 +302,7 @@ static void waited(void)
     counts(" accepted 1 requests 1", "with one");
     c = sends("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     is_int(client_response(&c), 503, "another waits for too long");
-    counts(" accepted 1 5xx 1 refused 1 timed 1", "refused, with the time that it has waited");
+    counts(" accepted 1 5xx 1 refused:queue-timeout 1 timed 1", "refused, with the time that it has waited");
     client_close(&c);
     counts(" closed:refused 1", "and closed");
     gone = sends("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -332,7 +337,7 @@ static void room(void)
     counts(" requests 1", "does not");
     first = client_open(&s, 0);
     is_int(client_response(&first), 503, "so the new one is refused");
-    counts(" accepted 1 5xx 1 refused 1", "before it has said anything");
+    counts(" accepted 1 5xx 1 refused:max-connections 1", "before it has said anything");
     client_close(&first);
     counts(" closed:refused 1", "and closed");
     go_on();

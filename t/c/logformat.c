@@ -37,6 +37,7 @@ static values request(void)
                        [SR_LOG_OUT] = "\"out\"",
                        [SR_LOG_REQUEST_ID] = "shop-1",
                        [SR_LOG_REFUSED] = "no Host",
+                       [SR_LOG_REFUSED_BY] = "malformed",
                        [SR_LOG_ENV] = ""}};
     for (int i = 0; i < SR_LOG_TEXT; i++)
         v.len[i] = v.at[i] ? strlen(v.at[i]) : 0;

@@ -6,8 +6,9 @@ use File::Temp;
 use Test::More;
 use Sirius::Test;
 
-# An operator who sees a 400 wants to know which rule the client has broken: %{refused}x of the access log says it, whatever is
-# left of the request
+# An operator who sees a request refused wants to know why: %{refused}x of the access log says which rule it has broken,
+# %{refused-by}x has a word for each reason, which the metrics have as well. The line is that of the request itself, whatever is left of
+# it, and whatever follows it on the connection.
 
 my $dir    = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 my $server = start_server(
@@ -56,5 +57,184 @@ for my $number ( 0 .. $#tries ) {
     ref $line ? like( $got, $line, 'why' ) : is( $got, $line, 'why' );
 }
 $server->stop;
+
+# A server whose log has the word; lines are awaited
+sub logging {
+    my ( $app, @args ) = @_;
+    my $dir    = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    my $server = start_server(
+        $app, '--access-log', "$dir/log", '--access-log-format',
+        '%{refused-by}x %>s %h %m %U %q %H %{Referer}i %B %{refused}x',
+        qw(--admin 127.0.0.1:0), @args
+    );
+    my $lines = sub {
+        my $number = shift;
+        my @got;
+        until_true(
+            20,
+            sub {
+                @got = -e "$dir/log" ? split /\n/, Sirius::Test::Server::slurp("$dir/log") : ();
+                @got >= $number;
+            }
+        );
+        return @got;
+    };
+    return ( $server, $lines, $dir );
+}
+
+# { reason => how many }, of those that there were
+sub counted {
+    my $server  = shift;
+    my ($admin) = $server->log =~ m{admin on http://([^/\s]+)/};
+    my $text    = $server->connect( to => $admin )->ask( 'GET /metrics', 'Host: localhost' )->body;
+    my %count   = $text =~ /^sirius_requests_refused_total\{reason="([\w-]+)"\} (\d+)$/mg;
+    return { map { $_ => $count{$_} } grep { $count{$_} } keys %count };
+}
+
+sub words {
+    my %count;
+    $count{ (split)[0] }++ for @_;
+    delete $count{'-'};
+    return \%count;
+}
+
+my $SLEEP = q(sub {
+    my ($seconds) = $_[0]{QUERY_STRING} =~ /t=([\d.]+)/;
+    select undef, undef, undef, $seconds if $seconds;
+    require POSIX;
+    POSIX::_exit(3) if $_[0]{PATH_INFO} eq '/kill';
+    return [ 200, [], ['ok'] ];
+});
+
+subtest 'a request that waited is logged as itself, with others behind it on the connection' => sub {
+    for my $edges ( 1, 2 ) {
+        my ( $server, $lines )
+            = logging( $SLEEP, qw(--workers 1 --queue-timeout 1 --trust-proxy 127.0.0.1 --edges), $edges );
+        my $busy = $server->connect;
+        $busy->send( request('GET /busy?t=2') );
+        my @first = (
+            [   "DELETE /one?a=b HTTP/1.1\r\nHost: h\r\nReferer: r1\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n" =>
+                    'queue-timeout 503 192.0.2.1 DELETE /one ?a=b HTTP/1.1 r1'
+            ],
+            [   "HEAD /two HTTP/1.1\r\nHost: h\r\nReferer: r2\r\n\r\n" =>
+                    'queue-timeout 503 127.0.0.1 HEAD /two  HTTP/1.1 r2'
+            ],
+            [   "GET /three HTTP/1.0\r\nReferer: r3\r\nConnection: keep-alive\r\n\r\n" =>
+                    'queue-timeout 503 127.0.0.1 GET /three  HTTP/1.0 r3'
+            ],
+            [         "PUT /four HTTP/1.1\r\nHost: h\r\nReferer: r4\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    . "2\r\nab\r\n0\r\n\r\n" => 'queue-timeout 503 127.0.0.1 PUT /four  HTTP/1.1 r4'
+            ],
+            [         "POST /five HTTP/1.1\r\nHost: h\r\nReferer: r5\r\nContent-Length: 200000\r\n\r\n"
+                    . 'x' x 200_000 => 'queue-timeout 503 127.0.0.1 POST /five  HTTP/1.1 r5'
+            ],
+            [         "GET /six HTTP/1.1\r\nHost: h\r\nReferer: r6\r\nX: "
+                    . 'y' x 30_000
+                    . "\r\n\r\n" => 'queue-timeout 503 127.0.0.1 GET /six  HTTP/1.1 r6'
+            ],
+        );
+        my @behind = (
+            "GET /innocent HTTP/1.1\r\nHost: h\r\nReferer: other\r\nX-Forwarded-For: 198.51.100.2\r\n\r\n",
+            "POST /innocent HTTP/1.1\r\nHost: h\r\nReferer: other\r\nContent-Length: 9\r\n\r\nhalf",
+            'GARBAGE',
+            "HEAD /innocent HTTP/1.1\r\nHo",
+            q(),
+        );
+        my ( @client, @want );
+        for my $first (@first) {
+            for my $behind (@behind) {
+                push @client, my $client = $server->connect;
+                push @want, $first->[1];
+                $client->send( $first->[0] . $behind );
+            }
+        }
+        my @wrong = grep { $client[$_]->response( head => $want[$_] =~ / HEAD / ? 1 : 0 )->status ne '503' }
+            0 .. $#want;
+        is "@wrong", q(), "$edges edges: each is refused";
+        my @got = grep { !/ \/busy / } $lines->( @want + 1 );
+        s/ \d+ queue-timeout\z// for @got;
+        is_deeply [ sort @got ], [ sort @want ], 'each has a line of its own, and nobody else has';
+        is_deeply counted($server), { 'queue-timeout' => scalar @want }, 'they are counted';
+        $server->stop;
+    }
+};
+
+subtest 'every reason has a word, in the log and in the metrics' => sub {
+    my ( $server, $lines, $dir ) = logging( $SLEEP,
+        qw(--workers 1 --max-queue 1 --max-body 100 --header-timeout 1 --body-timeout 1 --request-timeout 2 --max-connections 12)
+    );
+    my @each = (
+        [   "POST /inc HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc",
+            'incomplete 400 127.0.0.1 POST /inc', 1
+        ],
+        [ "HEAD /half HTTP/1.1\r\nHo", 'incomplete 400 127.0.0.1 HEAD /half', 1 ],
+        [ "HEAD /head HTTP/1.1\r\nHost: h\r\n", 'header-timeout 408 127.0.0.1 HEAD /head' ],
+        [   "PUT /body HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+            'body-timeout 408 127.0.0.1 PUT /body'
+        ],
+        [ "PUT /big HTTP/1.0\r\nContent-Length: 101\r\n\r\n",  'max-body 413 127.0.0.1 PUT /big' ],
+        [ 'GET /' . 'a' x 70_000 . " HTTP/1.1\r\n\r\n",        'max-request-line 414 127.0.0.1' ],
+        [ "GET /exp HTTP/1.1\r\nHost: h\r\nExpect: x\r\n\r\n", 'expect 417 127.0.0.1 GET /exp' ],
+        [   "GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 8\r\n\r\n",
+            'upgrade 426 127.0.0.1 GET /ws'
+        ],
+        [   "GET /fld HTTP/1.1\r\nHost: h\r\nX: " . 'a' x 70_000 . "\r\n\r\n",
+            'max-header 431 127.0.0.1 GET /fld'
+        ],
+        [ "TRACE /tr HTTP/1.1\r\nHost: h\r\n\r\n",      'not-implemented 501 127.0.0.1 TRACE /tr' ],
+        [ "GET /v HTTP/2.0\r\nHost: h\r\n\r\n",         'http-version 505 127.0.0.1 GET' ],
+        [ "GET /no HTTP/1.1\r\n\r\n",                   'malformed 400 127.0.0.1 GET /no' ],
+        [ "HEAD /kill HTTP/1.1\r\nHost: h\r\n\r\n",     'worker-lost 502 127.0.0.1 HEAD /kill' ],
+        [ "HEAD /late?t=9 HTTP/1.1\r\nHost: h\r\n\r\n", 'request-timeout 504 127.0.0.1 HEAD /late ?t=9' ],
+    );
+    my $number = 0;
+    for my $case (@each) {
+        my ( $bytes, $want, $half ) = @$case;
+        my $client = $server->connect;
+        $client->send($bytes);
+        $client->finish if $half;
+        my $head     = $bytes =~ /\AHEAD/ ? 1 : 0;
+        my $answer   = $client->response( head => $head );
+        my ($status) = $want =~ / (\d+)/;
+        is $answer->status,  $status, $want;
+        is $client->rest(1), q(),     'without a body' if $head && $status != 502;
+        $client->close;
+        like + ( $lines->( ++$number ) )[-1], qr/\A\Q$want\E(?: |\z)/, 'its line';
+    }
+    until_true( 20, sub { $server->ask('GET /up')->status == 200 } );
+    $number = $lines->(1);
+    my @long = map {
+        my $c = $server->connect;
+        $c->send( request("GET /long$_?t=0.5") );
+        select undef, undef, undef, 0.1;
+        $c
+    } 1, 2;
+    my $full = $server->connect;
+    $full->send( request( 'HEAD /full', 'Referer: me' ) . request('GET /behind') );
+    is $full->response( head => 1 )->status, 503, 'the queue is full';
+    my @open = map { my $c = $server->connect; $c->send("GET /open HTTP/1.1\r\nHos"); $c } 1 .. 9;
+    my $more = $server->connect;
+    $more->send( request( 'HEAD /more', 'Referer: you' ) . request('GET /behind') );
+    is $more->response( head => 1 )->status, 503, 'nor is there room for connections';
+    is $more->rest(1),                       q(), 'HEAD has no body';
+    $_->response for @long;
+    $_->close    for @open;
+    my @got = $lines->( $number + 4 );
+    is scalar( grep {m{\Amax-queue 503 127.0.0.1 HEAD /full  HTTP/1.1 me }} @got ), 1,
+        'the first has its line';
+    is scalar( grep {m{\Amax-connections 503 127.0.0.1 HEAD /more  HTTP/1.1 you }} @got ), 1,
+        'and the second';
+    is scalar( grep {m{/behind}} @got ), 0, 'what is behind them has none';
+    my $counted;    # those that were left open have ended within their requests
+    until_true(
+        20,
+        sub {
+            $counted = counted($server);
+            ( $counted->{incomplete} || 0 ) == 2 + @open && words( $lines->(1) )->{incomplete} == 2 + @open;
+        }
+    );
+    is_deeply $counted, words( $lines->(1) ), 'log and metrics agree';
+    $server->stop;
+};
 
 done_testing;

@@ -228,7 +228,7 @@ subtest 'access log and counters' => sub {
     like $metrics, qr/^sirius_responses_total\{class="2xx"\} 5$/m, 'by their status';
     like $metrics, qr/^sirius_responses_total\{class="3xx"\} 1$/m, 'too';
     like $metrics, qr/^sirius_request_duration_seconds_count 0$/m, 'not among the times of the application';
-    like $metrics, qr/^sirius_requests_refused_total 0$/m,         'and not as refused';
+    like $metrics, qr/^sirius_requests_refused_total\{reason="static-file"\} 0$/m, 'and not as refused';
     $server->stop;
 };
 

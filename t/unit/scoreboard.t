@@ -34,8 +34,14 @@ subtest 'a snapshot' => sub {
     cmp_ok abs( $got->{time} - time ), '<', 60, 'when';
     is_deeply $got->{totals}, {
         (   map { $_ => 0 }
-                qw(aborted accepted bytes files given handshakes log_lost lost refused requests slow taken)
+                qw(aborted accepted bytes files given handshakes log_lost lost paused refused requests slow taken)
         ),
+        refusals => {
+            map { $_ => 0 }
+                qw(body-timeout descriptors expect header-timeout http-version incomplete malformed max-body max-connections
+                max-header max-queue max-request-line memory not-implemented not-tls queue-timeout request-timeout
+                static-file stop tmpdir upgrade worker-lost)
+        },
         closed => {
             map { $_ => 0 }
                 qw(after-response application body-timeout client error header-timeout keepalive-timeout

@@ -76,9 +76,10 @@ sub of {
         connections => { open => 40, idle => 30, waiting => 5 },
         wanted      => scalar @$workers,
         stopping    => 0,
-        reload      => { failed => 0, loading => 0, loading_since => 0, ok => 0 },
-        latency     => $class->histogram( 12_000, 0.004 ),
-        queue       => $class->histogram( 12_000, 0.0002 ),
+        limits  => { max_connections => 50, max_queue => 100, queue_timeout => 30, request_timeout => 60 },
+        reload  => { failed          => 0,  loading   => 0,   loading_since => 0,  ok              => 0 },
+        latency => $class->histogram( 12_000, 0.004 ),
+        queue   => $class->histogram( 12_000, 0.0002 ),
         %change,
     };
 }
@@ -111,7 +112,9 @@ sub _totals {
         responses => { 1 => 0, 2 => 11_000, 3 => 500, 4 => 450, 5 => 50 },
         bytes     => 36_000_000,
         aborted   => 7,
+        paused    => 2,
         refused   => 9,
+        refusals  => { malformed => 5, 'queue-timeout' => 4 },
         files     => 400,
         accepted  => 900,
         given     => 20,
