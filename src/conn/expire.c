@@ -77,7 +77,7 @@ void sr_expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
     case SR_DEADLINE_HEAD:
         if (late(e, c, STOOD_STILL_NS))
             sr_deadline_set(e, c, kind);
-        else if (c->state == SR_CONN_IDLE && (c->preface || !sr_buffer_len(&c->in))) /* no byte of a request has come, so there is nothing to answer */
+        else if (c->state == SR_CONN_IDLE) /* no byte of a request has come, so there is nothing to answer */
             sr_finish_close(e, c, idle_why(e, SR_CLOSED_HEAD));
         else
             sr_finish_refuse(e, c, 408, SR_REFUSED_HEADER_TIMEOUT, sr_intake_is_head(c));

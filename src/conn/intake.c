@@ -175,6 +175,12 @@ static take head_done(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, bo
 
 /* --- heads --- */
 
+/* Whether it is an empty line, or a part of one. */
+static bool is_blank(sr_bytes view)
+{
+    return view.len <= 2 && memcmp(view.at, "\r\n", view.len) == 0;
+}
+
 /*
  * Whether this is a HEAD request, perhaps not yet complete: then even a refusal has no body (RFC 9110 9.3.2).
  */
@@ -218,6 +224,12 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, 
     }
     if (!keep_parse(e, c) || (in_scratch && !sr_buffer_add_bytes(&c->in, view)))
         return refuse(e, c, 503, is_head(view));
+    if (is_blank(view)) { /* an empty line behind a body (RFC 9112 2.2) begins no request */
+        c->state = SR_CONN_IDLE;
+        if (sr_link_alone(&c->timer))
+            sr_deadline_set(e, c, SR_DEADLINE_IDLE);
+        return TAKE_MORE;
+    }
     if (c->state == SR_CONN_IDLE && c->requests)
         sr_deadline_set(e, c, SR_DEADLINE_HEAD); /* for the first request, the limit has run since accept */
     c->state = SR_CONN_HEAD;

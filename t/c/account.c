@@ -282,6 +282,10 @@ static void late(void)
         {"408 of a body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab",
          " accepted 1 4xx 1 refused:body-timeout 1 closed:body-timeout 1"},
         {"nothing at all", "", " accepted 1 closed:header-timeout 1"},
+        {"an empty line", "\r\n", " accepted 1 closed:header-timeout 1"},
+        {"a part of one", "\r", " accepted 1 closed:header-timeout 1"},
+        {"an empty line behind a body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\na\r\n",
+         " accepted 1 requests 1 2xx 1 timed 1 closed:keepalive-timeout 1"},
         {"idle for too long", "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
          " accepted 1 requests 1 2xx 1 timed 1 closed:keepalive-timeout 1"},
     };

@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use File::Temp;
 use Test::More;
 use Sirius::Test;
 
@@ -70,6 +71,58 @@ subtest 'keep-alive turned off' => sub {
     ok $client->ask('GET /')->closes, 'it says close';
     is $client->end, 'eof', 'and does';
     $off->stop;
+};
+
+# RFC 9112 2.2: some clients send an empty line behind a body
+subtest 'an empty line behind a request is no request' => sub {
+    my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    my $two = start_server(
+        corpus_file('echo.psgi'),
+        qw(--workers 1 --keepalive-timeout 1 --header-timeout 1 --access-log),
+        "$dir/log", '--access-log-format', '%m %s'
+    );
+    my @first = (
+        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\na",
+        "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+        "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
+    );
+    my $number = 0;
+    for my $first (@first) {
+        my ($what) = $first =~ /\A(.*?)\r\n\r\n/s;
+        $what =~ s/\r\n/ /g;
+        for my $blank ( "\r", "\r\n" ) {
+            for my $later ( 0, 1 ) {
+                my @client = map { $two->connect } 1 .. 2;
+                $_->send( $later ? $first : $first . $blank ) for @client;
+                is_deeply [ map { $_->response->status } @client ], [ 200, 200 ], "$what: answered";
+                if ( $later && $what !~ /close/ ) { $_->send($blank) for @client }
+                $client[1]->finish if $what !~ /close/;
+                is_deeply [ map { $_->end } @client ], [qw(eof eof)],
+                    'no other answer at its time limit, or end';
+                $number += 2;
+            }
+        }
+        next if $what =~ /close/;
+        my $client = $two->connect;
+        $client->send( $first . "\r\n" . $first );
+        is_deeply [ map { $_->status } $client->responses(2) ], [ 200, 200 ], 'the next request is served';
+        $client->send("\r");
+        $client->send( "\n" . $first );
+        is $client->response->status, 200, 'and in pieces as well';
+        $client->close;
+        $number += 3;
+    }
+    for my $nothing ( "\r", "\r\n" ) {
+        my @client = map { $two->connect } 1 .. 2;
+        $_->send($nothing) for @client;
+        $client[1]->finish;
+        is_deeply [ map { $_->end } @client ], [qw(eof eof)], 'nor is it one on a new connection';
+    }
+    $two->stop;
+    my @line = split /\n/, Sirius::Test::Server::slurp("$dir/log");
+    is scalar @line, $number, 'each request has its line, and nothing else has';
+    is_deeply [ grep { !/ 200\z/ } @line ], [], 'of 200';
 };
 
 $server->stop;
