@@ -16,8 +16,9 @@ use Sirius::Test;
 #   app        an application, in Perl: it answers a request
 #   perl       Perl that has to compile
 #   config     a file of --config: a server with it answers a request
-#   nginx, haproxy, caddy, systemd, logrotate, prometheus, yaml
-#              a file for that program, which has to like it; skipped where the program is not installed
+#   nginx, haproxy, caddy, apache, varnish, systemd, logrotate, prometheus, yaml
+#              a file for that program, which has to like it; skipped where the program is not installed. t/proxy/hostile.t
+#              runs those of proxies
 #   skip: WHY  nothing is tried
 #
 # Blocks without a language are pictures or lists, and need no mark.
@@ -110,6 +111,25 @@ my %check = (
         return succeeds( "HOME=$dir XDG_DATA_HOME=$dir caddy validate --adapter caddyfile --config "
                 . $sandbox->file( 'Caddyfile', shift ) );
     },
+    apache2 => sub {
+        my $text    = shift;
+        my $modules = '/usr/lib/apache2/modules';
+        my $main    = join '',
+            map {"LoadModule ${_}_module $modules/mod_$_.so\n"}
+            qw(mpm_event authz_core headers proxy proxy_http);
+        my $dir = $sandbox->dir;
+        return succeeds(
+            'apache2 -t -f '
+                . $sandbox->file(
+                'apache.conf',
+                "ServerRoot $dir\nServerName localhost\nDefaultRuntimeDir $dir\nErrorLog $dir/apache.log\n$main$text"
+                )
+        );
+    },
+    varnishd => sub {
+        return succeeds(
+            'varnishd -C -n ' . $sandbox->dir . '/varnish -f ' . $sandbox->file( 'site.vcl', shift ) );
+    },
     perl => sub {
         return succeeds( "$^X -I$FindBin::Bin/../lib -c " . $sandbox->file( 'srv/shop/example.t', shift ) );
     },
@@ -138,6 +158,8 @@ my %check = (
 );
 my %program = (
     ( map { $_ => $_ } qw(caddy haproxy logrotate nginx) ),
+    apache     => 'apache2',
+    varnish    => 'varnishd',
     prometheus => 'promtool',
     systemd    => 'systemd-analyze',
     yaml       => 'python3',
@@ -175,6 +197,8 @@ SKIP: {
 
 subtest 'what is wrong is found' => sub {
     my %wrong = (
+        apache2           => "Nonsense on\n",
+        varnishd          => "vcl 4.1; nonsense\n",
         caddy             => "nonsense {\n",
         config            => "# x.conf\nnonsense = 1\n",
         haproxy           => "frontend a\n    nonsense\n",
