@@ -114,6 +114,15 @@ static inline void forge_begin(forge *f, SSL *ssl, uint64_t sent)
     f->sequence = 1 + sent; /* after Finished */
 }
 
+/* What a record is to its reader: in TLS 1.3 a type of 0 is padding, and so are zeros before it (RFC 8446 5.4). */
+static inline unsigned char forge_meaning(const forge *f, unsigned char type, const void *at, size_t *len)
+{
+    const unsigned char *bytes = (const unsigned char *)at;
+    while (f->is_13 && !type && *len)
+        type = bytes[--*len];
+    return type;
+}
+
 /* Writes a record of this type to `to`, which has room for len + FORGE_MORE. Returns its length. */
 static inline size_t forge_record(forge *f, unsigned char type, const void *at, size_t len, unsigned char *to)
 {
@@ -155,6 +164,7 @@ static inline size_t forge_record(forge *f, unsigned char type, const void *at, 
     MUST(EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_GET_TAG, 16, to + head + plain) == 1);
     EVP_CIPHER_CTX_free(ctx);
     f->sequence++;
+    type = forge_meaning(f, type, at, &len);
     if (f->is_13 && type == SSL3_RT_HANDSHAKE && len == 5 &&
         *(const unsigned char *)at == SSL3_MT_KEY_UPDATE) {
         forge_expand(f->secret, "traffic upd", f->secret, sizeof f->secret);

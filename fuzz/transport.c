@@ -330,9 +330,12 @@ static X509 *tls_certificate(EVP_PKEY *key, const char *name, X509 *issuer, EVP_
     MUST(ASN1_INTEGER_set(X509_get_serialNumber(cert), ++serial));
     MUST(X509_gmtime_adj(X509_getm_notBefore(cert), -86400));
     MUST(X509_gmtime_adj(X509_getm_notAfter(cert), 86400 * 30));
-    X509_NAME *subject = X509_get_subject_name(cert);
-    MUST(X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0));
+    X509_NAME *subject = X509_NAME_new();
+    MUST(subject &&
+         X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0));
+    MUST(X509_set_subject_name(cert, subject));
     MUST(X509_set_issuer_name(cert, issuer ? X509_get_subject_name(issuer) : subject));
+    X509_NAME_free(subject);
     if (!issuer) {
         X509_EXTENSION *ca = X509V3_EXT_conf_nid(NULL, NULL, NID_basic_constraints, "critical,CA:TRUE");
         MUST(ca && X509_add_ext(cert, ca, -1));
@@ -778,8 +781,9 @@ static void tls_forge(tls_client *k, tls_input *in)
         forge_begin(&k->forge, k->ssl, k->records);
     for (int n = what / 8 * 2; n >= 0 && sr_buffer_len(&k->bytes) < TLS_BYTES; n--) {
         sr_buffer_add(&k->bytes, record, forge_record(&k->forge, type, bytes.at, bytes.len, record));
-        if (type == SSL3_RT_APPLICATION_DATA && bytes.len)
-            sr_buffer_add_bytes(&k->said, bytes);
+        size_t len = bytes.len;
+        if (forge_meaning(&k->forge, type, bytes.at, &len) == SSL3_RT_APPLICATION_DATA && len)
+            sr_buffer_add(&k->said, bytes.at, len);
     }
     k->tampered = true;
     ERR_clear_error();
