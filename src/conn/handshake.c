@@ -105,6 +105,11 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
         sr_finish_refuse(e, c, 400, SR_REFUSED_NOT_TLS, false);
         return SR_INTAKE_WAIT;
     }
+    if (err && !of_proxy && recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT) > 0) {
+        sr_handshake_over(e, c); /* it is still sending: a reset could take the alert with it */
+        sr_finish_close(e, c, SR_CLOSED_HANDSHAKE);
+        return SR_INTAKE_WAIT;
+    }
     if (err) {
         sr_conn_close(e, c, of_proxy ? SR_CLOSED_PROXY : SR_CLOSED_HANDSHAKE);
         return SR_INTAKE_WAIT;

@@ -141,6 +141,8 @@ static int bio_read(BIO *bio, char *to, size_t len, size_t *got)
         sr_buffer_take(raw, *got);
     }
     if (t->hello < MESSAGE_HEADER && !hello_fits(t, to, *got)) {
+        static const uint8_t alert[] = {SSL3_RT_ALERT, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_ILLEGAL_PARAMETER};
+        sr_records_put(&t->records, alert, sizeof alert); /* as OpenSSL for one that is too long for it */
         t->why = SR_FAILURE_OTHER;
         t->words = "the client's hello is longer than 16 KiB";
         errno = EPROTO;
@@ -245,7 +247,7 @@ static char *printed(BIO *to, bool done, size_t *len)
 }
 
 /* "C = DE, CN = x" of OpenSSL as RFC 4514 has it: "CN=x,C=DE". */
-static char *name_text(X509_NAME *name, size_t *len)
+static char *name_text(const X509_NAME *name, size_t *len)
 {
     BIO *to = BIO_new(BIO_s_mem());
     unsigned long how = XN_FLAG_RFC2253 & ~(unsigned long)ASN1_STRFLGS_ESC_MSB;

@@ -136,6 +136,63 @@ subtest 'records that are none' => sub {
     is $server->ask('GET /')->status, 200, 'others are served';
 };
 
+subtest 'the alert for it' => sub {
+    my %alert = (
+        'ChangeCipherSpec' => [ "\x14\x03\x03\0\1\1",                  'unexpected message' ],
+        'an alert'         => [ "\x15\x03\x03\0\2\1\0",                'unexpected message' ],
+        'a handshake'      => [ "\x16\x03\x03\0\4\0\0\0\0",            'unexpected message' ],
+        'a long record'    => [ "\x17\x03\x03\x41\x01" . 'x' x 0x4101, 'record overflow' ],
+        'a short one'      => [ "\x17\x03\x03\0\1x",                   'bad record mac' ],
+        'no ciphertext'    => [ "\x17\x03\x03\0\x20" . 'x' x 32,       'bad record mac' ],
+    );
+    for my $name ( sort keys %alert ) {
+        my ( $bytes, $right ) = @{ $alert{$name} };
+        my $wire = wire( version => '1.3' );
+        $wire->put($bytes);
+        $wire->end;
+        like $wire->alert, qr/\b\Q$right\E\z/, "TLS 1.3, $name in plain text: $right";
+    }
+};
+
+# A ClientHello whose padding (RFC 7685) has so many bytes, in records of at most so many
+sub hello {
+    my ( $padding, $record ) = @_;
+    my $extensions = join '', map { pack 'n n/a', @$_ } [ 10, "\0\2\0\x17" ], [ 13, "\0\2\4\3" ],
+        [ 43, "\2\3\4" ], [ 51, "\0\0" ], [ 21, "\0" x ( $padding % 60_000 ) ],
+        ( [ 21, "\0" x 60_000 ] ) x ( $padding / 60_000 );
+    my $body = "\3\3" . 'r' x 32 . "\0" . pack( 'n/a', "\x13\1" ) . "\1\0" . pack 'n',
+        length($extensions) % 65_536;
+    my $message = "\1" . substr( pack( 'N', length "$body$extensions" ), 1 ) . $body . $extensions;
+    return map { "\x16\3\1" . pack 'n/a', $_ } unpack "(a$record)*", $message;
+}
+
+subtest 'a long ClientHello' => sub {
+    my $alert = "\x15\3\3\0\2\2\x2f";    # fatal, illegal_parameter
+    for my $case (
+        [ 16_400,  16_384 ],
+        [ 17_000,  100 ],
+        [ 40_000,  16_384 ],
+        [ 59_000,  1000 ],
+        [ 200_000, 16_000 ]
+        )
+    {
+        my ( $padding, $record ) = @$case;
+        my $client = Sirius::Test::Client->new( $server->address, plain => 1 );
+        $client->send( join '', hello( $padding, $record ) );
+        is $client->rest, $alert, "$padding bytes, in records of $record: an alert";
+    }
+    my $client = Sirius::Test::Client->new( $server->address, plain => 1 );
+    $client->send( substr( ( hello( 30_000, 16_000 ) )[0], 0, 9 ) );
+    is $client->rest, $alert, 'one that is announced';
+    for my $case ( [ 15_000, 16_384 ], [ 15_000, 50 ], [ 1000, 1 ] ) {
+        my ( $padding, $record ) = @$case;
+        my $answered = Sirius::Test::Client->new( $server->address, plain => 1 );
+        $answered->send( join '', hello( $padding, $record ) );
+        like $answered->some( 6, 10 ), qr/\A\x16\x03\x03..\x02/s,
+            "$padding bytes, in records of $record: ServerHello";
+    }
+};
+
 subtest 'behind the handshake, in the same segment' => sub {
     my $wire = wire( last => 'held' );
     $wire->put( delete( $wire->{held} ) . $wire->seal( request('GET /with') ) );

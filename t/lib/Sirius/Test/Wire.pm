@@ -45,6 +45,9 @@ sub new {
 }
 
 # The handshake is complete
+# Which alert it was, in OpenSSL's words: "unexpected message"
+sub alert { return shift->{alert} }
+
 sub is_up { return shift->{up} }
 
 sub cipher { return Net::SSLeay::get_cipher( shift->{ssl} ) }
@@ -118,7 +121,11 @@ sub _open {
         if ( defined $text && $n > 0 ) { $self->{in} .= $text; $got += $n; next }
         my $why = Net::SSLeay::get_error( $self->{ssl}, $n // -1 );
         $self->{end} = 'close_notify' if $why == Net::SSLeay::ERROR_ZERO_RETURN();
-        $self->{end} = 'alert'        if $why == Net::SSLeay::ERROR_SSL();
+        if ( $why == Net::SSLeay::ERROR_SSL() ) {
+            $self->{end} = 'alert';
+            my $error = Net::SSLeay::ERR_error_string( Net::SSLeay::ERR_peek_error() );
+            ( $self->{alert} ) = $error =~ /alert (.+)\z/;
+        }
         Net::SSLeay::ERR_clear_error();
         return $got;
     }
