@@ -15,6 +15,14 @@ static inline int64_t sr_clock_monotonic(void)
     return (int64_t)t.tv_sec * SR_SECOND + t.tv_nsec;
 }
 
+/* The same in seconds, up to 4 ms late, for a fifth of the instructions. */
+static inline int64_t sr_clock_monotonic_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return t.tv_sec;
+}
+
 /* Nanoseconds since 1970. */
 static inline int64_t sr_clock_wall(void)
 {

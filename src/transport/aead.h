@@ -3,9 +3,8 @@
 /*
  * aead: authenticated encryption (RFC 5116) of one record after the other, with a key and many nonces.
  *
- * The ciphers are those of OpenSSL, called as its providers offer them to libcrypto (provider-cipher(7)). EVP, which lies
- * between, takes parameters by name only: a nonce and a tag for each record cost it 22 comparisons of names, as much time as
- * the encryption of 300 bytes. A cipher whose provider offers it in another way is unknown here.
+ * The ciphers are those of OpenSSL, by EVP: one context for each direction keeps its key, and takes a nonce and a tag for each
+ * record. A cipher that no provider offers is unknown here: that of FIPS has no ChaCha20.
  *
  * For the files of this folder only. Owner: whoever has called sr_aead_new. Thread: one at a time.
  * Order: sr_aead_begin, sr_aead_add any number of times, then sr_aead_seal or sr_aead_open. After a failure the next
@@ -22,8 +21,7 @@ enum { SR_AEAD_TAG = 16, SR_AEAD_NONCE = 12, SR_AEAD_KEY_MAX = 32 };
 typedef enum sr_aead_kind { SR_AEAD_AES128, SR_AEAD_AES256, SR_AEAD_CHACHA, SR_AEADS } sr_aead_kind;
 
 typedef struct sr_aead {
-    const struct sr_aead_cipher *of;
-    void *ctx; /* of the provider; NULL: there is none */
+    struct evp_cipher_ctx_st *ctx; /* EVP_CIPHER_CTX; NULL: there is none */
     bool seals;
 } sr_aead;
 

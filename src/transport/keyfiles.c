@@ -127,10 +127,21 @@ static const char *day(int64_t at, char text[32])
     return text;
 }
 
-static const char *common_name(X509_NAME *name, char text[NAME_MAX_SHOWN])
+/* False: the name has none of this kind. */
+static bool part_of_name(const X509_NAME *name, int kind, char text[NAME_MAX_SHOWN])
 {
-    if (X509_NAME_get_text_by_NID(name, NID_commonName, text, NAME_MAX_SHOWN) <= 0 &&
-        X509_NAME_get_text_by_NID(name, NID_organizationName, text, NAME_MAX_SHOWN) <= 0)
+    int at = X509_NAME_get_index_by_NID(name, kind, -1);
+    const ASN1_STRING *part = at < 0 ? NULL : X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
+    if (!part || ASN1_STRING_length(part) <= 0)
+        return false;
+    snprintf(text, NAME_MAX_SHOWN, "%.*s", ASN1_STRING_length(part),
+             (const char *)ASN1_STRING_get0_data(part));
+    return true;
+}
+
+static const char *common_name(const X509_NAME *name, char text[NAME_MAX_SHOWN])
+{
+    if (!part_of_name(name, NID_commonName, text) && !part_of_name(name, NID_organizationName, text))
         snprintf(text, NAME_MAX_SHOWN, "an issuer without a name");
     for (char *c = text; *c; c++)
         *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
@@ -172,6 +183,12 @@ static bool known_issuer(X509 *cert)
     return known;
 }
 
+static const char *reason_of(unsigned long error)
+{
+    const char *text = ERR_reason_error_string(error);
+    return text ? text : "no memory";
+}
+
 /* Each certificate of the file has issued the one before it; one alone has issued itself, or a root has. */
 static bool check_chain(reading *r, const char *path, const sr_pair *p)
 {
@@ -187,7 +204,12 @@ static bool check_chain(reading *r, const char *path, const sr_pair *p)
             common_name(X509_get_issuer_name(p->cert), issuer));
     for (int i = 0; i < n; i++) {
         X509 *above = sk_X509_value(p->chain, i);
-        if (X509_check_issued(above, below) != X509_V_OK || X509_verify(below, X509_get0_pubkey(above)) != 1)
+        bool issued =
+            X509_check_issued(above, below) == X509_V_OK && X509_verify(below, X509_get0_pubkey(above)) == 1;
+        if (!issued && ERR_GET_REASON(ERR_peek_error()) == ERR_R_UNSUPPORTED) /* no provider has the digest */
+            return fail(r, "--tls-cert %s: OpenSSL refuses the certificate: %s", path,
+                        reason_of(ERR_peek_error()));
+        if (!issued)
             return fail(
                 r,
                 "--tls-cert %s: the chain is broken: certificate %d, of %s, is not that of the issuer of "
@@ -207,7 +229,6 @@ static bool check_strength(reading *r, const char *path, const sr_pair *p)
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     bool fine = ctx && SSL_CTX_use_cert_and_key(ctx, p->cert, p->key, p->chain, 1) == 1;
     unsigned long error = ERR_peek_last_error();
-    const char *reason = ERR_reason_error_string(error);
     SSL_CTX_free(ctx);
     if (fine)
         return true;
@@ -219,7 +240,7 @@ static bool check_strength(reading *r, const char *path, const sr_pair *p)
     if (ERR_GET_REASON(error) == SSL_R_CA_MD_TOO_WEAK)
         return fail(r, "--tls-cert %s: a certificate is signed with a digest that is too weak, such as SHA-1",
                     path);
-    return fail(r, "--tls-cert %s: OpenSSL refuses the certificate: %s", path, reason ? reason : "no memory");
+    return fail(r, "--tls-cert %s: OpenSSL refuses the certificate: %s", path, reason_of(error));
 }
 
 static bool tell_about(reading *r, const char *path, const sr_pair *p)
@@ -355,6 +376,11 @@ static bool extension(X509 *cert, int nid, const char *value)
     return added;
 }
 
+static bool add_name(X509_NAME *to, const char *kind, const char *text)
+{
+    return X509_NAME_add_entry_by_txt(to, kind, MBSTRING_ASC, (const unsigned char *)text, -1, -1, 0) == 1;
+}
+
 static bool describe(X509 *cert, EVP_PKEY *key)
 {
     char host[128] = "", names[256];
@@ -364,22 +390,22 @@ static bool describe(X509 *cert, EVP_PKEY *key)
         strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == strlen(host);
     snprintf(names, sizeof names, "DNS:localhost,IP:127.0.0.1,IP:::1%s%s", named ? ",DNS:" : "",
              named ? host : "");
-    X509_NAME *subject = X509_get_subject_name(cert);
+    X509_NAME *subject = X509_NAME_new();
     uint64_t serial = 0;
-    return getrandom(&serial, sizeof serial, 0) == (ssize_t)sizeof serial &&
-           X509_set_version(cert, X509_VERSION_3) == 1 &&
-           ASN1_INTEGER_set_uint64(X509_get_serialNumber(cert), serial >> 1 | 1) == 1 &&
-           X509_gmtime_adj(X509_getm_notBefore(cert), -3600) &&
-           X509_gmtime_adj(X509_getm_notAfter(cert), DAYS_SELF * 86400L) &&
-           X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1, -1,
-                                      0) == 1 &&
-           X509_NAME_add_entry_by_txt(subject, "O", MBSTRING_ASC,
-                                      (const unsigned char *)"Sirius, self-signed, for development", -1, -1,
-                                      0) == 1 &&
-           X509_set_issuer_name(cert, subject) == 1 && X509_set_pubkey(cert, key) == 1 &&
-           extension(cert, NID_basic_constraints, "critical,CA:FALSE") &&
-           extension(cert, NID_ext_key_usage, "serverAuth") && extension(cert, NID_subject_alt_name, names) &&
-           X509_sign(cert, key, EVP_sha256()) > 0;
+    bool fine = subject && getrandom(&serial, sizeof serial, 0) == (ssize_t)sizeof serial &&
+                X509_set_version(cert, X509_VERSION_3) == 1 &&
+                ASN1_INTEGER_set_uint64(X509_get_serialNumber(cert), serial >> 1 | 1) == 1 &&
+                X509_gmtime_adj(X509_getm_notBefore(cert), -3600) &&
+                X509_gmtime_adj(X509_getm_notAfter(cert), DAYS_SELF * 86400L) &&
+                add_name(subject, "CN", "localhost") &&
+                add_name(subject, "O", "Sirius, self-signed, for development") &&
+                X509_set_subject_name(cert, subject) == 1 && X509_set_issuer_name(cert, subject) == 1 &&
+                X509_set_pubkey(cert, key) == 1 &&
+                extension(cert, NID_basic_constraints, "critical,CA:FALSE") &&
+                extension(cert, NID_ext_key_usage, "serverAuth") &&
+                extension(cert, NID_subject_alt_name, names) && X509_sign(cert, key, EVP_sha256()) > 0;
+    X509_NAME_free(subject);
+    return fine;
 }
 
 static bool make_self_signed(reading *r)
@@ -415,7 +441,7 @@ static bool check_ca(reading *r, const char *path, BIO *from)
 {
     int n = 0, valid = 0;
     for (X509 *ca; (ca = PEM_read_bio_X509_AUX(from, NULL, NULL, NULL)); n++) {
-        valid += X509_cmp_current_time(X509_get0_notAfter(ca)) > 0;
+        valid += ASN1_TIME_cmp_time_t(X509_get0_notAfter(ca), time(NULL)) > 0;
         X509_free(ca);
     }
     bool end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;

@@ -117,7 +117,7 @@ bool sr_names_read(sr_names *names, X509 *cert)
                         ASN1_STRING_length(name->d.dNSName));
     }
     GENERAL_NAMES_free(all);
-    X509_NAME *subject = X509_get_subject_name(cert);
+    const X509_NAME *subject = X509_get_subject_name(cert);
     int at = any ? -1 : X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
     if (read && at >= 0) {
         const ASN1_STRING *cn = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));

@@ -2,6 +2,8 @@
 
 #include "records.h"
 
+#include "../base/clock.h"
+
 #include <endian.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -28,6 +30,8 @@ enum {
     GATHERED =
         4096,    /* bytes of a record that are copied into one piece: a call of EVP costs as much as that */
     KEPT = 1024, /* bytes of memory that a part of a record may have in any case */
+    RESTS =
+        2, /* s without a record of the peer: then its contexts go. New ones cost 3 us, four HMACs most of all */
 };
 
 #ifndef UPDATE_AFTER                     /* a test does not want to wait for it */
@@ -52,6 +56,8 @@ enum {
 /* Memory for the call at hand, and for `wire`, which most connections need for the time of a call only. */
 static uint8_t input[INPUT], opened[BODY_MAX];
 static sr_buffer spare;
+
+static sr_link keyed = {&keyed, &keyed}; /* connections that have contexts */
 
 static sr_records *of(sr_transport *t)
 {
@@ -132,6 +138,50 @@ static bool side_begin(const sr_record_keys *k, sr_record_side *side, sr_aead *a
     bool begun = sr_aead_key(aead, use);
     OPENSSL_cleanse(key, sizeof key);
     return begun;
+}
+
+static void contexts_free(sr_records *r)
+{
+    sr_aead_free(&r->in);
+    sr_aead_free(&r->out);
+    if (r->keyed.next)
+        sr_link_remove(&r->keyed);
+}
+
+static void note_use(sr_records *r, int64_t now)
+{
+    r->used_at = now;
+    sr_link_append(&keyed, &r->keyed);
+}
+
+/* False: the cipher is unknown, or there is no memory. */
+static bool contexts_make(sr_records *r)
+{
+    sr_record_keys *k = &r->keys;
+    bool made = sr_aead_new(&r->in, k->aead, false) && sr_aead_new(&r->out, k->aead, true) &&
+                side_begin(k, &k->in, &r->in) && side_begin(k, &k->out, &r->out);
+    if (!r->keyed.next)
+        sr_link_init(&r->keyed);
+    if (made)
+        note_use(r, sr_clock_monotonic_seconds());
+    else
+        contexts_free(r);
+    return made;
+}
+
+/* Called when the peer has sent something: it has contexts then, and the silent have none. False: no memory. */
+static bool contexts_use(sr_records *r)
+{
+    int64_t now = sr_clock_monotonic_seconds();
+    if (r->in.ctx && r->used_at != now)
+        note_use(r, now);
+    while (!sr_link_alone(&keyed)) {
+        sr_records *oldest = SR_LIST_ENTRY(keyed.next, sr_records, keyed);
+        if (now - oldest->used_at <= RESTS)
+            break;
+        contexts_free(oldest);
+    }
+    return r->in.ctx || contexts_make(r);
 }
 
 /* The next secret of a side (RFC 8446 7.2). */
@@ -257,7 +307,7 @@ static int seal(sr_records *r, uint8_t type, cursor *from, size_t len)
     const sr_record_keys *k = &r->keys;
     sr_record_side *side = &r->keys.out;
     size_t before = has_explicit(k) ? EXPLICIT : 0, body = before + len + (k->tls13 ? 1 : 0) + TAG;
-    if (!wire_reserve(r, HEADER + body))
+    if (!wire_reserve(r, HEADER + body) || (!r->out.ctx && !contexts_make(r)))
         return ENOMEM;
     uint8_t *at = (uint8_t *)r->wire.data + r->wire.end, *header = at;
     *at++ = k->tls13 ? APPLICATION : type;
@@ -323,15 +373,12 @@ static bool open_record(sr_records *r, const uint8_t *header, size_t body, uint8
     const sr_record_keys *k = &r->keys;
     sr_record_side *side = &r->keys.in;
     const uint8_t *at = header + HEADER, *explicit = has_explicit(k) ? at : NULL;
-    *alert = BAD_MAC;
-    if (body < overhead(k) + (k->tls13 ? 1 : 0))
-        return false;
     *type = header[0];
-    *len = body - overhead(k);
-    if (k->tls13 && *type != APPLICATION) {
-        *alert = UNEXPECTED;
+    *alert =
+        k->tls13 && *type != APPLICATION ? UNEXPECTED : BAD_MAC; /* ChangeCipherSpec is too short for both */
+    if (*alert == UNEXPECTED || body < overhead(k) + (k->tls13 ? 1 : 0))
         return false;
-    }
+    *len = body - overhead(k);
     at += explicit ? EXPLICIT : 0;
     framed f;
     frame(&f, k, side, header, explicit, *len);
@@ -461,7 +508,7 @@ static int control(sr_records *r, uint8_t type, const uint8_t *at, size_t len)
         return key_update(r, at, len);
     if (type == HANDSHAKE && len && at[0] == CLIENT_HELLO) /* renegotiation: no, but let us go on */
         return r->ended ? 0 : alert(r, WARNING, NO_RENEGOTIATION);
-    return fail(r, type == ALERT ? DECODE : UNEXPECTED);
+    return fail(r, type == ALERT && len ? DECODE : UNEXPECTED); /* RFC 8446 5.1: none is empty */
 }
 
 /* The length of the record at the front, header included. 0: it is not complete. */
@@ -540,7 +587,9 @@ static int fetch(sr_records *r, void *to, size_t room, size_t *got)
     int err = receive(r, &have, room);
     if (err == EAGAIN && have < HEADER)
         return err; /* raw is as it was */
-    if (err && err != EAGAIN) {
+    if (!err || err == EAGAIN)
+        err = r->closed || contexts_use(r) ? 0 : ENOMEM;
+    if (err) {
         r->failed = true;
         return err;
     }
@@ -757,29 +806,22 @@ static const sr_transport_ops ops = {
 
 bool sr_records_begin(sr_records *r, const sr_record_keys *keys)
 {
-    sr_record_keys k = *keys;
-    sr_aead in = {0}, out = {0};
-    bool sound = k.aead < SR_AEADS && k.most && k.most <= PLAIN_MAX;
-    bool begun = sound && sr_aead_new(&in, k.aead, false) && sr_aead_new(&out, k.aead, true) &&
-                 side_begin(&k, &k.in, &in) && side_begin(&k, &k.out, &out);
-    if (begun) {
-        r->keys = k;
-        r->in = in;
-        r->out = out;
+    if (keys->aead >= SR_AEADS || !keys->most || keys->most > PLAIN_MAX)
+        return false;
+    r->keys = *keys;
+    bool made = contexts_make(r);
+    if (made) {
         r->base.ops = &ops;
     } else {
-        sr_aead_free(&in);
-        sr_aead_free(&out);
+        OPENSSL_cleanse(&r->keys, sizeof r->keys);
         ERR_clear_error();
     }
-    OPENSSL_cleanse(&k, sizeof k);
-    return begun;
+    return made;
 }
 
 void sr_records_wipe(sr_records *r)
 {
-    sr_aead_free(&r->in);
-    sr_aead_free(&r->out);
+    contexts_free(r);
     OPENSSL_cleanse(&r->keys, sizeof r->keys);
     sr_buffer_free(&r->wire);
     sr_buffer_free(&r->raw);

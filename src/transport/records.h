@@ -18,6 +18,7 @@
 #ifdef SR_TLS
 
 #include "../base/buffer.h"
+#include "../base/list.h"
 #include "aead.h"
 #include "transport.h"
 
@@ -55,7 +56,13 @@ typedef struct sr_records {
     sr_buffer plain; /* opened and not read */
     sr_buffer facts; /* share/facts.h */
     sr_record_keys keys;
+    /*
+     * Contexts of OpenSSL, two thirds of what an idle connection would need: those of one that has read nothing for
+     * some seconds are freed when others are used, and made of the keys again when they are needed.
+     */
     sr_aead in, out;
+    sr_link keyed;   /* in the list of those that have contexts, the one used last at its end */
+    int64_t used_at; /* seconds of a monotonic clock */
 } sr_records;
 
 /*

@@ -20,7 +20,8 @@
     "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-"     \
     "AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305"
 #define CIPHERS_13 "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
-#define GROUPS "X25519:P-256:P-384"
+#define GROUPS "X25519:" GROUPS_FIPS
+#define GROUPS_FIPS "P-256:P-384" /* a provider of FIPS has no X25519 */
 
 enum {
     KINDS = 3, /* of keys: ECDSA, RSA, others */
@@ -259,7 +260,7 @@ static SSL_TICKET_RETURN ticket_dates(SSL *ssl, SSL_SESSION *session, const unsi
     if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW)
         return SSL_TICKET_RETURN_IGNORE_RENEW;
     const X509 *cert = SSL_SESSION_get0_peer(session);
-    if (cert && X509_cmp_current_time(X509_get0_notAfter(cert)) <= 0)
+    if (cert && ASN1_TIME_cmp_time_t(X509_get0_notAfter(cert), time(NULL)) <= 0)
         return SSL_TICKET_RETURN_IGNORE_RENEW;
     return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
 }
@@ -346,6 +347,16 @@ static bool clients(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
     return true;
 }
 
+/* OpenSSL takes the name of a cipher of TLS 1.3 that none of its providers has, and does not offer it. */
+static bool offers_13(SSL_CTX *ctx)
+{
+    const STACK_OF(SSL_CIPHER) *all = SSL_CTX_get_ciphers(ctx);
+    for (int i = 0; i < sk_SSL_CIPHER_num(all); i++)
+        if (SSL_CIPHER_get_protocol_id(sk_SSL_CIPHER_value(all, i)) >> 8 == 0x13) /* RFC 8446 B.4 */
+            return true;
+    return false;
+}
+
 /* Names of TLS 1.3 begin with TLS_, and have a list of their own. */
 static bool ciphers(SSL_CTX *ctx, const char *list)
 {
@@ -361,7 +372,7 @@ static bool ciphers(SSL_CTX *ctx, const char *list)
         from += n + (from[n] == ':');
     }
     if (fine && *lists[1])
-        fine = SSL_CTX_set_ciphersuites(ctx, lists[1]) == 1;
+        fine = SSL_CTX_set_ciphersuites(ctx, lists[1]) == 1 && offers_13(ctx);
     if (fine && (*lists[0] || !*lists[1]))
         fine = SSL_CTX_set_cipher_list(ctx, lists[0]) == 1;
     free(text);
@@ -389,7 +400,7 @@ static bool settings(SSL_CTX *ctx, set *s, char why[SR_KEYSET_WHY])
         return fail(why, "--tls-min cannot be set");
     if (!ciphers(ctx, CIPHERS ":" CIPHERS_13) || (s->ciphers && !ciphers(ctx, s->ciphers)))
         return fail(why, "--tls-ciphers selects nothing that OpenSSL knows");
-    if (!SSL_CTX_set1_groups_list(ctx, GROUPS))
+    if (!SSL_CTX_set1_groups_list(ctx, GROUPS) && !SSL_CTX_set1_groups_list(ctx, GROUPS_FIPS))
         return fail(why, "the groups cannot be set");
     return session_context(ctx, s) ? clients(ctx, s, why) : fail(why, "the session context cannot be set");
 }

@@ -211,6 +211,48 @@ static void cipher(int version, const char *name)
     line_close(&l);
 }
 
+/* It was used so many seconds earlier, before all others. */
+static void age(sr_records *r, int64_t by)
+{
+    r->used_at -= by;
+    sr_link_remove(&r->keyed);
+    sr_link_append(keyed.next, &r->keyed);
+}
+
+/* A silent connection has no contexts; it gets others, which go on where those before have ended. */
+static void rests(int version, const char *name)
+{
+    line quiet, busy;
+    bool fine = line_open(&quiet, version, name, NULL) && line_open(&busy, version, name, NULL) &&
+                up(&quiet, 3000, SIZE_MAX, MOST) && down(&quiet, 3000);
+    sr_records *r = of(quiet.t);
+    ok(fine && r->in.ctx && r->out.ctx, "%s: two connections", name);
+    for (int i = 0; i < 3; i++) {
+        age(r, i ? RESTS + 1 : RESTS - 1);
+        fine = up(&busy, 1, SIZE_MAX, MOST);
+        ok(fine && !r->in.ctx == (i > 0) && !r->out.ctx == (i > 0), "%s: %s", name,
+           i ? "it is silent, and its contexts go" : "silent for a while, it keeps them");
+        ok(i == 1 ? down(&quiet, 70000) && up(&quiet, 70000, 777, MOST)
+                  : up(&quiet, 5, 1, MOST) && down(&quiet, 5),
+           "%s: it goes on", name);
+        ok(r->in.ctx && r->out.ctx, "%s: with contexts", name);
+    }
+    age(r, RESTS + 1);
+    ok(up(&busy, 1, SIZE_MAX, MOST) && !r->in.ctx && passes_on(&quiet) && up(&quiet, 9, 2, MOST) &&
+           down(&quiet, 9),
+       "%s: passed on without", name);
+    age(of(quiet.t), RESTS + 1);
+    ok(up(&busy, 1, SIZE_MAX, MOST) && sr_transport_end(quiet.t, quiet.server[0]) == 0, "%s: it ends", name);
+    carry_all(&quiet);
+    size_t n;
+    ok(SSL_read_ex(quiet.ssl, got, 1, &n) != 1 && SSL_get_shutdown(quiet.ssl) & SSL_RECEIVED_SHUTDOWN,
+       "%s: and says so", name);
+    line_close(&quiet);
+    ok(up(&busy, 100, SIZE_MAX, MOST), "%s: the other goes on", name);
+    line_close(&busy);
+    ok(sr_link_alone(&keyed), "%s: nothing is left in the list", name);
+}
+
 static void updates(void)
 {
     line l;
@@ -376,6 +418,51 @@ static size_t record(line *l, unsigned char *to, size_t room, size_t len)
     SSL_write_ex(l->ssl, sent, len, &put);
     ssize_t n = recv(l->client[1], to, room, MSG_DONTWAIT);
     return n > 0 ? (size_t)n : 0;
+}
+
+/* What a client seals that follows no rule, and the alert that it gets: RFC 8446 5.1, 5.4, 6; RFC 5246 6.2.1, 7.2. */
+static void told(int version)
+{
+    static const struct {
+        const char *what, *bytes;
+        size_t len;
+        uint8_t type;
+        int alert, alert12; /* 0: none, the connection goes on */
+    } cases[] = {
+        {"an empty alert", "", 0, ALERT, UNEXPECTED, UNEXPECTED},
+        {"half an alert", "\2", 1, ALERT, DECODE, DECODE},
+        {"an alert and a half", "\1\0\1", 3, ALERT, DECODE, DECODE},
+        {"an empty part of a handshake", "", 0, HANDSHAKE, UNEXPECTED, UNEXPECTED},
+        {"Finished", "\x14\0\0\4abcd", 8, HANDSHAKE, UNEXPECTED, UNEXPECTED},
+        {"ChangeCipherSpec", "\1", 1, CHANGE_CIPHER_SPEC, UNEXPECTED, UNEXPECTED},
+        {"a type that nobody knows", "abc", 3, 99, UNEXPECTED, UNEXPECTED},
+        {"nothing but zeros", "\0\0\0\0", 4, 0, UNEXPECTED, UNEXPECTED},
+        {"an empty record", "", 0, APPLICATION, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        line l;
+        size_t n;
+        sr_record_keys keys;
+        sr_records client = {0};
+        int right = version == TLS1_3_VERSION ? cases[i].alert : cases[i].alert12;
+        line_open(&l, version, NULL, NULL);
+        keys = of(l.t)->keys;
+        keys.out = of(l.t)->keys.in;
+        keys.in = of(l.t)->keys.out;
+        ok(sr_records_begin(&client, &keys), "TLS %x, %s", version, cases[i].what);
+        seal_bytes(&client, cases[i].type, cases[i].bytes, cases[i].len);
+        n = sr_buffer_len(&client.wire);
+        ok(send(l.server[1], sr_buffer_at(&client.wire), n, 0) == (ssize_t)n, "sent");
+        ssize_t r = sr_transport_read(l.t, l.server[0], got, sizeof got);
+        ok(r < 0 && errno == (right ? EPROTO : EAGAIN), right ? "refused" : "taken");
+        carry_all(&l);
+        ERR_clear_error();
+        ok(SSL_read_ex(l.ssl, got, 1, &n) != 1, "nothing comes back for it");
+        is_int(ERR_GET_REASON(ERR_peek_error()), right ? SSL_AD_REASON_OFFSET + right : 0, "but this alert");
+        ERR_clear_error();
+        sr_records_wipe(&client);
+        line_close(&l);
+    }
 }
 
 static void refused(int version)
@@ -581,6 +668,8 @@ int main(void)
     cipher(TLS1_2_VERSION, "ECDHE-ECDSA-AES128-GCM-SHA256");
     cipher(TLS1_2_VERSION, "ECDHE-ECDSA-AES256-GCM-SHA384");
     cipher(TLS1_2_VERSION, "ECDHE-ECDSA-CHACHA20-POLY1305");
+    rests(TLS1_3_VERSION, "TLS_AES_256_GCM_SHA384");
+    rests(TLS1_2_VERSION, "ECDHE-ECDSA-CHACHA20-POLY1305");
     updates();
     small_records(TLS1_3_VERSION, "TLS_AES_128_GCM_SHA256");
     small_records(TLS1_2_VERSION, "ECDHE-ECDSA-AES256-GCM-SHA384");
@@ -592,6 +681,8 @@ int main(void)
     renegotiates();
     other_version(TLS1_3_VERSION);
     other_version(TLS1_2_VERSION);
+    told(TLS1_3_VERSION);
+    told(TLS1_2_VERSION);
     refused(TLS1_3_VERSION);
     refused(TLS1_2_VERSION);
     slow();

@@ -130,6 +130,17 @@ for my $wrong (@wrong) {
     like $said, qr/\Aexit 2: sirius: [^\n]*$pattern/, $name;
 }
 
+# As where only FIPS is allowed, and nobody has installed that: each cipher and each digest is missing
+{
+    my $conf = $made->file( 'openssl.cnf',
+        "openssl_conf = a\n[a]\nalg_section = b\n[b]\ndefault_properties = fips=yes\n" );
+    local $ENV{OPENSSL_CONF} = $conf;
+    like fails( '--tls-cert' => $cert, '--tls-key' => $key ),
+        qr/\Aexit 2: sirius: --tls-cert \Q$cert\E: OpenSSL refuses the certificate: [a-z]/,
+        'an OpenSSL without ciphers';
+    like fails('--tls-self-signed'), qr/\Aexit 2: sirius: --tls-self-signed: [a-z]/, 'or without digests';
+}
+
 sub slurp {
     open my $in, '<:raw', shift or return '';
     local $/;
