@@ -104,6 +104,7 @@ void sirius_free(pTHX_ sirius *s)
     SvREFCNT_dec(s->scoreboard);
     sr_buffer_free(&s->head);
     free(s->iov);
+    free(s->piece);
     Safefree(s);
 }
 

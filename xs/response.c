@@ -16,7 +16,8 @@
 typedef struct parts { /* borrowed from the value that was returned */
     int status;
     AV *headers;
-    SV *body; /* NULL: streaming */
+    SV *body;  /* NULL: streaming */
+    SV *owner; /* the object that the body stands for, and that is to be closed; NULL: the body itself */
 } parts;
 
 static bool plain_scalar(SV *sv)
@@ -307,24 +308,58 @@ static const char *respond_framed(pTHX_ sirius *s, AV *body)
     return NULL;
 }
 
-/* --- files: sendfile --- */
+/* --- files --- */
 
-static const char *respond_file(pTHX_ sirius *s, int fd, off_t offset, uint64_t length)
+/* The bytes of a small file, which cost less than to pass its descriptor does. Returns -1 with errno. */
+static ssize_t read_small(sirius *s, int fd, off_t offset, size_t length)
+{
+    size_t got = 0;
+    if (!s->piece && !(s->piece = malloc(SIRIUS_SMALL_FILE)))
+        return -1;
+    while (got < length) {
+        ssize_t n = pread(fd, s->piece + got, length - got, offset + (off_t)got);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0) /* sysfs, for one, says 4096 of all files */
+            break;
+        got += (size_t)n;
+    }
+    return (ssize_t)got;
+}
+
+static const char *respond_small(sirius *s, int fd, off_t offset, size_t length)
 {
     sirius_turn *t = &s->turn;
+    ssize_t n = read_small(s, fd, offset, length);
+    if (n < 0)
+        return "the file of the body cannot be read";
+    const char *why = wire_head_end(s, (uint64_t)n);
+    if (why)
+        return why;
+    uint64_t send = t->response.framing != SR_FRAMING_LENGTH ? 0
+                    : t->left < (uint64_t)n                  ? t->left
+                                                             : (uint64_t)n;
+    struct iovec iov = {s->piece, (size_t)send};
+    t->left -= send;
+    wire_whole(s, &iov, send != 0);
+    t->phase = SIRIUS_ANSWERED;
+    return NULL;
+}
+
+/* By sendfile, if nobody can change the file meanwhile. */
+static const char *respond_file(sirius *s, int fd, off_t offset, uint64_t length)
+{
+    sirius_turn *t = &s->turn;
+    if (length <= SIRIUS_SMALL_FILE)
+        return respond_small(s, fd, offset, (size_t)length);
     const char *why = wire_head_end(s, length);
     if (why)
         return why;
     uint64_t send = t->response.framing != SR_FRAMING_LENGTH ? 0 : t->left < length ? t->left : length;
-    /*
-     * a duplicate, as the application closes its handle before the last byte is sent, and above 2, as 0 to 2
-     * belong to the application
-     */
-    int copy = send ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
-    if (send && copy < 0)
-        return "no file descriptor is free to send the file of the body: raise the limit (ulimit -n)";
     if (send)
-        wire_file(s, copy, offset, send);
+        wire_file(s, fd, offset, send);
     else
         wire_whole(s, NULL, 0);
     t->left -= send;
@@ -359,7 +394,8 @@ static const char *respond_object(pTHX_ sirius *s, SV *body)
 
 /* --- all of them --- */
 
-static const char *respond_body(pTHX_ sirius *s, const parts *p, const HV *class, SV **writer)
+static const char *respond_body(pTHX_ sirius *s, const parts *p, const sirius_handle *h, SV **writer,
+                                SV **over)
 {
     int fd;
     off_t offset;
@@ -377,16 +413,39 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, const HV *class
     if (elements)
         return s->turn.response.app_chunked ? respond_framed(aTHX_ s, elements)
                                             : respond_array(aTHX_ s, elements);
-    if (!s->turn.response.app_chunked && sirius_file(aTHX_ p->body, class, &fd, &offset, &length))
-        return respond_file(aTHX_ s, fd, offset, length);
-    return respond_object(aTHX_ s, p->body);
+    if (s->turn.response.app_chunked || !sirius_file(aTHX_ p->body, h, &fd, &offset, &length)) {
+        *over = p->owner;
+        return respond_object(aTHX_ s, p->body);
+    }
+    *over = p->owner ? p->owner : p->body;
+    return respond_file(s, fd, offset, length);
+}
+
+/*
+ * All of the body was sent, or is safe (wire_file): from now on the application may do with its file what it likes. The client does not
+ * wait for what the application does in its `close`.
+ */
+static void close_body(pTHX_ sirius *s, SV *body, sirius_close how)
+{
+    if (how == SIRIUS_CLOSE_NONE)
+        return;
+    if (how == SIRIUS_CLOSE_PLAIN && isGV_with_GP(SvRV(body))) {
+        do_close((GV *)SvRV(body), FALSE);
+        return;
+    }
+    sirius_finish(aTHX_ s);
+    sr_worker_flush(&s->worker);
+    if (!sirius_call(aTHX_ s,
+                     sv_2mortal(newRV_inc((SV *)get_cv("Sirius::PSGI::Response::close_body", GV_ADD))), body,
+                     NULL))
+        sirius_log(aTHX_ s, "the close of the body died", ERRSV);
 }
 
 /*
  * Does everything that needs code of the application, before the head is begun. NULL: it has failed, and the
  * error is logged.
  */
-static __attribute__((noinline)) SV *make_readable(pTHX_ sirius *s, SV *res, HV **class)
+static __attribute__((noinline)) SV *make_readable(pTHX_ sirius *s, SV *res, sirius_handle *h, SV **owner)
 {
     bool inert, asked = false;
     HV *of = NULL;
@@ -394,7 +453,7 @@ static __attribute__((noinline)) SV *make_readable(pTHX_ sirius *s, SV *res, HV 
     if (handle) {
         of = SvSTASH(handle);
         res = sv_mortalcopy(res); /* its owner may drop it meanwhile */
-        asked = sirius_file_class(aTHX_ s, handle, class);
+        asked = sirius_file_class(aTHX_ s, handle, h);
     }
     if (handle && !asked)
         res = NULL;
@@ -409,21 +468,27 @@ static __attribute__((noinline)) SV *make_readable(pTHX_ sirius *s, SV *res, HV 
         sirius_fail(aTHX_ s, "an overloaded value in the response called the responder", NULL);
         return NULL;
     }
+    AV *av = plain_array(res);
+    if (av && AvFILLp(av) == 3) { /* of `plain`, since from an application this would be invalid there */
+        *owner = sv_2mortal(av_pop(av));
+        h->close = SIRIUS_CLOSE_OWN;
+    }
     return res;
 }
 
 void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
 {
     bool inert = false;
-    HV *class = NULL;
-    if (!readable(aTHX_ res, NULL, &inert) && !(res = make_readable(aTHX_ s, res, &class)))
+    sirius_handle handle = {.close = SIRIUS_CLOSE_PLAIN};
+    SV *owner = NULL, *over = NULL;
+    if (!readable(aTHX_ res, NULL, &inert) && !(res = make_readable(aTHX_ s, res, &handle, &owner)))
         return;
     /*
      * inert: not for the argument of a responder, since the application has returned a sub, which holds what
      * it has closed over
      */
     s->turn.inert = inert && !may_stream && s->plain_app;
-    parts p;
+    parts p = {.owner = owner};
     const char *why = split(aTHX_ res, &p);
     if (!why && !p.body && !may_stream)
         why = "the response has no body: only a responder of psgi.streaming may leave it out";
@@ -431,12 +496,16 @@ void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
     if (!why)
         why = head_begin(aTHX_ s, &p);
     if (!why)
-        why = respond_body(aTHX_ s, &p, class, writer);
+        why = respond_body(aTHX_ s, &p, &handle, writer, &over);
     LEAVE;
+    if (over)
+        over = sv_mortalcopy(over); /* what follows may run code of the application */
     if (s->turn.trimmed)
         sirius_trim_log(aTHX_ s);
     if (why)
         sirius_fail(aTHX_ s, why, NULL);
+    if (over)
+        close_body(aTHX_ s, over, handle.close);
 }
 
 void sirius_fail(pTHX_ sirius *s, const char *what, SV *error)

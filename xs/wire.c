@@ -65,13 +65,15 @@ void wire_head(sirius *s, bool now)
         sr_worker_flush(&s->worker);
 }
 
+enum { PIECE = 15 * 1024 }; /* fits into one record (share/ring.h) */
+
 /*
- * Sends the bytes of a file whose descriptor can't be passed: the kernel has no memory, or too many
- * descriptors of this user are in flight.
+ * Sends the bytes of a file whose descriptor can't be passed: the application could change it while it is sent, and is about to go on;
+ * or the kernel has no memory, or too many descriptors of this user are in flight.
  */
 static bool read_out(sirius *s, int fd, off_t offset, uint64_t length)
 {
-    char piece[16 * 1024];
+    char piece[PIECE];
     while (length) {
         ssize_t n = pread(fd, piece, length < sizeof piece ? (size_t)length : sizeof piece, offset);
         if (n < 0 && errno == EINTR)
@@ -93,7 +95,6 @@ void wire_file(sirius *s, int fd, off_t offset, uint64_t length)
     if (s->interim_broken ||
         (!sr_worker_file(&s->worker, fd, (uint64_t)offset, length) && !read_out(s, fd, offset, length)))
         s->turn.request->gone = true;
-    close(fd);
 }
 
 /* --- streams --- */

@@ -22,7 +22,10 @@ const char *wire_head_end(sirius *s, uint64_t known);
 void wire_whole(sirius *s, const struct iovec *body, int n); /* sends the head and all of the body */
 void wire_head(sirius *s, bool now);                         /* sends the head alone; `now`: wake the edge */
 
-/* Sends the head, and a file as the body. Takes over fd. */
+/*
+ * Sends the head, and a file as the body: its bytes as they are now, whatever the application does with the file afterwards. fd stays
+ * the caller's, and may be closed.
+ */
 void wire_file(sirius *s, int fd, off_t offset, uint64_t length);
 
 /*

@@ -37,6 +37,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int control)
     e->scratch = scratch;
     e->config = *config;
     sr_link_init(&e->all);
+    sr_leased_init(&e->leased);
     sr_link_init(&e->buffered);
     sr_link_init(&e->handshakes);
     sr_link_init(&e->endings);
@@ -71,6 +72,7 @@ void sr_engine_free(sr_engine *e)
     if (!e)
         return;
     close_all(e);
+    sr_leased_free(&e->leased);
     sr_loop_free(&e->loop);
     sr_accesslog_end(e);
     sr_tls_free(e->tls);

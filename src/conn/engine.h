@@ -19,6 +19,7 @@
 #include "accesslog.h"
 #include "config.h"
 #include "connection.h"
+#include "leased.h"
 
 enum {
     SR_SOURCE_CONTROL,
@@ -144,6 +145,8 @@ typedef struct sr_engine {
 
     /* send.c */
     size_t pending; /* bytes of memory in all outputs */
+
+    sr_leased leased; /* leased.c */
 
     sr_accesslog *log;         /* NULL: there is none */
     const char *refusal;       /* why the request at hand is refused, static; NULL: as its parser says */

@@ -19,8 +19,10 @@ enum {
 sr_output *sr_output_new(void)
 {
     sr_output *o = calloc(1, sizeof *o);
-    if (o)
+    if (o) {
         o->fd = o->next = -1;
+        sr_link_init(&o->leased);
+    }
     return o;
 }
 
@@ -28,6 +30,7 @@ void sr_output_free(sr_output *o)
 {
     if (!o)
         return;
+    sr_link_remove(&o->leased);
     if (o->fd >= 0)
         close(o->fd);
     if (o->next >= 0)
@@ -151,6 +154,19 @@ void sr_output_file(sr_output *o, int fd, off_t offset, uint64_t length)
     o->file_left = length;
 }
 
+void sr_output_replace(sr_output *o, int fd, off_t from)
+{
+    int *place = o->next >= 0 ? &o->next : &o->fd;
+    sr_link_remove(&o->leased);
+    if (*place >= 0)
+        close(*place);
+    if (place == &o->next)
+        o->next_offset -= from;
+    else
+        o->offset -= from;
+    *place = fd;
+}
+
 static sr_flush failed(void)
 {
     return errno == EAGAIN || errno == EWOULDBLOCK ? SR_FLUSH_AGAIN : SR_FLUSH_GONE;
@@ -204,6 +220,8 @@ static ssize_t send_file(const sr_output *o, int socket, off_t *offset, size_t w
 
 static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent, size_t *budget)
 {
+    if (o->file_left && o->fd < 0)
+        return SR_FLUSH_SHORT;
     while (o->file_left) {
         size_t want = o->file_left < *budget ? (size_t)o->file_left : *budget;
         if (!want)
@@ -261,6 +279,8 @@ sr_flush sr_output_flush(sr_output *o, int socket, uint64_t *sent)
             next_file(o);
             continue;
         }
+        if (r == SR_FLUSH_DONE && o->next_left)
+            return SR_FLUSH_SHORT;
         if (r != SR_FLUSH_DONE || !o->parts || o->parts->next == o->parts->n)
             return r;
         if (!part_begin(o))

@@ -13,6 +13,7 @@
  * Owner: the connection, while something is pending.
  */
 #include "../base/buffer.h"
+#include "../base/list.h"
 #include "../transport/transport.h"
 
 #include <sys/types.h>
@@ -36,13 +37,16 @@ typedef struct sr_output {
     sr_buffer mem;           /* sent first */
     int fd;                  /* then this file; -1: none; owned */
     bool spool;              /* fd is a temporary file of ours, and may grow */
-    bool copies;        /* no sendfile: somebody else has the socket and may make it blocking at any moment */
-    off_t offset;       /* next byte of the file to send */
+    bool copies;  /* no sendfile: somebody else has the socket and may make it blocking at any moment, or the
+                           file, and may change it while its pages lie in the socket */
+    off_t offset; /* next byte of the file to send */
     uint64_t file_left; /* bytes of the file to send */
     int next;           /* while there is a spool: the file that comes after it; -1: none; owned */
     off_t next_offset;
     uint64_t next_left;
     sr_parts *parts; /* of the file, after that; NULL: none; owned */
+    sr_link
+        leased; /* in sr_engine.leased: others wait until they may write to the file (leased.h); or alone */
 } sr_output;
 
 typedef enum sr_keep { SR_KEEP_BY_SIZE, SR_KEEP_ON_DISK, SR_KEEP_IN_MEMORY } sr_keep;
@@ -68,6 +72,12 @@ bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, s
  * Sends a file after what is kept. Takes over fd in every case. Only once, and nothing can be kept after it.
  */
 void sr_output_file(sr_output *o, int fd, off_t offset, uint64_t length);
+
+/*
+ * The file that was given to sr_output_file goes on in `fd`, which is taken over: its first byte is that at `from` of the file so
+ * far. -1: the rest is lost, and the response can only be cut.
+ */
+void sr_output_replace(sr_output *o, int fd, off_t from);
 
 /* Has room for that many parts; the caller fills them. NULL: no memory. */
 sr_parts *sr_parts_new(unsigned n);

@@ -494,6 +494,8 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
     en->left -= f.length;
     en->filed = true;
     sr_send_file(ed->engine, en->conn, fd, (off_t)f.offset, f.length);
+    if (f.leased && en->conn->out)
+        sr_leased_add(ed->engine, en->conn->out);
     if (en->conn->out && en->conn->borrowed)
         en->conn->out->copies = true;
     return TOOK;

@@ -89,6 +89,8 @@ static int signals_open(sr_edge *ed)
     sigaddset(&set, SR_EDGE_STOP);
     sigaddset(&set, SR_EDGE_STOP_NOW);
     sigaddset(&set, SR_EDGE_CLOSE);
+    sigaddset(&set, SR_DOOR_LEASE);
+    sigaddset(&set, SIGIO); /* comes in its place when too many signals wait */
     sigprocmask(SIG_BLOCK, &set, NULL);
     int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     return fd < 0 ? errno : source_add(ed, &ed->signals, fd, SR_SOURCE_SIGNALS, EPOLLIN);
@@ -250,7 +252,9 @@ static void signals_read(sr_edge *ed)
     uint32_t master = (uint32_t)(ed->owner ? ed->owner : getppid());
     /* 0: the kernel could not record the sender (RLIMIT_SIGPENDING); a terminal never sends these signals */
     while (read(ed->signals.fd, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_pid && info.ssi_pid != master)
+        if (info.ssi_signo == SR_DOOR_LEASE || info.ssi_signo == SIGIO)
+            ed->engine->leased.asked = true;
+        else if (info.ssi_pid && info.ssi_pid != master)
             continue;
         else if (info.ssi_signo == SR_EDGE_CLOSE)
             ed->engine->leaving = true;
@@ -474,7 +478,7 @@ static int sooner(int ms, int64_t ns)
 static int patience(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    if (!sr_link_alone(&e->buffered) || sr_handshake_waits(e))
+    if (!sr_link_alone(&e->buffered) || sr_handshake_waits(e) || sr_leased_waits(&e->leased))
         return 0;
     if (e->retiring && !e->draining &&
         sr_heir_done(ed)) /* a time limit has just closed the last connection */
@@ -547,6 +551,8 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     if (e->retiring && !e->draining && sr_heir_step(ed))
         return false;
     buffered(ed);
+    if (sr_leased_waits(&e->leased))
+        sr_leased_step(e);
     if (sr_handshake_waits(e))
         handshakes(ed);
     return true;

@@ -24,7 +24,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SR_MESSAGE_FDS = 4 };
+enum {
+    SR_MESSAGE_FDS = 4,
+    SR_DOOR_LEASE = 43, /* the signal by which an edge hears that a lease is to be given back (net/lease.h) */
+};
 
 typedef enum sr_message_kind {
     SR_MESSAGE_HELLO = 1, /* worker, before all else: its row; number is the key */

@@ -47,8 +47,8 @@
 #include "../net/peer.h"
 
 enum {
-    /* counted up when something here, in ring.h or sleepers.h moves or changes its meaning */
-    SR_QUEUE_LAYOUT = 7,
+    /* counted up when something here, in ring.h, reply.h or sleepers.h moves or changes its meaning */
+    SR_QUEUE_LAYOUT = 8,
     SR_SLOT_BYTES = 8192,
     SR_QUEUE_SLOTS_MAX = 65536,
     SR_BACKLOG_MAX = 64 * 1024, /* bytes that a stream may be ahead of its client */

@@ -42,6 +42,7 @@ typedef struct sr_reply_head {
 
 typedef struct sr_reply_file {
     uint64_t offset, length;
+    uint64_t leased; /* not 0: its descriptor has a lease (net/lease.h) */
 } sr_reply_file;
 
 /*

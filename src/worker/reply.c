@@ -1,6 +1,7 @@
 #include "worker.h"
 
 #include "../base/clock.h"
+#include "../net/lease.h"
 #include "../share/door.h"
 
 #include <string.h>
@@ -238,10 +239,19 @@ bool sr_worker_write(sr_worker *w, const struct iovec *body, int n, bool paced)
 bool sr_worker_file(sr_worker *w, int fd, uint64_t offset, uint64_t length)
 {
     sr_message note = {.kind = SR_MESSAGE_FILE, .row = w->row, .number = w->number, .slot = w->index};
-    sr_reply_file file = {offset, length};
+    sr_reply_file file = {.offset = offset, .length = length};
     if (!w->from || w->lost || w->dropped)
         return drop(w);
-    if (sr_door_send(w->from->line, &note, &fd, 1, true) != 0) /* the caller may send its bytes instead */
+    if (sr_lease_needed(fd)) {
+        if ((fd = sr_lease_take(fd, w->from->pid, SR_DOOR_LEASE)) <
+            0) /* the caller may send its bytes instead */
+            return false;
+        file.leased = 1;
+    }
+    int err = sr_door_send(w->from->line, &note, &fd, 1, true);
+    if (file.leased)
+        close(fd);
+    if (err)
         return false;
     sr_record *r = record(w, SR_REPLY_FILE, sizeof file);
     if (!r)

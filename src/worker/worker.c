@@ -60,6 +60,7 @@ static int answer(sr_worker *w, sr_worker_line *l)
     if (!err && (note.kind != SR_MESSAGE_QUEUE || n != SR_MESSAGE_FDS))
         err = n ? EPROTO : EACCES;
     if (!err) {
+        l->pid = note.pid;
         l->bell = fds[--n];
         err = sr_consumer_open(&l->queue, fds[0], fds[1], fds[2], w->row);
     }

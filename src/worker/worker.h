@@ -40,6 +40,7 @@ typedef struct sr_worker_config {
 typedef struct sr_worker_line { /* to one edge */
     int line;                   /* see share/door.h; -1: there is none */
     int bell;                   /* eventfd that wakes the edge */
+    int32_t pid;                /* of the edge, as the kernel says */
     bool asked;                 /* hello was said, and the answer has not come */
     bool silent;                /* the ring has records, and the edge was not woken for them */
     int64_t again_at;           /* monotonic ns at which to say hello again; 0: not before another epoch */
@@ -134,8 +135,9 @@ void sr_worker_log(sr_worker *w, sr_bytes run);
 bool sr_worker_write(sr_worker *w, const struct iovec *body, int n, bool paced);
 
 /*
- * A file as the whole body, after a head. The descriptor stays the caller's. False: nothing of it was or will
- * be sent.
+ * A file as the whole body, after a head. The descriptor stays the caller's, who may do with it and with the file what it
+ * likes: the client gets the bytes that the file has now. False: that can't be said of this file, or it can't be passed; nothing of it was
+ * or will be sent.
  */
 bool sr_worker_file(sr_worker *w, int fd, uint64_t offset, uint64_t length);
 

@@ -104,6 +104,7 @@ my %ELSEWHERE = (
     'src/conn/finish.c' => 'c/conn http/lingering',
     'src/conn/handshake.c' => 'tls/handshakes',
     'src/conn/intake.c' => 'c/conn http/pipelining',
+    'src/conn/leased.c' => 'psgi/reuse http/sendfile',
     'src/conn/pump.c' => 'tls/io',
     'src/conn/send.c' => 'c/conn faults/io',
     'src/conn/trouble.c' => 'log/trouble',

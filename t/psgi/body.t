@@ -18,10 +18,16 @@ package Getline  { my $closed = 0; sub new { my $c = shift; bless { list => [@_]
 package Recorder { our @ISA = 'Getline'; our @SIZE; sub getline { push @SIZE, ref $/ ? ${$/} : 'line'; shift @{ $_[0]{list} } } }
 package Path     { our @ISA = 'Getline'; sub path { "$file" } }
 package NoClose  { sub new { bless [ 1, 2 ], shift } sub getline { shift @{ $_[0] } } }
+package Locked   { our @ISA = 'IO::File'; our @closed; sub close { my $self = shift; push @closed, ref $self; return $self->SUPER::close } }
+package Lines    { our @ISA = 'Locked'; sub getline { my $self = shift; return scalar readline $self } }
+package Titled   { our @ISA = 'Locked'; sub path { "$file" } }
+package Stands   { our @closed; sub new { bless {}, shift } sub getline { die "not asked\n" } sub path { "$file" } sub close { push @closed, ref shift; return 1 } }
+package Dies     { our @ISA = 'IO::File'; sub close { die "in close\n" } }
+package Mute     { }
 package Bytes    { use overload '""' => sub {'overloaded'}, fallback => 1; sub new { bless [], shift } }
 package Tied     { require Tie::Handle; our @ISA = 'Tie::Handle'; sub TIEHANDLE { bless [ 'tied ', 'handle' ], shift } sub READLINE { shift @{ $_[0] } } sub CLOSE {1} }
 package main;
-my $utf8 = "caf\xe9";
+my ( $utf8, $kept ) = "caf\xe9";
 utf8::upgrade($utf8);
 my %body = (
     array    => sub { [ 'a', 'bc', '', 'def' ] },
@@ -43,6 +49,17 @@ my %body = (
     path     => sub { Path->new('not this') },
     tied     => sub { tie *TIED, 'Tied'; \*TIED },
     closed   => sub { [ Getline->closed ] },
+    locked   => sub { Locked->new( "$file", 'r' ) },
+    lines    => sub { Lines->new( "$file", 'r' ) },
+    titled   => sub { Titled->new( "$file", 'r' ) },
+    stands   => sub { Stands->new },
+    kept     => sub { open $kept, '<', "$file" or die $!; $kept },
+    keptio   => sub { $kept = IO::File->new( "$file", 'r' ) },
+    mute     => sub { open my $fh, '<', "$file" or die $!; $kept = bless $fh, 'Mute' },
+    dies     => sub { Dies->new( "$file", 'r' ) },
+    sysfs    => sub { open my $fh, '<', '/sys/devices/system/cpu/online' or die $!; $fh },
+    closes   => sub { [ join q( ), @Locked::closed, @Stands::closed ] },
+    open     => sub { [ defined fileno $kept ? 'open' : 'closed' ] },
     sizes    => sub { [ join ',', @Recorder::SIZE ] },
     pwd      => sub { open my $fh, '<', '/dev/null' or die $!; $fh },
     proc     => sub { open my $fh, '<', '/proc/self/status' or die $!; $fh },
@@ -90,6 +107,33 @@ subtest 'HEAD' => sub {
 
 subtest 'a file whose size says 0 but which is not empty' => sub {
     like $server->ask('GET /proc')->body, qr/^Name:/, 'is sent';
+};
+
+subtest 'a file whose size says more than there is' => sub {
+    open my $in, '<', '/sys/devices/system/cpu/online' or die "open: $!";
+    my $want   = <$in>;
+    my $client = $server->connect;
+    cmp_ok -s $in, '>', length $want, 'the size is not its own';
+    is $client->ask('GET /sysfs')->body,                      $want,        'its content';
+    is $client->ask('HEAD /sysfs')->header('Content-Length'), length $want, 'and its length';
+    is $server->ask('GET /sysfs HTTP/1.0')->body,             $want,        'in HTTP/1.0';
+};
+
+subtest 'handles are closed' => sub {
+    my $client = $server->connect;
+    is $client->ask("GET /$_")->body,        $LINES, "a body: $_" for qw(locked lines titled stands);
+    is $client->ask('GET /closes')->body,    'Locked Lines Titled Stands', 'each by its own close, once';
+    is $client->ask('HEAD /locked')->status, 200,                          'for HEAD';
+    is $client->ask('GET /closes')->body,    'Locked Lines Titled Locked Stands', 'too';
+    for my $name (qw(kept keptio)) {
+        is $client->ask("GET /$name")->body, $LINES,   "a body: $name";
+        is $client->ask('GET /open')->body,  'closed', 'which the application has kept';
+    }
+    is $client->ask('GET /mute')->body, $LINES, 'one whose class has no close';
+    is $client->ask('GET /open')->body, 'open', 'stays open';
+    is $client->ask('GET /dies')->body, $LINES, 'one whose close dies';
+    like $server->log, qr{GET /dies: the close of the body died: in close}, 'costs a line of the log';
+    is $client->ask('GET /array')->body, 'abcdef', 'and nothing else';
 };
 
 subtest 'objects are closed, and asked for blocks, not for lines' => sub {

@@ -11,6 +11,13 @@ use Scalar::Util qw(blessed openhandle reftype);
 # Bytes that getline is asked for at a time, which a file handle can return at once
 use constant BLOCK => 65536;
 
+# What was sent, or is safe from what its owner does with it now
+sub close_body {
+    my $body = shift;
+    $body->close if blessed $body ? $body->can('close') : openhandle $body;
+    return 1;
+}
+
 # A response whose parts are tied, magical or overloaded, as one that C can read in place
 sub plain {
     my $response = shift;
@@ -35,9 +42,7 @@ sub send_body {
             last if !$writer->put($piece);
         }
     }
-    $body->close if blessed $body ? $body->can('close') : openhandle $body;
-
-    return 1;
+    return close_body($body);
 }
 
 # What an exception says
@@ -66,7 +71,7 @@ sub _plain_body {
     if ( $body->can('path') ) {
         my $path = $body->path;
         if ( defined $path && -f $path && open my $fh, '<:raw', "$path" ) {
-            return $fh;
+            return ( $fh, $body );
         }
     }
 
@@ -96,11 +101,18 @@ passes through this module first. Applications do not need it.
 
 =head1 FUNCTIONS
 
+=head2 close_body
+
+  close_body($body);
+
+Calls the C<close> of a body, if it has one.
+
 =head2 plain
 
   my $copy = plain($response);
 
-A copy in which status, headers and the elements of the body are strings. Dies when it cannot be made.
+A copy in which status, headers and the elements of the body are strings. Dies when it cannot be made. If the body is an object with
+a C<path>, the copy has a handle of that file in its place, and the object, which is to be closed, as its fourth element.
 
 =head2 send_body
 

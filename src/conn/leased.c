@@ -1,0 +1,160 @@
+#include "leased.h"
+
+#include "../net/descriptors.h"
+#include "../net/lease.h"
+#include "../net/tempfile.h"
+#include "../share/door.h"
+#include "engine.h"
+#include "trouble.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    STEP = 1024 * 1024, /* bytes copied in one step of the loop */
+    PIECE = 64 * 1024,
+};
+#define TIME_NS (40 * SR_SECOND) /* for a copy; the kernel waits for 45 seconds */
+
+void sr_leased_init(sr_leased *l)
+{
+    sr_link_init(&l->all);
+    l->from = l->to = -1;
+}
+
+static void close_both(sr_leased *l)
+{
+    if (l->from >= 0)
+        close(l->from);
+    if (l->to >= 0)
+        close(l->to);
+    l->from = l->to = -1;
+}
+
+void sr_leased_free(sr_leased *l)
+{
+    close_both(l);
+}
+
+/* The leased file of an output may still wait behind a spool. */
+static int file_of(const sr_output *o)
+{
+    return o->next >= 0 ? o->next : o->fd;
+}
+
+static off_t begin_of(const sr_output *o)
+{
+    return o->next >= 0 ? o->next_offset : o->offset;
+}
+
+static off_t end_of(const sr_output *o)
+{
+    return begin_of(o) + (off_t)(o->next >= 0 ? o->next_left : o->file_left);
+}
+
+void sr_leased_add(sr_engine *e, sr_output *o)
+{
+    sr_link_append(&e->leased.all, &o->leased);
+    /* sendfile does not copy: what the socket holds would be the pages of the file, which change with it */
+    o->copies = true;
+    if (!sr_lease_claim(file_of(o), SR_DOOR_LEASE)) /* it was broken on the way here */
+        e->leased.asked = true;
+}
+
+static bool is_it(const sr_leased *l, const sr_output *o)
+{
+    struct stat st;
+    return fstat(file_of(o), &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino;
+}
+
+/* The lease of this output is to be given back. Without a descriptor its response is cut. */
+static void take(sr_engine *e, sr_output *o)
+{
+    sr_leased *l = &e->leased;
+    struct stat st;
+    /* a duplicate, since the output may be over before the copy is */
+    int fd = file_of(o), from = fstat(fd, &st) == 0 ? fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
+    if (from < 0) {
+        sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, errno);
+        sr_output_replace(o, -1, 0);
+        return;
+    }
+    l->from = from;
+    l->dev = st.st_dev;
+    l->ino = st.st_ino;
+    l->at = l->base = begin_of(o);
+    l->end = end_of(o);
+    l->until = e->now + TIME_NS;
+}
+
+/* Looks for a file that somebody waits for, and for all that is to be sent of it. */
+static void begin(sr_engine *e)
+{
+    sr_leased *l = &e->leased;
+    for (sr_link *at = l->all.next, *next; at != &l->all; at = next) {
+        sr_output *o = SR_LIST_ENTRY(at, sr_output, leased);
+        next = at->next;
+        if (l->from < 0 && !sr_lease_holds(file_of(o))) {
+            take(e, o);
+        } else if (l->from >= 0 && is_it(l, o)) {
+            l->at = l->base = begin_of(o) < l->base ? begin_of(o) : l->base;
+            l->end = end_of(o) > l->end ? end_of(o) : l->end;
+        }
+    }
+    l->asked = false;
+}
+
+/* Gives each output of the file its own descriptor of the copy, or, if there is none, cuts it. */
+static void end(sr_engine *e, int err)
+{
+    sr_leased *l = &e->leased;
+    for (sr_link *at = l->all.next, *next; at != &l->all; at = next) {
+        sr_output *o = SR_LIST_ENTRY(at, sr_output, leased);
+        next = at->next;
+        if (!is_it(l, o))
+            continue;
+        if (!err && (begin_of(o) < l->base || end_of(o) > l->end))
+            continue; /* it has come later, and is next */
+        int fd = err ? -1 : fcntl(l->to, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (fd < 0)
+            sr_trouble_count(e, SR_TROUBLE_SPOOL, 1, err ? err : errno);
+        sr_output_replace(o, fd, l->base);
+    }
+    close_both(l);
+    l->asked = true; /* there may be another one */
+}
+
+/* Copies some bytes. Returns 0 or errno. */
+static int copy(sr_leased *l)
+{
+    char piece[PIECE];
+    off_t left = l->end - l->at;
+    ssize_t n;
+    do
+        n = pread(l->from, piece, left < PIECE ? (size_t)left : PIECE, l->at);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0) /* 0: it is shorter than it was */
+        return n < 0 ? errno : EIO;
+    l->at += n;
+    return sr_tempfile_write(l->to, piece, (size_t)n) == 0 ? 0 : errno;
+}
+
+void sr_leased_step(sr_engine *e)
+{
+    sr_leased *l = &e->leased;
+    int err = 0;
+    if (l->from < 0)
+        begin(e);
+    if (l->from < 0)
+        return;
+    if (l->to < 0 && (l->to = sr_tempfile_open(e->config.tmpdir)) < 0)
+        err = errno;
+    for (int i = 0; i < STEP / PIECE && !err && l->at < l->end; i++)
+        err = copy(l);
+    if (!err && l->at < l->end && e->now > l->until)
+        err = ETIMEDOUT;
+    if (err || l->at >= l->end)
+        end(e, err);
+}
