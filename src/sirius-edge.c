@@ -11,6 +11,7 @@
 #include "edge/sandbox.h"
 #include "net/pidfd.h"
 #include "net/tempfile.h"
+#include "share/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -221,6 +222,27 @@ static void confine(const sr_settings *s, int tmpdir)
     (void)n;
 }
 
+/*
+ * Before the settings are read, which may be others as well. False: the server is of another version than this program; STDERR
+ * has the reason.
+ */
+static bool fits(int argc, char **argv)
+{
+    static const char name[] = "layout=";
+    char why[SR_LAYOUT_WHY];
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], name, sizeof name - 1) == 0 &&
+            sr_layout_differs(argv[i] + sizeof name - 1, why)) {
+            fprintf(
+                stderr,
+                "sirius-edge: this program is of another version than the server that starts it (layout of "
+                "%s): install one version completely, and restart the server\n",
+                why);
+            return false;
+        }
+    return true;
+}
+
 static int run_keeper(sr_settings *s)
 {
     if (s->detach)
@@ -241,7 +263,10 @@ static int run_edge(sr_settings *s)
     int tmpdir = sr_tempfile_stay(s->tmpdir), err = sr_edge_new(&edge, s);
     sr_keyset_wipe(&s->keyset);
     if (err) {
-        fprintf(stderr, "sirius-edge: cannot start: %s\n", strerror(err));
+        fprintf(stderr, "sirius-edge: cannot start: %s\n",
+                err == EINVAL || err == EPROTO
+                    ? "what it shares with the server is of another version of Sirius"
+                    : strerror(err));
         return 1;
     }
     if (s->detach)
@@ -263,6 +288,8 @@ int main(int argc, char **argv)
     prctl(PR_SET_DUMPABLE, 0);
     if (!words)
         return 1;
+    if (!fits(argc, words))
+        return 2;
     if (!sr_settings_read(&settings, argc, words, &word, &why)) {
         fprintf(stderr, "sirius-edge: %s %s\n", word, why);
         return 2;

@@ -5,6 +5,7 @@
 #include "title.h"
 
 #include "share/door.h"
+#include "share/layout.h"
 
 #include "net/beside.h"
 #include "net/descriptors.h"
@@ -499,6 +500,16 @@ CODE:
 OUTPUT:
     RETVAL
 
+SV *
+layout(const char *class)
+CODE:
+    char text[SR_LAYOUT_TEXT];
+    PERL_UNUSED_VAR(class);
+    sr_layout_text(text);
+    RETVAL = newSVpv(text, 0);
+OUTPUT:
+    RETVAL
+
 int
 bell(const char *class)
 CODE:
@@ -564,8 +575,15 @@ adopt(const char *class, int memfd)
 CODE:
     sr_scoreboard *s = sr_scoreboard_adopt(memfd);
     PERL_UNUSED_VAR(class);
-    if (!s && errno == EINVAL)
-        croak("sirius: the scoreboard is of another version of Sirius; a reload is not enough, restart the server\n");
+    if (!s && errno == EINVAL) {
+        uint32_t theirs = 0;
+        char text[2][24];
+        if (pread(memfd, &theirs, sizeof theirs, 0) != (ssize_t)sizeof theirs)
+            theirs = 0;
+        sr_layout_number(theirs, text[0]);
+        sr_layout_number(SR_SCOREBOARD_LAYOUT, text[1]);
+        croak("sirius: the scoreboard of this server has layout %s, and the installed version of Sirius layout %s; a reload is not enough, restart the server\n", text[0], text[1]);
+    }
     if (!s)
         croak("Sirius::Scoreboard->adopt(%d): %s", memfd, Strerror(errno));
     RETVAL = sirius_board_new(aTHX_ s);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "share/common.h"
+#include "share/layout.h"
 #include "share/memory.h"
 
 #include <poll.h>
@@ -301,6 +302,14 @@ void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row, uint32_t gene
     s->sleepers = config.sleepers;
     int err = sr_worker_open(&s->worker, &config);
     s->worker.interrupted = sirius_interrupted;
+    if (err == EPROTO && s->worker.foreign) {
+        char theirs[24], ours[24];
+        sr_layout_number(s->worker.foreign, theirs);
+        sr_layout_number(SR_QUEUE_LAYOUT, ours);
+        croak("the queue of this server has layout %s, and the installed version of Sirius layout %s; a "
+              "reload is not enough, restart the server\n",
+              theirs, ours);
+    }
     if (err)
         croak("Sirius::Worker::Engine->new: the edge does not answer: %s", Strerror(err));
     if (s->max_rss)

@@ -222,6 +222,10 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
         s->log.format = value;
         return NULL;
     }
+    if (IS("layout")) {
+        s->layout = value;
+        return NULL;
+    }
     if (IS("name")) {
         s->name = value;
         return NULL;

@@ -25,6 +25,7 @@ typedef struct sr_site {
 
 typedef struct sr_settings {
     sr_config config;
+    const char *layout;  /* of who starts the edge, or NULL; see share/layout.h */
     const char *name;    /* what ps shows after "sirius: " */
     bool detach;         /* daemonize: leave the terminal or pipe of whoever has started the server */
     int lobby;           /* the listening socket that workers connect to; see share/door.h */

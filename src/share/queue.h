@@ -47,8 +47,6 @@
 #include "../net/peer.h"
 
 enum {
-    /* counted up when something here, in ring.h, reply.h or sleepers.h moves or changes its meaning */
-    SR_QUEUE_LAYOUT = 8,
     SR_SLOT_BYTES = 8192,
     SR_QUEUE_SLOTS_MAX = 65536,
     SR_BACKLOG_MAX = 64 * 1024, /* bytes that a stream may be ahead of its client */
@@ -122,6 +120,18 @@ typedef struct sr_replies {
     _Alignas(64) _Atomic uint64_t replied[8192 / 64]; /* a bit for each row that has written to its ring */
     sr_claim claims[];
 } sr_replies;
+
+/*
+ * The first part is counted up when something here, in ring.h, reply.h, door.h or sleepers.h moves or changes its meaning; the second
+ * changes by itself with most sizes.
+ */
+enum {
+    SR_QUEUE_SIZES =
+        (((sizeof(sr_slot) * 31 + SR_SLOT_BYTES) * 31 + sizeof(sr_requests) + sizeof(sr_claim)) * 31 +
+         sizeof(sr_replies) * 31 + sizeof(sr_ring)) %
+        0xffffff,
+    SR_QUEUE_LAYOUT = 9 << 24 | SR_QUEUE_SIZES,
+};
 
 /* --- the edge --- */
 

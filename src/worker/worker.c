@@ -51,12 +51,14 @@ static int hello(sr_worker *w, sr_worker_line *l, uint64_t lobby)
 /* Returns 0, or why there is no queue. EAGAIN: no answer has come yet. */
 static int answer(sr_worker *w, sr_worker_line *l)
 {
-    sr_message note;
+    sr_message note = {.layout = 0};
     int fds[SR_MESSAGE_FDS], n = 0;
     int err = sr_door_receive(l->line, &note, fds, &n, false);
     if (err == EAGAIN)
         return err;
     l->asked = false;
+    if (err == EPROTO) /* the edge has refused, as it can't know what was said to it */
+        w->foreign = note.layout;
     if (!err && (note.kind != SR_MESSAGE_QUEUE || n != SR_MESSAGE_FDS))
         err = n ? EPROTO : EACCES;
     if (!err) {
@@ -172,7 +174,9 @@ int sr_worker_open(sr_worker *w, const sr_worker_config *config)
         if (w->n_open || called_away(w))
             break;
         if (err && !w->unmet) {
+            uint32_t foreign = w->foreign;
             sr_worker_close(w);
+            w->foreign = foreign;
             return err;
         }
         if (patience(w))

@@ -66,7 +66,8 @@ typedef struct sr_worker {
     bool looked;
     _Atomic int leaving; /* sr_leaving */
     _Atomic int woken;
-    bool unmet; /* an edge has not answered yet, or is to be asked again */
+    uint32_t foreign; /* the layout of the queue of an edge that is of another version; 0: none has said so */
+    bool unmet;       /* an edge has not answered yet, or is to be asked again */
     /*
      * Set by the caller after open, or NULL: called now and then while a reply waits for the client, so that
      * handlers of signals run. False: the reply waits no longer, and its call returns false.

@@ -245,6 +245,97 @@ subtest 'another build is installed' => sub {
     $server->stop;
 };
 
+# A server that does not take part in an installation until it is reloaded
+subtest 'another build is installed, and nobody has reloaded' => sub {
+    my ( $file, $command ) = installed();
+    my $server = Sirius::Test::Server->start(
+        app     => $APP,
+        command => $command,
+        args    => [ qw(--edges 2 --workers 2 --err-respawn-interval 0.1 --admin), "$dir/port" ]
+    );
+    $server->wait_log( qr/ready after /, 20 );
+    $server->{may_crash} = 1;
+    my $good = Sirius::Test::Server::slurp($file);
+    my $dies = sub {
+        my ( $what, @pids ) = @_;
+        my %was  = map { $_ => 1 } @pids;
+        my $all  = scalar $server->edges;
+        my $port = sub {
+            return eval { Sirius::Test::Client->new("unix:$dir/port")->ask('GET /healthz')->status } || 0;
+        };
+        kill KILL => @pids;
+        ok until_true(
+            10,
+            sub {
+                my @now = $server->edges;
+                return @now == $all && !grep { $was{$_} } @now;
+            }
+            ),
+            "$what: edges that are killed are replaced";
+        ok until_true(
+            10,
+            sub {
+                ( eval { $server->ask('GET /')->status } || 0 ) == 200;
+            }
+            ),
+            'by the same program';
+        ok until_true( 10, sub { $port->() == 200 } ), 'on the admin port as well';
+    };
+    my @admin = $server->admin_edge;
+    is @admin, 1, 'the edge of the admin port';
+    for my $what ( "#!/bin/false\n", "no program\n", substr $good, 0, 5000 ) {
+        replace( $file, $what );
+        $dies->( length($what) . ' bytes of another program', $server->edges, @admin );
+        @admin = $server->admin_edge;
+    }
+    unlink $file or die "$file: $!";
+    $dies->( 'none is installed', $server->edges );
+    unlike $server->log, qr/cannot start|exited with/, 'and no attempt has failed';
+    my @before = $server->edges;
+    replace( $file, $good );
+    $server->signal('HUP');
+    ok renewed( $server, @before ),                              'a reload changes to what is installed then';
+    ok $server->wait_log( qr/now runs the installed code/, 20 ), 'the supervisor is a new program';
+    unlink $file or die "$file: $!";
+    $dies->( 'the supervisor was renewed', $server->edges );
+    $server->stop;
+};
+
+# As if a part of the installation were of another version
+subtest 'a program that shares memory in another way' => sub {
+    my ( $file, $command ) = installed();
+    my $server = Sirius::Test::Server->start(
+        app     => $APP,
+        command => $command,
+        args    => [qw(--edges 1 --workers 2)]
+    );
+    $server->wait_log( qr/ready after /, 20 );
+    my @edges = $server->edges;
+    for my $part (qw(queue scoreboard notes)) {
+        my $said = () = $server->log =~ /before it was ready/g;
+        replace( $file, <<"SCRIPT" );
+#!/bin/sh
+for word; do
+    shift
+    case \$word in
+        layout=*) word=\$(echo "\$word" | sed 's/$part:[0-9.]*/$part:1.5/') ;;
+    esac
+    set -- "\$@" "\$word"
+done
+exec $Sirius::Test::Server::ROOT/blib/arch/auto/Sirius/sirius-edge "\$@"
+SCRIPT
+        $server->signal('HUP');
+        ok until_true( 20, sub { $said < ( () = $server->log =~ /before it was ready/g ) } ),
+            "$part: does not start";
+        like $server->log,
+            qr/^sirius-edge: this program is of another version than the server that starts it \(layout of $part 1[.]5 there, [\d.]+ here\): install one version completely, and restart the server$/m,
+            'says why, and what to do';
+        is_deeply [ $server->edges ], \@edges, 'and the one of before goes on';
+    }
+    is $server->ask('GET /')->status, 200, 'it serves';
+    $server->stop;
+};
+
 subtest 'one that has just taken over is killed' => sub {
     my $conf   = configure('max-body = 1000');
     my $server = server( '--config', $conf, qw(--edges 1 --workers 3 --admin), "$dir/admin" );

@@ -189,8 +189,8 @@ PROGRAM
     for my $other ( $size - 64, $size + 64, $size * 2, 10 ) {
         open my $memory_of_another, '+>', undef or die $!;
         truncate $memory_of_another, $other or die $!;
-        is error( sub { Sirius::Scoreboard->adopt( POSIX::dup( fileno $memory_of_another ) ) } ),
-            "sirius: the scoreboard is of another version of Sirius; a reload is not enough, restart the server\n",
+        like error( sub { Sirius::Scoreboard->adopt( POSIX::dup( fileno $memory_of_another ) ) } ),
+            qr/\Asirius: the scoreboard of this server has layout 0\.0, and the installed version of Sirius layout \d+\.\d+; a reload is not enough, restart the server\n\z/,
             "not one of $other bytes instead of $size";
     }
 };
@@ -200,7 +200,7 @@ subtest 'a supervisor that would become a new version' => sub {
     like $layout, qr/\A\d+-\d+\z/, 'the layout';
     is error( sub { Sirius::Process::Renewal->tried($layout) } ), '', 'the same one';
     like error( sub { Sirius::Process::Renewal->tried('1-1') } ),
-        qr/\Asirius: .* has a different scoreboard; restart the server\n\z/,
+        qr/\Asirius: the scoreboard of this server has layout 1-1, and .* layout \Q$layout\E; restart the server\n\z/,
         'another one';
 };
 

@@ -73,7 +73,8 @@ sub close {
 # The descriptors that must stay open when this process becomes a new program
 sub descriptors {
     my $self = shift;
-    return @{$self}{qw(common news report)}, ( map { $_->descriptors } $self->_places ),
+    my %seen;
+    return @{$self}{qw(common news report)}, ( grep { !$seen{$_}++ } map { $_->descriptors } $self->_places ),
         $self->{keeper} ? $self->{keeper}->descriptors : ();
 }
 
@@ -96,7 +97,7 @@ sub for_keeper {
         report  => fileno $self->{report},
         map { $_->ids } grep {defined} $self->{supervisor}->privileges
     );
-    my @words = grep {/\Asandbox=/} @{ $self->{settings} };
+    my @words = grep {/\A(?:layout|sandbox)=/} @{ $self->{settings} };
     return $title, [ @words, Sirius::Edge::Settings->words(%number) ],
         grep {defined} @{$self}{qw(alive report)};
 }
@@ -144,6 +145,7 @@ sub new {
     );
     my $number = $self->{number} || 1;
     $self->{settings} = [ Sirius::Edge::Settings->of( $self->{conf} ) ];
+    $self->{program}  = Sirius::Edge::Program->keep;
 
     # Two places for each edge: a replacement begins in the second
     $self->{places}
@@ -171,6 +173,9 @@ sub pids {
     return map { $_->pid || () } $self->_places;
 }
 
+# The one that is in use since the start or the last reload. Undef if none was installed
+sub program { return shift->{program} ||= Sirius::Edge::Program->keep }
+
 # Has the owner of a child told of its end
 sub reap {
     my ( $self, $child ) = @_;
@@ -184,6 +189,7 @@ sub renew {
     my @keys  = grep {/$KEYS/} @{ $words || [] };
     $words = [ grep { !/$KEYS/ } @$words ] if $words;
     @{$self}{qw(settings said_last)} = ( $words, $said ) if $words && @$words;
+    $self->_change_program;
     $self->renew_certificates(@keys);
     $self->{renews} = 1;
     return $self->act;
@@ -199,10 +205,18 @@ sub renew_certificates {
 # In a supervisor that has become a new program; the workers' side exists already
 sub restore {
     my ( $class, $supervisor, $state ) = @_;
+    my %known;
     my $self = $class->_of(
-        $supervisor, %$state,
+        $supervisor,
+        %$state,
         ( map { $_ => Sirius::OS::Inherit->take_handle( $state->{$_} ) } qw(common news report) ),
-        places => [ map { Sirius::Edge::Place->restore( $_, $supervisor->conf, '' ) } @{ $state->{places} } ],
+        places => [
+            map {
+                Sirius::Edge::Place->restore( $_, $supervisor->conf, '',
+                    Sirius::Edge::Program->restore( $_->{program}, \%known ) )
+            } @{ $state->{places} }
+        ],
+        program  => Sirius::Edge::Program->keep,
         sleepers => $supervisor->sleepers,
     );
     $self->_adopt($_) for grep { $_->pid } $self->_places;
@@ -309,6 +323,14 @@ sub _board {
     return $self->{scoreboard} ? $self->{scoreboard}->descriptor : ();
 }
 
+# A reload: from now on the program that is installed is started
+sub _change_program {
+    my $self    = shift;
+    my $program = Sirius::Edge::Program->keep or return;
+    $self->{program} = $program if !$self->{program} || $self->{program}->build ne $program->build;
+    return;
+}
+
 # Not for the edge of the admin port, which has no scoreboard
 sub _count {
     my ( $self, $status, $why ) = @_;
@@ -359,6 +381,7 @@ sub _not_renewed {
     my $before = $self->_predecessor($place);
     $before->no_heir;
     delete $self->{renews};    # the next reload tries again
+    $self->{program} = $before->program;
     Sirius::Log->error( "$how before it was ready: "
             . ( $before->pid ? 'edge ' . $before->pid . ' keeps serving' : 'starting another' )
             . ' with the previous settings' );
@@ -441,12 +464,12 @@ sub _replaces {
 # predecessor runs, even if another's place is free: it would lose its heir, and close what it cannot pass on
 sub _renew {
     my $self    = shift;
-    my $program = Sirius::Edge::Program->build;
+    my $program = $self->program ? $self->program->build : '';
     my @places  = $self->_places;
     my $left    = 0;
     for my $place ( grep { $_->role eq 'serves' && $_->pid } @places ) {
         next
-            if ( !length $program || $place->program eq $program )
+            if ( !length $program || $place->program && $place->program->build eq $program )
             && "@{ $place->settings }" eq "@{ $self->{settings} }";
         $left++;
         next if defined $place->heir || !$place->is_ready;
@@ -457,12 +480,13 @@ sub _renew {
                 if !$self->{waits}++;
             next;
         }
-        $free->be( heir => $self->{settings} );
+        $free->be( heir => $self->{settings}, $self->program );
         $place->heir_is( $free->number );
         my $error = $self->_start( $free, READY ) // next;
         $free->ended;
         delete @{$self}{qw(renews waits)};    # the next reload tries again
         $place->no_heir;
+        $self->{program} = $place->program;
         return Sirius::Log->error( 'cannot start an edge in place of edge '
                 . $place->pid
                 . ", which keeps serving with its settings: $error" );
@@ -475,19 +499,17 @@ sub _renew {
 sub _start {
     my ( $self, $place, $limit ) = @_;
     my $supervisor = $self->{supervisor};
-    my $path       = $supervisor->is_announced ? Sirius::Edge::Program->find : Sirius::Edge::Program->path;
-    my @handles    = ( @{$self}{qw(alive common report sleepers)}, $place->theirs, $self->bells );
+    $place->be( $place->role, undef, $self->program ) if !$place->program;
+    my @handles = ( @{$self}{qw(alive common report sleepers)}, $place->theirs, $self->bells );
     push @handles, grep {defined} map { $_->fh } grep {defined} $self->{access_log};
     my $keys = $self->{keeper} && $self->{keeper}->line;
     return 'there is no keeper of keys yet' if $self->{keeper} && !$keys;
     push @handles, $keys if $keys;
-    my $error = !defined $path ? 'sirius-edge is not installed' : $place->start(
+    my $error = !$place->program ? 'sirius-edge is not installed' : $place->start(
         descriptors =>
             [ ( map { fileno $_ } @handles ), $self->_board, map { $_->fd } @{ $self->{listeners} } ],
-        limit   => $limit,
-        path    => $path,
-        program => Sirius::Edge::Program->build,
-        words   => [ $self->_words($place), $keys ? 'keys=' . fileno $keys : () ],
+        limit => $limit,
+        words => [ $self->_words($place), $keys ? 'keys=' . fileno $keys : () ],
     );
     return $self->_adopt($place) if !defined $error;
     Sirius::Log->fail($error)    if !$supervisor->is_announced;

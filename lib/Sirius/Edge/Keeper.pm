@@ -361,9 +361,10 @@ sub _start {
         1;    # the kernel says who has sent a note: the keeper heeds its parent only
     my $legacy = $self->{line} && $self->line;
     my ( $title, $words, @handles ) = $self->{group}->for_keeper;
-    my $child = eval {
+    my $program = $self->{group}->program;
+    my $child   = eval {
         Sirius::OS::Child->spawn(
-            Sirius::Edge::Program->path,
+            $program ? $program->file : Sirius::Edge::Program->path,
             [   $title, @$words, 'keeper=1',
                 'keys=' . fileno $theirs,
                 ( $legacy ? 'legacy-keys=' . fileno $legacy : () ),
@@ -382,7 +383,7 @@ sub _start {
         certificates => [],
         child        => $child,
         line         => $ours,
-        program      => Sirius::Edge::Program->build
+        program      => $program ? $program->build : ''
     };
     return $self->_adopt($child);
 }

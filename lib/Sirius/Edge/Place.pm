@@ -15,7 +15,7 @@ use Sirius::OS::Inherit;
 my %NUMBER = ( INT => 41, TERM => 40, USR1 => 42 );
 
 my @HANDLES = qw(bell line line_end lobby);
-my @PLAIN   = qw(heir number program ready role settings);
+my @PLAIN   = qw(heir number ready role settings);
 
 sub backoff  { return shift->{backoff} }
 sub bell     { return shift->{bell} }
@@ -28,21 +28,22 @@ sub role     { return shift->{role} }
 sub settings { return shift->{settings} }
 
 sub be {
-    my ( $self, $role, $settings ) = @_;
+    my ( $self, $role, $settings, $program ) = @_;
     $self->{role}     = $role;
     $self->{settings} = $settings if $settings;
+    $self->{program}  = $program  if $program;
     return;
 }
 
 sub descriptors {
     my $self = shift;
-    return @{$self}{@HANDLES};
+    return @{$self}{@HANDLES}, $self->{program} ? $self->{program}->descriptors : ();
 }
 
 # The process has ended; returns what it was
 sub ended {
     my $self = shift;
-    my %had  = map { $_ => $self->{$_} } qw(heir ready role settings);
+    my %had  = map { $_ => $self->{$_} } qw(heir program ready role settings);
     delete @{$self}{qw(child heir program ready)};
     @{$self}{qw(role settings)} = ( '', [] );
     return %had;
@@ -109,10 +110,11 @@ sub pid {
 }
 
 sub restore {
-    my ( $class, $state, $conf, $said ) = @_;
+    my ( $class, $state, $conf, $said, $program ) = @_;
     my $self = $class->_with(
         $state, $conf,
-        said => $said,
+        program => $program,
+        said    => $said,
         map { $_ => $state->{$_} } grep { defined $state->{$_} } @PLAIN
     );
     $self->runs( $state->{pid}, ready => $state->{ready}, since => $state->{since} ) if $state->{pid};
@@ -123,7 +125,7 @@ sub restore {
 # The next process takes the role of one that has ended
 sub resume {
     my ( $self, %had ) = @_;
-    @{$self}{qw(heir role settings)} = @had{qw(heir role settings)};
+    @{$self}{qw(heir program role settings)} = @had{qw(heir program role settings)};
     return;
 }
 
@@ -145,9 +147,9 @@ sub signal {
 # takes a tenth of a second for each half a gigabyte, and nobody accepts meanwhile
 sub start {
     my ( $self, %start ) = @_;
-    my $child = eval { Sirius::OS::Child->spawn( @start{qw(path words descriptors)} ) }
+    my $child = eval { Sirius::OS::Child->spawn( $self->{program}->file, @start{qw(words descriptors)} ) }
         or return $@ =~ s/\s+\z//r;
-    @{$self}{qw(child program)} = ( $child, $start{program} );
+    $self->{child} = $child;
     delete $self->{ready};
     $self->late_at( now() + $start{limit} ) if $start{limit};
     return;
@@ -158,9 +160,10 @@ sub state {
     return {
         ( map { $_ => $self->{$_} } grep { defined $self->{$_} } @PLAIN ),
         ( map { $_ => fileno $self->{$_} } @HANDLES ),
-        pid   => $self->pid,
-        late  => $self->{child} && $self->{child}->limited('late'),
-        since => $self->{child} && $self->{child}->since,
+        program => $self->{program} && $self->{program}->state,
+        pid     => $self->pid,
+        late    => $self->{child} && $self->{child}->limited('late'),
+        since   => $self->{child} && $self->{child}->since,
     };
 }
 

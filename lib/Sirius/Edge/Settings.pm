@@ -5,6 +5,7 @@ use warnings;
 
 use List::Util qw(max);
 use Sirius::Config::Static;
+use Sirius::Edge::Shared;
 use Sirius::Edge::Types;
 use Sirius::Worker;
 
@@ -46,6 +47,7 @@ sub of {
         https_port      => ( $conf->{https_redirect} || 0 ) > 1 ? $conf->{https_redirect} : undef,
         https_redirect  => $conf->{https_redirect}              ? 1                       : undef,
         informational   => $INFORMATIONAL{ $conf->{informational} || 'direct' },
+        layout          => Sirius::Edge::Shared->layout,             # of the workers that read these settings
         linger_timeout  => LINGER,
         max_connections => Sirius::Worker->max_connections($conf),
         request_timeout => $conf->{request_timeout}
@@ -94,7 +96,7 @@ sub _log_settings {
 
 sub _names {
     return @PLAIN, @SWITCHES,
-        qw(access_log_at_once acme_webroot access_log_errors_only access_log_format access_log_min_time forwarded https_port https_redirect informational linger_timeout max_connections
+        qw(access_log_at_once acme_webroot access_log_errors_only access_log_format access_log_min_time forwarded https_port https_redirect informational layout linger_timeout max_connections
         request_timeout server sheds_unfinished slow_log slow_log_max static stream_timeout trust_proxy tls_cert tls_ciphers tls_client_ca
         tls_client_verify tls_dir tls_key tls_min tls_self_signed tmpdir_is trusted_underscores types
         underscores x_forwarded_host x_forwarded_port);

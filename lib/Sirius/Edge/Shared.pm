@@ -41,6 +41,11 @@ Memory that the edges have in common.
 
 From now on the workers of this generation, and of those before, begin no request. Those that sleep have to be told to end.
 
+=head2 layout
+
+Text that tells how this build lays out what processes share (F<src/share/layout.h>): C<sirius-edge> refuses to start for a server that
+does it in another way.
+
 =head2 line
 
   my ( $ours, $theirs ) = Sirius::Edge::Shared->line;

@@ -109,8 +109,10 @@ sub try {
 sub tried {
     my ( $class, $layout ) = @_;
     require Sirius::Admin::App;    # what a child of the supervisor will need
-    return 1 if $layout eq Sirius::Scoreboard->layout;
-    die "sirius: the installed version has a different scoreboard; restart the server\n";
+    my $ours = Sirius::Scoreboard->layout;
+    return 1 if $layout eq $ours;
+    die
+        "sirius: the scoreboard of this server has layout $layout, and the installed version of Sirius layout $ours; restart the server\n";
 }
 
 # Without code and lists, which only generations and the start need; with the name of the application
