@@ -32,6 +32,7 @@ typedef struct sr_config {
     bool sheds_unfinished;    /* when none is idle, close the oldest unfinished connection for a new one */
     uint64_t max_queue;       /* complete requests that wait, of all edges together; more is 503 */
     int64_t queue_ns;         /* that a complete request may wait; then 503; 0: no limit */
+    bool serves_half_closed;  /* a request that waits, although its client has shut down its side */
     int64_t request_ns;       /* from a complete request to the head of its response; then 504; 0: no limit */
     int64_t stream_ns;        /* without more of a response that has begun; then it is cut; 0: no limit */
     int report_fd;            /* pipe that wakes the supervisor (trouble.h); -1: none */

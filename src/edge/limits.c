@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 /*
- * A client that has shut down its side, and whose request is still waiting after this time, is taken as gone.
+ * A client that has shut down its side, and whose request is still waiting after this time, has most probably left: over TCP
+ * a close looks the same. Its request is not run; 503 tells those who still read. With --half-closed serve it is run.
  */
 #define GAVE_UP_NS (10 * SR_MILLISECOND)
 #define AGAIN_NS SR_SECOND /* before the next try to report, when the supervisor does not read */
@@ -100,15 +101,46 @@ int sr_limits_peer(const sr_conn *c)
     return n > 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
 }
 
-/* Closes the connection if its client is gone. True: it did. */
+/* The client has ended its side: whether it has closed the connection, as far as the kernel knows, as it does of a unix socket. */
+static bool closed(const sr_conn *c)
+{
+    struct pollfd p = {.fd = c->source.fd};
+    return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
+}
+
+/* Takes a request that no worker has begun out of the queue. False: one has. */
+static bool take_back(sr_edge *ed, sr_conn *c)
+{
+    uint32_t slot = c->slot - 1;
+    if (sr_mend_runs(ed, slot) >= 0 || !sr_queue_drop(&ed->queue, slot, ed->entries[slot].number))
+        return false;
+    sr_log_offer(ed, slot); /* who refuses it has no bytes of this request, but maybe of the next one */
+    sr_deliver_forget(ed, slot);
+    return true;
+}
+
+/* Whether a client that has ended its side, and whose request waits, is taken for one that has left. */
+static bool gave_up(const sr_edge *ed, const sr_conn *c)
+{
+    const sr_engine *e = ed->engine;
+    return !e->config.serves_half_closed && !e->listeners[c->listener].is_unix &&
+           e->now - c->ready_at >= GAVE_UP_NS;
+}
+
+/* Ends a request whose client is gone, or is taken for that. True: it did. */
 static bool dropped(sr_edge *ed, sr_conn *c)
 {
     sr_engine *e = ed->engine;
     int state = sr_limits_peer(c);
-    bool nobody = state < 0 || (state > 0 && waits(ed, c) && e->now - c->ready_at >= GAVE_UP_NS);
-    if (nobody)
+    bool ended = state > 0 && waits(ed, c);
+    if (state < 0 || (ended && closed(c))) {
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
-    return nobody;
+        return true;
+    }
+    if (!ended || !gave_up(ed, c) || !take_back(ed, c))
+        return false;
+    sr_finish_refuse(e, c, 503, SR_REFUSED_HALF_CLOSED, c->is_head);
+    return true;
 }
 
 void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events)
@@ -122,8 +154,12 @@ void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events)
         return;
     if (c->out)
         sr_conn_watch(e, c, EPOLLOUT);
+    else if (waits(ed, c) && !(events & (EPOLLHUP | EPOLLERR)))
+        sr_conn_watch(
+            e, c,
+            0); /* only its loss: bytes of a next request, or its end, would be reported over and over */
     else
-        sr_conn_unwatch(e, c); /* otherwise bytes of a next request would be reported over and over */
+        sr_conn_unwatch(e, c);
 }
 
 /* --- calls that take too long --- */
@@ -258,14 +294,10 @@ static void look(sr_edge *ed, sr_conn *c)
 /* False: no worker has taken the request, and the caller refuses it. */
 static bool queue_over(sr_edge *ed, sr_conn *c)
 {
-    uint32_t slot = c->slot - 1;
     if (dropped(ed, c))
         return true;
-    if (sr_mend_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, ed->entries[slot].number)) {
-        sr_log_offer(ed, slot); /* the caller has no bytes of this request, but maybe of the next one */
-        sr_deliver_forget(ed, slot);
+    if (take_back(ed, c))
         return false;
-    }
     if (waits(ed, c)) /* its claim is spoiled; mend.c will repair it */
         sr_deadline_set(ed->engine, c, SR_DEADLINE_LOOK);
     else

@@ -48,6 +48,7 @@ static const word words[] = {
     {"sheds-unfinished", SWITCH, AT(config.sheds_unfinished), 1},
     {"max-connections", SIZE, AT(config.max_connections), INT64_MAX},
     {"max-queue", SIZE, AT(config.max_queue), SR_QUEUE_SLOTS_MAX},
+    {"half-closed", SWITCH, AT(config.serves_half_closed), 1},
     {"queue-timeout", SECONDS, AT(config.queue_ns), 0},
     {"request-timeout", SECONDS, AT(config.request_ns), 0},
     {"stream-timeout", SECONDS, AT(config.stream_ns), 0},

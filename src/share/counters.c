@@ -78,6 +78,7 @@ const char *sr_refusal_name(sr_refusal why)
         [SR_REFUSED_CONNECTIONS] = "max-connections",
         [SR_REFUSED_QUEUE] = "max-queue",
         [SR_REFUSED_QUEUE_TIMEOUT] = "queue-timeout",
+        [SR_REFUSED_HALF_CLOSED] = "half-closed",
         [SR_REFUSED_REQUEST_TIMEOUT] = "request-timeout",
         [SR_REFUSED_WORKER] = "worker-lost",
         [SR_REFUSED_MEMORY] = "memory",

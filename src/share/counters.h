@@ -49,6 +49,7 @@ typedef enum sr_refusal {
     SR_REFUSED_CONNECTIONS,     /* --max-connections, and no connection was idle */
     SR_REFUSED_QUEUE,           /* --max-queue */
     SR_REFUSED_QUEUE_TIMEOUT,   /* --queue-timeout */
+    SR_REFUSED_HALF_CLOSED,     /* its client has shut down its side while it waited: --half-closed */
     SR_REFUSED_REQUEST_TIMEOUT, /* --request-timeout: the response had not begun */
     SR_REFUSED_WORKER,          /* its worker has ended */
     SR_REFUSED_MEMORY,

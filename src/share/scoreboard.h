@@ -124,7 +124,7 @@ typedef struct sr_row_request {
  * Two builds can run beside each other, during an update, if they agree in this number. Whoever changes the
  * place or the meaning of a field counts the first part up; the second is the size of a row.
  */
-enum { SR_SCOREBOARD_LAYOUT = 16 << 24 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 17 << 24 | sizeof(sr_row) };
 
 typedef struct sr_board {      /* the memory */
     uint32_t layout;           /* SR_SCOREBOARD_LAYOUT; the first field in every layout */

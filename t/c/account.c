@@ -316,8 +316,8 @@ static void waited(void)
     client_close(&gone);
     sleep_ms(50); /* its client is looked at only when it has waited */
     go_on();
-    counts(" 2xx 1 aborted 1 timed 1 closed:client 1",
-           "its client has gone before its turn: aborted, never a request");
+    counts(" 2xx 1 5xx 1 refused:half-closed 1 timed 2 closed:refused 1",
+           "its client has gone before its turn: refused, never a request");
     client_close(&busy);
     counts(" closed:client 1", "all are gone");
     site_close(&s);

@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+use File::Temp;
 use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
@@ -71,6 +72,96 @@ subtest 'who hung up never reaches the application' => sub {
     is_deeply [ sort map { $_->response->body } @long ], [ sort @worker ], 'the long ones too';
     unlike $server->log, qr/reached: gone/, 'none of those who left has reached it';
     is scalar( () = $server->log =~ /reached: stay/g ), 30, 'each of the others once';
+    $server->stop;
+};
+
+# Clients of a server whose one worker is busy: each shuts down its side behind what it has sent, in one of these ways. Returns the
+# statuses of their answers, and which requests have reached the application, in its order.
+my @HALF = (
+    [ 'get',  sub { shift->send( request('GET /note?get') ) },                    200 ],
+    [ 'head', sub { shift->send("HEAD /note?head HTTP/1.1\r\nHost: h\r\n\r\n") }, 200, 1 ],
+    [ 'old',  sub { shift->send("GET /note?old HTTP/1.0\r\n\r\n") },              200 ],
+    [   'post', sub { shift->send("POST /note?post HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok") },
+        200
+    ],
+    [   'chunked',
+        sub {
+            shift->send(
+                "PUT /note?chunked HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+            );
+        },
+        200
+    ],
+    [ 'pipelined', sub { shift->send( request('GET /note?pipelined') . request('GET /note?second') ) }, 200 ],
+    [   'torn',
+        sub { shift->send("POST /note?torn HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nok") },
+        400
+    ],
+);
+
+sub half_closed {
+    my ( $server, $worker, $before ) = @_;
+    my ($long) = on_worker( $server, $worker, 1 );
+    $long->send( request('GET /sleep/1') );
+    sleep 0.1;
+    my %client;
+    for my $case (@HALF) {
+        my ( $name, $send ) = @$case;
+        my $client = $client{$name} = $server->connect;
+        $send->($client);
+        sleep 0.1 if !$before;
+        $client->finish;
+    }
+    my %status = map { $_->[0] => $client{ $_->[0] }->response( head => $_->[3] || 0 )->status } @HALF;
+    $status{second} = $client{pipelined}->response->status;
+    $long->response;
+    my %ran = map { $_ => 1 } $server->log =~ /reached: (\w+)/g;
+    return ( \%status, join q( ), sort keys %ran );
+}
+
+subtest 'who shuts down the sending side while waiting is told that the request was not run' => sub {
+    for my $before ( 0, 1 ) {
+        my ( $server, $worker ) = fair_server(1);
+        my ( $got,    $ran )    = half_closed( $server, $worker, $before );
+        my %want = ( ( map { $_->[0] => $_->[2] == 200 ? 503 : $_->[2] } @HALF ), second => 'eof' );
+        is_deeply $got, \%want, 'each gets 503' . ( $before ? ', also at once' : q() );
+        is $ran, q(), 'none was run';
+        my $client = $server->connect;
+        $client->send( request('GET /note?idle') . request('GET /note?behind') );
+        $client->finish;
+        is_deeply [ map { $_->status } $client->responses(2) ], [ 200, 200 ],
+            'with a free worker it is answered';
+        $server->stop;
+    }
+};
+
+subtest '--half-closed serve: they are answered' => sub {
+    for my $before ( 0, 1 ) {
+        my ( $server, $worker ) = fair_server( 1, qw(--half-closed serve) );
+        my ( $got,    $ran )    = half_closed( $server, $worker, $before );
+        is_deeply $got, { ( map { $_->[0] => $_->[2] } @HALF ), second => 200 }, 'each';
+        is $ran, join( q( ), sort 'second', map { $_->[0] } grep { $_->[2] == 200 } @HALF ), 'each was run';
+        $server->stop;
+    }
+};
+
+subtest 'on a unix socket the two can be told apart' => sub {
+    my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    my ( $server, $worker ) = fair_server( 1, '--listen', "$dir/socket" );
+    my ( $got,    $ran )    = half_closed( $server, $worker );
+    is_deeply $got, { ( map { $_->[0] => $_->[2] } @HALF ), second => 200 }, 'who half-closes is answered';
+    my ($long) = on_worker( $server, $worker, 1 );
+    $long->send( request('GET /sleep/0.6') );
+    sleep 0.1;
+    my @gone = map { $server->connect } 1 .. 4;
+    $gone[$_]->send( request("GET /note?gone$_") x ( $_ < 2 ? 1 : 2 ) ) for 0 .. $#gone;
+    sleep 0.1;
+    $gone[1]->finish, $gone[3]->finish;
+    sleep 0.1;
+    $_->close for @gone;
+    $long->response;
+    is $server->ask('GET /')->status, 200, 'those behind them are served';
+    unlike $server->log, qr/reached: gone/, 'who closes is not';
     $server->stop;
 };
 

@@ -112,6 +112,7 @@ my @TABLE = (
     [ 'max-connections', 'count', 0, 'Limit the number of open connections. At the limit, the server closes the connection that has been idle longest to accept a new one; if none is idle, it answers the new one with 503. 0: as many as the limit of file descriptors allows', { min => 0, max => $MANY } ],
     [ 'max-queue', 'count', 1000, 'Limit the number of complete requests that wait for a worker; further ones are answered with 503', { min => 1, max => 50_000 } ],
     [ 'queue-timeout', 'seconds', 30, 'Limit the time that a complete request may wait for a worker; after that it is answered with 503; 0: no limit', { min => 0, max => $WEEK } ],
+    [ 'half-closed', 'choice', 'refuse', 'Handle requests that wait for a worker and whose client has shut down its sending side over TCP, which most clients do only when they close the connection: refuse answers 503 and does not call the application, serve lets them wait on', { of => [qw(refuse serve)], value => 'refuse|serve' } ],
 
     'Time limits',
     [ 'header-timeout', 'seconds', 30, 'Limit the time in which a client must send a complete request head; after that it is answered with 408', { alias => ['read-timeout'], min => 0.01, max => $WEEK } ],
