@@ -59,6 +59,15 @@ sub snapshot {
     };
 }
 
+# Of certificates or CRLs
+sub _expiring {
+    my $told = shift;
+    return [
+        map  { +{ expires => _number( $_->{expires} ), name => $_->{name} } }
+        grep { ref eq 'HASH' && defined $_->{name} && !ref $_->{name} } ref $told eq 'ARRAY' ? @$told : ()
+    ];
+}
+
 sub _number {
     my $value = shift;
     return looks_like_number($value) ? $value + 0 : 0;
@@ -76,12 +85,9 @@ sub _reload {
         failed        => _number( $count->{failed} ),
         loading       => _number( $loading->{number} ),
         loading_since => _number( $loading->{since} ),
-        certificates  => [
-            map      { +{ expires => _number( $_->{expires} ), name => $_->{name} } }
-                grep { ref eq 'HASH' && defined $_->{name} && !ref $_->{name} }
-                ref $said{certificates} eq 'ARRAY' ? @{ $said{certificates} } : ()
-        ],
-        ok => _number( $count->{ok} ),
+        certificates  => _expiring( $said{certificates} ),
+        crls          => _expiring( $said{crls} ),
+        ok            => _number( $count->{ok} ),
     );
     return \%reload if !_number( $last->{at} );
     my %last     = map  { ( "last_$_" => _number( $last->{$_} ) ) } qw(at ok seconds);
@@ -260,7 +266,7 @@ Frees the row of a worker or edge that has exited. Connections that an edge stil
 
 Returns a hash about the reloads of the server (see L</tell>): C<ok> and C<failed>, how many there were; C<loading>, the number of
 the generation that is being loaded, and C<loading_since> (0 if there is none); C<certificates>, a list of hashes with C<name> and
-C<expires>, seconds since 1970 (with TLS; of many, those that expire first). After the first reload also C<last_at> (seconds
+C<expires>, seconds since 1970 (with TLS; of many, the 16 that expire first); C<crls>, the same of CRLs. After the first reload also C<last_at> (seconds
 since 1970), C<last_ok>, C<last_seconds>, C<last_text> and, if it failed, C<last_said>: up to 2000 characters of what the program
 wrote to STDERR.
 

@@ -38,13 +38,14 @@ static void say(const sr_settings *s, const char *line)
     while (n < 0 && errno == EINTR);
 }
 
-static void tell(void *with, const char *file, const char *name, int64_t expires)
+static void tell(void *with, sr_keyfiles_kind kind, const char *file, const char *name, int64_t expires)
 {
     char line[8192], plain[256];
     snprintf(plain, sizeof plain, "%s", name);
     for (char *c = plain; *c; c++) /* it is one word */
         *c = *c <= ' ' || *c == 0x7f ? '_' : *c;
-    snprintf(line, sizeof line, "%d keys %lld %s %s\n", (int)getpid(), (long long)expires, plain, file);
+    snprintf(line, sizeof line, "%d %s %lld %s %s\n", (int)getpid(),
+             kind == SR_KEYFILES_CRL ? "keyscrl" : "keys", (long long)expires, plain, file);
     say(with, line);
 }
 

@@ -235,6 +235,8 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
         return sr_keyfiles_cert(&s->keyfiles, value) ? NULL : "needs memory";
     if (IS("tls-key"))
         return sr_keyfiles_key(&s->keyfiles, value) ? NULL : "needs memory";
+    if (IS("tls-client-crl"))
+        return sr_keyfiles_crl(&s->keyfiles, value) ? NULL : "needs memory";
     const struct {
         const char *name, **to;
     } texts[] = {

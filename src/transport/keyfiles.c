@@ -28,6 +28,11 @@ bool sr_keyfiles_key(sr_keyfiles *from, const char *path)
     return add_path(&from->keys, &from->n_keys, path);
 }
 
+bool sr_keyfiles_crl(sr_keyfiles *from, const char *path)
+{
+    return add_path(&from->crls, &from->n_crls, path);
+}
+
 bool sr_keyfiles_any(const sr_keyfiles *from)
 {
     return from->n_certs || from->dir || from->self_signed;
@@ -37,6 +42,7 @@ void sr_keyfiles_free(sr_keyfiles *from)
 {
     free(from->certs);
     free(from->keys);
+    free(from->crls);
     *from = (sr_keyfiles){0};
 }
 
@@ -63,7 +69,13 @@ bool sr_keyfiles_ticket(sr_ticket_key *key, int64_t since)
 #include <time.h>
 #include <unistd.h>
 
-enum { FILE_MAX = 1024 * 1024, DAYS_SELF = 90, NAME_MAX_SHOWN = 256, PATH_MAX_SHOWN = 4096 };
+enum {
+    FILE_MAX = 1024 * 1024,
+    CRL_MAX = 16 * FILE_MAX,
+    DAYS_SELF = 90,
+    NAME_MAX_SHOWN = 256,
+    PATH_MAX_SHOWN = 4096
+};
 
 typedef struct reading {
     sr_buffer *set;
@@ -86,7 +98,8 @@ __attribute__((format(printf, 2, 3))) static bool fail(reading *r, const char *f
 
 /* --- files --- */
 
-static bool slurp(reading *r, const char *option, const char *path, sr_buffer *to)
+/* Appends what the file has, at most `most` bytes. */
+static bool slurp(reading *r, const char *option, const char *path, off_t most, sr_buffer *to)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -94,16 +107,17 @@ static bool slurp(reading *r, const char *option, const char *path, sr_buffer *t
         fail(r, "%s %s: %s", option, path, strerror(errno));
     else if (!S_ISREG(st.st_mode))
         fail(r, "%s %s: is not a file", option, path);
-    else if (st.st_size > FILE_MAX)
-        fail(r, "%s %s: is larger than 1 MiB", option, path);
+    else if (st.st_size > most)
+        fail(r, "%s %s: is larger than %d MiB", option, path, (int)(most / FILE_MAX));
     else if (!sr_buffer_reserve(to, (size_t)st.st_size + 1)) /* at once: no copy is left behind */
         fail(r, "%s %s: no memory", option, path);
     else {
         ssize_t n;
+        size_t before = to->end;
         while (to->end < to->cap && (n = read(fd, to->data + to->end, to->cap - to->end)) > 0)
             to->end += (size_t)n;
         close(fd);
-        return sr_buffer_len(to) || fail(r, "%s %s: is empty", option, path);
+        return to->end > before || fail(r, "%s %s: is empty", option, path);
     }
     if (fd >= 0)
         close(fd);
@@ -255,8 +269,8 @@ static bool tell_about(reading *r, const char *path, const sr_pair *p)
         expires = at < expires ? at : expires;
     }
     if (r->tell)
-        r->tell(r->with, path, names.n ? names.of[0] : common_name(X509_get_subject_name(p->cert), name),
-                expires);
+        r->tell(r->with, SR_KEYFILES_CERT, path,
+                names.n ? names.of[0] : common_name(X509_get_subject_name(p->cert), name), expires);
     sr_names_free(&names);
     return true;
 }
@@ -293,7 +307,8 @@ static bool add_pair(reading *r, const char *cert_path, const char *key_path, sr
 static bool read_pair(reading *r, const char *cert_path, const char *key_path)
 {
     sr_buffer cert = {0}, key = {0};
-    bool fine = slurp(r, "--tls-cert", cert_path, &cert) && slurp(r, "--tls-key", key_path, &key) &&
+    bool fine = slurp(r, "--tls-cert", cert_path, FILE_MAX, &cert) &&
+                slurp(r, "--tls-key", key_path, FILE_MAX, &key) &&
                 add_pair(r, cert_path, key_path, sr_bytes_of(sr_buffer_at(&cert), sr_buffer_len(&cert)),
                          sr_bytes_of(sr_buffer_at(&key), sr_buffer_len(&key)));
     sr_keyset_wipe(&cert); /* it may have the key as well */
@@ -453,16 +468,95 @@ static bool check_ca(reading *r, const char *path, BIO *from)
     return valid || fail(r, "--tls-client-ca %s: each certificate in it has expired", path);
 }
 
-static bool read_ca(reading *r, const char *path)
+/* That of the CAs at `cas` (PEM) which has issued the CRL; NULL: it is none of them. */
+static X509 *issuer_of(const X509_CRL *crl, sr_bytes cas)
 {
+    BIO *from = BIO_new_mem_buf(cas.at, (int)cas.len);
+    X509 *ca = NULL;
+    while (from && (ca = PEM_read_bio_X509_AUX(from, NULL, NULL, NULL)) &&
+           X509_NAME_cmp(X509_get_subject_name(ca), X509_CRL_get_issuer(crl)) != 0)
+        X509_free(ca);
+    BIO_free(from);
+    ERR_clear_error();
+    return ca;
+}
+
+/* One whose CA the client has to send is not known here, and is left to the handshake. One that has expired is told. */
+static bool check_crl(reading *r, const char *option, const char *path, X509_CRL *crl, sr_bytes cas)
+{
+    char name[NAME_MAX_SHOWN], text[32];
+    const ASN1_TIME *next = X509_CRL_get0_nextUpdate(crl);
+    int64_t since = seconds(X509_CRL_get0_lastUpdate(crl));
+    X509 *ca = issuer_of(crl, cas);
+    bool genuine = !ca || X509_CRL_verify(crl, X509_get0_pubkey(ca)) == 1;
+    bool may = !ca || X509_get_key_usage(ca) & KU_CRL_SIGN;
+    X509_free(ca);
+    ERR_clear_error();
+    common_name(X509_CRL_get_issuer(crl), name);
+    if (!may)
+        return fail(r, "%s %s: the certificate of the CA %s does not allow it to sign CRLs (keyUsage)",
+                    option, path, name);
+    if (!genuine)
+        return fail(r, "%s %s: the CRL of %s is not signed with the key of that CA", option, path, name);
+    if (since > time(NULL) + 300) /* clocks differ */
+        return fail(r, "%s %s: the CRL of %s is not valid before %s", option, path, name, day(since, text));
+    if (r->tell && next)
+        r->tell(r->with, SR_KEYFILES_CRL, path, name, seconds(next));
+    return true;
+}
+
+static bool check_crls(reading *r, const char *option, const char *path, sr_bytes text, sr_bytes cas, int *n)
+{
+    BIO *from = BIO_new_mem_buf(text.at, (int)text.len);
+    bool fine = from || fail(r, "no memory");
+    for (X509_CRL *crl; fine && (crl = PEM_read_bio_X509_CRL(from, NULL, NULL, NULL)); ++*n) {
+        fine = check_crl(r, option, path, crl, cas);
+        X509_CRL_free(crl);
+    }
+    BIO_free(from);
+    bool end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    ERR_clear_error();
+    return fine && (end || fail(r, "%s %s: contains a CRL that is damaged", option, path));
+}
+
+/* The CRLs of all files become one text. */
+static bool read_crls(reading *r, const sr_keyfiles *from, sr_bytes cas)
+{
+    static const char option[] = "--tls-client-crl";
+    sr_buffer all = {0};
+    bool fine = true;
+    for (size_t i = 0; fine && i < from->n_crls; i++) {
+        const char *path = from->crls[i];
+        size_t before = sr_buffer_len(&all);
+        int n = 0;
+        fine =
+            slurp(r, option, path, CRL_MAX, &all) &&
+            (sr_buffer_add(&all, "\n", 1) || fail(r, "%s %s: no memory", option, path)) &&
+            check_crls(r, option, path,
+                       sr_bytes_of(sr_buffer_at(&all) + before, sr_buffer_len(&all) - before), cas, &n) &&
+            (n || fail(r, "%s %s: contains no CRL in PEM format (openssl crl -inform DER -in FILE -out NEW)",
+                       option, path));
+    }
+    fine =
+        fine && (!from->n_crls ||
+                 sr_keyset_add(r->set, SR_KEYSET_CRL, sr_bytes_of(sr_buffer_at(&all), sr_buffer_len(&all))) ||
+                 fail(r, "%s: too many CRLs, or no memory for them", option));
+    sr_buffer_free(&all);
+    return fine;
+}
+
+static bool read_ca(reading *r, const sr_keyfiles *files)
+{
+    const char *path = files->ca;
     sr_buffer ca = {0};
-    bool fine = slurp(r, "--tls-client-ca", path, &ca);
-    BIO *from = fine ? BIO_new_mem_buf(sr_buffer_at(&ca), (int)sr_buffer_len(&ca)) : NULL;
+    int n = 0;
+    bool fine = slurp(r, "--tls-client-ca", path, CRL_MAX, &ca); /* it may have CRLs, too */
+    sr_bytes text = sr_bytes_of(sr_buffer_at(&ca), sr_buffer_len(&ca));
+    BIO *from = fine ? BIO_new_mem_buf(text.at, (int)text.len) : NULL;
     if (fine && !from)
         fine = fail(r, "no memory");
-    fine = fine && check_ca(r, path, from) &&
-           (sr_keyset_add(r->set, SR_KEYSET_CA, sr_bytes_of(sr_buffer_at(&ca), sr_buffer_len(&ca))) ||
-            fail(r, "no memory"));
+    fine = fine && check_ca(r, path, from) && check_crls(r, "--tls-client-ca", path, text, text, &n) &&
+           (sr_keyset_add(r->set, SR_KEYSET_CA, text) || fail(r, "no memory")) && read_crls(r, files, text);
     BIO_free(from);
     sr_buffer_free(&ca);
     return fine;
@@ -482,7 +576,7 @@ bool sr_keyfiles_read(const sr_keyfiles *from, sr_buffer *set, sr_keyfiles_tell 
         if (!read_pair(&r, from->certs[i], from->n_keys ? from->keys[i] : from->certs[i]))
             return false;
     return (!from->dir || read_dir(&r, from->dir)) && (!from->self_signed || make_self_signed(&r)) &&
-           (!from->ca || read_ca(&r, from->ca));
+           (!from->ca || read_ca(&r, from));
 }
 
 #else

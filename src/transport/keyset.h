@@ -29,6 +29,7 @@ typedef enum sr_keyset_kind {
     SR_KEYSET_CA,      /* of clients */
     SR_KEYSET_VERIFY,  /* "optional" or "required" */
     SR_KEYSET_TICKET,  /* an sr_ticket_key */
+    SR_KEYSET_CRL,     /* of the CAs of clients; their own file may have others */
 } sr_keyset_kind;
 
 typedef struct sr_keyset_item {

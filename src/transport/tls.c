@@ -463,6 +463,14 @@ static const char *certificate_words(long result)
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
         return "the client's certificate is not by a CA of --tls-client-ca, or its chain is not complete";
+    case X509_V_ERR_CERT_REVOKED:
+        return "the client's certificate, or one of its chain, is revoked";
+    case X509_V_ERR_UNABLE_TO_GET_CRL:
+        return "there is no CRL of the CA that has issued the client's certificate, or one of its chain "
+               "(--tls-client-crl)";
+    case X509_V_ERR_CRL_HAS_EXPIRED:
+        return "the CRL of the CA that has issued the client's certificate, or one of its chain, has expired "
+               "(--tls-client-crl)";
     case X509_V_ERR_INVALID_PURPOSE:
         return "the client's certificate is not for clients (extendedKeyUsage)";
     default:

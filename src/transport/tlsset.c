@@ -57,7 +57,9 @@ typedef struct set {
     sr_ticket_key tickets[SR_TICKETS_MAX];
     size_t n_tickets;
     char *ciphers, *min, *verify;
-    sr_bytes ca;
+    sr_bytes ca, crls;    /* in the run, while the contexts are made */
+    X509_STORE *clients;  /* of all contexts; NULL: clients are not asked for certificates */
+    int64_t crls_until;   /* when the first CRL expires; 0: none does */
     uint8_t proof[PROOF]; /* what a client has to prove; see session_context */
 } set;
 
@@ -81,6 +83,7 @@ static void set_free(set *s)
         sr_names_free(&s->names[i]);
     }
     OPENSSL_cleanse(s->tickets, sizeof s->tickets);
+    X509_STORE_free(s->clients);
     free(s->pairs);
     free(s->names);
     free(s->groups);
@@ -253,7 +256,8 @@ static int ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_C
 static SSL_TICKET_RETURN ticket_dates(SSL *ssl, SSL_SESSION *session, const unsigned char *name, size_t len,
                                       SSL_TICKET_STATUS status, void *arg)
 {
-    (void)ssl;
+    const sr_tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+    const set *s = tls->now;
     (void)name;
     (void)len;
     (void)arg;
@@ -262,14 +266,17 @@ static SSL_TICKET_RETURN ticket_dates(SSL *ssl, SSL_SESSION *session, const unsi
     const X509 *cert = SSL_SESSION_get0_peer(session);
     if (cert && ASN1_TIME_cmp_time_t(X509_get0_notAfter(cert), time(NULL)) <= 0)
         return SSL_TICKET_RETURN_IGNORE_RENEW;
+    if (cert && s && s->crls_until &&
+        s->crls_until <= time(NULL)) /* the whole handshake says whom that concerns */
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
     return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
 }
 
 /* --- making contexts --- */
 
 /*
- * A session belongs to what its client had to prove, and to the name that it has asked for (hello): with other CAs, or
- * where a certificate has become required, the client has to begin anew.
+ * A session belongs to what its client had to prove, and to the name that it has asked for (hello): with other CAs or
+ * CRLs, or where a certificate has become required, the client has to begin anew.
  */
 static bool session_context(SSL_CTX *ctx, set *s)
 {
@@ -278,6 +285,7 @@ static bool session_context(SSL_CTX *ctx, set *s)
     bool made = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 &&
                 EVP_DigestUpdate(md, verify, strlen(verify) + 1) == 1 &&
                 (!s->ca.len || EVP_DigestUpdate(md, s->ca.at, s->ca.len) == 1) &&
+                (!s->crls.len || EVP_DigestUpdate(md, s->crls.at, s->crls.len) == 1) &&
                 EVP_DigestFinal_ex(md, s->proof, NULL) == 1 &&
                 SSL_CTX_set_session_id_context(ctx, s->proof, sizeof s->proof) == 1;
     EVP_MD_CTX_free(md);
@@ -320,25 +328,97 @@ static int hello(SSL *ssl, int *alert, void *arg)
     return made ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR;
 }
 
-static bool clients(SSL_CTX *ctx, const set *s, char why[SR_KEYSET_WHY])
+/* What was read is all there was. */
+static bool at_end(BIO *from)
+{
+    bool end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    BIO_free(from);
+    if (end)
+        ERR_clear_error();
+    return end;
+}
+
+static bool add_cas(X509_STORE *store, sr_bytes text)
+{
+    BIO *from = BIO_new_mem_buf(text.at, (int)text.len);
+    bool fine = from != NULL;
+    int n = 0;
+    for (X509 *ca; fine && (ca = PEM_read_bio_X509_AUX(from, NULL, NULL, NULL)); n++) {
+        fine = X509_STORE_add_cert(store, ca) == 1;
+        X509_free(ca);
+    }
+    return at_end(from) && fine && n;
+}
+
+static bool add_crls(set *s, sr_bytes text, bool *any)
+{
+    BIO *from = BIO_new_mem_buf(text.at, (int)text.len);
+    bool fine = from != NULL;
+    struct tm tm;
+    for (X509_CRL *crl; fine && (crl = PEM_read_bio_X509_CRL(from, NULL, NULL, NULL)); *any = true) {
+        const ASN1_TIME *next = X509_CRL_get0_nextUpdate(crl);
+        int64_t until = next && ASN1_TIME_to_tm(next, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
+        if (until && (!s->crls_until || until < s->crls_until))
+            s->crls_until = until;
+        fine = X509_STORE_add_crl(s->clients, crl) == 1;
+        X509_CRL_free(crl);
+    }
+    return at_end(from) && fine;
+}
+
+/*
+ * A CA of the file is trusted as it is: none above it need say that it is not revoked. Each certificate below it needs a
+ * CRL.
+ */
+static int revocation(int fine, X509_STORE_CTX *with)
+{
+    int last = sk_X509_num(X509_STORE_CTX_get0_chain(with)) - 1;
+    if (fine || X509_STORE_CTX_get_error(with) != X509_V_ERR_UNABLE_TO_GET_CRL ||
+        X509_STORE_CTX_get_error_depth(with) != last)
+        return fine;
+    X509_STORE_CTX_set_error(with, X509_V_OK);
+    return 1;
+}
+
+/* CAs and CRLs of clients, which may be large: all contexts have the same ones. */
+static bool clients_read(set *s, char why[SR_KEYSET_WHY])
+{
+    bool any = false;
+    /* a CA below another one is enough: its file need not have those above it */
+    unsigned long flags = X509_V_FLAG_PARTIAL_CHAIN;
+    s->clients = X509_STORE_new();
+    if (!s->clients || !add_cas(s->clients, s->ca))
+        return fail(why, "the CAs of clients cannot be read");
+    if (!add_crls(s, s->ca, &any) || (s->crls.len && !add_crls(s, s->crls, &any)))
+        return fail(why, "the CRLs of clients cannot be read");
+    if (any) {
+        flags |= X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL;
+        X509_STORE_set_verify_cb(s->clients, revocation);
+    }
+    return X509_STORE_set_flags(s->clients, flags) == 1 || fail(why, "the CAs of clients cannot be used");
+}
+
+/* Their names are sent to clients, which choose a certificate by them. */
+static bool add_names(SSL_CTX *ctx, sr_bytes text)
+{
+    BIO *from = BIO_new_mem_buf(text.at, (int)text.len);
+    bool fine = from != NULL;
+    for (X509 *ca; fine && (ca = PEM_read_bio_X509_AUX(from, NULL, NULL, NULL));) {
+        fine = SSL_CTX_add_client_CA(ctx, ca) == 1;
+        X509_free(ca);
+    }
+    return at_end(from) && fine;
+}
+
+static bool clients(SSL_CTX *ctx, set *s, char why[SR_KEYSET_WHY])
 {
     if (!s->ca.len)
         return true;
-    BIO *from = BIO_new_mem_buf(s->ca.at, (int)s->ca.len);
-    X509_STORE *store = SSL_CTX_get_cert_store(ctx);
-    int n = 0;
-    bool fine = from != NULL;
-    for (X509 *ca; fine && (ca = PEM_read_bio_X509_AUX(from, NULL, NULL, NULL)); n++) {
-        fine = X509_STORE_add_cert(store, ca) == 1 && SSL_CTX_add_client_CA(ctx, ca) == 1;
-        X509_free(ca);
-    }
-    BIO_free(from);
-    /* a CA below another one is enough: its file need not have those above it */
-    fine = fine && X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN) == 1;
-    if (fine && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE)
-        ERR_clear_error();
-    if (!fine || !n || ERR_peek_last_error())
+    if (!s->clients && !clients_read(s, why))
+        return false;
+    if (!add_names(ctx, s->ca))
         return fail(why, "the CAs of clients cannot be read");
+    SSL_CTX_set1_cert_store(ctx, s->clients);
     SSL_CTX_set_max_cert_list(ctx, CLIENT_CHAIN_MAX);
     int mode = SSL_VERIFY_PEER;
     if (!s->verify || strcmp(s->verify, "optional") != 0)
@@ -540,6 +620,9 @@ static bool read_items(set *s, sr_bytes run, char why[SR_KEYSET_WHY])
         case SR_KEYSET_CA:
             s->ca = item;
             break;
+        case SR_KEYSET_CRL:
+            s->crls = item;
+            break;
         case SR_KEYSET_TICKET:
             if (item.len == sizeof s->tickets[0] && s->n_tickets < SR_TICKETS_MAX)
                 memcpy(&s->tickets[s->n_tickets++], item.at, item.len);
@@ -565,7 +648,7 @@ bool sr_tls_load(sr_tls *tls, sr_bytes run, char why[SR_KEYSET_WHY])
         set_free(s);
         return false;
     }
-    s->ca = (sr_bytes){0}; /* it lies in the run */
+    s->ca = s->crls = (sr_bytes){0}; /* they lie in the run */
     for (size_t i = 0; i < s->n_pairs; i++)
         sr_pair_free(&s->pairs[i]); /* the contexts have references */
     set_free(tls->now);

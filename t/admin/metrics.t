@@ -260,6 +260,7 @@ sub of_tls {
         [ 'a.example', 1_900_000_000 ],
         [ 'b.example', 1_700_000_000 ]
     ];
+    $snapshot->{reload}{crls} = [ { name => 'A_CA', expires => 1_800_000_001 } ];
     return text($snapshot);
 }
 
@@ -271,6 +272,9 @@ subtest 'TLS' => sub {
     is_deeply named( $samples, 'sirius_tls_certificate_expiry_timestamp_seconds' ),
         { 'name="a.example"' => 1_900_000_000, 'name="b.example"' => 1_700_000_000 },
         'each name once, by what expires first';
+    is_deeply named( $samples, 'sirius_tls_crl_expiry_timestamp_seconds' ),
+        { 'name="A_CA"' => 1_800_000_001 },
+        'CRLs likewise';
 };
 
 subtest 'The manual' => sub {

@@ -8,6 +8,7 @@ use IO::Socket::SSL::Utils qw(PEM_key2string);
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Certificates;
+use Sirius::Test::Client;
 
 my $made     = Sirius::Test::Certificates->new;
 my $clients  = Sirius::Test::Certificates->new('An authority of clients');
@@ -76,6 +77,136 @@ for my $verify (qw(required optional)) {
     };
 }
 
+my $root_key = $clients->file( 'root.key', PEM_key2string( $clients->{key} ) );
+
+# What a CA has revoked, by openssl: another CRL of it
+package Revoking {
+
+    sub new {
+        my ( $class, $cert, $key ) = @_;
+        my $self = bless { cert => $cert, key => $key, dir => $clients->dir . '/ca-' . ++our $number },
+            $class;
+        mkdir $self->{dir} or die "$self->{dir}: $!";
+        main::spew( "$self->{dir}/index",     '' );
+        main::spew( "$self->{dir}/crlnumber", "01\n" );
+        main::spew( "$self->{dir}/conf",
+            "[ca]\ndefault_ca=d\n[d]\ndatabase=$self->{dir}/index\ncrlnumber=$self->{dir}/crlnumber\ndefault_md=sha256\n"
+        );
+        return $self;
+    }
+
+    sub openssl {
+        my ( $self, @words ) = @_;
+        my $log = "$self->{dir}/log";
+        my @ca  = ( '-config', "$self->{dir}/conf", '-cert', $self->{cert}, '-keyfile', $self->{key} );
+        system("openssl ca @ca @words 2>$log") == 0 or die "@words: " . main::slurp($log);
+        return;
+    }
+
+    sub revoke { my ( $self, $cert ) = @_; return $self->openssl( '-revoke', $cert ) }
+
+    # Its path; valid for so many seconds
+    sub crl {
+        my ( $self, $seconds, $name ) = @_;
+        my $to = "$self->{dir}/" . ( $name || 'crl' ) . '.pem';
+        $self->openssl("-gencrl -crlsec $seconds -out $to.new");
+        rename "$to.new", $to or die "$to: $!";
+        return $to;
+    }
+}
+
+sub slurp {
+    open my $in, '<', shift or return '';
+    local $/;
+    return readline($in) // '';
+}
+
+sub asks_for_certificates {
+    my ( $ca, @more ) = @_;
+    return start_server(
+        $app, '--listen', '127.0.0.1:0,tls',
+        '--tls-cert'      => $server[0],
+        '--tls-key'       => $server[1],
+        '--tls-client-ca' => $ca,
+        qw(--workers 1 --admin 127.0.0.1:0), @more
+    );
+}
+
+my @versions = qw(TLSv1_2 TLSv1_3);
+my @carol    = $clients->issue( 'Carol', purpose => 'client' );
+for my $how ( 'an option', 'the file of the CA' ) {
+    subtest "a revoked certificate, by $how" => sub {
+        my $ca = Revoking->new( $clients->ca, $root_key );
+        $ca->revoke( $carol[0] );
+        my $crl  = $ca->crl(86_400);
+        my @with = ( $clients->ca, '--tls-client-crl' => $crl );
+        @with = ( $clients->file( 'both.pem', slurp( $clients->ca ) . slurp($crl) ) ) if $how ne 'an option';
+        my $server = asks_for_certificates(@with);
+        for my $version (@versions) {
+            is ask( $server, with(@carol), SSL_version => $version ), 'refused',
+                "$version: one that is revoked";
+            like ask( $server, with(@good), SSL_version => $version ), qr/CN=Alice/,
+                "$version: one that is not";
+        }
+        ok until_true(
+            5, sub { $server->log =~ /failed: the client's certificate, or one of its chain, is revoked/ }
+            ),
+            'the log says so';
+        like $server->log,
+            qr/CRLs read: 1, the first to expire is that of An_authority_of_clients, in (?:23 h|1 d)/,
+            'and when the CRL expires';
+        my ($expires)
+            = Sirius::Test::Client->new( ( $server->log =~ m{admin on http://(\S+)/} )[0] )
+            ->ask('GET /metrics')->body
+            =~ /^sirius_tls_crl_expiry_timestamp_seconds\{name="An_authority_of_clients"\} (\d+)/m;
+        ok $expires > time + 86_000 && $expires <= time + 86_400, 'so does the metric' or diag $expires;
+        $server->stop;
+    };
+}
+
+subtest 'revoked while its session is in use' => sub {
+    my $ca     = Revoking->new( $clients->ca, $root_key );
+    my $server = asks_for_certificates( $clients->ca, '--tls-client-crl' => $ca->crl(86_400) );
+    my @of     = qw(tls1_2 tls1_3);
+    is resume( $server, $_, @carol, '-sess_out' ), 'CN=Carol', "$_: a session"  for @of;
+    is resume( $server, $_, @carol, '-sess_in' ),  'CN=Carol', "$_: is resumed" for @of;
+    $ca->revoke( $carol[0] );
+    $ca->crl(86_400);
+    ok until_true( 60, sub { $server->log =~ /certificates reloaded/ } ), 'another CRL is found';
+    is resume( $server, $_, @carol, '-sess_in' ), '', "$_: refused now" for @of;
+    like ask( $server, with(@good) ), qr/CN=Alice/, 'others are not';
+    $server->stop;
+};
+
+subtest 'a CRL that expires' => sub {
+    my $ca     = Revoking->new( $clients->ca, $root_key );
+    my $server = asks_for_certificates( $clients->ca, '--tls-client-crl' => $ca->crl(7) );
+    my @of     = qw(tls1_2 tls1_3);
+    is resume( $server, $_, @good, '-sess_out' ), 'CN=Alice', "$_: a session, while it is valid" for @of;
+    ok until_true( 60, sub { $server->log =~ /error: the CRL of An_authority_of_clients expired on / } ),
+        'the log says that it has expired';
+    is ask( $server, with(@good) ),              'refused', 'nobody can be checked';
+    is resume( $server, $_, @good, '-sess_in' ), '',        "$_: nor has a session any effect" for @of;
+    ok until_true(
+        5, sub { $server->log =~ /failed: the CRL of the CA .* has expired \(--tls-client-crl\)/ }
+        ),
+        'and why';
+    $ca->crl(86_400);
+    ok until_true( 60, sub { $server->log =~ /certificates reloaded/ } ), 'the next one is found';
+    like ask( $server, with(@good) ), qr/CN=Alice/, 'and everybody is served';
+    $server->stop;
+    $server = asks_for_certificates(
+        $clients->ca,
+        '--tls-client-crl'    => $ca->crl(1),
+        '--tls-client-verify' => 'optional'
+    );
+    like $server->log, qr/the CRL of An_authority_of_clients expired/, 'the start warns'
+        if until_true( 10, sub { $server->log =~ /expired/ } );
+    is ask($server),                "SSL_CLIENT_VERIFY=NONE\n", 'those without a certificate are served';
+    is ask( $server, with(@good) ), 'refused',                  'those with one are not';
+    $server->stop;
+};
+
 # An authority of a department, issued by the one above
 sub department {
     my ( $ca, $key, $request, $dave )
@@ -105,6 +236,26 @@ subtest 'an authority without the one above it' => sub {
     like ask( $server, with(@dave) ), qr/^SSL_CLIENT_S_DN=CN=Dave$/m, 'what it has issued';
     is ask( $server, with(@good) ), 'refused', 'what the one above has issued';
     is ask( $server, with(@bad) ),  'refused', 'what a stranger has issued';
+    $server->stop;
+};
+
+subtest 'CRLs of a chain' => sub {
+    my ( $department, @dave ) = department();
+    my $root      = Revoking->new( $clients->ca, $root_key );
+    my $crl       = $root->crl(86_400);
+    my $both      = $clients->file( 'dave-chain.pem', slurp( $dave[0] ) . slurp($department) );
+    my $below     = Revoking->new( $department, $clients->dir . '/department.key' );
+    my $below_crl = $below->crl(86_400);
+    my $server = asks_for_certificates( $clients->ca, map { ( '--tls-client-crl' => $_ ) } $crl, $below_crl );
+    like ask( $server, with( $both, $dave[1] ) ), qr/CN=Dave/, 'one of each CA of the chain';
+    $server->stop;
+    $server = asks_for_certificates( $clients->ca, '--tls-client-crl' => $crl );
+    is ask( $server, with( $both, $dave[1] ) ), 'refused', 'that of one of them is missing';
+    ok until_true( 5, sub { $server->log =~ /failed: there is no CRL of the CA that has issued/ } ),
+        'the log says so';
+    $server->stop;
+    $server = asks_for_certificates( $department, '--tls-client-crl' => $below_crl );
+    like ask( $server, with(@dave) ), qr/CN=Dave/, 'a CA without the one above it needs its own only';
     $server->stop;
 };
 

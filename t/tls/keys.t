@@ -3,8 +3,9 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
-use IO::Socket::SSL qw(SSL_VERIFY_NONE SSL_VERIFY_PEER);
-use MIME::Base64    qw(decode_base64);
+use IO::Socket::SSL        qw(SSL_VERIFY_NONE SSL_VERIFY_PEER);
+use IO::Socket::SSL::Utils qw(PEM_key2string);
+use MIME::Base64           qw(decode_base64);
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Certificates;
@@ -46,6 +47,24 @@ my ( $weak, $weak_key ) = map { $made->dir . "/weak.$_" } qw(pem key);
 system(   'openssl req -x509 -newkey rsa:1024 -nodes -days 9 -subj /CN=weak'
         . " -addext subjectAltName=DNS:weak -out $weak -keyout $weak_key 2>/dev/null" ) == 0
     or die 'openssl';
+
+sub client_ca { return '--tls-cert' => $cert, '--tls-key' => $key, '--tls-client-ca' => $made->ca }
+
+# A CRL of an authority, as text
+sub crl {
+    my $of  = shift;
+    my $dir = $of->dir;
+    spew( "$dir/crl.$_->[0]", $_->[1] )
+        for [ 'key', PEM_key2string( $of->{key} ) ], [ 'index', '' ], [ 'number', "01\n" ],
+        [
+        'conf',
+        "[ca]\ndefault_ca=d\n[d]\ndatabase=$dir/crl.index\ncrlnumber=$dir/crl.number\ndefault_md=sha256\n"
+        ];
+    return
+        qx(openssl ca -config $dir/crl.conf -gencrl -crldays 9 -cert @{[ $of->ca ]} -keyfile $dir/crl.key 2>/dev/null)
+        || die 'openssl ca';
+}
+my $namesake = Sirius::Test::Certificates->new('An authority of tests');
 
 my @wrong = (
     [   'a key that is too short',
@@ -117,6 +136,36 @@ my @wrong = (
     [   'no CA for clients',
         [ '--tls-cert' => $cert, '--tls-key' => $key, '--tls-client-ca' => $rubbish ],
         qr/--tls-client-ca \Q$rubbish\E: contains no certificate/
+    ],
+    [   'a CRL without a CA',
+        [ '--tls-cert' => $cert, '--tls-key' => $key, '--tls-client-crl' => $rubbish ],
+        qr/--tls-client-crl: requires --tls-client-ca, which is not given/
+    ],
+    [   'no CRL',
+        [ client_ca(), '--tls-client-crl' => $rubbish ],
+        qr/--tls-client-crl \Q$rubbish\E: contains no CRL in PEM format/
+    ],
+    [   'a CRL that is not there',
+        [ client_ca(), '--tls-client-crl' => "$rubbish.none" ],
+        qr/--tls-client-crl \Q$rubbish.none\E: No such file or directory/
+    ],
+    [   'a damaged CRL behind a good one',
+        [   client_ca(),
+            '--tls-client-crl' =>
+                $made->file( 'damaged-crl.pem', crl($made) . crl($made) =~ s/\n.{9}/\nAAAAAAAAA/r )
+        ],
+        qr/--tls-client-crl \S+: contains a CRL that is damaged/
+    ],
+    [   'a CRL with the name of the CA and another signature',
+        [ client_ca(), '--tls-client-crl' => $made->file( 'forged-crl.pem', crl($namesake) ) ],
+        qr/--tls-client-crl \S+: the CRL of An authority of tests is not signed with the key of that CA/
+    ],
+    [   'one in the file of the CA',
+        [   '--tls-cert'      => $cert,
+            '--tls-key'       => $key,
+            '--tls-client-ca' => $made->file( 'ca-crl.pem', slurp( $made->ca ) . crl($namesake) )
+        ],
+        qr/--tls-client-ca \S+: the CRL of An authority of tests is not signed with the key of that CA/
     ],
     [   'an empty directory',
         [ '--tls-dir' => $made->dir ],

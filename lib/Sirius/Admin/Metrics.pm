@@ -64,7 +64,9 @@ my @METRICS = (
     [ 'tls_handshakes_failed_total', 'counter', 'TLS handshakes that have failed, by reason.',
         sub { my $failed = $_[0]{totals}{handshakes_failed} || {}; map { [ $failed->{$_}, reason => $_ ] } sort keys %$failed } ],
     [ 'tls_certificate_expiry_timestamp_seconds', 'gauge', 'Time at which a certificate or one of its chain expires, in seconds since 1970.',
-        sub { map { [ $_->{expires}, name => $_->{name} ] } _certificates( $_[0] ) } ],
+        sub { map { [ $_->{expires}, name => $_->{name} ] } _first( $_[0]{reload}{certificates} ) } ],
+    [ 'tls_crl_expiry_timestamp_seconds', 'gauge', 'Time at which the CRL of a CA of clients expires, in seconds since 1970.',
+        sub { map { [ $_->{expires}, name => $_->{name} ] } _first( $_[0]{reload}{crls} ) } ],
     [ 'connections_closed_total', 'counter', 'Connections closed, by reason.',
         sub { my $closed = $_[0]{totals}{closed}; map { [ $closed->{$_}, reason => $_ ] } sort keys %$closed } ],
 
@@ -132,18 +134,17 @@ sub text {
     return $text;
 }
 
-# Each name once: of certificates for the same name, the one that expires first
-sub _certificates {
-    my $snapshot = shift;
-    my %seen;
-    return grep { !$seen{ $_->{name} }++ }
-        sort { $a->{expires} <=> $b->{expires} } @{ $snapshot->{reload}{certificates} || [] };
-}
-
 # One series for each state, so that their sum is the number of open connections
 sub _connections {
     my $snapshot = shift;
     return _states( @{ $snapshot->{connections} }{qw(open idle waiting)} );
+}
+
+# Each name once: of certificates for the same name, the one that expires first
+sub _first {
+    my $all = shift || [];
+    my %seen;
+    return grep { !$seen{ $_->{name} }++ } sort { $a->{expires} <=> $b->{expires} } @$all;
 }
 
 sub _states {

@@ -151,7 +151,7 @@ sub _tls {
     my @keys     = @{ $conf->{tls_key}  || [] };
     my ($unused)
         = grep { defined $conf->{$_} && length $conf->{$_} && $conf->{$_} }
-        qw(tls_cert tls_key tls_dir tls_client_ca tls_self_signed);
+        qw(tls_cert tls_key tls_dir tls_client_ca tls_client_crl tls_self_signed);
     Sirius::Config::Options->fail(
         '--' . $unused =~ tr/_/-/r . ': no address of --listen speaks TLS: write --listen ADDRESS,tls',
         $from->{$unused} )
@@ -179,6 +179,9 @@ sub _tls {
     Sirius::Config::Options->fail( '--acme-webroot: the name of the directory contains a line break',
         $from->{acme_webroot} )
         if ( $conf->{acme_webroot} // '' ) =~ /\n/;
+    Sirius::Config::Options->fail( '--tls-client-crl: requires --tls-client-ca, which is not given',
+        $from->{tls_client_crl} )
+        if @{ $conf->{tls_client_crl} || [] } && !defined $conf->{tls_client_ca};
     Sirius::Config::Options->fail( '--tls-client-verify: requires --tls-client-ca, which is not given',
         $from->{tls_client_verify} )
         if defined $given->{tls_client_verify} && !defined $conf->{tls_client_ca};

@@ -111,6 +111,7 @@ sub _status {
     my %status     = (
         certificates       => [ $edge ? $edge->certificates : () ],
         certificates_fault => $edge && $edge->certificates_fault,
+        crls               => [ $edge ? $edge->crls : () ],
         edges              => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
         loading            => $loading && { map { $_ => $loading->$_ } qw(number since) },
         generations        => [ map { _generation($_) } $all->all ],

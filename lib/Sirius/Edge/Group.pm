@@ -70,6 +70,11 @@ sub close {
     return;
 }
 
+sub crls {
+    my $self = shift;
+    return $self->{keeper} ? $self->{keeper}->crls : ();
+}
+
 # The descriptors that must stay open when this process becomes a new program
 sub descriptors {
     my $self = shift;
@@ -591,9 +596,9 @@ Starts another edge for one that has ended, when it is L</due>, and does what L<
 
 The handles by which edges wake each other, in the order of their places.
 
-=head2 certificates
+=head2 certificates, crls
 
-What L<Sirius::Edge::Keeper/certificates> returns; nothing without TLS.
+What L<Sirius::Edge::Keeper/certificates> and L<Sirius::Edge::Keeper/crls> return; nothing without TLS.
 
 =head2 certificates_fault, reads_certificates
 

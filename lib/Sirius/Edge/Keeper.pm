@@ -8,6 +8,7 @@ use POSIX        ();
 use Scalar::Util qw(weaken);
 use Sirius::Base::Backoff;
 use Sirius::Base::Clock qw(now);
+use Sirius::Base::Text;
 use Sirius::Config::Address;
 use Sirius::Config::Options;
 use Sirius::Edge::Program;
@@ -28,7 +29,7 @@ use constant {
 };
 
 # In the order of the command line: what is more than a text comes first
-my @LISTS    = qw(tls_cert tls_key);
+my @LISTS    = qw(tls_cert tls_client_crl tls_key);
 my @TEXTS    = qw(tls_ciphers tls_client_ca tls_client_verify tls_dir tls_min);
 my @SWITCHES = qw(tls_self_signed);
 
@@ -38,6 +39,7 @@ sub act {
     if ( defined $self->{look_at} && $self->{look_at} <= $now ) {
         $self->{look_at} = $now + LOOK;
         $self->_look;
+        $self->_outdated;
     }
     $self->_start if defined $self->{again_at} && $self->{again_at} <= $now && !$self->{next};
     return;
@@ -67,8 +69,12 @@ sub check {
     my ($why) = $text =~ /^\d+ keysfailed (.*)$/m;
     Sirius::Config::Options->fail($why)                      if defined $why;
     Sirius::Log->fail("$path cannot check the certificates") if $text !~ /^\d+ keysready\b/m;
-    return _expired( map { _certificate($_) } $text =~ /^\d+ keys (.*)$/mg );
+    return _expired( map { _certificate($_) } $text =~ /^\d+ keys (.*)$/mg ), map { _outdated_text($_) }
+        grep { $_->{expires} <= time } map { _certificate($_) } $text =~ /^\d+ keyscrl (.*)$/mg;
 }
+
+# Of each CRL: the file, its CA, and when the next one is due
+sub crls { return @{ shift->{crls} } }
 
 # What the next program needs
 sub descriptors {
@@ -91,6 +97,8 @@ sub heard {
     return if !$next || $next->{child}->pid != $pid;
     if ( $what eq 'keys' ) {
         push @{ $next->{certificates} }, _certificate($why);
+    } elsif ( $what eq 'keyscrl' ) {
+        push @{ $next->{crls} }, _certificate($why);
     } elsif ( $what eq 'keysready' ) {
         $self->_ready;
     } elsif ( $what eq 'keysfailed' ) {
@@ -112,6 +120,7 @@ sub new {
     my $self = bless {
         backoff      => Sirius::Base::Backoff->new( interval => 1 ),
         certificates => [],
+        crls         => [],
         group        => $group,
         words        => \@words
     }, $class;
@@ -140,6 +149,7 @@ sub restore {
     my ( $class, $group, $state ) = @_;
     my $self = $class->new( $group, @{ $state->{words} } );
     @{$self}{qw(certificates fault served)} = ( @{$state}{qw(certificates fault)}, 1 );
+    $self->{crls} = $state->{crls} || [];    # a server of an older version has none
     if ( defined $state->{pid} ) {
         $self->{line} = Sirius::OS::Inherit->take_handle( $state->{line} );
         $self->_serves( Sirius::OS::Child->new( $state->{pid}, since => $state->{since} ) );
@@ -164,6 +174,7 @@ sub state {
     my $self = shift;
     return {
         certificates => $self->{certificates},
+        crls         => $self->{crls},
         fault        => $self->{fault},
         words        => $self->{words},
         $self->{next} || defined $self->{again_at} ? ()
@@ -255,7 +266,7 @@ sub _identity {
     my $self = shift;
     my @files;
     for my $word ( @{ $self->{words} } ) {
-        my ( $name, $value ) = $word =~ /\A(tls-(?:cert|key|client-ca|dir))=(.*)\z/s or next;
+        my ( $name, $value ) = $word =~ /\A(tls-(?:cert|key|client-ca|client-crl|dir))=(.*)\z/s or next;
         if ( $name ne 'tls-dir' ) { push @files, $value; next }
         my $live = File::Spec->catdir( $value, 'live' );
         my $dir  = -d $live ? $live : $value;
@@ -282,6 +293,24 @@ sub _look {
     return;
 }
 
+# Says once of each CRL that it has expired
+sub _outdated {
+    my $self = shift;
+    for my $crl ( grep { !$_->{told} && $_->{expires} <= time } $self->crls ) {
+        $crl->{told} = 1;
+        Sirius::Log->error( _outdated_text($crl) );
+    }
+    return;
+}
+
+sub _outdated_text {
+    my $crl = shift;
+    return
+          "the CRL of $crl->{name} expired on "
+        . POSIX::strftime( '%Y-%m-%d %H:%M:%S UTC', gmtime $crl->{expires} )
+        . ": clients are refused whose certificates that CA has issued; renew $crl->{file}";
+}
+
 # Calls $code with one end, and returns the other; nothing if it is false
 sub _pair {
     my $code = shift;
@@ -296,7 +325,7 @@ sub _ready {
     my $before = delete $self->{child};
     my $first  = !$self->{served}++;      # then all edges have its line already
     $next->{child}->unlimited('late');
-    @{$self}{qw(certificates line program)} = @{$next}{qw(certificates line program)};
+    @{$self}{qw(certificates crls line program)} = @{$next}{qw(certificates crls line program)};
     $self->_serves( $next->{child} );
     $self->{backoff}->ready;
     delete $self->{again_at};
@@ -321,7 +350,15 @@ sub _ready {
         $soonest->{name},
         ( $soonest->{expires} - time ) / 86_400
     ) if $soonest;
+    my ($next_crl) = sort { $a->{expires} <=> $b->{expires} } grep { $_->{expires} > time } $self->crls;
+    Sirius::Log->note(
+        sprintf 'CRLs read: %d, the first to expire is that of %s, in %s',
+        scalar $self->crls,
+        $next_crl->{name}, Sirius::Base::Text->age( $next_crl->{expires} - time )
+    ) if $next_crl;
     Sirius::Log->warn($_) for $first ? () : _expired( $self->certificates );    # at the start they are known
+    if ($first) { $_->{told} = $_->{expires} <= time for $self->crls }
+    $self->_outdated;
     $self->{group}->certificates_changed;
     $self->_start if delete $self->{once_more};
     return;
@@ -382,6 +419,7 @@ sub _start {
     $self->{next} = {
         certificates => [],
         child        => $child,
+        crls         => [],
         line         => $ours,
         program      => $program ? $program->build : ''
     };
@@ -438,6 +476,11 @@ of the chain expires earlier, that time counts.
 
 At the start, with an address that speaks TLS: has the program read the files, and dies with C<sirius: WHY> if something is wrong with them; C<$!>
 is 2 then. Returns what to say of certificates that are used although they have expired.
+
+=head2 crls
+
+A hash for each CRL, of C<--tls-client-crl> and in the file of C<--tls-client-ca>: C<file>, C<name> (of the CA) and C<expires>, when the
+next one is due. One that has expired is told in the log, once.
 
 =head2 descriptors, restore, state
 

@@ -517,11 +517,13 @@ sub _publish {
     if ( my $loading = $self->{loading} ) {
         $news{loading} = { number => $loading->number, since => $loading->since };
     }
-    my @certificates = $self->{supervisor}->edge ? $self->{supervisor}->edge->certificates : ();
-    @certificates = ( sort { $a->{expires} <=> $b->{expires} } @certificates )[ 0 .. min 15, $#certificates ];
-    $news{certificates}
-        = [ map { { expires => $_->{expires} + 0, name => substr $_->{name}, 0, 100 } } @certificates ]
-        if @certificates;
+    my $edge = $self->{supervisor}->edge;
+    for my $what ( $edge ? qw(certificates crls) : () ) {
+        my @all = $edge->$what;
+        @all = ( sort { $a->{expires} <=> $b->{expires} } @all )[ 0 .. min 15, $#all ];
+        $news{$what} = [ map { { expires => $_->{expires} + 0, name => substr $_->{name}, 0, 100 } } @all ]
+            if @all;
+    }
     if ( my $last = $self->{last_reload} ) {
         $news{last} = { map { $_ => $last->{$_} } grep { defined $last->{$_} } qw(at error ok seconds text) };
         $said       = defined $last->{said} ? substr $last->{said}, 0, SAID_MAX : '';

@@ -24,6 +24,8 @@ sub text {
     my @certificates = sort { $a->{expires} <=> $b->{expires} } @{ $status->{certificates} || [] };
     $text .= "\n" . _table( [ qw(certificate file), 'days left' ], map { _certificate($_) } @certificates )
         if @certificates;
+    my @crls = sort { $a->{expires} <=> $b->{expires} } @{ $status->{crls} || [] };
+    $text .= "\n" . _table( [ 'CRL of', 'file', 'days left' ], map { _certificate($_) } @crls ) if @crls;
     my $fault = $status->{certificates_fault};
     $text .= Sirius::Base::Text->harmless($fault) . "\n" if defined $fault;
     my @rows = sort { $a->{generation} <=> $b->{generation} || $a->{pid} <=> $b->{pid} } @{ $status->{rows} };

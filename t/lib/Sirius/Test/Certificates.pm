@@ -19,6 +19,7 @@ sub new {
     $name ||= 'The authority of a test';
     @{$self}{qw(cert key)} = CERT_create(
         CA      => 1,
+        purpose => 'ca,cRLSign',
         key     => KEY_create_ec('prime256v1'),
         serial  => ++$serial,
         subject => { commonName => $name }
