@@ -527,6 +527,7 @@ void sirius_fail(pTHX_ sirius *s, const char *what, SV *error)
         return;
     }
     struct iovec iov = {text, sizeof text - 1};
+    t->failed = true;
     wire_whole(s, &iov, t->response.framing == SR_FRAMING_LENGTH);
     t->left = 0;
     t->phase = SIRIUS_ANSWERED;

@@ -76,6 +76,7 @@ typedef struct sirius_turn {
     envpool_env *pooled; /* the entry of the pool that env is from; NULL: none */
     bool forked;    /* the application has forked since the request began: a child may hold values of it */
     bool untouched; /* the application has left the pooled env as it was; known once it has returned */
+    bool failed;    /* the response is an error of the server's own */
     bool inert;     /* freeing what the application has returned runs no code */
     sirius_phase phase;
     bool writing;        /* something waits for the client: handlers of signals may run */

@@ -25,6 +25,8 @@ static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, u
         return;
     if (s->app_close)
         flags |= SR_REPLY_CLOSE;
+    if (s->turn.failed)
+        flags |= SR_REPLY_OWN;
     sr_bytes fields = sr_bytes_of(sr_buffer_at(&s->head), sr_buffer_len(&s->head));
     if (!sr_worker_reply(&s->worker, &head, fields, body, n, flags))
         s->turn.request->gone = true;

@@ -159,9 +159,9 @@ void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
     sr_conn_leave(e, c); /* the owner of its request may supply values for the log line */
     /*
      * Without a reset, a truncated response to HTTP/1.0 would look complete: the close may be all that marks
-     * its end (RFC 9112 8).
+     * its end (RFC 9112 8). So might what the application has written to psgix.io.
      */
-    if (c->owed && c->status && c->minor == 0)
+    if (c->owed && (c->status ? c->minor == 0 : c->broken && c->borrowed))
         reset(c);
     else if (c->transport && !c->ended)
         c->transport->ops->end(c->transport, c->source.fd); /* as far as the socket takes it */

@@ -205,7 +205,8 @@ void sr_finish_cut(sr_engine *e, sr_conn *c)
     c->broken = true;
     if (!c->gone)
         c->why = SR_CLOSED_ERROR;
-    if (c->gone || c->minor == 0) /* this close resets the connection, see sr_conn_close */
+    if (c->gone || c->minor == 0 ||
+        (c->borrowed && !c->status)) /* this close resets the connection, see sr_conn_close */
         sr_conn_close(e, c, c->why);
     else
         end(e, c, true);

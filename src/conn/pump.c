@@ -130,6 +130,7 @@ static int take(sr_engine *e, sr_conn *c)
         n = 0;
     int err = result(n);
     p->down_ends = n == 0;
+    p->spoken = p->spoken || n > 0;
     if (n > 0)
         sr_send(e, c, &(struct iovec){e->scratch, (size_t)n}, 1);
     c->sent = sent;

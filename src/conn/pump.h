@@ -26,6 +26,7 @@ typedef struct sr_pump {
     uint32_t interest; /* events of the pair that are watched; 0: it is not in the epoll set */
     sr_buffer up;      /* from the client, that the application has not taken */
     bool up_over;      /* the client has ended its side, and the application was told */
+    bool spoken;       /* the application has written something */
     bool down_ends;    /* the application has ended its side; the client is told when its output is empty */
     bool down_over;
 } sr_pump;

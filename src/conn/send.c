@@ -5,6 +5,9 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,6 +24,16 @@ void sr_send_stall_watch(sr_engine *e, sr_conn *c)
 {
     c->unacknowledged = sr_send_unacknowledged(c);
     sr_deadline_set(e, c, SR_DEADLINE_WRITE);
+}
+
+uint64_t sr_send_total(const sr_conn *c)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof info;
+    if (getsockopt(c->source.fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
+        len < offsetof(struct tcp_info, tcpi_bytes_retrans) + sizeof info.tcpi_bytes_retrans)
+        return 0;
+    return 1 + info.tcpi_bytes_sent - info.tcpi_bytes_retrans + info.tcpi_notsent_bytes;
 }
 
 static void lost(sr_conn *c, sr_closed why)

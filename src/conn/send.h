@@ -30,6 +30,12 @@ void sr_send_head_and_file(sr_engine *e, sr_conn *c, sr_bytes head, int fd, off_
 /* Sends what is kept. Unless it returns SR_FLUSH_AGAIN, nothing is pending any more. */
 sr_flush sr_send_flush(sr_engine *e, sr_conn *c);
 
+/*
+ * How many bytes were ever written to the socket, by whatever process, and one. 0: it is no TCP socket, or the kernel
+ * does not tell (before Linux 4.19).
+ */
+uint64_t sr_send_total(const sr_conn *c);
+
 /* Restarts --write-timeout, as the client has read something. */
 void sr_send_stall_watch(sr_engine *e, sr_conn *c);
 

@@ -5,6 +5,7 @@
 
 #include "../conn/capacity.h"
 #include "../conn/pump.h"
+#include "../conn/send.h"
 #include "../net/descriptors.h"
 #include "../net/pidfd.h"
 #include "../net/tempfile.h"
@@ -360,6 +361,8 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
         if (bytes)
             fds[n++] = ahead;
         note->bytes = (uint32_t)bytes;
+        if (!c->borrowed)
+            en->lent_at = sr_send_total(c);
         c->borrowed = true;
         c->keep_alive = false;
         if (c->out)

@@ -132,6 +132,15 @@ static void bad_gateway(sr_edge *ed, sr_conn *c)
     sr_finish(e, c);
 }
 
+/* Whether the application, which has the socket (psgix.io), may have written to it: then no response can be told from that. */
+static bool has_written(const sr_entry *en)
+{
+    const sr_conn *c = en->conn;
+    if (!c || !c->borrowed)
+        return false;
+    return c->pump ? c->pump->spoken : !en->lent_at || sr_send_total(c) != en->lent_at;
+}
+
 /* Whether the response is complete by its framing, whatever its worker still sends. */
 static bool is_whole(const sr_entry *en)
 {
@@ -143,13 +152,13 @@ static void cut(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
     sr_conn *c = en->conn;
-    bool open = en->phase == SR_ENTRY_OPEN, whole = is_whole(en);
+    if (c && c->pump)
+        sr_pump_drain(ed->engine, c);
+    bool open = en->phase == SR_ENTRY_OPEN && !has_written(en), whole = is_whole(en);
     sr_log_offer(ed, slot);
     sr_deliver_forget(ed, slot);
     if (!c)
         return;
-    if (c->pump)
-        sr_pump_drain(ed->engine, c);
     if (open)
         bad_gateway(ed, c);
     else if (whole)
@@ -165,9 +174,12 @@ void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
     bool begun = row < 0 || en->spoken || atomic_load(&ed->workers[row].reader.ring->began) == en->number;
     if (!begun && sr_mend_requeue(ed, slot))
         return;
+    if (en->conn && en->conn->pump)
+        sr_pump_drain(ed->engine, en->conn);
     if (ended && en->conn && !is_whole(en))
         sr_limits_tell_lost(ed, slot, ended,
-                            en->phase == SR_ENTRY_OPEN ? "the client got 502" : "the response was cut off");
+                            en->phase == SR_ENTRY_OPEN && !has_written(en) ? "the client got 502"
+                                                                           : "the response was cut off");
     cut(ed, slot);
 }
 
@@ -389,6 +401,10 @@ static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *p
             took result = kept ? interim(ed, en, &h, lines) : TOOK;
             sr_buffer_free(&en->fields); /* these fields do not belong to the head that follows */
             return result;
+        }
+        if (rec->flags & SR_REPLY_OWN && has_written(en)) {
+            cut(ed, slot);
+            return TOOK;
         }
         sr_deadline_clear(ed->engine, en->conn);
         sr_response_error err =

@@ -88,6 +88,7 @@ typedef struct sr_entry {
     sr_buffer line;    /* method and target, when head and body are in a file */
     sr_response response;
     uint64_t left;    /* SR_FRAMING_LENGTH: bytes of the body still to be sent */
+    uint64_t lent_at; /* when the application got the socket: see sr_send_total; 0: unknown */
     sr_buffer fields; /* of a response head that comes in several records */
     int request_fd;   /* file of head and body, for the worker to ask for; -1: none. Owned */
     int body_fd;      /* likewise, of the body alone */

@@ -27,6 +27,8 @@ typedef enum sr_reply_kind {
 enum {                     /* flags of a record */
        SR_REPLY_LAST = 1,  /* HEAD: it is END as well */
        SR_REPLY_CLOSE = 2, /* HEAD: the application wants the connection closed */
+       SR_REPLY_OWN =
+           4, /* HEAD: an error of the server's own: not behind what the application has written to psgix.io */
 };
 
 #define SR_REPLY_LENGTH_UNKNOWN UINT64_MAX

@@ -92,6 +92,17 @@ sub {
         POSIX::_exit(0);
     } if $path eq '/child';
     return sub { } if $path eq '/forgotten';
+    if ( $path eq '/fails' ) {
+        my ( $said, $how ) = split /-/, $env->{QUERY_STRING};
+        my $copy;
+        if ( $said =~ /copy/ ) { open $copy, '+<&', $io or die $! }
+        $copy ||= $io;
+        fileno $copy;
+        syswrite $copy, "HTTP/1.0 200 OK\r\n\r\nbytes" if $said =~ /said/;
+        my %end = ( dies => sub { die "on purpose\n" }, exits => sub { exit 3 }, killed => sub { kill KILL => $$; sleep 9 },
+            undef => sub { undef }, late => sub { sub { die "on purpose\n" } }, invalid => sub { [ 200, [ "a\nb" => 1 ], [] ] } );
+        return $end{$how}->();
+    }
     return sub {
         my $respond = shift;
         $io->blocking(1);
@@ -217,6 +228,33 @@ subtest 'neither answered nor used' => sub {
     is $client->ask('GET /forgotten')->status, 500, 'an error';
     ok $server->wait_log(qr/returned without calling the responder/), 'that the log explains';
     is $client->ask('GET /')->body, 'plain', 'and the connection goes on';
+};
+
+# What comes behind bytes of the application would be a part of them, and a plain end would make them look complete
+subtest 'the application fails' => sub {
+    my $own = start_server( $app, qw(--workers 1), '--listen', '127.0.0.1:0', '--listen', "unix:$dir/own" );
+    my ( $tcp, $unix ) = $own->listeners;
+    for my $how (qw(dies exits killed undef late invalid)) {
+        for my $minor ( 0, 1 ) {
+            for my $said (qw(said copysaid)) {
+                my $client = $own->connect( to => $tcp );
+                $client->send("GET /fails?$said-$how HTTP/1.$minor\r\nHost: x\r\n\r\n");
+                is $client->rest(10), "HTTP/1.0 200 OK\r\n\r\nbytes", "$how, HTTP/1.$minor, $said: its bytes";
+                is $client->{end},    'reset',                        'then a reset';
+            }
+            my $client = $own->connect( to => $tcp );
+            $client->send("GET /fails?-$how HTTP/1.$minor\r\nHost: x\r\n\r\n");
+            my $response = $client->response;
+            is $response->status, $how eq 'killed' ? 502 : 500, 'an error if it has written nothing';
+            is $client->end,      'eof',                        'and a plain end';
+        }
+        my $client = $own->connect( to => $unix );
+        $client->send("GET /fails?said-$how HTTP/1.1\r\nHost: x\r\n\r\n");
+        is $client->rest(10), "HTTP/1.0 200 OK\r\n\r\nbytes", 'nothing behind them on a unix socket';
+    }
+    is $own->ask('GET /')->body, 'plain', 'the server goes on';
+    $own->{may_crash} = 1;    # workers were killed
+    $own->stop;
 };
 
 subtest 'the handle after its request' => sub {

@@ -134,6 +134,11 @@ sub {
         return sub { };
     }
     my $size = $path =~ /(\d+)/ ? $1 : 3;
+    if ( $path =~ m{\A/silent} ) {
+        fileno $io;
+        kill KILL => $$ if $path eq '/silent-died';
+        die "on purpose\n";
+    }
     print {$io} 'r' x $size;
     $io->flush;
     kill KILL => $$ if $path eq '/died';
@@ -165,7 +170,7 @@ sub bytes_of {
 }
 
 subtest 'bytes beside a response' => sub {
-    for my $path (qw(/array /array/8000000 /handle /file /died /dies)) {
+    for my $path (qw(/array /array/8000000 /handle /file)) {
         my ( $want, $end ) = bytes_of( $plain, $path );
         like $want, qr{\Ar+HTTP/1\.1 }, "$path: first what it has written, then its response";
         my ( $got, $ends ) = bytes_of( $encrypted, $path, $path =~ /000/ ? 0.3 : 0 );
@@ -177,7 +182,25 @@ subtest 'bytes beside a response' => sub {
         like $got, qr/\Arrr.*begin.*end\r\n0\r\n\r\n/s, 'a stream behind it';
         like $got, qr/rrr.*rrr.*end/s,                  'before its end';
     }
-    $both->{may_crash} = 1;    # a worker was killed
+    for my $address ( $plain, $encrypted ) {
+        my $where = $address eq $plain ? 'without TLS' : 'over TLS';
+        for my $path (qw(/dies /died)) {
+            my ( $got, $end ) = bytes_of( $address, $path );
+            is $got, 'rrr',   "$path $where: nothing comes behind what it has written";
+            is $end, 'reset', 'and the end is none that could be taken for that of a response';
+        }
+        like(
+            ( bytes_of( $address, '/silent' ) )[0],
+            qr{\AHTTP/1\.1 500 .*Error\n\z}s,
+            "an error when it has not, $where"
+        );
+        like(
+            ( bytes_of( $address, '/silent-died' ) )[0],
+            qr{\AHTTP/1\.1 502 .*Gateway\n\z}s,
+            'or its worker has died'
+        );
+    }
+    $both->{may_crash} = 1;    # workers were killed
 };
 
 subtest 'kept by the application when the server stops' => sub {

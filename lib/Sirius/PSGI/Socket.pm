@@ -51,6 +51,12 @@ long as it likes. The server closes its own descriptor and shuts nothing down.
 If the application answers through PSGI nevertheless, its response is sent with C<Connection: close>. If the head has
 been sent before, the connection is closed after the response.
 
+=item *
+
+If the application dies or exits, or its worker is killed, the connection is reset, so that what was written does not look complete.
+If nothing was written, which the server knows of TCP sockets, the client gets 500 or 502 as usual. A unix socket is closed; there
+is no reset.
+
 =back
 
 When the response is complete or the request has ended, a handle that was never used behaves like a closed one: its
