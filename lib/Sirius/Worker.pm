@@ -125,6 +125,8 @@ sub run {
     my $self = shift;
     $self->{pid} = $$;
     $beside = $self->{beside};
+    local @ARGV
+        ;  # CGI.pm, for one, takes them for parameters of a request; empty as while the application is loaded
     srand;
     local $self->{loading} = $self->{multiprocess};
     return 'drained' if $self->{loading} && $self->{asked};

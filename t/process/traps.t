@@ -223,4 +223,20 @@ subtest 'an application that calls exit' => sub {
     $server->stop;
 };
 
+# CGI.pm takes the words of a command line for parameters of a request whose method it does not know
+subtest '@ARGV while requests are served' => sub {
+    my $app = spew( "$dir/argv.psgi", <<'APP' );
+sub { [ 200, [], [ join q( ), 'request', @ARGV, 'hook', @{ $main::hook || [] } ] ] }
+APP
+    my @options = ( qw(--workers 1 --warm-up / --after-fork), 'sub { $main::hook = [@ARGV]; }' );
+    for my $name ( sort keys %WAY ) {
+        for my $given ( \@options, [qw(--workers 0)] ) {
+            my $server = Sirius::Test::Server->start( command => $WAY{$name}, args => [ @$given, $app ] );
+            is $server->ask('GET /')->body,     'request hook', "$name @{$given}[ 0, 1 ]: empty";
+            is $server->ask('OPTIONS /')->body, 'request hook', 'in each';
+            $server->stop;
+        }
+    }
+};
+
 done_testing;

@@ -91,7 +91,8 @@ sub repeat {
 sub repeats { return @{ shift->{made} } }
 
 sub run {
-    my $self  = shift;
+    my $self = shift;
+    local @ARGV;    # as in a worker
     my $began = now();
     $self->{pid} = $runs = POSIX::getpid();
     for my $what ( @{ $self->{conf}{warm_up} } ) {

@@ -23,7 +23,8 @@ sub check {
     my ( $class, $report, %args ) = @_;
     my $self = bless { report => $report, began => now(), bytes => 0, what => "GET $args{get}", %args },
         $class;
-    my $env  = $self->_env;
+    my $env = $self->_env;
+    local @ARGV;    # as in a worker
     my $done = eval {
         my $response = Plack::Middleware::Lint->wrap( $args{app} )->($env);
         if   ( ref $response eq 'CODE' ) { $self->_delayed($response) }
