@@ -84,6 +84,8 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
         return false;
     sink k = {s, wait};
     bool entered = sirius_enter(s);
+    if (!bytes.len)
+        wire_nothing(s);
     t->writing = wait;
     s->sending = data;
     s->sending_at = bytes.at;

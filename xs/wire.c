@@ -110,6 +110,12 @@ void wire_data(sirius *s, sr_bytes bytes, bool wait)
         sr_worker_flush(&s->worker);
 }
 
+void wire_nothing(sirius *s)
+{
+    if (!sr_worker_ask(&s->worker))
+        s->turn.request->gone = true;
+}
+
 void wire_end(sirius *s)
 {
     say(s, SR_REPLY_END);

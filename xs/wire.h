@@ -33,6 +33,11 @@ void wire_file(sirius *s, int fd, off_t offset, uint64_t length);
  * client is not far behind.
  */
 void wire_data(sirius *s, sr_bytes bytes, bool wait);
+
+/*
+ * The application has nothing to send for now, and may never have: lets the head go out, and looks whether the client is still there.
+ */
+void wire_nothing(sirius *s);
 void wire_end(sirius *s); /* after the last byte of a stream */
 
 void wire_interim(sirius *s, sr_bytes text); /* sends a whole interim head */

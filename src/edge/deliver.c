@@ -539,6 +539,13 @@ static bool joins(uint16_t kind)
     return kind == SR_REPLY_DATA || kind == SR_REPLY_END || kind == SR_REPLY_LOG;
 }
 
+/* The application has nothing to send for now. */
+static void probe(sr_edge *ed, sr_conn *c)
+{
+    flush(ed);
+    sr_limits_probe(ed, c);
+}
+
 static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const char *payload)
 {
     size_t len = rec->bytes - sizeof *rec;
@@ -565,6 +572,8 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
             return TOOK_BAD;
         if (en->phase == SR_ENTRY_BODY && len)
             put(ed, en, sr_bytes_of(payload, len), false, false);
+        else if (en->phase == SR_ENTRY_BODY)
+            probe(ed, en->conn);
         return TOOK;
     case SR_REPLY_FILE:
         return file(ed, m, rec->slot, payload, len);

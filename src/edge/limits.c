@@ -12,6 +12,8 @@
 #include "text.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -24,7 +26,11 @@
 #define GAVE_UP_NS (10 * SR_MILLISECOND)
 #define AGAIN_NS SR_SECOND /* before the next try to report, when the supervisor does not read */
 
-enum { TENTH = 100 /* ms */ };
+enum {
+    TENTH = 100, /* ms */
+    PROBE_S = 5, /* seconds between two questions of the kernel, and how many without an answer are the end */
+    PROBES = 3,
+};
 
 static int64_t ready_at(const sr_edge *ed, uint32_t slot)
 {
@@ -141,6 +147,26 @@ static bool dropped(sr_edge *ed, sr_conn *c)
         return false;
     sr_finish_refuse(e, c, 503, SR_REFUSED_HALF_CLOSED, c->is_head);
     return true;
+}
+
+void sr_limits_probe(sr_edge *ed, sr_conn *c)
+{
+    /* no bytes that would tell are sent to a client which has ended its side: the kernel asks whether it still reads */
+    static const struct {
+        int level, name, value;
+    } ask[] = {
+        {IPPROTO_TCP, TCP_KEEPIDLE, PROBE_S},
+        {IPPROTO_TCP, TCP_KEEPINTVL, PROBE_S},
+        {IPPROTO_TCP, TCP_KEEPCNT, PROBES},
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+    };
+    if (c->out || c->borrowed)
+        return;
+    int state = sr_limits_peer(c);
+    if (state < 0)
+        sr_conn_close(ed->engine, c, SR_CLOSED_CLIENT);
+    for (size_t i = 0; state > 0 && i < sizeof ask / sizeof ask[0]; i++)
+        setsockopt(c->source.fd, ask[i].level, ask[i].name, &ask[i].value, sizeof ask[i].value);
 }
 
 void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events)

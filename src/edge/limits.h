@@ -41,4 +41,10 @@ int64_t sr_limits_abandoned_at(const sr_edge *ed);
  */
 void sr_limits_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end);
 
+/*
+ * The application writes nothing for now: has the client gone? Then the connection is closed, and freed. If it has ended its side, the kernel
+ * asks it whether it still reads.
+ */
+void sr_limits_probe(sr_edge *ed, sr_conn *c);
+
 #endif

@@ -15,7 +15,7 @@ typedef enum sr_reply_kind {
     SR_REPLY_INTERIM = 1, /* sr_reply_head with a status of 1xx, then fields */
     SR_REPLY_FIELDS,      /* fields of the HEAD that follows */
     SR_REPLY_HEAD,        /* sr_reply_head, fields, the beginning of the body */
-    SR_REPLY_DATA,        /* bytes of the body */
+    SR_REPLY_DATA,        /* bytes of the body; none: is the client still there? */
     SR_REPLY_FILE,        /* sr_reply_file: the whole body; its descriptor was sent before (door.h) */
     SR_REPLY_END,         /* the reply is complete */
     SR_REPLY_CUT,         /* the reply can't be completed: the client must notice */

@@ -10,6 +10,7 @@
 enum {
     PAYLOAD_MAX = SR_RECORD_MAX - sizeof(sr_record),
     LOOK_NS = 20 * 1000 * 1000, /* between two checks whether the edge is still there */
+    ASK_NS = 100 * 1000 * 1000, /* between two questions for the client */
 };
 
 /* If the connection to the edge is closed, the edge has died: nobody else holds the other end. */
@@ -234,6 +235,19 @@ bool sr_worker_write(sr_worker *w, const struct iovec *body, int n, bool paced)
         return true;
     sr_worker_flush(w);
     return caught_up(w, SR_BACKLOG_MAX);
+}
+
+bool sr_worker_ask(sr_worker *w)
+{
+    if (w->dropped || gone(w))
+        return drop(w);
+    int64_t now = sr_clock_monotonic();
+    if (now < w->ask_at)
+        return true;
+    w->ask_at = now + ASK_NS;
+    sr_worker_say(w, SR_REPLY_DATA);
+    sr_worker_flush(w);
+    return edge_lives(w) || drop(w);
 }
 
 bool sr_worker_file(sr_worker *w, int fd, uint64_t offset, uint64_t length)

@@ -91,6 +91,7 @@ typedef struct sr_worker {
     int64_t now;        /* monotonic ns */
     int64_t service_ns; /* time for a request, as a moving average over 8 */
     int64_t told_at;    /* monotonic ns at which an edge was last woken for replies */
+    int64_t ask_at;     /* monotonic ns before which the edge need not look for the client again */
 } sr_worker;
 
 /* A request, valid until sr_worker_done. */
@@ -134,6 +135,12 @@ void sr_worker_log(sr_worker *w, sr_bytes run);
  * More of the body. Waits until the edge has taken it, and, if `paced`, until the client is not far behind.
  */
 bool sr_worker_write(sr_worker *w, const struct iovec *body, int n, bool paced);
+
+/*
+ * There is nothing to write, and maybe never will be: lets the edge send what was written, and look for the client now and then.
+ * False: edge or client is gone.
+ */
+bool sr_worker_ask(sr_worker *w);
 
 /*
  * A file as the whole body, after a head. The descriptor stays the caller's, who may do with it and with the file what it

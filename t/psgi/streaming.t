@@ -116,5 +116,54 @@ subtest 'a writer that is never closed' => sub {
     is $server->ask('GET /')->body, 'plain', 'the server goes on';
 };
 
+# There is nothing to be sent that would tell that the client has gone
+subtest 'a body that goes on without bytes' => sub {
+    my $app = <<'APP';
+package Silent { sub getline { my $self = shift; return $self->{n}-- > 0 ? '' : $self->{n} == -1 ? 'late' : undef } sub close { warn "closed with @{[ $_[0]{n} > 0 ? 'some' : 'none' ]} left\n" } }
+sub {
+    my ( undef, $how, $n ) = split m{/}, $_[0]{PATH_INFO};
+    return [ 200, [], ['plain'] ] if !$how;
+    return [ 200, [ 'Content-Length' => 4 ], bless { n => $n }, 'Silent' ] if $how eq 'length';
+    return [ 200, [], bless { n => $n }, 'Silent' ] if $how eq 'object';
+    return sub {
+        my $writer = shift->( [ 200, [] ] );
+        for ( 1 .. $n ) { $writer->write('') or last }
+        my $late = $writer->write('late');
+        $writer->close;
+        warn "closed with some left\n" if !$late;
+    };
+}
+APP
+    my $own = start_server( $app, qw(--workers 1) );
+    for my $how (qw(object length writer)) {
+        my $client = $own->connect;
+        $client->send( request("GET /$how/200000") );
+        $client->finish if $how ne 'writer';
+        is $client->response( patience => 30 )->body, 'late',
+            "$how: a client gets what comes late, also one that has ended its side";
+        for my $end (qw(abort close)) {
+            my $before = () = $own->log =~ /closed with some left/g;
+            $client = $own->connect;
+            $client->send( request("GET /$how/1000000000") );
+            ok until_true( 10, sub { readable($client) } ), 'the head is sent, though no bytes follow';
+            $client->$end;
+            ok $own->wait_log( qr/(?:closed with some left.*){@{[ $before + 1 ]}}/s, 10 ), "$end: it stops";
+            is $own->ask('GET /')->body, 'plain', 'and the worker is free';
+        }
+    }
+    my $client = $own->connect;
+    $client->send( request('GET /object/1000000000') );
+    ok until_true( 10, sub { readable($client) } ), 'one more';
+    $client->close;
+    $own->stop;
+};
+
 $server->stop;
 done_testing;
+
+sub readable {
+    my $client = shift;
+    my $bits   = '';
+    vec( $bits, fileno $client->socket, 1 ) = 1;
+    return select( $bits, undef, undef, 0 ) > 0;
+}
