@@ -66,6 +66,7 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     }
     if (hold)
         sv_2mortal(hold);
+    s->forked = s->forked || sr_worker_is_child(&s->worker);
     if (s->forked) /* a child that the application has forked came back here: it must not serve requests */
         my_exit(0);
     s->inside = was_inside;

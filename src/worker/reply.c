@@ -94,6 +94,7 @@ static bool is_end(sr_reply_kind kind)
 
 static sr_record *record(sr_worker *w, sr_reply_kind kind, size_t payload)
 {
+    w->lost = w->lost || sr_worker_is_child(w); /* it must not write to the ring beside its parent */
     if (!w->from || w->lost)
         return NULL;
     sr_record *r = sr_ring_reserve(ring(w), payload);

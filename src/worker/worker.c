@@ -156,6 +156,25 @@ static bool called_away(const sr_worker *w)
     return atomic_load(&w->woken) || atomic_load(&w->leaving) || atomic_load(&w->sleepers->over);
 }
 
+/*
+ * A page that the kernel clears in a child, so that no system call is needed to know. Where it can't (before Linux 4.14), a child is
+ * known by pthread_atfork alone.
+ */
+static const _Atomic uint32_t always = 1;
+
+static const _Atomic uint32_t *mine_new(void)
+{
+    _Atomic uint32_t *mine =
+        mmap(NULL, sizeof *mine, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mine == MAP_FAILED)
+        return &always;
+    atomic_store(mine, 1);
+    if (madvise(mine, sizeof *mine, MADV_WIPEONFORK) == 0)
+        return mine;
+    munmap(mine, sizeof *mine);
+    return &always;
+}
+
 int sr_worker_open(sr_worker *w, const sr_worker_config *config)
 {
     *w = (sr_worker){.sleepers = config->sleepers,
@@ -168,6 +187,7 @@ int sr_worker_open(sr_worker *w, const sr_worker_config *config)
         *w = (sr_worker){0};
         return EINVAL;
     }
+    w->mine = mine_new();
     for (;;) {
         uint32_t word = atomic_load(&w->sleepers->row[w->row].word);
         int err = look_round(w);
@@ -190,8 +210,10 @@ int sr_worker_open(sr_worker *w, const sr_worker_config *config)
 
 void sr_worker_close(sr_worker *w)
 {
-    if (w->sleepers)
+    if (w->sleepers && !sr_worker_is_child(w))
         sr_sleepers_forget(w->sleepers, w->row);
+    if (w->mine && w->mine != &always)
+        munmap((void *)(uintptr_t)w->mine, sizeof *w->mine);
     for (uint32_t i = 0; w->sleepers && i < SR_EDGES_MAX; i++)
         line_close(&w->edges[i]);
     if (w->spilled)
@@ -393,6 +415,8 @@ static void sleep_well(sr_worker *w)
 sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out)
 {
     for (;;) {
+        if (sr_worker_is_child(w))
+            return SR_WORKER_DONE;
         if (atomic_load_explicit(&w->leaving, memory_order_relaxed) || atomic_load(&w->sleepers->over)) {
             sr_worker_flush_all(w);
             sr_sleepers_found(w->sleepers, w->row); /* whoever waits needs another worker */
@@ -441,7 +465,7 @@ void sr_worker_done(sr_worker *w)
     if (w->spilled)
         munmap(w->spilled, w->spilled_bytes);
     w->spilled = NULL;
-    if (!w->from)
+    if (!w->from || sr_worker_is_child(w))
         return;
     mark(w, w->from);
     if (sr_slot_gone(w->slot, w->number) & SR_GONE_LATE) { /* the slot may be another request's by now */

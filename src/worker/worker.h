@@ -14,7 +14,8 @@
  * requests that wait, the oldest is taken first.
  *
  * Owner: one process, one thread. sr_worker_wake, _drain and _stop may be called by signal handlers too.
- * Fork: a child of the application must not call anything here.
+ * Fork: a child of the application serves nothing. What it calls here does nothing, however it was forked, and
+ * sr_worker_next returns DONE.
  * Whole or cut: once a part of a reply could not be sent, whatever the reason, nothing more of it is, and its
  * end is SR_REPLY_CUT, whatever the caller says. The end itself is never left out: it waits for room as long as
  * the edge lives.
@@ -57,6 +58,7 @@ typedef enum sr_leaving { SR_LEAVING_NO, SR_LEAVING_DRAIN, SR_LEAVING_STOP } sr_
 
 typedef struct sr_worker {
     sr_sleepers *sleepers;
+    const _Atomic uint32_t *mine; /* 0 in a child, which has a copy of the rest: see sr_worker_is_child */
     uint32_t row;
     uint32_t generation;
     sr_worker_line edges[SR_EDGES_MAX]; /* by their numbers */
@@ -107,6 +109,12 @@ typedef struct sr_worker_request {
 /* Waits for the first edge, unless the server is gone or the worker is woken. Returns 0 or errno. */
 int sr_worker_open(sr_worker *w, const sr_worker_config *config);
 void sr_worker_close(sr_worker *w);
+
+/* Whether this process is a child of the one that has opened it, even one that was forked past pthread_atfork. */
+static inline bool sr_worker_is_child(const sr_worker *w)
+{
+    return !atomic_load_explicit(w->mine, memory_order_relaxed);
+}
 
 /* Waits for a request. */
 sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out);

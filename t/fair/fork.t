@@ -30,6 +30,11 @@ sub {
         die "in a child\n"              if $path eq '/die';
         return answer('STRAY');
     }
+    if ( $path eq '/clone' ) {    # a fork without the C library, as some modules in C have it
+        my $number = { x86_64 => 56, aarch64 => 220 }->{ ( POSIX::uname() )[4] } or die 'which number has clone?';
+        my $child = syscall $number, POSIX::SIGCHLD(), 0, 0, 0, 0;
+        return answer( $child ? $$ : 'STRAY' );
+    }
     if ( $path eq '/writer' ) {
         return sub {
             my $writer = shift->( [ 200, [ 'X-Worker' => $$ ] ] );
@@ -122,6 +127,18 @@ subtest 'an idle connection times out while a child holds it' => sub {
     $second->ask('GET /fork');
     my $seconds = elapsed { is $client->end(8), 'eof', 'it is closed' };
     cmp_ok $seconds, '<', 4, 'in its time';
+};
+
+subtest 'a child that was forked past the C library serves nothing' => sub {
+    my %worker = map { $_ => 1 } worker_pids($server);
+    my $client = $server->connect;
+    my %body;
+    $body{ $client->ask('GET /clone')->body }++ for 1 .. 10;
+    is_deeply [ grep { !$worker{$_} } keys %body ], [], 'the workers answer' or diag explain \%body;
+    my %served;
+    $served{ $server->ask('GET /')->body }++ for 1 .. 60;
+    is_deeply [ grep { !$worker{$_} } keys %served ], [], 'and go on' or diag explain \%served;
+    is $client->some( 1, 0.1 ), '', 'no stray bytes';
 };
 
 for my $path (qw(/exit /return /die)) {
