@@ -280,7 +280,7 @@ static void edge_reply(edge_worker *w, edge_input *in)
     sr_bytes fields = SR_BYTES("X-A: b\r\n"), body = SR_BYTES("body");
     uint16_t flags = more & 3, status = statuses[what / 16 % 8];
     uint64_t length = more & 4 ? SR_REPLY_LENGTH_UNKNOWN : more & 8 ? 4 : more & 16 ? 50000 : 0;
-    sr_reply_file file = {more, more & 32 ? UINT64_MAX : 50000};
+    sr_reply_file file = {more, more & 32 ? UINT64_MAX : 50000, more & 1};
     if (more & 64)
         fields = edge_bytes(in);
     switch (what % 10) {

@@ -849,7 +849,7 @@ static bool tls_over(tls_worker *w, uint16_t kind)
 static void tls_send_file(tls_worker *w, unsigned large)
 {
     sr_message note = {.kind = SR_MESSAGE_FILE, .number = w->number, .slot = w->slot};
-    sr_reply_file f = {large & 1, large & 2 ? TLS_FILE : 20000};
+    sr_reply_file f = {large & 1, large & 2 ? TLS_FILE : 20000, 0};
     if (!w->headed && tls_head(w, SR_REPLY_HEAD, 200, f.length, (sr_bytes){"", 0}, 0) &&
         sr_door_send(w->line, &note, &tls_file, 1, false) == 0 && tls_say(w, SR_REPLY_FILE, 0, &f, sizeof f))
         w->headed = true;

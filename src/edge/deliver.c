@@ -141,8 +141,7 @@ static bool has_written(const sr_entry *en)
     return c->pump ? c->pump->spoken : !en->lent_at || sr_send_total(c) != en->lent_at;
 }
 
-/* Whether the response is complete by its framing, whatever its worker still sends. */
-static bool is_whole(const sr_entry *en)
+bool sr_deliver_whole(const sr_entry *en)
 {
     return en->phase != SR_ENTRY_OPEN && !en->left && en->response.framing != SR_FRAMING_CHUNKED &&
            en->response.framing != SR_FRAMING_CLOSE;
@@ -154,7 +153,7 @@ static void cut(sr_edge *ed, uint32_t slot)
     sr_conn *c = en->conn;
     if (c && c->pump)
         sr_pump_drain(ed->engine, c);
-    bool open = en->phase == SR_ENTRY_OPEN && !has_written(en), whole = is_whole(en);
+    bool open = en->phase == SR_ENTRY_OPEN && !has_written(en), whole = sr_deliver_whole(en);
     sr_log_offer(ed, slot);
     sr_deliver_forget(ed, slot);
     if (!c)
@@ -176,7 +175,7 @@ void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
         return;
     if (en->conn && en->conn->pump)
         sr_pump_drain(ed->engine, en->conn);
-    if (ended && en->conn && !is_whole(en))
+    if (ended && en->conn && !sr_deliver_whole(en))
         sr_limits_tell_lost(ed, slot, ended,
                             en->phase == SR_ENTRY_OPEN && !has_written(en) ? "the client got 502"
                                                                            : "the response was cut off");

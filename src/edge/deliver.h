@@ -35,6 +35,9 @@ void sr_deliver_writable(sr_edge *ed, sr_conn *c);
  */
 void sr_deliver_forget(sr_edge *ed, uint32_t slot);
 
+/* Whether the response is complete by its framing, whatever its worker still sends. */
+bool sr_deliver_whole(const sr_entry *en);
+
 /*
  * The worker that had the request is gone (`pid`), or is broken (pid 0). If the application has not been
  * called yet, the request goes back into the queue. Otherwise its client gets 502, or sees that the response

@@ -285,10 +285,15 @@ static void stream_over(sr_edge *ed, sr_conn *c)
         say_late(ed, slot, false);
         return;
     }
+    bool whole = sr_deliver_whole(en); /* the client has all of it, but the worker has not come to its end */
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_STREAM], 1);
     en->late = tell(ed, slot, ed->workers[row].pid, "paused within its response", e->now - active_at,
-                    "the response was cut off");
+                    whole ? "the response was complete" : "the response was cut off");
     sr_limits_leave(ed, c);
+    if (whole) {
+        sr_finish(e, c);
+        return;
+    }
     c->why = SR_CLOSED_ERROR;
     sr_finish_cut(e, c);
 }

@@ -185,7 +185,7 @@ static void no_slot(void)
 static void file_of(int fd, uint64_t length)
 {
     sr_message note = {.kind = SR_MESSAGE_FILE, .number = bad.number, .slot = bad.index};
-    sr_reply_file f = {0, length};
+    sr_reply_file f = {.length = length};
     say_head(SR_REPLY_HEAD, 200, length, "");
     sr_door_send(bad.from->line, &note, &fd, 1, false);
     say(SR_REPLY_FILE, 0, &f, sizeof f);
@@ -225,7 +225,7 @@ static void file_sparse(void)
 
 static void file_missing(void)
 {
-    sr_reply_file f = {0, 10};
+    sr_reply_file f = {.length = 10};
     say_head(SR_REPLY_HEAD, 200, 10, "");
     say(SR_REPLY_FILE, 0, &f, sizeof f);
 }

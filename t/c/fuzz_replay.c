@@ -11,6 +11,7 @@
 #include "../../fuzz/edge.c"
 #include "../../fuzz/forwarded.c"
 #include "../../fuzz/logformat.c"
+#include "../../fuzz/moments.c"
 #include "../../fuzz/proxyline.c"
 #include "../../fuzz/request.c"
 #include "../../fuzz/response.c"
@@ -25,10 +26,10 @@ static const struct target {
     const char *name;
     int (*run)(const uint8_t *data, size_t size);
 } targets[] = {
-    {"chunked", fuzz_chunked},     {"edge", fuzz_edge},           {"forwarded", fuzz_forwarded},
-    {"logformat", fuzz_logformat}, {"proxyline", fuzz_proxyline}, {"request", fuzz_request},
-    {"response", fuzz_response},   {"ring", fuzz_ring},           {"split", fuzz_split},
-    {"static", fuzz_static},       {"transport", fuzz_transport},
+    {"chunked", fuzz_chunked},     {"edge", fuzz_edge},         {"forwarded", fuzz_forwarded},
+    {"logformat", fuzz_logformat}, {"moments", fuzz_moments},   {"proxyline", fuzz_proxyline},
+    {"request", fuzz_request},     {"response", fuzz_response}, {"ring", fuzz_ring},
+    {"split", fuzz_split},         {"static", fuzz_static},     {"transport", fuzz_transport},
 };
 
 /* Turns the escapes of a line into bytes, in place. Returns how many; what dev/fuzz did not write is none. */
