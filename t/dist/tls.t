@@ -1,0 +1,54 @@
+# Packages and images have TLS: what builds them fails without OpenSSL, instead of leaving it out. And how the program is linked.
+use strict;
+use warnings;
+use File::Temp ();
+use Test::More;
+
+sub slurp {
+    open my $in, '<', shift or return '';
+    local $/ = undef;
+    return scalar readline $in;
+}
+
+# Sources, and an OpenSSL that is too old
+my $dir = File::Temp->newdir;
+mkdir "$dir/$_" for qw(old old/openssl);
+system( 'cp', '-r', qw(bin lib src xs Makefile.PL), "$dir/" ) == 0 or die 'cp';
+open my $old, '>', "$dir/old/openssl/ssl.h" or die $!;
+print {$old} "#define OPENSSL_VERSION_NUMBER 0x1010117fL\n";
+close $old or die $!;
+
+# Exit status and output of Makefile.PL with these arguments
+sub configured {
+    my @words = @_;
+    local $ENV{C_INCLUDE_PATH} = "$dir/old";
+    delete local @ENV{qw(SIRIUS_NO_TLS SIRIUS_TLS)};
+    my $text = qx(cd $dir && @words 2>&1);
+    return ( $? >> 8 ) . ": $text";
+}
+
+my $plain = configured("$^X Makefile.PL");
+like $plain, qr/\bTLS: no OpenSSL 3 \(Debian and Ubuntu: apt-get install libssl-dev\)$/m, 'it is said';
+like $plain, qr/\A0:/, 'a build without TLS, where nobody has asked for it';
+like configured("SIRIUS_TLS=1 $^X Makefile.PL"), qr/\A[1-9]\d*: TLS=1: there is no OpenSSL 3/, 'but here';
+
+my $container = slurp('deploy/container/Containerfile') =~ s/\\\n//gr;
+my ($command) = $container =~ /^RUN (perl Makefile\.PL [^&]+)&&/m;
+like configured( $command =~ s/^perl/$^X/r ), qr/\A[1-9]\d*: TLS=1: there is no OpenSSL 3/,
+    "the image: $command";
+like $container, qr/^FROM \S+ AS build\nRUN .*\blibssl-dev\b/m, 'which installs it';
+my ($runs) = $container =~ /^FROM \$\{BASE\}\nRUN (.*)$/m;
+like $runs, qr/\bopenssl\b/, 'and has it at run time';
+
+my ($words) = slurp('deploy/debian/rules') =~ /^\tdh_auto_configure -- (.+)$/m;
+like configured("$^X Makefile.PL $words"), qr/\A[1-9]\d*: TLS=1: there is no OpenSSL 3/,
+    "the package: $words";
+like slurp('deploy/debian/control'), qr/^Build-Depends:.*?\n +libssl-dev \(>= 3\),\n/ms,
+    'which needs it for the build';
+
+my ($edge) = glob 'blib/arch/auto/Sirius/sirius-edge';
+my $dynamic = qx(readelf -dl $edge);
+like $dynamic, qr/\bBIND_NOW\b|\bNOW\b/, 'the edge looks up what it calls when it starts';
+like $dynamic, qr/\bGNU_RELRO\b/,        'and the kernel keeps that from being changed';
+
+done_testing;
