@@ -9,6 +9,7 @@
 #include "edge/keeper.h"
 #include "edge/rights.h"
 #include "edge/sandbox.h"
+#include "net/needed.h"
 #include "net/pidfd.h"
 #include "net/tempfile.h"
 #include "share/layout.h"
@@ -253,9 +254,25 @@ static int run_keeper(sr_settings *s)
     return 0;
 }
 
+/* Where a filter refuses a call, the server would wait for ever. False: STDERR has the reason. */
+static bool has_calls(void)
+{
+    int err;
+    const char *missing = sr_needed_missing(&err);
+    if (missing)
+        fprintf(stderr,
+                "sirius-edge: cannot start: %s(2) fails: %s. Linux 5.3 is needed, and in a container a "
+                "filter of system "
+                "calls (seccomp) that allows it: that of Docker 20.10, or deploy/container/seccomp.json\n",
+                missing, strerror(err));
+    return !missing;
+}
+
 static int run_edge(sr_settings *s)
 {
     sr_edge *edge;
+    if (!has_calls())
+        return 1;
     if (s->gate >= 0 && !gate_opens(s))
         return 0;
     if (!open_mounts(s, s->mounts) || !open_mounts(s, s->webroot))

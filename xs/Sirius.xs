@@ -10,6 +10,7 @@
 #include "net/beside.h"
 #include "net/descriptors.h"
 #include "net/gate.h"
+#include "net/needed.h"
 
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -199,6 +200,14 @@ static void adopt(void)
             break;
         }
     }
+}
+
+/* Dies. The exit status of a start is 1, not errno. */
+static void sirius_not_created(pTHX_ const char *what, int err, const char *calls)
+{
+    const char *why = Strerror(err);
+    errno = 1;
+    croak("sirius: cannot create %s: %s (%s)\n", what, why, calls);
 }
 
 MODULE = Sirius    PACKAGE = Sirius::Worker::Engine
@@ -435,8 +444,14 @@ PPCODE:
     for (int i = 0; i < n; i++)
         fd[i] = (int)SvIV(*av_fetch(descriptors, i, 1));
     err = sr_beside_start(path, word, fd, n, &pid, &pidfd);
-    if (err)
+    if (err) {
+        const char *missing = sr_needed_missing(&err);
+        if (missing)
+            croak("sirius: cannot start %s: %s(2) fails: %s. Linux 5.3 is needed, and in a container a filter of "
+                  "system calls (seccomp) that allows it\n",
+                  path, missing, Strerror(err));
         croak("%s: %s\n", path, Strerror(err));
+    }
     EXTEND(SP, 2);
     mPUSHi(pid);
     mPUSHi(pidfd);
@@ -448,6 +463,14 @@ _name(const char *class, const char *text)
 CODE:
     PERL_UNUSED_VAR(class);
     sirius_title_name(text);
+
+int
+_refused(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sirius_title_refused();
+OUTPUT:
+    RETVAL
 
 void
 _show(const char *class, const char *text)
@@ -516,7 +539,7 @@ CODE:
     PERL_UNUSED_VAR(class);
     RETVAL = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (RETVAL < 0)
-        croak("Sirius::Edge::Shared: eventfd: %s", Strerror(errno));
+        sirius_not_created(aTHX_ "a bell for an edge", errno, "eventfd2");
 OUTPUT:
     RETVAL
 
@@ -526,7 +549,7 @@ CODE:
     int fd, err = sr_door_lobby(&fd);
     PERL_UNUSED_VAR(class);
     if (err)
-        croak("cannot create the lobby of an edge: %s", Strerror(err));
+        sirius_not_created(aTHX_ "the lobby of an edge", err, "socket, bind, listen");
     RETVAL = fd;
 OUTPUT:
     RETVAL
@@ -537,7 +560,7 @@ PPCODE:
     int pair[2], err = sr_door_pair(pair);
     PERL_UNUSED_VAR(class);
     if (err)
-        croak("cannot create a socket pair for two edges: %s", Strerror(err));
+        sirius_not_created(aTHX_ "a pair of sockets for an edge", err, "socketpair");
     EXTEND(SP, 2);
     mPUSHi(pair[0]);
     mPUSHi(pair[1]);
@@ -565,7 +588,7 @@ CODE:
     sr_scoreboard *s = sr_scoreboard_new((uint32_t)slots, (uint32_t)edges);
     PERL_UNUSED_VAR(class);
     if (!s)
-        croak("Sirius::Scoreboard->new(%" UVuf "): %s", slots, Strerror(errno));
+        sirius_not_created(aTHX_ "the memory that processes share", errno, "memfd_create, mmap");
     RETVAL = sirius_board_new(aTHX_ s);
 OUTPUT:
     RETVAL

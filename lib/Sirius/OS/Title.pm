@@ -20,6 +20,10 @@ sub app {
 # While it loads the application, Plack sets $0, and so what ps shows, to its path
 sub load {
     my ( $class, $code ) = @_;
+    if ( local $! = Sirius::OS::Title->_refused ) {
+        die "sirius: the system refuses prctl(2): $!. Perl would wait for ever when something sets \$0."
+            . " Allow it in the container's filter of system calls (seccomp), such as by deploy/container/seccomp.json\n";
+    }
     Sirius::OS::Title->_keep;
     my $app;
     my $done  = eval { $app = $code->(); 1 };
@@ -129,7 +133,8 @@ Gives this process a L</title>.
   my $app = Sirius::OS::Title->load( sub {...} );
 
 Calls the code, which loads the application, and returns what it returns. Plack assigns to C<$0> before and after; the
-title stays, unless the application itself assigns to C<$0> meanwhile. Dies with the error of the code.
+title stays, unless the application itself assigns to C<$0> meanwhile. Dies with the error of the code; and where prctl(2) is
+refused, as perl would never return from there.
 
 =head2 serves
 
