@@ -9,6 +9,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -33,17 +34,25 @@
 #ifndef SECCOMP_FILTER_FLAG_SPEC_ALLOW
 #define SECCOMP_FILTER_FLAG_SPEC_ALLOW 4
 #endif
-enum { LANDLOCK_CREATE = 444, LANDLOCK_ADD = 445, LANDLOCK_RESTRICT = 446 };
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_add_rule 445
+#define SYS_landlock_restrict_self 446
+#endif
 
 /* --- system calls --- */
 
-#if defined __x86_64__ && !defined __ILP32__
+/* Without libseccomp the filter is written here, for the two architectures on which it was tested. */
+#ifdef SR_SECCOMP
+#include <malloc.h>
+#include <seccomp.h>
+#elif defined __x86_64__ && !defined __ILP32__
 #define ARCH AUDIT_ARCH_X86_64
 #elif defined __aarch64__ && !defined __ILP32__
 #define ARCH AUDIT_ARCH_AARCH64
 #endif
 
-#ifdef ARCH
+#if defined SR_SECCOMP || defined ARCH
 
 enum { EDGE = 1, KEEPER = 2, BOTH = EDGE | KEEPER };
 
@@ -157,6 +166,134 @@ typedef struct checked {
     uint32_t values[VALUES_MAX];
 } checked;
 
+enum { CHECKED = 10 };
+
+/* Without arguments that are known at build time only: a socket of syslog, this process. */
+static void checks_of(const sr_sandbox *s, checked to[CHECKED])
+{
+    const uint32_t here = (uint32_t)AT_FDCWD, self = (uint32_t)getpid();
+    const checked table[CHECKED] = {
+        {SYS_mmap, BOTH, 2, 1, LACKS, {PROT_EXEC}},
+        {SYS_mprotect, BOTH, 2, 1, LACKS, {PROT_EXEC}},
+        /* below a descriptor: what is not, the C library opens from here */
+        {SYS_openat2, EDGE, 0, 1, ISNT, {here}},
+        {SYS_openat, EDGE, 0, 1, ISNT, {here}},
+        {SYS_unlinkat, EDGE, 0, 1, ISNT, {here}},
+        /* AF_UNSPEC alone, which closes by a reset: a socket must not be connected to somebody else */
+        {SYS_connect,
+         EDGE,
+         2,
+         2,
+         IS,
+         {sizeof(sa_family_t), s->reconnect ? s->reconnect : sizeof(sa_family_t)}},
+        {SYS_socketpair, EDGE, 0, 1, IS, {AF_UNIX}},
+        /* not TIOCSTI, for one, where STDERR is a terminal */
+        {SYS_ioctl, BOTH, 1, 4, IS, {TIOCOUTQ, FIONREAD, FIONBIO, TCGETS}},
+        {SYS_prlimit64, BOTH, 2, 1, IS, {0}}, /* only to ask */
+        {SYS_tgkill, BOTH, 0, 1, IS, {self}}, /* abort */
+    };
+    memcpy(to, table, sizeof table);
+}
+
+/* Allowed whatever their arguments are where files are opened by path. */
+static const int by_path[] = {
+    SYS_openat, SYS_openat2, SYS_faccessat, SYS_faccessat2,
+#ifdef SYS_open
+    SYS_open,
+#endif
+};
+
+#ifdef SR_SECCOMP
+
+static int allow(scmp_filter_ctx filter, int number)
+{
+    return -seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
+}
+
+static int check(scmp_filter_ctx filter, uint32_t what, int number, unsigned arg, uint32_t mask,
+                 uint32_t value)
+{
+    return -seccomp_rule_add(filter, what, number, 1, SCMP_CMP(arg, SCMP_CMP_MASKED_EQ, mask, value));
+}
+
+/* What no rule allows is not there (ENOSYS), or is forbidden (EPERM) where that can be said in a rule. */
+static int add_check(scmp_filter_ctx filter, const checked *k)
+{
+    enum { DESCRIPTOR = 0x80000000u }; /* AT_FDCWD is negative, as no descriptor is */
+    int err = 0;
+    switch (k->test) {
+    case IS:
+        for (unsigned i = 0; !err && i < k->n; i++)
+            if (!i || k->values[i] != k->values[0])
+                err = check(filter, SCMP_ACT_ALLOW, k->number, k->arg, UINT32_MAX, k->values[i]);
+        return err;
+    case ISNT:
+        err = check(filter, SCMP_ACT_ALLOW, k->number, k->arg, DESCRIPTOR, 0);
+        return err ? err : check(filter, SCMP_ACT_ERRNO(EPERM), k->number, k->arg, DESCRIPTOR, DESCRIPTOR);
+    case LACKS:
+        err = check(filter, SCMP_ACT_ALLOW, k->number, k->arg, k->values[0], 0);
+        return err ? err
+                   : check(filter, SCMP_ACT_ERRNO(EPERM), k->number, k->arg, k->values[0], k->values[0]);
+    }
+    return EINVAL;
+}
+
+static bool is_by_path(const sr_sandbox *s, int number)
+{
+    for (size_t i = 0; s->paths && i < sizeof by_path / sizeof *by_path; i++)
+        if (by_path[i] == number)
+            return true;
+    return false;
+}
+
+static int add_all(scmp_filter_ctx filter, const sr_sandbox *s)
+{
+    uint8_t who = s->keeper ? KEEPER : EDGE;
+    checked checks[CHECKED];
+    int err = 0;
+    checks_of(s, checks);
+    for (size_t i = 0; !err && i < sizeof plain / sizeof *plain; i++) {
+        if (!(plain[i].who & who))
+            continue;
+        err = allow(filter, plain[i].number);
+        /* what each request needs comes first, and is found first by kernels before 5.11 */
+        seccomp_syscall_priority(filter, plain[i].number, (uint8_t)(UINT8_MAX - i));
+    }
+    for (size_t i = 0; !err && s->paths && i < sizeof by_path / sizeof *by_path; i++)
+        err = allow(filter, by_path[i]);
+    for (size_t i = 0; !err && i < CHECKED; i++)
+        if (checks[i].who & who && !is_by_path(s, checks[i].number))
+            err = add_check(filter, &checks[i]);
+    return err;
+}
+
+int sr_sandbox_calls(const sr_sandbox *s)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+    if (!filter)
+        return ENOMEM;
+    /* sr_rights_guard has done that; what an older library or kernel does not have stays as it is */
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0);
+    seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);
+#if SCMP_VER_MAJOR > 2 || SCMP_VER_MINOR >= 5
+    /*
+     * Before Linux 5.16 a filter switches speculation off for the process, which slows all of it down. That is meant for
+     * programs that run code of strangers.
+     */
+    seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
+    seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1); /* tells errno of the kernel, not ECANCELED */
+#endif
+    int err = add_all(filter, s);
+    if (!err)
+        err = -seccomp_load(filter);
+    seccomp_release(filter);
+    malloc_trim(0);                     /* it has needed 300 KiB for a moment */
+    return err == EFAULT ? EPERM : err; /* where a filter refuses the call with which the library asks */
+}
+
+#else
+
 enum { CODE_MAX = 512 };
 
 typedef struct code {
@@ -210,27 +347,8 @@ static void put_checked(code *c, const checked *k)
 static void put_all(code *c, const sr_sandbox *s)
 {
     uint8_t who = s->keeper ? KEEPER : EDGE;
-    const uint32_t here = (uint32_t)AT_FDCWD, self = (uint32_t)getpid();
-    const checked table[] = {
-        {SYS_mmap, BOTH, 2, 1, LACKS, {PROT_EXEC}},
-        {SYS_mprotect, BOTH, 2, 1, LACKS, {PROT_EXEC}},
-        /* below a descriptor: what is not, the C library opens from here */
-        {SYS_openat2, EDGE, 0, 1, ISNT, {here}},
-        {SYS_openat, EDGE, 0, 1, ISNT, {here}},
-        {SYS_unlinkat, EDGE, 0, 1, ISNT, {here}},
-        /* AF_UNSPEC alone, which closes by a reset: a socket must not be connected to somebody else */
-        {SYS_connect,
-         EDGE,
-         2,
-         2,
-         IS,
-         {sizeof(sa_family_t), s->reconnect ? s->reconnect : sizeof(sa_family_t)}},
-        {SYS_socketpair, EDGE, 0, 1, IS, {AF_UNIX}},
-        /* not TIOCSTI, for one, where STDERR is a terminal */
-        {SYS_ioctl, BOTH, 1, 4, IS, {TIOCOUTQ, FIONREAD, FIONBIO, TCGETS}},
-        {SYS_prlimit64, BOTH, 2, 1, IS, {0}}, /* only to ask */
-        {SYS_tgkill, BOTH, 0, 1, IS, {self}}, /* abort */
-    };
+    checked checks[CHECKED];
+    checks_of(s, checks);
     put_load(c, offsetof(struct seccomp_data, arch));
     put(c, BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
     put_return(c, UNKNOWN);
@@ -238,18 +356,11 @@ static void put_all(code *c, const sr_sandbox *s)
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
         if (plain[i].who & who)
             put_plain(c, plain[i].number);
-    if (s->paths) {
-        put_plain(c, SYS_openat);
-        put_plain(c, SYS_openat2);
-        put_plain(c, SYS_faccessat);
-        put_plain(c, SYS_faccessat2);
-#ifdef SYS_open
-        put_plain(c, SYS_open);
-#endif
-    }
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (table[i].who & who)
-            put_checked(c, &table[i]);
+    for (size_t i = 0; s->paths && i < sizeof by_path / sizeof *by_path; i++)
+        put_plain(c, by_path[i]);
+    for (size_t i = 0; i < CHECKED; i++)
+        if (checks[i].who & who)
+            put_checked(c, &checks[i]);
     put_return(c, UNKNOWN);
 }
 
@@ -274,6 +385,8 @@ int sr_sandbox_calls(const sr_sandbox *s)
     }
     return errno;
 }
+
+#endif
 
 #else
 
@@ -313,7 +426,7 @@ enum {
 static bool add_rule(int set, int folder, uint64_t allowed)
 {
     rule r = {.allowed = allowed, .folder = folder};
-    return syscall(LANDLOCK_ADD, set, PATH_BENEATH, &r, 0) == 0;
+    return syscall(SYS_landlock_add_rule, set, PATH_BENEATH, &r, 0) == 0;
 }
 
 static bool add_rules(int set, const sr_sandbox *s, uint64_t known)
@@ -331,7 +444,7 @@ static bool add_rules(int set, const sr_sandbox *s, uint64_t known)
 int sr_sandbox_files(const sr_sandbox *s)
 {
     ruleset all = {.fs = FIRST_RIGHTS};
-    long version = syscall(LANDLOCK_CREATE, NULL, (size_t)0, RULESET_VERSION);
+    long version = syscall(SYS_landlock_create_ruleset, NULL, (size_t)0, RULESET_VERSION);
     if (version < 0)
         return errno; /* ENOSYS: not in this kernel; EOPNOTSUPP: not switched on */
     if (version >= 2)
@@ -349,10 +462,10 @@ int sr_sandbox_files(const sr_sandbox *s)
     size_t bytes = version >= 6   ? sizeof all
                    : version >= 4 ? offsetof(ruleset, scoped)
                                   : offsetof(ruleset, net);
-    int set = (int)syscall(LANDLOCK_CREATE, &all, bytes, 0);
+    int set = (int)syscall(SYS_landlock_create_ruleset, &all, bytes, 0);
     if (set < 0)
         return errno;
-    int err = add_rules(set, s, all.fs) && syscall(LANDLOCK_RESTRICT, set, 0) == 0 ? 0 : errno;
+    int err = add_rules(set, s, all.fs) && syscall(SYS_landlock_restrict_self, set, 0) == 0 ? 0 : errno;
     close(set);
     return err;
 }

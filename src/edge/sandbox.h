@@ -4,8 +4,10 @@
  * sandbox: what the process may do from now on is what it does while it serves: a filter of system calls (seccomp(2)), and files
  * below a few folders only (landlock(7)). For good. Both leave alone what is open already.
  *
- * A call that is not allowed fails: ENOSYS, so that a library which tries a newer call first takes the older one; EPERM for one
- * with arguments that are not allowed. The process is never killed: an update of the C library or of OpenSSL that
+ * The filter is made by libseccomp, on any architecture, or without it for x86_64 and aarch64 by this file.
+ *
+ * A call that is not allowed fails: ENOSYS, so that a library which tries a newer call first takes the older one; EPERM, or ENOSYS
+ * too, for one with arguments that are not allowed. The process is never killed: an update of the C library or of OpenSSL that
  * wants something else must not stop a server. Denials of seccomp are in the log of the kernel where that audits.
  *
  * What a filter cannot do is look at paths; Landlock can (Linux 5.13), where the kernel was told to use it. Without it a path can

@@ -21,7 +21,7 @@ my ( $dir, $lock ) = build_dir();
 my @libraries;
 my @flags = (
     qw(-std=gnu11 -Wall -Wextra -Werror -g -pthread),
-    "-I$root/src", tls(), sanitizers(), split ' ', $ENV{CFLAGS} || ''
+    "-I$root/src", seccomp(), tls(), sanitizers(), split ' ', $ENV{CFLAGS} || ''
 );
 
 # Exit code and output of a command, standard error included
@@ -72,15 +72,29 @@ sub forget_others {
     return;
 }
 
-# As Makefile.PL has it
+# As Makefile.PL has them
+sub seccomp {
+    return linked( 'SR_SECCOMP',
+        "#include <seccomp.h>\nint main(void) { return !seccomp_init(SCMP_ACT_ALLOW); }", '-lseccomp' );
+}
+
 sub tls {
-    my $source = catfile( $dir, 'openssl.c' );
+    return linked(
+        'SR_TLS',
+        "#include <openssl/ssl.h>\nint main(void) { return !OPENSSL_init_ssl(0, 0); }",
+        qw(-lssl -lcrypto)
+    );
+}
+
+sub linked {
+    my ( $name, $text, @with ) = @_;
+    my $source = catfile( $dir, "$name.probe.c" );
     open my $file, '>', $source or die "$source: $!";
-    print $file "#include <openssl/ssl.h>\nint main(void) { return !OPENSSL_init_ssl(0, 0); }\n";
+    print $file "$text\n";
     close $file;
-    my ($code) = run( @cc, '-o', catfile( $dir, 'openssl' ), $source, '-lssl', '-lcrypto' );
-    @libraries = qw(-lssl -lcrypto) if !$code;
-    return $code ? () : '-DSR_TLS';
+    my ($code) = run( @cc, '-o', catfile( $dir, "$name.probe" ), $source, @with );
+    push @libraries, @with if !$code;
+    return $code ? () : "-D$name";
 }
 
 # None where they do not link: a minimal container

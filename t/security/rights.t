@@ -225,7 +225,8 @@ subtest 'Without the sandbox' => sub {
 };
 
 subtest 'Where none of it is allowed' => sub {
-    my $none = Sirius::Test::Confine->without( EPERM => qw(capset landlock_create_ruleset seccomp) )
+    my $none
+        = Sirius::Test::Confine->without( EPERM => qw(capset landlock_create_ruleset seccomp PR_SET_SECCOMP) )
         or plan skip_all => 'there is no seccomp here, or no compiler';
     plan skip_all => 'it is not built' if !$sandbox;
     my $server = start( app => $HELLO, under => [ $none->path ], args => [qw(--workers 1 --edges 2)] );

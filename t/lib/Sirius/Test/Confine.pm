@@ -8,7 +8,7 @@ package Sirius::Test::Confine;
 #
 # Or one that takes some away, as an older kernel does:
 #
-#   my $old = Sirius::Test::Confine->without( ENOSYS => 'openat2' );
+#   my $old = Sirius::Test::Confine->without( ENOSYS => 'openat2', 'PR_SET_DUMPABLE' );    # the last by prctl
 
 use strict;
 use warnings;
@@ -28,6 +28,8 @@ my $SOURCE = <<'SOURCE';
 #include <unistd.h>
 #define ALLOW(n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, n, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 #define FAIL(n, err) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, n, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err),
+#define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member)),
+#define FAIL_PRCTL(what, err) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_prctl, 0, 4), LOAD(args[0]) FAIL(what, err) LOAD(nr)
 int main(int argc, char **argv)
 {
     struct sock_filter code[] = {
@@ -52,7 +54,8 @@ sub new {
 
 sub without {
     my ( $class, $error, @calls ) = @_;
-    return $class->_compile( SECCOMP_RET_ALLOW => map {"#ifdef __NR_$_\nFAIL(__NR_$_, $error)\n#endif\n"}
+    return $class->_compile( SECCOMP_RET_ALLOW =>
+            map { /\APR_/ ? "FAIL_PRCTL($_, $error)\n" : "#ifdef __NR_$_\nFAIL(__NR_$_, $error)\n#endif\n" }
             @calls );
 }
 
