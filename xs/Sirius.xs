@@ -4,6 +4,7 @@
 #include "scoreboard.h"
 #include "title.h"
 
+#include "share/common.h"
 #include "share/door.h"
 #include "share/layout.h"
 
@@ -523,6 +524,18 @@ CODE:
 OUTPUT:
     RETVAL
 
+NV
+turned(const char *class, int common, UV edge)
+CODE:
+    int64_t ns = 0;
+    PERL_UNUSED_VAR(class);
+    if (edge < SR_EDGES_MAX &&
+        pread(common, &ns, sizeof ns, (off_t)(offsetof(sr_common, row) + edge * sizeof(sr_common_row) + offsetof(sr_common_row, turned))) != (ssize_t)sizeof ns)
+        ns = 0;
+    RETVAL = (NV)ns;
+OUTPUT:
+    RETVAL
+
 SV *
 layout(const char *class)
 CODE:
@@ -666,6 +679,13 @@ CODE:
     RETVAL = sirius_board_edge(aTHX_ &self->rows[self->slots + number]);
 OUTPUT:
     RETVAL
+
+void
+edge_hangs(sr_scoreboard *self, UV number, NV since)
+CODE:
+    if (number >= self->edges)
+        croak("Sirius::Scoreboard: there is no edge %" UVuf, number);
+    atomic_store_explicit(&self->rows[self->slots + number].hangs_since, (int64_t)(since * 1e9), memory_order_relaxed);
 
 void
 occupied(sr_scoreboard *self)

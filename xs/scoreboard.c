@@ -100,6 +100,8 @@ HV *sirius_board_edge(pTHX_ const sr_row *r)
     (void)hv_stores(hv, "idle", newSVuv(count(&r->idle)));
     (void)hv_stores(hv, "waiting", newSVuv(count(&r->waiting)));
     (void)hv_stores(hv, "waiting_since", newSVnv(seconds(since)));
+    (void)hv_stores(hv, "hangs_since",
+                    newSVnv(seconds((uint64_t)atomic_load_explicit(&r->hangs_since, memory_order_relaxed))));
     return hv;
 }
 

@@ -17,7 +17,9 @@ my ( $told, $reload ) = ('');
 sub edge {
     my ( $self, $number, %option ) = @_;
     my %edge = ( %{ $self->edge_row($number) }, number => $number );
-    return                                                                           if $edge{pid} <= 0;
+    return if $edge{pid} <= 0;
+    $edge{state}       = 'starting' if $edge{state} eq 'free';
+    $edge{state}       = 'hanging'  if $edge{hangs_since};
     @edge{qw(cpu rss)} = map { Sirius::OS::Proc->$_( $edge{pid} ) } qw(cpu resident) if !$option{quick};
     return \%edge;
 }
@@ -44,18 +46,19 @@ sub snapshot {
         $sum{$_} += $edge->{$_} for keys %sum;
     }
     return {
-        connections => { open => delete $sum{connections}, %sum },
-        edges       => \@edges,
-        reload      => $board->reload,
-        latency     => delete $totals->{latency},
-        limits      => delete $totals->{allowed},
-        now         => clock_gettime(CLOCK_MONOTONIC),
-        queue       => delete $totals->{queue},
-        stopping    => $board->stopping ? 1 : 0,
-        time        => time,
-        totals      => $totals,
-        wanted      => $board->workers,
-        workers     => \@workers,
+        connections  => { open => delete $sum{connections}, %sum },
+        edges        => \@edges,
+        edges_wanted => $board->edges / 2,               # each has a second row, for the one that replaces it
+        reload       => $board->reload,
+        latency      => delete $totals->{latency},
+        limits       => delete $totals->{allowed},
+        now          => clock_gettime(CLOCK_MONOTONIC),
+        queue        => delete $totals->{queue},
+        stopping     => $board->stopping ? 1 : 0,
+        time         => time,
+        totals       => $totals,
+        wanted       => $board->workers,
+        workers      => \@workers,
     };
 }
 
@@ -163,7 +166,8 @@ Returns the number of the descriptor, which a new program can L</adopt>.
 
 Returns a hash about the edge process with that number, counted from 0, or nothing if it is not running:
 
-C<number>, C<pid>, C<state>; C<started> (monotonic seconds); C<connections>, how many are open, and C<idle>, how many of them are
+C<number>, C<pid>, C<state>, which is C<starting>, C<idle>, C<busy>, C<draining> or C<hanging>; C<hangs_since> (monotonic seconds; 0
+if it does not hang); C<started> (monotonic seconds); C<connections>, how many are open, and C<idle>, how many of them are
 idle; C<waiting>, how many requests are waiting for a worker, and C<waiting_since>, when the first of them was complete (monotonic
 seconds; 0 if none is waiting); C<accepted> connections and C<bytes> sent, by all edges with this number so far; C<cpu>, CPU time in
 seconds; C<rss>, resident memory in bytes.
@@ -173,6 +177,12 @@ seconds; C<rss>, resident memory in bytes.
   $board->edge_exited($cause);
 
 Counts the exit of an edge, with a cause as for L</exited>.
+
+=head2 edge_hangs
+
+  $board->edge_hangs( $number, $since );
+
+Called by the supervisor: the edge with that number has not responded since that time (monotonic seconds), or, with 0, does so again.
 
 =head2 edge_row
 

@@ -510,7 +510,9 @@ static void wait_events(sr_edge *ed, bool wait)
 {
     sr_engine *e = ed->engine;
     int ms = wait ? patience(ed) : 0;
-    sr_engine_publish(e, e->draining ? SR_WORKER_DRAINING : ms ? SR_WORKER_IDLE : SR_WORKER_BUSY);
+    sr_engine_publish(e, e->draining || e->retiring ? SR_WORKER_DRAINING
+                         : ms                       ? SR_WORKER_IDLE
+                                                    : SR_WORKER_BUSY);
     if (ms) {
         atomic_store(&ed->queue.replies->asleep, 1);
         if (sr_deliver_pending(ed))

@@ -111,6 +111,8 @@ void sr_others_publish(sr_edge *ed, uint64_t waiting)
 void sr_others_look(sr_edge *ed)
 {
     ed->waiting_elsewhere = 0;
+    if (ed->common)
+        atomic_store_explicit(&own(ed)->turned, ed->engine->now, memory_order_relaxed);
     if (alone(ed))
         return;
     for (uint32_t i = 0; i < ed->n_bells; i++)

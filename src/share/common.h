@@ -1,7 +1,8 @@
 #ifndef SR_COMMON_H
 #define SR_COMMON_H
 /*
- * common: what the edges of one server tell each other, for the limits that hold for all of them together.
+ * common: what the edges of one server tell each other, for the limits that hold for all of them together, and by what the
+ * supervisor sees whether they go on (lib/Sirius/Edge/Pulse.pm).
  *
  * Memory: shared by the edges only, and made by the supervisor; no worker can write it. A row is written by
  * the edge whose number it has, except `shed`. When an edge has ended, the supervisor clears its row. Order:
@@ -15,6 +16,8 @@ typedef struct sr_common_row {
     _Atomic int64_t oldest; /* monotonic ns at which its oldest idle connection will be closed; 0: none */
     _Atomic uint64_t idle;  /* idle connections */
     _Atomic uint32_t shed;  /* idle connections that others ask it to close; they ring its bell then */
+    _Atomic int64_t
+        turned; /* monotonic ns of the last turn of its loop, for the supervisor; 0: there was none */
 } sr_common_row;
 
 typedef struct sr_common {
@@ -31,6 +34,7 @@ static inline void sr_common_clear(sr_common *c, uint32_t edge)
     atomic_store(&c->row[edge].oldest, 0);
     atomic_store(&c->row[edge].idle, 0);
     atomic_store(&c->row[edge].shed, 0);
+    atomic_store(&c->row[edge].turned, 0);
 }
 
 #endif

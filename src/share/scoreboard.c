@@ -185,6 +185,7 @@ void sr_scoreboard_release(sr_scoreboard *s, uint32_t slot)
     atomic_store_explicit(&r->idle, 0, memory_order_relaxed);
     atomic_store_explicit(&r->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&r->waiting_since, 0, memory_order_relaxed);
+    atomic_store_explicit(&r->hangs_since, 0, memory_order_relaxed);
     atomic_store_explicit(&r->place_len, 0, memory_order_relaxed);
     sr_row_end(r);
     /* last of all: after this another worker may claim the row */

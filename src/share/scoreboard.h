@@ -80,6 +80,7 @@ typedef struct sr_row {
     _Atomic int64_t since;         /* monotonic ns of the last change between idle and busy */
     _Atomic int64_t started;       /* of an edge: monotonic ns */
     _Atomic int64_t waiting_since; /* of an edge: monotonic ns at which the first was complete; 0: none */
+    _Atomic int64_t hangs_since;   /* of an edge, by the supervisor: monotonic ns; 0: it goes on */
 
     /* the last request of a worker, in cache lines of its own, since they are written for each request */
     _Alignas(128) _Atomic uint32_t sequence; /* odd: being written */
@@ -124,7 +125,7 @@ typedef struct sr_row_request {
  * Two builds can run beside each other, during an update, if they agree in this number. Whoever changes the
  * place or the meaning of a field counts the first part up; the second is the size of a row.
  */
-enum { SR_SCOREBOARD_LAYOUT = 17 << 24 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 18 << 24 | sizeof(sr_row) };
 
 typedef struct sr_board {      /* the memory */
     uint32_t layout;           /* SR_SCOREBOARD_LAYOUT; the first field in every layout */

@@ -173,8 +173,18 @@ subtest 'Ready' => sub {
     is said('/healthz'),                            "200 ok\n",    'alive';
     is ready(),                                     "200 ready\n", 'ready';
     is ready( workers => [ { state => 'busy' } ] ), "200 ready\n", 'busy is ready';
-    is ready( stopping => 1 ),                      "503 not ready: the server is stopping\n",    'stopping';
-    is ready( workers => [] ),                      "503 not ready: no worker has started yet\n", 'no worker';
+    is ready( stopping => 1 ),                      "503 not ready: the server is stopping\n", 'stopping';
+    my %edge = ( connections => 0, idle => 0, number => 0, pid => 4711, waiting => 0 );
+    my $with = sub {
+        return ready( edges_wanted => 2, edges => [ map { { %edge, state => $_ } } @_ ] );
+    };
+    is $with->( 'idle',    'hanging' ),  "200 ready\n", 'one edge of two responds';
+    is $with->( 'busy',    'draining' ), "200 ready\n", 'one leaves';
+    is $with->( 'hanging', 'draining' ), "503 not ready: no edge responds: 4711\n",
+        'none that stays responds';
+    is $with->('starting'),    "503 not ready: no edge is serving\n",        'none has started';
+    is $with->(),              "503 not ready: no edge is serving\n",        'there is none';
+    is ready( workers => [] ), "503 not ready: no worker has started yet\n", 'no worker';
     is ready( workers => [ { state => 'starting' } ] ), "503 not ready: no worker has started yet\n",
         'starting';
     is ready( workers => [ {}, { state => 'starting', generation => 2 } ] ), "200 ready\n",

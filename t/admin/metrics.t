@@ -98,7 +98,8 @@ subtest 'Counters and gauges' => sub {
 };
 
 subtest 'Edges' => sub {
-    my $text = of_edges( edges => [ {}, { waiting => 0, waiting_since => 0, cpu => undef } ] );
+    my $text
+        = of_edges( edges_wanted => 3, edges => [ {}, { waiting => 0, waiting_since => 0, cpu => undef } ] );
     my $all  = samples($text);
     my %want = (
         'sirius_edge_connections{state="active",edge="0"}'  => 8,
@@ -123,7 +124,10 @@ subtest 'Edges' => sub {
         'sirius_edge_exits_total{cause="killed"}'           => 2,
         'sirius_edge_exits_total{cause="stop"}'             => 0,
     );
-    my %got = map { $_ => $all->{$_} } grep {/\Asirius_edge_/} keys %$all;
+    my %states = ( busy => 0, draining => 0, hanging => 0, idle => 2, starting => 0 );
+    $want{"sirius_edges{state=\"$_\"}"} = $states{$_} for keys %states;
+    $want{sirius_edges_wanted}          = 3;
+    my %got = map { $_ => $all->{$_} } grep { /\Asirius_edges?_/ || /\Asirius_edges\{/ } keys %$all;
     is_deeply \%got, \%want, 'all of them, and no other';
     unlike of(), qr/sirius_edge/, 'nothing of edges without them';
 };
@@ -229,7 +233,7 @@ subtest 'promtool' => sub {
     my %yaml = slurp('docs/OBSERVABILITY.md') =~ /^```yaml\n# (\S+\.yml)\n(.*?)^```$/gms;
     like promtool( $promtool, $yaml{'prometheus.yml'}, 'config' ), qr/\Aexit 0: /,
         'configuration in the manual';
-    like promtool( $promtool, $yaml{'sirius.rules.yml'}, 'rules' ), qr/\Aexit 0: .*SUCCESS: 10 rules/s,
+    like promtool( $promtool, $yaml{'sirius.rules.yml'}, 'rules' ), qr/\Aexit 0: .*SUCCESS: 12 rules/s,
         'rules in the manual';
     like promtool( $promtool, "# TYPE a counter\na 1\n" ), qr/_total/, 'it is one that finds faults';
 };

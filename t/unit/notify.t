@@ -104,6 +104,17 @@ subtest 'Watchdog' => sub {
     is_deeply [ Sirius::Service::Notify->restore( $systemd->state )->due ], [ $systemd->due ],
         'the same in another program';
 
+    my $fine = 0;
+    $systemd->only_if( sub { return $fine } );
+    for my $told ( 0, 1 ) {
+        ( $fine, $systemd->{due} ) = ( $told, clock_gettime(CLOCK_MONOTONIC) );
+        $systemd->act;
+        is_deeply [ received($socket) ], [ ('WATCHDOG=1') x $told ],
+            $told ? 'all is well' : 'something is wrong';
+        cmp_ok( ( $systemd->due )[0], '>', clock_gettime(CLOCK_MONOTONIC), 'it is asked again' );
+    }
+    is ref $systemd->state->{if}, '', 'no code is passed on';
+
     my $any = in_env( {%env}, sub { Sirius::Service::Notify->new } );
     is scalar( () = $any->due ), 1, 'without WATCHDOG_PID: ours';
     for my $case (

@@ -33,6 +33,19 @@ is( Sirius::OS::Proc->private(NOBODY),  undef, 'its private bytes' );
 is( Sirius::OS::Proc->parent(NOBODY),   0,     'its parent' );
 is( Sirius::OS::Proc->born(NOBODY),     undef, 'and when it began' );
 
+is_deeply [ Sirius::OS::Proc->progress(NOBODY) ], [], 'nor does it move';
+like( Sirius::OS::Proc->stands(NOBODY), qr/kernel does not tell/, 'or stand anywhere' );
+
+my @before = Sirius::OS::Proc->progress($$);
+is $before[0], 'R', 'this process runs';
+$until = times + 0.05;
+1 while times < $until;
+select undef, undef, undef, 0.01;
+my @now = Sirius::OS::Proc->progress($$);
+cmp_ok $now[1], '>', $before[1], 'it takes CPU time';
+cmp_ok $now[2], '>', $before[2], 'and gives the CPU up';
+like( Sirius::OS::Proc->stands($$), qr/\Arunning \(state R\)/, 'where it stands' );
+
 # A name that looks like the fields behind it
 pipe my $in, my $out or die "pipe: $!";
 my $pid = fork;

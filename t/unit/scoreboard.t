@@ -115,10 +115,16 @@ subtest 'edges' => sub {
     like error( sub { $with->edge_exited('boredom') } ), qr/there is no cause 'boredom'/, 'no such cause';
     my $row = $with->edge_row(1);
     is_deeply [ sort keys %$row ],
-        [qw(accepted bytes connections idle pid started state waiting waiting_since)],
+        [qw(accepted bytes connections hangs_since idle pid started state waiting waiting_since)],
         'what there is of one';
     is $row->{pid}, 0, 'that does not run';
     like error( sub { $with->edge_row(2) } ), qr/there is no edge 2/, 'no such place';
+    $with->edge_hangs( 1, 12.5 );
+    is $with->edge_row(1)->{hangs_since}, 12.5, 'one that does not respond, since when';
+    $with->release(2);
+    is $with->edge_row(1)->{hangs_since}, 0, 'unless it has ended';
+    like error( sub { $with->edge_hangs( 2, 1 ) } ), qr/there is no edge 2/, 'no such place';
+    is $with->snapshot->{edges_wanted}, 1, 'the second place is for the one that replaces the first';
     my $slot = $with->claim(1);
     $with->occupy( $slot, $$ );
     my ($worker) = @{ $with->snapshot->{workers} };

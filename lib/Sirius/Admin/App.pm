@@ -140,6 +140,12 @@ sub _readyz {
     my $self     = shift;
     my $snapshot = $self->{snapshot}->();
     return _text( 503, 'not ready: the server is stopping' ) if $snapshot->{stopping};
+    my @edges = @{ $snapshot->{edges} || [] };
+    if ( $snapshot->{edges_wanted} && !grep { $_->{state} =~ /\A(?:idle|busy)\z/ } @edges ) {
+        my $hanging = join ', ', map { $_->{pid} } grep { $_->{state} eq 'hanging' } @edges;
+        return _text( 503,
+            'not ready: no edge ' . ( length $hanging ? "responds: $hanging" : 'is serving' ) );
+    }
     my @up = grep { $_->{state} =~ /\A(?:idle|busy|draining)\z/ } @{ $snapshot->{workers} };
     return _text( 503, 'not ready: no worker has started yet' ) if !@up;
     my $newest = max map { $_->{generation} } @up;

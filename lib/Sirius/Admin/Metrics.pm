@@ -84,6 +84,10 @@ my @METRICS = (
         sub { _each_worker( $_[0], sub { $_->{private} } ) } ],
     [ 'worker_exits_total', 'counter', 'Workers that have exited, by cause.',
         sub { my $exits = $_[0]{totals}{exits}; map { [ $exits->{$_}, cause => $_ ] } sort keys %$exits } ],
+    [ 'edges', 'gauge', 'Edges by state; one that is hanging does not respond.',
+        \&_edges ],
+    [ 'edges_wanted', 'gauge', 'Number of edges that the server is to have.',
+        sub { [ $_[0]{edges_wanted} ] } ],
     [ 'edge_connections', 'gauge', 'Open connections of an edge by state: idle between two requests, waiting for a worker, or active.',
         sub { map { my $edge = $_; map { [ @$_, edge => $edge->{number} ] } _states( @{$edge}{qw(connections idle waiting)} ) } @{ $_[0]{edges} } } ],
     [ 'edge_oldest_wait_seconds', 'gauge', 'Age of the oldest request that is waiting in an edge; 0 if none is waiting.',
@@ -154,6 +158,15 @@ sub _states {
         [ $idle,                              state => 'idle' ],
         [ $waiting,                           state => 'waiting' ]
     );
+}
+
+# Those that are wanted and do not run have no row
+sub _edges {
+    my $snapshot = shift;
+    return if !$snapshot->{edges_wanted};
+    my %count = map { $_ => 0 } @STATES, 'hanging';
+    $count{ $_->{state} }++ for @{ $snapshot->{edges} };
+    return map { [ $count{$_}, state => $_ ] } sort keys %count;
 }
 
 sub _each_edge {

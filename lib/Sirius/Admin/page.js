@@ -215,7 +215,7 @@ function verdict() {
     if (paused) return ['quiet', 'Paused'];
     if (failing) return ['bad', `No answer for ${show.age(now() - failing.since)}: ${failing.why}`];
     if (!status) return ['quiet', 'Connecting'];
-    const { workers } = status;
+    const { edges = [], edges_wanted: wanted = 0, workers } = status;
     const { queued } = samples[samples.length - 1];
     const { reload = {} } = status;
     const errors = troubles();
@@ -223,7 +223,11 @@ function verdict() {
     const ages = workers.filter(worker => worker.began > 0).map(worker => status.now - worker.began);
     const longest = Math.max(0, ...ages);
     if (status.stopping) return ['slow', `Stopping, ${show.many(workers.length, 'worker', 'workers')} left`];
+    const stuck = edges.filter(edge => edge.state === 'hanging');
+    const open = edges.filter(edge => edge.state === 'idle' || edge.state === 'busy');
+    if (wanted && !open.length) return ['bad', stuck.length ? 'No edge responds' : 'No edge is serving'];
     if (!up.length) return ['bad', 'No worker is serving'];
+    if (open.length < wanted) return ['bad', `Serving, with ${open.length} of ${wanted} edges`];
     if (queued) return ['slow', `${show.many(queued, 'request', 'requests')} waiting for a worker`];
     if (errors) {
         const [failed, all] = errors.map(show.count);

@@ -9,6 +9,7 @@ use Sirius::Base::Clock qw(now);
 use Sirius::Edge::Keeper;
 use Sirius::Edge::Place;
 use Sirius::Edge::Program;
+use Sirius::Edge::Pulse;
 use Sirius::Edge::Settings;
 use Sirius::Edge::Shared;
 use Sirius::Log ();
@@ -39,6 +40,7 @@ sub act {
     }
     $self->_renew        if $self->{renews} && !$self->{stopping};
     $self->{keeper}->act if $self->{keeper};
+    $self->{pulse}->act  if !$self->{stopping};
     return;
 }
 
@@ -70,6 +72,9 @@ sub close {
     return;
 }
 
+# The memory of all edges
+sub common { return fileno shift->{common} }
+
 sub crls {
     my $self = shift;
     return $self->{keeper} ? $self->{keeper}->crls : ();
@@ -87,7 +92,8 @@ sub descriptors {
 sub due {
     my $self = shift;
     return ( map { !$_->pid && $self->_replaces($_) ? $_->backoff->at : () } $self->_places ),
-        $self->{keeper} ? $self->{keeper}->due : ();
+        $self->{stopping} ? ()                   : $self->{pulse}->due,
+        $self->{keeper}   ? $self->{keeper}->due : ();
 }
 
 # Title, words and handles for a keeper
@@ -105,6 +111,13 @@ sub for_keeper {
     my @words = grep {/\A(?:layout|sandbox)=/} @{ $self->{settings} };
     return $title, [ @words, Sirius::Edge::Settings->words(%number) ],
         grep {defined} @{$self}{qw(alive report)};
+}
+
+# Tells others since when that edge does not respond; 0: it does
+sub hangs {
+    my ( $self, $place, $since ) = @_;
+    $self->{scoreboard}->edge_hangs( $place->number, $since ) if $self->{scoreboard};
+    return;
 }
 
 # What they say of workers: "PID WHAT WHY"
@@ -126,6 +139,12 @@ sub hear {
 }
 
 sub is_announced { return shift->{supervisor}->is_announced }
+
+# The process that has the private keys, unless it is about to end
+sub keeper_child {
+    my $self = shift;
+    return $self->{keeper} && $self->{keeper}->child;
+}
 
 sub log_errors_to {
     my ( $self, $fd ) = @_;
@@ -177,6 +196,8 @@ sub pids {
     my $self = shift;
     return map { $_->pid || () } $self->_places;
 }
+
+sub places { return shift->_places }
 
 # The one that is in use since the start or the last reload. Undef if none was installed
 sub program { return shift->{program} ||= Sirius::Edge::Program->keep }
@@ -240,6 +261,17 @@ sub reads_certificates {
 sub running {
     my $self = shift;
     return grep { $_->pid } $self->_places;
+}
+
+# How lines of the log begin
+sub said { return shift->{said} }
+
+# Whether an edge accepts connections, as far as this process can tell
+sub serves {
+    my $self = shift;
+    return
+        scalar grep { $_->pid && $_->is_ready && $_->role ne 'retires' && !$self->{pulse}->hangs( $_->pid ) }
+        $self->_places;
 }
 
 # None is starting in another's place
@@ -426,6 +458,7 @@ sub _of {
     }, $class;
     weaken( $self->{supervisor} );
     weaken $supervisor;    # of the closure
+    $self->{pulse} = Sirius::Edge::Pulse->new($self);
     return $self;
 }
 

@@ -82,6 +82,8 @@ sub descriptors {
     return grep {defined} $self->{line};
 }
 
+sub child { return shift->{child} }
+
 sub due {
     my $self = shift;
     return grep {defined} $self->{look_at}, $self->{next} ? () : $self->{again_at};
@@ -469,6 +471,10 @@ Looks at the files when it is time, and starts a keeper in place of one that has
 
 A hash for each certificate: C<file>, C<name> (the first that it is valid for) and C<expires>, in seconds since 1970. If a certificate
 of the chain expires earlier, that time counts.
+
+=head2 child
+
+Its process, a L<Sirius::OS::Child>. Undefined if there is none.
 
 =head2 check
 

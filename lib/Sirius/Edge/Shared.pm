@@ -80,6 +80,12 @@ Passes a descriptor to an edge; see L<Sirius::Edge::Place/pass>. False when the 
 
 The memory in which that many workers sleep and find the edges.
 
+=head2 turned
+
+  my $time = Sirius::Edge::Shared->turned( $common, $number );
+
+When the loop of this edge has last turned, in nanoseconds of the monotonic clock; 0 if it has not turned yet.
+
 =head1 SEE ALSO
 
 L<Sirius::Edge::Group>, L<Sirius::Edge::Place>.

@@ -3,10 +3,19 @@ package Sirius::OS::Proc;
 use strict;
 use warnings;
 
-use POSIX qw(SIGUSR2);
+use List::Util qw(sum0);
+use POSIX      qw(SIGUSR2);
 use Sirius::OS::Syscall;
 
 my $PAGE  = POSIX::sysconf( POSIX::_SC_PAGESIZE() );
+my %STATE = (
+    D => 'waiting for a disk or another device',
+    R => 'running',
+    S => 'sleeping',
+    T => 'stopped',
+    t => 'stopped by a debugger',
+    Z => 'ended',
+);
 my $TICKS = POSIX::sysconf( POSIX::_SC_CLK_TCK() );
 
 sub born {
@@ -59,6 +68,26 @@ sub resident {
     my ( $class, $pid ) = @_;
     my ( undef, $pages ) = split ' ', _line("$pid/statm");
     return ( $pages || 0 ) * $PAGE;
+}
+
+# State, seconds of CPU time, and how often it has been off the CPU; nothing if the kernel does not tell
+sub progress {
+    my ( $class, $pid ) = @_;
+    my @fields   = _stat($pid) or return;
+    my $switches = sum0 _text("/proc/$pid/status") =~ /^(?:non)?voluntary_ctxt_switches:\s*(\d+)$/mg;
+    return ( $fields[0], ( $fields[11] + $fields[12] ) / $TICKS, $switches );
+}
+
+# In which state it is and what it does, as far as the kernel tells: "stopped (state T), wait channel do_signal_stop"
+sub stands {
+    my ( $class, $pid ) = @_;
+    my ($state) = _stat($pid) or return 'the kernel does not tell where';
+    my $call    = Sirius::OS::Syscall->name( _line("$pid/syscall") =~ /\A(\d+)/ );
+    my $channel = _line("$pid/wchan");
+    my @words   = ( $STATE{$state} || 'in an unknown state' ) . " (state $state)";
+    push @words, "system call $call"     if length $call;
+    push @words, "wait channel $channel" if $channel =~ /\A[a-z_]\w*\z/i;
+    return join ', ', @words;
 }
 
 # Why a process makes no progress, as a list of words
@@ -171,11 +200,24 @@ The memory that the process shares with no other, in bytes: the private pages of
 kernel does not tell us: it does so for processes of the same user that have not changed their user, and to root. It takes the kernel
 some 0.3 ms for 21 MB, 0.9 ms for 56 MB.
 
+=head2 progress
+
+  my ( $state, $cpu, $switches ) = Sirius::OS::Proc->progress($pid);
+
+Its state, a letter as in proc_pid_stat(5), its CPU time in seconds, and how often it has lost the CPU: what changes while it does
+something. Nothing if it is gone or the kernel does not tell.
+
 =head2 resident
 
   my $bytes = Sirius::OS::Proc->resident($pid);
 
 The resident memory of the process, in bytes; 0 if it is gone.
+
+=head2 stands
+
+  my $text = Sirius::OS::Proc->stands($pid);
+
+Its state and, as far as the kernel tells, what it waits for: C<stopped (state T), wait channel do_signal_stop>.
 
 =head2 waits
 

@@ -267,6 +267,8 @@ sub serve {
             @{$self}{qw(reaper reload admin delay alerts edge commands control systemd scaling)} );
     $loop->add( $self->{log_pipe} ) if $self->{announced} && $self->{log_pipe};
     $self->{alerts}->start;
+    weaken( my $own = $self );
+    $self->{systemd}->only_if( sub { $own->{stopping} || !$own->{announced} || $own->{edge}->serves } );
     my $clean = eval { $self->_supervise; 1 };
     my ( $error, $status ) = ( $@, $! + 0 );
     delete @{$self}{qw(alive life control)};

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use Sirius::Base::Clock qw(now);
+use Sirius::Log         ();
 use Socket              qw(AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL SOCK_DGRAM pack_sockaddr_un);
 
 my @VARIABLES = qw(NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID);
@@ -13,6 +14,11 @@ sub act {
     my $now  = now();
     return if !defined $self->{due} || $now < $self->{due};
     $self->{due} = $now + $self->{interval};
+    my $fine = !$self->{if} || $self->{if}->();
+    Sirius::Log->error('no edge serves: the watchdog of systemd is not told that all is well')
+        if !$fine && !$self->{said}++;
+    return if !$fine;
+    delete $self->{said};
     return $self->notify('WATCHDOG=1');
 }
 
@@ -53,12 +59,23 @@ sub notify {
     return;
 }
 
+# Tells the watchdog only while this code returns true
+sub only_if {
+    my ( $self, $code ) = @_;
+    $self->{if} = $code;
+    return;
+}
+
 sub restore {
     my ( $class, $state ) = @_;
     return bless {%$state}, $class;
 }
 
-sub state { return { %{ +shift } } }
+sub state {
+    my %state = %{ +shift };
+    delete $state{if};
+    return \%state;
+}
 
 1;
 
@@ -124,6 +141,12 @@ process.
   $systemd->notify(@lines);
 
 Sends one message. A line break inside a line becomes a space. Never waits and never dies.
+
+=head2 only_if
+
+  $systemd->only_if( sub { ... } );
+
+From now on L</act> leaves C<WATCHDOG=1> out while this code returns false, and says so in the log: systemd then acts as the unit says.
 
 =head2 restore
 

@@ -21,6 +21,7 @@ sub text {
         . _table( [qw(edge state age connections idle waiting wait accepted)],
         map { _edge( $_, $now ) } @edges )
         if @edges;
+    $text .= "\nno edge is running: connections wait\n" if $status->{edges} && !@edges;
     my @certificates = sort { $a->{expires} <=> $b->{expires} } @{ $status->{certificates} || [] };
     $text .= "\n" . _table( [ qw(certificate file), 'days left' ], map { _certificate($_) } @certificates )
         if @certificates;

@@ -40,6 +40,7 @@ sub of_edges {
     my $totals   = $snapshot->{totals};
     @{$totals}{qw(given taken)} = ( 0, 0 );
     $totals->{edge_exits} ||= { crash => 1, exit => 0, killed => 2, stop => 0 };
+    $snapshot->{edges_wanted} //= @$edges;
     $snapshot->{edges} = [ map { $class->edge( $number++, $snapshot->{now}, %$_ ) } @$edges ];
     return $snapshot;
 }
