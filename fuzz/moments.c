@@ -319,7 +319,10 @@ FUZZ_TARGET(moments)
         close(moments_heir);
     moments_end();
     MUST(ftruncate(moments_log, 0) == 0);
-    MUST(!strstr(moments_told(), " broken ") || !moments_honest);
+    const char *told = moments_told();
+    if (strstr(told, " broken ") && moments_honest)
+        fprintf(stderr, "%s", told);
+    MUST(!strstr(told, " broken ") || !moments_honest);
     MUST(moments_descriptors() == before);
     return 0;
 }

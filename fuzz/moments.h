@@ -89,6 +89,9 @@ typedef enum moments_record {
     R_END,
     R_CUT,
     R_UNREAD,
+    R_TAKE,  /* a note: asks for the socket (psgix.io) */
+    R_SPEAK, /* the application writes half of its response there */
+    R_TAKEN, /* the other half */
 } moments_record;
 
 typedef enum moments_framing { F_CHUNKED, F_LENGTH } moments_framing;
@@ -117,6 +120,7 @@ static const moments_shape moments_shapes[] = {
     {"cut length", "GET", 1, F_LENGTH, {R_HEAD, R_DATA, R_CUT}},
     {"cut at once", "GET", 1, F_LENGTH, {R_CUT}},
     {"unread", "GET", 1, F_LENGTH, {R_UNREAD}},
+    {"taken", "GET", 1, F_LENGTH, {R_TAKE, R_SPEAK, R_TAKEN}},
 };
 enum { MOMENTS_SHAPES = sizeof moments_shapes / sizeof *moments_shapes };
 
@@ -128,9 +132,10 @@ static char moments_byte(unsigned id, size_t i)
 /* Bytes of the body, in as many pieces as the shape has DATA; a body in one piece is in its head or its file */
 static size_t moments_bytes(unsigned id, const moments_shape *shape)
 {
-    return shape->record[0] == R_WHOLE || shape->record[1] == R_WHOLE ? 10 + id % 300
-           : shape->record[1] == R_FILE                               ? 20000 + id % 300
-                                                                      : MOMENTS_BODY + id % 300;
+    return shape->record[0] == R_WHOLE || shape->record[1] == R_WHOLE || shape->record[0] == R_TAKE
+               ? 10 + id % 300
+           : shape->record[1] == R_FILE ? 20000 + id % 300
+                                        : MOMENTS_BODY + id % 300;
 }
 
 static unsigned moments_count(const moments_shape *shape, moments_record kind)
@@ -413,6 +418,7 @@ typedef struct moments_worker {
     const moments_shape *shape;
     unsigned next;  /* record of the shape */
     unsigned piece; /* DATA that were written */
+    int socket;     /* of the client, which the application has; 0: it has not */
 } moments_worker;
 
 static moments_worker moments_workers[MOMENTS_ROWS];
@@ -432,6 +438,7 @@ static bool moments_hello(uint32_t row)
     sr_worker *w = &m->w;
     sr_worker_line *l = &w->edges[0];
     int fds[SR_MESSAGE_FDS], n = 0;
+    moments_inside = NULL;
     for (int i = 0; i < 4; i++) /* what the others have sent is read, and known as theirs */
         if (!moments_step())
             return false;
@@ -471,6 +478,8 @@ static void moments_die(uint32_t row)
     moments_worker *m = &moments_workers[row];
     if (moments_there(m))
         sr_worker_close(&m->w);
+    if (m->socket)
+        close(m->socket);
     *m = (moments_worker){0};
 }
 
@@ -553,6 +562,33 @@ static bool moments_may(const moments_worker *m)
            (gone || behind <= SR_BACKLOG_MAX || m->shape->record[m->next] != R_DATA);
 }
 
+/* The application answers by itself: the first half of what it has to say, or the second. */
+static void moments_speak(const moments_worker *m, bool first)
+{
+    char text[1000];
+    size_t all = moments_bytes(m->id, m->shape);
+    size_t n =
+        (size_t)sprintf(text, "HTTP/1.1 200 OK\r\nX-Id: %u\r\nContent-Length: %zu\r\n\r\n", m->id, all);
+    for (size_t i = 0; i < all; i++)
+        text[n + i] = moments_byte(m->id, i);
+    n += all;
+    syscall(SYS_sendto, m->socket, first ? text : text + n / 2, first ? n / 2 : n - n / 2,
+            MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
+}
+
+/* Whether the answer of the edge has come. Without a socket the application can only die. */
+static bool moments_lent(moments_worker *m)
+{
+    sr_message note;
+    int fds[SR_MESSAGE_FDS], n = 0;
+    if (sr_door_receive(m->w.from->line, &note, fds, &n, false) != 0)
+        return false;
+    m->socket = n > 0 ? fds[0] : 0;
+    while (n > 1)
+        close(fds[--n]);
+    return true;
+}
+
 /* Writes the next record. After the last it is done with the request. False: there is none, or it would have to wait. */
 static bool moments_write(uint32_t row)
 {
@@ -562,6 +598,8 @@ static bool moments_write(uint32_t row)
     if (!moments_may(m))
         return false;
     const moments_shape *shape = m->shape;
+    if (shape->record[m->next] == R_SPEAK && !moments_lent(m))
+        return false;
     size_t all = moments_bytes(m->id, shape), at = 0, some = 0;
     size_t pieces =
         moments_count(shape, R_DATA) + moments_count(shape, R_CUT); /* the last is never written */
@@ -625,6 +663,23 @@ static bool moments_write(uint32_t row)
         break;
     case R_UNREAD:
         sr_worker_unread(w, ENOMEM);
+        break;
+    case R_TAKE: {
+        sr_message note = {.kind = SR_MESSAGE_TAKE, .row = row, .number = w->number, .slot = w->index};
+        sr_door_send(w->from->line, &note, NULL, 0, false);
+        break;
+    }
+    case R_SPEAK:
+        if (m->socket)
+            moments_speak(m, true);
+        break;
+    case R_TAKEN:
+        if (m->socket) {
+            moments_speak(m, false);
+            close(m->socket);
+        }
+        sr_worker_say(w, m->socket ? SR_REPLY_TAKEN : SR_REPLY_CUT);
+        m->socket = 0;
         break;
     case R_OVER:
         break;

@@ -141,6 +141,13 @@ static bool has_written(const sr_entry *en)
     return c->pump ? c->pump->spoken : !en->lent_at || sr_send_total(c) != en->lent_at;
 }
 
+bool sr_deliver_unanswered(sr_edge *ed, const sr_entry *en)
+{
+    if (en->conn && en->conn->pump)
+        sr_pump_drain(ed->engine, en->conn);
+    return en->phase == SR_ENTRY_OPEN && !has_written(en);
+}
+
 bool sr_deliver_whole(const sr_entry *en)
 {
     return en->phase != SR_ENTRY_OPEN && !en->left && en->response.framing != SR_FRAMING_CHUNKED &&
@@ -151,9 +158,7 @@ static void cut(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
     sr_conn *c = en->conn;
-    if (c && c->pump)
-        sr_pump_drain(ed->engine, c);
-    bool open = en->phase == SR_ENTRY_OPEN && !has_written(en), whole = sr_deliver_whole(en);
+    bool open = sr_deliver_unanswered(ed, en), whole = sr_deliver_whole(en);
     sr_log_offer(ed, slot);
     sr_deliver_forget(ed, slot);
     if (!c)
@@ -173,12 +178,9 @@ void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
     bool begun = row < 0 || en->spoken || atomic_load(&ed->workers[row].reader.ring->began) == en->number;
     if (!begun && sr_mend_requeue(ed, slot))
         return;
-    if (en->conn && en->conn->pump)
-        sr_pump_drain(ed->engine, en->conn);
+    bool open = sr_deliver_unanswered(ed, en);
     if (ended && en->conn && !sr_deliver_whole(en))
-        sr_limits_tell_lost(ed, slot, ended,
-                            en->phase == SR_ENTRY_OPEN && !has_written(en) ? "the client got 502"
-                                                                           : "the response was cut off");
+        sr_limits_tell_lost(ed, slot, ended, open ? "the client got 502" : "the response was cut off");
     cut(ed, slot);
 }
 
@@ -191,7 +193,7 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
     sr_conn *c = en->conn;
     if (!c)
         return;
-    bool open = en->phase == SR_ENTRY_OPEN && !c->interim_pending;
+    bool open = sr_deliver_unanswered(ed, en) && !c->interim_pending;
     bool table = err == EMFILE || err == ENFILE;
     sr_trouble_count(ed->engine, table && !open ? SR_TROUBLE_DESCRIPTORS : SR_TROUBLE_MEMORY, 1, err);
     if (open) {

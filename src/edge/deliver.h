@@ -35,6 +35,12 @@ void sr_deliver_writable(sr_edge *ed, sr_conn *c);
  */
 void sr_deliver_forget(sr_edge *ed, uint32_t slot);
 
+/*
+ * Whether the client has got nothing of a response, so that the edge can still answer: neither from a worker, nor from an
+ * application that has the socket (psgix.io).
+ */
+bool sr_deliver_unanswered(sr_edge *ed, const sr_entry *en);
+
 /* Whether the response is complete by its framing, whatever its worker still sends. */
 bool sr_deliver_whole(const sr_entry *en);
 

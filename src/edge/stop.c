@@ -2,6 +2,7 @@
 
 #include "../conn/finish.h"
 #include "crew.h"
+#include "deliver.h"
 
 #include <unistd.h>
 
@@ -97,7 +98,7 @@ void sr_stop_end(sr_edge *ed)
     for (sr_link *l = e->all.next, *next; l != &e->all; l = next) {
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
         next = l->next;
-        if (c->slot && ed->entries[c->slot - 1].phase == SR_ENTRY_OPEN && !c->out)
+        if (c->slot && !c->out && sr_deliver_unanswered(ed, &ed->entries[c->slot - 1]))
             sr_finish_refuse(e, c, 503, SR_REFUSED_STOP, c->is_head);
     }
     bool last = !sr_sleepers_part(ed->sleepers, ed->number);
