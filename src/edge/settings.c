@@ -242,7 +242,7 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
     } texts[] = {
         {"tls-dir", &s->keyfiles.dir},         {"tls-client-ca", &s->keyfiles.ca},
         {"tls-min", &s->keyfiles.min},         {"tls-client-verify", &s->keyfiles.verify},
-        {"tls-ciphers", &s->keyfiles.ciphers},
+        {"tls-ciphers", &s->keyfiles.ciphers}, {"tls-self-signed-file", &s->keyfiles.self_file},
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (strlen(texts[i].name) == len && memcmp(texts[i].name, name, len) == 0) {

@@ -73,6 +73,8 @@ enum {
     FILE_MAX = 1024 * 1024,
     CRL_MAX = 16 * FILE_MAX,
     DAYS_SELF = 90,
+    RENEW_SELF = 30,
+    HOST_SHOWN = 128,
     NAME_MAX_SHOWN = 256,
     PATH_MAX_SHOWN = 4096
 };
@@ -396,15 +398,20 @@ static bool add_name(X509_NAME *to, const char *kind, const char *text)
     return X509_NAME_add_entry_by_txt(to, kind, MBSTRING_ASC, (const unsigned char *)text, -1, -1, 0) == 1;
 }
 
+/* The name of this machine; "" if a certificate cannot have it. */
+static void host_name(char host[HOST_SHOWN])
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
+    memset(host, 0, HOST_SHOWN);
+    if (gethostname(host, HOST_SHOWN - 1) != 0 || strspn(host, letters) != strlen(host))
+        host[0] = 0;
+}
+
 static bool describe(X509 *cert, EVP_PKEY *key)
 {
-    char host[128] = "", names[256];
-    gethostname(host, sizeof host - 1);
-    bool named =
-        host[0] &&
-        strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == strlen(host);
-    snprintf(names, sizeof names, "DNS:localhost,IP:127.0.0.1,IP:::1%s%s", named ? ",DNS:" : "",
-             named ? host : "");
+    char host[HOST_SHOWN], names[256];
+    host_name(host);
+    snprintf(names, sizeof names, "DNS:localhost,IP:127.0.0.1,IP:::1%s%s", host[0] ? ",DNS:" : "", host);
     X509_NAME *subject = X509_NAME_new();
     uint64_t serial = 0;
     bool fine = subject && getrandom(&serial, sizeof serial, 0) == (ssize_t)sizeof serial &&
@@ -423,7 +430,75 @@ static bool describe(X509 *cert, EVP_PKEY *key)
     return fine;
 }
 
-static bool make_self_signed(reading *r)
+/* Where others could have read the key or written to it, it is not used. Nor if it is about to expire, or of another machine. */
+static bool is_own(int fd, off_t *size)
+{
+    struct stat st;
+    *size = 0;
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return false;
+    *size = st.st_size;
+    return S_ISREG(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077) && st.st_size < FILE_MAX;
+}
+
+static bool still_fits(X509 *cert)
+{
+    char host[HOST_SHOWN];
+    host_name(host);
+    return self_issued(cert) && ASN1_TIME_cmp_time_t(X509_get0_notBefore(cert), time(NULL)) <= 0 &&
+           ASN1_TIME_cmp_time_t(X509_get0_notAfter(cert), time(NULL) + RENEW_SELF * 86400) > 0 &&
+           X509_check_host(cert, "localhost", 0, 0, NULL) == 1 &&
+           (!host[0] || X509_check_host(cert, host, 0, 0, NULL) == 1);
+}
+
+/* That of an earlier start. False: there is none that can be used. */
+static bool kept_self_signed(reading *r, const char *path)
+{
+    char why[SR_KEYSET_WHY];
+    sr_buffer text = {0};
+    sr_pair pair;
+    off_t size;
+    ssize_t n;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+    bool fine = is_own(fd, &size) && sr_buffer_reserve(&text, (size_t)size + 1);
+    while (fine && text.end < text.cap && (n = read(fd, text.data + text.end, text.cap - text.end)) > 0)
+        text.end += (size_t)n;
+    if (fd >= 0)
+        close(fd);
+    sr_bytes all = sr_bytes_of(sr_buffer_at(&text), sr_buffer_len(&text));
+    if (fine && (fine = sr_pair_read(&pair, all, all, why) == SR_PAIR_FINE)) {
+        fine = still_fits(pair.cert);
+        sr_pair_free(&pair);
+    }
+    ERR_clear_error();
+    fine = fine && add_pair(r, "of --tls-self-signed", "of --tls-self-signed", all, all);
+    sr_keyset_wipe(&text);
+    return fine;
+}
+
+/* For the next start; if that fails, it makes another one. */
+static void keep_self_signed(const char *path, sr_bytes cert, sr_bytes key)
+{
+    char part[PATH_MAX_SHOWN];
+    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
+        return;
+    for (char *slash = part + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+        *slash = 0;
+        mkdir(part, 0700); /* as the XDG Base Directory Specification has it */
+    }
+    if (snprintf(part, sizeof part, "%s.%d", path, (int)getpid()) >= (int)sizeof part)
+        return;
+    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return;
+    bool kept =
+        write(fd, cert.at, cert.len) == (ssize_t)cert.len && write(fd, key.at, key.len) == (ssize_t)key.len;
+    kept = close(fd) == 0 && kept && rename(part, path) == 0;
+    if (!kept)
+        unlink(part);
+}
+
+static bool make_self_signed(reading *r, const char *path)
 {
     X509 *cert = X509_new();
     EVP_PKEY *key = EVP_EC_gen("P-256");
@@ -435,13 +510,21 @@ static bool make_self_signed(reading *r)
         fail(r, "--tls-self-signed: %s", ERR_reason_error_string(ERR_peek_last_error()));
     long cert_len = fine ? BIO_get_mem_data(certs, &cert_at) : 0,
          key_len = fine ? BIO_get_mem_data(keys, &key_at) : 0;
-    fine = fine && add_pair(r, "of --tls-self-signed", "of --tls-self-signed",
-                            sr_bytes_of(cert_at, (size_t)cert_len), sr_bytes_of(key_at, (size_t)key_len));
+    sr_bytes cert_text = sr_bytes_of(cert_at, (size_t)cert_len),
+             key_text = sr_bytes_of(key_at, (size_t)key_len);
+    fine = fine && add_pair(r, "of --tls-self-signed", "of --tls-self-signed", cert_text, key_text);
+    if (fine && path)
+        keep_self_signed(path, cert_text, key_text);
     BIO_free(certs);
     BIO_free(keys);
     X509_free(cert);
     EVP_PKEY_free(key);
     return fine;
+}
+
+static bool self_signed(reading *r, const char *path)
+{
+    return (path && kept_self_signed(r, path)) || make_self_signed(r, path);
 }
 
 /* --- all of it --- */
@@ -575,8 +658,8 @@ bool sr_keyfiles_read(const sr_keyfiles *from, sr_buffer *set, sr_keyfiles_tell 
     for (size_t i = 0; i < from->n_certs; i++)
         if (!read_pair(&r, from->certs[i], from->n_keys ? from->keys[i] : from->certs[i]))
             return false;
-    return (!from->dir || read_dir(&r, from->dir)) && (!from->self_signed || make_self_signed(&r)) &&
-           (!from->ca || read_ca(&r, from));
+    return (!from->dir || read_dir(&r, from->dir)) &&
+           (!from->self_signed || self_signed(&r, from->self_file)) && (!from->ca || read_ca(&r, from));
 }
 
 #else

@@ -16,7 +16,8 @@ typedef struct sr_keyfiles {
     const char *dir; /* DIR/NAME/fullchain.pem and privkey.pem; or DIR/live/NAME/... One that has
                                expired is used, after the others, if another is valid */
     const char *ca, *verify, *min, *ciphers; /* NULL: not set */
-    bool self_signed;                        /* makes a certificate for this machine */
+    bool self_signed;                        /* makes a certificate for this machine, */
+    const char *self_file;                   /* and keeps it there, with its key; NULL: nowhere */
 } sr_keyfiles;
 
 typedef enum sr_keyfiles_kind { SR_KEYFILES_CERT, SR_KEYFILES_CRL } sr_keyfiles_kind;

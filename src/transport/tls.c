@@ -141,8 +141,8 @@ static int bio_read(BIO *bio, char *to, size_t len, size_t *got)
         sr_buffer_take(raw, *got);
     }
     if (t->hello < MESSAGE_HEADER && !hello_fits(t, to, *got)) {
-        static const uint8_t alert[] = {SSL3_RT_ALERT, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_ILLEGAL_PARAMETER};
-        sr_records_put(&t->records, alert, sizeof alert); /* as OpenSSL for one that is too long for it */
+        static const uint8_t alert[] = {SSL3_RT_ALERT, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_DECODE_ERROR};
+        sr_records_put(&t->records, alert, sizeof alert); /* its length is out of range (RFC 8446 6.2) */
         t->why = SR_FAILURE_OTHER;
         t->words = "the client's hello is longer than 16 KiB";
         errno = EPROTO;

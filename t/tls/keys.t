@@ -294,6 +294,55 @@ subtest 'a certificate for development' => sub {
     $server->stop;
 };
 
+# What a client sees of it, and how its start went: with this directory of state
+sub seen {
+    my ( $state, @args ) = @_;
+    my $server = Sirius::Test::Server->start(
+        app  => $app,
+        args => [ '--listen', '127.0.0.1:0,tls', '--tls-self-signed', @args ],
+        env  => { XDG_STATE_HOME => $state }
+    );
+    my $socket = IO::Socket::SSL->new( PeerAddr => $server->address, SSL_verify_mode => SSL_VERIFY_NONE )
+        or die 'no connection';
+    my $print = $socket->get_fingerprint('sha256');
+    undef $socket;
+    $server->stop;
+    return $print;
+}
+
+subtest 'the certificate for development stays for the next start' => sub {
+    my $dir   = File::Temp->newdir;
+    my $file  = "$dir/some/state/sirius/self-signed.pem";
+    my $first = seen( "$dir/some/state", qw(--workers 1) );
+    is sprintf( '%o', ( stat $file )[2] & 07777 ), '600', 'kept in a file that nobody else can read';
+    is sprintf( '%o', ( stat "$dir/some/state/sirius" )[2] & 07777 ), '700',  'nor its directory';
+    is seen( "$dir/some/state", qw(--workers 1) ),                    $first, 'the next start has the same';
+    is seen( "$dir/some/state", qw(--workers 0) ),                    $first, 'one without workers, too';
+    isnt seen( "$dir/other", qw(--workers 1) ),                       $first, 'another user has another';
+    chmod 0644, $file or die $!;
+    my $second = seen( "$dir/some/state", qw(--workers 1) );
+    isnt $second,                                  $first, 'a key that others could read is used no more';
+    is sprintf( '%o', ( stat $file )[2] & 07777 ), '600',  'the new one has a file of its own';
+    spew( $file, substr slurp($file), 0, 300 );
+    chmod 0600, $file or die $!;
+    my $third = seen( "$dir/some/state", qw(--workers 1) );
+    isnt $third,                                   $second, 'a damaged file is replaced';
+    is seen( "$dir/some/state", qw(--workers 1) ), $third,  'for good';
+    my @soon = $made->pem( 'localhost', self => 1, to => time + 20 * 86_400 );
+    spew( $file, join '', @soon );
+    isnt seen( "$dir/some/state", qw(--workers 1) ), $third, 'one that expires in 20 days is made anew';
+    unlike slurp($file), qr/\Q$soon[1]\E/, 'in its place';
+    unlink $file or die $!;
+    symlink "$dir/elsewhere", $file or die $!;
+    seen( "$dir/some/state", qw(--workers 1) );
+    ok !-e "$dir/elsewhere",  'a link leads nowhere';
+    ok -f $file && !-l $file, 'and is replaced';
+    my $nowhere = spew( "$dir/nowhere", '' );
+    ok seen( "$nowhere/state", qw(--workers 1) ), 'where it cannot be kept there is one nevertheless';
+    is_deeply [ map {s{.*/}{}r} glob "$dir/some/state/sirius/*" ], ['self-signed.pem'],
+        'nothing else is left';
+};
+
 subtest 'the certificate for development stays when the application changes' => sub {
     my $dir  = File::Temp->newdir;
     my $file = spew( "$dir/app.psgi", "sub { [ 200, [], ['0'] ] }\n" );

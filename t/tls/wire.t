@@ -167,7 +167,7 @@ sub hello {
 }
 
 subtest 'a long ClientHello' => sub {
-    my $alert = "\x15\3\3\0\2\2\x2f";    # fatal, illegal_parameter
+    my $alert = "\x15\3\3\0\2\2\x32";    # fatal, decode_error
     for my $case (
         [ 16_400,  16_384 ],
         [ 17_000,  100 ],

@@ -70,7 +70,7 @@ my @TABLE = (
     [ 'tls-cert', 'paths', undef, 'Read a certificate and its chain from FILE (PEM), for the addresses of --listen that end with ",tls"; may be given several times: SNI chooses among the certificates, and the first one is the default', { alias => ['ssl-cert'], many => 1 } ],
     [ 'tls-key', 'paths', undef, 'Read the private key of the --tls-cert at the same position from FILE (default: the file of --tls-cert)', { alias => ['ssl-key'], many => 1 } ],
     [ 'tls-dir', 'dir', undef, 'Read all certificates below DIR, a directory of certbot such as /etc/letsencrypt: DIR/live/NAME/fullchain.pem and privkey.pem', {} ],
-    [ 'tls-self-signed', 'bool', 0, 'Make a self-signed certificate for localhost at each start, for development', {} ],
+    [ 'tls-self-signed', 'bool', 0, 'Make a self-signed certificate for localhost, for development; it is kept in $XDG_STATE_HOME/sirius/self-signed.pem (default: ~/.local/state) with its key, and used by later starts', {} ],
     [ 'tls-min', 'choice', '1.2', 'Refuse TLS versions below this one', { of => [qw(1.2 1.3)], value => '1.2|1.3' } ],
     [ 'tls-ciphers', 'string', undef, q(Accept only these ciphers, separated by colons, with OpenSSL's names; names that begin with TLS_ are for TLS 1.3, all others for TLS 1.2. A version of which LIST has no cipher keeps its default (default: those that Mozilla recommends as "intermediate")), { value => 'LIST' } ],
     [ 'tls-client-ca', 'path', undef, 'Ask clients for a certificate, and accept those that a CA in FILE (PEM) has issued', {} ],

@@ -168,6 +168,10 @@ sub _tls {
     Sirius::Config::Options->fail( '--tls-self-signed: cannot be combined with --tls-cert or --tls-dir',
         $from->{tls_self_signed} )
         if $conf->{tls_self_signed} && ( @certs || defined $conf->{tls_dir} );
+    my $state = $ENV{XDG_STATE_HOME} // '';
+    $state = "$ENV{HOME}/.local/state" if $state !~ m{\A/} && ( $ENV{HOME} // '' ) =~ m{\A/};
+    $conf->{tls_self_signed_file} = "$state/sirius/self-signed.pem"
+        if $conf->{tls_self_signed} && $state =~ m{\A/[^\n]*\z};
     push @{ $conf->{notices} },
         'sirius: --https-redirect leads to port 443, but no address of --listen speaks TLS: add one,'
         . ' such as --listen 0.0.0.0:443,tls; if another server answers there, write --https-redirect=443'

@@ -30,7 +30,7 @@ use constant {
 
 # In the order of the command line: what is more than a text comes first
 my @LISTS    = qw(tls_cert tls_client_crl tls_key);
-my @TEXTS    = qw(tls_ciphers tls_client_ca tls_client_verify tls_dir tls_min);
+my @TEXTS    = qw(tls_ciphers tls_client_ca tls_client_verify tls_dir tls_min tls_self_signed_file);
 my @SWITCHES = qw(tls_self_signed);
 
 sub act {

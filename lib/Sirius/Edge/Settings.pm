@@ -99,7 +99,7 @@ sub _names {
     return @PLAIN, @SWITCHES,
         qw(access_log_at_once acme_webroot access_log_errors_only access_log_format access_log_min_time forwarded half_closed https_port https_redirect informational layout linger_timeout max_connections
         request_timeout server sheds_unfinished slow_log slow_log_max static stream_timeout trust_proxy tls_cert tls_ciphers tls_client_ca tls_client_crl
-        tls_client_verify tls_dir tls_key tls_min tls_self_signed tmpdir_is trusted_underscores types
+        tls_client_verify tls_dir tls_key tls_min tls_self_signed tls_self_signed_file tmpdir_is trusted_underscores types
         underscores x_forwarded_host x_forwarded_port);
 }
 
