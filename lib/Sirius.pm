@@ -173,7 +173,8 @@ them, use C<--informational on>. L<https://www.rfc-editor.org/rfc/rfc8297> has m
   --write-timeout                             the connection is closed
   --keepalive-timeout                         the connection is closed
 
-If a request body cannot be written to C<--tmpdir>, the answer is 507 when the disk is full, and 500 otherwise.
+If a request body cannot be written to C<--tmpdir>, the answer is 507 when the disk is full, 503 when no descriptor or memory is free,
+and 500 otherwise.
 
 =head1 SEE ALSO
 

@@ -17,6 +17,7 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 XS(sirius_xs_writer_write);
@@ -314,6 +315,15 @@ descriptors(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
     RETVAL = sr_descriptors_raise();
+OUTPUT:
+    RETVAL
+
+NV
+file_size(const char *class)
+CODE:
+    struct rlimit limit;
+    PERL_UNUSED_VAR(class);
+    RETVAL = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? (NV)limit.rlim_cur : -1;
 OUTPUT:
     RETVAL
 

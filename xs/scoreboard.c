@@ -98,6 +98,7 @@ HV *sirius_board_edge(pTHX_ const sr_row *r)
     (void)hv_stores(hv, "bytes", newSVuv(count(&r->counters.bytes)));
     (void)hv_stores(hv, "connections", newSVuv(count(&r->connections)));
     (void)hv_stores(hv, "idle", newSVuv(count(&r->idle)));
+    (void)hv_stores(hv, "spooled", newSVuv(count(&r->spooled)));
     (void)hv_stores(hv, "waiting", newSVuv(count(&r->waiting)));
     (void)hv_stores(hv, "waiting_since", newSVnv(seconds(since)));
     (void)hv_stores(hv, "hangs_since",

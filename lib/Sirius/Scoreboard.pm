@@ -35,7 +35,7 @@ sub snapshot {
     my ( $self, %option ) = @_;
     my $board = ref $self ? $self : $self->current || Carp::croak('this process does not belong to a server');
     my $totals  = $board->totals;
-    my %sum     = ( connections => 0, idle => 0, waiting => 0 );
+    my %sum     = ( connections => 0, idle => 0, spooled => 0, waiting => 0 );
     my @workers = grep { $_->{pid} > 0 }    # it may have ended just now
         map { +{ %{ $board->row($_) }, slot => $_ } } $board->occupied;
     if ( !$option{quick} ) {
@@ -168,7 +168,7 @@ Returns a hash about the edge process with that number, counted from 0, or nothi
 
 C<number>, C<pid>, C<state>, which is C<starting>, C<idle>, C<busy>, C<draining> or C<hanging>; C<hangs_since> (monotonic seconds; 0
 if it does not hang); C<started> (monotonic seconds); C<connections>, how many are open, and C<idle>, how many of them are
-idle; C<waiting>, how many requests are waiting for a worker, and C<waiting_since>, when the first of them was complete (monotonic
+idle; C<spooled>, the bytes of its temporary files; C<waiting>, how many requests are waiting for a worker, and C<waiting_since>, when the first of them was complete (monotonic
 seconds; 0 if none is waiting); C<accepted> connections and C<bytes> sent, by all edges with this number so far; C<cpu>, CPU time in
 seconds; C<rss>, resident memory in bytes.
 
@@ -328,7 +328,8 @@ What the server allows: C<max_connections>, C<max_queue>, C<queue_timeout> and C
 
 =item C<connections>
 
-How many are C<open>, C<idle>, and C<waiting>, that is with a complete request that waits for a worker.
+How many are C<open>, C<idle>, and C<waiting>, that is with a complete request that waits for a worker. C<spooled> is the size of all
+temporary files.
 
 =item C<edges>
 

@@ -1,6 +1,7 @@
 #include "body.h"
 
 #include "../net/tempfile.h"
+#include "spools.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ void sr_body_free(sr_body *b)
         return;
     if (b->fd >= 0)
         close(b->fd);
+    sr_spools_gave(b->written);
     sr_buffer_free(&b->mem);
     free(b);
 }
@@ -45,7 +47,14 @@ static sr_body_result disk_failed(sr_body *b)
 {
     b->err = errno;
     bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
-    return bad(b, full ? 507 : 500, "the request body cannot be written to a temporary file");
+    bool few = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    return bad(b, full ? 507 : few ? 503 : 500, "the request body cannot be written to a temporary file");
+}
+
+static void wrote(sr_body *b, size_t len)
+{
+    b->written += len;
+    sr_spools_took(len);
 }
 
 /* Writes the bytes that were held back. */
@@ -54,6 +63,7 @@ static sr_body_result settle(sr_body *b)
     size_t len = sr_buffer_len(&b->mem);
     if (len && sr_tempfile_write(b->fd, sr_buffer_at(&b->mem), len) < 0)
         return disk_failed(b);
+    wrote(b, len);
     sr_buffer_reset(&b->mem);
     return SR_BODY_MORE;
 }
@@ -70,7 +80,10 @@ static sr_body_result spool(sr_body *b, sr_bytes data)
         return SR_BODY_MORE;
     if (settle(b) == SR_BODY_BAD)
         return SR_BODY_BAD;
-    return sr_tempfile_write(b->fd, data.at, data.len) < 0 ? disk_failed(b) : SR_BODY_MORE;
+    if (sr_tempfile_write(b->fd, data.at, data.len) < 0)
+        return disk_failed(b);
+    wrote(b, data.len);
+    return SR_BODY_MORE;
 }
 
 static sr_body_result store(sr_body *b, const sr_config *config, sr_bytes data)
@@ -129,6 +142,19 @@ static sr_body_result feed_chunked(sr_body *b, const sr_config *config, sr_bytes
             return bad(b, b->decoder.status, b->decoder.why);
         }
     }
+}
+
+bool sr_body_spools(const sr_body *b, const sr_config *config, size_t more)
+{
+    return b->spooled || b->length + more > config->body_memory;
+}
+
+int sr_body_take(sr_body *b)
+{
+    int fd = b->fd;
+    b->fd = -1;
+    b->written = 0;
+    return fd;
 }
 
 sr_body_result sr_body_feed(sr_body *b, const sr_config *config, sr_bytes in, size_t *used)

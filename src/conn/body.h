@@ -19,6 +19,7 @@ typedef struct sr_body {
     sr_chunked decoder; /* if chunked */
     uint64_t left;      /* if not chunked: bytes still to come */
     uint64_t length;    /* bytes collected */
+    uint64_t written;   /* bytes of the file */
     uint64_t pieces;    /* in which they came */
     bool dear; /* those of the last call were so small that the caller should take fewer bytes at a time */
     uint64_t window;   /* value of `received` when the current window of --body-rate began */
@@ -36,6 +37,12 @@ typedef enum sr_body_result { SR_BODY_MORE, SR_BODY_DONE, SR_BODY_BAD } sr_body_
 /* For a request with SR_BODY_CHUNKED, or with SR_BODY_LENGTH and a length above 0. NULL: no memory. */
 sr_body *sr_body_new(const sr_request *r);
 void sr_body_free(sr_body *b); /* NULL is fine */
+
+/* Whether some of so many bytes more go to the file. */
+bool sr_body_spools(const sr_body *b, const sr_config *config, size_t more);
+
+/* The file is the caller's from now on, who calls sr_spools_gave with its length when it is closed. -1: there is none. */
+int sr_body_take(sr_body *b);
 
 /* Takes bytes of the body from `in`; *used is how many of them belong to it. */
 sr_body_result sr_body_feed(sr_body *b, const sr_config *config, sr_bytes in, size_t *used);

@@ -36,6 +36,7 @@ typedef struct sr_config {
     int64_t request_ns;       /* from a complete request to the head of its response; then 504; 0: no limit */
     int64_t stream_ns;        /* without more of a response that has begun; then it is cut; 0: no limit */
     int report_fd;            /* pipe that wakes the supervisor (trouble.h); -1: none */
+    uint64_t max_temp;        /* bytes of all temporary files of all edges; 0: no limit */
     const char *tmpdir;       /* NUL-terminated; the caller keeps it alive */
     sr_bytes server;          /* value of the Server field; len 0: none; the caller keeps it alive */
     sr_bytes hsts;            /* of Strict-Transport-Security, a valid field value; likewise */

@@ -7,7 +7,9 @@
 #include "engine.h"
 #include "handshake.h"
 #include "pump.h"
+#include "trouble.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -68,6 +70,7 @@ bool sr_conn_watch(sr_engine *e, sr_conn *c, uint32_t events)
     int err = c->registered ? sr_loop_change(&e->loop, &c->source, events)
                             : sr_loop_add(&e->loop, &c->source, events);
     if (err) { /* ENOSPC (max_user_watches) or ENOMEM: it could never be served again */
+        sr_trouble_lost(e, err == ENOSPC ? ENOMEM : err);
         if (c->state != SR_CONN_SERVING)
             sr_conn_close(e, c, SR_CLOSED_ERROR);
         return false;

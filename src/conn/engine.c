@@ -3,6 +3,7 @@
 #include "capacity.h"
 #include "deadline.h"
 #include "pump.h"
+#include "spools.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -136,6 +137,7 @@ void sr_engine_publish(sr_engine *e, sr_worker_state state)
     sr_row *row = e->row;
     atomic_store_explicit(&row->connections, e->n_conns, memory_order_relaxed);
     atomic_store_explicit(&row->idle, e->n_idle, memory_order_relaxed);
+    atomic_store_explicit(&row->spooled, sr_spools_bytes(), memory_order_relaxed);
     if (atomic_load_explicit(&row->state, memory_order_relaxed) != state) {
         atomic_store_explicit(&row->since, e->now, memory_order_relaxed);
         atomic_store_explicit(&row->state, state, memory_order_relaxed);

@@ -148,6 +148,10 @@ typedef struct sr_engine {
 
     sr_leased leased; /* leased.c */
 
+    /* spools.c */
+    int64_t disk_full_until;  /* monotonic ns of the next try after one has failed */
+    uint64_t disk_full_frees; /* what was counted as freed at that time */
+
     sr_accesslog *log;         /* NULL: there is none */
     const char *refusal;       /* why the request at hand is refused, static; NULL: as its parser says */
     uint64_t nonce;            /* random: for ids of requests (http/traced.h) */

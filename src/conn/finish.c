@@ -173,6 +173,7 @@ void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool
     sr_trouble_refused(e, c, why);
     if (!sr_response_refusal(&out, status, is_head, e->date, e->config.server, sr_hsts_of(e, c))) {
         sr_buffer_free(&out);
+        sr_trouble_lost(e, ENOMEM);
         sr_conn_close(e, c, SR_CLOSED_ERROR);
         return;
     }

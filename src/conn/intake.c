@@ -11,6 +11,7 @@
 #include "finish.h"
 #include "handshake.h"
 #include "send.h"
+#include "spools.h"
 #include "trouble.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@
 
 enum {
     READS_PER_EVENT = 4, /* 512 KiB of a body; then others have their turn */
+    PAYING_MAX = 8,      /* connections that may be ended for the next bytes of a body */
     DEAR = 16 * 1024, /* bytes of a body in tiny chunks, of which each byte takes as long as fifty others */
 };
 
@@ -28,9 +30,13 @@ typedef enum { TAKE_MORE, TAKE_READY, TAKE_OVER } take;
 
 static take refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
 {
-    if (status == 503) /* 503 is used here for lack of memory only */
-        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, ENOMEM);
-    sr_finish_refuse(e, c, status, sr_account_fault(status), is_head);
+    sr_refusal why = sr_account_fault(status);
+    if (status == 503) { /* 503 is used here for lack of memory or descriptors only */
+        int err = c->body && c->body->err ? c->body->err : ENOMEM;
+        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, err);
+        why = sr_account_lack(err);
+    }
+    sr_finish_refuse(e, c, status, why, is_head);
     return TAKE_OVER;
 }
 
@@ -81,8 +87,7 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     if (b) {
         task->body_length = b->length;
         task->body = sr_bytes_of(sr_buffer_at(&b->mem), sr_buffer_len(&b->mem));
-        task->body_fd = b->fd;
-        b->fd = -1;
+        task->body_fd = sr_body_take(b);
     } else if (r->framing == SR_BODY_LENGTH) {
         task->body = sr_bytes_of(view.at + r->head_len, (size_t)r->content_length);
         task->body_length = r->content_length;
@@ -103,14 +108,37 @@ static take body_result(sr_engine *e, sr_conn *c, sr_body_result result, sr_byte
             return refuse(e, c, 503, c->parse->is_head);
         return ready(e, c, c->parse, sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in)), false, task);
     case SR_BODY_BAD:
+        sr_spools_failed(e, c->body->err);
         break;
     }
     return refuse(e, c, c->body->status, c->parse->is_head);
 }
 
+/* Whether the next bytes may go to the file. If there is no room, the slowest client pays, which may be this one. */
+static bool has_room(sr_engine *e, sr_conn *c, size_t len)
+{
+    if (!sr_body_spools(c->body, &e->config, len))
+        return true;
+    for (int i = 0; i < PAYING_MAX; i++)
+        if (sr_spools_room(e, len))
+            return true;
+        else if (sr_spools_evict(e, c) != SR_SPOOLS_OTHER)
+            break;
+    return sr_spools_allowed(e, len); /* if the disk is full, the write will say so */
+}
+
+static take lacks_room(sr_engine *e, sr_conn *c)
+{
+    sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);
+    sr_finish_refuse(e, c, 507, SR_REFUSED_TEMPORARY, c->parse->is_head);
+    return TAKE_OVER;
+}
+
 static take take_body(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
 {
     size_t used = 0;
+    if (!has_room(e, c, fresh.len))
+        return lacks_room(e, c);
     sr_body_result result = sr_body_feed(c->body, &e->config, fresh, &used);
     return body_result(e, c, result, sr_bytes_of(fresh.at + used, fresh.len - used), task);
 }
@@ -149,6 +177,8 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
     if (!rest.len)
         return TAKE_MORE;
     size_t used = 0;
+    if (!has_room(e, c, rest.len))
+        return lacks_room(e, c);
     sr_body_result result = sr_body_feed(c->body, &e->config, rest, &used);
     rest = sr_bytes_of(rest.at + used, rest.len - used);
     /* the bytes after the head are in c->in already: removes the body from between head and next request */
@@ -307,6 +337,7 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             break;
         if (n < 0) {
+            sr_trouble_lost(e, errno);
             sr_conn_close(e, c, SR_CLOSED_CLIENT);
             return SR_INTAKE_WAIT;
         }
@@ -341,6 +372,15 @@ void sr_intake_close(sr_engine *e, sr_conn *c)
     e->current_view = (sr_bytes){0};
 }
 
+void sr_intake_drop(sr_task *task)
+{
+    if (task->body_fd < 0)
+        return;
+    close(task->body_fd);
+    task->body_fd = -1;
+    sr_spools_gave(task->body_length);
+}
+
 void sr_intake_refuse(sr_engine *e, sr_task *task, int status, sr_refusal why)
 {
     sr_conn *c = task->conn;
@@ -348,8 +388,7 @@ void sr_intake_refuse(sr_engine *e, sr_task *task, int status, sr_refusal why)
     e->current_view = (sr_bytes){0};
     c->requests--; /* the request will be counted as refused */
     c->state = SR_CONN_READY;
-    if (task->body_fd >= 0)
-        close(task->body_fd);
+    sr_intake_drop(task);
     sr_finish_refuse(e, c, status, why, c->is_head);
 }
 
@@ -387,7 +426,7 @@ static void no_descriptor(sr_engine *e, int err)
 static sr_intake accept_encrypted(sr_engine *e, sr_conn *c)
 {
     if (!(c->transport = sr_tls_accept(e->tls, c->source.fd))) {
-        sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, ENOMEM);
+        sr_trouble_count(e, SR_TROUBLE_RESET, 1, ENOMEM);
         sr_conn_close(e, c, SR_CLOSED_ERROR);
         return SR_INTAKE_WAIT;
     }
@@ -444,6 +483,7 @@ sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task)
         sr_peer_init(&peer, &from);
     sr_conn *c = sr_conn_new(fd, &peer, (uint8_t)(l - e->listeners));
     if (!c) {
+        sr_trouble_count(e, SR_TROUBLE_RESET, 1, ENOMEM);
         close(fd);
         return SR_INTAKE_WAIT;
     }

@@ -20,7 +20,7 @@ typedef struct sr_task {
     const sr_request *request;
     const char *base; /* the bytes that the spans of the request point into */
     sr_bytes body;    /* a body in memory, maybe empty */
-    int body_fd;      /* a body in a file, from offset 0, which belongs to the caller; -1: it is in memory */
+    int body_fd; /* a body in a file, from offset 0, which belongs to the caller as sr_body_take says; -1: it is in memory */
     uint64_t body_length;
 
     const sr_forwarded *forwarded; /* what trusted proxies say of scheme, host and port; NULL: nothing */
@@ -40,6 +40,9 @@ bool sr_intake_is_head(const sr_conn *c);
 
 /* The task was copied: drops its bytes, and keeps those after them for the next request. */
 void sr_intake_close(sr_engine *e, sr_conn *c);
+
+/* Closes the file of the body, if there is one: nobody needs it. */
+void sr_intake_drop(sr_task *task);
 
 /* Nobody can serve the task: answers with `status`, which is logged and counted as `why`, then ends the connection. */
 void sr_intake_refuse(sr_engine *e, sr_task *task, int status, sr_refusal why);

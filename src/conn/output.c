@@ -2,6 +2,7 @@
 
 #include "../net/nosignal.h"
 #include "../net/tempfile.h"
+#include "spools.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,16 +27,27 @@ sr_output *sr_output_new(void)
     return o;
 }
 
+static void spool_close(sr_output *o)
+{
+    if (o->spool)
+        sr_spools_gave(o->written);
+    if (o->fd >= 0)
+        close(o->fd);
+    o->fd = -1;
+    o->spool = false;
+    o->written = o->file_left = 0;
+}
+
 void sr_output_free(sr_output *o)
 {
     if (!o)
         return;
     sr_link_remove(&o->leased);
-    if (o->fd >= 0)
-        close(o->fd);
+    spool_close(o);
     if (o->next >= 0)
         close(o->next);
     sr_buffer_free(&o->mem);
+    sr_buffer_free(&o->tail);
     sr_parts_free(o->parts);
     free(o);
 }
@@ -63,58 +75,42 @@ static bool spool_open(sr_output *o, const char *tmpdir)
     o->fd = sr_tempfile_open(tmpdir);
     o->spool = o->fd >= 0;
     o->offset = 0;
+    o->written = 0;
     return o->spool;
 }
 
-/* Appends bytes of a response to those in memory, or to those in the file. */
-typedef bool put_bytes(sr_output *o, const char *data, size_t len);
-
-static bool to_spool(sr_output *o, const char *data, size_t len)
+/* By one system call, and at its place: a part of it that was written without the rest does not count. */
+static bool to_spool(sr_output *o, const struct iovec *iov, int n, size_t skip, size_t len)
 {
-    if (sr_tempfile_write(o->fd, data, len) < 0)
+    if (sr_tempfile_put(o->fd, iov, n, skip, (off_t)o->written) < 0)
         return false;
+    sr_spools_took(len);
+    o->written += len;
     o->file_left += len;
     return true;
 }
 
-static bool to_memory(sr_output *o, const char *data, size_t len)
+/* Behind the spool, if there is one. */
+static bool to_memory(sr_output *o, const struct iovec *iov, int n, size_t skip, size_t rest)
 {
-    return sr_buffer_add(&o->mem, data, len);
-}
-
-static bool put_all(sr_output *o, const struct iovec *iov, int n, size_t skip, put_bytes *put)
-{
+    sr_buffer *to = o->spool ? &o->tail : &o->mem;
+    if (!sr_buffer_reserve(to, rest))
+        return false;
     for (int i = 0; i < n; i++) {
         size_t past = skip < iov[i].iov_len ? skip : iov[i].iov_len;
-        size_t len = iov[i].iov_len - past;
         skip -= past;
-        if (len && !put(o, (const char *)iov[i].iov_base + past, len))
-            return false;
+        sr_buffer_add(to, (const char *)iov[i].iov_base + past, iov[i].iov_len - past);
     }
     return true;
 }
 
-/* The disk is full: moves the bytes of the file to memory, after those already there, and closes the file. */
-static bool unspool(sr_output *o)
+/* There may be room again: what is behind the spool goes into it. */
+static bool tail_to_spool(sr_output *o)
 {
-    size_t left = (size_t)o->file_left, got = 0;
-    if (o->fd < 0)
-        return true;
-    if (!o->spool || left > SR_OUTPUT_TOTAL || !sr_buffer_reserve(&o->mem, left))
+    struct iovec iov = {sr_buffer_at(&o->tail), sr_buffer_len(&o->tail)};
+    if (iov.iov_len && !to_spool(o, &iov, 1, 0, iov.iov_len))
         return false;
-    while (got < left) {
-        ssize_t r = pread(o->fd, o->mem.data + o->mem.end + got, left - got, o->offset + (off_t)got);
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r <= 0)
-            return false;
-        got += (size_t)r;
-    }
-    o->mem.end += left;
-    o->file_left = 0;
-    o->spool = false;
-    close(o->fd);
-    o->fd = -1;
+    sr_buffer_free(&o->tail);
     return true;
 }
 
@@ -126,16 +122,17 @@ bool sr_output_keep(sr_output *o, const struct iovec *iov, int n, size_t skip, s
         rest += iov[i].iov_len;
     rest -= skip;
     bool large = sr_buffer_len(&o->mem) + rest > SR_OUTPUT_MEMORY;
+    if (where == SR_KEEP_OFF_DISK)
+        return (o->fd < 0 || o->spool) && to_memory(o, iov, n, skip, rest);
     if (!o->spool && where != SR_KEEP_ON_DISK && !(where == SR_KEEP_BY_SIZE && large))
-        return put_all(o, iov, n, skip, to_memory);
-    uint64_t before = o->file_left;
-    if (spool_open(o, tmpdir) && put_all(o, iov, n, skip, to_spool))
+        return to_memory(o, iov, n, skip, rest);
+    if (spool_open(o, tmpdir) && tail_to_spool(o) && to_spool(o, iov, n, skip, rest))
         return true;
     int why = errno;
-    o->file_left = before;
     /* the client was promised this response: it is kept in memory if that is possible */
-    if (where == SR_KEEP_BY_SIZE && rest <= SR_OUTPUT_TOTAL && unspool(o) &&
-        put_all(o, iov, n, skip, to_memory))
+    if (where == SR_KEEP_BY_SIZE && (o->fd < 0 || o->spool) &&
+        sr_buffer_len(&o->mem) + sr_buffer_len(&o->tail) + rest <= SR_OUTPUT_TOTAL &&
+        to_memory(o, iov, n, skip, rest))
         return true;
     errno = why;
     return false;
@@ -242,14 +239,18 @@ static sr_flush flush_file(sr_output *o, int socket, uint64_t *sent, size_t *bud
     return SR_FLUSH_DONE;
 }
 
-/* The spool is sent, and the file behind it takes its place. */
-static void next_file(sr_output *o)
+/* The spool is sent: what is behind it takes its place. */
+static void spool_over(sr_output *o)
 {
-    close(o->fd);
+    spool_close(o);
+    sr_buffer_free(&o->mem);
+    o->mem = o->tail;
+    o->tail = (sr_buffer){0};
+    if (o->next < 0)
+        return;
     o->fd = o->next;
     o->offset = o->next_offset;
     o->file_left = o->next_left;
-    o->spool = false;
     o->next = -1;
     o->next_left = 0;
 }
@@ -275,8 +276,8 @@ sr_flush sr_output_flush(sr_output *o, int socket, uint64_t *sent)
         sr_flush r = flush_memory(o, socket, sent);
         if (r == SR_FLUSH_DONE)
             r = flush_file(o, socket, sent, &budget);
-        if (r == SR_FLUSH_DONE && o->next >= 0) {
-            next_file(o);
+        if (r == SR_FLUSH_DONE && o->spool && (sr_buffer_len(&o->tail) || o->next >= 0)) {
+            spool_over(o);
             continue;
         }
         if (r == SR_FLUSH_DONE && o->next_left)

@@ -7,8 +7,8 @@
  * Memory is bounded. What is larger than SR_OUTPUT_MEMORY, and everything while the engine holds
  * SR_OUTPUT_TOTAL already, is copied to an unlinked temporary file and sent from there, so that 1,000 slow
  * readers of a megabyte cost disk cache, not memory of the process. If the disk is full or no descriptor is
- * left, up to SR_OUTPUT_TOTAL of a response stay in memory after all, since the client was promised the
- * response.
+ * left, up to SR_OUTPUT_TOTAL of a response stay in memory after all, behind what is on the disk, since the client
+ * was promised the response.
  *
  * Owner: the connection, while something is pending.
  */
@@ -37,9 +37,11 @@ typedef struct sr_output {
     sr_buffer mem;           /* sent first */
     int fd;                  /* then this file; -1: none; owned */
     bool spool;              /* fd is a temporary file of ours, and may grow */
-    bool copies;  /* no sendfile: somebody else has the socket and may make it blocking at any moment, or the
+    bool copies; /* no sendfile: somebody else has the socket and may make it blocking at any moment, or the
                            file, and may change it while its pages lie in the socket */
-    off_t offset; /* next byte of the file to send */
+    uint64_t written;   /* bytes of the spool, those that were sent included: what it takes on the disk */
+    sr_buffer tail;     /* what comes behind the spool, as long as that can't grow */
+    off_t offset;       /* next byte of the file to send */
     uint64_t file_left; /* bytes of the file to send */
     int next;           /* while there is a spool: the file that comes after it; -1: none; owned */
     off_t next_offset;
@@ -49,7 +51,12 @@ typedef struct sr_output {
         leased; /* in sr_engine.leased: others wait until they may write to the file (leased.h); or alone */
 } sr_output;
 
-typedef enum sr_keep { SR_KEEP_BY_SIZE, SR_KEEP_ON_DISK, SR_KEEP_IN_MEMORY } sr_keep;
+typedef enum sr_keep {
+    SR_KEEP_BY_SIZE,
+    SR_KEEP_ON_DISK,
+    SR_KEEP_IN_MEMORY, /* unless there is a spool */
+    SR_KEEP_OFF_DISK,  /* there is no room on the disk */
+} sr_keep;
 
 typedef enum sr_flush {
     SR_FLUSH_DONE,  /* nothing is pending any more */
@@ -89,12 +96,12 @@ sr_flush sr_output_flush(sr_output *o, int socket, uint64_t *sent);
 /* Bytes that are still to be sent, without parts. */
 static inline uint64_t sr_output_pending(const sr_output *o)
 {
-    return sr_buffer_len(&o->mem) + o->file_left + o->next_left;
+    return sr_buffer_len(&o->mem) + o->file_left + sr_buffer_len(&o->tail) + o->next_left;
 }
 
 static inline size_t sr_output_memory(const sr_output *o)
 {
-    return o->mem.cap;
+    return o->mem.cap + o->tail.cap;
 }
 
 #endif

@@ -1,6 +1,7 @@
 #include "send.h"
 
 #include "deadline.h"
+#include "spools.h"
 #include "trouble.h"
 
 #include <errno.h>
@@ -93,9 +94,38 @@ static size_t iov_bytes(const struct iovec *iov, int n)
     return sum;
 }
 
+/*
+ * Without room on the disk, memory takes more than it should: until the worker waits that makes the response, or the
+ * slowest client has paid (spools.h).
+ */
+static bool kept(sr_engine *e, sr_conn *c, const struct iovec *iov, int n, size_t skip, sr_keep where)
+{
+    if (where != SR_KEEP_OFF_DISK) {
+        if (sr_output_keep(c->out, iov, n, skip, where, e->config.tmpdir))
+            return true;
+        sr_spools_failed(e, errno);
+        if (where != SR_KEEP_ON_DISK) /* then memory was tried as well */
+            return false;
+    } else {
+        errno = ENOSPC;
+    }
+    int why = errno;
+    if (e->pending <= 2 * (size_t)SR_OUTPUT_TOTAL &&
+        sr_output_keep(c->out, iov, n, skip, SR_KEEP_OFF_DISK, e->config.tmpdir))
+        return true;
+    errno = why;
+    return false;
+}
+
+bool sr_send_holds(const sr_engine *e, const sr_conn *c)
+{
+    return c->out && e->pending > SR_OUTPUT_TOTAL && !sr_spools_room(e, SR_OUTPUT_MEMORY);
+}
+
 static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip, sr_keep where)
 {
     if (!c->out && !(c->out = sr_output_new())) {
+        sr_trouble_lost(e, ENOMEM);
         lost(c, SR_CLOSED_ERROR);
         return;
     }
@@ -103,7 +133,9 @@ static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip
     e->pending -= sr_output_memory(c->out);
     if (where == SR_KEEP_BY_SIZE && e->pending > SR_OUTPUT_TOTAL)
         where = SR_KEEP_ON_DISK;
-    if (!sr_output_keep(c->out, iov, n, skip, where, e->config.tmpdir)) {
+    if (where != SR_KEEP_IN_MEMORY && !sr_spools_room(e, iov_bytes(iov, n)))
+        where = SR_KEEP_OFF_DISK;
+    if (!kept(e, c, iov, n, skip, where)) {
         sr_trouble_count(e, SR_TROUBLE_SPOOL, 1, errno);
         lost(c, SR_CLOSED_ERROR); /* neither memory nor disk has room: the response can only be cut off */
     }
@@ -116,9 +148,10 @@ static void send_or_keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, int
     if (c->gone)
         return;
     ssize_t sent = c->out ? 0 : send_some(c, iov, n, more);
-    if (sent < 0)
+    if (sent < 0) {
+        sr_trouble_lost(e, errno);
         lost(c, SR_CLOSED_CLIENT);
-    else if ((size_t)sent < iov_bytes(iov, n))
+    } else if ((size_t)sent < iov_bytes(iov, n))
         keep(e, c, iov, n, (size_t)sent, SR_KEEP_BY_SIZE);
 }
 

@@ -36,6 +36,12 @@ sr_flush sr_send_flush(sr_engine *e, sr_conn *c);
  */
 uint64_t sr_send_total(const sr_conn *c);
 
+/*
+ * Whether the worker that makes the response should wait: there is no room for what the client has not read, neither on the disk nor
+ * in memory.
+ */
+bool sr_send_holds(const sr_engine *e, const sr_conn *c);
+
 /* Restarts --write-timeout, as the client has read something. */
 void sr_send_stall_watch(sr_engine *e, sr_conn *c);
 

@@ -36,6 +36,12 @@ void sr_trouble_count(sr_engine *e, sr_trouble what, uint64_t by, int err)
     sr_trouble_ring(e);
 }
 
+void sr_trouble_lost(sr_engine *e, int err)
+{
+    if (err == ENOMEM || err == ENOBUFS)
+        sr_trouble_count(e, SR_TROUBLE_RESET, 1, err);
+}
+
 void sr_trouble_refused(sr_engine *e, const sr_conn *c, sr_refusal why)
 {
     switch (why) {

@@ -12,6 +12,9 @@
 
 void sr_trouble_count(sr_engine *e, sr_trouble what, uint64_t by, int err); /* err: errno, or 0 */
 
+/* A call for the connection of a client has failed with this errno, and it will be closed: counts it if memory was short. */
+void sr_trouble_lost(sr_engine *e, int err);
+
 /* A request is refused. What only its caller knows more of, such as the errno, is counted there. */
 void sr_trouble_refused(sr_engine *e, const sr_conn *c, sr_refusal why);
 

@@ -6,14 +6,12 @@
 #include "log.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 void sr_answer_begin(sr_edge *ed, sr_task *task, const sr_response *r, size_t len)
 {
     sr_engine *e = ed->engine;
     sr_conn *c = task->conn;
-    if (task->body_fd >= 0)
-        close(task->body_fd);
+    sr_intake_drop(task);
     c->keep_alive = r->keep_alive;
     c->is_own = true;
     c->given_at = 0;

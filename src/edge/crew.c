@@ -6,6 +6,7 @@
 #include "../conn/capacity.h"
 #include "../conn/pump.h"
 #include "../conn/send.h"
+#include "../conn/trouble.h"
 #include "../net/descriptors.h"
 #include "../net/pidfd.h"
 #include "../net/tempfile.h"
@@ -140,6 +141,14 @@ static void refuse(int line, uint32_t row)
     sr_descriptors_discard(line);
 }
 
+/* A worker asks again until it is taken; until then requests may wait for it, and the operator should know why. */
+static void not_taken(sr_edge *ed, int err)
+{
+    if (err != ESRCH && err != EPIPE && err != ECONNRESET &&
+        err != EAGAIN) /* it has ended, or does not read */
+        sr_trouble_count(ed->engine, SR_TROUBLE_WORKER, 1, err);
+}
+
 static void welcome(sr_edge *ed, const sr_message *hello, int line)
 {
     sr_edge_worker *m = &ed->workers[hello->row];
@@ -150,6 +159,7 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
     sr_ring *ring = sr_ring_new(&ring_fd);
     int pidfd = ring ? sr_pidfd_open(hello->pid) : -1;
     if (pidfd < 0) {
+        not_taken(ed, errno);
         sr_ring_unmap(ring);
         if (ring_fd >= 0)
             close(ring_fd);
@@ -162,9 +172,13 @@ static void welcome(sr_edge *ed, const sr_message *hello, int line)
     sr_reader_init(&m->reader, ring);
     sr_message note = {.kind = SR_MESSAGE_QUEUE, .row = m->row};
     int fds[] = {ed->queue.requests_fd, ed->queue.replies_fd, ring_fd, ed->doorbell.fd};
-    if (sr_loop_add(loop, &m->line, EPOLLIN) || sr_loop_add(loop, &m->ended, EPOLLIN) ||
-        sr_door_send(line, &note, fds, SR_MESSAGE_FDS, false))
+    int err = sr_loop_add(loop, &m->line, EPOLLIN);
+    err = err ? err : sr_loop_add(loop, &m->ended, EPOLLIN);
+    err = err ? err : sr_door_send(line, &note, fds, SR_MESSAGE_FDS, false);
+    if (err) {
+        not_taken(ed, err);
         part(ed, m);
+    }
     close(ring_fd);
     sr_sleepers_wake(ed->sleepers, m->row); /* the worker may be asleep */
 }
@@ -210,7 +224,9 @@ static void wait_for(sr_edge *ed, int line)
         close(fd);
     }
     s->fd = line;
-    if (sr_loop_add(&ed->engine->loop, s, EPOLLIN)) {
+    int err = sr_loop_add(&ed->engine->loop, s, EPOLLIN);
+    if (err) {
+        not_taken(ed, err);
         close(line);
         s->fd = -1;
     }
@@ -238,6 +254,7 @@ void sr_crew_lobby(sr_edge *ed)
         if (err) { /* no descriptor or memory: closes an idle connection, or pauses the lobby */
             if (sr_capacity_close_oldest(ed->engine))
                 continue;
+            not_taken(ed, err);
             sr_loop_remove(&ed->engine->loop, &ed->lobby);
             ed->lobby_resume_at = ed->engine->now + PAUSE_NS;
             return;

@@ -6,6 +6,7 @@
 #include "../conn/hsts.h"
 #include "../conn/pump.h"
 #include "../conn/send.h"
+#include "../conn/spools.h"
 #include "../conn/trouble.h"
 #include "../net/descriptors.h"
 #include "../share/door.h"
@@ -28,6 +29,7 @@ enum {
 #define FIELDS_MAX (16u * 1024 * 1024) /* of one head; src/worker sends at most as much */
 /* of one response, in memory and file: a worker that has not seen it above SR_PENDING_MAX is at most this far */
 #define PENDING_MAX ((uint64_t)SR_PENDING_MAX + 4 * SR_RING_BYTES)
+#define ENDURED_NS (500 * SR_MILLISECOND) /* that requests wait while workers wait for slow clients */
 /* bytes that a client has not read; above this interim responses are dropped */
 #define INTERIM_MAX (64u * 1024)
 
@@ -56,8 +58,10 @@ void sr_deliver_forget(sr_edge *ed, uint32_t slot)
         sr_buffer_free(&en->line);
         close(en->request_fd);
     }
-    if (en->body_fd >= 0)
+    if (en->body_fd >= 0) {
         close(en->body_fd);
+        sr_spools_gave(en->spooled);
+    }
     en->request_fd = en->body_fd = -1;
     sr_queue_release(&ed->queue, slot);
 }
@@ -69,7 +73,17 @@ static uint64_t pending(const sr_conn *c)
 
 static void backlog(sr_edge *ed, uint32_t slot, const sr_conn *c)
 {
+    sr_entry *en = &ed->entries[slot];
     uint64_t n = pending(c);
+    bool held = sr_send_holds(ed->engine, c);
+    if (held && !en->held)
+        sr_trouble_count(ed->engine, SR_TROUBLE_HELD, 1, 0);
+    en->held = held;
+    ed->held = ed->held || held;
+    if (held && !ed->held_at)
+        ed->held_at = ed->engine->now;
+    if (held || (c->out && c->out->written > SR_PENDING_MAX)) /* a spool frees nothing before it is sent */
+        n = UINT32_MAX;
     atomic_store_explicit(&sr_queue_at(&ed->queue, slot)->backlog, n < UINT32_MAX ? (uint32_t)n : UINT32_MAX,
                           memory_order_release);
 }
@@ -195,7 +209,11 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
         return;
     bool open = sr_deliver_unanswered(ed, en) && !c->interim_pending;
     bool table = err == EMFILE || err == ENFILE;
-    sr_trouble_count(ed->engine, table && !open ? SR_TROUBLE_DESCRIPTORS : SR_TROUBLE_MEMORY, 1, err);
+    sr_trouble_count(ed->engine,
+                     open    ? SR_TROUBLE_MEMORY
+                     : table ? SR_TROUBLE_DESCRIPTORS
+                             : SR_TROUBLE_RESET,
+                     1, err);
     if (open) {
         sr_finish_refuse(ed->engine, c, 503, sr_account_lack(err),
                          c->is_head); /* this calls sr_limits_leave */
@@ -661,4 +679,41 @@ void sr_deliver_writable(sr_edge *ed, sr_conn *c)
     settle(ed, slot);
     if (row >= 0 && ed->workers[row].line.fd >= 0)
         sr_deliver(ed, &ed->workers[row]); /* the worker may have waited for this */
+}
+
+/* Workers wait for room, and requests for workers, so that the slowest client pays. Or memory is short, and nobody waits. */
+static bool must_pay(sr_edge *ed)
+{
+    const sr_engine *e = ed->engine;
+    /* those that wait in another edge have to wait for the workers that are held here as well */
+    int64_t since = sr_queue_waiting(&ed->queue)           ? sr_queue_since(&ed->queue)
+                    : ed->waiting_elsewhere && ed->held_at ? ed->held_at
+                                                           : e->now;
+    bool waiting = e->now - since >= ENDURED_NS && !sr_sleepers_sleeping(ed->sleepers);
+    return e->now >= ed->pays_at && (waiting || e->pending > SR_OUTPUT_TOTAL + SR_OUTPUT_TOTAL / 2);
+}
+
+void sr_deliver_held(sr_edge *ed)
+{
+    sr_engine *e = ed->engine;
+    if (sr_spools_room(e, SR_OUTPUT_MEMORY)) {
+        if (!ed->held)
+            return;
+    } else if (must_pay(ed)) {
+        ed->pays_at = e->now + SR_DELIVER_HELD_NS;
+        if (sr_spools_evict(e, NULL) == SR_SPOOLS_NOBODY)
+            return;
+    }
+    ed->held = false;
+    for (uint32_t row = 0; row < ed->rows; row++) {
+        uint32_t bound = ed->workers[row].bound;
+        sr_entry *en = bound ? &ed->entries[bound - 1] : NULL;
+        if (!en || !en->held || !en->conn)
+            continue;
+        backlog(ed, bound - 1, en->conn);
+        if (!en->held)
+            sr_ring_tell(&ed->workers[row].reader);
+    }
+    if (!ed->held)
+        ed->held_at = 0;
 }

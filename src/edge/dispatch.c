@@ -93,6 +93,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
     }
     atomic_store_explicit(&s->files, files, memory_order_relaxed);
     en->body_fd = t->body_fd;
+    en->spooled = t->body_fd >= 0 ? t->body_length : 0;
     return true;
 }
 
@@ -130,7 +131,7 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     c->slot = index + 1;
     en->conn = c;
     en->phase = SR_ENTRY_OPEN;
-    en->late = en->slow = en->spoken = en->filed = false;
+    en->late = en->slow = en->spoken = en->filed = en->held = false;
     en->trusted = c->trusted;
     en->row = en->doubts = 0;
     ed->mend_ns = 0; /* so that mend.c looks at it soon */

@@ -496,6 +496,8 @@ static int patience(sr_edge *ed)
         first = ed->lobby_resume_at;
     if (ed->lines_resume_at && ed->lines_resume_at < first)
         first = ed->lines_resume_at;
+    if ((ed->held || e->pending > SR_OUTPUT_TOTAL) && first > e->now + SR_DELIVER_HELD_NS)
+        first = e->now + SR_DELIVER_HELD_NS;
     if (first != INT64_MAX)
         ms = sooner(ms, first - e->now);
     bool watch = ed->nudged_at && sr_sleepers_sleeping(ed->sleepers);
@@ -542,6 +544,8 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     }
     sr_mend(ed);
     look_after(ed);
+    if (ed->held || e->pending > SR_OUTPUT_TOTAL)
+        sr_deliver_held(ed);
     wait_events(ed, wait);
     sr_others_look(ed);
     while (e->event < e->n_events) {

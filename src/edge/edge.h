@@ -81,6 +81,7 @@ typedef struct sr_entry {
     uint8_t doubts;    /* looks of mend.c in a row at which nobody seemed to run it */
     uint32_t row;      /* row + 1 of the worker that is bound to it, the only one that is believed; 0: none */
     bool late;         /* the supervisor was told that it takes too long */
+    bool held;         /* the worker waits, as there is no room for what the client has not read */
     bool slow;         /* it was counted as slow (slow.c) */
     bool trusted;      /* a trusted peer has sent it */
     sr_link abandoned; /* in sr_edge.abandoned, or alone */
@@ -92,6 +93,7 @@ typedef struct sr_entry {
     sr_buffer fields; /* of a response head that comes in several records */
     int request_fd;   /* file of head and body, for the worker to ask for; -1: none. Owned */
     int body_fd;      /* likewise, of the body alone */
+    uint64_t spooled; /* bytes of that */
 
     /* for the access log */
     sr_buffer values;  /* payloads of the LOG records, see share/reply.h */
@@ -139,6 +141,9 @@ typedef struct sr_edge {
     sr_link abandoned; /* entries whose client is gone and whose worker is watched on, in order of due_at */
     int64_t mended_at, mend_ns; /* when mend.c has looked last, and how long until the next look */
     int64_t lines_resume_at;    /* monotonic ns until which paused lines are not watched; 0: none is */
+    bool held; /* some entry may be; and when a client may pay for that again, monotonic ns */
+    int64_t pays_at;
+    int64_t held_at;     /* since when some entry is held; 0: none is */
     int64_t nudged_at;   /* since when a request waits, or a worker was last woken for it; 0: none waits */
     int report;          /* pipe for messages to the supervisor; -1: they go to STDERR, which is the log */
     int64_t graceful_ns; /* how long requests may take once the edge is told to end */

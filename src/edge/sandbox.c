@@ -97,6 +97,7 @@ static const call plain[] = {
     {SYS_readv, BOTH},
     {SYS_writev, BOTH},
     {SYS_pwrite64, BOTH},
+    {SYS_pwritev, BOTH},
     {SYS_ftruncate, BOTH},
     {SYS_fcntl, BOTH},
     {SYS_dup, BOTH},

@@ -25,6 +25,7 @@ static const word words[] = {
     {"max-header-fields", COUNT, AT(config.request.fields), SR_REQUEST_FIELDS_MAX},
     {"max-body", SIZE, AT(config.max_body), INT64_MAX},
     {"body-memory", SIZE, AT(config.body_memory), INT64_MAX},
+    {"max-temp-file-size", SIZE, AT(config.max_temp), INT64_MAX},
     {"header-timeout", SECONDS, AT(config.header_ns), 0},
     {"tls-handshake-timeout", SECONDS, AT(config.handshake_ns), 0},
     {"tls-self-signed", SWITCH, AT(keyfiles.self_signed), 1},

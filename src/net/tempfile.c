@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 4096, TRIES = 8 };
+enum { PATH_ROOM = 4096, TRIES = 8, BATCH = 16 };
 
 static int folder = -1; /* of sr_tempfile_stay, or */
 static int missing;     /* why there is none */
@@ -90,6 +90,47 @@ int sr_tempfile_write(int fd, const char *at, size_t len)
     sr_nosignal mask;
     sr_nosignal_begin(&mask);
     int err = write_all(fd, at, len);
+    sr_nosignal_end(&mask, err < 0 ? errno : 0);
+    return err;
+}
+
+/* Fills `batch` with what follows the first `skip` bytes. Returns how many there are. */
+static int batch_of(struct iovec *batch, const struct iovec *iov, int n, size_t skip)
+{
+    int used = 0;
+    for (int i = 0; i < n && used < BATCH; i++) {
+        size_t past = skip < iov[i].iov_len ? skip : iov[i].iov_len;
+        skip -= past;
+        if (iov[i].iov_len > past)
+            batch[used++] = (struct iovec){(char *)iov[i].iov_base + past, iov[i].iov_len - past};
+    }
+    return used;
+}
+
+static int put_all(int fd, const struct iovec *iov, int n, size_t skip, off_t offset)
+{
+    struct iovec batch[BATCH];
+    int used;
+    while ((used = batch_of(batch, iov, n, skip)) > 0) {
+        ssize_t done = pwritev(fd, batch, used, offset);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0) {
+            if (done == 0)
+                errno = ENOSPC;
+            return -1;
+        }
+        skip += (size_t)done;
+        offset += done;
+    }
+    return 0;
+}
+
+int sr_tempfile_put(int fd, const struct iovec *iov, int n, size_t skip, off_t offset)
+{
+    sr_nosignal mask;
+    sr_nosignal_begin(&mask);
+    int err = put_all(fd, iov, n, skip, offset);
     sr_nosignal_end(&mask, err < 0 ? errno : 0);
     return err;
 }

@@ -2,6 +2,8 @@
 #define SR_TEMPFILE_H
 /* tempfile: unlinked temporary files for what is too large for memory. Any thread. */
 #include <stddef.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 
 /*
  * Makes a file without a name in `dir`, close-on-exec, mode 0600. -1 with errno. Nothing is left after kill
@@ -15,6 +17,12 @@ int sr_tempfile_open(const char *dir);
  * with errno.
  */
 int sr_tempfile_stay(const char *dir);
+
+/*
+ * Writes all of it but the first `skip` bytes at `offset`. Returns 0, or -1 with errno as sr_tempfile_write; then some of it may have
+ * been written.
+ */
+int sr_tempfile_put(int fd, const struct iovec *iov, int n, size_t skip, off_t offset);
 
 /* Writes all of it. Returns 0, or -1 with errno: ENOSPC; EFBIG beyond RLIMIT_FSIZE, without its signal. */
 int sr_tempfile_write(int fd, const char *at, size_t len);

@@ -54,6 +54,7 @@ const char *sr_closed_name(sr_closed why)
         [SR_CLOSED_ROOM] = "room",
         [SR_CLOSED_STOP] = "stop",
         [SR_CLOSED_APPLICATION] = "application",
+        [SR_CLOSED_SPOOL] = "max-temp-file-size",
         [SR_CLOSED_HANDSHAKE] = "tls-handshake",
     };
     return names[why];
@@ -75,6 +76,7 @@ const char *sr_refusal_name(sr_refusal why)
         [SR_REFUSED_NOT_IMPLEMENTED] = "not-implemented",
         [SR_REFUSED_VERSION] = "http-version",
         [SR_REFUSED_TMPDIR] = "tmpdir",
+        [SR_REFUSED_TEMPORARY] = "max-temp-file-size",
         [SR_REFUSED_CONNECTIONS] = "max-connections",
         [SR_REFUSED_QUEUE] = "max-queue",
         [SR_REFUSED_QUEUE_TIMEOUT] = "queue-timeout",
@@ -110,6 +112,10 @@ const char *sr_trouble_name(sr_trouble what)
         [SR_TROUBLE_DESCRIPTORS] = "descriptors",
         [SR_TROUBLE_TEMPFILE] = "tempfile",
         [SR_TROUBLE_SPOOL] = "spool",
+        [SR_TROUBLE_HELD] = "held",
+        [SR_TROUBLE_SLOWEST] = "slowest",
+        [SR_TROUBLE_WORKER] = "worker",
+        [SR_TROUBLE_RESET] = "reset",
         [SR_TROUBLE_LOG_LOST] = "log-lost",
         [SR_TROUBLE_LOG_BACK] = "log-back",
         [SR_TROUBLE_BODY] = "body",

@@ -26,6 +26,7 @@ typedef enum sr_closed {
     SR_CLOSED_ROOM,        /* it was the oldest idle one, and a new one came */
     SR_CLOSED_STOP,        /* it was idle while the server stops */
     SR_CLOSED_APPLICATION, /* the application has taken the socket (psgix.io) */
+    SR_CLOSED_SPOOL,       /* it was the slowest, and there was no room for temporary files */
     SR_CLOSED_HANDSHAKE,   /* a TLS handshake has failed, or --tls-handshake-timeout */
     SR_CLOSED_REASONS,
 } sr_closed;
@@ -46,6 +47,7 @@ typedef enum sr_refusal {
     SR_REFUSED_NOT_IMPLEMENTED, /* a method or a transfer coding */
     SR_REFUSED_VERSION,         /* of HTTP */
     SR_REFUSED_TMPDIR,          /* its body could not be written to a file */
+    SR_REFUSED_TEMPORARY,       /* --max-temp-file-size, and it was the slowest */
     SR_REFUSED_CONNECTIONS,     /* --max-connections, and no connection was idle */
     SR_REFUSED_QUEUE,           /* --max-queue */
     SR_REFUSED_QUEUE_TIMEOUT,   /* --queue-timeout */
@@ -82,13 +84,17 @@ typedef enum sr_limit {
 
 /* What the supervisor reports to the operator, once for a period and with a count (src/conn/trouble.h). */
 typedef enum sr_trouble {
-    SR_TROUBLE_QUEUE,          /* 503: --max-queue */
-    SR_TROUBLE_QUEUE_TIMEOUT,  /* 503 */
-    SR_TROUBLE_CONNECTIONS,    /* 503: --max-connections, and no connection was idle */
-    SR_TROUBLE_MEMORY,         /* 503 */
-    SR_TROUBLE_DESCRIPTORS,    /* a connection could not be accepted for lack of a descriptor */
-    SR_TROUBLE_TEMPFILE,       /* 500 or 507: a request body could not be written to a file */
-    SR_TROUBLE_SPOOL,          /* a response was cut: what the client had not read could not be stored */
+    SR_TROUBLE_QUEUE,         /* 503: --max-queue */
+    SR_TROUBLE_QUEUE_TIMEOUT, /* 503 */
+    SR_TROUBLE_CONNECTIONS,   /* 503: --max-connections, and no connection was idle */
+    SR_TROUBLE_MEMORY,        /* 503 */
+    SR_TROUBLE_DESCRIPTORS,   /* a connection could not be accepted for lack of a descriptor */
+    SR_TROUBLE_TEMPFILE,      /* 500 or 507: a request body could not be written to a file */
+    SR_TROUBLE_SPOOL,         /* a response was cut: what the client had not read could not be stored */
+    SR_TROUBLE_HELD, /* a response had to wait for its client, as --max-temp-file-size or the disk was full */
+    SR_TROUBLE_SLOWEST,        /* then the slowest client was cut off, or an upload refused with 507 */
+    SR_TROUBLE_WORKER,         /* an edge could not take a new worker, for lack of memory or descriptors */
+    SR_TROUBLE_RESET,          /* a connection was closed without an answer, for lack of memory */
     SR_TROUBLE_LOG_LOST,       /* lines of the access log could not be written */
     SR_TROUBLE_LOG_BACK,       /* lines are written again after some were lost */
     SR_TROUBLE_BODY,           /* 413 */

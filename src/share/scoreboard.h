@@ -76,6 +76,7 @@ typedef struct sr_row {
     _Atomic uint32_t generation;   /* of the program that the worker runs; set by who claims the row */
     _Atomic uint64_t connections;  /* of an edge: open now */
     _Atomic uint64_t idle;         /* of an edge: how many of them are between two requests */
+    _Atomic uint64_t spooled;      /* of an edge: bytes of its temporary files */
     _Atomic uint64_t waiting;      /* of an edge: complete requests that wait for a worker */
     _Atomic int64_t since;         /* monotonic ns of the last change between idle and busy */
     _Atomic int64_t started;       /* of an edge: monotonic ns */
@@ -125,7 +126,7 @@ typedef struct sr_row_request {
  * Two builds can run beside each other, during an update, if they agree in this number. Whoever changes the
  * place or the meaning of a field counts the first part up; the second is the size of a row.
  */
-enum { SR_SCOREBOARD_LAYOUT = 18 << 24 | sizeof(sr_row) };
+enum { SR_SCOREBOARD_LAYOUT = 19 << 24 | sizeof(sr_row) };
 
 typedef struct sr_board {      /* the memory */
     uint32_t layout;           /* SR_SCOREBOARD_LAYOUT; the first field in every layout */

@@ -59,6 +59,7 @@ subtest 'Counters and gauges' => sub {
         'sirius_connections{state="active"}'                          => 5,
         'sirius_connections{state="idle"}'                            => 30,
         'sirius_connections{state="waiting"}'                         => 5,
+        'sirius_temporary_file_bytes'                                 => 7_000_000,
         'sirius_connections_accepted_total'                           => 900,
         'sirius_connections_given_total'                              => 20,
         'sirius_connections_taken_total'                              => 19,

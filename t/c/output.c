@@ -1,5 +1,6 @@
 /* output: what the socket has not taken yet, in memory and in files */
 #include "conn/output.h"
+#include "conn/spools.h"
 #include "net/tempfile.h"
 #include "tap.h"
 
@@ -201,6 +202,38 @@ static void full(rlim_t most)
     setrlimit(RLIMIT_FSIZE, &few);
 }
 
+/* While there is no room it goes to memory, behind the file; then into the file again. */
+static void room(void)
+{
+    sockets();
+    sr_output *o = sr_output_new();
+    struct iovec iov[3] = {{data, 400000}, {data + 400000, 7}, {data + 400007, 99993}};
+    ok(sr_output_keep(o, iov, 1, 0, SR_KEEP_BY_SIZE, "/tmp") && o->spool, "a file");
+    is_int(sr_spools_bytes(), 400000, "is counted");
+    ok(sr_output_keep(o, iov + 1, 2, 0, SR_KEEP_OFF_DISK, "/tmp"), "no room");
+    is_int(sr_spools_bytes(), 400000, "no more of it");
+    is_int(sr_output_pending(o), 500000, "all is pending");
+    iov[0] = (struct iovec){data + 500000, 1000};
+    ok(sr_output_keep(o, iov, 1, 0, SR_KEEP_OFF_DISK, "/tmp") && sr_buffer_len(&o->tail) == 101000,
+       "still none");
+    iov[0] = (struct iovec){data + 501000, 9000};
+    ok(sr_output_keep(o, iov, 1, 0, SR_KEEP_BY_SIZE, "/tmp") && !sr_buffer_len(&o->tail), "and room again");
+    is_int(sr_spools_bytes(), 510000, "all is in the file");
+    iov[0] = (struct iovec){data + 510000, 1000};
+    ok(sr_output_keep(o, iov, 1, 0, SR_KEEP_OFF_DISK, "/tmp"), "again none");
+    arrives(o, 511000, 30000, "in their order");
+    ok(!o->spool && o->fd < 0, "the file is closed when it is sent");
+    sr_output_free(o);
+    is_int(sr_spools_bytes(), 0, "nothing counts any more");
+    o = sr_output_new();
+    sr_output_file(o, file_of(1000), 0, 1000);
+    iov[0] = (struct iovec){data, 1};
+    ok(!sr_output_keep(o, iov, 1, 0, SR_KEEP_OFF_DISK, "/tmp"),
+       "behind a file of the application there is no place");
+    sr_output_free(o);
+    unsockets();
+}
+
 static void no_disk(void)
 {
     struct iovec iov = {data, 1000000}, huge[17], two[2] = {{data + 250000, 100000}, {data + 350000, 50000}};
@@ -222,6 +255,7 @@ static void no_disk(void)
     full(0);
     arrives(o, 1000000, 50000, "in memory");
     sr_output_free(o);
+    is_int(sr_spools_bytes(), 0, "nothing counts any more");
     o = sr_output_new();
     uint64_t sent = 0;
     iov.iov_len = 250000;
@@ -231,7 +265,7 @@ static void no_disk(void)
     ssize_t early = recv(pair[1], got, SIZE, MSG_DONTWAIT);
     ok(sr_output_keep(o, two, 2, 0, SR_KEEP_BY_SIZE, "/tmp"), "and one that does not");
     full(0);
-    ok(o->fd < 0, "without the file");
+    ok(sr_buffer_len(&o->tail) == 150000, "in memory, behind the file");
     memmove(data, data + early, (size_t)(SIZE - early));
     arrives(o, 400000 - (size_t)early, 50000, "both in their order");
     sr_output_free(o);
@@ -325,6 +359,7 @@ int main(void)
     files();
     behind_a_file();
     no_disk();
+    room();
     turns();
     parts(SIZE);
     parts(2000);

@@ -31,7 +31,7 @@ use Time::HiRes qw(CLOCK_MONOTONIC clock_gettime sleep);
 my $DATA = pack 'N*', 0 .. 1_310_719;
 my $FILE = File::Temp->new;
 print {$FILE} $DATA;
-$FILE->flush;
+close $FILE;
 my $caught = 0;
 my @held;
 $SIG{$_} = sub { $caught++ } for qw(URG WINCH);

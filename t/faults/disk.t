@@ -27,7 +27,7 @@ sub lines {
 
 # docs/PROTOCOL.md: 507 is for a disk that is full
 subtest 'a body that can not be written' => sub {
-    my %status = ( ENOSPC => 507, EDQUOT => 507, EIO => 500, EROFS => 500, EMFILE => 500 );
+    my %status = ( ENOSPC => 507, EDQUOT => 507, EIO => 500, EROFS => 500, EMFILE => 503 );
     my %errno  = ( ENOSPC => ENOSPC, EDQUOT => EDQUOT, EIO => EIO, EROFS => EROFS, EMFILE => EMFILE );
     for my $name ( sort keys %status ) {
         for my $part ( 'the file', 'its first bytes', 'later ones' ) {
@@ -39,6 +39,9 @@ subtest 'a body that can not be written' => sub {
             is $faults->injected('spool'), $before + 1, 'once';
         }
     }
+    ok $server->wait_log(
+        qr/requests? (?:was|were) answered with 503 because no descriptor was free: Too many open files/),
+        'without a descriptor the log has advice about those';
     $faults->set( spool => 1 );
     is $server->ask( 'POST /', \'small' )->status, 200, 'a small one needs no disk';
     is $server->ask('GET /file')->status,          200, 'nor does what is read';

@@ -35,10 +35,26 @@ subtest 'no room for signals that are pending' => sub {
 };
 
 subtest 'a limit of file sizes below that of the memory that is shared' => sub {
-    for my $blocks ( 64, 1024, 4096 ) {
-        my $server = server( 'spawn', "ulimit -f $blocks;", qw(--workers 2 --port 0) );
-        is $server->wait_exit, 'exit 1', "$blocks KiB";
-        like $server->log, qr/File too large/, 'the log says why';
+    my %size = ( 1 => '1k', 64 => '64k', 1024 => '1m', 4096 => '4m' );
+    for my $workers ( 2, 0 ) {
+        for my $blocks ( sort { $a <=> $b } keys %size ) {
+            my $server = server( 'spawn', "ulimit -f $blocks;", '--workers', $workers, qw(--port 0) );
+            is $server->wait_exit, 'exit 1', "--workers $workers, $blocks KiB";
+            like $server->log,
+                qr/^sirius: the limit of file sizes is $size{$blocks} \(ulimit -f, LimitFSIZE=\), and .* needs \d+[km]: raise it$/m,
+                'the log says why';
+        }
+
+        # A file takes no line then, but a pipe does
+        my $silent = server( 'spawn', 'ulimit -f 0;', '--workers', $workers, qw(--port 0) );
+        like $silent->wait_exit, qr{\Aexit [1-9]}, 'no byte in a file: no signal ends it';
+        my $piped
+            = server( 'spawn', 'exec 2> >(cat >&2); ulimit -f 0;', '--workers', $workers, qw(--port 0) );
+        is $piped->wait_exit, 'exit 1', 'likewise with a log in a pipe';
+        ok $piped->wait_log(qr/^sirius: the limit of file sizes is 0 /m), 'which says why';
+        my $served = server( 'start', 'ulimit -f 20000;', '--workers', $workers );
+        is $served->ask('GET /')->status, 200, 'with enough it serves';
+        $served->stop;
     }
 };
 

@@ -170,5 +170,25 @@ subtest 'one of five, while others ask as well' => sub {
     is_deeply [ $server->workers, $server->owners ], [ $worker, @owner ], 'with the same worker';
 };
 
-$server->stop;
+subtest 'connections that get no answer' => sub {
+    my $count = sub {
+        my $sum = 0;
+        $sum += $_
+            for $server->log
+            =~ /error: (\d+) connections? w\w+ closed before a response was complete because memory ran out/g;
+        return $sum;
+    };
+    my $before = $count->();
+    $faults->only($_) for $server->edges;
+    $faults->set( memory => 1 );
+    my @client = map { $server->connect } 1 .. 7;
+    $_->send( request('GET /bytes/9') ) for @client;
+    is scalar( grep { $_->response->status =~ m{\A(?:eof|reset)\z} } @client ), 7, 'seven of them'
+        or diag $server->log;
+    $faults->clear;
+    is $server->ask('GET /pid')->body, $worker, 'then all is well';
+    $server->stop;
+    cmp_ok $count->() - $before, '>=', 7, 'the log has them' or diag $server->log;
+};
+
 done_testing;

@@ -66,7 +66,7 @@ typedef enum which { /* Sirius::Test::Faults has the names in this order */
                      HANDLE, /* a new epoll set, eventfd, timerfd, signalfd, pidfd, pair of sockets or file in memory */
                      SPOOL,  /* temporary files */
                      LOG,    /* files that are appended to */
-                     UNREAD, /* a file that sendfile can't read */
+                     UNREAD, /* a file that can't be read */
                      THREAD,
                      FORK,
                      CLOCK,
@@ -250,7 +250,7 @@ ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
     bool message = msg->msg_controllen > 0;
     if (message ? fails_any(on_message, CALLER) : fails_socket(fd, CALLER))
         return -1;
-    if (!message && msg->msg_iov->iov_len && is_stream(fd) && hit(SHORT_WRITE, CALLER))
+    if (!message && msg->msg_iovlen && msg->msg_iov->iov_len && is_stream(fd) && hit(SHORT_WRITE, CALLER))
         return NEXT(send)(fd, msg->msg_iov->iov_base, some_of(msg->msg_iov->iov_len), flags);
     return NEXT(sendmsg)(fd, msg, flags);
 }
@@ -292,6 +292,14 @@ ssize_t sendfile(int to, int from, off_t *offset, size_t length)
     if (hit(SHORT_WRITE, CALLER))
         length = some_of(length);
     return NEXT(sendfile)(to, from, offset, length);
+}
+
+/* Of a file that is copied instead */
+ssize_t pread(int fd, void *at, size_t length, off_t offset)
+{
+    if (shared && ours(CALLER) && hit(UNREAD, CALLER))
+        return -1;
+    return NEXT(pread)(fd, at, length, offset);
 }
 
 int accept4(int fd, struct sockaddr *from, socklen_t *length, int flags)
@@ -375,6 +383,20 @@ ssize_t write(int fd, const void *at, size_t length)
     if (file && hit(SHORT_WRITE, CALLER))
         length = some_of(length);
     return NEXT(write)(fd, at, length);
+}
+
+/* Of temporary files only */
+ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t offset)
+{
+    struct iovec some = iov[0];
+    if (!shared || !ours(CALLER))
+        return NEXT(pwritev)(fd, iov, n, offset);
+    if (hit(INTERRUPTED, CALLER) || hit(SPOOL, CALLER))
+        return -1;
+    if (!hit(SHORT_WRITE, CALLER))
+        return NEXT(pwritev)(fd, iov, n, offset);
+    some.iov_len = some_of(some.iov_len);
+    return NEXT(pwritev)(fd, &some, 1, offset);
 }
 
 int openat(int at, const char *path, int flags, ...)

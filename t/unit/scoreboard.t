@@ -26,10 +26,11 @@ is_deeply [ $board->occupied ], [], 'nobody is there';
 
 subtest 'a snapshot' => sub {
     my $got = Sirius::Scoreboard->snapshot;
-    is_deeply $got->{workers},                                             [], 'no worker';
-    is_deeply $got->{connections}, { open => 0, idle => 0, waiting => 0 }, 'no connection';
-    is_deeply [ @{$got}{qw(wanted stopping)} ],                            [ 0, 0 ], 'nothing asked';
-    is_deeply $got->{reload}, { certificates => [], map { $_ => 0 } qw(failed loading loading_since ok) },
+    is_deeply $got->{workers},                                                           [], 'no worker';
+    is_deeply $got->{connections}, { open => 0, idle => 0, spooled => 0, waiting => 0 }, 'no connection';
+    is_deeply [ @{$got}{qw(wanted stopping)} ], [ 0, 0 ], 'nothing asked';
+    is_deeply $got->{reload},
+        { certificates => [], crls => [], map { $_ => 0 } qw(failed loading loading_since ok) },
         'no reload';
     cmp_ok abs( $got->{time} - time ), '<', 60, 'when';
     is_deeply $got->{totals}, {
@@ -40,11 +41,11 @@ subtest 'a snapshot' => sub {
             map { $_ => 0 }
                 qw(body-timeout descriptors expect half-closed header-timeout http-version incomplete malformed max-body max-connections
                 max-header max-queue max-request-line memory not-implemented not-tls queue-timeout request-timeout
-                static-file stop tmpdir upgrade worker-lost)
+                max-temp-file-size static-file stop tmpdir upgrade worker-lost)
         },
         closed => {
             map { $_ => 0 }
-                qw(after-response application body-timeout client error header-timeout keepalive-timeout
+                qw(after-response application body-timeout client error header-timeout keepalive-timeout max-temp-file-size
                 proxy-protocol refused room stop tls-handshake write-timeout)
         },
         handshakes_failed =>
@@ -115,7 +116,7 @@ subtest 'edges' => sub {
     like error( sub { $with->edge_exited('boredom') } ), qr/there is no cause 'boredom'/, 'no such cause';
     my $row = $with->edge_row(1);
     is_deeply [ sort keys %$row ],
-        [qw(accepted bytes connections hangs_since idle pid started state waiting waiting_since)],
+        [qw(accepted bytes connections hangs_since idle pid spooled started state waiting waiting_since)],
         'what there is of one';
     is $row->{pid}, 0, 'that does not run';
     like error( sub { $with->edge_row(2) } ), qr/there is no edge 2/, 'no such place';
@@ -133,7 +134,7 @@ subtest 'edges' => sub {
 };
 
 subtest 'reloads' => sub {
-    my $none = { certificates => [], map { $_ => 0 } qw(failed loading loading_since ok) };
+    my $none = { certificates => [], crls => [], map { $_ => 0 } qw(failed loading loading_since ok) };
     local $SIG{__DIE__} = sub { fail "a handler of the application hears: $_[0]" };
     local $@ = 'of the application';
     for my $text ( '', 'x', '[]', '{}', '{"last":[],"loading":7,"reloads":"no"}', '{"last":{"at":"soon"}}' ) {
@@ -147,6 +148,7 @@ subtest 'reloads' => sub {
     is_deeply $board->reload,
         {
         certificates  => [],
+        crls          => [],
         failed        => 1,
         last_at       => 1_700_000_000,
         last_ok       => 0,

@@ -13,19 +13,25 @@ use Sirius::Listen::Listener;
 use Sirius::Log ();
 use Sirius::Config::Settings;
 use Sirius::Config::Sources;
+use Sirius::Config::Usage;
 use Sirius::Service::PidFile;
 use Sirius::Service::Privileges;
+use Sirius::OS::Linux;
 use Sirius::OS::Signals;
 use Sirius::Service::Daemon;
 use Sirius::Process::Launch;
 use Sirius::Process::Supervisor;
 use Sirius::Service::Activation;
 
+# Bytes of a place in the queue (src/share/queue.h), and how many there are at least besides --max-queue
+use constant { SLOT => 8192, SPARE => 64 };
+
 my @streams;    # STDIN, STDOUT and STDERR, if they were closed
 
 sub new {
     my ( $class, @options ) = @_;
     my $conf = Sirius::Config::Settings->parse( Sirius::Config::Sources->pairs(@options) );
+    _check_file_size($conf);
     $_->check($conf) for qw(Sirius::Log::Access Sirius::Admin::Port);
     warn "$_\n" for @{ delete $conf->{notices} };
     return bless { conf => $conf }, $class;
@@ -58,6 +64,22 @@ sub _fail_for_descriptors {
     $error =~ s/ at \S+ line \d+\.?\n\z//;
     chomp $error;
     return Sirius::Log->fail("$error: raise the limit of open files (ulimit -n, or LimitNOFILE= of systemd)");
+}
+
+# The queue is memory that counts as a file. Said before all else: where STDERR is a file, a line beyond the limit is a signal that
+# ends the process
+sub _check_file_size {
+    my $conf  = shift;
+    my $limit = Sirius::OS::Linux->file_size;
+    my $least = SLOT * ( $conf->{max_queue} + SPARE );
+    return if $limit < 0 || $limit >= $least;
+    $SIG{XFSZ} = 'IGNORE';    ## no critic (RequireLocalizedPunctuationVars)
+    return Sirius::Log->fail(
+        sprintf
+            'the limit of file sizes is %s (ulimit -f, LimitFSIZE=), and memory that the processes share needs %s: raise it',
+        map { Sirius::Config::Usage->bytes($_) } $limit,
+        $least
+    );
 }
 
 sub _run {

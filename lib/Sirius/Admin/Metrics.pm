@@ -70,6 +70,9 @@ my @METRICS = (
     [ 'connections_closed_total', 'counter', 'Connections closed, by reason.',
         sub { my $closed = $_[0]{totals}{closed}; map { [ $closed->{$_}, reason => $_ ] } sort keys %$closed } ],
 
+    [ 'temporary_file_bytes', 'gauge', 'Size of all temporary files: request bodies, and what slow clients have not read yet.',
+        sub { [ $_[0]{connections}{spooled} || 0 ] } ],
+
     [ 'workers', 'gauge', 'Workers by state.',
         \&_workers ],
     [ 'workers_wanted', 'gauge', 'Number of workers that the server is to have.',

@@ -130,6 +130,7 @@ my @TABLE = (
     [ 'max-header-fields', 'count', 100, 'Limit the number of header fields of a request; more are answered with 431', { min => 1, max => 256 } ],
     [ 'max-body', 'bytes', 1 << 30, 'Limit the size of a request body; larger ones are answered with 413', { min => 0, max => 1 << 50, few => 1024 } ],
     [ 'body-memory', 'bytes', 65536, 'Keep request bodies of up to this size in memory; larger ones go to a file in --tmpdir', { min => 0, max => 1 << 30 } ],
+    [ 'max-temp-file-size', 'bytes', 4 << 30, 'Limit the size of all temporary files in --tmpdir together. At the limit, or when the disk is full, a worker waits for a client that reads slowly, and while requests wait for workers, the slowest clients are cut off; the slowest upload is answered with 507. 0: no limit', { min => 0, max => 1 << 50, few => 1 << 20 } ],
     [ 'tmpdir', 'dir', File::Spec->tmpdir, 'Write temporary files to DIR: large request bodies, and responses that clients read slowly (default: TMPDIR, or /tmp)', { writable => 1 } ],
 
     'Static files',

@@ -12,7 +12,7 @@ use Sirius::Worker;
 # Settings that are passed to the edge unchanged
 my @PLAIN
     = qw(body_memory body_rate body_timeout graceful_timeout header_timeout hsts keepalive_timeout max_body max_header_bytes
-    max_header_fields max_keepalive_reqs max_queue max_request_line queue_timeout tls_handshake_timeout tmpdir
+    max_header_fields max_keepalive_reqs max_queue max_request_line max_temp_file_size queue_timeout tls_handshake_timeout tmpdir
     write_timeout);
 my @SWITCHES = qw(keepalive proxy_protocol sandbox);
 

@@ -38,6 +38,12 @@ becomes readable when the process has ended.
 
 Raises the soft limit of descriptors to the hard one, and returns it.
 
+=head2 file_size
+
+  my $bytes = Sirius::OS::Linux->file_size;
+
+The soft limit of the size of files (RLIMIT_FSIZE), which holds for shared memory too; -1: there is none.
+
 =head2 poll
 
   Sirius::OS::Linux->poll( \@descriptors, \@events, $seconds, \@signals );

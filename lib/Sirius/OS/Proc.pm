@@ -30,6 +30,11 @@ sub cpu {
     return ( $fields[11] + $fields[12] ) / $TICKS;
 }
 
+sub descriptors {
+    my ( $class, $pid ) = @_;
+    return _text("/proc/$pid/limits") =~ /^Max open files\s+(\d+)/m ? $1 : undef;
+}
+
 sub mounted { return -e '/proc/self/stat' }
 
 sub name {
@@ -166,6 +171,12 @@ it is gone or a zombie.
   my $seconds = Sirius::OS::Proc->cpu($pid);
 
 The processor time that the process has used, in user and system mode, in seconds; undef if it is gone.
+
+=head2 descriptors
+
+  my $limit = Sirius::OS::Proc->descriptors($pid);
+
+How many descriptors the process may have open; undef if that can't be read.
 
 =head2 mounted
 

@@ -11,6 +11,7 @@ use Sirius::Config::Options;
 use Sirius::Config::Usage;
 use Sirius::Log ();
 use Sirius::OS::Linux;
+use Sirius::OS::Proc;
 use Sirius::Worker;
 
 use constant {
@@ -29,6 +30,10 @@ my @TROUBLES = (
     [ 'spool'         => error => \&_spool ],
     [ 'descriptors'   => error => \&_descriptors ],
     [ 'memory'        => error => \&_memory ],
+    [ 'reset'         => error => \&_reset ],
+    [ 'worker'        => error => \&_worker ],
+    [ 'held'          => warn  => \&_held ],
+    [ 'slowest'       => warn  => \&_slowest ],
     [ 'queue'         => warn  => _limit( max_queue     => 'reached',  503 ) ],
     [ 'queue-timeout' => warn  => _limit( queue_timeout => 'exceeded', 503 ) ],
     [   'connections' => warn =>
@@ -124,9 +129,24 @@ sub _board {
 
 sub _descriptors {
     my ( $self, $number, $error ) = @_;
-    my $limit = Sirius::OS::Linux->descriptors;
+    my $limit = min map { Sirius::OS::Proc->descriptors($_) || () } $self->_edges;
+    $limit = Sirius::OS::Linux->descriptors if !$limit;
     return "new connections must wait: $error; a process may have $limit descriptors open: "
         . 'raise the limit (ulimit -n, LimitNOFILE=)';
+}
+
+# The limit is theirs, and may have been changed since the start
+sub _edges {
+    my $board = shift->_board;
+    return map { $_->{pid} } map { $board->edge( $_, quick => 1 ) } 0 .. $board->edges - 1;
+}
+
+sub _held {
+    my ( $self, $number ) = @_;
+    return
+          $self->_no_room . ': '
+        . _many( $number, 'response' )
+        . ' kept waiting for a client that reads slowly';
 }
 
 # The text for a limit that an option sets, with the value of the option
@@ -179,6 +199,15 @@ sub _memory {
     return _answered( $number, 503, 'because memory ran out' ) if !$!{EMFILE} && !$!{ENFILE};
     return _answered( $number, 503, "because no descriptor was free: $!" )
         . '; raise the limit (ulimit -n, LimitNOFILE=)';
+}
+
+sub _no_room {
+    my $self  = shift;
+    my $conf  = $self->{supervisor}->conf;
+    my $limit = $conf->{max_temp_file_size};
+    my $full  = "the file system of --tmpdir $conf->{tmpdir} is full";
+    return $full if !$limit;
+    return '--max-temp-file-size (' . $self->_value('max_temp_file_size') . ") is reached, or $full";
 }
 
 # True while requests wait and no worker is free
@@ -246,6 +275,19 @@ sub _rest {
     return;
 }
 
+sub _reset {
+    my ( $self, $number ) = @_;
+    return _many( $number, 'connection' ) . ' closed before a response was complete because memory ran out';
+}
+
+sub _slowest {
+    my ( $self, $number ) = @_;
+    return
+          $self->_no_room . ': '
+        . _many( $number, 'client' )
+        . ' cut off, or told 507, as the slowest one, to make room for others';
+}
+
 sub _spool {
     my ( $self, $number, $error ) = @_;
     my $dir = $self->{supervisor}->conf->{tmpdir};
@@ -292,6 +334,14 @@ sub _value {
     my $value = $key eq 'max_connections' ? Sirius::Worker->max_connections($conf) : $conf->{$key};
     my $type  = Sirius::Config::Options->row($key)->{type};
     return $type eq 'bytes' ? Sirius::Config::Usage->bytes($value) : $type eq 'seconds' ? "$value s" : $value;
+}
+
+sub _worker {
+    my ( $self, $number, $error ) = @_;
+    return
+          "an edge cannot take a new worker, and requests may wait for it: $error: "
+        . _many( $number, 'attempt' )
+        . ' in vain';
 }
 
 # Requests that waited and were served, requests that were refused, and those of them that reached their time

@@ -74,7 +74,7 @@ sub of {
         now         => $now,
         workers     => [ map { $class->worker( $slot++, $now, %$_ ) } @$workers ],
         totals      => _totals(),
-        connections => { open => 40, idle => 30, waiting => 5 },
+        connections => { open => 40, idle => 30, spooled => 7_000_000, waiting => 5 },
         wanted      => scalar @$workers,
         stopping    => 0,
         limits  => { max_connections => 50, max_queue => 100, queue_timeout => 30, request_timeout => 60 },

@@ -1,0 +1,44 @@
+#ifndef SR_SPOOLS_H
+#define SR_SPOOLS_H
+/*
+ * spools: the temporary files of an edge together: request bodies (body.h) and what slow clients have not read (output.h). Up to
+ * --max-temp-file-size, for all edges, and up to what the disk takes, there is room. Without room a response stays in memory, and
+ * its worker waits when there is much of that (sr_send_holds); an upload is refused. So that clients who are slow on purpose
+ * do not keep it from others, the slowest client pays: its connection ends.
+ *
+ * Slow is who would need longest for what is left, at the rate of the whole exchange so far. A client pays nothing in the
+ * first second.
+ *
+ * Process: the bytes are counted for the whole process, which is one edge. Thread: one.
+ */
+#include "engine.h"
+
+/* What a file has grown, or what was freed with it. */
+void sr_spools_took(uint64_t bytes);
+void sr_spools_gave(uint64_t bytes);
+
+extern uint64_t sr_spools_taken; /* written by those two only */
+static inline uint64_t sr_spools_bytes(void)
+{
+    return sr_spools_taken;
+}
+
+/* Whether files may grow by that much, as far as --max-temp-file-size says. */
+bool sr_spools_allowed(const sr_engine *e, uint64_t more);
+
+/* The same, and the disk is not known to be full. */
+bool sr_spools_room(const sr_engine *e, uint64_t more);
+
+/* A file could not be written, with this errno: if the disk is full, there is no room until some is freed, or for a second. */
+void sr_spools_failed(sr_engine *e, int err);
+
+typedef enum sr_spools_paid {
+    SR_SPOOLS_NOBODY, /* all have come within the last second */
+    SR_SPOOLS_OTHER,  /* a connection was closed, or refused with 507 */
+    SR_SPOOLS_SELF,   /* `self` is the slowest, and the caller ends it */
+} sr_spools_paid;
+
+/* Ends the slowest. `self` may be NULL. Closing: any connection but `self`. */
+sr_spools_paid sr_spools_evict(sr_engine *e, sr_conn *self);
+
+#endif

@@ -1,0 +1,154 @@
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+use File::Temp;
+use List::Util  qw(sum0);
+use Time::HiRes qw(sleep time);
+use Test::More;
+use Sirius::Test;
+use Sirius::Test::Faults;
+
+# Clients that do not read, or send a body slowly, fill --tmpdir only up to --max-temp-file-size, or up to what the disk takes. Then
+# the slowest pay, and nobody else
+
+my $MB  = 1 << 20;
+my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+my $APP = <<'APP';
+my $large = join '', map { sprintf '%08x', $_ } 0 .. 1_000_000;
+sub {
+    my $env = shift;
+    my $got = 0;
+    while ( my $n = $env->{'psgi.input'}->read( my $piece, 65_536 ) ) { $got += $n }
+    return [ 200, [], [ substr $large, 0, $1 ] ] if $env->{PATH_INFO} =~ m{\A/bytes/(\d+)};
+    if ( $env->{PATH_INFO} =~ m{\A/times/(\d+)/(\d+)} ) {
+        my ( $times, $size ) = ( $1, $2 );
+        return sub {
+            my $writer = $_[0]->( [ 200, [ 'Content-Length' => $times * $size ] ] );
+            $writer->write( substr $large, 0, $size ) for 1 .. $times;
+            $writer->close;
+        };
+    }
+    [ 200, [], [$got] ];
+}
+APP
+my $BYTES = 8_000_008;
+
+sub server {
+    my @args = @_;
+    return start_server( $APP, '--workers', 2, '--tmpdir', "$dir", qw(--admin 127.0.0.1:0), @args );
+}
+
+# Of the edges
+sub spooled {
+    my $server = shift;
+    return sum0 map { ( stat $_ )[7] || 0 }
+        grep { ( readlink || '' ) =~ /\A\Q$dir\E\// } map { glob "/proc/$_/fd/*" } $server->edges;
+}
+
+sub metric {
+    my ( $server, $name ) = @_;
+    my ($admin) = $server->log =~ m{admin on http://([^/]+)/};
+    return $server->connect( to => $admin )->ask('GET /metrics')->body =~ /^\Q$name\E (\d+)/m ? $1 : undef;
+}
+
+# Clients that ask and do not read
+sub idlers {
+    my ( $server, $number, $path ) = @_;
+    return map {
+        my $client = $server->connect( rcvbuf => 4096 );
+        $client->send( request("GET $path") );
+        $client;
+    } 1 .. $number;
+}
+
+# Those that have got all of it, of clients that read from now on
+sub whole {
+    my ( $length, @client ) = @_;
+    return scalar grep {
+        my $answer = $_->response( patience => 30 );
+        $answer->status == 200 && length $answer->body == $length
+    } @client;
+}
+
+subtest 'many that do not read, and one that does' => sub {
+    my $server = server( '--max-temp-file-size', '40m' );
+    my @idle   = idlers( $server, 60, "/bytes/$BYTES" );
+    is whole( $BYTES, idlers( $server, 1, "/bytes/$BYTES" ) ), 1, 'it gets all';
+    cmp_ok spooled($server), '<', 42 * $MB, 'the files stay below the limit';
+    my $told = metric( $server, 'sirius_temporary_file_bytes' );
+    cmp_ok abs( $told - spooled($server) ), '<', 20 * $MB, 'as the metrics say';
+    cmp_ok metric( $server, 'sirius_connections_closed_total{reason="max-temp-file-size"}' ), '>', 0,
+        'some of the others have paid';
+    is whole( $BYTES, idlers( $server, 1, "/bytes/$BYTES" ) ), 1, 'and another one';
+    ok $server->wait_log(
+        qr/warn: --max-temp-file-size \(40m\) is reached, .*: \d+ responses? w\w+ kept waiting/, 20
+        ),
+        'the log says that workers wait';
+    ok $server->wait_log( qr/warn: --max-temp-file-size .*: \d+ clients? w\w+ cut off/, 20 ),
+        'and that some were cut off';
+    $_->close for @idle;
+    ok until_true( 10, sub { spooled($server) == 0 } ),                                 'nothing is left';
+    ok until_true( 10, sub { metric( $server, 'sirius_temporary_file_bytes' ) == 0 } ), 'nor counted';
+    $server->stop;
+};
+
+subtest 'nobody has to pay while no request waits' => sub {
+    my $server = server( '--max-temp-file-size', '4m' );
+    my ($slow) = idlers( $server, 1, "/times/24/4000000" );
+    sleep 1.5;
+    is $server->ask('GET /')->status, 200, 'a worker is free';
+    cmp_ok spooled($server), '<', 8 * $MB, 'the other one waits for its client';
+    is whole( 96_000_000, $slow ), 1, 'which gets 24 times as much as there may be in files';
+    is metric( $server, 'sirius_connections_closed_total{reason="max-temp-file-size"}' ), 0,
+        'nobody was cut off';
+    $server->stop;
+};
+
+subtest 'two edges have one limit' => sub {
+    my $server = server(qw(--edges 2 --max-temp-file-size 30m));
+    my @idle   = idlers( $server, 40, "/bytes/$BYTES" );
+    is whole( $BYTES, idlers( $server, 1, "/bytes/$BYTES" ) ), 1, 'one that reads gets all';
+    cmp_ok spooled($server), '<', 34 * $MB, 'the files of both stay below the limit';
+    $_->close for @idle;
+    $server->stop;
+};
+
+subtest 'uploads' => sub {
+    my $server = server( '--max-temp-file-size', '10m' );
+    my @slow   = map {
+        my $client = $server->connect;
+        $client->send( "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\n" . 'x' x 3_000_000 );
+        $client;
+    } 1 .. 3;
+    ok until_true( 10, sub { spooled($server) >= 8 * $MB } ), 'three that go on no more';
+    my $young = $server->ask( 'POST /', \( 'x' x 5_000_000 ) );
+    sleep 1.1;
+    my $body = 'x' x 5_000_000;
+    is $server->ask( 'POST /', \$body )->body, 5_000_000, 'one that sends all at once is served' for 1 .. 3;
+    my @status = map { $_->response( patience => 1 )->status } @slow;
+    cmp_ok scalar( grep { $_ == 507 } @status ), '>=', 1, 'a slow one is told 507' or diag "@status";
+    cmp_ok scalar( grep { $_ != 507 } @status ), '>=', 1, 'not all of them';
+    like $young->status, qr/\A(?:200|507)\z/, 'in the first second it is first come, first served';
+    is $server->ask( 'POST /', \( 'x' x 11_000_000 ) )->status, 507,
+        'one that is larger than the limit is refused';
+    $_->close for @slow;
+    ok until_true( 10, sub { spooled($server) == 0 } ), 'nothing is left';
+    $server->stop;
+};
+
+subtest 'a disk that takes no more' => sub {
+    my $faults = Sirius::Test::Faults->new;
+    my $server = $faults->start( app => $APP, args => [ qw(--workers 2 --tmpdir), "$dir" ] );
+    my @before = idlers( $server, 3, "/bytes/$BYTES" );
+    ok until_true( 10, sub { spooled($server) > 10 * $MB } ), 'some are on the disk';
+    $faults->set( spool => 1 );
+    my @idle = idlers( $server, 60, "/bytes/$BYTES" );
+    is whole( $BYTES, idlers( $server, 1, "/bytes/$BYTES" ) ), 1, 'one that reads gets all';
+    $faults->clear;
+    is whole( $BYTES, idlers( $server, 1, "/bytes/$BYTES" ) ), 1, 'and when there is room again';
+    $_->close for @before, @idle;
+    $server->stop;
+};
+
+done_testing;
