@@ -125,9 +125,11 @@ sub run {
     my $self = shift;
     $self->{pid} = $$;
     $beside = $self->{beside};
-    local @ARGV
-        ;  # CGI.pm, for one, takes them for parameters of a request; empty as while the application is loaded
+
+    # empty as while the application is loaded: CGI.pm, for one, takes them for parameters of a request
+    local @ARGV;
     srand;
+    _flush_stdout();
     local $self->{loading} = $self->{multiprocess};
     return 'drained' if $self->{loading} && $self->{asked};
     my $builder = $self->{builder};
@@ -212,6 +214,13 @@ sub _engine_conf {
 sub _flush_errors {
     local $@;
     return eval { STDERR->autoflush(1) };
+}
+
+# Otherwise what the application prints to a pipe or a file is seen when this process ends. It may have closed STDOUT
+sub _flush_stdout {
+    my $stdout = *STDOUT{IO} or return;
+    $stdout->autoflush;
+    return;
 }
 
 # With -L Delayed
