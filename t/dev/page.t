@@ -113,6 +113,10 @@ subtest 'exceptions of requests' => sub {
     like $r->body, qr/class="frame"/,  'and the stack, by StackTrace';
     my @pages = $r->body =~ /<title/gi;
     is @pages, 1, 'once';
+    unlike $r->body, qr/Sirius::/, 'without the frames of the server';
+    my ($terminal) = $dev->log =~ /^(in the request.*?)(?=^\S|\z)/ms;
+    like $terminal,   qr/Plack::Middleware/, 'on the terminal, too';
+    unlike $terminal, qr/Sirius/,            'without those of the server';
     $dev->save( 'app.psgi',
         "use Plack::Builder;\nbuilder { enable 'StackTrace'; sub { die 'wrapped' } };\n" );
     ok $dev->answers(qr/wrapped/), 'an application that has it already';

@@ -8,6 +8,7 @@ use Errno qw(EMFILE);
 use Sirius;
 use Sirius::Log::Access;
 use Sirius::Admin::Port;
+use Sirius::Dev::Frames;
 use Sirius::Edge::Keeper;
 use Sirius::Listen::Listener;
 use Sirius::Log ();
@@ -87,6 +88,7 @@ sub _run {
     my $conf = $self->{conf};
     _open_streams();
     Sirius::Worker->check_app($app) if !$self->{psgi_app_builder};
+    Sirius::Dev::Frames->install    if $INC{'Plack/Middleware/StackTrace.pm'};
     my $privileges = Sirius::Service::Privileges->new($conf);
     my %what
         = ( app => $app, builder => $self->{psgi_app_builder}, conf => $conf, privileges => $privileges );

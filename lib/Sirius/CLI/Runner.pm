@@ -18,6 +18,7 @@ use Sirius::Listen::Listener;
 use Sirius::App::Loading;
 use Sirius::Config::Options;
 use Sirius::Config::Settings;
+use Sirius::Dev::Frames;
 use Sirius::Dev::RequestLog;
 use Sirius::Service::Starter;
 use Sirius::Service::Activation;
@@ -131,9 +132,13 @@ sub load_server {
 sub prepare_devel {
     my ( $self, $build ) = @_;
     my $app = sub { Sirius::Worker->check_app( $build->(@_) ) };    # Lint would name a line of its own
-    return $self->SUPER::prepare_devel($app) if !$self->{session};
-    return $app                              if !$self->{default_middleware};
-    return $self->apply_middleware( $self->apply_middleware( $app, 'Lint' ), 'StackTrace' );
+    my $whole
+        = !$self->{session} ? $self->SUPER::prepare_devel($app)
+        : $self->{default_middleware}
+        ? $self->apply_middleware( $self->apply_middleware( $app, 'Lint' ), 'StackTrace' )
+        : $app;
+    Sirius::Dev::Frames->install if $self->{default_middleware};
+    return $whole;
 }
 
 sub run {
