@@ -27,6 +27,8 @@ static void flag_read(sr_mount *m, const char *flag)
         m->links = SR_LINKS_BENEATH;
     else if (strcmp(flag, "links:all") == 0)
         m->links = SR_LINKS_ALL;
+    else if (strcmp(flag, "no-cache") == 0)
+        snprintf(m->cache, sizeof m->cache, "no-cache");
     else if (strcmp(flag, "pass") == 0)
         m->passes = true;
     else if (strcmp(flag, "webroot") == 0)

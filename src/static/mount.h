@@ -33,7 +33,7 @@ typedef struct sr_mounts {
 } sr_mounts;
 
 /*
- * Adds a folder: "FLAGS=PREFIX=FOLDER". Flags, with commas between them: immutable, max-age:SECONDS, index:NAME, charset:NAME, links,
+ * Adds a folder: "FLAGS=PREFIX=FOLDER". Flags, with commas between them: immutable, max-age:SECONDS, no-cache, index:NAME, charset:NAME, links,
  * links:all, pass, webroot; others are ignored. NULL, or why not: a static text that continues "static=...".
  */
 const char *sr_mounts_add(sr_mounts *m, const char *word);

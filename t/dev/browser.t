@@ -3,6 +3,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use File::Temp ();
 use Test::More;
 use Sirius::Test;
 use Sirius::Test::Browser;
@@ -40,5 +41,38 @@ ok shows(qr/broken code/), 'the reason of broken code';
 $dev->save( 'app.psgi', page( 'three', $policy ) );
 ok shows(qr/three/), 'and the application again';
 $dev->stop;
+
+# A style sheet that has not been changed for long, which browsers keep by its date
+my $folder = File::Temp->newdir( 'sirius-app-XXXXXX', TMPDIR => 1 );
+my $styled = qq(<html><head><link rel="stylesheet" href="/css/s.css"></head><body>styled</body></html>);
+my $STATIC = q(use Plack::Builder; builder { enable 'Static', path => qr{^/css/}, root => '%s'; );
+for my $case (
+    [ '--static', '', '--static', "/=$folder/public" ],
+    [ 'Plack::Middleware::Static', sprintf $STATIC, "$folder/public" ],
+    )
+{
+    my ( $name, $static, @args ) = @$case;
+    my $app = "sub { [ 200, [ 'Content-Type' => 'text/html' ], ['$styled'] ] }";
+    $dev = Sirius::Test::Dev->start(
+        $static ? "$static $app };\n" : "$app\n",
+        { folder => $folder, files => { 'public/css/s.css' => 'body { color: rgb(0, 0, 255) }' } },
+        qw(--workers 1 --live-reload), @args
+    );
+    utime time - 3600, time - 3600, "$folder/public/css/s.css" or die $!;
+    $browser->open( 'http://' . $dev->address . '/', width => 800, height => 600 );
+    my $color = sub {
+        my $want = shift;
+        return until_true(
+            30,
+            sub {
+                ( eval { $browser->value('getComputedStyle(document.body).color') } // '' ) eq $want;
+            }
+        );
+    };
+    ok $color->('rgb(0, 0, 255)'), "$name: the style sheet";
+    $dev->write( 'public/css/s.css', 'body { color: rgb(255, 0, 0) }' );
+    ok $color->('rgb(255, 0, 0)'), 'and what was saved';
+    $dev->stop;
+}
 
 done_testing;

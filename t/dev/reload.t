@@ -70,6 +70,86 @@ subtest 'several files in one save' => sub {
     $dev->stop;
 };
 
+# An application that reads its template in the first request
+my $TEMPLATE = <<'APP';
+my %text;
+sub {
+    my ($name) = $_[0]{PATH_INFO} =~ m{\A/(.+)} or return [ 200, [ 'Content-Type', 'text/plain' ], [$$] ];
+    $text{$name} //= do { local ( @ARGV, $/ ) = $name; <> };
+    return [ 200, [ 'Content-Type', 'text/plain' ], [ $text{$name} ] ];
+}
+APP
+
+subtest 'templates in folders that are named as those to which applications write' => sub {
+    my @names
+        = qw(templates/sessions/new.html.ep views/log/index.tt root/cache/a/b.html templates/tmp/x.txt sessions/in.tt);
+    my $folder = File::Temp->newdir( 'sirius-app-XXXXXX', TMPDIR => 1 );
+    my $dev    = Sirius::Test::Dev->start(
+        $TEMPLATE =~ s/= \$name;/= "$folder\/\$name";/r,
+        { folder => $folder, files => { map { $_ => "one $_" } @names } },
+        qw(--workers 1)
+    );
+    for my $name (@names) {
+        is $dev->ask("GET /$name")->body, "one $name", "$name, before";
+        $dev->write( $name, "two $name" );
+        ok $dev->answers( "two $name", "/$name" ), 'and what was saved';
+    }
+    $dev->stop;
+};
+
+subtest 'a style sheet of --static: the edge has it at once, and the application is not loaded for it' =>
+    sub {
+    my $folder = File::Temp->newdir( 'sirius-app-XXXXXX', TMPDIR => 1 );
+    my $dev    = Sirius::Test::Dev->start(
+        $TEMPLATE,
+        {   folder => $folder,
+            files  => {
+                'public/a/s.css'       => 'a { }',
+                'public/p.html'        => 'one',
+                'public/manifest.json' => '{}',
+                'style.css'            => 'b { }'
+            }
+        },
+        qw(--workers 1 --live-reload --static),
+        "/assets=$folder/public,immutable",
+        '--static',
+        "/old=$folder/public/a,max-age=1d"
+    );
+    my $pid  = $dev->ask('GET /')->body;
+    my $page = $dev->connect;
+    $page->send( request('GET /__sirius/live') );
+    like $page->some( 100, 5 ), qr/event: generation/, 'a page is open';
+    for my $name (qw(a/s.css p.html)) {
+        $dev->write( "public/$name", "new $name" );
+        is $dev->ask("GET /assets/$name")->body, "new $name", "$name: the new one";
+        like $page->some( 20, 10 ), qr/event: generation/, 'the page is told';
+        is $dev->ask('GET /')->body, $pid, 'the application was not loaded again';
+    }
+    is $dev->ask("GET $_")->header('Cache-Control'), 'no-cache', "$_: browsers ask whether it has changed"
+        for qw(/assets/p.html /old/s.css);
+    $dev->write( 'public/manifest.json', '{ }' );
+    ok until_true( 20, sub { $dev->ask('GET /')->body ne $pid } ),
+        'an application may read other files when it is loaded';
+    $pid = $dev->ask('GET /')->body;
+    $dev->write( 'style.css', 'c { }' );
+    ok until_true( 20, sub { $dev->ask('GET /')->body ne $pid } ), 'and those that are not below --static';
+    $dev->stop;
+    };
+
+subtest 'files of the application itself' => sub {
+    my $folder = File::Temp->newdir( 'sirius-app-XXXXXX', TMPDIR => 1 );
+    my $app
+        = "use Plack::Builder; builder { enable 'Static', path => qr/[.]css/, root => '$folder/css'; sub { [ 200, [ 'Content-Type', 'text/plain' ], ['x'] ] } };\n";
+    my $dev = Sirius::Test::Dev->start(
+        $app,
+        { folder => $folder, files => { 'css/s.css' => 'a { }' } },
+        qw(--workers 1)
+    );
+    is $dev->ask('GET /s.css')->header('Cache-Control'), 'no-cache', 'browsers ask for them again';
+    is $dev->ask('GET /')->header('Cache-Control'), undef, 'responses that have no date are as they were';
+    $dev->stop;
+};
+
 subtest 'what editors and tools write is no change' => sub {
     my $dev   = Sirius::Test::Dev->start( app('one') );
     my $noise = sub {

@@ -38,6 +38,50 @@ subtest 'folders' => sub {
         [ '', qw(lib lib/Shop views) ], 'the home directory: not all that is in it';
 };
 
+subtest 'folders to which applications write: by their place' => sub {
+    my $own  = File::Temp->newdir;
+    my $root = Cwd::realpath("$own");
+    for my $path (
+        qw(app.psgi lib/My/log/Form.pm templates/sessions/new.html.ep templates/a/cache/b.html views/tmp/x.tt root/log/in.tt web/session/y.txt
+        cache/page.html tmp/a.txt logs/b.txt session/s.json log/show.tt var/cache/c.css data/sessions/d.json public/cache/e.css
+        templates/node_modules/f.js sessions/in/deep.ep logs/x.pm~ cache/a.tt share/tmp/g.yml uploads/tmp/h.txt)
+        )
+    {
+        make_path( "$root/$path" =~ s{/[^/]*\z}{}r );
+        open my $fh, '>', "$root/$path" or die "$path: $!";
+        close $fh;
+    }
+    my $files = Sirius::Dev::Files->new( app => "$root/app.psgi" );
+    my %in    = map { $_ => 1 } @{ $files->folders };
+    ok $in{"$root/$_"}, "watched: $_"
+        for qw(lib/My/log templates/sessions templates/a/cache views/tmp root/log web/session log share/tmp);
+    ok !$in{"$root/$_"}, "not: $_"
+        for
+        qw(cache tmp logs session var/cache data/sessions public/cache templates/node_modules sessions uploads/tmp);
+    my $with = Sirius::Dev::Files->new(
+        app     => "$root/app.psgi",
+        watch   => ["$root/var"],
+        exclude => ["$root/templates/sessions"]
+    );
+    %in = map { $_ => 1 } @{ $with->folders };
+    ok $in{"$root/var/cache"},           'unless it is named with --watch';
+    ok !$in{"$root/templates/sessions"}, 'or with --watch-exclude';
+};
+
+subtest 'what the edge alone serves' => sub {
+    my $files = Sirius::Dev::Files->new(
+        app    => "$top/app.psgi",
+        static => [ "$top/public", '/srv/shared', $top ],
+        watch  => ["$top/public/watched"]
+    );
+    ok $files->is_asset($_), $_
+        for "$top/public/css/a.css", "$top/public/b.JS", '/srv/shared/index.html', "$top/public/c.svg";
+    ok !$files->is_asset($_), "not $_"
+        for "$top/views/a.css", "$top/public/manifest.json", "$top/public/x.pm", "$top/public/watched/a.css",
+        "$top/a.css",
+        "$top/public/x.tt";
+};
+
 subtest 'what counts' => sub {
     my $files = Sirius::Dev::Files->new( app => "$top/app.psgi", watch => [ "$top/log", put('one/file') ] );
     ok $files->counts("$top/$_"), $_

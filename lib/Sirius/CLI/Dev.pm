@@ -42,8 +42,16 @@ milliseconds is one change; what is saved while the application loads starts it 
 Watched are all files in the folder of the F<.psgi> file whose suffix is one of program code, templates, styles, configuration or text;
 the folder above instead if the F<.psgi> file is in F<bin> or F<script> beside F<lib>; the folders of C<-I>; every module that
 the application has loaded, wherever it is; and all files in what C<--watch> names. Hidden files except F<.env>, backups and what
-editors put beside a file are ignored, as are F<.git> and other hidden folders, F<blib>, F<cache>, F<cover_db>, F<log>, F<logs>,
-F<node_modules>, F<nytprof>, F<session>, F<sessions> and F<tmp>.
+editors put beside a file are ignored, as are F<.git> and other hidden folders, F<blib>, F<cover_db>, F<node_modules> and F<nytprof>.
+So are folders named F<cache>, F<log>, F<logs>, F<session>, F<sessions> and F<tmp>, to which applications write, at the top, or below
+one of these, F<data>, F<db>, F<htdocs>, F<public>, F<run>, F<static>, F<storage>, F<upload>, F<uploads> or F<var>. Elsewhere they
+are folders as any, such as F<templates/sessions>. At the top, F<log>, F<logs>, F<session> and F<sessions> are folders as any, too, if they
+have a template or program in them.
+
+A style sheet, script, picture, text or HTML file below a directory of C<--static> is served by the edge. It does not make the server
+load the application again; with C<--live-reload> pages are loaded again. While somebody works on them, all files of C<--static> are sent
+with C<Cache-Control: no-cache>, whatever else that says, and so are responses with Last-Modified and no Cache-Control, such as those
+of Plack::Middleware::Static: browsers ask whether they have changed.
 
 A file that the application itself writes, when it is loaded or in a request, is a change as well if it is watched. If the same file
 changes again and again while the application is being loaded or answers a request, the terminal says so from the sixth time in a row
@@ -77,7 +85,7 @@ variable C<NO_COLOR> is set. With C<--access-log> that log is written instead.
 =head2 Exceptions
 
 In the environment C<development>, which is the default, an exception of the application is shown with its stack by
-L<Plack::Middleware::StackTrace>, and L<Plack::Middleware::Lint> checks the application, as with L<plackup>.
+L<Plack::Middleware::StackTrace>, without the frames of the server, and L<Plack::Middleware::Lint> checks the application, as with L<plackup>.
 C<--no-default-middleware> turns both off; so does another environment.
 
 =head2 Reloading the browser

@@ -50,12 +50,13 @@ sub webroot {
 }
 
 sub words {
-    my ( $class, $folders ) = @_;
+    my ( $class, $folders, $changes ) = @_;
     my @words;
     for my $folder ( @{ $folders || [] } ) {
         my ( $path, @flag ) = _place( $folder->{dir} );
-        push @flag,  map {"$_:$folder->{$_}"} grep { defined $folder->{$_} } qw(charset index max-age);
-        push @flag,  'immutable'                                            if $folder->{immutable};
+        push @flag, map {"$_:$folder->{$_}"} grep { defined $folder->{$_} } qw(charset index max-age);
+        push @flag, 'immutable' if $folder->{immutable};
+        @flag = ( 'no-cache', grep { !/\A(?:immutable\z|max-age:)/ } @flag ) if $changes;
         push @flag,  'links' . ( $folder->{links} eq 'all' ? ':all' : q() ) if $folder->{links};
         push @flag,  'pass'                                                 if $folder->{'pass-through'};
         push @words, join '=', join( ',', @flag ), $folder->{prefix}, $path;
@@ -215,10 +216,10 @@ The directory of C<--acme-webroot> as such a text.
 
 =head2 words
 
-  my @words = Sirius::Config::Static->words($folders);
+  my @words = Sirius::Config::Static->words( $folders, $changes );
 
 The same as texts for an edge, one for each directory, as it is at this moment: a directory that another one has been put in
-place of makes another word.
+place of makes another word. If C<$changes> is true, somebody works on the files: C<Cache-Control> is C<no-cache> for all of them.
 
 =head1 SEE ALSO
 

@@ -7,21 +7,40 @@ use POSIX ();
 use Sirius::Dev::LiveReload;
 use Sirius::OS::Inherit;
 use Sirius::OS::Linux;
-use Socket qw(AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL PF_UNSPEC SOCK_SEQPACKET);
+use Socket      qw(AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL PF_UNSPEC SOCK_SEQPACKET);
+use Time::HiRes qw(time);
 
-use constant MOST => 100;    # connections; the oldest gives way
+use constant {
+    MISSED => 10,     # seconds in which a page may be on its way here; then it is one that a browser has kept
+    MOST   => 100,    # connections; the oldest gives way
+};
 
 # New pages are told what they may have missed on their way here
 sub act {
     my $self = shift;
-    while ( my ( $id, $fd, @more ) = Sirius::OS::Linux->receive( fileno $self->{line} ) ) {
+    while ( my ( $text, $fd, @more ) = Sirius::OS::Linux->receive( fileno $self->{line} ) ) {
+        my ( $id, $made ) = split / /, $text;
         POSIX::close($_) for @more;
         next if !defined $fd;
         my $client = eval { Sirius::OS::Inherit->take_handle($fd) } or next;
         next if defined $self->{id} && $id ne $self->{id} && !_send( $client, $self->{id} );
+        next
+            if $made
+            && $made / 1000 < ( $self->{again_at} || 0 )
+            && time - $self->{again_at} < MISSED
+            && !_send( $client, $self->{again} );
         push @{ $self->{clients} }, $client;
         shift @{ $self->{clients} } while @{ $self->{clients} } > MOST;
     }
+    return;
+}
+
+# All pages show the same code once more, with the files that have changed
+sub again {
+    my $self = shift;
+    $self->{again_at} = time;
+    $self->{again}    = "again $self->{again_at}";
+    $self->{clients}  = [ grep { _send( $_, $self->{again} ) } @{ $self->{clients} } ];
     return;
 }
 
@@ -72,6 +91,10 @@ Workers pass on the connections of pages (L<Sirius::Dev::LiveReload>). One that 
 is told something; at most 100 are kept.
 
 =head1 METHODS
+
+=head2 again
+
+Has all pages load again, which show the code that serves: a style sheet has changed.
 
 =head2 act, due
 

@@ -16,8 +16,20 @@ my %SUFFIX = map { $_ => 1 } qw(
     css csv graphql js jsx less md mjs mo po pot proto sass scss sql svelte ts tsv tsx txt vue
 );
 
-# Folders of what tools and applications write
-my %WRITTEN = map { $_ => 1 } qw(blib cache cover_db log logs node_modules nytprof session sessions tmp);
+# Those of them that are the code of a program, or a template
+my %SOURCE = map { $_ => 1 } qw(
+    al cgi ep epl fcgi handlebars hbs jinja liquid mas mc mhtml mt mustache pl pm pod psgi t tmpl tpl tt tt2 tx vue xsl xslt
+);
+
+# Those that browsers get and applications do not read when they are loaded, as they do with a manifest in JSON
+my %ASSET = map { $_ => 1 } qw(css htm html js md mjs svg txt xhtml);
+
+# Folders of what tools write
+my %TOOLS = map { $_ => 1 } qw(blib cover_db node_modules nytprof);
+
+# Folders of what applications write, at the top or in one of the others below. Elsewhere they are names as any: templates/sessions
+my %WRITTEN = map { $_ => 1 } qw(cache log logs session sessions tmp);
+my %DATA    = map { $_ => 1 } qw(data db htdocs public run static storage upload uploads var), keys %WRITTEN;
 
 # More than this is no application's folder
 use constant FOLDERS_MAX => 4096;
@@ -34,6 +46,13 @@ sub counts {
     return 1                                                   if _in_one( $path,  $self->{watch} );
     return 0                                                   if !_in_one( $path, $self->{trees} );
     return $name =~ /[.](\w+)\z/ && $SUFFIX{ lc $1 } ? 1 : 0;
+}
+
+# Whether the edge alone serves it: a style sheet below a folder of --static
+sub is_asset {
+    my ( $self, $path ) = @_;
+    return 0 if $path !~ /[.](\w+)\z/ || !$ASSET{ lc $1 } || _in_one( $path, $self->{watch} );
+    return _in_one( $path, $self->{static} ) ? 1 : 0;
 }
 
 # A name that is never a change, even of a file that was loaded
@@ -63,12 +82,21 @@ sub is_inside {
     return $in->( @{ $self->{libraries} } ) ? 0 : 1;
 }
 
-# app: file of the application; include: folders of -I; watch, exclude: files and folders; libraries: where perl looks for modules
+# app: file of the application; include: folders of -I; watch, exclude: files and folders; libraries: where perl looks for modules;
+# static: folders of --static
 sub new {
     my ( $class, %args ) = @_;
-    my $self = bless { exclude => [], include => [], libraries => [], watch => [], app => undef, %args },
+    my $self = bless {
+        exclude   => [],
+        include   => [],
+        libraries => [],
+        static    => [],
+        watch     => [],
+        app       => undef,
+        %args
+        },
         $class;
-    $_ = [ map { _whole($_) } @$_ ] for @{$self}{qw(exclude include watch)};
+    $_ = [ map { _whole($_) } @$_ ] for @{$self}{qw(exclude include static watch)};
     my @libraries = map { ( $_, _whole($_) ) } @{ $self->{libraries} };
     $self->{libraries} = [ grep { !_in_one( $_, $self->{include} ) } @libraries ];
     my ( @deep, @flat );
@@ -84,6 +112,7 @@ sub new {
             = basename($folder) =~ /\A(?:bin|script|scripts)\z/ && -d "$parent/lib" && !_is_common($parent);
         push @deep, $below ? $parent : $folder;
     }
+    @{ $self->{static} } = grep { !defined $folder || !_in_one( $folder, [$_] ) } @{ $self->{static} };
     $self->{flat}  = \@flat;
     $self->{trees} = [ @deep, @flat ];
     $self->{deep}  = [ @deep, @{ $self->{include} } ];
@@ -103,7 +132,7 @@ sub short {
 # What can be sent to another process
 sub state {
     my $self = shift;
-    return { map { $_ => $self->{$_} } qw(app exclude include libraries watch) };
+    return { map { $_ => $self->{$_} } qw(app exclude include libraries static watch) };
 }
 
 # The folders to watch: those at the top, and all in them; undef when they are too many
@@ -139,8 +168,21 @@ sub is_left_out {
     my $name = basename($path);
     return 1 if $name =~ /\A[.]/ || $self->is_excluded($path);
     return 0 if _in_one( $path, $self->{watch} );
-    return 1 if $WRITTEN{$name} || $name eq 'local' && -d "$path/lib/perl5";
-    return 0;
+    return 1 if $TOOLS{$name} || $name eq 'local' && -d "$path/lib/perl5";
+    return $WRITTEN{$name} ? $self->_is_written($path) : 0;
+}
+
+# Of a folder that an application may write to, by its name
+sub _is_written {
+    my ( $self, $path ) = @_;
+    my ($top) = sort { length $b <=> length $a } grep { index( $path, "$_/" ) == 0 } @{ $self->{trees} };
+    return 0 if !defined $top || _in_one( $top, $self->{include} );
+    my @above = split m{/}, substr dirname($path), length $top;
+    return 1 if any { $DATA{$_} } @above;
+    return 0 if @above > 1 || basename($top) =~ /\A(?:lib|templates|views)\z/;
+    return 1 if basename($path)              =~ /\A(?:cache|tmp)\z/;
+    opendir my $dir, $path or return 1;
+    return ( any { /[.](\w+)\z/ && $SOURCE{ lc $1 } && $_ !~ $EDITORS } readdir $dir ) ? 0 : 1;
 }
 
 # Where others write, too
@@ -201,6 +243,13 @@ True if a change of the file with this path is one of the application.
   my $all = $files->folders($from);
 
 A reference to a list of all folders to be watched, or of those below one; undef if they are more than 4,096.
+
+=head2 is_asset
+
+  next if $files->is_asset('/srv/app/public/shop.css');
+
+Whether the edge alone serves this file: a style sheet, script, picture, text or page below a directory of C<--static>. Not if that
+contains the application as well.
 
 =head2 is_excluded
 

@@ -6,14 +6,16 @@ use parent 'Plack::Middleware';
 
 use Plack::Util ();
 use Sirius::OS::Linux;
+use Time::HiRes qw(time);
 
 # All that is the server's own begins so
 use constant PATH => '/__sirius/live';
 
 my $SCRIPT = <<'JS';
 (() => {
-    const [path, shown] = document.currentScript.src.split(/[?]/);
-    const events = new EventSource(path.replace(/[.]js$/, ''));
+    const [path, query] = document.currentScript.src.split(/[?]/);
+    const [pid, time, number, made] = query.split('.'), shown = [pid, time, number].join('.');
+    const events = new EventSource(path.replace(/[.]js$/, made ? '?' + made : ''));
     events.addEventListener('generation', event => {
         if (event.data !== shown) { events.close(); location.reload(); }
     });
@@ -52,9 +54,9 @@ sub _add {
     return if Plack::Util::status_with_no_entity_body($status);
     my $coding = Plack::Util::header_get( $headers, 'Content-Encoding' );
     return if defined $coding && $coding !~ /\A\s*identity\s*\z/i;
-    my $script = $self->script( $self->{id} );
+    my $script = $self->script( $self->{id} . sprintf '.%.0f', 1000 * time );
     if ( $type =~ /charset\s*=\s*"?utf-?(?:16|32)/i ) {return}
-    Plack::Util::header_remove( $headers, $_ ) for qw(Content-Length ETag Content-MD5 Digest);
+    Plack::Util::header_remove( $headers, $_ ) for qw(Content-Length ETag Content-MD5 Digest Last-Modified);
 
     if ( $response->[2] && ref $response->[2] eq 'ARRAY' ) {
         my $body = $response->[2];
@@ -118,7 +120,8 @@ sub _subscribe {
         return $responder->( [ 503, [ 'Content-Type' => 'text/plain' ], ["no connection\n"] ] )
             if !defined $fd || $fd < 0;
         syswrite $socket, $head . $self->event($id);
-        Sirius::OS::Linux->send( fileno $self->{line}, $id, $fd );
+        my ($made) = ( $env->{QUERY_STRING} // '' ) =~ /\A(\d{1,15})\z/;
+        Sirius::OS::Linux->send( fileno $self->{line}, join( q( ), $id, $made || () ), $fd );
         return;
     };
 }
@@ -140,14 +143,14 @@ Sirius::Dev::LiveReload - has browsers load a page again when the code has chang
 Middleware of C<sirius dev --live-reload>. It adds to each page, a response of the type C<text/html> that is not
 compressed, the line
 
-  <script src="/__sirius/live.js?ID"></script>
+  <script src="/__sirius/live.js?ID.TIME"></script>
 
 before the last C<< </body> >> if the body is a list of strings, else after the end of the body: a body that is streamed goes out
-as it comes, and nothing of it is kept. The length, the ETag and digests are removed from the response. Parts of pages that scripts ask
+as it comes, and nothing of it is kept. The length, the ETag, the date and digests are removed from the response. Parts of pages that scripts ask
 for (C<X-Requested-With>, C<HX-Request>, a C<Sec-Fetch-Dest> other than C<document>) stay as they are.
 
 The script connects to F</__sirius/live>. The worker passes the connection to the supervisor (L<Sirius::Dev::Audience>), so an open page
-occupies no worker.
+occupies no worker. TIME is when the page was made: a style sheet that has changed since then may be missing in it.
 
 A Content-Security-Policy must allow the script and the connection: C<script-src 'self'; connect-src 'self'> is enough, since
 both come from the same server. With a policy of nonces or hashes alone the browser refuses the script, and says so in its

@@ -10,6 +10,7 @@ use JSON::PP   ();
 use POSIX      ();
 use Sirius::App::Forked;
 use Sirius::Dev::Broken;
+use Sirius::Dev::Fresh;
 use Sirius::Dev::LiveReload;
 use Sirius::Dev::Preloader;
 use Sirius::Log ();
@@ -56,6 +57,7 @@ sub run {
         = $page
         ? Sirius::Dev::Broken->restore($page)->app( $live && Sirius::Dev::LiveReload->script( $order->{id} ) )
         : $self->_load($news);
+    $app = Sirius::Dev::Fresh->wrap($app);
     $app = Sirius::Dev::LiveReload->wrap( $app, id => $order->{id}, line => $live ) if $live;
     return $server->run($app);
 }

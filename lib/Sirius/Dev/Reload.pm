@@ -341,7 +341,8 @@ sub _load_due {
 # Requests wait from the first change on
 sub _look {
     my $self    = shift;
-    my @changed = $self->{watcher}->changed or return;
+    my @told    = $self->{watcher}->changed     or return;
+    my @changed = $self->_without_assets(@told) or return $self->_watch;
     if ( !defined $self->{first_change} ) {
         my $at_work = $self->_is_at_work(@changed);
         return $self->_watch if $at_work && defined $self->{load_at} && $self->{echo}->has(@changed);
@@ -502,6 +503,15 @@ sub _watch {
     if ($handle) { $loop->watch($handle) if !$self->{watched}; }
     $self->{watched} = $handle;
     return;
+}
+
+# What the edge serves by itself is no reason to load the application: pages are shown again, if they are to be
+sub _without_assets {
+    my ( $self,    @changed ) = @_;
+    my ( $session, $watcher ) = @{$self}{qw(session watcher)};
+    my %asset = map { $_ => 1 } grep { !$watcher->follows($_) && $session->files->is_asset($_) } @changed;
+    $session->audience->again if %asset && $session->audience;
+    return grep { !$asset{$_} } @changed;
 }
 
 1;

@@ -37,6 +37,7 @@ sub files {
         exclude   => $self->{exclude} || [],
         include   => $self->{include},
         libraries => [ Sirius::OS::Invocation->folders ],
+        static    => [ map { $_->{dir} } @{ $self->{conf}{static} || [] } ],
         watch     => $self->{watch},
     );
 }

@@ -65,7 +65,7 @@ sub of {
         x_forwarded_host    => $trust->{'x-forwarded-host'} ? 1 : 0,
         x_forwarded_port    => $trust->{'x-forwarded-port'} ? 1 : 0,
     );
-    my @folders = map {"static=$_"} Sirius::Config::Static->words( $conf->{static} );
+    my @folders = map {"static=$_"} Sirius::Config::Static->words( $conf->{static}, $conf->{develop} );
     $setting{types} = Sirius::Edge::Types->text if @folders;
     return $class->words(%setting), @folders;
 }
