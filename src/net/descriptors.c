@@ -5,9 +5,13 @@
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { UNKNOWN = 1024 }; /* what the kernel starts with */
+enum {
+    UNKNOWN = 1024, /* what the kernel starts with */
+    HIGH = 1024,    /* more than applications have open; the kernel needs 16 KiB for such a table */
+};
 
 uint64_t sr_descriptors_raise(void)
 {
@@ -54,4 +58,20 @@ int sr_descriptors_above(int fd)
     int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     close(fd);
     return above;
+}
+
+int sr_descriptors_high(int fd)
+{
+    int limit = sr_descriptors_limit();
+    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, limit > HIGH + HIGH / 2 ? HIGH : limit / 4 * 3);
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
+uint64_t sr_descriptors_what(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 ? ((uint64_t)st.st_dev << 48 ^ (uint64_t)st.st_ino) | UINT64_C(1) << 63 : 0;
 }

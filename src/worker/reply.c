@@ -4,6 +4,7 @@
 #include "../net/lease.h"
 #include "../share/door.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -263,7 +264,7 @@ bool sr_worker_file(sr_worker *w, int fd, uint64_t offset, uint64_t length)
             return false;
         file.leased = 1;
     }
-    int err = sr_door_send(w->from->line, &note, &fd, 1, true);
+    int err = sr_worker_has_line(w->from) ? sr_door_send(w->from->line, &note, &fd, 1, true) : EBADF;
     if (file.leased)
         close(fd);
     if (err)
@@ -313,7 +314,7 @@ bool sr_worker_socket(sr_worker *w, int *socket, int *ahead, uint32_t *bytes)
     if (gone(w))
         return false;
     sr_worker_flush(w); /* what was replied before is sent first */
-    if (sr_door_send(w->from->line, &note, NULL, 0, true) != 0 ||
+    if (!sr_worker_has_line(w->from) || sr_door_send(w->from->line, &note, NULL, 0, true) != 0 ||
         sr_worker_answer(w, SR_MESSAGE_SOCKET, &note, fds, &n) != 0)
         return false;
     *socket = n > 0 ? fds[0] : -1;

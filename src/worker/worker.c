@@ -4,6 +4,7 @@
 #include "worker.h"
 
 #include "../base/clock.h"
+#include "../net/descriptors.h"
 #include "../share/door.h"
 
 #include <errno.h>
@@ -21,12 +22,17 @@ enum { DOUBTS_MAX = 10000 };        /* one second; by then the edge is stopped o
 
 /* --- edges --- */
 
+bool sr_worker_has_line(const sr_worker_line *l)
+{
+    return l->line >= 0 && sr_descriptors_what(l->line) == l->line_is;
+}
+
 static void line_close(sr_worker_line *l)
 {
     sr_consumer_close(&l->queue);
-    if (l->line >= 0)
+    if (sr_worker_has_line(l))
         close(l->line);
-    if (l->bell >= 0)
+    if (l->bell >= 0 && sr_descriptors_what(l->bell) == l->bell_is)
         close(l->bell);
     *l = (sr_worker_line){.line = -1, .bell = -1};
 }
@@ -42,6 +48,10 @@ static int hello(sr_worker *w, sr_worker_line *l, uint64_t lobby)
 {
     sr_message note = {.kind = SR_MESSAGE_HELLO, .row = w->row, .number = atomic_load(&w->sleepers->key)};
     int err = sr_door_enter(lobby, &l->line);
+    if (!err) {
+        l->line = sr_descriptors_high(l->line);
+        l->line_is = sr_descriptors_what(l->line);
+    }
     if (!err)
         err = sr_door_send(l->line, &note, NULL, 0, false);
     l->asked = !err;
@@ -63,7 +73,8 @@ static int answer(sr_worker *w, sr_worker_line *l)
         err = n ? EPROTO : EACCES;
     if (!err) {
         l->pid = note.pid;
-        l->bell = fds[--n];
+        l->bell = sr_descriptors_high(fds[--n]);
+        l->bell_is = sr_descriptors_what(l->bell);
         err = sr_consumer_open(&l->queue, fds[0], fds[1], fds[2], w->row);
     }
     while (n > 0)
@@ -80,7 +91,8 @@ static int look(sr_worker *w, uint32_t edge, bool news)
     sr_worker_line *l = &w->edges[edge];
     uint64_t lobby = atomic_load(&w->sleepers->lobby[edge]);
     int err = 0;
-    if (l->line >= 0 && !l->asked && has_news(l)) /* edges say nothing unasked: this is the end */
+    if (l->line >= 0 && !l->asked &&
+        (!sr_worker_has_line(l) || has_news(l))) /* edges say nothing unasked: this is the end */
         line_close(l);
     if (l->line < 0 && lobby && (news || (l->again_at && l->again_at <= w->now))) {
         l->again_at = 0;
@@ -298,7 +310,7 @@ static int fetch(sr_worker *w, uint32_t files, int *body_fd)
 {
     sr_message note = {.kind = SR_MESSAGE_ASK, .row = w->row, .number = w->number, .slot = w->index};
     int fds[SR_MESSAGE_FDS], n = 0, i = 0;
-    int err = sr_door_send(w->from->line, &note, NULL, 0, true);
+    int err = sr_worker_has_line(w->from) ? sr_door_send(w->from->line, &note, NULL, 0, true) : EBADF;
     if (!err)
         err = sr_worker_answer(w, SR_MESSAGE_FILES, &note, fds, &n);
     if (err)

@@ -41,6 +41,7 @@ typedef struct sr_worker_config {
 typedef struct sr_worker_line { /* to one edge */
     int line;                   /* see share/door.h; -1: there is none */
     int bell;                   /* eventfd that wakes the edge */
+    uint64_t line_is, bell_is;  /* what they stand for: sr_descriptors_what */
     int32_t pid;                /* of the edge, as the kernel says */
     bool asked;                 /* hello was said, and the answer has not come */
     bool silent;                /* the ring has records, and the edge was not woken for them */
@@ -178,6 +179,12 @@ bool sr_worker_socket(sr_worker *w, int *socket, int *ahead, uint32_t *bytes);
  * sr_door_receive.
  */
 int sr_worker_answer(sr_worker *w, sr_message_kind kind, sr_message *note, int *fds, int *n);
+
+/*
+ * Whether the line is still there. An application may have closed it, and got its number for something of its own, to which no note must
+ * go. Both descriptors have high numbers (sr_descriptors_high), so that this takes more than to close and to open files.
+ */
+bool sr_worker_has_line(const sr_worker_line *l);
 
 /* The request could not be read: errno. */
 void sr_worker_unread(sr_worker *w, int why);

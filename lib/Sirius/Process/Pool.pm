@@ -3,6 +3,7 @@ package Sirius::Process::Pool;
 use strict;
 use warnings;
 
+use Fcntl        qw(F_DUPFD);
 use JSON::PP     ();
 use List::Util   qw(min);
 use POSIX        qw(SIGINT SIGQUIT SIGTERM);
@@ -35,6 +36,9 @@ use constant { FAST_STOP => 1, HURRIED_STOP => 0.2, LOOK => 1 };
 
 # Characters of a line for the supervisor: as JSON it has to fit PIPE_BUF
 use constant SAID => 600;
+
+# A number for a descriptor of the server, as in src/net/descriptors.c
+use constant HIGH => 1024;
 
 my $JSON = JSON::PP->new->ascii->allow_nonref;
 
@@ -330,9 +334,18 @@ sub _new_worker {
     return $worker;
 }
 
+# What an application opens gets the lowest number that is free: one that closes all descriptors, and then opens files, must not find our
+# reports in them
+sub _high {
+    my $handle = shift;
+    my $number = fcntl $handle, F_DUPFD, HIGH;
+    return $handle if !$number || !open my $high, '>&=', 0 + $number;
+    return $high;
+}
+
 sub _pipe {
     pipe my $read, my $write or Sirius::Log->fail("cannot create a pipe: $!");
-    return $read, $write;
+    return $read, _high($write);
 }
 
 # Workers that have to leave do so once enough others are ready
@@ -549,6 +562,7 @@ sub _worker_ended {
 # Called in a worker. The line is shorter than PIPE_BUF, so it never mixes with another's
 sub _tell_generation {
     my ( $self, @words ) = @_;
+    return if !-p $self->{report};    # an application may have closed it, and got its number
     return syswrite $self->{report}, join( q( ), $$, @words ) . "\n";  # not by $", which is the application's
 }
 
