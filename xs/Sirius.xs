@@ -55,7 +55,7 @@ static void wake(void)
 static void tell_place(int sig)
 {
     const sirius *s = sirius_current;
-    if (sig != SIGUSR2 || !s || s->forked)
+    if (sig != SIGUSR2 || !s || sirius_forked(s))
         return;
     dTHX;
 #ifdef MULTIPLICITY

@@ -44,7 +44,7 @@ static void listen_all(pTHX_ HV *hv, sirius *s)
 
 static void about_to_fork(void)
 {
-    if (!sirius_current || sirius_current->forked)
+    if (!sirius_current || sirius_forked(sirius_current))
         return;
     sirius_current->turn.forked = true;
     if (!pthread_equal(pthread_self(), sirius_current->thread)) /* may be a thread without a perl */

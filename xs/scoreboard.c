@@ -290,11 +290,11 @@ void sirius_mark(pTHX_ SV *text)
     sirius *s = sirius_own(aTHX);
     STRLEN len = 0;
     const char *at = "";
-    if (!s || s->forked)
+    if (!s || sirius_forked(s))
         return;
     SV *copy = sv_2mortal(newSVsv(text));
     if (SvOK(copy))
         at = SvPVutf8(copy, len);
-    if (sirius_own(aTHX) == s && !s->forked) /* an overload is code of the application */
+    if (sirius_own(aTHX) == s && !sirius_forked(s)) /* an overload is code of the application */
         sr_row_mark(s->row, at, len);
 }

@@ -66,8 +66,8 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     }
     if (hold)
         sv_2mortal(hold);
-    s->forked = s->forked || sr_worker_is_child(&s->worker);
-    if (s->forked) /* a child that the application has forked came back here: it must not serve requests */
+    if (sirius_forked(
+            s)) /* a child that the application has forked came back here: it must not serve requests */
         my_exit(0);
     s->inside = was_inside;
     atomic_signal_fence(memory_order_seq_cst);
@@ -288,6 +288,6 @@ void sirius_serve_one(pTHX_ sirius *s, SV *app)
     LEAVE;
     if (inert)
         envpool_give_back(aTHX_ pooled, untouched);
-    if (s->forked) /* a fork that nothing above has caught came back */
+    if (sirius_forked(s)) /* a fork that nothing above has caught came back */
         my_exit(0);
 }

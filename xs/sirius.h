@@ -124,7 +124,7 @@ typedef struct sirius {
     volatile sig_atomic_t logging; /* log.c writes a line of the server */
     volatile sig_atomic_t inside;
     const void *outer, *frame; /* of perl, around the innermost sirius_call: see sirius_crossing */
-    bool forked;               /* this is a child that the application has forked: it serves nothing */
+    bool forked;               /* pthread_atfork says so: see sirius_forked */
     bool soon_said;            /* a successor was asked for */
     const char *why;           /* why this worker has to end; NULL: it has not */
     uint64_t served, soon_requests, max_requests, max_rss, rss;
@@ -156,12 +156,22 @@ typedef struct sirius {
 } sirius;
 
 /*
+ * Whether this is a child that the application has forked: it serves nothing. Also one that was made by the system call itself, of which
+ * pthread_atfork does not hear.
+ */
+static inline bool sirius_forked(const sirius *s)
+{
+    return s->forked ||
+           (s->worker.mine && sr_worker_is_child(&s->worker)); /* NULL: it has no edge yet, or no more */
+}
+
+/*
  * Handlers of signals have to wait: code runs that they must not jump out of, or the server writes a line of
  * its own log.
  */
 static inline bool sirius_busy(const sirius *s)
 {
-    return (s->inside || s->logging) && !s->forked;
+    return (s->inside || s->logging) && !sirius_forked(s);
 }
 
 /*
@@ -174,7 +184,7 @@ static inline bool sirius_crossing(pTHX_ const sirius *s)
     if (aTHX != s->owner) /* also a thread that is not perl's */
         return false;
 #endif
-    return s->outer && !s->forked &&
+    return s->outer && !sirius_forked(s) &&
            (PL_top_env == s->outer || (PL_curstackinfo == s->frame && cxstack_ix < 0));
 }
 

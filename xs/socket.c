@@ -43,7 +43,7 @@ static void take(pTHX_ claim *k)
     sirius *s = sirius_alive(aTHX_ k->serial);
     int fd, file;
     uint32_t bytes;
-    if (!s || s->forked || !sr_worker_socket(&s->worker, &fd, &file, &bytes))
+    if (!s || sirius_forked(s) || !sr_worker_socket(&s->worker, &fd, &file, &bytes))
         return;
     if (file >= 0) {
         k->ahead = malloc(bytes ? bytes : 1);

@@ -25,14 +25,14 @@ void sirius_stream_boot(pTHX)
 static sirius *alive(pTHX_ UV serial)
 {
     sirius *s = sirius_alive(aTHX_ serial);
-    return s && !s->forked ? s : NULL;
+    return s && !sirius_forked(s) ? s : NULL;
 }
 
 /* Whether the response is complete already, though the application goes on. */
 static bool answered(pTHX_ UV serial)
 {
     sirius *s = sirius_own(aTHX);
-    return s && s->turn.serial == serial && s->turn.env && !s->forked;
+    return s && s->turn.serial == serial && s->turn.env && !sirius_forked(s);
 }
 
 static SV *closure(pTHX_ XSUBADDR_t body, UV serial)

@@ -197,7 +197,7 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
 
 void sirius_abandon(pTHX_ sirius *s, const char *why)
 {
-    if (s->forked || !sirius_current)
+    if (sirius_forked(s) || !sirius_current)
         return;
     s->inside = 1;
     if (s->turn.request) {
@@ -323,7 +323,7 @@ void sirius_work_close(pTHX_ sirius *s)
     PERL_UNUSED_CONTEXT;
     if (!s->sleepers)
         return;
-    if (!s->forked)
+    if (!sirius_forked(s))
         sr_worker_close(&s->worker);
     sr_resident_close(&s->resident);
     munmap(s->sleepers, s->sleepers_bytes);

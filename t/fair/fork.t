@@ -209,4 +209,42 @@ unlike $server->log, qr/STRAY/, 'nothing stray';
 is worker_pids($server), 2, 'two workers';
 sleep 3;
 $server->stop;
+
+# Some modules for XS code and sandboxes call the kernel directly: pthread_atfork does not hear of it
+subtest 'a child made by the system call itself' => sub {
+    my $server = start_server( <<'APP', qw(--workers 1) );
+use POSIX ();
+my %CLONE = ( x86_64 => 56, aarch64 => 220 );
+sub child { return syscall( $CLONE{ ( POSIX::uname() )[4] }, POSIX::SIGCHLD(), 0, 0, 0, 0 ) }
+my %way = (
+    returns => sub { my $child = child(); [ 200, [], [$child] ] },
+    dies    => sub { my $child = child(); die "in a child\n" if !$child; [ 200, [], [$child] ] },
+    exits   => sub { my $child = child(); exit 3 if !$child; [ 200, [], [$child] ] },
+    writes  => sub {
+        my $respond = shift;
+        sub { my $writer = $_[0]->( [ 200, [] ] ); my $child = child(); $writer->write($child); $writer->close };
+    },
+    answers => sub { sub { my $child = child(); $_[0]->( [ 200, [], [$child] ] ) } },
+    socket  => sub { my $io = $_[0]{'psgix.io'}; my $child = child(); fileno $io if !$child; [ 200, [], [$child] ] },
+);
+sub { my ( undef, $how ) = split m{/}, $_[0]{PATH_INFO}; $how ? $way{$how}->( $_[0] ) : [ 200, [], [$$] ] };
+APP
+    my ($worker) = $server->workers;
+    for my $how (qw(returns dies exits writes answers socket)) {
+        my $client = $server->connect;
+        my $child  = $client->ask("GET /$how")->body;
+        like $child, qr/\A[1-9]\d*\z/, "$how: the response is that of the worker";
+        is_deeply [ map { $server->ask('GET /')->body } 1 .. 20 ], [ ($worker) x 20 ], 'who serves on';
+        ok until_true( 10, sub { over($child) } ), 'and the child ends';
+    }
+    $server->stop;
+};
+
 done_testing;
+
+# Its parent is the worker, which waits for nobody
+sub over {
+    my $pid = shift;
+    open my $in, '<', "/proc/$pid/stat" or return 1;
+    return ( <$in> // '' ) =~ /\) Z /;
+}
