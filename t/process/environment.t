@@ -216,6 +216,14 @@ subtest '--show-config' => sub {
     unlike $text, qr/hunter2|PASSWORD/,         'nothing of the variables';
     like $text,   qr/^# Not set: .*\badmin\b/m, 'and what is not set';
 
+    # an option with three behaviours: yes, no, and neither
+    like $text, qr/^#.*\bwarm-up-workers\b/m, 'one that is not set, and is neither yes nor no';
+    is $value->{'warm-up-workers'}, undef, 'has no value';
+    for my $set ( [ 'enable', 'yes' ], [ 'disable', 'no' ] ) {
+        ( undef, my $other ) = $show->( {}, qw(--warm-up /), "--$set->[0]-warm-up-workers" );
+        is $other->{'warm-up-workers'}, "$set->[1] (command line)", "--$set->[0]-warm-up-workers";
+    }
+
     ( $how, $value ) = $show->( { PORT => 81 }, qw(--host ::1) );
     is $value->{port},   '81 (PORT)',          'PORT';
     is $value->{host},   '::1 (command line)', 'host';

@@ -46,6 +46,7 @@ sub _default {
     return ( 'default', 1 )                                   if $name eq 'default-middleware';
     return ( '--timeout, ' . $self->_source('timeout'), $given->{timeout} )
         if defined $given->{timeout} && $name =~ /\A(?:body|write)-timeout\z/;
+    return if $name eq 'warm-up-workers';    # without a value it is neither yes nor no
     return ( 'default', $row->{default} ) if defined $row->{default};
     return $row->{type} eq 'bool' ? ( 'default', 0 ) : ();
 }
