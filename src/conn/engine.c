@@ -191,6 +191,7 @@ bool sr_engine_keeps(const sr_engine *e, const sr_conn *c)
     const sr_config *config = &e->config;
     bool stays =
         !e->draining && !e->leaving && !(e->retiring && !sr_transport_moves(c->transport)) && !leaves(e);
+    stays = stays && !(e->apart && !sr_buffer_len(&c->in));
     return c->keep_alive && config->keepalive && !c->borrowed && stays &&
            (!config->max_keepalive_reqs || c->requests < config->max_keepalive_reqs);
 }

@@ -95,6 +95,7 @@ typedef struct sr_engine {
     int64_t tunnels_until; /* draining, and nothing but tunnels is left: monotonic ns; 0: there is more */
     bool draining;         /* accept nobody, and say close in each response */
     bool leaving;          /* --drain-delay: each response says close, so that load balancers go elsewhere */
+    bool apart;    /* the same, but a client that has sent more already gets a response to that first */
     bool retiring; /* connections are passed on, but a response says close where a transport can't be */
     sr_listener listeners[SR_LISTENERS_MAX];
     unsigned n_listeners;

@@ -396,7 +396,7 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         sr_slow_timer(ed);
         return;
     case SR_SOURCE_HEIR:
-        sr_heir_ended(ed);
+        sr_heir_heard(ed);
         return;
     case SR_SOURCE_LEGACY:
         sr_heir_receive(ed);
@@ -488,8 +488,9 @@ static int patience(sr_edge *ed)
     int64_t end = ed->end_at ? ed->end_at : INT64_MAX;
     int64_t first = abandoned < mend ? abandoned : mend;
     first = first < end ? first : end;
-    if (ed->pass_at && ed->pass_at < first)
-        first = ed->pass_at;
+    int64_t heir = sr_heir_at(ed);
+    if (heir < first)
+        first = heir;
     if (e->draining && e->tunnels_until && e->tunnels_until < first)
         first = e->tunnels_until;
     if (ed->lobby_resume_at && ed->lobby_resume_at < first)

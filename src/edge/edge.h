@@ -151,8 +151,9 @@ typedef struct sr_edge {
     bool stopping;       /* it ends without an heir */
     int64_t pass_at;     /* monotonic ns of the next try, as the pair to the heir was full; 0: it was not */
     sr_source heir, legacy; /* fd -1: there is none */
-    sr_source keys;         /* line to the keeper (keys.h); fd -1: there is none */
-    sr_common *common;      /* NULL: there is one edge only */
+    int64_t heir_by; /* monotonic ns until which the heir has to tell its layout; 0: it has, and it is ours */
+    sr_source keys;  /* line to the keeper (keys.h); fd -1: there is none */
+    sr_common *common; /* NULL: there is one edge only */
     sr_source bell;
     int bells[SR_EDGES_MAX]; /* of all places for edges, by their numbers */
     uint32_t n_bells;

@@ -14,6 +14,8 @@
 #include "../net/tempfile.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,6 +27,8 @@ enum {
 };
 
 #define RETRY_NS (2 * SR_MILLISECOND) /* before the next try, when the socket pair is full */
+#define TELL_NS (2 * SR_SECOND)       /* that the heir has to tell its layout */
+#define DRAIN_NS (2 * SR_SECOND)      /* before the end, in which connections that stay here are closed */
 #define LEAST_NS SR_SECOND            /* what the new edge leaves a connection at least of its time limit */
 
 typedef struct passed {
@@ -51,9 +55,17 @@ typedef union control {
     char space[CMSG_SPACE((PASSED_MAX + 1) * sizeof(int))];
 } control;
 
+/* What the heir tells first. It is the same in all versions. */
+typedef struct greeting {
+    char magic[8];
+    uint32_t layout;
+} greeting;
+
+static const greeting ours = {"sr-heir", LAYOUT + (uint32_t)sizeof(passage)};
+
 static uint32_t layout(void)
 {
-    return LAYOUT + (uint32_t)sizeof(passage);
+    return ours.layout;
 }
 
 static size_t bytes_of(uint32_t n)
@@ -187,12 +199,28 @@ static int pass_list(sr_edge *ed, batch *b, sr_link *head, size_t offset)
     return err ? err : last;
 }
 
+/* All that is left stays here: an idle client may be about to send, so each gets the response to its next request. */
 static void heir_lost(sr_edge *ed)
 {
     sr_loop_remove(&ed->engine->loop, &ed->heir);
     close(ed->heir.fd);
     ed->heir.fd = -1;
-    ed->engine->draining = true;
+    ed->heir_by = ed->pass_at = 0;
+    ed->engine->apart = true;
+}
+
+/* Nothing can be passed on. `theirs` 0: the heir has not told its layout. */
+static void foreign(sr_edge *ed, uint32_t theirs)
+{
+    char text[160];
+    if (theirs)
+        snprintf(text, sizeof text,
+                 "%d apart has layout %u.%u of connections that are passed on, not %u.%u\n", (int)getpid(),
+                 theirs >> 16, theirs & 0xffff, layout() >> 16, layout() & 0xffff);
+    else
+        snprintf(text, sizeof text, "%d apart does not tell its layout\n", (int)getpid());
+    sr_edge_report(ed, text);
+    heir_lost(ed);
 }
 
 /*
@@ -227,19 +255,37 @@ void sr_heir_begin(sr_edge *ed, int fd)
     ed->heir = (sr_source){.fd = fd, .kind = SR_SOURCE_HEIR};
     e->retiring = true;
     ed->end_at = e->now + ed->graceful_ns;
+    ed->heir_by = e->now + TELL_NS;
     sr_engine_listeners(e, false);
-    if (sr_loop_add(&e->loop, &ed->heir, EPOLLIN)) /* to notice its end: the heir sends nothing */
+    if (sr_loop_add(&e->loop, &ed->heir, EPOLLIN))
         heir_lost(ed);
 }
 
-void sr_heir_ended(sr_edge *ed)
+void sr_heir_heard(sr_edge *ed)
 {
-    char byte;
+    greeting theirs;
     if (ed->heir.fd < 0)
         return;
-    if (recv(ed->heir.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR))
+    ssize_t n = recv(ed->heir.fd, &theirs, sizeof theirs, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    heir_lost(ed);
+    bool told = ed->heir_by && n == (ssize_t)sizeof theirs;
+    if (told && theirs.layout == layout())
+        ed->heir_by = 0;
+    else if (told)
+        foreign(ed, theirs.layout);
+    else
+        heir_lost(ed);
+}
+
+int64_t sr_heir_at(const sr_edge *ed)
+{
+    const sr_engine *e = ed->engine;
+    if (ed->heir.fd >= 0 && ed->heir_by)
+        return ed->heir_by;
+    if (ed->pass_at)
+        return ed->pass_at;
+    return e->retiring && !e->draining && ed->heir.fd < 0 ? ed->end_at - DRAIN_NS : INT64_MAX;
 }
 
 bool sr_heir_done(const sr_edge *ed)
@@ -251,8 +297,12 @@ bool sr_heir_done(const sr_edge *ed)
 bool sr_heir_step(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    if (ed->heir.fd >= 0 && ed->pass_at <= e->now)
+    if (ed->heir.fd >= 0 && ed->heir_by && ed->heir_by <= e->now)
+        foreign(ed, 0);
+    if (ed->heir.fd >= 0 && !ed->heir_by && ed->pass_at <= e->now)
         pass_on(ed);
+    if (ed->heir.fd < 0 && ed->end_at - DRAIN_NS <= e->now)
+        e->draining = true;
     return sr_heir_done(ed) || e->now >= ed->end_at;
 }
 
@@ -363,6 +413,9 @@ void sr_heir_inherit(sr_edge *ed, int fd)
     if (ed->legacy.fd >= 0)
         close(ed->legacy.fd);
     ed->legacy = (sr_source){.fd = fd, .kind = SR_SOURCE_LEGACY};
+    /* the pair is empty, so this never waits; if the old edge has gone, that is an event */
+    ssize_t n = send(fd, &ours, sizeof ours, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)n;
     if (sr_loop_add(&ed->engine->loop, &ed->legacy, EPOLLIN)) {
         close(fd);
         ed->legacy.fd = -1;

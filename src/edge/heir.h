@@ -5,12 +5,12 @@
  * build.
  *
  * The supervisor starts the new edge, the heir, and gives each of the two one end of a pair of sockets when
- * the heir serves. From then on the old edge accepts nothing and sends its connections over: those that are
+ * the heir serves. The heir tells how its messages are laid out. From then on the old edge accepts nothing and sends its connections over: those that are
  * idle, and those that have a part of a head, with its bytes. A connection with a request follows after its
  * response. So no client notices.
  *
- * Failure: when the heir dies or does not understand the messages, the rest stays here and is closed as at a
- * stop.
+ * Failure: when the heir dies, or lays out the messages in another way, the rest stays here. Each connection gets the response
+ * to its next request, with "Connection: close"; what is left at the end of --graceful-timeout is closed as at a stop.
  */
 #include "edge.h"
 
@@ -25,8 +25,10 @@ void sr_heir_begin(sr_edge *ed, int heir);
 bool sr_heir_step(sr_edge *ed);
 /* Whether nothing is left. */
 bool sr_heir_done(const sr_edge *ed);
-/* An event of the pair: nothing is sent there, so it is the end of the heir. */
-void sr_heir_ended(sr_edge *ed);
+/* An event of the pair: the layout of the heir, or its end. */
+void sr_heir_heard(sr_edge *ed);
+/* Monotonic ns of the next step; INT64_MAX: at an event only. */
+int64_t sr_heir_at(const sr_edge *ed);
 
 /* --- the new edge --- */
 

@@ -245,6 +245,63 @@ subtest 'another build is installed' => sub {
     $server->stop;
 };
 
+subtest 'another build passes connections on in another way' => sub {
+    my ( $file, $command ) = installed();
+    my $server = Sirius::Test::Server->start(
+        app     => $APP,
+        command => $command,
+        args    => [qw(--edges 1 --workers 4 --graceful-timeout 8)]
+    );
+    $server->wait_log( qr/ready after /, 20 );
+    my ($old)  = $server->edges;
+    my $load   = load( $server, clients => 4 );
+    my %client = map { $_ => $server->connect } qw(begun idle late long piped);
+    $client{$_}->ask('GET /') for sort keys %client;
+    $client{begun}->send("GET / HTTP/1.1\r\nHost: a\r\nX-H");
+    $client{long}->send( request('GET /sleep/1.5') );
+    $client{piped}->send( request('GET /sleep/1') . request('GET /client') );
+
+    # Its layout, as it tells that first
+    my $good  = Sirius::Test::Server::slurp($file);
+    my $other = $good;
+    is $other =~ s/(sr-heir\0..)../$1\x07\x00/gs, 1, 'the layout that a program tells';
+    replace( $file, $other );
+    $server->signal('HUP');
+    ok $server->wait_log( qr/edge \d+ replaces edge $old$/m, 20 ), 'another one replaces the edge';
+    ok $server->wait_log(
+        qr/edge $old keeps its connections, as the edge that replaces it has layout 7\.\d+ of connections that are passed on, not [1-6]\.\d+: each is closed after its next response, within 8[.]0 s$/m,
+        10
+        ),
+        'and the log says that it gets no connections';
+    $client{begun}->send("ere: 1\r\n\r\n");
+    my %response = map { $_ => $client{$_}->response } qw(begun long piped);
+    is_deeply {
+        map { $_ => $response{$_}->status } keys %response
+    }, { begun => 200, long => 200, piped => 200 }, 'what was read is answered';
+    ok $response{begun}->closes && $response{long}->closes, 'with Connection: close';
+    ok $client{$_}->end(5),                                 "$_: and closed" for qw(begun long);
+    my $idle = $client{idle}->ask('GET /');
+    is join( ' ', $idle->status, $idle->closes ? 'closes' : 'stays' ), '200 closes',
+        'an idle one gets a response';
+    my $result = $load->stop;
+    is_deeply [ grep { !/\A200(?: closes)?\z/ } keys %$result ], [], 'nobody else has lost a request'
+        or diag explain $result;
+    ok until_true(
+        15,
+        sub {
+            !grep { $_ == $old } $server->edges;
+        }
+        ),
+        'the old edge ends';
+    ok $client{late}->end(5), 'an idle connection is closed then';
+    is $client{piped}->response->body, '127.0.0.1',
+        'so was the second of two requests that were sent at once';
+    is $server->ask('GET /')->status, 200, 'the other one serves';
+    unlike $server->log, qr/did not stop in time|connections were closed/, 'in good order';
+    $server->stop;
+    replace( $file, $good );
+};
+
 # A server that does not take part in an installation until it is reloaded
 subtest 'another build is installed, and nobody has reloaded' => sub {
     my ( $file, $command ) = installed();

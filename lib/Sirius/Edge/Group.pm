@@ -6,6 +6,7 @@ use warnings;
 use Fcntl               qw(F_GETFL F_SETFL O_NONBLOCK);
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
+use Sirius::Base::Text;
 use Sirius::Edge::Keeper;
 use Sirius::Edge::Place;
 use Sirius::Edge::Program;
@@ -131,6 +132,7 @@ sub hear {
         elsif ( $what eq 'lost' )    { Sirius::Log->error("$self->{said}worker $pid $why") }
         elsif ( $what eq 'more' )    { Sirius::Log->warn("$self->{said}$why") }
         elsif ( $what =~ /\A(?:broken|slow|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
+        elsif ( $what eq 'apart' )                       { $self->_apart( $pid, $why ) }
         elsif ( $what eq 'unfiltered' )                  { $self->_unfiltered($why) }
         elsif ( $what eq 'badkeys' ) { Sirius::Log->error("edge $pid cannot use the new certificates: $why") }
         elsif ( $what =~ /\Akeys/ && $self->{keeper} ) { $self->{keeper}->heard( $pid, $what, $why ) }
@@ -366,6 +368,15 @@ sub _change_program {
     my $program = Sirius::Edge::Program->keep or return;
     $self->{program} = $program if !$self->{program} || $self->{program}->build ne $program->build;
     return;
+}
+
+# It cannot pass its connections on
+sub _apart {
+    my ( $self, $pid, $why ) = @_;
+    return Sirius::Log->note(
+              "$self->{said}edge $pid keeps its connections, as the edge that replaces it $why: "
+            . 'each is closed after its next response, within '
+            . Sirius::Base::Text->age( $self->{conf}{graceful_timeout} ) );
 }
 
 # Not for the edge of the admin port, which has no scoreboard
