@@ -258,11 +258,11 @@ static void moments_come_to_an_end(void)
         for (uint32_t row = 0; moments_lives && row < MOMENTS_ROWS; row++) {
             if (moments_edge->workers[row].broken) /* the supervisor kills it */
                 moments_die(row);
-            if (!moments_there(&moments_workers[row]) && !moments_edge->stopping &&
-                !moments_edge->engine->retiring) {
+            if (!moments_there(&moments_workers[row]))
                 moments_died(row);
+            if (!moments_there(&moments_workers[row]) && !moments_edge->stopping &&
+                !moments_edge->engine->retiring)
                 moments_lives = moments_hello(row);
-            }
             moments_take(row);
             moments_writes(row, 2, true);
         }
