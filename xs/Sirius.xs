@@ -8,6 +8,7 @@
 #include "share/door.h"
 #include "share/layout.h"
 
+#include "base/syscalls.h"
 #include "net/beside.h"
 #include "net/descriptors.h"
 #include "net/gate.h"
@@ -466,6 +467,16 @@ PPCODE:
     EXTEND(SP, 2);
     mPUSHi(pid);
     mPUSHi(pidfd);
+
+MODULE = Sirius    PACKAGE = Sirius::OS::Syscall
+
+const char *
+_name(const char *class, long number)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sr_syscall_name(number);
+OUTPUT:
+    RETVAL
 
 MODULE = Sirius    PACKAGE = Sirius::OS::Title
 
