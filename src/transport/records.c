@@ -734,7 +734,8 @@ static ssize_t records_write(sr_transport *base, int socket, const struct iovec 
 
 static bool records_unsent(const sr_transport *base)
 {
-    return sr_buffer_len(&((const sr_records *)base)->wire) > 0;
+    const sr_records *r = (const sr_records *)base;
+    return !r->failed && sr_buffer_len(&r->wire) > 0;
 }
 
 static int records_end(sr_transport *base, int socket)

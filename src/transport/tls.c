@@ -783,7 +783,9 @@ static ssize_t tls_write(sr_transport *base, int socket, const struct iovec *iov
 
 static bool tls_unsent(const sr_transport *base)
 {
-    return sr_buffer_len(&((const tls *)base)->records.wire) > 0;
+    const sr_records *r = &((const tls *)base)->records;
+    return !r->failed &&
+           sr_buffer_len(&r->wire) > 0; /* an alert that the socket has not taken stays unsaid */
 }
 
 static int tls_end(sr_transport *base, int socket)
