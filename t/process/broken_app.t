@@ -57,8 +57,10 @@ subtest 'a word that is no command' => sub {
     spew( "$dir/shop", "sub { [ 200, [], ['ok'] ] }\n" );
     my %case = (
         'chekc app.psgi' => [ 'exit 2', qr/^sirius: unexpected argument 'app[.]psgi'/ ],
-        'chekc'          =>
-            [ 'exit 1', qr/^sirius: chekc is neither a command \(dev, check, ctl, top\) nor a module: / ],
+        'chekc'          => [
+            'exit 1',
+            qr/^sirius: chekc is neither a command \(dev, check, ctl, top\) nor a module \(did you mean sirius check\?\): /
+        ],
         "--chdir $dir" =>
             [ 'exit 1', qr{^sirius: \S+/app[.]psgi does not exist: name the file of the application} ],
         'No::Such' => [ 'exit 1', qr{^sirius: No/Such[.]pm does not exist} ],

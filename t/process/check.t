@@ -250,6 +250,14 @@ subtest 'A page' => sub {
         '404 is an answer',
         {}, qw(--get /x), @LISTEN, app('sub { [ 404, [], [] ] }')
     );
+    my $some = app(
+        q[sub { my $p = $_[0]{PATH_INFO}; return [ $p eq '/b' ? 500 : 200, [], [$p] ] if $p ne '/end';
+        return sub { my $w = $_[0]->([ 200, [] ]); while (1) { eval { $w->write('x' x 9999) } } } }]
+    );
+    my ( $status, $out ) = run_check( {}, ( map { ( '--get', $_ ) } qw(/a /b /end /c) ), @LISTEN, $some );
+    is $status, 1, 'one of several pages fails';
+    is join( ' ', $out =~ m{^(\w+: GET /\w+) }mg ), 'ok: GET /a error: GET /b ok: GET /end ok: GET /c',
+        'each is asked for';
 };
 
 subtest 'What is shared, needless or slow' => sub {

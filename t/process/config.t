@@ -31,8 +31,8 @@ for my $name ( sort keys %command ) {
         my $file = spew( "$dir/some.conf", <<'FILE');
 # as operators write it
 listen          = 127.0.0.1:0
-workers         = 1
-server-software = file
+workers         = 1   # for the test
+server-software = "file"	#	and no other
 max-body        = 3
 FILE
         my @case = (

@@ -141,9 +141,9 @@ subtest 'An owner that may not be given' => sub {
 subtest 'What is in the way' => sub {
     my $path = "$dir/way";
     my $unix = try_open($path);
-    is ref $unix,       'Sirius::Listen::Unix', 'nothing is';
-    is try_open($path), "already in use\n",     'a socket that is alive';
-    is failure($path),  0,                      'and stays so';
+    is ref $unix, 'Sirius::Listen::Unix', 'nothing is';
+    like try_open($path), qr/\Aalready in use by \S+ \(PID $$\)\n\z/, 'a socket that is alive';
+    is failure($path), 0, 'and stays so';
     $unix->remove;
     ok !-e $path, 'removed';
 
@@ -156,7 +156,7 @@ subtest 'What is in the way' => sub {
         push @clients, $client;
     }
     cmp_ok scalar @clients, '<=', 2, 'the backlog counts';
-    is try_open($path), "already in use\n", 'one whose queue is full';
+    like try_open($path), qr/\Aalready in use by \S+ \(PID \d+\)\n\z/, 'one whose queue is full';
     $unix->remove;
 
     socket my $datagram, AF_UNIX, SOCK_DGRAM, 0 or die $!;
@@ -232,7 +232,7 @@ subtest 'One of those that start at the same moment' => sub {
             }
             close $_ for $tell, $go;
             my @said = map { scalar readline $read } @pids;
-            is join( '', sort @said ), "already in use\n" x 5 . "serves\n",
+            is join( '', sort map {s/ by \S+ \(PID \d+\)$//mr} @said ), "already in use\n" x 5 . "serves\n",
                 ( $stale ? 'stale' : 'new' ) . ", round $round";
             is failure($path), 0, 'it is that one';
             close $hold;

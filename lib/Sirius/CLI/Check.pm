@@ -28,7 +28,9 @@ my @ROWS = (
     {   name  => 'get',
         type  => 'string',
         value => 'PATH',
-        text  => 'Ask the application for this path, with a query if it has one (default: /)'
+        many  => 1,
+        text  =>
+            'Ask the application for this path, with a query if it has one; repeat it for others (default: /)'
     },
     {   name => 'limit',
         type => 'seconds',
@@ -44,7 +46,7 @@ my $HELP = <<'TEXT';
 
 All options of the server can be given: see sirius --help. With --show-config their values are printed first.
 
-The application is loaded in a process of its own and asked for one page. No server is started, and none that runs is
+The application is loaded in a process of its own and asked for a page, or several. No server is started, and none that runs is
 touched. The exit status is 0 without errors, 1 with errors, 2 if an option is wrong.
 TEXT
 
@@ -55,8 +57,10 @@ sub help {
 
 sub main {
     my ( $self, @words ) = @_;
-    my $get = $self->given('get');
-    $self->wrong("--get $get: a path begins with /") if defined $get && $get !~ m{\A/};
+    my @get = @{ $self->given('get') || ['/'] };
+    for my $path ( grep { !m{\A/} } @get ) {
+        $self->wrong("--get $path: a path begins with /");
+    }
     my $runner = $self->_read(@words);
     my $conf   = $runner->{conf};
     print $runner->config_text if $runner->{all}{show_config};
@@ -68,7 +72,7 @@ sub main {
     my %facts = (
         conf       => $conf,
         from       => $runner->{from},
-        get        => $get                  // '/',
+        get        => \@get,
         limit      => $self->given('limit') // LIMIT,
         privileges => $privileges,
         runner     => $runner,
@@ -161,7 +165,7 @@ Open files in relation to C<--max-connections> and workers; C<net.core.somaxconn
 
 =item Application
 
-It is loaded in a child process, as the server loads it, then asked for one page with the C<%env> of the server, after
+It is loaded in a child process, as the server loads it, then asked for the pages of C<--get> with the C<%env> of the server, after
 C<--after-fork>, as the user of C<--user>, under L<Plack::Middleware::Lint>. Both have a time limit, after which the line of code is named
 at which it stood. The answer may be delayed or streamed; of an endless stream a second is read. Then: sockets, database handles and files
 that all workers would share, middleware that is not needed here, modules that have a faster version in C.
@@ -179,7 +183,7 @@ Those of L<sirius>, and:
 
 =item B<--get> I<PATH>
 
-Ask the application for this path, with a query if it has one (default: /).
+Ask the application for this path, with a query if it has one; repeat it for others (default: /).
 
 =item B<--limit> I<SECONDS>
 

@@ -87,10 +87,11 @@ sub _parse {
     push @said, $class->_passed_over( \@rows, @args ) if $class->passes_on;
     $class->_wrong_word( $said[0] ) if @said;
     for my $row ( grep { $_->{type} ne 'bool' && defined $given{ $_->{name} } } @rows ) {
-        my $value = \$given{ $row->{name} };
-        $class->_wrong_word("--$row->{name} requires a value")
-            if !length $$value || $$value =~ /\A--[[:alpha:]]/;
-        $$value = $class->_check( $row, $$value );
+        for my $value ( $row->{many} ? @{ $given{ $row->{name} } } : $given{ $row->{name} } ) {
+            $class->_wrong_word("--$row->{name} requires a value")
+                if !length $value || $value =~ /\A--[[:alpha:]]/;
+            $value = $class->_check( $row, $value );
+        }
     }
     return \%given, @args;
 }
@@ -127,8 +128,9 @@ sub _run {
 
 # In the form that Getopt::Long requires
 sub _spec {
-    my $row = shift;
-    return join( q(|), grep {defined} @{$row}{qw(name short)} ) . ( $row->{type} eq 'bool' ? '' : '=s' );
+    my $row   = shift;
+    my $value = $row->{type} eq 'bool' ? '' : $row->{many} ? '=s@' : '=s';
+    return join( q(|), grep {defined} @{$row}{qw(name short)} ) . $value;
 }
 
 # The messages of Getopt::Long in the form of the server's own

@@ -25,6 +25,8 @@ use Sirius::Service::Activation;
 use Sirius::OS::Title;
 use Sirius::Worker;
 
+my @COMMANDS = qw(dev check ctl top);    # of bin/sirius
+
 # Where the application is looked for; nothing if it is code. A name without a dot and a slash is that of a module
 sub application {
     my $self = shift;
@@ -307,8 +309,11 @@ sub _not_there {
     return
         "sirius: $psgi is taken for the name of a module, of which there is none: for the file, write ./$psgi\n"
         if -e $psgi;
-    return "sirius: $psgi is neither a command (dev, check, ctl, top) nor a module: "
-        . "to serve an application, name its file, such as app.psgi\n";
+    my $closest = Sirius::Config::Options->nearest( $psgi, @COMMANDS );
+    return
+          "sirius: $psgi is neither a command (@{[ join ', ', @COMMANDS ]}) nor a module"
+        . ( defined $closest ? " (did you mean sirius $closest?)" : '' )
+        . ": to serve an application, name its file, such as app.psgi\n";
 }
 
 # Finds the row of a name, and its value if it is a bool: --keepalive and --enable-keepalive are 1,

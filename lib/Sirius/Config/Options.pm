@@ -207,18 +207,8 @@ sub check {
 }
 
 sub closest {
-    my ( $class, $name )  = @_;
-    my ( $best,  $least ) = ( undef, 1 + min 3, int( length($name) / 2 ) );
-    my @candidates = sort grep { length > 1 && !$BY_NAME{$_}{hidden} } keys %BY_NAME;
-
-    # An option that begins with it, which other programs would accept as an abbreviation
-    my @longer = grep { index( $_, $name ) == 0 } @candidates;
-    return ( sort { length $a <=> length $b } @longer )[0] if length $name >= 3 && @longer;
-    for my $candidate (@candidates) {
-        my $distance = _distance( $name, $candidate );
-        ( $best, $least ) = ( $candidate, $distance ) if $distance < $least;
-    }
-    return $best;
+    my ( $class, $name ) = @_;
+    return $class->nearest( $name, sort grep { length > 1 && !$BY_NAME{$_}{hidden} } keys %BY_NAME );
 }
 
 sub fail {
@@ -241,6 +231,20 @@ sub find {
 sub key {
     my ( $class, $name ) = @_;
     return $name =~ tr/-/_/r;
+}
+
+sub nearest {
+    my ( $class, $name, @candidates ) = @_;
+    my ( $best, $least ) = ( undef, 1 + min 3, int( length($name) / 2 ) );
+
+    # An option that begins with it, which other programs would accept as an abbreviation
+    my @longer = grep { index( $_, $name ) == 0 } @candidates;
+    return ( sort { length $a <=> length $b } @longer )[0] if length $name >= 3 && @longer;
+    for my $candidate (@candidates) {
+        my $distance = _distance( $name, $candidate );
+        ( $best, $least ) = ( $candidate, $distance ) if $distance < $least;
+    }
+    return $best;
 }
 
 sub row {
@@ -328,6 +332,12 @@ The L</row> of a name. For C<enable->, C<disable-> or C<no-> before the name of 
 =head2 key
 
   my $key = Sirius::Config::Options->key('max-body');    # max_body
+
+=head2 nearest
+
+  my $name = Sirius::Config::Options->nearest( 'chekc', 'check', 'ctl' );    # check
+
+The most similar one of these words, undefined if none is similar.
 
 =head2 row
 

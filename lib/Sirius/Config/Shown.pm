@@ -73,7 +73,7 @@ sub _value {
     return Sirius::Config::Usage->bytes($value) if $row->{type} eq 'bytes' && $value =~ /\A\d+\z/;
     $value                                   =~ s/\s*\n\s*/ /g;
     $value                                   =~ s/([\0-\x1f\x7f])/sprintf '\x%02x', ord $1/ge;
-    return $value if length $value && $value !~ /\A[\s"']|\s\z/;
+    return $value if length $value && $value !~ /\A[\s"']|\s#|\s\z/;
     return $value                            =~ /"/ ? "'$value'" : qq("$value");
 }
 

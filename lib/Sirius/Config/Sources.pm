@@ -161,7 +161,7 @@ sub _file {
             or Sirius::Config::Options->fail(
             "$where: '" . $text =~ s/\A\s+|\s+\z//gr . q(' is not 'name = value') );
         my ( $row, $sense ) = $self->_find_in_file( $name, $where );
-        $value =~ s/\A(["'])((?:(?!\1).)*)\1\z/$2/s;
+        $value =~ s/\A(["'])((?:(?!\1).)*)\1(?:\s+#.*)?\z/$2/s or $value =~ s/(?:\A|\s+)#.*\z//s;
         Sirius::Config::Options->fail("$where: $name has no value")
             if !length $value && $row->{type} ne 'token';
         my $seen = $seen{ $row->{name} } ||= [];

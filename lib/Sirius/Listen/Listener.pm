@@ -3,12 +3,13 @@ package Sirius::Listen::Listener;
 use strict;
 use warnings;
 
-use Errno qw(EADDRNOTAVAIL EAFNOSUPPORT);
+use Errno qw(EADDRINUSE EADDRNOTAVAIL EAFNOSUPPORT);
 use Fcntl qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
 use Sirius::Config::Address;
 use Sirius::Listen::Unix;
 use Sirius::Log ();
 use Sirius::OS::Inherit;
+use Sirius::OS::SocketOwner;
 use Sirius::Service::Starter;
 use Socket qw(
     AF_INET AF_INET6 AF_UNIX INADDR_ANY IN6ADDR_ANY IPPROTO_IPV6 IPPROTO_TCP IPV6_V6ONLY NI_NUMERICHOST
@@ -167,6 +168,7 @@ sub _bind_tcp {
         $error = $!;
         last if $error != EAFNOSUPPORT && $error != EADDRNOTAVAIL;
     }
+    $error .= Sirius::OS::SocketOwner->by( Sirius::OS::SocketOwner->tcp($port) ) if $error == EADDRINUSE;
     return _fail( $spec, $error );
 }
 

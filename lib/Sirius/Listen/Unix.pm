@@ -8,6 +8,7 @@ use Fcntl      qw(F_SETFL LOCK_EX LOCK_NB O_NONBLOCK);
 use File::Spec ();
 use POSIX      ();
 use Sirius::Config::Address;
+use Sirius::OS::SocketOwner;
 use Socket      qw(AF_UNIX SOCK_STREAM pack_sockaddr_un);
 use Time::HiRes qw(sleep);
 
@@ -131,10 +132,16 @@ sub _stale {
 
     # A listener with a full queue must not block us here: it is enough to know that there is one
     fcntl $probe, F_SETFL, O_NONBLOCK;
-    die "already in use\n" if connect $probe, pack_sockaddr_un($path);
-    return 1               if $! == ECONNREFUSED;
-    return 0               if $! == ENOENT;
-    die( $! == EAGAIN ? "already in use\n" : "cannot check the socket that is there: $!\n" );
+    die _taken($path) if connect $probe, pack_sockaddr_un($path);
+    return 1          if $! == ECONNREFUSED;
+    return 0          if $! == ENOENT;
+    die( $! == EAGAIN ? _taken($path) : "cannot check the socket that is there: $!\n" );
+}
+
+sub _taken {
+    my $path  = shift;
+    my $owner = Sirius::OS::SocketOwner->unix( $path, File::Spec->rel2abs($path) );
+    return 'already in use' . Sirius::OS::SocketOwner->by($owner) . "\n";
 }
 
 1;

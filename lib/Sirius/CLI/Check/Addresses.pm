@@ -11,11 +11,9 @@ use Sirius::Config::Address;
 use Sirius::Edge::Keeper;
 use Sirius::Listen::Listener;
 use Sirius::Listen::Unix;
-use Sirius::OS::Proc;
+use Sirius::OS::SocketOwner;
 use Sirius::Service::Starter;
 use Sirius::Service::Activation;
-
-use constant { ACCEPTS => 0x10000, LISTEN => 0x0A };    # of linux/net.h and net/tcp_states.h
 
 sub check {
     my ( $class, $report, %facts ) = @_;
@@ -64,30 +62,6 @@ sub _giver {
     return Sirius::Service::Activation->offered ? 'systemd' : undef;
 }
 
-# Of a socket that others use: who they are, in words, and whether it is a server of Sirius
-sub _owner {
-    my $inode   = shift;
-    my %pid     = map  { $_ => 1 } _owners($inode);
-    my @names   = map  { [ $_, Sirius::OS::Proc->name($_) ] } sort { $a <=> $b } keys %pid;
-    my $sirius  = grep { $_->[1] =~ /\Asirius\b/ } @names;
-    my ($first) = ( grep( { !$pid{ Sirius::OS::Proc->parent( $_->[0] ) } } @names ), @names );
-    return if !$first;
-    return { pid => $first->[0], sirius => $sirius, text => "$first->[1] (PID $first->[0])" };
-}
-
-# Only root can know it of all processes
-sub _owners {
-    my $inode = shift;
-    my @pids;
-    for my $dir ( glob '/proc/[0-9]*/fd' ) {
-        opendir my $fds, $dir or next;
-        my $has = grep { ( readlink("$dir/$_") || '' ) eq "socket:[$inode]" } readdir $fds;
-        closedir $fds;
-        push @pids, $dir =~ /(\d+)/ if $has;
-    }
-    return @pids;
-}
-
 # True for two that cannot both be bound, as far as their text tells
 sub _same {
     my ( $one, $other ) = @_;
@@ -108,10 +82,10 @@ sub _tcp {
     return $report->ok("$option $spec: the system chooses a free port") if !$port;
     return $report->ok("$option $spec can be bound")
         if eval { Sirius::Listen::Listener->probe( 1, $spec ); 1 };
-    my $why = $@ =~ s/\Asirius: cannot listen on \Q$spec\E: //r =~ s/\s+\z//r;
+    my $why = $@ =~ s/\Asirius: cannot listen on \Q$spec\E: //r =~ s/(?: by .*)?\s+\z//r;
     my %is  = map { local $! = $_; ( "$!" => $_ ) } EACCES, EADDRINUSE, EADDRNOTAVAIL;
     my $is  = $is{$why} || 0;
-    return $self->_taken( $option, $spec, _owner( _tcp_inode($port) ) ) if $is == EADDRINUSE;
+    return $self->_taken( $option, $spec, Sirius::OS::SocketOwner->tcp($port) ) if $is == EADDRINUSE;
     return $report->error(
         "$option $spec: this user may not listen on port $port: use a port above 1023, start the server as root with --user,"
             . ' or give it the capability CAP_NET_BIND_SERVICE' )
@@ -122,27 +96,12 @@ sub _tcp {
     return $report->error("$option $spec: $why");
 }
 
-# The inode of a socket that listens on this port
-sub _tcp_inode {
-    my $port = shift;
-    for my $table (qw(tcp tcp6)) {
-        open my $in, '<', "/proc/net/$table" or next;
-        my @fields = map { [split] } readline $in;
-        close $in;
-        for my $row (@fields) {
-            next             if @$row < 10 || $row->[1] !~ /:([0-9A-F]{4})\z/ || hex $1 != $port;
-            return $row->[9] if hex $row->[3] == LISTEN;
-        }
-    }
-    return 0;
-}
-
 sub _taken {
     my ( $self, $option, $spec, $owner ) = @_;
     my $report = $self->{report};
     return $report->error(
         "$option $spec is in use by a process of another user: run the check as root to see its name, stop it, or choose another address"
-    ) if !$owner;
+    ) if !$owner || !$owner->{pid};
     my $pid = Sirius::CLI::Check::Files->pid_in( $self->{conf}{pid} );
     return $report->ok("$option $spec is in use by the server with PID $owner->{pid}, which --pid names")
         if defined $pid && $pid == $owner->{pid};
@@ -162,35 +121,22 @@ sub _unix {
     return $report->error(
         "$option $shown: the path has ${\ length $path } bytes, and the system allows $most: choose a shorter one"
     ) if length $path > $most + ( $path =~ /\A\0/ ? 1 : 0 );
-    my $inode = _unix_inode( $path =~ /\A\0/ ? $name : ( $path, File::Spec->rel2abs($path) ) );
-    return $self->_taken( $option, $shown, _owner($inode) ) if $inode;
-    return $report->ok("$option $shown can be bound")       if $path =~ /\A\0/;
+    my $owner
+        = Sirius::OS::SocketOwner->unix( $path =~ /\A\0/ ? $name : ( $path, File::Spec->rel2abs($path) ) );
+    return $self->_taken( $option, $shown, $owner )   if $owner;
+    return $report->ok("$option $shown can be bound") if $path =~ /\A\0/;
     return $report->error(
         "$option $shown: there is a file that is not a socket: remove it, or choose another path")
         if ( -e $path || -l $path ) && !-S $path;
     my $why = Sirius::CLI::Check::Files->no_new_file($path);
     return $report->error("$option $shown: $why") if defined $why;
-    my ( $owner, undef )
+    my ( $user, undef )
         = Sirius::Config::Address->ids(
         owner => defined $address->{owner} ? $address->{owner} : $self->{conf}{socket_owner} );
     return $report->error(
         "$option $shown: only root can give a socket to another user: start the server as root")
-        if $> && $owner >= 0 && $owner != $>;
+        if $> && $user >= 0 && $user != $>;
     return $report->ok("$option $shown can be bound");
-}
-
-# Without a connection to it, which a running server would see. The inode of a socket that listens on one of these paths
-sub _unix_inode {
-    my @paths = @_;
-    my %path  = map { $_ => 1 } @paths;
-    open my $in, '<', '/proc/net/unix' or return 0;
-    my @rows = map { [ split ' ', $_, 8 ] } readline $in;
-    close $in;
-    for my $row (@rows) {
-        next             if @$row < 8 || $row->[3] !~ /\A[0-9A-Fa-f]+\z/ || !( hex $row->[3] & ACCEPTS );
-        return $row->[6] if $path{ $row->[7] =~ s/\n\z//r };
-    }
-    return 0;
 }
 
 1;

@@ -156,7 +156,7 @@ sub _printed {
 
 sub _what {
     my ( $self, $phase ) = @_;
-    return $phase eq 'load' ? "loading $self->{name}" : "GET $self->{get}";
+    return $phase eq 'load' ? "loading $self->{name}" : $phase;
 }
 
 # --- in the child ---
@@ -175,15 +175,23 @@ sub _in_child {
     my $asked
         = POSIX::SigAction->new( sub { $self->_say( late => _where( $self->{file} ) ); POSIX::_exit(1) } );
     POSIX::sigaction( POSIX::SIGUSR2(), $asked );
-    my $app = $self->_load or $self->_finish;
-    $self->_say( at => 'request' );
-    my $finish = sub {
-        Sirius::CLI::Check::Middleware->check( $self, app => $app );
-        Sirius::CLI::Check::Modules->check($self);
-        $self->_finish;
+    my $app   = $self->_load or $self->_finish;
+    my @paths = $self->_become_worker ? @{ $self->{get} } : ();
+
+    # A response without an end is left from within
+    my $next;
+    $next = sub {
+        my $path = shift @paths;
+        if ( !defined $path ) {
+            Sirius::CLI::Check::Middleware->check( $self, app => $app );
+            Sirius::CLI::Check::Modules->check($self);
+            $self->_finish;
+        }
+        $self->_say( at => "GET $path" );
+        $self->_request( $app, $path, $next );
+        return $next->();
     };
-    $self->_request( $app, $finish ) if $self->_become_worker;
-    return $finish->();
+    return $next->();
 }
 
 # What a worker is before its first request
@@ -242,7 +250,7 @@ sub _load {
 }
 
 sub _request {
-    my ( $self, $app, $finish ) = @_;
+    my ( $self, $app, $path, $finish ) = @_;
     my $size = -s $self->{out};
     return Sirius::CLI::Check::Request->check(
         $self,
@@ -250,7 +258,7 @@ sub _request {
         conf    => $self->{conf},
         explain => sub { $self->_explain(shift) },
         finish  => $finish,
-        get     => $self->{get},
+        get     => $path,
         printed => sub { ( -s $self->{out} ) > $size ? $self->_last_line : undef },
     );
 }
