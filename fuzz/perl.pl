@@ -508,11 +508,10 @@ sub wrong {
     return join "\n", @wrong;
 }
 
-socket my $listener, Socket::AF_UNIX(), Socket::SOCK_STREAM(), 0 or die "socket: $!"; # its class is looked at
 $engine = Sirius::Worker::Engine->new( {
     ( map { $_ => 0 } qw(generation max_requests max_rss multiprocess slot soon_requests) ),
     edge       => -1,                                           # this process has started none
-    listeners  => [ [ fileno $listener, 'fuzz', 80, 1, 0 ] ],
+    listeners  => [ [ Socket::AF_UNIX(), 'fuzz', 80, 0 ] ],
     scoreboard => Sirius::Scoreboard->new(1),
     sleepers   => $ARGV[0],
 } );

@@ -311,6 +311,14 @@ CODE:
     PERL_UNUSED_VAR(class);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* since Linux 3.4; without it init adopts orphans */
 
+void
+end_with(const char *class, int parent)
+CODE:
+    PERL_UNUSED_VAR(class);
+    prctl(PR_SET_PDEATHSIG, parent ? SIGKILL : 0, 0, 0, 0);
+    if (parent && getppid() != parent) /* it has ended before this */
+        raise(SIGKILL);
+
 UV
 descriptors(const char *class)
 CODE:

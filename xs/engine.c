@@ -30,15 +30,15 @@ static void listen_all(pTHX_ HV *hv, sirius *s)
     bool multiprocess = SvTRUE(conf(aTHX_ hv, "multiprocess"));
     for (SSize_t i = 0; i <= av_len(list); i++) {
         AV *row = conf_array(aTHX_ * av_fetch(list, i, 1), "a listener is not an array");
-        if (av_len(row) != 4)
-            croak("Sirius::Worker::Engine->new: a listener is not [fd, name, port, is_unix, is_tls]");
+        if (av_len(row) != 3)
+            croak("Sirius::Worker::Engine->new: a listener is not [family, name, port, is_tls]");
         SV **field = AvARRAY(row);
         if (i >= SIRIUS_LISTENERS_MAX)
             croak("Sirius::Worker::Engine->new: more than %d listeners", SIRIUS_LISTENERS_MAX);
         s->site[i] =
-            sirius_site_new(aTHX_ SvPV_nolen(field[1]), SvPV_nolen(field[2]), SvTRUE(field[4]), multiprocess);
+            sirius_site_new(aTHX_ SvPV_nolen(field[1]), SvPV_nolen(field[2]), SvTRUE(field[3]), multiprocess);
         s->site[i].socket =
-            (HV *)SvREFCNT_inc((SV *)sirius_socket_class(aTHX_(int) SvIV(field[0]), SvTRUE(field[4])));
+            (HV *)SvREFCNT_inc((SV *)sirius_socket_class(aTHX_(int) SvIV(field[0]), SvTRUE(field[3])));
     }
 }
 

@@ -288,16 +288,12 @@ static PerlIO *stream(pTHX_ claim *k, const char *mode)
     return f ? PerlIO_push(aTHX_ f, buffer, mode, NULL) : NULL;
 }
 
-HV *sirius_socket_class(pTHX_ int listener, bool is_tls)
+HV *sirius_socket_class(pTHX_ int family, bool is_tls)
 {
-    int domain = 0;
-    socklen_t len = sizeof domain;
     if (is_tls) /* one end of a pair */
-        domain = AF_UNIX;
-    else if (getsockopt(listener, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0)
-        domain = AF_UNSPEC;
-    return gv_stashpv(domain == AF_UNIX   ? "IO::Socket::UNIX"
-                      : domain == AF_INET ? "IO::Socket::INET"
+        family = AF_UNIX;
+    return gv_stashpv(family == AF_UNIX   ? "IO::Socket::UNIX"
+                      : family == AF_INET ? "IO::Socket::INET"
                                           : "IO::Socket::IP",
                       GV_ADD);
 }

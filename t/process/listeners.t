@@ -3,8 +3,9 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
+use Fcntl qw(F_SETFD);
 use File::Temp;
-use Socket qw(AF_INET6 SOCK_STREAM inet_pton pack_sockaddr_in6 sockaddr_family unpack_sockaddr_in
+use Socket qw(AF_INET AF_INET6 SOCK_STREAM inet_pton pack_sockaddr_in6 sockaddr_family unpack_sockaddr_in
     unpack_sockaddr_in6);
 use Sys::Hostname qw(hostname);
 use Sirius::Test;
@@ -95,6 +96,108 @@ subtest 'an address that is taken' => sub {
     like $second->wait_exit, qr/\Aexit [1-9]/,       'a port that is served: refused';
     like $second->log,       qr/@{[ $port->port ]}/, 'and named';
     $_->stop for $first, $port;
+};
+
+# Names of the processes that have a descriptor of a socket that listens at one of these addresses
+sub holders {
+    my ( $server, @addresses ) = @_;
+    my %port = map { /\A[\d.]+:(\d+)\z/     ? ( sprintf( '%04X', $1 ) => 1 ) : () } @addresses;
+    my %path = map { /\Aunix:(.+?)(?: |\z)/ ? ( $1                    => 1 ) : () } @addresses;
+    my %inode;
+    for ( split /\n/, Sirius::Test::Server::slurp('/proc/net/tcp') ) {
+        my @field = split;
+        $inode{ $field[9] } = 1 if $field[1] =~ /:(\w{4})\z/ && $port{$1} && $field[3] eq '0A';
+    }
+    for ( split /\n/, Sirius::Test::Server::slurp('/proc/net/unix') ) {
+        my @field = split;
+        $inode{ $field[6] } = 1 if defined $field[7] && $path{ $field[7] };
+    }
+    my @found;
+    for my $pid ( $server->processes ) {
+        my @links = map { readlink("/proc/$pid/fd/$_") // q() } $server->descriptors($pid);
+        push @found, Sirius::Test::Server::comm($pid) if grep { /\Asocket:\[(\d+)\]/ && $inode{$1} } @links;
+    }
+    return join q(, ), sort @found;
+}
+
+# What has them can accept clients, and keep the address when the server is gone
+subtest 'only the supervisor and the edge have the sockets' => sub {
+    my $code
+        = "sub { if ( \$_[0]{PATH_INFO} eq '/job' ) { my \$pid = fork; if ( !\$pid ) { sleep 30; require POSIX;"
+        . " POSIX::_exit(0) } return [ 200, [], [\$pid] ] } [ 200, [], ['x'] ] }\n";
+    socket my $open, AF_INET, SOCK_STREAM, 0 or die "socket: $!";
+    listen $open, 5 or die "listen: $!";
+    my $number = fileno $open;
+    fcntl $open, F_SETFD, 0;
+    my %case = (
+        'TCP'               => [ qw(--listen 127.0.0.1:0), '--listen', "$dir/held" ],
+        'a descriptor'      => [ '--listen', "fd:$number" ],
+        '-L Delayed'        => [qw(--listen 127.0.0.1:0 -L Delayed)],
+        'and an admin port' => [ qw(--listen 127.0.0.1:0), '--admin', "$dir/admin" ],
+    );
+    for my $name ( sort keys %case ) {
+        my $server = start_server( $code, qw(--workers 2), @{ $case{$name} } );
+        $server->wait_log(qr/2 workers are serving/);
+        my @addresses = ( $server->listeners, $name =~ /admin/ ? "unix:$dir/admin" : () );
+        my $admin     = $name =~ /admin/ ? 'sirius: admin e, ' : q();
+        is holders( $server, @addresses ), "sirius, ${admin}sirius: edge", "$name: at the start";
+        $server->signal('HUP');
+        $server->wait_log(qr/generation 2 is serving/);
+        ok until_true( 10, sub { holders( $server, @addresses ) eq "sirius, ${admin}sirius: edge" } ),
+            'after a reload'
+            or diag holders( $server, @addresses );
+        my $job = $server->ask('GET /job')->body;
+        is holders( $server, @addresses ), "sirius, ${admin}sirius: edge",
+            'a child of the application has none';
+        kill KILL => $job;
+        $server->stop;
+    }
+};
+
+subtest 'the supervisor is killed while code loads: the address is free' => sub {
+    my $hang  = "if ( -e '$dir/hang' ) { open my \$out, '>', '$dir/hangs' or die; sleep 60 }";
+    my %hangs = (
+        'while the application is loaded' => [ '',              $hang ],
+        'in --before-fork'                => [ "sub { $hang }", '' ],
+    );
+    for my $name ( sort keys %hangs ) {
+        my ( $hook, $code ) = @{ $hangs{$name} };
+        unlink "$dir/hang", "$dir/hangs";
+        my $server = Sirius::Test::Server->start(
+            app  => "$code; sub { [ 200, [], ['x'] ] }\n",
+            args =>
+                [ qw(--workers 1 --graceful-timeout 1), length $hook ? ( '--before-fork' => $hook ) : () ],
+            may_crash => 1
+        );
+        $server->wait_log(qr/1 worker is serving/);
+        Sirius::Test::Server::spew( "$dir/hang", '' );
+        my $before = $server->processes;
+        $server->signal('HUP');
+        ok until_true( 10, sub { $server->processes > $before } ), "$name: a reload hangs";
+        ok until_true( 10, sub { -e "$dir/hangs" } ),              'it is there';
+        $server->signal('KILL');
+        $server->wait_exit;
+        ok until_true( 15, sub { !$server->processes } ), 'nothing is left of the server'
+            or diag $server->log;
+        my $next = start_server( "sub { [ 200, [], ['x'] ] }\n", '--listen', $server->address );
+        is $next->ask('GET /')->status, 200, 'the next server listens there';
+        $next->stop;
+    }
+};
+
+subtest 'a stop while code loads that ignores signals' => sub {
+    unlink "$dir/hang";
+    my $server = start_server(
+        "if ( -e '$dir/hang' ) { \$SIG{TERM} = 'IGNORE'; while (1) { select undef, undef, undef, 1 } }"
+            . " sub { [ 200, [], ['x'] ] }\n",
+        qw(--workers 1)
+    );
+    $server->wait_log(qr/1 worker is serving/);
+    Sirius::Test::Server::spew( "$dir/hang", '' );
+    my $before = $server->processes;
+    $server->signal('HUP');
+    ok until_true( 10, sub { $server->processes > $before } ), 'a reload hangs';
+    $server->stop;
 };
 
 subtest 'Lint is content with a unix socket' => sub {

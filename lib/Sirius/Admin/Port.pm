@@ -202,7 +202,7 @@ sub _become {
     my ( $self, $alive, $line ) = @_;
     my $supervisor = $self->{supervisor};
     $supervisor->loop->hand_over( { map { $_ => 'IGNORE' } @DEAF } );
-    my @listeners   = map { [ $_->fd, $_->given ] } @{ $self->{listeners} };
+    my @listeners   = map { $_->description } @{ $self->{listeners} };
     my @descriptors = $supervisor->scoreboard->descriptor;
     my $sleepers    = $self->{edge}->workers;
     my $text        = Sirius::OS::Inherit->give(
@@ -223,7 +223,6 @@ sub _become {
         },
         $alive, $line,
         $sleepers,
-        ( map { $_->[0] } @listeners ),
         @descriptors
     );
     return Sirius::OS::Invocation->run_module(

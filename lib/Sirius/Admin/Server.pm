@@ -42,7 +42,7 @@ sub serve {
         app        => $admin->to_app,
         conf       => $conf,
         control    => $alive,
-        listeners  => [ map { Sirius::Listen::Listener->adopt(@$_) } @{ $state->{listeners} } ],
+        listeners  => [ map { Sirius::Listen::Listener->described($_) } @{ $state->{listeners} } ],
         scoreboard => Sirius::Scoreboard->new(1),
         sleepers   => Sirius::OS::Inherit->take_handle( $state->{sleepers} ),
         slot       => 0,

@@ -48,7 +48,27 @@ sub close {
     return;
 }
 
-sub fd      { return fileno shift->{fh} }
+# In a process that accepts nothing
+sub described {
+    my ( $class, $description ) = @_;
+    return bless {%$description}, $class;
+}
+
+sub description {
+    my $self = shift;
+    return { map { $_ => $self->{$_} } qw(family given host is_unix name path port tls) };
+}
+
+sub family { return shift->{family} }
+sub fd     { return fileno shift->{fh} }
+
+# Gives up the socket, but not its file, which is another process's
+sub forget {
+    my $self = shift;
+    delete @{$self}{qw(fh own unix)};
+    return;
+}
+
 sub given   { return shift->{given} }
 sub host    { return shift->{host} }
 sub is_tls  { return shift->{tls} ? 1 : 0 }
@@ -186,7 +206,7 @@ sub _bind_unix {
 sub _describe {
     my $self    = shift;
     my $address = getsockname $self->{fh};
-    my $family  = sockaddr_family($address);
+    my $family  = $self->{family} = sockaddr_family($address);
     if ( $family == AF_UNIX ) {
         my $path = defined $self->{given} ? $self->{given} : unpack_sockaddr_un($address) =~ s/\A\0/\@/r;
         @{$self}{qw(given host is_unix name path port)} = ( $path, 'localhost', 1, 'localhost', $path, 80 );
@@ -345,9 +365,27 @@ The socket, if it is one of TCP that was bound by this server.
 
 Closes the socket and removes its file.
 
+=head2 described, description
+
+  my $description = $listener->description;
+  my $listener    = Sirius::Listen::Listener->described($description);
+
+Plain data, and in another process a listener without a socket: that is enough for C<%env>, and neither code of the application nor a
+process that is left behind can keep the address or accept a connection.
+
+=head2 family
+
+The address family as a number.
+
 =head2 fd
 
 Its descriptor.
+
+=head2 forget
+
+  $listener->forget;
+
+In a child that needs no more than the L</description>: closes its copy of the socket.
 
 =head2 given
 

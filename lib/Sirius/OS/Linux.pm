@@ -38,6 +38,13 @@ becomes readable when the process has ended.
 
 Raises the soft limit of descriptors to the hard one, and returns it.
 
+=head2 end_with
+
+  Sirius::OS::Linux->end_with($parent);
+
+From now on the kernel kills this process when its parent ends, or at once if the parent is another one; with 0 no longer. A change of
+the user ends this too.
+
 =head2 file_size
 
   my $bytes = Sirius::OS::Linux->file_size;

@@ -14,6 +14,7 @@ use Sirius::Log::Access;
 use Sirius::OS::Child;
 use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
+use Sirius::OS::Linux;
 use Sirius::Process::Generation;
 use Sirius::Process::Pool;
 use Sirius::Service::Activation;
@@ -35,9 +36,11 @@ sub base {
 # For an application that is loaded in this process
 sub here {
     my ( $class, $supervisor, $number ) = @_;
+    my $parent = $$;
     my ( $news, $report ) = eval { $class->pair } or Sirius::Log->fail( $@ =~ s/\n\z//r );
     my $code = sub {
         close $news;
+        Sirius::OS::Linux->end_with($parent);
         exit Sirius::Process::Pool->new( $supervisor->forked, number => $number, supervisor => $report )->run;
     };
     my $child = Sirius::OS::Child->fork($code) or Sirius::Log->fail("cannot fork: $!");
@@ -56,7 +59,9 @@ sub program {
     my ( $class, $supervisor, $number ) = @_;
     my ( $news, $report ) = $class->pair;
     pipe my $stderr, my $said or die "cannot create a pipe: $!\n";
-    my $code = sub {
+    my $parent = $$;
+    my $code   = sub {
+        Sirius::OS::Linux->end_with($parent);
         eval {
             my $copy = POSIX::dup(2);    # by number: an application may have tied STDERR
             my $ours = Sirius::OS::Inherit->take_handle( defined $copy ? $copy : die "STDERR: $!\n" );
@@ -96,7 +101,7 @@ sub take {
         %args,
         alive      => $fh->( $state->{alive} ),
         sleepers   => $fh->( $state->{sleepers} ),
-        listeners  => [ map { Sirius::Listen::Listener->adopt(@$_) } @{ $state->{listeners} } ],
+        listeners  => [ map { Sirius::Listen::Listener->described($_) } @{ $state->{listeners} } ],
         access_log => $access,
         audience   => $state->{live},
         number     => $state->{number},
@@ -122,7 +127,7 @@ sub _unchanged {
 sub _become {
     my ( $class, $supervisor, $handles, %plain ) = @_;
     $supervisor->loop->hand_over( {} );
-    my @listeners   = map { [ $_->fd, $_->given, undef, $_->is_tls ] } @{ $supervisor->listeners };
+    my @listeners   = map { $_->description } @{ $supervisor->listeners };
     my @descriptors = $supervisor->scoreboard->descriptor;
     my $pipe        = $supervisor->log_pipe;
     my $text        = Sirius::OS::Inherit->give(
@@ -140,7 +145,6 @@ sub _become {
         $supervisor->alive,
         $supervisor->sleepers,
         values %$handles,
-        ( map { $_->[0] } @listeners ),
         ( $pipe ? $pipe->fh : () ),
         @descriptors
     );
@@ -165,7 +169,7 @@ Sirius::Process::Launch - starts a generation
 
 The first generation is a fork of the supervisor, which has loaded the application. Every other generation is the
 original command, run again (L<Sirius::OS::Invocation>). A variable in its environment says what it inherits
-(L<Sirius::OS::Inherit>): the listening sockets, the sleepers, the scoreboard, a socket for its reports, and a pipe
+(L<Sirius::OS::Inherit>): the names of the listening sockets, the sleepers, the scoreboard, a socket for its reports, and a pipe
 whose end of file says that the supervisor is gone. Its STDERR is a pipe while it loads, so that the supervisor can say
 why a reload has failed.
 

@@ -106,6 +106,7 @@ sub run {
         my $error = $self->{theirs}->lend( sub { $self->{privileges}->drop } );
         die $error if defined $error;    ## no critic (RequireCarping)
     }
+    Sirius::OS::Linux->end_with(0);    # what its end means for workers is seen in the loop
     Sirius::Worker->check_tmpdir( $self->{conf} );
     Sirius::OS::Title->set( $self->{conf}, "generation $self->{number}" );
     if ( $self->{reload} ) {
@@ -291,6 +292,15 @@ sub _kill_late {
     return;
 }
 
+# Runs code of the application. Before any worker serves, this process ends with the supervisor; later it has to end the workers
+sub _lend {
+    my ( $self, $code ) = @_;
+    Sirius::OS::Linux->end_with( $self->{supervisor_pid} ) if !$self->{up};
+    my $error = $self->{theirs}->lend($code);
+    Sirius::OS::Linux->end_with(0);
+    return $error;
+}
+
 # How many workers there should be. The operator may change it (TTIN, TTOU); it is in the scoreboard
 sub _number { return shift->{scoreboard}->workers }
 
@@ -372,7 +382,7 @@ sub _run_hook {
     my ( $self, $name ) = @_;
     return if !$self->{conf}{$name};
     $self->_tell_supervisor("hook generation $name");    # it ends this process if the hook never returns
-    my $error = $self->{theirs}->lend( sub { Sirius::App::Hooks->run( $self->{conf}, $name ) } );
+    my $error = $self->_lend( sub { Sirius::App::Hooks->run( $self->{conf}, $name ) } );
     $self->_tell_supervisor('hook generation none');
     Sirius::Log->error( "--$name: " =~ tr/_/-/r . $error ) if defined $error;
     return;
@@ -592,7 +602,7 @@ sub _descriptors {
 sub _sockets {
     my $self = shift;
     my @own  = map { fileno $_ } @{$self}{qw(sleepers supervisor)};
-    return @own, grep( {defined} $self->{audience} ), map { $_->fd } @{ $self->{listeners} };
+    return @own, grep {defined} $self->{audience};
 }
 
 # While it is unknown whether workers can start at all, one is tried at a time
@@ -620,7 +630,7 @@ sub _warm_up {
     $self->_tell_supervisor('hook generation warm_up');    # which ends this process when it never returns
     my ( $fine, $error );
     $self->{loop}->lend( sub {
-        $error = $self->{theirs}->lend( sub { $fine = $warm_up->run } );
+        $error = $self->_lend( sub { $fine = $warm_up->run } );
     } );
     if ( $self->_descriptors ne $before ) {
         Sirius::Log->tell(undef);
