@@ -50,6 +50,66 @@ subtest 'Options in the file that a reload cannot change' => sub {
     $server->stop;
 };
 
+# PIDs and users of all its processes but the supervisor
+sub users {
+    my $server = shift;
+    my %user;
+    for my $pid ( grep { $_ != $server->pid } $server->processes ) {
+        my ($uid) = Sirius::Test::Server::slurp("/proc/$pid/status") =~ /^Uid:\s+(\d+)/m;
+        $user{$uid} = 1 if defined $uid;
+    }
+    return join q( ), sort keys %user;
+}
+
+# As root each gives processes another user. Another user may only name itself
+subtest 'user and group in the file' => sub {
+    my $own    = getpwuid $>;
+    my $nobody = getpwnam 'nobody';
+    chmod 0755, $dir;
+    my @steps
+        = $>
+        ? ( [ [], ["user = $own"] ] )
+        : (
+        [ [],                 ['user = nobody'] ],
+        [ ['user = nobody'],  [] ],
+        [ ['user = nobody'],  ['user = daemon'] ],
+        [ ['user = nobody'],  [ 'user = nobody', 'group = daemon' ] ],
+        [ ['group = daemon'], [] ],
+        );
+    for my $step (@steps) {
+        my ( $before, $after ) = @$step;
+        my $file = sub {
+            spew( "$dir/conf", "listen = 127.0.0.1:0\nworkers = 1\n", map {"$_\n"} @_ );
+        };
+        $file->(@$before);
+        my $server
+            = Sirius::Test::Server->start( app => $APP, args => [ '--config', "$dir/conf" ], plain => 1 );
+        $server->wait_log(qr/1 worker is serving/);
+        my $users = users($server);
+        my $other = !$> && "@$before" =~ /user/;
+        is $users, $other ? $nobody : $>, "@$before: all processes are of one user";
+        for my $number ( 2, 3 ) {
+            $file->( @$after, "keepalive-timeout = $number" );    # edges are renewed too
+            $server->signal('HUP');
+            ok until_true(
+                20, sub { $server->log =~ /generation $number is serving$/m && $server->generations == 1 }
+                ),
+                "then @$after: a reload";
+            ok until_true( 20, sub { $server->edges == 1 && users($server) eq $users } ),
+                'nothing has another user'
+                or diag users($server);
+        }
+        my ($name)
+            = ( "@$before" eq 'user = nobody' && "@$after" =~ /group/ )
+            ? 'group'
+            : "@$before @$after" =~ /(user|group)/;
+        my @told = $server->log =~ /warn: --$name: a reload cannot change it from .*; restart the server$/mg;
+        is scalar @told,                2,      'each reload says so' or diag $server->log;
+        is $server->ask('GET /')->body, 'fine', 'it serves';
+        $server->stop;
+    }
+};
+
 subtest 'ctl workers' => sub {
     my $server = Sirius::Test::Server->start(
         app  => $APP,

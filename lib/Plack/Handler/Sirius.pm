@@ -95,7 +95,8 @@ sub _run {
 
     # After a reload the supervisor has run the original command again, and listens already
     my $generation = Sirius::Process::Launch->take(%what);
-    %what = ( %what, $self->_resources($privileges) ) if !$generation;
+    $privileges = $generation->privileges                   if $generation;
+    %what       = ( %what, $self->_resources($privileges) ) if !$generation;
     Sirius::Log->open( $conf, $privileges->owner );
     $generation->tell_unchanged if $generation;
     $privileges->umask_and_chdir;

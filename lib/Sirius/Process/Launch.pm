@@ -19,6 +19,7 @@ use Sirius::Process::Generation;
 use Sirius::Process::Pool;
 use Sirius::Service::Activation;
 use Sirius::Service::Notify;
+use Sirius::Service::Privileges;
 use Socket qw(AF_UNIX PF_UNSPEC SOCK_STREAM);
 
 use constant VARIABLE => 'SIRIUS_GENERATION';
@@ -91,10 +92,11 @@ sub take {
     my $log = $fh->( $state->{stderr} );
     defined POSIX::dup2( fileno $log, 2 ) or die "sirius: STDERR: $!\n"; # until now it went to the supervisor
     STDERR->autoflush(1);
+    my @unchanged = $class->_unchanged( $state->{fixed} || {}, $args{conf} );
+    $class->_keep_user( $state->{fixed} || {}, \%args );
     my $access = Sirius::Log::Access->adopt( $args{conf}, $state->{log}, $args{privileges}->owner );
     $access->forget if $access;                                          # the edges have it
-    my @unchanged = $class->_unchanged( $state->{fixed} || {}, $args{conf} );
-    my $is        = $args{conf}{access_log} // q();
+    my $is = $args{conf}{access_log} // q();
     push @unchanged, [ '--access-log', $state->{edge_log}, $is ]
         if defined $state->{edge_log} && $is ne $state->{edge_log};
     return Sirius::Process::Pool->new(
@@ -122,6 +124,17 @@ sub _unchanged {
     my $are = Sirius::Config::Settings->fixed($conf);
     return map { [ '--' . tr/_/-/r, $were->{$_}, $are->{$_} ] }
         grep { defined $were->{$_} && $were->{$_} ne $are->{$_} } sort keys %$are;
+}
+
+# Workers of another user could not use what the edges have opened, and without the option they would be root's
+sub _keep_user {
+    my ( $class, $were, $args ) = @_;
+    return if grep { !defined $were->{$_} } qw(group user);    # it was another version that started this one
+    my $conf = $args->{conf};
+    return if !grep { $were->{$_} ne ( $conf->{$_} // q() ) } qw(group user);
+    $conf->{$_} = length $were->{$_} ? $were->{$_} : undef for qw(group user);
+    $args->{privileges} = Sirius::Service::Privileges->new($conf);
+    return;
 }
 
 sub _become {

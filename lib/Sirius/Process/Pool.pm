@@ -84,6 +84,8 @@ sub new {
     return bless { heard => '', told => '', owed => 0, stopping => 0, workers => {}, %args }, $class;
 }
 
+sub privileges { return shift->{privileges} }
+
 sub run {
     my $self = shift;
     $self->{supervisor_pid} = getppid;
@@ -721,6 +723,10 @@ server (L<Sirius::Dev::Audience>); C<app>, or C<builder> (a sub that makes it, c
 each worker); C<conf>, a hash from L<Sirius::Config::Options>; C<listeners>, C<scoreboard> and C<sleepers>; C<number>; C<reload>, true when
 another generation serves meanwhile; C<loop>, a L<Sirius::OS::Loop> to go on with; C<supervisor>, where to write "up"
 (the first worker is ready) and "ready" (all are).
+
+=head2 privileges
+
+The L<Sirius::Service::Privileges> that it drops to: those of the start of the server.
 
 =head2 run
 
