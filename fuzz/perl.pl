@@ -411,7 +411,8 @@ my %NUMBER = (
 );
 my @KEY = (
     keys %FIXED, keys %NUMBER, qw(
-        REQUEST_METHOD REQUEST_URI PATH_INFO SERVER_PROTOCOL REMOTE_ADDR REMOTE_PORT psgix.request_start psgi.input psgix.io
+        REQUEST_METHOD REQUEST_URI PATH_INFO SERVER_PROTOCOL REMOTE_ADDR REMOTE_HOST REMOTE_PORT psgix.request_start psgi.input
+        psgix.io
         psgix.informational psgi.version psgix.cleanup.handlers psgi.errors psgi.multiprocess psgi.run_once
         psgix.input.buffered)
 );
@@ -510,7 +511,7 @@ sub wrong {
 
 $engine = Sirius::Worker::Engine->new( {
     ( map { $_ => 0 } qw(generation max_requests max_rss multiprocess slot soon_requests) ),
-    edge       => -1,                                           # this process has started none
+    edge       => -1,                                         # this process has started none
     listeners  => [ [ Socket::AF_UNIX(), 'fuzz', 80, 0 ] ],
     scoreboard => Sirius::Scoreboard->new(1),
     sleepers   => $ARGV[0],

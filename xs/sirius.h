@@ -331,8 +331,7 @@ bool sirius_lazy_untouched(pTHX_ const SV *sv, sirius_lazy kind); /* neither rea
 
 /* --- socket.c: psgix.io. Nothing but drop runs code of Perl --- */
 
-HV *sirius_socket_class(pTHX_ int family,
-                        bool is_tls); /* class for connections of a listener. Not counted */
+HV *sirius_socket_class(pTHX_ int family, bool is_tls); /* class for connections of a listener. Not counted */
 
 /* A new reference to the handle of this request; undef when that is over. */
 SV *sirius_socket(pTHX_ UV serial);

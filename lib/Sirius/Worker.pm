@@ -198,8 +198,7 @@ sub _engine_conf {
     return {
         access_log => $self->{access_log} && $self->{access_log}->for_engine,
         edge       => $self->{beside}     && defined $self->{beside}->pidfd ? $self->{beside}->pidfd : -1,
-        listeners  =>
-            [ map { [ $_->family, $_->name, $_->port, $_->is_tls ] } @{ $self->{listeners} } ],
+        listeners  => [ map { [ $_->family, $_->name, $_->port, $_->is_tls ] } @{ $self->{listeners} } ],
         $self->_max_requests,
         generation   => $self->{generation}                             || 0,
         max_rss      => $self->{multiprocess} && $self->{conf}{max_rss} || 0,

@@ -43,10 +43,11 @@ my @cc = (
 );
 my $link = ExtUtils::Embed::ldopts(1);
 
-# Objects that were built with OpenSSL need it
+# Objects that were built with OpenSSL or libseccomp need it
 open my $makefile, '<', 'Makefile' or die "Makefile: $!";
-my @openssl = grep( {/-lssl/} <$makefile> ) ? qw(-lssl -lcrypto) : ();
-my $built   = system( @cc, '-o', "$dir/perl", "$dir/main.c", @object, @openssl, split ' ', $link );
+my ($edge)    = grep {/-o \$\@ build\/src\/sirius-edge\.o/} <$makefile>;
+my @libraries = ( $edge // q() ) =~ /(-l\w+)/g;
+my $built     = system( @cc, '-o', "$dir/perl", "$dir/main.c", @object, @libraries, split ' ', $link );
 is $built, 0, 'it is built' or BAIL_OUT('is libperl-dev installed? dev/setup brings it');
 
 my %byte  = ( n => "\n", r => "\r", t => "\t", '\\' => '\\' );

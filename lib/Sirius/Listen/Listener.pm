@@ -385,7 +385,7 @@ Its descriptor.
 
   $listener->forget;
 
-In a child that needs no more than the L</description>: closes its copy of the socket.
+In a child that needs no more than its description: closes its copy of the socket.
 
 =head2 given
 

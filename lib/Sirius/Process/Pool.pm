@@ -108,7 +108,7 @@ sub run {
         my $error = $self->{theirs}->lend( sub { $self->{privileges}->drop } );
         die $error if defined $error;    ## no critic (RequireCarping)
     }
-    Sirius::OS::Linux->end_with(0);    # what its end means for workers is seen in the loop
+    Sirius::OS::Linux->end_with(0);      # what its end means for workers is seen in the loop
     Sirius::Worker->check_tmpdir( $self->{conf} );
     Sirius::OS::Title->set( $self->{conf}, "generation $self->{number}" );
     if ( $self->{reload} ) {

@@ -181,7 +181,8 @@ sub state {
 sub stop {
     my ( $self, $signal, $grace ) = @_;
     my $until = now() + $grace + LATE;
-    $self->_end_by( $_, $_->is_up ? $until : now() + LATE ) for $self->all;    # one that still loads has no requests
+    $self->_end_by( $_, $_->is_up ? $until : now() + LATE )
+        for $self->all;    # one that still loads has no requests
     $self->_limit_orphans($until);
     return $self->signal($signal);
 }

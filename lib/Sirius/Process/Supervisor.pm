@@ -114,7 +114,7 @@ sub forked {
     delete @{$self}{qw(life control)};
     $self->{access_log}->forget if delete $self->{edge} && $self->{access_log};
     $self->{pid_file}->release  if $self->{pid_file};
-    $_->forget for @{ $self->{listeners} };    # the edges accept
+    $_->forget for @{ $self->{listeners} };     # the edges accept
     $_->forked for @{$self}{qw(loop reaper)};
     return
         map { $_ => $self->{$_} }
