@@ -55,6 +55,11 @@ subtest 'A sample' => sub {
     is $second->{error_rate}, 4,  'errors a second';
     cmp_ok $second->{p50}, '>', 0.002, 'a median';
     cmp_ok $second->{p50}, '<', 0.006, 'of that time';
+    my $files = at( 10, 100, 20 );
+    $files->{totals}{files} += 50;
+    my $other = Sirius::Admin::History->new( started => 1700 );
+    $other->look($_) for at( 5, 100, 20 ), $files;
+    is + ( shown($other) )[1]{rate}, 10, 'files of --static are requests, too';
     $history->look( at( 10, 100, 20 ) );
     my $third = ( shown($history) )[2];
     is_deeply [ @{$third}{qw(rate error_rate p50 p99)} ], [ 0, 0, undef, undef ], 'nothing came';

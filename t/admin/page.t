@@ -83,6 +83,7 @@ subtest 'What is seen' => sub {
     is text('#load b'),            '1',                     'busy';
     is text('#load span'),         'of 4',                  'of all';
     like text('#about'),     qr{Sirius 1\.5.*PID 4711.*generation 1.*http://0\.0\.0\.0:5000/}, 'which server';
+    like text('#responses'), qr/Requests12,400Of these for files of --static400/,              'requests';
     like text('#responses'), qr/2xx11,000.*5xx50/,                                             'responses';
     is text('#closed'), 'keep-alive timeout600by the client240idle, to make room1',
         'why connections were closed';

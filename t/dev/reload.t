@@ -117,7 +117,7 @@ subtest 'a style sheet of --static: the edge has it at once, and the application
     );
     my $pid  = $dev->ask('GET /')->body;
     my $page = $dev->connect;
-    $page->send( request('GET /__sirius/live') );
+    $page->send( request( sprintf 'GET /__sirius/live?%d', 1000 * time ) );
     like $page->some( 100, 5 ), qr/event: generation/, 'a page is open';
     for my $name (qw(a/s.css p.html)) {
         $dev->write( "public/$name", "new $name" );

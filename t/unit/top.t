@@ -95,6 +95,15 @@ Queue        3 in it
 PICTURE
 };
 
+subtest 'Files of --static are requests, too' => sub {
+    my @status = ( status( 2, 500 ), status( 0, 0 ) );
+    @{ $_->{totals} }{qw(files)} = 3000 for @status;
+    $status[0]{totals}{files} += 900;
+    like + ( lines(@status) )[3], qr{^Requests     700/s, files 450, 2xx 250, }, 'counted, and told';
+    my $none = ( lines( status( 2, 500 ), status( 0, 0 ) ) )[3];
+    like $none, qr{^Requests     250/s, 2xx 250, }, 'not told where there are none';
+};
+
 subtest 'The next one' => sub {
     my @lines = lines( status( 2, 500 ), status( 0, 0 ) );
     is $lines[0], 'Sirius 1.23, PID 4711, up 66 min, NOW, rates over 2.0 s',         'about two seconds';

@@ -45,7 +45,7 @@ sub look {
     $sample{responses} = $all;
 
     if ($partial) {
-        $sample{rate}            = $change->rate(qw(totals requests));
+        $sample{rate}            = $change->rate(qw(totals requests)) + $change->rate(qw(totals files));
         $sample{error_rate}      = $change->rate( qw(totals responses), 5 );
         @sample{qw(p50 p90 p99)} = $change->quantiles('latency');
     }

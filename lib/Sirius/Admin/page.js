@@ -150,7 +150,7 @@ function record(answer) {
         first: !before,
         started: answer.started,
         ...counted(totals),
-        rate: rate(counts => counts.requests),
+        rate: rate(counts => counts.requests + (counts.files || 0)),
         errors: rate(counts => counts.responses[5] || 0) || null, // none: nothing red at the ground
         p50: quantile(recent, 0.5),
         p90: quantile(recent, 0.9),
@@ -361,7 +361,8 @@ function drawResponses({ totals }) {
     some.forEach(([, , count], i) => { byId('share').children[i].style.flexGrow = String(count / all); });
     fillTable(byId('responses'), [
         ...some.map(([id, name, count]) => [name, [show.count(count), show.percent(count / all)], id]),
-        ['Requests', [show.count(totals.requests), '']],
+        ['Requests', [show.count(totals.requests + (totals.files || 0)), '']],
+        ...totals.files ? [['Of these for files of --static', [show.count(totals.files), '']]] : [],
         ['Refused by the server', [show.count(totals.refused), '']],
         ['Aborted before their end', [show.count(totals.aborted), '']],
         ...totals.slow ? [['Slower than --slow-log', [show.count(totals.slow), '']]] : [],

@@ -104,6 +104,13 @@ sub _rate {
     return sprintf $rate < 100 ? '%.1f' : '%.0f', $rate;
 }
 
+# Those passed to the application, and those for files of --static
+sub _requests {
+    my $self = shift;
+    my ( $passed, $files ) = map { $self->{change}->rate( totals => $_ ) } qw(requests files);
+    return _rate( $passed + $files ) . '/s' . ( $files ? ', files ' . _rate($files) : '' );
+}
+
 # The rates of the classes of responses that have occurred
 sub _responses {
     my $self  = shift;
@@ -144,7 +151,7 @@ sub _summary {
         join( ', ', @first ) . ( $now->{stopping} ? ', STOPPING' : '' ),
         _labelled( Address  => join ' ',                              @listeners ),
         _labelled( Workers  => _number( $now->{wanted} ) . ' wanted', @states ),
-        _labelled( Requests => $self->_per_second('requests') . '/s', $self->_responses, "$sent/s sent" ),
+        _labelled( Requests => $self->_requests,                      $self->_responses, "$sent/s sent" ),
         map( { _labelled( Edge => $self->_edge($_) ) } $self->_edges ),
         _labelled( Connections => map { _number( $connections->{$_} ) . " $_" } qw(open idle waiting) ),
         _labelled( Latency     => $self->_times('latency') ),
