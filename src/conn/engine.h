@@ -150,6 +150,7 @@ typedef struct sr_engine {
     sr_leased leased; /* leased.c */
 
     /* spools.c */
+    bool spools_due;          /* spools.c: somebody is to pay */
     int64_t disk_full_until;  /* monotonic ns of the next try after one has failed */
     uint64_t disk_full_frees; /* what was counted as freed at that time */
 

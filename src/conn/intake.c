@@ -21,7 +21,6 @@
 
 enum {
     READS_PER_EVENT = 4, /* 512 KiB of a body; then others have their turn */
-    PAYING_MAX = 8,      /* connections that may be ended for the next bytes of a body */
     DEAR = 16 * 1024, /* bytes of a body in tiny chunks, of which each byte takes as long as fifty others */
 };
 
@@ -114,16 +113,18 @@ static take body_result(sr_engine *e, sr_conn *c, sr_body_result result, sr_byte
     return refuse(e, c, c->body->status, c->parse->is_head);
 }
 
-/* Whether the next bytes may go to the file. If there is no room, the slowest client pays, which may be this one. */
+/*
+ * Whether the next bytes may go to the file. If there is no room, the slowest client pays, which may be this one. Another one ends
+ * when this turn of the loop does: its end uses the scratch memory, in which the bytes at hand lie. Until then files may grow a little
+ * above the limit.
+ */
 static bool has_room(sr_engine *e, sr_conn *c, size_t len)
 {
     if (!sr_body_spools(c->body, &e->config, len))
         return true;
-    for (int i = 0; i < PAYING_MAX; i++)
-        if (sr_spools_room(e, len))
-            return true;
-        else if (sr_spools_evict(e, c) != SR_SPOOLS_OTHER)
-            break;
+    if (sr_spools_room(e, len) ||
+        (sr_spools_slowest(e, c) == SR_SPOOLS_OTHER && sr_spools_allowed_above(e, len)))
+        return true;
     return sr_spools_allowed(e, len); /* if the disk is full, the write will say so */
 }
 

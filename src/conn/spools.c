@@ -8,7 +8,11 @@
 #define YOUNG_NS SR_SECOND
 #define FULL_NS SR_SECOND /* after a write that has failed, until the next try */
 
-enum { FEW = 64 * 1024 }; /* bytes in memory: who holds no more, and no file, can free nothing of interest */
+enum {
+    FEW = 64 * 1024,     /* bytes in memory: who holds no more, and no file, can free nothing of interest */
+    PAYING_MAX = 8,      /* connections that are ended in a turn of the loop */
+    ABOVE = 1024 * 1024, /* bytes that bodies may be above the limit until the turn of the loop ends */
+};
 
 uint64_t sr_spools_taken;
 static uint64_t frees; /* how often some were freed */
@@ -35,10 +39,21 @@ static uint64_t elsewhere(const sr_engine *e)
     return sum;
 }
 
+static bool allowed(const sr_engine *e, uint64_t more, uint64_t above)
+{
+    uint64_t most = e->config.max_temp + above;
+    return !e->config.max_temp ||
+           (sr_spools_taken + more <= most && sr_spools_taken + more + elsewhere(e) <= most);
+}
+
 bool sr_spools_allowed(const sr_engine *e, uint64_t more)
 {
-    uint64_t most = e->config.max_temp;
-    return !most || (sr_spools_taken + more <= most && sr_spools_taken + more + elsewhere(e) <= most);
+    return allowed(e, more, 0);
+}
+
+bool sr_spools_allowed_above(const sr_engine *e, uint64_t more)
+{
+    return allowed(e, more, ABOVE);
 }
 
 bool sr_spools_room(const sr_engine *e, uint64_t more)
@@ -74,7 +89,7 @@ static double slowness(const sr_engine *e, const sr_conn *c)
     return e->now - since < YOUNG_NS ? -1 : (left + 1) * (double)(e->now - since) / (moved + 1);
 }
 
-sr_spools_paid sr_spools_evict(sr_engine *e, sr_conn *self)
+static sr_conn *find_slowest(const sr_engine *e)
 {
     sr_conn *slowest = NULL;
     double most = -1;
@@ -86,8 +101,31 @@ sr_spools_paid sr_spools_evict(sr_engine *e, sr_conn *self)
             most = slow;
         }
     }
+    return slowest;
+}
+
+sr_spools_paid sr_spools_slowest(sr_engine *e, const sr_conn *self)
+{
+    const sr_conn *slowest = find_slowest(e);
     if (!slowest || slowest == self)
         return slowest ? SR_SPOOLS_SELF : SR_SPOOLS_NOBODY;
+    e->spools_due = true;
+    return SR_SPOOLS_OTHER;
+}
+
+void sr_spools_collect(sr_engine *e)
+{
+    e->spools_due = false;
+    for (int i = 0; i < PAYING_MAX && !sr_spools_room(e, 1); i++)
+        if (sr_spools_evict(e) != SR_SPOOLS_OTHER)
+            break;
+}
+
+sr_spools_paid sr_spools_evict(sr_engine *e)
+{
+    sr_conn *slowest = find_slowest(e);
+    if (!slowest)
+        return SR_SPOOLS_NOBODY;
     sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);
     if (slowest->state == SR_CONN_BODY)
         sr_finish_refuse(e, slowest, 507, SR_REFUSED_TEMPORARY, slowest->parse && slowest->parse->is_head);

@@ -38,7 +38,18 @@ typedef enum sr_spools_paid {
     SR_SPOOLS_SELF,   /* `self` is the slowest, and the caller ends it */
 } sr_spools_paid;
 
-/* Ends the slowest. `self` may be NULL. Closing: any connection but `self`. */
-sr_spools_paid sr_spools_evict(sr_engine *e, sr_conn *self);
+/* The same, while somebody is about to be ended for it: a little more is allowed. */
+bool sr_spools_allowed_above(const sr_engine *e, uint64_t more);
+
+/*
+ * Who is to pay for `self`: OTHER will be ended by sr_spools_collect. Closes nothing, so it may be called in the middle of a connection.
+ */
+sr_spools_paid sr_spools_slowest(sr_engine *e, const sr_conn *self);
+
+/* Ends those that are to pay, until there is room. Call between connections: closes any of them. */
+void sr_spools_collect(sr_engine *e);
+
+/* Ends the slowest, likewise. */
+sr_spools_paid sr_spools_evict(sr_engine *e);
 
 #endif

@@ -701,7 +701,7 @@ void sr_deliver_held(sr_edge *ed)
             return;
     } else if (must_pay(ed)) {
         ed->pays_at = e->now + SR_DELIVER_HELD_NS;
-        if (sr_spools_evict(e, NULL) == SR_SPOOLS_NOBODY)
+        if (sr_spools_evict(e) == SR_SPOOLS_NOBODY)
             return;
     }
     ed->held = false;

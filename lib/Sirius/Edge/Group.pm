@@ -244,7 +244,7 @@ sub restore {
                     Sirius::Edge::Program->restore( $_->{program}, \%known ) )
             } @{ $state->{places} }
         ],
-        program  => Sirius::Edge::Program->keep,
+        program  => scalar Sirius::Edge::Program->keep,
         sleepers => $supervisor->sleepers,
     );
     $self->_adopt($_) for grep { $_->pid } $self->_places;
