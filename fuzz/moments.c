@@ -211,6 +211,7 @@ static void moments_ends(uint8_t how)
     } else if (how > 245 && moments_heir < 0 && !moments_edge->stopping && !moments_edge->engine->retiring) {
         MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
         moments_heir = pair[1];
+        sr_heir_greet(pair[1]);
         sr_heir_begin(moments_edge, pair[0]);
     } else {
         return;

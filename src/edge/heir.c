@@ -408,14 +408,19 @@ static int take(sr_edge *ed)
     return sound ? 0 : EPROTO;
 }
 
+void sr_heir_greet(int fd)
+{
+    /* the pair is empty, so this never waits; if the old edge has gone, that is an event */
+    ssize_t n = send(fd, &ours, sizeof ours, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)n;
+}
+
 void sr_heir_inherit(sr_edge *ed, int fd)
 {
     if (ed->legacy.fd >= 0)
         close(ed->legacy.fd);
     ed->legacy = (sr_source){.fd = fd, .kind = SR_SOURCE_LEGACY};
-    /* the pair is empty, so this never waits; if the old edge has gone, that is an event */
-    ssize_t n = send(fd, &ours, sizeof ours, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)n;
+    sr_heir_greet(fd);
     if (sr_loop_add(&ed->engine->loop, &ed->legacy, EPOLLIN)) {
         close(fd);
         ed->legacy.fd = -1;

@@ -32,6 +32,8 @@ int64_t sr_heir_at(const sr_edge *ed);
 
 /* --- the new edge --- */
 
+/* Tells the old edge the layout of what can be passed on; sr_heir_inherit does it. */
+void sr_heir_greet(int legacy);
 /* Connections will come by `legacy`, the other end, which is taken over. */
 void sr_heir_inherit(sr_edge *ed, int legacy);
 /* An event of the pair: some have come, or it is over. */

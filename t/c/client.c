@@ -145,6 +145,8 @@ static void forwarded(void)
                               "Forwarded: for=192.0.2.9;proto=http;host=c\r\n";
     sr_engine *e = engine("10.0.0.0/8,unix", false);
     is_forwarded(e, "192.0.2.7", all, "192.0.2.7 0");
+    is_forwarded(e, "10.0.0.1", all, "2001:db8::7 99 https - 0");
+    e->config.x_forwarded_port = true;
     is_forwarded(e, "10.0.0.1", all, "2001:db8::7 99 https - 8443");
     is_forwarded(e, "unix", all, "2001:db8::7 99 https - 8443");
     is_forwarded(e, "10.0.0.1", "", "10.0.0.1 0");

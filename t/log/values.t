@@ -112,7 +112,7 @@ subtest 'of fields' => sub {
 };
 
 subtest 'of trusted proxies' => sub {
-    my ( $server, $file ) = logged( '%h|%v|%V|%p|%{Host}i', '--trust-proxy', '127.0.0.1,x-forwarded-host' );
+    my ( $server, $file ) = logged( '%h|%v|%V|%p|%{Host}i', '--trust-proxy', '127.0.0.1,x-forwarded-host,x-forwarded-port' );
     my $port = $server->port;
     compare(
         $server, $file,
