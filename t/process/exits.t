@@ -235,7 +235,7 @@ subtest 'A reload that fails, and one that loads' => sub {
     application('');
     my $server = start(qw(--workers 1));
     is_deeply status($server)->{reload},
-        { certificates => [], failed => 0, loading => 0, loading_since => 0, ok => 0 },
+        { certificates => [], crls => [], failed => 0, loading => 0, loading_since => 0, ok => 0 },
         'none yet';
     application("print STDERR qq(caf\\xc3\\xa9\\n); die qq(no database: <b>x</b>\\n);");
     $server->signal('HUP');
