@@ -454,11 +454,13 @@ static bool moments_hello(uint32_t row)
         moments_edge->workers[i].pid = i == row ? getpid() : -1;
     sr_message note = {.kind = SR_MESSAGE_HELLO, .row = row};
     MUST(sr_door_enter(sr_door_name(moments_lobby), &l->line) == 0);
+    l->line_is = sr_descriptors_what(l->line);
     MUST(sr_door_send(l->line, &note, NULL, 0, false) == 0);
     bool lives = moments_step();
     if (sr_door_receive(l->line, &note, fds, &n, false) == 0 && n == SR_MESSAGE_FDS) {
         l->pid = note.pid;
         l->bell = fds[--n];
+        l->bell_is = sr_descriptors_what(l->bell);
         MUST(sr_consumer_open(&l->queue, fds[0], fds[1], fds[2], row) == 0);
         w->open[w->n_open++] = l;
     } else {
