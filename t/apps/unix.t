@@ -106,7 +106,8 @@ get '/p' => sub { join ' ', request->address, request->remote_host || '-', reque
 Shop->to_app;
 APP
     my @body = bodies($server);
-    like $body[0], qr{\A127[.]0[.]0[.]1 127[.]0[.]0[.]1 http://localhost/ http://localhost/x }, 'without Host';
+    like $body[0], qr{\A127[.]0[.]0[.]1 127[.]0[.]0[.]1 http://localhost/ http://localhost/x },
+        'without Host';
     is $body[1], '127.0.0.1 127.0.0.1 http://h:81/ http://h:81/x h:81', 'with a Host';
     no_warning($server);
     $server->stop;

@@ -112,7 +112,8 @@ subtest 'of fields' => sub {
 };
 
 subtest 'of trusted proxies' => sub {
-    my ( $server, $file ) = logged( '%h|%v|%V|%p|%{Host}i', '--trust-proxy', '127.0.0.1,x-forwarded-host,x-forwarded-port' );
+    my ( $server, $file )
+        = logged( '%h|%v|%V|%p|%{Host}i', '--trust-proxy', '127.0.0.1,x-forwarded-host,x-forwarded-port' );
     my $port = $server->port;
     compare(
         $server, $file,

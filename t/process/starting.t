@@ -264,7 +264,8 @@ subtest 'Too few descriptors' => sub {
         }
         $refused++;
         is $server->exited, 'exit 1', "$limit: not the number of the error";
-        like $server->log,   qr/^sirius: .*Too many open files(?: \(\w+\))?: raise the limit of open files/m, 'what to do';
+        like $server->log, qr/^sirius: .*Too many open files(?: \(\w+\))?: raise the limit of open files/m,
+            'what to do';
         unlike $server->log, qr/ line \d+/, 'no line of our code';
         $limit += 2;
     }
