@@ -161,6 +161,7 @@ static int add(sr_edge *ed, batch *b, sr_conn *c)
     size_t bytes = sr_buffer_len(&c->in);
     sr_buffer transport = {0};
     int file = -1;
+    sr_conn_release(c); /* a byte that is held is in c->in already, and must not be read again */
     bool packed = sr_transport_pack(c->transport, &transport);
     size_t state = sr_buffer_len(&transport);
     if (packed && (bytes || state))
