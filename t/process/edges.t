@@ -155,6 +155,35 @@ subtest 'what belongs to a connection goes with it' => sub {
     $server->stop;
 };
 
+# The last byte of such a request stays in the socket until its response is complete
+subtest 'requests of HTTP/1.0 that are pipelined on a unix socket' => sub {
+    my $limit  = 60;
+    my $conf   = configure("keepalive-timeout = $limit");
+    my $server = server( '--config', $conf, qw(--edges 1 --workers 2 --listen), "$dir/http.sock" );
+    my $get    = sub {"GET $_[0] HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"};
+    my $post   = "POST /count HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nAAAAX";
+    for my $case (
+        [ 'a whole one',     $get->('/count'), '' ],
+        [ 'one with a body', $post,            '' ],
+        [ 'a part',          unpack 'a12 a*',  $get->('/count') ]
+        )
+    {
+        my ( $name, $first, $rest ) = @$case;
+        my @edges  = $server->edges;
+        my $client = $server->connect( to => "unix:$dir/http.sock" );
+        $client->send( $get->('/sleep/2') . $first );
+        configure( 'keepalive-timeout = ' . ++$limit );
+        $server->signal('HUP');
+        is $client->response->body, 'Hello', "$name: the first one is answered by the old edge";
+        ok renewed( $server, @edges ), "$name: another one has taken over";
+        $client->send($rest) if length $rest;
+        like $client->response->body,                qr/\A\d+\z/, "$name: the second one, as it was sent";
+        like $client->ask( $get->('/count') )->body, qr/\A\d+\z/, "$name: the third";
+        $client->close;
+    }
+    $server->stop;
+};
+
 subtest 'the access log' => sub {
     my $file   = "$dir/access.log";
     my $lines  = sub { return join ' ', split /\n/, Sirius::Test::Server::slurp($file) };
