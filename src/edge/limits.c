@@ -162,10 +162,14 @@ void sr_limits_probe(sr_edge *ed, sr_conn *c)
     };
     if (c->out || c->borrowed)
         return;
-    int state = sr_limits_peer(c);
-    if (state < 0)
+    /* not by a look at what has come: it may have left a next request behind, or its close_notify */
+    struct pollfd p = {.fd = c->source.fd, .events = POLLRDHUP};
+    poll(&p, 1, 0);
+    if (p.revents & (POLLERR | POLLHUP) || sr_limits_peer(c) < 0) {
         sr_conn_close(ed->engine, c, SR_CLOSED_CLIENT);
-    for (size_t i = 0; state > 0 && i < sizeof ask / sizeof ask[0]; i++)
+        return;
+    }
+    for (size_t i = 0; p.revents & POLLRDHUP && i < sizeof ask / sizeof ask[0]; i++)
         setsockopt(c->source.fd, ask[i].level, ask[i].name, &ask[i].value, sizeof ask[i].value);
 }
 
