@@ -133,8 +133,8 @@ static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip
     e->pending -= sr_output_memory(c->out);
     if (where == SR_KEEP_BY_SIZE && e->pending > SR_OUTPUT_TOTAL)
         where = SR_KEEP_ON_DISK;
-    /* what is in memory goes to the file with it */
-    if (where != SR_KEEP_IN_MEMORY && !sr_spools_room(e, sr_buffer_len(&c->out->mem) + iov_bytes(iov, n)))
+    /* what has had no room so far goes to the file before it */
+    if (where != SR_KEEP_IN_MEMORY && !sr_spools_room(e, sr_buffer_len(&c->out->tail) + iov_bytes(iov, n)))
         where = SR_KEEP_OFF_DISK;
     if (!kept(e, c, iov, n, skip, where)) {
         sr_trouble_count(e, SR_TROUBLE_SPOOL, 1, errno);
