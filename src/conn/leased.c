@@ -5,16 +5,19 @@
 #include "../net/tempfile.h"
 #include "../share/door.h"
 #include "engine.h"
+#include "spools.h"
 #include "trouble.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     STEP = 1024 * 1024, /* bytes copied in one step of the loop */
     PIECE = 64 * 1024,
+    PAYING_MAX = 8, /* connections that are ended for a copy */
 };
 #define TIME_NS (40 * SR_SECOND) /* for a copy; the kernel waits for 45 seconds */
 
@@ -31,6 +34,8 @@ static void close_both(sr_leased *l)
     if (l->to >= 0)
         close(l->to);
     l->from = l->to = -1;
+    sr_copy_release(l->copy);
+    l->copy = NULL;
 }
 
 void sr_leased_free(sr_leased *l)
@@ -78,7 +83,7 @@ static void take(sr_engine *e, sr_output *o)
     int fd = file_of(o), from = fstat(fd, &st) == 0 ? fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
     if (from < 0) {
         sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, errno);
-        sr_output_replace(o, -1, 0);
+        sr_output_replace(o, -1, 0, NULL);
         return;
     }
     l->from = from;
@@ -120,7 +125,7 @@ static void end(sr_engine *e, int err)
         int fd = err ? -1 : fcntl(l->to, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         if (fd < 0)
             sr_trouble_count(e, SR_TROUBLE_SPOOL, 1, err ? err : errno);
-        sr_output_replace(o, fd, l->base);
+        sr_output_replace(o, fd, l->base, fd < 0 ? NULL : l->copy);
     }
     close_both(l);
     l->asked = true; /* there may be another one */
@@ -138,7 +143,27 @@ static int copy(sr_leased *l)
     if (n <= 0) /* 0: it is shorter than it was */
         return n < 0 ? errno : EIO;
     l->at += n;
-    return sr_tempfile_write(l->to, piece, (size_t)n) == 0 ? 0 : errno;
+    if (sr_tempfile_write(l->to, piece, (size_t)n))
+        return errno;
+    l->copy->bytes += (uint64_t)n;
+    sr_spools_took((uint64_t)n);
+    return 0;
+}
+
+/* Returns 0 or errno. If there is no room, the slowest clients pay, which may be those that the copy is for. */
+static int copy_begin(sr_engine *e)
+{
+    sr_leased *l = &e->leased;
+    uint64_t bytes = (uint64_t)(l->end - l->base);
+    for (int i = 0; i < PAYING_MAX && !sr_spools_room(e, bytes); i++)
+        if (sr_spools_evict(e) != SR_SPOOLS_OTHER)
+            break;
+    if (!sr_spools_room(e, bytes))
+        return ENOSPC;
+    if (!(l->copy = calloc(1, sizeof *l->copy)))
+        return ENOMEM;
+    l->copy->users = 1;
+    return (l->to = sr_tempfile_open(e->config.tmpdir)) < 0 ? errno : 0;
 }
 
 void sr_leased_step(sr_engine *e)
@@ -149,8 +174,8 @@ void sr_leased_step(sr_engine *e)
         begin(e);
     if (l->from < 0)
         return;
-    if (l->to < 0 && (l->to = sr_tempfile_open(e->config.tmpdir)) < 0)
-        err = errno;
+    if (l->to < 0)
+        err = copy_begin(e);
     for (int i = 0; i < STEP / PIECE && !err && l->at < l->end; i++)
         err = copy(l);
     if (!err && l->at < l->end && e->now > l->until)

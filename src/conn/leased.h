@@ -7,7 +7,7 @@
  * the client gets the bytes that the file had when the application answered, and the application need not wait for the client.
  *
  * Owner: the engine; the descriptors are those of the outputs (output.h). Process: the edge. Thread: one.
- * Failure: when there is no disk, descriptor or time for the copy, the response is cut.
+ * Failure: when there is no room (spools.h), descriptor or time for the copy, the response is cut.
  */
 #include "../base/list.h"
 
@@ -23,7 +23,8 @@ typedef struct sr_leased {
     bool asked;  /* a lease is to be given back: look for the file */
 
     /* the file that is being copied */
-    int from, to; /* from: -1: none. Owned */
+    int from, to;         /* from: -1: none. Owned */
+    struct sr_copy *copy; /* what `to` has, as far as it is there. One of its users */
     dev_t dev;
     ino_t ino;
     off_t base, at, end; /* the bytes that are wanted of it, and how far the copy is */

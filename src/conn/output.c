@@ -38,6 +38,14 @@ static void spool_close(sr_output *o)
     o->written = o->file_left = 0;
 }
 
+void sr_copy_release(sr_copy *copy)
+{
+    if (!copy || --copy->users)
+        return;
+    sr_spools_gave(copy->bytes);
+    free(copy);
+}
+
 void sr_output_free(sr_output *o)
 {
     if (!o)
@@ -48,6 +56,7 @@ void sr_output_free(sr_output *o)
         close(o->next);
     sr_buffer_free(&o->mem);
     sr_buffer_free(&o->tail);
+    sr_copy_release(o->copy);
     sr_parts_free(o->parts);
     free(o);
 }
@@ -151,7 +160,7 @@ void sr_output_file(sr_output *o, int fd, off_t offset, uint64_t length)
     o->file_left = length;
 }
 
-void sr_output_replace(sr_output *o, int fd, off_t from)
+void sr_output_replace(sr_output *o, int fd, off_t from, sr_copy *copy)
 {
     int *place = o->next >= 0 ? &o->next : &o->fd;
     sr_link_remove(&o->leased);
@@ -162,6 +171,8 @@ void sr_output_replace(sr_output *o, int fd, off_t from)
     else
         o->offset -= from;
     *place = fd;
+    if ((o->copy = copy))
+        copy->users++;
 }
 
 static sr_flush failed(void)

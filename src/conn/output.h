@@ -32,6 +32,12 @@ typedef struct sr_parts {
     } at[];
 } sr_parts;
 
+/* A temporary file that outputs share, each with a descriptor of its own. Who is the last to release it gives its bytes back (spools.h). */
+typedef struct sr_copy {
+    unsigned users;
+    uint64_t bytes;
+} sr_copy;
+
 typedef struct sr_output {
     sr_transport *transport; /* of the connection, which owns it; NULL: plain */
     sr_buffer mem;           /* sent first */
@@ -46,6 +52,7 @@ typedef struct sr_output {
     int next;           /* while there is a spool: the file that comes after it; -1: none; owned */
     off_t next_offset;
     uint64_t next_left;
+    sr_copy *copy;   /* the file is one in place of that of the application; NULL: it is not */
     sr_parts *parts; /* of the file, after that; NULL: none; owned */
     sr_link
         leased; /* in sr_engine.leased: others wait until they may write to the file (leased.h); or alone */
@@ -82,9 +89,11 @@ void sr_output_file(sr_output *o, int fd, off_t offset, uint64_t length);
 
 /*
  * The file that was given to sr_output_file goes on in `fd`, which is taken over: its first byte is that at `from` of the file so
- * far. -1: the rest is lost, and the response can only be cut.
+ * far. -1: the rest is lost, and the response can only be cut. Becomes a user of `copy`, which may be NULL.
  */
-void sr_output_replace(sr_output *o, int fd, off_t from);
+void sr_output_replace(sr_output *o, int fd, off_t from, sr_copy *copy);
+
+void sr_copy_release(sr_copy *copy); /* NULL is fine */
 
 /* Has room for that many parts; the caller fills them. NULL: no memory. */
 sr_parts *sr_parts_new(unsigned n);

@@ -75,7 +75,7 @@ static double slowness(const sr_engine *e, const sr_conn *c)
 {
     double left, moved;
     int64_t since;
-    if (c->out && (c->out->spool || sr_output_memory(c->out) > FEW)) {
+    if (c->out && (c->out->spool || c->out->copy || sr_output_memory(c->out) > FEW)) {
         left = (double)sr_output_pending(c->out);
         moved = (double)c->sent;
         since = c->ready_at;

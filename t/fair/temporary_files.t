@@ -41,11 +41,12 @@ sub server {
     return start_server( $APP, '--workers', 2, '--tmpdir', "$dir", qw(--admin 127.0.0.1:0), @args );
 }
 
-# Of the edges
+# Of the edges: each file once, although several clients may be sent it
 sub spooled {
     my $server = shift;
-    return sum0 map { ( stat $_ )[7] || 0 }
+    my %bytes  = map { my @stat = stat; @stat ? @stat[ 1, 7 ] : () }
         grep { ( readlink || '' ) =~ /\A\Q$dir\E\// } map { glob "/proc/$_/fd/*" } $server->edges;
+    return sum0 values %bytes;
 }
 
 sub metric {
@@ -136,6 +137,43 @@ subtest 'uploads' => sub {
         'one that is larger than the limit is refused';
     $_->close for @slow;
     ok until_true( 10, sub { spooled($server) == 0 } ), 'nothing is left';
+    $server->stop;
+};
+
+# Who writes to a file that is being sent to somebody waits until the rest is copied
+subtest 'copies of files that their application changes' => sub {
+    my $files = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    for my $name ( 1 .. 4 ) {
+        open my $out, '>', "$files/$name" or die "open: $!";
+        print {$out} $name x ( 12 * $MB );
+        close $out or die "close: $!";
+    }
+    my $server
+        = start_server( qq{sub { open my \$fh, '<', "$files\$_[0]{PATH_INFO}" or die; [ 200, [], \$fh ] }},
+        '--tmpdir', "$dir", qw(--workers 2 --max-temp-file-size 30m --admin 127.0.0.1:0) );
+    my @idle = map { ( idlers( $server, 2, "/$_" ) ) } 1 .. 4;
+    ok until_true( 10, sub { $server->ask('GET /1')->status == 200 } ),
+        'workers are free while all are being sent';
+    sleep 1.2;    # nobody pays in the first second
+    for my $name ( 1 .. 4 ) {
+        open my $out, '+<', "$files/$name" or die "open: $!";
+        print {$out} 'changed';
+        close $out or die "close: $!";
+    }
+    ok until_true( 20, sub { metric( $server, 'sirius_temporary_file_bytes' ) > 9 * $MB } ),
+        'they are counted';
+    cmp_ok spooled($server), '<', 31 * $MB, 'below the limit';
+    my @length = map {
+        my $answer = $_->response( patience => 20 );
+        my $length = length $answer->body;
+        $answer->body eq substr( $answer->body, 0, 1 ) x $length ? $length : 0
+    } @idle;
+    my $whole = grep { $_ == 12 * $MB } @length;
+    ok $whole >= 1 && $whole <= 6, 'some get all of the file as it was, the others are cut off'
+        or diag "@length";
+    $_->close for @idle;
+    ok until_true( 10, sub { metric( $server, 'sirius_temporary_file_bytes' ) == 0 } ), 'nothing is left';
+    is spooled($server), 0, 'nor on the disk';
     $server->stop;
 };
 
