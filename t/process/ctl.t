@@ -273,7 +273,7 @@ subtest 'Status tells the truth' => sub {
     my @edges = $server->edges;
     is_deeply [ map { $_->{pid} } @{ status_of()->{edges} } ], \@edges, 'the edges, if there are any';
     my $edge = join "\n", ' *EDGE.* CONNECTIONS +IDLE +WAITING +WAIT +ACCEPTED',
-        map {"$_ .* 1 +0 +0 +- +\\d+"} @edges;
+        map {" *$_ .* 1 +0 +0 +- +\\d+"} @edges;
 
     if (@edges) {
         like $out, qr/^$edge\n\nWORKER +GENERATION +STATE +REQUESTS +DOING$/m, 'in a table of their own';

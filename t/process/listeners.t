@@ -147,8 +147,11 @@ subtest 'only the supervisor and the edge have the sockets' => sub {
             'after a reload'
             or diag holders( $server, @addresses );
         my $job = $server->ask('GET /job')->body;
-        like holders( $server, @addresses ), qr/\A(?:sirius|perl), \Q$admin\Esirius: edge\z/,
-            'a child of the application has none';
+        ok until_true(
+            10, sub { holders( $server, @addresses ) =~ /\A(?:sirius|perl), \Q$admin\Esirius: edge\z/ }
+            ),
+            'a child of the application has none'
+            or diag holders( $server, @addresses );
         kill KILL => $job;
         $server->stop;
     }
