@@ -85,6 +85,7 @@ my %ELSEWHERE = (
     'lib/Sirius/Process/Renewal.pm' => 'log/renewal unit/scoreboard',
     'lib/Sirius/Process/Single.pm' => 'process/alone',
     'lib/Sirius/Process/SlowLog.pm' => 'log/slow',
+    'lib/Sirius/Process/Succession.pm' => 'process/succession',
     'lib/Sirius/Process/StopDelay.pm' => 'process/drain_delay',
     'lib/Sirius/Process/Supervisor.pm' => 'process/signals process/stop process/reload',
     'lib/Sirius/Process/WorkerHandle.pm' => 'unit/recycling process/respawn',

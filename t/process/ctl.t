@@ -286,7 +286,9 @@ subtest 'Status tells the truth' => sub {
 subtest 'A second server cannot have the same socket' => sub {
     my $second = Sirius::Test::Server->spawn( app => $APP, args => [ '--control', $control ] );
     is $second->wait_exit, 'exit 1', 'it ends';
-    like $second->log, qr{^sirius: --control \Q$control\E: already in use$}m, 'and says why';
+    like $second->log,
+        qr{^sirius: --control \Q$control\E: already in use by sirius \(PID ${\ $server->pid }\)$}m,
+        'and says why';
     is + ( ctl_here('status') )[0], 0, 'the first is there still';
 };
 

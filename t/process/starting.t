@@ -244,7 +244,7 @@ subtest 'A child that the application forks while it is loaded may exit' => sub 
 
 # How many a start needs depends on what it inherits: from few upwards, until it serves
 subtest 'Too few descriptors' => sub {
-    my ( $limit, $refused, $served ) = ( 14, 0 );    # with fewer perl itself cannot load what it needs
+    my ( $limit, $refused, $served ) = ( 14, 0 );
     while ( !$served && $limit < 64 ) {
         my $server = Sirius::Test::Server->spawn(
             app     => $APP,
@@ -261,6 +261,12 @@ subtest 'Too few descriptors' => sub {
             is $server->ask('GET /')->body, 'ok', "$limit: it serves";
             $server->stop;
             last;
+        }
+
+        # How many perl itself needs to load the program depends on what it has inherited
+        if ( !$refused && $server->log =~ /^BEGIN failed--compilation aborted/m ) {
+            $limit++;
+            next;
         }
         $refused++;
         is $server->exited, 'exit 1', "$limit: not the number of the error";

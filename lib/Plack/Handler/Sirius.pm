@@ -21,6 +21,7 @@ use Sirius::OS::Linux;
 use Sirius::OS::Signals;
 use Sirius::Service::Daemon;
 use Sirius::Process::Launch;
+use Sirius::Process::Succession;
 use Sirius::Process::Supervisor;
 use Sirius::Service::Activation;
 
@@ -127,13 +128,17 @@ sub _resources {
     my @inherited
         = Sirius::Service::Activation->descriptors;    # they are for this PID, not for that of a daemon
     $what{daemon} = Sirius::Service::Daemon->start if $conf->{daemonize};
-    $what{admin}  = Sirius::Admin::Port->open( $conf, $privileges, @inherited );
+    my $succession = $what{succession} = Sirius::Process::Succession->new($conf);
+    $what{admin}
+        = $succession->open( admin => sub { Sirius::Admin::Port->open( $conf, $privileges, @inherited ) } )
+        || Sirius::Admin::Port->new;
     my %admin = map { $_ => 1 } $what{admin}->descriptors;
     $what{listeners}
         = [ Sirius::Listen::Listener->open_all( $conf, grep { !$admin{ $_->{fd} } } @inherited ) ];
     $what{access_log} = $conf->{develop} && $conf->{develop}->request_log
         || Sirius::Log::Access->new( $conf, $privileges->owner );
-    $what{pid_file} = Sirius::Service::PidFile->new( $conf->{pid} ) if defined $conf->{pid};
+    $what{pid_file} = $succession->open( pid => sub { Sirius::Service::PidFile->new( $conf->{pid} ) } )
+        if defined $conf->{pid};
     return %what;
 }
 

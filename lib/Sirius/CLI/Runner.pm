@@ -13,6 +13,7 @@ use Plack::Handler::Sirius ();    # so that the whole server is compiled before 
 use Sirius::Config::EnvFile;
 use Sirius::Config::Sources;
 use Sirius::OS::Inherit;
+use Sirius::Process::Succession;
 use Sirius::Process::Launch;
 use Sirius::Listen::Listener;
 use Sirius::App::Loading;
@@ -409,7 +410,7 @@ sub _print_config {
 # Reports an address in use at once, not when the application has been loaded
 sub _probe {
     my $conf  = shift;
-    my @specs = @{ $conf->{admin} || [] };
+    my @specs = Sirius::Process::Succession->new($conf)->keeps('admin') ? () : @{ $conf->{admin} || [] };
     push @specs, @{ $conf->{listen} }
         if !$conf->{listen_sock}
         && !Sirius::Service::Starter->descriptors

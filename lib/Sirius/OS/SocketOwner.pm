@@ -35,7 +35,13 @@ sub unix {
     close $in;
     for my $row (@rows) {
         next if @$row < 8 || $row->[3] !~ /\A[0-9A-Fa-f]+\z/ || !( hex $row->[3] & ACCEPTS );
-        return _owner( $row->[6] ) if $path{ $row->[7] =~ s/\n\z//r };
+        my $name = $row->[7] =~ s/\n\z//r;
+        return _owner( $row->[6] ) if $path{$name};
+
+        # A socket that took its path by a rename (Sirius::Listen::Unix) has the name from before here
+        my ( $renamed, $pid ) = $name =~ /\A(.+)[.](\d+)\z/s or next;
+        my $owner = $path{$renamed} ? _owner( $row->[6] ) : {};
+        return $owner if $owner->{pid} && $owner->{pid} == $pid;
     }
     return;
 }

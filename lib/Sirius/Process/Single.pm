@@ -54,14 +54,15 @@ sub new {
 sub prepare { return shift->{edge}->prepare }
 
 sub run {
-    my $self     = shift;
-    my $worker   = $self->{worker};
+    my $self = shift;
+    my ( $supervisor, $worker ) = @{$self}{qw(supervisor worker)};
     my %handlers = $self->_handlers;
     local @SIG{ 'ALRM', keys %handlers } = ( $SIG{ALRM} || 'DEFAULT', values %handlers );
     $handlers{$_}->($_) for Sirius::OS::Signals->let_go;
     Sirius::OS::Signals->unblock( 'ALRM', keys %handlers );
     $self->_warm_up;
     $self->{alerts}->start;
+    $self->{board}->watched(REST) if $supervisor->succession->due;
     $self->_start_edge;
     1 while !$self->_over && $worker->run !~ /\A(?:drained|edge|over|stopped)\z/;
     alarm 0;
@@ -162,14 +163,17 @@ sub _start_edge {
     return $self->_stop_edge;
 }
 
-# What the edge has counted since the last line about it is told when its time has come
+# What the edge has counted since the last line about it is told when its time has come, and what the server before has had is taken
 sub _troubled {
     my $self = shift;
     my ( $alerts, $board ) = @{$self}{qw(alerts board)};
     $alerts->begin if $board->watched == TROUBLE;
     $alerts->act;
-    $board->watched(REST) if !$board->watched && $alerts->due;
-    $board->watched(NONE) if !$alerts->due;
+    my $succession = $self->{supervisor}->succession;
+    $succession->act;
+    my $due = $alerts->due || $succession->due;
+    $board->watched(REST) if !$board->watched && $due;
+    $board->watched(NONE) if !$due;
     return;
 }
 

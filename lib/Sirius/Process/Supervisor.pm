@@ -32,6 +32,7 @@ use Sirius::Process::Renewal;
 use Sirius::Process::Scaling;
 use Sirius::Process::Single;
 use Sirius::Process::StopDelay;
+use Sirius::Process::Succession;
 use Sirius::Service::Notify;
 use Sirius::Worker;
 
@@ -160,6 +161,8 @@ sub new {
         : Sirius::Process::Reload->new( $self, %$reload );
     $self->{scaling} = Sirius::Process::Scaling->new( $self->{conf}, $self );
     $self->{alerts}  = Sirius::Process::Alerts->new( $self, %$alerts );
+    $self->{succession} ||= Sirius::Process::Succession->new( $self->{conf} );
+    $self->{succession}->begin($self);
     $self->{systemd}  ||= Sirius::Service::Notify->new;
     $self->{log_pipe} ||= $self->{access_log}->pipe if $self->{access_log};
     weaken( my $own = $self );
@@ -265,7 +268,7 @@ sub serve {
     $self->{control}->watch($loop) if $self->{control};
     $loop->watch( $_->news ) for $self->_edges;
     $loop->add( grep {defined}
-            @{$self}{qw(reaper reload admin delay alerts edge commands control systemd scaling)} );
+            @{$self}{qw(reaper reload admin delay alerts edge commands control succession systemd scaling)} );
     $loop->add( $self->{log_pipe} ) if $self->{announced} && $self->{log_pipe};
     $self->{alerts}->start;
     weaken( my $own = $self );
@@ -313,7 +316,23 @@ sub stop {
     return;
 }
 
+sub succession { return shift->{succession} }
+
 sub systemd { return shift->{systemd} }
+
+# What the server before has had (Sirius::Process::Succession)
+sub take_over {
+    my ( $self, $name, $object ) = @_;
+    return $self->{pid_file} = $object if $name eq 'pid';
+    my $loop = $self->{loop};
+    $self->{$name} = $object;
+    $loop->add($object);
+    return $object->watch($loop) if $name eq 'control';
+    $object->start($self);
+    $loop->watch( $_->news ) for grep {defined} $object->edge;
+    $self->_say( 'Sirius/' . Sirius->VERSION . " admin on $_" ) for $object->urls;
+    return;
+}
 
 # Logs once that processes could not reopen a log
 sub unopened {
@@ -343,8 +362,9 @@ sub _run_many {
         = Sirius::Edge::Group->new( $self, $self->{scoreboard}->slots, number => $self->{conf}{edges} );
     $self->{sleepers} = $self->{edge}->workers;
     my $path = $self->{conf}{control};
-    $self->{control} = Sirius::Control::Server->new($path) if defined $path && length $path;
-    $self->{loop}    = Sirius::OS::Loop->new( Sirius::Process::Pool->signals );
+    $self->{control} = $self->{succession}->open( control => sub { Sirius::Control::Server->new($path) } )
+        if defined $path && length $path;
+    $self->{loop} = Sirius::OS::Loop->new( Sirius::Process::Pool->signals );
     $self->{admin}->start($self);
     $self->{edge}->start;
     $self->{reload}->begin;
@@ -413,6 +433,7 @@ sub _quiet {
            !$self->{stopping}
         && !$self->{commands}->pending
         && $self->{reload}->settled
+        && !$self->{succession}->waits
         && ( !$self->{edge} || $self->{edge}->settled );
 }
 

@@ -4,10 +4,20 @@ use strict;
 use warnings;
 
 use Errno       qw(ELOOP EWOULDBLOCK);
-use Fcntl       qw(LOCK_EX LOCK_NB O_CREAT O_NOFOLLOW O_RDWR SEEK_SET);
+use Fcntl       qw(LOCK_EX LOCK_NB LOCK_SH O_CREAT O_NOFOLLOW O_RDWR SEEK_SET);
 use File::Spec  ();
 use Sirius::Log ();
 use Sirius::OS::Inherit;
+
+# PID in a file that a running server has
+sub holder {
+    my ( $class, $path ) = @_;
+    open my $fh, '<', $path or return;
+    my $locked = -f $fh && !flock( $fh, LOCK_SH | LOCK_NB ) && $! == EWOULDBLOCK;
+    my $text   = $locked ? readline $fh : undef;
+    close $fh;
+    return defined $text && $text =~ /\A\s*(\d+)\s*\z/ ? $1 : undef;
+}
 
 sub new {
     my ( $class, $path ) = @_;
@@ -111,6 +121,12 @@ that was left behind never prevents a start, even if another process has its PID
 same file.
 
 =head1 METHODS
+
+=head2 holder
+
+  my $pid = Sirius::Service::PidFile->holder($path);
+
+The PID in the file, if a running server has locked it; otherwise undef.
 
 =head2 new
 

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use Sirius::Log ();
+use Sirius::OS::Proc;
 
 # "host:port=fd;port=fd;/path=fd"
 sub descriptors {
@@ -18,6 +19,14 @@ sub descriptors {
     }
     return @descriptors if @descriptors;
     return Sirius::Log->fail('SERVER_STARTER_PORT is empty: start_server was given no --port and no --path');
+}
+
+# A process that may not be seen is believed to be the one before, unless there was none
+sub precedes {
+    my ( $class, $pid ) = @_;
+    return 0 if !defined $ENV{SERVER_STARTER_PORT};
+    return ( $ENV{SERVER_STARTER_GENERATION} // 0 ) > 1 ? 1 : 0 if !$pid;
+    return $pid != $$ && Sirius::OS::Proc->parent($pid) == getppid() ? 1 : 0;
 }
 
 1;
@@ -47,6 +56,13 @@ C<start_server> has opened. It is not removed, because an application may look f
 
 A hash for each: C<fd>, C<name> as C<start_server> was given it, and C<host> where the name has one. Nothing when the variable
 is not set; dies when it is empty or makes no sense.
+
+=head2 precedes
+
+  if ( Sirius::Service::Starter->precedes($pid) ) { ... }
+
+Whether the C<start_server> of this server has started that process as well: it is the server before this one. With undef for a
+process that is not known: whether there was one.
 
 =head1 SEE ALSO
 
