@@ -891,6 +891,14 @@ CODE:
     PERL_UNUSED_VAR(class);
     sirius_log_put(aTHX_ at, len, printed ? "error" : "notice");
 
+UV
+lost(const char *class, UV more = 0)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = (UV)sirius_log_lost(more);
+OUTPUT:
+    RETVAL
+
 MODULE = Sirius    PACKAGE = Sirius::LogFormat
 
 void

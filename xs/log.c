@@ -5,15 +5,16 @@
  *
  * The bytes go to the descriptor directly: perl's own buffer below would split them. An unfinished line is
  * held back even if it is flushed, as perl flushes after each piece of a line. It belongs to the process that
- * wrote it.
+ * wrote it. With the argument "plain" everything is written as it comes.
+ *
+ * Nobody waits for a reader that has stalled (net/outlet.h).
  */
 #include "sirius.h"
 
 #include "perliol.h"
 
-#include "net/nosignal.h"
+#include "net/outlet.h"
 
-#include <poll.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,9 +27,15 @@ typedef struct log_layer {
     struct _PerlIO base;
     char *buf; /* the unfinished line, with its prefix */
     size_t len, cap;
-    pid_t owner;      /* of the contents of buf: after a fork they are the parent's */
-    bool prefix, cut; /* cut: the last line was cut at HELD_MAX */
+    pid_t owner;             /* of the contents of buf: after a fork they are the parent's */
+    bool plain, prefix, cut; /* cut: the last line was cut at HELD_MAX */
 } log_layer;
+
+/* Of STDERR, whatever layers it has; what was lost is told by the process that has lost it. */
+static struct {
+    sr_outlet to;
+    pid_t pid;
+} outlet;
 
 /*
  * Lines of the server itself begin with "[sirius PID] ". Returns the length of this mark, 0 if it is not
@@ -98,15 +105,19 @@ static void append(log_layer *l, const char *at, size_t len)
     l->len += len;
 }
 
-static void stamp(log_layer *l, long pid, const char *level)
+static size_t stamp_make(char text[STAMP_MAX], long pid, const char *level)
 {
-    char text[STAMP_MAX];
     time_t now = time(NULL);
     struct tm utc;
     gmtime_r(&now, &utc);
-    size_t n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    n += (size_t)snprintf(text + n, sizeof text - n, " %ld %s ", pid, level);
-    append(l, text, n);
+    size_t n = strftime(text, STAMP_MAX, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return n + (size_t)snprintf(text + n, STAMP_MAX - n, " %ld %s ", pid, level);
+}
+
+static void stamp(log_layer *l, long pid, const char *level)
+{
+    char text[STAMP_MAX];
+    append(l, text, stamp_make(text, pid, level));
 }
 
 /*
@@ -138,41 +149,57 @@ static const char *add_line(pTHX_ log_layer *l, const char *at, size_t len, cons
     return level;
 }
 
-/* The reader of the log may be gone (EPIPE): that must cost the line, not the process. */
-static ssize_t write_some(int fd, const char *at, size_t len)
+static void own_outlet(pid_t self)
 {
-    sr_nosignal mask;
-    sr_nosignal_begin(&mask);
-    ssize_t n = write(fd, at, len);
-    sr_nosignal_end(&mask, n < 0 ? errno : 0);
-    return n;
+    if (outlet.pid == self)
+        return;
+    outlet.pid = self;
+    outlet.to = (sr_outlet){0};
+}
+
+uint64_t sirius_log_lost(uint64_t more)
+{
+    own_outlet(getpid());
+    return outlet.to.lost += more;
+}
+
+/* Writes to the log, or loses it. False: errno says why. */
+static bool write_all(int fd, const char *at, size_t len, bool prefix)
+{
+    pid_t self = getpid();
+    own_outlet(self);
+    if (sr_outlet_returns(&outlet.to, fd)) {
+        char text[STAMP_MAX + 128];
+        unsigned long long lost = outlet.to.lost;
+        size_t n = prefix ? stamp_make(text, self, "error") : 0;
+        n += (size_t)(prefix ? snprintf(text + n, sizeof text - n, "sirius: ")
+                             : snprintf(text, sizeof text, "[sirius %ld] error: ", (long)self));
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "%llu line%s of this log %s lost: whatever reads it had stalled\n", lost,
+                              lost == 1 ? "" : "s", lost == 1 ? "was" : "were");
+        if (!sr_outlet_write(&outlet.to, fd, text, n))
+            outlet.to.lost -= lost;
+        else if (outlet.to.stalled)
+            outlet.to.lost = lost;
+    }
+    int err = sr_outlet_write(&outlet.to, fd, at, len);
+    errno = err;
+    return !err;
 }
 
 /* Writes the first n bytes of buf. False: errno says why, and the bytes are lost. */
 static bool write_out(pTHX_ PerlIO *f, log_layer *l, size_t n)
 {
-    int fd = PerlIO_fileno(f);
-    size_t done = 0;
-    while (done < n) {
-        ssize_t r = write_some(fd, l->buf + done, n - done);
-        if (r > 0) {
-            done += (size_t)r;
-        } else if (r == 0) {
-            break;
-        } else if (errno == EAGAIN) { /* somebody else has made the pipe non-blocking */
-            struct pollfd p = {.fd = fd, .events = POLLOUT};
-            poll(&p, 1, -1);
-        } else if (errno != EINTR) {
-            break;
-        }
-    }
+    bool written = write_all(PerlIO_fileno(f), l->buf, n, l->prefix);
+    int err = errno;
     l->len -= n;
     memmove(l->buf, l->buf + n, l->len);
     if (l->cap > 4 * HELD_MAX && l->len <= HELD_MAX) {
         l->cap = 2 * HELD_MAX;
         Renew(l->buf, l->cap, char);
     }
-    return done == n;
+    errno = err;
+    return written;
 }
 
 static SSize_t log_write(pTHX_ PerlIO *f, const void *data, Size_t count)
@@ -186,6 +213,8 @@ static SSize_t log_write(pTHX_ PerlIO *f, const void *data, Size_t count)
         l->len = 0;
         l->cut = false;
     }
+    if (l->plain)
+        return write_all(PerlIO_fileno(f), at, count, false) ? (SSize_t)count : -1;
     if (l->cut && count && *at == '\n')
         at++;
     l->cut = l->cut && !count;
@@ -220,7 +249,9 @@ static IV log_pushed(pTHX_ PerlIO *f, const char *mode, SV *arg, PerlIO_funcs *t
 {
     log_layer *l = PerlIOSelf(f, log_layer);
     IV code = PerlIOBase_pushed(aTHX_ f, mode, arg, tab);
-    l->prefix = arg && SvOK(arg) && strEQ(SvPV_nolen(arg), "prefix");
+    const char *how = arg && SvOK(arg) ? SvPV_nolen(arg) : "";
+    l->prefix = strEQ(how, "prefix");
+    l->plain = strEQ(how, "plain");
     if (code == 0 && PerlIOValid(PerlIONext(f))) {
         PerlIO_flush(PerlIONext(f));
         l->base.flags |= PerlIOBase(PerlIONext(f))->flags & PERLIO_F_UTF8;
@@ -253,7 +284,8 @@ static SV *log_getarg(pTHX_ PerlIO *f, CLONE_PARAMS *param, int flags)
 {
     PERL_UNUSED_ARG(param);
     PERL_UNUSED_ARG(flags);
-    return PerlIOSelf(f, log_layer)->prefix ? newSVpvs("prefix") : newSV(0);
+    const log_layer *l = PerlIOSelf(f, log_layer);
+    return l->prefix ? newSVpvs("prefix") : l->plain ? newSVpvs("plain") : newSV(0);
 }
 
 /*
@@ -292,21 +324,6 @@ static int plain_descriptor(pTHX_ PerlIO *f)
 }
 
 /*
- * Nobody may be reading, so a write may block. A signal ends it, and the rest is lost: its handler must not
- * run in here.
- */
-static void put_plain(pTHX_ int fd, const char *at, size_t len)
-{
-    while (fd >= 0 && len) {
-        ssize_t n = write_some(fd, at, len);
-        if (n < 0 && (errno != EINTR || PL_sig_pending))
-            break;
-        at += n > 0 ? n : 0;
-        len -= n > 0 ? (size_t)n : 0;
-    }
-}
-
-/*
  * Writes to the file of STDERR, past whatever the application has put before it: a tie, $SIG{__WARN__}, $,
  * and $\, layers. PerlIO_stderr() is no help: once STDERR was closed, another file may have its place.
  */
@@ -318,10 +335,11 @@ void sirius_log_put(pTHX_ const char *at, size_t len, const char *level)
     while (PerlIOValid(own) && PerlIOBase(own)->tab != PERLIO_FUNCS_CAST(&log_funcs))
         own = PerlIONext(own);
     level_of_put = level;
+    int fd = PerlIOValid(own) ? -1 : plain_descriptor(aTHX_ f);
     if (PerlIOValid(own))
         log_write(aTHX_ own, at, len);
-    else
-        put_plain(aTHX_ plain_descriptor(aTHX_ f), at, len);
+    else if (fd >= 0)
+        write_all(fd, at, len, false);
     level_of_put = outer;
 }
 

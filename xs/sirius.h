@@ -348,6 +348,9 @@ void sirius_log_boot(pTHX);
  */
 void sirius_log_put(pTHX_ const char *at, size_t len, const char *level);
 
+/* How many lines this process has lost and not said so, after `more` that it has to answer for. */
+uint64_t sirius_log_lost(uint64_t more);
+
 /* --- accesslog.c --- */
 
 void sirius_accesslog_open(pTHX_ sirius *s, HV *conf); /* croaks */

@@ -98,12 +98,12 @@ sub _layer {
     my $prefix = $conf->{log_prefix};
     $prefix = 1 if defined $path && !defined $prefix;
     $class->close;
-    return if tied *STDERR || !defined $path && !$prefix;
+    return if tied *STDERR;
     if ( defined $path && !defined fileno STDERR ) {    # an application has closed STDERR, but not the log
         CORE::open STDERR, '>>&=', 2 or $class->fail("STDERR: $!");
     }
     require Sirius;                                     # has the layer
-    binmode STDERR, $prefix ? ":$LAYER(prefix)" : ":$LAYER";
+    binmode STDERR, $prefix ? ":$LAYER(prefix)" : defined $path ? ":$LAYER" : ":$LAYER(plain)";
     return;
 }
 
@@ -183,6 +183,9 @@ With C<--error-log> STDERR is a file, to which all processes append. Each line o
 C<psgi.errors> is written in one system call, however long it is, so that lines of two processes never mix. Text
 without a newline is kept until the newline comes, up to 64 KiB, or until the process ends.
 
+Nobody waits for a reader of the log that has stalled, such as the other end of a pipe. When it has taken nothing for 100 ms,
+lines are lost until it reads again, and the next line says how many.
+
 With C<--log-prefix>, which C<--error-log> turns on, each line begins with time (UTC), process and level:
 
   2026-11-21T23:05:01Z 4712 error cannot connect to the database
@@ -226,6 +229,14 @@ The same at the level C<info>.
   Sirius::Log->inherit($conf);
 
 For a program that one of the server has become or has started: like L</open>, but the log stays the file that descriptor 2 is.
+
+=head2 lost
+
+  my $lines = Sirius::Log->lost;
+  Sirius::Log->lost($more);
+
+How many lines this process could not write, since whatever reads the log takes nothing, and has not said so yet. With a
+number, so many more: those of the program before this one in the same process.
 
 =head2 note
 

@@ -80,7 +80,7 @@ subtest 'With and without' => sub {
     is logged( $code, log_prefix => 1 ), "STAMP PID error ab\nSTAMP PID notice sirius: c\n", 'prefix';
 
     pipe my $read, my $write or die $!;
-    for my $case ( [ {}, qr/\Aunix perlio\z/ ], [ { log_prefix => 1 }, qr/sirius_log\(prefix\)\z/ ] ) {
+    for my $case ( [ {}, qr/sirius_log\(plain\)\z/ ], [ { log_prefix => 1 }, qr/sirius_log\(prefix\)\z/ ] ) {
         my ( $conf, $want ) = @$case;
         child( sub { Sirius::Log->open($conf); syswrite $write, join ' ', PerlIO::get_layers(*STDERR) } );
         sysread $read, my $got, 999;

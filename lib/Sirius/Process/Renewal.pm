@@ -54,6 +54,7 @@ sub take {
     $0 = join ' ', $^X, Sirius::OS::Invocation->words;    ## no critic (RequireLocalizedPunctuationVars)
     my @log = ( $state->{conf}, @{ $state->{owner} } );
     Sirius::Log->inherit(@log);
+    Sirius::Log->lost( $state->{lines_lost} );
     my $log_pipe   = $state->{log_pipe} && Sirius::Log::Pipe->restore( @{$state}{qw(conf log_pipe)} );
     my $access_log = defined $state->{log}    # for the edge; the command of a pipe has its handle already
         ? Sirius::Log::Access->restore(
@@ -138,6 +139,7 @@ sub _state {
     my $log       = $supervisor->access_log;
     my %state     = (
         %service,
+        lines_lost => Sirius::Log->lost,
         admin      => $supervisor->admin->state,
         alerts     => $supervisor->alerts->state,
         alive      => fileno $supervisor->alive,

@@ -1,0 +1,114 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* pwritev2 */
+#endif
+#include "outlet.h"
+
+#include "../base/clock.h"
+#include "nosignal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+    PIECE_MS = 100,
+    TERMINAL = 256, /* bytes that a terminal takes when poll(2) says that it is ready (WAKEUP_CHARS) */
+};
+#define ALL_NS SR_SECOND
+
+static bool ready(int fd, int ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    return poll(&p, 1, ms) > 0;
+}
+
+/* Where no call can be told not to wait: the next one may wait all the same if another process writes in between. */
+static ssize_t write_if_ready(int fd, const char *at, size_t len)
+{
+    if (ready(fd, 0))
+        return write(fd, at, len);
+    errno = EAGAIN;
+    return -1;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static ssize_t put(int fd, mode_t type, const char *at, size_t len)
+{
+    struct iovec iov = {(char *)(uintptr_t)at, len};
+    ssize_t n;
+    switch (type) {
+    case S_IFSOCK:
+        return send(fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    case S_IFCHR:
+        return write_if_ready(fd, at, least(len, TERMINAL));
+    case S_IFIFO:
+        n = pwritev2(fd, &iov, 1, -1, RWF_NOWAIT);
+        /* before Linux 5.14, or refused by a filter */
+        return n < 0 && errno != EAGAIN && errno != EPIPE && errno != EINTR
+                   ? write_if_ready(fd, at, least(len, PIPE_BUF))
+                   : n;
+    default:
+        return write(fd, at, len);
+    }
+}
+
+static uint64_t lines(const char *at, size_t len)
+{
+    uint64_t n = 0;
+    for (const char *end = at + len; at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
+        n++;
+    return n ? n : 1;
+}
+
+/* Returns 0 or errno, and how many bytes were written. */
+static int put_all(sr_outlet *o, int fd, const char *at, size_t len, size_t *done)
+{
+    struct stat st;
+    int64_t until = o->stalled ? 0 : sr_clock_monotonic() + ALL_NS;
+    if (fstat(fd, &st))
+        return errno;
+    while (*done < len) {
+        ssize_t n = put(fd, st.st_mode & S_IFMT, at + *done, len - *done);
+        if (n == 0)
+            return ENOSPC;
+        if (n > 0)
+            *done += (size_t)n;
+        else if (errno != EAGAIN && errno != EINTR)
+            return errno;
+        else if (errno == EAGAIN && (o->stalled || sr_clock_monotonic() >= until || !ready(fd, PIECE_MS)))
+            return EAGAIN;
+    }
+    return 0;
+}
+
+int sr_outlet_write(sr_outlet *o, int fd, const char *at, size_t len)
+{
+    size_t done = 0, newline = 0;
+    sr_nosignal mask;
+    sr_nosignal_begin(&mask);
+    int err = o->torn ? put_all(o, fd, "\n", 1, &newline) : 0;
+    if (!err) {
+        o->torn = false;
+        err = put_all(o, fd, at, len, &done);
+        o->torn = err && done && at[done - 1] != '\n';
+    }
+    sr_nosignal_end(&mask, err);
+    o->stalled = err == EAGAIN;
+    if (o->stalled)
+        o->lost += lines(at + done, len - done);
+    return err;
+}
+
+bool sr_outlet_returns(const sr_outlet *o, int fd)
+{
+    return o->lost && ready(fd, 0);
+}

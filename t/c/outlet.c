@@ -1,0 +1,110 @@
+/* outlet: a log whose reader has stalled, comes back, or has gone */
+#include "net/outlet.h"
+
+#include "base/clock.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static char text[1 << 20];
+
+static size_t drain(int fd)
+{
+    size_t len = 0;
+    ssize_t n;
+    while ((n = read(fd, text + len, sizeof text - len)) > 0)
+        len += (size_t)n;
+    return len;
+}
+
+/* The reader does not block; the writer does, as STDERR would */
+static void pair(int fd[2], bool socket)
+{
+    int err = socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, fd) : pipe(fd);
+    ok(err == 0 && fcntl(fd[0], F_SETFL, O_NONBLOCK) == 0, socket ? "a socket" : "a pipe");
+}
+
+static void stalls(bool socket)
+{
+    int fd[2];
+    sr_outlet o = {0};
+    static char line[5000];
+    memset(line, 'a', sizeof line);
+    line[sizeof line - 1] = '\n';
+    pair(fd, socket);
+    is_int(sr_outlet_write(&o, fd[1], "one\n", 4), 0, "a line is written");
+    int err = 0, wrote = 0;
+    while (!(err = sr_outlet_write(&o, fd[1], line, sizeof line)) && wrote < 10000)
+        wrote++;
+    ok(err == EAGAIN && o.stalled && o.lost == 1, "until nobody reads");
+    ok(!sr_outlet_returns(&o, fd[1]) || o.torn, "there is no room");
+    int64_t began = sr_clock_monotonic();
+    for (int i = 0; i < 1000; i++)
+        sr_outlet_write(&o, fd[1], "two\nthree\n", 10);
+    ok(sr_clock_monotonic() - began < 10 * SR_SECOND, "which is waited for once, not a thousand times");
+    ok(o.lost > 1000, "the lines are counted"); /* some fit into the last page of a pipe */
+    size_t len = drain(fd[0]);
+    ok(sr_outlet_returns(&o, fd[1]), "the reader has come back");
+    is_int(sr_outlet_write(&o, fd[1], "four\n", 5), 0, "a line is written again");
+    size_t more = drain(fd[0]);
+    ok(more >= 5 && memcmp(text + more - 5, "four\n", 5) == 0, "as it is");
+    ok(more == 5 || (more == 6 && *text == '\n'), "on a line of its own");
+    (void)len;
+    close(fd[0]);
+    err = sr_outlet_write(&o, fd[1], "five\n", 5);
+    ok(err == EPIPE || err == ECONNRESET, "without a signal when the reader has gone");
+    close(fd[1]);
+}
+
+static void part(void)
+{
+    int fd[2];
+    sr_outlet o = {0};
+    static char line[300000];
+    memset(line, 'b', sizeof line);
+    line[sizeof line - 1] = '\n';
+    pair(fd, false);
+    is_int(sr_outlet_write(&o, fd[1], line, sizeof line), EAGAIN, "a line that is larger than the pipe");
+    ok(o.torn && o.lost == 1, "is written in part");
+    size_t len = drain(fd[0]);
+    ok(len > 0 && text[len - 1] == 'b', "without its end");
+    is_int(sr_outlet_write(&o, fd[1], "next\n", 5), 0, "the next line");
+    is_int((long long)drain(fd[0]), 6, "has a newline before it");
+    is_bytes(text, 6, "\nnext\n", "and is whole");
+    ok(!o.torn && !o.stalled, "all is well again");
+    close(fd[0]);
+    close(fd[1]);
+}
+
+static void others(void)
+{
+    sr_outlet o = {0};
+    char path[] = "/tmp/sirius-outlet-XXXXXX";
+    int fd = mkstemp(path), null = open("/dev/null", O_WRONLY), full = open("/dev/full", O_WRONLY);
+    unlink(path);
+    static char line[200000];
+    memset(line, 'c', sizeof line);
+    is_int(sr_outlet_write(&o, fd, line, sizeof line), 0, "a file");
+    is_int((long long)lseek(fd, 0, SEEK_END), sizeof line, "has all of it");
+    is_int(sr_outlet_write(&o, null, line, sizeof line), 0, "/dev/null");
+    is_int(sr_outlet_write(&o, full, "x\n", 2), ENOSPC, "a full disk");
+    close(fd);
+    is_int(sr_outlet_write(&o, fd, "x\n", 2), EBADF, "a closed descriptor");
+    ok(!o.stalled && !o.lost, "none of them has stalled");
+    close(null);
+    close(full);
+}
+
+int main(void)
+{
+    stalls(false);
+    stalls(true);
+    part();
+    others();
+    return done_testing();
+}
