@@ -32,12 +32,25 @@ typedef struct raw {
 
 static const sr_bytes none = {NULL, 0};
 
-static sr_bytes first_line(sr_bytes head)
+/* What is behind the empty lines that precede a request line. */
+static sr_bytes behind_blanks(sr_bytes head)
 {
     size_t n = 0;
-    while (n < head.len && n < RAW_LINE_MAX && head.at[n] != '\r' && head.at[n] != '\n')
+    while (n < head.len && (head.at[n] == '\r' || head.at[n] == '\n'))
         n++;
-    return n ? sr_bytes_of(head.at, n) : none;
+    return n < head.len ? sr_bytes_of(head.at + n, head.len - n) : none;
+}
+
+/* The line is logged to its LF: a CR within it is one of its characters, which is escaped. */
+static sr_bytes first_line(sr_bytes head)
+{
+    sr_bytes from = behind_blanks(head);
+    size_t n = 0;
+    while (n < from.len && n < RAW_LINE_MAX && from.at[n] != '\n')
+        n++;
+    while (n && from.at[n - 1] == '\r')
+        n--;
+    return n ? sr_bytes_of(from.at, n) : none;
 }
 
 /* The part of a line before its first space, or (target) the part after it. */
@@ -317,6 +330,11 @@ void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response)
              .number = sr_engine_id(e)};
     r.request = parse_again(e, c, head);
     r.rule = rule_of(e, c);
+    if (!r.request &&
+        (head.len && (*head.at == '\r' || *head.at == '\n'))) { /* refused for its empty lines */
+        r.head = behind_blanks(head);
+        r.request = parse_again(e, c, r.head);
+    }
     sr_logsource source = raw_source(e, &r);
     keep(e, c, &source);
 }

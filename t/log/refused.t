@@ -159,6 +159,48 @@ subtest 'a request that waited is logged as itself, with others behind it on the
     }
 };
 
+subtest 'the line is that of the request, behind empty lines and with what is wrong in it' => sub {
+    my $dir    = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    my $server = start_server(
+        q(sub { [ 200, [], ['ok'] ] }), '--access-log',
+        "$dir/log",                     '--access-log-format',
+        '%>s "%r" %m %U %q %H',         qw(--workers 1)
+    );
+    my $other = "GET /other HTTP/1.1\r\nHost: h\r\n\r\n";
+    my $none  = " HTTP/1.1\r\n\r\n";
+    my @tries = (
+        [ "\r\nGET /one?a=b$none",             '400 "GET /one?a=b HTTP/1.1" GET /one ?a=b HTTP/1.1' ],
+        [ "\r\nHEAD /half HTTP/1.1\r\nX Y: 1", '400 "HEAD /half HTTP/1.1" HEAD /half  HTTP/1.1' ],
+        [ "\r\n\r\nPUT /two?c=d$none",         '400 "PUT /two?c=d HTTP/1.1" PUT /two ?c=d HTTP/1.1' ],
+        [ "\r\n" x 16 . "GET /many$none",      '400 "GET /many HTTP/1.1" GET /many  HTTP/1.1' ],
+        [ "\r\n" x 20 . "GET /more$none",      '400 "GET /more HTTP/1.1" GET /more  HTTP/1.1' ],
+        [ "\nGET /lf$none",                    '400 "GET /lf HTTP/1.1" GET /lf  HTTP/1.1' ],
+        [ "\r\rGET /cr$none",                  '400 "GET /cr HTTP/1.1" GET /cr  HTTP/1.1' ],
+        [ "\r\n\0GET /nul$none",               qr{\A400 "\\x00GET /nul HTTP/1\.1" } ],
+        [ "GET /in\rside HTTP/1.1\r\n\r\n",    qr{\A400 "GET /in\\(?:r|x0d)side HTTP/1\.1" } ],
+        [ "\r\nGET /" . 'a' x 70_000 . $none,  qr{\A414 "GET /a{1019}" } ],
+    );
+    my $number = 0;
+    for my $case (@tries) {
+        my ( $bytes, $want ) = @$case;
+        my $client = $server->connect;
+        $client->send( $bytes . $other );
+        $client->response;
+        my @got;
+        until_true(
+            20,
+            sub {
+                @got = -e "$dir/log" ? split /\n/, Sirius::Test::Server::slurp("$dir/log") : ();
+                @got > $number;
+            }
+        );
+        my $got = $got[ $number++ ];
+        ref $want ? like( $got, $want, 'its line' ) : is( $got, $want, 'its line' );
+    }
+    $server->stop;
+    is scalar( () = Sirius::Test::Server::slurp("$dir/log") =~ /other|\n/g ), scalar @tries, 'and no other';
+};
+
 subtest 'every reason has a word, in the log and in the metrics' => sub {
     my ( $server, $lines, $dir ) = logging( $SLEEP,
         qw(--workers 1 --max-queue 1 --max-body 100 --header-timeout 1 --body-timeout 1 --request-timeout 2 --max-connections 12)
