@@ -163,9 +163,10 @@ uint64_t sirius_log_lost(uint64_t more)
     return outlet.to.lost += more;
 }
 
-/* Writes to the log, or loses it. False: errno says why. */
+/* Writes to the log, or loses it. False: errno says why; otherwise it is kept, as die makes the exit status of it. */
 static bool write_all(int fd, const char *at, size_t len, bool prefix)
 {
+    int before = errno;
     pid_t self = getpid();
     own_outlet(self);
     if (sr_outlet_returns(&outlet.to, fd)) {
@@ -183,7 +184,7 @@ static bool write_all(int fd, const char *at, size_t len, bool prefix)
             outlet.to.lost = lost;
     }
     int err = sr_outlet_write(&outlet.to, fd, at, len);
-    errno = err;
+    errno = err ? err : before;
     return !err;
 }
 
