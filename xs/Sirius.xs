@@ -303,7 +303,31 @@ CODE:
 OUTPUT:
     RETVAL
 
+MODULE = Sirius    PACKAGE = Sirius::OS::Linux::MemoryWatch
+
+void
+DESTROY(SV *self)
+CODE:
+    PERL_UNUSED_VAR(self);
+    sirius_memory_look(aTHX_ NULL);
+
 MODULE = Sirius    PACKAGE = Sirius::OS::Linux
+
+SV *
+memory_watch(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sv_bless(newRV_noinc(newSV(0)), gv_stashpvs("Sirius::OS::Linux::MemoryWatch", GV_ADD));
+OUTPUT:
+    RETVAL
+
+bool
+memory_over(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sirius_memory_over();
+OUTPUT:
+    RETVAL
 
 void
 subreaper(const char *class)

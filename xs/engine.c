@@ -121,6 +121,8 @@ SV *sirius_new(pTHX_ HV *hv)
     SV *self = sv_setref_pv(sv_newmortal(), "Sirius::Worker::Engine", s);
     Newxz(s->pool, ENVPOOL_SHAPES, envpool_env);
     s->edge = (int)SvIV(conf(aTHX_ hv, "edge"));
+    SV **report = hv_fetchs(hv, "report", 0);
+    s->report = report && SvIOK(*report) ? (int)SvIV(*report) : -1;
     SV **board = hv_fetchs(hv, "scoreboard", 0), **log = hv_fetchs(hv, "access_log", 0);
     if (board && SvROK(*board) && sv_derived_from(*board, "Sirius::Scoreboard")) {
         s->board = INT2PTR(sr_scoreboard *, SvIV(SvRV(*board)));

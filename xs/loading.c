@@ -32,6 +32,11 @@ static struct {
     struct timespec began;
     int stopped_status;
     volatile sig_atomic_t noted[NSIG];
+    struct { /* of each noted signal; written by its handler only, in which all signals are blocked */
+        pid_t pid;
+        uid_t uid;
+        int code;
+    } sender[NSIG];
 #ifdef MULTIPLICITY
     PerlInterpreter *perl;
 #endif
@@ -114,10 +119,15 @@ static bool is_child(int sig)
     return true;
 }
 
-static void note(int sig)
+static void note(int sig, siginfo_t *info, void *context)
 {
-    if (!is_child(sig))
-        loading.noted[sig] = 1;
+    PERL_UNUSED_VAR(context);
+    if (is_child(sig))
+        return;
+    loading.sender[sig].pid = info->si_pid;
+    loading.sender[sig].uid = info->si_uid;
+    loading.sender[sig].code = info->si_code;
+    loading.noted[sig] = 1;
 }
 
 static void stop(int sig, siginfo_t *info, void *context)
@@ -141,6 +151,10 @@ static void stop(int sig, siginfo_t *info, void *context)
             *--at = (char)('0' + n % 10);
         ADD(" from PID ", 10);
         ADD(at, (size_t)(pid + sizeof pid - at));
+    } else if (info->si_code == SI_KERNEL) {
+        ADD(" from the terminal", 18);
+    } else {
+        ADD(" from outside this container", 28);
     }
     ADD("\n", 1);
 #undef ADD
@@ -187,8 +201,7 @@ void sirius_loading_begin(pTHX_ double limit, double soon, int stopped_status)
     how.sa_sigaction = stop;
     for (size_t i = 0; i < sizeof STOPS / sizeof *STOPS; i++)
         heed(STOPS[i], &how);
-    how.sa_flags = SA_RESTART;
-    how.sa_handler = note;
+    how.sa_sigaction = note;
     for (size_t i = 0; i < sizeof NOTED / sizeof *NOTED; i++)
         heed(NOTED[i], &how);
 
@@ -223,8 +236,14 @@ AV *sirius_loading_end(pTHX)
         forget(STOPS[i], (void (*)(void))stop);
     for (size_t i = 0; i < sizeof NOTED / sizeof *NOTED; i++) {
         forget(NOTED[i], (void (*)(void))note);
-        if (loading.noted[NOTED[i]])
-            av_push(noted, newSViv(NOTED[i]));
+        if (!loading.noted[NOTED[i]])
+            continue;
+        AV *one = newAV();
+        av_push(one, newSViv(NOTED[i]));
+        av_push(one, newSViv(loading.sender[NOTED[i]].pid));
+        av_push(one, newSVuv(loading.sender[NOTED[i]].uid));
+        av_push(one, newSViv(loading.sender[NOTED[i]].code));
+        av_push(noted, newRV_noinc((SV *)one));
     }
     loading.watched = false;
     loading.pid = 0;

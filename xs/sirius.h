@@ -133,6 +133,7 @@ typedef struct sirius {
     sr_sleepers *sleepers;
     size_t sleepers_bytes;
     int64_t looked_at; /* monotonic ns, for trouble of that edge */
+    int report;        /* pipe to the generation; -1: there is none */
     int edge; /* pidfd of the edge that this process has started (--workers 0); -1: there is a supervisor */
 
     sirius_turn turn;
@@ -253,6 +254,12 @@ void sirius_warn(pTHX_ sirius *s, const char *what);
 const char *sirius_work(pTHX_ sirius *s, SV *app);
 sr_worker_what sirius_work_one(pTHX_ sirius *s, SV *app); /* serves the next request, if there is one */
 
+/*
+ * Called when a scope is left: finds out whether perl exits because it gets no memory ("Out of memory!", status 1), and tells the
+ * generation. sirius_memory_over: what it has found, for END blocks.
+ */
+void sirius_memory_look(pTHX_ void *unused);
+bool sirius_memory_over(void);
 /* The application has called exit: answers 500. */
 void sirius_abandon(pTHX_ sirius *s, const char *why);
 

@@ -75,21 +75,27 @@ static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
     state(s, SR_WORKER_IDLE, s->worker.now);
 }
 
+static const char *size_said(const sirius *s, char *to, size_t cap, const char *what)
+{
+    snprintf(to, cap, "%s (%.1f MiB, the limit is %g MiB)", what, (double)s->rss / (1 << 20),
+             (double)s->max_rss / (1 << 20));
+    return to;
+}
+
 /*
  * Whether a limit is reached, so that this worker has to end, or should ask for a successor. NULL: neither.
  */
 static const char *worn(sirius *s)
 {
-    static char text[64];
+    static char text[96], over[96]; /* what they say is kept for the end */
     s->served++;
     if (s->max_rss) {
         s->rss = sr_resident_bytes(&s->resident);
         if (s->rss > s->max_rss && !s->why)
-            s->why = "max-rss";
+            s->why = size_said(s, over, sizeof over, "max-rss");
         if (s->rss > s->max_rss - s->max_rss / 10 && !s->soon_said) {
             s->soon_said = true;
-            snprintf(text, sizeof text, "soon max-rss (%llu MiB)", (unsigned long long)(s->rss >> 20));
-            return text;
+            return size_said(s, text, sizeof text, "soon max-rss");
         }
     }
     if (s->max_requests && s->served >= s->max_requests && !s->why)
@@ -129,6 +135,33 @@ static bool edge_troubled(sirius *s)
     return atomic_load_explicit(&s->board->shared->watched, memory_order_relaxed);
 }
 
+static bool no_memory;
+
+/*
+ * When a scope is left: perl itself exits with status 1 when it gets no memory. Later errno is another one, and END blocks may not run
+ * for lack of memory, so the generation is told here.
+ */
+void sirius_memory_look(pTHX_ void *unused)
+{
+    sirius *s = sirius_current;
+    struct stat st;
+    char text[64];
+    PERL_UNUSED_VAR(unused);
+    if (errno == ENOMEM && PL_statusvalue == 1)
+        no_memory = true; /* a scope further out has another errno */
+    if (!no_memory || !s || s->report < 0 || sirius_forked(s) || fstat(s->report, &st) != 0 ||
+        !S_ISFIFO(st.st_mode)) /* an application may have closed it */
+        return;
+    int len = snprintf(text, sizeof text, "%ld done perl ran out of memory\n", (long)getpid());
+    ssize_t n = write(s->report, text, (size_t)len);
+    PERL_UNUSED_VAR(n);
+}
+
+bool sirius_memory_over(void)
+{
+    return no_memory;
+}
+
 sr_worker_what sirius_work_one(pTHX_ sirius *s, SV *app)
 {
     sr_worker_request request;
@@ -140,7 +173,7 @@ sr_worker_what sirius_work_one(pTHX_ sirius *s, SV *app)
     return what;
 }
 
-const char *sirius_work(pTHX_ sirius *s, SV *app)
+static const char *work(pTHX_ sirius *s, SV *app)
 {
     sirius_current = s;
     s->plain_app = SIRIUS_FREES_TEMPORARIES && !SvGMAGICAL(app) && SvROK(app) && !SvOBJECT(SvRV(app)) &&
@@ -193,6 +226,15 @@ const char *sirius_work(pTHX_ sirius *s, SV *app)
             return soon;
         }
     }
+}
+
+const char *sirius_work(pTHX_ sirius *s, SV *app)
+{
+    ENTER;
+    SAVEDESTRUCTOR_X(sirius_memory_look, NULL);
+    const char *why = work(aTHX_ s, app);
+    LEAVE;
+    return why;
 }
 
 void sirius_abandon(pTHX_ sirius *s, const char *why)

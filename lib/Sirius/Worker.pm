@@ -15,6 +15,7 @@ use Sirius::App::WarmUp;
 use Sirius::Base::Text;
 use Sirius::Config::Usage;
 use Sirius::Log ();
+use Sirius::OS::ExitStatus;
 use Sirius::OS::Linux;
 use Sirius::OS::Signals;
 use Sirius::OS::Title;
@@ -32,6 +33,9 @@ my @RESTARTS = @NUMBER{qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1)};
 
 # The engine that is serving, for an application that calls exit; and the edge that this process has started
 my ( $serving, $beside );
+
+# Where a worker tells its generation why it ends
+my $report;
 
 # Before anything listens: a file that ends with another value than the application is a common mistake
 sub check_app {
@@ -124,7 +128,9 @@ sub prepare {
 sub run {
     my $self = shift;
     $self->{pid} = $$;
-    $beside = $self->{beside};
+    $beside      = $self->{beside};
+    $report      = $self->{report};
+    my $memory = Sirius::OS::Linux->memory_watch;
 
     # empty as while the application is loaded: CGI.pm, for one, takes them for parameters of a request
     local @ARGV;
@@ -202,7 +208,8 @@ sub _engine_conf {
         $self->_max_requests,
         generation   => $self->{generation}                             || 0,
         max_rss      => $self->{multiprocess} && $self->{conf}{max_rss} || 0,
-        multiprocess => $self->{multiprocess} ? 1 : 0,
+        multiprocess => $self->{multiprocess} ? 1                      : 0,
+        report       => $self->{report}       ? fileno $self->{report} : -1,
         scoreboard   => $self->{scoreboard},
         sleepers     => fileno $self->{sleepers},
         slot         => $self->{slot},
@@ -226,7 +233,8 @@ sub _flush_stdout {
 sub _load {
     my ( $self, $builder ) = @_;
     my $app;
-    my $clean = eval { $app = Sirius::OS::Title->load($builder); 1 };
+    my $watch = sub { my $memory = Sirius::OS::Linux->memory_watch; $builder->() };
+    my $clean = eval { $app = Sirius::OS::Title->load($watch); 1 };
     my $error = $@;
     Sirius::App::Forked->leave( $self->{pid}, 'while it was loaded' );
     die $error if !$clean;    ## no critic (RequireCarping)
@@ -328,9 +336,12 @@ sub _warms_up_itself {
 }
 
 END {
+    my $why = Sirius::OS::ExitStatus->exiting($?);
     local $?;
-    $serving->abandon('the application called exit') if $serving;
-    $beside->leave                                   if $beside;
+    if    ( $why ne Sirius::OS::ExitStatus->NO_MEMORY ) { $why = 'the application called exit' }
+    elsif ( $report && -p $report )                     { syswrite $report, "$$ done $why\n" }
+    $serving->abandon($why) if $serving;
+    $beside->leave          if $beside;
 }
 
 1;

@@ -46,9 +46,10 @@ like configured("$^X Makefile.PL $words"), qr/\A[1-9]\d*: TLS=1: there is no Ope
 like slurp('deploy/debian/control'), qr/^Build-Depends:.*?\n +libssl-dev \(>= 3\),\n/ms,
     'which needs it for the build';
 
-my ($edge) = glob 'blib/arch/auto/Sirius/sirius-edge';
-my $dynamic = qx(readelf -dl $edge);
-like $dynamic, qr/\bBIND_NOW\b|\bNOW\b/, 'the edge looks up what it calls when it starts';
-like $dynamic, qr/\bGNU_RELRO\b/,        'and the kernel keeps that from being changed';
+for my $file (qw(sirius-edge Sirius.so)) {
+    my $dynamic = qx(readelf -dl blib/arch/auto/Sirius/$file);
+    like $dynamic, qr/\bBIND_NOW\b|\bNOW\b/, "$file looks up what it calls when it is loaded";
+    like $dynamic, qr/\bGNU_RELRO\b/,        'and the kernel keeps that from being changed';
+}
 
 done_testing;

@@ -254,6 +254,14 @@ subtest 'a worker that is stopped: nothing in it can look at the time' => sub {
     kill STOP => $pid;
     ok $server->wait_log( qr/worker $pid was stopped by SIGSTOP: its request waits for SIGCONT/, 10 ),
         'it is told';
+    my ($idle) = grep { $_ != $pid } $server->workers;
+    kill STOP => $idle;
+    ok $server->wait_log(
+        qr/worker $idle was stopped by SIGSTOP: it has no request, and takes none before SIGCONT/, 10
+        ),
+        'also of one that has no request'
+        or diag $server->log;
+    kill CONT => $idle;
     my $end = $late->response( patience => 20 );
     cmp_ok time - $start, '>', 1.5, 'the client waits until the limit is over';
     is $end->status, 504, 'then it is answered';

@@ -156,6 +156,23 @@ subtest 'Recycled, and out of time' => sub {
     unlink "$dir/go";
 };
 
+# perl says "Out of memory!" and exits with status 1, as if it had been told to
+subtest 'perl gets no memory' => sub {
+    my $server
+        = start_server(
+        "sub { if ( \$_[0]{PATH_INFO} eq '/much' ) { my \$x = 'x' x ( 1 << 32 ) } [ 200, [], ['ok'] ] }\n",
+        '--workers', 1 );
+    is system( 'prlimit', '--as=1000000000', map { ( '--pid', $_ ) } $server->workers ), 0,
+        'a limit of memory';
+    is $server->ask('GET /')->body,       'ok', 'it serves';
+    is $server->ask('GET /much')->status, 500,  'a request that needs more than there is';
+    ok $server->wait_log( qr/worker \d+ exited with status 1: perl ran out of memory; starting another/, 10 ),
+        'the log says why'
+        or diag $server->log;
+    is $server->ask('GET /')->body, 'ok', 'another serves';
+    $server->stop;
+};
+
 # In a control group of its own, so that nobody else is killed
 subtest 'Out of memory' => sub {
     my ($group) = grep { mkdir $_ } map {"/sys/fs/cgroup/$_/sirius-test-$$"} qw(memory unified .);

@@ -33,6 +33,13 @@ subtest 'a wrong option ends it with 2 and is named' => sub {
         '--max-body'       => [ '-5',   qr/--max-body/ ],
         '--header-timeout' => [ 'soon', qr/--header-timeout/ ],
         '--port'           => [ 99_999, qr/port/ ],
+        '--bind'           => [ 'x',    qr/unknown option --bind \(did you mean --listen\?\)/ ],
+        '--uid'            => [ 'x',    qr/unknown option --uid \(did you mean --user\?\)/ ],
+        '--master'         => [ 1, qr/unknown option --master: not needed, as there is always a supervisor/ ],
+        '--socket'         =>
+            [ '127.0.0.1:3031', qr/'127\.0\.0\.1:3031' is an address,.* use --listen 127\.0\.0\.1:3031/ ],
+        '--control'      => [ 'localhost:9', qr/'localhost:9' is an address, not the path of a unix socket/ ],
+        '--max-lifetime' => [ '1w',          qr/'1w' is not a time: .* or 7d$/m ],
     );
     for my $option ( sort keys %wrong ) {
         my ( $value, $named ) = @{ $wrong{$option} };

@@ -47,14 +47,17 @@ my $base = do {
 
 for my $workers ( 1, 2 ) {
     subtest "--max-rss, $workers workers that leak: none is above the limit by more than one request" => sub {
-        my $limit  = $base + 60 * $MIB;
-        my $server = start_server( $APP, '--workers', $workers, '--max-rss', $limit );
+        my $megabytes = 60 + int $base / $MIB;
+        my $limit     = $megabytes * $MIB;
+        my $server    = start_server( $APP, '--workers', $workers, '--max-rss', $limit );
         my ( $status, $sizes ) = ask( $server, 150, '/leak/3' );
         is_deeply $status, { 200 => 150 }, 'every request is answered' or diag $server->log;
         cmp_ok scalar keys %$sizes, '>=', 4, 'by several workers';
         my @over = grep { $_ > $limit + 8 * $MIB } map {@$_} values %$sizes;
         is scalar @over, 0, 'none has more' or diag "limit $limit: @over";
-        ok $server->wait_log( qr/worker \d+ exited: max-rss(?: \(\d+ MiB\))?$/m, 15 ),
+        ok $server->wait_log(
+            qr/worker \d+ exited: max-rss \(\d+\.\d MiB, the limit is $megabytes MiB\)$/m, 15
+            ),
             'the log says why they went'
             or diag $server->log;
         unlike $server->log, qr/signal (?:4|6|7|8|9|11)\b|exited with/, 'and none died';

@@ -127,6 +127,19 @@ subtest 'USR1, USR2, TTIN and TTOU while new code loads' => sub {
     $server->stop;
 };
 
+subtest 'HUP while the server loads its first code' => sub {
+    my $server = Sirius::Test::Server->spawn(
+        app  => "print STDERR qq(loads\n); select undef, undef, undef, 1.5; sub { [ 200, [], ['ok'] ] }\n",
+        args => [qw(--listen 127.0.0.1:0 --workers 1)]
+    );
+    ok $server->wait_log( qr/^loads$/m, 20 ), 'it has begun';
+    $server->signal('HUP');
+    ok $server->wait_log( qr/HUP from PID $$ /, 20 ), 'its sender is named' or diag $server->log;
+    $server->signal('TERM');
+    $server->wait_exit(20);
+    $server->kill_hard;
+};
+
 subtest 'USR2: a stack trace of what a worker is running' => sub {
     my $server = start_server( $APP, qw(--workers 2) );
     my $client = $server->connect;

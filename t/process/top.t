@@ -240,8 +240,8 @@ subtest 'Wrong usage' => sub {
             q(--admin: 'shop' has no port: write shop:5000, or unix:shop or ./shop for a unix socket),
         '--interval'              => "--interval requires a value; $usage",
         '--interval 0 --admin x'  => '--interval: 0 is too small: the minimum is 0.1',
-        '--interval 2d --admin x' =>
-            q(--interval: '2d' is not a time: use a number of seconds, such as 30, 0.5, 500ms or 5m),
+        '--interval 2w --admin x' =>
+            q(--interval: '2w' is not a time: use a number of seconds, such as 30, 0.5, 500ms, 5m or 7d),
     );
     for my $words ( sort keys %case ) {
         my ( $status, $out, $error ) = top( split ' ', $words );

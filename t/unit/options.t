@@ -53,7 +53,8 @@ subtest 'Values' => sub {
     is conf( max_body => $_->[0] )->{max_body}, $_->[1], "$_->[0] bytes"
         for [ 0, 0 ], [ '10', 10 ], [ '64k', 65_536 ], [ '10M', 10_485_760 ], [ '2g', 2**31 ];
     is conf( timeout => $_->[0] )->{write_timeout}, $_->[1], "$_->[0] seconds"
-        for [ 5, 5 ], [ '0.25', 0.25 ], [ '.5', 0.5 ], [ '500ms', 0.5 ], [ '2m', 120 ], [ '1h', 3600 ];
+        for [ 5, 5 ], [ '0.25', 0.25 ], [ '.5', 0.5 ], [ '500ms', 0.5 ], [ '2m', 120 ], [ '1h', 3600 ],
+        [ '7d', 604_800 ], [ '1D', 86_400 ], [ '0.5M', 30 ];
     is conf( keepalive       => $_ )->{keepalive}, 1, "'$_' is true"  for 1,  100, 'yes', 'On',  'true';
     is conf( keepalive       => $_ )->{keepalive}, 0, "'$_' is false" for '', 0,   'no',  'off', 'false';
     is conf( child_exit      => 'sub { 42 }' )->{child_exit}->(), 42, 'code as text';
@@ -284,7 +285,7 @@ subtest 'Addresses' => sub {
         [ [ socket        => '/s', port => 80 ], ':80 /s' ],
         [ [ 'socket-path' => '/s' ],             '/s' ],
         [ [ socket        => 'app.sock' ],       'unix:app.sock' ],
-        [ [ socket        => '127.0.0.1:80' ],   'unix:127.0.0.1:80' ],
+        [ [ socket        => './127.0.0.1:80' ], './127.0.0.1:80' ],
         [ [ socket        => '@app' ],           '@app' ],
         [ [ listen        => ':80' ],            ':80' ],
         [ [ listen        => [ ':80', '/s' ] ],  ':80 /s' ],
@@ -479,6 +480,8 @@ subtest 'TLS in the web' => sub {
         [ 'max-age=31536000',                             '365d' ],
         [ 'max-age=300',                                  '5m' ],
         [ 'max-age=0',                                    '0' ],
+        [ 'max-age=129600',                               '1.5d' ],
+        [ 'max-age=2',                                    '2000ms' ],
         [ 'max-age=60; includeSubDomains',                '60,includeSubDomains' ],
         [ 'max-age=31536000; includeSubDomains; preload', '365d, preload , INCLUDEsubdomains' ],
         [ 'max-age=3600; includeSubDomains',              'max-age=3600; includeSubDomains' ],

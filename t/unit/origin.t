@@ -12,8 +12,10 @@ my $user = getpwuid $>;
 $user = defined $user ? "user $user" : "user ID $>";
 
 like words( $$, $> ), qr/\Afrom PID $$ \(\S.*\), \Q$user\E\z/, 'a process';
-is words( 0,         0 ),  'from the terminal or from outside this container', 'none that can be seen';
-is words( 2**22 + 1, $> ), 'from PID ' . ( 2**22 + 1 ) . ", $user",            'one that has ended: no name';
+is words( 0, 0, 0 ),       'from outside this container',           'none that can be seen';
+is words( 0, 0, 0x80 ),    'from the terminal',                     'the kernel: Ctrl-C';
+is words( 0, 0 ),          'from outside this container',           'nothing else is known';
+is words( 2**22 + 1, $> ), 'from PID ' . ( 2**22 + 1 ) . ", $user", 'one that has ended: no name';
 like words( $$, 2**31 - 7 ), qr/, user ID 2147483641\z/, 'a user without a name';
 
 pipe my $in, my $out or die "pipe: $!";

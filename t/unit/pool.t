@@ -214,8 +214,12 @@ subtest 'Stuck' => sub {
         is $status, 0, "@signals $last: right status";
         cmp_ok $time, '>', $expected - 0.1, "not before $expected s";
         cmp_ok $time, '<', $expected + 0.6, 'nor much later';
-        like log_text(), qr/\[sirius \d+\] warn: workers that did not finish in time were killed: \d+$/m,
-            'right line';
+
+# They have no request. At a graceful stop such workers are told to end by the edge, which there is none of here
+        my $line
+            = qr/\[sirius \d+\] warn: workers without a request that did not end in time were killed: \d+$/m;
+        if ( $grace < 1 ) { unlike log_text(), qr/were killed/, 'no line' }
+        else              { like log_text(), $line, 'right line' }
     }
 };
 

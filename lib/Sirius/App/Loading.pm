@@ -8,6 +8,7 @@ use POSIX  ();
 use Sirius ();
 use Sirius::App::Forked;
 use Sirius::Log ();
+use Sirius::OS::ExitStatus;
 use Sirius::OS::Signals;
 
 use constant SOON => 10;    # after this many seconds a line says that the application is still being loaded
@@ -28,7 +29,10 @@ sub watch {
     my $error = $@;
     Sirius::App::Forked->leave( $pid, 'while it was loaded' );
     Sirius::OS::Signals->hold if !$how{more};    # signals that come from here on
-    Sirius::OS::Signals->late( map { $NAME[$_] } @{ Sirius::App::Loading->_end } );
+    for my $signal ( @{ Sirius::App::Loading->_end } ) {
+        my ( $number, @sender ) = @$signal;
+        Sirius::OS::Signals->late( $NAME[$number], @sender );
+    }
     undef $loads;
     die $error if !$clean;                       ## no critic (RequireCarping)
     return $value;
@@ -37,7 +41,7 @@ sub watch {
 END {
     if ( defined $loads && $loads == $$ ) {
         my $status = $?;
-        Sirius::Log->error("the application called exit (status $status) while it was loaded");
+        Sirius::Log->error( Sirius::OS::ExitStatus->exiting($status) . ' while it was loaded' );
         $? = $status || 1;
     }
 }

@@ -12,6 +12,8 @@ use Sirius::App::Discard;
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Log ();
+use Sirius::OS::ExitStatus;
+use Sirius::OS::Linux;
 use Sirius::PSGI::Cleanup;
 use Sirius::PSGI::Response;
 use Time::HiRes qw(time);
@@ -93,7 +95,8 @@ sub repeats { return @{ shift->{made} } }
 sub run {
     my $self = shift;
     local @ARGV;    # as in a worker
-    my $began = now();
+    my $memory = Sirius::OS::Linux->memory_watch;
+    my $began  = now();
     $self->{pid} = $runs = POSIX::getpid();
     for my $what ( @{ $self->{conf}{warm_up} } ) {
         if   ( ref $what ) { $self->_call($what) }
@@ -259,7 +262,7 @@ sub _try {
 END {
     if ( defined $runs && $runs == POSIX::getpid() ) {
         my $status = $?;
-        Sirius::Log->error("the application called exit (status $status) during the warm-up");
+        Sirius::Log->error( Sirius::OS::ExitStatus->exiting($status) . ' during the warm-up' );
         $? = $status || 1;
     }
 }

@@ -5,7 +5,8 @@ use warnings;
 
 use List::Util qw(max);
 
-my @UNITS = qw(B KB MB GB TB PB);
+my @UNITS   = qw(B KB MB GB TB PB);
+my %SECONDS = ( ms => 0.001, s => 1, m => 60, h => 3600, d => 86_400 );
 
 # Formats seconds in the two largest units that matter
 sub age {
@@ -40,6 +41,14 @@ sub harmless {
     my ( $class, $text ) = @_;
     $text =~ s/([^\x20-\x7e])/sprintf ord $1 > 255 ? '\x{%x}' : '\x%02x', ord $1/ge;
     return $text;
+}
+
+# Of all options. The number of digits keeps it finite
+sub seconds {
+    my ( $class,  $text ) = @_;
+    my ( $number, $unit ) = $text =~ /\A(-?(?:[0-9]{1,30}(?:\.[0-9]*)?|\.[0-9]+))(ms|[smhd])?\z/i
+        or return undef;    ## no critic (ProhibitExplicitReturnUndef)
+    return $number * $SECONDS{ lc( $unit // 's' ) };
 }
 
 1;
@@ -81,6 +90,13 @@ A short time, given in seconds, as text: C<850 us>, C<1.2 ms>, and longer ones l
 
 The text with all but printable ASCII escaped, as C<\x1b> or C<\x{263a}>, because text from clients must not control
 the terminal.
+
+=head2 seconds
+
+  my $seconds = Sirius::Base::Text->seconds('30d');
+
+Reads a time as options have it: a number, perhaps with a fraction, and C<ms>, C<s>, C<m>, C<h> or C<d>, in capitals or not. Undef if
+the text is none.
 
 =head1 SEE ALSO
 

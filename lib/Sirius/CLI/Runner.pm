@@ -14,6 +14,7 @@ use Sirius::Config::EnvFile;
 use Sirius::Config::Sources;
 use Sirius::OS::Inherit;
 use Sirius::Process::Succession;
+use Sirius::OS::Linux;
 use Sirius::Process::Launch;
 use Sirius::Listen::Listener;
 use Sirius::App::Loading;
@@ -66,7 +67,7 @@ sub locate_app {
         return $app if eval {
             my $here = sub {
                 return Sirius::OS::Title->load( sub {
-                    _in( $dir, sub { $load->(@with) } );
+                    _in( $dir, sub { my $memory = Sirius::OS::Linux->memory_watch; $load->(@with) } );
                 } );
             };
             $app = $self->_loads_first ? Sirius::App::Loading->watch( $self->{conf}, $here ) : $here->();

@@ -20,6 +20,14 @@ sub ids {
     return $uid, $gid;
 }
 
+# What cannot be meant as the path of a unix socket, although a file may have that name
+sub is_no_path {
+    my ( $class, $text ) = @_;
+    return 0 if $text =~ m{/|\A\@|\Aunix:};
+    my $address = eval { $class->parse($text) };
+    return $address && !defined $address->{path};
+}
+
 # False for a name, too: where it leads is known when it is bound
 sub is_public {
     my ( $class, $host ) = @_;
@@ -163,6 +171,12 @@ C<--socket-group>; without them the umask decides. See L<Sirius::Listen::Unix>.
 
 Returns the numbers of a user and a group, which are given as names or numbers; -1 if one is not given. Dies if the
 system does not know one.
+
+=head2 is_no_path
+
+  my $bool = Sirius::Config::Address->is_no_path('127.0.0.1:5000');
+
+Whether the text is an address that is not the path of a unix socket, where only a path is accepted.
 
 =head2 is_public
 

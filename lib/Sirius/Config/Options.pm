@@ -5,6 +5,7 @@ use warnings;
 
 use File::Spec ();
 use List::Util qw(max min);
+use Sirius::Config::Foreign;
 use Sirius::Config::Type;
 
 my $MANY = 0x7fff_ffff;
@@ -27,6 +28,7 @@ my $WEEK = 7 * 86400;
 #   refused   an error: why
 #   runner    what only the command sirius can do, before the application is loaded
 #   short     letter
+#   socket    the path is that of a unix socket
 #   suggest   some of the values that are possible, for completion
 #   typed     how the name is shown when that is not --name
 #   value     word for the value in the list of options
@@ -118,7 +120,7 @@ my @TABLE = (
     'Time limits',
     [ 'header-timeout', 'seconds', 30, 'Limit the time in which a client must send a complete request head; after that it is answered with 408', { alias => ['read-timeout'], min => 0.01, max => $WEEK } ],
     [ 'body-timeout', 'seconds', 30, 'Answer with 408 when a request body arrives more slowly than --body-rate over this time', { min => 0.01, max => $WEEK } ],
-    [ 'body-rate', 'count', 100, 'Set the minimum rate of a request body, in bytes per second; 0: no minimum', { min => 0, max => $MANY } ],
+    [ 'body-rate', 'bytes', 100, 'Set the minimum rate of a request body, in bytes per second; 0: no minimum', { min => 0, max => $MANY } ],
     [ 'write-timeout', 'seconds', 60, 'Close a connection when its client has accepted no data of a response for this time', { min => 0.01, max => $WEEK } ],
     [ 'request-timeout', 'seconds', 0, 'Limit the time from the complete request to the start of its response, including the wait for a worker; after that the request is answered with 504 and its worker is replaced; 0: no limit', { min => 0, max => $WEEK } ],
     [ 'stream-timeout', 'seconds', 0, 'Limit the time that the application may pause within a response; after that the response is cut off and the worker is replaced; 0: no limit', { min => 0, max => $WEEK } ],
@@ -139,7 +141,7 @@ my @TABLE = (
     'Process',
     [ 'config', 'path', undef, 'Read options from FILE, one "name = value" on each line', { command => 1 } ],
     [ 'env-file', 'paths', undef, 'Set the environment variables in FILE, one NAME=VALUE on each line, before loading the application, and read FILE again at each reload; variables that are already set keep their value; may be given several times', { many => 1, runner => 1, value => 'FILE' } ],
-    [ 'control', 'path', undef, 'Accept the commands of "sirius ctl" on a unix socket at PATH', { value => 'PATH' } ],
+    [ 'control', 'path', undef, 'Accept the commands of "sirius ctl" on a unix socket at PATH', { socket => 1, value => 'PATH' } ],
     [ 'pid', 'path', undef, 'Write the PID of the supervisor to FILE', { alias => [qw(pid-file pidfile)] } ],
     [ 'user', 'user', undef, 'Run as USER once the sockets are open; the server must be started as root', {} ],
     [ 'group', 'group', undef, 'Run as GROUP; supplementary groups follow after commas (default: the groups of --user)', { list => 1 } ],
@@ -228,6 +230,15 @@ sub find {
     return $row && $row->{type} eq 'bool' && !$row->{command} ? ( $row, $sense ) : ();
 }
 
+sub hint {
+    my ( $class, $name, $dashes, @allowed ) = @_;
+    my $foreign = Sirius::Config::Foreign->advice($name);
+    return $foreign =~ /\A:/ ? $foreign : " $foreign" if defined $foreign;
+    my $closest = $class->closest($name);
+    return '' if !defined $closest || @allowed && !$allowed[0]->($closest);
+    return " (did you mean $dashes$closest?)";
+}
+
 sub key {
     my ( $class, $name ) = @_;
     return $name =~ tr/-/_/r;
@@ -260,9 +271,7 @@ sub rows { return @ROWS }
 sub unknown {
     my ( $class, $name ) = @_;
     $name =~ tr/_/-/;
-    my $closest = $class->closest($name);
-    return $class->fail(
-        "unknown option --$name" . ( defined $closest ? " (did you mean --$closest?)" : '' ) );
+    return $class->fail( "unknown option --$name" . $class->hint( $name, '--' ) );
 }
 
 # The Levenshtein distance
@@ -328,6 +337,15 @@ doesn't catch it exits with 2.
 
 The L</row> of a name. For C<enable->, C<disable-> or C<no-> before the name of a yes-or-no option also what that means:
 1 or 0.
+
+=head2 hint
+
+  my $text = Sirius::Config::Options->hint( 'wrokers', '--' );    # (did you mean --workers?)
+  my $text = Sirius::Config::Options->hint( $name, '', $allowed );
+
+What may be meant by a name that is no option, with a space before it: an option that is similar, or what replaces an option of another
+server (L<Sirius::Config::Foreign>); '' if nothing is known. The dashes go before a similar name; C<$allowed> is a sub that tells
+whether that name may be proposed.
 
 =head2 key
 

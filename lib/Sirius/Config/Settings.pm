@@ -74,6 +74,12 @@ sub _addresses {
     # Plack::Runner also gives as --socket what it does not know in --listen: HOST:PORT,tls and systemd:NAME
     undef $socket if defined $socket && grep { $_ eq $socket } @listen;
 
+    Sirius::Config::Options->fail(
+        "--socket: '$socket' is an address, not the path of a unix socket:"
+            . " use --listen $socket, or --socket ./$socket for a file of that name",
+        $from->{socket}
+    ) if defined $socket && Sirius::Config::Address->is_no_path($socket);
+
     # it can't be anything else
     $socket = "unix:$socket" if defined $socket && $socket !~ m{/|\A(?:\@|unix:)};
     push @listen, $socket if defined $socket && !grep { $_ eq $socket } @listen;

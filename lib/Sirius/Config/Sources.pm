@@ -108,13 +108,6 @@ sub read {
     return $self;
 }
 
-sub _closest {
-    my $name    = shift;
-    my $closest = Sirius::Config::Options->closest( $name =~ tr/_/-/r );
-    my ($row)   = defined $closest ? _find($closest) : ();
-    return $row ? $closest : undef;
-}
-
 # An empty variable counts as not set, since compose files and units set such. Only for the Server header
 # empty means something
 sub _environment {
@@ -128,9 +121,9 @@ sub _environment {
         my ( $row, $sense ) = length $name > 1 ? _find($name) : ();
         my $value = $env->{$variable};
         if ( !$row ) {
-            my $closest = _closest($name);
-            $self->_note( "$variable does not name an option"
-                    . ( $closest ? ' (did you mean SIRIUS_' . uc( $closest =~ tr/-/_/r ) . '?)' : '' ) );
+            my $hint = Sirius::Config::Options->hint( $name =~ tr/_/-/r, q(), \&_is_settable );
+            $hint =~ s/(?:\A \(did you mean | or )\K(?:--)?([\w-]+)/'SIRIUS_' . uc $1 =~ tr{-}{_}r/ge;
+            $self->_note("$variable does not name an option$hint");
         } elsif ( ( $row->{plackup} || $row->{runner} ) && !$self->{command} ) {
             $self->_note("$variable has no effect: only the sirius command reads $name from the environment");
         } elsif ( length $value || $row->{type} eq 'token' ) {
@@ -189,9 +182,15 @@ sub _find_in_file {
     Sirius::Config::Options->fail("$where: only the sirius command reads $name from a file") if $row;
     Sirius::Config::Options->fail("$where: $name can only be given on the command line")
         if ( Sirius::Config::Options->row($name) || {} )->{command};
-    my $closest = _closest($name);
-    return Sirius::Config::Options->fail(
-        "$where: unknown option $name" . ( $closest ? " (did you mean $closest?)" : '' ) );
+    my $hint = Sirius::Config::Options->hint( $name =~ tr/_/-/r, q(), \&_is_settable );
+    $hint =~ s/(?:\A \(did you mean | or )\K--//g;
+    return Sirius::Config::Options->fail("$where: unknown option $name$hint");
+}
+
+# In a file or in the environment
+sub _is_settable {
+    my ($row) = _find(shift);
+    return defined $row;
 }
 
 sub _note {

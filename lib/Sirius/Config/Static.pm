@@ -6,6 +6,7 @@ use warnings;
 use Cwd        ();
 use Errno      qw(EACCES);
 use File::Spec ();
+use Sirius::Base::Text;
 
 use constant { CHARSET_MAX => 40, FOLDERS_MAX => 64, INDEX => 'index.html' };    # src/static/mount.h
 
@@ -99,10 +100,11 @@ sub _links {
 
 sub _max_age {
     my ( $folder, $name, $value ) = @_;
-    my %unit = ( s => 1, m => 60, h => 3600, d => 86_400 );
-    my ( $number, $unit ) = ( $value // '' ) =~ /\A(\d{1,9})([smhd]?)\z/
-        or die "max-age needs a time, such as max-age=600, max-age=1h or max-age=30d\n";
-    $folder->{'max-age'} = $number * ( $unit{$unit} || 1 );
+    my $seconds = Sirius::Base::Text->seconds( $value // '' );
+    die "max-age needs a time, such as max-age=600, max-age=1h or max-age=30d\n"
+        if !defined $seconds || $seconds < 0 || $seconds != int $seconds;
+    die "max-age=$value is too large: the maximum is 9999999999\n" if $seconds > 9_999_999_999;
+    $folder->{'max-age'} = $seconds;
     return;
 }
 

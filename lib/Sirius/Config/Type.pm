@@ -5,13 +5,13 @@ use warnings;
 
 use File::Spec ();
 use List::Util qw(first min);
+use Sirius::Base::Text;
 use Sirius::Config::Address;
 use Sirius::Config::Static;
 use Sirius::OS::Cpus;
 use Socket qw(AF_INET AF_INET6 inet_ntop inet_pton);
 
-my %SECONDS = ( ms => 0.001, s => 1, m => 60, h => 3600, d => 86_400 );
-my %BYTES   = ( k  => 2**10, m => 2**20, g => 2**30 );
+my %BYTES = ( k => 2**10, m => 2**20, g => 2**30 );
 
 # How the value is shown in --help
 my %PLACEHOLDER = (
@@ -47,7 +47,7 @@ my %CHECK = (
     path   => \&_path,
     paths  => sub {
         my $value = shift;
-        return [ map { _path($_) } ref $value ? @$value : $value ];
+        return [ map { _path( $_, {} ) } ref $value ? @$value : $value ];
     },
     port      => sub { return _range( _count(shift), { min => 0, max => 65535 } ) },
     proxies   => \&_proxies,
@@ -146,14 +146,13 @@ sub _group {
 sub _hsts {
     my $value = shift;
     my ( $time, @words ) = split /\s*[,;]\s*/, $value =~ s/\A\s+|\s+\z//gr, -1;
-    my ( $number, $unit ) = ( $time // '' ) =~ /\A(?:max-age=)?([0-9]+)([smhd]?)\z/i
-        or die "'$value' does not begin with a time: use a number of seconds, such as 31536000, or 365d\n";
-    $number =~ s/\A0+(?=.)//;
-    die "$number is too large: the maximum is 9999999999\n" if length $number > 10;
+    my $seconds = Sirius::Base::Text->seconds( ( $time // '' ) =~ s/\Amax-age=//ir );
+    die "'$value' does not begin with a time: use a number of seconds, such as 31536000, or 365d\n"
+        if !defined $seconds || $seconds < 0 || $seconds != int $seconds;
+    die "@{[ $time =~ /([0-9]+)/ ]} is too large: the maximum is 9999999999\n" if $seconds > 9_999_999_999;
     my %name  = map { lc $_ => $_ } qw(includeSubDomains preload);
     my %given = map { $name{ lc $_ } // die("'$_' is not one of includeSubDomains, preload\n") => 1 } @words;
-    return join '; ', 'max-age=' . $number * $SECONDS{ lc $unit || 's' },
-        grep { $given{$_} } qw(includeSubDomains preload);
+    return join '; ', "max-age=$seconds", grep { $given{$_} } qw(includeSubDomains preload);
 }
 
 sub _listen {
@@ -176,7 +175,10 @@ sub _octal {
 
 # Absolute, as the server may change its directory
 sub _path {
-    my $value = _string(shift);
+    my ( $value, $row ) = @_;
+    _string($value);
+    die "'$value' is an address, not the path of a unix socket: write ./$value for a file of that name\n"
+        if $row->{socket} && Sirius::Config::Address->is_no_path($value);
     die "'$value' is a directory\n" if -d $value;
     return File::Spec->rel2abs($value);
 }
@@ -236,9 +238,8 @@ sub _redirect {
 
 sub _seconds {
     my $value = shift;
-    my ( $number, $unit ) = $value =~ /\A(-?(?:\d{1,9}(?:\.\d*)?|\.\d+))(ms|[smh])?\z/
-        or die "'$value' is not a time: use a number of seconds, such as 30, 0.5, 500ms or 5m\n";
-    return $number * ( defined $unit ? $SECONDS{$unit} : 1 );
+    return Sirius::Base::Text->seconds($value)
+        // die "'$value' is not a time: use a number of seconds, such as 30, 0.5, 500ms, 5m or 7d\n";
 }
 
 # 300 for 300 MiB is a common slip, and would be a limit that every process exceeds
@@ -323,7 +324,7 @@ Sirius::Config::Type - values of options
 
 =head1 DESCRIPTION
 
-C<count> is a whole number; C<seconds> a number with an optional C<ms>, C<s>, C<m> or C<h>; C<bytes> a whole number with
+C<count> is a whole number; C<seconds> a number with an optional C<ms>, C<s>, C<m>, C<h> or C<d>; C<bytes> a whole number with
 an optional C<k>, C<m> or C<g>; C<bool> is 1, 0, yes, no, on, off, true, false or empty; C<port>, C<listen>, C<dir> and
 C<string> are what they say; C<path> is a file, returned as an absolute path, as C<dir> is; C<paths> is a list of these; C<octal> is an octal number
 up to 0777, returned as a number; C<user> and C<group> are names that exist, or numbers; C<edges> is a whole number or C<auto>; C<workers> is a whole number,

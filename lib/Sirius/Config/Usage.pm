@@ -17,7 +17,7 @@ Usage: sirius [options] [app.psgi]
        sirius ctl [options] COMMAND         control a running server: see sirius ctl --help
        sirius top [options]                 watch a running server: see sirius top --help
 
-SECONDS accepts a unit: 500ms, 30s, 5m, 1h. BYTES accepts k, m and g: 64k, 10m, 1g.
+SECONDS accepts a unit: 500ms, 30s, 5m, 1h, 7d. BYTES accepts k, m and g: 64k, 10m, 1g.
 TEXT
 
 my %HEAD = ( dev => <<'TEXT' );

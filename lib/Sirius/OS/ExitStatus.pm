@@ -4,11 +4,15 @@ use strict;
 use warnings;
 
 use Config qw(%Config);
+use Sirius::OS::Linux;
 
 my @NAME = split ' ', $Config{sig_name};
 
 # Signals that mean a fault in the process itself
 my %FAULT = map { $_ => 1 } qw(ABRT BUS FPE ILL SEGV SYS TRAP);
+
+# Why a process has ended that got no more memory, after the line "Out of memory!" of perl
+use constant NO_MEMORY => 'perl ran out of memory';
 
 # How reasons begin, and the cause under which they are counted
 my @REASONS = (
@@ -25,10 +29,16 @@ my @REASONS = (
     [ 'stopped' => 'stop' ],
 );
 
+sub exiting {
+    my ( $class, $status ) = @_;
+    return NO_MEMORY if Sirius::OS::Linux->memory_over;
+    return "the application called exit (status $status)";
+}
+
 sub kind {
     my ( $class, $status, $why, $stopping, $killed, $oom ) = @_;
     my $name = $NAME[ $status & 127 ];
-    return 'out-of-memory'    if $name eq 'KILL' && $oom;
+    return 'out-of-memory'    if $name eq 'KILL' && $oom || $why eq NO_MEMORY;
     return 'crash'            if $status & 127   && $FAULT{$name};
     return 'graceful-timeout' if $name eq 'KILL' && $killed;
     my ($reason) = grep { index( $why, $_->[0] ) == 0 } @REASONS;
@@ -47,6 +57,7 @@ sub words {
     my ( $class, $status, $why ) = @_;
     my $signal = $status & 127;
     return "was killed by signal $signal ($NAME[$signal])" if $signal;
+    return "exited with status @{[ $status >> 8 ]}: $why"  if $status && $why eq NO_MEMORY;
     return 'exited with status ' . ( $status >> 8 )        if $status;
     return "exited with $why"                              if $why eq 'status 0';
     return length $why ? "exited: $why" : 'exited with status 0 inside the application';
@@ -67,6 +78,13 @@ Sirius::OS::ExitStatus - exit statuses in words
   my $words = Sirius::OS::ExitStatus->words( $?, '' );    # was killed by signal 9 (KILL)
 
 =head1 METHODS
+
+=head2 exiting
+
+  END { my $why = Sirius::OS::ExitStatus->exiting($?); ... }
+
+Why this process ends: C<the application called exit (status 2)>, or C<perl ran out of memory>. For END blocks of
+a process that has called L<Sirius::OS::Linux/memory_watch>. The constant C<NO_MEMORY> is the second of these.
 
 =head2 kind
 

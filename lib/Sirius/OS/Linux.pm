@@ -51,6 +51,15 @@ the user ends this too.
 
 The soft limit of the size of files (RLIMIT_FSIZE), which holds for shared memory too; -1: there is none.
 
+=head2 memory_over, memory_watch
+
+  my $watch = Sirius::OS::Linux->memory_watch;
+  ...
+  END { warn 'no memory' if Sirius::OS::Linux->memory_over }
+
+Whether perl exits from the scope that owns the object because it gets no more memory. Perl prints C<Out of memory!> then,
+and exits with status 1 as if a program had called C<exit>.
+
 =head2 poll
 
   Sirius::OS::Linux->poll( \@descriptors, \@events, $seconds, \@signals );

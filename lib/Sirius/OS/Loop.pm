@@ -105,7 +105,7 @@ sub lend {
 sub new {
     my ( $class, @names )  = @_;
     my ( $before, @early ) = Sirius::OS::Signals->taken;
-    my @caught = @early;
+    my @caught = map { $_->[0] } @early;
     my $self   = bless { caught => \@caught, members => [], names => [ @names, @STRAY ], watched => {} },
         $class;
 
@@ -120,7 +120,7 @@ sub new {
     $self->{open}->delset($_) for @{ $self->{numbers} };
 
     $self->{saved}{$_} = $SIG{$_} for @{ $self->{names} };
-    $self->{from} = {};
+    $self->{from} = { map { $_->[0] => [ @$_[ 1 .. $#$_ ] ] } @early };
     $self->_catch;
     return $self;
 }
@@ -210,7 +210,7 @@ sub _catch {
     for my $name ( grep { $ASKED{$_} } @{ $self->{names} } ) {
         my $handler = sub {
             my $info = $_[1];
-            $from->{$name} = [ map { $info->{$_} || 0 } qw(pid uid) ];
+            $from->{$name} = [ map { $info->{$_} || 0 } qw(pid uid code) ];
             push @$caught, $name;
         };
         $self->{handlers}{$name} = $handler;

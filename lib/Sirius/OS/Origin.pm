@@ -6,9 +6,12 @@ use warnings;
 use Sirius::Base::Text;
 use Sirius::OS::Proc;
 
+# si_code of a signal that the kernel itself has sent, as for Ctrl-C and for a terminal that is closed
+use constant SI_KERNEL => 0x80;
+
 sub words {
-    my ( $class, $pid, $uid ) = @_;
-    return 'from the terminal or from outside this container' if !$pid;
+    my ( $class, $pid, $uid, $code ) = @_;
+    return ( $code || 0 ) == SI_KERNEL ? 'from the terminal' : 'from outside this container' if !$pid;
     my $name = Sirius::OS::Proc->name($pid);
     my $user = getpwuid $uid;
     return
@@ -35,10 +38,10 @@ Sirius::OS::Origin - says who has sent a signal or a command
 
 =head2 words
 
-  my $words = Sirius::OS::Origin->words( $pid, $uid );
+  my $words = Sirius::OS::Origin->words( $pid, $uid, $code );
 
-The process with its name, while it is there to be asked, and its user. The PID is 0 for a signal of a terminal, and for one of
-a process that can't be seen from here.
+The process with its name, while it is there to be asked, and its user. The PID is 0 for a process that can't be seen from here, and for
+a signal of the kernel itself, such as that of a terminal: the C<si_code> of the signal tells which.
 
 =head1 SEE ALSO
 

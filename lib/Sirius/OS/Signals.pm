@@ -15,8 +15,7 @@ my @ALL = qw(ALRM CHLD HUP INT IO QUIT TERM TTIN TTOU USR1 USR2);
 # Without meaning to a process that is ending, but if it has no handlers any more they would kill or stop it
 my @IDLE = qw(HUP TTIN TTOU USR1 USR2);
 
-# While the server starts: the signal mask before signals were held, and the names of those that came even
-# earlier
+# While the server starts: the signal mask before signals were held, and those that came even earlier, each with its sender
 my ( $mask, @early );
 
 sub hold {
@@ -30,8 +29,8 @@ sub hold {
 sub idle { return @IDLE }
 
 sub late {
-    my ( $class, @names ) = @_;
-    push @early, @names;
+    my ( $class, $name, @sender ) = @_;
+    push @early, [ $name, @sender ];
     return;
 }
 
@@ -40,7 +39,7 @@ sub let_go {
     local $!;
     POSIX::sigprocmask( SIG_SETMASK, $mask ) if $mask;
     undef $mask;
-    return splice @early;
+    return map { $_->[0] } splice @early;
 }
 
 sub names { return @ALL }
@@ -102,9 +101,10 @@ C<HUP>, C<TTIN>, C<TTOU>, C<USR1> and C<USR2>: they mean nothing to a process th
 
 =head2 late
 
-  Sirius::OS::Signals->late(@names);
+  Sirius::OS::Signals->late( HUP => $pid, $uid, $code );
 
-Signals that somebody else has received before there was anybody to heed them: the first wait of the loop returns them.
+A signal that somebody else has received before there was anybody to heed it: the first wait of the loop returns it. Its sender is as
+L<Sirius::OS::Origin> takes it.
 
 =head2 let_go
 
@@ -128,9 +128,9 @@ C<exit> restores the mask when it leaves the handler.
 
 =head2 taken
 
-  my ( $mask, @names ) = Sirius::OS::Signals->taken;
+  my ( $mask, @signals ) = Sirius::OS::Signals->taken;
 
-For the loop: the mask of before L</hold>, if there was one, and what was given to L</late>. Both are its own from now on.
+For the loop: the mask of before L</hold>, if there was one, and what was given to L</late>, each as a list of name and sender. Both are its own from now on.
 
 =head2 unblock
 

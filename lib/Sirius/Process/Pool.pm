@@ -278,6 +278,18 @@ sub _heed {
     return;
 }
 
+# Whether it has a request, in whatever state it is
+sub _is_busy {
+    my ( $self, $worker ) = @_;
+    return 0 < $self->{scoreboard}->row( $worker->slot )->{began};
+}
+
+# Whether nobody has told it to end: the edge does so when it has answered all requests
+sub _is_waiting {
+    my ( $self, $worker ) = @_;
+    return $self->{serving} && $worker->is_ready && !$worker->is_retiring && !$worker->done;
+}
+
 # Whether those who asked for a reload still hear what the log says
 sub _is_listened_to {
     my $self = shift;
@@ -288,8 +300,11 @@ sub _kill_late {
     my $self = shift;
     return if !$self->{stopping} || $self->{killed} || now() < $self->{deadline};
     $self->{killed} = 1;
-    my @pids = sort { $a <=> $b } keys %{ $self->{workers} } or return;
-    Sirius::Log->warn("workers that did not finish in time were killed: @pids");
+    my @workers = sort { $a->pid <=> $b->pid } values %{ $self->{workers} } or return;
+    my @busy    = map  { $_->pid } grep { $self->_is_busy($_) } @workers;
+    my @late    = map  { $_->pid } grep { !$self->_is_busy($_) && !$self->_is_waiting($_) } @workers;
+    Sirius::Log->warn("workers that did not finish in time were killed: @busy")                if @busy;
+    Sirius::Log->warn("workers without a request that did not end in time were killed: @late") if @late;
     $self->_signal('KILL');
     return;
 }
@@ -510,7 +525,14 @@ sub _look_for_stopped {
         next if !$self->{workers}{$pid};
         if ($signal) {
             my $name = Sirius::OS::ExitStatus->signal($signal);
-            Sirius::Log->warn("worker $pid was stopped by SIG$name: its request waits for SIGCONT");
+            Sirius::Log->warn(
+                "worker $pid was stopped by SIG$name: "
+                    . (
+                    $self->_is_busy( $self->{workers}{$pid} )
+                    ? 'its request waits for SIGCONT'
+                    : 'it has no request, and takes none before SIGCONT'
+                    )
+            );
         } else {
             Sirius::Log->note("worker $pid continues (SIGCONT)");
         }

@@ -24,7 +24,9 @@ sub act {
     $self->{looked_at} = $now;
     for my $worker ( grep { !$_->leaves } @stay ) {
         my $bytes = Sirius::OS::Proc->resident( $worker->pid );
-        $worker->leave( sprintf 'max-rss (%d MiB)', $bytes / 2**20 ) if $bytes > $self->{conf}{max_rss};
+        my $limit = $self->{conf}{max_rss};
+        $worker->leave( sprintf 'max-rss (%.1f MiB, the limit is %g MiB)', map { $_ / 2**20 } $bytes, $limit )
+            if $bytes > $limit;
     }
     return;
 }

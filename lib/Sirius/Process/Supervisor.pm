@@ -402,9 +402,10 @@ sub _edges {
 # With --workers 0: the application has called exit, which ends the whole server
 sub _exited {
     my ( $self, $status ) = @_;
-    Sirius::Worker->give_up('the application called exit');
+    my $why = Sirius::OS::ExitStatus->exiting($status);
+    Sirius::Worker->give_up( $why =~ s/ \(.*//r );
     $self->{systemd}->notify('STOPPING=1');
-    Sirius::Log->error("stopped: the application called exit (status $status)");
+    Sirius::Log->error("stopped: $why");
     $self->_clean_up;
     return;
 }

@@ -173,7 +173,7 @@ Whether it serves; whether it was told to leave.
 
 =head2 leave, leaves
 
-  $worker->leave('max-rss (300 MiB)');
+  $worker->leave('max-rss (300.2 MiB, the limit is 300 MiB)');
 
 It is to leave, for this reason, when another is ready.
 

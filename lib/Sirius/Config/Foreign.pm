@@ -1,0 +1,167 @@
+package Sirius::Config::Foreign;
+
+use strict;
+use warnings;
+
+# What replaces options of uWSGI, gunicorn, Puma, hypnotoad, NGINX Unit and nginx. A list of options, or a sentence
+my %ADVICE = (
+    'accepts'                  => '--max-reqs-per-child',
+    'access-logfile'           => '--access-log',
+    'access-logformat'         => '--access-log-format',
+    'async'                    => 'a worker serves one request at a time: use more --workers',
+    'auto-procname'            => 'processes have titles unless --disable-proctitle is given',
+    'bind'                     => '--listen',
+    'buffer-size'              => '--max-header-bytes',
+    'ca-certs'                 => '--tls-client-ca',
+    'cache'                    => 'there is no cache: use a separate program',
+    'carbon'                   => '--admin',
+    'certfile'                 => '--tls-cert',
+    'cert'                     => '--tls-cert',
+    'cheaper'                  => 'use --workers MIN:MAX',
+    'check-static'             => 'use --static /=DIR',
+    'chmod-socket'             => '--socket-mode',
+    'chown-socket'             => '--socket-owner, --socket-group',
+    'clients'                  => '--max-connections',
+    'cluster'                  => '--workers',
+    'client-body-timeout'      => '--body-timeout',
+    'client-header-timeout'    => '--header-timeout',
+    'client-max-body-size'     => '--max-body',
+    'cron'                     => 'there is no scheduler: use cron or a timer of systemd',
+    'daemon'                   => '--daemonize',
+    'die-on-term'              => 'TERM always stops the server',
+    'disable-logging'          => 'requests are logged only with --access-log',
+    'directory'                => '--chdir',
+    'emperor'                  => 'there is no emperor: run a server for each application, under systemd',
+    'environment'              => '--env',
+    'errorlog'                 => '--error-log',
+    'first-worker-timeout'     => '--load-timeout',
+    'forwarded-allow-ips'      => '--trust-proxy',
+    'gid'                      => '--group',
+    'harakiri'                 => '--request-timeout',
+    'harakiri-verbose'         => '--request-timeout and --slow-log log the URL and the stack',
+    'heartbeat-timeout'        => '--request-timeout',
+    'http'                     => '--listen',
+    'http-socket'              => '--listen',
+    'http-timeout'             => '--write-timeout, --header-timeout, --body-timeout',
+    'http11-socket'            => '--listen',
+    'https'                    => 'use --listen ADDRESS,tls with --tls-cert and --tls-key',
+    'https-socket'             => 'use --listen ADDRESS,tls with --tls-cert and --tls-key',
+    'inactivity-timeout'       => '--write-timeout, --keepalive-timeout',
+    'keep-alive'               => '--keepalive-timeout',
+    'keep-alive-timeout'       => '--keepalive-timeout',
+    'keyfile'                  => '--tls-key',
+    'lazy'                     => 'use -L Delayed',
+    'lazy-apps'                => 'use -L Delayed',
+    'limit-post'               => '--max-body',
+    'limit-request-fields'     => '--max-header-fields',
+    'limit-request-line'       => '--max-request-line',
+    'limit-request-field-size' => '--max-header-bytes',
+    'log-format'               => '--access-log-format',
+    'log-level'                => 'the error log has all levels: see --log-prefix',
+    'logto'                    => '--error-log',
+    'master'                   => 'not needed, as there is always a supervisor',
+    'master-fifo'              => '--control',
+    'max-requests-delta'       => '--min-reqs-per-child',
+    'max-requests-jitter'      => '--min-reqs-per-child',
+    'max-worker-lifetime'      => '--max-lifetime',
+    'mount'                    => '--path',
+    'mule'                     => 'there are no mules: use a separate program',
+    'need-app'                 => 'an application that does not load always ends the start',
+    'persistent-timeout'       => '--keepalive-timeout',
+    'plugin'                   => 'not needed: name the file of the application',
+    'plugins'                  => 'not needed: name the file of the application',
+    'post-buffering'           => 'bodies are always buffered: see --body-memory',
+    'preload' => 'the application is always loaded before the workers are forked, unless -L Delayed is given',
+    'procname'             => 'processes have titles unless --disable-proctitle is given',
+    'processes'            => '--workers',
+    'proxy'                => '--trust-proxy',
+    'psgi'                 => 'name the file of the application, or use --app',
+    'psgi-enable-psgix-io' => 'psgix.io is always there',
+    'reload-mercy'         => '--graceful-timeout',
+    'reload-on-as'         => '--max-rss',
+    'reload-on-rss'        => '--max-rss',
+    'req-logger'           => '--access-log',
+    'requests'             => '--max-keepalive-reqs',
+    'shutdown-timeout'     => '--graceful-timeout',
+    'single-interpreter'   => 'not needed: a worker has one interpreter',
+    'so-keepalive'         => '--keepalive-timeout',
+    'socket-timeout'       => '--write-timeout, --header-timeout, --body-timeout',
+    'spare'                => 'not needed: a reload starts all new workers before the old ones end',
+    'spooler'              => 'there is no spooler: use a separate program',
+    'static-gzip-all'      => 'compressed files beside those of --static are always sent',
+    'static-index'         => 'use --static PREFIX=DIR,index',
+    'static-map'           => '--static',
+    'stats'                => '--admin',
+    'statsd'               => '--admin',
+    'thread'               => 'a worker serves one request at a time: use more --workers',
+    'threads'              => 'a worker serves one request at a time: use more --workers',
+    'thunder-lock'         => 'not needed: no two workers wait for the same socket',
+    'touch-reload'         => 'use sirius ctl reload, with --control',
+    'trusted-proxies'      => '--trust-proxy',
+    'uid'                  => '--user',
+    'upgrade-timeout'      => '--load-timeout',
+    'vacuum'               => 'unix sockets and the file of --pid are always removed at the end',
+    'websocket'            => 'there are no WebSockets: see MIGRATING.md',
+    'worker'               => '--workers',
+    'worker-class'        => 'there is one kind of worker, which serves one request at a time: see --workers',
+    'worker-connections'  => '--max-connections',
+    'worker-processes'    => '--workers',
+    'worker-reload-mercy' => '--graceful-timeout',
+    'worker-timeout'      => '--request-timeout',
+    'worker-tmp-dir'      => '--tmpdir',
+    'wsgi-file'           => 'name the file of the application, or use --app',
+);
+
+sub advice {
+    my ( $class, $name ) = @_;
+    $name =~ tr/_/-/;
+    my ($key)  = grep { exists $ADVICE{$_} } $name, $name =~ /\A((?:statsd|websocket))-/ or return;
+    my $advice = $ADVICE{$key};
+    my @names  = split /, (?=--)/, $advice;
+    return ": $advice" if grep { !/\A--[\w-]+\z/ } @names;
+    return '(did you mean ' . join( ' or ', @names ) . '?)';
+}
+
+sub names {
+    my @names = sort keys %ADVICE;
+    return @names;
+}
+
+1;
+
+=encoding utf8
+
+=head1 NAME
+
+Sirius::Config::Foreign - what replaces options of other servers
+
+=head1 SYNOPSIS
+
+  use Sirius::Config::Foreign;
+
+  print Sirius::Config::Foreign->advice('bind');      # (did you mean --listen?)
+  print Sirius::Config::Foreign->advice('master');    # : not needed, as there is always a supervisor
+
+=head1 DESCRIPTION
+
+Options that Sirius does not have, but uWSGI, gunicorn, Puma, hypnotoad, NGINX Unit or nginx. F<docs/MIGRATING.md> has tables for some of
+these servers; a test compares its table of uWSGI with this one. Options of Starlet, Starman, Gazelle and Monoceros are accepted, or
+named as without effect (L<Sirius::Config::Options>).
+
+=head1 METHODS
+
+=head2 advice
+
+  my $text = Sirius::Config::Foreign->advice($name);
+
+What to do in place of this option, to follow the words "unknown option --bind"; undef if the name is unknown here too.
+
+=head2 names
+
+All these names.
+
+=head1 SEE ALSO
+
+L<Sirius::Config::Options>.
+
+=cut
