@@ -915,6 +915,12 @@ CODE:
     PERL_UNUSED_VAR(class);
     sirius_log_put(aTHX_ at, len, printed ? "error" : "notice");
 
+void
+hurry(const char *class)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sirius_log_hurry();
+
 UV
 lost(const char *class, UV more = 0)
 CODE:

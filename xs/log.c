@@ -13,6 +13,7 @@
 
 #include "perliol.h"
 
+#include "base/clock.h"
 #include "net/outlet.h"
 
 #include <time.h>
@@ -155,6 +156,12 @@ static void own_outlet(pid_t self)
         return;
     outlet.pid = self;
     outlet.to = (sr_outlet){0};
+}
+
+void sirius_log_hurry(void)
+{
+    own_outlet(getpid());
+    outlet.to.patience_ns = 10 * SR_MILLISECOND;
 }
 
 uint64_t sirius_log_lost(uint64_t more)

@@ -355,6 +355,9 @@ void sirius_log_boot(pTHX);
  */
 void sirius_log_put(pTHX_ const char *at, size_t len, const char *level);
 
+/* From now on this process waits for a slow reader for 10 ms at most. */
+void sirius_log_hurry(void);
+
 /* How many lines this process has lost and not said so, after `more` that it has to answer for. */
 uint64_t sirius_log_lost(uint64_t more);
 

@@ -184,7 +184,8 @@ C<psgi.errors> is written in one system call, however long it is, so that lines 
 without a newline is kept until the newline comes, up to 64 KiB, or until the process ends.
 
 Nobody waits for a reader of the log that has stalled, such as the other end of a pipe. When it has taken nothing for 100 ms,
-lines are lost until it reads again, and the next line says how many.
+lines are lost until it reads again, and the next line of the process that has lost them says how many. What programs and libraries in
+C write to descriptor 2 is not seen here, and may wait.
 
 With C<--log-prefix>, which C<--error-log> turns on, each line begins with time (UTC), process and level:
 
@@ -217,6 +218,12 @@ no handler, tie or variable of an application affects it.
   Sirius::Log->fail($message);
 
 Dies with "sirius: " and the message, and exit status 1, whatever C<$!> is.
+
+=head2 hurry
+
+  Sirius::Log->hurry;
+
+This process, in which all others depend on what it does next, waits for a slow reader of the log for 10 ms at most.
 
 =head2 info
 

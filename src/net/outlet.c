@@ -15,16 +15,24 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum {
-    PIECE_MS = 100,
-    TERMINAL = 256, /* bytes that a terminal takes when poll(2) says that it is ready (WAKEUP_CHARS) */
-};
+enum { TERMINAL = 256 }; /* bytes that a terminal takes when poll(2) says that it is ready (WAKEUP_CHARS) */
+#define PIECE_NS (100 * SR_MILLISECOND)
 #define ALL_NS SR_SECOND
 
-static bool ready(int fd, int ms)
+static bool ready(int fd, int64_t ns)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
-    return poll(&p, 1, ms) > 0;
+    int64_t until = sr_clock_monotonic() + ns;
+    int n;
+    while ((n = poll(&p, 1, (int)(ns / SR_MILLISECOND))) < 0 && errno == EINTR)
+        if ((ns = until - sr_clock_monotonic()) < 0)
+            ns = 0;
+    return n > 0;
+}
+
+static int64_t less(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Where no call can be told not to wait: the next one may wait all the same if another process writes in between. */
@@ -73,7 +81,7 @@ static uint64_t lines(const char *at, size_t len)
 static int put_all(sr_outlet *o, int fd, const char *at, size_t len, size_t *done)
 {
     struct stat st;
-    int64_t until = o->stalled ? 0 : sr_clock_monotonic() + ALL_NS;
+    int64_t until = sr_clock_monotonic() + (o->patience_ns ? o->patience_ns : ALL_NS);
     if (fstat(fd, &st))
         return errno;
     while (*done < len) {
@@ -82,9 +90,12 @@ static int put_all(sr_outlet *o, int fd, const char *at, size_t len, size_t *don
             return ENOSPC;
         if (n > 0)
             *done += (size_t)n;
-        else if (errno != EAGAIN && errno != EINTR)
+        if (n > 0 || errno == EINTR)
+            continue;
+        if (errno != EAGAIN)
             return errno;
-        else if (errno == EAGAIN && (o->stalled || sr_clock_monotonic() >= until || !ready(fd, PIECE_MS)))
+        int64_t left = o->stalled ? 0 : until - sr_clock_monotonic();
+        if (left <= 0 || !ready(fd, less(left, PIECE_NS)))
             return EAGAIN;
     }
     return 0;

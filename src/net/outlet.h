@@ -4,8 +4,8 @@
  * outlet: writes to a log whose reader may have stalled: a pipe or a FIFO, a terminal that was stopped, journald. A process that
  * logs must not stand still with it. The descriptor belongs to other processes as well, so it stays blocking.
  *
- * A reader that is slow gets 100 ms for each piece, and a second in all. One that takes nothing in that time is not waited for again
- * before it has taken something; until then lines are lost and counted. A regular file is written as always.
+ * A reader that is slow gets 100 ms for each piece, and a second in all, or `patience_ns`. One that takes nothing in that time is not
+ * waited for again before it has taken something; until then lines are lost and counted. A regular file is written as always.
  *
  * Owner: the caller, one for each descriptor of a process. Thread: one at a time. Neither SIGPIPE nor SIGXFSZ is sent.
  * Failure: the rest of what was to be written is lost. If a part of a line was written, a newline comes before the next one.
@@ -15,9 +15,10 @@
 #include <stdint.h>
 
 typedef struct sr_outlet {
-    bool stalled;  /* the reader did not take the last line */
-    bool torn;     /* the last thing written is part of a line */
-    uint64_t lost; /* lines that a reader did not take; the caller sets it to 0 when it has said so */
+    int64_t patience_ns; /* for all of a write; 0: a second */
+    bool stalled;        /* the reader did not take the last line */
+    bool torn;           /* the last thing written is part of a line */
+    uint64_t lost;       /* lines that a reader did not take; the caller sets it to 0 when it has said so */
 } sr_outlet;
 
 /* Returns 0, or errno; EAGAIN: the reader has stalled. */

@@ -265,6 +265,7 @@ sub scoreboard { return shift->{scoreboard} }
 sub serve {
     my $self = shift;
     my $loop = $self->{loop};
+    Sirius::Log->hurry;
     $self->{control}->watch($loop) if $self->{control};
     $loop->watch( $_->news ) for $self->_edges;
     $loop->add( grep {defined}
