@@ -201,15 +201,18 @@ subtest 'aims and losses' => sub {
 
 subtest 'a report of made-up figures' => sub {
     my @files = Bench::Report->new($made)->write("$dir/made");
-    my ( $html, $text ) = map { Bench::Machine::read_file("$dir/made/$_") } qw(report.html BENCHMARKS.md);
-    utf8::decode($_) for $html, $text;
+    my ( $html, $text, $figures )
+        = map { Bench::Machine::read_file("$dir/made/$_") } qw(report.html BENCHMARKS.md FIGURES.md);
+    utf8::decode($_) for $html, $text, $figures;
     page_ok( $html, 'the page' );
-    like $html, qr/failed: it &lt;fell&gt;/, 'a server that fails is shown, and its words are only words';
-    like $text, qr/^\| Twiggy † \| 1\.00 \| 4\.00 /m, 'one that closes connections is marked';
+    like $html,    qr/failed: it &lt;fell&gt;/, 'a server that fails is shown, and its words are only words';
+    like $figures, qr/^\| Twiggy † \| 1\.00 \| 4\.00 /m, 'one that closes connections is marked';
     like $text, qr/^\| Feersum \| 21\.0 \|.* 63\.0 \| 21\.0 \|.* 63\.0 \|$/m,
         'the p99 of all cases, and the greatest';
-    like $text, qr/^\| Starman ‡ \| 48\.00 \| 40\.00-49\.00 \| 4\.00 /m,
-        'so is one that serves one at a time';
+    like $figures, qr/^\| Starman ‡ \| 48\.00 \| 40\.00-49\.00 \| 4\.00 /m,
+        'so is one that serves one at a time, in the table with all figures';
+    unlike $figures, qr/case by case/,               'which has none of the tables of the page';
+    like $text,      qr/\[FIGURES\]\(FIGURES\.md\)/, 'and the page leads to them';
     like $text, qr/ahead of Sirius\n\n.*\n\n- .*Feersum 8 us; Sirius 10 us\n/,
         'where another one is ahead, it says so';
     is eval { Bench::Report->new( {} ) }, undef, 'other files are refused';

@@ -7,14 +7,25 @@ use warnings;
 
 use Text::Wrap ();
 
+# The tables with all figures alone, for who wants to check something
+sub figures {
+    my ( $class, $head, $sections ) = @_;
+    my @text = ( "# $head->{title}: all figures\n", _wrap( '', $head->{text}[-1] ) );
+    for my $section (@$sections) {
+        my @tables = grep { $_->{figures} && !$_->{detail} } @{ $section->{tables} || [] } or next;
+        push @text, "## $section->{title}\n", map { ( "### $_->{caption}\n", table($_) ) } @tables;
+    }
+    return join "\n", @text;
+}
+
 # Plots are links into that folder, without which there are none
 sub page {
     my ( $class, $head, $sections, $plots ) = @_;
     my @text = ( "# $head->{title}\n", map { _wrap( '', $_ ) } @{ $head->{text} } );
     for my $section (@$sections) {
-        my @tables = grep { !$_->{detail} } @{ $section->{tables}   || [] };
-        my @list   = map  { _wrap( '- ', $_ ) } @{ $section->{list} || [] };
-        next if !@tables && !@list && !$section->{always};
+        my @tables = grep { !$_->{detail} && !$_->{figures} } @{ $section->{tables} || [] };
+        my @list   = map  { _wrap( '- ', $_ ) } @{ $section->{list}                 || [] };
+        next if !@{ $section->{tables} || [] } && !@list && !$section->{always};
         push @text, "## $section->{title}\n", map { _wrap( '', $_ ) } @{ $section->{text} || [] };
         push @text, join '',                  @list if @list;
         push @text, map {"![$_->{title}]($plots$_->{name}.svg)\n"} @{ $section->{plots} || [] };

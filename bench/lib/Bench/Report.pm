@@ -1,6 +1,7 @@
 package Bench::Report;
 
-# From the figures of a run to its files: report.html, BENCHMARKS.md, and a plot in SVG for each that there is.
+# From the figures of a run to its files: report.html, BENCHMARKS.md, FIGURES.md with the tables that are not in it, and a plot
+# in SVG for each that there is.
 
 use strict;
 use warnings;
@@ -18,12 +19,12 @@ sub new {
     return bless { result => $result }, $class;
 }
 
-# Into a folder; or BENCHMARKS.md into the first, the plots into the second, which is one in the first, and the page to
+# Into a folder; or BENCHMARKS.md into the first, plots and FIGURES.md into the second, which is one in the first, and the page to
 # build/bench/report. Returns the names of the files.
 sub write {    ## no critic (ProhibitBuiltinHomonyms)
     my ( $self, $into, $plots ) = @_;
     my @sections = Bench::Section->all( $self->{result} );
-    my $head     = $self->_head;
+    my $head     = $self->_head( $plots ? 'plots/' : '' );
     my $page     = $plots ? 'build/bench/report' : $into;
     my $link     = $plots ? "plots/"             : '';
     my %file     = (
@@ -31,6 +32,7 @@ sub write {    ## no critic (ProhibitBuiltinHomonyms)
         "$into/BENCHMARKS.md" => Bench::Markdown->page( $head, \@sections, $link ),
     );
     my $folder = $plots // $into;
+    $file{"$folder/FIGURES.md"}     = Bench::Markdown->figures( $head, \@sections );
     $file{"$folder/$_->{name}.svg"} = $_->{svg} for map { @{ $_->{plots} || [] } } @sections;
 
     for my $name ( sort keys %file ) {
@@ -44,7 +46,7 @@ sub write {    ## no critic (ProhibitBuiltinHomonyms)
 }
 
 sub _head {
-    my $self   = shift;
+    my ( $self, $link ) = @_;
     my $result = $self->{result};
     my %where  = map { $_->[0] => $_->[1] } @{ $result->{environment} };
     return {
@@ -52,7 +54,8 @@ sub _head {
         text  => [
             'This page is for readers who compare Sirius with other servers. Compare ratios within this run, not'
                 . ' absolute figures. † marks servers that close connections, ‡ those that serve fewer connections'
-                . ' at a time than there are.',
+                . " at a time than there are. The tables that are not here are in [FIGURES]($link"
+                . 'FIGURES.md).',
             "Measured on $where{date} by `$result->{command}`, commit $where{commit}, on $where{CPU}. This page is made"
                 . ' by that command: `dev/bench --docs` measures and writes it again, `dev/bench --report FILE` makes it'
                 . ' again from the figures.'

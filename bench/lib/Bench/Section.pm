@@ -1,7 +1,8 @@
 package Bench::Section;
 
 # The report in parts, before it becomes HTML or Markdown: { title, text => [ paragraphs ], tables => [ { caption, head,
-# rows, detail } ], plots => [ { name, title, svg } ], list => [ lines ] }. detail: only in the HTML.
+# rows, detail, figures } ], plots => [ { name, title, svg } ], list => [ lines ] }. detail: only in the HTML; figures: not in
+# BENCHMARKS.md, but in FIGURES.md.
 
 use strict;
 use warnings;
@@ -59,8 +60,8 @@ sub _machine {
                 . ' case.'
         ],
         tables => [
-            { head => [ 'where', '' ], rows => [ map { [@$_] } @{ $result->{environment} } ] },
-            { head => \@head,          rows => \@servers }
+            { head    => [ 'where', '' ], rows => [ map { [@$_] } @{ $result->{environment} } ] },
+            { caption => 'Servers', head => \@head, rows => \@servers, figures => 1 }
         ]
     };
 }
@@ -70,6 +71,7 @@ sub _headlines {
     my @cases  = grep { $result->{cases}{$_} } @HEADLINES, qw(ok-16-workers hello-16-workers);
     my @tables = map  { {
         caption => Bench::Target::title( $result->{cases}{$_} ),
+        figures => $_ ne 'hello-c16',
         %{ Bench::Table::throughput( $result, $_ ) }
     } } @cases;
     my @plots = map { _plot( "cpu-$_", _cpu_plot( $result, $_ ) ) } @cases;
@@ -136,7 +138,7 @@ sub _connections {
         title => 'By number of connections',
         text  => [
             'Hello with one worker, on one core. The columns are the number of concurrent connections (-c).'],
-        tables => \@tables,
+        tables => [ map { { %$_, figures => 1 } } @tables ],
         plots  => \@plots
     };
 }
@@ -181,6 +183,7 @@ sub _encrypted {
     my @cases  = grep { $result->{cases}{$_} } @ENCRYPTED;
     my @tables = map  { {
         caption => Bench::Target::title( $result->{cases}{$_} ),
+        figures => $_ ne 'tls-hello',
         %{ Bench::Table::throughput( $result, $_ ) }
     } } @cases;
     my %other = ( 'tls-idle' => \&Bench::Table::encrypted_idle, 'tls-flood' => \&Bench::Table::flood );
@@ -213,6 +216,7 @@ sub _fairness {
     my @tables = map  { {
         caption => $result->{cases}{$_}{title},
         detail  => !$shown{$_},
+        figures => 1,
         %{ Bench::Table::fairness( $result, $_ ) }
     } } @cases;
     unshift @tables, { caption => 'p99 in ms, case by case', %{ Bench::Table::waiting($result) } } if @cases;
@@ -220,7 +224,7 @@ sub _fairness {
         grep { $shown{$_} && !/\Afair-(?:cpu|retire|saturated)\z/ } @cases;
     push @plots, _plot( 'fairness-worst', _worst_plot($result) );
     my $own = $result->{cases}{fair} ? Bench::Table::fair($result) : undef;
-    push @tables, { caption => 'bench/fair: Sirius alone', %$own } if $own && @{ $own->{rows} };
+    push @tables, { caption => 'bench/fair: Sirius alone', figures => 1, %$own } if $own && @{ $own->{rows} };
     return {
         title  => 'Fairness',
         text   => [ _fairness_text() ],
@@ -351,7 +355,8 @@ sub _start {
 sub _traces {
     my $result = shift;
     my @tables;
-    push @tables, { caption => 'System calls (strace -c -f)', %{ Bench::Table::syscalls($result) } }
+    push @tables,
+        { caption => 'System calls (strace -c -f)', figures => 1, %{ Bench::Table::syscalls($result) } }
         if $result->{cases}{syscalls};
     push @tables,
         {
