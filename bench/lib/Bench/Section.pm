@@ -138,7 +138,7 @@ sub _connections {
         title => 'By number of connections',
         text  => [
             'Hello with one worker, on one core. The columns are the number of concurrent connections (-c).'],
-        tables => [ map { { %$_, figures => 1 } } @tables ],
+        tables => [ map { +{ %$_, figures => 1 } } @tables ],
         plots  => \@plots
     };
 }
