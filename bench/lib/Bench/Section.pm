@@ -299,7 +299,7 @@ sub _idle {
                 . ' has by itself, and with one of 75 s where it can be set; plots and aims take the better of the two.',
             'Bytes are memory of the processes (Pss), without the memory of the kernel for a socket.'
         ],
-        tables => [ Bench::Table::idle($result) ],
+        tables => [ { caption => 'Idle connections', figures => 1, %{ Bench::Table::idle($result) } } ],
         plots  => [ _plot( 'idle', $title, $svg ) ]
     };
 }
@@ -321,7 +321,7 @@ sub _memory {
                 . ' nth for each. The cost of one more worker is the difference between eight and two workers,'
                 . ' divided by six.'
         ],
-        tables => [ Bench::Table::memory($result) ],
+        tables => [ { caption => 'Memory', figures => 1, %{ Bench::Table::memory($result) } } ],
         plots  => [ _plot( 'memory', $title, $svg ) ]
     };
 }
@@ -332,7 +332,7 @@ sub _start {
     if ( $result->{cases}{start} ) {
         my $title = 'From the start to the first response, four workers. Shorter is better';
         my $bars  = _bars( $result, 'start', 'ms', sub { value( start => shift ) } );
-        push @tables, { caption => 'Start', %{ Bench::Table::start($result) } };
+        push @tables, { caption => 'Start', figures => 1, %{ Bench::Table::start($result) } };
         push @plots,
             _plot( 'start', $title,
             Bench::Plot->bars( $bars, title => $title, axis => 'milliseconds', format => '%.0f' ) );
@@ -377,25 +377,34 @@ sub _traces {
 
 sub _losses {
     my $result = shift;
-    my @list   = map {
+    my ( %list, @titles, @rows );
+    for ( Bench::Target->losses($result) ) {
         my ( $title, $what, $mine, $unit, $ahead ) = @$_;
         my $format = sub {
             my $n = shift;
             ( $n >= 100 ? sprintf '%.0f', $n : sprintf '%.3g', $n ) . ( $unit ? " $unit" : '' );
         };
-        "$title, $what: "
-            . join( ', ', map { "$_->[0] " . $format->( $_->[1] ) } @$ahead )
-            . '; Sirius '
-            . $format->($mine)
-    } Bench::Target->losses($result);
+        my @others = map { "$_->[0] " . $format->( $_->[1] ) } @$ahead;
+        push @titles,            $title if !$list{$title};
+        push @{ $list{$title} }, "$what $others[0]; Sirius " . $format->($mine);
+        push @rows,              [ "$title, $what", join( ', ', @others ), $format->($mine) ];
+    }
+    my @tables = {
+        caption => 'All that are ahead',
+        head    => [ 'case', 'others', 'Sirius' ],
+        rows    => \@rows,
+        figures => 1
+    };
+    my @list = map { "$_: " . join '. ', @{ $list{$_} } } @titles;
     return {
         title => 'Where others are ahead of Sirius',
         text  => [
             @list
-            ? 'Application servers whose median is better by more than 2 %:'
+            ? 'The best application server, where its median is better by more than 2 %:'
             : 'Nowhere in this run.'
         ],
         list   => \@list,
+        tables => \@tables,
         always => 1
     };
 }

@@ -2,7 +2,8 @@ use strict;
 use warnings;
 use Test::More;
 
-# docs/RELIABILITY.md: each test that its table names is there
+# docs/RELIABILITY.md is made of t/docs/reliability.txt (perl t/docs/reliability.t --write), and each test that the list names,
+# the name of its subtest behind a colon, is there
 
 my $page = 'docs/RELIABILITY.md';
 
@@ -13,17 +14,30 @@ sub slurp {
     return readline $in;
 }
 
-# [ line, trouble, tests ] of each row, a test as [ file, subtest ]
+# { problem, sirius, tests => [ [ file, subtest ] ] } of each part of the list
 sub rows {
-    my ( $number, @rows ) = (0);
-    for my $line ( split /\n/, slurp($page) ) {
-        $number++;
-        my @cell = $line =~ /\A\| (.*) \|\z/ ? split / \| /, $1 : ();
-        next if @cell != 3 || $cell[2] !~ /\A`t/;
+    my @rows;
+    for my $part ( split /\n\n+/, slurp('t/docs/reliability.txt') ) {
+        my ($problem) = $part =~ /^problem: (.+)/m;
+        my ($sirius)  = $part =~ /^Sirius: (.+)/m;
         push @rows,
-            [ $number, $cell[0], [ map { [/\A`(t\/\S+\.t)`(?:: (.+))?\z/] } split /<br>/, $cell[2] ] ];
+            {
+            problem => $problem,
+            sirius  => $sirius,
+            tests   => [ map { [/\A(t\/\S+\.t)(?:: (.+))?\z/] } $part =~ /^test: (.+)/mg ]
+            };
     }
     return @rows;
+}
+
+# The lines of the table in the page
+sub table {
+    my @rows = @_;
+    return map {
+        my %seen;
+        my $tests = join ', ', map {"`$_`"} grep { !$seen{$_}++ } map { $_->[0] // '?' } @{ $_->{tests} };
+        "| $_->{problem} | $_->{sirius} | $tests |\n"
+    } @rows;
 }
 
 # What the subtests of a file are called: quoted behind the word, or the key of what a loop makes one of
@@ -49,19 +63,28 @@ sub interpolated {
 }
 
 my @rows = rows();
-cmp_ok scalar @rows, '>=', 18, 'the table has been found';
+cmp_ok scalar @rows, '>=', 18, 'the list has been found';
 for my $row (@rows) {
-    my ( $line, $trouble, $tests ) = @$row;
     my @missing;
-    for my $test (@$tests) {
+    for my $test ( @{ $row->{tests} } ) {
         my ( $file, $name ) = @$test;
         if    ( !defined $file || !-e $file ) { push @missing, 'no file: ' . ( $file || '?' ) }
         elsif ( defined $name && !grep { $name =~ $_ } @{ patterns($file) } ) {
             push @missing, "$file: $name";
         }
     }
-    is_deeply \@missing, [], "line $line: $trouble";
+    is_deeply \@missing, [], $row->{problem};
 }
+
+my $text  = slurp($page);
+my $table = join '', table(@rows);
+if ( @ARGV && $ARGV[0] eq '--write' ) {
+    $text =~ s/^\| [^\n]+ \| `t\/.*`t\/[^\n]+\n/$table/ms;
+    open my $out, '>', $page or die "$page: $!";
+    print {$out} $text;
+    close $out or die "$page: $!";
+}
+is join( '', map {"$_\n"} grep {/`t\//} $text =~ /^(\|.*)$/mg ), $table, "$page is that of the list";
 
 # That a name which is nowhere would be found out
 ok !( grep { 'no such subtest' =~ $_ } @{ patterns('t/process/storm.t') } ), 'not everything is a name';
