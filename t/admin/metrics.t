@@ -234,8 +234,9 @@ subtest 'promtool' => sub {
     my %yaml = slurp('docs/OBSERVABILITY.md') =~ /^```yaml\n# (\S+\.yml)\n(.*?)^```$/gms;
     like promtool( $promtool, $yaml{'prometheus.yml'}, 'config' ), qr/\Aexit 0: /,
         'configuration in the manual';
-    like promtool( $promtool, $yaml{'sirius.rules.yml'}, 'rules' ), qr/\Aexit 0: .*SUCCESS: 12 rules/s,
-        'rules in the manual';
+    like promtool( $promtool, slurp('deploy/prometheus/sirius.rules.yml'), 'rules' ),
+        qr/\Aexit 0: .*SUCCESS: 12 rules/s,
+        'rules of deploy';
     like promtool( $promtool, "# TYPE a counter\na 1\n" ), qr/_total/, 'it is one that finds faults';
 };
 

@@ -46,10 +46,6 @@ for my $name ( sort keys %text ) {
     is_deeply [ grep { !$there{$_} } sort keys %named ], [], "$name: and they are there";
 }
 
-my ($from_docs)
-    = Sirius::Test::Server::slurp("$DEPLOY/../docs/OBSERVABILITY.md") =~ /^# sirius\.rules\.yml\n(.*?)^```/ms;
-is $text{alerts} =~ s/\A#.*\n//r, $from_docs, 'the alerts are those of the documentation';
-
 my ($adapted) = deployed('prometheus/adapter.yml') =~ /\bas: (\w+)/;
 like deployed('kubernetes/hpa.yaml'), qr/name: \Q$adapted\E\b/, 'Kubernetes scales by what the adapter makes';
 
