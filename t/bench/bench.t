@@ -294,7 +294,7 @@ subtest 'a short run over TLS' => sub {
     my $flood = $got{'tls-flood'};
     cmp_ok $flood->{rate}, '>', 0, 'a flood';
     is "$flood->{flood}{errors} $flood->{new_flood}{failed}", '0 0', 'and the clients beside it';
-    like Bench::Machine::read_file("$dir/tls/BENCHMARKS.md"),
+    like Bench::Machine::read_file("$dir/tls/FIGURES.md"),
         qr/^### A flood of handshakes over TLS 1\.3\n\n\|.*\n\|.*\n\| Sirius 0\.01 \| [\d.]+ \|/m,
         'the report';
 };

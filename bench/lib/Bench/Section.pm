@@ -60,7 +60,11 @@ sub _machine {
                 . ' case.'
         ],
         tables => [
-            { head    => [ 'where', '' ], rows => [ map { [@$_] } @{ $result->{environment} } ] },
+            {   caption => 'Machine',
+                head    => [ 'where', '' ],
+                rows    => [ map { [@$_] } @{ $result->{environment} } ],
+                figures => 1
+            },
             { caption => 'Servers', head => \@head, rows => \@servers, figures => 1 }
         ]
     };
@@ -188,7 +192,8 @@ sub _encrypted {
     } } @cases;
     my %other = ( 'tls-idle' => \&Bench::Table::encrypted_idle, 'tls-flood' => \&Bench::Table::flood );
     for my $case ( grep { $result->{cases}{$_} } sort keys %other ) {
-        push @tables, { caption => $result->{cases}{$case}{title}, %{ $other{$case}->($result) } };
+        push @tables,
+            { caption => $result->{cases}{$case}{title}, figures => 1, %{ $other{$case}->($result) } };
     }
     return {
         title => 'Over TLS',
