@@ -2,7 +2,7 @@
  * accesslog: the edge writes the access log. This sends it the values of %env that differ from those of the
  * request.
  */
-#include "sirius.h"
+#include "accesslog.h"
 
 #include "envpool.h"
 #include "http/logrequest.h"

@@ -1,5 +1,12 @@
 /* engine: makes a Sirius::Worker::Engine from a hash of Sirius::Worker, and frees it. */
+#include "engine.h"
+
+#include "accesslog.h"
+#include "env.h"
 #include "envpool.h"
+#include "socket.h"
+#include "turn.h"
+#include "work.h"
 
 #include <pthread.h>
 #include <signal.h>

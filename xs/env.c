@@ -5,7 +5,11 @@
  * field costs one comparison instead of an upper-casing, a hash and a look-up. The cache knows nothing of the
  * other fields of a request: whether two fields have one key is decided by comparing the keys (see key_list).
  */
+#include "env.h"
+
 #include "envpool.h"
+#include "input.h"
+#include "lazy.h"
 
 #include "base/decimal.h"
 #include "http/token.h"

@@ -1,5 +1,8 @@
 #include "envpool.h"
 
+#include "input.h"
+#include "lazy.h"
+
 envpool_env *envpool_find(envpool_env *pool, uint8_t listener, SV *const *fields, unsigned n_fields)
 {
     for (int i = 0; i < ENVPOOL_SHAPES; i++) {

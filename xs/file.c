@@ -1,6 +1,7 @@
 /* file: finds out whether the body that an application returns is a plain file, which the kernel can send. */
-#include "sirius.h"
+#include "file.h"
 
+#include "call.h"
 #include "perliol.h" /* PERLIO_F_UTF8 */
 
 #include <sys/stat.h>

@@ -8,6 +8,8 @@
  */
 #include "sirius.h"
 
+#include "env.h"
+
 static void put(pTHX_ HV *env, const char *key, I32 len, const char *at, STRLEN n)
 {
     SV **sv = hv_fetch(env, key, len, 1);

@@ -5,19 +5,23 @@
  * magic too. The reader may have values on perl's stack and continue with its own copy of the stack pointer
  * (copying a hash, building a list of arguments), so the value is made without calling perl.
  */
-#include "sirius.h"
+#include "lazy.h"
 
-static int io_get(pTHX_ SV *sv, MAGIC *mg);
-static int informational_get(pTHX_ SV *sv, MAGIC *mg);
+static int lazy_get(pTHX_ SV *sv, MAGIC *mg);
 static int lazy_set(pTHX_ SV *sv, MAGIC *mg);
 static int lazy_local(pTHX_ SV *sv, MAGIC *mg);
 
 static const MGVTBL lazy_vtbl[] = {
-    [SIRIUS_LAZY_IO] = {.svt_get = io_get, .svt_set = lazy_set, .svt_local = lazy_local},
-    [SIRIUS_LAZY_INFORMATIONAL] = {.svt_get = informational_get,
-                                   .svt_set = lazy_set,
-                                   .svt_local = lazy_local},
+    [SIRIUS_LAZY_IO] = {.svt_get = lazy_get, .svt_set = lazy_set, .svt_local = lazy_local},
+    [SIRIUS_LAZY_INFORMATIONAL] = {.svt_get = lazy_get, .svt_set = lazy_set, .svt_local = lazy_local},
 };
+
+static sirius_lazy_make *makers[sizeof lazy_vtbl / sizeof lazy_vtbl[0]];
+
+void sirius_lazy_boot(sirius_lazy kind, sirius_lazy_make *make)
+{
+    makers[kind] = make;
+}
 
 /* The serial of a turn is in mg_ptr, with mg_len 0 so that perl does not free it. */
 SV *sirius_lazy_new(pTHX_ sirius_lazy kind)
@@ -43,24 +47,14 @@ bool sirius_lazy_untouched(pTHX_ const SV *sv, sirius_lazy kind)
 }
 
 /* The magic is removed first, since it must not act on the value. */
-static int become(pTHX_ SV *sv, const MGVTBL *vtbl, SV *value)
+static int lazy_get(pTHX_ SV *sv, MAGIC *mg)
 {
+    const MGVTBL *vtbl = mg->mg_virtual;
+    SV *value = makers[vtbl - lazy_vtbl](aTHX_ PTR2UV(mg->mg_ptr));
     sv_unmagicext(sv, PERL_MAGIC_ext, (MGVTBL *)vtbl);
     sv_setsv_nomg(sv, value);
     SvREFCNT_dec(value);
     return 0;
-}
-
-static int io_get(pTHX_ SV *sv, MAGIC *mg)
-{
-    UV serial = PTR2UV(mg->mg_ptr);
-    return become(aTHX_ sv, mg->mg_virtual, sirius_socket(aTHX_ serial));
-}
-
-static int informational_get(pTHX_ SV *sv, MAGIC *mg)
-{
-    UV serial = PTR2UV(mg->mg_ptr);
-    return become(aTHX_ sv, mg->mg_virtual, sirius_informational(aTHX_ serial));
 }
 
 static int lazy_set(pTHX_ SV *sv, MAGIC *mg)

@@ -8,7 +8,9 @@
  * container too, to which the kernel delivers no signal without a handler. Other signals for the supervisor
  * are noted for it. Handlers of the application take precedence.
  */
-#include "sirius.h"
+#include "loading.h"
+
+#include "place.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -9,7 +9,7 @@
  *
  * Nobody waits for a reader that has stalled (net/outlet.h).
  */
-#include "sirius.h"
+#include "log.h"
 
 #include "perliol.h"
 

@@ -1,6 +1,7 @@
 /* logview: looks up the values of a log line. */
 #include "sirius.h"
 
+#include "env.h"
 #include "envpool.h"
 #include "logformat.h"
 

@@ -1,5 +1,5 @@
 /* pass: notes with descriptors between two processes of the server. */
-#include "sirius.h"
+#include "pass.h"
 
 #include "net/descriptors.h"
 

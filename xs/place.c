@@ -1,4 +1,6 @@
 /* place: which line of Perl a worker has reached, read from its memory (remote.h). */
+#include "place.h"
+
 #include "remote.h"
 
 size_t sirius_place_copy(pTHX_ pid_t pid, char *name, size_t cap, UV *line)

@@ -1,5 +1,5 @@
 /* poll: sleeps until a signal comes, a descriptor is ready, or a time is over; nothing is lost in between. */
-#include "sirius.h"
+#include "poll.h"
 
 #include <poll.h>
 #include <signal.h>

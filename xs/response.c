@@ -5,10 +5,18 @@
  * Sirius::PSGI::Response::plain, which is Perl and may die: so no code of the application runs while a head
  * is under construction.
  */
+#include "response.h"
+
+#include "call.h"
+#include "file.h"
+#include "report.h"
+#include "stream.h"
+#include "text.h"
+#include "trim.h"
+#include "unchunk.h"
 #include "wire.h"
 
 #include "base/decimal.h"
-#include "http/logtext.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -92,38 +100,12 @@ static inline __attribute__((always_inline)) bool readable(pTHX_ SV *res, const 
     return true;
 }
 
-enum { QUOTED_MAX = 100 }; /* bytes of a value in a message */
-
-/* A message with a value, escaped as in the access log, since it may come from a client. Mortal. */
-static const char *quote(pTHX_ const char *before, sr_bytes value, const char *after)
-{
-    sr_buffer text;
-    sr_buffer_init(&text);
-    value.len = value.len < QUOTED_MAX ? value.len : QUOTED_MAX;
-    int len = sr_logtext_add(&text, value) ? (int)sr_buffer_len(&text) : 0;
-    SV *message = sv_2mortal(newSVpvf("%s'%.*s'%s", before, len, len ? sr_buffer_at(&text) : "", after));
-    sr_buffer_free(&text);
-    return SvPVX(message);
-}
-
-const char *sirius_header_error(pTHX_ sr_response_error err, sr_bytes name, sr_bytes value)
-{
-    if (err == SR_RESPONSE_BAD_NAME && name.len)
-        return quote(aTHX_ "the header name ", name, " contains a character that is not allowed");
-    if (err == SR_RESPONSE_BAD_VALUE)
-        return quote(aTHX_ "the value of the header ", name, " contains a control character");
-    if (err == SR_RESPONSE_BAD_LENGTH)
-        return quote(aTHX_ "Content-Length is ", value,
-                     ", which is not a number or differs from an earlier one");
-    return err ? sr_response_error_text(err) : NULL;
-}
-
 __attribute__((noinline, returns_nonnull)) static const char *bad_status(pTHX_ SV *status)
 {
     sr_bytes bytes;
     if (!sirius_bytes(aTHX_ status, &bytes))
         bytes = SR_BYTES("");
-    return quote(aTHX_ "the status is ", bytes, ", not a number from 200 to 999");
+    return sirius_quote(aTHX_ "the status is ", bytes, ", not a number from 200 to 999");
 }
 
 static const char *split(pTHX_ SV *res, parts *p)
@@ -145,27 +127,6 @@ static const char *split(pTHX_ SV *res, parts *p)
     return NULL;
 }
 
-bool sirius_bytes(pTHX_ SV *sv, sr_bytes *out)
-{
-    STRLEN len = 0;
-    if (!SvOK(sv)) {
-        *out = sr_bytes_of("", 0);
-        return true;
-    }
-    const char *at = SvPV_nomg_const(sv, len);
-    if (SvUTF8(sv)) {
-        bool utf8 = true;
-        U8 *bytes = bytes_from_utf8((const U8 *)at, &len, &utf8);
-        if (utf8)
-            return false;
-        at = (const char *)bytes;
-        if (at != SvPVX_const(sv))
-            SAVEFREEPV(bytes);
-    }
-    *out = sr_bytes_of(at, len);
-    return true;
-}
-
 /* --- heads --- */
 
 /*
@@ -179,40 +140,6 @@ static bool value_bytes(pTHX_ SV *sv, char digits[SR_DECIMAL_MAX], sr_bytes *out
         return sirius_bytes(aTHX_ sv, out);
     *out = sr_decimal(digits + SR_DECIMAL_MAX, SvUVX(sv));
     return true;
-}
-
-enum { TRIMMED_MAX = 32 }; /* how many header names a worker remembers as logged */
-
-/*
- * 'X-Error' => $@ is common, and other servers send it. A newline at the end can't begin a header that a
- * client has injected. One in the middle can, and stays an error.
- */
-bool sirius_trim(pTHX_ sirius *s, sr_bytes name, sr_bytes *value)
-{
-    if (!value->len || !memchr("\r\n", value->at[value->len - 1], 2))
-        return false;
-    while (value->len && memchr("\r\n\t ", value->at[value->len - 1], 4))
-        value->len--;
-    if (!s->turn.trimmed)
-        s->turn.trimmed = newSVpvn(name.at, name.len);
-    return true;
-}
-
-void sirius_trim_log(pTHX_ sirius *s)
-{
-    static HV *logged;
-    SV *name = sv_2mortal(s->turn.trimmed);
-    s->turn.trimmed = NULL;
-    if (!logged)
-        logged = newHV();
-    if (hv_exists_ent(logged, name, 0) || HvUSEDKEYS(logged) >= TRIMMED_MAX)
-        return;
-    (void)hv_store_ent(logged, name, newSV(0), 0);
-    SV *what =
-        sv_2mortal(newSVpvf("the value of the response header %" SVf " ended with a newline, which was "
-                            "removed (logged once for each header in each worker)",
-                            SVfARG(name)));
-    sirius_warn(aTHX_ s, SvPV_nolen(what));
 }
 
 static sr_response_error head_field(pTHX_ sirius *s, sr_bytes name, sr_bytes value)

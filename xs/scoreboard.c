@@ -2,6 +2,7 @@
 #include "scoreboard.h"
 
 #include "sirius.h"
+#include "turn.h"
 
 static UV count(const _Atomic uint64_t *n)
 {

@@ -1,141 +1,14 @@
 /* serve: serves one request: makes %env, calls the application, sends the response. */
+#include "serve.h"
+
+#include "call.h"
+#include "env.h"
 #include "envpool.h"
-#include "http/logtext.h"
+#include "report.h"
+#include "responder.h"
+#include "response.h"
+#include "socket.h"
 #include "wire.h"
-
-#include <unistd.h>
-
-sirius *sirius_current;
-
-sirius *sirius_own(pTHX)
-{
-    PERL_UNUSED_CONTEXT;
-#ifdef MULTIPLICITY
-    if (sirius_current && sirius_current->owner != aTHX)
-        return NULL;
-#endif
-    return sirius_current;
-}
-
-sirius *sirius_alive(pTHX_ UV serial)
-{
-    sirius *s = sirius_own(aTHX);
-    return s && s->turn.request && s->turn.serial == serial ? s : NULL;
-}
-
-/* --- application code --- */
-
-SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
-{
-    sig_atomic_t was_inside = s->inside;
-    const void *outer = s->outer, *frame = s->frame;
-    dSP;
-    if (!SIRIUS_FREES_TEMPORARIES) {
-        ENTER;
-        SAVETMPS;
-    }
-    /* a stack of its own, so that last, next and goto find no loop or label outside */
-    PUSHSTACKi(PERLSI_REQUIRE);
-    PUSHMARK(SP);
-    XPUSHs(arg1);
-    if (arg2)
-        XPUSHs(arg2);
-    PUTBACK;
-    SV *hold = NULL;
-    s->outer = PL_top_env;
-    s->frame = PL_curstackinfo;
-    /* the order matters: a handler must see where the call begins before it finds us outside */
-    atomic_signal_fence(memory_order_seq_cst);
-    s->inside = 0;
-    int n = call_sv(code, G_SCALAR | G_EVAL);
-    SPAGAIN;
-    SV *result = n == 1 ? POPs : NULL;
-    PUTBACK;
-    POPSTACK;
-    if (SvROK(ERRSV) || SvTRUE_nomg(ERRSV)) { /* an exception object may be false, or die when it is asked */
-        result = NULL;
-        /* the next call clears $@, and freeing the object there would be outside any eval */
-        if (SvROK(ERRSV) && !SvGMAGICAL(ERRSV))
-            hold = newSVsv(ERRSV);
-    }
-    if (!SIRIUS_FREES_TEMPORARIES) {
-        SvREFCNT_inc(result);
-        FREETMPS;
-        LEAVE;
-        sv_2mortal(result);
-    }
-    if (hold)
-        sv_2mortal(hold);
-    if (sirius_forked(
-            s)) /* a child that the application has forked came back here: it must not serve requests */
-        my_exit(0);
-    s->inside = was_inside;
-    atomic_signal_fence(memory_order_seq_cst);
-    s->outer = outer;
-    s->frame = frame;
-    return result;
-}
-
-/* Calls a sub of the server that looks at what the application has made. NULL: it died, see $@. */
-static SV *call_own(pTHX_ sirius *s, const char *name, SV *arg1, SV *arg2)
-{
-    return sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv(name, GV_ADD))), arg1, arg2);
-}
-
-/* The text of an exception. Its overload is code of the application, and may die as well. Mortal. */
-static SV *error_text(pTHX_ sirius *s, SV *error)
-{
-    SV *copy = SvGMAGICAL(error) ? error : sv_2mortal(newSVsv(error));
-    if (SvGMAGICAL(copy) || (SvROK(copy) && SvAMAGIC(copy)))
-        copy = call_own(aTHX_ s, "Sirius::PSGI::Response::text", copy, NULL);
-    return copy ? copy : sv_2mortal(newSVpvs("an exception that cannot be converted to text"));
-}
-
-/* Escaped as in the access log: a client must not send control characters to an operator's terminal. */
-static void add_request(pTHX_ SV *line, SV *method, SV *uri)
-{
-    sr_buffer text;
-    sr_buffer_init(&text);
-    if (sr_logtext_add(&text, sr_bytes_of(SvPVX(method), SvCUR(method))) && sr_buffer_add(&text, " ", 1) &&
-        sr_logtext_add(&text, sr_bytes_of(SvPVX(uri), SvCUR(uri))) && sr_buffer_add(&text, ": ", 2))
-        sv_catpvn(line, sr_buffer_at(&text), sr_buffer_len(&text));
-    sr_buffer_free(&text);
-}
-
-static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *error)
-{
-    if (error)
-        error = error_text(aTHX_ s, error);
-    SV *line = sv_2mortal(newSVpvf("[sirius %d] %s: ", (int)getpid(), level));
-    if (s->turn.env) {
-        SV **method = sirius_env_fetch(aTHX_ s->turn.env, "REQUEST_METHOD");
-        SV **uri = sirius_env_fetch(aTHX_ s->turn.env, "REQUEST_URI");
-        if (method && uri && SvPOK(*method) && SvPOK(*uri))
-            add_request(aTHX_ line, *method, *uri);
-    }
-    sv_catpv(line, what);
-    if (error) {
-        STRLEN len;
-        const char *text = SvPV(error, len);
-        sv_catpvs(line, ": ");
-        sv_catpvn(line, text, len);
-    }
-    if (*(SvEND(line) - 1) != '\n')
-        sv_catpvs(line, "\n");
-    s->logging = 1;
-    sirius_log_put(aTHX_ SvPVX(line), SvCUR(line), level);
-    s->logging = 0;
-}
-
-void sirius_log(pTHX_ sirius *s, const char *what, SV *error)
-{
-    log_line(aTHX_ s, "error", what, error);
-}
-
-void sirius_warn(pTHX_ sirius *s, const char *what)
-{
-    log_line(aTHX_ s, "warn", what, NULL);
-}
 
 /* --- one request --- */
 
@@ -160,33 +33,17 @@ static void answer(pTHX_ sirius *s, SV *res)
         sirius_fail(aTHX_ s, "the application returned without closing the writer", NULL);
 }
 
-void sirius_finish(pTHX_ sirius *s)
-{
-    sirius_turn *t = &s->turn;
-    PERL_UNUSED_CONTEXT;
-    if (!t->request) /* the responder or the writer has done it */
-        return;
-    /*
-     * complete after all: HEAD, or the last byte of its Content-Length. The client may send the next request
-     * already, which must not meet a close.
-     */
-    if ((t->phase == SIRIUS_STREAMING || t->phase == SIRIUS_BROKEN) && sirius_complete(t))
-        t->phase = SIRIUS_ANSWERED;
-    wire_finish(s);
-    t->request = NULL;
-}
-
 /*
  * Runs the cleanup handlers. If they or %env are tied, finding them runs code of the application, so that is
  * done in an eval.
  */
 static void run_handlers(pTHX_ sirius *s, SV *ref)
 {
-    SV *list = call_own(aTHX_ s, "Sirius::PSGI::Cleanup::handlers", ref, NULL);
+    SV *list = sirius_call_own(aTHX_ s, "Sirius::PSGI::Cleanup::handlers", ref, NULL);
     if (list && SvROK(list))
         sr_worker_flush(&s->worker);           /* the client need not wait for the handlers */
     for (UV i = 0; list && SvROK(list); i++) { /* a handler may push another one */
-        SV *one = call_own(aTHX_ s, "Sirius::PSGI::Cleanup::handler", list, sv_2mortal(newSVuv(i)));
+        SV *one = sirius_call_own(aTHX_ s, "Sirius::PSGI::Cleanup::handler", list, sv_2mortal(newSVuv(i)));
         if (!one)
             list = NULL;
         else if (!SvROK(one))
@@ -204,7 +61,7 @@ static void cleanup(pTHX_ sirius *s, HV *env)
         return;
     SV *ref = sv_2mortal(newRV_inc((SV *)env));
     run_handlers(aTHX_ s, ref);
-    SV *commit = call_own(aTHX_ s, "Sirius::PSGI::Cleanup::commit", ref, NULL);
+    SV *commit = sirius_call_own(aTHX_ s, "Sirius::PSGI::Cleanup::commit", ref, NULL);
     if (!commit) {
         sirius_log(aTHX_ s, "psgix.harakiri.commit is invalid", ERRSV);
     } else if (SvIOK(commit) && SvIVX(commit)) {

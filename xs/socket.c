@@ -8,9 +8,10 @@
  *
  * As with any socket of perl, there are two streams: one buffer can't be used for reading and writing.
  */
-#include "sirius.h"
+#include "socket.h"
 
 #include "perliol.h"
+#include "turn.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

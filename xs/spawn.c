@@ -3,7 +3,7 @@
  * hold an application of gigabytes: posix_spawn borrows them until the exec (clone(2), CLONE_VM and
  * CLONE_VFORK).
  */
-#include "sirius.h"
+#include "spawn.h"
 
 #include <fcntl.h>
 #include <spawn.h>

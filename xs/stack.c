@@ -11,6 +11,8 @@
  * has a fixed size or a limit, no number that was read is used as an index here, and each walk has an end: a stack costs at
  * most some 5,000 small copies, 5 ms.
  */
+#include "stack.h"
+
 #include "http/logtext.h"
 #include "remote.h"
 

@@ -1,7 +1,15 @@
 /*
- * stream: the callbacks of PSGI: responder, writer, early hints. Each carries the serial of its request. Once
+ * stream: callbacks of PSGI for a response in pieces: writer, early hints. Each carries the serial of its request. Once
  * that request is over, it does nothing but complain.
  */
+#include "stream.h"
+
+#include "call.h"
+#include "report.h"
+#include "text.h"
+#include "trim.h"
+#include "turn.h"
+#include "unchunk.h"
 #include "wire.h"
 
 static HV *writer_stash;
@@ -20,26 +28,6 @@ void sirius_stream_boot(pTHX)
 {
     writer_stash = gv_stashpvs("Sirius::PSGI::Writer", GV_ADD);
     dispatch = newXS(NULL, sirius_xs_dispatch, __FILE__);
-}
-
-static sirius *alive(pTHX_ UV serial)
-{
-    sirius *s = sirius_alive(aTHX_ serial);
-    return s && !sirius_forked(s) ? s : NULL;
-}
-
-/* Whether the response is complete already, though the application goes on. */
-static bool answered(pTHX_ UV serial)
-{
-    sirius *s = sirius_own(aTHX);
-    return s && s->turn.serial == serial && s->turn.env && !sirius_forked(s);
-}
-
-static SV *closure(pTHX_ XSUBADDR_t body, UV serial)
-{
-    CV *cv = newXS(NULL, body, __FILE__);
-    CvXSUBANY(cv).any_iv = (IV)serial;
-    return newRV_noinc((SV *)cv);
 }
 
 /*
@@ -236,14 +224,14 @@ XS(sirius_xs_writer_write)
     UV serial = writer_serial(aTHX_ ST(0));
     sr_bytes bytes = {0};
     bool ok = false, wait = XSANY.any_i32 == 0;
-    if (alive(aTHX_ serial)) {
+    if (sirius_serving(aTHX_ serial)) {
         if (SvROK(data) || SvGMAGICAL(data)) /* converting it to text may free it */
             sv_2mortal(SvREFCNT_inc_simple_NN(data));
         SvGETMAGIC(data);
         if (!sirius_bytes(aTHX_ data, &bytes))
             croak("the body contains characters above 0xff: encode it, for example as UTF-8");
     }
-    sirius *s = alive(aTHX_ serial); /* an overload may have forked, or closed the writer */
+    sirius *s = sirius_serving(aTHX_ serial); /* an overload may have forked, or closed the writer */
     if (s) {
         if (foreign(data)) {
             data = sv_2mortal(newSVpvn(bytes.at, bytes.len));
@@ -264,51 +252,17 @@ XS(sirius_xs_writer_close)
     if (items < 1)
         croak("usage: $writer->close");
     UV serial = writer_serial(aTHX_ ST(0));
-    sirius *s = alive(aTHX_ serial);
+    sirius *s = sirius_serving(aTHX_ serial);
     bool ok;
     if (s) {
         bool outer = sirius_catch(s);
         ok = sirius_stream_end(aTHX_ s);
         sirius_catch_end(aTHX_ s, outer);
     } else {
-        ok = answered(aTHX_ serial);
+        ok = sirius_answered(aTHX_ serial);
     }
     ST(0) = boolSV(ok);
     XSRETURN(1);
-}
-
-/* --- responder --- */
-
-XS(sirius_xs_responder);
-XS(sirius_xs_responder)
-{
-    dXSARGS;
-    if (items != 1)
-        croak("the responder takes exactly one argument, the response");
-    sirius *s = alive(aTHX_(UV) XSANY.any_iv);
-    if (s ? s->turn.phase != SIRIUS_UNANSWERED : answered(aTHX_(UV) XSANY.any_iv))
-        croak("the responder was called twice");
-    if (!s)
-        croak("the responder was called after its request was over");
-    SV *writer = NULL;
-    bool outer = sirius_catch(s);
-    bool entered = sirius_enter(s);
-    sirius_respond(aTHX_ s, ST(0), true, &writer);
-    sirius_turn *t = &s->turn;
-    if (t->phase == SIRIUS_ANSWERED || t->phase == SIRIUS_BROKEN ||
-        (t->phase == SIRIUS_STREAMING && sirius_complete(t)))
-        sirius_finish(aTHX_ s); /* the application may go on for a long time */
-    sirius_leave(s, entered);
-    sirius_catch_end(aTHX_ s, outer);
-    if (!writer)
-        XSRETURN_EMPTY;
-    ST(0) = writer;
-    XSRETURN(1);
-}
-
-SV *sirius_responder(pTHX_ sirius *s)
-{
-    return sv_2mortal(closure(aTHX_ sirius_xs_responder, s->turn.serial));
 }
 
 /* --- psgix.informational --- */
@@ -362,7 +316,7 @@ XS(sirius_xs_informational)
     AV *given = (AV *)sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(ST(1))));
     AV *headers = plain_copy(aTHX_ given);
     int status = (int)SvIV(ST(0));
-    sirius *s = alive(aTHX_ serial);
+    sirius *s = sirius_serving(aTHX_ serial);
     if (!s || s->turn.phase != SIRIUS_UNANSWERED) {
         warn("psgix.informational was called after the final response had begun");
         XSRETURN_EMPTY;
@@ -394,5 +348,5 @@ XS(sirius_xs_informational)
 
 SV *sirius_informational(pTHX_ UV serial)
 {
-    return closure(aTHX_ sirius_xs_informational, serial);
+    return sirius_closure(aTHX_ sirius_xs_informational, serial);
 }

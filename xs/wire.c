@@ -1,5 +1,7 @@
 #include "wire.h"
 
+#include "accesslog.h"
+
 #include <errno.h>
 #include <unistd.h>
 
@@ -135,7 +137,7 @@ void wire_interim(sirius *s, sr_bytes text)
     sr_worker_flush(&s->worker);
 }
 
-void wire_finish(sirius *s)
+static void finish(sirius *s)
 {
     sirius_phase phase = s->turn.phase;
     atomic_store_explicit(&s->row->status, phase == SIRIUS_UNANSWERED ? 0 : s->request.status,
@@ -146,4 +148,20 @@ void wire_finish(sirius *s)
                                         : SR_REPLY_CUT);
     if (!s->returned) /* the application may go on for a long time */
         sr_worker_flush(&s->worker);
+}
+
+void sirius_finish(pTHX_ sirius *s)
+{
+    sirius_turn *t = &s->turn;
+    PERL_UNUSED_CONTEXT;
+    if (!t->request) /* the responder or the writer has done it */
+        return;
+    /*
+     * complete after all: HEAD, or the last byte of its Content-Length. The client may send the next request
+     * already, which must not meet a close.
+     */
+    if ((t->phase == SIRIUS_STREAMING || t->phase == SIRIUS_BROKEN) && sirius_complete(t))
+        t->phase = SIRIUS_ANSWERED;
+    finish(s);
+    t->request = NULL;
 }

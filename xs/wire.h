@@ -41,6 +41,10 @@ void wire_nothing(sirius *s);
 void wire_end(sirius *s); /* after the last byte of a stream */
 
 void wire_interim(sirius *s, sr_bytes text); /* sends a whole interim head */
-void wire_finish(sirius *s); /* ends the reply as the phase of the turn says: END, CUT or TAKEN */
+/*
+ * Inside: the response is over, and the edge can go on with the connection, even if the application goes on
+ * with something else. Does nothing the second time.
+ */
+void sirius_finish(pTHX_ sirius *s); /* ends the reply as the phase of the turn says: END, CUT or TAKEN */
 
 #endif

@@ -2,7 +2,15 @@
 #define _GNU_SOURCE /* memfd_create */
 #endif
 /* work: the loop of a worker, which takes requests from the edges, calls the application and replies. */
-#include "sirius.h"
+#include "work.h"
+
+#include "accesslog.h"
+#include "call.h"
+#include "response.h"
+#include "serve.h"
+#include "stream.h"
+#include "turn.h"
+#include "wire.h"
 
 #include "base/clock.h"
 #include "share/common.h"

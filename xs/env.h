@@ -1,0 +1,20 @@
+#ifndef SIRIUS_ENV_H
+#define SIRIUS_ENV_H
+/* env: %env of PSGI, of a request and of what trusted proxies say about it (forwarded.c). */
+#include "sirius.h"
+
+void sirius_env_boot(pTHX);
+sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool is_tls, bool multiprocess);
+
+/* Inside: makes the environment of the turn. Returns a reference to it, which is mortal or the pool's. */
+SV *sirius_env(pTHX_ sirius *s, const sirius_request *r);
+void sirius_env_forwarded(pTHX_ HV *env, const sirius_request *r); /* r->forwarded is not NULL */
+
+/* A value; NULL also if the application has tied or locked the hash, so that a look would run code or die. */
+SV **sirius_env_fetch(pTHX_ HV *env, const char *key);
+HE *sirius_env_fetch_ent(pTHX_ HV *env, SV *key); /* the same for a shared key */
+
+/* True: there is certainly no cleanup handler and no harakiri in it. */
+bool sirius_env_nothing_left(pTHX_ HV *env);
+
+#endif

@@ -1,0 +1,14 @@
+#ifndef SIRIUS_TRIM_H
+#define SIRIUS_TRIM_H
+/* trim: newlines at the end of a value of a response field. */
+#include "sirius.h"
+
+/*
+ * Removes newlines at the end of a value, and notes the field in the turn. False: there are none. 'X-Error' => $@ is common, and other
+ * servers send it. A newline at the end can't begin a header that a client has injected. One in the middle can, and stays an error.
+ */
+bool sirius_trim(pTHX_ sirius *s, sr_bytes name, sr_bytes *value);
+void sirius_trim_log(
+    pTHX_ sirius *s); /* logs that. Not while a head is half made: the log may run code of Perl */
+
+#endif

@@ -1,0 +1,24 @@
+#ifndef SIRIUS_TURN_H
+#define SIRIUS_TURN_H
+/* turn: whose request is at hand. What callbacks of PSGI carry is its serial. */
+#include "sirius.h"
+
+/* The engine of this process while it serves, else NULL: what callbacks of PSGI use. */
+extern sirius *sirius_current;
+sirius *sirius_own(pTHX); /* the same, but NULL in a thread of the application */
+/*
+ * The same, but NULL unless the request of this serial is being served; also in a child that was forked
+ * meanwhile.
+ */
+sirius *sirius_alive(pTHX_ UV serial);
+
+/* The same as sirius_alive, but NULL in a child that the application has forked. */
+sirius *sirius_serving(pTHX_ UV serial);
+
+/* Whether the response of this serial is complete already, though the application goes on. */
+bool sirius_answered(pTHX_ UV serial);
+
+/* A new sub of C that carries a serial, as a reference. */
+SV *sirius_closure(pTHX_ XSUBADDR_t body, UV serial);
+
+#endif
