@@ -240,28 +240,24 @@ sub _fairness {
 
 sub _fairness_text {
     return (
-        'Slow requests: there are four workers. 16 clients send a request, wait for 25 to 75 ms, and send the'
-            . ' next one. 25 of 1,000 requests sleep for 100 ms in the application, which keeps less than one worker'
-            . ' busy on average. The tables show the latency of the other requests, which the application answers at'
-            . ' once. The p99 without slow requests is what server and machine add by themselves; beside slow'
-            . ' requests no server can be faster.',
-        'The letters are the cases of bench/fair. a: 32 clients; 2 of 1,000 requests sleep for 500 ms, the'
-            . ' others for 1 ms. b: four clients without a pause, beside one request of 10 s. d and e: two workers'
-            . ' and four clients with a new connection for each request, beside connections that are silent, that'
-            . ' send their header or their body a piece each second, or that read slowly (measured from the moment'
-            . ' at which all have begun to read, within 4 s). Many servers leave such clients to a proxy in front of'
-            . ' them. In all of these cases a worker is free for every request. Users of a server must be prepared'
-            . ' for its greatest p99.',
-        'A request that has no answer when the run ends counts with the time that it has waited ("still'
-            . ' waiting"). A run takes 5 s, so no p99 is greater. The clients are a closed loop: a client that waits'
-            . ' sends nothing meanwhile, which flatters servers that let clients wait. The least share is that of'
-            . ' the connection that was served least, in percent of an even share.',
-        'Saturated: 32 clients without a pause and two workers. If requests begin in the order in which they'
-            . ' became complete, all wait equally long: the p99 is near the median, and the least share near 100 %.'
-            . ' Calls that compute: four workers on all cores and 64 clients that send 5.1 requests a second each,'
-            . ' which is 80 % of two cores.',
-        'Each server has its own default time limits; short ones are an advantage here. Cases c and f to l of'
-            . ' bench/fair measure Sirius alone: the order of arrival, workers that end or are killed, edges, TLS.'
+        'Slow requests: four workers; 16 clients send a request, wait for 25 to 75 ms, and send the next'
+            . ' one. 25 of 1,000 requests sleep for 100 ms in the application. The tables show the latency of'
+            . ' the other requests, which the application answers at once; the p99 without slow requests is'
+            . ' what server and machine add.',
+        'The letters are the cases of bench/fair. a: 32 clients; 2 of 1,000 requests sleep for 500 ms,'
+            . ' the others for 1 ms. b: four clients without a pause, beside one request of 10 s. d and e: two'
+            . ' workers and four clients with a new connection for each request, beside connections that are'
+            . ' silent, that send their header or their body a piece each second, or that read slowly. Many'
+            . ' servers leave such clients to a proxy. In all of these cases a worker is free for every'
+            . ' request.',
+        'A request that has no answer when the run of 5 s ends counts with the time that it has waited'
+            . ' ("still waiting"). A client that waits sends nothing meanwhile, which flatters servers that let'
+            . ' clients wait. The least share is that of the connection that was served least, in percent of an'
+            . ' even share.',
+        'Saturated: 32 clients without a pause and two workers; if requests begin in order, the p99 is'
+            . ' near the median. Calls that compute: four workers on all cores and 64 clients that send 5.1'
+            . ' requests a second each, which is 80 % of two cores. Each server has its own default time'
+            . ' limits; short ones are an advantage here. Cases c and f to l measure Sirius alone.'
     );
 }
 
