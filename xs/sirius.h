@@ -29,7 +29,7 @@
 #include "http/response.h"
 #include "share/scoreboard.h"
 #include "unchunk.h"
-#include "worker/worker.h"
+#include "worker/line.h"
 
 #include <pthread.h>
 

@@ -19,6 +19,7 @@
  * Transfer-Encoding in HTTP/1.0, 400 both framings, 501 transfer coding, 501 method, 417, 426.
  */
 #include "../base/bytes.h"
+#include "../base/span.h"
 
 enum {
     SR_REQUEST_FIELDS_MAX = 256, /* in the struct; the limit in force is sr_request_limits.fields */
@@ -35,11 +36,6 @@ typedef struct sr_request_limits {
     uint32_t fields;  /* fields; past it 431; at most SR_REQUEST_FIELDS_MAX */
     bool underscores; /* keep fields with '_' in their names, see sr_framing_underscored; else drop them */
 } sr_request_limits;
-
-typedef struct sr_span { /* a run of the caller's bytes: offset from the first byte that was fed, and length
-                          */
-    uint32_t at, len;
-} sr_span;
 
 typedef struct sr_field {
     sr_span name, value; /* value without OWS at its ends */
@@ -109,10 +105,5 @@ sr_parse sr_request_feed(sr_request *r, const sr_request_limits *limits, const c
  * written.
  */
 size_t sr_path_decode(char *out, sr_bytes path);
-
-static inline sr_bytes sr_span_in(const char *base, sr_span s)
-{
-    return (sr_bytes){base + s.at, s.len};
-}
 
 #endif

@@ -3,6 +3,7 @@
 #include "../base/clock.h"
 #include "../net/lease.h"
 #include "../share/door.h"
+#include "line.h"
 
 #include <errno.h>
 #include <string.h>
@@ -275,17 +276,6 @@ bool sr_worker_file(sr_worker *w, int fd, uint64_t offset, uint64_t length)
     memcpy(r + 1, &file, sizeof file);
     sr_ring_commit(ring(w), r, sizeof file);
     return true;
-}
-
-int sr_worker_answer(sr_worker *w, sr_message_kind kind, sr_message *note, int *fds, int *n)
-{
-    for (;;) {
-        int err = sr_door_receive(w->from->line, note, fds, n, true);
-        if (err || (note->kind == kind && note->number == w->number))
-            return err;
-        while (*n > 0) /* an earlier answer that could not be received at the time */
-            close(fds[--*n]);
-    }
 }
 
 void sr_worker_unread(sr_worker *w, int why)

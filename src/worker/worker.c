@@ -6,6 +6,7 @@
 #include "../base/clock.h"
 #include "../net/descriptors.h"
 #include "../share/door.h"
+#include "line.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -21,11 +22,6 @@ enum { DOUBTS_MAX = 10000 };        /* one second; by then the edge is stopped o
 #define ALONE_NS (10 * SR_SECOND)       /* how often a worker that nobody wakes checks for edges */
 
 /* --- edges --- */
-
-bool sr_worker_has_line(const sr_worker_line *l)
-{
-    return l->line >= 0 && sr_descriptors_what(l->line) == l->line_is;
-}
 
 static void line_close(sr_worker_line *l)
 {

@@ -111,12 +111,6 @@ typedef struct sr_worker_request {
 int sr_worker_open(sr_worker *w, const sr_worker_config *config);
 void sr_worker_close(sr_worker *w);
 
-/* Whether this process is a child of the one that has opened it, even one that was forked past pthread_atfork. */
-static inline bool sr_worker_is_child(const sr_worker *w)
-{
-    return !atomic_load_explicit(w->mine, memory_order_relaxed);
-}
-
 /* Waits for a request. */
 sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out);
 
@@ -173,18 +167,6 @@ void sr_worker_flush_all(sr_worker *w); /* the same for all edges, after request
  * descriptors are the caller's. The connection is not kept after this. False: the client is gone.
  */
 bool sr_worker_socket(sr_worker *w, int *socket, int *ahead, uint32_t *bytes);
-
-/*
- * Waits for the answer of this kind to a note about the request at hand. Returns 0 or errno; fds and n as in
- * sr_door_receive.
- */
-int sr_worker_answer(sr_worker *w, sr_message_kind kind, sr_message *note, int *fds, int *n);
-
-/*
- * Whether the line is still there. An application may have closed it, and got its number for something of its own, to which no note must
- * go. Both descriptors have high numbers (sr_descriptors_high), so that this takes more than to close and to open files.
- */
-bool sr_worker_has_line(const sr_worker_line *l);
 
 /* The request could not be read: errno. */
 void sr_worker_unread(sr_worker *w, int why);

@@ -143,6 +143,7 @@ my %ELSEWHERE = (
     'src/transport/keyset.c' => 'tls/keys tls/reload',
     'src/transport/pair.c' => 'tls/keys tls/serve',
     'src/transport/tlsset.c' => 'tls/serve tls/clients tls/reload',
+    'src/worker/line.c' => 'c/edge c/joined',
     'src/worker/reply.c' => 'c/edge c/joined',
     'src/worker/worker.c' => 'c/edge c/stress',
 
