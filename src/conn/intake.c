@@ -11,6 +11,7 @@
 #include "finish.h"
 #include "handshake.h"
 #include "send.h"
+#include "slowest.h"
 #include "spools.h"
 #include "trouble.h"
 
@@ -123,7 +124,7 @@ static bool has_room(sr_engine *e, sr_conn *c, size_t len)
     if (!sr_body_spools(c->body, &e->config, len))
         return true;
     if (sr_spools_room(e, len) ||
-        (sr_spools_slowest(e, c) == SR_SPOOLS_OTHER && sr_spools_allowed_above(e, len)))
+        (sr_slowest_pays(e, c) == SR_SLOWEST_OTHER && sr_spools_allowed_above(e, len)))
         return true;
     return sr_spools_allowed(e, len); /* if the disk is full, the write will say so */
 }

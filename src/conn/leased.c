@@ -5,6 +5,7 @@
 #include "../net/tempfile.h"
 #include "../share/door.h"
 #include "engine.h"
+#include "slowest.h"
 #include "spools.h"
 #include "trouble.h"
 
@@ -156,7 +157,7 @@ static int copy_begin(sr_engine *e)
     sr_leased *l = &e->leased;
     uint64_t bytes = (uint64_t)(l->end - l->base);
     for (int i = 0; i < PAYING_MAX && !sr_spools_room(e, bytes); i++)
-        if (sr_spools_evict(e) != SR_SPOOLS_OTHER)
+        if (sr_slowest_evict(e) != SR_SLOWEST_OTHER)
             break;
     if (!sr_spools_room(e, bytes))
         return ENOSPC;

@@ -3,11 +3,8 @@
 /*
  * spools: the temporary files of an edge together: request bodies (body.h) and what slow clients have not read (output.h). Up to
  * --max-temp-file-size, for all edges, and up to what the disk takes, there is room. Without room a response stays in memory, and
- * its worker waits when there is much of that (sr_send_holds); an upload is refused. So that clients who are slow on purpose
- * do not keep it from others, the slowest client pays: its connection ends.
- *
- * Slow is who would need longest for what is left, at the rate of the whole exchange so far. A client pays nothing in the
- * first second.
+ * its worker waits when there is much of that (sr_send_holds); an upload is refused. The slowest client pays
+ * (slowest.h).
  *
  * Process: the bytes are counted for the whole process, which is one edge. Thread: one.
  */
@@ -26,30 +23,13 @@ static inline uint64_t sr_spools_bytes(void)
 /* Whether files may grow by that much, as far as --max-temp-file-size says. */
 bool sr_spools_allowed(const sr_engine *e, uint64_t more);
 
-/* The same, and the disk is not known to be full. */
+/* The same while somebody is about to be ended for it: a little more is allowed. */
+bool sr_spools_allowed_above(const sr_engine *e, uint64_t more);
+
+/* Whether they may grow by that much, and the disk is not known to be full. */
 bool sr_spools_room(const sr_engine *e, uint64_t more);
 
 /* A file could not be written, with this errno: if the disk is full, there is no room until some is freed, or for a second. */
 void sr_spools_failed(sr_engine *e, int err);
-
-typedef enum sr_spools_paid {
-    SR_SPOOLS_NOBODY, /* all have come within the last second */
-    SR_SPOOLS_OTHER,  /* a connection was closed, or refused with 507 */
-    SR_SPOOLS_SELF,   /* `self` is the slowest, and the caller ends it */
-} sr_spools_paid;
-
-/* The same, while somebody is about to be ended for it: a little more is allowed. */
-bool sr_spools_allowed_above(const sr_engine *e, uint64_t more);
-
-/*
- * Who is to pay for `self`: OTHER will be ended by sr_spools_collect. Closes nothing, so it may be called in the middle of a connection.
- */
-sr_spools_paid sr_spools_slowest(sr_engine *e, const sr_conn *self);
-
-/* Ends those that are to pay, until there is room. Call between connections: closes any of them. */
-void sr_spools_collect(sr_engine *e);
-
-/* Ends the slowest, likewise. */
-sr_spools_paid sr_spools_evict(sr_engine *e);
 
 #endif

@@ -6,6 +6,7 @@
 #include "../conn/hsts.h"
 #include "../conn/pump.h"
 #include "../conn/send.h"
+#include "../conn/slowest.h"
 #include "../conn/spools.h"
 #include "../conn/trouble.h"
 #include "../net/descriptors.h"
@@ -701,7 +702,7 @@ void sr_deliver_held(sr_edge *ed)
             return;
     } else if (must_pay(ed)) {
         ed->pays_at = e->now + SR_DELIVER_HELD_NS;
-        if (sr_spools_evict(e) == SR_SPOOLS_NOBODY)
+        if (sr_slowest_evict(e) == SR_SLOWEST_NOBODY)
             return;
     }
     ed->held = false;

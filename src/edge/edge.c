@@ -7,7 +7,7 @@
 #include "../conn/finish.h"
 #include "../conn/handshake.h"
 #include "../conn/pump.h"
-#include "../conn/spools.h"
+#include "../conn/slowest.h"
 #include "../conn/trouble.h"
 #include "../net/pidfd.h"
 #include "../net/sink.h"
@@ -560,7 +560,7 @@ bool sr_edge_step(sr_edge *ed, bool wait)
         return false;
     buffered(ed);
     if (e->spools_due)
-        sr_spools_collect(e);
+        sr_slowest_collect(e);
     if (sr_leased_waits(&e->leased))
         sr_leased_step(e);
     if (sr_handshake_waits(e))

@@ -109,6 +109,7 @@ my %ELSEWHERE = (
     'src/conn/leased.c' => 'psgi/reuse http/sendfile',
     'src/conn/pump.c' => 'tls/io',
     'src/conn/send.c' => 'c/conn faults/io',
+    'src/conn/slowest.c' => 'fair/temporary_files',
     'src/conn/trouble.c' => 'log/trouble',
     'src/edge/answer.c' => 'http/static tls/redirect',
     'src/edge/crew.c' => 'c/edge fair/kill',
