@@ -7,7 +7,7 @@
  * edge has written; of connections that nobody has tampered with it is all, once everybody has read. The edge comes
  * to rest when nothing comes. No error of OpenSSL is left for another connection. After that comes an honest client,
  * which is served. At the end no connection, no slot, no descriptor and no byte of memory is missing.
- * Judges: src/transport/records.c src/transport/tls.c src/transport/tlsset.c src/conn/handshake.c src/conn/pump.c
+ * Judges: src/transport/records.c src/transport/tls.c src/transport/tlsset.c src/conn/handshake.c src/conn/pump.c src/conn/relay.c
  *
  * Input: operations, a byte each with the bytes that it needs after it; see tls_operation. Random numbers of OpenSSL
  * depend on the input alone.

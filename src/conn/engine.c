@@ -2,7 +2,7 @@
 
 #include "capacity.h"
 #include "deadline.h"
-#include "pump.h"
+#include "relay.h"
 #include "spools.h"
 
 #include <errno.h>
@@ -160,7 +160,7 @@ static bool only_tunnels(sr_engine *e)
     if (e->now >= e->tunnels_until)
         return true;
     for (sr_link *l = e->all.next; l != &e->all; l = l->next)
-        if (sr_pump_busy(SR_LIST_ENTRY(l, sr_conn, all)))
+        if (sr_relay_busy(SR_LIST_ENTRY(l, sr_conn, all)))
             return false;
     return true;
 }

@@ -5,6 +5,7 @@
 #include "deadline.h"
 #include "hsts.h"
 #include "pump.h"
+#include "relay.h"
 #include "send.h"
 #include "trouble.h"
 
@@ -101,7 +102,7 @@ static sr_flush flush_all(sr_engine *e, sr_conn *c)
     sr_flush r = sr_send_flush(e, c);
     if (r != SR_FLUSH_DONE || !c->pump)
         return r;
-    sr_pump_drain(e, c);
+    sr_relay_drain(e, c);
     sr_pump_free(e, c);
     return c->gone ? SR_FLUSH_GONE : sr_send_flush(e, c);
 }
@@ -222,7 +223,7 @@ void sr_finish_detach(sr_engine *e, sr_conn *c)
         sr_deadline_clear(e, c);
         c->state = SR_CONN_TUNNEL;
         e->n_tunnels++;
-        sr_pump_step(e, c);
+        sr_relay_step(e, c);
         return;
     }
     sr_conn_unwatch(e, c);

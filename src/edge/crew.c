@@ -5,6 +5,7 @@
 
 #include "../conn/capacity.h"
 #include "../conn/pump.h"
+#include "../conn/relay.h"
 #include "../conn/send.h"
 #include "../conn/trouble.h"
 #include "../net/descriptors.h"
@@ -397,7 +398,7 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
         close(ahead);
     if (end >= 0) {
         close(end);
-        sr_pump_step(ed->engine, c);
+        sr_relay_step(ed->engine, c);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "../conn/finish.h"
 #include "../conn/hsts.h"
 #include "../conn/pump.h"
+#include "../conn/relay.h"
 #include "../conn/send.h"
 #include "../conn/slowest.h"
 #include "../conn/spools.h"
@@ -159,7 +160,7 @@ static bool has_written(const sr_entry *en)
 bool sr_deliver_unanswered(sr_edge *ed, const sr_entry *en)
 {
     if (en->conn && en->conn->pump)
-        sr_pump_drain(ed->engine, en->conn);
+        sr_relay_drain(ed->engine, en->conn);
     return en->phase == SR_ENTRY_OPEN && !has_written(en);
 }
 
@@ -578,7 +579,7 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
     if (ed->joining && (en->conn != ed->joining || !joins(rec->kind) || en->conn->pump))
         flush(ed);
     if (en->conn && en->conn->pump && !ed->joining)
-        sr_pump_drain(ed->engine, en->conn);
+        sr_relay_drain(ed->engine, en->conn);
     switch (rec->kind) {
     case SR_REPLY_INTERIM:
     case SR_REPLY_HEAD:

@@ -7,6 +7,7 @@
 #include "../conn/finish.h"
 #include "../conn/handshake.h"
 #include "../conn/pump.h"
+#include "../conn/relay.h"
 #include "../conn/slowest.h"
 #include "../conn/trouble.h"
 #include "../net/pidfd.h"
@@ -323,7 +324,7 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
     sr_engine *e = ed->engine;
     sr_task task;
     if (c->slot && c->pump && !(events & EPOLLOUT && c->out && c->status)) {
-        sr_pump_step(e, c);
+        sr_relay_step(e, c);
         return;
     }
     if (c->slot) {
@@ -347,7 +348,7 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
         sr_handshake_event(e, c);
         return;
     case SR_CONN_TUNNEL:
-        sr_pump_step(e, c);
+        sr_relay_step(e, c);
         return;
     case SR_CONN_READY:
     case SR_CONN_SERVING:
@@ -370,7 +371,7 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
         sr_accesslog_timer(ed->engine);
         return;
     case SR_SOURCE_PUMP:
-        sr_pump_step(ed->engine, ((sr_pump *)s)->conn);
+        sr_relay_step(ed->engine, ((sr_pump *)s)->conn);
         return;
     case SR_SOURCE_CONTROL:
         control_readable(ed);
@@ -425,7 +426,7 @@ static void buffered(sr_edge *ed)
         sr_task task;
         sr_link_remove(&c->buffered);
         if (c->pump)
-            sr_pump_step(e, c);
+            sr_relay_step(e, c);
         else if (sr_intake_buffered(e, c, &task) == SR_INTAKE_READY)
             sr_dispatch(ed, &task);
     }

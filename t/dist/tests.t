@@ -108,6 +108,7 @@ my %ELSEWHERE = (
     'src/conn/intake.c' => 'c/conn http/pipelining',
     'src/conn/leased.c' => 'psgi/reuse http/sendfile',
     'src/conn/pump.c' => 'tls/io',
+    'src/conn/relay.c' => 'tls/io',
     'src/conn/send.c' => 'c/conn faults/io',
     'src/conn/slowest.c' => 'fair/temporary_files',
     'src/conn/trouble.c' => 'log/trouble',

@@ -1,0 +1,172 @@
+#include "relay.h"
+
+#include "pump.h"
+#include "send.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+enum { DRAIN_TURNS = 64 }; /* 1 MiB: more than a socket of the pair holds */
+
+/* What a call has returned. 0: go on; EAGAIN: wait; otherwise that side is gone. */
+static int result(ssize_t n)
+{
+    return n >= 0 || errno == EINTR ? 0 : errno == EWOULDBLOCK ? EAGAIN : errno;
+}
+
+/* From the client to the application. 0 or EAGAIN; otherwise it can't go on. */
+static int pump_up(sr_engine *e, sr_conn *c)
+{
+    sr_pump *p = c->pump;
+    int err = 0;
+    for (int turns = 0; turns < 4 && !err && !p->up_over; turns++) {
+        if (sr_buffer_len(&p->up)) {
+            ssize_t n =
+                send(p->source.fd, sr_buffer_at(&p->up), sr_buffer_len(&p->up), MSG_DONTWAIT | MSG_NOSIGNAL);
+            err = result(n);
+            if (n > 0)
+                sr_buffer_take(&p->up, (size_t)n);
+            if (err == EPIPE) { /* the application has closed its end: what it has said goes out */
+                sr_buffer_free(&p->up);
+                p->up_over = true;
+                err = 0;
+            }
+            continue;
+        }
+        sr_buffer_free(&p->up);
+        ssize_t n = sr_transport_read(c->transport, c->source.fd, e->scratch, SR_PUMP_BYTES);
+        err = result(n);
+        if (n > 0 && !sr_buffer_add(&p->up, e->scratch, (size_t)n))
+            err = ENOMEM;
+        if (n == 0) {
+            p->up_over = true;
+            shutdown(p->source.fd, SHUT_WR);
+        }
+    }
+    return err;
+}
+
+/* Whether the application has closed its end, rather than shut it down for writing. */
+static bool closed(const sr_pump *p)
+{
+    return p->down_ends && send(p->source.fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EPIPE;
+}
+
+/* Whether the end waits: a worker still has the request, and may answer it, as one that only looked at the socket does. */
+static bool held(const sr_conn *c)
+{
+    return c->slot && closed(c->pump);
+}
+
+/* What waits in the output. EAGAIN: the client does not read, or it is of a response, which deliver.c sends. */
+static int flush(sr_engine *e, sr_conn *c)
+{
+    if (c->slot && c->status)
+        return EAGAIN;
+    switch (sr_send_flush(e, c)) {
+    case SR_FLUSH_DONE:
+        return 0;
+    case SR_FLUSH_AGAIN:
+        return EAGAIN;
+    case SR_FLUSH_SHORT:
+    case SR_FLUSH_GONE:
+        break;
+    }
+    return EPIPE;
+}
+
+/* From the application to the client, once. It is no part of a response, and not counted as one. */
+static int take(sr_engine *e, sr_conn *c)
+{
+    sr_pump *p = c->pump;
+    uint64_t sent = c->sent;
+    ssize_t n = recv(p->source.fd, e->scratch, SR_PUMP_BYTES, MSG_DONTWAIT);
+    if (n < 0 && errno == ECONNRESET) /* closed, before it had read all */
+        n = 0;
+    int err = result(n);
+    p->down_ends = n == 0;
+    p->spoken = p->spoken || n > 0;
+    if (n > 0)
+        sr_send(e, c, &(struct iovec){e->scratch, (size_t)n}, 1);
+    c->sent = sent;
+    return c->gone ? EPIPE : err;
+}
+
+static int pump_down(sr_engine *e, sr_conn *c)
+{
+    sr_pump *p = c->pump;
+    int err = 0;
+    for (int turns = 0; turns < 4 && !err && !p->down_over; turns++) {
+        if (c->out) {
+            err = flush(e, c);
+        } else if (p->down_ends) {
+            if (held(c))
+                break;
+            err = sr_transport_end(c->transport, c->source.fd);
+            p->down_over = !err;
+        } else {
+            err = take(e, c);
+        }
+    }
+    return err;
+}
+
+void sr_relay_drain(sr_engine *e, sr_conn *c)
+{
+    /* a file of the application, behind which nothing can be kept */
+    if (c->out && c->out->fd >= 0 && (!c->out->spool || c->out->next >= 0))
+        return;
+    for (int turns = 0; turns < DRAIN_TURNS && !c->pump->down_ends && !take(e, c); turns++)
+        ;
+}
+
+static bool watch_pair(sr_engine *e, sr_pump *p, uint32_t events)
+{
+    if (events == p->interest)
+        return true;
+    int err = !events       ? sr_loop_remove(&e->loop, &p->source)
+              : p->interest ? sr_loop_change(&e->loop, &p->source, events)
+                            : sr_loop_add(&e->loop, &p->source, events);
+    if (!err)
+        p->interest = events;
+    return !err;
+}
+
+void sr_relay_step(sr_engine *e, sr_conn *c)
+{
+    sr_pump *p = c->pump;
+    uint32_t of_client = 0, of_pair = 0;
+    int up = pump_up(e, c), down = pump_down(e, c);
+    if ((up && up != EAGAIN) || (down && down != EAGAIN) || (p->down_over && (p->up_over || closed(p)))) {
+        if (c->slot) { /* a worker still has its request, and will say what became of it */
+            c->gone = true;
+            c->why = SR_CLOSED_APPLICATION;
+            watch_pair(e, p, 0);
+            sr_conn_unwatch(e, c);
+            return;
+        }
+        sr_conn_close(e, c, SR_CLOSED_APPLICATION);
+        return;
+    }
+    if (sr_buffer_len(&p->up))
+        of_pair |= EPOLLOUT;
+    else if (!p->up_over && !closed(p))
+        of_client |= EPOLLIN;
+    if (c->out || (p->down_ends && !p->down_over && !held(c)))
+        of_client |= EPOLLOUT;
+    else if (!p->down_ends)
+        of_pair |= EPOLLIN;
+    if (!of_client)
+        sr_conn_unwatch(e, c);
+    if (watch_pair(e, p, of_pair) && of_client && sr_conn_watch(e, c, of_client) &&
+        (sr_transport_holds(c->transport) && of_client & EPOLLIN))
+        sr_link_append(&e->buffered, &c->buffered);
+}
+
+bool sr_relay_busy(const sr_conn *c)
+{
+    char byte;
+    const sr_pump *p = c->pump;
+    return c->out || (c->transport && c->transport->ops->unsent(c->transport)) ||
+           (!p->down_ends && recv(p->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
+}
