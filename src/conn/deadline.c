@@ -1,10 +1,5 @@
 #include "deadline.h"
 
-#include "expire.h"
-
-/* Of a kind. To close a connection takes 10 to 30 us, and thousands may be due at the same time. */
-enum { EXPIRED_PER_STEP = 16 };
-
 void sr_deadlines_init(sr_engine *e)
 {
     const sr_config *config = &e->config;
@@ -74,36 +69,6 @@ void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit)
         SR_LIST_ENTRY(l, sr_conn, timer)->deadline -= less;
 }
 
-/*
- * The next kind in *kinds that has a deadline. -1: none. The loops below run at every wait, and most lists
- * are empty, so kinds with an empty list are removed from *kinds and skipped from then on.
- */
-static inline int next_kind(sr_engine *e, uint32_t *kinds)
-{
-    while (*kinds) {
-        int kind = __builtin_ctz(*kinds);
-        *kinds &= *kinds - 1;
-        if (!sr_link_alone(&e->deadlines[kind]))
-            return kind;
-        e->running &= ~(1U << kind);
-    }
-    return -1;
-}
-
-void sr_deadlines_expire(sr_engine *e)
-{
-    uint32_t kinds = e->running;
-    for (int kind; (kind = next_kind(e, &kinds)) >= 0;)
-        for (int n = 0; n < EXPIRED_PER_STEP && !sr_link_alone(&e->deadlines[kind]); n++) {
-            sr_conn *c = SR_LIST_ENTRY(e->deadlines[kind].next, sr_conn, timer);
-            if (c->deadline > e->now)
-                break;
-            sr_deadline_clear(e, c);
-            sr_expire(e, c, (sr_deadline_kind)kind);
-        }
-    e->looked_at = e->now;
-}
-
 int64_t sr_deadline_first(const sr_engine *e, sr_deadline_kind kind)
 {
     const sr_link *head = &e->deadlines[kind];
@@ -114,7 +79,7 @@ int sr_deadlines_timeout(sr_engine *e)
 {
     uint32_t kinds = e->running;
     int64_t first = e->listeners_again ? e->listeners_again : INT64_MAX;
-    for (int kind; (kind = next_kind(e, &kinds)) >= 0;) {
+    for (int kind; (kind = sr_deadline_kind_next(e, &kinds)) >= 0;) {
         int64_t deadline = SR_LIST_ENTRY(e->deadlines[kind].next, sr_conn, timer)->deadline;
         if (deadline < first)
             first = deadline;

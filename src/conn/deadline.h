@@ -28,13 +28,23 @@ void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit);
 /* When the first limit of this kind ends, monotonic ns; 0: there is none. */
 int64_t sr_deadline_first(const sr_engine *e, sr_deadline_kind kind);
 
-/*
- * Calls sr_expire for limits that are over, some of each kind: the next step goes on with the rest. May close and free
- * connections.
- */
-void sr_deadlines_expire(sr_engine *e);
-
 /* ms until the next limit ends, for epoll_wait; -1: there is none. */
 int sr_deadlines_timeout(sr_engine *e);
+
+/*
+ * The next kind in *kinds that has a deadline. -1: none. The loops over kinds run at every wait, and most lists
+ * are empty, so kinds with an empty list are removed from *kinds and skipped from then on.
+ */
+static inline int sr_deadline_kind_next(sr_engine *e, uint32_t *kinds)
+{
+    while (*kinds) {
+        int kind = __builtin_ctz(*kinds);
+        *kinds &= *kinds - 1;
+        if (!sr_link_alone(&e->deadlines[kind]))
+            return kind;
+        e->running &= ~(1U << kind);
+    }
+    return -1;
+}
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "capacity.h"
 #include "deadline.h"
+#include "expire.h"
 #include "relay.h"
 #include "spools.h"
 
@@ -176,7 +177,7 @@ bool sr_engine_drain_step(sr_engine *e)
     sr_deadline_shorten(e, SR_DEADLINE_IDLE, SR_SECOND);
     sr_deadline_shorten(e, SR_DEADLINE_HEAD, SR_SECOND);
     sr_deadline_shorten(e, SR_DEADLINE_HANDSHAKE, SR_SECOND);
-    sr_deadlines_expire(e);
+    sr_expire(e);
     return !e->n_conns || only_tunnels(e);
 }
 

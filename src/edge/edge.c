@@ -4,6 +4,7 @@
 #include "edge.h"
 
 #include "../conn/deadline.h"
+#include "../conn/expire.h"
 #include "../conn/finish.h"
 #include "../conn/handshake.h"
 #include "../conn/pump.h"
@@ -534,7 +535,7 @@ static void wait_events(sr_edge *ed, bool wait)
 bool sr_edge_step(sr_edge *ed, bool wait)
 {
     sr_engine *e = ed->engine;
-    sr_deadlines_expire(e);
+    sr_expire(e);
     sr_limits_expire_abandoned(ed);
     sr_crew_resume_lines(ed);
     sr_crew_resume_lobby(ed);

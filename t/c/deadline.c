@@ -1,5 +1,6 @@
 /* deadline: lists in order of time, one for each kind */
 #include "conn/deadline.h"
+#include "conn/expire.h"
 #include "tap.h"
 
 #include <unistd.h>
@@ -109,21 +110,21 @@ static ssize_t readable(int fd)
 static void expire(sr_conn **c, int *peer)
 {
     e->now += 30 * SR_MILLISECOND; /* c[1] to c[2] are due */
-    sr_deadlines_expire(e);
+    sr_expire(e);
     is_int((long long)e->n_idle, 2, "two expire");
     ok(readable(peer[1]) == 0 && readable(peer[2]) == 0, "their peers see the end");
     ok(readable(peer[3]) < 0 && readable(peer[0]) < 0, "those of the others do not");
     ok(send(peer[3], "G", 1, 0) == 1, "bytes that come at the last moment");
     e->now += 15 * SR_MILLISECOND;
-    sr_deadlines_expire(e);
+    sr_expire(e);
     ok(readable(peer[3]) < 0 && c[3]->timer_kind == SR_DEADLINE_HEAD, "keep the connection");
     close(peer[1]);
     close(peer[2]);
     e->now += 1000 * SR_MILLISECOND;
-    sr_deadlines_expire(e);
-    sr_deadlines_expire(e);
+    sr_expire(e);
+    sr_expire(e);
     e->now += 1000 * SR_MILLISECOND;
-    sr_deadlines_expire(e);
+    sr_expire(e);
     is_int((long long)e->n_conns, 0, "in the end all are gone");
     ok(readable(peer[0]) == 0, "by a close");
 }
@@ -149,7 +150,7 @@ static void many(void)
     e->now += 1000 * SR_MILLISECOND;
     for (; e->n_conns && steps < MANY; steps++) {
         is_int(sr_deadlines_timeout(e), 0, "a step without a wait, for the rest");
-        sr_deadlines_expire(e);
+        sr_expire(e);
     }
     is_int((long long)e->n_conns, 0, "of many that are due at once");
     ok(steps >= 3 && steps < MANY, "some are closed in each step (%d steps)", steps);
@@ -167,16 +168,16 @@ static void turns(void)
     crowd(MANY, peer, SR_DEADLINE_HANDSHAKE);
     e->now += e->limit[SR_DEADLINE_HANDSHAKE];
     for (int step = 0; step < 5; step++, e->now += 700 * SR_MILLISECOND)
-        sr_deadlines_expire(e);
+        sr_expire(e);
     is_int((long long)e->n_conns, 0, "many that are due end within a few slow steps");
     leave(MANY, peer);
     crowd(1, peer, SR_DEADLINE_HANDSHAKE);
-    sr_deadlines_expire(e);
+    sr_expire(e);
     e->now += e->limit[SR_DEADLINE_HANDSHAKE] + 1500 * SR_MILLISECOND;
-    sr_deadlines_expire(e);
+    sr_expire(e);
     is_int((long long)e->n_conns, 1, "after a standstill a client gets its time again");
     e->now += e->limit[SR_DEADLINE_HANDSHAKE];
-    sr_deadlines_expire(e);
+    sr_expire(e);
     is_int((long long)e->n_conns, 0, "once");
     leave(1, peer);
 }
