@@ -2,10 +2,8 @@
 
 #include "../net/descriptors.h"
 #include "account.h"
-#include "capacity.h"
 #include "deadline.h"
 #include "engine.h"
-#include "handshake.h"
 #include "pump.h"
 #include "trouble.h"
 
@@ -98,7 +96,6 @@ void sr_conn_enter(sr_engine *e, sr_conn *c)
     sr_link_append(&e->all, &c->all);
     e->n_conns++;
     e->high += c->source.fd >= e->scarce;
-    sr_capacity_taken(e, c->source.fd);
 }
 
 void sr_conn_forget(sr_engine *e, sr_conn *c)
@@ -108,8 +105,7 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
         if (e->events[i].data.ptr == c)
             e->events[i].data.ptr = NULL; /* events of this batch must not refer to freed memory */
     sr_deadline_clear(e, c);
-    if (c->state == SR_CONN_HANDSHAKE)
-        sr_handshake_over(e, c);
+    e->n_handshakes -= c->state == SR_CONN_HANDSHAKE;
     e->n_tunnels -= c->state == SR_CONN_TUNNEL;
     sr_pump_free(e, c);
     sr_link_remove(&c->buffered);

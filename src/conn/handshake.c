@@ -11,7 +11,7 @@
 
 enum { LOOKS = 16 }; /* at connections, for one that is silent */
 
-void sr_handshake_over(sr_engine *e, sr_conn *c)
+static void over(sr_engine *e, sr_conn *c)
 {
     sr_link_remove(&c->buffered);
     e->n_handshakes--;
@@ -98,7 +98,7 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
     }
     if (err ==
         EPROTONOSUPPORT) { /* tells it so in plain HTTP: what the user sees would be a broken connection */
-        sr_handshake_over(e, c);
+        over(e, c);
         c->state = SR_CONN_IDLE;
         sr_transport_free(c->transport);
         c->transport = NULL;
@@ -106,7 +106,7 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
         return SR_INTAKE_WAIT;
     }
     if (err && !of_proxy && recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT) > 0) {
-        sr_handshake_over(e, c); /* it is still sending: a reset could take the alert with it */
+        over(e, c); /* it is still sending: a reset could take the alert with it */
         sr_finish_close(e, c, SR_CLOSED_HANDSHAKE);
         return SR_INTAKE_WAIT;
     }
@@ -114,7 +114,7 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
         sr_conn_close(e, c, of_proxy ? SR_CLOSED_PROXY : SR_CLOSED_HANDSHAKE);
         return SR_INTAKE_WAIT;
     }
-    sr_handshake_over(e, c);
+    over(e, c);
     sr_counters_add(&e->row->counters.handshakes, 1);
     c->state = SR_CONN_IDLE;
     sr_deadline_set(e, c, SR_DEADLINE_HEAD);

@@ -11,7 +11,7 @@
  *
  * With the PROXY protocol its header comes first, outside of the encryption.
  *
- * Called by: intake and the loop of the edge. All functions but sr_handshake_event may close and free the
+ * Called by: accept and the loop of the edge. All functions but sr_handshake_event may close and free the
  * connection. Failure: it is closed.
  */
 #include "intake.h"
@@ -42,7 +42,5 @@ static inline int64_t sr_handshake_turn(int64_t others)
 
 /* Lets the first of the list go on. Requires that one waits. A request may be complete with the handshake. */
 sr_intake sr_handshake_next(sr_engine *e, sr_task *task);
-
-void sr_handshake_over(sr_engine *e, sr_conn *c); /* the connection leaves this state */
 
 #endif

@@ -1,9 +1,9 @@
 #ifndef SR_INTAKE_H
 #define SR_INTAKE_H
 /*
- * intake: accepts connections, and reads until a request is complete.
+ * intake: reads until a request is complete.
  *
- * Called by: the loop of the edge. Closing: all functions here but sr_intake_close and is_head may close and free the
+ * Called by: the loop of the edge. Closing: all functions here but sr_intake_close and those of HEAD may close and free the
  * connection.
  * Failure: a request that is malformed, too large or too slow is refused, and its connection ends.
  *
@@ -31,12 +31,12 @@ typedef enum sr_intake {
     SR_INTAKE_READY, /* a request: the caller closes or refuses the task before the next call */
 } sr_intake;
 
-sr_intake sr_intake_accept(sr_engine *e, sr_listener *l, sr_task *task); /* a listener has a connection */
-sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task);   /* a socket has bytes */
-sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task);   /* bytes were read already */
+sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task); /* a socket has bytes */
+sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task); /* bytes were read already */
 
 /* Before a request is complete: whether it is HEAD, as far as it has arrived. */
 bool sr_intake_is_head(const sr_conn *c);
+bool sr_intake_bytes_are_head(sr_bytes view);
 
 /* The task was copied: drops its bytes, and keeps those after them for the next request. */
 void sr_intake_close(sr_engine *e, sr_conn *c);

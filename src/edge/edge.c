@@ -3,6 +3,7 @@
 #endif
 #include "edge.h"
 
+#include "../conn/accept.h"
 #include "../conn/deadline.h"
 #include "../conn/expire.h"
 #include "../conn/finish.h"
@@ -302,7 +303,7 @@ static void newcomers(sr_edge *ed, sr_listener *l)
     do {
         sr_task task;
         before = atomic_load_explicit(accepted, memory_order_relaxed);
-        if (sr_intake_accept(e, l, &task) == SR_INTAKE_READY)
+        if (sr_accept(e, l, &task) == SR_INTAKE_READY)
             sr_dispatch(ed, &task);
     } while (++n < ACCEPTS_PER_EVENT && atomic_load_explicit(accepted, memory_order_relaxed) != before &&
              l->registered);

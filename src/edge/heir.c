@@ -349,6 +349,7 @@ static void adopt(sr_edge *ed, const passed *p, int fd, int file)
         return;
     }
     sr_conn_enter(e, c);
+    sr_capacity_taken(e, fd);
     sr_counters_add(&e->row->counters.taken, 1);
     c->preface = p->preface;
     c->requests = p->requests;

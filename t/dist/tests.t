@@ -98,6 +98,7 @@ my %ELSEWHERE = (
     'lib/Sirius/Worker/Engine.pm' => 'psgi/suite log/reopen',
 
     'src/conn/spools.c' => 'fair/temporary_files c/output',
+    'src/conn/accept.c' => 'c/conn fair/room',
     'src/conn/accesslog.c' => 'log/server log/values',
     'src/conn/capacity.c' => 'fair/room faults/descriptors',
     'src/conn/connection.c' => 'c/conn',
