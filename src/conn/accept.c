@@ -7,6 +7,7 @@
 #include "capacity.h"
 #include "client.h"
 #include "deadline.h"
+#include "listener.h"
 #include "finish.h"
 #include "handshake.h"
 #include "trouble.h"
@@ -29,7 +30,7 @@ static void no_descriptor(sr_engine *e, int err)
 {
     if (e->made_room || !sr_capacity_close_oldest(e)) {
         sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, err);
-        sr_engine_pause(e);
+        sr_listeners_pause(e);
     } else {
         e->made_room = true;
     }
@@ -74,7 +75,7 @@ sr_intake sr_accept(sr_engine *e, sr_listener *l, sr_task *task)
     struct sockaddr_storage from;
     socklen_t len = sizeof from;
     if (sr_capacity_awaits(e)) {
-        sr_engine_pause(e);
+        sr_listeners_pause(e);
         return SR_INTAKE_WAIT;
     }
     int fd = sr_descriptors_above(
@@ -82,7 +83,7 @@ sr_intake sr_accept(sr_engine *e, sr_listener *l, sr_task *task)
     if (fd < 0) {
         if (errno == EINVAL) {
             l->over = true;
-            sr_engine_listeners(e, e->listening);
+            sr_listeners_watch(e, e->listening);
         } else if (out_of_descriptors(errno)) {
             no_descriptor(e, errno);
         }

@@ -2,6 +2,7 @@
 
 #include "../net/descriptors.h"
 #include "deadline.h"
+#include "listener.h"
 #include "trouble.h"
 
 #include <errno.h>
@@ -71,7 +72,7 @@ void sr_capacity_taken(sr_engine *e, int fd)
     while (e->high && conns > e->spare && conns + e->besides > e->scarce) {
         if (!sr_capacity_close_oldest(e)) {
             sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, EMFILE);
-            sr_engine_pause(e);
+            sr_listeners_pause(e);
             return;
         }
         conns = (int)e->n_conns;
@@ -92,4 +93,14 @@ bool sr_capacity_awaits(const sr_engine *e)
         if (!sr_link_alone(&e->deadlines[UNFINISHED[i]]))
             return false;
     return true;
+}
+
+void sr_capacity_resume(sr_engine *e)
+{
+    if (!e->listeners_again || e->listeners_again > e->now)
+        return;
+    e->listeners_again = 0;
+    e->made_room = false;
+    sr_capacity_recount(e);
+    sr_listeners_watch(e, e->listening);
 }

@@ -31,4 +31,7 @@ bool sr_capacity_close_oldest(sr_engine *e);
 void sr_capacity_taken(sr_engine *e, int fd); /* the connection that was entered last has this descriptor */
 void sr_capacity_recount(sr_engine *e);       /* counts the descriptors in use, before accepting again */
 
+/* In each step of the loop: ends the pause of the listeners when it is over. */
+void sr_capacity_resume(sr_engine *e);
+
 #endif

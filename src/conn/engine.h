@@ -163,32 +163,10 @@ typedef struct sr_engine {
     sr_row no_row;
 } sr_engine;
 
-/*
- * Makes an engine, in one allocation of about 150 KiB and its scratch buffer. `control` is -1 or a pipe.
- * Hooks, scoreboard and row are set afterwards. Returns 0 or errno.
- */
-int sr_engine_new(sr_engine **out, const sr_config *config, int control);
-void sr_engine_free(sr_engine *e); /* closes all connections; NULL is fine */
-
-/* Adds a listening, non-blocking socket, which stays the caller's. Returns 0 or errno (ENOSPC: too many). */
-int sr_engine_listen(sr_engine *e, int fd, bool is_unix);
-
-void sr_engine_listeners(sr_engine *e,
-                         bool on);   /* puts the listeners into the epoll set, or takes them out */
-void sr_engine_pause(sr_engine *e);  /* leaves them alone for 100 ms: accept can't succeed now */
-void sr_engine_resume(sr_engine *e); /* in each step of the loop: ends that pause when it is over */
-
 void sr_engine_tick(sr_engine *e); /* reads the clock */
 
 /* Writes state and numbers of connections to the row, for the status page and the like. */
 void sr_engine_publish(sr_engine *e, sr_worker_state state);
-
-/*
- * In each step of the loop while the edge ends: accepts nobody, and shortens the limits of idle connections
- * to a second. True: no connection is left but such as an application has taken over (psgix.io), and what it
- * has written is sent, as far as that was possible within a second.
- */
-bool sr_engine_drain_step(sr_engine *e);
 
 /* A number for the id of a request that has none in the queue, in place of that. */
 static inline uint64_t sr_engine_id(sr_engine *e)

@@ -4,10 +4,13 @@
 #include "edge.h"
 
 #include "../conn/accept.h"
+#include "../conn/capacity.h"
 #include "../conn/deadline.h"
 #include "../conn/expire.h"
 #include "../conn/finish.h"
 #include "../conn/handshake.h"
+#include "../conn/lifetime.h"
+#include "../conn/listener.h"
 #include "../conn/pump.h"
 #include "../conn/relay.h"
 #include "../conn/slowest.h"
@@ -153,7 +156,7 @@ static int open_all(sr_edge *ed, const sr_settings *s)
         return err;
     for (unsigned i = 0; i < s->n_listeners; i++) {
         ed->sites[i] = s->listeners[i].site;
-        if ((err = sr_engine_listen(ed->engine, s->listeners[i].fd, s->listeners[i].is_unix)))
+        if ((err = sr_listeners_add(ed->engine, s->listeners[i].fd, s->listeners[i].is_unix)))
             return err;
         ed->engine->listeners[i].is_tls = s->listeners[i].is_tls;
     }
@@ -540,12 +543,12 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     sr_limits_expire_abandoned(ed);
     sr_crew_resume_lines(ed);
     sr_crew_resume_lobby(ed);
-    sr_engine_resume(e);
+    sr_capacity_resume(e);
     if (e->draining) {
         if (sr_stop_step(ed))
             return false;
     } else if (!e->listening && !e->retiring) {
-        sr_engine_listeners(e, true);
+        sr_listeners_watch(e, true);
     }
     sr_mend(ed);
     look_after(ed);

@@ -10,6 +10,7 @@
 
 #include "../conn/capacity.h"
 #include "../conn/deadline.h"
+#include "../conn/listener.h"
 #include "../net/descriptors.h"
 #include "../net/tempfile.h"
 
@@ -257,7 +258,7 @@ void sr_heir_begin(sr_edge *ed, int fd)
     e->retiring = true;
     ed->end_at = e->now + ed->graceful_ns;
     ed->heir_by = e->now + TELL_NS;
-    sr_engine_listeners(e, false);
+    sr_listeners_watch(e, false);
     if (sr_loop_add(&e->loop, &ed->heir, EPOLLIN))
         heir_lost(ed);
 }

@@ -2,6 +2,7 @@
 
 #include "../conn/capacity.h"
 #include "../conn/deadline.h"
+#include "../conn/listener.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -128,7 +129,7 @@ void sr_others_asked(sr_edge *ed)
         ;
     /* another edge could not accept: adding the listeners again makes epoll report them again */
     if (e->listening) {
-        sr_engine_listeners(e, false);
-        sr_engine_listeners(e, true);
+        sr_listeners_watch(e, false);
+        sr_listeners_watch(e, true);
     }
 }

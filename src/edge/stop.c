@@ -1,6 +1,8 @@
 #include "stop.h"
 
 #include "../conn/finish.h"
+#include "../conn/lifetime.h"
+#include "../conn/listener.h"
 #include "crew.h"
 #include "deliver.h"
 
@@ -41,7 +43,7 @@ void sr_stop_owner_ended(sr_edge *ed)
     sr_engine *e = ed->engine;
     sr_loop_remove(&e->loop, &ed->owner_end);
     sr_stop_begin(ed, true);
-    sr_engine_listeners(e, false);
+    sr_listeners_watch(e, false);
     for (unsigned i = 0; i < e->n_listeners; i++) {
         close(e->listeners[i].source.fd);
         e->listeners[i].over = true;

@@ -1,6 +1,7 @@
 /* deadline: lists in order of time, one for each kind */
 #include "conn/deadline.h"
 #include "conn/expire.h"
+#include "conn/lifetime.h"
 #include "tap.h"
 
 #include <unistd.h>

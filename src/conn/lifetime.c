@@ -1,0 +1,104 @@
+#include "lifetime.h"
+
+#include "capacity.h"
+#include "deadline.h"
+#include "expire.h"
+#include "listener.h"
+#include "relay.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+int sr_engine_new(sr_engine **out, const sr_config *config, int control)
+{
+    sr_engine *e = calloc(1, sizeof *e);
+    char *scratch = malloc(SR_SCRATCH);
+    int err = e && scratch ? sr_loop_init(&e->loop) : ENOMEM;
+    if (err) {
+        free(e);
+        free(scratch);
+        return err;
+    }
+    e->scratch = scratch;
+    e->config = *config;
+    sr_link_init(&e->all);
+    sr_leased_init(&e->leased);
+    sr_link_init(&e->buffered);
+    sr_link_init(&e->handshakes);
+    sr_link_init(&e->endings);
+    sr_deadlines_init(e);
+    e->row = &e->no_row;
+    sr_capacity_init(e);
+    e->control = (sr_source){.fd = control, .kind = SR_SOURCE_CONTROL};
+    if (control >= 0 && (err = sr_loop_add(&e->loop, &e->control, EPOLLIN))) {
+        sr_engine_free(e);
+        return err;
+    }
+    sr_engine_tick(e);
+    if (getrandom(&e->nonce, sizeof e->nonce, GRND_NONBLOCK) != (ssize_t)sizeof e->nonce)
+        e->nonce = (uint64_t)sr_clock_wall() ^ (uint64_t)getpid() << 48;
+    *out = e;
+    return 0;
+}
+
+static void close_all(sr_engine *e)
+{
+    while (!sr_link_alone(&e->all)) {
+        sr_conn *c = SR_LIST_ENTRY(e->all.next, sr_conn, all);
+        sr_conn_close(e, c, c->state == SR_CONN_LINGER ? c->why : SR_CLOSED_STOP);
+    }
+    /* they are closed, and must not be counted as lost */
+    atomic_store_explicit(&e->row->connections, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->row->waiting, 0, memory_order_relaxed);
+}
+
+void sr_engine_free(sr_engine *e)
+{
+    if (!e)
+        return;
+    close_all(e);
+    sr_leased_free(&e->leased);
+    sr_loop_free(&e->loop);
+    sr_accesslog_end(e);
+    sr_tls_free(e->tls);
+    free(e->scratch);
+    free(e);
+}
+
+/*
+ * An application that has taken over a plain connection has the socket, and the end of this process means
+ * nothing to it. So it must not hold up the end where it has one end of a pair; but what it has written before is
+ * sent.
+ */
+static bool only_tunnels(sr_engine *e)
+{
+    if (e->n_conns > e->n_tunnels) {
+        e->tunnels_until = 0;
+        return false;
+    }
+    if (!e->tunnels_until)
+        e->tunnels_until = e->now + SR_SECOND;
+    if (e->now >= e->tunnels_until)
+        return true;
+    for (sr_link *l = e->all.next; l != &e->all; l = l->next)
+        if (sr_relay_busy(SR_LIST_ENTRY(l, sr_conn, all)))
+            return false;
+    return true;
+}
+
+/*
+ * A client that was active within the last second may be about to send. It gets one more response, with
+ * "Connection: close", instead of a closed connection.
+ */
+bool sr_engine_drain_step(sr_engine *e)
+{
+    sr_listeners_watch(e, false);
+    sr_deadline_shorten(e, SR_DEADLINE_LINGER, SR_SECOND);
+    sr_deadline_shorten(e, SR_DEADLINE_IDLE, SR_SECOND);
+    sr_deadline_shorten(e, SR_DEADLINE_HEAD, SR_SECOND);
+    sr_deadline_shorten(e, SR_DEADLINE_HANDSHAKE, SR_SECOND);
+    sr_expire(e);
+    return !e->n_conns || only_tunnels(e);
+}
