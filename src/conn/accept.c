@@ -7,9 +7,10 @@
 #include "capacity.h"
 #include "client.h"
 #include "deadline.h"
-#include "listener.h"
 #include "finish.h"
 #include "handshake.h"
+#include "listener.h"
+#include "proxyhead.h"
 #include "trouble.h"
 
 #include <errno.h>
@@ -61,7 +62,7 @@ static void no_room(sr_engine *e, sr_conn *c)
     ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT);
     sr_bytes view = sr_bytes_of(e->scratch, n > 0 ? (size_t)n : 0);
     sr_trouble_count(e, SR_TROUBLE_CONNECTIONS, 1, 0);
-    if (view.len && c->preface && sr_client_preface(c, &view, true) == SR_PREFACE_BAD) {
+    if (view.len && c->preface && sr_proxyhead_take(c, &view, true) == SR_PROXYHEAD_BAD) {
         sr_conn_close(e, c, SR_CLOSED_PROXY);
         return;
     }

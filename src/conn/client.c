@@ -1,32 +1,11 @@
 #include "client.h"
 
 #include "../http/started.h"
-#include "../net/proxyline.h"
 
 bool sr_client_welcome(const sr_engine *e, const sr_peer *peer)
 {
     const sr_config *config = &e->config;
     return !config->proxy_protocol || !config->trusted.n || sr_cidrs_have(&config->trusted, peer);
-}
-
-sr_preface sr_client_preface(sr_conn *c, sr_bytes *view, bool in_scratch)
-{
-    sr_proxyline line;
-    switch (sr_proxyline_feed(&line, *view)) {
-    case SR_PROXYLINE_MORE:
-        return !in_scratch || sr_buffer_add_bytes(&c->in, *view) ? SR_PREFACE_MORE : SR_PREFACE_BAD;
-    case SR_PROXYLINE_BAD:
-        return SR_PREFACE_BAD;
-    case SR_PROXYLINE_DONE:
-        break;
-    }
-    c->preface = false;
-    if (line.named)
-        c->peer = line.peer;
-    *view = sr_bytes_of(view->at + line.len, view->len - line.len);
-    if (!in_scratch)
-        sr_conn_forget_request(c, line.len);
-    return view->len ? SR_PREFACE_DONE : SR_PREFACE_MORE;
 }
 
 typedef struct walk {

@@ -7,24 +7,12 @@
  * protocol. The client of a request is that peer, or the address that trusted proxies give in the fields of
  * the request.
  *
- * Called by: intake. Failure: none but SR_PREFACE_BAD.
+ * Called by: intake. Failure: none.
  */
 #include "engine.h"
 
-typedef enum sr_preface {
-    SR_PREFACE_MORE, /* the header is not complete and what came is kept; or it is, and nothing follows yet */
-    SR_PREFACE_DONE, /* the header was read; the view is now what follows it */
-    SR_PREFACE_BAD,  /* close the connection without an answer */
-} sr_preface;
-
 /* Whether this peer may connect: with --proxy-protocol and --trust-proxy trusted proxies only. */
 bool sr_client_welcome(const sr_engine *e, const sr_peer *peer);
-
-/*
- * Reads the header of the PROXY protocol, for a connection with c->preface, and sets its peer. `in_scratch`:
- * the view lies in the scratch buffer, not in c->in.
- */
-sr_preface sr_client_preface(sr_conn *c, sr_bytes *view, bool in_scratch);
 
 /*
  * The limits for heads on this connection, whose peer is known: --underscores may hold for trusted proxies

@@ -7,6 +7,7 @@
 #include "client.h"
 #include "deadline.h"
 #include "finish.h"
+#include "proxyhead.h"
 #include "send.h"
 #include "slowest.h"
 #include "spools.h"
@@ -229,11 +230,11 @@ bool sr_intake_is_head(const sr_conn *c)
 static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, sr_task *task)
 {
     if (c->preface) {
-        sr_preface preface = sr_client_preface(c, &view, in_scratch);
-        if (preface == SR_PREFACE_BAD)
+        sr_proxyhead preface = sr_proxyhead_take(c, &view, in_scratch);
+        if (preface == SR_PROXYHEAD_BAD)
             sr_conn_close(e, c, SR_CLOSED_PROXY);
-        if (preface != SR_PREFACE_DONE)
-            return preface == SR_PREFACE_BAD ? TAKE_OVER : TAKE_MORE;
+        if (preface != SR_PROXYHEAD_DONE)
+            return preface == SR_PROXYHEAD_BAD ? TAKE_OVER : TAKE_MORE;
         if (in_scratch)
             e->fresh = view;
     }

@@ -10,6 +10,6 @@
 int sr_listeners_add(sr_engine *e, int fd, bool is_unix);
 
 void sr_listeners_watch(sr_engine *e, bool on); /* puts the listeners into the epoll set, or takes them out */
-void sr_listeners_pause(sr_engine *e);              /* leaves them alone for 100 ms: accept can't succeed now */
+void sr_listeners_pause(sr_engine *e);          /* leaves them alone for 100 ms: accept can't succeed now */
 
 #endif

@@ -61,4 +61,3 @@ void sr_spools_failed(sr_engine *e, int err)
     e->disk_full_until = e->now + FULL_NS;
     e->disk_full_frees = frees;
 }
-

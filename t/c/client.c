@@ -1,5 +1,6 @@
 /* client: whom a connection and a request come from. An engine that only has a configuration, connections without sockets. */
 #include "conn/client.h"
+#include "conn/proxyhead.h"
 
 #include <stdlib.h>
 
@@ -76,14 +77,14 @@ static void preface(void)
     for (size_t first = 1; first <= all; first++) {
         sr_conn *c = conn_of("127.0.0.1", true);
         sr_bytes view = sr_bytes_of(guarded(bytes, first), first);
-        sr_preface got = sr_client_preface(c, &view, true);
+        sr_proxyhead got = sr_proxyhead_take(c, &view, true);
         right &=
-            got == (first > header ? SR_PREFACE_DONE : SR_PREFACE_MORE) && c->preface == (first < header);
+            got == (first > header ? SR_PROXYHEAD_DONE : SR_PROXYHEAD_MORE) && c->preface == (first < header);
         right &= sr_buffer_len(&c->in) == (first < header ? first : 0);
         if (first < header) {
             sr_buffer_add(&c->in, bytes + first, all - first);
             view = sr_bytes_of(sr_buffer_at(&c->in), all);
-            right &= sr_client_preface(c, &view, false) == SR_PREFACE_DONE && !c->preface;
+            right &= sr_proxyhead_take(c, &view, false) == SR_PROXYHEAD_DONE && !c->preface;
             right &= view.at == sr_buffer_at(&c->in) && sr_buffer_len(&c->in) == 3;
         }
         right &= first == header || (view.len == (first > header ? first - header : 3) && *view.at == 'G');
@@ -96,20 +97,20 @@ static void preface(void)
     sr_bytes view = SR_BYTES(V1);
     sr_buffer_add_bytes(&c->in, view);
     view.at = sr_buffer_at(&c->in);
-    ok(sr_client_preface(c, &view, false) == SR_PREFACE_MORE && !c->preface && !c->in.data,
+    ok(sr_proxyhead_take(c, &view, false) == SR_PROXYHEAD_MORE && !c->preface && !c->in.data,
        "nothing behind it: nothing is kept");
     is_peer(&c->peer, "192.0.2.7 56324", "the peer");
     sr_conn_free(c);
 
     c = conn_of("127.0.0.1", true);
     view = SR_BYTES("PROXY UNKNOWN\r\nGET");
-    ok(sr_client_preface(c, &view, true) == SR_PREFACE_DONE && !c->preface, "UNKNOWN");
+    ok(sr_proxyhead_take(c, &view, true) == SR_PROXYHEAD_DONE && !c->preface, "UNKNOWN");
     is_peer(&c->peer, "127.0.0.1 0", "names nobody");
     sr_conn_free(c);
 
     c = conn_of("127.0.0.1", true);
     view = SR_BYTES("GET / HTTP/1.1\r\n");
-    ok(sr_client_preface(c, &view, true) == SR_PREFACE_BAD && c->preface, "no header");
+    ok(sr_proxyhead_take(c, &view, true) == SR_PROXYHEAD_BAD && c->preface, "no header");
     sr_conn_free(c);
 }
 

@@ -110,6 +110,7 @@ my %ELSEWHERE = (
     'src/conn/leased.c' => 'psgi/reuse http/sendfile',
     'src/conn/lifetime.c' => 'c/conn process/stop',
     'src/conn/listener.c' => 'fair/room faults/descriptors',
+    'src/conn/proxyhead.c' => 'c/client',
     'src/conn/pump.c' => 'tls/io',
     'src/conn/relay.c' => 'tls/io',
     'src/conn/send.c' => 'c/conn faults/io',
