@@ -212,6 +212,7 @@ subtest 'the access log' => sub {
 sub installed {
     my $root = $Sirius::Test::Server::ROOT;
     my $home = "$dir/installed";
+    system( 'rm', '-rf', $home ) == 0 or die "rm: $?";
     system( 'cp', '-a', "$root/blib", $home ) == 0 or die "cp: $?";
     return ( "$home/arch/auto/Sirius/sirius-edge",
         [ $^X, "-I$home/lib", "-I$home/arch", "$root/bin/sirius" ] );
@@ -419,6 +420,58 @@ SCRIPT
         is_deeply [ $server->edges ], \@edges, 'and the one of before goes on';
     }
     is $server->ask('GET /')->status, 200, 'it serves';
+    $server->stop;
+};
+
+# Whoever waits for a reload is told that the edges are those of before, and the admin port goes on
+subtest 'reload --wait while the program of edges is one that fails, hangs or is missing' => sub {
+    my ( $file,    $command ) = installed();
+    my ( $control, $admin )   = ( "$dir/renew.control", "$dir/renew.admin" );
+    my $server = Sirius::Test::Server->start(
+        app     => $APP,
+        command => $command,
+        args    => [ qw(--workers 2 --err-respawn-interval 0.1 --control), $control, '--admin', $admin ]
+    );
+    $server->wait_log( qr/ready after /, 20 );
+    $server->{may_crash} = 1;
+    my $reload = sub {
+        my $text
+            = qx("$^X" -Mblib=$Sirius::Test::Server::ROOT/blib $Sirius::Test::Server::ROOT/bin/sirius ctl --control $control reload --wait 2>&1);
+        return ( $? >> 8, $text );
+    };
+    my $probe = sub {
+        my $client = eval { Sirius::Test::Client->new("unix:$admin") } or return q();
+        return $client->ask('GET /readyz')->status;
+    };
+    my ($edge) = $server->edges;
+    my $good = "$file.good";
+    system( 'cp', '-p', $file, $good ) == 0 or die "cp: $?";
+    replace( $file, "#!/bin/sh\nexit 3\n" );
+    my ( $status, $text ) = $reload->();
+    is $status, 1, 'a program that fails: it fails';
+    like $text,
+        qr/is serving, but edge \d+ exited with status 3 before it was ready: edge $edge keeps serving/,
+        'with the reason';
+    is_deeply [ $server->edges ], [$edge], 'the edge goes on';
+    like
+        qx("$^X" -Mblib=$Sirius::Test::Server::ROOT/blib $Sirius::Test::Server::ROOT/bin/sirius ctl --control $control status),
+        qr/^edge \d+ exited with status 3 before it was ready/m, 'ctl status shows it';
+    is $server->ask('GET /')->status, 200, 'requests are answered';
+    ok until_true( 20, sub { $server->log =~ /the supervisor now runs/ } ), 'the supervisor is the new one'
+        or diag $server->log;
+    ok until_true( 10, sub { $probe->() eq '200' } ), 'the admin port is there' or diag $server->log;
+    unlink $file or die "unlink: $!";
+    ( $status, $text ) = $reload->();
+    is $server->ask('GET /')->status, 200, 'without a program: requests are answered';
+    ok until_true( 10, sub { $probe->() eq '200' } ), 'and probes';
+    rename $good, $file or die "rename: $!";
+    utime time + 20, time + 20, $file;
+    ( $status, $text ) = $reload->();
+    is $status, 0, 'the right program is there again: it succeeds' or diag $text, $server->log;
+    ok until_true( 20, sub { my @now = $server->edges; @now == 1 && $now[0] != $edge } ), 'with a new edge'
+        or diag $server->log;
+    is $server->ask('GET /')->status, 200, 'which serves';
+    ok until_true( 10, sub { $probe->() eq '200' } ), 'so does the admin port';
     $server->stop;
 };
 

@@ -258,6 +258,7 @@ sub _start_edge {
         access_log => undef,
         alive      => $alive,
         conf       => _conf( $self->{supervisor}->conf ),
+        fallback   => sub { my $edge = $port->{supervisor}->edge; $edge && $edge->proven },
         listeners  => $self->{listeners},
         role       => 'admin edge',
         said       => 'admin port: ',

@@ -63,12 +63,12 @@ sub stopped {
     return;
 }
 
-# Whether the old generations are gone, and the files of certificates are read
+# Whether the old generations are gone, the files of certificates are read, and no edge is about to take over
 sub _drained {
     my $supervisor = shift->{supervisor};
     my $edge       = $supervisor->edge;
     return !grep( { $_->is_draining } $supervisor->generations->all )
-        && !( $edge && $edge->reads_certificates );
+        && !( $edge && ( $edge->reads_certificates || !$edge->settled ) );
 }
 
 sub _reload {
@@ -87,7 +87,7 @@ sub _reload {
 sub _reloaded {
     my ( $self, $answer ) = @_;
     my $edge  = $self->{supervisor}->edge;
-    my $fault = $edge && $edge->certificates_fault;
+    my $fault = $edge && ( $edge->certificates_fault // $edge->fault );
     return defined $fault ? { ok => 0, error => "$answer->{text}, but $fault" } : $answer;
 }
 
@@ -111,6 +111,7 @@ sub _status {
     my %status     = (
         certificates       => [ $edge ? $edge->certificates : () ],
         certificates_fault => $edge && $edge->certificates_fault,
+        edge_fault         => $edge && $edge->fault,
         crls               => [ $edge ? $edge->crls : () ],
         edges              => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
         loading            => $loading && { map { $_ => $loading->$_ } qw(number since) },
@@ -178,7 +179,8 @@ Sirius::Control::Commands - the commands of sirius ctl, as the supervisor runs t
 The commands of L<Sirius::CLI::Ctl>, as they arrive over the socket of L<Sirius::Control::Server>: C<status>,
 C<reload>, C<stop> and C<workers>. An answer is a hash with C<ok> and C<text>, or with C<error> and, if a reload has
 failed, C<said>: what the new generation has printed. With C<wait>, C<reload> is answered when the new generation
-serves, the old one is gone and the files of certificates are read, which is a failure if those are not used, C<workers> when that many serve, and C<stop> at the very end.
+serves, the old one is gone, the files of certificates are read and edges are renewed, which is a failure if those are not used or these
+were not,  C<workers> when that many serve, and C<stop> at the very end.
 
 =head1 METHODS
 

@@ -57,6 +57,8 @@ sub certificates {
 }
 
 # Why those of the files are not in use. Waits for nothing: undefined as well while they are being read
+sub fault { return shift->{fault} }
+
 sub certificates_fault {
     my $self = shift;
     return $self->{keeper} && $self->{keeper}->fault;
@@ -217,6 +219,7 @@ sub renew {
     my @keys  = grep {/$KEYS/} @{ $words || [] };
     $words = [ grep { !/$KEYS/ } @$words ] if $words;
     @{$self}{qw(settings said_last)} = ( $words, $said ) if $words && @$words;
+    delete $self->{fault};
     $self->_change_program;
     $self->renew_certificates(@keys);
     $self->{renews} = 1;
@@ -277,6 +280,13 @@ sub serves {
 }
 
 # None is starting in another's place
+# Of the edges that serve
+sub proven {
+    my $self = shift;
+    my ($place) = grep { $_->role eq 'serves' && $_->is_ready && $_->program } $self->_places;
+    return $place && $place->program;
+}
+
 sub settled {
     my $self = shift;
     return !grep { $_->role eq 'heir' } $self->_places;
@@ -292,7 +302,7 @@ sub start {
 sub state {
     my $self = shift;
     return {
-        ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(heard said_last settings) ),
+        ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(fault heard said_last settings) ),
         ( map { $_ => fileno $self->{$_} } qw(common news report) ),
         places => [ map { $_->state } $self->_places ],
         $self->{keeper} ? ( keeper => $self->{keeper}->state ) : (),
@@ -345,6 +355,7 @@ sub _ended {
         $self->_over;
         Sirius::Log->fail("$how: the server cannot start");
     }
+    $had{program} = $self->_other_program( $had{program} ) if !$ready;
     $place->resume(%had);
     my $delay
         = $ready
@@ -360,6 +371,21 @@ sub _ended {
 sub _board {
     my $self = shift;
     return $self->{scoreboard} ? $self->{scoreboard}->descriptor : ();
+}
+
+# Why edges could not be renewed, until the next reload
+sub _fault {
+    my ( $self, $text ) = @_;
+    $self->{fault} = $text;
+    return Sirius::Log->error($text);
+}
+
+# Instead of one that never became ready: the one that serves already
+sub _other_program {
+    my ( $self, $program ) = @_;
+    my $other = $self->{fallback} && $self->{fallback}->() or return $program;
+    return $program if $program && $program->build eq $other->build;
+    return $self->{program} = $other;
 }
 
 # A reload: from now on the program that is installed is started
@@ -430,10 +456,9 @@ sub _not_renewed {
     $before->no_heir;
     delete $self->{renews};    # the next reload tries again
     $self->{program} = $before->program;
-    Sirius::Log->error( "$how before it was ready: "
+    return $self->_fault( "$how before it was ready: "
             . ( $before->pid ? 'edge ' . $before->pid . ' keeps serving' : 'starting another' )
             . ' with the previous settings' );
-    return;
 }
 
 # Tells workers that no edge is in this place any more
@@ -536,7 +561,7 @@ sub _renew {
         delete @{$self}{qw(renews waits)};    # the next reload tries again
         $place->no_heir;
         $self->{program} = $place->program;
-        return Sirius::Log->error( 'cannot start an edge in place of edge '
+        return $self->_fault( 'cannot start an edge in place of edge '
                 . $place->pid
                 . ", which keeps serving with its settings: $error" );
     }
@@ -643,6 +668,10 @@ The handles by which edges wake each other, in the order of their places.
 =head2 certificates, crls
 
 What L<Sirius::Edge::Keeper/certificates> and L<Sirius::Edge::Keeper/crls> return; nothing without TLS.
+
+=head2 fault
+
+Why edges were not renewed at the last reload; the ones of before go on. Undef if they were.
 
 =head2 certificates_fault, reads_certificates
 

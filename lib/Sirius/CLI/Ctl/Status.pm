@@ -27,8 +27,8 @@ sub text {
         if @certificates;
     my @crls = sort { $a->{expires} <=> $b->{expires} } @{ $status->{crls} || [] };
     $text .= "\n" . _table( [ 'CRL of', 'file', 'days left' ], map { _certificate($_) } @crls ) if @crls;
-    my $fault = $status->{certificates_fault};
-    $text .= Sirius::Base::Text->harmless($fault) . "\n" if defined $fault;
+    $text .= Sirius::Base::Text->harmless($_) . "\n"
+        for grep {defined} @{$status}{qw(certificates_fault edge_fault)};
     my @rows = sort { $a->{generation} <=> $b->{generation} || $a->{pid} <=> $b->{pid} } @{ $status->{rows} };
     my @connections = grep { !@edges } 'connections';
     $text .= "\n"
