@@ -137,6 +137,8 @@ typedef struct sr_engine {
     sr_bytes current_view;
     sr_bytes fresh;          /* the bytes that were read last, in scratch */
     const sr_conn *fresh_of; /* the connection that they are from; NULL: it is gone */
+    bool looked;             /* they are still in the socket */
+    bool has_held;           /* a request of HTTP/1.0 has come on a unix socket */
 
     /* handshake.c */
     sr_link handshakes;    /* connections in HANDSHAKE that can go on */

@@ -47,7 +47,32 @@ static bool keep_parse(sr_engine *e, sr_conn *c)
     c->parse = malloc(sizeof *c->parse);
     if (c->parse)
         memcpy(c->parse, &e->request, used);
+    if (!e->request.minor)
+        c->minor = 0; /* its version is 1.0, or not known yet: may_hold */
     return c->parse != NULL;
+}
+
+/*
+ * No reset can be sent on a unix socket, but the peer gets ECONNRESET if a socket is closed with bytes in it that nobody has
+ * read. To leave one, a read has to look first, which costs another system call. So it does for the first request of a
+ * connection, for the rest of one that is not known to be of 1.1, and always once a request of 1.0 has come on any unix socket:
+ * proxies may send requests of both versions on one connection.
+ */
+static inline bool may_hold(const sr_engine *e, const sr_conn *c)
+{
+    return (!c->minor || e->has_held) && !c->transport && e->listeners[c->listener].is_unix;
+}
+
+/*
+ * Whether this request of 1.0 was read with its last byte, as it is the first on any unix socket and behind one of 1.1. From now on
+ * each read looks.
+ */
+static bool is_unheld(sr_engine *e, const sr_conn *c)
+{
+    if (c->transport || !e->listeners[c->listener].is_unix)
+        return false;
+    e->has_held = true;
+    return !e->looked && !c->held;
 }
 
 /* --- a whole request --- */
@@ -55,6 +80,12 @@ static bool keep_parse(sr_engine *e, sr_conn *c)
 static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, bool in_scratch,
                   sr_task *task)
 {
+    if (!r->minor &&
+        is_unheld(e,
+                  c)) { /* a client has to be prepared for it, and sends the request again (RFC 9112 9.3.1) */
+        sr_finish_close(e, c, SR_CLOSED_AFTER);
+        return TAKE_OVER;
+    }
     sr_deadline_clear(e, c);
     c->ready_at = e->now;
     c->state = SR_CONN_SERVING;
@@ -291,14 +322,10 @@ static void ended(sr_engine *e, sr_conn *c)
         sr_finish_refuse(e, c, 400, SR_REFUSED_INCOMPLETE, sr_intake_is_head(c));
 }
 
-/*
- * Whether this request may need to be reset. No reset can be sent on a unix socket, but the peer gets ECONNRESET if a
- * socket is closed with bytes in it that nobody has read. Version 1 of a request says that it can't be one of 1.0,
- * as nobody changes the version on a connection.
- */
-static inline bool may_hold(const sr_engine *e, const sr_conn *c)
+/* Whether bytes follow the request that is ready, and so perhaps a request of 1.0 that could not be held later. */
+static bool is_followed(const sr_engine *e)
 {
-    return !c->minor && !c->transport && e->listeners[c->listener].is_unix;
+    return e->current_view.len > e->current_used;
 }
 
 /* Reads what was looked at, into its own place, all or all but a byte. */
@@ -329,7 +356,7 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
     e->fresh_of = c;
     for (int reads = 0;;) {
         size_t room = c->body && c->body->dear ? DEAR : SR_SCRATCH;
-        bool looks = may_hold(e, c);
+        bool looks = e->looked = may_hold(e, c);
         ssize_t n = looks ? recv(c->source.fd, e->scratch, room, MSG_PEEK | MSG_DONTWAIT)
                           : sr_transport_read(c->transport, c->source.fd, e->scratch, room);
         if (n < 0 && errno == EINTR)
@@ -348,7 +375,7 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
         }
         take t = take_bytes(e, c, e->fresh, task);
         if (looks && t != TAKE_OVER)
-            consume(e, c, (size_t)n, t == TAKE_READY && !c->minor);
+            consume(e, c, (size_t)n, t == TAKE_READY && (!c->minor || is_followed(e)));
         if (t != TAKE_MORE)
             return outcome(e, c, t);
         if (n < SR_SCRATCH || ++reads == READS_PER_EVENT || (c->body && c->body->dear))
@@ -398,5 +425,6 @@ sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task)
     if (c->transport && (c->parse || !sr_buffer_len(&c->in)))
         return sr_intake_readable(e, c, task);
     sr_bytes view = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
+    e->looked = false;
     return outcome(e, c, take_head(e, c, view, false, task));
 }

@@ -159,14 +159,16 @@ static int add(sr_edge *ed, batch *b, sr_conn *c)
 {
     bool idle = !sr_link_alone(&c->timer) && c->timer_kind == SR_DEADLINE_IDLE;
     passed *p = &b->what.conns[b->what.n];
-    size_t bytes = sr_buffer_len(&c->in);
+    /* a byte that is held is the last in c->in; the heir reads it, and can hold it */
+    sr_buffer in = c->in;
+    in.end -= c->held;
+    size_t bytes = sr_buffer_len(&in);
     sr_buffer transport = {0};
     int file = -1;
-    sr_conn_release(c); /* a byte that is held is in c->in already, and must not be read again */
     bool packed = sr_transport_pack(c->transport, &transport);
     size_t state = sr_buffer_len(&transport);
     if (packed && (bytes || state))
-        file = file_of(&transport, &c->in);
+        file = file_of(&transport, &in);
     if (transport.data)
         explicit_bzero(transport.data, transport.cap);
     sr_buffer_free(&transport);

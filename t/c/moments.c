@@ -621,6 +621,86 @@ static void before_it_has_begun(const moments_shape *shape)
     MUST(ftruncate(moments_log, 0) == 0);
 }
 
+/* --- a request of HTTP/1.0 behind one of HTTP/1.1 --- */
+
+static const moments_shape *shape_of(const char *name)
+{
+    for (int s = 0; s < MOMENTS_SHAPES; s++)
+        if (strcmp(moments_shapes[s].name, name) == 0)
+            return &moments_shapes[s];
+    MUST(false);
+    return NULL;
+}
+
+static moments_verdict verdict_of_next(void)
+{
+    int status;
+    moments_read(&client, 1 << 20);
+    return moments_judge(&client, &status);
+}
+
+/* On a connection of its own; the second is sent with the first or after it. Returns what comes of the second. */
+static moments_verdict second_of_two(bool together, bool dies)
+{
+    const moments_shape *new = shape_of("whole"), *old = shape_of("old");
+    now = (cell){.shape = old, .reads = true};
+    moments_hello(0);
+    moments_connect(&client);
+    moments_ask(&client, ++early_id, new);
+    if (together)
+        moments_ask(&client, ++early_id, old);
+    serve(0);
+    HOLDS(verdict_of_next() == V_WHOLE, "the first has no response");
+    if (!together)
+        moments_ask(&client, ++early_id, old);
+    settle();
+    if (!moments_workers[0].shape)
+        moments_take(0);
+    for (int i = 0; i < 2 && moments_workers[0].shape; i++) {
+        moments_write(0);
+        sr_worker_flush(&moments_workers[0].w);
+        settle();
+    }
+    if (dies)
+        worker_dies();
+    else
+        serve(0);
+    settle();
+    if (!dies && client.n &&
+        !client.ended) { /* the connection was kept for it: HTTP/1.0 ends with the close */
+        moments_wait(3 * SR_SECOND);
+        settle();
+    }
+    moments_verdict v = verdict_of_next();
+    HOLDS(client.ended, "the connection goes on");
+    HOLDS(v != V_PART || client.reset, "the end of a part is no reset");
+    moments_leave(&client);
+    moments_die(0);
+    moments_died(0);
+    settle();
+    HOLDS(moments_edge->queue.n_free == moments_edge->slots && moments_edge->engine->n_conns == 0,
+          "a slot or a connection is left");
+    return v;
+}
+
+static void old_behind_new(void)
+{
+    for (int together = 0; together < 2; together++) {
+        *why = '\0';
+        moments_begin();
+        moments_verdict first = second_of_two(together, true);
+        HOLDS(first == (together ? V_PART : V_NOTHING), "cut: %d", first);
+        HOLDS(second_of_two(together, false) == V_WHOLE, "it is not whole");
+        HOLDS(second_of_two(together, true) == V_PART, "cut, the next");
+        moments_end();
+        moments_told();
+        MUST(ftruncate(moments_log, 0) == 0);
+        ok(!*why, "HTTP/1.0 behind HTTP/1.1, sent %s it", together ? "with" : "after");
+        if (*why)
+            printf("# %s\n", why);
+    }
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -631,5 +711,7 @@ int main(int argc, char **argv)
                 pair_of(&rows[r], &moments_shapes[s]);
     for (int s = 0; s < MOMENTS_SHAPES && argc < 2; s++)
         before_it_has_begun(&moments_shapes[s]);
+    if (argc < 2)
+        old_behind_new();
     return done_testing();
 }

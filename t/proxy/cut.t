@@ -27,6 +27,10 @@ sub {
     my ( $what, $size ) = $env->{PATH_INFO} =~ m{\A/(?:\w+-)?(\w+)/(\d+)};
     my $body = do { local $/; readline $env->{'psgi.input'} };
     return [ 200, [], [ 'whole ' . length $body ] ] if $what eq 'array';
+    if ( $what eq 'iodie' || $what eq 'iokill' ) {
+        syswrite $env->{'psgix.io'}, "HTTP/1.1 200 OK\r\n\r\na part";
+        $end{ substr $what, 2 }->();
+    }
     if ( $what eq 'io' ) {
         my $io = $env->{'psgix.io'};
         syswrite $io, "HTTP/1.1 200 OK\r\n\r\nby itself, ";
@@ -90,6 +94,56 @@ subtest 'a second request on the connection' => sub {
     }
 };
 
+subtest 'behind a request of HTTP/1.1 on the connection' => sub {
+    my $new  = "GET /array/0 HTTP/1.1\r\nHost: a\r\n\r\n";
+    my $file = "POST /array/0 HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" . 'x' x 100_000;
+    my $kept = "GET /array/0 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+    my $old  = "POST /die/2000 HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello";
+    my $good = $old =~ s/die/good/r;
+    my $long = "POST /die/2000 HTTP/1.0\r\nContent-Length: 200000\r\n\r\n" . 'x' x 200_000;
+    my @case = (
+        [ 'in one write',                   1, $new . $old ],
+        [ 'behind two',                     2, $new . $new . $old ],
+        [ 'by itself',                      1, $new,        $old ],
+        [ 'behind two, by itself',          2, $new . $new, $old ],
+        [ 'behind one by itself',           2, $new,        $new . $old ],
+        [ 'behind one that is kept',        2, $new . $kept . $old ],
+        [ 'behind one that is kept, later', 2, $new, $kept . $old ],
+        [ 'behind a body',                  1, $file . $old ],
+        [ 'behind a body, later',           2, $new, $file . $old ],
+        [ 'with a body',                    1, $new . $long ],
+        [ 'with a body, later',             1, $new, $long ],
+    );
+    for my $at ( grep { $_ % 5 == 0 } 1 .. length($old) - 1 ) {
+        my @half = ( substr( $old, 0, $at ), substr $old, $at );
+        push @case, [ "split at byte $at", 1, $new . $half[0], $half[1] ],
+            [ "split at byte $at, later", 1, $new, @half ];
+    }
+    for my $case ( @case, map { [ "$_->[0], whole", $_->[1], map {s/die/good/r} @{$_}[ 2 .. $#$_ ] ] } @case )
+    {
+        my ( $name, $before, @piece ) = @$case;
+        my $client = $server->connect( to => $to{unix} );
+        for my $piece (@piece) {
+            $client->send($piece);
+            select undef, undef, undef, 0.02;
+        }
+        my @whole = map { $client->response->body } 1 .. $before;
+        my $wants = $name =~ /whole/ ? 'eof' : 'reset';
+        is join( ' ', scalar( grep {/\Awhole/} @whole ), asked($client) ), "$before $wants 2000", $name;
+    }
+    my $other = start_server( $APP, qw(--workers 1 --listen), "$dir/first" );
+    my $ask   = sub {
+        my $client = $other->connect( to => "unix:$dir/first" );
+        $client->ask('GET /array/0');
+        $client->send(shift);
+        return join ' ', asked($client);
+    };
+    is $ask->($good), 'eof 0', 'the first of HTTP/1.0 that comes at all is not served, and nothing is sent';
+    is $ask->($good), 'eof 2000',   'the next one is served';
+    is $ask->($old),  'reset 2000', 'or cut';
+    $other->stop;
+};
+
 subtest 'whole' => sub {
     for my $to ( sort keys %to ) {
         for my $case (
@@ -126,6 +180,17 @@ subtest 'psgix.io: the application reads what follows the request, and no byte o
     $client->send('more');
     is $client->rest, 'got more', 'it reads';
     is $client->end,  'eof',      'an orderly end';
+};
+
+subtest 'psgix.io: an application that dies' => sub {
+    for my $what (qw(iodie iokill)) {
+        for my $version ( "HTTP/1.0\r\n\r\n", "HTTP/1.1\r\nHost: a\r\n\r\n" ) {
+            my %end = map { $_ => ( asked( $server->connect( to => $to{$_} ), "GET /$what/0 $version" ) )[0] }
+                keys %to;
+            is_deeply \%end, { TCP => 'reset', unix => 'eof' },
+                "$what, " . substr( $version, 0, 8 ) . ': a reset, but none on a unix socket (PROTOCOL.md)';
+        }
+    }
 };
 
 subtest 'a client that goes while its request waits' => sub {
