@@ -39,9 +39,10 @@ static void linger_over(sr_engine *e, sr_conn *c)
     sr_deadline_set(e, c, SR_DEADLINE_LINGER);
 }
 
+/* A client that waits for the copy of a file (leased.h) is not slow. */
 static void stalled(sr_engine *e, sr_conn *c)
 {
-    if (late(e, c, LATE_NS) || sr_send_unacknowledged(c) < c->unacknowledged)
+    if (late(e, c, LATE_NS) || (c->out && c->out->stalled) || sr_send_unacknowledged(c) < c->unacknowledged)
         sr_send_stall_watch(e, c);
     else
         sr_conn_close(e, c, SR_CLOSED_WRITE);

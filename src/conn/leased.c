@@ -19,12 +19,16 @@ enum {
     STEP = 1024 * 1024, /* bytes copied in one step of the loop */
     PIECE = 64 * 1024,
     PAYING_MAX = 8, /* connections that are ended for a copy */
+    TIME = 40,      /* s for a copy, as the kernel waits for 45 */
+    NINTH = 9,      /* the part of its time that is left to it */
 };
-#define TIME_NS (40 * SR_SECOND) /* for a copy; the kernel waits for 45 seconds */
 
 void sr_leased_init(sr_leased *l)
 {
+    int64_t patience = sr_lease_patience();
     sr_link_init(&l->all);
+    l->time = patience > 0 && patience < TIME + TIME / NINTH ? patience * SR_SECOND / NINTH * (NINTH - 1)
+                                                             : TIME * SR_SECOND;
     l->from = l->to = -1;
 }
 
@@ -75,6 +79,20 @@ static bool is_it(const sr_leased *l, const sr_output *o)
     return fstat(file_of(o), &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino;
 }
 
+/* Notes of whose file somebody waits for, and since when. */
+static void look(sr_engine *e)
+{
+    sr_leased *l = &e->leased;
+    l->asked = false;
+    for (sr_link *at = l->all.next; at != &l->all; at = at->next) {
+        sr_output *o = SR_LIST_ENTRY(at, sr_output, leased);
+        if (o->broken_at || sr_lease_holds(file_of(o)))
+            continue;
+        o->broken_at = e->now;
+        l->broken = true;
+    }
+}
+
 /* The lease of this output is to be given back. Without a descriptor its response is cut. */
 static void take(sr_engine *e, sr_output *o)
 {
@@ -92,24 +110,32 @@ static void take(sr_engine *e, sr_output *o)
     l->ino = st.st_ino;
     l->at = l->base = begin_of(o);
     l->end = end_of(o);
-    l->until = e->now + TIME_NS;
+    l->since = o->broken_at;
 }
 
-/* Looks for a file that somebody waits for, and for all that is to be sent of it. */
+/* Takes the file whose time is over first, and all that is to be sent of it. */
 static void begin(sr_engine *e)
 {
     sr_leased *l = &e->leased;
-    for (sr_link *at = l->all.next, *next; at != &l->all; at = next) {
+    sr_output *first = NULL;
+    for (sr_link *at = l->all.next; at != &l->all; at = at->next) {
         sr_output *o = SR_LIST_ENTRY(at, sr_output, leased);
-        next = at->next;
-        if (l->from < 0 && !sr_lease_holds(file_of(o))) {
-            take(e, o);
-        } else if (l->from >= 0 && is_it(l, o)) {
-            l->at = l->base = begin_of(o) < l->base ? begin_of(o) : l->base;
-            l->end = end_of(o) > l->end ? end_of(o) : l->end;
-        }
+        if (o->broken_at && (!first || o->broken_at < first->broken_at))
+            first = o;
     }
-    l->asked = false;
+    if (!first)
+        l->broken = false;
+    else
+        take(e, first);
+    if (l->from < 0)
+        return;
+    for (sr_link *at = l->all.next; at != &l->all; at = at->next) {
+        const sr_output *o = SR_LIST_ENTRY(at, sr_output, leased);
+        if (!is_it(l, o))
+            continue;
+        l->at = l->base = begin_of(o) < l->base ? begin_of(o) : l->base;
+        l->end = end_of(o) > l->end ? end_of(o) : l->end;
+    }
 }
 
 /* Gives each output of the file its own descriptor of the copy, or, if there is none, cuts it. */
@@ -121,15 +147,18 @@ static void end(sr_engine *e, int err)
         next = at->next;
         if (!is_it(l, o))
             continue;
-        if (!err && (begin_of(o) < l->base || end_of(o) > l->end))
-            continue; /* it has come later, and is next */
-        int fd = err ? -1 : fcntl(l->to, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (!err && (begin_of(o) < l->base || end_of(o) > l->end)) {
+            o->broken_at = l->since; /* it has come later, and is next */
+            l->broken = true;
+            continue;
+        }
+        int why = err ? err : sr_lease_give_back(file_of(o)) == SR_LEASE_LOST ? ETIMEDOUT : 0;
+        int fd = why ? -1 : fcntl(l->to, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         if (fd < 0)
-            sr_trouble_count(e, SR_TROUBLE_SPOOL, 1, err ? err : errno);
+            sr_trouble_count(e, SR_TROUBLE_SPOOL, 1, why ? why : errno);
         sr_output_replace(o, fd, l->base, fd < 0 ? NULL : l->copy);
     }
     close_both(l);
-    l->asked = true; /* there may be another one */
 }
 
 /* Copies some bytes. Returns 0 or errno. */
@@ -170,17 +199,17 @@ static int copy_begin(sr_engine *e)
 void sr_leased_step(sr_engine *e)
 {
     sr_leased *l = &e->leased;
-    int err = 0;
+    if (l->asked)
+        look(e);
     if (l->from < 0)
         begin(e);
     if (l->from < 0)
         return;
-    if (l->to < 0)
+    int err = e->now - l->since > l->time ? ETIMEDOUT : 0;
+    if (!err && l->to < 0)
         err = copy_begin(e);
     for (int i = 0; i < STEP / PIECE && !err && l->at < l->end; i++)
         err = copy(l);
-    if (!err && l->at < l->end && e->now > l->until)
-        err = ETIMEDOUT;
     if (err || l->at >= l->end)
         end(e, err);
 }

@@ -1,5 +1,6 @@
 #include "output.h"
 
+#include "../net/lease.h"
 #include "../net/nosignal.h"
 #include "../net/tempfile.h"
 #include "spools.h"
@@ -171,6 +172,8 @@ void sr_output_replace(sr_output *o, int fd, off_t from, sr_copy *copy)
     else
         o->offset -= from;
     *place = fd;
+    o->broken_at = 0;
+    o->stalled = false;
     if ((o->copy = copy))
         copy->users++;
 }
@@ -209,16 +212,28 @@ static ssize_t sendfile_nosignal(int socket, int fd, off_t *offset, size_t want)
     return n;
 }
 
+static ssize_t stall(sr_output *o)
+{
+    o->stalled = true;
+    errno = EAGAIN;
+    return -1;
+}
+
 /*
  * Nor has it MSG_DONTWAIT, and an application that has used psgix.io may have made the socket blocking, for
  * all its descriptors. Then the bytes are copied, and so they are where a transport encrypts them.
  */
-static ssize_t send_file(const sr_output *o, int socket, off_t *offset, size_t want)
+static ssize_t send_file(sr_output *o, int socket, off_t *offset, size_t want)
 {
     char piece[PIECE];
     if (!o->transport && !o->copies && fcntl(socket, F_GETFL) & O_NONBLOCK)
         return sendfile_nosignal(socket, o->fd, offset, want);
+    if (o->stalled)
+        return stall(o);
     ssize_t n = pread(o->fd, piece, want < sizeof piece ? want : sizeof piece, *offset);
+    /* behind the read: what was read before the lease is broken has not changed. When the kernel takes it away, it tells nobody */
+    if (!o->spool && !sr_link_alone(&o->leased) && !sr_lease_holds(o->fd))
+        return stall(o);
     if (n > 0)
         n = sr_transport_send(o->transport, socket, piece, (size_t)n, 0);
     if (n > 0)

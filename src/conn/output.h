@@ -56,6 +56,8 @@ typedef struct sr_output {
     sr_parts *parts; /* of the file, after that; NULL: none; owned */
     sr_link
         leased; /* in sr_engine.leased: others wait until they may write to the file (leased.h); or alone */
+    int64_t broken_at; /* monotonic ns: since then somebody is known to wait. 0: nobody is */
+    bool stalled; /* the file can't be read meanwhile, so that no byte of others is sent: its copy will be */
 } sr_output;
 
 typedef enum sr_keep {

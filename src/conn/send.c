@@ -50,6 +50,8 @@ sr_flush sr_send_flush(sr_engine *e, sr_conn *c)
     e->pending -= sr_output_memory(c->out);
     sr_flush r = sr_output_flush(c->out, c->source.fd, &c->sent);
     e->pending += sr_output_memory(c->out);
+    if (r == SR_FLUSH_AGAIN && c->out->stalled && !c->out->broken_at)
+        e->leased.asked = true;
     if (r != SR_FLUSH_AGAIN) {
         e->pending -= sr_output_memory(c->out);
         sr_output_free(c->out);

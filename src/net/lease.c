@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GROUPS_MAX = 256 };
+enum { GROUPS_MAX = 256, PATIENCE = 45 };
 
 /* Whether this process is in the group. If it can't be told, it is. */
 static bool has_group(gid_t gid)
@@ -71,4 +73,23 @@ bool sr_lease_claim(int fd, int signal)
 bool sr_lease_holds(int fd)
 {
     return fcntl(fd, F_GETLEASE) == F_RDLCK;
+}
+
+sr_lease_return sr_lease_give_back(int fd)
+{
+    if (fcntl(fd, F_SETLEASE, F_UNLCK) == 0)
+        return SR_LEASE_RETURNED;
+    return errno == EAGAIN ? SR_LEASE_LOST : SR_LEASE_UNKNOWN;
+}
+
+unsigned sr_lease_patience(void)
+{
+    char text[16] = "", *end = text;
+    int fd = open("/proc/sys/fs/lease-break-time", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return PATIENCE;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    unsigned long seconds = n > 0 ? strtoul(text, &end, 10) : 0;
+    return end == text || seconds > INT32_MAX ? PATIENCE : (unsigned)seconds;
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -94,6 +95,15 @@ int main(void)
     ok(unlink(path) == 0 && sr_lease_holds(lease), "a removal is not waited for");
     close(lease);
     ok(sr_lease_holds(lease = sr_lease_take(in, getpid(), SIGNAL)), "and the removed file can have a lease");
+    is_int(sr_lease_give_back(lease), SR_LEASE_RETURNED, "a lease is given back");
+    ok(!sr_lease_holds(lease), "and is none any more");
+    is_int(sr_lease_give_back(lease), SR_LEASE_LOST, "as one that the kernel has taken away");
+    FILE *told = fopen("/proc/sys/fs/lease-break-time", "r");
+    int seconds = 45;
+    ok(!told || fscanf(told, "%d", &seconds) == 1, "the kernel says how long it waits");
+    if (told)
+        fclose(told);
+    is_int(sr_lease_patience(), seconds, "so many seconds");
     close(lease);
     close(in);
     return done_testing();

@@ -107,7 +107,6 @@ my %ELSEWHERE = (
     'src/conn/finish.c' => 'c/conn http/lingering',
     'src/conn/handshake.c' => 'tls/handshakes',
     'src/conn/intake.c' => 'c/conn http/pipelining',
-    'src/conn/leased.c' => 'psgi/reuse http/sendfile',
     'src/conn/lifetime.c' => 'c/conn process/stop',
     'src/conn/listener.c' => 'fair/room faults/descriptors',
     'src/conn/proxyhead.c' => 'c/client',
