@@ -20,6 +20,7 @@
 #include "conn/deadline.h"
 #include "edge/crew.h"
 #include "edge/deliver.h"
+#include "edge/entry.h"
 #include "edge/heir.h"
 #include "edge/limits.h"
 #include "edge/stop.h"

@@ -13,6 +13,8 @@
 #include "../net/tempfile.h"
 #include "../share/door.h"
 #include "deliver.h"
+#include "holder.h"
+#include "report.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,30 +24,6 @@
 
 enum { VISITS_PER_EVENT = 64 };
 #define PAUSE_NS (100 * SR_MILLISECOND) /* before the next try, when memory or descriptors are short */
-
-/* --- which worker has which request --- */
-
-int32_t sr_crew_holder(const sr_edge *ed, uint32_t slot)
-{
-    const sr_entry *en = &ed->entries[slot];
-    int32_t row = en->row ? (int32_t)en->row - 1 : sr_queue_owner(&ed->queue, slot, en->number);
-    return row >= 0 && ed->workers[row].line.fd >= 0 ? row : -1;
-}
-
-bool sr_crew_bind(sr_edge *ed, sr_edge_worker *m, uint32_t slot, uint64_t number)
-{
-    sr_entry *en = &ed->entries[slot];
-    if (en->number != number || (en->row && en->row != m->row + 1))
-        return false;
-    if (en->row)
-        return true;
-    if (m->bound || (!en->doubted && sr_queue_owner(&ed->queue, slot, number) != (int32_t)m->row &&
-                     atomic_load(&m->reader.ring->began) != number))
-        return false;
-    en->row = m->row + 1;
-    m->bound = slot + 1;
-    return true;
-}
 
 /* --- the end of a worker --- */
 
@@ -73,33 +51,12 @@ static void part(sr_edge *ed, sr_edge_worker *m)
     m->bound = 0;
 }
 
-/* Ends the requests that the worker holds. */
-static void requests_lost(sr_edge *ed, sr_edge_worker *m, bool ended)
-{
-    for (uint32_t slot = 0; slot < ed->slots; slot++)
-        if (ed->entries[slot].number && sr_crew_holder(ed, slot) == (int32_t)m->row)
-            sr_deliver_lost(ed, slot, ended ? m->pid : 0);
-}
-
 void sr_crew_ended(sr_edge *ed, sr_edge_worker *m)
 {
     sr_deliver(ed, m); /* complete records still count */
-    requests_lost(ed, m, true);
+    sr_deliver_end(ed, m, true);
     sr_sleepers_forget(ed->sleepers, m->row);
     part(ed, m);
-}
-
-void sr_crew_broken(sr_edge *ed, sr_edge_worker *m, const char *why)
-{
-    char text[128];
-    if (m->broken)
-        return;
-    m->broken = true;
-    m->paused = false;
-    sr_loop_remove(&ed->engine->loop, &m->line);
-    snprintf(text, sizeof text, "%d broken %s\n", (int)m->pid, why);
-    sr_edge_report(ed, text);
-    requests_lost(ed, m, false);
 }
 
 /* --- hello --- */
@@ -124,14 +81,14 @@ static bool may_have(sr_edge *ed, const sr_message *hello)
         sr_edge_worker *other = &ed->workers[row];
         if (row == hello->row || other->line.fd < 0 || other->pid != hello->pid || has_ended(other))
             continue;
-        sr_crew_broken(ed, other, "asked the edge for a second row");
+        sr_deliver_broken(ed, other, "asked the edge for a second row");
         return false;
     }
     if (m->line.fd < 0 || m->pid == hello->pid || has_ended(m))
         return true;
     snprintf(text, sizeof text, "%d broken asked the edge for the row of worker %d\n", (int)hello->pid,
              (int)m->pid);
-    sr_edge_report(ed, text);
+    sr_report(ed, text);
     return false;
 }
 
@@ -308,7 +265,7 @@ void sr_crew_resume_lines(sr_edge *ed)
 static sr_entry *asked(sr_edge *ed, sr_edge_worker *m, const sr_message *note)
 {
     bool sound = !m->broken && note->slot < ed->slots && note->number;
-    return sound && sr_crew_bind(ed, m, note->slot, note->number) ? &ed->entries[note->slot] : NULL;
+    return sound && sr_holder_bind(ed, m, note->slot, note->number) ? &ed->entries[note->slot] : NULL;
 }
 
 /*
@@ -323,7 +280,7 @@ static void answer(sr_edge *ed, sr_edge_worker *m, sr_message *note, const int *
     if (err == EPIPE || err == ECONNRESET) /* the worker is gone, which its pidfd will report */
         sr_loop_remove(&ed->engine->loop, &m->line);
     else if (err)
-        sr_crew_broken(ed, m, "does not read the answers of the edge");
+        sr_deliver_broken(ed, m, "does not read the answers of the edge");
 }
 
 /*
@@ -419,7 +376,7 @@ void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
     if (err == EPIPE || err == ECONNRESET) /* the worker is gone, which its pidfd will report */
         sr_loop_remove(&ed->engine->loop, &m->line);
     else if (err == EPROTO)
-        sr_crew_broken(ed, m, "sent an invalid note to the edge");
+        sr_deliver_broken(ed, m, "sent an invalid note to the edge");
     else if (err && err != EAGAIN)
         pause_line(ed, m);
     if (err)
@@ -441,5 +398,5 @@ void sr_crew_line(sr_edge *ed, sr_edge_worker *m)
     else if (note.kind == SR_MESSAGE_TAKE)
         lend(ed, m, &note);
     else
-        sr_crew_broken(ed, m, "sent an invalid note to the edge");
+        sr_deliver_broken(ed, m, "sent an invalid note to the edge");
 }

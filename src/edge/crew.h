@@ -15,24 +15,6 @@
  */
 #include "edge.h"
 
-/* --- which worker has which request; for all files of the edge --- */
-
-/*
- * The row of the worker that has the request of the slot: as bound, else as the claim in the queue says. -1:
- * none.
- */
-int32_t sr_crew_holder(const sr_edge *ed, uint32_t slot);
-
-/*
- * The worker speaks about the request `number` of the slot. True: it has that request, and from now on no
- * other worker is believed about it. False: the request is over or another worker's, or this worker has
- * another one.
- */
-bool sr_crew_bind(sr_edge *ed, sr_edge_worker *m, uint32_t slot, uint64_t number);
-
-/* The worker broke the rules; `why` continues "worker 4711" in the log. Does nothing the second time. */
-void sr_crew_broken(sr_edge *ed, sr_edge_worker *m, const char *why);
-
 /* --- events --- */
 
 /* Somebody has connected to the lobby. */

@@ -14,11 +14,16 @@
 #include "../share/door.h"
 #include "../share/reply.h"
 #include "crew.h"
+#include "entry.h"
+#include "holder.h"
 #include "limits.h"
 #include "log.h"
 #include "mend.h"
+#include "presence.h"
+#include "report.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,37 +41,6 @@ enum {
 #define INTERIM_MAX (64u * 1024)
 
 /* --- the end of an entry --- */
-
-void sr_deliver_forget(sr_edge *ed, uint32_t slot)
-{
-    sr_entry *en = &ed->entries[slot];
-    if (en->conn)
-        en->conn->slot = 0;
-    if (en->row)
-        ed->workers[en->row - 1].bound = 0;
-    en->conn = NULL;
-    en->row = 0;
-    en->phase = SR_ENTRY_FREE;
-    en->number = 0;
-    sr_buffer_free(&en->fields);
-    if (ed->log) {
-        sr_buffer_free(&en->values);
-        sr_buffer_free(&en->outs);
-        sr_buffer_free(&en->request); /* log.c may have left the one of before here */
-    }
-    sr_link_remove(&en->abandoned);
-    if (en->request_fd >= 0) {
-        sr_buffer_free(&en->request);
-        sr_buffer_free(&en->line);
-        close(en->request_fd);
-    }
-    if (en->body_fd >= 0) {
-        close(en->body_fd);
-        sr_spools_gave(en->spooled);
-    }
-    en->request_fd = en->body_fd = -1;
-    sr_queue_release(&ed->queue, slot);
-}
 
 static uint64_t pending(const sr_conn *c)
 {
@@ -98,7 +72,7 @@ static void settle(sr_edge *ed, uint32_t slot)
     if (!c)
         return;
     if (c->gone) {
-        sr_conn_close(e, c, c->why); /* this calls sr_limits_leave */
+        sr_conn_close(e, c, c->why); /* this calls sr_entry_leave */
         return;
     }
     if (c->out && !sr_finish_pending(e, c))
@@ -117,7 +91,7 @@ static void finish(sr_edge *ed, uint32_t slot)
         c->broken = true;
     }
     sr_log_offer(ed, slot);
-    sr_deliver_forget(ed, slot);
+    sr_entry_forget(ed, slot);
     if (c)
         sr_finish(ed->engine, c);
 }
@@ -176,7 +150,7 @@ static void cut(sr_edge *ed, uint32_t slot)
     sr_conn *c = en->conn;
     bool open = sr_deliver_unanswered(ed, en), whole = sr_deliver_whole(en);
     sr_log_offer(ed, slot);
-    sr_deliver_forget(ed, slot);
+    sr_entry_forget(ed, slot);
     if (!c)
         return;
     if (open)
@@ -190,13 +164,13 @@ static void cut(sr_edge *ed, uint32_t slot)
 void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
 {
     sr_entry *en = &ed->entries[slot];
-    int32_t row = sr_crew_holder(ed, slot);
+    int32_t row = sr_holder(ed, slot);
     bool begun = row < 0 || en->spoken || atomic_load(&ed->workers[row].reader.ring->began) == en->number;
-    if (!begun && sr_mend_requeue(ed, slot))
+    if (!begun && sr_entry_requeue(ed, slot))
         return;
     bool open = sr_deliver_unanswered(ed, en);
     if (ended && en->conn && !sr_deliver_whole(en))
-        sr_limits_tell_lost(ed, slot, ended, open ? "the client got 502" : "the response was cut off");
+        sr_report_lost(ed, slot, ended, open ? "the client got 502" : "the response was cut off");
     cut(ed, slot);
 }
 
@@ -218,10 +192,10 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
                      1, err);
     if (open) {
         sr_finish_refuse(ed->engine, c, 503, sr_account_lack(err),
-                         c->is_head); /* this calls sr_limits_leave */
+                         c->is_head); /* this calls sr_entry_leave */
         return;
     }
-    sr_limits_leave(ed, c);
+    sr_entry_leave(ed, c);
     c->why = SR_CLOSED_ERROR;
     sr_finish_cut(ed->engine, c);
 }
@@ -465,7 +439,7 @@ static took unread(sr_edge *ed, uint32_t slot, const char *payload, size_t len)
     memcpy(&err, payload, sizeof err);
     if (en->phase == SR_ENTRY_OPEN)
         short_of(ed, en, err);
-    sr_deliver_forget(ed, slot);
+    sr_entry_forget(ed, slot);
     return TOOK;
 }
 
@@ -545,7 +519,7 @@ static took taken(sr_edge *ed, uint32_t slot)
     if (c && !c->borrowed)
         return TOOK_BAD;
     sr_log_offer(ed, slot);
-    sr_deliver_forget(ed, slot);
+    sr_entry_forget(ed, slot);
     if (c)
         sr_finish_detach(ed->engine, c);
     return TOOK;
@@ -564,7 +538,7 @@ static bool joins(uint16_t kind)
 static void probe(sr_edge *ed, sr_conn *c)
 {
     flush(ed);
-    sr_limits_probe(ed, c);
+    sr_presence_probe(ed, c);
 }
 
 static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const char *payload)
@@ -572,7 +546,7 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
     size_t len = rec->bytes - sizeof *rec;
     if (rec->slot >= ed->slots || !rec->number || rec->number >= ed->queue.put)
         return TOOK_BAD;
-    if (!sr_crew_bind(ed, m, rec->slot, rec->number))
+    if (!sr_holder_bind(ed, m, rec->slot, rec->number))
         return TOOK; /* not believed, but perhaps another worker has spoiled the claim: nobody is blamed */
     sr_entry *en = &ed->entries[rec->slot];
     en->spoken = true;
@@ -619,6 +593,29 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
     }
 }
 
+/* --- a worker that is gone, or broken --- */
+
+/* Ends the requests that the worker holds. */
+void sr_deliver_end(sr_edge *ed, sr_edge_worker *m, bool ended)
+{
+    for (uint32_t slot = 0; slot < ed->slots; slot++)
+        if (ed->entries[slot].number && sr_holder(ed, slot) == (int32_t)m->row)
+            sr_deliver_lost(ed, slot, ended ? m->pid : 0);
+}
+
+void sr_deliver_broken(sr_edge *ed, sr_edge_worker *m, const char *why)
+{
+    char text[128];
+    if (m->broken)
+        return;
+    m->broken = true;
+    m->paused = false;
+    sr_loop_remove(&ed->engine->loop, &m->line);
+    snprintf(text, sizeof text, "%d broken %s\n", (int)m->pid, why);
+    sr_report(ed, text);
+    sr_deliver_end(ed, m, false);
+}
+
 /*
  * Reads at most one ring's worth: a worker that writes all the time must not hold up the loop. The rest is
  * read after the other workers had their turn. No record is left for later, as replies to others lie behind it:
@@ -640,7 +637,7 @@ void sr_deliver(sr_edge *ed, sr_edge_worker *m)
         took t = r == SR_RING_RECORD ? record(ed, m, &rec, payload) : TOOK_BAD;
         if (t == TOOK_BAD) {
             flush(ed);
-            sr_crew_broken(ed, m, "sent an invalid message to the edge");
+            sr_deliver_broken(ed, m, "sent an invalid message to the edge");
             break;
         }
         last = rec.slot;
@@ -677,7 +674,7 @@ void sr_deliver_all(sr_edge *ed)
 void sr_deliver_writable(sr_edge *ed, sr_conn *c)
 {
     uint32_t slot = c->slot - 1;
-    int32_t row = sr_crew_holder(ed, slot);
+    int32_t row = sr_holder(ed, slot);
     settle(ed, slot);
     if (row >= 0 && ed->workers[row].line.fd >= 0)
         sr_deliver(ed, &ed->workers[row]); /* the worker may have waited for this */

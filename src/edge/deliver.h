@@ -37,12 +37,6 @@ void sr_deliver_held(sr_edge *ed);
 void sr_deliver_writable(sr_edge *ed, sr_conn *c);
 
 /*
- * Ends an entry without a word to its client: frees what it holds, and makes its slot free for another
- * request.
- */
-void sr_deliver_forget(sr_edge *ed, uint32_t slot);
-
-/*
  * Whether the client has got nothing of a response, so that the edge can still answer: neither from a worker, nor from an
  * application that has the socket (psgix.io).
  */
@@ -57,5 +51,11 @@ bool sr_deliver_whole(const sr_entry *en);
  * is cut, and the supervisor is told.
  */
 void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t pid);
+
+/* Ends the requests that the worker holds: `ended`: its process has. */
+void sr_deliver_end(sr_edge *ed, sr_edge_worker *m, bool ended);
+
+/* The worker broke the rules; `why` continues "worker 4711" in the log. Does nothing the second time. */
+void sr_deliver_broken(sr_edge *ed, sr_edge_worker *m, const char *why);
 
 #endif

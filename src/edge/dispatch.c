@@ -80,7 +80,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
         if (sr_text_copies(ed) &&
             !(sr_buffer_add(&en->request, t->request, parse) && sr_buffer_add(&en->request, t->base, head)))
             sr_buffer_free(&en->request); /* its log line will lack values */
-        sr_buffer_add_bytes(&en->line, sr_edge_line_of(t->request, t->base));
+        sr_buffer_add_bytes(&en->line, sr_text_line_of(t->request, t->base));
         files |= SR_FILE_REQUEST;
     } else {
         memcpy(s->data, t->request,

@@ -21,6 +21,7 @@
 #include "crew.h"
 #include "deliver.h"
 #include "dispatch.h"
+#include "entry.h"
 #include "failures.h"
 #include "heir.h"
 #include "keys.h"
@@ -29,6 +30,7 @@
 #include "mend.h"
 #include "others.h"
 #include "plain.h"
+#include "report.h"
 #include "slow.h"
 #include "stop.h"
 
@@ -55,7 +57,7 @@ enum {
 
 static void left(void *with, sr_conn *c)
 {
-    sr_limits_leave(with, c);
+    sr_entry_leave(with, c);
 }
 
 static bool expired(void *with, sr_conn *c, sr_deadline_kind kind)
@@ -579,7 +581,7 @@ static void ready(sr_edge *ed)
     char text[32];
     snprintf(text, sizeof text, "%d ready\n", (int)getpid());
     if (ed->report >= 0)
-        sr_edge_report(ed, text);
+        sr_report(ed, text);
     if (ed->owner && ed->report >= 0) { /* the owner no longer reads this pipe once it runs the application */
         close(ed->report);
         ed->report = -1;
@@ -607,14 +609,4 @@ void sr_edge_run(sr_edge *ed)
         ;
     sr_slow_end(ed);
     sr_stop_end(ed);
-}
-
-bool sr_edge_report(sr_edge *ed, const char *text)
-{
-    int fd = ed->report >= 0 ? ed->report : STDERR_FILENO;
-    ssize_t n;
-    do
-        n = sr_sink_write(fd, text, strlen(text)); /* STDERR may be a pipe that nobody reads, and blocks */
-    while (n < 0 && errno == EINTR);
-    return n == (ssize_t)strlen(text);
 }

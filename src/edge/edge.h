@@ -7,9 +7,10 @@
  *
  * The parts, each with a header of its own: dispatch from a complete request to the queue; deliver from a
  * worker's reply to the client; files answers from the folders of --static; plain redirects to https; answer is what these have in common; crew the workers, from hello to their
- * end; limits what ends a request before its worker does; slow reports requests that run for long; mend what workers may have spoiled; others the
- * limits of all edges together; heir connections that move to another edge; keys what TLS needs; stop the end; log the access log;
- * text how messages name a request; settings the command line.
+ * end; entry the request in a slot; holder which worker has it; presence whether its client is there; limits what ends a request before
+ * its worker does; slow reports requests that run for long; mend what workers may have spoiled; others the limits of all edges together;
+ * heir connections that move to another edge; keys what TLS needs; stop the end; log the access log; report lines for the supervisor; text
+ * how messages name a request; settings the command line. t/dist/floors.t has their order.
  *
  * Owner: all structs here belong to the edge and to its one thread. A connection whose request is in the
  * queue or with a worker is in SR_CONN_SERVING and has the number of the slot; the entry of the slot points
@@ -183,20 +184,5 @@ void sr_edge_run(sr_edge *ed);
  * has ended.
  */
 bool sr_edge_step(sr_edge *ed, bool wait);
-
-/* Writes one line to the supervisor. False: it does not read. */
-bool sr_edge_report(sr_edge *ed, const char *text);
-
-/* How many slots hold a request, waiting or running. */
-static inline uint32_t sr_edge_used(const sr_edge *ed)
-{
-    return ed->slots - ed->queue.n_free;
-}
-
-/* Method and target of a request, as the client has sent them: "GET /path". */
-static inline sr_bytes sr_edge_line_of(const sr_request *r, const char *base)
-{
-    return sr_bytes_of(base + r->method.at, r->target.at + r->target.len - r->method.at);
-}
 
 #endif

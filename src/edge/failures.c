@@ -1,5 +1,6 @@
 #include "failures.h"
 
+#include "report.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -26,7 +27,7 @@ static bool tell(sr_edge *ed, const sr_conn *c, sr_failure why, const char *word
              (int)getpid(), alone ? "] warn: " : " more ",
              c->peer.family ? client : "a client of a unix socket",
              why == SR_FAILURE_ALERT ? "the client has refused with the alert: " : "", words, more);
-    return sr_edge_report(ed, out);
+    return sr_report(ed, out);
 }
 
 static void failed(void *with, const sr_conn *c, sr_failure why, const char *words)

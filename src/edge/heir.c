@@ -13,6 +13,8 @@
 #include "../conn/listener.h"
 #include "../net/descriptors.h"
 #include "../net/tempfile.h"
+#include "entry.h"
+#include "report.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -223,7 +225,7 @@ static void foreign(sr_edge *ed, uint32_t theirs)
                  theirs >> 16, theirs & 0xffff, layout() >> 16, layout() & 0xffff);
     else
         snprintf(text, sizeof text, "%d apart does not tell its layout\n", (int)getpid());
-    sr_edge_report(ed, text);
+    sr_report(ed, text);
     heir_lost(ed);
 }
 
@@ -295,7 +297,7 @@ int64_t sr_heir_at(const sr_edge *ed)
 bool sr_heir_done(const sr_edge *ed)
 {
     /* abandoned requests keep it alive too: nobody else watches their workers */
-    return !ed->engine->n_conns && !sr_edge_used(ed);
+    return !ed->engine->n_conns && !sr_entries_used(ed);
 }
 
 bool sr_heir_step(sr_edge *ed)

@@ -2,6 +2,7 @@
 
 #include "../net/tempfile.h"
 #include "../share/door.h"
+#include "report.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -32,7 +33,7 @@ static bool load(sr_edge *ed, sr_bytes set)
     if (sr_tls_load(ed->engine->tls, set, why))
         return true;
     snprintf(text, sizeof text, "%d badkeys %s\n", (int)getpid(), why);
-    sr_edge_report(ed, text);
+    sr_report(ed, text);
     return false;
 }
 

@@ -7,8 +7,12 @@
 #include "../conn/finish.h"
 #include "crew.h"
 #include "deliver.h"
+#include "entry.h"
+#include "holder.h"
 #include "log.h"
 #include "mend.h"
+#include "presence.h"
+#include "report.h"
 #include "text.h"
 
 #include <errno.h>
@@ -32,79 +36,10 @@ enum {
     PROBES = 3,
 };
 
-static int64_t ready_at(const sr_edge *ed, uint32_t slot)
-{
-    return sr_queue_at(&ed->queue, slot)->ready_at;
-}
-
-/* --- abandoned requests: their client is gone --- */
-
-static void abandoned_add(sr_edge *ed, sr_entry *en, int64_t at)
-{
-    /* from the end: most are due later than those already in the list */
-    sr_link *before = ed->abandoned.prev;
-    while (before != &ed->abandoned && SR_LIST_ENTRY(before, sr_entry, abandoned)->due_at > at)
-        before = before->prev;
-    en->due_at = at;
-    sr_link_remove(&en->abandoned);
-    sr_link_append(before->next, &en->abandoned);
-}
-
-/* Keeps an eye on the worker: it may hang, and no client is left that would notice. */
-static void watch_on(sr_edge *ed, uint32_t slot, bool begun)
-{
-    const sr_config *config = &ed->engine->config;
-    sr_entry *en = &ed->entries[slot];
-    int64_t at = begun ? ed->engine->now + config->stream_ns : ready_at(ed, slot) + config->request_ns;
-    if (!en->late && (begun ? config->stream_ns : config->request_ns))
-        abandoned_add(ed, en, at);
-}
-
-void sr_limits_leave(sr_edge *ed, sr_conn *c)
-{
-    uint32_t slot = c->slot - 1;
-    sr_entry *en = &ed->entries[slot];
-    sr_log_offer(ed, slot);
-    c->slot = 0;
-    en->conn = NULL;
-    /*
-     * The slot will be reused, so an unclaimed slot is not enough: no worker may have announced that it has
-     * begun, either.
-     */
-    if (!en->row && sr_mend_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number)) {
-        sr_deliver_forget(ed, slot);
-        return;
-    }
-    bool begun = en->phase == SR_ENTRY_BODY;
-    en->phase = SR_ENTRY_WHOLE;
-    sr_queue_gone(&ed->queue, slot, en->number, SR_GONE_CLIENT | (en->late ? SR_GONE_LATE : 0));
-    int32_t row = sr_crew_holder(ed, slot);
-    if (row >= 0 && ed->workers[row].line.fd >= 0)
-        sr_ring_tell(&ed->workers[row].reader); /* the worker may be waiting for this client */
-    watch_on(ed, slot, begun);
-}
-
 static bool waits(const sr_edge *ed, const sr_conn *c)
 {
     uint32_t slot = c->slot - 1;
-    return sr_crew_holder(ed, slot) < 0;
-}
-
-/* As below, where a byte of the request itself is still to be read. */
-static int peer_behind(const sr_conn *c)
-{
-    struct pollfd p = {.fd = c->source.fd, .events = POLLRDHUP};
-    return poll(&p, 1, 0) <= 0 ? 0 : p.revents & (POLLERR | POLLNVAL) ? -1 : 1;
-}
-
-int sr_limits_peer(const sr_conn *c)
-{
-    if (c->held)
-        return peer_behind(c);
-    ssize_t n = sr_transport_peek(c->transport, c->source.fd);
-    if (n == 0)
-        return 1;
-    return n > 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
+    return sr_holder(ed, slot) < 0;
 }
 
 /* The client has ended its side: whether it has closed the connection, as far as the kernel knows, as it does of a unix socket. */
@@ -118,10 +53,10 @@ static bool closed(const sr_conn *c)
 static bool take_back(sr_edge *ed, sr_conn *c)
 {
     uint32_t slot = c->slot - 1;
-    if (sr_mend_runs(ed, slot) >= 0 || !sr_queue_drop(&ed->queue, slot, ed->entries[slot].number))
+    if (sr_entry_runs(ed, slot) >= 0 || !sr_queue_drop(&ed->queue, slot, ed->entries[slot].number))
         return false;
     sr_log_offer(ed, slot); /* who refuses it has no bytes of this request, but maybe of the next one */
-    sr_deliver_forget(ed, slot);
+    sr_entry_forget(ed, slot);
     return true;
 }
 
@@ -137,7 +72,7 @@ static bool gave_up(const sr_edge *ed, const sr_conn *c)
 static bool dropped(sr_edge *ed, sr_conn *c)
 {
     sr_engine *e = ed->engine;
-    int state = sr_limits_peer(c);
+    int state = sr_presence(c);
     bool ended = state > 0 && waits(ed, c);
     if (state < 0 || (ended && closed(c))) {
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
@@ -147,30 +82,6 @@ static bool dropped(sr_edge *ed, sr_conn *c)
         return false;
     sr_finish_refuse(e, c, 503, SR_REFUSED_HALF_CLOSED, c->is_head);
     return true;
-}
-
-void sr_limits_probe(sr_edge *ed, sr_conn *c)
-{
-    /* no bytes that would tell are sent to a client which has ended its side: the kernel asks whether it still reads */
-    static const struct {
-        int level, name, value;
-    } ask[] = {
-        {IPPROTO_TCP, TCP_KEEPIDLE, PROBE_S},
-        {IPPROTO_TCP, TCP_KEEPINTVL, PROBE_S},
-        {IPPROTO_TCP, TCP_KEEPCNT, PROBES},
-        {SOL_SOCKET, SO_KEEPALIVE, 1},
-    };
-    if (c->out || c->borrowed)
-        return;
-    /* not by a look at what has come: it may have left a next request behind, or its close_notify */
-    struct pollfd p = {.fd = c->source.fd, .events = POLLRDHUP};
-    poll(&p, 1, 0);
-    if (p.revents & (POLLERR | POLLHUP) || sr_limits_peer(c) < 0) {
-        sr_conn_close(ed->engine, c, SR_CLOSED_CLIENT);
-        return;
-    }
-    for (size_t i = 0; p.revents & POLLRDHUP && i < sizeof ask / sizeof ask[0]; i++)
-        setsockopt(c->source.fd, ask[i].level, ask[i].name, &ask[i].value, sizeof ask[i].value);
 }
 
 void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events)
@@ -194,40 +105,6 @@ void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events)
 
 /* --- calls that take too long --- */
 
-/*
- * "PID timeout GET /path ran for 60.0 s, the client got 504". Without a supervisor it becomes a line of the
- * log.
- */
-static bool tell(sr_edge *ed, uint32_t slot, int32_t pid, const char *what, int64_t ns, const char *end)
-{
-    char line[SR_TEXT_LINE_MAX + 128], text[SR_TEXT_LINE_MAX];
-    int len = (int)sr_text_line(ed, slot, text);
-    int64_t tenths = ns / (TENTH * SR_MILLISECOND);
-    snprintf(line, sizeof line, "%s%d%s%.*s %s for %lld.%lld s, %s\n", ed->report < 0 ? "[sirius " : "",
-             (int)pid, ed->report < 0 ? "] error: " : " timeout ", len, text, what, (long long)(tenths / 10),
-             (long long)(tenths % 10), end);
-    return sr_edge_report(ed, line);
-}
-
-void sr_limits_tell_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end)
-{
-    static const char ended[] = "exited while serving";
-    char line[SR_TEXT_LINE_MAX + 256], text[SR_TEXT_LINE_MAX], client[SR_TEXT_CLIENT_MAX];
-    const sr_entry *en = &ed->entries[slot];
-    int len = (int)sr_text_line(ed, slot, text);
-    long long tenths = (ed->engine->now - ready_at(ed, slot)) / (TENTH * SR_MILLISECOND);
-    if (en->late) /* the supervisor was already told that the request takes too long */
-        return;
-    sr_text_client(&en->conn->client, client);
-    if (ed->report < 0)
-        snprintf(line, sizeof line, "[sirius %d] error: worker %d %s %.*s for %s, after %lld.%lld s: %s\n",
-                 (int)getpid(), (int)pid, ended, len, text, client, tenths / 10, tenths % 10, end);
-    else
-        snprintf(line, sizeof line, "%d lost %s %.*s for %s, after %lld.%lld s: %s\n", (int)pid, ended, len,
-                 text, client, tenths / 10, tenths % 10, end);
-    sr_edge_report(ed, line);
-}
-
 /* Says LATE about a request, or takes it back. Without a supervisor nobody kills the worker. */
 static void say_late(sr_edge *ed, uint32_t slot, bool late)
 {
@@ -245,7 +122,7 @@ static void say_late(sr_edge *ed, uint32_t slot, bool late)
 static int32_t too_late(sr_edge *ed, uint32_t slot)
 {
     uint64_t number = ed->entries[slot].number;
-    int32_t row = sr_crew_holder(ed, slot);
+    int32_t row = sr_holder(ed, slot);
     if (row < 0 || ed->workers[row].line.fd < 0)
         return -1;
     say_late(ed, slot, true);
@@ -266,10 +143,10 @@ static void call_over(sr_edge *ed, sr_conn *c)
         say_late(ed, slot, false);
         return;
     }
-    bool gone = sr_limits_peer(c) < 0 || c->interim_pending;
+    bool gone = sr_presence(c) < 0 || c->interim_pending;
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
-    en->late = tell(ed, slot, ed->workers[row].pid, "ran", e->now - c->ready_at,
-                    gone ? "the client was gone" : "the client got 504");
+    en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran", e->now - c->ready_at,
+                              gone ? "the client was gone" : "the client got 504");
     if (gone)
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
     else
@@ -291,9 +168,10 @@ static void stream_over(sr_edge *ed, sr_conn *c)
     }
     bool whole = sr_deliver_whole(en); /* the client has all of it, but the worker has not come to its end */
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_STREAM], 1);
-    en->late = tell(ed, slot, ed->workers[row].pid, "paused within its response", e->now - active_at,
-                    whole ? "the response was complete" : "the response was cut off");
-    sr_limits_leave(ed, c);
+    en->late =
+        sr_report_late(ed, slot, ed->workers[row].pid, "paused within its response", e->now - active_at,
+                       whole ? "the response was complete" : "the response was cut off");
+    sr_entry_leave(ed, c);
     if (whole) {
         sr_finish(e, c);
         return;
@@ -376,11 +254,11 @@ void sr_limits_expire_abandoned(sr_edge *ed)
         if (row < 0)
             continue;
         sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
-        en->late =
-            tell(ed, slot, ed->workers[row].pid, "ran", e->now - ready_at(ed, slot), "the client was gone");
+        en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran",
+                                  e->now - sr_queue_at(&ed->queue, slot)->ready_at, "the client was gone");
         if (!en->late) {
             say_late(ed, slot, false);
-            abandoned_add(ed, en, e->now + AGAIN_NS);
+            sr_entry_abandon(ed, en, e->now + AGAIN_NS);
         }
     }
 }

@@ -4,6 +4,7 @@
 #include "../share/facts.h"
 #include "../share/reply.h"
 #include "crew.h"
+#include "holder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -176,7 +177,7 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
         return;
     const sr_slot *s = sr_queue_at(&ed->queue, slot);
     bool copied = sr_buffer_len(&en->request) > 0, here = copied || !(s->files & SR_FILE_REQUEST);
-    int32_t row = sr_crew_holder(ed, slot);
+    int32_t row = sr_holder(ed, slot);
     begun(ed, c, row, en->number);
     swap(&log->values, &en->values); /* the entry will be forgotten */
     swap(&log->outs_of, &en->outs);

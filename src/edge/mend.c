@@ -3,6 +3,8 @@
 #include "../conn/deadline.h"
 #include "crew.h"
 #include "deliver.h"
+#include "entry.h"
+#include "holder.h"
 #include "slow.h"
 
 #define MEND_NS (20 * SR_MILLISECOND)
@@ -11,21 +13,6 @@
 /* After five looks (100 ms) a worker that has taken a request and not begun is taken to be stopped. */
 enum { DOUBTS_MAX = 5 };
 
-static bool there(const sr_edge_worker *m)
-{
-    return m->line.fd >= 0 && !m->broken;
-}
-
-/*
- * Whether the worker says that it has begun with this request. While it has another request, it is not
- * believed, or it could keep two; but the end of the other one may still be in its ring.
- */
-static bool begun(const sr_edge *ed, const sr_edge_worker *m, uint32_t slot)
-{
-    return there(m) && atomic_load(&m->reader.ring->began) == ed->entries[slot].number &&
-           (!m->bound || m->bound == slot + 1 || sr_reader_waits(&m->reader));
-}
-
 /*
  * For a worker that has begun with it. Not while its ring has records that were not read: they may be the
  * answer to the request before, which no look has bound to it, and would not be believed any more.
@@ -33,27 +20,7 @@ static bool begun(const sr_edge *ed, const sr_edge_worker *m, uint32_t slot)
 static void bind_heard(sr_edge *ed, sr_edge_worker *m, uint32_t slot)
 {
     if (!sr_reader_waits(&m->reader))
-        sr_crew_bind(ed, m, slot, ed->entries[slot].number);
-}
-
-int32_t sr_mend_runs(const sr_edge *ed, uint32_t slot)
-{
-    for (uint32_t row = 0; row < ed->rows; row++)
-        if (begun(ed, &ed->workers[row], slot))
-            return (int32_t)row;
-    return -1;
-}
-
-bool sr_mend_requeue(sr_edge *ed, uint32_t slot)
-{
-    sr_entry *en = &ed->entries[slot];
-    if (!en->conn || !sr_queue_again(&ed->queue, slot, en->number))
-        return false;
-    if (en->row)
-        ed->workers[en->row - 1].bound = 0;
-    en->row = en->doubts = 0;
-    sr_deadline_set(ed->engine, en->conn, SR_DEADLINE_LOOK);
-    return true;
+        sr_holder_bind(ed, m, slot, ed->entries[slot].number);
 }
 
 /* Reads all rings. True: some had records that were not announced. */
@@ -63,7 +30,7 @@ static bool hear_all(sr_edge *ed)
     for (uint32_t row = 0; row < ed->rows; row++) {
         sr_edge_worker *m = &ed->workers[row];
         uint32_t taken = m->reader.taken;
-        if (!there(m))
+        if (!sr_entry_hears(m))
             continue;
         sr_deliver(ed, m);
         news = news || m->reader.taken != taken;
@@ -77,7 +44,7 @@ static bool hear_all(sr_edge *ed)
 static bool granted(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
-    int32_t row = sr_mend_runs(ed, slot);
+    int32_t row = sr_entry_runs(ed, slot);
     if (row < 0)
         return false;
     sr_edge_worker *m = &ed->workers[row];
@@ -98,18 +65,18 @@ static void doubted(sr_edge *ed, uint32_t slot)
     en->doubted = true; /* a worker may have begun, replied and continued since its ring was read */
     hear_all(ed);
     en->doubted = false;
-    if (en->number == number && !en->row && !sr_mend_requeue(ed, slot))
+    if (en->number == number && !en->row && !sr_entry_requeue(ed, slot))
         sr_deliver_lost(ed, slot, 0);
 }
 
 /* The request waits at a place of the ring that workers no longer look at. */
 static void hidden(sr_edge *ed, uint32_t slot)
 {
-    int32_t row = sr_mend_runs(ed, slot);
+    int32_t row = sr_entry_runs(ed, slot);
     if (row >= 0)
         bind_heard(ed, &ed->workers[row], slot);
     else
-        sr_mend_requeue(ed, slot);
+        sr_entry_requeue(ed, slot);
 }
 
 /* Checks a request of which no worker has spoken yet. */
@@ -120,12 +87,12 @@ static void look_at(sr_edge *ed, uint32_t slot)
     if (sr_queue_waits(&ed->queue, slot, en->number)) {
         en->doubts = 0;
         if (!en->conn) { /* nobody has it any more, and its client is gone */
-            if (sr_mend_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number))
-                sr_deliver_forget(ed, slot);
+            if (sr_entry_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number))
+                sr_entry_forget(ed, slot);
         } else if (sr_queue_hidden(&ed->queue, en->number)) {
             hidden(ed, slot);
         }
-    } else if (row >= 0 && begun(ed, &ed->workers[row], slot)) {
+    } else if (row >= 0 && sr_entry_begun(ed, &ed->workers[row], slot)) {
         en->doubts = 0;
         bind_heard(ed, &ed->workers[row], slot);
     } else if (++en->doubts >= DOUBTS_MAX) {
@@ -135,16 +102,16 @@ static void look_at(sr_edge *ed, uint32_t slot)
 
 int64_t sr_mend_at(const sr_edge *ed)
 {
-    return sr_edge_used(ed) ? ed->mended_at + (ed->mend_ns ? ed->mend_ns : MEND_NS) : INT64_MAX;
+    return sr_entries_used(ed) ? ed->mended_at + (ed->mend_ns ? ed->mend_ns : MEND_NS) : INT64_MAX;
 }
 
 void sr_mend(sr_edge *ed)
 {
-    if (!sr_edge_used(ed) || ed->engine->now < sr_mend_at(ed))
+    if (!sr_entries_used(ed) || ed->engine->now < sr_mend_at(ed))
         return;
     bool news = hear_all(ed);
     sr_slow_begin(ed);
-    for (uint32_t slot = 0, seen = 0, n = sr_edge_used(ed); slot < ed->slots && seen < n; slot++)
+    for (uint32_t slot = 0, seen = 0, n = sr_entries_used(ed); slot < ed->slots && seen < n; slot++)
         if (ed->entries[slot].number) {
             seen++;
             if (!ed->entries[slot].row)
@@ -158,7 +125,8 @@ void sr_mend(sr_edge *ed)
         sr_sleepers_arrive(ed->sleepers, ed->number, ed->name);
     bool waiting = sr_queue_waiting(&ed->queue) > 0;
     for (uint32_t row = 0; waiting && row < ed->rows; row++)
-        if (there(&ed->workers[row]) && !ed->workers[row].bound) /* perhaps asleep, whatever the bits say */
+        if (sr_entry_hears(&ed->workers[row]) &&
+            !ed->workers[row].bound) /* perhaps asleep, whatever the bits say */
             sr_sleepers_wake(ed->sleepers, row);
     ed->mended_at = ed->engine->now;
     ed->mend_ns = news || waiting || ed->mend_ns < MEND_NS ? MEND_NS : ed->mend_ns * 2;

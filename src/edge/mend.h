@@ -16,12 +16,4 @@ int64_t sr_mend_at(const sr_edge *ed);
 /* In each step of the loop: looks, if that is due. May close and free connections. */
 void sr_mend(sr_edge *ed);
 
-/*
- * The row whose worker says in its ring that it has begun with the request of the slot; -1: none. Looks at
- * all rows.
- */
-int32_t sr_mend_runs(const sr_edge *ed, uint32_t slot);
-/* Puts a request back in front of the queue. False: that is not possible, and the caller ends it. */
-bool sr_mend_requeue(sr_edge *ed, uint32_t slot);
-
 #endif

@@ -2,7 +2,10 @@
 
 #include "../http/traced.h"
 #include "crew.h"
+#include "entry.h"
 #include "limits.h"
+#include "presence.h"
+#include "report.h"
 #include "text.h"
 
 #include <errno.h>
@@ -51,7 +54,7 @@ static void tell_left_out(sr_edge *ed)
              ed->report < 0 ? "[sirius " : "", (int)getpid(), ed->report < 0 ? "] warn: " : " more ",
              (unsigned long long)s->left_out, s->left_out == 1 ? "" : "s",
              (double)s->limit_ns / (double)SR_SECOND);
-    if (sr_edge_report(ed, line))
+    if (sr_report(ed, line))
         s->left_out = 0;
     else
         s->sum_at = ed->engine->now + SR_SECOND;
@@ -68,7 +71,7 @@ static const char *state(const sr_edge *ed, uint32_t slot, const sr_edge_worker 
                      (atomic_load_explicit(&ring->put, memory_order_relaxed) - m->reader.taken);
     if (en->conn && en->conn->borrowed)
         return ", it has the connection (psgix.io)";
-    if (!en->conn || sr_limits_peer(en->conn) < 0)
+    if (!en->conn || sr_presence(en->conn) < 0)
         return ", its client is gone";
     if (ahead > SR_BACKLOG_MAX) /* no write of a stream returns before it is less */
         return ", it waits for its client to read the response";
@@ -107,7 +110,7 @@ static bool report(sr_edge *ed, uint32_t slot, const sr_edge_worker *m, int64_t 
              len, line, client, seconds(ed->engine->now - began_at),
              seconds(began_at - ready_at + s->before_ns), state(ed, slot, m), (int)id.len, id.at,
              (int)parent.len, parent.at, ed->report < 0 ? "; with --workers 0 its stack is not read" : "");
-    return sr_edge_report(ed, out);
+    return sr_report(ed, out);
 }
 
 /* --- looks --- */
@@ -197,7 +200,7 @@ void sr_slow_timer(sr_edge *ed)
     (void)n; /* EAGAIN: it was set again */
     if (s->left_out && s->sum_at <= ed->engine->now)
         tell_left_out(ed);
-    if (!sr_edge_used(ed))
+    if (!sr_entries_used(ed))
         s->look_at = INT64_MAX;
     else if (s->look_at <= ed->engine->now)
         look(ed);

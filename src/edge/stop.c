@@ -5,6 +5,7 @@
 #include "../conn/listener.h"
 #include "crew.h"
 #include "deliver.h"
+#include "holder.h"
 
 #include <unistd.h>
 
@@ -56,7 +57,7 @@ static bool under_way(const sr_edge *ed, const sr_conn *c)
 {
     if (!c->slot)
         return c->state == SR_CONN_FLUSH || c->state == SR_CONN_LINGER;
-    return sr_crew_holder(ed, c->slot - 1) >= 0;
+    return sr_holder(ed, c->slot - 1) >= 0;
 }
 
 static void close_others(sr_edge *ed)

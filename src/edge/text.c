@@ -9,7 +9,7 @@ size_t sr_text_line(const sr_edge *ed, uint32_t slot, char out[SR_TEXT_LINE_MAX]
     sr_bytes line = sr_bytes_of(en->line.data ? sr_buffer_at(&en->line) : "", sr_buffer_len(&en->line));
     sr_row_request text = {0};
     if (!(s->files & SR_FILE_REQUEST))
-        line = sr_edge_line_of((const sr_request *)(const void *)s->data, s->data + s->parse);
+        line = sr_text_line_of((const sr_request *)(const void *)s->data, s->data + s->parse);
     text.line_len = (uint32_t)(line.len < SR_LINE_MAX ? line.len : SR_LINE_MAX);
     memcpy(text.line, line.at, text.line_len);
     return sr_row_text(&text, out, SR_TEXT_LINE_MAX);

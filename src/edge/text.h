@@ -26,4 +26,10 @@ static inline bool sr_text_copies(const sr_edge *ed)
     return ed->log || ed->slow.limit_ns;
 }
 
+/* Method and target of a request, as the client has sent them: "GET /path". */
+static inline sr_bytes sr_text_line_of(const sr_request *r, const char *base)
+{
+    return sr_bytes_of(base + r->method.at, r->target.at + r->target.len - r->method.at);
+}
+
 #endif

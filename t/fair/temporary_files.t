@@ -52,7 +52,9 @@ sub spooled {
 sub metric {
     my ( $server, $name ) = @_;
     my ($admin) = $server->log =~ m{admin on http://([^/]+)/};
-    return $server->connect( to => $admin, plain => 1 )->ask('GET /metrics')->body =~ /^\Q$name\E (\d+)/m ? $1 : undef;
+    return $server->connect( to => $admin, plain => 1 )->ask('GET /metrics')->body =~ /^\Q$name\E (\d+)/m
+        ? $1
+        : undef;
 }
 
 # Clients that ask and do not read

@@ -1,0 +1,49 @@
+#ifndef SR_ENTRY_H
+#define SR_ENTRY_H
+/*
+ * entry: the request in a slot, from what ends it to who runs it. For all files of the edge above it.
+ *
+ * An entry outlives its connection when the client goes first: then its worker is watched on, and what that writes is thrown away.
+ */
+#include "edge.h"
+
+/* Whether what a worker writes is read. */
+static inline bool sr_entry_hears(const sr_edge_worker *m)
+{
+    return m->line.fd >= 0 && !m->broken;
+}
+
+/* How many slots hold a request, waiting or running. */
+static inline uint32_t sr_entries_used(const sr_edge *ed)
+{
+    return ed->slots - ed->queue.n_free;
+}
+
+/*
+ * Ends an entry without a word to its client: frees what it holds, and makes its slot free for another
+ * request.
+ */
+void sr_entry_forget(sr_edge *ed, uint32_t slot);
+
+/*
+ * A connection with a request is about to be closed, or answered by the edge itself: separates the two. A
+ * request that still waits leaves the queue; otherwise its worker is watched on. Called by conn/ through
+ * sr_engine.left.
+ */
+void sr_entry_leave(sr_edge *ed, sr_conn *c);
+
+/*
+ * The row whose worker says in its ring that it has begun with the request of the slot; -1: none. Looks at
+ * all rows.
+ */
+int32_t sr_entry_runs(const sr_edge *ed, uint32_t slot);
+/* Puts a request back in front of the queue. False: that is not possible, and the caller ends it. */
+bool sr_entry_requeue(sr_edge *ed, uint32_t slot);
+
+/* Has the worker of an entry without a client looked at when that monotonic time, ns, has come. */
+void sr_entry_abandon(sr_edge *ed, sr_entry *en, int64_t at);
+
+/* Whether that worker says that it has begun with the request of the slot, and may be believed. */
+bool sr_entry_begun(const sr_edge *ed, const sr_edge_worker *m, uint32_t slot);
+
+#endif

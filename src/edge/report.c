@@ -1,0 +1,50 @@
+#include "report.h"
+
+#include "../net/sink.h"
+#include "text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { TENTH = 100 }; /* ms */
+
+bool sr_report(sr_edge *ed, const char *text)
+{
+    int fd = ed->report >= 0 ? ed->report : STDERR_FILENO;
+    ssize_t n;
+    do
+        n = sr_sink_write(fd, text, strlen(text)); /* STDERR may be a pipe that nobody reads, and blocks */
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)strlen(text);
+}
+
+bool sr_report_late(sr_edge *ed, uint32_t slot, int32_t pid, const char *what, int64_t ns, const char *end)
+{
+    char line[SR_TEXT_LINE_MAX + 128], text[SR_TEXT_LINE_MAX];
+    int len = (int)sr_text_line(ed, slot, text);
+    int64_t tenths = ns / (TENTH * SR_MILLISECOND);
+    snprintf(line, sizeof line, "%s%d%s%.*s %s for %lld.%lld s, %s\n", ed->report < 0 ? "[sirius " : "",
+             (int)pid, ed->report < 0 ? "] error: " : " timeout ", len, text, what, (long long)(tenths / 10),
+             (long long)(tenths % 10), end);
+    return sr_report(ed, line);
+}
+
+void sr_report_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end)
+{
+    static const char ended[] = "exited while serving";
+    char line[SR_TEXT_LINE_MAX + 256], text[SR_TEXT_LINE_MAX], client[SR_TEXT_CLIENT_MAX];
+    const sr_entry *en = &ed->entries[slot];
+    int len = (int)sr_text_line(ed, slot, text);
+    long long tenths = (ed->engine->now - sr_queue_at(&ed->queue, slot)->ready_at) / (TENTH * SR_MILLISECOND);
+    if (en->late) /* the supervisor was already told that the request takes too long */
+        return;
+    sr_text_client(&en->conn->client, client);
+    if (ed->report < 0)
+        snprintf(line, sizeof line, "[sirius %d] error: worker %d %s %.*s for %s, after %lld.%lld s: %s\n",
+                 (int)getpid(), (int)pid, ended, len, text, client, tenths / 10, tenths % 10, end);
+    else
+        snprintf(line, sizeof line, "%d lost %s %.*s for %s, after %lld.%lld s: %s\n", (int)pid, ended, len,
+                 text, client, tenths / 10, tenths % 10, end);
+    sr_report(ed, line);
+}
