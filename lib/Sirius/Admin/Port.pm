@@ -93,7 +93,7 @@ sub end {
 
 sub new {
     my ( $class, %args ) = @_;
-    my $backoff = Sirius::Base::Backoff->new( interval => 1 );
+    my $backoff = Sirius::Base::Backoff->new( interval => 1, free => 1 );
     return bless { backoff => $backoff, children => [], listeners => [], started => time, %args }, $class;
 }
 
@@ -296,7 +296,8 @@ sub _ended {
 
 sub _no_process {
     my ( $self, $error ) = @_;
-    return $self->_again( $error, $self->{backoff}->failed );
+    my $backoff = $self->{backoff};
+    return $self->_again( $error, $backoff->failed || $backoff->failed );    # at once would not do
 }
 
 1;
@@ -326,8 +327,8 @@ other.
 
 It ends when its pipe to the supervisor is closed, never by a signal to the process group. So it answers while the
 workers finish their requests (C</readyz> answers 503 then), ends after the last of them, and ends when the supervisor
-was killed. If it dies, it is started again, at once if it has lived for 10 seconds, else after 1, 2, 4 ... 30 seconds.
-Meanwhile the supervisor keeps the sockets open, and clients wait. Its edge is started again at once.
+was killed. If it dies, it is started again: at once the first time, and whenever it has lived for 10 seconds, else after 1, 2,
+4 ... 30 seconds. Meanwhile the supervisor keeps the sockets open, and clients wait. Its edge is started again at once.
 
 A reload of the application does not affect it. When the supervisor becomes a new program after a reload
 (L<Sirius::Process::Renewal>), the old process loses its pipe, finishes its request and ends, and the new supervisor
