@@ -354,6 +354,70 @@ subtest 'Any window' => sub {
     is_deeply [ $browser->problems ], [], 'nothing in the console';
 };
 
+# What of the plots, and of the words beside them, lies outside of its place
+my $OUTSIDE = <<'SCRIPT';
+(() => {
+    const within = (inner, outer) => inner.left >= outer.left - 1 && inner.right <= outer.right + 1
+        && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
+    const box = element => element.getBoundingClientRect();
+    const wrong = [];
+    for (const svg of document.querySelectorAll('figure svg, #spread')) {
+        const name = svg.id || svg.parentElement.id;
+        if (!within(box(svg), box(svg.parentElement))) wrong.push(`${name}: svg`);
+        for (const part of svg.querySelectorAll('path, rect, text')) {
+            const { left, right } = box(part);
+            if (right > left && !within(box(part), box(svg))) {
+                wrong.push(`${name}: ${part.tagName} ${part.textContent} ${left} ${right} in ${box(svg).right}`);
+            }
+        }
+        for (const text of svg.querySelectorAll(':scope:not(#spread) text[x="0"]')) {
+            if (box(text).width > LEFT) wrong.push(`${name}: ${text.textContent} over the plot`);
+        }
+    }
+    for (const p of document.querySelectorAll('figcaption p')) {
+        const words = document.createRange();
+        words.selectNodeContents(p);
+        const hidden = getComputedStyle(p).overflow === 'hidden';
+        const inside = within(hidden ? box(p) : box(words), box(p));
+        if (!inside || !within(box(p), box(p.closest('figure')))) wrong.push(`words: ${p.textContent}`);
+    }
+    return wrong.join('; ');
+})()
+SCRIPT
+
+subtest 'Plots stay in their places' => sub {
+    my @bounds  = map { $_->[0] } @{ Sirius::Test::Snapshot->histogram( 1, 1 )->{buckets} };
+    my $latency = sub {
+        my $count = shift;
+        my @slow  = map { [ $_, $_ > 100 ? $count : 0 ] } @bounds;
+        return latency =>
+            { count => $count, sum => 0, buckets => \@slow, map { $_ => 110 } qw(p50 p90 p99 p999) };
+    };
+    show( [ @CALM, $latency->(0) ], {}, {} );
+    $browser->open($url);
+    ok comes('samples.length > 2'), 'begun';
+    show( [ @CALM, $latency->(100) ], {}, {} );
+    ok comes(q{/min/.test(document.querySelector('#latency b').textContent)}), 'requests take minutes';
+    for my $paused ( 0, 1 ) {
+        $browser->value('document.querySelector("#pause").click(); 1') if $paused;
+        for my $width ( 1440, 420, 700, 320, 1200, 360, 621 ) {
+            $browser->resize( width => $width );
+            ok until_true( 10, sub { $browser->value($OUTSIDE) eq '' } ),
+                ( $paused ? 'paused' : 'live' ) . ", $width"
+                or diag $browser->value($OUTSIDE);
+            point( 50 + 25 * $_ ), is( $browser->value($OUTSIDE), '', 'also with the pointer on it' )
+                for 0, 1;
+        }
+    }
+
+    # As a scroll bar does that comes later
+    $browser->value(q{document.body.style.marginRight = '200px'; 1});
+    ok until_true( 10, sub { $browser->value($OUTSIDE) eq '' } ),
+        'the window is the same, its content smaller'
+        or diag $browser->value($OUTSIDE);
+    $browser->open($url);
+};
+
 # How often the page has asked so far
 sub asked {
     return $browser->value(

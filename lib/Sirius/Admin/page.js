@@ -113,7 +113,7 @@ const NOTHING = ['–', 'no data', []];
 
 const plots = Object.entries({
     requests: { series: ['rate', 'errors'], area: ['rate', 'errors'], least: 10, mark: show.short },
-    latency: { series: ['p99', 'p90', 'p50'], scale: 'log', least: 0.001, mark: show.seconds },
+    latency: { series: ['p99', 'p90', 'p50'], scale: 'log', least: 0.001, mark: show.secondsShort },
     load: { series: ['workers', 'busy', 'queued'], area: ['busy', 'queued'], least: 2, mark: show.short },
     connections: { series: ['open', 'active'], area: ['open', 'active'], least: 10, mark: show.short },
 }).map(([id, options]) => ({ figure: byId(id), plot: new Plot(byId(id), options), words: words[id] }));
@@ -503,8 +503,16 @@ byId('fold').addEventListener('click', () => {
     drawFold();
 });
 document.addEventListener('visibilitychange', look);
-window.addEventListener('resize', drawPlots);
+
+// Also when a scroll bar comes, and while nothing else is drawn
+const resized = new ResizeObserver(() => {
+    plots.forEach(({ plot }) => plot.measure());
+    drawPlots();
+    if (status) drawTimes(status);
+});
+resized.observe(byId('spread'));
 for (const { plot } of plots) {
+    resized.observe(plot.svg);
     plot.svg.addEventListener('pointermove', event => {
         cursor = samples.length ? plot.timeAt(event, samples, rightEdge()) : null;
         drawPlots();

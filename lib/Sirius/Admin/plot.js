@@ -5,7 +5,7 @@
 const SPAN = 300; // seconds that are kept
 const WINDOWS = [[60, 15], [120, 30], [SPAN, 60]]; // seconds that a plot shows, and from mark to mark
 const GAP = 12; // seconds without a sample that break a line; the server's own samples are 5 seconds apart
-const LEFT = 40; // pixels for the values at the axis
+const LEFT = 44; // pixels for the values at the axis
 const LABEL = 48; // pixels that a time at the axis needs
 const DECIMAL = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
 const BINARY = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']];
@@ -62,6 +62,9 @@ const show = {
     },
 
     many: (n, one, more) => `${show.count(n)} ${n === 1 ? one : more}`,
+
+    // For an axis, which has no room for minutes
+    secondsShort: s => s < 60 ? show.seconds(s) : `${show.short(s)} s`,
 
     // For an axis: without zeroes after the point
     mark: text => text.replace(/(\.\d*?)0+(?!\d)/, '$1').replace(/\.(?!\d)/, ''),
@@ -133,11 +136,10 @@ class Plot {
         });
         this.cursor = svg(this.svg, 'path', { class: 'cursor' });
         this.labels = svg(this.svg, 'g');
-        new ResizeObserver(() => { this.size = null; }).observe(this.svg);
     }
 
     draw(samples, now, cursor) {
-        const { width, height } = this.size = this.size || this.svg.getBoundingClientRect();
+        const { width, height } = this.size || this.measure();
         const [bottom, top] = [height - 16, 6];
         const [span, step] = windowOf(samples, now);
         const x = t => width - (width - LEFT) * (now - t) / span;
@@ -150,6 +152,11 @@ class Plot {
             path.setAttribute('d', outline(samples, name, x, y, this.area.includes(name) ? bottom : null));
         }
         this.cursor.setAttribute('d', cursor === null ? '' : `M${x(cursor).toFixed(1)} ${top}V${bottom}`);
+    }
+
+    measure() {
+        this.size = this.svg.getBoundingClientRect();
+        return this.size;
     }
 
     // Only if it has changed
