@@ -140,13 +140,22 @@ static bool open_mounts(const sr_settings *s, sr_mounts *mounts)
     return !s->strict;
 }
 
+/* The process of --workers 0 says when one expires; of certificates it says nothing. */
+static void tell_crl(void *settings, sr_keyfiles_kind kind, const char *file, const char *name,
+                     int64_t expires)
+{
+    const sr_settings *s = settings;
+    if (kind == SR_KEYFILES_CRL && s->report >= 0)
+        sr_keeper_tell(settings, kind, file, name, expires);
+}
+
 /* An edge without a supervisor reads the keys itself. False: the reason is on STDERR. */
 static bool read_keys(sr_settings *s)
 {
     char why[SR_KEYSET_WHY] = "no memory";
     prctl(PR_SET_DUMPABLE, 0);
     if (!sr_keyfiles_any(&s->keyfiles) ||
-        (sr_keyset_begin(&s->keyset) && sr_keyfiles_read(&s->keyfiles, &s->keyset, NULL, NULL, why)))
+        (sr_keyset_begin(&s->keyset) && sr_keyfiles_read(&s->keyfiles, &s->keyset, tell_crl, s, why)))
         return true;
     fprintf(stderr, "[sirius %d] error: %s\n", (int)getpid(), why);
     return false;

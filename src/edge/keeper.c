@@ -38,7 +38,8 @@ static void say(const sr_settings *s, const char *line)
     while (n < 0 && errno == EINTR);
 }
 
-static void tell(void *with, sr_keyfiles_kind kind, const char *file, const char *name, int64_t expires)
+void sr_keeper_tell(void *settings, sr_keyfiles_kind kind, const char *file, const char *name,
+                    int64_t expires)
 {
     char line[8192], plain[256];
     snprintf(plain, sizeof plain, "%s", name);
@@ -46,7 +47,7 @@ static void tell(void *with, sr_keyfiles_kind kind, const char *file, const char
         *c = *c <= ' ' || *c == 0x7f ? '_' : *c;
     snprintf(line, sizeof line, "%d %s %lld %s %s\n", (int)getpid(),
              kind == SR_KEYFILES_CRL ? "keyscrl" : "keys", (long long)expires, plain, file);
-    say(with, line);
+    say(settings, line);
 }
 
 bool sr_keeper_read(sr_settings *s)
@@ -57,7 +58,7 @@ bool sr_keeper_read(sr_settings *s)
     snprintf(why, sizeof why, "no memory");
     prctl(PR_SET_DUMPABLE, 0);
     /* a build without TLS says so here */
-    fine = fine && sr_keyfiles_read(&s->keyfiles, &s->keyset, tell, s, why) &&
+    fine = fine && sr_keyfiles_read(&s->keyfiles, &s->keyset, sr_keeper_tell, s, why) &&
            sr_tls_load(tls, sr_bytes_of(sr_buffer_at(&s->keyset), sr_buffer_len(&s->keyset)), why);
     sr_tls_free(tls);
     if (fine && s->check)

@@ -15,6 +15,7 @@
  *
  * What it says on its report pipe, or in a check on STDOUT:
  *   PID keys EXPIRES NAME FILE     of each certificate, with seconds since 1970
+ *   PID keyscrl EXPIRES NAME FILE  of each CRL, with the name of its CA
  *   PID keysready N                the set is complete, and has N certificates
  *   PID keysfailed WHY
  */
@@ -24,6 +25,12 @@
  * Reads the files. False: they are not in order, which was reported. Call it before the rights are given up.
  */
 bool sr_keeper_read(sr_settings *s);
+
+/*
+ * An sr_keyfiles_tell, with the settings: says that on the report pipe. An edge that reads the files itself says so of CRLs.
+ */
+void sr_keeper_tell(void *settings, sr_keyfiles_kind kind, const char *file, const char *name,
+                    int64_t expires);
 
 /* Serves until it has to end. */
 void sr_keeper_run(sr_settings *s);

@@ -207,6 +207,50 @@ subtest 'a CRL that expires' => sub {
     $server->stop;
 };
 
+# The edge reads the files, and nobody else would see it. The last one has expired when the server starts.
+subtest 'a CRL that expires, with --workers 0' => sub {
+    my $said = qr/error: the CRL of An_authority_of_clients expired on /;
+    my $both = sub { return $clients->file( 'alone.pem', slurp( $clients->ca ) . slurp( $_[0]->crl(7) ) ) };
+    my %with = (
+        'an option'          => sub { ( $clients->ca, '--tls-client-crl' => $_[0]->crl(7) ) },
+        'the file of the CA' => sub { $both->( $_[0] ) },
+    );
+    for my $how ( sort keys %with ) {
+        my ( $ca, @more ) = $with{$how}->( Revoking->new( $clients->ca, $root_key ) );
+        my $server = start_server(
+            $app, '--listen', '127.0.0.1:0,tls',
+            '--tls-cert'      => $server[0],
+            '--tls-key'       => $server[1],
+            '--tls-client-ca' => $ca,
+            qw(--workers 0), @more
+        );
+        like ask( $server, with(@good) ), qr/CN=Alice/,   "$how: while it is valid";
+        unlike $server->log,              qr/expired on/, 'nothing is said';
+        ok until_true( 30, sub { $server->log =~ $said } ), 'the log says that it has expired';
+        is ask( $server, with(@good) ), 'refused', 'and clients are refused';
+        my ($edge) = $server->beside;
+        kill KILL => $edge;
+        ok until_true( 30, sub { ( () = $server->log =~ /$said/g ) == 2 } ), 'so it does of another edge';
+        is ask( $server, with(@good) ), 'refused', 'which has read it again';
+        $server->stop;
+        is scalar( () = $server->log =~ /$said/g ), 2, 'once each';
+    }
+    my $crl = Revoking->new( $clients->ca, $root_key )->crl(1);
+    ok until_true( 10, sub { time > ( stat $crl )[9] + 1 } ), 'one that has expired before';
+    my $server = start_server(
+        $app, '--listen', '127.0.0.1:0,tls',
+        '--tls-cert'       => $server[0],
+        '--tls-key'        => $server[1],
+        '--tls-client-ca'  => $clients->ca,
+        '--tls-client-crl' => $crl,
+        qw(--workers 0)
+    );
+    is ask( $server, with(@good) ), 'refused', 'clients are refused';
+    $server->stop;
+    is scalar( () = $server->log =~ /the CRL of An_authority_of_clients expired/g ), 1,
+        'the start says so, once';
+};
+
 # An authority of a department, issued by the one above
 sub department {
     my ( $ca, $key, $request, $dave )

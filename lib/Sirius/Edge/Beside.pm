@@ -19,6 +19,12 @@ sub gone {
     return select $read, undef, undef, 0;
 }
 
+# Says which CRLs have expired. True: there are others
+sub expiry {
+    my $self = shift;
+    return $self->{keeper} && $self->{keeper}->outdated;
+}
+
 # At the end of this process: lets the edge send what was answered, and closes the addresses
 sub leave {
     my $self = shift;
@@ -94,8 +100,10 @@ sub _begin {
     my ( $self, $gate ) = @_;
     my ($place) = $self->_places;
     my @words = ( $self->_words($place), "owner=$$" );
-    push @words, @{ $self->{keeper}->wanted_words }
-        if $self->{keeper};    # it reads the files: this process runs the application
+    if ( my $keeper = $self->{keeper} ) {    # the edge reads the files: this process runs the application
+        push @words, @{ $keeper->wanted_words };
+        $keeper->read_beside;
+    }
     push @words, 'gate=' . fileno $gate if $gate;
     my @handles
         = ( @{$self}{qw(alive common report sleepers)}, $gate, $place->theirs, $self->bells );
@@ -138,6 +146,12 @@ with the process that has started it, and that process sees its end by a descrip
 =head1 METHODS
 
 Those of L<Sirius::Edge::Group>, and:
+
+=head2 expiry
+
+  my $others = $edge->expiry;
+
+Writes a line about each CRL that has expired since the last call. True: there are others, which have not expired yet.
 
 =head2 gone
 

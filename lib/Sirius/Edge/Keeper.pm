@@ -33,13 +33,16 @@ my @LISTS    = qw(tls_cert tls_client_crl tls_key);
 my @TEXTS    = qw(tls_ciphers tls_client_ca tls_client_verify tls_dir tls_min tls_self_signed_file);
 my @SWITCHES = qw(tls_self_signed);
 
+# CRLs of which the start has warned: "FILE EXPIRES"
+my %warned;
+
 sub act {
     my $self = shift;
     my $now  = now();
     if ( defined $self->{look_at} && $self->{look_at} <= $now ) {
         $self->{look_at} = $now + LOOK;
         $self->_look;
-        $self->_outdated;
+        $self->outdated;
     }
     $self->_start if defined $self->{again_at} && $self->{again_at} <= $now && !$self->{next};
     return;
@@ -67,10 +70,12 @@ sub check {
         waitpid $child->pid, 0;
     }
     my ($why) = $text =~ /^\d+ keysfailed (.*)$/m;
-    Sirius::Config::Options->fail($why)                      if defined $why;
+    Sirius::Config::Options->fail($why) if defined $why;
     Sirius::Log->fail("$path cannot check the certificates") if $text !~ /^\d+ keysready\b/m;
-    return _expired( map { _certificate($_) } $text =~ /^\d+ keys (.*)$/mg ), map { _outdated_text($_) }
-        grep { $_->{expires} <= time } map { _certificate($_) } $text =~ /^\d+ keyscrl (.*)$/mg;
+    my @outdated = grep { $_->{expires} <= time } map { _certificate($_) } $text =~ /^\d+ keyscrl (.*)$/mg;
+    $warned{"$_->{file} $_->{expires}"} = 1 for @outdated;
+    return _expired( map { _certificate($_) } $text =~ /^\d+ keys (.*)$/mg ),
+        map { _outdated_text($_) } @outdated;
 }
 
 # Of each CRL: the file, its CA, and when the next one is due
@@ -92,15 +97,19 @@ sub due {
 # Why the files were not used when they were read last
 sub fault { return shift->{fault} }
 
-# "PID WHAT WHY", of the keeper that serves or of one that is starting
+# "PID WHAT WHY", of the keeper that serves, of one that is starting, or of an edge that reads the files itself
 sub heard {
     my ( $self, $pid, $what, $why ) = @_;
+    if ( $self->{beside} ) {
+        push @{ $self->{crls} }, _crl($why) if $what eq 'keyscrl';
+        return;
+    }
     my $next = $self->{next};
     return if !$next || $next->{child}->pid != $pid;
     if ( $what eq 'keys' ) {
         push @{ $next->{certificates} }, _certificate($why);
     } elsif ( $what eq 'keyscrl' ) {
-        push @{ $next->{crls} }, _certificate($why);
+        push @{ $next->{crls} }, _crl($why);
     } elsif ( $what eq 'keysready' ) {
         $self->_ready;
     } elsif ( $what eq 'keysfailed' ) {
@@ -130,9 +139,26 @@ sub new {
     return $self;
 }
 
+# Says once of each CRL that it has expired. True: there are others
+sub outdated {
+    my $self = shift;
+    for my $crl ( grep { !$_->{told} && $_->{expires} <= time } $self->crls ) {
+        $crl->{told} = 1;
+        Sirius::Log->error( _outdated_text($crl) );
+    }
+    return scalar grep { !$_->{told} } $self->crls;
+}
+
 sub pid {
     my $self = shift;
     return $self->{child} && $self->{child}->pid;
+}
+
+# There is no keeper: an edge that starts now reads the files
+sub read_beside {
+    my $self = shift;
+    @{$self}{qw(beside crls)} = ( 1, [] );
+    return;
 }
 
 sub reads { return defined shift->{next} }
@@ -221,6 +247,13 @@ sub _certificate {
     return { expires => $expires, name => $name, file => $file };
 }
 
+# Of one that the start has warned of, nothing more is said
+sub _crl {
+    my $crl = _certificate(shift);
+    $crl->{told} = delete $warned{"$crl->{file} $crl->{expires}"};
+    return $crl;
+}
+
 # The one that has served, or that was to
 sub _ended {
     my ( $self, $child, $status ) = @_;
@@ -295,16 +328,6 @@ sub _look {
     return;
 }
 
-# Says once of each CRL that it has expired
-sub _outdated {
-    my $self = shift;
-    for my $crl ( grep { !$_->{told} && $_->{expires} <= time } $self->crls ) {
-        $crl->{told} = 1;
-        Sirius::Log->error( _outdated_text($crl) );
-    }
-    return;
-}
-
 sub _outdated_text {
     my $crl = shift;
     return
@@ -359,8 +382,7 @@ sub _ready {
         $next_crl->{name}, Sirius::Base::Text->age( $next_crl->{expires} - time )
     ) if $next_crl;
     Sirius::Log->warn($_) for $first ? () : _expired( $self->certificates );    # at the start they are known
-    if ($first) { $_->{told} = $_->{expires} <= time for $self->crls }
-    $self->_outdated;
+    $self->outdated;
     $self->{group}->certificates_changed;
     $self->_start if delete $self->{once_more};
     return;
@@ -500,7 +522,7 @@ Why the files are not used that were read last. Undefined if they are.
 
   $keeper->heard( $pid, $what, $why );
 
-What a keeper has said on the pipe of the edges.
+What a keeper has said on the pipe of the edges, or an edge that reads the files itself.
 
 =head2 line
 
@@ -512,9 +534,19 @@ The handle of a socket by which keys come, for one edge. Undefined if there is n
 
 For a L<Sirius::Edge::Group>.
 
+=head2 outdated
+
+  my $others = $keeper->outdated;
+
+Writes a line about each CRL that has expired since the last call. True: there are others, which have not expired yet.
+
 =head2 pid
 
 The PID of the keeper. Undefined if there is none.
+
+=head2 read_beside
+
+No keeper is started: the edge that starts next reads the files, and says which CRLs there are.
 
 =head2 reads
 

@@ -62,8 +62,8 @@ sub run {
     Sirius::OS::Signals->unblock( 'ALRM', keys %handlers );
     $self->_warm_up;
     $self->{alerts}->start;
-    $self->{board}->watched(REST) if $supervisor->succession->due;
     $self->_start_edge;
+    $self->_watch( $supervisor->succession->due );
     1 while !$self->_over && $worker->run !~ /\A(?:drained|edge|over|stopped)\z/;
     alarm 0;
     $self->{edge}->leave;
@@ -136,7 +136,7 @@ sub _edge_ended {
     return if $self->{supervisor}->has_stop_begun;
     Sirius::Log->error("edge $pid exited; its connections were closed; starting another");
     $self->_start_edge;
-    return;
+    return $self->_watch;
 }
 
 sub _over { my $self = shift; return $self->{supervisor}->has_stop_begun && $self->{edge}->gone }
@@ -163,7 +163,8 @@ sub _start_edge {
     return $self->_stop_edge;
 }
 
-# What the edge has counted since the last line about it is told when its time has come, and what the server before has had is taken
+# What the edge has counted since the last line about it is told when its time has come, CRLs that have expired are, and what the server
+# before has had is taken
 sub _troubled {
     my $self = shift;
     my ( $alerts, $board ) = @{$self}{qw(alerts board)};
@@ -171,9 +172,7 @@ sub _troubled {
     $alerts->act;
     my $succession = $self->{supervisor}->succession;
     $succession->act;
-    my $due = $alerts->due || $succession->due;
-    $board->watched(REST) if !$board->watched && $due;
-    $board->watched(NONE) if !$due;
+    $board->watched(NONE) if !$self->_watch( $alerts->due || $succession->due );
     return;
 }
 
@@ -215,6 +214,15 @@ sub _stop_edge {
     return;
 }
 
+# Whether there will be something to do, if only a CRL that may expire: looks now and then
+sub _watch {
+    my ( $self, $due ) = @_;
+    my $board = $self->{board};
+    $due = 1 if $self->{edge}->expiry;
+    $board->watched(REST) if $due && !$board->watched;
+    return $due;
+}
+
 1;
 
 =encoding utf8
@@ -238,7 +246,7 @@ children does not find it. No Perl code runs between its fork and its exec, so n
 it.
 
 The edge watches the pidfd of this process and ends when it ends. This process checks five times a second whether the
-edge still runs and has trouble to report (L<Sirius::Process::Alerts>), and starts another one if it has ended. During a call of the
+edge still runs and has trouble to report (L<Sirius::Process::Alerts>), and whether a CRL has expired, and starts another one if it has ended. During a call of the
 application it does so after the call.
 
 =head1 SIGNALS
