@@ -7,15 +7,19 @@
 #include "nosignal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { TERMINAL = 256 }; /* bytes that a terminal takes when poll(2) says that it is ready (WAKEUP_CHARS) */
+enum {
+    TERMINAL = 64
+}; /* bytes at a time to a terminal that cannot be opened again, so that it seldom waits */
 #define PIECE_NS (100 * SR_MILLISECOND)
 #define ALL_NS SR_SECOND
 
@@ -35,6 +39,11 @@ static int64_t less(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Where no call can be told not to wait: the next one may wait all the same if another process writes in between. */
 static ssize_t write_if_ready(int fd, const char *at, size_t len)
 {
@@ -44,9 +53,19 @@ static ssize_t write_if_ready(int fd, const char *at, size_t len)
     return -1;
 }
 
-static size_t least(size_t a, size_t b)
+/* POLLOUT of a terminal means some room, not enough: it is opened once more, as a file that does not wait. */
+static ssize_t write_terminal(int fd, const char *at, size_t len)
 {
-    return a < b ? a : b;
+    char path[sizeof "/proc/self/fd/" + 10];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int own = ready(fd, 0) ? open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC) : -1;
+    if (own < 0)
+        return write_if_ready(fd, at, least(len, TERMINAL));
+    ssize_t n = write(own, at, len);
+    int err = errno;
+    close(own);
+    errno = err;
+    return n;
 }
 
 static ssize_t put(int fd, mode_t type, const char *at, size_t len)
@@ -57,7 +76,7 @@ static ssize_t put(int fd, mode_t type, const char *at, size_t len)
     case S_IFSOCK:
         return send(fd, at, len, MSG_DONTWAIT | MSG_NOSIGNAL);
     case S_IFCHR:
-        return write_if_ready(fd, at, least(len, TERMINAL));
+        return write_terminal(fd, at, len);
     case S_IFIFO:
         n = pwritev2(fd, &iov, 1, -1, RWF_NOWAIT);
         /* before Linux 5.14, or refused by a filter */
@@ -94,7 +113,7 @@ static int put_all(sr_outlet *o, int fd, const char *at, size_t len, size_t *don
             continue;
         if (errno != EAGAIN)
             return errno;
-        int64_t left = o->stalled ? 0 : until - sr_clock_monotonic();
+        int64_t left = until - sr_clock_monotonic();
         if (left <= 0 || !ready(fd, less(left, PIECE_NS)))
             return EAGAIN;
     }
@@ -105,6 +124,12 @@ int sr_outlet_write(sr_outlet *o, int fd, const char *at, size_t len)
 {
     size_t done = 0, newline = 0;
     sr_nosignal mask;
+    /* a short line might fit into the last page of a pipe: the reader has come back when poll(2) says so, not before */
+    if (o->stalled && !ready(fd, 0)) {
+        o->lost += lines(at, len);
+        return EAGAIN;
+    }
+    o->stalled = false;
     sr_nosignal_begin(&mask);
     int err = o->torn ? put_all(o, fd, "\n", 1, &newline) : 0;
     if (!err) {

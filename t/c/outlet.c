@@ -1,3 +1,6 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* posix_openpt */
+#endif
 /* outlet: a log whose reader has stalled, comes back, or has gone */
 #include "net/outlet.h"
 
@@ -81,6 +84,53 @@ static void part(void)
     close(fd[1]);
 }
 
+/* A short line fits into the last page of a pipe whose reader has stalled */
+static void mixed(void)
+{
+    int fd[2];
+    sr_outlet o = {0};
+    static char line[3000];
+    memset(line, 'd', sizeof line);
+    line[sizeof line - 1] = '\n';
+    pair(fd, false);
+    while (!sr_outlet_write(&o, fd[1], line, sizeof line))
+        ;
+    int64_t began = sr_clock_monotonic();
+    for (int i = 0; i < 100; i++) {
+        sr_outlet_write(&o, fd[1], "short\n", 6);
+        sr_outlet_write(&o, fd[1], line, sizeof line);
+    }
+    ok(sr_clock_monotonic() - began < 5 * SR_SECOND, "long lines behind short ones do not wait again");
+    is_int((long long)o.lost, 201, "all are lost");
+    size_t len = drain(fd[0]);
+    is_int(sr_outlet_write(&o, fd[1], "back\n", 5), 0, "until the reader is back");
+    (void)len;
+    close(fd[0]);
+    close(fd[1]);
+}
+
+static void terminal(void)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY), err = 0, n = 0;
+    ok(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0, "a terminal");
+    int slave = open(ptsname(master), O_WRONLY | O_NOCTTY);
+    sr_outlet o = {0};
+    static char line[150];
+    memset(line, 'e', sizeof line);
+    line[sizeof line - 1] = '\n';
+    alarm(60);
+    while (!(err = sr_outlet_write(&o, slave, line, sizeof line)) && ++n < 100000)
+        ;
+    is_int(err, EAGAIN, "that nobody reads does not hold up the writer");
+    sr_outlet_write(&o, slave, line, sizeof line);
+    alarm(0);
+    ok(fcntl(master, F_SETFL, O_NONBLOCK) == 0 && drain(master) > 0, "it is read again");
+    is_int(sr_outlet_write(&o, slave, "back\n", 5), 0, "and written to");
+    ok(!(fcntl(slave, F_GETFL) & O_NONBLOCK), "the descriptor waits as before");
+    close(slave);
+    close(master);
+}
+
 static void others(void)
 {
     sr_outlet o = {0};
@@ -105,6 +155,8 @@ int main(void)
     stalls(false);
     stalls(true);
     part();
+    mixed();
+    terminal();
     others();
     return done_testing();
 }

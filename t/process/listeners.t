@@ -85,6 +85,19 @@ subtest 'a unix socket that a killed server left' => sub {
     $server->stop;
 };
 
+subtest 'an address that is given twice' => sub {
+    my $port   = start_server($APP);
+    my $number = $port->port;
+    $port->stop;
+    my $server = Sirius::Test::Server->spawn(
+        app  => $APP,
+        args => [ '--listen', "127.0.0.1:$number", '--listen', "127.0.0.1:$number" ]
+    );
+    like $server->wait_exit, qr/\Aexit [1-9]/, 'refused';
+    like $server->log, qr/in use by this server: it is given twice/, 'not as if another server had it'
+        or diag $server->log;
+};
+
 subtest 'an address that is taken' => sub {
     my $first  = start_server( $APP, '--listen', "$dir/taken" );
     my $second = Sirius::Test::Server->spawn( app => $APP, args => [ '--listen', "$dir/taken" ] );

@@ -31,7 +31,7 @@ sub start {
     my $port = free_port();
     return Sirius::Test::Server->start(
         app =>
-            "sub { sleep 3 if \$_[0]{PATH_INFO} eq '/slow'; [ 200, [], [\$ENV{SERVER_STARTER_GENERATION}] ] }\n",
+            "sub { sleep 6 if \$_[0]{PATH_INFO} eq '/slow'; [ 200, [], [\$ENV{SERVER_STARTER_GENERATION}] ] }\n",
         args    => [@args],
         command => [
             $^X,                                      $starter,
@@ -49,7 +49,7 @@ sub answers {
     return until_true(
         30,
         sub {
-            ( eval { $server->ask('GET /')->body } // q() ) eq $number;
+            return defined $server->address && ( eval { $server->ask('GET /')->body } // q() ) eq $number;
         }
     );
 }
@@ -118,6 +118,20 @@ subtest 'a server that takes long to end keeps them until then' => sub {
     ok until_true( 20, sub { my $pid = status_of($control); $pid && $pid != $first } ),
         'then the new one has it'
         or diag $server->log;
+    $server->stop;
+};
+
+# start_server says TERM to all servers of before, again and again
+subtest 'a restart while the one before last still answers' => sub {
+    my $server = start( '--workers', 2 );
+    my $client = $server->connect;
+    $client->send( request('GET /slow') );
+    $server->signal('HUP');
+    ok answers( $server, 2 ), 'the second server serves';
+    $server->signal('HUP');
+    is $client->response( patience => 20 )->body, 1, 'the first one answers its request all the same'
+        or diag $server->log;
+    ok answers( $server, 3 ), 'the third one serves';
     $server->stop;
 };
 

@@ -9,7 +9,8 @@ use constant { ACCEPTS => 0x10000, LISTEN => 0x0A };    # of linux/net.h and net
 
 sub by {
     my ( $class, $owner ) = @_;
-    return $owner && $owner->{pid} ? " by $owner->{text}" : '';
+    return '' if !$owner || !$owner->{pid};
+    return $owner->{pid} == $$ ? ' by this server: it is given twice' : " by $owner->{text}";
 }
 
 sub tcp {

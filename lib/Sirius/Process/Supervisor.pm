@@ -34,6 +34,7 @@ use Sirius::Process::Single;
 use Sirius::Process::StopDelay;
 use Sirius::Process::Succession;
 use Sirius::Service::Notify;
+use Sirius::Service::Starter;
 use Sirius::Worker;
 
 # The server of --workers 0 while it serves. Not a local, which would be restored before END runs
@@ -414,7 +415,8 @@ sub _exited {
 sub _heed {
     my ( $self, $signal ) = @_;
     my $who = $self->{loop} && "$signal " . $self->{loop}->from($signal);
-    return $self->stop( 'INT',                              $who ) if $signal eq 'INT';
+    return $self->stop( 'INT', $who ) if $signal eq 'INT';
+    return                            if $signal eq 'TERM' && $self->{stopping} && $self->_repeats($signal);
     return $self->stop( $self->{stopping} ? 'INT' : 'TERM', $who ) if $signal eq 'TERM' || $signal eq 'QUIT';
     return Sirius::Log->warn("ignored $who: the server is stopping")
         if $self->{stopping} && $signal =~ /\A(?:HUP|TTIN|TTOU)\z/;
@@ -454,6 +456,12 @@ sub _orphan_ended {
 sub _pipe {
     pipe my $read, my $write or Sirius::Log->fail("cannot create a pipe: $!");
     return $read, $write;
+}
+
+# start_server ends all servers of before at each restart, also those that are ending already
+sub _repeats {
+    my ( $self, $signal ) = @_;
+    return Sirius::Service::Starter->is_ours( $self->{loop} && $self->{loop}->sender($signal) );
 }
 
 sub _reopen_logs {

@@ -21,6 +21,11 @@ sub descriptors {
     return Sirius::Log->fail('SERVER_STARTER_PORT is empty: start_server was given no --port and no --path');
 }
 
+sub is_ours {
+    my ( $class, $pid ) = @_;
+    return defined $ENV{SERVER_STARTER_PORT} && $pid && $pid == getppid() ? 1 : 0;
+}
+
 # A process that may not be seen is believed to be the one before, unless there was none
 sub precedes {
     my ( $class, $pid ) = @_;
@@ -56,6 +61,12 @@ C<start_server> has opened. It is not removed, because an application may look f
 
 A hash for each: C<fd>, C<name> as C<start_server> was given it, and C<host> where the name has one. Nothing when the variable
 is not set; dies when it is empty or makes no sense.
+
+=head2 is_ours
+
+  if ( Sirius::Service::Starter->is_ours($pid) ) { ... }
+
+Whether that process is the C<start_server> of this server.
 
 =head2 precedes
 
