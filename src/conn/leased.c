@@ -180,11 +180,16 @@ static int copy(sr_leased *l)
     return 0;
 }
 
-/* Returns 0 or errno. If there is no room, the slowest clients pay, which may be those that the copy is for. */
+/*
+ * Returns 0 or errno. If there is no room, the slowest clients pay, which may be those that the copy is for; nobody pays for one that is
+ * larger than all that there may be.
+ */
 static int copy_begin(sr_engine *e)
 {
     sr_leased *l = &e->leased;
     uint64_t bytes = (uint64_t)(l->end - l->base);
+    if (e->config.max_temp && bytes > e->config.max_temp)
+        return ENOSPC;
     for (int i = 0; i < PAYING_MAX && !sr_spools_room(e, bytes); i++)
         if (sr_slowest_evict(e) != SR_SLOWEST_OTHER)
             break;

@@ -179,6 +179,33 @@ subtest 'copies of files that their application changes' => sub {
     $server->stop;
 };
 
+# Nobody pays for what has no room in any case
+subtest 'a file whose copy is larger than the limit' => sub {
+    my $files = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    open my $out, '>', "$files/huge" or die "open: $!";
+    truncate $out, 200 * $MB or die "truncate: $!";
+    close $out or die "close: $!";
+    local $ENV{HUGE} = "$files/huge";
+    my $server = start_server( <<'APP', '--tmpdir', "$dir", qw(--workers 2 --max-temp-file-size 64m) );
+my $large = 'x' x ( 5 << 20 );
+sub {
+    return [ 200, [], [$large] ] if $_[0]{PATH_INFO} eq '/slow';
+    open my $fh, '<', $ENV{HUGE} or die;
+    return [ 200, [], $fh ];
+}
+APP
+    my @slow = idlers( $server, 6, '/slow' );
+    my ($huge) = idlers( $server, 1, '/huge' );
+    sleep 1.5;    # nobody pays in the first second
+    open my $write, '+<', "$files/huge" or die "open: $!";
+    close $write or die "close: $!";
+    my @length = map { length $_->response( patience => 20 )->body // q() } @slow;
+    is_deeply \@length, [ ( 5 * $MB ) x 6 ], 'slow clients get all of their responses';
+    is $huge->response( patience => 20 )->status, 'cut', 'its own client sees that the rest is missing';
+    $_->close for @slow, $huge;
+    $server->stop;
+};
+
 # The end of one reads what it still sends, while bytes of another one are at hand
 subtest 'who pays leaves nothing in the upload that goes on' => sub {
     my $server = server(qw(--max-temp-file-size 1m --body-memory 1k --access-log /dev/null));
