@@ -508,7 +508,7 @@ CODE:
         croak("sirius: the scoreboard of this server has layout %s, and the installed version of Sirius layout %s; a reload is not enough, restart the server\n", text[0], text[1]);
     }
     if (!s)
-        croak("Sirius::Scoreboard->adopt(%d): %s", memfd, Strerror(errno));
+        croak("Sirius::Scoreboard->adopt(%d): %s\n", memfd, Strerror(errno));
     RETVAL = sirius_board_new(aTHX_ s);
 OUTPUT:
     RETVAL

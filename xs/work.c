@@ -269,7 +269,7 @@ int sirius_sleepers_new(pTHX_ uint32_t rows)
               (int)SR_SLEEPERS_ROWS);
     void *at = sr_memory_new("sirius-sleepers", SR_SLEEPERS_BYTES, &fd);
     if (!at)
-        croak("cannot create shared memory: %s", Strerror(errno));
+        croak("cannot create shared memory: %s\n", Strerror(errno));
     sr_memory_seal(fd, false);
     sr_sleepers_init(at, rows);
     uint64_t key;
@@ -288,7 +288,7 @@ static sr_sleepers *sleepers_map(pTHX_ int fd, size_t *bytes)
     if (fstat(fd, &st) == 0 && (*bytes = (size_t)st.st_size) == SR_SLEEPERS_BYTES)
         at = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
-        croak("Sirius::Worker::Engine->new: sleepers: %s", Strerror(errno));
+        croak("Sirius::Worker::Engine->new: sleepers: %s\n", Strerror(errno));
     return at;
 }
 
@@ -313,7 +313,7 @@ int sirius_common_new(pTHX)
     int fd;
     void *at = sr_memory_new("sirius-common", sizeof(sr_common), &fd);
     if (!at)
-        croak("cannot create shared memory: %s", Strerror(errno));
+        croak("cannot create shared memory: %s\n", Strerror(errno));
     sr_memory_seal(fd, false);
     munmap(at, sizeof(sr_common));
     return fd;
@@ -323,7 +323,7 @@ void sirius_common_clear(pTHX_ int fd, uint32_t edge)
 {
     void *at = mmap(NULL, sizeof(sr_common), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
-        croak("Sirius::Edge::Shared->part: %s", Strerror(errno));
+        croak("Sirius::Edge::Shared->part: %s\n", Strerror(errno));
     sr_common_clear(at, edge);
     munmap(at, sizeof(sr_common));
 }
@@ -361,7 +361,7 @@ void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row, uint32_t gene
               theirs, ours);
     }
     if (err)
-        croak("Sirius::Worker::Engine->new: the edge does not answer: %s", Strerror(err));
+        croak("Sirius::Worker::Engine->new: the edge does not answer: %s\n", Strerror(err));
     if (s->max_rss)
         sr_resident_open(&s->resident);
     atomic_store_explicit(&s->row->pid, getpid(), memory_order_relaxed);
