@@ -197,6 +197,10 @@ subtest 'it does not start: not 0, and the reason' => sub {
         '--pid in no folder' => [ qr{\Asirius: --pid [^\n]*nowhere/pid: [^\n]*\n\z}, '--pid', 'nowhere/pid' ],
         '--error-log in no folder' =>
             [ qr{\Asirius: --error-log [^\n]*nowhere/log: [^\n]*\n\z}, '--error-log', 'nowhere/log' ],
+        'workers that die' => [
+            qr{no luck[^\n]*\n(?:[^\n]*\n)*sirius: the server did not start: see \S*/dies\.log\n\z},
+            qw(-L Delayed -a dies.psgi --error-log dies.log)
+        ],
         '--chdir to nowhere' => [ qr{\Asirius: --chdir[: ][^\n]*nowhere[^\n]*\n\z}, '--chdir', 'nowhere' ],
     );
     for my $name ( sort keys %wrong ) {
@@ -204,6 +208,7 @@ subtest 'it does not start: not 0, and the reason' => sub {
         fresh();
         file( 'broken.psgi', "sub { [ 200, [], [ ] }\n" );
         file( 'two.psgi',    "2;\n" );
+        file( 'dies.psgi',   "die qq(no luck\\n);\n" );
         push @args, '-a', 'app.psgi' if !grep { $_ eq '-a' } @args;
         my ( $status, $text )
             = command( qw(-D --workers 2 --host 127.0.0.1), $name =~ /taken/ ? () : qw(-p 0), @args );

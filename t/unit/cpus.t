@@ -54,6 +54,43 @@ sub separate {
     );
 }
 
+subtest 'Processes' => sub {
+    my %case = (
+        'a full control group' => [
+            [ unified( '/a/b', '/a/b/pids.max' => "100\n", '/a/b/pids.current' => "100\n" ) ],
+            '100 TasksMax= of systemd, or pids.max of the control group'
+        ],
+        'one above it' => [
+            [   unified(
+                    '/a/b',
+                    '/a/b/pids.max'     => "max\n",
+                    '/a/b/pids.current' => "3\n",
+                    '/a/pids.max'       => "20\n",
+                    '/a/pids.current'   => "21\n"
+                )
+            ],
+            '20 TasksMax= of systemd, or pids.max of the control group'
+        ],
+        'none is full: that of the user' => [
+            [   unified( '/a', '/a/pids.max' => "100\n", '/a/pids.current' => "99\n" ),
+                '/proc/self/limits' =>
+                    "Limit                     Soft Limit\nMax processes             4711                 4711                 processes\n"
+            ],
+            '4711 ulimit -u, or LimitNPROC= of systemd'
+        ],
+        'no limit' => [
+            [   unified('/a'),
+                '/proc/self/limits' => "Max processes             unlimited            unlimited\n"
+            ],
+            q()
+        ],
+    );
+    for my $name ( sort keys %case ) {
+        my ( $files, $want ) = @{ $case{$name} };
+        is join( q( ), Sirius::OS::Cpus->tasks( root(@$files) ) ), $want, $name;
+    }
+};
+
 subtest 'Affinity' => sub {
     my %case = ( '0' => 1, '0-1' => 2, '0-3,8' => 5, '0-3,8-11,64' => 9, '5' => 1 );
     is( Sirius::OS::Cpus->count( root( allowed($_) ) ), $case{$_}, "$_: $case{$_} CPUs" ) for sort keys %case;

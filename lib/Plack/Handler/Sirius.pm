@@ -127,7 +127,7 @@ sub _resources {
     Sirius::Log->warn($_) for Sirius::Edge::Keeper->check($conf);
     my @inherited
         = Sirius::Service::Activation->descriptors;    # they are for this PID, not for that of a daemon
-    $what{daemon} = Sirius::Service::Daemon->start if $conf->{daemonize};
+    $what{daemon} = Sirius::Service::Daemon->start( log => $conf->{error_log} ) if $conf->{daemonize};
     my $succession = $what{succession} = Sirius::Process::Succession->new($conf);
     $what{admin}
         = $succession->open( admin => sub { Sirius::Admin::Port->open( $conf, $privileges, @inherited ) } )

@@ -151,7 +151,7 @@ sub start {
     my $child = Sirius::OS::Child->fork( sub {
         eval { $self->_become( $alive, $theirs ) };
         Sirius::Log->pass("sirius: $@");
-    } ) or return $self->_no_process("cannot fork: $!");
+    } ) or return $self->_no_process( 'cannot fork: ' . Sirius::OS::Child->failure );
     $self->{life} = $life;
     $supervisor->loop->unwatch( $self->{line} ) if $self->{line};
     $supervisor->loop->watch( $self->{line} = $line );

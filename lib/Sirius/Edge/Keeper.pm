@@ -64,7 +64,7 @@ sub check {
         my $child = Sirius::OS::Child->fork( sub {
             POSIX::dup2( fileno $write, 1 );
             exec {$path} 'sirius-edge', 'keeper=1', 'check=1', @words or POSIX::_exit(127);
-        } ) or Sirius::Log->fail("cannot fork: $!");
+        } ) or Sirius::Log->fail( 'cannot fork: ' . Sirius::OS::Child->failure );
         CORE::close $write;
         1 while sysread $read, $text, 4096, length $text;
         waitpid $child->pid, 0;

@@ -171,7 +171,7 @@ sub _start {
     my $self  = shift;
     my $child = Sirius::OS::Child->fork( sub { $self->_become }, group => 1 );
     return $self->_adopt($child) if $child;
-    my $error = $!;
+    my $error = Sirius::OS::Child->failure;
     return Sirius::Log->error( sprintf '--access-log: cannot fork the command: %s; next attempt in %g s',
         $error, $self->{backoff}->failed );
 }

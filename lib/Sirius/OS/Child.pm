@@ -3,9 +3,11 @@ package Sirius::OS::Child;
 use strict;
 use warnings;
 
+use Errno               qw(EAGAIN);
 use IO::Handle          ();
 use POSIX               qw(WNOHANG);
 use Sirius::Base::Clock qw(now);
+use Sirius::OS::Cpus;
 use Sirius::OS::Linux;
 use Time::HiRes qw(sleep);
 
@@ -46,6 +48,14 @@ sub flush {
     local ( $@, $! );
     eval { STDOUT->flush; STDERR->flush };
     return;
+}
+
+# Of the call before, with what may be raised
+sub failure {
+    my $error = "$!";
+    return $error if $! != EAGAIN;
+    my ( $most, $what ) = Sirius::OS::Cpus->tasks;
+    return defined $most ? "$error: there may be $most processes and threads ($what)" : $error;
 }
 
 sub fork {
@@ -201,6 +211,12 @@ Calls C<on_end> with the child and the status of C<waitpid>. No signal is sent t
   Sirius::OS::Child->flush;
 
 STDOUT and STDERR, as L</fork> does.
+
+=head2 failure
+
+  Sirius::OS::Child->fork($code) or die 'cannot fork: ' . Sirius::OS::Child->failure;
+
+Why the fork has failed, with the limit that may be raised if there is one. For C<$!> of the call before.
 
 =head2 fork
 

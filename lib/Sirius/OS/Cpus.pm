@@ -31,6 +31,19 @@ sub memory {
     return defined $least && $least < 2**60 ? $least + 0 : undef;
 }
 
+# The number of processes and threads that a control group may have, if it has that many; or that of the user
+sub tasks {
+    my ( $class, $root ) = @_;
+    $root = '' if !defined $root;
+    for my $dir ( _groups( $root, 'pids' ) ) {
+        my ( $most, $now ) = map { _read("$dir/pids.$_") =~ /\A(\d+)$/m } qw(max current);
+        return $most, 'TasksMax= of systemd, or pids.max of the control group'
+            if defined $now && $now >= $most;
+    }
+    my ($most) = _read("$root/proc/self/limits") =~ /^Max processes\s+(\d+)/m;
+    return defined $most ? ( $most, 'ulimit -u, or LimitNPROC= of systemd' ) : ();
+}
+
 sub workers {
     my ( $class, $root ) = @_;
     my $workers = min WORKERS_MAX, max WORKERS_MIN, $class->count($root);
@@ -150,6 +163,13 @@ C<cpu.cfs_quota_us> by C<cpu.cfs_period_us>), rounded up. At least 1.
   my $bytes = Sirius::OS::Cpus->memory;
 
 The lowest memory limit (C<memory.max> or C<memory.limit_in_bytes>), undefined if there is none.
+
+=head2 tasks
+
+  my ( $number, $what ) = Sirius::OS::Cpus->tasks;
+
+Why no process can be made: the number of processes and threads that a control group of this process may have and has, or else
+the number that its user may have, and what sets it. An empty list if nothing limits them.
 
 =head2 workers
 

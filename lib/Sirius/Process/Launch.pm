@@ -31,7 +31,7 @@ sub base {
         eval { $class->_become( $supervisor, $handles ) };
         Sirius::Log->pass("sirius: $@");
     };
-    return Sirius::OS::Child->fork($code) || die "cannot fork: $!\n";
+    return Sirius::OS::Child->fork($code) || die 'cannot fork: ' . Sirius::OS::Child->failure . "\n";
 }
 
 # For an application that is loaded in this process

@@ -455,7 +455,7 @@ sub _spawn {
         } @slots
     ];
     my @children = Sirius::OS::Child->fork_all( @{ $self->{codes} } );
-    my $error    = $!;
+    my $error    = Sirius::OS::Child->failure;
     for my $child (@children) {
         $child->on_end( sub { $self->_worker_ended(@_) } );
         $self->{reaper}->add($child);

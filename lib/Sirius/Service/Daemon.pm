@@ -5,8 +5,12 @@ use warnings;
 
 use IO::Handle  ();
 use POSIX       ();
+use Fcntl       qw(SEEK_SET);
 use Sirius::Log ();
+use Sirius::OS::Child;
 use Sirius::OS::Signals;
+
+use constant SHOWN => 4096;    # bytes of the log
 
 sub detach {
     my ( $self, %args ) = @_;
@@ -41,12 +45,14 @@ sub restore {
 }
 
 sub start {
-    my $class = shift;
+    my ( $class, %args ) = @_;
+    my $log    = $args{log};
+    my $before = defined $log && -f $log ? -s _ : 0;
     pipe my $news, my $report or Sirius::Log->fail("--daemonize: cannot create a pipe: $!");
     my $child = _fork();
     if ($child) {
         close $report;
-        _wait( $news, $child );
+        _wait( $news, $child, defined $log ? sub { _show( $log, $before ) } : () );
     }
     close $news;
     POSIX::setsid();    # no terminal, and its child can never get one again
@@ -60,7 +66,7 @@ sub _fork {
     STDOUT->flush;
     STDERR->flush;
     my $pid = fork;
-    Sirius::Log->fail("--daemonize: cannot fork: $!") if !defined $pid;
+    Sirius::Log->fail( '--daemonize: cannot fork: ' . Sirius::OS::Child->failure ) if !defined $pid;
     return $pid;
 }
 
@@ -80,13 +86,31 @@ sub _report {
     return;
 }
 
+# What was written to the log since the start, or the end of that
+sub _show {
+    my ( $log, $from ) = @_;
+    my $size = -f $log ? -s _ : 0;
+    return if $size <= $from;
+    open my $fh, '<:raw', $log or return;
+    seek $fh, $size - $from > SHOWN ? $size - SHOWN : $from, SEEK_SET;
+    my $read = read $fh, my $text, SHOWN;
+    close $fh;
+    return        if !$read;
+    $text .= "\n" if $text !~ /\n\z/;
+    print {*STDERR} $text, "sirius: the server did not start: see $log\n";
+    STDERR->flush;
+    return;
+}
+
 # In the original process. It has nothing to clean up: everything belongs to the daemon now
 sub _wait {
-    my ( $news, $child ) = @_;
+    my ( $news, $child, $show ) = @_;
     Sirius::OS::Signals->let_go;    # Ctrl-C ends the command
     waitpid $child, 0;
     my $status = readline $news;
-    return POSIX::_exit( defined $status && $status =~ /\A(\d+)\n\z/ ? $1 : 1 );
+    my $exit   = defined $status && $status =~ /\A(\d+)\n\z/ ? $1 : 1;
+    $show->() if $show && $exit;
+    return POSIX::_exit($exit);
 }
 
 1;
@@ -144,9 +168,10 @@ For the next program, which the daemon has started.
 
 =head2 start
 
-  my $daemon = Sirius::Service::Daemon->start;
+  my $daemon = Sirius::Service::Daemon->start( log => $conf->{error_log} );
 
-Returns only in the daemon, where STDIN is F</dev/null>. Locks, threads and the PID are those of a new process, so code
+Returns only in the daemon. If the start fails, the command prints what was written to this log meanwhile, at most 4 KiB, and its name.
+In the daemon STDIN is F</dev/null>. Locks, threads and the PID are those of a new process, so code
 that depends on them must run after this call.
 
 =head1 SEE ALSO

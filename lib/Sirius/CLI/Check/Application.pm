@@ -41,7 +41,7 @@ sub check {
         },
         group  => 1,
         on_end => sub { $self->{status} = $_[1] },
-    ) or return $report->error("cannot fork: $!");
+    ) or return $report->error( 'cannot fork: ' . Sirius::OS::Child->failure );
     close $write;
     my ( $guard, $alive ) = _guard( $child->pid ) or return $report->error("cannot fork: $!");
     $self->_follow( $child, $read );
