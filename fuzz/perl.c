@@ -7,6 +7,11 @@
 #include "sirius.h"
 
 #include "edge/edge.h"
+#include "engine.h"
+#include "serve.h"
+#include "stream.h"
+#include "turn.h"
+#include "work.h"
 
 #include "fuzz.h"
 
