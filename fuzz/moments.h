@@ -334,7 +334,7 @@ static const char *moments_field(const char *head, size_t len, const char *name)
  * Judges the first response, and takes it away if it is complete, which only the end of the connection may tell. *status is 0 if
  * no final head has come.
  */
-static moments_verdict moments_judge(moments_client *k, int *status)
+static inline moments_verdict moments_judge(moments_client *k, int *status)
 {
     *status = 0;
     const char *end;
@@ -695,7 +695,7 @@ static bool moments_write(uint32_t row)
     return true;
 }
 
-static int moments_descriptors(void)
+static inline int moments_descriptors(void)
 {
     int n = 0;
     for (int fd = 0; fd < 512; fd++)
