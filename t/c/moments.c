@@ -9,7 +9,10 @@
 #endif
 #include "../../fuzz/moments.h"
 
+#include "net/lease.h"
 #include "tap.h"
+
+#include <signal.h>
 
 /* When the edge notices the change of mind, the records before the moment were read, and the next one is ... */
 typedef enum mode {
@@ -701,6 +704,51 @@ static void old_behind_new(void)
     }
 }
 
+/* --- a file without its record --- */
+
+/* The worker dies between the two: with `noticed` the edge has read the file by then, with `gone` its client has left. */
+static void file_without_record(bool noticed, bool gone)
+{
+    char path[] = "/tmp/sirius-moments-XXXXXX";
+    *why = '\0';
+    close(mkstemp(path));
+    int before = moments_descriptors();
+    ask(shape_of("file"));
+    moments_take(0);
+    moments_write(0);
+    settle();
+    sr_worker *w = &moments_workers[0].w;
+    sr_message note = {.kind = SR_MESSAGE_FILE, .row = 0, .number = w->number, .slot = w->index};
+    int in = open(path, O_RDONLY | O_CLOEXEC), lease = sr_lease_take(in, getpid(), SR_DOOR_LEASE);
+    MUST(lease >= 0 && sr_door_send(w->from->line, &note, &lease, 1, false) == 0);
+    close(in);
+    close(lease);
+    if (gone)
+        client_leaves();
+    if (noticed || gone)
+        settle();
+    HOLDS(open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC) < 0 && errno == EWOULDBLOCK, "there is no lease");
+    worker_dies();
+    settle();
+    int out = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    HOLDS(out >= 0, "a lease is left");
+    close(out);
+    if (!gone)
+        HOLDS(verdict_of_next() == V_PART, "the response is not cut");
+    moments_leave(&client);
+    moments_die(1);
+    moments_died(1);
+    settle();
+    moments_end();
+    moments_told();
+    MUST(ftruncate(moments_log, 0) == 0 && unlink(path) == 0);
+    HOLDS(moments_descriptors() == before, "%d descriptors, before %d", moments_descriptors(), before);
+    ok(!*why, "a worker dies when it has passed a file: %s, %s", noticed ? "read" : "not read",
+       gone ? "without its client" : "with its client");
+    if (*why)
+        printf("# %s\n", why);
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -713,5 +761,11 @@ int main(int argc, char **argv)
         before_it_has_begun(&moments_shapes[s]);
     if (argc < 2)
         old_behind_new();
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SR_DOOR_LEASE);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    for (int i = 0; i < 4 && argc < 2; i++)
+        file_without_record(i & 1, i & 2);
     return done_testing();
 }

@@ -153,6 +153,54 @@ subtest 'when all is sent' => sub {
         or diag "@open";
 };
 
+# Each dies so many microseconds later: before, between and after the lease, the file and what is said of it
+subtest 'workers that die while they pass a file' => sub {
+    my $mortal = start_server(
+        <<'DYING' =~ s/DIR/$dir/r, qw(--workers 2 --err-respawn-interval 0.1 --tmpdir), "$tmp" );
+use Time::HiRes qw(ualarm);
+my $path = "DIR/dying$$";
+open my $out, '>', $path or die "open: $!";
+print {$out} 'a' x 200_000;
+close $out or die "close: $!";
+sub {
+    my ($wait) = $_[0]{PATH_INFO} =~ m{/(\d+)};
+    open my $in, '<', $path or die "open: $!";
+    ualarm $wait if $wait;
+    return [ 200, [ 'Content-Type' => 'text/plain' ], $in ];
+};
+DYING
+    my $whole
+        = sub { my $r = $mortal->ask('GET /'); return $r->status eq '200' && length $r->body == 200_000 };
+    ok $whole->(), 'a response';
+    my ($edge) = $mortal->owners;
+    my @before = opened($edge);
+    my %status;
+    for my $i ( 1 .. 40 ) {
+        my $client = $mortal->connect( rcvbuf => 8192 );
+        $client->send( request( 'GET /' . $i * 10 ) );
+        $status{ $client->response( patience => 30 )->status }++;
+        $client->abort;
+    }
+    note join ', ', map {"$_: $status{$_}"} sort keys %status;
+    ok until_true( 10, sub { ( () = $mortal->log =~ /worker \d+ .*ALRM/g ) == 40 } ), 'each has died'
+        or diag $mortal->log;
+    ok until_true( 10, sub { $whole->() } ), 'the server goes on';
+    my @left;
+    ok until_true(
+        10,
+        sub {
+            !( @left = grep {/LEASE/} leases() );
+        }
+        ),
+        'no lease is left'
+        or diag @left;
+    my @after;
+    ok until_true( 10, sub { @after = opened($edge); @after <= @before } ), 'and no descriptor of the edge'
+        or diag "@after, before @before";
+    is( ( $mortal->owners )[0], $edge, 'which is the same' );
+    $mortal->stop;
+};
+
 # Better a response that is cut than one with bytes of another
 subtest 'no room for a copy' => sub {
     rmdir $tmp or die "rmdir: $!";
