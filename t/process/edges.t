@@ -460,6 +460,17 @@ subtest 'reload --wait while the program of edges is one that fails, hangs or is
     ok until_true( 20, sub { $server->log =~ /the supervisor now runs/ } ), 'the supervisor is the new one'
         or diag $server->log;
     ok until_true( 10, sub { $probe->() eq '200' } ), 'the admin port is there' or diag $server->log;
+    replace( $file, "#!/nonexistent/interpreter\n" );
+    utime time + 15, time + 15, $file;
+    ( $status, $text ) = $reload->();
+    is $status, 1, 'a program that cannot be executed: it fails';
+    like $text, qr/is serving, but cannot start an edge in place of edge $edge,/, 'with the reason';
+    my $renewed = () = $server->log =~ /the supervisor now runs/g;
+    ok until_true(
+        20, sub { $renewed < ( () = $server->log =~ /the supervisor now runs/g ) || $probe->() eq '200' }
+        ),
+        'the supervisor goes on';
+    ok until_true( 10, sub { $probe->() eq '200' } ), 'the admin port is there' or diag $server->log;
     unlink $file or die "unlink: $!";
     ( $status, $text ) = $reload->();
     is $server->ask('GET /')->status, 200, 'without a program: requests are answered';

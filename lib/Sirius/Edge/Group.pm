@@ -587,7 +587,14 @@ sub _start {
     );
     return $self->_adopt($place) if !defined $error;
     Sirius::Log->fail($error)    if !$supervisor->is_announced;
-    return $error;
+    return $error                if $place->role ne 'serves';
+    my $program = $place->program;
+    my $other   = $self->_other_program($program);
+    return $error if !$other || $program && $other->build eq $program->build;
+    Sirius::Log->error(
+        "$self->{said}cannot start the edge that is installed: $error; starting that of before");
+    $place->be( 'serves', undef, $other );
+    return $self->_start( $place, $limit );
 }
 
 # The edge serves: it takes over from the previous one
