@@ -93,13 +93,6 @@ subtest 'an admin port, a control socket and a PID file' => sub {
             or diag admin_of($port);
         $before = $now;
     }
-    my $log = $server->log;
-    for my $name (qw(admin control pid)) {
-        like $log,
-            qr/warn: --$name: in use by [^\n]+ \(?(?:with )?PID \d+\)?, which start_server is about to end/,
-            "--$name: it is said who has it";
-        like $log, qr/--$name: taken over, [^\n]+ has ended/, 'and when that has ended';
-    }
     $server->stop;
     ok !-e $control, 'no socket is left';
     ok !-e $pid,     'and no PID file';
@@ -107,9 +100,10 @@ subtest 'an admin port, a control socket and a PID file' => sub {
 
 subtest 'a server that takes long to end keeps them until then' => sub {
     my $control = "$dir/slow";
-    my $server  = start( '--workers', 2, '--control', $control );
-    my $first   = status_of($control);
-    my $client  = $server->connect;
+    my $server  = start( '--workers', 2, '--control', $control, '--admin', '127.0.0.1:' . free_port(),
+        '--pid', "$dir/slow.pid" );
+    my $first  = status_of($control);
+    my $client = $server->connect;
     $client->send( request('GET /slow') );
     $server->signal('HUP');
     ok answers( $server, 2 ), 'the new one serves';
@@ -118,6 +112,14 @@ subtest 'a server that takes long to end keeps them until then' => sub {
     ok until_true( 20, sub { my $pid = status_of($control); $pid && $pid != $first } ),
         'then the new one has it'
         or diag $server->log;
+
+    for my $name (qw(admin control pid)) {
+        ok $server->wait_log(
+            qr/warn: --$name: in use by [^\n]+ \(?(?:with )?PID \d+\)?, which start_server is about to end/,
+            20 ),
+            "--$name: it is said who has it";
+        ok $server->wait_log( qr/--$name: taken over, [^\n]+ has ended/, 20 ), 'and when that has ended';
+    }
     $server->stop;
 };
 

@@ -510,7 +510,10 @@ sub _stop {
     $self->{stopping} = 1;
     if ( $signal eq 'TERM' && $self->{up} && $self->_ends_with_edge ) {
         $self->{serving} = 1;
-        $_->signal($signal) for grep { !$_->is_ready } values %{ $self->{workers} };
+
+        # Not the successor of a worker that has just died, if there is no other: requests wait for it
+        my @starting = grep { !$_->is_ready } values %{ $self->{workers} };
+        $_->signal($signal) for @starting < keys %{ $self->{workers} } ? @starting : ();
         return;
     }
     delete $self->{serving};
