@@ -83,7 +83,7 @@ subtest 'Its file' => sub {
     ok fcntl( $control->handle, F_GETFL, 0 ) & O_NONBLOCK, 'non-blocking';
     ok fcntl( $control->handle, F_GETFD, 0 ) & FD_CLOEXEC, 'closed on exec';
 
-    is try_new($path), "sirius: --control $path: already in use by perl (PID $$)\n",
+    is try_new($path), "sirius: --control $path: already in use by this server: it is given twice\n",
         'one that is alive is not replaced';
     is in_child( sub { undef $control; 0 } ), 0, 'a child destroys its copy';
     ok -S $path, 'the file stays';

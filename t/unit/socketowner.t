@@ -24,12 +24,14 @@ my $hidden = IO::Socket::UNIX->new( Listen => 1, Local => "\0sirius-owner-$$" ) 
 is $class->tcp( $tcp->sockport )->{text}, $own, 'of a port';
 is $class->tcp( $tcp->sockport )->{pid},  $$,   'its PID';
 ok !$class->tcp( $tcp->sockport )->{sirius}, 'no server of Sirius';
-is $class->tcp( $bound->sockport ),             undef,      'nobody: it is bound, but nobody listens';
-is $class->unix( 'x', "$dir/a.sock" )->{text},  $own,       'of a unix socket, by one of its names';
-is $class->unix("\@sirius-owner-$$")->{text},   $own,       'of an abstract one';
-is $class->unix("$dir/b.sock"),                 undef,      'nobody';
-is $class->by( $class->tcp( $tcp->sockport ) ), " by $own", 'as the end of a message';
-is $class->by($_),                              '',         'nothing if it is not known' for undef, {};
+is $class->tcp( $bound->sockport ),            undef, 'nobody: it is bound, but nobody listens';
+is $class->unix( 'x', "$dir/a.sock" )->{text}, $own,  'of a unix socket, by one of its names';
+is $class->unix("\@sirius-owner-$$")->{text},  $own,  'of an abstract one';
+is $class->unix("$dir/b.sock"),                undef, 'nobody';
+is $class->by( $class->tcp( $tcp->sockport ) ), ' by this server: it is given twice',
+    'as the end of a message';
+is $class->by( { pid => 1, text => 'init (PID 1)' } ), ' by init (PID 1)', 'of another process';
+is $class->by($_),                                     '', 'nothing if it is not known' for undef, {};
 
 my $server = start_server('sub { [ 200, [], [] ] }');
 my $owner  = $class->tcp( $server->port );

@@ -142,7 +142,8 @@ subtest 'What is in the way' => sub {
     my $path = "$dir/way";
     my $unix = try_open($path);
     is ref $unix, 'Sirius::Listen::Unix', 'nothing is';
-    like try_open($path), qr/\Aalready in use by \S+ \(PID $$\)\n\z/, 'a socket that is alive';
+    like try_open($path), qr/\Aalready in use by this server: it is given twice\n\z/,
+        'a socket that is alive';
     is failure($path), 0, 'and stays so';
     $unix->remove;
     ok !-e $path, 'removed';
@@ -156,7 +157,8 @@ subtest 'What is in the way' => sub {
         push @clients, $client;
     }
     cmp_ok scalar @clients, '<=', 2, 'the backlog counts';
-    like try_open($path), qr/\Aalready in use by \S+ \(PID \d+\)\n\z/, 'one whose queue is full';
+    like try_open($path), qr/\Aalready in use by this server: it is given twice\n\z/,
+        'one whose queue is full';
     $unix->remove;
 
     socket my $datagram, AF_UNIX, SOCK_DGRAM, 0 or die $!;
