@@ -5,6 +5,7 @@
 
 #include "../base/clock.h"
 #include "nosignal.h"
+#include "sink.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +18,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum {
-    TERMINAL = 64
-}; /* bytes at a time to a terminal that cannot be opened again, so that it seldom waits */
 #define PIECE_NS (100 * SR_MILLISECOND)
 #define ALL_NS SR_SECOND
+
+enum { TERMINAL = 64 }; /* bytes at a time to one that cannot be opened again: it seldom waits for these */
 
 static bool ready(int fd, int64_t ns)
 {
@@ -34,23 +34,9 @@ static bool ready(int fd, int64_t ns)
     return n > 0;
 }
 
-static int64_t less(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
-}
-
-/* Where no call can be told not to wait: the next one may wait all the same if another process writes in between. */
-static ssize_t write_if_ready(int fd, const char *at, size_t len)
-{
-    if (ready(fd, 0))
-        return write(fd, at, len);
-    errno = EAGAIN;
-    return -1;
 }
 
 /* POLLOUT of a terminal means some room, not enough: it is opened once more, as a file that does not wait. */
@@ -60,7 +46,7 @@ static ssize_t write_terminal(int fd, const char *at, size_t len)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int own = ready(fd, 0) ? open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC) : -1;
     if (own < 0)
-        return write_if_ready(fd, at, least(len, TERMINAL));
+        return sr_sink_write(fd, at, least(len, TERMINAL));
     ssize_t n = write(own, at, len);
     int err = errno;
     close(own);
@@ -79,9 +65,12 @@ static ssize_t put(int fd, mode_t type, const char *at, size_t len)
         return write_terminal(fd, at, len);
     case S_IFIFO:
         n = pwritev2(fd, &iov, 1, -1, RWF_NOWAIT);
-        /* before Linux 5.14, or refused by a filter */
+        /*
+         * Before Linux 5.14, or where a filter refuses it, no call can be told not to wait: one may wait if another process writes in
+         * between.
+         */
         return n < 0 && errno != EAGAIN && errno != EPIPE && errno != EINTR
-                   ? write_if_ready(fd, at, least(len, PIPE_BUF))
+                   ? sr_sink_write(fd, at, least(len, PIPE_BUF))
                    : n;
     default:
         return write(fd, at, len);
@@ -114,7 +103,7 @@ static int put_all(sr_outlet *o, int fd, const char *at, size_t len, size_t *don
         if (errno != EAGAIN)
             return errno;
         int64_t left = until - sr_clock_monotonic();
-        if (left <= 0 || !ready(fd, less(left, PIECE_NS)))
+        if (left <= 0 || !ready(fd, left < PIECE_NS ? left : PIECE_NS))
             return EAGAIN;
     }
     return 0;

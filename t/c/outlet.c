@@ -32,13 +32,18 @@ static void pair(int fd[2], bool socket)
     ok(err == 0 && fcntl(fd[0], F_SETFL, O_NONBLOCK) == 0, socket ? "a socket" : "a pipe");
 }
 
+static void fill(char *line, size_t size, char with)
+{
+    memset(line, with, size);
+    line[size - 1] = '\n';
+}
+
 static void stalls(bool socket)
 {
     int fd[2];
     sr_outlet o = {0};
     static char line[5000];
-    memset(line, 'a', sizeof line);
-    line[sizeof line - 1] = '\n';
+    fill(line, sizeof line, 'a');
     pair(fd, socket);
     is_int(sr_outlet_write(&o, fd[1], "one\n", 4), 0, "a line is written");
     int err = 0, wrote = 0;
@@ -69,8 +74,7 @@ static void part(void)
     int fd[2];
     sr_outlet o = {0};
     static char line[300000];
-    memset(line, 'b', sizeof line);
-    line[sizeof line - 1] = '\n';
+    fill(line, sizeof line, 'b');
     pair(fd, false);
     is_int(sr_outlet_write(&o, fd[1], line, sizeof line), EAGAIN, "a line that is larger than the pipe");
     ok(o.torn && o.lost == 1, "is written in part");
@@ -90,8 +94,7 @@ static void mixed(void)
     int fd[2];
     sr_outlet o = {0};
     static char line[3000];
-    memset(line, 'd', sizeof line);
-    line[sizeof line - 1] = '\n';
+    fill(line, sizeof line, 'd');
     pair(fd, false);
     while (!sr_outlet_write(&o, fd[1], line, sizeof line))
         ;
@@ -116,8 +119,7 @@ static void terminal(void)
     int slave = open(ptsname(master), O_WRONLY | O_NOCTTY);
     sr_outlet o = {0};
     static char line[150];
-    memset(line, 'e', sizeof line);
-    line[sizeof line - 1] = '\n';
+    fill(line, sizeof line, 'e');
     alarm(60);
     while (!(err = sr_outlet_write(&o, slave, line, sizeof line)) && ++n < 100000)
         ;
