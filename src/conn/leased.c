@@ -18,9 +18,8 @@
 enum {
     STEP = 1024 * 1024, /* bytes copied in one step of the loop */
     PIECE = 64 * 1024,
-    PAYING_MAX = 8, /* connections that are ended for a copy */
-    TIME = 40,      /* s for a copy, as the kernel waits for 45 */
-    NINTH = 9,      /* the part of its time that is left to it */
+    TIME = 40, /* s for a copy, as the kernel waits for 45 */
+    NINTH = 9, /* the part of its time that is left to it */
 };
 
 void sr_leased_init(sr_leased *l)
@@ -190,10 +189,7 @@ static int copy_begin(sr_engine *e)
     uint64_t bytes = (uint64_t)(l->end - l->base);
     if (e->config.max_temp && bytes > e->config.max_temp)
         return ENOSPC;
-    for (int i = 0; i < PAYING_MAX && !sr_spools_room(e, bytes); i++)
-        if (sr_slowest_evict(e) != SR_SLOWEST_OTHER)
-            break;
-    if (!sr_spools_room(e, bytes))
+    if (!sr_slowest_make_room(e, bytes))
         return ENOSPC;
     if (!(l->copy = calloc(1, sizeof *l->copy)))
         return ENOMEM;

@@ -8,7 +8,7 @@
 
 enum {
     FEW = 64 * 1024, /* bytes in memory: who holds no more, and no file, can free nothing of interest */
-    PAYING_MAX = 8,  /* connections that are ended in a turn of the loop */
+    PAYING_MAX = 8,  /* connections that are ended at a time */
 };
 
 /* How long the client would need for the rest, in no unit. Negative: it holds next to nothing, or has only just begun. */
@@ -57,9 +57,15 @@ sr_slowest_paid sr_slowest_pays(sr_engine *e, const sr_conn *self)
 void sr_slowest_collect(sr_engine *e)
 {
     e->spools_due = false;
-    for (int i = 0; i < PAYING_MAX && !sr_spools_room(e, 1); i++)
+    sr_slowest_make_room(e, 1);
+}
+
+bool sr_slowest_make_room(sr_engine *e, uint64_t bytes)
+{
+    for (int i = 0; i < PAYING_MAX && !sr_spools_room(e, bytes); i++)
         if (sr_slowest_evict(e) != SR_SLOWEST_OTHER)
             break;
+    return sr_spools_room(e, bytes);
 }
 
 sr_slowest_paid sr_slowest_evict(sr_engine *e)
