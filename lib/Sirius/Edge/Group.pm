@@ -57,8 +57,6 @@ sub certificates {
 }
 
 # Why those of the files are not in use. Waits for nothing: undefined as well while they are being read
-sub fault { return shift->{fault} }
-
 sub certificates_fault {
     my $self = shift;
     return $self->{keeper} && $self->{keeper}->fault;
@@ -98,6 +96,9 @@ sub due {
         $self->{stopping} ? ()                   : $self->{pulse}->due,
         $self->{keeper}   ? $self->{keeper}->due : ();
 }
+
+# Why edges could not be renewed
+sub fault { return shift->{fault} }
 
 # Title, words and handles for a keeper
 sub for_keeper {
@@ -206,6 +207,13 @@ sub places { return shift->_places }
 # The one that is in use since the start or the last reload. Undef if none was installed
 sub program { return shift->{program} ||= Sirius::Edge::Program->keep }
 
+# Of an edge that serves
+sub proven {
+    my $self = shift;
+    my ($place) = grep { $_->role eq 'serves' && $_->is_ready && $_->program } $self->_places;
+    return $place && $place->program;
+}
+
 # Has the owner of a child told of its end
 sub reap {
     my ( $self, $child ) = @_;
@@ -280,13 +288,6 @@ sub serves {
 }
 
 # None is starting in another's place
-# Of the edges that serve
-sub proven {
-    my $self = shift;
-    my ($place) = grep { $_->role eq 'serves' && $_->is_ready && $_->program } $self->_places;
-    return $place && $place->program;
-}
-
 sub settled {
     my $self = shift;
     return !grep { $_->role eq 'heir' } $self->_places;
@@ -355,7 +356,7 @@ sub _ended {
         $self->_over;
         Sirius::Log->fail("$how: the server cannot start");
     }
-    $had{program} = $self->_other_program( $had{program} ) if !$ready;
+    $had{program} = $self->_other_program( $had{program} ) || $had{program} if !$ready;
     $place->resume(%had);
     my $delay
         = $ready
@@ -380,11 +381,11 @@ sub _fault {
     return Sirius::Log->error($text);
 }
 
-# Instead of one that never became ready: the one that serves already
+# In place of one that never became ready: the one that serves already. Undef if that is the same, or there is none
 sub _other_program {
     my ( $self, $program ) = @_;
-    my $other = $self->{fallback} && $self->{fallback}->() or return $program;
-    return $program if $program && $program->build eq $other->build;
+    my $other = $self->{fallback} && $self->{fallback}->() or return;
+    return if $program && $program->build eq $other->build;
     return $self->{program} = $other;
 }
 
@@ -565,7 +566,7 @@ sub _renew {
                 . $place->pid
                 . ", which keeps serving with its settings: $error" );
     }
-    delete @{$self}{qw(renews waits)} if !$left;
+    delete @{$self}{qw(fault renews waits)} if !$left;
     return;
 }
 
@@ -588,9 +589,7 @@ sub _start {
     return $self->_adopt($place) if !defined $error;
     Sirius::Log->fail($error)    if !$supervisor->is_announced;
     return $error                if $place->role ne 'serves';
-    my $program = $place->program;
-    my $other   = $self->_other_program($program);
-    return $error if !$other || $program && $other->build eq $program->build;
+    my $other = $self->_other_program( $place->program ) or return $error;
     Sirius::Log->error(
         "$self->{said}cannot start the edge that is installed: $error; starting that of before");
     $place->be( 'serves', undef, $other );
@@ -676,10 +675,6 @@ The handles by which edges wake each other, in the order of their places.
 
 What L<Sirius::Edge::Keeper/certificates> and L<Sirius::Edge::Keeper/crls> return; nothing without TLS.
 
-=head2 fault
-
-Why edges were not renewed at the last reload; the ones of before go on. Undef if they were.
-
 =head2 certificates_fault, reads_certificates
 
 What L<Sirius::Edge::Keeper/fault> and L<Sirius::Edge::Keeper/reads> return; false without TLS.
@@ -699,6 +694,10 @@ The handles that the next program needs.
 =head2 due
 
 The monotonic times at which L</act> has something to do; none while all is well.
+
+=head2 fault
+
+Why edges were not renewed at the last reload; the ones of before go on. Undef if they were.
 
 =head2 for_keeper, is_announced, reap, running
 
@@ -742,6 +741,14 @@ The PID of a running edge, or undef.
 =head2 pids
 
 The PIDs of all running edges.
+
+=head2 program
+
+The L<Sirius::Edge::Program> with which edges start, or undef if none is installed.
+
+=head2 proven
+
+That of an edge which serves, and so can be relied upon; undef if none is ready.
 
 =head2 renew
 
