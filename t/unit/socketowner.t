@@ -27,7 +27,12 @@ ok !$class->tcp( $tcp->sockport )->{sirius}, 'no server of Sirius';
 is $class->tcp( $bound->sockport ),            undef, 'nobody: it is bound, but nobody listens';
 is $class->unix( 'x', "$dir/a.sock" )->{text}, $own,  'of a unix socket, by one of its names';
 is $class->unix("\@sirius-owner-$$")->{text},  $own,  'of an abstract one';
+is $class->path("$dir/a.sock")->{text},        $own,  'of a path';
+is $class->path("\0sirius-owner-$$")->{text},  $own,  'of an abstract one';
 is $class->unix("$dir/b.sock"),                undef, 'nobody';
+chdir $dir or die $!;
+is $class->path('a.sock')->{pid}, $$, 'of a relative path';
+chdir $Sirius::Test::Server::ROOT or die $!;
 is $class->by( $class->tcp( $tcp->sockport ) ), ' by this server: it is given twice',
     'as the end of a message';
 is $class->by( { pid => 1, text => 'init (PID 1)' } ), ' by init (PID 1)', 'of another process';

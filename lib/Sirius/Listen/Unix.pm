@@ -140,7 +140,7 @@ sub _stale {
 
 sub _taken {
     my $path  = shift;
-    my $owner = Sirius::OS::SocketOwner->unix( $path, File::Spec->rel2abs($path) );
+    my $owner = Sirius::OS::SocketOwner->path($path);
     return 'already in use' . Sirius::OS::SocketOwner->by($owner) . "\n";
 }
 

@@ -3,6 +3,7 @@ package Sirius::OS::SocketOwner;
 use strict;
 use warnings;
 
+use File::Spec ();
 use Sirius::OS::Proc;
 
 use constant { ACCEPTS => 0x10000, LISTEN => 0x0A };    # of linux/net.h and net/tcp_states.h
@@ -11,6 +12,12 @@ sub by {
     my ( $class, $owner ) = @_;
     return '' if !$owner || !$owner->{pid};
     return $owner->{pid} == $$ ? ' by this server: it is given twice' : " by $owner->{text}";
+}
+
+# Relative or not, or in the abstract namespace, where it begins with a NUL byte
+sub path {
+    my ( $class, $path ) = @_;
+    return $class->unix( $path =~ s/\A\0/\@/r, $path =~ /\A\0/ ? () : File::Spec->rel2abs($path) );
 }
 
 sub tcp {
@@ -98,12 +105,14 @@ Reads F</proc>, and connects to nothing.
 
 The end of an error message: C< by nginx (PID 4711)>, or nothing if the process is not known.
 
-=head2 tcp, unix
+=head2 path, tcp, unix
 
+  my $owner = Sirius::OS::SocketOwner->path($path);
   my $owner = Sirius::OS::SocketOwner->tcp($port);
   my $other = Sirius::OS::SocketOwner->unix( $path, ... );
 
-Returns undef if nobody listens on this port, or on one of these paths, where the path of an abstract socket begins with C<@>.
+Returns undef if nobody listens on this path, as it was bound or absolute, on this port, or on one of these paths as the kernel has
+them, where that of an abstract socket begins with C<@>; for C<path> it begins with a NUL byte.
 Otherwise a hash with the C<pid> of the process, a C<text> with its name and its PID, and C<sirius>, which is true for a server of
 Sirius. The hash is empty if the process may not be seen: that of another user, or of another container.
 

@@ -3,7 +3,6 @@ package Sirius::Process::Succession;
 use strict;
 use warnings;
 
-use File::Spec          ();
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 use Sirius::Config::Address;
@@ -37,6 +36,7 @@ sub due {
 # A name for the server before this one, if it has what the option names
 sub keeps {
     my ( $self, $name ) = @_;
+    return if !Sirius::Service::Starter->is_used;    # a start need not look for anybody
     for my $holder ( $self->_holders($name) ) {
         next if !Sirius::Service::Starter->precedes( $holder->{pid} );
         return $holder->{text} // 'the server before this one';
@@ -64,21 +64,20 @@ sub waits { return @{ shift->{waiting} } ? 1 : 0 }
 sub _holders {
     my ( $self, $name ) = @_;
     my $given = $self->{conf}{$name};
-    my @given = ref $given eq 'ARRAY' ? @$given : grep { defined && length } $given;
-    return grep {defined} map { _pid_holder($_) } @given if $name eq 'pid';
-    return grep {defined} map { Sirius::OS::SocketOwner->unix( $_, File::Spec->rel2abs($_) ) } @given
-        if $name eq 'control';
-    return grep {defined} map { _address_holder($_) } @given;
+    my %find  = (
+        admin   => \&_address_holder,
+        control => sub { return Sirius::OS::SocketOwner->path(shift) },
+        pid     => \&_pid_holder,
+    );
+    return grep {defined}
+        map { scalar $find{$name}->($_) } ref $given eq 'ARRAY' ? @$given : grep { defined && length } $given;
 }
 
 sub _address_holder {
-    my $spec    = shift;
-    my $address = Sirius::Config::Address->parse($spec);
-    return Sirius::OS::SocketOwner->tcp( $address->{port} ) if $address->{port};
-    my $path = $address->{path};
-    return if !defined $path;
-    my ( $abstract, $file ) = ( $path =~ s/\A\0/\@/r, File::Spec->rel2abs($path) );
-    return Sirius::OS::SocketOwner->unix( $abstract, $path =~ /\A\0/ ? () : $file );
+    my $address = Sirius::Config::Address->parse(shift);
+    return Sirius::OS::SocketOwner->tcp( $address->{port} )  if $address->{port};
+    return Sirius::OS::SocketOwner->path( $address->{path} ) if defined $address->{path};
+    return;
 }
 
 sub _pid_holder {

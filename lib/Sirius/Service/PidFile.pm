@@ -4,7 +4,7 @@ use strict;
 use warnings;
 
 use Errno       qw(ELOOP EWOULDBLOCK);
-use Fcntl       qw(LOCK_EX LOCK_NB LOCK_SH O_CREAT O_NOFOLLOW O_RDWR SEEK_SET);
+use Fcntl       qw(LOCK_EX LOCK_NB LOCK_SH O_CREAT O_NOFOLLOW O_NONBLOCK O_RDONLY O_RDWR SEEK_SET);
 use File::Spec  ();
 use Sirius::Log ();
 use Sirius::OS::Inherit;
@@ -12,7 +12,7 @@ use Sirius::OS::Inherit;
 # PID in a file that a running server has
 sub holder {
     my ( $class, $path ) = @_;
-    open my $fh, '<', $path or return;
+    sysopen my $fh, $path, O_RDONLY | O_NONBLOCK or return;    # a FIFO would be waited for
     my $locked = -f $fh && !flock( $fh, LOCK_SH | LOCK_NB ) && $! == EWOULDBLOCK;
     my $text   = $locked ? readline $fh : undef;
     close $fh;

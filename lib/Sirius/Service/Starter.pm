@@ -8,7 +8,7 @@ use Sirius::OS::Proc;
 
 # "host:port=fd;port=fd;/path=fd"
 sub descriptors {
-    return if !defined $ENV{SERVER_STARTER_PORT};
+    return if !is_used();
     my @descriptors;
     for my $pair ( split /;/, $ENV{SERVER_STARTER_PORT} ) {
         my ( $address, $fd ) = $pair =~ /\A(.*)=(\d+)\z/s
@@ -23,13 +23,15 @@ sub descriptors {
 
 sub is_ours {
     my ( $class, $pid ) = @_;
-    return defined $ENV{SERVER_STARTER_PORT} && $pid && $pid == getppid() ? 1 : 0;
+    return is_used() && $pid && $pid == getppid() ? 1 : 0;
 }
+
+sub is_used { return defined $ENV{SERVER_STARTER_PORT} }
 
 # A process that may not be seen is believed to be the one before, unless there was none
 sub precedes {
     my ( $class, $pid ) = @_;
-    return 0 if !defined $ENV{SERVER_STARTER_PORT};
+    return 0 if !is_used();
     return ( $ENV{SERVER_STARTER_GENERATION} // 0 ) > 1 ? 1 : 0 if !$pid;
     return $pid != $$ && Sirius::OS::Proc->parent($pid) == getppid() ? 1 : 0;
 }
@@ -67,6 +69,10 @@ is not set; dies when it is empty or makes no sense.
   if ( Sirius::Service::Starter->is_ours($pid) ) { ... }
 
 Whether that process is the C<start_server> of this server.
+
+=head2 is_used
+
+Whether a C<start_server> has started this server.
 
 =head2 precedes
 

@@ -57,7 +57,7 @@ sub check {
 # Who has opened the sockets before the server starts
 sub _giver {
     my $self = shift;
-    return 'Server::Starter' if defined $ENV{SERVER_STARTER_PORT};
+    return 'Server::Starter' if Sirius::Service::Starter->is_used;
     return                   if grep {/\A(?:fd|systemd):/} @{ $self->{conf}{listen} };
     return Sirius::Service::Activation->offered ? 'systemd' : undef;
 }
@@ -116,13 +116,11 @@ sub _unix {
     my ( $self, $option, $spec, $address ) = @_;
     my ( $report, $path ) = ( $self->{report}, $address->{path} );
     my $shown = $option eq '--control' ? $path : $spec;
-    my $name  = $path =~ s/\A\0/\@/r;
     my $most  = Sirius::Listen::Unix->PATH_MAX;
     return $report->error(
         "$option $shown: the path has ${\ length $path } bytes, and the system allows $most: choose a shorter one"
     ) if length $path > $most + ( $path =~ /\A\0/ ? 1 : 0 );
-    my $owner
-        = Sirius::OS::SocketOwner->unix( $path =~ /\A\0/ ? $name : ( $path, File::Spec->rel2abs($path) ) );
+    my $owner = Sirius::OS::SocketOwner->path($path);
     return $self->_taken( $option, $shown, $owner )   if $owner;
     return $report->ok("$option $shown can be bound") if $path =~ /\A\0/;
     return $report->error(
