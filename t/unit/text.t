@@ -29,5 +29,7 @@ for my $case (
     my ( $method, $value, $want ) = @$case;
     is( Sirius::Base::Text->$method($value), $want, "$method: $want" );
 }
+is( Sirius::Base::Text->whole_seconds('2h'), 7200,  'whole seconds' );
+is( Sirius::Base::Text->whole_seconds($_),   undef, "not $_" ) for qw(0.5 500ms -1 x);
 
 done_testing;

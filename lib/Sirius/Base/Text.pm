@@ -51,6 +51,12 @@ sub seconds {
     return $number * $SECONDS{ lc( $unit // 's' ) };
 }
 
+sub whole_seconds {
+    my ( $class, $text ) = @_;
+    my $seconds = $class->seconds($text);
+    return defined $seconds && $seconds >= 0 && $seconds == int $seconds ? $seconds : undef;
+}
+
 1;
 
 =encoding utf8
@@ -97,6 +103,10 @@ the terminal.
 
 Reads a time as options have it: a number, perhaps with a fraction, and C<ms>, C<s>, C<m>, C<h> or C<d>, in capitals or not. Undef if
 the text is none.
+
+=head2 whole_seconds
+
+The same of a time that is sent to clients, such as a max-age: undef also if it is negative or has a fraction of a second.
 
 =head1 SEE ALSO
 

@@ -100,9 +100,8 @@ sub _links {
 
 sub _max_age {
     my ( $folder, $name, $value ) = @_;
-    my $seconds = Sirius::Base::Text->seconds( $value // '' );
-    die "max-age needs a time, such as max-age=600, max-age=1h or max-age=30d\n"
-        if !defined $seconds || $seconds < 0 || $seconds != int $seconds;
+    my $seconds = Sirius::Base::Text->whole_seconds( $value // '' )
+        // die "max-age needs a time, such as max-age=600, max-age=1h or max-age=30d\n";
     die "max-age=$value is too large: the maximum is 9999999999\n" if $seconds > 9_999_999_999;
     $folder->{'max-age'} = $seconds;
     return;

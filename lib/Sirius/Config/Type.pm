@@ -146,9 +146,8 @@ sub _group {
 sub _hsts {
     my $value = shift;
     my ( $time, @words ) = split /\s*[,;]\s*/, $value =~ s/\A\s+|\s+\z//gr, -1;
-    my $seconds = Sirius::Base::Text->seconds( ( $time // '' ) =~ s/\Amax-age=//ir );
-    die "'$value' does not begin with a time: use a number of seconds, such as 31536000, or 365d\n"
-        if !defined $seconds || $seconds < 0 || $seconds != int $seconds;
+    my $seconds = Sirius::Base::Text->whole_seconds( ( $time // '' ) =~ s/\Amax-age=//ir )
+        // die "'$value' does not begin with a time: use a number of seconds, such as 31536000, or 365d\n";
     die "@{[ $time =~ /([0-9]+)/ ]} is too large: the maximum is 9999999999\n" if $seconds > 9_999_999_999;
     my %name  = map { lc $_ => $_ } qw(includeSubDomains preload);
     my %given = map { $name{ lc $_ } // die("'$_' is not one of includeSubDomains, preload\n") => 1 } @words;

@@ -455,7 +455,7 @@ sub _spawn {
         } @slots
     ];
     my @children = Sirius::OS::Child->fork_all( @{ $self->{codes} } );
-    my $error    = Sirius::OS::Child->failure;
+    my $errno    = $! + 0;
     for my $child (@children) {
         $child->on_end( sub { $self->_worker_ended(@_) } );
         $self->{reaper}->add($child);
@@ -469,8 +469,12 @@ sub _spawn {
         $self->{backoff}->started;
     }
     return if !@slots;
-    Sirius::Log->error( sprintf 'cannot fork a worker: %s; next attempt in %g s',
-        $error, $self->{backoff}->failed );
+    local $! = $errno;
+    Sirius::Log->error(
+        sprintf 'cannot fork a worker: %s; next attempt in %g s',
+        Sirius::OS::Child->failure,
+        $self->{backoff}->failed
+    );
     $self->{scoreboard}->release($_) for @slots;
     return;
 }
