@@ -473,6 +473,9 @@ subtest 'Files' => sub {
     );
     finds( qr/^error: --pid \S+: there is something that is not a PID file/,
         'no PID file', {}, '--pid', app($FINE), @LISTEN, app($FINE) );
+    POSIX::mkfifo( "$dir/fifo", 0600 ) or die "mkfifo: $!";
+    finds( qr/^error: --pid \S+: there is something that is not a PID file/,
+        'a FIFO', {}, '--pid', "$dir/fifo", @LISTEN, app($FINE) );
     finds(
         qr/^ok: --pid \S+ is left from an earlier server/,
         'an old PID file',

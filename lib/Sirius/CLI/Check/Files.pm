@@ -36,7 +36,7 @@ sub no_new_file {
 # The number in a PID file, if that process is there
 sub pid_in {
     my ( $class, $path ) = @_;
-    return if !defined $path;
+    return if !defined $path || !-f $path;    # a FIFO would be waited for
     open my $in, '<', $path or return;
     my ($pid) = ( readline($in) || '' ) =~ /\A\s*(\d{1,10})\s*\z/;
     close $in;
