@@ -4,7 +4,6 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
 use File::Temp;
-use IO::Socket::INET;
 use Time::HiRes qw(sleep);
 use Sirius::Test;
 
@@ -22,11 +21,6 @@ sub file {
     my ( $name, $text, $mode ) = @_;
     chmod $mode || 0644, spew( "$dir/$name", $text );
     return "$dir/$name";
-}
-
-sub free_port {
-    my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1' ) or die "listen: $!";
-    return $socket->sockport;
 }
 
 # As installed: in PATH, with the modules of this build

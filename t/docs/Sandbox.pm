@@ -9,8 +9,7 @@ use Cwd        ();
 use Encode     qw(encode);
 use File::Path qw(make_path);
 use File::Temp ();
-use IO::Socket::INET;
-use POSIX qw(WNOHANG);
+use POSIX      qw(WNOHANG);
 use Sirius::Test;
 
 my @FOLDERS = qw(/srv/shop /run/shop /etc/shop /var/log/shop);
@@ -27,7 +26,7 @@ sub new {
         "sub { [ 200, [ 'Content-Type' => 'text/plain' ], [\"Hello\\n\"] ] }\n" );
     $self->file( 'bin/sirius', qq{#!/bin/sh\nexec $^X $ROOT/bin/sirius "\$@"\n} );
     chmod 0755, "$dir/bin/sirius";
-    $self->{port} = { map { $_ => _free_port() } @PORTS };
+    $self->{port} = { map { $_ => free_port() } @PORTS };
     $self->{env}  = {
         DOCS_SANDBOX => "$dir",
         PATH         => "$dir/bin:$ENV{PATH}:/usr/sbin:/sbin",
@@ -149,11 +148,6 @@ sub _ended {
     return 0 if waitpid( $job->{pid}, WNOHANG ) != $job->{pid};
     $job->{how} = $? & 127 ? 'signal ' . ( $? & 127 ) : 'exit ' . ( $? >> 8 );
     return 1;
-}
-
-sub _free_port {
-    my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1' ) or die "listen: $!";
-    return $socket->sockport;
 }
 
 sub DESTROY {

@@ -4,7 +4,6 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
 use File::Temp;
-use IO::Socket::INET;
 use JSON::PP ();
 use Sirius::Test;
 use Sirius::Test::Dev;
@@ -22,12 +21,6 @@ sub {
 }
 APP
 my $app = spew( "$dir/app.psgi", $APP );
-
-# A port that nobody uses now
-sub free_port {
-    my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1' ) or die $@;
-    return $socket->sockport;
-}
 
 # What the application has had of a variable when it was loaded; it has the same in a request
 sub has {

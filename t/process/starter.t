@@ -10,20 +10,15 @@ use Sirius::Test;
 # Under start_server (Server::Starter): HUP replaces the server, no request fails
 
 BEGIN { skip_without('Server::Starter') }
-my $starter = program('start_server');
-plan skip_all => 'start_server is not in PATH' if !$starter;
+plan skip_all => 'start_server is not in PATH' if !program('start_server');
 
 my $dir    = File::Temp->newdir;
 my $port   = free_port();
-my $root   = $Sirius::Test::Server::ROOT;
 my $server = Sirius::Test::Server->start(
     app     => "sub { [ 200, [], [\$ENV{SERVER_STARTER_GENERATION}] ] }\n",
     args    => [ '--listen', '127.0.0.1:1', qw(--workers 2) ],
-    command => [
-        $^X, $starter, '--port', "127.0.0.1:$port", '--path', "$dir/sock", '--interval', 1,
-        '--signal-on-hup', 'TERM', '--', $^X, "$root/bin/sirius", '-E', 'deployment'
-    ],
-    ready => 2,
+    command => Sirius::Test::Server->below_starter( "127.0.0.1:$port", "$dir/sock" ),
+    ready   => 2,
 );
 
 is_deeply [ sort $server->listeners ], [ "127.0.0.1:$port", "unix:$dir/sock" ],
@@ -52,10 +47,3 @@ subtest 'HUP' => sub {
 
 $server->stop;
 done_testing;
-
-sub free_port {
-    require IO::Socket::INET;
-    my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1', LocalPort => 0 )
-        or die "listen: $!";
-    return $socket->sockport;
-}

@@ -5,33 +5,22 @@ use lib "$FindBin::Bin/../lib";
 use Test::More;
 use POSIX       qw(WNOHANG);
 use Time::HiRes qw(sleep time);
-use IO::Socket::INET;
 use Sirius::Test;
 use Sirius::Test::Load;
 
 # Under start_server (Server::Starter), whose HUP is TERM and a new server: no client notices, however many they are
 
 BEGIN { skip_without('Server::Starter') }
-my $starter = program('start_server');
-my $ab      = program('ab');
-plan skip_all => 'start_server is not in PATH' if !$starter;
+my $ab = program('ab');
+plan skip_all => 'start_server is not in PATH' if !program('start_server');
 
 sub start {
-    my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1', LocalPort => 0 )
-        or die "listen: $!";
-    my $port = $socket->sockport;
-    close $socket;
     return Sirius::Test::Server->start(
         app     => "sub { [ 200, [], [\$ENV{SERVER_STARTER_GENERATION}] ] }\n",
         args    => [qw(--workers 3)],
-        command => [
-            $^X,                                      $starter,
-            '--port',                                 "127.0.0.1:$port",
-            qw(--interval 1 --signal-on-hup TERM --), $^X,
-            "$Sirius::Test::Server::ROOT/bin/sirius", qw(-E deployment)
-        ],
-        ready => 1,
-        plain => 1,
+        command => Sirius::Test::Server->below_starter( '127.0.0.1:' . free_port() ),
+        ready   => 1,
+        plain   => 1,
     );
 }
 

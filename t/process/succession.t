@@ -16,31 +16,18 @@ use Sirius::Test;
 # when that has ended
 
 BEGIN { skip_without('Server::Starter') }
-my $starter = program('start_server');
-plan skip_all => 'start_server is not in PATH' if !$starter;
+plan skip_all => 'start_server is not in PATH' if !program('start_server');
 my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
-
-sub free_port {
-    my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1', LocalPort => 0 )
-        or die "listen: $!";
-    return $socket->sockport;
-}
 
 sub start {
     my (@args) = @_;
-    my $port = free_port();
     return Sirius::Test::Server->start(
         app =>
             "sub { sleep 6 if \$_[0]{PATH_INFO} eq '/slow'; [ 200, [], [\$ENV{SERVER_STARTER_GENERATION}] ] }\n",
         args    => [@args],
-        command => [
-            $^X,                                      $starter,
-            '--port',                                 "127.0.0.1:$port",
-            qw(--interval 1 --signal-on-hup TERM --), $^X,
-            "$Sirius::Test::Server::ROOT/bin/sirius", qw(-E deployment)
-        ],
-        plain => 1,
-        ready => !grep { $_ eq '0' } @args,
+        command => Sirius::Test::Server->below_starter( '127.0.0.1:' . free_port() ),
+        plain   => 1,
+        ready   => !grep { $_ eq '0' } @args,
     );
 }
 

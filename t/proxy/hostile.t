@@ -118,7 +118,7 @@ sub test_proxy {
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     return subtest $name => sub {
         Sirius::Test::Snippets->available($kind) or plan skip_all => "$kind is not installed";
-        my $admin  = Sirius::Test::Snippets->free_port;
+        my $admin  = free_port();
         my $server = start_server( $APP, qw(--workers 1 --max-header-fields 250 --listen 127.0.0.1:0 --admin),
             "127.0.0.1:$admin", '--trust-proxy', $trust, @more );
         my $proxy = Sirius::Test::Snippets->start(

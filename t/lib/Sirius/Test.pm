@@ -20,7 +20,7 @@ use Sirius::Test::Server;
 use Sirius::Test::Swarm;
 
 our @EXPORT
-    = qw(corpus_file elapsed every_delivery in_child program request skip_without spew start_server until_true);
+    = qw(corpus_file elapsed every_delivery free_port in_child program request skip_without spew start_server until_true);
 
 $SIG{$_} ||= sub { exit 1 }
     for qw(HUP INT PIPE TERM);    # so that END runs and stops the servers
@@ -51,6 +51,9 @@ sub every_delivery {
         map {"$_->{delivery}: $_->{result}\n"} @wrong > 5 ? @wrong[ 0 .. 4 ] : @wrong );
     return @job;
 }
+
+# A port of 127.0.0.1 that nobody listens on
+sub free_port { return Sirius::Test::Server::free_port() }
 
 # Runs the code in a child, which may change to another user. Returns what the code has returned or written to
 # its handle

@@ -9,6 +9,7 @@ use warnings;
 use Cwd ();
 use File::Spec;
 use File::Temp;
+use IO::Socket::INET;
 use POSIX        qw(WNOHANG);
 use Scalar::Util qw(weaken);
 use Test::More   ();
@@ -99,6 +100,17 @@ sub crashes {
         /\bsignal[ ](?:4|5|6|7|8|9|11)\b|SIG(?:SEGV|ABRT|BUS)|Segmentation|panic:|Bizarre[ ]copy|
          Attempt[ ]to[ ]free|Sanitizer|runtime[ ]error:/x
     } split /\n/, $self->log;
+}
+
+# The command that runs it below start_server, which has opened these sockets: "127.0.0.1:80", or the path of one. HUP replaces it
+sub below_starter {
+    my ( $class, @listen ) = @_;
+    return [
+        $^X, program('start_server'),
+        ( map { m{\A/} ? '--path' : '--port', $_ } @listen ),
+        qw(--interval 1 --signal-on-hup TERM --),
+        $^X, "$ROOT/bin/sirius", qw(-E deployment)
+    ];
 }
 
 sub dir { return '' . shift->{dir} }
@@ -277,6 +289,12 @@ sub all_processes {
             ? { pid => $1, state => $2, parent => $3, group => $4 }
             : ()
     } grep {/\A\d+\z/} readdir $dir;
+}
+
+# A port of 127.0.0.1 that nobody listens on
+sub free_port {
+    my $socket = IO::Socket::INET->new( Listen => 1, LocalAddr => '127.0.0.1' ) or die "listen: $!";
+    return $socket->sockport;
 }
 
 # The path of a program, undef if it is not installed; a user's PATH may lack the directories for root

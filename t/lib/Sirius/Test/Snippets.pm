@@ -5,7 +5,6 @@ package Sirius::Test::Snippets;
 
 use strict;
 use warnings;
-use IO::Socket::INET;
 use Sirius::Test::Proxy;
 use Sirius::Test::Server;
 
@@ -39,7 +38,7 @@ sub start {
     for ( 1 .. 3 ) {    # somebody else may have been faster to take the port
         my $proxy = Sirius::Test::Proxy->new;
         chmod 0755, $proxy->dir;
-        $proxy->{port} = free_port();
+        $proxy->{port} = Sirius::Test::Server::free_port();
         my ($admin) = $option{admin} =~ /(\d+)\z/;
         my $text
             = $option{text}
@@ -93,14 +92,12 @@ sub _caddy {
     );
 }
 
-sub free_port { return IO::Socket::INET->new( LocalAddr => '127.0.0.1', Listen => 1 )->sockport }
-
 sub _haproxy {
     my ( $class, $proxy, $text ) = @_;
     my $port = $proxy->port;
     $text =~ s/^ +(?:user|group) .*\n//mg;
     $text =~ s/bind :80(?:80)?\n/bind 127.0.0.1:$port\n/;
-    $text =~ s/bind :443\n/bind 127.0.0.1:@{[ free_port() ]}\n/;
+    $text =~ s/bind :443\n/bind 127.0.0.1:@{[ Sirius::Test::Server::free_port() ]}\n/;
     return ( $class->available('haproxy'), '-db', '-f', $proxy->configure($text) );
 }
 
