@@ -180,7 +180,7 @@ The commands of L<Sirius::CLI::Ctl>, as they arrive over the socket of L<Sirius:
 C<reload>, C<stop> and C<workers>. An answer is a hash with C<ok> and C<text>, or with C<error> and, if a reload has
 failed, C<said>: what the new generation has printed. With C<wait>, C<reload> is answered when the new generation
 serves, the old one is gone, the files of certificates are read and edges are renewed, which is a failure if those are not used or these
-were not,  C<workers> when that many serve, and C<stop> at the very end.
+were not, C<workers> when that many serve, and C<stop> at the very end.
 
 =head1 METHODS
 
