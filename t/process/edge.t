@@ -303,14 +303,21 @@ use POSIX ();
 sub {
     POSIX::close($_) for $_[0]{PATH_INFO} eq '/close' ? 3 .. 5000 : ();
     my $read = $_[0]{'psgi.input'}->read( my $body, 1_000_000 );
+    select undef, undef, undef, 0.1 if $read;
     [ 200, [], ["$$ $read"] ];
 }
 APP
     $server->{may_crash} = 1;
     my ($pid) = $server->ask('GET /close')->body =~ /\A(\d+) 0\z/;
     ok $pid, 'it is answered';
+
+    # Two at a time, and each takes a while: one of them is for that worker
     my $body = 'x' x 200_000;
-    like $server->ask( 'POST /', \$body )->body, qr/\A\d+ 200000\z/, "large request $_" for 1 .. 10;
+    for my $pair ( 1 .. 5 ) {
+        my @clients = map { $server->connect } 1, 2;
+        $_->send( request( 'POST /', \$body ) ) for @clients;
+        like $_->response->body, qr/\A\d+ 200000\z/, "large request of pair $pair" for @clients;
+    }
     ok until_true( 10, sub { !kill 0, $pid } ), 'that worker ends';
     ok $server->wait_log(
         qr/error: worker failed: the application has closed descriptors that the server needs$/m),
