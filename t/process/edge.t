@@ -81,6 +81,7 @@ sub {
 }
 APP
     $server->{may_crash} = 1;
+    $server->wait_log( qr/ready after /, 20 );    # all workers
     my ($one) = $server->ask('GET /shut')->body;
     my @before = $server->workers;
     kill KILL => $one, $server->edges;
@@ -106,7 +107,8 @@ subtest 'what the scoreboard tells of it' => sub {
     my @busy = map { $server->connect } 1, 2;
     $_->send( request('GET /sleep/2') ) for @busy;
     my ( $all, $edge );
-    ok until_true( 20, sub { $all = $status->(); $edge = $all->{edges}[0]; $edge->{waiting} == 1 } ),
+    ok until_true( 20,
+        sub { $all = $status->(); $edge = $all->{edges}[0]; $edge->{waiting} == 1 && $edge->{idle} == 3 } ),
         'one waits for the other'
         or diag explain $all->{edges};
     is_deeply [ @{$edge}{qw(number pid connections idle accepted)} ], [ 0, $server->edges, 5, 3, 5 ],
