@@ -998,7 +998,7 @@ static void tls_rest(void)
     do {
         MUST(++steps < TLS_REST);
         tls_steps(1);
-    } while (e->n_events || sr_handshake_waits(e) || !sr_link_alone(&e->buffered));
+    } while (e->loop.n || sr_handshake_waits(e) || !sr_link_alone(&e->buffered));
 }
 
 /* Everybody reads and sends all there is, as long as that brings something. */

@@ -101,9 +101,6 @@ void sr_conn_enter(sr_engine *e, sr_conn *c)
 void sr_conn_forget(sr_engine *e, sr_conn *c)
 {
     sr_conn_leave(e, c);
-    for (int i = e->event; i < e->n_events; i++)
-        if (e->events[i].data.ptr == c)
-            e->events[i].data.ptr = NULL; /* events of this batch must not refer to freed memory */
     sr_deadline_clear(e, c);
     e->n_handshakes -= c->state == SR_CONN_HANDSHAKE;
     e->n_tunnels -= c->state == SR_CONN_TUNNEL;

@@ -89,8 +89,6 @@ typedef struct sr_engine {
 
     /* engine.c */
     sr_loop loop;
-    struct epoll_event events[SR_LOOP_EVENTS]; /* the batch at hand: [event, n_events) is still to do */
-    int event, n_events;
     sr_source control; /* pipe from the supervisor, whose end of file means that it is gone; fd -1: none */
     int64_t tunnels_until; /* draining, and nothing but tunnels is left: monotonic ns; 0: there is more */
     bool draining;         /* accept nobody, and say close in each response */

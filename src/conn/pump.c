@@ -30,9 +30,6 @@ void sr_pump_still(sr_engine *e, sr_conn *c)
 {
     sr_pump *p = c->pump;
     sr_link_remove(&c->buffered);
-    for (int i = e->event; i < e->n_events; i++)
-        if (e->events[i].data.ptr == p)
-            e->events[i].data.ptr = NULL;
     if (p->interest)
         sr_loop_remove(&e->loop, &p->source);
     p->interest = 0;

@@ -37,10 +37,6 @@ static void part(sr_edge *ed, sr_edge_worker *m)
         sr_loop_remove(&ed->engine->loop, &m->ended);
         close(m->ended.fd);
     }
-    sr_engine *e = ed->engine;
-    for (int i = e->event; i < e->n_events; i++)
-        if (e->events[i].data.ptr == &m->line || e->events[i].data.ptr == &m->ended)
-            e->events[i].data.ptr = NULL;
     if (m->file >= 0)
         sr_descriptors_discard(m->file);
     sr_ring_unmap(m->reader.ring);
@@ -164,11 +160,7 @@ static int heard(int line, sr_message *note)
 
 static void show_out(sr_edge *ed, sr_source *visitor)
 {
-    sr_engine *e = ed->engine;
-    sr_loop_remove(&e->loop, visitor);
-    for (int i = e->event; i < e->n_events; i++)
-        if (e->events[i].data.ptr == visitor)
-            e->events[i].data.ptr = NULL;
+    sr_loop_remove(&ed->engine->loop, visitor);
     visitor->fd = -1;
 }
 

@@ -530,11 +530,8 @@ static void wait_events(sr_edge *ed, bool wait)
         if (sr_deliver_pending(ed))
             ms = 0;
     }
-    e->event = 0;
-    e->n_events = sr_loop_wait(&e->loop, e->events, ms);
+    sr_loop_wait(&e->loop, ms);
     atomic_store_explicit(&ed->queue.replies->asleep, 0, memory_order_relaxed);
-    if (e->n_events < 0)
-        e->n_events = 0;
     sr_engine_tick(e);
 }
 
@@ -558,11 +555,8 @@ bool sr_edge_step(sr_edge *ed, bool wait)
         sr_deliver_held(ed);
     wait_events(ed, wait);
     sr_others_look(ed);
-    while (e->event < e->n_events) {
-        const struct epoll_event *ev = &e->events[e->event++];
-        if (ev->data.ptr)
-            event(ed, ev);
-    }
+    for (const struct epoll_event *ev; (ev = sr_loop_next(&e->loop));)
+        event(ed, ev);
     sr_deliver_all(ed);
     if (e->retiring && !e->draining && sr_heir_step(ed))
         return false;

@@ -8,6 +8,7 @@
 int sr_loop_init(sr_loop *l)
 {
     l->epoll = sr_descriptors_above(epoll_create1(EPOLL_CLOEXEC));
+    l->next = l->n = 0;
     return l->epoll < 0 ? errno : 0;
 }
 
@@ -34,10 +35,15 @@ int sr_loop_change(sr_loop *l, sr_source *s, uint32_t events)
 }
 int sr_loop_remove(sr_loop *l, sr_source *s)
 {
+    for (int i = l->next; i < l->n; i++)
+        if (l->batch[i].data.ptr == s)
+            l->batch[i].data.ptr = NULL;
     return control(l, EPOLL_CTL_DEL, s, 0);
 }
 
-int sr_loop_wait(sr_loop *l, struct epoll_event *events, int timeout_ms)
+int sr_loop_wait(sr_loop *l, int timeout_ms)
 {
-    return epoll_wait(l->epoll, events, SR_LOOP_EVENTS, timeout_ms);
+    int n = epoll_wait(l->epoll, l->batch, SR_LOOP_EVENTS, timeout_ms);
+    l->next = 0;
+    return l->n = n < 0 ? 0 : n;
 }

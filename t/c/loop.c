@@ -80,20 +80,30 @@ static void none_left(void)
 static void events(void)
 {
     sr_loop l;
-    struct epoll_event seen[SR_LOOP_EVENTS];
-    int p[2];
+    const struct epoll_event *ev;
+    int p[2], q[2];
     sr_loop_init(&l);
-    is_int(sr_loop_wait(&l, seen, 0), 0, "nothing is there");
-    ok(pipe(p) == 0, "a pipe");
+    is_int(sr_loop_wait(&l, 0), 0, "nothing is there");
+    ok(pipe(p) == 0 && pipe(q) == 0, "two pipes");
     sr_source s = {.fd = p[0]};
     is_int(sr_loop_add(&l, &s, EPOLLIN), 0, "is watched");
-    ok(write(p[1], "x", 1) == 1 && sr_loop_wait(&l, seen, 1000) == 1 && seen[0].data.ptr == &s,
+    ok(write(p[1], "x", 1) == 1 && sr_loop_wait(&l, 1000) == 1 && (ev = sr_loop_next(&l)) &&
+           ev->data.ptr == &s,
        "its event leads to its source");
-    is_int(sr_loop_wait(&l, seen, 0), 1, "again, while nobody has read it");
+    ok(!sr_loop_next(&l), "and there is no other");
+    is_int(sr_loop_wait(&l, 0), 1, "again, while nobody has read it");
     is_int(sr_loop_remove(&l, &s), 0, "no more");
-    is_int(sr_loop_wait(&l, seen, 0), 0, "when it is removed");
-    close(p[0]);
-    close(p[1]);
+    is_int(sr_loop_wait(&l, 0), 0, "when it is removed");
+    sr_source other = {.fd = q[0]};
+    ok(sr_loop_add(&l, &s, EPOLLIN) == 0 && sr_loop_add(&l, &other, EPOLLIN) == 0, "two are watched");
+    ok(write(q[1], "x", 1) == 1 && sr_loop_wait(&l, 1000) == 2, "and have one event each");
+    ev = sr_loop_next(&l);
+    sr_loop_remove(&l, ev->data.ptr == &s ? &other : &s);
+    ok(!sr_loop_next(&l), "that of a source that was removed meanwhile is not reported");
+    for (int i = 0; i < 2; i++) {
+        close(p[i]);
+        close(q[i]);
+    }
     sr_source none = {.fd = -1};
     is_int(sr_loop_add(&l, &none, EPOLLIN), EBADF, "no descriptor can't be watched");
     is_int(sr_loop_change(&l, &none, EPOLLIN), EBADF, "or changed");
