@@ -17,6 +17,7 @@
 #include "wire.h"
 
 #include "base/decimal.h"
+#include "net/tempfile.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -240,20 +241,10 @@ static const char *respond_framed(pTHX_ sirius *s, AV *body)
 /* The bytes of a small file, which cost less than to pass its descriptor does. Returns -1 with errno. */
 static ssize_t read_small(sirius *s, int fd, off_t offset, size_t length)
 {
-    size_t got = 0;
     if (!s->piece && !(s->piece = malloc(SIRIUS_SMALL_FILE)))
         return -1;
-    while (got < length) {
-        ssize_t n = pread(fd, s->piece + got, length - got, offset + (off_t)got);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0) /* sysfs, for one, says 4096 of all files */
-            break;
-        got += (size_t)n;
-    }
-    return (ssize_t)got;
+    return sr_tempfile_read(fd, s->piece, length,
+                            offset); /* fewer from sysfs, for one, which says 4096 of all files */
 }
 
 static const char *respond_small(sirius *s, int fd, off_t offset, size_t length)

@@ -10,6 +10,7 @@
  */
 #include "socket.h"
 
+#include "net/tempfile.h"
 #include "perliol.h"
 #include "turn.h"
 
@@ -48,7 +49,7 @@ static void take(pTHX_ claim *k)
         return;
     if (file >= 0) {
         k->ahead = malloc(bytes ? bytes : 1);
-        ssize_t n = k->ahead ? pread(file, k->ahead, bytes, 0) : -1;
+        ssize_t n = k->ahead ? sr_tempfile_read(file, k->ahead, bytes, 0) : -1;
         k->ahead_len = n > 0 ? (size_t)n : 0;
         close(file);
         if (k->ahead_len != bytes) { /* no memory: without the first bytes the handle would be of no use */

@@ -1,6 +1,3 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memfd_create */
-#endif
 #include "crew.h"
 
 #include "../conn/capacity.h"
@@ -9,8 +6,8 @@
 #include "../conn/send.h"
 #include "../conn/trouble.h"
 #include "../net/descriptors.h"
+#include "../net/memfile.h"
 #include "../net/pidfd.h"
-#include "../net/tempfile.h"
 #include "../share/door.h"
 #include "deliver.h"
 #include "holder.h"
@@ -19,7 +16,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { VISITS_PER_EVENT = 64 };
@@ -293,12 +289,8 @@ static void files(sr_edge *ed, sr_edge_worker *m, sr_message *note, const sr_ent
 /* Makes a file with the bytes that were read after the request. -1: no memory or no descriptor. */
 static int ahead_of(const sr_conn *c)
 {
-    int fd = memfd_create("sirius-ahead", MFD_CLOEXEC);
-    if (fd >= 0 && sr_tempfile_write(fd, sr_buffer_at(&c->in), sr_buffer_len(&c->in)) == 0)
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    return -1;
+    struct iovec iov = {sr_buffer_at(&c->in), sr_buffer_len(&c->in)};
+    return sr_memfile("sirius-ahead", &iov, 1, false);
 }
 
 /*

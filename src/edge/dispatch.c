@@ -1,18 +1,14 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memfd_create */
-#endif
 #include "dispatch.h"
 
 #include "../conn/account.h"
 #include "../conn/deadline.h"
 #include "../conn/trouble.h"
-#include "../net/tempfile.h"
+#include "../net/memfile.h"
 #include "files.h"
 #include "plain.h"
 #include "text.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 static size_t parse_bytes(const sr_request *r)
@@ -23,19 +19,14 @@ static size_t parse_bytes(const sr_request *r)
 /* Writes a request that is too large for a slot to a file in memory. -1 with errno. */
 static int spill(const sr_task *t, size_t parse, size_t head, size_t body, sr_bytes facts)
 {
-    int fd = memfd_create("sirius-request", MFD_CLOEXEC);
-    static const char zero[16];
-    if (fd < 0)
-        return -1;
+    static char zero[16];
     size_t used = offsetof(sr_request, fields) + t->request->n_fields * sizeof t->request->fields[0];
-    if (sr_tempfile_write(fd, (const char *)t->request, used) == 0 &&
-        sr_tempfile_write(fd, zero, parse - used) == 0 && sr_tempfile_write(fd, t->base, head) == 0 &&
-        sr_tempfile_write(fd, t->body.at, body) == 0 && sr_tempfile_write(fd, facts.at, facts.len) == 0)
-        return fd;
-    int err = errno;
-    close(fd);
-    errno = err;
-    return -1;
+    struct iovec iov[] = {{(void *)t->request, used},
+                          {zero, parse - used},
+                          {(char *)t->base, head},
+                          {(char *)t->body.at, body},
+                          {(char *)facts.at, facts.len}};
+    return sr_memfile("sirius-request", iov, sizeof iov / sizeof *iov, false);
 }
 
 static void forwarded(sr_slot *s, const sr_task *t)

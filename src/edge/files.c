@@ -7,6 +7,7 @@
 #include "../conn/hsts.h"
 #include "../conn/send.h"
 #include "../http/status.h"
+#include "../net/tempfile.h"
 #include "../static/fields.h"
 #include "answer.h"
 
@@ -98,15 +99,8 @@ static bool appended(sr_edge *ed, int fd, off_t from, uint64_t length)
 {
     if (length > COPY_MAX || !sr_buffer_reserve(&ed->head, (size_t)length))
         return false;
-    char *to = ed->head.data + ed->head.end;
-    for (size_t got = 0; got < length;) {
-        ssize_t n = pread(fd, to + got, (size_t)length - got, from + (off_t)got);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        got += (size_t)n;
-    }
+    if (sr_tempfile_read(fd, ed->head.data + ed->head.end, (size_t)length, from) != (ssize_t)length)
+        return false;
     ed->head.end += (size_t)length;
     return true;
 }

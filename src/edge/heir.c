@@ -1,6 +1,3 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memfd_create */
-#endif
 /*
  * heir: the messages that pass connections on. Each consists of a struct passage and the descriptors of its
  * connections. A connection of which bytes were already read, or which is encrypted, has a second descriptor: a
@@ -12,6 +9,7 @@
 #include "../conn/deadline.h"
 #include "../conn/listener.h"
 #include "../net/descriptors.h"
+#include "../net/memfile.h"
 #include "../net/tempfile.h"
 #include "entry.h"
 #include "report.h"
@@ -19,7 +17,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -92,13 +89,9 @@ static bool movable(const sr_conn *c)
 
 static int file_of(const sr_buffer *transport, const sr_buffer *in)
 {
-    int fd = memfd_create("sirius-passed", MFD_CLOEXEC);
-    if (fd >= 0 && sr_tempfile_write(fd, sr_buffer_at(transport), sr_buffer_len(transport)) == 0 &&
-        sr_tempfile_write(fd, sr_buffer_at(in), sr_buffer_len(in)) == 0)
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    return -1;
+    struct iovec iov[] = {{sr_buffer_at(transport), sr_buffer_len(transport)},
+                          {sr_buffer_at(in), sr_buffer_len(in)}};
+    return sr_memfile("sirius-passed", iov, 2, false);
 }
 
 static bool has_file(const passed *p)
@@ -316,17 +309,10 @@ bool sr_heir_step(sr_edge *ed)
 
 static bool fill(sr_buffer *to, int file, uint32_t from, uint32_t bytes)
 {
-    if (!sr_buffer_reserve(to, bytes)) /* at once: no copy of keys is left behind */
+    /* at once: no copy of keys is left behind */
+    if (!sr_buffer_reserve(to, bytes) || sr_tempfile_read(file, to->data + to->end, bytes, from) != bytes)
         return false;
-    for (uint32_t at = 0; at < bytes;) {
-        ssize_t n = pread(file, to->data + to->end, bytes - at, from + at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        to->end += (size_t)n;
-        at += (uint32_t)n;
-    }
+    to->end += bytes;
     return true;
 }
 

@@ -1,20 +1,15 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memfd_create */
-#endif
 #include "keeper.h"
 
-#include "../net/tempfile.h"
+#include "../net/memfile.h"
 #include "../share/door.h"
 #include "../share/memory.h"
 #include "../transport/tls.h"
 #include "keys.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -132,12 +127,8 @@ static int file_of(const keeper *k, uint32_t *bytes)
                              sr_bytes_of((const char *)&k->tickets[i], sizeof k->tickets[i]));
     made = made && sr_keyset_copy(&set, sr_bytes_of(sr_buffer_at(pairs), sr_buffer_len(pairs)));
     *bytes = (uint32_t)sr_buffer_len(&set);
-    int fd = made ? memfd_create("sirius-keys", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
-    if (fd >= 0 && (sr_tempfile_write(fd, sr_buffer_at(&set), sr_buffer_len(&set)) != 0 ||
-                    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)) {
-        close(fd);
-        fd = -1;
-    }
+    struct iovec iov = {sr_buffer_at(&set), *bytes};
+    int fd = made ? sr_memfile("sirius-keys", &iov, 1, true) : -1;
     sr_keyset_wipe(&set);
     return fd;
 }

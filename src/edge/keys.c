@@ -14,16 +14,10 @@ enum { FIRST_MS = 10000 };
 
 bool sr_keys_read(int file, uint32_t bytes, sr_buffer *to)
 {
-    if (!bytes || bytes > SR_KEYSET_MAX || !sr_buffer_reserve(to, bytes))
+    if (!bytes || bytes > SR_KEYSET_MAX || !sr_buffer_reserve(to, bytes) ||
+        sr_tempfile_read(file, to->data, bytes, 0) != bytes)
         return false;
-    while (sr_buffer_len(to) < bytes) {
-        ssize_t n = pread(file, to->data + to->end, bytes - sr_buffer_len(to), (off_t)to->end);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        to->end += (size_t)n;
-    }
+    to->end = bytes;
     return true;
 }
 

@@ -94,6 +94,22 @@ int sr_tempfile_write(int fd, const char *at, size_t len)
     return err;
 }
 
+ssize_t sr_tempfile_read(int fd, char *at, size_t len, off_t offset)
+{
+    size_t got = 0;
+    while (got < len) {
+        ssize_t n = pread(fd, at + got, len - got, offset + (off_t)got);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        got += (size_t)n;
+    }
+    return (ssize_t)got;
+}
+
 /* Fills `batch` with what follows the first `skip` bytes. Returns how many there are. */
 static int batch_of(struct iovec *batch, const struct iovec *iov, int n, size_t skip)
 {

@@ -1,6 +1,6 @@
 #ifndef SR_TEMPFILE_H
 #define SR_TEMPFILE_H
-/* tempfile: unlinked temporary files for what is too large for memory. Any thread. */
+/* tempfile: unlinked temporary files for what is too large for memory; whole reads and writes of any file. Any thread. */
 #include <stddef.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -26,5 +26,8 @@ int sr_tempfile_put(int fd, const struct iovec *iov, int n, size_t skip, off_t o
 
 /* Writes all of it. Returns 0, or -1 with errno: ENOSPC; EFBIG beyond RLIMIT_FSIZE, without its signal. */
 int sr_tempfile_write(int fd, const char *at, size_t len);
+
+/* Reads `len` bytes at `offset`. Returns how many it has read, fewer only where the file ends; -1 with errno. */
+ssize_t sr_tempfile_read(int fd, char *at, size_t len, off_t offset);
 
 #endif

@@ -40,7 +40,9 @@ static void works(const char *dir, const char *name)
     ok(st.st_nlink == 0 && (st.st_mode & 0777) == 0600, "without a name, for nobody else");
     ok(fcntl(fd, F_GETFD) & FD_CLOEXEC, "which an exec closes");
     is_int(sr_tempfile_write(fd, "hello", 5), 0, "written");
-    ok(pread(fd, back, 5, 0) == 5 && strcmp(back, "hello") == 0, "and read");
+    ok(sr_tempfile_read(fd, back, 5, 0) == 5 && strcmp(back, "hello") == 0, "and read");
+    ok(sr_tempfile_read(fd, back, 5, 2) == 3 && strncmp(back, "llo", 3) == 0,
+       "to its end, if that comes first");
     close(fd);
     ok(rmdir(dir) == 0 && mkdir(dir, 0700) == 0, "nothing is left in its folder");
 }
@@ -110,6 +112,7 @@ int main(void)
     ok(full < 0 || (sr_tempfile_write(full, "x", 1) == -1 && errno == ENOSPC), "a full disk");
     is_int(sr_tempfile_write(full, "", 0), 0, "nothing is written always");
     is_int(sr_tempfile_write(-1, "x", 1), -1, "to no file");
+    is_int(sr_tempfile_read(-1, deep, 1, 0), -1, "and nothing can be read from none");
     limited();
     stays();
     return done_testing();

@@ -1,0 +1,24 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
+#include "memfile.h"
+
+#include "tempfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int sr_memfile(const char *name, const struct iovec *iov, int n, bool sealed)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | (sealed ? MFD_ALLOW_SEALING : 0));
+    if (fd >= 0 && sr_tempfile_put(fd, iov, n, 0, 0) == 0 &&
+        (!sealed || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0))
+        return fd;
+    int err = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = err;
+    return -1;
+}
