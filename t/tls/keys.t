@@ -1,6 +1,7 @@
 # What is wrong with certificates and keys is named at the start, with exit 2; keys are in no process that runs the application.
 use strict;
 use warnings;
+use Errno qw(ENOENT ESRCH);
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use IO::Socket::SSL        qw(SSL_VERIFY_NONE SSL_VERIFY_PEER);
@@ -366,12 +367,12 @@ subtest 'the certificate for development stays when the application changes' => 
 
 no warnings qw(portable);    # addresses have 64 bits
 
-# Key bytes in memory or in an open file of a process
+# How many key bytes are in memory or in an open file of a process. Undefined if it has ended meanwhile
 sub has_key {
     my ( $pid, @needles ) = @_;
     my $found = 0;
-    open my $maps,   '<',     "/proc/$pid/maps" or return "cannot read maps: $!";
-    open my $memory, '<:raw', "/proc/$pid/mem"  or return "cannot read mem: $!";
+    open my $maps,   '<',     "/proc/$pid/maps" or return $! == ENOENT || $! == ESRCH ? undef : "maps: $!";
+    open my $memory, '<:raw', "/proc/$pid/mem"  or return $! == ENOENT || $! == ESRCH ? undef : "mem: $!";
     while ( my $line = readline $maps ) {
         my ( $from, $to, $rights, $name ) = $line =~ /\A([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \d+\s*(.*)/
             or next;
@@ -415,15 +416,22 @@ subtest 'where the key is' => sub {
         for my $pid ( $server->pid, $server->generations, $server->workers ) {
             next if Sirius::Test::Server::comm($pid) =~ /\Asirius: (?:keeper|admin)/;
             my ( $name, $has ) = ( Sirius::Test::Server::comm($pid), has_key( $pid, @needles ) );
-            is $has, 0, "$when: not in $name" if kill 0 => $pid;    # those before a reload go
+            is $has, 0, "$when: not in $name" if defined $has;
         }
         my ($edge) = $server->edges;
         isnt has_key( $edge, @needles ), 0, "$when: but in the edge, so the search finds it";
     };
     $look->('at first');
-    my @before = $server->workers;
+    my @before = ( $server->generations, $server->workers );
     $server->signal('HUP');
-    ok $server->wait_log( qr/reload completed/,      30 ), 'a reload';
+    ok $server->wait_log( qr/reload completed/, 30 ), 'a reload';
+    ok until_true(
+        30,
+        sub {
+            !grep { kill 0 => $_ } @before;
+        }
+        ),
+        'and its predecessors have ended';
     ok $server->wait_log( qr/certificates reloaded/, 10 ), 'reads the files again';
     like $ask->(), qr/hello\z/, 'serves';
     $look->('after a reload');
