@@ -10,6 +10,7 @@
 #include "../conn/listener.h"
 #include "../net/descriptors.h"
 #include "../net/memfile.h"
+#include "../net/passing.h"
 #include "../net/tempfile.h"
 #include "entry.h"
 #include "report.h"
@@ -21,8 +22,8 @@
 #include <unistd.h>
 
 enum {
-    LAYOUT = 3 << 16, /* increased when a message changes its meaning */
-    PASSED_MAX = 64,
+    LAYOUT = 3 << 16,                /* increased when a message changes its meaning */
+    PASSED_MAX = SR_PASSING_MAX - 1, /* the last one may have a file */
     MESSAGES_PER_EVENT = 8,
 };
 
@@ -49,11 +50,6 @@ typedef struct passage {
     uint32_t n;
     passed conns[PASSED_MAX];
 } passage;
-
-typedef union control {
-    struct cmsghdr align;
-    char space[CMSG_SPACE((PASSED_MAX + 1) * sizeof(int))];
-} control;
 
 /* What the heir tells first. It is the same in all versions. */
 typedef struct greeting {
@@ -114,24 +110,9 @@ static void discard_files(batch *b)
 static int send_batch(sr_edge *ed, batch *b)
 {
     sr_engine *e = ed->engine;
-    control c;
-    struct iovec iov = {&b->what, bytes_of(b->what.n)};
-    struct msghdr msg = {.msg_iov = &iov,
-                         .msg_iovlen = 1,
-                         .msg_control = c.space,
-                         .msg_controllen = CMSG_SPACE((size_t)b->n_fds * sizeof(int))};
     if (!b->what.n)
         return 0;
-    memset(&c, 0, sizeof c);
-    struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
-    *h = (struct cmsghdr){.cmsg_len = CMSG_LEN((size_t)b->n_fds * sizeof(int)),
-                          .cmsg_level = SOL_SOCKET,
-                          .cmsg_type = SCM_RIGHTS};
-    memcpy(CMSG_DATA(h), b->fds, (size_t)b->n_fds * sizeof(int));
-    ssize_t n;
-    do
-        n = sendmsg(ed->heir.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
+    ssize_t n = sr_passing_send(ed->heir.fd, &b->what, bytes_of(b->what.n), b->fds, b->n_fds, MSG_DONTWAIT);
     int err = n >= 0 ? 0 : errno;
     for (uint32_t i = 0; !err && i < b->what.n; i++) {
         sr_conn_unwatch(e, b->conns[i]); /* explicitly, as the open file lives on in the heir */
@@ -332,11 +313,9 @@ static bool decrypts(sr_conn *c, const passed *p, int file)
 static void adopt(sr_edge *ed, const passed *p, int fd, int file)
 {
     sr_engine *e = ed->engine;
-    fd = sr_descriptors_above(fd);
-    sr_conn *c = fd >= 0 && p->listener < e->n_listeners ? sr_conn_new(fd, &p->peer, p->listener) : NULL;
+    sr_conn *c = p->listener < e->n_listeners ? sr_conn_new(fd, &p->peer, p->listener) : NULL;
     if (!c) {
-        if (fd >= 0)
-            close(fd);
+        close(fd);
         return;
     }
     sr_conn_enter(e, c);
@@ -360,32 +339,14 @@ static void adopt(sr_edge *ed, const passed *p, int fd, int file)
     sr_capacity_make(e);
 }
 
-static int descriptors(struct msghdr *msg, int *fds)
-{
-    struct cmsghdr *h = CMSG_FIRSTHDR(msg);
-    if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-        return 0;
-    size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    memcpy(fds, CMSG_DATA(h), n * sizeof(int));
-    return (int)n;
-}
-
 /* Receives one message. 0 or errno; EPIPE: no more will come. */
 static int take(sr_edge *ed)
 {
     static passage what; /* one thread uses it */
-    control c;
-    int fds[PASSED_MAX + 1], n_fds, at = 0;
-    struct iovec iov = {&what, sizeof what};
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.space, .msg_controllen = sizeof c.space};
-    ssize_t n;
-    do
-        n = recvmsg(ed->legacy.fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
+    int fds[PASSED_MAX + 1], n_fds = PASSED_MAX + 1, at = 0;
+    ssize_t n = sr_passing_receive(ed->legacy.fd, &what, sizeof what, fds, &n_fds, NULL, MSG_DONTWAIT);
     if (n <= 0)
         return n == 0 ? EPIPE : errno;
-    n_fds = descriptors(&msg, fds);
     bool sound = n >= (ssize_t)bytes_of(0) && what.layout == layout() && what.n <= PASSED_MAX &&
                  n == (ssize_t)bytes_of(what.n);
     for (uint32_t i = 0; sound && i < what.n; i++) {

@@ -4,6 +4,7 @@
 #include "door.h"
 
 #include "../net/descriptors.h"
+#include "../net/passing.h"
 #include "queue.h"
 
 #include <errno.h>
@@ -17,11 +18,6 @@ enum {
     BACKLOG = 4096, /* as many as there can be workers; the kernel caps it (net.core.somaxconn) */
     NAME_AT = offsetof(struct sockaddr_un, sun_path) + 1,
 };
-
-typedef union control {
-    struct cmsghdr align;
-    char space[CMSG_SPACE(SR_MESSAGE_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
-} control;
 
 int sr_door_lobby(int *fd)
 {
@@ -108,14 +104,9 @@ int sr_door_pair(int fds[2])
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : errno;
 }
 
-/*
- * Whether to try again: always after an interruption; if the caller wants to wait, after waiting for space or
- * for a note.
- */
+/* Whether to try again: if the caller wants to wait, after waiting for space or for a note. */
 static bool again(int line, short events, bool wait)
 {
-    if (errno == EINTR)
-        return true;
     if (!wait || (errno != EAGAIN && errno != EWOULDBLOCK))
         return false;
     struct pollfd p = {.fd = line, .events = events};
@@ -124,69 +115,28 @@ static bool again(int line, short events, bool wait)
 
 int sr_door_send(int line, sr_message *note, const int *fds, int n_fds, bool wait)
 {
-    control c;
-    struct iovec iov = {note, sizeof *note};
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-    note->layout = SR_QUEUE_LAYOUT;
-    if (n_fds > 0) {
-        memset(&c, 0, sizeof c);
-        msg.msg_control = c.space;
-        msg.msg_controllen = CMSG_SPACE((size_t)n_fds * sizeof(int));
-        struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
-        *h = (struct cmsghdr){.cmsg_len = CMSG_LEN((size_t)n_fds * sizeof(int)),
-                              .cmsg_level = SOL_SOCKET,
-                              .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(h), fds, (size_t)n_fds * sizeof(int));
-    }
     ssize_t n;
+    note->layout = SR_QUEUE_LAYOUT;
     do
-        n = sendmsg(line, &msg, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
+        n = sr_passing_send(line, note, sizeof *note, fds, n_fds, wait ? 0 : MSG_DONTWAIT);
     while (n < 0 && again(line, POLLOUT, wait));
     return n == (ssize_t)sizeof *note ? 0 : n < 0 ? errno : EIO;
 }
 
-/* Takes the descriptors and the sender's PID from a message. Closes descriptors beyond SR_MESSAGE_FDS. */
-static int received(struct msghdr *msg, int *fds, int32_t *pid)
-{
-    int n = 0;
-    for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
-        if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_CREDENTIALS) {
-            struct ucred from;
-            memcpy(&from, CMSG_DATA(h), sizeof from);
-            *pid = from.pid;
-        }
-        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-            continue;
-        size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; i++) {
-            int fd;
-            memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
-            if (n < SR_MESSAGE_FDS && (fd = sr_descriptors_above(fd)) >= 0)
-                fds[n++] = fd;
-            else if (fd >= 0)
-                sr_descriptors_discard(fd);
-        }
-    }
-    return n;
-}
-
 int sr_door_receive(int line, sr_message *note, int *fds, int *n_fds, bool wait)
 {
-    control c;
-    struct iovec iov = {note, sizeof *note};
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.space, .msg_controllen = sizeof c.space};
     ssize_t n;
-    *n_fds = 0;
-    do
-        n = recvmsg(line, &msg, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
-    while (n < 0 && again(line, POLLIN, wait));
+    int32_t pid;
+    do {
+        *n_fds = SR_MESSAGE_FDS;
+        /* MSG_TRUNC: how long it is, if it is too long */
+        n = sr_passing_receive(line, note, sizeof *note, fds, n_fds, &pid,
+                               MSG_TRUNC | (wait ? 0 : MSG_DONTWAIT));
+    } while (n < 0 && again(line, POLLIN, wait));
     if (n < 0)
         return errno;
-    int32_t pid = 0;
-    *n_fds = received(&msg, fds, &pid);
     note->pid = pid;
-    if (n == (ssize_t)sizeof *note && note->layout == SR_QUEUE_LAYOUT && !(msg.msg_flags & MSG_TRUNC))
+    if (n == (ssize_t)sizeof *note && note->layout == SR_QUEUE_LAYOUT)
         return 0;
     while (*n_fds > 0)
         sr_descriptors_discard(fds[--*n_fds]);

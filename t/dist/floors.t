@@ -35,7 +35,7 @@ my %ORDER = (
         'date logtext logtime method status token chunked coding condition logformat logparse range response started '
         . 'target traced forwarded framing logrequest request',
     net =>
-        'beneath descriptors gate nosignal peer pidfd syslog beside cidr lease loop needed proxyline sink outlet tempfile memfile',
+        'beneath descriptors passing gate nosignal peer pidfd syslog beside cidr lease loop needed proxyline sink outlet tempfile memfile',
     share     => 'counters door facts layout memory sleepers ring scoreboard queue',
     static    => 'path types mount fields find',
     transport => 'aead keyset pair keyfiles records tlsset tls',
