@@ -10,7 +10,7 @@ use Sirius::Test::Faults;
 use Traffic;
 
 # A thousand signals a second that mean nothing to the server, to all its processes: nothing is lost for them. Those that
-# mean something have t/process/signals.t. Calls that are interrupted far more often than signals can are added.
+# mean something have t/process/workers/signals.t. Calls that are interrupted far more often than signals can are added.
 
 my $faults = Sirius::Test::Faults->new;
 my $server = $faults->start( app => $APP, args => [qw(--workers 2)] );

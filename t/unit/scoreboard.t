@@ -7,7 +7,7 @@ use Sirius::OS::Inherit;
 use Sirius::Process::Renewal;
 use Sirius::Scoreboard;
 
-# Without workers: what there is at first, and whose it is. With workers: t/process/scoreboard.t
+# Without workers: what there is at first, and whose it is. With workers: t/process/workers/scoreboard.t
 
 sub error {
     my $code = shift;
