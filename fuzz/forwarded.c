@@ -32,7 +32,7 @@ static void said(const sr_request *r, const char *at, size_t size, sr_forwarded_
     sr_forwarded_read(&f, r, at, kind, hop_of, &asked);
     MUST(lies_in(f.client, at, size) && lies_in(f.host, at, size));
     MUST(!f.client.at || hop_of(&asked, f.client) != SR_HOP_NONE);
-    MUST(!f.scheme || strcmp(f.scheme, "http") == 0 || strcmp(f.scheme, "https") == 0);
+    MUST(!f.scheme || sr_scheme_name(f.scheme));
     MUST(!f.host.at || sr_authority_parse(f.host, &ignored));
     MUST(f.client.at || f.port == 0);
 }

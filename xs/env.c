@@ -259,8 +259,8 @@ static void put_repeatable(pTHX_ HV *env, SV *key, sr_bytes value)
  */
 static bool is_https(const sirius_request *t)
 {
-    const char *said = t->forwarded ? t->forwarded->scheme : NULL;
-    return said ? strcmp(said, "https") == 0 : t->facts.len > 0;
+    sr_scheme said = t->forwarded ? t->forwarded->scheme : SR_SCHEME_UNSAID;
+    return said ? said == SR_SCHEME_HTTPS : t->facts.len > 0;
 }
 
 static uint8_t slot_kind(int key)

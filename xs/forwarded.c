@@ -22,8 +22,9 @@ void sirius_env_forwarded(pTHX_ HV *env, const sirius_request *t)
     const sr_forwarded *f = t->forwarded;
     char port[8];
     sr_bytes host = f->host.at ? f->host : sr_span_in(t->base, t->head->host);
-    if (f->scheme)
-        put(aTHX_ env, "psgi.url_scheme", 15, f->scheme, strlen(f->scheme));
+    const char *scheme = sr_scheme_name(f->scheme);
+    if (scheme)
+        put(aTHX_ env, "psgi.url_scheme", 15, scheme, strlen(scheme));
     if (f->host.at)
         put(aTHX_ env, "HTTP_HOST", 9, host.at, host.len);
     int n = snprintf(port, sizeof port, "%u", (unsigned)sr_forwarded_server_port(f, host));

@@ -43,12 +43,7 @@ static void fill(sirius *s, const sr_worker_request *r)
                                   .ready_at = slot->ready_at};
     if (!slot->forwarded)
         return;
-    s->forwarded = (sr_forwarded){.server_port = slot->server_port,
-                                  .scheme = slot->scheme == SR_SCHEME_HTTPS  ? "https"
-                                            : slot->scheme == SR_SCHEME_HTTP ? "http"
-                                                                             : NULL};
-    if (slot->host_len)
-        s->forwarded.host = sr_bytes_of(r->base + slot->host_at, slot->host_len);
+    s->forwarded = sr_slot_forwarded(slot, r->base);
     s->request.forwarded = &s->forwarded;
 }
 

@@ -38,8 +38,7 @@ static void forwarded(sr_slot *s, const sr_task *t)
     s->host_at = s->host_len = 0;
     if (!f)
         return;
-    if (f->scheme)
-        s->scheme = strcmp(f->scheme, "https") == 0 ? SR_SCHEME_HTTPS : SR_SCHEME_HTTP;
+    s->scheme = (uint8_t)f->scheme;
     s->server_port = f->server_port;
     if (f->host.at) {
         s->host_at = (uint32_t)(f->host.at - t->base);

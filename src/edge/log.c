@@ -198,12 +198,7 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
     r->trusted = c->trusted;
     r->nonce = ed->engine->nonce;
     r->number = en->number;
-    r->forwarded = (sr_forwarded){.server_port = s->server_port,
-                                  .scheme = s->scheme == SR_SCHEME_HTTPS  ? "https"
-                                            : s->scheme == SR_SCHEME_HTTP ? "http"
-                                                                          : NULL};
-    if (s->host_len)
-        r->forwarded.host = sr_bytes_of(r->base + s->host_at, s->host_len);
+    r->forwarded = sr_slot_forwarded(s, r->base);
     log->facts = sr_transport_facts(c->transport);
     log->source.wall = c->ready_at + ed->engine->wall_offset;
     log->source.pid = row >= 0 ? ed->workers[row].pid : log->pid;

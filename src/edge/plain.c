@@ -37,9 +37,8 @@ uint16_t sr_plain_https_port(const sr_settings *s)
 /* A unix socket is that of a proxy, which knows better; so is a trusted proxy whose client has used https. */
 static bool redirects(const sr_edge *ed, const sr_task *task)
 {
-    const char *scheme = task->forwarded ? task->forwarded->scheme : NULL;
     return ed->redirects && !ed->engine->listeners[task->conn->listener].is_unix &&
-           !(scheme && strcmp(scheme, "https") == 0);
+           !(task->forwarded && task->forwarded->scheme == SR_SCHEME_HTTPS);
 }
 
 /*

@@ -129,11 +129,16 @@ static sr_hop step(sr_forwarded *out, sr_bytes node, bool bare, sr_hop_judge *ju
     return hop;
 }
 
-static const char *scheme_of(sr_bytes s)
+static sr_scheme scheme_of(sr_bytes s)
 {
     if (sr_bytes_equal_nocase(s, SR_BYTES("https")))
-        return "https";
-    return sr_bytes_equal_nocase(s, SR_BYTES("http")) ? "http" : NULL;
+        return SR_SCHEME_HTTPS;
+    return sr_bytes_equal_nocase(s, SR_BYTES("http")) ? SR_SCHEME_HTTP : SR_SCHEME_UNSAID;
+}
+
+const char *sr_scheme_name(sr_scheme scheme)
+{
+    return scheme == SR_SCHEME_HTTPS ? "https" : scheme == SR_SCHEME_HTTP ? "http" : NULL;
 }
 
 static sr_bytes host_of(sr_bytes s)
@@ -271,5 +276,5 @@ uint16_t sr_forwarded_server_port(const sr_forwarded *f, sr_bytes host)
         return f->server_port;
     if (sr_authority_parse(host, &a) && a.port > 0)
         return (uint16_t)a.port;
-    return f->scheme && strcmp(f->scheme, "https") == 0 ? 443 : 80;
+    return f->scheme == SR_SCHEME_HTTPS ? 443 : 80;
 }

@@ -32,13 +32,18 @@ typedef sr_hop sr_hop_judge(void *with, sr_bytes address);
 
 typedef enum sr_forwarded_kind { SR_FORWARDED_X, SR_FORWARDED_RFC7239 } sr_forwarded_kind;
 
+typedef enum sr_scheme { SR_SCHEME_UNSAID, SR_SCHEME_HTTP, SR_SCHEME_HTTPS } sr_scheme;
+
 typedef struct sr_forwarded {
     sr_bytes client;      /* the last address that is certain; at NULL: none but the peer */
     uint16_t port;        /* of the client; 0: not given */
     uint16_t server_port; /* X-Forwarded-Port, which the client has connected to; 0: not given */
-    const char *scheme;   /* "http" or "https"; NULL: not given */
-    sr_bytes host;        /* host[:port] that the client has asked for, if valid; at NULL: not given */
+    sr_scheme scheme;
+    sr_bytes host; /* host[:port] that the client has asked for, if valid; at NULL: not given */
 } sr_forwarded;
+
+/* "http" or "https"; NULL: not given. Static */
+const char *sr_scheme_name(sr_scheme scheme);
 
 /* Reads the fields of a complete request that came from a trusted peer; `base` is where its bytes are. */
 void sr_forwarded_read(sr_forwarded *out, const sr_request *r, const char *base, sr_forwarded_kind kind,

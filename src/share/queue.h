@@ -44,6 +44,7 @@
  */
 #include "ring.h"
 
+#include "../http/forwarded.h"
 #include "../net/peer.h"
 
 enum {
@@ -54,8 +55,6 @@ enum {
     SR_OWNER_EDGE = 0xffff,
     SR_OWNER_NOBODY = 0,
 };
-
-typedef enum sr_slot_scheme { SR_SCHEME_UNSAID, SR_SCHEME_HTTP, SR_SCHEME_HTTPS } sr_slot_scheme;
 
 /*
  * One request, as the edge has written it. A worker reads its own slot, and must read nothing else of the
@@ -73,7 +72,7 @@ typedef struct sr_slot {
     uint64_t body_length;
     sr_peer client;       /* the peer, or whom trusted proxies name */
     uint8_t listener;     /* index */
-    uint8_t scheme;       /* sr_slot_scheme, as trusted proxies say */
+    uint8_t scheme;       /* sr_scheme, as trusted proxies say; UNSAID without any */
     uint16_t server_port; /* likewise; 0: they say none */
     uint32_t parse;       /* bytes of the sr_request at the start of data, up to its last field */
     uint32_t head;        /* bytes of the head after that, into which its spans point */
@@ -231,6 +230,13 @@ sr_claim_result sr_consumer_begin(sr_consumer *c, uint32_t index, uint64_t numbe
  * this worker, which must begin.
  */
 bool sr_consumer_forgo(sr_consumer *c, uint32_t index, uint64_t number);
+
+/* What trusted proxies have said of the request, for one whose `forwarded` is set. `base`: where its head is. */
+static inline sr_forwarded sr_slot_forwarded(const sr_slot *s, const char *base)
+{
+    sr_bytes host = s->host_len ? sr_bytes_of(base + s->host_at, s->host_len) : sr_bytes_of(NULL, 0);
+    return (sr_forwarded){.server_port = s->server_port, .scheme = (sr_scheme)s->scheme, .host = host};
+}
 
 /* What the edge thinks of a request that this worker has taken: bits of sr_gone. */
 static inline uint32_t sr_slot_gone(const sr_slot *s, uint64_t number)

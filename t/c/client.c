@@ -130,7 +130,7 @@ static void is_forwarded(sr_engine *e, const char *peer, const char *fields, con
     size_t n = sr_peer_text(&c->client, shown);
     int end = sprintf(out, "%.*s %d", (int)n, shown, c->client.port);
     if (f)
-        end += sprintf(out + end, " %s %.*s %d", f->scheme ? f->scheme : "-",
+        end += sprintf(out + end, " %s %.*s %d", f->scheme ? sr_scheme_name(f->scheme) : "-",
                        f->host.at ? (int)f->host.len : 1, f->host.at ? f->host.at : "-", f->server_port);
     is_bytes(out, (size_t)end, want, peer);
     is_peer(&c->peer,

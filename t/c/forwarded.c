@@ -28,7 +28,7 @@ static const char *result(const char *fields, sr_forwarded_kind kind)
         return r.why;
     sr_forwarded_read(&f, &r, at, kind, judge, &trusted);
     snprintf(out, sizeof out, "%.*s %d %s %.*s %d", f.client.at ? (int)f.client.len : 1,
-             f.client.at ? f.client.at : "-", f.port, f.scheme ? f.scheme : "-",
+             f.client.at ? f.client.at : "-", f.port, f.scheme ? sr_scheme_name(f.scheme) : "-",
              f.host.at ? (int)f.host.len : 1, f.host.at ? f.host.at : "-", f.server_port);
     return out;
 }
