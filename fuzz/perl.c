@@ -223,7 +223,7 @@ static void converse(const sr_buffer *wire)
     while (sirius_work_one(aTHX_ s, app) == SR_WORKER_REQUEST || !atomic_load(&c.over))
         s->leave = false; /* psgix.harakiri.commit */
     pthread_join(reader, NULL);
-    MUST(!s->turn.request && !s->turn.io && !s->turn.env);
+    MUST(!s->turn.open && !s->turn.io && !s->turn.env);
 }
 
 FUZZ_TARGET(perl)

@@ -73,19 +73,19 @@ void sirius_accesslog_open(pTHX_ sirius *s, HV *conf)
 void sirius_accesslog_begin(sirius *s)
 {
     sr_logrequest *r = &s->log->request;
-    const sirius_request *t = &s->request;
-    const sirius_site *site = &s->site[t->listener];
+    const sr_worker_request *q = &s->request;
+    const sirius_site *site = &s->site[q->slot->listener];
     if (!s->log->id)
         return;
-    r->request = t->head;
-    r->base = t->base;
-    r->body_length = t->body_length;
-    r->address = sr_bytes_of(s->log->address, sr_peer_text(&t->client, s->log->address));
+    r->request = q->request;
+    r->base = q->base;
+    r->body_length = q->slot->body_length;
+    r->address = sr_bytes_of(s->log->address, sr_peer_text(&q->slot->client, s->log->address));
     r->server_name = sr_bytes_of(SvPVX(site->name), SvCUR(site->name));
     r->server_port = sr_bytes_of(SvPVX(site->port), SvCUR(site->port));
-    r->said = t->forwarded != NULL;
+    r->said = q->slot->forwarded;
     if (r->said)
-        r->forwarded = *t->forwarded;
+        r->forwarded = sr_slot_forwarded(q->slot, q->base);
 }
 
 static bool same(sr_bytes a, sr_bytes b)

@@ -53,7 +53,6 @@ static void about_to_fork(void)
 {
     if (!sirius_current || sirius_forked(sirius_current))
         return;
-    sirius_current->turn.forked = true;
     if (!pthread_equal(pthread_self(), sirius_current->thread)) /* may be a thread without a perl */
         return;
     dTHX;

@@ -135,9 +135,9 @@ static SV *field_key(pTHX_ sr_bytes name)
 }
 
 /* The key of a field. NULL for Content-Length and Transfer-Encoding: the body was decoded. */
-static SV *key_of(pTHX_ const sirius_request *t, const sr_field *f)
+static SV *key_of(pTHX_ const sr_worker_request *r, const sr_field *f)
 {
-    sr_bytes name = sr_span_in(t->base, f->name);
+    sr_bytes name = sr_span_in(r->base, f->name);
     if (name.len == 12 && sr_token_is(name.at, "content-type", 12))
         return keys[KEY_CONTENT_TYPE];
     if (name.len == 14 && sr_token_is(name.at, "content-length", 14))
@@ -189,18 +189,18 @@ static text path_info(pTHX_ sr_bytes path)
 }
 
 /* Path and query without scheme and host, as PSGI requires of REQUEST_URI. */
-static text request_uri(pTHX_ const sirius_request *t)
+static text request_uri(pTHX_ const sr_worker_request *r)
 {
-    const sr_request *r = t->head;
-    sr_bytes target = sr_span_in(t->base, r->target), path = sr_span_in(t->base, r->path);
+    const sr_request *q = r->request;
+    sr_bytes target = sr_span_in(r->base, q->target), path = sr_span_in(r->base, q->path);
     if (target.len && (target.at[0] == '/' || target.at[0] == '*'))
         return (text){target.at, target.len};
-    if (!path.len && !r->has_query && sr_bytes_equal(sr_span_in(t->base, r->method), SR_BYTES("OPTIONS")))
+    if (!path.len && !q->has_query && sr_bytes_equal(sr_span_in(r->base, q->method), SR_BYTES("OPTIONS")))
         return (text){"*", 1}; /* OPTIONS http://host means OPTIONS * (RFC 9112 3.2.4) */
     SV *sv = sv_2mortal(path.len ? newSVpvn(path.at, path.len) : newSVpvs("/"));
-    if (r->has_query) {
+    if (q->has_query) {
         sv_catpvs(sv, "?");
-        sv_catpvn(sv, t->base + r->query.at, r->query.len);
+        sv_catpvn(sv, r->base + q->query.at, q->query.len);
     }
     return (text){SvPVX(sv), SvCUR(sv)};
 }
@@ -219,19 +219,19 @@ static text address(const sr_peer *peer)
     return (text){at, len};
 }
 
-static void texts_make(pTHX_ texts *x, const sirius_request *t)
+static void texts_make(pTHX_ texts *x, const sr_worker_request *r)
 {
-    const sr_request *r = t->head;
-    sr_bytes method = sr_span_in(t->base, r->method), query = sr_span_in(t->base, r->query);
+    const sr_request *q = r->request;
+    sr_bytes method = sr_span_in(r->base, q->method), query = sr_span_in(r->base, q->query);
     x->of[KEY_REQUEST_METHOD] = (text){method.at, method.len};
-    x->of[KEY_REQUEST_URI] = request_uri(aTHX_ t);
-    x->of[KEY_PATH_INFO] = path_info(aTHX_ sr_span_in(t->base, r->path));
+    x->of[KEY_REQUEST_URI] = request_uri(aTHX_ r);
+    x->of[KEY_PATH_INFO] = path_info(aTHX_ sr_span_in(r->base, q->path));
     x->of[KEY_QUERY_STRING] = (text){query.at, query.len};
-    x->of[KEY_SERVER_PROTOCOL] = (text){r->minor ? "HTTP/1.1" : "HTTP/1.0", 8};
-    x->of[KEY_REMOTE_ADDR] = address(&t->client);
+    x->of[KEY_SERVER_PROTOCOL] = (text){q->minor ? "HTTP/1.1" : "HTTP/1.0", 8};
+    x->of[KEY_REMOTE_ADDR] = address(&r->slot->client);
     /* no name is looked up (RFC 3875 4.1.9). Without this key CGI::Emulate::PSGI says localhost of everybody */
     x->of[KEY_REMOTE_HOST] = x->of[KEY_REMOTE_ADDR];
-    x->of[KEY_REMOTE_PORT] = decimal(x->port + sizeof x->port, t->client.port);
+    x->of[KEY_REMOTE_PORT] = decimal(x->port + sizeof x->port, r->slot->client.port);
 }
 
 /*
@@ -257,10 +257,9 @@ static void put_repeatable(pTHX_ HV *env, SV *key, sr_bytes value)
  * HTTPS is "on" exactly if psgi.url_scheme is "https": frameworks that know CGI only, such as Mojolicious, read it
  * instead. What a trusted proxy says of its client counts, not how the proxy has connected.
  */
-static bool is_https(const sirius_request *t)
+static bool is_https(const sr_worker_request *r)
 {
-    sr_scheme said = t->forwarded ? t->forwarded->scheme : SR_SCHEME_UNSAID;
-    return said ? said == SR_SCHEME_HTTPS : t->facts.len > 0;
+    return r->slot->scheme ? r->slot->scheme == SR_SCHEME_HTTPS : r->facts.len > 0;
 }
 
 static uint8_t slot_kind(int key)
@@ -305,17 +304,17 @@ static void env_begin(pTHX_ envpool_env *env, const sirius_site *site)
     fixed_fill(aTHX_ env, site);
 }
 
-static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sirius_request *t)
+static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sr_worker_request *r)
 {
     texts x;
-    texts_make(aTHX_ & x, t);
+    texts_make(aTHX_ & x, r);
     for (int i = 0; i <= KEY_REMOTE_PORT; i++)
         envpool_set(aTHX_ & env->slots[i], x.of[i].at, x.of[i].len);
-    SvNV_set(env->slots[KEY_REQUEST_START].value, (NV)(t->ready_at + s->wall_offset) / 1e9);
-    if (t->body_fd >= 0)
-        sv_setsv(env->slots[KEY_INPUT].value, sv_2mortal(sirius_input_file(aTHX_ t->body_fd)));
-    else if (t->body.len)
-        sirius_input_fill(aTHX_ & env->input, t->body);
+    SvNV_set(env->slots[KEY_REQUEST_START].value, (NV)r->slot->ready_wall / 1e9);
+    if (r->body_fd >= 0)
+        sv_setsv(env->slots[KEY_INPUT].value, sv_2mortal(sirius_input_file(aTHX_ r->body_fd)));
+    else if (r->body.len)
+        sirius_input_fill(aTHX_ & env->input, r->body);
     sirius_lazy_arm(aTHX_ env->slots[KEY_IO].value, s->turn.serial);
     sirius_lazy_arm(aTHX_ env->slots[KEY_INFORMATIONAL].value, s->turn.serial);
 }
@@ -324,30 +323,30 @@ static void fixed_set(pTHX_ sirius *s, envpool_env *env, const sirius_request *t
  * For a request that fits no shape: ENVPOOL_FIELDS or more fields, repeated or very long names, or a host
  * from the target without a Host field.
  */
-static SV *env_alone(pTHX_ sirius *s, const sirius_request *t)
+static SV *env_alone(pTHX_ sirius *s, const sr_worker_request *r)
 {
     envpool_env env = {0};
     char length[24];
-    env_begin(aTHX_ & env, &s->site[t->listener]);
-    fixed_set(aTHX_ s, &env, t);
-    for (uint32_t i = 0; i < t->head->n_fields; i++) {
-        const sr_field *f = &t->head->fields[i];
-        SV *key = key_of(aTHX_ t, f);
+    env_begin(aTHX_ & env, s->turn.site);
+    fixed_set(aTHX_ s, &env, r);
+    for (uint32_t i = 0; i < r->request->n_fields; i++) {
+        const sr_field *f = &r->request->fields[i];
+        SV *key = key_of(aTHX_ r, f);
         if (key)
-            put_repeatable(aTHX_ env.hv, key, sr_span_in(t->base, f->value));
+            put_repeatable(aTHX_ env.hv, key, sr_span_in(r->base, f->value));
     }
-    if (t->head->host_added)
+    if (r->request->host_added)
         put_repeatable(aTHX_ env.hv, sv_2mortal(newSVpvs_share("HTTP_HOST")),
-                       sr_span_in(t->base, t->head->host));
-    if (t->head->framing != SR_BODY_NONE) {
-        text n = decimal(length + sizeof length, t->body_length);
+                       sr_span_in(r->base, r->request->host));
+    if (r->request->framing != SR_BODY_NONE) {
+        text n = decimal(length + sizeof length, r->slot->body_length);
         put_repeatable(aTHX_ env.hv, keys[KEY_CONTENT_LENGTH], sr_bytes_of(n.at, n.len));
     }
-    if (is_https(t))
+    if (is_https(r))
         put_repeatable(aTHX_ env.hv, key_https, SR_BYTES("on"));
-    if (t->facts.len) {
+    if (r->facts.len) {
         sr_bytes all[SR_FACTS];
-        sr_facts_all(t->facts, all);
+        sr_facts_all(r->facts, all);
         for (int i = 0; i < SR_FACTS; i++)
             if (all[i].at)
                 put_repeatable(aTHX_ env.hv, fact_keys[i], all[i]);
@@ -376,28 +375,28 @@ static void facts_list(sr_bytes facts, key_list *list, sr_bytes *values)
 }
 
 /* Collects the keys and values of the fields. False: they fit no shape. */
-static bool fields_list(pTHX_ const sirius_request *t, key_list *list, sr_bytes *values)
+static bool fields_list(pTHX_ const sr_worker_request *r, key_list *list, sr_bytes *values)
 {
-    const sr_request *r = t->head;
-    unsigned others = 2 + (t->facts.len ? SR_FACTS : 0); /* CONTENT_LENGTH, HTTPS, ... */
-    if (r->n_fields + others > ENVPOOL_FIELDS || r->host_added)
+    const sr_request *q = r->request;
+    unsigned others = 2 + (r->facts.len ? SR_FACTS : 0); /* CONTENT_LENGTH, HTTPS, ... */
+    if (q->n_fields + others > ENVPOOL_FIELDS || q->host_added)
         return false;
-    for (uint32_t i = 0; i < r->n_fields; i++) {
-        if (r->fields[i].name.len > NAME_CACHED_MAX)
+    for (uint32_t i = 0; i < q->n_fields; i++) {
+        if (q->fields[i].name.len > NAME_CACHED_MAX)
             return false;
-        SV *key = key_of(aTHX_ t, &r->fields[i]);
+        SV *key = key_of(aTHX_ r, &q->fields[i]);
         if (!key)
             continue;
-        values[list->n] = sr_span_in(t->base, r->fields[i].value);
+        values[list->n] = sr_span_in(r->base, q->fields[i].value);
         if (!key_add(list, key))
             return false;
     }
-    if (is_https(t)) {
+    if (is_https(r)) {
         values[list->n] = SR_BYTES("on");
         key_add(list, key_https);
     }
-    if (t->facts.len)
-        facts_list(t->facts, list, values);
+    if (r->facts.len)
+        facts_list(r->facts, list, values);
     return true;
 }
 
@@ -407,7 +406,7 @@ static envpool_env *pool_add(pTHX_ sirius *s, uint8_t listener, const key_list *
     envpool_env *env = envpool_claim(aTHX_ s->pool, &s->pool_clock);
     if (!env)
         return NULL;
-    env_begin(aTHX_ env, &s->site[listener]);
+    env_begin(aTHX_ env, s->turn.site);
     for (unsigned i = 0; i < list->n; i++)
         slot_fill(aTHX_ env, list->of[i], ENVPOOL_TEXT, NULL, SIRIUS_LAZY_IO);
     if (envpool_seal(aTHX_ env, listener, list->of, list->n))
@@ -416,26 +415,26 @@ static envpool_env *pool_add(pTHX_ sirius *s, uint8_t listener, const key_list *
     return NULL;
 }
 
-SV *sirius_env(pTHX_ sirius *s, const sirius_request *t)
+SV *sirius_env(pTHX_ sirius *s, const sr_worker_request *r)
 {
     sr_bytes values[ENVPOOL_FIELDS];
     char length[24];
     key_list list;
     list.n = 0;
     list.seen = 0;
-    if (!SIRIUS_ENV_POOL || !fields_list(aTHX_ t, &list, values))
-        return env_alone(aTHX_ s, t);
-    if (t->head->framing != SR_BODY_NONE) {
-        text len = decimal(length + sizeof length, t->body_length);
+    if (!SIRIUS_ENV_POOL || !fields_list(aTHX_ r, &list, values))
+        return env_alone(aTHX_ s, r);
+    if (r->request->framing != SR_BODY_NONE) {
+        text len = decimal(length + sizeof length, r->slot->body_length);
         values[list.n] = sr_bytes_of(len.at, len.len);
         if (!key_add(&list, keys[KEY_CONTENT_LENGTH]))
-            return env_alone(aTHX_ s, t);
+            return env_alone(aTHX_ s, r);
     }
-    envpool_env *env = envpool_find(s->pool, t->listener, list.of, list.n);
-    if (!env && !(env = pool_add(aTHX_ s, t->listener, &list)))
-        return env_alone(aTHX_ s, t);
+    envpool_env *env = envpool_find(s->pool, r->slot->listener, list.of, list.n);
+    if (!env && !(env = pool_add(aTHX_ s, r->slot->listener, &list)))
+        return env_alone(aTHX_ s, r);
     env->in_use = true;
-    fixed_set(aTHX_ s, env, t);
+    fixed_set(aTHX_ s, env, r);
     for (unsigned i = 0; i < list.n; i++)
         envpool_set(aTHX_ & env->slots[FIXED + i], values[i].at, values[i].len);
     s->turn.pooled = env;

@@ -7,8 +7,8 @@ void sirius_env_boot(pTHX);
 sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool is_tls, bool multiprocess);
 
 /* Inside: makes the environment of the turn. Returns a reference to it, which is mortal or the pool's. */
-SV *sirius_env(pTHX_ sirius *s, const sirius_request *r);
-void sirius_env_forwarded(pTHX_ HV *env, const sirius_request *r); /* r->forwarded is not NULL */
+SV *sirius_env(pTHX_ sirius *s, const sr_worker_request *r);
+void sirius_env_forwarded(pTHX_ HV *env, const sr_worker_request *r); /* for one whose slot is `forwarded` */
 
 /* A value; NULL also if the application has tied or locked the hash, so that a look would run code or die. */
 SV **sirius_env_fetch(pTHX_ HV *env, const char *key);

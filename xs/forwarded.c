@@ -17,16 +17,16 @@ static void put(pTHX_ HV *env, const char *key, I32 len, const char *at, STRLEN 
         sv_setpvn(*sv, at, n);
 }
 
-void sirius_env_forwarded(pTHX_ HV *env, const sirius_request *t)
+void sirius_env_forwarded(pTHX_ HV *env, const sr_worker_request *r)
 {
-    const sr_forwarded *f = t->forwarded;
+    sr_forwarded f = sr_slot_forwarded(r->slot, r->base);
     char port[8];
-    sr_bytes host = f->host.at ? f->host : sr_span_in(t->base, t->head->host);
-    const char *scheme = sr_scheme_name(f->scheme);
+    sr_bytes host = f.host.at ? f.host : sr_span_in(r->base, r->request->host);
+    const char *scheme = sr_scheme_name(f.scheme);
     if (scheme)
         put(aTHX_ env, "psgi.url_scheme", 15, scheme, strlen(scheme));
-    if (f->host.at)
+    if (f.host.at)
         put(aTHX_ env, "HTTP_HOST", 9, host.at, host.len);
-    int n = snprintf(port, sizeof port, "%u", (unsigned)sr_forwarded_server_port(f, host));
+    int n = snprintf(port, sizeof port, "%u", (unsigned)sr_forwarded_server_port(&f, host));
     put(aTHX_ env, "SERVER_PORT", 11, port, (STRLEN)n);
 }

@@ -27,7 +27,7 @@ static void answer(pTHX_ sirius *s, SV *res)
     SV *done = sirius_call(aTHX_ s, res, sirius_responder(aTHX_ s), NULL);
     if (!done)
         sirius_fail(aTHX_ s, "the application died", ERRSV);
-    else if (t->phase == SIRIUS_UNANSWERED && !t->request->borrowed)
+    else if (t->phase == SIRIUS_UNANSWERED && !t->borrowed)
         sirius_fail(aTHX_ s, "the application returned without calling the responder", NULL);
     else if (t->phase == SIRIUS_STREAMING)
         sirius_fail(aTHX_ s, "the application returned without closing the writer", NULL);
@@ -126,9 +126,12 @@ void sirius_serve_one(pTHX_ sirius *s, SV *app)
 {
     ENTER;
     SAVETMPS;
-    s->turn = (sirius_turn){.serial = ++s->serial, .request = &s->request, .temporaries = PL_tmps_floor};
+    s->turn = (sirius_turn){.serial = ++s->serial,
+                            .site = &s->site[s->request.slot->listener],
+                            .open = true,
+                            .temporaries = PL_tmps_floor};
     SV *ref = sirius_env(aTHX_ s, &s->request);
-    if (s->request.forwarded)
+    if (s->request.slot->forwarded)
         sirius_env_forwarded(aTHX_ s->turn.env, &s->request);
     answer(aTHX_ s, sirius_call(aTHX_ s, app, ref, NULL));
     s->returned = true;

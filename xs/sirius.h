@@ -25,7 +25,6 @@
 #endif
 
 #include "base/resident.h"
-#include "http/forwarded.h"
 #include "http/response.h"
 #include "share/scoreboard.h"
 #include "unchunk.h"
@@ -45,24 +44,11 @@ typedef enum sirius_phase {
 
 enum { SIRIUS_LISTENERS_MAX = 64 };
 
-/* The request, as %env and the response need it. The pointers are valid until the request is done. */
-typedef struct sirius_request {
-    const sr_request *head;
-    const char *base; /* the bytes that the spans of head point into */
-    sr_bytes body;    /* if it is in memory */
-    int body_fd;      /* a file, from offset 0, which whoever makes %env takes over; -1: it is in memory */
-    uint64_t body_length;
-    const sr_forwarded *forwarded; /* what trusted proxies say; NULL: nothing */
-    sr_bytes facts; /* about its encrypted connection (share/facts.h); empty: it is not encrypted */
-    sr_peer client;
-    uint8_t listener; /* index */
-    bool is_head;
-    int64_t ready_at; /* monotonic ns at which it was complete */
-
-    bool gone;       /* the client is gone, as far as is known */
-    bool borrowed;   /* psgix.io: the application has the socket */
-    uint32_t status; /* of the final response; 0: there is none yet */
-} sirius_request;
+/* What all requests of a listener have in common. */
+typedef struct sirius_site {
+    SV *name, *port, *multiprocess, *scheme;
+    HV *socket; /* class of psgix.io for its connections */
+} sirius_site;
 
 /*
  * The turn: the request at hand and its response. Each has a serial. A responder, a writer or a callback for
@@ -70,14 +56,17 @@ typedef struct sirius_request {
  */
 typedef struct sirius_turn {
     UV serial;
-    sirius_request *request; /* NULL between two requests, and once the response is complete */
+    const sirius_site *site; /* of its listener */
+    bool open;               /* false between two requests, and once the response is complete */
+    bool gone;               /* the client is gone, as far as is known */
+    bool borrowed;           /* psgix.io: the application has the socket */
+    uint32_t status;         /* of the final response; 0: there is none yet */
     HV *env;                 /* of pooled, or alone */
     HV *alone; /* env of a request that fits no shape. Counted: an exit frees temporaries before it answers */
     envpool_env *pooled; /* the entry of the pool that env is from; NULL: none */
-    bool forked;    /* the application has forked since the request began: a child may hold values of it */
-    bool untouched; /* the application has left the pooled env as it was; known once it has returned */
-    bool failed;    /* the response is an error of the server's own */
-    bool inert;     /* freeing what the application has returned runs no code */
+    bool untouched;      /* the application has left the pooled env as it was; known once it has returned */
+    bool failed;         /* the response is an error of the server's own */
+    bool inert;          /* freeing what the application has returned runs no code */
     sirius_phase phase;
     bool writing;        /* something waits for the client: handlers of signals may run */
     bool catches;        /* code of the application waits for that, and is told if such a handler dies */
@@ -93,15 +82,9 @@ typedef struct sirius_turn {
 /* Whether the response is complete by its framing: whatever the application sends then is not part of it. */
 static inline bool sirius_complete(const sirius_turn *t)
 {
-    return t->request->status && !t->request->gone &&
+    return t->status && !t->gone &&
            (t->response.framing == SR_FRAMING_NONE || (t->response.framing == SR_FRAMING_LENGTH && !t->left));
 }
-
-/* What all requests of a listener have in common. */
-typedef struct sirius_site {
-    SV *name, *port, *multiprocess, *scheme;
-    HV *socket; /* class of psgix.io for its connections */
-} sirius_site;
 
 enum { ENVPOOL_SHAPES = 4 };
 
@@ -111,10 +94,9 @@ typedef struct sirius {
 #endif
     pthread_t thread;
     sr_worker worker;
-    sirius_request request; /* of the turn */
-    sr_forwarded forwarded; /* of the request */
-    sr_row *row;            /* of this worker in the scoreboard; without one no_row */
-    sr_scoreboard *board;   /* NULL: there is none; kept alive by `scoreboard` */
+    sr_worker_request request; /* of the turn */
+    sr_row *row;               /* of this worker in the scoreboard; without one no_row */
+    sr_scoreboard *board;      /* NULL: there is none; kept alive by `scoreboard` */
     sr_row no_row;
     uint64_t known;                /* length of the body, or SR_LENGTH_UNKNOWN */
     bool app_close;                /* the application wants the connection closed */
@@ -129,7 +111,6 @@ typedef struct sirius {
     const char *why;           /* why this worker has to end; NULL: it has not */
     uint64_t served, soon_requests, max_requests, max_rss, rss;
     sr_resident resident;
-    int64_t wall_offset; /* ns, wall clock minus monotonic clock */
     sr_sleepers *sleepers;
     size_t sleepers_bytes;
     int64_t looked_at; /* monotonic ns, for trouble of that edge */

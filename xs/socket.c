@@ -61,7 +61,7 @@ static void take(pTHX_ claim *k)
         }
     }
     k->fd = fd;
-    s->turn.request->borrowed = true;
+    s->turn.borrowed = true;
     /* perl's own count of streams on a descriptor: open(my $fh, '+<&=', $io) makes another one on this */
     PerlIOUnix_refcnt_inc(fd);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
@@ -323,7 +323,7 @@ SV *sirius_socket(pTHX_ UV serial)
     else
         k->silent = false;
     s->turn.io = SvREFCNT_inc_simple_NN((SV *)gv);
-    return sv_bless(newRV_noinc((SV *)gv), s->site[s->request.listener].socket);
+    return sv_bless(newRV_noinc((SV *)gv), s->turn.site->socket);
 }
 
 /* Whether anybody but the turn and %env holds the handle. */
@@ -342,7 +342,7 @@ static bool held(pTHX_ const sirius_turn *t)
 void sirius_socket_forks(pTHX_ sirius *s)
 {
     sirius_turn *t = &s->turn;
-    if (!t->io || !t->request || t->request->borrowed || !held(aTHX_ t))
+    if (!t->io || !t->open || t->borrowed || !held(aTHX_ t))
         return;
     PerlIO *f = IoIFP(GvIOp((GV *)t->io));
     if (f)

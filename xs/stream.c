@@ -59,10 +59,10 @@ static bool put(void *arg, sr_bytes bytes)
     if (framing == SR_FRAMING_LENGTH && bytes.len > t->left)
         bytes.len = (size_t)t->left;
     if (!bytes.len || framing == SR_FRAMING_NONE)
-        return !t->request->gone;
+        return !t->gone;
     t->left -= framing == SR_FRAMING_LENGTH ? bytes.len : 0;
     wire_data(k->s, bytes, k->wait);
-    return !t->request->gone;
+    return !t->gone;
 }
 
 bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
@@ -79,7 +79,7 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
     s->sending_at = bytes.at;
     if (!unchunk_feed(&s->unchunk, bytes, put, &k) && s->unchunk.state == UNCHUNK_BAD)
         t->phase = SIRIUS_BROKEN;
-    bool ok = !t->request->gone && t->phase == SIRIUS_STREAMING;
+    bool ok = !t->gone && t->phase == SIRIUS_STREAMING;
     t->writing = false;
     s->sending = NULL;
     if (t->phase == SIRIUS_STREAMING && sirius_complete(t))
@@ -95,10 +95,10 @@ bool sirius_stream_end(pTHX_ sirius *s)
         return false;
     sink k = {s, false};
     bool entered = sirius_enter(s);
-    t->phase = unchunk_end(&s->unchunk, put, &k) || t->request->gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
+    t->phase = unchunk_end(&s->unchunk, put, &k) || t->gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
     if (t->phase == SIRIUS_ANSWERED)
         wire_end(s);
-    bool ok = !t->request->gone;
+    bool ok = !t->gone;
     if (t->phase == SIRIUS_ANSWERED) /* the application may go on for a long time */
         sirius_finish(aTHX_ s);
     sirius_leave(s, entered);
@@ -164,7 +164,7 @@ bool sirius_interrupted(void)
 {
     sirius *s = sirius_current;
     dTHX;
-    if (!s || !s->turn.request || !s->turn.writing || !PL_sig_pending)
+    if (!s || !s->turn.open || !s->turn.writing || !PL_sig_pending)
         return true;
     sirius_turn *t = &s->turn;
     if (s->sending)

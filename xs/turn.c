@@ -16,7 +16,7 @@ sirius *sirius_own(pTHX)
 sirius *sirius_alive(pTHX_ UV serial)
 {
     sirius *s = sirius_own(aTHX);
-    return s && s->turn.request && s->turn.serial == serial ? s : NULL;
+    return s && s->turn.open && s->turn.serial == serial ? s : NULL;
 }
 
 sirius *sirius_serving(pTHX_ UV serial)

@@ -14,7 +14,7 @@ const char *wire_head_end(sirius *s, uint64_t known)
     sr_response_decide(r, known);
     if (sr_buffer_len(&s->head) > SR_REPLY_FIELDS_MAX)
         return "the header fields exceed 16 MiB";
-    t->request->status = (uint32_t)r->status;
+    t->status = (uint32_t)r->status;
     t->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
     return NULL;
 }
@@ -31,7 +31,7 @@ static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, u
         flags |= SR_REPLY_OWN;
     sr_bytes fields = sr_bytes_of(sr_buffer_at(&s->head), sr_buffer_len(&s->head));
     if (!sr_worker_reply(&s->worker, &head, fields, body, n, flags))
-        s->turn.request->gone = true;
+        s->turn.gone = true;
 }
 
 /* Call before the last record of a reply. */
@@ -98,7 +98,7 @@ void wire_file(sirius *s, int fd, off_t offset, uint64_t length)
     reply(s, NULL, 0, s->known, 0);
     if (s->interim_broken ||
         (!sr_worker_file(&s->worker, fd, (uint64_t)offset, length) && !read_out(s, fd, offset, length)))
-        s->turn.request->gone = true;
+        s->turn.gone = true;
 }
 
 /* --- streams --- */
@@ -107,7 +107,7 @@ void wire_data(sirius *s, sr_bytes bytes, bool wait)
 {
     struct iovec iov = {(char *)(uintptr_t)bytes.at, bytes.len};
     if (s->interim_broken || !sr_worker_write(&s->worker, &iov, 1, wait))
-        s->turn.request->gone = true;
+        s->turn.gone = true;
     if (!wait) /* the next bytes may take a while */
         sr_worker_flush(&s->worker);
 }
@@ -115,7 +115,7 @@ void wire_data(sirius *s, sr_bytes bytes, bool wait)
 void wire_nothing(sirius *s)
 {
     if (!sr_worker_ask(&s->worker))
-        s->turn.request->gone = true;
+        s->turn.gone = true;
 }
 
 void wire_end(sirius *s)
@@ -132,7 +132,7 @@ void wire_interim(sirius *s, sr_bytes text)
     size_t from = (size_t)(line - text.at) + 1;
     s->turn.writing = true;
     if (!sr_worker_reply(&s->worker, &head, sr_bytes_of(text.at + from, text.len - from - 2), NULL, 0, 0))
-        s->interim_broken = s->turn.request->gone = true;
+        s->interim_broken = s->turn.gone = true;
     s->turn.writing = false;
     sr_worker_flush(&s->worker);
 }
@@ -140,7 +140,7 @@ void wire_interim(sirius *s, sr_bytes text)
 static void finish(sirius *s)
 {
     sirius_phase phase = s->turn.phase;
-    atomic_store_explicit(&s->row->status, phase == SIRIUS_UNANSWERED ? 0 : s->request.status,
+    atomic_store_explicit(&s->row->status, phase == SIRIUS_UNANSWERED ? 0 : s->turn.status,
                           memory_order_relaxed);
     say(s, s->interim_broken            ? SR_REPLY_CUT
            : phase == SIRIUS_ANSWERED   ? SR_REPLY_END
@@ -154,7 +154,7 @@ void sirius_finish(pTHX_ sirius *s)
 {
     sirius_turn *t = &s->turn;
     PERL_UNUSED_CONTEXT;
-    if (!t->request) /* the responder or the writer has done it */
+    if (!t->open) /* the responder or the writer has done it */
         return;
     /*
      * complete after all: HEAD, or the last byte of its Content-Length. The client may send the next request
@@ -163,5 +163,5 @@ void sirius_finish(pTHX_ sirius *s)
     if ((t->phase == SIRIUS_STREAMING || t->phase == SIRIUS_BROKEN) && sirius_complete(t))
         t->phase = SIRIUS_ANSWERED;
     finish(s);
-    t->request = NULL;
+    t->open = false;
 }

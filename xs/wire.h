@@ -3,7 +3,7 @@
 /*
  * wire: sends the response of s->turn to the edge, as records (src/worker). Inside.
  *
- * Failure: when the client or the edge is gone, s->turn.request->gone is set, and what follows is dropped.
+ * Failure: when the client or the edge is gone, s->turn.gone is set, and what follows is dropped.
  */
 #include "sirius.h"
 
@@ -13,7 +13,7 @@
  */
 static inline sr_response_error wire_head_begin(sirius *s, int status)
 {
-    return sr_response_begin(&s->turn.response, status, 1, s->turn.request->is_head, true);
+    return sr_response_begin(&s->turn.response, status, 1, s->request.request->is_head, true);
 }
 
 /* Ends it; the edge adds the fields of the server. Returns NULL, or what is wrong, a static text. */

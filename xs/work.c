@@ -28,48 +28,30 @@
 #define LOOK_NS (200 * SR_MILLISECOND)
 #define WAITED_NS (10 * SR_MILLISECOND) /* shorter waits are not reported to the operator */
 
-static void fill(sirius *s, const sr_worker_request *r)
-{
-    const sr_slot *slot = r->slot;
-    s->request = (sirius_request){.head = r->request,
-                                  .base = r->base,
-                                  .body = r->body,
-                                  .body_fd = r->body_fd,
-                                  .body_length = slot->body_length,
-                                  .facts = r->facts,
-                                  .client = slot->client,
-                                  .listener = slot->listener,
-                                  .is_head = r->request->is_head,
-                                  .ready_at = slot->ready_at};
-    if (!slot->forwarded)
-        return;
-    s->forwarded = sr_slot_forwarded(slot, r->base);
-    s->request.forwarded = &s->forwarded;
-}
-
 static void state(sirius *s, sr_worker_state now, int64_t at)
 {
     atomic_store_explicit(&s->row->since, at, memory_order_relaxed);
     atomic_store_explicit(&s->row->state, now, memory_order_relaxed);
 }
 
-static void one(pTHX_ sirius *s, const sr_worker_request *r, SV *app)
+/* Serves s->request. */
+static void one(pTHX_ sirius *s, SV *app)
 {
+    const sr_worker_request *r = &s->request;
     const sr_request *q = r->request;
-    fill(s, r);
+    int64_t ready_at = r->slot->ready_at;
     s->said = s->returned = s->interim_broken = false;
-    s->wall_offset = r->slot->ready_wall - r->slot->ready_at;
     state(s, SR_WORKER_BUSY, s->worker.now);
     if (s->log)
         sirius_accesslog_begin(s);
     sr_counters_add(&s->row->counters.requests, 1);
     sr_histogram_add(&s->row->counters.queue,
-                     (uint64_t)(s->worker.now > r->slot->ready_at ? s->worker.now - r->slot->ready_at : 0) +
+                     (uint64_t)(s->worker.now > ready_at ? s->worker.now - ready_at : 0) +
                          (uint64_t)r->slot->before_ns);
-    if (s->board && s->worker.now - r->slot->ready_at >= WAITED_NS)
-        sr_scoreboard_waited(s->board, s->worker.now - r->slot->ready_at);
+    if (s->board && s->worker.now - ready_at >= WAITED_NS)
+        sr_scoreboard_waited(s->board, s->worker.now - ready_at);
     sr_row_begin(s->row, r->base + q->method.at, q->target.at + q->target.len - q->method.at,
-                 &s->request.client, s->request.ready_at);
+                 &r->slot->client, ready_at);
     s->inside = 1;
     sirius_serve_one(aTHX_ s, app);
     s->inside = 1;
@@ -167,12 +149,11 @@ bool sirius_memory_over(void)
 
 sr_worker_what sirius_work_one(pTHX_ sirius *s, SV *app)
 {
-    sr_worker_request request;
     if (PL_sig_pending)
         sirius_signals(aTHX_ s);
-    sr_worker_what what = sr_worker_next(&s->worker, &request);
+    sr_worker_what what = sr_worker_next(&s->worker, &s->request);
     if (what == SR_WORKER_REQUEST)
-        one(aTHX_ s, &request, app);
+        one(aTHX_ s, app);
     return what;
 }
 
@@ -245,7 +226,7 @@ void sirius_abandon(pTHX_ sirius *s, const char *why)
     if (sirius_forked(s) || !sirius_current)
         return;
     s->inside = 1;
-    if (s->turn.request) {
+    if (s->turn.open) {
         sirius_fail(aTHX_ s, why, NULL);
         sirius_finish(aTHX_ s);
     }
