@@ -220,8 +220,9 @@ static void converse(const sr_buffer *wire)
         send(c.fd, sr_buffer_at(wire), sr_buffer_len(wire), MSG_NOSIGNAL);
     shutdown(c.fd, SHUT_WR); /* an application that reads from psgix.io must come to an end */
     pthread_t reader = thread_of(read_all, &c);
-    while (sirius_work_one(aTHX_ s, app) == SR_WORKER_REQUEST || !atomic_load(&c.over))
-        s->leave = false; /* psgix.harakiri.commit */
+    sirius_app called = sirius_app_of(aTHX_ app);
+    while (sirius_work_one(aTHX_ s, &called) == SR_WORKER_REQUEST || !atomic_load(&c.over))
+        ; /* also after psgix.harakiri.commit */
     pthread_join(reader, NULL);
     MUST(!s->turn.open && !s->turn.io && !s->turn.env);
 }

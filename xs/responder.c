@@ -24,7 +24,7 @@ XS(sirius_xs_responder)
     sirius_turn *t = &s->turn;
     if (t->phase == SIRIUS_ANSWERED || t->phase == SIRIUS_BROKEN ||
         (t->phase == SIRIUS_STREAMING && sirius_complete(t)))
-        sirius_finish(aTHX_ s); /* the application may go on for a long time */
+        sirius_finish(aTHX_ s, true);
     sirius_leave(s, entered);
     sirius_catch_end(aTHX_ s, outer);
     if (!writer)

@@ -143,15 +143,15 @@ static bool value_bytes(pTHX_ SV *sv, char digits[SR_DECIMAL_MAX], sr_bytes *out
     return true;
 }
 
-static sr_response_error head_field(pTHX_ sirius *s, sr_bytes name, sr_bytes value)
+static sr_response_error head_field(pTHX_ sirius *s, sr_bytes name, sr_bytes value, SV **trimmed)
 {
     sr_response_error err = sr_response_field(&s->turn.response, &s->head, name, value);
-    if (err == SR_RESPONSE_BAD_VALUE && sirius_trim(aTHX_ s, name, &value))
+    if (err == SR_RESPONSE_BAD_VALUE && sirius_trim(aTHX_ trimmed, name, &value))
         err = sr_response_field(&s->turn.response, &s->head, name, value);
     return err;
 }
 
-static const char *head_begin(pTHX_ sirius *s, const parts *p)
+static const char *head_begin(pTHX_ sirius *s, const parts *p, SV **trimmed)
 {
     sirius_turn *t = &s->turn;
     sr_buffer_reset(&s->head);
@@ -162,7 +162,7 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p)
         if (!sirius_bytes(aTHX_ element(aTHX_ p->headers, i), &name) ||
             !value_bytes(aTHX_ element(aTHX_ p->headers, i + 1), digits, &value))
             return "a header contains characters above 0xff: encode it, for example as UTF-8";
-        err = head_field(aTHX_ s, name, value);
+        err = head_field(aTHX_ s, name, value, trimmed);
     }
     unchunk_begin(&s->unchunk, t->response.app_chunked);
     return sirius_header_error(aTHX_ err, name, value);
@@ -207,7 +207,7 @@ static const char *respond_array(pTHX_ sirius *s, AV *body)
             s->iov[i].iov_len = (size_t)t->left;
         t->left -= s->iov[i].iov_len;
     }
-    wire_whole(s, s->iov, n);
+    wire_whole(s, s->iov, n, known);
     t->phase = SIRIUS_ANSWERED;
     return NULL;
 }
@@ -261,7 +261,7 @@ static const char *respond_small(sirius *s, int fd, off_t offset, size_t length)
                                                              : (uint64_t)n;
     struct iovec iov = {s->piece, (size_t)send};
     t->left -= send;
-    wire_whole(s, &iov, send != 0);
+    wire_whole(s, &iov, send != 0, (uint64_t)n);
     t->phase = SIRIUS_ANSWERED;
     return NULL;
 }
@@ -277,9 +277,9 @@ static const char *respond_file(sirius *s, int fd, off_t offset, uint64_t length
         return why;
     uint64_t send = t->response.framing != SR_FRAMING_LENGTH ? 0 : t->left < length ? t->left : length;
     if (send)
-        wire_file(s, fd, offset, send);
+        wire_file(s, fd, offset, send, length);
     else
-        wire_whole(s, NULL, 0);
+        wire_whole(s, NULL, 0, length);
     t->left -= send;
     t->phase = SIRIUS_ANSWERED;
     return NULL;
@@ -351,8 +351,7 @@ static void close_body(pTHX_ sirius *s, SV *body, sirius_close how)
         do_close((GV *)SvRV(body), FALSE);
         return;
     }
-    sirius_finish(aTHX_ s);
-    sr_worker_flush(&s->worker);
+    sirius_finish(aTHX_ s, true);
     if (!sirius_call(aTHX_ s,
                      sv_2mortal(newRV_inc((SV *)get_cv("Sirius::PSGI::Response::close_body", GV_ADD))), body,
                      NULL))
@@ -398,28 +397,28 @@ void sirius_respond(pTHX_ sirius *s, SV *res, bool may_stream, SV **writer)
 {
     bool inert = false;
     sirius_handle handle = {.close = SIRIUS_CLOSE_PLAIN};
-    SV *owner = NULL, *over = NULL;
+    SV *owner = NULL, *over = NULL, *trimmed = NULL;
     if (!readable(aTHX_ res, NULL, &inert) && !(res = make_readable(aTHX_ s, res, &handle, &owner)))
         return;
     /*
      * inert: not for the argument of a responder, since the application has returned a sub, which holds what
      * it has closed over
      */
-    s->turn.inert = inert && !may_stream && s->plain_app;
+    s->turn.inert = inert && !may_stream;
     parts p = {.owner = owner};
     const char *why = split(aTHX_ res, &p);
     if (!why && !p.body && !may_stream)
         why = "the response has no body: only a responder of psgi.streaming may leave it out";
     ENTER;
     if (!why)
-        why = head_begin(aTHX_ s, &p);
+        why = head_begin(aTHX_ s, &p, &trimmed);
     if (!why)
         why = respond_body(aTHX_ s, &p, &handle, writer, &over);
     LEAVE;
     if (over)
         over = sv_mortalcopy(over); /* what follows may run code of the application */
-    if (s->turn.trimmed)
-        sirius_trim_log(aTHX_ s);
+    if (trimmed)
+        sirius_trim_log(aTHX_ s, trimmed);
     if (why)
         sirius_fail(aTHX_ s, why, NULL);
     if (over)
@@ -446,7 +445,7 @@ void sirius_fail(pTHX_ sirius *s, const char *what, SV *error)
     }
     struct iovec iov = {text, sizeof text - 1};
     t->failed = true;
-    wire_whole(s, &iov, t->response.framing == SR_FRAMING_LENGTH);
+    wire_whole(s, &iov, t->response.framing == SR_FRAMING_LENGTH, sizeof text - 1);
     t->left = 0;
     t->phase = SIRIUS_ANSWERED;
 }

@@ -55,18 +55,17 @@ static void run_handlers(pTHX_ sirius *s, SV *ref)
         sirius_log(aTHX_ s, "psgix.cleanup.handlers is invalid", ERRSV);
 }
 
-static void cleanup(pTHX_ sirius *s, HV *env)
+/* True: the application wants this process to end. */
+static bool cleanup(pTHX_ sirius *s, HV *env)
 {
     if (sirius_env_nothing_left(aTHX_ env))
-        return;
+        return false;
     SV *ref = sv_2mortal(newRV_inc((SV *)env));
     run_handlers(aTHX_ s, ref);
     SV *commit = sirius_call_own(aTHX_ s, "Sirius::PSGI::Cleanup::commit", ref, NULL);
-    if (!commit) {
+    if (!commit)
         sirius_log(aTHX_ s, "psgix.harakiri.commit is invalid", ERRSV);
-    } else if (SvIOK(commit) && SvIVX(commit)) {
-        s->leave = true;
-    }
+    return commit && SvIOK(commit) && SvIVX(commit);
 }
 
 /*
@@ -122,25 +121,33 @@ static __attribute__((noinline)) void release(pTHX_ sirius *s)
     }
 }
 
-void sirius_serve_one(pTHX_ sirius *s, SV *app)
+sirius_app sirius_app_of(pTHX_ SV *code)
 {
+    bool plain = SIRIUS_FREES_TEMPORARIES && !SvGMAGICAL(code) && SvROK(code) && !SvOBJECT(SvRV(code)) &&
+                 SvTYPE(SvRV(code)) == SVt_PVCV && !CvISXSUB((CV *)SvRV(code));
+    PERL_UNUSED_CONTEXT;
+    return (sirius_app){code, plain};
+}
+
+bool sirius_serve_one(pTHX_ sirius *s, const sirius_app *app)
+{
+    bool leaves = false;
     ENTER;
     SAVETMPS;
-    s->turn = (sirius_turn){.serial = ++s->serial,
+    s->turn = (sirius_turn){.serial = s->turn.serial + 1,
                             .site = &s->site[s->request.slot->listener],
                             .open = true,
                             .temporaries = PL_tmps_floor};
     SV *ref = sirius_env(aTHX_ s, &s->request);
     if (s->request.slot->forwarded)
         sirius_env_forwarded(aTHX_ s->turn.env, &s->request);
-    answer(aTHX_ s, sirius_call(aTHX_ s, app, ref, NULL));
-    s->returned = true;
+    answer(aTHX_ s, sirius_call(aTHX_ s, app->code, ref, NULL));
     envpool_env *pooled = s->turn.pooled;
     bool untouched = s->turn.untouched = pooled && envpool_untouched(aTHX_ pooled);
-    sirius_finish(aTHX_ s);
-    bool inert = untouched && s->turn.inert && envpool_ref_intact(pooled);
+    sirius_finish(aTHX_ s, false);
+    bool inert = untouched && s->turn.inert && app->plain && envpool_ref_intact(pooled);
     if (!untouched)
-        cleanup(aTHX_ s, s->turn.env);
+        leaves = cleanup(aTHX_ s, s->turn.env);
     s->turn.env = NULL;
     if (!inert)
         release(aTHX_ s);
@@ -150,4 +157,5 @@ void sirius_serve_one(pTHX_ sirius *s, SV *app)
         envpool_give_back(aTHX_ pooled, untouched);
     if (sirius_forked(s)) /* a fork that nothing above has caught came back */
         my_exit(0);
+    return leaves;
 }

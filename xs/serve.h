@@ -5,7 +5,15 @@
 
 void sirius_serve_boot(pTHX);
 
-/* Serves s->request, which is complete. */
-void sirius_serve_one(pTHX_ sirius *s, SV *app);
+typedef struct sirius_app {
+    SV *code;
+    bool plain; /* a sub of Perl, which frees its temporaries when it returns */
+} sirius_app;
+
+/* What `code` is. The result holds no reference to it. */
+sirius_app sirius_app_of(pTHX_ SV *code);
+
+/* Serves s->request, which is complete. True: the application wants this process to end (psgix.harakiri.commit). */
+bool sirius_serve_one(pTHX_ sirius *s, const sirius_app *app);
 
 #endif

@@ -74,7 +74,6 @@ typedef struct sirius_turn {
     SSize_t temporaries; /* values on perl's stack of temporaries above this are of the request */
     bool giving_back; /* pooled is about to return to the pool; seen a second time, it is not used any more */
     sr_response response;
-    SV *trimmed;   /* name of a field whose value has lost its newline, to be logged. Counted */
     SV *io;        /* glob of psgix.io, once somebody has read it. Counted */
     uint64_t left; /* SR_FRAMING_LENGTH: bytes of the body still to be sent */
 } sirius_turn;
@@ -98,11 +97,9 @@ typedef struct sirius {
     sr_row *row;               /* of this worker in the scoreboard; without one no_row */
     sr_scoreboard *board;      /* NULL: there is none; kept alive by `scoreboard` */
     sr_row no_row;
-    uint64_t known;                /* length of the body, or SR_LENGTH_UNKNOWN */
     bool app_close;                /* the application wants the connection closed */
     bool interim_broken;           /* half of an interim head was sent: the response can only be cut */
     bool said;                     /* END, CUT or TAKEN of this request was sent */
-    bool returned;                 /* the application has returned */
     volatile sig_atomic_t logging; /* log.c writes a line of the server */
     volatile sig_atomic_t inside;
     const void *outer, *frame; /* of perl, around the innermost sirius_call: see sirius_crossing */
@@ -118,13 +115,10 @@ typedef struct sirius {
     int edge; /* pidfd of the edge that this process has started (--workers 0); -1: there is a supervisor */
 
     sirius_turn turn;
-    UV serial;       /* of the last turn */
     unchunk unchunk; /* of the response that is being sent */
     SV *sending;     /* the scalar whose bytes a writer sends; NULL: none, or they can't change */
     const char *sending_at;
-    bool retiring;  /* sirius_work has returned "retiring" */
-    bool leave;     /* psgix.harakiri: end after this response */
-    bool plain_app; /* the application is a sub of Perl, which frees its temporaries when it returns */
+    bool retiring; /* sirius_work has returned "retiring" */
     sirius_site site[SIRIUS_LISTENERS_MAX];
     envpool_env *pool; /* ENVPOOL_SHAPES of them */
     unsigned pool_clock;

@@ -83,7 +83,7 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
     t->writing = false;
     s->sending = NULL;
     if (t->phase == SIRIUS_STREAMING && sirius_complete(t))
-        sirius_finish(aTHX_ s);
+        sirius_finish(aTHX_ s, true);
     sirius_leave(s, entered);
     return ok;
 }
@@ -99,8 +99,8 @@ bool sirius_stream_end(pTHX_ sirius *s)
     if (t->phase == SIRIUS_ANSWERED)
         wire_end(s);
     bool ok = !t->gone;
-    if (t->phase == SIRIUS_ANSWERED) /* the application may go on for a long time */
-        sirius_finish(aTHX_ s);
+    if (t->phase == SIRIUS_ANSWERED)
+        sirius_finish(aTHX_ s, true);
     sirius_leave(s, entered);
     return ok;
 }
@@ -287,7 +287,7 @@ static AV *plain_copy(pTHX_ AV *headers)
     return copy;
 }
 
-static const char *interim(pTHX_ sirius *s, sr_buffer *out, int status, AV *headers)
+static const char *interim(pTHX_ sr_buffer *out, int status, AV *headers, SV **trimmed)
 {
     if (av_len(headers) % 2 == 0)
         return "the headers are not names and values in pairs";
@@ -298,7 +298,7 @@ static const char *interim(pTHX_ sirius *s, sr_buffer *out, int status, AV *head
             !sirius_bytes(aTHX_ * av_fetch(headers, i + 1, 0), &v))
             return "a header contains characters above 0xff: encode it, for example as UTF-8";
         err = sr_informational_field(out, n, v);
-        if (err == SR_RESPONSE_BAD_VALUE && sirius_trim(aTHX_ s, n, &v))
+        if (err == SR_RESPONSE_BAD_VALUE && sirius_trim(aTHX_ trimmed, n, &v))
             err = sr_informational_field(out, n, v);
     }
     if (!err)
@@ -326,14 +326,14 @@ XS(sirius_xs_informational)
         XSRETURN_EMPTY;
     if (status < 102 || status > 199)
         croak("psgix.informational: the status is %d, expected 102 to 199", status);
-    SV *scratch = sv_2mortal(newSV(0));
+    SV *scratch = sv_2mortal(newSV(0)), *trimmed = NULL;
     sr_buffer out;
     sr_buffer_init(&out);
     ENTER;
-    const char *why = interim(aTHX_ s, &out, status, headers);
+    const char *why = interim(aTHX_ & out, status, headers, &trimmed);
     LEAVE;
-    if (s->turn.trimmed)
-        sirius_trim_log(aTHX_ s);
+    if (trimmed)
+        sirius_trim_log(aTHX_ s, trimmed);
     if (!why)
         sv_setpvn(scratch, sr_buffer_at(&out), sr_buffer_len(&out));
     sr_buffer_free(&out); /* before croak, which does not return */

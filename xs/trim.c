@@ -5,22 +5,20 @@
 
 enum { TRIMMED_MAX = 32 }; /* how many header names a worker remembers as logged */
 
-bool sirius_trim(pTHX_ sirius *s, sr_bytes name, sr_bytes *value)
+bool sirius_trim(pTHX_ SV **trimmed, sr_bytes name, sr_bytes *value)
 {
     if (!value->len || !memchr("\r\n", value->at[value->len - 1], 2))
         return false;
     while (value->len && memchr("\r\n\t ", value->at[value->len - 1], 4))
         value->len--;
-    if (!s->turn.trimmed)
-        s->turn.trimmed = newSVpvn(name.at, name.len);
+    if (!*trimmed)
+        *trimmed = newSVpvn_flags(name.at, name.len, SVs_TEMP);
     return true;
 }
 
-void sirius_trim_log(pTHX_ sirius *s)
+void sirius_trim_log(pTHX_ sirius *s, SV *name)
 {
     static HV *logged;
-    SV *name = sv_2mortal(s->turn.trimmed);
-    s->turn.trimmed = NULL;
     if (!logged)
         logged = newHV();
     if (hv_exists_ent(logged, name, 0) || HvUSEDKEYS(logged) >= TRIMMED_MAX)

@@ -4,11 +4,12 @@
 #include "sirius.h"
 
 /*
- * Removes newlines at the end of a value, and notes the field in the turn. False: there are none. 'X-Error' => $@ is common, and other
- * servers send it. A newline at the end can't begin a header that a client has injected. One in the middle can, and stays an error.
+ * Removes newlines at the end of a value. False: there are none. *trimmed becomes the name of the first such field, a mortal. 'X-Error' => $@
+ * is common, and other servers send it. A newline at the end can't begin a header that a client has injected. One in the middle can, and stays an error.
  */
-bool sirius_trim(pTHX_ sirius *s, sr_bytes name, sr_bytes *value);
-void sirius_trim_log(
-    pTHX_ sirius *s); /* logs that. Not while a head is half made: the log may run code of Perl */
+bool sirius_trim(pTHX_ SV **trimmed, sr_bytes name, sr_bytes *value);
+
+/* Logs that. Not while a head is half made: the log may run code of Perl. */
+void sirius_trim_log(pTHX_ sirius *s, SV *name);
 
 #endif

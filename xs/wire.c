@@ -10,7 +10,6 @@ const char *wire_head_end(sirius *s, uint64_t known)
     sirius_turn *t = &s->turn;
     sr_response *r = &t->response;
     s->app_close = !r->keep_alive;
-    s->known = known;
     sr_response_decide(r, known);
     if (sr_buffer_len(&s->head) > SR_REPLY_FIELDS_MAX)
         return "the header fields exceed 16 MiB";
@@ -55,10 +54,10 @@ static void say(sirius *s, sr_reply_kind kind)
 
 /* --- heads --- */
 
-void wire_whole(sirius *s, const struct iovec *body, int n)
+void wire_whole(sirius *s, const struct iovec *body, int n, uint64_t known)
 {
     log_values(s);
-    reply(s, body, n, s->known, SR_REPLY_LAST);
+    reply(s, body, n, known, SR_REPLY_LAST);
     s->said = !s->interim_broken;
 }
 
@@ -93,9 +92,9 @@ static bool read_out(sirius *s, int fd, off_t offset, uint64_t length)
     return true;
 }
 
-void wire_file(sirius *s, int fd, off_t offset, uint64_t length)
+void wire_file(sirius *s, int fd, off_t offset, uint64_t length, uint64_t known)
 {
-    reply(s, NULL, 0, s->known, 0);
+    reply(s, NULL, 0, known, 0);
     if (s->interim_broken ||
         (!sr_worker_file(&s->worker, fd, (uint64_t)offset, length) && !read_out(s, fd, offset, length)))
         s->turn.gone = true;
@@ -137,7 +136,7 @@ void wire_interim(sirius *s, sr_bytes text)
     sr_worker_flush(&s->worker);
 }
 
-static void finish(sirius *s)
+static void finish(sirius *s, bool now)
 {
     sirius_phase phase = s->turn.phase;
     atomic_store_explicit(&s->row->status, phase == SIRIUS_UNANSWERED ? 0 : s->turn.status,
@@ -146,11 +145,11 @@ static void finish(sirius *s)
            : phase == SIRIUS_ANSWERED   ? SR_REPLY_END
            : phase == SIRIUS_UNANSWERED ? SR_REPLY_TAKEN
                                         : SR_REPLY_CUT);
-    if (!s->returned) /* the application may go on for a long time */
+    if (now)
         sr_worker_flush(&s->worker);
 }
 
-void sirius_finish(pTHX_ sirius *s)
+void sirius_finish(pTHX_ sirius *s, bool now)
 {
     sirius_turn *t = &s->turn;
     PERL_UNUSED_CONTEXT;
@@ -162,6 +161,6 @@ void sirius_finish(pTHX_ sirius *s)
      */
     if ((t->phase == SIRIUS_STREAMING || t->phase == SIRIUS_BROKEN) && sirius_complete(t))
         t->phase = SIRIUS_ANSWERED;
-    finish(s);
+    finish(s, now);
     t->open = false;
 }

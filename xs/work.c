@@ -35,12 +35,12 @@ static void state(sirius *s, sr_worker_state now, int64_t at)
 }
 
 /* Serves s->request. */
-static void one(pTHX_ sirius *s, SV *app)
+static void one(pTHX_ sirius *s, const sirius_app *app)
 {
     const sr_worker_request *r = &s->request;
     const sr_request *q = r->request;
     int64_t ready_at = r->slot->ready_at;
-    s->said = s->returned = s->interim_broken = false;
+    s->said = s->interim_broken = false;
     state(s, SR_WORKER_BUSY, s->worker.now);
     if (s->log)
         sirius_accesslog_begin(s);
@@ -53,7 +53,8 @@ static void one(pTHX_ sirius *s, SV *app)
     sr_row_begin(s->row, r->base + q->method.at, q->target.at + q->target.len - q->method.at,
                  &r->slot->client, ready_at);
     s->inside = 1;
-    sirius_serve_one(aTHX_ s, app);
+    if (sirius_serve_one(aTHX_ s, app))
+        s->why = "harakiri";
     s->inside = 1;
     sr_row_end(s->row);
     sr_worker_done(&s->worker);
@@ -147,7 +148,7 @@ bool sirius_memory_over(void)
     return no_memory;
 }
 
-sr_worker_what sirius_work_one(pTHX_ sirius *s, SV *app)
+sr_worker_what sirius_work_one(pTHX_ sirius *s, const sirius_app *app)
 {
     if (PL_sig_pending)
         sirius_signals(aTHX_ s);
@@ -157,11 +158,9 @@ sr_worker_what sirius_work_one(pTHX_ sirius *s, SV *app)
     return what;
 }
 
-static const char *work(pTHX_ sirius *s, SV *app)
+static const char *work(pTHX_ sirius *s, const sirius_app *app)
 {
     sirius_current = s;
-    s->plain_app = SIRIUS_FREES_TEMPORARIES && !SvGMAGICAL(app) && SvROK(app) && !SvOBJECT(SvRV(app)) &&
-                   SvTYPE(SvRV(app)) == SVt_PVCV && !CvISXSUB((CV *)SvRV(app));
     if (s->why && s->retiring)
         return leaves(s, s->why);
     state(s, SR_WORKER_IDLE, sr_clock_monotonic());
@@ -197,8 +196,6 @@ static const char *work(pTHX_ sirius *s, SV *app)
         const char *soon = worn(s);
         if (!soon && s->edge >= 0 && edge_troubled(s))
             soon = "trouble";
-        if (s->leave)
-            s->why = "harakiri";
         if (s->why) {
             sr_worker_flush_all(&s->worker);
             return leaves(s, s->why);
@@ -212,11 +209,12 @@ static const char *work(pTHX_ sirius *s, SV *app)
     }
 }
 
-const char *sirius_work(pTHX_ sirius *s, SV *app)
+const char *sirius_work(pTHX_ sirius *s, SV *code)
 {
+    sirius_app app = sirius_app_of(aTHX_ code);
     ENTER;
     SAVEDESTRUCTOR_X(sirius_memory_look, NULL);
-    const char *why = work(aTHX_ s, app);
+    const char *why = work(aTHX_ s, &app);
     LEAVE;
     return why;
 }
@@ -228,7 +226,7 @@ void sirius_abandon(pTHX_ sirius *s, const char *why)
     s->inside = 1;
     if (s->turn.open) {
         sirius_fail(aTHX_ s, why, NULL);
-        sirius_finish(aTHX_ s);
+        sirius_finish(aTHX_ s, true);
     }
     sr_worker_done(&s->worker);
     sr_worker_flush_all(&s->worker);

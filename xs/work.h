@@ -1,11 +1,12 @@
 #ifndef SIRIUS_WORK_H
 #define SIRIUS_WORK_H
 /* work: the loop of a worker, and memory that the supervisor shares. */
-#include "sirius.h"
+#include "serve.h"
 
 /* Serves until something is to be done. Returns what, a static text; see Sirius::Worker. */
 const char *sirius_work(pTHX_ sirius *s, SV *app);
-sr_worker_what sirius_work_one(pTHX_ sirius *s, SV *app); /* serves the next request, if there is one */
+sr_worker_what sirius_work_one(pTHX_ sirius *s,
+                               const sirius_app *app); /* serves the next request, if there is one */
 
 /*
  * Called when a scope is left: finds out whether perl exits because it gets no memory ("Out of memory!", status 1), and tells the
