@@ -3,8 +3,7 @@ package Sirius::Log;
 use strict;
 use warnings;
 
-use IO::Handle ();
-use POSIX      ();
+use POSIX ();
 use Sirius::Log::File;
 
 my $LAYER = 'sirius_log';    # xs/log.c

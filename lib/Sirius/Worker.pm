@@ -7,7 +7,6 @@ use Carp         ();
 use Config       qw(%Config);
 use Fcntl        qw(O_CREAT O_EXCL O_RDWR);
 use IO::Handle   ();
-use POSIX        ();
 use Scalar::Util qw(blessed reftype);
 use Sirius::App::Forked;
 use Sirius::App::Hooks;
@@ -88,8 +87,6 @@ sub handlers {
         USR2 => sub { $self->in_child('USR2') || $self->_trace },
     );
 }
-
-sub hurries { return ( shift->{asked} || '' ) eq 'stop' }
 
 # True in a child that the application has forked; the child ends by the signal as if there were no handler.
 # The engine has removed the handlers there, but a `local $SIG{TERM}` brings one back
@@ -407,10 +404,6 @@ Answers the present request with an error, in the middle of its call. The proces
 
 The C<%SIG> handlers for L</SIGNALS>. They may be installed before L</run>: what comes early is not forgotten.
 
-=head2 hurries
-
-True when it was asked to stop, not only to drain.
-
 =head2 in_child
 
   return if $worker->in_child($signal);
@@ -430,7 +423,7 @@ The connections that may be open: C<--max-connections>, or what the limit of des
 
 C<app>, or C<builder> (a sub that returns the application, called in L</run>); C<beside>, a L<Sirius::Edge::Beside> that this process has
 started itself and L<Sirius::Process::Single> looks after; C<conf>, a hash from L<Sirius::Config::Options>;
-C<control>, a handle whose end of file tells that the supervisor is gone; C<listeners>, L<Sirius::Listen::Listener> objects;
+C<listeners>, L<Sirius::Listen::Listener> objects;
 C<multiprocess>; C<repeats>, requests of the warm-up (L<Sirius::App::WarmUp/repeats>);
 C<report>, a handle for what the engine itself has to tell; C<scoreboard> and C<slot>; C<tell>, called with
 C<ready> when connections are served from now on, with C<soon> and a reason when a successor should be made ready,

@@ -3,7 +3,6 @@ package Sirius::Admin::History;
 use strict;
 use warnings;
 
-use Scalar::Util qw(looks_like_number);
 use Sirius::Admin::Change;
 
 use constant {

@@ -41,7 +41,6 @@ sub serve {
     my $worker = Sirius::Worker->new(
         app        => $admin->to_app,
         conf       => $conf,
-        control    => $alive,
         listeners  => [ map { Sirius::Listen::Listener->described($_) } @{ $state->{listeners} } ],
         scoreboard => Sirius::Scoreboard->new(1),
         sleepers   => Sirius::OS::Inherit->take_handle( $state->{sleepers} ),

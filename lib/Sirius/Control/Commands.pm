@@ -5,7 +5,6 @@ use warnings;
 
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
-use Sirius::Scoreboard;
 
 use constant LOOK => 0.05;    # seconds between two checks for those who wait
 

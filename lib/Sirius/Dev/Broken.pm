@@ -3,8 +3,7 @@ package Sirius::Dev::Broken;
 use strict;
 use warnings;
 
-use File::Basename qw(basename);
-use File::Spec     ();
+use File::Spec ();
 
 use constant {
     AROUND   => 6,         # lines before and after the one at fault

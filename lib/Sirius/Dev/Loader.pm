@@ -13,7 +13,6 @@ use Sirius::Dev::Broken;
 use Sirius::Dev::Fresh;
 use Sirius::Dev::LiveReload;
 use Sirius::Dev::Preloader;
-use Sirius::Log ();
 use Sirius::OS::Inherit;
 use Sirius::OS::Title;
 use Sirius::Process::Launch;

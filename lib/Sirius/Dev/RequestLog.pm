@@ -7,7 +7,6 @@ use Fcntl       qw(F_GETFL F_SETFL O_NONBLOCK);
 use POSIX       ();
 use Sirius::Log ();
 use Sirius::Log::File;
-use Sirius::LogFormat;
 
 use constant {
     F_SETPIPE_SZ => 1031,

@@ -4,8 +4,8 @@ use strict;
 use warnings;
 
 use Cwd                 ();
-use Errno               qw(EMFILE ENFILE ENOMEM ENOSPC);
-use File::Basename      qw(basename dirname);
+use Errno               qw(EMFILE ENOMEM ENOSPC);
+use File::Basename      qw(dirname);
 use Sirius::Base::Clock qw(now);
 use Sirius::Dev::Files;
 use Sirius::OS::Inotify;

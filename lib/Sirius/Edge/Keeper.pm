@@ -17,7 +17,6 @@ use Sirius::Log ();
 use Sirius::OS::Child;
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Inherit;
-use Sirius::OS::Title;
 use Socket      qw(SOL_SOCKET SO_PASSCRED);
 use Time::HiRes qw(stat);                     # two changes may come in one second
 

@@ -12,7 +12,7 @@ use Sirius::OS::Inherit;
 use Sirius::OS::SocketOwner;
 use Sirius::Service::Starter;
 use Socket qw(
-    AF_INET AF_INET6 AF_UNIX INADDR_ANY IN6ADDR_ANY IPPROTO_IPV6 IPPROTO_TCP IPV6_V6ONLY NI_NUMERICHOST
+    AF_INET6 AF_UNIX INADDR_ANY IN6ADDR_ANY IPPROTO_IPV6 IPPROTO_TCP IPV6_V6ONLY NI_NUMERICHOST
     NI_NUMERICSERV SOCK_STREAM SOL_SOCKET SO_ACCEPTCONN SO_REUSEADDR SO_TYPE TCP_NODELAY getaddrinfo
     getnameinfo pack_sockaddr_in pack_sockaddr_in6 sockaddr_family unpack_sockaddr_in
     unpack_sockaddr_in6 unpack_sockaddr_un

@@ -4,7 +4,6 @@ use strict;
 use warnings;
 
 use Fcntl        qw(F_GETFL F_SETFL O_NONBLOCK);
-use IO::Handle   ();
 use List::Util   qw(min);
 use POSIX        qw(SIGINT SIGQUIT SIGTERM SIG_SETMASK);
 use Scalar::Util qw(weaken);

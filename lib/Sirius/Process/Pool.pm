@@ -5,7 +5,6 @@ use warnings;
 
 use Fcntl        qw(F_DUPFD);
 use JSON::PP     ();
-use List::Util   qw(min);
 use POSIX        qw(SIGINT SIGQUIT SIGTERM);
 use Scalar::Util qw(weaken);
 use Sirius::App::ForkCheck;
@@ -343,7 +342,6 @@ sub _new_worker {
     weaken( my $own = $self );
     my $worker = Sirius::Worker->new(
         ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners repeats scoreboard sleepers) ),
-        control      => $self->{alive},
         generation   => $self->{number},
         multiprocess => 1,
         report       => $self->{report},

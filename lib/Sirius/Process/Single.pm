@@ -12,7 +12,6 @@ use Sirius::Edge::Beside;
 use Sirius::Log ();
 use Sirius::OS::Invocation;
 use Sirius::OS::Signals;
-use Sirius::OS::Title;
 use Sirius::Process::Alerts;
 use Sirius::Process::Pool;
 use Sirius::Worker;

@@ -3,7 +3,6 @@ package Sirius::Process::Supervisor;
 use strict;
 use warnings;
 
-use IO::Handle   ();
 use List::Util   qw(max min);
 use POSIX        ();
 use Scalar::Util qw(weaken);

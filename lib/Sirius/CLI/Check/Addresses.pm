@@ -3,9 +3,7 @@ package Sirius::CLI::Check::Addresses;
 use strict;
 use warnings;
 
-use Errno          qw(EACCES EADDRINUSE EADDRNOTAVAIL);
-use File::Basename qw(dirname);
-use File::Spec     ();
+use Errno qw(EACCES EADDRINUSE EADDRNOTAVAIL);
 use Sirius::CLI::Check::Files;
 use Sirius::Config::Address;
 use Sirius::Edge::Keeper;

@@ -3,7 +3,7 @@ package Sirius::CLI::Top::Picture;
 use strict;
 use warnings;
 
-use List::Util qw(max sum);
+use List::Util qw(max);
 use POSIX      qw(strftime);
 use Sirius::Admin::Change;
 use Sirius::Base::Text;
