@@ -64,7 +64,8 @@ static const word words[] = {
     {"informational", COUNT, AT(config.informational), SR_INFORMATIONAL_KINDS - 1},
     {"lobby", DESCRIPTOR, AT(lobby), INT32_MAX},
     {"sleepers", DESCRIPTOR, AT(sleepers), INT32_MAX},
-    {"control", DESCRIPTOR, AT(control), INT32_MAX},
+    {"lifeline", DESCRIPTOR, AT(control), INT32_MAX},
+    {"control", DESCRIPTOR, AT(control), INT32_MAX}, /* the same, from a supervisor of an earlier build */
     {"report", DESCRIPTOR, AT(report), INT32_MAX},
     {"scoreboard", DESCRIPTOR, AT(scoreboard), INT32_MAX},
     {"owner", COUNT, AT(owner), INT32_MAX},

@@ -17,22 +17,22 @@ sub keeper {
     my $asked = shift;
     my ( $ours, $theirs ) = map { Sirius::OS::Inherit->take_handle($_) } Sirius::Edge::Shared->line;
     setsockopt $theirs, SOL_SOCKET, SO_PASSCRED, 1 if $asked;
-    pipe my $news,  my $report or die $!;
-    pipe my $alive, my $life   or die $!;
+    pipe my $news,     my $report or die $!;
+    pipe my $lifeline, my $writer or die $!;
     my $child = Sirius::OS::Child->spawn(
         Sirius::Edge::Program->path,
         [   'sirius-edge',            'keeper=1',
             'tls-self-signed=1',      'name=keeper',
             'keys=' . fileno $theirs, 'report=' . fileno $report,
-            'control=' . fileno $alive
+            'lifeline=' . fileno $lifeline
         ],
-        [ map { fileno $_ } $theirs, $report, $alive ]
+        [ map { fileno $_ } $theirs, $report, $lifeline ]
     );
     close $report;
     my $said = '';
     while ( $said !~ /keysready/ ) { sysread $news, $said, 1000, length $said or last }
     like $said, qr/^\d+ keysready$/m, 'a keeper';
-    return { child => $child, life => $life, line => $ours };
+    return { child => $child, writer => $writer, line => $ours };
 }
 
 # Asks for keys, in this process or in a child of it: what comes to the end of the pair. "keys", "closed", "nothing"
@@ -57,7 +57,7 @@ sub asks {
 
 sub end {
     my $keeper = shift;
-    close $keeper->{life};
+    close $keeper->{writer};
     waitpid $keeper->{child}->pid, 0;
     return is $?, 0, 'it ends with its parent';
 }

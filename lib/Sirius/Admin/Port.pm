@@ -62,7 +62,7 @@ sub check {
 
 sub close {
     my $self = shift;
-    delete @{$self}{qw(alive edge life line)};
+    delete @{$self}{qw(edge lifeline lifeline_writer line)};
     $_->close for @{ $self->{listeners} };
     return;
 }
@@ -87,7 +87,7 @@ sub end {
         $_->limit( end => now() + PATIENCE ) for $self->_children;
         $edge->stop( 'INT', 0 ) if $edge;
     }
-    delete $self->{life};
+    delete $self->{lifeline_writer};
     return $edge && $edge->pid || $self->_children ? 1 : 0;
 }
 
@@ -143,16 +143,16 @@ sub start {
     return if !@{ $self->{listeners} };
     weaken( $self->{supervisor} = $supervisor );
     $supervisor->reaper->add($_) for $self->_children;    # those of the previous program
-    my ( $alive, $life ) = @{$self}{qw(alive life)};
-    $alive or pipe $alive, $life or return $self->_no_process("cannot create a pipe: $!");
-    $self->_start_edge( $alive, $life ) if !$self->{edge};
+    my ( $lifeline, $writer ) = @{$self}{qw(lifeline lifeline_writer)};
+    $lifeline or pipe $lifeline, $writer or return $self->_no_process("cannot create a pipe: $!");
+    $self->_start_edge( $lifeline, $writer ) if !$self->{edge};
     socketpair my $line, my $theirs, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC
         or return $self->_no_process("cannot create a socket pair: $!");
     my $child = Sirius::OS::Child->fork( sub {
-        eval { $self->_become( $alive, $theirs ) };
+        eval { $self->_become( $lifeline, $theirs ) };
         Sirius::Log->pass("sirius: $@");
     } ) or return $self->_no_process( 'cannot fork: ' . Sirius::OS::Child->failure );
-    $self->{life} = $life;
+    $self->{lifeline_writer} = $writer;
     $supervisor->loop->unwatch( $self->{line} ) if $self->{line};
     $supervisor->loop->watch( $self->{line} = $line );
     weaken( my $own = $self );
@@ -199,7 +199,7 @@ sub _answer {
 }
 
 sub _become {
-    my ( $self, $alive, $line ) = @_;
+    my ( $self, $lifeline, $line ) = @_;
     my $supervisor = $self->{supervisor};
     $supervisor->loop->hand_over( { map { $_ => 'IGNORE' } @DEAF } );
     my @listeners   = map { $_->description } @{ $self->{listeners} };
@@ -214,14 +214,15 @@ sub _become {
                 started   => $self->{started},
                 version   => Sirius->VERSION,
             },
-            alive      => fileno $alive,
+            lifeline   => fileno $lifeline,
             conf       => _conf( $supervisor->conf ),
             line       => fileno $line,
             listeners  => \@listeners,
             scoreboard => $descriptors[0],
             sleepers   => fileno $sleepers,
         },
-        $alive, $line,
+        $lifeline,
+        $line,
         $sleepers,
         @descriptors
     );
@@ -250,13 +251,13 @@ sub _conf {
 
 # Outlives the process that answers, and is replaced by the supervisor if it ends
 sub _start_edge {
-    my ( $self, $alive, $life ) = @_;
-    @{$self}{qw(alive life)} = ( $alive, $life );
+    my ( $self, $lifeline, $writer ) = @_;
+    @{$self}{qw(lifeline lifeline_writer)} = ( $lifeline, $writer );
     weaken( my $port = $self );
     $self->{edge} = Sirius::Edge::Group->new(
         $self->{supervisor}, 1,
         access_log => undef,
-        alive      => $alive,
+        lifeline   => $lifeline,
         conf       => _conf( $self->{supervisor}->conf ),
         fallback   => sub { my $edge = $port->{supervisor}->edge; $edge && $edge->proven },
         listeners  => $self->{listeners},

@@ -27,7 +27,7 @@ sub serve {
     $_->forget for qw(Sirius::Service::Activation Sirius::Service::Notify);
     my $conf       = $state->{conf};
     my $privileges = Sirius::Service::Privileges->new($conf);
-    my $alive      = Sirius::OS::Inherit->take_handle( $state->{alive} );
+    my $lifeline   = Sirius::OS::Inherit->take_handle( $state->{lifeline} // $state->{alive} );
     my $board      = Sirius::Scoreboard->adopt( $state->{scoreboard} );
     Sirius::Log->inherit( $conf, $privileges->owner );
     my $line = Sirius::OS::Inherit->take_handle( $state->{line} );
@@ -51,7 +51,7 @@ sub serve {
     $privileges->drop;
     Sirius::Service::Daemon->restore->detach if $conf->{daemonize};
     Sirius::OS::Title->set( { proctitle => 1 }, 'admin' );    # otherwise ps would show a perl -e
-    $class->_remember( $admin, $board, $class->_leaves( $worker, $alive ) );
+    $class->_remember( $admin, $board, $class->_leaves( $worker, $lifeline ) );
     $worker->run;
     return;
 }
@@ -59,10 +59,10 @@ sub serve {
 # The edge lets this process end once the supervisor has ended. An edge that was killed as well does not, so
 # this process ends by itself when its pipe has been closed for as long as an edge may take
 sub _leaves {
-    my ( $class, $worker, $alive ) = @_;
+    my ( $class, $worker, $lifeline ) = @_;
     my $times = 0;
     return sub {
-        vec( my $read = '', fileno $alive, 1 ) = 1;
+        vec( my $read = '', fileno $lifeline, 1 ) = 1;
         return if !select $read, undef, undef, 0;    # nothing is ever written to it
         return if $times++ < 1;
         return { $worker->handlers }->{TERM}->('TERM');

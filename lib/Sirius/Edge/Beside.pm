@@ -106,7 +106,7 @@ sub _begin {
     }
     push @words, 'gate=' . fileno $gate if $gate;
     my @handles
-        = ( @{$self}{qw(alive common report sleepers)}, $gate, $place->theirs, $self->bells );
+        = ( @{$self}{qw(lifeline common report sleepers)}, $gate, $place->theirs, $self->bells );
     my @open = ( $self->_board, map { fileno $_ } grep {defined} @handles );
     push @open, grep {defined} map { $_->fd } @{ $self->{listeners} }, grep {defined} $self->{access_log};
     $self->_part($place) if $place->pid;

@@ -106,15 +106,15 @@ sub for_keeper {
     my $conf   = $self->{supervisor}->conf;
     my $title  = $conf->{proctitle} ? Sirius::OS::Title->words( $conf, 'keeper' ) : 'sirius-edge';
     my %number = (
-        control => $self->{alive} && fileno $self->{alive},
-        detach  => $conf->{daemonize} ? 1 : undef,
-        name    => 'keeper',
-        report  => fileno $self->{report},
+        lifeline => $self->{lifeline} && fileno $self->{lifeline},
+        detach   => $conf->{daemonize} ? 1 : undef,
+        name     => 'keeper',
+        report   => fileno $self->{report},
         map { $_->ids } grep {defined} $self->{supervisor}->privileges
     );
     my @words = grep {/\A(?:layout|sandbox)=/} @{ $self->{settings} };
     return $title, [ @words, Sirius::Edge::Settings->words(%number) ],
-        grep {defined} @{$self}{qw(alive report)};
+        grep {defined} @{$self}{qw(lifeline report)};
 }
 
 # Tells others since when that edge does not respond; 0: it does
@@ -419,7 +419,7 @@ sub _descriptors {
     my ($board) = $self->_board;
     my %number = (
         $self->_log($place),
-        control    => $self->{alive} && fileno $self->{alive},
+        lifeline   => $self->{lifeline} && fileno $self->{lifeline},
         detach     => $self->{supervisor}->conf->{daemonize} ? 1 : undef,
         edge       => $place->number,
         name       => $self->{role},
@@ -486,7 +486,7 @@ sub _insist {
 sub _of {
     my ( $class, $supervisor, %own ) = @_;
     my $self = bless {
-        ( map { $_ => $supervisor->$_ } qw(access_log alive conf listeners scoreboard) ),
+        ( map { $_ => $supervisor->$_ } qw(access_log conf lifeline listeners scoreboard) ),
         role       => 'edge',
         said       => '',
         supervisor => $supervisor,
@@ -575,7 +575,7 @@ sub _start {
     my ( $self, $place, $limit ) = @_;
     my $supervisor = $self->{supervisor};
     $place->be( $place->role, undef, $self->program ) if !$place->program;
-    my @handles = ( @{$self}{qw(alive common report sleepers)}, $place->theirs, $self->bells );
+    my @handles = ( @{$self}{qw(lifeline common report sleepers)}, $place->theirs, $self->bells );
     push @handles, grep {defined} map { $_->fh } grep {defined} $self->{access_log};
     my $keys = $self->{keeper} && $self->{keeper}->line;
     return 'there is no keeper of keys yet' if $self->{keeper} && !$keys;
@@ -726,7 +726,7 @@ Makes the edges write the reopened access log to this descriptor.
   my $edge = Sirius::Edge::Group->new( $supervisor, $rows, %own );
 
 For as many workers as there are C<$rows>. Makes what the edge and the workers share, and starts nothing. Where it is not the one of
-the whole server, C<%own> has what differs: C<access_log>, C<conf>, C<listeners> and C<scoreboard>, which may be undef; C<alive>, a
+the whole server, C<%own> has what differs: C<access_log>, C<conf>, C<listeners> and C<scoreboard>, which may be undef; C<lifeline>, a
 handle whose end of file tells it to end; C<role>, its name in F<ps>; C<said>, how its lines in the log begin; C<tell>, called with
 the PID of a worker, C<broken>, C<slow> or C<timeout>, and why; C<number>, how many edges there are (1).
 

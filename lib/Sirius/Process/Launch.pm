@@ -101,7 +101,7 @@ sub take {
         if defined $state->{edge_log} && $is ne $state->{edge_log};
     return Sirius::Process::Pool->new(
         %args,
-        alive      => $fh->( $state->{alive} ),
+        lifeline   => $fh->( $state->{lifeline} // $state->{alive} ),
         sleepers   => $fh->( $state->{sleepers} ),
         listeners  => [ map { Sirius::Listen::Listener->described($_) } @{ $state->{listeners} } ],
         access_log => $access,
@@ -146,7 +146,7 @@ sub _become {
     my $text        = Sirius::OS::Inherit->give(
         {   %plain,
             ( map { $_ => fileno $handles->{$_} } keys %$handles ),
-            alive      => fileno $supervisor->alive,
+            lifeline   => fileno $supervisor->lifeline,
             edge_log   => $supervisor->edge && ( $supervisor->conf->{access_log} // '' ),
             sleepers   => fileno $supervisor->sleepers,
             fixed      => $supervisor->fixed,
@@ -155,7 +155,7 @@ sub _become {
             pid        => POSIX::getpid(),
             scoreboard => $descriptors[0],
         },
-        $supervisor->alive,
+        $supervisor->lifeline,
         $supervisor->sleepers,
         values %$handles,
         ( $pipe ? $pipe->fh : () ),

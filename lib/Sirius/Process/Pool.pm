@@ -99,7 +99,7 @@ sub run {
     $self->{oom_kills} = Sirius::OS::Proc->oom_kills;
     @{$self}{qw(news report)} = _pipe();
     $self->{loop}->watch($_) for @{$self}{qw(news supervisor)};
-    $self->{loop}->watch( $self->{alive}, 'end' );
+    $self->{loop}->watch( $self->{lifeline}, 'end' );
     $self->{reaper} = Sirius::OS::Reaper->new;
     $self->{loop}->add( $self, $self->{reaper} );
 
@@ -218,9 +218,9 @@ sub _claim {
 # When the supervisor has ended, for whatever reason, the server has to end
 sub _check_alive {
     my $self = shift;
-    return if $self->{orphaned} || !_ended( $self->{alive} );
+    return if $self->{orphaned} || !_ended( $self->{lifeline} );
     $self->{orphaned} = 1;
-    $self->{loop}->unwatch( $self->{alive} );
+    $self->{loop}->unwatch( $self->{lifeline} );
     Sirius::Log->error( "the supervisor (PID $self->{supervisor_pid}) is gone: "
             . 'finishing the requests, then stopping; start the server again' )
         if $self->_tells;
@@ -623,7 +623,7 @@ sub _tells {
 # What this process cannot do without: which files its descriptors are. The application may have closed one, and have another there
 sub _descriptors {
     my $self    = shift;
-    my @handles = map { fileno $_ } @{$self}{qw(alive news report)};
+    my @handles = map { fileno $_ } @{$self}{qw(lifeline news report)};
     my @numbers = ( @handles, $self->_sockets, $self->{scoreboard}->descriptor );
     return join q( ), map { join q(:), $_, ( POSIX::fstat($_) )[ 0, 1 ] } @numbers;
 }
@@ -696,7 +696,7 @@ Sirius::Process::Pool - the workers of one loading of the application
   use Sirius::Process::Pool;
 
   my $status = Sirius::Process::Pool->new(
-      alive      => $pipe,
+      lifeline => $pipe,
       app        => $app,
       conf       => Sirius::Config::Settings->parse({ workers => 4 }),
       listeners  => \@listeners,
@@ -745,7 +745,7 @@ The times at which there is something to do, for L<Sirius::OS::Loop/add>.
 
 =head2 new
 
-C<alive>, the handle whose end of file tells that the supervisor is gone; C<audience>, a descriptor that the application holds for the
+C<lifeline>, the handle whose end of file tells that the supervisor is gone; C<audience>, a descriptor that the application holds for the
 server (L<Sirius::Dev::Audience>); C<app>, or C<builder> (a sub that makes it, called in
 each worker); C<conf>, a hash from L<Sirius::Config::Options>; C<listeners>, C<scoreboard> and C<sleepers>; C<number>; C<reload>, true when
 another generation serves meanwhile; C<loop>, a L<Sirius::OS::Loop> to go on with; C<supervisor>, where to write "up"

@@ -33,7 +33,7 @@ sub new {
     $self->{backoff} = Sirius::Base::Backoff->new( interval => $conf->{err_respawn_interval} );
     $self->{edge}    = Sirius::Edge::Beside->new(
         $supervisor, 1,
-        alive      => undef,
+        lifeline   => undef,
         conf       => { %$conf, graceful_timeout => UNLIMITED },
         scoreboard => $board,
     );

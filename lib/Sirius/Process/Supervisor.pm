@@ -48,8 +48,6 @@ sub admin { return shift->{admin} }
 
 sub alerts { return shift->{alerts} }
 
-sub alive { return shift->{alive} }
-
 # Once, when the first worker is ready
 sub announce {
     my $self = shift;
@@ -112,14 +110,14 @@ sub forked {
     $self->{theirs}->restore;
     $self->{admin}->close;
     $self->{log_pipe}->release if $self->{log_pipe};
-    delete @{$self}{qw(life control)};
+    delete @{$self}{qw(control lifeline_writer)};
     $self->{access_log}->forget if delete $self->{edge} && $self->{access_log};
     $self->{pid_file}->release  if $self->{pid_file};
     $_->forget for @{ $self->{listeners} };     # the edges accept
     $_->forked for @{$self}{qw(loop reaper)};
     return
         map { $_ => $self->{$_} }
-        qw(access_log alive app builder conf daemon listeners loop privileges scoreboard sleepers);
+        qw(access_log app builder conf daemon lifeline listeners loop privileges scoreboard sleepers);
 }
 
 sub generations { return shift->{reload} }
@@ -136,7 +134,9 @@ sub is_awaited {
 
 sub is_stopping { return shift->{stopping} }
 
-sub life { return shift->{life} }
+sub lifeline { return shift->{lifeline} }
+
+sub lifeline_writer { return shift->{lifeline_writer} }
 
 sub listeners { return shift->{listeners} }
 
@@ -276,7 +276,7 @@ sub serve {
     $self->{systemd}->only_if( sub { $own->{stopping} || !$own->{announced} || $own->{edge}->serves } );
     my $clean = eval { $self->_supervise; 1 };
     my ( $error, $status ) = ( $@, $! + 0 );
-    delete @{$self}{qw(alive life control)};
+    delete @{$self}{qw(control lifeline lifeline_writer)};
     $self->_clean_up;
     $self->_say_stopped if $clean;
     $loop->release;
@@ -358,7 +358,7 @@ sub _run_many {
     $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots, 2 * $self->{conf}{edges} );
     $self->{scoreboard}->workers( $self->{conf}{workers} );
 
-    @{$self}{qw(alive life)} = _pipe();
+    @{$self}{qw(lifeline lifeline_writer)} = _pipe();
     $self->{edge}
         = Sirius::Edge::Group->new( $self, $self->{scoreboard}->slots, number => $self->{conf}{edges} );
     $self->{sleepers} = $self->{edge}->workers;
@@ -674,10 +674,10 @@ One worker more, one less.
 
 =head1 METHODS
 
-=head2 access_log, admin, alerts, alive, app, builder, commands, conf, control, edge, fixed, generations, life, listeners, log_pipe, loop, pid_file, privileges, reaper, scoreboard, sleepers, systemd
+=head2 access_log, admin, alerts, app, builder, commands, conf, control, edge, fixed, generations, lifeline, lifeline_writer, listeners, log_pipe, loop, pid_file, privileges, reaper, scoreboard, sleepers, systemd
 
-What those that work for the supervisor need of it. C<generations> is its L<Sirius::Process::Reload>; C<alive> and C<life> are the
-ends of the pipe whose end of file says that it is gone.
+What those that work for the supervisor need of it. C<generations> is its L<Sirius::Process::Reload>; C<lifeline> and C<lifeline_writer>
+are the ends of the pipe whose end of file says that it is gone.
 
 =head2 announce
 
