@@ -483,9 +483,9 @@ OUTPUT:
 MODULE = Sirius    PACKAGE = Sirius::Scoreboard
 
 SV *
-new(const char *class, UV slots, UV edges = 0)
+new(const char *class, UV rows, UV edges = 0)
 CODE:
-    sr_scoreboard *s = sr_scoreboard_new((uint32_t)slots, (uint32_t)edges);
+    sr_scoreboard *s = sr_scoreboard_new((uint32_t)rows, (uint32_t)edges);
     PERL_UNUSED_VAR(class);
     if (!s)
         sirius_not_created(aTHX_ "the memory that processes share", errno, "memfd_create, mmap");
@@ -543,18 +543,18 @@ OUTPUT:
     RETVAL
 
 UV
-slots(sr_scoreboard *self)
+rows(sr_scoreboard *self)
 CODE:
     RETVAL = self->slots;
 OUTPUT:
     RETVAL
 
 HV *
-row(sr_scoreboard *self, UV slot)
+row(sr_scoreboard *self, UV number)
 CODE:
-    if (slot >= self->slots)
-        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
-    RETVAL = sirius_board_row(aTHX_ &self->rows[slot]);
+    if (number >= self->slots)
+        croak("Sirius::Scoreboard: there is no row %" UVuf, number);
+    RETVAL = sirius_board_row(aTHX_ &self->rows[number]);
 OUTPUT:
     RETVAL
 
@@ -589,26 +589,26 @@ OUTPUT:
     RETVAL
 
 void
-release(sr_scoreboard *self, UV slot)
+release(sr_scoreboard *self, UV number)
 CODE:
-    if (slot >= self->slots + self->edges)
-        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
-    sr_scoreboard_release(self, (uint32_t)slot);
+    if (number >= self->slots + self->edges)
+        croak("Sirius::Scoreboard: there is no row %" UVuf, number);
+    sr_scoreboard_release(self, (uint32_t)number);
 
 void
-ask_place(sr_scoreboard *self, UV slot)
+ask_place(sr_scoreboard *self, UV number)
 CODE:
-    if (slot >= self->slots)
-        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
-    sr_row_place_ask(&self->rows[slot]);
+    if (number >= self->slots)
+        croak("Sirius::Scoreboard: there is no row %" UVuf, number);
+    sr_row_place_ask(&self->rows[number]);
 
 void
-place(sr_scoreboard *self, UV slot)
+place(sr_scoreboard *self, UV number)
 PPCODE:
-    if (slot >= self->slots)
-        croak("Sirius::Scoreboard: there is no row %" UVuf, slot);
+    if (number >= self->slots)
+        croak("Sirius::Scoreboard: there is no row %" UVuf, number);
     char told[SR_PLACE_MAX];
-    const sr_row *row = &self->rows[slot];
+    const sr_row *row = &self->rows[number];
     uint32_t line = 0;
     UV read_line = 0;
     SV *file = sirius_place(aTHX_ atomic_load_explicit(&row->pid, memory_order_relaxed), &read_line);
@@ -657,9 +657,9 @@ OUTPUT:
     RETVAL
 
 bool
-occupy(sr_scoreboard *self, UV slot, IV claimer)
+occupy(sr_scoreboard *self, UV number, IV claimer)
 CODE:
-    RETVAL = sr_scoreboard_occupy(self, (uint32_t)slot, (int32_t)claimer);
+    RETVAL = sr_scoreboard_occupy(self, (uint32_t)number, (int32_t)claimer);
 OUTPUT:
     RETVAL
 

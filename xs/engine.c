@@ -134,8 +134,8 @@ SV *sirius_new(pTHX_ HV *hv)
         s->board = INT2PTR(sr_scoreboard *, SvIV(SvRV(*board)));
         s->scoreboard = SvREFCNT_inc(SvRV(*board)); /* counted, as global destruction frees in any order */
     }
-    uint32_t slot = (uint32_t)number(aTHX_ hv, "slot");
-    s->row = s->board && slot < s->board->slots ? &s->board->rows[slot] : &s->no_row;
+    uint32_t row = (uint32_t)number(aTHX_ hv, "row");
+    s->row = s->board && row < s->board->slots ? &s->board->rows[row] : &s->no_row;
     s->max_requests = number(aTHX_ hv, "max_requests");
     s->soon_requests = number(aTHX_ hv, "soon_requests");
     s->max_rss = number(aTHX_ hv, "max_rss");
@@ -143,7 +143,7 @@ SV *sirius_new(pTHX_ HV *hv)
     if (log && SvROK(*log) && SvTYPE(SvRV(*log)) == SVt_PVHV)
         sirius_accesslog_open(aTHX_ s, (HV *)SvRV(*log));
     listen_all(aTHX_ hv, s);
-    sirius_work_open(aTHX_ s, (int)SvIV(conf(aTHX_ hv, "sleepers")), slot,
+    sirius_work_open(aTHX_ s, (int)SvIV(conf(aTHX_ hv, "sleepers")), row,
                      (uint32_t)number(aTHX_ hv, "generation"));
     if (!watching_forks)
         pthread_atfork(about_to_fork, NULL, forked_child);

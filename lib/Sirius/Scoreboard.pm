@@ -140,13 +140,13 @@ scoreboard, or one of a version of Sirius with another layout.
 
 =head2 ask_place
 
-  $board->ask_place($slot);
+  $board->ask_place($row);
 
 Forgets what L</place> knows about a worker. Call it before sending C<USR2> to the worker.
 
 =head2 claim
 
-  my $slot = $board->claim($generation);
+  my $row = $board->claim($generation);
 
 Returns a free row for a worker that is about to be forked, or -1 if there is none.
 
@@ -241,7 +241,7 @@ An application that also runs under other servers checks C<< Sirius::Scoreboard-
 
 =head2 new
 
-  my $board = Sirius::Scoreboard->new( $slots, $edges );
+  my $board = Sirius::Scoreboard->new( $rows, $edges );
 
 Creates a scoreboard with that many rows for workers and for edges.
 
@@ -251,14 +251,14 @@ Returns the numbers of the rows that have a worker.
 
 =head2 occupy
 
-  $board->occupy( $slot, $pid ) or die;
+  $board->occupy( $row, $pid ) or die;
 
 Called by the worker before anything else. C<$pid> is the process that claimed the row for it. Returns false if that process was
 killed and its claim was released, because another worker may have the row by now.
 
 =head2 place
 
-  my ( $file, $line ) = $board->place($slot);
+  my ( $file, $line ) = $board->place($row);
 
 Returns the file and line of the Perl statement that a worker, forked by this process, is running. They are read from the memory
 of the worker, which may be stopped or running C code. If the kernel does not allow that, they are what the handler of C<USR2> has
@@ -266,7 +266,7 @@ stored since L</ask_place>, with the last 128 bytes of the file name. Returns no
 
 =head2 release
 
-  $board->release($slot);
+  $board->release($row);
 
 Frees the row of a worker or edge that has exited. Connections that an edge still had count as closed by an C<error>.
 
@@ -282,7 +282,7 @@ wrote to STDERR.
 
 =head2 row
 
-  my $row = $board->row($slot);
+  my $values = $board->row($row);
 
 Returns a hash: C<pid>; C<generation>; C<state>, which is C<starting>, C<idle>, C<busy>, C<draining> or C<free>; C<since>, when the
 state began (monotonic seconds). The figures of connections are in the rows of the edges: see L</edge>.
@@ -295,7 +295,7 @@ no response. If the worker is idle, that request ended at C<since>.
 
 About all workers that had this row: C<requests>, how many they have served.
 
-=head2 slots
+=head2 rows
 
 Returns the number of rows for workers.
 
@@ -316,7 +316,7 @@ The time in seconds since 1970, and of the monotonic clock that the rows use.
 
 =item C<workers>
 
-The rows of all workers as returned by L</row>, with C<slot>, and C<rss>, the resident memory of the worker in bytes.
+The rows of all workers as returned by L</row>, with C<slot>, the number of the row, and C<rss>, the resident memory of the worker in bytes.
 
 =item C<totals>, C<latency>, C<queue>
 

@@ -209,7 +209,7 @@ sub _engine_conf {
         report       => $self->{report}       ? fileno $self->{report} : -1,
         scoreboard   => $self->{scoreboard},
         sleepers     => fileno $self->{sleepers},
-        slot         => $self->{slot},
+        row          => $self->{row},
     };
 }
 
@@ -359,7 +359,7 @@ Sirius::Worker - a worker: takes requests, calls the application, handles signal
       listeners  => \@listeners,
       tell       => sub {...},
       scoreboard => Sirius::Scoreboard->new(1),
-      slot       => 0,
+      row        => 0,
   );
   my %handlers = $worker->handlers;
   local @SIG{ keys %handlers } = values %handlers;
@@ -425,7 +425,7 @@ C<app>, or C<builder> (a sub that returns the application, called in L</run>); C
 started itself and L<Sirius::Process::Single> looks after; C<conf>, a hash from L<Sirius::Config::Options>;
 C<listeners>, L<Sirius::Listen::Listener> objects;
 C<multiprocess>; C<repeats>, requests of the warm-up (L<Sirius::App::WarmUp/repeats>);
-C<report>, a handle for what the engine itself has to tell; C<scoreboard> and C<slot>; C<tell>, called with
+C<report>, a handle for what the engine itself has to tell; C<scoreboard> and C<row>, the number of its row there; C<tell>, called with
 C<ready> when connections are served from now on, with C<soon> and a reason when a successor should be made ready,
 with C<retiring> when no more are taken, and with C<edge> when that of C<beside> has ended.
 

@@ -214,7 +214,7 @@ sub {
         Sirius::Scoreboard->mark( bless [], 'Labels' );
         POSIX::_exit(0) if $child;
         my $board = Sirius::Scoreboard->current;
-        my ($row) = grep { $_->{pid} == $$ } map { $board->row($_) } 0 .. $board->slots - 1;
+        my ($row) = grep { $_->{pid} == $$ } map { $board->row($_) } 0 .. $board->rows - 1;
         return [ 200, [], ["$row->{mark} in $$"] ];
     }
     return sub {

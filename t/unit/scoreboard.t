@@ -21,7 +21,7 @@ is error( sub { Sirius::Scoreboard->mark('x') } ), '', 'a mark is no error anywh
 
 my $board = Sirius::Scoreboard->new(3);
 is_deeply( Sirius::Scoreboard->current, $board, 'the one of this process' );
-is $board->slots, 3, 'its rows';
+is $board->rows, 3, 'its rows';
 is_deeply [ $board->occupied ], [], 'nobody is there';
 
 subtest 'a snapshot' => sub {
@@ -73,10 +73,10 @@ subtest 'a snapshot' => sub {
 };
 
 subtest 'rows' => sub {
-    my $slot = $board->claim(7);
-    is $slot, 0, 'claimed for a worker';
+    my $number = $board->claim(7);
+    is $number, 0, 'claimed for a worker';
     is_deeply [ $board->occupied ], [], 'who is not there yet';
-    my $row = $board->row($slot);
+    my $row = $board->row($number);
     is_deeply $row,
         {
         ( map { $_ => 0 } qw(began last_status requests since) ),
@@ -88,12 +88,12 @@ subtest 'rows' => sub {
         'all of a row';
     like error( sub { $board->row(3) } ),     qr/there is no row 3/, 'no such row';
     like error( sub { $board->release(3) } ), qr/there is no row 3/, 'nor there';
-    ok !$board->occupy( $slot, $$ + 1 ), 'for no child of another process';
-    ok $board->occupy( $slot,  $$ ),     'for one of this';
-    is_deeply [ $board->occupied ], [$slot], 'which is there then';
-    ok !$board->occupy( $slot, $$ ), 'once';
-    $board->release($slot);
-    is $board->row($slot)->{pid}, 0, 'free again';
+    ok !$board->occupy( $number, $$ + 1 ), 'for no child of another process';
+    ok $board->occupy( $number,  $$ ),     'for one of this';
+    is_deeply [ $board->occupied ], [$number], 'which is there then';
+    ok !$board->occupy( $number, $$ ), 'once';
+    $board->release($number);
+    is $board->row($number)->{pid}, 0, 'free again';
 };
 
 subtest 'ends of workers' => sub {
@@ -126,8 +126,8 @@ subtest 'edges' => sub {
     is $with->edge_row(1)->{hangs_since}, 0, 'unless it has ended';
     like error( sub { $with->edge_hangs( 2, 1 ) } ), qr/there is no edge 2/, 'no such place';
     is $with->snapshot->{edges_wanted}, 1, 'the second place is for the one that replaces the first';
-    my $slot = $with->claim(1);
-    $with->occupy( $slot, $$ );
+    my $number = $with->claim(1);
+    $with->occupy( $number, $$ );
     my ($worker) = @{ $with->snapshot->{workers} };
     is_deeply [ grep { exists $worker->{$_} } qw(bytes connections given idle taken waiting) ], [],
         'and its workers have no connections';

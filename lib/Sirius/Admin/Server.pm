@@ -44,7 +44,7 @@ sub serve {
         listeners  => [ map { Sirius::Listen::Listener->described($_) } @{ $state->{listeners} } ],
         scoreboard => Sirius::Scoreboard->new(1),
         sleepers   => Sirius::OS::Inherit->take_handle( $state->{sleepers} ),
-        slot       => 0,
+        row        => 0,
         tell       => sub {''},    # workers would report the same trouble, so this process need not
     );
     $SIG{USR1} = { $worker->handlers }->{USR1};

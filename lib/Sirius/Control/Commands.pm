@@ -119,10 +119,12 @@ sub _status {
         listeners          => [ map { $_->url } @{ $supervisor->listeners } ],
         now                => now(),
         pid                => $$,
-        rows               => [ grep { $_->{pid} > 0 } $supervisor->rows ],
-        state              => $supervisor->is_stopping ? 'stopping' : 'running',
-        version            => Sirius->VERSION,
-        workers            => $board->workers,
+
+        # the name under which it is published
+        rows    => [ map { +{ slot => delete $_->{row}, %$_ } } grep { $_->{pid} > 0 } $supervisor->rows ],
+        state   => $supervisor->is_stopping ? 'stopping' : 'running',
+        version => Sirius->VERSION,
+        workers => $board->workers,
     );
     return $reply->( { ok => 1, status => \%status } );
 }

@@ -342,7 +342,7 @@ sub _ended {
     my %had = $place->ended;
     my ( $role, $ready ) = @had{qw(role ready)};
     $self->_part($place);
-    $self->{scoreboard}->release( $self->{scoreboard}->slots + $place->number ) if $self->{scoreboard};
+    $self->{scoreboard}->release( $self->{scoreboard}->rows + $place->number ) if $self->{scoreboard};
     $self->_count( $status, $role ne 'retires' && !$self->{stopping} ? '' : 'stopped' );
     return $self->_over_when_last if $self->{stopping};
     my $how = "$self->{said}edge $pid " . Sirius::OS::ExitStatus->words( $status, 'status 0' );

@@ -147,10 +147,10 @@ sub _active {
 }
 
 sub _become_worker {
-    my ( $self, $slot, $worker, $handlers, $title, $generation ) = @_;
+    my ( $self, $row, $worker, $handlers, $title, $generation ) = @_;
     my $status = 1;
     eval {
-        $self->{scoreboard}->occupy( $slot, $generation ) or die "its generation was killed\n";
+        $self->{scoreboard}->occupy( $row, $generation ) or die "its generation was killed\n";
         close $self->{news};
         close $self->{supervisor};
 
@@ -171,7 +171,7 @@ sub _become_worker {
 
 sub _bury {
     my ( $self, $worker, $status ) = @_;
-    $self->{scoreboard}->release( $worker->slot );
+    $self->{scoreboard}->release( $worker->row );
     my $signal = $status & 127;
     my $hung   = $signal == 9 && $worker->hung;
     my $why    = $hung || $worker->leaves || $worker->done || '';    # why it was asked to end
@@ -205,14 +205,14 @@ sub _bury {
 # Fewer are free while many workers retire slowly; the next one that ends brings us back here
 sub _claim {
     my ( $self, $number ) = @_;
-    my @slots;
-    while ( @slots < $number ) {
-        my $slot = $self->{scoreboard}->claim( $self->{number} );
-        last if $slot < 0;
-        push @slots, $slot;
+    my @rows;
+    while ( @rows < $number ) {
+        my $row = $self->{scoreboard}->claim( $self->{number} );
+        last if $row < 0;
+        push @rows, $row;
         $self->{owed}-- if $self->{owed};
     }
-    return @slots;
+    return @rows;
 }
 
 # When the supervisor has ended, for whatever reason, the server has to end
@@ -280,7 +280,7 @@ sub _heed {
 # Whether it has a request, in whatever state it is
 sub _is_busy {
     my ( $self, $worker ) = @_;
-    return 0 < $self->{scoreboard}->row( $worker->slot )->{began};
+    return 0 < $self->{scoreboard}->row( $worker->row )->{began};
 }
 
 # Whether nobody has told it to end: the edge does so when it has answered all requests
@@ -337,7 +337,7 @@ sub _leave_terminal {
 
 # Before the fork, as a worker shares only what it does not write
 sub _new_worker {
-    my ( $self, $slot ) = @_;
+    my ( $self, $row ) = @_;
     my $listened = $self->_is_listened_to;
     weaken( my $own = $self );
     my $worker = Sirius::Worker->new(
@@ -345,7 +345,7 @@ sub _new_worker {
         generation   => $self->{number},
         multiprocess => 1,
         report       => $self->{report},
-        slot         => $slot,
+        row          => $row,
         tell         => sub {
             my $heard = $own->_tell_generation(@_);
             if ( $_[0] eq 'ready' ) {
@@ -433,9 +433,9 @@ sub _schedule {
     return ( $worker->is_ready ? '' : 'it never became ready; ' ) . sprintf 'next attempt in %g s', $delay;
 }
 
-# One worker for each of these slots
+# One worker for each of these rows
 sub _spawn {
-    my ( $self, @slots ) = @_;
+    my ( $self, @rows ) = @_;
 
     $self->_run_hook('before_fork');
     Sirius::App::ForkCheck->warn_once( $self->_sockets );
@@ -446,11 +446,11 @@ sub _spawn {
     weaken( my $own = $self );
     $self->{codes} = [
         map {
-            my $slot     = $_;
-            my $worker   = $own->_new_worker($slot);
+            my $row      = $_;
+            my $worker   = $own->_new_worker($row);
             my %handlers = $worker->handlers;
-            sub { exit $own->_become_worker( $slot, $worker, \%handlers, $title, $generation ) }
-        } @slots
+            sub { exit $own->_become_worker( $row, $worker, \%handlers, $title, $generation ) }
+        } @rows
     ];
     my @children = Sirius::OS::Child->fork_all( @{ $self->{codes} } );
     my $errno    = $! + 0;
@@ -460,20 +460,20 @@ sub _spawn {
         my $handle = Sirius::Process::WorkerHandle->new(
             $child,
             load_timeout => $self->{conf}{load_timeout},
-            slot         => shift @slots
+            row          => shift @rows
         );
         $self->{workers}{ $child->pid } = $handle;
         $self->{recycling}->begin($handle);
         $self->{backoff}->started;
     }
-    return if !@slots;
+    return if !@rows;
     local $! = $errno;
     Sirius::Log->error(
         sprintf 'cannot fork a worker: %s; next attempt in %g s',
         Sirius::OS::Child->failure,
         $self->{backoff}->failed
     );
-    $self->{scoreboard}->release($_) for @slots;
+    $self->{scoreboard}->release($_) for @rows;
     return;
 }
 
@@ -483,9 +483,9 @@ sub _spawn_due {
     my $missing = $self->_missing;
     while ( $missing > 0 ) {
         last if $self->_trying || now() < $self->{backoff}->at;
-        my @slots = $self->_claim( $self->_forks_together ? $missing : 1 ) or last;
-        $missing -= @slots;
-        $self->_spawn(@slots);
+        my @rows = $self->_claim( $self->_forks_together ? $missing : 1 ) or last;
+        $missing -= @rows;
+        $self->_spawn(@rows);
     }
     return;
 }

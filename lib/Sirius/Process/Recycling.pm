@@ -65,7 +65,7 @@ sub new {
 sub overdue {
     my ( $self, $worker, $what ) = @_;
     Sirius::Log->error( 'worker ' . $worker->pid . ": $what" );
-    $self->{board}->ask_place( $worker->slot );
+    $self->{board}->ask_place( $worker->row );
     $worker->asked_to_trace;    # it says where it is, if Perl still runs
     $worker->leave(OVERDUE);
     my $end = sub {
@@ -79,7 +79,7 @@ sub overdue {
 # It has not said where it is: it is in C code that signals do not interrupt, or that does not return to perl
 sub _tell_place {
     my ( $self, $worker ) = @_;
-    my ( $file, $line )   = $self->{board}->place( $worker->slot );
+    my ( $file, $line )   = $self->{board}->place( $worker->row );
     my $text = join ', ', Sirius::OS::Proc->waits( $worker->pid ),
         defined $file ? 'called from ' . $file =~ s/[^\x20-\x7e]/?/gr . " line $line" : ();
     Sirius::Log->note( 'worker '

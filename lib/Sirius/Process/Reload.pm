@@ -358,9 +358,9 @@ sub _forget {
     $self->_hear($generation);
     $self->{generations} = [ grep { $_ != $generation } @{ $self->{generations} } ];
     delete $self->{loading} if $generation == ( $self->{loading} || 0 );
-    $supervisor->alerts->begin;                       # nobody has passed on the last reports of its workers
+    $supervisor->alerts->begin;                      # nobody has passed on the last reports of its workers
     $supervisor->loop->unwatch($_) for $generation->handles;
-    $supervisor->scoreboard->release( $_->{slot} )    # claimed, and killed before the fork
+    $supervisor->scoreboard->release( $_->{row} )    # claimed, and killed before the fork
 
         for grep { $_->{pid} < 0 && $_->{generation} == $number } $supervisor->rows;
     return;

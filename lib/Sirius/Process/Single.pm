@@ -43,7 +43,7 @@ sub new {
         beside     => $self->{edge},
         scoreboard => $board,
         sleepers   => $self->{edge}->workers,
-        slot       => 0,
+        row        => 0,
         tell       => sub { $own->_heard(@_) },
     );
     return $self;

@@ -45,7 +45,7 @@ sub _look {
 
 sub _is_at {
     my ( $self, $worker, $ready_at ) = @_;
-    my $row = $self->{board}->row( $worker->slot );
+    my $row = $self->{board}->row( $worker->row );
     return $row->{pid} == $worker->pid && $row->{began} && abs( $row->{began} - $ready_at ) < 1e-6;
 }
 

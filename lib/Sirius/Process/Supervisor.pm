@@ -221,7 +221,7 @@ sub resume {
 sub rows {
     my $self  = shift;
     my $board = $self->{scoreboard};
-    return map { +{ %{ $board->row($_) }, slot => $_ } } 0 .. $board->slots - 1;
+    return map { +{ %{ $board->row($_) }, row => $_ } } 0 .. $board->rows - 1;
 }
 
 sub run {
@@ -349,18 +349,18 @@ sub tried {
 }
 
 # As many as there are rows for, with those before and after a reload at the same time
-sub workers_most { return int shift->{scoreboard}->slots / 4 }
+sub workers_most { return int shift->{scoreboard}->rows / 4 }
 
 sub _run_many {
     my $self = shift;
-    Sirius::OS::Linux->descriptors;    # the scoreboard needs one for each slot
+    Sirius::OS::Linux->descriptors;    # the scoreboard needs one for each row
     Sirius::OS::Linux->subreaper;
     $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots, 2 * $self->{conf}{edges} );
     $self->{scoreboard}->workers( $self->{conf}{workers} );
 
     @{$self}{qw(lifeline lifeline_writer)} = _pipe();
     $self->{edge}
-        = Sirius::Edge::Group->new( $self, $self->{scoreboard}->slots, number => $self->{conf}{edges} );
+        = Sirius::Edge::Group->new( $self, $self->{scoreboard}->rows, number => $self->{conf}{edges} );
     $self->{sleepers} = $self->{edge}->workers;
     my $path = $self->{conf}{control};
     $self->{control} = $self->{succession}->open( control => sub { Sirius::Control::Server->new($path) } )
@@ -444,7 +444,7 @@ sub _quiet {
 sub _orphan_ended {
     my ( $self, $pid, $status ) = @_;
     for my $row ( grep { $_->{pid} == $pid } $self->rows ) {
-        $self->{scoreboard}->release( $row->{slot} );
+        $self->{scoreboard}->release( $row->{row} );
         $self->{scoreboard}->exited( Sirius::OS::ExitStatus->kind( $status, $status ? '' : 'drained' ) );
     }
     return;

@@ -73,14 +73,14 @@ sub retire {
     return $self->signal('TERM');
 }
 
+sub row { return shift->{row} }
+
 sub signal {
     my ( $self, $name ) = @_;
     return $self->{child}->signal($name);
 }
 
 sub since { return shift->{child}->since }
-
-sub slot { return shift->{slot} }
 
 # While a hook runs, its own time limit applies, not that of loading
 sub _in_hook {
@@ -120,7 +120,7 @@ Sirius::Process::WorkerHandle - a worker, as the process that has forked it sees
 
 =head1 SYNOPSIS
 
-  my $worker = Sirius::Process::WorkerHandle->new( $child, slot => 3, load_timeout => 300 );
+  my $worker = Sirius::Process::WorkerHandle->new( $child, row => 3, load_timeout => 300 );
   $worker->heard('ready');
   $worker->retire if $worker->leaves;
 
@@ -179,7 +179,7 @@ It is to leave, for this reason, when another is ready.
 
 =head2 new
 
-  my $worker = Sirius::Process::WorkerHandle->new( $child, slot => $number, load_timeout => $seconds );
+  my $worker = Sirius::Process::WorkerHandle->new( $child, row => $number, load_timeout => $seconds );
 
 =head2 pid
 
@@ -189,6 +189,10 @@ The PID of the worker.
 
 Tells it to leave (C<TERM>).
 
+=head2 row
+
+The number of its row in the scoreboard.
+
 =head2 signal
 
   $worker->signal('TERM');
@@ -196,10 +200,6 @@ Tells it to leave (C<TERM>).
 =head2 since
 
 When it was forked, in monotonic seconds.
-
-=head2 slot
-
-Its row of the scoreboard.
 
 =head1 SEE ALSO
 

@@ -45,7 +45,7 @@ Makes L</serve> return C<drained> when the present request is answered. For sign
 
   my $engine = Sirius::Worker::Engine->new( \%conf );
 
-C<listeners>, C<scoreboard>, C<slot> and C<sleepers> say for which server it works and in which row; C<access_log> is
+C<listeners>, C<row>, C<scoreboard> and C<sleepers> say for which server it works and in which row; C<access_log> is
 what L<Sirius::Log::Access/for_engine> returns, or undef; C<edge> the pidfd of an edge that this process has started
 itself, or -1; C<max_requests>, C<soon_requests> and C<max_rss> are limits, 0 for none; C<multiprocess> is for C<%env>.
 Dies if the edges cannot be reached.

@@ -201,7 +201,7 @@ sub _become_worker {
     if ($privileges) {
         eval { $privileges->drop; $privileges->umask_and_chdir; 1 } or return $self->error($@);
     }
-    my $worker = Sirius::Worker->new( conf => $conf, multiprocess => $conf->{workers} ? 1 : 0, slot => 0 );
+    my $worker = Sirius::Worker->new( conf => $conf, multiprocess => $conf->{workers} ? 1 : 0, row => 0 );
     for my $name ( $conf->{workers} ? qw(before_fork after_fork) : () ) {
         my $hook = $conf->{$name} or next;
         next if eval { $hook->( $name eq 'after_fork' ? $worker : () ); 1 };
