@@ -1,5 +1,6 @@
 #include "output.h"
 
+#include "../base/cursor.h"
 #include "../net/lease.h"
 #include "../net/nosignal.h"
 #include "../net/tempfile.h"
@@ -106,11 +107,9 @@ static bool to_memory(sr_output *o, const struct iovec *iov, int n, size_t skip,
     sr_buffer *to = o->spool ? &o->tail : &o->mem;
     if (!sr_buffer_reserve(to, rest))
         return false;
-    for (int i = 0; i < n; i++) {
-        size_t past = skip < iov[i].iov_len ? skip : iov[i].iov_len;
-        skip -= past;
-        sr_buffer_add(to, (const char *)iov[i].iov_base + past, iov[i].iov_len - past);
-    }
+    sr_cursor c = {iov, n, 0};
+    sr_cursor_skip(&c, skip);
+    to->end += sr_cursor_copy(&c, to->data + to->end, rest);
     return true;
 }
 

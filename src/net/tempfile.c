@@ -3,6 +3,7 @@
 #endif
 #include "tempfile.h"
 
+#include "../base/cursor.h"
 #include "descriptors.h"
 #include "nosignal.h"
 
@@ -110,24 +111,24 @@ ssize_t sr_tempfile_read(int fd, char *at, size_t len, off_t offset)
     return (ssize_t)got;
 }
 
-/* Fills `batch` with what follows the first `skip` bytes. Returns how many there are. */
-static int batch_of(struct iovec *batch, const struct iovec *iov, int n, size_t skip)
+/* Fills `batch` with what follows. Returns how many pieces there are. */
+static int batch_of(struct iovec *batch, sr_cursor c)
 {
     int used = 0;
-    for (int i = 0; i < n && used < BATCH; i++) {
-        size_t past = skip < iov[i].iov_len ? skip : iov[i].iov_len;
-        skip -= past;
-        if (iov[i].iov_len > past)
-            batch[used++] = (struct iovec){(char *)iov[i].iov_base + past, iov[i].iov_len - past};
+    while (c.n > 0 && used < BATCH) {
+        sr_bytes here = sr_cursor_here(&c);
+        if (here.len)
+            batch[used++] = (struct iovec){(char *)(uintptr_t)here.at, here.len};
+        sr_cursor_skip(&c, here.len);
     }
     return used;
 }
 
-static int put_all(int fd, const struct iovec *iov, int n, size_t skip, off_t offset)
+static int put_all(int fd, sr_cursor c, off_t offset)
 {
     struct iovec batch[BATCH];
     int used;
-    while ((used = batch_of(batch, iov, n, skip)) > 0) {
+    while ((used = batch_of(batch, c)) > 0) {
         ssize_t done = pwritev(fd, batch, used, offset);
         if (done < 0 && errno == EINTR)
             continue;
@@ -136,7 +137,7 @@ static int put_all(int fd, const struct iovec *iov, int n, size_t skip, off_t of
                 errno = ENOSPC;
             return -1;
         }
-        skip += (size_t)done;
+        sr_cursor_skip(&c, (size_t)done);
         offset += done;
     }
     return 0;
@@ -145,8 +146,10 @@ static int put_all(int fd, const struct iovec *iov, int n, size_t skip, off_t of
 int sr_tempfile_put(int fd, const struct iovec *iov, int n, size_t skip, off_t offset)
 {
     sr_nosignal mask;
+    sr_cursor c = {iov, n, 0};
+    sr_cursor_skip(&c, skip);
     sr_nosignal_begin(&mask);
-    int err = put_all(fd, iov, n, skip, offset);
+    int err = put_all(fd, c, offset);
     sr_nosignal_end(&mask, err < 0 ? errno : 0);
     return err;
 }

@@ -21,10 +21,7 @@ enum {
     PLAIN_MAX = SR_PLAIN_MAX,
     BODY_MAX = PLAIN_MAX + 256,   /* 5.2 */
     BATCH = 4 * PLAIN_MAX,        /* of plaintext, sealed before it is sent */
-    WIRE_MAX = 16 * 1024,         /* of replies to the peer's control messages: then nothing more is read */
     OWED_MAX = BATCH + BATCH / 8, /* a batch with its headers and tags, in records of 512 bytes too */
-    CONTROLS_MAX = 32,            /* in a row, without bytes for the caller */
-    RECORDS_MAX = 128, /* opened for one read: one may have a single byte, and costs as much as 16 KiB do */
     INPUT = 128 * 1024 + BODY_MAX + HEADER, /* of one recv */
     SPARE_MAX = 2 * (BATCH + 4096),
     GATHERED =
@@ -257,36 +254,6 @@ static void frame(framed *f, const sr_record_keys *k, const sr_record_side *side
     f->aad_len = 13;
 }
 
-/* Bytes in pieces. */
-typedef struct cursor {
-    const struct iovec *iov;
-    int n;
-    size_t skip; /* of the first */
-} cursor;
-
-static void skip(cursor *c, size_t len)
-{
-    while (c->n) {
-        size_t left = c->iov->iov_len - c->skip;
-        if (len < left) {
-            c->skip += len;
-            return;
-        }
-        len -= left;
-        c->skip = 0;
-        c->iov++;
-        c->n--;
-    }
-}
-
-static size_t left_of(const cursor *c)
-{
-    size_t sum = 0;
-    for (int i = 0; i < c->n && sum < PLAIN_MAX + c->skip; i++)
-        sum += c->iov[i].iov_len;
-    return sum - c->skip;
-}
-
 static bool wire_reserve(sr_records *r, size_t more)
 {
     if (!r->wire.data && spare.data) {
@@ -302,7 +269,7 @@ bool sr_records_put(sr_records *r, const void *at, size_t len)
 }
 
 /* Appends a record with the next `len` bytes to wire. 0 or errno. */
-static int seal(sr_records *r, uint8_t type, cursor *from, size_t len)
+static int seal(sr_records *r, uint8_t type, sr_cursor *from, size_t len)
 {
     const sr_record_keys *k = &r->keys;
     sr_record_side *side = &r->keys.out;
@@ -324,17 +291,15 @@ static int seal(sr_records *r, uint8_t type, cursor *from, size_t len)
     at += before;
     bool fine = sr_aead_begin(&r->out, f.nonce, f.aad, f.aad_len), gathers = len <= GATHERED;
     uint8_t *text = at;
-    while (fine && len) {
-        size_t some = from->iov->iov_len - from->skip;
-        const char *piece = (const char *)from->iov->iov_base + from->skip;
-        some = some < len ? some : len;
-        if (gathers)
-            memcpy(at, piece, some);
-        else
-            fine = sr_aead_add(&r->out, at, piece, some);
+    if (gathers)
+        at += sr_cursor_copy(from, at, len);
+    while (!gathers && fine && len) {
+        sr_bytes piece = sr_cursor_here(from);
+        size_t some = piece.len < len ? piece.len : len;
+        fine = sr_aead_add(&r->out, at, piece.at, some);
         at += some;
         len -= some;
-        skip(from, some);
+        sr_cursor_skip(from, some);
     }
     if (gathers && k->tls13)
         *at++ = type;
@@ -354,7 +319,7 @@ static int seal(sr_records *r, uint8_t type, cursor *from, size_t len)
 static int seal_bytes(sr_records *r, uint8_t type, const void *at, size_t len)
 {
     struct iovec iov = {(void *)(uintptr_t)at, len};
-    cursor c = {&iov, 1, 0};
+    sr_cursor c = {&iov, 1, 0};
     return seal(r, type, &c, len);
 }
 
@@ -490,7 +455,7 @@ static int key_update(sr_records *r, const uint8_t *at, size_t len)
 static int control(sr_records *r, uint8_t type, const uint8_t *at, size_t len)
 {
     bool tls13 = r->keys.tls13;
-    if (++r->controls > CONTROLS_MAX || (r->n_part && type != HANDSHAKE))
+    if (++r->controls > SR_CONTROLS_MAX || (r->n_part && type != HANDSHAKE))
         return fail(r, UNEXPECTED);
     if (type == APPLICATION)
         return 0; /* empty */
@@ -522,7 +487,7 @@ static size_t complete(const uint8_t *at, size_t len)
 static int open_all(sr_records *r, const uint8_t *at, size_t len, size_t *used, uint8_t *to, size_t room,
                     size_t *got)
 {
-    for (int records = 0; records < RECORDS_MAX && len - *used >= HEADER && !r->closed; records++) {
+    for (int records = 0; records < SR_RECORDS_MAX && len - *used >= HEADER && !r->closed; records++) {
         const uint8_t *header = at + *used;
         size_t body = (size_t)header[3] << 8 | header[4], more = 0;
         uint8_t type = 0, why = 0;
@@ -615,7 +580,7 @@ static int fetch(sr_records *r, void *to, size_t room, size_t *got)
 static bool records_clogged(const sr_transport *base)
 {
     const sr_records *r = (const sr_records *)base;
-    return sr_buffer_len(&r->wire) > WIRE_MAX + (r->owed ? OWED_MAX : 0);
+    return sr_buffer_len(&r->wire) > SR_WIRE_MAX + (r->owed ? OWED_MAX : 0);
 }
 
 static ssize_t records_read(sr_transport *base, int socket, void *to, size_t len)
@@ -690,28 +655,30 @@ static ssize_t records_peek(sr_transport *base, int socket)
 
 /* --- writing --- */
 
+size_t sr_records_repeated(sr_records *r, sr_cursor *c)
+{
+    size_t offered = sr_cursor_left(c, r->owed), some = r->owed < offered ? r->owed : offered;
+    r->owed -= some;
+    sr_cursor_skip(c, some);
+    return some;
+}
+
 static ssize_t records_write(sr_transport *base, int socket, const struct iovec *iov, int n, int flags)
 {
     static const uint8_t update[] = {KEY_UPDATE, 0, 0, 1, 0};
     sr_records *r = of(base);
-    cursor c = {iov, n, 0};
+    sr_cursor c = {iov, n, 0};
     size_t taken = 0;
     int err = r->failed || r->ended ? EPIPE : sr_buffer_len(&r->wire) ? sr_records_flush(r, flags) : 0;
     (void)socket;
-    if (!err && r->owed) {
-        size_t offered = 0;
-        for (int i = 0; i < n; i++)
-            offered += iov[i].iov_len;
-        taken = r->owed < offered ? r->owed : offered;
-        r->owed -= taken;
-        skip(&c, taken);
-    }
-    while (!err && left_of(&c)) {
+    if (!err && r->owed)
+        taken = sr_records_repeated(r, &c);
+    while (!err && sr_cursor_left(&c, PLAIN_MAX)) {
         size_t batch = 0, len;
         if (r->keys.tls13 && r->keys.out.seq >= UPDATE_AFTER &&
             (seal_bytes(r, HANDSHAKE, update, sizeof update) || !side_next(r, &r->keys.out, &r->out)))
             err = ENOMEM;
-        while (!err && batch < BATCH && (len = left_of(&c))) {
+        while (!err && batch < BATCH && (len = sr_cursor_left(&c, PLAIN_MAX))) {
             len = len < r->keys.most ? len : r->keys.most;
             err = seal(r, APPLICATION, &c, len);
             batch += err ? 0 : len;
@@ -732,10 +699,11 @@ static ssize_t records_write(sr_transport *base, int socket, const struct iovec 
     return -1;
 }
 
-static bool records_unsent(const sr_transport *base)
+bool sr_records_unsent(const sr_transport *base)
 {
     const sr_records *r = (const sr_records *)base;
-    return !r->failed && sr_buffer_len(&r->wire) > 0;
+    return !r->failed &&
+           sr_buffer_len(&r->wire) > 0; /* an alert that the socket has not taken stays unsaid */
 }
 
 static int records_end(sr_transport *base, int socket)
@@ -750,7 +718,7 @@ static int records_end(sr_transport *base, int socket)
     return sr_records_flush(r, 0);
 }
 
-static sr_bytes records_facts(const sr_transport *base)
+sr_bytes sr_records_facts(const sr_transport *base)
 {
     const sr_records *r = (const sr_records *)base;
     return sr_bytes_of(sr_buffer_at(&r->facts), sr_buffer_len(&r->facts));
@@ -796,11 +764,11 @@ static const sr_transport_ops ops = {
     .read = records_read,
     .write = records_write,
     .holds = records_holds,
-    .unsent = records_unsent,
+    .unsent = sr_records_unsent,
     .clogged = records_clogged,
     .peek = records_peek,
     .end = records_end,
-    .facts = records_facts,
+    .facts = sr_records_facts,
     .pack = records_pack,
     .free = records_free,
 };

@@ -18,11 +18,20 @@
 #ifdef SR_TLS
 
 #include "../base/buffer.h"
+#include "../base/cursor.h"
 #include "../base/list.h"
 #include "aead.h"
 #include "transport.h"
 
-enum { SR_SECRET_MAX = 48, SR_KEY_UPDATE_BYTES = 5, SR_PLAIN_MAX = 16 * 1024 /* RFC 8446 5.1 */ };
+enum {
+    SR_SECRET_MAX = 48,
+    SR_KEY_UPDATE_BYTES = 5,
+    SR_PLAIN_MAX = 16 * 1024, /* RFC 8446 5.1 */
+    SR_RECORDS_MAX =
+        128, /* opened for one read: one may have a single byte, and costs as much as 16 KiB do */
+    SR_CONTROLS_MAX = 32, /* records in a row without bytes for the caller: the peer wants to keep us busy */
+    SR_WIRE_MAX = 16 * 1024, /* of replies to the peer's control messages: then nothing more is read */
+};
 
 /* One direction. */
 typedef struct sr_record_side {
@@ -79,6 +88,13 @@ bool sr_records_put(sr_records *r, const void *at, size_t len);
 
 /* Sends wire. 0: all of it; EAGAIN: the socket is full; else why not. */
 int sr_records_flush(sr_records *r, int flags);
+
+/* The caller offers again what is in wire and has left it by now (`owed`): moves behind it. Returns how many bytes that is. */
+size_t sr_records_repeated(sr_records *r, sr_cursor *c);
+
+/* As those of sr_transport_ops. */
+bool sr_records_unsent(const sr_transport *t);
+sr_bytes sr_records_facts(const sr_transport *t);
 
 /* Keys of TLS 1.2 from those that both sides know (RFC 5246 6.3). False: no memory. */
 bool sr_records_derive12(sr_record_keys *keys, const uint8_t *master, size_t len, const uint8_t client[32],

@@ -25,11 +25,8 @@ enum {
     HEADER = 5,
     BATCH = 4 * RECORD, /* encrypted before they are sent */
     DRY_READS = 16, /* of the socket that bring no bytes for the caller: then the others have their turn */
-    RECORDS = 128,  /* read for one call: a record may have a single byte, and costs as much as 16 KiB do */
-    IDLE_RECORDS = 32, /* in a row without application data: the peer wants to keep us busy */
     HELLO_MAX =
         16 * 1024, /* of a ClientHello: OpenSSL takes 128 KiB, and memory for it when it is announced */
-    WIRE_MAX = 16 * 1024,         /* of replies to the peer's control messages: then nothing more is read */
     OWED_MAX = BATCH + BATCH / 2, /* a batch with headers, padding and MACs, in records of 512 bytes too */
 };
 
@@ -199,7 +196,7 @@ static int flush(tls *t, int flags)
 static int error_of(tls *t, int result)
 {
     int why = SSL_get_error(t->ssl, result);
-    if (t->idle > IDLE_RECORDS) {
+    if (t->idle > SR_CONTROLS_MAX) {
         ERR_clear_error();
         t->records.failed = true;
         return EPROTO;
@@ -229,7 +226,7 @@ static void on_message(int sent, int version, int type, const void *at, size_t l
     if (sent || !len || (type != SSL3_RT_HEADER && type != SSL3_RT_INNER_CONTENT_TYPE) ||
         *(const unsigned char *)at == SSL3_RT_APPLICATION_DATA)
         return;
-    if (t->idle <= IDLE_RECORDS && ++t->idle > IDLE_RECORDS)
+    if (t->idle <= SR_CONTROLS_MAX && ++t->idle > SR_CONTROLS_MAX)
         SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
 }
 
@@ -603,7 +600,7 @@ static bool tls_ends(const sr_transport *base)
 static bool tls_clogged(const sr_transport *base)
 {
     const sr_records *r = &((const tls *)base)->records;
-    return sr_buffer_len(&r->wire) > WIRE_MAX + (r->owed ? OWED_MAX : 0);
+    return sr_buffer_len(&r->wire) > SR_WIRE_MAX + (r->owed ? OWED_MAX : 0);
 }
 
 static ssize_t tls_read(sr_transport *base, int socket, void *to, size_t len)
@@ -626,7 +623,7 @@ static ssize_t tls_read(sr_transport *base, int socket, void *to, size_t len)
     t->dry = 0;
     t->waits = t->paused = false;
     err = 0;
-    for (int records = 0; got < len && !t->records.closed && records < RECORDS; records++) {
+    for (int records = 0; got < len && !t->records.closed && records < SR_RECORDS_MAX; records++) {
         int r = SSL_read_ex(t->ssl, (char *)to + got, len - got, &n);
         if (r != 1) {
             err = error_of(t, r);
@@ -694,65 +691,27 @@ static ssize_t tls_peek(sr_transport *base, int socket)
 
 /* --- writing --- */
 
-typedef struct cursor {
-    const struct iovec *iov;
-    int n;
-    size_t skip; /* of the first */
-} cursor;
-
-static void skip(cursor *c, size_t len)
-{
-    while (c->n) {
-        size_t left = c->iov->iov_len - c->skip;
-        if (len < left) {
-            c->skip += len;
-            return;
-        }
-        len -= left;
-        c->skip = 0;
-        c->iov++;
-        c->n--;
-    }
-}
-
 /* The bytes of the next record: where they lie if they are in one piece, else a copy of them. */
-static sr_bytes next_record(cursor *c)
+static sr_bytes next_record(sr_cursor *c)
 {
-    while (c->n && c->skip == c->iov->iov_len)
-        skip(c, 0);
-    if (!c->n)
-        return (sr_bytes){0};
-    size_t here = c->iov->iov_len - c->skip;
-    if (here >= RECORD || c->n == 1)
-        return sr_bytes_of((const char *)c->iov->iov_base + c->skip, here < RECORD ? here : RECORD);
-    cursor look = *c;
-    size_t len = 0;
-    while (len < RECORD && look.n) {
-        size_t some = look.iov->iov_len - look.skip;
-        if (some > RECORD - len)
-            some = RECORD - len;
-        memcpy(staging + len, (const char *)look.iov->iov_base + look.skip, some);
-        len += some;
-        skip(&look, some);
-    }
-    return sr_bytes_of(staging, len);
+    sr_bytes here;
+    while (!(here = sr_cursor_here(c)).len && c->n)
+        sr_cursor_skip(c, 0);
+    if (here.len >= RECORD || c->n <= 1)
+        return sr_bytes_of(here.at, here.len < RECORD ? here.len : RECORD);
+    sr_cursor look = *c;
+    return sr_bytes_of(staging, sr_cursor_copy(&look, staging, RECORD));
 }
 
 static ssize_t tls_write(sr_transport *base, int socket, const struct iovec *iov, int n, int flags)
 {
     tls *t = of(base);
-    cursor c = {iov, n, 0};
+    sr_cursor c = {iov, n, 0};
     size_t taken = 0;
     int err = t->records.failed ? EPIPE : flush(t, flags);
     (void)socket;
-    if (!err && t->records.owed) {
-        size_t offered = 0;
-        for (int i = 0; i < n; i++)
-            offered += iov[i].iov_len;
-        taken = t->records.owed < offered ? t->records.owed : offered;
-        t->records.owed -= taken;
-        skip(&c, taken);
-    }
+    if (!err && t->records.owed)
+        taken = sr_records_repeated(&t->records, &c);
     while (!err) {
         size_t batch = 0;
         sr_bytes record;
@@ -764,7 +723,7 @@ static ssize_t tls_write(sr_transport *base, int socket, const struct iovec *iov
                 err = err ? err : EPROTO; /* it waits for nothing, as wire takes all */
                 break;
             }
-            skip(&c, put);
+            sr_cursor_skip(&c, put);
             batch += put;
         }
         if (err || !batch)
@@ -781,13 +740,6 @@ static ssize_t tls_write(sr_transport *base, int socket, const struct iovec *iov
     return -1;
 }
 
-static bool tls_unsent(const sr_transport *base)
-{
-    const sr_records *r = &((const tls *)base)->records;
-    return !r->failed &&
-           sr_buffer_len(&r->wire) > 0; /* an alert that the socket has not taken stays unsaid */
-}
-
 static int tls_end(sr_transport *base, int socket)
 {
     tls *t = of(base);
@@ -800,12 +752,6 @@ static int tls_end(sr_transport *base, int socket)
     }
     t->records.ended = true;
     return flush(t, 0);
-}
-
-static sr_bytes tls_facts(const sr_transport *base)
-{
-    const tls *t = (const tls *)base;
-    return sr_bytes_of(sr_buffer_at(&t->records.facts), sr_buffer_len(&t->records.facts));
 }
 
 static void tls_free(sr_transport *base)
@@ -825,11 +771,11 @@ static const sr_transport_ops ops = {
     .read = tls_read,
     .write = tls_write,
     .holds = tls_holds,
-    .unsent = tls_unsent,
+    .unsent = sr_records_unsent,
     .clogged = tls_clogged,
     .peek = tls_peek,
     .end = tls_end,
-    .facts = tls_facts,
+    .facts = sr_records_facts,
     .free = tls_free,
 };
 

@@ -1,6 +1,7 @@
 #include "worker.h"
 
 #include "../base/clock.h"
+#include "../base/cursor.h"
 #include "../net/lease.h"
 #include "../share/door.h"
 #include "line.h"
@@ -106,39 +107,6 @@ static sr_record *record(sr_worker *w, sr_reply_kind kind, size_t payload)
     return r;
 }
 
-/* The place of the next byte of iov. */
-typedef struct cursor {
-    const struct iovec *iov;
-    int n;
-    size_t at;
-} cursor;
-
-static size_t copy(cursor *c, char *to, size_t cap)
-{
-    size_t done = 0;
-    while (c->n > 0 && done < cap) {
-        size_t left = c->iov->iov_len - c->at, some = left < cap - done ? left : cap - done;
-        if (some)
-            memcpy(to + done, (const char *)c->iov->iov_base + c->at, some);
-        done += some;
-        c->at += some;
-        if (c->at == c->iov->iov_len) {
-            c->iov++;
-            c->n--;
-            c->at = 0;
-        }
-    }
-    return done;
-}
-
-static size_t bytes_of(const struct iovec *iov, int n)
-{
-    size_t sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += iov[i].iov_len;
-    return sum;
-}
-
 static bool near(const sr_worker *w, uint64_t most)
 {
     return sr_ring_waiting(ring(w)) + (uint64_t)atomic_load(&w->slot->backlog) <= most;
@@ -164,16 +132,16 @@ static bool caught_up(sr_worker *w, uint64_t most)
     return false;
 }
 
-static bool data(sr_worker *w, cursor *c)
+static bool data(sr_worker *w, sr_cursor *c)
 {
-    size_t left = bytes_of(c->iov, c->n) - c->at;
+    size_t left = sr_cursor_left(c, SIZE_MAX);
     while (left) {
         size_t some = left < PAYLOAD_MAX ? left : PAYLOAD_MAX;
         sr_record *r;
         /* waits for as much room as is needed, not for more */
         if (!caught_up(w, SR_PENDING_MAX) || !(r = record(w, SR_REPLY_DATA, some)))
             return drop(w);
-        sr_ring_commit(ring(w), r, copy(c, (char *)(r + 1), some));
+        sr_ring_commit(ring(w), r, sr_cursor_copy(c, r + 1, some));
         left -= some;
     }
     return true;
@@ -183,7 +151,7 @@ bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, c
                      int n, uint16_t flags)
 {
     sr_record *r;
-    cursor c = {body, n, 0};
+    sr_cursor c = {body, n, 0};
     if (w->dropped || fields.len > SR_REPLY_FIELDS_MAX)
         return drop(w);
     while (fields.len > PAYLOAD_MAX / 2) {
@@ -193,7 +161,7 @@ bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, c
         sr_ring_commit(ring(w), r, PAYLOAD_MAX / 2);
         fields = sr_bytes_of(fields.at + PAYLOAD_MAX / 2, fields.len - PAYLOAD_MAX / 2);
     }
-    size_t before = sizeof *head + fields.len, all = bytes_of(body, n);
+    size_t before = sizeof *head + fields.len, all = sr_cursor_left(&c, SIZE_MAX);
     size_t first = all < PAYLOAD_MAX - before ? all : PAYLOAD_MAX - before;
     if (!(r = record(w, head->status < 200 ? SR_REPLY_INTERIM : SR_REPLY_HEAD, before + first)))
         return drop(w);
@@ -203,7 +171,7 @@ bool sr_worker_reply(sr_worker *w, const sr_reply_head *head, sr_bytes fields, c
     memcpy(r + 1, &h, sizeof h);
     if (fields.len)
         memcpy((char *)(r + 1) + sizeof h, fields.at, fields.len);
-    copy(&c, (char *)(r + 1) + before, first);
+    sr_cursor_copy(&c, (char *)(r + 1) + before, first);
     r->flags = first < all ? flags & (uint16_t)~SR_REPLY_LAST : flags;
     sr_ring_commit(ring(w), r, before + first);
     if (first == all)
@@ -229,7 +197,7 @@ void sr_worker_log(sr_worker *w, sr_bytes run)
 
 bool sr_worker_write(sr_worker *w, const struct iovec *body, int n, bool paced)
 {
-    cursor c = {body, n, 0};
+    sr_cursor c = {body, n, 0};
     if (w->dropped || gone(w))
         return drop(w);
     if (!data(w, &c))
