@@ -1,11 +1,11 @@
 /*
  * logformat: any format over any values. The line is one line, the same in one go and in two, and without control bytes
  * but those that the format has itself.
- * Judges: src/http/logformat.c src/http/logparse.c src/http/logtext.c src/http/logtime.c
+ * Judges: src/log/format.c src/log/parse.c src/log/text.c src/log/time.c
  *
  * Input: the format, a zero byte, then the bytes that every value is made of.
  */
-#include "http/logformat.h"
+#include "log/format.h"
 
 #include "fuzz.h"
 

@@ -190,7 +190,7 @@ static void fix_time_zone(void)
     tzset();
 }
 
-/* A socket of syslog is connected again when the receiver was started again (src/net/syslog.c). */
+/* A socket of syslog is connected again when the receiver was started again (src/log/syslog.c). */
 static unsigned syslog_address(const sr_settings *s)
 {
     struct sockaddr_un to;

@@ -5,7 +5,7 @@
 #include "accesslog.h"
 
 #include "envpool.h"
-#include "http/logrequest.h"
+#include "log/values.h"
 #include "logformat.h"
 
 struct sirius_accesslog {

@@ -7,14 +7,14 @@
  * held back even if it is flushed, as perl flushes after each piece of a line. It belongs to the process that
  * wrote it. With the argument "plain" everything is written as it comes.
  *
- * Nobody waits for a reader that has stalled (net/outlet.h).
+ * Nobody waits for a reader that has stalled (log/outlet.h).
  */
 #include "log.h"
 
 #include "perliol.h"
 
 #include "base/clock.h"
-#include "net/outlet.h"
+#include "log/outlet.h"
 
 #include <time.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #include "logformat.h"
 
 #include "base/clock.h"
-#include "http/logtime.h"
+#include "log/time.h"
 
 #include <unistd.h>
 

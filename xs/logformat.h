@@ -1,13 +1,13 @@
 #ifndef SIRIUS_LOGFORMAT_H
 #define SIRIUS_LOGFORMAT_H
 /*
- * logformat: lines of an access log from a PSGI %env and a response. src/http/logformat.h makes the lines;
+ * logformat: lines of an access log from a PSGI %env and a response. src/log/format.h makes the lines;
  * here is where their values come from.
  *
  * Thread: that of perl. A value that is tied or overloaded, and a handler, run code of Perl, which may die:
  * where that must not happen, as a reply is half made, set `plain`.
  */
-#include "http/logformat.h"
+#include "log/format.h"
 #include "sirius.h"
 
 /*

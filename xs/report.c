@@ -3,8 +3,8 @@
 
 #include "call.h"
 #include "env.h"
-#include "http/logtext.h"
 #include "log.h"
+#include "log/text.h"
 
 #include <unistd.h>
 

@@ -13,7 +13,7 @@
  */
 #include "stack.h"
 
-#include "http/logtext.h"
+#include "log/text.h"
 #include "remote.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* text: values of the application as bytes, and what is wrong with them in words. */
 #include "text.h"
 
-#include "http/logtext.h"
+#include "log/text.h"
 
 bool sirius_bytes_of(pTHX_ SV *sv, sr_bytes *out)
 {

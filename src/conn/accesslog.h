@@ -1,8 +1,8 @@
 #ifndef SR_ACCESSLOG_H
 #define SR_ACCESSLOG_H
 /*
- * accesslog: writes a line for each request that is over (account.h), in a format (http/logformat.h), to a
- * sink (net/sink.h).
+ * accesslog: writes a line for each request that is over (account.h), in a format (log/format.h), to a
+ * sink (log/sink.h).
  *
  * A line has values of the request, which are gone when its last byte is sent, and values that are known only
  * then. So whoever ends a response first offers a source of the values. If everything is sent at once, the
@@ -13,9 +13,9 @@
  * Owner: the engine. sr_engine.log is NULL when nothing is logged.
  * Failure: a line that can't be made or written is lost, and counted in the row of the edge.
  */
-#include "../http/logformat.h"
+#include "../log/format.h"
+#include "../log/sink.h"
 #include "../net/loop.h"
-#include "../net/sink.h"
 
 typedef struct sr_accesslog {
     sr_logformat *format; /* the caller's; outlives the engine */

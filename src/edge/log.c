@@ -1,6 +1,6 @@
 #include "log.h"
 
-#include "../http/logrequest.h"
+#include "../log/values.h"
 #include "../share/facts.h"
 #include "../share/reply.h"
 #include "crew.h"

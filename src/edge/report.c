@@ -1,6 +1,6 @@
 #include "report.h"
 
-#include "../net/sink.h"
+#include "../log/sink.h"
 #include "text.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
  */
 #include "../conn/config.h"
 #include "../conn/engine.h"
-#include "../net/sink.h"
+#include "../log/sink.h"
 #include "../share/sleepers.h"
 #include "../static/mount.h"
 #include "../transport/keyfiles.h"

@@ -48,7 +48,7 @@ typedef struct sr_reply_file {
 } sr_reply_file;
 
 /*
- * The payloads of all LOG records of a request form one run of bytes: the id of the format (http/logformat.h,
+ * The payloads of all LOG records of a request form one run of bytes: the id of the format (log/format.h,
  * 8 bytes), then, for each item whose value differs from that of the request itself, an sr_reply_value and
  * the value.
  */

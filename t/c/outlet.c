@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* posix_openpt */
 #endif
 /* outlet: a log whose reader has stalled, comes back, or has gone */
-#include "net/outlet.h"
+#include "log/outlet.h"
 
 #include "base/clock.h"
 #include "tap.h"

@@ -38,7 +38,7 @@ static inline ssize_t planned_write(int fd, const void *at, size_t len)
 }
 
 #define write planned_write
-#include "net/sink.c"
+#include "log/sink.c"
 #undef write
 
 enum { BATCH = 1000 };

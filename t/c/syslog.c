@@ -2,7 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "net/syslog.h"
+#include "log/syslog.h"
 
 #include <errno.h>
 #include <regex.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/sink.h"
+#include "log/sink.h"
 #include "tap.h"
 
 static char dir[] = "/tmp/sirius-syslog-XXXXXX", text[65536];

@@ -227,7 +227,7 @@ Sirius::Log::Access - the destination of --access-log
 
 =head1 DESCRIPTION
 
-Opens what C<access_log> in the configuration names. The edges write to it (F<src/net/sink.h>), each of them whole
+Opens what C<access_log> in the configuration names. The edges write to it (F<src/log/sink.h>), each of them whole
 lines, so lines do not mix.
 
 =over 4

@@ -1,4 +1,4 @@
-#include "logtext.h"
+#include "text.h"
 
 #include "../base/decimal.h"
 

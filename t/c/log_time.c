@@ -1,5 +1,5 @@
 /* logtime: against strftime in the C locale, and what strftime has not. */
-#include "../../src/http/logtime.h"
+#include "../../src/log/time.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-#include "logrequest.h"
+#include "values.h"
 
 #include "../base/decimal.h"
-#include "traced.h"
+#include "../http/traced.h"
 
 static const sr_bytes none = {NULL, 0};
 

@@ -1,7 +1,7 @@
 #ifndef SR_LOGTIME_H
 #define SR_LOGTIME_H
 /*
- * logtime: local time in a format of strftime, in English in any locale. The text is made once a second.
+ * time: local time in a format of strftime, in English in any locale. The text is made once a second.
  *
  * Conversions: a A b B c C d D e F g G h H I j k l m M n p P r R s S t T u U V w W x X y Y z Z and %, each
  * also with E or O before it, which change nothing; N is the fraction of the second in 9 digits, 3N and 6N in

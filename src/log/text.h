@@ -1,7 +1,7 @@
 #ifndef SR_LOGTEXT_H
 #define SR_LOGTEXT_H
 /*
- * logtext: escapes values of a request for a line of a log, so that no client can forge or break a line.
+ * text: escapes values of a request for a line of a log, so that no client can forge or break a line.
  *
  * Appends to the caller's buffer. Failure: lack of memory only; returns false, and the buffer may hold a
  * part. No I/O, no locale; any thread.

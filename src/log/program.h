@@ -1,7 +1,7 @@
 #ifndef SR_LOGPROGRAM_H
 #define SR_LOGPROGRAM_H
-/* logprogram: a compiled format, which logparse.c makes and logformat.c runs. Only they include this. */
-#include "logformat.h"
+/* program: a compiled format, which parse.c makes and format.c runs. Only they include this. */
+#include "format.h"
 
 enum { SR_LOG_PAD = 16 }; /* bytes after each text, so that a short one can be copied without a loop */
 

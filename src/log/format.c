@@ -1,8 +1,8 @@
-#include "logformat.h"
+#include "format.h"
 
-#include "logprogram.h"
-#include "logtext.h"
-#include "logtime.h"
+#include "program.h"
+#include "text.h"
+#include "time.h"
 
 sr_logitem *sr_logformat_items(const sr_logformat *f, size_t *count)
 {

@@ -4,7 +4,7 @@
 #include "sink.h"
 
 #include "../base/clock.h"
-#include "nosignal.h"
+#include "../net/nosignal.h"
 #include "syslog.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* logtext: no byte of a value can be mistaken for one of the line. */
-#include "../../src/http/logtext.h"
+#include "../../src/log/text.h"
 
 #include "guard.h"
 #include "tap.h"

@@ -1,7 +1,7 @@
 #ifndef SR_LOGREQUEST_H
 #define SR_LOGREQUEST_H
 /*
- * logrequest: the values of a log line that come from the bytes of a complete request. They equal those of
+ * values: the values of a log line that come from the bytes of a complete request. They equal those of
  * the %env that the application gets (xs/env.c, xs/forwarded.c), so that a line is the same wherever it is
  * made, as long as the application has not changed its %env.
  *
@@ -9,8 +9,8 @@
  * time. No I/O.
  * Failure: a value for which there is no memory is missing.
  */
-#include "forwarded.h"
-#include "logformat.h"
+#include "../http/forwarded.h"
+#include "format.h"
 
 typedef struct sr_logrequest {
     const sr_request *request;

@@ -4,7 +4,7 @@
 #include "outlet.h"
 
 #include "../base/clock.h"
-#include "nosignal.h"
+#include "../net/nosignal.h"
 #include "sink.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* logformat: what a format may be, early and late are the whole, values of any size and kind. */
-#include "../../src/http/logformat.h"
+#include "../../src/log/format.h"
 
 #include <stdlib.h>
 

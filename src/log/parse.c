@@ -1,6 +1,6 @@
-#include "logprogram.h"
+#include "program.h"
 
-#include "logtime.h"
+#include "time.h"
 
 #include <stdarg.h>
 #include <stdio.h>

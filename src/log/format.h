@@ -1,7 +1,7 @@
 #ifndef SR_LOGFORMAT_H
 #define SR_LOGFORMAT_H
 /*
- * logformat: lines of an access log. A format in the language of Apache's LogFormat is compiled once. A line
+ * format: lines of an access log. A format in the language of Apache's LogFormat is compiled once. A line
  * is made in one step, or in two: early, while the bytes of the request exist, and late, when the last byte
  * was sent.
  *

@@ -1,4 +1,4 @@
-#include "logtime.h"
+#include "time.h"
 
 #include <stdio.h>
 #include <time.h>
