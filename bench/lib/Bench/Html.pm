@@ -17,7 +17,8 @@ sub page {
     my @body  = ( "<h1>$title</h1>", map { '<p>' . _text($_) . '</p>' } @{ $head->{text} } );
     for my $section (@$sections) {
         push @body, '<section>', '<h2>' . _escape( $section->{title} ) . '</h2>';
-        push @body, map { '<p>' . _escape($_) . '</p>' } @{ $section->{text} || [] };
+        push @body, map { '<p>' . _escape($_) . '</p>' } @{ $section->{text} || [] },
+            @{ $section->{notes} || [] };
         push @body, '<ul>', map( { '<li>' . _escape($_) . '</li>' } @{ $section->{list} } ), '</ul>'
             if @{ $section->{list} || [] };
         push @body, map { '<figure>' . _inline($_) . '</figure>' } @{ $section->{plots} || [] };

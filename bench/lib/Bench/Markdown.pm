@@ -7,13 +7,15 @@ use warnings;
 
 use Text::Wrap ();
 
-# The tables with all figures alone, for who wants to check something
+# How the figures were measured, and the tables with all of them, for readers who want to check something
 sub figures {
     my ( $class, $head, $sections ) = @_;
     my @text = ( "# $head->{title}: all figures\n", _wrap( '', $head->{text}[-1] ) );
     for my $section (@$sections) {
-        my @tables = grep { $_->{figures} && !$_->{detail} } @{ $section->{tables} || [] } or next;
-        push @text, "## $section->{title}\n", map { ( "### $_->{caption}\n", table($_) ) } @tables;
+        my @tables = grep { $_->{figures} && !$_->{detail} } @{ $section->{tables} || [] };
+        my @notes  = map  { _wrap( '', $_ ) } @{ $section->{notes}                 || [] };
+        next if !@tables && !@notes;
+        push @text, "## $section->{title}\n", @notes, map { ( "### $_->{caption}\n", table($_) ) } @tables;
     }
     return join "\n", @text;
 }

@@ -1,8 +1,8 @@
 package Bench::Section;
 
-# The report in parts, before it becomes HTML or Markdown: { title, text => [ paragraphs ], tables => [ { caption, head,
-# rows, detail, figures } ], plots => [ { name, title, svg } ], list => [ lines ] }. detail: only in the HTML; figures: not in
-# BENCHMARKS.md, but in FIGURES.md.
+# The report in parts, before it becomes HTML or Markdown: { title, text => [ paragraphs ], notes => [ paragraphs ], tables =>
+# [ { caption, head, rows, detail, figures } ], plots => [ { name, title, svg } ], list => [ lines ] }. detail: only in the HTML;
+# notes, and tables with figures: not in BENCHMARKS.md, but in FIGURES.md.
 
 use strict;
 use warnings;
@@ -54,7 +54,9 @@ sub _machine {
             '† closes each connection after its response, with these settings.',
             '‡ keeps connections, but one worker did not serve all of 16 busy ones within half a second. With'
                 . ' more connections than workers its figures are those of the connections that it serves; the'
-                . ' others wait.',
+                . ' others wait.'
+        ],
+        notes => [
             'The commands start one worker. A case that has more workers, or a log, says so. Options that'
                 . ' limit the life of a worker or a connection are set so high that they have no effect within a'
                 . ' case.'
@@ -75,7 +77,7 @@ sub _headlines {
     my @cases  = grep { $result->{cases}{$_} } @HEADLINES, qw(ok-16-workers hello-16-workers);
     my @tables = map  { {
         caption => Bench::Target::title( $result->{cases}{$_} ),
-        figures => $_ ne 'hello-c16',
+        figures => 1,
         %{ Bench::Table::throughput( $result, $_ ) }
     } } @cases;
     my @plots = map { _plot( "cpu-$_", _cpu_plot( $result, $_ ) ) } @cases;
@@ -187,7 +189,7 @@ sub _encrypted {
     my @cases  = grep { $result->{cases}{$_} } @ENCRYPTED;
     my @tables = map  { {
         caption => Bench::Target::title( $result->{cases}{$_} ),
-        figures => $_ ne 'tls-hello',
+        figures => 1,
         %{ Bench::Table::throughput( $result, $_ ) }
     } } @cases;
     my %other = ( 'tls-idle' => \&Bench::Table::encrypted_idle, 'tls-flood' => \&Bench::Table::flood );
@@ -200,7 +202,9 @@ sub _encrypted {
         text  => [
             'TLS 1.3 with a certificate of ECDSA P-256 that has signed itself, X25519, and the cipher that the client'
                 . ' likes best. nginx before Sirius passes requests on by a unix socket, on connections that it keeps;'
-                . ' its CPU is that of both.',
+                . ' its CPU is that of both.'
+        ],
+        notes => [
             'A handshake counts as a request, and so does a MiB of the download. To verify a signature costs more than'
                 . ' to make one: the client is slower than the server here, so that CPU tells how many handshakes a'
                 . ' server can make on a core, and rates are those of the client. It ends each connection after its'
@@ -233,6 +237,7 @@ sub _fairness {
     return {
         title  => 'Fairness',
         text   => [ _fairness_text() ],
+        notes  => [ _fairness_notes() ],
         tables => \@tables,
         plots  => \@plots
     };
@@ -249,7 +254,12 @@ sub _fairness_text {
             . ' workers and four clients with a new connection for each request, beside connections that are'
             . ' silent, that send their header or their body a piece each second, or that read slowly. Many'
             . ' servers leave such clients to a proxy. In all of these cases a worker is free for every'
-            . ' request.',
+            . ' request.'
+    );
+}
+
+sub _fairness_notes {
+    return (
         'A request that has no answer when the run of 5 s ends counts with the time that it has waited'
             . ' ("still waiting"). A client that waits sends nothing meanwhile, which flatters servers that let'
             . ' clients wait. The least share is that of the connection that was served least, in percent of an'
@@ -292,7 +302,8 @@ sub _idle {
     );
     return {
         title => 'Idle connections',
-        text  => [
+        text => ["Two workers; connections that answer within one second after $case->{pause} s of silence."],
+        notes => [
             "Two workers. Connections are opened one after the other, up to $case->{count}, each served once; the first"
                 . ' that is not served within one second ends it. Then they are silent for'
                 . " $case->{pause} s, while a new client comes every 0.2 s. At last each is asked once more, and is usable"
@@ -387,7 +398,7 @@ sub _losses {
         };
         my @others = map { "$_->[0] " . $format->( $_->[1] ) } @$ahead;
         push @titles,            $title if !$list{$title};
-        push @{ $list{$title} }, "$what $others[0]; Sirius " . $format->($mine);
+        push @{ $list{$title} }, $what;
         push @rows,              [ "$title, $what", join( ', ', @others ), $format->($mine) ];
     }
     my @tables = {
@@ -396,12 +407,12 @@ sub _losses {
         rows    => \@rows,
         figures => 1
     };
-    my @list = map { "$_: " . join '. ', @{ $list{$_} } } @titles;
+    my @list = map { "$_: " . join ', ', @{ $list{$_} } } @titles;
     return {
         title => 'Where others are ahead of Sirius',
         text  => [
             @list
-            ? 'The best application server, where its median is better by more than 2 %:'
+            ? 'The median of the best application server is better by more than 2 % here; FIGURES has all that are ahead.'
             : 'Nowhere in this run.'
         ],
         list   => \@list,
@@ -421,15 +432,17 @@ sub _method {
                 . ' the minimum and the maximum.',
             'Compare figures within a run, ratios rather than absolute figures, and CPU rather than rates: on'
                 . ' loopback, a client that is slower than the server measures itself.',
+            'One machine, loopback and small applications show what the server adds to an application, not'
+                . ' how fast a site will be.'
+        ],
+        notes => [
             'CPU is read from schedstat, in nanoseconds. It includes what the kernel does for the server in'
                 . ' the time of its processes, but not the work of interrupts.',
             'nginx and the C floor (bench/floor.c: epoll, read, write of fixed bytes, without parsing) run no'
                 . ' application; they are limits. hypnotoad runs Mojolicious applications, so its application is'
                 . ' another one that does the same.',
             'The access log of Plack servers is the AccessLog middleware (plackup --access-log); Sirius, uWSGI and nginx'
-                . ' write theirs themselves. hypnotoad has none.',
-            'One machine, loopback and small applications show what the server adds to an application, not'
-                . ' how fast a site will be.'
+                . ' write theirs themselves. hypnotoad has none.'
         ]
     };
 }

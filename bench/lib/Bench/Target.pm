@@ -95,7 +95,7 @@ sub _cpu_ratio {
     my ($label) = map { $_->{label} } grep { $_->{name} eq $peer } @{ $result->{servers} };
     my $title   = Bench::Case->case($case)->{title};
     return _row(
-        "$title: CPU of @{[ $label // Bench::Peer::label($peer) ]} for each request, against Sirius",
+        "$title: CPU of @{[ $label // Bench::Peer::label($peer) ]}, against Sirius",
         defined $ratio
         ? sprintf '%.1f times',
         $ratio
@@ -112,7 +112,7 @@ sub _cpu_most {
     my $text
         = title( { kind => 'throughput', client => '', connections => '', %{ Bench::Case->case($case) } } );
     return _row(
-        "$text: CPU of Sirius for each request, against @{[ $label // Bench::Peer::label($peer) ]}",
+        "$text: CPU, against @{[ $label // Bench::Peer::label($peer) ]}",
         defined $ratio ? sprintf( '%.2f', $ratio ) : undef,
         sprintf( 'at most %.3g', $most ),
         defined $ratio && $ratio <= $most
@@ -125,10 +125,9 @@ sub _one_worker {
     my $case   = 'hello-16-workers';
     my $ratio  = median( ratios( map { figures( $result, $case, $_ )->{us} } 'sirius', 'sirius:1' ) );
     return _row(
-        'Hello, keep-alive, 15 connections: CPU of 16 workers for each request, against one (server sirius:1)',
+        'Hello, keep-alive, 15 connections: CPU of 16 workers, against one (server sirius:1)',
         defined $ratio ? sprintf( '%.2f', $ratio ) : undef,
-        'at most 1.25',
-        defined $ratio && $ratio <= 1.25
+        'at most 1.25', defined $ratio && $ratio <= 1.25
     );
 }
 
@@ -155,7 +154,7 @@ sub _cpu_first {
     my ( $ratio,  $text ) = _best( sub { value( throughput => figures( $result, $case, shift ) ) },
         grep { $_->{kind} eq 'psgi' } _others($result) );
     my $title = Bench::Case->case($case)->{title};
-    return _row( "$title: CPU of the next PSGI server for each request, against Sirius",
+    return _row( "$title: CPU of the next PSGI server, against Sirius",
         $text, 'more than 1', $text && $ratio > 1 );
 }
 
