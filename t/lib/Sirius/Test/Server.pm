@@ -14,6 +14,7 @@ use POSIX        qw(WNOHANG);
 use Scalar::Util qw(weaken);
 use Test::More   ();
 use Time::HiRes  qw(sleep time);
+use Sirius::Test::Board;
 use Sirius::Test::Client;
 
 our $ROOT = do {
@@ -81,6 +82,14 @@ sub file {
 }
 
 sub address { return ( shift->listeners )[0] }
+
+# What its scoreboard shows now: a snapshot of Sirius::Scoreboard
+sub board {
+    my $self = shift;
+    $self->{board}
+        ||= Sirius::Test::Board->new( $self->{pid}, "$ROOT/t/lib", "$ROOT/blib/lib", "$ROOT/blib/arch" );
+    return $self->{board}->snapshot;
+}
 
 # One request on a connection of its own
 sub ask {
@@ -169,9 +178,8 @@ sub edges {
 sub owners {
     my $self = shift;
     my @pids = $self->edges;
-    @pids = $self->beside  if !@pids;
-    @pids = $self->workers if !@pids;
-    return @pids ? @pids : $self->pid;
+    @pids = $self->beside if !@pids;
+    return @pids;
 }
 
 # With --workers 0: the PID of the edge, which is nobody's child
@@ -232,6 +240,44 @@ sub stop {
     return $ok;
 }
 
+# True once the code returns true for what the scoreboard shows. A server that does not get there is a failure, which shows its state
+sub wait_board {
+    my ( $self, $code, $patience ) = @_;
+    my $board;
+    return 1 if until_true( $patience || 10, sub { $code->( $board = $self->board ) } );
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    Test::More::fail('the server gets into the state that the test waits for');
+    Test::More::diag( Test::More::explain( { map { $_ => $board->{$_} } qw(connections workers) } ),
+        $self->log );
+    return;
+}
+
+# The same, once so many workers are in requests, whose method and target match
+sub wait_busy {
+    my ( $self, $count, $pattern ) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return $self->wait_board( sub {
+        $count <= grep { $_->{state} eq 'busy' && $_->{line} =~ ( $pattern // qr/./ ) } @{ $_[0]{workers} };
+    } );
+}
+
+# The same, once so many connections are open, and so many of them idle
+sub wait_open {
+    my ( $self, $count, $idle ) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return $self->wait_board( sub {
+        my $connections = $_[0]{connections};
+        $connections->{open} == $count && $connections->{idle} == ( $idle // $connections->{idle} );
+    } );
+}
+
+# The same, once so many complete requests wait for a worker
+sub wait_waiting {
+    my ( $self, $count ) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return $self->wait_board( sub { $_[0]{connections}{waiting} >= $count } );
+}
+
 # Waits for its end and returns how it ended; undef if it does not end
 sub wait_exit {
     my ( $self, $patience ) = @_;
@@ -252,6 +298,7 @@ sub kill_hard {
     kill KILL => -$self->{pid} if !$self->exited || $self->processes;
     until_true( 5, sub { $self->_reap } );
     delete $running{$self};
+    delete $self->{board};
     return;
 }
 
