@@ -1,25 +1,33 @@
 package Fair;
 
-# What the tests of fairness share: an application that tells who served, workers that are held still so that
-# connections come to a chosen one, and clients in a closed loop.
+# What the tests of fairness share: an application that tells who served, requests that last until the test ends them, workers that
+# are held still so that requests come to a chosen one, and clients in a closed loop.
 
 use strict;
 use warnings;
 use Errno       qw(EAGAIN EINTR EWOULDBLOCK);
 use Exporter    qw(import);
+use File::Temp  ();
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
 use Sirius::Test::Client;
 use Sirius::Test::Response;
 use Sirius::Test::Server;
 
-our @EXPORT = qw($APP anonymous fair_server hammer on_worker quantile still unlimited worker_pids);
+our @EXPORT = qw($APP anonymous fair_server hammer hold on_worker quantile still unlimited worker_pids);
+
+our $DIR = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
 
 our $APP = <<'APP';
 use strict;
 use warnings;
 use Digest::MD5 qw(md5_hex);
 use Time::HiRes qw(sleep time);
+sub hold {
+    my ( $file, $until ) = ( "$ENV{FAIR_DIR}/$_[0]", time + 60 );
+    while ( !-e $file && time < $until ) { sleep 0.005 }
+    return;
+}
 sub {
     my $env  = shift;
     my $path = $env->{PATH_INFO};
@@ -27,7 +35,8 @@ sub {
         my $until = time + $1;
         while ( ( my $left = $until - time ) > 0 ) { sleep $left }
     }
-    push @{ $env->{'psgix.cleanup.handlers'} }, sub { sleep 1; warn "cleaned up\n" } if $path eq '/cleanup';
+    hold($1) if $path =~ m{\A/until/(\d+)};
+    push @{ $env->{'psgix.cleanup.handlers'} }, do { my $number = $1; sub { hold($number); warn "cleaned up\n" } } if $path =~ m{\A/cleanup/(\d+)};
     warn "reached: $env->{QUERY_STRING}\n" if $path eq '/note';
     my $body = $path =~ m{\A/big(?:/(\d+))?\z} ? 'x' x ( $1 || 1_000_000 ) : "$$";
     my @header = ( 'Content-Type' => 'text/plain', 'X-Worker' => $$ );
@@ -51,6 +60,7 @@ sub anonymous {
 # A server whose workers have all answered once; returns it and their PIDs
 sub fair_server {
     my ( $workers, @args ) = @_;
+    local $ENV{FAIR_DIR} = "$DIR";
     my $server = start_server( $APP, '--workers', $workers, @args );
     my %seen;
     until_true(
@@ -126,7 +136,20 @@ sub hammer {
     return \%result;
 }
 
-# So many kept connections that this worker has accepted and served once; the others are held still meanwhile
+# Sends a request that lasts until the code is called that is returned, and waits until a worker is in it. With "cleanup" its
+# response comes at once, and its handler lasts
+my $held = 0;
+
+sub hold {
+    my ( $server, $client, $what ) = @_;
+    my $number = ++$held;
+    $what ||= 'until';
+    $client->send( request("GET /$what/$number") );
+    $server->wait_busy( 1, qr{/$what/$number\z} );
+    return sub { spew( "$DIR/$number", '' ) };
+}
+
+# So many kept connections whose first request this worker has served; the others are held still meanwhile
 sub on_worker {
     my ( $server, $pid, $count ) = @_;
     my @other = grep { $_ != $pid } worker_pids($server);

@@ -3,11 +3,9 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
-use Time::HiRes qw(sleep);
 use Sirius::Test;
 
-# A worker whose application holds all its descriptors is woken for a newcomer that it cannot accept: another worker, which
-# sleeps, has to learn of it
+# A worker whose application holds all its descriptors keeps no client waiting: it needs none to take a request, nor does the other
 
 my $server = Sirius::Test::Server->start(
     app => <<'APP',
@@ -22,6 +20,7 @@ sub {
         $grab->();
         return [ 200, [ Connection => 'close' ], ["$$"] ];
     }
+    Time::HiRes::sleep(0.02);    # both workers are needed
     [ 200, [], ["$$"] ];
 }
 APP
@@ -33,18 +32,19 @@ APP
     ],
 );
 my $full = $server->ask('GET /hold')->body;
-sleep 0.2;
-my ( @late, %by, @kept );
-for ( 1 .. 40 ) {
-    my $client = $server->connect;
-    $client->send( request('GET /') );
-    my $answer = $client->response( patience => 2 );
-    push @late, $answer->status if $answer->status ne '200';
-    $by{ $answer->body }++ if $answer->status eq '200';
-    push @kept, $client if $_ % 2;
-    sleep 0.13;    # a pause of the full worker is over
+ok until_true( 10, sub { Sirius::Test::Server->descriptors($full) >= 100 } ),
+    'a worker has no descriptor left';
+my ( @wrong, %by, @kept );
+for ( 1 .. 20 ) {
+    my @client = map { $server->connect } 1, 2;
+    $_->send( request('GET /') ) for @client;
+    for my $answer ( map { $_->response } @client ) {
+        push @wrong, $answer->status if $answer->status ne '200';
+        $by{ $answer->body }++ if $answer->status eq '200';
+    }
+    push @kept, $client[0];
 }
-is_deeply \@late, [], 'every newcomer is answered, each by itself' or diag $server->log;
-ok $by{$_}, "by $_" for grep { $_ != $full } $server->workers;
+is_deeply \@wrong, [], 'every client is answered' or diag $server->log;
+ok $by{$_}, "by $_" for $server->workers;
 $server->stop;
 done_testing;

@@ -4,49 +4,30 @@ use FindBin;
 use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 use File::Temp;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 use Sirius::Test;
 use Fair;
 
 # Waiting is bounded, in number and in time, and who has gone is not served
 
-# Statuses and how long each took, of clients that have sent one request each at the same time
-sub collect {
-    my ( $start, @client ) = @_;
-    my ( @answer, %waiting );
-    @waiting{ 0 .. $#client } = ();
-    while ( %waiting && time < $start + 10 ) {
-        for my $i ( keys %waiting ) {
-            my $answer = $client[$i]->response( patience => 0.0001 );
-            next if $answer->status eq 'timeout';
-            $answer[$i] = { answer => $answer, status => $answer->status, seconds => time - $start };
-            delete $waiting{$i};
-        }
-        sleep 0.005;
-    }
-    return map { $_ || { status => 'timeout', seconds => 99 } } @answer[ 0 .. $#client ];
-}
-
 for my $workers ( 1, 2 ) {
-    subtest "workers: $workers, all of them in a request of 3 seconds" => sub {
+    subtest "workers: $workers, all of them in a request" => sub {
         my ( $server, @worker ) = fair_server( $workers, qw(--max-queue 5 --queue-timeout 1) );
-        my @long = map { my ($c) = on_worker( $server, $_, 1 ); $c } @worker;
-        $_->send( request('GET /sleep/3') ) for @long;
-        sleep 0.1;
+        my @long   = map { my ($c) = on_worker( $server, $_, 1 ); $c } @worker;
+        my @end    = map { hold( $server, $_ ) } @long;
         my @client = map { $server->connect } 1 .. 40;
         my $start  = time;
         $_->send( request('GET /note?served') ) for @client;
-        my @got   = collect( $start, @client );
-        my @now   = grep { $_->{status} eq '503' && $_->{seconds} < 0.7 } @got;
-        my @later = grep { $_->{status} eq '503' && $_->{seconds} >= 0.7 && $_->{seconds} < 1.6 } @got;
-        my %how;
-        $how{ sprintf '%s after %.1f s', $_->{status}, $_->{seconds} }++ for @got;
-        is scalar @now,   35, '35 are refused at once'      or diag explain \%how;
-        is scalar @later, 5,  'the 5 that waited after 1 s' or diag explain \%how;
-        my @retry
-            = grep { $_->{answer} && ( $_->{answer}->header('Retry-After') || '' ) =~ /\A[1-9]\d*\z/ } @now,
-            @later;
-        is scalar @retry, @now + @later, 'all with Retry-After';
+        my @answer  = map { $_->response } @client;
+        my $seconds = time - $start;
+        is_deeply [ grep { $_->status ne '503' } @answer ], [], 'all are refused';
+        my $refusals = $server->board->{totals}{refusals};
+        is_deeply [ @{$refusals}{qw(max-queue queue-timeout)} ], [ 35, 5 ],
+            '35 of them at once, 5 have waited';
+        cmp_ok $seconds, '>', 0.9, 'for 1 s';
+        is scalar( grep { ( $_->header('Retry-After') || '' ) =~ /\A[1-9]\d*\z/ } @answer ), 40,
+            'all with Retry-After';
+        $_->() for @end;
         is_deeply [ sort map { $_->response->body } @long ], [ sort @worker ], 'the long ones are answered';
         unlike $server->log, qr/^reached/m, 'the application saw none of those refused';
         is $server->ask('GET /')->status, 200, 'all is well afterwards';
@@ -57,15 +38,16 @@ for my $workers ( 1, 2 ) {
 subtest 'who hung up never reaches the application' => sub {
     my ( $server, @worker ) = fair_server(2);
     my @long = map { my ($c) = on_worker( $server, $_, 1 ); $c } @worker;
-    $_->send( request('GET /sleep/1') ) for @long;
-    sleep 0.05;
+    my @end  = map { hold( $server, $_ ) } @long;
     my @gone = map { $server->connect } 1 .. 30;
     $gone[$_]->send( request("GET /note?gone$_") ) for 0 .. $#gone;
     my @stay = map { $server->connect } 1 .. 30;
     $stay[$_]->send( request("GET /note?stay$_") ) for 0 .. $#stay;
-    sleep 0.2;
+    $server->wait_waiting(60);
     $gone[$_]->close for 0 .. 14;
     $gone[$_]->abort for 15 .. 29;
+    $server->wait_board( sub { $_[0]{connections}{waiting} == 30 } );
+    $_->() for @end;
     my %status;
     $status{ $_->response->status }++ for @stay;
     is_deeply \%status, { 200 => 30 }, 'those who wait are answered';
@@ -99,21 +81,33 @@ my @HALF = (
     ],
 );
 
+# By its answer the edge has handled what came before
+sub handled {
+    my $server = shift;
+    my $client = $server->connect;
+    $client->send("BAD\r\n\r\n");
+    return $client->response->status eq '400';
+}
+
 sub half_closed {
-    my ( $server, $worker, $before ) = @_;
+    my ( $server, $worker, %option ) = @_;
     my ($long) = on_worker( $server, $worker, 1 );
-    $long->send( request('GET /sleep/1') );
-    sleep 0.1;
+    my $end = hold( $server, $long );
     my %client;
     for my $case (@HALF) {
         my ( $name, $send ) = @$case;
         my $client = $client{$name} = $server->connect;
+        my $waited = $option{served} ? keys(%client) - 1 : 0;
+        $server->wait_board( sub { $_[0]{connections}{waiting} == $waited } );
         $send->($client);
-        sleep 0.1 if !$before;
+        $server->wait_waiting( $waited + 1 ) if !$option{at_once} && $name ne 'torn';
         $client->finish;
     }
+    ok handled($server), 'each has shut down its side';
+    $end->() if $option{served};
     my %status = map { $_->[0] => $client{ $_->[0] }->response( head => $_->[3] || 0 )->status } @HALF;
     $status{second} = $client{pipelined}->response->status;
+    $end->();
     $long->response;
     my %ran = map { $_ => 1 } $server->log =~ /reached: (\w+)/g;
     return ( \%status, join q( ), sort keys %ran );
@@ -122,7 +116,7 @@ sub half_closed {
 subtest 'who shuts down the sending side while waiting is told that the request was not run' => sub {
     for my $before ( 0, 1 ) {
         my ( $server, $worker ) = fair_server(1);
-        my ( $got,    $ran )    = half_closed( $server, $worker, $before );
+        my ( $got,    $ran )    = half_closed( $server, $worker, at_once => $before );
         my %want = ( ( map { $_->[0] => $_->[2] == 200 ? 503 : $_->[2] } @HALF ), second => 'eof' );
         is_deeply $got, \%want, 'each gets 503' . ( $before ? ', also at once' : q() );
         is $ran, q(), 'none was run';
@@ -138,7 +132,7 @@ subtest 'who shuts down the sending side while waiting is told that the request 
 subtest '--half-closed serve: they are answered' => sub {
     for my $before ( 0, 1 ) {
         my ( $server, $worker ) = fair_server( 1, qw(--half-closed serve) );
-        my ( $got,    $ran )    = half_closed( $server, $worker, $before );
+        my ( $got,    $ran )    = half_closed( $server, $worker, at_once => $before, served => 1 );
         is_deeply $got, { ( map { $_->[0] => $_->[2] } @HALF ), second => 200 }, 'each';
         is $ran, join( q( ), sort 'second', map { $_->[0] } grep { $_->[2] == 200 } @HALF ), 'each was run';
         $server->stop;
@@ -148,17 +142,18 @@ subtest '--half-closed serve: they are answered' => sub {
 subtest 'on a unix socket the two can be told apart' => sub {
     my $dir = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
     my ( $server, $worker ) = fair_server( 1, '--listen', "$dir/socket" );
-    my ( $got,    $ran )    = half_closed( $server, $worker );
+    my ( $got,    $ran )    = half_closed( $server, $worker, served => 1 );
     is_deeply $got, { ( map { $_->[0] => $_->[2] } @HALF ), second => 200 }, 'who half-closes is answered';
     my ($long) = on_worker( $server, $worker, 1 );
-    $long->send( request('GET /sleep/0.6') );
-    sleep 0.1;
-    my @gone = map { $server->connect } 1 .. 4;
+    my $end    = hold( $server, $long );
+    my @gone   = map { $server->connect } 1 .. 4;
     $gone[$_]->send( request("GET /note?gone$_") x ( $_ < 2 ? 1 : 2 ) ) for 0 .. $#gone;
-    sleep 0.1;
+    $server->wait_waiting(4);
     $gone[1]->finish, $gone[3]->finish;
-    sleep 0.1;
+    ok handled($server), 'two have shut down their side';
     $_->close for @gone;
+    $server->wait_board( sub { $_[0]{connections}{waiting} == 0 } );
+    $end->();
     $long->response;
     is $server->ask('GET /')->status, 200, 'those behind them are served';
     unlike $server->log, qr/reached: gone/, 'who closes is not';
@@ -168,29 +163,27 @@ subtest 'on a unix socket the two can be told apart' => sub {
 subtest 'they are served in the order they came' => sub {
     my ( $server, $worker ) = fair_server(1);
     my ($long) = on_worker( $server, $worker, 1 );
-    $long->send( request('GET /sleep/0.5') );
-    sleep 0.05;
+    my $end    = hold( $server, $long );
     my @client = map { $server->connect } 1 .. 40;
     for my $i ( 0 .. $#client ) {
         $client[$i]->send( request("GET /note?$i") );
-        sleep 0.003;
+        $server->wait_waiting( $i + 1 );
     }
+    $end->();
     $_->response for $long, @client;
     my @order = $server->log =~ /reached: (\d+)/g;
-    my $early = 0;
-    for my $i ( 0 .. $#order ) { $early = abs( $order[$i] - $i ) if abs( $order[$i] - $i ) > $early }
     is scalar @order, 40, 'all';
-    cmp_ok $early, '<=', 15, "none is passed by more than 15 others ($early)" or diag "@order";
+    is_deeply \@order, [ 0 .. 39 ], 'none is passed by another';
     $server->stop;
 };
 
 subtest '--max-connections: the oldest idle one makes room, wherever it is' => sub {
     my ( $server, $first, $second ) = fair_server( 2, qw(--max-connections 12) );
     my ( $long, @idle ) = on_worker( $server, $first, 12 );
-    $long->send( request('GET /sleep/1') );
-    sleep 0.05;
+    my $end = hold( $server, $long );
     my $new = $server->connect;
     is $new->ask('GET /')->status, 200, 'a new one is served while a worker is busy';
+    $end->();
     like $long->response->body, qr/\A(?:$first|$second)\z/, 'the long request as well';
     is $idle[-1]->ask('GET /')->status, 200, 'and the idle one that came last';
     $server->stop;

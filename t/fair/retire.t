@@ -3,11 +3,10 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 use Test::More;
-use Time::HiRes qw(sleep time);
 use Sirius::Test;
 use Fair;
 
-# A worker that ends by its count of requests hands its connections over: no client notices
+# Workers end by their count of requests: no client notices
 
 for my $workers ( 2, 3 ) {
     subtest "$workers workers, 20 requests each" => sub {
@@ -21,8 +20,7 @@ for my $workers ( 2, 3 ) {
             "by @{[ scalar keys %{ $got->{by_worker} } ]} workers";
         my ($most) = sort { $b <=> $a } values %{ $got->{by_worker} };
         cmp_ok $most, '<=', 22, "none served much more than its 20 ($most)";
-        my $worst = quantile( 1, @{ $got->{latency} } );
-        cmp_ok $worst, '<', 2, sprintf 'the slowest answer took %.0f ms', 1000 * $worst;
+        unlike $server->log, qr/next attempt in/, 'no successor was delayed';
         ok until_true( 5, sub { worker_pids($server) == $workers } ), 'all workers are there';
         $server->stop;
     };
@@ -37,59 +35,39 @@ subtest 'one worker: a new one follows' => sub {
     $server->stop;
 };
 
-# Until its last connection is gone a retiring worker keeps its place, and takes no new ones
-subtest 'slow clients of retiring workers do not keep others waiting' => sub {
-    my ($server) = fair_server( 2, qw(--max-reqs-per-child 30 --body-timeout 5) );
+# A request that has not come in full has no worker, and keeps none from ending
+subtest 'slow clients do not keep others waiting while workers are replaced' => sub {
+    my ($server) = fair_server( 2, qw(--max-reqs-per-child 30 --body-timeout 60) );
     my %where;
     for my $pid ( worker_pids($server) ) {
         my ($slow) = on_worker( $server, $pid, 1 );
         $slow->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
         $where{$pid} = $slow;
     }
-    my ( $worst, %status ) = 0;
-    my $until = time + 5;
-    while ( time < $until ) {
+    my %status;
+    for ( 1 .. 80 ) {
         $_->send( 'a' x 100 ) for values %where;
-        for ( 1 .. 10 ) {
-            my $seconds = elapsed {
-                my $client = $server->connect;
-                $client->send( request('GET /') );
-                $status{ $client->response( patience => 2 )->status }++;
-            };
-            $worst = $seconds if $seconds > $worst;
-            last              if $worst > 1;
-        }
-        last if $worst > 1;
-        sleep 0.05;
+        $status{ $server->ask('GET /')->status }++ for 1 .. 10;
     }
-    cmp_ok $worst, '<', 1, sprintf 'a new client is answered at any time (worst %.0f ms)', 1000 * $worst
-        or diag explain \%status;
-    is_deeply [ keys %status ], [200], 'always 200';
+    is join( '', map { $_->some( 1, 0 ) } values %where ), '', 'bodies are on their way all the time';
+    is_deeply \%status, { 200 => 800 }, 'every new client is answered meanwhile';
     $_->close for values %where;
-    sleep 0.2;
     $server->stop;
 };
 
 # Uploads last minutes, a worker's requests may be used up in seconds: there is always one more that retires
 subtest 'a slow upload on every worker that comes' => sub {
-    my ($server) = fair_server( 2, qw(--max-reqs-per-child 20) );
+    my ($server) = fair_server( 2, qw(--max-reqs-per-child 20 --body-timeout 60) );
     my ( @upload, %status );
-    my $worst = 0;
     for my $count ( 1 .. 500 ) {
         if ( $count % 5 == 1 ) {
             push @upload, $server->connect;
             $upload[-1]->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
         }
-        my $client  = $server->connect;
-        my $seconds = elapsed {
-            $client->send( request('GET /') );
-            $status{ $client->response( patience => 3 )->status }++
-        };
-        $worst = $seconds if $seconds > $worst;
-        last              if $worst > 2;
+        $status{ $server->ask('GET /')->status }++;
     }
     is_deeply \%status, { 200 => 500 }, '500 new clients are answered beside a hundred uploads';
-    cmp_ok $worst, '<', 1, sprintf 'none waits long (worst %.0f ms)', 1000 * $worst;
+    is join( '', map { $_->some( 1, 0 ) } @upload ), '', 'none of which has ended';
     my $processes = () = $server->processes;
     cmp_ok $processes, '<', 30, "by not too many processes ($processes)";
     my %upload;
@@ -101,20 +79,13 @@ subtest 'a slow upload on every worker that comes' => sub {
     $server->stop;
 };
 
-subtest 'one worker that has many connections which have not sent anything' => sub {
-    my ( $server, $worker ) = fair_server( 1, qw(--max-reqs-per-child 60 --header-timeout 8) );
+subtest 'one worker, and many connections that have not sent anything' => sub {
+    my ( $server, $worker ) = fair_server( 1, qw(--max-reqs-per-child 60 --header-timeout 60) );
     my @silent = map { $server->connect } 1 .. 40;
-    my ( $worst, %status ) = 0;
-    for ( 1 .. 90 ) {
-        my $seconds = elapsed {
-            my $client = $server->connect;
-            $client->send( request('GET /') );
-            $status{ $client->response( patience => 10 )->status }++;
-        };
-        $worst = $seconds if $seconds > $worst;
-    }
+    my %status;
+    $status{ $server->ask('GET /')->status }++ for 1 .. 90;
     is_deeply \%status, { 200 => 90 }, '90 new clients are answered';
-    cmp_ok $worst, '<', 2, sprintf 'none waits long (worst %.0f ms)', 1000 * $worst;
+    is join( '', map { $_->some( 1, 0 ) } @silent ), '', 'while the others say nothing';
     ok until_true(
         10,
         sub {

@@ -185,8 +185,8 @@ subtest 'and X-Forwarded-For' => sub {
     $server->stop;
 };
 
-# The workers that end give their connections away, whatever of the header has come
-subtest 'a connection that moves' => sub {
+# The connections stay where they are when workers are replaced, whatever of the header has come
+subtest 'a reload in the middle of a header' => sub {
     my @part = map { [ $_, substr( "$V1", 0, $_ ), substr( $V1, $_ ) ] } 0, 1, 20, length($V1) - 1,
         length $V1;
     my @client = map { my $client = $server->connect; $client->send( $_->[1] ); $client } @part;

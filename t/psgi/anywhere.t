@@ -203,7 +203,7 @@ APP
     $server->stop;
 };
 
-# Two workers, and a DESTROY that takes its time: the connections of its worker go on, with the other or with its companion
+# Two workers, and a DESTROY that takes its time: the other worker serves all clients, those of its worker too
 subtest 'a slow DESTROY keeps nobody waiting' => sub {
     my $server = start_server( <<'APP', qw(--workers 2) );
 package Slow { sub DESTROY { select undef, undef, undef, 0.01 while -e $_[0][0] } sub getline { } sub close { } }

@@ -11,7 +11,7 @@ use Sirius::Test;
 
 my $dir = File::Temp->newdir;
 
-# A neighbour of a worker that is busy in the application: whoever has the connections must be able to answer
+# Whether a client that comes while a worker is busy in the application gets an answer of the edge
 sub greeted {
     my ($server) = @_;
     my $client = $server->connect;

@@ -285,11 +285,11 @@ subtest 'rows are whole while they change' => sub {
     $server->stop;
 };
 
-subtest 'who has the connections is killed' => sub {
+subtest 'the edge is killed' => sub {
     my $server = start_server( $APP, qw(--workers 2) );
     $server->{may_crash} = 1;
     my @client = map { my $client = $server->connect; $client->ask('GET /'); $client } 1 .. 6;
-    kill KILL => $server->edges ? $server->edges : $server->workers;
+    kill KILL => $server->edges;
     is $_->end, 'eof', 'its clients see the end' for @client;
     my ($board) = board(
         $server,
