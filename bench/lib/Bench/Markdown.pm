@@ -27,7 +27,12 @@ sub page {
     for my $section (@$sections) {
         my @tables = grep { !$_->{detail} && !$_->{figures} } @{ $section->{tables} || [] };
         my @list   = map  { _wrap( '- ', $_ ) } @{ $section->{list}                 || [] };
-        next if !@{ $section->{tables} || [] } && !@list && !$section->{always};
+        next
+            if !@tables
+            && !@list
+            && !$section->{always}
+            && !@{ $section->{text}  || [] }
+            && !@{ $section->{plots} || [] };
         push @text, "## $section->{title}\n", map { _wrap( '', $_ ) } @{ $section->{text} || [] };
         push @text, join '',                  @list if @list;
         push @text, map {"![$_->{title}]($plots$_->{name}.svg)\n"} @{ $section->{plots} || [] };

@@ -32,13 +32,16 @@ sub all {
 
 sub _targets {
     my $result = shift;
-    my @text   = ('The aims of Sirius in comparison with other servers, and whether this run meets them.');
+    my @rows   = Bench::Target->rows($result);
+    my $met    = grep { $_->[3] eq 'yes' } @rows;
+    my @text   = ("This run meets $met of the @{[ scalar @rows ]} aims of Sirius; FIGURES lists them.");
     push @text, 'This was a quick run: it shows that everything works; its figures mean nothing.'
         if $result->{quick};
     return {
         title  => 'Aims',
         text   => \@text,
-        tables => [ { head => [ 'aim', 'got', 'wanted', 'met' ], rows => [ Bench::Target->rows($result) ] } ]
+        tables =>
+            [ { caption => 'Aims', head => [ 'aim', 'got', 'wanted', 'met' ], rows => \@rows, figures => 1 } ]
     };
 }
 
@@ -328,7 +331,7 @@ sub _memory {
     );
     return {
         title => 'Memory',
-        text  => [
+        notes => [
             'Pss of all processes after half a second of hello: memory that n processes share counts as one'
                 . ' nth for each. The cost of one more worker is the difference between eight and two workers,'
                 . ' divided by six.'
@@ -349,10 +352,11 @@ sub _start {
             _plot( 'start', $title,
             Bench::Plot->bars( $bars, title => $title, axis => 'milliseconds', format => '%.0f' ) );
     }
-    push @tables, { caption => 'Reload', %{ Bench::Table::reload($result) } } if $result->{cases}{reload};
+    push @tables, { caption => 'Reload', figures => 1, %{ Bench::Table::reload($result) } }
+        if $result->{cases}{reload};
     return {
         title => 'Start and reload',
-        text  => [
+        notes => [
             'Four workers on one core, with all modules in the page cache. A reload is started by the signal'
                 . ' in the table while ab runs twice, -c 4 with -k and -c 4 without. Its time ends when a third'
                 . ' client gets no more answers from old workers. Failed requests are those that ab reports. ab'
@@ -373,12 +377,13 @@ sub _traces {
     push @tables,
         {
         caption => 'Instructions in user space (valgrind --tool=callgrind)',
+        figures => 1,
         %{ Bench::Table::instructions($result) }
         }
         if $result->{cases}{instructions};
     return {
         title => 'System calls and instructions for each request',
-        text  => [
+        notes => [
             'Hello. Instructions are measured on one kept connection, or with a connection for each request'
                 . ' if the server closes connections, as the difference between 1,300 and 300 requests, so that'
                 . ' start and end cancel out.'
