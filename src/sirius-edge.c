@@ -79,15 +79,7 @@ static int by_number(const void *a, const void *b)
  */
 static void close_others(const sr_settings *s)
 {
-    int keep[SR_LISTENERS_MAX + SR_EDGES_MAX + 12], n = 0, next = STDERR_FILENO + 1;
-    for (unsigned i = 0; i < s->n_listeners; i++)
-        keep[n++] = s->listeners[i].fd;
-    const int own[] = {s->lobby,  s->sleepers, s->control, s->report,      s->scoreboard, s->supervisor,
-                       s->log.fd, s->common,   s->keys,    s->legacy_keys, s->gate};
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        keep[n++] = own[i];
-    for (uint32_t i = 0; i < s->n_bells; i++)
-        keep[n++] = s->bells[i];
+    int keep[SR_SETTINGS_DESCRIPTORS], n = (int)sr_settings_descriptors(s, keep), next = STDERR_FILENO + 1;
     qsort(keep, (size_t)n, sizeof keep[0], by_number);
     for (int i = 0; i < n; i++) {
         close_between(next, keep[i] - 1);

@@ -25,6 +25,7 @@
 #include "share/common.h"
 #include "share/door.h"
 #include "share/layout.h"
+#include "share/words.h"
 
 #include "base/syscalls.h"
 #include "net/beside.h"
@@ -479,6 +480,23 @@ CODE:
     RETVAL = sr_door_send(line, &note, &fd, 1, false) == 0;
 OUTPUT:
     RETVAL
+
+void
+words(const char *class)
+PPCODE:
+#define NAME_AND_FROM(name, kind, to, most, from) {name, #from},
+    static const char *const words[][2] = {SR_WORDS(NAME_AND_FROM)};
+#undef NAME_AND_FROM
+    PERL_UNUSED_VAR(class);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strEQ(words[i][1], "own"))
+            continue;
+        SV *name = newSVpv(words[i][0], 0);
+        for (char *c = SvPVX(name); *c; c++)
+            *c = *c == '-' ? '_' : *c;
+        mXPUSHs(name);
+        mXPUSHp(words[i][1], strlen(words[i][1]));
+    }
 
 MODULE = Sirius    PACKAGE = Sirius::Scoreboard
 

@@ -6,111 +6,77 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* How a word is parsed, and where its value goes. */
-typedef enum kind { COUNT, SIZE, SECONDS, SWITCH, DESCRIPTOR } kind;
+typedef struct word word;
 
-typedef struct word {
+struct word {
     const char *name;
-    kind kind;
-    size_t at; /* in sr_settings */
+    const char *(*read)(sr_settings *s, const word *w, const char *value); /* NULL, or what is wrong */
+    size_t at;                                                             /* in sr_settings */
     size_t size;
-    uint64_t max;
-} word;
-
-#define AT(member) offsetof(sr_settings, member), sizeof(((sr_settings *)0)->member)
-
-static const word words[] = {
-    {"max-request-line", COUNT, AT(config.request.line), SR_HEAD_MAX},
-    {"max-header-bytes", COUNT, AT(config.request.head), SR_HEAD_MAX},
-    {"max-header-fields", COUNT, AT(config.request.fields), SR_REQUEST_FIELDS_MAX},
-    {"max-body", SIZE, AT(config.max_body), INT64_MAX},
-    {"body-memory", SIZE, AT(config.body_memory), INT64_MAX},
-    {"max-temp-file-size", SIZE, AT(config.max_temp), INT64_MAX},
-    {"header-timeout", SECONDS, AT(config.header_ns), 0},
-    {"tls-handshake-timeout", SECONDS, AT(config.handshake_ns), 0},
-    {"tls-self-signed", SWITCH, AT(keyfiles.self_signed), 1},
-    {"keeper", SWITCH, AT(keeper), 1},
-    {"check", SWITCH, AT(check), 1},
-    {"sandbox", SWITCH, AT(sandbox), 1},
-    {"gate", DESCRIPTOR, AT(gate), INT32_MAX},
-    {"keys", DESCRIPTOR, AT(keys), INT32_MAX},
-    {"legacy-keys", DESCRIPTOR, AT(legacy_keys), INT32_MAX},
-    {"keepalive-timeout", SECONDS, AT(config.idle_ns), 0},
-    {"body-timeout", SECONDS, AT(config.body_ns), 0},
-    {"body-rate", COUNT, AT(config.body_rate), UINT32_MAX},
-    {"write-timeout", SECONDS, AT(config.write_ns), 0},
-    {"linger-timeout", SECONDS, AT(config.linger_ns), 0},
-    {"max-keepalive-reqs", COUNT, AT(config.max_keepalive_reqs), UINT32_MAX},
-    {"keepalive", SWITCH, AT(config.keepalive), 1},
-    {"detach", SWITCH, AT(detach), 1},
-    {"strict", SWITCH, AT(strict), 1},
-    {"https-redirect", SWITCH, AT(redirects), 1},
-    {"https-port", COUNT, AT(https_port), UINT16_MAX},
-    {"sheds-unfinished", SWITCH, AT(config.sheds_unfinished), 1},
-    {"max-connections", SIZE, AT(config.max_connections), INT64_MAX},
-    {"max-queue", SIZE, AT(config.max_queue), SR_QUEUE_SLOTS_MAX},
-    {"half-closed", SWITCH, AT(config.serves_half_closed), 1},
-    {"queue-timeout", SECONDS, AT(config.queue_ns), 0},
-    {"request-timeout", SECONDS, AT(config.request_ns), 0},
-    {"stream-timeout", SECONDS, AT(config.stream_ns), 0},
-    {"graceful-timeout", SECONDS, AT(graceful_ns), 0},
-    {"slow-log", SECONDS, AT(slow_ns), 0},
-    {"slow-log-max", COUNT, AT(slow_max), 1000},
-    {"proxy-protocol", SWITCH, AT(config.proxy_protocol), 1},
-    {"underscores", SWITCH, AT(config.request.underscores), 1},
-    {"trusted-underscores", SWITCH, AT(config.trusted_underscores), 1},
-    {"x-forwarded-host", SWITCH, AT(config.x_forwarded_host), 1},
-    {"x-forwarded-port", SWITCH, AT(config.x_forwarded_port), 1},
-    {"informational", COUNT, AT(config.informational), SR_INFORMATIONAL_KINDS - 1},
-    {"lobby", DESCRIPTOR, AT(lobby), INT32_MAX},
-    {"sleepers", DESCRIPTOR, AT(sleepers), INT32_MAX},
-    {"lifeline", DESCRIPTOR, AT(control), INT32_MAX},
-    {"control", DESCRIPTOR, AT(control), INT32_MAX}, /* the same, from a supervisor of an earlier build */
-    {"report", DESCRIPTOR, AT(report), INT32_MAX},
-    {"scoreboard", DESCRIPTOR, AT(scoreboard), INT32_MAX},
-    {"owner", COUNT, AT(owner), INT32_MAX},
-    {"edge", COUNT, AT(edge), SR_EDGE_ROWS_MAX - 1},
-    {"uid", SIZE, AT(uid), UINT32_MAX - 1},
-    {"gid", SIZE, AT(gid), UINT32_MAX - 1},
-    {"common", DESCRIPTOR, AT(common), INT32_MAX},
-    {"supervisor", DESCRIPTOR, AT(supervisor), INT32_MAX},
-    {"access-log", DESCRIPTOR, AT(log.fd), INT32_MAX},
-    {"access-log-priority", COUNT, AT(log.priority), 191},
-    {"access-log-min-time", SECONDS, AT(log.min_ns), 0},
-    {"access-log-errors-only", SWITCH, AT(log.errors_only), 1},
-    {"access-log-at-once", SWITCH, AT(log.at_once), 1},
+    uint64_t most;
 };
+
+static void *member(sr_settings *s, const word *w)
+{
+    return (char *)s + w->at;
+}
 
 static void store(sr_settings *s, const word *w, uint64_t n)
 {
-    char *to = (char *)s + w->at;
     uint32_t n32 = (uint32_t)n;
     bool yes = n != 0;
-    if (w->size == sizeof n)
-        memcpy(to, &n, sizeof n);
-    else if (w->size == sizeof n32)
-        memcpy(to, &n32, sizeof n32);
-    else
-        memcpy(to, &yes, sizeof yes);
+    const void *from = w->size == sizeof n ? (void *)&n : w->size == sizeof n32 ? (void *)&n32 : (void *)&yes;
+    memcpy(member(s, w), from, w->size);
 }
 
-static const char *number(sr_settings *s, const word *w, const char *value)
+static const char *read_number(sr_settings *s, const word *w, const char *value)
 {
     char *end;
     errno = 0;
-    if (w->kind == SECONDS) {
-        double seconds = strtod(value, &end);
-        if (*end || end == value || !(seconds >= 0 && seconds < 1e9))
-            return "is not a number of seconds from 0 to 1000000000";
-        store(s, w, (uint64_t)(seconds * 1e9));
-        return NULL;
-    }
     unsigned long long n = strtoull(value, &end, 10);
     if (*end || end == value || errno || *value == '-')
         return "is not a number";
-    if (n > w->max)
+    if (n > w->most)
         return "is too large";
     store(s, w, n);
+    return NULL;
+}
+
+static const char *read_descriptor(sr_settings *s, const word *w, const char *value)
+{
+    return read_number(s, w, value);
+}
+
+static const char *read_seconds(sr_settings *s, const word *w, const char *value)
+{
+    char *end;
+    double seconds = strtod(value, &end);
+    if (*end || end == value || !(seconds >= 0 && seconds < 1e9))
+        return "is not a number of seconds from 0 to 1000000000";
+    store(s, w, (uint64_t)(seconds * 1e9));
+    return NULL;
+}
+
+static const char *read_text(sr_settings *s, const word *w, const char *value)
+{
+    *(const char **)member(s, w) = value;
+    return NULL;
+}
+
+static const char *read_copy(sr_settings *s, const word *w, const char *value)
+{
+    char **to = member(s, w);
+    free(*to);
+    *to = strdup(value);
+    return *to ? NULL : "cannot be stored: out of memory";
+}
+
+/* Another directory of the same name makes other words */
+static const char *read_nothing(sr_settings *s, const word *w, const char *value)
+{
+    (void)s;
+    (void)w;
+    (void)value;
     return NULL;
 }
 
@@ -118,8 +84,9 @@ static const char *number(sr_settings *s, const word *w, const char *value)
  * "FD:tcp:PORT:NAME" or "FD:unix:PORT:NAME"; applications see PORT and NAME as SERVER_PORT and SERVER_NAME. "tls+tcp"
  * and "tls+unix" speak TLS.
  */
-static const char *listener(sr_settings *s, const char *value)
+static const char *read_listener(sr_settings *s, const word *w, const char *value)
 {
+    (void)w;
     char *end;
     long fd = strtol(value, &end, 10);
     bool sound = end != value && fd >= 0 && *end == ':', is_tls = sound && strncmp(end, ":tls+", 5) == 0;
@@ -139,8 +106,9 @@ static const char *listener(sr_settings *s, const char *value)
 }
 
 /* "7,9": one descriptor for each edge */
-static const char *bells(sr_settings *s, const char *value)
+static const char *read_bells(sr_settings *s, const word *w, const char *value)
 {
+    (void)w;
     for (char *end;; value = end + 1) {
         unsigned long fd = strtoul(value, &end, 10);
         if (end == value || (*end && *end != ',') || fd > INT32_MAX || s->n_bells == SR_EDGES_MAX)
@@ -152,8 +120,9 @@ static const char *bells(sr_settings *s, const char *value)
 }
 
 /* "65534,27": user and group */
-static const char *groups(sr_settings *s, const char *value)
+static const char *read_groups(sr_settings *s, const word *w, const char *value)
 {
+    (void)w;
     size_t most = 1;
     for (const char *at = value; *at; at++)
         most += *at == ',';
@@ -171,8 +140,9 @@ static const char *groups(sr_settings *s, const char *value)
     }
 }
 
-static const char *sink(sr_settings *s, const char *value)
+static const char *read_sink(sr_settings *s, const word *w, const char *value)
 {
+    (void)w;
     static const char *const kinds[] = {
         [SR_SINK_FILE] = "file", [SR_SINK_PIPE] = "pipe", [SR_SINK_SYSLOG] = "syslog"};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -183,113 +153,83 @@ static const char *sink(sr_settings *s, const char *value)
     return "is not file, pipe or syslog";
 }
 
-static const char *text(char **to, const char *value)
+static sr_mounts *mounts_at(sr_settings *s, const word *w)
 {
-    free(*to);
-    *to = strdup(value);
-    return *to ? NULL : "cannot be stored: out of memory";
+    sr_mounts **at = member(s, w);
+    return *at ? *at : (*at = calloc(1, sizeof **at));
 }
 
-static const char *mount(sr_mounts **to, const char *value, bool types)
+static const char *read_folder(sr_settings *s, const word *w, const char *value)
 {
-    if (!*to && !(*to = calloc(1, sizeof **to)))
-        return "needs memory";
-    return types ? sr_types_read(&(*to)->types, value) : sr_mounts_add(*to, value);
+    sr_mounts *to = mounts_at(s, w);
+    return to ? sr_mounts_add(to, value) : "needs memory";
+}
+
+static const char *read_types(sr_settings *s, const word *w, const char *value)
+{
+    sr_mounts *to = mounts_at(s, w);
+    return to ? sr_types_read(&to->types, value) : "needs memory";
 }
 
 /* Checked here once: with a bad value no response over TLS could be made. */
-static const char *hsts(sr_settings *s, const char *value)
+static const char *read_field(sr_settings *s, const word *w, const char *value)
 {
-    return sr_is_value(sr_bytes_of(value, strlen(value))) ? text(&s->hsts, value) : "is not a field value";
+    return sr_is_value(sr_bytes_of(value, strlen(value))) ? read_copy(s, w, value) : "is not a field value";
 }
+
+static const char *read_cert(sr_settings *s, const word *w, const char *value)
+{
+    return sr_keyfiles_cert(member(s, w), value) ? NULL : "needs memory";
+}
+
+static const char *read_key(sr_settings *s, const word *w, const char *value)
+{
+    return sr_keyfiles_key(member(s, w), value) ? NULL : "needs memory";
+}
+
+static const char *read_crl(sr_settings *s, const word *w, const char *value)
+{
+    return sr_keyfiles_crl(member(s, w), value) ? NULL : "needs memory";
+}
+
+static const char *read_networks(sr_settings *s, const word *w, const char *value)
+{
+    sr_bytes wrong;
+    bool read = sr_cidrs_parse(member(s, w), sr_bytes_of(value, strlen(value)), &wrong);
+    return read ? NULL : "is not a list of networks";
+}
+
+#define WORD(name, kind, to, most, from)                                                                     \
+    {name, read_##kind, offsetof(sr_settings, to), sizeof(((sr_settings *)0)->to), most},
+static const word words[] = {SR_WORDS(WORD)};
 
 static const char *read_one(sr_settings *s, const char *name, size_t len, const char *value)
 {
-#define IS(literal) (len == sizeof literal - 1 && memcmp(name, literal, sizeof literal - 1) == 0)
-    sr_bytes wrong;
-    if (IS("listen"))
-        return listener(s, value);
-    if (IS("groups"))
-        return groups(s, value);
-    if (IS("bells"))
-        return bells(s, value);
-    if (IS("static") || IS("types"))
-        return mount(&s->mounts, value, IS("types"));
-    if (IS("acme-webroot"))
-        return mount(&s->webroot, value, false);
-    if (IS("hsts"))
-        return hsts(s, value);
-    if (IS("access-log-kind"))
-        return sink(s, value);
-    if (IS("access-log-format")) {
-        s->log.format = value;
-        return NULL;
-    }
-    if (IS("layout")) {
-        s->layout = value;
-        return NULL;
-    }
-    if (IS("name")) {
-        s->name = value;
-        return NULL;
-    }
-    if (IS("tls-cert"))
-        return sr_keyfiles_cert(&s->keyfiles, value) ? NULL : "needs memory";
-    if (IS("tls-key"))
-        return sr_keyfiles_key(&s->keyfiles, value) ? NULL : "needs memory";
-    if (IS("tls-client-crl"))
-        return sr_keyfiles_crl(&s->keyfiles, value) ? NULL : "needs memory";
-    const struct {
-        const char *name, **to;
-    } texts[] = {
-        {"tls-dir", &s->keyfiles.dir},         {"tls-client-ca", &s->keyfiles.ca},
-        {"tls-min", &s->keyfiles.min},         {"tls-client-verify", &s->keyfiles.verify},
-        {"tls-ciphers", &s->keyfiles.ciphers}, {"tls-self-signed-file", &s->keyfiles.self_file},
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (strlen(texts[i].name) == len && memcmp(texts[i].name, name, len) == 0) {
-            *texts[i].to = value;
-            return NULL;
-        }
-    if (IS("tmpdir-is")) /* so that another folder of this name makes the settings others */
-        return NULL;
-    if (IS("tmpdir"))
-        return text(&s->tmpdir, value);
-    if (IS("server"))
-        return text(&s->server, value);
-    if (IS("trust-proxy"))
-        return sr_cidrs_parse(&s->config.trusted, sr_bytes_of(value, strlen(value)), &wrong)
-                   ? NULL
-                   : "is not a list of networks";
-    if (IS("forwarded")) {
-        s->config.forwarded = strcmp(value, "1") == 0 ? SR_FORWARDED_RFC7239 : SR_FORWARDED_X;
-        return NULL;
-    }
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < SR_WORDS_N; i++)
         if (strlen(words[i].name) == len && memcmp(words[i].name, name, len) == 0)
-            return number(s, &words[i], value);
+            return words[i].read(s, &words[i], value);
     return "is not the name of a setting";
-#undef IS
 }
 
 void sr_settings_init(sr_settings *s)
 {
-    *s = (sr_settings){.config.report_fd = -1,
-                       .name = "edge",
-                       .lobby = -1,
-                       .sleepers = -1,
-                       .control = -1,
-                       .report = -1,
-                       .supervisor = -1,
-                       .keys = -1,
-                       .gate = -1,
-                       .sandbox = true,
-                       .legacy_keys = -1,
-                       .scoreboard = -1,
-                       .common = -1,
-                       .uid = -1,
-                       .gid = -1,
-                       .log.fd = -1};
+    *s = (sr_settings){.config.report_fd = -1, .name = "edge", .sandbox = true, .uid = -1, .gid = -1};
+    for (size_t i = 0; i < SR_WORDS_N; i++)
+        if (words[i].read == read_descriptor)
+            store(s, &words[i], UINT32_MAX); /* -1 */
+}
+
+unsigned sr_settings_descriptors(const sr_settings *s, int fds[SR_SETTINGS_DESCRIPTORS])
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < SR_WORDS_N; i++)
+        if (words[i].read == read_descriptor)
+            memcpy(&fds[n++], (const char *)s + words[i].at, sizeof *fds);
+    for (unsigned i = 0; i < s->n_listeners; i++)
+        fds[n++] = s->listeners[i].fd;
+    for (uint32_t i = 0; i < s->n_bells; i++)
+        fds[n++] = s->bells[i];
+    return n;
 }
 
 bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why)

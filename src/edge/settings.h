@@ -1,8 +1,7 @@
 #ifndef SR_SETTINGS_H
 #define SR_SETTINGS_H
 /*
- * settings: what the supervisor tells an edge on its command line, as words NAME=VALUE (lib/Sirius/Edge/Settings.pm
- * writes them).
+ * settings: what the supervisor tells an edge on its command line, as words NAME=VALUE (share/words.h).
  *
  * Owner: the caller, who calls free. Lifetime: `name`, `log.format` and the texts
  * of the listeners point into the words, which must outlive the edge. The numbers of descriptors are those
@@ -13,10 +12,13 @@
 #include "../conn/engine.h"
 #include "../log/sink.h"
 #include "../share/sleepers.h"
+#include "../share/words.h"
 #include "../static/mount.h"
 #include "../transport/keyfiles.h"
 
 #include <sys/types.h>
+
+enum { SR_SETTINGS_DESCRIPTORS = SR_WORDS_N + SR_LISTENERS_MAX + SR_EDGES_MAX };
 
 /* Name and port of a listener: SERVER_NAME and SERVER_PORT of an application, %v and %p of the access log. */
 typedef struct sr_site {
@@ -84,6 +86,9 @@ void sr_settings_init(sr_settings *s);
  * fault, and *why is a static text that continues it: "is not a number".
  */
 bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why);
+
+/* The numbers of all descriptors that were given, -1 among them. Returns how many. */
+unsigned sr_settings_descriptors(const sr_settings *s, int fds[SR_SETTINGS_DESCRIPTORS]);
 
 void sr_settings_free(sr_settings *s); /* what is owned */
 

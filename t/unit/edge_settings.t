@@ -2,7 +2,9 @@ use strict;
 use warnings;
 use File::Temp qw(tempdir);
 use Test::More;
+use Sirius::Config::Options;
 use Sirius::Config::Settings;
+use Sirius::Edge::Keeper;
 use Sirius::Edge::Program;
 use Sirius::Edge::Settings;
 
@@ -71,6 +73,31 @@ subtest 'Options' => sub {
     is_deeply [ @{$plain}{qw(underscores x-forwarded-host trust-proxy)} ], [ 0, 0, undef ],
         'what is not trusted';
     is words_of( server_software => '' )->{server}, undef, 'no Server field';
+};
+
+# Beside those that are as an option is: a word of the table that nothing makes, and one that is made and not in it
+subtest 'The table of words' => sub {
+    my %from   = Sirius::Edge::Shared->words;
+    my %option = map { Sirius::Config::Options->key( $_->{name} ) => 1 } Sirius::Config::Options->rows;
+    my @tls
+        = ( tls_cert => ['a'], tls_key => ['b'], tls_min => '1.2', tls_ciphers => 'HIGH', tls_dir => '/' );
+    push @tls,
+        tls_client_ca     => 'c',
+        tls_client_crl    => ['d'],
+        tls_client_verify => 'optional',
+        tls_self_signed   => 1;
+    my @words = (
+        Sirius::Edge::Settings->of(
+            Sirius::Config::Settings->parse( { @ALL, slow_log => 1, static => ["/=$dir"], request_log => 1 } )
+        ),
+        Sirius::Edge::Keeper->words( { @tls, tls_self_signed_file => 'e', listen => ['1.2.3.4:1,tls'] } )
+    );
+    my %made = map { /\A([^=]+)/ ? ( $1 =~ tr/-/_/r => 1 ) : () } @words;
+    is join( q( ), grep { !$from{$_} } sort keys %made ), '', 'has each that is made';
+    is join( q( ), grep { !$made{$_}   && $from{$_} =~ /made|tls/ } sort keys %from ), '', 'and no other';
+    is join( q( ), grep { !$option{$_} && $from{$_} =~ /option|onoff/ } sort keys %from ),
+        'sheds_unfinished', 'the others are options, but for one of the admin port';
+    cmp_ok scalar keys %from, '>', 50, scalar( keys %from ) . ' words';
 };
 
 subtest 'The program knows each of them' => sub {

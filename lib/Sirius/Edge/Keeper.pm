@@ -27,10 +27,9 @@ use constant {
     SOON   => 30 * 86_400,
 };
 
-# In the order of the command line: what is more than a text comes first
-my @LISTS    = qw(tls_cert tls_client_crl tls_key);
-my @TEXTS    = qw(tls_ciphers tls_client_ca tls_client_verify tls_dir tls_min tls_self_signed_file);
-my @SWITCHES = qw(tls_self_signed);
+# Options that concern it
+my %FROM  = Sirius::Edge::Shared->words;
+my @NAMES = grep { $FROM{$_} eq 'tls' } sort keys %FROM;
 
 # CRLs of which the start has warned: "FILE EXPIRES"
 my %warned;
@@ -231,13 +230,12 @@ sub wanted {
 sub words {
     my ( $class, $conf ) = @_;
     return if !$class->wanted($conf);
-    my @pairs = map {
-        my $key = $_;
-        map {"$key=$_"} @{ $conf->{$key} || [] }
-    } @LISTS;
-    my @texts = map {"$_=$conf->{$_}"} grep { defined $conf->{$_} } @TEXTS;
-    return map { my ( $name, $value ) = split /=/, $_, 2; ( $name =~ tr/_/-/r ) . "=$value" } @pairs,
-        @texts, map {"$_=1"} grep { $conf->{$_} } @SWITCHES;
+    my @words;
+    for my $name (@NAMES) {
+        my $value = $conf->{$name} // next;
+        push @words, map { ( $name =~ tr/_/-/r ) . "=$_" } ref $value ? @$value : $value;
+    }
+    return @words;
 }
 
 # As a keeper tells it

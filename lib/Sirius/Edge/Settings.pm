@@ -9,12 +9,10 @@ use Sirius::Edge::Shared;
 use Sirius::Edge::Types;
 use Sirius::Worker;
 
-# Settings that are passed to the edge unchanged
-my @PLAIN
-    = qw(body_memory body_rate body_timeout graceful_timeout header_timeout hsts keepalive_timeout max_body max_header_bytes
-    max_header_fields max_keepalive_reqs max_queue max_request_line max_temp_file_size queue_timeout tls_handshake_timeout tmpdir
-    write_timeout);
-my @SWITCHES = qw(keepalive proxy_protocol sandbox);
+# How each word is made that concerns an option: as the option is, as 1 or 0, or below (src/share/words.h)
+my %FROM     = Sirius::Edge::Shared->words;
+my @PLAIN    = grep { $FROM{$_} eq 'option' } sort keys %FROM;
+my @SWITCHES = grep { $FROM{$_} eq 'onoff' } sort keys %FROM;
 
 # sr_informational
 my %INFORMATIONAL = ( direct => 0, on => 1, off => 2 );
@@ -29,8 +27,7 @@ use constant LINGER => 5;
 sub known {
     my ( $class, $said ) = @_;
     return if ref( $said || 0 ) ne 'ARRAY' || grep { !defined || ref || /[\0\n]/ } @$said;
-    my %known = map { (tr/_/-/r) => 1 } _names();
-    return [ grep { /\A([a-z-]+)=/ && $known{$1} } @$said ];
+    return [ grep { /\A([a-z-]+)=/ && $FROM{ $1 =~ tr/-/_/r } } @$said ];
 }
 
 # The operator's settings as words that can be compared and passed on
@@ -51,14 +48,9 @@ sub of {
         layout          => Sirius::Edge::Shared->layout,             # of the workers that read these settings
         linger_timeout  => LINGER,
         max_connections => Sirius::Worker->max_connections($conf),
-        request_timeout => $conf->{request_timeout}
-            || 0,
-        server              => $conf->{server_software},
-        sheds_unfinished    => $conf->{sheds_unfinished},                              # of the admin port
-        slow_log            => $conf->{slow_log} || 0,
-        slow_log_max        => max( 2, int SLOW_LOG_MAX / ( $conf->{edges} || 1 ) ),
-        stream_timeout      => $conf->{stream_timeout} || 0,
-        tmpdir_is           => _identity( $conf->{tmpdir} ),
+        server          => $conf->{server_software},
+        slow_log_max    => max( 2, int SLOW_LOG_MAX / ( $conf->{edges} || 1 ) ),
+        tmpdir_is       => _identity( $conf->{tmpdir} ),
         underscores         => $conf->{underscores_in_headers} ne 'off'     ? 1 : 0,
         trusted_underscores => $conf->{underscores_in_headers} eq 'trusted' ? 1 : 0,
         trust_proxy         => join( ',', @{ $trust->{networks} } ),
@@ -93,14 +85,6 @@ sub _log_settings {
         access_log_format      => $format,
         access_log_min_time    => $conf->{access_log_min_time} || 0,
     );
-}
-
-sub _names {
-    return @PLAIN, @SWITCHES,
-        qw(access_log_at_once acme_webroot access_log_errors_only access_log_format access_log_min_time forwarded half_closed https_port https_redirect informational layout linger_timeout max_connections
-        request_timeout server sheds_unfinished slow_log slow_log_max static stream_timeout trust_proxy tls_cert tls_ciphers tls_client_ca tls_client_crl
-        tls_client_verify tls_dir tls_key tls_min tls_self_signed tls_self_signed_file tmpdir_is trusted_underscores types
-        underscores x_forwarded_host x_forwarded_port);
 }
 
 1;

@@ -86,6 +86,12 @@ The memory in which that many workers sleep and find the edges.
 
 When the loop of this edge has last turned, in nanoseconds of the monotonic clock; 0 if it has not turned yet.
 
+=head2 words
+
+  my %from = Sirius::Edge::Shared->words;    # max_body => 'option', keepalive => 'onoff', server => 'made' ...
+
+The words of the command line of an edge that concern options, and how they are made of these (F<src/share/words.h>).
+
 =head1 SEE ALSO
 
 L<Sirius::Edge::Group>, L<Sirius::Edge::Place>.
