@@ -469,12 +469,16 @@ PPCODE:
 bool
 pass(const char *class, int line, const char *what, int fd)
 CODE:
-    static const char *const names[] = {"log", "retire", "legacy", "errors", "keys"}; /* in the order of the kinds from SR_MESSAGE_LOG on */
+    static const struct {
+        const char *name;
+        sr_message_kind kind;
+    } whats[] = {{"log", SR_MESSAGE_LOG}, {"retire", SR_MESSAGE_RETIRE}, {"legacy", SR_MESSAGE_LEGACY},
+                 {"errors", SR_MESSAGE_ERRORS}, {"keys", SR_MESSAGE_KEYS}};
     sr_message note = {.kind = 0};
     PERL_UNUSED_VAR(class);
-    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(what, names[i]) == 0)
-            note.kind = SR_MESSAGE_LOG + i;
+    for (size_t i = 0; i < sizeof whats / sizeof whats[0]; i++)
+        if (strEQ(what, whats[i].name))
+            note.kind = whats[i].kind;
     if (!note.kind)
         croak("Sirius::Edge::Shared->pass: '%s' is not a message for an edge", what);
     RETVAL = sr_door_send(line, &note, &fd, 1, false) == 0;
