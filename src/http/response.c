@@ -154,7 +154,7 @@ sr_response_error sr_response_field(sr_response *r, sr_buffer *out, sr_bytes nam
     return add_field(out, name, value);
 }
 
-static inline uint64_t decide(sr_response *r, uint64_t known)
+inline uint64_t sr_response_decide(sr_response *r, uint64_t known)
 {
     if (r->app_chunked)
         r->app_length = SR_LENGTH_UNKNOWN; /* the transfer coding overrides the length (RFC 9112 6.3) */
@@ -180,11 +180,6 @@ static inline uint64_t decide(sr_response *r, uint64_t known)
         r->keep_alive = false;
     r->framing = SR_FRAMING_LENGTH;
     return r->body_length = length;
-}
-
-uint64_t sr_response_decide(sr_response *r, uint64_t known)
-{
-    return decide(r, known);
 }
 
 static sr_bytes connection(const sr_response *r)
@@ -224,7 +219,7 @@ static char *put_length(char *to, uint64_t length)
 sr_response_error sr_response_finish(sr_response *r, sr_buffer *out, uint64_t known, const char *date,
                                      sr_bytes server)
 {
-    uint64_t length = decide(r, known);
+    uint64_t length = sr_response_decide(r, known);
     static const char longest[] = "Content-Length: 18446744073709551615\r\nDate: \r\nServer: \r\n"
                                   "Connection: keep-alive, Upgrade\r\n\r\n";
     if (!sr_buffer_reserve(out, sizeof longest + SR_DATE_LEN + server.len))

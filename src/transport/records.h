@@ -55,7 +55,6 @@ typedef struct sr_records {
     bool told;                         /* a read has returned 0 for that */
     bool failed;                       /* by a fatal error; nothing is read or written any more */
     bool ended;                        /* close_notify is in wire, or sent */
-    bool resumed;                      /* the handshake has resumed an earlier session */
     uint8_t controls;                  /* records in a row that brought no bytes for the caller */
     uint8_t n_part;                    /* TLS 1.3: bytes in `part` */
     uint8_t part[SR_KEY_UPDATE_BYTES]; /* a KeyUpdate that is not complete: it may come in several records */

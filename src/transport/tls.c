@@ -573,7 +573,6 @@ static int tls_handshake(sr_transport *base, int socket)
         t->why = failure_is(t, SR_FAILURE_OTHER, "no memory");
         return ENOMEM;
     }
-    t->records.resumed = SSL_session_reused(t->ssl);
     t->hello = MESSAGE_HEADER; /* none is awaited any more */
     if (!take_over(t)) {
         SSL_set_read_ahead(t->ssl, 1);
@@ -779,11 +778,6 @@ static const sr_transport_ops ops = {
     .free = tls_free,
 };
 
-bool sr_tls_resumed(const sr_transport *t)
-{
-    return ((const sr_records *)t)->resumed;
-}
-
 sr_transport *sr_tls_accept(sr_tls *shared, int socket)
 {
     tls *t = calloc(1, sizeof *t);
@@ -815,12 +809,6 @@ sr_transport *sr_tls_adopt(sr_bytes packed, int socket)
 #else
 
 #include "tls.h"
-
-bool sr_tls_resumed(const sr_transport *t)
-{
-    (void)t;
-    return false;
-}
 
 sr_transport *sr_tls_accept(sr_tls *shared, int socket)
 {

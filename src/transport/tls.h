@@ -32,7 +32,4 @@ sr_transport *sr_tls_accept(sr_tls *tls, int socket);
 /* For a connection that sr_transport_pack of another process has packed. NULL: no memory, or it is not whole. */
 sr_transport *sr_tls_adopt(sr_bytes packed, int socket);
 
-/* Whether a handshake that is complete has resumed an earlier session. */
-bool sr_tls_resumed(const sr_transport *t);
-
 #endif
