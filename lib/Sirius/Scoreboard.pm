@@ -62,6 +62,11 @@ sub snapshot {
     };
 }
 
+sub table {
+    my $self = shift;
+    return map { +{ %{ $self->row($_) }, row => $_ } } 0 .. $self->rows - 1;
+}
+
 # Of certificates or CRLs
 sub _expiring {
     my $told = shift;
@@ -356,6 +361,12 @@ Returns true after L</stop>.
 =head2 stopping
 
 Returns true after L</leave> or L</stop>.
+
+=head2 table
+
+  my @rows = $board->table;
+
+Returns the hashes of all rows for workers, as L</row> does, each with C<row>, its number.
 
 =head2 tell
 

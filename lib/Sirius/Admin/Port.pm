@@ -37,7 +37,7 @@ my %ENGINE = (
     sheds_unfinished => 1,             # a client with many connections must not keep a probe out
     write_timeout    => 10
 );
-my @SHARED = qw(daemonize error_log group log_prefix sandbox server_software tmpdir user);
+my @SHARED = qw(daemonize error_log group log_prefix proctitle sandbox server_software tmpdir user);
 
 # A whole process group may be told to end: this process goes on answering until the workers are gone
 my @DEAF = qw(HUP INT PIPE QUIT TERM TTIN TTOU USR1 USR2);
@@ -48,7 +48,7 @@ sub act {
     $self->_answer     if $self->{line};
     return             if $self->{ending} || !defined $self->{at} || now() < $self->{at};
     delete $self->{at};
-    return $self->start( $self->{supervisor} );
+    return $self->start;
 }
 
 sub check {
@@ -139,10 +139,10 @@ sub signal {
 }
 
 sub start {
-    my ( $self, $supervisor ) = @_;
+    my ( $self, %parts ) = @_;
     return if !@{ $self->{listeners} };
-    weaken( $self->{supervisor} = $supervisor );
-    $supervisor->reaper->add($_) for $self->_children;    # those of the previous program
+    @{$self}{ keys %parts } = values %parts;
+    $self->{reaper}->add($_) for $self->_children;    # those of the previous program
     my ( $lifeline, $writer ) = @{$self}{qw(lifeline lifeline_writer)};
     $lifeline or pipe $lifeline, $writer or return $self->_no_process("cannot create a pipe: $!");
     $self->_start_edge( $lifeline, $writer ) if !$self->{edge};
@@ -153,11 +153,11 @@ sub start {
         Sirius::Log->pass("sirius: $@");
     } ) or return $self->_no_process( 'cannot fork: ' . Sirius::OS::Child->failure );
     $self->{lifeline_writer} = $writer;
-    $supervisor->loop->unwatch( $self->{line} ) if $self->{line};
-    $supervisor->loop->watch( $self->{line} = $line );
+    $self->{loop}->unwatch( $self->{line} ) if $self->{line};
+    $self->{loop}->watch( $self->{line} = $line );
     weaken( my $own = $self );
     $child->on_end( sub { $own->_ended(@_) } );
-    $supervisor->reaper->add($child);
+    $self->{reaper}->add($child);
     push @{ $self->{children} }, $self->{process} = $child;
     return;
 }
@@ -185,37 +185,35 @@ sub _again {
 
 # What the process asks, which has given up its rights: the memory of workers, and not too often
 sub _answer {
-    my $self       = shift;
-    my $supervisor = $self->{supervisor};
-    my $tell       = sub {
+    my $self = shift;
+    my $tell = sub {
         return $self->{memory} if now() < ( $self->{asked_at} // -1 ) + ASKED;
-        $self->{memory}   = { $supervisor->generations->memory };
+        $self->{memory}   = { $self->{memory_of}->() };
         $self->{asked_at} = now();
         return $self->{memory};
     };
     return if Sirius::Admin::Memory->answer( $self->{line}, $tell );
-    $supervisor->loop->unwatch( delete $self->{line} );
+    $self->{loop}->unwatch( delete $self->{line} );
     return;
 }
 
 sub _become {
     my ( $self, $lifeline, $line ) = @_;
-    my $supervisor = $self->{supervisor};
-    $supervisor->loop->hand_over( { map { $_ => 'IGNORE' } @DEAF } );
+    $self->{loop}->hand_over( { map { $_ => 'IGNORE' } @DEAF } );
     my @listeners   = map { $_->description } @{ $self->{listeners} };
-    my @descriptors = $supervisor->scoreboard->descriptor;
+    my @descriptors = $self->{scoreboard}->descriptor;
     my $sleepers    = $self->{edge}->workers;
     my $text        = Sirius::OS::Inherit->give(
         {   admin => {
-                app       => Sirius::OS::Title->app( $supervisor->conf ),
+                app       => Sirius::OS::Title->app( $self->{conf} ),
                 host      => ( POSIX::uname() )[1],
-                listeners => [ map { $_->url } @{ $supervisor->listeners } ],
+                listeners => $self->{served},
                 pid       => getppid,
                 started   => $self->{started},
                 version   => Sirius->VERSION,
             },
             lifeline   => fileno $lifeline,
-            conf       => _conf( $supervisor->conf ),
+            conf       => _conf( $self->{conf} ),
             line       => fileno $line,
             listeners  => \@listeners,
             scoreboard => $descriptors[0],
@@ -255,12 +253,11 @@ sub _start_edge {
     @{$self}{qw(lifeline lifeline_writer)} = ( $lifeline, $writer );
     weaken( my $port = $self );
     $self->{edge} = Sirius::Edge::Group->new(
-        $self->{supervisor}, 1,
+        1,
+        ( map { $_ => $self->{$_} } qw(alerts announced fallback listeners privileges reaper) ),
         access_log => undef,
         lifeline   => $lifeline,
-        conf       => _conf( $self->{supervisor}->conf ),
-        fallback   => sub { my $edge = $port->{supervisor}->edge; $edge && $edge->proven },
-        listeners  => $self->{listeners},
+        conf       => _conf( $self->{conf} ),
         role       => 'admin edge',
         said       => 'admin port: ',
         scoreboard => undef,
@@ -314,7 +311,7 @@ Sirius::Admin::Port - the addresses of --admin, and what the supervisor has of t
   use Sirius::Admin::Port;
 
   my $admin = Sirius::Admin::Port->open( $conf, $privileges, Sirius::Service::Activation->descriptors );
-  $admin->start($supervisor);
+  $admin->start(%parts);
 
 =head1 DESCRIPTION
 
@@ -406,9 +403,12 @@ Sends the signal to the process, which reacts only to this one.
 
 =head2 start
 
-  $admin->start($supervisor);
+  $admin->start(%parts);
 
-Starts the process if there is an address to serve. A failure is logged, and the start is tried again.
+Starts the process if there is an address to serve. A failure is logged, and the start is tried again. It needs
+C<alerts>, C<conf>, C<loop>, C<privileges>, C<reaper> and C<scoreboard> of the server, and C<served>, the URLs of its listeners. Of the
+subs, C<announced> tells whether the server has started; C<fallback> returns a program for the edge if the installed one does not start;
+C<memory_of> returns the private bytes of each worker, by its PID.
 
 =head2 state
 

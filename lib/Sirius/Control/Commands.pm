@@ -36,9 +36,9 @@ sub later {
 }
 
 sub new {
-    my ( $class, $supervisor ) = @_;
-    my $self = bless { later => [], stops => [], supervisor => $supervisor }, $class;
-    weaken $self->{supervisor};
+    my ( $class, $supervisor, %parts ) = @_;
+    my $self = bless { later => [], stops => [], supervisor => $supervisor, %parts }, $class;
+    weaken $self->{$_} for qw(edge supervisor);
     return $self;
 }
 
@@ -64,15 +64,13 @@ sub stopped {
 
 # Whether the old generations are gone, the files of certificates are read, and no edge is about to take over
 sub _drained {
-    my $supervisor = shift->{supervisor};
-    my $edge       = $supervisor->edge;
-    return !grep( { $_->is_draining } $supervisor->generations->all )
-        && !( $edge && ( $edge->reads_certificates || !$edge->settled ) );
+    my ( $all, $edge ) = @{ +shift }{qw(generations edge)};
+    return !grep( { $_->is_draining } $all->all ) && !$edge->reads_certificates && $edge->settled;
 }
 
 sub _reload {
     my ( $self, $request, $reply, $why ) = @_;
-    my $all = $self->{supervisor}->generations;
+    my $all = $self->{generations};
     if ( $request->{abort} ) {
         return $reply->( { ok => 0, error => 'no reload is in progress' } ) if !$all->abort($why);
         return $reply->( { ok => 1, text  => 'reload aborted' } );
@@ -85,44 +83,40 @@ sub _reload {
 # Whoever has renewed a certificate wants to know that it is not in use, although the application has loaded
 sub _reloaded {
     my ( $self, $answer ) = @_;
-    my $edge  = $self->{supervisor}->edge;
-    my $fault = $edge && ( $edge->certificates_fault // $edge->fault );
+    my $edge  = $self->{edge};
+    my $fault = $edge->certificates_fault // $edge->fault;
     return defined $fault ? { ok => 0, error => "$answer->{text}, but $fault" } : $answer;
 }
 
 # How many workers of the current generation serve
 sub _serving {
-    my $self       = shift;
-    my $supervisor = $self->{supervisor};
-    my $current    = $supervisor->generations->current or return 0;
+    my $self    = shift;
+    my $current = $self->{generations}->current or return 0;
     return
         scalar grep { $_->{generation} == $current->number && $_->{state} =~ /\A(?:idle|busy)\z/ }
-        $supervisor->rows;
+        $self->{scoreboard}->table;
 }
 
 sub _status {
     my ( $self, $request, $reply ) = @_;
-    my $supervisor = $self->{supervisor};
-    my $all        = $supervisor->generations;
-    my $loading    = $all->loading;
-    my $board      = $supervisor->scoreboard;
-    my $edge       = $supervisor->edge;
-    my %status     = (
-        certificates       => [ $edge ? $edge->certificates : () ],
-        certificates_fault => $edge && $edge->certificates_fault,
-        edge_fault         => $edge && $edge->fault,
-        crls               => [ $edge ? $edge->crls : () ],
+    my ( $all, $board, $edge )     = @{$self}{qw(generations scoreboard edge)};
+    my $loading = $all->loading;
+    my %status  = (
+        certificates       => [ $edge->certificates ],
+        certificates_fault => $edge->certificates_fault,
+        edge_fault         => $edge->fault,
+        crls               => [ $edge->crls ],
         edges              => [ map { $board->edge($_) } 0 .. $board->edges - 1 ],
         loading            => $loading && { map { $_ => $loading->$_ } qw(number since) },
         generations        => [ map { _generation($_) } $all->all ],
         last_reload        => $all->last_reload,
-        listeners          => [ map { $_->url } @{ $supervisor->listeners } ],
+        listeners          => [ map { $_->url } @{ $self->{listeners} } ],
         now                => now(),
         pid                => $$,
 
         # the name under which it is published
-        rows    => [ map { +{ slot => delete $_->{row}, %$_ } } grep { $_->{pid} > 0 } $supervisor->rows ],
-        state   => $supervisor->is_stopping ? 'stopping' : 'running',
+        rows    => [ map { +{ slot => delete $_->{row}, %$_ } } grep { $_->{pid} > 0 } $board->table ],
+        state   => $self->{supervisor}->is_stopping ? 'stopping' : 'running',
         version => Sirius->VERSION,
         workers => $board->workers,
     );
@@ -172,7 +166,7 @@ Sirius::Control::Commands - the commands of sirius ctl, as the supervisor runs t
 
   use Sirius::Control::Commands;
 
-  my $commands = Sirius::Control::Commands->new($supervisor);
+  my $commands = Sirius::Control::Commands->new( $supervisor, %parts );
   $commands->run( { command => 'reload', wait => 1 }, sub { my $answer = shift } );
 
 =head1 DESCRIPTION
@@ -201,7 +195,9 @@ Answers when the old generations are gone.
 
 =head2 new
 
-  my $commands = Sirius::Control::Commands->new($supervisor);
+  my $commands = Sirius::Control::Commands->new( $supervisor, %parts );
+
+C<edge>, C<generations> (L<Sirius::Process::Reload>), C<listeners> and C<scoreboard> of the server.
 
 =head2 pending
 

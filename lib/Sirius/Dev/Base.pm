@@ -7,7 +7,6 @@ use JSON::PP     ();
 use Scalar::Util qw(weaken);
 use Sirius::OS::Inherit;
 use Sirius::OS::Linux;
-use Sirius::Process::Launch;
 use Socket qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 
 my $JSON = JSON::PP->new->ascii->canonical;
@@ -38,22 +37,23 @@ sub line { return shift->{line} }
 
 # A child of the supervisor that runs the original command, up to where that would load the application. Dies if there is none
 sub new {
-    my ( $class, $supervisor, $ended, %more ) = @_;
+    my ( $class, %args ) = @_;
     socketpair my $line, my $theirs, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC
         or die "cannot create a socket pair: $!\n";
-    my $child = Sirius::Process::Launch->base( $supervisor, { base => $theirs, %more } );
-    my $self  = bless { child => $child, line => $line }, $class;
+    my $child = $args{launch}->base( { base => $theirs, %{ $args{handles} } } );
+    my $self  = bless { child => $child, line => $line, loop => $args{loop} }, $class;
+    my $ended = $args{ended};
     weaken( my $own = $self );
     $child->on_end( sub { $ended->( $own, $_[1] ) if $own } );
-    $supervisor->reaper->add($child);
-    $supervisor->loop->watch($line);
+    $args{reaper}->add($child);
+    $args{loop}->watch($line);
     return $self;
 }
 
 # In place of this one another is started, or none
 sub stop {
-    my ( $self, $supervisor ) = @_;
-    $supervisor->loop->unwatch( $self->{line} );
+    my $self = shift;
+    $self->{loop}->unwatch( $self->{line} );
     $self->{child}->on_end( sub { } );
     $self->{child}->signal('KILL');
     return;
@@ -69,7 +69,12 @@ Sirius::Dev::Base - the process that generations are forked from, as the supervi
 
 =head1 SYNOPSIS
 
-  my $base = Sirius::Dev::Base->new( $supervisor, sub { my ( $base, $status ) = @_; ... } );
+  my $base = Sirius::Dev::Base->new(
+      ended  => sub { my ( $base, $status ) = @_; ... },
+      launch => $launch,
+      loop   => $loop,
+      reaper => $reaper,
+  );
   $base->ask( { preload => [ [ 'Plack/Request.pm', '/usr/share/perl5/Plack/Request.pm' ] ] } );
   $base->ask( { number => 3 }, fileno $report, fileno $said );
   $_->{pid} && print "generation $_->{number}: $_->{pid}\n" for $base->hear;
@@ -104,14 +109,14 @@ The socket to it.
 
 =head2 new
 
-  my $base = Sirius::Dev::Base->new( $supervisor, $ended, %handles );
+  my $base = Sirius::Dev::Base->new(%args);
 
-Starts it; C<$ended> is called with it and its status when it has ended. C<%handles>: what generations get besides, by their
-names in the state of L<Sirius::Process::Launch>.
+Starts it; C<ended> is called with it and its status when it has ended. C<handles>: what generations get besides, by their
+names in the state of L<Sirius::Process::Launch>. C<launch>, C<loop> and C<reaper> are those of the server.
 
 =head2 stop
 
-  $base->stop($supervisor);
+  $base->stop;
 
 Kills it; nobody is told of its end.
 

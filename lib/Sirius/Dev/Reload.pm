@@ -51,8 +51,8 @@ sub act {
 sub begin {
     my $self    = shift;
     my $session = $self->{session};
-    my $loop    = $self->{supervisor}->loop;
-    my @members = grep {defined} $session->audience, $self->{supervisor}->access_log;
+    my $loop    = $self->{loop};
+    my @members = grep {defined} $session->audience, $self->{access_log};
     my $say     = sub { Sirius::Log->warn("sirius dev: $_[0]") };
     $self->{watcher} = Sirius::Dev::Watcher->new(
         files => $session->files,
@@ -116,7 +116,7 @@ sub settled {
 sub stop {
     my ( $self, @how ) = @_;
     delete @{$self}{qw(awaited load_at)};
-    if ( my $base = delete $self->{base} ) { $base->stop( $self->{supervisor} ) }
+    if ( my $base = delete $self->{base} ) { $base->stop }
     return $self->SUPER::stop(@how);
 }
 
@@ -142,7 +142,6 @@ sub _app {
 # The process that generations come from says that there is another one
 sub _arrived {
     my ( $self, $pid, $order ) = @_;
-    my $supervisor = $self->{supervisor};
     my $child      = Sirius::OS::Child->new($pid);
     my $generation = Sirius::Process::Generation->new(
         $child,
@@ -172,7 +171,7 @@ sub _base_ended {
     return if $base != ( $self->{base} || 0 ) || $self->{supervisor}->is_stopping;
     $self->_hear_base;
     return if $base != ( $self->{base} || 0 );
-    $self->{supervisor}->loop->unwatch( $base->line );
+    $self->{loop}->unwatch( $base->line );
     delete $self->{base};
     $self->{preloaded} = {};
     my $how = 'the process that generations are forked from ' . Sirius::OS::ExitStatus->words( $status, '' );
@@ -190,7 +189,6 @@ sub _base_ended {
 sub _complete {
     my ( $self, $generation ) = @_;
     return if $generation->is_draining || defined $generation->gave_up;
-    my $supervisor = $self->{supervisor};
     if ( $self->_is_page($generation) ) {
         $self->{backoff}->ready;
         delete @{$self}{qw(again_at fallen loading)};
@@ -210,13 +208,12 @@ sub _complete {
 # Before it was ready: what would be served is the reason
 sub _ended {
     my ( $self, $generation, $status ) = @_;
-    my $supervisor = $self->{supervisor};
     return $self->SUPER::_ended( $generation, $status )
         if $generation->is_ready
         || $generation->is_draining
         || defined $generation->gave_up
         || $self->_is_page($generation)
-        || $supervisor->ending;
+        || $self->{supervisor}->ending;
     $self->_forget($generation);
     my $how
         = defined $generation->hung ? $generation->hung
@@ -281,7 +278,7 @@ sub _hear_base {
 # From now on no request is begun by the code that serves
 sub _hold {
     my ( $self, $why ) = @_;
-    Sirius::Edge::Shared->hold( fileno $self->{supervisor}->sleepers, $self->{last_number} );
+    Sirius::Edge::Shared->hold( fileno $self->{sleepers}, $self->{last_number} );
     $self->_abandon($why);
     $self->_drain($_) for grep { $_->is_up && !$_->is_draining && !defined $_->gave_up } $self->all;
     return;
@@ -300,7 +297,7 @@ sub _is_at_work {
     my $noticed = NOTICED + ( $self->{watcher}->scans ? Sirius::Dev::Watcher->SCAN : 0 );
     return ( time - $built < WITH_PAGE || defined $self->{load_at} )
         && any { $_->{pid} > 0 && ( $_->{state} eq 'busy' || now() - $_->{since} < $noticed ) }
-        $self->{supervisor}->rows;
+        $self->{scoreboard}->table;
 }
 
 # It serves the reason why another one could not
@@ -455,7 +452,7 @@ sub _refuse {
 sub _replace_base {
     my $self = shift;
     my $base = delete $self->{base};
-    $base->stop( $self->{supervisor} ) if $base;
+    $base->stop if $base;
     delete @{$self}{qw(preload_by preloading)};
     $self->{preloaded} = {};
     return $self->_start_base;
@@ -468,7 +465,11 @@ sub _start_base {
     my $audience = $self->{session}->audience;
     my %more     = $audience ? ( live => $audience->theirs ) : ();
     $self->{base} = eval {
-        Sirius::Dev::Base->new( $self->{supervisor}, sub { $own->_base_ended(@_) if $own }, %more );
+        Sirius::Dev::Base->new(
+            ( map { $_ => $self->{$_} } qw(launch loop reaper) ),
+            ended   => sub { $own->_base_ended(@_) if $own },
+            handles => \%more
+        );
     };
     if ( !$self->{base} ) {
         chomp( my $error = $@ );
@@ -499,7 +500,7 @@ sub _tell_echo {
 sub _watch {
     my $self   = shift;
     my $handle = $self->{watcher}->handle;
-    my $loop   = $self->{supervisor}->loop;
+    my $loop   = $self->{loop};
     if ($handle) { $loop->watch($handle) if !$self->{watched}; }
     $self->{watched} = $handle;
     return;
@@ -524,7 +525,7 @@ Sirius::Dev::Reload - replaces the code that serves when a file has changed
 
 =head1 SYNOPSIS
 
-  my $reload = Sirius::Dev::Reload->new( $supervisor, session => $session );
+  my $reload = Sirius::Dev::Reload->new( $supervisor, session => $session, ... );
   $reload->begin;
 
 =head1 DESCRIPTION

@@ -17,8 +17,8 @@ sub audience { return shift->{audience} }
 
 # The server has ended, and nobody waits any more
 sub close {
-    my ( $self, $supervisor ) = @_;
-    $supervisor->generations->close;
+    my ( $self, $generations ) = @_;
+    $generations->close;
     $self->{requests}->act if $self->{requests};
     return;
 }
@@ -50,9 +50,9 @@ sub has_lost_terminal {
 
 # In place of the supervisor's own
 sub generations {
-    my ( $self, $supervisor, %state ) = @_;
+    my ( $self, $supervisor, %args ) = @_;
     $self->{audience} = Sirius::Dev::Audience->new if $self->{conf}{live_reload};
-    return Sirius::Dev::Reload->new( $supervisor, %state, session => $self );
+    return Sirius::Dev::Reload->new( $supervisor, %args, session => $self );
 }
 
 # Which code it is, to a page that may have been loaded from another server on this address
@@ -120,7 +120,7 @@ The L<Sirius::Dev::Audience> of C<--live-reload>, in the supervisor.
 
 =head2 close
 
-  $session->close($supervisor);
+  $session->close($generations);
 
 Ends what is left when the server has ended.
 
@@ -138,7 +138,7 @@ The L<Sirius::Dev::Files>.
 
 =head2 generations
 
-  my $reload = $session->generations( $supervisor, %state );
+  my $reload = $session->generations( $supervisor, %args );
 
 A L<Sirius::Dev::Reload>.
 

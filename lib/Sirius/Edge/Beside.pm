@@ -67,9 +67,8 @@ sub prepare {
 
 # Whether another one could read the private keys only with rights that this process has given up
 sub needs_rights {
-    my $self       = shift;
-    my $privileges = $self->{supervisor}->privileges;
-    my %ids        = $privileges ? $privileges->ids : ();
+    my $self = shift;
+    my %ids  = $self->_ids;
     return $self->{keeper} && %ids;
 }
 
@@ -114,7 +113,7 @@ sub _begin {
     my ( $pid, $pidfd ) = eval { Sirius::OS::Linux->beside( Sirius::Edge::Program->path, \@words, \@open ) };
 
     if ( !defined $pid ) {
-        die $@ if !$self->{supervisor}->is_announced;    ## no critic (RequireCarping)
+        die $@ if !$self->is_announced;    ## no critic (RequireCarping)
         Sirius::Log->error( 'cannot start the edge: ' . $@ =~ s/(?: at \S+ line \d+\.)?\s+\z//r );
         return 0;
     }
@@ -134,7 +133,7 @@ Sirius::Edge::Beside - the edge of a process that serves alone
 
 =head1 SYNOPSIS
 
-  my $edge = Sirius::Edge::Beside->new( $supervisor, 1 );
+  my $edge = Sirius::Edge::Beside->new( 1, conf => $conf, ... );
   $edge->start( sub { $stopped } ) or ...;
   $edge->leave;
 

@@ -63,7 +63,7 @@ sub certificates_fault {
 }
 
 # Tells others about those
-sub certificates_changed { return shift->{supervisor}->generations->publish }
+sub certificates_changed { return shift->{changed}->() }
 
 # From now on each response says "Connection: close"
 sub close {
@@ -103,14 +103,14 @@ sub fault { return shift->{fault} }
 # Title, words and handles for a keeper
 sub for_keeper {
     my $self   = shift;
-    my $conf   = $self->{supervisor}->conf;
+    my $conf   = $self->{conf};
     my $title  = $conf->{proctitle} ? Sirius::OS::Title->words( $conf, 'keeper' ) : 'sirius-edge';
     my %number = (
         lifeline => $self->{lifeline} && fileno $self->{lifeline},
         detach   => $conf->{daemonize} ? 1 : undef,
         name     => 'keeper',
         report   => fileno $self->{report},
-        map { $_->ids } grep {defined} $self->{supervisor}->privileges
+        $self->_ids
     );
     my @words = grep {/\A(?:layout|sandbox)=/} @{ $self->{settings} };
     return $title, [ @words, Sirius::Edge::Settings->words(%number) ],
@@ -131,7 +131,7 @@ sub hear {
     while ( $self->{heard} =~ s/\A([^\n]*)\n// ) {
         my ( $pid, $what, $why ) = $1 =~ /\A(\d+) (\S+) ?(.*)\z/ or next;
         if    ( $what eq 'ready' )   { $self->_ready($pid) }
-        elsif ( $what eq 'trouble' ) { $self->{supervisor}->alerts->begin }
+        elsif ( $what eq 'trouble' ) { $self->{alerts}->begin }
         elsif ( $what eq 'lost' )    { Sirius::Log->error("$self->{said}worker $pid $why") }
         elsif ( $what eq 'more' )    { Sirius::Log->warn("$self->{said}$why") }
         elsif ( $what =~ /\A(?:broken|slow|timeout)\z/ ) { $self->{tell}->( $pid, $what, $why ) }
@@ -143,7 +143,8 @@ sub hear {
     return;
 }
 
-sub is_announced { return shift->{supervisor}->is_announced }
+# Whether the server has started
+sub is_announced { return shift->{announced}->() }
 
 # The process that has the private keys, unless it is about to end
 sub keeper_child {
@@ -164,13 +165,12 @@ sub log_to {
 }
 
 sub new {
-    my ( $class, $supervisor, $rows, %own ) = @_;
+    my ( $class, $rows, %args ) = @_;
     my $self = $class->_of(
-        $supervisor,
         heard    => '',
         common   => Sirius::OS::Inherit->take_handle( Sirius::Edge::Shared->common ),
         sleepers => Sirius::OS::Inherit->take_handle( Sirius::Edge::Shared->sleepers($rows) ),
-        %own,
+        %args,
     );
     my $number = $self->{number} || 1;
     $self->{settings} = [ Sirius::Edge::Settings->of( $self->{conf} ) ];
@@ -217,7 +217,7 @@ sub proven {
 # Has the owner of a child told of its end
 sub reap {
     my ( $self, $child ) = @_;
-    return $self->{supervisor}->reaper->add($child);
+    return $self->{reaper}->add($child);
 }
 
 # Gives all edges these settings, and the program that is installed now
@@ -243,20 +243,18 @@ sub renew_certificates {
 
 # In a supervisor that has become a new program; the workers' side exists already
 sub restore {
-    my ( $class, $supervisor, $state ) = @_;
+    my ( $class, $state, %args ) = @_;
     my %known;
     my $self = $class->_of(
-        $supervisor,
-        %$state,
+        %args, %$state,
         ( map { $_ => Sirius::OS::Inherit->take_handle( $state->{$_} ) } qw(common news report) ),
         places => [
             map {
-                Sirius::Edge::Place->restore( $_, $supervisor->conf, '',
+                Sirius::Edge::Place->restore( $_, $args{conf}, '',
                     Sirius::Edge::Program->restore( $_->{program}, \%known ) )
             } @{ $state->{places} }
         ],
-        program  => scalar Sirius::Edge::Program->keep,
-        sleepers => $supervisor->sleepers,
+        program => scalar Sirius::Edge::Program->keep,
     );
     $self->_adopt($_) for grep { $_->pid } $self->_places;
     $self->{renews} = 1;    # there may be another program, and settings that the one of before did not know
@@ -330,7 +328,7 @@ sub _adopt {
     weaken( my $its = $place );
     my $child = $place->child;
     $child->on_end( sub { $own->_ended( $its, $_[1] ) } );
-    $self->{supervisor}->reaper->add($child);
+    $self->{reaper}->add($child);
     return;
 }
 
@@ -352,7 +350,7 @@ sub _ended {
         Sirius::Log->error("$how while finishing its requests; its connections were closed") if $status;
         return;
     }
-    if ( !$ready && !$self->{supervisor}->is_announced ) {
+    if ( !$ready && !$self->is_announced ) {
         $self->_over;
         Sirius::Log->fail("$how: the server cannot start");
     }
@@ -420,12 +418,12 @@ sub _descriptors {
     my %number = (
         $self->_log($place),
         lifeline   => $self->{lifeline} && fileno $self->{lifeline},
-        detach     => $self->{supervisor}->conf->{daemonize} ? 1 : undef,
+        detach     => $self->{conf}{daemonize} ? 1 : undef,
         edge       => $place->number,
         name       => $self->{role},
         scoreboard => $board,
         strict     => $self->_is_strict($place),
-        ( map { $_->ids } grep {defined} $self->{supervisor}->privileges ),
+        $self->_ids,
         bells => join( ',', map { fileno $_ } $self->bells ),
         ( map { $_ => fileno $self->{$_} } qw(common report sleepers) ),
         $place->words
@@ -437,10 +435,16 @@ sub _descriptors {
     } @{ $self->{listeners} };
 }
 
+# The user and group to which the program changes
+sub _ids {
+    my $privileges = shift->{privileges};
+    return $privileges ? $privileges->ids : ();
+}
+
 # Whether one that finds a folder of --static missing ends with that error. In place of one that has died it serves the rest
 sub _is_strict {
     my ( $self, $place ) = @_;
-    return !$self->{supervisor}->is_announced || $place->role eq 'heir' ? 1 : undef;
+    return !$self->is_announced || $place->role eq 'heir' ? 1 : undef;
 }
 
 sub _log {
@@ -482,19 +486,9 @@ sub _insist {
     return 0;
 }
 
-# For the whole server, unless %own says otherwise
 sub _of {
-    my ( $class, $supervisor, %own ) = @_;
-    my $self = bless {
-        ( map { $_ => $supervisor->$_ } qw(access_log conf lifeline listeners scoreboard) ),
-        role       => 'edge',
-        said       => '',
-        supervisor => $supervisor,
-        tell       => sub { $supervisor->generations->tell(@_) },
-        %own,
-    }, $class;
-    weaken( $self->{supervisor} );
-    weaken $supervisor;    # of the closure
+    my ( $class, %args ) = @_;
+    my $self = bless { role => 'edge', said => '', %args }, $class;
     $self->{pulse} = Sirius::Edge::Pulse->new($self);
     return $self;
 }
@@ -573,7 +567,6 @@ sub _renew {
 # Starts an edge. Undef, or why there is no process
 sub _start {
     my ( $self, $place, $limit ) = @_;
-    my $supervisor = $self->{supervisor};
     $place->be( $place->role, undef, $self->program ) if !$place->program;
     my @handles = ( @{$self}{qw(lifeline common report sleepers)}, $place->theirs, $self->bells );
     push @handles, grep {defined} map { $_->fh } grep {defined} $self->{access_log};
@@ -587,7 +580,7 @@ sub _start {
         words => [ $self->_words($place), $keys ? 'keys=' . fileno $keys : () ],
     );
     return $self->_adopt($place) if !defined $error;
-    Sirius::Log->fail($error)    if !$supervisor->is_announced;
+    Sirius::Log->fail($error)    if !$self->is_announced;
     return $error                if $place->role ne 'serves';
     my $other = $self->_other_program( $place->program ) or return $error;
     Sirius::Log->error(
@@ -629,7 +622,7 @@ sub _unfiltered {
 # What the program is started with
 sub _words {
     my ( $self, $place ) = @_;
-    my $conf  = $self->{supervisor}->conf;
+    my $conf  = $self->{conf};
     my $title = $conf->{proctitle} ? Sirius::OS::Title->words( $conf, $self->{role} ) : 'sirius-edge';
     return $title, @{ $place->settings }, $self->_descriptors($place);
 }
@@ -644,7 +637,7 @@ Sirius::Edge::Group - starts, replaces and stops the processes that own the conn
 
 =head1 SYNOPSIS
 
-  my $edge = Sirius::Edge::Group->new( $supervisor, $rows );
+  my $edge = Sirius::Edge::Group->new( $rows, conf => $conf, ... );
   $edge->start;
   my $sleepers = $edge->workers;                # for each worker
   $edge->act;                                  # starts another one when it is time
@@ -723,12 +716,14 @@ Makes the edges write the reopened access log to this descriptor.
 
 =head2 new
 
-  my $edge = Sirius::Edge::Group->new( $supervisor, $rows, %own );
+  my $edge = Sirius::Edge::Group->new( $rows, %args );
 
-For as many workers as there are C<$rows>. Makes what the edge and the workers share, and starts nothing. Where it is not the one of
-the whole server, C<%own> has what differs: C<access_log>, C<conf>, C<listeners> and C<scoreboard>, which may be undef; C<lifeline>, a
-handle whose end of file tells it to end; C<role>, its name in F<ps>; C<said>, how its lines in the log begin; C<tell>, called with
-the PID of a worker, C<broken>, C<slow> or C<timeout>, and why; C<number>, how many edges there are (1).
+For as many workers as there are C<$rows>. Makes what the edge and the workers share, and starts nothing. It needs C<access_log> and
+C<scoreboard>, which may be undef; C<alerts>, a L<Sirius::Process::Alerts>; C<conf>; C<lifeline>, a handle whose end of file tells the
+edges to end; C<listeners>; C<privileges>, to which they drop; C<reaper>, a L<Sirius::OS::Reaper>; C<role>, their name in F<ps>;
+C<said>, how their lines in the log begin; C<number>, how many edges there are (1). Of the subs, C<announced> tells whether the server
+has started; C<changed> is called when certificates have changed; C<tell> with the PID of a worker, C<broken>, C<slow> or C<timeout>,
+and why.
 
 =head2 news
 
@@ -764,9 +759,9 @@ Has the files of certificates and keys read again, unless the edges stop.
 
 =head2 restore
 
-  my $edge = Sirius::Edge::Group->restore( $supervisor, $state );
+  my $edge = Sirius::Edge::Group->restore( $state, %args );
 
-In the next program, from what L</state> has returned.
+In the next program, from what L</state> has returned. The arguments are as for L</new>, with C<sleepers>, what L</workers> returned.
 
 =head2 settled
 

@@ -4,7 +4,6 @@ use strict;
 use warnings;
 
 use List::Util          qw(min);
-use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Config::Options;
@@ -55,7 +54,7 @@ sub act {
     my $self = shift;
     return if !defined $self->{at} || now() < $self->{at};
     my $now    = $self->{now} = now();
-    my $counts = $self->_board->troubles;
+    my $counts = $self->{board}->troubles;
     my $news   = $self->_overload($counts);
     $news += $self->_tell( $_, $counts ) for @TROUBLES;
     $news += $self->_log_is_back($counts);
@@ -82,10 +81,8 @@ sub due {
 }
 
 sub new {
-    my ( $class, $supervisor, %state ) = @_;
-    my $self = bless { looked => {}, seen => {}, told => {}, %state }, $class;
-    weaken( $self->{supervisor} = $supervisor );
-    return $self;
+    my ( $class, %args ) = @_;
+    return bless { looked => {}, seen => {}, told => {}, %args }, $class;
 }
 
 # The state that the next program of this process continues with
@@ -97,7 +94,7 @@ sub state {
 # A new version may count what the old one did not
 sub start {
     my $self   = shift;
-    my $board  = $self->_board;
+    my $board  = $self->{board};
     my $counts = $board->troubles;
     for my $since ( @{$self}{qw(looked seen)} ) {
         %$since = ( ( map { $_ => $counts->{$_}[0] } keys %$counts ), %$since );
@@ -109,7 +106,7 @@ sub start {
 # What happened during the stop is reported in any case
 sub stop {
     my $self   = shift;
-    my $counts = $self->_board->troubles;
+    my $counts = $self->{board}->troubles;
     $self->{now}  = now();
     $self->{told} = {};
     $self->_over if $self->{overload};
@@ -122,11 +119,6 @@ sub _answered {
     return _many( $number, 'request' ) . " answered with $status $why";
 }
 
-sub _board {
-    my $self = shift;
-    return $self->{board} || $self->{supervisor}->scoreboard;
-}
-
 sub _descriptors {
     my ( $self, $number, $error ) = @_;
     my $limit = min map { Sirius::OS::Proc->descriptors($_) || () } $self->_edges;
@@ -137,7 +129,7 @@ sub _descriptors {
 
 # The limit is theirs, and may have been changed since the start
 sub _edges {
-    my $board = shift->_board;
+    my $board = shift->{board};
     return map { $_->{pid} } map { $board->edge( $_, quick => 1 ) } 0 .. $board->edges - 1;
 }
 
@@ -182,7 +174,7 @@ sub _log_is_back {
 
 sub _log_lost {
     my ( $self, $number, $error ) = @_;
-    my $where = $self->{supervisor}->conf->{access_log};
+    my $where = $self->{conf}->{access_log};
     return "--access-log $where: $error: " . _many( $number, 'line' ) . ' lost';
 }
 
@@ -203,7 +195,7 @@ sub _memory {
 
 sub _no_room {
     my $self  = shift;
-    my $conf  = $self->{supervisor}->conf;
+    my $conf  = $self->{conf};
     my $limit = $conf->{max_temp_file_size};
     my $full  = "the file system of --tmpdir $conf->{tmpdir} is full";
     return $full if !$limit;
@@ -213,7 +205,7 @@ sub _no_room {
 # True while requests wait and no worker is free
 sub _overload {
     my ( $self, $counts ) = @_;
-    my $board   = $self->_board;
+    my $board   = $self->{board};
     my $waiting = $board->waiting;
     my %states  = ( idle => 0, busy => 0 );
     $states{ $_->{state} }++ for $waiting ? map { $board->row($_) } $board->occupied : ();
@@ -243,13 +235,13 @@ sub _overload {
 
 sub _over {
     my $self    = shift;
-    my $counts  = $self->_board->troubles;
+    my $counts  = $self->{board}->troubles;
     my @before  = @{ delete $self->{waited} };
     my @after   = @{ $self->_waited($counts) };
-    my $longest = $self->_board->longest_wait;
+    my $longest = $self->{board}->longest_wait;
     my $refused = $after[1] - $before[1];
     my $served  = $after[0] - $before[0];
-    $longest = $self->{supervisor}->conf->{queue_timeout} if $after[2] > $before[2];
+    $longest = $self->{conf}->{queue_timeout} if $after[2] > $before[2];
     Sirius::Log->note(
         sprintf 'overload ended after %.0f s: %s delayed, the longest wait was %.1f s; %s answered with 503',
         $self->{busy_at} + LOOK - $self->{busy_since},
@@ -265,13 +257,13 @@ sub _over {
 sub _rest {
     my ( $self, $counts ) = @_;
     $self->{on} = 0;
-    $self->_board->watched(0);
+    $self->{board}->watched(0);
     my @pending = grep { $counts->{$_}[0] > $self->{seen}{$_} } keys %{ $self->{told} };
     $self->{at} = min map { $self->{told}{$_} + PERIOD } @pending if @pending;
 
     # What was counted between the check and the rest has woken nobody
-    my $after = $self->_board->troubles;
-    $self->begin if $self->_board->waiting || grep { $after->{$_}[0] != $counts->{$_}[0] } keys %$counts;
+    my $after = $self->{board}->troubles;
+    $self->begin if $self->{board}->waiting || grep { $after->{$_}[0] != $counts->{$_}[0] } keys %$counts;
     return;
 }
 
@@ -290,7 +282,7 @@ sub _slowest {
 
 sub _spool {
     my ( $self, $number, $error ) = @_;
-    my $dir = $self->{supervisor}->conf->{tmpdir};
+    my $dir = $self->{conf}->{tmpdir};
     return _many( $number, 'response' )
         . " cut off: cannot keep what slow clients have not read yet in --tmpdir $dir: $error";
 }
@@ -321,7 +313,7 @@ sub _tell {
 
 sub _tempfile {
     my ( $self, $number, $error ) = @_;
-    my $dir = $self->{supervisor}->conf->{tmpdir};
+    my $dir = $self->{conf}->{tmpdir};
     return
           "cannot write request bodies to temporary files in $dir: $error: "
         . _many( $number, 'request' )
@@ -330,7 +322,7 @@ sub _tempfile {
 
 sub _value {
     my ( $self, $key ) = @_;
-    my $conf  = $self->{supervisor}->conf;
+    my $conf  = $self->{conf};
     my $value = $key eq 'max_connections' ? Sirius::Worker->max_connections($conf) : $conf->{$key};
     my $type  = Sirius::Config::Options->row($key)->{type};
     return $type eq 'bytes' ? Sirius::Config::Usage->bytes($value) : $type eq 'seconds' ? "$value s" : $value;
@@ -348,7 +340,7 @@ sub _worker {
 # limit
 sub _waited {
     my ( $self, $counts ) = @_;
-    my $queue   = $self->_board->totals->{queue};
+    my $queue   = $self->{board}->totals->{queue};
     my ($short) = map { $_->[1] } grep { $_->[0] >= WAITED } @{ $queue->{buckets} };
     my ( $full, $late ) = map { $counts->{$_}[0] } qw(queue queue-timeout);
     return [ $queue->{count} - $short, $full + $late, $late ];
@@ -364,7 +356,7 @@ Sirius::Process::Alerts - logs overload, limits that are reached and disks that 
 
 =head1 SYNOPSIS
 
-  my $alerts = Sirius::Process::Alerts->new($supervisor);
+  my $alerts = Sirius::Process::Alerts->new( board => $scoreboard, conf => $conf );
   $alerts->start;
   $alerts->begin;     # a worker has said "trouble"
   $alerts->act;       # when $alerts->due has come
@@ -403,17 +395,15 @@ When L</act> is to be called next (monotonic seconds); empty: not before L</begi
 
 =head2 new
 
-  my $alerts = Sirius::Process::Alerts->new($supervisor);
-  my $alerts = Sirius::Process::Alerts->new( $supervisor, %$state );
-  my $alerts = Sirius::Process::Alerts->new( $supervisor, board => $scoreboard );
+  my $alerts = Sirius::Process::Alerts->new( board => $scoreboard, conf => $conf, %$state );
 
-Without C<board>, the scoreboard is that of the supervisor, which may be made later.
+C<%$state> is what L</state> has returned in the program before this one.
 
 =head2 start
 
   $alerts->start;
 
-When the supervisor has a scoreboard: what stands in it was told already, as far as the state of L</new> says nothing else.
+What stands in it was told already, as far as the state of L</new> says nothing else.
 
 =head2 state
 

@@ -247,7 +247,7 @@ Sirius::Process::Generation - a process that has loaded the application, as the 
 
 =head1 SYNOPSIS
 
-  my $generation = Sirius::Process::Launch->program( $supervisor, 2 );
+  my $generation = $launch->program(2);
   for my $news ( $generation->hear($loop) ) {
       my ( $what, $more ) = @$news;
       ...

@@ -26,9 +26,9 @@ use constant VARIABLE => 'SIRIUS_GENERATION';
 
 # The original command, which stops where it would load the application (Sirius::Dev::Base). handles: passed on besides
 sub base {
-    my ( $class, $supervisor, $handles ) = @_;
+    my ( $self, $handles ) = @_;
     my $code = sub {
-        eval { $class->_become( $supervisor, $handles ) };
+        eval { $self->_become($handles) };
         Sirius::Log->pass("sirius: $@");
     };
     return Sirius::OS::Child->fork($code) || die 'cannot fork: ' . Sirius::OS::Child->failure . "\n";
@@ -36,16 +36,21 @@ sub base {
 
 # For an application that is loaded in this process
 sub here {
-    my ( $class, $supervisor, $number ) = @_;
+    my ( $self, $number ) = @_;
     my $parent = $$;
-    my ( $news, $report ) = eval { $class->pair } or Sirius::Log->fail( $@ =~ s/\n\z//r );
+    my ( $news, $report ) = eval { $self->pair } or Sirius::Log->fail( $@ =~ s/\n\z//r );
     my $code = sub {
         close $news;
         Sirius::OS::Linux->end_with($parent);
-        exit Sirius::Process::Pool->new( $supervisor->forked, number => $number, supervisor => $report )->run;
+        exit Sirius::Process::Pool->new( $self->{forked}->(), number => $number, supervisor => $report )->run;
     };
     my $child = Sirius::OS::Child->fork($code) or Sirius::Log->fail("cannot fork: $!");
     return Sirius::Process::Generation->new( $child, number => $number, news => $news );
+}
+
+sub new {
+    my ( $class, %inherited ) = @_;
+    return bless {%inherited}, $class;
 }
 
 # Both directions: the generation reports its progress, the supervisor passes on what the edges say of workers
@@ -57,8 +62,8 @@ sub pair {
 
 # Runs the original command, and passes it our descriptors
 sub program {
-    my ( $class, $supervisor, $number ) = @_;
-    my ( $news, $report ) = $class->pair;
+    my ( $self, $number ) = @_;
+    my ( $news, $report ) = $self->pair;
     pipe my $stderr, my $said or die "cannot create a pipe: $!\n";
     my $parent = $$;
     my $code   = sub {
@@ -68,7 +73,7 @@ sub program {
             my $ours = Sirius::OS::Inherit->take_handle( defined $copy ? $copy : die "STDERR: $!\n" );
             Sirius::Log->close;          # the supervisor's STDERR has the layer already
             defined POSIX::dup2( fileno $said, 2 ) or die "STDERR: $!\n";
-            $class->_become( $supervisor, { news => $report, stderr => $ours }, number => $number );
+            $self->_become( { news => $report, stderr => $ours }, number => $number );
         };
         Sirius::Log->pass("sirius: $@");
     };
@@ -138,25 +143,25 @@ sub _keep_user {
 }
 
 sub _become {
-    my ( $class, $supervisor, $handles, %plain ) = @_;
-    $supervisor->loop->hand_over( {} );
-    my @listeners   = map { $_->description } @{ $supervisor->listeners };
-    my @descriptors = $supervisor->scoreboard->descriptor;
-    my $pipe        = $supervisor->log_pipe;
-    my $text        = Sirius::OS::Inherit->give(
+    my ( $self, $handles, %plain ) = @_;
+    $self->{loop}->hand_over( {} );
+    my @listeners   = map { $_->description } @{ $self->{listeners} };
+    my @descriptors = $self->{scoreboard}->descriptor;
+    my ( $lifeline, $pipe, $sleepers ) = @{$self}{qw(lifeline log_pipe sleepers)};
+    my $text = Sirius::OS::Inherit->give(
         {   %plain,
             ( map { $_ => fileno $handles->{$_} } keys %$handles ),
-            lifeline   => fileno $supervisor->lifeline,
-            edge_log   => $supervisor->edge && ( $supervisor->conf->{access_log} // '' ),
-            sleepers   => fileno $supervisor->sleepers,
-            fixed      => $supervisor->fixed,
+            lifeline   => fileno $lifeline,
+            edge_log   => $self->{conf}{access_log} // '',
+            sleepers   => fileno $sleepers,
+            fixed      => $self->{fixed},
             listeners  => \@listeners,
             log        => $pipe && fileno $pipe->fh,
             pid        => POSIX::getpid(),
             scoreboard => $descriptors[0],
         },
-        $supervisor->lifeline,
-        $supervisor->sleepers,
+        $lifeline,
+        $sleepers,
         values %$handles,
         ( $pipe ? $pipe->fh : () ),
         @descriptors
@@ -176,7 +181,8 @@ Sirius::Process::Launch - starts a generation
 
   use Sirius::Process::Launch;
 
-  my $generation = Sirius::Process::Launch->program( $supervisor, 2 );
+  my $launch     = Sirius::Process::Launch->new(%inherited);
+  my $generation = $launch->program(2);
 
 =head1 DESCRIPTION
 
@@ -190,16 +196,22 @@ why a reload has failed.
 
 =head2 base
 
-  my $child = Sirius::Process::Launch->base( $supervisor, { base => $socket } );
+  my $child = $launch->base( { base => $socket } );
 
 A L<Sirius::OS::Child> that becomes the original command, which stops where it would load the application; C<sirius dev> forks
 generations from it. The handles are in its state under these names.
 
 =head2 here
 
-  my $generation = Sirius::Process::Launch->here( $supervisor, $number );
+  my $generation = $launch->here($number);
 
 A L<Sirius::Process::Generation>. Dies when there can be no child.
+
+=head2 new
+
+C<conf>, C<fixed>, C<lifeline>, C<listeners>, C<log_pipe>, C<loop>, C<scoreboard> and C<sleepers> are what a generation inherits or what
+it is told; C<forked>, called in a fork of the supervisor, gives up what a generation does not need, and returns the arguments of
+L<Sirius::Process::Pool/new>.
 
 =head2 pair
 
@@ -209,7 +221,7 @@ The sockets by which the supervisor and a generation tell each other what is new
 
 =head2 program
 
-  my $generation = Sirius::Process::Launch->program( $supervisor, $number );
+  my $generation = $launch->program($number);
 
 The same, with a STDERR of its own.
 

@@ -61,7 +61,7 @@ sub all {
 
 sub begin {
     my $self = shift;
-    return $self->started( Sirius::Process::Launch->here( $self->{supervisor}, ++$self->{last_number} ) );
+    return $self->started( $self->{launch}->here( ++$self->{last_number} ) );
 }
 
 # The serving generation: one with all its workers, otherwise one with some
@@ -95,16 +95,16 @@ sub memory {
 }
 
 sub new {
-    my ( $class, $supervisor, %state ) = @_;
+    my ( $class, $supervisor, %args ) = @_;
     my $self = bless {
         backoff      => Sirius::Base::Backoff->new( interval => 1, free => 1 ),
         generations  => [],
         last_number  => 0,
         late_orphans => {},                                                     # when they are killed, by PID
         supervisor   => $supervisor,
-        %state
+        %args
     }, $class;
-    weaken $self->{supervisor};
+    weaken $self->{$_} for qw(edge supervisor);
     return $self;
 }
 
@@ -113,7 +113,7 @@ sub new {
 sub orphans {
     my $self   = shift;
     my %alive  = map  { $_->number => 1 } $self->all;
-    my %known  = map  { $_->pid    => 1 } $self->{supervisor}->reaper->children;
+    my %known  = map  { $_->pid    => 1 } $self->{reaper}->children;
     my @all    = grep { !$known{$_} } $self->_workers( sub { !$alive{ shift->{generation} } } ) or return;
     my %member = map  { $_ => 1 } @all, $self->_workers( sub { $alive{ shift->{generation} } } );
     my %parent = map  { $_ => 1 } map { Sirius::OS::Proc->parent($_) } @all;
@@ -129,9 +129,8 @@ sub reload {
         push @{ $self->{after} }, [ $reply, $why ];
         return;
     }
-    my $supervisor = $self->{supervisor};
-    $supervisor->systemd->notify( 'RELOADING=1', sprintf 'MONOTONIC_USEC=%.0f', now() * 1e6 ) if !$again;
-    my $generation = eval { Sirius::Process::Launch->program( $supervisor, ++$self->{last_number} ) };
+    $self->{systemd}->notify( 'RELOADING=1', sprintf 'MONOTONIC_USEC=%.0f', now() * 1e6 ) if !$again;
+    my $generation = eval { $self->{launch}->program( ++$self->{last_number} ) };
     return $self->_begun( $generation, $reply, $why, $again ) if $generation;
     chomp( my $error = $@ );
     return $self->_again("cannot start another generation: $error") if $again;
@@ -163,12 +162,11 @@ sub signal {
 sub started {
     my ( $self, $generation ) = @_;
     push @{ $self->{generations} }, $generation;
-    my $supervisor = $self->{supervisor};
-    $supervisor->loop->watch($_) for $generation->handles;
+    $self->{loop}->watch($_) for $generation->handles;
     weaken( my $own     = $self );
     weaken( my $started = $generation );
     $generation->child->on_end( sub { $own->_ended( $started, $_[1] ) } );
-    $supervisor->reaper->add( $generation->child );
+    $self->{reaper}->add( $generation->child );
     return;
 }
 
@@ -191,7 +189,7 @@ sub stop {
 # responsible
 sub tell {
     my ( $self, $pid, $what, $why ) = @_;
-    my ($row)        = grep { $_->{pid} == $pid } $self->{supervisor}->rows or return;
+    my ($row)        = grep { $_->{pid} == $pid } $self->{scoreboard}->table or return;
     my ($generation) = grep { $_->number == $row->{generation} } $self->all;
     return $generation->tell("$pid $what $why") if $generation;
     return                                      if !grep { $_ == $pid } $self->orphans;
@@ -252,7 +250,7 @@ sub _complete {
     $self->{usual} = $generation->is_reload ? $generation->age : Sirius::OS::Invocation->age;
 
     if ( !$generation->is_reload ) {
-        my $number = $supervisor->scoreboard->workers;
+        my $number = $self->{scoreboard}->workers;
         return Sirius::Log->note(
             sprintf 'ready after %s: %s',
             Sirius::Base::Text->age( Sirius::OS::Invocation->age ),
@@ -272,7 +270,7 @@ sub _complete {
             'reload completed in ' . Sirius::Base::Text->age( $generation->age ) . ": $serves" );
         $self->_reloaded( $generation, { ok => 1, text => $serves } );
     }
-    $supervisor->systemd->notify( 'READY=1', "MAINPID=$$", "STATUS=$serves" ) if !$supervisor->is_stopping;
+    $self->{systemd}->notify( 'READY=1', "MAINPID=$$", "STATUS=$serves" ) if !$supervisor->is_stopping;
     return;
 }
 
@@ -291,7 +289,7 @@ sub _did_not_end {
 sub _drain {
     my ( $self, $generation ) = @_;
     weaken( my $own = $self );
-    my $until = now() + $self->{supervisor}->conf->{graceful_timeout} + LATE;
+    my $until = now() + $self->{conf}{graceful_timeout} + LATE;
     return $generation->drain( $until, sub { $own->_did_not_end(shift) } );
 }
 
@@ -306,7 +304,7 @@ sub _end_orphans {
     my $self = shift;
     my @new  = grep { !defined $self->{late_orphans}{$_} } $self->orphans;
     kill TERM => @new;
-    return $self->_limit_orphans( now() + $self->{supervisor}->conf->{graceful_timeout} + LATE );
+    return $self->_limit_orphans( now() + $self->{conf}{graceful_timeout} + LATE );
 }
 
 sub _ended {
@@ -346,23 +344,22 @@ sub _failed {
     my ( $self, $generation, $how ) = @_;
     my $error = "reload failed: $how; generation " . $self->current->number . ' keeps serving';
     Sirius::Log->error($error);
-    $self->{supervisor}->systemd->notify( 'READY=1', 'STATUS=the last reload failed' );
+    $self->{systemd}->notify( 'READY=1', 'STATUS=the last reload failed' );
     return $self->_reloaded( $generation, { ok => 0, error => $error } );
 }
 
 # It has ended, and this is what it leaves behind
 sub _forget {
     my ( $self, $generation ) = @_;
-    my $supervisor = $self->{supervisor};
-    my $number     = $generation->number;
+    my $number = $generation->number;
     $self->_hear($generation);
     $self->{generations} = [ grep { $_ != $generation } @{ $self->{generations} } ];
     delete $self->{loading} if $generation == ( $self->{loading} || 0 );
-    $supervisor->alerts->begin;                      # nobody has passed on the last reports of its workers
-    $supervisor->loop->unwatch($_) for $generation->handles;
-    $supervisor->scoreboard->release( $_->{row} )    # claimed, and killed before the fork
+    $self->{alerts}->begin;                      # nobody has passed on the last reports of its workers
+    $self->{loop}->unwatch($_) for $generation->handles;
+    $self->{scoreboard}->release( $_->{row} )    # claimed, and killed before the fork
 
-        for grep { $_->{pid} < 0 && $_->{generation} == $number } $supervisor->rows;
+        for grep { $_->{pid} < 0 && $_->{generation} == $number } $self->{scoreboard}->table;
     return;
 }
 
@@ -392,16 +389,16 @@ sub _given_up {
     } else {
         Sirius::Log->error($what);
     }
-    $self->{supervisor}->systemd->notify( 'READY=1', 'STATUS=the last reload was aborted' );
+    $self->{systemd}->notify( 'READY=1', 'STATUS=the last reload was aborted' );
     return $self->_reloaded( $generation, { ok => 0, error => $what } );
 }
 
 sub _hear {
     my ( $self, $generation ) = @_;
     my $supervisor = $self->{supervisor};
-    for my $news ( $generation->hear( $supervisor->loop ) ) {
+    for my $news ( $generation->hear( $self->{loop} ) ) {
         my ( $what, $more ) = @$news;
-        if    ( $what eq 'trouble' )  { $supervisor->alerts->begin }
+        if    ( $what eq 'trouble' )  { $self->{alerts}->begin }
         elsif ( $what eq 'unopened' ) { $supervisor->unopened($more) }
         elsif ( $what eq 'up' )       { $supervisor->announce }
         elsif ( $what eq 'ready' )    { $self->_complete($generation) }
@@ -434,7 +431,7 @@ sub _late_at {
     return $generation->since + $limit;
 }
 
-sub _limit { return shift->{supervisor}->conf->{load_timeout} }
+sub _limit { return shift->{conf}{load_timeout} }
 
 sub _look_for_hung {
     my ( $self, $generation ) = @_;
@@ -492,13 +489,12 @@ sub _limit_orphans {
 # time: the operator may have set another number meanwhile
 sub _number {
     my ( $self, $low, $most ) = @_;
-    my $supervisor = $self->{supervisor};
-    my $conf       = $supervisor->conf;
+    my $conf = $self->{conf};
     return if !defined $low || $low == $conf->{workers} && $most == $conf->{workers_max};
     return Sirius::Log->warn('workers = 0 takes effect only after a restart of the server') if !$low;
     @{$conf}{qw(workers workers_max)} = ( $low, $most );
-    my $wanted = max $low, min $most, $supervisor->scoreboard->workers;
-    my $number = $supervisor->set_workers( $wanted, 'set by the reloaded configuration' );
+    my $wanted = max $low, min $most, $self->{scoreboard}->workers;
+    my $number = $self->{supervisor}->set_workers( $wanted, 'set by the reloaded configuration' );
     Sirius::Log->warn("only $number workers are possible, not $wanted, until the server is restarted")
         if $number < $wanted;
     return;
@@ -518,9 +514,8 @@ sub _publish {
     if ( my $loading = $self->{loading} ) {
         $news{loading} = { number => $loading->number, since => $loading->since };
     }
-    my $edge = $self->{supervisor}->edge;
-    for my $what ( $edge ? qw(certificates crls) : () ) {
-        my @all = $edge->$what;
+    for my $what (qw(certificates crls)) {
+        my @all = $self->{edge}->$what;
         @all = ( sort { $a->{expires} <=> $b->{expires} } @all )[ 0 .. min 15, $#all ];
         $news{$what} = [ map { { expires => $_->{expires} + 0, name => substr $_->{name}, 0, 100 } } @all ]
             if @all;
@@ -531,7 +526,7 @@ sub _publish {
     }
     while (1) {
         $news{last}{said} = $said if $news{last} && length $said;
-        return if $self->{supervisor}->scoreboard->tell( $JSON->encode( \%news ) ) || !length $said;
+        return                    if $self->{scoreboard}->tell( $JSON->encode( \%news ) ) || !length $said;
         $said = substr $said, 0, length($said) / 2;
         delete $news{last}{said};
     }
@@ -554,7 +549,7 @@ sub _reloaded {
     delete $self->{loading};    # before others are told the outcome
     if ( $result->{ok} ) {
         $self->_remember( $result, $generation );
-        $self->{supervisor}->commands->later( drained => $_, $result ) for $generation->replies;
+        $self->{supervisor}->reloaded( $result, $generation->replies );
     } else {
         $self->_not_reloaded( $generation, $result->{error} );
     }
@@ -563,8 +558,7 @@ sub _reloaded {
 
 # Whoever asked for the reload may have meant those: they are read, whatever has become of the application
 sub _renew_certificates {
-    my $edge = shift->{supervisor}->edge;
-    return $edge ? $edge->renew_certificates : ();
+    return shift->{edge}->renew_certificates;
 }
 
 # Those that descend from the supervisor. Not this process itself
@@ -609,7 +603,7 @@ sub _workers {
     my ( $self, $wanted ) = @_;
     return $self->_ours(
         map  { $_->{pid} }
-        grep { $_->{pid} > 0 && $wanted->($_) } $self->{supervisor}->rows
+        grep { $_->{pid} > 0 && $wanted->($_) } $self->{scoreboard}->table
     );
 }
 
@@ -625,7 +619,7 @@ Sirius::Process::Reload - starts generations, and replaces one with the next at 
 
   use Sirius::Process::Reload;
 
-  my $reload = Sirius::Process::Reload->new($supervisor);
+  my $reload = Sirius::Process::Reload->new( $supervisor, %args );
   $reload->begin;
   $reload->reload;
 
@@ -686,7 +680,10 @@ The private memory of each worker, by its PID; undef where the kernel does not t
 
 =head2 new
 
-  my $reload = Sirius::Process::Reload->new( $supervisor, %state );
+  my $reload = Sirius::Process::Reload->new( $supervisor, %args );
+
+C<alerts>, C<conf>, C<edge>, C<launch> (L<Sirius::Process::Launch>), C<loop>, C<reaper>, C<scoreboard> and C<systemd> of the server; and
+what L</state> has returned in the program before this one.
 
 =head2 orphans
 

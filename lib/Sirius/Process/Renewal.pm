@@ -25,11 +25,11 @@ use Sirius::Service::Notify;
 use constant VARIABLE => 'SIRIUS_RENEWAL';
 
 sub become {
-    my ( $class, $supervisor ) = @_;
+    my ( $class, $program, %parts ) = @_;
     eval {
-        my ( $state, @descriptors ) = $class->_state($supervisor);
+        my ( $state, @descriptors ) = $class->_state(%parts);
         my $text = Sirius::OS::Inherit->give( $state, @descriptors );
-        Sirius::OS::Invocation->run_module( ref $supervisor, 'resume', VARIABLE() => $text );
+        Sirius::OS::Invocation->run_module( $program, 'resume', VARIABLE() => $text );
     };
     Sirius::OS::Inherit->take_back;    # before there is another child
     die $@;                            ## no critic (RequireCarping)
@@ -92,15 +92,12 @@ sub take {
 
 # Starts a child that finds out whether the installed code can be loaded
 sub try {
-    my ( $class, $supervisor ) = @_;
+    my ( $class, $program, $loop ) = @_;
     my $code = sub {
-        $supervisor->loop->hand_over( {} );
+        $loop->hand_over( {} );
         eval {
-            Sirius::OS::Invocation->run_module(
-                ref $supervisor,
-                sprintf q{tried('%s')},
-                Sirius::Scoreboard->layout
-            );
+            Sirius::OS::Invocation->run_module( $program, sprintf q{tried('%s')},
+                Sirius::Scoreboard->layout );
         };
         Sirius::Log->pass("sirius: $@");
     };
@@ -128,40 +125,33 @@ sub _conf {
 # What can be serialized, and its descriptors. Code is only needed by generations, which run the original
 # command
 sub _state {
-    my ( $class, $supervisor ) = @_;
-    my $all        = $supervisor->generations;
-    my ($current)  = $all->all;
+    my ( $class, %parts ) = @_;
+    my ($current)  = $parts{reload}->all;
     my $generation = $current->state;
-    my %service
-        = map { $_ => $supervisor->$_->state } grep { $supervisor->$_ } qw(control edge log_pipe pid_file);
-    my @listeners = map { $_->state } @{ $supervisor->listeners };
-    my @board     = $supervisor->scoreboard->descriptor;
-    my $log       = $supervisor->access_log;
-    my %state     = (
+    my %service    = map { $_ => $parts{$_}->state } grep { $parts{$_} } qw(control edge log_pipe pid_file);
+    my @plain      = ( @parts{qw(lifeline lifeline_writer sleepers)}, $generation->{news} );
+    my @listeners  = map { $_->state } @{ $parts{listeners} };
+    my @board      = $parts{scoreboard}->descriptor;
+    my $log        = $parts{access_log};
+    my %state      = (
         %service,
-        lines_lost      => Sirius::Log->lost,
-        admin           => $supervisor->admin->state,
-        alerts          => $supervisor->alerts->state,
-        lifeline        => fileno $supervisor->lifeline,
-        command         => Sirius::OS::Invocation->state,
-        conf            => _conf( $supervisor->conf ),
-        sleepers        => fileno $supervisor->sleepers,
-        generation      => $generation,
-        lifeline_writer => fileno $supervisor->lifeline_writer,
-        listeners       => \@listeners,
-        owner           => [ $supervisor->privileges->owner ],
-        fixed           => $supervisor->fixed,
-        reload          => $all->state,
-        scoreboard      => $board[0],
-        log             => $supervisor->edge && $log && $log->fd,
-        version         => Sirius->VERSION,
-        systemd         => $supervisor->systemd->state,
+        ( map { $_ => $parts{$_}->state } qw(admin alerts reload systemd) ),
+        ( map { $_ => fileno $parts{$_} } qw(lifeline lifeline_writer sleepers) ),
+        lines_lost => Sirius::Log->lost,
+        command    => Sirius::OS::Invocation->state,
+        conf       => _conf( $parts{conf} ),
+        generation => $generation,
+        listeners  => \@listeners,
+        owner      => [ $parts{privileges}->owner ],
+        fixed      => $parts{fixed},
+        scoreboard => $board[0],
+        log        => $parts{edge} && $log && $log->fd,
+        version    => Sirius->VERSION,
     );
-    my @plain = ( ( map { $supervisor->$_ } qw(lifeline lifeline_writer sleepers) ), $generation->{news} );
     my @sockets
         = ( @listeners, @{ $state{admin}{listeners} }, map { $_ || () } @service{qw(control pid_file)} );
     push @plain, @{ $service{log_pipe} }{qw(read write)} if $service{log_pipe};
-    push @plain, $supervisor->edge->descriptors          if $service{edge};
+    push @plain, $parts{edge}->descriptors               if $service{edge};
     push @plain, $state{log}                             if defined $state{log} && !$service{log_pipe};
     return ( \%state, @plain, @board, map { $_->{fd} } @sockets );
 }
@@ -178,7 +168,7 @@ Sirius::Process::Renewal - replaces the supervisor with its installed version
 
   use Sirius::Process::Renewal;
 
-  Sirius::Process::Renewal->become($supervisor);    # does not return
+  Sirius::Process::Renewal->become( 'Sirius::Process::Supervisor', %parts );    # does not return
 
 =head1 DESCRIPTION
 
@@ -193,9 +183,9 @@ This also frees the memory of the application, which the supervisor had loaded f
 
 =head2 become
 
-  Sirius::Process::Renewal->become($supervisor);
+  Sirius::Process::Renewal->become( $program, %parts );
 
-Dies if it cannot; then nothing has changed.
+Runs C<resume> of this class in a new program, with these parts of the supervisor. Dies if it cannot; then nothing has changed.
 
 =head2 generation
 
@@ -213,7 +203,7 @@ In the new program: what L<Sirius::Process::Supervisor/new> is to get. The progr
 
 =head2 try
 
-  my $child = Sirius::Process::Renewal->try($supervisor);
+  my $child = Sirius::Process::Renewal->try( $program, $loop );
 
 Starts a perl that loads this code and exits with status 0, or another one if that fails. Returns its L<Sirius::OS::Child>.
 

@@ -16,11 +16,10 @@ use constant {
 };
 
 sub act {
-    my $self       = shift;
-    my $supervisor = $self->{supervisor};
+    my $self = shift;
+    my ( $board, $supervisor ) = @{$self}{qw(board supervisor)};
     return if $supervisor->ending || !$self->due;
-    my $board = $supervisor->scoreboard;
-    my $idle  = grep { $_->{state} eq 'idle' } $supervisor->rows;
+    my $idle = grep { $_->{state} eq 'idle' } $board->table;
     $supervisor->set_workers( $self->look( $board->workers, $board->waiting, $idle ),
         'the load requires it' );
     return;
@@ -51,9 +50,10 @@ sub look {
 }
 
 sub new {
-    my ( $class, $conf, $supervisor ) = @_;
+    my ( $class, $conf, $supervisor, $board ) = @_;
     my $now  = now();
-    my $self = bless { at => $now, busy_looks => 0, calm_since => $now, conf => $conf }, $class;
+    my $self = bless { at => $now, board => $board, busy_looks => 0, calm_since => $now, conf => $conf },
+        $class;
     weaken( $self->{supervisor} = $supervisor ) if $supervisor;
     return $self;
 }
@@ -104,9 +104,9 @@ Returns how many workers there should be from now on.
 
 =head2 new
 
-  my $scaling = Sirius::Process::Scaling->new($conf);
+  my $scaling = Sirius::Process::Scaling->new( $conf, $supervisor, $scoreboard );
 
-From C<workers> to C<workers_max>.
+From C<workers> to C<workers_max>. L</look> alone needs only C<$conf>.
 
 =head1 SEE ALSO
 

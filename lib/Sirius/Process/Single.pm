@@ -24,22 +24,25 @@ use constant UNLIMITED => 1e8;
 use constant { NONE => 0, TROUBLE => 1, REST => 2 };
 
 sub new {
-    my ( $class, $supervisor ) = @_;
-    my $self  = bless { supervisor => $supervisor }, $class;
-    my $conf  = $supervisor->conf;
+    my ( $class, $supervisor, %parts ) = @_;
+    my $self  = bless { supervisor => $supervisor, %parts }, $class;
+    my $conf  = $self->{conf};
     my $board = Sirius::Scoreboard->new( 1, 1 );
+    weaken( my $own = $self );
     $self->{board}   = $board;
-    $self->{alerts}  = Sirius::Process::Alerts->new( $supervisor, board => $board );
+    $self->{alerts}  = Sirius::Process::Alerts->new( board => $board, conf => $conf );
     $self->{backoff} = Sirius::Base::Backoff->new( interval => $conf->{err_respawn_interval} );
     $self->{edge}    = Sirius::Edge::Beside->new(
-        $supervisor, 1,
-        lifeline   => undef,
+        1,
+        ( map { $_ => $self->{$_} } qw(access_log alerts listeners privileges reaper) ),
+        announced  => sub { $own->{supervisor}->is_announced },
+        changed    => sub { },
         conf       => { %$conf, graceful_timeout => UNLIMITED },
         scoreboard => $board,
+        tell       => sub { },
     );
-    weaken( my $own = $self );
     $self->{worker} = Sirius::Worker->new(
-        ( map { $_ => $supervisor->$_ } qw(access_log app builder conf listeners) ),
+        ( map { $_ => $self->{$_} } qw(access_log app builder conf listeners) ),
         beside     => $self->{edge},
         scoreboard => $board,
         sleepers   => $self->{edge}->workers,
@@ -53,8 +56,8 @@ sub new {
 sub prepare { return shift->{edge}->prepare }
 
 sub run {
-    my $self = shift;
-    my ( $supervisor, $worker ) = @{$self}{qw(supervisor worker)};
+    my $self     = shift;
+    my $worker   = $self->{worker};
     my %handlers = $self->_handlers;
     local @SIG{ 'ALRM', keys %handlers } = ( $SIG{ALRM} || 'DEFAULT', values %handlers );
     $handlers{$_}->($_) for Sirius::OS::Signals->let_go;
@@ -62,7 +65,7 @@ sub run {
     $self->_warm_up;
     $self->{alerts}->start;
     $self->_start_edge;
-    $self->_watch( $supervisor->succession->due );
+    $self->_watch( $self->{succession}->due );
     1 while !$self->_over && $worker->run !~ /\A(?:drained|edge|over|stopped)\z/;
     alarm 0;
     $self->{edge}->leave;
@@ -99,7 +102,7 @@ sub _handlers {
         $reopen->('USR1');
         return if $edge->gone;
         $edge->log_errors_to(2);
-        my $log = $self->{supervisor}->access_log;
+        my $log = $self->{access_log};
         $edge->log_to( $log->fd ) if $log && defined $log->fd;
     };
     return %handlers;
@@ -169,7 +172,7 @@ sub _troubled {
     my ( $alerts, $board ) = @{$self}{qw(alerts board)};
     $alerts->begin if $board->watched == TROUBLE;
     $alerts->act;
-    my $succession = $self->{supervisor}->succession;
+    my $succession = $self->{succession};
     $succession->act;
     $board->watched(NONE) if !$self->_watch( $alerts->due || $succession->due );
     return;
@@ -179,10 +182,10 @@ sub _troubled {
 sub _warm_up {
     my $self       = shift;
     my $supervisor = $self->{supervisor};
-    my $conf       = $supervisor->conf;
+    my $conf       = $self->{conf};
     return if !$conf->{warm_up} || $supervisor->has_stop_begun;
     return Sirius::Log->warn('--warm-up has no effect: with -L Delayed the application is not loaded yet')
-        if $supervisor->builder;
+        if $self->{builder};
     my $pid  = $$;
     my $stop = sub {
         my $name = shift;
@@ -198,9 +201,9 @@ sub _warm_up {
     local @SIG{qw(INT QUIT TERM)} = ($stop) x 3;
     return
         if Sirius::App::WarmUp->new(
-        app      => $supervisor->app,
+        app      => $self->{app},
         conf     => $conf,
-        listener => $supervisor->listeners->[0],
+        listener => $self->{listeners}[0],
     )->run;
     return Sirius::Log->fail('the warm-up has failed (--warm-up-required): the server cannot start');
 }
@@ -234,7 +237,7 @@ Sirius::Process::Single - the server of --workers 0
 
   use Sirius::Process::Single;
 
-  Sirius::Process::Single->new($supervisor)->run;
+  Sirius::Process::Single->new( $supervisor, %parts )->run;
 
 =head1 DESCRIPTION
 
@@ -257,7 +260,9 @@ second; the request at hand gets 500. A third one ends it at once. C<USR1> reope
 
 =head2 new
 
-  my $alone = Sirius::Process::Single->new($supervisor);
+  my $alone = Sirius::Process::Single->new( $supervisor, %parts );
+
+C<access_log>, C<app> or C<builder>, C<conf>, C<listeners>, C<privileges>, C<reaper> and C<succession> of the server.
 
 =head2 prepare
 

@@ -35,8 +35,8 @@ sub holds {
     my $seconds = $self->{seconds};
     $self->{why} = $why;
     Sirius::Log->note("stopping in $seconds s (--drain-delay), /readyz answers 503 until then: $why");
-    $self->{supervisor}->scoreboard->leave;
-    $self->{supervisor}->edge->close if $self->{supervisor}->edge;
+    $self->{scoreboard}->leave;
+    $self->{edge}->close;
     $self->{end}   = now() + $seconds;
     $self->{steps} = [
         [ $self->{end} - ( $seconds > 2 * GATE ? GATE : $seconds / 2 ), \&_shut_gate ],
@@ -48,9 +48,9 @@ sub holds {
 sub lasts { return scalar @{ shift->{steps} } }
 
 sub new {
-    my ( $class, $supervisor ) = @_;
-    my $self = bless { seconds => $supervisor->conf->{drain_delay}, steps => [] }, $class;
-    weaken( $self->{supervisor} = $supervisor );
+    my ( $class, %args ) = @_;
+    my $self = bless { steps => [], %args }, $class;
+    weaken $self->{edge};
     return $self;
 }
 
@@ -60,7 +60,7 @@ sub _end {
     my $self = shift;
     $self->{seconds} = 0;
     shutdown $_, 2 for $self->_sockets;
-    return $self->{supervisor}->stop( 'TERM', "--drain-delay is over, after $self->{why}" );
+    return $self->{over}->("--drain-delay is over, after $self->{why}");
 }
 
 sub _shut_gate {
@@ -70,7 +70,7 @@ sub _shut_gate {
 }
 
 sub _sockets {
-    return map { $_->bound_tcp } @{ shift->{supervisor}->listeners };
+    return map { $_->bound_tcp } @{ shift->{listeners} };
 }
 
 1;
@@ -85,8 +85,8 @@ Sirius::Process::StopDelay - the time between TERM and the stop, for load balanc
 
   use Sirius::Process::StopDelay;
 
-  my $delay = Sirius::Process::StopDelay->new($supervisor);
-  return if $delay->holds('TERM');    # it calls $supervisor->stop('TERM') when the time is over
+  my $delay = Sirius::Process::StopDelay->new( seconds => 5, over => sub {...}, ... );
+  return if $delay->holds('TERM');    # the sub is called when the time is over
 
 =head1 DESCRIPTION
 
@@ -147,7 +147,10 @@ True while a stop has to wait.
 
 =head2 new
 
-  my $delay = Sirius::Process::StopDelay->new($supervisor);
+  my $delay = Sirius::Process::StopDelay->new(%args);
+
+C<seconds>, which may be 0; C<over>, called with the reason of the stop when they are over; C<edge>, C<listeners> and C<scoreboard>
+of the server.
 
 =head1 SEE ALSO
 

@@ -25,6 +25,7 @@ use Sirius::OS::Reaper;
 use Sirius::OS::Signals;
 use Sirius::OS::Title;
 use Sirius::Process::Alerts;
+use Sirius::Process::Launch;
 use Sirius::Process::Pool;
 use Sirius::Process::Reload;
 use Sirius::Process::Renewal;
@@ -40,13 +41,6 @@ use Sirius::Worker;
 my $alone;
 
 my %STOPS = map { $_ => 1 } qw(INT QUIT TERM);
-
-# The attributes for the objects that work for it
-sub access_log { return shift->{access_log} }
-
-sub admin { return shift->{admin} }
-
-sub alerts { return shift->{alerts} }
 
 # Once, when the first worker is ready
 sub announce {
@@ -86,26 +80,14 @@ sub began_to_stop {
     return;
 }
 
-sub app      { return shift->{app} }
-sub builder  { return shift->{builder} }
-sub commands { return shift->{commands} }
-
-sub conf { return shift->{conf} }
-
-sub control { return shift->{control} }
-
-sub edge { return shift->{edge} }
-
 # Not as long as --drain-delay lets all clients be served
 sub ending {
     my $self = shift;
     return $self->{stopping} && !$self->{delay}->lasts;
 }
 
-sub fixed { return shift->{fixed} }
-
 # In the child that becomes the first generation: keeps what that needs, and gives up the rest
-sub forked {
+sub _forked {
     my $self = shift;
     $self->{theirs}->restore;
     $self->{admin}->close;
@@ -120,8 +102,6 @@ sub forked {
         qw(access_log app builder conf daemon lifeline listeners loop privileges scoreboard sleepers);
 }
 
-sub generations { return shift->{reload} }
-
 sub has_stop_begun { return shift->{stop_began} }
 
 sub is_announced { return shift->{announced} }
@@ -134,47 +114,21 @@ sub is_awaited {
 
 sub is_stopping { return shift->{stopping} }
 
-sub lifeline { return shift->{lifeline} }
-
-sub lifeline_writer { return shift->{lifeline_writer} }
-
-sub listeners { return shift->{listeners} }
-
-sub log_pipe { return shift->{log_pipe} }
-
-sub loop { return shift->{loop} }
-
 sub new {
     my ( $class, %args ) = @_;
-    my $reload = delete $args{reload} || {};
-    my $alerts = delete $args{alerts} || {};
-    my $edge   = delete $args{edge};
-    my $self   = bless { stopping => 0, %args }, $class;
+    my $self = bless { stopping => 0, %args }, $class;
     $self->{fixed} ||= Sirius::Config::Settings->fixed( $self->{conf} );
     $self->{admin} ||= Sirius::Admin::Port->new;
-    $self->{commands} = Sirius::Control::Commands->new($self);
-    $self->{delay}    = Sirius::Process::StopDelay->new($self);
-    $self->{develop}  = $self->{conf}{develop};
-    $self->{reload}
-        = $self->{develop}
-        ? $self->{develop}->generations( $self, %$reload )
-        : Sirius::Process::Reload->new( $self, %$reload );
-    $self->{scaling} = Sirius::Process::Scaling->new( $self->{conf}, $self );
-    $self->{alerts}  = Sirius::Process::Alerts->new( $self, %$alerts );
+    $self->{develop} = $self->{conf}{develop};
     $self->{succession} ||= Sirius::Process::Succession->new( $self->{conf} );
     $self->{succession}->begin($self);
     $self->{systemd}  ||= Sirius::Service::Notify->new;
     $self->{log_pipe} ||= $self->{access_log}->pipe if $self->{access_log};
     weaken( my $own = $self );
     $self->{reaper} = Sirius::OS::Reaper->new( sub { $own->_orphan_ended(@_) } );
-    $self->{edge}   = Sirius::Edge::Group->restore( $self, $edge ) if $edge;
     $self->{log_pipe}->reaped_by( $self->{reaper} ) if $self->{log_pipe};
     return $self;
 }
-
-sub pid_file { return shift->{pid_file} }
-
-sub privileges { return shift->{privileges} }
 
 # With --workers 0: stops in the middle of a request
 sub quit {
@@ -186,19 +140,24 @@ sub quit {
     exit 0;
 }
 
-sub reaper { return shift->{reaper} }
-
 # After a reload: its program was given these settings for the edges
 sub renew_edges {
     my ( $self, $said ) = @_;
     my $edge = $self->{edge} or return;
-    $self->reopen_access_log;
+    $self->_reopen_access_log;
     $edge->renew($said) if $said;
     return;
 }
 
+# A reload has completed: its --wait ends when the generations before it have ended too
+sub reloaded {
+    my ( $self, $result, @replies ) = @_;
+    $self->{commands}->later( drained => $_, $result ) for @replies;
+    return;
+}
+
 # If an edge writes it: the edge outlives generations
-sub reopen_access_log {
+sub _reopen_access_log {
     my ( $self, @say ) = @_;
     my $log = $self->{access_log};
     return                            if !$log || !$log->reopen(@say);
@@ -210,18 +169,16 @@ sub reopen_access_log {
 sub resume {
     my $class = shift;
     my ( $renewal, %args ) = Sirius::Process::Renewal->take;
+    my ( $alerts, $edge, $reload ) = delete @args{qw(alerts edge reload)};
     my $self = $class->new(%args);
+    $self->_make_alerts(%$alerts);
+    $self->{edge} = Sirius::Edge::Group->restore( $edge, $self->_edge_parts, sleepers => $self->{sleepers} );
+    $self->_equip(%$reload);
     Sirius::OS::Title->set( $self->{conf}, 'supervisor' );
     $renewal->say;
-    $self->{admin}->start($self);    # starts a new process; the previous one ends by itself
+    $self->_start_admin;    # starts a new process; the previous one ends by itself
     $self->{reload}->started( $renewal->generation );
     return $self->serve;
-}
-
-sub rows {
-    my $self  = shift;
-    my $board = $self->{scoreboard};
-    return map { +{ %{ $board->row($_) }, row => $_ } } 0 .. $board->rows - 1;
 }
 
 sub run {
@@ -260,8 +217,6 @@ sub say_stop {
     return;
 }
 
-sub scoreboard { return shift->{scoreboard} }
-
 sub serve {
     my $self = shift;
     my $loop = $self->{loop};
@@ -297,8 +252,6 @@ sub set_workers {
     return $number;
 }
 
-sub sleepers { return shift->{sleepers} }
-
 sub stop {
     my ( $self, $signal, $why ) = @_;
     $self->{systemd}->notify('STOPPING=1') if !$self->{stopping}++;
@@ -317,10 +270,6 @@ sub stop {
     return;
 }
 
-sub succession { return shift->{succession} }
-
-sub systemd { return shift->{systemd} }
-
 # What the server before has had (Sirius::Process::Succession)
 sub take_over {
     my ( $self, $name, $object ) = @_;
@@ -329,7 +278,7 @@ sub take_over {
     $self->{$name} = $object;
     $loop->add($object);
     return $object->watch($loop) if $name eq 'control';
-    $object->start($self);
+    $self->_start_admin;
     $loop->watch( $_->news ) for grep {defined} $object->edge;
     $self->_say( 'Sirius/' . Sirius->VERSION . " admin on $_" ) for $object->urls;
     return;
@@ -359,14 +308,16 @@ sub _run_many {
     $self->{scoreboard}->workers( $self->{conf}{workers} );
 
     @{$self}{qw(lifeline lifeline_writer)} = _pipe();
-    $self->{edge}
-        = Sirius::Edge::Group->new( $self, $self->{scoreboard}->rows, number => $self->{conf}{edges} );
+    $self->_make_alerts;
+    $self->{edge} = Sirius::Edge::Group->new( $self->{scoreboard}->rows,
+        $self->_edge_parts, number => $self->{conf}{edges} );
     $self->{sleepers} = $self->{edge}->workers;
     my $path = $self->{conf}{control};
     $self->{control} = $self->{succession}->open( control => sub { Sirius::Control::Server->new($path) } )
         if defined $path && length $path;
     $self->{loop} = Sirius::OS::Loop->new( Sirius::Process::Pool->signals );
-    $self->{admin}->start($self);
+    $self->_equip;
+    $self->_start_admin;
     $self->{edge}->start;
     $self->{reload}->begin;
     return $self->serve;
@@ -388,10 +339,22 @@ sub _clean_up {
     local $!;
     $_->shut  for $self->{admin}, @{ $self->{listeners} };
     $_->close for $self->{admin}, @{ $self->{listeners} };
-    $self->{develop}->close($self) if $self->{develop};
-    $self->{log_pipe}->stop        if $self->{log_pipe};
-    $self->{pid_file}->remove      if $self->{pid_file};
+    $self->{develop}->close( $self->{reload} ) if $self->{develop};
+    $self->{log_pipe}->stop                    if $self->{log_pipe};
+    $self->{pid_file}->remove                  if $self->{pid_file};
     return;
+}
+
+# What the edges need of the server
+sub _edge_parts {
+    my $self = shift;
+    weaken( my $own = $self );
+    return (
+        announced => sub { $own->{announced} },
+        changed   => sub { $own->{reload}->publish },
+        tell      => sub { $own->{reload}->tell(@_) },
+        map { $_ => $self->{$_} } qw(access_log alerts conf lifeline listeners privileges reaper scoreboard)
+    );
 }
 
 # The edge of the server, and that of the admin port
@@ -408,6 +371,38 @@ sub _exited {
     $self->{systemd}->notify('STOPPING=1');
     Sirius::Log->error("stopped: $why");
     $self->_clean_up;
+    return;
+}
+
+# Makes the objects that work for it. %state: what the program before this one knew of its generations
+sub _equip {
+    my ( $self, %state ) = @_;
+    my $conf = $self->{conf};
+    weaken( my $own = $self );
+    $self->{delay} = Sirius::Process::StopDelay->new(
+        ( map { $_ => $self->{$_} } qw(edge listeners scoreboard) ),
+        over    => sub { $own->stop( 'TERM', shift ) },
+        seconds => $conf->{drain_delay},
+    );
+    $self->{scaling} = Sirius::Process::Scaling->new( $conf, $self, $self->{scoreboard} );
+    my $launch = Sirius::Process::Launch->new(
+        forked => sub { $own->_forked },
+        map { $_ => $self->{$_} } qw(conf fixed lifeline listeners log_pipe loop scoreboard sleepers)
+    );
+    my %parts = (
+        ( map { $_ => $self->{$_} } qw(access_log alerts conf edge loop reaper scoreboard sleepers systemd) ),
+        launch => $launch,
+        %state
+    );
+    $self->{reload}
+        = $self->{develop}
+        ? $self->{develop}->generations( $self, %parts )
+        : Sirius::Process::Reload->new( $self, %parts );
+    $self->{commands} = Sirius::Control::Commands->new(
+        $self,
+        ( map { $_ => $self->{$_} } qw(edge listeners scoreboard) ),
+        generations => $self->{reload},
+    );
     return;
 }
 
@@ -443,7 +438,7 @@ sub _quiet {
 # A worker of a generation that was killed, or a process of the application
 sub _orphan_ended {
     my ( $self, $pid, $status ) = @_;
-    for my $row ( grep { $_->{pid} == $pid } $self->rows ) {
+    for my $row ( grep { $_->{pid} == $pid } $self->{scoreboard}->table ) {
         $self->{scoreboard}->release( $row->{row} );
         $self->{scoreboard}->exited( Sirius::OS::ExitStatus->kind( $status, $status ? '' : 'drained' ) );
     }
@@ -468,7 +463,7 @@ sub _reopen_logs {
     my $say  = sub { $self->unopened(shift) };
     delete $self->{unopened};
     if ( Sirius::Log->reopen($say) ) { $_->log_errors_to(2) for $self->_edges }
-    return $self->reopen_access_log($say);
+    return $self->_reopen_access_log($say);
 }
 
 # The child that has tried the installed code has ended
@@ -484,7 +479,14 @@ sub _renew {
             )
     ) if $status;
     return if !$self->_quiet;    # the next reload tries again
-    eval { Sirius::Process::Renewal->become($self) };
+    eval {
+        Sirius::Process::Renewal->become(
+            ref $self,
+            map { $_ => $self->{$_} }
+                qw(access_log admin alerts conf control edge fixed lifeline lifeline_writer listeners log_pipe
+                pid_file privileges reload scoreboard sleepers systemd)
+        );
+    };
     chomp( my $error = $@ );
     return Sirius::Log->warn("the supervisor keeps running its old code: $error");
 }
@@ -492,7 +494,7 @@ sub _renew {
 # Finds out whether the installed code can be loaded
 sub _try {
     my $self  = shift;
-    my $child = Sirius::Process::Renewal->try($self) or return;
+    my $child = Sirius::Process::Renewal->try( ref $self, $self->{loop} ) or return;
     weaken( my $own = $self );
     $child->on_end( sub { $own->{tried} = $_[1]; delete $own->{trial} } );
     $self->{trial} = $self->{reaper}->add($child);
@@ -502,7 +504,8 @@ sub _try {
 # With --workers 0: no child, no control pipe; runs until it is told to end
 sub _run_alone {
     my $self   = shift;
-    my $server = Sirius::Process::Single->new($self);
+    my $server = Sirius::Process::Single->new( $self,
+        map { $_ => $self->{$_} } qw(access_log app builder conf listeners privileges reaper succession) );
     $server->prepare;
     $self->{privileges}->drop if $self->{privileges};
     Sirius::Worker->check_tmpdir( $self->{conf} );
@@ -570,6 +573,19 @@ sub _serves {
     return $self->{reload}->all || $self->{reload}->orphans;
 }
 
+# What the process of the admin port needs of the server
+sub _start_admin {
+    my $self = shift;
+    weaken( my $own = $self );
+    return $self->{admin}->start(
+        ( map { $_ => $self->{$_} } qw(alerts conf loop privileges reaper scoreboard) ),
+        announced => sub { $own->{announced} },
+        fallback  => sub { $own->{edge} && $own->{edge}->proven },
+        memory_of => sub { $own->{reload}->memory },
+        served    => [ map { $_->url } @{ $self->{listeners} } ],
+    );
+}
+
 sub _supervise {
     my $self = shift;
     my $all  = $self->{reload};
@@ -587,6 +603,13 @@ sub _supervise {
     }
     $self->{alerts}->stop;
     $self->{commands}->stopped;
+    return;
+}
+
+sub _make_alerts {
+    my ( $self, %state ) = @_;
+    $self->{alerts}
+        = Sirius::Process::Alerts->new( board => $self->{scoreboard}, conf => $self->{conf}, %state );
     return;
 }
 
@@ -674,11 +697,6 @@ One worker more, one less.
 
 =head1 METHODS
 
-=head2 access_log, admin, alerts, app, builder, commands, conf, control, edge, fixed, generations, lifeline, lifeline_writer, listeners, log_pipe, loop, pid_file, privileges, reaper, scoreboard, sleepers, systemd
-
-What those that work for the supervisor need of it. C<generations> is its L<Sirius::Process::Reload>; C<lifeline> and C<lifeline_writer>
-are the ends of the pipe whose end of file says that it is gone.
-
 =head2 announce
 
 Logs once that the server listens.
@@ -690,11 +708,6 @@ Notes that a stop was asked for; whether it was.
 =head2 ending
 
 True if the server is stopping and C<--drain-delay> is over.
-
-=head2 forked
-
-In the child that becomes the first generation: gives up what is the supervisor's alone, and returns the rest, for
-L<Sirius::Process::Pool/new>.
 
 =head2 is_announced, is_awaited, is_stopping
 
@@ -714,27 +727,23 @@ L<Sirius::Service::PidFile> or not; C<privileges>, a L<Sirius::Service::Privileg
 
 With C<--workers 0>: gives up the present request and exits.
 
+=head2 reloaded
+
+  $supervisor->reloaded( $result, @replies );
+
+Answers the clients that have asked for a reload, as soon as the generations before it have ended.
+
 =head2 renew_edges
 
   $supervisor->renew_edges($settings);
 
 Call it when a reload is done: the edges get these settings, if there are any (L<Sirius::Edge::Group/renew>).
 
-=head2 reopen_access_log
-
-  $supervisor->reopen_access_log;
-
-The access log goes on in the file that has its name now, also in the edge. Takes what L<Sirius::Log::Access/reopen> takes.
-
 =head2 resume
 
   Sirius::Process::Supervisor->resume;
 
 What the new program of a supervisor calls (L<Sirius::Process::Renewal>). Returns after a stop.
-
-=head2 rows
-
-The rows of the scoreboard, hashes.
 
 =head2 run
 
