@@ -138,7 +138,7 @@ CODE:
 OUTPUT:
     RETVAL
 
-MODULE = Sirius    PACKAGE = Sirius::OS::Linux::MemoryWatch
+MODULE = Sirius    PACKAGE = Sirius::OS::Memory::Watch
 
 void
 DESTROY(SV *self)
@@ -146,29 +146,33 @@ CODE:
     PERL_UNUSED_VAR(self);
     sirius_memory_look(aTHX_ NULL);
 
-MODULE = Sirius    PACKAGE = Sirius::OS::Linux
+MODULE = Sirius    PACKAGE = Sirius::OS::Memory
 
 SV *
-memory_watch(const char *class)
+watch(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
-    RETVAL = sv_bless(newRV_noinc(newSV(0)), gv_stashpvs("Sirius::OS::Linux::MemoryWatch", GV_ADD));
+    RETVAL = sv_bless(newRV_noinc(newSV(0)), gv_stashpvs("Sirius::OS::Memory::Watch", GV_ADD));
 OUTPUT:
     RETVAL
 
 bool
-memory_over(const char *class)
+over(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
     RETVAL = sirius_memory_over();
 OUTPUT:
     RETVAL
 
+MODULE = Sirius    PACKAGE = Sirius::OS::Reaper
+
 void
-subreaper(const char *class)
+adopt(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* since Linux 3.4; without it init adopts orphans */
+
+MODULE = Sirius    PACKAGE = Sirius::OS::Child
 
 void
 end_with(const char *class, int parent)
@@ -177,6 +181,31 @@ CODE:
     prctl(PR_SET_PDEATHSIG, parent ? SIGKILL : 0, 0, 0, 0);
     if (parent && getppid() != parent) /* it has ended before this */
         raise(SIGKILL);
+
+void
+stopped(const char *class)
+PPCODE:
+    siginfo_t info = {0};
+    int what;
+    PERL_UNUSED_VAR(class);
+    do /* perl's waitpid does not tell what has happened. No WEXITED: processes that have ended are left to waitpid */
+        what = waitid(P_ALL, 0, &info, WSTOPPED | WCONTINUED | WNOHANG);
+    while (what < 0 && errno == EINTR);
+    if (what == 0 && info.si_pid) {
+        EXTEND(SP, 2);
+        mPUSHi(info.si_pid);
+        mPUSHi(info.si_code == CLD_CONTINUED ? 0 : info.si_status);
+    }
+
+int
+_spawn(const char *class, const char *path, AV *words, AV *descriptors)
+CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = sirius_spawn(aTHX_ path, words, descriptors);
+OUTPUT:
+    RETVAL
+
+MODULE = Sirius    PACKAGE = Sirius::OS::Limits
 
 UV
 descriptors(const char *class)
@@ -195,11 +224,15 @@ CODE:
 OUTPUT:
     RETVAL
 
+MODULE = Sirius    PACKAGE = Sirius::OS::Loop
+
 void
-poll(const char *class, AV *descriptors, AV *events, NV seconds, AV *signals)
+_poll(const char *class, AV *descriptors, AV *events, NV seconds, AV *signals)
 CODE:
     PERL_UNUSED_VAR(class);
     sirius_poll(aTHX_ descriptors, events, seconds, signals);
+
+MODULE = Sirius    PACKAGE = Sirius::OS::Signals
 
 void
 restart(const char *class, ...)
@@ -214,23 +247,10 @@ CODE:
         }
     }
 
-void
-stopped_child(const char *class)
-PPCODE:
-    siginfo_t info = {0};
-    int what;
-    PERL_UNUSED_VAR(class);
-    do /* perl's waitpid does not tell what has happened. No WEXITED: processes that have ended are left to waitpid */
-        what = waitid(P_ALL, 0, &info, WSTOPPED | WCONTINUED | WNOHANG);
-    while (what < 0 && errno == EINTR);
-    if (what == 0 && info.si_pid) {
-        EXTEND(SP, 2);
-        mPUSHi(info.si_pid);
-        mPUSHi(info.si_code == CLD_CONTINUED ? 0 : info.si_status);
-    }
+MODULE = Sirius    PACKAGE = Sirius::OS::Inotify
 
 int
-inotify(const char *class)
+_open(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
     RETVAL = sr_descriptors_above(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
@@ -238,7 +258,7 @@ OUTPUT:
     RETVAL
 
 int
-inotify_watch(const char *class, int fd, const char *path, U32 events)
+_watch(const char *class, int fd, const char *path, U32 events)
 CODE:
     PERL_UNUSED_VAR(class);
     RETVAL = inotify_add_watch(fd, path, events);
@@ -246,10 +266,12 @@ OUTPUT:
     RETVAL
 
 void
-inotify_unwatch(const char *class, int fd, int number)
+_unwatch(const char *class, int fd, int number)
 CODE:
     PERL_UNUSED_VAR(class);
     inotify_rm_watch(fd, number); /* whose folder is gone has none */
+
+MODULE = Sirius    PACKAGE = Sirius::OS::Passing
 
 bool
 send(const char *class, int line, SV *bytes, ...)
@@ -257,7 +279,7 @@ CODE:
     int fds[SIRIUS_PASSED_MAX];
     PERL_UNUSED_VAR(class);
     if (items - 3 > SIRIUS_PASSED_MAX)
-        croak("Sirius::OS::Linux->send: more than %d descriptors", SIRIUS_PASSED_MAX);
+        croak("Sirius::OS::Passing->send: more than %d descriptors", SIRIUS_PASSED_MAX);
     for (int i = 3; i < items; i++)
         fds[i - 3] = (int)SvIV(ST(i));
     RETVAL = sirius_send(aTHX_ line, bytes, fds, (int)items - 3);
@@ -277,14 +299,10 @@ PPCODE:
             mPUSHi(fds[i]);
     }
 
-void
-shut_gate(const char *class, int fd)
-CODE:
-    PERL_UNUSED_VAR(class);
-    sr_gate_shut(fd); /* if it fails, a few new connections are reset */
+MODULE = Sirius    PACKAGE = Sirius::OS::Stack
 
 SV *
-stack(const char *class, IV pid)
+of(const char *class, IV pid)
 CODE:
     AV *frames = sirius_stack(aTHX_ pid);
     PERL_UNUSED_VAR(class);
@@ -293,21 +311,23 @@ OUTPUT:
     RETVAL
 
 void
-readable(const char *class)
+permit(const char *class)
 CODE:
     PERL_UNUSED_VAR(class);
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 
-int
-spawn(const char *class, const char *path, AV *words, AV *descriptors)
-CODE:
-    PERL_UNUSED_VAR(class);
-    RETVAL = sirius_spawn(aTHX_ path, words, descriptors);
-OUTPUT:
-    RETVAL
+MODULE = Sirius    PACKAGE = Sirius::Listen::Listener
 
 void
-beside(const char *class, const char *path, AV *words, AV *descriptors)
+_shut_gate(const char *class, int fd)
+CODE:
+    PERL_UNUSED_VAR(class);
+    sr_gate_shut(fd); /* if it fails, a few new connections are reset */
+
+MODULE = Sirius    PACKAGE = Sirius::Edge::Beside
+
+void
+_run(const char *class, const char *path, AV *words, AV *descriptors)
 PPCODE:
     pid_t pid;
     int pidfd, err, n_words = (int)av_len(words) + 1, n = (int)av_len(descriptors) + 1;

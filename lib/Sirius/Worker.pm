@@ -15,7 +15,8 @@ use Sirius::Base::Text;
 use Sirius::Config::Usage;
 use Sirius::Log ();
 use Sirius::OS::ExitStatus;
-use Sirius::OS::Linux;
+use Sirius::OS::Limits;
+use Sirius::OS::Memory;
 use Sirius::OS::Signals;
 use Sirius::OS::Title;
 use Sirius::Worker::Engine;
@@ -103,7 +104,7 @@ sub in_child {
 sub max_connections {
     my ( $class, $conf ) = @_;
     return $conf->{max_connections} if $conf->{max_connections};
-    my $all = Sirius::OS::Linux->descriptors;
+    my $all = Sirius::OS::Limits->descriptors;
     return $all > 256 ? $all - 128 : int( $all / 2 ) + 1;
 }
 
@@ -127,7 +128,7 @@ sub run {
     $self->{pid} = $$;
     $beside      = $self->{beside};
     $report      = $self->{report};
-    my $memory = Sirius::OS::Linux->memory_watch;
+    my $memory = Sirius::OS::Memory->watch;
 
     # empty as while the application is loaded: CGI.pm, for one, takes them for parameters of a request
     local @ARGV;
@@ -140,7 +141,7 @@ sub run {
 
     if ( $self->{multiprocess} ) {
         $self->_arm if $builder;    # the application may have replaced handlers while it was loaded
-        Sirius::OS::Linux->restart(@RESTARTS);
+        Sirius::OS::Signals->restart(@RESTARTS);
     }
     my $conf = delete $self->{engine_conf};
     $self->_flush_errors if $builder || !$conf;
@@ -230,7 +231,7 @@ sub _flush_stdout {
 sub _load {
     my ( $self, $builder ) = @_;
     my $app;
-    my $watch = sub { my $memory = Sirius::OS::Linux->memory_watch; $builder->() };
+    my $watch = sub { my $memory = Sirius::OS::Memory->watch; $builder->() };
     my $clean = eval { $app = Sirius::OS::Title->load($watch); 1 };
     my $error = $@;
     Sirius::App::Forked->leave( $self->{pid}, 'while it was loaded' );

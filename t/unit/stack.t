@@ -5,7 +5,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Errno qw(ESRCH);
 use Test::More;
-use Sirius::OS::Linux;
+use Sirius::OS::Stack;
 use Sirius::Test;
 use Time::HiRes ();
 
@@ -38,7 +38,7 @@ sub stack_of {
     until_true(
         20,
         sub {
-            $frames = Sirius::OS::Linux->stack($pid);
+            $frames = Sirius::OS::Stack->of($pid);
             return $frames && @$frames && $frames->[0] =~ $innermost;
         }
     );
@@ -175,7 +175,7 @@ CODE
     until_true(
         20,
         sub {
-            my $frames = Sirius::OS::Linux->stack($pid) || [];
+            my $frames = Sirius::OS::Stack->of($pid) || [];
             my ($at) = grep { $frames->[$_] =~ /busy/ } 0 .. $#$frames;
             return if !defined $at;
             $seen{ join ', ', map {s/ at .*//r} @{$frames}[ 0 .. $at ] }++;
@@ -202,20 +202,20 @@ subtest 'no such process' => sub {
     my $pid = child_of( sub { } );
     waitpid $pid, 0;
     $! = 0;
-    is + Sirius::OS::Linux->stack($pid), undef, 'no stack';
-    is 0 + $!,                           ESRCH, 'and why';
+    is + Sirius::OS::Stack->of($pid), undef, 'no stack';
+    is 0 + $!,                        ESRCH, 'and why';
 };
 
 subtest 'another program' => sub {
     my $pid = child_of( sub { exec 'sleep', '300' } );
     until_true( 10, sub { readlink("/proc/$pid/exe") ne readlink '/proc/self/exe' } );
-    my $frames = Sirius::OS::Linux->stack($pid);
+    my $frames = Sirius::OS::Stack->of($pid);
     is $frames, undef, 'no stack' or diag explain $frames;
     ended($pid);
 };
 
 subtest 'this process' => sub {
-    my $frames = Sirius::OS::Linux->stack($$);
+    my $frames = Sirius::OS::Stack->of($$);
     like $frames->[0], qr/\Amain::__ANON__ at \S*stack\.t line \d+\z/, 'can be looked at as well';
 };
 

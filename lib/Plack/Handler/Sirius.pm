@@ -17,7 +17,7 @@ use Sirius::Config::Sources;
 use Sirius::Config::Usage;
 use Sirius::Service::PidFile;
 use Sirius::Service::Privileges;
-use Sirius::OS::Linux;
+use Sirius::OS::Limits;
 use Sirius::OS::Signals;
 use Sirius::Service::Daemon;
 use Sirius::Process::Launch;
@@ -72,7 +72,7 @@ sub _fail_for_descriptors {
 # ends the process
 sub _check_file_size {
     my $conf  = shift;
-    my $limit = Sirius::OS::Linux->file_size;
+    my $limit = Sirius::OS::Limits->file_size;
     my $least = SLOT * ( $conf->{max_queue} + SPARE );
     return if $limit < 0 || $limit >= $least;
     $SIG{XFSZ} = 'IGNORE';    ## no critic (RequireLocalizedPunctuationVars)

@@ -6,7 +6,7 @@ use warnings;
 use List::Util          qw(max sum);
 use POSIX               ();
 use Sirius::Base::Clock qw(now);
-use Sirius::OS::Linux;
+use Sirius::OS::Passing;
 use Sirius::OS::Proc;
 
 # LEAST: seconds between two samples of a process. SHARE: sampling may take at most this fraction (1/SHARE) of the time.
@@ -40,13 +40,13 @@ sub answer {
     my $over;
     while ( !defined $over ) {
         $! = 0;    ## no critic (RequireLocalizedPunctuationVars)
-        my ( $asked, @descriptors ) = Sirius::OS::Linux->receive( fileno $line );
+        my ( $asked, @descriptors ) = Sirius::OS::Passing->receive( fileno $line );
         $over = !$! if !defined $asked;
         POSIX::close($_) for @descriptors;
         last if !defined $asked;
         my $bytes = $tell->();
         my @known = grep { defined $bytes->{$_} } keys %$bytes;
-        Sirius::OS::Linux->send( fileno $line, join q( ), 'memory', map {"$_ $bytes->{$_}"} @known );
+        Sirius::OS::Passing->send( fileno $line, join q( ), 'memory', map {"$_ $bytes->{$_}"} @known );
     }
     return !$over;
 }
@@ -62,12 +62,12 @@ sub _ask {
     my ( $self, @samples ) = @_;
     my $line  = fileno $self->{line};
     my $began = $self->{clock}->();
-    1 while defined Sirius::OS::Linux->receive($line);    # an answer that came too late
-    Sirius::OS::Linux->send( $line, 'memory' ) or return;
+    1 while defined Sirius::OS::Passing->receive($line);    # an answer that came too late
+    Sirius::OS::Passing->send( $line, 'memory' ) or return;
     vec( my $read = '', $line, 1 ) = 1;
     my $ready;
     do { $ready = select my $has = $read, undef, undef, PATIENCE } while $ready < 0 && $!{EINTR};
-    my $answer = Sirius::OS::Linux->receive($line) // q();
+    my $answer = Sirius::OS::Passing->receive($line) // q();
     my %bytes  = $answer =~ /(\d+) (\d+)/g;
     my $cost   = ( $self->{clock}->() - $began ) / @samples;
 

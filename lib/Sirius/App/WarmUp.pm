@@ -13,7 +13,7 @@ use Sirius::Base::Clock qw(now);
 use Sirius::Base::Text;
 use Sirius::Log ();
 use Sirius::OS::ExitStatus;
-use Sirius::OS::Linux;
+use Sirius::OS::Memory;
 use Sirius::PSGI::Cleanup;
 use Sirius::PSGI::Response;
 use Time::HiRes qw(time);
@@ -95,7 +95,7 @@ sub repeats { return @{ shift->{made} } }
 sub run {
     my $self = shift;
     local @ARGV;    # as in a worker
-    my $memory = Sirius::OS::Linux->memory_watch;
+    my $memory = Sirius::OS::Memory->watch;
     my $began  = now();
     $self->{pid} = $runs = POSIX::getpid();
     for my $what ( @{ $self->{conf}{warm_up} } ) {

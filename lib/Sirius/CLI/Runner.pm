@@ -14,7 +14,7 @@ use Sirius::Config::EnvFile;
 use Sirius::Config::Sources;
 use Sirius::OS::Inherit;
 use Sirius::Process::Succession;
-use Sirius::OS::Linux;
+use Sirius::OS::Memory;
 use Sirius::Process::Launch;
 use Sirius::Listen::Listener;
 use Sirius::App::Loading;
@@ -67,7 +67,7 @@ sub locate_app {
         return $app if eval {
             my $here = sub {
                 return Sirius::OS::Title->load( sub {
-                    _in( $dir, sub { my $memory = Sirius::OS::Linux->memory_watch; $load->(@with) } );
+                    _in( $dir, sub { my $memory = Sirius::OS::Memory->watch; $load->(@with) } );
                 } );
             };
             $app = $self->_loads_first ? Sirius::App::Loading->watch( $self->{conf}, $here ) : $here->();

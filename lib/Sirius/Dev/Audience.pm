@@ -6,7 +6,7 @@ use warnings;
 use POSIX ();
 use Sirius::Dev::LiveReload;
 use Sirius::OS::Inherit;
-use Sirius::OS::Linux;
+use Sirius::OS::Passing;
 use Socket      qw(AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL PF_UNSPEC SOCK_SEQPACKET);
 use Time::HiRes qw(time);
 
@@ -18,7 +18,7 @@ use constant {
 # New pages are told what they may have missed on their way here
 sub act {
     my $self = shift;
-    while ( my ( $text, $fd, @more ) = Sirius::OS::Linux->receive( fileno $self->{line} ) ) {
+    while ( my ( $text, $fd, @more ) = Sirius::OS::Passing->receive( fileno $self->{line} ) ) {
         my ( $id, $made ) = split / /, $text;
         POSIX::close($_) for @more;
         next if !defined $fd;

@@ -6,7 +6,7 @@ use warnings;
 use JSON::PP     ();
 use Scalar::Util qw(weaken);
 use Sirius::OS::Inherit;
-use Sirius::OS::Linux;
+use Sirius::OS::Passing;
 use Socket qw(AF_UNIX PF_UNSPEC SOCK_SEQPACKET);
 
 my $JSON = JSON::PP->new->ascii->canonical;
@@ -15,7 +15,7 @@ my $JSON = JSON::PP->new->ascii->canonical;
 sub ask {
     my ( $self, $order, @descriptors ) = @_;
     my $text = $JSON->encode( Sirius::OS::Inherit->text($order) );
-    return Sirius::OS::Linux->send( fileno $self->{line}, $text, @descriptors );
+    return Sirius::OS::Passing->send( fileno $self->{line}, $text, @descriptors );
 }
 
 sub child { return shift->{child} }
@@ -24,7 +24,7 @@ sub child { return shift->{child} }
 sub hear {
     my $self = shift;
     my @heard;
-    while ( defined( my $text = Sirius::OS::Linux->receive( fileno $self->{line} ) ) ) {
+    while ( defined( my $text = Sirius::OS::Passing->receive( fileno $self->{line} ) ) ) {
         my $note = eval { $JSON->decode($text) };
         push @heard, Sirius::OS::Inherit->bytes($note) if ref $note eq 'HASH';
     }

@@ -5,7 +5,7 @@ use warnings;
 use parent 'Plack::Middleware';
 
 use Plack::Util ();
-use Sirius::OS::Linux;
+use Sirius::OS::Passing;
 use Time::HiRes qw(time);
 
 # All that is the server's own begins so
@@ -121,7 +121,7 @@ sub _subscribe {
             if !defined $fd || $fd < 0;
         syswrite $socket, $head . $self->event($id);
         my ($made) = ( $env->{QUERY_STRING} // '' ) =~ /\A(\d{1,15})\z/;
-        Sirius::OS::Linux->send( fileno $self->{line}, join( q( ), $id, $made || () ), $fd );
+        Sirius::OS::Passing->send( fileno $self->{line}, join( q( ), $id, $made || () ), $fd );
         return;
     };
 }

@@ -10,7 +10,7 @@ use POSIX    ();
 use Sirius::Dev::Files;
 use Sirius::OS::Child;
 use Sirius::OS::Inherit;
-use Sirius::OS::Linux;
+use Sirius::OS::Passing;
 
 my $JSON = JSON::PP->new->ascii->canonical;
 
@@ -22,7 +22,7 @@ my %LOOKS_AT_PROGRAM
 sub run {
     my ( $class, $line ) = @_;
     my $self = bless { line => $line }, $class;
-    while ( my ( $text, @descriptors ) = Sirius::OS::Linux->receive( fileno $line ) ) {
+    while ( my ( $text, @descriptors ) = Sirius::OS::Passing->receive( fileno $line ) ) {
         my $order = Sirius::OS::Inherit->bytes( $JSON->decode($text) );
         if ( $order->{preload} ) {
             $self->_preload($order);
@@ -129,7 +129,7 @@ sub _finds {
 
 sub _say {
     my ( $self, $note ) = @_;
-    Sirius::OS::Linux->send( fileno $self->{line}, $JSON->encode($note) );
+    Sirius::OS::Passing->send( fileno $self->{line}, $JSON->encode($note) );
     return;
 }
 

@@ -4,11 +4,11 @@ use strict;
 use warnings;
 use parent 'Sirius::Edge::Group';
 
+use Sirius              ();        # xs/Sirius.xs has _run
 use Sirius::Base::Clock qw(now);
 use Sirius::Edge::Program;
 use Sirius::Log ();
 use Sirius::OS::Inherit;
-use Sirius::OS::Linux;
 
 # Whether the edge that was started beside this process has ended
 sub gone {
@@ -110,7 +110,7 @@ sub _begin {
     push @open, grep {defined} map { $_->fd } @{ $self->{listeners} }, grep {defined} $self->{access_log};
     $self->_part($place) if $place->pid;
     delete $self->{pidfd};
-    my ( $pid, $pidfd ) = eval { Sirius::OS::Linux->beside( Sirius::Edge::Program->path, \@words, \@open ) };
+    my ( $pid, $pidfd ) = eval { Sirius::Edge::Beside->_run( Sirius::Edge::Program->path, \@words, \@open ) };
 
     if ( !defined $pid ) {
         die $@ if !$self->is_announced;    ## no critic (RequireCarping)

@@ -3,8 +3,9 @@ package Sirius::Listen::Listener;
 use strict;
 use warnings;
 
-use Errno qw(EADDRINUSE EADDRNOTAVAIL EAFNOSUPPORT);
-use Fcntl qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
+use Errno  qw(EADDRINUSE EADDRNOTAVAIL EAFNOSUPPORT);
+use Fcntl  qw(FD_CLOEXEC F_GETFL F_SETFD F_SETFL O_NONBLOCK);
+use Sirius ();                                                  # xs/Sirius.xs has _shut_gate
 use Sirius::Config::Address;
 use Sirius::Listen::Unix;
 use Sirius::Log ();
@@ -161,6 +162,13 @@ sub state {
 sub shut {
     my $self = shift;
     shutdown $self->{fh}, 2 if $self->{fh} && ( $self->{own} || $self->{unix} );
+    return;
+}
+
+# Its clients try again a second later; what is in the queue stays
+sub shut_gate {
+    my $self = shift;
+    Sirius::Listen::Listener->_shut_gate( fileno $_ ) for $self->bound_tcp;
     return;
 }
 
@@ -439,6 +447,13 @@ The real port; for a unix socket 80, or 443 with TLS, because C<SERVER_PORT> mus
   my $listener = Sirius::Listen::Listener->restore($state);
 
 In the next program of the same process, from L</state>, with its descriptor open.
+
+=head2 shut_gate
+
+  $listener->shut_gate;
+
+Keeps new connections out of a socket that this server has bound; those in its queue stay (F<src/net/gate.h>). Does nothing if the
+kernel does not allow it.
 
 =head2 state
 

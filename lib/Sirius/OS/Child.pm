@@ -6,12 +6,12 @@ use warnings;
 use Errno               qw(EAGAIN);
 use IO::Handle          ();
 use POSIX               qw(WNOHANG);
+use Sirius              ();            # xs/Sirius.xs has end_with, stopped and _spawn
 use Sirius::Base::Clock qw(now);
 use Sirius::OS::Cpus;
-use Sirius::OS::Linux;
 use Time::HiRes qw(sleep);
 
-use constant LOOK => 0.02;    # seconds between two checks of wait
+use constant LOOK => 0.02;             # seconds between two checks of wait
 
 sub act {
     my $self = shift;
@@ -132,7 +132,7 @@ sub since { return shift->{since} }
 
 sub spawn {
     my ( $class, $path, $words, $descriptors, %args ) = @_;
-    return $class->new( Sirius::OS::Linux->spawn( $path, $words, $descriptors ), %args );
+    return $class->new( Sirius::OS::Child->_spawn( $path, $words, $descriptors ), %args );
 }
 
 sub unlimited {
@@ -199,6 +199,13 @@ Seconds since it was started.
 =head2 due
 
 The times of the limits.
+
+=head2 end_with
+
+  Sirius::OS::Child->end_with($parent);
+
+From now on the kernel kills this process when its parent ends, or at once if the parent is another one; with 0 no longer. A change of
+the user ends this too.
 
 =head2 ended
 
@@ -275,7 +282,15 @@ When it was started, in monotonic seconds.
 
   my $child = Sirius::OS::Child->spawn( $path, \@words, \@descriptors, %args );
 
-Runs a program, without a copy of this process (L<Sirius::OS::Linux/spawn>). Dies when that is not possible.
+Runs a program in a child, with these descriptors and with 0, 1 and 2. This process is not copied, so that takes the same time however
+much memory it has. Dies when that is not possible.
+
+=head2 stopped
+
+  my ( $pid, $signal ) = Sirius::OS::Child->stopped;
+
+Returns a child that a signal has stopped, or that continues (signal 0), once for each event; an empty list if there is
+none. Children that have ended are left to C<waitpid>.
 
 =head2 unlimited
 

@@ -4,7 +4,7 @@ use strict;
 use warnings;
 
 use Config qw(%Config);
-use Sirius::OS::Linux;
+use Sirius::OS::Memory;
 
 my @NAME = split ' ', $Config{sig_name};
 
@@ -31,7 +31,7 @@ my @REASONS = (
 
 sub exiting {
     my ( $class, $status ) = @_;
-    return NO_MEMORY if Sirius::OS::Linux->memory_over;
+    return NO_MEMORY if Sirius::OS::Memory->over;
     return "the application called exit (status $status)";
 }
 
@@ -84,7 +84,7 @@ Sirius::OS::ExitStatus - exit statuses in words
   END { my $why = Sirius::OS::ExitStatus->exiting($?); ... }
 
 Why this process ends: C<the application called exit (status 2)>, or C<perl ran out of memory>. For END blocks of
-a process that has called L<Sirius::OS::Linux/memory_watch>. The constant C<NO_MEMORY> is the second of these.
+a process that has called L<Sirius::OS::Memory/watch>. The constant C<NO_MEMORY> is the second of these.
 
 =head2 kind
 

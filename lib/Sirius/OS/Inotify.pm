@@ -3,8 +3,8 @@ package Sirius::OS::Inotify;
 use strict;
 use warnings;
 
+use Sirius ();    # xs/Sirius.xs has _open, _watch and _unwatch
 use Sirius::OS::Inherit;
-use Sirius::OS::Linux;
 
 # From linux/inotify.h; the same on all machines
 my %BIT = (
@@ -30,7 +30,7 @@ $WANTED |= $BIT{$_} for qw(attributes closed moved_from moved_to created deleted
 sub add {
     my ( $self, $folder ) = @_;
     utf8::encode($folder) if utf8::is_utf8($folder);
-    my $number = Sirius::OS::Linux->inotify_watch( fileno $self->{fh}, $folder, $WANTED );
+    my $number = Sirius::OS::Inotify->_watch( fileno $self->{fh}, $folder, $WANTED );
     return $number < 0 ? undef : $number;
 }
 
@@ -38,7 +38,7 @@ sub handle { return shift->{fh} }
 
 sub new {
     my $class = shift;
-    my $fd    = Sirius::OS::Linux->inotify;
+    my $fd    = Sirius::OS::Inotify->_open;
     return if $fd < 0;
     return bless { fh => Sirius::OS::Inherit->take_handle($fd) }, $class;
 }
@@ -65,7 +65,7 @@ sub read {
 
 sub remove {
     my ( $self, $number ) = @_;
-    Sirius::OS::Linux->inotify_unwatch( fileno $self->{fh}, $number );
+    Sirius::OS::Inotify->_unwatch( fileno $self->{fh}, $number );
     return;
 }
 

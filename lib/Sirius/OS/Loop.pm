@@ -9,8 +9,8 @@ use IO::Poll            qw(POLLIN POLLOUT);
 use List::Util          qw(max min);
 use POSIX               qw(SIG_BLOCK SIG_SETMASK SIG_UNBLOCK);
 use Scalar::Util        qw(weaken);
+use Sirius              ();                                      # xs/Sirius.xs has _poll
 use Sirius::Base::Clock qw(now);
-use Sirius::OS::Linux;
 use Sirius::OS::Origin;
 use Sirius::OS::Signals;
 
@@ -166,6 +166,8 @@ sub unwatch {
     return;
 }
 
+# Sleeps in _poll( \@descriptors, \@events, $seconds, \@signals ): until one of the descriptors has one of its events (numbers of poll(2)),
+# one of the signals comes, or the seconds are over, which is never when they are less than 0. The signals are blocked before and afterwards
 sub wait {
     my ( $self, $most ) = @_;
     my $caught = $self->{caught};
@@ -173,7 +175,7 @@ sub wait {
     my $left   = @due ? max 0, min(@due) - now() : undef;
     $left = min grep {defined} $left, $most;
     my @watched = grep { defined fileno $_->[0] } values %{ $self->{watched} };
-    Sirius::OS::Linux->poll(
+    Sirius::OS::Loop->_poll(
         [ map { fileno $_->[0] } @watched ],
         [ map { $_->[1] } @watched ],
         @$caught ? 0 : $left // -1,

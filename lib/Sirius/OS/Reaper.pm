@@ -3,7 +3,8 @@ package Sirius::OS::Reaper;
 use strict;
 use warnings;
 
-use POSIX qw(WNOHANG);
+use POSIX  qw(WNOHANG);
+use Sirius ();            # xs/Sirius.xs has adopt
 
 sub act {
     my $self = shift;
@@ -79,6 +80,12 @@ Does what the limits of the children say that have passed.
   $reaper->add($child);
 
 Returns it.
+
+=head2 adopt
+
+  Sirius::OS::Reaper->adopt;
+
+Makes this process the new parent of descendants whose parent ends.
 
 =head2 children
 

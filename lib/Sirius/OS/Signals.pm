@@ -5,6 +5,7 @@ use warnings;
 
 use Config qw(%Config);
 use POSIX  qw(SIG_BLOCK SIG_SETMASK SIG_UNBLOCK);
+use Sirius ();                                      # xs/Sirius.xs has restart
 
 my %NUMBER;
 @NUMBER{ split ' ', $Config{sig_name} } = split ' ', $Config{sig_num};
@@ -116,6 +117,12 @@ were given to L</late>.
 =head2 names
 
 The signals of all loops, whether they wait for them or not.
+
+=head2 restart
+
+  Sirius::OS::Signals->restart(@numbers);
+
+Makes the handlers of these signals restart the system calls that they interrupt (C<SA_RESTART>).
 
 =head2 shut
 

@@ -9,7 +9,7 @@ use Sirius::Base::Text;
 use Sirius::Config::Options;
 use Sirius::Config::Usage;
 use Sirius::Log ();
-use Sirius::OS::Linux;
+use Sirius::OS::Limits;
 use Sirius::OS::Proc;
 use Sirius::Worker;
 
@@ -122,7 +122,7 @@ sub _answered {
 sub _descriptors {
     my ( $self, $number, $error ) = @_;
     my $limit = min map { Sirius::OS::Proc->descriptors($_) || () } $self->_edges;
-    $limit = Sirius::OS::Linux->descriptors if !$limit;
+    $limit = Sirius::OS::Limits->descriptors if !$limit;
     return "new connections must wait: $error; a process may have $limit descriptors open: "
         . 'raise the limit (ulimit -n, LimitNOFILE=)';
 }

@@ -14,7 +14,6 @@ use Sirius::Log::Access;
 use Sirius::OS::Child;
 use Sirius::OS::Inherit;
 use Sirius::OS::Invocation;
-use Sirius::OS::Linux;
 use Sirius::Process::Generation;
 use Sirius::Process::Pool;
 use Sirius::Service::Activation;
@@ -41,7 +40,7 @@ sub here {
     my ( $news, $report ) = eval { $self->pair } or Sirius::Log->fail( $@ =~ s/\n\z//r );
     my $code = sub {
         close $news;
-        Sirius::OS::Linux->end_with($parent);
+        Sirius::OS::Child->end_with($parent);
         exit Sirius::Process::Pool->new( $self->{forked}->(), number => $number, supervisor => $report )->run;
     };
     my $child = Sirius::OS::Child->fork($code) or Sirius::Log->fail("cannot fork: $!");
@@ -67,7 +66,7 @@ sub program {
     pipe my $stderr, my $said or die "cannot create a pipe: $!\n";
     my $parent = $$;
     my $code   = sub {
-        Sirius::OS::Linux->end_with($parent);
+        Sirius::OS::Child->end_with($parent);
         eval {
             my $copy = POSIX::dup(2);    # by number: an application may have tied STDERR
             my $ours = Sirius::OS::Inherit->take_handle( defined $copy ? $copy : die "STDERR: $!\n" );

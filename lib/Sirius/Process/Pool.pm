@@ -18,7 +18,7 @@ use Sirius::Edge::Shared;
 use Sirius::Log ();
 use Sirius::OS::Child;
 use Sirius::OS::ExitStatus;
-use Sirius::OS::Linux;
+use Sirius::OS::Stack;
 use Sirius::OS::Loop;
 use Sirius::OS::Proc;
 use Sirius::OS::Reaper;
@@ -107,7 +107,7 @@ sub run {
         my $error = $self->{theirs}->lend( sub { $self->{privileges}->drop } );
         die $error if defined $error;    ## no critic (RequireCarping)
     }
-    Sirius::OS::Linux->end_with(0);      # what its end means for workers is seen in the loop
+    Sirius::OS::Child->end_with(0);      # what its end means for workers is seen in the loop
     Sirius::Worker->check_tmpdir( $self->{conf} );
     Sirius::OS::Title->set( $self->{conf}, "generation $self->{number}" );
     if ( $self->{reload} ) {
@@ -155,7 +155,7 @@ sub _become_worker {
         close $self->{supervisor};
 
         # A change of the user has made it unreadable, also for the generation, which is to read its stack
-        Sirius::OS::Linux->readable if $self->{conf}{slow_log};
+        Sirius::OS::Stack->permit if $self->{conf}{slow_log};
         Sirius::Log->tell( sub { $self->_tell_generation( 'said', _said(shift) ) } )
             if $self->_is_listened_to;
         Sirius::OS::Title->become($title);
@@ -311,9 +311,9 @@ sub _kill_late {
 # Runs code of the application. Before any worker serves, this process ends with the supervisor; later it has to end the workers
 sub _lend {
     my ( $self, $code ) = @_;
-    Sirius::OS::Linux->end_with( $self->{supervisor_pid} ) if !$self->{up};
+    Sirius::OS::Child->end_with( $self->{supervisor_pid} ) if !$self->{up};
     my $error = $self->{theirs}->lend($code);
-    Sirius::OS::Linux->end_with(0);
+    Sirius::OS::Child->end_with(0);
     return $error;
 }
 
@@ -526,7 +526,7 @@ sub _stop {
 # Logged, as whoever has stopped the process may have forgotten it. The edge watches over its request
 sub _look_for_stopped {
     my $self = shift;
-    while ( my ( $pid, $signal ) = Sirius::OS::Linux->stopped_child ) {
+    while ( my ( $pid, $signal ) = Sirius::OS::Child->stopped ) {
         next if !$self->{workers}{$pid};
         if ($signal) {
             my $name = Sirius::OS::ExitStatus->signal($signal);

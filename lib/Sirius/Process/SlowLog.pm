@@ -5,7 +5,7 @@ use warnings;
 
 use Errno       qw(EPERM);
 use Sirius::Log ();
-use Sirius::OS::Linux;
+use Sirius::OS::Stack;
 use Sirius::OS::Proc;
 
 # What the edge says of it: the ns at which it was complete, by which it can be told from the next one, and a text
@@ -34,7 +34,7 @@ sub _look {
     my ( $self, $worker, $ready_at ) = @_;
     my $pid = $worker->pid;
     return 'it ended before its stack was read' if !$self->_is_at( $worker, $ready_at );
-    my $frames = Sirius::OS::Linux->stack($pid);
+    my $frames = Sirius::OS::Stack->of($pid);
     my $error  = $!;
     my ($call) = map { /\Ait is (in the system call \S+|stopped)\z/ ? $1 : () } Sirius::OS::Proc->waits($pid);
     return 'it ended before its stack was read' if !$self->_is_at( $worker, $ready_at );
@@ -65,7 +65,7 @@ Sirius::Process::SlowLog - logs requests that run for long, with their stack
 =head1 DESCRIPTION
 
 The edge notices that a request runs for longer than C<--slow-log>, and tells the supervisor, which tells the generation of the
-worker (F<src/edge/slow.h>). The generation reads the stack from the memory of the worker (L<Sirius::OS::Linux/stack>), which
+worker (F<src/edge/slow.h>). The generation reads the stack from the memory of the worker (L<Sirius::OS::Stack/of>), which
 neither stops nor interrupts it, and writes the lines to the error log.
 
 =head1 METHODS

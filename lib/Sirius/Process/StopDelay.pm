@@ -6,7 +6,6 @@ use warnings;
 use Scalar::Util        qw(weaken);
 use Sirius::Base::Clock qw(now);
 use Sirius::Log         ();
-use Sirius::OS::Linux;
 
 # Seconds: enough for a client that has connected to send, and less than a client waits until it repeats its SYN
 use constant GATE => 0.25;
@@ -65,7 +64,7 @@ sub _end {
 
 sub _shut_gate {
     my $self = shift;
-    Sirius::OS::Linux->shut_gate( fileno $_ ) for $self->_sockets;
+    $_->shut_gate for @{ $self->{listeners} };
     return;
 }
 

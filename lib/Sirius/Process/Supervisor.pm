@@ -18,7 +18,7 @@ use Sirius::Edge::Group;
 use Sirius::Log ();
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Invocation;
-use Sirius::OS::Linux;
+use Sirius::OS::Limits;
 use Sirius::OS::Loop;
 use Sirius::OS::Proc;
 use Sirius::OS::Reaper;
@@ -302,8 +302,8 @@ sub workers_most { return int shift->{scoreboard}->rows / 4 }
 
 sub _run_many {
     my $self = shift;
-    Sirius::OS::Linux->descriptors;    # the scoreboard needs one for each row
-    Sirius::OS::Linux->subreaper;
+    Sirius::OS::Limits->descriptors;    # the scoreboard needs one for each row
+    Sirius::OS::Reaper->adopt;
     $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots, 2 * $self->{conf}{edges} );
     $self->{scoreboard}->workers( $self->{conf}{workers} );
 

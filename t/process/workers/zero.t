@@ -149,8 +149,8 @@ for my $signal (qw(TERM INT)) {
         my $server = Sirius::Test::Server->spawn( app => <<"APP", args => [qw(--workers 0)] );
 {
     no warnings 'redefine';
-    my \$own = \\&Sirius::OS::Linux::beside;
-    *Sirius::OS::Linux::beside = sub { my \@made = \$own->(\@_); kill $signal => \$\$; return \@made };
+    my \$own = \\&Sirius::Edge::Beside::_run;
+    *Sirius::Edge::Beside::_run = sub { my \@made = \$own->(\@_); kill $signal => \$\$; return \@made };
 }
 sub { [ 200, [], ['ok'] ] };
 APP
