@@ -192,7 +192,8 @@ sub _more {
 # True if bytes were read; notes the end of the connection
 sub _read {
     my ( $self, $until ) = @_;
-    return 0 if $self->{end};
+    return 0                    if $self->{end};
+    local $SIG{PIPE} = 'IGNORE' if ref $self->{socket} eq 'IO::Socket::SSL';    # it may answer by an alert
     while (1) {
         my $n = sysread $self->{socket}, $self->{in}, 262_144, length $self->{in};
         return $self->_more if $n;
