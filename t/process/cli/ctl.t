@@ -296,7 +296,7 @@ subtest 'reload --wait returns 0 only after the new generation answers and the o
     my ($old) = $server->generations;
     my $client = $server->connect;
     $client->send( request('GET /sleep/1.5') );
-    sleep 0.3;
+    $server->wait_busy( 1, qr{/sleep/1.5} );
     write_version( version('two') );
     my ( $status, $out, $error ) = ctl_here(qw(reload --wait --timeout 60));
     is $status, 0, 'exit status 0' or diag $error, $server->log;
@@ -414,7 +414,7 @@ subtest 'Other users' => sub {
 subtest 'stop --wait returns when the server is gone' => sub {
     my $client = $server->connect;
     $client->send( request('GET /sleep/1') );
-    sleep 0.3;
+    $server->wait_busy( 1, qr{/sleep/1} );
     is_deeply [ ctl_here(qw(stop --wait --timeout 60)) ], [ 0, "stopped\n", '' ], 'done';
     is $server->wait_exit(0),   'exit 0', 'it is gone already';
     is $client->response->body, 'five',   'what it was doing is done';

@@ -23,6 +23,7 @@ sub server {
     my $server = start_server( $APP, @_ );
     $server->{may_crash} = 1;
     $server->wait_log( qr/ready after /, 20 );    # all workers
+    $server->board;                               # its reader is there when it is needed
     return $server;
 }
 
@@ -42,10 +43,12 @@ subtest 'kill -9 of the edge, under load' => sub {
         my $killed = time;
         kill KILL => $edge;
         my $answer;
-        for ( 1 .. 2000 ) {
-            last if defined( $answer = eval { $server->ask('GET /')->status } );
-            sleep 0.005;
-        }
+        until_true(
+            20,
+            sub {
+                defined( $answer = eval { $server->ask('GET /')->status } );
+            }
+        );
         is $answer, 200, "round $round: served again";
         push @took, 1000 * ( time - $killed ) if $round % 2 == 0;    # else all workers are busy
         my ($next) = $server->edges;
@@ -139,7 +142,7 @@ subtest 'kill -9 of a worker in the middle of a request' => sub {
         my $victim = $client->ask('GET /')->body;
         kill STOP => grep { $_ != $victim } $server->workers;    # so that this one gets it
         $client->send( request('GET /sleep/20') );
-        sleep 0.3;
+        $server->wait_busy( 1, qr{/sleep/20} );
         kill KILL => $victim;
         my $answer = $client->response;
         kill CONT => $server->workers;
@@ -154,10 +157,10 @@ subtest 'kill -9 of a worker in the middle of a request' => sub {
 };
 
 subtest 'a worker that stands still holds the one request that it has' => sub {
-    my $server = server(qw(--workers 2 --request-timeout 1));
+    my $server = server(qw(--workers 2 --request-timeout 2));
     my $held   = $server->connect;
-    $held->send( request('GET /sleep/0.5') );
-    sleep 0.2;
+    $held->send( request('GET /sleep/1.5') );
+    $server->wait_busy( 1, qr{/sleep/1.5} );
     my @before  = $server->workers;
     my $free    = $server->ask('GET /')->body;
     my ($still) = grep { $_ != $free } @before;
@@ -173,7 +176,7 @@ subtest 'a worker that stands still holds the one request that it has' => sub {
         }
         ),
         'and its worker is replaced';
-    like $server->log, qr/worker $still: GET \/sleep\/0\.5 ran for \d+\.\d s, the client got 504$/m,
+    like $server->log, qr/worker $still: GET \/sleep\/1\.5 ran for \d+\.\d s, the client got 504$/m,
         'the log says so';
     $server->stop;
 };
@@ -183,7 +186,7 @@ subtest 'a call whose client has gone is watched on' => sub {
     my ($worker) = $server->workers;
     my $client   = $server->connect;
     $client->send( request('GET /sleep/30') );
-    sleep 0.3;
+    $server->wait_busy( 1, qr{/sleep/30} );
     $client->abort;
     ok $server->wait_log( qr/worker $worker: GET \/sleep\/30 ran for \d+\.\d s, /, 15 ),
         'its worker is not lost for it';
@@ -218,8 +221,8 @@ subtest 'requests that wait at the stop are answered, though a worker dies' => s
     my $server   = server(qw(--workers 1));
     my ($worker) = $server->workers;
     my @clients  = map { $server->connect } 1 .. 8;
-    $_->send( request('GET /sleep/0.3') ) for @clients;
-    sleep 0.1;
+    $_->send( request('GET /sleep/0.5') ) for @clients;
+    $server->wait_waiting(7);
     $server->signal('TERM');
     $server->wait_log( qr/stopping: TERM/, 10 );
     kill KILL => $worker;
@@ -236,8 +239,9 @@ for my $edges ( 1, 2 ) {
         my @pids   = ( $server->edges, $server->generations, $server->workers );
         is @pids, 3 + $edges, 'edges, generation, workers';
         my @clients = map { $server->connect } 1 .. 2 * $edges;
-        $_->send( request('GET /sleep/0.5') ) for @clients;
-        sleep 0.2;
+        $_->send( request('GET /sleep/1') ) for @clients;
+        $server->wait_busy(2);
+        $server->wait_waiting( 2 * $edges - 2 );
         kill KILL => $server->pid;
         is_deeply [ map { $_->response->status } @clients ], [ (200) x @clients ],
             'what has come is answered';

@@ -91,8 +91,8 @@ for my $edges ( 1, 2 ) {
         $kept{long}->send( request('GET /sleep/1.5') );
         $kept{piped}->send( request('GET /sleep/1') . request('GET /client') );
         $kept{stream}->send( request('GET /stream') );
+        $server->wait_busy( 3, qr{/sleep/1|/stream} );
         my $load = load( $server, clients => 4 );
-        sleep 0.2;
         configure('max-body = 2000');
         $server->signal('HUP');
         ok renewed( $server, @edges ), 'other processes have taken their places';
@@ -496,7 +496,7 @@ subtest 'one that has just taken over is killed' => sub {
     $_->ask('GET /') for @idle;
     $busy[0]->send( request('GET /sleep/2') );
     $busy[1]->send( request('GET /stream') );
-    sleep 0.1;
+    $server->wait_busy( 2, qr{/sleep/2|/stream} );
     configure('max-body = 2000');
     $server->signal('HUP');
     ok $server->wait_log( qr/edge \d+ replaces edge $old$/m, 20 ), 'it has taken over';
@@ -555,7 +555,7 @@ subtest 'reloads come faster than a request ends' => sub {
     my $busy   = $server->connect;
     $busy->send( request('GET /sleep/5') );
     my ($first) = $server->edges;
-    sleep 0.2;
+    $server->wait_busy( 1, qr{/sleep/5} );
     for my $number ( 1, 2 ) {
         configure("max-body = ${number}0000");
         $server->signal('HUP');
@@ -597,7 +597,7 @@ subtest 'the predecessor of one of two is busy' => sub {
         return $server->wait_log( qr/generation $number is serving$/m, 20 );
     };
     $busy->send( request('GET /sleep/6') );
-    sleep 0.2;
+    $server->wait_busy( 1, qr{/sleep/6} );
     $reload->( 2, 20_000 );
     ok $server->wait_log( qr/edge \d+ replaces edge $edges[0]$/m, 20 ), 'it has an heir';
     my ($heir) = $server->log =~ /edge (\d+) replaces edge $edges[0]$/m;
@@ -645,7 +645,7 @@ subtest 'limits are of both together' => sub {
     my $admin = Sirius::Test::Client->new("unix:$dir/admin");
     my $busy  = $one[2];
     $busy->send( request('GET /sleep/4') );
-    sleep 0.2;
+    $server->wait_busy( 1, qr{/sleep/4} );
     my $number = 0;
 
     for my $client ( @one[ 3, 4 ], @two[ 0, 1 ] ) {
@@ -704,7 +704,7 @@ subtest 'two of them' => sub {
     is_deeply [ sort values %held ], [ 10, 10 ], 'both have connections' or diag explain \%held;
     my $first = $server->connect;
     $first->send( request('GET /sleep/4') );
-    sleep 0.2;
+    $server->wait_busy( 1, qr{/sleep/4} );
     my $sent = 0;
 
     for my $i ( 0 .. 9 ) {
@@ -722,8 +722,8 @@ subtest 'two of them' => sub {
     is $first->response->status, 200, 'the first one too';
     $server->{may_crash} = 1;
     my $busy = $of[1][0];
-    $busy->send( request('GET /sleep/0.5') );
-    sleep 0.1;
+    $busy->send( request('GET /sleep/1') );
+    $server->wait_busy( 1, qr{/sleep/1} );
     kill KILL => $edges[0];
     is $busy->response->status, 200, 'one is killed: a request of the other goes on';
     is_deeply [ map { $_->ask('GET /')->status } @{ $of[1] } ], [ (200) x 10 ], 'and all its connections';
@@ -742,8 +742,8 @@ subtest 'two of them' => sub {
         ),
         'and serves, with the same worker';
     my $last = $server->connect;
-    $last->send( request('GET /sleep/0.5') );
-    sleep 0.2;
+    $last->send( request('GET /sleep/1') );
+    $server->wait_busy( 1, qr{/sleep/1} );
     $server->signal('TERM');
     is $last->response->status, 200,      'a stop answers what has come';
     is $server->wait_exit,      'exit 0', 'and ends';

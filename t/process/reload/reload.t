@@ -63,7 +63,7 @@ for my $name ( sort keys %way ) {
         is $kept->ask('GET /')->body, 'version 1', 'also on a connection that is kept';
         my $long = $server->connect;
         $long->send( request('GET /sleep/1.5') );
-        sleep 0.1;
+        $server->wait_busy( 1, qr{/sleep/1.5} );
         version(2);
         $server->signal('HUP');
         ok until_true( 10, sub { $server->ask('GET /')->body eq 'version 2' } ), 'new code after HUP';

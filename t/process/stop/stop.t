@@ -29,17 +29,14 @@ for my $workers ( 0, 1, 2 ) {
         is $idle->ask('GET /')->status, 200, 'one connection is idle';
         my $client = $server->connect;
         $client->send( request('GET /sleep/1') );
-        sleep 0.3;
-        my $seconds = elapsed {
-            $server->signal('TERM');
-            my $answer = $client->response;
-            is $answer->body, 'done', 'the answer is whole';
-            ok $answer->closes, 'and says close';
-            is $client->end, 'eof', 'which it does';
-            is $idle->end,   'eof', 'the idle one is closed as well';
-            $server->wait_exit;
-        };
-        cmp_ok $seconds, '<', 10, 'at once after it, and not at the end of --graceful-timeout';
+        $server->wait_busy( 1, qr{/sleep/1} );
+        $server->signal('TERM');
+        my $answer = $client->response;
+        is $answer->body, 'done', 'the answer is whole';
+        ok $answer->closes, 'and says close';
+        is $client->end,       'eof',    'which it does';
+        is $idle->end,         'eof',    'the idle one is closed as well';
+        is $server->wait_exit, 'exit 0', 'it ends after that, and not at the end of --graceful-timeout';
         $server->stop;
     };
 }
@@ -50,9 +47,10 @@ subtest 'a streamed answer, a large one to a slow reader, a body that is half th
     $stream->send( request('GET /stream') );
     $slow->send( request('GET /big') );
     $half->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab");
-    sleep 0.3;
+    $server->wait_busy( 1, qr{/stream} );
+    $server->wait_open(3);
     $server->signal('TERM');
-    sleep 0.2;
+    $server->wait_log(qr/stopping: TERM/);
     $half->send('cd');
     is $half->response->status,      200,                              'the body' or diag $server->log;
     is length $slow->response->body, 5_000_000,                        'the large one';
@@ -70,10 +68,11 @@ subtest 'a request that never ends is killed after --graceful-timeout' => sub {
     my $server = start_server( $APP, qw(--workers 1 --graceful-timeout 1) );
     my $client = $server->connect;
     $client->send( request('GET /sleep/60') );
-    sleep 0.3;
-    my $seconds = elapsed { $server->signal('TERM'); $server->wait_exit };
-    cmp_ok $seconds, '<', 4, 'in its time';
-    like $server->exited, qr/\Aexit/, 'the server itself exits';
+    $server->wait_busy( 1, qr{/sleep/60} );
+    $server->signal('TERM');
+    $server->wait_exit;
+    like $server->log,    qr/workers that did not finish in time were killed/, 'the log says so';
+    like $server->exited, qr/\Aexit/,                                          'the server itself exits';
     is scalar( $server->processes ), 0, 'with all its processes';
 };
 
@@ -81,10 +80,12 @@ subtest 'a second TERM does not wait' => sub {
     my $server = start_server( $APP, qw(--workers 1) );
     my $client = $server->connect;
     $client->send( request('GET /sleep/60') );
-    sleep 0.3;
-    my $seconds = elapsed { $server->signal('TERM'); sleep 0.2; $server->signal('TERM'); $server->wait_exit };
-    cmp_ok $seconds, '<', 5, 'ends soon';
-    is scalar( $server->processes ), 0, 'with all its processes';
+    $server->wait_busy( 1, qr{/sleep/60} );
+    $server->signal('TERM');
+    $server->wait_log(qr/stopping: TERM/);
+    $server->signal('TERM');
+    is $server->wait_exit,           'exit 0', 'it ends before --graceful-timeout';
+    is scalar( $server->processes ), 0,        'with all its processes';
 };
 
 subtest 'thirty moments around a request: never half an answer' => sub {
@@ -173,7 +174,7 @@ subtest 'exit in a handler of the application, once a stop was asked for' => sub
         qw(--workers 0) );
     my $client = $server->connect;
     $client->send( request('GET /') );
-    sleep 0.3;
+    $server->wait_busy(1);
     $server->signal('TERM');
     is $server->wait_exit(20), 'exit 0', 'it is one';
 };

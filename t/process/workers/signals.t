@@ -144,7 +144,7 @@ subtest 'USR2: a stack trace of what a worker is running' => sub {
     my $server = start_server( $APP, qw(--workers 2) );
     my $client = $server->connect;
     $client->send( request('GET /sleep/2') );
-    sleep 0.2;
+    $server->wait_busy( 1, qr{/sleep/2} );
     my $busy;
     my $traced = sub {
         kill USR2 => $server->workers;

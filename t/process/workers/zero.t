@@ -121,7 +121,7 @@ subtest 'the edge is killed' => sub {
     my $descriptors = Sirius::Test::Server->descriptors( $server->pid );
     my $client      = $server->connect;
     $client->send( request('GET /work/1') );
-    sleep 0.3;
+    $server->wait_busy( 1, qr{/work/1} );
     kill KILL => edge($server);
     is $client->end, 'eof', 'in the middle of a call: the connection closes';
     ok until_true( 20, sub { served($server) } ), 'and the next one is served';
@@ -135,7 +135,7 @@ subtest 'the edge is killed at the stop' => sub {
     my $server = server();
     my $client = $server->connect;
     $client->send( request('GET /work/1') );
-    sleep 0.3;
+    $server->wait_busy( 1, qr{/work/1} );
     my $edge = edge($server);
     $server->signal('TERM');
     $server->wait_log( qr/stopping: TERM/, 5 );
@@ -171,7 +171,7 @@ subtest 'Ctrl-C' => sub {
         my $idle = $server->connect;
         is $idle->ask('GET /')->status, 200, 'it serves';
         $busy->send( request('GET /work/30') );
-        sleep 0.3;
+        $server->wait_busy( 1, qr{/work/30} );
         my $start = time;
         kill INT => -$server->pid;
         $server->wait_log( qr/stopping at once: INT/, 5 );
@@ -190,9 +190,9 @@ subtest 'TERM to the whole group' => sub {
     my $busy   = $server->connect;
     my @wait   = map { $server->connect } 1 .. 3;
     $busy->send( request('GET /work/2') );
-    sleep 0.3;
+    $server->wait_busy( 1, qr{/work/2} );
     $_->send( request('GET /') ) for @wait;
-    sleep 0.2;
+    $server->wait_waiting(3);
     kill TERM => -$server->pid;
     is $busy->response->status, 200, 'the request at hand is finished, whatever time it takes';
     is_deeply [ map { $_->response->status } @wait ], [ (200) x 3 ], 'and so are those that have come';
