@@ -182,7 +182,7 @@ subtest 'stop: it answers 503 as long as there are workers, and leaves nothing b
     $client->send( request('GET /sleep/2') );
     my @open = map { admin($server) } 1 .. 5;
     $_->ask( 'GET /healthz', 'Host: localhost' ) for @open;
-    sleep 0.3;
+    $server->wait_busy( 1, qr{/sleep/2} );
     my @pids = ( $server->admin_edge, process($server) );
     $server->signal('TERM');
     my $ready = sub { $open[0]->ask( 'GET /readyz', 'Host: localhost' )->status };

@@ -100,8 +100,8 @@ subtest 'reload, stop' => sub {
 };
 
 my $long = $server->connect;
-$long->send( request('GET /sleep/0.5') );
-sleep 0.1;
+$long->send( request('GET /sleep/1') );
+$server->wait_busy( 1, qr{/sleep/1} );
 $server->signal('TERM');
 $faults->clock(DAY);
 is $long->response->status, 200, 'a stop waits for what runs, whatever the clock says';

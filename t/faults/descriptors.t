@@ -69,7 +69,7 @@ subtest 'a new worker' => sub {
 subtest 'accept, while the application has a request' => sub {
     my $long = $one->connect;
     $long->send( request('GET /sleep/1') );
-    sleep 0.1;
+    $one->wait_busy( 1, qr{/sleep/1} );
     waits( $one, 'EMFILE', EMFILE );
     is $long->response->status, 200, 'and so is that request';
 };

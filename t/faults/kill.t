@@ -59,8 +59,7 @@ subtest 'STOP of one of two workers' => sub {
     $server->stop;
 };
 
-# The busy one leaves what arrives to idle ones. That is none: it looks after new connections itself, also when the other is
-# stopped in the middle of the call
+# One worker is busy and the other one stopped: the edge looks after new connections, and a complete request waits
 for my $when (qw(before during)) {
     subtest "STOP of the idle one of two workers, $when a long request of the other" => sub {
         my $server = start_server( <<'APP', qw(--workers 2 --header-timeout 0.5) );
@@ -75,7 +74,7 @@ APP
         } else {
             $long = $server->connect;
             $long->send( request('GET /long') );
-            sleep 0.3;
+            $server->wait_busy( 1, qr{/long} );
             $idle = $server->ask('GET /')->body;
             halt($idle);
         }
@@ -87,7 +86,7 @@ APP
         is $bad->response( patience => 10 )->status, 400, 'and at what is no request';
         my $whole = $server->connect;
         $whole->send( request('GET /') );
-        sleep 0.3;
+        $server->wait_waiting(1);
         kill CONT => $idle;
         is $whole->response( patience => 10 )->body, $idle, 'a request is answered when the other goes on';
         $server->{may_crash} = 1;
@@ -103,7 +102,7 @@ subtest 'STOP of all workers, then CONT' => sub {
     halt(@workers);
     my @client = map { $server->connect } 1 .. 20;
     $_->send( request('GET /bytes/2000') ) for $kept, @client;
-    sleep 0.3;
+    $server->wait_waiting(21);
     is join( '', map { $_->some( 1, 0 ) } $kept, @client ), '', 'who comes waits';
     kill CONT => @workers;
     is_deeply [ map { $_->response->status } $kept, @client ], [ (200) x 21 ], 'and is answered';
@@ -212,8 +211,8 @@ for my $more ( [], ['generation'] ) {
         my @killed  = ( $server->pid, @$more ? $server->generations : (), $server->edges );
         my @workers = $server->workers;
         my $busy    = $server->connect;
-        $busy->send( request('GET /sleep/0.3') );
-        sleep 0.1;
+        $busy->send( request('GET /sleep/1') );
+        $server->wait_busy( 1, qr{/sleep/1} );
         kill KILL => @killed;
         is $server->wait_exit, 'signal 9', 'killed';
         ok until_true(
@@ -254,7 +253,7 @@ subtest 'STOP of the edge for longer than its time limits' => sub {
     $head->send("GET /pid HTTP/1.1\r\n");
     $body->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300\r\n\r\n");
     $silent->send("GET /pid HTTP/1.1\r\n");
-    sleep 0.2;
+    is $server->ask('GET /pid')->status, 200, 'the edge has read what came before';
     halt($edge);
     $head->send("Host: a\r\n\r\n");
     $body->send( 'x' x 300 );

@@ -77,11 +77,11 @@ subtest 'a reset at every step' => sub {
 
 subtest 'a request that waits for its turn' => sub {
     my $long = $server->connect;
-    $long->send( request('GET /sleep/0.3') );
-    sleep 0.05;
+    $long->send( request('GET /sleep/1') );
+    $server->wait_busy( 1, qr{/sleep/1} );
     my @client = map { $server->connect } 1 .. 10;
     $_->send( request( 'POST /', \'x' ) ) for @client;
-    sleep 0.05;
+    $server->wait_waiting(10);
     $_->abort for @client[ 0 .. 4 ];
     is $long->response->status, 200, 'what runs is answered';
     is_deeply [ map { $_->response->status } @client[ 5 .. 9 ] ], [ (200) x 5 ], 'and who still waits';

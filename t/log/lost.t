@@ -81,7 +81,7 @@ subtest '--graceful-timeout' => sub {
     my $server = server('graceful');
     my $client = $server->connect;
     $client->send( request('GET /deaf') );
-    select undef, undef, undef, 0.3;
+    $server->wait_busy( 1, qr{/deaf} );
     $server->signal('TERM');
     $server->wait_exit(10);
     like $server->log, qr{exited while serving GET /deaf for }, 'a request that did not end in time is told';

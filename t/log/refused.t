@@ -247,8 +247,8 @@ subtest 'every reason has a word, in the log and in the metrics' => sub {
     $number = $lines->(1);
     my @long = map {
         my $c = $server->connect;
-        $c->send( request("GET /long$_?t=0.5") );
-        select undef, undef, undef, 0.1;
+        $c->send( request("GET /long$_?t=1") );
+        $_ == 1 ? $server->wait_busy( 1, qr{/long1} ) : $server->wait_waiting(1);
         $c
     } 1, 2;
     my $full = $server->connect;

@@ -99,8 +99,9 @@ subtest 'times, and what was sent' => sub {
     my ( $server, $file ) = logged('%U %D %{queue}D %{app}D %B %O');
     my $waiter  = $server->connect;
     my $sleeper = $server->connect;    # open until the end: who closes is not served
+    $server->board;                    # its reader is there
     $sleeper->send( request('GET /sleep') );
-    sleep 0.05;
+    $server->wait_busy( 1, qr{/sleep} );
     is $waiter->ask('GET /after')->status, 200, 'one that had to wait';
     $server->ask('GET /big');
     my %line = map { my ( $path, @rest ) = split; $path => \@rest } lines( $file, 3 );

@@ -141,14 +141,7 @@ subtest 'overload: when it begins and when it is over' => sub {
     sleep 0.5;
     my @busy = map { $server->connect } 1 .. 2;
     $_->send( request('GET /sleep/11') ) for @busy;
-    ok until_true(
-        10,
-        sub {
-            2 == grep { $server->log =~ /./; 1 } @busy;
-        }
-        ),
-        'both workers are busy';
-    sleep 0.5;
+    ok $server->wait_busy( 2, qr{/sleep/11} ), 'both workers are busy';
     my @wait = map { $server->connect } 1 .. 4;
     $_->send( request('GET /') ) for @wait;
     ok $server->wait_log(

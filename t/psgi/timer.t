@@ -55,7 +55,7 @@ for my $how (qw(sigaction info safe sig)) {
         my ($pid)  = $server->workers;
         my $slow   = $server->connect( rcvbuf => 262_144 );    # what was written before is read to its end
         $slow->send( request("GET /slow/$how") . request('GET /') );
-        ok $server->wait_log( qr/\Q$how\E: timeout/, 6 ), 'a write that waits for its reader is left';
+        ok $server->wait_log( qr/\Q$how\E: timeout/, 30 ), 'a write that waits for its reader is left';
         my $answer = $slow->response;
         is $answer->status, 'cut', 'the response is cut';
         unlike $slow->pending, qr/ERROR|\r\n0\r\n\r\n/, 'and nothing stands in the middle of a chunk';
@@ -63,8 +63,8 @@ for my $how (qw(sigaction info safe sig)) {
         my $fast   = $server->connect;
         my $reader = fork;
         die "fork: $!" if !defined $reader;
-        if ( !$reader ) { $fast->send( request("GET /many/$how") ); $fast->rest(8); POSIX::_exit(0) }
-        ok $server->wait_log( qr/\Q$how\E died: [1-9]/, 8 ), 'and many writes of small pieces';
+        if ( !$reader ) { $fast->send( request("GET /many/$how") ); $fast->rest(60); POSIX::_exit(0) }
+        ok $server->wait_log( qr/\Q$how\E died: [1-9]/, 30 ), 'and many writes of small pieces';
         is $server->connect->ask('GET /')->body, $pid, 'the worker serves on';
         kill KILL => $reader;
         waitpid $reader, 0;
@@ -114,7 +114,7 @@ APP
         my ($pid) = $server->workers;
         my $slow = $server->connect;
         $slow->send( request('GET /slow') );
-        ok $server->wait_log( qr/five times/, 10 ), 'handlers run while a write waits';
+        ok $server->wait_log( qr/five times/, 30 ), 'handlers run while a write waits';
         my $answer = eval { $slow->response( patience => 30 ) };
         is length( $answer ? $answer->body : '' ),     30_000_003, 'the response is whole';
         is substr( $answer ? $answer->body : '', -3 ), 'end',      '$@ is what it was';
@@ -145,7 +145,7 @@ APP
     my ($pid) = $server->workers;
     my $slow = $server->connect;
     $slow->send( request('GET /slow') );
-    ok $server->wait_log( qr/five times/, 10 ), 'handlers run while a write waits';
+    ok $server->wait_log( qr/five times/, 30 ), 'handlers run while a write waits';
     my $answer = eval { $slow->response( patience => 30 ) };
     is length( $answer ? $answer->body : '' ),        60_000_000, 'the response is whole';
     is eval { $server->connect->ask('GET /')->body }, $pid,       'the worker serves on';
@@ -215,7 +215,7 @@ for my $how (qw(sigaction info safe sig)) {
         );
         my $client = $server->connect;
         $client->send( request( 'GET /many', 'Connection: close' ) );
-        my ( $in, $round, $until, @said ) = ( '', 0, time + 15 );
+        my ( $in, $round, $until, @said ) = ( '', 0, time + 60 );
         while ( !@said && time < $until && !$server->exited ) {
             kill PROF => $server->pid;
             my $next = Time::HiRes::time() + 0.002;

@@ -82,7 +82,7 @@ subtest 'early hints to a client that does not read: a time limit ends them' => 
     my ($pid)  = $server->workers;
     my $client = $server->connect;
     $client->send( request('GET /die') );
-    sleep 0.2;
+    $server->wait_board( sub { $_[0]{totals}{requests} == 1 } );
     my $other = $server->connect;
     $other->send( request('GET /told') );
     my $told = eval { $other->response( patience => 20 )->body } // $@;

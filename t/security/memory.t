@@ -38,7 +38,7 @@ subtest 'a length is believed only when the bytes are there' => sub {
     my $grown = grown( sub {
         @client = map { $server->connect } 1 .. 50;
         $_->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 400000000\r\n\r\n") for @client;
-        select undef, undef, undef, 0.3;
+        $server->ask('GET /');    # the edge has read what came before
     } );
     cmp_ok $grown, '<', 2048, "$grown KiB for fifty announced bodies of 400 MB";
     is scalar( grep { $_->response( patience => 6 )->status eq '408' } @client ), 50, 'each is told 408';
@@ -49,7 +49,7 @@ subtest 'chunk sizes as well' => sub {
     my $grown = grown( sub {
         @client = map { $server->connect } 1 .. 50;
         $_->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n17d78400\r\nx") for @client;
-        select undef, undef, undef, 0.3;
+        $server->ask('GET /');    # the edge has read what came before
     } );
     cmp_ok $grown, '<', 2048, "$grown KiB for fifty announced chunks of 400 MB";
     $_->abort for @client;
@@ -89,7 +89,7 @@ subtest 'a thousand heads that never end' => sub {
             $client->send( "GET / HTTP/1.1\r\nHost: a\r\nX: " . 'y' x 2000 );
             push @client, $client;
         }
-        select undef, undef, undef, 0.2;
+        $server->ask('GET /');
     } );
     cmp_ok $grown, '<', 20_000, "$grown KiB for 500 of 2 KB";
     $_->abort for @client;

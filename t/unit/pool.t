@@ -192,7 +192,7 @@ subtest 'Never ready' => sub {
     until_true( sub { 4 <= ( () = log_text() =~ /next attempt/g ) } );
     my ( $status, $time ) = ended('TERM');
     is $status, 0, 'right status';
-    cmp_ok $time, '<', 1, 'without waiting';
+    cmp_ok $time, '<', 20, 'without waiting for --graceful-timeout';
     my $log = log_text();
     like $log, qr/worker failed: no luck$/m, 'right reason';
     is join( ' ', $log =~ /never became ready; next attempt in (\S+) s$/mg ), '0.1 0.2 0.4 0.8', 'ever later';
@@ -213,7 +213,7 @@ subtest 'Stuck' => sub {
         my ( $status, $time ) = ended($last);
         is $status, 0, "@signals $last: right status";
         cmp_ok $time, '>', $expected - 0.1, "not before $expected s";
-        cmp_ok $time, '<', $expected + 0.6, 'nor much later';
+        cmp_ok $time, '<', $expected + 20,  'nor as late as a longer limit';
 
 # They have no request. At a graceful stop such workers are told to end by the edge, which there is none of here
         my $line
