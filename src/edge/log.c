@@ -224,6 +224,7 @@ void sr_log_offer_task(sr_edge *ed, const sr_task *task, sr_bytes head)
     r->nonce = ed->engine->nonce;
     r->number = sr_engine_id(ed->engine);
     r->forwarded = task->forwarded ? *task->forwarded : (sr_forwarded){0};
+    log->facts = sr_transport_facts(c->transport);
     log->source.wall = c->ready_at + ed->engine->wall_offset;
     log->source.pid = log->pid;
     ed->engine->log->response = head;

@@ -104,5 +104,15 @@ subtest 'files' => sub {
     is $server->ask('GET /files/none')->status,            404,           'none';
 };
 
+subtest 'the log line of a file' => sub {
+    my $files = start_server( $app, '--static', "/files=$dir/files", '--access-log', "$dir/files.log",
+        '--access-log-format', '%{SSL_PROTOCOL}x %U' );
+    my $log = sub { Sirius::Test::Server::slurp("$dir/files.log") };
+    is $files->ask('GET /files/none')->status, 404, 'the first request of an edge';
+    ok until_true( 10, sub { $log->() =~ /\n\z/ } ), 'is logged';
+    like $log->(), qr{\ATLSv1\.[23] /files/none\n\z}, 'with what its connection is';
+    $files->stop;
+};
+
 $server->stop;
 done_testing;
