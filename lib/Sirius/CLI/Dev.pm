@@ -8,9 +8,9 @@ use Sirius::CLI::Runner;
 sub runner {
     my $class = shift;
     return Sirius::CLI::Runner->new(
-        server  => 'Sirius',
-        env     => $ENV{PLACK_ENV} || 'development',
-        develop => 1
+        server => 'Sirius',
+        env    => $ENV{PLACK_ENV} || 'development',
+        dev    => { name => 'sirius dev' }
     );
 }
 

@@ -62,7 +62,7 @@ sub locate_app {
     my $load = _in( $dir, sub { $self->SUPER::locate_app(@args) } );
     return sub {
         my ( $app, @with ) = ( undef, @_ );
-        $self->_renew_env if $self->{session};
+        $self->_renew_env if $self->{dev};
         $self->_load_modules;
         return $app if eval {
             my $here = sub {
@@ -127,7 +127,7 @@ sub config_text {
 sub load_server {
     my ( $self, @args ) = @_;
     return $self->SUPER::load_server(@args)
-        if !$self->{session} || !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
+        if !$self->{dev} || !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
     local $SIG{__WARN__} = sub { };
     return $self->SUPER::load_server(@args);
 }
@@ -137,7 +137,7 @@ sub prepare_devel {
     my ( $self, $build ) = @_;
     my $app = sub { Sirius::Worker->check_app( $build->(@_) ) };    # Lint would name a line of its own
     my $whole
-        = !$self->{session} ? $self->SUPER::prepare_devel($app)
+        = !$self->{dev} ? $self->SUPER::prepare_devel($app)
         : $self->{default_middleware}
         ? $self->apply_middleware( $self->apply_middleware( $app, 'Lint' ), 'StackTrace' )
         : $app;
@@ -147,9 +147,9 @@ sub prepare_devel {
 
 sub run {
     my ( $self, @args ) = @_;
-    if ( $self->{session} ) {
+    if ( $self->{dev} ) {
         require Sirius::Dev::Loader;
-        $self->{_loader} = Sirius::Dev::Loader->new( $self->{session} );
+        $self->{_loader} = Sirius::Dev::Loader->new( $self->{dev}{session} );
     }
     return $self->SUPER::run(@args);
 }
@@ -158,10 +158,10 @@ sub setup {
     my $self = shift;
     if ( $self->{help} ) {
         require Sirius::Config::Usage;
-        print Sirius::Config::Usage->help( $self->{develop} ? 'dev' : undef );
+        print Sirius::Config::Usage->help( $self->{dev} ? 'dev' : undef );
         exit 0;
     }
-    if ( $self->{session} ) {
+    if ( $self->{dev} ) {
         $self->{later}   = $self->{modules};
         $self->{modules} = [];
     }
@@ -177,6 +177,12 @@ sub version_cb {
     };
 }
 
+# Of paths that are relative to the directory of --chdir
+sub _absolute {
+    my ( $self, @paths ) = @_;
+    return map { File::Spec->rel2abs( $_, $self->{chdir} ) } @paths;
+}
+
 # Makes paths of modules, and of files watched for changes, relative to the directory of --chdir
 sub _below_chdir {
     my ( $self, @args ) = @_;
@@ -189,61 +195,59 @@ sub _below_chdir {
     return @args;
 }
 
-# What sirius dev, or -r, does otherwise. Its defaults give way to all that is said anywhere
+# What sirius dev, or -r, does otherwise: {dev} is about it, and undef without
 sub _develop {
     my ( $self, $given, $all ) = @_;
-    my $loader = defined $all->{loader} ? $all->{loader} : '';
-    my $row    = Sirius::Config::Options->row('reload');
-    my $watches
+    my $dev = $self->{dev};
+    my ( $server, $loader ) = ( $all->{server} // 'Sirius', $all->{loader} // '' );
+    my $row = Sirius::Config::Options->row('reload');
+    my $reloads
         = defined $all->{reload} && Sirius::Config::Options->check( $row, $all->{reload} )
         || defined $all->{Reload}
         || $loader eq 'Restarter';
-    my ($only) = grep { defined $given->{$_} } qw(watch watch_exclude watch_scan preload_modules live_reload);
-    if ( !$self->{develop} && !$watches ) {
+    if ( !$dev && !$reloads ) {
+        my ($only)
+            = grep { defined $given->{$_} } qw(watch watch_exclude watch_scan preload_modules live_reload);
         Sirius::Config::Options->fail(
             '--' . $only =~ tr/_/-/r . ': only valid with sirius dev, or with --reload' )
             if defined $only;
         return;
     }
-    if ( defined $all->{server} && $all->{server} ne 'Sirius' ) {
-        Sirius::Config::Options->fail("--server $all->{server}: cannot be combined with sirius dev")
-            if $self->{develop};
-        return;
-    }
-    Sirius::Config::Options->fail("--loader $loader: cannot be combined with sirius dev")
-        if $self->{develop} && length $loader && $loader ne 'Restarter';
-    $self->{watch} = [
-        @{ $all->{watch} || [] },
-        map( {@$_} @{ $self->{env_files} || [] } ),
-        split /,/,
-        defined $all->{Reload} ? $all->{Reload} : ''
-    ];
-    $self->{exclude} = $all->{watch_exclude} || [];
-    $_ = [ map { File::Spec->rel2abs( $_, $self->{chdir} ) } @$_ ] for @{$self}{qw(exclude watch)};
-    my ($gone) = grep { !-e } @{ $self->{watch} };
+    my $wrong
+        = !$dev                                   ? undef
+        : $server ne 'Sirius'                     ? "--server $server"
+        : $loader ne '' && $loader ne 'Restarter' ? "--loader $loader"
+        :                                           undef;
+    Sirius::Config::Options->fail("$wrong: cannot be combined with sirius dev") if defined $wrong;
+    return                                                                      if $server ne 'Sirius';
+    $dev = $self->{dev} ||= { name => '--reload' };
+    my @watch = ( @{ $all->{watch} || [] }, map {@$_} @{ $self->{env_files} || [] } );
+    push @watch, split /,/, $all->{Reload} // '';
+    @{$dev}{qw(exclude watch)} = map { [ $self->_absolute(@$_) ] } $all->{watch_exclude} || [], \@watch;
+    my ($gone) = grep { !-e } @{ $dev->{watch} };
     Sirius::Config::Options->fail("--watch $gone: $!") if defined $gone;
-    $self->{develops} = 1;
-    my %default = ( queue_timeout => 300 );    # requests wait while the application loads
+    my %default = $self->_dev_defaults($all);
 
-    if ( $self->{develop} ) {
-        %default = ( %default, workers => 4 )
-            if !grep { defined $all->{$_} } qw(workers min_servers max_servers);
-        %default = ( %default, host => '127.0.0.1' )
-            if !grep( { defined $all->{$_} } qw(host listen socket) )
-            && !Sirius::Service::Starter->descriptors
-            && !Sirius::Service::Activation->offered;
-        %default = (
-            %default,
-            access_log        => 'STDERR',
-            access_log_format => Sirius::Dev::RequestLog->FORMAT,
-            request_log       => 1
-        ) if !defined $all->{access_log} && !defined $all->{access_log_format};
-    }
     for my $key ( grep { !defined $all->{$_} } keys %default ) {
         $all->{$key} = $given->{$key} = $default{$key};
-        $self->{from}{$key} = 'default with ' . ( $self->{develop} ? 'sirius dev' : '--reload' );
+        $self->{from}{$key} = "default with $dev->{name}";
     }
     return;
+}
+
+# They give way to all that is said anywhere. Requests wait while the application loads
+sub _dev_defaults {
+    my ( $self, $all ) = @_;
+    my %default = ( queue_timeout => 300 );
+    return %default if $self->{dev}{name} ne 'sirius dev';
+    $default{workers} = 4 if !grep { defined $all->{$_} } qw(workers min_servers max_servers);
+    $default{host}    = '127.0.0.1'
+        if !grep( { defined $all->{$_} } qw(host listen socket) )
+        && !Sirius::Service::Starter->descriptors
+        && !Sirius::Service::Activation->offered;
+    @default{qw(access_log access_log_format request_log)} = ( 'STDERR', Sirius::Dev::RequestLog->FORMAT, 1 )
+        if !grep { defined $all->{$_} } qw(access_log access_log_format);
+    return %default;
 }
 
 # The options that Plack::Runner handles itself, in a form that it cannot misread: it takes the word after an
@@ -283,7 +287,7 @@ sub _in {
 # each request
 sub _loads_first {
     my $self = shift;
-    return 0 if $self->{only_reads} || $self->{session} || $self->{server} ne 'Sirius';
+    return 0 if $self->{only_reads} || $self->{dev} || $self->{server} ne 'Sirius';
     return 0 if Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
     return $self->{loader} =~ /\A(?:Plack::Loader|Restarter)\z/;
 }
@@ -318,6 +322,36 @@ sub _not_there {
         . ": to serve an application, name its file, such as app.psgi\n";
 }
 
+# With sirius dev, or -r
+sub _open_session {
+    my ( $self, $given, $app ) = @_;
+    my ( $conf, $dev ) = @{$self}{qw(conf dev)};
+    Sirius::Config::Options->fail("--daemonize: cannot be combined with $dev->{name}") if $conf->{daemonize};
+    Sirius::Config::Options->fail("--workers 0: cannot be combined with $dev->{name}; use 1")
+        if !$conf->{workers};
+    require Sirius::Dev::Session;
+    my @sources = grep { defined && length } $given->{config} // $ENV{SIRIUS_CONFIG},
+        map {@$_} @{ $self->{env_files} || [] };
+    $dev->{session} = Sirius::Dev::Session->new(
+        app     => defined $app ? $self->_absolute($app) : undef,
+        command => $dev->{name} eq 'sirius dev',
+        conf    => $conf,
+        exclude => $dev->{exclude},
+        include => [ $self->_absolute( @{ $self->{includes} } ) ],
+        sources => [ map { File::Spec->rel2abs($_) } @sources ],
+        watch   => $dev->{watch},
+    );
+    push @{ $self->{options} }, develop => $dev->{session};
+    return;
+}
+
+# The settings that Plack::Runner does not handle itself
+sub _own {
+    my $settings = shift;
+    my %plack    = map { $_->{name} => 1 } grep { $_->{plackup} } Sirius::Config::Options->rows;
+    return grep { !$plack{tr/_/-/r} } sort keys %$settings;
+}
+
 # Finds the row of a name, and its value if it is a bool: --keepalive and --enable-keepalive are 1,
 # --disable-keepalive is 0
 sub _known {
@@ -340,24 +374,16 @@ sub _one_application {
 # Passes the settings of command line, environment and file to the handler
 sub _pass_on {
     my ( $self, $given, $all, $config ) = @_;
-    my %plack = map  { $_->{name} => 1 } grep { $_->{plackup} } Sirius::Config::Options->rows;
-    my @own   = grep { !$plack{tr/_/-/r} } sort keys %$given;
     $self->{all} = {%$all};
-    if ( $self->{server} ne 'Sirius' ) {
-        $self->_print_config if $given->{show_config};
-        my ( $host, $port, $socket, $listen ) = delete @{$all}{qw(host port socket listen)};
-        delete @{$all}{qw(config env_file show_config)};
-        $self->{access_log} = delete $all->{access_log};                    # for Plack's middleware
-        @own = grep { !$plack{tr/_/-/r} } sort keys %$all;
-        my @address = $self->mangle_host_port_socket( $host, $port, $socket, @{ $listen || [] } );
-        $self->{options} = [ @address, map { $_ => $all->{$_} } @own ];
-        return;
-    }
-    $self->{options} = [ sources => $config, map { $_ => $given->{$_} } @own ];
+    return $self->_pass_on_to_other( $given, $all ) if $self->{server} ne 'Sirius';
+    $self->{options} = [ sources => $config, map { $_ => $given->{$_} } _own($given) ];
 
     # Before the application is loaded, which may take a while
     my $conf = $self->{conf} = Sirius::Config::Settings->parse( { @{ $self->{options} } } );
-    return               if $self->{only_reads};
+    if ( $self->{only_reads} ) {
+        delete $self->{dev};
+        return;
+    }
     $self->_print_config if $given->{show_config};
     my $served = $self->{eval} ? '-e' : $self->{app} || $self->{argv}[0] || 'app.psgi';
     Sirius::OS::Title->serves($served)         if !ref $served;
@@ -367,25 +393,19 @@ sub _pass_on {
 
     # at a reload the addresses are bound already
     _probe($conf) if !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
-    return        if !$self->{develops};
-    my $what = $self->{develop} ? 'sirius dev' : '--reload';
-    Sirius::Config::Options->fail("--daemonize: cannot be combined with $what")        if $conf->{daemonize};
-    Sirius::Config::Options->fail("--workers 0: cannot be combined with $what; use 1") if !$conf->{workers};
-    require Sirius::Dev::Session;
-    $self->{session} = Sirius::Dev::Session->new(
-        app     => $self->{eval} || ref $served ? undef : File::Spec->rel2abs( $served, $self->{chdir} ),
-        command => $self->{develop},
-        conf    => $conf,
-        exclude => $self->{exclude},
-        include => [ map { File::Spec->rel2abs( $_, $self->{chdir} ) } @{ $self->{includes} } ],
-        sources => [
-            map  { File::Spec->rel2abs($_) }
-            grep { defined && length } $given->{config} // $ENV{SIRIUS_CONFIG},
-            map  {@$_} @{ $self->{env_files} || [] }
-        ],
-        watch => $self->{watch},
-    );
-    push @{ $self->{options} }, develop => $self->{session};
+    $self->_open_session( $given, $self->{eval} || ref $served ? undef : $served ) if $self->{dev};
+    return;
+}
+
+# The server is not Sirius
+sub _pass_on_to_other {
+    my ( $self, $given, $all ) = @_;
+    $self->_print_config if $given->{show_config};
+    my ( $host, $port, $socket, $listen ) = delete @{$all}{qw(host port socket listen)};
+    delete @{$all}{qw(config env_file show_config)};
+    $self->{access_log} = delete $all->{access_log};    # for Plack's middleware
+    my @address = $self->mangle_host_port_socket( $host, $port, $socket, @{ $listen || [] } );
+    $self->{options} = [ @address, map { $_ => $all->{$_} } _own($all) ];
     return;
 }
 
