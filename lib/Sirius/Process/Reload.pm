@@ -293,6 +293,18 @@ sub _drain {
     return $generation->drain( $until, sub { $own->_did_not_end(shift) } );
 }
 
+# A generation that was told to end has ended
+sub _drained {
+    my ( $self, $generation, $status, $how ) = @_;
+    $self->_end_orphans                  if $self->current;                 # it has not told them
+    return $self->_given_up($generation) if defined $generation->gave_up;
+
+    # A reload has overtaken the start: nothing was begun, and what stops it is the end of a warm-up
+    my $overtaken = $generation->is_warming && ( $status & 127 ) == SIGTERM;
+    Sirius::Log->error($how) if $status && !$overtaken;
+    return;
+}
+
 sub _end_by {
     my ( $self, $generation, $until ) = @_;
     weaken( my $own = $self );
@@ -309,32 +321,23 @@ sub _end_orphans {
 
 sub _ended {
     my ( $self, $generation, $status ) = @_;
-    my $supervisor = $self->{supervisor};
-    my $number     = $generation->number;
     $self->_forget($generation);
-    if ( $supervisor->ending ) {
-        Sirius::Log->error( "generation $number " . $generation->hung ) if defined $generation->hung;
+    my $words = _words( $generation, $status );
+    my $how   = 'generation ' . $generation->number . " $words";
+    $how .= ' during the warm-up' if $generation->is_warming && !defined $generation->hung;
+    if ( $self->{supervisor}->ending ) {
+        Sirius::Log->error($how) if defined $generation->hung;
         return;
     }
-    $self->_end_orphans                  if $generation->is_draining && $self->current; # it has not told them
-    return $self->_given_up($generation) if defined $generation->gave_up;
-    return                               if $generation->is_draining && !$status;
-
-    # A reload has overtaken the start: nothing was begun, and what stops it is the end of a warm-up
-    return if $generation->is_draining && $generation->is_warming && ( $status & 127 ) == SIGTERM;
-    my $words
-        = defined $generation->hung              ? $generation->hung
-        : defined $generation->asked && !$status ? 'was terminated by ' . $generation->asked
-        :                                          Sirius::OS::ExitStatus->words( $status, '' );
-    my $how = "generation $number $words";
-    $how .= ' during the warm-up'              if $generation->is_warming && !defined $generation->hung;
-    return Sirius::Log->error($how)            if $generation->is_draining;
-    return $self->_failed( $generation, $how ) if !$generation->is_ready && $self->current;
+    return $self->_drained( $generation, $status, $how ) if $generation->is_draining;
+    return $self->_given_up($generation)                 if defined $generation->gave_up;
+    return $self->_failed( $generation, $how )           if !$generation->is_ready && $self->current;
     Sirius::Log->fail("$how: the server cannot start")
-        if $supervisor->is_awaited || $generation->is_warming && !$generation->is_reload;
+        if $self->{supervisor}->is_awaited || $generation->is_warming && !$generation->is_reload;
 
     # The next one replaces the last generation that served, not later ones that were to replace it and failed
-    $self->{fallen} = "generation $number, which $words" if $generation->is_ready || !$self->{fallen};
+    $self->{fallen} = 'generation ' . $generation->number . ", which $words"
+        if $generation->is_ready || !$self->{fallen};
     $self->_not_reloaded( $generation, "reload failed: $how" )
         if $generation->is_reload && !$generation->replaces && !$generation->is_ready;
     return $self->_again( $how, defined $generation->asked && !$status && $generation->is_ready );
@@ -594,6 +597,14 @@ sub _settle {
     my ($why)   = grep {defined} map { $_->[1] } reverse @after;
     $self->reload( @replies ? sub { $_->(@_) for @replies } : undef, $why );    # one reload for all of them
     return 1;
+}
+
+# How it has ended
+sub _words {
+    my ( $generation, $status ) = @_;
+    return $generation->hung                         if defined $generation->hung;
+    return 'was terminated by ' . $generation->asked if defined $generation->asked && !$status;
+    return Sirius::OS::ExitStatus->words( $status, '' );
 }
 
 # PIDs of the rows for which the code returns true. Workers write their rows themselves, and an attacker may
