@@ -45,6 +45,25 @@ my $JSON = JSON::PP->new->ascii->allow_nonref;
 my %NUMBER = ( INT => SIGINT, QUIT => SIGQUIT, TERM => SIGTERM );
 my %ENDS   = map { $_ => 1 } values %NUMBER;
 
+# Members of the object, besides the arguments of new:
+# backoff, reaper, recycling, slow_log: the objects that work for it
+# codes: what the last workers run, see _spawn
+# complete: all workers have been ready once; up: one has
+# deadline: when workers are killed in a stop; killed: they were
+# gave_up: the workers do not become ready, so this process ends with status 1
+# heard: the beginning of a line from news; told: of one from supervisor
+# hurry: how often a fast stop was asked for
+# news, report: the ends of the pipe by which workers report
+# oom_kills: how many processes the kernel had killed for lack of memory at the last look
+# orphaned: the supervisor is gone
+# owed: in a stop, how many workers that have died are still to be replaced
+# repeats: the requests of the warm-up that each worker repeats
+# serving: in a stop, workers go on until the edge has answered all requests
+# stopping: a stop has begun
+# supervisor_pid: the PID of the supervisor
+# theirs: the Sirius::App::Isolation
+# workers: the Sirius::Process::WorkerHandle of each, by PID
+
 # What to do about a report of a worker, or of its edge
 my %HEARS = (
     broken => sub { my ( $self, $worker, $why ) = @_; $self->{recycling}->broken( $worker, $why ) },
