@@ -28,10 +28,8 @@
 #include "share/words.h"
 
 #include "base/syscalls.h"
-#include "net/beside.h"
 #include "net/descriptors.h"
 #include "net/gate.h"
-#include "net/needed.h"
 
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -329,28 +327,9 @@ MODULE = Sirius    PACKAGE = Sirius::Edge::Beside
 void
 _run(const char *class, const char *path, AV *words, AV *descriptors)
 PPCODE:
-    pid_t pid;
-    int pidfd, err, n_words = (int)av_len(words) + 1, n = (int)av_len(descriptors) + 1;
-    char **word;
-    int *fd;
+    int pidfd, pid;
     PERL_UNUSED_VAR(class);
-    Newxz(word, n_words + 1, char *);
-    SAVEFREEPV(word);
-    Newx(fd, n + 1, int);
-    SAVEFREEPV(fd);
-    for (int i = 0; i < n_words; i++)
-        word[i] = SvPV_nolen(*av_fetch(words, i, 1));
-    for (int i = 0; i < n; i++)
-        fd[i] = (int)SvIV(*av_fetch(descriptors, i, 1));
-    err = sr_beside_start(path, word, fd, n, &pid, &pidfd);
-    if (err) {
-        const char *missing = sr_needed_missing(&err);
-        if (missing)
-            croak("sirius: cannot start %s: %s(2) fails: %s. Linux 5.3 is needed, and in a container a filter of "
-                  "system calls (seccomp) that allows it\n",
-                  path, missing, Strerror(err));
-        croak("%s: %s\n", path, Strerror(err));
-    }
+    pid = sirius_spawn_beside(aTHX_ path, words, descriptors, &pidfd);
     EXTEND(SP, 2);
     mPUSHi(pid);
     mPUSHi(pidfd);

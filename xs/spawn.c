@@ -5,6 +5,9 @@
  */
 #include "spawn.h"
 
+#include "net/beside.h"
+#include "net/needed.h"
+
 #include <fcntl.h>
 #include <spawn.h>
 
@@ -40,20 +43,47 @@ static int spawn(const char *path, char **argv, pid_t *pid)
     return err;
 }
 
+/* The words as exec takes them; freed with the scope of the caller. */
+static char **argv_of(pTHX_ AV *words)
+{
+    char **argv;
+    Newxz(argv, av_len(words) + 2, char *);
+    SAVEFREEPV(argv);
+    for (SSize_t i = 0; i <= av_len(words); i++)
+        argv[i] = SvPV_nolen(*av_fetch(words, i, 1));
+    return argv;
+}
+
 int sirius_spawn(pTHX_ const char *path, AV *words, AV *descriptors)
 {
     pid_t pid = -1;
-    char **argv;
+    char **argv = argv_of(aTHX_ words);
     int *flags;
-    Newxz(argv, av_len(words) + 2, char *);
     Newxz(flags, av_len(descriptors) + 1, int);
-    SAVEFREEPV(argv);
     SAVEFREEPV(flags);
-    for (SSize_t i = 0; i <= av_len(words); i++)
-        argv[i] = SvPV_nolen(*av_fetch(words, i, 1));
     lend(aTHX_ descriptors, flags, false);
     int err = spawn(path, argv, &pid);
     lend(aTHX_ descriptors, flags, true);
+    if (err)
+        croak("%s: %s\n", path, Strerror(err));
+    return (int)pid;
+}
+
+int sirius_spawn_beside(pTHX_ const char *path, AV *words, AV *descriptors, int *pidfd)
+{
+    pid_t pid;
+    char **argv = argv_of(aTHX_ words);
+    int *fds, n = (int)av_len(descriptors) + 1;
+    Newx(fds, n + 1, int);
+    SAVEFREEPV(fds);
+    for (int i = 0; i < n; i++)
+        fds[i] = (int)SvIV(*av_fetch(descriptors, i, 1));
+    int err = sr_beside_start(path, argv, fds, n, &pid, pidfd);
+    const char *missing = err ? sr_needed_missing(&err) : NULL;
+    if (missing)
+        croak("sirius: cannot start %s: %s(2) fails: %s. Linux 5.3 is needed, and in a container a filter of "
+              "system calls (seccomp) that allows it\n",
+              path, missing, Strerror(err));
     if (err)
         croak("%s: %s\n", path, Strerror(err));
     return (int)pid;

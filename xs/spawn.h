@@ -10,4 +10,7 @@
  */
 int sirius_spawn(pTHX_ const char *path, AV *words, AV *descriptors);
 
+/* The same, but the process is no child of this one (net/beside.h), and *pidfd tells its end. */
+int sirius_spawn_beside(pTHX_ const char *path, AV *words, AV *descriptors, int *pidfd);
+
 #endif
