@@ -112,6 +112,14 @@ sub _place {
     return defined $inode ? "$device:$inode" : '';
 }
 
+# The new file replaces the old one in one step, so that there is always a log
+sub _redirect {
+    my $fh = Sirius::Log::File->open( $path, owner => \@owner ) or return 0;
+    defined POSIX::dup2( fileno $fh, 2 )                        or return 0;
+    $place = _place();
+    return 1;
+}
+
 # The layer takes the level from the line
 sub _say {
     my ( $class, $level, $message ) = @_;
@@ -122,14 +130,6 @@ sub _say {
     eval { $class->_put($line) };    # a layer of the application may die
     $listener->($line) if $listener && $level =~ /\A(?:error|warn)\z/;
     return;
-}
-
-# The new file replaces the old one in one step, so that there is always a log
-sub _redirect {
-    my $fh = Sirius::Log::File->open( $path, owner => \@owner ) or return 0;
-    defined POSIX::dup2( fileno $fh, 2 )                        or return 0;
-    $place = _place();
-    return 1;
 }
 
 1;

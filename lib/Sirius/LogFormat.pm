@@ -6,9 +6,6 @@ use warnings;
 
 use Sirius ();
 
-# The program is C memory, which a new thread must not free a second time
-sub CLONE_SKIP { return 1 }
-
 sub new {
     my ( $class, $format, %option ) = @_;
     $format = 'combined' if !$format;
@@ -34,6 +31,9 @@ sub _message {
     utf8::encode($text);
     return sprintf "%s  %s\n  %s^\n", $message, $text, ' ' x $place;
 }
+
+# The program is C memory, which a new thread must not free a second time
+sub CLONE_SKIP { return 1 }
 
 1;
 

@@ -178,6 +178,15 @@ sub run {
     return $why;
 }
 
+sub _arm {
+    my $self     = shift;
+    my %handlers = $self->handlers;
+    for my $name ( sort keys %handlers ) {
+        $SIG{$name} = $handlers{$name};
+    }
+    return;
+}
+
 # A second request to drain is a request to stop
 sub _ask {
     my ( $self, $what ) = @_;
@@ -185,15 +194,6 @@ sub _ask {
     $self->{asked} = $what;
     $self->_leave          if $self->{loading};
     $self->{engine}->$what if $self->{engine};
-    return;
-}
-
-sub _arm {
-    my $self     = shift;
-    my %handlers = $self->handlers;
-    for my $name ( sort keys %handlers ) {
-        $SIG{$name} = $handlers{$name};
-    }
     return;
 }
 
@@ -225,6 +225,17 @@ sub _flush_stdout {
     my $stdout = *STDOUT{IO} or return;
     $stdout->autoflush;
     return;
+}
+
+# While the application is being loaded or --after-fork runs: they may never return, and nothing is served
+# yet. What they have registered for the end still runs, unless another signal comes
+sub _leave {
+    my $self = shift;
+    $SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
+    Sirius::App::WarmUp->abandon;
+    $self->{tell}->( done => $self->{asked} eq 'stop' ? 'stopped' : 'drained' );
+    Sirius::OS::Signals->shut( inside => 1 );
+    exit 0;
 }
 
 # With -L Delayed
@@ -276,17 +287,6 @@ sub _reopen_logs {
     $self->{access_log}->reopen($say)
         if $self->{access_log};    # for the edge of --workers 0
     return;
-}
-
-# While the application is being loaded or --after-fork runs: they may never return, and nothing is served
-# yet. What they have registered for the end still runs, unless another signal comes
-sub _leave {
-    my $self = shift;
-    $SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
-    Sirius::App::WarmUp->abandon;
-    $self->{tell}->( done => $self->{asked} eq 'stop' ? 'stopped' : 'drained' );
-    Sirius::OS::Signals->shut( inside => 1 );
-    exit 0;
 }
 
 # Tells the generation which hook runs, as it may never return

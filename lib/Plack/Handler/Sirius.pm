@@ -56,18 +56,6 @@ sub run {
     die $error;    ## no critic (RequireCarping)
 }
 
-# For whichever call was the first to get no descriptor
-sub _fail_for_descriptors {
-    my $error = shift;
-    local $! = EMFILE;
-    my $reason = "$!";
-    return if ref $error || index( $error, $reason ) < 0;
-    $error =~ s/\Asirius: //;
-    $error =~ s/ at \S+ line \d+\.?\n\z//;
-    chomp $error;
-    return Sirius::Log->fail("$error: raise the limit of open files (ulimit -n, or LimitNOFILE= of systemd)");
-}
-
 # The queue is memory that counts as a file. Said before all else: where STDERR is a file, a line beyond the limit is a signal that
 # ends the process
 sub _check_file_size {
@@ -84,29 +72,16 @@ sub _check_file_size {
     );
 }
 
-sub _run {
-    my ( $self, $app ) = @_;
-    my $conf = $self->{conf};
-    _open_streams();
-    Sirius::Worker->check_app($app) if !$self->{psgi_app_builder};
-    Sirius::Dev::Frames->install    if $INC{'Plack/Middleware/StackTrace.pm'};
-    my $privileges = Sirius::Service::Privileges->new($conf);
-    my %what
-        = ( app => $app, builder => $self->{psgi_app_builder}, conf => $conf, privileges => $privileges );
-
-    # After a reload the supervisor has run the original command again, and listens already
-    my $generation = Sirius::Process::Launch->take(%what);
-    $privileges = $generation->privileges                   if $generation;
-    %what       = ( %what, $self->_resources($privileges) ) if !$generation;
-    Sirius::Log->open( $conf, $privileges->owner );
-    $generation->tell_unchanged if $generation;
-    $privileges->umask_and_chdir;
-
-    # not earlier: looking up a name or opening a FIFO may take forever
-    Sirius::OS::Signals->hold(qw(INT QUIT TERM));
-    exit $generation->run if $generation;
-    Sirius::Process::Supervisor->new(%what)->run;
-    return;
+# For whichever call was the first to get no descriptor
+sub _fail_for_descriptors {
+    my $error = shift;
+    local $! = EMFILE;
+    my $reason = "$!";
+    return if ref $error || index( $error, $reason ) < 0;
+    $error =~ s/\Asirius: //;
+    $error =~ s/ at \S+ line \d+\.?\n\z//;
+    chomp $error;
+    return Sirius::Log->fail("$error: raise the limit of open files (ulimit -n, or LimitNOFILE= of systemd)");
 }
 
 # If an application has closed one of these, a socket of the server could take its number, and every program
@@ -140,6 +115,31 @@ sub _resources {
     $what{pid_file} = $succession->open( pid => sub { Sirius::Service::PidFile->new( $conf->{pid} ) } )
         if defined $conf->{pid};
     return %what;
+}
+
+sub _run {
+    my ( $self, $app ) = @_;
+    my $conf = $self->{conf};
+    _open_streams();
+    Sirius::Worker->check_app($app) if !$self->{psgi_app_builder};
+    Sirius::Dev::Frames->install    if $INC{'Plack/Middleware/StackTrace.pm'};
+    my $privileges = Sirius::Service::Privileges->new($conf);
+    my %what
+        = ( app => $app, builder => $self->{psgi_app_builder}, conf => $conf, privileges => $privileges );
+
+    # After a reload the supervisor has run the original command again, and listens already
+    my $generation = Sirius::Process::Launch->take(%what);
+    $privileges = $generation->privileges                   if $generation;
+    %what       = ( %what, $self->_resources($privileges) ) if !$generation;
+    Sirius::Log->open( $conf, $privileges->owner );
+    $generation->tell_unchanged if $generation;
+    $privileges->umask_and_chdir;
+
+    # not earlier: looking up a name or opening a FIFO may take forever
+    Sirius::OS::Signals->hold(qw(INT QUIT TERM));
+    exit $generation->run if $generation;
+    Sirius::Process::Supervisor->new(%what)->run;
+    return;
 }
 
 no Sirius::App::Overrides;    # last, so that it applies to this file too

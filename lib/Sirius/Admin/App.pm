@@ -65,14 +65,6 @@ sub _answer {
     return [ $status, [ 'Content-Type' => $type, @HEADERS, @headers ], [$body] ];
 }
 
-# With what takes the kernel some time
-sub _figures {
-    my $self     = shift;
-    my $snapshot = $self->{snapshot}->();
-    $self->{memory}->add( @{ $snapshot->{workers} } );
-    return $snapshot;
-}
-
 # The page is one document: its style and its scripts stand in it, and nothing else may run or be loaded
 sub _assemble {
     my $html = _read('page.html');
@@ -99,6 +91,14 @@ sub _by_other_name {
     my ( $client, $host ) = map { defined $_ ? $_ : '' } @$env{qw(REMOTE_ADDR HTTP_HOST)};
     return 0 if $client !~ /\A(?:127\.|::1\z|::ffff:127\.)/;
     return $host !~ /\A(?:|[\d.]+|\[[\da-f:.]+\]|(?:[\w-]+\.)*localhost)(?::\d+)?\z/ia;
+}
+
+# With what takes the kernel some time
+sub _figures {
+    my $self     = shift;
+    my $snapshot = $self->{snapshot}->();
+    $self->{memory}->add( @{ $snapshot->{workers} } );
+    return $snapshot;
 }
 
 sub _healthz { return _text( 200, 'ok' ) }

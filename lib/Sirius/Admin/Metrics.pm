@@ -147,20 +147,14 @@ sub _connections {
     return _states( @{ $snapshot->{connections} }{qw(open idle waiting)} );
 }
 
-# Each name once: of certificates for the same name, the one that expires first
-sub _first {
-    my $all = shift || [];
-    my %seen;
-    return grep { !$seen{ $_->{name} }++ } sort { $a->{expires} <=> $b->{expires} } @$all;
+sub _each_edge {
+    my ( $snapshot, $value ) = @_;
+    return map { [ scalar $value->(), edge => $_->{number} ] } @{ $snapshot->{edges} };
 }
 
-sub _states {
-    my ( $open, $idle, $waiting ) = @_;
-    return (
-        [ max( 0, $open - $idle - $waiting ), state => 'active' ],
-        [ $idle,                              state => 'idle' ],
-        [ $waiting,                           state => 'waiting' ]
-    );
+sub _each_worker {
+    my ( $snapshot, $value ) = @_;
+    return map { [ scalar $value->(), worker => $_->{slot} ] } @{ $snapshot->{workers} };
 }
 
 # Those that are wanted and do not run have no row
@@ -172,14 +166,11 @@ sub _edges {
     return map { [ $count{$_}, state => $_ ] } sort keys %count;
 }
 
-sub _each_edge {
-    my ( $snapshot, $value ) = @_;
-    return map { [ scalar $value->(), edge => $_->{number} ] } @{ $snapshot->{edges} };
-}
-
-sub _each_worker {
-    my ( $snapshot, $value ) = @_;
-    return map { [ scalar $value->(), worker => $_->{slot} ] } @{ $snapshot->{workers} };
+# Each name once: of certificates for the same name, the one that expires first
+sub _first {
+    my $all = shift || [];
+    my %seen;
+    return grep { !$seen{ $_->{name} }++ } sort { $a->{expires} <=> $b->{expires} } @$all;
 }
 
 # Only one of four buckets in each doubling is reported, which makes 24 series. The counters of a snapshot
@@ -211,6 +202,15 @@ sub _sample {
         push @pairs, qq($name="$label");
     }
     return $suffix . ( @pairs ? '{' . join( ',', @pairs ) . '}' : '' ) . " $value\n";
+}
+
+sub _states {
+    my ( $open, $idle, $waiting ) = @_;
+    return (
+        [ max( 0, $open - $idle - $waiting ), state => 'active' ],
+        [ $idle,                              state => 'idle' ],
+        [ $waiting,                           state => 'waiting' ]
+    );
 }
 
 sub _workers {

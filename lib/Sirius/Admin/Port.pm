@@ -231,6 +231,14 @@ sub _become {
     );
 }
 
+# The process has sent the edge something invalid
+sub _broken {
+    my ( $self, $pid, undef, $why ) = @_;
+    my ($child) = grep { $_->pid == $pid } $self->_children or return;
+    Sirius::Log->error("admin port: process $pid $why; it is killed");
+    return $child->signal('KILL');
+}
+
 # Refuses a host, or a name that may resolve to any address
 sub _check_host {
     my ( $class, $conf, $spec, $host ) = @_;
@@ -240,11 +248,34 @@ sub _check_host {
     );
 }
 
+# The processes that run: this one and, before a renewal, those of the previous program
+sub _children {
+    my $self = shift;
+    return grep { !$_->is_gone } @{ $self->{children} };
+}
+
 sub _conf {
     my $conf    = shift;
     my @own     = grep { !$_->{plackup} } Sirius::Config::Options->rows;
     my %default = map  { Sirius::Config::Options->key( $_->{name} ) => $_->{default} } @own;
     return { %default, %ENGINE, ( map { $_ => $conf->{$_} } @SHARED ), app => Sirius::OS::Title->app($conf) };
+}
+
+sub _ended {
+    my ( $self, $child, $status ) = @_;
+    $self->{children} = [ $self->_children ];
+    return if $self->{ending} || $child != $self->{process};
+    my $stable = $child->age >= STABLE;
+    $self->{backoff}->ready if $stable;
+    my $delay = $stable ? 0 : $self->{backoff}->failed;
+    return $self->_again(
+        'process ' . $child->pid . q( ) . Sirius::OS::ExitStatus->words( $status, 'status 0' ), $delay );
+}
+
+sub _no_process {
+    my ( $self, $error ) = @_;
+    my $backoff = $self->{backoff};
+    return $self->_again( $error, $backoff->failed || $backoff->failed );    # at once would not do
 }
 
 # Outlives the process that answers, and is replaced by the supervisor if it ends
@@ -265,37 +296,6 @@ sub _start_edge {
     );
     $self->{edge}->start;
     return;
-}
-
-# The process has sent the edge something invalid
-sub _broken {
-    my ( $self, $pid, undef, $why ) = @_;
-    my ($child) = grep { $_->pid == $pid } $self->_children or return;
-    Sirius::Log->error("admin port: process $pid $why; it is killed");
-    return $child->signal('KILL');
-}
-
-# The processes that run: this one and, before a renewal, those of the previous program
-sub _children {
-    my $self = shift;
-    return grep { !$_->is_gone } @{ $self->{children} };
-}
-
-sub _ended {
-    my ( $self, $child, $status ) = @_;
-    $self->{children} = [ $self->_children ];
-    return if $self->{ending} || $child != $self->{process};
-    my $stable = $child->age >= STABLE;
-    $self->{backoff}->ready if $stable;
-    my $delay = $stable ? 0 : $self->{backoff}->failed;
-    return $self->_again(
-        'process ' . $child->pid . q( ) . Sirius::OS::ExitStatus->words( $status, 'status 0' ), $delay );
-}
-
-sub _no_process {
-    my ( $self, $error ) = @_;
-    my $backoff = $self->{backoff};
-    return $self->_again( $error, $backoff->failed || $backoff->failed );    # at once would not do
 }
 
 1;

@@ -14,17 +14,17 @@ my $WARMED = 'was opened by the warm-up, before the fork, so all workers share i
 # Whether all has been said, and of what
 my ( $warned, %said );
 
+sub found {
+    my ( $class, @own ) = @_;
+    return map { $_->[1] } _sockets(@own), _databases();
+}
+
 # What the warm-up opens afterwards is another case
 sub warn_before_warm_up {
     my ( $class, @own ) = @_;
     _warn( $LOADED, @own );
     $LOADED = $WARMED;
     return;
-}
-
-sub found {
-    my ( $class, @own ) = @_;
-    return map { $_->[1] } _sockets(@own), _databases();
 }
 
 sub warn_once {

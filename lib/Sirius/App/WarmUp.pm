@@ -195,6 +195,16 @@ sub _leave_child {
     return Sirius::App::Forked->leave( $self->{pid}, 'during the warm-up' );
 }
 
+# Values that are references, such as a body, have been used up
+sub _remember {
+    my ( $self, $target, %more ) = @_;
+    return if @{ $self->{made} } >= REPEATS_MAX || ( $more{REQUEST_METHOD} || 'GET' ) ne 'GET';
+    return if grep {ref} values %more;
+    my $key = join "\0", $target, map { ( $_, $more{$_} // q() ) } sort keys %more;
+    push @{ $self->{made} }, [ $target, %more ] if !$self->{knows}{$key}++;
+    return;
+}
+
 # Makes one request; returns its status
 sub _request {
     my ( $self, $target, %more ) = @_;
@@ -212,16 +222,6 @@ sub _request {
     my $level = $failed ? 'error' : $self->{quiet} ? 'info' : 'note';
     Sirius::Log->$level( defined $error ? "$text: $error" : $text );
     return $status;
-}
-
-# Values that are references, such as a body, have been used up
-sub _remember {
-    my ( $self, $target, %more ) = @_;
-    return if @{ $self->{made} } >= REPEATS_MAX || ( $more{REQUEST_METHOD} || 'GET' ) ne 'GET';
-    return if grep {ref} values %more;
-    my $key = join "\0", $target, map { ( $_, $more{$_} // q() ) } sort keys %more;
-    push @{ $self->{made} }, [ $target, %more ] if !$self->{knows}{$key}++;
-    return;
 }
 
 # Reads a response to its end. One that comes through a callback may have no body

@@ -38,6 +38,13 @@ sub application {
     return File::Spec->rel2abs( $psgi, defined $self->{chdir} ? $self->{chdir} : () );
 }
 
+sub config_text {
+    my $self = shift;
+    require Sirius::Config::Shown;
+    my %plack = map { $_ => $self->{$_} } qw(env server);
+    return Sirius::Config::Shown->text( $self->{all}, $self->{from}, %plack );
+}
+
 # As run does it, without a server
 sub load_application {
     my $self = shift;
@@ -50,6 +57,15 @@ sub load_application {
     my $map = Plack::App::URLMap->new;
     $map->mount( $self->{path} => $app );
     return $map->to_app;
+}
+
+# What there is to say of options has been said by the supervisor of sirius dev
+sub load_server {
+    my ( $self, @args ) = @_;
+    return $self->SUPER::load_server(@args)
+        if !$self->{dev} || !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
+    local $SIG{__WARN__} = sub { };
+    return $self->SUPER::load_server(@args);
 }
 
 # For an application that does not load: perl would exit with an arbitrary errno. With --chdir the application
@@ -116,22 +132,6 @@ sub parse_options {
     return;
 }
 
-sub config_text {
-    my $self = shift;
-    require Sirius::Config::Shown;
-    my %plack = map { $_ => $self->{$_} } qw(env server);
-    return Sirius::Config::Shown->text( $self->{all}, $self->{from}, %plack );
-}
-
-# What there is to say of options has been said by the supervisor of sirius dev
-sub load_server {
-    my ( $self, @args ) = @_;
-    return $self->SUPER::load_server(@args)
-        if !$self->{dev} || !Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
-    local $SIG{__WARN__} = sub { };
-    return $self->SUPER::load_server(@args);
-}
-
 # Nothing of the application is loaded here, but in processes of their own
 sub prepare_devel {
     my ( $self, $build ) = @_;
@@ -195,6 +195,21 @@ sub _below_chdir {
     return @args;
 }
 
+# They give way to all that is said anywhere. Requests wait while the application loads
+sub _dev_defaults {
+    my ( $self, $all ) = @_;
+    my %default = ( queue_timeout => 300 );
+    return %default if $self->{dev}{name} ne 'sirius dev';
+    $default{workers} = 4 if !grep { defined $all->{$_} } qw(workers min_servers max_servers);
+    $default{host}    = '127.0.0.1'
+        if !grep( { defined $all->{$_} } qw(host listen socket) )
+        && !Sirius::Service::Starter->descriptors
+        && !Sirius::Service::Activation->offered;
+    @default{qw(access_log access_log_format request_log)} = ( 'STDERR', Sirius::Dev::RequestLog->FORMAT, 1 )
+        if !grep { defined $all->{$_} } qw(access_log access_log_format);
+    return %default;
+}
+
 # What sirius dev, or -r, does otherwise: {dev} is about it, and undef without
 sub _develop {
     my ( $self, $given, $all ) = @_;
@@ -235,21 +250,6 @@ sub _develop {
     return;
 }
 
-# They give way to all that is said anywhere. Requests wait while the application loads
-sub _dev_defaults {
-    my ( $self, $all ) = @_;
-    my %default = ( queue_timeout => 300 );
-    return %default if $self->{dev}{name} ne 'sirius dev';
-    $default{workers} = 4 if !grep { defined $all->{$_} } qw(workers min_servers max_servers);
-    $default{host}    = '127.0.0.1'
-        if !grep( { defined $all->{$_} } qw(host listen socket) )
-        && !Sirius::Service::Starter->descriptors
-        && !Sirius::Service::Activation->offered;
-    @default{qw(access_log access_log_format request_log)} = ( 'STDERR', Sirius::Dev::RequestLog->FORMAT, 1 )
-        if !grep { defined $all->{$_} } qw(access_log access_log_format);
-    return %default;
-}
-
 # The options that Plack::Runner handles itself, in a form that it cannot misread: it takes the word after an
 # option it doesn't know as its value, whatever it is
 sub _for_plack {
@@ -283,6 +283,27 @@ sub _in {
     return $value;
 }
 
+# Finds the row of a name, and its value if it is a bool: --keepalive and --enable-keepalive are 1,
+# --disable-keepalive is 0
+sub _known {
+    my $name = shift;
+    my ( $row, $sense ) = Sirius::Config::Options->find($name);
+    Sirius::Config::Options->unknown($name) if !$row || $row->{hidden};
+    return $row, defined $sense ? $sense : 1;
+}
+
+# Those of -M, where the application is loaded; as Plack::Runner does it
+sub _load_modules {
+    my $self = shift;
+    for my $entry ( splice @{ $self->{later} || [] } ) {
+        my ( $module, @import ) = split /[=,]/, $entry;
+        eval
+            "package Plack::Runner; require $module; \$module->import(\@import); 1" ## no critic (StringyEval)
+            or die $@;    ## no critic (RequireCarping)
+    }
+    return;
+}
+
 # Not at a reload, over which the supervisor watches, nor if the application is loaded in each worker or for
 # each request
 sub _loads_first {
@@ -290,15 +311,6 @@ sub _loads_first {
     return 0 if $self->{only_reads} || $self->{dev} || $self->{server} ne 'Sirius';
     return 0 if Sirius::OS::Inherit->has( Sirius::Process::Launch->VARIABLE );
     return $self->{loader} =~ /\A(?:Plack::Loader|Restarter)\z/;
-}
-
-# sirius dev forks from a process that has read the files of --env-file at its start
-sub _renew_env {
-    my $self = shift;
-    delete @ENV{ @{ $self->{env_names} } };
-    my %place = map { Sirius::Config::EnvFile->read(@$_)->set( \%ENV ) } @{ $self->{env_files} || [] };
-    $self->{env_names} = [ keys %place ];
-    return;
 }
 
 # Plack says that there is no file of that name in a line of an eval. A name without a dot and a slash is that of a module
@@ -320,6 +332,16 @@ sub _not_there {
           "sirius: $psgi is neither a command (@{[ join ', ', @COMMANDS ]}) nor a module"
         . ( defined $closest ? " (did you mean sirius $closest?)" : '' )
         . ": to serve an application, name its file, such as app.psgi\n";
+}
+
+# After "--" anything may follow: perl code of -e or a module finds it in @ARGV
+sub _one_application {
+    my ( $given, @words ) = @_;
+    my $app = defined $given->{app} ? "--app $given->{app}" : defined $given->{e} ? '-e' : shift @words;
+    return Sirius::Config::Options->fail(
+        "unexpected argument '$words[0]': the application is already given by $app")
+        if @words;
+    return;
 }
 
 # With sirius dev, or -r
@@ -350,25 +372,6 @@ sub _own {
     my $settings = shift;
     my %plack    = map { $_->{name} => 1 } grep { $_->{plackup} } Sirius::Config::Options->rows;
     return grep { !$plack{tr/_/-/r} } sort keys %$settings;
-}
-
-# Finds the row of a name, and its value if it is a bool: --keepalive and --enable-keepalive are 1,
-# --disable-keepalive is 0
-sub _known {
-    my $name = shift;
-    my ( $row, $sense ) = Sirius::Config::Options->find($name);
-    Sirius::Config::Options->unknown($name) if !$row || $row->{hidden};
-    return $row, defined $sense ? $sense : 1;
-}
-
-# After "--" anything may follow: perl code of -e or a module finds it in @ARGV
-sub _one_application {
-    my ( $given, @words ) = @_;
-    my $app = defined $given->{app} ? "--app $given->{app}" : defined $given->{e} ? '-e' : shift @words;
-    return Sirius::Config::Options->fail(
-        "unexpected argument '$words[0]': the application is already given by $app")
-        if @words;
-    return;
 }
 
 # Passes the settings of command line, environment and file to the handler
@@ -406,18 +409,6 @@ sub _pass_on_to_other {
     $self->{access_log} = delete $all->{access_log};    # for Plack's middleware
     my @address = $self->mangle_host_port_socket( $host, $port, $socket, @{ $listen || [] } );
     $self->{options} = [ @address, map { $_ => $all->{$_} } _own($all) ];
-    return;
-}
-
-# Those of -M, where the application is loaded; as Plack::Runner does it
-sub _load_modules {
-    my $self = shift;
-    for my $entry ( splice @{ $self->{later} || [] } ) {
-        my ( $module, @import ) = split /[=,]/, $entry;
-        eval
-            "package Plack::Runner; require $module; \$module->import(\@import); 1" ## no critic (StringyEval)
-            or die $@;    ## no critic (RequireCarping)
-    }
     return;
 }
 
@@ -464,6 +455,15 @@ sub _read {
         else                { $given{$key} = $value }
     }
     return \%given, @words;
+}
+
+# sirius dev forks from a process that has read the files of --env-file at its start
+sub _renew_env {
+    my $self = shift;
+    delete @ENV{ @{ $self->{env_names} } };
+    my %place = map { Sirius::Config::EnvFile->read(@$_)->set( \%ENV ) } @{ $self->{env_files} || [] };
+    $self->{env_names} = [ keys %place ];
+    return;
 }
 
 # Sockets that another process has opened for us are open before the application is loaded. Programs that it

@@ -52,6 +52,21 @@ sub parse {
     return { %{ _parse($spec) }, $tls ? ( tls => 1 ) : () };
 }
 
+# Guesses what was meant. A bare name is refused as a path: a forgotten port would make a unix socket in the
+# current directory
+sub _no_address {
+    my $spec = shift;
+    my $unix = "unix:$spec or ./$spec for a unix socket";
+    my ( $host, $port )
+        = $spec =~ /\A(\[.*\]):?(.*)\z/s ? ( $1, $2 )
+        : $spec =~ /\A(.*):(.*)\z/s      ? ( $1, $2 )
+        :                                  ( $spec, '' );
+    die "'$spec' is not an address: it contains white space\n" if $spec                =~ /\s/;
+    die "'$spec' has no port: write $host:5000, or $unix\n"    if $port eq '' && $spec !~ /\A\d+\D*\z/;
+    die "'$spec': $port is not a port number: write HOST:PORT, or $unix\n" if $port    =~ /\D/;
+    return die "'$spec' is not a port number: write HOST:PORT, or $unix\n";
+}
+
 sub _parse {
     my $spec = shift;
     return { fd   => $1 } if $spec =~ /\Afd:(\d+)\z/;
@@ -76,21 +91,6 @@ sub _parse {
     return { host => $1, port => _port($2) } if $spec =~ /\A([^:\s]*):(\d+)\z/;
     die "the address is empty\n"             if $spec eq '';
     return _no_address($spec);
-}
-
-# Guesses what was meant. A bare name is refused as a path: a forgotten port would make a unix socket in the
-# current directory
-sub _no_address {
-    my $spec = shift;
-    my $unix = "unix:$spec or ./$spec for a unix socket";
-    my ( $host, $port )
-        = $spec =~ /\A(\[.*\]):?(.*)\z/s ? ( $1, $2 )
-        : $spec =~ /\A(.*):(.*)\z/s      ? ( $1, $2 )
-        :                                  ( $spec, '' );
-    die "'$spec' is not an address: it contains white space\n" if $spec                =~ /\s/;
-    die "'$spec' has no port: write $host:5000, or $unix\n"    if $port eq '' && $spec !~ /\A\d+\D*\z/;
-    die "'$spec': $port is not a port number: write HOST:PORT, or $unix\n" if $port    =~ /\D/;
-    return die "'$spec' is not a port number: write HOST:PORT, or $unix\n";
 }
 
 sub _port {

@@ -87,6 +87,13 @@ sub _addresses {
     return;
 }
 
+# Options of families such as net-server-*, which cover every name that begins so
+sub _family {
+    my $given = shift;
+    my %own   = map { $_->{name} => 1 } Sirius::Config::Options->rows;
+    return grep { !$own{ $_->{name} } } map { Sirius::Config::Options->row($_) } sort keys %$given;
+}
+
 # Warns of a valid size that is so small that megabytes may be meant
 sub _few {
     my ( $class, $row, $value, $from ) = @_;
@@ -95,11 +102,16 @@ sub _few {
     return "sirius: --$row->{name} $value means $value bytes; for megabytes, write ${value}m$from";
 }
 
-# Options of families such as net-server-*, which cover every name that begins so
-sub _family {
-    my $given = shift;
-    my %own   = map { $_->{name} => 1 } Sirius::Config::Options->rows;
-    return grep { !$own{ $_->{name} } } map { Sirius::Config::Options->row($_) } sort keys %$given;
+# Whether others may read the file, and enter the directories that lead there
+sub _open_to_all {
+    my $path = shift;
+    my $mode = ( stat $path )[2];
+    return if !defined $mode || !-f _ || !( $mode & oct 4 );
+    while ( $path =~ s{(?<=.)/[^/]*\z}{} ) {
+        $mode = ( stat $path )[2];
+        return if defined $mode && !( $mode & oct 1 );
+    }
+    return 1;
 }
 
 # With --chdir as seen from there, since the files belong to the application
@@ -111,42 +123,6 @@ sub _static {
             if defined $error;
     }
     return;
-}
-
-# Checks that depend on more than one option
-sub _together {
-    my ( $class, $conf, $given, $from ) = @_;
-    $class->_addresses( $conf, $given, $from );
-    $class->_tls( $conf, $given, $from );
-    my ( $min, $max ) = @{$conf}{qw(min_reqs_per_child max_reqs_per_child)};
-    Sirius::Config::Options->fail(
-        "--min-reqs-per-child: $min is greater than --max-reqs-per-child, which is $max",
-        $from->{min_reqs_per_child} )
-        if defined $min && $min > $max;
-    $class->_workers( $conf, $given );
-    Sirius::Config::Options->fail( '--drain-delay: not available with --workers 0; use --workers 1 or more',
-        $from->{drain_delay} )
-        if $conf->{drain_delay} && !$conf->{workers};
-    Sirius::Config::Options->fail(
-        '--underscores-in-headers: trusted requires --trust-proxy, which is not given',
-        $from->{underscores_in_headers} )
-        if $conf->{underscores_in_headers} eq 'trusted' && !$conf->{trust_proxy};
-    $class->_static( $conf, $from );
-    my ( undef, $timeout ) = delete @{$conf}{qw(sources timeout)};
-
-    for my $key ( defined $timeout ? qw(body_timeout write_timeout) : () ) {
-        $conf->{$key} = $timeout if !defined $given->{$key};
-    }
-    my %default
-        = map { Sirius::Config::Options->key( $_->{name} ) => $_->{default} } Sirius::Config::Options->rows;
-    for my $option ( Sirius::Config::NoEffect->of( { %$conf, timeout => $timeout }, $given, \%default ) ) {
-        my ( $name, $why ) = @$option;
-        my $place = $from->{ Sirius::Config::Options->key($name) };
-        push @{ $conf->{notices} },
-            "sirius: --$name has no effect: $why" . ( defined $place ? " (from $place)" : '' );
-    }
-    $conf->{keepalive} = 0 if !$conf->{keepalive_timeout};
-    return $conf;
 }
 
 # Which addresses speak TLS, and whether there is a certificate for them
@@ -202,16 +178,40 @@ sub _tls {
     return;
 }
 
-# Whether others may read the file, and enter the directories that lead there
-sub _open_to_all {
-    my $path = shift;
-    my $mode = ( stat $path )[2];
-    return if !defined $mode || !-f _ || !( $mode & oct 4 );
-    while ( $path =~ s{(?<=.)/[^/]*\z}{} ) {
-        $mode = ( stat $path )[2];
-        return if defined $mode && !( $mode & oct 1 );
+# Checks that depend on more than one option
+sub _together {
+    my ( $class, $conf, $given, $from ) = @_;
+    $class->_addresses( $conf, $given, $from );
+    $class->_tls( $conf, $given, $from );
+    my ( $min, $max ) = @{$conf}{qw(min_reqs_per_child max_reqs_per_child)};
+    Sirius::Config::Options->fail(
+        "--min-reqs-per-child: $min is greater than --max-reqs-per-child, which is $max",
+        $from->{min_reqs_per_child} )
+        if defined $min && $min > $max;
+    $class->_workers( $conf, $given );
+    Sirius::Config::Options->fail( '--drain-delay: not available with --workers 0; use --workers 1 or more',
+        $from->{drain_delay} )
+        if $conf->{drain_delay} && !$conf->{workers};
+    Sirius::Config::Options->fail(
+        '--underscores-in-headers: trusted requires --trust-proxy, which is not given',
+        $from->{underscores_in_headers} )
+        if $conf->{underscores_in_headers} eq 'trusted' && !$conf->{trust_proxy};
+    $class->_static( $conf, $from );
+    my ( undef, $timeout ) = delete @{$conf}{qw(sources timeout)};
+
+    for my $key ( defined $timeout ? qw(body_timeout write_timeout) : () ) {
+        $conf->{$key} = $timeout if !defined $given->{$key};
     }
-    return 1;
+    my %default
+        = map { Sirius::Config::Options->key( $_->{name} ) => $_->{default} } Sirius::Config::Options->rows;
+    for my $option ( Sirius::Config::NoEffect->of( { %$conf, timeout => $timeout }, $given, \%default ) ) {
+        my ( $name, $why ) = @$option;
+        my $place = $from->{ Sirius::Config::Options->key($name) };
+        push @{ $conf->{notices} },
+            "sirius: --$name has no effect: $why" . ( defined $place ? " (from $place)" : '' );
+    }
+    $conf->{keepalive} = 0 if !$conf->{keepalive_timeout};
+    return $conf;
 }
 
 # Splits --workers into two numbers: workers at the start, and at most

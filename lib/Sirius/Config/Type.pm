@@ -83,13 +83,6 @@ sub _bool {
     die "'$value' is not a boolean: use 1 or 0$hint\n";
 }
 
-sub _edges {
-    my ( $value, $row ) = @_;
-    $value = min $row->{max}, int( ( Sirius::OS::Cpus->count + 7 ) / 8 ) if $value eq 'auto';
-    die "'$value' is not a number of processes: use a whole number or auto\n" if $value !~ /\A-?\d{1,15}\z/;
-    return _range( $value + 0, $row );
-}
-
 sub _bytes {
     my $value = shift;
     my ( $number, $unit ) = $value =~ /\A(\d{1,15})([kmg]?)b?\z/i
@@ -132,6 +125,13 @@ sub _dir {
     return File::Spec->rel2abs($value);
 }
 
+sub _edges {
+    my ( $value, $row ) = @_;
+    $value = min $row->{max}, int( ( Sirius::OS::Cpus->count + 7 ) / 8 ) if $value eq 'auto';
+    die "'$value' is not a number of processes: use a whole number or auto\n" if $value !~ /\A-?\d{1,15}\z/;
+    return _range( $value + 0, $row );
+}
+
 # An account by name or number; a number needs no entry in the password file
 sub _group {
     my ( $value, $row ) = @_;
@@ -165,23 +165,6 @@ sub _listen {
     return \@specs;
 }
 
-# Text only: the number 0022 of a Perl program would arrive as 18
-sub _octal {
-    my $value = shift;
-    die "'$value' is not a file mode: use an octal number from 0 to 0777\n" if $value !~ /\A0*[0-7]{1,3}\z/;
-    return oct $value;
-}
-
-# Absolute, as the server may change its directory
-sub _path {
-    my ( $value, $row ) = @_;
-    _string($value);
-    die "'$value' is an address, not the path of a unix socket: write ./$value for a file of that name\n"
-        if $row->{socket} && Sirius::Config::Address->is_no_path($value);
-    die "'$value' is a directory\n" if -d $value;
-    return File::Spec->rel2abs($value);
-}
-
 # Normalizes a network. Bits set after the prefix are an error, as another network must have been meant
 sub _network {
     my $word = shift;
@@ -199,6 +182,23 @@ sub _network {
     die "'$word' has bits set after the first $bits; did you mean ", inet_ntop( $family, $meant ), "/$bits?\n"
         if $meant ne $address;
     return $word;
+}
+
+# Text only: the number 0022 of a Perl program would arrive as 18
+sub _octal {
+    my $value = shift;
+    die "'$value' is not a file mode: use an octal number from 0 to 0777\n" if $value !~ /\A0*[0-7]{1,3}\z/;
+    return oct $value;
+}
+
+# Absolute, as the server may change its directory
+sub _path {
+    my ( $value, $row ) = @_;
+    _string($value);
+    die "'$value' is an address, not the path of a unix socket: write ./$value for a file of that name\n"
+        if $row->{socket} && Sirius::Config::Address->is_no_path($value);
+    die "'$value' is a directory\n" if -d $value;
+    return File::Spec->rel2abs($value);
 }
 
 # Networks, and which further fields are believed from proxies in them

@@ -29,6 +29,9 @@ sub act {
     return;
 }
 
+# Nothing reports that workers have come or gone, so this looks
+sub due { return shift->pending ? now() + LOOK : () }
+
 sub later {
     my ( $self, $what, $reply, $answer ) = @_;
     push @{ $self->{later} }, [ $what, $reply, $answer ];
@@ -41,9 +44,6 @@ sub new {
     weaken $self->{$_} for qw(edge supervisor);
     return $self;
 }
-
-# Nothing reports that workers have come or gone, so this looks
-sub due { return shift->pending ? now() + LOOK : () }
 
 sub pending { return scalar @{ shift->{later} } }
 
@@ -66,6 +66,14 @@ sub stopped {
 sub _drained {
     my ( $all, $edge ) = @{ +shift }{qw(generations edge)};
     return !grep( { $_->is_draining } $all->all ) && !$edge->reads_certificates && $edge->settled;
+}
+
+sub _generation {
+    my $generation = shift;
+    return {
+        ( map { $_ => $generation->$_ } qw(number pid since) ),
+        state => $generation->is_draining ? 'draining' : $generation->is_ready ? 'serving' : 'starting',
+    };
 }
 
 sub _reload {
@@ -121,14 +129,6 @@ sub _status {
         workers => $board->workers,
     );
     return $reply->( { ok => 1, status => \%status } );
-}
-
-sub _generation {
-    my $generation = shift;
-    return {
-        ( map { $_ => $generation->$_ } qw(number pid since) ),
-        state => $generation->is_draining ? 'draining' : $generation->is_ready ? 'serving' : 'starting',
-    };
 }
 
 sub _stop {

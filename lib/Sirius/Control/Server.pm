@@ -61,17 +61,6 @@ sub new {
     return bless { clients => {}, fh => $unix->handle, last => 0, unix => $unix }, $class;
 }
 
-sub serve {
-    my ( $self, $dispatch ) = @_;
-    $self->_accept;
-    for my $client ( $self->_clients ) {
-        if ( $client->{asked} ) { $self->_forget($client) if _gone( $client->{fh} ) }
-        else                    { $self->_read( $client, $dispatch ) }
-        $self->_write($client) if defined $client->{out};
-    }
-    return;
-}
-
 sub restore {
     my ( $class, $state ) = @_;
     my $fh   = Sirius::OS::Inherit->take_handle( $state->{fd} );
@@ -83,6 +72,17 @@ sub restore {
         $self->_add( Sirius::OS::Inherit->take_handle($fd), $text );
     }
     return $self;
+}
+
+sub serve {
+    my ( $self, $dispatch ) = @_;
+    $self->_accept;
+    for my $client ( $self->_clients ) {
+        if ( $client->{asked} ) { $self->_forget($client) if _gone( $client->{fh} ) }
+        else                    { $self->_read( $client, $dispatch ) }
+        $self->_write($client) if defined $client->{out};
+    }
+    return;
 }
 
 # Clients that have not sent a complete request stay connected

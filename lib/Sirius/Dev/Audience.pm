@@ -55,9 +55,6 @@ sub new {
     return bless { clients => [], line => $line, theirs => $theirs }, $class;
 }
 
-# The end that workers use
-sub theirs { return shift->{theirs} }
-
 # The code that serves now
 sub tell {
     my ( $self, $id ) = @_;
@@ -65,6 +62,9 @@ sub tell {
     $self->{clients} = [ grep { _send( $_, $id ) } @{ $self->{clients} } ];
     return;
 }
+
+# The end that workers use
+sub theirs { return shift->{theirs} }
 
 sub _send {
     my ( $client, $id ) = @_;

@@ -154,6 +154,12 @@ sub _escaped {
         =~ s/([\0-\x08\x0b-\x1f\x7f])/sprintf '&#x%x;', ord $1 == 127 ? 0x2421 : 0x2400 + ord $1/ger;
 }
 
+# Without what a terminal would obey
+sub _printable {
+    my $text = shift;
+    return $text =~ s/([\0-\x08\x0b-\x1f\x7f])/sprintf '\x%02x', ord $1/ger;
+}
+
 sub _source {
     my ( $file, $at ) = @_;
     my @lines;
@@ -181,12 +187,6 @@ sub _text {
     }
     $text .= "\nIt printed:\n" . _printable( $self->{said} ) . "\n" if length( $self->{said} || '' );
     return $text;
-}
-
-# Without what a terminal would obey
-sub _printable {
-    my $text = shift;
-    return $text =~ s/([\0-\x08\x0b-\x1f\x7f])/sprintf '\x%02x', ord $1/ger;
 }
 
 # Browsers name it; other programs say */* or nothing

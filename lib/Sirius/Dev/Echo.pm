@@ -36,12 +36,12 @@ sub new {
     return $self;
 }
 
-sub pause { return shift->{pause} }
-
 sub paths {
     my @paths = sort keys %{ shift->{paths} };
     return @paths;
 }
+
+sub pause { return shift->{pause} }
 
 sub times { return shift->{times} }
 

@@ -48,6 +48,33 @@ sub counts {
     return $name =~ /[.](\w+)\z/ && $SUFFIX{ lc $1 } ? 1 : 0;
 }
 
+# The folders to watch: those at the top, and all in them; undef when they are too many
+sub folders {
+    my ( $self, @from ) = @_;
+    my %asked = map { $_ => 1 } @{ $self->{watch} };
+    my @left  = @from;
+    if ( !@from ) {
+        @left = ( @{ $self->{flat} }, @{ $self->{deep} },
+            map { -d $_ ? $_ : dirname($_) } @{ $self->{watch} } );
+    }
+    my %flat = map { $_ => 1 } @{ $self->{flat} }, map { dirname($_) } grep { !-d } @{ $self->{watch} };
+    delete @flat{ @{ $self->{deep} }, grep {-d} @{ $self->{watch} } };
+    my ( %seen, @all );
+    while ( defined( my $folder = shift @left ) ) {
+        next if $seen{$folder}++;
+        push @all, $folder;
+        return if @all > FOLDERS_MAX;
+        next   if $flat{$folder};
+        opendir my $dir, $folder or next;
+        for my $name ( readdir $dir ) {
+            my $path = "$folder/$name";
+            push @left, $path if !$self->is_left_out($path) && !-l $path && -d _;
+        }
+        closedir $dir;
+    }
+    return \@all;
+}
+
 # Whether the edge alone serves it: a style sheet below a folder of --static
 sub is_asset {
     my ( $self, $path ) = @_;
@@ -80,6 +107,16 @@ sub is_inside {
     return 1 if $in->( @{ $self->{trees} }, @{ $self->{include} } );
     return 0 if any {m{/lib/perl5/}} @names;
     return $in->( @{ $self->{libraries} } ) ? 0 : 1;
+}
+
+# Folders in which nothing counts
+sub is_left_out {
+    my ( $self, $path ) = @_;
+    my $name = basename($path);
+    return 1 if $name =~ /\A[.]/ || $self->is_excluded($path);
+    return 0 if _in_one( $path, $self->{watch} );
+    return 1 if $TOOLS{$name} || $name eq 'local' && -d "$path/lib/perl5";
+    return $WRITTEN{$name} ? $self->_is_written($path) : 0;
 }
 
 # app: file of the application; include: folders of -I; watch, exclude: files and folders; libraries: where perl looks for modules;
@@ -135,41 +172,15 @@ sub state {
     return { map { $_ => $self->{$_} } qw(app exclude include libraries static watch) };
 }
 
-# The folders to watch: those at the top, and all in them; undef when they are too many
-sub folders {
-    my ( $self, @from ) = @_;
-    my %asked = map { $_ => 1 } @{ $self->{watch} };
-    my @left  = @from;
-    if ( !@from ) {
-        @left = ( @{ $self->{flat} }, @{ $self->{deep} },
-            map { -d $_ ? $_ : dirname($_) } @{ $self->{watch} } );
-    }
-    my %flat = map { $_ => 1 } @{ $self->{flat} }, map { dirname($_) } grep { !-d } @{ $self->{watch} };
-    delete @flat{ @{ $self->{deep} }, grep {-d} @{ $self->{watch} } };
-    my ( %seen, @all );
-    while ( defined( my $folder = shift @left ) ) {
-        next if $seen{$folder}++;
-        push @all, $folder;
-        return if @all > FOLDERS_MAX;
-        next   if $flat{$folder};
-        opendir my $dir, $folder or next;
-        for my $name ( readdir $dir ) {
-            my $path = "$folder/$name";
-            push @left, $path if !$self->is_left_out($path) && !-l $path && -d _;
-        }
-        closedir $dir;
-    }
-    return \@all;
+sub _in_one {
+    my ( $path, $folders ) = @_;
+    return any { $path eq $_ || index( $path, $_ eq '/' ? '/' : "$_/" ) == 0 } @$folders;
 }
 
-# Folders in which nothing counts
-sub is_left_out {
-    my ( $self, $path ) = @_;
-    my $name = basename($path);
-    return 1 if $name =~ /\A[.]/ || $self->is_excluded($path);
-    return 0 if _in_one( $path, $self->{watch} );
-    return 1 if $TOOLS{$name} || $name eq 'local' && -d "$path/lib/perl5";
-    return $WRITTEN{$name} ? $self->_is_written($path) : 0;
+# Where others write, too
+sub _is_common {
+    my $folder = shift;
+    return any { defined && length && $folder eq $_ } '/', '/tmp', '/var/tmp', $ENV{HOME}, File::Spec->tmpdir;
 }
 
 # Of a folder that an application may write to, by its name
@@ -183,17 +194,6 @@ sub _is_written {
     return 1 if basename($path)              =~ /\A(?:cache|tmp)\z/;
     opendir my $dir, $path or return 1;
     return ( any { /[.](\w+)\z/ && $SOURCE{ lc $1 } && $_ !~ $EDITORS } readdir $dir ) ? 0 : 1;
-}
-
-# Where others write, too
-sub _is_common {
-    my $folder = shift;
-    return any { defined && length && $folder eq $_ } '/', '/tmp', '/var/tmp', $ENV{HOME}, File::Spec->tmpdir;
-}
-
-sub _in_one {
-    my ( $path, $folders ) = @_;
-    return any { $path eq $_ || index( $path, $_ eq '/' ? '/' : "$_/" ) == 0 } @$folders;
 }
 
 # Without links where it is there: changes are told of the real place

@@ -34,6 +34,15 @@ sub run {
     return POSIX::_exit(0);    # the supervisor is gone
 }
 
+# As require does; a module of that name that is elsewhere is another one
+sub _finds {
+    my ( $name, $path ) = @_;
+    for my $folder ( grep { !ref } @INC ) {
+        return Cwd::realpath("$folder/$name") eq $path || "$folder/$name" eq $path if -f "$folder/$name";
+    }
+    return 0;
+}
+
 # True in the child, which is the supervisor's: its parent ends at once, and orphans are the supervisor's
 sub _fork {
     my ( $self, $order, $descriptors ) = @_;
@@ -116,15 +125,6 @@ sub _preload {
         push @loaded, $name;
     }
     return $self->_say( { preloaded => \@loaded } );
-}
-
-# As require does; a module of that name that is elsewhere is another one
-sub _finds {
-    my ( $name, $path ) = @_;
-    for my $folder ( grep { !ref } @INC ) {
-        return Cwd::realpath("$folder/$name") eq $path || "$folder/$name" eq $path if -f "$folder/$name";
-    }
-    return 0;
 }
 
 sub _say {

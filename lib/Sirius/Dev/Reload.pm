@@ -243,6 +243,18 @@ sub _followed {
 # There is no other that would have to be told
 sub _given_up {return}
 
+sub _hear_base {
+    my $self = shift;
+    my $base = $self->{base} or return;
+    for my $note ( $base->hear ) {
+        if    ( defined $note->{number} )  { $self->_ordered($note) }
+        elsif ( defined $note->{loading} ) { $self->{preloading} = $note->{loading} }
+        elsif ( defined $note->{refused} ) { $self->_refuse( @{$note}{qw(refused why)} ) }
+        elsif ( $note->{preloaded} )       { $self->_preloaded( @{ $note->{preloaded} } ) }
+    }
+    return;
+}
+
 sub _heard {
     my ( $self, $generation, $what, $more ) = @_;
     return if $what ne 'files' || ref $more->{files} ne 'HASH';
@@ -261,18 +273,6 @@ sub _heard {
     $self->{built} = $ended if $generation->number == $self->{last_number};
     $self->{watcher}->follow( $began, $self->_followed );
     return $self->_watch;
-}
-
-sub _hear_base {
-    my $self = shift;
-    my $base = $self->{base} or return;
-    for my $note ( $base->hear ) {
-        if    ( defined $note->{number} )  { $self->_ordered($note) }
-        elsif ( defined $note->{loading} ) { $self->{preloading} = $note->{loading} }
-        elsif ( defined $note->{refused} ) { $self->_refuse( @{$note}{qw(refused why)} ) }
-        elsif ( $note->{preloaded} )       { $self->_preloaded( @{ $note->{preloaded} } ) }
-    }
-    return;
 }
 
 # From now on no request is begun by the code that serves
@@ -423,17 +423,17 @@ sub _preload {
     return;
 }
 
-sub _preloaded {
-    my ( $self, @names ) = @_;
-    delete @{$self}{qw(preload_by preloading)};
-    return;
-}
-
 sub _preload_hangs {
     my $self = shift;
     my $name = delete $self->{preloading};
     delete $self->{preload_by};
     $self->_refuse( $name, 'it does not finish loading' ) if defined $name;
+    return;
+}
+
+sub _preloaded {
+    my ( $self, @names ) = @_;
+    delete @{$self}{qw(preload_by preloading)};
     return;
 }
 

@@ -39,19 +39,6 @@ sub forget {return}
 
 sub handle { return shift->{read} }
 
-# conf: with the format; colours: whether; hidden: a pattern of paths that are the server's own
-sub new {
-    my ( $class, %args ) = @_;
-    pipe my $read, my $write or Sirius::Log->fail("cannot create a pipe: $!");
-    ( $read, $write )
-        = map { Sirius::Log::File->high($_) || Sirius::Log->fail("cannot create a pipe: $!") } $read, $write;
-    fcntl $write, F_SETPIPE_SZ, ROOM;    # less will do
-    fcntl $_, F_SETFL, O_NONBLOCK | fcntl $_, F_GETFL, 0
-        or Sirius::Log->fail("F_SETFL: $!")
-        for $read, $write;
-    return bless { heard => '', read => $read, write => $write, %args }, $class;
-}
-
 sub kind { return 'pipe' }
 
 # A line for the terminal, of one of the edge
@@ -71,6 +58,19 @@ sub line {
         if $waited =~ /\A\d+\z/ && $waited >= WAITED;
     $text .= $self->_paint( 5 => ' the client closed the connection' ) if $how eq 'X';
     return $text;
+}
+
+# conf: with the format; colours: whether; hidden: a pattern of paths that are the server's own
+sub new {
+    my ( $class, %args ) = @_;
+    pipe my $read, my $write or Sirius::Log->fail("cannot create a pipe: $!");
+    ( $read, $write )
+        = map { Sirius::Log::File->high($_) || Sirius::Log->fail("cannot create a pipe: $!") } $read, $write;
+    fcntl $write, F_SETPIPE_SZ, ROOM;    # less will do
+    fcntl $_, F_SETFL, O_NONBLOCK | fcntl $_, F_GETFL, 0
+        or Sirius::Log->fail("F_SETFL: $!")
+        for $read, $write;
+    return bless { heard => '', read => $read, write => $write, %args }, $class;
 }
 
 sub pipe     { return shift->{pipe} }

@@ -42,17 +42,17 @@ sub files {
     );
 }
 
-# Whoever closes the window of a terminal has finished: HUP is no wish for a reload then. With nohup it is ignored at the start
-sub has_lost_terminal {
-    my $self = shift;
-    return $self->{terminal} && !_has_terminal() ? 1 : 0;
-}
-
 # In place of the supervisor's own
 sub generations {
     my ( $self, $supervisor, %args ) = @_;
     $self->{audience} = Sirius::Dev::Audience->new if $self->{conf}{live_reload};
     return Sirius::Dev::Reload->new( $supervisor, %args, session => $self );
+}
+
+# Whoever closes the window of a terminal has finished: HUP is no wish for a reload then. With nohup it is ignored at the start
+sub has_lost_terminal {
+    my $self = shift;
+    return $self->{terminal} && !_has_terminal() ? 1 : 0;
 }
 
 # Which code it is, to a page that may have been loaded from another server on this address
@@ -68,9 +68,6 @@ sub link {
     return $url =~ s{\Ahttp://(?:127[.]0[.]0[.]1|0[.]0[.]0[.]0|\[::1?\])(?=:)}{http://localhost}r;
 }
 
-# Files that the command line is read with
-sub sources { return @{ shift->{sources} || [] } }
-
 # app: file of the application, or undef; command: it is sirius dev; conf; exclude, include and watch: paths; sources
 sub new {
     my ( $class, %args ) = @_;
@@ -85,6 +82,9 @@ sub request_log {
     return $self->{requests}
         ||= Sirius::Dev::RequestLog->new( colours => $self->colours, hidden => qr/\A\Q$own\E/ );
 }
+
+# Files that the command line is read with
+sub sources { return @{ shift->{sources} || [] } }
 
 sub _has_terminal {
     open my $tty, '<', '/dev/tty' or return 0;

@@ -174,6 +174,13 @@ sub _drop_tree {
     return;
 }
 
+# Events were lost: all that is there may have changed
+sub _everything {
+    my $self = shift;
+    my @tops = grep { !$self->{tree}{ dirname($_) } } sort keys %{ $self->{tree} };
+    return ( sort keys %{ $self->{followed} } ), map { $self->_add_tree($_) } @tops;
+}
+
 sub _fall_back {
     my ( $self, $why ) = @_;
     $self->{say}->("$why; until then, files are looked at twice a second");
@@ -259,13 +266,6 @@ sub _is_complete {
     my $path = shift;
     my @stat = lstat $path or return 0;
     return -l _ || $stat[3] > 1;
-}
-
-# Events were lost: all that is there may have changed
-sub _everything {
-    my $self = shift;
-    my @tops = grep { !$self->{tree}{ dirname($_) } } sort keys %{ $self->{tree} };
-    return ( sort keys %{ $self->{followed} } ), map { $self->_add_tree($_) } @tops;
 }
 
 # The folder at the top was renamed or deleted; others are told of by the one they are in

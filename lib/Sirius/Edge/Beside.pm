@@ -10,6 +10,12 @@ use Sirius::Edge::Program;
 use Sirius::Log ();
 use Sirius::OS::Inherit;
 
+# Says which CRLs have expired. True: there are others
+sub expiry {
+    my $self = shift;
+    return $self->{keeper} && $self->{keeper}->outdated;
+}
+
 # Whether the edge that was started beside this process has ended
 sub gone {
     my $self = shift;
@@ -17,12 +23,6 @@ sub gone {
     return 1 if !defined $fd;
     vec( my $read = '', fileno $fd, 1 ) = 1;
     return select $read, undef, undef, 0;
-}
-
-# Says which CRLs have expired. True: there are others
-sub expiry {
-    my $self = shift;
-    return $self->{keeper} && $self->{keeper}->outdated;
 }
 
 # At the end of this process: lets the edge send what was answered, and closes the addresses
@@ -41,17 +41,16 @@ sub leave {
     return;
 }
 
+# Whether another one could read the private keys only with rights that this process has given up
+sub needs_rights {
+    my $self = shift;
+    my %ids  = $self->_ids;
+    return $self->{keeper} && %ids;
+}
+
 sub pidfd {
     my $self = shift;
     return $self->{pidfd} && fileno $self->{pidfd};
-}
-
-# If it has ended, its PID may be another process's
-sub signal {
-    my ( $self, $signal ) = @_;
-    return 0 if $self->gone;
-    $_->signal($signal) for $self->_places;
-    return 1;
 }
 
 # Starts the program while this process still has the rights to read the private keys. It waits for L<start>, as the
@@ -65,11 +64,12 @@ sub prepare {
     return;
 }
 
-# Whether another one could read the private keys only with rights that this process has given up
-sub needs_rights {
-    my $self = shift;
-    my %ids  = $self->_ids;
-    return $self->{keeper} && %ids;
+# If it has ended, its PID may be another process's
+sub signal {
+    my ( $self, $signal ) = @_;
+    return 0 if $self->gone;
+    $_->signal($signal) for $self->_places;
+    return 1;
 }
 
 # Starts the edge, but not as a child, which the application's wait would find. Waits until it is ready.

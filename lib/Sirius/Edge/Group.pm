@@ -56,14 +56,14 @@ sub certificates {
     return $self->{keeper} ? $self->{keeper}->certificates : ();
 }
 
+# Tells others about those
+sub certificates_changed { return shift->{changed}->() }
+
 # Why those of the files are not in use. Waits for nothing: undefined as well while they are being read
 sub certificates_fault {
     my $self = shift;
     return $self->{keeper} && $self->{keeper}->fault;
 }
-
-# Tells others about those
-sub certificates_changed { return shift->{changed}->() }
 
 # From now on each response says "Connection: close"
 sub close {
@@ -214,6 +214,11 @@ sub proven {
     return $place && $place->program;
 }
 
+sub reads_certificates {
+    my $self = shift;
+    return $self->{keeper} && $self->{keeper}->reads;
+}
+
 # Has the owner of a child told of its end
 sub reap {
     my ( $self, $child ) = @_;
@@ -262,11 +267,6 @@ sub restore {
     $self->{settings} = [ grep { !/$KEYS/ } @$words ]                            if $words && @$words;
     $self->{keeper}   = Sirius::Edge::Keeper->restore( $self, $state->{keeper} ) if $state->{keeper};
     return $self;
-}
-
-sub reads_certificates {
-    my $self = shift;
-    return $self->{keeper} && $self->{keeper}->reads;
 }
 
 sub running {
@@ -332,6 +332,60 @@ sub _adopt {
     return;
 }
 
+# It cannot pass its connections on
+sub _apart {
+    my ( $self, $pid, $why ) = @_;
+    return Sirius::Log->note(
+              "$self->{said}edge $pid keeps its connections, as the edge that replaces it $why: "
+            . 'each is closed after its next response, within '
+            . Sirius::Base::Text->age( $self->{conf}{graceful_timeout} ) );
+}
+
+# The scoreboard in which the edge counts
+sub _board {
+    my $self = shift;
+    return $self->{scoreboard} ? $self->{scoreboard}->descriptor : ();
+}
+
+# A reload: from now on the program that is installed is started
+sub _change_program {
+    my $self    = shift;
+    my $program = Sirius::Edge::Program->keep or return;
+    $self->{program} = $program if !$self->{program} || $self->{program}->build ne $program->build;
+    return;
+}
+
+# Not for the edge of the admin port, which has no scoreboard
+sub _count {
+    my ( $self, $status, $why ) = @_;
+    return if !$self->{scoreboard};
+    return $self->{scoreboard}->edge_exited( Sirius::OS::ExitStatus->kind( $status, $why, length $why ) );
+}
+
+# The descriptors by number, and the name that ps shows
+sub _descriptors {
+    my ( $self, $place ) = @_;
+    my ($board) = $self->_board;
+    my %number = (
+        $self->_log($place),
+        lifeline   => $self->{lifeline} && fileno $self->{lifeline},
+        detach     => $self->{conf}{daemonize} ? 1 : undef,
+        edge       => $place->number,
+        name       => $self->{role},
+        scoreboard => $board,
+        strict     => $self->_is_strict($place),
+        $self->_ids,
+        bells => join( ',', map { fileno $_ } $self->bells ),
+        ( map { $_ => fileno $self->{$_} } qw(common report sleepers) ),
+        $place->words
+    );
+    return Sirius::Edge::Settings->words(%number), map {
+        join ':', 'listen=' . $_->fd, ( $_->is_tls ? 'tls+' : '' ) . ( $_->is_unix ? 'unix' : 'tcp' ),
+            $_->port,
+            $_->name
+    } @{ $self->{listeners} };
+}
+
 # The process in that place has ended
 sub _ended {
     my ( $self, $place, $status ) = @_;
@@ -366,12 +420,6 @@ sub _ended {
     return $self->act;
 }
 
-# The scoreboard in which the edge counts
-sub _board {
-    my $self = shift;
-    return $self->{scoreboard} ? $self->{scoreboard}->descriptor : ();
-}
-
 # Why edges could not be renewed, until the next reload
 sub _fault {
     my ( $self, $text ) = @_;
@@ -379,66 +427,23 @@ sub _fault {
     return Sirius::Log->error($text);
 }
 
-# In place of one that never became ready: the one that serves already. Undef if that is the same, or there is none
-sub _other_program {
-    my ( $self, $program ) = @_;
-    my $other = $self->{fallback} && $self->{fallback}->() or return;
-    return if $program && $program->build eq $other->build;
-    return $self->{program} = $other;
-}
-
-# A reload: from now on the program that is installed is started
-sub _change_program {
-    my $self    = shift;
-    my $program = Sirius::Edge::Program->keep or return;
-    $self->{program} = $program if !$self->{program} || $self->{program}->build ne $program->build;
-    return;
-}
-
-# It cannot pass its connections on
-sub _apart {
-    my ( $self, $pid, $why ) = @_;
-    return Sirius::Log->note(
-              "$self->{said}edge $pid keeps its connections, as the edge that replaces it $why: "
-            . 'each is closed after its next response, within '
-            . Sirius::Base::Text->age( $self->{conf}{graceful_timeout} ) );
-}
-
-# Not for the edge of the admin port, which has no scoreboard
-sub _count {
-    my ( $self, $status, $why ) = @_;
-    return if !$self->{scoreboard};
-    return $self->{scoreboard}->edge_exited( Sirius::OS::ExitStatus->kind( $status, $why, length $why ) );
-}
-
-# The descriptors by number, and the name that ps shows
-sub _descriptors {
-    my ( $self, $place ) = @_;
-    my ($board) = $self->_board;
-    my %number = (
-        $self->_log($place),
-        lifeline   => $self->{lifeline} && fileno $self->{lifeline},
-        detach     => $self->{conf}{daemonize} ? 1 : undef,
-        edge       => $place->number,
-        name       => $self->{role},
-        scoreboard => $board,
-        strict     => $self->_is_strict($place),
-        $self->_ids,
-        bells => join( ',', map { fileno $_ } $self->bells ),
-        ( map { $_ => fileno $self->{$_} } qw(common report sleepers) ),
-        $place->words
-    );
-    return Sirius::Edge::Settings->words(%number), map {
-        join ':', 'listen=' . $_->fd, ( $_->is_tls ? 'tls+' : '' ) . ( $_->is_unix ? 'unix' : 'tcp' ),
-            $_->port,
-            $_->name
-    } @{ $self->{listeners} };
-}
-
 # The user and group to which the program changes
 sub _ids {
     my $privileges = shift->{privileges};
     return $privileges ? $privileges->ids : ();
+}
+
+# Tries again: this process must not end for lack of memory or descriptors, which others may free soon
+sub _insist {
+    my $code = shift;
+    local $@;
+    for ( 1 .. TRIES ) {
+        return 1 if eval { $code->(); 1 };
+        sleep PAUSE;
+    }
+    Sirius::Log->error(
+        "cannot update the memory that workers and edges share: $@" =~ s/ at \S+ line \d+\.?\n\z//r );
+    return 0;
 }
 
 # Whether one that finds a folder of --static missing ends with that error. In place of one that has died it serves the rest
@@ -466,31 +471,19 @@ sub _not_renewed {
             . ' with the previous settings' );
 }
 
-# Tells workers that no edge is in this place any more
-sub _part {
-    my ( $self, $place ) = @_;
-    my @memory = map { fileno $self->{$_} } qw(sleepers common);
-    return _insist( sub { Sirius::Edge::Shared->part( @memory, $place->number ) } );
-}
-
-# Tries again: this process must not end for lack of memory or descriptors, which others may free soon
-sub _insist {
-    my $code = shift;
-    local $@;
-    for ( 1 .. TRIES ) {
-        return 1 if eval { $code->(); 1 };
-        sleep PAUSE;
-    }
-    Sirius::Log->error(
-        "cannot update the memory that workers and edges share: $@" =~ s/ at \S+ line \d+\.?\n\z//r );
-    return 0;
-}
-
 sub _of {
     my ( $class, %args ) = @_;
     my $self = bless { role => 'edge', said => '', %args }, $class;
     $self->{pulse} = Sirius::Edge::Pulse->new($self);
     return $self;
+}
+
+# In place of one that never became ready: the one that serves already. Undef if that is the same, or there is none
+sub _other_program {
+    my ( $self, $program ) = @_;
+    my $other = $self->{fallback} && $self->{fallback}->() or return;
+    return if $program && $program->build eq $other->build;
+    return $self->{program} = $other;
 }
 
 # No request will ever come
@@ -504,6 +497,13 @@ sub _over_when_last {
     my $self = shift;
     $self->_over if !$self->pids;
     return;
+}
+
+# Tells workers that no edge is in this place any more
+sub _part {
+    my ( $self, $place ) = @_;
+    my @memory = map { fileno $self->{$_} } qw(sleepers common);
+    return _insist( sub { Sirius::Edge::Shared->part( @memory, $place->number ) } );
 }
 
 sub _places { return @{ shift->{places} } }
@@ -521,12 +521,6 @@ sub _ready {
     $place->signal('USR1')  if $self->{leaving};
     $self->_succeed($place) if $place->role eq 'heir' && !$self->{stopping};
     return;
-}
-
-# Whether an edge that has ended is to be replaced. Not while its heir is starting
-sub _replaces {
-    my ( $self, $place ) = @_;
-    return !$self->{stopping} && $place->role eq 'serves' && !defined $place->heir;
 }
 
 # Edges that have other settings, or run another program, get an heir as soon as a place is free. Not while their
@@ -562,6 +556,12 @@ sub _renew {
     }
     delete @{$self}{qw(fault renews waits)} if !$left;
     return;
+}
+
+# Whether an edge that has ended is to be replaced. Not while its heir is starting
+sub _replaces {
+    my ( $self, $place ) = @_;
+    return !$self->{stopping} && $place->role eq 'serves' && !defined $place->heir;
 }
 
 # Starts an edge. Undef, or why there is no process

@@ -76,6 +76,8 @@ sub check {
         map { _outdated_text($_) } @outdated;
 }
 
+sub child { return shift->{child} }
+
 # Of each CRL: the file, its CA, and when the next one is due
 sub crls { return @{ shift->{crls} } }
 
@@ -84,8 +86,6 @@ sub descriptors {
     my $self = shift;
     return grep {defined} $self->{line};
 }
-
-sub child { return shift->{child} }
 
 sub due {
     my $self = shift;
@@ -219,13 +219,13 @@ sub stop {
     return;
 }
 
-# The words of now
-sub wanted_words { return shift->{words} }
-
 sub wanted {
     my ( $class, $conf ) = @_;
     return $conf->{ssl} || grep { Sirius::Config::Address->parse($_)->{tls} } @{ $conf->{listen} };
 }
+
+# The words of now
+sub wanted_words { return shift->{words} }
 
 sub words {
     my ( $class, $conf ) = @_;
@@ -236,6 +236,20 @@ sub words {
         push @words, map { ( $name =~ tr/_/-/r ) . "=$_" } ref $value ? @$value : $value;
     }
     return @words;
+}
+
+sub _adopt {
+    my ( $self, $child ) = @_;
+    weaken( my $own = $self );
+    $child->on_end( sub { $own->_ended(@_) if $own } );
+    $self->{group}->reap($child);
+    return;
+}
+
+sub _again {
+    my $self = shift;
+    $self->{again_at} = now() + $self->{backoff}->failed;
+    return;
 }
 
 # As a keeper tells it
@@ -274,12 +288,6 @@ sub _ended {
         return $self->_again;
     }
     $self->_start if delete $self->{once_more} && !$self->{stopping};
-    return;
-}
-
-sub _again {
-    my $self = shift;
-    $self->{again_at} = now() + $self->{backoff}->failed;
     return;
 }
 
@@ -392,23 +400,6 @@ sub _serves {
     return;
 }
 
-sub _adopt {
-    my ( $self, $child ) = @_;
-    weaken( my $own = $self );
-    $child->on_end( sub { $own->_ended(@_) if $own } );
-    $self->{group}->reap($child);
-    return;
-}
-
-# A certificate for development, as browsers in which somebody has accepted it would ask again after each change of the
-# application. One that is about to expire is made anew
-sub _stays {
-    my ( $self, @words ) = @_;
-    return if !$self->{line} || $self->{next} || !grep { $_ eq 'tls-self-signed=1' } @{ $self->{words} };
-    return if @words && "@words" ne "@{ $self->{words} }";
-    return $self->_identity eq $self->{identity} && !grep { $_->{expires} < time + SOON } $self->certificates;
-}
-
 # Another one, which reads the files by the rights of this process, and takes over the keys of tickets
 sub _start {
     my $self = shift;
@@ -445,6 +436,15 @@ sub _start {
         program      => $program ? $program->build : ''
     };
     return $self->_adopt($child);
+}
+
+# A certificate for development, as browsers in which somebody has accepted it would ask again after each change of the
+# application. One that is about to expire is made anew
+sub _stays {
+    my ( $self, @words ) = @_;
+    return if !$self->{line} || $self->{next} || !grep { $_ eq 'tls-self-signed=1' } @{ $self->{words} };
+    return if @words && "@words" ne "@{ $self->{words} }";
+    return $self->_identity eq $self->{identity} && !grep { $_->{expires} < time + SOON } $self->certificates;
 }
 
 sub _watch {

@@ -17,15 +17,7 @@ my %NUMBER = ( INT => 41, TERM => 40, USR1 => 42 );
 my @HANDLES = qw(bell line line_end lobby);
 my @PLAIN   = qw(heir number ready role settings);
 
-sub backoff  { return shift->{backoff} }
-sub bell     { return shift->{bell} }
-sub child    { return shift->{child} }
-sub heir     { return shift->{heir} }
-sub is_ready { return shift->{ready} }
-sub number   { return shift->{number} }
-sub program  { return shift->{program} }
-sub role     { return shift->{role} }
-sub settings { return shift->{settings} }
+sub backoff { return shift->{backoff} }
 
 sub be {
     my ( $self, $role, $settings, $program ) = @_;
@@ -34,6 +26,9 @@ sub be {
     $self->{program}  = $program  if $program;
     return;
 }
+
+sub bell  { return shift->{bell} }
+sub child { return shift->{child} }
 
 sub descriptors {
     my $self = shift;
@@ -55,11 +50,15 @@ sub got_ready {
     return $self->{backoff}->ready;
 }
 
+sub heir { return shift->{heir} }
+
 sub heir_is {
     my ( $self, $number ) = @_;
     $self->{heir} = $number;
     return;
 }
+
+sub is_ready { return shift->{ready} }
 
 sub late_at {
     my ( $self, $at ) = @_;
@@ -98,6 +97,8 @@ sub not_late {
     return $self->{child} && $self->{child}->unlimited('late');
 }
 
+sub number { return shift->{number} }
+
 # False: the edge does not read
 sub pass {
     my ( $self, $what, $fd ) = @_;
@@ -108,6 +109,8 @@ sub pid {
     my $self = shift;
     return $self->{child} && $self->{child}->pid;
 }
+
+sub program { return shift->{program} }
 
 sub restore {
     my ( $class, $state, $conf, $said, $program ) = @_;
@@ -129,6 +132,8 @@ sub resume {
     return;
 }
 
+sub role { return shift->{role} }
+
 # Takes a process that was started elsewhere
 sub runs {
     my ( $self, $pid, %how ) = @_;
@@ -136,6 +141,8 @@ sub runs {
     $self->{ready} = $how{ready};
     return;
 }
+
+sub settings { return shift->{settings} }
 
 sub signal {
     my ( $self, $signal ) = @_;

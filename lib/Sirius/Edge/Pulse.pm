@@ -66,21 +66,14 @@ sub _ask {
     return syswrite $place->bell, pack 'Q', 1;    # if that would block, it was rung already
 }
 
-sub _look {
-    my ( $self, $place, $passed ) = @_;
-    my ( $pid, $group ) = ( $place->pid, $self->{group} );
-    my $turned = Sirius::Edge::Shared->turned( $group->common, $place->number );
-    my $known  = $self->{known}{$pid};
-    if ( !$known || $known->{turned} != $turned ) {
-        my $late = $known && $known->{said} && $known->{late};
-        $self->_say( note => $place, sprintf 'responds again after %.0f s', $late ) if $late;
-        $group->hangs( $place, 0 )                                                  if $late || !$known;
-        $self->{known}{$pid} = { turned => $turned };
-        return;
-    }
-    return $self->_ask( $place, $known ) if !$known->{asked} || !$passed && !$known->{late};
-    $known->{late} += $passed;
-    return $self->_judge( $place, $known, $passed );
+# Whether that is no slow disk, no lack of CPU and no debugger
+sub _is_hung {
+    my $known = shift;
+    my $state = $known->{state} // '';
+    return 0                                                    if $state eq 't';
+    return $known->{cpu} - ( $known->{cpu_asked} // 0 ) >= KILL if $state eq 'R';
+    return 1                                                    if $known->{late} >= SLOW;
+    return $state !~ /\AD?\z/ && $known->{still} >= KILL;
 }
 
 sub _judge {
@@ -112,6 +105,30 @@ sub _judge {
     return $place->child->signal('KILL');
 }
 
+# After how many seconds that state ends the edge. 0: never
+sub _limit {
+    my $known = shift;
+    my $state = $known->{state} // '';
+    return $state eq 't' ? 0 : $state =~ /\A[ST]\z/ && $known->{still} ? KILL : SLOW;
+}
+
+sub _look {
+    my ( $self, $place, $passed ) = @_;
+    my ( $pid, $group ) = ( $place->pid, $self->{group} );
+    my $turned = Sirius::Edge::Shared->turned( $group->common, $place->number );
+    my $known  = $self->{known}{$pid};
+    if ( !$known || $known->{turned} != $turned ) {
+        my $late = $known && $known->{said} && $known->{late};
+        $self->_say( note => $place, sprintf 'responds again after %.0f s', $late ) if $late;
+        $group->hangs( $place, 0 )                                                  if $late || !$known;
+        $self->{known}{$pid} = { turned => $turned };
+        return;
+    }
+    return $self->_ask( $place, $known ) if !$known->{asked} || !$passed && !$known->{late};
+    $known->{late} += $passed;
+    return $self->_judge( $place, $known, $passed );
+}
+
 # It passes keys to edges that start, and does little else. Its state alone tells nothing, unless it is stopped
 sub _look_at_keeper {
     my ( $self, $child, $passed ) = @_;
@@ -124,23 +141,6 @@ sub _look_at_keeper {
     Sirius::Log->error( sprintf 'keeper %d has not responded for %.0f s and is killed: %s',
         $child->pid, $kept->{late}, Sirius::OS::Proc->stands( $child->pid ) );
     return $child->signal('KILL');
-}
-
-# Whether that is no slow disk, no lack of CPU and no debugger
-sub _is_hung {
-    my $known = shift;
-    my $state = $known->{state} // '';
-    return 0                                                    if $state eq 't';
-    return $known->{cpu} - ( $known->{cpu_asked} // 0 ) >= KILL if $state eq 'R';
-    return 1                                                    if $known->{late} >= SLOW;
-    return $state !~ /\AD?\z/ && $known->{still} >= KILL;
-}
-
-# After how many seconds that state ends the edge. 0: never
-sub _limit {
-    my $known = shift;
-    my $state = $known->{state} // '';
-    return $state eq 't' ? 0 : $state =~ /\A[ST]\z/ && $known->{still} ? KILL : SLOW;
 }
 
 sub _say {

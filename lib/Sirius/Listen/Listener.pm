@@ -123,6 +123,12 @@ sub open_all {
         map { $class->open( $_, $conf->{backlog}, %unix ) } map { $class->named( $_, @from_systemd ) } @specs;
 }
 
+# By the default of the scheme where there is none: SERVER_PORT must not be empty
+sub port {
+    my $self = shift;
+    return $self->{is_unix} && $self->{tls} ? 443 : $self->{port};
+}
+
 # Before the application is loaded: checks whether these addresses can be bound. They are bound, and listen,
 # only once it is loaded
 sub probe {
@@ -137,24 +143,12 @@ sub probe {
     return;
 }
 
-# By the default of the scheme where there is none: SERVER_PORT must not be empty
-sub port {
-    my $self = shift;
-    return $self->{is_unix} && $self->{tls} ? 443 : $self->{port};
-}
-
 sub restore {
     my ( $class, $state ) = @_;
     my $self = $class->adopt( @{$state}{qw(fd given)}, undef, $state->{tls} );
     $self->{own}  = $state->{own};
     $self->{unix} = Sirius::Listen::Unix->restore( $state->{unix}, $self->{fh} ) if $state->{unix};
     return $self;
-}
-
-sub state {
-    my $self = shift;
-    my %kept = map { $_ => $self->{$_} } qw(given own tls);    # own: a TCP socket that was bound here
-    return { %kept, fd => $self->fd, unix => $self->{unix} && $self->{unix}->state };
 }
 
 # At the stop. shutdown, as a helper that the application has forked may hold a copy. Sockets from elsewhere
@@ -170,6 +164,12 @@ sub shut_gate {
     my $self = shift;
     Sirius::Listen::Listener->_shut_gate( fileno $_ ) for $self->bound_tcp;
     return;
+}
+
+sub state {
+    my $self = shift;
+    my %kept = map { $_ => $self->{$_} } qw(given own tls);    # own: a TCP socket that was bound here
+    return { %kept, fd => $self->fd, unix => $self->{unix} && $self->{unix}->state };
 }
 
 sub url {
@@ -210,6 +210,12 @@ sub _bind_unix {
     return;
 }
 
+# RFC 3875 4.1.14: an IPv6 address in SERVER_NAME has brackets
+sub _bracketed {
+    my $host = shift;
+    return $host =~ /:/ ? "[$host]" : $host;
+}
+
 # Host and port as bound, for messages and for the environment
 sub _describe {
     my $self    = shift;
@@ -230,12 +236,6 @@ sub _describe {
     my $name  = $any ? hostname() : defined $given && length $given ? $given : $host;
     @{$self}{qw(host is_unix name port)} = ( _bracketed($host), 0, _bracketed($name), $port );
     return;
-}
-
-# RFC 3875 4.1.14: an IPv6 address in SERVER_NAME has brackets
-sub _bracketed {
-    my $host = shift;
-    return $host =~ /:/ ? "[$host]" : $host;
 }
 
 sub _fail {

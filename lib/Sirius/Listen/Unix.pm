@@ -90,6 +90,11 @@ sub _lock {
     return $fh;
 }
 
+sub _named {
+    my $want = shift;
+    return [ map {"$_ $want->{$_}"} grep { defined $want->{$_} } qw(owner group) ];
+}
+
 sub _open_file {
     my ( $self, $backlog, $want ) = @_;
     my ( $fh, $path ) = @{$self}{qw(fh path)};
@@ -115,11 +120,6 @@ sub _open_file {
     my $error = $@;
     unlink $name;
     die $error;
-}
-
-sub _named {
-    my $want = shift;
-    return [ map {"$_ $want->{$_}"} grep { defined $want->{$_} } qw(owner group) ];
 }
 
 # True if a process that was killed has left the socket behind. Dies if a server listens there, or if it is no

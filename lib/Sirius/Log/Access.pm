@@ -54,14 +54,6 @@ sub for_engine {
     };
 }
 
-# When the edge has the log, workers only know its format
-sub forget {
-    my $self = shift;
-    $self->release;
-    delete @{$self}{qw(fh path)};
-    return;
-}
-
 # The renewed supervisor writes no line, but if it is root and the workers are not, only it can create the new
 # file
 sub for_reopen {
@@ -69,6 +61,14 @@ sub for_reopen {
     local $@;
     my $self = eval { $class->_parse( $conf, @ids ) };
     return $self && defined $self->{path} ? $self : undef;
+}
+
+# When the edge has the log, workers only know its format
+sub forget {
+    my $self = shift;
+    $self->release;
+    delete @{$self}{qw(fh path)};
+    return;
 }
 
 sub kind { return shift->{kind} }
@@ -88,15 +88,6 @@ sub release {
     return $pipe->release;
 }
 
-# In the renewed supervisor of an edge, which passes the file on when an edge starts or the log is reopened
-sub restore {
-    my ( $class, $conf, $fh, @ids ) = @_;
-    local $@;
-    my $self = eval { $class->_parse( $conf, @ids ) } or return;
-    $self->{fh} = $fh;
-    return $self;
-}
-
 sub reopen {
     my ( $self, $say ) = @_;
     return 0 if !defined $self->{path};
@@ -112,6 +103,15 @@ sub reopen {
     if   ($say) { $say->($text) }
     else        { Sirius::Log->error($text) }
     return 0;
+}
+
+# In the renewed supervisor of an edge, which passes the file on when an edge starts or the log is reopened
+sub restore {
+    my ( $class, $conf, $fh, @ids ) = @_;
+    local $@;
+    my $self = eval { $class->_parse( $conf, @ids ) } or return;
+    $self->{fh} = $fh;
+    return $self;
 }
 
 sub _fail {

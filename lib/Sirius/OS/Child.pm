@@ -43,19 +43,19 @@ sub ended {
     return;
 }
 
-# Each child would write what is still in a buffer. Layers may be code of the application
-sub flush {
-    local ( $@, $! );
-    eval { STDOUT->flush; STDERR->flush };
-    return;
-}
-
 # Of the call before, with what may be raised
 sub failure {
     my $error = "$!";
     return $error if $! != EAGAIN;
     my ( $most, $what ) = Sirius::OS::Cpus->tasks;
     return defined $most ? "$error: there may be $most processes and threads ($what)" : $error;
+}
+
+# Each child would write what is still in a buffer. Layers may be code of the application
+sub flush {
+    local ( $@, $! );
+    eval { STDOUT->flush; STDERR->flush };
+    return;
 }
 
 sub fork {

@@ -125,6 +125,14 @@ sub _from_pipe {
     return $whole;
 }
 
+# For reading: then perl does not complain at the end if another has closed the descriptor
+sub _hold {
+    my $fd = shift;
+    return $held{$fd} if $held{$fd};
+    open my $fh, '<&=', $fd or return;    ## no critic (RequireBriefOpen)
+    return $held{$fd} = $fh;
+}
+
 # Returns a text that is short, or when there is no pipe, as it is: then exec reports the error
 sub _in_pipe {
     my $text = shift;
@@ -139,14 +147,6 @@ sub _in_pipe {
     fcntl $read, F_SETFD, 0 or return $text;
     push @lent, $read;
     return 'pipe ' . fileno $read;
-}
-
-# For reading: then perl does not complain at the end if another has closed the descriptor
-sub _hold {
-    my $fd = shift;
-    return $held{$fd} if $held{$fd};
-    open my $fh, '<&=', $fd or return;    ## no critic (RequireBriefOpen)
-    return $held{$fd} = $fh;
 }
 
 1;

@@ -55,15 +55,6 @@ sub state { return { cwd => $cwd, env => {%env}, inc => [@inc], words => [@words
 
 sub words { return @words }
 
-# The words of the command line, with the interpreter's: "perl -Ilib bin/sirius ...". Plack::Util::load_psgi
-# sets $0 for a moment, which overwrites them. Then the program's are in @ARGV, and of the interpreter's only
-# the folders matter
-sub _words {
-    my @all = _cmdline();
-    return @all if grep { $_ eq $0 } @all and @all > @ARGV;
-    return ( map {"-I$_"} grep { !ref } @INC ), $0, @ARGV;
-}
-
 sub _cmdline {
     open my $fh, '<:raw', '/proc/self/cmdline' or return;
     my $line = do { local $/ = undef; readline $fh };
@@ -80,6 +71,15 @@ sub _cwd {
     return $physical if !defined $physical || !defined $logical || $logical !~ m{\A/};
     my ( $here, $there ) = map { join ' ', ( stat $_ )[ 0, 1 ] } $physical, $logical;
     return length $there && $here eq $there ? $logical : $physical;
+}
+
+# The words of the command line, with the interpreter's: "perl -Ilib bin/sirius ...". Plack::Util::load_psgi
+# sets $0 for a moment, which overwrites them. Then the program's are in @ARGV, and of the interpreter's only
+# the folders matter
+sub _words {
+    my @all = _cmdline();
+    return @all if grep { $_ eq $0 } @all and @all > @ARGV;
+    return ( map {"-I$_"} grep { !ref } @INC ), $0, @ARGV;
 }
 
 1;

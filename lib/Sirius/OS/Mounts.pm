@@ -7,12 +7,6 @@ use warnings;
 my $REMOTE
     = qr/\A(?:nfs\d?|cifs|smb\d?|smbfs|9p|afs|ceph|gluster\w*|ncpfs|prl_fs|vboxsf|virtiofs|vmhgfs|fuse[.]\S+|fuse)\z/;
 
-# Fields of a path, "\040" for a blank
-sub _path {
-    my $text = shift;
-    return $text =~ s/\\([0-7]{3})/chr oct $1/ger;
-}
-
 # The type of the file system if it is a remote one
 sub remote {
     my ( $class, $path, $table ) = @_;
@@ -25,6 +19,12 @@ sub remote {
         ( $best, $type ) = ( $at, $rest );
     }
     return $type =~ $REMOTE ? $type : undef;
+}
+
+# Fields of a path, "\040" for a blank
+sub _path {
+    my $text = shift;
+    return $text =~ s/\\([0-7]{3})/chr oct $1/ger;
 }
 
 sub _table {

@@ -69,18 +69,18 @@ sub private {
     return %kib ? 1024 * ( $kib{Private_Clean} + $kib{Private_Dirty} ) : undef;
 }
 
-sub resident {
-    my ( $class, $pid ) = @_;
-    my ( undef, $pages ) = split ' ', _line("$pid/statm");
-    return ( $pages || 0 ) * $PAGE;
-}
-
 # State, seconds of CPU time, and how often it has been off the CPU; nothing if the kernel does not tell
 sub progress {
     my ( $class, $pid ) = @_;
     my @fields   = _stat($pid) or return;
     my $switches = sum0 _text("/proc/$pid/status") =~ /^(?:non)?voluntary_ctxt_switches:\s*(\d+)$/mg;
     return ( $fields[0], ( $fields[11] + $fields[12] ) / $TICKS, $switches );
+}
+
+sub resident {
+    my ( $class, $pid ) = @_;
+    my ( undef, $pages ) = split ' ', _line("$pid/statm");
+    return ( $pages || 0 ) * $PAGE;
 }
 
 # In which state it is and what it does, as far as the kernel tells: "stopped (state T), wait channel do_signal_stop"

@@ -10,11 +10,27 @@ use Sirius::OS::Invocation;
 # What is served: as the command tells it, otherwise guessed from its words
 my $served;
 
+# What ps and top show of this process
+my ( $name, $line );
+
+sub again {
+    Sirius::OS::Title->_show($line) if defined $line;
+    Sirius::OS::Title->_name($name) if defined $name;
+    return;
+}
+
 sub app {
     my ( $class, $conf ) = @_;
     return $conf->{app} if defined $conf->{app};
     $served = _guess()  if !defined $served;
     return $served;
+}
+
+sub become {
+    my ( $class, $title ) = @_;
+    ( $line, $name ) = @$title;
+    $class->again;
+    return;
 }
 
 # While it loads the application, Plack sets $0, and so what ps shows, to its path
@@ -36,21 +52,6 @@ sub load {
 sub serves {
     my ( $class, $app ) = @_;
     $served = basename($app);
-    return;
-}
-
-my ( $name, $line );
-
-sub again {
-    Sirius::OS::Title->_show($line) if defined $line;
-    Sirius::OS::Title->_name($name) if defined $name;
-    return;
-}
-
-sub become {
-    my ( $class, $title ) = @_;
-    ( $line, $name ) = @$title;
-    $class->again;
     return;
 }
 

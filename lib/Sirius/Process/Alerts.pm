@@ -85,12 +85,6 @@ sub new {
     return bless { looked => {}, seen => {}, told => {}, %args }, $class;
 }
 
-# The state that the next program of this process continues with
-sub state {
-    my $self = shift;
-    return { map { $_ => $self->{$_} } @STATE };
-}
-
 # A new version may count what the old one did not
 sub start {
     my $self   = shift;
@@ -101,6 +95,12 @@ sub start {
     }
     $self->begin if $board->watched;
     return;
+}
+
+# The state that the next program of this process continues with
+sub state {
+    my $self = shift;
+    return { map { $_ => $self->{$_} } @STATE };
 }
 
 # What happened during the stop is reported in any case
@@ -202,6 +202,26 @@ sub _no_room {
     return '--max-temp-file-size (' . $self->_value('max_temp_file_size') . ") is reached, or $full";
 }
 
+sub _over {
+    my $self    = shift;
+    my $counts  = $self->{board}->troubles;
+    my @before  = @{ delete $self->{waited} };
+    my @after   = @{ $self->_waited($counts) };
+    my $longest = $self->{board}->longest_wait;
+    my $refused = $after[1] - $before[1];
+    my $served  = $after[0] - $before[0];
+    $longest = $self->{conf}->{queue_timeout} if $after[2] > $before[2];
+    Sirius::Log->note(
+        sprintf 'overload ended after %.0f s: %s delayed, the longest wait was %.1f s; %s answered with 503',
+        $self->{busy_at} + LOOK - $self->{busy_since},
+        _many( $served, 'request' ),
+        $longest,
+        _many( $refused, 'request' )
+    );
+    delete @{$self}{qw(overload busy_since)};
+    return;
+}
+
 # True while requests wait and no worker is free
 sub _overload {
     my ( $self, $counts ) = @_;
@@ -233,24 +253,9 @@ sub _overload {
     return 1;
 }
 
-sub _over {
-    my $self    = shift;
-    my $counts  = $self->{board}->troubles;
-    my @before  = @{ delete $self->{waited} };
-    my @after   = @{ $self->_waited($counts) };
-    my $longest = $self->{board}->longest_wait;
-    my $refused = $after[1] - $before[1];
-    my $served  = $after[0] - $before[0];
-    $longest = $self->{conf}->{queue_timeout} if $after[2] > $before[2];
-    Sirius::Log->note(
-        sprintf 'overload ended after %.0f s: %s delayed, the longest wait was %.1f s; %s answered with 503',
-        $self->{busy_at} + LOOK - $self->{busy_since},
-        _many( $served, 'request' ),
-        $longest,
-        _many( $refused, 'request' )
-    );
-    delete @{$self}{qw(overload busy_since)};
-    return;
+sub _reset {
+    my ( $self, $number ) = @_;
+    return _many( $number, 'connection' ) . ' closed before a response was complete because memory ran out';
 }
 
 # Rests until a worker wakes it, or the counts of a period can be reported
@@ -265,11 +270,6 @@ sub _rest {
     my $after = $self->{board}->troubles;
     $self->begin if $self->{board}->waiting || grep { $after->{$_}[0] != $counts->{$_}[0] } keys %$counts;
     return;
-}
-
-sub _reset {
-    my ( $self, $number ) = @_;
-    return _many( $number, 'connection' ) . ' closed before a response was complete because memory ran out';
 }
 
 sub _slowest {
@@ -328,14 +328,6 @@ sub _value {
     return $type eq 'bytes' ? Sirius::Config::Usage->bytes($value) : $type eq 'seconds' ? "$value s" : $value;
 }
 
-sub _worker {
-    my ( $self, $number, $error ) = @_;
-    return
-          "an edge cannot take a new worker, and requests may wait for it: $error: "
-        . _many( $number, 'attempt' )
-        . ' in vain';
-}
-
 # Requests that waited and were served, requests that were refused, and those of them that reached their time
 # limit
 sub _waited {
@@ -344,6 +336,14 @@ sub _waited {
     my ($short) = map { $_->[1] } grep { $_->[0] >= WAITED } @{ $queue->{buckets} };
     my ( $full, $late ) = map { $counts->{$_}[0] } qw(queue queue-timeout);
     return [ $queue->{count} - $short, $full + $late, $late ];
+}
+
+sub _worker {
+    my ( $self, $number, $error ) = @_;
+    return
+          "an edge cannot take a new worker, and requests may wait for it: $error: "
+        . _many( $number, 'attempt' )
+        . ' in vain';
 }
 
 1;

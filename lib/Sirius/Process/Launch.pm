@@ -122,25 +122,6 @@ sub take {
     );
 }
 
-# What the file of --config sets otherwise than at the start, and only a start can change
-sub _unchanged {
-    my ( $class, $were, $conf ) = @_;
-    my $are = Sirius::Config::Settings->fixed($conf);
-    return map { [ '--' . tr/_/-/r, $were->{$_}, $are->{$_} ] }
-        grep { defined $were->{$_} && $were->{$_} ne $are->{$_} } sort keys %$are;
-}
-
-# Workers of another user could not use what the edges have opened, and without the option they would be root's
-sub _keep_user {
-    my ( $class, $were, $args ) = @_;
-    return if grep { !defined $were->{$_} } qw(group user);    # it was another version that started this one
-    my $conf = $args->{conf};
-    return if !grep { $were->{$_} ne ( $conf->{$_} // q() ) } qw(group user);
-    $conf->{$_} = length $were->{$_} ? $were->{$_} : undef for qw(group user);
-    $args->{privileges} = Sirius::Service::Privileges->new($conf);
-    return;
-}
-
 sub _become {
     my ( $self, $handles, %plain ) = @_;
     $self->{loop}->hand_over( {} );
@@ -166,6 +147,25 @@ sub _become {
         @descriptors
     );
     return Sirius::OS::Invocation->run( VARIABLE() => $text );
+}
+
+# Workers of another user could not use what the edges have opened, and without the option they would be root's
+sub _keep_user {
+    my ( $class, $were, $args ) = @_;
+    return if grep { !defined $were->{$_} } qw(group user);    # it was another version that started this one
+    my $conf = $args->{conf};
+    return if !grep { $were->{$_} ne ( $conf->{$_} // q() ) } qw(group user);
+    $conf->{$_} = length $were->{$_} ? $were->{$_} : undef for qw(group user);
+    $args->{privileges} = Sirius::Service::Privileges->new($conf);
+    return;
+}
+
+# What the file of --config sets otherwise than at the start, and only a start can change
+sub _unchanged {
+    my ( $class, $were, $conf ) = @_;
+    my $are = Sirius::Config::Settings->fixed($conf);
+    return map { [ '--' . tr/_/-/r, $were->{$_}, $are->{$_} ] }
+        grep { defined $were->{$_} && $were->{$_} ne $are->{$_} } sort keys %$are;
 }
 
 1;

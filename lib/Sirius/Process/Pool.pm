@@ -221,6 +221,18 @@ sub _bury {
     return;
 }
 
+# When the supervisor has ended, for whatever reason, the server has to end
+sub _check_alive {
+    my $self = shift;
+    return if $self->{orphaned} || !_ended( $self->{lifeline} );
+    $self->{orphaned} = 1;
+    $self->{loop}->unwatch( $self->{lifeline} );
+    Sirius::Log->error( "the supervisor (PID $self->{supervisor_pid}) is gone: "
+            . 'finishing the requests, then stopping; start the server again' )
+        if $self->_tells;
+    return $self->_stop('TERM');
+}
+
 # Fewer are free while many workers retire slowly; the next one that ends brings us back here
 sub _claim {
     my ( $self, $number ) = @_;
@@ -234,16 +246,32 @@ sub _claim {
     return @rows;
 }
 
-# When the supervisor has ended, for whatever reason, the server has to end
-sub _check_alive {
+# What this process cannot do without: which files its descriptors are. The application may have closed one, and have another there
+sub _descriptors {
+    my $self    = shift;
+    my @handles = map { fileno $_ } @{$self}{qw(lifeline news report)};
+    my @numbers = ( @handles, $self->_sockets, $self->{scoreboard}->descriptor );
+    return join q( ), map { join q(:), $_, ( POSIX::fstat($_) )[ 0, 1 ] } @numbers;
+}
+
+# Whether the other end of a pipe that nobody writes to was closed
+sub _ended {
+    my $fh = shift;
+    vec( my $read = '', fileno $fh, 1 ) = 1;
+    return select $read, undef, undef, 0;
+}
+
+# When the whole server stops, the edge still has requests, and ends the workers when it is done with them
+sub _ends_with_edge {
     my $self = shift;
-    return if $self->{orphaned} || !_ended( $self->{lifeline} );
-    $self->{orphaned} = 1;
-    $self->{loop}->unwatch( $self->{lifeline} );
-    Sirius::Log->error( "the supervisor (PID $self->{supervisor_pid}) is gone: "
-            . 'finishing the requests, then stopping; start the server again' )
-        if $self->_tells;
-    return $self->_stop('TERM');
+    return $self->{orphaned} || $self->{scoreboard}->stopped;
+}
+
+# Whether workers may be forked directly one after the other
+sub _forks_together {
+    my $self = shift;
+    my $conf = $self->{conf};
+    return $self->{up} && !$self->{backoff}->failing && !$conf->{before_fork} && !$conf->{spawn_interval};
 }
 
 # Reads what workers and their edges report: "PID WHAT WHY"
@@ -296,22 +324,31 @@ sub _heed {
     return;
 }
 
+# What an application opens gets the lowest number that is free: one that closes all descriptors, and then opens files, must not find our
+# reports in them
+sub _high {
+    my $handle = shift;
+    my $number = fcntl $handle, F_DUPFD, HIGH;
+    return $handle if !$number || !open my $high, '>&=', 0 + $number;
+    return $high;
+}
+
 # Whether it has a request, in whatever state it is
 sub _is_busy {
     my ( $self, $worker ) = @_;
     return 0 < $self->{scoreboard}->row( $worker->row )->{began};
 }
 
-# Whether nobody has told it to end: the edge does so when it has answered all requests
-sub _is_waiting {
-    my ( $self, $worker ) = @_;
-    return $self->{serving} && $worker->is_ready && !$worker->is_retiring && !$worker->done;
-}
-
 # Whether those who asked for a reload still hear what the log says
 sub _is_listened_to {
     my $self = shift;
     return $self->{reload} && !$self->{complete};
+}
+
+# Whether nobody has told it to end: the edge does so when it has answered all requests
+sub _is_waiting {
+    my ( $self, $worker ) = @_;
+    return $self->{serving} && $worker->is_ready && !$worker->is_retiring && !$worker->done;
 }
 
 sub _kill_late {
@@ -327,6 +364,13 @@ sub _kill_late {
     return;
 }
 
+# With --daemonize, the operator's command ends here
+sub _leave_terminal {
+    my $self = shift;
+    $self->{daemon}->detach if $self->{daemon};
+    return;
+}
+
 # Runs code of the application. Before any worker serves, this process ends with the supervisor; later it has to end the workers
 sub _lend {
     my ( $self, $code ) = @_;
@@ -336,22 +380,45 @@ sub _lend {
     return $error;
 }
 
-# How many workers there should be. The operator may change it (TTIN, TTOU); it is in the scoreboard
-sub _number { return shift->{scoreboard}->workers }
-
-# Whether the kernel has killed for lack of memory since the last check
-sub _out_of_memory {
-    my $self   = shift;
-    my $before = $self->{oom_kills};
-    $self->{oom_kills} = Sirius::OS::Proc->oom_kills;
-    return $self->{oom_kills} > $before;
+# Edges that were killed together with the supervisor end no workers
+sub _let_go {
+    my $self  = shift;
+    my $board = $self->{scoreboard};
+    my @pids  = grep { $_ > 0 } map { $board->edge_row($_)->{pid} } 0 .. $board->edges - 1;
+    return if !Sirius::OS::Proc->mounted || grep { defined Sirius::OS::Proc->born($_) } @pids;
+    @{$self}{qw(owed serving)} = ( 0, 0 );
+    Sirius::Edge::Shared->over( fileno $self->{sleepers} );
+    return;
 }
 
-# With --daemonize, the operator's command ends here
-sub _leave_terminal {
+# Logged, as whoever has stopped the process may have forgotten it. The edge watches over its request
+sub _look_for_stopped {
     my $self = shift;
-    $self->{daemon}->detach if $self->{daemon};
+    while ( my ( $pid, $signal ) = Sirius::OS::Child->stopped ) {
+        next if !$self->{workers}{$pid};
+        if ($signal) {
+            my $name = Sirius::OS::ExitStatus->signal($signal);
+            Sirius::Log->warn(
+                "worker $pid was stopped by SIG$name: "
+                    . (
+                    $self->_is_busy( $self->{workers}{$pid} )
+                    ? 'its request waits for SIGCONT'
+                    : 'it has no request, and takes none before SIGCONT'
+                    )
+            );
+        } else {
+            Sirius::Log->note("worker $pid continues (SIGCONT)");
+        }
+    }
     return;
+}
+
+# One that retires is replaced at once: its slow clients may keep it for long
+sub _missing {
+    my $self = shift;
+    return $self->{owed} if $self->{stopping};
+    my $missing = $self->_number - $self->_active;
+    return $missing > 0 ? $missing : 0;
 }
 
 # Before the fork, as a worker shares only what it does not write
@@ -378,13 +445,20 @@ sub _new_worker {
     return $worker;
 }
 
-# What an application opens gets the lowest number that is free: one that closes all descriptors, and then opens files, must not find our
-# reports in them
-sub _high {
-    my $handle = shift;
-    my $number = fcntl $handle, F_DUPFD, HIGH;
-    return $handle if !$number || !open my $high, '>&=', 0 + $number;
-    return $high;
+sub _nobody_stops_the_edges {
+    my $self = shift;
+    return $self->{orphaned} && $self->{serving};
+}
+
+# How many workers there should be. The operator may change it (TTIN, TTOU); it is in the scoreboard
+sub _number { return shift->{scoreboard}->workers }
+
+# Whether the kernel has killed for lack of memory since the last check
+sub _out_of_memory {
+    my $self   = shift;
+    my $before = $self->{oom_kills};
+    $self->{oom_kills} = Sirius::OS::Proc->oom_kills;
+    return $self->{oom_kills} > $before;
 }
 
 sub _pipe {
@@ -422,12 +496,6 @@ sub _run_hook {
     return;
 }
 
-sub _signal {
-    my ( $self, $signal ) = @_;
-    $_->signal($signal) for values %{ $self->{workers} };
-    return;
-}
-
 # A line of the log for those who asked for the reload
 sub _said { return $JSON->encode( substr shift, 0, SAID ) }
 
@@ -450,6 +518,18 @@ sub _schedule {
         return 'it never became ready: this generation gives up';
     }
     return ( $worker->is_ready ? '' : 'it never became ready; ' ) . sprintf 'next attempt in %g s', $delay;
+}
+
+sub _signal {
+    my ( $self, $signal ) = @_;
+    $_->signal($signal) for values %{ $self->{workers} };
+    return;
+}
+
+sub _sockets {
+    my $self = shift;
+    my @own  = map { fileno $_ } @{$self}{qw(sleepers supervisor)};
+    return @own, grep {defined} $self->{audience};
 }
 
 # One worker for each of these rows
@@ -509,19 +589,6 @@ sub _spawn_due {
     return;
 }
 
-# Whether workers may be forked directly one after the other
-sub _forks_together {
-    my $self = shift;
-    my $conf = $self->{conf};
-    return $self->{up} && !$self->{backoff}->failing && !$conf->{before_fork} && !$conf->{spawn_interval};
-}
-
-# An idle server stops so quickly that its workers may end before the TERM to this process has arrived
-sub _stop_is_near {
-    my $self = shift;
-    return !$self->{stopping} && $self->{scoreboard}->stopped;
-}
-
 sub _stop {
     my ( $self, $signal ) = @_;
     my $grace = $signal eq 'TERM' ? $self->{conf}{graceful_timeout} : FAST_STOP;
@@ -542,26 +609,10 @@ sub _stop {
     return $self->_signal($signal);
 }
 
-# Logged, as whoever has stopped the process may have forgotten it. The edge watches over its request
-sub _look_for_stopped {
+# An idle server stops so quickly that its workers may end before the TERM to this process has arrived
+sub _stop_is_near {
     my $self = shift;
-    while ( my ( $pid, $signal ) = Sirius::OS::Child->stopped ) {
-        next if !$self->{workers}{$pid};
-        if ($signal) {
-            my $name = Sirius::OS::ExitStatus->signal($signal);
-            Sirius::Log->warn(
-                "worker $pid was stopped by SIG$name: "
-                    . (
-                    $self->_is_busy( $self->{workers}{$pid} )
-                    ? 'its request waits for SIGCONT'
-                    : 'it has no request, and takes none before SIGCONT'
-                    )
-            );
-        } else {
-            Sirius::Log->note("worker $pid continues (SIGCONT)");
-        }
-    }
-    return;
+    return !$self->{stopping} && $self->{scoreboard}->stopped;
 }
 
 sub _supervise {
@@ -580,41 +631,6 @@ sub _supervise {
         $self->_relieve;
     }
     return;
-}
-
-# Whether the other end of a pipe that nobody writes to was closed
-sub _ended {
-    my $fh = shift;
-    vec( my $read = '', fileno $fh, 1 ) = 1;
-    return select $read, undef, undef, 0;
-}
-
-# When the whole server stops, the edge still has requests, and ends the workers when it is done with them
-sub _ends_with_edge {
-    my $self = shift;
-    return $self->{orphaned} || $self->{scoreboard}->stopped;
-}
-
-# Edges that were killed together with the supervisor end no workers
-sub _let_go {
-    my $self  = shift;
-    my $board = $self->{scoreboard};
-    my @pids  = grep { $_ > 0 } map { $board->edge_row($_)->{pid} } 0 .. $board->edges - 1;
-    return if !Sirius::OS::Proc->mounted || grep { defined Sirius::OS::Proc->born($_) } @pids;
-    @{$self}{qw(owed serving)} = ( 0, 0 );
-    Sirius::Edge::Shared->over( fileno $self->{sleepers} );
-    return;
-}
-
-sub _nobody_stops_the_edges {
-    my $self = shift;
-    return $self->{orphaned} && $self->{serving};
-}
-
-sub _worker_ended {
-    my ( $self, $child, $status ) = @_;
-    $self->_hear;
-    return $self->_bury( delete $self->{workers}{ $child->pid }, $status );
 }
 
 # Called in a worker. The line is shorter than PIPE_BUF, so it never mixes with another's
@@ -637,20 +653,6 @@ sub _tells {
     my $board = $self->{scoreboard};
     return 1 if $self->{stopping} ? $board->stopped : $self->{complete};
     return !grep { $_ && $_ != $self->{number} } map { $board->row($_)->{generation} } $board->occupied;
-}
-
-# What this process cannot do without: which files its descriptors are. The application may have closed one, and have another there
-sub _descriptors {
-    my $self    = shift;
-    my @handles = map { fileno $_ } @{$self}{qw(lifeline news report)};
-    my @numbers = ( @handles, $self->_sockets, $self->{scoreboard}->descriptor );
-    return join q( ), map { join q(:), $_, ( POSIX::fstat($_) )[ 0, 1 ] } @numbers;
-}
-
-sub _sockets {
-    my $self = shift;
-    my @own  = map { fileno $_ } @{$self}{qw(sleepers supervisor)};
-    return @own, grep {defined} $self->{audience};
 }
 
 # While it is unknown whether workers can start at all, one is tried at a time
@@ -694,12 +696,10 @@ sub _warm_up {
     return;
 }
 
-# One that retires is replaced at once: its slow clients may keep it for long
-sub _missing {
-    my $self = shift;
-    return $self->{owed} if $self->{stopping};
-    my $missing = $self->_number - $self->_active;
-    return $missing > 0 ? $missing : 0;
+sub _worker_ended {
+    my ( $self, $child, $status ) = @_;
+    $self->_hear;
+    return $self->_bury( delete $self->{workers}{ $child->pid }, $status );
 }
 
 1;

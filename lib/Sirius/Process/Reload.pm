@@ -423,6 +423,18 @@ sub _hung_at {
     return $hook->{at} + $limit;
 }
 
+sub _kill_late_orphans {
+    my $self  = shift;
+    my $limit = $self->{late_orphans};
+    my @late  = grep { $limit->{$_} <= now() } keys %$limit or return;
+    delete @{$limit}{@late};
+    my %is = map { $_ => 1 } $self->orphans;
+    @late = sort { $a <=> $b } grep { $is{$_} } @late or return;    # others have ended
+    Sirius::Log->warn("workers of a generation that has ended did not finish in time and were killed: @late");
+    kill KILL => @late;
+    return;
+}
+
 # When a reload reaches its limit
 sub _late_at {
     my ( $self, $generation ) = @_;
@@ -435,6 +447,13 @@ sub _late_at {
 }
 
 sub _limit { return shift->{conf}{load_timeout} }
+
+sub _limit_orphans {
+    my ( $self, $until ) = @_;
+    my $limit = $self->{late_orphans};
+    $limit->{$_} = min grep {defined} $limit->{$_}, $until for $self->orphans;
+    return;
+}
 
 sub _look_for_hung {
     my ( $self, $generation ) = @_;
@@ -469,25 +488,6 @@ sub _not_reloaded {
     return;
 }
 
-sub _kill_late_orphans {
-    my $self  = shift;
-    my $limit = $self->{late_orphans};
-    my @late  = grep { $limit->{$_} <= now() } keys %$limit or return;
-    delete @{$limit}{@late};
-    my %is = map { $_ => 1 } $self->orphans;
-    @late = sort { $a <=> $b } grep { $is{$_} } @late or return;    # others have ended
-    Sirius::Log->warn("workers of a generation that has ended did not finish in time and were killed: @late");
-    kill KILL => @late;
-    return;
-}
-
-sub _limit_orphans {
-    my ( $self, $until ) = @_;
-    my $limit = $self->{late_orphans};
-    $limit->{$_} = min grep {defined} $limit->{$_}, $until for $self->orphans;
-    return;
-}
-
 # Applies the number of workers that the program of a reload was given. Only if it has changed since the last
 # time: the operator may have set another number meanwhile
 sub _number {
@@ -507,6 +507,21 @@ sub _number {
 sub _other {
     my ( $self, $generation ) = @_;
     return scalar grep { $_ != $generation && !$_->is_draining && $_->is_up } $self->all;
+}
+
+# Those that descend from the supervisor. Not this process itself
+sub _ours {
+    my ( $self, @pids ) = @_;
+    my %above = map { $_ => 1 } $$, map { $_->pid } $self->all;
+    my @found;
+    for my $pid (@pids) {
+        my $at = $pid;
+        for ( 1 .. DEPTH ) {
+            last if $at <= 1 || $above{ $at = Sirius::OS::Proc->parent($at) };
+        }
+        push @found, $pid if $above{$at} && $pid != $$;
+    }
+    return @found;
 }
 
 # What the admin port shows of reloads. The output of a generation is cut so that everything fits
@@ -536,16 +551,6 @@ sub _publish {
     return;
 }
 
-# Records the outcome of a reload. Without a generation, it could not even begin
-sub _remember {
-    my ( $self, $result, $generation ) = @_;
-    my $seconds = $generation ? $generation->age : 0;
-    $self->{last_reload} = { %$result, at => time, seconds => sprintf( '%.3f', $seconds ) + 0 };
-    $self->{reloads} ||= { ok => 0, failed => 0 };
-    $self->{reloads}{ $result->{ok} ? 'ok' : 'failed' }++;
-    return $self->_publish;
-}
-
 # The end of a reload, successful or not; starts the next one if it was requested meanwhile
 sub _reloaded {
     my ( $self, $generation, $result ) = @_;
@@ -559,24 +564,19 @@ sub _reloaded {
     return $self->_settle;
 }
 
+# Records the outcome of a reload. Without a generation, it could not even begin
+sub _remember {
+    my ( $self, $result, $generation ) = @_;
+    my $seconds = $generation ? $generation->age : 0;
+    $self->{last_reload} = { %$result, at => time, seconds => sprintf( '%.3f', $seconds ) + 0 };
+    $self->{reloads} ||= { ok => 0, failed => 0 };
+    $self->{reloads}{ $result->{ok} ? 'ok' : 'failed' }++;
+    return $self->_publish;
+}
+
 # Whoever asked for the reload may have meant those: they are read, whatever has become of the application
 sub _renew_certificates {
     return shift->{edge}->renew_certificates;
-}
-
-# Those that descend from the supervisor. Not this process itself
-sub _ours {
-    my ( $self, @pids ) = @_;
-    my %above = map { $_ => 1 } $$, map { $_->pid } $self->all;
-    my @found;
-    for my $pid (@pids) {
-        my $at = $pid;
-        for ( 1 .. DEPTH ) {
-            last if $at <= 1 || $above{ $at = Sirius::OS::Proc->parent($at) };
-        }
-        push @found, $pid if $above{$at} && $pid != $$;
-    }
-    return @found;
 }
 
 # When the running reload gives way to a newer one: if it takes twice as long as the last, it may hang. Not

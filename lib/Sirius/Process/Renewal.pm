@@ -90,6 +90,15 @@ sub take {
     );
 }
 
+sub tried {
+    my ( $class, $layout ) = @_;
+    require Sirius::Admin::App;    # what a child of the supervisor will need
+    my $ours = Sirius::Scoreboard->layout;
+    return 1 if $layout eq $ours;
+    die
+        "sirius: the scoreboard of this server has layout $layout, and the installed version of Sirius layout $ours; restart the server\n";
+}
+
 # Starts a child that finds out whether the installed code can be loaded
 sub try {
     my ( $class, $program, $loop ) = @_;
@@ -102,15 +111,6 @@ sub try {
         Sirius::Log->pass("sirius: $@");
     };
     return Sirius::OS::Child->fork($code);
-}
-
-sub tried {
-    my ( $class, $layout ) = @_;
-    require Sirius::Admin::App;    # what a child of the supervisor will need
-    my $ours = Sirius::Scoreboard->layout;
-    return 1 if $layout eq $ours;
-    die
-        "sirius: the scoreboard of this server has layout $layout, and the installed version of Sirius layout $ours; restart the server\n";
 }
 
 # Without code and lists, which only generations and the start need; with the name of the application

@@ -73,6 +73,16 @@ sub run {
     return;
 }
 
+sub _edge_ended {
+    my $self = shift;
+    my $pid  = $self->{edge}->pid;
+    waitpid $pid, 1;    # WNOHANG; if this process is PID 1, it has adopted the edge
+    return if $self->{supervisor}->has_stop_begun;
+    Sirius::Log->error("edge $pid exited; its connections were closed; starting another");
+    $self->_start_edge;
+    return $self->_watch;
+}
+
 sub _handlers {
     my $self     = shift;
     my $worker   = $self->{worker};
@@ -131,16 +141,6 @@ sub _hurry {
     return;
 }
 
-sub _edge_ended {
-    my $self = shift;
-    my $pid  = $self->{edge}->pid;
-    waitpid $pid, 1;      # WNOHANG; if this process is PID 1, it has adopted the edge
-    return if $self->{supervisor}->has_stop_begun;
-    Sirius::Log->error("edge $pid exited; its connections were closed; starting another");
-    $self->_start_edge;
-    return $self->_watch;
-}
-
 sub _over { my $self = shift; return $self->{supervisor}->has_stop_begun && $self->{edge}->gone }
 
 # Starts the edge when it is first needed
@@ -163,6 +163,14 @@ sub _start_edge {
     }
     $self->{backoff}->ready;
     return $self->_stop_edge;
+}
+
+# One that is just starting has no PID here yet: it is told when it has
+sub _stop_edge {
+    my ( $self, $signal ) = @_;
+    $self->{untold} = $signal if defined $signal;
+    delete $self->{untold} if defined $self->{untold} && $self->{edge}->signal( $self->{untold} );
+    return;
 }
 
 # What the edge has counted since the last line about it is told when its time has come, CRLs that have expired are, and what the server
@@ -206,14 +214,6 @@ sub _warm_up {
         listener => $self->{listeners}[0],
     )->run;
     return Sirius::Log->fail('the warm-up has failed (--warm-up-required): the server cannot start');
-}
-
-# One that is just starting has no PID here yet: it is told when it has
-sub _stop_edge {
-    my ( $self, $signal ) = @_;
-    $self->{untold} = $signal if defined $signal;
-    delete $self->{untold} if defined $self->{untold} && $self->{edge}->signal( $self->{untold} );
-    return;
 }
 
 # Whether there will be something to do, if only a CRL that may expire: looks now and then

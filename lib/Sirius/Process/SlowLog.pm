@@ -29,6 +29,12 @@ sub without {
     return;
 }
 
+sub _is_at {
+    my ( $self, $worker, $ready_at ) = @_;
+    my $row = $self->{board}->row( $worker->row );
+    return $row->{pid} == $worker->pid && $row->{began} && abs( $row->{began} - $ready_at ) < 1e-6;
+}
+
 # The worker goes on meanwhile: before and after, it is asked whether it is still at that request
 sub _look {
     my ( $self, $worker, $ready_at ) = @_;
@@ -41,12 +47,6 @@ sub _look {
     return "no stack: $error" . ( $error == EPERM ? ' (see kernel.yama.ptrace_scope)' : '' ) if !$frames;
     return 'it runs no code of the application'                                              if !@$frames;
     return ( defined $call ? "it is $call:" : 'its stack:' ), @$frames;
-}
-
-sub _is_at {
-    my ( $self, $worker, $ready_at ) = @_;
-    my $row = $self->{board}->row( $worker->row );
-    return $row->{pid} == $worker->pid && $row->{began} && abs( $row->{began} - $ready_at ) < 1e-6;
 }
 
 1;

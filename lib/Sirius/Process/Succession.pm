@@ -60,6 +60,13 @@ sub open {
 
 sub waits { return @{ shift->{waiting} } ? 1 : 0 }
 
+sub _address_holder {
+    my $address = Sirius::Config::Address->parse(shift);
+    return Sirius::OS::SocketOwner->tcp( $address->{port} )  if $address->{port};
+    return Sirius::OS::SocketOwner->path( $address->{path} ) if defined $address->{path};
+    return;
+}
+
 # Who has each address, or the file, of an option
 sub _holders {
     my ( $self, $name ) = @_;
@@ -71,13 +78,6 @@ sub _holders {
     );
     return grep {defined}
         map { scalar $find{$name}->($_) } ref $given eq 'ARRAY' ? @$given : grep { defined && length } $given;
-}
-
-sub _address_holder {
-    my $address = Sirius::Config::Address->parse(shift);
-    return Sirius::OS::SocketOwner->tcp( $address->{port} )  if $address->{port};
-    return Sirius::OS::SocketOwner->path( $address->{path} ) if defined $address->{path};
-    return;
 }
 
 sub _pid_holder {

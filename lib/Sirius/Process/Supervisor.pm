@@ -86,22 +86,6 @@ sub ending {
     return $self->{stopping} && !$self->{delay}->lasts;
 }
 
-# In the child that becomes the first generation: keeps what that needs, and gives up the rest
-sub _forked {
-    my $self = shift;
-    $self->{theirs}->restore;
-    $self->{admin}->close;
-    $self->{log_pipe}->release if $self->{log_pipe};
-    delete @{$self}{qw(control lifeline_writer)};
-    $self->{access_log}->forget if delete $self->{edge} && $self->{access_log};
-    $self->{pid_file}->release  if $self->{pid_file};
-    $_->forget for @{ $self->{listeners} };     # the edges accept
-    $_->forked for @{$self}{qw(loop reaper)};
-    return
-        map { $_ => $self->{$_} }
-        qw(access_log app builder conf daemon lifeline listeners loop privileges scoreboard sleepers);
-}
-
 sub has_stop_begun { return shift->{stop_began} }
 
 sub is_announced { return shift->{announced} }
@@ -140,15 +124,6 @@ sub quit {
     exit 0;
 }
 
-# After a reload: its program was given these settings for the edges
-sub renew_edges {
-    my ( $self, $said ) = @_;
-    my $edge = $self->{edge} or return;
-    $self->_reopen_access_log;
-    $edge->renew($said) if $said;
-    return;
-}
-
 # A reload has completed: its --wait ends when the generations before it have ended too
 sub reloaded {
     my ( $self, $result, @replies ) = @_;
@@ -156,12 +131,12 @@ sub reloaded {
     return;
 }
 
-# If an edge writes it: the edge outlives generations
-sub _reopen_access_log {
-    my ( $self, @say ) = @_;
-    my $log = $self->{access_log};
-    return                            if !$log || !$log->reopen(@say);
-    $self->{edge}->log_to( $log->fd ) if $self->{edge} && $log->fh;
+# After a reload: its program was given these settings for the edges
+sub renew_edges {
+    my ( $self, $said ) = @_;
+    my $edge = $self->{edge} or return;
+    $self->_reopen_access_log;
+    $edge->renew($said) if $said;
     return;
 }
 
@@ -284,6 +259,12 @@ sub take_over {
     return;
 }
 
+# In the program that finds out whether this one can be loaded
+sub tried {
+    my ( $class, @args ) = @_;
+    return Sirius::Process::Renewal->tried(@args);
+}
+
 # Logs once that processes could not reopen a log
 sub unopened {
     my ( $self, $text ) = @_;
@@ -291,37 +272,8 @@ sub unopened {
     return;
 }
 
-# In the program that finds out whether this one can be loaded
-sub tried {
-    my ( $class, @args ) = @_;
-    return Sirius::Process::Renewal->tried(@args);
-}
-
 # As many as there are rows for, with those before and after a reload at the same time
 sub workers_most { return int shift->{scoreboard}->rows / 4 }
-
-sub _run_many {
-    my $self = shift;
-    Sirius::OS::Limits->descriptors;    # the scoreboard needs one for each row
-    Sirius::OS::Reaper->adopt;
-    $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots, 2 * $self->{conf}{edges} );
-    $self->{scoreboard}->workers( $self->{conf}{workers} );
-
-    @{$self}{qw(lifeline lifeline_writer)} = _pipe();
-    $self->_make_alerts;
-    $self->{edge} = Sirius::Edge::Group->new( $self->{scoreboard}->rows,
-        $self->_edge_parts, number => $self->{conf}{edges} );
-    $self->{sleepers} = $self->{edge}->workers;
-    my $path = $self->{conf}{control};
-    $self->{control} = $self->{succession}->open( control => sub { Sirius::Control::Server->new($path) } )
-        if defined $path && length $path;
-    $self->{loop} = Sirius::OS::Loop->new( Sirius::Process::Pool->signals );
-    $self->_equip;
-    $self->_start_admin;
-    $self->{edge}->start;
-    $self->{reload}->begin;
-    return $self->serve;
-}
 
 sub _call_ready {
     my ( $ready, %about ) = @_;
@@ -363,17 +315,6 @@ sub _edges {
     return grep {defined} $self->{edge}, $self->{admin}->edge;
 }
 
-# With --workers 0: the application has called exit, which ends the whole server
-sub _exited {
-    my ( $self, $status ) = @_;
-    my $why = Sirius::OS::ExitStatus->exiting($status);
-    Sirius::Worker->give_up( $why =~ s/ \(.*//r );
-    $self->{systemd}->notify('STOPPING=1');
-    Sirius::Log->error("stopped: $why");
-    $self->_clean_up;
-    return;
-}
-
 # Makes the objects that work for it. %state: what the program before this one knew of its generations
 sub _equip {
     my ( $self, %state ) = @_;
@@ -406,6 +347,33 @@ sub _equip {
     return;
 }
 
+# With --workers 0: the application has called exit, which ends the whole server
+sub _exited {
+    my ( $self, $status ) = @_;
+    my $why = Sirius::OS::ExitStatus->exiting($status);
+    Sirius::Worker->give_up( $why =~ s/ \(.*//r );
+    $self->{systemd}->notify('STOPPING=1');
+    Sirius::Log->error("stopped: $why");
+    $self->_clean_up;
+    return;
+}
+
+# In the child that becomes the first generation: keeps what that needs, and gives up the rest
+sub _forked {
+    my $self = shift;
+    $self->{theirs}->restore;
+    $self->{admin}->close;
+    $self->{log_pipe}->release if $self->{log_pipe};
+    delete @{$self}{qw(control lifeline_writer)};
+    $self->{access_log}->forget if delete $self->{edge} && $self->{access_log};
+    $self->{pid_file}->release  if $self->{pid_file};
+    $_->forget for @{ $self->{listeners} };     # the edges accept
+    $_->forked for @{$self}{qw(loop reaper)};
+    return
+        map { $_ => $self->{$_} }
+        qw(access_log app builder conf daemon lifeline listeners loop privileges scoreboard sleepers);
+}
+
 sub _heed {
     my ( $self, $signal ) = @_;
     my $who = $self->{loop} && "$signal " . $self->{loop}->from($signal);
@@ -424,15 +392,20 @@ sub _heed {
     return $self->set_workers( $self->{scoreboard}->workers + $step, $who );
 }
 
-# Whether nothing is under way that a new program would have to know
-sub _quiet {
+# Nobody is left to answer the edge's requests: no worker had started when the stop came, or all had to be
+# killed
+sub _leave_edge {
     my $self = shift;
-    return
-           !$self->{stopping}
-        && !$self->{commands}->pending
-        && $self->{reload}->settled
-        && !$self->{succession}->waits
-        && ( !$self->{edge} || $self->{edge}->settled );
+    my $all  = $self->{reload};
+    return if !$self->{edge} || !$self->{stopping} || $all->all || $all->orphans || $self->{left_edge}++;
+    return $self->{edge}->stop( 'INT', 1 );
+}
+
+sub _make_alerts {
+    my ( $self, %state ) = @_;
+    $self->{alerts}
+        = Sirius::Process::Alerts->new( board => $self->{scoreboard}, conf => $self->{conf}, %state );
+    return;
 }
 
 # A worker of a generation that was killed, or a process of the application
@@ -452,18 +425,15 @@ sub _pipe {
     return $read, $write;
 }
 
-# start_server ends all servers of before at each restart, also those that are ending already
-sub _repeats {
-    my ( $self, $signal ) = @_;
-    return Sirius::Service::Starter->is_ours( $self->{loop} && $self->{loop}->sender($signal) );
-}
-
-sub _reopen_logs {
+# Whether nothing is under way that a new program would have to know
+sub _quiet {
     my $self = shift;
-    my $say  = sub { $self->unopened(shift) };
-    delete $self->{unopened};
-    if ( Sirius::Log->reopen($say) ) { $_->log_errors_to(2) for $self->_edges }
-    return $self->_reopen_access_log($say);
+    return
+           !$self->{stopping}
+        && !$self->{commands}->pending
+        && $self->{reload}->settled
+        && !$self->{succession}->waits
+        && ( !$self->{edge} || $self->{edge}->settled );
 }
 
 # The child that has tried the installed code has ended
@@ -491,14 +461,27 @@ sub _renew {
     return Sirius::Log->warn("the supervisor keeps running its old code: $error");
 }
 
-# Finds out whether the installed code can be loaded
-sub _try {
-    my $self  = shift;
-    my $child = Sirius::Process::Renewal->try( ref $self, $self->{loop} ) or return;
-    weaken( my $own = $self );
-    $child->on_end( sub { $own->{tried} = $_[1]; delete $own->{trial} } );
-    $self->{trial} = $self->{reaper}->add($child);
+# If an edge writes it: the edge outlives generations
+sub _reopen_access_log {
+    my ( $self, @say ) = @_;
+    my $log = $self->{access_log};
+    return                            if !$log || !$log->reopen(@say);
+    $self->{edge}->log_to( $log->fd ) if $self->{edge} && $log->fh;
     return;
+}
+
+sub _reopen_logs {
+    my $self = shift;
+    my $say  = sub { $self->unopened(shift) };
+    delete $self->{unopened};
+    if ( Sirius::Log->reopen($say) ) { $_->log_errors_to(2) for $self->_edges }
+    return $self->_reopen_access_log($say);
+}
+
+# start_server ends all servers of before at each restart, also those that are ending already
+sub _repeats {
+    my ( $self, $signal ) = @_;
+    return Sirius::Service::Starter->is_ours( $self->{loop} && $self->{loop}->sender($signal) );
 }
 
 # With --workers 0: no child, no control pipe; runs until it is told to end
@@ -520,6 +503,29 @@ sub _run_alone {
     $self->_say_stopped;
     $SIG{$_} = 'IGNORE' for qw(INT QUIT TERM);    ## no critic (RequireLocalizedPunctuationVars)
     return;
+}
+
+sub _run_many {
+    my $self = shift;
+    Sirius::OS::Limits->descriptors;              # the scoreboard needs one for each row
+    Sirius::OS::Reaper->adopt;
+    $self->{scoreboard} = Sirius::Scoreboard->new( $self->_slots, 2 * $self->{conf}{edges} );
+    $self->{scoreboard}->workers( $self->{conf}{workers} );
+
+    @{$self}{qw(lifeline lifeline_writer)} = _pipe();
+    $self->_make_alerts;
+    $self->{edge} = Sirius::Edge::Group->new( $self->{scoreboard}->rows,
+        $self->_edge_parts, number => $self->{conf}{edges} );
+    $self->{sleepers} = $self->{edge}->workers;
+    my $path = $self->{conf}{control};
+    $self->{control} = $self->{succession}->open( control => sub { Sirius::Control::Server->new($path) } )
+        if defined $path && length $path;
+    $self->{loop} = Sirius::OS::Loop->new( Sirius::Process::Pool->signals );
+    $self->_equip;
+    $self->_start_admin;
+    $self->{edge}->start;
+    $self->{reload}->begin;
+    return $self->serve;
 }
 
 sub _say {
@@ -562,15 +568,15 @@ sub _say_stopped {
     return;
 }
 
-sub _slots {
-    my $conf = shift->{conf};
-    return min 8192, 4 * max( 8, $conf->{workers}, $conf->{workers_max} || 0 );
-}
-
 sub _serves {
     my $self = shift;
     return 1 if !$self->ending  || $self->{edge} && $self->{edge}->pid;
     return $self->{reload}->all || $self->{reload}->orphans;
+}
+
+sub _slots {
+    my $conf = shift->{conf};
+    return min 8192, 4 * max( 8, $conf->{workers}, $conf->{workers_max} || 0 );
 }
 
 # What the process of the admin port needs of the server
@@ -606,20 +612,14 @@ sub _supervise {
     return;
 }
 
-sub _make_alerts {
-    my ( $self, %state ) = @_;
-    $self->{alerts}
-        = Sirius::Process::Alerts->new( board => $self->{scoreboard}, conf => $self->{conf}, %state );
+# Finds out whether the installed code can be loaded
+sub _try {
+    my $self  = shift;
+    my $child = Sirius::Process::Renewal->try( ref $self, $self->{loop} ) or return;
+    weaken( my $own = $self );
+    $child->on_end( sub { $own->{tried} = $_[1]; delete $own->{trial} } );
+    $self->{trial} = $self->{reaper}->add($child);
     return;
-}
-
-# Nobody is left to answer the edge's requests: no worker had started when the stop came, or all had to be
-# killed
-sub _leave_edge {
-    my $self = shift;
-    my $all  = $self->{reload};
-    return if !$self->{edge} || !$self->{stopping} || $all->all || $all->orphans || $self->{left_edge}++;
-    return $self->{edge}->stop( 'INT', 1 );
 }
 
 # Unless a stop was requested, the exit of the application is an error

@@ -72,6 +72,22 @@ sub _same {
     return $any{$host} || $any{$twin} ? 1 : 0;
 }
 
+sub _taken {
+    my ( $self, $option, $spec, $owner ) = @_;
+    my $report = $self->{report};
+    return $report->error(
+        "$option $spec is in use by a process of another user: run the check as root to see its name, stop it, or choose another address"
+    ) if !$owner || !$owner->{pid};
+    my $pid = Sirius::CLI::Check::Files->pid_in( $self->{conf}{pid} );
+    return $report->ok("$option $spec is in use by the server with PID $owner->{pid}, which --pid names")
+        if defined $pid && $pid == $owner->{pid};
+    return $report->warning(
+        "$option $spec is in use by a server of Sirius with PID $owner->{pid}: well if that is the one to be reloaded, else choose another address"
+    ) if $owner->{sirius};
+    return $report->error(
+        "$option $spec is in use by $owner->{text}: stop it, or choose another address with $option");
+}
+
 sub _tcp {
     my ( $self, $option, $spec, $address, $twin ) = @_;
     my ( $report, $port ) = ( $self->{report}, $address->{port} );
@@ -92,22 +108,6 @@ sub _tcp {
         "$option $spec: no network interface of this machine has the address $address->{host}: use one of its own, or :$port for all"
     ) if $is == EADDRNOTAVAIL;
     return $report->error("$option $spec: $why");
-}
-
-sub _taken {
-    my ( $self, $option, $spec, $owner ) = @_;
-    my $report = $self->{report};
-    return $report->error(
-        "$option $spec is in use by a process of another user: run the check as root to see its name, stop it, or choose another address"
-    ) if !$owner || !$owner->{pid};
-    my $pid = Sirius::CLI::Check::Files->pid_in( $self->{conf}{pid} );
-    return $report->ok("$option $spec is in use by the server with PID $owner->{pid}, which --pid names")
-        if defined $pid && $pid == $owner->{pid};
-    return $report->warning(
-        "$option $spec is in use by a server of Sirius with PID $owner->{pid}: well if that is the one to be reloaded, else choose another address"
-    ) if $owner->{sirius};
-    return $report->error(
-        "$option $spec is in use by $owner->{text}: stop it, or choose another address with $option");
 }
 
 sub _unix {

@@ -52,6 +52,40 @@ sub check {
     return;
 }
 
+# As those of the report, which is in the other process
+sub error   { my ( $self, $text ) = @_; $self->_say( error   => $text ); return 0 }
+sub ok      { my ( $self, $text ) = @_; $self->_say( ok      => $text ); return 1 }
+sub warning { my ( $self, $text ) = @_; $self->_say( warning => $text ); return 1 }
+
+# What a worker is before its first request
+sub _become_worker {
+    my $self = shift;
+    my ( $conf, $privileges ) = @{$self}{qw(conf privileges)};
+    if ($privileges) {
+        eval { $privileges->drop; $privileges->umask_and_chdir; 1 } or return $self->error($@);
+    }
+    my $worker = Sirius::Worker->new( conf => $conf, multiprocess => $conf->{workers} ? 1 : 0, row => 0 );
+    for my $name ( $conf->{workers} ? qw(before_fork after_fork) : () ) {
+        my $hook = $conf->{$name} or next;
+        next if eval { $hook->( $name eq 'after_fork' ? $worker : () ); 1 };
+        $self->error( "--" . ( $name =~ tr/_/-/r ) . ' dies: ' . $self->_explain($@) );
+        return 0;
+    }
+    return 1;
+}
+
+sub _ended {
+    my ( $self, $phase ) = @_;
+    my $status = $self->{status};
+    my $last   = $self->_last_line;
+    my $mend = $status & 127 ? 'look for the fault in its modules in C' : 'an application must not call exit';
+    return $self->{report}->error( $self->_what($phase)
+            . ': the process '
+            . Sirius::OS::ExitStatus->words( $status, '' )
+            . ( defined $last ? "; the last line that it printed: $last" : '' )
+            . "; $mend" );
+}
+
 # Perl's message in a line that somebody can act on
 sub _explain {
     my ( $self, $error ) = @_;
@@ -73,22 +107,13 @@ sub _explain {
     return $line =~ s/[.]?\s*\z//r;
 }
 
-# Ends the application, and what it has started, when the check has ended, in whichever way: Ctrl-C does not reach a process group of
-# its own. The pipe has no other writer than the check
-sub _guard {
-    my $group = shift;
-    pipe my $read, my $alive or return;
-    my $guard = Sirius::OS::Child->fork(
-        sub {
-            close $alive;
-            local @SIG{qw(HUP INT QUIT TERM)} = ('IGNORE') x 4;
-            sysread $read, my $nothing, 1;
-            kill KILL => -$group;
-            POSIX::_exit(0);
-        },
-        group => 1
-    ) or return;
-    return $guard, $alive;
+sub _finish {
+    my $self = shift;
+    POSIX::_exit(0) if $$ != $self->{pid};    # a child of the application that has come back
+    my $line = $self->_warned;
+    $self->warning("the application prints a warning of perl: $line") if defined $line;
+    $self->_say('done');
+    exit 0;
 }
 
 # Lines of the child until it has ended or its time is over
@@ -122,45 +147,25 @@ sub _follow {
     return;
 }
 
-sub _ended {
-    my ( $self, $phase ) = @_;
-    my $status = $self->{status};
-    my $last   = $self->_last_line;
-    my $mend = $status & 127 ? 'look for the fault in its modules in C' : 'an application must not call exit';
-    return $self->{report}->error( $self->_what($phase)
-            . ': the process '
-            . Sirius::OS::ExitStatus->words( $status, '' )
-            . ( defined $last ? "; the last line that it printed: $last" : '' )
-            . "; $mend" );
+# Ends the application, and what it has started, when the check has ended, in whichever way: Ctrl-C does not reach a process group of
+# its own. The pipe has no other writer than the check
+sub _guard {
+    my $group = shift;
+    pipe my $read, my $alive or return;
+    my $guard = Sirius::OS::Child->fork(
+        sub {
+            close $alive;
+            local @SIG{qw(HUP INT QUIT TERM)} = ('IGNORE') x 4;
+            sysread $read, my $nothing, 1;
+            kill KILL => -$group;
+            POSIX::_exit(0);
+        },
+        group => 1
+    ) or return;
+    return $guard, $alive;
 }
 
-sub _late {
-    my ( $self, $phase, $where ) = @_;
-    return $self->{report}->error( $self->_what($phase)
-            . sprintf( ' takes more than %g s', $self->{limit} )
-            . ( length $where ? "; it is $where" : '' )
-            . ': make it faster, or raise --limit if it has to take so long' );
-}
-
-sub _last_line {
-    my $self  = shift;
-    my @lines = grep {/\S/} $self->_printed;
-    return @lines ? $lines[-1] =~ s/\s+\z//r : undef;
-}
-
-sub _printed {
-    my $self = shift;
-    seek $self->{printed}, 0, 0;
-    return readline $self->{printed};
-}
-
-sub _what {
-    my ( $self, $phase ) = @_;
-    return $phase eq 'load' ? "loading $self->{name}" : $phase;
-}
-
-# --- in the child ---
-
+# In the child, as all that it calls
 sub _in_child {
     my $self = shift;
     my $conf = $self->{conf};
@@ -194,35 +199,18 @@ sub _in_child {
     return $next->();
 }
 
-# What a worker is before its first request
-sub _become_worker {
-    my $self = shift;
-    my ( $conf, $privileges ) = @{$self}{qw(conf privileges)};
-    if ($privileges) {
-        eval { $privileges->drop; $privileges->umask_and_chdir; 1 } or return $self->error($@);
-    }
-    my $worker = Sirius::Worker->new( conf => $conf, multiprocess => $conf->{workers} ? 1 : 0, row => 0 );
-    for my $name ( $conf->{workers} ? qw(before_fork after_fork) : () ) {
-        my $hook = $conf->{$name} or next;
-        next if eval { $hook->( $name eq 'after_fork' ? $worker : () ); 1 };
-        $self->error( "--" . ( $name =~ tr/_/-/r ) . ' dies: ' . $self->_explain($@) );
-        return 0;
-    }
-    return 1;
+sub _last_line {
+    my $self  = shift;
+    my @lines = grep {/\S/} $self->_printed;
+    return @lines ? $lines[-1] =~ s/\s+\z//r : undef;
 }
 
-# As those of the report, which is in the other process
-sub error   { my ( $self, $text ) = @_; $self->_say( error   => $text ); return 0 }
-sub ok      { my ( $self, $text ) = @_; $self->_say( ok      => $text ); return 1 }
-sub warning { my ( $self, $text ) = @_; $self->_say( warning => $text ); return 1 }
-
-sub _finish {
-    my $self = shift;
-    POSIX::_exit(0) if $$ != $self->{pid};    # a child of the application that has come back
-    my $line = $self->_warned;
-    $self->warning("the application prints a warning of perl: $line") if defined $line;
-    $self->_say('done');
-    exit 0;
+sub _late {
+    my ( $self, $phase, $where ) = @_;
+    return $self->{report}->error( $self->_what($phase)
+            . sprintf( ' takes more than %g s', $self->{limit} )
+            . ( length $where ? "; it is $where" : '' )
+            . ': make it faster, or raise --limit if it has to take so long' );
 }
 
 sub _load {
@@ -247,6 +235,12 @@ sub _load {
     );
     Sirius::CLI::Check::Shared->check( $self, before => \@before ) if $runner->{loader} ne 'Delayed';
     return $app;
+}
+
+sub _printed {
+    my $self = shift;
+    seek $self->{printed}, 0, 0;
+    return readline $self->{printed};
 }
 
 sub _request {
@@ -279,6 +273,11 @@ sub _warned {
     return if !@lines;
     my $more = @lines > 1 ? ' (and ' . ( @lines - 1 ) . ' more)' : '';
     return $lines[0] =~ s/\s+\z//r . $more;
+}
+
+sub _what {
+    my ( $self, $phase ) = @_;
+    return $phase eq 'load' ? "loading $self->{name}" : $phase;
 }
 
 # Where the code is: in a signal handler; and which line of the application has led there

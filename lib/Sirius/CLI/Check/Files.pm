@@ -100,6 +100,14 @@ sub _as_workers {
     return;
 }
 
+sub _first_line {
+    my $path = shift;
+    open my $in, '<', $path or return '';
+    my $line = readline $in;
+    close $in;
+    return defined $line ? $line : '';
+}
+
 sub _log {
     my ( $self, $option, $path ) = @_;
     my $report = $self->{report};
@@ -134,18 +142,16 @@ sub _pid_file {
     return $report->ok("--pid $path is left from an earlier server, and will be replaced");
 }
 
-sub _first_line {
-    my $path = shift;
-    open my $in, '<', $path or return '';
-    my $line = readline $in;
-    close $in;
-    return defined $line ? $line : '';
-}
-
 sub _say {
     my ( $to, $text ) = @_;
     $text =~ s/\s*\n\s*/ /g;
     return syswrite $to, "$text\n";
+}
+
+sub _user {
+    my $uid  = shift;
+    my $name = getpwuid $uid;
+    return defined $name ? $name : $uid;
 }
 
 # certbot makes the rest with its own umask each time; a part of it may have stayed
@@ -156,12 +162,6 @@ sub _webroot {
     $closed //= $dir;
     return _say( $to,
         "error\t--acme-webroot $dir: user $user may not enter $closed: let this user, such as by chmod a+x" );
-}
-
-sub _user {
-    my $uid  = shift;
-    my $name = getpwuid $uid;
-    return defined $name ? $name : $uid;
 }
 
 1;

@@ -41,18 +41,6 @@ my %ADDED = (
     Dancer2  => { map { $_ => 1 } qw(Head) },
 );
 
-sub check {
-    my ( $class, $report, %facts ) = @_;
-    my %added = map { %{ $ADDED{$_} } } grep { $INC{"$_.pm"} } keys %ADDED;
-    my %seen;
-    for my $name ( map {/\APlack::Middleware::(.+)/} $class->chain( $facts{app} ) ) {
-        next if !$NEEDLESS{$name} || $added{$name} || $seen{$name}++;
-        next if $name =~ /\A(?:Debug|Lint|StackTrace)\z/ && $ENV{PLACK_ENV} eq 'development';
-        $report->warning("Plack::Middleware::$name $NEEDLESS{$name}");
-    }
-    return;
-}
-
 # Classes of the components of Plack that the application consists of, from the outside to the inside
 sub chain {
     my ( $class, @todo ) = @_;
@@ -72,6 +60,18 @@ sub chain {
         }
     }
     return @found;
+}
+
+sub check {
+    my ( $class, $report, %facts ) = @_;
+    my %added = map { %{ $ADDED{$_} } } grep { $INC{"$_.pm"} } keys %ADDED;
+    my %seen;
+    for my $name ( map {/\APlack::Middleware::(.+)/} $class->chain( $facts{app} ) ) {
+        next if !$NEEDLESS{$name} || $added{$name} || $seen{$name}++;
+        next if $name =~ /\A(?:Debug|Lint|StackTrace)\z/ && $ENV{PLACK_ENV} eq 'development';
+        $report->warning("Plack::Middleware::$name $NEEDLESS{$name}");
+    }
+    return;
 }
 
 # What a closure has of the scopes around it: to_app of Plack::Component is one around $self

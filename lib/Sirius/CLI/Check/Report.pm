@@ -5,16 +5,15 @@ use warnings;
 
 use Sirius::Base::Text;
 
-sub error    { my ( $self, $text ) = @_; return $self->_line( error => $text ) }
-sub errors   { return shift->{count}{error} }
-sub ok       { my ( $self, $text ) = @_; return $self->_line( ok => $text ) }
-sub warning  { my ( $self, $text ) = @_; return $self->_line( warning => $text ) }
-sub warnings { return shift->{count}{warning} }
+sub error  { my ( $self, $text ) = @_; return $self->_line( error => $text ) }
+sub errors { return shift->{count}{error} }
 
 sub new {
     my ( $class, %args ) = @_;
     return bless { %args, count => { error => 0, ok => 0, warning => 0 } }, $class;
 }
+
+sub ok { my ( $self, $text ) = @_; return $self->_line( ok => $text ) }
 
 sub sum {
     my $self  = shift;
@@ -22,6 +21,9 @@ sub sum {
     print join( ', ', @parts ? @parts : 'no problem found' ), "\n" if @parts || !$self->{quiet};
     return;
 }
+
+sub warning  { my ( $self, $text ) = @_; return $self->_line( warning => $text ) }
+sub warnings { return shift->{count}{warning} }
 
 # A finding is one line, whatever is in it
 sub _line {

@@ -90,6 +90,11 @@ sub _for {
     return Sirius::Base::Text->age( _number( $self->{now}{now} ) - $since );
 }
 
+sub _labelled {
+    my ( $label, @words ) = @_;
+    return sprintf '%-12s %s', $label, join ', ', grep {length} @words;
+}
+
 sub _line {
     my ( $self, $width, @cells ) = @_;
     my @shown = grep { !defined $width || $width >= $COLUMNS[$_][2] } 0 .. $#COLUMNS;
@@ -97,6 +102,11 @@ sub _line {
 }
 
 sub _number { return Sirius::Admin::Change->number(shift) }
+
+sub _per_second {
+    my ( $self, @path ) = @_;
+    return _rate( $self->{change}->rate( totals => @path ) );
+}
 
 sub _rate {
     my $rate = shift;
@@ -119,11 +129,6 @@ sub _responses {
     push @words, map { "$_ " . $self->_per_second($_) }
         grep { $self->{change}->growth( totals => $_ ) } qw(aborted refused slow);
     return join ', ', @words;
-}
-
-sub _per_second {
-    my ( $self, @path ) = @_;
-    return _rate( $self->{change}->rate( totals => @path ) );
 }
 
 sub _summary {
@@ -157,11 +162,6 @@ sub _summary {
         _labelled( Latency     => $self->_times('latency') ),
         _labelled( Queue       => $self->_times('queue'), _number( $connections->{waiting} ) . ' in it' ),
     );
-}
-
-sub _labelled {
-    my ( $label, @words ) = @_;
-    return sprintf '%-12s %s', $label, join ', ', grep {length} @words;
 }
 
 sub _text {

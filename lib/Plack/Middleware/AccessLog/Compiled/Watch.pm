@@ -3,14 +3,6 @@ package Plack::Middleware::AccessLog::Compiled::Watch;
 use strict;
 use warnings;
 
-sub DESTROY {
-    my $self = shift;
-    return if ${^GLOBAL_PHASE} eq 'DESTRUCT';
-    local ( $@, $!, $? );    ## no critic (RequireInitializationForLocalVars)
-    $self->_over;
-    return;
-}
-
 sub close {
     my $self  = shift;
     my $inner = delete $self->{inner} or return;
@@ -47,6 +39,14 @@ sub _over {
     my $self = shift;
     my $over = delete $self->{over} or return;
     return $over->( $self->{bytes} );
+}
+
+sub DESTROY {
+    my $self = shift;
+    return if ${^GLOBAL_PHASE} eq 'DESTRUCT';
+    local ( $@, $!, $? );    ## no critic (RequireInitializationForLocalVars)
+    $self->_over;
+    return;
 }
 
 1;
