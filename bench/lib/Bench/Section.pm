@@ -251,18 +251,17 @@ sub _fairness_text {
         'Slow requests: four workers; 16 clients send a request, wait for 25 to 75 ms, and send the next'
             . ' one. 25 of 1,000 requests sleep for 100 ms in the application. The tables show the latency of'
             . ' the other requests, which the application answers at once; the p99 without slow requests is'
-            . ' what server and machine add.',
+            . ' what server and machine add.' );
+}
+
+sub _fairness_notes {
+    return (
         'The letters are the cases of bench/fair. a: 32 clients; 2 of 1,000 requests sleep for 500 ms,'
             . ' the others for 1 ms. b: four clients without a pause, beside one request of 10 s. d and e: two'
             . ' workers and four clients with a new connection for each request, beside connections that are'
             . ' silent, that send their header or their body a piece each second, or that read slowly. Many'
             . ' servers leave such clients to a proxy. In all of these cases a worker is free for every'
-            . ' request.'
-    );
-}
-
-sub _fairness_notes {
-    return (
+            . ' request.',
         'A request that has no answer when the run of 5 s ends counts with the time that it has waited'
             . ' ("still waiting"). A client that waits sends nothing meanwhile, which flatters servers that let'
             . ' clients wait. The least share is that of the connection that was served least, in percent of an'
