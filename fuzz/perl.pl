@@ -510,7 +510,7 @@ sub wrong {
 }
 
 $engine = Sirius::Worker::Engine->new( {
-    ( map { $_ => 0 } qw(generation max_requests max_rss multiprocess slot soon_requests) ),
+    ( map { $_ => 0 } qw(generation max_requests max_rss multiprocess row soon_requests) ),
     edge       => -1,                                         # this process has started none
     listeners  => [ [ Socket::AF_UNIX(), 'fuzz', 80, 0 ] ],
     scoreboard => Sirius::Scoreboard->new(1),
