@@ -60,8 +60,8 @@ static sr_bytes edge_bytes(edge_input *in)
 static void edge_open(void)
 {
     int lobby, sleepers, pipes[2];
-    sr_settings s;
-    sr_settings_init(&s);
+    sr_setup s;
+    sr_setup_init(&s);
     s.report = open("/dev/null", O_WRONLY | O_CLOEXEC);
     s.config = (sr_config){.request = {.line = 200, .head = 20000, .fields = 30},
                            .max_body = 30000,

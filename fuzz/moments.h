@@ -151,13 +151,13 @@ static unsigned moments_count(const moments_shape *shape, moments_record kind)
 
 static sr_edge *moments_edge;
 static int moments_lobby = -1, moments_sleepers = -1, moments_report[2], moments_log, moments_listener;
-static sr_settings moments_settings;
+static sr_setup moments_settings;
 static sr_sleepers *moments_beds;
 
 static void moments_setup(void)
 {
-    sr_settings *s = &moments_settings;
-    sr_settings_init(s);
+    sr_setup *s = &moments_settings;
+    sr_setup_init(s);
     MUST(pipe2(moments_report, O_CLOEXEC | O_NONBLOCK) == 0 && sr_door_lobby(&moments_lobby) == 0);
     moments_beds = sr_memory_new("sleepers", SR_SLEEPERS_BYTES, &moments_sleepers);
     MUST(moments_beds);

@@ -71,8 +71,8 @@ static int start_edge(void)
     int lobby, listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
                               (size_t)snprintf(address.sun_path + 1, 50, "sirius-fuzz-%d", (int)getpid()));
-    sr_settings settings;
-    sr_settings_init(&settings);
+    sr_setup settings;
+    sr_setup_init(&settings);
     settings.n_listeners = 1;
     settings.sleepers = sirius_sleepers_new(aTHX_ 1);
     settings.config = (sr_config){.request = {.line = 1000, .head = 8192, .fields = 100},

@@ -399,9 +399,9 @@ static void tls_load(unsigned which)
     tls_set = which % TLS_SETS;
 }
 
-static void tls_settings(sr_settings *s)
+static void tls_settings(sr_setup *s)
 {
-    sr_settings_init(s);
+    sr_setup_init(s);
     s->report = open("/dev/null", O_WRONLY | O_CLOEXEC);
     s->config = (sr_config){.request = {.line = 200, .head = 20000, .fields = 30},
                             .max_body = 30000,
@@ -455,7 +455,7 @@ static void tls_open(void)
     static const RAND_METHOD method = {
         .bytes = tls_random_bytes, .pseudorand = tls_random_bytes, .status = tls_random_status};
     int lobby, sleepers;
-    sr_settings s;
+    sr_setup s;
     MUST(RAND_set_rand_method(&method));
     tls_sets_make();
     tls_settings(&s);

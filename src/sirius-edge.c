@@ -1,6 +1,6 @@
 /*
- * sirius-edge: the program of an edge. The supervisor starts it with a title as its name. Its settings are
- * arguments (src/edge/settings.h); some are numbers of descriptors that it inherits.
+ * sirius-edge: the program of an edge. The supervisor starts it with a title as its name. Its setup is
+ * in its arguments (src/edge/setup.h); some are numbers of descriptors that it inherits.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* syscall */
@@ -74,12 +74,12 @@ static int by_number(const void *a, const void *b)
 }
 
 /*
- * Closes all descriptors but those in the settings: the operator's shell or a module of the application may
+ * Closes all descriptors but those in the setup: the operator's shell or a module of the application may
  * have left some open.
  */
-static void close_others(const sr_settings *s)
+static void close_others(const sr_setup *s)
 {
-    int keep[SR_SETTINGS_DESCRIPTORS], n = (int)sr_settings_descriptors(s, keep), next = STDERR_FILENO + 1;
+    int keep[SR_SETUP_DESCRIPTORS], n = (int)sr_setup_descriptors(s, keep), next = STDERR_FILENO + 1;
     qsort(keep, (size_t)n, sizeof keep[0], by_number);
     for (int i = 0; i < n; i++) {
         close_between(next, keep[i] - 1);
@@ -114,7 +114,7 @@ static void detach(void)
 }
 
 /* With the rights that the process has kept: what it may not read is not served. */
-static bool open_mounts(const sr_settings *s, sr_mounts *mounts)
+static bool open_mounts(const sr_setup *s, sr_mounts *mounts)
 {
     const sr_mount *m = mounts ? sr_mounts_open(mounts) : NULL;
     if (!m)
@@ -133,16 +133,15 @@ static bool open_mounts(const sr_settings *s, sr_mounts *mounts)
 }
 
 /* The process of --workers 0 says when one expires; of certificates it says nothing. */
-static void tell_crl(void *settings, sr_keyfiles_kind kind, const char *file, const char *name,
-                     int64_t expires)
+static void tell_crl(void *setup, sr_keyfiles_kind kind, const char *file, const char *name, int64_t expires)
 {
-    const sr_settings *s = settings;
+    const sr_setup *s = setup;
     if (kind == SR_KEYFILES_CRL && s->report >= 0)
-        sr_keeper_tell(settings, kind, file, name, expires);
+        sr_keeper_tell(setup, kind, file, name, expires);
 }
 
 /* An edge without a supervisor reads the keys itself. False: the reason is on STDERR. */
-static bool read_keys(sr_settings *s)
+static bool read_keys(sr_setup *s)
 {
     char why[SR_KEYSET_WHY] = "no memory";
     prctl(PR_SET_DUMPABLE, 0);
@@ -157,7 +156,7 @@ static bool read_keys(sr_settings *s)
  * With --workers 0: the process that this edge serves for has rights of its own to give up first, and an application to warm
  * up. False: it has ended.
  */
-static bool gate_opens(const sr_settings *s)
+static bool gate_opens(const sr_setup *s)
 {
     char byte;
     struct pollfd p[] = {{.fd = s->gate, .events = POLLIN},
@@ -183,7 +182,7 @@ static void fix_time_zone(void)
 }
 
 /* A socket of syslog is connected again when the receiver was started again (src/log/syslog.c). */
-static unsigned syslog_address(const sr_settings *s)
+static unsigned syslog_address(const sr_setup *s)
 {
     struct sockaddr_un to;
     socklen_t len = sizeof to;
@@ -207,7 +206,7 @@ static void add_folders(sr_sandbox *box, int *folders, const sr_mounts *mounts)
  * From here on the process opens no file but below the folders that it has open, and makes only the system calls that it needs to
  * serve. What libraries look up when they are first used has been looked up: the keys are loaded.
  */
-static void confine(const sr_settings *s, int tmpdir)
+static void confine(const sr_setup *s, int tmpdir)
 {
     int folders[2 * SR_MOUNTS_MAX];
     sr_sandbox box = {
@@ -225,7 +224,7 @@ static void confine(const sr_settings *s, int tmpdir)
 }
 
 /*
- * Before the settings are read, which may be others as well. False: the server is of another version than this program; STDERR
+ * Before the setup is read, which may be another one as well. False: the server is of another version than this program; STDERR
  * has the reason.
  */
 static bool fits(int argc, char **argv)
@@ -245,7 +244,7 @@ static bool fits(int argc, char **argv)
     return true;
 }
 
-static int run_keeper(sr_settings *s)
+static int run_keeper(sr_setup *s)
 {
     if (s->detach)
         detach();
@@ -269,7 +268,7 @@ static bool has_calls(void)
     return !missing;
 }
 
-static int run_edge(sr_settings *s)
+static int run_edge(sr_setup *s)
 {
     sr_edge *edge;
     if (!has_calls())
@@ -294,37 +293,37 @@ static int run_edge(sr_settings *s)
         confine(s, tmpdir);
     sr_edge_run(edge);
     sr_edge_free(edge);
-    sr_settings_free(s);
+    sr_setup_free(s);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    sr_settings settings;
+    sr_setup setup;
     const char *word, *why;
-    char **words = copied(argc, argv); /* the settings point into them */
+    char **words = copied(argc, argv); /* the setup points into them */
     prctl(PR_SET_DUMPABLE, 0);
     if (!words)
         return 1;
     if (!fits(argc, words))
         return 2;
-    if (!sr_settings_read(&settings, argc, words, &word, &why)) {
+    if (!sr_setup_read(&setup, argc, words, &word, &why)) {
         fprintf(stderr, "sirius-edge: %s %s\n", word, why);
         return 2;
     }
     /* as the user that has started the server, who alone may be able to read them */
-    if (settings.keeper ? !sr_keeper_read(&settings) : !read_keys(&settings))
+    if (setup.keeper ? !sr_keeper_read(&setup) : !read_keys(&setup))
         return 2;
-    if (settings.check)
+    if (setup.check)
         return 0;
-    if (!sr_rights_drop(&settings)) { /* before the guard, as the change makes the process dumpable again */
-        fprintf(stderr, "sirius-edge: cannot become user %lld, group %lld: %s\n", (long long)settings.uid,
-                (long long)settings.gid, strerror(errno));
+    if (!sr_rights_drop(&setup)) { /* before the guard, as the change makes the process dumpable again */
+        fprintf(stderr, "sirius-edge: cannot become user %lld, group %lld: %s\n", (long long)setup.uid,
+                (long long)setup.gid, strerror(errno));
         return 1;
     }
     sr_rights_guard();
     ignore_signals();
-    close_others(&settings);
-    title(argc, argv, settings.name);
-    return settings.keeper ? run_keeper(&settings) : run_edge(&settings);
+    close_others(&setup);
+    title(argc, argv, setup.name);
+    return setup.keeper ? run_keeper(&setup) : run_edge(&setup);
 }

@@ -1,7 +1,7 @@
 #ifndef SR_DISPATCH_H
 #define SR_DISPATCH_H
 /*
- * dispatch: has the edge answer a complete request, if that is what the settings say (files, plain), or puts it into the queue, from
+ * dispatch: has the edge answer a complete request, if that is what its setup says (files, plain), or puts it into the queue, from
  * which any free worker takes it.
  *
  * Called by: the loop (edge.c), for each task that conn/intake.h returns.

@@ -105,7 +105,7 @@ static int signals_open(sr_edge *ed)
     return fd < 0 ? errno : source_add(ed, &ed->signals, fd, SR_SOURCE_SIGNALS, EPOLLIN);
 }
 
-static int open_all(sr_edge *ed, const sr_settings *s)
+static int open_all(sr_edge *ed, const sr_setup *s)
 {
     int err = sleepers_map(ed, s->sleepers);
     if (err)
@@ -167,27 +167,27 @@ static int open_all(sr_edge *ed, const sr_settings *s)
     return s->log.fd >= 0 ? sr_log_open(ed, s) : 0;
 }
 
-int sr_edge_new(sr_edge **out, const sr_settings *settings)
+int sr_edge_new(sr_edge **out, const sr_setup *setup)
 {
     sr_edge *ed = calloc(1, sizeof *ed);
     if (!ed)
         return ENOMEM;
     for (unsigned i = 0; i < SR_VISITORS_MAX; i++)
         ed->visitors[i] = (sr_source){.fd = -1, .kind = SR_SOURCE_VISITOR};
-    ed->number = settings->edge;
+    ed->number = setup->edge;
     ed->lobby.fd = ed->doorbell.fd = ed->signals.fd = ed->supervisor.fd = -1;
     ed->heir.fd = ed->legacy.fd = ed->owner_end.fd = ed->keys.fd = ed->slow.timer.fd = -1;
-    ed->owner = (int32_t)settings->owner;
+    ed->owner = (int32_t)setup->owner;
     ed->queue.requests_fd = ed->queue.replies_fd = -1;
-    ed->report = settings->report;
-    ed->mounts = settings->mounts && settings->mounts->n ? settings->mounts : NULL;
-    ed->webroot = settings->webroot;
-    ed->redirects = settings->redirects;
-    ed->https_port = sr_plain_https_port(settings);
+    ed->report = setup->report;
+    ed->mounts = setup->mounts && setup->mounts->n ? setup->mounts : NULL;
+    ed->webroot = setup->webroot;
+    ed->redirects = setup->redirects;
+    ed->https_port = sr_plain_https_port(setup);
     ed->answers = ed->mounts || ed->webroot || ed->redirects;
-    ed->graceful_ns = settings->graceful_ns;
+    ed->graceful_ns = setup->graceful_ns;
     sr_link_init(&ed->abandoned);
-    int err = open_all(ed, settings);
+    int err = open_all(ed, setup);
     if (err) {
         sr_edge_free(ed);
         return err;

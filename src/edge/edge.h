@@ -10,7 +10,7 @@
  * end; entry the request in a slot; holder which worker has it; presence whether its client is there; limits what ends a request before
  * its worker does; slow reports requests that run for long; mend what workers may have spoiled; others the limits of all edges together;
  * heir connections that move to another edge; keys what TLS needs; stop the end; log the access log; report lines for the supervisor; text
- * how messages name a request; settings the command line. t/dist/floors.t has their order.
+ * how messages name a request; setup the command line. t/dist/floors.t has their order.
  *
  * Owner: all structs here belong to the edge and to its one thread. A connection whose request is in the
  * queue or with a worker is in SR_CONN_SERVING and has the number of the slot; the entry of the slot points
@@ -22,7 +22,7 @@
 #include "../http/response.h"
 #include "../share/common.h"
 #include "../share/queue.h"
-#include "settings.h"
+#include "setup.h"
 
 /*
  * Signals of the supervisor, or of the owner: end gracefully; end fast; say "Connection: close" in each
@@ -174,7 +174,7 @@ typedef struct sr_edge {
 /* --- the loop --- */
 
 /* Returns 0 or errno, and frees what it has made on failure. */
-int sr_edge_new(sr_edge **out, const sr_settings *settings);
+int sr_edge_new(sr_edge **out, const sr_setup *setup);
 void sr_edge_free(sr_edge *ed); /* closes all connections */
 
 /* Announces the edge to the workers, then serves until it has ended. */

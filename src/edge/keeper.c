@@ -17,14 +17,14 @@
 enum { READERS_MAX = 128, LEGACY_MS = 2000 };
 
 typedef struct keeper {
-    sr_settings *settings;
+    sr_setup *setup;
     sr_ticket_key tickets[SR_TICKETS_MAX]; /* the one before, the present one, the next one */
     int readers[READERS_MAX];              /* ends of pairs, whose other ends edges have */
     int n_readers;
     pid_t parent;
 } keeper;
 
-static void say(const sr_settings *s, const char *line)
+static void say(const sr_setup *s, const char *line)
 {
     int fd = s->check || s->report < 0 ? STDOUT_FILENO : s->report;
     ssize_t n;
@@ -33,8 +33,7 @@ static void say(const sr_settings *s, const char *line)
     while (n < 0 && errno == EINTR);
 }
 
-void sr_keeper_tell(void *settings, sr_keyfiles_kind kind, const char *file, const char *name,
-                    int64_t expires)
+void sr_keeper_tell(void *setup, sr_keyfiles_kind kind, const char *file, const char *name, int64_t expires)
 {
     char line[8192], plain[256];
     snprintf(plain, sizeof plain, "%s", name);
@@ -42,10 +41,10 @@ void sr_keeper_tell(void *settings, sr_keyfiles_kind kind, const char *file, con
         *c = *c <= ' ' || *c == 0x7f ? '_' : *c;
     snprintf(line, sizeof line, "%d %s %lld %s %s\n", (int)getpid(),
              kind == SR_KEYFILES_CRL ? "keyscrl" : "keys", (long long)expires, plain, file);
-    say(settings, line);
+    say(setup, line);
 }
 
-bool sr_keeper_read(sr_settings *s)
+bool sr_keeper_read(sr_setup *s)
 {
     char why[SR_KEYSET_WHY], line[SR_KEYSET_WHY + 64];
     sr_tls *tls = sr_tls_new();
@@ -120,7 +119,7 @@ static bool tickets_inherit(keeper *k, int line)
 static int file_of(const keeper *k, uint32_t *bytes)
 {
     sr_buffer set = {0};
-    const sr_buffer *pairs = &k->settings->keyset;
+    const sr_buffer *pairs = &k->setup->keyset;
     bool made = sr_keyset_begin(&set);
     for (int i = 0; made && i < SR_TICKETS_MAX; i++)
         made = sr_keyset_add(&set, SR_KEYSET_TICKET,
@@ -187,12 +186,12 @@ static int patience(const keeper *k)
     return left <= 0 ? 0 : left > 3600 ? 3600 * 1000 : (int)left * 1000;
 }
 
-void sr_keeper_run(sr_settings *s)
+void sr_keeper_run(sr_setup *s)
 {
     static keeper k;
     struct pollfd polled[READERS_MAX + 2];
     char line[64];
-    k.settings = s;
+    k.setup = s;
     k.parent = getppid();
     if (!tickets_inherit(&k, s->legacy_keys) && !tickets_new(&k, time(NULL)))
         return;

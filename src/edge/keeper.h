@@ -19,20 +19,19 @@
  *   PID keysready N                the set is complete, and has N certificates
  *   PID keysfailed WHY
  */
-#include "settings.h"
+#include "setup.h"
 
 /*
  * Reads the files. False: they are not in order, which was reported. Call it before the rights are given up.
  */
-bool sr_keeper_read(sr_settings *s);
+bool sr_keeper_read(sr_setup *s);
 
 /*
- * An sr_keyfiles_tell, with the settings: says that on the report pipe. An edge that reads the files itself says so of CRLs.
+ * An sr_keyfiles_tell, with the setup: says that on the report pipe. An edge that reads the files itself says so of CRLs.
  */
-void sr_keeper_tell(void *settings, sr_keyfiles_kind kind, const char *file, const char *name,
-                    int64_t expires);
+void sr_keeper_tell(void *setup, sr_keyfiles_kind kind, const char *file, const char *name, int64_t expires);
 
 /* Serves until it has to end. */
-void sr_keeper_run(sr_settings *s);
+void sr_keeper_run(sr_setup *s);
 
 #endif

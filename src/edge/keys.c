@@ -79,7 +79,7 @@ void sr_keys_line(sr_edge *ed, int line)
 }
 
 /* Without a keeper: files are read by this process, and its keys for tickets are its own. */
-static int own_set(sr_edge *ed, const sr_settings *s)
+static int own_set(sr_edge *ed, const sr_setup *s)
 {
     sr_ticket_key ticket;
     sr_buffer set = {0};
@@ -92,7 +92,7 @@ static int own_set(sr_edge *ed, const sr_settings *s)
     return loaded ? 0 : EPROTO;
 }
 
-int sr_keys_open(sr_edge *ed, const sr_settings *s)
+int sr_keys_open(sr_edge *ed, const sr_setup *s)
 {
     bool wanted = false;
     for (unsigned i = 0; i < s->n_listeners; i++)

@@ -13,7 +13,7 @@
  * In sr_edge_new: waits for the first set, if there is a listener with TLS. Returns 0 or errno; ETIMEDOUT: no
  * set has come within ten seconds.
  */
-int sr_keys_open(sr_edge *ed, const sr_settings *s);
+int sr_keys_open(sr_edge *ed, const sr_setup *s);
 
 void sr_keys_line(sr_edge *ed, int line); /* another keeper sends by this line from now on; takes it over */
 void sr_keys_receive(sr_edge *ed);        /* an event of the line */

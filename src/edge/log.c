@@ -74,7 +74,7 @@ static sr_bytes value_of(void *ctx, const sr_logitem *item)
 
 /* --- public functions --- */
 
-int sr_log_open(sr_edge *ed, const sr_settings *s)
+int sr_log_open(sr_edge *ed, const sr_setup *s)
 {
     sr_logformat_error why;
     sr_log *log = ed->log = calloc(1, sizeof *log);

@@ -12,8 +12,8 @@
 #include "../conn/intake.h"
 #include "edge.h"
 
-int sr_log_open(sr_edge *ed, const sr_settings *s); /* 0 or errno. Takes over s->log.fd */
-void sr_log_close(sr_edge *ed);                     /* after sr_engine_free, which writes the last lines */
+int sr_log_open(sr_edge *ed, const sr_setup *s); /* 0 or errno. Takes over s->log.fd */
+void sr_log_close(sr_edge *ed);                  /* after sr_engine_free, which writes the last lines */
 
 /* ed->head holds the head of this response: keeps the fields that the format asks for. */
 void sr_log_head(sr_edge *ed, sr_entry *en);

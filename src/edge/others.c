@@ -67,7 +67,7 @@ static void stuck(void *with)
     }
 }
 
-int sr_others_open(sr_edge *ed, const sr_settings *s)
+int sr_others_open(sr_edge *ed, const sr_setup *s)
 {
     struct stat st;
     if (s->common < 0)

@@ -10,8 +10,8 @@
  */
 #include "edge.h"
 
-int sr_others_open(sr_edge *ed, const sr_settings *s); /* 0 or errno */
-void sr_others_close(sr_edge *ed);                     /* also when open has failed or was not called */
+int sr_others_open(sr_edge *ed, const sr_setup *s); /* 0 or errno */
+void sr_others_close(sr_edge *ed);                  /* also when open has failed or was not called */
 
 /*
  * In each step of the loop: before the wait, with the number of requests that wait here; and after it, which also tells the

@@ -21,7 +21,7 @@ static uint16_t port_of(const sr_site *site)
 }
 
 /* If several speak TLS, the one that a URL need not name is what clients expect. */
-uint16_t sr_plain_https_port(const sr_settings *s)
+uint16_t sr_plain_https_port(const sr_setup *s)
 {
     uint16_t first = s->https_port;
     for (unsigned i = 0; !s->https_port && i < s->n_listeners; i++) {

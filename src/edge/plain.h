@@ -10,8 +10,8 @@
 #include "../conn/intake.h"
 #include "edge.h"
 
-/* The port of https URLs, as the settings or else the listeners have it. */
-uint16_t sr_plain_https_port(const sr_settings *s);
+/* The port of https URLs, as the setup or else the listeners have it. */
+uint16_t sr_plain_https_port(const sr_setup *s);
 
 /*
  * Answers a request on a connection without TLS. False: it is for somebody else, and nothing was done. True: the task was taken over,

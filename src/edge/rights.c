@@ -14,7 +14,7 @@
 
 enum { CAPABILITIES_MAX = 64 };
 
-static bool become(const sr_settings *s)
+static bool become(const sr_setup *s)
 {
     gid_t gid = (gid_t)s->gid, gids[3];
     uid_t uid = s->uid < 0 ? geteuid() : (uid_t)s->uid, uids[3];
@@ -43,7 +43,7 @@ static void drop_capabilities(void)
         syscall(SYS_capset, &self, none);
 }
 
-bool sr_rights_drop(const sr_settings *s)
+bool sr_rights_drop(const sr_setup *s)
 {
     /* while this is root: CAP_SETPCAP is needed. EINVAL: there are no more of them */
     for (int i = 0; i < CAPABILITIES_MAX && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) == 0; i++)

@@ -7,13 +7,13 @@
  *   sr_rights_guard   nobody of the same user can look into the process, and it gets no rights back
  *   sr_sandbox_enter  only the system calls and the files that are needed from then on (sandbox.h)
  */
-#include "settings.h"
+#include "setup.h"
 
 /*
- * Changes user and groups as the settings say, and checks that it worked; the caller may have done so before.
+ * Changes user and groups as the setup says, and checks that it worked; the caller may have done so before.
  * Whoever the user is, root included, has no capability afterwards. False with errno.
  */
-bool sr_rights_drop(const sr_settings *s);
+bool sr_rights_drop(const sr_setup *s);
 
 /* No new rights by exec; no core, and no ptrace, /proc/PID/mem or /proc/PID/fd but for root. */
 void sr_rights_guard(void);

@@ -42,7 +42,7 @@ typedef struct common {
 } common;
 
 typedef struct site {
-    sr_settings settings;
+    sr_setup settings;
     sr_scoreboard *board;
     common *common;
     size_t pending; /* bytes of memory that responses seem to have from the start */
@@ -311,7 +311,7 @@ static inline void site_open(site *s, const sr_config *config, uint32_t workers)
     s->common = mmap(NULL, sizeof *s->common, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!s->board || s->common == MAP_FAILED || pipe(s->control) != 0 || pipe(s->report) != 0)
         abort();
-    sr_settings_init(&s->settings);
+    sr_setup_init(&s->settings);
     s->settings.config = *config;
     s->settings.sleepers = sleepers_new();
     s->settings.control = s->control[0];

@@ -52,7 +52,7 @@ static void end(pid_t pid)
 
 static _Noreturn void run_edge(void)
 {
-    sr_settings s = site_settings();
+    sr_setup s = site_settings();
     sr_edge *edge;
     close(control[1]);
     if (sr_edge_new(&edge, &s))

@@ -5,7 +5,7 @@
  * edge may be in the process of the test, which turns its loop.
  */
 #include "edge/edge.h"
-#include "edge/settings.h"
+#include "edge/setup.h"
 #include "share/door.h"
 #include "share/memory.h"
 
@@ -50,10 +50,10 @@ static inline bool site_open(uint32_t rows)
            !getsockname(listener, (struct sockaddr *)&address, &len);
 }
 
-static inline sr_settings site_settings(void)
+static inline sr_setup site_settings(void)
 {
-    sr_settings s;
-    sr_settings_init(&s);
+    sr_setup s;
+    sr_setup_init(&s);
     s.lobby = lobby;
     s.sleepers = sleepers_fd;
     s.control = control[0];
@@ -68,7 +68,7 @@ static inline sr_settings site_settings(void)
 /* In this process, and the only one that workers find. */
 static inline sr_edge *edge_new(void)
 {
-    sr_settings s = site_settings();
+    sr_setup s = site_settings();
     sr_edge *edge;
     if (sr_edge_new(&edge, &s))
         exit(9);

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #endif
 #include "edge/edge.h"
-#include "edge/settings.h"
+#include "edge/setup.h"
 #include "share/memory.h"
 #include "worker/worker.h"
 

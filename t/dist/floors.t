@@ -44,7 +44,7 @@ my %ORDER = (
         'spools engine trouble deadline client listener pump output body accesslog account send connection capacity '
         . 'proxyhead relay finish slowest leased intake expire handshake accept lifetime',
     edge => 'holder log answer entry presence text report deliver crew files plain dispatch failures heir '
-        . 'keys limits slow mend others stop edge keeper rights sandbox settings',
+        . 'keys limits slow mend others stop edge keeper rights sandbox setup',
     xs => 'input lazy envpool env logview logformat accesslog call turn socket file log report text trim '
         . 'unchunk wire stream response forwarded responder serve work engine remote place loading pass '
         . 'poll scoreboard signals spawn stack title',

@@ -102,7 +102,7 @@ Sirius::Edge::Settings - the options that concern the edge, as words of its comm
 =head1 DESCRIPTION
 
 Words can be compared, and handed on: from one version of Sirius to the next, and to C<sirius-edge>, which reads them in
-F<src/edge/settings.c>.
+F<src/share/words.h>.
 
 =head1 METHODS
 

@@ -1,4 +1,4 @@
-#include "settings.h"
+#include "setup.h"
 
 #include "../http/token.h"
 #include "../share/queue.h"
@@ -10,18 +10,18 @@ typedef struct word word;
 
 struct word {
     const char *name;
-    const char *(*read)(sr_settings *s, const word *w, const char *value); /* NULL, or what is wrong */
-    size_t at;                                                             /* in sr_settings */
+    const char *(*read)(sr_setup *s, const word *w, const char *value); /* NULL, or what is wrong */
+    size_t at;                                                          /* in sr_setup */
     size_t size;
     uint64_t most;
 };
 
-static void *member(sr_settings *s, const word *w)
+static void *member(sr_setup *s, const word *w)
 {
     return (char *)s + w->at;
 }
 
-static void store(sr_settings *s, const word *w, uint64_t n)
+static void store(sr_setup *s, const word *w, uint64_t n)
 {
     uint32_t n32 = (uint32_t)n;
     bool yes = n != 0;
@@ -29,7 +29,7 @@ static void store(sr_settings *s, const word *w, uint64_t n)
     memcpy(member(s, w), from, w->size);
 }
 
-static const char *read_number(sr_settings *s, const word *w, const char *value)
+static const char *read_number(sr_setup *s, const word *w, const char *value)
 {
     char *end;
     errno = 0;
@@ -42,12 +42,12 @@ static const char *read_number(sr_settings *s, const word *w, const char *value)
     return NULL;
 }
 
-static const char *read_descriptor(sr_settings *s, const word *w, const char *value)
+static const char *read_descriptor(sr_setup *s, const word *w, const char *value)
 {
     return read_number(s, w, value);
 }
 
-static const char *read_seconds(sr_settings *s, const word *w, const char *value)
+static const char *read_seconds(sr_setup *s, const word *w, const char *value)
 {
     char *end;
     double seconds = strtod(value, &end);
@@ -57,13 +57,13 @@ static const char *read_seconds(sr_settings *s, const word *w, const char *value
     return NULL;
 }
 
-static const char *read_text(sr_settings *s, const word *w, const char *value)
+static const char *read_text(sr_setup *s, const word *w, const char *value)
 {
     *(const char **)member(s, w) = value;
     return NULL;
 }
 
-static const char *read_copy(sr_settings *s, const word *w, const char *value)
+static const char *read_copy(sr_setup *s, const word *w, const char *value)
 {
     char **to = member(s, w);
     free(*to);
@@ -72,7 +72,7 @@ static const char *read_copy(sr_settings *s, const word *w, const char *value)
 }
 
 /* Another directory of the same name makes other words */
-static const char *read_nothing(sr_settings *s, const word *w, const char *value)
+static const char *read_nothing(sr_setup *s, const word *w, const char *value)
 {
     (void)s;
     (void)w;
@@ -84,7 +84,7 @@ static const char *read_nothing(sr_settings *s, const word *w, const char *value
  * "FD:tcp:PORT:NAME" or "FD:unix:PORT:NAME"; applications see PORT and NAME as SERVER_PORT and SERVER_NAME. "tls+tcp"
  * and "tls+unix" speak TLS.
  */
-static const char *read_listener(sr_settings *s, const word *w, const char *value)
+static const char *read_listener(sr_setup *s, const word *w, const char *value)
 {
     (void)w;
     char *end;
@@ -106,7 +106,7 @@ static const char *read_listener(sr_settings *s, const word *w, const char *valu
 }
 
 /* "7,9": one descriptor for each edge */
-static const char *read_bells(sr_settings *s, const word *w, const char *value)
+static const char *read_bells(sr_setup *s, const word *w, const char *value)
 {
     (void)w;
     for (char *end;; value = end + 1) {
@@ -120,7 +120,7 @@ static const char *read_bells(sr_settings *s, const word *w, const char *value)
 }
 
 /* "65534,27": user and group */
-static const char *read_groups(sr_settings *s, const word *w, const char *value)
+static const char *read_groups(sr_setup *s, const word *w, const char *value)
 {
     (void)w;
     size_t most = 1;
@@ -140,7 +140,7 @@ static const char *read_groups(sr_settings *s, const word *w, const char *value)
     }
 }
 
-static const char *read_sink(sr_settings *s, const word *w, const char *value)
+static const char *read_sink(sr_setup *s, const word *w, const char *value)
 {
     (void)w;
     static const char *const kinds[] = {
@@ -153,46 +153,46 @@ static const char *read_sink(sr_settings *s, const word *w, const char *value)
     return "is not file, pipe or syslog";
 }
 
-static sr_mounts *mounts_at(sr_settings *s, const word *w)
+static sr_mounts *mounts_at(sr_setup *s, const word *w)
 {
     sr_mounts **at = member(s, w);
     return *at ? *at : (*at = calloc(1, sizeof **at));
 }
 
-static const char *read_folder(sr_settings *s, const word *w, const char *value)
+static const char *read_folder(sr_setup *s, const word *w, const char *value)
 {
     sr_mounts *to = mounts_at(s, w);
     return to ? sr_mounts_add(to, value) : "needs memory";
 }
 
-static const char *read_types(sr_settings *s, const word *w, const char *value)
+static const char *read_types(sr_setup *s, const word *w, const char *value)
 {
     sr_mounts *to = mounts_at(s, w);
     return to ? sr_types_read(&to->types, value) : "needs memory";
 }
 
 /* Checked here once: with a bad value no response over TLS could be made. */
-static const char *read_field(sr_settings *s, const word *w, const char *value)
+static const char *read_field(sr_setup *s, const word *w, const char *value)
 {
     return sr_is_value(sr_bytes_of(value, strlen(value))) ? read_copy(s, w, value) : "is not a field value";
 }
 
-static const char *read_cert(sr_settings *s, const word *w, const char *value)
+static const char *read_cert(sr_setup *s, const word *w, const char *value)
 {
     return sr_keyfiles_cert(member(s, w), value) ? NULL : "needs memory";
 }
 
-static const char *read_key(sr_settings *s, const word *w, const char *value)
+static const char *read_key(sr_setup *s, const word *w, const char *value)
 {
     return sr_keyfiles_key(member(s, w), value) ? NULL : "needs memory";
 }
 
-static const char *read_crl(sr_settings *s, const word *w, const char *value)
+static const char *read_crl(sr_setup *s, const word *w, const char *value)
 {
     return sr_keyfiles_crl(member(s, w), value) ? NULL : "needs memory";
 }
 
-static const char *read_networks(sr_settings *s, const word *w, const char *value)
+static const char *read_networks(sr_setup *s, const word *w, const char *value)
 {
     sr_bytes wrong;
     bool read = sr_cidrs_parse(member(s, w), sr_bytes_of(value, strlen(value)), &wrong);
@@ -200,10 +200,10 @@ static const char *read_networks(sr_settings *s, const word *w, const char *valu
 }
 
 #define WORD(name, kind, to, most, from)                                                                     \
-    {name, read_##kind, offsetof(sr_settings, to), sizeof(((sr_settings *)0)->to), most},
+    {name, read_##kind, offsetof(sr_setup, to), sizeof(((sr_setup *)0)->to), most},
 static const word words[] = {SR_WORDS(WORD)};
 
-static const char *read_one(sr_settings *s, const char *name, size_t len, const char *value)
+static const char *read_one(sr_setup *s, const char *name, size_t len, const char *value)
 {
     for (size_t i = 0; i < SR_WORDS_N; i++)
         if (strlen(words[i].name) == len && memcmp(words[i].name, name, len) == 0)
@@ -211,15 +211,15 @@ static const char *read_one(sr_settings *s, const char *name, size_t len, const 
     return "is not the name of a setting";
 }
 
-void sr_settings_init(sr_settings *s)
+void sr_setup_init(sr_setup *s)
 {
-    *s = (sr_settings){.config.report_fd = -1, .name = "edge", .sandbox = true, .uid = -1, .gid = -1};
+    *s = (sr_setup){.config.report_fd = -1, .name = "edge", .sandbox = true, .uid = -1, .gid = -1};
     for (size_t i = 0; i < SR_WORDS_N; i++)
         if (words[i].read == read_descriptor)
             store(s, &words[i], UINT32_MAX); /* -1 */
 }
 
-unsigned sr_settings_descriptors(const sr_settings *s, int fds[SR_SETTINGS_DESCRIPTORS])
+unsigned sr_setup_descriptors(const sr_setup *s, int fds[SR_SETUP_DESCRIPTORS])
 {
     unsigned n = 0;
     for (size_t i = 0; i < SR_WORDS_N; i++)
@@ -232,9 +232,9 @@ unsigned sr_settings_descriptors(const sr_settings *s, int fds[SR_SETTINGS_DESCR
     return n;
 }
 
-bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why)
+bool sr_setup_read(sr_setup *s, int argc, char **argv, const char **word, const char **why)
 {
-    sr_settings_init(s);
+    sr_setup_init(s);
     for (int i = 1; i < argc; i++) {
         const char *equal = strchr(argv[i], '=');
         *word = argv[i];
@@ -258,7 +258,7 @@ bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, 
     return !*word;
 }
 
-void sr_settings_free(sr_settings *s)
+void sr_setup_free(sr_setup *s)
 {
     if (s->mounts)
         sr_mounts_free(s->mounts);

@@ -1,7 +1,7 @@
-#ifndef SR_SETTINGS_H
-#define SR_SETTINGS_H
+#ifndef SR_SETUP_H
+#define SR_SETUP_H
 /*
- * settings: what the supervisor tells an edge on its command line, as words NAME=VALUE (share/words.h).
+ * setup: what the supervisor tells an edge on its command line, as words NAME=VALUE (share/words.h).
  *
  * Owner: the caller, who calls free. Lifetime: `name`, `log.format` and the texts
  * of the listeners point into the words, which must outlive the edge. The numbers of descriptors are those
@@ -18,14 +18,14 @@
 
 #include <sys/types.h>
 
-enum { SR_SETTINGS_DESCRIPTORS = SR_WORDS_N + SR_LISTENERS_MAX + SR_EDGES_MAX };
+enum { SR_SETUP_DESCRIPTORS = SR_WORDS_N + SR_LISTENERS_MAX + SR_EDGES_MAX };
 
 /* Name and port of a listener: SERVER_NAME and SERVER_PORT of an application, %v and %p of the access log. */
 typedef struct sr_site {
     sr_bytes name, port;
 } sr_site;
 
-typedef struct sr_settings {
+typedef struct sr_setup {
     sr_config config;
     const char *layout;  /* of who starts the edge, or NULL; see share/layout.h */
     const char *name;    /* what ps shows after "sirius: " */
@@ -76,20 +76,20 @@ typedef struct sr_settings {
         bool errors_only;
         bool at_once; /* each line is written when it is complete, for somebody who watches */
     } log;
-} sr_settings;
+} sr_setup;
 
 /* Nothing is given: no descriptor, no listener, no log, all limits 0. */
-void sr_settings_init(sr_settings *s);
+void sr_setup_init(sr_setup *s);
 
 /*
  * Reads argv[1] and the words that follow. Calls init first. On failure returns false, *word is the word at
  * fault, and *why is a static text that continues it: "is not a number".
  */
-bool sr_settings_read(sr_settings *s, int argc, char **argv, const char **word, const char **why);
+bool sr_setup_read(sr_setup *s, int argc, char **argv, const char **word, const char **why);
 
 /* The numbers of all descriptors that were given, -1 among them. Returns how many. */
-unsigned sr_settings_descriptors(const sr_settings *s, int fds[SR_SETTINGS_DESCRIPTORS]);
+unsigned sr_setup_descriptors(const sr_setup *s, int fds[SR_SETUP_DESCRIPTORS]);
 
-void sr_settings_free(sr_settings *s); /* what is owned */
+void sr_setup_free(sr_setup *s); /* what is owned */
 
 #endif

@@ -1,4 +1,4 @@
-/* settings: words that an edge is started with, and which of them are refused */
+/* setup: words that an edge is started with, and which of them are refused */
 #include "edge/plain.h"
 
 #include "tap.h"
@@ -10,7 +10,7 @@ enum { WORDS_MAX = 16 };
 #define NEEDED "lobby=5", "sleepers=6", "listen=4:tcp:80:www.example.com", "tmpdir=/tmp"
 
 /* NULL when all are read, else the word and why, with a space between */
-static const char *reads(sr_settings *s, char *const *words)
+static const char *reads(sr_setup *s, char *const *words)
 {
     static char error[200];
     char *argv[WORDS_MAX + 2] = {"sirius-edge"};
@@ -18,20 +18,20 @@ static const char *reads(sr_settings *s, char *const *words)
     int n = 1;
     for (; *words; words++)
         argv[n++] = *words;
-    if (sr_settings_read(s, n, argv, &word, &why))
+    if (sr_setup_read(s, n, argv, &word, &why))
         return NULL;
     snprintf(error, sizeof error, "%s %s", word, why);
     return error;
 }
 
-static void drop(sr_settings *s)
+static void drop(sr_setup *s)
 {
-    sr_settings_free(s);
+    sr_setup_free(s);
 }
 
 static void refuses(char *word, const char *why)
 {
-    sr_settings s;
+    sr_setup s;
     const char *got = reads(&s, (char *[]){NEEDED, word, NULL});
     char want[200];
     snprintf(want, sizeof want, "%s %s", word, why);
@@ -41,7 +41,7 @@ static void refuses(char *word, const char *why)
 
 static void misses(const char *want, char *const *words)
 {
-    sr_settings s;
+    sr_setup s;
     const char *got = reads(&s, words);
     is_bytes(got ? got : "", got ? strlen(got) : 0, want, want);
     drop(&s);
@@ -49,7 +49,7 @@ static void misses(const char *want, char *const *words)
 
 static void test_values(void)
 {
-    sr_settings s;
+    sr_setup s;
     const char *error = reads(&s, (char *[]){NEEDED, "max-body=1099511627776", "header-timeout=0.25",
                                              "keepalive=1", "uid=0", "groups=4294967294,27", "bells=7,8,9",
                                              "listen=11:unix:81:a:b", "server=", "body-rate=4294967295",
@@ -75,7 +75,7 @@ static void test_values(void)
 
 static void port(long long want, char *const *words, const char *name)
 {
-    sr_settings s;
+    sr_setup s;
     const char *error = reads(&s, words);
     ok(!error && s.redirects, "%s is read", name);
     is_int(sr_plain_https_port(&s), want, name);
@@ -84,7 +84,7 @@ static void port(long long want, char *const *words, const char *name)
 
 static void test_https(void)
 {
-    sr_settings s;
+    sr_setup s;
     const char *error = reads(&s, (char *[]){NEEDED, "hsts=max-age=1; includeSubDomains",
                                              "acme-webroot=id:1-2,webroot,charset:=/.well-known=/a=b", NULL});
     ok(!error && !s.redirects, "no redirect");
