@@ -46,6 +46,7 @@ sub start {
         command => [ @$unshare, $^X, "$root/bin/sirius", qw(-E deployment) ],
     );
     ( $server->{first} ) = $server->generations;
+    $server->{supervisor} = $server->{first};
     return $server;
 }
 
@@ -77,7 +78,7 @@ for my $signal (qw(TERM QUIT)) {
         my $server = start(qw(--workers 2));
         my $client = $server->connect;
         $client->send( request('GET /sleep/1.5') );
-        sleep 0.3;
+        $server->wait_busy( 1, qr{/sleep/1.5} );
         is Sirius::Test::Server::slurp("/proc/$server->{first}/status") =~ /^NSpid:\s+\d+\s+(\d+)$/m && $1,
             1, 'its PID is 1';
         kill $signal => $server->{first};
@@ -92,10 +93,10 @@ subtest 'a second TERM does not wait' => sub {
     my $server = start(qw(--workers 2));
     my $client = $server->connect;
     $client->send( request('GET /sleep/60') );
-    sleep 0.3;
+    $server->wait_busy( 1, qr{/sleep/60} );
     my $seconds = elapsed {
         kill TERM => $server->{first};
-        sleep 0.3;
+        $server->wait_log(qr/stopping: TERM/);
         ends( $server, 'TERM' );
     };
     cmp_ok $seconds, '<', 20, 'the request is not waited for';

@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../../lib";
+use File::Temp ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 use Sirius::Test;
@@ -11,9 +12,8 @@ use Sirius::Test;
 my $APP = <<'APP';
 use Time::HiRes qw(sleep time);
 sub {
-    my ($seconds) = $_[0]{PATH_INFO} =~ m{([\d.]+)};
-    my $until = time + $seconds;
-    sleep 0.05 while time < $until;
+    my $until = time + ( $_[0]{PATH_INFO} eq '/long' ? 60 : 0 );
+    sleep 0.05 while time < $until && !-e "$ENV{STOP_DIR}/go";
     return [ 200, [], ['ok'] ];
 };
 APP
@@ -33,10 +33,15 @@ my %END = (
 );
 
 sub spawn {
-    my ( $name,  $workers ) = @_;
+    my ( $name, $workers )  = @_;
     my ( $waits, @signals ) = @{ $END{$name} };
-    my $server = Sirius::Test::Server->spawn( app => $APP, args => [ '--workers', $workers ] );
-    return { server => $server, signals => \@signals, waits => $waits };
+    my $dir    = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
+    my $server = Sirius::Test::Server->spawn(
+        app  => $APP,
+        args => [ '--workers', $workers ],
+        env  => { STOP_DIR => "$dir" }
+    );
+    return { server => $server, dir => $dir, signals => \@signals, waits => $waits };
 }
 
 sub begin {
@@ -44,7 +49,7 @@ sub begin {
     my $server = $case->{server};
     until_true( 30, sub { $server->address } ) or die 'not ready: ', $server->log;
     $case->{client} = $server->connect;
-    $case->{client}->send( request( 'GET /' . ( $case->{waits} ? 1 : 60 ) ) );
+    $case->{client}->send( request('GET /long') );
     $case->{start} = time;
     return;
 }
@@ -54,14 +59,16 @@ for my $workers ( 0, 2 ) {
         sub {
         my %case = map { $_ => spawn( $_, $workers ) } keys %END;
         begin($_) for values %case;
-        sleep 0.3;
+        $_->{server}->wait_busy( 1, qr{/long} ) for values %case;
         for ( 1 .. 4 ) {
             for my $case ( values %case ) {
                 my $name = shift @{ $case->{signals} } or next;
                 $case->{server}->signal($name);
+                $case->{stops} ||= $name ne 'HUP';
             }
-            sleep 0.1;
+            $_->{server}->wait_log(qr/stopping/) for grep { $_->{stops} } values %case;
         }
+        spew( "$case{$_}{dir}/go", '' ) for grep { $case{$_}{waits} } keys %case;
         for my $name ( sort keys %case ) {
             my ( $server, $client, $waits ) = @{ $case{$name} }{qw(server client waits)};
             is $client->response->body, 'ok',     "$name: the answer is whole" if $waits;
@@ -78,7 +85,7 @@ for my $workers ( 0, 2 ) {
 subtest 'signals to the whole group are no news' => sub {
     for my $signal ( qw(INT TERM QUIT) x 2 ) {
         my $server = start_server( $APP, qw(--workers 8) );
-        is $server->ask('GET /0')->status, 200, 'it serves';
+        is $server->ask('GET /')->status, 200, 'it serves';
         kill $signal => -$server->pid;
         my ($status) = $server->wait_exit(20);
         is $server->wait_exit, 'exit 0', "$signal: it ends";

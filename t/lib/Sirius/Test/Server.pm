@@ -86,8 +86,8 @@ sub address { return ( shift->listeners )[0] }
 # What its scoreboard shows now: a snapshot of Sirius::Scoreboard
 sub board {
     my $self = shift;
-    $self->{board}
-        ||= Sirius::Test::Board->new( $self->{pid}, "$ROOT/t/lib", "$ROOT/blib/lib", "$ROOT/blib/arch" );
+    $self->{board} ||= Sirius::Test::Board->new( $self->{supervisor} || $self->{pid},
+        "$ROOT/t/lib", "$ROOT/blib/lib", "$ROOT/blib/arch" );
     return $self->{board}->snapshot;
 }
 
