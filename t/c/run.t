@@ -2,7 +2,8 @@
 #   dev/test t/c/run.t :: queue ring             these programs only
 #   CC=clang CFLAGS=-O2 prove t/c/run.t          another compiler, more flags
 #   SIRIUS_C_DIR=/tmp/x CFLAGS=--coverage ...    build in another folder than build/c
-# Objects are kept, and compiled again when their source, a header or the flags have changed.
+# Objects are kept, and compiled again when their source, a header or the flags have changed. For single programs only those files of
+# the engine are compiled that define what they call.
 use strict;
 use warnings;
 use Config;
@@ -138,6 +139,39 @@ sub compile_all {
     return \@objects, \@failed;
 }
 
+# These programs, and the files of the engine that define what they and those files call
+sub compile_needed {
+    my ( $engine, @sources ) = @_;
+    my ( %defined_in, %seen, @objects, @failed );
+    for my $source (@$engine) {
+        my @names = slurp($source) =~ /^(?!static\b)\w[\w *]*?\b(sr_\w+)[(\[ ;]/mg;
+        push @{ $defined_in{$_} }, $source for @names;
+    }
+    while (@sources) {
+        @seen{@sources} = ();
+        my ( $made, $broken ) = compile_all(@sources);
+        push @objects, @$made;
+        push @failed,  @$broken;
+        my ( undef, $symbols ) = @$made ? run( qw(nm -u), map { $_->{object} } @$made ) : ();
+        my %next = map { $_ => 1 } map { @{ $defined_in{$_} || [] } } ( $symbols // '' ) =~ /\bU (sr_\w+)/g;
+        @sources = grep { !exists $seen{$_} } sort keys %next;
+    }
+    return \@objects, \@failed;
+}
+
+sub library {
+    my @objects = map { $_->{object} } grep { $_->{source} !~ m{^\Q$here\E/} } @_;
+    my $library = catfile( $dir, 'libsirius.a' );
+    unlink $library;
+    is system( 'ar', 'rcs', $library, @objects ), 0, 'engine';
+    return $library;
+}
+
+sub linked_with {
+    my ( $program, $object, $library ) = @_;
+    return run( @cc, @flags, '-o', $program, $object, $library, @libraries );
+}
+
 sub slurp {
     open my $file, '<', shift or return '';
     local $/;
@@ -150,20 +184,23 @@ my %wanted = map  { $_ => 1 } @ARGV;
 my @tests  = grep { !@ARGV || delete $wanted{ basename( $_, '.c' ) } } sort glob "$here/*.c";
 BAIL_OUT("there is no program $_ in $here") for sort keys %wanted;
 forget_others();
-my ( $objects, $failed ) = compile_all( @tests, sort glob "$root/src/*/*.c" );
+my @engine = sort glob "$root/src/*/*.c";
+my ( $objects, $failed ) = @ARGV ? compile_needed( \@engine, @tests ) : compile_all( @tests, @engine );
 fail "$_->{source} compiles" or diag slurp("$_->{object}.log") for @$failed;
 
-my $library = catfile( $dir, 'libsirius.a' );
-unlink $library;
-my @engine = map { $_->{object} } grep { $_->{source} !~ m{^\Q$here\E/} } @$objects;
-is system( 'ar', 'rcs', $library, @engine ), 0, 'engine';
-
-my %object = map { $_->{source} => $_->{object} } @$objects;
+my $library  = library(@$objects);
+my $complete = !@ARGV;
+my %object   = map { $_->{source} => $_->{object} } @$objects;
 for my $test ( grep { $object{$_} } @tests ) {
     my $name    = basename( $test, '.c' );
     my $program = catfile( $dir, $name );
     subtest $name => sub {
-        my ( $code, $output ) = run( @cc, @flags, '-o', $program, $object{$test}, $library, @libraries );
+        my ( $code, $output ) = linked_with( $program, $object{$test}, $library );
+        if ( $code && !$complete++ ) {
+            ($objects) = compile_all(@engine);
+            $library = library(@$objects);
+            ( $code, $output ) = linked_with( $program, $object{$test}, $library );
+        }
         is $code, 0, "$name links" or return diag $output;
         ( $code, $output ) = run($program);
         my ( $count, $say ) = ( 0, $code ? \&diag : \&note );

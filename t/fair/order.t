@@ -52,7 +52,7 @@ sub overtaken {
 use constant NEIGHBOURS => 3;
 
 # What two clients send at nearly the same time the edge may read in either order
-use constant TOGETHER => 20;
+use constant TOGETHER => 10;
 
 sub release {
     my $file = shift;

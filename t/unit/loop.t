@@ -18,8 +18,8 @@ subtest 'A signal before the wait is not lost' => sub {
     my $loop = Sirius::OS::Loop->new(qw(TERM INT));
     kill TERM => $$;
     my $start = time;
-    is_deeply [ $loop->wait(5) ], ['TERM'], 'right signal';
-    cmp_ok time - $start, '<', 1, 'at once';
+    is_deeply [ $loop->wait(60) ], ['TERM'], 'right signal';
+    cmp_ok time - $start, '<', 30, 'before the time is over';
     kill INT => $$;
     is_deeply [ $loop->wait ], ['INT'], 'right signal';
     $loop->release;

@@ -95,6 +95,7 @@ subtest 'A file, and reloads' => sub {
     spew( "$dir/env", "FROM_FILE=2\nNEW=3\n" );
     $server->signal('HUP');
     ok $changes->( FROM_FILE => 2 ), 'a reload reads the file again';
+    until_true( 20, sub { $server->generations == 1 } );    # workers of the old one may answer until then
     is has( $server, 'NEW' ),  3,             'what is new in it';
     is has( $server, 'GONE' ), undef,         'what was removed is gone';
     is has( $server, 'OURS' ), 'environment', 'what is set already still wins';
