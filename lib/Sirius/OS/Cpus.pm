@@ -5,6 +5,7 @@ use warnings;
 
 use List::Util qw(max min);
 use POSIX      qw(ceil);
+use Sirius::OS::Proc;
 
 use constant {
     WORKER_MEMORY => 64 * 2**20,    # bytes a worker of a small application needs
@@ -23,7 +24,8 @@ sub memory {
     $root = '' if !defined $root;
     my @limits;
     for my $dir ( _groups( $root, 'memory' ) ) {
-        push @limits, grep {/\A\d+\n?\z/} map { _read("$dir/$_") } qw(memory.max memory.limit_in_bytes);
+        push @limits, grep {/\A\d+\n?\z/}
+            map { Sirius::OS::Proc->text("$dir/$_") } qw(memory.max memory.limit_in_bytes);
     }
     my $least = min @limits;
 
@@ -36,11 +38,11 @@ sub tasks {
     my ( $class, $root ) = @_;
     $root = '' if !defined $root;
     for my $dir ( _groups( $root, 'pids' ) ) {
-        my ( $most, $now ) = map { _read("$dir/pids.$_") =~ /\A(\d+)$/m } qw(max current);
+        my ( $most, $now ) = map { Sirius::OS::Proc->text("$dir/pids.$_") =~ /\A(\d+)$/m } qw(max current);
         return $most, 'TasksMax= of systemd, or pids.max of the control group'
             if defined $now && $now >= $most;
     }
-    my ($most) = _read("$root/proc/self/limits") =~ /^Max processes\s+(\d+)/m;
+    my ($most) = Sirius::OS::Proc->text("$root/proc/self/limits") =~ /^Max processes\s+(\d+)/m;
     return defined $most ? ( $most, 'ulimit -u, or LimitNPROC= of systemd' ) : ();
 }
 
@@ -54,9 +56,10 @@ sub workers {
 
 # The number of CPUs in the affinity mask, as in "0-3,8"
 sub _allowed {
-    my $root   = shift;
-    my ($list) = _read("$root/proc/self/status") =~ /^Cpus_allowed_list:\s*([\d,-]+)$/m or return 1;
-    my $count  = 0;
+    my $root = shift;
+    my ($list) = Sirius::OS::Proc->text("$root/proc/self/status") =~ /^Cpus_allowed_list:\s*([\d,-]+)$/m
+        or return 1;
+    my $count = 0;
     for my $range ( split /,/, $list ) {
         my ( $first, $last ) = split /-/, $range;
         $count += 1 + ( defined $last ? $last - $first : 0 );
@@ -69,7 +72,7 @@ sub _allowed {
 sub _groups {
     my ( $root, $controller ) = @_;
     my @dirs;
-    for my $line ( split /\n/, _read("$root/proc/self/cgroup") ) {
+    for my $line ( split /\n/, Sirius::OS::Proc->text("$root/proc/self/cgroup") ) {
         my ( $id, $controllers, $path ) = split /:/, $line, 3;
         next if !defined $path;
         my $unified = $id eq '0' && $controllers eq '';
@@ -95,7 +98,7 @@ sub _groups {
 sub _mounts {
     my $root = shift;
     my @mounts;
-    for my $line ( split /\n/, _read("$root/proc/self/mountinfo") ) {
+    for my $line ( split /\n/, Sirius::OS::Proc->text("$root/proc/self/mountinfo") ) {
         my ( $left, $right ) = split / - /, $line, 2;
         next if !defined $right || $right !~ /\A(cgroup2?) \S+ (\S+)/;
         my ( $type, %option ) = ( $1, map { $_ => 1 } split /,/, $2 );
@@ -110,21 +113,13 @@ sub _quotas {
     my $root = shift;
     my @quotas;
     for my $dir ( _groups( $root, 'cpu' ) ) {
-        my ( $quota, $period ) = _read("$dir/cpu.max") =~ /\A(\d+) (\d+)/;
-        ( $quota, $period ) = map { _read("$dir/cpu.cfs_${_}_us") =~ /\A(\d+)/ } qw(quota period)
+        my ( $quota, $period ) = Sirius::OS::Proc->text("$dir/cpu.max") =~ /\A(\d+) (\d+)/;
+        ( $quota, $period )
+            = map { Sirius::OS::Proc->text("$dir/cpu.cfs_${_}_us") =~ /\A(\d+)/ } qw(quota period)
             if !defined $period;
         push @quotas, $quota / $period if $quota && $period;
     }
     return @quotas;
-}
-
-# '' if there is no such file
-sub _read {
-    my $path = shift;
-    open my $fh, '<', $path or return '';
-    my $text = do { local $/ = undef; readline $fh };
-    close $fh;
-    return defined $text ? $text : '';
 }
 
 1;

@@ -3,6 +3,8 @@ package Sirius::OS::Mounts;
 use strict;
 use warnings;
 
+use Sirius::OS::Proc;
+
 # Where another machine, or the host of a virtual one, can change files without this kernel
 my $REMOTE
     = qr/\A(?:nfs\d?|cifs|smb\d?|smbfs|9p|afs|ceph|gluster\w*|ncpfs|prl_fs|vboxsf|virtiofs|vmhgfs|fuse[.]\S+|fuse)\z/;
@@ -11,7 +13,7 @@ my $REMOTE
 sub remote {
     my ( $class, $path, $table ) = @_;
     my ( $best, $type ) = ( '', '' );
-    for my $line ( split /\n/, defined $table ? $table : _table() ) {
+    for my $line ( split /\n/, $table // Sirius::OS::Proc->text('/proc/self/mountinfo') ) {
         my ( $at, $rest ) = $line =~ /\A\S+ \S+ \S+ \S+ (\S+) .*? - (\S+)/ or next;
         $at = _path($at);
         next if length $at < length $best;
@@ -25,13 +27,6 @@ sub remote {
 sub _path {
     my $text = shift;
     return $text =~ s/\\([0-7]{3})/chr oct $1/ger;
-}
-
-sub _table {
-    open my $fh, '<:raw', '/proc/self/mountinfo' or return '';
-    my $text = do { local $/ = undef; readline $fh };
-    close $fh;
-    return defined $text ? $text : '';
 }
 
 1;

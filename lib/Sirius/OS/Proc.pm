@@ -32,7 +32,7 @@ sub cpu {
 
 sub descriptors {
     my ( $class, $pid ) = @_;
-    return _text("/proc/$pid/limits") =~ /^Max open files\s+(\d+)/m ? $1 : undef;
+    return Sirius::OS::Proc->text("/proc/$pid/limits") =~ /^Max open files\s+(\d+)/m ? $1 : undef;
 }
 
 sub mounted { return -e '/proc/self/stat' }
@@ -44,14 +44,14 @@ sub name {
 
 # Kills in our own control group, if it can be found: other processes of the machine do not count
 sub oom_kills {
-    my $groups = _text('/proc/self/cgroup');
+    my $groups = Sirius::OS::Proc->text('/proc/self/cgroup');
     my ($two)  = $groups =~ /^0::(.*)$/m;
     my ($one)  = $groups =~ /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m;
     my @files  = '/proc/vmstat';
     unshift @files, "/sys/fs/cgroup/memory$one/memory.oom_control" if defined $one;
     unshift @files, "/sys/fs/cgroup$two/memory.events"             if defined $two;
     for my $file (@files) {
-        return $1 if _text($file) =~ /^oom_kill (\d+)$/m;
+        return $1 if Sirius::OS::Proc->text($file) =~ /^oom_kill (\d+)$/m;
     }
     return 0;
 }
@@ -65,7 +65,7 @@ sub parent {
 # undef: it is gone, or of another user, or the kernel does not know
 sub private {
     my ( $class, $pid ) = @_;
-    my %kib = _text("/proc/$pid/smaps_rollup") =~ /^(Private_\w+):\s+(\d+) kB$/mg;
+    my %kib = Sirius::OS::Proc->text("/proc/$pid/smaps_rollup") =~ /^(Private_\w+):\s+(\d+) kB$/mg;
     return %kib ? 1024 * ( $kib{Private_Clean} + $kib{Private_Dirty} ) : undef;
 }
 
@@ -73,7 +73,8 @@ sub private {
 sub progress {
     my ( $class, $pid ) = @_;
     my @fields   = _stat($pid) or return;
-    my $switches = sum0 _text("/proc/$pid/status") =~ /^(?:non)?voluntary_ctxt_switches:\s*(\d+)$/mg;
+    my $status   = Sirius::OS::Proc->text("/proc/$pid/status");
+    my $switches = sum0( $status =~ /^(?:non)?voluntary_ctxt_switches:\s*(\d+)$/mg );
     return ( $fields[0], ( $fields[11] + $fields[12] ) / $TICKS, $switches );
 }
 
@@ -95,10 +96,20 @@ sub stands {
     return join ', ', @words;
 }
 
+# '' if there is no such file, or the process is gone, which may happen after the open too
+sub text {
+    my ( $class, $file ) = @_;
+    open my $in, '<:raw', $file or return '';
+    local $/ = undef;
+    my $text = readline $in;
+    close $in or return '';
+    return defined $text ? $text : '';
+}
+
 # Why a process makes no progress, as a list of words
 sub waits {
     my ( $class, $pid ) = @_;
-    my $status    = _text("/proc/$pid/status");
+    my $status    = Sirius::OS::Proc->text("/proc/$pid/status");
     my $call      = Sirius::OS::Syscall->name( _line("$pid/syscall") =~ /\A(\d+)/ );
     my $running   = _line("$pid/syscall") =~ /\Arunning/;
     my $channel   = _line("$pid/wchan");
@@ -113,7 +124,6 @@ sub waits {
     return @words;
 }
 
-# '' if the process is gone, which may happen after the open too
 sub _line {
     my $file = shift;
     open my $in, '<', "/proc/$file" or return '';
@@ -128,15 +138,6 @@ sub _stat {
     my $pid = shift;
     my ($fields) = _line("$pid/stat") =~ /\A.*\) (.*)/s or return;
     return split ' ', $fields;
-}
-
-sub _text {
-    my $file = shift;
-    open my $in, '<', $file or return '';
-    local $/ = undef;
-    my $text = readline $in;
-    close $in or return '';
-    return defined $text ? $text : '';
 }
 
 1;
@@ -229,6 +230,12 @@ The resident memory of the process, in bytes; 0 if it is gone.
   my $text = Sirius::OS::Proc->stands($pid);
 
 Its state and, as far as the kernel tells, what it waits for: C<stopped (state T), wait channel do_signal_stop>.
+
+=head2 text
+
+  my $text = Sirius::OS::Proc->text('/proc/self/limits');
+
+What is in a file, as bytes; '' if it cannot be read.
 
 =head2 waits
 

@@ -23,10 +23,7 @@ sub path {
 sub tcp {
     my ( $class, $port ) = @_;
     for my $table (qw(tcp tcp6)) {
-        open my $in, '<', "/proc/net/$table" or next;
-        my @rows = map { [split] } readline $in;
-        close $in;
-        for my $row (@rows) {
+        for my $row ( map { [split] } split /\n/, Sirius::OS::Proc->text("/proc/net/$table") ) {
             next                       if @$row < 10 || $row->[1] !~ /:([0-9A-F]{4})\z/ || hex $1 != $port;
             return _owner( $row->[9] ) if hex $row->[3] == LISTEN;
         }
@@ -38,12 +35,9 @@ sub tcp {
 sub unix {
     my ( $class, @paths ) = @_;
     my %path = map { $_ => 1 } @paths;
-    open my $in, '<', '/proc/net/unix' or return;
-    my @rows = map { [ split ' ', $_, 8 ] } readline $in;
-    close $in;
-    for my $row (@rows) {
+    for my $row ( map { [ split ' ', $_, 8 ] } split /\n/, Sirius::OS::Proc->text('/proc/net/unix') ) {
         next if @$row < 8 || $row->[3] !~ /\A[0-9A-Fa-f]+\z/ || !( hex $row->[3] & ACCEPTS );
-        my $name = $row->[7] =~ s/\n\z//r;
+        my $name = $row->[7];
         return _owner( $row->[6] ) if $path{$name};
 
         # A socket that took its path by a rename (Sirius::Listen::Unix) has the name from before here

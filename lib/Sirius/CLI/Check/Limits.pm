@@ -4,6 +4,7 @@ use strict;
 use warnings;
 
 use List::Util qw(min);
+use Sirius::OS::Proc;
 
 # What an edge has open beside connections: descriptors that it keeps free (src/conn/capacity.c), listeners, logs, and for each
 # worker a ring and two more
@@ -22,12 +23,7 @@ sub check {
 
 # The most that a process may have open. The server raises the soft limit to it
 sub descriptors {
-    my $class = shift;
-    open my $in, '<', '/proc/self/limits' or return;
-    my @lines = readline $in;
-    close $in;
-    my ($hard) = map {/^Max open files\s+\S+\s+(\S+)/} @lines;
-    return defined $hard && $hard =~ /\A\d+\z/ ? $hard : undef;
+    return Sirius::OS::Proc->text('/proc/self/limits') =~ /^Max open files +\S+ +(\d+) /m ? $1 : undef;
 }
 
 # Connections that one edge can have with this limit
@@ -39,9 +35,7 @@ sub room {
 
 sub _backlog {
     my ( $class, $report, $conf ) = @_;
-    open my $in, '<', '/proc/sys/net/core/somaxconn' or return;
-    my $most = ( readline($in) || '' ) =~ s/\s+\z//r;
-    close $in;
+    my $most = Sirius::OS::Proc->text('/proc/sys/net/core/somaxconn') =~ s/\s+\z//r;
     return if $most !~ /\A\d+\z/ || $most >= $conf->{backlog};
     return $report->warning(
         "--backlog $conf->{backlog}: the kernel allows $most connections to wait: set net.core.somaxconn to $conf->{backlog} with sysctl, or lower --backlog"

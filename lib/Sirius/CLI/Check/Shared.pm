@@ -5,6 +5,7 @@ use warnings;
 
 use Fcntl qw(O_ACCMODE O_APPEND O_RDONLY);
 use Sirius::App::ForkCheck;
+use Sirius::OS::Proc;
 
 my $ADVICE
     = 'while the application is loaded, so all workers will share it: open it in --after-fork or at the first use';
@@ -45,9 +46,7 @@ sub _describe {
     return 'a ring of io_uring' if $link =~ /io_uring/;
     return 'a pipe'             if $link =~ /\Apipe:/;
     return if $link !~ m{\A/} || $link =~ m{\A/(?:dev|proc|sys)/} || !-f "/proc/self/fd/$fd";
-    open my $in, '<', "/proc/self/fdinfo/$fd" or return;
-    my ($flags) = map {/^flags:\s*0*(\d+)/} readline $in;
-    close $in;
+    my ($flags) = Sirius::OS::Proc->text("/proc/self/fdinfo/$fd") =~ /^flags:\s*0*(\d+)/m;
     return if !defined $flags;
     $flags = oct "0$flags";
     return if ( $flags & O_ACCMODE ) == O_RDONLY || $flags & O_APPEND;
