@@ -250,8 +250,7 @@ sub _check_host {
 
 # The processes that run: this one and, before a renewal, those of the previous program
 sub _children {
-    my $self = shift;
-    return grep { !$_->is_gone } @{ $self->{children} };
+    return grep { !$_->is_gone } @{ shift->{children} };
 }
 
 sub _conf {

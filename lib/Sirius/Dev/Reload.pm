@@ -155,7 +155,7 @@ sub _arrived {
         $generation->reloads( undef, 1 ) if $order->{page};
         $self->{loading} = $generation;
         $self->started($generation);
-        $self->_publish;
+        $self->publish;
     } else {
         my @replies = ( grep( {defined} $order->{reply} ), splice @{ $self->{waiting} || [] } );
         my $reply   = @replies ? sub { $_->(@_) for @replies } : undef;
@@ -194,7 +194,7 @@ sub _complete {
         delete @{$self}{qw(again_at fallen loading)};
         $self->_drain($_) for grep { $_->number < $generation->number && !$_->is_draining } $self->all;
         $self->_end_orphans;
-        $self->_publish;
+        $self->publish;
     } else {
         delete $self->{loading} if !$generation->is_reload;
         $self->SUPER::_complete($generation);

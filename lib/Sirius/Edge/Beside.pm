@@ -68,7 +68,7 @@ sub prepare {
 sub signal {
     my ( $self, $signal ) = @_;
     return 0 if $self->gone;
-    $_->signal($signal) for $self->_places;
+    $_->signal($signal) for $self->places;
     return 1;
 }
 
@@ -76,7 +76,7 @@ sub signal {
 # False: it ended before that, or $code has become true
 sub start {
     my ( $self, $code ) = @_;
-    my ($place) = $self->_places;
+    my ($place) = $self->places;
     my $gate = delete $self->{gate};
     if ($gate) {
         local $SIG{PIPE} = 'IGNORE';
@@ -97,7 +97,7 @@ sub start {
 # False if there is no process
 sub _begin {
     my ( $self, $gate ) = @_;
-    my ($place) = $self->_places;
+    my ($place) = $self->places;
     my @words = ( $self->_words($place), "owner=$$" );
     if ( my $keeper = $self->{keeper} ) {    # the edge reads the files: this process runs the application
         push @words, @{ $keeper->wanted_words };

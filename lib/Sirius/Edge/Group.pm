@@ -33,7 +33,7 @@ use constant { PAUSE => 0.02, TRIES => 50 };
 
 sub act {
     my $self = shift;
-    for my $place ( $self->_places ) {
+    for my $place ( $self->places ) {
         next if $place->pid || !$self->_replaces($place) || $place->backoff->at > now();
         my $error = $self->_start($place) // next;
         Sirius::Log->error( sprintf 'cannot start an edge: %s; next attempt in %g s',
@@ -47,8 +47,7 @@ sub act {
 
 # The bells by which edges wake each other
 sub bells {
-    my $self = shift;
-    return map { $_->bell } $self->_places;
+    return map { $_->bell } shift->places;
 }
 
 sub certificates {
@@ -69,7 +68,7 @@ sub certificates_fault {
 sub close {
     my $self = shift;
     $self->{leaving} = 1;
-    $_->signal('USR1') for grep { $_->is_ready } $self->_places;
+    $_->signal('USR1') for grep { $_->is_ready } $self->places;
     return;
 }
 
@@ -85,14 +84,14 @@ sub crls {
 sub descriptors {
     my $self = shift;
     my %seen;
-    return @{$self}{qw(common news report)}, ( grep { !$seen{$_}++ } map { $_->descriptors } $self->_places ),
+    return @{$self}{qw(common news report)}, ( grep { !$seen{$_}++ } map { $_->descriptors } $self->places ),
         $self->{keeper} ? $self->{keeper}->descriptors : ();
 }
 
 # Empty if nothing has to be done before a signal comes
 sub due {
     my $self = shift;
-    return ( map { !$_->pid && $self->_replaces($_) ? $_->backoff->at : () } $self->_places ),
+    return ( map { !$_->pid && $self->_replaces($_) ? $_->backoff->at : () } $self->places ),
         $self->{stopping} ? ()                   : $self->{pulse}->due,
         $self->{keeper}   ? $self->{keeper}->due : ();
 }
@@ -154,13 +153,13 @@ sub keeper_child {
 
 sub log_errors_to {
     my ( $self, $fd ) = @_;
-    $_->pass( errors => $fd ) for grep { $_->pid } $self->_places;
+    $_->pass( errors => $fd ) for grep { $_->pid } $self->places;
     return;
 }
 
 sub log_to {
     my ( $self, $fd ) = @_;
-    $_->pass( log => $fd ) for grep { $_->pid } $self->_places;
+    $_->pass( log => $fd ) for grep { $_->pid } $self->places;
     return;
 }
 
@@ -198,11 +197,10 @@ sub news { return shift->{news} }
 sub pid { return ( shift->pids )[0] }
 
 sub pids {
-    my $self = shift;
-    return map { $_->pid || () } $self->_places;
+    return map { $_->pid || () } shift->places;
 }
 
-sub places { return shift->_places }
+sub places { return @{ shift->{places} } }
 
 # The one that is in use since the start or the last reload. Undef if none was installed
 sub program { return shift->{program} ||= Sirius::Edge::Program->keep }
@@ -210,7 +208,7 @@ sub program { return shift->{program} ||= Sirius::Edge::Program->keep }
 # Of an edge that serves
 sub proven {
     my $self = shift;
-    my ($place) = grep { $_->role eq 'serves' && $_->is_ready && $_->program } $self->_places;
+    my ($place) = grep { $_->role eq 'serves' && $_->is_ready && $_->program } $self->places;
     return $place && $place->program;
 }
 
@@ -261,7 +259,7 @@ sub restore {
         ],
         program => scalar Sirius::Edge::Program->keep,
     );
-    $self->_adopt($_) for grep { $_->pid } $self->_places;
+    $self->_adopt($_) for grep { $_->pid } $self->places;
     $self->{renews} = 1;    # there may be another program, and settings that the one of before did not know
     my $words = Sirius::Edge::Settings->known( $self->{said_last} );
     $self->{settings} = [ grep { !/$KEYS/ } @$words ]                            if $words && @$words;
@@ -270,8 +268,7 @@ sub restore {
 }
 
 sub running {
-    my $self = shift;
-    return grep { $_->pid } $self->_places;
+    return grep { $_->pid } shift->places;
 }
 
 # How lines of the log begin
@@ -282,19 +279,18 @@ sub serves {
     my $self = shift;
     return
         scalar grep { $_->pid && $_->is_ready && $_->role ne 'retires' && !$self->{pulse}->hangs( $_->pid ) }
-        $self->_places;
+        $self->places;
 }
 
 # None is starting in another's place
 sub settled {
-    my $self = shift;
-    return !grep { $_->role eq 'heir' } $self->_places;
+    return !grep { $_->role eq 'heir' } shift->places;
 }
 
 sub start {
     my $self = shift;
     $self->{keeper}->start if $self->{keeper};
-    $self->_start($_) for grep { $_->role eq 'serves' } $self->_places;
+    $self->_start($_) for grep { $_->role eq 'serves' } $self->places;
     return;
 }
 
@@ -303,7 +299,7 @@ sub state {
     return {
         ( map { $_ => $self->{$_} } grep { defined $self->{$_} } qw(fault heard said_last settings) ),
         ( map { $_ => fileno $self->{$_} } qw(common news report) ),
-        places => [ map { $_->state } $self->_places ],
+        places => [ map { $_->state } $self->places ],
         $self->{keeper} ? ( keeper => $self->{keeper}->state ) : (),
     };
 }
@@ -313,7 +309,7 @@ sub stop {
     my ( $self, $signal, $grace ) = @_;
     $self->{stopping} = 1;
     $self->{keeper}->stop if $self->{keeper};
-    $_->stop( $signal, $grace + LATE ) for $self->_places;
+    $_->stop( $signal, $grace + LATE ) for $self->places;
     $self->_over_when_last;
     return;
 }
@@ -506,17 +502,15 @@ sub _part {
     return _insist( sub { Sirius::Edge::Shared->part( @memory, $place->number ) } );
 }
 
-sub _places { return @{ shift->{places} } }
-
 # The place whose heir is this one, until its process has ended; or undef
 sub _predecessor {
     my ( $self, $place ) = @_;
-    return ( grep { ( $_->heir // -1 ) == $place->number } $self->_places )[0];
+    return ( grep { ( $_->heir // -1 ) == $place->number } $self->places )[0];
 }
 
 sub _ready {
     my ( $self, $pid ) = @_;
-    my ($place) = grep { ( $_->pid || 0 ) == $pid } $self->_places or return;
+    my ($place) = grep { ( $_->pid || 0 ) == $pid } $self->places or return;
     $place->got_ready;
     $place->signal('USR1')  if $self->{leaving};
     $self->_succeed($place) if $place->role eq 'heir' && !$self->{stopping};
@@ -528,7 +522,7 @@ sub _ready {
 sub _renew {
     my $self    = shift;
     my $program = $self->program ? $self->program->build : '';
-    my @places  = $self->_places;
+    my @places  = $self->places;
     my $left    = 0;
     for my $place ( grep { $_->role eq 'serves' && $_->pid } @places ) {
         next

@@ -30,8 +30,7 @@ sub act {
 sub age { return now() - shift->{since} }
 
 sub due {
-    my $self = shift;
-    return map { $_->[0] } values %{ $self->{limits} };
+    return map { $_->[0] } values %{ shift->{limits} };
 }
 
 sub ended {

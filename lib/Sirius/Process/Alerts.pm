@@ -76,8 +76,7 @@ sub begin {
 }
 
 sub due {
-    my $self = shift;
-    return grep {defined} $self->{at};
+    return grep {defined} shift->{at};
 }
 
 sub new {

@@ -14,7 +14,6 @@ use Sirius::Log ();
 use Sirius::OS::ExitStatus;
 use Sirius::OS::Invocation;
 use Sirius::OS::Proc;
-use Sirius::Process::Launch;
 use Sirius::Process::SlowLog;
 
 use constant {
@@ -120,8 +119,32 @@ sub orphans {
     return @all, $self->_ours( grep { !$known{$_} && !$member{$_} } keys %parent );
 }
 
-# What others are told
-sub publish { return shift->_publish }
+# What the admin port shows of reloads. The output of a generation is cut so that everything fits
+sub publish {
+    my $self = shift;
+    my %news = ( reloads => $self->{reloads} || { ok => 0, failed => 0 } );
+    my $said = '';
+    if ( my $loading = $self->{loading} ) {
+        $news{loading} = { number => $loading->number, since => $loading->since };
+    }
+    for my $what (qw(certificates crls)) {
+        my @all = $self->{edge}->$what;
+        @all = ( sort { $a->{expires} <=> $b->{expires} } @all )[ 0 .. min 15, $#all ];
+        $news{$what} = [ map { { expires => $_->{expires} + 0, name => substr $_->{name}, 0, 100 } } @all ]
+            if @all;
+    }
+    if ( my $last = $self->{last_reload} ) {
+        $news{last} = { map { $_ => $last->{$_} } grep { defined $last->{$_} } qw(at error ok seconds text) };
+        $said       = defined $last->{said} ? substr $last->{said}, 0, SAID_MAX : '';
+    }
+    while (1) {
+        $news{last}{said} = $said if $news{last} && length $said;
+        return                    if $self->{scoreboard}->tell( $JSON->encode( \%news ) ) || !length $said;
+        $said = substr $said, 0, length($said) / 2;
+        delete $news{last}{said};
+    }
+    return;
+}
 
 sub reload {
     my ( $self, $reply, $why, $again ) = @_;
@@ -142,10 +165,7 @@ sub reload {
 }
 
 # True once after each reload
-sub renewed {
-    my $self = shift;
-    return delete $self->{renewed};
-}
+sub renewed { return delete shift->{renewed} }
 
 # Whether one generation serves and nothing is under way
 sub settled {
@@ -214,12 +234,12 @@ sub _again {
     if ($asked) {
         Sirius::Log->note($how);
         $self->{again_at} = now() + ALL_HEAR;
-        return $self->_publish;
+        return $self->publish;
     }
     my $delay = $self->{backoff}->failed;
     Sirius::Log->error( $how . ( $delay ? "; next attempt in $delay s" : '; starting another' ) );
     $self->{again_at} = now() + $delay;
-    return $self->_publish;    # nothing is being loaded now
+    return $self->publish;    # nothing is being loaded now
 }
 
 # It loads the application
@@ -234,7 +254,7 @@ sub _begun {
         : "reload started as generation $number: " . ( $why || 'requested during the previous reload' )
     );
     $self->started($generation);
-    return $self->_publish;
+    return $self->publish;
 }
 
 # The generation serves: those before it drain
@@ -264,7 +284,7 @@ sub _complete {
 
     if ( $generation->replaces ) {
         Sirius::Log->note( $fallen ? "$serves in place of $fallen" : $serves );
-        $self->_publish if !$self->_settle;
+        $self->publish if !$self->_settle;
     } else {
         Sirius::Log->note(
             'reload completed in ' . Sirius::Base::Text->age( $generation->age ) . ": $serves" );
@@ -524,33 +544,6 @@ sub _ours {
     return @found;
 }
 
-# What the admin port shows of reloads. The output of a generation is cut so that everything fits
-sub _publish {
-    my $self = shift;
-    my %news = ( reloads => $self->{reloads} || { ok => 0, failed => 0 } );
-    my $said = '';
-    if ( my $loading = $self->{loading} ) {
-        $news{loading} = { number => $loading->number, since => $loading->since };
-    }
-    for my $what (qw(certificates crls)) {
-        my @all = $self->{edge}->$what;
-        @all = ( sort { $a->{expires} <=> $b->{expires} } @all )[ 0 .. min 15, $#all ];
-        $news{$what} = [ map { { expires => $_->{expires} + 0, name => substr $_->{name}, 0, 100 } } @all ]
-            if @all;
-    }
-    if ( my $last = $self->{last_reload} ) {
-        $news{last} = { map { $_ => $last->{$_} } grep { defined $last->{$_} } qw(at error ok seconds text) };
-        $said       = defined $last->{said} ? substr $last->{said}, 0, SAID_MAX : '';
-    }
-    while (1) {
-        $news{last}{said} = $said if $news{last} && length $said;
-        return                    if $self->{scoreboard}->tell( $JSON->encode( \%news ) ) || !length $said;
-        $said = substr $said, 0, length($said) / 2;
-        delete $news{last}{said};
-    }
-    return;
-}
-
 # The end of a reload, successful or not; starts the next one if it was requested meanwhile
 sub _reloaded {
     my ( $self, $generation, $result ) = @_;
@@ -571,7 +564,7 @@ sub _remember {
     $self->{last_reload} = { %$result, at => time, seconds => sprintf( '%.3f', $seconds ) + 0 };
     $self->{reloads} ||= { ok => 0, failed => 0 };
     $self->{reloads}{ $result->{ok} ? 'ok' : 'failed' }++;
-    return $self->_publish;
+    return $self->publish;
 }
 
 # Whoever asked for the reload may have meant those: they are read, whatever has become of the application

@@ -17,7 +17,6 @@ use Sirius::Control::Server;
 use Sirius::Edge::Group;
 use Sirius::Log ();
 use Sirius::OS::ExitStatus;
-use Sirius::OS::Invocation;
 use Sirius::OS::Limits;
 use Sirius::OS::Loop;
 use Sirius::OS::Proc;
