@@ -116,9 +116,12 @@ static void edge_time(int64_t ns)
     sr_engine *e = edge->engine;
     for (sr_link *l = e->all.next; l != &e->all; l = l->next) {
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
-        c->deadline -= ns;
-        c->ready_at -= ns;
-        c->active_at -= ns;
+        c->deadline.at -= ns;
+        if (!c->exchange)
+            continue;
+        c->exchange->deadline.at -= ns;
+        c->exchange->ready_at -= ns;
+        c->exchange->active_at -= ns;
     }
     for (sr_link *l = edge->abandoned.next; l != &edge->abandoned; l = l->next)
         SR_LIST_ENTRY(l, sr_entry, abandoned)->due_at -= ns;

@@ -866,7 +866,8 @@ static void tls_lend(tls_worker *w)
     tls_steps(1);
     if (w->tunnel.fd >= 0 || sr_ring_waiting(w->consumer.ring)) /* a file waits for its client */
         return;
-    sr_conn *c = tls_edge->entries[w->slot].number == w->number ? tls_edge->entries[w->slot].conn : NULL;
+    const sr_entry *en = &tls_edge->entries[w->slot];
+    sr_conn *c = en->number == w->number && en->exchange ? en->exchange->conn : NULL;
     tls_client *k = c && c->transport ? tls_spy_of(c->transport)->client : NULL;
     size_t up = k ? k->heard - sr_buffer_len(&c->in) : 0;
     size_t down = k ? sr_buffer_len(&k->written) : 0;
@@ -977,9 +978,12 @@ static void tls_time(int64_t ns)
     sr_engine *e = tls_edge->engine;
     for (sr_link *l = e->all.next; l != &e->all; l = l->next) {
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
-        c->deadline -= ns;
-        c->ready_at -= ns;
-        c->active_at -= ns;
+        c->deadline.at -= ns;
+        if (!c->exchange)
+            continue;
+        c->exchange->deadline.at -= ns;
+        c->exchange->ready_at -= ns;
+        c->exchange->active_at -= ns;
     }
     for (sr_link *l = tls_edge->abandoned.next; l != &tls_edge->abandoned; l = l->next)
         SR_LIST_ENTRY(l, sr_entry, abandoned)->due_at -= ns;

@@ -19,7 +19,7 @@ enum { RAW_LINE_MAX = 1024 }; /* how much of a first line is logged that is not 
 
 /* What is known of such a request: its head, or the part that was received, and the response. */
 typedef struct raw {
-    const sr_conn *conn;
+    const sr_exchange *exchange;
     const sr_request *request; /* parsed from `head`, perhaps incomplete or refused; NULL: use `line` */
     sr_bytes head;
     sr_bytes line;          /* the first line of the head */
@@ -115,7 +115,7 @@ static sr_bytes raw_get(void *ctx, const sr_logitem *item)
 {
     raw *r = ctx;
     if (item->kind == SR_LOG_REMOTE_ADDR)
-        return sr_bytes_of(r->addr, sr_peer_text(&r->conn->client, r->addr));
+        return sr_bytes_of(r->addr, sr_peer_text(&r->exchange->client, r->addr));
     if (item->kind == SR_LOG_OUT)
         return sr_logformat_field(r->response, item->name);
     if (item->kind == SR_LOG_REQUEST_LINE)
@@ -123,13 +123,14 @@ static sr_bytes raw_get(void *ctx, const sr_logitem *item)
     if (item->kind == SR_LOG_REQUEST_ID)
         return id_of(r);
     if (item->kind == SR_LOG_REFUSED)
-        return r->rule.at ? r->rule : sr_accesslog_reason(r->conn);
+        return r->rule.at ? r->rule : sr_accesslog_reason(r->exchange);
     if (item->kind == SR_LOG_REFUSED_BY)
-        return sr_accesslog_reason(r->conn);
+        return sr_accesslog_reason(r->exchange);
     sr_fact fact;
     if (item->kind == SR_LOG_TLS)
-        return sr_fact_find(item->name, &fact) ? sr_facts_get(sr_transport_facts(r->conn->transport), fact)
-                                               : none;
+        return sr_fact_find(item->name, &fact)
+                   ? sr_facts_get(sr_transport_facts(r->exchange->conn->transport), fact)
+                   : none;
     if (r->request)
         return parsed_get(r, item);
     if (item->kind == SR_LOG_METHOD || item->kind == SR_LOG_URI)
@@ -139,7 +140,7 @@ static sr_bytes raw_get(void *ctx, const sr_logitem *item)
 
 static sr_logsource raw_source(const sr_engine *e, raw *r)
 {
-    int64_t came = r->conn->ready_at ? r->conn->ready_at : e->now;
+    int64_t came = r->exchange->ready_at ? r->exchange->ready_at : e->now;
     return (sr_logsource){.ctx = r, .get = raw_get, .wall = came + e->wall_offset, .pid = (int)getpid()};
 }
 
@@ -147,23 +148,24 @@ static sr_logsource raw_source(const sr_engine *e, raw *r)
  * Parses the head again, as the first result was not kept, and finds out whose request it is, if the head is complete. NULL: it has
  * not even a method.
  */
-static const sr_request *parse_again(sr_engine *e, sr_conn *c, sr_bytes head)
+static const sr_request *parse_again(sr_engine *e, sr_exchange *x, sr_bytes head)
 {
+    const sr_conn *c = x->conn;
     sr_request_limits limits = sr_client_limits(e, c);
     sr_request_init(&e->request);
     bool whole = sr_request_feed(&e->request, &limits, head.at, head.len) == SR_PARSE_DONE;
     if (whole && c->state != SR_CONN_READY && e->config.trusted.n)
-        sr_client_forwarded(e, c, &e->request, head.at);
+        sr_client_forwarded(e, x, &e->request, head.at);
     return e->request.method.len ? &e->request : NULL;
 }
 
 /* The rule that its head or its body has broken, after parse_again. */
-static sr_bytes rule_of(const sr_engine *e, const sr_conn *c)
+static sr_bytes rule_of(const sr_engine *e, const sr_exchange *x)
 {
     const sr_request *q = &e->request;
     const char *why = e->refusal;
-    if (!why && c->body && c->body->status)
-        why = c->body->why;
+    if (!why && x->body && x->body->status)
+        why = x->body->why;
     else if (!why && q->status)
         why = q->why;
     else if (!why && q->framing == SR_BODY_LENGTH && q->content_length > e->config.max_body)
@@ -178,58 +180,59 @@ static bool wanted(const sr_accesslog *log, const sr_logfacts *facts)
     return facts->total_ns >= log->min_ns && (!log->errors_only || facts->status >= 400 || facts->aborted);
 }
 
-static sr_logfacts facts_of(const sr_engine *e, const sr_conn *c, bool aborted)
+static sr_logfacts facts_of(const sr_engine *e, const sr_exchange *x, bool aborted)
 {
-    bool given = c->ready_at && c->given_at;
-    uint64_t head = c->status && c->head_bytes < c->sent ? c->head_bytes : c->sent;
+    const sr_conn *c = x->conn;
+    bool given = x->ready_at && x->given_at;
+    uint64_t head = x->status && x->head_bytes < x->sent ? x->head_bytes : x->sent;
     return (sr_logfacts){
-        .status = (int)c->status,
-        .bytes = c->sent,
-        .body_bytes = c->sent - head,
-        .total_ns = c->ready_at ? e->now - c->ready_at : 0,
-        .queue_ns = given ? c->given_at - c->ready_at + c->before_ns : -1,
-        .app_ns = given ? (c->back_at > c->given_at ? c->back_at : e->now) - c->given_at : -1,
+        .status = (int)x->status,
+        .bytes = x->sent,
+        .body_bytes = x->sent - head,
+        .total_ns = x->ready_at ? e->now - x->ready_at : 0,
+        .queue_ns = given ? x->given_at - x->ready_at + x->before_ns : -1,
+        .app_ns = given ? (x->back_at > x->given_at ? x->back_at : e->now) - x->given_at : -1,
         .aborted = aborted,
         .kept = c->state == SR_CONN_FLUSH && !c->close_after,
         .nth = c->requests ? c->requests - 1 : 0,
     };
 }
 
-sr_bytes sr_accesslog_reason(const sr_conn *c)
+sr_bytes sr_accesslog_reason(const sr_exchange *x)
 {
-    const char *name = sr_refusal_name((sr_refusal)c->refused);
+    const char *name = sr_refusal_name((sr_refusal)x->refused);
     return name ? sr_bytes_of(name, strlen(name)) : none;
 }
 
-void sr_accesslog_forget(sr_conn *c)
+void sr_accesslog_forget(sr_exchange *x)
 {
-    if (!c->record)
+    if (!x->record)
         return;
-    sr_buffer_free(c->record);
-    free(c->record);
-    c->record = NULL;
+    sr_buffer_free(x->record);
+    free(x->record);
+    x->record = NULL;
 }
 
-/* Keeps the values of a line. Without memory c->record stays NULL, and they will be missing. */
-static void keep(sr_engine *e, sr_conn *c, const sr_logsource *source)
+/* Keeps the values of a line. Without memory x->record stays NULL, and they will be missing. */
+static void keep(sr_engine *e, sr_exchange *x, const sr_logsource *source)
 {
-    sr_accesslog_forget(c);
-    c->record = calloc(1, sizeof *c->record);
-    if (c->record && !sr_logformat_early(e->log->format, source, c->record))
-        sr_accesslog_forget(c);
+    sr_accesslog_forget(x);
+    x->record = calloc(1, sizeof *x->record);
+    if (x->record && !sr_logformat_early(e->log->format, source, x->record))
+        sr_accesslog_forget(x);
 }
 
-static bool line(sr_engine *e, sr_conn *c, const sr_logsource *source, const sr_logfacts *facts,
+static bool line(sr_engine *e, sr_exchange *x, const sr_logsource *source, const sr_logfacts *facts,
                  sr_buffer *out)
 {
     if (source)
         return sr_logformat_line(e->log->format, source, facts, out);
-    if (!c->record) { /* there was no memory to keep the values */
-        raw r = {.conn = c, .line = none};
+    if (!x->record) { /* there was no memory to keep the values */
+        raw r = {.exchange = x, .line = none};
         sr_logsource bare = raw_source(e, &r);
         return sr_logformat_line(e->log->format, &bare, facts, out);
     }
-    sr_bytes record = sr_bytes_of(sr_buffer_at(c->record), sr_buffer_len(c->record));
+    sr_bytes record = sr_bytes_of(sr_buffer_at(x->record), sr_buffer_len(x->record));
     return sr_logformat_late(e->log->format, record, facts, out);
 }
 
@@ -290,28 +293,29 @@ void sr_accesslog_replace(sr_engine *e, int fd)
     sr_sink_replace(e->log->sink, fd);
 }
 
-void sr_accesslog_offer(sr_engine *e, const sr_conn *c, const sr_logsource *source)
+void sr_accesslog_offer(sr_engine *e, const sr_exchange *x, const sr_logsource *source)
 {
-    if (!c->owed)
+    if (!x->owed)
         return;
     e->log->source = source;
-    e->log->of = c;
+    e->log->of = x;
 }
 
-void sr_accesslog_keep(sr_engine *e, sr_conn *c)
+void sr_accesslog_keep(sr_engine *e, sr_exchange *x)
 {
     if (!e->log)
         return;
-    if (e->log->source && e->log->of == c)
-        keep(e, c, e->log->source);
+    if (e->log->source && e->log->of == x)
+        keep(e, x, e->log->source);
     e->log->source = NULL;
 }
 
-void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response)
+void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response)
 {
-    if (e->log->source && e->log->of == c) {
+    const sr_conn *c = x->conn;
+    if (e->log->source && e->log->of == x) {
         e->log->response = response;
-        sr_accesslog_keep(e, c);
+        sr_accesslog_keep(e, x);
         e->log->response = none;
         return;
     }
@@ -321,39 +325,39 @@ void sr_accesslog_refuse(sr_engine *e, sr_conn *c, sr_bytes response)
                     : here             ? sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in))
                     : e->fresh_of == c ? e->fresh
                                        : none;
-    raw r = {.conn = c,
+    raw r = {.exchange = x,
              .head = head,
              .line = first_line(head),
              .response = response,
              .trusted = sr_cidrs_have(&e->config.trusted, &c->peer),
              .nonce = e->nonce,
              .number = sr_engine_id(e)};
-    r.request = parse_again(e, c, head);
-    r.rule = rule_of(e, c);
+    r.request = parse_again(e, x, head);
+    r.rule = rule_of(e, x);
     if (!r.request &&
         (head.len && (*head.at == '\r' || *head.at == '\n'))) { /* refused for its empty lines */
         r.head = behind_blanks(head);
-        r.request = parse_again(e, c, r.head);
+        r.request = parse_again(e, x, r.head);
     }
     sr_logsource source = raw_source(e, &r);
-    keep(e, c, &source);
+    keep(e, x, &source);
 }
 
-void sr_accesslog_over(sr_engine *e, sr_conn *c, bool aborted)
+void sr_accesslog_over(sr_engine *e, sr_exchange *x, bool aborted)
 {
     sr_accesslog *log = e->log;
-    sr_logfacts facts = facts_of(e, c, aborted);
-    const sr_logsource *source = log->of == c ? log->source : NULL;
+    sr_logfacts facts = facts_of(e, x, aborted);
+    const sr_logsource *source = log->of == x ? log->source : NULL;
     if (wanted(log, &facts)) {
         bool first = !sr_sink_due(log->sink);
-        line(e, c, source, &facts, sr_sink_line(log->sink));
+        line(e, x, source, &facts, sr_sink_line(log->sink));
         sr_sink_added(log->sink, e->now); /* a line that could not be made counts as lost */
         if (!sr_sink_due(log->sink))      /* the batch was full: it was written, or lost */
             tell_lost(e);
         else if (first)
             timer_set(log);
     }
-    sr_accesslog_forget(c);
+    sr_accesslog_forget(x);
     if (source)
         log->source = NULL;
 }

@@ -6,7 +6,7 @@
  *
  * A line has values of the request, which are gone when its last byte is sent, and values that are known only
  * then. So whoever ends a response first offers a source of the values. If everything is sent at once, the
- * line is made from the source directly; otherwise the values are copied and kept with the connection. A
+ * line is made from the source directly; otherwise the values are copied and kept with the exchange. A
  * request that the server refuses is logged from its raw bytes, unless somebody has them in a better form and
  * offers a source.
  *
@@ -24,12 +24,12 @@ typedef struct sr_accesslog {
     bool errors_only;     /* log only 4xx, 5xx, and responses that were cut */
 
     /* private to accesslog.c */
-    sr_source timer;            /* fires when the sink is due; kind SR_SOURCE_LOG */
-    uint64_t lost;              /* lines, as far as they are counted */
-    bool failed;                /* the last batch was lost, or a part of it */
-    const sr_logsource *source; /* offered for a response that is about to end; NULL: there is none */
-    const struct sr_conn *of;   /* the connection that it was offered for */
-    sr_bytes response;          /* a response of the server itself, while its line is made; at NULL: none */
+    sr_source timer;              /* fires when the sink is due; kind SR_SOURCE_LOG */
+    uint64_t lost;                /* lines, as far as they are counted */
+    bool failed;                  /* the last batch was lost, or a part of it */
+    const sr_logsource *source;   /* offered for a response that is about to end; NULL: there is none */
+    const struct sr_exchange *of; /* the exchange that it was offered for */
+    sr_bytes response;            /* a response of the server itself, while its line is made; at NULL: none */
 } sr_accesslog;
 
 struct sr_engine;
@@ -49,26 +49,26 @@ int sr_accesslog_begin(struct sr_engine *e, sr_accesslog *log);
 void sr_accesslog_replace(struct sr_engine *e, int fd);
 
 /*
- * The response of `c` is about to end, and its values can be asked for by `source` until the call that ends
+ * The response of `x` is about to end, and its values can be asked for by `source` until the call that ends
  * it returns.
  */
-void sr_accesslog_offer(struct sr_engine *e, const struct sr_conn *c, const sr_logsource *source);
+void sr_accesslog_offer(struct sr_engine *e, const struct sr_exchange *x, const sr_logsource *source);
 
 /* The server refuses a request with `response`. Call it before the bytes of the request are dropped. */
-void sr_accesslog_refuse(struct sr_engine *e, struct sr_conn *c, sr_bytes response);
+void sr_accesslog_refuse(struct sr_engine *e, struct sr_exchange *x, sr_bytes response);
 
 /* The request is over: writes its line. */
-void sr_accesslog_over(struct sr_engine *e, struct sr_conn *c, bool aborted);
+void sr_accesslog_over(struct sr_engine *e, struct sr_exchange *x, bool aborted);
 
 /* For a source: the value of SR_LOG_REFUSED_BY, and of SR_LOG_REFUSED unless a rule is known that the request has broken. */
-sr_bytes sr_accesslog_reason(const struct sr_conn *c);
+sr_bytes sr_accesslog_reason(const struct sr_exchange *x);
 
 /* --- with or without a log --- */
 
 /* Copies the values of an offer that was not used up, as more is to be sent. */
-void sr_accesslog_keep(struct sr_engine *e, struct sr_conn *c);
-void sr_accesslog_forget(struct sr_conn *c);  /* frees the copy */
-void sr_accesslog_timer(struct sr_engine *e); /* the timer has fired */
-void sr_accesslog_end(struct sr_engine *e);   /* writes what is pending and frees the log */
+void sr_accesslog_keep(struct sr_engine *e, struct sr_exchange *x);
+void sr_accesslog_forget(struct sr_exchange *x); /* frees the copy */
+void sr_accesslog_timer(struct sr_engine *e);    /* the timer has fired */
+void sr_accesslog_end(struct sr_engine *e);      /* writes what is pending and frees the log */
 
 #endif

@@ -7,23 +7,24 @@
 
 #include <errno.h>
 
-void sr_account_refuse(sr_conn *c, int status, sr_refusal why, sr_bytes response)
+void sr_account_refuse(sr_exchange *x, int status, sr_refusal why, sr_bytes response)
 {
+    sr_conn *c = x->conn;
     static const char end[] = "\r\n\r\n";
     if (c->state != SR_CONN_SERVING) { /* otherwise this is a timeout of a request that a worker has */
-        c->owed = true;
-        c->broken = false;
+        x->owed = true;
+        x->broken = false;
         c->requests++;
-        c->given_at = 0;
-        c->sent = 0;
+        x->given_at = 0;
+        x->sent = 0;
     }
     if (c->state != SR_CONN_SERVING && c->state != SR_CONN_READY) {
-        c->ready_at = 0;
-        c->client = c->peer;
+        x->ready_at = 0;
+        x->client = c->peer;
     }
     const char *body = memmem(response.at, response.len, end, sizeof end - 1);
-    sr_account_head(c, status, body ? (size_t)(body - response.at) + sizeof end - 1 : response.len);
-    c->refused = (uint8_t)why;
+    sr_account_head(x, status, body ? (size_t)(body - response.at) + sizeof end - 1 : response.len);
+    x->refused = (uint8_t)why;
     c->why = why == SR_REFUSED_HEADER_TIMEOUT ? SR_CLOSED_HEAD
              : why == SR_REFUSED_BODY_TIMEOUT ? SR_CLOSED_BODY
                                               : SR_CLOSED_REFUSED;
@@ -63,28 +64,28 @@ sr_refusal sr_account_lack(int err)
 
 sr_refusal sr_account_waited(sr_engine *e)
 {
-    bool queue = e->waited_too_long == 503;
+    bool queue = e->deadlines.waited_too_long == 503;
     if (queue)
         sr_trouble_count(e, SR_TROUBLE_QUEUE_TIMEOUT, 1, 0);
     sr_counters_add(&e->row->counters.limited[queue ? SR_LIMIT_QUEUE : SR_LIMIT_REQUEST], 1);
     return queue ? SR_REFUSED_QUEUE_TIMEOUT : SR_REFUSED_REQUEST_TIMEOUT;
 }
 
-void sr_account_over(sr_engine *e, sr_conn *c, sr_over how)
+void sr_account_over(sr_engine *e, sr_exchange *x, sr_over how)
 {
     sr_counters *counters = &e->row->counters;
-    if (!c->owed)
+    if (!x || !x->owed)
         return;
-    c->owed = false;
-    if (c->status)
-        sr_counters_add(&counters->responses[c->status < 600 ? c->status / 100 - 1 : 4], 1);
-    sr_counters_add(&counters->bytes, c->sent);
-    if (c->refused)
-        sr_counters_add(&counters->refused[c->refused], 1);
+    x->owed = false;
+    if (x->status)
+        sr_counters_add(&counters->responses[x->status < 600 ? x->status / 100 - 1 : 4], 1);
+    sr_counters_add(&counters->bytes, x->sent);
+    if (x->refused)
+        sr_counters_add(&counters->refused[x->refused], 1);
     if (how == SR_OVER_ABORTED)
         sr_counters_add(&counters->aborted, 1);
-    if (how == SR_OVER_WHOLE && c->ready_at && !c->is_own)
-        sr_histogram_add(&counters->latency, (uint64_t)(e->now - c->ready_at));
+    if (how == SR_OVER_WHOLE && x->ready_at && !x->is_own)
+        sr_histogram_add(&counters->latency, (uint64_t)(e->now - x->ready_at));
     if (e->log)
-        sr_accesslog_over(e, c, how == SR_OVER_ABORTED);
+        sr_accesslog_over(e, x, how == SR_OVER_ABORTED);
 }

@@ -4,7 +4,7 @@
  * account: counts and logs each request exactly once, when it is over: when the kernel has accepted the last
  * byte of its response, or when it is certain that it never will.
  *
- * A request is owed (sr_conn.owed) from the moment it is complete, or refused, until it is over. What is
+ * A request is owed (sr_exchange.owed) from the moment it is complete, or refused, until it is over. What is
  * known of it then:
  *   status      0: no response was made
  *   sent        bytes on the wire, of which head_bytes are the head (fewer if the head itself was cut)
@@ -28,14 +28,14 @@ typedef enum sr_over {
 } sr_over;
 
 /* The head of the final response was made and has `bytes` bytes. Call it before the head is sent. */
-static inline void sr_account_head(sr_conn *c, int status, size_t bytes)
+static inline void sr_account_head(sr_exchange *x, int status, size_t bytes)
 {
-    c->status = (uint32_t)status;
-    c->head_bytes = (uint32_t)bytes;
+    x->status = (uint32_t)status;
+    x->head_bytes = (uint32_t)bytes;
 }
 
-/* The request is over. Does nothing unless it is owed. */
-void sr_account_over(sr_engine *e, sr_conn *c, sr_over how);
+/* The exchange is over. Does nothing unless it is owed; x may be NULL. */
+void sr_account_over(sr_engine *e, sr_exchange *x, sr_over how);
 
 /* Why a request is refused with this status, if its parser, its body or a lack of memory has decided that. */
 sr_refusal sr_account_fault(int status);
@@ -44,7 +44,7 @@ sr_refusal sr_account_lack(int err); /* likewise for lack of what `err` says: EM
 
 /*
  * A complete request has waited too long for a worker: counts it, and returns why to refuse it, with the status
- * e->waited_too_long.
+ * e->deadlines.waited_too_long.
  */
 sr_refusal sr_account_waited(sr_engine *e);
 
@@ -52,6 +52,6 @@ sr_refusal sr_account_waited(sr_engine *e);
  * The server answers by itself, with the bytes of `response`, which are sent next. Call it in the state that
  * is refused.
  */
-void sr_account_refuse(sr_conn *c, int status, sr_refusal why, sr_bytes response);
+void sr_account_refuse(sr_exchange *x, int status, sr_refusal why, sr_bytes response);
 
 #endif

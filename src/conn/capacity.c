@@ -9,10 +9,9 @@
 
 bool sr_capacity_close_oldest(sr_engine *e)
 {
-    sr_link *idle = &e->deadlines[SR_DEADLINE_IDLE];
-    if (sr_link_alone(idle))
+    if (sr_link_alone(&e->deadlines.list[SR_DEADLINE_IDLE]))
         return false;
-    sr_conn_close(e, SR_LIST_ENTRY(idle->next, sr_conn, timer), SR_CLOSED_ROOM);
+    sr_conn_close(e, sr_deadline_head(&e->deadlines, SR_DEADLINE_IDLE), SR_CLOSED_ROOM);
     return true;
 }
 
@@ -27,11 +26,11 @@ enum { N_UNFINISHED = sizeof UNFINISHED / sizeof *UNFINISHED };
 static bool close_unfinished(sr_engine *e)
 {
     for (size_t i = 0; e->config.sheds_unfinished && i < N_UNFINISHED; i++) {
-        sr_link *list = &e->deadlines[UNFINISHED[i]];
+        const sr_link *list = &e->deadlines.list[UNFINISHED[i]];
         bool first = UNFINISHED[i] == SR_DEADLINE_HEAD || UNFINISHED[i] == SR_DEADLINE_HANDSHAKE;
         bool newcomer = first && list->next == list->prev;
         if (!sr_link_alone(list) && !newcomer) {
-            sr_conn_close(e, SR_LIST_ENTRY(list->next, sr_conn, timer), SR_CLOSED_ROOM);
+            sr_conn_close(e, sr_deadline_head(&e->deadlines, UNFINISHED[i]), SR_CLOSED_ROOM);
             return true;
         }
     }
@@ -44,7 +43,7 @@ bool sr_capacity_make(sr_engine *e)
     bool full = e->n_conns > most;
     if (!full && (!e->others || e->n_conns + e->others(e->with) <= most))
         return true;
-    if (!full && e->shed && e->shed(e->with, sr_deadline_first(e, SR_DEADLINE_IDLE)))
+    if (!full && e->shed && e->shed(e->with, sr_deadline_first(&e->deadlines, SR_DEADLINE_IDLE)))
         return true;
     return sr_capacity_close_oldest(e) || close_unfinished(e);
 }
@@ -87,10 +86,10 @@ void sr_capacity_recount(sr_engine *e)
 bool sr_capacity_awaits(const sr_engine *e)
 {
     if (!e->config.sheds_unfinished || e->n_conns < e->config.max_connections ||
-        !sr_link_alone(&e->deadlines[SR_DEADLINE_IDLE]))
+        !sr_link_alone(&e->deadlines.list[SR_DEADLINE_IDLE]))
         return false;
     for (size_t i = 0; i < N_UNFINISHED; i++)
-        if (!sr_link_alone(&e->deadlines[UNFINISHED[i]]))
+        if (!sr_link_alone(&e->deadlines.list[UNFINISHED[i]]))
             return false;
     return true;
 }

@@ -21,17 +21,17 @@ static sr_hop judge(void *with, sr_bytes address)
     return sr_cidrs_have(w->trusted, w->client) ? SR_HOP_PROXY : SR_HOP_CLIENT;
 }
 
-const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_conn *c, const sr_request *r, const char *base)
+const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_exchange *x, const sr_request *r, const char *base)
 {
     const sr_config *config = &e->config;
     sr_forwarded *f = &e->forwarded;
-    if (!sr_cidrs_have(&config->trusted, &c->peer))
+    if (!sr_cidrs_have(&config->trusted, &x->conn->peer))
         return NULL;
-    c->trusted = true;
-    c->before_ns = sr_started_before(r, base, (c->body ? c->body->began_at : e->now) + e->wall_offset);
-    sr_forwarded_read(f, r, base, config->forwarded, judge, &(walk){&config->trusted, &c->client});
+    x->trusted = true;
+    x->before_ns = sr_started_before(r, base, (x->body ? x->body->began_at : e->now) + e->wall_offset);
+    sr_forwarded_read(f, r, base, config->forwarded, judge, &(walk){&config->trusted, &x->client});
     if (f->client.at)
-        c->client.port = f->port;
+        x->client.port = f->port;
     if (config->forwarded == SR_FORWARDED_X && !config->x_forwarded_host)
         f->host = sr_bytes_of(NULL, 0);
     if (!config->x_forwarded_port)

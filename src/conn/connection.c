@@ -20,8 +20,8 @@ sr_conn *sr_conn_new(int fd, const sr_peer *peer, uint8_t listener)
     c->source = (sr_source){.fd = fd, .kind = SR_SOURCE_CONN};
     c->state = SR_CONN_IDLE;
     c->listener = listener;
-    c->peer = c->client = *peer;
-    sr_link_init(&c->timer);
+    c->peer = *peer;
+    sr_link_init(&c->deadline.link);
     sr_link_init(&c->all);
     sr_link_init(&c->buffered);
     return c;
@@ -35,23 +35,12 @@ void sr_conn_free(sr_conn *c)
     else if (c->source.fd >= 0)
         close(c->source.fd);
     sr_buffer_free(&c->in);
-    free(c->parse);
-    sr_body_free(c->body);
     sr_output_free(c->out);
-    sr_accesslog_forget(c);
     free(c);
 }
 
-void sr_conn_forget_request(sr_conn *c, size_t used)
+void sr_conn_used(sr_conn *c, size_t used)
 {
-    if (c->parse) {
-        free(c->parse);
-        c->parse = NULL;
-    }
-    if (c->body) {
-        sr_body_free(c->body);
-        c->body = NULL;
-    }
     if (used)
         sr_buffer_take(&c->in, used);
     if (c->in.data && !sr_buffer_len(&c->in))
@@ -87,8 +76,8 @@ void sr_conn_unwatch(sr_engine *e, sr_conn *c)
 
 void sr_conn_leave(sr_engine *e, sr_conn *c)
 {
-    if (c->slot && e->left)
-        e->left(e->with, c);
+    if (sr_conn_slot(c) && e->left)
+        e->left(e->with, c->exchange);
 }
 
 void sr_conn_enter(sr_engine *e, sr_conn *c)
@@ -113,6 +102,7 @@ void sr_conn_forget(sr_engine *e, sr_conn *c)
         e->fresh_of = NULL;
     if (c->out)
         e->pending -= sr_output_memory(c->out);
+    sr_exchange_end(e, c);
     sr_conn_free(c);
 }
 
@@ -157,11 +147,12 @@ void sr_conn_close(sr_engine *e, sr_conn *c, sr_closed why)
      * Without a reset, a truncated response to HTTP/1.0 would look complete: the close may be all that marks
      * its end (RFC 9112 8). So might what the application has written to psgix.io.
      */
-    if (c->owed && (c->status ? c->minor == 0 : c->broken && c->borrowed))
+    const sr_exchange *x = c->exchange;
+    if (x && x->owed && (x->status ? x->minor == 0 : x->broken && c->borrowed))
         reset(c);
     else if (c->transport && !c->ended)
         c->transport->ops->end(c->transport, c->source.fd); /* as far as the socket takes it */
-    sr_account_over(e, c, SR_OVER_ABORTED);
+    sr_account_over(e, c->exchange, SR_OVER_ABORTED);
     sr_counters_add(&e->row->counters.closed[why], 1);
     sr_conn_unwatch(e, c); /* explicitly: another descriptor of the same open file would keep it in epoll */
     /* the application or a child of it may hold a descriptor */

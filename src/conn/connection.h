@@ -1,7 +1,7 @@
 #ifndef SR_CONNECTION_H
 #define SR_CONNECTION_H
 /*
- * connection: one accepted socket, and how far its current request and response are.
+ * connection: one accepted socket, and how far its exchange (exchange.h) is.
  *
  * With a transport that encrypts, HANDSHAKE comes before IDLE (handshake.h), and TUNNEL after SERVING when the
  * application goes on with psgix.io (pump.h).
@@ -30,7 +30,7 @@
 #include "../net/peer.h"
 #include "../share/counters.h"
 #include "../transport/transport.h"
-#include "body.h"
+#include "exchange.h"
 #include "output.h"
 
 typedef enum sr_conn_state {
@@ -52,57 +52,30 @@ typedef struct sr_conn {
     bool registered;         /* in the epoll set */
     bool preface;            /* in IDLE: the header of the PROXY protocol is still to come, or a part of it */
     uint32_t interest;       /* the events it is registered for */
-    uint32_t slot;           /* slot + 1 of its request in the queue; 0: none */
     sr_transport *transport; /* NULL: plain. Owned */
     struct sr_pump *pump;    /* psgix.io of a connection that is not plain; NULL: not used. Owned */
 
-    /* the current request and its response */
-    uint8_t minor; /* HTTP/1.minor */
-    bool is_head;
-    bool keep_alive;      /* the client wants it and, as far as is known, the server allows it */
-    bool wants_close;     /* the client has said that this is its last request */
-    bool linger;          /* read on at the end: bytes that nobody will answer may be on their way */
-    bool interim_pending; /* a part of an interim response is out, and the rest waits in `out` */
-    bool gone;            /* the client is known to be gone, or a write has failed */
-    bool close_after;     /* in FLUSH: close when everything is sent */
-    bool ended;           /* in LINGER: this side is shut down */
-    bool borrowed;        /* psgix.io: the application has a descriptor of the socket */
-    bool held;            /* a byte of the request is left in the socket, see intake.h */
-    bool resets;          /* sr_conn_resets was called for this response */
-    bool trusted;         /* the current request came from a trusted peer; valid from READY on */
-    bool proxied;         /* it came from a proxy, as far as is known; likewise */
-    sr_closed why;        /* for what reason it will count as closed */
+    bool linger;      /* read on at the end: bytes that nobody will answer may be on their way */
+    bool gone;        /* the client is known to be gone, or a write has failed */
+    bool close_after; /* in FLUSH: close when everything is sent */
+    bool ended;       /* in LINGER: this side is shut down */
+    bool borrowed;    /* psgix.io: the application has a descriptor of the socket */
+    bool held;        /* a byte of the request is left in the socket, see intake.h */
+    bool resets;      /* sr_conn_resets was called for this response */
+    bool persists;    /* its last head, as far as it is known, was of HTTP/1.1 */
+    sr_closed why;    /* for what reason it will count as closed */
 
-    /* the current request, as account.h counts it */
-    bool owed;       /* not counted yet */
-    uint8_t refused; /* sr_refusal: why the server answers by itself */
-    bool broken;     /* the response is incomplete */
-    bool is_own;     /* the edge answers without the application: a file, a redirect; no latency is counted */
-    uint32_t status; /* of the final response; 0: there was none */
-    uint32_t head_bytes; /* bytes of its head, which are included in `sent` */
-    int64_t given_at;    /* monotonic ns at which the application was called; 0: it was not */
-    int64_t back_at;     /* monotonic ns at which the application had completed the response */
-
-    uint32_t requests;  /* on this connection, those that were refused included */
-    sr_peer peer;       /* as accept or the PROXY protocol has said */
-    sr_peer client;     /* of the current request: the peer, or whom trusted proxies name */
-    sr_link timer;      /* in one of sr_engine.deadlines, or alone */
-    uint8_t timer_kind; /* sr_deadline_kind of that list */
-    int64_t deadline;   /* monotonic ns; valid while the timer is linked */
-    sr_link all;        /* in sr_engine.all */
-    sr_link buffered;  /* in sr_engine.buffered: bytes of the next request were read and wait; in HANDSHAKE in
+    uint32_t requests;    /* on this connection, those that were refused included */
+    sr_peer peer;         /* as accept or the PROXY protocol has said */
+    sr_deadline deadline; /* of idleness, a head, a write, a handshake, lingering */
+    sr_link all;          /* in sr_engine.all */
+    sr_link buffered; /* in sr_engine.buffered: bytes of the next request were read and wait; in HANDSHAKE in
                            sr_engine.handshakes or endings; or alone */
-    int64_t ready_at;  /* monotonic ns at which the current request was complete; 0: refused before that */
-    int64_t before_ns; /* that the current request was with a proxy in front (started.h), as far as it says */
     int unacknowledged; /* in FLUSH: bytes in the send buffer when the time limit was set */
-    uint64_t sent;      /* bytes of the current response on the wire, without interim responses */
-    int64_t active_at;  /* monotonic ns at which more of the response came; valid once something was sent */
 
     sr_buffer in; /* bytes that were read and not used; while a body is collected, the head in front of it */
-    sr_request *parse; /* of the head at the start of `in`; NULL while none has begun. Owned */
-    sr_body *body;     /* being collected, or complete; NULL: none. Owned */
-    sr_output *out;    /* what the socket has not accepted yet; NULL: nothing. Owned */
-    sr_buffer *record; /* values of the request that its log line needs later (accesslog.h). Owned */
+    sr_output *out;        /* what the socket has not accepted yet; NULL: nothing. Owned */
+    sr_exchange *exchange; /* the request at hand and its response; NULL: none, as while it is idle. Owned */
 } sr_conn;
 
 /* In IDLE, in no list. NULL: no memory, and fd stays the caller's. */
@@ -111,11 +84,14 @@ sr_conn *sr_conn_new(int fd, const sr_peer *peer, uint8_t listener);
 /* Frees all it owns and closes the descriptor, unless that is -1. It must be out of every list. */
 void sr_conn_free(sr_conn *c);
 
-/*
- * Frees what was kept for a request, and drops the first `used` bytes of c->in, whose memory is freed if
- * nothing is left.
- */
-void sr_conn_forget_request(sr_conn *c, size_t used);
+/* Drops the first `used` bytes of c->in, whose memory is freed if nothing is left. */
+void sr_conn_used(sr_conn *c, size_t used);
+
+/* Slot + 1 of its request in the queue; 0: none. */
+static inline uint32_t sr_conn_slot(const sr_conn *c)
+{
+    return c->exchange ? c->exchange->slot : 0;
+}
 
 /* --- in the engine --- */
 

@@ -1,88 +1,102 @@
 #include "deadline.h"
 
-void sr_deadlines_init(sr_engine *e)
-{
-    const sr_config *config = &e->config;
-    for (int i = 0; i < SR_DEADLINE_KINDS; i++)
-        sr_link_init(&e->deadlines[i]);
-    e->limit[SR_DEADLINE_HEAD] = config->header_ns;
-    e->limit[SR_DEADLINE_BODY] = config->body_ns;
-    e->limit[SR_DEADLINE_IDLE] = config->idle_ns;
-    e->limit[SR_DEADLINE_WRITE] = config->write_ns;
-    e->limit[SR_DEADLINE_QUEUE] = config->queue_ns ? config->queue_ns : SR_NO_LIMIT;
-    e->limit[SR_DEADLINE_LINGER] = config->linger_ns;
-    e->limit[SR_DEADLINE_HANDSHAKE] = config->handshake_ns;
-    e->waited_too_long = 503;
-    if (config->request_ns && config->request_ns < e->limit[SR_DEADLINE_QUEUE]) {
-        e->limit[SR_DEADLINE_QUEUE] = config->request_ns;
-        e->waited_too_long = 504;
-    }
-}
+#include "engine.h"
 
-static void count_idle(sr_engine *e, sr_deadline_kind kind, int64_t by)
+void sr_deadlines_init(sr_deadlines *d, const sr_config *config)
 {
-    if (kind == SR_DEADLINE_IDLE)
-        e->n_idle += (uint64_t)by;
+    for (int i = 0; i < SR_DEADLINE_KINDS; i++)
+        sr_link_init(&d->list[i]);
+    d->limit[SR_DEADLINE_HEAD] = config->header_ns;
+    d->limit[SR_DEADLINE_BODY] = config->body_ns;
+    d->limit[SR_DEADLINE_IDLE] = config->idle_ns;
+    d->limit[SR_DEADLINE_WRITE] = config->write_ns;
+    d->limit[SR_DEADLINE_QUEUE] = config->queue_ns ? config->queue_ns : SR_NO_LIMIT;
+    d->limit[SR_DEADLINE_LINGER] = config->linger_ns;
+    d->limit[SR_DEADLINE_HANDSHAKE] = config->handshake_ns;
+    d->waited_too_long = 503;
+    if (config->request_ns && config->request_ns < d->limit[SR_DEADLINE_QUEUE]) {
+        d->limit[SR_DEADLINE_QUEUE] = config->request_ns;
+        d->waited_too_long = 504;
+    }
 }
 
 void sr_deadline_clear(sr_engine *e, sr_conn *c)
 {
-    if (sr_link_alone(&c->timer))
-        return;
-    count_idle(e, (sr_deadline_kind)c->timer_kind, -1);
-    sr_link_remove(&c->timer);
+    if (!sr_link_alone(&c->deadline.link)) {
+        e->deadlines.n_idle -= c->deadline.kind == SR_DEADLINE_IDLE;
+        sr_link_remove(&c->deadline.link);
+    } else if (c->exchange) {
+        sr_link_remove(&c->exchange->deadline.link);
+    }
 }
 
-static void enter(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t deadline)
+bool sr_deadline_none(const sr_conn *c)
 {
+    return sr_link_alone(&c->deadline.link) && (!c->exchange || sr_link_alone(&c->exchange->deadline.link));
+}
+
+static sr_deadline *start(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
+{
+    sr_deadline *d = sr_deadline_of_connection(kind) ? &c->deadline : &c->exchange->deadline;
     sr_deadline_clear(e, c);
-    c->deadline = deadline;
-    c->timer_kind = (uint8_t)kind;
-    count_idle(e, kind, 1);
+    d->at = at;
+    d->kind = (uint8_t)kind;
+    e->deadlines.n_idle += kind == SR_DEADLINE_IDLE;
+    e->deadlines.running |= 1U << kind;
+    return d;
 }
 
 void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
 {
-    enter(e, c, kind, e->now + e->limit[kind]);
-    sr_link_append(&e->deadlines[kind], &c->timer);
-    e->running |= 1U << kind;
+    sr_deadline *d = start(e, c, kind, e->now + e->deadlines.limit[kind]);
+    sr_link_append(&e->deadlines.list[kind], &d->link);
 }
 
-void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t deadline)
+void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
 {
-    int64_t last = e->now + e->limit[kind];
-    enter(e, c, kind, deadline < last ? deadline : last);
-    sr_link *at = e->deadlines[kind].prev; /* from the end: a new deadline is seldom among the first */
-    while (at != &e->deadlines[kind] && SR_LIST_ENTRY(at, sr_conn, timer)->deadline > c->deadline)
-        at = at->prev;
-    sr_link_append(at->next, &c->timer);
-    e->running |= 1U << kind;
+    int64_t last = e->now + e->deadlines.limit[kind];
+    sr_deadline *d = start(e, c, kind, at < last ? at : last);
+    sr_link *list = &e->deadlines.list[kind], *l = list->prev;
+    while (l != list && SR_LIST_ENTRY(l, sr_deadline, link)->at > d->at)
+        l = l->prev; /* from the end: a new deadline is seldom among the first */
+    sr_link_append(l->next, &d->link);
 }
 
-void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit)
+void sr_deadline_shorten(sr_deadlines *d, sr_deadline_kind kind, int64_t limit)
 {
-    int64_t less = e->limit[kind] - limit;
+    int64_t less = d->limit[kind] - limit;
     if (less <= 0)
         return;
-    e->limit[kind] = limit;
-    for (sr_link *l = e->deadlines[kind].next; l != &e->deadlines[kind]; l = l->next)
-        SR_LIST_ENTRY(l, sr_conn, timer)->deadline -= less;
+    d->limit[kind] = limit;
+    for (sr_link *l = d->list[kind].next; l != &d->list[kind]; l = l->next)
+        SR_LIST_ENTRY(l, sr_deadline, link)->at -= less;
 }
 
-int64_t sr_deadline_first(const sr_engine *e, sr_deadline_kind kind)
+int64_t sr_deadline_first(const sr_deadlines *d, sr_deadline_kind kind)
 {
-    const sr_link *head = &e->deadlines[kind];
-    return sr_link_alone(head) ? 0 : SR_LIST_ENTRY(head->next, sr_conn, timer)->deadline;
+    const sr_link *list = &d->list[kind];
+    return sr_link_alone(list) ? 0 : SR_LIST_ENTRY(list->next, sr_deadline, link)->at;
+}
+
+sr_conn *sr_deadline_conn(sr_link *l, sr_deadline_kind kind)
+{
+    return sr_deadline_of_connection(kind) ? SR_LIST_ENTRY(l, sr_conn, deadline.link)
+                                           : SR_LIST_ENTRY(l, sr_exchange, deadline.link)->conn;
+}
+
+sr_conn *sr_deadline_head(const sr_deadlines *d, sr_deadline_kind kind)
+{
+    return sr_deadline_conn(d->list[kind].next, kind);
 }
 
 int sr_deadlines_timeout(sr_engine *e)
 {
-    uint32_t kinds = e->running;
+    uint32_t kinds = e->deadlines.running;
     int64_t first = e->listeners_again ? e->listeners_again : INT64_MAX;
-    for (int kind; (kind = sr_deadline_kind_next(e, &kinds)) >= 0;) {
-        int64_t deadline = SR_LIST_ENTRY(e->deadlines[kind].next, sr_conn, timer)->deadline;
-        if (deadline < first)
-            first = deadline;
+    for (int kind; (kind = sr_deadline_kind_next(&e->deadlines, &kinds)) >= 0;) {
+        int64_t at = SR_LIST_ENTRY(e->deadlines.list[kind].next, sr_deadline, link)->at;
+        if (at < first)
+            first = at;
     }
     if (first == INT64_MAX)
         return -1;

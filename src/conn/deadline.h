@@ -1,48 +1,105 @@
 #ifndef SR_DEADLINE_H
 #define SR_DEADLINE_H
 /*
- * deadline: time limits of connections. There is one list for each kind of limit. All limits of a kind are
- * equally long, so a list is in order of time by appending to it, and the next one that is due is the head of
- * a list. A connection has at most one.
+ * deadline: time limits of connections and their exchanges. There is one list for each kind of limit. All limits of a
+ * kind are equally long, so a list is in order of time by appending to it, and the next one that is due is the head of
+ * a list. A connection and its exchange have at most one between them.
  *
  * Called by: all files of this folder, and the edge. Failure: none.
  */
-#include "engine.h"
+#include "../base/clock.h"
+#include "../base/list.h"
 
-void sr_deadlines_init(sr_engine *e); /* takes the lengths from e->config */
+#include <stdbool.h>
+#include <stdint.h>
 
-/* Starts a limit of this kind at e->now. Replaces the one that the connection had. */
-void sr_deadline_set(sr_engine *e, sr_conn *c, sr_deadline_kind kind);
+struct sr_config;
+struct sr_conn;
+struct sr_engine;
+
+typedef enum sr_deadline_kind {
+    /* of a connection */
+    SR_DEADLINE_HEAD,      /* --header-timeout */
+    SR_DEADLINE_IDLE,      /* --keepalive-timeout */
+    SR_DEADLINE_WRITE,     /* --write-timeout */
+    SR_DEADLINE_LINGER,    /* reading on after the last response */
+    SR_DEADLINE_HANDSHAKE, /* --tls-handshake-timeout */
+    /* of an exchange */
+    SR_DEADLINE_BODY,   /* --body-timeout */
+    SR_DEADLINE_QUEUE,  /* --queue-timeout, or --request-timeout if that is shorter */
+    SR_DEADLINE_LOOK,   /* a request waits: is its client still there? */
+    SR_DEADLINE_CALL,   /* --request-timeout: a worker has the request */
+    SR_DEADLINE_STREAM, /* --stream-timeout: its response has begun */
+    SR_DEADLINE_KINDS,
+} sr_deadline_kind;
+
+#define SR_NO_LIMIT (INT64_MAX / 4) /* ns; may be added to a time */
+
+/* The limit of a connection or an exchange. */
+typedef struct sr_deadline {
+    sr_link link; /* in a list of sr_deadlines, or alone: there is no limit now */
+    int64_t at;   /* monotonic ns; valid while it is linked, likewise: */
+    uint8_t kind; /* sr_deadline_kind of that list */
+} sr_deadline;
+
+/* All that run. */
+typedef struct sr_deadlines {
+    sr_link list[SR_DEADLINE_KINDS];
+    int64_t limit[SR_DEADLINE_KINDS]; /* ns */
+    uint32_t running;                 /* a bit for each kind whose list may have an entry */
+    uint64_t n_idle;                  /* length of the list SR_DEADLINE_IDLE */
+    int waited_too_long;              /* status when SR_DEADLINE_QUEUE is over: 503 or 504 */
+} sr_deadlines;
+
+void sr_deadlines_init(sr_deadlines *d, const struct sr_config *config); /* takes the lengths from there */
+
+/* Whether this is a limit of a connection. */
+static inline bool sr_deadline_of_connection(sr_deadline_kind kind)
+{
+    return kind <= SR_DEADLINE_HANDSHAKE;
+}
+
+/* Starts a limit of this kind at e->now. Replaces the one that the connection or its exchange had. */
+void sr_deadline_set(struct sr_engine *e, struct sr_conn *c, sr_deadline_kind kind);
 
 /*
- * The same for a limit that began earlier and ends at `deadline`, monotonic ns; at the latest as
+ * The same for a limit that began earlier and ends at that time, monotonic ns; at the latest as
  * sr_deadline_set.
  */
-void sr_deadline_keep(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t deadline);
+void sr_deadline_keep(struct sr_engine *e, struct sr_conn *c, sr_deadline_kind kind, int64_t at);
 
-void sr_deadline_clear(sr_engine *e, sr_conn *c);
+void sr_deadline_clear(struct sr_engine *e, struct sr_conn *c);
+
+/* Whether neither the connection nor its exchange has one. */
+bool sr_deadline_none(const struct sr_conn *c);
 
 /* Shortens the limits of this kind to `limit` ns, those that run already included. */
-void sr_deadline_shorten(sr_engine *e, sr_deadline_kind kind, int64_t limit);
+void sr_deadline_shorten(sr_deadlines *d, sr_deadline_kind kind, int64_t limit);
 
 /* When the first limit of this kind ends, monotonic ns; 0: there is none. */
-int64_t sr_deadline_first(const sr_engine *e, sr_deadline_kind kind);
+int64_t sr_deadline_first(const sr_deadlines *d, sr_deadline_kind kind);
+
+/* The connection whose limit of this kind ends first; there is one. */
+struct sr_conn *sr_deadline_head(const sr_deadlines *d, sr_deadline_kind kind);
+
+/* The connection of a limit of this kind that is linked by `l`. */
+struct sr_conn *sr_deadline_conn(sr_link *l, sr_deadline_kind kind);
 
 /* ms until the next limit ends, for epoll_wait; -1: there is none. */
-int sr_deadlines_timeout(sr_engine *e);
+int sr_deadlines_timeout(struct sr_engine *e);
 
 /*
  * The next kind in *kinds that has a deadline. -1: none. The loops over kinds run at every wait, and most lists
  * are empty, so kinds with an empty list are removed from *kinds and skipped from then on.
  */
-static inline int sr_deadline_kind_next(sr_engine *e, uint32_t *kinds)
+static inline int sr_deadline_kind_next(sr_deadlines *d, uint32_t *kinds)
 {
     while (*kinds) {
         int kind = __builtin_ctz(*kinds);
         *kinds &= *kinds - 1;
-        if (!sr_link_alone(&e->deadlines[kind]))
+        if (!sr_link_alone(&d->list[kind]))
             return kind;
-        e->running &= ~(1U << kind);
+        d->running &= ~(1U << kind);
     }
     return -1;
 }

@@ -35,21 +35,6 @@ enum {
     SR_SCRATCH = 128 * 1024, /* bytes of one read; a request that fits is parsed here and copied once */
 };
 
-/* Kinds of time limits. A connection has at most one at a time; see deadline.h. */
-typedef enum sr_deadline_kind {
-    SR_DEADLINE_HEAD,      /* --header-timeout */
-    SR_DEADLINE_BODY,      /* --body-timeout */
-    SR_DEADLINE_IDLE,      /* --keepalive-timeout */
-    SR_DEADLINE_WRITE,     /* --write-timeout */
-    SR_DEADLINE_QUEUE,     /* --queue-timeout, or --request-timeout if that is shorter */
-    SR_DEADLINE_LINGER,    /* reading on after the last response */
-    SR_DEADLINE_LOOK,      /* a request waits: is its client still there? */
-    SR_DEADLINE_CALL,      /* --request-timeout: a worker has the request */
-    SR_DEADLINE_STREAM,    /* --stream-timeout: its response has begun */
-    SR_DEADLINE_HANDSHAKE, /* --tls-handshake-timeout */
-    SR_DEADLINE_KINDS,
-} sr_deadline_kind;
-
 typedef struct sr_listener {
     sr_source source; /* kind SR_SOURCE_LISTENER; the descriptor is not closed here */
     bool registered;  /* in the epoll set */
@@ -58,20 +43,18 @@ typedef struct sr_listener {
     bool over; /* shut down: nobody can connect, but it stays readable for ever */
 } sr_listener;
 
-#define SR_NO_LIMIT (INT64_MAX / 4) /* ns; may be added to a time */
-
 typedef struct sr_engine {
     sr_config config;
 
     /* hooks, set by the owner after sr_engine_new; `with` is their first argument */
     void *with;
-    /* a connection with a slot is about to be closed, or answered by the engine */
-    void (*left)(void *with, sr_conn *c);
+    /* an exchange with a slot is about to be closed, or answered by the engine */
+    void (*left)(void *with, sr_exchange *x);
     /*
-     * SR_DEADLINE_QUEUE, LOOK, CALL or STREAM of a connection is over. False: refuse it, it has waited too
+     * SR_DEADLINE_QUEUE, LOOK, CALL or STREAM of an exchange is over. False: refuse it, it has waited too
      * long
      */
-    bool (*expired)(void *with, sr_conn *c, sr_deadline_kind kind);
+    bool (*expired)(void *with, sr_exchange *x, sr_deadline_kind kind);
     /*
      * connections of other edges, which count for max_connections; NULL: there are no other edges, likewise
      * below
@@ -116,12 +99,8 @@ typedef struct sr_engine {
     int besides; /* how many are not connections, as counted last */
     int high;    /* connections whose descriptor is scarce */
 
-    /* deadline.c */
-    sr_link deadlines[SR_DEADLINE_KINDS];
-    int64_t limit[SR_DEADLINE_KINDS]; /* ns */
-    uint32_t running;                 /* a bit for each kind whose list may have an entry */
-    uint64_t n_idle;                  /* length of the list SR_DEADLINE_IDLE */
-    int waited_too_long;              /* status when SR_DEADLINE_QUEUE is over: 503 or 504 */
+    sr_deadlines deadlines;
+    sr_exchanges exchanges;
 
     /* intake.c */
     sr_link buffered;   /* connections of whose next request bytes were read already */
@@ -175,6 +154,6 @@ static inline uint64_t sr_engine_id(sr_engine *e)
 }
 
 /* Whether to keep the connection after this response. Decided when its head is made. */
-bool sr_engine_keeps(const sr_engine *e, const sr_conn *c);
+bool sr_engine_keeps(const sr_engine *e, const sr_exchange *x);
 
 #endif

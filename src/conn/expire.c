@@ -19,9 +19,9 @@ enum { EXPIRED_PER_STEP = 16 };
  * If a limit is noticed that late, this process was stopped (SIGSTOP, a suspended machine). That is not the
  * client's fault, whose bytes may be waiting. What was due at the last look as well has only had to wait for its turn.
  */
-static bool late(const sr_engine *e, const sr_conn *c, int64_t by)
+static bool late(const sr_engine *e, int64_t at, int64_t by)
 {
-    int64_t since = c->deadline > e->looked_at ? c->deadline : e->looked_at;
+    int64_t since = at > e->looked_at ? at : e->looked_at;
     return e->now - since > by;
 }
 
@@ -40,9 +40,9 @@ static void linger_over(sr_engine *e, sr_conn *c)
 }
 
 /* A client that waits for the copy of a file (leased.h) is not slow. */
-static void stalled(sr_engine *e, sr_conn *c)
+static void stalled(sr_engine *e, sr_conn *c, int64_t at)
 {
-    if (late(e, c, LATE_NS) || (c->out && c->out->stalled) || sr_send_unacknowledged(c) < c->unacknowledged)
+    if (late(e, at, LATE_NS) || (c->out && c->out->stalled) || sr_send_unacknowledged(c) < c->unacknowledged)
         sr_send_stall_watch(e, c);
     else
         sr_conn_close(e, c, SR_CLOSED_WRITE);
@@ -75,11 +75,11 @@ static void late_handshake(sr_engine *e, sr_conn *c)
     sr_conn_close(e, c, why);
 }
 
-static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
+static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind, int64_t at)
 {
     switch (kind) {
     case SR_DEADLINE_HEAD:
-        if (late(e, c, STOOD_STILL_NS))
+        if (late(e, at, STOOD_STILL_NS))
             sr_deadline_set(e, c, kind);
         else if (c->state == SR_CONN_IDLE) /* no byte of a request has come, so there is nothing to answer */
             sr_finish_close(e, c, idle_why(e, SR_CLOSED_HEAD));
@@ -87,14 +87,15 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
             sr_finish_refuse(e, c, 408, SR_REFUSED_HEADER_TIMEOUT, sr_intake_is_head(c));
         break;
     case SR_DEADLINE_BODY: {
-        bool stood_still = late(e, c, STOOD_STILL_NS);
-        uint64_t got = c->body->received - c->body->window;
-        c->body->window = c->body->received;
+        bool stood_still = late(e, at, STOOD_STILL_NS);
+        sr_body *body = c->exchange->body;
+        uint64_t got = body->received - body->window;
+        body->window = body->received;
         if (stood_still ||
             (double)got * (double)SR_SECOND >= (double)e->config.body_rate * (double)e->config.body_ns)
             sr_deadline_set(e, c, SR_DEADLINE_BODY);
         else
-            sr_finish_refuse(e, c, 408, SR_REFUSED_BODY_TIMEOUT, c->parse && c->parse->is_head);
+            sr_finish_refuse(e, c, 408, SR_REFUSED_BODY_TIMEOUT, sr_exchange_parsed_head(c->exchange));
         break;
     }
     case SR_DEADLINE_IDLE:
@@ -104,15 +105,15 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
     case SR_DEADLINE_CALL:
     case SR_DEADLINE_STREAM:
     case SR_DEADLINE_QUEUE:
-        if (c->slot && e->expired && e->expired(e->with, c, kind))
+        if (c->exchange->slot && e->expired && e->expired(e->with, c->exchange, kind))
             break;
-        sr_finish_refuse(e, c, e->waited_too_long, sr_account_waited(e), c->is_head);
+        sr_finish_refuse(e, c, e->deadlines.waited_too_long, sr_account_waited(e), c->exchange->is_head);
         break;
     case SR_DEADLINE_WRITE:
-        stalled(e, c);
+        stalled(e, c, at);
         break;
     case SR_DEADLINE_HANDSHAKE:
-        if (late(e, c, STOOD_STILL_NS))
+        if (late(e, at, STOOD_STILL_NS))
             sr_deadline_set(e, c, kind);
         else
             late_handshake(e, c);
@@ -128,14 +129,15 @@ static void expire(sr_engine *e, sr_conn *c, sr_deadline_kind kind)
 
 void sr_expire(sr_engine *e)
 {
-    uint32_t kinds = e->running;
-    for (int kind; (kind = sr_deadline_kind_next(e, &kinds)) >= 0;)
-        for (int n = 0; n < EXPIRED_PER_STEP && !sr_link_alone(&e->deadlines[kind]); n++) {
-            sr_conn *c = SR_LIST_ENTRY(e->deadlines[kind].next, sr_conn, timer);
-            if (c->deadline > e->now)
+    uint32_t kinds = e->deadlines.running;
+    for (int kind; (kind = sr_deadline_kind_next(&e->deadlines, &kinds)) >= 0;)
+        for (int n = 0; n < EXPIRED_PER_STEP && !sr_link_alone(&e->deadlines.list[kind]); n++) {
+            int64_t at = SR_LIST_ENTRY(e->deadlines.list[kind].next, sr_deadline, link)->at;
+            if (at > e->now)
                 break;
+            sr_conn *c = sr_deadline_head(&e->deadlines, (sr_deadline_kind)kind);
             sr_deadline_clear(e, c);
-            expire(e, c, (sr_deadline_kind)kind);
+            expire(e, c, (sr_deadline_kind)kind, at);
         }
     e->looked_at = e->now;
 }

@@ -46,7 +46,8 @@ void sr_finish_close(sr_engine *e, sr_conn *c, sr_closed why)
 {
     c->why = why;
     sr_link_remove(&c->buffered);
-    sr_conn_forget_request(c, sr_buffer_len(&c->in));
+    sr_conn_used(c, sr_buffer_len(&c->in));
+    sr_exchange_end(e, c);
     if (!end_of_side(e, c))
         return;
     c->state = SR_CONN_LINGER;
@@ -72,20 +73,22 @@ static bool says_more(sr_engine *e, sr_conn *c)
 /* The whole response was sent: closes or keeps the connection. */
 static void response_over(sr_engine *e, sr_conn *c)
 {
-    sr_account_over(e, c, c->broken ? SR_OVER_ABORTED : SR_OVER_WHOLE);
+    sr_exchange *x = c->exchange;
+    sr_account_over(e, x, x->broken ? SR_OVER_ABORTED : SR_OVER_WHOLE);
     if (c->resets || (c->held && (c->close_after || !sr_buffer_len(&c->in))))
         sr_conn_release(c);
     if (c->close_after) {
         /*
          * the client does not expect the close; a request sent meanwhile would cause a reset (RFC 9112 9.6)
          */
-        if (!c->wants_close || c->linger || sr_buffer_len(&c->in) || c->body || says_more(e, c))
+        if (!x->wants_close || c->linger || sr_buffer_len(&c->in) || x->body || says_more(e, c))
             sr_finish_close(e, c, c->why);
         else
             sr_conn_close(e, c, c->why);
         return;
     }
     c->state = SR_CONN_IDLE;
+    sr_exchange_end(e, c);
     if (sr_buffer_len(&c->in)) { /* its next request may be complete: no time limit before it was parsed */
         sr_deadline_clear(e, c);
         sr_link_append(&e->buffered, &c->buffered);
@@ -109,14 +112,13 @@ static sr_flush flush_all(sr_engine *e, sr_conn *c)
 
 void sr_finish_writable(sr_engine *e, sr_conn *c)
 {
-    uint64_t before = c->sent;
+    uint64_t before = c->exchange->sent;
     switch (flush_all(e, c)) {
     case SR_FLUSH_DONE:
-        sr_deadline_clear(e, c);
         response_over(e, c);
         return;
     case SR_FLUSH_AGAIN:
-        if (c->sent != before || sr_link_alone(&c->timer))
+        if (c->exchange->sent != before || sr_deadline_none(c))
             sr_send_stall_watch(e, c);
         sr_conn_watch(e, c, EPOLLOUT);
         return;
@@ -131,7 +133,7 @@ void sr_finish_writable(sr_engine *e, sr_conn *c)
 
 bool sr_finish_pending(sr_engine *e, sr_conn *c)
 {
-    uint64_t before = c->sent;
+    uint64_t before = c->exchange->sent;
     sr_flush r = sr_send_flush(e, c);
     switch (r) {
     case SR_FLUSH_DONE:
@@ -141,7 +143,7 @@ bool sr_finish_pending(sr_engine *e, sr_conn *c)
         sr_conn_unwatch(e, c);
         return true;
     case SR_FLUSH_AGAIN:
-        if (c->sent != before || sr_link_alone(&c->timer))
+        if (c->exchange->sent != before || sr_deadline_none(c))
             sr_send_stall_watch(e, c);
         return sr_conn_watch(e, c, EPOLLOUT);
     case SR_FLUSH_SHORT:
@@ -171,18 +173,21 @@ void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool
     c->linger = true;
     c->gone = false;
     sr_link_remove(&c->buffered);
-    sr_trouble_refused(e, c, why);
-    if (!sr_response_refusal(&out, status, is_head, e->date, e->config.server, sr_hsts_of(e, c))) {
+    sr_exchange *x = sr_exchange_begin_refused(e, c);
+    if (x)
+        sr_trouble_refused(e, x, why);
+    if (!x || !sr_response_refusal(&out, status, is_head, e->date, e->config.server, sr_hsts_of(e, c))) {
         sr_buffer_free(&out);
         sr_trouble_lost(e, ENOMEM);
         sr_conn_close(e, c, SR_CLOSED_ERROR);
         return;
     }
     struct iovec iov = {sr_buffer_at(&out), sr_buffer_len(&out)};
-    sr_account_refuse(c, status, why, sr_bytes_of(iov.iov_base, iov.iov_len));
+    sr_account_refuse(x, status, why, sr_bytes_of(iov.iov_base, iov.iov_len));
     if (e->log)
-        sr_accesslog_refuse(e, c, sr_bytes_of(iov.iov_base, iov.iov_len));
-    sr_conn_forget_request(c, sr_buffer_len(&c->in));
+        sr_accesslog_refuse(e, x, sr_bytes_of(iov.iov_base, iov.iov_len));
+    sr_conn_used(c, sr_buffer_len(&c->in));
+    sr_exchange_drop_request(x);
     sr_send(e, c, &iov, 1);
     sr_buffer_free(&out);
     if (c->gone)
@@ -191,34 +196,37 @@ void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool
         end(e, c, true);
 }
 
-void sr_finish(sr_engine *e, sr_conn *c)
+void sr_finish(sr_engine *e, sr_exchange *x)
 {
-    c->back_at = e->now;
+    sr_conn *c = x->conn;
+    x->back_at = e->now;
     if (c->gone)
         sr_conn_close(e, c, c->why);
     else
-        end(e, c, !c->keep_alive);
-    sr_accesslog_keep(e, c);
+        end(e, c, !x->keep_alive);
+    sr_accesslog_keep(e, x);
 }
 
-void sr_finish_cut(sr_engine *e, sr_conn *c)
+void sr_finish_cut(sr_engine *e, sr_exchange *x)
 {
-    c->back_at = e->now;
-    c->broken = true;
+    sr_conn *c = x->conn;
+    x->back_at = e->now;
+    x->broken = true;
     if (!c->gone)
         c->why = SR_CLOSED_ERROR;
-    if (c->gone || c->minor == 0 ||
-        (c->borrowed && !c->status)) /* this close resets the connection, see sr_conn_close */
+    if (c->gone || x->minor == 0 ||
+        (c->borrowed && !x->status)) /* this close resets the connection, see sr_conn_close */
         sr_conn_close(e, c, c->why);
     else
         end(e, c, true);
-    sr_accesslog_keep(e, c);
+    sr_accesslog_keep(e, x);
 }
 
-void sr_finish_detach(sr_engine *e, sr_conn *c)
+void sr_finish_detach(sr_engine *e, sr_exchange *x)
 {
-    c->back_at = e->now;
-    sr_account_over(e, c, SR_OVER_TAKEN);
+    sr_conn *c = x->conn;
+    x->back_at = e->now;
+    sr_account_over(e, x, SR_OVER_TAKEN);
     if (c->pump && !c->gone) {
         sr_deadline_clear(e, c);
         c->state = SR_CONN_TUNNEL;

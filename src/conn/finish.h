@@ -6,18 +6,18 @@
 #include "engine.h"
 
 /*
- * The response is complete. The connection is kept if conn->keep_alive; otherwise it is closed after the last
+ * The response is complete. The connection is kept if x->keep_alive; otherwise it is closed after the last
  * byte.
  */
-void sr_finish(sr_engine *e, sr_conn *c);
+void sr_finish(sr_engine *e, sr_exchange *x);
 
 /*
  * The response can't be completed: ends the connection so that the client notices that something is missing.
  */
-void sr_finish_cut(sr_engine *e, sr_conn *c);
+void sr_finish_cut(sr_engine *e, sr_exchange *x);
 
 /* The application keeps the socket (psgix.io): drops the connection here without shutting it down. */
-void sr_finish_detach(sr_engine *e, sr_conn *c);
+void sr_finish_detach(sr_engine *e, sr_exchange *x);
 
 /*
  * Answers with an error of the server's own, then ends the connection. Its line in the access log is that of the request

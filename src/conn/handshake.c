@@ -17,18 +17,23 @@ static void over(sr_engine *e, sr_conn *c)
     e->n_handshakes--;
 }
 
+static bool is_silent(sr_link *l)
+{
+    return sr_link_alone(&sr_deadline_conn(l, SR_DEADLINE_HANDSHAKE)->buffered);
+}
+
 /* Closes one of too many: that which has been silent for longest, or, if the first of all are not, the first. */
 static void make_room(sr_engine *e)
 {
-    const sr_link *list = &e->deadlines[SR_DEADLINE_HANDSHAKE];
+    const sr_link *list = &e->deadlines.list[SR_DEADLINE_HANDSHAKE];
     sr_link *l = list->next;
     for (int i = 0; i < LOOKS && l != list; i++, l = l->next)
-        if (sr_link_alone(&SR_LIST_ENTRY(l, sr_conn, timer)->buffered))
+        if (is_silent(l))
             break;
-    if (l == list || !sr_link_alone(&SR_LIST_ENTRY(l, sr_conn, timer)->buffered))
+    if (l == list || !is_silent(l))
         l = list->next;
     if (l != list)
-        sr_conn_close(e, SR_LIST_ENTRY(l, sr_conn, timer), SR_CLOSED_ROOM);
+        sr_conn_close(e, sr_deadline_conn(l, SR_DEADLINE_HANDSHAKE), SR_CLOSED_ROOM);
 }
 
 void sr_handshake_begin(sr_engine *e, sr_conn *c)
@@ -68,7 +73,7 @@ static int preface(sr_engine *e, sr_conn *c)
         return EPROTO;
     c->preface = false;
     if (line.named)
-        c->peer = c->client = line.peer;
+        c->peer = line.peer;
     return 0;
 }
 

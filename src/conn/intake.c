@@ -27,7 +27,8 @@ static take refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
 {
     sr_refusal why = sr_account_fault(status);
     if (status == 503) { /* 503 is used here for lack of memory or descriptors only */
-        int err = c->body && c->body->err ? c->body->err : ENOMEM;
+        const sr_body *body = c->exchange ? c->exchange->body : NULL;
+        int err = body && body->err ? body->err : ENOMEM;
         sr_trouble_count(e, SR_TROUBLE_MEMORY, 1, err);
         why = sr_account_lack(err);
     }
@@ -38,15 +39,18 @@ static take refuse(sr_engine *e, sr_conn *c, int status, bool is_head)
 /* Gives the connection its own copy of the parser, since the rest of the request will come later. */
 static bool keep_parse(sr_engine *e, sr_conn *c)
 {
-    if (c->parse)
-        return true;
+    sr_exchange *x = sr_exchange_begin(e, c);
+    if (!x || x->parse)
+        return x;
     size_t used = offsetof(sr_request, fields) + e->request.n_fields * sizeof e->request.fields[0];
-    c->parse = malloc(sizeof *c->parse);
-    if (c->parse)
-        memcpy(c->parse, &e->request, used);
-    if (!e->request.minor)
-        c->minor = 0; /* its version is 1.0, or not known yet: may_hold */
-    return c->parse != NULL;
+    x->parse = malloc(sizeof *x->parse);
+    if (x->parse)
+        memcpy(x->parse, &e->request, used);
+    if (!e->request.minor) { /* its version is 1.0, or not known yet: may_hold */
+        c->persists = false;
+        x->minor = 0;
+    }
+    return x->parse;
 }
 
 /*
@@ -57,7 +61,7 @@ static bool keep_parse(sr_engine *e, sr_conn *c)
  */
 static inline bool may_hold(const sr_engine *e, const sr_conn *c)
 {
-    return (!c->minor || e->has_held) && !c->transport && e->listeners[c->listener].is_unix;
+    return (!c->persists || e->has_held) && !c->transport && e->listeners[c->listener].is_unix;
 }
 
 /*
@@ -83,33 +87,32 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
         sr_finish_close(e, c, SR_CLOSED_AFTER);
         return TAKE_OVER;
     }
+    sr_exchange *x = sr_exchange_begin(e, c);
+    if (!x)
+        return refuse(e, c, 503, r->is_head);
     sr_deadline_clear(e, c);
-    c->ready_at = e->now;
     c->state = SR_CONN_SERVING;
     c->requests++;
-    c->minor = r->minor;
-    c->is_head = r->is_head;
-    c->keep_alive = r->keep_alive;
-    c->wants_close = !r->keep_alive;
-    c->gone = c->borrowed = c->trusted = c->broken = c->is_own = false;
-    c->refused = SR_REFUSED_NOT;
-    c->before_ns = 0;
-    c->interim_pending = c->out != NULL;
-    c->owed = true;
+    c->gone = c->borrowed = false;
     c->why = SR_CLOSED_AFTER;
-    c->status = 0;
-    c->head_bytes = 0;
-    c->sent = 0;
-    c->client = c->peer;
-    *task = (sr_task){.conn = c, .request = r, .base = view.at, .body_fd = -1};
+    c->persists = r->minor;
+    x->minor = r->minor;
+    x->is_head = r->is_head;
+    x->keep_alive = r->keep_alive;
+    x->wants_close = !r->keep_alive;
+    x->ready_at = e->now;
+    x->interim_pending = c->out != NULL;
+    x->owed = true;
+    x->sent = 0;
+    *task = (sr_task){.exchange = x, .request = r, .base = view.at, .body_fd = -1};
     if (e->config.trusted.n)
-        task->forwarded = sr_client_forwarded(e, c, r, view.at);
-    c->proxied = c->trusted || r->proxied;
+        task->forwarded = sr_client_forwarded(e, x, r, view.at);
+    x->proxied = x->trusted || r->proxied;
     e->current = c;
     e->current_in_scratch = in_scratch;
     e->current_view = view;
     e->current_used = r->head_len;
-    sr_body *b = c->body;
+    sr_body *b = x->body;
     if (b) {
         task->body_length = b->length;
         task->body = sr_bytes_of(sr_buffer_at(&b->mem), sr_buffer_len(&b->mem));
@@ -131,13 +134,14 @@ static take body_result(sr_engine *e, sr_conn *c, sr_body_result result, sr_byte
         return TAKE_MORE;
     case SR_BODY_DONE:
         if (!sr_buffer_add_bytes(&c->in, rest))
-            return refuse(e, c, 503, c->parse->is_head);
-        return ready(e, c, c->parse, sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in)), false, task);
+            return refuse(e, c, 503, c->exchange->parse->is_head);
+        return ready(e, c, c->exchange->parse, sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in)),
+                     false, task);
     case SR_BODY_BAD:
-        sr_spools_failed(e, c->body->err);
+        sr_spools_failed(e, c->exchange->body->err);
         break;
     }
-    return refuse(e, c, c->body->status, c->parse->is_head);
+    return refuse(e, c, c->exchange->body->status, c->exchange->parse->is_head);
 }
 
 /*
@@ -147,7 +151,7 @@ static take body_result(sr_engine *e, sr_conn *c, sr_body_result result, sr_byte
  */
 static bool has_room(sr_engine *e, sr_conn *c, size_t len)
 {
-    if (!sr_body_spools(c->body, &e->config, len))
+    if (!sr_body_spools(c->exchange->body, &e->config, len))
         return true;
     if (sr_spools_room(e, len) ||
         (sr_slowest_pays(e, c) == SR_SLOWEST_OTHER && sr_spools_allowed_above(e, len)))
@@ -158,7 +162,7 @@ static bool has_room(sr_engine *e, sr_conn *c, size_t len)
 static take lacks_room(sr_engine *e, sr_conn *c)
 {
     sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);
-    sr_finish_refuse(e, c, 507, SR_REFUSED_TEMPORARY, c->parse->is_head);
+    sr_finish_refuse(e, c, 507, SR_REFUSED_TEMPORARY, c->exchange->parse->is_head);
     return TAKE_OVER;
 }
 
@@ -167,7 +171,7 @@ static take take_body(sr_engine *e, sr_conn *c, sr_bytes fresh, sr_task *task)
     size_t used = 0;
     if (!has_room(e, c, fresh.len))
         return lacks_room(e, c);
-    sr_body_result result = sr_body_feed(c->body, &e->config, fresh, &used);
+    sr_body_result result = sr_body_feed(c->exchange->body, &e->config, fresh, &used);
     return body_result(e, c, result, sr_bytes_of(fresh.at + used, fresh.len - used), task);
 }
 
@@ -194,11 +198,14 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
 {
     bool is_head = r->is_head;
     sr_bytes rest = sr_bytes_of(view.at + r->head_len, view.len - r->head_len);
+    sr_exchange *x = sr_exchange_begin(e, c);
+    if (!x)
+        return refuse(e, c, 503, is_head);
     if (r->expect == SR_EXPECT_CONTINUE && !rest.len && !send_continue(e, c))
         return TAKE_OVER;
-    if ((c->body = sr_body_new(r)))
-        c->body->began_at = e->now;
-    if (!c->body || !keep_parse(e, c) || (in_scratch && !sr_buffer_add(&c->in, view.at, r->head_len)))
+    if ((x->body = sr_body_new(r)))
+        x->body->began_at = e->now;
+    if (!x->body || !keep_parse(e, c) || (in_scratch && !sr_buffer_add(&c->in, view.at, r->head_len)))
         return refuse(e, c, 503, is_head);
     c->state = SR_CONN_BODY;
     sr_deadline_set(e, c, SR_DEADLINE_BODY);
@@ -207,7 +214,7 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
     size_t used = 0;
     if (!has_room(e, c, rest.len))
         return lacks_room(e, c);
-    sr_body_result result = sr_body_feed(c->body, &e->config, rest, &used);
+    sr_body_result result = sr_body_feed(c->exchange->body, &e->config, rest, &used);
     rest = sr_bytes_of(rest.at + used, rest.len - used);
     /* the bytes after the head are in c->in already: removes the body from between head and next request */
     if (!in_scratch) {
@@ -266,7 +273,7 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, 
         if (in_scratch)
             e->fresh = view;
     }
-    sr_request *r = c->parse;
+    sr_request *r = c->exchange ? c->exchange->parse : NULL;
     if (!r) {
         r = &e->request;
         sr_request_init(r);
@@ -284,7 +291,7 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, 
         return refuse(e, c, 503, sr_intake_bytes_are_head(view));
     if (is_blank(view)) { /* an empty line behind a body (RFC 9112 2.2) begins no request */
         c->state = SR_CONN_IDLE;
-        if (sr_link_alone(&c->timer))
+        if (sr_deadline_none(c))
             sr_deadline_set(e, c, SR_DEADLINE_IDLE);
         return TAKE_MORE;
     }
@@ -348,11 +355,18 @@ static sr_intake outcome(sr_engine *e, sr_conn *c, take t)
     return t == TAKE_READY ? SR_INTAKE_READY : SR_INTAKE_WAIT;
 }
 
+/* Whether its body comes in chunks so small that fewer bytes should be read at a time. */
+static bool is_dear(const sr_conn *c)
+{
+    const sr_body *body = c->exchange ? c->exchange->body : NULL;
+    return body && body->dear;
+}
+
 sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
 {
     e->fresh_of = c;
     for (int reads = 0;;) {
-        size_t room = c->body && c->body->dear ? DEAR : SR_SCRATCH;
+        size_t room = is_dear(c) ? DEAR : SR_SCRATCH;
         bool looks = e->looked = may_hold(e, c);
         ssize_t n = looks ? recv(c->source.fd, e->scratch, room, MSG_PEEK | MSG_DONTWAIT)
                           : sr_transport_read(c->transport, c->source.fd, e->scratch, room);
@@ -372,10 +386,10 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
         }
         take t = take_bytes(e, c, e->fresh, task);
         if (looks && t != TAKE_OVER)
-            consume(e, c, (size_t)n, t == TAKE_READY && (!c->minor || is_followed(e)));
+            consume(e, c, (size_t)n, t == TAKE_READY && (!c->persists || is_followed(e)));
         if (t != TAKE_MORE)
             return outcome(e, c, t);
-        if (n < SR_SCRATCH || ++reads == READS_PER_EVENT || (c->body && c->body->dear))
+        if (n < SR_SCRATCH || ++reads == READS_PER_EVENT || is_dear(c))
             break;
     }
     return outcome(e, c, TAKE_MORE);
@@ -387,9 +401,10 @@ void sr_intake_close(sr_engine *e, sr_conn *c)
 {
     size_t used = e->current_used;
     sr_bytes rest = sr_bytes_of(e->current_view.at + used, e->current_view.len - used);
-    sr_conn_forget_request(c, e->current_in_scratch ? 0 : used);
+    sr_conn_used(c, e->current_in_scratch ? 0 : used);
+    sr_exchange_drop_request(c->exchange);
     if (e->current_in_scratch && !sr_buffer_add_bytes(&c->in, rest)) {
-        c->keep_alive = false; /* no memory for the next request: answers this one and closes */
+        c->exchange->keep_alive = false; /* no memory for the next request: answers this one and closes */
         c->linger = true;
     }
     e->current = NULL;
@@ -407,19 +422,19 @@ void sr_intake_drop(sr_task *task)
 
 void sr_intake_refuse(sr_engine *e, sr_task *task, int status, sr_refusal why)
 {
-    sr_conn *c = task->conn;
+    sr_conn *c = task->exchange->conn;
     e->current = NULL;
     e->current_view = (sr_bytes){0};
     c->requests--; /* the request will be counted as refused */
     c->state = SR_CONN_READY;
     sr_intake_drop(task);
-    sr_finish_refuse(e, c, status, why, c->is_head);
+    sr_finish_refuse(e, c, status, why, task->exchange->is_head);
 }
 
 sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task)
 {
     /* a part of a request that is in c->in was parsed, and more of it is with the transport */
-    if (c->transport && (c->parse || !sr_buffer_len(&c->in)))
+    if (c->transport && ((c->exchange && c->exchange->parse) || !sr_buffer_len(&c->in)))
         return sr_intake_readable(e, c, task);
     sr_bytes view = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
     e->looked = false;

@@ -18,7 +18,7 @@
 
 /* A complete request. The pointers are valid until sr_intake_close or sr_intake_refuse. */
 typedef struct sr_task {
-    sr_conn *conn;
+    sr_exchange *exchange;
     const sr_request *request;
     const char *base; /* the bytes that the spans of the request point into */
     sr_bytes body;    /* a body in memory, maybe empty */

@@ -15,7 +15,9 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int control)
 {
     sr_engine *e = calloc(1, sizeof *e);
     char *scratch = malloc(SR_SCRATCH);
-    int err = e && scratch ? sr_loop_init(&e->loop) : ENOMEM;
+    int err = e && scratch ? sr_exchanges_init(&e->exchanges) : ENOMEM;
+    if (!err && (err = sr_loop_init(&e->loop)))
+        sr_exchanges_free(&e->exchanges);
     if (err) {
         free(e);
         free(scratch);
@@ -28,7 +30,7 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int control)
     sr_link_init(&e->buffered);
     sr_link_init(&e->handshakes);
     sr_link_init(&e->endings);
-    sr_deadlines_init(e);
+    sr_deadlines_init(&e->deadlines, config);
     e->row = &e->no_row;
     sr_capacity_init(e);
     e->control = (sr_source){.fd = control, .kind = SR_SOURCE_CONTROL};
@@ -62,6 +64,7 @@ void sr_engine_free(sr_engine *e)
     sr_leased_free(&e->leased);
     sr_loop_free(&e->loop);
     sr_accesslog_end(e);
+    sr_exchanges_free(&e->exchanges);
     sr_tls_free(e->tls);
     free(e->scratch);
     free(e);
@@ -95,10 +98,10 @@ static bool only_tunnels(sr_engine *e)
 bool sr_engine_drain_step(sr_engine *e)
 {
     sr_listeners_watch(e, false);
-    sr_deadline_shorten(e, SR_DEADLINE_LINGER, SR_SECOND);
-    sr_deadline_shorten(e, SR_DEADLINE_IDLE, SR_SECOND);
-    sr_deadline_shorten(e, SR_DEADLINE_HEAD, SR_SECOND);
-    sr_deadline_shorten(e, SR_DEADLINE_HANDSHAKE, SR_SECOND);
+    sr_deadline_shorten(&e->deadlines, SR_DEADLINE_LINGER, SR_SECOND);
+    sr_deadline_shorten(&e->deadlines, SR_DEADLINE_IDLE, SR_SECOND);
+    sr_deadline_shorten(&e->deadlines, SR_DEADLINE_HEAD, SR_SECOND);
+    sr_deadline_shorten(&e->deadlines, SR_DEADLINE_HANDSHAKE, SR_SECOND);
     sr_expire(e);
     return !e->n_conns || only_tunnels(e);
 }

@@ -18,6 +18,6 @@ sr_proxyhead sr_proxyhead_take(sr_conn *c, sr_bytes *view, bool in_scratch)
         c->peer = line.peer;
     *view = sr_bytes_of(view->at + line.len, view->len - line.len);
     if (!in_scratch)
-        sr_conn_forget_request(c, line.len);
+        sr_conn_used(c, line.len);
     return view->len ? SR_PROXYHEAD_DONE : SR_PROXYHEAD_MORE;
 }

@@ -55,13 +55,13 @@ static bool closed(const sr_pump *p)
 /* Whether the end waits: a worker still has the request, and may answer it, as one that only looked at the socket does. */
 static bool held(const sr_conn *c)
 {
-    return c->slot && closed(c->pump);
+    return sr_conn_slot(c) && closed(c->pump);
 }
 
 /* What waits in the output. EAGAIN: the client does not read, or it is of a response, which deliver.c sends. */
 static int flush(sr_engine *e, sr_conn *c)
 {
-    if (c->slot && c->status)
+    if (sr_conn_slot(c) && c->exchange->status)
         return EAGAIN;
     switch (sr_send_flush(e, c)) {
     case SR_FLUSH_DONE:
@@ -79,7 +79,7 @@ static int flush(sr_engine *e, sr_conn *c)
 static int take(sr_engine *e, sr_conn *c)
 {
     sr_pump *p = c->pump;
-    uint64_t sent = c->sent;
+    uint64_t sent = c->exchange->sent;
     ssize_t n = recv(p->source.fd, e->scratch, SR_PUMP_BYTES, MSG_DONTWAIT);
     if (n < 0 && errno == ECONNRESET) /* closed, before it had read all */
         n = 0;
@@ -88,7 +88,7 @@ static int take(sr_engine *e, sr_conn *c)
     p->spoken = p->spoken || n > 0;
     if (n > 0)
         sr_send(e, c, &(struct iovec){e->scratch, (size_t)n}, 1);
-    c->sent = sent;
+    c->exchange->sent = sent;
     return c->gone ? EPIPE : err;
 }
 
@@ -138,7 +138,7 @@ void sr_relay_step(sr_engine *e, sr_conn *c)
     uint32_t of_client = 0, of_pair = 0;
     int up = pump_up(e, c), down = pump_down(e, c);
     if ((up && up != EAGAIN) || (down && down != EAGAIN) || (p->down_over && (p->up_over || closed(p)))) {
-        if (c->slot) { /* a worker still has its request, and will say what became of it */
+        if (sr_conn_slot(c)) { /* a worker still has its request, and will say what became of it */
             c->gone = true;
             c->why = SR_CLOSED_APPLICATION;
             watch_pair(e, p, 0);

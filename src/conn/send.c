@@ -48,7 +48,7 @@ sr_flush sr_send_flush(sr_engine *e, sr_conn *c)
     if (!c->out)
         return SR_FLUSH_DONE;
     e->pending -= sr_output_memory(c->out);
-    sr_flush r = sr_output_flush(c->out, c->source.fd, &c->sent);
+    sr_flush r = sr_output_flush(c->out, c->source.fd, &c->exchange->sent);
     e->pending += sr_output_memory(c->out);
     if (r == SR_FLUSH_AGAIN && c->out->stalled && !c->out->broken_at)
         e->leased.asked = true;
@@ -84,7 +84,7 @@ static ssize_t send_some(sr_conn *c, struct iovec *iov, int n, int more)
         iov += batch;
         n -= batch;
     }
-    c->sent += total;
+    c->exchange->sent += total;
     return (ssize_t)total;
 }
 
@@ -147,7 +147,7 @@ static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip
 
 static void send_or_keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, int more)
 {
-    c->active_at = e->now;
+    c->exchange->active_at = e->now;
     if (c->gone)
         return;
     ssize_t sent = c->out ? 0 : send_some(c, iov, n, more);
@@ -165,12 +165,12 @@ void sr_send(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
 
 void sr_send_last(sr_engine *e, sr_conn *c, struct iovec *iov, int n)
 {
-    send_or_keep(e, c, iov, n, c->keep_alive ? 0 : MSG_MORE);
+    send_or_keep(e, c, iov, n, c->exchange->keep_alive ? 0 : MSG_MORE);
 }
 
 void sr_send_file(sr_engine *e, sr_conn *c, int fd, off_t offset, uint64_t length)
 {
-    c->active_at = e->now;
+    c->exchange->active_at = e->now;
     if (!c->gone)
         keep(e, c, NULL, 0, 0, SR_KEEP_IN_MEMORY); /* the file comes after what is kept */
     if (c->gone)
@@ -183,7 +183,7 @@ void sr_send_head_and_file(sr_engine *e, sr_conn *c, sr_bytes head, int fd, off_
                            sr_parts *parts)
 {
     struct iovec iov = {(char *)(uintptr_t)head.at, head.len};
-    c->active_at = e->now;
+    c->exchange->active_at = e->now;
     if (!c->gone) /* behind 100 (Continue), which may be in a spool */
         keep(e, c, &iov, 1, 0, SR_KEEP_IN_MEMORY);
     if (c->gone) {

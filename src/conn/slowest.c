@@ -14,16 +14,18 @@ enum {
 /* How long the client would need for the rest, in no unit. Negative: it holds next to nothing, or has only just begun. */
 static double slowness(const sr_engine *e, const sr_conn *c)
 {
+    const sr_exchange *x = c->exchange;
+    const sr_body *body = x ? x->body : NULL;
     double left, moved;
     int64_t since;
     if (c->out && (c->out->spool || c->out->copy || sr_output_memory(c->out) > FEW)) {
         left = (double)sr_output_pending(c->out);
-        moved = (double)c->sent;
-        since = c->ready_at;
-    } else if (c->body && c->body->spooled && c->state == SR_CONN_BODY) {
-        left = (double)(c->body->chunked ? c->body->length : c->body->left);
-        moved = (double)c->body->received;
-        since = c->body->began_at;
+        moved = (double)x->sent;
+        since = x->ready_at;
+    } else if (body && body->spooled && c->state == SR_CONN_BODY) {
+        left = (double)(body->chunked ? body->length : body->left);
+        moved = (double)body->received;
+        since = body->began_at;
     } else {
         return -1;
     }
@@ -75,7 +77,7 @@ sr_slowest_paid sr_slowest_evict(sr_engine *e)
         return SR_SLOWEST_NOBODY;
     sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);
     if (slowest->state == SR_CONN_BODY)
-        sr_finish_refuse(e, slowest, 507, SR_REFUSED_TEMPORARY, slowest->parse && slowest->parse->is_head);
+        sr_finish_refuse(e, slowest, 507, SR_REFUSED_TEMPORARY, sr_exchange_parsed_head(slowest->exchange));
     else
         sr_conn_close(e, slowest, SR_CLOSED_SPOOL);
     return SR_SLOWEST_OTHER;

@@ -42,7 +42,7 @@ void sr_trouble_lost(sr_engine *e, int err)
         sr_trouble_count(e, SR_TROUBLE_RESET, 1, err);
 }
 
-void sr_trouble_refused(sr_engine *e, const sr_conn *c, sr_refusal why)
+void sr_trouble_refused(sr_engine *e, const sr_exchange *x, sr_refusal why)
 {
     switch (why) {
     case SR_REFUSED_HEADER_TIMEOUT:
@@ -61,8 +61,8 @@ void sr_trouble_refused(sr_engine *e, const sr_conn *c, sr_refusal why)
         sr_trouble_count(e, SR_TROUBLE_HEAD, 1, 0);
         break;
     case SR_REFUSED_TMPDIR:
-        if (c->body && c->body->err)
-            sr_trouble_count(e, SR_TROUBLE_TEMPFILE, 1, c->body->err);
+        if (x->body && x->body->err)
+            sr_trouble_count(e, SR_TROUBLE_TEMPFILE, 1, x->body->err);
         break;
     case SR_REFUSED_MALFORMED:
     case SR_REFUSED_INCOMPLETE:

@@ -16,7 +16,7 @@ void sr_trouble_count(sr_engine *e, sr_trouble what, uint64_t by, int err); /* e
 void sr_trouble_lost(sr_engine *e, int err);
 
 /* A request is refused. What only its caller knows more of, such as the errno, is counted there. */
-void sr_trouble_refused(sr_engine *e, const sr_conn *c, sr_refusal why);
+void sr_trouble_refused(sr_engine *e, const sr_exchange *x, sr_refusal why);
 
 /*
  * The TLS handshake of this connection has failed, and the caller closes it: counts that, and tells the owner of the engine,

@@ -10,21 +10,21 @@
 void sr_answer_begin(sr_edge *ed, sr_task *task, const sr_response *r, size_t len)
 {
     sr_engine *e = ed->engine;
-    sr_conn *c = task->conn;
+    sr_exchange *x = task->exchange;
     sr_intake_drop(task);
-    c->keep_alive = r->keep_alive;
-    c->is_own = true;
-    c->given_at = 0;
-    sr_account_head(c, r->status, len);
+    x->keep_alive = r->keep_alive;
+    x->is_own = true;
+    x->given_at = 0;
+    sr_account_head(x, r->status, len);
     sr_log_offer_task(ed, task, sr_bytes_of(sr_buffer_at(&ed->head), len));
     if (!e->current_in_scratch) /* its bytes go now; in scratch they stay until more are read */
-        sr_accesslog_keep(e, c);
-    sr_intake_close(e, c);
+        sr_accesslog_keep(e, x);
+    sr_intake_close(e, x->conn);
 }
 
-void sr_answer_end(sr_edge *ed, sr_conn *c)
+void sr_answer_end(sr_edge *ed, sr_exchange *x)
 {
-    sr_finish(ed->engine, c);
+    sr_finish(ed->engine, x);
     sr_log_offered(ed);
 }
 

@@ -16,7 +16,7 @@
 void sr_answer_begin(sr_edge *ed, sr_task *task, const sr_response *r, size_t len);
 
 /* The response was passed to conn/send.h as a whole. The connection may be closed and freed. */
-void sr_answer_end(sr_edge *ed, sr_conn *c);
+void sr_answer_end(sr_edge *ed, sr_exchange *x);
 
 /* There is no memory (ENOMEM), no descriptor, or no way to open a file for an answer: the client gets 503. */
 void sr_answer_refuse(sr_edge *ed, sr_task *task, int err);

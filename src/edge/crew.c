@@ -303,7 +303,7 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
 {
     int fds[2], n = 0;
     sr_entry *en = asked(ed, m, note);
-    sr_conn *c = en ? en->conn : NULL;
+    sr_conn *c = en && en->exchange ? en->exchange->conn : NULL;
     note->kind = SR_MESSAGE_SOCKET;
     note->bytes = 0;
     size_t bytes = c && !c->transport ? sr_buffer_len(&c->in) : 0; /* into a pair they can be written */
@@ -323,7 +323,7 @@ static void lend(sr_edge *ed, sr_edge_worker *m, sr_message *note)
         if (!c->borrowed)
             en->lent_at = sr_send_total(c);
         c->borrowed = true;
-        c->keep_alive = false;
+        c->exchange->keep_alive = false;
         if (c->out)
             c->out->copies = true;
         if (c->pump) {

@@ -67,17 +67,18 @@ static void backlog(sr_edge *ed, uint32_t slot, const sr_conn *c)
 /* Call after records of a response that will go on: has the loop send what the socket has not accepted. */
 static void settle(sr_edge *ed, uint32_t slot)
 {
-    sr_conn *c = ed->entries[slot].conn;
+    sr_exchange *x = ed->entries[slot].exchange;
     sr_engine *e = ed->engine;
-    if (!c)
+    if (!x)
         return;
+    sr_conn *c = x->conn;
     if (c->gone) {
         sr_conn_close(e, c, c->why); /* this calls sr_entry_leave */
         return;
     }
     if (c->out && !sr_finish_pending(e, c))
         return;
-    if (!c->out && !c->interim_pending && ed->entries[slot].phase == SR_ENTRY_BODY && e->config.stream_ns)
+    if (!c->out && !x->interim_pending && ed->entries[slot].phase == SR_ENTRY_BODY && e->config.stream_ns)
         sr_deadline_set(e, c, SR_DEADLINE_STREAM);
     backlog(ed, slot, c);
 }
@@ -85,47 +86,48 @@ static void settle(sr_edge *ed, uint32_t slot)
 static void finish(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
-    sr_conn *c = en->conn;
-    if (c && en->left) { /* shorter than its Content-Length: only a close can tell the client */
-        c->keep_alive = false;
-        c->broken = true;
+    sr_exchange *x = en->exchange;
+    if (x && en->left) { /* shorter than its Content-Length: only a close can tell the client */
+        x->keep_alive = false;
+        x->broken = true;
     }
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
-    if (c)
-        sr_finish(ed->engine, c);
+    if (x)
+        sr_finish(ed->engine, x);
 }
 
 /* Answers 502 for a worker that has died. The request was read completely, so the connection can be kept. */
-static void bad_gateway(sr_edge *ed, sr_conn *c)
+static void bad_gateway(sr_edge *ed, sr_exchange *x)
 {
     static const char text[] = "502 Bad Gateway\n";
     sr_engine *e = ed->engine;
+    sr_conn *c = x->conn;
     sr_response r;
-    sr_bytes body = sr_bytes_of(text, c->is_head ? 0 : sizeof text - 1);
+    sr_bytes body = sr_bytes_of(text, x->is_head ? 0 : sizeof text - 1);
     sr_deadline_clear(e, c);
     sr_buffer_reset(&ed->head);
-    if (c->interim_pending ||
-        sr_response_init(&r, &ed->head, 502, c->minor, c->is_head, sr_engine_keeps(e, c)) ||
+    if (x->interim_pending ||
+        sr_response_init(&r, &ed->head, 502, x->minor, x->is_head, sr_engine_keeps(e, x)) ||
         sr_response_field(&r, &ed->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain")) ||
         sr_hsts_add(e, c, &r, &ed->head) ||
         sr_response_finish(&r, &ed->head, sizeof text - 1, e->date, e->config.server) ||
         !sr_buffer_add_bytes(&ed->head, body)) {
-        sr_finish_refuse(e, c, 502, SR_REFUSED_WORKER, c->is_head);
+        sr_finish_refuse(e, c, 502, SR_REFUSED_WORKER, x->is_head);
         return;
     }
-    c->keep_alive = r.keep_alive;
-    c->refused = SR_REFUSED_WORKER;
-    sr_account_head(c, 502, sr_buffer_len(&ed->head) - body.len);
+    x->keep_alive = r.keep_alive;
+    x->refused = SR_REFUSED_WORKER;
+    sr_account_head(x, 502, sr_buffer_len(&ed->head) - body.len);
     struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
     sr_send_last(e, c, &iov, 1);
-    sr_finish(e, c);
+    sr_finish(e, x);
 }
 
 /* Whether the application, which has the socket (psgix.io), may have written to it: then no response can be told from that. */
 static bool has_written(const sr_entry *en)
 {
-    const sr_conn *c = en->conn;
+    const sr_conn *c = en->exchange ? en->exchange->conn : NULL;
     if (!c || !c->borrowed)
         return false;
     return c->pump ? c->pump->spoken : !en->lent_at || sr_send_total(c) != en->lent_at;
@@ -133,8 +135,8 @@ static bool has_written(const sr_entry *en)
 
 bool sr_deliver_unanswered(sr_edge *ed, const sr_entry *en)
 {
-    if (en->conn && en->conn->pump)
-        sr_relay_drain(ed->engine, en->conn);
+    if (en->exchange && en->exchange->conn->pump)
+        sr_relay_drain(ed->engine, en->exchange->conn);
     return en->phase == SR_ENTRY_OPEN && !has_written(en);
 }
 
@@ -147,18 +149,18 @@ bool sr_deliver_whole(const sr_entry *en)
 static void cut(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
-    sr_conn *c = en->conn;
+    sr_exchange *x = en->exchange;
     bool open = sr_deliver_unanswered(ed, en), whole = sr_deliver_whole(en);
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
-    if (!c)
+    if (!x)
         return;
     if (open)
-        bad_gateway(ed, c);
+        bad_gateway(ed, x);
     else if (whole)
-        sr_finish(ed->engine, c);
+        sr_finish(ed->engine, x);
     else
-        sr_finish_cut(ed->engine, c);
+        sr_finish_cut(ed->engine, x);
 }
 
 void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
@@ -169,7 +171,7 @@ void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
     if (!begun && sr_entry_requeue(ed, slot))
         return;
     bool open = sr_deliver_unanswered(ed, en);
-    if (ended && en->conn && !sr_deliver_whole(en))
+    if (ended && en->exchange && !sr_deliver_whole(en))
         sr_report_lost(ed, slot, ended, open ? "the client got 502" : "the response was cut off");
     cut(ed, slot);
 }
@@ -180,10 +182,10 @@ void sr_deliver_lost(sr_edge *ed, uint32_t slot, int32_t ended)
  */
 static void short_of(sr_edge *ed, sr_entry *en, int err)
 {
-    sr_conn *c = en->conn;
-    if (!c)
+    sr_exchange *x = en->exchange;
+    if (!x)
         return;
-    bool open = sr_deliver_unanswered(ed, en) && !c->interim_pending;
+    bool open = sr_deliver_unanswered(ed, en) && !x->interim_pending;
     bool table = err == EMFILE || err == ENFILE;
     sr_trouble_count(ed->engine,
                      open    ? SR_TROUBLE_MEMORY
@@ -191,13 +193,13 @@ static void short_of(sr_edge *ed, sr_entry *en, int err)
                              : SR_TROUBLE_RESET,
                      1, err);
     if (open) {
-        sr_finish_refuse(ed->engine, c, 503, sr_account_lack(err),
-                         c->is_head); /* this calls sr_entry_leave */
+        sr_finish_refuse(ed->engine, x->conn, 503, sr_account_lack(err),
+                         x->is_head); /* this calls sr_entry_leave */
         return;
     }
-    sr_entry_leave(ed, c);
-    c->why = SR_CLOSED_ERROR;
-    sr_finish_cut(ed->engine, c);
+    sr_entry_leave(ed, x);
+    x->conn->why = SR_CLOSED_ERROR;
+    sr_finish_cut(ed->engine, x);
 }
 
 /* --- heads --- */
@@ -238,11 +240,12 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
                                    bool close)
 {
     sr_engine *e = ed->engine;
-    sr_conn *c = en->conn;
+    sr_exchange *x = en->exchange;
+    sr_conn *c = x->conn;
     sr_response *r = &en->response;
     sr_buffer_reset(&ed->head);
     sr_response_error err =
-        sr_response_init(r, &ed->head, h->status, c->minor, c->is_head, sr_engine_keeps(e, c) && !close);
+        sr_response_init(r, &ed->head, h->status, x->minor, x->is_head, sr_engine_keeps(e, x) && !close);
     if (!err)
         err = fields(ed, r, lines, false);
     if (!err && h->app_length != SR_REPLY_LENGTH_UNKNOWN && h->app_length > INT64_MAX)
@@ -254,14 +257,14 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
         err = sr_response_finish(r, &ed->head, h->length, e->date, e->config.server);
     if (err)
         return err;
-    c->keep_alive = r->keep_alive;
+    x->keep_alive = r->keep_alive;
     if (r->framing == SR_FRAMING_CLOSE && !c->borrowed)
         sr_conn_resets(c);
-    sr_account_head(c, h->status, sr_buffer_len(&ed->head));
+    sr_account_head(x, h->status, sr_buffer_len(&ed->head));
     sr_log_head(ed, en);
     en->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
     /* limited to what is possible: the worker may have begun after this turn of the loop has */
-    c->given_at = h->began < c->ready_at ? c->ready_at : h->began > e->now ? e->now : h->began;
+    x->given_at = h->began < x->ready_at ? x->ready_at : h->began > e->now ? e->now : h->began;
     return SR_RESPONSE_OK;
 }
 
@@ -275,15 +278,15 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
 static void flush(sr_edge *ed)
 {
     struct iovec iov = {sr_buffer_at(&ed->joined), sr_buffer_len(&ed->joined)};
-    sr_conn *c = ed->joining;
+    sr_exchange *x = ed->joining;
     ed->joining = NULL;
-    if (c)
-        sr_send(ed->engine, c, &iov, 1);
+    if (x)
+        sr_send(ed->engine, x->conn, &iov, 1);
     sr_buffer_reset(&ed->joined);
 }
 
 /* False: the piece is too long, or there is no memory for it. */
-static bool join(sr_edge *ed, sr_conn *c, const struct iovec *iov, int n)
+static bool join(sr_edge *ed, sr_exchange *x, const struct iovec *iov, int n)
 {
     size_t len = 0;
     for (int i = 0; i < n; i++)
@@ -293,7 +296,7 @@ static bool join(sr_edge *ed, sr_conn *c, const struct iovec *iov, int n)
         return false;
     for (int i = 0; i < n; i++)
         sr_buffer_add(&ed->joined, iov[i].iov_base, iov[i].iov_len);
-    ed->joining = c;
+    ed->joining = x;
     return true;
 }
 
@@ -323,7 +326,7 @@ static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last
         iov[n++] = (struct iovec){"\r\n", 2};
     if (last && framing == SR_FRAMING_CHUNKED)
         iov[n++] = (struct iovec){"0\r\n\r\n", 5};
-    if (!last && join(ed, en->conn, iov + 1, n - 1))
+    if (!last && join(ed, en->exchange, iov + 1, n - 1))
         return;
     struct iovec *first = iov;
     iov[0] = (struct iovec){sr_buffer_at(&ed->joined), sr_buffer_len(&ed->joined)};
@@ -333,9 +336,9 @@ static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last
     }
     ed->joining = NULL;
     if (last && n)
-        sr_send_last(e, en->conn, first, n);
+        sr_send_last(e, en->exchange->conn, first, n);
     else if (n)
-        sr_send(e, en->conn, first, n);
+        sr_send(e, en->exchange->conn, first, n);
     sr_buffer_reset(&ed->joined);
 }
 
@@ -348,19 +351,20 @@ typedef enum took { TOOK, TOOK_BAD } took;
  * it has no body, and give the response that follows to the next client on this connection. So --informational can't
  * allow it. Without HEAD they read on until the connection is closed, which only spoils the response; so it can.
  */
-static bool informs(const sr_edge *ed, const sr_conn *c)
+static bool informs(const sr_edge *ed, const sr_exchange *x)
 {
     const sr_config *config = &ed->engine->config;
-    if (c->minor == 0 || c->is_head) /* never sent to a 1.0 client (RFC 9110 15.2) */
+    if (x->minor == 0 || x->is_head) /* never sent to a 1.0 client (RFC 9110 15.2) */
         return false;
     if (config->informational != SR_INFORMATIONAL_DIRECT)
         return config->informational == SR_INFORMATIONAL_ON;
-    return !c->proxied && !config->proxy_protocol && !ed->engine->listeners[c->listener].is_unix;
+    return !x->proxied && !config->proxy_protocol && !ed->engine->listeners[x->conn->listener].is_unix;
 }
 
 static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes lines)
 {
-    sr_conn *c = en->conn;
+    sr_exchange *x = en->exchange;
+    sr_conn *c = x->conn;
     sr_buffer_reset(&ed->head);
     sr_response_error err = sr_informational_init(&ed->head, h->status);
     if (!err)
@@ -369,13 +373,13 @@ static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes 
         err = sr_informational_end(&ed->head);
     if (err) /* for lack of memory it is dropped */
         return err == SR_RESPONSE_NO_MEMORY ? TOOK : TOOK_BAD;
-    if (!informs(ed, c) || pending(c) > INTERIM_MAX)
+    if (!informs(ed, x) || pending(c) > INTERIM_MAX)
         return TOOK;
     struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
     sr_send(ed->engine, c, &iov, 1);
     sr_counters_add(&ed->engine->row->counters.responses[0], 1);
-    c->sent = 0;
-    c->interim_pending = c->out != NULL;
+    x->sent = 0;
+    x->interim_pending = c->out != NULL;
     return TOOK;
 }
 
@@ -401,7 +405,7 @@ static took head(sr_edge *ed, uint32_t slot, const sr_record *rec, const char *p
             cut(ed, slot);
             return TOOK;
         }
-        sr_deadline_clear(ed->engine, en->conn);
+        sr_deadline_clear(ed->engine, en->exchange->conn);
         sr_response_error err =
             kept ? head_make(ed, en, &h, lines, rec->flags & SR_REPLY_CLOSE) : SR_RESPONSE_NO_MEMORY;
         if (err && err != SR_RESPONSE_NO_MEMORY)
@@ -504,24 +508,25 @@ static took file(sr_edge *ed, sr_edge_worker *m, uint32_t slot, const char *payl
         f.length = en->left;
     en->left -= f.length;
     en->filed = true;
-    sr_send_file(ed->engine, en->conn, fd, (off_t)f.offset, f.length);
-    if (f.leased && en->conn->out)
-        sr_leased_add(ed->engine, en->conn->out);
-    if (en->conn->out && en->conn->borrowed)
-        en->conn->out->copies = true;
+    sr_conn *c = en->exchange->conn;
+    sr_send_file(ed->engine, c, fd, (off_t)f.offset, f.length);
+    if (f.leased && c->out)
+        sr_leased_add(ed->engine, c->out);
+    if (c->out && c->borrowed)
+        c->out->copies = true;
     return TOOK;
 }
 
 /* The application goes on alone with the socket. */
 static took taken(sr_edge *ed, uint32_t slot)
 {
-    sr_conn *c = ed->entries[slot].conn;
-    if (c && !c->borrowed)
+    sr_exchange *x = ed->entries[slot].exchange;
+    if (x && !x->conn->borrowed)
         return TOOK_BAD;
     sr_log_offer(ed, slot);
     sr_entry_forget(ed, slot);
-    if (c)
-        sr_finish_detach(ed->engine, c);
+    if (x)
+        sr_finish_detach(ed->engine, x);
     return TOOK;
 }
 
@@ -549,11 +554,12 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
     if (!sr_holder_bind(ed, m, rec->slot, rec->number))
         return TOOK; /* not believed, but perhaps another worker has spoiled the claim: nobody is blamed */
     sr_entry *en = &ed->entries[rec->slot];
+    sr_conn *c = en->exchange ? en->exchange->conn : NULL;
     en->spoken = true;
-    if (ed->joining && (en->conn != ed->joining || !joins(rec->kind) || en->conn->pump))
+    if (ed->joining && (en->exchange != ed->joining || !joins(rec->kind) || c->pump))
         flush(ed);
-    if (en->conn && en->conn->pump && !ed->joining)
-        sr_relay_drain(ed->engine, en->conn);
+    if (c && c->pump && !ed->joining)
+        sr_relay_drain(ed->engine, c);
     switch (rec->kind) {
     case SR_REPLY_INTERIM:
     case SR_REPLY_HEAD:
@@ -563,12 +569,12 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
     case SR_REPLY_DATA:
         if (en->phase == SR_ENTRY_OPEN || en->filed)
             return TOOK_BAD;
-        if (en->conn && pending(en->conn) > PENDING_MAX) /* it does not wait */
+        if (c && pending(c) > PENDING_MAX) /* it does not wait */
             return TOOK_BAD;
         if (en->phase == SR_ENTRY_BODY && len)
             put(ed, en, sr_bytes_of(payload, len), false, false);
         else if (en->phase == SR_ENTRY_BODY)
-            probe(ed, en->conn);
+            probe(ed, c);
         return TOOK;
     case SR_REPLY_FILE:
         return file(ed, m, rec->slot, payload, len);
@@ -671,9 +677,9 @@ void sr_deliver_all(sr_edge *ed)
     }
 }
 
-void sr_deliver_writable(sr_edge *ed, sr_conn *c)
+void sr_deliver_writable(sr_edge *ed, sr_exchange *x)
 {
-    uint32_t slot = c->slot - 1;
+    uint32_t slot = x->slot - 1;
     int32_t row = sr_holder(ed, slot);
     settle(ed, slot);
     if (row >= 0 && ed->workers[row].line.fd >= 0)
@@ -707,9 +713,9 @@ void sr_deliver_held(sr_edge *ed)
     for (uint32_t row = 0; row < ed->rows; row++) {
         uint32_t bound = ed->workers[row].bound;
         sr_entry *en = bound ? &ed->entries[bound - 1] : NULL;
-        if (!en || !en->held || !en->conn)
+        if (!en || !en->held || !en->exchange)
             continue;
-        backlog(ed, bound - 1, en->conn);
+        backlog(ed, bound - 1, en->exchange->conn);
         if (!en->held)
             sr_ring_tell(&ed->workers[row].reader);
     }

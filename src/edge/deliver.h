@@ -34,7 +34,7 @@ void sr_deliver_held(sr_edge *ed);
  * The socket of a connection with a request accepts more bytes: sends them, and reads on if the worker had to
  * wait for that.
  */
-void sr_deliver_writable(sr_edge *ed, sr_conn *c);
+void sr_deliver_writable(sr_edge *ed, sr_exchange *x);
 
 /*
  * Whether the client has got nothing of a response, so that the edge can still answer: neither from a worker, nor from an

@@ -50,16 +50,17 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
 {
     size_t parse = parse_bytes(t->request), head = t->request->head_len;
     size_t body = t->body_fd >= 0 ? 0 : t->body.len;
-    atomic_store_explicit(&s->ready_at, t->conn->ready_at, memory_order_relaxed);
-    s->ready_wall = t->conn->ready_at + ed->engine->wall_offset;
-    s->before_ns = t->conn->before_ns;
+    const sr_exchange *x = t->exchange;
+    atomic_store_explicit(&s->ready_at, x->ready_at, memory_order_relaxed);
+    s->ready_wall = x->ready_at + ed->engine->wall_offset;
+    s->before_ns = x->before_ns;
     s->body_length = t->body_length;
-    s->client = t->conn->client;
-    s->listener = t->conn->listener;
+    s->client = x->client;
+    s->listener = x->conn->listener;
     s->parse = (uint32_t)parse;
     s->head = (uint32_t)head;
     s->body = (uint32_t)body;
-    sr_bytes facts = sr_transport_facts(t->conn->transport);
+    sr_bytes facts = sr_transport_facts(x->conn->transport);
     s->facts = (uint32_t)facts.len;
     uint32_t files = t->body_fd >= 0 ? SR_FILE_BODY : 0;
     forwarded(s, t);
@@ -90,14 +91,14 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
 /* A challenge comes before a redirect, as the certificate for https may be missing; a file comes after it. */
 static bool answered(sr_edge *ed, sr_task *task)
 {
-    return (!task->conn->transport && sr_plain_answer(ed, task)) ||
+    return (!task->exchange->conn->transport && sr_plain_answer(ed, task)) ||
            (ed->mounts && sr_files_answer(ed, ed->mounts, task));
 }
 
 void sr_dispatch(sr_edge *ed, sr_task *task)
 {
     sr_engine *e = ed->engine;
-    sr_conn *c = task->conn;
+    sr_exchange *x = task->exchange;
     uint32_t index;
     if (ed->answers && answered(ed, task))
         return;
@@ -116,16 +117,16 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
         sr_intake_refuse(e, task, 503, sr_account_lack(err));
         return;
     }
-    sr_intake_close(e, c);
-    c->given_at = 0;
-    c->slot = index + 1;
-    en->conn = c;
+    sr_intake_close(e, x->conn);
+    x->given_at = 0;
+    x->slot = index + 1;
+    en->exchange = x;
     en->phase = SR_ENTRY_OPEN;
     en->late = en->slow = en->spoken = en->filed = en->held = false;
-    en->trusted = c->trusted;
+    en->trusted = x->trusted;
     en->row = en->doubts = 0;
     ed->mend_ns = 0; /* so that mend.c looks at it soon */
     en->left = 0;
     en->number = sr_queue_put(&ed->queue, index);
-    sr_deadline_set(e, c, SR_DEADLINE_LOOK);
+    sr_deadline_set(e, x->conn, SR_DEADLINE_LOOK);
 }

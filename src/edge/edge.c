@@ -55,14 +55,14 @@ enum {
 /* After this time in the queue, the edge checks by a system call whether the client is still there. */
 #define LOOK_NS (10 * SR_MILLISECOND)
 
-static void left(void *with, sr_conn *c)
+static void left(void *with, sr_exchange *x)
 {
-    sr_entry_leave(with, c);
+    sr_entry_leave(with, x);
 }
 
-static bool expired(void *with, sr_conn *c, sr_deadline_kind kind)
+static bool expired(void *with, sr_exchange *x, sr_deadline_kind kind)
 {
-    return sr_limits_expired(with, c, kind);
+    return sr_limits_expired(with, x, kind);
 }
 
 /* --- lifecycle --- */
@@ -140,9 +140,9 @@ static int open_all(sr_edge *ed, const sr_setup *s)
     sr_failures_open(ed);
     if ((err = sr_others_open(ed, s)) || (err = sr_slow_open(ed, s->slow_ns, s->slow_max)))
         return err;
-    ed->engine->limit[SR_DEADLINE_LOOK] = LOOK_NS;
-    ed->engine->limit[SR_DEADLINE_CALL] = s->config.request_ns ? s->config.request_ns : SR_NO_LIMIT;
-    ed->engine->limit[SR_DEADLINE_STREAM] = s->config.stream_ns ? s->config.stream_ns : SR_NO_LIMIT;
+    ed->engine->deadlines.limit[SR_DEADLINE_LOOK] = LOOK_NS;
+    ed->engine->deadlines.limit[SR_DEADLINE_CALL] = s->config.request_ns ? s->config.request_ns : SR_NO_LIMIT;
+    ed->engine->deadlines.limit[SR_DEADLINE_STREAM] = s->config.stream_ns ? s->config.stream_ns : SR_NO_LIMIT;
     int bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (bell < 0)
         return errno;
@@ -330,12 +330,13 @@ static void conn_event(sr_edge *ed, sr_conn *c, uint32_t events)
 {
     sr_engine *e = ed->engine;
     sr_task task;
-    if (c->slot && c->pump && !(events & EPOLLOUT && c->out && c->status)) {
+    bool has_slot = sr_conn_slot(c);
+    if (has_slot && c->pump && !(events & EPOLLOUT && c->out && c->exchange->status)) {
         sr_relay_step(e, c);
         return;
     }
-    if (c->slot) {
-        sr_limits_peer_event(ed, c, events);
+    if (has_slot) {
+        sr_limits_peer_event(ed, c->exchange, events);
         return;
     }
     switch ((sr_conn_state)c->state) {

@@ -12,9 +12,9 @@
  * heir connections that move to another edge; keys what TLS needs; stop the end; log the access log; report lines for the supervisor; text
  * how messages name a request; setup the command line. t/dist/floors.t has their order.
  *
- * Owner: all structs here belong to the edge and to its one thread. A connection whose request is in the
- * queue or with a worker is in SR_CONN_SERVING and has the number of the slot; the entry of the slot points
- * back to it, or has NULL when the client is gone.
+ * Owner: all structs here belong to the edge and to its one thread. An exchange whose request is in the
+ * queue or with a worker has the number of the slot, and its connection is in SR_CONN_SERVING; the entry of the slot
+ * points back to the exchange, or has NULL when the client is gone.
  * Trust: what a worker says is checked as if a stranger had said it (crew.h).
  * Failure: nothing that one client or worker does, and no lack of memory or descriptors, ends the process.
  */
@@ -73,13 +73,13 @@ typedef enum sr_entry_phase {
 
 /* The request in a slot of the queue; one for each slot. */
 typedef struct sr_entry {
-    uint64_t number;   /* of the request; 0: the slot is free */
-    sr_conn *conn;     /* NULL: the client is gone, or was answered by the edge itself */
-    uint8_t phase;     /* sr_entry_phase */
-    bool spoken;       /* a worker has begun to reply */
-    bool filed;        /* the body of the response is a file, which was passed */
-    bool doubted;      /* for the moment any worker is believed that speaks about it (mend.c) */
-    uint8_t doubts;    /* looks of mend.c in a row at which nobody seemed to run it */
+    uint64_t number;       /* of the request; 0: the slot is free */
+    sr_exchange *exchange; /* NULL: the client is gone, or was answered by the edge itself */
+    uint8_t phase;         /* sr_entry_phase */
+    bool spoken;           /* a worker has begun to reply */
+    bool filed;            /* the body of the response is a file, which was passed */
+    bool doubted;          /* for the moment any worker is believed that speaks about it (mend.c) */
+    uint8_t doubts;        /* looks of mend.c in a row at which nobody seemed to run it */
     uint32_t row;      /* row + 1 of the worker that is bound to it, the only one that is believed; 0: none */
     bool late;         /* the supervisor was told that it takes too long */
     bool held;         /* the worker waits, as there is no room for what the client has not read */
@@ -135,10 +135,10 @@ typedef struct sr_edge {
     uint32_t rows;
     sr_entry *entries; /* `slots` of them */
     uint32_t slots;
-    sr_buffer head;    /* scratch: the head that is being made */
-    sr_buffer copy;    /* scratch: fields of a record, copied from the ring */
-    sr_buffer joined;  /* deliver.c: small pieces of one response that are sent together */
-    sr_conn *joining;  /* whose pieces they are; NULL: there are none */
+    sr_buffer head;       /* scratch: the head that is being made */
+    sr_buffer copy;       /* scratch: fields of a record, copied from the ring */
+    sr_buffer joined;     /* deliver.c: small pieces of one response that are sent together */
+    sr_exchange *joining; /* whose pieces they are; NULL: there are none */
     sr_link abandoned; /* entries whose client is gone and whose worker is watched on, in order of due_at */
     int64_t mended_at, mend_ns; /* when mend.c has looked last, and how long until the next look */
     int64_t lines_resume_at;    /* monotonic ns until which paused lines are not watched; 0: none is */

@@ -10,11 +10,11 @@
 void sr_entry_forget(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
-    if (en->conn)
-        en->conn->slot = 0;
+    if (en->exchange)
+        en->exchange->slot = 0;
     if (en->row)
         ed->workers[en->row - 1].bound = 0;
-    en->conn = NULL;
+    en->exchange = NULL;
     en->row = 0;
     en->phase = SR_ENTRY_FREE;
     en->number = 0;
@@ -61,12 +61,12 @@ int32_t sr_entry_runs(const sr_edge *ed, uint32_t slot)
 bool sr_entry_requeue(sr_edge *ed, uint32_t slot)
 {
     sr_entry *en = &ed->entries[slot];
-    if (!en->conn || !sr_queue_again(&ed->queue, slot, en->number))
+    if (!en->exchange || !sr_queue_again(&ed->queue, slot, en->number))
         return false;
     if (en->row)
         ed->workers[en->row - 1].bound = 0;
     en->row = en->doubts = 0;
-    sr_deadline_set(ed->engine, en->conn, SR_DEADLINE_LOOK);
+    sr_deadline_set(ed->engine, en->exchange->conn, SR_DEADLINE_LOOK);
     return true;
 }
 
@@ -94,13 +94,13 @@ static void watch_on(sr_edge *ed, uint32_t slot, bool begun)
         sr_entry_abandon(ed, en, at);
 }
 
-void sr_entry_leave(sr_edge *ed, sr_conn *c)
+void sr_entry_leave(sr_edge *ed, sr_exchange *x)
 {
-    uint32_t slot = c->slot - 1;
+    uint32_t slot = x->slot - 1;
     sr_entry *en = &ed->entries[slot];
     sr_log_offer(ed, slot);
-    c->slot = 0;
-    en->conn = NULL;
+    x->slot = 0;
+    en->exchange = NULL;
     /*
      * The slot will be reused, so an unclaimed slot is not enough: no worker may have announced that it has
      * begun, either.

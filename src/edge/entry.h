@@ -26,11 +26,11 @@ static inline uint32_t sr_entries_used(const sr_edge *ed)
 void sr_entry_forget(sr_edge *ed, uint32_t slot);
 
 /*
- * A connection with a request is about to be closed, or answered by the edge itself: separates the two. A
+ * An exchange with a request in a slot is about to be closed, or answered by the edge itself: separates the two. A
  * request that still waits leaves the queue; otherwise its worker is watched on. Called by conn/ through
  * sr_engine.left.
  */
-void sr_entry_leave(sr_edge *ed, sr_conn *c);
+void sr_entry_leave(sr_edge *ed, sr_exchange *x);
 
 /*
  * The row whose worker says in its ring that it has begun with the request of the slot; -1: none. Looks at

@@ -82,15 +82,15 @@ static bool content_make(const sr_found *f, content *is)
 static bool head_make(sr_edge *ed, const sr_found *f, const sr_task *task, const content *is, sr_response *r)
 {
     sr_engine *e = ed->engine;
-    sr_conn *c = task->conn;
+    const sr_exchange *x = task->exchange;
     sr_buffer_reset(&ed->head);
-    if (sr_response_init(r, &ed->head, f->status, c->minor, c->is_head, sr_engine_keeps(e, c)) ||
+    if (sr_response_init(r, &ed->head, f->status, x->minor, x->is_head, sr_engine_keeps(e, x)) ||
         sr_fields_add(f, task->request, task->base, e->wall, boundary_of(is), r, &ed->head))
         return false;
-    if (c->is_head && !is->length && f->status == 200 && /* otherwise 0 counts as unknown with HEAD */
+    if (x->is_head && !is->length && f->status == 200 && /* otherwise 0 counts as unknown with HEAD */
         sr_response_field(r, &ed->head, SR_BYTES("Content-Length"), SR_BYTES("0")))
         return false;
-    return !sr_hsts_add(e, c, r, &ed->head) &&
+    return !sr_hsts_add(e, x->conn, r, &ed->head) &&
            !sr_response_finish(r, &ed->head, is->length, e->date, e->config.server);
 }
 
@@ -153,7 +153,7 @@ static void refuse(sr_edge *ed, sr_task *task, const sr_found *f, int err)
 
 bool sr_files_answer(sr_edge *ed, sr_mounts *mounts, sr_task *task)
 {
-    sr_conn *c = task->conn;
+    sr_exchange *x = task->exchange;
     sr_response r;
     sr_found f;
     content is;
@@ -176,7 +176,7 @@ bool sr_files_answer(sr_edge *ed, sr_mounts *mounts, sr_task *task)
     }
     sr_answer_begin(ed, task, &r, len);
     sr_counters_add(&ed->engine->row->counters.files, 1);
-    send_all(ed, c, &f, &is, all);
-    sr_answer_end(ed, c);
+    send_all(ed, x->conn, &f, &is, all);
+    sr_answer_end(ed, x);
     return true;
 }

@@ -79,8 +79,9 @@ typedef struct batch {
 
 static bool movable(const sr_conn *c)
 {
-    return (c->state == SR_CONN_IDLE || c->state == SR_CONN_HEAD) && !c->out && !c->slot && !c->body &&
-           !c->borrowed && sr_transport_moves(c->transport);
+    return (c->state == SR_CONN_IDLE || c->state == SR_CONN_HEAD) && !c->out &&
+           !(c->exchange && (c->exchange->slot || c->exchange->body)) && !c->borrowed &&
+           sr_transport_moves(c->transport);
 }
 
 static int file_of(const sr_buffer *transport, const sr_buffer *in)
@@ -128,12 +129,12 @@ static int send_batch(sr_edge *ed, batch *b)
 
 static int64_t since(const sr_engine *e, const sr_conn *c)
 {
-    return sr_link_alone(&c->timer) ? e->now : c->deadline - e->limit[c->timer_kind];
+    return sr_link_alone(&c->deadline.link) ? e->now : c->deadline.at - e->deadlines.limit[c->deadline.kind];
 }
 
 static int add(sr_edge *ed, batch *b, sr_conn *c)
 {
-    bool idle = !sr_link_alone(&c->timer) && c->timer_kind == SR_DEADLINE_IDLE;
+    bool idle = !sr_link_alone(&c->deadline.link) && c->deadline.kind == SR_DEADLINE_IDLE;
     passed *p = &b->what.conns[b->what.n];
     /* a byte that is held is the last in c->in; the heir reads it, and can hold it */
     sr_buffer in = c->in;
@@ -220,9 +221,9 @@ static void pass_on(sr_edge *ed)
     b = (batch){.what.layout = layout(), .most = most()};
     int err = pass_list(ed, &b, &e->buffered, offsetof(sr_conn, buffered));
     if (!err)
-        err = pass_list(ed, &b, &e->deadlines[SR_DEADLINE_IDLE], offsetof(sr_conn, timer));
+        err = pass_list(ed, &b, &e->deadlines.list[SR_DEADLINE_IDLE], offsetof(sr_conn, deadline.link));
     if (!err)
-        err = pass_list(ed, &b, &e->deadlines[SR_DEADLINE_HEAD], offsetof(sr_conn, timer));
+        err = pass_list(ed, &b, &e->deadlines.list[SR_DEADLINE_HEAD], offsetof(sr_conn, deadline.link));
     ed->pass_at = err == EAGAIN ? e->now + RETRY_NS : 0;
     if (err && err != EAGAIN)
         heir_lost(ed);
@@ -329,7 +330,7 @@ static void adopt(sr_edge *ed, const passed *p, int fd, int file)
         return;
     }
     sr_deadline_kind kind = p->head ? SR_DEADLINE_HEAD : SR_DEADLINE_IDLE;
-    int64_t limit = e->limit[kind], least = e->now + (limit < LEAST_NS ? limit : LEAST_NS);
+    int64_t limit = e->deadlines.limit[kind], least = e->now + (limit < LEAST_NS ? limit : LEAST_NS);
     int64_t until = p->since > 0 && p->since < e->now ? p->since + limit : e->now + limit;
     sr_deadline_keep(e, c, kind, until > least ? until : least);
     if (p->bytes || sr_transport_holds(c->transport))

@@ -36,9 +36,9 @@ enum {
     PROBES = 3,
 };
 
-static bool waits(const sr_edge *ed, const sr_conn *c)
+static bool waits(const sr_edge *ed, const sr_exchange *x)
 {
-    uint32_t slot = c->slot - 1;
+    uint32_t slot = x->slot - 1;
     return sr_holder(ed, slot) < 0;
 }
 
@@ -50,9 +50,9 @@ static bool closed(const sr_conn *c)
 }
 
 /* Takes a request that no worker has begun out of the queue. False: one has. */
-static bool take_back(sr_edge *ed, sr_conn *c)
+static bool take_back(sr_edge *ed, sr_exchange *x)
 {
-    uint32_t slot = c->slot - 1;
+    uint32_t slot = x->slot - 1;
     if (sr_entry_runs(ed, slot) >= 0 || !sr_queue_drop(&ed->queue, slot, ed->entries[slot].number))
         return false;
     sr_log_offer(ed, slot); /* who refuses it has no bytes of this request, but maybe of the next one */
@@ -61,41 +61,43 @@ static bool take_back(sr_edge *ed, sr_conn *c)
 }
 
 /* Whether a client that has ended its side, and whose request waits, is taken for one that has left. */
-static bool gave_up(const sr_edge *ed, const sr_conn *c)
+static bool gave_up(const sr_edge *ed, const sr_exchange *x)
 {
     const sr_engine *e = ed->engine;
-    return !e->config.serves_half_closed && !e->listeners[c->listener].is_unix &&
-           e->now - c->ready_at >= GAVE_UP_NS;
+    return !e->config.serves_half_closed && !e->listeners[x->conn->listener].is_unix &&
+           e->now - x->ready_at >= GAVE_UP_NS;
 }
 
 /* Ends a request whose client is gone, or is taken for that. True: it did. */
-static bool dropped(sr_edge *ed, sr_conn *c)
+static bool dropped(sr_edge *ed, sr_exchange *x)
 {
     sr_engine *e = ed->engine;
+    sr_conn *c = x->conn;
     int state = sr_presence(c);
-    bool ended = state > 0 && waits(ed, c);
+    bool ended = state > 0 && waits(ed, x);
     if (state < 0 || (ended && closed(c))) {
         sr_conn_close(e, c, SR_CLOSED_CLIENT);
         return true;
     }
-    if (!ended || !gave_up(ed, c) || !take_back(ed, c))
+    if (!ended || !gave_up(ed, x) || !take_back(ed, x))
         return false;
-    sr_finish_refuse(e, c, 503, SR_REFUSED_HALF_CLOSED, c->is_head);
+    sr_finish_refuse(e, c, 503, SR_REFUSED_HALF_CLOSED, x->is_head);
     return true;
 }
 
-void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events)
+void sr_limits_peer_event(sr_edge *ed, sr_exchange *x, uint32_t events)
 {
     sr_engine *e = ed->engine;
+    sr_conn *c = x->conn;
     if (events & EPOLLOUT && c->out) {
-        sr_deliver_writable(ed, c);
+        sr_deliver_writable(ed, x);
         return;
     }
-    if (dropped(ed, c))
+    if (dropped(ed, x))
         return;
     if (c->out)
         sr_conn_watch(e, c, EPOLLOUT);
-    else if (waits(ed, c) && !(events & (EPOLLHUP | EPOLLERR)))
+    else if (waits(ed, x) && !(events & (EPOLLHUP | EPOLLERR)))
         sr_conn_watch(
             e, c,
             0); /* only its loss: bytes of a next request, or its end, would be reported over and over */
@@ -110,7 +112,8 @@ static void say_late(sr_edge *ed, uint32_t slot, bool late)
 {
     const sr_entry *en = &ed->entries[slot];
     late = late && ed->report >= 0;
-    sr_queue_gone(&ed->queue, slot, en->number, (en->conn ? 0 : SR_GONE_CLIENT) | (late ? SR_GONE_LATE : 0));
+    sr_queue_gone(&ed->queue, slot, en->number,
+                  (en->exchange ? 0 : SR_GONE_CLIENT) | (late ? SR_GONE_LATE : 0));
 }
 
 /*
@@ -131,38 +134,38 @@ static int32_t too_late(sr_edge *ed, uint32_t slot)
     return ed->entries[slot].number == number ? row : -1;
 }
 
-static void call_over(sr_edge *ed, sr_conn *c)
+static void call_over(sr_edge *ed, sr_exchange *x)
 {
     sr_engine *e = ed->engine;
-    uint32_t slot = c->slot - 1;
+    uint32_t slot = x->slot - 1;
     sr_entry *en = &ed->entries[slot];
     int32_t row = too_late(ed, slot);
     if (row < 0)
-        return;                                        /* the answer has come just now */
-    if (en->conn != c || en->phase != SR_ENTRY_OPEN) { /* it has begun, or could not be sent */
+        return;                                            /* the answer has come just now */
+    if (en->exchange != x || en->phase != SR_ENTRY_OPEN) { /* it has begun, or could not be sent */
         say_late(ed, slot, false);
         return;
     }
-    bool gone = sr_presence(c) < 0 || c->interim_pending;
+    bool gone = sr_presence(x->conn) < 0 || x->interim_pending;
     sr_counters_add(&e->row->counters.limited[SR_LIMIT_REQUEST], 1);
-    en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran", e->now - c->ready_at,
+    en->late = sr_report_late(ed, slot, ed->workers[row].pid, "ran", e->now - x->ready_at,
                               gone ? "the client was gone" : "the client got 504");
     if (gone)
-        sr_conn_close(e, c, SR_CLOSED_CLIENT);
+        sr_conn_close(e, x->conn, SR_CLOSED_CLIENT);
     else
-        sr_finish_refuse(e, c, 504, SR_REFUSED_REQUEST_TIMEOUT, c->is_head);
+        sr_finish_refuse(e, x->conn, 504, SR_REFUSED_REQUEST_TIMEOUT, x->is_head);
 }
 
-static void stream_over(sr_edge *ed, sr_conn *c)
+static void stream_over(sr_edge *ed, sr_exchange *x)
 {
     sr_engine *e = ed->engine;
-    uint32_t slot = c->slot - 1;
+    uint32_t slot = x->slot - 1;
     sr_entry *en = &ed->entries[slot];
-    int64_t active_at = c->active_at;
+    int64_t active_at = x->active_at;
     int32_t row = too_late(ed, slot);
     if (row < 0)
         return;
-    if (en->conn != c || c->active_at != active_at) { /* more has come just now */
+    if (en->exchange != x || x->active_at != active_at) { /* more has come just now */
         say_late(ed, slot, false);
         return;
     }
@@ -171,70 +174,71 @@ static void stream_over(sr_edge *ed, sr_conn *c)
     en->late =
         sr_report_late(ed, slot, ed->workers[row].pid, "paused within its response", e->now - active_at,
                        whole ? "the response was complete" : "the response was cut off");
-    sr_entry_leave(ed, c);
+    sr_entry_leave(ed, x);
     if (whole) {
-        sr_finish(e, c);
+        sr_finish(e, x);
         return;
     }
-    c->why = SR_CLOSED_ERROR;
-    sr_finish_cut(e, c);
+    x->conn->why = SR_CLOSED_ERROR;
+    sr_finish_cut(e, x);
 }
 
 /* A worker runs the request. --request-timeout counts from when the request was complete. */
-static void call_watch(sr_edge *ed, sr_conn *c)
+static void call_watch(sr_edge *ed, sr_exchange *x)
 {
     sr_engine *e = ed->engine;
     if (e->config.request_ns)
-        sr_deadline_keep(e, c, SR_DEADLINE_CALL, c->ready_at + e->config.request_ns);
+        sr_deadline_keep(e, x->conn, SR_DEADLINE_CALL, x->ready_at + e->config.request_ns);
 }
 
 /* The request has waited so long that its client may be gone. */
-static void look(sr_edge *ed, sr_conn *c)
+static void look(sr_edge *ed, sr_exchange *x)
 {
     sr_engine *e = ed->engine;
-    if (dropped(ed, c))
+    sr_conn *c = x->conn;
+    if (dropped(ed, x))
         return;
-    if (!waits(ed, c)) {
-        call_watch(ed, c);
+    if (!waits(ed, x)) {
+        call_watch(ed, x);
         return;
     }
     /* from now on, the loss of the client is an event; a byte that is held would be one over and over */
     sr_conn_watch(e, c, c->held ? EPOLLRDHUP : EPOLLIN | EPOLLRDHUP);
-    if (c->slot)
-        sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, c->ready_at + e->limit[SR_DEADLINE_QUEUE]);
+    if (x->slot)
+        sr_deadline_keep(e, c, SR_DEADLINE_QUEUE, x->ready_at + e->deadlines.limit[SR_DEADLINE_QUEUE]);
 }
 
 /* False: no worker has taken the request, and the caller refuses it. */
-static bool queue_over(sr_edge *ed, sr_conn *c)
+static bool queue_over(sr_edge *ed, sr_exchange *x)
 {
-    if (dropped(ed, c))
+    if (dropped(ed, x))
         return true;
-    if (take_back(ed, c))
+    if (take_back(ed, x))
         return false;
-    if (waits(ed, c)) /* its claim is spoiled; mend.c will repair it */
-        sr_deadline_set(ed->engine, c, SR_DEADLINE_LOOK);
+    if (waits(ed, x)) /* its claim is spoiled; mend.c will repair it */
+        sr_deadline_set(ed->engine, x->conn, SR_DEADLINE_LOOK);
     else
-        call_watch(ed, c);
+        call_watch(ed, x);
     return true;
 }
 
-bool sr_limits_expired(sr_edge *ed, sr_conn *c, sr_deadline_kind kind)
+bool sr_limits_expired(sr_edge *ed, sr_exchange *x, sr_deadline_kind kind)
 {
-    if (c->borrowed) /* psgix.io: the application talks to the client directly */
+    if (x->conn->borrowed) /* psgix.io: the application talks to the client directly */
         return true;
     switch (kind) {
     case SR_DEADLINE_LOOK:
-        look(ed, c);
+        look(ed, x);
         return true;
     case SR_DEADLINE_QUEUE:
-        return queue_over(ed, c);
+        return queue_over(ed, x);
     case SR_DEADLINE_CALL:
-        if (waits(ed, c)) /* its worker died before it began */
-            return queue_over(ed, c);
-        call_over(ed, c);
+        if (waits(ed, x)) /* its worker died before it began */
+            return queue_over(ed, x);
+        call_over(ed, x);
         return true;
     case SR_DEADLINE_STREAM:
-        stream_over(ed, c);
+        stream_over(ed, x);
         return true;
     default:
         return true;

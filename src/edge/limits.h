@@ -12,13 +12,13 @@
 #include "edge.h"
 
 /* Epoll events of a connection with a request. */
-void sr_limits_peer_event(sr_edge *ed, sr_conn *c, uint32_t events);
+void sr_limits_peer_event(sr_edge *ed, sr_exchange *x, uint32_t events);
 
 /*
  * A time limit of a connection with a request is over. False: no worker has the request, and the caller
  * refuses it. Called by conn/ through sr_engine.expired.
  */
-bool sr_limits_expired(sr_edge *ed, sr_conn *c, sr_deadline_kind kind);
+bool sr_limits_expired(sr_edge *ed, sr_exchange *x, sr_deadline_kind kind);
 
 /* In each step of the loop: time limits of requests whose client is gone. */
 void sr_limits_expire_abandoned(sr_edge *ed);

@@ -142,7 +142,7 @@ bool sr_log_values(sr_edge *ed, sr_entry *en, const char *at, size_t len)
 {
     if (sr_buffer_len(&en->values) + len > SR_REPLY_LOG_MAX)
         return false;
-    if (ed->log && en->conn)
+    if (ed->log && en->exchange)
         sr_buffer_add(&en->values, at, len);
     return true;
 }
@@ -151,13 +151,13 @@ bool sr_log_values(sr_edge *ed, sr_entry *en, const char *at, size_t len)
  * Without a head, takes the time at which the application was called from the ring, limited to what is
  * possible.
  */
-static void begun(sr_edge *ed, sr_conn *c, int32_t row, uint64_t number)
+static void begun(sr_edge *ed, sr_exchange *x, int32_t row, uint64_t number)
 {
     const sr_ring *ring = row < 0 ? NULL : ed->workers[row].reader.ring;
-    if (c->given_at || !ring || atomic_load(&ring->began) != number)
+    if (x->given_at || !ring || atomic_load(&ring->began) != number)
         return;
     int64_t at = atomic_load_explicit(&ring->began_at, memory_order_relaxed);
-    c->given_at = at < c->ready_at ? c->ready_at : at > ed->engine->now ? ed->engine->now : at;
+    x->given_at = at < x->ready_at ? x->ready_at : at > ed->engine->now ? ed->engine->now : at;
 }
 
 static void swap(sr_buffer *a, sr_buffer *b)
@@ -171,14 +171,14 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
 {
     sr_log *log = ed->log;
     sr_entry *en = &ed->entries[slot];
-    sr_conn *c = en->conn;
+    sr_exchange *x = en->exchange;
     uint64_t id = 0;
-    if (!log || !c || !c->owed)
+    if (!log || !x || !x->owed)
         return;
     const sr_slot *s = sr_queue_at(&ed->queue, slot);
     bool copied = sr_buffer_len(&en->request) > 0, here = copied || !(s->files & SR_FILE_REQUEST);
     int32_t row = sr_holder(ed, slot);
-    begun(ed, c, row, en->number);
+    begun(ed, x, row, en->number);
     swap(&log->values, &en->values); /* the entry will be forgotten */
     swap(&log->outs_of, &en->outs);
     swap(&log->request_of, &en->request);
@@ -191,24 +191,24 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
     r->request = here ? (const sr_request *)(const void *)data : NULL;
     r->base = data + s->parse;
     r->body_length = s->body_length;
-    r->address = sr_bytes_of(log->address, sr_peer_text(&c->client, log->address));
-    r->server_name = ed->sites[c->listener].name;
-    r->server_port = ed->sites[c->listener].port;
+    r->address = sr_bytes_of(log->address, sr_peer_text(&x->client, log->address));
+    r->server_name = ed->sites[x->conn->listener].name;
+    r->server_port = ed->sites[x->conn->listener].port;
     r->said = s->forwarded;
-    r->trusted = c->trusted;
+    r->trusted = x->trusted;
     r->nonce = ed->engine->nonce;
     r->number = en->number;
     r->forwarded = sr_slot_forwarded(s, r->base);
-    log->facts = sr_transport_facts(c->transport);
-    log->source.wall = c->ready_at + ed->engine->wall_offset;
+    log->facts = sr_transport_facts(x->conn->transport);
+    log->source.wall = x->ready_at + ed->engine->wall_offset;
     log->source.pid = row >= 0 ? ed->workers[row].pid : log->pid;
-    sr_accesslog_offer(ed->engine, c, &log->source);
+    sr_accesslog_offer(ed->engine, x, &log->source);
 }
 
 void sr_log_offer_task(sr_edge *ed, const sr_task *task, sr_bytes head)
 {
     sr_log *log = ed->log;
-    sr_conn *c = task->conn;
+    const sr_exchange *x = task->exchange;
     if (!log)
         return;
     sr_logrequest *r = &log->request;
@@ -216,19 +216,19 @@ void sr_log_offer_task(sr_edge *ed, const sr_task *task, sr_bytes head)
     r->request = task->request;
     r->base = task->base;
     r->body_length = task->body_length;
-    r->address = sr_bytes_of(log->address, sr_peer_text(&c->client, log->address));
-    r->server_name = ed->sites[c->listener].name;
-    r->server_port = ed->sites[c->listener].port;
+    r->address = sr_bytes_of(log->address, sr_peer_text(&x->client, log->address));
+    r->server_name = ed->sites[x->conn->listener].name;
+    r->server_port = ed->sites[x->conn->listener].port;
     r->said = task->forwarded != NULL;
-    r->trusted = c->trusted;
+    r->trusted = x->trusted;
     r->nonce = ed->engine->nonce;
     r->number = sr_engine_id(ed->engine);
     r->forwarded = task->forwarded ? *task->forwarded : (sr_forwarded){0};
-    log->facts = sr_transport_facts(c->transport);
-    log->source.wall = c->ready_at + ed->engine->wall_offset;
+    log->facts = sr_transport_facts(x->conn->transport);
+    log->source.wall = x->ready_at + ed->engine->wall_offset;
     log->source.pid = log->pid;
     ed->engine->log->response = head;
-    sr_accesslog_offer(ed->engine, c, &log->source);
+    sr_accesslog_offer(ed->engine, x, &log->source);
 }
 
 void sr_log_offered(sr_edge *ed)

@@ -86,7 +86,7 @@ static void look_at(sr_edge *ed, uint32_t slot)
     int32_t row = sr_queue_owner(&ed->queue, slot, en->number);
     if (sr_queue_waits(&ed->queue, slot, en->number)) {
         en->doubts = 0;
-        if (!en->conn) { /* nobody has it any more, and its client is gone */
+        if (!en->exchange) { /* nobody has it any more, and its client is gone */
             if (sr_entry_runs(ed, slot) < 0 && sr_queue_drop(&ed->queue, slot, en->number))
                 sr_entry_forget(ed, slot);
         } else if (sr_queue_hidden(&ed->queue, en->number)) {

@@ -104,8 +104,9 @@ void sr_others_publish(sr_edge *ed, uint64_t waiting)
         return;
     sr_common_row *row = own(ed);
     atomic_store_explicit(&row->connections, e->n_conns, memory_order_relaxed);
-    atomic_store_explicit(&row->idle, e->n_idle, memory_order_relaxed);
-    atomic_store_explicit(&row->oldest, sr_deadline_first(e, SR_DEADLINE_IDLE), memory_order_relaxed);
+    atomic_store_explicit(&row->idle, e->deadlines.n_idle, memory_order_relaxed);
+    atomic_store_explicit(&row->oldest, sr_deadline_first(&e->deadlines, SR_DEADLINE_IDLE),
+                          memory_order_relaxed);
     atomic_store_explicit(&row->waiting, waiting, memory_order_relaxed);
 }
 

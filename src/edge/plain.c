@@ -37,7 +37,7 @@ uint16_t sr_plain_https_port(const sr_setup *s)
 /* A unix socket is that of a proxy, which knows better; so is a trusted proxy whose client has used https. */
 static bool redirects(const sr_edge *ed, const sr_task *task)
 {
-    return ed->redirects && !ed->engine->listeners[task->conn->listener].is_unix &&
+    return ed->redirects && !ed->engine->listeners[task->exchange->conn->listener].is_unix &&
            !(task->forwarded && task->forwarded->scheme == SR_SCHEME_HTTPS);
 }
 
@@ -77,21 +77,21 @@ static bool response_make(sr_edge *ed, const sr_task *task, sr_bytes to, sr_resp
 {
     static const char text[] = "308 Permanent Redirect\n";
     sr_engine *e = ed->engine;
-    const sr_conn *c = task->conn;
+    const sr_exchange *x = task->exchange;
     sr_buffer_reset(&ed->head);
-    if (sr_response_init(r, &ed->head, 308, c->minor, c->is_head, sr_engine_keeps(e, c)) ||
+    if (sr_response_init(r, &ed->head, 308, x->minor, x->is_head, sr_engine_keeps(e, x)) ||
         sr_response_field(r, &ed->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain")) ||
         sr_response_field(r, &ed->head, SR_BYTES("Location"), to) ||
         sr_response_finish(r, &ed->head, sizeof text - 1, e->date, e->config.server))
         return false;
     *len = sr_buffer_len(&ed->head);
-    return c->is_head || sr_buffer_add(&ed->head, text, sizeof text - 1);
+    return x->is_head || sr_buffer_add(&ed->head, text, sizeof text - 1);
 }
 
 static void redirect(sr_edge *ed, sr_task *task)
 {
     sr_engine *e = ed->engine;
-    sr_conn *c = task->conn;
+    sr_exchange *x = task->exchange;
     sr_buffer to = {0};
     sr_response r;
     size_t len;
@@ -111,8 +111,8 @@ static void redirect(sr_edge *ed, sr_task *task)
     }
     sr_answer_begin(ed, task, &r, len);
     struct iovec iov = {sr_buffer_at(&ed->head), sr_buffer_len(&ed->head)};
-    sr_send_last(e, c, &iov, 1);
-    sr_answer_end(ed, c);
+    sr_send_last(e, x->conn, &iov, 1);
+    sr_answer_end(ed, x);
 }
 
 bool sr_plain_answer(sr_edge *ed, sr_task *task)

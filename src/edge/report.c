@@ -39,7 +39,7 @@ void sr_report_lost(sr_edge *ed, uint32_t slot, int32_t pid, const char *end)
     long long tenths = (ed->engine->now - sr_queue_at(&ed->queue, slot)->ready_at) / (TENTH * SR_MILLISECOND);
     if (en->late) /* the supervisor was already told that the request takes too long */
         return;
-    sr_text_client(&en->conn->client, client);
+    sr_text_client(&en->exchange->client, client);
     if (ed->report < 0)
         snprintf(line, sizeof line, "[sirius %d] error: worker %d %s %.*s for %s, after %lld.%lld s: %s\n",
                  (int)getpid(), (int)pid, ended, len, text, client, tenths / 10, tenths % 10, end);

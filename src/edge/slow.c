@@ -69,9 +69,10 @@ static const char *state(const sr_edge *ed, uint32_t slot, const sr_edge_worker 
     const sr_ring *ring = m->reader.ring;
     uint64_t ahead = atomic_load(&sr_queue_at(&ed->queue, slot)->backlog) +
                      (atomic_load_explicit(&ring->put, memory_order_relaxed) - m->reader.taken);
-    if (en->conn && en->conn->borrowed)
+    const sr_conn *c = en->exchange ? en->exchange->conn : NULL;
+    if (c && c->borrowed)
         return ", it has the connection (psgix.io)";
-    if (!en->conn || sr_presence(en->conn) < 0)
+    if (!c || sr_presence(c) < 0)
         return ", its client is gone";
     if (ahead > SR_BACKLOG_MAX) /* no write of a stream returns before it is less */
         return ", it waits for its client to read the response";

@@ -55,9 +55,10 @@ void sr_stop_owner_ended(sr_edge *ed)
 /* Whether a worker has its request, or the end of its response is being sent. */
 static bool under_way(const sr_edge *ed, const sr_conn *c)
 {
-    if (!c->slot)
+    uint32_t slot = sr_conn_slot(c);
+    if (!slot)
         return c->state == SR_CONN_FLUSH || c->state == SR_CONN_LINGER;
-    return sr_holder(ed, c->slot - 1) >= 0;
+    return sr_holder(ed, slot - 1) >= 0;
 }
 
 static void close_others(sr_edge *ed)
@@ -80,8 +81,9 @@ static void close_broken(sr_edge *ed)
     sr_engine *e = ed->engine;
     for (sr_link *l = e->all.next, *next; l != &e->all; l = next) {
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
+        const sr_exchange *x = c->exchange;
         next = l->next;
-        if (!c->slot && c->broken && c->owed)
+        if (x && !x->slot && x->broken && x->owed)
             sr_conn_close(e, c, SR_CLOSED_STOP);
     }
 }
@@ -100,9 +102,10 @@ void sr_stop_end(sr_edge *ed)
     sr_engine *e = ed->engine;
     for (sr_link *l = e->all.next, *next; l != &e->all; l = next) {
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
+        uint32_t slot = sr_conn_slot(c);
         next = l->next;
-        if (c->slot && !c->out && sr_deliver_unanswered(ed, &ed->entries[c->slot - 1]))
-            sr_finish_refuse(e, c, 503, SR_REFUSED_STOP, c->is_head);
+        if (slot && !c->out && sr_deliver_unanswered(ed, &ed->entries[slot - 1]))
+            sr_finish_refuse(e, c, 503, SR_REFUSED_STOP, c->exchange->is_head);
     }
     bool last = !sr_sleepers_part(ed->sleepers, ed->number);
     if (last && ed->stopping) /* otherwise another edge needs the workers, now or later */

@@ -54,7 +54,7 @@ static void begin(uint64_t written, uint64_t left)
     settle();
     MUST(moments_take(0) && moments_write(0) && moments_write(0));
     settle();
-    sr_conn *c = moments_edge->entries[worker->w.index].conn;
+    sr_conn *c = moments_edge->entries[worker->w.index].exchange->conn;
     while (!c->out) { /* until its socket is full */
         char text[SOME] = "";
         MUST(sr_worker_write(&worker->w, &(struct iovec){text, sizeof text}, 1, false));
@@ -68,7 +68,7 @@ static void begin(uint64_t written, uint64_t left)
     out->file_left = left;
     out->offset = (off_t)(written - left);
     sr_spools_took(written);
-    sr_deliver_writable(moments_edge, c);
+    sr_deliver_writable(moments_edge, c->exchange);
     waits = 0;
     moments_told();
 }

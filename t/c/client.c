@@ -126,9 +126,10 @@ static void is_forwarded(sr_engine *e, const char *peer, const char *fields, con
     sr_request_init(&r);
     if (sr_request_feed(&r, &limits, base, (size_t)len) != SR_PARSE_DONE)
         ok(false, "no request: %s", fields);
-    const sr_forwarded *f = sr_client_forwarded(e, c, &r, base);
-    size_t n = sr_peer_text(&c->client, shown);
-    int end = sprintf(out, "%.*s %d", (int)n, shown, c->client.port);
+    sr_exchange *x = sr_exchange_begin(e, c);
+    const sr_forwarded *f = sr_client_forwarded(e, x, &r, base);
+    size_t n = sr_peer_text(&x->client, shown);
+    int end = sprintf(out, "%.*s %d", (int)n, shown, x->client.port);
     if (f)
         end += sprintf(out + end, " %s %.*s %d", f->scheme ? sr_scheme_name(f->scheme) : "-",
                        f->host.at ? (int)f->host.len : 1, f->host.at ? f->host.at : "-", f->server_port);
@@ -136,6 +137,9 @@ static void is_forwarded(sr_engine *e, const char *peer, const char *fields, con
     is_peer(&c->peer,
             strcmp(peer, "unix") ? strcmp(peer, "10.0.0.1") ? "192.0.2.7 0" : "10.0.0.1 0" : "127.0.0.1 0",
             "the peer stays");
+    sr_exchange_end(e, c);
+    sr_exchanges_free(&e->exchanges);
+    e->exchanges = (sr_exchanges){0};
     sr_conn_free(c);
 }
 

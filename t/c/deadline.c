@@ -41,11 +41,11 @@ static sr_conn *conn(int *peer)
 /* The connections of a list are those, in this order */
 static bool order(sr_deadline_kind kind, int n, sr_conn **want)
 {
-    sr_link *l = e->deadlines[kind].next;
+    sr_link *l = e->deadlines.list[kind].next;
     for (int i = 0; i < n; i++, l = l->next)
-        if (l == &e->deadlines[kind] || SR_LIST_ENTRY(l, sr_conn, timer) != want[i])
+        if (l == &e->deadlines.list[kind] || sr_deadline_conn(l, kind) != want[i])
             return false;
-    return l == &e->deadlines[kind];
+    return l == &e->deadlines.list[kind];
 }
 
 static void lists(sr_conn **c)
@@ -57,13 +57,13 @@ static void lists(sr_conn **c)
         e->now += 10 * ms;
     }
     ok(order(SR_DEADLINE_IDLE, 4, c), "set appends");
-    is_int((long long)e->n_idle, 4, "four are idle");
+    is_int((long long)e->deadlines.n_idle, 4, "four are idle");
     is_int(sr_deadlines_timeout(e), 160, "the first is due 200 ms after it was set");
     sr_deadline_set(e, c[0], SR_DEADLINE_IDLE);
     ok(order(SR_DEADLINE_IDLE, 4, (sr_conn *[]){c[1], c[2], c[3], c[0]}),
        "setting it again moves it to the end");
-    is_int((long long)e->n_idle, 4, "four are idle still");
-    int64_t second = c[2]->deadline;
+    is_int((long long)e->deadlines.n_idle, 4, "four are idle still");
+    int64_t second = c[2]->deadline.at;
     sr_deadline_keep(e, c[0], SR_DEADLINE_IDLE, second);
     ok(order(SR_DEADLINE_IDLE, 4, (sr_conn *[]){c[1], c[2], c[0], c[3]}), "keep puts it behind its equal");
     sr_deadline_keep(e, c[0], SR_DEADLINE_IDLE, 1);
@@ -71,12 +71,13 @@ static void lists(sr_conn **c)
     is_int(sr_deadlines_timeout(e), 0, "it is due now");
     sr_deadline_keep(e, c[0], SR_DEADLINE_IDLE, INT64_MAX);
     ok(order(SR_DEADLINE_IDLE, 4, (sr_conn *[]){c[1], c[2], c[3], c[0]}), "one without a limit to the end");
-    is_int(c[0]->deadline, e->now + 200 * ms, "where it has the limit of its kind");
+    is_int(c[0]->deadline.at, e->now + 200 * ms, "where it has the limit of its kind");
+    sr_exchange_begin(e, c[1]);
     sr_deadline_set(e, c[1], SR_DEADLINE_QUEUE);
-    ok(e->n_idle == 3 && order(SR_DEADLINE_QUEUE, 1, &c[1]), "from one list to another");
+    ok(e->deadlines.n_idle == 3 && order(SR_DEADLINE_QUEUE, 1, &c[1]), "from one list to another");
     sr_deadline_clear(e, c[1]);
     sr_deadline_clear(e, c[1]);
-    ok(e->n_idle == 3 && order(SR_DEADLINE_QUEUE, 0, NULL), "clear, twice");
+    ok(e->deadlines.n_idle == 3 && order(SR_DEADLINE_QUEUE, 0, NULL), "clear, twice");
     sr_deadline_set(e, c[1], SR_DEADLINE_HEAD);
     is_int(sr_deadlines_timeout(e), 100, "the first of all kinds counts");
     e->now += 1;
@@ -93,13 +94,13 @@ static void shorten(sr_conn **c)
         sr_deadline_set(e, c[i], SR_DEADLINE_IDLE);
         e->now += 10 * ms;
     }
-    sr_deadline_shorten(e, SR_DEADLINE_IDLE, 50 * ms);
+    sr_deadline_shorten(&e->deadlines, SR_DEADLINE_IDLE, 50 * ms);
     is_int(sr_deadlines_timeout(e), 10, "a shorter limit counts from when it was set");
     ok(order(SR_DEADLINE_IDLE, 4, c), "in the same order");
-    sr_deadline_shorten(e, SR_DEADLINE_IDLE, 80 * ms);
+    sr_deadline_shorten(&e->deadlines, SR_DEADLINE_IDLE, 80 * ms);
     is_int(sr_deadlines_timeout(e), 10, "a longer one changes nothing");
     sr_deadline_set(e, c[0], SR_DEADLINE_IDLE);
-    is_int(c[0]->deadline - e->now, 50 * ms, "and holds for what is set later");
+    is_int(c[0]->deadline.at - e->now, 50 * ms, "and holds for what is set later");
 }
 
 static ssize_t readable(int fd)
@@ -112,13 +113,13 @@ static void expire(sr_conn **c, int *peer)
 {
     e->now += 30 * SR_MILLISECOND; /* c[1] to c[2] are due */
     sr_expire(e);
-    is_int((long long)e->n_idle, 2, "two expire");
+    is_int((long long)e->deadlines.n_idle, 2, "two expire");
     ok(readable(peer[1]) == 0 && readable(peer[2]) == 0, "their peers see the end");
     ok(readable(peer[3]) < 0 && readable(peer[0]) < 0, "those of the others do not");
     ok(send(peer[3], "G", 1, 0) == 1, "bytes that come at the last moment");
     e->now += 15 * SR_MILLISECOND;
     sr_expire(e);
-    ok(readable(peer[3]) < 0 && c[3]->timer_kind == SR_DEADLINE_HEAD, "keep the connection");
+    ok(readable(peer[3]) < 0 && c[3]->deadline.kind == SR_DEADLINE_HEAD, "keep the connection");
     close(peer[1]);
     close(peer[2]);
     e->now += 1000 * SR_MILLISECOND;
@@ -167,17 +168,17 @@ static void turns(void)
     enum { MANY = 60 };
     int peer[MANY];
     crowd(MANY, peer, SR_DEADLINE_HANDSHAKE);
-    e->now += e->limit[SR_DEADLINE_HANDSHAKE];
+    e->now += e->deadlines.limit[SR_DEADLINE_HANDSHAKE];
     for (int step = 0; step < 5; step++, e->now += 700 * SR_MILLISECOND)
         sr_expire(e);
     is_int((long long)e->n_conns, 0, "many that are due end within a few slow steps");
     leave(MANY, peer);
     crowd(1, peer, SR_DEADLINE_HANDSHAKE);
     sr_expire(e);
-    e->now += e->limit[SR_DEADLINE_HANDSHAKE] + 1500 * SR_MILLISECOND;
+    e->now += e->deadlines.limit[SR_DEADLINE_HANDSHAKE] + 1500 * SR_MILLISECOND;
     sr_expire(e);
     is_int((long long)e->n_conns, 1, "after a standstill a client gets its time again");
-    e->now += e->limit[SR_DEADLINE_HANDSHAKE];
+    e->now += e->deadlines.limit[SR_DEADLINE_HANDSHAKE];
     sr_expire(e);
     is_int((long long)e->n_conns, 0, "once");
     leave(1, peer);

@@ -41,7 +41,7 @@ my %ORDER = (
     transport => 'aead keyset pair keyfiles records tlsset tls',
     worker    => 'line reply worker',
     conn      =>
-        'spools engine trouble deadline client listener pump output body accesslog account send connection capacity '
+        'spools engine trouble deadline client listener pump output body accesslog exchange account send connection capacity '
         . 'proxyhead relay finish slowest leased intake expire handshake accept lifetime',
     edge => 'holder log answer entry presence text report deliver crew files plain dispatch failures heir '
         . 'keys limits slow mend others stop edge keeper rights sandbox setup',

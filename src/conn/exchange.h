@@ -1,0 +1,90 @@
+#ifndef SR_EXCHANGE_H
+#define SR_EXCHANGE_H
+/*
+ * exchange: one request and its response. A connection that is idle has none; with HTTP/1.x it has one at a time, from
+ * the first bytes of a request until the last byte of its response was sent, or the connection lingers.
+ *
+ * Owner: the connection, of which it is conn->exchange. Finished exchanges are kept in a list of the engine for the next
+ * requests.
+ * Failure: without memory no exchange begins. One is held in reserve for a client that is to be told so.
+ */
+#include "../http/request.h"
+#include "../net/peer.h"
+#include "body.h"
+#include "deadline.h"
+
+struct sr_conn;
+struct sr_engine;
+
+typedef struct sr_exchange {
+    struct sr_conn *conn;
+    sr_deadline deadline; /* of its body, the queue, the call, the stream */
+    uint32_t slot;        /* slot + 1 of the request in the queue; 0: it is not there */
+
+    /* the request */
+    uint8_t minor; /* HTTP/1.minor */
+    bool is_head;
+    bool wants_close;  /* the client has said that this is its last request */
+    bool trusted;      /* it came from a trusted peer */
+    bool proxied;      /* it came from a proxy, as far as is known */
+    sr_peer client;    /* the peer, or whom trusted proxies name */
+    int64_t ready_at;  /* monotonic ns at which it was complete; 0: it was refused before that */
+    int64_t before_ns; /* that it was with a proxy in front (started.h), as far as it says */
+    sr_request *
+        parse; /* of the head at the start of conn->in, until it is dispatched; NULL: the head came whole. Owned */
+    sr_body *body; /* being collected, or complete; NULL: none. Owned */
+
+    /* the response */
+    bool
+        keep_alive; /* the connection goes on behind it: the client wants it and, as far as is known, the server allows it */
+    bool interim_pending; /* a part of an interim response is out, and the rest waits in conn->out */
+    int64_t active_at;    /* monotonic ns at which more of it came; valid once something was sent */
+
+    /* as account.h counts it */
+    bool owed;       /* not counted yet */
+    uint8_t refused; /* sr_refusal: why the server answers by itself */
+    bool broken;     /* the response is incomplete */
+    bool is_own;     /* the edge answers without the application: a file, a redirect; no latency is counted */
+    uint32_t status; /* of the final response; 0: there was none */
+    uint32_t head_bytes; /* bytes of its head, which are included in `sent` */
+    uint64_t sent;       /* bytes of it on the wire, without interim responses */
+    int64_t given_at;    /* monotonic ns at which the application was called; 0: it was not */
+    int64_t back_at;     /* monotonic ns at which the application had completed the response */
+    sr_buffer *record;   /* values of the request that its log line needs later (accesslog.h). Owned */
+} sr_exchange;
+
+/* Finished exchanges. */
+typedef struct sr_exchanges {
+    sr_exchange *reserve; /* NULL: it is in use */
+    sr_exchange *free;    /* linked by `conn`, which is no connection there */
+    uint32_t n_free;
+} sr_exchanges;
+
+int sr_exchanges_init(sr_exchanges *all); /* 0 or ENOMEM */
+void sr_exchanges_free(sr_exchanges *all);
+
+/* The exchange of this connection, which begins now unless it has. NULL: no memory. */
+sr_exchange *sr_exchange_begin(struct sr_engine *e, struct sr_conn *c);
+
+/* The same for an exchange of which nothing comes but a refusal: may take the reserve. */
+sr_exchange *sr_exchange_begin_refused(struct sr_engine *e, struct sr_conn *c);
+
+void sr_exchange_free_request(sr_exchange *x); /* of sr_exchange_drop_request */
+
+/* Frees what was kept of the request: it is dispatched, or nobody needs it. The bytes in conn->in stay. */
+static inline void sr_exchange_drop_request(sr_exchange *x)
+{
+    if (x->parse || x->body)
+        sr_exchange_free_request(x);
+}
+
+/* Whether it is known to be HEAD, as far as its head was parsed. */
+static inline bool sr_exchange_parsed_head(const sr_exchange *x)
+{
+    return x->parse && x->parse->is_head;
+}
+
+/* The exchange is over: the connection has none from now on. Does nothing if it has none. */
+void sr_exchange_end(struct sr_engine *e, struct sr_conn *c);
+
+#endif
