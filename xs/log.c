@@ -155,7 +155,7 @@ static void own_outlet(pid_t self)
     if (outlet.pid == self)
         return;
     outlet.pid = self;
-    outlet.to = (sr_outlet){0};
+    outlet.to = (sr_outlet){.shared = outlet.to.shared};
 }
 
 void sirius_log_hurry(void)
@@ -353,5 +353,7 @@ void sirius_log_put(pTHX_ const char *at, size_t len, const char *level)
 
 void sirius_log_boot(pTHX)
 {
+    if (!outlet.to.shared) /* before any process is forked that writes to the same log */
+        outlet.to.shared = sr_outlet_share();
     PerlIO_define_layer(aTHX_ PERLIO_FUNCS_CAST(&log_funcs));
 }

@@ -9,9 +9,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 static char text[1 << 20];
@@ -152,6 +156,109 @@ static void others(void)
     close(full);
 }
 
+/* Several processes, a terminal whose reader keeps up, and lines that it takes in parts */
+static void terminal_of_many(void)
+{
+    enum { WRITERS = 4, LINES = 90, LEN = 301 };
+    int master = posix_openpt(O_RDWR | O_NOCTTY), whole = 0, mixed = 0, status;
+    ok(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0, "a terminal");
+    int slave = open(ptsname(master), O_WRONLY | O_NOCTTY);
+    struct termios raw;
+    ok(tcgetattr(slave, &raw) == 0, "which is asked");
+    cfmakeraw(&raw);
+    tcsetattr(slave, TCSANOW, &raw);
+    sr_outlet o = {.shared = sr_outlet_share()};
+    pid_t pid[WRITERS];
+    for (int i = 0; i < WRITERS; i++) {
+        if ((pid[i] = fork()) != 0)
+            continue;
+        char line[LEN];
+        fill(line, sizeof line, (char)('a' + i));
+        for (int n = 0; n < LINES; n++)
+            sr_outlet_write(&o, slave, line, sizeof line);
+        _exit(o.lost > 100 ? 100 : (int)o.lost);
+    }
+    close(slave);
+    size_t len = 0, lost = 0;
+    ssize_t n;
+    while ((n = read(master, text + len, sizeof text - len)) > 0)
+        len += (size_t)n;
+    for (int i = 0; i < WRITERS; i++)
+        if (waitpid(pid[i], &status, 0) == pid[i])
+            lost += (size_t)WEXITSTATUS(status);
+    for (const char *at = text, *end; (end = memchr(at, '\n', (size_t)(text + len - at))); at = end + 1) {
+        bool same = end - at == LEN - 1;
+        for (const char *p = at; same && p < end; p++)
+            same = *p == *at;
+        whole += same;
+        mixed += !same;
+    }
+    is_int(mixed, 0, "no lines are mixed");
+    is_int(whole + (long long)lost, (long long)WRITERS * LINES, "all are whole");
+    close(master);
+}
+
+/* Begins a line in another process, of which the pipe takes only a part */
+static pid_t begin(int fd[2], const sr_outlet *shared)
+{
+    static char line[300000];
+    pair(fd, false);
+    pid_t pid = fork();
+    if (pid == 0) {
+        sr_outlet own = *shared;
+        fill(line, sizeof line, 'f');
+        sr_outlet_write(&own, fd[1], line, sizeof line);
+        _exit(own.lost == 1 ? 0 : 1);
+    }
+    while (poll(&(struct pollfd){.fd = fd[1], .events = POLLOUT}, 1, 0) == 1) /* it is not full yet */
+        usleep(1000);
+    return pid;
+}
+
+static void part_of_another(const char *how, int sig)
+{
+    sr_outlet o = {.shared = sr_outlet_share()};
+    int fd[2], status = 0;
+    pid_t pid = begin(fd, &o);
+    if (sig)
+        kill(pid, sig);
+    if (sig != SIGSTOP)
+        waitpid(pid, &status, 0);
+    ok(sig || status == 0, how);
+    size_t len = drain(fd[0]);
+    ok(len > 0 && text[len - 1] == 'f', "part of its line is read");
+    int64_t began = sr_clock_monotonic();
+    is_int(sr_outlet_write(&o, fd[1], "next\n", 5), 0, "another one writes");
+    ok(sr_clock_monotonic() - began < (sig == SIGSTOP ? 900 : 90) * SR_MILLISECOND, "soon");
+    is_int((long long)drain(fd[0]), 6, "on a line of its own");
+    is_bytes(text, 6, "\nnext\n", "which is whole");
+    if (sig == SIGSTOP) {
+        kill(pid, SIGCONT);
+        waitpid(pid, &status, 0);
+        is_int(status, 0, "the first one goes on, and knows that it has lost a line");
+        is_int((long long)drain(fd[0]), 0, "of which no more is written");
+    }
+    is_int(sr_outlet_write(&o, fd[1], "last\n", 5), 0, "again");
+    is_int((long long)drain(fd[0]), 5, "with nothing before it");
+    close(fd[0]);
+    close(fd[1]);
+}
+
+/* The memory is about one file: what is torn in a pipe is no matter of another one */
+static void another_file(void)
+{
+    sr_outlet o = {.shared = sr_outlet_share()}, second = o;
+    int fd[2], other[2], status;
+    waitpid(begin(fd, &o), &status, 0);
+    pair(other, false);
+    is_int(sr_outlet_write(&second, other[1], "there\n", 6), 0, "another pipe");
+    is_int((long long)drain(other[0]), 6, "has its line alone");
+    for (int i = 0; i < 2; i++) {
+        close(fd[i]);
+        close(other[i]);
+    }
+}
+
 int main(void)
 {
     stalls(false);
@@ -159,6 +266,11 @@ int main(void)
     part();
     mixed();
     terminal();
+    terminal_of_many();
+    part_of_another("a process whose reader has stalled", 0);
+    part_of_another("a process that is killed", SIGKILL);
+    part_of_another("a process that is stopped", SIGSTOP);
+    another_file();
     others();
     return done_testing();
 }
