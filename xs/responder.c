@@ -13,7 +13,7 @@ XS(sirius_xs_responder)
     if (items != 1)
         croak("the responder takes exactly one argument, the response");
     sirius *s = sirius_serving(aTHX_(UV) XSANY.any_iv);
-    if (s ? s->turn.phase != SIRIUS_UNANSWERED : sirius_answered(aTHX_(UV) XSANY.any_iv))
+    if (s ? s->turn.wire.phase != SIRIUS_UNANSWERED : sirius_answered(aTHX_(UV) XSANY.any_iv))
         croak("the responder was called twice");
     if (!s)
         croak("the responder was called after its request was over");
@@ -22,8 +22,8 @@ XS(sirius_xs_responder)
     bool entered = sirius_enter(s);
     sirius_respond(aTHX_ s, ST(0), true, &writer);
     sirius_turn *t = &s->turn;
-    if (t->phase == SIRIUS_ANSWERED || t->phase == SIRIUS_BROKEN ||
-        (t->phase == SIRIUS_STREAMING && sirius_complete(t)))
+    if (t->wire.phase == SIRIUS_ANSWERED || t->wire.phase == SIRIUS_BROKEN ||
+        (t->wire.phase == SIRIUS_STREAMING && sirius_complete(&t->wire)))
         sirius_finish(aTHX_ s, true);
     sirius_leave(s, entered);
     sirius_catch_end(aTHX_ s, outer);

@@ -145,9 +145,9 @@ static bool value_bytes(pTHX_ SV *sv, char digits[SR_DECIMAL_MAX], sr_bytes *out
 
 static sr_response_error head_field(pTHX_ sirius *s, sr_bytes name, sr_bytes value, SV **trimmed)
 {
-    sr_response_error err = sr_response_field(&s->turn.response, &s->head, name, value);
+    sr_response_error err = sr_response_field(&s->turn.wire.response, &s->head, name, value);
     if (err == SR_RESPONSE_BAD_VALUE && sirius_trim(aTHX_ trimmed, name, &value))
-        err = sr_response_field(&s->turn.response, &s->head, name, value);
+        err = sr_response_field(&s->turn.wire.response, &s->head, name, value);
     return err;
 }
 
@@ -155,7 +155,7 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p, SV **trimmed)
 {
     sirius_turn *t = &s->turn;
     sr_buffer_reset(&s->head);
-    sr_response_error err = wire_head_begin(s, p->status);
+    sr_response_error err = wire_head_begin(&t->wire, p->status, s->request.request->is_head);
     sr_bytes name = SR_BYTES(""), value = name;
     char digits[SR_DECIMAL_MAX];
     for (SSize_t i = 0; !err && i < AvFILLp(p->headers); i += 2) {
@@ -164,7 +164,7 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p, SV **trimmed)
             return "a header contains characters above 0xff: encode it, for example as UTF-8";
         err = head_field(aTHX_ s, name, value, trimmed);
     }
-    unchunk_begin(&s->unchunk, t->response.app_chunked);
+    unchunk_begin(&s->unchunk, t->wire.response.app_chunked);
     return sirius_header_error(aTHX_ err, name, value);
 }
 
@@ -200,15 +200,15 @@ static const char *respond_array(pTHX_ sirius *s, AV *body)
     const char *why = wire_head_end(s, known);
     if (why)
         return why;
-    if (t->response.framing != SR_FRAMING_LENGTH)
+    if (t->wire.response.framing != SR_FRAMING_LENGTH)
         n = 0;
     for (int i = 0; i < n; i++) { /* the body is cut at the application's Content-Length */
-        if (s->iov[i].iov_len > t->left)
-            s->iov[i].iov_len = (size_t)t->left;
-        t->left -= s->iov[i].iov_len;
+        if (s->iov[i].iov_len > t->wire.left)
+            s->iov[i].iov_len = (size_t)t->wire.left;
+        t->wire.left -= s->iov[i].iov_len;
     }
     wire_whole(s, s->iov, n, known);
-    t->phase = SIRIUS_ANSWERED;
+    t->wire.phase = SIRIUS_ANSWERED;
     return NULL;
 }
 
@@ -223,14 +223,14 @@ static const char *respond_framed(pTHX_ sirius *s, AV *body)
     if (why)
         return why;
     wire_head(s, false);
-    s->turn.phase = SIRIUS_STREAMING;
+    s->turn.wire.phase = SIRIUS_STREAMING;
     sv_2mortal(SvREFCNT_inc_simple_NN((SV *)body)); /* a signal handler may change what was returned */
     for (SSize_t i = 0; i <= AvFILLp(body); i++) {
         SV *one = element(aTHX_ body, i);
         if (plain_scalar(one) && sirius_bytes(aTHX_ one, &bytes))
             sirius_stream_send(aTHX_ s, one, bytes, false);
         else
-            s->turn.phase = SIRIUS_BROKEN;
+            s->turn.wire.phase = SIRIUS_BROKEN;
     }
     sirius_stream_end(aTHX_ s);
     return NULL;
@@ -256,13 +256,13 @@ static const char *respond_small(sirius *s, int fd, off_t offset, size_t length)
     const char *why = wire_head_end(s, (uint64_t)n);
     if (why)
         return why;
-    uint64_t send = t->response.framing != SR_FRAMING_LENGTH ? 0
-                    : t->left < (uint64_t)n                  ? t->left
-                                                             : (uint64_t)n;
+    uint64_t send = t->wire.response.framing != SR_FRAMING_LENGTH ? 0
+                    : t->wire.left < (uint64_t)n                  ? t->wire.left
+                                                                  : (uint64_t)n;
     struct iovec iov = {s->piece, (size_t)send};
-    t->left -= send;
+    t->wire.left -= send;
     wire_whole(s, &iov, send != 0, (uint64_t)n);
-    t->phase = SIRIUS_ANSWERED;
+    t->wire.phase = SIRIUS_ANSWERED;
     return NULL;
 }
 
@@ -275,13 +275,15 @@ static const char *respond_file(sirius *s, int fd, off_t offset, uint64_t length
     const char *why = wire_head_end(s, length);
     if (why)
         return why;
-    uint64_t send = t->response.framing != SR_FRAMING_LENGTH ? 0 : t->left < length ? t->left : length;
+    uint64_t send = t->wire.response.framing != SR_FRAMING_LENGTH ? 0
+                    : t->wire.left < length                       ? t->wire.left
+                                                                  : length;
     if (send)
         wire_file(s, fd, offset, send, length);
     else
         wire_whole(s, NULL, 0, length);
-    t->left -= send;
-    t->phase = SIRIUS_ANSWERED;
+    t->wire.left -= send;
+    t->wire.phase = SIRIUS_ANSWERED;
     return NULL;
 }
 
@@ -295,16 +297,16 @@ static const char *respond_object(pTHX_ sirius *s, SV *body)
     if (why)
         return why;
     wire_head(s, false);
-    t->phase = SIRIUS_STREAMING;
-    SV *writer = t->response.framing == SR_FRAMING_NONE ? &PL_sv_undef : sirius_writer(aTHX_ s);
+    t->wire.phase = SIRIUS_STREAMING;
+    SV *writer = t->wire.response.framing == SR_FRAMING_NONE ? &PL_sv_undef : sirius_writer(aTHX_ s);
     SV *sent =
         sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)get_cv("Sirius::PSGI::Response::send_body", GV_ADD))),
                     body, writer);
     if (!sent) {
-        if (t->phase == SIRIUS_STREAMING)
-            t->phase = SIRIUS_BROKEN;
+        if (t->wire.phase == SIRIUS_STREAMING)
+            t->wire.phase = SIRIUS_BROKEN;
         sirius_log(aTHX_ s, "the body object died", ERRSV);
-    } else if (t->phase == SIRIUS_STREAMING) {
+    } else if (t->wire.phase == SIRIUS_STREAMING) {
         sirius_stream_end(aTHX_ s);
     }
     return NULL;
@@ -322,16 +324,16 @@ static const char *respond_body(pTHX_ sirius *s, const parts *p, const sirius_ha
         const char *why = wire_head_end(s, SR_LENGTH_UNKNOWN);
         if (why)
             return why;
-        s->turn.phase = SIRIUS_STREAMING;
+        s->turn.wire.phase = SIRIUS_STREAMING;
         wire_head(s, true);
         *writer = sirius_writer(aTHX_ s);
         return NULL;
     }
     AV *elements = plain_array(p->body);
     if (elements)
-        return s->turn.response.app_chunked ? respond_framed(aTHX_ s, elements)
-                                            : respond_array(aTHX_ s, elements);
-    if (s->turn.response.app_chunked || !sirius_file(aTHX_ p->body, h, &fd, &offset, &length)) {
+        return s->turn.wire.response.app_chunked ? respond_framed(aTHX_ s, elements)
+                                                 : respond_array(aTHX_ s, elements);
+    if (s->turn.wire.response.app_chunked || !sirius_file(aTHX_ p->body, h, &fd, &offset, &length)) {
         *over = p->owner;
         return respond_object(aTHX_ s, p->body);
     }
@@ -381,7 +383,7 @@ static __attribute__((noinline)) SV *make_readable(pTHX_ sirius *s, SV *res, sir
         sirius_fail(aTHX_ s, "the response is invalid", ERRSV);
         return NULL;
     }
-    if (s->turn.phase != SIRIUS_UNANSWERED) { /* an overload of this response has called the responder */
+    if (s->turn.wire.phase != SIRIUS_UNANSWERED) { /* an overload of this response has called the responder */
         sirius_fail(aTHX_ s, "an overloaded value in the response called the responder", NULL);
         return NULL;
     }
@@ -430,22 +432,23 @@ void sirius_fail(pTHX_ sirius *s, const char *what, SV *error)
     static char text[] = "Internal Server Error\n";
     sirius_turn *t = &s->turn;
     sirius_log(aTHX_ s, what, error);
-    if (t->phase != SIRIUS_UNANSWERED) {
-        if (t->phase == SIRIUS_STREAMING)
-            t->phase = SIRIUS_BROKEN;
+    if (t->wire.phase != SIRIUS_UNANSWERED) {
+        if (t->wire.phase == SIRIUS_STREAMING)
+            t->wire.phase = SIRIUS_BROKEN;
         return;
     }
     sr_buffer_reset(&s->head);
-    sr_response_error err = wire_head_begin(s, 500);
+    sr_response_error err = wire_head_begin(&t->wire, 500, s->request.request->is_head);
     if (!err)
-        err = sr_response_field(&t->response, &s->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain"));
+        err =
+            sr_response_field(&t->wire.response, &s->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain"));
     if (err || wire_head_end(s, sizeof text - 1)) {
-        t->phase = SIRIUS_BROKEN;
+        t->wire.phase = SIRIUS_BROKEN;
         return;
     }
     struct iovec iov = {text, sizeof text - 1};
-    t->failed = true;
-    wire_whole(s, &iov, t->response.framing == SR_FRAMING_LENGTH, sizeof text - 1);
-    t->left = 0;
-    t->phase = SIRIUS_ANSWERED;
+    t->wire.own = true;
+    wire_whole(s, &iov, t->wire.response.framing == SR_FRAMING_LENGTH, sizeof text - 1);
+    t->wire.left = 0;
+    t->wire.phase = SIRIUS_ANSWERED;
 }

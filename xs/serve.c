@@ -27,9 +27,9 @@ static void answer(pTHX_ sirius *s, SV *res)
     SV *done = sirius_call(aTHX_ s, res, sirius_responder(aTHX_ s), NULL);
     if (!done)
         sirius_fail(aTHX_ s, "the application died", ERRSV);
-    else if (t->phase == SIRIUS_UNANSWERED && !t->borrowed)
+    else if (t->wire.phase == SIRIUS_UNANSWERED && !t->borrowed)
         sirius_fail(aTHX_ s, "the application returned without calling the responder", NULL);
-    else if (t->phase == SIRIUS_STREAMING)
+    else if (t->wire.phase == SIRIUS_STREAMING)
         sirius_fail(aTHX_ s, "the application returned without closing the writer", NULL);
 }
 

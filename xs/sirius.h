@@ -11,36 +11,18 @@
  * outside, by sirius_call. "Counted" means that the pointer holds a reference; "mortal" that perl frees the
  * value later.
  */
-#define PERL_NO_GET_CONTEXT /* must precede perl's headers, or every call looks the interpreter up in TLS */
-#include "EXTERN.h"
-#include "perl.h"
-
-#include "XSUB.h"
-
-#ifndef SvREFCNT_dec_NN /* perl 5.16 */
-#define SvREFCNT_dec_NN(sv) SvREFCNT_dec(sv)
-#endif
-#ifndef SVf_IsCOW /* perl 5.16: strings of the server are never shared, so the flag is not needed */
-#define SVf_IsCOW 0
-#endif
+#include "perlapi.h"
 
 #include "base/resident.h"
-#include "http/response.h"
 #include "share/scoreboard.h"
 #include "unchunk.h"
+#include "wire.h"
 #include "worker/line.h"
 
 #include <pthread.h>
 
 typedef struct envpool_env envpool_env;           /* envpool.h */
 typedef struct sirius_accesslog sirius_accesslog; /* accesslog.c */
-
-typedef enum sirius_phase {
-    SIRIUS_UNANSWERED, /* nothing of a final response was sent */
-    SIRIUS_STREAMING,  /* the head was sent, and a writer may follow */
-    SIRIUS_ANSWERED,   /* the response is complete */
-    SIRIUS_BROKEN,     /* begun and impossible to complete: it will be cut */
-} sirius_phase;
 
 enum { SIRIUS_LISTENERS_MAX = 64 };
 
@@ -58,36 +40,24 @@ typedef struct sirius_turn {
     UV serial;
     const sirius_site *site; /* of its listener */
     bool open;               /* false between two requests, and once the response is complete */
-    bool gone;               /* the client is gone, as far as is known */
     bool borrowed;           /* psgix.io: the application has the socket */
-    uint32_t status;         /* of the final response; 0: there is none yet */
     HV *env;                 /* of pooled, or alone */
     HV *alone; /* env of a request that fits no shape. Counted: an exit frees temporaries before it answers */
     envpool_env *pooled; /* the entry of the pool that env is from; NULL: none */
     bool untouched;      /* the application has left the pooled env as it was; known once it has returned */
-    bool failed;         /* the response is an error of the server's own */
     bool inert;          /* freeing what the application has returned runs no code */
-    sirius_phase phase;
     bool writing;        /* something waits for the client: handlers of signals may run */
     bool catches;        /* code of the application waits for that, and is told if such a handler dies */
     SV *died;            /* what the handler died of. Counted */
     SSize_t temporaries; /* values on perl's stack of temporaries above this are of the request */
     bool giving_back; /* pooled is about to return to the pool; seen a second time, it is not used any more */
-    sr_response response;
-    SV *io;        /* glob of psgix.io, once somebody has read it. Counted */
-    uint64_t left; /* SR_FRAMING_LENGTH: bytes of the body still to be sent */
+    SV *io;           /* glob of psgix.io, once somebody has read it. Counted */
+    sirius_wire wire;
 } sirius_turn;
-
-/* Whether the response is complete by its framing: whatever the application sends then is not part of it. */
-static inline bool sirius_complete(const sirius_turn *t)
-{
-    return t->status && !t->gone &&
-           (t->response.framing == SR_FRAMING_NONE || (t->response.framing == SR_FRAMING_LENGTH && !t->left));
-}
 
 enum { ENVPOOL_SHAPES = 4 };
 
-typedef struct sirius {
+struct sirius {
 #ifdef MULTIPLICITY
     PerlInterpreter *owner; /* no other is served: threads of the application get nothing */
 #endif
@@ -97,9 +67,6 @@ typedef struct sirius {
     sr_row *row;               /* of this worker in the scoreboard; without one no_row */
     sr_scoreboard *board;      /* NULL: there is none; kept alive by `scoreboard` */
     sr_row no_row;
-    bool app_close;                /* the application wants the connection closed */
-    bool interim_broken;           /* half of an interim head was sent: the response can only be cut */
-    bool said;                     /* END, CUT or TAKEN of this request was sent */
     volatile sig_atomic_t logging; /* log.c writes a line of the server */
     volatile sig_atomic_t inside;
     const void *outer, *frame; /* of perl, around the innermost sirius_call: see sirius_crossing */
@@ -129,7 +96,7 @@ typedef struct sirius {
     SV *scoreboard;        /* the object that owns `board`. Counted */
     SV *log_format;        /* the Sirius::LogFormat of the access log. Counted */
     sirius_accesslog *log; /* NULL: there is none */
-} sirius;
+};
 
 /*
  * Whether this is a child that the application has forked: it serves nothing. Also one that was made by the system call itself, of which

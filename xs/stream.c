@@ -55,20 +55,20 @@ static bool put(void *arg, sr_bytes bytes)
 {
     sink *k = arg;
     sirius_turn *t = &k->s->turn;
-    sr_response_framing framing = t->response.framing;
-    if (framing == SR_FRAMING_LENGTH && bytes.len > t->left)
-        bytes.len = (size_t)t->left;
+    sr_response_framing framing = t->wire.response.framing;
+    if (framing == SR_FRAMING_LENGTH && bytes.len > t->wire.left)
+        bytes.len = (size_t)t->wire.left;
     if (!bytes.len || framing == SR_FRAMING_NONE)
-        return !t->gone;
-    t->left -= framing == SR_FRAMING_LENGTH ? bytes.len : 0;
+        return !t->wire.gone;
+    t->wire.left -= framing == SR_FRAMING_LENGTH ? bytes.len : 0;
     wire_data(k->s, bytes, k->wait);
-    return !t->gone;
+    return !t->wire.gone;
 }
 
 bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
 {
     sirius_turn *t = &s->turn;
-    if (t->phase != SIRIUS_STREAMING)
+    if (t->wire.phase != SIRIUS_STREAMING)
         return false;
     sink k = {s, wait};
     bool entered = sirius_enter(s);
@@ -78,11 +78,11 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
     s->sending = data;
     s->sending_at = bytes.at;
     if (!unchunk_feed(&s->unchunk, bytes, put, &k) && s->unchunk.state == UNCHUNK_BAD)
-        t->phase = SIRIUS_BROKEN;
-    bool ok = !t->gone && t->phase == SIRIUS_STREAMING;
+        t->wire.phase = SIRIUS_BROKEN;
+    bool ok = !t->wire.gone && t->wire.phase == SIRIUS_STREAMING;
     t->writing = false;
     s->sending = NULL;
-    if (t->phase == SIRIUS_STREAMING && sirius_complete(t))
+    if (t->wire.phase == SIRIUS_STREAMING && sirius_complete(&t->wire))
         sirius_finish(aTHX_ s, true);
     sirius_leave(s, entered);
     return ok;
@@ -91,15 +91,15 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
 bool sirius_stream_end(pTHX_ sirius *s)
 {
     sirius_turn *t = &s->turn;
-    if (t->phase != SIRIUS_STREAMING)
+    if (t->wire.phase != SIRIUS_STREAMING)
         return false;
     sink k = {s, false};
     bool entered = sirius_enter(s);
-    t->phase = unchunk_end(&s->unchunk, put, &k) || t->gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
-    if (t->phase == SIRIUS_ANSWERED)
+    t->wire.phase = unchunk_end(&s->unchunk, put, &k) || t->wire.gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
+    if (t->wire.phase == SIRIUS_ANSWERED)
         wire_end(s);
-    bool ok = !t->gone;
-    if (t->phase == SIRIUS_ANSWERED)
+    bool ok = !t->wire.gone;
+    if (t->wire.phase == SIRIUS_ANSWERED)
         sirius_finish(aTHX_ s, true);
     sirius_leave(s, entered);
     return ok;
@@ -176,16 +176,16 @@ bool sirius_interrupted(void)
      */
     SV *error = sv_2mortal(newSVpvs(""));
     SvTEMP_off(error); /* nobody may steal its buffer while it serves as $@ */
-    sirius_phase phase = t->phase;
+    sirius_phase phase = t->wire.phase;
     t->inert = false;
     ENTER;
     SAVETMPS;
     SAVEGENERICSV(GvSV(PL_errgv));
     GvSV(PL_errgv) = SvREFCNT_inc_simple_NN(error);
-    t->phase = SIRIUS_BROKEN;
+    t->wire.phase = SIRIUS_BROKEN;
     bool lived = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)dispatch)), &PL_sv_undef, NULL) != NULL;
     if (lived || !t->catches || phase == SIRIUS_UNANSWERED)
-        t->phase = phase;
+        t->wire.phase = phase;
     if (!lived && t->catches) {
         t->died = SvREFCNT_inc(ERRSV);
     } else if (!lived) {
@@ -317,7 +317,7 @@ XS(sirius_xs_informational)
     AV *headers = plain_copy(aTHX_ given);
     int status = (int)SvIV(ST(0));
     sirius *s = sirius_serving(aTHX_ serial);
-    if (!s || s->turn.phase != SIRIUS_UNANSWERED) {
+    if (!s || s->turn.wire.phase != SIRIUS_UNANSWERED) {
         warn("psgix.informational was called after the final response had begun");
         XSRETURN_EMPTY;
     }

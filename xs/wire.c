@@ -1,36 +1,38 @@
 #include "wire.h"
 
 #include "accesslog.h"
+#include "sirius.h"
 
 #include <errno.h>
 #include <unistd.h>
 
 const char *wire_head_end(sirius *s, uint64_t known)
 {
-    sirius_turn *t = &s->turn;
-    sr_response *r = &t->response;
-    s->app_close = !r->keep_alive;
+    sirius_wire *w = &s->turn.wire;
+    sr_response *r = &w->response;
+    w->close = !r->keep_alive;
     sr_response_decide(r, known);
     if (sr_buffer_len(&s->head) > SR_REPLY_FIELDS_MAX)
         return "the header fields exceed 16 MiB";
-    t->status = (uint32_t)r->status;
-    t->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
+    w->status = (uint32_t)r->status;
+    w->left = r->framing == SR_FRAMING_LENGTH ? r->body_length : 0;
     return NULL;
 }
 
 static void reply(sirius *s, const struct iovec *body, int n, uint64_t length, uint16_t flags)
 {
-    const sr_response *r = &s->turn.response;
+    sirius_wire *w = &s->turn.wire;
+    const sr_response *r = &w->response;
     sr_reply_head head = {.status = (uint16_t)r->status, .length = length, .app_length = r->app_length};
-    if (s->interim_broken)
+    if (w->interim_broken)
         return;
-    if (s->app_close)
+    if (w->close)
         flags |= SR_REPLY_CLOSE;
-    if (s->turn.failed)
+    if (w->own)
         flags |= SR_REPLY_OWN;
     sr_bytes fields = sr_bytes_of(sr_buffer_at(&s->head), sr_buffer_len(&s->head));
     if (!sr_worker_reply(&s->worker, &head, fields, body, n, flags))
-        s->turn.gone = true;
+        w->gone = true;
 }
 
 /* Call before the last record of a reply. */
@@ -45,11 +47,11 @@ static void log_values(sirius *s)
 
 static void say(sirius *s, sr_reply_kind kind)
 {
-    if (!s->said) {
+    if (!s->turn.wire.said) {
         log_values(s);
         sr_worker_say(&s->worker, kind);
     }
-    s->said = true;
+    s->turn.wire.said = true;
 }
 
 /* --- heads --- */
@@ -58,7 +60,7 @@ void wire_whole(sirius *s, const struct iovec *body, int n, uint64_t known)
 {
     log_values(s);
     reply(s, body, n, known, SR_REPLY_LAST);
-    s->said = !s->interim_broken;
+    s->turn.wire.said = !s->turn.wire.interim_broken;
 }
 
 void wire_head(sirius *s, bool now)
@@ -95,9 +97,9 @@ static bool read_out(sirius *s, int fd, off_t offset, uint64_t length)
 void wire_file(sirius *s, int fd, off_t offset, uint64_t length, uint64_t known)
 {
     reply(s, NULL, 0, known, 0);
-    if (s->interim_broken ||
+    if (s->turn.wire.interim_broken ||
         (!sr_worker_file(&s->worker, fd, (uint64_t)offset, length) && !read_out(s, fd, offset, length)))
-        s->turn.gone = true;
+        s->turn.wire.gone = true;
 }
 
 /* --- streams --- */
@@ -105,8 +107,8 @@ void wire_file(sirius *s, int fd, off_t offset, uint64_t length, uint64_t known)
 void wire_data(sirius *s, sr_bytes bytes, bool wait)
 {
     struct iovec iov = {(char *)(uintptr_t)bytes.at, bytes.len};
-    if (s->interim_broken || !sr_worker_write(&s->worker, &iov, 1, wait))
-        s->turn.gone = true;
+    if (s->turn.wire.interim_broken || !sr_worker_write(&s->worker, &iov, 1, wait))
+        s->turn.wire.gone = true;
     if (!wait) /* the next bytes may take a while */
         sr_worker_flush(&s->worker);
 }
@@ -114,7 +116,7 @@ void wire_data(sirius *s, sr_bytes bytes, bool wait)
 void wire_nothing(sirius *s)
 {
     if (!sr_worker_ask(&s->worker))
-        s->turn.gone = true;
+        s->turn.wire.gone = true;
 }
 
 void wire_end(sirius *s)
@@ -131,17 +133,17 @@ void wire_interim(sirius *s, sr_bytes text)
     size_t from = (size_t)(line - text.at) + 1;
     s->turn.writing = true;
     if (!sr_worker_reply(&s->worker, &head, sr_bytes_of(text.at + from, text.len - from - 2), NULL, 0, 0))
-        s->interim_broken = s->turn.gone = true;
+        s->turn.wire.interim_broken = s->turn.wire.gone = true;
     s->turn.writing = false;
     sr_worker_flush(&s->worker);
 }
 
 static void finish(sirius *s, bool now)
 {
-    sirius_phase phase = s->turn.phase;
-    atomic_store_explicit(&s->row->status, phase == SIRIUS_UNANSWERED ? 0 : s->turn.status,
-                          memory_order_relaxed);
-    say(s, s->interim_broken            ? SR_REPLY_CUT
+    const sirius_wire *w = &s->turn.wire;
+    sirius_phase phase = w->phase;
+    atomic_store_explicit(&s->row->status, phase == SIRIUS_UNANSWERED ? 0 : w->status, memory_order_relaxed);
+    say(s, w->interim_broken            ? SR_REPLY_CUT
            : phase == SIRIUS_ANSWERED   ? SR_REPLY_END
            : phase == SIRIUS_UNANSWERED ? SR_REPLY_TAKEN
                                         : SR_REPLY_CUT);
@@ -151,16 +153,16 @@ static void finish(sirius *s, bool now)
 
 void sirius_finish(pTHX_ sirius *s, bool now)
 {
-    sirius_turn *t = &s->turn;
+    sirius_wire *w = &s->turn.wire;
     PERL_UNUSED_CONTEXT;
-    if (!t->open) /* the responder or the writer has done it */
+    if (!s->turn.open) /* the responder or the writer has done it */
         return;
     /*
      * complete after all: HEAD, or the last byte of its Content-Length. The client may send the next request
      * already, which must not meet a close.
      */
-    if ((t->phase == SIRIUS_STREAMING || t->phase == SIRIUS_BROKEN) && sirius_complete(t))
-        t->phase = SIRIUS_ANSWERED;
+    if ((w->phase == SIRIUS_STREAMING || w->phase == SIRIUS_BROKEN) && sirius_complete(w))
+        w->phase = SIRIUS_ANSWERED;
     finish(s, now);
-    t->open = false;
+    s->turn.open = false;
 }

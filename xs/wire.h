@@ -1,19 +1,50 @@
 #ifndef SIRIUS_WIRE_H
 #define SIRIUS_WIRE_H
 /*
- * wire: sends the response of s->turn to the edge, as records (src/worker). Inside.
+ * wire: sends the response of the turn to the edge, as records (src/worker). Inside.
  *
- * Failure: when the client or the edge is gone, s->turn.gone is set, and what follows is dropped.
+ * Failure: when the client or the edge is gone, `gone` is set, and what follows is dropped.
  */
-#include "sirius.h"
+#include "perlapi.h"
+
+#include "http/response.h"
+
+#include <sys/uio.h>
+
+typedef enum sirius_phase {
+    SIRIUS_UNANSWERED, /* nothing of a final response was sent */
+    SIRIUS_STREAMING,  /* the head was sent, and a writer may follow */
+    SIRIUS_ANSWERED,   /* the response is complete */
+    SIRIUS_BROKEN,     /* begun and impossible to complete: it will be cut */
+} sirius_phase;
+
+/* The response of a turn, as far as it was decided and sent. */
+typedef struct sirius_wire {
+    sirius_phase phase;
+    uint32_t status;     /* of the final response; 0: there is none yet */
+    uint64_t left;       /* SR_FRAMING_LENGTH: bytes of the body still to be sent */
+    bool gone;           /* the client is gone, as far as is known */
+    bool close;          /* the application wants the connection closed */
+    bool own;            /* it is an error of the server's own */
+    bool interim_broken; /* half of an interim head was sent: the response can only be cut */
+    bool said;           /* END, CUT or TAKEN was sent */
+    sr_response response;
+} sirius_wire;
+
+/* Whether the response is complete by its framing: whatever the application sends then is not part of it. */
+static inline bool sirius_complete(const sirius_wire *w)
+{
+    return w->status && !w->gone &&
+           (w->response.framing == SR_FRAMING_NONE || (w->response.framing == SR_FRAMING_LENGTH && !w->left));
+}
 
 /*
- * Begins a head. The caller appends its fields to s->head, which is empty. The edge knows which version of
+ * Begins a head. The caller appends its fields to sirius.head, which is empty. The edge knows which version of
  * HTTP the client has.
  */
-static inline sr_response_error wire_head_begin(sirius *s, int status)
+static inline sr_response_error wire_head_begin(sirius_wire *w, int status, bool is_head)
 {
-    return sr_response_begin(&s->turn.response, status, 1, s->request.request->is_head, true);
+    return sr_response_begin(&w->response, status, 1, is_head, true);
 }
 
 /* Ends it; the edge adds the fields of the server. Returns NULL, or what is wrong, a static text. */

@@ -40,7 +40,6 @@ static void one(pTHX_ sirius *s, const sirius_app *app)
     const sr_worker_request *r = &s->request;
     const sr_request *q = r->request;
     int64_t ready_at = r->slot->ready_at;
-    s->said = s->interim_broken = false;
     state(s, SR_WORKER_BUSY, s->worker.now);
     if (s->log)
         sirius_accesslog_begin(s);
