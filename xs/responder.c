@@ -18,7 +18,7 @@ XS(sirius_xs_responder)
     if (!s)
         croak("the responder was called after its request was over");
     SV *writer = NULL;
-    bool outer = sirius_catch(s);
+    bool outer = sirius_catch(&s->turn.stream);
     bool entered = sirius_enter(s);
     sirius_respond(aTHX_ s, ST(0), true, &writer);
     sirius_turn *t = &s->turn;

@@ -15,7 +15,7 @@
 
 #include "base/resident.h"
 #include "share/scoreboard.h"
-#include "unchunk.h"
+#include "stream.h"
 #include "wire.h"
 #include "worker/line.h"
 
@@ -46,13 +46,11 @@ typedef struct sirius_turn {
     envpool_env *pooled; /* the entry of the pool that env is from; NULL: none */
     bool untouched;      /* the application has left the pooled env as it was; known once it has returned */
     bool inert;          /* freeing what the application has returned runs no code */
-    bool writing;        /* something waits for the client: handlers of signals may run */
-    bool catches;        /* code of the application waits for that, and is told if such a handler dies */
-    SV *died;            /* what the handler died of. Counted */
     SSize_t temporaries; /* values on perl's stack of temporaries above this are of the request */
     bool giving_back; /* pooled is about to return to the pool; seen a second time, it is not used any more */
     SV *io;           /* glob of psgix.io, once somebody has read it. Counted */
     sirius_wire wire;
+    sirius_stream stream;
 } sirius_turn;
 
 enum { ENVPOOL_SHAPES = 4 };
@@ -82,9 +80,6 @@ struct sirius {
     int edge; /* pidfd of the edge that this process has started (--workers 0); -1: there is a supervisor */
 
     sirius_turn turn;
-    unchunk unchunk; /* of the response that is being sent */
-    SV *sending;     /* the scalar whose bytes a writer sends; NULL: none, or they can't change */
-    const char *sending_at;
     bool retiring; /* sirius_work has returned "retiring" */
     sirius_site site[SIRIUS_LISTENERS_MAX];
     envpool_env *pool; /* ENVPOOL_SHAPES of them */

@@ -6,6 +6,7 @@
 
 #include "call.h"
 #include "report.h"
+#include "sirius.h"
 #include "text.h"
 #include "trim.h"
 #include "turn.h"
@@ -74,14 +75,14 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
     bool entered = sirius_enter(s);
     if (!bytes.len)
         wire_nothing(s);
-    t->writing = wait;
-    s->sending = data;
-    s->sending_at = bytes.at;
-    if (!unchunk_feed(&s->unchunk, bytes, put, &k) && s->unchunk.state == UNCHUNK_BAD)
+    t->stream.writing = wait;
+    s->turn.stream.sending = data;
+    s->turn.stream.sending_at = bytes.at;
+    if (!unchunk_feed(&s->turn.stream.unchunk, bytes, put, &k) && s->turn.stream.unchunk.state == UNCHUNK_BAD)
         t->wire.phase = SIRIUS_BROKEN;
     bool ok = !t->wire.gone && t->wire.phase == SIRIUS_STREAMING;
-    t->writing = false;
-    s->sending = NULL;
+    t->stream.writing = false;
+    s->turn.stream.sending = NULL;
     if (t->wire.phase == SIRIUS_STREAMING && sirius_complete(&t->wire))
         sirius_finish(aTHX_ s, true);
     sirius_leave(s, entered);
@@ -95,7 +96,8 @@ bool sirius_stream_end(pTHX_ sirius *s)
         return false;
     sink k = {s, false};
     bool entered = sirius_enter(s);
-    t->wire.phase = unchunk_end(&s->unchunk, put, &k) || t->wire.gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
+    t->wire.phase =
+        unchunk_end(&s->turn.stream.unchunk, put, &k) || t->wire.gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
     if (t->wire.phase == SIRIUS_ANSWERED)
         wire_end(s);
     bool ok = !t->wire.gone;
@@ -147,10 +149,10 @@ static void keep(pTHX_ SV *data, const char *at)
 void sirius_catch_end(pTHX_ sirius *s, bool outer)
 {
     sirius_turn *t = &s->turn;
-    t->catches = outer;
-    if (t->died) {
-        SV *died = sv_2mortal(t->died);
-        t->died = NULL;
+    t->stream.catches = outer;
+    if (t->stream.died) {
+        SV *died = sv_2mortal(t->stream.died);
+        t->stream.died = NULL;
         croak_sv(died);
     }
 }
@@ -164,12 +166,12 @@ bool sirius_interrupted(void)
 {
     sirius *s = sirius_current;
     dTHX;
-    if (!s || !s->turn.open || !s->turn.writing || !PL_sig_pending)
+    if (!s || !s->turn.open || !s->turn.stream.writing || !PL_sig_pending)
         return true;
     sirius_turn *t = &s->turn;
-    if (s->sending)
-        keep(aTHX_ s->sending, s->sending_at);
-    s->sending = NULL;
+    if (s->turn.stream.sending)
+        keep(aTHX_ s->turn.stream.sending, s->turn.stream.sending_at);
+    s->turn.stream.sending = NULL;
     /*
      * $@ is replaced meanwhile, not copied, as it may be tied. What handlers leave in it is freed with the
      * current statement of the application or with the request, where code that this runs does no harm.
@@ -184,10 +186,10 @@ bool sirius_interrupted(void)
     GvSV(PL_errgv) = SvREFCNT_inc_simple_NN(error);
     t->wire.phase = SIRIUS_BROKEN;
     bool lived = sirius_call(aTHX_ s, sv_2mortal(newRV_inc((SV *)dispatch)), &PL_sv_undef, NULL) != NULL;
-    if (lived || !t->catches || phase == SIRIUS_UNANSWERED)
+    if (lived || !t->stream.catches || phase == SIRIUS_UNANSWERED)
         t->wire.phase = phase;
-    if (!lived && t->catches) {
-        t->died = SvREFCNT_inc(ERRSV);
+    if (!lived && t->stream.catches) {
+        t->stream.died = SvREFCNT_inc(ERRSV);
     } else if (!lived) {
         sirius_log(aTHX_ s, "a signal handler died", ERRSV);
         lived = true;
@@ -237,7 +239,7 @@ XS(sirius_xs_writer_write)
             data = sv_2mortal(newSVpvn(bytes.at, bytes.len));
             bytes.at = SvPVX_const(data);
         }
-        bool outer = sirius_catch(s);
+        bool outer = sirius_catch(&s->turn.stream);
         ok = sirius_stream_send(aTHX_ s, data, bytes, wait);
         sirius_catch_end(aTHX_ s, outer);
     }
@@ -255,7 +257,7 @@ XS(sirius_xs_writer_close)
     sirius *s = sirius_serving(aTHX_ serial);
     bool ok;
     if (s) {
-        bool outer = sirius_catch(s);
+        bool outer = sirius_catch(&s->turn.stream);
         ok = sirius_stream_end(aTHX_ s);
         sirius_catch_end(aTHX_ s, outer);
     } else {
@@ -339,7 +341,7 @@ XS(sirius_xs_informational)
     sr_buffer_free(&out); /* before croak, which does not return */
     if (why)
         croak("psgix.informational: %s", why);
-    bool outer = sirius_catch(s), entered = sirius_enter(s);
+    bool outer = sirius_catch(&s->turn.stream), entered = sirius_enter(s);
     wire_interim(s, sr_bytes_of(SvPVX(scratch), SvCUR(scratch)));
     sirius_leave(s, entered);
     sirius_catch_end(aTHX_ s, outer);

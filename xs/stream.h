@@ -1,7 +1,19 @@
 #ifndef SIRIUS_STREAM_H
 #define SIRIUS_STREAM_H
 /* stream: callbacks of PSGI for a response in pieces: writer, early hints. */
-#include "sirius.h"
+#include "perlapi.h"
+
+#include "unchunk.h"
+
+/* What a turn sends in pieces. */
+typedef struct sirius_stream {
+    SV *sending; /* the scalar whose bytes a writer sends; NULL: none, or they can't change */
+    const char *sending_at;
+    SV *died;     /* what a handler of a signal died of. Counted */
+    bool writing; /* something waits for the client: handlers of signals may run */
+    bool catches; /* code of the application waits for that, and is told if such a handler dies */
+    unchunk unchunk;
+} sirius_stream;
 
 void sirius_stream_boot(pTHX);
 SV *sirius_writer(pTHX_ sirius *s);
@@ -17,10 +29,10 @@ bool sirius_interrupted(void); /* for sr_worker.interrupted */
  * dies in `end`, when there is nothing of the server left to jump over. Elsewhere that is logged, and the
  * wait goes on. `end` gets the result of the first.
  */
-static inline bool sirius_catch(sirius *s)
+static inline bool sirius_catch(sirius_stream *t)
 {
-    bool outer = s->turn.catches;
-    s->turn.catches = true;
+    bool outer = t->catches;
+    t->catches = true;
     return outer;
 }
 void sirius_catch_end(pTHX_ sirius *s, bool outer); /* outside. Croaks */

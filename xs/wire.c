@@ -131,10 +131,10 @@ void wire_interim(sirius *s, sr_bytes text)
     sr_reply_head head = {
         .status = (uint16_t)((text.at[9] - '0') * 100 + (text.at[10] - '0') * 10 + text.at[11] - '0')};
     size_t from = (size_t)(line - text.at) + 1;
-    s->turn.writing = true;
+    s->turn.stream.writing = true;
     if (!sr_worker_reply(&s->worker, &head, sr_bytes_of(text.at + from, text.len - from - 2), NULL, 0, 0))
         s->turn.wire.interim_broken = s->turn.wire.gone = true;
-    s->turn.writing = false;
+    s->turn.stream.writing = false;
     sr_worker_flush(&s->worker);
 }
 
