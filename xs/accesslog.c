@@ -36,9 +36,9 @@ static void view_env(pTHX_ sirius *s, bool untouched)
 #ifdef MULTIPLICITY
     view->my_perl = aTHX;
 #endif
-    view->env = s->turn.env;
-    view->pooled = untouched ? s->turn.pooled : NULL;
-    view->shape = view->pooled ? (unsigned)(view->pooled - s->pool) : 0;
+    view->env = s->turn.env.hv;
+    view->pooled = untouched ? s->turn.env.pooled : NULL;
+    view->shape = view->pooled ? (unsigned)(view->pooled - s->pool.of) : 0;
 }
 
 static sr_logformat *program(const sirius *s)
@@ -109,9 +109,9 @@ void sirius_accesslog_say(pTHX_ sirius *s)
     sr_buffer *run = &log->run;
     size_t count;
     const sr_logitem *items = sr_logformat_items(program(s), &count);
-    if (!log->id || !s->turn.env)
+    if (!log->id || !s->turn.env.hv)
         return;
-    view_env(aTHX_ s, s->turn.pooled && envpool_untouched(aTHX_ s->turn.pooled));
+    view_env(aTHX_ s, s->turn.env.pooled && envpool_untouched(aTHX_ s->turn.env.pooled));
     sr_buffer_reset(run);
     for (size_t i = 0; i < count; i++) {
         if (!from_env(&items[i]))

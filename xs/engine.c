@@ -95,8 +95,7 @@ void sirius_free(pTHX_ sirius *s)
 {
     if (sirius_current == s)
         sirius_current = NULL;
-    for (int i = 0; s->pool && i < ENVPOOL_SHAPES; i++)
-        envpool_forget(aTHX_ & s->pool[i]);
+    envpool_free(aTHX_ & s->pool);
     for (int i = 0; i < SIRIUS_LISTENERS_MAX; i++) {
         SvREFCNT_dec(s->site[i].name);
         SvREFCNT_dec(s->site[i].port);
@@ -104,7 +103,6 @@ void sirius_free(pTHX_ sirius *s)
         SvREFCNT_dec(s->site[i].scheme);
         SvREFCNT_dec((SV *)s->site[i].socket);
     }
-    Safefree(s->pool);
     sirius_work_close(aTHX_ s);
     sirius_accesslog_free(aTHX_ s);
     SvREFCNT_dec(s->scoreboard);
@@ -125,7 +123,7 @@ SV *sirius_new(pTHX_ HV *hv)
 #endif
     /* owns s from here on, also if the rest croaks */
     SV *self = sv_setref_pv(sv_newmortal(), "Sirius::Worker::Engine", s);
-    Newxz(s->pool, ENVPOOL_SHAPES, envpool_env);
+    envpool_init(&s->pool);
     s->edge = (int)SvIV(conf(aTHX_ hv, "edge"));
     SV **report = hv_fetchs(hv, "report", 0);
     s->report = report && SvIOK(*report) ? (int)SvIV(*report) : -1;

@@ -10,6 +10,7 @@
 #include "envpool.h"
 #include "input.h"
 #include "lazy.h"
+#include "sirius.h"
 
 #include "base/decimal.h"
 #include "http/token.h"
@@ -352,9 +353,9 @@ static SV *env_alone(pTHX_ sirius *s, const sr_worker_request *r)
                 put_repeatable(aTHX_ env.hv, fact_keys[i], all[i]);
     }
     sirius_input_forget(aTHX_ & env.input); /* the layer keeps the bytes */
-    s->turn.pooled = NULL;
+    s->turn.env.pooled = NULL;
     /* not held by the reference, which is $_[0] of the application and may be changed */
-    s->turn.env = s->turn.alone = env.hv;
+    s->turn.env.hv = s->turn.env.alone = env.hv;
     return sv_2mortal(newRV_inc((SV *)env.hv));
 }
 
@@ -403,7 +404,7 @@ static bool fields_list(pTHX_ const sr_worker_request *r, key_list *list, sr_byt
 /* Makes a hash of this shape. NULL: no place is free, or the hash has not become what it should be. */
 static envpool_env *pool_add(pTHX_ sirius *s, uint8_t listener, const key_list *list)
 {
-    envpool_env *env = envpool_claim(aTHX_ s->pool, &s->pool_clock);
+    envpool_env *env = envpool_claim(aTHX_ & s->pool);
     if (!env)
         return NULL;
     env_begin(aTHX_ env, s->turn.site);
@@ -415,7 +416,7 @@ static envpool_env *pool_add(pTHX_ sirius *s, uint8_t listener, const key_list *
     return NULL;
 }
 
-SV *sirius_env(pTHX_ sirius *s, const sr_worker_request *r)
+SV *sirius_env_make(pTHX_ sirius *s, const sr_worker_request *r)
 {
     sr_bytes values[ENVPOOL_FIELDS];
     char length[24];
@@ -430,15 +431,15 @@ SV *sirius_env(pTHX_ sirius *s, const sr_worker_request *r)
         if (!key_add(&list, keys[KEY_CONTENT_LENGTH]))
             return env_alone(aTHX_ s, r);
     }
-    envpool_env *env = envpool_find(s->pool, r->slot->listener, list.of, list.n);
+    envpool_env *env = envpool_find(&s->pool, r->slot->listener, list.of, list.n);
     if (!env && !(env = pool_add(aTHX_ s, r->slot->listener, &list)))
         return env_alone(aTHX_ s, r);
     env->in_use = true;
     fixed_set(aTHX_ s, env, r);
     for (unsigned i = 0; i < list.n; i++)
         envpool_set(aTHX_ & env->slots[FIXED + i], values[i].at, values[i].len);
-    s->turn.pooled = env;
-    s->turn.env = env->hv;
+    s->turn.env.pooled = env;
+    s->turn.env.hv = env->hv;
     return envpool_ref(aTHX_ env);
 }
 

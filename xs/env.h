@@ -1,13 +1,30 @@
 #ifndef SIRIUS_ENV_H
 #define SIRIUS_ENV_H
 /* env: %env of PSGI, of a request and of what trusted proxies say about it (forwarded.c). */
-#include "sirius.h"
+#include "perlapi.h"
+
+#include "worker/worker.h"
+
+/* What all requests of a listener have in common. */
+typedef struct sirius_site {
+    SV *name, *port, *multiprocess, *scheme;
+    HV *socket; /* class of psgix.io for its connections */
+} sirius_site;
+
+/* %env of a turn. */
+typedef struct sirius_env {
+    HV *hv;    /* of pooled, or alone; NULL: it is over */
+    HV *alone; /* for a request that fits no shape. Counted: an exit frees temporaries before it answers */
+    struct envpool_env *pooled; /* the entry of the pool that hv is from; NULL: none */
+    bool untouched;   /* the application has left hv as the pool has made it; known once it has returned */
+    bool giving_back; /* pooled is about to return to the pool; seen a second time, it is not used any more */
+} sirius_env;
 
 void sirius_env_boot(pTHX);
 sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool is_tls, bool multiprocess);
 
 /* Inside: makes the environment of the turn. Returns a reference to it, which is mortal or the pool's. */
-SV *sirius_env(pTHX_ sirius *s, const sr_worker_request *r);
+SV *sirius_env_make(pTHX_ sirius *s, const sr_worker_request *r);
 void sirius_env_forwarded(pTHX_ HV *env, const sr_worker_request *r); /* for one whose slot is `forwarded` */
 
 /* A value; NULL also if the application has tied or locked the hash, so that a look would run code or die. */

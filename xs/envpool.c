@@ -3,10 +3,15 @@
 #include "input.h"
 #include "lazy.h"
 
-envpool_env *envpool_find(envpool_env *pool, uint8_t listener, SV *const *fields, unsigned n_fields)
+void envpool_init(envpool *pool)
+{
+    Newxz(pool->of, ENVPOOL_SHAPES, envpool_env);
+}
+
+envpool_env *envpool_find(const envpool *pool, uint8_t listener, SV *const *fields, unsigned n_fields)
 {
     for (int i = 0; i < ENVPOOL_SHAPES; i++) {
-        envpool_env *env = &pool[i];
+        envpool_env *env = &pool->of[i];
         if (env->hv && !env->in_use && env->listener == listener && env->n_fields == n_fields &&
             memcmp(env->fields, fields, n_fields * sizeof *fields) == 0)
             return env;
@@ -54,10 +59,17 @@ void envpool_forget(pTHX_ envpool_env *env)
     sirius_input_forget(aTHX_ & env->input);
 }
 
-envpool_env *envpool_claim(pTHX_ envpool_env *pool, unsigned *clock)
+void envpool_free(pTHX_ envpool *pool)
+{
+    for (int i = 0; pool->of && i < ENVPOOL_SHAPES; i++)
+        envpool_forget(aTHX_ & pool->of[i]);
+    Safefree(pool->of);
+}
+
+envpool_env *envpool_claim(pTHX_ envpool *pool)
 {
     for (int i = 0; i < ENVPOOL_SHAPES; i++) {
-        envpool_env *env = &pool[(*clock)++ % ENVPOOL_SHAPES];
+        envpool_env *env = &pool->of[pool->clock++ % ENVPOOL_SHAPES];
         if (env->in_use)
             continue;
         envpool_forget(aTHX_ env);

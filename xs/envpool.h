@@ -22,7 +22,7 @@
 #define SIRIUS_ENV_POOL 1
 #endif
 
-enum { ENVPOOL_FIELDS = 32, ENVPOOL_SLOTS = ENVPOOL_FIELDS + 32 };
+enum { ENVPOOL_SHAPES = 4, ENVPOOL_FIELDS = 32, ENVPOOL_SLOTS = ENVPOOL_FIELDS + 32 };
 
 typedef enum envpool_kind {
     ENVPOOL_TEXT,   /* a string, set for each request */
@@ -44,7 +44,7 @@ typedef struct envpool_slot {
     uint8_t kind, lazy_kind;
 } envpool_slot;
 
-struct envpool_env {
+typedef struct envpool_env {
     HV *hv;      /* NULL: unused. Counted */
     SV *ref;     /* the reference that the application gets, while nobody has changed or kept it. Counted */
     bool in_use; /* by the request at hand */
@@ -61,13 +61,21 @@ struct envpool_env {
     SV *fields[ENVPOOL_FIELDS];           /* the shape: keys in the order of the request's fields. Counted */
     envpool_slot slots[ENVPOOL_SLOTS];
     sirius_input input;
-};
+} envpool_env;
+
+typedef struct envpool {
+    envpool_env *of; /* ENVPOOL_SHAPES of them. Owned */
+    unsigned clock;  /* which is the oldest, modulo that */
+} envpool;
+
+void envpool_init(envpool *pool);
+void envpool_free(pTHX_ envpool *pool); /* zeroed, or what init has made */
 
 /* A free entry of this shape, or NULL. */
-envpool_env *envpool_find(envpool_env *pool, uint8_t listener, SV *const *fields, unsigned n_fields);
+envpool_env *envpool_find(const envpool *pool, uint8_t listener, SV *const *fields, unsigned n_fields);
 
 /* An entry for a new hash: frees the oldest that is not in use. NULL: all are in use. */
-envpool_env *envpool_claim(pTHX_ envpool_env *pool, unsigned *clock);
+envpool_env *envpool_claim(pTHX_ envpool *pool);
 
 /*
  * Once all slots are stored in env->hv: notes its shape and how it looks. False: the hash has not one entry

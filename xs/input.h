@@ -7,8 +7,9 @@
  * (addfile of Digest::MD5) does not call magic. Making one costs 2 us, so the handle of a hash in the pool is
  * used again, as long as the application has only called read, seek and tell.
  */
-#include "sirius.h"
+#include "perlapi.h"
 
+#include "base/bytes.h"
 #include "perliol.h"
 
 typedef struct sirius_input {

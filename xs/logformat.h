@@ -34,11 +34,12 @@ typedef struct sirius_logview {
 #ifdef MULTIPLICITY
     tTHX my_perl;
 #endif
-    HV *env;                   /* NULL: there is no request */
-    const envpool_env *pooled; /* the entry of the pool for env, if it is known to be untouched; or NULL */
-    unsigned shape;            /* index of that entry */
-    AV *headers;               /* fields of the response: name, value, ...; NULL: see head */
-    sr_bytes head;             /* head of the response as it was sent, or no bytes */
+    HV *env; /* NULL: there is no request */
+    const struct envpool_env
+        *pooled;    /* the entry of the pool for env, if it is known to be untouched; or NULL */
+    unsigned shape; /* index of that entry */
+    AV *headers;    /* fields of the response: name, value, ...; NULL: see head */
+    sr_bytes head;  /* head of the response as it was sent, or no bytes */
     sirius_logscratch *scratch;
     bool plain;  /* run no code of Perl: a value that is tied or a reference is missing */
     SV *args[4]; /* arguments of handlers: %env, response, length, microseconds; NULL: undef */

@@ -33,9 +33,9 @@ static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *e
     if (error)
         error = error_text(aTHX_ s, error);
     SV *line = sv_2mortal(newSVpvf("[sirius %d] %s: ", (int)getpid(), level));
-    if (s->turn.env) {
-        SV **method = sirius_env_fetch(aTHX_ s->turn.env, "REQUEST_METHOD");
-        SV **uri = sirius_env_fetch(aTHX_ s->turn.env, "REQUEST_URI");
+    if (s->turn.env.hv) {
+        SV **method = sirius_env_fetch(aTHX_ s->turn.env.hv, "REQUEST_METHOD");
+        SV **uri = sirius_env_fetch(aTHX_ s->turn.env.hv, "REQUEST_URI");
         if (method && uri && SvPOK(*method) && SvPOK(*uri))
             add_request(aTHX_ line, *method, *uri);
     }

@@ -93,14 +93,14 @@ XS(sirius_xs_release)
     PL_tmps_floor = t->temporaries;
     FREETMPS;
     PL_tmps_floor = floor;
-    HV *alone = t->alone;
-    t->alone = NULL;
+    HV *alone = t->env.alone;
+    t->env.alone = NULL;
     SvREFCNT_dec((SV *)alone);
-    if (t->pooled && t->giving_back) {
-        envpool_forget(aTHX_ t->pooled);
-    } else if (t->pooled) {
-        t->giving_back = true;
-        envpool_give_back(aTHX_ t->pooled, t->untouched);
+    if (t->env.pooled && t->env.giving_back) {
+        envpool_forget(aTHX_ t->env.pooled);
+    } else if (t->env.pooled) {
+        t->env.giving_back = true;
+        envpool_give_back(aTHX_ t->env.pooled, t->env.untouched);
     }
     XSRETURN_YES;
 }
@@ -138,17 +138,17 @@ bool sirius_serve_one(pTHX_ sirius *s, const sirius_app *app)
                             .site = &s->site[s->request.slot->listener],
                             .open = true,
                             .temporaries = PL_tmps_floor};
-    SV *ref = sirius_env(aTHX_ s, &s->request);
+    SV *ref = sirius_env_make(aTHX_ s, &s->request);
     if (s->request.slot->forwarded)
-        sirius_env_forwarded(aTHX_ s->turn.env, &s->request);
+        sirius_env_forwarded(aTHX_ s->turn.env.hv, &s->request);
     answer(aTHX_ s, sirius_call(aTHX_ s, app->code, ref, NULL));
-    envpool_env *pooled = s->turn.pooled;
-    bool untouched = s->turn.untouched = pooled && envpool_untouched(aTHX_ pooled);
+    envpool_env *pooled = s->turn.env.pooled;
+    bool untouched = s->turn.env.untouched = pooled && envpool_untouched(aTHX_ pooled);
     sirius_finish(aTHX_ s, false);
     bool inert = untouched && s->turn.inert && app->plain && envpool_ref_intact(pooled);
     if (!untouched)
-        leaves = cleanup(aTHX_ s, s->turn.env);
-    s->turn.env = NULL;
+        leaves = cleanup(aTHX_ s, s->turn.env.hv);
+    s->turn.env.hv = NULL;
     if (!inert)
         release(aTHX_ s);
     FREETMPS;

@@ -14,6 +14,8 @@
 #include "perlapi.h"
 
 #include "base/resident.h"
+#include "env.h"
+#include "envpool.h"
 #include "share/scoreboard.h"
 #include "stream.h"
 #include "wire.h"
@@ -21,16 +23,9 @@
 
 #include <pthread.h>
 
-typedef struct envpool_env envpool_env;           /* envpool.h */
 typedef struct sirius_accesslog sirius_accesslog; /* accesslog.c */
 
 enum { SIRIUS_LISTENERS_MAX = 64 };
-
-/* What all requests of a listener have in common. */
-typedef struct sirius_site {
-    SV *name, *port, *multiprocess, *scheme;
-    HV *socket; /* class of psgix.io for its connections */
-} sirius_site;
 
 /*
  * The turn: the request at hand and its response. Each has a serial. A responder, a writer or a callback for
@@ -41,19 +36,13 @@ typedef struct sirius_turn {
     const sirius_site *site; /* of its listener */
     bool open;               /* false between two requests, and once the response is complete */
     bool borrowed;           /* psgix.io: the application has the socket */
-    HV *env;                 /* of pooled, or alone */
-    HV *alone; /* env of a request that fits no shape. Counted: an exit frees temporaries before it answers */
-    envpool_env *pooled; /* the entry of the pool that env is from; NULL: none */
-    bool untouched;      /* the application has left the pooled env as it was; known once it has returned */
-    bool inert;          /* freeing what the application has returned runs no code */
-    SSize_t temporaries; /* values on perl's stack of temporaries above this are of the request */
-    bool giving_back; /* pooled is about to return to the pool; seen a second time, it is not used any more */
-    SV *io;           /* glob of psgix.io, once somebody has read it. Counted */
+    bool inert;              /* freeing what the application has returned runs no code */
+    SSize_t temporaries;     /* values on perl's stack of temporaries above this are of the request */
+    SV *io;                  /* glob of psgix.io, once somebody has read it. Counted */
+    sirius_env env;
     sirius_wire wire;
     sirius_stream stream;
 } sirius_turn;
-
-enum { ENVPOOL_SHAPES = 4 };
 
 struct sirius {
 #ifdef MULTIPLICITY
@@ -81,9 +70,8 @@ struct sirius {
 
     sirius_turn turn;
     bool retiring; /* sirius_work has returned "retiring" */
+    envpool pool;
     sirius_site site[SIRIUS_LISTENERS_MAX];
-    envpool_env *pool; /* ENVPOOL_SHAPES of them */
-    unsigned pool_clock;
     sr_buffer head;    /* scratch: fields of the head that is being made */
     struct iovec *iov; /* scratch, as large as the largest response so far has needed */
     size_t iov_cap;

@@ -329,8 +329,9 @@ SV *sirius_socket(pTHX_ UV serial)
 /* Whether anybody but the turn and %env holds the handle. */
 static bool held(pTHX_ const sirius_turn *t)
 {
-    SV **in_env =
-        t->env && !SvRMAGICAL(t->env) && !SvREADONLY(t->env) ? hv_fetchs(t->env, "psgix.io", 0) : NULL;
+    SV **in_env = t->env.hv && !SvRMAGICAL(t->env.hv) && !SvREADONLY(t->env.hv)
+                      ? hv_fetchs(t->env.hv, "psgix.io", 0)
+                      : NULL;
     U32 ours = 1 + (in_env && SvROK(*in_env) && SvRV(*in_env) == t->io);
     return SvREFCNT(t->io) > ours;
 }

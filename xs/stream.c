@@ -76,13 +76,13 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
     if (!bytes.len)
         wire_nothing(s);
     t->stream.writing = wait;
-    s->turn.stream.sending = data;
-    s->turn.stream.sending_at = bytes.at;
-    if (!unchunk_feed(&s->turn.stream.unchunk, bytes, put, &k) && s->turn.stream.unchunk.state == UNCHUNK_BAD)
+    t->stream.sending = data;
+    t->stream.sending_at = bytes.at;
+    if (!unchunk_feed(&t->stream.unchunk, bytes, put, &k) && t->stream.unchunk.state == UNCHUNK_BAD)
         t->wire.phase = SIRIUS_BROKEN;
     bool ok = !t->wire.gone && t->wire.phase == SIRIUS_STREAMING;
     t->stream.writing = false;
-    s->turn.stream.sending = NULL;
+    t->stream.sending = NULL;
     if (t->wire.phase == SIRIUS_STREAMING && sirius_complete(&t->wire))
         sirius_finish(aTHX_ s, true);
     sirius_leave(s, entered);
@@ -97,7 +97,7 @@ bool sirius_stream_end(pTHX_ sirius *s)
     sink k = {s, false};
     bool entered = sirius_enter(s);
     t->wire.phase =
-        unchunk_end(&s->turn.stream.unchunk, put, &k) || t->wire.gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
+        unchunk_end(&t->stream.unchunk, put, &k) || t->wire.gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
     if (t->wire.phase == SIRIUS_ANSWERED)
         wire_end(s);
     bool ok = !t->wire.gone;
@@ -169,9 +169,9 @@ bool sirius_interrupted(void)
     if (!s || !s->turn.open || !s->turn.stream.writing || !PL_sig_pending)
         return true;
     sirius_turn *t = &s->turn;
-    if (s->turn.stream.sending)
-        keep(aTHX_ s->turn.stream.sending, s->turn.stream.sending_at);
-    s->turn.stream.sending = NULL;
+    if (t->stream.sending)
+        keep(aTHX_ t->stream.sending, t->stream.sending_at);
+    t->stream.sending = NULL;
     /*
      * $@ is replaced meanwhile, not copied, as it may be tied. What handlers leave in it is freed with the
      * current statement of the application or with the request, where code that this runs does no harm.

@@ -28,7 +28,7 @@ sirius *sirius_serving(pTHX_ UV serial)
 bool sirius_answered(pTHX_ UV serial)
 {
     sirius *s = sirius_own(aTHX);
-    return s && s->turn.serial == serial && s->turn.env && !sirius_forked(s);
+    return s && s->turn.serial == serial && s->turn.env.hv && !sirius_forked(s);
 }
 
 SV *sirius_closure(pTHX_ XSUBADDR_t body, UV serial)
