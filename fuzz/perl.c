@@ -224,7 +224,7 @@ static void converse(const sr_buffer *wire)
     while (sirius_work_one(aTHX_ s, &called) == SR_WORKER_REQUEST || !atomic_load(&c.over))
         ; /* also after psgix.harakiri.commit */
     pthread_join(reader, NULL);
-    MUST(!s->turn.open && !s->turn.io && !s->turn.env.hv);
+    MUST(!s->turn.open && !s->turn.io.glob && !s->turn.env.hv);
 }
 
 FUZZ_TARGET(perl)

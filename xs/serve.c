@@ -27,7 +27,7 @@ static void answer(pTHX_ sirius *s, SV *res)
     SV *done = sirius_call(aTHX_ s, res, sirius_responder(aTHX_ s), NULL);
     if (!done)
         sirius_fail(aTHX_ s, "the application died", ERRSV);
-    else if (t->wire.phase == SIRIUS_UNANSWERED && !t->borrowed)
+    else if (t->wire.phase == SIRIUS_UNANSWERED && !t->io.taken)
         sirius_fail(aTHX_ s, "the application returned without calling the responder", NULL);
     else if (t->wire.phase == SIRIUS_STREAMING)
         sirius_fail(aTHX_ s, "the application returned without closing the writer", NULL);
@@ -88,7 +88,7 @@ XS(sirius_xs_release)
     sirius_turn *t = &s->turn;
     SSize_t floor = PL_tmps_floor;
     PERL_UNUSED_VAR(items);
-    if (t->io)
+    if (t->io.glob)
         sirius_socket_drop(aTHX_ s);
     PL_tmps_floor = t->temporaries;
     FREETMPS;

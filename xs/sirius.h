@@ -14,11 +14,9 @@
 #include "perlapi.h"
 
 #include "base/resident.h"
-#include "env.h"
 #include "envpool.h"
 #include "share/scoreboard.h"
-#include "stream.h"
-#include "wire.h"
+#include "turn.h"
 #include "worker/line.h"
 
 #include <pthread.h>
@@ -26,23 +24,6 @@
 typedef struct sirius_accesslog sirius_accesslog; /* accesslog.c */
 
 enum { SIRIUS_LISTENERS_MAX = 64 };
-
-/*
- * The turn: the request at hand and its response. Each has a serial. A responder, a writer or a callback for
- * early hints that belongs to another serial does nothing.
- */
-typedef struct sirius_turn {
-    UV serial;
-    const sirius_site *site; /* of its listener */
-    bool open;               /* false between two requests, and once the response is complete */
-    bool borrowed;           /* psgix.io: the application has the socket */
-    bool inert;              /* freeing what the application has returned runs no code */
-    SSize_t temporaries;     /* values on perl's stack of temporaries above this are of the request */
-    SV *io;                  /* glob of psgix.io, once somebody has read it. Counted */
-    sirius_env env;
-    sirius_wire wire;
-    sirius_stream stream;
-} sirius_turn;
 
 struct sirius {
 #ifdef MULTIPLICITY

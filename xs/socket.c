@@ -12,7 +12,7 @@
 
 #include "net/tempfile.h"
 #include "perliol.h"
-#include "turn.h"
+#include "sirius.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -61,7 +61,7 @@ static void take(pTHX_ claim *k)
         }
     }
     k->fd = fd;
-    s->turn.borrowed = true;
+    s->turn.io.taken = true;
     /* perl's own count of streams on a descriptor: open(my $fh, '+<&=', $io) makes another one on this */
     PerlIOUnix_refcnt_inc(fd);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
@@ -305,8 +305,8 @@ SV *sirius_socket(pTHX_ UV serial)
     sirius *s = sirius_alive(aTHX_ serial);
     if (!s)
         return newSV(0);
-    if (s->turn.io)
-        return newRV_inc(s->turn.io);
+    if (s->turn.io.glob)
+        return newRV_inc(s->turn.io.glob);
     claim *k = calloc(1, sizeof *k);
     if (!k)
         return newSV(0);
@@ -322,7 +322,7 @@ SV *sirius_socket(pTHX_ UV serial)
         free(k);
     else
         k->silent = false;
-    s->turn.io = SvREFCNT_inc_simple_NN((SV *)gv);
+    s->turn.io.glob = SvREFCNT_inc_simple_NN((SV *)gv);
     return sv_bless(newRV_noinc((SV *)gv), s->turn.site->socket);
 }
 
@@ -332,8 +332,8 @@ static bool held(pTHX_ const sirius_turn *t)
     SV **in_env = t->env.hv && !SvRMAGICAL(t->env.hv) && !SvREADONLY(t->env.hv)
                       ? hv_fetchs(t->env.hv, "psgix.io", 0)
                       : NULL;
-    U32 ours = 1 + (in_env && SvROK(*in_env) && SvRV(*in_env) == t->io);
-    return SvREFCNT(t->io) > ours;
+    U32 ours = 1 + (in_env && SvROK(*in_env) && SvRV(*in_env) == t->io.glob);
+    return SvREFCNT(t->io.glob) > ours;
 }
 
 /*
@@ -343,16 +343,16 @@ static bool held(pTHX_ const sirius_turn *t)
 void sirius_socket_forks(pTHX_ sirius *s)
 {
     sirius_turn *t = &s->turn;
-    if (!t->io || !t->open || t->borrowed || !held(aTHX_ t))
+    if (!t->io.glob || !t->open || t->io.taken || !held(aTHX_ t))
         return;
-    PerlIO *f = IoIFP(GvIOp((GV *)t->io));
+    PerlIO *f = IoIFP(GvIOp((GV *)t->io.glob));
     if (f)
         PerlIO_fileno(f);
 }
 
 void sirius_socket_drop(pTHX_ sirius *s)
 {
-    SV *io = s->turn.io;
-    s->turn.io = NULL;
+    SV *io = s->turn.io.glob;
+    s->turn.io.glob = NULL;
     SvREFCNT_dec(io);
 }

@@ -1,7 +1,13 @@
 #ifndef SIRIUS_SOCKET_H
 #define SIRIUS_SOCKET_H
 /* socket: psgix.io. Nothing but drop runs code of Perl. */
-#include "sirius.h"
+#include "perlapi.h"
+
+/* psgix.io of a turn. */
+typedef struct sirius_io {
+    SV *glob;   /* once somebody has read it. Counted */
+    bool taken; /* the application has the socket */
+} sirius_io;
 
 HV *sirius_socket_class(pTHX_ int family, bool is_tls); /* class for connections of a listener. Not counted */
 

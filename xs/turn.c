@@ -1,6 +1,8 @@
 /* turn: whose request is at hand. */
 #include "turn.h"
 
+#include "sirius.h"
+
 sirius *sirius_current;
 
 sirius *sirius_own(pTHX)

@@ -1,7 +1,28 @@
 #ifndef SIRIUS_TURN_H
 #define SIRIUS_TURN_H
 /* turn: whose request is at hand. What callbacks of PSGI carry is its serial. */
-#include "sirius.h"
+#include "perlapi.h"
+
+#include "env.h"
+#include "socket.h"
+#include "stream.h"
+#include "wire.h"
+
+/*
+ * The turn: the request at hand and its response. Each has a serial. A responder, a writer or a callback for
+ * early hints that belongs to another serial does nothing.
+ */
+typedef struct sirius_turn {
+    UV serial;
+    const sirius_site *site; /* of its listener */
+    SSize_t temporaries;     /* values on perl's stack of temporaries above this are of the request */
+    bool open;               /* false between two requests, and once the response is complete */
+    bool inert;              /* freeing what the application has returned runs no code */
+    sirius_env env;
+    sirius_wire wire;
+    sirius_stream stream;
+    sirius_io io;
+} sirius_turn;
 
 /* The engine of this process while it serves, else NULL: what callbacks of PSGI use. */
 extern sirius *sirius_current;
