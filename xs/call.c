@@ -3,8 +3,8 @@
 
 SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
 {
-    sig_atomic_t was_inside = s->inside;
-    const void *outer = s->outer, *frame = s->frame;
+    sig_atomic_t was_inside = s->inside.now;
+    const void *outer = s->inside.outer, *frame = s->inside.frame;
     dSP;
     if (!SIRIUS_FREES_TEMPORARIES) {
         ENTER;
@@ -18,11 +18,11 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
         XPUSHs(arg2);
     PUTBACK;
     SV *hold = NULL;
-    s->outer = PL_top_env;
-    s->frame = PL_curstackinfo;
+    s->inside.outer = PL_top_env;
+    s->inside.frame = PL_curstackinfo;
     /* the order matters: a handler must see where the call begins before it finds us outside */
     atomic_signal_fence(memory_order_seq_cst);
-    s->inside = 0;
+    s->inside.now = 0;
     int n = call_sv(code, G_SCALAR | G_EVAL);
     SPAGAIN;
     SV *result = n == 1 ? POPs : NULL;
@@ -45,10 +45,10 @@ SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
     if (sirius_forked(
             s)) /* a child that the application has forked came back here: it must not serve requests */
         my_exit(0);
-    s->inside = was_inside;
+    s->inside.now = was_inside;
     atomic_signal_fence(memory_order_seq_cst);
-    s->outer = outer;
-    s->frame = frame;
+    s->inside.outer = outer;
+    s->inside.frame = frame;
     return result;
 }
 

@@ -48,9 +48,9 @@ static void log_line(pTHX_ sirius *s, const char *level, const char *what, SV *e
     }
     if (*(SvEND(line) - 1) != '\n')
         sv_catpvs(line, "\n");
-    s->logging = 1;
+    s->inside.logging = 1;
     sirius_log_put(aTHX_ SvPVX(line), SvCUR(line), level);
-    s->logging = 0;
+    s->inside.logging = 0;
 }
 
 void sirius_log(pTHX_ sirius *s, const char *what, SV *error)

@@ -19,13 +19,13 @@ XS(sirius_xs_responder)
         croak("the responder was called after its request was over");
     SV *writer = NULL;
     bool outer = sirius_catch(&s->turn.stream);
-    bool entered = sirius_enter(s);
+    bool entered = sirius_enter(&s->inside);
     sirius_respond(aTHX_ s, ST(0), true, &writer);
     sirius_turn *t = &s->turn;
     if (t->wire.phase == SIRIUS_ANSWERED || t->wire.phase == SIRIUS_BROKEN ||
         (t->wire.phase == SIRIUS_STREAMING && sirius_complete(&t->wire)))
         sirius_finish(aTHX_ s, true);
-    sirius_leave(s, entered);
+    sirius_leave(&s->inside, entered);
     sirius_catch_end(aTHX_ s, outer);
     if (!writer)
         XSRETURN_EMPTY;

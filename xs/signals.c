@@ -4,6 +4,7 @@
  */
 #include "signals.h"
 
+#include "sirius.h"
 #include "turn.h"
 
 #include <signal.h>
@@ -44,12 +45,35 @@ static void tell_place(int sig)
 }
 
 /*
+ * Handlers of signals have to wait: code runs that they must not jump out of, or the server writes a line of
+ * its own log.
+ */
+static bool busy(const sirius *s)
+{
+    return (s->inside.now || s->inside.logging) && !sirius_forked(s);
+}
+
+/*
+ * Perl is on the way into code of the application, or out of it: the eval around that is not there yet, or not any more. A
+ * handler that dies now would jump over the server.
+ */
+static bool crossing(pTHX_ const sirius *s)
+{
+#ifdef MULTIPLICITY
+    if (aTHX != s->owner) /* also a thread that is not perl's */
+        return false;
+#endif
+    return s->inside.outer && !sirius_forked(s) &&
+           (PL_top_env == s->inside.outer || (PL_curstackinfo == s->inside.frame && cxstack_ix < 0));
+}
+
+/*
  * When 120 signals are pending, perl dies in its C handler, wherever it is. The server must not be jumped out of, so the
  * count is reset while it is at work; perl uses the count for nothing else.
  */
 static void forbear(void)
 {
-    if (!sirius_current || !sirius_busy(sirius_current))
+    if (!sirius_current || !busy(sirius_current))
         return;
     dTHX;
 #ifdef MULTIPLICITY
@@ -89,7 +113,7 @@ static bool deferred(int sig)
     if (!s || sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE)
         return false;
     dTHX;
-    if (!sirius_busy(s) && !sirius_crossing(aTHX_ s))
+    if (!busy(s) && !crossing(aTHX_ s))
         return false;
     PL_psig_pend[sig]++;
     PL_sig_pending = 1;

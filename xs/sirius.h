@@ -6,15 +6,14 @@
  * Thread: everything here runs on the thread of perl. Owner: the object Sirius::Worker::Engine, of which a process
  * has one.
  *
- * "Inside" (sirius.inside) means that C code of the server runs, and that no handler of a signal may jump out
- * of it. Code of the application (the app itself, overloads, ties, DESTROY, getline) is always called
- * outside, by sirius_call. "Counted" means that the pointer holds a reference; "mortal" that perl frees the
- * value later.
+ * Each member is of the file whose header declares its struct. "Counted" means that the pointer holds a reference;
+ * "mortal" that perl frees the value later; "inside" is explained in inside.h.
  */
 #include "perlapi.h"
 
 #include "base/resident.h"
 #include "envpool.h"
+#include "inside.h"
 #include "share/scoreboard.h"
 #include "turn.h"
 #include "worker/line.h"
@@ -35,12 +34,10 @@ struct sirius {
     sr_row *row;               /* of this worker in the scoreboard; without one no_row */
     sr_scoreboard *board;      /* NULL: there is none; kept alive by `scoreboard` */
     sr_row no_row;
-    volatile sig_atomic_t logging; /* log.c writes a line of the server */
-    volatile sig_atomic_t inside;
-    const void *outer, *frame; /* of perl, around the innermost sirius_call: see sirius_crossing */
-    bool forked;               /* pthread_atfork says so: see sirius_forked */
-    bool soon_said;            /* a successor was asked for */
-    const char *why;           /* why this worker has to end; NULL: it has not */
+    sirius_inside inside;
+    bool forked;     /* pthread_atfork says so: see sirius_forked */
+    bool soon_said;  /* a successor was asked for */
+    const char *why; /* why this worker has to end; NULL: it has not */
     uint64_t served, soon_requests, max_requests, max_rss, rss;
     sr_resident resident;
     sr_sleepers *sleepers;
@@ -70,43 +67,6 @@ static inline bool sirius_forked(const sirius *s)
 {
     return s->forked ||
            (s->worker.mine && sr_worker_is_child(&s->worker)); /* NULL: it has no edge yet, or no more */
-}
-
-/*
- * Handlers of signals have to wait: code runs that they must not jump out of, or the server writes a line of
- * its own log.
- */
-static inline bool sirius_busy(const sirius *s)
-{
-    return (s->inside || s->logging) && !sirius_forked(s);
-}
-
-/*
- * Perl is on the way into code of the application, or out of it: the eval around that is not there yet, or not any more. A
- * handler that dies now would jump over the server.
- */
-static inline bool sirius_crossing(pTHX_ const sirius *s)
-{
-#ifdef MULTIPLICITY
-    if (aTHX != s->owner) /* also a thread that is not perl's */
-        return false;
-#endif
-    return s->outer && !sirius_forked(s) &&
-           (PL_top_env == s->outer || (PL_curstackinfo == s->frame && cxstack_ix < 0));
-}
-
-/* Goes inside. True: it was outside before, and the caller has to leave. */
-static inline bool sirius_enter(sirius *s)
-{
-    bool was = s->inside;
-    s->inside = 1;
-    return !was;
-}
-
-static inline void sirius_leave(sirius *s, bool entered)
-{
-    if (entered)
-        s->inside = 0;
 }
 
 #endif

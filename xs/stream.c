@@ -72,7 +72,7 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
     if (t->wire.phase != SIRIUS_STREAMING)
         return false;
     sink k = {s, wait};
-    bool entered = sirius_enter(s);
+    bool entered = sirius_enter(&s->inside);
     if (!bytes.len)
         wire_nothing(s);
     t->stream.writing = wait;
@@ -85,7 +85,7 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
     t->stream.sending = NULL;
     if (t->wire.phase == SIRIUS_STREAMING && sirius_complete(&t->wire))
         sirius_finish(aTHX_ s, true);
-    sirius_leave(s, entered);
+    sirius_leave(&s->inside, entered);
     return ok;
 }
 
@@ -95,7 +95,7 @@ bool sirius_stream_end(pTHX_ sirius *s)
     if (t->wire.phase != SIRIUS_STREAMING)
         return false;
     sink k = {s, false};
-    bool entered = sirius_enter(s);
+    bool entered = sirius_enter(&s->inside);
     t->wire.phase =
         unchunk_end(&t->stream.unchunk, put, &k) || t->wire.gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
     if (t->wire.phase == SIRIUS_ANSWERED)
@@ -103,7 +103,7 @@ bool sirius_stream_end(pTHX_ sirius *s)
     bool ok = !t->wire.gone;
     if (t->wire.phase == SIRIUS_ANSWERED)
         sirius_finish(aTHX_ s, true);
-    sirius_leave(s, entered);
+    sirius_leave(&s->inside, entered);
     return ok;
 }
 
@@ -341,9 +341,9 @@ XS(sirius_xs_informational)
     sr_buffer_free(&out); /* before croak, which does not return */
     if (why)
         croak("psgix.informational: %s", why);
-    bool outer = sirius_catch(&s->turn.stream), entered = sirius_enter(s);
+    bool outer = sirius_catch(&s->turn.stream), entered = sirius_enter(&s->inside);
     wire_interim(s, sr_bytes_of(SvPVX(scratch), SvCUR(scratch)));
-    sirius_leave(s, entered);
+    sirius_leave(&s->inside, entered);
     sirius_catch_end(aTHX_ s, outer);
     XSRETURN_EMPTY;
 }

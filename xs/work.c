@@ -51,10 +51,10 @@ static void one(pTHX_ sirius *s, const sirius_app *app)
         sr_scoreboard_waited(s->board, s->worker.now - ready_at);
     sr_row_begin(s->row, r->base + q->method.at, q->target.at + q->target.len - q->method.at,
                  &r->slot->client, ready_at);
-    s->inside = 1;
+    s->inside.now = 1;
     if (sirius_serve_one(aTHX_ s, app))
         s->why = "harakiri";
-    s->inside = 1;
+    s->inside.now = 1;
     sr_row_end(s->row);
     sr_worker_done(&s->worker);
     state(s, SR_WORKER_IDLE, s->worker.now);
@@ -96,7 +96,7 @@ static const char *worn(sirius *s)
 /* Returns "retiring" once, so that the generation is told, and then the reason why the worker ends. */
 static const char *leaves(sirius *s, const char *why)
 {
-    s->inside = 0;
+    s->inside.now = 0;
     sirius_current = NULL;
     if (s->retiring)
         return why;
@@ -169,14 +169,14 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
             break;
         case SR_WORKER_WAKE:
             if (edge_ended(s)) {
-                s->inside = 0;
+                s->inside.now = 0;
                 sirius_current = NULL;
                 return "edge";
             }
             s->worker.now = sr_clock_monotonic();
             if (!edge_troubled(s))
                 continue;
-            s->inside = 0;
+            s->inside.now = 0;
             sirius_current = NULL;
             return "trouble";
         case SR_WORKER_DONE:
@@ -186,7 +186,7 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
                 return "over";
             }
             if (atomic_load(&s->worker.leaving) == SR_LEAVING_STOP) {
-                s->inside = 0;
+                s->inside.now = 0;
                 sirius_current = NULL;
                 return "stopped";
             }
@@ -201,7 +201,7 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
         }
         if (soon) {
             sr_worker_flush_all(&s->worker);
-            s->inside = 0;
+            s->inside.now = 0;
             sirius_current = NULL;
             return soon;
         }
@@ -222,7 +222,7 @@ void sirius_abandon(pTHX_ sirius *s, const char *why)
 {
     if (sirius_forked(s) || !sirius_current)
         return;
-    s->inside = 1;
+    s->inside.now = 1;
     if (s->turn.open) {
         sirius_fail(aTHX_ s, why, NULL);
         sirius_finish(aTHX_ s, true);
