@@ -171,7 +171,7 @@ typedef struct client {
 
 static bool idle(void)
 {
-    return atomic_load(&s->row->state) == SR_WORKER_IDLE;
+    return atomic_load(&s->row.of->state) == SR_WORKER_IDLE;
 }
 
 static uint64_t connections_closed(void)

@@ -105,7 +105,7 @@ void sirius_free(pTHX_ sirius *s)
     }
     sirius_work_close(aTHX_ s);
     sirius_accesslog_free(aTHX_ s);
-    SvREFCNT_dec(s->scoreboard);
+    sirius_row_close(aTHX_ & s->row);
     sr_buffer_free(&s->head);
     free(s->iov);
     free(s->piece);
@@ -128,12 +128,8 @@ SV *sirius_new(pTHX_ HV *hv)
     SV **report = hv_fetchs(hv, "report", 0);
     s->report = report && SvIOK(*report) ? (int)SvIV(*report) : -1;
     SV **board = hv_fetchs(hv, "scoreboard", 0), **log = hv_fetchs(hv, "access_log", 0);
-    if (board && SvROK(*board) && sv_derived_from(*board, "Sirius::Scoreboard")) {
-        s->board = INT2PTR(sr_scoreboard *, SvIV(SvRV(*board)));
-        s->scoreboard = SvREFCNT_inc(SvRV(*board)); /* counted, as global destruction frees in any order */
-    }
     uint32_t row = (uint32_t)number(aTHX_ hv, "row");
-    s->row = s->board && row < s->board->slots ? &s->board->rows[row] : &s->no_row;
+    sirius_row_open(aTHX_ & s->row, board ? *board : NULL, row);
     s->max_requests = number(aTHX_ hv, "max_requests");
     s->soon_requests = number(aTHX_ hv, "soon_requests");
     s->max_rss = number(aTHX_ hv, "max_rss");

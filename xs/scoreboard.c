@@ -297,5 +297,5 @@ void sirius_mark(pTHX_ SV *text)
     if (SvOK(copy))
         at = SvPVutf8(copy, len);
     if (sirius_own(aTHX) == s && !sirius_forked(s)) /* an overload is code of the application */
-        sr_row_mark(s->row, at, len);
+        sr_row_mark(s->row.of, at, len);
 }

@@ -41,7 +41,7 @@ static void tell_place(int sig)
 #endif
     const char *file = PL_curcop ? CopFILE(PL_curcop) : NULL;
     if (file)
-        sr_row_place_tell(s->row, file, (uint32_t)CopLINE(PL_curcop));
+        sr_row_place_tell(s->row.of, file, (uint32_t)CopLINE(PL_curcop));
 }
 
 /*

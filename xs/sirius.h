@@ -14,7 +14,7 @@
 #include "base/resident.h"
 #include "envpool.h"
 #include "inside.h"
-#include "share/scoreboard.h"
+#include "row.h"
 #include "turn.h"
 #include "worker/line.h"
 
@@ -31,10 +31,8 @@ struct sirius {
     pthread_t thread;
     sr_worker worker;
     sr_worker_request request; /* of the turn */
-    sr_row *row;               /* of this worker in the scoreboard; without one no_row */
-    sr_scoreboard *board;      /* NULL: there is none; kept alive by `scoreboard` */
-    sr_row no_row;
     sirius_inside inside;
+    sirius_row row;
     bool forked;     /* pthread_atfork says so: see sirius_forked */
     bool soon_said;  /* a successor was asked for */
     const char *why; /* why this worker has to end; NULL: it has not */
@@ -54,7 +52,6 @@ struct sirius {
     struct iovec *iov; /* scratch, as large as the largest response so far has needed */
     size_t iov_cap;
     char *piece;           /* scratch: a small file; NULL: there was none yet. Owned */
-    SV *scoreboard;        /* the object that owns `board`. Counted */
     SV *log_format;        /* the Sirius::LogFormat of the access log. Counted */
     sirius_accesslog *log; /* NULL: there is none */
 };

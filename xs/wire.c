@@ -142,7 +142,8 @@ static void finish(sirius *s, bool now)
 {
     const sirius_wire *w = &s->turn.wire;
     sirius_phase phase = w->phase;
-    atomic_store_explicit(&s->row->status, phase == SIRIUS_UNANSWERED ? 0 : w->status, memory_order_relaxed);
+    atomic_store_explicit(&s->row.of->status, phase == SIRIUS_UNANSWERED ? 0 : w->status,
+                          memory_order_relaxed);
     say(s, w->interim_broken            ? SR_REPLY_CUT
            : phase == SIRIUS_ANSWERED   ? SR_REPLY_END
            : phase == SIRIUS_UNANSWERED ? SR_REPLY_TAKEN

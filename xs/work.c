@@ -28,36 +28,30 @@
 #define LOOK_NS (200 * SR_MILLISECOND)
 #define WAITED_NS (10 * SR_MILLISECOND) /* shorter waits are not reported to the operator */
 
-static void state(sirius *s, sr_worker_state now, int64_t at)
-{
-    atomic_store_explicit(&s->row->since, at, memory_order_relaxed);
-    atomic_store_explicit(&s->row->state, now, memory_order_relaxed);
-}
-
 /* Serves s->request. */
 static void one(pTHX_ sirius *s, const sirius_app *app)
 {
     const sr_worker_request *r = &s->request;
     const sr_request *q = r->request;
     int64_t ready_at = r->slot->ready_at;
-    state(s, SR_WORKER_BUSY, s->worker.now);
+    sirius_row_state(&s->row, SR_WORKER_BUSY, s->worker.now);
     if (s->log)
         sirius_accesslog_begin(s);
-    sr_counters_add(&s->row->counters.requests, 1);
-    sr_histogram_add(&s->row->counters.queue,
+    sr_counters_add(&s->row.of->counters.requests, 1);
+    sr_histogram_add(&s->row.of->counters.queue,
                      (uint64_t)(s->worker.now > ready_at ? s->worker.now - ready_at : 0) +
                          (uint64_t)r->slot->before_ns);
-    if (s->board && s->worker.now - ready_at >= WAITED_NS)
-        sr_scoreboard_waited(s->board, s->worker.now - ready_at);
-    sr_row_begin(s->row, r->base + q->method.at, q->target.at + q->target.len - q->method.at,
+    if (s->row.board && s->worker.now - ready_at >= WAITED_NS)
+        sr_scoreboard_waited(s->row.board, s->worker.now - ready_at);
+    sr_row_begin(s->row.of, r->base + q->method.at, q->target.at + q->target.len - q->method.at,
                  &r->slot->client, ready_at);
     s->inside.now = 1;
     if (sirius_serve_one(aTHX_ s, app))
         s->why = "harakiri";
     s->inside.now = 1;
-    sr_row_end(s->row);
+    sr_row_end(s->row.of);
     sr_worker_done(&s->worker);
-    state(s, SR_WORKER_IDLE, s->worker.now);
+    sirius_row_state(&s->row, SR_WORKER_IDLE, s->worker.now);
 }
 
 static const char *size_said(const sirius *s, char *to, size_t cap, const char *what)
@@ -114,10 +108,10 @@ static bool edge_ended(const sirius *s)
 /* Whether the edge that this process has started has counted something that the operator must hear of. */
 static bool edge_troubled(sirius *s)
 {
-    if (s->edge < 0 || !s->board || s->worker.now - s->looked_at < LOOK_NS)
+    if (s->edge < 0 || !s->row.board || s->worker.now - s->looked_at < LOOK_NS)
         return false;
     s->looked_at = s->worker.now;
-    return atomic_load_explicit(&s->board->shared->watched, memory_order_relaxed);
+    return atomic_load_explicit(&s->row.board->shared->watched, memory_order_relaxed);
 }
 
 static bool no_memory;
@@ -162,7 +156,7 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
     sirius_current = s;
     if (s->why && s->retiring)
         return leaves(s, s->why);
-    state(s, SR_WORKER_IDLE, sr_clock_monotonic());
+    sirius_row_state(&s->row, SR_WORKER_IDLE, sr_clock_monotonic());
     for (;;) {
         switch (sirius_work_one(aTHX_ s, app)) {
         case SR_WORKER_REQUEST:
@@ -180,7 +174,7 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
             sirius_current = NULL;
             return "trouble";
         case SR_WORKER_DONE:
-            state(s, SR_WORKER_DRAINING, s->worker.now);
+            sirius_row_state(&s->row, SR_WORKER_DRAINING, s->worker.now);
             if (atomic_load(&s->sleepers->over)) {
                 sirius_current = NULL;
                 return "over";
@@ -337,8 +331,8 @@ void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row, uint32_t gene
         croak("Sirius::Worker::Engine->new: the edge does not answer: %s\n", Strerror(err));
     if (s->max_rss)
         sr_resident_open(&s->resident);
-    atomic_store_explicit(&s->row->pid, getpid(), memory_order_relaxed);
-    state(s, SR_WORKER_STARTING, sr_clock_monotonic()); /* --after-fork has not run yet */
+    atomic_store_explicit(&s->row.of->pid, getpid(), memory_order_relaxed);
+    sirius_row_state(&s->row, SR_WORKER_STARTING, sr_clock_monotonic()); /* --after-fork has not run yet */
 }
 
 void sirius_work_close(pTHX_ sirius *s)

@@ -173,6 +173,7 @@ my %ELSEWHERE = (
     'xs/poll.c' => 'unit/loop',
     'xs/remote.c' => 'unit/stack faults/stack',
     'xs/response.c' => 'psgi/body psgi/anywhere security/misuse',
+    'xs/row.c' => 'unit/scoreboard process/workers/scoreboard',
     'xs/scoreboard.c' => 'unit/scoreboard process/workers/scoreboard',
     'xs/serve.c' => 'psgi/anywhere psgi/leavings',
     'xs/socket.c' => 'psgi/io',
