@@ -104,6 +104,7 @@ void sirius_free(pTHX_ sirius *s)
         SvREFCNT_dec((SV *)s->site[i].socket);
     }
     sirius_work_close(aTHX_ s);
+    sirius_ending_close(&s->ending);
     sirius_accesslog_free(aTHX_ s);
     sirius_row_close(aTHX_ & s->row);
     sr_buffer_free(&s->head);
@@ -130,10 +131,8 @@ SV *sirius_new(pTHX_ HV *hv)
     SV **board = hv_fetchs(hv, "scoreboard", 0), **log = hv_fetchs(hv, "access_log", 0);
     uint32_t row = (uint32_t)number(aTHX_ hv, "row");
     sirius_row_open(aTHX_ & s->row, board ? *board : NULL, row);
-    s->max_requests = number(aTHX_ hv, "max_requests");
-    s->soon_requests = number(aTHX_ hv, "soon_requests");
-    s->max_rss = number(aTHX_ hv, "max_rss");
-    s->resident.fd = -1;
+    UV max_requests = number(aTHX_ hv, "max_requests"), soon_requests = number(aTHX_ hv, "soon_requests");
+    sirius_ending_open(&s->ending, max_requests, soon_requests, number(aTHX_ hv, "max_rss"));
     if (log && SvROK(*log) && SvTYPE(SvRV(*log)) == SVt_PVHV)
         sirius_accesslog_open(aTHX_ s, (HV *)SvRV(*log));
     listen_all(aTHX_ hv, s);

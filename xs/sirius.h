@@ -11,7 +11,7 @@
  */
 #include "perlapi.h"
 
-#include "base/resident.h"
+#include "ending.h"
 #include "envpool.h"
 #include "inside.h"
 #include "row.h"
@@ -33,11 +33,8 @@ struct sirius {
     sr_worker_request request; /* of the turn */
     sirius_inside inside;
     sirius_row row;
-    bool forked;     /* pthread_atfork says so: see sirius_forked */
-    bool soon_said;  /* a successor was asked for */
-    const char *why; /* why this worker has to end; NULL: it has not */
-    uint64_t served, soon_requests, max_requests, max_rss, rss;
-    sr_resident resident;
+    sirius_ending ending;
+    bool forked; /* pthread_atfork says so: see sirius_forked */
     sr_sleepers *sleepers;
     size_t sleepers_bytes;
     int64_t looked_at; /* monotonic ns, for trouble of that edge */

@@ -47,44 +47,11 @@ static void one(pTHX_ sirius *s, const sirius_app *app)
                  &r->slot->client, ready_at);
     s->inside.now = 1;
     if (sirius_serve_one(aTHX_ s, app))
-        s->why = "harakiri";
+        s->ending.why = "harakiri";
     s->inside.now = 1;
     sr_row_end(s->row.of);
     sr_worker_done(&s->worker);
     sirius_row_state(&s->row, SR_WORKER_IDLE, s->worker.now);
-}
-
-static const char *size_said(const sirius *s, char *to, size_t cap, const char *what)
-{
-    snprintf(to, cap, "%s (%.1f MiB, the limit is %g MiB)", what, (double)s->rss / (1 << 20),
-             (double)s->max_rss / (1 << 20));
-    return to;
-}
-
-/*
- * Whether a limit is reached, so that this worker has to end, or should ask for a successor. NULL: neither.
- */
-static const char *worn(sirius *s)
-{
-    static char text[96], over[96]; /* what they say is kept for the end */
-    s->served++;
-    if (s->max_rss) {
-        s->rss = sr_resident_bytes(&s->resident);
-        if (s->rss > s->max_rss && !s->why)
-            s->why = size_said(s, over, sizeof over, "max-rss");
-        if (s->rss > s->max_rss - s->max_rss / 10 && !s->soon_said) {
-            s->soon_said = true;
-            return size_said(s, text, sizeof text, "soon max-rss");
-        }
-    }
-    if (s->max_requests && s->served >= s->max_requests && !s->why)
-        s->why = "max-requests";
-    if (s->soon_requests && s->served >= s->soon_requests && !s->soon_said) {
-        s->soon_said = true;
-        snprintf(text, sizeof text, "soon max-requests (%llu requests)", (unsigned long long)s->served);
-        return text;
-    }
-    return NULL;
 }
 
 /* Returns "retiring" once, so that the generation is told, and then the reason why the worker ends. */
@@ -154,8 +121,8 @@ sr_worker_what sirius_work_one(pTHX_ sirius *s, const sirius_app *app)
 static const char *work(pTHX_ sirius *s, const sirius_app *app)
 {
     sirius_current = s;
-    if (s->why && s->retiring)
-        return leaves(s, s->why);
+    if (s->ending.why && s->retiring)
+        return leaves(s, s->ending.why);
     sirius_row_state(&s->row, SR_WORKER_IDLE, sr_clock_monotonic());
     for (;;) {
         switch (sirius_work_one(aTHX_ s, app)) {
@@ -186,12 +153,12 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
             }
             return leaves(s, s->worker.cut_off ? "closed" : s->worker.timed_out ? "timeout" : "drained");
         }
-        const char *soon = worn(s);
+        const char *soon = sirius_ending_served(&s->ending);
         if (!soon && s->edge >= 0 && edge_troubled(s))
             soon = "trouble";
-        if (s->why) {
+        if (s->ending.why) {
             sr_worker_flush_all(&s->worker);
-            return leaves(s, s->why);
+            return leaves(s, s->ending.why);
         }
         if (soon) {
             sr_worker_flush_all(&s->worker);
@@ -329,8 +296,6 @@ void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row, uint32_t gene
     }
     if (err)
         croak("Sirius::Worker::Engine->new: the edge does not answer: %s\n", Strerror(err));
-    if (s->max_rss)
-        sr_resident_open(&s->resident);
     atomic_store_explicit(&s->row.of->pid, getpid(), memory_order_relaxed);
     sirius_row_state(&s->row, SR_WORKER_STARTING, sr_clock_monotonic()); /* --after-fork has not run yet */
 }
@@ -342,6 +307,5 @@ void sirius_work_close(pTHX_ sirius *s)
         return;
     if (!sirius_forked(s))
         sr_worker_close(&s->worker);
-    sr_resident_close(&s->resident);
     munmap(s->sleepers, s->sleepers_bytes);
 }

@@ -159,6 +159,7 @@ my %ELSEWHERE = (
     'src/worker/worker.c' => 'c/edge c/stress',
 
     'xs/accesslog.c' => 'log/values',
+    'xs/ending.c' => 'process/workers/recycling psgi/harakiri',
     'xs/engine.c' => 'psgi/suite',
     'xs/envpool.c' => 'psgi/env psgi/leavings',
     'xs/file.c' => 'http/sendfile psgi/body',
