@@ -8,6 +8,7 @@
 #include "loading.h"
 #include "log.h"
 #include "logformat.h"
+#include "memory.h"
 #include "pass.h"
 #include "place.h"
 #include "poll.h"

@@ -125,9 +125,9 @@ SV *sirius_new(pTHX_ HV *hv)
     /* owns s from here on, also if the rest croaks */
     SV *self = sv_setref_pv(sv_newmortal(), "Sirius::Worker::Engine", s);
     envpool_init(&s->pool);
-    s->edge = (int)SvIV(conf(aTHX_ hv, "edge"));
+    s->alone.edge = (int)SvIV(conf(aTHX_ hv, "edge"));
     SV **report = hv_fetchs(hv, "report", 0);
-    s->report = report && SvIOK(*report) ? (int)SvIV(*report) : -1;
+    s->memory.report = report && SvIOK(*report) ? (int)SvIV(*report) : -1;
     SV **board = hv_fetchs(hv, "scoreboard", 0), **log = hv_fetchs(hv, "access_log", 0);
     uint32_t row = (uint32_t)number(aTHX_ hv, "row");
     sirius_row_open(aTHX_ & s->row, board ? *board : NULL, row);

@@ -11,9 +11,11 @@
  */
 #include "perlapi.h"
 
+#include "alone.h"
 #include "ending.h"
 #include "envpool.h"
 #include "inside.h"
+#include "memory.h"
 #include "row.h"
 #include "turn.h"
 #include "worker/line.h"
@@ -34,12 +36,11 @@ struct sirius {
     sirius_inside inside;
     sirius_row row;
     sirius_ending ending;
+    sirius_alone alone;
+    sirius_memory memory;
     bool forked; /* pthread_atfork says so: see sirius_forked */
     sr_sleepers *sleepers;
     size_t sleepers_bytes;
-    int64_t looked_at; /* monotonic ns, for trouble of that edge */
-    int report;        /* pipe to the generation; -1: there is none */
-    int edge; /* pidfd of the edge that this process has started (--workers 0); -1: there is a supervisor */
 
     sirius_turn turn;
     bool retiring; /* sirius_work has returned "retiring" */

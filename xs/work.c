@@ -6,6 +6,7 @@
 
 #include "accesslog.h"
 #include "call.h"
+#include "memory.h"
 #include "response.h"
 #include "serve.h"
 #include "stream.h"
@@ -17,15 +18,12 @@
 #include "share/layout.h"
 #include "share/memory.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How often a worker checks for the end of the edge it has started, which a futex does not report. */
-#define LOOK_NS (200 * SR_MILLISECOND)
 #define WAITED_NS (10 * SR_MILLISECOND) /* shorter waits are not reported to the operator */
 
 /* Serves s->request. */
@@ -65,49 +63,6 @@ static const char *leaves(sirius *s, const char *why)
     return "retiring";
 }
 
-/* Whether the edge that this process has started has ended. Nobody else would start another one. */
-static bool edge_ended(const sirius *s)
-{
-    struct pollfd p = {.fd = s->edge, .events = POLLIN};
-    return s->edge >= 0 && poll(&p, 1, 0) > 0;
-}
-
-/* Whether the edge that this process has started has counted something that the operator must hear of. */
-static bool edge_troubled(sirius *s)
-{
-    if (s->edge < 0 || !s->row.board || s->worker.now - s->looked_at < LOOK_NS)
-        return false;
-    s->looked_at = s->worker.now;
-    return atomic_load_explicit(&s->row.board->shared->watched, memory_order_relaxed);
-}
-
-static bool no_memory;
-
-/*
- * When a scope is left: perl itself exits with status 1 when it gets no memory. Later errno is another one, and END blocks may not run
- * for lack of memory, so the generation is told here.
- */
-void sirius_memory_look(pTHX_ void *unused)
-{
-    sirius *s = sirius_current;
-    struct stat st;
-    char text[64];
-    PERL_UNUSED_VAR(unused);
-    if (errno == ENOMEM && PL_statusvalue == 1)
-        no_memory = true; /* a scope further out has another errno */
-    if (!no_memory || !s || s->report < 0 || sirius_forked(s) || fstat(s->report, &st) != 0 ||
-        !S_ISFIFO(st.st_mode)) /* an application may have closed it */
-        return;
-    int len = snprintf(text, sizeof text, "%ld done perl ran out of memory\n", (long)getpid());
-    ssize_t n = write(s->report, text, (size_t)len);
-    PERL_UNUSED_VAR(n);
-}
-
-bool sirius_memory_over(void)
-{
-    return no_memory;
-}
-
 sr_worker_what sirius_work_one(pTHX_ sirius *s, const sirius_app *app)
 {
     if (PL_sig_pending)
@@ -129,13 +84,13 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
         case SR_WORKER_REQUEST:
             break;
         case SR_WORKER_WAKE:
-            if (edge_ended(s)) {
+            if (sirius_alone_ended(&s->alone)) {
                 s->inside.now = 0;
                 sirius_current = NULL;
                 return "edge";
             }
             s->worker.now = sr_clock_monotonic();
-            if (!edge_troubled(s))
+            if (!sirius_alone_troubled(&s->alone, s->row.board, s->worker.now))
                 continue;
             s->inside.now = 0;
             sirius_current = NULL;
@@ -154,7 +109,7 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
             return leaves(s, s->worker.cut_off ? "closed" : s->worker.timed_out ? "timeout" : "drained");
         }
         const char *soon = sirius_ending_served(&s->ending);
-        if (!soon && s->edge >= 0 && edge_troubled(s))
+        if (!soon && sirius_alone_troubled(&s->alone, s->row.board, s->worker.now))
             soon = "trouble";
         if (s->ending.why) {
             sr_worker_flush_all(&s->worker);
@@ -273,8 +228,8 @@ void sirius_sleepers_part(pTHX_ int fd, uint32_t edge)
 
 void sirius_work_watch(sirius *s, int edge)
 {
-    s->edge = edge;
-    s->worker.look_ns = edge >= 0 ? LOOK_NS : 0;
+    s->alone.edge = edge;
+    s->worker.look_ns = sirius_alone_look_ns(&s->alone);
 }
 
 void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row, uint32_t generation)
@@ -282,7 +237,7 @@ void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row, uint32_t gene
     sr_worker_config config = {.sleepers = sleepers_map(aTHX_ sleepers, &s->sleepers_bytes),
                                .row = row,
                                .generation = generation,
-                               .look_ns = s->edge >= 0 ? LOOK_NS : 0};
+                               .look_ns = sirius_alone_look_ns(&s->alone)};
     s->sleepers = config.sleepers;
     int err = sr_worker_open(&s->worker, &config);
     s->worker.interrupted = sirius_interrupted;

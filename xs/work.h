@@ -8,12 +8,6 @@ const char *sirius_work(pTHX_ sirius *s, SV *app);
 sr_worker_what sirius_work_one(pTHX_ sirius *s,
                                const sirius_app *app); /* serves the next request, if there is one */
 
-/*
- * Called when a scope is left: finds out whether perl exits because it gets no memory ("Out of memory!", status 1), and tells the
- * generation. sirius_memory_over: what it has found, for END blocks.
- */
-void sirius_memory_look(pTHX_ void *unused);
-bool sirius_memory_over(void);
 /* The application has called exit: answers 500. */
 void sirius_abandon(pTHX_ sirius *s, const char *why);
 

@@ -160,6 +160,7 @@ my %ELSEWHERE = (
 
     'xs/accesslog.c' => 'log/values',
     'xs/ending.c' => 'process/workers/recycling psgi/harakiri',
+    'xs/alone.c' => 'process/workers/zero tls/alone',
     'xs/engine.c' => 'psgi/suite',
     'xs/envpool.c' => 'psgi/env psgi/leavings',
     'xs/file.c' => 'http/sendfile psgi/body',
@@ -169,6 +170,7 @@ my %ELSEWHERE = (
     'xs/log.c' => 'log/layers log/blocked',
     'xs/logformat.c' => 'log/logformat_golden log/logformat_errors',
     'xs/logview.c' => 'log/values',
+    'xs/memory.c' => 'process/workers/exit_counts',
     'xs/pass.c' => 'dev/preload dev/terminal',
     'xs/place.c' => 'process/workers/request_timeout',
     'xs/poll.c' => 'unit/loop',
