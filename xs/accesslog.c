@@ -9,6 +9,7 @@
 #include "logformat.h"
 
 struct sirius_accesslog {
+    SV *format; /* the Sirius::LogFormat. Counted */
     sirius_logscratch scratch;
     sirius_logview view;
     sr_logrequest request;
@@ -24,8 +25,8 @@ void sirius_accesslog_free(pTHX_ sirius *s)
     sirius_logscratch_clear(&s->log->scratch);
     sr_logrequest_free(&s->log->request);
     sr_buffer_free(&s->log->run);
+    SvREFCNT_dec(s->log->format);
     Safefree(s->log);
-    SvREFCNT_dec(s->log_format);
 }
 
 /* Takes values from the %env of the current request. `untouched`: %env is as the pool has made it. */
@@ -41,9 +42,9 @@ static void view_env(pTHX_ sirius *s, bool untouched)
     view->shape = view->pooled ? (unsigned)(view->pooled - s->pool.of) : 0;
 }
 
-static sr_logformat *program(const sirius *s)
+static sr_logformat *program(const sirius_accesslog *log)
 {
-    const sirius_logformat *compiled = INT2PTR(sirius_logformat *, SvIVX(s->log_format));
+    const sirius_logformat *compiled = INT2PTR(sirius_logformat *, SvIVX(log->format));
     return compiled->program;
 }
 
@@ -60,14 +61,14 @@ void sirius_accesslog_open(pTHX_ sirius *s, HV *conf)
     size_t count;
     if (!format || !SvROK(*format) || !sv_derived_from(*format, "Sirius::LogFormat"))
         croak("Sirius::Worker::Engine->new: the format of access_log is not a Sirius::LogFormat");
-    s->log_format = SvREFCNT_inc(SvRV(*format));
     Newxz(s->log, 1, sirius_accesslog);
+    s->log->format = SvREFCNT_inc(SvRV(*format));
     s->log->view.scratch = &s->log->scratch;
     s->log->view.plain = true; /* a reply is under construction: no code of Perl may run */
-    const sr_logitem *items = sr_logformat_items(program(s), &count);
+    const sr_logitem *items = sr_logformat_items(program(s->log), &count);
     for (size_t i = 0; i < count; i++)
         if (from_env(&items[i]))
-            s->log->id = sr_logformat_id(program(s));
+            s->log->id = sr_logformat_id(program(s->log));
 }
 
 void sirius_accesslog_begin(sirius *s)
@@ -108,7 +109,7 @@ void sirius_accesslog_say(pTHX_ sirius *s)
     sirius_accesslog *log = s->log;
     sr_buffer *run = &log->run;
     size_t count;
-    const sr_logitem *items = sr_logformat_items(program(s), &count);
+    const sr_logitem *items = sr_logformat_items(program(s->log), &count);
     if (!log->id || !s->turn.env.hv)
         return;
     view_env(aTHX_ s, s->turn.env.pooled && envpool_untouched(aTHX_ s->turn.env.pooled));

@@ -1,7 +1,9 @@
 #ifndef SIRIUS_ACCESSLOG_H
 #define SIRIUS_ACCESSLOG_H
 /* accesslog: what a worker tells of its requests to the edge, which writes the access log. */
-#include "sirius.h"
+#include "perlapi.h"
+
+typedef struct sirius_accesslog sirius_accesslog; /* sirius.log; NULL: there is none */
 
 void sirius_accesslog_open(pTHX_ sirius *s, HV *conf); /* croaks */
 void sirius_accesslog_free(pTHX_ sirius *s);

@@ -11,6 +11,7 @@
  */
 #include "perlapi.h"
 
+#include "accesslog.h"
 #include "alone.h"
 #include "ending.h"
 #include "envpool.h"
@@ -21,8 +22,6 @@
 #include "worker/line.h"
 
 #include <pthread.h>
-
-typedef struct sirius_accesslog sirius_accesslog; /* accesslog.c */
 
 enum { SIRIUS_LISTENERS_MAX = 64 };
 
@@ -50,7 +49,6 @@ struct sirius {
     struct iovec *iov; /* scratch, as large as the largest response so far has needed */
     size_t iov_cap;
     char *piece;           /* scratch: a small file; NULL: there was none yet. Owned */
-    SV *log_format;        /* the Sirius::LogFormat of the access log. Counted */
     sirius_accesslog *log; /* NULL: there is none */
 };
 
