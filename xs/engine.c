@@ -42,10 +42,8 @@ static void listen_all(pTHX_ HV *hv, sirius *s)
         SV **field = AvARRAY(row);
         if (i >= SIRIUS_LISTENERS_MAX)
             croak("Sirius::Worker::Engine->new: more than %d listeners", SIRIUS_LISTENERS_MAX);
-        s->site[i] =
-            sirius_site_new(aTHX_ SvPV_nolen(field[1]), SvPV_nolen(field[2]), SvTRUE(field[3]), multiprocess);
-        s->site[i].socket =
-            (HV *)SvREFCNT_inc((SV *)sirius_socket_class(aTHX_(int) SvIV(field[0]), SvTRUE(field[3])));
+        s->site[i] = sirius_site_new(aTHX_(int) SvIV(field[0]), SvPV_nolen(field[1]), SvPV_nolen(field[2]),
+                                     SvTRUE(field[3]), multiprocess);
     }
 }
 
@@ -96,13 +94,8 @@ void sirius_free(pTHX_ sirius *s)
     if (sirius_current == s)
         sirius_current = NULL;
     envpool_free(aTHX_ & s->pool);
-    for (int i = 0; i < SIRIUS_LISTENERS_MAX; i++) {
-        SvREFCNT_dec(s->site[i].name);
-        SvREFCNT_dec(s->site[i].port);
-        SvREFCNT_dec(s->site[i].multiprocess);
-        SvREFCNT_dec(s->site[i].scheme);
-        SvREFCNT_dec((SV *)s->site[i].socket);
-    }
+    for (int i = 0; i < SIRIUS_LISTENERS_MAX; i++)
+        sirius_site_free(aTHX_ & s->site[i]);
     sirius_work_close(aTHX_ s);
     sirius_ending_close(&s->ending);
     sirius_accesslog_free(aTHX_ s);

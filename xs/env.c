@@ -101,12 +101,6 @@ void sirius_env_boot(pTHX)
         masters[i] = newSViv(i >= KEY_STREAMING);
 }
 
-sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool is_tls, bool multiprocess)
-{
-    return (sirius_site){newSVpv(name, 0), newSVpv(port, 0), newSViv(multiprocess),
-                         newSVpv(is_tls ? "https" : "http", 0), NULL};
-}
-
 /* --- shapes --- */
 
 /*

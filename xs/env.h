@@ -5,12 +5,6 @@
 
 #include "worker/worker.h"
 
-/* What all requests of a listener have in common. */
-typedef struct sirius_site {
-    SV *name, *port, *multiprocess, *scheme;
-    HV *socket; /* class of psgix.io for its connections */
-} sirius_site;
-
 /* %env of a turn. */
 typedef struct sirius_env {
     HV *hv;    /* of pooled, or alone; NULL: it is over */
@@ -21,7 +15,6 @@ typedef struct sirius_env {
 } sirius_env;
 
 void sirius_env_boot(pTHX);
-sirius_site sirius_site_new(pTHX_ const char *name, const char *port, bool is_tls, bool multiprocess);
 
 /* Inside: makes the environment of the turn. Returns a reference to it, which is mortal or the pool's. */
 SV *sirius_env_make(pTHX_ sirius *s, const sr_worker_request *r);

@@ -18,12 +18,11 @@
 #include "inside.h"
 #include "memory.h"
 #include "row.h"
+#include "site.h"
 #include "turn.h"
 #include "worker/line.h"
 
 #include <pthread.h>
-
-enum { SIRIUS_LISTENERS_MAX = 64 };
 
 struct sirius {
 #ifdef MULTIPLICITY

@@ -4,6 +4,7 @@
 #include "perlapi.h"
 
 #include "env.h"
+#include "site.h"
 #include "socket.h"
 #include "stream.h"
 #include "wire.h"

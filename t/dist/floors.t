@@ -45,7 +45,8 @@ my %ORDER = (
         . 'proxyhead relay finish slowest leased intake expire handshake accept lifetime',
     edge => 'holder log answer entry presence text report deliver crew files plain dispatch failures heir '
         . 'keys limits slow mend others stop edge keeper rights sandbox setup',
-    xs => 'alone row ending input lazy envpool env logview logformat accesslog call turn socket file log report text trim '
+    xs =>
+        'alone row ending input lazy envpool env logview logformat accesslog call turn socket site file log report text trim '
         . 'unchunk wire stream response forwarded responder memory serve work engine remote place loading pass '
         . 'poll scoreboard signals spawn stack title',
 );
