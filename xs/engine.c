@@ -101,8 +101,7 @@ void sirius_free(pTHX_ sirius *s)
     sirius_accesslog_free(aTHX_ s);
     sirius_row_close(aTHX_ & s->row);
     sr_buffer_free(&s->head);
-    free(s->iov);
-    free(s->piece);
+    sirius_scratch_free(&s->scratch);
     Safefree(s);
 }
 

@@ -10,6 +10,7 @@
 #include "call.h"
 #include "file.h"
 #include "report.h"
+#include "sirius.h"
 #include "stream.h"
 #include "text.h"
 #include "trim.h"
@@ -168,9 +169,15 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p, SV **trimmed)
     return sirius_header_error(aTHX_ err, name, value);
 }
 
+void sirius_scratch_free(sirius_scratch *scratch)
+{
+    free(scratch->iov);
+    free(scratch->piece);
+}
+
 /* --- arrays: one reply, whatever their size --- */
 
-static bool iov_room(sirius *s, size_t n)
+static bool iov_room(sirius_scratch *s, size_t n)
 {
     if (n <= s->iov_cap)
         return true;
@@ -187,14 +194,15 @@ static const char *respond_array(pTHX_ sirius *s, AV *body)
     sirius_turn *t = &s->turn;
     uint64_t known = 0;
     int n = 0;
-    if (!iov_room(s, (size_t)AvFILLp(body) + 1))
+    if (!iov_room(&s->scratch, (size_t)AvFILLp(body) + 1))
         return "out of memory";
+    struct iovec *iov = s->scratch.iov;
     for (SSize_t i = 0; i <= AvFILLp(body); i++) {
         sr_bytes bytes;
         if (!sirius_bytes(aTHX_ element(aTHX_ body, i), &bytes))
             return "the body contains characters above 0xff: encode it, for example as UTF-8";
         if (bytes.len)
-            s->iov[n++] = (struct iovec){(char *)bytes.at, bytes.len};
+            iov[n++] = (struct iovec){(char *)bytes.at, bytes.len};
         known += bytes.len;
     }
     const char *why = wire_head_end(s, known);
@@ -203,11 +211,11 @@ static const char *respond_array(pTHX_ sirius *s, AV *body)
     if (t->wire.response.framing != SR_FRAMING_LENGTH)
         n = 0;
     for (int i = 0; i < n; i++) { /* the body is cut at the application's Content-Length */
-        if (s->iov[i].iov_len > t->wire.left)
-            s->iov[i].iov_len = (size_t)t->wire.left;
-        t->wire.left -= s->iov[i].iov_len;
+        if (iov[i].iov_len > t->wire.left)
+            iov[i].iov_len = (size_t)t->wire.left;
+        t->wire.left -= iov[i].iov_len;
     }
-    wire_whole(s, s->iov, n, known);
+    wire_whole(s, iov, n, known);
     t->wire.phase = SIRIUS_ANSWERED;
     return NULL;
 }
@@ -239,7 +247,7 @@ static const char *respond_framed(pTHX_ sirius *s, AV *body)
 /* --- files --- */
 
 /* The bytes of a small file, which cost less than to pass its descriptor does. Returns -1 with errno. */
-static ssize_t read_small(sirius *s, int fd, off_t offset, size_t length)
+static ssize_t read_small(sirius_scratch *s, int fd, off_t offset, size_t length)
 {
     if (!s->piece && !(s->piece = malloc(SIRIUS_SMALL_FILE)))
         return -1;
@@ -250,7 +258,7 @@ static ssize_t read_small(sirius *s, int fd, off_t offset, size_t length)
 static const char *respond_small(sirius *s, int fd, off_t offset, size_t length)
 {
     sirius_turn *t = &s->turn;
-    ssize_t n = read_small(s, fd, offset, length);
+    ssize_t n = read_small(&s->scratch, fd, offset, length);
     if (n < 0)
         return "the file of the body cannot be read";
     const char *why = wire_head_end(s, (uint64_t)n);
@@ -259,7 +267,7 @@ static const char *respond_small(sirius *s, int fd, off_t offset, size_t length)
     uint64_t send = t->wire.response.framing != SR_FRAMING_LENGTH ? 0
                     : t->wire.left < (uint64_t)n                  ? t->wire.left
                                                                   : (uint64_t)n;
-    struct iovec iov = {s->piece, (size_t)send};
+    struct iovec iov = {s->scratch.piece, (size_t)send};
     t->wire.left -= send;
     wire_whole(s, &iov, send != 0, (uint64_t)n);
     t->wire.phase = SIRIUS_ANSWERED;

@@ -17,6 +17,7 @@
 #include "envpool.h"
 #include "inside.h"
 #include "memory.h"
+#include "response.h"
 #include "row.h"
 #include "site.h"
 #include "turn.h"
@@ -44,10 +45,8 @@ struct sirius {
     bool retiring; /* sirius_work has returned "retiring" */
     envpool pool;
     sirius_site site[SIRIUS_LISTENERS_MAX];
-    sr_buffer head;    /* scratch: fields of the head that is being made */
-    struct iovec *iov; /* scratch, as large as the largest response so far has needed */
-    size_t iov_cap;
-    char *piece;           /* scratch: a small file; NULL: there was none yet. Owned */
+    sirius_scratch scratch;
+    sr_buffer head;        /* scratch: fields of the head that is being made */
     sirius_accesslog *log; /* NULL: there is none */
 };
 
