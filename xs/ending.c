@@ -15,6 +15,14 @@ void sirius_ending_close(sirius_ending *e)
         sr_resident_close(&e->resident);
 }
 
+const char *sirius_ending_leave(sirius_ending *e, const char *why)
+{
+    if (e->told)
+        return why;
+    e->told = true;
+    return "retiring";
+}
+
 static const char *size_said(const sirius_ending *e, char *to, size_t cap, const char *what)
 {
     snprintf(to, cap, "%s (%.1f MiB, the limit is %g MiB)", what, (double)e->rss / (1 << 20),

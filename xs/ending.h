@@ -16,11 +16,15 @@ typedef struct sirius_ending {
     uint64_t served, rss;
     sr_resident resident;
     bool soon_said;  /* a successor was asked for */
+    bool told;       /* the generation knows that the worker ends */
     const char *why; /* static; NULL: it need not end */
 } sirius_ending;
 
 void sirius_ending_open(sirius_ending *e, uint64_t max_requests, uint64_t soon_requests, uint64_t max_rss);
 void sirius_ending_close(sirius_ending *e); /* also of one that is zeroed */
+
+/* Returns "retiring" once, so that the generation is told, and then `why`. */
+const char *sirius_ending_leave(sirius_ending *e, const char *why);
 
 /*
  * After each request: whether a limit is reached, which sets `why`. Returns what to tell the generation, since the worker will soon

@@ -38,11 +38,8 @@ struct sirius {
     sirius_alone alone;
     sirius_memory memory;
     bool forked; /* pthread_atfork says so: see sirius_forked */
-    sr_sleepers *sleepers;
-    size_t sleepers_bytes;
 
     sirius_turn turn;
-    bool retiring; /* sirius_work has returned "retiring" */
     envpool pool;
     sirius_site site[SIRIUS_LISTENERS_MAX];
     sirius_scratch scratch;

@@ -52,15 +52,11 @@ static void one(pTHX_ sirius *s, const sirius_app *app)
     sirius_row_state(&s->row, SR_WORKER_IDLE, s->worker.now);
 }
 
-/* Returns "retiring" once, so that the generation is told, and then the reason why the worker ends. */
 static const char *leaves(sirius *s, const char *why)
 {
     s->inside.now = 0;
     sirius_current = NULL;
-    if (s->retiring)
-        return why;
-    s->retiring = true;
-    return "retiring";
+    return sirius_ending_leave(&s->ending, why);
 }
 
 sr_worker_what sirius_work_one(pTHX_ sirius *s, const sirius_app *app)
@@ -76,7 +72,7 @@ sr_worker_what sirius_work_one(pTHX_ sirius *s, const sirius_app *app)
 static const char *work(pTHX_ sirius *s, const sirius_app *app)
 {
     sirius_current = s;
-    if (s->ending.why && s->retiring)
+    if (s->ending.why && s->ending.told)
         return leaves(s, s->ending.why);
     sirius_row_state(&s->row, SR_WORKER_IDLE, sr_clock_monotonic());
     for (;;) {
@@ -97,7 +93,7 @@ static const char *work(pTHX_ sirius *s, const sirius_app *app)
             return "trouble";
         case SR_WORKER_DONE:
             sirius_row_state(&s->row, SR_WORKER_DRAINING, s->worker.now);
-            if (atomic_load(&s->sleepers->over)) {
+            if (atomic_load(&s->worker.sleepers->over)) {
                 sirius_current = NULL;
                 return "over";
             }
@@ -170,12 +166,12 @@ int sirius_sleepers_new(pTHX_ uint32_t rows)
     return fd;
 }
 
-static sr_sleepers *sleepers_map(pTHX_ int fd, size_t *bytes)
+static sr_sleepers *sleepers_map(pTHX_ int fd)
 {
     struct stat st;
     void *at = MAP_FAILED;
-    if (fstat(fd, &st) == 0 && (*bytes = (size_t)st.st_size) == SR_SLEEPERS_BYTES)
-        at = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fstat(fd, &st) == 0 && st.st_size == SR_SLEEPERS_BYTES)
+        at = mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
         croak("Sirius::Worker::Engine->new: sleepers: %s\n", Strerror(errno));
     return at;
@@ -183,18 +179,16 @@ static sr_sleepers *sleepers_map(pTHX_ int fd, size_t *bytes)
 
 void sirius_sleepers_over(pTHX_ int fd)
 {
-    size_t bytes;
-    sr_sleepers *s = sleepers_map(aTHX_ fd, &bytes);
+    sr_sleepers *s = sleepers_map(aTHX_ fd);
     sr_sleepers_end_all(s);
-    munmap(s, bytes);
+    munmap(s, SR_SLEEPERS_BYTES);
 }
 
 void sirius_sleepers_hold(pTHX_ int fd, uint32_t generation)
 {
-    size_t bytes;
-    sr_sleepers *s = sleepers_map(aTHX_ fd, &bytes);
+    sr_sleepers *s = sleepers_map(aTHX_ fd);
     sr_sleepers_hold(s, generation);
-    munmap(s, bytes);
+    munmap(s, SR_SLEEPERS_BYTES);
 }
 
 int sirius_common_new(pTHX)
@@ -219,11 +213,10 @@ void sirius_common_clear(pTHX_ int fd, uint32_t edge)
 
 void sirius_sleepers_part(pTHX_ int fd, uint32_t edge)
 {
-    size_t bytes;
-    sr_sleepers *s = sleepers_map(aTHX_ fd, &bytes);
+    sr_sleepers *s = sleepers_map(aTHX_ fd);
     if (edge < SR_EDGES_MAX)
         sr_sleepers_part(s, edge);
-    munmap(s, bytes);
+    munmap(s, SR_SLEEPERS_BYTES);
 }
 
 void sirius_work_watch(sirius *s, int edge)
@@ -234,12 +227,13 @@ void sirius_work_watch(sirius *s, int edge)
 
 void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row, uint32_t generation)
 {
-    sr_worker_config config = {.sleepers = sleepers_map(aTHX_ sleepers, &s->sleepers_bytes),
+    sr_worker_config config = {.sleepers = sleepers_map(aTHX_ sleepers),
                                .row = row,
                                .generation = generation,
                                .look_ns = sirius_alone_look_ns(&s->alone)};
-    s->sleepers = config.sleepers;
     int err = sr_worker_open(&s->worker, &config);
+    if (err)
+        munmap(config.sleepers, SR_SLEEPERS_BYTES);
     s->worker.interrupted = sirius_interrupted;
     if (err == EPROTO && s->worker.foreign) {
         char theirs[24], ours[24];
@@ -257,10 +251,11 @@ void sirius_work_open(pTHX_ sirius *s, int sleepers, uint32_t row, uint32_t gene
 
 void sirius_work_close(pTHX_ sirius *s)
 {
+    sr_sleepers *sleepers = s->worker.sleepers;
     PERL_UNUSED_CONTEXT;
-    if (!s->sleepers)
+    if (!sleepers)
         return;
     if (!sirius_forked(s))
         sr_worker_close(&s->worker);
-    munmap(s->sleepers, s->sleepers_bytes);
+    munmap(sleepers, SR_SLEEPERS_BYTES);
 }
