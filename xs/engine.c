@@ -85,7 +85,7 @@ static void forked_child(void)
 {
     if (!sirius_current)
         return;
-    sirius_current->forked = true;
+    sr_worker_forked(&sirius_current->worker);
     plain_signals();
 }
 

@@ -29,32 +29,27 @@ struct sirius {
 #ifdef MULTIPLICITY
     PerlInterpreter *owner; /* no other is served: threads of the application get nothing */
 #endif
-    pthread_t thread;
+    pthread_t thread; /* of perl: what pthread_atfork calls may run on another one */
     sr_worker worker;
-    sr_worker_request request; /* of the turn */
+    sr_worker_request request; /* of the turn, valid while that is open or its application runs */
     sirius_inside inside;
     sirius_row row;
     sirius_ending ending;
     sirius_alone alone;
     sirius_memory memory;
-    bool forked; /* pthread_atfork says so: see sirius_forked */
 
     sirius_turn turn;
     envpool pool;
     sirius_site site[SIRIUS_LISTENERS_MAX];
     sirius_scratch scratch;
-    sr_buffer head;        /* scratch: fields of the head that is being made */
+    sr_buffer head;        /* see wire_head_begin; its memory is used again */
     sirius_accesslog *log; /* NULL: there is none */
 };
 
-/*
- * Whether this is a child that the application has forked: it serves nothing. Also one that was made by the system call itself, of which
- * pthread_atfork does not hear.
- */
+/* Whether this is a child that the application has forked: it serves nothing. For one whose worker is open. */
 static inline bool sirius_forked(const sirius *s)
 {
-    return s->forked ||
-           (s->worker.mine && sr_worker_is_child(&s->worker)); /* NULL: it has no edge yet, or no more */
+    return sr_worker_is_child(&s->worker);
 }
 
 #endif

@@ -166,9 +166,9 @@ static bool called_away(const sr_worker *w)
 
 /*
  * A page that the kernel clears in a child, so that no system call is needed to know. Where it can't (before Linux 4.14), a child is
- * known by pthread_atfork alone.
+ * known by sr_worker_forked alone.
  */
-static const _Atomic uint32_t always = 1;
+static const _Atomic uint32_t always = 1, never = 0;
 
 static const _Atomic uint32_t *mine_new(void)
 {
@@ -181,6 +181,11 @@ static const _Atomic uint32_t *mine_new(void)
         return mine;
     munmap(mine, sizeof *mine);
     return &always;
+}
+
+void sr_worker_forked(sr_worker *w)
+{
+    w->mine = &never;
 }
 
 int sr_worker_open(sr_worker *w, const sr_worker_config *config)
@@ -220,7 +225,7 @@ void sr_worker_close(sr_worker *w)
 {
     if (w->sleepers && !sr_worker_is_child(w))
         sr_sleepers_forget(w->sleepers, w->row);
-    if (w->mine && w->mine != &always)
+    if (w->mine && w->mine != &always && w->mine != &never)
         munmap((void *)(uintptr_t)w->mine, sizeof *w->mine);
     for (uint32_t i = 0; w->sleepers && i < SR_EDGES_MAX; i++)
         line_close(&w->edges[i]);

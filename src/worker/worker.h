@@ -111,6 +111,12 @@ typedef struct sr_worker_request {
 int sr_worker_open(sr_worker *w, const sr_worker_config *config);
 void sr_worker_close(sr_worker *w);
 
+/*
+ * In a child that has just been forked, for pthread_atfork: where the kernel can't tell children (before Linux 4.14), nothing
+ * else does. Safe in a handler of a signal.
+ */
+void sr_worker_forked(sr_worker *w);
+
 /* Waits for a request. */
 sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out);
 
