@@ -165,7 +165,7 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p, SV **trimmed)
             return "a header contains characters above 0xff: encode it, for example as UTF-8";
         err = head_field(aTHX_ s, name, value, trimmed);
     }
-    unchunk_begin(&s->turn.stream.unchunk, t->wire.response.app_chunked);
+    unchunk_begin(&s->unchunk, t->wire.response.app_chunked);
     return sirius_header_error(aTHX_ err, name, value);
 }
 

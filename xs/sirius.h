@@ -21,6 +21,7 @@
 #include "row.h"
 #include "site.h"
 #include "turn.h"
+#include "unchunk.h"
 #include "worker/line.h"
 
 #include <pthread.h>
@@ -39,6 +40,7 @@ struct sirius {
     sirius_memory memory;
 
     sirius_turn turn;
+    unchunk unchunk; /* of the turn; each head begins it anew */
     envpool pool;
     sirius_site site[SIRIUS_LISTENERS_MAX];
     sirius_scratch scratch;

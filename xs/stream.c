@@ -78,7 +78,7 @@ bool sirius_stream_send(pTHX_ sirius *s, SV *data, sr_bytes bytes, bool wait)
     t->stream.writing = wait;
     t->stream.sending = data;
     t->stream.sending_at = bytes.at;
-    if (!unchunk_feed(&t->stream.unchunk, bytes, put, &k) && t->stream.unchunk.state == UNCHUNK_BAD)
+    if (!unchunk_feed(&s->unchunk, bytes, put, &k) && s->unchunk.state == UNCHUNK_BAD)
         t->wire.phase = SIRIUS_BROKEN;
     bool ok = !t->wire.gone && t->wire.phase == SIRIUS_STREAMING;
     t->stream.writing = false;
@@ -96,8 +96,7 @@ bool sirius_stream_end(pTHX_ sirius *s)
         return false;
     sink k = {s, false};
     bool entered = sirius_enter(&s->inside);
-    t->wire.phase =
-        unchunk_end(&t->stream.unchunk, put, &k) || t->wire.gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
+    t->wire.phase = unchunk_end(&s->unchunk, put, &k) || t->wire.gone ? SIRIUS_ANSWERED : SIRIUS_BROKEN;
     if (t->wire.phase == SIRIUS_ANSWERED)
         wire_end(s);
     bool ok = !t->wire.gone;

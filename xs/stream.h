@@ -3,7 +3,7 @@
 /* stream: callbacks of PSGI for a response in pieces: writer, early hints. */
 #include "perlapi.h"
 
-#include "unchunk.h"
+#include "base/bytes.h"
 
 /* What a turn sends in pieces. */
 typedef struct sirius_stream {
@@ -12,7 +12,6 @@ typedef struct sirius_stream {
     SV *died;     /* what a handler of a signal died of. Counted */
     bool writing; /* something waits for the client: handlers of signals may run */
     bool catches; /* code of the application waits for that, and is told if such a handler dies */
-    unchunk unchunk;
 } sirius_stream;
 
 void sirius_stream_boot(pTHX);
