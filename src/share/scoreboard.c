@@ -292,12 +292,30 @@ size_t sr_scoreboard_told(const sr_scoreboard *s, sr_note_of of, char *out)
 
 /* --- the request --- */
 
-void sr_row_begin(sr_row *row, const char *at, size_t len, const sr_peer *peer, int64_t began)
+/* The first len bytes of method, space and target. */
+static __attribute__((noinline)) const char *joined(uint64_t line[SR_LINE_MAX / sizeof(uint64_t)],
+                                                    sr_bytes method, sr_bytes target, size_t len)
+{
+    char *to = (char *)line;
+    size_t n = method.len < len ? method.len : len;
+    line[(len - 1) / sizeof *line] = 0; /* the word that the line may leave incomplete */
+    memcpy(to, method.at, n);
+    if (n < len)
+        to[n++] = ' ';
+    memcpy(to + n, target.at, len - n);
+    return to;
+}
+
+void sr_row_begin(sr_row *row, sr_bytes method, sr_bytes target, const sr_peer *peer, int64_t began)
 {
     _Static_assert(sizeof(sr_peer) == 3 * sizeof(uint64_t), "whole words");
+    uint64_t line[SR_LINE_MAX / sizeof(uint64_t)], from[3];
+    const char *at = method.at;
+    size_t len = method.len + 1 + target.len;
     if (len > SR_LINE_MAX)
         len = SR_LINE_MAX;
-    uint64_t from[3];
+    if (target.at != at + method.len + 1)
+        at = joined(line, method, target, len);
     memcpy(from, peer, sizeof from);
     uint32_t sequence = write_begin(&row->sequence);
     atomic_store_explicit(&row->began, (uint64_t)began, memory_order_relaxed);

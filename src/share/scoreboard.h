@@ -226,10 +226,10 @@ size_t sr_scoreboard_told(const sr_scoreboard *s, sr_note_of of, char *out);
 
 /*
  * In the worker: a request begins, which was complete at `began`; it has no mark yet. Keeps the first
- * SR_LINE_MAX bytes of the line. at[len] to at[len + 6] are read as well: the version of HTTP follows the
- * target, and whole words are copied faster.
+ * SR_LINE_MAX bytes of method, space and target. Where the target lies behind the method and one byte, as in a request line of HTTP/1,
+ * they are copied where they are, and up to 6 bytes behind the target are read as well.
  */
-void sr_row_begin(sr_row *row, const char *at, size_t len, const sr_peer *peer, int64_t began);
+void sr_row_begin(sr_row *row, sr_bytes method, sr_bytes target, const sr_peer *peer, int64_t began);
 void sr_row_end(sr_row *row); /* in the worker: the request is over */
 
 /*

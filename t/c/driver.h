@@ -201,9 +201,8 @@ static inline _Noreturn void run_worker(const site *s, uint32_t slot)
             continue;
         sr_counters_add(&row->counters.requests, 1);
         sr_histogram_add(&row->counters.queue, 0);
-        sr_row_begin(row, r.base + r.request->method.at,
-                     r.request->target.at + r.request->target.len - r.request->method.at, &r.slot->client,
-                     r.slot->ready_at);
+        sr_row_begin(row, sr_span_in(r.base, r.request->method), sr_span_in(r.base, r.request->target),
+                     &r.slot->client, r.slot->ready_at);
         serve(s, &w, &r);
         sr_row_end(row);
         sr_worker_done(&w);

@@ -53,7 +53,9 @@ static void set(sr_row *row, const char *line)
 {
     char request[100]; /* the target, and more behind it */
     int len = snprintf(request, sizeof request, "%s HTTP/1.1\r\n", line) - 11;
-    sr_row_begin(row, request, (size_t)len, &peer, 7);
+    const char *target = strchr(request, ' ') + 1;
+    sr_row_begin(row, sr_bytes_of(request, (size_t)(target - request) - 1),
+                 sr_bytes_of(target, (size_t)(request + len - target)), &peer, 7);
 }
 
 static void mark(sr_row *row, const char *text)
@@ -67,16 +69,26 @@ static void lines(sr_row *row)
 {
     ok(line_is(row, ""), "no line at first");
     bool all = true;
-    for (size_t len = 0; len <= SR_LINE_MAX + 50; len++) {
-        char *line = malloc(len + 7);
+    for (size_t len = 1; len <= SR_LINE_MAX + 50; len++) {
+        size_t method = len % 3 ? (len - 1) / (len % 7 + 1) : len - 1; /* short, long, all of the line */
+        char *line = malloc(len + 7), *target = malloc(len - method);  /* exactly so long: see `mark` */
         for (size_t i = 0; i < len + 7; i++)
             line[i] = (char)('a' + (i * 7 + len) % 26);
-        sr_row_begin(row, line, len, &peer, 1);
-        line[len > SR_LINE_MAX ? SR_LINE_MAX : len] = '\0';
-        all = all && line_is(row, line);
+        line[method] = ' ';
+        memcpy(target, line + method + 1, len - method - 1);
+        char after = line[len < SR_LINE_MAX ? len : SR_LINE_MAX];
+        for (int apart = 0; apart < 2; apart++) {
+            line[len < SR_LINE_MAX ? len : SR_LINE_MAX] = after;
+            sr_row_begin(row, sr_bytes_of(line, method),
+                         sr_bytes_of(apart ? target : line + method + 1, len - method - 1), &peer, 1);
+            line[len < SR_LINE_MAX ? len : SR_LINE_MAX] = '\0';
+            all = all && line_is(row, line);
+        }
         free(line);
+        free(target);
     }
-    ok(all, "lines of all lengths, at most %d bytes of them", SR_LINE_MAX);
+    ok(all, "methods and targets of all lengths, side by side and apart, at most %d bytes of them",
+       SR_LINE_MAX);
     set(row, "GET /abc");
     ok(text_is(row, 1000, "GET /abc"), "plain text");
     set(row, "GET /\x80\x1b[1m\n\x7f~");
@@ -310,14 +322,15 @@ static void write_for_ever(sr_row *row)
         memset(text[i], 'a' + i, sizeof text[i]);
     for (unsigned i = 0; getppid() != 1; i++) {
         from.port = (uint16_t)(i % 26);
-        sr_row_begin(row, text[i % 26], 50 + i % 26 * 5, &from, i % 26 + 1);
+        sr_row_begin(row, sr_bytes_of(text[i % 26], 49), sr_bytes_of(text[i % 26], i % 26 * 5), &from,
+                     i % 26 + 1);
         sr_row_mark(row, text[i % 26], 20 + i % 26);
         if (i % 3 == 0)
             sr_row_end(row);
     }
 }
 
-/* All of it speaks of one letter, which the line consists of */
+/* All of it speaks of one letter, which method and target consist of */
 static bool of_one(const sr_row_request *r)
 {
     const char *line = (const char *)r->line, *at = (const char *)r->mark;
@@ -325,7 +338,7 @@ static bool of_one(const sr_row_request *r)
     bool good = r->line_len == 50 + letter * 5 && r->peer.port == letter &&
                 (r->began == letter + 1 || r->began == 0) && (r->mark_len == 20 + letter || r->mark_len == 0);
     for (size_t i = 0; i < r->line_len; i++)
-        good = good && line[i] == *line;
+        good = good && line[i] == (i == 49 ? ' ' : *line);
     for (size_t i = 0; i < r->mark_len; i++)
         good = good && at[i] == *line;
     return good;
