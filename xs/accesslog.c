@@ -7,6 +7,7 @@
 #include "envpool.h"
 #include "log/values.h"
 #include "logformat.h"
+#include "sirius.h"
 
 struct sirius_accesslog {
     SV *format; /* the Sirius::LogFormat. Counted */

@@ -1,6 +1,8 @@
 /* call: calls code of the application, past which nothing of it gets. */
 #include "call.h"
 
+#include "sirius.h"
+
 SV *sirius_call(pTHX_ sirius *s, SV *code, SV *arg1, SV *arg2)
 {
     sig_atomic_t was_inside = s->inside.now;

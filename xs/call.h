@@ -1,7 +1,7 @@
 #ifndef SIRIUS_CALL_H
 #define SIRIUS_CALL_H
 /* call: calls code of the application, past which nothing of it gets. Whatever it does there, the server goes on. */
-#include "sirius.h"
+#include "perlapi.h"
 
 /*
  * Before 5.24 perl left the temporaries of a sub to its caller. A copy of %env among them would still hold

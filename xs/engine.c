@@ -4,6 +4,7 @@
 #include "accesslog.h"
 #include "env.h"
 #include "envpool.h"
+#include "sirius.h"
 #include "socket.h"
 #include "turn.h"
 #include "work.h"

@@ -1,7 +1,7 @@
 #ifndef SIRIUS_FILE_H
 #define SIRIUS_FILE_H
 /* file: the regular file behind the body of a response. */
-#include "sirius.h"
+#include "perlapi.h"
 
 enum { SIRIUS_SMALL_FILE = 64 * 1024 }; /* files up to this size are read at once */
 

@@ -1,7 +1,7 @@
 #ifndef SIRIUS_LAZY_H
 #define SIRIUS_LAZY_H
 /* lazy: values of %env that are made when they are first read, by who is set at the boot. */
-#include "sirius.h"
+#include "perlapi.h"
 
 typedef enum sirius_lazy { SIRIUS_LAZY_IO, SIRIUS_LAZY_INFORMATIONAL } sirius_lazy;
 typedef SV *sirius_lazy_make(pTHX_ UV serial); /* a new reference */

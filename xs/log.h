@@ -1,7 +1,7 @@
 #ifndef SIRIUS_LOG_H
 #define SIRIUS_LOG_H
 /* log: the layer :sirius_log. */
-#include "sirius.h"
+#include "perlapi.h"
 
 void sirius_log_boot(pTHX);
 

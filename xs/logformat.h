@@ -8,7 +8,7 @@
  * where that must not happen, as a reply is half made, set `plain`.
  */
 #include "log/format.h"
-#include "sirius.h"
+#include "perlapi.h"
 
 /*
  * Memory that is used again for each line: the line itself in `out`, and values that are not contiguous

@@ -5,6 +5,7 @@
 #include "env.h"
 #include "log.h"
 #include "log/text.h"
+#include "sirius.h"
 
 #include <unistd.h>
 

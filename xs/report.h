@@ -1,7 +1,7 @@
 #ifndef SIRIUS_REPORT_H
 #define SIRIUS_REPORT_H
 /* report: lines of the error log about the request at hand, with its method and its target. May run code of the application. */
-#include "sirius.h"
+#include "perlapi.h"
 
 /* Log an error, or a warning, with the name of the request. `error` may be NULL. */
 void sirius_log(pTHX_ sirius *s, const char *what, SV *error);

@@ -2,6 +2,7 @@
 #include "responder.h"
 
 #include "response.h"
+#include "sirius.h"
 #include "stream.h"
 #include "turn.h"
 #include "wire.h"

@@ -1,7 +1,9 @@
 #ifndef SIRIUS_XS_SCOREBOARD_H
 #define SIRIUS_XS_SCOREBOARD_H
 /* scoreboard: the class Sirius::Scoreboard, as Sirius.xs needs it. Thread: that of perl. */
-#include "sirius.h"
+#include "perlapi.h"
+
+#include "share/scoreboard.h"
 
 /* Makes an object that owns s, and that is the scoreboard of this process until it is freed. Counted */
 SV *sirius_board_new(pTHX_ sr_scoreboard *s);

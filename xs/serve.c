@@ -7,6 +7,7 @@
 #include "report.h"
 #include "responder.h"
 #include "response.h"
+#include "sirius.h"
 #include "socket.h"
 #include "wire.h"
 

@@ -1,7 +1,7 @@
 #ifndef SIRIUS_SERVE_H
 #define SIRIUS_SERVE_H
 /* serve: one request: makes %env, calls the application, sends the response, frees what is left. */
-#include "sirius.h"
+#include "perlapi.h"
 
 void sirius_serve_boot(pTHX);
 

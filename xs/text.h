@@ -1,7 +1,9 @@
 #ifndef SIRIUS_TEXT_H
 #define SIRIUS_TEXT_H
 /* text: values of the application as bytes, and what is wrong with them in words. Runs no code of the application. */
-#include "sirius.h"
+#include "perlapi.h"
+
+#include "http/response.h"
 
 /* As below, of any value. */
 bool sirius_bytes_of(pTHX_ SV *sv, sr_bytes *out);

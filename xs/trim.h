@@ -1,7 +1,9 @@
 #ifndef SIRIUS_TRIM_H
 #define SIRIUS_TRIM_H
 /* trim: newlines at the end of a value of a response field. */
-#include "sirius.h"
+#include "perlapi.h"
+
+#include "base/bytes.h"
 
 /*
  * Removes newlines at the end of a value. False: there are none. *trimmed becomes the name of the first such field, a mortal. 'X-Error' => $@

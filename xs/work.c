@@ -9,6 +9,7 @@
 #include "memory.h"
 #include "response.h"
 #include "serve.h"
+#include "sirius.h"
 #include "stream.h"
 #include "turn.h"
 #include "wire.h"

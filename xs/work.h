@@ -2,6 +2,7 @@
 #define SIRIUS_WORK_H
 /* work: the loop of a worker, and memory that the supervisor shares. */
 #include "serve.h"
+#include "worker/worker.h"
 
 /* Serves until something is to be done. Returns what, a static text; see Sirius::Worker. */
 const char *sirius_work(pTHX_ sirius *s, SV *app);
