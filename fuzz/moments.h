@@ -511,12 +511,10 @@ static void moments_begun(uint32_t row, const sr_worker_request *r)
 static bool moments_take(uint32_t row)
 {
     moments_worker *m = &moments_workers[row];
-    sr_worker_request r;
     if (!moments_there(m) || m->shape || !sr_consumer_waiting(&m->w.open[0]->queue) ||
-        sr_consumer_oldest(&m->w.open[0]->queue) == INT64_MAX ||
-        sr_worker_next(&m->w, &r) != SR_WORKER_REQUEST)
+        sr_consumer_oldest(&m->w.open[0]->queue) == INT64_MAX || sr_worker_next(&m->w) != SR_WORKER_REQUEST)
         return false;
-    moments_begun(row, &r);
+    moments_begun(row, &m->w.request);
     return true;
 }
 
@@ -559,8 +557,8 @@ static bool moments_may(const moments_worker *m)
     if (!moments_there(m) || !m->shape)
         return false;
     uint32_t waiting = sr_ring_waiting(m->w.from->queue.ring);
-    uint64_t behind = waiting + (uint64_t)atomic_load(&m->w.slot->backlog);
-    bool gone = sr_slot_gone(m->w.slot, m->w.number) & SR_GONE_CLIENT;
+    uint64_t behind = waiting + (uint64_t)atomic_load(&m->w.request.slot->backlog);
+    bool gone = sr_slot_gone(m->w.request.slot, m->w.number) & SR_GONE_CLIENT;
     return waiting < SR_RING_BYTES / 2 &&
            (gone || behind <= SR_BACKLOG_MAX || m->shape->record[m->next] != R_DATA);
 }

@@ -75,7 +75,7 @@ void sirius_accesslog_open(pTHX_ sirius *s, HV *conf)
 void sirius_accesslog_begin(sirius *s)
 {
     sr_logrequest *r = &s->log->request;
-    const sr_worker_request *q = &s->request;
+    const sr_worker_request *q = &s->worker.request;
     const sirius_site *site = &s->site[q->slot->listener];
     if (!s->log->id)
         return;

@@ -156,7 +156,7 @@ static const char *head_begin(pTHX_ sirius *s, const parts *p, SV **trimmed)
 {
     sirius_turn *t = &s->turn;
     sr_buffer_reset(&s->head);
-    sr_response_error err = wire_head_begin(&t->wire, p->status, s->request.request->is_head);
+    sr_response_error err = wire_head_begin(&t->wire, p->status, s->worker.request.request->is_head);
     sr_bytes name = SR_BYTES(""), value = name;
     char digits[SR_DECIMAL_MAX];
     for (SSize_t i = 0; !err && i < AvFILLp(p->headers); i += 2) {
@@ -446,7 +446,7 @@ void sirius_fail(pTHX_ sirius *s, const char *what, SV *error)
         return;
     }
     sr_buffer_reset(&s->head);
-    sr_response_error err = wire_head_begin(&t->wire, 500, s->request.request->is_head);
+    sr_response_error err = wire_head_begin(&t->wire, 500, s->worker.request.request->is_head);
     if (!err)
         err =
             sr_response_field(&t->wire.response, &s->head, SR_BYTES("Content-Type"), SR_BYTES("text/plain"));

@@ -136,12 +136,12 @@ bool sirius_serve_one(pTHX_ sirius *s, const sirius_app *app)
     ENTER;
     SAVETMPS;
     s->turn = (sirius_turn){.serial = s->turn.serial + 1,
-                            .site = &s->site[s->request.slot->listener],
+                            .site = &s->site[s->worker.request.slot->listener],
                             .open = true,
                             .temporaries = PL_tmps_floor};
-    SV *ref = sirius_env_make(aTHX_ s, &s->request);
-    if (s->request.slot->forwarded)
-        sirius_env_forwarded(aTHX_ s->turn.env.hv, &s->request);
+    SV *ref = sirius_env_make(aTHX_ s, &s->worker.request);
+    if (s->worker.request.slot->forwarded)
+        sirius_env_forwarded(aTHX_ s->turn.env.hv, &s->worker.request);
     answer(aTHX_ s, sirius_call(aTHX_ s, app->code, ref, NULL));
     envpool_env *pooled = s->turn.env.pooled;
     bool untouched = s->turn.env.untouched = pooled && envpool_untouched(aTHX_ pooled);

@@ -31,8 +31,7 @@ struct sirius {
     PerlInterpreter *owner; /* no other is served: threads of the application get nothing */
 #endif
     pthread_t thread; /* of perl: what pthread_atfork calls may run on another one */
-    sr_worker worker;
-    sr_worker_request request; /* of the turn, valid while that is open or its application runs */
+    sr_worker worker; /* and the request of the turn */
     sirius_inside inside;
     sirius_row row;
     sirius_ending ending;

@@ -27,10 +27,10 @@
 
 #define WAITED_NS (10 * SR_MILLISECOND) /* shorter waits are not reported to the operator */
 
-/* Serves s->request. */
+/* Serves s->worker.request. */
 static void one(pTHX_ sirius *s, const sirius_app *app)
 {
-    const sr_worker_request *r = &s->request;
+    const sr_worker_request *r = &s->worker.request;
     const sr_request *q = r->request;
     int64_t ready_at = r->slot->ready_at;
     sirius_row_state(&s->row, SR_WORKER_BUSY, s->worker.now);
@@ -64,7 +64,7 @@ sr_worker_what sirius_work_one(pTHX_ sirius *s, const sirius_app *app)
 {
     if (PL_sig_pending)
         sirius_signals(aTHX_ s);
-    sr_worker_what what = sr_worker_next(&s->worker, &s->request);
+    sr_worker_what what = sr_worker_next(&s->worker);
     if (what == SR_WORKER_REQUEST)
         one(aTHX_ s, app);
     return what;

@@ -60,7 +60,7 @@ void sr_worker_flush(sr_worker *w)
 
 static bool gone(const sr_worker *w)
 {
-    return !w->from || w->lost || sr_slot_gone(w->slot, w->number) & SR_GONE_CLIENT;
+    return !w->from || w->lost || sr_slot_gone(w->request.slot, w->number) & SR_GONE_CLIENT;
 }
 
 /* Nothing that follows is sent, so that the reply has no hole. For `return`. */
@@ -109,7 +109,7 @@ static sr_record *record(sr_worker *w, sr_reply_kind kind, size_t payload)
 
 static bool near(const sr_worker *w, uint64_t most)
 {
-    return sr_ring_waiting(ring(w)) + (uint64_t)atomic_load(&w->slot->backlog) <= most;
+    return sr_ring_waiting(ring(w)) + (uint64_t)atomic_load(&w->request.slot->backlog) <= most;
 }
 
 /*

@@ -289,10 +289,10 @@ static sr_worker_line *oldest(sr_worker *w)
 static const sr_slot *take(sr_worker *w)
 {
     sr_worker_line *from = w->n_open == 1 ? w->open[0] : oldest(w);
-    w->slot = from ? sr_consumer_take(&from->queue, &w->index) : NULL;
-    if (w->slot)
+    w->request.slot = from ? sr_consumer_take(&from->queue, &w->index) : NULL;
+    if (w->request.slot)
         w->from = from;
-    return w->slot;
+    return w->request.slot;
 }
 
 static uint64_t waiting(const sr_worker *w)
@@ -319,7 +319,8 @@ static int fetch(sr_worker *w, uint32_t files, int *body_fd)
     if (n != !!(files & SR_FILE_REQUEST) + !!(files & SR_FILE_BODY))
         err = EMFILE;
     if (!err && files & SR_FILE_REQUEST) {
-        w->spilled_bytes = (size_t)w->slot->parse + w->slot->head + w->slot->body + w->slot->facts;
+        const sr_slot *s = w->request.slot;
+        w->spilled_bytes = (size_t)s->parse + s->head + s->body + s->facts;
         void *at = mmap(NULL, w->spilled_bytes, PROT_READ, MAP_PRIVATE, fds[i], 0);
         err = at == MAP_FAILED ? errno : 0;
         close(fds[i++]);
@@ -353,13 +354,13 @@ static bool still_mine(sr_worker *w)
 static bool leave_for_others(sr_worker *w)
 {
     w->from = NULL;
-    w->slot = NULL;
+    w->request.slot = NULL;
     return false;
 }
 
-static bool begin(sr_worker *w, sr_worker_request *out)
+static bool begin(sr_worker *w)
 {
-    const sr_slot *s = w->slot;
+    const sr_slot *s = w->request.slot;
     int body_fd = -1;
     /* after it was taken: whoever asks for the hold first, and then for a request to be queued, is heeded */
     if (sr_sleepers_holds(w->sleepers, w->generation)) {
@@ -388,7 +389,7 @@ static bool begin(sr_worker *w, sr_worker_request *out)
         return false;
     }
     const char *data = w->spilled ? w->spilled : s->data;
-    *out = (sr_worker_request){
+    w->request = (sr_worker_request){
         .slot = s,
         .request = (const sr_request *)(const void *)data,
         .base = data + s->parse,
@@ -425,7 +426,7 @@ static void sleep_well(sr_worker *w)
     sr_sleepers_end(w->sleepers, w->row);
 }
 
-sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out)
+sr_worker_what sr_worker_next(sr_worker *w)
 {
     for (;;) {
         if (sr_worker_is_child(w))
@@ -448,7 +449,7 @@ sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out)
             if (w->now - w->told_at > PATIENCE_NS)
                 sr_worker_flush_all(w);
             found(w);
-            if (begin(w, out))
+            if (begin(w))
                 return SR_WORKER_REQUEST;
             continue;
         }
@@ -481,12 +482,13 @@ void sr_worker_done(sr_worker *w)
     if (!w->from || sr_worker_is_child(w))
         return;
     mark(w, w->from);
-    if (sr_slot_gone(w->slot, w->number) & SR_GONE_LATE) { /* the slot may be another request's by now */
+    /* the slot may be another request's by now */
+    if (sr_slot_gone(w->request.slot, w->number) & SR_GONE_LATE) {
         w->timed_out = true;
         leave(w, SR_LEAVING_DRAIN);
     }
     w->from = NULL;
-    w->slot = NULL;
+    w->request.slot = NULL;
     w->now = sr_clock_monotonic();
     w->service_ns += (w->now - w->began - w->service_ns) / 8;
     sr_sleepers_search(w->sleepers, w->row);

@@ -4,7 +4,7 @@
  * worker: takes complete requests from the edges, one at a time, and replies. It has no socket of a client,
  * no thread and no lock.
  *
- *     while ((what = sr_worker_next(w, &request)) == SR_WORKER_REQUEST) {
+ *     while ((what = sr_worker_next(w)) == SR_WORKER_REQUEST) {
  *         ... application ...
  *         sr_worker_reply(w, &head, fields, body, n, SR_REPLY_LAST);
  *         sr_worker_done(w);
@@ -57,6 +57,16 @@ typedef enum sr_worker_what {
 
 typedef enum sr_leaving { SR_LEAVING_NO, SR_LEAVING_DRAIN, SR_LEAVING_STOP } sr_leaving;
 
+/* A request, valid until sr_worker_done. */
+typedef struct sr_worker_request {
+    const sr_slot *slot;
+    const sr_request *request;
+    const char *base; /* the bytes that the spans of the request point into */
+    sr_bytes body;    /* if it is in memory */
+    int body_fd;      /* a file, from offset 0, which belongs to the caller; -1: it is in memory */
+    sr_bytes facts;   /* about the encrypted connection (share/facts.h); empty: it is not encrypted */
+} sr_worker_request;
+
 typedef struct sr_worker {
     sr_sleepers *sleepers;
     const _Atomic uint32_t *mine; /* 0 in a child, which has a copy of the rest: see sr_worker_is_child */
@@ -79,8 +89,8 @@ typedef struct sr_worker {
 
     /* the request at hand */
     sr_worker_line *from; /* NULL: there is none */
-    const sr_slot *slot;
-    uint32_t index; /* of the slot */
+    sr_worker_request request;
+    uint32_t index; /* of its slot */
     uint64_t number;
     void *spilled; /* mapping of the file that the request came in; NULL: it is in the slot */
     size_t spilled_bytes;
@@ -97,16 +107,6 @@ typedef struct sr_worker {
     int64_t ask_at;     /* monotonic ns before which the edge need not look for the client again */
 } sr_worker;
 
-/* A request, valid until sr_worker_done. */
-typedef struct sr_worker_request {
-    const sr_slot *slot;
-    const sr_request *request;
-    const char *base; /* the bytes that the spans of the request point into */
-    sr_bytes body;    /* if it is in memory */
-    int body_fd;      /* a file, from offset 0, which belongs to the caller; -1: it is in memory */
-    sr_bytes facts;   /* about the encrypted connection (share/facts.h); empty: it is not encrypted */
-} sr_worker_request;
-
 /* Waits for the first edge, unless the server is gone or the worker is woken. Returns 0 or errno. */
 int sr_worker_open(sr_worker *w, const sr_worker_config *config);
 void sr_worker_close(sr_worker *w);
@@ -117,8 +117,8 @@ void sr_worker_close(sr_worker *w);
  */
 void sr_worker_forked(sr_worker *w);
 
-/* Waits for a request. */
-sr_worker_what sr_worker_next(sr_worker *w, sr_worker_request *out);
+/* Waits for a request, which is in w->request then. */
+sr_worker_what sr_worker_next(sr_worker *w);
 
 /* From signal handlers: the next sr_worker_next returns WAKE; or DONE, after the request at hand. */
 void sr_worker_wake(sr_worker *w);

@@ -187,7 +187,7 @@ static inline void serve(const site *s, sr_worker *w, const sr_worker_request *r
 static inline _Noreturn void run_worker(const site *s, uint32_t slot)
 {
     sr_worker w;
-    sr_worker_request r;
+    const sr_worker_request *r = &w.request;
     sr_worker_what what;
     sr_sleepers *sleepers =
         mmap(NULL, SR_SLEEPERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->settings.sleepers, 0);
@@ -196,14 +196,14 @@ static inline _Noreturn void run_worker(const site *s, uint32_t slot)
     close(s->control[1]);
     if (sr_worker_open(&w, &config))
         abort();
-    while ((what = sr_worker_next(&w, &r)) != SR_WORKER_DONE) {
+    while ((what = sr_worker_next(&w)) != SR_WORKER_DONE) {
         if (what != SR_WORKER_REQUEST)
             continue;
         sr_counters_add(&row->counters.requests, 1);
         sr_histogram_add(&row->counters.queue, 0);
-        sr_row_begin(row, sr_span_in(r.base, r.request->method), sr_span_in(r.base, r.request->target),
-                     &r.slot->client, r.slot->ready_at);
-        serve(s, &w, &r);
+        sr_row_begin(row, sr_span_in(r->base, r->request->method), sr_span_in(r->base, r->request->target),
+                     &r->slot->client, r->slot->ready_at);
+        serve(s, &w, r);
         sr_row_end(row);
         sr_worker_done(&w);
     }

@@ -73,10 +73,9 @@ static void worker_open(sr_worker *w, uint32_t row)
 static _Noreturn void run_honest(void)
 {
     sr_worker w;
-    sr_worker_request r;
     worker_open(&w, HONEST);
     for (;;) {
-        if (sr_worker_next(&w, &r) != SR_WORKER_REQUEST)
+        if (sr_worker_next(&w) != SR_WORKER_REQUEST)
             continue;
         sr_reply_head head = {.status = 200, .length = 2, .app_length = SR_REPLY_LENGTH_UNKNOWN};
         struct iovec body = {"ok", 2};
@@ -558,9 +557,8 @@ static const struct crime {
 
 static _Noreturn void run_hostile(const struct crime *crime)
 {
-    sr_worker_request r;
     worker_open(&bad, HOSTILE);
-    while (crime->request && sr_worker_next(&bad, &r) != SR_WORKER_REQUEST)
+    while (crime->request && sr_worker_next(&bad) != SR_WORKER_REQUEST)
         ;
     if (!crime->request) /* it takes none: those that come are the honest one's */
         sr_sleepers_forget(bad.sleepers, HOSTILE);

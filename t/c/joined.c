@@ -180,7 +180,6 @@ enum { REPLIES = sizeof replies / sizeof *replies };
 /* Each by a worker of its own: the last of them is not believed any more */
 static _Noreturn void run_worker(uint32_t row)
 {
-    sr_worker_request r;
     char byte = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     sr_worker_config config = {
@@ -188,7 +187,7 @@ static _Noreturn void run_worker(uint32_t row)
         .row = row};
     if (sr_worker_open(&w, &config))
         _exit(8);
-    while (sr_worker_next(&w, &r) != SR_WORKER_REQUEST)
+    while (sr_worker_next(&w) != SR_WORKER_REQUEST)
         ;
     if (write(took[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
         _exit(9);

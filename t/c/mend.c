@@ -33,7 +33,6 @@ static bool armed;
 static _Noreturn void run_worker(void)
 {
     static sr_worker w;
-    sr_worker_request r;
     char byte = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     sr_worker_config config = {
@@ -43,7 +42,7 @@ static _Noreturn void run_worker(void)
     for (int n = 1;; n++) {
         sr_reply_head head = {.status = 200, .length = 2, .app_length = SR_REPLY_LENGTH_UNKNOWN};
         struct iovec body = {"ok", 2};
-        while (sr_worker_next(&w, &r) != SR_WORKER_REQUEST)
+        while (sr_worker_next(&w) != SR_WORKER_REQUEST)
             ;
         if (write(took[1], &byte, 1) != 1 || (n == 2 && read(go[0], &byte, 1) != 1))
             _exit(9);

@@ -507,15 +507,15 @@ static void claim(void)
 {
     sr_worker *w = &moments_workers[0].w;
     w->from = w->open[0];
-    w->slot = sr_consumer_take(&w->from->queue, &w->index);
-    MUST(w->slot);
+    w->request.slot = sr_consumer_take(&w->from->queue, &w->index);
+    MUST(w->request.slot);
     w->number = w->from->queue.number;
 }
 
 static void begin(void)
 {
     sr_worker *w = &moments_workers[0].w;
-    const sr_slot *s = w->slot;
+    const sr_slot *s = w->request.slot;
     MUST(sr_consumer_begin(&w->from->queue, w->index, w->number) == SR_CLAIM_MINE);
     moments_begun(0, &(sr_worker_request){.request = (const void *)s->data, .base = s->data + s->parse});
 }
