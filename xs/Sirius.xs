@@ -13,6 +13,7 @@
 #include "place.h"
 #include "poll.h"
 #include "serve.h"
+#include "shared.h"
 #include "signals.h"
 #include "socket.h"
 #include "spawn.h"

@@ -179,6 +179,7 @@ my %ELSEWHERE = (
     'xs/row.c' => 'unit/scoreboard process/workers/scoreboard',
     'xs/scoreboard.c' => 'unit/scoreboard process/workers/scoreboard',
     'xs/serve.c' => 'psgi/anywhere psgi/leavings',
+    'xs/shared.c' => 'process/edges/killed process/edges/replaced',
     'xs/site.c' => 'psgi/env proxy/forwarded',
     'xs/socket.c' => 'psgi/io',
     'xs/spawn.c' => 'unit/child',
