@@ -179,6 +179,7 @@ subtest 'the supervisor is killed, and the edge with it' => sub {
 subtest 'stop: it answers 503 as long as there are workers, and leaves nothing behind' => sub {
     my $server = server( '--admin', "$dir/socket" );
     my $client = $server->connect;
+    $server->board;               # its reader is there before the request
     $client->send( request('GET /sleep/2') );
     my @open = map { admin($server) } 1 .. 5;
     $_->ask( 'GET /healthz', 'Host: localhost' ) for @open;

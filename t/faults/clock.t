@@ -100,6 +100,7 @@ subtest 'reload, stop' => sub {
 };
 
 my $long = $server->connect;
+$server->board;    # its reader is there before the request
 $long->send( request('GET /sleep/1') );
 $server->wait_busy( 1, qr{/sleep/1} );
 $server->signal('TERM');

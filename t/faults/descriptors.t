@@ -68,6 +68,7 @@ subtest 'a new worker' => sub {
 
 subtest 'accept, while the application has a request' => sub {
     my $long = $one->connect;
+    $one->board;    # its reader is there before the request
     $long->send( request('GET /sleep/1') );
     $one->wait_busy( 1, qr{/sleep/1} );
     waits( $one, 'EMFILE', EMFILE );

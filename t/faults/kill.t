@@ -211,6 +211,7 @@ for my $more ( [], ['generation'] ) {
         my @killed  = ( $server->pid, @$more ? $server->generations : (), $server->edges );
         my @workers = $server->workers;
         my $busy    = $server->connect;
+        $server->board;    # its reader is there before the request
         $busy->send( request('GET /sleep/1') );
         $server->wait_busy( 1, qr{/sleep/1} );
         kill KILL => @killed;

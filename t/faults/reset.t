@@ -77,6 +77,7 @@ subtest 'a reset at every step' => sub {
 
 subtest 'a request that waits for its turn' => sub {
     my $long = $server->connect;
+    $server->board;    # its reader is there before the request
     $long->send( request('GET /sleep/1') );
     $server->wait_busy( 1, qr{/sleep/1} );
     my @client = map { $server->connect } 1 .. 10;

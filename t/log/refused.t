@@ -245,6 +245,7 @@ subtest 'every reason has a word, in the log and in the metrics' => sub {
     }
     until_true( 20, sub { $server->ask('GET /up')->status == 200 } );
     $number = $lines->(1);
+    $server->board;    # its reader is there before the request
     my @long = map {
         my $c = $server->connect;
         $c->send( request("GET /long$_?t=1") );

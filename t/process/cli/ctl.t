@@ -295,6 +295,7 @@ subtest 'A second server cannot have the same socket' => sub {
 subtest 'reload --wait returns 0 only after the new generation answers and the old one is gone' => sub {
     my ($old) = $server->generations;
     my $client = $server->connect;
+    $server->board;    # its reader is there before the request
     $client->send( request('GET /sleep/1.5') );
     $server->wait_busy( 1, qr{/sleep/1.5} );
     write_version( version('two') );
@@ -413,6 +414,7 @@ subtest 'Other users' => sub {
 
 subtest 'stop --wait returns when the server is gone' => sub {
     my $client = $server->connect;
+    $server->board;    # its reader is there before the request
     $client->send( request('GET /sleep/1') );
     $server->wait_busy( 1, qr{/sleep/1} );
     is_deeply [ ctl_here(qw(stop --wait --timeout 60)) ], [ 0, "stopped\n", '' ], 'done';

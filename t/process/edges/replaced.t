@@ -48,6 +48,7 @@ sub server {
     my ($number) = map { $_[ $_ + 1 ] } grep { $_[$_] eq '--edges' } 0 .. $#_;
     $server->wait_log( qr/ready after /, 20 );    # all workers
     until_true( 10, sub { $number == $server->edges } );
+    $server->board;                               # its reader is there when it is needed
     return $server;
 }
 
@@ -288,7 +289,7 @@ subtest 'another build passes connections on in another way' => sub {
     my %client = map { $_ => $server->connect } qw(begun idle late long piped);
     $client{$_}->ask('GET /') for sort keys %client;
     $client{begun}->send("GET / HTTP/1.1\r\nHost: a\r\nX-H");
-    $client{long}->send( request('GET /sleep/1.5') );
+    $client{long}->send( request('GET /sleep/4') );
     $client{piped}->send( request('GET /sleep/1') . request('GET /client') );
 
     # Its layout, as it tells that first

@@ -62,6 +62,7 @@ for my $name ( sort keys %way ) {
         my $kept = $server->connect;
         is $kept->ask('GET /')->body, 'version 1', 'also on a connection that is kept';
         my $long = $server->connect;
+        $server->board;    # its reader is there before the request
         $long->send( request('GET /sleep/1.5') );
         $server->wait_busy( 1, qr{/sleep/1.5} );
         version(2);

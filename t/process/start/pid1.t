@@ -77,6 +77,7 @@ for my $signal (qw(TERM QUIT)) {
     subtest "$signal during a request" => sub {
         my $server = start(qw(--workers 2));
         my $client = $server->connect;
+        $server->board;    # its reader is there before the request
         $client->send( request('GET /sleep/1.5') );
         $server->wait_busy( 1, qr{/sleep/1.5} );
         is Sirius::Test::Server::slurp("/proc/$server->{first}/status") =~ /^NSpid:\s+\d+\s+(\d+)$/m && $1,

@@ -28,6 +28,7 @@ for my $workers ( 0, 1, 2 ) {
         my $idle   = $server->connect;
         is $idle->ask('GET /')->status, 200, 'one connection is idle';
         my $client = $server->connect;
+        $server->board;    # its reader is there before the request
         $client->send( request('GET /sleep/1') );
         $server->wait_busy( 1, qr{/sleep/1} );
         $server->signal('TERM');
@@ -44,6 +45,7 @@ for my $workers ( 0, 1, 2 ) {
 subtest 'a streamed answer, a large one to a slow reader, a body that is half there' => sub {
     my $server = start_server( $APP, '--workers', 3 );
     my ( $stream, $slow, $half ) = map { $server->connect( rcvbuf => 65_536 ) } 1 .. 3;
+    $server->board;    # its reader is there before the request
     $stream->send( request('GET /stream') );
     $slow->send( request('GET /big') );
     $half->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab");
@@ -173,6 +175,7 @@ subtest 'exit in a handler of the application, once a stop was asked for' => sub
         "my \$n = 0; sub { \$SIG{ALRM} = sub { exit }; alarm 1; \$n++; sleep 3; [ 200, [], [] ] }\n",
         qw(--workers 0) );
     my $client = $server->connect;
+    $server->board;    # its reader is there before the request
     $client->send( request('GET /') );
     $server->wait_busy(1);
     $server->signal('TERM');

@@ -143,6 +143,7 @@ subtest 'HUP while the server loads its first code' => sub {
 subtest 'USR2: a stack trace of what a worker is running' => sub {
     my $server = start_server( $APP, qw(--workers 2) );
     my $client = $server->connect;
+    $server->board;    # its reader is there before the request
     $client->send( request('GET /sleep/2') );
     $server->wait_busy( 1, qr{/sleep/2} );
     my $busy;

@@ -40,6 +40,7 @@ APP
 sub server {
     my $server = start_server( $APP, qw(--workers 0), @_ );
     $server->{may_crash} = 1;
+    $server->board;    # its reader is there when it is needed
     return $server;
 }
 
