@@ -1,8 +1,7 @@
 #include "accesslog.h"
 
-#include "../http/traced.h"
+#include "../log/values.h"
 #include "../net/descriptors.h"
-#include "../share/facts.h"
 #include "client.h"
 #include "engine.h"
 #include "trouble.h"
@@ -16,19 +15,6 @@
 enum { RAW_LINE_MAX = 1024 }; /* how much of a first line is logged that is not a request line */
 
 /* --- requests that the application did not answer --- */
-
-/* What is known of such a request: its head, or the part that was received, and the response. */
-typedef struct raw {
-    const sr_exchange *exchange;
-    const sr_request *request; /* parsed from `head`, perhaps incomplete or refused; NULL: use `line` */
-    sr_bytes head;
-    sr_bytes line;          /* the first line of the head */
-    sr_bytes response;      /* the head of the response; a body may follow */
-    sr_bytes rule;          /* that it has broken, if it was refused for one */
-    bool trusted;           /* the peer is */
-    uint64_t nonce, number; /* of the id that it gets */
-    char addr[SR_PEER_TEXT_MAX], path[RAW_LINE_MAX], id[SR_REQUEST_ID_MADE];
-} raw;
 
 static const sr_bytes none = {NULL, 0};
 
@@ -53,95 +39,25 @@ static sr_bytes first_line(sr_bytes head)
     return n ? sr_bytes_of(from.at, n) : none;
 }
 
-/* The part of a line before its first space, or (target) the part after it. */
-static sr_bytes line_part(sr_bytes line, bool target)
+static sr_bytes value_of(void *values, const sr_logitem *item)
 {
-    const char *space = line.len ? memchr(line.at, ' ', line.len) : NULL;
-    if (!space)
-        return target ? none : line;
-    size_t n = (size_t)(space - line.at);
-    return target ? sr_bytes_of(space + 1, line.len - n - 1) : sr_bytes_of(line.at, n);
+    return sr_logrequest_get(values, item);
 }
 
-static sr_bytes path_of(raw *r)
+/* What is known of any request that was refused, also without memory for more. `address` gets its text. */
+static sr_logrequest values_of(const sr_exchange *x, char address[SR_PEER_TEXT_MAX])
 {
-    sr_bytes path = sr_span_in(r->head.at, r->request->path);
-    if (!path.len || path.len > sizeof r->path)
-        return path.len ? path : SR_BYTES("/");
-    return sr_bytes_of(r->path, sr_path_decode(r->path, path));
+    return (sr_logrequest){.refused = true,
+                           .address = sr_bytes_of(address, sr_peer_text(&x->client, address)),
+                           .tls = sr_transport_facts(x->conn->transport),
+                           .reason = sr_accesslog_reason(x)};
 }
 
-static sr_bytes field_of(const raw *r, sr_bytes name)
+static sr_logsource source_of(const sr_engine *e, const sr_exchange *x, sr_logrequest *values)
 {
-    for (uint32_t i = 0; i < r->request->n_fields; i++)
-        if (sr_bytes_equal_nocase(sr_span_in(r->head.at, r->request->fields[i].name), name))
-            return sr_span_in(r->head.at, r->request->fields[i].value);
-    return none;
-}
-
-/* Finds values of a request whose first line was parsed. */
-static sr_bytes parsed_get(raw *r, const sr_logitem *item)
-{
-    const sr_request *q = r->request;
-    switch (item->kind) {
-    case SR_LOG_METHOD:
-        return sr_span_in(r->head.at, q->method);
-    case SR_LOG_URI:
-        return sr_span_in(r->head.at, q->target);
-    case SR_LOG_PROTOCOL:
-        return q->minor ? SR_BYTES("HTTP/1.1") : SR_BYTES("HTTP/1.0");
-    case SR_LOG_PATH:
-        return path_of(r);
-    case SR_LOG_QUERY:
-        return q->has_query ? sr_span_in(r->head.at, q->query) : none;
-    case SR_LOG_HOST:
-        return q->host.len ? sr_span_in(r->head.at, q->host) : none;
-    case SR_LOG_IN:
-        return field_of(r, item->name);
-    case SR_LOG_TRACEPARENT:
-        return sr_traced_parent(q, r->head.at);
-    default:
-        return none;
-    }
-}
-
-static sr_bytes id_of(raw *r)
-{
-    sr_bytes id = r->trusted && r->request ? sr_traced_id(r->request, r->head.at) : none;
-    return id.at || !r->number ? id : sr_traced_make(r->id, r->nonce, r->number);
-}
-
-static sr_bytes raw_get(void *ctx, const sr_logitem *item)
-{
-    raw *r = ctx;
-    if (item->kind == SR_LOG_REMOTE_ADDR)
-        return sr_bytes_of(r->addr, sr_peer_text(&r->exchange->client, r->addr));
-    if (item->kind == SR_LOG_OUT)
-        return sr_logformat_field(r->response, item->name);
-    if (item->kind == SR_LOG_REQUEST_LINE)
-        return r->line.len ? r->line : none;
-    if (item->kind == SR_LOG_REQUEST_ID)
-        return id_of(r);
-    if (item->kind == SR_LOG_REFUSED)
-        return r->rule.at ? r->rule : sr_accesslog_reason(r->exchange);
-    if (item->kind == SR_LOG_REFUSED_BY)
-        return sr_accesslog_reason(r->exchange);
-    sr_fact fact;
-    if (item->kind == SR_LOG_TLS)
-        return sr_fact_find(item->name, &fact)
-                   ? sr_facts_get(sr_transport_facts(r->exchange->conn->transport), fact)
-                   : none;
-    if (r->request)
-        return parsed_get(r, item);
-    if (item->kind == SR_LOG_METHOD || item->kind == SR_LOG_URI)
-        return line_part(r->line, item->kind == SR_LOG_URI);
-    return none;
-}
-
-static sr_logsource raw_source(const sr_engine *e, raw *r)
-{
-    int64_t came = r->exchange->ready_at ? r->exchange->ready_at : e->now;
-    return (sr_logsource){.ctx = r, .get = raw_get, .wall = came + e->wall_offset, .pid = (int)getpid()};
+    int64_t came = x->ready_at ? x->ready_at : e->now;
+    return (sr_logsource){
+        .ctx = values, .get = value_of, .wall = came + e->wall_offset, .pid = (int)getpid()};
 }
 
 /*
@@ -228,9 +144,10 @@ static bool line(sr_engine *e, sr_exchange *x, const sr_logsource *source, const
     if (source)
         return sr_logformat_line(e->log->format, source, facts, out);
     if (!x->record) { /* there was no memory to keep the values */
-        raw r = {.exchange = x, .line = none};
-        sr_logsource bare = raw_source(e, &r);
-        return sr_logformat_line(e->log->format, &bare, facts, out);
+        char address[SR_PEER_TEXT_MAX];
+        sr_logrequest bare = values_of(x, address);
+        sr_logsource of = source_of(e, x, &bare);
+        return sr_logformat_line(e->log->format, &of, facts, out);
     }
     sr_bytes record = sr_bytes_of(sr_buffer_at(x->record), sr_buffer_len(x->record));
     return sr_logformat_late(e->log->format, record, facts, out);
@@ -325,22 +242,26 @@ void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response)
                     : here             ? sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in))
                     : e->fresh_of == c ? e->fresh
                                        : none;
-    raw r = {.exchange = x,
-             .head = head,
-             .line = first_line(head),
-             .response = response,
-             .trusted = sr_cidrs_have(&e->config.trusted, &c->peer),
-             .nonce = e->nonce,
-             .number = sr_engine_id(e)};
-    r.request = parse_again(e, x, head);
-    r.rule = rule_of(e, x);
-    if (!r.request &&
-        (head.len && (*head.at == '\r' || *head.at == '\n'))) { /* refused for its empty lines */
-        r.head = behind_blanks(head);
-        r.request = parse_again(e, x, r.head);
+    sr_bytes line = first_line(head);
+    const sr_request *request = parse_again(e, x, head);
+    sr_bytes rule = rule_of(e, x);
+    if (!request && (head.len && (*head.at == '\r' || *head.at == '\n'))) { /* refused for its empty lines */
+        head = behind_blanks(head);
+        request = parse_again(e, x, head);
     }
-    sr_logsource source = raw_source(e, &r);
+    char address[SR_PEER_TEXT_MAX];
+    sr_logrequest v = values_of(x, address);
+    v.request = request;
+    v.base = head.at;
+    v.line = line;
+    v.response = response;
+    v.rule = rule;
+    v.trusted = sr_cidrs_have(&e->config.trusted, &c->peer);
+    v.nonce = e->nonce;
+    v.number = sr_engine_id(e);
+    sr_logsource source = source_of(e, x, &v);
     keep(e, x, &source);
+    sr_logrequest_free(&v);
 }
 
 void sr_accesslog_over(sr_engine *e, sr_exchange *x, bool aborted)

@@ -1,7 +1,6 @@
 #include "log.h"
 
 #include "../log/values.h"
-#include "../share/facts.h"
 #include "../share/reply.h"
 #include "crew.h"
 #include "holder.h"
@@ -20,7 +19,6 @@ typedef struct sr_log {
     sr_logrequest request; /* the request whose line is being made */
     /* taken from the entry, which is forgotten before the line is made */
     sr_buffer values, outs_of, request_of;
-    sr_bytes facts; /* of its connection; see share/facts.h */
     char address[SR_PEER_TEXT_MAX];
 } sr_log;
 
@@ -55,20 +53,18 @@ static sr_bytes value_of(void *ctx, const sr_logitem *item)
     size_t count;
     uint32_t i = (uint32_t)(item - sr_logformat_items(log->format, &count));
     sr_bytes value = none;
-    sr_fact fact;
-    if (item->kind == SR_LOG_TLS)
-        return sr_fact_find(item->name, &fact) ? sr_facts_get(log->facts, fact) : none;
-    if (item->kind == SR_LOG_REFUSED || item->kind == SR_LOG_REFUSED_BY)
-        return sr_accesslog_reason(ed->engine->log->of);
-    if (item->kind == SR_LOG_OUT) {
-        sr_bytes response = ed->engine->log->response;
-        if (response.at)
-            return sr_logformat_field(response, item->name);
+    if (item->kind == SR_LOG_OUT && !ed->engine->log->response.at) {
         find(&log->outs_of, 0, i, &value);
         return value;
     }
-    if (find(&log->values, sizeof log->id, i, &value) || !log->request.request)
+    bool server = item->kind == SR_LOG_OUT || item->kind == SR_LOG_TLS || item->kind == SR_LOG_REFUSED ||
+                  item->kind == SR_LOG_REFUSED_BY;
+    if (server) { /* a worker has no say in these */
+        log->request.response = ed->engine->log->response;
+        log->request.reason = sr_accesslog_reason(ed->engine->log->of);
+    } else if (find(&log->values, sizeof log->id, i, &value) || !log->request.request) {
         return value;
+    }
     return sr_logrequest_get(&log->request, item);
 }
 
@@ -199,7 +195,7 @@ void sr_log_offer(sr_edge *ed, uint32_t slot)
     r->nonce = ed->engine->nonce;
     r->number = en->number;
     r->forwarded = sr_slot_forwarded(s, r->base);
-    log->facts = sr_transport_facts(x->conn->transport);
+    r->tls = sr_transport_facts(x->conn->transport);
     log->source.wall = x->ready_at + ed->engine->wall_offset;
     log->source.pid = row >= 0 ? ed->workers[row].pid : log->pid;
     sr_accesslog_offer(ed->engine, x, &log->source);
@@ -224,7 +220,7 @@ void sr_log_offer_task(sr_edge *ed, const sr_task *task, sr_bytes head)
     r->nonce = ed->engine->nonce;
     r->number = sr_engine_id(ed->engine);
     r->forwarded = task->forwarded ? *task->forwarded : (sr_forwarded){0};
-    log->facts = sr_transport_facts(x->conn->transport);
+    r->tls = sr_transport_facts(x->conn->transport);
     log->source.wall = x->ready_at + ed->engine->wall_offset;
     log->source.pid = log->pid;
     ed->engine->log->response = head;

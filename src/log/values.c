@@ -2,6 +2,9 @@
 
 #include "../base/decimal.h"
 #include "../http/traced.h"
+#include "../share/facts.h"
+
+enum { REFUSED_PATH_MAX = 1024 }; /* of a refused request; a longer path is logged as received */
 
 static const sr_bytes none = {NULL, 0};
 
@@ -10,29 +13,29 @@ static sr_bytes all_of(const sr_buffer *b)
     return sr_bytes_of(b->data ? sr_buffer_at(b) : "", sr_buffer_len(b));
 }
 
-static sr_bytes number(sr_logrequest *r, uint64_t n)
+static sr_bytes number(sr_logrequest *v, uint64_t n)
 {
     char digits[SR_DECIMAL_MAX];
     sr_bytes text = sr_decimal(digits + sizeof digits, n);
-    sr_buffer_reset(&r->scratch);
-    return sr_buffer_add_bytes(&r->scratch, text) ? all_of(&r->scratch) : none;
+    sr_buffer_reset(&v->scratch);
+    return sr_buffer_add_bytes(&v->scratch, text) ? all_of(&v->scratch) : none;
 }
 
-static sr_bytes span(const sr_logrequest *r, sr_span s)
+static sr_bytes span(const sr_logrequest *v, sr_span s)
 {
-    return sr_span_in(r->base, s);
+    return sr_span_in(v->base, s);
 }
 
 /* --- the request line --- */
 
-static sr_bytes path_of(sr_logrequest *r)
+static sr_bytes path_of(sr_logrequest *v)
 {
-    sr_bytes path = span(r, r->request->path);
-    if (!path.len || path.at[0] != '/')
+    sr_bytes path = span(v, v->request->path);
+    if (!path.len || (path.at[0] != '/' && !v->refused))
         return SR_BYTES("/");
-    if (!memchr(path.at, '%', path.len))
+    if (!memchr(path.at, '%', path.len) || (v->refused && path.len > REFUSED_PATH_MAX))
         return path;
-    sr_buffer *b = &r->scratch;
+    sr_buffer *b = &v->scratch;
     sr_buffer_reset(b);
     if (!sr_buffer_reserve(b, path.len))
         return none;
@@ -41,42 +44,52 @@ static sr_bytes path_of(sr_logrequest *r)
 }
 
 /* Returns REQUEST_URI, after what the scratch buffer already holds. */
-static bool add_uri(sr_logrequest *r)
+static bool add_uri(sr_logrequest *v)
 {
-    const sr_request *q = r->request;
-    sr_buffer *b = &r->scratch;
-    sr_bytes target = span(r, q->target), path = span(r, q->path);
+    const sr_request *q = v->request;
+    sr_buffer *b = &v->scratch;
+    sr_bytes target = span(v, q->target), path = span(v, q->path);
     if (target.len && (target.at[0] == '/' || target.at[0] == '*'))
         return sr_buffer_add_bytes(b, target);
-    if (!path.len && !q->has_query && sr_bytes_equal(span(r, q->method), SR_BYTES("OPTIONS")))
+    if (!path.len && !q->has_query && sr_bytes_equal(span(v, q->method), SR_BYTES("OPTIONS")))
         return sr_buffer_add(b, "*", 1);
     return sr_buffer_add_bytes(b, path.len ? path : SR_BYTES("/")) &&
-           (!q->has_query || (sr_buffer_add(b, "?", 1) && sr_buffer_add_bytes(b, span(r, q->query))));
+           (!q->has_query || (sr_buffer_add(b, "?", 1) && sr_buffer_add_bytes(b, span(v, q->query))));
 }
 
-static sr_bytes uri_of(sr_logrequest *r)
+static sr_bytes uri_of(sr_logrequest *v)
 {
-    sr_bytes target = span(r, r->request->target);
+    sr_bytes target = span(v, v->request->target);
     if (target.len && target.at[0] == '/')
         return target;
-    sr_buffer_reset(&r->scratch);
-    return add_uri(r) ? all_of(&r->scratch) : none;
+    sr_buffer_reset(&v->scratch);
+    return add_uri(v) ? all_of(&v->scratch) : none;
 }
 
-static sr_bytes protocol_of(const sr_logrequest *r)
+static sr_bytes protocol_of(const sr_logrequest *v)
 {
-    return r->request->minor ? SR_BYTES("HTTP/1.1") : SR_BYTES("HTTP/1.0");
+    return v->request->minor ? SR_BYTES("HTTP/1.1") : SR_BYTES("HTTP/1.0");
 }
 
 /* Joins method, REQUEST_URI and protocol. For most requests this is the line that was received. */
-static sr_bytes line_of(sr_logrequest *r)
+static sr_bytes line_of(sr_logrequest *v)
 {
-    const sr_request *q = r->request;
-    sr_buffer *b = &r->scratch;
+    const sr_request *q = v->request;
+    sr_buffer *b = &v->scratch;
     sr_buffer_reset(b);
-    bool whole = sr_buffer_add_bytes(b, span(r, q->method)) && sr_buffer_add(b, " ", 1) && add_uri(r) &&
-                 sr_buffer_add(b, " ", 1) && sr_buffer_add_bytes(b, protocol_of(r));
+    bool whole = sr_buffer_add_bytes(b, span(v, q->method)) && sr_buffer_add(b, " ", 1) && add_uri(v) &&
+                 sr_buffer_add(b, " ", 1) && sr_buffer_add_bytes(b, protocol_of(v));
     return whole ? all_of(b) : none;
+}
+
+/* The part of a line before its first space, or (target) the part after it. */
+static sr_bytes part_of(sr_bytes line, bool target)
+{
+    const char *space = line.len ? memchr(line.at, ' ', line.len) : NULL;
+    if (!space)
+        return target ? none : line;
+    size_t n = (size_t)(space - line.at);
+    return target ? sr_bytes_of(space + 1, line.len - n - 1) : sr_bytes_of(line.at, n);
 }
 
 /* --- fields --- */
@@ -121,26 +134,26 @@ static bool add_field(sr_buffer *b, sr_bytes value, bool first, bool cookie)
     return (first || sr_buffer_add(b, cookie ? "; " : ", ", 2)) && sr_buffer_add_bytes(b, value);
 }
 
-static sr_bytes host_of(sr_logrequest *r);
+static sr_bytes host_of(sr_logrequest *v);
 
-static sr_bytes field_of(sr_logrequest *r, sr_bytes name)
+static sr_bytes field_of(sr_logrequest *v, sr_bytes name)
 {
-    const sr_request *q = r->request;
+    const sr_request *q = v->request;
     sr_bytes found = none;
     bool is_type = one_key(name, SR_BYTES("content-type")), cookie = one_key(name, SR_BYTES("cookie"));
     if (one_key(name, SR_BYTES("content-length")))
-        return q->framing == SR_BODY_NONE ? none : number(r, r->body_length);
+        return q->framing == SR_BODY_NONE ? none : number(v, v->body_length);
     if (one_key(name, SR_BYTES("host")))
-        return host_of(r);
+        return host_of(v);
     for (uint32_t i = 0; i < q->n_fields; i++) {
-        sr_bytes value = span(r, q->fields[i].value);
-        if (!belongs(span(r, q->fields[i].name), name, is_type))
+        sr_bytes value = span(v, q->fields[i].value);
+        if (!belongs(span(v, q->fields[i].name), name, is_type))
             continue;
         if (!found.at) {
             found = value;
             continue;
         }
-        sr_buffer *b = &r->scratch;
+        sr_buffer *b = &v->scratch;
         bool joined = b->end && found.at == sr_buffer_at(b);
         if (!joined) {
             sr_buffer_reset(b);
@@ -157,75 +170,131 @@ static sr_bytes field_of(sr_logrequest *r, sr_bytes name)
 /*
  * The value of HTTP_HOST. The authority of an absolute-form target has taken its place already (sr_request).
  */
-static sr_bytes host_of(sr_logrequest *r)
+static sr_bytes host_of(sr_logrequest *v)
 {
-    const sr_request *q = r->request;
-    if (r->said && r->forwarded.host.at)
-        return r->forwarded.host;
+    const sr_request *q = v->request;
+    if (v->said && v->forwarded.host.at)
+        return v->forwarded.host;
     for (uint32_t i = 0; i < q->n_fields; i++)
-        if (is(span(r, q->fields[i].name), SR_BYTES("host")))
-            return span(r, q->fields[i].value);
-    return q->host_added ? span(r, q->host) : none;
+        if (is(span(v, q->fields[i].name), SR_BYTES("host")))
+            return span(v, q->fields[i].value);
+    return q->host_added ? span(v, q->host) : none;
+}
+
+/* The first field of that name, as received. */
+static sr_bytes received_of(const sr_logrequest *v, sr_bytes name)
+{
+    const sr_request *q = v->request;
+    for (uint32_t i = 0; i < q->n_fields; i++)
+        if (is(span(v, q->fields[i].name), name))
+            return span(v, q->fields[i].value);
+    return none;
 }
 
 /* --- items --- */
 
-static sr_bytes port_of(sr_logrequest *r)
+static sr_bytes port_of(sr_logrequest *v)
 {
-    if (!r->said)
-        return r->server_port;
-    sr_bytes host = r->forwarded.host.at ? r->forwarded.host : span(r, r->request->host);
-    return number(r, sr_forwarded_server_port(&r->forwarded, host));
+    if (!v->said)
+        return v->server_port;
+    sr_bytes host = v->forwarded.host.at ? v->forwarded.host : span(v, v->request->host);
+    return number(v, sr_forwarded_server_port(&v->forwarded, host));
 }
 
-static sr_bytes id_of(sr_logrequest *r)
+static sr_bytes id_of(sr_logrequest *v)
 {
     char made[SR_REQUEST_ID_MADE];
-    sr_bytes id = r->trusted ? sr_traced_id(r->request, r->base) : none;
-    if (id.at || !r->number)
+    sr_bytes id = v->trusted && v->request ? sr_traced_id(v->request, v->base) : none;
+    if (id.at || !v->number)
         return id;
-    sr_buffer_reset(&r->scratch);
-    return sr_buffer_add_bytes(&r->scratch, sr_traced_make(made, r->nonce, r->number)) ? all_of(&r->scratch)
+    sr_buffer_reset(&v->scratch);
+    return sr_buffer_add_bytes(&v->scratch, sr_traced_make(made, v->nonce, v->number)) ? all_of(&v->scratch)
                                                                                        : none;
 }
 
-sr_bytes sr_logrequest_get(sr_logrequest *r, const sr_logitem *item)
+/* What was received of a request that was refused, most often before it was complete. */
+static sr_bytes refused_get(sr_logrequest *v, const sr_logitem *item)
 {
+    const sr_request *q = v->request;
     switch (item->kind) {
-    case SR_LOG_REMOTE_ADDR:
-        return r->address;
     case SR_LOG_REQUEST_LINE:
-        return line_of(r);
+        return v->line;
     case SR_LOG_METHOD:
-        return span(r, r->request->method);
+        return q ? span(v, q->method) : part_of(v->line, false);
     case SR_LOG_URI:
-        return uri_of(r);
-    case SR_LOG_PROTOCOL:
-        return protocol_of(r);
-    case SR_LOG_PATH:
-        return path_of(r);
+        return q ? span(v, q->target) : part_of(v->line, true);
     case SR_LOG_QUERY:
-        return span(r, r->request->query);
-    case SR_LOG_SERVER_NAME:
-        return r->server_name;
-    case SR_LOG_HOST: {
-        sr_bytes host = host_of(r);
-        return host.len ? host : r->server_name;
-    }
-    case SR_LOG_PORT:
-        return port_of(r);
+        return q && q->has_query ? span(v, q->query) : none;
+    case SR_LOG_HOST:
+        return q && q->host.len ? span(v, q->host) : none;
     case SR_LOG_IN:
-        return field_of(r, item->name);
-    case SR_LOG_REQUEST_ID:
-        return id_of(r);
+        return q ? received_of(v, item->name) : none;
+    case SR_LOG_PROTOCOL:
+        return q ? protocol_of(v) : none;
+    case SR_LOG_PATH:
+        return q ? path_of(v) : none;
     case SR_LOG_TRACEPARENT:
-        return sr_traced_parent(r->request, r->base);
+        return q ? sr_traced_parent(q, v->base) : none;
     default:
         return none;
     }
 }
 
-void sr_logrequest_free(sr_logrequest *r)
+/* As the application sees it. */
+static sr_bytes complete_get(sr_logrequest *v, const sr_logitem *item)
 {
-    sr_buffer_free(&r->scratch);
+    switch (item->kind) {
+    case SR_LOG_REQUEST_LINE:
+        return line_of(v);
+    case SR_LOG_METHOD:
+        return span(v, v->request->method);
+    case SR_LOG_URI:
+        return uri_of(v);
+    case SR_LOG_PROTOCOL:
+        return protocol_of(v);
+    case SR_LOG_PATH:
+        return path_of(v);
+    case SR_LOG_QUERY:
+        return span(v, v->request->query);
+    case SR_LOG_SERVER_NAME:
+        return v->server_name;
+    case SR_LOG_HOST: {
+        sr_bytes host = host_of(v);
+        return host.len ? host : v->server_name;
+    }
+    case SR_LOG_PORT:
+        return port_of(v);
+    case SR_LOG_IN:
+        return field_of(v, item->name);
+    case SR_LOG_TRACEPARENT:
+        return sr_traced_parent(v->request, v->base);
+    default:
+        return none;
+    }
+}
+
+sr_bytes sr_logrequest_get(sr_logrequest *v, const sr_logitem *item)
+{
+    sr_fact fact;
+    switch (item->kind) {
+    case SR_LOG_REMOTE_ADDR:
+        return v->address;
+    case SR_LOG_REQUEST_ID:
+        return id_of(v);
+    case SR_LOG_TLS:
+        return sr_fact_find(item->name, &fact) ? sr_facts_get(v->tls, fact) : none;
+    case SR_LOG_OUT:
+        return sr_logformat_field(v->response, item->name);
+    case SR_LOG_REFUSED:
+        return v->rule.at ? v->rule : v->reason;
+    case SR_LOG_REFUSED_BY:
+        return v->reason;
+    default:
+        return v->refused ? refused_get(v, item) : v->request ? complete_get(v, item) : none;
+    }
+}
+
+void sr_logrequest_free(sr_logrequest *v)
+{
+    sr_buffer_free(&v->scratch);
 }
