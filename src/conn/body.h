@@ -10,6 +10,7 @@
 #include "../base/buffer.h"
 #include "../http/chunked.h"
 #include "config.h"
+#include "pace.h"
 
 #define SR_BODY_TOO_LARGE "the request body is larger than max-body"
 
@@ -24,7 +25,7 @@ typedef struct sr_body {
     bool dear; /* those of the last call were so small that the caller should take fewer bytes at a time */
     uint64_t window;   /* value of `received` when the current window of --body-rate began */
     uint64_t received; /* bytes read from the socket, framing included: what --body-rate is applied to */
-    int64_t began_at;  /* monotonic ns at which the head was complete; the caller's */
+    sr_pace pace;      /* of the bytes that have come, since the head was complete; the caller's */
     sr_buffer mem;
     int fd;          /* -1 until spooled; owned */
     int status;      /* after SR_BODY_BAD: 400, 413, 431, 500, 503 or 507 */

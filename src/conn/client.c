@@ -28,7 +28,7 @@ const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_exchange *x, const sr_r
     if (!sr_cidrs_have(&config->trusted, &x->conn->peer))
         return NULL;
     x->trusted = true;
-    x->before_ns = sr_started_before(r, base, (x->body ? x->body->began_at : e->now) + e->wall_offset);
+    x->before_ns = sr_started_before(r, base, (x->body ? x->body->pace.began_at : e->now) + e->wall_offset);
     sr_forwarded_read(f, r, base, config->forwarded, judge, &(walk){&config->trusted, &x->client});
     if (f->client.at)
         x->client.port = f->port;

@@ -151,7 +151,9 @@ static take body_result(sr_engine *e, sr_conn *c, sr_body_result result, sr_byte
  */
 static bool has_room(sr_engine *e, sr_conn *c, size_t len)
 {
-    if (!sr_body_spools(c->exchange->body, &e->config, len))
+    sr_body *body = c->exchange->body;
+    sr_pace_moved(&body->pace, SR_PACE_BODY, e->now, len);
+    if (!sr_body_spools(body, &e->config, len))
         return true;
     if (sr_spools_room(e, len) ||
         (sr_slowest_pays(e, c) == SR_SLOWEST_OTHER && sr_spools_allowed_above(e, len)))
@@ -204,7 +206,7 @@ static take body_begin(sr_engine *e, sr_conn *c, sr_request *r, sr_bytes view, b
     if (r->expect == SR_EXPECT_CONTINUE && !rest.len && !send_continue(e, c))
         return TAKE_OVER;
     if ((x->body = sr_body_new(r)))
-        x->body->began_at = e->now;
+        x->body->pace = sr_pace_begin(e->now);
     if (!x->body || !keep_parse(e, c) || (in_scratch && !sr_buffer_add(&c->in, view.at, r->head_len)))
         return refuse(e, c, 503, is_head);
     c->state = SR_CONN_BODY;

@@ -15,6 +15,7 @@
 #include "../base/buffer.h"
 #include "../base/list.h"
 #include "../transport/transport.h"
+#include "pace.h"
 
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -40,6 +41,7 @@ typedef struct sr_copy {
 
 typedef struct sr_output {
     sr_transport *transport; /* of the connection, which owns it; NULL: plain */
+    sr_pace pace;            /* of what the socket has taken since; the caller's */
     sr_buffer mem;           /* sent first */
     int fd;                  /* then this file; -1: none; owned */
     bool spool;              /* fd is a temporary file of ours, and may grow */

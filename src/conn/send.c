@@ -48,10 +48,13 @@ sr_flush sr_send_flush(sr_engine *e, sr_conn *c)
     if (!c->out)
         return SR_FLUSH_DONE;
     e->pending -= sr_output_memory(c->out);
+    uint64_t before = c->exchange->sent;
     sr_flush r = sr_output_flush(c->out, c->source.fd, &c->exchange->sent);
     e->pending += sr_output_memory(c->out);
     if (r == SR_FLUSH_AGAIN && c->out->stalled && !c->out->broken_at)
         e->leased.asked = true;
+    if (r == SR_FLUSH_AGAIN)
+        sr_pace_moved(&c->out->pace, SR_PACE_OUTPUT, e->now, c->exchange->sent - before);
     if (r != SR_FLUSH_AGAIN) {
         e->pending -= sr_output_memory(c->out);
         sr_output_free(c->out);
@@ -126,10 +129,13 @@ bool sr_send_holds(const sr_engine *e, const sr_conn *c)
 
 static void keep(sr_engine *e, sr_conn *c, struct iovec *iov, int n, size_t skip, sr_keep where)
 {
-    if (!c->out && !(c->out = sr_output_new())) {
-        sr_trouble_lost(e, ENOMEM);
-        lost(c, SR_CLOSED_ERROR);
-        return;
+    if (!c->out) {
+        if (!(c->out = sr_output_new())) {
+            sr_trouble_lost(e, ENOMEM);
+            lost(c, SR_CLOSED_ERROR);
+            return;
+        }
+        c->out->pace = sr_pace_begin(e->now);
     }
     c->out->transport = c->transport;
     e->pending -= sr_output_memory(c->out);

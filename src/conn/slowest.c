@@ -5,43 +5,57 @@
 #include "trouble.h"
 
 #define YOUNG_NS SR_SECOND
+#define ENDURED 15.0 /* seconds: who needs no longer for what it holds is not slow */
+#define FOREVER 1e9  /* seconds */
 
 enum {
     FEW = 64 * 1024, /* bytes in memory: who holds no more, and no file, can free nothing of interest */
     PAYING_MAX = 8,  /* connections that are ended at a time */
 };
 
-/* How long the client would need for the rest, in no unit. Negative: it holds next to nothing, or has only just begun. */
-static double slowness(const sr_engine *e, const sr_conn *c)
+typedef struct cost {
+    double seconds; /* for as many bytes as it holds, at its pace of late; negative: it does not pay */
+    uint64_t held;  /* bytes */
+} cost;
+
+static const cost nothing = {.seconds = -1};
+
+static cost cost_of(const sr_engine *e, const sr_conn *c, const sr_conn *self)
 {
-    const sr_exchange *x = c->exchange;
-    const sr_body *body = x ? x->body : NULL;
-    double left, moved;
-    int64_t since;
-    if (c->out && (c->out->spool || c->out->copy || sr_output_memory(c->out) > FEW)) {
-        left = (double)sr_output_pending(c->out);
-        moved = (double)x->sent;
-        since = x->ready_at;
+    const sr_output *out = c->out;
+    const sr_body *body = c->exchange ? c->exchange->body : NULL;
+    const sr_pace *pace;
+    uint64_t held;
+    int64_t half;
+    if (out && (out->spool || out->copy || sr_output_memory(out) > FEW)) {
+        held = (out->spool ? out->written : 0) + (out->copy ? out->copy->bytes : 0) + sr_output_memory(out);
+        pace = &out->pace;
+        half = SR_PACE_OUTPUT;
     } else if (body && body->spooled && c->state == SR_CONN_BODY) {
-        left = (double)(body->chunked ? body->length : body->left);
-        moved = (double)body->received;
-        since = body->began_at;
+        held = body->length;
+        pace = &body->pace;
+        half = SR_PACE_BODY;
     } else {
-        return -1;
+        return nothing;
     }
-    return e->now - since < YOUNG_NS ? -1 : (left + 1) * (double)(e->now - since) / (moved + 1);
+    if (c != self && e->now - pace->began_at < YOUNG_NS)
+        return nothing;
+    double rate = sr_pace_rate(pace, half, e->now);
+    double seconds = rate * FOREVER > (double)held ? (double)held / rate : FOREVER;
+    return (cost){seconds > ENDURED ? seconds : ENDURED, held};
 }
 
-static sr_conn *find_slowest(const sr_engine *e)
+/* `self` wants more, so that it counts in its first second as well; NULL: nobody does. */
+static sr_conn *find_slowest(const sr_engine *e, const sr_conn *self)
 {
     sr_conn *slowest = NULL;
-    double most = -1;
+    cost most = nothing;
     for (sr_link *l = e->all.next; l != &e->all; l = l->next) {
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
-        double slow = slowness(e, c);
-        if (slow > most) {
+        cost its = cost_of(e, c, self);
+        if (its.seconds > most.seconds || (its.seconds >= most.seconds && its.held > most.held)) {
             slowest = c;
-            most = slow;
+            most = its;
         }
     }
     return slowest;
@@ -49,7 +63,7 @@ static sr_conn *find_slowest(const sr_engine *e)
 
 sr_slowest_paid sr_slowest_pays(sr_engine *e, const sr_conn *self)
 {
-    const sr_conn *slowest = find_slowest(e);
+    const sr_conn *slowest = find_slowest(e, self);
     if (!slowest || slowest == self)
         return slowest ? SR_SLOWEST_SELF : SR_SLOWEST_NOBODY;
     e->spools_due = true;
@@ -72,7 +86,7 @@ bool sr_slowest_make_room(sr_engine *e, uint64_t bytes)
 
 sr_slowest_paid sr_slowest_evict(sr_engine *e)
 {
-    sr_conn *slowest = find_slowest(e);
+    sr_conn *slowest = find_slowest(e, NULL);
     if (!slowest)
         return SR_SLOWEST_NOBODY;
     sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);

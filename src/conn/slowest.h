@@ -4,13 +4,17 @@
  * slowest: who pays when there is no room for temporary files (spools.h). So that clients who are slow on purpose do not keep it
  * from others, the slowest client pays: its connection ends.
  *
- * Slow is who would need longest for what is left, at the rate of the whole exchange so far. A client pays nothing in the
- * first second.
+ * Slow is who would need longest to move as many bytes as it holds, on the disk and in memory, at its pace of late (pace.h). What is left
+ * does not count, as a client may stop just before its end. Of those that have stalled, and of those that need no more than 15 s, the one
+ * that holds most is the slowest. So it helps nobody to share what it holds among many connections: all of them together have
+ * to move it as fast as one would.
+ *
+ * A client pays nothing in the first second, unless it wants more itself.
  */
 #include "engine.h"
 
 typedef enum sr_slowest_paid {
-    SR_SLOWEST_NOBODY, /* all have come within the last second */
+    SR_SLOWEST_NOBODY, /* all have come within the last second, and `self` holds nothing */
     SR_SLOWEST_OTHER,  /* a connection was closed, or refused with 507 */
     SR_SLOWEST_SELF,   /* `self` is the slowest, and the caller ends it */
 } sr_slowest_paid;

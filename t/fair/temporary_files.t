@@ -142,6 +142,73 @@ subtest 'uploads' => sub {
     $server->stop;
 };
 
+# Who holds nearly all of the room and hardly moves pays, also a moment before its end, and not an upload that goes on slowly
+subtest 'clients that stop just before their end' => sub {
+    my $held = 9_900_000;
+    my %stop = (
+        'uploads' =>
+            [ sub { "Content-Length: @{[ $held + 20_000 ]}\r\n\r\n" . 'x' x $held }, sub { 'x' x 100 } ],
+        'chunked uploads' => [
+            sub { sprintf "Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", $held, 'x' x $held },
+            sub { "64\r\n" . 'x' x 100 . "\r\n" }
+        ],
+        'many small uploads' =>
+            [ sub { "Content-Length: 200000\r\n\r\n" . 'x' x 198_000 }, sub { 'x' x 100 }, 100 ],
+    );
+    for my $name ( sort keys %stop ) {
+        my ( $begin, $more, $number ) = @{ $stop{$name} };
+        my $server = server( '--max-temp-file-size', '20m' );
+        my @slow   = map {
+            my $client = $server->connect;
+            $client->send( "POST / HTTP/1.1\r\nHost: a\r\n" . $begin->() );
+            $client;
+        } 1 .. ( $number || 2 );
+        ok until_true( 20, sub { spooled($server) > 18 * $MB } ), "$name: nearly all of the room";
+        sleep 1.5;
+        steady_upload( $server, $name, sub { $_->send( $more->() ) for @slow } );
+        my $paid = metric( $server, 'sirius_requests_refused_total{reason="max-temp-file-size"}' );
+        cmp_ok $paid, '>=', 1,     "$name: they pay";
+        cmp_ok $paid, '<',  @slow, "$name: not all of them";
+        $_->close for @slow;
+        $server->stop;
+    }
+};
+
+# An upload of 3 MB in four seconds, during which others do something each half second
+sub steady_upload {
+    my ( $server, $name, $others ) = @_;
+    my $client = $server->connect;
+    $client->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n");
+    for my $n ( 1 .. 100 ) {
+        $client->send( 'y' x 30_000 );
+        $others->() if $n % 12 == 0;
+        sleep 0.04;
+    }
+    is $client->response( patience => 5 )->body, 3_000_000, "$name: a steady one is served";
+    $client->close;
+    return;
+}
+
+subtest 'a reader that stops before its end' => sub {
+    my $server = server( '--max-temp-file-size', '7m' );
+    my @slow   = idlers( $server, 1, "/bytes/$BYTES" );
+    ok until_true( 10, sub { spooled($server) > 4.5 * $MB } ), 'most of the room';
+    for my $client (@slow) {
+        my $got = 0;
+        my $end = time + 20;
+        while ( $got < $BYTES - 4_000_000 && time < $end ) {
+            my $n = sysread $client->socket, my $piece, 65_536;
+            if ( defined $n ) { $got += $n }
+            else              { sleep 0.01 }
+        }
+    }
+    sleep 1.5;
+    steady_upload( $server, 'a reader', sub { sysread $_->socket, my $piece, 100 for @slow } );
+    is metric( $server, 'sirius_connections_closed_total{reason="max-temp-file-size"}' ), 1, 'it has paid';
+    $_->close for @slow;
+    $server->stop;
+};
+
 # Who writes to a file that is being sent to somebody waits until the rest is copied
 subtest 'copies of files that their application changes' => sub {
     my $files = File::Temp->newdir( 'sirius-XXXXXX', TMPDIR => 1 );
