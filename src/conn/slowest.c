@@ -20,15 +20,19 @@ typedef struct cost {
 
 static const cost nothing = {.seconds = -1};
 
-static cost cost_of(const sr_engine *e, const sr_conn *c, const sr_conn *self)
+/* Of what there is to be more: temporary files, or memory as well. */
+typedef enum wanted { FILES, FILES_OR_MEMORY } wanted;
+
+static cost cost_of(const sr_engine *e, const sr_conn *c, const sr_conn *self, wanted what)
 {
     const sr_output *out = c->out;
     const sr_body *body = c->exchange ? c->exchange->body : NULL;
     const sr_pace *pace;
     uint64_t held;
     int64_t half;
-    if (out && (out->spool || out->copy || sr_output_memory(out) > FEW)) {
-        held = (out->spool ? out->written : 0) + (out->copy ? out->copy->bytes : 0) + sr_output_memory(out);
+    size_t memory = out && what == FILES_OR_MEMORY ? sr_output_memory(out) : 0;
+    if (out && (out->spool || out->copy || memory > FEW)) {
+        held = (out->spool ? out->written : 0) + (out->copy ? out->copy->bytes : 0) + memory;
         pace = &out->pace;
         half = SR_PACE_OUTPUT;
     } else if (body && body->spooled && c->state == SR_CONN_BODY) {
@@ -46,13 +50,13 @@ static cost cost_of(const sr_engine *e, const sr_conn *c, const sr_conn *self)
 }
 
 /* `self` wants more, so that it counts in its first second as well; NULL: nobody does. */
-static sr_conn *find_slowest(const sr_engine *e, const sr_conn *self)
+static sr_conn *find_slowest(const sr_engine *e, const sr_conn *self, wanted what)
 {
     sr_conn *slowest = NULL;
     cost most = nothing;
     for (sr_link *l = e->all.next; l != &e->all; l = l->next) {
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
-        cost its = cost_of(e, c, self);
+        cost its = cost_of(e, c, self, what);
         if (its.seconds > most.seconds || (its.seconds >= most.seconds && its.held > most.held)) {
             slowest = c;
             most = its;
@@ -63,10 +67,23 @@ static sr_conn *find_slowest(const sr_engine *e, const sr_conn *self)
 
 sr_slowest_paid sr_slowest_pays(sr_engine *e, const sr_conn *self)
 {
-    const sr_conn *slowest = find_slowest(e, self);
+    const sr_conn *slowest = find_slowest(e, self, FILES);
     if (!slowest || slowest == self)
         return slowest ? SR_SLOWEST_SELF : SR_SLOWEST_NOBODY;
     e->spools_due = true;
+    return SR_SLOWEST_OTHER;
+}
+
+static sr_slowest_paid evict(sr_engine *e, wanted what)
+{
+    sr_conn *slowest = find_slowest(e, NULL, what);
+    if (!slowest)
+        return SR_SLOWEST_NOBODY;
+    sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);
+    if (slowest->state == SR_CONN_BODY)
+        sr_finish_refuse(e, slowest, 507, SR_REFUSED_TEMPORARY, sr_exchange_parsed_head(slowest->exchange));
+    else
+        sr_conn_close(e, slowest, SR_CLOSED_SPOOL);
     return SR_SLOWEST_OTHER;
 }
 
@@ -79,20 +96,12 @@ void sr_slowest_collect(sr_engine *e)
 bool sr_slowest_make_room(sr_engine *e, uint64_t bytes)
 {
     for (int i = 0; i < PAYING_MAX && !sr_spools_room(e, bytes); i++)
-        if (sr_slowest_evict(e) != SR_SLOWEST_OTHER)
+        if (evict(e, FILES) != SR_SLOWEST_OTHER)
             break;
     return sr_spools_room(e, bytes);
 }
 
 sr_slowest_paid sr_slowest_evict(sr_engine *e)
 {
-    sr_conn *slowest = find_slowest(e, NULL);
-    if (!slowest)
-        return SR_SLOWEST_NOBODY;
-    sr_trouble_count(e, SR_TROUBLE_SLOWEST, 1, 0);
-    if (slowest->state == SR_CONN_BODY)
-        sr_finish_refuse(e, slowest, 507, SR_REFUSED_TEMPORARY, sr_exchange_parsed_head(slowest->exchange));
-    else
-        sr_conn_close(e, slowest, SR_CLOSED_SPOOL);
-    return SR_SLOWEST_OTHER;
+    return evict(e, FILES_OR_MEMORY);
 }

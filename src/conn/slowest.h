@@ -4,7 +4,7 @@
  * slowest: who pays when there is no room for temporary files (spools.h). So that clients who are slow on purpose do not keep it
  * from others, the slowest client pays: its connection ends.
  *
- * Slow is who would need longest to move as many bytes as it holds, on the disk and in memory, at its pace of late (pace.h). What is left
+ * Slow is who would need longest to move as many bytes as it holds on the disk, at its pace of late (pace.h). What is left
  * does not count, as a client may stop just before its end. Of those that have stalled, and of those that need no more than 15 s, the one
  * that holds most is the slowest. So it helps nobody to share what it holds among many connections: all of them together have
  * to move it as fast as one would.
@@ -30,7 +30,7 @@ bool sr_slowest_make_room(sr_engine *e, uint64_t bytes);
 /* The same, for whoever has asked since the last time. */
 void sr_slowest_collect(sr_engine *e);
 
-/* Ends the slowest, likewise. */
+/* Ends the slowest, likewise, also one that holds nothing but memory. */
 sr_slowest_paid sr_slowest_evict(sr_engine *e);
 
 #endif
