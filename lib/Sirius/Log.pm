@@ -3,6 +3,7 @@ package Sirius::Log;
 use strict;
 use warnings;
 
+use Fcntl qw(F_SETFL O_APPEND);
 use POSIX ();
 use Sirius::Log::File;
 
@@ -115,7 +116,10 @@ sub _place {
 # The new file replaces the old one in one step, so that there is always a log
 sub _redirect {
     my $fh = Sirius::Log::File->open( $path, owner => \@owner ) or return 0;
-    defined POSIX::dup2( fileno $fh, 2 )                        or return 0;
+
+    # Programs of the application write to it too, and may wait, but not for the reader of a FIFO
+    if ( !-p $fh ) { fcntl $fh, F_SETFL, O_APPEND or return 0 }
+    defined POSIX::dup2( fileno $fh, 2 ) or return 0;
     $place = _place();
     return 1;
 }
@@ -184,7 +188,8 @@ without a newline is kept until the newline comes, up to 64 KiB, or until the pr
 
 Nobody waits for a reader of the log that has stalled, such as the other end of a pipe. When it has taken nothing for 100 ms,
 lines are lost until it reads again, and the next line of the process that has lost them says how many. What programs and libraries in
-C write to descriptor 2 is not seen here, and may wait.
+C write to descriptor 2 is not seen here, and may wait. A FIFO needs no reader when the log is opened, at the start or after C<USR1>: it
+keeps what it can hold for the next one, and what else is written is lost, that of programs and libraries in C too.
 
 With C<--log-prefix>, which C<--error-log> turns on, each line begins with time (UTC), process and level:
 

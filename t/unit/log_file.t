@@ -18,16 +18,33 @@ subtest 'A new file' => sub {
     my $before = umask oct 22;
     my $fh     = Sirius::Log::File->open($file);
     umask $before;
-    is sprintf( '%o', ( stat $file )[2] & oct 7777 ), '640',               'not for everybody';
-    is flags($fh),                                    O_WRONLY | O_APPEND, 'to its end';
-    is fcntl( $fh, F_GETFD, 0 ),                      FD_CLOEXEC,          'closed on exec';
-    $fh = Sirius::Log::File->open( "$dir/other", flags => O_RDWR | O_NONBLOCK );
-    is flags($fh), O_RDWR | O_APPEND | O_NONBLOCK, 'otherwise';
+    is sprintf( '%o', ( stat $file )[2] & oct 7777 ), '640',       'not for everybody';
+    is flags($fh),               O_WRONLY | O_APPEND | O_NONBLOCK, 'to its end, without waiting';
+    is fcntl( $fh, F_GETFD, 0 ), FD_CLOEXEC,                       'closed on exec';
+    POSIX::mkfifo( "$dir/fifo", oct 600 ) or die $!;
+    is flags( Sirius::Log::File->open("$dir/fifo") ), O_RDWR | O_APPEND | O_NONBLOCK,
+        'a FIFO needs no reader';
+    $fh = Sirius::Log::File->open("$dir/other");
     syswrite $fh, "a\n";
     $fh = Sirius::Log::File->open($file);
     syswrite $fh, "b\n";
     is -s $file,        2, 'one file';
     is -s "$dir/other", 2, 'the other';
+};
+
+subtest 'A FIFO that may not be read' => sub {
+    plan skip_all => 'for root' if $>;
+    chmod oct 755, $dir;
+    POSIX::mkfifo( "$dir/writable", oct 600 ) or die $!;
+    chmod oct 222, "$dir/writable";
+    local $> = 65534;
+    is scalar Sirius::Log::File->open("$dir/writable"), undef, 'nobody reads it: it cannot be opened';
+    ok $!{ENXIO}, 'right error';
+    local $> = 0;
+    sysopen my $reader, "$dir/writable", O_NONBLOCK or die $!;
+    local $> = 65534;
+    my $fh = Sirius::Log::File->open("$dir/writable");
+    is flags($fh), O_WRONLY | O_APPEND | O_NONBLOCK, 'with a reader it can';
 };
 
 subtest 'The owner' => sub {

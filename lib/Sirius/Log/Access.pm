@@ -3,7 +3,7 @@ package Sirius::Log::Access;
 use strict;
 use warnings;
 
-use Fcntl      qw(FD_CLOEXEC F_SETFD O_NOCTTY O_NONBLOCK O_RDWR O_WRONLY);
+use Fcntl      qw(FD_CLOEXEC F_SETFD O_NOCTTY O_NONBLOCK O_WRONLY);
 use File::Spec ();
 use POSIX      ();
 use Sirius::Config::Options;
@@ -119,11 +119,9 @@ sub _fail {
     return Sirius::Log->fail("--access-log $self->{spec}: $error");
 }
 
-# A FIFO is opened for reading and writing: this does not wait for a reader, or fail without one
 sub _file {
-    my $self  = shift;
-    my $flags = O_NOCTTY | O_NONBLOCK | ( -p $self->{path} ? O_RDWR : O_WRONLY );
-    return Sirius::Log::File->open( $self->{path}, owner => $self->{owner}, flags => $flags );
+    my $self = shift;
+    return Sirius::Log::File->open( $self->{path}, owner => $self->{owner} );
 }
 
 sub _format {

@@ -4,7 +4,7 @@ use strict;
 use warnings;
 
 use Errno qw(EACCES EEXIST ELOOP ENOENT);
-use Fcntl qw(F_DUPFD O_APPEND O_CREAT O_EXCL O_NOFOLLOW O_WRONLY);
+use Fcntl qw(F_DUPFD O_APPEND O_CREAT O_EXCL O_NOCTTY O_NOFOLLOW O_NONBLOCK O_RDWR O_WRONLY);
 use POSIX ();
 use Sirius::OS::Inherit;
 
@@ -20,15 +20,15 @@ sub high {
 # calls
 sub open {
     my ( $class, $path, %how ) = @_;
-    my $flags = O_APPEND | ( defined $how{flags} ? $how{flags} : O_WRONLY );
+    my $flags = O_APPEND | O_NOCTTY | O_NONBLOCK;
     my @owner = @{ $how{owner} || [] };
     for ( 1 .. 10 ) {
-        my $fh;
-        my $opened = sysopen $fh, $path, $flags | O_NOFOLLOW;
-        $opened = sysopen $fh, $path, $flags if !$opened && $! == ELOOP && _may_follow($path);
-        return $class->high($fh) if $opened;
+
+        # A FIFO that is opened for reading too needs no reader
+        my $fh = -p $path && _open( $path, $flags | O_RDWR ) || _open( $path, $flags | O_WRONLY );
+        return $class->high($fh) if $fh;
         return                   if $! != ENOENT;
-        if ( sysopen $fh, $path, $flags | O_CREAT | O_EXCL, oct 640 ) {
+        if ( sysopen $fh, $path, $flags | O_WRONLY | O_CREAT | O_EXCL, oct 640 ) {
             chown @owner, $fh if @owner && !$>;
             return $class->high($fh);
         }
@@ -46,6 +46,14 @@ sub _may_follow {
     return 1 if defined $owner && -l _ && ( !$owner || $owner == $> );
     $! = EACCES;    ## no critic (RequireLocalizedPunctuationVars)
     return 0;
+}
+
+sub _open {
+    my ( $path, $flags ) = @_;
+    my $fh;
+    return $fh if sysopen $fh, $path, $flags | O_NOFOLLOW;
+    return if $! != ELOOP || !_may_follow($path);
+    return sysopen( $fh, $path, $flags ) ? $fh : undef;
 }
 
 1;
@@ -77,10 +85,13 @@ what it opens next would get that number, and all that programs print.
 
 =head2 open
 
-  my $fh = Sirius::Log::File->open( $path, owner => [ $uid, $gid ], flags => O_WRONLY | O_NONBLOCK ) or die $!;
+  my $fh = Sirius::Log::File->open( $path, owner => [ $uid, $gid ] ) or die $!;
 
-Opens for appending. A file that is not there is made, with mode 0640 less the umask; when root makes it, it belongs to
-C<owner>, so that workers which are somebody else can open it again. Nothing, with C<$!>, when it can't.
+Opens for appending, and never waits: the handle has O_NONBLOCK. A FIFO is opened for reading and writing, so that it needs no reader. A
+user who may not read it cannot open it while it has none (C<ENXIO>).
+
+A file that is not there is made, with mode 0640 less the umask; when root makes it, it belongs to C<owner>, so that workers which are
+somebody else can open it again. Nothing, with C<$!>, when it can't.
 
 No file is made through a symbolic link. One to a file that is there is followed when it belongs to root or to the user of this
 process, else the error is C<EACCES>, as where the kernel protects links (C<fs.protected_symlinks>).
