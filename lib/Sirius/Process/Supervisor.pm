@@ -377,8 +377,10 @@ sub _heed {
     my ( $self, $signal ) = @_;
     my $who = $self->{loop} && "$signal " . $self->{loop}->from($signal);
     return $self->stop( 'INT', $who ) if $signal eq 'INT';
-    return                            if $signal eq 'TERM' && $self->{stopping} && $self->_repeats($signal);
-    return $self->stop( $self->{stopping} ? 'INT' : 'TERM', $who ) if $signal eq 'TERM' || $signal eq 'QUIT';
+    if ( $signal eq 'TERM' || $signal eq 'QUIT' ) {
+        return if $self->{stopping} && $self->_repeats($signal);
+        return $self->stop( $self->{stopping} ? 'INT' : 'TERM', $who );
+    }
     return Sirius::Log->warn("ignored $who: the server is stopping")
         if $self->{stopping} && $signal =~ /\A(?:HUP|TTIN|TTOU)\z/;
     return $self->{reload}->reload( undef, $who ) if $signal eq 'HUP';

@@ -15,12 +15,23 @@ my $ab = program('ab');
 plan skip_all => 'start_server is not in PATH' if !program('start_server');
 
 sub start {
+    my $signal = shift || 'TERM';
+    my $app    = <<'APP';
+sub {
+    my $until = time + ( $_[0]{PATH_INFO} eq '/slow' ? 8 : 0 );
+    select undef, undef, undef, 0.2 while time < $until;
+    return [ 200, [], [ $ENV{SERVER_STARTER_GENERATION} ] ];
+}
+APP
     return Sirius::Test::Server->start(
-        app     => "sub { [ 200, [], [\$ENV{SERVER_STARTER_GENERATION}] ] }\n",
+        app     => $app,
         args    => [qw(--workers 3)],
-        command => Sirius::Test::Server->below_starter( '127.0.0.1:' . free_port() ),
-        ready   => 1,
-        plain   => 1,
+        command => [
+            map { $_ eq 'TERM' ? $signal : $_ }
+                @{ Sirius::Test::Server->below_starter( '127.0.0.1:' . free_port() ) }
+        ],
+        ready => 1,
+        plain => 1,
     );
 }
 
@@ -79,6 +90,22 @@ subtest 'restarts while clients ask without a pause, on kept connections and on 
         or diag explain $got;
     $server->stop;
 };
+
+for my $signal (qw(QUIT TERM)) {
+    subtest "--signal-on-hup $signal, and a request outlasts the second HUP" => sub {
+        my $server = start($signal);
+        my $client = $server->connect;
+        $client->send( request('GET /slow') );
+        sleep 0.5;
+        for my $number ( 2, 3 ) {
+            $server->signal('HUP');
+            ok until_true( 30, sub { $server->ask('GET /')->body eq $number } ), "server $number serves";
+        }
+        is $client->response( patience => 20 )->body, 1, 'the request is answered' or diag $server->log;
+        unlike $server->log, qr/stopping at once/, 'no server has stopped at once';
+        $server->stop;
+    };
+}
 
 for my $keep ( [], ['-k'] ) {
     subtest "ab @$keep meanwhile" => sub {
