@@ -61,13 +61,23 @@ static bool under_way(const sr_edge *ed, const sr_conn *c)
     return sr_holder(ed, slot - 1) >= 0;
 }
 
+/* A request that waits gets 503. False: there is none. */
+static bool refuse(sr_edge *ed, sr_conn *c)
+{
+    uint32_t slot = sr_conn_slot(c);
+    if (!slot || c->out || !sr_deliver_unanswered(ed, &ed->entries[slot - 1]))
+        return false;
+    sr_finish_refuse(ed->engine, c, 503, SR_REFUSED_STOP, c->exchange->is_head);
+    return true;
+}
+
 static void close_others(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     for (sr_link *l = e->all.next, *next; l != &e->all; l = next) {
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
         next = l->next;
-        if (!under_way(ed, c))
+        if (!under_way(ed, c) && !refuse(ed, c))
             sr_conn_close(e, c, SR_CLOSED_STOP);
     }
 }
@@ -102,10 +112,8 @@ void sr_stop_end(sr_edge *ed)
     sr_engine *e = ed->engine;
     for (sr_link *l = e->all.next, *next; l != &e->all; l = next) {
         sr_conn *c = SR_LIST_ENTRY(l, sr_conn, all);
-        uint32_t slot = sr_conn_slot(c);
         next = l->next;
-        if (slot && !c->out && sr_deliver_unanswered(ed, &ed->entries[slot - 1]))
-            sr_finish_refuse(e, c, 503, SR_REFUSED_STOP, c->exchange->is_head);
+        refuse(ed, c);
     }
     bool last = !sr_sleepers_part(ed->sleepers, ed->number);
     if (last && ed->stopping) /* otherwise another edge needs the workers, now or later */

@@ -5,8 +5,8 @@
  *
  * Gracefully: no more connections are accepted, and each connection is closed after a response, or once it
  * was idle for a second; after --graceful-timeout what is left is cut. Fast: requests that workers have get
- * one second, everything else is closed at once. A worker that is too late is killed by its generation half a
- * second earlier, so that its client gets 502.
+ * one second, those that wait get 503, and everything else is closed at once. A worker that is too late is
+ * killed by its generation half a second earlier, so that its client gets 502.
  *
  * Closing: step and end may close and free connections.
  */

@@ -39,6 +39,8 @@ subtest 'Two starts' => sub {
     my $backoff = Sirius::Base::Backoff->new( interval => 1, pause => 3 );
     $backoff->started;
     is $backoff->at, $now + 3, 'have a pause between them';
+    $backoff->skip;
+    cmp_ok $backoff->at, '<', $now, 'which can be skipped';
 };
 
 done_testing;

@@ -37,6 +37,12 @@ sub ready {
     return;
 }
 
+sub skip {
+    my $self = shift;
+    $self->{at} = 0;
+    return;
+}
+
 sub started {
     my $self = shift;
     $self->{at} = now() + $self->{pause};
@@ -112,6 +118,10 @@ C<pause>: seconds between any two starts; C<free>: the first failure has no dela
 =head2 ready
 
 Call it when the process is ready: the next failure is the first.
+
+=head2 skip
+
+Ends the present pause: the next attempt is made at once.
 
 =head2 started
 

@@ -30,8 +30,8 @@ use Sirius::Process::WorkerHandle;
 use Sirius::Worker;
 
 # Seconds that INT leaves to calls of the application; that a second INT leaves to workers that are about to end;
-# and between two checks of the edges when the supervisor is gone
-use constant { FAST_STOP => 1, HURRIED_STOP => 0.2, LOOK => 1 };
+# between two checks of the edges when the supervisor is gone; and of what waits in them when workers are missing in a stop
+use constant { FAST_STOP => 1, HURRIED_STOP => 0.2, LOOK => 1, LOOK_SOON => 0.05 };
 
 # Characters of a line for the supervisor: as JSON it has to fit PIPE_BUF
 use constant SAID => 600;
@@ -56,7 +56,7 @@ my %ENDS   = map { $_ => 1 } values %NUMBER;
 # news, report: the ends of the pipe by which workers report
 # oom_kills: how many processes the kernel had killed for lack of memory at the last look
 # orphaned: the supervisor is gone
-# owed: in a stop, how many workers that have died are still to be replaced
+# owed: in a stop, how many workers are missing; they are started while requests wait
 # repeats: the requests of the warm-up that each worker repeats
 # serving: in a stop, workers go on until the edge has answered all requests
 # stopping: a stop has begun
@@ -83,7 +83,8 @@ my %HEARS = (
 sub act {
     my $self = shift;
     $self->_kill_late;
-    $self->_let_go if $self->_nobody_stops_the_edges;
+    $self->_let_go    if $self->_nobody_stops_the_edges;
+    $self->{owed} = 0 if $self->{owed} && !$self->_has_edge;
     $self->{recycling}->act( values %{ $self->{workers} } );
     return;
 }
@@ -93,6 +94,7 @@ sub due {
     my @due  = $self->{recycling}->due( values %{ $self->{workers} } );
     if ( $self->{stopping} )                  { push @due, $self->{deadline} if !$self->{killed} }
     if ( $self->_nobody_stops_the_edges )     { push @due, now() + LOOK }
+    if ( $self->{owed} )                      { push @due, now() + LOOK_SOON }
     if ( !$self->_trying && $self->_missing ) { push @due, $self->{backoff}->at }
     return @due;
 }
@@ -254,6 +256,12 @@ sub _descriptors {
     return join q( ), map { join q(:), $_, ( POSIX::fstat($_) )[ 0, 1 ] } @numbers;
 }
 
+# The PIDs of those that have not said that they end
+sub _edges {
+    my $board = shift->{scoreboard};
+    return grep { $_ > 0 } map { $board->edge_row($_)->{pid} } 0 .. $board->edges - 1;
+}
+
 # Whether the other end of a pipe that nobody writes to was closed
 sub _ended {
     my $fh = shift;
@@ -272,6 +280,12 @@ sub _forks_together {
     my $self = shift;
     my $conf = $self->{conf};
     return $self->{up} && !$self->{backoff}->failing && !$conf->{before_fork} && !$conf->{spawn_interval};
+}
+
+# An edge may belong to another user
+sub _has_edge {
+    my $self = shift;
+    return grep { kill( 0, $_ ) || $!{EPERM} } $self->_edges;
 }
 
 # Reads what workers and their edges report: "PID WHAT WHY"
@@ -354,7 +368,7 @@ sub _is_waiting {
 sub _kill_late {
     my $self = shift;
     return if !$self->{stopping} || $self->{killed} || now() < $self->{deadline};
-    $self->{killed} = 1;
+    @{$self}{qw(killed owed)} = ( 1, 0 );
     my @workers = sort { $a->pid <=> $b->pid } values %{ $self->{workers} } or return;
     my @busy    = map  { $_->pid } grep { $self->_is_busy($_) } @workers;
     my @late    = map  { $_->pid } grep { !$self->_is_busy($_) && !$self->_is_waiting($_) } @workers;
@@ -382,10 +396,8 @@ sub _lend {
 
 # Edges that were killed together with the supervisor end no workers
 sub _let_go {
-    my $self  = shift;
-    my $board = $self->{scoreboard};
-    my @pids  = grep { $_ > 0 } map { $board->edge_row($_)->{pid} } 0 .. $board->edges - 1;
-    return if !Sirius::OS::Proc->mounted || grep { defined Sirius::OS::Proc->born($_) } @pids;
+    my $self = shift;
+    return if !Sirius::OS::Proc->mounted || grep { defined Sirius::OS::Proc->born($_) } $self->_edges;
     @{$self}{qw(owed serving)} = ( 0, 0 );
     Sirius::Edge::Shared->over( fileno $self->{sleepers} );
     return;
@@ -416,7 +428,7 @@ sub _look_for_stopped {
 # One that retires is replaced at once: its slow clients may keep it for long
 sub _missing {
     my $self = shift;
-    return $self->{owed} if $self->{stopping};
+    return $self->{owed} && $self->{scoreboard}->waiting ? $self->{owed} : 0 if $self->{stopping};
     my $missing = $self->_number - $self->_active;
     return $missing > 0 ? $missing : 0;
 }
@@ -573,6 +585,7 @@ sub _spawn {
         $self->{backoff}->failed
     );
     $self->{scoreboard}->release($_) for @rows;
+    $self->{owed} += @rows if $self->{serving};
     return;
 }
 
@@ -597,11 +610,17 @@ sub _stop {
     $self->{deadline} = $deadline if !$self->{stopping} || $deadline < $self->{deadline};
     $self->{stopping} = 1;
     if ( $signal eq 'TERM' && $self->{up} && $self->_ends_with_edge ) {
-        $self->{serving} = 1;
+        return if $self->{serving}++;
 
         # Not the successor of a worker that has just died, if there is no other: requests wait for it
         my @starting = grep { !$_->is_ready } values %{ $self->{workers} };
-        $_->signal($signal) for @starting < keys %{ $self->{workers} } ? @starting : ();
+        @starting = () if @starting == keys %{ $self->{workers} };
+        $_->signal($signal) for @starting;
+
+        # Those that were about to be started: requests may wait for them
+        my $missing = $self->_number - $self->_active + @starting;
+        $self->{owed} = $missing if $missing > 0;
+        $self->{backoff}->skip;
         return;
     }
     delete $self->{serving};
@@ -749,8 +768,8 @@ file: then generation and workers stop as at a stop of the server.
 =head1 SIGNALS
 
 C<TERM> and C<QUIT> stop gracefully: each worker finishes its request; after C<--graceful-timeout> the rest is killed.
-C<INT>, or a second C<TERM>, is the fast stop. C<USR1> reopens the log here and in the workers. C<USR2> is passed on to
-the workers. After C<TTIN> and C<TTOU> the generation reads the number of workers from the scoreboard.
+Workers that are missing are started while requests wait, without the pause after a crash. C<INT>, or a second C<TERM>,
+is the fast stop. C<USR1> reopens the log here and in the workers. C<USR2> is passed on to the workers. After C<TTIN> and C<TTOU> the generation reads the number of workers from the scoreboard.
 
 =head1 METHODS
 

@@ -393,8 +393,8 @@ sub _heed {
     return $self->set_workers( $self->{scoreboard}->workers + $step, $who );
 }
 
-# Nobody is left to answer the edge's requests: no worker had started when the stop came, or all had to be
-# killed
+# Nobody is left to answer the edge's requests, which get 503: no worker had started when the stop came, or all
+# had to be killed
 sub _leave_edge {
     my $self = shift;
     my $all  = $self->{reload};
@@ -677,8 +677,8 @@ C<--drain-delay> the server goes on serving for that time before (L<Sirius::Proc
 
 =head2 INT
 
-Fast stop, as a second C<TERM>: connections without a running request are closed; after 1 second the workers are
-killed. Once more kills them at once.
+Fast stop, as a second C<TERM>: requests that wait for a worker get 503, other connections without a running request are closed; after 1
+second the workers are killed. Once more kills them at once.
 
 =head2 HUP
 
