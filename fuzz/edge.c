@@ -528,7 +528,7 @@ static void edge_logged(void)
     MUST(ftruncate(edge_log, 0) == 0);
 }
 
-/* Requests of before may be in front. */
+/* Earlier requests may be in front. */
 static void edge_honest(void)
 {
     edge_worker *w = &edge_workers[EDGE_HONEST];

@@ -41,7 +41,7 @@ enum { MOMENTS_ROWS = 3, MOMENTS_BODY = 9000, MOMENTS_PENDING = 16 };
 
 /* --- time and system calls --- */
 
-static int64_t moments_now; /* monotonic ns; 0: the real clock. That of the wall is always real */
+static int64_t moments_now; /* monotonic ns; 0: the real clock. The wall clock is always real */
 /* Called once, while the edge is about to send to a client. */
 static void (*moments_inside)(void);
 
@@ -688,7 +688,7 @@ static bool moments_write(uint32_t row)
     if (!shape->record[m->next]) {
         sr_worker_done(w);
         m->shape = NULL;
-        w->leaving = SR_LEAVING_NO; /* whoever was told to leave is a new worker at once */
+        w->leaving = SR_LEAVING_NO; /* a worker that was told to leave is replaced at once */
     }
     return true;
 }

@@ -182,7 +182,7 @@ static uint64_t connections_closed(void)
     return sum;
 }
 
-/* The edge has had this connection, and has it no more: no request of it is left. */
+/* The edge has had this connection, and no longer has it: no request of it is left. */
 static bool forgotten(void)
 {
     static uint64_t conversations;

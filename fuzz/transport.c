@@ -1118,7 +1118,7 @@ static void tls_operation(tls_input *in)
     }
 }
 
-/* Requests of before may be in front. */
+/* Earlier requests may be in front. */
 static void tls_honest(void)
 {
     static const char request[] = "GET /honest HTTP/1.1\r\nHost: a\r\n\r\n";

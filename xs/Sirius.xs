@@ -269,7 +269,7 @@ void
 _unwatch(const char *class, int fd, int number)
 CODE:
     PERL_UNUSED_VAR(class);
-    inotify_rm_watch(fd, number); /* whose folder is gone has none */
+    inotify_rm_watch(fd, number); /* fails if the directory is gone, which is harmless */
 
 MODULE = Sirius    PACKAGE = Sirius::OS::Passing
 
@@ -728,7 +728,7 @@ OUTPUT:
 int
 descriptor(sr_scoreboard *self)
 CODE:
-    sr_scoreboard_mend(self); /* whoever asks passes it to another process */
+    sr_scoreboard_mend(self); /* the caller passes it to another process */
     RETVAL = self->memfd;
 OUTPUT:
     RETVAL

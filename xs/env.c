@@ -1,7 +1,7 @@
 /*
  * env: makes the PSGI environment of one request, in a hash from envpool.
  *
- * Keys are shared strings that are made once. Those of header fields are cached by the raw name, so that a
+ * Keys are shared strings that are made once. Keys of header fields are cached by the raw name, so that a
  * field costs one comparison instead of an upper-casing, a hash and a look-up. The cache knows nothing of the
  * other fields of a request: whether two fields have one key is decided by comparing the keys (see key_list).
  */
@@ -105,7 +105,7 @@ void sirius_env_boot(pTHX)
 
 /*
  * "user-agent" -> HTTP_USER_AGENT. The cache is small and direct-mapped: a flood of odd names costs cache
- * misses, no more.
+ * misses.
  */
 static SV *field_key(pTHX_ sr_bytes name)
 {

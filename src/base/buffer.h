@@ -3,7 +3,7 @@
 /*
  * buffer: bytes that are appended at the end and taken from the front.
  *
- * Owner: whoever embeds it. sr_buffer_free returns the memory and leaves the buffer empty and usable.
+ * Owner: the struct that embeds it. sr_buffer_free returns the memory and leaves the buffer empty and usable.
  * Thread: one at a time.
  * Failure: lack of memory only. A call that may allocate then returns false and leaves the buffer as it was.
  */

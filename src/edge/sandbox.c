@@ -62,8 +62,7 @@ typedef struct call {
 } call;
 
 /*
- * Allowed whatever the arguments are. Since Linux 5.11 the kernel keeps such calls in a bitmap and runs no filter for them. Before, it
- * is run from the top: so what each request needs comes first.
+ * Allowed whatever the arguments are. Since Linux 5.11 the kernel keeps such calls in a bitmap and runs no filter for them. Older kernels run the filter from the top, so the calls of the hot path come first.
  */
 static const call plain[] = {
     {SYS_recvfrom, EDGE},

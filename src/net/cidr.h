@@ -4,7 +4,7 @@
  * cidr: networks such as 10.0.0.0/8 (RFC 4632 3.1, RFC 4291 2.3), and whether a peer is in one of them. Pure;
  * any thread.
  *
- * Strict: a network with bits set after its prefix is refused, since whoever wrote it meant another one. An
+ * Strict: a network with bits set after its prefix is refused, since the operator meant another one. An
  * IPv4-mapped network of 96 bits or more is taken as the IPv4 network, as peers are; so ::/0 is all of IPv6
  * and nothing of IPv4.
  */

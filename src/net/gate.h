@@ -4,7 +4,7 @@
  * gate: stops a listening TCP socket without losing a client. Closing the socket resets what the kernel holds
  * for it: connections that are established and not accepted, and those whose first bytes are still on their
  * way (TCP_DEFER_ACCEPT). So new clients are kept out first: their SYN is dropped, they send it again after a
- * second, and by then they are refused, or accepted by whoever listens next. Connections that exist are
+ * second, and by then they are refused, or accepted by the next listener. Connections that exist are
  * accepted meanwhile.
  *
  * This acts on the socket, in all processes that have it. Do not use it on a socket that another server goes

@@ -2,7 +2,7 @@
 #define SR_LEASE_H
 /*
  * lease: hears of it before somebody changes a file that is being read (fcntl(2), F_SETLEASE). The kernel grants a lease
- * only while nobody has the file open for writing. Whoever opens it for writing afterwards, or truncates it, waits in
+ * only while nobody has the file open for writing. A process that opens it for writing afterwards, or truncates it, waits in
  * that system call until the lease is given back, for 45 seconds at most (/proc/sys/fs/lease-break-time), and its
  * holder gets a signal at once. After that time the kernel takes the lease away, and tells nobody. To remove the file or to rename
  * it changes no byte, and is not waited for.
@@ -27,7 +27,7 @@ bool sr_lease_needed(int fd);
 int sr_lease_take(int fd, pid_t holder, int signal);
 
 /*
- * In the process that has received the descriptor, whoever has sent it: from now on this process gets the signal. False:
+ * In the process that has received the descriptor: from now on this process gets the signal. False:
  * the lease is to be given back already, or there is none.
  */
 bool sr_lease_claim(int fd, int signal);
@@ -36,7 +36,7 @@ bool sr_lease_claim(int fd, int signal);
 bool sr_lease_holds(int fd);
 
 typedef enum sr_lease_return {
-    SR_LEASE_RETURNED, /* until now no byte has changed, whoever waits */
+    SR_LEASE_RETURNED, /* until now no byte has changed */
     SR_LEASE_LOST,     /* the kernel has taken it away */
     SR_LEASE_UNKNOWN, /* this process may not return it, as the file belongs to somebody else: it ends with the last descriptor */
 } sr_lease_return;

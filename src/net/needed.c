@@ -50,7 +50,7 @@ static int try_recvmsg(void)
     return (int)recvmsg(-1, &none, MSG_DONTWAIT);
 }
 
-/* That of the supervisor; a number of descriptors that is negative is no number. */
+/* The number of the supervisor; a number of descriptors that is negative is no number. */
 static int try_select(void)
 {
     int n = select(-1, NULL, NULL, NULL, NULL);

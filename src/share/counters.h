@@ -135,7 +135,8 @@ typedef struct sr_counters {
     _Atomic uint64_t closed[SR_CLOSED_REASONS];
     _Atomic uint64_t given; /* connections passed to the edge that replaced this one */
     _Atomic uint64_t taken; /* connections taken over from the edge before */
-    _Atomic uint64_t lost;  /* requests that ended with their worker; counted by whoever has seen its end */
+    _Atomic uint64_t
+        lost; /* requests that ended with their worker; counted by the process that has seen its end */
     _Atomic uint64_t log_lost;           /* lines of the access log that could not be written */
     _Atomic uint64_t slow;               /* requests that ran for longer than --slow-log */
     _Atomic uint64_t limited[SR_LIMITS]; /* requests that have exceeded a time limit */

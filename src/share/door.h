@@ -13,7 +13,7 @@
  * (sleepers.h), which only its own processes have in memory. The user is not asked for: an application may
  * become another one after its worker was forked, and has to find the next edge all the same. The kernel tells who has sent a note, so that no
  * process can speak for another, and a child that the application has forked is recognised. The edge notices
- * the end of a worker by a pidfd, whoever else holds the line open.
+ * the end of a worker by a pidfd, even if another process holds the line open.
  *
  * The supervisor has a line of its own to each edge. What comes there is trusted.
  *
@@ -75,7 +75,7 @@ int sr_door_enter(uint64_t name, int *line);
  */
 int sr_door_admit(int lobby, int *line);
 
-/* Whether a process of another user is at the other end. Such a one does not get to wait with saying hello. */
+/* Whether a process of another user is at the other end. Such a process must send its hello at once. */
 bool sr_door_stranger(int line);
 
 /* --- lines --- */

@@ -11,7 +11,7 @@
  * connections.
  *
  * Lifetime: it outlives programs. The memory is a memfd, and a new generation, which is a new program, adopts
- * it by its descriptor, so whoever starts a new program leaves that open. The kernel frees the memory with
+ * it by its descriptor, so a process that executes a new program leaves that open. The kernel frees the memory with
  * the last process that has it.
  * Trust: workers can write all of it. An edge therefore reads no indices from it (sr_scoreboard_map).
  */
@@ -123,8 +123,8 @@ typedef struct sr_row_request {
 } sr_row_request;
 
 /*
- * Two builds can run beside each other, during an update, if they agree in this number. Whoever changes the
- * place or the meaning of a field counts the first part up; the second is the size of a row.
+ * Two builds can run beside each other, during an update, if they agree in this number. Increase the first part
+ * when the place or the meaning of a field changes; the second is the size of a row.
  */
 enum { SR_SCOREBOARD_LAYOUT = 19 << 24 | sizeof(sr_row) };
 
@@ -134,7 +134,8 @@ typedef struct sr_board {      /* the memory */
     uint32_t edges;            /* rows of edges, after them */
     _Atomic uint32_t stopping; /* sr_stopping, set by the supervisor */
     _Atomic uint32_t workers;  /* how many workers the operator wants; a new generation takes it over */
-    _Atomic uint64_t exits[SR_EXIT_CAUSES];      /* of workers; counted by whoever has seen the end of one */
+    _Atomic uint64_t
+        exits[SR_EXIT_CAUSES]; /* of workers; counted by the process that has seen the end of one */
     _Atomic uint64_t edge_exits[SR_EXIT_CAUSES]; /* of edges; counted by the supervisor */
     sr_note notes[SR_NOTES];
     _Atomic uint32_t watched;                   /* sr_watched */

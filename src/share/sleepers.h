@@ -13,7 +13,7 @@
  * so whichever has a request finds a worker.
  *
  * Memory: made by the supervisor, writable by all workers and edges, always of SR_SLEEPERS_BYTES, and sealed.
- * Trust: what it says is a hint about whom to wake. No value leads outside of it. A worker that spoils it can
+ * Trust: what it says is a hint about whom to wake. No value in it is used as an index without a check. A worker that spoils it can
  * delay requests until the edge repairs it (src/edge/mend.c), but not lose them.
  * Process: a worker calls the functions with its own row; any process may wake. No lock; a process may be
  * killed at any instruction.
@@ -63,8 +63,8 @@ void sr_sleepers_found(sr_sleepers *s, uint32_t row);
  *         sr_sleepers_sleep(s, row, word, ns);
  *     sr_sleepers_end(s, row);                      the worker looks for a request again
  *
- * Whoever puts a request and then looks for sleepers (both sequentially consistent) either sees this one, or
- * is seen by its second look. `word` was read by begin, so a wake-up in between is not lost.
+ * A process that enqueues a request and then looks for sleepers (both sequentially consistent) either finds this worker, or this worker
+ * finds the request when it looks again. `word` was read by begin, so a wake-up in between is not lost.
  */
 uint32_t sr_sleepers_begin(sr_sleepers *s, uint32_t row);
 /* For at most ns, below 0: for ever. False: all of that time has passed */

@@ -12,7 +12,7 @@ static bool begins(sr_bytes s, const char *with)
     return s.len >= len && memcmp(s.at, with, len) == 0;
 }
 
-/* Pictures, sound, archives. What is missing here costs a look for a file that is not there. */
+/* Already compressed types. For any other type, find.c also looks for a .gz, .br or .zst file. */
 static bool is_packed(sr_bytes name)
 {
     static const char *const packed[] = {"video/",           "audio/",

@@ -2,7 +2,7 @@
 #define SR_TYPES_H
 /*
  * types: the media type of a file by the extension of its name. The supervisor writes the table (lib/Sirius/Edge/Types.pm).
- * Owner: whoever has read it. One thread writes, then any reads. Failure: lack of memory.
+ * Owner: the caller of read. One thread writes, then any reads. Failure: lack of memory.
  */
 #include "../base/bytes.h"
 

@@ -6,7 +6,7 @@
  * The ciphers are those of OpenSSL, by EVP: one context for each direction keeps its key, and takes a nonce and a tag for each
  * record. A cipher that no provider offers is unknown here: that of FIPS has no ChaCha20.
  *
- * For the files of this folder only. Owner: whoever has called sr_aead_new. Thread: one at a time.
+ * For the files of this folder only. Owner: the caller of sr_aead_new. Thread: one at a time.
  * Order: sr_aead_begin, sr_aead_add any number of times, then sr_aead_seal or sr_aead_open. After a failure the next
  * sr_aead_begin starts anew. A nonce must not come twice with a key.
  */

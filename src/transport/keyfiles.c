@@ -451,7 +451,7 @@ static bool still_fits(X509 *cert)
            (!host[0] || X509_check_host(cert, host, 0, 0, NULL) == 1);
 }
 
-/* That of an earlier start. False: there is none that can be used. */
+/* Reads the one of an earlier start. False: there is none that can be used. */
 static bool kept_self_signed(reading *r, const char *path)
 {
     char why[SR_KEYSET_WHY];
@@ -551,7 +551,7 @@ static bool check_ca(reading *r, const char *path, BIO *from)
     return valid || fail(r, "--tls-client-ca %s: each certificate in it has expired", path);
 }
 
-/* That of the CAs at `cas` (PEM) which has issued the CRL; NULL: it is none of them. */
+/* The CA, of those at `cas` (PEM), which has issued the CRL; NULL: none of them. */
 static X509 *issuer_of(const X509_CRL *crl, sr_bytes cas)
 {
     BIO *from = BIO_new_mem_buf(cas.at, (int)cas.len);

@@ -7,7 +7,7 @@
  * The run is a head and then items: an sr_keyset_item, and its bytes. Certificates and keys are PEM; an item
  * of a key belongs to that of the certificate before it.
  *
- * It contains private keys: whoever frees a run calls sr_keyset_wipe first. Any thread.
+ * It contains private keys: call sr_keyset_wipe before a run is freed. Any thread.
  */
 #include "../base/buffer.h"
 

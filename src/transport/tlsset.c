@@ -132,7 +132,7 @@ static const named *find(const set *s, const char *name)
     return bsearch(&key, s->index, s->n_index, sizeof *s->index, by_name);
 }
 
-/* A name as `index` has it: in lower case, without a dot at its end. 0: it can be that of no host */
+/* A name as `index` has it: in lower case, without a dot at its end. 0: not a valid host name */
 static size_t name_take(char name[HOST + 1], const char *from, size_t len)
 {
     while (len && from[len - 1] == '.')

@@ -1,7 +1,7 @@
 #ifndef SR_WORKER_LINE_H
 #define SR_WORKER_LINE_H
 /*
- * line: the connection of a worker to an edge, on which notes go to and fro (share/door.h).
+ * line: the connection of a worker to an edge, on which notes go in both directions (share/door.h).
  *
  * Owner: the worker (worker.h), which opens and closes it. Failure: an errno; the edge is gone, or the application has
  * closed the descriptor.

@@ -362,7 +362,7 @@ static bool begin(sr_worker *w)
 {
     const sr_slot *s = w->request.slot;
     int body_fd = -1;
-    /* after it was taken: whoever asks for the hold first, and then for a request to be queued, is heeded */
+    /* after it was taken: a hold that was asked for before the request was queued has effect */
     if (sr_sleepers_holds(w->sleepers, w->generation)) {
         leave(w, SR_LEAVING_DRAIN);
         return leave_for_others(w);
@@ -433,7 +433,7 @@ sr_worker_what sr_worker_next(sr_worker *w)
             return SR_WORKER_DONE;
         if (atomic_load_explicit(&w->leaving, memory_order_relaxed) || atomic_load(&w->sleepers->over)) {
             sr_worker_flush_all(w);
-            sr_sleepers_found(w->sleepers, w->row); /* whoever waits needs another worker */
+            sr_sleepers_found(w->sleepers, w->row); /* requests that wait need another worker */
             if (waiting(w))
                 sr_sleepers_wake_one(w->sleepers);
             return SR_WORKER_DONE;

@@ -157,7 +157,7 @@ subtest 'a reload replaces both; what was begun is answered' => sub {
             !grep { alive($_) } @before;
         }
         ),
-        'those of before end';
+        'the old ones end';
     ok answers($server), 'it answers';
     kill KILL => $server->admin_edge;
     ok until_true( 20, sub { answers($server) } ), 'an edge of the new supervisor is replaced as well';

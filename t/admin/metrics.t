@@ -16,7 +16,7 @@ sub of { return text( Sirius::Test::Snapshot->of(@_) ) }
 # { 'name{labels}' => value }
 sub samples { return { shift =~ /^(sirius_\S+) (\S+)$/mg } }
 
-# Those of one name
+# Samples of one name
 sub named {
     my ( $samples, $name ) = @_;
     return {

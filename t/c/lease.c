@@ -84,7 +84,7 @@ int main(void)
     lease = sr_lease_take(in, getppid(), SIGNAL);
     int copy = dup(lease);
     close(lease);
-    ok(sr_lease_claim(copy, SIGNAL), "the lease is that of whoever has claimed it");
+    ok(sr_lease_claim(copy, SIGNAL), "the lease belongs to the process that has claimed it");
     pid = writer(path, O_TRUNC);
     ok(told(), "who hears of a writer");
     ok(!sr_lease_claim(copy, SIGNAL), "and can't claim it any more");

@@ -139,7 +139,7 @@ static void bury(uint32_t row)
     start(row);
 }
 
-/* As an edge does: whoever looks for work finds it; after a millisecond the next one is woken */
+/* As an edge does: a worker that looks for work finds it; after a millisecond the next one is woken */
 static void look_after(void)
 {
     static int64_t since;

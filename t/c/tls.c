@@ -339,7 +339,7 @@ static void in_bytes(int version)
 {
     pair p;
     pair_open(&p, version);
-    is_int(shake(&p, 1), 0, "a handshake byte by byte is completed, without a turn in vain");
+    is_int(shake(&p, 1), 0, "a handshake byte by byte is completed, without a needless turn");
     pair_close(&p);
 }
 
@@ -471,7 +471,7 @@ static void parted(const char *message, size_t len, size_t first, int between, i
     pair_close(&p);
 }
 
-/* A client that has its KeyUpdates answered and does not read: it is not read either, and no turn is asked for in vain. */
+/* A client that has its KeyUpdates answered and does not read: it is not read either, and no needless turn is asked for. */
 static void unread(void)
 {
     pair p;

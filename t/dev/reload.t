@@ -31,7 +31,7 @@ subtest 'ways to save a file' => sub {
     rename "$folder/lib/Shop.pm", "$folder/lib/Shop.pm~" or die $!;
     $dev->write( 'lib/Shop.pm', module('four') );
     unlink "$folder/lib/Shop.pm~";
-    ok $dev->answers('four'), 'with the one of before as a backup';
+    ok $dev->answers('four'), 'with the previous one as a backup';
 
     my $pid = $dev->ask('GET /pid')->body;
     utime undef, undef, "$folder/lib/Shop.pm" or die $!;

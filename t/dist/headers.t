@@ -8,7 +8,7 @@ use File::Spec     ();
 use FindBin;
 use Test::More;
 
-# Whoever changes a header gets all anew that includes it, by whatever way, and nothing old is linked with it
+# A change of a header compiles every file anew that includes it, directly or not, so that nothing old is linked
 
 chdir "$FindBin::Bin/../.." or die "chdir: $!";
 -f 'Makefile'               or BAIL_OUT("no Makefile: run 'perl Makefile.PL && make' first");

@@ -113,7 +113,7 @@ subtest 'requests that wait for a worker' => sub {
     $two->stop;
 };
 
-# Whoever notices first that an edge is gone meets the fault: the supervisor, a worker, or the next edge
+# The process that notices first that an edge is gone meets the fault: the supervisor, a worker, or the next edge
 for my $workers ( 0, 2 ) {
     subtest
         "each allocation, descriptor and place in an epoll set of the next edge in turn, $workers workers" =>

@@ -57,7 +57,7 @@ ok hours(24.5), 'after another turn';
 is connection( $session{24} ), 'new', 'a session';
 ok hours(36.2), 'nearly twelve hours later';
 is connection( $session{24} ), 'reused', 'is resumed: its key was one that came with the turn';
-is connection( $session{11} ), 'new',    'that of before is not';
+is connection( $session{11} ), 'new',    'an earlier one is not';
 cmp_ok $faults->injected('clock'), '>', 0, 'the clock was wrong';
 
 $faults->clear;

@@ -89,7 +89,7 @@ for my $workers ( 4, 0 ) {
     };
 }
 
-subtest 'without --error-log STDERR is the log, as it is for whoever runs it' => sub {
+subtest 'without --error-log STDERR is the log, as it is' => sub {
     my $server = start_server( $APP, qw(--workers 2) );
     $server->ask('GET /1-1');
     ok $server->wait_log(qr/^1-1 begins and ends\n1-1 has warned$/m), 'nothing in front of a line';

@@ -195,7 +195,7 @@ for my $case (
 is_deeply [ sort keys %tested ], [qw(apache caddy haproxy nginx varnish)],
     'every kind of proxy is documented';
 
-# Those of clouds append to X-Forwarded-For, set two fields, and pass on all others
+# Load balancers of clouds append to X-Forwarded-For, set two fields, and pass on all others
 subtest 'a load balancer that removes nothing' => sub {
     my $page = Sirius::Test::Server::slurp('docs/DEPLOY.md');
     my ($trust) = $page =~ /Load balancers of clouds.*?--trust-proxy ([^`]+)`/s;

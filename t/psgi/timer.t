@@ -248,7 +248,7 @@ for my $how (qw(sigaction info safe sig)) {
     };
 }
 
-# On the way into the call that runs the handlers, and out of it, there is no eval yet, or no more: a handler that is not deferred
+# On the way into the call that runs the handlers, and out of it, there is no eval yet, or no longer: a handler that is not deferred
 # there and dies ends the server. So many come that some meet these few instructions. Each is sent when the one before has run:
 # a handler that dies lets the next one in before its frame is gone, and a flood of them fills the stack of any perl program.
 for my $how (qw(sigaction info)) {

@@ -247,7 +247,7 @@ subtest 'A folder for temporary files in place of another' => sub {
     is $server->ask( 'POST /', \$large )->status, 200, 'a body in a file';
     rmdir $dir or die $!;
     mkdir $dir or die $!;
-    is $server->ask( 'POST /', \$large )->status, 500, 'the edge has the folder of before';
+    is $server->ask( 'POST /', \$large )->status, 500, 'the edge has the old folder';
     $server->signal('HUP');
     ok $server->wait_log( qr/edge \d+ replaces edge/, 30 ), 'a reload starts another edge'
         or diag $server->log;

@@ -241,7 +241,7 @@ for my $error (qw(ENOSYS EPERM)) {
     };
 }
 
-# Whoever can write into the directory can't lead out of it by being quick
+# A user who can write into the directory can't lead out of it by being quick
 subtest 'directories that become links, and links that become directories' => sub {
     my $server = start_server( $APP, @args );
     mkdir "$public/$_" or die "$_: $!" for qw(flip flop);

@@ -65,7 +65,7 @@ ok $server->wait_log( qr/reload completed/,       60 ), 'a reload';
 ok $server->wait_log( qr/certificates reloaded/,  60 ), 'of the keys, too';
 ok $server->wait_log( qr{edge \d+ replaces edge}, 60 ), 'and another edge';
 
-# The one of before could still answer the next request itself; it ends when it has passed the connection on
+# The old one could still answer the next request itself; it ends when it has passed the connection on
 ok until_true( 30, sub { my @edges = named(qr/\Asirius: edge/); @edges == 1 } ), 'alone';
 $kept->print("GET / HTTP/1.0\r\n\r\n");
 like join( '', readline $kept ), qr{hello\z}, 'which goes on with a connection';

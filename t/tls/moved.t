@@ -150,7 +150,7 @@ subtest 'a cipher that is asked for' => sub {
     my $server = serve(qw(--tls-self-signed --enable-ssl --tls-ciphers ECDHE-ECDSA-AES128-SHA256));
     my @wire   = map { Sirius::Test::Wire->new( $server->address, version => '1.2' ) } 1 .. 2;
     for my $wire (@wire) {
-        is $wire->cipher, 'ECDHE-ECDSA-AES128-SHA256', 'a cipher of old';
+        is $wire->cipher, 'ECDHE-ECDSA-AES128-SHA256', 'an old cipher';
         $wire->put( $wire->seal( request('GET /') x 2 ) );
         is $wire->response->status, 200, 'serves' for 1 .. 2;
     }

@@ -208,7 +208,7 @@ subtest 'behind the handshake, in the same segment' => sub {
     like $wire->end, qr/\A(?:alert|eof|reset)\z/, 'plain text ends the connection';
 };
 
-# Those of clients with little memory (RFC 6066 4)
+# Records of clients with little memory (RFC 6066 4)
 subtest 'small records' => sub {
     my $asked = File::Temp->new;
     $asked->printflush("GET /big HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");

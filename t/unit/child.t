@@ -119,7 +119,7 @@ subtest 'A group' => sub {
 subtest 'Waited for' => sub {
     my ( $child, $ends ) = child( sub { sleep 60 } );
     my $start = time;
-    ok !$child->wait(0.05),          'in vain';
+    ok !$child->wait(0.05),          'it has not ended';
     ok !$child->wait( 60, sub {1} ), 'or by nobody who is in a hurry';
     cmp_ok time - $start, '<', 30, 'not longer than that';
     $child->signal('TERM');

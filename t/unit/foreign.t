@@ -5,7 +5,7 @@ use Test::More;
 use Sirius::Config::Foreign;
 use Sirius::Config::Options;
 
-# Whoever types an option of another server is told what Sirius has
+# A user who types an option of another server is told what Sirius has
 
 sub advice { return Sirius::Config::Foreign->advice(shift) }
 

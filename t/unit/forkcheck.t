@@ -11,7 +11,7 @@ use Sirius::App::ForkCheck;
 
 my $dir = tempdir( CLEANUP => 1 );
 
-# What whoever runs the test has left open
+# Descriptors that the caller of the test has left open
 my @inherited = map {m{(\d+)\z}} grep { ( readlink || '' ) =~ /\Asocket:/ } glob '/proc/self/fd/*';
 
 # The lines without their ends, from a process that has not warned yet

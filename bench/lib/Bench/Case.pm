@@ -238,7 +238,7 @@ sub case {
     return $CASE{$name} || die "No such case: $name. There are: @{[ names() ]}\n";
 }
 
-# Those of fairness in which a worker is free for every request
+# The cases of fairness in which a worker is free for every request
 sub waiting {
     return grep { $CASE{$_}{short} } map { $_->[0] } @FAIRNESS;
 }

@@ -51,7 +51,7 @@ sub run {
     return if $clean;
     _fail_for_descriptors($error);
 
-    # errno is left over from some call; whoever says "sirius: " has set it
+    # errno is left over from some call; messages with "sirius: " have set it
     $! = 1 if ref $error || $error !~ /\Asirius: /;
     die $error;    ## no critic (RequireCarping)
 }

@@ -76,7 +76,7 @@ sub due {
     return ( $self->{edge} ? $self->{edge}->due : () ), grep {defined} $self->{at};
 }
 
-# The process that has the connections, as the edge has those of the workers
+# The edge of the admin port
 sub edge { return shift->{edge} }
 
 sub end {
@@ -333,9 +333,9 @@ starts one with the new code. The addresses are those of the start, like those o
 
 =head1 ADDRESSES
 
-Those of L<Sirius::Config::Address>. The file of a unix socket is for its owner only (mode 0600), who is the user of the server, unless
+The form of the addresses is that of L<Sirius::Config::Address>. The file of a unix socket is for its owner only (mode 0600), who is the user of the server, unless
 C<?mode=>, C<?owner=> or C<?group=> say something else. A TCP address that is not a loopback one (127.0.0.0/8, ::1) needs
-C<--admin-public>: whoever can reach it sees what the clients of the server ask for.
+C<--admin-public>: everybody who can reach it sees what the clients of the server ask for.
 
 With C<--workers 0> there is one process, which may be stuck; then C<--admin> is an error, because a probe that fails
 for that reason says nothing about the server.

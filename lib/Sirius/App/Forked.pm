@@ -37,7 +37,7 @@ Sirius::App::Forked - a child that the application has forked, and that has come
 
 Code of the application may fork, and its child may fail to end: C<if ( !fork ) { exec '/missing' }>. Such a child returns from
 the code like its parent, and would go on as a second supervisor, generation or worker, which nobody knows and which serves old
-code after the next reload. So whoever calls code of the application in a process that goes on afterwards calls L</leave> then.
+code after the next reload. So a process that calls code of the application and goes on afterwards calls L</leave> then.
 Requests are called from C, which does the same (F<xs/call.c>).
 
 =head1 METHODS

@@ -9,7 +9,7 @@ use Sirius::OS::Signals;
 use Sirius::Service::Activation;
 use Sirius::Service::Notify;
 
-# No process can continue after these, whoever handles them
+# No process can continue after these, even with a handler
 my %FAULT = map { $_ => 1 } qw(ABRT BUS FPE ILL SEGV SYS TRAP);
 
 # The umask when this is loaded: with the command sirius, before any application

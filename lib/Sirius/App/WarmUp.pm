@@ -309,7 +309,7 @@ is a line without a level: it may be meant.
 
 Each worker repeats the GET requests before it is ready: each once, those that the code has made included, up to 100 of them, unless
 they had failed or a value of C<%env> was a reference. It then has its own copy of the memory that a request writes to, and
-connections of its own. A failure is told, and no more. With C<--warm-up-workers> each worker does all of it again, the code
+connections of its own. A failure is only told. With C<--warm-up-workers> each worker does all of it again, the code
 included, and with C<--warm-up-required> it has to succeed. With C<--disable-warm-up-workers> workers repeat nothing.
 
 If the application calls C<exit>, the process ends, and a line in the log says so. A child that it forks, and that comes back

@@ -177,7 +177,7 @@ is loaded and asked for a page.
 
 =head1 OPTIONS
 
-Those of L<sirius>, and:
+The options of L<sirius>, and:
 
 =over 4
 
@@ -213,7 +213,7 @@ line on STDERR names it, and nothing else has been checked.
 
 =head1 METHODS
 
-Those of L<Sirius::CLI::Command>.
+The methods of L<Sirius::CLI::Command>.
 
 =head1 SEE ALSO
 

@@ -218,7 +218,7 @@ Print a summary of commands and options, and exit.
 
 =head1 METHODS
 
-Those of L<Sirius::CLI::Command>.
+The methods of L<Sirius::CLI::Command>.
 
 =head1 SEE ALSO
 

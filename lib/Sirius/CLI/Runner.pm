@@ -292,7 +292,7 @@ sub _known {
     return $row, defined $sense ? $sense : 1;
 }
 
-# Those of -M, where the application is loaded; as Plack::Runner does it
+# Loads the modules of -M where the application is loaded; as Plack::Runner does it
 sub _load_modules {
     my $self = shift;
     for my $entry ( splice @{ $self->{later} || [] } ) {
@@ -529,7 +529,7 @@ directory; the paths of all other options are relative to the directory in which
 
 =head1 METHODS
 
-Those of L<Plack::Runner>, except the following:
+The methods of L<Plack::Runner>, except the following:
 
 =head2 application
 

@@ -294,7 +294,7 @@ While the figures are on the screen, a server that stops answering is asked agai
 
 =head1 METHODS
 
-Those of L<Sirius::CLI::Command>.
+The methods of L<Sirius::CLI::Command>.
 
 =head1 SEE ALSO
 

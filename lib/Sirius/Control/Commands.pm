@@ -88,7 +88,7 @@ sub _reload {
     return;
 }
 
-# Whoever has renewed a certificate wants to know that it is not in use, although the application has loaded
+# An operator who has renewed a certificate wants to know that it is not in use, although the application has loaded
 sub _reloaded {
     my ( $self, $answer ) = @_;
     my $edge  = $self->{edge};

@@ -249,7 +249,7 @@ sub _read {
         ($line) = $client->{in} =~ /\A([^\n]*)\n/;
     }
     my $weak = $self;
-    weaken $weak;    # whoever keeps the reply for later must not keep the socket open
+    weaken $weak;    # a reply that is kept for later must not keep the socket open
     my $reply = sub { return $weak && $weak->_answer( $client, @_ ) };
     local $SIG{__DIE__};
     if ( defined $line && length $line <= REQUEST_MAX ) {

@@ -16,7 +16,7 @@ my %SUFFIX = map { $_ => 1 } qw(
     css csv graphql js jsx less md mjs mo po pot proto sass scss sql svelte ts tsv tsx txt vue
 );
 
-# Those of them that are the code of a program, or a template
+# The files that are the code of a program, or a template
 my %SOURCE = map { $_ => 1 } qw(
     al cgi ep epl fcgi handlebars hbs jinja liquid mas mc mhtml mt mustache pl pm pod psgi t tmpl tpl tt tt2 tx vue xsl xslt
 );

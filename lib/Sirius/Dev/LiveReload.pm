@@ -160,7 +160,7 @@ console; nothing else changes.
 
 =head2 call
 
-That of L<Plack::Middleware>.
+The method of L<Plack::Middleware>.
 
 =head2 event
 

@@ -23,7 +23,7 @@ sub close {
     return;
 }
 
-# Whoever has asked for none (https://no-color.org) gets none
+# None if the user has asked for none (https://no-color.org)
 sub colours {
     return POSIX::isatty(2) && !length( $ENV{NO_COLOR} || '' ) && ( $ENV{TERM} || 'dumb' ) ne 'dumb' ? 1 : 0;
 }
@@ -49,7 +49,7 @@ sub generations {
     return Sirius::Dev::Reload->new( $supervisor, %args, session => $self );
 }
 
-# Whoever closes the window of a terminal has finished: HUP is no wish for a reload then. With nohup it is ignored at the start
+# A user who closes the window of a terminal has finished: HUP does not ask for a reload then. With nohup it is ignored at the start
 sub has_lost_terminal {
     my $self = shift;
     return $self->{terminal} && !_has_terminal() ? 1 : 0;

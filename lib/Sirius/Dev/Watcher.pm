@@ -37,7 +37,7 @@ sub due {
         %{ $self->{lost} } ? $self->{lost_at} : ();
 }
 
-# These files as well, wherever they are; those of before no more. What has changed since that time (of day) counts as changed now,
+# Replaces the list of extra files to watch, wherever they are. What has changed since that time (of day) counts as changed now,
 # in folders that nobody has watched until now
 sub follow {
     my ( $self, $since, @files ) = @_;

@@ -144,7 +144,7 @@ with the process that has started it, and that process sees its end by a descrip
 
 =head1 METHODS
 
-Those of L<Sirius::Edge::Group>, and:
+The methods of L<Sirius::Edge::Group>, and:
 
 =head2 expiry
 

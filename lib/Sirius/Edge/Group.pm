@@ -58,7 +58,7 @@ sub certificates {
 # Tells others about those
 sub certificates_changed { return shift->{changed}->() }
 
-# Why those of the files are not in use. Waits for nothing: undefined as well while they are being read
+# The error of the last attempt to load the certificates. Does not wait; undef while they are being read
 sub certificates_fault {
     my $self = shift;
     return $self->{keeper} && $self->{keeper}->fault;
@@ -260,7 +260,7 @@ sub restore {
         program => scalar Sirius::Edge::Program->keep,
     );
     $self->_adopt($_) for grep { $_->pid } $self->places;
-    $self->{renews} = 1;    # there may be another program, and settings that the one of before did not know
+    $self->{renews} = 1;    # there may be another program, and settings that the previous one did not know
     my $words = Sirius::Edge::Settings->known( $self->{said_last} );
     $self->{settings} = [ grep { !/$KEYS/ } @$words ]                            if $words && @$words;
     $self->{keeper}   = Sirius::Edge::Keeper->restore( $self, $state->{keeper} ) if $state->{keeper};
@@ -578,7 +578,7 @@ sub _start {
     return $error                if $place->role ne 'serves';
     my $other = $self->_other_program( $place->program ) or return $error;
     Sirius::Log->error(
-        "$self->{said}cannot start the edge that is installed: $error; starting that of before");
+        "$self->{said}cannot start the edge that is installed: $error; starting the previous one");
     $place->be( 'serves', undef, $other );
     return $self->_start( $place, $limit );
 }
@@ -684,7 +684,7 @@ The monotonic times at which L</act> has something to do; none while all is well
 
 =head2 fault
 
-Why edges were not renewed at the last reload; the ones of before go on. Undef if they were.
+Why edges were not renewed at the last reload; the old ones go on. Undef if they were.
 
 =head2 for_keeper, is_announced, reap, running
 
@@ -737,7 +737,7 @@ The L<Sirius::Edge::Program> with which edges start, or undef if none is install
 
 =head2 proven
 
-That of an edge which serves, and so can be relied upon; undef if none is ready.
+The PID of an edge which serves, and so can be relied upon; undef if none is ready.
 
 =head2 renew
 

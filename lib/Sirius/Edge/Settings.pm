@@ -116,7 +116,7 @@ The settings sent by another process that this version knows; nothing if they ar
 
   my @words = Sirius::Edge::Settings->of($conf);
 
-Those of the operator.
+The settings of the operator.
 
 =head2 words
 

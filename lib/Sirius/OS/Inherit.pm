@@ -26,7 +26,7 @@ sub bytes {
 sub close_on_exec {
     my ( $class, @numbers ) = @_;
     for my $fd ( grep { $_ > 2 && $_ < 2**31 } @numbers ) {
-        my $fh = _hold($fd) or next;    # whoever wants to use it will report that it is missing
+        my $fh = _hold($fd) or next;    # the code that uses it will report that it is missing
         fcntl $fh, F_SETFD, FD_CLOEXEC;
     }
     return;

@@ -85,7 +85,7 @@ sub lend {
         my $theirs = $self->{saved}{$name};
         my $is_set = defined $theirs && length $theirs && $theirs ne 'DEFAULT';
         $SIG{$name}
-            = $is_set ? $theirs : $name eq 'CHLD' ? 'DEFAULT' : $idle;    # a timer of before must not end it
+            = $is_set ? $theirs : $name eq 'CHLD' ? 'DEFAULT' : $idle;    # an earlier timer must not end it
     }
     $SIG{$_} = 'DEFAULT' for @stops;
     POSIX::sigprocmask( SIG_UNBLOCK, POSIX::SigSet->new( @NUMBER{ @own, @stops } ), $before );
@@ -314,13 +314,13 @@ of the code.
   my $loop = Sirius::OS::Loop->new(@names);
 
 Takes over the named signals until L</release>, and C<ALRM> and C<IO>, which mean nothing. After L<Sirius::OS::Signals/hold>, L</release>
-puts back the mask of before that.
+puts back the previous mask.
 
 =head2 read
 
   $loop->read( $handle, \$buffer );
 
-Appends all that can be read from a watched handle. At its end it is watched no more.
+Appends all that can be read from a watched handle. At its end it is no longer watched.
 
 =head2 release
 

@@ -93,7 +93,7 @@ Sirius::OS::Signals - holds signals back while a server starts and while it ends
   Sirius::OS::Signals->hold(@names);
 
 Blocks signals of a supervisor from the start until a L<Sirius::OS::Loop> can receive them: without names those of L</idle>.
-Whoever reads the PID file as soon as it is there may send one at once, and without a handler C<HUP> and C<USR1> would
+A program that reads the PID file as soon as it exists may send one at once, and without a handler C<HUP> and C<USR1> would
 kill the server and C<TTOU> would stop it.
 
 =head2 idle
@@ -137,7 +137,7 @@ C<exit> restores the mask when it leaves the handler.
 
   my ( $mask, @signals ) = Sirius::OS::Signals->taken;
 
-For the loop: the mask of before L</hold>, if there was one, and what was given to L</late>, each as a list of name and sender. Both are its own from now on.
+For the loop: the mask before L</hold>, if there was one, and what was given to L</late>, each as a list of name and sender. Both are its own from now on.
 
 =head2 unblock
 

@@ -403,7 +403,7 @@ sub _let_go {
     return;
 }
 
-# Logged, as whoever has stopped the process may have forgotten it. The edge watches over its request
+# Logged, as the user who has stopped the process may have forgotten it. The edge watches over its request
 sub _look_for_stopped {
     my $self = shift;
     while ( my ( $pid, $signal ) = Sirius::OS::Child->stopped ) {

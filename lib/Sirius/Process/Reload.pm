@@ -229,8 +229,8 @@ sub _again {
             "$how; generation " . $loading->number . ', which is starting, takes its place' );
     }
 
-    # Whoever has ended it often means the whole server: a signal to all its processes reaches the supervisor
-    # in a moment
+# A signal that ended it was often meant for the whole server: a signal to all its processes reaches the supervisor
+# in a moment
     if ($asked) {
         Sirius::Log->note($how);
         $self->{again_at} = now() + ALL_HEAR;
@@ -406,7 +406,7 @@ sub _given_up {
     my $what    = sprintf 'reload aborted after %s: %s%s',
         Sirius::Base::Text->age( $generation->took ), $generation->gave_up,
         $current ? '; generation ' . $current->number . ' keeps serving' : '';
-    if ( $self->{after} ) {                                  # whoever waits for this one gets the next one
+    if ( $self->{after} ) {    # a client that waits for this one gets the next one
         Sirius::Log->note($what);
         push @{ $self->{after} }, map { [$_] } $generation->replies;
     } else {
@@ -567,7 +567,7 @@ sub _remember {
     return $self->publish;
 }
 
-# Whoever asked for the reload may have meant those: they are read, whatever has become of the application
+# The reload may have been meant for those: they are read, whatever has become of the application
 sub _renew_certificates {
     return shift->{edge}->renew_certificates;
 }
@@ -631,7 +631,7 @@ Sirius::Process::Reload - starts generations, and replaces one with the next at 
 
 One generation serves. During a reload another one loads the application. When all its workers are ready, the old
 generation gets C<TERM>, and is gone after C<--graceful-timeout> at the latest. A generation that ends before it is
-ready has failed: its output is kept for whoever asked for the reload, and the old generation goes on. If
+ready has failed: its output is kept for the client that asked for the reload, and the old generation goes on. If
 the new program was given another number of workers, that number holds from when it serves. A generation that dies
 while it serves is replaced, at once, then after 1, 2, 4 ... 30 seconds; its workers go on serving until the next one
 is ready.

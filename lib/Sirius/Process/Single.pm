@@ -17,7 +17,7 @@ use Sirius::Process::Pool;
 use Sirius::Worker;
 use Time::HiRes qw(sleep);
 
-# Seconds a request has at a graceful stop: whoever uses a debugger decides when to end it
+# Seconds a request has at a graceful stop: the user of a debugger decides when to end it
 use constant UNLIMITED => 1e8;
 
 # Of Sirius::Scoreboard->watched: there is nothing to tell, something new, something for later
@@ -186,7 +186,7 @@ sub _troubled {
     return;
 }
 
-# Without a limit of time: whoever looks at it with a debugger decides. A stop ends it
+# Without a limit of time: the user of a debugger decides. A stop ends it
 sub _warm_up {
     my $self       = shift;
     my $supervisor = $self->{supervisor};

@@ -479,7 +479,7 @@ sub _reopen_logs {
     return $self->_reopen_access_log($say);
 }
 
-# start_server ends all servers of before at each restart, also those that are ending already
+# start_server ends all previous servers at each restart, also those that are ending already
 sub _repeats {
     my ( $self, $signal ) = @_;
     return Sirius::Service::Starter->is_ours( $self->{loop} && $self->{loop}->sender($signal) );

@@ -326,7 +326,7 @@ my %OUTCOME = (
     },
 );
 
-# Once for each signal and outcome, whoever knows it
+# Once for each signal and outcome, on all servers that know it
 sub each_signal {
     my ( $cases, $code ) = @_;
     my %result;

@@ -95,7 +95,7 @@ subtest 'one of two edges is stopped, and that of the admin port' => sub {
         }
         ),
         'there are two edges';
-    is_deeply [ grep { $_ == $other } $server->edges ], [$other], 'one of them is that of before';
+    is_deeply [ grep { $_ == $other } $server->edges ], [$other], 'one of them is the old one';
     ok until_true(
         10,
         sub {
@@ -123,7 +123,7 @@ subtest 'the whole server is stopped for a while' => sub {
     my $before = $looks->();
     until_true( 20, sub { $looks->() > $before + 4 } );    # it was asked again and again
     unlike $server->log, qr/has not responded/, 'nothing has hung';
-    is_deeply [ $server->edges, $server->admin_edge ], \@edges, 'and the edges are those of before';
+    is_deeply [ $server->edges, $server->admin_edge ], \@edges, 'and the edges are the old ones';
     $server->stop;
 };
 

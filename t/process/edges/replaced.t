@@ -52,7 +52,7 @@ sub server {
     return $server;
 }
 
-# All edges are others, and those of before have ended
+# All edges are others, and the old ones have ended
 sub renewed {
     my ( $server, @before ) = @_;
     my %was = map { $_ => 1 } @before;
@@ -107,7 +107,7 @@ for my $edges ( 1, 2 ) {
         is_deeply [ map { $kept{$_}->ask('GET /client')->body } sort keys %kept ], [ ('127.0.0.1') x 7 ],
             'all connections go on, and say from whom';
         is $server->ask( 'POST /', \( 'x' x 1500 ) )->status,      200, 'the new setting holds';
-        is $kept{idle}->ask( 'POST /', \( 'x' x 1500 ) )->status,  200, 'on a connection of before as well';
+        is $kept{idle}->ask( 'POST /', \( 'x' x 1500 ) )->status,  200, 'on an older connection as well';
         is $kept{fresh}->ask( 'POST /', \( 'x' x 2500 ) )->status, 413, 'as it was set';
         unlike $server->log, qr/a reload cannot change|error:/, 'nothing has to wait';
         ok $server->wait_log( qr/now runs the installed code/, 20 ), 'the supervisor is a new program';
@@ -152,7 +152,7 @@ subtest 'what belongs to a connection goes with it' => sub {
     is $split->ask('GET /client')->body, '192.0.2.8', 'a part of the header of a proxy';
     my $start = time;
     ok $idle->end(20), 'an idle connection is closed by the new time limit';
-    cmp_ok time - $start, '<', 15, 'and not that of before';
+    cmp_ok time - $start, '<', 15, 'and not the old one';
     $server->stop;
 };
 
@@ -258,7 +258,7 @@ subtest 'another build is installed' => sub {
         'one that does not run is named in the log'
         or diag $server->log;
     like $server->log, qr/^it does not run$/m, 'with what it has said';
-    is_deeply [ $server->edges ], \@edges, 'and those of before go on';
+    is_deeply [ $server->edges ], \@edges, 'and the old ones go on';
     is $kept->ask('GET /')->status, 200, 'with their connections';
     replace( $file, "no program\n" );
     $server->signal('HUP');
@@ -268,7 +268,7 @@ subtest 'another build is installed' => sub {
         ),
         'one that is no program as well'
         or diag $server->log;
-    is_deeply [ $server->edges ], \@edges, 'those of before go on';
+    is_deeply [ $server->edges ], \@edges, 'the old ones go on';
     replace( $file, $good );
     $server->signal('HUP');
     ok renewed( $server, @edges ), 'the next reload tries again';
@@ -418,13 +418,13 @@ SCRIPT
         like $server->log,
             qr/^sirius-edge: this program is of another version than the server that starts it \(layout of $part 1[.]5 there, [\d.]+ here\): install one version completely, and restart the server$/m,
             'says why, and what to do';
-        is_deeply [ $server->edges ], \@edges, 'and the one of before goes on';
+        is_deeply [ $server->edges ], \@edges, 'and the old one goes on';
     }
     is $server->ask('GET /')->status, 200, 'it serves';
     $server->stop;
 };
 
-# Whoever waits for a reload is told that the edges are those of before, and the admin port goes on
+# A client that waits for a reload is told that the edges are the old ones, and the admin port goes on
 subtest 'reload --wait while the program of edges is one that fails, hangs or is missing' => sub {
     my ( $file,    $command ) = installed();
     my ( $control, $admin )   = ( "$dir/renew.control", "$dir/renew.admin" );

@@ -110,7 +110,7 @@ subtest 'a server that takes long to end keeps them until then' => sub {
     $server->stop;
 };
 
-# start_server says TERM to all servers of before, again and again
+# start_server sends TERM to all previous servers, again and again
 subtest 'a restart while the one before last still answers' => sub {
     my $server = start( '--workers', 2 );
     my $client = $server->connect;

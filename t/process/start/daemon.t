@@ -235,7 +235,7 @@ subtest 'what is in --pid does not keep it from starting' => sub {
     my %old = (
         'the PID of a program that lives' => "$$\n",
         'nothing'                         => '',
-        'a PID of old'                    => "4194303\n",
+        'an old PID'                      => "4194303\n",
         '1'                               => "1\n"
     );
     for my $name ( sort keys %old ) {

@@ -458,7 +458,7 @@ PSGI
         may_crash => 1
     );
     ok $server->wait_log( qr/error: warm-up: GET \/: status 500 .* not here$/m, 20 ), 'a failure is told';
-    is $server->ask('GET /')->body, 'served', 'and no more, required or not';
+    is $server->ask('GET /')->body, 'served', 'and nothing else, required or not';
     $server->stop;
 };
 

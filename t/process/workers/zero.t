@@ -44,7 +44,7 @@ sub server {
     return $server;
 }
 
-# Of the same process group, whoever is its parent
+# Of the same process group, with any parent
 sub edge {
     my $server = shift;
     return ( grep { Sirius::Test::Server::comm($_) eq 'sirius: edge' } $server->processes )[0];
