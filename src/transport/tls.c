@@ -500,7 +500,7 @@ static sr_failure failure_of(tls *t, unsigned long error)
         case SSL_R_VERSION_TOO_HIGH:
         case SSL_R_INAPPROPRIATE_FALLBACK:
         case SSL_R_BAD_LEGACY_VERSION:
-            return failure_is(t, SR_FAILURE_VERSION, "the client knows no TLS version of ours (--tls-min)");
+            return failure_is(t, SR_FAILURE_VERSION, "no TLS version in common with the client (--tls-min)");
         case SSL_R_NO_SHARED_CIPHER:
             return failure_is(
                 t, SR_FAILURE_CIPHER,
@@ -508,7 +508,7 @@ static sr_failure failure_of(tls *t, unsigned long error)
         case SSL_R_NO_SHARED_GROUPS:
         case SSL_R_NO_SUITABLE_GROUPS:
         case SSL_R_NO_SUITABLE_KEY_SHARE:
-            return failure_is(t, SR_FAILURE_CIPHER, "the client knows no group (elliptic curve) of ours");
+            return failure_is(t, SR_FAILURE_CIPHER, "no key exchange group in common with the client");
         case SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS:
         case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
             return failure_is(

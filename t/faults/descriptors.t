@@ -58,7 +58,7 @@ subtest 'a new worker' => sub {
     $faults->set( handle => [ 1, ENOMEM ] );
     kill KILL => $two->workers;
     ok $two->wait_log(
-        qr/error: an edge cannot take a new worker, and requests may wait for it: Cannot allocate memory: \d+ attempts? w\w+ in vain/,
+        qr/error: an edge cannot take a new worker, and requests may wait for it: Cannot allocate memory: \d+ attempts? failed/,
         20
         ),
         'the log says why no worker comes';

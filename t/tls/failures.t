@@ -113,7 +113,7 @@ for my $case (
     ],
     [   version => 'TLS 1.2 only',
         [qw(--tls-min 1.3)], sub { handshake( SSL_version => 'TLSv1_2' ) },
-        qr/the client knows no TLS version of ours/
+        qr/no TLS version in common with the client/
     ],
     [   cipher => 'a cipher that is not ours',
         [],

@@ -440,7 +440,7 @@ subtest 'TLS' => sub {
         chmod $above, "$keys"     or die $!;
         is_deeply conf( listen => ':443,tls', tls_cert => '/a', tls_key => "$keys/key" )->{notices},
             [
-            (   "sirius: every user can read the private key in $keys/key: take this right away, such as by chmod 0600"
+            (   "sirius: private key $keys/key is readable by every user: run chmod 0600 $keys/key"
             ) x $told
             ],
             sprintf 'a key with mode %04o in a directory with %04o', $mode, $above;

@@ -145,8 +145,7 @@ sub _tls {
         scalar @keys,
         scalar @certs
     ) if @keys && @keys != @certs;
-    push @{ $conf->{notices} },
-        map {"sirius: every user can read the private key in $_: take this right away, such as by chmod 0600"}
+    push @{ $conf->{notices} }, map {"sirius: private key $_ is readable by every user: run chmod 0600 $_"}
         grep { _open_to_all($_) } @keys ? @keys : @certs;
     Sirius::Config::Options->fail( '--tls-self-signed: cannot be combined with --tls-cert or --tls-dir',
         $from->{tls_self_signed} )

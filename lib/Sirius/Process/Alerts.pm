@@ -276,7 +276,7 @@ sub _slowest {
     return
           $self->_no_room . ': '
         . _many( $number, 'client' )
-        . ' cut off, or told 507, as the slowest one, to make room for others';
+        . ' cut off or answered with 507 as the slowest one, to make room for others';
 }
 
 sub _spool {
@@ -340,9 +340,9 @@ sub _waited {
 sub _worker {
     my ( $self, $number, $error ) = @_;
     return
-          "an edge cannot take a new worker, and requests may wait for it: $error: "
-        . _many( $number, 'attempt' )
-        . ' in vain';
+          "an edge cannot take a new worker, and requests may wait for it: $error: $number "
+        . ( $number == 1 ? 'attempt' : 'attempts' )
+        . ' failed';
 }
 
 1;

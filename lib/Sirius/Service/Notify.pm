@@ -15,7 +15,7 @@ sub act {
     return if !defined $self->{due} || $now < $self->{due};
     $self->{due} = $now + $self->{interval};
     my $fine = !$self->{if} || $self->{if}->();
-    Sirius::Log->error('no edge serves: the watchdog of systemd is not told that all is well')
+    Sirius::Log->error('no edge serves: the watchdog of systemd is not notified until one does')
         if !$fine && !$self->{said}++;
     return if !$fine;
     delete $self->{said};
