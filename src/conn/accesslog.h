@@ -5,7 +5,7 @@
  * sink (log/sink.h).
  *
  * A line has values of the request, which are gone when its last byte is sent, and values that are known only
- * then. So whoever ends a response first offers a source of the values. If everything is sent at once, the
+ * then. So the code that ends a response first offers a source of the values. If everything is sent at once, the
  * line is made from the source directly; otherwise the values are copied and kept with the exchange. A
  * request that the server refuses is logged from its raw bytes, unless somebody has them in a better form and
  * offers a source.

@@ -23,7 +23,7 @@
  * client can read the response before a reset removes it from its buffer (RFC 9112 9.6).
  *
  * Owner: the engine. An idle connection has no buffer: this struct and its descriptor are all.
- * Failure: whoever closes a connection frees it; functions that may do so say it.
+ * Failure: closing a connection frees it; functions that may do so say it.
  */
 #include "../base/list.h"
 #include "../net/loop.h"

@@ -22,7 +22,7 @@ void sr_finish_detach(sr_engine *e, sr_exchange *x);
 /*
  * Answers with an error of the server's own, then ends the connection. Its line in the access log is that of the request
  * at hand: a source that was offered (accesslog.h); else, before READY is over, the bytes at the start of c->in, or those that were
- * just read. In SERVING these are of the next request, so whoever separates a request from its slot offers it first.
+ * just read. In SERVING these are of the next request, so code that separates a request from its slot offers it first.
  */
 void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool is_head);
 

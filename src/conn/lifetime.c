@@ -71,9 +71,8 @@ void sr_engine_free(sr_engine *e)
 }
 
 /*
- * An application that has taken over a plain connection has the socket, and the end of this process means
- * nothing to it. So it must not hold up the end where it has one end of a pair; but what it has written before is
- * sent.
+ * A tunnel must not delay the exit of the edge. On a plain connection the application holds the socket; over TLS, what it has written
+ * is sent first.
  */
 static bool only_tunnels(sr_engine *e)
 {

@@ -27,7 +27,7 @@ sr_slowest_paid sr_slowest_pays(sr_engine *e, const sr_conn *self);
 /* Ends those that are to pay, until there is room for these bytes; false: there is none. Call between connections: closes any of them. */
 bool sr_slowest_make_room(sr_engine *e, uint64_t bytes);
 
-/* The same, for whoever has asked since the last time. */
+/* The same, for all that have asked since the last time. */
 void sr_slowest_collect(sr_engine *e);
 
 /* Ends the slowest, likewise, also one that holds nothing but memory. */

@@ -297,7 +297,7 @@ static void order(sr_edge *ed)
 
 /*
  * Accepts all that wait, up to a limit. Each further one saves an epoll_wait and the wake-up of a worker; the
- * price is one accept in vain.
+ * price is one needless accept.
  */
 static void newcomers(sr_edge *ed, sr_listener *l)
 {

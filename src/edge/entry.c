@@ -22,7 +22,7 @@ void sr_entry_forget(sr_edge *ed, uint32_t slot)
     if (ed->log) {
         sr_buffer_free(&en->values);
         sr_buffer_free(&en->outs);
-        sr_buffer_free(&en->request); /* log.c may have left the one of before here */
+        sr_buffer_free(&en->request); /* log.c may have left the previous one here */
     }
     sr_link_remove(&en->abandoned);
     if (en->request_fd >= 0) {

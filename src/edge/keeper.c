@@ -89,7 +89,7 @@ static bool tickets_turn(keeper *k, int64_t now)
     return turned;
 }
 
-/* Those of the keeper before, which sends its set as it would to an edge. */
+/* Takes over the ticket keys of the previous keeper, which sends its key set as to an edge. */
 static bool tickets_inherit(keeper *k, int line)
 {
     sr_message note;

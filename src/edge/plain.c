@@ -34,7 +34,7 @@ uint16_t sr_plain_https_port(const sr_setup *s)
     return first ? first : HTTPS;
 }
 
-/* A unix socket is that of a proxy, which knows better; so is a trusted proxy whose client has used https. */
+/* Requests on a unix socket come from a proxy, which redirects by itself; so does a trusted proxy whose client has used https. */
 static bool redirects(const sr_edge *ed, const sr_task *task)
 {
     return ed->redirects && !ed->engine->listeners[task->exchange->conn->listener].is_unix &&

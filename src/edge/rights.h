@@ -11,7 +11,7 @@
 
 /*
  * Changes user and groups as the setup says, and checks that it worked; the caller may have done so before.
- * Whoever the user is, root included, has no capability afterwards. False with errno.
+ * Drops all capabilities, even for root. False with errno.
  */
 bool sr_rights_drop(const sr_setup *s);
 

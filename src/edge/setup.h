@@ -29,7 +29,7 @@ typedef struct sr_setup {
     sr_config config;
     const char *layout;  /* of who starts the edge, or NULL; see share/layout.h */
     const char *name;    /* what ps shows after "sirius: " */
-    bool detach;         /* daemonize: leave the terminal or pipe of whoever has started the server */
+    bool detach;         /* daemonize: leave the terminal or pipe from which the server was started */
     int lobby;           /* the listening socket that workers connect to; see share/door.h */
     int sleepers;        /* shared memory; see share/sleepers.h */
     int control;         /* pipe from the supervisor, whose end of file means that it is gone; -1: none */

@@ -439,10 +439,7 @@ subtest 'TLS' => sub {
         chmod $mode,  "$keys/key" or die $!;
         chmod $above, "$keys"     or die $!;
         is_deeply conf( listen => ':443,tls', tls_cert => '/a', tls_key => "$keys/key" )->{notices},
-            [
-            (   "sirius: private key $keys/key is readable by every user: run chmod 0600 $keys/key"
-            ) x $told
-            ],
+            [ ("sirius: private key $keys/key is readable by every user: run chmod 0600 $keys/key") x $told ],
             sprintf 'a key with mode %04o in a directory with %04o', $mode, $above;
     }
     my $from = Sirius::Config::Sources->read(
