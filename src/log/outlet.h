@@ -8,14 +8,14 @@
  * waited for again before it has taken something; until then lines are lost and counted. A regular file is written as always.
  *
  * A pipe, a terminal or a socket may take a line in parts. Processes that were forked after sr_outlet_share write one at a time, so that
- * no other line comes between the parts. Whoever waits for another process waits 100 ms as well, for one that was killed not at all; then it
+ * no other line comes between the parts. A process waits 100 ms for another one as well, for one that was killed not at all; then it
  * goes on without it: a newline comes first, and the other one, if it was only stopped, loses the rest of its line. Not covered: a
  * process that writes to the descriptor by itself, another server on the same terminal, and the processes from before and after the
  * supervisor has replaced itself.
  *
  * Owner: the caller, one for each descriptor of a process. Thread: one at a time. Neither SIGPIPE nor SIGXFSZ is sent.
- * Failure: the rest of what was to be written is lost. If a part of a line was written, a newline comes before the next one, whoever
- * writes it.
+ * Failure: the rest of what was to be written is lost. If a part of a line was written, a newline comes before the next
+ * one, from any process.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ typedef struct sr_outlet {
     bool torn;           /* the last thing written is part of a line; with `shared`, see there */
     uint64_t lost;       /* lines that a reader did not take; the caller sets it to 0 when it has said so */
     sr_outlet_shared *shared; /* of all processes; NULL: there is no other. Not owned */
-    uint64_t other;           /* whoever has kept this process waiting, since then */
+    uint64_t other;           /* the process that has kept this one waiting, since other_at */
     int64_t other_at;
 } sr_outlet;
 
