@@ -76,10 +76,9 @@ static const sr_request *parse_again(sr_engine *e, sr_exchange *x, sr_bytes head
 }
 
 /* The rule that its head or its body has broken, after parse_again. */
-static sr_bytes rule_of(const sr_engine *e, const sr_exchange *x)
+static sr_bytes rule_of(const sr_engine *e, const sr_exchange *x, const char *why)
 {
     const sr_request *q = &e->request;
-    const char *why = e->refusal;
     if (!why && x->body && x->body->status)
         why = x->body->why;
     else if (!why && q->status)
@@ -227,7 +226,7 @@ void sr_accesslog_keep(sr_engine *e, sr_exchange *x)
     e->log->source = NULL;
 }
 
-void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response)
+void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response, const char *rule)
 {
     const sr_conn *c = x->conn;
     if (e->log->source && e->log->of == x) {
@@ -244,7 +243,7 @@ void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response)
                                        : none;
     sr_bytes line = first_line(head);
     const sr_request *request = parse_again(e, x, head);
-    sr_bytes rule = rule_of(e, x);
+    sr_bytes broken = rule_of(e, x, rule);
     if (!request && (head.len && (*head.at == '\r' || *head.at == '\n'))) { /* refused for its empty lines */
         head = behind_blanks(head);
         request = parse_again(e, x, head);
@@ -255,7 +254,7 @@ void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response)
     v.base = head.at;
     v.line = line;
     v.response = response;
-    v.rule = rule;
+    v.rule = broken;
     v.trusted = sr_cidrs_have(&e->config.trusted, &c->peer);
     v.nonce = e->nonce;
     v.number = sr_engine_id(e);

@@ -54,8 +54,8 @@ void sr_accesslog_replace(struct sr_engine *e, int fd);
  */
 void sr_accesslog_offer(struct sr_engine *e, const struct sr_exchange *x, const sr_logsource *source);
 
-/* The server refuses a request with `response`. Call it before the bytes of the request are dropped. */
-void sr_accesslog_refuse(struct sr_engine *e, struct sr_exchange *x, sr_bytes response);
+/* The server refuses a request with `response`, for `rule` (finish.h). Call it before the bytes of the request are dropped. */
+void sr_accesslog_refuse(struct sr_engine *e, struct sr_exchange *x, sr_bytes response, const char *rule);
 
 /* The request is over: writes its line. */
 void sr_accesslog_over(struct sr_engine *e, struct sr_exchange *x, bool aborted);

@@ -134,7 +134,6 @@ typedef struct sr_engine {
     uint64_t disk_full_frees; /* what was counted as freed at that time */
 
     sr_accesslog *log;         /* NULL: there is none */
-    const char *refusal;       /* why the request at hand is refused, static; NULL: as its parser says */
     uint64_t nonce;            /* random: for ids of requests (http/traced.h) */
     uint64_t ids;              /* given to requests that never got a number in the queue */
     sr_scoreboard *scoreboard; /* NULL: there is none */

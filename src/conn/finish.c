@@ -167,6 +167,11 @@ static void end(sr_engine *e, sr_conn *c, bool close_after)
 
 void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool is_head)
 {
+    sr_finish_refuse_by(e, c, status, why, is_head, NULL);
+}
+
+void sr_finish_refuse_by(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool is_head, const char *rule)
+{
     sr_buffer out;
     sr_buffer_init(&out);
     sr_conn_leave(e, c);
@@ -185,7 +190,7 @@ void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool
     struct iovec iov = {sr_buffer_at(&out), sr_buffer_len(&out)};
     sr_account_refuse(x, status, why, sr_bytes_of(iov.iov_base, iov.iov_len));
     if (e->log)
-        sr_accesslog_refuse(e, x, sr_bytes_of(iov.iov_base, iov.iov_len));
+        sr_accesslog_refuse(e, x, sr_bytes_of(iov.iov_base, iov.iov_len), rule);
     sr_conn_used(c, sr_buffer_len(&c->in));
     sr_exchange_drop_request(x);
     sr_send(e, c, &iov, 1);

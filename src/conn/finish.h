@@ -26,6 +26,10 @@ void sr_finish_detach(sr_engine *e, sr_exchange *x);
  */
 void sr_finish_refuse(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool is_head);
 
+/* The same for a request that breaks `rule`, static, which its parser does not know. NULL: none but those of the parser. */
+void sr_finish_refuse_by(sr_engine *e, sr_conn *c, int status, sr_refusal why, bool is_head,
+                         const char *rule);
+
 /* Shuts down this side and lingers (RFC 9112 9.6). */
 void sr_finish_close(sr_engine *e, sr_conn *c, sr_closed why);
 void sr_finish_lingering(sr_engine *e, sr_conn *c); /* in LINGER: bytes have come */

@@ -424,13 +424,18 @@ void sr_intake_drop(sr_task *task)
 
 void sr_intake_refuse(sr_engine *e, sr_task *task, int status, sr_refusal why)
 {
+    sr_intake_refuse_by(e, task, status, why, NULL);
+}
+
+void sr_intake_refuse_by(sr_engine *e, sr_task *task, int status, sr_refusal why, const char *rule)
+{
     sr_conn *c = task->exchange->conn;
     e->current = NULL;
     e->current_view = (sr_bytes){0};
     c->requests--; /* the request will be counted as refused */
     c->state = SR_CONN_READY;
     sr_intake_drop(task);
-    sr_finish_refuse(e, c, status, why, task->exchange->is_head);
+    sr_finish_refuse_by(e, c, status, why, task->exchange->is_head, rule);
 }
 
 sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task)

@@ -48,5 +48,7 @@ void sr_intake_drop(sr_task *task);
 
 /* Nobody can serve the task: answers with `status`, which is logged and counted as `why`, then ends the connection. */
 void sr_intake_refuse(sr_engine *e, sr_task *task, int status, sr_refusal why);
+/* The same for a request that breaks this rule; see sr_finish_refuse_by. */
+void sr_intake_refuse_by(sr_engine *e, sr_task *task, int status, sr_refusal why, const char *rule);
 
 #endif

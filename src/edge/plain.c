@@ -100,9 +100,8 @@ static void redirect(sr_edge *ed, sr_task *task)
         err = ENOMEM;
     sr_buffer_free(&to);
     if (err == ENOENT) {
-        e->refusal = "the request has no Host, so there is no URL to redirect it to";
-        sr_intake_refuse(e, task, 400, SR_REFUSED_MALFORMED);
-        e->refusal = NULL;
+        sr_intake_refuse_by(e, task, 400, SR_REFUSED_MALFORMED,
+                            "the request has no Host, so there is no URL to redirect it to");
         return;
     }
     if (err) {
