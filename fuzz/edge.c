@@ -581,7 +581,7 @@ static void edge_clear(void)
     edge->sleepers->words = 1;
     for (int i = 0; i < 12; i++) /* what seems to be with somebody is doubted for a while */
         edge_time(700 * SR_MILLISECOND);
-    MUST(e->n_conns == 0 && sr_link_alone(&e->buffered) && e->pending == 0);
+    MUST(e->n_conns == 0 && sr_link_alone(&e->intake.buffered) && e->pending == 0);
     MUST(edge->queue.n_free == edge->slots && sr_queue_waiting(&edge->queue) == 0);
     MUST(sr_link_alone(&edge->abandoned));
 }

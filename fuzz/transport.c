@@ -1002,7 +1002,7 @@ static void tls_rest(void)
     do {
         MUST(++steps < TLS_REST);
         tls_steps(1);
-    } while (e->loop.n || sr_handshake_waits(e) || !sr_link_alone(&e->buffered));
+    } while (e->loop.n || sr_handshake_waits(&e->handshakes) || !sr_link_alone(&e->intake.buffered));
 }
 
 /* Everybody reads and sends all there is, as long as that brings something. */
@@ -1175,8 +1175,8 @@ static void tls_clear(void)
     tls_session = NULL;
     if (tls_set)
         tls_load(0);
-    MUST(e->n_conns == 0 && e->n_handshakes == 0 && e->pending == 0);
-    MUST(sr_link_alone(&e->buffered) && sr_link_alone(&e->handshakes));
+    MUST(e->n_conns == 0 && e->handshakes.n == 0 && e->pending == 0);
+    MUST(sr_link_alone(&e->intake.buffered) && sr_link_alone(&e->handshakes.ready));
     MUST(tls_edge->queue.n_free == tls_edge->slots && sr_queue_waiting(&tls_edge->queue) == 0);
     MUST(sr_link_alone(&tls_edge->abandoned));
 }

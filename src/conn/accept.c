@@ -29,11 +29,11 @@ static bool out_of_descriptors(int err)
  */
 static void no_descriptor(sr_engine *e, int err)
 {
-    if (e->made_room || !sr_capacity_close_oldest(e)) {
+    if (e->capacity.made_room || !sr_capacity_close_oldest(e)) {
         sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, err);
         sr_listeners_pause(e);
     } else {
-        e->made_room = true;
+        e->capacity.made_room = true;
     }
 }
 
@@ -59,16 +59,16 @@ static sr_intake accept_encrypted(sr_engine *e, sr_conn *c)
  */
 static void no_room(sr_engine *e, sr_conn *c)
 {
-    ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT);
-    sr_bytes view = sr_bytes_of(e->scratch, n > 0 ? (size_t)n : 0);
+    ssize_t n = recv(c->source.fd, e->intake.scratch, SR_SCRATCH, MSG_DONTWAIT);
+    sr_bytes view = sr_bytes_of(e->intake.scratch, n > 0 ? (size_t)n : 0);
     sr_trouble_count(e, SR_TROUBLE_CONNECTIONS, 1, 0);
     if (view.len && c->preface && sr_proxyhead_take(c, &view, true) == SR_PROXYHEAD_BAD) {
         sr_conn_close(e, c, SR_CLOSED_PROXY);
         return;
     }
-    e->fresh = c->preface ? sr_bytes_of(e->scratch, 0) : view;
-    e->fresh_of = c;
-    sr_finish_refuse(e, c, 503, SR_REFUSED_CONNECTIONS, sr_intake_bytes_are_head(e->fresh));
+    e->intake.fresh = c->preface ? sr_bytes_of(e->intake.scratch, 0) : view;
+    e->intake.fresh_of = c;
+    sr_finish_refuse(e, c, 503, SR_REFUSED_CONNECTIONS, sr_intake_bytes_are_head(e->intake.fresh));
 }
 
 sr_intake sr_accept(sr_engine *e, sr_listener *l, sr_task *task)
@@ -84,19 +84,19 @@ sr_intake sr_accept(sr_engine *e, sr_listener *l, sr_task *task)
     if (fd < 0) {
         if (errno == EINVAL) {
             l->over = true;
-            sr_listeners_watch(e, e->listening);
+            sr_listeners_watch(e, e->listeners.watched);
         } else if (out_of_descriptors(errno)) {
             no_descriptor(e, errno);
         }
         return SR_INTAKE_WAIT;
     }
-    e->made_room = false;
+    e->capacity.made_room = false;
     sr_peer peer;
     if (l->is_unix)
         memset(&peer, 0, sizeof peer);
     else
         sr_peer_init(&peer, &from);
-    sr_conn *c = sr_conn_new(fd, &peer, (uint8_t)(l - e->listeners));
+    sr_conn *c = sr_conn_new(fd, &peer, (uint8_t)(l - e->listeners.at));
     if (!c) {
         sr_trouble_count(e, SR_TROUBLE_RESET, 1, ENOMEM);
         close(fd);

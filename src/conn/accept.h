@@ -7,7 +7,8 @@
  * Failure: without a descriptor or memory, nobody is accepted for a while; without room the client gets 503.
  */
 #include "intake.h"
+#include "listener.h"
 
-sr_intake sr_accept(sr_engine *e, sr_listener *l, sr_task *task); /* a listener has a connection */
+sr_intake sr_accept(struct sr_engine *e, sr_listener *l, sr_task *task); /* a listener has a connection */
 
 #endif

@@ -68,17 +68,17 @@ static const sr_request *parse_again(sr_engine *e, sr_exchange *x, sr_bytes head
 {
     const sr_conn *c = x->conn;
     sr_request_limits limits = sr_client_limits(e, c);
-    sr_request_init(&e->request);
-    bool whole = sr_request_feed(&e->request, &limits, head.at, head.len) == SR_PARSE_DONE;
+    sr_request_init(&e->intake.request);
+    bool whole = sr_request_feed(&e->intake.request, &limits, head.at, head.len) == SR_PARSE_DONE;
     if (whole && c->state != SR_CONN_READY && e->config.trusted.n)
-        sr_client_forwarded(e, x, &e->request, head.at);
-    return e->request.method.len ? &e->request : NULL;
+        sr_client_forwarded(e, x, &e->intake.request, head.at);
+    return e->intake.request.method.len ? &e->intake.request : NULL;
 }
 
 /* The rule that its head or its body has broken, after parse_again. */
 static sr_bytes rule_of(const sr_engine *e, const sr_exchange *x, const char *why)
 {
-    const sr_request *q = &e->request;
+    const sr_request *q = &e->intake.request;
     if (!why && x->body && x->body->status)
         why = x->body->why;
     else if (!why && q->status)
@@ -239,7 +239,7 @@ void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response, const 
     bool over = c->state == SR_CONN_SERVING, here = sr_buffer_len(&c->in) > 0;
     sr_bytes head = over               ? none
                     : here             ? sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in))
-                    : e->fresh_of == c ? e->fresh
+                    : e->intake.fresh_of == c ? e->intake.fresh
                                        : none;
     sr_bytes line = first_line(head);
     const sr_request *request = parse_again(e, x, head);

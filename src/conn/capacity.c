@@ -1,5 +1,7 @@
 #include "capacity.h"
 
+#include "engine.h"
+
 #include "../net/descriptors.h"
 #include "deadline.h"
 #include "listener.h"
@@ -53,8 +55,8 @@ enum { SPARE = 66, SPARE_PART = 8 }; /* descriptors kept free; with a low limit,
 void sr_capacity_init(sr_engine *e)
 {
     int limit = sr_descriptors_limit();
-    e->spare = limit / SPARE_PART < SPARE ? limit / SPARE_PART : SPARE;
-    e->scarce = limit - e->spare;
+    e->capacity.spare = limit / SPARE_PART < SPARE ? limit / SPARE_PART : SPARE;
+    e->capacity.scarce = limit - e->capacity.spare;
 }
 
 /*
@@ -66,9 +68,10 @@ void sr_capacity_init(sr_engine *e)
 void sr_capacity_taken(sr_engine *e, int fd)
 {
     int used = fd + 1, conns = (int)e->n_conns;
-    if (fd >= e->scarce)
-        e->besides = used - conns;
-    while (e->high && conns > e->spare && conns + e->besides > e->scarce) {
+    if (fd >= e->capacity.scarce)
+        e->capacity.besides = used - conns;
+    while (e->capacity.high && conns > e->capacity.spare &&
+           conns + e->capacity.besides > e->capacity.scarce) {
         if (!sr_capacity_close_oldest(e)) {
             sr_trouble_count(e, SR_TROUBLE_DESCRIPTORS, 1, EMFILE);
             sr_listeners_pause(e);
@@ -96,10 +99,10 @@ bool sr_capacity_awaits(const sr_engine *e)
 
 void sr_capacity_resume(sr_engine *e)
 {
-    if (!e->listeners_again || e->listeners_again > e->now)
+    if (!e->listeners.again || e->listeners.again > e->now)
         return;
-    e->listeners_again = 0;
-    e->made_room = false;
+    e->listeners.again = 0;
+    e->capacity.made_room = false;
     sr_capacity_recount(e);
-    sr_listeners_watch(e, e->listening);
+    sr_listeners_watch(e, e->listeners.watched);
 }

@@ -24,7 +24,7 @@ static sr_hop judge(void *with, sr_bytes address)
 const sr_forwarded *sr_client_forwarded(sr_engine *e, sr_exchange *x, const sr_request *r, const char *base)
 {
     const sr_config *config = &e->config;
-    sr_forwarded *f = &e->forwarded;
+    sr_forwarded *f = &e->intake.forwarded;
     if (!sr_cidrs_have(&config->trusted, &x->conn->peer))
         return NULL;
     x->trusted = true;

@@ -84,22 +84,22 @@ void sr_conn_enter(sr_engine *e, sr_conn *c)
 {
     sr_link_append(&e->all, &c->all);
     e->n_conns++;
-    e->high += c->source.fd >= e->scarce;
+    e->capacity.high += c->source.fd >= e->capacity.scarce;
 }
 
 void sr_conn_forget(sr_engine *e, sr_conn *c)
 {
     sr_conn_leave(e, c);
     sr_deadline_clear(e, c);
-    e->n_handshakes -= c->state == SR_CONN_HANDSHAKE;
+    e->handshakes.n -= c->state == SR_CONN_HANDSHAKE;
     e->n_tunnels -= c->state == SR_CONN_TUNNEL;
     sr_pump_free(e, c);
     sr_link_remove(&c->buffered);
     sr_link_remove(&c->all);
     e->n_conns--;
-    e->high -= c->source.fd >= e->scarce;
-    if (e->fresh_of == c)
-        e->fresh_of = NULL;
+    e->capacity.high -= c->source.fd >= e->capacity.scarce;
+    if (e->intake.fresh_of == c)
+        e->intake.fresh_of = NULL;
     if (c->out)
         e->pending -= sr_output_memory(c->out);
     sr_exchange_end(e, c);

@@ -92,7 +92,7 @@ sr_conn *sr_deadline_head(const sr_deadlines *d, sr_deadline_kind kind)
 int sr_deadlines_timeout(sr_engine *e)
 {
     uint32_t kinds = e->deadlines.running;
-    int64_t first = e->listeners_again ? e->listeners_again : INT64_MAX;
+    int64_t first = e->listeners.again ? e->listeners.again : INT64_MAX;
     for (int kind; (kind = sr_deadline_kind_next(&e->deadlines, &kinds)) >= 0;) {
         int64_t at = SR_LIST_ENTRY(e->deadlines.list[kind].next, sr_deadline, link)->at;
         if (at < first)

@@ -17,9 +17,13 @@
 #include "../share/scoreboard.h"
 #include "../transport/tls.h"
 #include "accesslog.h"
+#include "capacity.h"
 #include "config.h"
 #include "connection.h"
+#include "handshake.h"
 #include "leased.h"
+#include "listener.h"
+#include "spools.h"
 
 enum {
     SR_SOURCE_CONTROL,
@@ -29,19 +33,6 @@ enum {
     SR_SOURCE_PUMP,
     SR_SOURCE_OTHERS = 32, /* from here on: kinds of the edge */
 };
-
-enum {
-    SR_LISTENERS_MAX = 64,
-    SR_SCRATCH = 128 * 1024, /* bytes of one read; a request that fits is parsed here and copied once */
-};
-
-typedef struct sr_listener {
-    sr_source source; /* kind SR_SOURCE_LISTENER; the descriptor is not closed here */
-    bool registered;  /* in the epoll set */
-    bool is_unix;
-    bool is_tls;
-    bool over; /* shut down: nobody can connect, but it stays readable for ever */
-} sr_listener;
 
 typedef struct sr_engine {
     sr_config config;
@@ -76,16 +67,12 @@ typedef struct sr_engine {
     int64_t tunnels_until; /* draining, and nothing but tunnels is left: monotonic ns; 0: there is more */
     bool draining;         /* accept nobody, and say close in each response */
     bool leaving;          /* --drain-delay: each response says close, so that load balancers go elsewhere */
-    bool apart;    /* the same, but a client that has sent more already gets a response to that first */
-    bool retiring; /* connections are passed on, but a response says close where a transport can't be */
-    sr_listener listeners[SR_LISTENERS_MAX];
-    unsigned n_listeners;
-    bool listening;          /* the listeners are in the epoll set */
-    int64_t listeners_again; /* monotonic ns until which they are left out, for lack of descriptors; 0: not */
-    int64_t now;             /* monotonic ns, read once in each step of the loop */
-    int64_t looked_at;       /* monotonic ns, when limits were last looked through */
-    int64_t wall;            /* seconds since 1970 */
-    int64_t wall_offset;     /* ns, wall clock minus monotonic clock; renewed each second */
+    bool apart;          /* the same, but a client that has sent more already gets a response to that first */
+    bool retiring;       /* connections are passed on, but a response says close where a transport can't be */
+    int64_t now;         /* monotonic ns, read once in each step of the loop */
+    int64_t looked_at;   /* monotonic ns, when limits were last looked through */
+    int64_t wall;        /* seconds since 1970 */
+    int64_t wall_offset; /* ns, wall clock minus monotonic clock; renewed each second */
     char date[SR_DATE_LEN];
 
     /* connection.c */
@@ -93,45 +80,20 @@ typedef struct sr_engine {
     uint64_t n_conns;
     uint64_t n_tunnels; /* of them, in TUNNEL */
 
-    /* capacity.c; about descriptors of this process */
-    int spare;   /* how many are kept free of connections */
-    int scarce;  /* those with this number or above are the last ones */
-    int besides; /* how many are not connections, as counted last */
-    int high;    /* connections whose descriptor is scarce */
-
+    /* what belongs to one file: see its header */
+    sr_listeners listeners;
+    sr_capacity capacity;
     sr_deadlines deadlines;
     sr_exchanges exchanges;
+    sr_arrivals intake;
+    sr_handshakes handshakes;
+    sr_spools spools;
+    sr_leased leased;
 
-    /* intake.c */
-    sr_link buffered;   /* connections of whose next request bytes were read already */
-    bool made_room;     /* an idle connection was closed for lack of a descriptor; accept is tried again */
-    char *scratch;      /* SR_SCRATCH bytes; owned */
-    sr_request request; /* scratch of the parser */
-    sr_forwarded forwarded;
-    sr_conn *current;        /* connection of the task at hand; NULL: none */
-    bool current_in_scratch; /* the bytes of the task lie in scratch, not in current->in */
-    size_t current_used;     /* bytes of the view that are the request */
-    sr_bytes current_view;
-    sr_bytes fresh;          /* the bytes that were read last, in scratch */
-    const sr_conn *fresh_of; /* the connection that they are from; NULL: it is gone */
-    bool looked;             /* they are still in the socket */
-    bool has_held;           /* a request of HTTP/1.0 has come on a unix socket */
-
-    /* handshake.c */
-    sr_link handshakes;    /* connections in HANDSHAKE that can go on */
-    sr_link endings;       /* those of them that need one message more: they go first */
-    uint32_t n_handshakes; /* all in HANDSHAKE */
     sr_tls *tls; /* for listeners with is_tls; NULL: there is none. Set by the owner, and owned here */
 
     /* send.c */
     size_t pending; /* bytes of memory in all outputs */
-
-    sr_leased leased; /* leased.c */
-
-    /* spools.c */
-    bool spools_due;          /* spools.c: somebody is to pay */
-    int64_t disk_full_until;  /* monotonic ns of the next try after one has failed */
-    uint64_t disk_full_frees; /* what was counted as freed at that time */
 
     sr_accesslog *log;         /* NULL: there is none */
     uint64_t nonce;            /* random: for ids of requests (http/traced.h) */

@@ -29,7 +29,7 @@ void sr_finish_lingering(sr_engine *e, sr_conn *c)
     if (!end_of_side(e, c))
         return;
     for (int i = 0; i < LINGER_READS; i++) { /* past the transport: nobody reads what it would decrypt */
-        ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT);
+        ssize_t n = recv(c->source.fd, e->intake.scratch, SR_SCRATCH, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -67,7 +67,7 @@ static bool says_more(sr_engine *e, sr_conn *c)
     if (c->transport)
         return sr_send_unacknowledged(c);
     c->ended = shutdown(c->source.fd, SHUT_WR) == 0;
-    return recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT) > 0;
+    return recv(c->source.fd, e->intake.scratch, SR_SCRATCH, MSG_DONTWAIT) > 0;
 }
 
 /* The whole response was sent: closes or keeps the connection. */
@@ -91,12 +91,12 @@ static void response_over(sr_engine *e, sr_conn *c)
     sr_exchange_end(e, c);
     if (sr_buffer_len(&c->in)) { /* its next request may be complete: no time limit before it was parsed */
         sr_deadline_clear(e, c);
-        sr_link_append(&e->buffered, &c->buffered);
+        sr_link_append(&e->intake.buffered, &c->buffered);
         return;
     }
     sr_deadline_set(e, c, SR_DEADLINE_IDLE);
     if (sr_conn_watch(e, c, EPOLLIN) && sr_transport_holds(c->transport))
-        sr_link_append(&e->buffered, &c->buffered);
+        sr_link_append(&e->intake.buffered, &c->buffered);
 }
 
 /* The response is sent, or is none. What else the application has written to psgix.io goes behind it. */

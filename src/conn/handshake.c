@@ -1,5 +1,7 @@
 #include "handshake.h"
 
+#include "engine.h"
+
 #include "../net/proxyline.h"
 #include "client.h"
 #include "deadline.h"
@@ -14,7 +16,7 @@ enum { LOOKS = 16 }; /* at connections, for one that is silent */
 static void over(sr_engine *e, sr_conn *c)
 {
     sr_link_remove(&c->buffered);
-    e->n_handshakes--;
+    e->handshakes.n--;
 }
 
 static bool is_silent(sr_link *l)
@@ -38,12 +40,12 @@ static void make_room(sr_engine *e)
 
 void sr_handshake_begin(sr_engine *e, sr_conn *c)
 {
-    if (e->n_handshakes >= SR_HANDSHAKES_MAX)
+    if (e->handshakes.n >= SR_HANDSHAKES_MAX)
         make_room(e);
     c->state = SR_CONN_HANDSHAKE;
-    e->n_handshakes++;
+    e->handshakes.n++;
     sr_deadline_set(e, c, SR_DEADLINE_HANDSHAKE);
-    sr_link_append(&e->handshakes, &c->buffered); /* TCP_DEFER_ACCEPT: its first bytes are here */
+    sr_link_append(&e->handshakes.ready, &c->buffered); /* TCP_DEFER_ACCEPT: its first bytes are here */
 }
 
 void sr_handshake_event(sr_engine *e, sr_conn *c)
@@ -51,17 +53,17 @@ void sr_handshake_event(sr_engine *e, sr_conn *c)
     if (!sr_link_alone(&c->buffered))
         return;
     bool ends = !c->preface && c->transport->ops->ends(c->transport);
-    sr_link_append(ends ? &e->endings : &e->handshakes, &c->buffered);
+    sr_link_append(ends ? &e->handshakes.endings : &e->handshakes.ready, &c->buffered);
 }
 
 /* Reads the header of the PROXY protocol, and nothing behind it. EAGAIN: it is not complete; 0; or why not. */
 static int preface(sr_engine *e, sr_conn *c)
 {
-    ssize_t n = recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_PEEK | MSG_DONTWAIT);
+    ssize_t n = recv(c->source.fd, e->intake.scratch, SR_SCRATCH, MSG_PEEK | MSG_DONTWAIT);
     if (n <= 0)
         return n == 0 ? ECONNRESET : errno == EINTR || errno == EWOULDBLOCK ? EAGAIN : errno;
     sr_proxyline line;
-    switch (sr_proxyline_feed(&line, sr_bytes_of(e->scratch, (size_t)n))) {
+    switch (sr_proxyline_feed(&line, sr_bytes_of(e->intake.scratch, (size_t)n))) {
     case SR_PROXYLINE_MORE:
         return EAGAIN;
     case SR_PROXYLINE_BAD:
@@ -69,7 +71,7 @@ static int preface(sr_engine *e, sr_conn *c)
     case SR_PROXYLINE_DONE:
         break;
     }
-    if (recv(c->source.fd, e->scratch, line.len, MSG_DONTWAIT) != (ssize_t)line.len)
+    if (recv(c->source.fd, e->intake.scratch, line.len, MSG_DONTWAIT) != (ssize_t)line.len)
         return EPROTO;
     c->preface = false;
     if (line.named)
@@ -80,12 +82,13 @@ static int preface(sr_engine *e, sr_conn *c)
 static void go_on_later(sr_engine *e, sr_conn *c)
 {
     if (sr_conn_watch(e, c, EPOLLIN | EPOLLET) && sr_transport_holds(c->transport))
-        sr_link_append(&e->handshakes, &c->buffered);
+        sr_link_append(&e->handshakes.ready, &c->buffered);
 }
 
 sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
 {
-    const sr_link *list = sr_link_alone(&e->endings) ? &e->handshakes : &e->endings;
+    const sr_link *list =
+        sr_link_alone(&e->handshakes.endings) ? &e->handshakes.ready : &e->handshakes.endings;
     sr_conn *c = SR_LIST_ENTRY(list->next, sr_conn, buffered);
     sr_link_remove(&c->buffered);
     int err = c->preface ? preface(e, c) : 0;
@@ -110,7 +113,7 @@ sr_intake sr_handshake_next(sr_engine *e, sr_task *task)
         sr_finish_refuse(e, c, 400, SR_REFUSED_NOT_TLS, false);
         return SR_INTAKE_WAIT;
     }
-    if (err && !of_proxy && recv(c->source.fd, e->scratch, SR_SCRATCH, MSG_DONTWAIT) > 0) {
+    if (err && !of_proxy && recv(c->source.fd, e->intake.scratch, SR_SCRATCH, MSG_DONTWAIT) > 0) {
         over(e, c); /* it is still sending: a reset could take the alert with it */
         sr_finish_close(e, c, SR_CLOSED_HANDSHAKE);
         return SR_INTAKE_WAIT;

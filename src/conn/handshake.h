@@ -16,17 +16,23 @@
  */
 #include "intake.h"
 
+typedef struct sr_handshakes {
+    sr_link ready;   /* connections in HANDSHAKE that can go on */
+    sr_link endings; /* those of them that need one message more: they go first */
+    uint32_t n;      /* all in HANDSHAKE */
+} sr_handshakes;
+
 enum { SR_HANDSHAKES_MAX = 1024 }; /* at a time, in one edge */
 #define SR_HANDSHAKE_TURN_MIN_NS (SR_MILLISECOND / 10)
 #define SR_HANDSHAKE_TURN_MAX_NS SR_MILLISECOND
 
-void sr_handshake_begin(sr_engine *e, sr_conn *c); /* was just accepted, and has a transport */
-void sr_handshake_event(sr_engine *e, sr_conn *c); /* it can go on */
+void sr_handshake_begin(struct sr_engine *e, struct sr_conn *c); /* was just accepted, and has a transport */
+void sr_handshake_event(struct sr_engine *e, struct sr_conn *c); /* it can go on */
 
 /* One of them can go on. Asked in each step of the loop. */
-static inline bool sr_handshake_waits(const sr_engine *e)
+static inline bool sr_handshake_waits(const sr_handshakes *h)
 {
-    return e->n_handshakes && (!sr_link_alone(&e->handshakes) || !sr_link_alone(&e->endings));
+    return h->n && (!sr_link_alone(&h->ready) || !sr_link_alone(&h->endings));
 }
 
 /*
@@ -41,6 +47,6 @@ static inline int64_t sr_handshake_turn(int64_t others)
 }
 
 /* Lets the first of the list go on. Requires that one waits. A request may be complete with the handshake. */
-sr_intake sr_handshake_next(sr_engine *e, sr_task *task);
+sr_intake sr_handshake_next(struct sr_engine *e, sr_task *task);
 
 #endif

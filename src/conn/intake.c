@@ -3,6 +3,7 @@
 #include "account.h"
 #include "client.h"
 #include "deadline.h"
+#include "engine.h"
 #include "finish.h"
 #include "proxyhead.h"
 #include "send.h"
@@ -42,11 +43,12 @@ static bool keep_parse(sr_engine *e, sr_conn *c)
     sr_exchange *x = sr_exchange_begin(e, c);
     if (!x || x->parse)
         return x;
-    size_t used = offsetof(sr_request, fields) + e->request.n_fields * sizeof e->request.fields[0];
+    size_t used =
+        offsetof(sr_request, fields) + e->intake.request.n_fields * sizeof e->intake.request.fields[0];
     x->parse = malloc(sizeof *x->parse);
     if (x->parse)
-        memcpy(x->parse, &e->request, used);
-    if (!e->request.minor) { /* its version is 1.0, or not known yet: may_hold */
+        memcpy(x->parse, &e->intake.request, used);
+    if (!e->intake.request.minor) { /* its version is 1.0, or not known yet: may_hold */
         c->persists = false;
         x->minor = 0;
     }
@@ -61,7 +63,7 @@ static bool keep_parse(sr_engine *e, sr_conn *c)
  */
 static inline bool may_hold(const sr_engine *e, const sr_conn *c)
 {
-    return (!c->persists || e->has_held) && !c->transport && e->listeners[c->listener].is_unix;
+    return (!c->persists || e->intake.has_held) && !c->transport && e->listeners.at[c->listener].is_unix;
 }
 
 /*
@@ -70,10 +72,10 @@ static inline bool may_hold(const sr_engine *e, const sr_conn *c)
  */
 static bool is_unheld(sr_engine *e, const sr_conn *c)
 {
-    if (c->transport || !e->listeners[c->listener].is_unix)
+    if (c->transport || !e->listeners.at[c->listener].is_unix)
         return false;
-    e->has_held = true;
-    return !e->looked && !c->held;
+    e->intake.has_held = true;
+    return !e->intake.looked && !c->held;
 }
 
 /* --- a whole request --- */
@@ -108,10 +110,10 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     if (e->config.trusted.n)
         task->forwarded = sr_client_forwarded(e, x, r, view.at);
     x->proxied = x->trusted || r->proxied;
-    e->current = c;
-    e->current_in_scratch = in_scratch;
-    e->current_view = view;
-    e->current_used = r->head_len;
+    e->intake.current = c;
+    e->intake.in_scratch = in_scratch;
+    e->intake.view = view;
+    e->intake.used = r->head_len;
     sr_body *b = x->body;
     if (b) {
         task->body_length = b->length;
@@ -120,7 +122,7 @@ static take ready(sr_engine *e, sr_conn *c, const sr_request *r, sr_bytes view, 
     } else if (r->framing == SR_BODY_LENGTH) {
         task->body = sr_bytes_of(view.at + r->head_len, (size_t)r->content_length);
         task->body_length = r->content_length;
-        e->current_used += (size_t)r->content_length;
+        e->intake.used += (size_t)r->content_length;
     }
     return TAKE_READY;
 }
@@ -273,11 +275,11 @@ static take take_head(sr_engine *e, sr_conn *c, sr_bytes view, bool in_scratch, 
         if (preface != SR_PROXYHEAD_DONE)
             return preface == SR_PROXYHEAD_BAD ? TAKE_OVER : TAKE_MORE;
         if (in_scratch)
-            e->fresh = view;
+            e->intake.fresh = view;
     }
     sr_request *r = c->exchange ? c->exchange->parse : NULL;
     if (!r) {
-        r = &e->request;
+        r = &e->intake.request;
         sr_request_init(r);
     }
     sr_request_limits limits = sr_client_limits(e, c);
@@ -331,7 +333,7 @@ static void ended(sr_engine *e, sr_conn *c)
 /* Whether bytes follow the request that is ready, and so perhaps a request of 1.0 that could not be held later. */
 static bool is_followed(const sr_engine *e)
 {
-    return e->current_view.len > e->current_used;
+    return e->intake.view.len > e->intake.used;
 }
 
 /* Reads what was looked at, into its own place, all or all but a byte. */
@@ -340,7 +342,7 @@ static void consume(sr_engine *e, sr_conn *c, size_t len, bool hold)
     size_t got = 0;
     c->held = hold;
     while (got < len - hold) {
-        ssize_t n = recv(c->source.fd, e->scratch + got, len - hold - got, MSG_DONTWAIT);
+        ssize_t n = recv(c->source.fd, e->intake.scratch + got, len - hold - got, MSG_DONTWAIT);
         if (n <= 0 && !(n < 0 && errno == EINTR))
             return;
         got += n > 0 ? (size_t)n : 0;
@@ -353,7 +355,7 @@ static sr_intake outcome(sr_engine *e, sr_conn *c, take t)
     if (t == TAKE_MORE && c->held) /* by the request before */
         sr_conn_release(c);
     if (t == TAKE_MORE && sr_conn_watch(e, c, EPOLLIN) && sr_transport_holds(c->transport))
-        sr_link_append(&e->buffered, &c->buffered);
+        sr_link_append(&e->intake.buffered, &c->buffered);
     return t == TAKE_READY ? SR_INTAKE_READY : SR_INTAKE_WAIT;
 }
 
@@ -366,12 +368,12 @@ static bool is_dear(const sr_conn *c)
 
 sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
 {
-    e->fresh_of = c;
+    e->intake.fresh_of = c;
     for (int reads = 0;;) {
         size_t room = is_dear(c) ? DEAR : SR_SCRATCH;
-        bool looks = e->looked = may_hold(e, c);
-        ssize_t n = looks ? recv(c->source.fd, e->scratch, room, MSG_PEEK | MSG_DONTWAIT)
-                          : sr_transport_read(c->transport, c->source.fd, e->scratch, room);
+        bool looks = e->intake.looked = may_hold(e, c);
+        ssize_t n = looks ? recv(c->source.fd, e->intake.scratch, room, MSG_PEEK | MSG_DONTWAIT)
+                          : sr_transport_read(c->transport, c->source.fd, e->intake.scratch, room);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -381,12 +383,12 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
             sr_conn_close(e, c, SR_CLOSED_CLIENT);
             return SR_INTAKE_WAIT;
         }
-        e->fresh = sr_bytes_of(e->scratch, (size_t)(n > 0 ? n : 0));
+        e->intake.fresh = sr_bytes_of(e->intake.scratch, (size_t)(n > 0 ? n : 0));
         if (n == 0) {
             ended(e, c);
             return SR_INTAKE_WAIT;
         }
-        take t = take_bytes(e, c, e->fresh, task);
+        take t = take_bytes(e, c, e->intake.fresh, task);
         if (looks && t != TAKE_OVER)
             consume(e, c, (size_t)n, t == TAKE_READY && (!c->persists || is_followed(e)));
         if (t != TAKE_MORE)
@@ -401,16 +403,16 @@ sr_intake sr_intake_readable(sr_engine *e, sr_conn *c, sr_task *task)
 
 void sr_intake_close(sr_engine *e, sr_conn *c)
 {
-    size_t used = e->current_used;
-    sr_bytes rest = sr_bytes_of(e->current_view.at + used, e->current_view.len - used);
-    sr_conn_used(c, e->current_in_scratch ? 0 : used);
+    size_t used = e->intake.used;
+    sr_bytes rest = sr_bytes_of(e->intake.view.at + used, e->intake.view.len - used);
+    sr_conn_used(c, e->intake.in_scratch ? 0 : used);
     sr_exchange_drop_request(c->exchange);
-    if (e->current_in_scratch && !sr_buffer_add_bytes(&c->in, rest)) {
+    if (e->intake.in_scratch && !sr_buffer_add_bytes(&c->in, rest)) {
         c->exchange->keep_alive = false; /* no memory for the next request: answers this one and closes */
         c->linger = true;
     }
-    e->current = NULL;
-    e->current_view = (sr_bytes){0};
+    e->intake.current = NULL;
+    e->intake.view = (sr_bytes){0};
 }
 
 void sr_intake_drop(sr_task *task)
@@ -430,8 +432,8 @@ void sr_intake_refuse(sr_engine *e, sr_task *task, int status, sr_refusal why)
 void sr_intake_refuse_by(sr_engine *e, sr_task *task, int status, sr_refusal why, const char *rule)
 {
     sr_conn *c = task->exchange->conn;
-    e->current = NULL;
-    e->current_view = (sr_bytes){0};
+    e->intake.current = NULL;
+    e->intake.view = (sr_bytes){0};
     c->requests--; /* the request will be counted as refused */
     c->state = SR_CONN_READY;
     sr_intake_drop(task);
@@ -444,6 +446,6 @@ sr_intake sr_intake_buffered(sr_engine *e, sr_conn *c, sr_task *task)
     if (c->transport && ((c->exchange && c->exchange->parse) || !sr_buffer_len(&c->in)))
         return sr_intake_readable(e, c, task);
     sr_bytes view = sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in));
-    e->looked = false;
+    e->intake.looked = false;
     return outcome(e, c, take_head(e, c, view, false, task));
 }

@@ -23,13 +23,13 @@ int sr_engine_new(sr_engine **out, const sr_config *config, int control)
         free(scratch);
         return err;
     }
-    e->scratch = scratch;
+    e->intake.scratch = scratch;
     e->config = *config;
     sr_link_init(&e->all);
     sr_leased_init(&e->leased);
-    sr_link_init(&e->buffered);
-    sr_link_init(&e->handshakes);
-    sr_link_init(&e->endings);
+    sr_link_init(&e->intake.buffered);
+    sr_link_init(&e->handshakes.ready);
+    sr_link_init(&e->handshakes.endings);
     sr_deadlines_init(&e->deadlines, config);
     e->row = &e->no_row;
     sr_capacity_init(e);
@@ -66,7 +66,7 @@ void sr_engine_free(sr_engine *e)
     sr_accesslog_end(e);
     sr_exchanges_free(&e->exchanges);
     sr_tls_free(e->tls);
-    free(e->scratch);
+    free(e->intake.scratch);
     free(e);
 }
 

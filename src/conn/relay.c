@@ -34,9 +34,9 @@ static int pump_up(sr_engine *e, sr_conn *c)
             continue;
         }
         sr_buffer_free(&p->up);
-        ssize_t n = sr_transport_read(c->transport, c->source.fd, e->scratch, SR_PUMP_BYTES);
+        ssize_t n = sr_transport_read(c->transport, c->source.fd, e->intake.scratch, SR_PUMP_BYTES);
         err = result(n);
-        if (n > 0 && !sr_buffer_add(&p->up, e->scratch, (size_t)n))
+        if (n > 0 && !sr_buffer_add(&p->up, e->intake.scratch, (size_t)n))
             err = ENOMEM;
         if (n == 0) {
             p->up_over = true;
@@ -80,14 +80,14 @@ static int take(sr_engine *e, sr_conn *c)
 {
     sr_pump *p = c->pump;
     uint64_t sent = c->exchange->sent;
-    ssize_t n = recv(p->source.fd, e->scratch, SR_PUMP_BYTES, MSG_DONTWAIT);
+    ssize_t n = recv(p->source.fd, e->intake.scratch, SR_PUMP_BYTES, MSG_DONTWAIT);
     if (n < 0 && errno == ECONNRESET) /* closed, before it had read all */
         n = 0;
     int err = result(n);
     p->down_ends = n == 0;
     p->spoken = p->spoken || n > 0;
     if (n > 0)
-        sr_send(e, c, &(struct iovec){e->scratch, (size_t)n}, 1);
+        sr_send(e, c, &(struct iovec){e->intake.scratch, (size_t)n}, 1);
     c->exchange->sent = sent;
     return c->gone ? EPIPE : err;
 }
@@ -160,7 +160,7 @@ void sr_relay_step(sr_engine *e, sr_conn *c)
         sr_conn_unwatch(e, c);
     if (watch_pair(e, p, of_pair) && of_client && sr_conn_watch(e, c, of_client) &&
         (sr_transport_holds(c->transport) && of_client & EPOLLIN))
-        sr_link_append(&e->buffered, &c->buffered);
+        sr_link_append(&e->intake.buffered, &c->buffered);
 }
 
 bool sr_relay_busy(const sr_conn *c)

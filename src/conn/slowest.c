@@ -70,7 +70,7 @@ sr_slowest_paid sr_slowest_pays(sr_engine *e, const sr_conn *self)
     const sr_conn *slowest = find_slowest(e, self, FILES);
     if (!slowest || slowest == self)
         return slowest ? SR_SLOWEST_SELF : SR_SLOWEST_NOBODY;
-    e->spools_due = true;
+    e->spools.due = true;
     return SR_SLOWEST_OTHER;
 }
 
@@ -89,7 +89,7 @@ static sr_slowest_paid evict(sr_engine *e, wanted what)
 
 void sr_slowest_collect(sr_engine *e)
 {
-    e->spools_due = false;
+    e->spools.due = false;
     sr_slowest_make_room(e, 1);
 }
 

@@ -1,5 +1,7 @@
 #include "spools.h"
 
+#include "engine.h"
+
 #include <errno.h>
 
 #define FULL_NS SR_SECOND /* after a write that has failed, until the next try */
@@ -50,7 +52,7 @@ bool sr_spools_allowed_above(const sr_engine *e, uint64_t more)
 
 bool sr_spools_room(const sr_engine *e, uint64_t more)
 {
-    bool full = e->disk_full_until > e->now && e->disk_full_frees == frees;
+    bool full = e->spools.full_until > e->now && e->spools.full_frees == frees;
     return !full && sr_spools_allowed(e, more);
 }
 
@@ -58,6 +60,6 @@ void sr_spools_failed(sr_engine *e, int err)
 {
     if (err != ENOSPC && err != EDQUOT && err != EFBIG)
         return;
-    e->disk_full_until = e->now + FULL_NS;
-    e->disk_full_frees = frees;
+    e->spools.full_until = e->now + FULL_NS;
+    e->spools.full_frees = frees;
 }

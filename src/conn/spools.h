@@ -8,7 +8,16 @@
  *
  * Process: the bytes are counted for the whole process, which is one edge. Thread: one.
  */
-#include "engine.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sr_engine;
+
+typedef struct sr_spools {
+    bool due;            /* somebody is to pay (slowest.h) */
+    int64_t full_until;  /* monotonic ns of the next try after one has failed */
+    uint64_t full_frees; /* what was counted as freed at that time */
+} sr_spools;
 
 /* What a file has grown, or what was freed with it. */
 void sr_spools_took(uint64_t bytes);
@@ -21,15 +30,15 @@ static inline uint64_t sr_spools_bytes(void)
 }
 
 /* Whether files may grow by that much, as far as --max-temp-file-size says. */
-bool sr_spools_allowed(const sr_engine *e, uint64_t more);
+bool sr_spools_allowed(const struct sr_engine *e, uint64_t more);
 
 /* The same while somebody is about to be ended for it: a little more is allowed. */
-bool sr_spools_allowed_above(const sr_engine *e, uint64_t more);
+bool sr_spools_allowed_above(const struct sr_engine *e, uint64_t more);
 
 /* Whether they may grow by that much, and the disk is not known to be full. */
-bool sr_spools_room(const sr_engine *e, uint64_t more);
+bool sr_spools_room(const struct sr_engine *e, uint64_t more);
 
 /* A file could not be written, with this errno: if the disk is full, there is no room until some is freed, or for a second. */
-void sr_spools_failed(sr_engine *e, int err);
+void sr_spools_failed(struct sr_engine *e, int err);
 
 #endif

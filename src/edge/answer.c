@@ -17,7 +17,7 @@ void sr_answer_begin(sr_edge *ed, sr_task *task, const sr_response *r, size_t le
     x->given_at = 0;
     sr_account_head(x, r->status, len);
     sr_log_offer_task(ed, task, sr_bytes_of(sr_buffer_at(&ed->head), len));
-    if (!e->current_in_scratch) /* its bytes go now; in scratch they stay until more are read */
+    if (!e->intake.in_scratch) /* its bytes go now; in scratch they stay until more are read */
         sr_accesslog_keep(e, x);
     sr_intake_close(e, x->conn);
 }

@@ -358,7 +358,7 @@ static bool informs(const sr_edge *ed, const sr_exchange *x)
         return false;
     if (config->informational != SR_INFORMATIONAL_DIRECT)
         return config->informational == SR_INFORMATIONAL_ON;
-    return !x->proxied && !config->proxy_protocol && !ed->engine->listeners[x->conn->listener].is_unix;
+    return !x->proxied && !config->proxy_protocol && !ed->engine->listeners.at[x->conn->listener].is_unix;
 }
 
 static took interim(sr_edge *ed, sr_entry *en, const sr_reply_head *h, sr_bytes lines)

@@ -160,7 +160,7 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         ed->sites[i] = s->listeners[i].site;
         if ((err = sr_listeners_add(ed->engine, s->listeners[i].fd, s->listeners[i].is_unix)))
             return err;
-        ed->engine->listeners[i].is_tls = s->listeners[i].is_tls;
+        ed->engine->listeners.at[i].is_tls = s->listeners[i].is_tls;
     }
     if ((err = sr_keys_open(ed, s)))
         return err;
@@ -429,8 +429,8 @@ static void event(sr_edge *ed, const struct epoll_event *ev)
 static void buffered(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    for (int n = 0; n < BUFFERED_PER_STEP && !sr_link_alone(&e->buffered); n++) {
-        sr_conn *c = SR_LIST_ENTRY(e->buffered.next, sr_conn, buffered);
+    for (int n = 0; n < BUFFERED_PER_STEP && !sr_link_alone(&e->intake.buffered); n++) {
+        sr_conn *c = SR_LIST_ENTRY(e->intake.buffered.next, sr_conn, buffered);
         sr_task task;
         sr_link_remove(&c->buffered);
         if (c->pump)
@@ -449,7 +449,7 @@ static void handshakes(sr_edge *ed)
         sr_task task;
         if (sr_handshake_next(e, &task) == SR_INTAKE_READY)
             sr_dispatch(ed, &task);
-    } while (sr_handshake_waits(e) && sr_clock_monotonic() < end);
+    } while (sr_handshake_waits(&e->handshakes) && sr_clock_monotonic() < end);
 }
 
 /*
@@ -488,7 +488,8 @@ static int sooner(int ms, int64_t ns)
 static int patience(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    if (!sr_link_alone(&e->buffered) || sr_handshake_waits(e) || sr_leased_waits(&e->leased))
+    if (!sr_link_alone(&e->intake.buffered) || sr_handshake_waits(&e->handshakes) ||
+        sr_leased_waits(&e->leased))
         return 0;
     if (e->retiring && !e->draining &&
         sr_heir_done(ed)) /* a time limit has just closed the last connection */
@@ -547,7 +548,7 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     if (e->draining) {
         if (sr_stop_step(ed))
             return false;
-    } else if (!e->listening && !e->retiring) {
+    } else if (!e->listeners.watched && !e->retiring) {
         sr_listeners_watch(e, true);
     }
     sr_mend(ed);
@@ -562,11 +563,11 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     if (e->retiring && !e->draining && sr_heir_step(ed))
         return false;
     buffered(ed);
-    if (e->spools_due)
+    if (e->spools.due)
         sr_slowest_collect(e);
     if (sr_leased_waits(&e->leased))
         sr_leased_step(e);
-    if (sr_handshake_waits(e))
+    if (sr_handshake_waits(&e->handshakes))
         handshakes(ed);
     return true;
 }

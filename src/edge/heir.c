@@ -219,7 +219,7 @@ static void pass_on(sr_edge *ed)
     static batch b; /* one thread uses it */
     sr_engine *e = ed->engine;
     b = (batch){.what.layout = layout(), .most = most()};
-    int err = pass_list(ed, &b, &e->buffered, offsetof(sr_conn, buffered));
+    int err = pass_list(ed, &b, &e->intake.buffered, offsetof(sr_conn, buffered));
     if (!err)
         err = pass_list(ed, &b, &e->deadlines.list[SR_DEADLINE_IDLE], offsetof(sr_conn, deadline.link));
     if (!err)
@@ -314,7 +314,7 @@ static bool decrypts(sr_conn *c, const passed *p, int file)
 static void adopt(sr_edge *ed, const passed *p, int fd, int file)
 {
     sr_engine *e = ed->engine;
-    sr_conn *c = p->listener < e->n_listeners ? sr_conn_new(fd, &p->peer, p->listener) : NULL;
+    sr_conn *c = p->listener < e->listeners.n ? sr_conn_new(fd, &p->peer, p->listener) : NULL;
     if (!c) {
         close(fd);
         return;
@@ -334,7 +334,7 @@ static void adopt(sr_edge *ed, const passed *p, int fd, int file)
     int64_t until = p->since > 0 && p->since < e->now ? p->since + limit : e->now + limit;
     sr_deadline_keep(e, c, kind, until > least ? until : least);
     if (p->bytes || sr_transport_holds(c->transport))
-        sr_link_append(&e->buffered, &c->buffered);
+        sr_link_append(&e->intake.buffered, &c->buffered);
     else
         sr_conn_watch(e, c, EPOLLIN);
     sr_capacity_make(e);

@@ -64,7 +64,7 @@ static bool take_back(sr_edge *ed, sr_exchange *x)
 static bool gave_up(const sr_edge *ed, const sr_exchange *x)
 {
     const sr_engine *e = ed->engine;
-    return !e->config.serves_half_closed && !e->listeners[x->conn->listener].is_unix &&
+    return !e->config.serves_half_closed && !e->listeners.at[x->conn->listener].is_unix &&
            e->now - x->ready_at >= GAVE_UP_NS;
 }
 

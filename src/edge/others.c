@@ -129,7 +129,7 @@ void sr_others_asked(sr_edge *ed)
     while (n-- && sr_capacity_close_oldest(e))
         ;
     /* another edge could not accept: adding the listeners again makes epoll report them again */
-    if (e->listening) {
+    if (e->listeners.watched) {
         sr_listeners_watch(e, false);
         sr_listeners_watch(e, true);
     }

@@ -37,7 +37,7 @@ uint16_t sr_plain_https_port(const sr_setup *s)
 /* Requests on a unix socket come from a proxy, which redirects by itself; so does a trusted proxy whose client has used https. */
 static bool redirects(const sr_edge *ed, const sr_task *task)
 {
-    return ed->redirects && !ed->engine->listeners[task->exchange->conn->listener].is_unix &&
+    return ed->redirects && !ed->engine->listeners.at[task->exchange->conn->listener].is_unix &&
            !(task->forwarded && task->forwarded->scheme == SR_SCHEME_HTTPS);
 }
 

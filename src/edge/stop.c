@@ -45,10 +45,10 @@ void sr_stop_owner_ended(sr_edge *ed)
     sr_loop_remove(&e->loop, &ed->owner_end);
     sr_stop_begin(ed, true);
     sr_listeners_watch(e, false);
-    for (unsigned i = 0; i < e->n_listeners; i++) {
-        close(e->listeners[i].source.fd);
-        e->listeners[i].over = true;
-        e->listeners[i].source.fd = -1;
+    for (unsigned i = 0; i < e->listeners.n; i++) {
+        close(e->listeners.at[i].source.fd);
+        e->listeners.at[i].over = true;
+        e->listeners.at[i].source.fd = -1;
     }
 }
 
