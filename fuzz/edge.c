@@ -125,7 +125,7 @@ static void edge_time(int64_t ns)
     }
     for (sr_link *l = edge->abandoned.next; l != &edge->abandoned; l = l->next)
         SR_LIST_ENTRY(l, sr_entry, abandoned)->due_at -= ns;
-    edge->mended_at -= ns;
+    edge->mend.at -= ns;
     if (edge->nudged_at)
         edge->nudged_at -= ns;
     edge_steps(1);

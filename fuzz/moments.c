@@ -208,7 +208,8 @@ static void moments_ends(uint8_t how)
     int pair[2];
     if (how > 250) {
         sr_stop_begin(moments_edge, how & 1);
-    } else if (how > 245 && moments_heir < 0 && !moments_edge->stopping && !moments_edge->engine->retiring) {
+    } else if (how > 245 && moments_heir < 0 && !moments_edge->stop.begun &&
+               !moments_edge->engine->retiring) {
         MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
         moments_heir = pair[1];
         sr_heir_greet(pair[1]);
@@ -261,7 +262,7 @@ static void moments_come_to_an_end(void)
                 moments_die(row);
             if (!moments_there(&moments_workers[row]))
                 moments_died(row);
-            if (!moments_there(&moments_workers[row]) && !moments_edge->stopping &&
+            if (!moments_there(&moments_workers[row]) && !moments_edge->stop.begun &&
                 !moments_edge->engine->retiring)
                 moments_lives = moments_hello(row);
             moments_take(row);
@@ -278,7 +279,7 @@ static void moments_come_to_an_end(void)
         more = more || (moments_lives && sr_entries_used(moments_edge));
         moments_wait(30 * SR_MILLISECOND);
     }
-    MUST(!moments_lives || moments_edge->stopping || moments_edge->engine->retiring || !more);
+    MUST(!moments_lives || moments_edge->stop.begun || moments_edge->engine->retiring || !more);
 }
 
 FUZZ_TARGET(moments)

@@ -987,7 +987,7 @@ static void tls_time(int64_t ns)
     }
     for (sr_link *l = tls_edge->abandoned.next; l != &tls_edge->abandoned; l = l->next)
         SR_LIST_ENTRY(l, sr_entry, abandoned)->due_at -= ns;
-    tls_edge->mended_at -= ns;
+    tls_edge->mend.at -= ns;
     for (unsigned i = 0; i < TLS_CLIENTS; i++)
         if (tls_clients[i])
             tls_clients[i]->tampered = true;

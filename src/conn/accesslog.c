@@ -237,10 +237,10 @@ void sr_accesslog_refuse(sr_engine *e, sr_exchange *x, sr_bytes response, const 
     }
     /* a request that was complete has had its bytes dropped: these are of the next one */
     bool over = c->state == SR_CONN_SERVING, here = sr_buffer_len(&c->in) > 0;
-    sr_bytes head = over               ? none
-                    : here             ? sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in))
+    sr_bytes head = over                      ? none
+                    : here                    ? sr_bytes_of(sr_buffer_at(&c->in), sr_buffer_len(&c->in))
                     : e->intake.fresh_of == c ? e->intake.fresh
-                                       : none;
+                                              : none;
     sr_bytes line = first_line(head);
     const sr_request *request = parse_again(e, x, head);
     sr_bytes broken = rule_of(e, x, rule);

@@ -163,7 +163,7 @@ static void show_out(sr_edge *ed, sr_source *visitor)
 /* Waits for the first note. If no place is free, closes the connection that has been silent for longest. */
 static void wait_for(sr_edge *ed, int line)
 {
-    sr_source *s = &ed->visitors[ed->next_visitor++ % SR_VISITORS_MAX];
+    sr_source *s = &ed->lobby.visitors[ed->lobby.next_visitor++ % SR_VISITORS_MAX];
     if (s->fd >= 0) {
         int fd = s->fd;
         show_out(ed, s);
@@ -192,7 +192,7 @@ void sr_crew_lobby(sr_edge *ed)
 {
     for (int n = 0; n < VISITS_PER_EVENT; n++) {
         sr_message note;
-        int line, err = sr_door_admit(ed->lobby.fd, &line);
+        int line, err = sr_door_admit(ed->lobby.source.fd, &line);
         if (err == EAGAIN)
             return;
         if (err == ECONNABORTED)
@@ -201,8 +201,8 @@ void sr_crew_lobby(sr_edge *ed)
             if (sr_capacity_close_oldest(ed->engine))
                 continue;
             not_taken(ed, err);
-            sr_loop_remove(&ed->engine->loop, &ed->lobby);
-            ed->lobby_resume_at = ed->engine->now + PAUSE_NS;
+            sr_loop_remove(&ed->engine->loop, &ed->lobby.source);
+            ed->lobby.resume_at = ed->engine->now + PAUSE_NS;
             return;
         }
         err = heard(line, &note);
@@ -217,11 +217,11 @@ void sr_crew_lobby(sr_edge *ed)
 
 void sr_crew_resume_lobby(sr_edge *ed)
 {
-    if (!ed->lobby_resume_at || ed->lobby_resume_at > ed->engine->now)
+    if (!ed->lobby.resume_at || ed->lobby.resume_at > ed->engine->now)
         return;
-    ed->lobby_resume_at = 0;
-    if (sr_loop_add(&ed->engine->loop, &ed->lobby, EPOLLIN))
-        ed->lobby_resume_at = ed->engine->now + PAUSE_NS;
+    ed->lobby.resume_at = 0;
+    if (sr_loop_add(&ed->engine->loop, &ed->lobby.source, EPOLLIN))
+        ed->lobby.resume_at = ed->engine->now + PAUSE_NS;
 }
 
 /* --- notes --- */

@@ -55,9 +55,9 @@ static void backlog(sr_edge *ed, uint32_t slot, const sr_conn *c)
     if (held && !en->held)
         sr_trouble_count(ed->engine, SR_TROUBLE_HELD, 1, 0);
     en->held = held;
-    ed->held = ed->held || held;
-    if (held && !ed->held_at)
-        ed->held_at = ed->engine->now;
+    ed->held.some = ed->held.some || held;
+    if (held && !ed->held.since)
+        ed->held.since = ed->engine->now;
     if (held || (c->out && c->out->written > SR_PENDING_MAX)) /* a spool frees nothing before it is sent */
         n = UINT32_MAX;
     atomic_store_explicit(&sr_queue_at(&ed->queue, slot)->backlog, n < UINT32_MAX ? (uint32_t)n : UINT32_MAX,
@@ -277,12 +277,12 @@ static sr_response_error head_make(sr_edge *ed, sr_entry *en, const sr_reply_hea
  */
 static void flush(sr_edge *ed)
 {
-    struct iovec iov = {sr_buffer_at(&ed->joined), sr_buffer_len(&ed->joined)};
-    sr_exchange *x = ed->joining;
-    ed->joining = NULL;
+    struct iovec iov = {sr_buffer_at(&ed->joined.bytes), sr_buffer_len(&ed->joined.bytes)};
+    sr_exchange *x = ed->joined.of;
+    ed->joined.of = NULL;
     if (x)
         sr_send(ed->engine, x->conn, &iov, 1);
-    sr_buffer_reset(&ed->joined);
+    sr_buffer_reset(&ed->joined.bytes);
 }
 
 /* False: the piece is too long, or there is no memory for it. */
@@ -291,12 +291,12 @@ static bool join(sr_edge *ed, sr_exchange *x, const struct iovec *iov, int n)
     size_t len = 0;
     for (int i = 0; i < n; i++)
         len += iov[i].iov_len;
-    if (len > JOIN_MAX || sr_buffer_len(&ed->joined) + len > JOINED_MAX ||
-        !sr_buffer_reserve(&ed->joined, len))
+    if (len > JOIN_MAX || sr_buffer_len(&ed->joined.bytes) + len > JOINED_MAX ||
+        !sr_buffer_reserve(&ed->joined.bytes, len))
         return false;
     for (int i = 0; i < n; i++)
-        sr_buffer_add(&ed->joined, iov[i].iov_base, iov[i].iov_len);
-    ed->joining = x;
+        sr_buffer_add(&ed->joined.bytes, iov[i].iov_base, iov[i].iov_len);
+    ed->joined.of = x;
     return true;
 }
 
@@ -329,17 +329,17 @@ static void put(sr_edge *ed, sr_entry *en, sr_bytes body, bool headed, bool last
     if (!last && join(ed, en->exchange, iov + 1, n - 1))
         return;
     struct iovec *first = iov;
-    iov[0] = (struct iovec){sr_buffer_at(&ed->joined), sr_buffer_len(&ed->joined)};
-    if (!ed->joining) {
+    iov[0] = (struct iovec){sr_buffer_at(&ed->joined.bytes), sr_buffer_len(&ed->joined.bytes)};
+    if (!ed->joined.of) {
         first++;
         n--;
     }
-    ed->joining = NULL;
+    ed->joined.of = NULL;
     if (last && n)
         sr_send_last(e, en->exchange->conn, first, n);
     else if (n)
         sr_send(e, en->exchange->conn, first, n);
-    sr_buffer_reset(&ed->joined);
+    sr_buffer_reset(&ed->joined.bytes);
 }
 
 /* --- records --- */
@@ -556,9 +556,9 @@ static took record(sr_edge *ed, sr_edge_worker *m, const sr_record *rec, const c
     sr_entry *en = &ed->entries[rec->slot];
     sr_conn *c = en->exchange ? en->exchange->conn : NULL;
     en->spoken = true;
-    if (ed->joining && (en->exchange != ed->joining || !joins(rec->kind) || c->pump))
+    if (ed->joined.of && (en->exchange != ed->joined.of || !joins(rec->kind) || c->pump))
         flush(ed);
-    if (c && c->pump && !ed->joining)
+    if (c && c->pump && !ed->joined.of)
         sr_relay_drain(ed->engine, c);
     switch (rec->kind) {
     case SR_REPLY_INTERIM:
@@ -692,24 +692,24 @@ static bool must_pay(sr_edge *ed)
     const sr_engine *e = ed->engine;
     /* those that wait in another edge have to wait for the workers that are held here as well */
     int64_t since = sr_queue_waiting(&ed->queue)           ? sr_queue_since(&ed->queue)
-                    : ed->waiting_elsewhere && ed->held_at ? ed->held_at
+                    : ed->others.waiting && ed->held.since ? ed->held.since
                                                            : e->now;
     bool waiting = e->now - since >= ENDURED_NS && !sr_sleepers_sleeping(ed->sleepers);
-    return e->now >= ed->pays_at && (waiting || e->pending > SR_OUTPUT_TOTAL + SR_OUTPUT_TOTAL / 2);
+    return e->now >= ed->held.pays_at && (waiting || e->pending > SR_OUTPUT_TOTAL + SR_OUTPUT_TOTAL / 2);
 }
 
 void sr_deliver_held(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     if (sr_spools_room(e, SR_OUTPUT_MEMORY)) {
-        if (!ed->held)
+        if (!ed->held.some)
             return;
     } else if (must_pay(ed)) {
-        ed->pays_at = e->now + SR_DELIVER_HELD_NS;
+        ed->held.pays_at = e->now + SR_DELIVER_HELD_NS;
         if (sr_slowest_evict(e) == SR_SLOWEST_NOBODY)
             return;
     }
-    ed->held = false;
+    ed->held.some = false;
     for (uint32_t row = 0; row < ed->rows; row++) {
         uint32_t bound = ed->workers[row].bound;
         sr_entry *en = bound ? &ed->entries[bound - 1] : NULL;
@@ -719,6 +719,6 @@ void sr_deliver_held(sr_edge *ed)
         if (!en->held)
             sr_ring_tell(&ed->workers[row].reader);
     }
-    if (!ed->held)
-        ed->held_at = 0;
+    if (!ed->held.some)
+        ed->held.since = 0;
 }

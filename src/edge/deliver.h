@@ -24,7 +24,7 @@ bool sr_deliver_pending(const sr_edge *ed);
 void sr_deliver_all(sr_edge *ed);
 
 /*
- * In each step of the loop while ed->held or memory for outputs is above its limit: lets workers go on that had to wait for room, or
+ * In each step of the loop while ed->held.some or memory for outputs is above its limit: lets workers go on that had to wait for room, or
  * has the slowest client pay (spools.h), at most once in SR_DELIVER_HELD_NS.
  */
 void sr_deliver_held(sr_edge *ed);

@@ -92,7 +92,7 @@ static bool fill(sr_edge *ed, sr_slot *s, sr_entry *en, const sr_task *t)
 static bool answered(sr_edge *ed, sr_task *task)
 {
     return (!task->exchange->conn->transport && sr_plain_answer(ed, task)) ||
-           (ed->mounts && sr_files_answer(ed, ed->mounts, task));
+           (ed->answer.mounts && sr_files_answer(ed, ed->answer.mounts, task));
 }
 
 void sr_dispatch(sr_edge *ed, sr_task *task)
@@ -100,9 +100,9 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     sr_engine *e = ed->engine;
     sr_exchange *x = task->exchange;
     uint32_t index;
-    if (ed->answers && answered(ed, task))
+    if (ed->answer.any && answered(ed, task))
         return;
-    bool room = sr_queue_waiting(&ed->queue) + ed->waiting_elsewhere < e->config.max_queue;
+    bool room = sr_queue_waiting(&ed->queue) + ed->others.waiting < e->config.max_queue;
     sr_slot *s = room ? sr_queue_slot(&ed->queue, &index) : NULL;
     if (!s) {
         sr_trouble_count(e, SR_TROUBLE_QUEUE, 1, 0);
@@ -125,7 +125,7 @@ void sr_dispatch(sr_edge *ed, sr_task *task)
     en->late = en->slow = en->spoken = en->filed = en->held = false;
     en->trusted = x->trusted;
     en->row = en->doubts = 0;
-    ed->mend_ns = 0; /* so that mend.c looks at it soon */
+    ed->mend.each_ns = 0; /* so that mend.c looks at it soon */
     en->left = 0;
     en->number = sr_queue_put(&ed->queue, index);
     sr_deadline_set(e, x->conn, SR_DEADLINE_LOOK);

@@ -148,7 +148,8 @@ static int open_all(sr_edge *ed, const sr_setup *s)
         return errno;
     /* edge-triggered: each ring is one event, and nobody has to read it */
     if ((err = source_add(ed, &ed->doorbell, bell, SR_SOURCE_DOORBELL, EPOLLIN | EPOLLET)) ||
-        (err = source_add(ed, &ed->lobby, s->lobby, SR_SOURCE_LOBBY, EPOLLIN)) || (err = signals_open(ed)))
+        (err = source_add(ed, &ed->lobby.source, s->lobby, SR_SOURCE_LOBBY, EPOLLIN)) ||
+        (err = signals_open(ed)))
         return err;
     if (s->owner &&
         (err = source_add(ed, &ed->owner_end, sr_pidfd_open((pid_t)s->owner), SR_SOURCE_OWNER, EPOLLIN)))
@@ -173,19 +174,19 @@ int sr_edge_new(sr_edge **out, const sr_setup *setup)
     if (!ed)
         return ENOMEM;
     for (unsigned i = 0; i < SR_VISITORS_MAX; i++)
-        ed->visitors[i] = (sr_source){.fd = -1, .kind = SR_SOURCE_VISITOR};
+        ed->lobby.visitors[i] = (sr_source){.fd = -1, .kind = SR_SOURCE_VISITOR};
     ed->number = setup->edge;
-    ed->lobby.fd = ed->doorbell.fd = ed->signals.fd = ed->supervisor.fd = -1;
-    ed->heir.fd = ed->legacy.fd = ed->owner_end.fd = ed->keys.fd = ed->slow.timer.fd = -1;
+    ed->lobby.source.fd = ed->doorbell.fd = ed->signals.fd = ed->supervisor.fd = -1;
+    ed->heir.pair.fd = ed->heir.legacy.fd = ed->owner_end.fd = ed->keys.fd = ed->slow.timer.fd = -1;
     ed->owner = (int32_t)setup->owner;
     ed->queue.requests_fd = ed->queue.replies_fd = -1;
     ed->report = setup->report;
-    ed->mounts = setup->mounts && setup->mounts->n ? setup->mounts : NULL;
-    ed->webroot = setup->webroot;
-    ed->redirects = setup->redirects;
-    ed->https_port = sr_plain_https_port(setup);
-    ed->answers = ed->mounts || ed->webroot || ed->redirects;
-    ed->graceful_ns = setup->graceful_ns;
+    ed->answer.mounts = setup->mounts && setup->mounts->n ? setup->mounts : NULL;
+    ed->answer.webroot = setup->webroot;
+    ed->answer.redirects = setup->redirects;
+    ed->answer.https_port = sr_plain_https_port(setup);
+    ed->answer.any = ed->answer.mounts || ed->answer.webroot || ed->answer.redirects;
+    ed->stop.graceful_ns = setup->graceful_ns;
     sr_link_init(&ed->abandoned);
     int err = open_all(ed, setup);
     if (err) {
@@ -225,18 +226,18 @@ void sr_edge_free(sr_edge *ed)
             close(ed->entries[i].body_fd);
     }
     for (unsigned i = 0; i < SR_VISITORS_MAX; i++)
-        if (ed->visitors[i].fd >= 0)
-            close(ed->visitors[i].fd);
-    if (ed->heir.fd >= 0)
-        close(ed->heir.fd);
-    if (ed->legacy.fd >= 0)
-        close(ed->legacy.fd);
+        if (ed->lobby.visitors[i].fd >= 0)
+            close(ed->lobby.visitors[i].fd);
+    if (ed->heir.pair.fd >= 0)
+        close(ed->heir.pair.fd);
+    if (ed->heir.legacy.fd >= 0)
+        close(ed->heir.legacy.fd);
     if (ed->keys.fd >= 0)
         close(ed->keys.fd);
     sr_queue_free(&ed->queue);
     sr_buffer_free(&ed->head);
     sr_buffer_free(&ed->copy);
-    sr_buffer_free(&ed->joined);
+    sr_buffer_free(&ed->joined.bytes);
     if (ed->doorbell.fd >= 0)
         close(ed->doorbell.fd);
     if (ed->signals.fd >= 0)
@@ -283,7 +284,7 @@ static void order(sr_edge *ed)
         sr_loop_remove(&ed->engine->loop, &ed->supervisor);
     else if (note.kind == SR_MESSAGE_LOG && n > 0)
         sr_log_replace(ed, fds[--n]);
-    else if (note.kind == SR_MESSAGE_RETIRE && n > 0 && !ed->engine->retiring && !ed->stopping)
+    else if (note.kind == SR_MESSAGE_RETIRE && n > 0 && !ed->engine->retiring && !ed->stop.begun)
         sr_heir_begin(ed, fds[--n]);
     else if (note.kind == SR_MESSAGE_LEGACY && n > 0)
         sr_heir_inherit(ed, fds[--n]);
@@ -496,7 +497,7 @@ static int patience(sr_edge *ed)
         return 0;
     int ms = sr_deadlines_timeout(e);
     int64_t abandoned = sr_limits_abandoned_at(ed), mend = sr_mend_at(ed);
-    int64_t end = ed->end_at ? ed->end_at : INT64_MAX;
+    int64_t end = ed->stop.end_at ? ed->stop.end_at : INT64_MAX;
     int64_t first = abandoned < mend ? abandoned : mend;
     first = first < end ? first : end;
     int64_t heir = sr_heir_at(ed);
@@ -504,11 +505,11 @@ static int patience(sr_edge *ed)
         first = heir;
     if (e->draining && e->tunnels_until && e->tunnels_until < first)
         first = e->tunnels_until;
-    if (ed->lobby_resume_at && ed->lobby_resume_at < first)
-        first = ed->lobby_resume_at;
+    if (ed->lobby.resume_at && ed->lobby.resume_at < first)
+        first = ed->lobby.resume_at;
     if (ed->lines_resume_at && ed->lines_resume_at < first)
         first = ed->lines_resume_at;
-    if ((ed->held || e->pending > SR_OUTPUT_TOTAL) && first > e->now + SR_DELIVER_HELD_NS)
+    if ((ed->held.some || e->pending > SR_OUTPUT_TOTAL) && first > e->now + SR_DELIVER_HELD_NS)
         first = e->now + SR_DELIVER_HELD_NS;
     if (first != INT64_MAX)
         ms = sooner(ms, first - e->now);
@@ -553,7 +554,7 @@ bool sr_edge_step(sr_edge *ed, bool wait)
     }
     sr_mend(ed);
     look_after(ed);
-    if (ed->held || e->pending > SR_OUTPUT_TOTAL)
+    if (ed->held.some || e->pending > SR_OUTPUT_TOTAL)
         sr_deliver_held(ed);
     wait_events(ed, wait);
     sr_others_look(ed);

@@ -118,56 +118,94 @@ typedef struct sr_untold { /* private to failures.c */
     uint64_t left_out;     /* since the last line */
 } sr_untold;
 
+typedef struct sr_visitors { /* private to crew.c */
+    sr_source source;
+    int64_t resume_at;                   /* monotonic ns until which it is not watched; 0: it is */
+    sr_source visitors[SR_VISITORS_MAX]; /* fd -1: unused */
+    unsigned next_visitor;
+} sr_visitors;
+
+typedef struct sr_joined { /* private to deliver.c: small pieces of one response that are sent together */
+    sr_buffer bytes;
+    sr_exchange *of; /* NULL: there are none */
+} sr_joined;
+
+typedef struct
+    sr_held {        /* of deliver.c: workers that wait, as there is no room for what clients have not read */
+    bool some;       /* some entry may be held */
+    int64_t pays_at; /* when a client may pay for that again, monotonic ns */
+    int64_t since;   /* since when some entry is held; 0: none is */
+} sr_held;
+
+typedef struct sr_mending { /* private to mend.c */
+    int64_t at;             /* monotonic ns of the last look */
+    int64_t each_ns;        /* until the next one; 0: soon */
+} sr_mending;
+
+typedef struct sr_ending { /* of stop.c */
+    int64_t graceful_ns;   /* how long requests may take once the edge is told to end */
+    int64_t end_at;        /* monotonic ns at which it ends, whatever is left; 0: it was not told to end */
+    bool begun;            /* it ends without an heir */
+    bool fast;
+} sr_ending;
+
+typedef struct sr_passing_on { /* of heir.c */
+    sr_source pair, legacy;    /* to the heir, and from the edge before; fd -1: there is none */
+    int64_t pass_at;           /* monotonic ns of the next try, as the pair was full; 0: it was not */
+    int64_t
+        layout_by; /* monotonic ns until which the heir has to tell its layout; 0: it has, and it is ours */
+} sr_passing_on;
+
+typedef struct sr_neighbours { /* of others.c */
+    sr_common *common;         /* NULL: there is one edge only */
+    sr_source bell;
+    int bells[SR_EDGES_MAX]; /* of all places for edges, by their numbers */
+    uint32_t n_bells;
+    uint64_t waiting; /* requests that wait in other edges, as read in this step of the loop */
+} sr_neighbours;
+
+typedef struct sr_answers { /* what is answered here; set when the edge is made */
+    bool any;               /* any of the next three is set */
+    sr_mounts *mounts;      /* of --static; NULL: there are none */
+    sr_mounts *webroot;     /* of --acme-webroot, for connections without TLS; NULL: there is none */
+    bool redirects;         /* --https-redirect */
+    uint16_t https_port;    /* to which it redirects */
+} sr_answers;
+
 typedef struct sr_edge {
     sr_engine *engine; /* the connections and the loop; owned */
     sr_sleepers *sleepers;
     size_t sleepers_bytes;
     sr_queue queue;
-    sr_source lobby, doorbell, signals, supervisor, owner_end;
+    sr_source doorbell, signals, supervisor, owner_end;
     int32_t owner;   /* PID of the process that has started this edge for itself; 0: a supervisor has */
     uint32_t number; /* of this edge: its place in the sleepers */
     uint64_t key;    /* of the server, which a hello must bring */
     uint64_t name;   /* of the lobby */
-    int64_t lobby_resume_at;             /* monotonic ns until which the lobby is not watched; 0: it is */
-    sr_source visitors[SR_VISITORS_MAX]; /* fd -1: unused */
-    unsigned next_visitor;
+    int report;      /* pipe for messages to the supervisor; -1: they go to STDERR, which is the log */
     sr_edge_worker *workers; /* `rows` of them */
     uint32_t rows;
-    sr_entry *entries; /* `slots` of them */
+    int64_t lines_resume_at; /* monotonic ns until which paused lines are not watched; 0: none is */
+    sr_entry *entries;       /* `slots` of them */
     uint32_t slots;
-    sr_buffer head;       /* scratch: the head that is being made */
-    sr_buffer copy;       /* scratch: fields of a record, copied from the ring */
-    sr_buffer joined;     /* deliver.c: small pieces of one response that are sent together */
-    sr_exchange *joining; /* whose pieces they are; NULL: there are none */
     sr_link abandoned; /* entries whose client is gone and whose worker is watched on, in order of due_at */
-    int64_t mended_at, mend_ns; /* when mend.c has looked last, and how long until the next look */
-    int64_t lines_resume_at;    /* monotonic ns until which paused lines are not watched; 0: none is */
-    bool held; /* some entry may be; and when a client may pay for that again, monotonic ns */
-    int64_t pays_at;
-    int64_t held_at;     /* since when some entry is held; 0: none is */
-    int64_t nudged_at;   /* since when a request waits, or a worker was last woken for it; 0: none waits */
-    int report;          /* pipe for messages to the supervisor; -1: they go to STDERR, which is the log */
-    int64_t graceful_ns; /* how long requests may take once the edge is told to end */
-    int64_t end_at;      /* monotonic ns at which it ends, whatever is left; 0: it was not told to end */
-    bool stopping;       /* it ends without an heir */
-    int64_t pass_at;     /* monotonic ns of the next try, as the pair to the heir was full; 0: it was not */
-    sr_source heir, legacy; /* fd -1: there is none */
-    int64_t heir_by; /* monotonic ns until which the heir has to tell its layout; 0: it has, and it is ours */
-    sr_source keys;  /* line to the keeper (keys.h); fd -1: there is none */
-    sr_common *common; /* NULL: there is one edge only */
-    sr_source bell;
-    int bells[SR_EDGES_MAX]; /* of all places for edges, by their numbers */
-    uint32_t n_bells;
-    uint64_t waiting_elsewhere; /* requests that wait in other edges, as read in this step of the loop */
-    bool fast;                  /* the stop is fast */
-    struct sr_log *log;         /* NULL: there is no access log */
+    int64_t nudged_at; /* since when a request waits, or a worker was last woken for it; 0: none waits */
+    sr_buffer head;    /* scratch: the head that is being made */
+    sr_buffer copy;    /* scratch: fields of a record, copied from the ring */
+    sr_source keys;    /* line to the keeper (keys.h); fd -1: there is none */
+
+    /* what belongs to one file */
+    sr_visitors lobby;
+    sr_joined joined;
+    sr_held held;
+    sr_mending mend;
+    sr_ending stop;
+    sr_passing_on heir;
+    sr_neighbours others;
+    sr_answers answer;
     sr_slow_log slow;
     sr_untold untold[SR_FAILURES]; /* handshakes that have failed */
-    bool answers;                  /* some requests are answered here: any of the next three is set */
-    sr_mounts *mounts;             /* of --static; NULL: there are none */
-    sr_mounts *webroot;            /* of --acme-webroot, for connections without TLS; NULL: there is none */
-    bool redirects;                /* --https-redirect */
-    uint16_t https_port;           /* to which it redirects */
+    struct sr_log *log;            /* NULL: there is no access log */
     sr_site sites[SR_LISTENERS_MAX];
 } sr_edge;
 

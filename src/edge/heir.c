@@ -113,7 +113,8 @@ static int send_batch(sr_edge *ed, batch *b)
     sr_engine *e = ed->engine;
     if (!b->what.n)
         return 0;
-    ssize_t n = sr_passing_send(ed->heir.fd, &b->what, bytes_of(b->what.n), b->fds, b->n_fds, MSG_DONTWAIT);
+    ssize_t n =
+        sr_passing_send(ed->heir.pair.fd, &b->what, bytes_of(b->what.n), b->fds, b->n_fds, MSG_DONTWAIT);
     int err = n >= 0 ? 0 : errno;
     for (uint32_t i = 0; !err && i < b->what.n; i++) {
         sr_conn_unwatch(e, b->conns[i]); /* explicitly, as the open file lives on in the heir */
@@ -183,10 +184,10 @@ static int pass_list(sr_edge *ed, batch *b, sr_link *head, size_t offset)
 /* All that is left stays here: an idle client may be about to send, so each gets the response to its next request. */
 static void heir_lost(sr_edge *ed)
 {
-    sr_loop_remove(&ed->engine->loop, &ed->heir);
-    close(ed->heir.fd);
-    ed->heir.fd = -1;
-    ed->heir_by = ed->pass_at = 0;
+    sr_loop_remove(&ed->engine->loop, &ed->heir.pair);
+    close(ed->heir.pair.fd);
+    ed->heir.pair.fd = -1;
+    ed->heir.layout_by = ed->heir.pass_at = 0;
     ed->engine->apart = true;
 }
 
@@ -224,7 +225,7 @@ static void pass_on(sr_edge *ed)
         err = pass_list(ed, &b, &e->deadlines.list[SR_DEADLINE_IDLE], offsetof(sr_conn, deadline.link));
     if (!err)
         err = pass_list(ed, &b, &e->deadlines.list[SR_DEADLINE_HEAD], offsetof(sr_conn, deadline.link));
-    ed->pass_at = err == EAGAIN ? e->now + RETRY_NS : 0;
+    ed->heir.pass_at = err == EAGAIN ? e->now + RETRY_NS : 0;
     if (err && err != EAGAIN)
         heir_lost(ed);
 }
@@ -233,26 +234,26 @@ void sr_heir_begin(sr_edge *ed, int fd)
 {
     sr_engine *e = ed->engine;
     sr_engine_tick(e);
-    ed->heir = (sr_source){.fd = fd, .kind = SR_SOURCE_HEIR};
+    ed->heir.pair = (sr_source){.fd = fd, .kind = SR_SOURCE_HEIR};
     e->retiring = true;
-    ed->end_at = e->now + ed->graceful_ns;
-    ed->heir_by = e->now + TELL_NS;
+    ed->stop.end_at = e->now + ed->stop.graceful_ns;
+    ed->heir.layout_by = e->now + TELL_NS;
     sr_listeners_watch(e, false);
-    if (sr_loop_add(&e->loop, &ed->heir, EPOLLIN))
+    if (sr_loop_add(&e->loop, &ed->heir.pair, EPOLLIN))
         heir_lost(ed);
 }
 
 void sr_heir_heard(sr_edge *ed)
 {
     greeting theirs;
-    if (ed->heir.fd < 0)
+    if (ed->heir.pair.fd < 0)
         return;
-    ssize_t n = recv(ed->heir.fd, &theirs, sizeof theirs, MSG_DONTWAIT);
+    ssize_t n = recv(ed->heir.pair.fd, &theirs, sizeof theirs, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    bool told = ed->heir_by && n == (ssize_t)sizeof theirs;
+    bool told = ed->heir.layout_by && n == (ssize_t)sizeof theirs;
     if (told && theirs.layout == layout())
-        ed->heir_by = 0;
+        ed->heir.layout_by = 0;
     else if (told)
         foreign(ed, theirs.layout);
     else
@@ -262,11 +263,11 @@ void sr_heir_heard(sr_edge *ed)
 int64_t sr_heir_at(const sr_edge *ed)
 {
     const sr_engine *e = ed->engine;
-    if (ed->heir.fd >= 0 && ed->heir_by)
-        return ed->heir_by;
-    if (ed->pass_at)
-        return ed->pass_at;
-    return e->retiring && !e->draining && ed->heir.fd < 0 ? ed->end_at - DRAIN_NS : INT64_MAX;
+    if (ed->heir.pair.fd >= 0 && ed->heir.layout_by)
+        return ed->heir.layout_by;
+    if (ed->heir.pass_at)
+        return ed->heir.pass_at;
+    return e->retiring && !e->draining && ed->heir.pair.fd < 0 ? ed->stop.end_at - DRAIN_NS : INT64_MAX;
 }
 
 bool sr_heir_done(const sr_edge *ed)
@@ -278,13 +279,13 @@ bool sr_heir_done(const sr_edge *ed)
 bool sr_heir_step(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
-    if (ed->heir.fd >= 0 && ed->heir_by && ed->heir_by <= e->now)
+    if (ed->heir.pair.fd >= 0 && ed->heir.layout_by && ed->heir.layout_by <= e->now)
         foreign(ed, 0);
-    if (ed->heir.fd >= 0 && !ed->heir_by && ed->pass_at <= e->now)
+    if (ed->heir.pair.fd >= 0 && !ed->heir.layout_by && ed->heir.pass_at <= e->now)
         pass_on(ed);
-    if (ed->heir.fd < 0 && ed->end_at - DRAIN_NS <= e->now)
+    if (ed->heir.pair.fd < 0 && ed->stop.end_at - DRAIN_NS <= e->now)
         e->draining = true;
-    return sr_heir_done(ed) || e->now >= ed->end_at;
+    return sr_heir_done(ed) || e->now >= ed->stop.end_at;
 }
 
 /* --- taking over --- */
@@ -345,7 +346,7 @@ static int take(sr_edge *ed)
 {
     static passage what; /* one thread uses it */
     int fds[PASSED_MAX + 1], n_fds = PASSED_MAX + 1, at = 0;
-    ssize_t n = sr_passing_receive(ed->legacy.fd, &what, sizeof what, fds, &n_fds, NULL, MSG_DONTWAIT);
+    ssize_t n = sr_passing_receive(ed->heir.legacy.fd, &what, sizeof what, fds, &n_fds, NULL, MSG_DONTWAIT);
     if (n <= 0)
         return n == 0 ? EPIPE : errno;
     bool sound = n >= (ssize_t)bytes_of(0) && what.layout == layout() && what.n <= PASSED_MAX &&
@@ -372,26 +373,26 @@ void sr_heir_greet(int fd)
 
 void sr_heir_inherit(sr_edge *ed, int fd)
 {
-    if (ed->legacy.fd >= 0)
-        close(ed->legacy.fd);
-    ed->legacy = (sr_source){.fd = fd, .kind = SR_SOURCE_LEGACY};
+    if (ed->heir.legacy.fd >= 0)
+        close(ed->heir.legacy.fd);
+    ed->heir.legacy = (sr_source){.fd = fd, .kind = SR_SOURCE_LEGACY};
     sr_heir_greet(fd);
-    if (sr_loop_add(&ed->engine->loop, &ed->legacy, EPOLLIN)) {
+    if (sr_loop_add(&ed->engine->loop, &ed->heir.legacy, EPOLLIN)) {
         close(fd);
-        ed->legacy.fd = -1;
+        ed->heir.legacy.fd = -1;
     }
 }
 
 void sr_heir_receive(sr_edge *ed)
 {
     int err = 0;
-    if (ed->legacy.fd < 0)
+    if (ed->heir.legacy.fd < 0)
         return;
     for (int i = 0; !err && i < MESSAGES_PER_EVENT; i++)
         err = take(ed);
     if (!err || err == EAGAIN || err == EWOULDBLOCK)
         return;
-    sr_loop_remove(&ed->engine->loop, &ed->legacy); /* the old edge has ended, or is of another build */
-    close(ed->legacy.fd);
-    ed->legacy.fd = -1;
+    sr_loop_remove(&ed->engine->loop, &ed->heir.legacy); /* the old edge has ended, or is of another build */
+    close(ed->heir.legacy.fd);
+    ed->heir.legacy.fd = -1;
 }

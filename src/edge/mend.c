@@ -102,7 +102,7 @@ static void look_at(sr_edge *ed, uint32_t slot)
 
 int64_t sr_mend_at(const sr_edge *ed)
 {
-    return sr_entries_used(ed) ? ed->mended_at + (ed->mend_ns ? ed->mend_ns : MEND_NS) : INT64_MAX;
+    return sr_entries_used(ed) ? ed->mend.at + (ed->mend.each_ns ? ed->mend.each_ns : MEND_NS) : INT64_MAX;
 }
 
 void sr_mend(sr_edge *ed)
@@ -128,8 +128,8 @@ void sr_mend(sr_edge *ed)
         if (sr_entry_hears(&ed->workers[row]) &&
             !ed->workers[row].bound) /* perhaps asleep, whatever the bits say */
             sr_sleepers_wake(ed->sleepers, row);
-    ed->mended_at = ed->engine->now;
-    ed->mend_ns = news || waiting || ed->mend_ns < MEND_NS ? MEND_NS : ed->mend_ns * 2;
-    if (ed->mend_ns > MEND_QUIET_NS)
-        ed->mend_ns = MEND_QUIET_NS;
+    ed->mend.at = ed->engine->now;
+    ed->mend.each_ns = news || waiting || ed->mend.each_ns < MEND_NS ? MEND_NS : ed->mend.each_ns * 2;
+    if (ed->mend.each_ns > MEND_QUIET_NS)
+        ed->mend.each_ns = MEND_QUIET_NS;
 }

@@ -11,13 +11,13 @@
 
 static sr_common_row *own(const sr_edge *ed)
 {
-    return &ed->common->row[ed->number];
+    return &ed->others.common->row[ed->number];
 }
 
 static bool alone(const sr_edge *ed)
 {
-    return !ed->common ||
-           atomic_load_explicit(&ed->common->active, memory_order_relaxed) == UINT64_C(1) << ed->number;
+    return !ed->others.common || atomic_load_explicit(&ed->others.common->active, memory_order_relaxed) ==
+                                     UINT64_C(1) << ed->number;
 }
 
 static uint64_t connections(void *with)
@@ -25,9 +25,9 @@ static uint64_t connections(void *with)
     const sr_edge *ed = with;
     uint64_t sum = 0;
     atomic_store_explicit(&own(ed)->connections, ed->engine->n_conns, memory_order_relaxed);
-    for (uint32_t i = 0; i < ed->n_bells; i++)
+    for (uint32_t i = 0; i < ed->others.n_bells; i++)
         if (i != ed->number)
-            sum += atomic_load_explicit(&ed->common->row[i].connections, memory_order_relaxed);
+            sum += atomic_load_explicit(&ed->others.common->row[i].connections, memory_order_relaxed);
     return sum;
 }
 
@@ -37,8 +37,8 @@ static bool shed(void *with, int64_t ours)
     const sr_edge *ed = with;
     uint32_t found = SR_EDGES_MAX;
     int64_t first = ours ? ours : INT64_MAX;
-    for (uint32_t i = 0; i < ed->n_bells; i++) {
-        const sr_common_row *row = &ed->common->row[i];
+    for (uint32_t i = 0; i < ed->others.n_bells; i++) {
+        const sr_common_row *row = &ed->others.common->row[i];
         int64_t oldest = atomic_load_explicit(&row->oldest, memory_order_relaxed);
         if (i == ed->number || !oldest || oldest >= first ||
             atomic_load_explicit(&row->idle, memory_order_relaxed) <=
@@ -50,8 +50,8 @@ static bool shed(void *with, int64_t ours)
     if (found == SR_EDGES_MAX)
         return false;
     uint64_t one = 1;
-    atomic_fetch_add(&ed->common->row[found].shed, 1);
-    ssize_t n = write(ed->bells[found], &one, sizeof one);
+    atomic_fetch_add(&ed->others.common->row[found].shed, 1);
+    ssize_t n = write(ed->others.bells[found], &one, sizeof one);
     (void)n; /* EAGAIN: the bell is set already */
     return true;
 }
@@ -61,8 +61,8 @@ static void stuck(void *with)
 {
     const sr_edge *ed = with;
     uint64_t one = 1;
-    for (uint32_t i = 0; i < ed->n_bells; i++) {
-        ssize_t n = i == ed->number ? 0 : write(ed->bells[i], &one, sizeof one);
+    for (uint32_t i = 0; i < ed->others.n_bells; i++) {
+        ssize_t n = i == ed->number ? 0 : write(ed->others.bells[i], &one, sizeof one);
         (void)n; /* EAGAIN: the bell is set already */
     }
 }
@@ -77,24 +77,24 @@ int sr_others_open(sr_edge *ed, const sr_setup *s)
     void *at = mmap(NULL, sizeof(sr_common), PROT_READ | PROT_WRITE, MAP_SHARED, s->common, 0);
     if (at == MAP_FAILED)
         return errno;
-    ed->common = at;
-    ed->n_bells = s->n_bells;
-    memcpy(ed->bells, s->bells, sizeof ed->bells);
-    sr_common_clear(ed->common, ed->number);
-    atomic_fetch_or(&ed->common->active, UINT64_C(1) << ed->number);
+    ed->others.common = at;
+    ed->others.n_bells = s->n_bells;
+    memcpy(ed->others.bells, s->bells, sizeof ed->others.bells);
+    sr_common_clear(ed->others.common, ed->number);
+    atomic_fetch_or(&ed->others.common->active, UINT64_C(1) << ed->number);
     ed->engine->others = connections;
     ed->engine->shed = shed;
     ed->engine->stuck = stuck;
-    ed->bell = (sr_source){.fd = ed->bells[ed->number], .kind = SR_SOURCE_ASKED};
-    return sr_loop_add(&ed->engine->loop, &ed->bell, EPOLLIN | EPOLLET);
+    ed->others.bell = (sr_source){.fd = ed->others.bells[ed->number], .kind = SR_SOURCE_ASKED};
+    return sr_loop_add(&ed->engine->loop, &ed->others.bell, EPOLLIN | EPOLLET);
 }
 
 void sr_others_close(sr_edge *ed)
 {
-    if (!ed->common)
+    if (!ed->others.common)
         return;
-    sr_common_clear(ed->common, ed->number);
-    munmap(ed->common, sizeof(sr_common));
+    sr_common_clear(ed->others.common, ed->number);
+    munmap(ed->others.common, sizeof(sr_common));
 }
 
 void sr_others_publish(sr_edge *ed, uint64_t waiting)
@@ -112,14 +112,15 @@ void sr_others_publish(sr_edge *ed, uint64_t waiting)
 
 void sr_others_look(sr_edge *ed)
 {
-    ed->waiting_elsewhere = 0;
-    if (ed->common)
+    ed->others.waiting = 0;
+    if (ed->others.common)
         atomic_store_explicit(&own(ed)->turned, ed->engine->now, memory_order_relaxed);
     if (alone(ed))
         return;
-    for (uint32_t i = 0; i < ed->n_bells; i++)
+    for (uint32_t i = 0; i < ed->others.n_bells; i++)
         if (i != ed->number)
-            ed->waiting_elsewhere += atomic_load_explicit(&ed->common->row[i].waiting, memory_order_relaxed);
+            ed->others.waiting +=
+                atomic_load_explicit(&ed->others.common->row[i].waiting, memory_order_relaxed);
 }
 
 void sr_others_asked(sr_edge *ed)

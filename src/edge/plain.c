@@ -37,7 +37,7 @@ uint16_t sr_plain_https_port(const sr_setup *s)
 /* Requests on a unix socket come from a proxy, which redirects by itself; so does a trusted proxy whose client has used https. */
 static bool redirects(const sr_edge *ed, const sr_task *task)
 {
-    return ed->redirects && !ed->engine->listeners.at[task->exchange->conn->listener].is_unix &&
+    return ed->answer.redirects && !ed->engine->listeners.at[task->exchange->conn->listener].is_unix &&
            !(task->forwarded && task->forwarded->scheme == SR_SCHEME_HTTPS);
 }
 
@@ -55,8 +55,8 @@ static int location(const sr_edge *ed, const sr_task *task, sr_buffer *out)
     char port[8] = "";
     if (!sr_authority_parse(host, &authority))
         return ENOENT;
-    if (ed->https_port != HTTPS)
-        snprintf(port, sizeof port, ":%u", ed->https_port);
+    if (ed->answer.https_port != HTTPS)
+        snprintf(port, sizeof port, ":%u", ed->answer.https_port);
     if (!path.len)
         path = SR_BYTES("/");
     else if (*path.at != '/') /* OPTIONS *, whose URL has no path (RFC 9112 3.3) */
@@ -116,7 +116,7 @@ static void redirect(sr_edge *ed, sr_task *task)
 
 bool sr_plain_answer(sr_edge *ed, sr_task *task)
 {
-    if (ed->webroot && sr_files_answer(ed, ed->webroot, task))
+    if (ed->answer.webroot && sr_files_answer(ed, ed->answer.webroot, task))
         return true;
     if (!redirects(ed, task))
         return false;

@@ -20,21 +20,21 @@
 static void end_in(sr_edge *ed, int64_t ns)
 {
     int64_t at = ed->engine->now + ns;
-    if (!ed->end_at || at < ed->end_at)
-        ed->end_at = at;
+    if (!ed->stop.end_at || at < ed->stop.end_at)
+        ed->stop.end_at = at;
 }
 
 void sr_stop_begin(sr_edge *ed, bool fast)
 {
     sr_engine *e = ed->engine;
-    bool again = ed->stopping;
+    bool again = ed->stop.begun;
     sr_engine_tick(e);
-    ed->stopping = true;
+    ed->stop.begun = true;
     if (fast || again) {
-        end_in(ed, ed->fast ? HURRIED_NS : FAST_NS);
-        ed->fast = true;
+        end_in(ed, ed->stop.fast ? HURRIED_NS : FAST_NS);
+        ed->stop.fast = true;
     } else {
-        end_in(ed, ed->graceful_ns + AFTER_WORKERS_NS);
+        end_in(ed, ed->stop.graceful_ns + AFTER_WORKERS_NS);
     }
     e->draining = true;
 }
@@ -102,9 +102,9 @@ bool sr_stop_step(sr_edge *ed)
 {
     sr_engine *e = ed->engine;
     close_broken(ed);
-    if (ed->fast)
+    if (ed->stop.fast)
         close_others(ed);
-    return sr_engine_drain_step(e) || e->now >= ed->end_at;
+    return sr_engine_drain_step(e) || e->now >= ed->stop.end_at;
 }
 
 void sr_stop_end(sr_edge *ed)
@@ -116,6 +116,6 @@ void sr_stop_end(sr_edge *ed)
         refuse(ed, c);
     }
     bool last = !sr_sleepers_part(ed->sleepers, ed->number);
-    if (last && ed->stopping) /* otherwise another edge needs the workers, now or later */
+    if (last && ed->stop.begun) /* otherwise another edge needs the workers, now or later */
         sr_sleepers_end_all(ed->sleepers);
 }
